@@ -1,0 +1,96 @@
+// Package codec turns Go values into bytes and back, the same way everywhere.
+//
+// Between nodes and on disk values travel as msgpack, read with the same
+// `json` field tags that the client API uses, so that a type is described
+// once. [Duration] is a length of time that reads as seconds in JSON.
+//
+// Decoding is meant for hostile input: [Unmarshal] refuses bytes that are
+// nested too deeply or that go on after the value, and ignores fields it does
+// not know, so that messages can grow. All functions may be called from any
+// goroutine.
+package codec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// MaxDepth is the deepest nesting of arrays and maps that Unmarshal accepts.
+const MaxDepth = 32
+
+// ErrMalformed is wrapped by every error of Unmarshal.
+var ErrMalformed = errors.New("malformed message")
+
+// Marshal returns v as msgpack. It fails only for types that cannot be
+// encoded (channels, functions), which is a mistake in the program.
+func Marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := msgpack.NewEncoder(&buf)
+	enc.SetCustomStructTag("json")
+	enc.UseCompactInts(true)
+	enc.SetSortMapKeys(true)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return buf.Bytes(), nil
+}
+
+// MustMarshal is Marshal for types that are known to be encodable: it panics
+// where Marshal fails.
+func MustMarshal(v any) []byte {
+	b, err := Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Unmarshal reads exactly one value from b into the pointer v. Errors wrap
+// ErrMalformed. v may be partly filled when an error is returned.
+func Unmarshal(b []byte, v any) error {
+	if err := checkShape(b); err != nil {
+		return fmt.Errorf("decode %s: %w", typeName(v), err)
+	}
+	dec := msgpack.NewDecoder(bytes.NewReader(b))
+	dec.SetCustomStructTag("json")
+	if err := dec.Decode(v); err != nil {
+		return fmt.Errorf("decode %s: %w: %v", typeName(v), ErrMalformed, err)
+	}
+	return nil
+}
+
+func typeName(v any) string {
+	return strings.TrimPrefix(reflect.TypeOf(v).String(), "*")
+}
+
+// Duration is a time.Duration that is a number of seconds in JSON. In Go it
+// converts to and from time.Duration directly.
+type Duration time.Duration
+
+// MarshalJSON writes the duration as seconds.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "%g", time.Duration(d).Seconds()), nil
+}
+
+// UnmarshalJSON reads a number of seconds. It refuses what does not fit into
+// a time.Duration (about 292 years).
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s float64
+	if _, err := fmt.Sscanf(string(b), "%g", &s); err != nil {
+		return fmt.Errorf("duration %q is not a number of seconds", b)
+	}
+	if !(s > -9e9 && s < 9e9) {
+		return fmt.Errorf("duration %q is out of range", b)
+	}
+	*d = Duration(s * float64(time.Second))
+	return nil
+}
+
+// String writes the duration as time.Duration does.
+func (d Duration) String() string { return time.Duration(d).String() }

@@ -1,0 +1,2 @@
+// Package jobs is a job's life.
+package jobs

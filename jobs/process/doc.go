@@ -1,0 +1,2 @@
+// Package process runs worker processes under supervisors of their own.
+package process

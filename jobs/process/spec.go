@@ -1,0 +1,110 @@
+package process
+
+import "time"
+
+// Spec says how to run one worker. All of it is plain data: it is written
+// into the work directory and read back by the supervisor.
+type Spec struct {
+	// Root is the worker's own directory, absolute, already made by the
+	// caller and empty but for Root/work, which holds the input files. The
+	// supervisor keeps its record, output spools and exit record in Root; the
+	// worker runs in Root/work and may write only there.
+	Root string `json:"root"`
+
+	Args []string `json:"args"` // command and arguments; a command with a slash that is not absolute is below Root/work
+	Env  []string `json:"env"`  // the whole environment, K=V
+
+	// Stdin: whether the worker's standard input is fed through
+	// Worker.Stdin; otherwise it is the null device.
+	Stdin bool `json:"stdin"`
+
+	Memory    int64         `json:"memory"`     // bytes for the whole process tree; 0 = unlimited
+	Walltime  time.Duration `json:"walltime"`   // 0 = unlimited
+	NodeLimit time.Duration `json:"node_limit"` // ends the worker so long after its node is gone; 0 = 30 s
+
+	Expose []string `json:"expose"` // further paths that the worker may read
+	Hide   []string `json:"hide"`   // never readable, even if exposed (the node's state)
+	UID    int      `json:"uid"`    // run as this user and group when >= 0 and the node is root
+	GID    int      `json:"gid"`
+}
+
+// Stream is one of a worker's two outputs.
+type Stream uint8
+
+// The streams.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+)
+
+// String returns "stdout" or "stderr".
+func (s Stream) String() string {
+	if s == Stderr {
+		return "stderr"
+	}
+	return "stdout"
+}
+
+// Cause says why a worker ended.
+type Cause string
+
+// The causes.
+const (
+	Exited    Cause = "exited"    // by itself, with Code
+	Signalled Cause = "signalled" // by a signal that Zorilla did not send
+	Walltime  Cause = "walltime"  // needed more than its time
+	Memory    Cause = "memory"    // needed more than its memory
+	Stopped   Cause = "stopped"   // by Worker.Stop
+	Orphaned  Cause = "orphaned"  // its node was gone for too long
+	NotFound  Cause = "not found" // the command does not exist (127)
+	NotRun    Cause = "not run"   // the command exists but cannot be executed (126)
+	Failed    Cause = "failed"    // the supervisor failed (125); Detail says how
+)
+
+// Exit is how a worker ended.
+type Exit struct {
+	Code    int       `json:"code"` // 0..255; 128+signal; 124 walltime; 125, 126, 127 as in Cause
+	Cause   Cause     `json:"cause"`
+	Detail  string    `json:"detail,omitempty"` // one line for people
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended"`
+	CPU     float64   `json:"cpu,omitempty"`  // seconds of the whole tree
+	Peak    int64     `json:"peak,omitempty"` // bytes, as far as it was seen
+}
+
+// Worker is a running or ended worker. Its methods may be called from any
+// goroutine.
+type Worker interface {
+	// Stdin feeds the worker's standard input; Close ends it. Write blocks
+	// while the worker does not read. It is nil unless Spec.Stdin.
+	Stdin() Input
+	// ReadOutput copies bytes of a stream from the offset into p, as far as
+	// they have been written, and returns how many; it never waits. Bytes
+	// below what was acknowledged may be gone.
+	ReadOutput(s Stream, offset int64, p []byte) (int, error)
+	// Written returns how many bytes each stream has so far.
+	Written() (stdout, stderr int64)
+	// Changed is closed at the next change of Written or at the end; ask
+	// for it before looking at Written.
+	Changed() <-chan struct{}
+	// Ack says up to which offsets output has been delivered. A worker that
+	// is far ahead (64 MiB by default) waits in its writes.
+	Ack(stdout, stderr int64)
+	// Stop ends the whole process tree: SIGTERM, SIGKILL after the grace.
+	// It returns at once; Done tells when all is gone.
+	Stop(grace time.Duration)
+	// Done is closed when no process of the worker is alive, its output is
+	// complete and its exit record is on disk.
+	Done() <-chan struct{}
+	// Exit returns how the worker ended; call it after Done.
+	Exit() Exit
+	// Close lets go of what the node holds for an ended worker (connection,
+	// descriptors). It does not remove files.
+	Close() error
+}
+
+// Input is the writing end of a worker's standard input.
+type Input interface {
+	Write(p []byte) (int, error)
+	Close() error
+}

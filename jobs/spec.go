@@ -1,0 +1,139 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"zorilla/internal/codec"
+	"zorilla/transfer"
+)
+
+// Limits of a Spec. What is beyond them is refused at submission and again by
+// every node that receives it.
+const (
+	MaxRanks    = 100_000
+	MaxSlots    = 4096 // per worker
+	MaxArgs     = 4096
+	MaxArgBytes = 512 << 10 // arguments and environment together
+	MaxGlobs    = 256
+	MaxName     = 64
+	MaxTime     = 366 * 24 * time.Hour
+)
+
+// ErrInvalid is wrapped by what Spec.Validate returns.
+var ErrInvalid = errors.New("invalid job")
+
+// Spec is what a user wants to be run. It never changes after submission.
+type Spec struct {
+	Name    string            `json:"name,omitempty"`
+	Args    []string          `json:"args"` // command and arguments
+	Env     map[string]string `json:"env,omitempty"`
+	Inputs  transfer.Hash     `json:"inputs,omitzero"`   // manifest of the files each worker finds in its work directory
+	Outputs []string          `json:"outputs,omitempty"` // globs relative to the work directory
+	Stdin   bool              `json:"stdin,omitempty"`   // rank 0 reads what the client sends
+
+	Min   int `json:"min"`   // workers to start with
+	Max   int `json:"max"`   // workers at most; equal to Min for a rigid job
+	Slots int `json:"slots"` // per worker
+
+	Memory   int64          `json:"memory,omitempty"`   // bytes per worker; 0 = no limit
+	Walltime codec.Duration `json:"walltime,omitempty"` // 0 = no limit
+	GiveUp   codec.Duration `json:"give_up,omitempty"`  // end a job that has not started after this; 0 = wait for ever
+	Priority int            `json:"priority,omitempty"` // higher goes first; -100..100
+	Strategy string         `json:"strategy,omitempty"` // see placement; "" = nearest
+}
+
+// Rigid reports whether the job is all or nothing (design: a gang).
+func (s *Spec) Rigid() bool { return s.Min == s.Max }
+
+// Validate checks everything that does not need a look at files or the
+// network. Its errors wrap ErrInvalid and name the thing and the way out.
+func (s *Spec) Validate() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case len(s.Args) == 0 || s.Args[0] == "":
+		return bad("no command: put it after the options, as in 'zorilla run -n 4 -- ./prog'")
+	case len(s.Args) > MaxArgs:
+		return bad("%d arguments, at most %d", len(s.Args), MaxArgs)
+	case len(s.Name) > MaxName || !printable(s.Name):
+		return bad("name %.80q: at most %d printable characters", s.Name, MaxName)
+	case s.Min < 1 || s.Max < s.Min:
+		return bad("-n %d..%d: want at least 1, and MIN at most MAX", s.Min, s.Max)
+	case s.Max > MaxRanks:
+		return bad("-n %d: at most %d workers", s.Max, MaxRanks)
+	case s.Slots < 1 || s.Slots > MaxSlots:
+		return bad("-c %d: want 1 to %d slots per worker", s.Slots, MaxSlots)
+	case s.Memory < 0:
+		return bad("--mem %d: negative", s.Memory)
+	case s.Walltime < 0 || time.Duration(s.Walltime) > MaxTime:
+		return bad("-t %v: want 0 to %v", s.Walltime, MaxTime)
+	case s.GiveUp < 0 || time.Duration(s.GiveUp) > MaxTime:
+		return bad("--give-up %v: want 0 to %v", s.GiveUp, MaxTime)
+	case s.Priority < -100 || s.Priority > 100:
+		return bad("--priority %d: want -100 to 100", s.Priority)
+	case len(s.Outputs) > MaxGlobs:
+		return bad("%d output patterns, at most %d", len(s.Outputs), MaxGlobs)
+	}
+	size := 0
+	for _, a := range s.Args {
+		if strings.ContainsRune(a, 0) {
+			return bad("argument %.40q holds a zero byte", a)
+		}
+		size += len(a)
+	}
+	for k, v := range s.Env {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
+			return bad("environment variable %.40q: want NAME=VALUE", k)
+		}
+		if strings.HasPrefix(k, "ZORILLA_") {
+			return bad("environment variable %s: names that begin with ZORILLA_ are set by zorilla", k)
+		}
+		size += len(k) + len(v)
+	}
+	if size > MaxArgBytes {
+		return bad("arguments and environment take %d bytes, at most %d: put them into an input file", size, MaxArgBytes)
+	}
+	for _, g := range s.Outputs {
+		if err := checkGlob(g); err != nil {
+			return bad("-o %q: %v", g, err)
+		}
+	}
+	return nil
+}
+
+// checkGlob accepts patterns that can only name files below the work directory.
+func checkGlob(g string) error {
+	if g == "" || len(g) > 4096 || !printable(g) {
+		return errors.New("want a pattern such as 'out-*'")
+	}
+	if path.IsAbs(g) {
+		return errors.New("want a pattern relative to the work directory")
+	}
+	for part := range strings.SplitSeq(g, "/") {
+		if part == ".." {
+			return errors.New("must stay inside the work directory")
+		}
+	}
+	if _, err := path.Match(g, ""); err != nil {
+		return err
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if r < ' ' || r == 0x7f {
+			return false
+		}
+	}
+	return true
+}

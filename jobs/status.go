@@ -1,0 +1,157 @@
+package jobs
+
+import (
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/process"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// State is where a job is in its life. States move forward within an attempt;
+// final states are final.
+type State string
+
+// The states.
+const (
+	Pending    State = "PENDING"    // looking for workers
+	Staging    State = "STAGING"    // workers granted; their nodes fetch the inputs
+	Running    State = "RUNNING"    //
+	Collecting State = "COLLECTING" // all workers ended; outputs are fetched
+	Completed  State = "COMPLETED"  // every worker ended with 0
+	Failed     State = "FAILED"     // a worker ended with another code, or the job could not be run
+	Cancelled  State = "CANCELLED"
+	Timeout    State = "TIMEOUT"   // a worker needed more than the walltime
+	NodeFail   State = "NODE_FAIL" // a rigid job lost a node
+)
+
+// Final reports whether no other state can follow.
+func (s State) Final() bool {
+	switch s {
+	case Completed, Failed, Cancelled, Timeout, NodeFail:
+		return true
+	}
+	return false
+}
+
+// Exit codes of jobs that are not those of their programs.
+const (
+	CodeTimeout   = 124 // walltime
+	CodeZorilla   = 125 // gave up, lost a node, or Zorilla failed
+	CodeCancelled = 130
+)
+
+// Status is what can be told of a job, in one piece. It is a copy.
+type Status struct {
+	ID     ID          `json:"id"`
+	Origin vicinity.ID `json:"origin"`
+	Spec   Spec        `json:"spec"`
+	State  State       `json:"state"`
+	Reason string      `json:"reason,omitempty"` // why it waits, or why it ended as it did; one line
+	// ExitCode is the job's exit code once State is final, else -1.
+	ExitCode  int       `json:"exit_code"`
+	Submitted time.Time `json:"submitted"`
+	Started   time.Time `json:"started,omitzero"` // first START
+	Ended     time.Time `json:"ended,omitzero"`
+
+	Workers  []WorkerStatus `json:"workers"`            // by rank; of the attempt that counts
+	Rounds   []Round        `json:"rounds"`             // floods so far, at most the last 64
+	Outputs  []RankOutput   `json:"outputs,omitempty"`  // of ranks that ended
+	Warnings []string       `json:"warnings,omitempty"` // at most 100
+	Staged   Staged         `json:"staged"`
+
+	// LastKnown is set when the origin could not be asked and a participant
+	// answers from its record.
+	LastKnown bool `json:"last_known,omitempty"`
+}
+
+// WorkerStatus is one rank of a job.
+type WorkerStatus struct {
+	Rank    int            `json:"rank"`
+	Attempt int            `json:"attempt"` // from 1
+	Node    vicinity.ID    `json:"node,omitempty"`
+	Name    string         `json:"name,omitempty"` // the node's label
+	RTT     codec.Duration `json:"rtt,omitempty"`  // between origin and node when it was chosen
+	State   WorkerState    `json:"state"`
+	Exit    *process.Exit  `json:"exit,omitempty"`
+	Stdout  int64          `json:"stdout"` // bytes received
+	Stderr  int64          `json:"stderr"`
+}
+
+// WorkerState is where one worker is.
+type WorkerState string
+
+// The worker states.
+const (
+	WorkerWanted    WorkerState = "wanted"    // no node yet
+	WorkerPreparing WorkerState = "preparing" // granted; its node fetches the inputs
+	WorkerReady     WorkerState = "ready"     // waits for START
+	WorkerRunning   WorkerState = "running"
+	WorkerEnded     WorkerState = "ended"
+	WorkerLost      WorkerState = "lost" // its node is gone
+)
+
+// Round is one flood of a job's search.
+type Round struct {
+	Number   int            `json:"number"` // from 1
+	Radius   int            `json:"radius"`
+	At       time.Time      `json:"at"`
+	Wait     codec.Duration `json:"wait"`    // until the next one at the latest
+	Wanted   int            `json:"wanted"`  // workers still looked for
+	Reached  int            `json:"reached"` // nodes that answered this round
+	Offers   int            `json:"offers"`
+	Workers  int            `json:"workers"` // workers offered
+	Declines int            `json:"declines"`
+	Messages int            `json:"messages"` // copies sent by the origin itself
+}
+
+// RankOutput is the output files of one rank.
+type RankOutput struct {
+	Rank     int           `json:"rank"`
+	Attempt  int           `json:"attempt"`
+	Manifest transfer.Hash `json:"manifest"`
+	Files    int           `json:"files"`
+	Bytes    int64         `json:"bytes"`
+}
+
+// Staged counts what the participants had to fetch.
+type Staged struct {
+	Total   int64 `json:"total"`   // bytes of input, once
+	Fetched int64 `json:"fetched"` // bytes moved to participants
+	Cached  int64 `json:"cached"`  // bytes that participants had already
+}
+
+// Explanation answers "why does it wait?" and "why did it end so?".
+type Explanation struct {
+	ID       ID             `json:"id"`
+	State    State          `json:"state"`
+	Summary  string         `json:"summary"`  // one line
+	Wanted   int            `json:"wanted"`   // workers still looked for
+	Asked    int            `json:"asked"`    // distinct nodes that answered
+	Offered  int            `json:"offered"`  // distinct nodes that offered
+	Declined map[string]int `json:"declined"` // distinct nodes by reason
+	Nodes    []NodeAnswer   `json:"nodes"`
+	Since    time.Time      `json:"since,omitzero"` // waiting since
+	Next     time.Time      `json:"next,omitzero"`  // next flood
+	Rounds   []Round        `json:"rounds"`
+}
+
+// NodeAnswer is the latest answer of one node to a job's advertisements.
+type NodeAnswer struct {
+	Node    vicinity.ID    `json:"node"`
+	Name    string         `json:"name,omitempty"`
+	RTT     codec.Duration `json:"rtt,omitempty"`
+	Offered int            `json:"offered"`          // workers
+	Reason  string         `json:"reason,omitempty"` // why not, or why not more
+	At      time.Time      `json:"at"`
+}
+
+// Output is a piece of a worker's standard output or error.
+type Output struct {
+	Rank    int            `json:"rank"`
+	Attempt int            `json:"attempt"`
+	Stream  process.Stream `json:"stream"`
+	Offset  int64          `json:"offset"`
+	Data    []byte         `json:"data"`
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// Errors that callers act on. They keep their identity across the wire:
+// errors.Is works on what Client returns.
+var (
+	ErrNotFound    = errors.New("not found")
+	ErrAmbiguous   = errors.New("ambiguous")
+	ErrInvalid     = errors.New("invalid")
+	ErrUnavailable = errors.New("unavailable") // the origin, or this node, cannot answer now
+	ErrRefused     = errors.New("refused")
+)
+
+// Service is what a node does for its clients: the one door. The node
+// implements it, Handler serves it, Client implements it over HTTP, the page
+// renders it and tests call it directly.
+//
+// A job is named by its ID, by a unique prefix of it, or by "last" (the job
+// submitted last at this node). A request about a job of another origin is
+// forwarded to that origin; if the origin cannot be reached the node answers
+// from its own record where it can, marked LastKnown.
+type Service interface {
+	// Node describes the node itself.
+	Node(ctx context.Context) (NodeInfo, error)
+	// Nodes lists all members that this node knows, itself first, then by RTT.
+	Nodes(ctx context.Context) ([]NodeInfo, error)
+
+	// Submit accepts a job. Its inputs must be in the node's store already.
+	Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error)
+	// Jobs lists the jobs that the node originates or works for, newest
+	// first; with all it asks every member.
+	Jobs(ctx context.Context, all bool) ([]jobs.Status, error)
+	// Job returns one job.
+	Job(ctx context.Context, job string) (jobs.Status, error)
+	// Await returns the job's status as soon as it differs from what has the
+	// version since (0 = return at once), together with its version.
+	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
+	// Explain tells why a job waits or ended as it did.
+	Explain(ctx context.Context, job string) (jobs.Explanation, error)
+	// Cancel ends a job. Cancelling an ended job is not an error.
+	Cancel(ctx context.Context, job string) error
+	// Output calls f with the job's output in the order of arrival. With
+	// Follow it goes on until the job has ended and all of it was sent. An
+	// error of f ends it and is returned.
+	Output(ctx context.Context, job string, q OutputQuery, f func(jobs.Output) error) error
+	// Stdin appends r to the standard input of rank 0 and closes it when r ends.
+	Stdin(ctx context.Context, job string, r io.Reader) error
+
+	// Missing returns those of the chunks that the node does not hold.
+	Missing(ctx context.Context, chunks []transfer.Hash) ([]transfer.Hash, error)
+	// PutChunk stores one chunk of at most transfer.MaxBlob bytes.
+	PutChunk(ctx context.Context, h transfer.Hash, data []byte) error
+	// Chunk returns one chunk.
+	Chunk(ctx context.Context, h transfer.Hash) ([]byte, error)
+
+	// Invite returns the token that lets another machine join.
+	Invite(ctx context.Context) (string, error)
+	// Web returns the address of the node's page, with its access token.
+	Web(ctx context.Context) (string, error)
+	// Changes returns a channel that is closed at the next change of
+	// anything that Node, Nodes, Jobs or Job would tell.
+	Changes() <-chan struct{}
+}
+
+// NodeInfo is a node as another one, or itself, sees it.
+type NodeInfo struct {
+	vicinity.Member
+	Self      bool           `json:"self,omitempty"`
+	RTT       codec.Duration `json:"rtt,omitempty"`       // 0 = not measured (or self)
+	Neighbour string         `json:"neighbour,omitempty"` // "near", "far" or ""
+	Position  []float64      `json:"position,omitempty"`  // network coordinate in milliseconds, for maps
+
+	// Of the node itself only:
+	Started  time.Time        `json:"started,omitzero"`
+	Release  string           `json:"release,omitempty"` // version of the program
+	Busy     int              `json:"busy"`              // slots in use or held
+	Traffic  map[string]int64 `json:"traffic,omitempty"` // counters by name: floods, duplicates, dropped, …
+	StateDir string           `json:"state_dir,omitempty"`
+}
+
+// OutputQuery selects output.
+type OutputQuery struct {
+	Rank   int  // -1 = all
+	Follow bool // wait for more until the job has ended
+}

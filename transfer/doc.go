@@ -1,0 +1,2 @@
+// Package transfer moves content-addressed blobs.
+package transfer

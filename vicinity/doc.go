@@ -1,0 +1,2 @@
+// Package vicinity knows who is around and how far.
+package vicinity

@@ -1,0 +1,57 @@
+package vicinity
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+	"time"
+)
+
+// ID names a node for good: "z" and 26 characters of a base32 hash of the
+// node's public key. The zero value means "no node".
+type ID string
+
+const idLength = 27
+
+var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// IDFromKey returns the ID of the node that owns the key.
+func IDFromKey(key ed25519.PublicKey) ID {
+	sum := sha256.Sum256(key)
+	return ID("z" + idEncoding.EncodeToString(sum[:])[:idLength-1])
+}
+
+// Valid reports whether id has the form of a node ID. Check it before an ID
+// from the network is stored or shown.
+func (id ID) Valid() bool {
+	return len(id) == idLength && id[0] == 'z' &&
+		strings.Trim(string(id), "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+// Short returns the first five characters, which people use to name a node.
+func (id ID) Short() string {
+	return string(id[:min(len(id), 5)])
+}
+
+// Member is a node as the overlay sees it: what the node says of itself. All
+// of it comes from the network and has been checked for form, not for truth.
+type Member struct {
+	ID       ID       `json:"id"`
+	Name     string   `json:"name"`               // label chosen by the owner; need not be unique
+	Site     string   `json:"site,omitempty"`     // free label
+	Addrs    []string `json:"addrs"`              // "host:port", best first; TCP and UDP
+	Slots    int      `json:"slots"`              // capacity, not what is free
+	Memory   int64    `json:"memory"`             // bytes
+	Platform string   `json:"platform"`           // GOOS/GOARCH
+	Enforces []string `json:"enforces,omitempty"` // what its sandbox really enforces: "landlock", "memory", ...
+	Version  int      `json:"version"`            // protocol version
+}
+
+// Neighbour is a member chosen as near enough to flood to. Both ends keep the
+// link.
+type Neighbour struct {
+	ID  ID            `json:"id"`
+	RTT time.Duration `json:"rtt"` // 0 while not measured
+	Far bool          `json:"far"` // a random long link, not one of the nearest
+}
