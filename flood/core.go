@@ -1,0 +1,187 @@
+package flood
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/vicinity"
+)
+
+// What a node remembers at most, and how fast others may use it.
+const (
+	MaxSeen      = 65536 // messages
+	maxBuckets   = 4096  // nodes
+	defaultRate  = 50    // floods per second and origin
+	defaultBurst = 500
+	refusalRate  = 1 // refused messages per second and neighbour
+	refusalBurst = 20
+)
+
+// Errors of Start, and the reasons for which a copy goes no further.
+var (
+	ErrTooFast  = errors.New("too many floods in a short time: try again in a second")
+	ErrStopped  = errors.New("flooder has stopped")
+	ErrRefused  = errors.New("message refused")
+	ErrArgument = errors.New("cannot flood")
+)
+
+// Stats counts what happened since the start. Received is the sum of
+// Duplicates, Delivered, Malformed, Refused, Limited and Expired.
+type Stats struct {
+	Originated uint64 `json:"originated"` // floods started here
+	Sent       uint64 `json:"sent"`       // copies of them sent from here
+	Received   uint64 `json:"received"`   // copies
+	Duplicates uint64 `json:"duplicates"` // copies of what was seen before, own messages included
+	Delivered  uint64 `json:"delivered"`
+	Forwarded  uint64 `json:"forwarded"` // copies sent on for others
+	Malformed  uint64 `json:"malformed"`
+	Refused    uint64 `json:"refused"` // failed Check
+	Limited    uint64 `json:"limited"` // over the rate limit
+	Expired    uint64 `json:"expired"`
+	Dropped    uint64 `json:"dropped"` // copies that found the inbox full; not in Received
+}
+
+// Out is what to do after a step.
+type Out struct {
+	To      []vicinity.ID // send Packet to these
+	Packet  []byte
+	Deliver *Message // nil: nothing to deliver
+	// Err says why a copy that came in went no further, if it should not have
+	// been sent at all. It wraps codec.ErrMalformed, ErrRefused or ErrTooFast.
+	Err error
+}
+
+// Core decides what a node does with floods. It is owned by one goroutine.
+type Core struct {
+	cfg      Config
+	seen     *seenSet
+	origins  *limiter // genuine messages, by origin
+	refusals *limiter // refused messages, by last hop
+	stats    Stats
+}
+
+// NewCore returns a core. It uses Self, Neighbours, Check, Rand, Rate and Burst
+// of the configuration.
+func NewCore(cfg Config) *Core {
+	cfg = cfg.withDefaults()
+	return &Core{
+		cfg:      cfg,
+		seen:     newSeenSet(MaxSeen),
+		origins:  newLimiter(cfg.Rate, float64(cfg.Burst), maxBuckets),
+		refusals: newLimiter(refusalRate, refusalBurst, maxBuckets),
+	}
+}
+
+// Stats returns the counts so far.
+func (c *Core) Stats() Stats { return c.stats }
+
+// Start originates a flood; see Flooder.Start.
+func (c *Core) Start(now time.Time, radius int, life time.Duration, payload []byte) (Out, error) {
+	switch {
+	case radius < 1 || radius > MaxRadius:
+		return Out{}, fmt.Errorf("%w: radius %d, want 1 to %d", ErrArgument, radius, MaxRadius)
+	case life < time.Millisecond || life > MaxLife:
+		return Out{}, fmt.Errorf("%w: life %v, want 1ms to %v", ErrArgument, life, MaxLife)
+	case len(payload) > MaxPayload:
+		return Out{}, fmt.Errorf("%w: payload of %d bytes, at most %d", ErrArgument, len(payload), MaxPayload)
+	case !c.origins.take(now, c.cfg.Self):
+		return Out{}, ErrTooFast
+	}
+	m := Message{Origin: c.cfg.Self, TTL: uint8(radius), Hops: 1, LastHop: c.cfg.Self, Life: life, Payload: payload}
+	binary.BigEndian.PutUint64(m.ID[:], c.cfg.Rand.Uint64())
+	out := c.spread(m, "")
+	c.stats.Originated++
+	c.stats.Sent += uint64(len(out.To))
+	return out, nil
+}
+
+// Receive handles a copy that came from a neighbour and waited in an inbox for
+// some time. An empty from means that the carrier does not know the sender.
+func (c *Core) Receive(now time.Time, waited time.Duration, from vicinity.ID, packet []byte) Out {
+	c.stats.Received++
+	m, err := decode(packet)
+	if err == nil && from != "" && m.LastHop != from {
+		err = fmt.Errorf("flood packet from %s says it is from %s: %w", from.Short(), m.LastHop.Short(), codec.ErrMalformed)
+	}
+	if err != nil {
+		c.stats.Malformed++
+		return Out{Err: err}
+	}
+	m.Life = (m.Life - max(0, waited)).Truncate(time.Millisecond)
+	if m.Life <= 0 {
+		c.stats.Expired++
+		return Out{}
+	}
+	if m.Origin == c.cfg.Self {
+		c.stats.Duplicates++
+		return Out{}
+	}
+	key := m.key()
+	e := c.seen.get(key)
+	if e == nil {
+		return c.first(now, key, m)
+	}
+	c.stats.Duplicates++
+	if e.dead || m.TTL <= e.best {
+		return Out{}
+	}
+	e.best = m.TTL
+	return c.forward(m)
+}
+
+// first handles the first copy of a message.
+func (c *Core) first(now time.Time, key seenKey, m Message) Out {
+	if c.refusals.empty(now, m.LastHop) {
+		// Not remembered: it may be genuine and come by another way.
+		c.stats.Limited++
+		return Out{Err: fmt.Errorf("flood from %s: neighbour %s sends what is refused: %w", m.Origin.Short(), m.LastHop.Short(), ErrTooFast)}
+	}
+	if err := c.cfg.Check(m.Origin, m.Payload); err != nil {
+		c.refusals.take(now, m.LastHop)
+		c.seen.add(now, key, m.Life, seenEntry{dead: true})
+		c.stats.Refused++
+		return Out{Err: fmt.Errorf("flood from %s by way of %s: %w: %w", m.Origin.Short(), m.LastHop.Short(), ErrRefused, err)}
+	}
+	if !c.origins.take(now, m.Origin) {
+		c.seen.add(now, key, m.Life, seenEntry{dead: true})
+		c.stats.Limited++
+		return Out{Err: fmt.Errorf("flood from %s: %w", m.Origin.Short(), ErrTooFast)}
+	}
+	c.seen.add(now, key, m.Life, seenEntry{best: m.TTL})
+	c.stats.Delivered++
+	out := c.forward(m)
+	out.Deliver = &m
+	return out
+}
+
+// forward sends a copy on while it has hops left.
+func (c *Core) forward(m Message) Out {
+	if m.TTL <= 1 {
+		return Out{}
+	}
+	from := m.LastHop
+	m.TTL--
+	m.Hops++
+	m.LastHop = c.cfg.Self
+	out := c.spread(m, from)
+	c.stats.Forwarded += uint64(len(out.To))
+	return out
+}
+
+// spread addresses a copy to all neighbours but the one it came from and the
+// origin.
+func (c *Core) spread(m Message, from vicinity.ID) Out {
+	var out Out
+	for _, id := range c.cfg.Neighbours() {
+		if id != from && id != m.Origin && id != c.cfg.Self {
+			out.To = append(out.To, id)
+		}
+	}
+	if len(out.To) > 0 {
+		out.Packet = encode(m)
+	}
+	return out
+}

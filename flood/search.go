@@ -1,0 +1,153 @@
+package flood
+
+import "time"
+
+// Schedule says how a search grows. Zero fields mean the default.
+type Schedule struct {
+	First     time.Duration // wait after the first flood; 1s
+	Factor    float64       // each wait is so much longer than the one before; 2
+	Max       time.Duration // longest wait; 1min
+	MaxRadius int           // MaxRadius
+}
+
+// patience is how many floods a search makes at a radius that reached nobody
+// new before it tries one hop more all the same: answers may have been lost,
+// and nodes that left may hide that others were reached.
+const patience = 4
+
+// Search decides when to flood for workers and how far: the radius starts at
+// the decimal logarithm of what is wanted and grows by one hop per flood; the
+// wait between floods starts at Schedule.First and doubles. It is a plain
+// value: copy it to save it. The usual round is
+//
+//	if radius, due := s.Next(now); due { start a flood; s.Flooded(now) }
+//	on each answer: s.Heard(distinct nodes that answered this flood)
+//	if there are enough offers: s.Stop()
+//	if everyone answered and nobody is free soon: s.Exhausted(now)
+//	if workers are lost: s.Reset(now)
+//	sleep until s.Wake()
+type Search struct {
+	schedule Schedule
+	first    int // radius
+	stopped  bool
+
+	rounds int
+	radius int       // of the last flood
+	last   time.Time // of the last flood
+	wake   time.Time
+	wait   time.Duration // after the next flood
+	hurry  bool          // the next flood comes before its time
+	repeat bool          // the next flood has the radius of the last
+
+	heard int // nodes that answered the last flood
+	less  int // nodes that answered the last flood with a smaller radius
+	held  int // floods for which the radius has not grown
+}
+
+// NewSearch returns a search for so many workers, due at once.
+func NewSearch(s Schedule, wanted int) Search {
+	if s.First <= 0 {
+		s.First = time.Second
+	}
+	if s.Factor == 0 {
+		s.Factor = 2
+	}
+	s.Factor = max(1, s.Factor)
+	if s.Max <= 0 {
+		s.Max = time.Minute
+	}
+	s.Max = max(s.Max, s.First)
+	if s.MaxRadius <= 0 || s.MaxRadius > MaxRadius {
+		s.MaxRadius = MaxRadius
+	}
+	radius := 0
+	for ; wanted >= 10; wanted /= 10 {
+		radius++
+	}
+	return Search{schedule: s, first: min(max(1, radius), s.MaxRadius), wait: s.First, less: -1}
+}
+
+// Next returns the radius of the next flood and whether it is due. The caller
+// floods and then calls Flooded.
+func (s *Search) Next(now time.Time) (radius int, due bool) {
+	due = !s.stopped && !now.Before(s.wake)
+	switch {
+	case s.rounds == 0:
+		return s.first, due
+	case s.repeat || s.full() && s.held < patience:
+		return s.radius, due
+	}
+	return min(s.radius+1, s.schedule.MaxRadius), due
+}
+
+// full reports whether the last flood reached no more nodes than one with a
+// smaller radius did: then it reached the whole network.
+func (s *Search) full() bool { return s.less >= 0 && s.heard <= s.less }
+
+// Flooded tells that the flood that Next asked for has been started.
+func (s *Search) Flooded(now time.Time) {
+	radius, _ := s.Next(now)
+	if s.rounds > 0 && radius > s.radius {
+		s.less, s.held = s.heard, 0
+	} else if s.full() {
+		s.held++
+	}
+	s.rounds++
+	s.radius, s.last, s.heard = radius, now, 0
+	s.repeat = false
+	if !s.hurry {
+		s.wake = now.Add(s.wait)
+		s.wait = time.Duration(min(float64(s.schedule.Max), float64(s.wait)*s.schedule.Factor))
+		return
+	}
+	// Growing at once has cost no time, so it does not make the waits longer.
+	s.hurry = false
+	s.wake = now.Add(max(s.schedule.First, time.Duration(float64(s.wait)/s.schedule.Factor)))
+}
+
+// Heard tells how many distinct nodes have answered the last flood so far,
+// with an offer or without.
+func (s *Search) Heard(nodes int) { s.heard = max(s.heard, nodes) }
+
+// Exhausted tells that waiting cannot help: all nodes that the last flood
+// could reach have answered, and none of them is free soon. The next flood is
+// then due at once, unless it could not reach anybody new: when the last one
+// reached nobody new, or at the largest radius, the search waits for its timer.
+//
+// All have answered for certain when the answers are as many as the other
+// members, or for a radius of 1 as the copies that left the node; otherwise a
+// caller may take it that a flood is over when no new node has answered for a
+// few round trips of the slowest that did.
+func (s *Search) Exhausted(now time.Time) {
+	if s.stopped || s.rounds == 0 || s.full() || s.radius >= s.schedule.MaxRadius || !now.Before(s.wake) {
+		return
+	}
+	s.hurry, s.repeat = true, false
+	s.wake = now
+}
+
+// Stop ends the search: there are enough workers.
+func (s *Search) Stop() { s.stopped = true }
+
+// Reset starts the timer anew because workers were lost, also after Stop. The
+// next flood has the radius of the last one, and is due now, but not sooner
+// than Schedule.First after the last: many losses in a row make one flood.
+func (s *Search) Reset(now time.Time) {
+	s.stopped, s.hurry = false, false
+	s.wait = s.schedule.First
+	s.less, s.held = -1, 0
+	if s.rounds > 0 {
+		s.repeat = true
+		s.wake = s.last.Add(s.schedule.First)
+		if s.wake.Before(now) {
+			s.wake = now
+		}
+	}
+}
+
+// Wake returns when the next flood is due; ok is false while the search is
+// stopped. A time in the past, or zero, means at once.
+func (s *Search) Wake() (at time.Time, ok bool) { return s.wake, !s.stopped }
+
+// Rounds returns how many floods there have been.
+func (s *Search) Rounds() int { return s.rounds }
