@@ -1,2 +1,69 @@
-// Package transfer moves content-addressed blobs.
+// Package transfer moves content-addressed blobs: it chunks files, verifies
+// and stores the chunks, and fetches them from many holders.
+//
+// # Vocabulary
+//
+// A blob is a run of immutable bytes named by its [Hash], SHA-256. A chunk is
+// a blob that is a piece of a file: all chunks of a file are ChunkSize long
+// but the last, and an empty file has none. A [Manifest] lists the chunks of a
+// tree of files and is, encoded, a blob too; its hash names the whole tree. A
+// holder is a node whose store has a blob, the origin the node where the tree
+// came from.
+//
+// # The way of a file
+//
+//	client                      origin                      worker's node
+//	[Upload]: hash, ask what  ─►  store  ◄──[Handler]──  [Fetcher].Fetch ─► store
+//	is missing, send that                                    │
+//	                                                 [Manifest.Write] ─► work directory
+//	                                                         │ the program runs
+//	[Manifest.Write] ◄── store ◄── Fetch ──[Handler]── store ◄── [Collect]
+//
+// [Ingest] is what Upload is for those who have a store themselves.
+// [ExpandInputs] reads the command line's PATH[:NAME].
+//
+// # Trust
+//
+// Whatever comes from another node is checked before it is used: a blob
+// against its hash when it arrives ([Putter]), when it is read back from disk
+// ([DirStore]) and when it is written to a file; a manifest by
+// [Manifest.Validate], which refuses every path that is not clean, relative
+// and free of control characters, conflicts between entries, and sizes that
+// do not go with the chunks. Validate cannot know which names were asked for:
+// a receiver of outputs has [MatchOutput] for that. Work directories belong to
+// programs that nobody vouches for: Collect and Write go through os.Root one
+// name at a time, do not follow symbolic links, open only regular files and
+// never wait for a pipe.
+//
+// # Layout of a manifest
+//
+// The five bytes "zman1" (the digit is the version), then one msgpack array
+// of at most MaxEntries maps, in the order of [ComparePaths]:
+//
+//	"path"    string, see CheckPath
+//	"dir"     bool: a directory, without any of the following; only needed
+//	          for those that are empty
+//	"exec"    bool: mode 0755 instead of 0644
+//	"size"    integer, bytes
+//	"chunks"  binary, 32 bytes for each chunk
+//
+// Fields that are false, zero or empty are left out; unknown ones are
+// ignored. Owners, times and other modes do not travel.
+//
+// # Layout of a store
+//
+//	DIR/sha256/ab/abcd…   a blob, named by its 64 hexadecimal digits
+//	DIR/tmp/              blobs being written; emptied at Open
+//
+// # Wire
+//
+//	GET /v1/blobs/sha256:HEX   200 and the raw bytes, 404 if not held
+//
+// # Concurrency
+//
+// All types but Manifest may be used from any goroutine. Stores hold no lock
+// during I/O. Ingest, Collect, Upload, Write and Fetch run a few goroutines
+// with a buffer of ChunkSize each and return when these have ended; nothing
+// else is started. Pins live in memory only: after a restart call
+// [DirStore.Open], pin again what is needed, then [DirStore.StartEviction].
 package transfer

@@ -28,7 +28,7 @@ func (h Hash) String() string {
 	return hashPrefix + hex.EncodeToString(h[:])
 }
 
-// ParseHash reads what String writes.
+// ParseHash reads what String writes, and nothing else: a hash has one text.
 func ParseHash(s string) (Hash, error) {
 	var h Hash
 	if s == "" {
@@ -40,6 +40,9 @@ func ParseHash(s string) (Hash, error) {
 	}
 	if _, err := hex.Decode(h[:], []byte(digits)); err != nil {
 		return Hash{}, fmt.Errorf("hash %.80q: %w", s, err)
+	}
+	if h.String() != s {
+		return Hash{}, fmt.Errorf("hash %.80q: want lower-case digits that are not all zero", s)
 	}
 	return h, nil
 }

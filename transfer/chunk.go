@@ -1,0 +1,223 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// source is a file that is to be chunked, or a directory entry.
+type source struct {
+	entry Entry
+	label string // how errors name it
+	// open returns nil, nil to leave the file out.
+	open func() (*os.File, error)
+	left bool // left out
+}
+
+// chunkAll reads the files once, puts their chunks, and fills in the entries'
+// sizes, modes and chunks.
+func chunkAll(ctx context.Context, put Putter, sources []*source) error {
+	p := newPool(ctx, parallel)
+	var err error
+	for _, s := range sources {
+		if s.entry.Dir {
+			continue
+		}
+		if err = s.chunk(p, put); err != nil {
+			break
+		}
+	}
+	return p.wait(err)
+}
+
+// chunk hands the chunks of one file to the pool.
+func (s *source) chunk(p *pool, put Putter) error {
+	f, err := s.open()
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		s.left = true
+		return nil
+	}
+	r := &reading{file: f, label: s.label}
+	if r.before, err = f.Stat(); err != nil {
+		f.Close()
+		return fmt.Errorf("read %s: %w", s.label, err)
+	}
+	e := &s.entry
+	e.Size = r.before.Size()
+	e.Exec = r.before.Mode()&0o111 != 0
+	if e.Size > int64(maxChunks)*ChunkSize {
+		f.Close()
+		return fmt.Errorf("%s: %d bytes, at most %d", s.label, e.Size, int64(maxChunks)*ChunkSize)
+	}
+	e.Chunks = make(HashList, chunkCount(e.Size))
+	r.users.Store(1)
+	for i := range e.Chunks {
+		r.users.Add(1)
+		err = p.do(func(ctx context.Context, buf []byte) error {
+			return cmp.Or(r.chunk(ctx, put, e, i, buf), r.done())
+		})
+		if err != nil {
+			r.users.Add(-1)
+			break
+		}
+	}
+	return cmp.Or(err, r.done())
+}
+
+// reading is a file while its chunks are read.
+type reading struct {
+	file   *os.File
+	label  string
+	before os.FileInfo
+	users  atomic.Int64 // chunks in work, and the one who hands them out
+}
+
+func (r *reading) chunk(ctx context.Context, put Putter, e *Entry, i int, buf []byte) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	buf = buf[:chunkLen(e.Size, i)]
+	if err := readChunk(r.file, i, buf, r.label); err != nil {
+		return err
+	}
+	h := HashOf(buf)
+	e.Chunks[i] = h
+	return putHashed(put, h, buf)
+}
+
+// done closes the file after its last chunk and reports whether it changed.
+func (r *reading) done() error {
+	if r.users.Add(-1) > 0 {
+		return nil
+	}
+	after, err := r.file.Stat()
+	r.file.Close()
+	if err != nil {
+		return fmt.Errorf("read %s: %w", r.label, err)
+	}
+	if after.Size() != r.before.Size() || !after.ModTime().Equal(r.before.ModTime()) {
+		return changed(r.label)
+	}
+	return nil
+}
+
+func changed(label string) error { return fmt.Errorf("%s: %w", label, ErrChanged) }
+
+func readChunk(f io.ReaderAt, i int, buf []byte, label string) error {
+	n, err := f.ReadAt(buf, int64(i)*ChunkSize)
+	if n == len(buf) {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		return changed(label)
+	}
+	return fmt.Errorf("read %s: %w", label, err)
+}
+
+// openRegular opens a file, through symbolic links, but only if it is a
+// regular one; a named pipe does not make it wait.
+func openRegular(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: is %s, want a file or a directory", name, kind(info.Mode()))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// kind names what is not a regular file.
+func kind(m os.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&os.ModeSymlink != 0:
+		return "a symbolic link"
+	case m&os.ModeNamedPipe != 0:
+		return "a named pipe"
+	case m&os.ModeSocket != 0:
+		return "a socket"
+	case m&os.ModeDevice != 0:
+		return "a device"
+	}
+	return "not a regular file"
+}
+
+// parallel is how many chunks one call works on at a time.
+const parallel = 4
+
+// pool runs tasks on a few goroutines, each with one buffer of ChunkSize. The
+// first error ends it: tasks that were taken still run, with a context that
+// has ended.
+type pool struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	tasks  chan task
+	wg     sync.WaitGroup
+}
+
+type task func(ctx context.Context, buf []byte) error
+
+func newPool(ctx context.Context, workers int) *pool {
+	p := &pool{tasks: make(chan task)}
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	for range workers {
+		p.wg.Go(p.work)
+	}
+	return p
+}
+
+func (p *pool) work() {
+	var buf []byte
+	for t := range p.tasks {
+		if buf == nil {
+			buf = make([]byte, ChunkSize)
+		}
+		if err := t(p.ctx, buf); err != nil {
+			p.cancel(err)
+		}
+	}
+}
+
+// do waits until a goroutine takes the task. It returns an error, and does
+// not run the task, if the pool has ended.
+func (p *pool) do(t task) error {
+	if p.ctx.Err() != nil {
+		return context.Cause(p.ctx)
+	}
+	select {
+	case p.tasks <- t:
+		return nil
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
+	}
+}
+
+// wait ends the pool, with err if it is not nil, and returns the first error
+// when all tasks have ended.
+func (p *pool) wait(err error) error {
+	if err != nil {
+		p.cancel(err)
+	}
+	close(p.tasks)
+	p.wg.Wait()
+	err = context.Cause(p.ctx)
+	p.cancel(nil)
+	return err
+}

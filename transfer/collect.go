@@ -1,0 +1,290 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"syscall"
+)
+
+// maxWarnings is how many warnings Collect gives in full.
+const maxWarnings = 100
+
+// Collect puts the chunks of the files below dir that the globs name, and
+// returns their manifest, which it does not put itself. A glob is relative to
+// dir and matched element by element as path.Match does; one that names a
+// directory takes all of it. Files that are as they are in skip (nil =
+// nothing) are left out.
+//
+// dir may belong to a hostile program that still runs. Nothing outside dir is
+// read, no symbolic link is followed, nothing but regular files is opened.
+// What is left out for such a reason, and a glob that matches nothing, is
+// named in the warnings, one line each. A file that changes meanwhile is
+// ErrChanged.
+func Collect(ctx context.Context, put Putter, dir string, globs []string, skip *Manifest) (Manifest, []string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Manifest{}, nil, fmt.Errorf("collect outputs: %w", err)
+	}
+	defer root.Close()
+	c := &collector{ctx: ctx, root: root, globs: make([]globState, len(globs)), warned: make(map[string]bool)}
+	want := make([]wanted, 0, len(globs))
+	for i, glob := range globs {
+		pat, err := parsePattern(glob)
+		if err != nil {
+			return Manifest{}, nil, err
+		}
+		want = append(want, wanted{i, pat})
+	}
+	if err := c.walk("", want, 0); err != nil {
+		return Manifest{}, nil, err
+	}
+	if err := chunkAll(ctx, put, c.sources()); err != nil {
+		return Manifest{}, nil, err
+	}
+	kept := c.drop(skip)
+	m, err := manifestOf(kept)
+	if err != nil {
+		return Manifest{}, nil, err
+	}
+	for i, glob := range globs {
+		switch g := c.globs[i]; {
+		case !g.matched:
+			c.warn("output pattern %q matches nothing", glob)
+		case g.unchanged && !g.kept:
+			c.warn("output pattern %q matches only unchanged inputs", glob)
+		}
+	}
+	return m, c.allWarnings(), nil
+}
+
+type collector struct {
+	ctx      context.Context
+	root     *os.Root
+	globs    []globState
+	found    []found
+	warnings []string
+	warned   map[string]bool
+	hushed   int
+}
+
+type globState struct{ matched, kept, unchanged bool }
+
+// found is a file that is to be chunked, with the globs that took it.
+type found struct {
+	source *source
+	by     []int
+}
+
+// wanted is what is left of a glob below some directory; an empty rest takes
+// everything.
+type wanted struct {
+	glob int
+	rest pattern
+}
+
+func (c *collector) sources() []*source {
+	out := make([]*source, len(c.found))
+	for i, f := range c.found {
+		out[i] = f.source
+	}
+	return out
+}
+
+func (c *collector) warn(format string, args ...any) {
+	w := fmt.Sprintf(format, args...)
+	switch {
+	case c.warned[w]:
+	case len(c.warned) >= maxWarnings:
+		c.hushed++
+	default:
+		c.warned[w] = true
+		c.warnings = append(c.warnings, w)
+	}
+}
+
+func (c *collector) allWarnings() []string {
+	slices.Sort(c.warnings)
+	if c.hushed > 0 {
+		c.warnings = append(c.warnings, fmt.Sprintf("and %d more warnings about outputs", c.hushed))
+	}
+	return c.warnings
+}
+
+// walk looks through the directory dir ("" = the top) for what is wanted.
+func (c *collector) walk(dir string, want []wanted, depth int) error {
+	names, err := c.list(dir)
+	if err != nil || names == nil {
+		return err
+	}
+	defer names.Close()
+	empty := true
+	for {
+		if c.ctx.Err() != nil {
+			return context.Cause(c.ctx)
+		}
+		batch, err := names.Readdirnames(1024)
+		for _, name := range batch {
+			empty = false
+			if err := c.visit(path.Join(dir, name), name, want, depth); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("collect outputs in %q: %w", dir, err)
+		}
+	}
+	if by := taken(want); empty && dir != "" && len(by) > 0 && c.nameable(dir) {
+		return c.add(&source{entry: Entry{Path: dir, Dir: true}, label: dir}, by)
+	}
+	return nil
+}
+
+// list opens a directory, or returns nil if it cannot be read. It is the one
+// that was there a moment ago, not what a symbolic link leads to.
+func (c *collector) list(dir string) (*os.File, error) {
+	at := path.Join(".", dir)
+	seen, err := c.root.Lstat(at)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !seen.IsDir() {
+		err = ErrChanged
+	}
+	if err != nil {
+		return nil, fmt.Errorf("collect outputs in %q: %w", dir, err)
+	}
+	return c.open(at, seen, syscall.O_DIRECTORY)
+}
+
+// open opens what was seen, not something else of the same name. It returns
+// nil, with a warning, if the permissions forbid it.
+func (c *collector) open(at string, seen os.FileInfo, flag int) (*os.File, error) {
+	f, err := c.root.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK|flag, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		c.warn("output %q is left out: its permissions forbid reading it", at)
+		return nil, nil
+	}
+	if err != nil {
+		if now, gone := c.root.Lstat(at); gone != nil || !os.SameFile(now, seen) {
+			err = ErrChanged
+		}
+		return nil, fmt.Errorf("collect output %q: %w", at, err)
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(info, seen) {
+		err = ErrChanged
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("collect output %q: %w", at, err)
+	}
+	return f, nil
+}
+
+// taken lists the globs that take everything.
+func taken(want []wanted) []int {
+	var by []int
+	for _, w := range want {
+		if len(w.rest) == 0 {
+			by = append(by, w.glob)
+		}
+	}
+	return by
+}
+
+// visit looks at one name in a directory.
+func (c *collector) visit(at, name string, want []wanted, depth int) error {
+	var next []wanted
+	for _, w := range want {
+		switch {
+		case len(w.rest) == 0:
+			next = append(next, w)
+		case w.rest.match(name):
+			next = append(next, wanted{w.glob, w.rest[1:]})
+		}
+	}
+	if len(next) == 0 {
+		return nil
+	}
+	info, err := c.root.Lstat(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("collect output %q: %w", at, err)
+	}
+	by := taken(next)
+	for _, g := range by {
+		c.globs[g].matched = true
+	}
+	switch {
+	case info.IsDir() && depth >= MaxDepth:
+		c.warn("output directory %.200q is deeper than %d, left out", at, MaxDepth)
+		return nil
+	case info.IsDir():
+		return c.walk(at, next, depth+1)
+	case len(by) == 0:
+		return nil // a file where a glob wants a directory
+	case !info.Mode().IsRegular():
+		c.warn("output %q is %s, left out: only regular files are outputs", at, kind(info.Mode()))
+		return nil
+	case !c.nameable(at):
+		return nil
+	}
+	return c.add(&source{
+		entry: Entry{Path: at},
+		label: fmt.Sprintf("output %q", at),
+		open:  func() (*os.File, error) { return c.open(at, info, 0) },
+	}, by)
+}
+
+func (c *collector) nameable(at string) bool {
+	err := CheckPath(at)
+	if err != nil {
+		c.warn("output %.200q is left out: %v", at, err)
+	}
+	return err == nil
+}
+
+func (c *collector) add(s *source, by []int) error {
+	if len(c.found) >= MaxEntries {
+		return fmt.Errorf("collect outputs: more than %d files: pack them into fewer", MaxEntries)
+	}
+	c.found = append(c.found, found{s, by})
+	return nil
+}
+
+// drop leaves out what is as it is in skip and notes which globs are left
+// with something.
+func (c *collector) drop(skip *Manifest) []*source {
+	var kept []*source
+	for _, f := range c.found {
+		unchanged := skip != nil && skip.holds(&f.source.entry)
+		for _, g := range f.by {
+			c.globs[g].unchanged = c.globs[g].unchanged || unchanged
+			c.globs[g].kept = c.globs[g].kept || !unchanged
+		}
+		if !unchanged {
+			kept = append(kept, f.source)
+		}
+	}
+	return kept
+}
+
+// holds reports whether the same entry is in the manifest.
+func (m *Manifest) holds(e *Entry) bool {
+	i, ok := slices.BinarySearchFunc(m.Entries, e.Path, func(have Entry, p string) int {
+		return ComparePaths(have.Path, p)
+	})
+	if !ok {
+		return false
+	}
+	have := &m.Entries[i]
+	return have.Dir == e.Dir && have.Exec == e.Exec && have.Size == e.Size && slices.Equal(have.Chunks, e.Chunks)
+}

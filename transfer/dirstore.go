@@ -1,0 +1,340 @@
+package transfer
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// DirStore is a PinStore of files below one directory. Call Open before
+// anything else, pin what is still needed, then StartEviction.
+//
+// One process at a time may use the directory. No lock is held during I/O:
+// whoever writes or deletes the file of a blob holds the claim on that blob.
+type DirStore struct {
+	dir   string
+	write func(h Hash, data []byte) error // to its place; a seam for tests of full disks
+
+	mu    sync.Mutex // guards what follows
+	index index
+	busy  map[Hash]chan struct{} // claimed blobs; closed at release
+}
+
+// NewDirStore returns a store below dir that keeps at most limit bytes of
+// blobs that nobody pins; 0 means DefaultCache. It does no I/O.
+func NewDirStore(dir string, limit int64) *DirStore {
+	s := &DirStore{dir: dir, index: newIndex(limit), busy: make(map[Hash]chan struct{})}
+	s.write = s.writeFile
+	return s
+}
+
+const algorithm = "sha256"
+
+func (s *DirStore) temp() string { return filepath.Join(s.dir, "tmp") }
+
+func (s *DirStore) file(h Hash) string {
+	digits := hex.EncodeToString(h[:])
+	return filepath.Join(s.dir, algorithm, digits[:2], digits)
+}
+
+// Open makes the directory if need be, clears what a crash left behind, and
+// rebuilds the index from the files. The order of last use is that of their
+// modification times. Nothing is evicted yet.
+func (s *DirStore) Open() error {
+	if err := os.RemoveAll(s.temp()); err != nil {
+		return fmt.Errorf("open blob store: %w", err)
+	}
+	if err := os.MkdirAll(s.temp(), 0o700); err != nil {
+		return fmt.Errorf("open blob store: %w", err)
+	}
+	found, err := scan(filepath.Join(s.dir, algorithm))
+	if err != nil {
+		return fmt.Errorf("open blob store: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range found {
+		s.index.add(f.hash, f.size)
+	}
+	return nil
+}
+
+type foundFile struct {
+	hash Hash
+	size int64
+	used int64 // Unix nanoseconds
+}
+
+// scan lists the blobs below top, oldest first. Files that are not blobs are
+// left alone.
+func scan(top string) ([]foundFile, error) {
+	var found []foundFile
+	shelves, err := os.ReadDir(top)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, shelf := range shelves {
+		if !shelf.IsDir() {
+			continue
+		}
+		files, err := os.ReadDir(filepath.Join(top, shelf.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			h, err := ParseHash(hashPrefix + f.Name())
+			if err != nil || f.Name()[:2] != shelf.Name() {
+				continue
+			}
+			info, err := f.Info()
+			if err != nil || !info.Mode().IsRegular() || info.Size() > MaxBlob {
+				continue
+			}
+			found = append(found, foundFile{h, info.Size(), info.ModTime().UnixNano()})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b foundFile) int { return cmp.Compare(a.used, b.used) })
+	return found, nil
+}
+
+// StartEviction makes the store keep to its limit from now on.
+func (s *DirStore) StartEviction() {
+	s.mu.Lock()
+	s.index.evicting = true
+	s.mu.Unlock()
+	s.evict(s.index.limit)
+}
+
+// Put implements Putter.
+func (s *DirStore) Put(h Hash, data []byte) error {
+	if err := check(h, data); err != nil {
+		return err
+	}
+	return s.putHashed(h, data)
+}
+
+func (s *DirStore) putHashed(h Hash, data []byte) error {
+	err := s.putOnce(h, data)
+	if isFull(err) && s.evict(0) > 0 { // the disk is smaller than the limit
+		err = s.putOnce(h, data)
+	}
+	s.evict(s.index.limit)
+	if isFull(err) {
+		return fmt.Errorf("store blob: the disk of %s is full, free some space there: %w", s.dir, err)
+	}
+	if err != nil {
+		return fmt.Errorf("store blob: %w", err)
+	}
+	return nil
+}
+
+func (s *DirStore) putOnce(h Hash, data []byte) error {
+	s.claim(h)
+	defer s.release(h)
+	if s.Has(h) {
+		return nil
+	}
+	if err := s.write(h, data); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index.add(h, int64(len(data)))
+	return nil
+}
+
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// writeFile puts the file in its place at once and as a whole.
+func (s *DirStore) writeFile(h Hash, data []byte) error {
+	f, err := os.CreateTemp(s.temp(), "")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err := cmp.Or(err, f.Close()); err != nil {
+		os.Remove(f.Name())
+		return err
+	}
+	to := s.file(h)
+	err = os.Rename(f.Name(), to)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {
+			err = os.Rename(f.Name(), to)
+		}
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// Get implements Getter. A blob whose file is damaged is removed and
+// reported as ErrNotFound.
+func (s *DirStore) Get(h Hash, buf []byte) ([]byte, error) {
+	if !s.Has(h) {
+		return nil, notFound(h)
+	}
+	data, err := s.read(h, buf)
+	if err == nil {
+		return data, nil
+	}
+	// The file may have been evicted and put again meanwhile: look once
+	// more where nobody else can write or delete it.
+	s.claim(h)
+	defer s.release(h)
+	data, err = s.read(h, buf)
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.Is(err, fs.ErrNotExist):
+		s.forget(h)
+		return nil, notFound(h)
+	case errors.Is(err, ErrMismatch):
+		s.forget(h)
+		if err := os.Remove(s.file(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("remove damaged blob: %w", err)
+		}
+		return nil, fmt.Errorf("%w (its file was damaged)", notFound(h))
+	}
+	return nil, fmt.Errorf("read blob: %w", err)
+}
+
+func (s *DirStore) verified() {}
+
+// read returns the verified content of the blob's file.
+func (s *DirStore) read(h Hash, buf []byte) ([]byte, error) {
+	f, err := os.Open(s.file(h))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > MaxBlob {
+		return nil, ErrMismatch
+	}
+	buf = sized(buf, int(info.Size()))
+	if _, err := io.ReadFull(f, buf); err != nil {
+		return nil, err
+	}
+	return buf, check(h, buf)
+}
+
+// Sync returns when the blobs are safe from a power cut.
+func (s *DirStore) Sync(hashes ...Hash) error {
+	shelves := make(map[string]bool)
+	for _, h := range hashes {
+		name := s.file(h)
+		if err := syncFile(name); err != nil {
+			return fmt.Errorf("sync blob: %w", err)
+		}
+		shelves[filepath.Dir(name)] = true
+	}
+	for dir := range shelves {
+		if err := syncFile(dir); err != nil {
+			return fmt.Errorf("sync blob store: %w", err)
+		}
+	}
+	return nil
+}
+
+func syncFile(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(f.Sync(), f.Close())
+}
+
+// Has implements Store. It does no I/O: a file that was damaged or removed
+// from outside is noticed by Get.
+func (s *DirStore) Has(h Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.use(h)
+}
+
+// Pin implements Pinner.
+func (s *DirStore) Pin(owner string, hashes ...Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index.pin(owner, hashes)
+}
+
+// Unpin implements Pinner.
+func (s *DirStore) Unpin(owner string) {
+	s.mu.Lock()
+	s.index.unpin(owner)
+	s.mu.Unlock()
+	s.evict(s.index.limit)
+}
+
+// Usage tells how much the store holds.
+func (s *DirStore) Usage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.usage()
+}
+
+func (s *DirStore) forget(h Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index.remove(h)
+}
+
+// evict deletes loose blobs until at most keep bytes of them are left, and
+// returns how many it deleted. The caller holds no claim.
+func (s *DirStore) evict(keep int64) int {
+	s.mu.Lock()
+	victims := s.index.evict(keep)
+	s.mu.Unlock()
+	for _, h := range victims {
+		s.claim(h)
+		if !s.held(h) { // not put again since
+			os.Remove(s.file(h)) // what stays is found again at the next Open
+		}
+		s.release(h)
+	}
+	return len(victims)
+}
+
+func (s *DirStore) held(h Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.items[h] != nil
+}
+
+// claim waits until nobody else claims the blob.
+func (s *DirStore) claim(h Hash) {
+	for {
+		s.mu.Lock()
+		wait := s.busy[h]
+		if wait == nil {
+			s.busy[h] = make(chan struct{})
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		<-wait
+	}
+}
+
+func (s *DirStore) release(h Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.busy[h])
+	delete(s.busy, h)
+}

@@ -1,0 +1,186 @@
+package transfer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Input is a local file or directory and its place in the tree.
+type Input struct {
+	Path string // local
+	// Name is the path in the tree: clean, relative, slash-separated. "."
+	// puts the content of a directory at the top. Empty means Path itself if
+	// that is relative and stays below the current directory, else its last
+	// element.
+	Name string
+}
+
+// Ingest puts the chunks of the inputs and returns their manifest, which it
+// does not put itself. It reads every file once and holds a few chunks in
+// memory. Symbolic links to files are followed. Errors name the file; it is
+// ErrChanged if one is written to meanwhile.
+func Ingest(ctx context.Context, put Putter, inputs []Input) (Manifest, error) {
+	sources, err := plan(inputs)
+	if err != nil {
+		return Manifest{}, err
+	}
+	if err := chunkAll(ctx, put, sources); err != nil {
+		return Manifest{}, err
+	}
+	return manifestOf(sources)
+}
+
+func manifestOf(sources []*source) (Manifest, error) {
+	entries := make([]Entry, 0, len(sources))
+	for _, s := range sources {
+		if !s.left {
+			entries = append(entries, s.entry)
+		}
+	}
+	return NewManifest(entries)
+}
+
+// planner finds the files of the inputs without reading them.
+type planner struct {
+	sources []*source
+	weight  int64 // least bytes of the manifest
+}
+
+func plan(inputs []Input) ([]*source, error) {
+	var p planner
+	for _, in := range inputs {
+		name, err := in.name()
+		if err != nil {
+			return nil, err
+		}
+		info, err := os.Stat(in.Path)
+		if err != nil {
+			return nil, fmt.Errorf("input: %w", err)
+		}
+		if err := p.add(in.Path, name, info, 0); err != nil {
+			return nil, err
+		}
+	}
+	return p.finish()
+}
+
+func (in Input) name() (string, error) {
+	name := in.Name
+	if name == "" {
+		name = defaultName(in.Path)
+	}
+	name = path.Clean(name)
+	if name == "." {
+		return "", nil
+	}
+	if err := CheckPath(name); err != nil {
+		return "", fmt.Errorf("input %s: name %.80q: %w", in.Path, name, err)
+	}
+	return name, nil
+}
+
+func defaultName(local string) string {
+	if filepath.IsLocal(local) {
+		return filepath.ToSlash(filepath.Clean(local))
+	}
+	if abs, err := filepath.Abs(local); err == nil {
+		local = abs
+	}
+	return filepath.Base(local)
+}
+
+// add plans one file or directory; name is "" for the top of the tree.
+func (p *planner) add(local, name string, info os.FileInfo, depth int) error {
+	switch {
+	case info.IsDir():
+		return p.addDir(local, name, depth)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("input %s: is %s, want a file or a directory", local, kind(info.Mode()))
+	case name == "":
+		return fmt.Errorf("input %s: a file needs a name other than '.'", local)
+	}
+	if err := CheckPath(name); err != nil {
+		return fmt.Errorf("input %s: %w", local, err)
+	}
+	p.weight += int64(chunkCount(info.Size()) * len(Hash{}))
+	return p.append(&source{
+		entry: Entry{Path: name},
+		label: local,
+		open: func() (*os.File, error) {
+			f, err := openRegular(local)
+			if err != nil {
+				return nil, fmt.Errorf("input: %w", err)
+			}
+			return f, nil
+		},
+	})
+}
+
+func (p *planner) append(s *source) error {
+	p.weight += int64(len(s.entry.Path)) + 16
+	if len(p.sources) >= MaxEntries || p.weight > MaxBlob {
+		return fmt.Errorf("inputs up to %s: too many files or bytes for one manifest, at most %d files and %d bytes: pack them into fewer", s.label, MaxEntries, int64(maxChunks)*ChunkSize)
+	}
+	p.sources = append(p.sources, s)
+	return nil
+}
+
+func (p *planner) addDir(local, name string, depth int) error {
+	if depth > MaxDepth {
+		return fmt.Errorf("input %s: deeper than %d directories", local, MaxDepth)
+	}
+	kids, err := os.ReadDir(local)
+	if err != nil {
+		return fmt.Errorf("input: %w", err)
+	}
+	if len(kids) == 0 && name != "" {
+		if err := CheckPath(name); err != nil {
+			return fmt.Errorf("input %s: %w", local, err)
+		}
+		return p.append(&source{entry: Entry{Path: name, Dir: true}, label: local})
+	}
+	for _, kid := range kids {
+		at := filepath.Join(local, kid.Name())
+		info, err := os.Stat(at)
+		if err != nil {
+			return fmt.Errorf("input: %w", err)
+		}
+		if info.IsDir() && !kid.IsDir() {
+			return fmt.Errorf("input %s: is a symbolic link to a directory: name that directory as an input of its own, or remove the link", at)
+		}
+		if err := p.add(at, path.Join(name, kid.Name()), info, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish sorts the sources, drops those that were named twice, and refuses
+// those that want the same place.
+func (p *planner) finish() ([]*source, error) {
+	slices.SortStableFunc(p.sources, func(a, b *source) int { return ComparePaths(a.entry.Path, b.entry.Path) })
+	var out []*source
+	for _, s := range p.sources {
+		if len(out) == 0 {
+			out = append(out, s)
+			continue
+		}
+		last := out[len(out)-1]
+		switch {
+		case s.entry.Path == last.entry.Path:
+			if filepath.Clean(s.label) != filepath.Clean(last.label) && (!s.entry.Dir || !last.entry.Dir) {
+				return nil, fmt.Errorf("inputs %s and %s would both be %s: give one another name with PATH:NAME", last.label, s.label, s.entry.Path)
+			}
+			continue
+		case !last.entry.Dir && strings.HasPrefix(s.entry.Path, last.entry.Path+"/"):
+			return nil, fmt.Errorf("input %s would be %s, below the file %s: give one another name with PATH:NAME", s.label, s.entry.Path, last.label)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}

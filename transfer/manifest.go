@@ -1,0 +1,296 @@
+package transfer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"zorilla/internal/codec"
+)
+
+// Limits of a manifest. What is beyond them is refused.
+const (
+	MaxEntries = 1 << 20
+	MaxPath    = 4096 // bytes
+	MaxDepth   = 100  // elements of a path
+	maxElement = 255  // bytes; what file systems take
+	maxChunks  = MaxBlob / len(Hash{})
+)
+
+// Manifest lists a tree of files: the chunks of each. Make one with
+// NewManifest, Ingest, Collect or DecodeManifest; what came from elsewhere is
+// to be trusted only after Validate.
+type Manifest struct {
+	Entries []Entry `json:"entries"` // in the order of ComparePaths
+}
+
+// Entry is a file, or a directory that would not be made for a file.
+type Entry struct {
+	Path   string   `json:"path"` // relative, slash-separated, clean
+	Dir    bool     `json:"dir,omitempty"`
+	Exec   bool     `json:"exec,omitempty"`
+	Size   int64    `json:"size,omitempty"`   // bytes
+	Chunks HashList `json:"chunks,omitempty"` // all of ChunkSize but the last
+}
+
+// HashList is a list of hashes that travels as raw bytes.
+type HashList []Hash
+
+// MarshalBinary returns the hashes one after the other.
+func (l HashList) MarshalBinary() ([]byte, error) {
+	b := make([]byte, 0, len(l)*len(Hash{}))
+	for _, h := range l {
+		b = append(b, h[:]...)
+	}
+	return b, nil
+}
+
+// UnmarshalBinary reads what MarshalBinary writes.
+func (l *HashList) UnmarshalBinary(b []byte) error {
+	const size = len(Hash{})
+	if len(b)%size != 0 {
+		return fmt.Errorf("%d bytes are no list of hashes", len(b))
+	}
+	*l = make(HashList, len(b)/size)
+	for i := range *l {
+		copy((*l)[i][:], b[i*size:])
+	}
+	return nil
+}
+
+// NewManifest sorts the entries and checks them.
+func NewManifest(entries []Entry) (Manifest, error) {
+	m := Manifest{slices.Clone(entries)}
+	slices.SortStableFunc(m.Entries, func(a, b Entry) int { return ComparePaths(a.Path, b.Path) })
+	return m, m.Validate()
+}
+
+// ComparePaths orders paths so that everything below a directory follows it
+// at once: bytewise, with the slash before everything else.
+func ComparePaths(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return cmp.Compare(slashFirst(a[i]), slashFirst(b[i]))
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+func slashFirst(c byte) int {
+	if c == '/' {
+		return -1
+	}
+	return int(c)
+}
+
+// Validate reports whether the manifest may be used: paths stay below a
+// directory and do not conflict, sizes and chunks agree, and all is within
+// the limits. Errors wrap ErrManifest.
+func (m *Manifest) Validate() error {
+	if len(m.Entries) > MaxEntries {
+		return fmt.Errorf("%w: %d entries, at most %d", ErrManifest, len(m.Entries), MaxEntries)
+	}
+	chunks := 0
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if err := checkEntry(e); err != nil {
+			return fmt.Errorf("%w: %.100q: %v", ErrManifest, e.Path, err)
+		}
+		if chunks += len(e.Chunks); chunks > maxChunks {
+			return fmt.Errorf("%w: more than %d chunks", ErrManifest, maxChunks)
+		}
+		if i == 0 {
+			continue
+		}
+		prev := &m.Entries[i-1]
+		switch order := ComparePaths(prev.Path, e.Path); {
+		case order == 0:
+			return fmt.Errorf("%w: %.100q is there twice", ErrManifest, e.Path)
+		case order > 0:
+			return fmt.Errorf("%w: %.100q is out of order", ErrManifest, e.Path)
+		case !prev.Dir && strings.HasPrefix(e.Path, prev.Path+"/"):
+			return fmt.Errorf("%w: %.100q is below the file %.100q", ErrManifest, e.Path, prev.Path)
+		}
+	}
+	return nil
+}
+
+func checkEntry(e *Entry) error {
+	if err := CheckPath(e.Path); err != nil {
+		return err
+	}
+	if e.Dir {
+		if e.Exec || e.Size != 0 || len(e.Chunks) != 0 {
+			return fmt.Errorf("a directory with content")
+		}
+		return nil
+	}
+	if e.Size < 0 || e.Size > int64(maxChunks)*ChunkSize {
+		return fmt.Errorf("size of %d bytes", e.Size)
+	}
+	if len(e.Chunks) != chunkCount(e.Size) {
+		return fmt.Errorf("%d chunks for %d bytes", len(e.Chunks), e.Size)
+	}
+	for _, h := range e.Chunks {
+		if h.IsZero() {
+			return fmt.Errorf("a chunk without a hash")
+		}
+	}
+	return nil
+}
+
+// CheckPath reports why p cannot be the path of an entry, if so.
+func CheckPath(p string) error {
+	switch {
+	case p == "":
+		return fmt.Errorf("path is empty")
+	case len(p) > MaxPath:
+		return fmt.Errorf("path is longer than %d bytes", MaxPath)
+	case !utf8.ValidString(p):
+		return fmt.Errorf("path is not valid UTF-8")
+	case strings.ContainsFunc(p, unicode.IsControl):
+		return fmt.Errorf("path holds a control character")
+	case p[0] == '/':
+		return fmt.Errorf("path is absolute")
+	case path.Clean(p) != p || p == ".":
+		return fmt.Errorf("path is not clean")
+	}
+	depth := 0
+	for part := range strings.SplitSeq(p, "/") {
+		if depth++; depth > MaxDepth {
+			return fmt.Errorf("path is deeper than %d", MaxDepth)
+		}
+		if part == ".." {
+			return fmt.Errorf("path leads outside")
+		}
+		if len(part) > maxElement {
+			return fmt.Errorf("name %.40q... is longer than %d bytes", part, maxElement)
+		}
+	}
+	return nil
+}
+
+func chunkCount(size int64) int { return int((size + ChunkSize - 1) / ChunkSize) }
+
+// chunkLen returns the length of chunk i of a file.
+func chunkLen(size int64, i int) int {
+	return int(min(size-int64(i)*ChunkSize, ChunkSize))
+}
+
+// Size returns the bytes of all files.
+func (m *Manifest) Size() int64 {
+	var n int64
+	for i := range m.Entries {
+		n += m.Entries[i].Size
+	}
+	return n
+}
+
+// Files returns the number of files.
+func (m *Manifest) Files() int {
+	n := 0
+	for i := range m.Entries {
+		if !m.Entries[i].Dir {
+			n++
+		}
+	}
+	return n
+}
+
+// Chunks returns the distinct chunks in order of first appearance.
+func (m *Manifest) Chunks() []Hash {
+	var out []Hash
+	seen := make(map[Hash]struct{})
+	for i := range m.Entries {
+		for _, h := range m.Entries[i].Chunks {
+			if _, ok := seen[h]; !ok {
+				seen[h] = struct{}{}
+				out = append(out, h)
+			}
+		}
+	}
+	return out
+}
+
+// magic opens every encoded manifest; the digit is the version.
+const magic = "zman1"
+
+// Encode returns the manifest as a blob. It fails if the manifest is invalid
+// or too large. The same tree always has the same bytes.
+func (m *Manifest) Encode() ([]byte, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	b, err := codec.Marshal(m.Entries)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > MaxBlob-len(magic) {
+		return nil, fmt.Errorf("%w: takes %d bytes, at most %d: pack the files into fewer", ErrManifest, len(b), MaxBlob)
+	}
+	return append([]byte(magic), b...), nil
+}
+
+// DecodeManifest reads and validates what Encode wrote. Errors wrap
+// ErrManifest.
+func DecodeManifest(b []byte) (Manifest, error) {
+	if len(b) > MaxBlob {
+		return Manifest{}, fmt.Errorf("%w: %d bytes, at most %d", ErrManifest, len(b), MaxBlob)
+	}
+	b, ok := bytes.CutPrefix(b, []byte(magic))
+	if !ok {
+		return Manifest{}, fmt.Errorf("%w: does not begin with %s", ErrManifest, magic)
+	}
+	if n := announced(b); n > MaxEntries {
+		return Manifest{}, fmt.Errorf("%w: %d entries, at most %d", ErrManifest, n, MaxEntries)
+	}
+	var m Manifest
+	if err := codec.Unmarshal(b, &m.Entries); err != nil {
+		return Manifest{}, fmt.Errorf("%w: %v", ErrManifest, err)
+	}
+	if err := m.Validate(); err != nil {
+		return Manifest{}, err
+	}
+	return m, nil
+}
+
+// announced reads the length of a large msgpack array without decoding it,
+// since the decoder makes room for all elements first, and in memory they are
+// far larger than the one byte that each takes at least. It returns 0 for
+// everything else.
+func announced(b []byte) uint64 {
+	if len(b) < 5 || b[0] != 0xdd {
+		return 0
+	}
+	return uint64(binary.BigEndian.Uint32(b[1:]))
+}
+
+// SaveManifest puts the manifest as a blob and returns its hash.
+func SaveManifest(p Putter, m Manifest) (Hash, error) {
+	b, err := m.Encode()
+	if err != nil {
+		return Hash{}, err
+	}
+	h := HashOf(b)
+	return h, putHashed(p, h, b)
+}
+
+// LoadManifest gets the manifest that has the hash.
+func LoadManifest(g Getter, h Hash) (Manifest, error) {
+	b, err := getVerified(g, h, nil)
+	if err != nil {
+		return Manifest{}, err
+	}
+	m, err := DecodeManifest(b)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("manifest %s: %w", h, err)
+	}
+	return m, nil
+}

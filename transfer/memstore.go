@@ -1,0 +1,86 @@
+package transfer
+
+import "sync"
+
+// MemStore is a PinStore in memory.
+type MemStore struct {
+	mu    sync.Mutex // guards what follows
+	index index
+	blobs map[Hash][]byte
+}
+
+// NewMemStore returns a store that keeps at most limit bytes of blobs that
+// nobody pins; 0 means DefaultCache.
+func NewMemStore(limit int64) *MemStore {
+	s := &MemStore{index: newIndex(limit), blobs: make(map[Hash][]byte)}
+	s.index.evicting = true
+	return s
+}
+
+// Put implements Putter.
+func (s *MemStore) Put(h Hash, data []byte) error {
+	if err := check(h, data); err != nil {
+		return err
+	}
+	return s.putHashed(h, data)
+}
+
+func (s *MemStore) putHashed(h Hash, data []byte) error {
+	own := append([]byte(nil), data...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index.add(h, int64(len(own)))
+	s.blobs[h] = own
+	s.evictLocked()
+	return nil
+}
+
+// Get implements Getter.
+func (s *MemStore) Get(h Hash, buf []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.index.use(h) {
+		return nil, notFound(h)
+	}
+	data := s.blobs[h]
+	buf = sized(buf, len(data))
+	copy(buf, data)
+	return buf, nil
+}
+
+func (s *MemStore) verified() {}
+
+// Has implements Store.
+func (s *MemStore) Has(h Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.use(h)
+}
+
+// Pin implements Pinner.
+func (s *MemStore) Pin(owner string, hashes ...Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index.pin(owner, hashes)
+}
+
+// Unpin implements Pinner.
+func (s *MemStore) Unpin(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index.unpin(owner)
+	s.evictLocked()
+}
+
+// Usage tells how much the store holds.
+func (s *MemStore) Usage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.usage()
+}
+
+func (s *MemStore) evictLocked() {
+	for _, h := range s.index.evict(s.index.limit) {
+		delete(s.blobs, h)
+	}
+}

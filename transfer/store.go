@@ -1,0 +1,147 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+const (
+	// ChunkSize is the size of every chunk of a file but the last.
+	ChunkSize = 1 << 20
+	// MaxBlob is the size of the largest blob, which is always a manifest.
+	MaxBlob = 64 << 20
+	// DefaultCache is how many bytes of blobs that nobody pins a store keeps
+	// if nothing else is asked for.
+	DefaultCache = 8 << 30
+)
+
+// Errors that callers act on.
+var (
+	// ErrNotFound: the blob is not held (any more). Fetch it, again.
+	ErrNotFound = errors.New("blob not found")
+	// ErrMismatch: the bytes are not those that the hash names.
+	ErrMismatch = errors.New("bytes do not match their hash")
+	// ErrChanged: a file was written to while it was read. Try again.
+	ErrChanged = errors.New("file changed while it was read")
+	// ErrManifest: a blob is not a manifest, or one that must not be used.
+	ErrManifest = errors.New("invalid manifest")
+	// ErrNoHolder: no holder gave a blob in time.
+	ErrNoHolder = errors.New("no holder answers with it")
+)
+
+// Putter takes blobs in.
+type Putter interface {
+	// Put keeps the blob, or does nothing if it is held already. It fails
+	// with ErrMismatch if h does not name data, and does not keep data itself.
+	Put(h Hash, data []byte) error
+}
+
+// Getter gives blobs out.
+type Getter interface {
+	// Get returns the blob, in buf's memory if that is large enough (nil
+	// always is allowed), or ErrNotFound.
+	Get(h Hash, buf []byte) ([]byte, error)
+}
+
+// Store keeps blobs. All methods may be called from any goroutine.
+type Store interface {
+	Putter
+	Getter
+	// Has reports whether the blob is held, and counts as a use of it.
+	Has(h Hash) bool
+}
+
+// Pinner keeps a store from evicting blobs that somebody needs.
+type Pinner interface {
+	// Pin adds the blobs, held or not yet, to what owner needs.
+	Pin(owner string, hashes ...Hash)
+	// Unpin lets go of all that owner needed.
+	Unpin(owner string)
+}
+
+// PinStore is a Store that evicts what was not used for longest, except what
+// is pinned.
+type PinStore interface {
+	Store
+	Pinner
+}
+
+// PutterFunc is a function as a Putter.
+type PutterFunc func(h Hash, data []byte) error
+
+// Put calls f.
+func (f PutterFunc) Put(h Hash, data []byte) error { return f(h, data) }
+
+// GetterFunc is a function as a Getter.
+type GetterFunc func(h Hash, buf []byte) ([]byte, error)
+
+// Get calls f.
+func (f GetterFunc) Get(h Hash, buf []byte) ([]byte, error) { return f(h, buf) }
+
+// PinTo returns a Putter that pins every blob for owner before it goes into
+// the store, so that nothing of a tree is evicted while the rest is read.
+func PinTo(s PinStore, owner string) Putter { return pinned{s, owner} }
+
+type pinned struct {
+	store PinStore
+	owner string
+}
+
+func (p pinned) Put(h Hash, data []byte) error {
+	p.store.Pin(p.owner, h)
+	return p.store.Put(h, data)
+}
+
+func (p pinned) putHashed(h Hash, data []byte) error {
+	p.store.Pin(p.owner, h)
+	return putHashed(p.store, h, data)
+}
+
+// hashedPutter is a Putter of this package that need not hash again what the
+// caller has just hashed.
+type hashedPutter interface {
+	putHashed(h Hash, data []byte) error
+}
+
+func putHashed(p Putter, h Hash, data []byte) error {
+	if own, ok := p.(hashedPutter); ok {
+		return own.putHashed(h, data)
+	}
+	return p.Put(h, data)
+}
+
+// verifiedGetter is a Getter of this package that has checked what it returns.
+type verifiedGetter interface {
+	verified()
+}
+
+// getVerified gets a blob and checks it, unless the getter did so itself.
+func getVerified(g Getter, h Hash, buf []byte) ([]byte, error) {
+	data, err := g.Get(h, buf)
+	if err != nil {
+		return nil, err
+	}
+	if _, own := g.(verifiedGetter); own {
+		return data, nil
+	}
+	return data, check(h, data)
+}
+
+// check reports whether h names data, which must not be too large.
+func check(h Hash, data []byte) error {
+	if len(data) > MaxBlob {
+		return fmt.Errorf("blob %s of %d bytes: at most %d", h, len(data), MaxBlob)
+	}
+	if HashOf(data) != h {
+		return fmt.Errorf("blob %s: %w", h, ErrMismatch)
+	}
+	return nil
+}
+
+func notFound(h Hash) error { return fmt.Errorf("%w: %s", ErrNotFound, h) }
+
+// sized returns a slice of n bytes, in buf's memory if that is large enough.
+func sized(buf []byte, n int) []byte {
+	return slices.Grow(buf[:0], n)[:n]
+}

@@ -1,0 +1,160 @@
+package transfer_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/transfer"
+	"zorilla/transfer/storetest"
+)
+
+func TestStores(t *testing.T) {
+	t.Run("mem", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T, limit int64) transfer.PinStore { return transfer.NewMemStore(limit) })
+	})
+	t.Run("dir", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T, limit int64) transfer.PinStore { return openDir(t, t.TempDir(), limit) })
+	})
+}
+
+func openDir(t *testing.T, dir string, limit int64) *transfer.DirStore {
+	t.Helper()
+	s := transfer.NewDirStore(dir, limit)
+	if err := s.Open(); err != nil {
+		t.Fatal(err)
+	}
+	s.StartEviction()
+	return s
+}
+
+// blobFile returns where a DirStore keeps a blob, as doc.go has it.
+func blobFile(dir string, h transfer.Hash) string {
+	digits := strings.TrimPrefix(h.String(), "sha256:")
+	return filepath.Join(dir, "sha256", digits[:2], digits)
+}
+
+func TestDirStoreNoticesDamage(t *testing.T) {
+	data := bytes.Repeat([]byte("zorilla"), 10_000)
+	h := transfer.HashOf(data)
+	for name, damage := range map[string]func(file string) error{
+		"bit flipped": func(f string) error { return os.WriteFile(f, append([]byte("Z"), data[1:]...), 0o600) },
+		"cut off":     func(f string) error { return os.Truncate(f, 100) },
+		"emptied":     func(f string) error { return os.Truncate(f, 0) },
+		"grown":       func(f string) error { return os.Truncate(f, transfer.MaxBlob+1) },
+		"removed":     os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := openDir(t, dir, 0)
+			if err := s.Put(h, data); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(blobFile(dir, h)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Get(h, nil); !errors.Is(err, transfer.ErrNotFound) {
+				t.Errorf("got %v, want ErrNotFound", err)
+			}
+			if _, err := os.Stat(blobFile(dir, h)); err == nil || s.Has(h) {
+				t.Error("the damaged blob is still there")
+			}
+			if err := s.Put(h, data); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := s.Get(h, nil); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("put again: got %d bytes, %v", len(got), err)
+			}
+		})
+	}
+}
+
+func TestDirStoreOpen(t *testing.T) {
+	dir := t.TempDir()
+	s := openDir(t, dir, 0)
+	var hashes []transfer.Hash
+	for i := range 3 {
+		data := bytes.Repeat([]byte{byte(i)}, 8192)
+		h := transfer.HashOf(data)
+		if err := s.Put(h, data); err != nil {
+			t.Fatal(err)
+		}
+		when := time.Unix(int64(1000-i), 0) // the last one is the oldest
+		if err := os.Chtimes(blobFile(dir, h), when, when); err != nil {
+			t.Fatal(err)
+		}
+		hashes = append(hashes, h)
+	}
+	if err := s.Sync(hashes...); err != nil {
+		t.Error(err)
+	}
+	for _, stray := range []string{"tmp/half", "sha256/zz", "sha256/ab/readme", "sha256/00/" + strings.Repeat("ab", 32)} {
+		name := filepath.Join(dir, stray)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	s = transfer.NewDirStore(dir, 8192)
+	if s.Has(hashes[0]) {
+		t.Error("New did I/O")
+	}
+	if err := s.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if u := s.Usage(); u.Blobs != 3 || u.Bytes != 3*8192 || u.Pinned != 0 {
+		t.Errorf("after Open: %+v", u)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tmp/half")); err == nil {
+		t.Error("a half-written blob was not cleared")
+	}
+	s.Pin("job", hashes[1])
+	s.StartEviction()
+	for i, want := range []bool{true, true, false} { // 0 is the youngest, 1 pinned
+		_, err := os.Stat(blobFile(dir, hashes[i]))
+		if s.Has(hashes[i]) != want || (err == nil) != want {
+			t.Errorf("blob %d: held is %v, its file: %v", i, s.Has(hashes[i]), err)
+		}
+	}
+	if u := s.Usage(); u.Pinned != 8192 || u.Bytes != 2*8192 {
+		t.Errorf("after StartEviction: %+v", u)
+	}
+}
+
+func TestDirStoreNeedsItsDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := transfer.NewDirStore(file, 0).Open(); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("got %v, want an error that names %s", err, file)
+	}
+}
+
+func TestPinTo(t *testing.T) {
+	s := transfer.NewMemStore(4096)
+	put := transfer.PinTo(s, "job")
+	var hashes []transfer.Hash
+	for i := range 3 {
+		data := bytes.Repeat([]byte{byte(i)}, 4096)
+		hashes = append(hashes, transfer.HashOf(data))
+		if err := put.Put(hashes[i], data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := put.Put(hashes[0], []byte("other")); !errors.Is(err, transfer.ErrMismatch) {
+		t.Errorf("got %v, want ErrMismatch", err)
+	}
+	for i, h := range hashes {
+		if !s.Has(h) {
+			t.Errorf("blob %d was evicted", i)
+		}
+	}
+}

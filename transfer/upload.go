@@ -1,0 +1,126 @@
+package transfer
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+)
+
+// Remote is a store that is asked over a network.
+type Remote interface {
+	// Missing returns those of the chunks that the remote does not hold.
+	Missing(ctx context.Context, chunks []Hash) ([]Hash, error)
+	// PutChunk stores one blob; it must not keep data.
+	PutChunk(ctx context.Context, h Hash, data []byte) error
+}
+
+// askBatch is how many hashes one call of Missing names.
+const askBatch = 4096
+
+// Uploaded tells what Upload did.
+type Uploaded struct {
+	Manifest Hash
+	Files    int
+	Total    int64 // bytes of all files
+	Sent     int64 // bytes of chunks that the remote did not hold
+}
+
+// Upload brings the inputs and their manifest to the remote. It hashes
+// everything first and then sends only what is missing there. Errors are
+// those of Ingest and of the remote.
+func Upload(ctx context.Context, remote Remote, inputs []Input) (Uploaded, error) {
+	sources, err := plan(inputs)
+	if err != nil {
+		return Uploaded{}, err
+	}
+	discard := PutterFunc(func(Hash, []byte) error { return nil })
+	if err := chunkAll(ctx, discard, sources); err != nil {
+		return Uploaded{}, err
+	}
+	m, err := manifestOf(sources)
+	if err != nil {
+		return Uploaded{}, err
+	}
+	blob, err := m.Encode()
+	if err != nil {
+		return Uploaded{}, err
+	}
+	up := Uploaded{Manifest: HashOf(blob), Files: m.Files(), Total: m.Size()}
+	missing, err := askMissing(ctx, remote, m.Chunks())
+	if err != nil {
+		return Uploaded{}, err
+	}
+	if up.Sent, err = sendChunks(ctx, remote, sources, missing); err != nil {
+		return Uploaded{}, err
+	}
+	if err := remote.PutChunk(ctx, up.Manifest, blob); err != nil {
+		return Uploaded{}, fmt.Errorf("send manifest: %w", err)
+	}
+	return up, nil
+}
+
+func askMissing(ctx context.Context, remote Remote, chunks []Hash) (map[Hash]bool, error) {
+	missing := make(map[Hash]bool)
+	for len(chunks) > 0 {
+		batch := chunks[:min(askBatch, len(chunks))]
+		chunks = chunks[len(batch):]
+		answer, err := remote.Missing(ctx, batch)
+		if err != nil {
+			return nil, fmt.Errorf("ask for missing chunks: %w", err)
+		}
+		for _, h := range answer {
+			missing[h] = true
+		}
+	}
+	return missing, nil
+}
+
+// sendChunks reads the missing chunks again, checks that they are still the
+// same, and sends each once.
+func sendChunks(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool) (int64, error) {
+	p := newPool(ctx, parallel)
+	var sent atomic.Int64
+	var err error
+	for _, s := range sources {
+		for i, h := range s.entry.Chunks {
+			if !missing[h] {
+				continue
+			}
+			delete(missing, h)
+			err = p.do(func(ctx context.Context, buf []byte) error {
+				buf = buf[:chunkLen(s.entry.Size, i)]
+				if err := s.reread(ctx, i, h, buf); err != nil {
+					return err
+				}
+				if err := remote.PutChunk(ctx, h, buf); err != nil {
+					return fmt.Errorf("send %s: %w", s.label, err)
+				}
+				sent.Add(int64(len(buf)))
+				return nil
+			})
+			if err != nil {
+				return 0, p.wait(err)
+			}
+		}
+	}
+	err = p.wait(nil)
+	return sent.Load(), err
+}
+
+func (s *source) reread(ctx context.Context, i int, h Hash, buf []byte) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	f, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := readChunk(f, i, buf, s.label); err != nil {
+		return err
+	}
+	if HashOf(buf) != h {
+		return changed(s.label)
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync/atomic"
+)
+
+// Write makes the tree below dir, which it makes too if it is missing. Files
+// that exist are replaced as a whole; other files are left alone. Files get
+// mode 0644, or 0755 if they are executable, whatever the umask. Symbolic
+// links below dir are never followed: one in place of a directory is an
+// error, one in place of a file is replaced.
+//
+// Every chunk is verified. If one is not held (any more) the error is
+// ErrNotFound. After an error some files are there, each of them complete.
+func (m *Manifest) Write(ctx context.Context, get Getter, dir string) error {
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write files: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("write files: %w", err)
+	}
+	w := &treeWriter{pool: newPool(ctx, parallel), get: get, prefix: ".zorilla-" + rand.Text()}
+	w.dirs = []*openDir{newOpenDir("", root)}
+	for i := range m.Entries {
+		if err = w.entry(&m.Entries[i]); err != nil {
+			break
+		}
+	}
+	w.leave(0)
+	return w.pool.wait(err)
+}
+
+// treeWriter writes entries in order. It keeps the directories that lead to
+// the current one open, so that every step is a single name in a directory
+// that was checked.
+type treeWriter struct {
+	pool   *pool
+	get    Getter
+	prefix string // of temporary files
+	count  int
+	dirs   []*openDir
+}
+
+// openDir stays open while it is the current one or has unfinished files.
+type openDir struct {
+	path  string // in the tree; "" for the top
+	root  *os.Root
+	users atomic.Int64
+}
+
+func newOpenDir(p string, root *os.Root) *openDir {
+	d := &openDir{path: p, root: root}
+	d.users.Store(1)
+	return d
+}
+
+func (d *openDir) done() {
+	if d.users.Add(-1) == 0 {
+		d.root.Close()
+	}
+}
+
+// leave closes all but the first n directories.
+func (w *treeWriter) leave(n int) {
+	for len(w.dirs) > n {
+		w.dirs[len(w.dirs)-1].done()
+		w.dirs = w.dirs[:len(w.dirs)-1]
+	}
+}
+
+func (w *treeWriter) entry(e *Entry) error {
+	parent, name := path.Split(e.Path)
+	if e.Dir {
+		_, err := w.enter(e.Path)
+		return err
+	}
+	d, err := w.enter(strings.TrimSuffix(parent, "/"))
+	if err != nil {
+		return err
+	}
+	return w.file(d, name, e)
+}
+
+// enter makes the directory the current one.
+func (w *treeWriter) enter(dir string) (*openDir, error) {
+	n := len(w.dirs)
+	for n > 1 && dir != w.dirs[n-1].path && !strings.HasPrefix(dir, w.dirs[n-1].path+"/") {
+		n--
+	}
+	w.leave(n)
+	for {
+		at := w.dirs[len(w.dirs)-1]
+		rest := strings.TrimPrefix(dir[len(at.path):], "/")
+		if rest == "" {
+			return at, nil
+		}
+		name, _, _ := strings.Cut(rest, "/")
+		sub, err := openSub(at.root, name)
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", path.Join(at.path, name), err)
+		}
+		w.dirs = append(w.dirs, newOpenDir(path.Join(at.path, name), sub))
+	}
+}
+
+// openSub opens, and makes if need be, a directory in a directory.
+func openSub(parent *os.Root, name string) (*os.Root, error) {
+	seen, err := parent.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := parent.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		if err := parent.Chmod(name, 0o755); err != nil {
+			return nil, err
+		}
+		seen, err = parent.Lstat(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !seen.IsDir() {
+		what := "a file"
+		if !seen.Mode().IsRegular() {
+			what = kind(seen.Mode())
+		}
+		return nil, fmt.Errorf("is %s where a directory is needed, remove it", what)
+	}
+	sub, err := parent.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := sub.Stat(".")
+	if err == nil && !os.SameFile(opened, seen) {
+		err = errors.New("was replaced by another directory")
+	}
+	if err != nil {
+		sub.Close()
+		return nil, err
+	}
+	return sub, nil
+}
+
+// file makes one file and hands its chunks to the pool.
+func (w *treeWriter) file(d *openDir, name string, e *Entry) error {
+	w.count++
+	temp := fmt.Sprintf("%s-%d", w.prefix, w.count)
+	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", e.Path, bare(err))
+	}
+	d.users.Add(1)
+	wr := &writing{entry: e, dir: d, name: name, temp: temp, file: f}
+	wr.users.Store(1)
+	for i := range e.Chunks {
+		wr.users.Add(1)
+		err = w.pool.do(func(ctx context.Context, buf []byte) error {
+			return cmp.Or(wr.chunk(ctx, w.get, i, buf), wr.done())
+		})
+		if err != nil {
+			wr.failed.Store(true)
+			wr.users.Add(-1)
+			break
+		}
+	}
+	return cmp.Or(err, wr.done())
+}
+
+// writing is a file while its chunks are written.
+type writing struct {
+	entry  *Entry
+	dir    *openDir
+	name   string
+	temp   string
+	file   *os.File
+	users  atomic.Int64 // chunks in work, and the one who hands them out
+	failed atomic.Bool
+}
+
+func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err error) {
+	defer func() {
+		if err != nil {
+			w.failed.Store(true)
+		}
+	}()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	data, err := getVerified(get, w.entry.Chunks[i], buf)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", w.entry.Path, err)
+	}
+	if len(data) != chunkLen(w.entry.Size, i) {
+		return fmt.Errorf("write %s: %w: chunk %d has %d bytes", w.entry.Path, ErrManifest, i, len(data))
+	}
+	if _, err := w.file.WriteAt(data, int64(i)*ChunkSize); err != nil {
+		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
+	}
+	return nil
+}
+
+// done puts the file in its place after its last chunk, or removes it if
+// something went wrong.
+func (w *writing) done() error {
+	if w.users.Add(-1) > 0 {
+		return nil
+	}
+	defer w.dir.done()
+	if w.failed.Load() {
+		w.file.Close()
+		w.dir.root.Remove(w.temp)
+		return nil
+	}
+	mode := os.FileMode(0o644)
+	if w.entry.Exec {
+		mode = 0o755
+	}
+	err := cmp.Or(w.file.Chmod(mode), w.file.Close())
+	if err == nil {
+		err = w.dir.root.Rename(w.temp, w.name)
+	}
+	if err == nil {
+		return nil
+	}
+	w.dir.root.Remove(w.temp)
+	if there, e := w.dir.root.Lstat(w.name); e == nil && there.IsDir() {
+		err = errors.New("is a directory where a file is needed, remove it")
+	}
+	return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
+}
+
+// bare takes the operation and the temporary file's name off an error.
+func bare(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}
