@@ -1,3 +1,52 @@
-// Package api is the door for clients: the interface of a node's service, its
-// HTTP handler and the Go client that speaks to it.
+// Package api is the one door for clients of a node: the Service interface,
+// the HTTP handler that serves it and the Go client that speaks to it.
+//
+// The node implements [Service]; [Handler] puts it on a listener (the unix
+// socket of the state directory, and the peer listener, where other nodes
+// forward requests to a job's origin); [Client] implements Service again over
+// any http.RoundTripper. What holds for a Service called directly holds
+// through Handler and Client: package apitest has the suite that checks it.
+//
+// # Routes
+//
+//	GET  /v1/node                           NodeInfo
+//	GET  /v1/nodes                          [NodeInfo]
+//	GET  /v1/jobs?all=true                  [Status]
+//	POST /v1/jobs                           Spec -> {"id"}
+//	GET  /v1/jobs/{job}                     Status
+//	GET  /v1/jobs/{job}/await?since=N       {"status", "version"}
+//	GET  /v1/jobs/{job}/explain             Explanation
+//	GET  /v1/jobs/{job}/output?rank=&follow= output frames
+//	PUT  /v1/jobs/{job}/stdin               bytes, as long as they come
+//	POST /v1/jobs/{job}/cancel
+//	POST /v1/blobs/missing                  [hash] -> [hash]
+//	GET  /v1/blobs/{hash}                   bytes
+//	PUT  /v1/blobs/{hash}                   bytes
+//	GET  /v1/invite                         {"token"}
+//	GET  /v1/web                            {"url"}
+//	GET  /v1/changes                        answers at once, ends at the next change
+//
+// Listings are JSON: times RFC 3339, durations seconds. An error is
+// {"error": one line, "code": word}; the codes are those of the table in
+// errors.go, and the client turns them back into the sentinel they stand for.
+//
+// # Output frames
+//
+// A stream of output is a sequence of frames, all integers big-endian:
+//
+//	kind    1 byte   0 end, 1 output, 2 error
+//	stream  1 byte   1 stdout, 2 stderr
+//	rank    4 bytes
+//	attempt 4 bytes
+//	offset  8 bytes  of the first byte in the stream of that rank and attempt
+//	length  4 bytes  at most 1 MiB
+//	data    length bytes
+//
+// The last frame is an end frame (all zero) or an error frame, whose data is
+// an error as above. A stream that stops before one of them was broken.
+//
+// # Concurrency
+//
+// All methods of Service, and so of Client, may be called from any goroutine.
+// Nothing here has a timeout: the context of a call governs it.
 package api

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"zorilla/jobs"
+)
+
+// ErrNoNode is wrapped by every error of a Client whose node does not run.
+var ErrNoNode = errors.New("no node is running")
+
+const (
+	codeInternal  = "internal"
+	maxErrorBytes = 64 << 10
+)
+
+// kinds is the table of errors that keep their identity across the wire. The
+// first row whose error matches names the code.
+var kinds = []struct {
+	code   string
+	status int
+	err    error
+}{
+	{"invalid_job", http.StatusBadRequest, jobs.ErrInvalid},
+	{"invalid", http.StatusBadRequest, ErrInvalid},
+	{"not_found", http.StatusNotFound, ErrNotFound},
+	{"ambiguous", http.StatusConflict, ErrAmbiguous},
+	{"refused", http.StatusForbidden, ErrRefused},
+	{"unavailable", http.StatusServiceUnavailable, ErrUnavailable},
+	{"deadline", http.StatusGatewayTimeout, context.DeadlineExceeded},
+	{"cancelled", http.StatusServiceUnavailable, context.Canceled},
+}
+
+// errorBody is an error on the wire.
+type errorBody struct {
+	Error string `json:"error"`
+	Code  string `json:"code"`
+}
+
+func encodeError(err error) (errorBody, int) {
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return errorBody{err.Error(), k.code}, k.status
+		}
+	}
+	return errorBody{err.Error(), codeInternal}, http.StatusInternalServerError
+}
+
+func (b errorBody) decode() error {
+	for _, k := range kinds {
+		if b.Code == k.code {
+			return &remoteError{b.Error, k.err}
+		}
+	}
+	return &remoteError{b.Error, nil}
+}
+
+// remoteError is an error of the other side: its words, and the sentinel that
+// its code stands for.
+type remoteError struct {
+	text string
+	kind error
+}
+
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.kind }
+
+func writeError(w http.ResponseWriter, err error) {
+	body, status := encodeError(err)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client is gone if this fails
+}
+
+// readError makes an error of an answer that is not a success.
+func readError(resp *http.Response) error {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
+	var body errorBody
+	if err != nil || json.Unmarshal(b, &body) != nil || body.Code == "" {
+		return fmt.Errorf("%w: the node answered %q, which is not an answer of zorilla", ErrUnavailable, resp.Status)
+	}
+	return body.decode()
+}

@@ -1,0 +1,116 @@
+package api
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+)
+
+// The kinds of frames; doc.go has the layout.
+const (
+	frameEnd    = 0
+	frameOutput = 1
+	frameError  = 2
+
+	frameHeader = 22
+	maxFrame    = 1 << 20
+)
+
+// appendFrame appends one frame with at most maxFrame bytes of data.
+func appendFrame(b []byte, kind byte, o jobs.Output) []byte {
+	b = append(b, kind, byte(o.Stream))
+	b = binary.BigEndian.AppendUint32(b, uint32(o.Rank))
+	b = binary.BigEndian.AppendUint32(b, uint32(o.Attempt))
+	b = binary.BigEndian.AppendUint64(b, uint64(o.Offset))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(o.Data)))
+	return append(b, o.Data...)
+}
+
+// appendOutput appends o in as many frames as its size asks for.
+func appendOutput(b []byte, o jobs.Output) []byte {
+	for {
+		part := o
+		part.Data = o.Data[:min(len(o.Data), maxFrame)]
+		b = appendFrame(b, frameOutput, part)
+		o.Data = o.Data[len(part.Data):]
+		o.Offset += int64(len(part.Data))
+		if len(o.Data) == 0 {
+			return b
+		}
+	}
+}
+
+// appendEnd appends the frame that ends a stream: the end, or err.
+func appendEnd(b []byte, err error) []byte {
+	if err == nil {
+		return appendFrame(b, frameEnd, jobs.Output{})
+	}
+	body, _ := encodeError(err)
+	if len(body.Error) > maxErrorBytes {
+		body.Error = body.Error[:maxErrorBytes]
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // two strings always have a JSON form
+	}
+	return appendFrame(b, frameError, jobs.Output{Data: data})
+}
+
+// readFrame reads the next frame of a stream. It returns io.EOF after an end
+// frame, io.ErrUnexpectedEOF when the stream stops without one, the error of
+// an error frame, and an error that wraps codec.ErrMalformed for anything
+// that is not a frame.
+func readFrame(r io.Reader) (jobs.Output, error) {
+	var h [frameHeader]byte
+	if _, err := io.ReadFull(r, h[:]); err != nil {
+		return jobs.Output{}, noEOF(err)
+	}
+	o := jobs.Output{
+		Stream:  process.Stream(h[1]),
+		Rank:    int(binary.BigEndian.Uint32(h[2:])),
+		Attempt: int(binary.BigEndian.Uint32(h[6:])),
+		Offset:  int64(binary.BigEndian.Uint64(h[10:])),
+	}
+	size := binary.BigEndian.Uint32(h[18:])
+	if size > maxFrame {
+		return jobs.Output{}, fmt.Errorf("%w: output frame of %d bytes, at most %d", codec.ErrMalformed, size, maxFrame)
+	}
+	switch h[0] {
+	case frameEnd:
+		if h != [frameHeader]byte{} {
+			return jobs.Output{}, fmt.Errorf("%w: end frame is not empty", codec.ErrMalformed)
+		}
+		return jobs.Output{}, io.EOF
+	case frameOutput:
+		if o.Stream != process.Stdout && o.Stream != process.Stderr || o.Rank >= jobs.MaxRanks || o.Offset < 0 {
+			return jobs.Output{}, fmt.Errorf("%w: output frame of stream %d, rank %d, offset %d", codec.ErrMalformed, o.Stream, o.Rank, o.Offset)
+		}
+	case frameError:
+	default:
+		return jobs.Output{}, fmt.Errorf("%w: output frame of kind %d", codec.ErrMalformed, h[0])
+	}
+	o.Data = make([]byte, size)
+	if _, err := io.ReadFull(r, o.Data); err != nil {
+		return jobs.Output{}, noEOF(err)
+	}
+	if h[0] == frameOutput {
+		return o, nil
+	}
+	var body errorBody
+	if err := json.Unmarshal(o.Data, &body); err != nil {
+		return jobs.Output{}, fmt.Errorf("%w: error frame: %v", codec.ErrMalformed, err)
+	}
+	return jobs.Output{}, body.decode()
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io"
+	"reflect"
+	"testing"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+)
+
+func TestFrameLayout(t *testing.T) {
+	o := jobs.Output{Rank: 3, Attempt: 2, Stream: process.Stderr, Offset: 258, Data: []byte("hi")}
+	const want = "01" + "02" + "00000003" + "00000002" + "0000000000000102" + "00000002" + "6869"
+	if got := hex.EncodeToString(appendOutput(nil, o)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := hex.EncodeToString(appendEnd(nil, nil)); got != hex.EncodeToString(make([]byte, 22)) {
+		t.Errorf("end frame is %s", got)
+	}
+}
+
+func TestFramesThatAreRefused(t *testing.T) {
+	frame := func(change func([]byte)) []byte {
+		b := appendOutput(nil, jobs.Output{Stream: process.Stdout, Data: []byte("x")})
+		change(b)
+		return b
+	}
+	for name, b := range map[string][]byte{
+		"kind":     frame(func(b []byte) { b[0] = 9 }),
+		"stream":   frame(func(b []byte) { b[1] = 3 }),
+		"rank":     frame(func(b []byte) { b[2] = 255 }),
+		"offset":   frame(func(b []byte) { b[10] = 255 }),
+		"length":   frame(func(b []byte) { b[18] = 255 }),
+		"full end": frame(func(b []byte) { b[0] = 0 }),
+		"error":    frame(func(b []byte) { b[0] = 2 }),
+	} {
+		if _, err := readFrame(bytes.NewReader(b)); !errors.Is(err, codec.ErrMalformed) {
+			t.Errorf("%s: got %v, want ErrMalformed", name, err)
+		}
+	}
+	for n := range 23 {
+		if _, err := readFrame(bytes.NewReader(frame(func([]byte) {})[:n])); err != io.ErrUnexpectedEOF {
+			t.Errorf("%d bytes: got %v, want ErrUnexpectedEOF", n, err)
+		}
+	}
+}
+
+func FuzzReadFrame(f *testing.F) {
+	f.Add(appendOutput(nil, jobs.Output{Rank: 1, Attempt: 1, Stream: process.Stdout, Offset: 7, Data: []byte("seed")}))
+	f.Add(appendEnd(nil, nil))
+	f.Add(appendEnd(nil, ErrNotFound))
+	f.Add([]byte{1, 1, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, err := readFrame(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		again, err := readFrame(bytes.NewReader(appendOutput(nil, o)))
+		if err != nil || !reflect.DeepEqual(o, again) {
+			t.Fatalf("got %+v, %v, want %+v", again, err, o)
+		}
+	})
+}

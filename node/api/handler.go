@@ -1,0 +1,233 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"zorilla/jobs"
+	"zorilla/transfer"
+)
+
+// Bounds of what a request may hold.
+const (
+	maxSpecBytes   = 8 << 20 // jobs.MaxArgBytes, each byte written as \u0001
+	maxMissing     = 16384   // hashes in one question
+	maxMissingBody = 100 * maxMissing
+	maxJobName     = 64
+)
+
+// Handler serves s on the routes in the package comment. The caller's server
+// must not have read or write timeouts: streams last as long as jobs do. It
+// does not ask who calls: the listener has to know.
+func Handler(s Service) http.Handler {
+	h := handler{s}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/node", answer(func(r *http.Request) (any, error) { return s.Node(r.Context()) }))
+	mux.HandleFunc("GET /v1/nodes", answer(func(r *http.Request) (any, error) { return list(s.Nodes(r.Context())) }))
+	mux.HandleFunc("GET /v1/jobs", answer(h.jobs))
+	mux.HandleFunc("POST /v1/jobs", answer(h.submit))
+	mux.HandleFunc("GET /v1/jobs/{job}", ofJob(func(r *http.Request, job string) (any, error) { return s.Job(r.Context(), job) }))
+	mux.HandleFunc("GET /v1/jobs/{job}/await", ofJob(h.await))
+	mux.HandleFunc("GET /v1/jobs/{job}/explain", ofJob(func(r *http.Request, job string) (any, error) { return s.Explain(r.Context(), job) }))
+	mux.HandleFunc("POST /v1/jobs/{job}/cancel", ofJob(func(r *http.Request, job string) (any, error) { return done{}, s.Cancel(r.Context(), job) }))
+	mux.HandleFunc("GET /v1/jobs/{job}/output", h.output)
+	mux.HandleFunc("PUT /v1/jobs/{job}/stdin", h.stdin)
+	mux.HandleFunc("POST /v1/blobs/missing", answer(h.missing))
+	mux.HandleFunc("GET /v1/blobs/{hash}", h.chunk)
+	mux.HandleFunc("PUT /v1/blobs/{hash}", answer(h.putChunk))
+	mux.HandleFunc("GET /v1/invite", answer(func(r *http.Request) (any, error) {
+		token, err := s.Invite(r.Context())
+		return tokenBody{token}, err
+	}))
+	mux.HandleFunc("GET /v1/web", answer(func(r *http.Request) (any, error) {
+		url, err := s.Web(r.Context())
+		return urlBody{url}, err
+	}))
+	mux.HandleFunc("GET /v1/changes", h.changes)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, fmt.Errorf("%w: no route %s %.80s in this version", ErrNotFound, r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// Bodies that are no type of another package.
+type (
+	idBody struct {
+		ID jobs.ID `json:"id"`
+	}
+	tokenBody struct {
+		Token string `json:"token"`
+	}
+	urlBody struct {
+		URL string `json:"url"`
+	}
+	awaitBody struct {
+		Status  jobs.Status `json:"status"`
+		Version uint64      `json:"version"`
+	}
+	done struct{}
+)
+
+type handler struct{ Service }
+
+// answer makes a handler of a function whose result is sent as JSON.
+func answer(f func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v) // the client is gone if this fails
+	}
+}
+
+// ofJob is answer for the routes of one job.
+func ofJob(f func(r *http.Request, job string) (any, error)) http.HandlerFunc {
+	return answer(func(r *http.Request) (any, error) {
+		job := r.PathValue("job")
+		if err := checkJob(job); err != nil {
+			return nil, err
+		}
+		return f(r, job)
+	})
+}
+
+// checkJob refuses what cannot name a job: a prefix of an ID, or "last".
+func checkJob(job string) error {
+	if job == "" || len(job) > maxJobName || strings.Trim(job, "abcdefghijklmnopqrstuvwxyz0123456789@") != "" {
+		return fmt.Errorf("%w: %.80q does not name a job: want an ID such as k7f3q@zeb2a, its first characters, or last", ErrInvalid, job)
+	}
+	return nil
+}
+
+// list makes an empty listing [] rather than null.
+func list[T any](items []T, err error) ([]T, error) {
+	if items == nil {
+		items = []T{}
+	}
+	return items, err
+}
+
+// readJSON decodes a request body of at most limit bytes.
+func readJSON(r *http.Request, limit int64, v any) error {
+	b, err := readBody(r, limit)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%w: request body: %v", ErrInvalid, err)
+	}
+	return nil
+}
+
+func readBody(r *http.Request, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
+	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
+		return nil, fmt.Errorf("%w: request body of more than %d bytes", ErrInvalid, limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: request body: %v", ErrInvalid, err)
+	}
+	return b, nil
+}
+
+func (h handler) jobs(r *http.Request) (any, error) {
+	all, err := boolean(r, "all")
+	if err != nil {
+		return nil, err
+	}
+	return list(h.Jobs(r.Context(), all))
+}
+
+func (h handler) submit(r *http.Request) (any, error) {
+	var spec jobs.Spec
+	if err := readJSON(r, maxSpecBytes, &spec); err != nil {
+		return nil, err
+	}
+	id, err := h.Submit(r.Context(), spec)
+	return idBody{id}, err
+}
+
+func (h handler) await(r *http.Request, job string) (any, error) {
+	since, err := strconv.ParseUint(or(r.FormValue("since"), "0"), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%w: since=%.40q: want a version", ErrInvalid, r.FormValue("since"))
+	}
+	status, version, err := h.Await(r.Context(), job, since)
+	return awaitBody{status, version}, err
+}
+
+func (h handler) missing(r *http.Request) (any, error) {
+	var ask []transfer.Hash
+	if err := readJSON(r, maxMissingBody, &ask); err != nil {
+		return nil, err
+	}
+	if len(ask) > maxMissing {
+		return nil, fmt.Errorf("%w: %d hashes in one question, at most %d", ErrInvalid, len(ask), maxMissing)
+	}
+	return list(h.Missing(r.Context(), ask))
+}
+
+func (h handler) putChunk(r *http.Request) (any, error) {
+	hash, err := pathHash(r)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readBody(r, transfer.MaxBlob)
+	if err != nil {
+		return nil, err
+	}
+	if transfer.HashOf(data) != hash {
+		return nil, fmt.Errorf("%w: %d bytes that were sent as %v have another hash", ErrInvalid, len(data), hash)
+	}
+	return done{}, h.PutChunk(r.Context(), hash, data)
+}
+
+func (h handler) chunk(w http.ResponseWriter, r *http.Request) {
+	hash, err := pathHash(r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	data, err := h.Chunk(r.Context(), hash)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_, _ = w.Write(data) // the client is gone if this fails
+}
+
+func pathHash(r *http.Request) (transfer.Hash, error) {
+	h, err := transfer.ParseHash(r.PathValue("hash"))
+	if err != nil {
+		return h, fmt.Errorf("%w: %v", ErrInvalid, err)
+	}
+	if h.IsZero() {
+		return h, fmt.Errorf("%w: no hash", ErrInvalid)
+	}
+	return h, nil
+}
+
+func boolean(r *http.Request, name string) (bool, error) {
+	b, err := strconv.ParseBool(or(r.FormValue(name), "false"))
+	if err != nil {
+		return false, fmt.Errorf("%w: %s=%.40q: want true or false", ErrInvalid, name, r.FormValue(name))
+	}
+	return b, nil
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

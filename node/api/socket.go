@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// maxSocketPath is what fits into a socket address on every system we know.
+const maxSocketPath = 100
+
+// SocketPath returns where a node with the state directory listens for
+// clients.
+func SocketPath(stateDir string) string { return filepath.Join(stateDir, "node.sock") }
+
+// Listen makes the unix socket that Dial connects to. Only the user who owns
+// the directory can reach it. A socket that a dead node left behind is
+// replaced; a living one is an error. Closing the listener removes the socket.
+func Listen(socket string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+		return nil, fmt.Errorf("listen for clients: %w", err)
+	}
+	if conn, err := dialUnix(context.Background(), socket); err == nil {
+		_ = conn.Close() // it was only a knock
+		return nil, fmt.Errorf("listen for clients: a node is running at %s already: give this one another --state", socket)
+	}
+	if info, err := os.Lstat(socket); err == nil && info.Mode().Type() == fs.ModeSocket {
+		if err := os.Remove(socket); err != nil {
+			return nil, fmt.Errorf("listen for clients: remove the socket of an earlier node: %w", err)
+		}
+	}
+	var l *net.UnixListener
+	err := atSocket(socket, func(path string) (err error) {
+		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen for clients: %w", err)
+	}
+	l.SetUnlinkOnClose(false) // it would remove the short name
+	if err := os.Chmod(socket, 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("listen for clients: %w", err)
+	}
+	return &socketListener{l, socket}, nil
+}
+
+type socketListener struct {
+	net.Listener
+	socket string
+}
+
+// Close implements net.Listener.
+func (l *socketListener) Close() error {
+	_ = os.Remove(l.socket) // gone already after a second Close
+	return l.Listener.Close()
+}
+
+// Dial returns a Client for the node at the address: the path of a unix
+// socket, or a URL such as "http://127.0.0.1:8080". It does not connect yet:
+// that the node does not run shows as ErrNoNode at the first call.
+func Dial(address string) (*Client, error) {
+	if address == "" {
+		return nil, fmt.Errorf("%w: no address of a node: want the path of a socket or a URL", ErrInvalid)
+	}
+	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8}
+	base := "http://node" // a unix socket needs no name, but HTTP wants one
+	dial := dialUnix
+	if strings.Contains(address, "://") {
+		u, err := url.Parse(address)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("%w: node address %q: want the path of a socket or a URL such as http://127.0.0.1:8080", ErrInvalid, address)
+		}
+		base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
+		dial = func(ctx context.Context, _ string) (net.Conn, error) {
+			port := u.Port()
+			if port == "" {
+				port = u.Scheme
+			}
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+		}
+	}
+	tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := dial(ctx, address)
+		return conn, explainDial(address, err)
+	}
+	return NewClient(tr, base), nil
+}
+
+// explainDial says what to do about a node that cannot be reached.
+func explainDial(address string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%w at %s: start one with 'zorilla node', or name another with --node or --state", ErrNoNode, address)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: the node at %s belongs to another user: name yours with --node or --state", ErrRefused, address)
+	}
+	return err
+}
+
+func dialUnix(ctx context.Context, socket string) (conn net.Conn, err error) {
+	err = atSocket(socket, func(path string) error {
+		var d net.Dialer
+		conn, err = d.DialContext(ctx, "unix", path)
+		return err
+	})
+	return conn, err
+}
+
+// atSocket calls f with a name of the socket that is short enough for a
+// socket address: where the path itself is too long, one that goes through an
+// open descriptor of its directory (Linux).
+func atSocket(socket string, f func(path string) error) error {
+	if len(socket) <= maxSocketPath {
+		return f(socket)
+	}
+	dir, err := os.Open(filepath.Dir(socket))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return f(filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), filepath.Base(socket)))
+}
