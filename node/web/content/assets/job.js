@@ -1,0 +1,6 @@
+import { watch } from "./live.js";
+import { showOutput } from "./output.js";
+
+const job = location.pathname.replace(/\/$/, "");
+watch(`${job}/events`);
+showOutput(`${job}/output`);

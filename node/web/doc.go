@@ -1,0 +1,44 @@
+// Package web is the status page of a node: what the node is, whom it knows
+// and how far they are, its jobs, and for one job its workers, its floods, why
+// it waits and its output as it comes. It only looks: no request changes
+// anything.
+//
+// # How a page lives
+//
+// A view (view.go, job.go, layout.go) turns what api.Service tells into bounded
+// lists of ready texts, classes and numbers. The same view goes two ways: the
+// templates in content/templates write it as HTML for the first paint, and a
+// stream of server-sent events sends it as JSON whenever it has changed. In the
+// browser content/assets/bind.js puts the JSON into the elements that carry
+// data-bind and data-each, so every piece of markup exists once. Texts are set
+// as text only; the page never parses HTML from data, and its content security
+// policy forbids it (trusted types).
+//
+//	GET /                   the node, its members, its jobs (?token=… signs in)
+//	GET /events             event "view": overview as JSON
+//	GET /jobs/ID            one job (ID as in api.Service)
+//	GET /jobs/ID/events     event "view": job as JSON; event "end" after the last one
+//	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N for one rank
+//	GET /assets/…           style sheet, scripts, icon
+//
+// Streams send at most five updates a second. A quiet one refreshes itself
+// every few seconds and sends a comment if nothing is new, so that a client
+// that went away is noticed. Output is made plain before it is sent (escape
+// sequences, other control characters and broken UTF-8 are taken out) and what
+// a browser cannot take fast enough is left out from the front, with a note: a
+// slow page never slows a job.
+//
+// # Who may look
+//
+// A request must name the listener's own address in its Host header (a page
+// elsewhere cannot reach it by rebinding a name), must not come from another
+// origin, and must carry the token of Config: once as /?token=…, which sets a
+// cookie, then as that cookie. Assets need no token; they are the same in every
+// node.
+//
+// # Concurrency
+//
+// A Handler may serve any number of requests at once and starts nothing itself.
+// A stream ends with its request's context; a server that shuts down should
+// cancel its base context, else it waits for open pages.
+package web

@@ -1,0 +1,136 @@
+package web
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// policy lets the page load its own files and talk to its own node, nothing
+// else; trusted types make the browser refuse every script that would parse
+// HTML from a string.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// ServeHTTP answers a request that may see the page, and tells the others why not.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("Content-Security-Policy", policy)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("X-Frame-Options", "DENY")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	head.Set("Cache-Control", "no-store")
+
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		head.Set("Allow", "GET, HEAD")
+		http.Error(w, "this page only looks: use GET or HEAD", http.StatusMethodNotAllowed)
+	case !h.ownHost(r):
+		http.Error(w, "this page answers only under its own address and port; zorilla web prints it", http.StatusForbidden)
+	case foreign(r):
+		http.Error(w, "this page answers only to itself, not to a link or script of another page; type or paste its address", http.StatusForbidden)
+	case strings.HasPrefix(r.URL.Path, "/assets/"):
+		h.mux.ServeHTTP(w, r)
+	case r.URL.Path == "/" && r.URL.Query().Has("token"):
+		h.signIn(w, r)
+	case !h.signedIn(r):
+		h.wantToken(w)
+	default:
+		h.mux.ServeHTTP(w, r)
+	}
+}
+
+// ownHost reports whether the Host header names this listener: a loopback name,
+// the address the connection came in at, or one of the configured hosts.
+func (h *Handler) ownHost(r *http.Request) bool {
+	if slices.ContainsFunc(h.cfg.Hosts, func(s string) bool { return strings.EqualFold(s, r.Host) }) {
+		return true
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil {
+		return false
+	}
+	ownIP, ownPort, err := net.SplitHostPort(local.String())
+	if err != nil {
+		return false
+	}
+	name, port, err := net.SplitHostPort(r.Host)
+	if err != nil { // browsers leave out port 80
+		name, port = strings.Trim(r.Host, "[]"), "80"
+	}
+	if port != ownPort {
+		return false
+	}
+	switch strings.ToLower(name) {
+	case "localhost", "127.0.0.1", "::1":
+		return true
+	}
+	ip, own := net.ParseIP(name), net.ParseIP(ownIP)
+	return ip != nil && own != nil && ip.Equal(own)
+}
+
+// foreign reports whether a browser says that another page made the request.
+// "same-site" is foreign too: another port of localhost is another program.
+func foreign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+	default:
+		return true
+	}
+	origin, ok := r.Header["Origin"]
+	if !ok {
+		return false
+	}
+	return len(origin) != 1 || !strings.EqualFold(origin[0], "http://"+r.Host) && !strings.EqualFold(origin[0], "https://"+r.Host)
+}
+
+// cookie returns the name and the value of the cookie that lets r in. The name
+// holds the port, because browsers send cookies to all ports of a host and a
+// machine may run several nodes. The value is not the token itself, so that
+// who catches it there can look at the page and do nothing else.
+func (h *Handler) cookie(r *http.Request) (name, value string) {
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		port = "80"
+	}
+	sum := sha256.Sum256([]byte("zorilla page " + port + " " + h.cfg.Token))
+	return "zorilla-" + port, hex.EncodeToString(sum[:])
+}
+
+func (h *Handler) signedIn(r *http.Request) bool {
+	name, want := h.cookie(r)
+	return slices.ContainsFunc(r.CookiesNamed(name), func(c *http.Cookie) bool { return same(c.Value, want) })
+}
+
+// same compares in a time that does not depend on where a and b differ, nor on
+// their lengths.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
+	if !same(r.URL.Query().Get("token"), h.cfg.Token) {
+		h.wantToken(w)
+		return
+	}
+	name, value := h.cookie(r)
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: 30 * 24 * 3600})
+	// The next address in the bar and the history holds no secret.
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func (h *Handler) wantToken(w http.ResponseWriter) {
+	w.Header().Set("WWW-Authenticate", `Zorilla realm="zorilla web"`)
+	h.render(w, http.StatusUnauthorized, "message", page{Title: "Who is there?", View: message{
+		Title:   "Who is there?",
+		Text:    "This page shows itself to the owner of the node only. Run this on the node’s machine and open the address that it prints:",
+		Command: "zorilla web",
+	}})
+}

@@ -1,0 +1,358 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+)
+
+const (
+	maxWorkerRows = 500
+	maxAnswerRows = 100
+	maxReasons    = 20
+)
+
+// jobView is everything that a job's page shows but its output.
+type jobView struct {
+	Build      string      `json:"build"`
+	Now        string      `json:"now"`
+	ID         string      `json:"id"`
+	Title      string      `json:"title"`
+	Command    string      `json:"command"`
+	State      string      `json:"state"`
+	Tone       string      `json:"tone"`
+	Reason     string      `json:"reason"`
+	Exit       string      `json:"exit"`
+	Final      bool        `json:"final"`
+	Fresh      bool        `json:"fresh"` // not an old record of a job whose origin is away
+	Submitted  stamp       `json:"submitted"`
+	Waited     period      `json:"waited"`
+	Ran        period      `json:"ran"`
+	NotStarted bool        `json:"notStarted"`
+	Facts      []counter   `json:"facts"`
+	Steps      []step      `json:"steps"`
+	Line       timeline    `json:"line"`
+	Workers    []workerRow `json:"workers"`
+	Progress   string      `json:"progress"`
+	WorkerNote string      `json:"workerNote"`
+	NoWorkers  bool        `json:"noWorkers"`
+	Rounds     []roundRow  `json:"rounds"`
+	NoRounds   bool        `json:"noRounds"`
+	Ripple     rippleView  `json:"ripple"`
+	Why        whyView     `json:"why"`
+	Warnings   []counter   `json:"warnings"`
+	NoWarnings bool        `json:"noWarnings"`
+}
+
+type step struct {
+	Key  string `json:"key"`
+	Text string `json:"text"`
+	Tone string `json:"tone"` // "done", "now", "todo", or how it ended
+}
+
+// timeline is the job's life as a bar of 1000 units.
+type timeline struct {
+	RunX  float64 `json:"runX"`
+	WaitW float64 `json:"waitW"`
+	RunW  float64 `json:"runW"`
+	Ticks []tick  `json:"ticks"`
+}
+
+type tick struct {
+	Key   string  `json:"key"`
+	X     float64 `json:"x"`
+	Title string  `json:"title"`
+}
+
+type workerRow struct {
+	Key     string `json:"key"`
+	Rank    string `json:"rank"`
+	Href    string `json:"href"`
+	Node    string `json:"node"`
+	Short   string `json:"short"`
+	RTT     string `json:"rtt"`
+	Far     int    `json:"far"`
+	State   string `json:"state"`
+	Tone    string `json:"tone"`
+	Exit    string `json:"exit"`
+	Title   string `json:"title"`
+	Out     string `json:"out"`
+	Err     string `json:"err"`
+	Attempt string `json:"attempt"`
+}
+
+type roundRow struct {
+	Key      string `json:"key"`
+	Radius   string `json:"radius"`
+	At       stamp  `json:"at"`
+	Wanted   string `json:"wanted"`
+	Reached  string `json:"reached"`
+	Offers   string `json:"offers"`
+	Declines string `json:"declines"`
+	Messages string `json:"messages"`
+}
+
+type whyView struct {
+	Known   bool        `json:"known"`
+	Summary string      `json:"summary"`
+	Wanted  string      `json:"wanted"`
+	Asked   string      `json:"asked"`
+	Offered string      `json:"offered"`
+	Next    string      `json:"next"`
+	Reasons []reason    `json:"reasons"`
+	Nodes   []answerRow `json:"nodes"`
+	Note    string      `json:"note"`
+}
+
+type reason struct {
+	Key   string `json:"key"`
+	Text  string `json:"text"`
+	Nodes string `json:"nodes"`
+	Share int    `json:"share"` // 0 to 100, of the nodes that declined
+}
+
+type answerRow struct {
+	Key  string `json:"key"`
+	Name string `json:"name"`
+	RTT  string `json:"rtt"`
+	Text string `json:"text"`
+	Tone string `json:"tone"`
+}
+
+// job turns a status, and what Explain says of it, into a view.
+func (h *Handler) job(ctx context.Context, st jobs.Status) jobView {
+	now := time.Now()
+	v := jobView{
+		Build: h.build, Now: iso(now), ID: label(string(st.ID), nameLimit), Title: jobName(&st.Spec), Command: command(&st.Spec, 2000),
+		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Final: st.State.Final(), Fresh: !st.LastKnown,
+		Submitted: since(st.Submitted, now), Waited: between(st.Submitted, cmp.Or(st.Started, st.Ended), now), Ran: between(st.Started, st.Ended, now),
+		NotStarted: st.Started.IsZero(), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&st),
+		NoWorkers: len(st.Workers) == 0, NoRounds: len(st.Rounds) == 0,
+		Ripple: drawRipple(st.Rounds, st.State == jobs.Pending), NoWarnings: len(st.Warnings) == 0,
+	}
+	if v.Final {
+		v.Exit = "exit code " + strconv.Itoa(st.ExitCode)
+	}
+	for i := range st.Workers[:min(len(st.Workers), maxWorkerRows)] {
+		v.Workers = append(v.Workers, describeWorker(&st.Workers[i]))
+	}
+	if more := len(st.Workers) - maxWorkerRows; more > 0 {
+		v.WorkerNote = fmt.Sprintf("The first %d of %s workers; zorilla status lists all.", maxWorkerRows, count(int64(len(st.Workers))))
+	}
+	for _, r := range slices.Backward(st.Rounds[max(0, len(st.Rounds)-64):]) {
+		v.Rounds = append(v.Rounds, describeRound(r, now))
+	}
+	for i, w := range st.Warnings[:min(len(st.Warnings), 100)] {
+		v.Warnings = append(v.Warnings, counter{Key: strconv.Itoa(i), Value: label(w, textLimit)})
+	}
+	// Without an explanation the rest of the page is still of use.
+	if ex, err := h.cfg.Service.Explain(ctx, string(st.ID)); err == nil {
+		v.Why = explain(&ex, now)
+	}
+	return v
+}
+
+func jobName(s *jobs.Spec) string {
+	return cmp.Or(label(s.Name, nameLimit), label(command(s, nameLimit), nameLimit), "job")
+}
+
+// command writes a job's command as it could be typed.
+func command(s *jobs.Spec, limit int) string {
+	var b strings.Builder
+	for i, a := range s.Args {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if a == "" || strings.ContainsAny(a, " \t\n\"'\\$&|;<>()*?[]{}#~`") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		if b.WriteString(a); b.Len() > 4*limit {
+			break
+		}
+	}
+	return label(b.String(), limit)
+}
+
+func stateName(s jobs.State) string { return label(string(s), 20) }
+
+// stateTone is the class of colour of a state; a state this node does not know
+// gets a neutral one.
+func stateTone(s jobs.State) string {
+	switch s {
+	case jobs.Pending, jobs.Staging, jobs.Running, jobs.Collecting, jobs.Completed, jobs.Failed, jobs.Cancelled, jobs.Timeout, jobs.NodeFail:
+		return strings.ToLower(string(s))
+	}
+	return "cancelled"
+}
+
+// progress counts a job's workers: how many are where they should be by now,
+// of how many there are or may be.
+func progress(st *jobs.Status) string {
+	ended, active := 0, 0
+	for _, w := range st.Workers {
+		switch w.State {
+		case jobs.WorkerEnded:
+			ended++
+		case jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning:
+			active++
+		}
+	}
+	all := max(len(st.Workers), st.Spec.Min)
+	switch {
+	case st.State.Final() || st.State == jobs.Collecting:
+		return fmt.Sprintf("%d/%d ended", ended, all)
+	case st.Spec.Rigid() || ended > 0:
+		return fmt.Sprintf("%d/%d", active+ended, all)
+	default:
+		return fmt.Sprintf("%d of %d–%d", active, st.Spec.Min, st.Spec.Max)
+	}
+}
+
+func facts(st *jobs.Status) []counter {
+	s := &st.Spec
+	workers := strconv.Itoa(s.Min) + ", all or nothing"
+	if !s.Rigid() {
+		workers = fmt.Sprintf("%d to %d, as they come", s.Min, s.Max)
+	}
+	list := []counter{{"Origin", label(st.Origin.Short(), nameLimit)}, {"Workers", workers}, {"Slots each", strconv.Itoa(s.Slots)}, {"Strategy", cmp.Or(label(s.Strategy, nameLimit), "nearest")}}
+	if s.Memory > 0 {
+		list = append(list, counter{"Memory each", size(s.Memory)})
+	}
+	if s.Walltime > 0 {
+		list = append(list, counter{"Walltime", span(time.Duration(s.Walltime))})
+	}
+	if s.GiveUp > 0 {
+		list = append(list, counter{"Gives up after", span(time.Duration(s.GiveUp))})
+	}
+	if s.Priority != 0 {
+		list = append(list, counter{"Priority", strconv.Itoa(s.Priority)})
+	}
+	if st.Staged.Total > 0 {
+		list = append(list, counter{"Inputs", fmt.Sprintf("%s; %s moved, %s cached", size(st.Staged.Total), size(st.Staged.Fetched), size(st.Staged.Cached))})
+	}
+	files, bytes := 0, int64(0)
+	for _, o := range st.Outputs {
+		files += o.Files
+		bytes += o.Bytes
+	}
+	if files > 0 {
+		list = append(list, counter{"Outputs", fmt.Sprintf("%s, %s", plural(files, "file", "files"), size(bytes))})
+	}
+	return list
+}
+
+// steps is the way of a job with the part done so far.
+func steps(st *jobs.Status) []step {
+	way := []jobs.State{jobs.Pending, jobs.Staging, jobs.Running, jobs.Collecting, jobs.Completed}
+	reached := slices.Index(way, st.State)
+	if st.State.Final() {
+		reached = len(way) - 1
+		way[reached] = st.State
+	}
+	var out []step
+	for i, s := range way {
+		e := step{Key: strconv.Itoa(i), Text: strings.ToLower(stateName(s)), Tone: "todo"}
+		switch {
+		case i == reached && st.State.Final():
+			e.Tone = stateTone(s)
+		case i == reached:
+			e.Tone = "now"
+		case i < reached && (i == 0 || !st.State.Final() || !st.Started.IsZero()):
+			e.Tone = "done"
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func drawLine(st *jobs.Status, now time.Time) timeline {
+	end := cmp.Or(st.Ended, now)
+	total := max(end.Sub(st.Submitted), time.Millisecond)
+	x := func(t time.Time) float64 {
+		return 1000 * min(1, max(0, float64(t.Sub(st.Submitted))/float64(total)))
+	}
+	start := cmp.Or(st.Started, end)
+	l := timeline{RunX: num(x(start)), WaitW: num(x(start)), RunW: num(1000 - x(start))}
+	for _, r := range st.Rounds[max(0, len(st.Rounds)-64):] {
+		l.Ticks = append(l.Ticks, tick{Key: strconv.Itoa(r.Number), X: num(x(r.At)), Title: fmt.Sprintf("flood %d, radius %d", r.Number, r.Radius)})
+	}
+	return l
+}
+
+func describeWorker(w *jobs.WorkerStatus) workerRow {
+	rank := strconv.Itoa(w.Rank)
+	v := workerRow{
+		Key: rank, Rank: rank, Href: "?rank=" + rank, Node: cmp.Or(label(w.Name, nameLimit), w.Node.Short(), "–"), Short: label(w.Node.Short(), 5),
+		RTT: latency(time.Duration(w.RTT)), Far: far(time.Duration(w.RTT)), State: label(string(w.State), 20), Tone: "cancelled",
+		Out: size(w.Stdout), Err: size(w.Stderr),
+	}
+	switch w.State {
+	case jobs.WorkerWanted, jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning, jobs.WorkerLost:
+		v.Tone = string(w.State)
+	case jobs.WorkerEnded:
+		v.Tone = "completed"
+	}
+	if w.Attempt > 1 {
+		v.Attempt = "attempt " + strconv.Itoa(w.Attempt)
+	}
+	if e := w.Exit; e != nil {
+		v.Exit = strconv.Itoa(e.Code)
+		if e.Code != 0 {
+			v.Tone = "failed"
+		}
+		if e.Cause != process.Exited {
+			v.Exit += " · " + label(string(e.Cause), 20)
+		}
+		v.Title = label(e.Detail, textLimit)
+		if !e.Started.IsZero() {
+			v.Title = strings.TrimPrefix(fmt.Sprintf("%s · ran %s, CPU %.1f s, peak %s", v.Title, span(e.Ended.Sub(e.Started)), e.CPU, size(e.Peak)), " · ")
+		}
+	}
+	return v
+}
+
+func describeRound(r jobs.Round, now time.Time) roundRow {
+	return roundRow{
+		Key: strconv.Itoa(r.Number), Radius: strconv.Itoa(r.Radius), At: since(r.At, now), Wanted: count(int64(r.Wanted)), Reached: count(int64(r.Reached)),
+		Offers: fmt.Sprintf("%d (%s)", r.Offers, plural(r.Workers, "worker", "workers")), Declines: count(int64(r.Declines)), Messages: count(int64(r.Messages)),
+	}
+}
+
+func explain(ex *jobs.Explanation, now time.Time) whyView {
+	v := whyView{
+		Known: true, Summary: label(ex.Summary, textLimit), Wanted: count(int64(ex.Wanted)), Asked: count(int64(ex.Asked)), Offered: count(int64(ex.Offered)),
+	}
+	if ex.Next.After(now) {
+		v.Next = iso(ex.Next)
+	}
+	total := 0
+	for _, n := range ex.Declined {
+		total += max(0, n)
+	}
+	for why, n := range ex.Declined {
+		v.Reasons = append(v.Reasons, reason{Key: why, Text: label(why, textLimit), Nodes: plural(n, "node", "nodes"), Share: 100 * max(0, n) / max(1, total)})
+	}
+	slices.SortFunc(v.Reasons, func(a, b reason) int { return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Key, b.Key)) })
+	v.Reasons = v.Reasons[:min(len(v.Reasons), maxReasons)]
+	answers := slices.Clone(ex.Nodes)
+	slices.SortFunc(answers, func(a, b jobs.NodeAnswer) int { return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.Node, b.Node)) })
+	for _, a := range answers[:min(len(answers), maxAnswerRows)] {
+		row := answerRow{Key: label(string(a.Node), nameLimit), Name: cmp.Or(label(a.Name, nameLimit), a.Node.Short()), RTT: latency(time.Duration(a.RTT)), Text: label(a.Reason, textLimit), Tone: "decline"}
+		if a.Offered > 0 {
+			row.Tone = "offer"
+			row.Text = strings.TrimSuffix("offers "+plural(a.Offered, "worker", "workers")+" · "+row.Text, " · ")
+		}
+		v.Nodes = append(v.Nodes, row)
+	}
+	if more := len(answers) - maxAnswerRows; more > 0 {
+		v.Note = plural(more, "more node", "more nodes") + " answered."
+	}
+	return v
+}

@@ -1,0 +1,239 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"zorilla/node/api"
+)
+
+// The map's drawing area, in units of its SVG.
+const (
+	mapWidth  = 480.0
+	mapHeight = 340.0
+	mapMargin = 34.0
+)
+
+const (
+	maxDots     = 200     // nodes on the map
+	maxDistance = 5_000.0 // milliseconds; a coordinate beyond it is nonsense
+)
+
+type point struct{ x, y float64 }
+
+func (p point) to(q point) float64 { return math.Hypot(q.x-p.x, q.y-p.y) }
+
+// place gives every node that can be placed a point in the drawing area. With
+// network coordinates (of this node and at least half of the others) distances
+// on the map are round trips and perMS is the length of a millisecond; nodes
+// without a coordinate are left out. Else the map is a target around this
+// node, and perMS is 0. nodes[0] is this node.
+func place(nodes []api.NodeInfo) (at map[int]point, perMS float64) {
+	if len(nodes) == 0 {
+		return nil, 0
+	}
+	dims := len(nodes[0].Position)
+	var known []int
+	for i, n := range nodes {
+		if sane(n.Position, dims) {
+			known = append(known, i)
+		}
+	}
+	if dims < 2 || !sane(nodes[0].Position, dims) || len(known) < 2 || 2*len(known) < len(nodes) {
+		return rings(nodes), 0
+	}
+	positions := make([][]float64, len(known))
+	for k, i := range known {
+		positions[k] = nodes[i].Position
+	}
+	points := flatten(positions)
+	perMS = fit(points)
+	apart(points)
+	at = make(map[int]point, len(known))
+	for k, i := range known {
+		at[i] = points[k]
+	}
+	return at, perMS
+}
+
+func sane(position []float64, dims int) bool {
+	if len(position) != dims || dims == 0 || dims > 16 {
+		return false
+	}
+	for _, v := range position {
+		if math.IsNaN(v) || math.Abs(v) > maxDistance {
+			return false
+		}
+	}
+	return true
+}
+
+// flatten projects positions onto the plane in which they differ most (their
+// two principal components), so that the plane's distances are as near to the
+// true ones as a plane's can be.
+func flatten(positions [][]float64) []point {
+	dims := len(positions[0])
+	mean := make([]float64, dims)
+	for _, p := range positions {
+		for d, v := range p {
+			mean[d] += v / float64(len(positions))
+		}
+	}
+	cov := make([][]float64, dims)
+	for a := range cov {
+		cov[a] = make([]float64, dims)
+		for b := range cov[a] {
+			for _, p := range positions {
+				cov[a][b] += (p[a] - mean[a]) * (p[b] - mean[b])
+			}
+		}
+	}
+	first := principal(cov, nil)
+	second := principal(cov, first)
+	points := make([]point, len(positions))
+	for i, p := range positions {
+		for d, v := range p {
+			points[i].x += (v - mean[d]) * first[d]
+			points[i].y += (v - mean[d]) * second[d]
+		}
+	}
+	return points
+}
+
+// principal returns the direction of the largest spread at a right angle to
+// avoid, by power iteration. Its sign is fixed, so that the map does not flip.
+func principal(cov [][]float64, avoid []float64) []float64 {
+	v := make([]float64, len(cov))
+	for d := range v {
+		v[d] = 1 / float64(d+1)
+	}
+	for range 60 {
+		next := make([]float64, len(v))
+		for a := range cov {
+			for b := range cov[a] {
+				next[a] += cov[a][b] * v[b]
+			}
+			next[a] += 1e-9 * v[a] // no spread at all: keep the direction
+		}
+		v = unit(next, avoid)
+	}
+	big := 0
+	for d := range v {
+		if math.Abs(v[d]) > math.Abs(v[big])+1e-9 {
+			big = d
+		}
+	}
+	if v[big] < 0 {
+		for d := range v {
+			v[d] = -v[d]
+		}
+	}
+	return v
+}
+
+func unit(v, avoid []float64) []float64 {
+	dot, length := 0.0, 0.0
+	for d := range avoid {
+		dot += v[d] * avoid[d]
+	}
+	for d := range v {
+		if avoid != nil {
+			v[d] -= dot * avoid[d]
+		}
+		length += v[d] * v[d]
+	}
+	if length = math.Sqrt(length); length > 0 {
+		for d := range v {
+			v[d] /= length
+		}
+	}
+	return v
+}
+
+// fit scales points, in milliseconds, into the drawing area and returns the
+// length of a millisecond. A network within one millisecond is not blown up:
+// its differences are noise.
+func fit(points []point) float64 {
+	low, high := points[0], points[0]
+	for _, p := range points {
+		low = point{min(low.x, p.x), min(low.y, p.y)}
+		high = point{max(high.x, p.x), max(high.y, p.y)}
+	}
+	scale := min((mapWidth-2*mapMargin)/max(1, high.x-low.x), (mapHeight-2*mapMargin)/max(1, high.y-low.y))
+	for i, p := range points {
+		points[i] = point{mapWidth/2 + (p.x-(low.x+high.x)/2)*scale, mapHeight/2 + (p.y-(low.y+high.y)/2)*scale}
+	}
+	return scale
+}
+
+// apart pushes dots away from each other until none hides another. The result
+// depends on the order of the points only.
+func apart(points []point) {
+	gap := min(40, max(9, 150/math.Sqrt(float64(len(points)))))
+	for range 40 {
+		for i := range points {
+			for j := range i {
+				d := points[i].to(points[j])
+				if d >= gap {
+					continue
+				}
+				angle := math.Atan2(points[i].y-points[j].y, points[i].x-points[j].x)
+				if d < 0.01 {
+					angle = float64(i) * 2.39996 // the golden angle spreads any number
+				}
+				push := (gap - d) / 2
+				dx, dy := push*math.Cos(angle), push*math.Sin(angle)
+				points[i] = inside(point{points[i].x + dx, points[i].y + dy})
+				points[j] = inside(point{points[j].x - dx, points[j].y - dy})
+			}
+		}
+	}
+}
+
+func inside(p point) point {
+	return point{min(mapWidth-mapMargin, max(mapMargin, p.x)), min(mapHeight-mapMargin, max(mapMargin, p.y))}
+}
+
+// ringRTT are the round trips whose circles a target shows.
+var ringRTT = [3]time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
+
+// ringRadius is the distance from the centre for a round trip: logarithmic, as
+// the latency bars.
+func ringRadius(rtt time.Duration) float64 {
+	if rtt <= 0 {
+		return mapHeight/2 - 14
+	}
+	return 22 + float64(far(rtt))/100*(mapHeight/2-36)
+}
+
+// rings puts this node into the centre and the others around it, site by site,
+// as far as their round trip is long.
+func rings(nodes []api.NodeInfo) map[int]point {
+	order := make([]int, 0, len(nodes))
+	for i := 1; i < len(nodes); i++ {
+		order = append(order, i)
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(nodes[a].Site, nodes[b].Site), cmp.Compare(nodes[a].ID, nodes[b].ID))
+	})
+	at := map[int]point{0: {mapWidth / 2, mapHeight / 2}}
+	for k, i := range order {
+		angle := 2*math.Pi*float64(k)/float64(len(order)) - math.Pi/2
+		r := ringRadius(time.Duration(nodes[i].RTT))
+		at[i] = point{mapWidth/2 + r*math.Cos(angle), mapHeight/2 + r*math.Sin(angle)}
+	}
+	return at
+}
+
+// ruler chooses a round number of milliseconds whose line is 40 to 110 long.
+func ruler(perMS float64) (length float64, text string) {
+	for _, ms := range []float64{0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000} {
+		if ms*perMS >= 40 {
+			return ms * perMS, fmt.Sprintf("%g ms", ms)
+		}
+	}
+	return 5000 * perMS, "5000 ms"
+}

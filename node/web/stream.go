@@ -1,0 +1,276 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+)
+
+const (
+	pause      = 200 * time.Millisecond // between two updates of a stream
+	refresh    = 5 * time.Second        // a look without a reason
+	liveLook   = 2 * time.Second        // the same for a job that is not over
+	tryAgain   = 2 * time.Second        // after the service could not answer
+	writeLimit = 20 * time.Second       // a browser that takes nothing for so long is gone
+)
+
+// stream writes server-sent events to one browser.
+type stream struct {
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	last []byte // data of the last view, without its time
+}
+
+// openStream answers with an event stream, or with an error if there are too
+// many (nil). The caller calls done when the stream ends.
+func (h *Handler) openStream(w http.ResponseWriter, r *http.Request) (s *stream, done func()) {
+	select {
+	case h.streams <- struct{}{}:
+	default:
+		http.Error(w, fmt.Sprintf("%d pages of this node are open already: close some", maxStreams), http.StatusServiceUnavailable)
+		return nil, nil
+	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	s = &stream{w: w, rc: http.NewResponseController(w)}
+	if r.Method == http.MethodGet {
+		s.write("retry: 1000\n\n")
+	}
+	return s, func() { <-h.streams }
+}
+
+func (s *stream) write(text string) error {
+	// What cannot have a deadline (a recorder in a test) cannot get stuck either.
+	if err := s.rc.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+func (s *stream) beat() error { return s.write(": alive\n\n") }
+
+func (s *stream) send(event string, v any) error {
+	data, err := json.Marshal(v) // has no line break, so it is one data line
+	if err != nil {
+		return fmt.Errorf("encode event %s: %w", event, err)
+	}
+	return s.write("event: " + event + "\ndata: " + string(data) + "\n\n")
+}
+
+// view sends v unless it says what the last one said; then it sends a sign of
+// life. timeless is v without what changes by itself.
+func (s *stream) view(v, timeless any) error {
+	data, err := json.Marshal(timeless)
+	if err != nil {
+		return fmt.Errorf("encode view: %w", err)
+	}
+	if bytes.Equal(data, s.last) {
+		return s.beat()
+	}
+	s.last = data
+	return s.send("view", v)
+}
+
+// sleep waits, or returns false when the browser is gone.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (h *Handler) streamOverview(w http.ResponseWriter, r *http.Request) {
+	s, done := h.openStream(w, r)
+	if s == nil {
+		return
+	}
+	defer done()
+	if r.Method != http.MethodGet {
+		return
+	}
+	ctx := r.Context()
+	for {
+		changed := h.cfg.Service.Changes() // before the look, so that no change is missed
+		v, err := h.overview(ctx)
+		if err == nil {
+			timeless := v
+			timeless.Now = ""
+			err = s.view(v, timeless)
+		} else {
+			err = s.beat()
+		}
+		if err != nil || !sleep(ctx, pause) {
+			return
+		}
+		t := time.NewTimer(refresh)
+		select {
+		case <-changed:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (h *Handler) streamJob(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if !plausible(id) {
+		h.fail(w, api.ErrNotFound)
+		return
+	}
+	s, done := h.openStream(w, r)
+	if s == nil {
+		return
+	}
+	defer done()
+	if r.Method != http.MethodGet {
+		return
+	}
+	ctx := r.Context()
+	var version uint64
+	var last jobs.Status
+	for {
+		st, next, err := h.await(ctx, id, version, last)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, api.ErrNotFound):
+			s.send("end", "gone")
+			return
+		case err != nil:
+			if s.beat() != nil || !sleep(ctx, tryAgain) {
+				return
+			}
+			continue
+		}
+		version, last = next, st
+		v := h.job(ctx, st)
+		timeless := v
+		timeless.Now = ""
+		if s.view(v, timeless) != nil {
+			return
+		}
+		if st.State.Final() && !st.LastKnown {
+			s.send("end", "final")
+			return
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+// await returns the job's next status, or the last one again after a while, so
+// that what only Explain knows is looked at too.
+func (h *Handler) await(ctx context.Context, id string, version uint64, last jobs.Status) (jobs.Status, uint64, error) {
+	look, cancel := context.WithTimeout(ctx, liveLook)
+	defer cancel()
+	st, next, err := h.cfg.Service.Await(look, id, version)
+	if err != nil && look.Err() != nil && version != 0 {
+		return last, version, nil
+	}
+	return st, next, err
+}
+
+// batch is the data of an output event.
+type batch struct {
+	Skipped int64   `json:"skipped"` // bytes left out before the pieces
+	Pieces  []piece `json:"pieces"`
+}
+
+func (h *Handler) streamOutput(w http.ResponseWriter, r *http.Request) {
+	id, rank := r.PathValue("id"), -1
+	if q := r.URL.Query().Get("rank"); q != "" {
+		n, err := strconv.Atoi(q)
+		if err != nil || n < 0 || n >= jobs.MaxRanks {
+			http.Error(w, "rank: want a number from 0", http.StatusBadRequest)
+			return
+		}
+		rank = n
+	}
+	if !plausible(id) {
+		h.fail(w, api.ErrNotFound)
+		return
+	}
+	s, done := h.openStream(w, r)
+	if s == nil {
+		return
+	}
+	defer done()
+	if r.Method != http.MethodGet || s.send("start", rank) != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	t := newTail(maxTail)
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		c := newCleaner()
+		t.end(h.cfg.Service.Output(ctx, id, api.OutputQuery{Rank: rank, Follow: true}, func(o jobs.Output) error {
+			t.add(c.clean(o))
+			return ctx.Err()
+		}))
+	})
+	defer reader.Wait()
+	defer cancel()
+	copyTail(ctx, s, t)
+}
+
+// copyTail sends what comes into t until it ends.
+func copyTail(ctx context.Context, s *stream, t *tail) {
+	for {
+		alive := time.NewTimer(refresh)
+		select {
+		case <-t.ready():
+		case <-alive.C:
+		case <-ctx.Done():
+		}
+		alive.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+		b, ended, err := t.take()
+		switch {
+		case len(b.Pieces) > 0:
+			if s.send("output", b) != nil {
+				return
+			}
+		case !ended:
+			if s.beat() != nil {
+				return
+			}
+		}
+		if ended {
+			// An output that broke off is asked for again by the browser, which
+			// reconnects unless it was told that this is the end.
+			if err == nil {
+				s.send("end", "complete")
+			} else if errors.Is(err, api.ErrNotFound) {
+				s.send("end", "gone")
+			}
+			return
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+)
+
+// Limits of what one page shows, so that it stays quick whatever the network
+// holds. The command line shows everything.
+const (
+	maxNodeRows = 200
+	maxJobRows  = 200
+	maxCells    = 32
+	maxCounters = 40
+	nameLimit   = 40
+	textLimit   = 300
+)
+
+// overview is everything that the first page shows.
+type overview struct {
+	Build    string    `json:"build"`
+	Now      string    `json:"now"`
+	Self     selfView  `json:"self"`
+	Nodes    []nodeRow `json:"nodes"`
+	NodeNote string    `json:"nodeNote"`
+	Alone    bool      `json:"alone"`
+	Map      mapView   `json:"map"`
+	Jobs     []jobRow  `json:"jobs"`
+	JobNote  string    `json:"jobNote"`
+	Idle     bool      `json:"idle"` // no job at all
+	Counters []counter `json:"counters"`
+}
+
+type selfView struct {
+	Name       string `json:"name"`
+	ID         string `json:"id"`
+	Short      string `json:"short"`
+	Site       string `json:"site"`
+	Platform   string `json:"platform"`
+	Release    string `json:"release"`
+	Up         period `json:"up"`
+	Busy       string `json:"busy"`
+	Slots      string `json:"slots"`
+	Cells      []cell `json:"cells"`
+	Members    string `json:"members"`
+	Sites      string `json:"sites"`
+	Capacity   string `json:"capacity"`
+	Neighbours string `json:"neighbours"`
+	Nearest    string `json:"nearest"`
+	Enforces   string `json:"enforces"`
+}
+
+// cell is one slot, or an equal share of them, in the picture of a node's slots.
+type cell struct {
+	Key  string `json:"key"`
+	Tone string `json:"tone"`
+}
+
+type counter struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+type nodeRow struct {
+	Key   string `json:"key"`
+	Name  string `json:"name"`
+	Short string `json:"short"`
+	Site  string `json:"site"`
+	Tone  string `json:"tone"` // the site's colour
+	RTT   string `json:"rtt"`
+	Far   int    `json:"far"` // length of the latency bar, 0 to 100
+	Slots string `json:"slots"`
+	Link  string `json:"link"` // "this node", "near", "far" or ""
+	Title string `json:"title"`
+}
+
+type jobRow struct {
+	Key     string `json:"key"`
+	Href    string `json:"href"`
+	Name    string `json:"name"`
+	Command string `json:"command"`
+	State   string `json:"state"`
+	Tone    string `json:"tone"`
+	Reason  string `json:"reason"`
+	Workers string `json:"workers"`
+	Exit    string `json:"exit"`
+	When    stamp  `json:"when"`
+	Took    period `json:"took"`
+}
+
+// overview looks at the node once.
+func (h *Handler) overview(ctx context.Context) (overview, error) {
+	s := h.cfg.Service
+	self, err := s.Node(ctx)
+	if err != nil {
+		return overview{}, fmt.Errorf("ask for the node: %w", err)
+	}
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return overview{}, fmt.Errorf("ask for the members: %w", err)
+	}
+	list, err := s.Jobs(ctx, false)
+	if err != nil {
+		return overview{}, fmt.Errorf("ask for the jobs: %w", err)
+	}
+	now := time.Now()
+	nodes = nearestFirst(self, nodes)
+	tones := siteTones(nodes)
+	v := overview{Build: h.build, Now: iso(now), Self: describe(self, nodes, now), Map: drawMap(nodes, tones)}
+	v.Alone, v.Idle = len(nodes) < 2, len(list) == 0
+	for _, n := range nodes[:min(len(nodes), maxNodeRows)] {
+		v.Nodes = append(v.Nodes, describeNode(n, tones))
+	}
+	if more := len(nodes) - maxNodeRows; more > 0 {
+		v.NodeNote = fmt.Sprintf("%s farther away: zorilla nodes lists all.", plural(more, "more node is", "more nodes are"))
+	}
+	for i := range list[:min(len(list), maxJobRows)] {
+		v.Jobs = append(v.Jobs, describeJob(&list[i], now))
+	}
+	if more := len(list) - maxJobRows; more > 0 {
+		v.JobNote = fmt.Sprintf("%s: zorilla ps lists all.", plural(more, "older job is not shown", "older jobs are not shown"))
+	}
+	names := make([]string, 0, len(self.Traffic))
+	for name := range self.Traffic {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names[:min(len(names), maxCounters)] {
+		v.Counters = append(v.Counters, counter{Key: label(name, nameLimit), Value: count(self.Traffic[name])})
+	}
+	return v, nil
+}
+
+// nearestFirst puts the node itself in front, then what was measured, by round trip.
+func nearestFirst(self api.NodeInfo, nodes []api.NodeInfo) []api.NodeInfo {
+	self.Self = true
+	for _, n := range nodes {
+		if n.ID == self.ID && len(self.Position) == 0 {
+			self.Position = n.Position
+		}
+	}
+	sorted := []api.NodeInfo{self}
+	for _, n := range nodes {
+		if n.ID != self.ID {
+			sorted = append(sorted, n)
+		}
+	}
+	slices.SortStableFunc(sorted[1:], func(a, b api.NodeInfo) int {
+		return cmp.Or(cmp.Compare(b2i(a.RTT <= 0), b2i(b.RTT <= 0)), cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID))
+	})
+	return sorted
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// siteTones gives every site a colour: this node's own the first, the others
+// by name; there are eight, then they come again.
+func siteTones(nodes []api.NodeInfo) map[string]string {
+	var sites []string
+	for _, n := range nodes {
+		sites = append(sites, n.Site)
+	}
+	own := nodes[0].Site
+	slices.SortFunc(sites, func(a, b string) int {
+		return cmp.Or(cmp.Compare(b2i(a != own), b2i(b != own)), cmp.Compare(a, b))
+	})
+	tones := make(map[string]string)
+	for i, site := range slices.Compact(sites) {
+		tones[site] = "site" + strconv.Itoa(i%8)
+	}
+	return tones
+}
+
+func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
+	v := selfView{
+		Name: nodeName(n), ID: string(n.ID), Short: n.ID.Short(), Site: siteName(n.Site), Platform: label(n.Platform, nameLimit),
+		Release: cmp.Or(label(n.Release, nameLimit), "unreleased"), Up: between(n.Started, time.Time{}, now),
+		Busy: strconv.Itoa(n.Busy), Slots: strconv.Itoa(n.Slots), Members: count(int64(len(nodes))), Nearest: "–",
+	}
+	cells := min(n.Slots, maxCells)
+	busy := 0
+	if n.Slots > 0 {
+		busy = int(math.Ceil(float64(min(n.Busy, n.Slots)*cells) / float64(n.Slots)))
+	}
+	for i := range cells {
+		c := cell{Key: strconv.Itoa(i), Tone: "free"}
+		if i < busy {
+			c.Tone = "busy"
+		}
+		v.Cells = append(v.Cells, c)
+	}
+	sites, slots, near, distant := make(map[string]bool), 0, 0, 0
+	for _, m := range nodes {
+		sites[m.Site] = true
+		slots += max(0, m.Slots)
+		near += b2i(m.Neighbour == "near")
+		distant += b2i(m.Neighbour == "far")
+	}
+	v.Sites = plural(len(sites), "site", "sites")
+	v.Capacity = plural(slots, "slot", "slots")
+	v.Neighbours = fmt.Sprintf("%d near, %d far", near, distant)
+	if len(nodes) > 1 {
+		v.Nearest = latency(time.Duration(nodes[1].RTT))
+	}
+	for i, e := range n.Enforces[:min(len(n.Enforces), 8)] {
+		if i > 0 {
+			v.Enforces += ", "
+		}
+		v.Enforces += label(e, 20)
+	}
+	v.Enforces = cmp.Or(v.Enforces, "nothing")
+	return v
+}
+
+func nodeName(n api.NodeInfo) string { return cmp.Or(label(n.Name, nameLimit), n.ID.Short()) }
+
+func siteName(site string) string { return cmp.Or(label(site, nameLimit), "no site") }
+
+func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
+	v := nodeRow{
+		Key: string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[n.Site],
+		RTT: latency(time.Duration(n.RTT)), Far: far(time.Duration(n.RTT)), Slots: strconv.Itoa(n.Slots),
+		Title: fmt.Sprintf("%s · %s · %s memory", n.ID, label(n.Platform, nameLimit), size(n.Memory)),
+	}
+	switch {
+	case n.Self:
+		v.Link = "this node"
+	case n.Neighbour == "near", n.Neighbour == "far":
+		v.Link = n.Neighbour
+	}
+	return v
+}
+
+func describeJob(st *jobs.Status, now time.Time) jobRow {
+	v := jobRow{
+		Key: label(string(st.ID), nameLimit), Href: "/jobs/" + label(string(st.ID), nameLimit), Name: jobName(&st.Spec), Command: command(&st.Spec, 120),
+		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Workers: progress(st),
+		When: since(st.Submitted, now), Took: between(st.Started, st.Ended, now),
+	}
+	if st.State.Final() && st.State != jobs.Completed {
+		v.Exit = "exit " + strconv.Itoa(st.ExitCode)
+	}
+	return v
+}
+
+// blankOverview and blankJob are the empty rows that the browser copies.
+var blankOverview = struct {
+	Cell    cell
+	Job     jobRow
+	Node    nodeRow
+	Counter counter
+	Place   legend
+	Circle  circle
+	Line    line
+	Dot     dot
+}{}
+
+var blankJob = struct {
+	Step    step
+	Tick    tick
+	Counter counter
+	Reason  reason
+	Answer  answerRow
+	Worker  workerRow
+	Circle  circle
+	Dot     dot
+	Round   roundRow
+}{}
