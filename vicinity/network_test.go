@@ -8,12 +8,12 @@ import (
 func TestEqualSites(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 1)
-	for i := range 300 {
+	for i := range 240 {
 		w.add(i%6, 0, 0)
 	}
 	w.run(2 * time.Second)
-	if got := w.reached(); got != 300 {
-		t.Errorf("after 2 s a flood reaches %d of 300 nodes", got)
+	if got := w.reached(); got != 240 {
+		t.Errorf("after 2 s a flood reaches %d of 240 nodes", got)
 	}
 	w.run(10 * time.Second)
 	t.Log("12 s: " + w.report())
@@ -25,7 +25,7 @@ func TestEqualSites(t *testing.T) {
 	w.run(60 * time.Second)
 	before := w.bytes
 	w.run(60 * time.Second)
-	perNode := float64(w.bytes-before) / 60 / 300
+	perNode := float64(w.bytes-before) / 60 / 240
 	t.Logf("calm: %.0f B/s, %s", perNode, w.report())
 	if perNode > 500 {
 		t.Errorf("a calm node sends %.0f B/s", perNode)
@@ -35,7 +35,7 @@ func TestEqualSites(t *testing.T) {
 func TestUnevenSites(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 2)
-	for site, size := range []int{120, 80, 50, 30, 12, 5, 2, 1} {
+	for site, size := range []int{100, 60, 40, 20, 12, 5, 2, 1} {
 		for range size {
 			w.add(site, 0, 0)
 		}
@@ -51,7 +51,7 @@ func TestUnevenSites(t *testing.T) {
 func TestFortySmallSites(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 3)
-	for i := range 280 {
+	for i := range 240 {
 		w.add(i%40, 0, 0)
 	}
 	w.run(30 * time.Second)
@@ -65,17 +65,17 @@ func TestFortySmallSites(t *testing.T) {
 func TestThirdOfNodesCrashes(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 4)
-	for i := range 240 {
+	for i := range 200 {
 		w.add(i%6, 0, 0)
 	}
-	w.run(60 * time.Second)
+	w.run(40 * time.Second)
 	var dead []*simNode
-	for _, i := range w.rnd.Perm(240)[:72] {
+	for _, i := range w.rnd.Perm(200)[:60] {
 		dead = append(dead, w.nodes[i])
 	}
 	w.crash(dead...)
-	if got := w.reached(); got != 168 {
-		t.Errorf("right after the crash a flood reaches %d of 168 nodes", got)
+	if got := w.reached(); got != 140 {
+		t.Errorf("right after the crash a flood reaches %d of 140 nodes", got)
 	}
 	w.run(15 * time.Second)
 	t.Log("15 s after: " + w.report())

@@ -143,7 +143,10 @@ func (c *Core) ranked() []*peer {
 		}
 	}
 	slices.SortFunc(c.order, func(a, b *peer) int {
-		return cmp.Or(cmp.Compare(a.rtt, b.rtt), cmp.Compare(a.id, b.id))
+		if a.rtt != b.rtt {
+			return cmp.Compare(a.rtt, b.rtt)
+		}
+		return cmp.Compare(a.id, b.id)
 	})
 	c.stale = false
 	return c.order
