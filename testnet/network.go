@@ -1,0 +1,185 @@
+package testnet
+
+import (
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+const defaultInbox = 4096
+
+// Config describes a network. The functions must be safe for concurrent use
+// and must not block.
+type Config struct {
+	// Latency is the one-way delay from a to b; nil means 0.1 ms.
+	Latency func(a, b *Host) time.Duration
+	// Loss is the chance, 0 to 1, that a packet is lost. Streams lose nothing.
+	Loss float64
+	// Seed makes the chances repeatable.
+	Seed uint64
+	// Inbox is how many packets a socket holds before it drops; 0 means 4096.
+	Inbox int
+	// Filter sees each packet before it is sent. It may change it (also its
+	// destination; Data is a copy) or drop it by returning false.
+	Filter func(Packet) (Packet, bool)
+}
+
+// Packet is one datagram.
+type Packet struct {
+	From, To netip.AddrPort
+	Data     []byte
+}
+
+// Counters tell what a network has carried so far.
+type Counters struct {
+	Packets     int64 // sent, whatever became of them
+	PacketBytes int64
+	Filtered    int64 // packets dropped by the filter
+	Lost        int64 // packets lost by chance
+	Unreachable int64 // packets to hosts or ports that do not exist, are down or cut off
+	Overruns    int64 // packets dropped at a full inbox
+	Delivered   int64 // packets put into an inbox
+	Streams     int64 // connections established
+	StreamBytes int64 // written to connections
+}
+
+// Network joins hosts. See the package documentation for how it behaves.
+type Network struct {
+	cfg Config
+
+	mu       sync.Mutex // guards what follows, and the fields of Host that say so
+	hosts    map[netip.Addr]*Host
+	rnd      *rand.Rand
+	counters Counters
+}
+
+// NewNetwork returns a network without hosts.
+func NewNetwork(cfg Config) *Network {
+	if cfg.Latency == nil {
+		cfg.Latency = func(a, b *Host) time.Duration { return 100 * time.Microsecond }
+	}
+	if cfg.Inbox <= 0 {
+		cfg.Inbox = defaultInbox
+	}
+	return &Network{
+		cfg:   cfg,
+		hosts: map[netip.Addr]*Host{},
+		rnd:   rand.New(rand.NewPCG(cfg.Seed, 0x746573746e6574)),
+	}
+}
+
+// Host returns the host with the IP address, as in "10.0.1.7", and makes it if
+// there is none. It panics if addr is not an IP address.
+func (n *Network) Host(addr string) *Host {
+	ip := netip.MustParseAddr(addr)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := n.hosts[ip]
+	if h == nil {
+		h = &Host{
+			net: n, ip: ip, up: true, nextPort: firstEphemeral,
+			listeners: map[uint16]*listener{},
+			sockets:   map[uint16]*packetConn{},
+			conns:     map[*conn]struct{}{},
+		}
+		n.hosts[ip] = h
+	}
+	return h
+}
+
+// RTT returns the true round trip between two hosts.
+func (n *Network) RTT(a, b *Host) time.Duration {
+	return n.cfg.Latency(a, b) + n.cfg.Latency(b, a)
+}
+
+// Counters returns a copy of the counters.
+func (n *Network) Counters() Counters {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.counters
+}
+
+// Partition cuts the network into the groups; hosts that are in none of them
+// together form one more. It replaces an earlier partition.
+func (n *Network) Partition(groups ...[]*Host) {
+	n.mu.Lock()
+	for _, h := range n.hosts {
+		h.group = 0
+	}
+	for i, hosts := range groups {
+		for _, h := range hosts {
+			h.group = i + 1
+		}
+	}
+	n.mu.Unlock()
+	n.resume()
+}
+
+// Heal ends a partition. What connections held arrives one latency later.
+func (n *Network) Heal() { n.Partition() }
+
+// Crash takes the host off the network at once, as if its power had failed.
+func (n *Network) Crash(h *Host) {
+	n.mu.Lock()
+	h.up = false
+	h.life++
+	listeners, sockets, conns := h.listeners, h.sockets, h.conns
+	h.listeners = map[uint16]*listener{}
+	h.sockets = map[uint16]*packetConn{}
+	h.conns = map[*conn]struct{}{}
+	n.mu.Unlock()
+
+	for _, l := range listeners {
+		l.shut()
+	}
+	for _, s := range sockets {
+		s.shut()
+	}
+	for c := range conns {
+		c.end(net.ErrClosed)
+	}
+}
+
+// Restart lets a crashed host use the network again, with no sockets. Its
+// former peers' connections are reset.
+func (n *Network) Restart(h *Host) {
+	n.mu.Lock()
+	h.up = true
+	n.mu.Unlock()
+	n.resume()
+}
+
+// resume gives all connections a chance to go on after a change of the faults.
+func (n *Network) resume() {
+	var conns []*conn
+	n.mu.Lock()
+	for _, h := range n.hosts {
+		conns = slices.AppendSeq(conns, maps.Keys(h.conns))
+	}
+	n.mu.Unlock()
+	for _, c := range conns {
+		c.resume()
+	}
+}
+
+// reach reports whether a and b can exchange anything now.
+func (n *Network) reach(a, b *Host) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.reachLocked(a, b)
+}
+
+func (n *Network) reachLocked(a, b *Host) bool {
+	return a.up && b.up && (a == b || a.group == b.group)
+}
+
+// count changes the counters.
+func (n *Network) count(f func(*Counters)) {
+	n.mu.Lock()
+	f(&n.counters)
+	n.mu.Unlock()
+}

@@ -1,0 +1,102 @@
+package testnet
+
+import (
+	"fmt"
+	"time"
+)
+
+// Sites lays hosts out at sites. The round trip of two hosts is that of their
+// sites plus what each host adds itself, 50 to 150 µs; so it is 0.1 to 0.3 ms
+// within a site. It never changes: Sites knows the truth about distances.
+type Sites struct {
+	sizes []int
+	rtt   [][]time.Duration
+}
+
+// NewSites describes sites with so many hosts each. rtt[a][b] is the round
+// trip between the sites a and b; the diagonal is not used. It panics if the
+// matrix is too small or a site has more than 50,000 hosts.
+func NewSites(sizes []int, rtt [][]time.Duration) *Sites {
+	if len(sizes) > 256 || len(rtt) < len(sizes) {
+		panic(fmt.Sprintf("%d sites with a matrix of %d: want at most 256 and as many rows", len(sizes), len(rtt)))
+	}
+	for s, size := range sizes {
+		if size > 50_000 || len(rtt[s]) < len(sizes) {
+			panic(fmt.Sprintf("site %d: %d hosts, %d distances: want at most 50000 and %d", s, size, len(rtt[s]), len(sizes)))
+		}
+	}
+	return &Sites{sizes: sizes, rtt: rtt}
+}
+
+// ThreeSites returns the distances of three sites, two of them near each other.
+func ThreeSites() [][]time.Duration {
+	return milliseconds([][]float64{{0, 8, 20}, {8, 0, 16}, {20, 16, 0}})
+}
+
+// Grid5000 returns the distances of six sites like those of the Grid'5000
+// testbed: Nancy, Lyon, Rennes, Bordeaux, Grenoble, Sophia. The first row was
+// published for P2P-MPI (co-allocation on Grid'5000); the others are assumed, in its range.
+func Grid5000() [][]time.Duration {
+	return milliseconds([][]float64{
+		{0, 10.5, 11.6, 12.6, 13.2, 17.1},
+		{10.5, 0, 12.1, 11.0, 10.2, 11.3},
+		{11.6, 12.1, 0, 10.8, 15.6, 19.4},
+		{12.6, 11.0, 10.8, 0, 15.9, 10.9},
+		{13.2, 10.2, 15.6, 15.9, 0, 10.4},
+		{17.1, 11.3, 19.4, 10.9, 10.4, 0},
+	})
+}
+
+func milliseconds(ms [][]float64) [][]time.Duration {
+	out := make([][]time.Duration, len(ms))
+	for i, row := range ms {
+		out[i] = make([]time.Duration, len(row))
+		for j, v := range row {
+			out[i][j] = time.Duration(v * float64(time.Millisecond))
+		}
+	}
+	return out
+}
+
+// Addr returns the IP address of a site's host: 10.SITE.x.y.
+func (s *Sites) Addr(site, host int) string {
+	return fmt.Sprintf("10.%d.%d.%d", site, host/250, host%250+1)
+}
+
+// Hosts makes all the hosts, in the order of the sites.
+func (s *Sites) Hosts(n *Network) []*Host {
+	var all []*Host
+	for site, size := range s.sizes {
+		for i := range size {
+			all = append(all, n.Host(s.Addr(site, i)))
+		}
+	}
+	return all
+}
+
+// Site returns the site that a host is at.
+func (s *Sites) Site(h *Host) int { return int(h.ip.As4()[1]) }
+
+// Latency is the one-way delay, for Config.Latency. A host reaches itself in
+// 10 µs.
+func (s *Sites) Latency(a, b *Host) time.Duration {
+	if a == b {
+		return 10 * time.Microsecond
+	}
+	d := (access(a) + access(b)) / 2
+	if from, to := s.Site(a), s.Site(b); from != to {
+		d += s.rtt[from][to] / 2
+	}
+	return d
+}
+
+// access is what a host adds to its round trips: 50 to 150 µs, spread evenly
+// by a hash of its address.
+func access(h *Host) time.Duration {
+	hash := uint32(2166136261)
+	for _, b := range h.ip.As4() {
+		hash = (hash ^ uint32(b)) * 16777619
+	}
+	hash ^= hash >> 15
+	return 50*time.Microsecond + time.Duration(hash%100_000)*time.Nanosecond
+}
