@@ -1,0 +1,214 @@
+package process
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	helloWithin   = 5 * time.Second
+	maxConns      = 8
+	progressEvery = 2 * time.Millisecond // at most; the first one goes at once
+)
+
+// control is the supervisor's end of the control socket: one connection for
+// messages, of which the latest counts, and one for standard input.
+type control struct {
+	s    *supervisor
+	wake chan struct{} // capacity 1: there is progress to tell
+	room chan struct{} // a place for each connection
+
+	mu   sync.Mutex
+	conn net.Conn // of the node; nil while it is gone
+
+	feeding sync.Mutex // held by the one connection that writes to input
+	input   *os.File   // writing end; nil if there is none
+}
+
+func newControl(s *supervisor) *control {
+	return &control{s: s, wake: make(chan struct{}, 1), room: make(chan struct{}, maxConns)}
+}
+
+// inputPipe makes the worker's standard input.
+func (c *control) inputPipe(want bool) (*os.File, error) {
+	if !want {
+		return os.Open(os.DevNull)
+	}
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("pipe: %w", err)
+	}
+	if err := unix.SetNonblock(p[1], true); err != nil {
+		return nil, err
+	}
+	c.input = os.NewFile(uintptr(p[1]), "stdin")
+	return os.NewFile(uintptr(p[0]), "stdin"), nil
+}
+
+// closeInput makes a blocked writer give up: the worker is gone.
+func (c *control) closeInput() {
+	if c.input != nil {
+		_ = c.input.Close()
+	}
+}
+
+// listen serves the socket that the node opened.
+func (c *control) listen(fd uintptr) error {
+	file := os.NewFile(fd, "control")
+	if file == nil {
+		return errors.New("control socket: not inherited")
+	}
+	ln, err := net.FileListener(file)
+	_ = file.Close()
+	if err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	go c.tell()
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil { // out of descriptors: that may pass
+				time.Sleep(helloWithin / 100)
+				continue
+			}
+			select {
+			case c.room <- struct{}{}:
+				go c.serve(conn)
+			default:
+				_ = conn.Close()
+			}
+		}
+	}()
+	return nil
+}
+
+func (c *control) serve(conn net.Conn) {
+	defer func() {
+		_ = conn.Close()
+		<-c.room
+	}()
+	_ = conn.SetReadDeadline(time.Now().Add(helloWithin))
+	m, err := readMessage(conn)
+	if err != nil {
+		return
+	}
+	if text := c.judge(m); text != "" {
+		_ = writeMessage(conn, message{Kind: kindRefused, Text: text})
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	if m.Input {
+		c.feed(conn)
+		return
+	}
+	c.attend(conn)
+}
+
+// judge returns why a hello is not accepted. The key keeps out processes that
+// merely found the socket, workers above all.
+func (c *control) judge(m message) string {
+	switch {
+	case m.Kind != kindHello:
+		return "want hello first"
+	case m.Version != protocol:
+		return fmt.Sprintf("protocol %d is not spoken here, want %d", m.Version, protocol)
+	case subtle.ConstantTimeCompare([]byte(m.Key), []byte(c.s.order.Key)) != 1:
+		return "wrong key"
+	}
+	return ""
+}
+
+// attend follows the node's wishes until the connection ends.
+func (c *control) attend(conn net.Conn) {
+	c.mu.Lock()
+	before := c.conn
+	c.conn = conn
+	c.mu.Unlock()
+	if before != nil {
+		_ = before.Close()
+	}
+	c.s.post(c.presence)
+	c.progress()
+	for {
+		m, err := readMessage(conn)
+		if err != nil {
+			break
+		}
+		switch m.Kind {
+		case kindAck:
+			c.s.streams[0].ack(m.Stdout)
+			c.s.streams[1].ack(m.Stderr)
+		case kindStop:
+			c.s.post(func(now time.Time) { c.s.life.stop(now, m.Grace) })
+		}
+	}
+	c.mu.Lock()
+	if c.conn == conn {
+		c.conn = nil
+	}
+	c.mu.Unlock()
+	c.s.post(c.presence)
+}
+
+// presence looks in the loop whether a node is connected: events of an old
+// and a new connection may come in any order.
+func (c *control) presence(now time.Time) {
+	if c.current() != nil {
+		c.s.life.nodeBack()
+	} else if c.s.life.alone.IsZero() {
+		c.s.life.nodeLost(now)
+	}
+}
+
+func (c *control) current() net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conn
+}
+
+// progress asks for a message to the node; it never blocks.
+func (c *control) progress() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tell sends the latest counts whenever they have changed. A node that does
+// not read blocks nothing but this goroutine.
+func (c *control) tell() {
+	for range c.wake {
+		conn := c.current()
+		if conn == nil {
+			continue
+		}
+		m := message{Kind: kindProgress, Stdout: c.s.streams[0].size(), Stderr: c.s.streams[1].size()}
+		if err := writeMessage(conn, m); err != nil {
+			_ = conn.Close()
+		}
+		time.Sleep(progressEvery)
+	}
+}
+
+// feed passes standard input on. Only a proper end closes the worker's input:
+// when the connection breaks the worker waits for the node to come back.
+func (c *control) feed(conn net.Conn) {
+	c.feeding.Lock()
+	defer c.feeding.Unlock()
+	if c.input == nil {
+		return
+	}
+	if copyChunks(c.input, conn) == nil {
+		_ = c.input.Close()
+	}
+}

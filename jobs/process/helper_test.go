@@ -1,0 +1,248 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// deadline is how long a test waits for an event that should come at once.
+const deadline = 30 * time.Second
+
+// TestMain makes the test binary a supervisor, or one of the helpers below,
+// when it is started as such.
+func TestMain(m *testing.M) {
+	Main()
+	if len(os.Args) > 1 {
+		if mode, ok := strings.CutPrefix(os.Args[1], "helper:"); ok {
+			os.Exit(helper(mode, os.Args[2:]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func helper(mode string, args []string) int {
+	switch mode {
+	case "hog": // touches so many MiB at once, and waits if it is told so
+		n, _ := strconv.Atoi(args[0])
+		b := make([]byte, n<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		if len(args) > 1 {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+		}
+		fmt.Println("touched", n, b[len(b)/2])
+	case "flood": // writes so many bytes of the pattern
+		n, _ := strconv.Atoi(args[0])
+		if _, err := io.CopyN(os.Stdout, &pattern{}, int64(n)); err != nil {
+			return 1
+		}
+	case "node": // runs a worker in args[0] until it is killed
+		r := New(Config{Grace: 100 * time.Millisecond})
+		spec := Spec{Root: args[0], Args: []string{"/bin/sh", "-c", args[1]}, NodeLimit: time.Second, UID: -1}
+		w, err := r.Start(context.Background(), spec)
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		for {
+			changed := w.Changed()
+			if n, _ := w.Written(); n > 0 {
+				fmt.Println("running")
+			}
+			<-changed
+		}
+	}
+	return 0
+}
+
+// pattern is an endless stream whose bytes tell their place.
+type pattern struct{ pos int64 }
+
+func (p *pattern) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = patternAt(p.pos + int64(i))
+	}
+	p.pos += int64(len(b))
+	return len(b), nil
+}
+
+func patternAt(pos int64) byte { return byte(pos ^ pos>>8 ^ pos>>16 ^ pos>>24) }
+
+// newRoot makes a root with an empty work directory.
+func newRoot(t testing.TB) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "root")
+	if err := os.MkdirAll(filepath.Join(root, workDir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// script is the spec of a shell script in a new root.
+func script(t testing.TB, text string) Spec {
+	return Spec{Root: newRoot(t), Args: []string{"/bin/sh", "-c", text}, UID: -1}
+}
+
+// helperSpec is the spec of a helper of this binary in a new root.
+func helperSpec(t testing.TB, mode string, args ...string) Spec {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Spec{Root: newRoot(t), Args: append([]string{exe, "helper:" + mode}, args...), Expose: []string{exe}, UID: -1}
+}
+
+func start(t testing.TB, cfg Config, spec Spec) Worker {
+	t.Helper()
+	w, err := New(cfg).Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.Stop(0)
+		await(t, w)
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func await(t testing.TB, w Worker) Exit {
+	t.Helper()
+	select {
+	case <-w.Done():
+	case <-time.After(deadline):
+		t.Fatal("the worker does not end")
+	}
+	return w.Exit()
+}
+
+// run starts a worker, waits for its end, and returns all of its output.
+func run(t testing.TB, cfg Config, spec Spec) (e Exit, stdout, stderr string) {
+	t.Helper()
+	w := start(t, cfg, spec)
+	e = await(t, w)
+	return e, output(t, w, Stdout), output(t, w, Stderr)
+}
+
+func output(t testing.TB, w Worker, s Stream) string {
+	t.Helper()
+	var all bytes.Buffer
+	buf := make([]byte, 4096)
+	for {
+		n, err := w.ReadOutput(s, int64(all.Len()), buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			return all.String()
+		}
+		all.Write(buf[:n])
+	}
+}
+
+// awaitOutput waits until a worker has written so many bytes to stdout.
+func awaitOutput(t testing.TB, w Worker, bytes int64) {
+	t.Helper()
+	late := time.After(deadline)
+	for {
+		changed := w.Changed()
+		if n, _ := w.Written(); n >= bytes {
+			return
+		}
+		select {
+		case <-changed:
+		case <-w.Done():
+			t.Fatalf("the worker ended first: %+v, %q", w.Exit(), output(t, w, Stderr))
+		case <-late:
+			t.Fatal("the worker does not write")
+		}
+	}
+}
+
+// pids reads process numbers that a script wrote to a file in its work
+// directory, and identifies them.
+func pids(t testing.TB, root, name string) []procID {
+	t.Helper()
+	f, err := os.Open(filepath.Join(root, workDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []procID
+	for in := bufio.NewScanner(f); in.Scan(); {
+		pid, err := strconv.Atoi(in.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := identify(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+	}
+	return all
+}
+
+func mustBeGone(t testing.TB, all []procID) {
+	t.Helper()
+	if len(all) == 0 {
+		t.Error("no process was recorded")
+	}
+	for _, p := range all {
+		if p.alive() {
+			t.Errorf("process %d is still alive", p.PID)
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+	}
+}
+
+// awaitRecord waits for the end of a supervisor that is nobody's child here,
+// and returns the exit record.
+func awaitRecord(t testing.TB, root string) exitRecord {
+	t.Helper()
+	var r record
+	if err := load(root, recordFile, &r); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, r.Supervisor)
+	var rec exitRecord
+	if err := load(root, exitFile, &rec); err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// awaitEnd waits for the end of any process.
+func awaitEnd(t testing.TB, p procID) {
+	t.Helper()
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if !p.alive() {
+		return
+	}
+	for end := time.Now().Add(deadline); time.Now().Before(end); {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(time.Until(end).Milliseconds()))
+		if n > 0 || (err != nil && err != unix.EINTR) {
+			return
+		}
+	}
+	t.Fatalf("process %d does not end", p.PID)
+}

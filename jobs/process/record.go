@@ -1,0 +1,170 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/internal/codec"
+)
+
+// The files in Root.
+const (
+	orderFile  = "spec"
+	recordFile = "record"
+	exitFile   = "exit"
+	logFile    = "log" // standard error of the supervisor itself
+	workDir    = "work"
+	tmpDir     = "tmp"
+)
+
+// maxFile bounds what is read back from Root: arguments and environment of
+// the longest job fit in easily.
+const maxFile = 8 << 20
+
+// order is what the node asks of the supervisor, in Root/spec.
+type order struct {
+	Version int           `json:"version"`
+	Spec    Spec          `json:"spec"`
+	Socket  string        `json:"socket"` // path of the control socket, which the supervisor inherits
+	Key     string        `json:"key"`    // what a node must know to be heard
+	Grace   time.Duration `json:"grace"`
+	Spool   int64         `json:"spool"`
+}
+
+// record says which processes belong to Root, in Root/record. A node that
+// finds it can connect to Socket with the Key of Root/spec.
+type record struct {
+	Version    int    `json:"version"`
+	Socket     string `json:"socket"`
+	Supervisor procID `json:"supervisor"`
+	Worker     procID `json:"worker,omitzero"` // leader of the worker's session
+}
+
+// exitRecord is how it ended, in Root/exit.
+type exitRecord struct {
+	Version int   `json:"version"`
+	Exit    Exit  `json:"exit"`
+	Stdout  int64 `json:"stdout"` // bytes written in all
+	Stderr  int64 `json:"stderr"`
+}
+
+// procID names a process for good: numbers of processes come again, and the
+// clock ticks of Start begin anew with each boot.
+type procID struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks after boot
+	Boot  string `json:"boot"`
+}
+
+// identify returns the identity of a living process.
+func identify(pid int) (procID, error) {
+	st, err := readStat(pid)
+	if err != nil {
+		return procID{}, err
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return procID{}, err
+	}
+	return procID{PID: pid, Start: st.start, Boot: strings.TrimSpace(string(boot))}, nil
+}
+
+// alive reports whether the very process still exists and is not a zombie.
+func (p procID) alive() bool {
+	if p.PID <= 0 {
+		return false
+	}
+	now, err := identify(p.PID)
+	if err != nil || now != p {
+		return false
+	}
+	st, err := readStat(p.PID)
+	return err == nil && st.state != 'Z' && st.state != 'X'
+}
+
+// stat is the part of /proc/PID/stat that is needed here.
+type stat struct {
+	state   byte
+	parent  int
+	session int
+	start   uint64
+}
+
+func readStat(pid int) (stat, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return stat{}, err
+	}
+	return parseStat(b)
+}
+
+// parseStat reads the fields after the command's name, which may itself hold
+// spaces and parentheses.
+func parseStat(b []byte) (stat, error) {
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(f) < 20 || len(f[0]) != 1 {
+		return stat{}, errors.New("process status is not as expected")
+	}
+	parent, err1 := strconv.Atoi(string(f[1]))
+	session, err2 := strconv.Atoi(string(f[3]))
+	start, err3 := strconv.ParseUint(string(f[19]), 10, 64)
+	return stat{state: f[0][0], parent: parent, session: session, start: start}, errors.Join(err1, err2, err3)
+}
+
+// save writes v to Root/name so that a reader sees all of it or nothing; with
+// sync also after a crash of the machine.
+func save(root, name string, v any, sync bool) error {
+	b, err := codec.Marshal(v)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(root, name)
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil || !sync {
+		return err
+	}
+	dir, err := os.Open(root)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// load reads what save wrote.
+func load(root, name string, v any) error {
+	path := filepath.Join(root, name)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return fmt.Errorf("%s: %w: want a file of at most %d bytes", path, fs.ErrInvalid, maxFile)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := codec.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

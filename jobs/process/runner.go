@@ -1,0 +1,270 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+)
+
+// Config says how a Runner works. The zero value is good.
+type Config struct {
+	// Executable is the program that becomes the supervisor; its main calls
+	// Main first. "" = this program, even if its file has been replaced.
+	Executable string
+	// SocketDir is a directory for control sockets, with a short path, made
+	// with mode 0700 if it does not exist. "" = below XDG_RUNTIME_DIR or the
+	// directory for temporary files.
+	SocketDir string
+	// Grace is the time between SIGTERM and SIGKILL at the end of the
+	// walltime or without a node; 0 = 5 s.
+	Grace time.Duration
+	// Spool is how many bytes of each stream may wait for their
+	// acknowledgement; 0 = DefaultSpool.
+	Spool int64
+	Log   zerolog.Logger
+}
+
+const (
+	defaultGrace     = 5 * time.Second
+	defaultNodeLimit = 30 * time.Second
+	maxSocketPath    = 107 // of a unix socket's address
+)
+
+// ErrSpec is wrapped by the errors of Start that are the caller's mistakes.
+var ErrSpec = errors.New("worker cannot be started")
+
+// Runner starts workers. Its methods may be called from any goroutine.
+type Runner struct {
+	cfg Config
+
+	mu       sync.Mutex
+	enforces []string
+}
+
+// New returns a Runner. It does nothing yet.
+func New(cfg Config) *Runner {
+	if cfg.Executable == "" {
+		cfg.Executable = "/proc/self/exe"
+	}
+	if cfg.Grace <= 0 {
+		cfg.Grace = defaultGrace
+	}
+	cfg.Grace = min(cfg.Grace, maxGrace)
+	if cfg.Spool <= 0 {
+		cfg.Spool = DefaultSpool
+	}
+	return &Runner{cfg: cfg}
+}
+
+// Start starts the supervisor of a worker and returns without waiting for
+// either: also a command that does not exist shows in the worker's Exit. An
+// error means that nothing was started. ctx bounds only the call itself.
+func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := checkSpec(&spec); err != nil {
+		return nil, err
+	}
+	if spec.NodeLimit <= 0 {
+		spec.NodeLimit = defaultNodeLimit
+	}
+	ln, err := r.listen()
+	if err != nil {
+		return nil, err
+	}
+	defer ln.Close()
+	o := order{Version: protocol, Spec: spec, Socket: ln.Addr().String(), Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool}
+	w, err := r.start(ln, o)
+	if err != nil {
+		_ = os.Remove(o.Socket)
+		return nil, err
+	}
+	return w, nil
+}
+
+// start runs a supervisor on the listener and connects to it: the connection
+// waits in the socket's queue until the supervisor is ready.
+func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
+	root := o.Spec.Root
+	if err := save(root, orderFile, o, false); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(root, logFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	socket, err := ln.File()
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close()
+	w := newWorker(o, r.cfg.Log)
+	if w.conn, err = dial(o, false); err != nil {
+		return nil, err
+	}
+	if o.Spec.Stdin {
+		conn, err := dial(o, true)
+		if err != nil {
+			_ = w.conn.Close()
+			return nil, err
+		}
+		w.input = &input{conn: conn}
+	}
+	w.cmd = r.command(context.Background(), "run", root)
+	w.cmd.Stderr = log
+	w.cmd.ExtraFiles = []*os.File{socket}
+	if err := w.cmd.Start(); err != nil {
+		_ = w.conn.Close()
+		if w.input != nil {
+			_ = w.input.conn.Close()
+		}
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+	go w.send()
+	go w.receive()
+	return w, nil
+}
+
+// command is the supervisor's process: no terminal, no session, nothing of
+// the node's environment.
+func (r *Runner) command(ctx context.Context, mode, arg string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, r.cfg.Executable)
+	cmd.Args = []string{supervisorName, mode, arg}
+	cmd.Env = []string{supervisorEnv + "=1", "GOMAXPROCS=2"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd
+}
+
+// dial connects to a supervisor and says hello.
+func dial(o order, input bool) (*net.UnixConn, error) {
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: o.Socket, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	if err := writeMessage(conn, message{Kind: kindHello, Version: protocol, Key: o.Key, Input: input}); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// listen opens a control socket with a name that cannot be guessed. The file
+// belongs to the supervisor from then on.
+func (r *Runner) listen() (*net.UnixListener, error) {
+	dir, err := r.socketDir()
+	if err != nil {
+		return nil, err
+	}
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, rand.Text()), Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	ln.SetUnlinkOnClose(false)
+	return ln, nil
+}
+
+// socketDir finds or makes a directory whose path is short enough and that
+// nobody else can enter.
+func (r *Runner) socketDir() (string, error) {
+	dirs := []string{r.cfg.SocketDir}
+	if r.cfg.SocketDir == "" {
+		dirs = nil
+		name := fmt.Sprintf("zorilla-%d", os.Geteuid())
+		if run := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
+			dirs = append(dirs, filepath.Join(run, name))
+		}
+		dirs = append(dirs, filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name))
+	}
+	var last error
+	for _, dir := range dirs {
+		if len(dir)+1+len(rand.Text()) > maxSocketPath {
+			last = fmt.Errorf("%s: too long for sockets: at most %d bytes", dir, maxSocketPath-27)
+			continue
+		}
+		if last = privateDir(dir); last == nil {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("directory for control sockets: %w", last)
+}
+
+func privateDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s: want a directory of user %d alone (mode 0700)", dir, os.Geteuid())
+	}
+	return nil
+}
+
+// checkSpec refuses what no supervisor could use.
+func checkSpec(s *Spec) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrSpec, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case !filepath.IsAbs(s.Root) || filepath.Clean(s.Root) != s.Root:
+		return bad("root %q is not a clean absolute path", s.Root)
+	case len(s.Args) == 0 || s.Args[0] == "":
+		return bad("no command")
+	case s.Memory < 0 || s.Walltime < 0:
+		return bad("negative limit")
+	}
+	if info, err := os.Lstat(filepath.Join(s.Root, workDir)); err != nil || !info.IsDir() {
+		return bad("%s is not a directory", filepath.Join(s.Root, workDir))
+	}
+	for _, text := range slices.Concat(s.Args, s.Env) {
+		if strings.Contains(text, "\x00") {
+			return bad("%.40q holds a zero byte", text)
+		}
+	}
+	return nil
+}
+
+// Probe finds out what this machine really enforces, by trying it in a child
+// that lives for a few milliseconds. Call it once at start.
+func (r *Runner) Probe(ctx context.Context) error {
+	out, err := r.command(ctx, "probe", "-").Output()
+	if err != nil {
+		return fmt.Errorf("probe for limits: %w", err)
+	}
+	var found []string
+	for _, f := range bytes.Fields(out) {
+		found = append(found, string(f))
+	}
+	slices.Sort(found)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enforces = found
+	return nil
+}
+
+// Enforces lists what Probe found, sorted: "landlock", "memory", "seccomp",
+// "tree-kill", "user", "walltime". It is empty before Probe.
+func (r *Runner) Enforces() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.enforces)
+}

@@ -1,0 +1,263 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	supervisorName = "zorilla-supervisor" // as ps shows it
+	supervisorEnv  = "ZORILLA_SUPERVISOR"
+	listenerFD     = 3
+	huntEvery      = 10 * time.Millisecond
+)
+
+// IsSupervisor reports whether this process was started as a supervisor.
+func IsSupervisor() bool {
+	return len(os.Args) == 3 && os.Args[0] == supervisorName && os.Getenv(supervisorEnv) != ""
+}
+
+// Main must be called first in the main function of every program that starts
+// workers, and in TestMain of such tests. In a supervisor it does all the
+// work and exits; elsewhere it returns at once.
+func Main() {
+	if !IsSupervisor() {
+		return
+	}
+	var err error
+	switch os.Args[1] {
+	case "run":
+		err = supervise(os.Args[2])
+	case "probe":
+		err = probe(os.Stdout)
+	default:
+		err = fmt.Errorf("unknown mode %q", os.Args[1])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// supervisor looks after one worker. Its run loop owns life; other goroutines
+// talk to it through post.
+type supervisor struct {
+	order order
+	life  life
+
+	events  chan func(now time.Time)
+	ended   chan struct{} // closed after the loop
+	streams [2]*spool
+	control *control
+	record  record
+	pumps   sync.WaitGroup
+	lost    [2]error // of the pumps; read after pumps.Wait
+	peak    atomic.Int64
+}
+
+// supervise is the whole life of a supervisor process.
+func supervise(root string) error {
+	s := &supervisor{events: make(chan func(time.Time)), ended: make(chan struct{})}
+	if err := load(root, orderFile, &s.order); err != nil {
+		return err
+	}
+	if s.order.Version != protocol || s.order.Spec.Root != root {
+		return fmt.Errorf("%s: written by another version or for another directory", filepath.Join(root, orderFile))
+	}
+	o := &s.order
+	s.life = life{walltime: o.Spec.Walltime, nodeLimit: o.Spec.NodeLimit, grace: o.Grace, memory: o.Spec.Memory}
+	exit := s.run(root)
+	exit.Ended = time.Now()
+	var size [2]int64
+	for i, st := range s.streams {
+		if st != nil {
+			size[i] = st.size()
+		}
+	}
+	_ = os.Remove(o.Socket)
+	return save(root, exitFile, exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1]}, true)
+}
+
+// run starts the worker, and returns when nothing of it is left.
+func (s *supervisor) run(root string) Exit {
+	files, err := s.prepare(root)
+	if err != nil {
+		return verdict(err)
+	}
+	now := time.Now()
+	s.life.started, s.life.alone = now, now
+	pid, err := launch(&s.order.Spec, files)
+	for _, f := range files {
+		_ = f.Close()
+	}
+	if err != nil {
+		return verdict(err)
+	}
+	if s.record.Worker, err = identify(pid); err == nil {
+		err = save(root, recordFile, s.record, false)
+	}
+	if err != nil {
+		s.life.fail(err)
+	}
+	s.attend(pid)
+	s.loop()
+	return s.settle()
+}
+
+// prepare makes everything that the worker needs, and returns its three
+// standard descriptors.
+func (s *supervisor) prepare(root string) (files [3]*os.File, err error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return files, fmt.Errorf("become subreaper: %w", err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return files, fmt.Errorf("forbid core dumps: %w", err)
+	}
+	unix.Umask(0o022)
+	s.record = record{Version: protocol, Socket: s.order.Socket}
+	if s.record.Supervisor, err = identify(os.Getpid()); err != nil {
+		return files, err
+	}
+	if err := save(root, recordFile, s.record, false); err != nil {
+		return files, err
+	}
+	if err := os.Mkdir(filepath.Join(root, tmpDir), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return files, err
+	}
+	if err := giveFiles(&s.order.Spec); err != nil {
+		return files, err
+	}
+	// The worker inherits the directory: it may lie where its user could not
+	// go by itself.
+	if err := os.Chdir(filepath.Join(root, workDir)); err != nil {
+		return files, err
+	}
+	s.control = newControl(s)
+	for i, stream := range []Stream{Stdout, Stderr} {
+		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, s.control.progress); err != nil {
+			return files, err
+		}
+		if runsAs(&s.order.Spec) { // for /dev/stdout and /dev/stderr
+			if err := files[i+1].Chown(s.order.Spec.UID, s.order.Spec.GID); err != nil {
+				return files, err
+			}
+		}
+	}
+	if files[0], err = s.control.inputPipe(s.order.Spec.Stdin); err != nil {
+		return files, err
+	}
+	return files, s.control.listen(listenerFD)
+}
+
+// attend starts the goroutines that watch the worker.
+func (s *supervisor) attend(pid int) {
+	for i, st := range s.streams {
+		s.pumps.Go(func() {
+			if err := st.pump(); err != nil {
+				s.lost[i] = err
+				s.post(func(time.Time) { s.life.fail(err) })
+			}
+		})
+	}
+	if s.order.Spec.Memory > 0 {
+		go watchMemory(s.order.Spec.Memory, &s.peak, s.ended, func() {
+			s.post(func(time.Time) { s.life.exceeded() })
+		})
+	}
+	go s.reap(pid)
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	go func() {
+		<-terminate
+		s.post(func(now time.Time) { s.life.stop(now, s.order.Grace) })
+	}()
+}
+
+// reap waits for every process below this one. All orphans of the tree become
+// children of this subreaper, so "no child" means that none is left.
+func (s *supervisor) reap(worker int) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, unix.WALL, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			s.post(func(time.Time) { s.life.gone() })
+			return
+		case pid == worker:
+			s.post(func(time.Time) { s.life.exited(status) })
+		}
+	}
+}
+
+// post hands an event to the loop; after the loop it is dropped.
+func (s *supervisor) post(event func(now time.Time)) {
+	select {
+	case s.events <- event:
+	case <-s.ended:
+	}
+}
+
+// loop runs until nothing of the worker is left.
+func (s *supervisor) loop() {
+	defer close(s.ended)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	asked := false
+	for s.life.phase != over {
+		select {
+		case event := <-s.events:
+			event(time.Now())
+		case <-timer.C:
+		}
+		now := time.Now()
+		s.life.tick(now)
+		switch s.life.phase {
+		case ending:
+			if !asked {
+				asked = true
+				signalTree(unix.SIGTERM)
+			}
+		case killing:
+			signalTree(unix.SIGKILL)
+			timer.Reset(huntEvery)
+			continue
+		}
+		if next := s.life.next(); !next.IsZero() {
+			timer.Reset(next.Sub(now))
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// settle completes the output when all processes are gone, and sums up.
+func (s *supervisor) settle() Exit {
+	s.control.closeInput()
+	for _, st := range s.streams {
+		st.finish()
+	}
+	s.pumps.Wait()
+	for _, err := range s.lost {
+		if err != nil {
+			s.life.cause, s.life.detail = Failed, err.Error()
+		}
+	}
+	exit := s.life.exit()
+	var ru syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru); err == nil {
+		exit.CPU = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
+		exit.Peak = max(s.peak.Load(), ru.Maxrss<<10)
+	}
+	return exit
+}

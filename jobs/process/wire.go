@@ -1,0 +1,132 @@
+package process
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"zorilla/internal/codec"
+)
+
+const (
+	// protocol is the version of the control protocol and of the files in
+	// Root. A change that an older side could not ignore makes it higher.
+	protocol = 1
+
+	maxMessage = 4 << 10
+	maxKey     = 64
+	maxText    = 1 << 10
+	maxGrace   = 24 * time.Hour
+	maxChunk   = 1 << 20 // of standard input
+)
+
+// The kinds of messages.
+const (
+	kindHello    = "hello"    // node: first on every connection
+	kindAck      = "ack"      // node: output delivered so far
+	kindStop     = "stop"     // node: end the worker
+	kindProgress = "progress" // supervisor: output written so far
+	kindRefused  = "refused"  // supervisor: last on a connection that it does not want
+)
+
+// errMalformed is wrapped by the errors of readMessage that are not those of
+// the connection.
+var errMalformed = errors.New("malformed control message")
+
+// message is what travels on a control connection, in either direction.
+type message struct {
+	Kind    string        `json:"kind"`
+	Version int           `json:"version,omitempty"` // hello
+	Key     string        `json:"key,omitempty"`     // hello
+	Input   bool          `json:"input,omitempty"`   // hello: chunks of standard input follow
+	Stdout  int64         `json:"stdout,omitempty"`  // ack, progress
+	Stderr  int64         `json:"stderr,omitempty"`  // ack, progress
+	Grace   time.Duration `json:"grace,omitempty"`   // stop
+	Text    string        `json:"text,omitempty"`    // refused
+}
+
+// check refuses values that no honest side sends.
+func (m *message) check() error {
+	switch {
+	case len(m.Kind) > 32, len(m.Key) > maxKey, len(m.Text) > maxText:
+		return fmt.Errorf("%w: field too long", errMalformed)
+	case m.Version < 0, m.Stdout < 0, m.Stderr < 0:
+		return fmt.Errorf("%w: negative number", errMalformed)
+	case m.Grace < 0 || m.Grace > maxGrace:
+		return fmt.Errorf("%w: grace %v, at most %v", errMalformed, m.Grace, maxGrace)
+	}
+	return nil
+}
+
+// writeMessage sends m in one write: its length in four bytes, then msgpack.
+func writeMessage(w io.Writer, m message) error {
+	body, err := codec.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	return err
+}
+
+// readMessage reads one message. It reads nothing beyond it.
+func readMessage(r io.Reader) (message, error) {
+	var m message
+	n, err := readLength(r, maxMessage)
+	if err != nil {
+		return m, err
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return m, err
+	}
+	if err := codec.Unmarshal(body, &m); err != nil {
+		return m, fmt.Errorf("%w: %v", errMalformed, err)
+	}
+	return m, m.check()
+}
+
+func readLength(r io.Reader, limit uint32) (int, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > limit {
+		return 0, fmt.Errorf("%w: %d bytes announced, at most %d", errMalformed, n, limit)
+	}
+	return int(n), nil
+}
+
+// copyChunks copies chunks of standard input from r to w. It returns nil only
+// after the chunk of length zero: a connection that just breaks off must not
+// look like the end of the input.
+func copyChunks(w io.Writer, r io.Reader) error {
+	buf := make([]byte, 64<<10)
+	for {
+		left, err := readLength(r, maxChunk)
+		if err != nil {
+			return err
+		}
+		if left == 0 {
+			return nil
+		}
+		for left > 0 {
+			n, err := r.Read(buf[:min(left, len(buf))])
+			if n > 0 {
+				if _, err := w.Write(buf[:n]); err != nil {
+					return err
+				}
+				left -= n
+				continue
+			}
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
