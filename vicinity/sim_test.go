@@ -53,18 +53,18 @@ type event struct {
 	call    func()
 }
 
-type events []event
+type events []*event
 
 func (e events) Len() int { return len(e) }
 func (e events) Less(i, j int) bool {
 	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].seq < e[j].seq
 }
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Push(x any)   { *e = append(*e, x.(*event)) }
 func (e *events) Pop() any {
 	old := *e
 	x := old[len(old)-1]
-	old[len(old)-1] = event{}
+	old[len(old)-1] = nil
 	*e = old[:len(old)-1]
 	return x
 }
@@ -77,7 +77,7 @@ func newNetwork(t *testing.T, seed uint64) *network {
 func (w *network) push(e event) {
 	w.seq++
 	e.seq = w.seq
-	heap.Push(&w.events, e)
+	heap.Push(&w.events, &e)
 }
 
 // truth is the round trip without jitter.
@@ -164,7 +164,7 @@ func (w *network) sent(from *simNode, packets []Packet) {
 func (w *network) run(d time.Duration) {
 	end := w.now.Add(d)
 	for len(w.events) > 0 && !w.events[0].at.After(end) {
-		e := heap.Pop(&w.events).(event)
+		e := heap.Pop(&w.events).(*event)
 		if e.at.After(w.now) {
 			w.now = e.at
 		}
