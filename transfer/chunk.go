@@ -133,7 +133,7 @@ func openRegular(name string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: is %s, want a file or a directory", name, kind(info.Mode()))
+		err = fmt.Errorf("is %s, want a file or a directory", kind(info.Mode()))
 	}
 	if err != nil {
 		f.Close()

@@ -139,7 +139,7 @@ func (c *collector) walk(dir string, want []wanted, depth int) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("collect outputs in %q: %w", dir, err)
+			return fmt.Errorf("collect outputs in %q: %w", dir, raced(err))
 		}
 	}
 	if by := taken(want); empty && dir != "" && len(by) > 0 && c.nameable(dir) {
@@ -153,11 +153,11 @@ func (c *collector) walk(dir string, want []wanted, depth int) error {
 func (c *collector) list(dir string) (*os.File, error) {
 	at := path.Join(".", dir)
 	seen, err := c.root.Lstat(at)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !seen.IsDir() {
+	if err == nil && !seen.IsDir() {
 		err = ErrChanged
 	}
 	if err != nil {
-		return nil, fmt.Errorf("collect outputs in %q: %w", dir, err)
+		return nil, fmt.Errorf("collect outputs in %q: %w", dir, raced(err))
 	}
 	return c.open(at, seen, syscall.O_DIRECTORY)
 }
@@ -171,10 +171,7 @@ func (c *collector) open(at string, seen os.FileInfo, flag int) (*os.File, error
 		return nil, nil
 	}
 	if err != nil {
-		if now, gone := c.root.Lstat(at); gone != nil || !os.SameFile(now, seen) {
-			err = ErrChanged
-		}
-		return nil, fmt.Errorf("collect output %q: %w", at, err)
+		return nil, fmt.Errorf("collect output %q: %w", at, raced(err))
 	}
 	info, err := f.Stat()
 	if err == nil && !os.SameFile(info, seen) {
@@ -185,6 +182,16 @@ func (c *collector) open(at string, seen os.FileInfo, flag int) (*os.File, error
 		return nil, fmt.Errorf("collect output %q: %w", at, err)
 	}
 	return f, nil
+}
+
+// raced turns the errors that come of a path that is swapped meanwhile, which
+// os.Root refuses or does not find, into ErrChanged.
+func raced(err error) error {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if ok && errno != syscall.ENOENT && errno != syscall.ENOTDIR && errno != syscall.ELOOP && errno != syscall.ENXIO {
+		return bare(err)
+	}
+	return ErrChanged
 }
 
 // taken lists the globs that take everything.
@@ -217,7 +224,7 @@ func (c *collector) visit(at, name string, want []wanted, depth int) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("collect output %q: %w", at, err)
+		return fmt.Errorf("collect output %q: %w", at, raced(err))
 	}
 	by := taken(next)
 	for _, g := range by {

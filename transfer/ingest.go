@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -60,7 +61,7 @@ func plan(inputs []Input) ([]*source, error) {
 		}
 		info, err := os.Stat(in.Path)
 		if err != nil {
-			return nil, fmt.Errorf("input: %w", err)
+			return nil, fmt.Errorf("input %s: %w", shown(in.Path), bare(err))
 		}
 		if err := p.add(in.Path, name, info, 0); err != nil {
 			return nil, err
@@ -79,9 +80,17 @@ func (in Input) name() (string, error) {
 		return "", nil
 	}
 	if err := CheckPath(name); err != nil {
-		return "", fmt.Errorf("input %s: name %.80q: %w", in.Path, name, err)
+		return "", fmt.Errorf("input %s: name %.80q: %w", shown(in.Path), name, err)
 	}
 	return name, nil
+}
+
+// shown is the name as it is, or quoted if it would spoil a line.
+func shown(local string) string {
+	if q := strconv.Quote(local); q != `"`+local+`"` {
+		return q
+	}
+	return local
 }
 
 func defaultName(local string) string {
@@ -100,21 +109,21 @@ func (p *planner) add(local, name string, info os.FileInfo, depth int) error {
 	case info.IsDir():
 		return p.addDir(local, name, depth)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("input %s: is %s, want a file or a directory", local, kind(info.Mode()))
+		return fmt.Errorf("input %s: is %s, want a file or a directory", shown(local), kind(info.Mode()))
 	case name == "":
-		return fmt.Errorf("input %s: a file needs a name other than '.'", local)
+		return fmt.Errorf("input %s: a file needs a name other than '.'", shown(local))
 	}
 	if err := CheckPath(name); err != nil {
-		return fmt.Errorf("input %s: %w", local, err)
+		return fmt.Errorf("input %s: %w", shown(local), err)
 	}
 	p.weight += int64(chunkCount(info.Size()) * len(Hash{}))
 	return p.append(&source{
 		entry: Entry{Path: name},
-		label: local,
+		label: shown(local),
 		open: func() (*os.File, error) {
 			f, err := openRegular(local)
 			if err != nil {
-				return nil, fmt.Errorf("input: %w", err)
+				return nil, fmt.Errorf("input %s: %w", shown(local), bare(err))
 			}
 			return f, nil
 		},
@@ -132,26 +141,26 @@ func (p *planner) append(s *source) error {
 
 func (p *planner) addDir(local, name string, depth int) error {
 	if depth > MaxDepth {
-		return fmt.Errorf("input %s: deeper than %d directories", local, MaxDepth)
+		return fmt.Errorf("input %s: deeper than %d directories", shown(local), MaxDepth)
 	}
 	kids, err := os.ReadDir(local)
 	if err != nil {
-		return fmt.Errorf("input: %w", err)
+		return fmt.Errorf("input %s: %w", shown(local), bare(err))
 	}
 	if len(kids) == 0 && name != "" {
 		if err := CheckPath(name); err != nil {
-			return fmt.Errorf("input %s: %w", local, err)
+			return fmt.Errorf("input %s: %w", shown(local), err)
 		}
-		return p.append(&source{entry: Entry{Path: name, Dir: true}, label: local})
+		return p.append(&source{entry: Entry{Path: name, Dir: true}, label: shown(local)})
 	}
 	for _, kid := range kids {
 		at := filepath.Join(local, kid.Name())
 		info, err := os.Stat(at)
 		if err != nil {
-			return fmt.Errorf("input: %w", err)
+			return fmt.Errorf("input %s: %w", shown(at), bare(err))
 		}
 		if info.IsDir() && !kid.IsDir() {
-			return fmt.Errorf("input %s: is a symbolic link to a directory: name that directory as an input of its own, or remove the link", at)
+			return fmt.Errorf("input %s: is a symbolic link to a directory: name that directory as an input of its own, or remove the link", shown(at))
 		}
 		if err := p.add(at, path.Join(name, kid.Name()), info, depth+1); err != nil {
 			return err
