@@ -11,10 +11,10 @@ import (
 
 // Limits of what travels.
 const (
-	MaxPayload = 1000      // bytes
-	MaxPacket  = 1350      // bytes, the whole encoded message
-	MaxRadius  = 32        // links
-	MaxLife    = time.Hour //
+	MaxPayload = 1000 // bytes
+	MaxPacket  = 1350 // bytes, the whole encoded message
+	MaxRadius  = 32   // links
+	MaxLife    = time.Hour
 )
 
 // MessageID names a message. It is random.

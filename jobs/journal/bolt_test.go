@@ -1,0 +1,350 @@
+package journal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// The test binary runs itself as a process of its own where a test needs one
+// that can be killed or have limits.
+func TestMain(m *testing.M) {
+	path := os.Getenv("JOURNAL_TEST_PATH")
+	switch os.Getenv("JOURNAL_TEST_CHILD") {
+	case "append":
+		childAppends(path)
+	case "hold":
+		childHolds(path)
+	case "full":
+		childFillsDisk(path)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func child(t *testing.T, what, path string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), "JOURNAL_TEST_CHILD="+what, "JOURNAL_TEST_PATH="+path)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func childOpens(path string) *Bolt {
+	b, err := Open(path)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	go b.Run(context.Background())
+	return b
+}
+
+// childAppends prints the number of each entry once it is acknowledged, for
+// ever.
+func childAppends(path string) {
+	b := childOpens(path)
+	room := make(chan struct{}, 50)
+	for i := 0; ; i++ {
+		room <- struct{}{}
+		b.Append([]Entry{entry(fmt.Sprintf("k%d", i%7), fmt.Sprint(i))}, func(err error) {
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			fmt.Println(i)
+			<-room
+		})
+	}
+}
+
+func TestAcknowledgedEntriesSurviveSIGKILL(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	acked := 0
+	cmd := child(t, "append", path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); acked++ {
+		if lines.Text() != fmt.Sprint(acked) {
+			t.Errorf("acknowledged %s, want %d", lines.Text(), acked)
+		}
+		if acked == 500 {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cmd.Wait()
+	if acked < 500 {
+		t.Fatalf("%d entries acknowledged: the child ended by itself", acked)
+	}
+
+	b, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	last := map[string]int{}
+	total := 0
+	err = b.Load(func(e Entry) error {
+		n, err := strconv.Atoi(string(e.Data))
+		want, ok := last[e.Key]
+		if want += 7; !ok {
+			want = n % 7
+		}
+		if err != nil || n != want || e.Key != fmt.Sprintf("k%d", n%7) {
+			t.Fatalf("%s: entry %q, want %d", e.Key, e.Data, want)
+		}
+		last[e.Key] = n
+		total++
+		return nil
+	})
+	if err != nil || total < acked {
+		t.Fatalf("%d entries are there, %d were acknowledged, %v", total, acked, err)
+	}
+}
+
+// childHolds keeps the journal open until its standard input ends.
+func childHolds(path string) {
+	childOpens(path)
+	fmt.Println("open")
+	bufio.NewReader(os.Stdin).ReadByte()
+}
+
+func TestLockedByAnotherProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	cmd := child(t, "hold", path)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "open\n" {
+		t.Fatalf("the child says %q", line)
+	}
+	began := time.Now()
+	_, err = Open(path)
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v, want ErrLocked with the name of the file", err)
+	}
+	if d := time.Since(began); d > 5*time.Second { // about 1 s, with room for a busy machine
+		t.Errorf("took %v", d)
+	}
+	in.Close()
+	cmd.Wait()
+	b, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+}
+
+// childFillsDisk appends under a limit on the size of files until that fails,
+// and then without.
+func childFillsDisk(path string) {
+	b := childOpens(path)
+	must := func(what string, ok bool, err error) {
+		if !ok {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", what, err)
+			os.Exit(1)
+		}
+	}
+	big := strings.Repeat("x", 50_000)
+	must("first entry", true, appendNow(b, entry("a", big)))
+	var limit syscall.Rlimit
+	must("limit", syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit) == nil, nil)
+	small := syscall.Rlimit{Cur: 500_000, Max: limit.Max}
+	must("limit", syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small) == nil, nil)
+	written := 1
+	var err error
+	for err == nil && written < 100 {
+		if err = appendNow(b, entry("a", big)); err == nil {
+			written++
+		}
+	}
+	must("full disk", err != nil && strings.Contains(err.Error(), path) && strings.Contains(err.Error(), "file too large") && strings.Contains(err.Error(), "has room"), err)
+	must("limit", syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit) == nil, nil)
+	err = appendNow(b, entry("a", "after the gap"))
+	must("after the gap", errors.Is(err, ErrGap) && strings.Contains(err.Error(), "file too large"), err)
+	err = appendNow(b, entry("b", big+big))
+	must("another key", err == nil, err)
+	fmt.Println(written)
+}
+
+func TestFullDiskReachesDone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	out, err := child(t, "full", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	count := map[string]int{}
+	if err := b.Load(func(e Entry) error { count[e.Key]++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprintln(count["a"]) != string(out) || count["b"] != 1 {
+		t.Fatalf("%v are there, acknowledged of a: %s", count, out)
+	}
+}
+
+// filled makes a journal of some 100 pages and returns its bytes.
+func filled(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, b)
+	for i := range 100 {
+		if err := appendNow(b, entry(fmt.Sprintf("k%d", i%3), strings.Repeat("x", 3000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Whatever is cut off or overwritten: an error that names the file and the way
+// out, or everything is there; never a crash.
+func TestDamagedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	data := filled(t, path)
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	atLeast := 100
+	try := func(what string, data []byte, mustFail bool) {
+		t.Helper()
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, err := Open(path)
+		if err == nil {
+			n := 0
+			err = b.Load(func(Entry) error { n++; return nil })
+			if (n < atLeast || n > 100) && err == nil && len(data) > 0 {
+				t.Errorf("seed %d: %s: %d entries and no error", seed, what, n)
+			}
+			b.Close()
+		}
+		if err == nil && mustFail {
+			t.Errorf("seed %d: %s: no error", seed, what)
+		}
+		if err != nil && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it away")) {
+			t.Errorf("seed %d: %s: got %v", seed, what, err)
+		}
+	}
+	for _, size := range []int{1, 100, 4095, 4096, 5000, 8192, 16384, len(data) / 4, len(data) / 2} {
+		try(fmt.Sprintf("first %d bytes", size), data[:size], true)
+	}
+	for range 20 {
+		size := rnd.IntN(len(data))
+		try(fmt.Sprintf("first %d bytes", size), data[:size], false)
+	}
+	try("text", []byte(strings.Repeat("this is not a journal\n", 1000)), true)
+	try("zeros", make([]byte, len(data)), true)
+	for range 40 {
+		torn := append([]byte(nil), data...)
+		page := rnd.IntN(len(data)/4096) * 4096
+		atLeast = 100
+		if page < 2*4096 {
+			// The two head pages take turns. A bad one looks like a write that
+			// was torn before it was acknowledged, so the other one counts.
+			atLeast = 99
+		}
+		clear(torn[page : page+4096])
+		try(fmt.Sprintf("page at %d cleared", page), torn, false)
+		for i := range 16 {
+			torn[page+i] = byte(rnd.Uint32())
+		}
+		try(fmt.Sprintf("page at %d with a random header", page), torn, false)
+	}
+}
+
+func TestEmptyAndUnreadableFiles(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Open(empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if err := b.Load(nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: got %v", err)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "none", "journal")} {
+		if _, err := Open(path); err == nil || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+func TestOtherVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("zorilla journal 2"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "another version") || !strings.Contains(err.Error(), path) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestReopenedMemoryIsAsAfterACrash(t *testing.T) {
+	old := NewMemory()
+	stop := start(t, old)
+	if err := appendNow(old, entry("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	next := old.Reopen()
+	if err := appendNow(old, entry("a", "from the dead")); !errors.Is(err, ErrClosed) {
+		t.Fatalf("got %v, want ErrClosed", err)
+	}
+	stop()
+	wantContent(t, next, "a: 1")
+}
