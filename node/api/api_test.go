@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 
 func overSocket(t *testing.T, s api.Service) *api.Client {
 	t.Helper()
-	socket := api.SocketPath(t.TempDir())
+	socket := filepath.Join(t.TempDir(), "zorilla.sock")
 	l, err := api.Listen(socket)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestNoNode(t *testing.T) {
 
 func TestListen(t *testing.T) {
 	// Longer than a socket address.
-	socket := api.SocketPath(filepath.Join(t.TempDir(), strings.Repeat("long/", 30)))
+	socket := filepath.Join(t.TempDir(), strings.Repeat("long/", 30), "zorilla.sock")
 	l, err := api.Listen(socket)
 	if err != nil {
 		t.Fatal(err)

@@ -13,13 +13,14 @@ import (
 )
 
 // Errors that callers act on. They keep their identity across the wire:
-// errors.Is works on what Client returns.
+// errors.Is works on what Client returns. Those of package jobs are the same
+// here, so that a node passes them on as they are.
 var (
-	ErrNotFound    = errors.New("not found")
-	ErrAmbiguous   = errors.New("ambiguous")
+	ErrNotFound    = jobs.ErrNotFound
+	ErrAmbiguous   = jobs.ErrAmbiguous
+	ErrRefused     = jobs.ErrRefused
 	ErrInvalid     = errors.New("invalid")
 	ErrUnavailable = errors.New("unavailable") // the origin, or this node, cannot answer now
-	ErrRefused     = errors.New("refused")
 )
 
 // Service is what a node does for its clients: the one door. The node

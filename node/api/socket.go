@@ -18,10 +18,6 @@ import (
 // maxSocketPath is what fits into a socket address on every system we know.
 const maxSocketPath = 100
 
-// SocketPath returns where a node with the state directory listens for
-// clients.
-func SocketPath(stateDir string) string { return filepath.Join(stateDir, "node.sock") }
-
 // Listen makes the unix socket that Dial connects to. Only the user who owns
 // the directory can reach it. A socket that a dead node left behind is
 // replaced; a living one is an error. Closing the listener removes the socket.
