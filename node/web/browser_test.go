@@ -185,7 +185,7 @@ func TestJobComesRunsAndEndsInChromium(t *testing.T) {
 	f.put(st)
 	b.wait(`document.querySelector(".joblist .state")?.textContent === "PENDING"`)
 	b.wait(`!document.querySelector(".jobs .empty").checkVisibility()`)
-	b.wait(`document.querySelector(".joblist code").textContent.includes("<b>bold</b>")`)
+	b.wait(`document.querySelector(".joblist b").textContent.includes("<b>bold</b>")`)
 
 	b.run("open the job", chromedp.Click(".joblist a"))
 	b.wait(`document.querySelector(".verdict .state")?.textContent === "PENDING"`)
@@ -294,7 +294,7 @@ func TestPhoneNeedsNoSidewaysScrolling(t *testing.T) {
 		}
 		if got := b.ask(`document.documentElement.scrollWidth`); got != "360" {
 			t.Errorf("%s is %s wide on a screen of 360; too wide: %s", path, got,
-				b.ask(`[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > 361).slice(0, 5).map((e) => e.tagName + "." + e.getAttribute("class"))`))
+				b.ask(`[...document.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > 361 || e.scrollWidth > 361).slice(0, 9).map((e) => e.tagName + "." + e.getAttribute("class") + e.scrollWidth)`))
 		}
 	}
 }
@@ -353,3 +353,5 @@ func TestPictures(t *testing.T) {
 		}
 	}
 }
+
+func navigate(url string) chromedp.Action[chromedp.Void] { return chromedp.Navigate(url) }

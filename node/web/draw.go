@@ -96,6 +96,7 @@ func drawMap(nodes []api.NodeInfo, tones map[string]string) mapView {
 		d := dot{Key: string(n.ID), X: num(p.x), Y: num(p.y), R: num(max(4, 7.5-float64(len(nodes))/40)), Tone: tones[n.Site], Kind: "other",
 			NameY: num(p.y + 19), Title: fmt.Sprintf("%s · %s · %s", nodeName(n), siteName(n.Site), latency(time.Duration(n.RTT)))}
 		if i == 0 {
+			d.NameY += 6
 			d.Kind, d.Title = "self", nodeName(n)+" · "+siteName(n.Site)+" · this node"
 		}
 		if i == 0 || len(nodes) <= 14 {
@@ -136,7 +137,7 @@ func halos(nodes []api.NodeInfo, at map[int]point, tones map[string]string) []ci
 		for _, p := range points {
 			r = max(r, centre.to(p))
 		}
-		out = append(out, circle{Key: site, X: num(centre.x), Y: num(centre.y), R: num(r + 24), Tone: tones[site]})
+		out = append(out, circle{Key: label(site, nameLimit), X: num(centre.x), Y: num(centre.y), R: num(r + 24), Tone: tones[site]})
 	}
 	slices.SortFunc(out, func(a, b circle) int { return cmp.Compare(a.Key, b.Key) })
 	return out
@@ -149,7 +150,7 @@ func legends(nodes []api.NodeInfo, tones map[string]string) []legend {
 	}
 	var out []legend
 	for site, n := range counts {
-		out = append(out, legend{Key: "site " + site, Name: siteName(site), Tone: tones[site], Nodes: strconv.Itoa(n)})
+		out = append(out, legend{Key: "site " + label(site, nameLimit), Name: siteName(site), Tone: tones[site], Nodes: strconv.Itoa(n)})
 	}
 	slices.SortFunc(out, func(a, b legend) int { return cmp.Or(cmp.Compare(a.Tone, b.Tone), cmp.Compare(a.Key, b.Key)) })
 	return out[:min(len(out), 12)]
@@ -175,10 +176,7 @@ func drawRipple(rounds []jobs.Round, searching bool) rippleView {
 	shown := rounds[first:]
 	v := rippleView{Alt: "no flood yet"}
 	for i, r := range shown {
-		radius := 34 + (rippleSize/2-34-18)*float64(i+1)/float64(len(shown))
-		if len(shown) < 3 {
-			radius = 34 + 42*float64(i+1)
-		}
+		radius := 40 + (rippleSize/2-20-40)*float64(i+1)/float64(len(shown))
 		c := circle{Key: strconv.Itoa(r.Number), R: num(radius), Tone: "past", Text: hops(r.Radius), TextY: num(rippleSize/2 - radius - 4)}
 		if i == len(shown)-1 && searching {
 			c.Tone = "now"
@@ -199,7 +197,9 @@ func answers(r jobs.Round, radius float64) []dot {
 	n := min(total, rippleDots)
 	var out []dot
 	for i := range n {
-		angle := 2*math.Pi*(float64(i)+0.5)/float64(n) - math.Pi/2 + 0.35*float64(r.Number)
+		// A gap at the top leaves room for the ring's name.
+		gap := math.Asin(min(1, 24/radius))
+		angle := gap + (2*math.Pi-2*gap)*(float64(i)+0.5)/float64(n) - math.Pi/2
 		kind := "decline"
 		if i*total < r.Offers*n {
 			kind = "offer"

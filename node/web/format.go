@@ -118,10 +118,12 @@ func plural(n int, one, many string) string {
 	return count(int64(n)) + " " + many
 }
 
-// stamp is a moment for <time>; At is empty if there is none.
+// stamp is a moment for <time>; At is empty if there is none. The text is for
+// the first paint only: clock.js goes on with it, and a view does not change
+// because time passes.
 type stamp struct {
 	At   string `json:"at"`
-	Text string `json:"text"`
+	Text string `json:"-"`
 }
 
 func since(t, now time.Time) stamp {
@@ -135,7 +137,7 @@ func since(t, now time.Time) stamp {
 type period struct {
 	From  string `json:"from"`
 	Until string `json:"until"`
-	Text  string `json:"text"`
+	Text  string `json:"-"`
 }
 
 func between(from, until, now time.Time) period {

@@ -134,18 +134,17 @@ func (h *Handler) job(ctx context.Context, st jobs.Status) jobView {
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Final: st.State.Final(), Fresh: !st.LastKnown,
 		Submitted: since(st.Submitted, now), Waited: between(st.Submitted, cmp.Or(st.Started, st.Ended), now), Ran: between(st.Started, st.Ended, now),
 		NotStarted: st.Started.IsZero(), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&st),
-		NoWorkers: len(st.Workers) == 0, NoRounds: len(st.Rounds) == 0,
-		Ripple: drawRipple(st.Rounds, st.State == jobs.Pending), NoWarnings: len(st.Warnings) == 0,
+		NoRounds: len(st.Rounds) == 0,
+		Ripple:   drawRipple(st.Rounds, st.State == jobs.Pending), NoWarnings: len(st.Warnings) == 0,
 	}
 	if v.Final {
 		v.Exit = "exit code " + strconv.Itoa(st.ExitCode)
 	}
-	for i := range st.Workers[:min(len(st.Workers), maxWorkerRows)] {
-		v.Workers = append(v.Workers, describeWorker(&st.Workers[i]))
+	if v.Command == v.Title {
+		v.Command = ""
 	}
-	if more := len(st.Workers) - maxWorkerRows; more > 0 {
-		v.WorkerNote = fmt.Sprintf("The first %d of %s workers; zorilla status lists all.", maxWorkerRows, count(int64(len(st.Workers))))
-	}
+	v.Workers, v.WorkerNote = describeWorkers(st.Workers)
+	v.NoWorkers = len(v.Workers) == 0
 	for _, r := range slices.Backward(st.Rounds[max(0, len(st.Rounds)-64):]) {
 		v.Rounds = append(v.Rounds, describeRound(r, now))
 	}
@@ -286,6 +285,28 @@ func drawLine(st *jobs.Status, now time.Time) timeline {
 	return l
 }
 
+// describeWorkers lists the workers that have, or had, a node.
+func describeWorkers(workers []jobs.WorkerStatus) (rows []workerRow, note string) {
+	wanted, more := 0, 0
+	for i := range workers {
+		switch {
+		case workers[i].State == jobs.WorkerWanted:
+			wanted++
+		case len(rows) == maxWorkerRows:
+			more++
+		default:
+			rows = append(rows, describeWorker(&workers[i]))
+		}
+	}
+	if wanted > 0 && len(rows) > 0 {
+		note = plural(wanted, "worker has", "workers have") + " no node yet. "
+	}
+	if more > 0 {
+		note += count(int64(more)) + " more: zorilla status lists all."
+	}
+	return rows, note
+}
+
 func describeWorker(w *jobs.WorkerStatus) workerRow {
 	rank := strconv.Itoa(w.Rank)
 	v := workerRow{
@@ -327,7 +348,7 @@ func describeRound(r jobs.Round, now time.Time) roundRow {
 
 func explain(ex *jobs.Explanation, now time.Time) whyView {
 	v := whyView{
-		Known: true, Summary: label(ex.Summary, textLimit), Wanted: count(int64(ex.Wanted)), Asked: count(int64(ex.Asked)), Offered: count(int64(ex.Offered)),
+		Known: ex.Summary != "" || ex.Asked > 0, Summary: label(ex.Summary, textLimit), Wanted: count(int64(ex.Wanted)), Asked: count(int64(ex.Asked)), Offered: count(int64(ex.Offered)),
 	}
 	if ex.Next.After(now) {
 		v.Next = iso(ex.Next)
@@ -337,7 +358,7 @@ func explain(ex *jobs.Explanation, now time.Time) whyView {
 		total += max(0, n)
 	}
 	for why, n := range ex.Declined {
-		v.Reasons = append(v.Reasons, reason{Key: why, Text: label(why, textLimit), Nodes: plural(n, "node", "nodes"), Share: 100 * max(0, n) / max(1, total)})
+		v.Reasons = append(v.Reasons, reason{Key: label(why, textLimit), Text: label(why, textLimit), Nodes: plural(n, "node", "nodes"), Share: 100 * max(0, n) / max(1, total)})
 	}
 	slices.SortFunc(v.Reasons, func(a, b reason) int { return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Key, b.Key)) })
 	v.Reasons = v.Reasons[:min(len(v.Reasons), maxReasons)]

@@ -14,7 +14,8 @@ import (
 const (
 	mapWidth  = 480.0
 	mapHeight = 340.0
-	mapMargin = 34.0
+	mapMargin = 34.0 // for dots that were pushed apart
+	fitMargin = 62.0 // for the places themselves: there are circles around them
 )
 
 const (
@@ -162,7 +163,7 @@ func fit(points []point) float64 {
 		low = point{min(low.x, p.x), min(low.y, p.y)}
 		high = point{max(high.x, p.x), max(high.y, p.y)}
 	}
-	scale := min((mapWidth-2*mapMargin)/max(1, high.x-low.x), (mapHeight-2*mapMargin)/max(1, high.y-low.y))
+	scale := min((mapWidth-2*fitMargin)/max(1, high.x-low.x), (mapHeight-2*fitMargin)/max(1, high.y-low.y))
 	for i, p := range points {
 		points[i] = point{mapWidth/2 + (p.x-(low.x+high.x)/2)*scale, mapHeight/2 + (p.y-(low.y+high.y)/2)*scale}
 	}

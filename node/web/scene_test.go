@@ -28,7 +28,9 @@ func scene() *fake {
 	bad.Workers[2].Exit = &process.Exit{Code: 137, Cause: process.Memory, Detail: "needed more than 200 MB", Started: bad.Started, Ended: bad.Ended, CPU: 61.3, Peak: 200e6}
 	bad.Warnings = []string{"-o 'part-*' matched nothing on rank 2"}
 	f.put(bad)
-	f.put(sample("p3v6a@zaaaa", jobs.Cancelled, nodes, 2, 14*time.Minute, "sleep", "3600"))
+	stopped := sample("p3v6a@zaaaa", jobs.Cancelled, nodes, 2, 14*time.Minute, "sleep", "3600")
+	stopped.ExitCode, stopped.Spec.Name = 130, "tea"
+	f.put(stopped)
 	waiting := sample(waitingJob, jobs.Pending, nodes, 40, 21*time.Second, "mpirun", "./lattice", "--size", "4096")
 	waiting.Spec.Name, waiting.Reason = "lattice-4096", "40 workers wanted, 29 offered by 9 nodes; asks again, 4 hops far"
 	waiting.Rounds = []jobs.Round{

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"zorilla/jobs"
@@ -35,6 +36,7 @@ type overview struct {
 	Map      mapView   `json:"map"`
 	Jobs     []jobRow  `json:"jobs"`
 	JobNote  string    `json:"jobNote"`
+	JobCount string    `json:"jobCount"`
 	Idle     bool      `json:"idle"` // no job at all
 	Counters []counter `json:"counters"`
 }
@@ -125,6 +127,7 @@ func (h *Handler) overview(ctx context.Context) (overview, error) {
 	for i := range list[:min(len(list), maxJobRows)] {
 		v.Jobs = append(v.Jobs, describeJob(&list[i], now))
 	}
+	v.JobCount = countStates(list)
 	if more := len(list) - maxJobRows; more > 0 {
 		v.JobNote = fmt.Sprintf("%s: zorilla ps lists all.", plural(more, "older job is not shown", "older jobs are not shown"))
 	}
@@ -134,9 +137,41 @@ func (h *Handler) overview(ctx context.Context) (overview, error) {
 	}
 	slices.Sort(names)
 	for _, name := range names[:min(len(names), maxCounters)] {
-		v.Counters = append(v.Counters, counter{Key: label(name, nameLimit), Value: count(self.Traffic[name])})
+		v.Counters = append(v.Counters, counter{Key: label(name, nameLimit), Value: amount(name, self.Traffic[name])})
 	}
 	return v, nil
+}
+
+// amount writes a counter; names say which ones count bytes.
+func amount(name string, n int64) string {
+	if strings.Contains(name, "bytes") {
+		return size(n)
+	}
+	return count(n)
+}
+
+func countStates(list []jobs.Status) string {
+	waiting, active, over := 0, 0, 0
+	for i := range list {
+		switch s := list[i].State; {
+		case s.Final():
+			over++
+		case s == jobs.Pending:
+			waiting++
+		default:
+			active++
+		}
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{active, "active"}, {waiting, "waiting"}, {over, "ended"}} {
+		if p.n > 0 {
+			parts = append(parts, count(int64(p.n))+" "+p.what)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // nearestFirst puts the node itself in front, then what was measured, by round trip.
@@ -249,6 +284,9 @@ func describeJob(st *jobs.Status, now time.Time) jobRow {
 		Key: label(string(st.ID), nameLimit), Href: "/jobs/" + label(string(st.ID), nameLimit), Name: jobName(&st.Spec), Command: command(&st.Spec, 120),
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Workers: progress(st),
 		When: since(st.Submitted, now), Took: between(st.Started, st.Ended, now),
+	}
+	if v.Command == v.Name {
+		v.Command = ""
 	}
 	if st.State.Final() && st.State != jobs.Completed {
 		v.Exit = "exit " + strconv.Itoa(st.ExitCode)

@@ -1,7 +1,7 @@
 // Puts a view (plain data from the node) into the elements that ask for it:
 //   data-bind="text=name hidden=!busy href=link"   target=path, path from the nearest row
 //   data-each="jobs" data-proto="p-job"            one copy of the prototype per element, by its key
-// Texts become text, never markup; only the attributes below can be set.
+// The text of a <time> is left to clock.js. Texts become text, never markup; only the attributes below can be set.
 
 const allowed = new Set(["title", "datetime", "aria-label", "data-until", "data-tone", "data-kind", "data-rank",
   "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width"]);

@@ -27,13 +27,13 @@ function tick() {
   const now = Date.now() + skew;
   for (const el of document.querySelectorAll("time[data-clock]")) {
     const at = Date.parse(el.dateTime);
-    if (Number.isNaN(at)) continue;
     let text;
-    if (el.dataset.clock === "ago") text = ago(now - at);
+    if (Number.isNaN(at)) text = "";
+    else if (el.dataset.clock === "ago") text = ago(now - at);
     else if (el.dataset.clock === "until") text = at > now ? `in ${span(at - now)}` : "now";
     else text = span((Date.parse(el.dataset.until) || now) - at);
     if (el.textContent !== text) el.textContent = text;
-    if (el.dataset.clock === "ago") el.title = new Date(at).toLocaleString();
+    if (text && el.dataset.clock === "ago") el.title = new Date(at).toLocaleString();
   }
 }
 

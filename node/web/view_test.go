@@ -1,0 +1,185 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/vicinity"
+)
+
+func TestFormats(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{span(0), "0.0 s"}, {span(-time.Hour), "0.0 s"}, {span(340 * time.Millisecond), "0.3 s"}, {span(59999 * time.Millisecond), "59 s"},
+		{span(62 * time.Second), "1 min 02 s"}, {span(3*time.Hour + 5*time.Minute), "3 h 05 min"}, {span(51 * time.Hour), "2 d 3 h"},
+		{ago(2 * time.Second), "just now"}, {ago(-time.Hour), "just now"}, {ago(70 * time.Second), "1 min ago"}, {ago(49 * time.Hour), "2 d ago"},
+		{latency(0), "–"}, {latency(20 * time.Microsecond), "0.02 ms"}, {latency(1700 * time.Microsecond), "1.7 ms"}, {latency(25 * time.Millisecond), "25 ms"},
+		{size(0), "0 B"}, {size(-5), "0 B"}, {size(999), "999 B"}, {size(1000), "1 kB"}, {size(1530), "1.5 kB"}, {size(999_999), "1 MB"}, {size(math.MaxInt64), "9223 PB"},
+		{count(7), "7"}, {count(1204), "1\u202f204"}, {count(-1204), "-1\u202f204"}, {count(-204), "-204"}, {count(1234567), "1\u202f234\u202f567"},
+		{label("a\nb\x1b\u202ec\xff", 9), "a\ufffdb\ufffd\ufffdc\ufffd"}, {label("abcdef", 3), "abc…"},
+		{command(&jobs.Spec{Args: []string{"echo", "it's", "", "$HOME"}}, 80), `echo 'it'\''s' '' '$HOME'`},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// The browser's clocks must write what the node writes.
+func TestClocksAgree(t *testing.T) {
+	b := chromium(t)
+	b.run("sign in", navigate(serve(t, scene()).URL+"/?token="+testToken))
+	var want []string
+	var ms []string
+	for _, d := range []time.Duration{0, 340, 9940, 9960, 10_000, 59_999, 60_000, 3_599_999, 3_600_000, 86_399_999, 86_400_000, 200_000_000} {
+		want = append(want, span(d*time.Millisecond)+"|"+ago(d*time.Millisecond))
+		ms = append(ms, fmt.Sprint(int64(d)))
+	}
+	got := b.do(`const c = await import("/assets/clock.js"); return [` + strings.Join(ms, ",") + `].map((n) => c.span(n) + "|" + c.ago(n)).join(";")`)
+	if got != strings.Join(want, ";") {
+		t.Errorf("the browser writes\n%s\nthe node\n%s", got, strings.Join(want, ";"))
+	}
+}
+
+func TestMapKeepsDistances(t *testing.T) {
+	// Four corners of a rectangle in a plane that lies askew in five dimensions.
+	var nodes []api.NodeInfo
+	u, v := []float64{.5, .5, .5, .5, 0}, []float64{.5, -.5, .5, -.5, 0}
+	for _, c := range []point{{0, 0}, {100, 0}, {0, 40}, {100, 40}} {
+		n := api.NodeInfo{Member: vicinity.Member{ID: nodeID(len(nodes))}}
+		for d := range u {
+			n.Position = append(n.Position, 7+c.x*u[d]+c.y*v[d])
+		}
+		nodes = append(nodes, n)
+	}
+	at, perMS := place(nodes)
+	for _, c := range []struct {
+		a, b int
+		ms   float64
+	}{{0, 1, 100}, {0, 2, 40}, {0, 3, math.Hypot(100, 40)}, {1, 2, math.Hypot(100, 40)}, {2, 3, 100}} {
+		if got := at[c.a].to(at[c.b]) / perMS; math.Abs(got-c.ms) > .5 {
+			t.Errorf("nodes %d and %d are %.1f ms apart on the map, want %.1f", c.a, c.b, got, c.ms)
+		}
+	}
+}
+
+func TestMapIsAlwaysDrawable(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, change := range map[string]func(i int, n *api.NodeInfo){
+		"as it is":        func(int, *api.NodeInfo) {},
+		"all at one spot": func(_ int, n *api.NodeInfo) { n.Position = []float64{1, 1} },
+		"on a line":       func(i int, n *api.NodeInfo) { n.Position = []float64{float64(i), 0, 0} },
+		"no coordinates":  func(_ int, n *api.NodeInfo) { n.Position = nil },
+		"one dimension":   func(i int, n *api.NodeInfo) { n.Position = []float64{float64(i)} },
+		"no numbers":      func(i int, n *api.NodeInfo) { n.Position = []float64{nan, inf} },
+		"some nonsense":   func(i int, n *api.NodeInfo) { n.Position[0] *= 1 + float64(i%5/4)*1e300 },
+		"mixed lengths":   func(i int, n *api.NodeInfo) { n.Position = make([]float64, 2+i%2) },
+		"no round trips":  func(_ int, n *api.NodeInfo) { n.Position, n.RTT = nil, 0 },
+		"long trips": func(_ int, n *api.NodeInfo) {
+			n.Position, n.RTT = nil, codec.Duration(time.Hour*time.Duration(rnd.IntN(9)))
+		},
+	} {
+		for _, size := range []int{1, 2, 3, 12, 400} {
+			nodes := network(size)
+			for i := range nodes {
+				change(i, &nodes[i])
+			}
+			v := drawMap(nodes, siteTones(nodes))
+			if len(v.Dots) == 0 || len(v.Dots) > maxDots {
+				t.Errorf("%s, %d nodes: %d dots", name, size, len(v.Dots))
+			}
+			for _, d := range v.Dots {
+				if !(d.X >= 0 && d.X <= mapWidth && d.Y >= 0 && d.Y <= mapHeight && d.R > 0) {
+					t.Errorf("%s, %d nodes: a dot at %v, %v", name, size, d.X, d.Y)
+					break
+				}
+			}
+			if v.Dots[0].Kind != "self" {
+				t.Errorf("%s, %d nodes: this node is not on the map", name, size)
+			}
+		}
+	}
+}
+
+func TestMapIsTheSameEveryTime(t *testing.T) {
+	nodes := network(50)
+	tones := siteTones(nodes)
+	first := fmt.Sprintf("%+v", drawMap(nodes, tones))
+	for range 5 {
+		if again := fmt.Sprintf("%+v", drawMap(nodes, tones)); again != first {
+			t.Fatal("the same nodes gave two maps")
+		}
+	}
+}
+
+func TestMembersAreSortedByRoundTrip(t *testing.T) {
+	nodes := network(9)
+	nodes[4].RTT = 0 // not measured
+	self := nodes[0]
+	rand.New(rand.NewPCG(3, 4)).Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	got := nearestFirst(self, nodes)
+	if len(got) != 9 || got[0].ID != self.ID || !got[0].Self || got[8].RTT != 0 {
+		t.Fatalf("got %d nodes, first %s, last %v", len(got), got[0].Name, got[8].RTT)
+	}
+	if !slices.IsSortedFunc(got[1:8], func(a, b api.NodeInfo) int { return int(a.RTT - b.RTT) }) {
+		t.Error("not sorted by round trip")
+	}
+}
+
+func TestStepsTellHowFarAJobCame(t *testing.T) {
+	nodes := network(2)
+	for _, c := range []struct {
+		state   jobs.State
+		started bool
+		want    string
+	}{
+		{jobs.Pending, false, "now todo todo todo todo"},
+		{jobs.Running, true, "done done now todo todo"},
+		{jobs.Completed, true, "done done done done completed"},
+		{jobs.Failed, false, "done todo todo todo failed"},
+		{jobs.NodeFail, true, "done done done done node_fail"},
+	} {
+		st := sample("a2b3c@zaaaa", c.state, nodes, 1, time.Minute, "x")
+		if !c.started {
+			st.Started = time.Time{}
+		}
+		var tones []string
+		for _, s := range steps(&st) {
+			tones = append(tones, s.Tone)
+		}
+		if got := strings.Join(tones, " "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.state, got, c.want)
+		}
+	}
+}
+
+func TestRippleShowsTheLastFloods(t *testing.T) {
+	var rounds []jobs.Round
+	for i := range 20 {
+		rounds = append(rounds, jobs.Round{Number: i + 1, Radius: i + 1, Reached: 1 << i, Offers: 1 << i / 4, Declines: 1<<i - 1<<i/4})
+	}
+	v := drawRipple(rounds, true)
+	if len(v.Rings) != rippleRings || v.Rings[5].Text != "20 hops" || v.Rings[5].Tone != "now" || v.Rings[4].Tone != "past" {
+		t.Errorf("rings %+v", v.Rings)
+	}
+	offers := 0
+	for _, d := range v.Dots {
+		if d.Kind == "offer" {
+			offers++
+		}
+	}
+	if len(v.Dots) != rippleRings*rippleDots || offers != len(v.Dots)/4 {
+		t.Errorf("%d dots, %d of them offers; want %d and a quarter", len(v.Dots), offers, rippleRings*rippleDots)
+	}
+	if v := drawRipple(nil, true); len(v.Rings)+len(v.Dots) != 0 {
+		t.Error("rings without a flood")
+	}
+}
