@@ -21,9 +21,9 @@ type Source func(ctx context.Context, holder vicinity.ID, h Hash) (io.ReadCloser
 
 // FetcherConfig says how a Fetcher works. Zero values mean the defaults.
 type FetcherConfig struct {
-	Store  PinStore
-	Source Source
-	Rand   *rand.Rand // used under a lock; by nobody else
+	Store  PinStore   // required
+	Source Source     // required
+	Rand   *rand.Rand // used by nobody else; nil = seeded at random
 
 	Parallel int           // requests at a time for each Fetch; 4
 	Patience time.Duration // how long one blob is asked for before Fetch gives up; 30 s
@@ -35,8 +35,8 @@ type FetcherConfig struct {
 type Fetcher struct {
 	cfg FetcherConfig
 
-	mu      sync.Mutex             // guards what follows
-	rnd     *rand.Rand             //
+	mu      sync.Mutex // guards what follows
+	rnd     *rand.Rand
 	flights map[Hash]chan struct{} // blobs being fetched; closed at the end
 }
 
@@ -45,6 +45,9 @@ func NewFetcher(cfg FetcherConfig) *Fetcher {
 	cfg.Parallel = cmp.Or(cfg.Parallel, parallel)
 	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Second)
 	cfg.Stall = cmp.Or(cfg.Stall, 10*time.Second)
+	if cfg.Rand == nil {
+		cfg.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
 	return &Fetcher{cfg: cfg, rnd: cfg.Rand, flights: make(map[Hash]chan struct{})}
 }
 

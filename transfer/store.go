@@ -40,7 +40,7 @@ type Putter interface {
 // Getter gives blobs out.
 type Getter interface {
 	// Get returns the blob, in buf's memory if that is large enough (nil
-	// always is allowed), or ErrNotFound.
+	// always is allowed), or ErrNotFound. The caller owns what it gets.
 	Get(h Hash, buf []byte) ([]byte, error)
 }
 

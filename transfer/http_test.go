@@ -1,0 +1,152 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+func serve(t *testing.T, store transfer.Getter) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(transfer.Handler(store))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+func TestHandler(t *testing.T) {
+	store := transfer.NewMemStore(0)
+	data := bytes.Repeat([]byte("z"), transfer.ChunkSize)
+	h := transfer.HashOf(data)
+	if err := store.Put(h, data); err != nil {
+		t.Fatal(err)
+	}
+	broken := transfer.GetterFunc(func(transfer.Hash, []byte) ([]byte, error) { return nil, errors.New("input/output error on /dev/sda") })
+	for _, c := range []struct {
+		store        transfer.Getter
+		method, path string
+		status       int
+	}{
+		{store, "GET", "/v1/blobs/" + h.String(), 200},
+		{store, "HEAD", "/v1/blobs/" + h.String(), 200},
+		{store, "GET", "/v1/blobs/" + hashA.String(), 404},
+		{store, "GET", "/v1/blobs/", 404},
+		{store, "GET", "/v1/blobs/sha256:", 400},
+		{store, "GET", "/v1/blobs/sha256:" + strings.Repeat("0", 64), 400},
+		{store, "GET", "/v1/blobs/" + strings.Repeat("ab", 32), 400},
+		{store, "GET", "/v1/blobs/sha256:..%2f..%2fetc%2fpasswd", 400},
+		{store, "GET", "/v1/blobs/" + h.String() + "/x", 404},
+		{store, "PUT", "/v1/blobs/" + h.String(), 405},
+		{store, "DELETE", "/v1/blobs/" + h.String(), 405},
+		{broken, "GET", "/v1/blobs/" + h.String(), 500},
+	} {
+		srv := serve(t, c.store)
+		req, err := http.NewRequestWithContext(t.Context(), c.method, srv.URL+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.status || resp.ProtoMajor != 2 {
+			t.Errorf("%s %s: got %s %s, %v, want %d", c.method, c.path, resp.Proto, resp.Status, err, c.status)
+		}
+		if c.status == 200 && (resp.ContentLength != int64(len(data)) || c.method == "GET" && !bytes.Equal(body, data)) {
+			t.Errorf("%s %s: got %d bytes, announced %d", c.method, c.path, len(body), resp.ContentLength)
+		}
+		if strings.Contains(string(body), "sda") {
+			t.Errorf("the answer tells too much: %s", body)
+		}
+	}
+}
+
+func TestFetchOverHTTP(t *testing.T) {
+	origin := transfer.NewMemStore(0)
+	dir := t.TempDir()
+	files := map[string]string{"prog*": "#!/bin/sh", "data/big": strings.Repeat("0123456789", transfer.ChunkSize/2), "data/none": ""}
+	write(t, dir, files)
+	m, err := transfer.Ingest(t.Context(), origin, []transfer.Input{{Path: dir, Name: "."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := transfer.SaveManifest(origin, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, empty := serve(t, origin), serve(t, transfer.NewMemStore(0))
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	source := transfer.HTTPSource(first.Client(), func(id vicinity.ID) string {
+		return map[vicinity.ID]string{"zorigin": first.URL, "zempty": empty.URL, "zgone": gone.URL}[id]
+	})
+	store := openDir(t, t.TempDir(), 0)
+	f := transfer.NewFetcher(transfer.FetcherConfig{Store: store, Source: source, Rand: rand.New(rand.NewPCG(1, 1))})
+	got, stats, err := f.Fetch(t.Context(), "job", h, []vicinity.ID{"zgone", "zempty", "zunknown", "zorigin"})
+	if err != nil || stats.Fetched == 0 {
+		t.Fatalf("%+v, %v", stats, err)
+	}
+	to := t.TempDir()
+	if err := got.Write(t.Context(), store, to); err != nil {
+		t.Fatal(err)
+	}
+	sameTree(t, read(t, to), files)
+	if _, err := source(t.Context(), "zempty", h); !errors.Is(err, transfer.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
+	}
+	if _, err := source(t.Context(), "zunknown", h); err == nil {
+		t.Error("a node without an address answered")
+	}
+}
+
+// TestHandlerIsBounded asks for more at a time than the handler has buffers.
+func TestHandlerIsBounded(t *testing.T) {
+	var mu sync.Mutex
+	now, most := 0, 0
+	gate := make(chan struct{})
+	store := transfer.GetterFunc(func(h transfer.Hash, buf []byte) ([]byte, error) {
+		mu.Lock()
+		now++
+		most = max(most, now)
+		mu.Unlock()
+		<-gate
+		mu.Lock()
+		now--
+		mu.Unlock()
+		return []byte("a"), nil
+	})
+	handler := transfer.Handler(store)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest("GET", "/v1/blobs/"+hashA.String(), nil))
+			if w.Code != 200 {
+				t.Errorf("got %d", w.Code)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wg.Go(func() { // one that went away waits for nothing
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/v1/blobs/"+hashA.String(), nil))
+	})
+	close(gate)
+	wg.Wait()
+	if most > 32 {
+		t.Errorf("%d at a time", most)
+	}
+}
