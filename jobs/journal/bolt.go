@@ -83,7 +83,10 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, err error) {
 		return db, nil
 	case errors.Is(err, ErrDamaged):
 		if file != nil {
-			file.Close() // and with it the lock
+			// bbolt gave up in the middle: its memory map stays, and would
+			// keep the lock beyond Close.
+			syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+			file.Close()
 		}
 		return nil, err
 	case errors.Is(err, bolterrors.ErrTimeout):
