@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -21,9 +20,6 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 )
-
-// shots is where TestPictures leaves PNG files of the pages: go test ./node/web -run Pictures -shots DIR
-var shots = flag.String("shots", "", "directory for pictures of the pages")
 
 // browser is one tab of a real Chromium. Its methods fail the test.
 type browser struct {
@@ -154,7 +150,7 @@ func (b *browser) picture(name string) {
 	b.t.Helper()
 	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o644)
+		err = os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), png, 0o644)
 	}
 	if err != nil {
 		b.t.Fatalf("make a picture: %v", err)
@@ -215,7 +211,7 @@ func TestJobComesRunsAndEndsInChromium(t *testing.T) {
 	f.put(ended)
 	b.wait(`document.querySelector(".verdict .state").textContent === "COMPLETED"`)
 	b.wait(`document.querySelector("#logstate").textContent === "End of the output."`)
-	b.wait(`document.querySelector("#live").textContent === "over"`)
+	b.wait(`document.querySelector("#live").textContent === "ended"`)
 	if p := b.console(); len(p) > 0 {
 		t.Errorf("errors in the console: %q", p)
 	}
@@ -249,7 +245,7 @@ func TestLivePageIsTheWrittenPage(t *testing.T) {
 		written := b.do(dumpMain)
 		scripts(false)
 		b.run("open", chromedp.Navigate(srv.URL+path))
-		b.wait(`/live|over/.test(document.querySelector("#live").textContent)`)
+		b.wait(`/live|ended/.test(document.querySelector("#live").textContent)`)
 		// Emptied first, every row must be made again from its prototype.
 		made := b.do(`
 			const { bind } = await import("/assets/bind.js");
@@ -275,6 +271,22 @@ func TestLivePageIsTheWrittenPage(t *testing.T) {
 	}
 }
 
+// The browser's clocks must write what the node writes.
+func TestClocksAgree(t *testing.T) {
+	b := chromium(t)
+	b.run("sign in", chromedp.Navigate(serve(t, scene()).URL+"/?token="+testToken))
+	var want []string
+	var ms []string
+	for _, d := range []time.Duration{0, 340, 9940, 9960, 10_000, 59_999, 60_000, 3_599_999, 3_600_000, 86_399_999, 86_400_000, 200_000_000} {
+		want = append(want, span(d*time.Millisecond)+"|"+ago(d*time.Millisecond))
+		ms = append(ms, fmt.Sprint(int64(d)))
+	}
+	got := b.do(`const c = await import("/assets/clock.js"); return [` + strings.Join(ms, ",") + `].map((n) => c.span(n) + "|" + c.ago(n)).join(";")`)
+	if got != strings.Join(want, ";") {
+		t.Errorf("the browser writes\n%s\nthe node\n%s", got, strings.Join(want, ";"))
+	}
+}
+
 func TestPhoneNeedsNoSidewaysScrolling(t *testing.T) {
 	f := scene()
 	wide := sample("wwwww@zaaaa", jobs.Failed, f.nodes, 3, time.Minute, "./"+strings.Repeat("verylongname", 30))
@@ -290,7 +302,7 @@ func TestPhoneNeedsNoSidewaysScrolling(t *testing.T) {
 	for _, path := range []string{"/", "/jobs/" + runningJob, "/jobs/" + waitingJob, "/jobs/wwwww@zaaaa", "/jobs/none"} {
 		b.run("open", chromedp.Navigate(srv.URL+path))
 		if path != "/jobs/none" {
-			b.wait(`/live|over/.test(document.querySelector("#live").textContent)`)
+			b.wait(`/live|ended/.test(document.querySelector("#live").textContent)`)
 		}
 		if got := b.ask(`document.documentElement.scrollWidth`); got != "360" {
 			t.Errorf("%s is %s wide on a screen of 360; too wide: %s", path, got,
@@ -325,10 +337,9 @@ func TestPageTellsThatTheNodeIsGone(t *testing.T) {
 	b.wait(`document.querySelector("#lost").hidden && document.querySelector("#live").textContent === "live"`)
 }
 
+// TestPictures leaves pictures of the pages for people to look at:
+// go test ./node/web -run Pictures -artifacts -outputdir DIR
 func TestPictures(t *testing.T) {
-	if *shots == "" {
-		return // nothing to check: it makes pictures on demand
-	}
 	b := chromium(t)
 	for name, f := range map[string]*fake{"": scene(), "empty-": newFake(network(1))} {
 		srv := serve(t, f)
@@ -346,12 +357,10 @@ func TestPictures(t *testing.T) {
 			}
 			for _, id := range []string{runningJob, waitingJob, failedJob} {
 				b.run("open", chromedp.Navigate(srv.URL+"/jobs/"+id))
-				b.wait(`/live|over/.test(document.querySelector("#live").textContent)`)
+				b.wait(`/live|ended/.test(document.querySelector("#live").textContent)`)
 				b.wait(`document.querySelector("#logstate").textContent !== "Output comes here as it is written."`)
 				b.picture(v.name + "-job-" + id[:5])
 			}
 		}
 	}
 }
-
-func navigate(url string) chromedp.Action[chromedp.Void] { return chromedp.Navigate(url) }

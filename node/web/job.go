@@ -328,7 +328,7 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 		if e.Code != 0 {
 			v.Tone = "failed"
 		}
-		if e.Cause != process.Exited {
+		if e.Cause != process.Exited && e.Cause != "" {
 			v.Exit += " · " + label(string(e.Cause), 20)
 		}
 		v.Title = label(e.Detail, textLimit)

@@ -32,22 +32,6 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// The browser's clocks must write what the node writes.
-func TestClocksAgree(t *testing.T) {
-	b := chromium(t)
-	b.run("sign in", navigate(serve(t, scene()).URL+"/?token="+testToken))
-	var want []string
-	var ms []string
-	for _, d := range []time.Duration{0, 340, 9940, 9960, 10_000, 59_999, 60_000, 3_599_999, 3_600_000, 86_399_999, 86_400_000, 200_000_000} {
-		want = append(want, span(d*time.Millisecond)+"|"+ago(d*time.Millisecond))
-		ms = append(ms, fmt.Sprint(int64(d)))
-	}
-	got := b.do(`const c = await import("/assets/clock.js"); return [` + strings.Join(ms, ",") + `].map((n) => c.span(n) + "|" + c.ago(n)).join(";")`)
-	if got != strings.Join(want, ";") {
-		t.Errorf("the browser writes\n%s\nthe node\n%s", got, strings.Join(want, ";"))
-	}
-}
-
 func TestMapKeepsDistances(t *testing.T) {
 	// Four corners of a rectangle in a plane that lies askew in five dimensions.
 	var nodes []api.NodeInfo

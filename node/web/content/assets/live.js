@@ -19,7 +19,7 @@ function tell(name, problem) {
 }
 
 function mark() {
-  const [tone, text] = broken.size ? ["lost", "not connected"] : over ? ["over", "over"] : ["on", "live"];
+  const [tone, text] = broken.size ? ["lost", "not connected"] : over ? ["over", "ended"] : ["on", "live"];
   live.dataset.tone = tone;
   if (live.firstElementChild.textContent !== text) live.firstElementChild.textContent = text;
 }
