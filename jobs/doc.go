@@ -1,2 +1,61 @@
-// Package jobs is a job's life.
+// Package jobs is a job's life, from its submission at one node to its outputs.
+//
+// # Vocabulary
+//
+// The node where a job is submitted is its origin. The origin has the job's
+// primary: the record answerable for it, which is a pure function of the events
+// in the origin's journal. A node that runs some of its workers is a
+// participant. A worker is one running process of a job, its number is its rank,
+// and each try of a rank is an attempt, numbered from 1.
+//
+// # One job's way
+//
+// The primary floods an [Advertisement] with growing radius. Every node that
+// hears of it answers the origin with one packet, an [Answer]: an offer, which
+// holds slots under a key for five seconds, or a decline with its reason. A node
+// without room queues the advertisement and offers later. When enough is
+// offered, the primary chooses, and sends each chosen node a [Grant]: it names
+// the key, the ranks and the spec. The participant turns the hold into a claim,
+// fetches the inputs and lays out one directory per worker. It tells all that it
+// knows with one kind of message, the [Report], sent when something changes and
+// every two seconds, until the origin has acknowledged all of it: that a worker
+// is ready, what it wrote, how it ended, where its output files are. When the
+// ranks are ready the primary journals the start and sends START; a ready worker
+// that missed it gets it with the answer to its next report. The primary fetches
+// output files, verified by their hashes, and then acknowledges the worker as
+// done; only then does the participant remove its directory.
+//
+// A rigid job is all or nothing: nothing is granted before all of it is offered,
+// and if one node cannot prepare, everything is released and looked for again. A
+// malleable job starts with its minimum and grows until its maximum or until a
+// first rank has ended; lost ranks are looked for again under their number.
+//
+// # Failures
+//
+// Everything that a worker sends carries its rank and attempt; what the primary
+// no longer owns is answered with "drop". A participant that is silent for ten
+// seconds is lost. A participant whose origin is silent keeps its running
+// workers for an hour, and lets prepared ones go after ten seconds. Output
+// carries offsets, so that sending it twice is harmless. An origin that was
+// killed reads its journal and goes on; its participants report to it again.
+//
+// # Concurrency
+//
+// primary and claims are cores: plain structs without goroutine, lock or clock.
+// [Service.Run] has the one goroutine, the loop, that owns them; it never waits
+// for a disk or the network. What a primary leaves to be done outside is
+// released in order, once the events before it are in the journal. Each worker
+// of this node has a goroutine that moves it through its life, and each job that
+// this node works for has one that reports. All exported methods of Service may
+// be called from any goroutine.
+//
+// # On the wire
+//
+// Packets (Advertisement in a flood, Answer, and "yield": an offer is not needed)
+// and the bodies of peer messages are msgpack, see package codec. Peer messages
+// are HTTP/2 POST requests to /v1/peer/grant, start, release and report of the
+// node in question; GET /v1/peer/stdin streams what the client sends to rank 0.
+// Both ends are known by their certificates. Bodies are at most 8 MiB; a message
+// that is malformed is counted, dropped and answered with status 400, one that
+// is not allowed with 409.
 package jobs

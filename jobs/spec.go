@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"zorilla/internal/codec"
+	"zorilla/jobs/placement"
 	"zorilla/transfer"
 )
 
@@ -79,6 +80,9 @@ func (s *Spec) Validate() error {
 		return bad("--priority %d: want -100 to 100", s.Priority)
 	case len(s.Outputs) > MaxGlobs:
 		return bad("%d output patterns, at most %d", len(s.Outputs), MaxGlobs)
+	}
+	if err := placement.Strategy(s.Strategy).Check(); err != nil {
+		return bad("--strategy: %v", err)
 	}
 	size := 0
 	for _, a := range s.Args {

@@ -1,0 +1,303 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// retryPause is waited before a broken stream is opened again.
+const retryPause = 500 * time.Millisecond
+
+func (s *Service) pause(ctx context.Context) {
+	select {
+	case <-time.After(retryPause):
+	case <-ctx.Done():
+	}
+}
+
+// Submit accepts a job and returns when it is durable. Its inputs must be in
+// the store. Errors wrap ErrInvalid if the job cannot be run as it is.
+func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
+	if err := spec.Validate(); err != nil {
+		return "", err
+	}
+	if err := s.waitReady(ctx); err != nil {
+		return "", err
+	}
+	j := &job{}
+	var id ID
+	accepted := make(chan error, 1)
+	var failed error
+	ok := s.call(func() {
+		id = NewID(s.cfg.Rand, s.self.ID)
+		for s.jobs[id] != nil {
+			id = NewID(s.cfg.Rand, s.self.ID)
+		}
+		failed = s.begin(j, id, spec, accepted)
+	})
+	if !ok {
+		return "", errStopped
+	}
+	if failed != nil {
+		return "", failed
+	}
+	select {
+	case err := <-accepted:
+		if err != nil {
+			return "", fmt.Errorf("accept job: %w", err)
+		}
+		return id, nil
+	case <-s.stopped:
+		return "", errStopped
+	case <-ctx.Done():
+		return id, ctx.Err()
+	}
+}
+
+// begin makes the job's primary. It runs in the loop.
+func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
+	tree, err := s.pin(id, spec.Inputs)
+	if err == nil {
+		for _, h := range tree.Chunks() {
+			if !s.store.Has(h) {
+				err = fmt.Errorf("chunk %s: %w", h, transfer.ErrNotFound)
+			}
+		}
+	}
+	if err != nil {
+		s.store.Unpin("job/" + string(id))
+		return fmt.Errorf("%w: inputs: %w", ErrInvalid, err)
+	}
+	if err := s.openFiles(j, id); err != nil {
+		return err
+	}
+	if !spec.Stdin {
+		j.stdin.close()
+	}
+	j.core = newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
+	j.core.staged.Total = tree.Size()
+	s.jobs[id], s.last = j, id
+	j.refuse = func(err error) { accepted <- err }
+	j.core.do(doTell{func() {
+		j.refuse = nil
+		accepted <- nil
+	}})
+	j.core.submit(s.now(), spec, s.clock.now(s.now()), s.cfg.Schedule)
+	s.flush(j)
+	s.prune()
+	return nil
+}
+
+func (s *Service) waitReady(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return nil
+	case <-s.stopped:
+		return errStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Find returns the full ID of a job that this node originates or works for,
+// named by its ID, a unique prefix of it, or "last".
+func (s *Service) Find(ref string) (ID, error) {
+	var found []ID
+	s.call(func() {
+		if ref == "last" {
+			if s.last != "" {
+				found = append(found, s.last)
+			}
+			return
+		}
+		for id := range s.jobs {
+			if strings.HasPrefix(string(id), ref) {
+				found = append(found, id)
+			}
+		}
+	})
+	if ref != "last" {
+		s.mu.Lock()
+		for id := range s.works {
+			if strings.HasPrefix(string(id), ref) && !slices.Contains(found, id) {
+				found = append(found, id)
+			}
+		}
+		s.mu.Unlock()
+	}
+	switch {
+	case ref == "last" && len(found) == 0:
+		return "", fmt.Errorf("last job %w: none was submitted at this node", ErrNotFound)
+	case ref == "" || len(found) == 0:
+		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, ErrNotFound)
+	case len(found) > 1 && !slices.Contains(found, ID(ref)):
+		slices.Sort(found)
+		return "", fmt.Errorf("job %q is %w: it could be %s or %s", ref, ErrAmbiguous, found[0], found[1])
+	case len(found) > 1:
+		return ID(ref), nil
+	}
+	return found[0], nil
+}
+
+// inJob calls f in the loop with a job of this origin.
+func (s *Service) inJob(id ID, f func(*job)) error {
+	err := fmt.Errorf("job %s %w", id, ErrNotFound)
+	if !s.call(func() {
+		if j := s.jobs[id]; j != nil {
+			err = nil
+			f(j)
+		}
+	}) {
+		return errStopped
+	}
+	return err
+}
+
+// Owns reports whether this node is the job's origin and remembers it.
+func (s *Service) Owns(id ID) bool { return s.inJob(id, func(*job) {}) == nil }
+
+// Status returns a job and its version. Of a job of another origin that this
+// node works for it tells what the node itself knows, marked LastKnown.
+func (s *Service) Status(id ID) (st Status, version uint64, err error) {
+	if err = s.inJob(id, func(j *job) { st, version = j.core.status(), j.core.version }); err == nil {
+		return st, version, nil
+	}
+	s.mu.Lock()
+	w := s.works[id]
+	s.mu.Unlock()
+	if w == nil {
+		return Status{}, 0, err
+	}
+	return w.status(), 0, nil
+}
+
+// status is a participant's view of a job.
+func (w *work) status() Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := Status{ID: w.job, Origin: w.origin, Spec: w.spec, State: w.state, Reason: w.reason, ExitCode: -1, Submitted: w.since, LastKnown: true, Workers: []WorkerStatus{}}
+	for _, k := range w.workers {
+		ws := WorkerStatus{Rank: k.Rank, Attempt: k.Attempt, Node: w.s.self.ID, Name: w.s.self.Name, State: k.state, Exit: k.exit}
+		if k.proc != nil {
+			ws.Stdout, ws.Stderr = k.proc.Written()
+		}
+		st.Workers = append(st.Workers, ws)
+	}
+	slices.SortFunc(st.Workers, func(a, b WorkerStatus) int { return a.Rank - b.Rank })
+	return st
+}
+
+// Await returns the status of a job of this origin as soon as its version is
+// not since.
+func (s *Service) Await(ctx context.Context, id ID, since uint64) (Status, uint64, error) {
+	for {
+		changed := s.Changes()
+		st, version, err := s.Status(id)
+		if err != nil || version != since || since == 0 {
+			return st, version, err
+		}
+		select {
+		case <-changed:
+		case <-s.stopped:
+			return st, version, errStopped
+		case <-ctx.Done():
+			return st, version, ctx.Err()
+		}
+	}
+}
+
+// List returns the jobs that this node originates or works for, newest first.
+func (s *Service) List() []Status {
+	var list []Status
+	s.call(func() {
+		for _, j := range s.jobs {
+			list = append(list, j.core.status())
+		}
+	})
+	own := len(list)
+	s.mu.Lock()
+	works := make([]*work, 0, len(s.works))
+	for id, w := range s.works {
+		if !slices.ContainsFunc(list[:own], func(st Status) bool { return st.ID == id }) {
+			works = append(works, w)
+		}
+	}
+	s.mu.Unlock()
+	for _, w := range works {
+		list = append(list, w.status())
+	}
+	slices.SortFunc(list, func(a, b Status) int { return b.Submitted.Compare(a.Submitted) })
+	return list
+}
+
+// Explain tells why a job of this origin waits, or ended as it did.
+func (s *Service) Explain(id ID) (e Explanation, err error) {
+	err = s.inJob(id, func(j *job) { e = j.core.explain(s.now()) })
+	return e, err
+}
+
+// Cancel ends a job of this origin; who says for whom.
+func (s *Service) Cancel(id ID, why string) error {
+	return s.inJob(id, func(j *job) {
+		j.core.cancel(s.now(), why)
+		s.flush(j)
+	})
+}
+
+// Output calls f with the output of a job of this origin, of one rank or of
+// all (-1), in the order of its arrival. With follow it goes on until the job
+// has ended. Of a job that has ended only the attempts that count are told.
+func (s *Service) Output(ctx context.Context, id ID, rank int, follow bool, f func(Output) error) error {
+	var log *outputLog
+	counts := map[RankAttempt]bool{}
+	final := false
+	err := s.inJob(id, func(j *job) {
+		log, final = j.output, j.core.rec.state.Final()
+		for i := range j.core.rec.ranks {
+			counts[RankAttempt{i, j.core.rec.ranks[i].attempt}] = true
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return log.read(ctx, follow, func(ra RankAttempt) bool {
+		return (rank < 0 || ra.Rank == rank) && (!final || counts[ra])
+	}, f)
+}
+
+// Stdin appends r to the standard input of rank 0 of a job of this origin, and
+// ends it when r ends.
+func (s *Service) Stdin(ctx context.Context, id ID, r io.Reader) error {
+	var stdin *spool
+	if err := s.inJob(id, func(j *job) { stdin = j.stdin }); err != nil {
+		return err
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if werr := stdin.append(buf[:n]); werr != nil {
+				return nil // the job has ended, or its input was closed
+			}
+		}
+		if err == io.EOF {
+			return stdin.close()
+		}
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// Self returns the node that the service runs at.
+func (s *Service) Self() vicinity.Member { return s.self }

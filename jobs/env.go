@@ -1,0 +1,124 @@
+package jobs
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"zorilla/jobs/process"
+)
+
+// makeRoot makes a worker's own directory.
+func makeRoot(root string) error {
+	if err := os.MkdirAll(filepath.Join(root, "work"), 0o755); err != nil {
+		return fmt.Errorf("make work directory: %w", err)
+	}
+	return nil
+}
+
+// processSpec tells the supervisor what to run.
+func (w *work) processSpec(k *worker, root string, start Start) process.Spec {
+	w.mu.Lock()
+	spec := w.spec
+	w.mu.Unlock()
+	p := process.Spec{
+		Root: root, Args: spec.Args, Stdin: spec.Stdin && k.Rank == 0,
+		Memory: spec.Memory, Walltime: spec.Walltime.Std(),
+		Expose: w.s.cfg.Expose, Hide: []string{w.s.cfg.Dir}, UID: -1, GID: -1,
+	}
+	if u := w.s.cfg.RunAs; u != nil {
+		p.UID, p.GID = u.UID, u.GID
+	}
+	p.Env = w.environment(spec, k, root, start)
+	return p
+}
+
+// environment is all that a worker finds: a plain system environment, what
+// tells it its place in the job, and what the user asked for.
+func (w *work) environment(spec Spec, k *worker, root string, start Start) []string {
+	hosts, local, localSize := hostTable(start, k.Rank, string(w.s.self.ID))
+	master, port := masterOf(start), strconv.Itoa(masterPort(w.job))
+	env := map[string]string{
+		"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
+		"HOME": filepath.Join(root, "work"), "TMPDIR": filepath.Join(root, "tmp"), "SHELL": "/bin/sh",
+		"ZORILLA_JOB_ID":     string(w.job),
+		"ZORILLA_RANK":       strconv.Itoa(k.Rank),
+		"ZORILLA_SIZE":       strconv.Itoa(start.Size),
+		"ZORILLA_MIN":        strconv.Itoa(spec.Min),
+		"ZORILLA_MAX":        strconv.Itoa(spec.Max),
+		"ZORILLA_LOCAL_RANK": strconv.Itoa(local),
+		"ZORILLA_NNODES":     strconv.Itoa(max(1, len(start.Hosts))),
+		"ZORILLA_ATTEMPT":    strconv.Itoa(k.Attempt),
+		"RANK":               strconv.Itoa(k.Rank),
+		"WORLD_SIZE":         strconv.Itoa(start.Size),
+		"LOCAL_RANK":         strconv.Itoa(local),
+		"LOCAL_WORLD_SIZE":   strconv.Itoa(localSize),
+		"MASTER_ADDR":        master,
+		"MASTER_PORT":        port,
+	}
+	hostfile := filepath.Join(root, "tmp", "hostfile")
+	if err := os.MkdirAll(filepath.Dir(hostfile), 0o755); err == nil {
+		if os.WriteFile(hostfile, []byte(hosts), 0o644) == nil {
+			env["ZORILLA_HOSTFILE"] = hostfile
+		}
+	}
+	maps.Copy(env, spec.Env)
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+// hostTable writes the rank table as a host file ("address slots=k" lines, by
+// lowest rank) and finds a rank's place on its own node.
+func hostTable(start Start, rank int, self string) (file string, local, localSize int) {
+	hosts := slices.Clone(start.Hosts)
+	slices.SortFunc(hosts, func(a, b Host) int {
+		return slices.Min(append(a.Ranks, MaxRanks)) - slices.Min(append(b.Ranks, MaxRanks))
+	})
+	var b strings.Builder
+	localSize = 1
+	for _, h := range hosts {
+		fmt.Fprintf(&b, "%s slots=%d\n", h.Addr, len(h.Ranks))
+		if string(h.Node) == self {
+			local, localSize = max(0, slices.Index(h.Ranks, rank)), len(h.Ranks)
+		}
+	}
+	return b.String(), local, localSize
+}
+
+// masterOf returns the address of rank 0's node.
+func masterOf(start Start) string {
+	for _, h := range start.Hosts {
+		if slices.Contains(h.Ranks, 0) && h.Addr != "" {
+			return h.Addr
+		}
+	}
+	return "127.0.0.1"
+}
+
+// masterPort is the same for all ranks of a job and seldom for two jobs.
+func masterPort(job ID) int {
+	h := fnv.New32a()
+	h.Write([]byte(job))
+	return 20000 + int(h.Sum32()%10000)
+}
+
+// hostOf returns the IP address of "host:port", or "".
+func hostOf(addrs []string) string {
+	if len(addrs) == 0 {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(addrs[0])
+	if err != nil {
+		return ""
+	}
+	return host
+}

@@ -1,0 +1,187 @@
+package jobs
+
+import (
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// eventKind names what happened to a job.
+type eventKind string
+
+const (
+	evSubmitted eventKind = "submitted" // Spec, Stamp
+	evGranted   eventKind = "granted"   // Node, Name, RTT, Ranks
+	evReleased  eventKind = "released"  // Ranks went back before they had started
+	evStarted   eventKind = "started"   // Ranks
+	evExited    eventKind = "exited"    // Ranks (one), Exit, Output, Reason (a warning)
+	evCollected eventKind = "collected" // Ranks (one): its outputs are in the store
+	evLost      eventKind = "lost"      // Ranks, Node, Reason
+	evCancelled eventKind = "cancel"    // a user asked for the end
+	evEnded     eventKind = "ended"     // State, Reason, Code
+)
+
+// event is one durable change of a job. A job's record is a pure function of
+// its events in order; unknown kinds, written by a newer node, change nothing.
+type event struct {
+	Kind   eventKind      `json:"kind"`
+	At     time.Time      `json:"at"`
+	Spec   *Spec          `json:"spec,omitempty"`
+	Stamp  Stamp          `json:"stamp,omitempty"`
+	Node   vicinity.ID    `json:"node,omitempty"`
+	Name   string         `json:"name,omitempty"`
+	RTT    codec.Duration `json:"rtt,omitempty"`
+	Ranks  []RankAttempt  `json:"ranks,omitempty"`
+	Exit   *process.Exit  `json:"exit,omitempty"`
+	Output *RankOutput    `json:"output,omitempty"`
+	Warn   []string       `json:"warn,omitempty"`
+	State  State          `json:"state,omitempty"`
+	Reason string         `json:"reason,omitempty"`
+	Code   int            `json:"code,omitempty"`
+}
+
+// RankAttempt names one try of one rank. Everything that a worker sends
+// carries it, and the primary drops what it no longer owns.
+type RankAttempt struct {
+	Rank    int `json:"rank"`
+	Attempt int `json:"attempt"`
+}
+
+// rankRecord is what the primary knows of one rank.
+type rankRecord struct {
+	attempt   int // of the current or last try; 0 = never granted
+	node      vicinity.ID
+	name      string
+	rtt       time.Duration
+	state     WorkerState
+	exit      *process.Exit
+	output    *RankOutput
+	collected bool
+}
+
+// record is a job as its events tell it.
+type record struct {
+	id        ID
+	origin    vicinity.ID
+	spec      Spec
+	stamp     Stamp
+	ranks     []rankRecord // by rank, spec.Max of them
+	cancelled bool
+	state     State
+	reason    string // of the end
+	code      int
+	warnings  []string
+	submitted time.Time
+	started   time.Time
+	ended     time.Time
+}
+
+const maxWarnings = 100
+
+// apply folds one event into the record. Events of superseded attempts change
+// nothing, so that replaying is safe whatever was sent twice.
+func (r *record) apply(ev event) {
+	switch ev.Kind {
+	case evSubmitted:
+		r.spec, r.stamp, r.submitted, r.state, r.code = *ev.Spec, ev.Stamp, ev.At, Pending, -1
+		r.ranks = make([]rankRecord, r.spec.Max)
+		for i := range r.ranks {
+			r.ranks[i].state = WorkerWanted
+		}
+	case evGranted:
+		for _, ra := range ev.Ranks {
+			r.ranks[ra.Rank] = rankRecord{attempt: ra.Attempt, node: ev.Node, name: ev.Name, rtt: time.Duration(ev.RTT), state: WorkerPreparing}
+		}
+	case evReleased:
+		r.each(ev.Ranks, func(k *rankRecord) { *k = rankRecord{attempt: k.attempt, state: WorkerWanted} })
+	case evStarted:
+		if r.started.IsZero() {
+			r.started = ev.At
+		}
+		r.each(ev.Ranks, func(k *rankRecord) { k.state = WorkerRunning })
+	case evExited:
+		r.each(ev.Ranks, func(k *rankRecord) {
+			k.state, k.exit, k.output = WorkerEnded, ev.Exit, ev.Output
+			k.collected = ev.Output == nil
+		})
+		r.warn(ev.Warn...)
+	case evCollected:
+		r.each(ev.Ranks, func(k *rankRecord) { k.collected = true })
+	case evLost:
+		r.each(ev.Ranks, func(k *rankRecord) { k.state = WorkerLost })
+		r.warn(ev.Reason)
+	case evCancelled:
+		r.cancelled = true
+	case evEnded:
+		r.state, r.reason, r.code, r.ended = ev.State, ev.Reason, ev.Code, ev.At
+	}
+	if !r.state.Final() {
+		r.state = r.derive()
+	}
+}
+
+// each calls f for the ranks whose current attempt is named.
+func (r *record) each(ras []RankAttempt, f func(*rankRecord)) {
+	for _, ra := range ras {
+		if r.owns(ra) {
+			f(&r.ranks[ra.Rank])
+		}
+	}
+}
+
+// owns reports whether the rank's current attempt is meant.
+func (r *record) owns(ra RankAttempt) bool {
+	return ra.Rank >= 0 && ra.Rank < len(r.ranks) && ra.Attempt > 0 && r.ranks[ra.Rank].attempt == ra.Attempt
+}
+
+func (r *record) warn(texts ...string) {
+	for _, t := range texts {
+		if t != "" && len(r.warnings) < maxWarnings {
+			r.warnings = append(r.warnings, t)
+		}
+	}
+}
+
+// derive tells the state of a job that has not ended from its ranks.
+func (r *record) derive() State {
+	var granted, running, ended, waiting int
+	for i := range r.ranks {
+		switch r.ranks[i].state {
+		case WorkerPreparing, WorkerReady:
+			granted++
+		case WorkerRunning:
+			running++
+		case WorkerEnded:
+			ended++
+		case WorkerLost:
+			waiting++
+		}
+	}
+	switch {
+	case !r.started.IsZero() && ended > 0 && running+granted+waiting == 0:
+		return Collecting
+	case !r.started.IsZero():
+		return Running
+	case granted > 0:
+		return Staging
+	}
+	return Pending
+}
+
+// encodable reports an event that came from disk as sound enough to apply.
+func (ev *event) sound(r *record) bool {
+	if ev.Kind == evSubmitted {
+		return ev.Spec != nil && ev.Spec.Validate() == nil
+	}
+	if r.ranks == nil {
+		return false
+	}
+	for _, ra := range ev.Ranks {
+		if ra.Rank < 0 || ra.Rank >= len(r.ranks) || ra.Attempt < 1 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,343 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/journal"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// job is one job at its origin. It is owned by the loop.
+type job struct {
+	core   *primary
+	wake   time.Time
+	steps  []*pendingStep // in order; their effects wait for the journal
+	output *outputLog
+	stdin  *spool
+	refuse func(error) // set until the submission is durable
+}
+
+// pendingStep is effects that wait until the events before them are durable.
+type pendingStep struct {
+	effects []effect
+	durable bool
+}
+
+// keepJobs is how many ended jobs an origin remembers.
+const keepJobs = 1000
+
+// load rebuilds all jobs from the journal.
+func (s *Service) load() error {
+	var order []ID
+	err := s.cfg.Journal.Load(func(e journal.Entry) error {
+		id := ID(e.Key)
+		var ev event
+		if !id.Valid() || codec.Unmarshal(e.Data, &ev) != nil {
+			s.log.Warn().Str("key", e.Key).Msg("the journal has an entry that this version cannot read; it is ignored")
+			return nil
+		}
+		j := s.jobs[id]
+		if j == nil {
+			j = &job{core: newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)}
+			s.jobs[id] = j
+			order = append(order, id)
+		}
+		if ev.sound(&j.core.rec) {
+			j.core.rec.apply(ev)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read jobs: %w", err)
+	}
+	if err := s.cleanWork(); err != nil {
+		return err
+	}
+	for _, id := range order {
+		if err := s.restore(id); err != nil {
+			s.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
+			delete(s.jobs, id)
+		}
+	}
+	s.prune()
+	return nil
+}
+
+// restore opens a job's files, pins its blobs and goes on with it.
+func (s *Service) restore(id ID) error {
+	j := s.jobs[id]
+	rec := &j.core.rec
+	if rec.ranks == nil {
+		return errors.New("its submission is missing from the journal")
+	}
+	if err := s.openFiles(j, id); err != nil {
+		return err
+	}
+	s.clock.saw(rec.stamp, s.now())
+	if last := s.jobs[s.last]; last == nil || last.core.rec.stamp < rec.stamp {
+		s.last = id
+	}
+	s.pin(id, rec.spec.Inputs)
+	var all []RankAttempt
+	for i := range rec.ranks {
+		k := &rec.ranks[i]
+		all = append(all, RankAttempt{i, k.attempt})
+		if k.output != nil {
+			s.pin(id, k.output.Manifest)
+		}
+	}
+	j.core.received = j.output.received(all)
+	if rec.state.Final() {
+		return errors.Join(j.output.spool.close(), j.stdin.close())
+	}
+	j.core.resume(s.now(), s.cfg.Schedule)
+	s.flush(j)
+	return nil
+}
+
+func (s *Service) openFiles(j *job, id ID) (err error) {
+	if j.output, err = openOutputLog(filepath.Join(s.jobDir(id), "output")); err != nil {
+		return err
+	}
+	j.stdin, err = openSpool(filepath.Join(s.jobDir(id), "stdin"))
+	return err
+}
+
+// pin keeps a file tree in the store as long as the job is remembered.
+func (s *Service) pin(id ID, manifest transfer.Hash) (transfer.Manifest, error) {
+	if manifest.IsZero() {
+		return transfer.Manifest{}, nil
+	}
+	tree, err := transfer.LoadManifest(s.store, manifest)
+	if err != nil {
+		return tree, err
+	}
+	s.store.Pin("job/"+string(id), append(tree.Chunks(), manifest)...)
+	return tree, nil
+}
+
+// cleanWork removes what workers of an earlier run left behind.
+func (s *Service) cleanWork() error {
+	dir := filepath.Join(s.cfg.Dir, "work")
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read work directory: %w", err)
+	}
+	for _, e := range entries {
+		if err := s.cfg.CleanRoot(filepath.Join(dir, e.Name())); err != nil {
+			s.log.Error().Err(err).Str("dir", e.Name()).Msg("remove an old work directory")
+		}
+	}
+	return nil
+}
+
+// prune forgets the oldest ended jobs beyond keepJobs.
+func (s *Service) prune() {
+	var ended []*primary
+	for _, j := range s.jobs {
+		if j.core.rec.state.Final() {
+			ended = append(ended, j.core)
+		}
+	}
+	if len(ended) <= keepJobs {
+		return
+	}
+	slices.SortFunc(ended, func(a, b *primary) int { return a.rec.ended.Compare(b.rec.ended) })
+	for _, p := range ended[:len(ended)-keepJobs] {
+		id := p.rec.id
+		delete(s.jobs, id)
+		s.store.Unpin("job/" + string(id))
+		s.cfg.Journal.Delete(string(id), func(err error) {
+			if err == nil {
+				err = os.RemoveAll(s.jobDir(id))
+			}
+			if err != nil {
+				s.log.Error().Err(err).Str("job", string(id)).Msg("forget an old job")
+			}
+		})
+	}
+}
+
+// closeFiles closes the files of all jobs when the loop has ended.
+func (s *Service) closeFiles() {
+	for _, j := range s.jobs {
+		j.output.spool.close()
+		j.stdin.close()
+	}
+}
+
+// flush hands what a primary has left to the journal, and its effects on once
+// they may be seen outside.
+func (s *Service) flush(j *job) {
+	st := j.core.take()
+	j.wake = j.core.wake()
+	if len(st.events) == 0 && len(st.effects) == 0 {
+		s.notify()
+		return
+	}
+	p := &pendingStep{effects: st.effects, durable: len(st.events) == 0}
+	j.steps = append(j.steps, p)
+	if p.durable {
+		s.release(j)
+		return
+	}
+	entries := make([]journal.Entry, len(st.events))
+	for i, ev := range st.events {
+		entries[i] = journal.Entry{Key: string(j.core.rec.id), Data: codec.MustMarshal(ev)}
+	}
+	s.write(j, p, entries)
+}
+
+// write appends a step's events. A job whose submission cannot be written is
+// refused; after any other failure the node cannot keep its promises and stops:
+// its jobs go on from the journal when it is started again.
+func (s *Service) write(j *job, p *pendingStep, entries []journal.Entry) {
+	s.cfg.Journal.Append(entries, func(err error) {
+		s.post(func() {
+			switch {
+			case err == nil:
+				p.durable = true
+				s.release(j)
+			case j.refuse != nil:
+				delete(s.jobs, j.core.rec.id)
+				s.store.Unpin("job/" + string(j.core.rec.id))
+				j.refuse(err)
+			default:
+				s.fail(fmt.Errorf("write the journal: %w", err))
+			}
+		})
+	})
+}
+
+// release lets the effects go whose events are durable, in order.
+func (s *Service) release(j *job) {
+	for len(j.steps) > 0 && j.steps[0].durable {
+		st := j.steps[0]
+		j.steps = j.steps[1:]
+		for _, e := range st.effects {
+			s.perform(j, e)
+		}
+	}
+	if j.core.rec.state.Final() && len(j.steps) == 0 {
+		j.output.spool.close()
+		j.stdin.close()
+	}
+	s.notify()
+}
+
+// perform does one effect; what waits for the network does so in a goroutine
+// of its own.
+func (s *Service) perform(j *job, e effect) {
+	switch e := e.(type) {
+	case doTell:
+		e.f()
+	case doFlood:
+		s.advertise(j, e)
+	case doYield:
+		s.yield(e.to, e.job, j.core.rec.state.Final())
+	case doGrant:
+		s.children.Go(func() { s.grant(j, e) })
+	case doStart:
+		e.start.Hosts = s.fillHosts(e.start.Hosts)
+		s.children.Go(func() { s.sendOnce(e.to, pathStart, e.start) })
+	case doRelease:
+		s.children.Go(func() { s.sendOnce(e.to, pathRelease, e.release) })
+	case doCollect:
+		s.children.Go(func() { s.fetchOutputs(j, e) })
+	}
+}
+
+// advertise floods the job's advertisement and asks this node itself.
+func (s *Service) advertise(j *job, e doFlood) {
+	msg := codec.MustMarshal(e.ad)
+	payload := append(s.cfg.Sign(SignatureDomain, msg), msg...)
+	j.core.sent(e.ad.Round, s.overlay.Flood(e.radius, payload))
+	a := s.claims.advertised(s.now(), e.ad)
+	s.soon = append(s.soon, func() { s.answered(s.self.ID, a) })
+}
+
+// grantTimeout bounds one grant: a node that does not answer is not waited for.
+const grantTimeout = 5 * time.Second
+
+func (s *Service) grant(j *job, e doGrant) {
+	ctx, cancel := context.WithTimeout(s.stoppedCtx, grantTimeout)
+	defer cancel()
+	err := s.send(ctx, e.to, pathGrant, e.grant, nil)
+	if err == nil || !s.running() {
+		return
+	}
+	s.log.Debug().Err(err).Str("job", string(e.grant.Job)).Str("node", e.to.Short()).Msg("grant")
+	why := "did not answer"
+	if errors.Is(err, ErrRefused) {
+		why = "offer had ended"
+	}
+	s.post(func() {
+		j.core.grantFailed(s.now(), e.to, e.grant.Ranks, why)
+		s.flush(j)
+	})
+}
+
+// sendOnce sends a message that need not arrive: a participant asks again for
+// a START, and hears with its next report that it is not wanted.
+func (s *Service) sendOnce(to vicinity.ID, path string, msg any) {
+	ctx, cancel := context.WithTimeout(s.stoppedCtx, grantTimeout)
+	defer cancel()
+	if err := s.send(ctx, to, path, msg, nil); err != nil && s.running() {
+		s.log.Debug().Err(err).Str("node", to.Short()).Msg(path)
+	}
+}
+
+// fillHosts adds addresses to a rank table.
+func (s *Service) fillHosts(hosts []Host) []Host {
+	hosts = slices.Clone(hosts)
+	for i := range hosts {
+		if m, _, ok := s.overlay.Member(hosts[i].Node); ok {
+			hosts[i].Addr = hostOf(m.Addrs)
+		}
+	}
+	return hosts
+}
+
+// fetchOutputs brings a rank's output files here.
+func (s *Service) fetchOutputs(j *job, e doCollect) {
+	id := j.core.rec.id
+	tree, _, err := s.cfg.Fetch(s.stoppedCtx, "job/"+string(id), e.output.Manifest, []vicinity.ID{e.from})
+	for _, f := range tree.Entries {
+		if err == nil && !transfer.MatchOutput(j.core.rec.spec.Outputs, f.Path) {
+			err = fmt.Errorf("%w: %.80q", errNotAsked, f.Path)
+		}
+	}
+	if err == nil {
+		err = s.syncStore(tree, e.output.Manifest)
+	}
+	if err != nil && s.running() {
+		s.log.Warn().Err(err).Str("job", string(id)).Int("rank", e.output.Rank).Msg("fetch outputs; trying again")
+	}
+	s.post(func() {
+		j.core.collected(s.now(), RankAttempt{e.output.Rank, e.output.Attempt}, err)
+		s.flush(j)
+	})
+}
+
+// errNotAsked: a node returned files that do not match the job's patterns.
+var errNotAsked = errors.New("the node returned a file that was not asked for")
+
+// syncStore makes a file tree durable, where the store can lose it in a crash.
+func (s *Service) syncStore(tree transfer.Manifest, manifest transfer.Hash) error {
+	disk, ok := s.store.(interface{ Sync(...transfer.Hash) error })
+	if !ok {
+		return nil
+	}
+	return disk.Sync(append(tree.Chunks(), manifest)...)
+}

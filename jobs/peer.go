@@ -1,0 +1,309 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// The peer protocol: POST with a msgpack body to one of these paths, at the
+// node that the URL's host names; the sender is known by its certificate.
+const (
+	PeerPrefix  = "/v1/peer/"
+	pathGrant   = PeerPrefix + "grant"
+	pathStart   = PeerPrefix + "start"
+	pathRelease = PeerPrefix + "release"
+	pathReport  = PeerPrefix + "report"
+	pathStdin   = PeerPrefix + "stdin"
+)
+
+// send posts a message to a node and reads its answer into resp, if not nil.
+func (s *Service) send(ctx context.Context, to vicinity.ID, path string, msg, resp any) error {
+	body, err := codec.Marshal(msg)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(to)+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r, err := s.cfg.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return err
+	case len(b) > maxBody:
+		return fmt.Errorf("answer of node %s: %w", to.Short(), codec.ErrMalformed)
+	case r.StatusCode == http.StatusConflict:
+		return fmt.Errorf("%w by node %s: %s", ErrRefused, to.Short(), oneLine(strings.TrimSpace(string(b))))
+	case r.StatusCode != http.StatusOK:
+		return fmt.Errorf("node %s answered %s: %s", to.Short(), r.Status, oneLine(strings.TrimSpace(string(b))))
+	case resp == nil:
+		return nil
+	}
+	return codec.Unmarshal(b, resp)
+}
+
+// PeerHandler serves the peer protocol below PeerPrefix.
+func (s *Service) PeerHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+pathGrant, serve(s, func(from vicinity.ID, g *Grant) (any, error) { return nil, s.granted(from, *g) }))
+	mux.Handle("POST "+pathStart, serve(s, s.startReceived))
+	mux.Handle("POST "+pathRelease, serve(s, s.releaseReceived))
+	mux.Handle("POST "+pathReport, serve(s, s.reportReceived))
+	mux.HandleFunc("GET "+pathStdin, s.serveStdin)
+	return mux
+}
+
+// message is what the handlers take: a pointer to a decodable, checkable type.
+type message[T any] interface {
+	*T
+	check() error
+}
+
+// serve reads a message, checks it and answers with what f returns.
+func serve[T any, P message[T]](s *Service, f func(from vicinity.ID, msg P) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, err := s.cfg.PeerID(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		<-s.ready
+		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		msg := P(new(T))
+		if err == nil {
+			err = codec.Unmarshal(b, msg)
+		}
+		if err == nil {
+			err = msg.check()
+		}
+		if err != nil {
+			s.mu.Lock()
+			s.counts.Malformed++
+			first := s.counts.Malformed == 1
+			s.mu.Unlock()
+			if first {
+				s.log.Warn().Err(err).Str("from", from.Short()).Str("path", r.URL.Path).Msg("a peer message was dropped; further ones are only counted")
+			}
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer, err := f(from, msg)
+		switch {
+		case errors.Is(err, ErrRefused):
+			s.mu.Lock()
+			s.counts.Refused++
+			s.mu.Unlock()
+			http.Error(w, err.Error(), http.StatusConflict)
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		case answer != nil:
+			w.Write(codec.MustMarshal(answer))
+		}
+	})
+}
+
+// workFor finds what this node does for a job of that origin.
+func (s *Service) workFor(from vicinity.ID, id ID) *work {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.works[id]; w != nil && w.origin == from {
+		return w
+	}
+	return nil
+}
+
+func (s *Service) startReceived(from vicinity.ID, m *Start) (any, error) {
+	w := s.workFor(from, m.Job)
+	if w == nil {
+		return nil, fmt.Errorf("%w: no worker of job %s is here", ErrRefused, m.Job)
+	}
+	w.startRanks(*m)
+	return nil, nil
+}
+
+func (s *Service) releaseReceived(from vicinity.ID, m *Release) (any, error) {
+	if len(m.Ranks) == 0 {
+		s.post(func() { s.yielded(from, m.Job, true) })
+	}
+	if w := s.workFor(from, m.Job); w != nil {
+		w.dropRanks(m.Ranks)
+	}
+	return nil, nil
+}
+
+// reportReceived stores a report's output and hands the rest to the primary.
+// It answers when all that follows from the report is durable.
+func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
+	var j *job
+	owned := map[RankAttempt]bool{}
+	ok := s.call(func() {
+		if j = s.jobs[rep.Job]; j == nil {
+			return
+		}
+		for _, w := range rep.Workers {
+			owned[w.RankAttempt] = j.core.owned(from, w.RankAttempt)
+		}
+	})
+	if !ok {
+		return nil, errStopped
+	}
+	if j == nil {
+		return Ack{}, nil
+	}
+	if err := s.storeOutput(j, rep, owned); err != nil {
+		s.log.Error().Err(err).Str("job", string(rep.Job)).Msg("store output")
+		return nil, err
+	}
+	ras := make([]RankAttempt, len(rep.Workers))
+	for i, w := range rep.Workers {
+		ras[i] = w.RankAttempt
+	}
+	reply := make(chan Ack, 1)
+	s.post(func() {
+		j.core.reported(s.now(), from, *rep, j.output.received(ras), func(a Ack) { reply <- a })
+		s.flush(j)
+	})
+	select {
+	case ack := <-reply:
+		if ack.Start != nil {
+			ack.Start.Hosts = s.fillHosts(ack.Start.Hosts)
+		}
+		return ack, nil
+	case <-s.stopped:
+		return nil, errStopped
+	}
+}
+
+// storeOutput keeps the output of workers that still count, and makes it
+// durable before the exit of one of them can be recorded.
+func (s *Service) storeOutput(j *job, rep *Report, owned map[RankAttempt]bool) error {
+	var keep []Output
+	for _, o := range rep.Output {
+		if owned[RankAttempt{o.Rank, o.Attempt}] && len(o.Data) > 0 {
+			keep = append(keep, o)
+		}
+	}
+	if len(keep) > 0 {
+		if err := j.output.append(keep); err != nil {
+			return err
+		}
+	}
+	for _, w := range rep.Workers {
+		if w.State == WorkerEnded && owned[w.RankAttempt] {
+			return j.output.spool.sync()
+		}
+	}
+	return nil
+}
+
+// serveStdin streams what the client sends to rank 0, from an offset, until
+// the client has closed it.
+func (s *Service) serveStdin(w http.ResponseWriter, r *http.Request) {
+	from, err := s.cfg.PeerID(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	<-s.ready
+	id := ID(r.URL.Query().Get("job"))
+	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+	if err != nil || offset < 0 || !id.Valid() {
+		http.Error(w, "want job and offset", http.StatusBadRequest)
+		return
+	}
+	var stdin *spool
+	s.call(func() {
+		if j := s.jobs[id]; j != nil && j.core.parts[from] != nil {
+			stdin = j.stdin
+		}
+	})
+	if stdin == nil {
+		http.Error(w, "no such job", http.StatusNotFound)
+		return
+	}
+	src := stdin.reader(r.Context(), true)
+	src.pos = offset
+	defer src.Close()
+	flusher := http.NewResponseController(w)
+	buf := make([]byte, 32<<10)
+	flusher.Flush()
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return
+			}
+			flusher.Flush()
+		}
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler) // the reader must not take this for the end
+		}
+	}
+}
+
+// feedStdin brings the client's input to rank 0, beginning again where the
+// connection to the origin broke.
+func (s *Service) feedStdin(ctx context.Context, w *work, proc process.Worker) {
+	in := proc.Stdin()
+	defer in.Close()
+	sent := int64(0)
+	for ctx.Err() == nil {
+		err := s.copyStdin(ctx, w, in, &sent)
+		if err == nil || errors.Is(err, errInputClosed) {
+			return
+		}
+		s.pause(ctx)
+	}
+}
+
+var errInputClosed = errors.New("the worker does not read its input any more")
+
+func (s *Service) copyStdin(ctx context.Context, w *work, in process.Input, sent *int64) error {
+	url := fmt.Sprintf("https://%s%s?job=%s&offset=%d", w.origin, pathStdin, w.job, *sent)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	r, err := s.cfg.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		return fmt.Errorf("node %s answered %s", w.origin.Short(), r.Status)
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Body.Read(buf)
+		if n > 0 {
+			if _, err := in.Write(buf[:n]); err != nil {
+				return errInputClosed
+			}
+			*sent += int64(n)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

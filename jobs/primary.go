@@ -1,0 +1,302 @@
+package jobs
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/vicinity"
+)
+
+// primary is the core of one job at its origin: the record answerable for the
+// job, and the search for its workers. It has no goroutine, lock or clock; each
+// method takes the time and an input and leaves events and effects in out,
+// which the shell takes: effects are released once the events before them are
+// on disk.
+type primary struct {
+	rec  record
+	self vicinity.Member
+	rnd  *rand.Rand
+	out  step
+
+	// The search. answers holds the latest answer of every node, offers
+	// those that stand.
+	search  flood.Search
+	answers map[vicinity.ID]NodeAnswer
+	room    map[vicinity.ID]int // workers that a node could ever run
+	offers  map[vicinity.ID]offer
+	avoid   map[vicinity.ID]time.Time // nodes that could not prepare, until when
+	rounds  []Round
+	reached map[vicinity.ID]bool // in the last round
+	keep    time.Time            // standing offers are given back then
+	poke    time.Time            // an extra flood, because room was offered from a queue
+	flooded time.Time
+
+	parts      map[vicinity.ID]*part
+	received   map[RankAttempt]received
+	collecting map[RankAttempt]bool
+	staged     Staged
+	version    uint64
+}
+
+// offer is a node's leased hold.
+type offer struct {
+	key     uint64
+	workers int
+	rtt     time.Duration
+	expires time.Time
+}
+
+// part is what the primary knows of a participant.
+type part struct {
+	heard time.Time // last sign of life
+}
+
+// received counts output bytes that the origin has.
+type received struct{ stdout, stderr int64 }
+
+// step is what a method of primary leaves for the shell.
+type step struct {
+	events  []event
+	effects []effect
+}
+
+// effect is something to be done outside of the core.
+type effect interface{ isEffect() }
+
+type (
+	doFlood struct {
+		ad     Advertisement
+		radius int
+	}
+	doGrant struct {
+		to    vicinity.ID
+		grant Grant
+	}
+	doStart struct {
+		to    vicinity.ID
+		start Start
+	}
+	doRelease struct {
+		to      vicinity.ID
+		release Release
+	}
+	doYield struct { // a hold is not needed (now)
+		to  vicinity.ID
+		job ID
+	}
+	doCollect struct {
+		from   vicinity.ID
+		output RankOutput
+	}
+	doTell struct{ f func() } // somebody waits for what came before
+)
+
+func (doFlood) isEffect()   {}
+func (doGrant) isEffect()   {}
+func (doStart) isEffect()   {}
+func (doRelease) isEffect() {}
+func (doYield) isEffect()   {}
+func (doCollect) isEffect() {}
+func (doTell) isEffect()    {}
+
+const (
+	// partLease is how long a participant may be silent before its ranks
+	// count as lost; it reports every reportEvery.
+	partLease   = 10 * time.Second
+	reportEvery = 2 * time.Second
+	// goneGrace is what is left of it once the overlay has declared the node
+	// dead.
+	goneGrace = 3 * time.Second
+	// avoidFor keeps a job away from a node that could not prepare it.
+	avoidFor = 30 * time.Second
+	// keepOffers is how long a job that is short of workers lets others'
+	// slots be held after a flood.
+	keepOffers = time.Second
+	maxRounds  = 64
+)
+
+// newPrimary makes the core of a job from its events: one for a new job, all
+// of the journal after a restart.
+func newPrimary(id ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Schedule) *primary {
+	return &primary{
+		rec:  record{id: id, origin: self.ID},
+		self: self, rnd: rnd,
+		search:     flood.NewSearch(schedule, 1),
+		answers:    map[vicinity.ID]NodeAnswer{},
+		room:       map[vicinity.ID]int{},
+		offers:     map[vicinity.ID]offer{},
+		avoid:      map[vicinity.ID]time.Time{},
+		reached:    map[vicinity.ID]bool{},
+		parts:      map[vicinity.ID]*part{},
+		received:   map[RankAttempt]received{},
+		collecting: map[RankAttempt]bool{},
+	}
+}
+
+// emit applies an event and hands it to the journal.
+func (p *primary) emit(ev event) {
+	p.rec.apply(ev)
+	p.out.events = append(p.out.events, ev)
+	p.version++
+}
+
+func (p *primary) do(e effect) { p.out.effects = append(p.out.effects, e) }
+
+// take returns and clears what has been left to do.
+func (p *primary) take() step {
+	s := p.out
+	p.out = step{}
+	return s
+}
+
+// submit begins a new job.
+func (p *primary) submit(now time.Time, spec Spec, stamp Stamp, schedule flood.Schedule) {
+	p.emit(event{Kind: evSubmitted, At: now, Spec: &spec, Stamp: stamp})
+	p.search = flood.NewSearch(schedule, spec.Min)
+	p.tick(now)
+}
+
+// resume goes on after the origin was restarted: participants of before are
+// expected to report within a lease, ranks that had not started are searched
+// for again.
+func (p *primary) resume(now time.Time, schedule flood.Schedule) {
+	p.search = flood.NewSearch(schedule, p.rec.spec.Min)
+	var back []RankAttempt
+	for i := range p.rec.ranks {
+		k := &p.rec.ranks[i]
+		switch k.state {
+		case WorkerPreparing, WorkerReady:
+			back = append(back, RankAttempt{i, k.attempt})
+		case WorkerRunning, WorkerEnded:
+			p.parts[k.node] = &part{heard: now}
+		}
+	}
+	if len(back) > 0 {
+		p.emit(event{Kind: evReleased, At: now, Ranks: back})
+	}
+	p.tick(now)
+}
+
+// tick does what is due and must be called at wake, or at any other time.
+func (p *primary) tick(now time.Time) {
+	if p.rec.state.Final() {
+		return
+	}
+	p.checkParts(now)
+	p.giveUp(now)
+	p.advance(now)
+	p.pursue(now)
+}
+
+// wake returns when tick is due next; zero = only after an input.
+func (p *primary) wake() time.Time {
+	if p.rec.state.Final() {
+		return time.Time{}
+	}
+	var at time.Time
+	if p.wanted() > 0 {
+		next, _ := p.search.Wake()
+		at = earlier(next, earlier(p.poke, p.keep))
+	}
+	if d := p.rec.spec.GiveUp; d > 0 && p.rec.started.IsZero() {
+		at = earlier(at, p.rec.submitted.Add(time.Duration(d)))
+	}
+	for _, part := range p.parts {
+		at = earlier(at, part.heard.Add(partLease))
+	}
+	return at
+}
+
+// cancel ends the job because a user wants it.
+func (p *primary) cancel(now time.Time, why string) {
+	if p.rec.state.Final() {
+		return
+	}
+	p.emit(event{Kind: evCancelled, At: now})
+	p.end(now, Cancelled, why, CodeCancelled)
+}
+
+// end makes the job final and lets everybody go.
+func (p *primary) end(now time.Time, state State, reason string, code int) {
+	p.emit(event{Kind: evEnded, At: now, State: state, Reason: reason, Code: code})
+	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
+		p.do(doRelease{to: id, release: Release{Job: p.rec.id}})
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.answers)) {
+		if p.parts[id] == nil {
+			p.do(doYield{to: id, job: p.rec.id})
+		}
+	}
+	p.offers = map[vicinity.ID]offer{}
+	p.parts = map[vicinity.ID]*part{}
+}
+
+// giveUp ends a job that has not started within its --give-up time.
+func (p *primary) giveUp(now time.Time) {
+	d := time.Duration(p.rec.spec.GiveUp)
+	if d <= 0 || !p.rec.started.IsZero() || now.Before(p.rec.submitted.Add(d)) || p.rec.state.Final() {
+		return
+	}
+	p.end(now, Failed, fmt.Sprintf("gave up after %v: %s", d, p.waitReason()), CodeZorilla)
+}
+
+// wanted returns how many workers are still looked for.
+func (p *primary) wanted() int {
+	if p.rec.state.Final() {
+		return 0
+	}
+	return len(p.wantedRanks(p.rec.spec.Max))
+}
+
+// wantedRanks lists at most limit ranks that need a node: lost ones first,
+// then new ones, unless the job has stopped growing.
+func (p *primary) wantedRanks(limit int) []int {
+	var lost, fresh []int
+	grow := p.growing()
+	for i := range p.rec.ranks {
+		switch p.rec.ranks[i].state {
+		case WorkerLost:
+			lost = append(lost, i)
+		case WorkerWanted:
+			if grow || p.rec.ranks[i].attempt > 0 {
+				fresh = append(fresh, i)
+			}
+		}
+		if len(lost)+len(fresh) >= limit && !p.anyLostAfter(i) {
+			break
+		}
+	}
+	all := append(lost, fresh...)
+	return all[:min(limit, len(all))]
+}
+
+func (p *primary) anyLostAfter(i int) bool {
+	return slices.ContainsFunc(p.rec.ranks[i+1:], func(k rankRecord) bool { return k.state == WorkerLost })
+}
+
+// growing reports whether ranks that never had a node are still wanted: not
+// any more once a first rank has ended.
+func (p *primary) growing() bool {
+	return !slices.ContainsFunc(p.rec.ranks, func(k rankRecord) bool { return k.state == WorkerEnded })
+}
+
+// count returns how many ranks are in one of the states.
+func (p *primary) count(states ...WorkerState) int {
+	n := 0
+	for i := range p.rec.ranks {
+		if slices.Contains(states, p.rec.ranks[i].state) {
+			n++
+		}
+	}
+	return n
+}
+
+// label names a node for people: its name, and its short ID.
+func label(name string, id vicinity.ID) string {
+	return strings.TrimSpace(name + " (" + id.Short() + ")")
+}

@@ -1,0 +1,114 @@
+package jobs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"zorilla/internal/codec"
+)
+
+// reason tells why the job is not further than it is, or why it ended.
+func (p *primary) reason() string {
+	switch p.rec.state {
+	case Pending:
+		return p.waitReason()
+	case Staging:
+		return fmt.Sprintf("%d of %d workers are ready", p.count(WorkerReady), max(p.rec.spec.Min, p.count(WorkerPreparing, WorkerReady)))
+	case Running:
+		if p.count(WorkerLost) > 0 {
+			return p.waitReason()
+		}
+		if p.rec.spec.Rigid() || p.wanted() == 0 {
+			return ""
+		}
+		return fmt.Sprintf("runs with %d workers, up to %d more are welcome", p.count(WorkerRunning, WorkerEnded), p.wanted())
+	case Collecting:
+		return fmt.Sprintf("fetching the outputs of %d workers", len(p.collecting))
+	}
+	return p.rec.reason
+}
+
+// declines sums the latest answers up: "12 asked: 5 offered, 7 busy".
+func (p *primary) declines() string {
+	offered, by := 0, map[string]int{}
+	for _, a := range p.answers {
+		if a.Reason == "" {
+			offered++
+		} else {
+			by[a.Reason]++
+		}
+	}
+	parts := []string{}
+	if offered > 0 {
+		parts = append(parts, fmt.Sprintf("%d offered", offered))
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+		if by[a] != by[b] {
+			return by[b] - by[a]
+		}
+		return strings.Compare(a, b)
+	}) {
+		parts = append(parts, fmt.Sprintf("%d %s", by[r], r))
+	}
+	return fmt.Sprintf("%d asked: %s", len(p.answers), strings.Join(parts, ", "))
+}
+
+// status describes the job as it is now.
+func (p *primary) status() Status {
+	r := &p.rec
+	s := Status{
+		ID: r.id, Origin: r.origin, Spec: r.spec, State: r.state, Reason: p.reason(), ExitCode: r.code,
+		Submitted: r.submitted, Started: r.started, Ended: r.ended,
+		Rounds: slices.Clone(p.rounds), Warnings: slices.Clone(r.warnings), Staged: p.staged,
+		Workers: []WorkerStatus{},
+	}
+	for i := range r.ranks {
+		k := &r.ranks[i]
+		if k.attempt == 0 && !r.spec.Rigid() && i >= r.spec.Min {
+			continue // never asked for in earnest
+		}
+		got := p.received[RankAttempt{i, k.attempt}]
+		s.Workers = append(s.Workers, WorkerStatus{
+			Rank: i, Attempt: k.attempt, Node: k.node, Name: k.name, RTT: codec.Duration(k.rtt),
+			State: k.state, Exit: k.exit, Stdout: got.stdout, Stderr: got.stderr,
+		})
+		if k.output != nil && k.collected {
+			s.Outputs = append(s.Outputs, *k.output)
+		}
+	}
+	return s
+}
+
+// explain answers why the job waits, or ended as it did.
+func (p *primary) explain(now time.Time) Explanation {
+	e := Explanation{
+		ID: p.rec.id, State: p.rec.state, Summary: p.reason(), Wanted: p.wanted(),
+		Asked: len(p.answers), Declined: map[string]int{}, Nodes: []NodeAnswer{}, Rounds: slices.Clone(p.rounds),
+	}
+	if e.Wanted > 0 {
+		e.Since = p.rec.submitted
+		next, _ := p.search.Wake()
+		e.Next = earlier(next, p.poke)
+	}
+	for _, a := range p.answers {
+		if a.Reason == "" {
+			e.Offered++
+		} else {
+			e.Declined[a.Reason]++
+		}
+		e.Nodes = append(e.Nodes, a)
+	}
+	slices.SortFunc(e.Nodes, func(a, b NodeAnswer) int {
+		if a.RTT != b.RTT {
+			return int(max(-1, min(1, a.RTT-b.RTT)))
+		}
+		return strings.Compare(string(a.Node), string(b.Node))
+	})
+	if e.Summary == "" {
+		e.Summary = p.declines()
+	}
+	return e
+}

@@ -1,0 +1,317 @@
+package jobs
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// talk is a conversation with one primary: the test plays all other nodes.
+type talk struct {
+	t   *testing.T
+	p   *primary
+	now time.Time
+	log []event
+}
+
+func newTalk(t *testing.T, spec Spec) *talk {
+	t.Helper()
+	if spec.Slots == 0 {
+		spec.Slots = 1
+	}
+	if spec.Args == nil {
+		spec.Args = []string{"prog"}
+	}
+	if err := spec.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	self := vicinity.Member{ID: testNode(0), Name: "origin", Addrs: []string{"10.0.0.1:5444"}}
+	c := &talk{t: t, now: start, p: newPrimary(ID("aaaaa@"+self.ID.Short()), self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})}
+	c.p.submit(c.now, spec, 7, flood.Schedule{})
+	return c
+}
+
+// step takes what the primary wants done, and keeps its events.
+func (c *talk) step() []effect {
+	st := c.p.take()
+	c.log = append(c.log, st.events...)
+	return st.effects
+}
+
+// only returns the effects of one kind since the last call of step.
+func only[T effect](c *talk) []T {
+	var out []T
+	for _, e := range c.step() {
+		if v, ok := e.(T); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (c *talk) after(d time.Duration) {
+	c.now = c.now.Add(d)
+	c.p.tick(c.now)
+}
+
+// offer lets node n offer workers in answer to the latest flood.
+func (c *talk) offer(n, workers int) {
+	c.p.answered(c.now, vicinity.Member{ID: testNode(n), Name: "n"}, time.Duration(n)*time.Millisecond,
+		Answer{Job: c.p.rec.id, Round: len(c.p.rounds), Key: uint64(n) + 1, Workers: workers, Capacity: workers})
+}
+
+// report sends a report of node n on ranks that are all in one state.
+func (c *talk) report(n int, state WorkerState, code int, ras ...RankAttempt) Ack {
+	rep := Report{Job: c.p.rec.id}
+	have := map[RankAttempt]received{}
+	for _, ra := range ras {
+		w := WorkerReport{RankAttempt: ra, State: state}
+		if state == WorkerEnded {
+			w.Exit = &process.Exit{Code: code, Cause: process.Exited}
+		}
+		rep.Workers = append(rep.Workers, w)
+		have[ra] = received{}
+	}
+	var ack Ack
+	c.p.reported(c.now, testNode(n), rep, have, func(a Ack) { ack = a })
+	for _, e := range c.step() {
+		if tell, ok := e.(doTell); ok {
+			tell.f()
+		}
+	}
+	return ack
+}
+
+func (c *talk) state(want State, code int) {
+	c.t.Helper()
+	if st := c.p.status(); st.State != want || st.ExitCode != code {
+		c.t.Fatalf("the job is %s with %d (%s), want %s with %d", st.State, st.ExitCode, st.Reason, want, code)
+	}
+}
+
+func ra(rank, attempt int) RankAttempt { return RankAttempt{rank, attempt} }
+
+func TestRigidJobRunsWhenAllOfItIsOffered(t *testing.T) {
+	c := newTalk(t, Spec{Min: 3, Max: 3})
+	floods := only[doFlood](c)
+	if len(floods) != 1 || floods[0].radius != 1 || floods[0].ad.Wanted != 3 {
+		t.Fatalf("got floods %+v, want one of radius 1 for 3 workers", floods)
+	}
+	c.offer(2, 2)
+	if g := only[doGrant](c); len(g) != 0 {
+		t.Fatalf("granted %+v before all of it was offered", g)
+	}
+	c.state(Pending, -1)
+	c.offer(1, 2)
+	grants := only[doGrant](c)
+	if len(grants) != 2 || grants[0].to != testNode(1) || len(grants[0].grant.Ranks) != 2 || len(grants[1].grant.Ranks) != 1 {
+		t.Fatalf("got grants %+v, want two ranks for the nearer node and one for the other", grants)
+	}
+	c.state(Staging, -1)
+	c.report(1, WorkerReady, 0, ra(0, 1), ra(1, 1))
+	c.state(Staging, -1)
+	c.report(2, WorkerReady, 0, ra(2, 1))
+	c.state(Running, -1)
+	// A ready worker whose START was lost asks again.
+	if ack := c.report(2, WorkerReady, 0, ra(2, 1)); ack.Start == nil || ack.Start.Size != 3 || len(ack.Start.Hosts) != 2 {
+		t.Fatalf("got %+v, want START with the rank table", ack)
+	}
+	c.report(1, WorkerEnded, 0, ra(0, 1), ra(1, 1))
+	if ack := c.report(2, WorkerEnded, 3, ra(2, 1)); !ack.Workers[0].Done {
+		t.Fatalf("got %+v, want the worker to be done", ack)
+	}
+	c.state(Failed, 3)
+	if r := c.p.status().Reason; !strings.Contains(r, "rank 2") {
+		t.Errorf("the reason %q does not name the rank", r)
+	}
+}
+
+func TestShortJobGivesOffersBack(t *testing.T) {
+	c := newTalk(t, Spec{Min: 4, Max: 4})
+	c.step()
+	c.offer(1, 1)
+	c.after(keepOffers)
+	effects := c.step() // the timer of the paper is due at the same time: ask again, one hop further
+	if len(effects) != 1 || effects[0].(doFlood).radius != 2 {
+		t.Fatalf("got %+v, want a flood with radius 2", effects)
+	}
+	c.offer(1, 1)
+	c.after(keepOffers)
+	if y := only[doYield](c); len(y) != 1 || y[0].to != testNode(1) {
+		t.Fatalf("got %+v, want the offer to be given back while the job waits", y)
+	}
+	c.after(time.Second)
+	if f := only[doFlood](c); len(f) != 1 || f[0].radius != 2 {
+		t.Fatalf("got floods %+v: one that reached nobody new is not made larger", f)
+	}
+}
+
+func TestQueueOfferMakesTheJobAskAgain(t *testing.T) {
+	c := newTalk(t, Spec{Min: 2, Max: 2})
+	c.offer(1, 1)
+	c.p.answered(c.now, vicinity.Member{ID: testNode(2)}, 0, Answer{Job: c.p.rec.id, Round: 1, Capacity: 1, Reason: reasonBusy})
+	c.after(time.Second)
+	c.after(1900 * time.Millisecond)
+	c.step()
+	c.p.answered(c.now, vicinity.Member{ID: testNode(2)}, 0, Answer{Job: c.p.rec.id, Key: 9, Workers: 1, Capacity: 1})
+	c.after(150 * time.Millisecond)
+	if f := only[doFlood](c); len(f) == 0 {
+		t.Fatal("an offer from a queue did not lead to a flood")
+	}
+	c.offer(1, 1)
+	c.offer(2, 1)
+	if g := only[doGrant](c); len(g) != 2 {
+		t.Fatalf("got grants %+v", g)
+	}
+}
+
+func TestRefusedGrantReleasesTheGang(t *testing.T) {
+	c := newTalk(t, Spec{Min: 2, Max: 2})
+	c.offer(1, 1)
+	c.offer(2, 1)
+	c.step()
+	c.p.grantFailed(c.now, testNode(2), []RankAttempt{ra(1, 1)}, "offer had ended")
+	if r := only[doRelease](c); len(r) != 2 {
+		t.Fatalf("got releases %+v, want both nodes released", r)
+	}
+	c.state(Pending, -1)
+	if ack := c.report(1, WorkerReady, 0, ra(0, 1)); !ack.Workers[0].Drop {
+		t.Fatalf("got %+v: a worker of the released gang is not wanted", ack)
+	}
+	c.after(1500 * time.Millisecond)
+	c.offer(1, 1)
+	c.offer(3, 1)
+	g := only[doGrant](c)
+	if len(g) != 2 || g[0].grant.Ranks[0].Attempt != 2 {
+		t.Fatalf("got grants %+v, want second attempts", g)
+	}
+}
+
+func TestLostNodeEndsARigidJob(t *testing.T) {
+	c := newTalk(t, Spec{Min: 2, Max: 2})
+	c.offer(1, 1)
+	c.offer(2, 1)
+	c.step()
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	c.report(2, WorkerReady, 0, ra(1, 1))
+	c.now = c.now.Add(partLease - time.Second)
+	c.report(1, WorkerRunning, 0, ra(0, 1))
+	c.after(2 * time.Second)
+	c.state(NodeFail, CodeZorilla)
+	if r := only[doRelease](c); len(r) != 1 || r[0].to != testNode(1) {
+		t.Fatalf("got releases %+v, want the other node released", r)
+	}
+}
+
+func TestLostNodeIsReplacedInAMalleableJob(t *testing.T) {
+	c := newTalk(t, Spec{Min: 1, Max: 3})
+	c.offer(1, 1)
+	c.offer(2, 1)
+	if g := only[doGrant](c); len(g) != 2 {
+		t.Fatalf("got grants %+v, want each offer taken at once", g)
+	}
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	c.state(Running, -1)
+	c.report(2, WorkerReady, 0, ra(1, 1))
+	c.p.memberGone(c.now, testNode(2))
+	c.after(goneGrace)
+	if w := c.p.wanted(); w != 2 {
+		t.Fatalf("%d workers wanted, want the lost one and the one that was never found", w)
+	}
+	c.report(1, WorkerEnded, 0, ra(0, 1))
+	if w := c.p.wanted(); w != 1 {
+		t.Fatalf("%d workers wanted, want only the lost one: the job has stopped growing", w)
+	}
+	c.state(Running, -1)
+	c.after(time.Second)
+	c.offer(3, 2)
+	g := only[doGrant](c)
+	if len(g) != 1 || g[0].grant.Ranks[0] != ra(1, 2) {
+		t.Fatalf("got grants %+v, want rank 1 again under its number", g)
+	}
+	if ack := c.report(2, WorkerEnded, 0, ra(1, 1)); !ack.Workers[0].Drop {
+		t.Fatalf("got %+v: the lost worker came back, but was superseded", ack)
+	}
+	c.report(3, WorkerReady, 0, ra(1, 2))
+	c.report(3, WorkerEnded, 0, ra(1, 2))
+	c.state(Completed, 0)
+}
+
+func TestGiveUpAndCancel(t *testing.T) {
+	c := newTalk(t, Spec{Min: 1000, Max: 1000, GiveUp: codec.Duration(30 * time.Second)})
+	c.offer(1, 2)
+	for range 29 {
+		c.after(time.Second)
+	}
+	c.state(Pending, -1)
+	c.after(time.Second)
+	c.state(Failed, CodeZorilla)
+	if r := c.p.status().Reason; !strings.Contains(r, "gave up after 30s") || !strings.Contains(r, "room for 2") {
+		t.Errorf("the reason %q does not say why", r)
+	}
+	c = newTalk(t, Spec{Min: 1, Max: 1})
+	c.p.cancel(c.now, "cancelled by a user")
+	c.state(Cancelled, CodeCancelled)
+	c.p.cancel(c.now, "again")
+	if e := c.p.explain(c.now); e.Summary != "cancelled by a user" {
+		t.Errorf("got %q", e.Summary)
+	}
+}
+
+func TestExitWaitsForAllOutput(t *testing.T) {
+	c := newTalk(t, Spec{Min: 1, Max: 1})
+	c.offer(1, 1)
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra(0, 1), State: WorkerEnded, Stdout: 10, Exit: &process.Exit{Cause: process.Exited}}}}
+	c.p.reported(c.now, testNode(1), rep, map[RankAttempt]received{ra(0, 1): {stdout: 7}}, func(Ack) {})
+	c.state(Running, -1)
+	c.p.reported(c.now, testNode(1), rep, map[RankAttempt]received{ra(0, 1): {stdout: 10}}, func(Ack) {})
+	c.state(Completed, 0)
+}
+
+func TestWalltimeIsATimeout(t *testing.T) {
+	c := newTalk(t, Spec{Min: 2, Max: 2, Walltime: codec.Duration(time.Minute)})
+	c.offer(1, 2)
+	c.report(1, WorkerReady, 0, ra(0, 1), ra(1, 1))
+	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{
+		{RankAttempt: ra(0, 1), State: WorkerEnded, Exit: &process.Exit{Code: 137, Cause: process.Signalled}},
+		{RankAttempt: ra(1, 1), State: WorkerEnded, Exit: &process.Exit{Code: 124, Cause: process.Walltime}}}}
+	c.p.reported(c.now, testNode(1), rep, map[RankAttempt]received{}, func(Ack) {})
+	c.state(Timeout, CodeTimeout)
+}
+
+// TestStateIsAFunctionOfTheEvents replays what was journalled and compares.
+func TestStateIsAFunctionOfTheEvents(t *testing.T) {
+	c := newTalk(t, Spec{Min: 1, Max: 2})
+	c.offer(1, 1)
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	c.offer(2, 1)
+	c.report(2, WorkerReady, 0, ra(1, 1))
+	c.report(1, WorkerEnded, 2, ra(0, 1))
+	c.step()
+	again := newPrimary(c.p.rec.id, c.p.self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})
+	for _, ev := range c.log {
+		var back event
+		if err := codec.Unmarshal(codec.MustMarshal(ev), &back); err != nil {
+			t.Fatal(err)
+		}
+		if !back.sound(&again.rec) {
+			t.Fatalf("%+v is not sound", back)
+		}
+		again.rec.apply(back)
+	}
+	a, b := c.p.status(), again.status()
+	if a.State != b.State || len(a.Workers) != len(b.Workers) || a.Workers[0].Exit.Code != b.Workers[0].Exit.Code || a.Workers[1].State != b.Workers[1].State || !a.Started.Equal(b.Started) {
+		t.Fatalf("replayed:\n%+v\nwas:\n%+v", b, a)
+	}
+	again.resume(c.now, flood.Schedule{})
+	c.p = again
+	c.report(2, WorkerEnded, 0, ra(1, 1))
+	c.state(Failed, 2)
+}

@@ -1,0 +1,295 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// owned tells which of a participant's workers still count.
+func (p *primary) owned(from vicinity.ID, ra RankAttempt) bool {
+	if p.rec.state.Final() || !p.rec.owns(ra) {
+		return false
+	}
+	k := &p.rec.ranks[ra.Rank]
+	return k.node == from && k.state != WorkerWanted && k.state != WorkerLost
+}
+
+// reported takes a participant's report, whose output is already stored as
+// far as have says, and replies once what follows from it is on disk.
+func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map[RankAttempt]received, reply func(Ack)) {
+	if part := p.parts[from]; part != nil {
+		part.heard = now
+	}
+	var missed []RankAttempt
+	for _, w := range rep.Workers {
+		if !p.owned(from, w.RankAttempt) {
+			continue
+		}
+		if got, ok := have[w.RankAttempt]; ok && got != p.received[w.RankAttempt] {
+			p.received[w.RankAttempt] = got
+			p.version++
+		}
+		k := &p.rec.ranks[w.Rank]
+		switch w.State {
+		case WorkerReady:
+			if k.state == WorkerPreparing {
+				k.state = WorkerReady
+				p.staged.Fetched += w.Fetched
+				p.staged.Cached += w.Cached
+				p.version++
+			} else if k.state == WorkerRunning {
+				missed = append(missed, w.RankAttempt)
+			}
+		case WorkerLost:
+			p.couldNot(now, from, w)
+		case WorkerEnded:
+			p.workerEnded(now, from, w)
+		}
+	}
+	p.advance(now)
+	p.pursue(now)
+	ack := p.acknowledge(from, rep, missed)
+	p.do(doTell{func() { reply(ack) }})
+}
+
+// acknowledge tells a participant what is safe at the origin and what is not
+// wanted any more.
+func (p *primary) acknowledge(from vicinity.ID, rep Report, missed []RankAttempt) Ack {
+	ack := Ack{Known: true, State: p.rec.state, Reason: p.reason()}
+	for _, w := range rep.Workers {
+		a := WorkerAck{RankAttempt: w.RankAttempt}
+		if p.rec.owns(w.RankAttempt) && p.rec.ranks[w.Rank].node == from {
+			got := p.received[w.RankAttempt]
+			a.Stdout, a.Stderr = got.stdout, got.stderr
+			k := &p.rec.ranks[w.Rank]
+			a.Done = k.state == WorkerEnded && k.collected
+		}
+		a.Drop = !a.Done && !p.owned(from, w.RankAttempt)
+		ack.Workers = append(ack.Workers, a)
+	}
+	if len(missed) > 0 {
+		start := p.startMessage(missed)
+		ack.Start = &start
+	}
+	return ack
+}
+
+// couldNot handles a worker that its node cannot run, or gives up.
+func (p *primary) couldNot(now time.Time, from vicinity.ID, w WorkerReport) {
+	k := &p.rec.ranks[w.Rank]
+	if k.state == WorkerRunning || k.state == WorkerEnded {
+		p.lost(now, []RankAttempt{w.RankAttempt}, fmt.Sprintf("rank %d: %s: %s", w.Rank, label(k.name, from), w.Reason))
+		return
+	}
+	p.unprepared(now, from, []RankAttempt{w.RankAttempt}, w.Reason)
+}
+
+// workerEnded records an exit once all of the worker's output is here, and
+// fetches its files.
+func (p *primary) workerEnded(now time.Time, from vicinity.ID, w WorkerReport) {
+	k := &p.rec.ranks[w.Rank]
+	if w.Exit == nil || k.state == WorkerPreparing || k.state == WorkerReady {
+		return
+	}
+	if got := p.received[w.RankAttempt]; got != (received{w.Stdout, w.Stderr}) {
+		return // the rest of its output comes with the next reports
+	}
+	if k.state == WorkerRunning {
+		p.emit(event{Kind: evExited, At: now, Ranks: []RankAttempt{w.RankAttempt}, Exit: w.Exit, Output: w.Output, Warn: w.Warn})
+	}
+	if !k.collected && !p.collecting[w.RankAttempt] {
+		p.collecting[w.RankAttempt] = true
+		p.do(doCollect{from: from, output: *k.output})
+	}
+}
+
+// collected tells how fetching a rank's outputs went. After a failure the
+// participant's next report makes the primary try again.
+func (p *primary) collected(now time.Time, ra RankAttempt, err error) {
+	delete(p.collecting, ra)
+	if p.rec.state.Final() || !p.rec.owns(ra) {
+		return
+	}
+	switch {
+	case err == nil:
+		p.emit(event{Kind: evCollected, At: now, Ranks: []RankAttempt{ra}})
+	case errors.Is(err, errNotAsked):
+		p.lost(now, []RankAttempt{ra}, fmt.Sprintf("rank %d: %v", ra.Rank, err))
+	}
+	p.tick(now)
+}
+
+// memberGone is called when the overlay has declared a node dead.
+func (p *primary) memberGone(now time.Time, id vicinity.ID) {
+	if part := p.parts[id]; part != nil {
+		part.heard = now.Add(goneGrace - partLease)
+		if p.rec.spec.Rigid() && p.rec.started.IsZero() {
+			part.heard = now.Add(-partLease)
+		}
+	}
+	delete(p.offers, id)
+	p.tick(now)
+}
+
+// checkParts gives up participants that have been silent for too long.
+func (p *primary) checkParts(now time.Time) {
+	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
+		part := p.parts[id]
+		if part == nil || now.Before(part.heard.Add(partLease)) || p.rec.state.Final() {
+			continue
+		}
+		delete(p.parts, id)
+		var unstarted, running []RankAttempt
+		name := ""
+		for i := range p.rec.ranks {
+			k := &p.rec.ranks[i]
+			if k.node != id {
+				continue
+			}
+			name = k.name
+			switch k.state {
+			case WorkerPreparing, WorkerReady:
+				unstarted = append(unstarted, RankAttempt{i, k.attempt})
+			case WorkerRunning:
+				running = append(running, RankAttempt{i, k.attempt})
+			case WorkerEnded:
+				if !k.collected {
+					running = append(running, RankAttempt{i, k.attempt})
+				}
+			}
+		}
+		p.unprepared(now, id, unstarted, "lost")
+		if len(running) > 0 {
+			p.lost(now, running, fmt.Sprintf("node %s was lost with %s", label(name, id), rankList(running)))
+		}
+	}
+}
+
+// lost handles started ranks whose node is gone: a rigid job cannot go on, a
+// malleable one gets them replaced near by.
+func (p *primary) lost(now time.Time, ranks []RankAttempt, why string) {
+	p.emit(event{Kind: evLost, At: now, Ranks: ranks, Reason: why})
+	if p.rec.spec.Rigid() {
+		p.end(now, NodeFail, why, CodeZorilla)
+		return
+	}
+	p.search.Reset(now)
+}
+
+// advance starts what is ready and ends what has ended.
+func (p *primary) advance(now time.Time) {
+	if p.rec.state.Final() {
+		return
+	}
+	ready := []RankAttempt{}
+	active := 0
+	for i := range p.rec.ranks {
+		switch k := &p.rec.ranks[i]; k.state {
+		case WorkerReady:
+			ready = append(ready, RankAttempt{i, k.attempt})
+			active++
+		case WorkerRunning, WorkerPreparing, WorkerLost:
+			active++
+		case WorkerEnded:
+			if !k.collected {
+				active++
+			}
+		}
+	}
+	if len(ready) > 0 && (!p.rec.started.IsZero() || len(ready) >= p.rec.spec.Min) {
+		p.start(now, ready)
+		return
+	}
+	if !p.rec.started.IsZero() && active == 0 && p.missing() == 0 {
+		p.finish(now)
+	}
+}
+
+// missing returns how many ranks must still run before the job can end.
+func (p *primary) missing() int {
+	n := p.count(WorkerLost)
+	for i := range p.rec.ranks {
+		if k := &p.rec.ranks[i]; k.state == WorkerWanted && k.attempt > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// start sends START to the ready ranks. It is journalled before it is sent,
+// and a ready worker that missed it asks again with its next report.
+func (p *primary) start(now time.Time, ready []RankAttempt) {
+	p.emit(event{Kind: evStarted, At: now, Ranks: ready})
+	byNode := map[vicinity.ID][]RankAttempt{}
+	for _, ra := range ready {
+		id := p.rec.ranks[ra.Rank].node
+		byNode[id] = append(byNode[id], ra)
+	}
+	for _, id := range slices.Sorted(maps.Keys(byNode)) {
+		p.do(doStart{to: id, start: p.startMessage(byNode[id])})
+	}
+}
+
+func (p *primary) startMessage(ranks []RankAttempt) Start {
+	s := Start{Job: p.rec.id, Ranks: ranks}
+	byNode := map[vicinity.ID][]int{}
+	for i := range p.rec.ranks {
+		switch k := &p.rec.ranks[i]; k.state {
+		case WorkerPreparing, WorkerReady, WorkerRunning, WorkerEnded:
+			s.Size++
+			byNode[k.node] = append(byNode[k.node], i)
+		}
+	}
+	if p.rec.spec.Rigid() {
+		s.Size = p.rec.spec.Min
+	}
+	for _, id := range slices.Sorted(maps.Keys(byNode)) {
+		s.Hosts = append(s.Hosts, Host{Node: id, Ranks: byNode[id]})
+	}
+	return s
+}
+
+// finish decides how the job ended from how its ranks ended.
+func (p *primary) finish(now time.Time) {
+	state, code, reason := Completed, 0, ""
+	for i := range p.rec.ranks {
+		k := &p.rec.ranks[i]
+		if k.exit == nil || k.exit.Code == 0 {
+			continue
+		}
+		if state == Completed {
+			state = Failed
+		}
+		if k.exit.Cause == process.Walltime {
+			state = Timeout
+		}
+		if k.exit.Code > code {
+			code, reason = k.exit.Code, exitReason(i, k)
+		}
+	}
+	if state == Timeout {
+		code, reason = CodeTimeout, fmt.Sprintf("needed more than %v (-t)", p.rec.spec.Walltime)
+	}
+	p.end(now, state, reason, code)
+}
+
+func exitReason(rank int, k *rankRecord) string {
+	text := fmt.Sprintf("rank %d on %s ended with %d", rank, label(k.name, k.node), k.exit.Code)
+	if k.exit.Detail != "" {
+		text += ": " + k.exit.Detail
+	}
+	return text
+}
+
+func rankList(ras []RankAttempt) string {
+	if len(ras) == 1 {
+		return fmt.Sprintf("rank %d", ras[0].Rank)
+	}
+	return fmt.Sprintf("ranks %d..%d (%d)", ras[0].Rank, ras[len(ras)-1].Rank, len(ras))
+}

@@ -1,0 +1,33 @@
+package jobs
+
+import (
+	"context"
+	"time"
+
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// Runner starts worker processes. process.Runner is the real one; tests on an
+// emulated network use one that runs functions in virtual time.
+type Runner interface {
+	// Start starts a worker whose input files are in spec.Root/work. It
+	// returns before the program runs; how it went is in Worker.Exit.
+	Start(ctx context.Context, spec process.Spec) (process.Worker, error)
+}
+
+// Overlay is what jobs need of the network besides HTTP. Its methods may be
+// called from any goroutine and must not block.
+type Overlay interface {
+	// Flood sends the payload to all nodes within the radius and returns how
+	// many copies left this node.
+	Flood(radius int, payload []byte) int
+	// Send sends one packet to a member, best effort.
+	Send(to vicinity.ID, payload []byte)
+	// Member returns what is known of a node, and the RTT to it (0 = not
+	// known). It reports false for a node that is not a member.
+	Member(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
+	// Learn tells at which addresses a node that may not be a member yet is
+	// to be found.
+	Learn(id vicinity.ID, addrs []string)
+}

@@ -1,0 +1,403 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs/journal"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// User is whom workers run as.
+type User struct{ UID, GID int }
+
+// Config is what a Service needs. All fields but RunAs, Expose and Schedule
+// must be set.
+type Config struct {
+	Self    vicinity.Member
+	Dir     string // absolute; for output and work directories
+	Overlay Overlay
+	Client  *http.Client // reaches node N as https://N/
+	PeerID  func(*http.Request) (vicinity.ID, error)
+	Sign    func(domain string, msg []byte) []byte
+	Verify  func(domain string, from vicinity.ID, msg, sig []byte) error
+
+	Journal   journal.Journal
+	Store     transfer.PinStore
+	Fetch     FetchFunc
+	Runner    Runner
+	CleanRoot func(root string) error // ends what is alive of a worker and removes its directory
+
+	RunAs    *User
+	Expose   []string
+	Schedule flood.Schedule
+	Rand     *rand.Rand // owned by the service from now on
+	Log      zerolog.Logger
+}
+
+// FetchFunc brings the blobs of a manifest, and the manifest, from the holders
+// into the store, pinned for the owner.
+type FetchFunc func(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID) (transfer.Manifest, transfer.Stats, error)
+
+// Service runs jobs at one node: as the primary of those submitted here, and
+// as a participant in others'. One goroutine, that of Run, owns all primaries
+// and the claims; everything else sends it functions to call.
+type Service struct {
+	cfg     Config
+	self    vicinity.Member
+	overlay Overlay
+	store   transfer.PinStore
+	log     zerolog.Logger
+	inbox   chan func()
+
+	// Owned by the loop.
+	claims *claims
+	clock  clock
+	jobs   map[ID]*job
+	last   ID       // submitted last
+	soon   []func() // what the loop has for itself to do next
+
+	children   sync.WaitGroup
+	leaving    <-chan struct{} // closed: end the workers
+	leavingCtx context.Context
+	leave      context.CancelFunc
+	stopped    <-chan struct{} // closed: end everything
+	stoppedCtx context.Context
+	stop       context.CancelFunc
+	ready      chan struct{} // closed when the journal has been read
+	failed     chan error    // capacity 1: why the service cannot go on
+
+	mu      sync.Mutex // guards what follows
+	works   map[ID]*work
+	changed chan struct{}
+	counts  Counts
+}
+
+// Counts tells how much arrived that could not be used.
+type Counts struct {
+	Malformed int64 // packets that are not what they should be
+	Refused   int64 // peer messages that are not allowed
+}
+
+// New makes a service; Run starts it.
+func New(cfg Config) *Service {
+	s := &Service{
+		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
+		inbox: make(chan func(), 1024), ready: make(chan struct{}), failed: make(chan error, 1),
+		claims: newClaims(cfg.Self.ID, cfg.Self.Slots, cfg.Self.Memory, cfg.Rand),
+		jobs:   map[ID]*job{}, works: map[ID]*work{}, changed: make(chan struct{}),
+	}
+	s.leavingCtx, s.leave = context.WithCancel(context.Background())
+	s.stoppedCtx, s.stop = context.WithCancel(context.Background())
+	s.leaving, s.stopped = s.leavingCtx.Done(), s.stoppedCtx.Done()
+	return s
+}
+
+func (s *Service) now() time.Time { return time.Now() }
+
+// leaveWait is how long a leaving node tries to tell the origins of its
+// workers.
+const leaveWait = 3 * time.Second
+
+// Run reads the journal and then works until ctx ends. Then it ends its
+// workers, tells their origins, and returns when all of that is done.
+func (s *Service) Run(ctx context.Context) error {
+	if err := s.load(); err != nil {
+		return err
+	}
+	if disk, ok := s.store.(interface{ StartEviction() }); ok {
+		disk.StartEviction() // what the jobs need is pinned by now
+	}
+	close(s.ready)
+	loopDone := make(chan struct{})
+	go func() {
+		defer close(loopDone)
+		s.loop()
+	}()
+	var failure error
+	select {
+	case <-ctx.Done():
+	case failure = <-s.failed:
+	}
+	s.call(func() { s.claims.closed = true })
+	s.leave()
+	s.settle()
+	s.stop()
+	s.children.Wait()
+	<-loopDone
+	s.closeFiles()
+	return failure
+}
+
+// fail ends the service because of an error.
+func (s *Service) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// settle waits until the workers have ended, and then a little for their
+// origins to hear of it.
+func (s *Service) settle() {
+	var told <-chan time.Time
+	limit := time.After(stopGrace + 2*leaveWait)
+	for {
+		s.mu.Lock()
+		changed, works := s.changed, len(s.works)
+		alive := false
+		for _, w := range s.works {
+			alive = alive || w.alive()
+		}
+		s.mu.Unlock()
+		if works == 0 {
+			return
+		}
+		if !alive && told == nil {
+			told = time.After(leaveWait)
+		}
+		select {
+		case <-changed:
+		case <-told:
+			return
+		case <-limit:
+			return
+		}
+	}
+}
+
+// alive reports whether a process of the job may still run here.
+func (w *work) alive() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range w.workers {
+		if k.state != WorkerLost && k.state != WorkerEnded {
+			return true
+		}
+	}
+	return false
+}
+
+// loop runs what is sent to it, and ticks what is due.
+func (s *Service) loop() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case f := <-s.inbox:
+			f()
+		case <-timer.C:
+		case <-s.stopped:
+			return
+		}
+		s.due()
+		for len(s.soon) > 0 {
+			f := s.soon[0]
+			s.soon = s.soon[1:]
+			f()
+		}
+		if at := s.wake(); !at.IsZero() {
+			timer.Reset(max(0, time.Until(at)))
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// due ticks the jobs and the claims whose time has come.
+func (s *Service) due() {
+	now := s.now()
+	for _, j := range s.jobs {
+		if !j.wake.IsZero() && !now.Before(j.wake) {
+			j.core.tick(now)
+			s.flush(j)
+		}
+	}
+	if at := s.claims.wake(); !at.IsZero() && !now.Before(at) {
+		s.offerQueued()
+	}
+}
+
+func (s *Service) wake() time.Time {
+	at := s.claims.wake()
+	for _, j := range s.jobs {
+		at = earlier(at, j.wake)
+	}
+	return at
+}
+
+// post has f called in the loop, unless the service has ended.
+func (s *Service) post(f func()) {
+	select {
+	case s.inbox <- f:
+	case <-s.stopped:
+	}
+}
+
+// call has f called in the loop and waits for it. It reports false if the
+// service has ended.
+func (s *Service) call(f func()) bool {
+	done := make(chan struct{})
+	s.post(func() { f(); close(done) })
+	select {
+	case <-done:
+		return true
+	case <-s.stopped:
+		return false
+	}
+}
+
+func (s *Service) running() bool { return s.stoppedCtx.Err() == nil }
+
+// notify tells watchers that something has changed.
+func (s *Service) notify() {
+	s.mu.Lock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
+}
+
+// Changes returns a channel that is closed at the next change of any job.
+func (s *Service) Changes() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// Counts returns the counters.
+func (s *Service) Counts() Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts
+}
+
+// Busy returns how many slots are in use or held.
+func (s *Service) Busy() (slots int) {
+	s.call(func() { slots = s.claims.busy() })
+	return slots
+}
+
+// MemberGone tells that the overlay has declared a node dead.
+func (s *Service) MemberGone(id vicinity.ID) {
+	s.post(func() {
+		for _, j := range s.jobs {
+			if !j.core.rec.state.Final() {
+				j.core.memberGone(s.now(), id)
+				s.flush(j)
+			}
+		}
+	})
+}
+
+// CheckAdvertisement says whether a flood's payload is an advertisement that
+// its origin has signed.
+func (s *Service) CheckAdvertisement(origin vicinity.ID, payload []byte) error {
+	ad, err := decodeAdvertisement(payload, func(from vicinity.ID, msg, sig []byte) error {
+		return s.cfg.Verify(SignatureDomain, from, msg, sig)
+	})
+	if err == nil && ad.Origin != origin {
+		err = codec.ErrMalformed
+	}
+	return err
+}
+
+// Advertised takes an advertisement that CheckAdvertisement has accepted. It
+// does not wait.
+func (s *Service) Advertised(payload []byte) {
+	ad, err := decodeAdvertisement(payload, func(vicinity.ID, []byte, []byte) error { return nil })
+	if err != nil || ad.Origin == s.self.ID {
+		return
+	}
+	s.overlay.Learn(ad.Origin, ad.Addrs)
+	s.tryPost(func() {
+		s.clock.saw(ad.Stamp, s.now())
+		a := s.claims.advertised(s.now(), ad)
+		s.overlay.Send(ad.Origin, codec.MustMarshal(packet{Answer: &a}))
+	})
+}
+
+// tryPost is post for the overlay's goroutines: what does not fit is lost, as
+// packets may be.
+func (s *Service) tryPost(f func()) {
+	select {
+	case s.inbox <- f:
+	default:
+	}
+}
+
+// Receive takes a packet of another node's jobs. It does not wait.
+func (s *Service) Receive(from vicinity.ID, payload []byte) {
+	p, err := decodePacket(payload)
+	if err != nil {
+		s.mu.Lock()
+		s.counts.Malformed++
+		s.mu.Unlock()
+		return
+	}
+	s.tryPost(func() {
+		if p.Answer != nil {
+			s.answered(from, *p.Answer)
+			return
+		}
+		s.yielded(from, p.Yield, p.Ended)
+	})
+}
+
+// yielded ends a hold that the origin does not need.
+func (s *Service) yielded(from vicinity.ID, id ID, ended bool) {
+	if id.OriginShort() == from.Short() {
+		s.claims.released(id, ended)
+		s.offerQueued()
+	}
+}
+
+// answered hands an answer to the job's primary.
+func (s *Service) answered(from vicinity.ID, a Answer) {
+	m, rtt, ok := s.overlay.Member(from)
+	if !ok {
+		m = vicinity.Member{ID: from}
+	}
+	j := s.jobs[a.Job]
+	if j == nil {
+		if a.Job.OriginShort() == s.self.ID.Short() && a.Workers > 0 {
+			s.yield(from, a.Job, true)
+		}
+		return
+	}
+	j.core.answered(s.now(), m, rtt, a)
+	s.flush(j)
+}
+
+func (s *Service) yield(to vicinity.ID, id ID, ended bool) {
+	if to == s.self.ID {
+		s.soon = append(s.soon, func() { s.yielded(to, id, ended) })
+		return
+	}
+	s.overlay.Send(to, codec.MustMarshal(packet{Yield: id, Ended: ended}))
+}
+
+// offerQueued offers free room to queued jobs.
+func (s *Service) offerQueued() {
+	for _, out := range s.claims.offers(s.now()) {
+		if out.to == s.self.ID {
+			s.answered(s.self.ID, out.answer)
+		} else {
+			s.overlay.Send(out.to, codec.MustMarshal(packet{Answer: &out.answer}))
+		}
+	}
+}
+
+func (s *Service) jobDir(id ID) string { return filepath.Join(s.cfg.Dir, "jobs", string(id)) }
+
+// errStopped is what requests get when the service ends while they wait.
+var errStopped = errors.New("the node is stopping")

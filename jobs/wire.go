@@ -1,0 +1,318 @@
+package jobs
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"strings"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// Advertisement is the flooded call for workers. It travels signed by its
+// origin and fits into one packet with the flood's own header.
+type Advertisement struct {
+	Job      ID          `json:"j"`
+	Origin   vicinity.ID `json:"o"`
+	Addrs    []string    `json:"a"` // of the origin
+	Round    int         `json:"r"`
+	Wanted   int         `json:"w"` // workers still looked for
+	Slots    int         `json:"c"` // per worker
+	Memory   int64       `json:"m,omitempty"`
+	Priority int         `json:"p,omitempty"`
+	Stamp    Stamp       `json:"s"`
+	// Life is how long, in milliseconds, a node may keep it in its queue.
+	Life int64 `json:"l"`
+}
+
+// Limits of what is read from packets.
+const (
+	maxAddrs = 8
+	maxLife  = 10 * time.Minute
+
+	maxHolders = 64
+	maxText    = 500 // bytes of a reason or a warning
+)
+
+// SignatureDomain separates signatures of advertisements from all others.
+const SignatureDomain = "zorilla advertisement 1"
+
+// signatureLen is what trust.Sign puts before the text: key and signature.
+const signatureLen = 96
+
+// decodeAdvertisement reads a flood payload: signature, then the message.
+// verify checks the signature against the origin that the message names.
+func decodeAdvertisement(b []byte, verify func(from vicinity.ID, msg, sig []byte) error) (Advertisement, error) {
+	var ad Advertisement
+	if len(b) < signatureLen {
+		return ad, fmt.Errorf("advertisement of %d bytes: %w", len(b), codec.ErrMalformed)
+	}
+	sig, msg := b[:signatureLen], b[signatureLen:]
+	if err := codec.Unmarshal(msg, &ad); err != nil {
+		return ad, err
+	}
+	if err := ad.check(); err != nil {
+		return ad, err
+	}
+	return ad, verify(ad.Origin, msg, sig)
+}
+
+func (ad *Advertisement) check() error {
+	switch {
+	case !ad.Job.Valid(), !ad.Origin.Valid(), ad.Job.OriginShort() != ad.Origin.Short(),
+		ad.Wanted < 1 || ad.Wanted > MaxRanks, ad.Slots < 1 || ad.Slots > MaxSlots, ad.Memory < 0,
+		ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
+		ad.Life < 1 || ad.Life > maxLife.Milliseconds(), len(ad.Addrs) > maxAddrs:
+		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)
+	}
+	return checkAddrs(ad.Addrs)
+}
+
+func checkAddrs(addrs []string) error {
+	for _, a := range addrs {
+		if _, err := netip.ParseAddrPort(a); err != nil {
+			return fmt.Errorf("address %.60q: %w", a, codec.ErrMalformed)
+		}
+	}
+	return nil
+}
+
+func (ad *Advertisement) order() order { return order{ad.Priority, ad.Stamp, ad.Job} }
+
+// Answer is what a node tells the origin in return: an offer (Workers > 0,
+// with the key of a leased hold) or a decline (with its reason).
+type Answer struct {
+	Job      ID     `json:"j"`
+	Round    int    `json:"r"` // the advertisement's; 0 = from the queue
+	Key      uint64 `json:"k,omitempty"`
+	Workers  int    `json:"w,omitempty"`
+	Capacity int    `json:"c"` // workers of this job that the node could ever run at once
+	Reason   string `json:"y,omitempty"`
+}
+
+func (a *Answer) check() error {
+	if !a.Job.Valid() || a.Round < 0 || a.Workers < 0 || a.Workers > MaxRanks || a.Capacity < 0 || a.Capacity > MaxRanks ||
+		len(a.Reason) > 200 || !printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) {
+		return fmt.Errorf("answer: %w", codec.ErrMalformed)
+	}
+	return nil
+}
+
+// Messages between an origin and a participant, over HTTP/2 (see doc.go).
+type (
+	// Grant is the primary's yes to an offer: prepare these ranks.
+	Grant struct {
+		Job   ID            `json:"job"`
+		Addrs []string      `json:"addrs"` // of the origin
+		Key   uint64        `json:"key"`   // of the hold; checked
+		Ranks []RankAttempt `json:"ranks"`
+		Spec  Spec          `json:"spec"`
+		Stamp Stamp         `json:"stamp"`
+		// Holders have some or all of the inputs, besides the origin.
+		Holders []vicinity.ID `json:"holders,omitempty"`
+	}
+
+	// Start lets prepared ranks run.
+	Start struct {
+		Job   ID            `json:"job"`
+		Ranks []RankAttempt `json:"ranks"`
+		Size  int           `json:"size"`
+		Hosts []Host        `json:"hosts"` // the rank table so far
+	}
+
+	// Host is a node's part of the rank table.
+	Host struct {
+		Node  vicinity.ID `json:"node"`
+		Addr  string      `json:"addr"` // IP address of the node
+		Ranks []int       `json:"ranks"`
+	}
+
+	// Release ends holds and workers: of the named ranks, or of everything
+	// that the node does for the job if none is named.
+	Release struct {
+		Job   ID            `json:"job"`
+		Ranks []RankAttempt `json:"ranks,omitempty"`
+	}
+
+	// Report is all that a participant has to tell: the state of each of its
+	// workers, and output that the origin has not acknowledged. Sending it
+	// again is harmless.
+	Report struct {
+		Job     ID             `json:"job"`
+		Workers []WorkerReport `json:"workers"`
+		Output  []Output       `json:"output,omitempty"`
+	}
+
+	// WorkerReport is one worker in a Report.
+	WorkerReport struct {
+		RankAttempt
+		State   WorkerState   `json:"state"`
+		Reason  string        `json:"reason,omitempty"` // of WorkerLost: why it could not be run
+		Exit    *process.Exit `json:"exit,omitempty"`
+		Output  *RankOutput   `json:"output,omitempty"` // manifest of the output files, if there are any
+		Warn    []string      `json:"warn,omitempty"`
+		Stdout  int64         `json:"stdout,omitempty"` // bytes written so far, in all
+		Stderr  int64         `json:"stderr,omitempty"`
+		Fetched int64         `json:"fetched,omitempty"` // bytes of input that were moved
+		Cached  int64         `json:"cached,omitempty"`
+	}
+
+	// Ack answers a Report.
+	Ack struct {
+		Known   bool        `json:"known"` // false: the origin does not know the job; drop everything
+		State   State       `json:"state"`
+		Reason  string      `json:"reason,omitempty"`
+		Workers []WorkerAck `json:"workers,omitempty"`
+		Start   *Start      `json:"start,omitempty"` // for ready ranks that missed their START
+	}
+
+	// WorkerAck answers a WorkerReport.
+	WorkerAck struct {
+		RankAttempt
+		Stdout int64 `json:"stdout"` // bytes that the origin has
+		Stderr int64 `json:"stderr"`
+		Drop   bool  `json:"drop,omitempty"` // superseded or not wanted any more: stop it, forget it
+		Done   bool  `json:"done,omitempty"` // all of it is safe at the origin: forget it
+	}
+)
+
+const (
+	maxBody        = 8 << 20 // of a peer message
+	maxReportBytes = 1 << 20 // of output in one report
+)
+
+// packet is what jobs send as single packets: an answer to an advertisement,
+// or word to a node that its offer is not needed.
+type packet struct {
+	Answer *Answer `json:"a,omitempty"`
+	Yield  ID      `json:"y,omitempty"`
+	// Ended tells with Yield that the job is over: forget its advertisement.
+	Ended bool `json:"e,omitempty"`
+}
+
+// decodePacket reads a packet; exactly one of Answer and Yield is set.
+func decodePacket(b []byte) (packet, error) {
+	var p packet
+	if err := codec.Unmarshal(b, &p); err != nil {
+		return p, err
+	}
+	switch {
+	case p.Answer != nil && p.Yield == "":
+		return p, p.Answer.check()
+	case p.Answer == nil && p.Yield.Valid():
+		return p, nil
+	}
+	return p, fmt.Errorf("packet: %w", codec.ErrMalformed)
+}
+
+// Sanity of what arrives over HTTP; the sender is known by its certificate.
+
+func checkRanks(ras []RankAttempt) error {
+	if len(ras) > MaxRanks {
+		return fmt.Errorf("%d ranks: %w", len(ras), codec.ErrMalformed)
+	}
+	for _, ra := range ras {
+		if ra.Rank < 0 || ra.Rank >= MaxRanks || ra.Attempt < 1 || ra.Attempt > math.MaxInt32 {
+			return fmt.Errorf("rank %d, attempt %d: %w", ra.Rank, ra.Attempt, codec.ErrMalformed)
+		}
+	}
+	return nil
+}
+
+func (g *Grant) check() error {
+	if !g.Job.Valid() || len(g.Addrs) > maxAddrs || len(g.Holders) > maxHolders || len(g.Ranks) == 0 {
+		return fmt.Errorf("grant: %w", codec.ErrMalformed)
+	}
+	for _, id := range g.Holders {
+		if !id.Valid() {
+			return fmt.Errorf("grant: holder %.40q: %w", id, codec.ErrMalformed)
+		}
+	}
+	if err := g.Spec.Validate(); err != nil {
+		return err
+	}
+	if err := checkAddrs(g.Addrs); err != nil {
+		return err
+	}
+	return checkRanks(g.Ranks)
+}
+
+func (s *Start) check() error {
+	if !s.Job.Valid() || s.Size < 1 || s.Size > MaxRanks || len(s.Hosts) > MaxRanks {
+		return fmt.Errorf("start: %w", codec.ErrMalformed)
+	}
+	for _, h := range s.Hosts {
+		if !h.Node.Valid() || len(h.Ranks) > MaxRanks {
+			return fmt.Errorf("start: host: %w", codec.ErrMalformed)
+		}
+		if h.Addr != "" {
+			if _, err := netip.ParseAddr(h.Addr); err != nil {
+				return fmt.Errorf("start: address %.60q: %w", h.Addr, codec.ErrMalformed)
+			}
+		}
+	}
+	return checkRanks(s.Ranks)
+}
+
+func (r *Release) check() error {
+	if !r.Job.Valid() {
+		return fmt.Errorf("release: %w", codec.ErrMalformed)
+	}
+	return checkRanks(r.Ranks)
+}
+
+func (r *Report) check() error {
+	if !r.Job.Valid() || len(r.Workers) > MaxSlots*4 || len(r.Output) > MaxSlots*16 {
+		return fmt.Errorf("report: %w", codec.ErrMalformed)
+	}
+	for i := range r.Workers {
+		if err := r.Workers[i].check(); err != nil {
+			return err
+		}
+	}
+	for _, o := range r.Output {
+		if o.Rank < 0 || o.Rank >= MaxRanks || o.Attempt < 1 || o.Offset < 0 || (o.Stream != process.Stdout && o.Stream != process.Stderr) {
+			return fmt.Errorf("report: output: %w", codec.ErrMalformed)
+		}
+	}
+	return nil
+}
+
+func (w *WorkerReport) check() error {
+	switch w.State {
+	case WorkerPreparing, WorkerReady, WorkerRunning, WorkerEnded, WorkerLost:
+	default:
+		return fmt.Errorf("report: worker state %.20q: %w", w.State, codec.ErrMalformed)
+	}
+	bad := len(w.Reason) > maxText || !printable(w.Reason) || len(w.Warn) > maxWarnings || w.Stdout < 0 || w.Stderr < 0 || w.Fetched < 0 || w.Cached < 0
+	for _, t := range w.Warn {
+		bad = bad || len(t) > maxText || !printable(t)
+	}
+	if e := w.Exit; e != nil {
+		bad = bad || e.Code < 0 || e.Code > 255 || len(e.Detail) > maxText || !printable(e.Detail) || len(e.Cause) > 32 || !printable(string(e.Cause))
+	}
+	if o := w.Output; o != nil {
+		bad = bad || o.Rank != w.Rank || o.Attempt != w.Attempt || o.Manifest.IsZero() || o.Files < 0 || o.Bytes < 0
+	}
+	if bad {
+		return fmt.Errorf("report: rank %d: %w", w.Rank, codec.ErrMalformed)
+	}
+	return checkRanks([]RankAttempt{w.RankAttempt})
+}
+
+// oneLine makes a text fit for a report: printable and not too long.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText-3], "") + "..."
+	}
+	return s
+}
