@@ -165,7 +165,11 @@ func launch(s *Spec, files [3]*os.File) (int, error) {
 	}
 	done := make(chan result, 1)
 	onOwnThread(func() {
-		if err := confine(rules); err != nil {
+		err := confine(rules)
+		if err == nil && os.Geteuid() == 0 && !runsAs(s) {
+			err = dropCapabilities()
+		}
+		if err != nil {
 			// not wrapped: its error numbers say nothing about the command
 			done <- result{0, fmt.Errorf("sandbox: %v", err)}
 			return

@@ -21,7 +21,6 @@ const (
 	orderFile  = "spec"
 	recordFile = "record"
 	exitFile   = "exit"
-	logFile    = "log" // standard error of the supervisor itself
 	workDir    = "work"
 	tmpDir     = "tmp"
 )

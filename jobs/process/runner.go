@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sys/unix"
 )
 
 // Config says how a Runner works. The zero value is good.
@@ -104,36 +103,27 @@ func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 	if err := save(root, orderFile, o, false); err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(filepath.Join(root, logFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	words, log, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
+	w := newWorker(o, words, r.cfg.Log)
+	if err := w.connect(); err != nil {
+		w.disconnect()
+		return nil, err
+	}
 	socket, err := ln.File()
 	if err != nil {
+		w.disconnect()
 		return nil, err
 	}
 	defer socket.Close()
-	w := newWorker(o, r.cfg.Log)
-	if w.conn, err = dial(o, false); err != nil {
-		return nil, err
-	}
-	if o.Spec.Stdin {
-		conn, err := dial(o, true)
-		if err != nil {
-			_ = w.conn.Close()
-			return nil, err
-		}
-		w.input = &input{conn: conn}
-	}
 	w.cmd = r.command(context.Background(), "run", root)
 	w.cmd.Stderr = log
 	w.cmd.ExtraFiles = []*os.File{socket}
 	if err := w.cmd.Start(); err != nil {
-		_ = w.conn.Close()
-		if w.input != nil {
-			_ = w.input.conn.Close()
-		}
+		w.disconnect()
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
 	go w.send()

@@ -27,7 +27,8 @@ const (
 // writes block. Any goroutine may ack; only pump writes.
 type spool struct {
 	pipe  *os.File // reading end, not blocking
-	file  *os.File
+	path  string
+	file  *os.File // made with the first byte; guarded by written > 0
 	limit int64
 	moved func() // called after each step, must not block
 
@@ -40,13 +41,8 @@ type spool struct {
 	punched int64
 }
 
-// newSpool makes the file in root and a pipe, and returns the writing end for
-// the worker, blocking.
+// newSpool makes a pipe, and returns the writing end for the worker, blocking.
 func newSpool(root, name string, limit int64, moved func()) (*spool, *os.File, error) {
-	file, err := os.OpenFile(filepath.Join(root, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, nil, err
-	}
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, fmt.Errorf("pipe: %w", err)
@@ -58,7 +54,7 @@ func newSpool(root, name string, limit int64, moved func()) (*spool, *os.File, e
 	// user over the kernel's quota keeps the ordinary size.
 	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize)
 	s := &spool{
-		pipe: os.NewFile(uintptr(p[0]), name), file: file, limit: limit, moved: moved,
+		pipe: os.NewFile(uintptr(p[0]), name), path: filepath.Join(root, name), limit: limit, moved: moved,
 		last: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	return s, os.NewFile(uintptr(p[1]), name), nil
@@ -133,6 +129,12 @@ func (s *spool) drain(buf []byte) error {
 func (s *spool) store(p []byte) error {
 	if len(p) == 0 {
 		return nil
+	}
+	if s.file == nil {
+		var err error
+		if s.file, err = os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600); err != nil {
+			return fmt.Errorf("keep output: %w", err)
+		}
 	}
 	if _, err := s.file.Write(p); err != nil {
 		return fmt.Errorf("keep output: %w", err)

@@ -59,7 +59,6 @@ type supervisor struct {
 	ended   chan struct{} // closed after the loop
 	streams [2]*spool
 	control *control
-	record  record
 	pumps   sync.WaitGroup
 	lost    [2]error // of the pumps; read after pumps.Wait
 	peak    atomic.Int64
@@ -103,15 +102,23 @@ func (s *supervisor) run(root string) Exit {
 	if err != nil {
 		return verdict(err)
 	}
-	if s.record.Worker, err = identify(pid); err == nil {
-		err = save(root, recordFile, s.record, false)
-	}
-	if err != nil {
+	if err := s.note(root, pid); err != nil {
 		s.life.fail(err)
 	}
 	s.attend(pid)
 	s.loop()
 	return s.settle()
+}
+
+// note records which processes belong to root. Before that a restarted node
+// finds the supervisor by its socket alone.
+func (s *supervisor) note(root string, pid int) error {
+	self, err1 := identify(os.Getpid())
+	worker, err2 := identify(pid)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	return save(root, recordFile, record{Version: protocol, Socket: s.order.Socket, Supervisor: self, Worker: worker}, false)
 }
 
 // prepare makes everything that the worker needs, and returns its three
@@ -124,13 +131,6 @@ func (s *supervisor) prepare(root string) (files [3]*os.File, err error) {
 		return files, fmt.Errorf("forbid core dumps: %w", err)
 	}
 	unix.Umask(0o022)
-	s.record = record{Version: protocol, Socket: s.order.Socket}
-	if s.record.Supervisor, err = identify(os.Getpid()); err != nil {
-		return files, err
-	}
-	if err := save(root, recordFile, s.record, false); err != nil {
-		return files, err
-	}
 	if err := os.Mkdir(filepath.Join(root, tmpDir), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return files, err
 	}

@@ -78,7 +78,9 @@ func readMessage(r io.Reader) (message, error) {
 		return m, err
 	}
 	body := make([]byte, n)
-	if _, err := io.ReadFull(r, body); err != nil {
+	if _, err := io.ReadFull(r, body); err == io.EOF && n > 0 {
+		return m, io.ErrUnexpectedEOF
+	} else if err != nil {
 		return m, err
 	}
 	if err := codec.Unmarshal(body, &m); err != nil {

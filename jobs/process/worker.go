@@ -30,6 +30,7 @@ type worker struct {
 	log   zerolog.Logger
 	cmd   *exec.Cmd
 	conn  *net.UnixConn
+	words *os.File // what the supervisor itself says on its standard error
 	input *input
 	done  chan struct{}
 	wake  chan struct{} // capacity 1: there is something to send
@@ -46,8 +47,31 @@ type worker struct {
 	exit    Exit
 }
 
-func newWorker(o order, log zerolog.Logger) *worker {
-	return &worker{order: o, log: log, done: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+func newWorker(o order, words *os.File, log zerolog.Logger) *worker {
+	return &worker{order: o, log: log, words: words, done: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+}
+
+// connect opens what the worker needs of its supervisor.
+func (w *worker) connect() error {
+	var err error
+	if w.conn, err = dial(w.order, false); err != nil || !w.order.Spec.Stdin {
+		return err
+	}
+	conn, err := dial(w.order, true)
+	if err == nil {
+		w.input = &input{conn: conn}
+	}
+	return err
+}
+
+func (w *worker) disconnect() {
+	_ = w.words.Close()
+	if w.conn != nil {
+		_ = w.conn.Close()
+	}
+	if w.input != nil {
+		_ = w.input.conn.Close()
+	}
 }
 
 // receive follows the supervisor's progress, and takes the verdict when it
@@ -65,13 +89,10 @@ func (w *worker) receive() {
 			w.log.Warn().Str("root", w.order.Spec.Root).Msg("supervisor refused its node: " + m.Text)
 		}
 	}
-	_ = w.conn.Close()
 	_ = w.cmd.Wait()
-	if w.input != nil {
-		_ = w.input.conn.Close()
-	}
 	_ = os.Remove(w.order.Socket)
 	exit := w.verdict()
+	w.disconnect()
 	w.mu.Lock()
 	w.exit = exit
 	close(w.changed)
@@ -98,21 +119,18 @@ func (w *worker) verdict() Exit {
 		}
 	}
 	detail := fmt.Sprintf("supervisor ended unexpectedly (%v)", w.cmd.ProcessState)
-	if line := lastLine(filepath.Join(root, logFile)); line != "" {
+	if line := w.lastWords(); line != "" {
 		detail += ": " + line
 	}
 	return Exit{Code: 125, Cause: Failed, Detail: detail, Ended: time.Now()}
 }
 
-// lastLine returns the first line of the last words of a supervisor.
-func lastLine(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
+// lastWords returns the first line that a dead supervisor has left. Processes
+// of its may still hold the other end of the pipe, hence the deadline.
+func (w *worker) lastWords() string {
+	_ = w.words.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	head := make([]byte, 300)
-	n, _ := io.ReadFull(f, head)
+	n, _ := w.words.Read(head)
 	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
 	return string(bytes.ToValidUTF8(line, nil))
 }

@@ -1,0 +1,200 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestProbe(t *testing.T) {
+	r := New(Config{})
+	if got := r.Enforces(); len(got) > 0 {
+		t.Errorf("before the probe: %v", got)
+	}
+	if err := r.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := r.Enforces()
+	t.Log("this machine enforces", got)
+	for _, always := range []string{"memory", "tree-kill", "walltime"} {
+		if !slices.Contains(got, always) {
+			t.Errorf("no %s in %v", always, got)
+		}
+	}
+	if slices.Contains(got, "landlock") != (landlockVersion() > 0) {
+		t.Errorf("landlock version %d, but %v", landlockVersion(), got)
+	}
+}
+
+func needLandlock(t *testing.T) {
+	t.Helper()
+	if landlockVersion() == 0 {
+		t.Fatal("this kernel has no Landlock: what this test shows cannot be shown here")
+	}
+}
+
+func TestFilesOutsideAreClosed(t *testing.T) {
+	needLandlock(t)
+	state := t.TempDir() // of the node
+	secret := filepath.Join(state, "secret")
+	shown := filepath.Join(t.TempDir(), "shown")
+	other := filepath.Join(newRoot(t), workDir, "data") // of another worker
+	for _, f := range []string{secret, shown, other} {
+		if err := os.WriteFile(f, []byte("text"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := script(t, `
+may() { if "$@" > /dev/null 2>&1; then echo "yes: $*"; else echo "no: $*"; fi; }
+read_() { cat "$1"; }; write_() { echo x > "$1"; }
+may write_ here; may mkdir d; may mv here d/there; may ln d/there link; may write_ $TMPDIR/t; may write_ /dev/null
+may read_ /etc/passwd; may ls /usr/bin; may read_ $SHOWN; may write_ /dev/stdout
+may write_ ../up; may write_ ../../up; may write_ $SHOWN; may write_ /tmp/zorilla-test-up; may write_ /dev/shm/zorilla-test-up
+may read_ $SECRET; may ls $STATE; may read_ $OTHER; may read_ ../spec; may ls /; may ls $HOME; may read_ /proc/$NODE/environ; may kill -0 $NODE
+may ln -s $SECRET trick; may read_ trick; may touch $STATE/new; may rm $SECRET; may mv $SECRET mine; may ln $SECRET mine
+`)
+	spec.Expose, spec.Hide = []string{shown}, []string{state}
+	home, _ := os.UserHomeDir()
+	spec.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "STATE=" + state, "SECRET=" + secret, "SHOWN=" + shown, "OTHER=" + other,
+		"TMPDIR=" + filepath.Join(spec.Root, tmpDir), "NODE=" + strconv.Itoa(os.Getpid())}
+	_, out, stderr := run(t, Config{}, spec)
+	want := `yes: write_ here
+yes: mkdir d
+yes: mv here d/there
+yes: ln d/there link
+yes: write_ $TMPDIR/t
+yes: write_ /dev/null
+yes: read_ /etc/passwd
+yes: ls /usr/bin
+yes: read_ $SHOWN
+yes: write_ /dev/stdout
+no: write_ ../up
+no: write_ ../../up
+no: write_ $SHOWN
+no: write_ /tmp/zorilla-test-up
+no: write_ /dev/shm/zorilla-test-up
+no: read_ $SECRET
+no: ls $STATE
+no: read_ $OTHER
+no: read_ ../spec
+no: ls /
+no: ls $HOME
+no: read_ /proc/$NODE/environ
+no: kill -0 $NODE
+yes: ln -s $SECRET trick
+no: read_ trick
+no: touch $STATE/new
+no: rm $SECRET
+no: mv $SECRET mine
+no: ln $SECRET mine
+`
+	vars := map[string]string{}
+	for _, kv := range spec.Env {
+		k, v, _ := strings.Cut(kv, "=")
+		vars[k] = v
+	}
+	want = os.Expand(want, func(k string) string { return vars[k] })
+	if landlockVersion() < 6 { // signals are not confined before
+		want = strings.Replace(want, "no: kill", "yes: kill", 1)
+	}
+	if out != want {
+		t.Errorf("got\n%s%s\nwant\n%s", out, stderr, want)
+	}
+	if b, err := os.ReadFile(secret); err != nil || string(b) != "text" {
+		t.Errorf("the node's state has changed: %q, %v", b, err)
+	}
+}
+
+func TestProgramsOutsideDoNotRun(t *testing.T) {
+	needLandlock(t)
+	dir := t.TempDir()
+	prog := filepath.Join(dir, "prog")
+	if err := os.WriteFile(prog, []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec := Spec{Root: newRoot(t), Args: []string{prog}, UID: -1}
+	if e, _, _ := run(t, Config{}, spec); e.Cause != NotRun || e.Code != 126 || !strings.Contains(e.Detail, "--expose") {
+		t.Errorf("%+v", e)
+	}
+	spec.Root, spec.Expose = newRoot(t), []string{dir}
+	if e, out, _ := run(t, Config{}, spec); e.Code != 0 || out != "ran\n" {
+		t.Errorf("exposed: %+v %q", e, out)
+	}
+	spec.Root, spec.Hide = newRoot(t), []string{dir}
+	if e, _, _ := run(t, Config{}, spec); e.Cause != NotRun {
+		t.Errorf("exposed and hidden: %+v", e)
+	}
+}
+
+func TestReadable(t *testing.T) {
+	base := resolve(t.TempDir())
+	for _, d := range []string{"a/state/x", "a/prog", "a/deep/er", "b", "ab"} {
+		if err := os.MkdirAll(filepath.Join(base, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(base, "a/state"), filepath.Join(base, "a/link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, hide, want string }{
+		{"b", "", "b"},
+		{"none", "", "none"},
+		{"a", "b", "a"},
+		{"ab", "a", "ab"},
+		{"a", "a", ""},
+		{"a/state/x", "a/state", ""},
+		{"a/link", "a/state", ""},
+		{"a", "a/state", "a/deep a/prog"},
+		{"", "a/state a/deep/er", "a/prog ab b"},
+	} {
+		var hide, got []string
+		for _, h := range strings.Fields(c.hide) {
+			hide = append(hide, filepath.Join(base, h))
+		}
+		for _, p := range readable(filepath.Join(base, c.path), hide) {
+			rel, err := filepath.Rel(base, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, rel)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%q without %q: got %q, want %q", c.path, c.hide, got, c.want)
+		}
+	}
+}
+
+func TestRunAsAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("only root can start workers as another user; as the same user they run in all other tests")
+		return
+	}
+	spec := script(t, `id -u; id -g; id -G; echo new > new; echo more >> given; echo x > $TMPDIR/y && echo tmp; echo err > /dev/stderr; cat ../spec || echo closed`)
+	// what t.TempDir makes is closed for others; a node's state must not be
+	for dir := spec.Root; dir != "/tmp" && len(dir) > 1; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec.UID, spec.GID = nobody, nobody
+	spec.Env = []string{"PATH=/usr/bin:/bin", "TMPDIR=" + filepath.Join(spec.Root, tmpDir)}
+	given := filepath.Join(spec.Root, workDir, "given")
+	if err := os.WriteFile(given, []byte("in\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, out, stderr := run(t, Config{}, spec)
+	if e.Code != 0 || out != "65534\n65534\n65534\ntmp\nclosed\n" || !strings.HasPrefix(stderr, "err\n") {
+		t.Fatalf("%+v\n%s%s", e, out, stderr)
+	}
+	if b, err := os.ReadFile(given); err != nil || string(b) != "in\nmore\n" {
+		t.Errorf("%q %v", b, err)
+	}
+	info, err := os.Stat(filepath.Join(spec.Root, workDir, "new"))
+	if err != nil || info.Sys().(*syscall.Stat_t).Uid != nobody {
+		t.Errorf("%v %v", info, err)
+	}
+}

@@ -1,0 +1,284 @@
+package process
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// runaway is a script that leaves processes behind in every way: in the
+// background, in a session of its own, forked twice, deaf to SIGTERM, and
+// with the output pipe still open. It writes their numbers to left.
+const runaway = `
+trap '' TERM
+sleep 1001 & echo $! >> left
+setsid sh -c 'echo $$ >> left; exec sleep 1002' &
+(setsid sh -c 'trap "" TERM HUP; (echo $$ >> left; while :; do sleep 1003; done) & exec sleep 1004' &)
+while [ $(wc -l < left) -lt 3 ]; do sleep 0.01; done
+echo started
+`
+
+func TestLeftoversAreKilled(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   string // of the script
+		limit func(*Spec)
+		stop  bool
+		cause Cause
+		code  int
+	}{
+		"main exits":   {end: "exit 5", cause: Exited, code: 5},
+		"main crashes": {end: "kill -ABRT $$", cause: Signalled, code: 134},
+		"stopped":      {end: "wait", stop: true, cause: Stopped, code: 137},
+		"walltime":     {end: "wait", limit: func(s *Spec) { s.Walltime = 300 * time.Millisecond }, cause: Walltime, code: 124},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := script(t, runaway+"read line; "+c.end)
+			spec.Stdin = true
+			if c.limit != nil {
+				c.limit(&spec)
+			}
+			w := start(t, Config{Grace: 20 * time.Millisecond}, spec)
+			awaitOutput(t, w, 8)
+			left := pids(t, spec.Root, "left")
+			if _, err := w.Stdin().Write([]byte("go on\n")); err != nil {
+				t.Fatal(err)
+			}
+			if c.stop {
+				w.Stop(20 * time.Millisecond)
+			}
+			e := await(t, w)
+			if e.Cause != c.cause || e.Code != c.code || output(t, w, Stdout) != "started\n" {
+				t.Errorf("%+v %q", e, output(t, w, Stdout))
+			}
+			mustBeGone(t, left)
+		})
+	}
+}
+
+func TestSupervisorIsKilled(t *testing.T) {
+	spec := script(t, `sleep 1005 & echo $! > left; echo $$ >> left; (setsid sleep 1006 & echo $! >> left); echo started; wait`)
+	spec.Env = []string{"PATH=/usr/bin:/bin", "TMPDIR=" + filepath.Join(spec.Root, tmpDir)}
+	w := start(t, Config{}, spec)
+	awaitOutput(t, w, 8)
+	var rec record
+	if err := load(spec.Root, recordFile, &rec); err != nil {
+		t.Fatal(err)
+	}
+	left := pids(t, spec.Root, "left")
+	if err := syscall.Kill(rec.Supervisor.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	e := await(t, w)
+	if e.Cause != Failed || e.Code != 125 || !strings.Contains(e.Detail, "killed") {
+		t.Errorf("%+v", e)
+	}
+	if out := output(t, w, Stdout); out != "started\n" {
+		t.Errorf("output %q", out)
+	}
+	mustBeGone(t, append(left, rec.Supervisor, rec.Worker))
+	if err := CleanRoot(spec.Root); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSupervisorIsAskedToEnd(t *testing.T) {
+	spec := script(t, `trap 'exit 9' TERM; echo started; while :; do sleep 0.01; done`)
+	w := start(t, Config{}, spec)
+	awaitOutput(t, w, 8)
+	var rec record
+	if err := load(spec.Root, recordFile, &rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(rec.Supervisor.PID, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if e := await(t, w); e.Cause != Stopped || e.Code != 9 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// nodeOf starts a node in a process of its own and returns it when its worker
+// runs.
+func nodeOf(t *testing.T, root, text string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := exec.Command(exe, "helper:node", root, text)
+	out, err := node.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = node.Process.Kill()
+		_ = node.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "running\n" {
+		t.Fatal(line, err)
+	}
+	return node
+}
+
+func TestNodeIsKilled(t *testing.T) {
+	root := newRoot(t)
+	node := nodeOf(t, root, runaway+"wait")
+	left := pids(t, root, "left")
+	killed := time.Now()
+	_ = node.Process.Kill()
+	_ = node.Wait()
+	rec := awaitRecord(t, root)
+	if rec.Exit.Cause != Orphaned || rec.Stdout != 8 {
+		t.Errorf("%+v", rec)
+	}
+	if d := rec.Exit.Ended.Sub(killed); d < time.Second || d > 20*time.Second {
+		t.Errorf("ended %v after its node, want 1 s and the grace", d)
+	}
+	mustBeGone(t, left)
+}
+
+func TestNodeComesBackInTime(t *testing.T) {
+	root := newRoot(t)
+	node := nodeOf(t, root, "echo running; exec sleep 1009")
+	_ = node.Process.Kill()
+	_ = node.Wait()
+	var o order
+	if err := load(root, orderFile, &o); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := dial(o, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	m, err := readMessage(conn)
+	if err != nil || m.Kind != kindProgress || m.Stdout == 0 {
+		t.Fatalf("%+v %v", m, err)
+	}
+	if err := writeMessage(conn, message{Kind: kindStop}); err != nil {
+		t.Fatal(err)
+	}
+	if rec := awaitRecord(t, root); rec.Exit.Cause != Stopped {
+		t.Errorf("%+v", rec)
+	}
+}
+
+func TestCleanRoot(t *testing.T) {
+	t.Run("with a living worker", func(t *testing.T) {
+		spec := script(t, runaway+"mkdir shut; touch shut/f; chmod 0 shut; echo more; wait")
+		w := start(t, Config{}, spec)
+		awaitOutput(t, w, 13)
+		left := pids(t, spec.Root, "left")
+		if err := CleanRoot(spec.Root); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(spec.Root); !os.IsNotExist(err) {
+			t.Errorf("root is still there: %v", err)
+		}
+		mustBeGone(t, left)
+	})
+	t.Run("that does not exist", func(t *testing.T) {
+		if err := CleanRoot(filepath.Join(t.TempDir(), "none")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("of a worker long gone", func(t *testing.T) {
+		root := newRoot(t)
+		id, err := identify(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id.Start-- // another process had our number
+		if err := save(root, recordFile, record{Version: protocol, Supervisor: id, Worker: id}, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := CleanRoot(root); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestMemoryLimit(t *testing.T) {
+	t.Run("one process", func(t *testing.T) {
+		spec := helperSpec(t, "hog", "1000")
+		spec.Memory = 200e6
+		e, out, _ := run(t, Config{}, spec)
+		if e.Cause != Memory || e.Code != 137 || e.Detail != "needed more than 200 MB of memory (--mem)" || out != "" {
+			t.Fatalf("%+v %q", e, out)
+		}
+		if e.Peak < 200e6 {
+			t.Errorf("peak %d", e.Peak)
+		}
+	})
+	t.Run("all together", func(t *testing.T) {
+		spec := helperSpec(t, "hog", "60", "wait")
+		spec.Args = append([]string{"/bin/sh", "-c", `exec 3<&0; for i in 1 2 3 4; do "$@" <&3 & done; wait`, "sh"}, spec.Args...)
+		spec.Stdin, spec.Memory = true, 200<<20
+		e, _, _ := run(t, Config{}, spec)
+		if e.Cause != Memory || e.Detail != "needed more than 200 MiB of memory (--mem)" {
+			t.Fatalf("%+v", e)
+		}
+	})
+	t.Run("within", func(t *testing.T) {
+		spec := helperSpec(t, "hog", "100")
+		spec.Memory = 200e6
+		if e, out, _ := run(t, Config{}, spec); e.Code != 0 || !strings.HasPrefix(out, "touched 100") || e.Peak < 100<<20 || e.CPU <= 0 {
+			t.Fatalf("%+v %q", e, out)
+		}
+	})
+}
+
+func TestFindingDescendants(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", "(sleep 1007; :) & (sleep 1008; :) & echo; wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	}()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(deadline); ; {
+		fast, slow := descendants(cmd.Process.Pid), scanDescendants(cmd.Process.Pid)
+		slices.Sort(fast)
+		slices.Sort(slow)
+		if len(fast) == 4 && slices.Equal(fast, slow) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("children files say %v, scan says %v", fast, slow)
+		}
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	fields := " S 7 8 9 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0"
+	for _, name := range []string{"(sh)", "(a b)", "(evil) R 1 1 1)", "()"} {
+		st, err := parseStat([]byte("42 " + name + fields))
+		if err != nil || st != (stat{state: 'S', parent: 7, session: 9, start: 12345}) {
+			t.Errorf("%s: %+v %v", name, st, err)
+		}
+	}
+	for _, bad := range []string{"", "42", "42 (sh) S 7", "42 (sh) S x" + fields[4:]} {
+		if st, err := parseStat([]byte(bad)); err == nil {
+			t.Errorf("%q was read as %+v", bad, st)
+		}
+	}
+}
