@@ -94,7 +94,7 @@ func (s *Service) granted(from vicinity.ID, g Grant) error {
 // engage makes the workers of a grant. It runs in the service's loop.
 func (s *Service) engage(from vicinity.ID, g Grant) {
 	s.clock.saw(g.Stamp, s.now())
-	s.mu.Lock()
+	s.mu.Lock() // both locks, as in disengage: the work must not vanish meanwhile
 	w := s.works[g.Job]
 	fresh := w == nil
 	if fresh {
@@ -103,7 +103,6 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 		w.ctx, w.cancel = context.WithCancel(s.leavingCtx)
 		s.works[g.Job] = w
 	}
-	s.mu.Unlock()
 	w.mu.Lock()
 	w.holders = g.Holders
 	for _, ra := range g.Ranks {
@@ -116,6 +115,7 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 		s.children.Go(func() { w.run(k) })
 	}
 	w.mu.Unlock()
+	s.mu.Unlock()
 	if fresh {
 		s.children.Go(w.report)
 	}
@@ -126,7 +126,11 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 func (w *work) run(k *worker) {
 	root := filepath.Join(w.s.cfg.Dir, "work", fmt.Sprintf("%s-%d-%d", w.job, k.Rank, k.Attempt))
 	if err := w.prepare(k, root); err != nil {
-		w.set(k, func() { k.state, k.reason = WorkerLost, oneLine(err.Error()) })
+		reason := oneLine(err.Error())
+		if w.s.leavingCtx.Err() != nil {
+			reason = reasonLeaving
+		}
+		w.set(k, func() { k.state, k.reason = WorkerLost, reason })
 	} else {
 		w.set(k, func() { k.state = WorkerReady })
 		select {

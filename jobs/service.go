@@ -133,8 +133,8 @@ func (s *Service) Run(ctx context.Context) error {
 	s.leave()
 	s.settle()
 	s.stop()
-	s.children.Wait()
 	<-loopDone
+	s.children.Wait()
 	s.closeFiles()
 	return failure
 }
@@ -373,6 +373,9 @@ func (s *Service) answered(from vicinity.ID, a Answer) {
 			s.yield(from, a.Job, true)
 		}
 		return
+	}
+	if from == s.self.ID {
+		rtt = 1 // nearer than all others; 0 would mean "not known"
 	}
 	j.core.answered(s.now(), m, rtt, a)
 	s.flush(j)

@@ -1,0 +1,229 @@
+// Package zorilla_test keeps the shape of the whole module: which package may
+// import which, that every package explains itself, and that files stay small
+// enough to read.
+package zorilla_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "zorilla"
+
+// floors is the table of ARCHITECTURE.md: a package imports only floors below
+// its own. Folders that are not named have the floor of the folder above them.
+var floors = map[string]int{
+	"internal/codec":     0,
+	"vicinity":           0,
+	"flood":              1,
+	"transfer":           1,
+	"transfer/storetest": 2,
+	"jobs/placement":     2,
+	"jobs/process":       2,
+	"jobs/journal":       2,
+	"jobs":               3,
+	"node/trust":         3,
+	"node/gossip":        4,
+	"node/api":           4,
+	"node/api/apitest":   5,
+	"node/web":           5,
+	"node":               6,
+	"testnet":            7,
+	"cmd/zorilla":        7,
+	"bench":              8,
+	"examples":           8,
+}
+
+// never lists what the command must not link, with the reason.
+var never = map[string]string{
+	"testing":                     "tests stay out of the program",
+	"zorilla/testnet":             "the emulated network is for tests",
+	"github.com/chromedp":         "the browser is for tests",
+	"gonum.org":                   "figures are drawn by experiments",
+	"github.com/rogpeppe":         "scripts are for tests",
+	"honnef.co":                   "staticcheck is a tool",
+	"github.com/stretchr/testify": "tests stay out of the program",
+}
+
+type pkg struct {
+	ImportPath   string
+	Dir          string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+	GoFiles      []string
+	Deps         []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Imports,TestImports,XTestImports,GoFiles,Deps", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var list []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var p pkg
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+	if len(list) < 10 {
+		t.Fatalf("go list names only %d packages", len(list))
+	}
+	return list
+}
+
+// floorOf returns the floor of a package of this module.
+func floorOf(importPath string) (int, bool) {
+	rel := strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/")
+	for ; rel != "." && rel != ""; rel = filepath.Dir(rel) {
+		if f, ok := floors[rel]; ok {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
+func TestFloors(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath == module {
+			continue
+		}
+		own, ok := floorOf(p.ImportPath)
+		if !ok {
+			t.Errorf("%s has no floor: add it to the table here and in ARCHITECTURE.md", p.ImportPath)
+		}
+		for _, imp := range p.Imports {
+			if f, ok := floorOf(imp); ok && strings.HasPrefix(imp, module+"/") && f >= own {
+				t.Errorf("%s (floor %d) imports %s (floor %d)", p.ImportPath, own, imp, f)
+			}
+		}
+		if p.ImportPath != module+"/cmd/zorilla" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			for prefix, why := range never {
+				if dep == prefix || strings.HasPrefix(dep, prefix+"/") {
+					t.Errorf("the command links %s: %s", dep, why)
+				}
+			}
+		}
+	}
+}
+
+// TestPackageComments wants exactly one package comment in each package.
+func TestPackageComments(t *testing.T) {
+	for _, p := range packages(t) {
+		var with []string
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Doc != nil {
+				with = append(with, name)
+			}
+		}
+		if len(p.GoFiles) > 0 && len(with) != 1 {
+			t.Errorf("%s has %d package comments %v, want one", p.ImportPath, len(with), with)
+		}
+	}
+}
+
+// sources returns all Go files of the module.
+func sources(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != "." {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestFilesAndFunctionsStayReadable(t *testing.T) {
+	const maxFile, maxFunc = 420, 70
+	for _, path := range sources(t) {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(src, []byte("\n")); n > maxFile {
+			t.Errorf("%s has %d lines, at most %d: is it one thing?", path, n, maxFile)
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, path, src, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			fn, ok := n.(*ast.FuncDecl)
+			if ok && fn.Body != nil && !strings.HasSuffix(path, "_test.go") {
+				if lines := set.Position(fn.End()).Line - set.Position(fn.Pos()).Line; lines > maxFunc {
+					t.Errorf("%s: %s has %d lines, at most %d", path, fn.Name.Name, lines, maxFunc)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestNoGlobals refuses init functions outside of main and tests that sleep
+// on the real clock.
+func TestNoGlobals(t *testing.T) {
+	initFunc := regexp.MustCompile(`(?m)^func init\(\)`)
+	for _, path := range sources(t) {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if initFunc.Match(src) {
+			t.Errorf("%s has an init function: pass values instead", path)
+		}
+		if strings.HasSuffix(path, "_test.go") && bytes.Contains(src, []byte("time."+"Sleep")) && !bytes.Contains(src, []byte("synctest")) {
+			t.Errorf("%s sleeps on the real clock: wait for the event itself", path)
+		}
+	}
+}
+
+// TestEveryDecoderIsFuzzed wants a fuzz target in each package that reads bytes
+// of the network.
+func TestEveryDecoderIsFuzzed(t *testing.T) {
+	want := []string{"internal/codec", "vicinity", "flood", "transfer", "jobs", "jobs/process", "node/trust", "node/gossip", "node/api"}
+	var have []string
+	for _, path := range sources(t) {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(path, "_test.go") && bytes.Contains(src, []byte("\nfunc Fuzz")) && bytes.Contains(src, []byte("f.Add(")) {
+			have = append(have, filepath.Dir(path))
+		}
+	}
+	for _, dir := range want {
+		if !slices.Contains(have, dir) {
+			t.Errorf("%s has no fuzz target with seeds", dir)
+		}
+	}
+}
