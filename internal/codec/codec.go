@@ -94,3 +94,6 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 
 // String writes the duration as time.Duration does.
 func (d Duration) String() string { return time.Duration(d).String() }
+
+// Std returns the duration as the standard library's type.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
