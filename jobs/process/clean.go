@@ -25,14 +25,13 @@ const (
 func CleanRoot(root string) error {
 	var o order
 	var ended exitRecord
-	orderErr := load(root, orderFile, &o)
-	switch {
-	case load(root, exitFile, &ended) == nil: // written when no process was left
-	case orderErr == nil && o.Spec.Root == root:
-		askToEnd(o)
+	// What cannot be read tells of no process: then the record must do.
+	err := load(root, orderFile, &o)
+	if load(root, exitFile, &ended) != nil { // it is written when no process is left
+		if err == nil && o.Spec.Root == root {
+			askToEnd(o)
+		}
 		killLeftovers(root)
-	case orderErr != nil && !errors.Is(orderErr, fs.ErrNotExist):
-		return orderErr
 	}
 	if o.Socket != "" {
 		_ = os.Remove(o.Socket)

@@ -1,2 +1,90 @@
 // Package process runs worker processes under supervisors of their own.
+//
+// A [Runner] starts, for each worker, a supervisor: the same program again,
+// dispatched by [Main] before anything else. The supervisor limits and
+// confines the worker, keeps its output, and ends the whole process tree. It
+// goes on without its node for [Spec].NodeLimit. The node sees a [Worker].
+//
+// # Root
+//
+// The caller makes Root with Root/work in it; the rest is made here:
+//
+//	spec      what the node asks for, with the control socket's path and key
+//	record    supervisor and worker (number, start time, boot), socket, version
+//	work/     the worker's directory, writable for it
+//	tmp/      for its TMPDIR, writable for it
+//	stdout    output so far, from its first byte on; acknowledged bytes are
+//	stderr    freed, so that offsets stay what they are
+//	exit      how it ended; written, synced and renamed when no process is left
+//
+// spec, record and exit are msgpack. [CleanRoot] ends what is alive and removes
+// all of it. Only exit is synced: after a reboot the attempt is lost anyway,
+// which the boot in the record tells.
+//
+// # Control protocol, version 1
+//
+// A unix stream socket in a private directory, opened by the node, inherited
+// as descriptor 3, served by the supervisor. Every connection begins with
+// hello, which carries the version and the key: without the key a process,
+// above all a worker, that finds the socket is sent away. A message is its
+// length in four bytes, big endian, at most 4096, then msgpack:
+//
+//	hello     version, key, input   node, first on each connection
+//	ack       stdout, stderr        node: delivered up to these offsets
+//	stop      grace                 node: SIGTERM, after the grace SIGKILL
+//	progress  stdout, stderr        supervisor: written so far; once at hello
+//	refused   text                  supervisor, last
+//
+// Unknown kinds and fields are ignored. The latest control connection counts;
+// when it ends the supervisor is alone. After a hello with input set, chunks
+// follow: length in four bytes, at most 1 MiB, then bytes; length zero ends
+// the worker's input, a broken connection does not. The end of the supervisor
+// is the end of the connection; what happened is in exit.
+//
+// # How a worker ends
+//
+// By the first of: its own exit, walltime, memory, stop, node gone. Then the
+// rest of its tree is killed. The supervisor is a subreaper: orphans, also
+// those with a session of their own, become its children, and it is done when
+// the kernel says that it has no child. Asked to end politely, children have
+// the same grace as the worker.
+//
+// If the supervisor itself is killed, the kernel kills the worker's main
+// process, and the node kills what it recognises: the worker's session, and
+// processes with a variable of Spec.Env that names Root, such as TMPDIR. Not
+// covered: a descendant with a session and an environment of its own, and a
+// node that dies together with the supervisor (CleanRoot then does the same
+// at its next start). Workers are the kernel's first choice when the machine
+// runs out of memory.
+//
+// # Memory
+//
+// A watchdog adds up what the tree cannot give back (anonymous, shared and
+// swapped pages; shared ones once), every 5 to 100 ms depending on how near
+// the limit is. It needs no cgroup and no right, and gives the true cause; a
+// tree may be over its limit for that long. Limits per process (RLIMIT_DATA)
+// are not used: threads and runtimes reserve far more than they need, and a
+// refused allocation would look like a fault of the program. [Exit].Peak
+// begins at the few MiB that the supervisor had when it started the worker.
+//
+// # Sandbox
+//
+// With Landlock in the kernel the worker writes in Root/work and Root/tmp and
+// to null devices only, and reads these, the system directories and
+// Spec.Expose, nothing else: no home, no state, no other worker, no /dev/shm.
+// Around a path of Spec.Hide below an open directory each neighbour is opened
+// by itself, so that the directories above cannot be listed. From Landlock
+// version 6 it can signal only its own kind. It has no core dumps, no way to
+// new privileges, no kernel interfaces that administer the machine, and under
+// a root node no capabilities. Landlock does not cover modes, owners and times
+// of files that the worker's user owns, nor, before version 9, connections to
+// unix sockets: a socket of the node needs a guard of its own. [Runner.Probe]
+// tells what a machine enforces.
+//
+// # Concurrency
+//
+// Runner and Worker may be used from any goroutine. Each worker has two
+// goroutines in the node, which end with its supervisor. In the supervisor one
+// loop owns the core (life); reaper, watchdog, pumps and connections post
+// events to it.
 package process

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,7 +48,7 @@ func helper(mode string, args []string) int {
 		fmt.Println("touched", n, b[len(b)/2])
 	case "flood": // writes so many bytes of the pattern
 		n, _ := strconv.Atoi(args[0])
-		if _, err := io.CopyN(os.Stdout, &pattern{}, int64(n)); err != nil {
+		if _, err := io.CopyN(os.Stdout, newPattern(), int64(n)); err != nil {
 			return 1
 		}
 	case "node": // runs a worker in args[0] until it is killed
@@ -68,18 +70,37 @@ func helper(mode string, args []string) int {
 	return 0
 }
 
-// pattern is an endless stream whose bytes tell their place.
-type pattern struct{ pos int64 }
-
-func (p *pattern) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = patternAt(p.pos + int64(i))
-	}
-	p.pos += int64(len(b))
-	return len(b), nil
+// pattern is an endless stream in which no two places within a mebibyte look
+// alike.
+type pattern struct {
+	block []byte
+	pos   int
 }
 
-func patternAt(pos int64) byte { return byte(pos ^ pos>>8 ^ pos>>16 ^ pos>>24) }
+func newPattern() *pattern {
+	block := make([]byte, 1<<20-3) // prime, so that no buffer's length divides it
+	rng := rand.NewChaCha8([32]byte{1})
+	_, _ = rng.Read(block)
+	return &pattern{block: block}
+}
+
+func (p *pattern) Read(b []byte) (int, error) {
+	n := copy(b, p.block[p.pos:])
+	p.pos = (p.pos + n) % len(p.block)
+	return n, nil
+}
+
+// follows reports whether b is what comes next, and goes on behind it.
+func (p *pattern) follows(b []byte) bool {
+	for len(b) > 0 {
+		n := min(len(b), len(p.block)-p.pos)
+		if !bytes.Equal(b[:n], p.block[p.pos:p.pos+n]) {
+			return false
+		}
+		b, p.pos = b[n:], (p.pos+n)%len(p.block)
+	}
+	return true
+}
 
 // newRoot makes a root with an empty work directory.
 func newRoot(t testing.TB) string {
@@ -105,8 +126,17 @@ func helperSpec(t testing.TB, mode string, args ...string) Spec {
 	return Spec{Root: newRoot(t), Args: append([]string{exe, "helper:" + mode}, args...), Expose: []string{exe}, UID: -1}
 }
 
+// complain makes a test fail if a supervisor has something to say.
+type complain struct{ t testing.TB }
+
+func (c complain) Write(p []byte) (int, error) {
+	c.t.Errorf("log: %s", p)
+	return len(p), nil
+}
+
 func start(t testing.TB, cfg Config, spec Spec) Worker {
 	t.Helper()
+	cfg.Log = zerolog.New(complain{t})
 	w, err := New(cfg).Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)

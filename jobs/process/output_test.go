@@ -18,6 +18,7 @@ func drink(t *testing.T, w Worker, root string) (n, peak int64) {
 	buf := make([]byte, 1<<20)
 	late := time.After(2 * deadline)
 	var rec record
+	want := newPattern()
 	for {
 		changed := w.Changed()
 		for {
@@ -28,10 +29,8 @@ func drink(t *testing.T, w Worker, root string) (n, peak int64) {
 			if k == 0 {
 				break
 			}
-			for i, b := range buf[:k] {
-				if b != patternAt(n+int64(i)) {
-					t.Fatalf("byte %d is %#x, want %#x", n+int64(i), b, patternAt(n+int64(i)))
-				}
+			if !want.follows(buf[:k]) {
+				t.Fatalf("wrong bytes between %d and %d", n, n+int64(k))
 			}
 			n += int64(k)
 			w.Ack(n, 0)

@@ -225,12 +225,40 @@ func checkSpec(s *Spec) error {
 	if info, err := os.Lstat(filepath.Join(s.Root, workDir)); err != nil || !info.IsDir() {
 		return bad("%s is not a directory", filepath.Join(s.Root, workDir))
 	}
+	if _, err := os.Lstat(filepath.Join(s.Root, orderFile)); err == nil {
+		return bad("root %s was used before: want a new one for each worker", s.Root)
+	}
 	for _, text := range slices.Concat(s.Args, s.Env) {
 		if strings.Contains(text, "\x00") {
 			return bad("%.40q holds a zero byte", text)
 		}
 	}
 	return nil
+}
+
+// CheckReach reports whether a user other than root can pass all directories
+// down to dir, by their modes. A node that starts workers as another user
+// asks this of its state directory: else workers could not use absolute paths
+// into their own directories, such as TMPDIR.
+func CheckReach(dir string, uid, gid int) error {
+	for p := filepath.Clean(dir); ; p = filepath.Dir(p) {
+		info, err := os.Stat(p)
+		if err != nil {
+			return err
+		}
+		pass := info.Mode().Perm() & 0o001
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == uid {
+			pass = info.Mode().Perm() & 0o100
+		} else if ok && int(st.Gid) == gid {
+			pass = info.Mode().Perm() & 0o010
+		}
+		if pass == 0 {
+			return fmt.Errorf("%s: user %d cannot pass %s (mode %04o): choose another --state or --run-as, or chmod it", dir, uid, p, info.Mode().Perm())
+		}
+		if p == filepath.Dir(p) {
+			return nil
+		}
+	}
 }
 
 // Probe finds out what this machine really enforces, by trying it in a child

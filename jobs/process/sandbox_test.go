@@ -198,3 +198,25 @@ func TestRunAsAnotherUser(t *testing.T) {
 		t.Errorf("%v %v", info, err)
 	}
 }
+
+func TestCheckReach(t *testing.T) {
+	base := resolve(t.TempDir())
+	dir := filepath.Join(base, "shut", "deep")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for p := base; p != "/tmp" && len(p) > 1 && os.Chmod(p, 0o755) == nil; p = filepath.Dir(p) {
+	}
+	if err := CheckReach(dir, nobody, nobody); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckReach(dir, nobody+1, nobody+1); err == nil || !strings.Contains(err.Error(), "cannot pass "+filepath.Dir(dir)+" (mode 0700)") {
+		t.Errorf("got %v", err)
+	}
+	if err := CheckReach(dir, os.Getuid(), os.Getgid()); err != nil {
+		t.Error(err)
+	}
+}

@@ -8,7 +8,8 @@ type Spec struct {
 	// Root is the worker's own directory, absolute, already made by the
 	// caller and empty but for Root/work, which holds the input files. The
 	// supervisor keeps its record, output spools and exit record in Root; the
-	// worker runs in Root/work and may write only there.
+	// worker runs in Root/work and may write only there and in Root/tmp, which
+	// the supervisor makes (for TMPDIR in Env). One Root is for one worker.
 	Root string `json:"root"`
 
 	Args []string `json:"args"` // command and arguments; a command with a slash that is not absolute is below Root/work
@@ -23,7 +24,7 @@ type Spec struct {
 	NodeLimit time.Duration `json:"node_limit"` // ends the worker so long after its node is gone; 0 = 30 s
 
 	Expose []string `json:"expose"` // further paths that the worker may read
-	Hide   []string `json:"hide"`   // never readable, even if exposed (the node's state)
+	Hide   []string `json:"hide"`   // never readable, even if exposed (the node's state, with all Roots in it)
 	UID    int      `json:"uid"`    // run as this user and group when >= 0 and the node is root
 	GID    int      `json:"gid"`
 }
@@ -63,7 +64,7 @@ const (
 
 // Exit is how a worker ended.
 type Exit struct {
-	Code    int       `json:"code"` // 0..255; 128+signal; 124 walltime; 125, 126, 127 as in Cause
+	Code    int       `json:"code"` // 0..255; 128+signal; 124 walltime; 137 memory; 125, 126, 127 as in Cause
 	Cause   Cause     `json:"cause"`
 	Detail  string    `json:"detail,omitempty"` // one line for people
 	Started time.Time `json:"started,omitzero"`

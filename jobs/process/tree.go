@@ -156,12 +156,13 @@ func proportional(pids []int) int64 {
 // sharesMemory reports whether a process still runs in the memory of its
 // parent, as after vfork: both show all of it.
 func sharesMemory(pid int) bool {
-	const kcmpVM = 1
 	st, err := readStat(pid)
-	if err != nil {
-		return false
-	}
-	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(st.parent), kcmpVM, 0, 0, 0)
+	return err == nil && sameMemory(pid, st.parent)
+}
+
+func sameMemory(a, b int) bool {
+	const kcmpVM = 1
+	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), kcmpVM, 0, 0, 0)
 	return errno == 0 && order == 0
 }
 

@@ -192,6 +192,15 @@ func TestCleanRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	t.Run("that cannot be read", func(t *testing.T) {
+		root := newRoot(t)
+		if err := os.WriteFile(filepath.Join(root, orderFile), []byte("nonsense"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := CleanRoot(root); err != nil {
+			t.Fatal(err)
+		}
+	})
 	t.Run("of a worker long gone", func(t *testing.T) {
 		root := newRoot(t)
 		id, err := identify(os.Getpid())
@@ -230,9 +239,9 @@ func TestMemoryLimit(t *testing.T) {
 		}
 	})
 	t.Run("within", func(t *testing.T) {
-		spec := helperSpec(t, "hog", "100")
+		spec := script(t, "head -c 100000000 /dev/zero | tail -c 100000000 | wc -c") // tail holds all of it
 		spec.Memory = 200e6
-		if e, out, _ := run(t, Config{}, spec); e.Code != 0 || !strings.HasPrefix(out, "touched 100") || e.Peak < 100<<20 || e.CPU <= 0 {
+		if e, out, _ := run(t, Config{}, spec); e.Code != 0 || out != "100000000\n" || e.Peak < 100e6 || e.CPU <= 0 {
 			t.Fatalf("%+v %q", e, out)
 		}
 	})
@@ -254,6 +263,9 @@ func TestFindingDescendants(t *testing.T) {
 	}()
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
+	}
+	if me := os.Getpid(); !sameMemory(me, me) || sameMemory(me, cmd.Process.Pid) || sharesMemory(cmd.Process.Pid) {
+		t.Error("a process shares memory with itself, not with its child")
 	}
 	for end := time.Now().Add(deadline); ; {
 		fast, slow := descendants(cmd.Process.Pid), scanDescendants(cmd.Process.Pid)

@@ -91,7 +91,11 @@ func (w *worker) receive() {
 	}
 	_ = w.cmd.Wait()
 	_ = os.Remove(w.order.Socket)
-	exit := w.verdict()
+	words := w.lastWords()
+	if words != "" {
+		w.log.Warn().Str("root", w.order.Spec.Root).Msg("supervisor: " + words)
+	}
+	exit := w.verdict(words)
 	w.disconnect()
 	w.mu.Lock()
 	w.exit = exit
@@ -102,7 +106,7 @@ func (w *worker) receive() {
 
 // verdict reads the exit record. Without one the supervisor itself was
 // killed or failed, and what it looked after goes too.
-func (w *worker) verdict() Exit {
+func (w *worker) verdict(words string) Exit {
 	root := w.order.Spec.Root
 	var rec exitRecord
 	err := load(root, exitFile, &rec)
@@ -119,16 +123,16 @@ func (w *worker) verdict() Exit {
 		}
 	}
 	detail := fmt.Sprintf("supervisor ended unexpectedly (%v)", w.cmd.ProcessState)
-	if line := w.lastWords(); line != "" {
-		detail += ": " + line
+	if words != "" {
+		detail += ": " + words
 	}
 	return Exit{Code: 125, Cause: Failed, Detail: detail, Ended: time.Now()}
 }
 
-// lastWords returns the first line that a dead supervisor has left. Processes
-// of its may still hold the other end of the pipe, hence the deadline.
+// lastWords returns the first line, if any, that a supervisor has left. It
+// has ended, so that there is nothing to wait for.
 func (w *worker) lastWords() string {
-	_ = w.words.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	_ = w.words.SetReadDeadline(time.Now().Add(time.Second))
 	head := make([]byte, 300)
 	n, _ := w.words.Read(head)
 	line, _, _ := bytes.Cut(head[:n], []byte("\n"))

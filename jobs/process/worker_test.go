@@ -95,7 +95,8 @@ func TestCommandsThatCannotRun(t *testing.T) {
 }
 
 func TestSpecsThatAreRefused(t *testing.T) {
-	good := script(t, "exit 0")
+	good, used := script(t, "exit 0"), script(t, "exit 0")
+	run(t, Config{}, used)
 	for name, spoil := range map[string]func(*Spec){
 		"relative root": func(s *Spec) { s.Root = "here" },
 		"no work":       func(s *Spec) { s.Root = t.TempDir() },
@@ -103,6 +104,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"empty command": func(s *Spec) { s.Args = []string{""} },
 		"zero byte":     func(s *Spec) { s.Env = []string{"A=\x00"} },
 		"negative":      func(s *Spec) { s.Memory = -1 },
+		"used before":   func(s *Spec) { s.Root = used.Root },
 	} {
 		spec := good
 		spoil(&spec)
