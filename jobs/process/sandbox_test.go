@@ -37,32 +37,8 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-func TestFilesOutsideAreClosed(t *testing.T) {
-	needLandlock(t)
-	state := t.TempDir() // of the node
-	secret := filepath.Join(state, "secret")
-	shown := filepath.Join(t.TempDir(), "shown")
-	other := filepath.Join(newRoot(t), workDir, "data") // of another worker
-	for _, f := range []string{secret, shown, other} {
-		if err := os.WriteFile(f, []byte("text"), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	spec := script(t, `
-may() { if "$@" > /dev/null 2>&1; then echo "yes: $*"; else echo "no: $*"; fi; }
-read_() { cat "$1"; }; write_() { echo x > "$1"; }
-may write_ here; may mkdir d; may mv here d/there; may ln d/there link; may write_ $TMPDIR/t; may write_ /dev/null
-may read_ /etc/passwd; may ls /usr/bin; may read_ $SHOWN; may write_ /dev/stdout
-may write_ ../up; may write_ ../../up; may write_ $SHOWN; may write_ /tmp/zorilla-test-up; may write_ /dev/shm/zorilla-test-up
-may read_ $SECRET; may ls $STATE; may read_ $OTHER; may read_ ../spec; may ls /; may ls $HOME; may read_ /proc/$NODE/environ; may kill -0 $NODE
-may ln -s $SECRET trick; may read_ trick; may touch $STATE/new; may rm $SECRET; may mv $SECRET mine; may ln $SECRET mine
-`)
-	spec.Expose, spec.Hide = []string{shown}, []string{state}
-	home, _ := os.UserHomeDir()
-	spec.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "STATE=" + state, "SECRET=" + secret, "SHOWN=" + shown, "OTHER=" + other,
-		"TMPDIR=" + filepath.Join(spec.Root, tmpDir), "NODE=" + strconv.Itoa(os.Getpid())}
-	_, out, stderr := run(t, Config{}, spec)
-	want := `yes: write_ here
+// fileAccess is what the script of the test below says.
+const fileAccess = `yes: write_ here
 yes: mkdir d
 yes: mv here d/there
 yes: ln d/there link
@@ -92,12 +68,38 @@ no: rm $SECRET
 no: mv $SECRET mine
 no: ln $SECRET mine
 `
+
+func TestFilesOutsideAreClosed(t *testing.T) {
+	needLandlock(t)
+	state := t.TempDir() // of the node
+	secret := filepath.Join(state, "secret")
+	shown := filepath.Join(t.TempDir(), "shown")
+	other := filepath.Join(newRoot(t), workDir, "data") // of another worker
+	for _, f := range []string{secret, shown, other} {
+		if err := os.WriteFile(f, []byte("text"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := script(t, `
+may() { if "$@" > /dev/null 2>&1; then echo "yes: $*"; else echo "no: $*"; fi; }
+read_() { cat "$1"; }; write_() { echo x > "$1"; }
+may write_ here; may mkdir d; may mv here d/there; may ln d/there link; may write_ $TMPDIR/t; may write_ /dev/null
+may read_ /etc/passwd; may ls /usr/bin; may read_ $SHOWN; may write_ /dev/stdout
+may write_ ../up; may write_ ../../up; may write_ $SHOWN; may write_ /tmp/zorilla-test-up; may write_ /dev/shm/zorilla-test-up
+may read_ $SECRET; may ls $STATE; may read_ $OTHER; may read_ ../spec; may ls /; may ls $HOME; may read_ /proc/$NODE/environ; may kill -0 $NODE
+may ln -s $SECRET trick; may read_ trick; may touch $STATE/new; may rm $SECRET; may mv $SECRET mine; may ln $SECRET mine
+`)
+	spec.Expose, spec.Hide = []string{shown}, []string{state}
+	home, _ := os.UserHomeDir()
+	spec.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "STATE=" + state, "SECRET=" + secret, "SHOWN=" + shown, "OTHER=" + other,
+		"TMPDIR=" + filepath.Join(spec.Root, tmpDir), "NODE=" + strconv.Itoa(os.Getpid())}
+	_, out, stderr := run(t, Config{}, spec)
 	vars := map[string]string{}
 	for _, kv := range spec.Env {
 		k, v, _ := strings.Cut(kv, "=")
 		vars[k] = v
 	}
-	want = os.Expand(want, func(k string) string { return vars[k] })
+	want := os.Expand(fileAccess, func(k string) string { return vars[k] })
 	if landlockVersion() < 6 { // signals are not confined before
 		want = strings.Replace(want, "no: kill", "yes: kill", 1)
 	}
