@@ -269,7 +269,8 @@ func (c *claims) offers(now time.Time) []outgoing {
 	}
 	var out []outgoing
 	for _, q := range slices.Clone(c.queue) {
-		if q.asleep || c.holds[q.ad.Job] != nil {
+		h := c.holds[q.ad.Job]
+		if q.asleep || h != nil && c.room(q.ad.order(), q.ad.Slots, q.ad.Memory) <= h.workers {
 			continue
 		}
 		a := Answer{Job: q.ad.Job, Capacity: c.capacity(q.ad.Slots, q.ad.Memory)}

@@ -278,12 +278,8 @@ func (s *Service) grant(j *job, e doGrant) {
 		return
 	}
 	s.log.Debug().Err(err).Str("job", string(e.grant.Job)).Str("node", e.to.Short()).Msg("grant")
-	why := "did not answer"
-	if errors.Is(err, ErrRefused) {
-		why = "offer had ended"
-	}
 	s.post(func() {
-		j.core.grantFailed(s.now(), e.to, e.grant.Ranks, why)
+		j.core.grantFailed(s.now(), e.to, e.grant.Ranks, errors.Is(err, ErrRefused))
 		s.flush(j)
 	})
 }

@@ -34,10 +34,11 @@ type work struct {
 	heard   time.Time // when the origin last answered
 	since   time.Time
 
-	inputs sync.Once // of the manifest below
-	tree   transfer.Manifest
-	stats  transfer.Stats
-	failed error
+	// fetched is closed when the input files are in the store, or failed says
+	// why they are not; tree and failed do not change any more then.
+	fetched chan struct{}
+	tree    transfer.Manifest
+	failed  error
 }
 
 // worker is one rank on this node. Its goroutine is the only one that moves
@@ -98,7 +99,7 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 	w := s.works[g.Job]
 	fresh := w == nil
 	if fresh {
-		w = &work{s: s, job: g.Job, origin: from, kick: make(chan struct{}, 1), spec: g.Spec, stamp: g.Stamp,
+		w = &work{s: s, job: g.Job, origin: from, kick: make(chan struct{}, 1), fetched: make(chan struct{}), spec: g.Spec, stamp: g.Stamp,
 			workers: map[RankAttempt]*worker{}, state: Staging, heard: s.now(), since: s.now()}
 		w.ctx, w.cancel = context.WithCancel(s.leavingCtx)
 		s.works[g.Job] = w
@@ -112,6 +113,9 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 		k := &worker{RankAttempt: ra, slots: w.spec.Slots, memory: w.spec.Memory, state: WorkerPreparing,
 			start: make(chan Start, 1), drop: make(chan struct{}), done: make(chan struct{})}
 		w.workers[ra] = k
+		if fresh && ra == g.Ranks[0] {
+			s.children.Go(func() { w.fetchInputs(k) })
+		}
 		s.children.Go(func() { w.run(k) })
 	}
 	w.mu.Unlock()
@@ -186,27 +190,31 @@ func (w *work) prepare(k *worker, root string) error {
 	if err := makeRoot(root); err != nil {
 		return err
 	}
-	w.inputs.Do(func() { w.fetchInputs(k) })
+	<-w.fetched
 	if w.failed != nil {
 		return w.failed
 	}
 	return w.tree.Write(w.ctx, w.s.store, filepath.Join(root, "work"))
 }
 
-func (w *work) fetchInputs(k *worker) {
+// fetchInputs brings the inputs into the store; first is the worker whose
+// report tells how much of them had to be moved.
+func (w *work) fetchInputs(first *worker) {
+	defer close(w.fetched)
 	w.mu.Lock()
 	inputs, holders := w.spec.Inputs, slices.Concat([]vicinity.ID{w.origin}, w.holders)
 	w.mu.Unlock()
 	if inputs.IsZero() {
 		return
 	}
-	w.tree, w.stats, w.failed = w.s.cfg.Fetch(w.ctx, w.pinInputs(), inputs, holders)
-	if w.failed != nil {
-		w.failed = fmt.Errorf("fetch inputs: %w", w.failed)
+	tree, stats, err := w.s.cfg.Fetch(w.ctx, w.pinInputs(), inputs, holders)
+	if err != nil {
+		w.failed = fmt.Errorf("fetch inputs: %w", err)
 		return
 	}
+	w.tree = tree
 	w.mu.Lock()
-	k.stats = w.stats
+	first.stats = stats
 	w.mu.Unlock()
 }
 

@@ -54,6 +54,7 @@ type offer struct {
 // part is what the primary knows of a participant.
 type part struct {
 	heard time.Time // last sign of life
+	key   uint64    // of the offer that was granted last
 }
 
 // received counts output bytes that the origin has.
@@ -135,6 +136,7 @@ func newPrimary(id ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Sche
 		parts:      map[vicinity.ID]*part{},
 		received:   map[RankAttempt]received{},
 		collecting: map[RankAttempt]bool{},
+		version:    1, // 0 is what a client says that knows nothing
 	}
 }
 

@@ -91,6 +91,9 @@ func (p *primary) answered(now time.Time, from vicinity.Member, rtt time.Duratio
 	p.answers[from.ID] = NodeAnswer{Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason, At: now}
 	p.room[from.ID] = a.Capacity
 	p.countAnswer(from.ID, a)
+	if part := p.parts[from.ID]; part != nil && part.key == a.Key && a.Key != 0 {
+		return // sent before the grant arrived; to yield it would take the grant back
+	}
 	if a.Workers == 0 {
 		delete(p.offers, from.ID)
 		return
@@ -197,7 +200,7 @@ func (p *primary) grant(now time.Time, to vicinity.ID, ranks []RankAttempt) {
 	if p.parts[to] == nil {
 		p.parts[to] = &part{}
 	}
-	p.parts[to].heard = now
+	p.parts[to].heard, p.parts[to].key = now, o.key
 	holders := []vicinity.ID{}
 	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
 		if id != to && id != p.self.ID && len(holders) < 16 {
@@ -209,12 +212,18 @@ func (p *primary) grant(now time.Time, to vicinity.ID, ranks []RankAttempt) {
 	}})
 }
 
-// grantFailed takes back what a node refused, or did not answer to.
-func (p *primary) grantFailed(now time.Time, to vicinity.ID, ranks []RankAttempt, why string) {
+// grantFailed takes back what a node refused, or did not answer to: a refusal
+// is no reason to avoid the node, its offer had only ended.
+func (p *primary) grantFailed(now time.Time, to vicinity.ID, ranks []RankAttempt, refused bool) {
 	if p.rec.state.Final() {
 		return
 	}
-	p.unprepared(now, to, ranks, why)
+	if !refused {
+		p.unprepared(now, to, ranks, "did not answer")
+	} else {
+		p.unprepared(now, to, ranks, "offer had ended")
+		delete(p.avoid, to)
+	}
 	p.pursue(now)
 }
 

@@ -176,7 +176,7 @@ func TestRefusedGrantReleasesTheGang(t *testing.T) {
 	c.offer(1, 1)
 	c.offer(2, 1)
 	c.step()
-	c.p.grantFailed(c.now, testNode(2), []RankAttempt{ra(1, 1)}, "offer had ended")
+	c.p.grantFailed(c.now, testNode(2), []RankAttempt{ra(1, 1)}, true)
 	if r := only[doRelease](c); len(r) != 2 {
 		t.Fatalf("got releases %+v, want both nodes released", r)
 	}
