@@ -173,7 +173,7 @@ func (c *Client) Chunk(ctx context.Context, h transfer.Hash) ([]byte, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, transfer.MaxBlob+1))
+	data, err := readAll(io.LimitReader(resp.Body, transfer.MaxBlob+1), resp.ContentLength)
 	if err != nil {
 		return nil, c.broken(ctx, err)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ func readJSON(r *http.Request, limit int64, v any) error {
 }
 
 func readBody(r *http.Request, limit int64) ([]byte, error) {
-	b, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
+	b, err := readAll(http.MaxBytesReader(nil, r.Body, limit), r.ContentLength)
 	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
 		return nil, fmt.Errorf("%w: request body of more than %d bytes", ErrInvalid, limit)
 	}
@@ -136,6 +137,15 @@ func readBody(r *http.Request, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%w: request body: %v", ErrInvalid, err)
 	}
 	return b, nil
+}
+
+// readAll is io.ReadAll for what is usually as long as announced, and usually
+// a chunk. An announcement alone costs no more than that.
+func readAll(r io.Reader, announced int64) ([]byte, error) {
+	room := min(max(announced, 0), transfer.ChunkSize) + bytes.MinRead
+	buf := bytes.NewBuffer(make([]byte, 0, room))
+	_, err := buf.ReadFrom(r)
+	return buf.Bytes(), err
 }
 
 func (h handler) jobs(r *http.Request) (any, error) {

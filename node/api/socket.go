@@ -90,7 +90,10 @@ func Dial(address string) (*Client, error) {
 		conn, err := dial(ctx, address)
 		return conn, explainDial(address, err)
 	}
-	return NewClient(tr, base), nil
+	if base != "http://node" {
+		return NewClient(tr, base), nil
+	}
+	return NewClient(withToken{tr, address}, base), nil
 }
 
 // explainDial says what to do about a node that cannot be reached.
