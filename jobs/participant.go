@@ -62,6 +62,7 @@ type worker struct {
 	started bool
 	dropped bool
 	safe    bool
+	gone    bool // its output cannot be read any more
 }
 
 const (
@@ -153,6 +154,12 @@ func (w *work) run(k *worker) {
 	case <-k.done:
 	case <-k.drop:
 	case <-w.s.stopped:
+	}
+	w.mu.Lock()
+	k.gone = true
+	w.mu.Unlock()
+	if k.proc != nil {
+		k.proc.Close()
 	}
 	if err := w.s.cfg.CleanRoot(root); err != nil {
 		w.s.log.Error().Err(err).Str("job", string(w.job)).Msg("remove work directory")

@@ -99,7 +99,7 @@ func (w *work) build() (rep Report, more bool) {
 	for _, k := range workers {
 		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state, Reason: k.reason, Exit: k.exit, Output: k.output, Warn: k.warn,
 			Fetched: k.stats.Fetched, Cached: k.stats.Cached}
-		if k.proc != nil {
+		if k.proc != nil && !k.gone {
 			wr.Stdout, wr.Stderr = k.proc.Written()
 			readings = append(readings, reading{k, k.proc, k.acked})
 		}
@@ -123,7 +123,7 @@ func (w *work) build() (rep Report, more bool) {
 			buf := make([]byte, n)
 			n, rerr := r.proc.ReadOutput(st.stream, st.from, buf)
 			if rerr != nil || n == 0 {
-				w.s.log.Error().Err(rerr).Str("job", string(w.job)).Int("rank", r.k.Rank).Msg("read worker output")
+				w.s.log.Debug().Err(rerr).Str("job", string(w.job)).Int("rank", r.k.Rank).Msg("read worker output")
 				continue
 			}
 			room -= n
