@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/jobs"
+	"zorilla/node"
+	"zorilla/node/api"
+)
+
+// clientFlags name the node to talk to. Their variables are read by client,
+// because a --state that was typed has to win over a $ZORILLA_NODE.
+func clientFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "node", Usage: "talk to the node at `SOCKET|URL` [$ZORILLA_NODE]"},
+		&cli.StringFlag{Name: "state", Usage: "talk to the node of this machine with the state directory `DIR` [$ZORILLA_STATE]"},
+	}
+}
+
+func jsonFlag() cli.Flag { return &cli.BoolFlag{Name: "json", Usage: "print one JSON document"} }
+
+// client returns the node that the command is about.
+func (sh *shell) client(c *cli.Context) (*api.Client, error) {
+	for _, address := range []string{c.String("node"), socketOf(c.String("state")), os.Getenv("ZORILLA_NODE"), socketOf(os.Getenv("ZORILLA_STATE"))} {
+		if address != "" {
+			return api.Dial(address)
+		}
+	}
+	state, err := node.DefaultState()
+	if err != nil {
+		return nil, err
+	}
+	return api.Dial(socketOf(state))
+}
+
+func socketOf(state string) string {
+	if state == "" {
+		return ""
+	}
+	return node.Socket(state)
+}
+
+// oneJob returns the only argument, JOB[:RANK]; rank is -1 for all of it.
+func oneJob(c *cli.Context) (job string, rank int, err error) {
+	switch {
+	case c.NArg() == 0:
+		return "", 0, usage(c, "which job? name it by its ID, the first characters of it, or last")
+	case c.NArg() > 1:
+		return "", 0, usage(c, "unexpected argument %q: options go before the job", c.Args().Get(1))
+	}
+	return splitJob(c, c.Args().First())
+}
+
+// wholeJob is oneJob for commands that know no ranks.
+func wholeJob(c *cli.Context) (string, error) {
+	job, rank, err := oneJob(c)
+	if err == nil && rank >= 0 {
+		err = usage(c, "%s is about whole jobs: leave out :%d", c.Command.Name, rank)
+	}
+	return job, err
+}
+
+func splitJob(c *cli.Context, arg string) (job string, rank int, err error) {
+	job, text, found := strings.Cut(arg, ":")
+	if !found {
+		return job, -1, nil
+	}
+	rank, err = strconv.Atoi(text)
+	if err != nil || rank < 0 || rank >= jobs.MaxRanks {
+		return "", 0, usage(c, "%s: want JOB or JOB:RANK", arg)
+	}
+	return job, rank, nil
+}
+
+func noArguments(c *cli.Context) error {
+	if c.Args().Present() {
+		return usage(c, "unexpected argument %q", c.Args().First())
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"zorilla/node/api"
+)
+
+// devNetwork is a network of child processes on loopback.
+type devNetwork struct {
+	sh      *shell
+	dir     string
+	port    int // 0 = free ones
+	slots   int
+	verbose bool
+	nodes   []*devNode
+}
+
+// devNode is one of them.
+type devNode struct {
+	number int // from 1
+	state  string
+	log    string // file
+	cmd    *exec.Cmd
+	done   chan struct{} // closed after its end
+	client *api.Client
+}
+
+// start starts n nodes, one after the other since all but the first need the
+// first one's invitation, and waits until the first one knows all.
+func (d *devNetwork) start(ctx context.Context, n int) error {
+	ctx, stop := context.WithTimeoutCause(ctx, startTimeout, errors.New("the nodes do not find each other in time"))
+	defer stop()
+	join := ""
+	for number := 1; number <= n; number++ {
+		node, err := d.startNode(number, join)
+		if err != nil {
+			return fmt.Errorf("start node %d: %w", number, err)
+		}
+		d.nodes = append(d.nodes, node)
+		if number > 1 {
+			continue
+		}
+		if err := node.until(ctx, func() bool { _, err := node.client.Node(ctx); return err == nil }); err != nil {
+			return err
+		}
+		if join, err = node.client.Invite(ctx); err != nil {
+			return err
+		}
+	}
+	for _, node := range d.nodes {
+		err := node.until(ctx, func() bool { all, err := node.client.Nodes(ctx); return err == nil && len(all) == n })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until waits for the node to say yes.
+func (n *devNode) until(ctx context.Context, ok func() bool) error {
+	for !ok() {
+		select {
+		case <-n.done:
+			return fmt.Errorf("node %d ended: %s", n.number, n.lastLine())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pollEvery):
+		}
+	}
+	return nil
+}
+
+func (d *devNetwork) startNode(number int, join string) (*devNode, error) {
+	host := "127.0.0." + strconv.Itoa(number)
+	listen := net.JoinHostPort(host, strconv.Itoa(d.port))
+	if d.port == 0 {
+		var err error
+		if listen, err = freeAddress(host); err != nil {
+			return nil, err
+		}
+	}
+	web, err := freeAddress("127.0.0.1")
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	n := &devNode{number: number, state: d.stateOf(number), done: make(chan struct{})}
+	n.log = n.state + ".log"
+	log, err := os.Create(n.log)
+	if err != nil {
+		return nil, err
+	}
+	if n.client, err = api.Dial(socketOf(n.state)); err != nil {
+		return nil, err
+	}
+	n.cmd = exec.Command(program, d.nodeArgs(n, listen, web)...)
+	n.cmd.Env = cleanEnvironment()
+	if join != "" {
+		n.cmd.Env = append(n.cmd.Env, "ZORILLA_JOIN="+join) // other users can read arguments
+	}
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid:   true, // Ctrl-C is for us; we tell the nodes
+		Pdeathsig: syscall.SIGTERM,
+	}
+	n.cmd.Stdout, n.cmd.Stderr = log, log
+	var lines io.WriteCloser
+	if d.verbose {
+		lines = d.prefixed(fmt.Sprintf("node%d | ", number))
+		n.cmd.Stderr = io.MultiWriter(log, lines)
+	}
+	if err := n.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(n.done)
+		_ = n.cmd.Wait() // its log tells more
+		_ = log.Close()  // nothing is buffered
+		if lines != nil {
+			_ = lines.Close() // never fails
+		}
+	}()
+	return n, nil
+}
+
+// prefixed writes whole lines to standard error, each after the prefix.
+func (d *devNetwork) prefixed(prefix string) io.WriteCloser {
+	r, w := io.Pipe()
+	go func() {
+		lines := bufio.NewScanner(r)
+		for lines.Scan() {
+			fmt.Fprintf(d.sh.stderr, "%s%s\n", prefix, lines.Bytes())
+		}
+		_, _ = io.Copy(io.Discard, r) // after a line that is too long
+	}()
+	return w
+}
+
+// stop ends all nodes and returns when they are gone.
+func (d *devNetwork) stop() {
+	for _, n := range d.nodes {
+		_ = n.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended
+	}
+	grace := time.After(stopGrace)
+	for _, n := range d.nodes {
+		select {
+		case <-n.done:
+		case <-grace:
+			_ = n.cmd.Process.Kill() // as above
+			<-n.done
+			grace = time.After(0)
+		}
+		n.client.Close()
+	}
+}
+
+// freeAddress finds a port that is free for TCP and UDP now.
+func freeAddress(host string) (string, error) {
+	var last error
+	for range 20 {
+		tcp, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return "", err
+		}
+		address := tcp.Addr().String()
+		udp, err := net.ListenPacket("udp", address)
+		_ = tcp.Close() // it was only a question
+		if err == nil {
+			return address, udp.Close()
+		}
+		last = err
+	}
+	return "", last
+}

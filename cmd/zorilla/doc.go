@@ -1,0 +1,22 @@
+// Command zorilla is the command line of a node and of its clients.
+//
+// Data goes to standard output, messages go to standard error. Every listing
+// has --json. Options stop at the first argument that is none, or at "--".
+// JOB is an ID, a unique prefix of one, or "last"; JOB:RANK is one rank.
+//
+// # Exit codes
+//
+//	0..255  run, wait: the job's (128+signal, 124 walltime, 125 it found no
+//	        workers or lost a node, 126 and 127 its command cannot be executed
+//	        or found, 130 cancelled)
+//	2       the command line is wrong
+//	125     no node is running, or zorilla itself failed
+//
+// # Signals to run
+//
+// Ctrl-C shows the state of the job and how to detach; a second one within
+// two seconds cancels the job and ends with 130. SIGQUIT (Ctrl-\), SIGTERM and
+// SIGHUP detach: the job goes on, and run ends with 128+signal, since the
+// result is not known. If standard output is closed (run ... | head), the job
+// is cancelled, as a local program would end.
+package main

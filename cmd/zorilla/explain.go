@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/jobs"
+)
+
+func (sh *shell) explainCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "explain",
+		Category:  groupJobs,
+		Usage:     "tell why a job waits, or ended as it did",
+		UsageText: "zorilla explain [options] JOB",
+		Description: `
+Shows which nodes were asked, what they offered and why they declined.
+
+zorilla explain last`,
+		Flags: []cli.Flag{jsonFlag()},
+		Action: func(c *cli.Context) error {
+			job, err := wholeJob(c)
+			if err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			e, err := client.Explain(c.Context, job)
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				if e.Nodes == nil {
+					e.Nodes = []jobs.NodeAnswer{}
+				}
+				if e.Rounds == nil {
+					e.Rounds = []jobs.Round{}
+				}
+				if e.Declined == nil {
+					e.Declined = map[string]int{}
+				}
+				return sh.printJSON(e)
+			}
+			return sh.printExplanation(e, time.Now())
+		},
+	})
+}
+
+func (sh *shell) printExplanation(e jobs.Explanation, now time.Time) error {
+	rows := [][]string{{"job", string(e.ID)}, {"state", string(e.State)}, {"why", e.Summary}}
+	if e.Wanted > 0 && !e.State.Final() {
+		rows = append(rows, []string{"wanted", count(e.Wanted, "more worker")})
+	}
+	rows = append(rows, []string{"asked", askedLine(e)})
+	if !e.Since.IsZero() && !e.State.Final() {
+		rows = append(rows, []string{"waiting", span(now.Sub(e.Since))})
+	}
+	if e.Next.After(now) && !e.State.Final() {
+		rows = append(rows, []string{"next flood", "in " + span(e.Next.Sub(now))})
+	}
+	if err := sh.printTable(rows); err != nil {
+		return err
+	}
+	if len(e.Nodes) > 0 {
+		table := [][]string{{"NODE", "RTT", "OFFERED", "REASON", "ANSWERED"}}
+		for _, n := range e.Nodes {
+			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Offered), n.Reason, span(now.Sub(n.At)) + " ago"})
+		}
+		if err := sh.section(table); err != nil {
+			return err
+		}
+	}
+	if len(e.Rounds) == 0 {
+		return nil
+	}
+	return sh.section(roundTable(e.Rounds, e.Rounds[0].At))
+}
+
+// askedLine sums up the answers: "12 nodes: 3 offered, 7 busy, 2 no memory".
+func askedLine(e jobs.Explanation) string {
+	parts := []string{fmt.Sprintf("%d offered", e.Offered)}
+	reasons := slices.SortedFunc(maps.Keys(e.Declined), func(a, b string) int {
+		if d := e.Declined[b] - e.Declined[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	for _, r := range reasons {
+		parts = append(parts, fmt.Sprintf("%d %s", e.Declined[r], r))
+	}
+	return count(e.Asked, "node") + ": " + strings.Join(parts, ", ")
+}

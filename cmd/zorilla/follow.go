@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+)
+
+// follower stays with one job until its end. Its run loop owns all fields;
+// the goroutines it starts only send to it.
+type follower struct {
+	sh      *shell
+	service api.Service
+	id      jobs.ID
+	quiet   bool
+	into    string
+	stdin   io.Reader // nil = none
+	out     *printer
+	signals <-chan os.Signal
+
+	status      jobs.Status
+	told        string      // what it was last said to wait for
+	attempts    map[int]int // by rank
+	warned      int         // warnings told
+	interrupted time.Time   // last Ctrl-C
+	cancelling  bool
+}
+
+// run returns nil or an exitCode when the job has ended, or what went wrong.
+func (f *follower) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	f.attempts = map[int]int{}
+	output := make(chan error, 1)
+	go func() {
+		output <- f.service.Output(ctx, string(f.id), api.OutputQuery{Rank: -1, Follow: true}, f.out.print)
+	}()
+	if f.stdin != nil {
+		go f.forward(ctx)
+	}
+	statuses, lost := watch(ctx, f.service, string(f.id))
+
+	wait := time.NewTimer(patience)
+	for output != nil || !f.status.State.Final() {
+		select {
+		case st, ok := <-statuses:
+			if !ok {
+				return f.broken(<-lost)
+			}
+			f.update(st)
+		case err := <-output:
+			if err != nil {
+				return f.outputFailed(err)
+			}
+			output = nil
+		case sig := <-f.signals:
+			if err := f.signal(sig); err != nil {
+				return err
+			}
+		case <-wait.C:
+			f.sayWaiting()
+			wait.Reset(10 * patience)
+		}
+	}
+	if err := f.out.finish(); err != nil {
+		return f.outputFailed(err)
+	}
+	return f.finish(ctx)
+}
+
+// watch sends the status of a job at each change until its end. It closes
+// the channel when it can ask no more, and tells why.
+func watch(ctx context.Context, s api.Service, job string) (<-chan jobs.Status, <-chan error) {
+	statuses, lost := make(chan jobs.Status), make(chan error, 1)
+	go func() {
+		defer close(statuses)
+		for version := uint64(0); ; {
+			st, v, err := s.Await(ctx, job, version)
+			if err != nil {
+				lost <- err
+				return
+			}
+			version = v
+			select {
+			case statuses <- st:
+			case <-ctx.Done():
+				lost <- ctx.Err()
+				return
+			}
+			if st.State.Final() {
+				<-ctx.Done()
+				lost <- ctx.Err()
+				return
+			}
+			// A large status is dear: ask for it less often.
+			select {
+			case <-time.After(min(time.Duration(len(st.Workers))*50*time.Microsecond, time.Second)):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return statuses, lost
+}
+
+// update takes note of a new status and tells what the user must know.
+func (f *follower) update(st jobs.Status) {
+	f.status = st
+	for _, w := range st.Workers {
+		if before := f.attempts[w.Rank]; before > 0 && w.Attempt > before {
+			f.tell("rank %d starts again (attempt %d): its node was lost", w.Rank, w.Attempt)
+		}
+		f.attempts[w.Rank] = w.Attempt
+	}
+	for ; f.warned < len(st.Warnings); f.warned++ {
+		f.tell("warning: %s", st.Warnings[f.warned])
+	}
+}
+
+func (f *follower) tell(format string, args ...any) {
+	if !f.quiet {
+		f.sh.say(format, args...)
+	}
+}
+
+func (f *follower) sayWaiting() {
+	if f.status.State != jobs.Pending && f.status.State != jobs.Staging {
+		return
+	}
+	reason := f.status.Reason
+	if reason == "" {
+		reason = string(f.status.State)
+	}
+	if reason != f.told {
+		f.tell("job %s waits: %s", f.id, reason)
+		f.told = reason
+	}
+}
+
+// signal acts on a signal; an error ends run.
+func (f *follower) signal(sig os.Signal) error {
+	if sig == syscall.SIGPIPE {
+		return nil // the write that caused it tells more
+	}
+	if sig != os.Interrupt {
+		f.sh.say("detached from job %s, which goes on: 'zorilla wait %s' comes back to it, 'zorilla cancel %s' ends it", f.id, f.id, f.id)
+		code := 128
+		if s, ok := sig.(syscall.Signal); ok {
+			code += int(s)
+		}
+		return exitCode(code)
+	}
+	switch {
+	case f.cancelling:
+		f.sh.say("left job %s while it was being cancelled", f.id)
+		return exitCode(jobs.CodeCancelled)
+	case time.Since(f.interrupted) < cancelWindow:
+		f.cancelling = true
+		f.sh.say("cancelling job %s", f.id)
+		go func() {
+			// If it fails, the status tells no end, and Ctrl-C still works.
+			_ = f.service.Cancel(context.Background(), string(f.id))
+		}()
+	default:
+		f.interrupted = time.Now()
+		state := string(f.status.State)
+		if f.status.Reason != "" {
+			state += " (" + f.status.Reason + ")"
+		}
+		f.sh.say(`job %s is %s, %d of %d workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run`, f.id, state, running(f.status), f.status.Spec.Max)
+	}
+	return nil
+}
+
+func (f *follower) broken(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("lost sight of job %s: %w: 'zorilla wait %s' comes back to it", f.id, err, f.id)
+}
+
+// outputFailed decides what to do when output cannot be had or cannot be
+// written.
+func (f *follower) outputFailed(err error) error {
+	var writing *writeError
+	if !errors.As(err, &writing) {
+		return f.broken(err)
+	}
+	if !errors.Is(err, syscall.EPIPE) {
+		return fmt.Errorf("%w: job %s goes on: 'zorilla logs %s' has all of its output", err, f.id, f.id)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	if err := f.service.Cancel(ctx, string(f.id)); err != nil {
+		return f.broken(err)
+	}
+	f.tell("standard output was closed: cancelled job %s", f.id)
+	return exitCode(128 + int(syscall.SIGPIPE))
+}
+
+// finish fetches the outputs of the ended job and makes its exit code ours.
+func (f *follower) finish(ctx context.Context) error {
+	st := f.status
+	if len(st.Outputs) > 0 {
+		if err := f.sh.pull(ctx, f.service, st, -1, f.into); err != nil {
+			return fmt.Errorf("%w: 'zorilla get %s' tries again", err, f.id)
+		}
+	}
+	if st.State != jobs.Completed {
+		f.tell("%s", endLine(st))
+	}
+	if st.ExitCode == 0 {
+		return nil
+	}
+	return exitCode(st.ExitCode)
+}
+
+// endLine says in one line how a job ended.
+func endLine(st jobs.Status) string {
+	line := fmt.Sprintf("job %s %s, exit code %d", st.ID, st.State, st.ExitCode)
+	if st.Reason != "" {
+		line += ": " + st.Reason
+	}
+	return line
+}
+
+// pull fetches outputs and tells what Merge had to say.
+func (sh *shell) pull(ctx context.Context, s api.Service, st jobs.Status, rank int, into string) error {
+	got, err := api.Pull(ctx, s, st, rank, into)
+	for _, w := range got.Warnings {
+		sh.say("warning: %s", strings.ReplaceAll(w, "\n", " "))
+	}
+	return err
+}

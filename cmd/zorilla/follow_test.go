@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+	"zorilla/node/api"
+	"zorilla/node/api/apitest"
+)
+
+// buffer is a bytes.Buffer for several goroutines.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.b.String()
+	b.b.Reset()
+	return s
+}
+
+// following is a follower of a job of a Fake, inside a bubble.
+type following struct {
+	fake     *apitest.Fake
+	job      *apitest.Job
+	signals  chan os.Signal
+	out, err buffer
+	ended    chan error
+}
+
+func follow(t *testing.T, s api.Service, f *apitest.Fake) *following {
+	t.Helper()
+	id, err := f.Submit(t.Context(), jobs.Spec{Args: []string{"a"}, Min: 2, Max: 2, Slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := f.Find(string(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fo := &following{fake: f, job: job, signals: make(chan os.Signal), ended: make(chan error, 1)}
+	sh := &shell{stdout: &fo.out, stderr: &fo.err}
+	go func() {
+		fo.ended <- (&follower{sh: sh, service: s, id: id, out: newPrinter(&fo.out, &fo.err, false), into: t.TempDir(), signals: fo.signals}).run(t.Context())
+	}()
+	synctest.Wait()
+	return fo
+}
+
+// says waits until all is quiet and compares what was said since.
+func (fo *following) says(t *testing.T, want string) {
+	t.Helper()
+	synctest.Wait()
+	got := strings.ReplaceAll(fo.err.take(), string(fo.job.Status().ID), "ID")
+	if got != want {
+		t.Errorf("stderr:\n got %q\nwant %q", got, want)
+	}
+}
+
+func TestRunSaysWhyItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := apitest.New()
+		fo := follow(t, f, f)
+		fo.job.Update(func(s *jobs.Status) { s.Reason = "2 nodes asked, both busy" })
+		time.Sleep(patience - time.Nanosecond)
+		fo.says(t, "")
+		time.Sleep(time.Nanosecond)
+		fo.says(t, "zorilla: job ID waits: 2 nodes asked, both busy\n")
+		time.Sleep(time.Minute) // the same reason is no news
+		fo.says(t, "")
+		fo.job.Update(func(s *jobs.Status) { s.State, s.Reason = jobs.Staging, "3 MB to go" })
+		time.Sleep(11 * patience)
+		fo.says(t, "zorilla: job ID waits: 3 MB to go\n")
+		fo.job.Update(func(s *jobs.Status) {
+			s.State, s.Workers = jobs.Running, []jobs.WorkerStatus{{Rank: 0, Attempt: 1}, {Rank: 1, Attempt: 1}}
+		})
+		time.Sleep(time.Minute)
+		fo.job.Update(func(s *jobs.Status) {
+			s.Workers = []jobs.WorkerStatus{{Rank: 0, Attempt: 1}, {Rank: 1, Attempt: 2}}
+			s.Warnings = []string{"strange\x1b[2J"}
+		})
+		fo.says(t, "zorilla: rank 1 starts again (attempt 2): its node was lost\nzorilla: warning: strange?[2J\n")
+		fo.job.Update(func(s *jobs.Status) { s.State, s.Reason, s.ExitCode = jobs.Timeout, "rank 1 ran out of time", 124 })
+		time.Sleep(time.Second)
+		fo.says(t, "zorilla: job ID TIMEOUT, exit code 124: rank 1 ran out of time\n")
+		if err := <-fo.ended; err != exitCode(124) {
+			t.Errorf("got %v, want 124", err)
+		}
+	})
+}
+
+func TestTwoInterruptsWithinTwoSecondsCancel(t *testing.T) {
+	const once = `zorilla: job ID is PENDING, 0 of 2 workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run` + "\n"
+	synctest.Test(t, func(t *testing.T) {
+		f := apitest.New()
+		fo := follow(t, f, f)
+		fo.signals <- os.Interrupt
+		fo.says(t, once)
+		time.Sleep(cancelWindow)
+		fo.err.take() // that it waits
+		fo.signals <- os.Interrupt
+		fo.says(t, once)
+		time.Sleep(cancelWindow - time.Nanosecond)
+		fo.signals <- os.Interrupt
+		fo.says(t, "zorilla: cancelling job ID\nzorilla: job ID CANCELLED, exit code 130: cancelled by the user\n")
+		if err := <-fo.ended; err != exitCode(130) {
+			t.Errorf("got %v, want 130", err)
+		}
+	})
+}
+
+func TestAThirdInterruptLeaves(t *testing.T) {
+	f := apitest.New()
+	fo := &follower{sh: &shell{stderr: &buffer{}}, service: f, id: "aaaaa@zeb2a"}
+	for i, want := range []error{nil, nil, exitCode(130)} {
+		if err := fo.signal(os.Interrupt); err != want {
+			t.Errorf("signal %d: got %v, want %v", i+1, err, want)
+		}
+	}
+}
+
+func TestSignalsThatDetach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := apitest.New()
+		for sig, code := range map[syscall.Signal]exitCode{syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
+			fo := follow(t, f, f)
+			fo.signals <- syscall.SIGPIPE // means nothing by itself
+			fo.signals <- sig
+			fo.says(t, "zorilla: detached from job ID, which goes on: 'zorilla wait ID' comes back to it, 'zorilla cancel ID' ends it\n")
+			if err := <-fo.ended; err != code {
+				t.Errorf("%v: got %v, want %v", sig, err, code)
+			}
+			if st := fo.job.Status(); st.State.Final() {
+				t.Errorf("%v: job is %s", sig, st.State)
+			}
+		}
+	})
+}
+
+// lost is a node whose connection breaks in the middle.
+type lost struct {
+	*apitest.Fake
+	breaks chan struct{}
+}
+
+func (l lost) Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error) {
+	if since == 0 {
+		return l.Fake.Await(ctx, job, since)
+	}
+	<-l.breaks
+	return jobs.Status{}, 0, api.ErrUnavailable
+}
+
+func TestABrokenConnectionTellsHowToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := apitest.New()
+		l := lost{f, make(chan struct{})}
+		fo := follow(t, l, f)
+		close(l.breaks)
+		err := <-fo.ended
+		id := string(fo.job.Status().ID)
+		if !errors.Is(err, api.ErrUnavailable) || !strings.HasSuffix(err.Error(), "'zorilla wait "+id+"' comes back to it") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestOutputIsCompleteBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := apitest.New()
+		fo := follow(t, f, f)
+		for i := range 1000 {
+			fo.job.Emit(jobs.Output{Attempt: 1, Stream: process.Stdout, Offset: int64(i), Data: []byte("x")})
+		}
+		fo.job.Update(func(s *jobs.Status) { s.State, s.ExitCode = jobs.Completed, 0 })
+		if err := <-fo.ended; err != nil || fo.out.take() != strings.Repeat("x", 1000) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

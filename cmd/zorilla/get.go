@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (sh *shell) getCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "get",
+		Category:  groupJobs,
+		Usage:     "fetch the output files of a job or of one rank",
+		UsageText: "zorilla get [options] JOB[:RANK]",
+		Description: `
+All ranks share the directory; files of the same name that differ are kept as
+NAME.RANK. With %r in --into every rank has a directory of its own.
+
+zorilla get last
+zorilla get --into 'out/%r' k7f3q
+zorilla get k7f3q:3`,
+		Flags: []cli.Flag{&cli.StringFlag{Name: "into", Value: ".", Usage: "directory for output files; %r in it stands for the rank"}},
+		Action: func(c *cli.Context) error {
+			job, rank, err := oneJob(c)
+			if err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			st, err := client.Job(c.Context, job)
+			if err != nil {
+				return err
+			}
+			if st, err = onlyRank(st, rank); err != nil {
+				return err
+			}
+			switch {
+			case len(st.Spec.Outputs) == 0:
+				sh.say("job %s was started without -o, so it has no output files", st.ID)
+			case len(st.Outputs) == 0 && !st.State.Final():
+				return fmt.Errorf("job %s is %s, no rank has ended yet: 'zorilla wait %s' waits for it", st.ID, st.State, st.ID)
+			case len(st.Outputs) == 0:
+				sh.say("job %s left no output files", st.ID)
+			case !st.State.Final():
+				sh.say("job %s is %s: fetching the outputs of %s that ended", st.ID, st.State, count(len(st.Outputs), "rank"))
+			}
+			return sh.pull(c.Context, client, st, rank, c.String("into"))
+		},
+	})
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (sh *shell) inviteCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "invite",
+		Category:  groupNet,
+		Usage:     "print the token that lets another machine join",
+		UsageText: "zorilla invite [options]",
+		Description: `
+Who has the token can join: hand it over in private.
+
+zorilla node --join "$(ssh other zorilla invite)"`,
+		Flags: []cli.Flag{jsonFlag()},
+		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			token, err := client.Invite(c.Context)
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return sh.printJSON(map[string]string{"token": token})
+			}
+			_, err = fmt.Fprintln(sh.stdout, clean(token))
+			return err
+		},
+	})
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/transfer"
+)
+
+// jobFlags describe a job; run and submit share them.
+func jobFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1", Usage: "workers: `N` (all or nothing), or MIN..MAX to start with MIN and grow"},
+		&cli.IntFlag{Name: "c", Value: 1, Usage: "`SLOTS` (cores) for each worker"},
+		&cli.StringFlag{Name: "mem", Usage: "memory limit of each worker: `SIZE` such as 200M or 2G"},
+		&cli.StringFlag{Name: "t", Aliases: []string{"time"}, Usage: "walltime: `TIME` such as 10m, 1h30m, HH:MM:SS or seconds"},
+		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern (repeatable)"},
+		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
+		&cli.StringSliceFlag{Name: "e", Aliases: []string{"env"}, Usage: "set `K=V` in the job's environment, or copy K from yours (repeatable)"},
+		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
+		&cli.IntFlag{Name: "priority", Usage: "-100 to 100, higher goes first"},
+		&cli.StringFlag{Name: "strategy", Usage: "which workers: nearest, spread, concentrate, ... (default: nearest)"},
+		&cli.StringFlag{Name: "give-up", Usage: "end the job with 125 if it has not started after `TIME`"},
+		&cli.StringFlag{Name: "stdin", Usage: "standard input of rank 0: `FILE`, or none (default: run forwards its own)"},
+	}
+}
+
+// specOf makes a job of the command line. Its inputs are still to be pushed.
+func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
+	spec := jobs.Spec{
+		Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
+		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"),
+	}
+	wrong := func(err error) (jobs.Spec, []transfer.Input, error) { return spec, nil, usage(c, "%v", err) }
+	if len(spec.Args) == 0 {
+		return wrong(fmt.Errorf("no command: put it after the options, as in '%s -n 4 -- ./prog'", c.Command.HelpName))
+	}
+	var err error
+	if spec.Min, spec.Max, err = parseRanks(c.String("n")); err != nil {
+		return wrong(err)
+	}
+	if s := c.String("mem"); s != "" {
+		if spec.Memory, err = parseSize(s); err != nil {
+			return wrong(err)
+		}
+	}
+	for flag, d := range map[string]*codec.Duration{"t": &spec.Walltime, "give-up": &spec.GiveUp} {
+		if s := c.String(flag); s != "" {
+			t, err := parseTime(dashes(flag), s)
+			if err != nil {
+				return wrong(err)
+			}
+			*d = codec.Duration(t)
+		}
+	}
+	if spec.Env, err = environment(c.StringSlice("e"), os.LookupEnv); err != nil {
+		return wrong(err)
+	}
+	inputs, err := transfer.ExpandInputs(c.StringSlice("i"))
+	if err != nil {
+		return spec, nil, err
+	}
+	if err := stageCommand(&spec, &inputs); err != nil {
+		return spec, nil, err
+	}
+	if err := spec.Validate(); err != nil {
+		return wrong(err)
+	}
+	return spec, inputs, nil
+}
+
+func dashes(flag string) string {
+	if len(flag) == 1 {
+		return "-" + flag
+	}
+	return "--" + flag
+}
+
+// environment reads K=V, or K to be looked up.
+func environment(args []string, lookup func(string) (string, bool)) (map[string]string, error) {
+	env := map[string]string{}
+	for _, arg := range args {
+		k, v, found := strings.Cut(arg, "=")
+		if k == "" {
+			return nil, fmt.Errorf("-e %s: want NAME=VALUE or NAME", arg)
+		}
+		if !found {
+			if v, found = lookup(k); !found {
+				return nil, fmt.Errorf("-e %s: it is not set in your environment: give it a value with -e %s=VALUE", k, k)
+			}
+		}
+		env[k] = v
+	}
+	return env, nil
+}
+
+// stageCommand adds the command to the inputs if it is a relative path with a
+// slash, and names it as the worker finds it.
+func stageCommand(spec *jobs.Spec, inputs *[]transfer.Input) error {
+	command := spec.Args[0]
+	if filepath.IsAbs(command) || !strings.Contains(command, "/") {
+		return nil
+	}
+	info, err := os.Stat(command)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &codedError{fmt.Errorf("command %s does not exist: a path with a slash is a file of this machine, a bare name is looked up on the worker's", command), 127}
+	case err != nil:
+		return fmt.Errorf("command: %w", err)
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return &codedError{fmt.Errorf("command %s is not an executable file: try chmod +x", command), 126}
+	}
+	in := transfer.Input{Path: command}
+	if !filepath.IsLocal(command) {
+		in.Name = path.Base(filepath.ToSlash(command))
+		spec.Args = append([]string{"./" + in.Name}, spec.Args[1:]...)
+	}
+	*inputs = append(*inputs, in)
+	return nil
+}
+
+// submit pushes the inputs and submits the job.
+func submit(ctx context.Context, s api.Service, spec jobs.Spec, inputs []transfer.Input) (jobs.ID, error) {
+	var err error
+	if spec.Inputs, err = api.Push(ctx, s, inputs); err != nil {
+		return "", err
+	}
+	return s.Submit(ctx, spec)
+}

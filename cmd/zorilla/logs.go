@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/node/api"
+)
+
+func (sh *shell) logsCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "logs",
+		Category:  groupJobs,
+		Usage:     "print the output of a job or of one rank",
+		UsageText: "zorilla logs [options] JOB[:RANK]",
+		Description: `
+Standard output goes to standard output, standard error to standard error.
+
+zorilla logs -f -l last
+zorilla logs k7f3q:0 2>/dev/null`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "f", Aliases: []string{"follow"}, Usage: "go on until the job has ended"},
+			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
+		},
+		Action: func(c *cli.Context) error {
+			job, rank, err := oneJob(c)
+			if err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			out := newPrinter(sh.stdout, sh.stderr, c.Bool("l"))
+			pipe := make(chan os.Signal, 1)
+			signal.Notify(pipe, syscall.SIGPIPE) // logs | head ends quietly
+			defer signal.Stop(pipe)
+			err = client.Output(c.Context, job, api.OutputQuery{Rank: rank, Follow: c.Bool("f")}, out.print)
+			if err == nil {
+				err = out.finish()
+			}
+			if errors.Is(err, syscall.EPIPE) {
+				return exitCode(128 + int(syscall.SIGPIPE))
+			}
+			return err
+		},
+	})
+}

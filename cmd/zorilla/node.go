@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/node"
+	"zorilla/node/api"
+)
+
+// nodeOptions is what the command line says of a node.
+type nodeOptions struct {
+	State                  string // absolute
+	Join                   []string
+	Secret                 string
+	Name, Site             string
+	Listen, Advertise, Web string
+	Slots                  int
+	RunAs                  string // user name or number; "" = nobody if root, else oneself
+	Expose                 []string
+	Verbose                bool
+	Log                    io.Writer
+}
+
+// startNode runs a node until ctx ends, and calls ready once it can be used.
+type startNode func(ctx context.Context, o nodeOptions, ready func(api.Service)) error
+
+func (sh *shell) nodeCommand() *cli.Command {
+	env := func(name string) []string { return []string{"ZORILLA_" + name} }
+	return command(cli.Command{
+		Name:      "node",
+		Category:  groupNet,
+		Usage:     "start a node on this machine",
+		UsageText: "zorilla node [options]",
+		Description: `
+The first start makes an identity and a network; the line it prints lets another
+machine join. Machines of one local network that have the same secret find each
+other. Stop it with Ctrl-C or SIGTERM: it ends its workers and leaves.
+
+zorilla node                                  # the first machine
+zorilla node --join zor1.eyJ...               # the others
+zorilla node --secret-file ~/.zorilla-secret  # same secret, same local network
+zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "join", EnvVars: env("JOIN"), Usage: "`TOKEN|HOST:PORT` of the network to join (repeatable, or with commas)"},
+			&cli.StringFlag{Name: "secret", EnvVars: env("SECRET"), Usage: "network secret: a `PHRASE` of 16 characters or more"},
+			&cli.StringFlag{Name: "secret-file", EnvVars: env("SECRET_FILE"), Usage: "read the network secret from `FILE`"},
+			&cli.StringFlag{Name: "name", EnvVars: env("NAME"), Usage: "`LABEL` of this node (default: the host name)"},
+			&cli.StringFlag{Name: "site", EnvVars: env("SITE"), Usage: "free `LABEL` of its place"},
+			&cli.StringFlag{Name: "listen", EnvVars: env("LISTEN"), Value: node.DefaultListen, Usage: "`HOST:PORT` for other nodes, TCP and UDP"},
+			&cli.StringFlag{Name: "advertise", EnvVars: env("ADVERTISE"), Usage: "`HOST:PORT` that others dial, if it is another"},
+			&cli.StringFlag{Name: "web", EnvVars: env("WEB"), Usage: "`HOST:PORT` of the page, or none (default: " + node.DefaultWeb + " or the next free port)"},
+			&cli.IntFlag{Name: "slots", EnvVars: env("SLOTS"), Usage: "how many `SLOTS` to offer (default: the number of cores)"},
+			&cli.StringFlag{Name: "state", EnvVars: env("STATE"), Usage: "state directory `DIR` (default: that of your user)"},
+			&cli.StringFlag{Name: "run-as", EnvVars: env("RUN_AS"), Usage: "run workers as `USER` if started by root (default: nobody)"},
+			&cli.StringSliceFlag{Name: "expose", EnvVars: env("EXPOSE"), Usage: "let workers read `PATH` (repeatable, or with commas)"},
+			&cli.BoolFlag{Name: "v", Aliases: []string{"verbose"}, EnvVars: env("VERBOSE"), Usage: "log more"},
+		},
+		Action: sh.nodeAction,
+	})
+}
+
+func (sh *shell) nodeAction(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	o, err := sh.nodeOptions(c)
+	if err != nil {
+		return err
+	}
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(c.Context, signals...)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends a node that hangs
+	return sh.node(ctx, o, func(s api.Service) { sh.welcome(ctx, s) })
+}
+
+// welcome prints what the owner needs next.
+func (sh *shell) welcome(ctx context.Context, s api.Service) {
+	if token, err := s.Invite(ctx); err != nil {
+		sh.say("no invitation: %v", err)
+	} else {
+		fmt.Fprintf(sh.stdout, "join   zorilla node --join %s\n", clean(token))
+	}
+	if url, err := s.Web(ctx); err != nil {
+		sh.say("no page: %v", err)
+	} else {
+		fmt.Fprintf(sh.stdout, "page   %s\n", clean(url))
+	}
+}
+
+func (sh *shell) nodeOptions(c *cli.Context) (nodeOptions, error) {
+	o := nodeOptions{
+		State: c.String("state"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
+		Name: c.String("name"), Site: c.String("site"),
+		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
+		Slots: c.Int("slots"), RunAs: c.String("run-as"), Expose: commas(c.StringSlice("expose")),
+		Verbose: c.Bool("v"), Log: sh.stderr,
+	}
+	if c.IsSet("slots") && o.Slots < 1 {
+		return o, usage(c, "--slots %d: want 1 or more", o.Slots)
+	}
+	if file := c.String("secret-file"); file != "" {
+		if o.Secret != "" {
+			return o, usage(c, "--secret and --secret-file: give one of them")
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return o, fmt.Errorf("--secret-file: %w", err)
+		}
+		if o.Secret = strings.TrimSpace(string(b)); o.Secret == "" {
+			return o, fmt.Errorf("--secret-file %s: is empty", file)
+		}
+	}
+	if o.State == "" {
+		state, err := node.DefaultState()
+		if err != nil {
+			return o, err
+		}
+		o.State = state
+	}
+	var err error
+	if o.State, err = filepath.Abs(o.State); err != nil {
+		return o, err
+	}
+	for i, p := range o.Expose {
+		if o.Expose[i], err = filepath.Abs(p); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// commas splits values further: a variable can hold only one string.
+func commas(values []string) []string {
+	var out []string
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/jobs"
+)
+
+func (sh *shell) psCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "ps",
+		Category:  groupJobs,
+		Usage:     "list the jobs that the node originates or works for",
+		UsageText: "zorilla ps [options]",
+		Description: `
+zorilla ps --all                  # ask every member
+zorilla ps --json | jq '.[].id'`,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "ask every member of the network"}, jsonFlag()},
+		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			list, err := client.Jobs(c.Context, c.Bool("all"))
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				for i := range list {
+					list[i] = whole(list[i])
+				}
+				return sh.printJSON(list)
+			}
+			return sh.printTable(jobTable(list, time.Now()))
+		},
+	})
+}
+
+func jobTable(list []jobs.Status, now time.Time) [][]string {
+	rows := [][]string{{"ID", "NAME", "STATE", "RANKS", "ORIGIN", "AGE", "REASON"}}
+	for _, st := range list {
+		reason := st.Reason
+		if st.LastKnown {
+			reason = strings.TrimSuffix("last known: "+reason, ": ")
+		}
+		rows = append(rows, []string{
+			string(st.ID), short(title(st.Spec), 24), string(st.State), ranks(st), st.Origin.Short(), span(now.Sub(st.Submitted)), short(reason, 60),
+		})
+	}
+	return rows
+}
+
+// title is the name of a job, or else its command.
+func title(spec jobs.Spec) string {
+	if spec.Name != "" || len(spec.Args) == 0 {
+		return spec.Name
+	}
+	return strings.Join(append([]string{path.Base(spec.Args[0])}, spec.Args[1:]...), " ")
+}
+
+// ranks tells how many workers a job has and wants: "6", "3/6", "3/2..16".
+func ranks(st jobs.Status) string {
+	want := strconv.Itoa(st.Spec.Max)
+	if !st.Spec.Rigid() {
+		want = fmt.Sprintf("%d..%d", st.Spec.Min, st.Spec.Max)
+	}
+	have := 0
+	for _, w := range st.Workers {
+		if w.State != jobs.WorkerWanted && w.State != jobs.WorkerLost {
+			have++
+		}
+	}
+	if st.Spec.Rigid() && (have == st.Spec.Max || st.State.Final()) {
+		return want
+	}
+	return fmt.Sprintf("%d/%s", have, want)
+}

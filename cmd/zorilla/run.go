@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/jobs"
+)
+
+func (sh *shell) runCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "run",
+		Category:  groupJobs,
+		Usage:     "run a program on many machines, as if it ran here",
+		UsageText: "zorilla run [options] [--] COMMAND [ARGUMENT...]",
+		Description: `
+Streams output, waits, fetches the output files and ends with the job's exit code.
+The command is sent along if it is a relative path with a slash; a bare name or an
+absolute path is looked up on the worker's machine. In a shell loop that reads its
+own standard input, add --stdin none.
+
+zorilla run -n 6 -i data.txt -o 'part-*' -t 10m --mem 200M -- ./prog data.txt
+zorilla run -l -n 4 hostname
+zorilla run -n 2..16 -o log --into 'out/%r' -- ./prog
+
+Ctrl-C shows the state; twice within 2 s cancels (130). Ctrl-\ detaches.
+Exit codes: 124 walltime, 125 no workers or a lost node, 126/127 the command
+cannot be executed/found, 128+signal.`,
+		Flags: append(jobFlags(),
+			&cli.StringFlag{Name: "into", Value: ".", Usage: "directory for output files; %r in it stands for the rank"},
+			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
+			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"}),
+		Action: sh.runAction,
+	})
+}
+
+func (sh *shell) runAction(c *cli.Context) error {
+	spec, inputs, err := specOf(c)
+	if err != nil {
+		return err
+	}
+	stdin, err := sh.openStdin(c.String("stdin"))
+	if err != nil {
+		return err
+	}
+	spec.Stdin = stdin != nil
+	client, err := sh.client(c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGPIPE) // or a closed standard output would end us silently
+	defer signal.Stop(signals)
+	id, err := submit(c.Context, client, spec, inputs)
+	if err != nil {
+		return err
+	}
+	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
+	f := &follower{
+		sh: sh, service: client, id: id, quiet: c.Bool("q"), into: c.String("into"), stdin: stdin,
+		out: newPrinter(sh.stdout, sh.stderr, c.Bool("l")), signals: signals,
+	}
+	return f.run(c.Context)
+}
+
+// patience is how long run waits before it says what for.
+const patience = time.Second
+
+// cancelWindow is the time between two Ctrl-C that cancel.
+const cancelWindow = 2 * time.Second
+
+// running tells how many workers run.
+func running(st jobs.Status) int {
+	n := 0
+	for _, w := range st.Workers {
+		if w.State == jobs.WorkerRunning {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/jobs"
+)
+
+func (sh *shell) statusCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "status",
+		Category:  groupJobs,
+		Usage:     "show one job: state, reason, workers, search, warnings",
+		UsageText: "zorilla status [options] JOB[:RANK]",
+		Description: `
+zorilla status last
+zorilla status --json k7f3q | jq .exit_code`,
+		Flags: []cli.Flag{jsonFlag()},
+		Action: func(c *cli.Context) error {
+			job, rank, err := oneJob(c)
+			if err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			st, err := client.Job(c.Context, job)
+			if err != nil {
+				return err
+			}
+			if st, err = onlyRank(st, rank); err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return sh.printJSON(whole(st))
+			}
+			return sh.printStatus(st, time.Now())
+		},
+	})
+}
+
+// onlyRank leaves out what is about other ranks, if rank is not -1.
+func onlyRank(st jobs.Status, rank int) (jobs.Status, error) {
+	if rank < 0 {
+		return st, nil
+	}
+	st.Workers = slices.DeleteFunc(slices.Clone(st.Workers), func(w jobs.WorkerStatus) bool { return w.Rank != rank })
+	st.Outputs = slices.DeleteFunc(slices.Clone(st.Outputs), func(o jobs.RankOutput) bool { return o.Rank != rank })
+	if len(st.Workers) == 0 {
+		return st, fmt.Errorf("job %s has no rank %d", st.ID, rank)
+	}
+	return st, nil
+}
+
+func (sh *shell) printStatus(st jobs.Status, now time.Time) error {
+	if err := sh.printTable(facts(st, now)); err != nil {
+		return err
+	}
+	if len(st.Workers) > 0 {
+		if err := sh.section(workerTable(st)); err != nil {
+			return err
+		}
+	}
+	if len(st.Rounds) > 0 {
+		if err := sh.section(roundTable(st.Rounds, st.Submitted)); err != nil {
+			return err
+		}
+	}
+	for i, w := range st.Warnings {
+		lead := ""
+		if i == 0 {
+			lead = "\n"
+		}
+		if _, err := fmt.Fprintf(sh.stdout, "%swarning: %s\n", lead, clean(w)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// section is a table after an empty line.
+func (sh *shell) section(rows [][]string) error {
+	if _, err := io.WriteString(sh.stdout, "\n"); err != nil {
+		return err
+	}
+	return sh.printTable(rows)
+}
+
+func facts(st jobs.Status, now time.Time) [][]string {
+	rows := [][]string{{"job", string(st.ID)}}
+	add := func(key, format string, args ...any) {
+		rows = append(rows, []string{key, fmt.Sprintf(format, args...)})
+	}
+	if st.Spec.Name != "" {
+		add("name", "%s", st.Spec.Name)
+	}
+	add("command", "%s", short(strings.Join(st.Spec.Args, " "), 200))
+	add("state", "%s", st.State)
+	if st.LastKnown {
+		add("note", "last known: its origin cannot be reached")
+	}
+	if st.Reason != "" {
+		add("reason", "%s", st.Reason)
+	}
+	if st.State.Final() {
+		add("exit code", "%d", st.ExitCode)
+	}
+	add("origin", "%s", st.Origin.Short())
+	add("workers", "%s", wish(st.Spec))
+	add("submitted", "%s", stamp(st.Submitted, now))
+	if !st.Started.IsZero() {
+		add("started", "%s, after %s", stamp(st.Started, now), span(st.Started.Sub(st.Submitted)))
+	}
+	if !st.Ended.IsZero() {
+		ended := stamp(st.Ended, now)
+		if !st.Started.IsZero() {
+			ended += ", ran for " + span(st.Ended.Sub(st.Started))
+		}
+		add("ended", "%s", ended)
+	}
+	if st.Staged.Total > 0 {
+		add("inputs", "%s, of which nodes fetched %s and had %s", byteCount(st.Staged.Total), byteCount(st.Staged.Fetched), byteCount(st.Staged.Cached))
+	}
+	if len(st.Outputs) > 0 {
+		files, size := 0, int64(0)
+		for _, o := range st.Outputs {
+			files, size = files+o.Files, size+o.Bytes
+		}
+		add("outputs", "%s, %s, from %s", count(files, "file"), byteCount(size), count(len(st.Outputs), "rank"))
+	}
+	return rows
+}
+
+// wish tells what a job asked for.
+func wish(spec jobs.Spec) string {
+	s := strconv.Itoa(spec.Max)
+	if !spec.Rigid() {
+		s = fmt.Sprintf("%d to %d", spec.Min, spec.Max)
+	}
+	s += fmt.Sprintf(", %s each", count(spec.Slots, "slot"))
+	if spec.Memory > 0 {
+		s += ", " + byteCount(spec.Memory) + " each"
+	}
+	if spec.Walltime > 0 {
+		s += ", for at most " + spec.Walltime.String()
+	}
+	if spec.Strategy != "" {
+		s += ", " + spec.Strategy
+	}
+	return s
+}
+
+func stamp(t, now time.Time) string {
+	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.RFC3339), span(now.Sub(t)))
+}
+
+func workerTable(st jobs.Status) [][]string {
+	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "STDOUT", "STDERR", "DETAIL"}}
+	for _, w := range st.Workers {
+		attempt, exit, detail := "-", "-", ""
+		if w.Attempt > 0 {
+			attempt = strconv.Itoa(w.Attempt)
+		}
+		if w.Exit != nil {
+			exit, detail = strconv.Itoa(w.Exit.Code), w.Exit.Detail
+			if detail == "" && w.Exit.Code != 0 {
+				detail = string(w.Exit.Cause)
+			}
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(w.Rank), nodeName(string(w.Node.Short()), w.Name), rtt(time.Duration(w.RTT)), string(w.State), attempt,
+			exit, byteCount(w.Stdout), byteCount(w.Stderr), short(detail, 60),
+		})
+	}
+	return rows
+}
+
+func nodeName(id, name string) string {
+	switch {
+	case id == "":
+		return "-"
+	case name == "":
+		return id
+	}
+	return fmt.Sprintf("%s (%s)", name, id)
+}
+
+func roundTable(rounds []jobs.Round, since time.Time) [][]string {
+	rows := [][]string{{"ROUND", "AT", "RADIUS", "WANTED", "REACHED", "OFFERS", "WORKERS", "DECLINES", "MESSAGES", "WAIT"}}
+	for _, r := range rounds {
+		row := []string{strconv.Itoa(r.Number), "+" + r.At.Sub(since).Round(10*time.Millisecond).String()}
+		for _, n := range []int{r.Radius, r.Wanted, r.Reached, r.Offers, r.Workers, r.Declines, r.Messages} {
+			row = append(row, strconv.Itoa(n))
+		}
+		rows = append(rows, append(row, time.Duration(r.Wait).Round(10*time.Millisecond).String()))
+	}
+	return rows
+}

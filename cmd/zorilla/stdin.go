@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// openStdin returns what rank 0 is to read, or nil for nothing.
+func (sh *shell) openStdin(name string) (io.Reader, error) {
+	switch name {
+	case "none":
+		return nil, nil
+	case "":
+		if f, ok := sh.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			// A read from a terminal whose foreground we are not in would
+			// stop us. Now it fails instead.
+			signal.Ignore(syscall.SIGTTIN)
+			return terminal{f}, nil
+		}
+		return sh.stdin, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("--stdin: %w", err)
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("--stdin %s: is a directory, want a file or none", name)
+	}
+	return f, nil // open until the process ends
+}
+
+// terminal reads from a terminal while this process is in its foreground.
+type terminal struct{ io.Reader }
+
+// Read implements io.Reader.
+func (t terminal) Read(p []byte) (int, error) {
+	for {
+		n, err := t.Reader.Read(p)
+		if n > 0 || !errors.Is(err, syscall.EIO) {
+			return n, err
+		}
+		time.Sleep(time.Second) // in the background: nobody tells when we come back
+	}
+}
+
+// reading notes the error that ended its reader.
+type reading struct {
+	io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (r *reading) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
+}
+
+// forward sends standard input to rank 0. That it reads no more, or that the
+// job has ended, is no news; that ours cannot be read is.
+func (f *follower) forward(ctx context.Context) {
+	r := &reading{Reader: f.stdin}
+	if err := f.service.Stdin(ctx, string(f.id), r); err != nil && r.err != nil && errors.Is(err, r.err) {
+		f.tell("standard input cannot be read any more: %v", r.err)
+	}
+}

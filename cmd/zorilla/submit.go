@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (sh *shell) submitCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "submit",
+		Category:  groupJobs,
+		Usage:     "start a program on many machines and print the job's ID",
+		UsageText: "zorilla submit [options] [--] COMMAND [ARGUMENT...]",
+		Description: `
+Takes the options of run, stages the inputs, prints the ID alone and returns.
+
+id=$(zorilla submit -n 2..16 -o 'out-*' -- ./prog data)
+zorilla wait $id && zorilla get $id`,
+		Flags: append(jobFlags(),
+			&cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
+		Action: func(c *cli.Context) error {
+			if s := c.String("stdin"); s != "" && s != "none" {
+				return usage(c, "--stdin %s: nobody stays to send it: use run, or make it an input with -i %s", s, s)
+			}
+			spec, inputs, err := specOf(c)
+			if err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			id, err := submit(c.Context, client, spec, inputs)
+			if err == nil {
+				_, err = fmt.Fprintln(sh.stdout, id)
+			}
+			return err
+		},
+	})
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"zorilla/jobs"
+)
+
+// clean makes text that may come from other machines safe for a terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// printJSON writes v as one document.
+func (sh *shell) printJSON(v any) error {
+	enc := json.NewEncoder(sh.stdout)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// whole makes absent lists of a status empty ones, for programs that read it.
+func whole(st jobs.Status) jobs.Status {
+	if st.Workers == nil {
+		st.Workers = []jobs.WorkerStatus{}
+	}
+	if st.Rounds == nil {
+		st.Rounds = []jobs.Round{}
+	}
+	return st
+}
+
+// printTable writes rows with aligned columns, the first one being the
+// heading. Colour is added where a cell is a job's or a worker's state.
+func (sh *shell) printTable(rows [][]string) error {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			row[i] = clean(cell)
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	colour := colours(sh.stdout)
+	var b strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			line += paint(cell, colour) + pad + "  "
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(sh.stdout, b.String())
+	return err
+}
+
+// colours reports whether w is a terminal whose user wants colour.
+func colours(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+func paint(cell string, colour bool) string {
+	if !colour {
+		return cell
+	}
+	code := ""
+	switch cell {
+	case string(jobs.Completed):
+		code = "32" // green
+	case string(jobs.Failed), string(jobs.Timeout), string(jobs.NodeFail), string(jobs.WorkerLost):
+		code = "31" // red
+	case string(jobs.Running), string(jobs.WorkerRunning):
+		code = "36" // cyan
+	case string(jobs.Pending), string(jobs.Cancelled):
+		code = "33" // yellow
+	default:
+		return cell
+	}
+	return "\x1b[" + code + "m" + cell + "\x1b[0m"
+}
+
+// byteCount writes a number of bytes for people.
+func byteCount(n int64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v := float64(n)
+	unit := 0
+	for v >= 1024 && unit < 5 {
+		v /= 1024
+		unit++
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + "KMGTP"[unit-1:unit] + "B"
+}
+
+// span writes a length of time with one or two units.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(max(d, 0).Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}
+
+// rtt writes a round trip time; 0 was not measured.
+func rtt(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "-"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.2fms", d.Seconds()*1000)
+	case d < 100*time.Millisecond:
+		return fmt.Sprintf("%.1fms", d.Seconds()*1000)
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
+
+// count writes "1 file", "2 files".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func short(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n-1]) + "…"
+}

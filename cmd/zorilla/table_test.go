@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/node/api/apitest"
+)
+
+// TestStatusLooksGood compares the status of a job with a picture of it. Run
+// with UPDATE_GOLDEN=1 to draw it anew, and read the difference.
+func TestStatusLooksGood(t *testing.T) {
+	st := apitest.Example()
+	running := apitest.Example()
+	running.State, running.Reason, running.Ended, running.Spec.Name, running.LastKnown = jobs.Running, "", time.Time{}, "", true
+	running.Workers[0].State, running.Workers[0].Exit = jobs.WorkerRunning, nil
+	running.Workers[1] = jobs.WorkerStatus{Rank: 1, State: jobs.WorkerWanted}
+	waiting := jobs.Status{ID: "aaaaa@zeb2a", Origin: st.Origin, Spec: jobs.Spec{Args: []string{"bin/long-program-name", "with", "arguments"}, Min: 9, Max: 9, Slots: 1}, State: jobs.Pending, Reason: "needs 5 more workers: " + strings.Repeat("busy ", 20), Submitted: st.Submitted}
+
+	var got bytes.Buffer
+	sh := &shell{stdout: &got}
+	now := st.Submitted.Add(3 * time.Minute)
+	for _, s := range []jobs.Status{st, running, waiting} {
+		if err := sh.printStatus(s, now); err != nil {
+			t.Fatal(err)
+		}
+		got.WriteString("\n")
+	}
+	if err := sh.printTable(jobTable([]jobs.Status{waiting, running, st}, now)); err != nil {
+		t.Fatal(err)
+	}
+	got.WriteString("\n")
+	e := jobs.Explanation{
+		ID: waiting.ID, State: jobs.Pending, Summary: waiting.Reason, Wanted: 5, Asked: 12, Offered: 2,
+		Declined: map[string]int{"busy": 7, "owner is away": 1, "no memory": 1, "no gpu": 1},
+		Nodes:    []jobs.NodeAnswer{{Node: st.Workers[0].Node, Name: "there", RTT: codec.Duration(time.Millisecond), Offered: 2, Reason: "only 2 slots", At: st.Submitted}},
+		Rounds:   st.Rounds, Since: st.Submitted, Next: now.Add(4 * time.Second),
+	}
+	if err := sh.printExplanation(e, now); err != nil {
+		t.Fatal(err)
+	}
+
+	golden := filepath.Join("testdata", "status.golden")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("got:\n%s\nwant:\n%s", &got, want)
+	}
+}
+
+// What other machines say must not steer the terminal.
+func TestTablesAreClean(t *testing.T) {
+	var got bytes.Buffer
+	sh := &shell{stdout: &got}
+	if err := sh.printTable([][]string{{"a\x1b]0;x\a", "b\nc", "ü"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != "a?]0;x?  b?c  ü\n" {
+		t.Errorf("got %q", &got)
+	}
+}
+
+func TestPaint(t *testing.T) {
+	if got := paint("FAILED", false); got != "FAILED" {
+		t.Errorf("without colour: %q", got)
+	}
+	if got := paint("FAILED", true); got != "\x1b[31mFAILED\x1b[0m" {
+		t.Errorf("with colour: %q", got)
+	}
+	if colours(&bytes.Buffer{}) {
+		t.Error("a buffer is taken for a terminal")
+	}
+}

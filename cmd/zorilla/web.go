@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (sh *shell) webCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "web",
+		Category:  groupNet,
+		Usage:     "print the address of the node's page",
+		UsageText: "zorilla web [options]",
+		Description: `
+The address holds the token that the page wants.
+
+zorilla web --open`,
+		Flags: []cli.Flag{jsonFlag(), &cli.BoolFlag{Name: "open", Usage: "open it in a browser"}},
+		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			url, err := client.Web(c.Context)
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return sh.printJSON(map[string]string{"url": url})
+			}
+			if _, err := fmt.Fprintln(sh.stdout, clean(url)); err != nil || !c.Bool("open") {
+				return err
+			}
+			if err := exec.Command("xdg-open", url).Run(); err != nil {
+				return fmt.Errorf("open a browser: %w: copy the address into one", err)
+			}
+			return nil
+		},
+	})
+}
