@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -283,8 +285,11 @@ func (s *Service) Stdin(ctx context.Context, id ID, r io.Reader) error {
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
-			if werr := stdin.append(buf[:n]); werr != nil {
-				return nil // the job has ended, or its input was closed
+			switch werr := stdin.append(buf[:n]); {
+			case errors.Is(werr, os.ErrClosed):
+				return fmt.Errorf("%w: job %s takes no input any more", ErrEnded, id)
+			case werr != nil:
+				return fmt.Errorf("keep input: %w", werr)
 			}
 		}
 		if err == io.EOF {

@@ -7,4 +7,5 @@ var (
 	ErrNotFound  = errors.New("not found")
 	ErrAmbiguous = errors.New("ambiguous") // a prefix names more than one job
 	ErrRefused   = errors.New("refused")
+	ErrEnded     = errors.New("ended")
 )

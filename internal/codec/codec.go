@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"time"
@@ -88,7 +89,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	if !(s > -9e9 && s < 9e9) {
 		return fmt.Errorf("duration %q is out of range", b)
 	}
-	*d = Duration(s * float64(time.Second))
+	*d = Duration(math.Round(s * float64(time.Second)))
 	return nil
 }
 
