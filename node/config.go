@@ -1,0 +1,79 @@
+package node
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/rs/zerolog"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/jobs/journal"
+	"zorilla/node/gossip"
+	"zorilla/transfer"
+)
+
+// Defaults of a node's addresses.
+const (
+	DefaultListen = "0.0.0.0:5444"
+	DefaultWeb    = "127.0.0.1:5446"
+)
+
+// Config says what a node is like. The zero value with State set is a usable
+// node on the default addresses.
+type Config struct {
+	State string // directory, absolute; made if missing
+	Owner Owner
+
+	Listen    string   // "host:port", TCP and UDP; DefaultListen
+	Advertise string   // "host:port" that others dial, if not what Listen says
+	Web       string   // "host:port" of the page; "" = DefaultWeb or the next free port; "none" = no page
+	Join      []string // "host:port" of members, or invite tokens
+	Secret    string   // phrase or text form; "" = of the state directory, made if missing
+
+	Seams Seams
+	Log   zerolog.Logger
+}
+
+// Owner is what the machine's owner says of the node.
+type Owner struct {
+	Name   string     // label; the host name
+	Site   string     // free label
+	Slots  int        // capacity; the number of cores
+	Memory int64      // bytes; what the machine has
+	RunAs  *jobs.User // whom workers run as; nil = the node's own user
+	Expose []string   // further paths that workers may read
+}
+
+// Seams are the node's ways to the outside. Nil means the real thing.
+type Seams struct {
+	Net       gossip.Net
+	Runner    jobs.Runner
+	CleanRoot func(root string) error
+	Journal   journal.Journal
+	Store     transfer.PinStore
+	Rand      *rand.Rand
+	Schedule  flood.Schedule
+	Offline   bool // no unix socket and no page: tests call Service directly
+}
+
+// DefaultState returns the state directory that is used if none is named:
+// $XDG_STATE_HOME/zorilla or ~/.local/state/zorilla, and /var/lib/zorilla for
+// root, whose home other users cannot enter.
+func DefaultState() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "zorilla"), nil
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/zorilla", nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".local", "state", "zorilla"), nil
+}
+
+// Socket returns where a node with this state directory serves its clients.
+func Socket(state string) string { return filepath.Join(state, "zorilla.sock") }

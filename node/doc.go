@@ -1,0 +1,29 @@
+// Package node wires one Zorilla node together: overlay, vicinity, flood,
+// transfer, jobs, the client API and the page.
+//
+// New takes a Config and does nothing yet; Run works until its context ends
+// and returns when all that it started has ended. Everything that reaches
+// outside of the process is a field of Config, and nil means the real thing;
+// hundreds of nodes share a process in tests.
+//
+// # Goroutines
+//
+// Run owns the life and death of all others, in three layers that stop one
+// after the other: first the doors for clients and the jobs (workers are ended,
+// their origins are told), then the overlay and its companions (the node leaves
+// the network), then the journal.
+//
+// # State directory
+//
+//	identity.key   the node's key; its hash is the node's ID
+//	secret         the network's secret
+//	peers          addresses of members, for the next start
+//	web-token      opens the page
+//	zorilla.sock   the client API
+//	client-token   proves that a client may read this directory
+//	journal.db     jobs that were submitted here
+//	jobs/          their output
+//	cache/         chunks of input and output files
+//	work/          directories of running workers
+//	lock           held while a node uses the directory
+package node

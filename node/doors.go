@@ -1,0 +1,121 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/node/web"
+	"zorilla/transfer"
+)
+
+// headerTimeout bounds how long a request's header may take.
+const headerTimeout = 10 * time.Second
+
+// apiPrefix is where other nodes find this node's service.
+const apiPrefix = "/api"
+
+// servePeers serves other nodes: the peer protocol, blobs, and what may be
+// asked of a job's origin.
+func (n *Node) servePeers(g *group) error {
+	n.service = &service{n: n}
+	mux := http.NewServeMux()
+	mux.Handle(jobs.PeerPrefix, n.jobs.PeerHandler())
+	mux.Handle("/v1/blobs/", transfer.Handler(n.store))
+	mux.Handle(apiPrefix+"/", http.StripPrefix(apiPrefix, api.Handler(forwarded{n.service})))
+	serve(g, mux, n.overlay.PeerListener())
+	return nil
+}
+
+// serve runs an HTTP server on a listener until the group ends.
+func serve(g *group, h http.Handler, l net.Listener) {
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+	}
+	g.run(func(ctx context.Context) error {
+		stop := context.AfterFunc(ctx, func() { srv.Close() })
+		defer stop()
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+}
+
+// serveClients opens the unix socket for the command line and the page.
+func (n *Node) serveClients(g *group) error {
+	if n.cfg.Seams.Offline {
+		return nil
+	}
+	path := Socket(n.cfg.State)
+	token, err := api.Token(path)
+	if err != nil {
+		return err
+	}
+	l, err := api.Listen(path)
+	if err != nil {
+		return err
+	}
+	serve(g, api.Guard(api.Handler(n.service), token), l)
+	if n.cfg.Web == "none" {
+		return nil
+	}
+	return n.serveWeb(g)
+}
+
+// serveWeb opens the page. If the default port is taken the next free one is
+// used; a port that the user chose must be free.
+func (n *Node) serveWeb(g *group) error {
+	address, tries := n.cfg.Web, 1
+	if address == "" {
+		address, tries = DefaultWeb, 100
+	}
+	l, err := listenNear(address, tries)
+	if err != nil {
+		return fmt.Errorf("page: %w: choose another with --web, or --web none", err)
+	}
+	token, err := n.webToken()
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	own := l.Addr().String()
+	n.webURL = (&url.URL{Scheme: "http", Host: own, Path: "/", RawQuery: url.Values{"token": {token}}.Encode()}).String()
+	page, err := web.New(web.Config{Service: n.service, Token: token, Log: n.log})
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	serve(g, page, l)
+	return nil
+}
+
+// listenNear listens on the address or one of the next ports.
+func listenNear(address string, tries int) (net.Listener, error) {
+	host, p, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: want HOST:PORT", address)
+	}
+	port, err := strconv.Atoi(p)
+	if err != nil || port < 0 || port > 65535 {
+		return nil, fmt.Errorf("address %q: want a port from 0 to 65535", address)
+	}
+	for {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		tries--
+		if err == nil || tries <= 0 || !errors.Is(err, syscall.EADDRINUSE) || port == 65535 {
+			if errors.Is(err, syscall.EADDRINUSE) {
+				err = fmt.Errorf("port %d of %s is taken", port, host)
+			}
+			return l, err
+		}
+		port++
+	}
+}

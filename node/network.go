@@ -1,0 +1,165 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+	"zorilla/node/gossip"
+	"zorilla/vicinity"
+)
+
+// Kinds of the packets that travel in the overlay.
+const (
+	kindVicinity byte = 1
+	kindFlood    byte = 2
+	kindJobs     byte = 3
+)
+
+const (
+	// advertisementLife bounds how long copies of a flood are passed on.
+	advertisementLife = 30 * time.Second
+	// savePeersEvery is how often addresses for the next start are kept.
+	savePeersEvery = time.Minute
+)
+
+// startNetwork makes the overlay and what lives on it, and binds the node's
+// port.
+func (n *Node) startNetwork(g *group, seeds []string) error {
+	if n.cfg.Seams.Runner == nil {
+		runner := process.New(process.Config{Log: n.log})
+		if err := runner.Probe(g.ctx); err != nil {
+			return err
+		}
+		n.cfg.Seams.Runner = runner
+	}
+	rnd := n.cfg.Seams.Rand
+	n.vicinity = vicinity.New(vicinity.Config{
+		Self: n.creds.ID(), Rand: split(rnd), Log: n.log,
+		Send: func(to vicinity.ID, p []byte) { n.overlay.Send(to, kindVicinity, p) },
+	})
+	n.flooder = flood.New(flood.Config{
+		Self: n.creds.ID(), Rand: split(rnd), Log: n.log,
+		Neighbours: n.neighbours,
+		Send:       func(to vicinity.ID, p []byte) { n.overlay.Send(to, kindFlood, p) },
+		Check:      func(origin vicinity.ID, p []byte) error { return n.jobs.CheckAdvertisement(origin, p) },
+		Deliver:    func(m flood.Message) { n.jobs.Advertised(m.Payload) },
+	})
+	var err error
+	n.overlay, err = gossip.New(gossip.Config{
+		Self: n.member(n.cfg.Seams.Runner), Creds: n.creds, Net: n.cfg.Seams.Net,
+		Listen: n.cfg.Listen, Advertise: n.cfg.Advertise, Seeds: append(seeds, n.loadPeers()...),
+		Handler: events{n}, Beacons: true, Log: n.log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := n.overlay.Listen(g.ctx); err != nil {
+		return err
+	}
+	n.peers = newPeers(n.overlay)
+	n.client = &http.Client{Transport: n.peers.transport()}
+	return nil
+}
+
+// startOverlay lets the network run; everything that it calls exists by now.
+func (n *Node) startOverlay(g *group) {
+	g.run(n.vicinity.Run)
+	g.run(n.flooder.Run)
+	g.run(n.overlay.Run)
+	g.run(n.keepPeers)
+}
+
+func (n *Node) neighbours() []vicinity.ID {
+	list := n.vicinity.Neighbours()
+	ids := make([]vicinity.ID, len(list))
+	for i, nb := range list {
+		ids[i] = nb.ID
+	}
+	return ids
+}
+
+// keepPeers saves members' addresses now and then, and at the end.
+func (n *Node) keepPeers(ctx context.Context) error {
+	tick := time.NewTicker(savePeersEvery)
+	defer tick.Stop()
+	var saved []string
+	for {
+		if peers := n.overlay.Seeds(); len(peers) > 0 && !slices.Equal(peers, saved) {
+			if err := n.savePeers(peers); err != nil {
+				n.log.Warn().Err(err).Msg("save the addresses of members")
+			}
+			saved = peers
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// events takes what the overlay tells.
+type events struct{ n *Node }
+
+// Join is called when a member has come, or has changed what it says of itself.
+func (e events) Join(m vicinity.Member) {
+	e.n.vicinity.Join(m)
+	e.n.peers.Learn(m.ID, m.Addrs)
+}
+
+// Leave is called when a member has left or is dead.
+func (e events) Leave(id vicinity.ID) {
+	e.n.vicinity.Leave(id)
+	e.n.jobs.MemberGone(id)
+}
+
+// Message is called with each packet of a member.
+func (e events) Message(from vicinity.ID, kind byte, payload []byte) {
+	switch kind {
+	case kindVicinity:
+		e.n.vicinity.Receive(from, payload)
+	case kindFlood:
+		e.n.flooder.Receive(from, payload)
+	case kindJobs:
+		e.n.jobs.Receive(from, payload)
+	}
+}
+
+// RTT is called when the overlay has measured a round trip.
+func (e events) RTT(id vicinity.ID, rtt time.Duration) { e.n.vicinity.Observe(id, rtt) }
+
+// overlay is what jobs see of the network.
+type overlay struct{ n *Node }
+
+func (o overlay) Flood(radius int, payload []byte) int {
+	copies, err := o.n.flooder.Start(radius, advertisementLife, payload)
+	if err != nil && !errors.Is(err, flood.ErrStopped) {
+		o.n.log.Warn().Err(err).Msg("flood an advertisement")
+	}
+	return copies
+}
+
+func (o overlay) Send(to vicinity.ID, payload []byte) {
+	if err := o.n.overlay.Send(to, kindJobs, payload); err != nil {
+		o.n.log.Debug().Err(err).Str("to", to.Short()).Msg("send")
+	}
+}
+
+func (o overlay) Member(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
+	if self := o.n.overlay.Self(); self.ID == id {
+		return self, 0, true
+	}
+	m, ok := o.n.overlay.Member(id)
+	rtt, _ := o.n.vicinity.Estimate(id)
+	return m, rtt, ok
+}
+
+func (o overlay) Learn(id vicinity.ID, addrs []string) { o.n.peers.Learn(id, addrs) }
+
+var _ jobs.Overlay = overlay{}

@@ -1,0 +1,229 @@
+package node
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/jobs/journal"
+	"zorilla/jobs/process"
+	"zorilla/node/api"
+	"zorilla/node/gossip"
+	"zorilla/node/trust"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// ProtocolVersion is what nodes tell each other of what they speak.
+const ProtocolVersion = 1
+
+// Node is one node. Make it with New; it works while Run does.
+type Node struct {
+	cfg   Config
+	log   zerolog.Logger
+	ready chan struct{}
+
+	// Set by Run before ready is closed.
+	started  time.Time
+	creds    *trust.Credentials
+	invite   trust.Secret
+	overlay  *gossip.Overlay
+	vicinity *vicinity.Table
+	flooder  *flood.Flooder
+	store    transfer.PinStore
+	jobs     *jobs.Service
+	peers    *peers
+	client   *http.Client
+	service  *service
+	webURL   string
+}
+
+// New makes a node. It does no I/O.
+func New(cfg Config) (*Node, error) {
+	if cfg.State == "" {
+		return nil, errors.New("no state directory: name one with --state")
+	}
+	if cfg.Listen == "" {
+		cfg.Listen = DefaultListen
+	}
+	if cfg.Seams.Net == nil {
+		cfg.Seams.Net = gossip.RealNet{}
+	}
+	if cfg.Seams.Rand == nil {
+		var seed [16]byte
+		crand.Read(seed[:])
+		cfg.Seams.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
+	}
+	return &Node{cfg: cfg, log: cfg.Log, ready: make(chan struct{})}, nil
+}
+
+// Ready is closed when the node can be used; what Service, Self and Invite
+// return is valid then.
+func (n *Node) Ready() <-chan struct{} { return n.ready }
+
+// Service is the node's door for clients. Call it after Ready.
+func (n *Node) Service() api.Service { return n.service }
+
+// Self describes the node as it tells others. Call it after Ready.
+func (n *Node) Self() vicinity.Member { return n.overlay.Self() }
+
+// WebURL returns the address of the page with its token, or "" if the node
+// has none. Call it after Ready.
+func (n *Node) WebURL() string { return n.webURL }
+
+// Run works until ctx ends, then ends its workers, tells their origins, leaves
+// the network and returns nil. An error says why the node could not go on.
+func (n *Node) Run(ctx context.Context) error {
+	n.started = time.Now()
+	unlock, err := n.openState()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	seeds, err := n.identify()
+	if err != nil {
+		return err
+	}
+
+	disk := newGroup(context.WithoutCancel(ctx))
+	defer disk.stop()
+	log, err := n.openJournal(disk)
+	if err != nil {
+		return err
+	}
+	if err := n.openStore(); err != nil {
+		return err
+	}
+
+	net := newGroup(context.WithoutCancel(ctx))
+	defer net.stop()
+	if err := n.startNetwork(net, seeds); err != nil {
+		return err
+	}
+	if err := n.makeJobs(log); err != nil {
+		return err
+	}
+	if err := n.servePeers(net); err != nil {
+		return err
+	}
+	n.startOverlay(net)
+
+	front := newGroup(ctx)
+	defer front.stop()
+	front.run(n.jobs.Run)
+	if err := n.serveClients(front); err != nil {
+		return err
+	}
+	close(n.ready)
+
+	select {
+	case <-front.ctx.Done():
+	case <-net.ctx.Done():
+	case <-disk.ctx.Done():
+	}
+	front.stop()
+	return errors.Join(front.failure(), net.failure(), disk.failure())
+}
+
+// identify loads the node's key and the network's secret.
+func (n *Node) identify() (seeds []string, err error) {
+	id, err := trust.LoadIdentity(filepath.Join(n.cfg.State, "identity.key"))
+	if err != nil {
+		return nil, err
+	}
+	secret, seeds, err := n.secret()
+	if err != nil {
+		return nil, err
+	}
+	network, err := trust.NewNetwork(secret)
+	if err != nil {
+		return nil, err
+	}
+	n.invite = secret
+	n.creds, err = trust.NewCredentials(id, network)
+	n.log = n.log.With().Str("node", id.ID().Short()).Logger()
+	return seeds, err
+}
+
+func (n *Node) openJournal(g *group) (journal.Journal, error) {
+	if j := n.cfg.Seams.Journal; j != nil {
+		return j, nil
+	}
+	j, err := journal.Open(filepath.Join(n.cfg.State, "journal.db"))
+	if err != nil {
+		return nil, err
+	}
+	g.run(j.Run)
+	return j, nil
+}
+
+func (n *Node) openStore() error {
+	if n.cfg.Seams.Store != nil {
+		n.store = n.cfg.Seams.Store
+		return nil
+	}
+	disk := transfer.NewDirStore(filepath.Join(n.cfg.State, "cache"), transfer.DefaultCache)
+	n.store = disk
+	return disk.Open()
+}
+
+// member describes this node to others.
+func (n *Node) member(runner jobs.Runner) vicinity.Member {
+	m := vicinity.Member{
+		ID: n.creds.ID(), Name: n.cfg.Owner.Name, Site: n.cfg.Owner.Site,
+		Slots: n.cfg.Owner.Slots, Memory: n.cfg.Owner.Memory,
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: ProtocolVersion,
+	}
+	if m.Name == "" {
+		m.Name, _ = os.Hostname()
+	}
+	if m.Slots == 0 {
+		m.Slots = runtime.NumCPU()
+	}
+	if m.Memory == 0 {
+		if v, err := mem.VirtualMemory(); err == nil {
+			m.Memory = int64(v.Total)
+		}
+	}
+	if r, ok := runner.(interface{ Enforces() []string }); ok {
+		m.Enforces = r.Enforces()
+	}
+	return m
+}
+
+// makeJobs makes the service of jobs, which needs the node's addresses.
+func (n *Node) makeJobs(log journal.Journal) error {
+	rnd := n.cfg.Seams.Rand
+	fetcher := transfer.NewFetcher(transfer.FetcherConfig{
+		Store: n.store, Source: transfer.HTTPSource(n.client, peerURL), Rand: rand.New(rand.NewPCG(rnd.Uint64(), rnd.Uint64())),
+	})
+	clean := n.cfg.Seams.CleanRoot
+	if clean == nil {
+		clean = process.CleanRoot
+	}
+	dir, err := filepath.EvalSymlinks(n.cfg.State)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	n.jobs = jobs.New(jobs.Config{
+		Self: n.overlay.Self(), Dir: dir, Overlay: overlay{n}, Client: n.client, PeerID: peerID,
+		Sign: n.creds.Sign, Verify: trust.Verify,
+		Journal: log, Store: n.store, Fetch: fetcher.Fetch, Runner: n.cfg.Seams.Runner, CleanRoot: clean,
+		RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose, Schedule: n.cfg.Seams.Schedule,
+		Rand: rand.New(rand.NewPCG(rnd.Uint64(), rnd.Uint64())), Log: n.log,
+	})
+	return nil
+}

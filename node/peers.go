@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"zorilla/node/gossip"
+	"zorilla/node/trust"
+	"zorilla/vicinity"
+)
+
+// peers reaches other nodes over HTTP/2: https://NODE-ID/… goes to that node,
+// at the addresses that the overlay or a message of the node tells.
+type peers struct {
+	overlay *gossip.Overlay
+
+	mu    sync.Mutex // guards addrs
+	addrs map[vicinity.ID][]string
+}
+
+// maxLearned bounds the addresses of nodes that are not members.
+const maxLearned = 4096
+
+func newPeers(o *gossip.Overlay) *peers {
+	return &peers{overlay: o, addrs: map[vicinity.ID][]string{}}
+}
+
+// Learn remembers where a node is to be found.
+func (p *peers) Learn(id vicinity.ID, addrs []string) {
+	if !id.Valid() || len(addrs) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.addrs) >= maxLearned && p.addrs[id] == nil {
+		for other := range p.addrs {
+			delete(p.addrs, other)
+			break
+		}
+	}
+	p.addrs[id] = addrs
+}
+
+// find returns the addresses of a node: those that it tells the overlay first.
+func (p *peers) find(id vicinity.ID) []string {
+	if self := p.overlay.Self(); self.ID == id {
+		return self.Addrs
+	}
+	if m, ok := p.overlay.Member(id); ok {
+		return m.Addrs
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.addrs[id]
+}
+
+// transport speaks HTTP/2 over connections on which both ends have proven who
+// they are. A connection whose other end is silent for too long is closed.
+func (p *peers) transport() *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
+	return &http.Transport{
+		DialTLSContext:    p.dial,
+		ForceAttemptHTTP2: true,
+		Protocols:         protocols,
+		IdleConnTimeout:   2 * time.Minute,
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 5 * time.Second},
+	}
+}
+
+func (p *peers) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	id := vicinity.ID(host)
+	addrs := p.find(id)
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("node %s: no address is known", id.Short())
+	}
+	return p.overlay.DialPeer(ctx, id, addrs)
+}
+
+// peerURL is where a node's handlers are.
+func peerURL(id vicinity.ID) string { return "https://" + string(id) }
+
+// peerID returns which node sent a request.
+func peerID(r *http.Request) (vicinity.ID, error) {
+	if r.TLS == nil {
+		return "", trust.ErrStranger
+	}
+	return trust.PeerID(*r.TLS)
+}
+
+// split makes an independent source of randomness.
+func split(r *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) }

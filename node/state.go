@@ -1,0 +1,139 @@
+package node
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"zorilla/jobs/process"
+	"zorilla/node/trust"
+)
+
+// openState makes the state directory, locks it for this process and checks
+// that workers can live below it.
+func (n *Node) openState() (unlock func(), err error) {
+	dir := n.cfg.State
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("state directory %q: want an absolute path", dir)
+	}
+	// Workers of another user pass through; everything private is 0600.
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("state directory %s: a node is using it already: choose another with --state", dir)
+	}
+	if err := n.checkRunAs(); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return func() { lock.Close() }, nil
+}
+
+// checkRunAs makes sure that the user of the workers can reach their
+// directories.
+func (n *Node) checkRunAs() error {
+	if n.cfg.Owner.RunAs == nil || n.cfg.Owner.RunAs.UID == os.Geteuid() {
+		return nil
+	}
+	work := filepath.Join(n.cfg.State, "work")
+	if err := os.MkdirAll(work, 0o711); err != nil {
+		return fmt.Errorf("work directory: %w", err)
+	}
+	return process.CheckReach(work, n.cfg.Owner.RunAs.UID, n.cfg.Owner.RunAs.GID)
+}
+
+// secret returns the network's secret and the addresses to join: from the
+// configuration, which is then kept, else from the state directory.
+func (n *Node) secret() (trust.Secret, []string, error) {
+	path := filepath.Join(n.cfg.State, "secret")
+	var given trust.Secret
+	var seeds []string
+	if n.cfg.Secret != "" {
+		s, err := trust.ParseSecret(n.cfg.Secret)
+		if err != nil {
+			return given, nil, err
+		}
+		given = s
+	}
+	for _, j := range n.cfg.Join {
+		if !trust.IsInvite(j) {
+			seeds = append(seeds, j)
+			continue
+		}
+		inv, err := trust.ParseInvite(j)
+		if err != nil {
+			return given, nil, err
+		}
+		if !given.IsZero() && !given.Equal(inv.Secret) {
+			return given, nil, errors.New("--join and --secret name different networks: give one of them")
+		}
+		given = inv.Secret
+		seeds = append(seeds, inv.Addrs...)
+	}
+	if given.IsZero() {
+		s, err := trust.LoadOrNewSecret(path)
+		return s, seeds, err
+	}
+	old, err := trust.LoadSecret(path)
+	switch {
+	case err == nil && old.Equal(given):
+		return given, seeds, nil
+	case err == nil:
+		n.log.Warn().Msg("the network secret has changed: this node leaves its old network for the one it was told to join")
+		os.Remove(filepath.Join(n.cfg.State, "peers"))
+	}
+	return given, seeds, trust.SaveSecret(path, given)
+}
+
+// loadPeers reads the saved addresses of members; what is not one is ignored.
+func (n *Node) loadPeers() []string {
+	b, err := os.ReadFile(filepath.Join(n.cfg.State, "peers"))
+	if err != nil {
+		return nil
+	}
+	var peers []string
+	for line := range strings.Lines(string(b)) {
+		if _, err := netip.ParseAddrPort(strings.TrimSpace(line)); err == nil {
+			peers = append(peers, strings.TrimSpace(line))
+		}
+	}
+	return peers
+}
+
+// savePeers keeps addresses for the next start.
+func (n *Node) savePeers(peers []string) error {
+	return writeFile(filepath.Join(n.cfg.State, "peers"), []byte(strings.Join(peers, "\n")+"\n"))
+}
+
+// webToken returns the page's token, made at first use.
+func (n *Node) webToken() (string, error) {
+	path := filepath.Join(n.cfg.State, "web-token")
+	if b, err := os.ReadFile(path); err == nil && len(b) > 20 {
+		return strings.TrimSpace(string(b)), nil
+	}
+	var raw [24]byte
+	rand.Read(raw[:])
+	token := base64.RawURLEncoding.EncodeToString(raw[:])
+	return token, writeFile(path, []byte(token+"\n"))
+}
+
+// writeFile replaces a private file in one step.
+func writeFile(path string, b []byte) error {
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
