@@ -147,6 +147,9 @@ func (w *work) run(k *worker) {
 		}
 	}
 	w.s.post(func() {
+		// A job whose first worker has ended does not grow any more; its
+		// origin hears of that later than of an offer.
+		w.s.claims.dequeue(w.job)
 		w.s.claims.freed(1, k.slots, k.memory)
 		w.s.offerQueued()
 	})
