@@ -146,10 +146,13 @@ func (w *work) run(k *worker) {
 			w.set(k, func() { k.state, k.reason = WorkerLost, reasonLeaving })
 		}
 	}
+	w.mu.Lock()
+	ended := k.state == WorkerEnded
+	w.mu.Unlock()
 	w.s.post(func() {
-		// A job whose first worker has ended does not grow any more; its
-		// origin hears of that later than of an offer.
-		w.s.claims.dequeue(w.job)
+		if ended { // then the job does not grow, but its origin hears of that later than of an offer
+			w.s.claims.dequeue(w.job)
+		}
 		w.s.claims.freed(1, k.slots, k.memory)
 		w.s.offerQueued()
 	})
