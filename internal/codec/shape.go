@@ -45,90 +45,68 @@ func checkShape(b []byte) error {
 	}
 }
 
+// sizes tells for the type bytes from 0xc0 on what follows the type byte: a
+// fixed number of bytes, or a length of so many bytes and then what it counts.
+// The layout is that of the msgpack specification, https://msgpack.org.
+var sizes = [...]struct {
+	known  bool
+	fixed  int // bytes of a scalar
+	length int // bytes of the length, for what has one
+	extra  int // bytes besides those that the length counts: an extension's type
+	kids   int // values per counted element; 0 = the length counts bytes
+}{
+	0x00: {known: true}, 0x02: {known: true}, 0x03: {known: true}, // nil, false, true
+	0x04: {known: true, length: 1}, 0x05: {known: true, length: 2}, 0x06: {known: true, length: 4}, // bin
+	0x07: {known: true, length: 1, extra: 1}, 0x08: {known: true, length: 2, extra: 1}, 0x09: {known: true, length: 4, extra: 1}, // ext
+	0x0a: {known: true, fixed: 4}, 0x0b: {known: true, fixed: 8}, // float
+	0x0c: {known: true, fixed: 1}, 0x0d: {known: true, fixed: 2}, 0x0e: {known: true, fixed: 4}, 0x0f: {known: true, fixed: 8}, // uint
+	0x10: {known: true, fixed: 1}, 0x11: {known: true, fixed: 2}, 0x12: {known: true, fixed: 4}, 0x13: {known: true, fixed: 8}, // int
+	0x14: {known: true, fixed: 2}, 0x15: {known: true, fixed: 3}, 0x16: {known: true, fixed: 5}, 0x17: {known: true, fixed: 9}, 0x18: {known: true, fixed: 17}, // fixext
+	0x19: {known: true, length: 1}, 0x1a: {known: true, length: 2}, 0x1b: {known: true, length: 4}, // str
+	0x1c: {known: true, length: 2, kids: 1}, 0x1d: {known: true, length: 4, kids: 1}, // array
+	0x1e: {known: true, length: 2, kids: 2}, 0x1f: {known: true, length: 4, kids: 2}, // map
+}
+
 // head reads the first value's own bytes (all of it for a scalar, the header
-// for an array or a map) and how many values follow inside it. The layout is
-// that of the msgpack specification, https://msgpack.org.
+// for an array or a map) and how many values follow inside it.
 func head(b []byte) (size int, kids uint64, err error) {
 	if len(b) == 0 {
-		return 0, 0, fmt.Errorf("%w: ends too early", ErrMalformed)
-	}
-	length := func(width int) (int, uint64, error) {
-		if len(b) < 1+width {
-			return 0, 0, fmt.Errorf("%w: ends too early", ErrMalformed)
-		}
-		var buf [8]byte
-		copy(buf[8-width:], b[1:1+width])
-		return 1 + width, binary.BigEndian.Uint64(buf[:]), nil
-	}
-	fixed := func(n uint64) (int, uint64, error) {
-		if uint64(len(b)) < n {
-			return 0, 0, fmt.Errorf("%w: ends too early", ErrMalformed)
-		}
-		return int(n), 0, nil
-	}
-	counted := func(width int, extra uint64) (int, uint64, error) {
-		h, n, err := length(width)
-		if err != nil {
-			return 0, 0, err
-		}
-		return fixed(uint64(h) + n + extra)
-	}
-	container := func(width int, per uint64) (int, uint64, error) {
-		h, n, err := length(width)
-		return h, n * per, err
+		return 0, 0, errShort
 	}
 	switch c := b[0]; {
 	case c <= 0x7f || c >= 0xe0: // fixint
 		return 1, 0, nil
-	case c <= 0x8f:
+	case c <= 0x8f: // fixmap
 		return 1, 2 * uint64(c&0x0f), nil
-	case c <= 0x9f:
+	case c <= 0x9f: // fixarray
 		return 1, uint64(c & 0x0f), nil
-	case c <= 0xbf:
-		return fixed(1 + uint64(c&0x1f))
-	default:
-		switch c {
-		case 0xc0, 0xc2, 0xc3: // nil, false, true
-			return 1, 0, nil
-		case 0xc4, 0xd9: // bin8, str8
-			return counted(1, 0)
-		case 0xc5, 0xda:
-			return counted(2, 0)
-		case 0xc6, 0xdb:
-			return counted(4, 0)
-		case 0xc7: // ext8
-			return counted(1, 1)
-		case 0xc8:
-			return counted(2, 1)
-		case 0xc9:
-			return counted(4, 1)
-		case 0xcc, 0xd0: // 8-bit integers
-			return fixed(2)
-		case 0xcd, 0xd1:
-			return fixed(3)
-		case 0xca, 0xce, 0xd2: // float32, 32-bit integers
-			return fixed(5)
-		case 0xcb, 0xcf, 0xd3: // float64, 64-bit integers
-			return fixed(9)
-		case 0xd4: // fixext1
-			return fixed(3)
-		case 0xd5:
-			return fixed(4)
-		case 0xd6:
-			return fixed(6)
-		case 0xd7:
-			return fixed(10)
-		case 0xd8:
-			return fixed(18)
-		case 0xdc:
-			return container(2, 1)
-		case 0xdd:
-			return container(4, 1)
-		case 0xde:
-			return container(2, 2)
-		case 0xdf:
-			return container(4, 2)
-		}
+	case c <= 0xbf: // fixstr
+		return whole(b, 1+uint64(c&0x1f))
 	}
-	return 0, 0, fmt.Errorf("%w: unknown type byte %#x", ErrMalformed, b[0])
+	layout := sizes[b[0]-0xc0]
+	switch {
+	case !layout.known:
+		return 0, 0, fmt.Errorf("%w: unknown type byte %#x", ErrMalformed, b[0])
+	case layout.length == 0:
+		return whole(b, 1+uint64(layout.fixed))
+	case len(b) < 1+layout.length:
+		return 0, 0, errShort
+	}
+	var buf [8]byte
+	copy(buf[8-layout.length:], b[1:1+layout.length])
+	n := binary.BigEndian.Uint64(buf[:])
+	if layout.kids > 0 {
+		return 1 + layout.length, n * uint64(layout.kids), nil
+	}
+	return whole(b, 1+uint64(layout.length)+uint64(layout.extra)+n)
+}
+
+var errShort = fmt.Errorf("%w: ends too early", ErrMalformed)
+
+// whole is a scalar of n bytes.
+func whole(b []byte, n uint64) (int, uint64, error) {
+	if uint64(len(b)) < n {
+		return 0, 0, errShort
+	}
+	return int(n), 0, nil
 }

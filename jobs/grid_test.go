@@ -1,0 +1,262 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/journal"
+	"zorilla/testnet"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// grid is a few services that reach each other by function calls, with a
+// millisecond of virtual time on the way.
+type grid struct {
+	t     *testing.T
+	nodes map[vicinity.ID]*gridNode
+	order []vicinity.ID
+}
+
+type gridNode struct {
+	g         *grid
+	self      vicinity.Member
+	dir       string
+	log       *journal.Memory
+	store     *transfer.MemStore
+	runner    *testnet.Runner
+	cancel    context.CancelFunc
+	closeDisk context.CancelFunc
+	done      chan error
+
+	service *jobs.Service // for the test itself
+	live    atomic.Pointer[gridLife]
+}
+
+// gridLife is what others reach of a node, nil while it is down.
+type gridLife struct {
+	service *jobs.Service
+	handler http.Handler
+}
+
+const hop = time.Millisecond
+
+func newGrid(t *testing.T, nodes, slots int) *grid {
+	g := &grid{t: t, nodes: map[vicinity.ID]*gridNode{}}
+	for i := range nodes {
+		id := vicinity.ID(fmt.Sprintf("z%cbcd%s", 'a'+i, strings.Repeat("a", 22)))
+		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(nil),
+			self: vicinity.Member{ID: id, Name: fmt.Sprint("node", i), Addrs: []string{fmt.Sprintf("10.0.0.%d:5444", i+1)}, Slots: slots}}
+		g.nodes[id] = n
+		g.order = append(g.order, id)
+		n.start()
+	}
+	return g
+}
+
+func (g *grid) node(i int) *gridNode { return g.nodes[g.order[i]] }
+
+// start starts the node, anew after stop or kill.
+func (n *gridNode) start() {
+	client := &http.Client{Transport: n}
+	rnd := rand.New(rand.NewPCG(1, uint64(n.self.ID[1])))
+	fetch := transfer.NewFetcher(transfer.FetcherConfig{Store: n.store, Rand: rnd,
+		Source: transfer.HTTPSource(client, func(id vicinity.ID) string { return "https://" + string(id) })})
+	n.service = jobs.New(jobs.Config{
+		Self: n.self, Dir: n.dir, Overlay: n, Client: client,
+		PeerID:  func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil },
+		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
+		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
+		Journal: n.log, Store: n.store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: os.RemoveAll, Rand: rnd,
+	})
+	mux := http.NewServeMux()
+	mux.Handle(jobs.PeerPrefix, n.service.PeerHandler())
+	mux.Handle("/v1/blobs/", transfer.Handler(n.store))
+	n.live.Store(&gridLife{n.service, mux})
+	ctx, cancel := context.WithCancel(context.Background())
+	n.cancel, n.done = cancel, make(chan error, 1)
+	disk, closeDisk := context.WithCancel(context.Background())
+	n.closeDisk = closeDisk
+	go n.log.Run(disk)
+	go func() { n.done <- n.service.Run(ctx) }()
+	synctest.Wait()
+}
+
+// stop ends the node as SIGTERM does.
+func (n *gridNode) stop() {
+	n.cancel()
+	if err := <-n.done; err != nil {
+		n.g.t.Errorf("node %s: %v", n.self.Name, err)
+	}
+	n.closeDisk()
+	n.live.Store(nil)
+}
+
+// kill makes the node vanish: nobody reaches it, it reaches nobody, what it
+// had not journalled is lost.
+func (n *gridNode) kill() {
+	n.live.Store(nil)
+	n.closeDisk()
+	n.log = n.log.Reopen()
+	n.runner.Kill()
+	n.cancel()
+	<-n.done
+}
+
+func (n *gridNode) Flood(_ int, payload []byte) int {
+	for _, o := range n.g.nodes {
+		if o != n {
+			time.AfterFunc(hop, func() {
+				if to := o.live.Load(); to != nil && n.live.Load() != nil && to.service.CheckAdvertisement(n.self.ID, payload) == nil {
+					to.service.Advertised(payload)
+				}
+			})
+		}
+	}
+	return len(n.g.nodes) - 1
+}
+
+func (n *gridNode) Send(to vicinity.ID, payload []byte) {
+	time.AfterFunc(hop, func() {
+		if o := n.g.nodes[to].live.Load(); o != nil && n.live.Load() != nil {
+			o.service.Receive(n.self.ID, payload)
+		}
+	})
+}
+
+func (n *gridNode) Member(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
+	o := n.g.nodes[id]
+	return o.self, 2 * hop, true
+}
+
+func (n *gridNode) Learn(vicinity.ID, []string) {}
+
+// RoundTrip carries a request to the handler of the node that it is for.
+func (n *gridNode) RoundTrip(r *http.Request) (*http.Response, error) {
+	o := n.g.nodes[vicinity.ID(r.URL.Host)]
+	time.Sleep(hop)
+	if o == nil || o.live.Load() == nil || n.live.Load() == nil {
+		return nil, errors.New("no route to host")
+	}
+	handler := o.live.Load().handler
+	r = r.Clone(r.Context())
+	r.Header.Set("From-Node", string(n.self.ID))
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	body, w := io.Pipe()
+	answer := &response{header: http.Header{}, body: w, status: make(chan int, 1)}
+	go func() {
+		defer w.Close()
+		defer answer.WriteHeader(http.StatusOK)
+		handler.ServeHTTP(answer, r)
+	}()
+	select {
+	case code := <-answer.status:
+		context.AfterFunc(r.Context(), func() { body.CloseWithError(r.Context().Err()) })
+		return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: answer.header, Body: body, ContentLength: -1, Request: r}, nil
+	case <-r.Context().Done():
+		body.CloseWithError(r.Context().Err())
+		return nil, r.Context().Err()
+	}
+}
+
+type response struct {
+	header http.Header
+	body   *io.PipeWriter
+	status chan int
+	sent   bool
+}
+
+func (r *response) Header() http.Header { return r.header }
+func (r *response) Flush()              { r.WriteHeader(http.StatusOK) }
+func (r *response) WriteHeader(code int) {
+	if !r.sent {
+		r.sent = true
+		r.status <- code
+	}
+}
+func (r *response) Write(p []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return r.body.Write(p)
+}
+
+// submit submits a job at node i.
+func (g *grid) submit(i int, spec jobs.Spec) jobs.ID {
+	g.t.Helper()
+	if spec.Slots == 0 {
+		spec.Slots = 1
+	}
+	id, err := g.node(i).service.Submit(g.t.Context(), spec)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return id
+}
+
+// await waits until the job of node i is as ok wants.
+func (g *grid) await(i int, id jobs.ID, limit time.Duration, ok func(jobs.Status) bool) jobs.Status {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), limit)
+	defer cancel()
+	since := uint64(0)
+	for {
+		st, version, err := g.node(i).service.Await(ctx, id, since)
+		if err != nil {
+			g.t.Fatalf("job %s is %s (%s) with %+v after %v: %v", id, st.State, st.Reason, st.Workers, limit, err)
+		}
+		if ok(st) {
+			return st
+		}
+		since = version
+	}
+}
+
+func final(st jobs.Status) bool { return st.State.Final() }
+
+func (g *grid) stop() {
+	for _, id := range g.order {
+		if n := g.nodes[id]; n.live.Load() != nil {
+			n.stop()
+		}
+	}
+	time.Sleep(time.Minute)
+	for _, id := range g.order {
+		if busy, _ := filepath.Glob(filepath.Join(g.nodes[id].dir, "work", "*")); len(busy) > 0 {
+			g.t.Errorf("work directories are left: %v", busy)
+		}
+	}
+}
+
+// output returns what a rank wrote to its standard output.
+func (g *grid) output(i int, id jobs.ID, rank int) string {
+	var b strings.Builder
+	err := g.node(i).service.Output(g.t.Context(), id, rank, false, func(o jobs.Output) error {
+		b.Write(o.Data)
+		return nil
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return b.String()
+}
+
+func bubble(t *testing.T, nodes, slots int, f func(t *testing.T, g *grid)) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGrid(t, nodes, slots)
+		f(t, g)
+		g.stop()
+	})
+}
