@@ -20,12 +20,16 @@ import (
 	"zorilla/node/api/apitest"
 )
 
-// TestMain lets this binary be zorilla too, with nodes that are fakes.
+// TestMain lets this binary be zorilla too, with nodes that are fakes unless
+// the environment wants real ones.
 func TestMain(m *testing.M) {
 	process.Main()
 	testscript.Main(m, map[string]func(){
 		"zorilla": func() {
 			sh := &shell{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, node: startFake}
+			if os.Getenv(realNodes) != "" {
+				sh.node = runNode
+			}
 			os.Exit(sh.run(context.Background(), os.Args))
 		},
 	})
