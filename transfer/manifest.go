@@ -3,7 +3,6 @@ package transfer
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"path"
 	"slices"
@@ -248,28 +247,14 @@ func DecodeManifest(b []byte) (Manifest, error) {
 	if !ok {
 		return Manifest{}, fmt.Errorf("%w: does not begin with %s", ErrManifest, magic)
 	}
-	if n := announced(b); n > MaxEntries {
-		return Manifest{}, fmt.Errorf("%w: %d entries, at most %d", ErrManifest, n, MaxEntries)
-	}
 	var m Manifest
-	if err := codec.Unmarshal(b, &m.Entries); err != nil {
+	if err := codec.UnmarshalLarge(b, &m.Entries, MaxEntries); err != nil {
 		return Manifest{}, fmt.Errorf("%w: %v", ErrManifest, err)
 	}
 	if err := m.Validate(); err != nil {
 		return Manifest{}, err
 	}
 	return m, nil
-}
-
-// announced reads the length of a large msgpack array without decoding it,
-// since the decoder makes room for all elements first, and in memory they are
-// far larger than the one byte that each takes at least. It returns 0 for
-// everything else.
-func announced(b []byte) uint64 {
-	if len(b) < 5 || b[0] != 0xdd {
-		return 0
-	}
-	return uint64(binary.BigEndian.Uint32(b[1:]))
 }
 
 // SaveManifest puts the manifest as a blob and returns its hash.

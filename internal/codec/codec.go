@@ -25,6 +25,9 @@ import (
 // MaxDepth is the deepest nesting of arrays and maps that Unmarshal accepts.
 const MaxDepth = 32
 
+// MaxItems is how many elements of arrays, in all, Unmarshal accepts.
+const MaxItems = 250_000
+
 // ErrMalformed is wrapped by every error of Unmarshal.
 var ErrMalformed = errors.New("malformed message")
 
@@ -52,10 +55,15 @@ func MustMarshal(v any) []byte {
 	return b
 }
 
-// Unmarshal reads exactly one value from b into the pointer v. Errors wrap
-// ErrMalformed. v may be partly filled when an error is returned.
-func Unmarshal(b []byte, v any) error {
-	if err := checkShape(b); err != nil {
+// Unmarshal reads exactly one value from b, with at most MaxItems elements of
+// arrays in it, into the pointer v. Errors wrap ErrMalformed. v may be partly
+// filled when an error is returned.
+func Unmarshal(b []byte, v any) error { return UnmarshalLarge(b, v, MaxItems) }
+
+// UnmarshalLarge is Unmarshal for values with more elements, up to what the
+// caller allows.
+func UnmarshalLarge(b []byte, v any, items int) error {
+	if err := checkShape(b, items); err != nil {
 		return fmt.Errorf("decode %s: %w", typeName(v), err)
 	}
 	dec := msgpack.NewDecoder(bytes.NewReader(b))

@@ -49,6 +49,7 @@ func TestHostileInputIsRefused(t *testing.T) {
 		"huge array":        {0xdd, 0xff, 0xff, 0xff, 0xff},
 		"huge map":          {0xdf, 0xff, 0xff, 0xff, 0xff, 1, 2},
 		"million deep":      bytes.Repeat([]byte{0x91}, 1<<20),
+		"million structs":   append([]byte{0x81, 0xa4, 'k', 'i', 'd', 's', 0xdd, 0, 0x10, 0, 0}, bytes.Repeat([]byte{0x80}, 1<<20)...),
 		"reserved byte":     {0xc1},
 		"truncated integer": {0xcf, 1, 2},
 	} {

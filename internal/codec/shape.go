@@ -7,15 +7,25 @@ import (
 
 // checkShape walks over one msgpack value without building anything and
 // reports whether b holds exactly one well-formed value that is not nested
-// deeper than MaxDepth. The decoder proper recurses when it skips unknown
-// fields; this walk keeps its stack bounded whatever arrives.
-func checkShape(b []byte) error {
+// deeper than MaxDepth, and has at most items array elements and eight times as
+// many map entries in all. The decoder proper recurses when it skips unknown
+// fields, and makes room for all announced elements of a slice, hundreds of
+// bytes for one: this walk keeps both bounded, whatever arrives.
+func checkShape(b []byte, items int) error {
 	var open [MaxDepth]uint64 // values still expected at each level
-	depth := 0
+	depth, elements, entries := 0, uint64(0), uint64(0)
 	for pos := 0; ; {
 		size, kids, err := head(b[pos:])
 		if err != nil {
 			return err
+		}
+		if isMap(b[pos]) {
+			entries += kids / 2
+		} else {
+			elements += kids
+		}
+		if elements > uint64(items) || entries > 8*uint64(items) {
+			return fmt.Errorf("%w: too many elements", ErrMalformed)
 		}
 		pos += size
 		if kids > 0 {
@@ -66,6 +76,8 @@ var sizes = [...]struct {
 	0x1c: {known: true, length: 2, kids: 1}, 0x1d: {known: true, length: 4, kids: 1}, // array
 	0x1e: {known: true, length: 2, kids: 2}, 0x1f: {known: true, length: 4, kids: 2}, // map
 }
+
+func isMap(c byte) bool { return c >= 0x80 && c <= 0x8f || c == 0xde || c == 0xdf }
 
 // head reads the first value's own bytes (all of it for a scalar, the header
 // for an array or a map) and how many values follow inside it.
