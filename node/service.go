@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -43,15 +44,22 @@ func (s *service) Node(context.Context) (api.NodeInfo, error) {
 
 // traffic fills in the counters of all parts.
 func (n *Node) traffic(m map[string]int64) {
+	maps.Copy(m, n.overlay.Stats())
 	f := n.flooder.Stats()
 	m["floods started"] = int64(f.Originated)
 	m["flood copies received"] = int64(f.Received)
 	m["flood copies forwarded"] = int64(f.Forwarded)
 	m["flood duplicates"] = int64(f.Duplicates)
 	m["floods delivered"] = int64(f.Delivered)
+	m["floods malformed"] = int64(f.Malformed)
+	m["floods refused"] = int64(f.Refused + f.Limited)
+	v := n.vicinity.Stats()
+	m["vicinity messages sent"] = v.Sent
+	m["vicinity bytes sent"] = v.SentBytes
+	m["vicinity malformed"] = v.Malformed
 	c := n.jobs.Counts()
-	m["malformed"] = c.Malformed + int64(f.Malformed)
-	m["refused"] = c.Refused + int64(f.Refused)
+	m["job messages malformed"] = c.Malformed
+	m["job messages refused"] = c.Refused
 }
 
 // Nodes lists the members.
