@@ -1,0 +1,288 @@
+package gossip
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"zorilla/node/trust"
+	"zorilla/vicinity"
+)
+
+// What follows the TLS handshake.
+const (
+	protoGossip = "zorilla-gossip/1"
+	protoPeer   = "h2"
+)
+
+const (
+	handshakeTimeout = 5 * time.Second
+	maxHandshakes    = 256 // at the same time
+	maxWaiting       = 64  // connections that the peer listener holds
+	portTries        = 10
+)
+
+// bind opens the TCP and the UDP socket with the same port.
+func (o *Overlay) bind(ctx context.Context) error {
+	_, port, err := net.SplitHostPort(o.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen %.80q: want HOST:PORT", o.cfg.Listen)
+	}
+	tries := 1
+	if port == "0" {
+		tries = portTries // a port that is free for TCP need not be free for UDP
+	}
+	for range tries {
+		if err = o.bindOnce(ctx); err == nil {
+			return nil
+		}
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listen %s: %w: choose another with --listen", o.cfg.Listen, err)
+	}
+	return fmt.Errorf("listen %s: %w", o.cfg.Listen, err)
+}
+
+func (o *Overlay) bindOnce(ctx context.Context) error {
+	l, err := o.cfg.Net.Listen(ctx, o.cfg.Listen)
+	if err != nil {
+		return err
+	}
+	at, err := addrPortOf(l.Addr())
+	if err != nil {
+		l.Close()
+		return err
+	}
+	p, err := o.cfg.Net.ListenPacket(ctx, at.String())
+	if err != nil {
+		l.Close()
+		return err
+	}
+	o.listener, o.packets, o.bound = l, p, at
+	return nil
+}
+
+// accept takes connections until the listener is closed.
+func (o *Overlay) accept() {
+	config := o.cfg.Creds.ServerTLS(protoGossip, protoPeer)
+	busy := make(chan struct{}, maxHandshakes)
+	var shaking sync.WaitGroup
+	defer shaking.Wait()
+	for {
+		raw, err := o.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) || !pause(o.ctx, 20*time.Millisecond) {
+				return
+			}
+			continue // out of descriptors, for example
+		}
+		select {
+		case busy <- struct{}{}:
+			shaking.Go(func() {
+				o.welcome(raw, config)
+				<-busy
+			})
+		default:
+			o.count.overload.Add(1)
+			raw.Close()
+		}
+	}
+}
+
+// welcome makes the caller prove who it is and hands the connection on.
+func (o *Overlay) welcome(raw net.Conn, config *tls.Config) {
+	ctx, cancel := context.WithTimeout(o.ctx, handshakeTimeout)
+	defer cancel()
+	c := tls.Server(raw, config)
+	if err := c.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		o.refused(raw.RemoteAddr(), trust.HandshakeError(err))
+		return
+	}
+	if c.ConnectionState().NegotiatedProtocol == protoPeer {
+		o.peers.offer(ctx, c)
+		return
+	}
+	s := o.transport.track(o.ctx, c)
+	select {
+	case o.transport.streams <- s:
+	case <-ctx.Done():
+		s.Close()
+	}
+}
+
+// refused counts a failed handshake and tells people once for each host.
+func (o *Overlay) refused(from net.Addr, err error) {
+	if o.ctx.Err() != nil {
+		return
+	}
+	host := "unknown"
+	if a, err := addrPortOf(from); err == nil {
+		host = a.Addr().String()
+	}
+	if errors.Is(err, trust.ErrStranger) {
+		o.count.strangers.Add(1)
+		if o.once.first("stranger " + host) {
+			o.log.Warn().Msgf("refused %s: %v", from, trust.ErrStranger)
+		}
+		return
+	}
+	o.count.badHandshakes.Add(1)
+	if o.once.first("handshake " + host) {
+		o.log.Debug().Err(err).Msgf("refused %s: not a node", from)
+	}
+}
+
+// peerListener hands out connections that have proven themselves: a
+// net.Listener for an http.Server.
+type peerListener struct {
+	addr  net.Addr
+	ready chan net.Conn
+	done  chan struct{}
+	close sync.Once
+}
+
+func newPeerListener(addr net.Addr) *peerListener {
+	return &peerListener{addr: addr, ready: make(chan net.Conn, maxWaiting), done: make(chan struct{})}
+}
+
+// Accept implements net.Listener.
+func (l *peerListener) Accept() (net.Conn, error) {
+	select {
+	case <-l.done:
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: l.addr, Err: net.ErrClosed}
+	default:
+	}
+	select {
+	case c := <-l.ready:
+		return c, nil
+	case <-l.done:
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: l.addr, Err: net.ErrClosed}
+	}
+}
+
+// Close implements net.Listener.
+func (l *peerListener) Close() error {
+	l.close.Do(func() { close(l.done) })
+	l.drain()
+	return nil
+}
+
+func (l *peerListener) drain() {
+	for {
+		select {
+		case c := <-l.ready:
+			c.Close()
+		default:
+			return
+		}
+	}
+}
+
+// Addr implements net.Listener.
+func (l *peerListener) Addr() net.Addr { return l.addr }
+
+func (l *peerListener) offer(ctx context.Context, c net.Conn) {
+	select {
+	case <-l.done:
+		c.Close()
+		return
+	default:
+	}
+	select {
+	case l.ready <- c:
+		select {
+		case <-l.done: // closed in between: nobody will take it
+			l.drain()
+		default:
+		}
+	case <-l.done:
+		c.Close()
+	case <-ctx.Done():
+		c.Close()
+	}
+}
+
+// DialPeer connects to a node for HTTP/2 and proves that it is that node. The
+// addresses are tried in order; the next one also if one does not answer within
+// half a second. Whatever answers first is used.
+func (o *Overlay) DialPeer(ctx context.Context, id vicinity.ID, addrs []string) (net.Conn, error) {
+	if !id.Valid() || len(addrs) == 0 {
+		return nil, fmt.Errorf("dial node %.30q: no address", string(id))
+	}
+	addrs = addrs[:min(len(addrs), maxAddrs)]
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(o.ctx, cancel)()
+	type result struct {
+		c   *tls.Conn
+		err error
+	}
+	results := make(chan result)
+	var errs errorList
+	var won *tls.Conn
+	begun, ended := 0, 0
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for ended < len(addrs) && (won == nil || ended < begun) {
+		select {
+		case <-next.C:
+			if won == nil && begun < len(addrs) {
+				addr := addrs[begun]
+				begun++
+				go func() {
+					c, err := o.dialChecked(ctx, id, addr)
+					results <- result{c, err}
+				}()
+				next.Reset(dialStagger)
+			}
+		case r := <-results:
+			ended++
+			switch {
+			case r.err != nil:
+				errs = append(errs, r.err)
+				next.Reset(0)
+			case won == nil:
+				won = r.c
+				cancel() // the others give up, and are waited for
+			default:
+				r.c.Close()
+			}
+		}
+	}
+	if won == nil {
+		return nil, fmt.Errorf("dial node %s: %w", id.Short(), errs)
+	}
+	return won, nil
+}
+
+const dialStagger = 500 * time.Millisecond
+
+func (o *Overlay) dialChecked(ctx context.Context, id vicinity.ID, addr string) (*tls.Conn, error) {
+	if _, err := netip.ParseAddrPort(addr); err != nil {
+		return nil, fmt.Errorf("address %.80q: want IP:PORT", addr)
+	}
+	return o.dial(ctx, id, addr, protoPeer)
+}
+
+// errorList is several errors in one line.
+type errorList []error
+
+// Error implements error.
+func (l errorList) Error() string {
+	var text []string
+	for _, err := range l {
+		text = append(text, err.Error())
+	}
+	return strings.Join(text, "; ")
+}
+
+// Unwrap makes errors.Is look at each.
+func (l errorList) Unwrap() []error { return l }

@@ -1,0 +1,34 @@
+package gossip
+
+import "sync/atomic"
+
+// counters count since the node was made.
+type counters struct {
+	sent, received, malformed   atomic.Int64 // user packets
+	refusedPackets              atomic.Int64
+	strangers, badHandshakes    atomic.Int64
+	overload                    atomic.Int64 // connections dropped because too many came at once
+	badMembers                  atomic.Int64
+	beacons, foreign, badBeacon atomic.Int64
+	joins, failedJoins          atomic.Int64
+}
+
+// Stats returns counters by name.
+func (o *Overlay) Stats() map[string]int64 {
+	c := &o.count
+	return map[string]int64{
+		"packets sent":               c.sent.Load(),
+		"packets received":           c.received.Load(),
+		"packets malformed":          c.malformed.Load(),
+		"packets refused":            c.refusedPackets.Load(),
+		"strangers refused":          c.strangers.Load(),
+		"handshakes failed":          c.badHandshakes.Load(),
+		"connections over the limit": c.overload.Load(),
+		"members malformed":          c.badMembers.Load(),
+		"beacons received":           c.beacons.Load(),
+		"beacons of other networks":  c.foreign.Load(),
+		"beacons malformed":          c.badBeacon.Load(),
+		"joins":                      c.joins.Load(),
+		"joins failed":               c.failedJoins.Load(),
+	}
+}

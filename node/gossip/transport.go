@@ -1,0 +1,195 @@
+package gossip
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"zorilla/node/trust"
+	"zorilla/vicinity"
+)
+
+// errSelf says that a node has dialled itself.
+var errSelf = errors.New("is this node itself")
+
+// transport carries memberlist's packets and streams over the node's port. It
+// implements memberlist.NodeAwareTransport.
+type transport struct {
+	o       *Overlay
+	packets chan *memberlist.Packet
+	streams chan net.Conn
+	running sync.WaitGroup  // of the goroutines that read and accept
+	joining context.Context // bounds joins; set by Run
+
+	mu    sync.Mutex       // guards what follows
+	fails map[string]error // of the latest dial to an address of no known node
+}
+
+// stream is a connection that memberlist uses; it is closed at the end,
+// whatever memberlist waits for.
+type stream struct {
+	net.Conn
+	stop func() bool
+}
+
+func newTransport(o *Overlay) *transport {
+	return &transport{
+		o: o, packets: make(chan *memberlist.Packet, 256), streams: make(chan net.Conn),
+		fails: map[string]error{},
+	}
+}
+
+// track returns the connection as memberlist gets it. It is closed when ctx
+// ends.
+func (t *transport) track(ctx context.Context, c net.Conn) net.Conn {
+	return &stream{c, context.AfterFunc(ctx, func() { c.Close() })}
+}
+
+// Close implements net.Conn.
+func (s *stream) Close() error {
+	s.stop()
+	return s.Conn.Close()
+}
+
+// FinalAdvertiseAddr implements memberlist.Transport.
+func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
+	a, err := netip.ParseAddrPort(t.o.self.Addrs[0])
+	if err != nil {
+		return nil, 0, err
+	}
+	return a.Addr().AsSlice(), int(a.Port()), nil
+}
+
+// WriteTo implements memberlist.Transport.
+func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
+	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
+}
+
+// WriteToAddress implements memberlist.NodeAwareTransport.
+func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, error) {
+	a, err := netip.ParseAddrPort(to.Addr)
+	if err != nil {
+		return time.Time{}, err
+	}
+	_, err = t.o.packets.WriteTo(b, net.UDPAddrFromAddrPort(a))
+	return time.Now(), err
+}
+
+// PacketCh implements memberlist.Transport.
+func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
+
+// StreamCh implements memberlist.Transport.
+func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
+
+// DialTimeout implements memberlist.Transport.
+func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
+}
+
+// DialAddressTimeout implements memberlist.NodeAwareTransport. A node without
+// a name, as in a join, may be any member but this one.
+func (t *transport) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	life := t.o.ctx
+	if to.Name == "" {
+		life = t.joining
+	}
+	ctx, cancel := context.WithTimeout(life, min(timeout, dialTimeout))
+	defer cancel()
+	c, err := t.o.dial(ctx, vicinity.ID(to.Name), to.Addr, protoGossip)
+	if err != nil {
+		if to.Name == "" {
+			t.fail(to.Addr, err)
+		}
+		return nil, err
+	}
+	return t.track(life, c), nil
+}
+
+// fail and failure pass the error of a join's dial around memberlist, which
+// keeps only its text.
+func (t *transport) fail(addr string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fails[addr] = err
+}
+
+func (t *transport) failure(addr string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.fails[addr]
+	delete(t.fails, addr)
+	return err
+}
+
+// Shutdown implements memberlist.Transport.
+func (t *transport) Shutdown() error {
+	t.o.Close()
+	t.running.Wait()
+	return nil
+}
+
+// readPackets passes packets on to memberlist until the socket is closed.
+func (t *transport) readPackets() {
+	buf := make([]byte, 64<<10)
+	for {
+		n, from, err := t.o.packets.ReadFrom(buf)
+		now := time.Now()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) || !pause(t.o.ctx, 5*time.Millisecond) {
+				return
+			}
+			continue // an ICMP error about an earlier packet, for example
+		}
+		if n == 0 {
+			continue
+		}
+		select {
+		case t.packets <- &memberlist.Packet{Buf: append([]byte(nil), buf[:n]...), From: from, Timestamp: now}:
+		case <-t.o.ctx.Done():
+			return
+		}
+	}
+}
+
+// dial connects to a node, or to any member but this one if id is empty, and
+// proves both ends.
+func (o *Overlay) dial(ctx context.Context, id vicinity.ID, addr, proto string) (*tls.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	raw, err := o.cfg.Net.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	c := tls.Client(raw, o.cfg.Creds.ClientTLS(id, proto))
+	if err := c.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		if err = trust.HandshakeError(err); errors.Is(err, trust.ErrStranger) {
+			o.count.strangers.Add(1)
+		}
+		return nil, fmt.Errorf("%s: %w", addr, err)
+	}
+	if peer, err := trust.PeerID(c.ConnectionState()); err != nil || peer == o.self.ID && id == "" {
+		c.Close()
+		return nil, fmt.Errorf("%s %w", addr, errSelf)
+	}
+	return c, nil
+}
+
+// pause waits and reports whether ctx has not ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,201 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"zorilla/node/trust"
+)
+
+const (
+	maxJoins      = 4 // at the same time
+	misplacedWait = 2 * time.Second
+	misplacedCalm = time.Minute
+	misplacedMany = 20 // after so many introductions it is another node with the same key
+)
+
+type joinResult struct {
+	addr string
+	err  error
+}
+
+// watch tells the Handler what happens and joins what is to be joined. It is
+// the goroutine that owns the joiner.
+func (o *Overlay) watch(ctx context.Context, ml *memberlist.Memberlist) {
+	w := watcher{o: o, ml: ml, results: make(chan joinResult, maxJoins)}
+	w.joiner = newJoiner(time.Now(), o.cfg.Rand, append(slices.Clone(o.self.Addrs), o.bound.String()), o.cfg.Seeds)
+	defer w.joining.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.table.wake:
+			w.tell()
+		case r := <-w.results:
+			w.joined(r)
+		case addr := <-o.heard:
+			w.joiner.Heard(time.Now(), addr)
+		case <-o.misplaced:
+			w.misplaced(time.Now())
+		case <-timer.C:
+		}
+		timer.Reset(w.start(ctx, time.Now()))
+	}
+}
+
+type watcher struct {
+	o       *Overlay
+	ml      *memberlist.Memberlist
+	joiner  *joiner
+	results chan joinResult
+	joining sync.WaitGroup
+	busy    int
+
+	again   time.Time // when to introduce this node once more; zero = no need
+	strange int       // introductions since others knew the right address
+	noticed time.Time // that they do not
+}
+
+// tell passes events on.
+func (w *watcher) tell() {
+	for _, e := range w.o.table.take() {
+		if e.gone {
+			w.joiner.Left(time.Now(), e.Member)
+			w.o.log.Info().Str("member", e.ID.Short()).Str("name", e.Name).Msg("a member is gone")
+			w.o.cfg.Handler.Leave(e.ID)
+			continue
+		}
+		w.joiner.Joined(e.Member)
+		w.o.log.Info().Str("member", e.ID.Short()).Str("name", e.Name).Str("addr", e.Addrs[0]).Msg("a member is here")
+		w.o.cfg.Handler.Join(e.Member)
+	}
+}
+
+// start begins the joins that are due and returns how long to wait for the
+// next ones.
+func (w *watcher) start(ctx context.Context, now time.Time) time.Duration {
+	wait := time.Hour
+	if !w.again.IsZero() && !w.again.After(now) && w.introduce(ctx) {
+		w.again = time.Time{}
+	}
+	if !w.again.IsZero() {
+		wait = max(w.again.Sub(now), 100*time.Millisecond)
+	}
+	for w.busy < maxJoins {
+		addr, wake := w.joiner.Next(now)
+		if addr == "" {
+			if !wake.IsZero() {
+				wait = min(wait, wake.Sub(now))
+			}
+			break
+		}
+		w.join(ctx, addr)
+	}
+	return wait
+}
+
+func (w *watcher) join(ctx context.Context, addr string) {
+	w.busy++
+	w.joining.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
+		defer cancel()
+		w.results <- joinResult{addr, w.o.join(ctx, w.ml, addr)}
+	})
+}
+
+// misplaced is called when others think that this node is where it was before
+// it was restarted. They will not believe otherwise until they have found that
+// nobody is there, so it introduces itself until they do.
+func (w *watcher) misplaced(now time.Time) {
+	if now.Sub(w.noticed) > 5*misplacedCalm {
+		w.strange = 0
+	}
+	w.noticed = now
+	if !w.again.IsZero() {
+		return
+	}
+	wait := misplacedWait
+	if w.strange > misplacedMany {
+		wait = misplacedCalm
+		if w.o.once.first("misplaced") {
+			w.o.log.Warn().Msg("another node uses the same key: remove the identity of one of them")
+		}
+	}
+	w.again = now.Add(wait)
+}
+
+// introduce exchanges state with some member, and reports whether it could
+// begin.
+func (w *watcher) introduce(ctx context.Context) bool {
+	list := w.o.table.list()
+	if w.busy >= maxJoins || len(list) == 0 {
+		return false
+	}
+	w.strange++
+	w.join(ctx, list[w.o.cfg.Rand.IntN(len(list))].Addrs[0])
+	return true
+}
+
+// joined takes the result of a join and tells people about the first failure
+// of each address.
+func (w *watcher) joined(r joinResult) {
+	w.busy--
+	w.joiner.Done(time.Now(), r.addr, r.err == nil || errors.Is(r.err, errSelf))
+	log := &w.o.log
+	switch {
+	case r.err == nil:
+		w.o.count.joins.Add(1)
+		if w.o.once.first("joined") {
+			log.Info().Str("addr", r.addr).Msg("joined the network")
+		}
+	case errors.Is(r.err, errSelf), errors.Is(r.err, context.Canceled):
+	case errors.Is(r.err, trust.ErrStranger):
+		w.o.count.failedJoins.Add(1)
+		if w.o.once.first("join stranger " + r.addr) {
+			log.Warn().Msgf("cannot join %s: it %v: use that network's invite token", r.addr, trust.ErrStranger)
+		}
+	default:
+		w.o.count.failedJoins.Add(1)
+		if w.o.once.first("join " + r.addr) {
+			log.Warn().Err(r.err).Msgf("cannot join %s for now: it is tried again", r.addr)
+		}
+	}
+}
+
+// join exchanges state with whoever is at the address.
+func (o *Overlay) join(ctx context.Context, ml *memberlist.Memberlist, addr string) error {
+	list, err := resolve(ctx, o.cfg.Net, addr)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		if err = o.joinOne(ml, a); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (o *Overlay) joinOne(ml *memberlist.Memberlist, a netip.AddrPort) error {
+	_, err := ml.Join([]string{a.String()})
+	if cause := o.transport.failure(a.String()); cause != nil && err != nil {
+		return cause
+	}
+	if err != nil {
+		// What memberlist collects has several lines.
+		text := strings.Join(strings.Fields(err.Error()), " ")
+		_, text, _ = strings.Cut(text, "* ")
+		return fmt.Errorf("exchange state: %s", label(text, 200))
+	}
+	return nil
+}
