@@ -172,3 +172,28 @@ func cmdNodeLog(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("no match for %q in the log of node %s: %s", args[1], args[0], b)
 	}
 }
+
+// cmdBuild builds with the caches of whoever runs the tests.
+func cmdBuild(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: build NAME PACKAGE")
+	}
+	cmd := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), args[1])
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // without the race detector
+	if goarch := ts.Getenv("GOARCH"); goarch != "" {
+		cmd.Env = append(cmd.Env, "GOARCH="+goarch)
+	}
+	out, err := cmd.CombinedOutput()
+	ts.Logf("%s", out)
+	ts.Check(err)
+}
+
+func cmdSocket(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: socket NAME")
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	ts.Check(err)
+	ts.Defer(func() { _ = unix.Close(fd) }) // it was never used
+	ts.Check(unix.Bind(fd, &unix.SockaddrUnix{Name: ts.MkAbs(args[0])}))
+}

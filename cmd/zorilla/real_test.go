@@ -31,6 +31,8 @@ import (
 //	[!] procs TEXT             wait until a (no) command line has the text
 //	peak MIB                   no node ever needed more memory than that
 //	nodelog K REGEXP           wait until the log of node K matches
+//	build NAME PACKAGE         go build a program of this repository
+//	socket NAME                make a unix socket
 func TestRealNodes(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/real",
@@ -49,6 +51,7 @@ func TestRealNodes(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "network": cmdNetwork, "startnode": cmdStartNode, "killnode": cmdKillNode,
 			"waitfor": cmdWaitFor, "procs": cmdProcs, "peak": cmdPeak, "nodelog": cmdNodeLog,
+			"build": cmdBuild, "socket": cmdSocket,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "race" {
