@@ -1,0 +1,238 @@
+package gossip
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"zorilla/vicinity"
+)
+
+// afterwards lets memberlist's timers fire, which the bubble waits for.
+func afterwards() { time.Sleep(5 * time.Minute) }
+
+// startMany starts n nodes that join the first one.
+func startMany(t *testing.T, f *fabric, n int) []*testNode {
+	t.Helper()
+	var nodes []*testNode
+	var seeds []string
+	for i := range n {
+		nodes = append(nodes, startNode(t, memConfig(t, f, i, seeds...)))
+		seeds = []string{nodes[0].Addr()}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nodes
+}
+
+func memConfig(t *testing.T, f *fabric, i int, seeds ...string) Config {
+	return Config{Creds: testCreds(t, 1, i), Net: f.host(i), Listen: "0.0.0.0:5444", Seeds: seeds,
+		Rand: rand.New(rand.NewPCG(1, uint64(i))), Self: vicinity.Member{Name: fmt.Sprint("node", i), Slots: 1}}
+}
+
+func endAll(t *testing.T, nodes []*testNode) {
+	for _, n := range nodes {
+		n.stopRun()
+	}
+	for _, n := range nodes {
+		n.end(t)
+	}
+	afterwards()
+}
+
+func TestTwentyNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(5 * time.Millisecond)
+		nodes := startMany(t, f, 20)
+		for _, n := range nodes {
+			n.knows(t, 19, time.Minute)
+		}
+
+		dead := nodes[7]
+		f.host(7).crash()
+		for i, n := range nodes {
+			if i != 7 {
+				n.await(t, "the crash is noticed", time.Minute, func() bool { return n.left[dead.ID()] == 1 })
+			}
+		}
+		dead.end(t)
+		rest := append(append([]*testNode{}, nodes[:7]...), nodes[8:]...)
+
+		// Cut in two for longer than memberlist remembers the dead.
+		for i := 10; i < 20; i++ {
+			f.split(1, f.host(i))
+		}
+		time.Sleep(10 * time.Minute)
+		for _, n := range rest {
+			n.rmu.Lock()
+			known := len(n.members)
+			n.rmu.Unlock()
+			if known != 8 && known != 9 {
+				t.Fatalf("%s knows %d members after the cut", n.ID().Short(), known)
+			}
+		}
+		for i := 10; i < 20; i++ {
+			f.split(0, f.host(i))
+		}
+		healed := time.Now()
+		for _, n := range rest {
+			n.knows(t, 18, 5*time.Minute)
+		}
+		t.Logf("healed within %v", time.Since(healed))
+		for _, n := range rest {
+			n.rmu.Lock()
+			if d := n.rtts[rest[(1+0)%len(rest)].ID()]; d != 0 && d < 10*time.Millisecond {
+				t.Errorf("round trip of %v, shorter than light", d)
+			}
+			n.rmu.Unlock()
+		}
+		endAll(t, rest)
+	})
+}
+
+func TestSmallPartitionHeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		nodes := startMany(t, f, 2)
+		for range 2 {
+			for _, n := range nodes {
+				n.knows(t, 1, time.Minute)
+			}
+			f.split(1, f.host(1))
+			for _, n := range nodes {
+				n.knows(t, 0, time.Minute)
+			}
+			time.Sleep(time.Hour)
+			f.split(0, f.host(1))
+		}
+		for _, n := range nodes {
+			n.knows(t, 1, time.Minute)
+		}
+		endAll(t, nodes)
+	})
+}
+
+func TestRestartAtAnotherAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		nodes := startMany(t, f, 5)
+		for _, n := range nodes {
+			n.knows(t, 4, time.Minute)
+		}
+		id := nodes[4].ID()
+		for round, crash := range []bool{true, false} {
+			if crash {
+				f.host(4).crash() // the others do not know yet
+			}
+			nodes[4].end(t)
+			cfg := memConfig(t, f, 4, nodes[0].Addr())
+			cfg.Net = f.host(50 + round)
+			nodes[4] = startNode(t, cfg)
+			for _, n := range nodes[:4] {
+				n.await(t, "the node is at its new address", time.Minute, func() bool {
+					return n.members[id].ID == id && n.members[id].Addrs[0] == nodes[4].Addr()
+				})
+				if got := nodes[4].logged("same key"); got != 0 {
+					t.Errorf("a restart is taken for a second node")
+				}
+			}
+			nodes[4].knows(t, 4, time.Minute)
+			if err := nodes[0].Send(id, 1, []byte("found you")); err != nil {
+				t.Fatal(err)
+			}
+			nodes[4].await(t, "a message", time.Second, func() bool { return len(nodes[4].messages) == 1 })
+		}
+		endAll(t, nodes)
+	})
+}
+
+func TestRestartAtTheSameAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		nodes := startMany(t, f, 3)
+		for _, n := range nodes {
+			n.knows(t, 2, time.Minute)
+		}
+		seeds := nodes[2].Seeds()
+		nodes[2].end(t)
+		cfg := memConfig(t, f, 2, seeds...)
+		cfg.Self.Name = "renamed"
+		nodes[2] = startNode(t, cfg)
+		for _, n := range nodes[:2] {
+			n.await(t, "the node says its new name", time.Minute, func() bool { return n.members[nodes[2].ID()].Name == "renamed" })
+		}
+		nodes[2].knows(t, 2, time.Minute)
+		endAll(t, nodes)
+	})
+}
+
+func TestSeedThatComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		second := startNode(t, memConfig(t, f, 1, "10.0.0.2:5444", "10.0.0.1:5444", "name:1", "junk"))
+		time.Sleep(10 * time.Minute)
+		first := startNode(t, memConfig(t, f, 0))
+		first.knows(t, 1, time.Minute)
+		second.knows(t, 1, time.Minute)
+		for text, want := range map[string]int{"cannot join 10.0.0.1:5444": 1, "cannot join name:1": 1, "cannot join junk": 1, "10.0.0.2": 0, "joined the network": 1} {
+			if got := second.logged(text); got != want {
+				t.Errorf("%q is logged %d times, want %d", text, got, want)
+			}
+		}
+		if second.logged("refused") != 0 {
+			t.Errorf("a node refuses itself")
+		}
+		endAll(t, []*testNode{first, second})
+	})
+}
+
+func TestWrongSecretIsRefusedAndSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		member := startNode(t, memConfig(t, f, 0))
+		cfg := memConfig(t, f, 1, member.Addr())
+		cfg.Creds = testCreds(t, 2, 1)
+		stranger := startNode(t, cfg)
+		time.Sleep(10 * time.Minute)
+		if member.Stats()["strangers refused"] < 5 || stranger.Stats()["joins failed"] < 5 {
+			t.Errorf("not tried again: %v, %v", member.Stats(), stranger.Stats())
+		}
+		if n := member.logged("refused 10.0.0.2"); n != 1 || member.logged("belongs to another network (different secret)") != 1 {
+			t.Errorf("member says it %d times:\n%s", n, member.text.String())
+		}
+		if n := stranger.logged("cannot join 10.0.0.1:5444: it belongs to another network (different secret)"); n != 1 || stranger.logged("cannot join") != 1 {
+			t.Errorf("stranger says it %d times:\n%s", n, stranger.text.String())
+		}
+		if len(member.Members())+len(stranger.Members()) != 0 {
+			t.Error("a stranger has become a member")
+		}
+		endAll(t, []*testNode{member, stranger})
+	})
+}
+
+func TestBeaconsFindNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		var nodes []*testNode
+		for i := range 5 {
+			cfg := memConfig(t, f, i)
+			cfg.Beacons = true
+			if i == 4 {
+				cfg.Creds = testCreds(t, 2, i)
+			}
+			nodes = append(nodes, startNode(t, cfg))
+		}
+		for _, n := range nodes[:4] {
+			n.knows(t, 3, 5*time.Second)
+		}
+		time.Sleep(time.Minute)
+		if foreign := nodes[4]; len(foreign.Members()) != 0 || foreign.Stats()["beacons of other networks"] == 0 || foreign.text.Len() != 0 {
+			t.Errorf("a node of another network: %v\n%s", foreign.Stats(), foreign.text.String())
+		}
+		if s := nodes[0].Stats(); s["strangers refused"] != 0 || s["beacons of other networks"] == 0 {
+			t.Errorf("stats %v", s)
+		}
+		endAll(t, nodes)
+	})
+}
