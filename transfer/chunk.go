@@ -59,6 +59,10 @@ func (s *source) chunk(p *pool, put Putter) error {
 		f.Close()
 		return fmt.Errorf("%s: %d bytes, at most %d", s.label, e.Size, int64(maxChunks)*ChunkSize)
 	}
+	if err := checkEmpty(f, e.Size, s.label); err != nil {
+		f.Close()
+		return err
+	}
 	e.Chunks = make(HashList, chunkCount(e.Size))
 	r.users.Store(1)
 	for i := range e.Chunks {
@@ -113,6 +117,25 @@ func (r *reading) done() error {
 
 func changed(label string) error { return fmt.Errorf("%s: %w", label, ErrChanged) }
 
+// checkEmpty makes sure that a file without a size has no content either, as
+// those below /proc do.
+func checkEmpty(f *os.File, size int64, label string) error {
+	if size > 0 {
+		return nil
+	}
+	switch n, err := f.ReadAt(make([]byte, 1), 0); {
+	case n > 0:
+		if info, err := f.Stat(); err == nil && info.Size() > 0 {
+			return changed(label)
+		}
+		return fmt.Errorf("%s: has content but no size: copy it to an ordinary file", label)
+	case errors.Is(err, io.EOF):
+		return nil
+	default:
+		return fmt.Errorf("%s: %w", label, bare(err))
+	}
+}
+
 func readChunk(f io.ReaderAt, i int, buf []byte, label string) error {
 	n, err := f.ReadAt(buf, int64(i)*ChunkSize)
 	if n == len(buf) {
@@ -121,7 +144,7 @@ func readChunk(f io.ReaderAt, i int, buf []byte, label string) error {
 	if errors.Is(err, io.EOF) {
 		return changed(label)
 	}
-	return fmt.Errorf("read %s: %w", label, err)
+	return fmt.Errorf("read %s: %w", label, bare(err))
 }
 
 // openRegular opens a file, through symbolic links, but only if it is a

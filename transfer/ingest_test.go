@@ -116,6 +116,8 @@ func TestBadInputsAreNamed(t *testing.T) {
 		"fifos/pipe":         "is a named pipe",
 		"sock":               "sock: is a socket",
 		"/dev/null:x":        "/dev/null: is a device",
+		"/proc/self/status":  "/proc/self/status: has content but no size",
+		"/proc/self/mem":     "/proc/self/mem: input/output error",
 		"bad":                "control character",
 		"file tree/ok:file/": "below the file",
 	} {
