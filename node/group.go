@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -23,7 +24,7 @@ func newGroup(parent context.Context) *group {
 func (g *group) run(f func(ctx context.Context) error) {
 	g.wg.Go(func() {
 		if err := f(g.ctx); err != nil && g.ctx.Err() == nil {
-			g.cancel(err)
+			g.cancel(failed{err})
 		}
 	})
 }
@@ -34,10 +35,14 @@ func (g *group) stop() {
 	g.wg.Wait()
 }
 
+// failed marks an error of the group's own: the context of a parent has a
+// cause as well.
+type failed struct{ error }
+
 // failure returns the error that ended the group, if one did.
 func (g *group) failure() error {
-	if err := context.Cause(g.ctx); err != nil && err != context.Canceled {
-		return err
+	if own := (failed{}); errors.As(context.Cause(g.ctx), &own) {
+		return own.error
 	}
 	return nil
 }

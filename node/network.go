@@ -26,6 +26,9 @@ const (
 	advertisementLife = 30 * time.Second
 	// savePeersEvery is how often addresses for the next start are kept.
 	savePeersEvery = time.Minute
+	// probeTimeout bounds how long finding out what the sandbox can do takes;
+	// it is a few milliseconds where the program begins with process.Main.
+	probeTimeout = 10 * time.Second
 )
 
 // startNetwork makes the overlay and what lives on it, and binds the node's
@@ -33,7 +36,9 @@ const (
 func (n *Node) startNetwork(g *group, seeds []string) error {
 	if n.cfg.Seams.Runner == nil {
 		runner := process.New(process.Config{Log: n.log})
-		if err := runner.Probe(g.ctx); err != nil {
+		ctx, cancel := context.WithTimeout(g.ctx, probeTimeout)
+		defer cancel()
+		if err := runner.Probe(ctx); err != nil {
 			return err
 		}
 		n.cfg.Seams.Runner = runner

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -69,6 +70,9 @@ func (n *Node) secret() (trust.Secret, []string, error) {
 	}
 	for _, j := range n.cfg.Join {
 		if !trust.IsInvite(j) {
+			if _, port, err := net.SplitHostPort(j); err != nil || port == "" {
+				return given, nil, fmt.Errorf("--join %.80q: want an invite token (zor1.…) or HOST:PORT", j)
+			}
 			seeds = append(seeds, j)
 			continue
 		}

@@ -3,6 +3,7 @@ package gossip
 import (
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,7 +83,7 @@ func TestTwentyNodes(t *testing.T) {
 		t.Logf("healed within %v", time.Since(healed))
 		for _, n := range rest {
 			n.rmu.Lock()
-			if d := n.rtts[rest[(1+0)%len(rest)].ID()]; d != 0 && d < 10*time.Millisecond {
+			if d := n.rtts[rest[1].ID()]; d != 0 && d < 10*time.Millisecond {
 				t.Errorf("round trip of %v, shorter than light", d)
 			}
 			n.rmu.Unlock()
@@ -234,5 +235,67 @@ func TestBeaconsFindNodes(t *testing.T) {
 			t.Errorf("stats %v", s)
 		}
 		endAll(t, nodes)
+	})
+}
+
+func TestHostilePacketsAreCountedAndDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		nodes := startMany(t, f, 2)
+		for _, n := range nodes {
+			n.knows(t, 1, time.Minute)
+		}
+		c, err := f.host(9).ListenPacket(t.Context(), "0.0.0.0:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		rnd := rand.New(rand.NewPCG(3, 4))
+		for i := range 500 {
+			p := make([]byte, 1+i%300)
+			for k := range p {
+				p[k] = byte(rnd.Uint32())
+			}
+			p[0] = byte(i % 256) // each type of memberlist's
+			if p[0] == 244 {
+				continue // a label, which is another error
+			}
+			if _, err := c.WriteTo(p, net.UDPAddrFromAddrPort(nodes[0].bound)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if s := nodes[0].Stats(); s["packets refused"] < 490 || s["packets received"] != 0 {
+			t.Errorf("stats %v", s)
+		}
+		if len(nodes[0].Members()) != 1 || len(nodes[1].Members()) != 1 {
+			t.Error("the members have changed")
+		}
+		endAll(t, nodes)
+	})
+}
+
+func TestRunEndsSoonWhateverItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		silent := f.host(3)
+		l, err := silent.Listen(t.Context(), "0.0.0.0:5444") // accepts, and never answers
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		n := startNode(t, memConfig(t, f, 0, "10.0.0.4:5444", "10.9.9.9:1"))
+		conn, err := silent.Dial(t.Context(), n.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		time.Sleep(time.Second)
+		start := time.Now()
+		n.end(t)
+		if d := time.Since(start); d > 100*time.Millisecond {
+			t.Errorf("took %v", d)
+		}
+		afterwards()
 	})
 }

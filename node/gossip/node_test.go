@@ -166,3 +166,21 @@ func (n *testNode) end(t *testing.T) {
 	}
 	n.done = nil
 }
+
+// idleNode is bound, on an in-memory network, but does not run.
+func idleNode(t *testing.T) *testNode {
+	t.Helper()
+	n := &testNode{recorder: newRecorder(), stopRun: func() {}}
+	cfg := memConfig(t, newFabric(0), 0)
+	cfg.Handler, cfg.Log = n.recorder, zerolog.New(n.recorder).Level(zerolog.InfoLevel)
+	o, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { o.Close() })
+	n.Overlay = o
+	return n
+}

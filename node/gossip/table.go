@@ -81,7 +81,7 @@ func (t *table) get(id vicinity.ID) (entry, bool) {
 // same reports whether the node is a member that says what it said before.
 func (t *table) same(n *memberlist.Node) bool {
 	e, ok := t.get(vicinity.ID(n.Name))
-	return ok && e.node.Port == n.Port && bytes.Equal(e.node.Addr, n.Addr) && bytes.Equal(e.node.Meta, n.Meta)
+	return ok && e.node.Port == n.Port && e.node.Addr.Equal(n.Addr) && bytes.Equal(e.node.Meta, n.Meta)
 }
 
 func (t *table) len() int {

@@ -1,0 +1,107 @@
+package jobs
+
+import (
+	"zorilla/internal/codec"
+	"zorilla/vicinity"
+)
+
+// CheckAdvertisement says whether a flood's payload is an advertisement that
+// its origin has signed.
+func (s *Service) CheckAdvertisement(origin vicinity.ID, payload []byte) error {
+	ad, err := decodeAdvertisement(payload, func(from vicinity.ID, msg, sig []byte) error {
+		return s.cfg.Verify(SignatureDomain, from, msg, sig)
+	})
+	if err == nil && ad.Origin != origin {
+		err = codec.ErrMalformed
+	}
+	return err
+}
+
+// Advertised takes an advertisement that CheckAdvertisement has accepted. It
+// does not wait.
+func (s *Service) Advertised(payload []byte) {
+	ad, err := decodeAdvertisement(payload, func(vicinity.ID, []byte, []byte) error { return nil })
+	if err != nil || ad.Origin == s.self.ID {
+		return
+	}
+	s.overlay.Learn(ad.Origin, ad.Addrs)
+	s.tryPost(func() {
+		s.clock.saw(ad.Stamp, s.now())
+		a := s.claims.advertised(s.now(), ad)
+		s.overlay.Send(ad.Origin, codec.MustMarshal(packet{Answer: &a}))
+	})
+}
+
+// tryPost is post for the overlay's goroutines: what does not fit is lost, as
+// packets may be.
+func (s *Service) tryPost(f func()) {
+	select {
+	case s.inbox <- f:
+	default:
+	}
+}
+
+// Receive takes a packet of another node's jobs. It does not wait.
+func (s *Service) Receive(from vicinity.ID, payload []byte) {
+	p, err := decodePacket(payload)
+	if err != nil {
+		s.mu.Lock()
+		s.counts.Malformed++
+		s.mu.Unlock()
+		return
+	}
+	s.tryPost(func() {
+		if p.Answer != nil {
+			s.answered(from, *p.Answer)
+			return
+		}
+		s.yielded(from, p.Yield, p.Ended)
+	})
+}
+
+// yielded ends a hold that the origin does not need.
+func (s *Service) yielded(from vicinity.ID, id ID, ended bool) {
+	if id.OriginShort() == from.Short() {
+		s.claims.released(id, ended)
+		s.offerQueued()
+	}
+}
+
+// answered hands an answer to the job's primary.
+func (s *Service) answered(from vicinity.ID, a Answer) {
+	m, rtt, ok := s.overlay.Member(from)
+	if !ok {
+		m = vicinity.Member{ID: from}
+	}
+	j := s.jobs[a.Job]
+	if j == nil {
+		if a.Job.OriginShort() == s.self.ID.Short() && a.Workers > 0 {
+			s.yield(from, a.Job, true)
+		}
+		return
+	}
+	if from == s.self.ID {
+		rtt = 1 // nearer than all others; 0 would mean "not known"
+	}
+	j.core.answered(s.now(), m, rtt, a)
+	s.flush(j)
+}
+
+func (s *Service) yield(to vicinity.ID, id ID, ended bool) {
+	if to == s.self.ID {
+		s.soon = append(s.soon, func() { s.yielded(to, id, ended) })
+		return
+	}
+	s.overlay.Send(to, codec.MustMarshal(packet{Yield: id, Ended: ended}))
+}
+
+// offerQueued offers free room to queued jobs.
+func (s *Service) offerQueued() {
+	for _, out := range s.claims.offers(s.now()) {
+		if out.to == s.self.ID {
+			s.answered(s.self.ID, out.answer)
+		} else {
+			s.overlay.Send(out.to, codec.MustMarshal(packet{Answer: &out.answer}))
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRank(t *testing.T) {
+	var all []localAddr
+	for _, s := range []string{"127.0.0.1 lo", "::1 lo", "169.254.1.1 eth1", "fe80::1 eth0", "172.17.0.1 docker0", "2001:db8::1 eth0", "8.8.4.4 eth2", "192.168.1.2 eth0", "10.0.0.2 wg0", "10.0.0.2 eth9", "224.0.0.1 eth0"} {
+		ip, iface, _ := strings.Cut(s, " ")
+		all = append(all, localAddr{netip.MustParseAddr(ip), iface})
+	}
+	got := fmt.Sprint(rank(all, netip.MustParseAddr("10.0.0.2")))
+	if want := "[10.0.0.2 192.168.1.2 8.8.4.4 2001:db8::1 172.17.0.1]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// namedNet has addresses and names.
+type namedNet struct {
+	Net
+	ips []netip.Addr
+}
+
+func (n namedNet) Addrs() ([]netip.Addr, error) { return slices.Clone(n.ips), nil }
+
+func (n namedNet) Resolve(_ context.Context, host string) ([]netip.Addr, error) {
+	switch host {
+	case "two":
+		return []netip.Addr{netip.MustParseAddr("10.1.1.1"), netip.MustParseAddr("10.1.1.2")}, nil
+	case "none":
+		return nil, nil
+	}
+	return nil, errors.New("no such host")
+}
+
+func TestAdvertised(t *testing.T) {
+	host := newFabric(0).host(0)
+	ips := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("2001:db8::1")}
+	for _, c := range []struct {
+		net              Net
+		bound, advertise string
+		want             string // or a piece of the error
+	}{
+		{host, "10.0.0.1:7", "", "[10.0.0.1:7]"},
+		{host, "0.0.0.0:7", "", "--advertise"},
+		{host, "0.0.0.0:7", "1.2.3.4:5", "[1.2.3.4:5]"},
+		{host, "0.0.0.0:7", "1.2.3.4", "[1.2.3.4:7]"},
+		{host, "0.0.0.0:7", "[2001:db8::2]:5", "[[2001:db8::2]:5]"},
+		{host, "0.0.0.0:7", "0.0.0.0:5", "cannot reach"},
+		{host, "0.0.0.0:7", "1.2.3.4:0", "port"},
+		{host, "0.0.0.0:7", "two:5", "host names"},
+		{namedNet{host, ips}, "0.0.0.0:7", "", "[10.0.0.1:7]"},
+		{namedNet{host, ips}, "[::]:7", "", "[10.0.0.1:7 [2001:db8::1]:7]"},
+		{namedNet{host, nil}, "0.0.0.0:7", "", "[127.0.0.1:7]"},
+		{namedNet{host, slices.Repeat(ips, 20)}, "0.0.0.0:7", "", "[" + strings.TrimSpace(strings.Repeat("10.0.0.1:7 ", maxAddrs)) + "]"},
+		{namedNet{host, nil}, "0.0.0.0:7", "two:5", "[10.1.1.1:5 10.1.1.2:5]"},
+		{namedNet{host, nil}, "0.0.0.0:7", "none:5", "no address"},
+		{namedNet{host, nil}, "0.0.0.0:7", "nobody:5", "no such host"},
+		{namedNet{host, nil}, "0.0.0.0:7", "two:http", "HOST:PORT"},
+	} {
+		got, err := advertised(t.Context(), c.net, netip.MustParseAddrPort(c.bound), c.advertise)
+		if err != nil && !strings.Contains(err.Error(), c.want) || err == nil && fmt.Sprint(got) != c.want {
+			t.Errorf("%s advertised as %q: %v, %v, want %s", c.bound, c.advertise, got, err, c.want)
+		}
+	}
+}
+
+func TestBroadcastAddress(t *testing.T) {
+	for in, want := range map[string]string{"10.1.2.3/8": "10.255.255.255", "192.168.1.77/24": "192.168.1.255", "172.16.5.4/21": "172.16.7.255", "10.0.0.1/32": "", "10.0.0.1/31": "", "fd00::1/64": ""} {
+		got, ok := lastAddr(netip.MustParsePrefix(in))
+		if ok != (want != "") || ok && got.String() != want {
+			t.Errorf("%s: %v", in, got)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package gossip
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"zorilla/node/trust"
+)
+
+// bareNode binds a node and runs its transport, but no memberlist.
+func bareNode(t *testing.T, f *fabric, i int) *testNode {
+	t.Helper()
+	n := &testNode{recorder: newRecorder()}
+	cfg := memConfig(t, f, i)
+	cfg.Handler = n.recorder
+	o, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.Overlay = o
+	o.transport.joining = o.ctx
+	o.transport.running.Go(o.transport.readPackets)
+	o.transport.running.Go(o.accept)
+	return n
+}
+
+// What memberlist expects of a transport.
+func TestTransport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		a, b := bareNode(t, f, 0), bareNode(t, f, 1)
+		to := memberlist.Address{Addr: b.Addr(), Name: string(b.ID())}
+
+		ip, port, err := a.transport.FinalAdvertiseAddr("ignored", 1)
+		if err != nil || ip.String() != "10.0.0.1" || port != 5444 || len(ip) != 4 {
+			t.Fatalf("advertises %v %d %v", ip, port, err)
+		}
+
+		if at, err := a.transport.WriteToAddress([]byte("packet"), to); err != nil || !at.Equal(time.Now()) {
+			t.Fatalf("sent at %v, %v", at, err)
+		}
+		sent := time.Now()
+		p := <-b.transport.PacketCh()
+		if string(p.Buf) != "packet" || p.From.String() != a.Addr() || p.Timestamp.Sub(sent) != time.Millisecond {
+			t.Fatalf("got %q from %v at %v", p.Buf, p.From, p.Timestamp)
+		}
+		if _, err := a.transport.WriteTo([]byte("packet"), "nowhere"); err == nil {
+			t.Error("a packet to nowhere")
+		}
+
+		for _, name := range []string{"", string(b.ID())} {
+			c, err := a.transport.DialAddressTimeout(memberlist.Address{Addr: b.Addr(), Name: name}, time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go c.Write([]byte("stream"))
+			s := <-b.transport.StreamCh()
+			buf := make([]byte, 6)
+			if _, err := io.ReadFull(s, buf); err != nil || string(buf) != "stream" {
+				t.Fatalf("got %q, %v", buf, err)
+			}
+			c.Close()
+			if _, err := s.Read(buf); err != io.EOF {
+				t.Fatalf("after the other end has closed: %v", err)
+			}
+			s.Close()
+		}
+
+		_, err = a.transport.DialAddressTimeout(memberlist.Address{Addr: b.Addr(), Name: string(a.ID())}, time.Second)
+		if !errors.Is(err, trust.ErrWrongNode) {
+			t.Errorf("another node than expected: %v", err)
+		}
+		if _, err = a.transport.DialTimeout(a.Addr(), time.Second); !errors.Is(err, errSelf) {
+			t.Errorf("a node dials itself: %v", err)
+		}
+		f.split(1, f.host(1))
+		start := time.Now()
+		if _, err = a.transport.DialTimeout(b.Addr(), time.Second); err == nil || time.Since(start) != time.Second {
+			t.Errorf("no way: %v after %v", err, time.Since(start))
+		}
+		f.split(0, f.host(1))
+
+		// Shutdown ends what memberlist waits for.
+		c, err := a.transport.DialAddressTimeout(to, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := <-b.transport.StreamCh()
+		read := make(chan error, 2)
+		for _, c := range []net.Conn{c, s} {
+			go func() {
+				_, err := c.Read(make([]byte, 1))
+				read <- err
+			}()
+		}
+		synctest.Wait()
+		a.transport.Shutdown()
+		b.transport.Shutdown()
+		for range 2 {
+			if err := <-read; err == nil {
+				t.Error("reads after the end")
+			}
+		}
+		if _, err := a.transport.DialAddressTimeout(to, time.Second); err == nil {
+			t.Error("dials after the end")
+		}
+		if _, err := a.PeerListener().Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("accepts after the end: %v", err)
+		}
+	})
+}
+
+// Whoever connects and says nothing, or nonsense, is dropped, and does not
+// keep others out.
+func TestSilentAndNoisyCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		a, b := bareNode(t, f, 0), bareNode(t, f, 1)
+		c := f.host(2)
+		var silent []net.Conn
+		for range maxHandshakes + 50 {
+			conn, err := c.Dial(t.Context(), a.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			silent = append(silent, conn)
+		}
+		synctest.Wait()
+		if n := a.Stats()["connections over the limit"]; n != 50 {
+			t.Errorf("%d connections were over the limit", n)
+		}
+		start := time.Now()
+		for _, conn := range silent {
+			if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+				t.Fatalf("got %v", err)
+			}
+		}
+		if d := time.Since(start); d > 2*handshakeTimeout {
+			t.Errorf("silent callers were kept for %v", d)
+		}
+		conn, err := c.Dial(t.Context(), a.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+		for err == nil {
+			_, err = conn.Read(make([]byte, 100))
+		}
+		if n := a.Stats()["handshakes failed"]; n != maxHandshakes+1 {
+			t.Errorf("%d handshakes failed", n)
+		}
+		peer, err := b.DialPeer(t.Context(), a.ID(), []string{"10.0.0.3:1", a.Addr()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := peer.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != protoPeer {
+			t.Errorf("speaks %q", got)
+		}
+		taken, err := a.PeerListener().Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := trust.PeerID(taken.(*tls.Conn).ConnectionState()); err != nil || id != b.ID() {
+			t.Errorf("caller is %v, %v", id, err)
+		}
+		taken.Close()
+		peer.Close()
+
+		// Nobody takes connections any more.
+		a.PeerListener().Close()
+		late, err := b.DialPeer(t.Context(), a.ID(), []string{a.Addr()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := late.Read(make([]byte, 1)); err == nil {
+			t.Error("a closed listener keeps connections")
+		}
+		late.Close()
+		a.transport.Shutdown()
+		b.transport.Shutdown()
+	})
+}
+
+func TestDialPeerDoesNotWaitForASilentAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		a, b := bareNode(t, f, 0), bareNode(t, f, 1)
+		start := time.Now()
+		c, err := a.DialPeer(t.Context(), b.ID(), []string{"10.9.9.9:1", b.Addr(), "10.9.9.8:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if d := time.Since(start); d < dialStagger || d > 2*dialStagger {
+			t.Errorf("took %v", d)
+		}
+		if _, err := a.DialPeer(t.Context(), b.ID(), []string{"10.9.9.9:1", "host:1"}); err == nil || time.Since(start) > 3*dialTimeout {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		a.transport.Shutdown()
+		b.transport.Shutdown()
+	})
+}

@@ -1,0 +1,225 @@
+package node
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"zorilla/jobs"
+	"zorilla/node/trust"
+)
+
+func testNode(t *testing.T, cfg Config) *Node {
+	t.Helper()
+	if cfg.State == "" {
+		cfg.State = filepath.Join(t.TempDir(), "state")
+	}
+	n, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestStateDirectoryIsForOneNode(t *testing.T) {
+	n := testNode(t, Config{})
+	unlock, err := n.openState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := testNode(t, Config{State: n.cfg.State}).openState(); err == nil || !strings.Contains(err.Error(), "--state") {
+		t.Fatalf("a second node gets %v, want an error that names the way out", err)
+	}
+	unlock()
+	again, err := n.openState()
+	if err != nil {
+		t.Fatalf("after the first has ended: %v", err)
+	}
+	again()
+	if _, err := testNode(t, Config{State: "relative"}).openState(); err == nil {
+		t.Fatal("a relative state directory was accepted")
+	}
+}
+
+func TestWorkersOfAnotherUserMustReachTheirDirectories(t *testing.T) {
+	private := filepath.Join(t.TempDir(), "private")
+	if err := os.Mkdir(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n := testNode(t, Config{State: filepath.Join(private, "state"), Owner: Owner{RunAs: &jobs.User{UID: 65534, GID: 65534}}})
+	if _, err := n.openState(); err == nil || !strings.Contains(err.Error(), private) {
+		t.Fatalf("got %v, want an error that names %s", err, private)
+	}
+}
+
+func TestSecretIsMadeKeptAndReplaced(t *testing.T) {
+	n := testNode(t, Config{})
+	unlock, err := n.openState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	first, seeds, err := n.secret()
+	if err != nil || len(seeds) != 0 {
+		t.Fatalf("got %v, %v", seeds, err)
+	}
+	if again, _, err := n.secret(); err != nil || !again.Equal(first) {
+		t.Fatalf("the secret is another one at the second start: %v", err)
+	}
+	if err := n.savePeers([]string{"10.0.0.1:5444", "10.0.0.2:5444"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.loadPeers(); len(got) != 2 || got[1] != "10.0.0.2:5444" {
+		t.Fatalf("got peers %v", got)
+	}
+	other, err := trust.SecretFromPhrase("a phrase of more than sixteen characters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.cfg.Join = []string{trust.Invite{Secret: other, Addrs: []string{"10.0.0.9:5444"}}.Token(), "10.0.0.8:5444"}
+	got, seeds, err := n.secret()
+	if err != nil || !got.Equal(other) || strings.Join(seeds, " ") != "10.0.0.9:5444 10.0.0.8:5444" {
+		t.Fatalf("got %v, %v, want the network of the token and both addresses", seeds, err)
+	}
+	if peers := n.loadPeers(); len(peers) != 0 {
+		t.Fatalf("peers of the old network are still there: %v", peers)
+	}
+	n.cfg.Join = nil
+	if kept, _, err := n.secret(); err != nil || !kept.Equal(other) {
+		t.Fatalf("the new network is forgotten at the next start: %v", err)
+	}
+	n.cfg.Secret = "too short"
+	if _, _, err := n.secret(); err == nil || !strings.Contains(err.Error(), "16") {
+		t.Fatalf("a short phrase gives %v", err)
+	}
+	n.cfg.Secret = "another phrase, long enough this time"
+	n.cfg.Join = []string{trust.Invite{Secret: other, Addrs: []string{"10.0.0.9:5444"}}.Token()}
+	if _, _, err := n.secret(); err == nil || !strings.Contains(err.Error(), "different networks") {
+		t.Fatalf("two secrets give %v", err)
+	}
+}
+
+func TestPeersFileMayHoldAnything(t *testing.T) {
+	n := testNode(t, Config{State: t.TempDir()})
+	text := "10.0.0.1:5444\n\nrubbish\n[::1]:1\n10.0.0.1\n" + strings.Repeat("x", 1000)
+	if err := os.WriteFile(filepath.Join(n.cfg.State, "peers"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.loadPeers(); strings.Join(got, " ") != "10.0.0.1:5444 [::1]:1" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestPageTakesTheNextFreePort(t *testing.T) {
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	second, err := listenNear(first.Addr().String(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if second.Addr().String() == first.Addr().String() {
+		t.Fatal("both have the same port")
+	}
+	if _, err := listenNear(first.Addr().String(), 1); err == nil || !strings.Contains(err.Error(), "is taken") {
+		t.Fatalf("a port that was asked for and is taken gives %v", err)
+	}
+	for _, bad := range []string{"", "localhost", "127.0.0.1:http", "127.0.0.1:99999"} {
+		if _, err := listenNear(bad, 1); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+// TestGroupEndsTogether: one failure ends all, and stop waits for all.
+func TestGroupEndsTogether(t *testing.T) {
+	g := newGroup(t.Context())
+	ended := 0
+	g.run(func(ctx context.Context) error { <-ctx.Done(); ended++; return nil })
+	g.run(func(context.Context) error { return os.ErrClosed })
+	<-g.ctx.Done()
+	g.stop()
+	if ended != 1 || g.failure() != os.ErrClosed {
+		t.Fatalf("%d ended, failure %v", ended, g.failure())
+	}
+	calm := newGroup(t.Context())
+	calm.run(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	calm.stop()
+	if err := calm.failure(); err != nil {
+		t.Fatalf("stopping is no failure, got %v", err)
+	}
+}
+
+// TestTwoNodes runs two real nodes of one process on loopback: they find each
+// other, and what is asked of one about the other's job is forwarded.
+func TestTwoNodes(t *testing.T) {
+	run := func(cfg Config) *Node {
+		cfg.Log = zerolog.New(zerolog.NewTestWriter(t))
+		n := testNode(t, cfg)
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- n.Run(ctx) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+		select {
+		case <-n.Ready():
+		case err := <-done:
+			t.Fatal(err)
+		}
+		return n
+	}
+	a := run(Config{Listen: "127.0.0.1:0", Web: "127.0.0.1:0", Owner: Owner{Name: "a", Slots: 1}})
+	token, err := a.Service().Invite(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := run(Config{Listen: "127.0.0.1:0", Web: "none", Join: []string{token}, Owner: Owner{Name: "b", Slots: 1}})
+	for {
+		changed := b.vicinity.Changed()
+		if nodes, err := b.Service().Nodes(t.Context()); err == nil && len(nodes) == 2 {
+			break
+		}
+		select {
+		case <-changed:
+		case <-t.Context().Done():
+			t.Fatal("they do not find each other")
+		}
+	}
+	id, err := a.Service().Submit(t.Context(), jobs.Spec{Args: []string{"true"}, Min: 1, Max: 1, Slots: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, err := b.Service().Job(t.Context(), string(id)); err != nil || st.ID != id || st.LastKnown {
+		t.Fatalf("asked of the other node: %+v, %v", st, err)
+	}
+	if all, err := b.Service().Jobs(t.Context(), true); err != nil || len(all) != 1 {
+		t.Fatalf("the list of all jobs has %d, %v", len(all), err)
+	}
+	if err := b.Service().Cancel(t.Context(), string(id)); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := a.Service().Job(t.Context(), "last"); err != nil || st.State != jobs.Cancelled {
+		t.Fatalf("got %s, %v", st.State, err)
+	}
+	if _, err := b.Service().Job(t.Context(), "nosuch"); err == nil {
+		t.Fatal("an unknown job was found")
+	}
+	if _, err := b.service.at(a.Self().ID).Invite(t.Context()); err == nil {
+		t.Fatal("a node gave its invitation to another node")
+	}
+	if url, err := a.Service().Web(t.Context()); err != nil || !strings.HasPrefix(url, "http://127.0.0.1:") {
+		t.Fatalf("got page %q, %v", url, err)
+	}
+}
