@@ -131,6 +131,8 @@ func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 	return w, nil
 }
 
+var errNoMain = errors.New("this program is to become a supervisor: its main must call process.Main first")
+
 // command is the supervisor's process: no terminal, no session, nothing of
 // the node's environment.
 func (r *Runner) command(ctx context.Context, mode, arg string) *exec.Cmd {
@@ -138,6 +140,11 @@ func (r *Runner) command(ctx context.Context, mode, arg string) *exec.Cmd {
 	cmd.Args = []string{supervisorName, mode, arg}
 	cmd.Env = []string{supervisorEnv + "=1", "GOMAXPROCS=2"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if IsSupervisor() {
+		// This is what would come of a program without Main: it starts
+		// itself, and that starts itself, until the memory is full.
+		cmd.Err = errNoMain
+	}
 	return cmd
 }
 

@@ -1,0 +1,27 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A program that forgot to call Main would start itself without end.
+func TestSupervisorsStartNone(t *testing.T) {
+	args := os.Args
+	defer func() { os.Args = args }()
+	os.Args = []string{supervisorName, "probe", "-"}
+	t.Setenv(supervisorEnv, "1")
+	r := New(Config{})
+	if err := r.Probe(t.Context()); !errors.Is(err, errNoMain) {
+		t.Errorf("probe: %v", err)
+	}
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, workDir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Start(t.Context(), Spec{Root: root, Args: []string{"true"}, UID: -1, GID: -1}); !errors.Is(err, errNoMain) {
+		t.Errorf("start: %v", err)
+	}
+}
