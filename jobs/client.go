@@ -33,6 +33,15 @@ func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 	if err := s.waitReady(ctx); err != nil {
 		return "", err
 	}
+	if !spec.Inputs.IsZero() { // a job that was accepted keeps its inputs, come what may
+		tree, err := transfer.LoadManifest(s.store, spec.Inputs)
+		if err == nil {
+			err = s.syncStore(tree, spec.Inputs)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w: inputs: %w", ErrInvalid, err)
+		}
+	}
 	j := &job{}
 	var id ID
 	accepted := make(chan error, 1)

@@ -116,6 +116,12 @@ func (r *record) apply(ev event) {
 		r.cancelled = true
 	case evEnded:
 		r.state, r.reason, r.code, r.ended = ev.State, ev.Reason, ev.Code, ev.At
+		for i := range r.ranks {
+			switch k := &r.ranks[i]; k.state {
+			case WorkerPreparing, WorkerReady, WorkerRunning:
+				k.state = WorkerStopped
+			}
+		}
 	}
 	if !r.state.Final() {
 		r.state = r.derive()

@@ -89,7 +89,8 @@ const (
 	WorkerReady     WorkerState = "ready"     // waits for START
 	WorkerRunning   WorkerState = "running"
 	WorkerEnded     WorkerState = "ended"
-	WorkerLost      WorkerState = "lost" // its node is gone
+	WorkerLost      WorkerState = "lost"    // its node is gone
+	WorkerStopped   WorkerState = "stopped" // by the end of the job
 )
 
 // Round is one flood of a job's search.

@@ -30,7 +30,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "e", Aliases: []string{"env"}, Usage: "set `K=V` in the job's environment, or copy K from yours (repeatable)"},
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "-100 to 100, higher goes first"},
-		&cli.StringFlag{Name: "strategy", Usage: "which workers: nearest, spread, concentrate, ... (default: nearest)"},
+		&cli.StringFlag{Name: "strategy", Usage: "`HOW` to choose among offers: nearest, spread or concentrate (default: nearest)"},
 		&cli.StringFlag{Name: "give-up", Usage: "end the job with 125 if it has not started after `TIME`"},
 		&cli.StringFlag{Name: "stdin", Usage: "standard input of rank 0: `FILE`, or none (default: run forwards its own)"},
 	}
