@@ -127,6 +127,9 @@ func TestRestartAtAnotherAddress(t *testing.T) {
 				f.host(4).crash() // the others do not know yet
 			}
 			nodes[4].end(t)
+			if !crash {
+				time.Sleep(2 * time.Second) // the farewell goes round; sooner, it may be seen twice
+			}
 			cfg := memConfig(t, f, 4, nodes[0].Addr())
 			cfg.Net = f.host(50 + round)
 			nodes[4] = startNode(t, cfg)
@@ -139,12 +142,44 @@ func TestRestartAtAnotherAddress(t *testing.T) {
 				}
 			}
 			nodes[4].knows(t, 4, time.Minute)
+			time.Sleep(time.Minute)
+			for _, n := range nodes[:4] {
+				n.rmu.Lock()
+				if n.left[id] != round+1 {
+					t.Errorf("%s saw %d deaths in %d lives", n.ID().Short(), n.left[id], round+1)
+				}
+				n.rmu.Unlock()
+			}
 			if err := nodes[0].Send(id, 1, []byte("found you")); err != nil {
 				t.Fatal(err)
 			}
 			nodes[4].await(t, "a message", time.Second, func() bool { return len(nodes[4].messages) == 1 })
 		}
 		endAll(t, nodes)
+	})
+}
+
+func TestTwoNodesWithOneKeyAreNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		nodes := startMany(t, f, 3)
+		for _, n := range nodes {
+			n.knows(t, 2, time.Minute)
+		}
+		cfg := memConfig(t, f, 2, nodes[0].Addr())
+		cfg.Net = f.host(9)
+		twin := startNode(t, cfg)
+		time.Sleep(time.Hour)
+		if n := twin.logged("same key") + nodes[2].logged("same key"); n == 0 || n > 2 {
+			t.Errorf("said %d times", n)
+		}
+		if n := twin.Stats()["joins"] + nodes[2].Stats()["joins"]; n > 500 {
+			t.Errorf("%d introductions in an hour", n)
+		}
+		if m, _ := nodes[0].Member(twin.ID()); m.Addrs[0] != nodes[2].Addr() {
+			t.Errorf("the newcomer has taken the place of the first one: %v", m)
+		}
+		endAll(t, append(nodes, twin))
 	})
 }
 

@@ -161,7 +161,13 @@ func (o *Overlay) Run(ctx context.Context) error {
 	return ml.Shutdown()
 }
 
-const leaveTimeout = 2 * time.Second
+const (
+	leaveTimeout = 2 * time.Second
+	// reclaimTime passes before a dead node is believed to be at another
+	// address: long enough for the news of its death to have gone round, which
+	// would else kill its new life as well.
+	reclaimTime = 3 * time.Second
+)
 
 func (o *Overlay) create() (*memberlist.Memberlist, error) {
 	var keys [][]byte
@@ -182,7 +188,7 @@ func (o *Overlay) create() (*memberlist.Memberlist, error) {
 	conf.PushPullInterval = 30 * time.Second
 	conf.UDPBufferSize = 1400
 	conf.HandoffQueueDepth = 4096
-	conf.DeadNodeReclaimTime = time.Nanosecond // a dead node may come back anywhere
+	conf.DeadNodeReclaimTime = reclaimTime
 	conf.DelegateProtocolMin, conf.DelegateProtocolMax, conf.DelegateProtocolVersion = 1, 1, 1
 	d := delegate{o}
 	conf.Delegate, conf.Alive, conf.Events, conf.Conflict, conf.Ping = d, d, d, d, d

@@ -20,6 +20,7 @@ const (
 	misplacedWait = 2 * time.Second
 	misplacedCalm = time.Minute
 	misplacedMany = 20 // after so many introductions it is another node with the same key
+	misplacedMore = 5  // introductions after the last complaint: longer than reclaimTime
 )
 
 type joinResult struct {
@@ -62,6 +63,7 @@ type watcher struct {
 	busy    int
 
 	again   time.Time // when to introduce this node once more; zero = no need
+	more    int       // how often after that
 	strange int       // introductions since others knew the right address
 	noticed time.Time // that they do not
 }
@@ -87,6 +89,9 @@ func (w *watcher) start(ctx context.Context, now time.Time) time.Duration {
 	wait := time.Hour
 	if !w.again.IsZero() && !w.again.After(now) && w.introduce(ctx) {
 		w.again = time.Time{}
+		if w.more--; w.more > 0 {
+			w.again = now.Add(w.pause())
+		}
 	}
 	if !w.again.IsZero() {
 		wait = max(w.again.Sub(now), 100*time.Millisecond)
@@ -120,18 +125,21 @@ func (w *watcher) misplaced(now time.Time) {
 	if now.Sub(w.noticed) > 5*misplacedCalm {
 		w.strange = 0
 	}
-	w.noticed = now
-	if !w.again.IsZero() {
-		return
+	w.noticed, w.more = now, misplacedMore
+	if w.strange > misplacedMany && w.o.once.first("misplaced") {
+		w.o.log.Warn().Msg("another node uses the same key: remove the identity of one of them")
 	}
-	wait := misplacedWait
+	if w.again.IsZero() {
+		w.again = now.Add(w.pause())
+	}
+}
+
+// pause is the time between two introductions.
+func (w *watcher) pause() time.Duration {
 	if w.strange > misplacedMany {
-		wait = misplacedCalm
-		if w.o.once.first("misplaced") {
-			w.o.log.Warn().Msg("another node uses the same key: remove the identity of one of them")
-		}
+		return misplacedCalm
 	}
-	w.again = now.Add(wait)
+	return misplacedWait
 }
 
 // introduce exchanges state with some member, and reports whether it could
