@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -93,9 +94,11 @@ func (sh *shell) welcome(ctx context.Context, s api.Service) {
 	} else {
 		fmt.Fprintf(sh.stdout, "join   zorilla node --join %s\n", clean(token))
 	}
-	if url, err := s.Web(ctx); err != nil {
+	switch url, err := s.Web(ctx); {
+	case errors.Is(err, api.ErrUnavailable): // as its owner wants it
+	case err != nil:
 		sh.say("no page: %v", err)
-	} else {
+	default:
 		fmt.Fprintf(sh.stdout, "page   %s\n", clean(url))
 	}
 }

@@ -23,7 +23,7 @@ import (
 // zorilla is the command as a process of its own.
 func zorilla(t *testing.T, state string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(stop)
 	program, err := exec.LookPath("zorilla") // put there by TestMain
 	if err != nil {

@@ -31,9 +31,9 @@ func cmdNetwork(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	n, count := networkOf(ts), number(ts, args[0])
 	for k := 1; k <= count; k++ {
-		_, err := n.start(k, nodeEnv(), args[1:])
+		node, err := n.start(k, nodeEnv(), args[1:])
 		ts.Check(err)
-		ts.Setenv("NODE"+strconv.Itoa(k), n.stateOf(k))
+		node.setenv(ts)
 	}
 	for _, node := range n.nodes {
 		ts.Check(node.until("know all", func(ctx context.Context) bool {
@@ -51,9 +51,17 @@ func cmdStartNode(ts *testscript.TestScript, neg bool, args []string) {
 	if node := n.nodes[k]; node != nil && node.running() {
 		ts.Fatalf("node %d runs already", k)
 	}
-	_, err := n.start(k, nodeEnv(), args[1:])
+	node, err := n.start(k, nodeEnv(), args[1:])
 	ts.Check(err)
-	ts.Setenv("NODE"+args[0], n.stateOf(k))
+	node.setenv(ts)
+}
+
+// setenv tells the script where the node is.
+func (n *realNode) setenv(ts *testscript.TestScript) {
+	k := strconv.Itoa(n.number)
+	ts.Setenv("NODE"+k, n.state)
+	ts.Setenv("ADDRESS"+k, n.listen)
+	ts.Setenv("WEB"+k, n.web)
 }
 
 func cmdKillNode(ts *testscript.TestScript, neg bool, args []string) {

@@ -24,7 +24,8 @@ import (
 //
 //	exits CODE COMMAND...      exec a command that must end with the code
 //	network N [OPTION...]      start nodes 1 to N and wait until all know all;
-//	                           clients find node 1, $NODE1 ... are their states
+//	                           clients find node 1; $NODE1 ... are their
+//	                           states, $ADDRESS1 and $WEB1 their addresses
 //	startnode K [OPTION...]    start node K, or start it again, and wait for it
 //	killnode K [SIGNAL]        end a node (default KILL) and wait for its end
 //	waitfor REGEXP COMMAND...  exec until the standard output matches
@@ -102,6 +103,7 @@ type realNode struct {
 	listen, web string
 	process     *os.Process
 	done        chan struct{} // closed after its end
+	code        int           // its exit code, after that
 	client      *api.Client
 }
 
@@ -146,6 +148,7 @@ func (n *realNetwork) start(number int, env, options []string) (*realNode, error
 		started <- err
 		if err == nil {
 			_ = cmd.Wait() // its log tells more
+			node.code = cmd.ProcessState.ExitCode()
 		}
 	}()
 	if err := <-started; err != nil {
