@@ -133,6 +133,8 @@ func (e events) Message(from vicinity.ID, kind byte, payload []byte) {
 		e.n.flooder.Receive(from, payload)
 	case kindJobs:
 		e.n.jobs.Receive(from, payload)
+	default: // of a newer version
+		e.n.unknown.Add(1)
 	}
 }
 

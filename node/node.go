@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -35,6 +36,8 @@ type Node struct {
 	cfg   Config
 	log   zerolog.Logger
 	ready chan struct{}
+
+	unknown atomic.Int64 // packets of kinds that this version does not know
 
 	// Set by Run before ready is closed.
 	started  time.Time

@@ -45,6 +45,7 @@ func (s *service) Node(context.Context) (api.NodeInfo, error) {
 // traffic fills in the counters of all parts.
 func (n *Node) traffic(m map[string]int64) {
 	maps.Copy(m, n.overlay.Stats())
+	m["packets of unknown kinds"] = n.unknown.Load()
 	f := n.flooder.Stats()
 	m["floods started"] = int64(f.Originated)
 	m["flood copies received"] = int64(f.Received)

@@ -132,7 +132,10 @@ func (h *Handler) overview(ctx context.Context) (overview, error) {
 		v.JobNote = fmt.Sprintf("%s: zorilla ps lists all.", plural(more, "older job is not shown", "older jobs are not shown"))
 	}
 	names := make([]string, 0, len(self.Traffic))
-	for name := range self.Traffic {
+	for name, n := range self.Traffic {
+		if n == 0 {
+			continue // what has not happened is no news
+		}
 		names = append(names, name)
 	}
 	slices.Sort(names)
