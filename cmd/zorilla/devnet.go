@@ -108,7 +108,7 @@ func (d *devNetwork) startNode(number int, join string) (*devNode, error) {
 		return nil, err
 	}
 	n.cmd = exec.Command(program, d.nodeArgs(n, listen, web)...)
-	n.cmd.Env = cleanEnvironment()
+	n.cmd.Env = append(cleanEnvironment(), "XDG_RUNTIME_DIR="+d.dir) // what nodes leave there goes with it
 	if join != "" {
 		n.cmd.Env = append(n.cmd.Env, "ZORILLA_JOIN="+join) // other users can read arguments
 	}
