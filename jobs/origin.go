@@ -98,6 +98,9 @@ func (s *Service) restore(id ID) error {
 	if rec.state.Final() {
 		return errors.Join(j.output.spool.close(), j.stdin.close())
 	}
+	if err := j.stdin.close(); err != nil { // who fed it went away with the node
+		return err
+	}
 	j.core.resume(s.now(), s.cfg.Schedule)
 	s.flush(j)
 	return nil
