@@ -279,12 +279,21 @@ func (s *service) PutChunk(_ context.Context, h transfer.Hash, data []byte) erro
 }
 
 // Chunk returns one chunk.
-func (s *service) Chunk(_ context.Context, h transfer.Hash) ([]byte, error) {
+func (s *service) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
 	b, err := s.n.store.Get(h, nil)
-	if errors.Is(err, transfer.ErrNotFound) {
-		err = fmt.Errorf("%w: %w", api.ErrNotFound, err)
+	if !errors.Is(err, transfer.ErrNotFound) {
+		return b, err
 	}
-	return b, err
+	if job != "" {
+		_, remote, err := s.locate(job)
+		if err != nil {
+			return nil, err
+		}
+		if remote != nil {
+			return remote.Chunk(ctx, "", h)
+		}
+	}
+	return nil, fmt.Errorf("%w: %w", api.ErrNotFound, err)
 }
 
 // Invite returns the token that lets another machine join.
@@ -362,6 +371,10 @@ func (f forwarded) Stdin(ctx context.Context, ref string, r io.Reader) error {
 		return err
 	}
 	return f.service.Stdin(ctx, ref, r)
+}
+
+func (f forwarded) Chunk(ctx context.Context, _ string, h transfer.Hash) ([]byte, error) {
+	return f.service.Chunk(ctx, "", h)
 }
 
 func (f forwarded) PutChunk(context.Context, transfer.Hash, []byte) error { return errNotForPeers }

@@ -102,7 +102,7 @@ func (f *fakeNode) runRank(ctx context.Context, j *apitest.Job, rank int) (jobs.
 		return out, nil, err
 	}
 	defer os.RemoveAll(dir)
-	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return f.Chunk(ctx, h) })
+	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return f.Chunk(ctx, "", h) })
 	put := transfer.PutterFunc(func(h transfer.Hash, b []byte) error { return f.PutChunk(ctx, h, b) })
 	var in transfer.Manifest
 	if !st.Spec.Inputs.IsZero() {

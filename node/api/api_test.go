@@ -232,7 +232,7 @@ func TestHostileAnswers(t *testing.T) {
 		if _, err := c.Submit(t.Context(), jobs.Spec{}); !errors.Is(err, api.ErrUnavailable) {
 			t.Errorf("%s: Submit returned %v", name, err)
 		}
-		if _, err := c.Chunk(t.Context(), transfer.HashOf([]byte("x"))); !errors.Is(err, api.ErrUnavailable) {
+		if _, err := c.Chunk(t.Context(), "", transfer.HashOf([]byte("x"))); !errors.Is(err, api.ErrUnavailable) {
 			t.Errorf("%s: Chunk returned %v", name, err)
 		}
 		if err := c.Output(t.Context(), "last", api.OutputQuery{}, nil); !errors.Is(err, api.ErrUnavailable) {

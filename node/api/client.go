@@ -167,8 +167,12 @@ func (c *Client) PutChunk(ctx context.Context, h transfer.Hash, data []byte) err
 }
 
 // Chunk implements Service. What it returns has the hash.
-func (c *Client) Chunk(ctx context.Context, h transfer.Hash) ([]byte, error) {
-	resp, err := c.send(ctx, http.MethodGet, "/v1/blobs/"+h.String(), nil)
+func (c *Client) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
+	path := "/v1/blobs/" + h.String()
+	if job != "" {
+		path += "?job=" + url.QueryEscape(job)
+	}
+	resp, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}

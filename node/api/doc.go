@@ -20,7 +20,7 @@
 //	PUT  /v1/jobs/{job}/stdin               bytes, as long as they come
 //	POST /v1/jobs/{job}/cancel
 //	POST /v1/blobs/missing                  [hash] -> [hash]
-//	GET  /v1/blobs/{hash}                   bytes
+//	GET  /v1/blobs/{hash}?job=J             bytes
 //	PUT  /v1/blobs/{hash}                   bytes
 //	GET  /v1/invite                         {"token"}
 //	GET  /v1/web                            {"url"}

@@ -38,7 +38,7 @@ type Pulled struct {
 // names are an error.
 func Pull(ctx context.Context, s Service, st jobs.Status, rank int, into string) (Pulled, error) {
 	var done Pulled
-	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, h) })
+	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(st.ID), h) })
 	write := func(m transfer.Manifest, dir string) error {
 		if err := m.Write(ctx, get, dir); err != nil {
 			return fmt.Errorf("fetch outputs into %s: %w", dir, err)

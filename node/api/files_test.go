@@ -179,7 +179,7 @@ func TestPush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return f.Chunk(t.Context(), h) })
+	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return f.Chunk(t.Context(), "", h) })
 	m, err := transfer.LoadManifest(get, h)
 	if err != nil || len(m.Entries) != 1 || m.Entries[0].Path != "in" {
 		t.Errorf("got %+v, %v", m, err)

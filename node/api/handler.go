@@ -206,7 +206,7 @@ func (h handler) chunk(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	data, err := h.Chunk(r.Context(), hash)
+	data, err := h.Chunk(r.Context(), r.URL.Query().Get("job"), hash)
 	if err != nil {
 		writeError(w, err)
 		return

@@ -62,8 +62,9 @@ type Service interface {
 	Missing(ctx context.Context, chunks []transfer.Hash) ([]transfer.Hash, error)
 	// PutChunk stores one chunk of at most transfer.MaxBlob bytes.
 	PutChunk(ctx context.Context, h transfer.Hash, data []byte) error
-	// Chunk returns one chunk.
-	Chunk(ctx context.Context, h transfer.Hash) ([]byte, error)
+	// Chunk returns one chunk. If the node does not hold it and a job is
+	// named, as for outputs, it asks the job's origin.
+	Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error)
 
 	// Invite returns the token that lets another machine join.
 	Invite(ctx context.Context) (string, error)

@@ -325,7 +325,7 @@ func (f *Fake) PutChunk(_ context.Context, h transfer.Hash, data []byte) error {
 }
 
 // Chunk implements api.Service.
-func (f *Fake) Chunk(_ context.Context, h transfer.Hash) ([]byte, error) {
+func (f *Fake) Chunk(_ context.Context, _ string, h transfer.Hash) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if data, ok := f.chunks[h]; ok {

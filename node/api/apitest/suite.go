@@ -320,9 +320,9 @@ func testChunks(t *testing.T, _ *Fake, s api.Service) {
 	if err := s.PutChunk(ctx, transfer.HashOf(big), big); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("too big: got %v, want ErrInvalid", err)
 	}
-	got, err := s.Chunk(ctx, h)
+	got, err := s.Chunk(ctx, "", h)
 	same(t, "Chunk", got, err, data)
-	if _, err := s.Chunk(ctx, other); !errors.Is(err, api.ErrNotFound) {
+	if _, err := s.Chunk(ctx, "", other); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("unknown: got %v, want ErrNotFound", err)
 	}
 	ask := []transfer.Hash{h, other}
