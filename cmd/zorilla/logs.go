@@ -36,6 +36,15 @@ zorilla logs k7f3q:0 2>/dev/null`,
 				return err
 			}
 			defer client.Close()
+			if rank >= 0 { // it may be a rank that is still to come
+				st, err := client.Job(c.Context, job)
+				if err == nil {
+					err = hasRank(st, rank)
+				}
+				if err != nil {
+					return err
+				}
+			}
 			out := newPrinter(sh.stdout, sh.stderr, c.Bool("l"))
 			pipe := make(chan os.Signal, 1)
 			signal.Notify(pipe, syscall.SIGPIPE) // logs | head ends quietly

@@ -83,9 +83,15 @@ func cmdKillNode(ts *testscript.TestScript, neg bool, args []string) {
 
 // within polls until the condition holds.
 func within(ok func() bool) bool {
-	for end := time.Now().Add(realDeadline); !ok(); time.Sleep(pollEvery) {
-		if time.Now().After(end) {
+	end := time.NewTimer(realDeadline)
+	defer end.Stop()
+	again := time.NewTicker(pollEvery)
+	defer again.Stop()
+	for !ok() {
+		select {
+		case <-end.C:
 			return false
+		case <-again.C:
 		}
 	}
 	return true

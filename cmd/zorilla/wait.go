@@ -38,12 +38,19 @@ zorilla wait last && zorilla get last`,
 				ctx, stop := context.WithCancel(c.Context)
 				statuses, lost := watch(ctx, client, job)
 				line, one, ended := "", 0, false
+				missing := error(nil)
 				for st := range statuses {
+					if missing = hasRank(st, rank); missing != nil {
+						break
+					}
 					if line, one, ended = ending(st, rank); ended {
 						break
 					}
 				}
 				stop()
+				if missing != nil {
+					return missing
+				}
 				if !ended {
 					return fmt.Errorf("wait for %s: %w", arg, <-lost)
 				}
@@ -58,6 +65,14 @@ zorilla wait last && zorilla get last`,
 			return exitCode(code)
 		},
 	})
+}
+
+// hasRank returns an error if the job will never have the rank.
+func hasRank(st jobs.Status, rank int) error {
+	if rank >= st.Spec.Max {
+		return fmt.Errorf("job %s has no rank %d", st.ID, rank)
+	}
+	return nil
 }
 
 // ending returns the exit code of the job, or of the rank if it is not -1,
