@@ -127,7 +127,7 @@ func span(d time.Duration) string {
 // rtt writes a round trip time; 0 was not measured.
 func rtt(d time.Duration) string {
 	switch {
-	case d <= 0:
+	case d < 5*time.Microsecond: // not known, or from a node to itself
 		return "-"
 	case d < time.Millisecond:
 		return fmt.Sprintf("%.2fms", d.Seconds()*1000)

@@ -61,11 +61,15 @@ func ago(d time.Duration) string {
 	}
 }
 
+// shortest is the round trip below which there is no network: a node is
+// nearer than that only to itself.
+const shortest = 5 * time.Microsecond
+
 // latency writes a round trip; 0 means not measured.
 func latency(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	switch {
-	case d <= 0:
+	case d < shortest:
 		return "–"
 	case ms < 1:
 		return fmt.Sprintf("%.2f ms", ms)
@@ -79,10 +83,10 @@ func latency(d time.Duration) string {
 // far is the length of a latency bar from 0 to 100: logarithmic from 0.1 ms to
 // 300 ms, since a site and a continent must both be visible.
 func far(d time.Duration) int {
-	ms := float64(d) / float64(time.Millisecond)
-	if ms <= 0 {
+	if d < shortest {
 		return 0
 	}
+	ms := float64(d) / float64(time.Millisecond)
 	return int(math.Round(100 * min(1, max(0.03, math.Log(ms/0.1)/math.Log(3000)))))
 }
 
