@@ -25,7 +25,7 @@ const (
 	// advertisementLife bounds how long copies of a flood are passed on.
 	advertisementLife = 30 * time.Second
 	// savePeersEvery is how often addresses for the next start are kept.
-	savePeersEvery = time.Minute
+	savePeersEvery = 10 * time.Second
 	// probeTimeout bounds how long finding out what the sandbox can do takes;
 	// it is a few milliseconds where the program begins with process.Main.
 	probeTimeout = 10 * time.Second
@@ -89,21 +89,27 @@ func (n *Node) neighbours() []vicinity.ID {
 	return ids
 }
 
-// keepPeers saves members' addresses now and then, and at the end.
+// keepPeers saves members' addresses when they have changed, and at the end.
 func (n *Node) keepPeers(ctx context.Context) error {
 	tick := time.NewTicker(savePeersEvery)
 	defer tick.Stop()
 	var saved []string
-	for {
-		if peers := n.overlay.Seeds(); len(peers) > 0 && !slices.Equal(peers, saved) {
-			if err := n.savePeers(peers); err != nil {
-				n.log.Warn().Err(err).Msg("save the addresses of members")
-			}
-			saved = peers
+	save := func() {
+		peers := n.overlay.Seeds()
+		if len(peers) == 0 || slices.Equal(peers, saved) {
+			return
 		}
+		if err := n.savePeers(peers); err != nil {
+			n.log.Warn().Err(err).Msg("save the addresses of members")
+		}
+		saved = peers
+	}
+	for {
+		save()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			save()
 			return nil
 		}
 	}

@@ -98,35 +98,48 @@ func (s *service) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 	return s.n.jobs.Submit(ctx, spec)
 }
 
-// Jobs lists jobs, with all those of every member.
+// Jobs lists jobs, with all those of every member. Other origins are asked how
+// the jobs are that this node works for.
 func (s *service) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
 	list := s.n.jobs.List()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	if !all {
+		inParallel(list, func(st *jobs.Status) {
+			if !st.LastKnown {
+				return
+			}
+			if now, err := s.Job(ctx, string(st.ID)); err == nil {
+				*st = now
+			}
+		})
 		return list, nil
 	}
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	asked := make(chan struct{}, 32)
-	for _, m := range s.n.overlay.Members() {
-		if m.ID == s.n.creds.ID() {
-			continue
+	inParallel(s.n.overlay.Members(), func(m *vicinity.Member) {
+		more, err := s.at(m.ID).Jobs(ctx, false)
+		if err != nil {
+			return
 		}
+		mu.Lock()
+		defer mu.Unlock()
+		list = append(list, more...)
+	})
+	return merge(list), nil
+}
+
+// inParallel calls f for all of a list, for 32 at the same time.
+func inParallel[T any](list []T, f func(*T)) {
+	var wg sync.WaitGroup
+	busy := make(chan struct{}, 32)
+	for i := range list {
+		busy <- struct{}{}
 		wg.Go(func() {
-			asked <- struct{}{}
-			defer func() { <-asked }()
-			ctx, cancel := context.WithTimeout(ctx, askTimeout)
-			defer cancel()
-			more, err := s.at(m.ID).Jobs(ctx, false)
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			list = append(list, more...)
+			defer func() { <-busy }()
+			f(&list[i])
 		})
 	}
 	wg.Wait()
-	return merge(list), nil
 }
 
 // merge keeps one status of each job, its origin's where there is one, newest
@@ -327,8 +340,8 @@ func (f forwarded) own(ref string) error {
 
 func (f forwarded) Submit(context.Context, jobs.Spec) (jobs.ID, error) { return "", errNotForPeers }
 
-func (f forwarded) Jobs(ctx context.Context, _ bool) ([]jobs.Status, error) {
-	return f.service.Jobs(ctx, false)
+func (f forwarded) Jobs(context.Context, bool) ([]jobs.Status, error) {
+	return f.n.jobs.List(), nil
 }
 
 func (f forwarded) Job(ctx context.Context, ref string) (jobs.Status, error) {
