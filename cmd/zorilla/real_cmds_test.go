@@ -122,7 +122,7 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 // scriptEnv is the part of a script's environment that matters to zorilla.
 func scriptEnv(ts *testscript.TestScript) []string {
 	env := cleanEnvironment()
-	for _, name := range []string{"HOME", realNodes, "ZORILLA_STATE", "ZORILLA_NODE"} {
+	for _, name := range []string{"HOME", "GORACE", realNodes, "ZORILLA_STATE", "ZORILLA_NODE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env

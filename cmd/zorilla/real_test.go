@@ -42,6 +42,7 @@ func TestRealNodes(t *testing.T) {
 			env.Values[networkKey{}] = n
 			env.Defer(n.stop)
 			env.Setenv(realNodes, "1")
+			env.Setenv(raceOptions())
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("ZORILLA_STATE", n.stateOf(1))
 			if err := os.Mkdir(n.dir, 0o711); err != nil {

@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 			stop, err := serve(newFakeNode(state), state)
 			env.Defer(stop)
 			env.Setenv("ZORILLA_STATE", state)
+			env.Setenv(raceOptions())
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			return err
 		},
@@ -52,6 +53,12 @@ func TestScripts(t *testing.T) {
 			"exits": exits,
 		},
 	})
+}
+
+// raceOptions is a variable that takes from commands the second that each of
+// them waits at its end under the race detector.
+func raceOptions() (name, value string) {
+	return "GORACE", os.Getenv("GORACE") + " atexit_sleep_ms=0"
 }
 
 // exits CODE COMMAND... is exec for a command that must end with the code.
