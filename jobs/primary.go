@@ -35,6 +35,7 @@ type primary struct {
 	keep    time.Time            // standing offers are given back then
 	poke    time.Time            // an extra flood, because room was offered from a queue
 	flooded time.Time
+	settle  time.Time // enough is offered, but nearer nodes may still answer
 
 	parts      map[vicinity.ID]*part
 	received   map[RankAttempt]received
@@ -118,7 +119,9 @@ const (
 	// keepOffers is how long a job that is short of workers lets others'
 	// slots be held after a flood.
 	keepOffers = time.Second
-	maxRounds  = 64
+	// maxSettle bounds the wait for nearer offers.
+	maxSettle = 250 * time.Millisecond
+	maxRounds = 64
 )
 
 // newPrimary makes the core of a job from its events: one for a new job, all
@@ -203,7 +206,7 @@ func (p *primary) wake() time.Time {
 	var at time.Time
 	if p.wanted() > 0 {
 		next, _ := p.search.Wake()
-		at = earlier(next, earlier(p.poke, p.keep))
+		at = earlier(earlier(next, p.settle), earlier(p.poke, p.keep))
 	}
 	if d := p.rec.spec.GiveUp; d > 0 && p.rec.started.IsZero() {
 		at = earlier(at, p.rec.submitted.Add(time.Duration(d)))

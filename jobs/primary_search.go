@@ -102,6 +102,9 @@ func (p *primary) answered(now time.Time, from vicinity.Member, rtt time.Duratio
 		p.do(doYield{to: from.ID, job: p.rec.id})
 		return
 	}
+	if rtt <= 0 {
+		rtt = now.Sub(p.flooded) // not measured, but no larger than this
+	}
 	p.offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, expires: now.Add(holdLease)}
 	queue := a.Round == 0
 	p.pursue(now)
@@ -166,6 +169,7 @@ func (p *primary) threshold() int {
 
 // consider grants if enough workers are offered.
 func (p *primary) consider(now time.Time) {
+	p.settle = time.Time{}
 	var offers []placement.Offer
 	total := 0
 	for _, id := range slices.Sorted(maps.Keys(p.offers)) {
@@ -182,6 +186,10 @@ func (p *primary) consider(now time.Time) {
 		p.end(now, Failed, err.Error(), CodeZorilla)
 		return
 	}
+	if at := p.settled(offers, assign); now.Before(at) {
+		p.settle = at
+		return
+	}
 	byNode := map[vicinity.ID][]RankAttempt{}
 	for i, rank := range ranks {
 		id := vicinity.ID(offers[assign[i]].Node)
@@ -190,6 +198,18 @@ func (p *primary) consider(now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(byNode)) {
 		p.grant(now, id, byNode[id])
 	}
+}
+
+// settled returns until when nodes that are nearer than the farthest chosen one
+// may still answer the last flood: it reached them over several links, but each
+// of these is short. So a job near by starts at once, and one that spans sites
+// waits for a few round trips between them rather than take the first to come.
+func (p *primary) settled(offers []placement.Offer, assign []int) time.Time {
+	worst := time.Duration(0)
+	for _, i := range assign {
+		worst = max(worst, offers[i].RTT)
+	}
+	return p.flooded.Add(min(2*worst, maxSettle))
 }
 
 // grant gives ranks to a node that offered.

@@ -60,8 +60,12 @@ func (c *talk) after(d time.Duration) {
 	c.p.tick(c.now)
 }
 
-// offer lets node n offer workers in answer to the latest flood.
+// offer lets node n offer workers in answer to the latest flood, not before
+// nearer ones have had their time.
 func (c *talk) offer(n, workers int) {
+	if at := c.p.flooded.Add(2 * time.Duration(n) * time.Millisecond); c.now.Before(at) {
+		c.now = at
+	}
 	c.p.answered(c.now, vicinity.Member{ID: testNode(n), Name: "n"}, time.Duration(n)*time.Millisecond,
 		Answer{Job: c.p.rec.id, Round: len(c.p.rounds), Key: uint64(n) + 1, Workers: workers, Capacity: workers})
 }
@@ -314,4 +318,25 @@ func TestStateIsAFunctionOfTheEvents(t *testing.T) {
 	c.p = again
 	c.report(2, WorkerEnded, 0, ra(1, 1))
 	c.state(Failed, 2)
+}
+
+func TestNearerOffersAreAwaited(t *testing.T) {
+	c := newTalk(t, Spec{Min: 1, Max: 1})
+	c.step()
+	answer := func(n int) {
+		c.p.answered(c.now, vicinity.Member{ID: testNode(n)}, time.Duration(n)*time.Millisecond, Answer{Job: c.p.rec.id, Round: 1, Key: uint64(n), Workers: 1, Capacity: 1})
+	}
+	c.now = c.now.Add(20 * time.Millisecond)
+	answer(20)
+	if g := only[doGrant](c); len(g) != 0 {
+		t.Fatalf("granted %+v at once, though nearer nodes may still answer", g)
+	}
+	if at := c.p.wake(); !at.Equal(c.p.flooded.Add(40 * time.Millisecond)) {
+		t.Fatalf("wakes at %v after the flood", at.Sub(c.p.flooded))
+	}
+	c.now = c.now.Add(5 * time.Millisecond)
+	answer(3)
+	if g := only[doGrant](c); len(g) != 1 || g[0].to != testNode(3) {
+		t.Fatalf("got grants %+v, want the nearer node without further waiting", g)
+	}
 }

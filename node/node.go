@@ -116,6 +116,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if err := n.startNetwork(net, seeds); err != nil {
 		return err
 	}
+	defer n.client.CloseIdleConnections()
 	if err := n.makeJobs(log); err != nil {
 		return err
 	}
@@ -162,12 +163,12 @@ func (n *Node) identify() (seeds []string, err error) {
 }
 
 func (n *Node) openJournal(g *group) (journal.Journal, error) {
-	if j := n.cfg.Seams.Journal; j != nil {
-		return j, nil
-	}
-	j, err := journal.Open(filepath.Join(n.cfg.State, "journal.db"))
-	if err != nil {
-		return nil, err
+	j := n.cfg.Seams.Journal
+	if j == nil {
+		var err error
+		if j, err = journal.Open(filepath.Join(n.cfg.State, "journal.db")); err != nil {
+			return nil, err
+		}
 	}
 	g.run(j.Run)
 	return j, nil
