@@ -48,7 +48,7 @@ func TestParseTime(t *testing.T) {
 }
 
 func TestNumbersForPeople(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1 KB", 1536: "1.5 KB", 8 << 30: "8 GB", 1<<63 - 1: "8192 PB"} {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 8 << 30: "8 GiB", 1<<63 - 1: "8192 PiB"} {
 		if got := byteCount(n); got != want {
 			t.Errorf("byteCount(%d) is %s, want %s", n, got, want)
 		}

@@ -108,7 +108,7 @@ func byteCount(n int64) string {
 		v /= 1024
 		unit++
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + "KMGTP"[unit-1:unit] + "B"
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + "KMGTP"[unit-1:unit] + "iB"
 }
 
 // span writes a length of time with one or two units.
