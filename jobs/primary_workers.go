@@ -280,11 +280,14 @@ func (p *primary) finish(now time.Time) {
 }
 
 func exitReason(rank int, k *rankRecord) string {
-	text := fmt.Sprintf("rank %d on %s ended with %d", rank, label(k.name, k.node), k.exit.Code)
-	if k.exit.Detail != "" {
-		text += ": " + k.exit.Detail
+	who := fmt.Sprintf("rank %d on %s", rank, label(k.name, k.node))
+	switch {
+	case k.exit.Detail == "":
+		return fmt.Sprintf("%s ended with %d", who, k.exit.Code)
+	case k.exit.Cause == process.Signalled:
+		return fmt.Sprintf("%s was %s", who, k.exit.Detail)
 	}
-	return text
+	return fmt.Sprintf("%s: %s", who, k.exit.Detail)
 }
 
 func rankList(ras []RankAttempt) string {
