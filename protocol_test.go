@@ -140,7 +140,7 @@ func TestProtocolNamesEveryRoute(t *testing.T) {
 func TestArchitectureNamesTheFloors(t *testing.T) {
 	const page = "ARCHITECTURE.md"
 	have := map[string]int{}
-	row := regexp.MustCompile("^\\|(-?\\d+)\\|([^|]*)\\|")
+	row := regexp.MustCompile(`^\|(-?\d+)\|([^|]*)\|`)
 	name := regexp.MustCompile("`([^`]+)`")
 	for _, line := range rows(read(t, page)) {
 		if m := row.FindStringSubmatch(line); m != nil {
