@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -31,14 +35,14 @@ func (n *Node) servePeers(g *group) error {
 	mux.Handle(jobs.PeerPrefix, n.jobs.PeerHandler())
 	mux.Handle("/v1/blobs/", transfer.Handler(n.store))
 	mux.Handle(apiPrefix+"/", http.StripPrefix(apiPrefix, api.Handler(forwarded{n.service})))
-	serve(g, mux, n.overlay.PeerListener())
+	n.serve(g, mux, n.overlay.PeerListener())
 	return nil
 }
 
 // serve runs an HTTP server on a listener until the group ends.
-func serve(g *group, h http.Handler, l net.Listener) {
+func (n *Node) serve(g *group, h http.Handler, l net.Listener) {
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10,
+		Handler: h, ErrorLog: stdlog.New(serverLog{n.log}, "", 0), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 	}
 	g.run(func(ctx context.Context) error {
@@ -49,6 +53,21 @@ func serve(g *group, h http.Handler, l net.Listener) {
 		}
 		return nil
 	})
+}
+
+// serverLog takes the lines of an HTTP server: mostly about peers that went
+// away or sent nonsense, but also about handlers that panicked.
+type serverLog struct{ log zerolog.Logger }
+
+// Write takes one line.
+func (l serverLog) Write(line []byte) (int, error) {
+	text := strings.ToValidUTF8(strings.TrimSpace(string(line)), "?")
+	level := zerolog.DebugLevel
+	if strings.Contains(text, ": panic serving ") {
+		level = zerolog.ErrorLevel
+	}
+	l.log.WithLevel(level).Msg(text)
+	return len(line), nil
 }
 
 // serveClients opens the unix socket for the command line and the page.
@@ -65,7 +84,7 @@ func (n *Node) serveClients(g *group) error {
 	if err != nil {
 		return err
 	}
-	serve(g, api.Guard(api.Handler(n.service), token), l)
+	n.serve(g, api.Guard(api.Handler(n.service), token), l)
 	if n.cfg.Web == "none" {
 		return nil
 	}
@@ -93,7 +112,7 @@ func (n *Node) serveWeb(g *group) error {
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	serve(g, page, l)
+	n.serve(g, page, l)
 	return nil
 }
 

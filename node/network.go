@@ -59,7 +59,7 @@ func (n *Node) startNetwork(g *group, seeds []string) error {
 	n.overlay, err = gossip.New(gossip.Config{
 		Self: n.member(n.cfg.Seams.Runner), Creds: n.creds, Net: n.cfg.Seams.Net,
 		Listen: n.cfg.Listen, Advertise: n.cfg.Advertise, Seeds: append(seeds, n.loadPeers()...),
-		Handler: events{n}, Beacons: true, Log: n.log,
+		Handler: events{n}, Beacons: true, Rand: split(rnd), Log: n.log,
 	})
 	if err != nil {
 		return err
