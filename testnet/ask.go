@@ -1,0 +1,159 @@
+package testnet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/vicinity"
+)
+
+// pollEvery is how often, in the time of the bubble, the nodes are asked.
+const pollEvery = 100 * time.Millisecond
+
+// Len returns how many nodes there are, those that are down included.
+func (n *Nodes) Len() int { return len(n.list) }
+
+// Up lists the nodes that are not down.
+func (n *Nodes) Up() []int {
+	var up []int
+	for i, m := range n.list {
+		if m.node != nil {
+			up = append(up, i)
+		}
+	}
+	return up
+}
+
+// ID returns the identity of node i, the same in each of its lives.
+func (n *Nodes) ID(i int) vicinity.ID { return n.list[i].id }
+
+// Index returns the number of a node.
+func (n *Nodes) Index(id vicinity.ID) (i int, ok bool) {
+	i, ok = n.index[id]
+	return i, ok
+}
+
+// Site lists the nodes of a site.
+func (n *Nodes) Site(site int) []int {
+	var list []int
+	for i, m := range n.list {
+		if n.cfg.Sites.Site(m.host) == site {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// Service returns the door for clients of node i, which must be up.
+func (n *Nodes) Service(i int) api.Service { return n.list[i].node.Service() }
+
+// Runner returns where the workers of node i are.
+func (n *Nodes) Runner(i int) *Runner { return n.list[i].runner }
+
+// RTT returns the true round trip between two nodes, 0 for a node to itself.
+func (n *Nodes) RTT(i, j int) time.Duration {
+	if i == j {
+		return 0
+	}
+	return n.Network.RTT(n.list[i].host, n.list[j].host)
+}
+
+// AwaitKnown waits until each of the nodes knows exactly these nodes, all at
+// the same time, and returns how long that took.
+func (n *Nodes) AwaitKnown(ctx context.Context, nodes []int) (time.Duration, error) {
+	want := make([]vicinity.ID, len(nodes))
+	for k, i := range nodes {
+		want[k] = n.list[i].id
+	}
+	slices.Sort(want)
+	begun := time.Now()
+	for agree, k := 0, 0; agree < len(nodes); {
+		known, err := n.known(ctx, nodes[k])
+		if err != nil {
+			return 0, err
+		}
+		if slices.Equal(known, want) {
+			agree++
+			k = (k + 1) % len(nodes)
+			continue
+		}
+		agree = 0
+		if err := sleep(ctx, pollEvery); err != nil {
+			return 0, fmt.Errorf("node %d knows %d nodes after %v, want %d: %w", nodes[k], len(known), time.Since(begun), len(want), err)
+		}
+	}
+	return time.Since(begun), nil
+}
+
+// known returns the nodes that node i knows, itself included, sorted.
+func (n *Nodes) known(ctx context.Context, i int) ([]vicinity.ID, error) {
+	infos, err := n.Service(i).Nodes(ctx)
+	ids := make([]vicinity.ID, len(infos))
+	for k, info := range infos {
+		ids[k] = info.ID
+	}
+	slices.Sort(ids)
+	return ids, err
+}
+
+// Submit submits a job at node i.
+func (n *Nodes) Submit(ctx context.Context, i int, spec jobs.Spec) (jobs.ID, error) {
+	spec.Slots = cmp.Or(spec.Slots, 1)
+	return n.Service(i).Submit(ctx, spec)
+}
+
+// Await waits until a job of node i is as ok wants.
+func (n *Nodes) Await(ctx context.Context, i int, job jobs.ID, ok func(jobs.Status) bool) (jobs.Status, error) {
+	service := n.Service(i)
+	var st jobs.Status
+	for since := uint64(0); ; {
+		now, version, err := service.Await(ctx, string(job), since)
+		if err != nil {
+			return st, fmt.Errorf("job %s is %s (%s): %w", job, st.State, st.Reason, err)
+		}
+		if st, since = now, version; ok(st) {
+			return st, nil
+		}
+		if st.State.Final() {
+			return st, fmt.Errorf("job %s is %s (%s): %w", job, st.State, st.Reason, errNever)
+		}
+	}
+}
+
+// errNever: the job has ended in another state than the one waited for.
+var errNever = errors.New("it will not change any more")
+
+// MeanRTT returns the mean of the true round trips between node i and the
+// workers of a job.
+func (n *Nodes) MeanRTT(i int, workers []jobs.WorkerStatus) time.Duration {
+	var sum time.Duration
+	for _, w := range workers {
+		if at, ok := n.index[w.Node]; ok {
+			sum += n.RTT(i, at)
+		}
+	}
+	return sum / time.Duration(max(1, len(workers)))
+}
+
+// LeastRTT returns the mean of the true round trips between node i and the
+// workers of a job that is placed as near as it can be on idle nodes.
+func (n *Nodes) LeastRTT(i, workers int) time.Duration {
+	var all []time.Duration
+	for _, j := range n.Up() {
+		for range n.cfg.Slots {
+			all = append(all, n.RTT(i, j))
+		}
+	}
+	slices.Sort(all)
+	var sum time.Duration
+	for _, rtt := range all[:min(workers, len(all))] {
+		sum += rtt
+	}
+	return sum / time.Duration(max(1, workers))
+}
