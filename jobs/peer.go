@@ -165,6 +165,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 	if j == nil {
 		return Ack{}, nil
 	}
+	s.overlay.Learn(from, rep.Addrs)
 	if err := s.storeOutput(j, rep, owned); err != nil {
 		s.log.Error().Err(err).Str("job", string(rep.Job)).Msg("store output")
 		return nil, err

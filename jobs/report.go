@@ -85,7 +85,7 @@ func (a *Ack) stuck(rep Report) bool {
 // build makes a report of what is not acknowledged, with at most
 // maxReportBytes of output; more tells that there is more.
 func (w *work) build() (rep Report, more bool) {
-	rep.Job = w.job
+	rep.Job, rep.Addrs = w.job, w.s.cfg.Self.Addrs
 	w.mu.Lock()
 	workers := slices.SortedFunc(maps.Values(w.workers), func(a, b *worker) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Attempt, b.Attempt))

@@ -142,6 +142,7 @@ type (
 	// again is harmless.
 	Report struct {
 		Job     ID             `json:"job"`
+		Addrs   []string       `json:"addrs,omitempty"` // of the participant, for an origin that has just been restarted
 		Workers []WorkerReport `json:"workers"`
 		Output  []Output       `json:"output,omitempty"`
 	}
@@ -265,8 +266,11 @@ func (r *Release) check() error {
 }
 
 func (r *Report) check() error {
-	if !r.Job.Valid() || len(r.Workers) > MaxSlots*4 || len(r.Output) > MaxSlots*16 {
+	if !r.Job.Valid() || len(r.Addrs) > maxAddrs || len(r.Workers) > MaxSlots*4 || len(r.Output) > MaxSlots*16 {
 		return fmt.Errorf("report: %w", codec.ErrMalformed)
+	}
+	if err := checkAddrs(r.Addrs); err != nil {
+		return fmt.Errorf("report: %w", err)
 	}
 	for i := range r.Workers {
 		if err := r.Workers[i].check(); err != nil {

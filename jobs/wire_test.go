@@ -95,7 +95,7 @@ func FuzzPeerMessages(f *testing.F) {
 	spec := Spec{Args: []string{"prog"}, Min: 2, Max: 2, Slots: 1}
 	f.Add(codec.MustMarshal(Grant{Job: "k7f3q@zaaba", Key: 1, Ranks: []RankAttempt{{0, 1}}, Spec: spec}))
 	f.Add(codec.MustMarshal(Start{Job: "k7f3q@zaaba", Ranks: []RankAttempt{{0, 1}}, Size: 2, Hosts: []Host{{Node: testNode(1), Addr: "10.0.0.1", Ranks: []int{0, 1}}}}))
-	f.Add(codec.MustMarshal(Report{Job: "k7f3q@zaaba", Workers: []WorkerReport{{RankAttempt: RankAttempt{0, 1}, State: WorkerEnded, Exit: &process.Exit{Code: 3}}}}))
+	f.Add(codec.MustMarshal(Report{Job: "k7f3q@zaaba", Addrs: []string{"10.0.0.1:5444"}, Workers: []WorkerReport{{RankAttempt: RankAttempt{0, 1}, State: WorkerEnded, Exit: &process.Exit{Code: 3}}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var g Grant
 		if codec.Unmarshal(b, &g) == nil && g.check() == nil && !g.Job.Valid() {

@@ -25,7 +25,7 @@ const (
 	// advertisementLife bounds how long copies of a flood are passed on.
 	advertisementLife = 30 * time.Second
 	// savePeersEvery is how often addresses for the next start are kept.
-	savePeersEvery = 10 * time.Second
+	savePeersEvery = 2 * time.Second
 	// probeTimeout bounds how long finding out what the sandbox can do takes;
 	// it is a few milliseconds where the program begins with process.Main.
 	probeTimeout = 10 * time.Second

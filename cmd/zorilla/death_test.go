@@ -112,7 +112,9 @@ func TestKilledOrigin(t *testing.T) {
 
 	origin.job(t, later, "running", allRun(1))
 	g.open(t)
+	opened := time.Now()
 	st := origin.job(t, later, "COMPLETED", inState(jobs.Completed))
+	faster(t, opened, 10*time.Second, "the end after the restart")
 	if st.Workers[0].Attempt != 1 || st.ExitCode != 0 {
 		t.Errorf("after the restart the job ended as %+v", st)
 	}
