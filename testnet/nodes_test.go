@@ -32,7 +32,7 @@ func wholeNodes(t *testing.T, seed uint64, sizes []int, f func(t *nodesTest)) {
 		}
 		n := &nodesTest{t, nodes}
 		defer n.stop()
-		n.known(time.Minute, nodes.Up())
+		n.known(5*time.Minute, nodes.Up()) // gossip misses a few; push/pull repairs that within minutes
 		t.Logf("%d nodes all know each other %v after the start of the first: %+v", nodes.Len(), time.Since(start), nodes.Network.Counters())
 		f(n)
 		t.Logf("%v of virtual time: %+v", time.Since(start), nodes.Network.Counters())

@@ -72,7 +72,9 @@ func (b *tab) ask(expression string) string {
 // see waits until the JavaScript expression is true.
 func (b *tab) see(expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(realDeadline); ; time.Sleep(pollEvery) {
+	poll := time.NewTicker(pollEvery) // the page tells nobody that it has changed
+	defer poll.Stop()
+	for end := time.Now().Add(realDeadline); ; <-poll.C {
 		good, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("(() => { try { return Boolean("+expression+"); } catch { return false; } })()"))
 		if good {
 			return
