@@ -14,7 +14,8 @@
 // hears of it answers the origin with one packet, an [Answer]: an offer, which
 // holds slots under a key for five seconds, or a decline with its reason. A node
 // without room queues the advertisement and offers later. When enough is
-// offered, the primary chooses, and sends each chosen node a [Grant]: it names
+// offered, and nodes that are nearer than the farthest chosen one have had the
+// time to answer, the primary sends each chosen node a [Grant]: it names
 // the key, the ranks and the spec. The participant turns the hold into a claim,
 // fetches the inputs and lays out one directory per worker. It tells all that it
 // knows with one kind of message, the [Report], sent when something changes and
