@@ -1,5 +1,5 @@
-// Package testnet is an emulated network that lives in one process, and a
-// fake runner of workers, so that whole nodes can be tested together inside a
+// Package testnet is an emulated network that lives in one process, a fake
+// runner of workers, and whole nodes on them, to be tested together inside a
 // testing/synctest bubble: an hour of their time passes in a moment.
 //
 // # Vocabulary
@@ -8,7 +8,8 @@
 // gives the sockets of a node (Listen, ListenPacket, Dial), with real
 // *net.TCPAddr and *net.UDPAddr addresses. [Sites] lays hosts out at sites and
 // knows the true distance of each pair. A [Runner] starts [FakeWorker]s, which
-// are Go functions ([Program]) in place of processes.
+// are Go functions ([Program]) in place of processes. [Nodes] are whole nodes of
+// package node, one on each host.
 //
 // # What is emulated
 //
@@ -35,6 +36,22 @@
 //     hear nothing. Once it has been restarted (and can be reached) the
 //     connections of its former life are reset.
 //
+// # Whole nodes
+//
+// [StartNodes] starts a node on each host of some Sites. All of it is real but
+// the network, the runner, and the disk of journal and cache, which are in
+// memory and outlive a crash. The nodes' keys and sources of randomness follow
+// from one seed; those of memberlist and TLS do not. A test of whole nodes is
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		nodes, err := testnet.StartNodes(testnet.NodesConfig{Sites: sites, State: t.TempDir(), Seed: 1})
+//		…
+//		defer nodes.Stop()
+//		nodes.AwaitKnown(ctx, nodes.Up())
+//		id, err := nodes.Submit(ctx, 0, jobs.Spec{Args: []string{"sleep", "5"}, Min: 4, Max: 4})
+//		st, err := nodes.Await(ctx, 0, id, func(st jobs.Status) bool { return st.State == jobs.Completed })
+//	})
+//
 // # Limits of truth
 //
 // In a bubble time is deterministic, but the order of what happens at the same
@@ -44,8 +61,8 @@
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. No lock is held while anything
-// waits, no goroutine belongs to a connection, and nothing is left running
-// once listeners and connections are closed and late timers have fired. Outside
-// a bubble all of it works in real time.
+// Everything but Nodes may be called from any goroutine. No lock is held while
+// anything waits, no goroutine belongs to a connection, and nothing is left
+// running once listeners and connections are closed and late timers have fired.
+// Outside a bubble all of it works in real time.
 package testnet

@@ -26,7 +26,7 @@ type NodesConfig struct {
 	Sites    *Sites             // where the nodes are
 	Slots    int                // of each node; 0 = 2
 	State    string             // directory for the nodes' state directories, absolute
-	Seed     uint64             // of all that is random
+	Seed     uint64             // of keys, and of what the nodes and the network leave to chance
 	Loss     float64            // see Config
 	Programs map[string]Program // beside the standard ones
 	Log      zerolog.Logger     // of all nodes

@@ -9,6 +9,10 @@ import (
 	"zorilla/jobs"
 )
 
+// knownLimit is how long all may take to know all: a node that gossip has
+// passed by learns of a member when it next exchanges its whole state.
+const knownLimit = 4 * time.Minute
+
 // nodesTest is a test of whole nodes in a bubble.
 type nodesTest struct {
 	*testing.T
