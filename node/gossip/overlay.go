@@ -184,7 +184,7 @@ func (o *Overlay) create() (*memberlist.Memberlist, error) {
 	conf.Transport = o.transport
 	conf.Keyring = ring
 	conf.EnableCompression = false
-	conf.RetransmitMult = 4
+	conf.RetransmitMult = 6 // with 4, one start of fifty nodes in twenty left somebody out until the next push/pull
 	conf.PushPullInterval = 30 * time.Second
 	conf.UDPBufferSize = 1400
 	conf.HandoffQueueDepth = 4096
