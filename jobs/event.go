@@ -163,6 +163,10 @@ func (r *record) derive() State {
 			ended++
 		case WorkerLost:
 			waiting++
+		case WorkerWanted:
+			if r.ranks[i].attempt > 0 { // given back, see primary.missing
+				waiting++
+			}
 		}
 	}
 	switch {
@@ -176,7 +180,7 @@ func (r *record) derive() State {
 	return Pending
 }
 
-// encodable reports an event that came from disk as sound enough to apply.
+// sound reports whether an event that came from disk can be applied.
 func (ev *event) sound(r *record) bool {
 	if ev.Kind == evSubmitted {
 		return ev.Spec != nil && ev.Spec.Validate() == nil

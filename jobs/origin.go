@@ -252,8 +252,10 @@ func (s *Service) perform(j *job, e effect) {
 	case doGrant:
 		s.children.Go(func() { s.grant(j, e) })
 	case doStart:
-		e.start.Hosts = s.fillHosts(e.start.Hosts)
-		s.children.Go(func() { s.sendOnce(e.to, pathStart, e.start) })
+		s.children.Go(func() {
+			e.start.Hosts = s.fillHosts(e.start.Hosts)
+			s.sendOnce(e.to, pathStart, e.start)
+		})
 	case doRelease:
 		s.children.Go(func() { s.sendOnce(e.to, pathRelease, e.release) })
 	case doCollect:

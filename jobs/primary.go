@@ -247,7 +247,7 @@ func (p *primary) giveUp(now time.Time) {
 	if d <= 0 || !p.rec.started.IsZero() || now.Before(p.rec.submitted.Add(d)) || p.rec.state.Final() {
 		return
 	}
-	p.end(now, Failed, fmt.Sprintf("gave up after %v: %s", d, p.waitReason()), CodeZorilla)
+	p.end(now, Failed, fmt.Sprintf("gave up after %v: %s", d, p.reason()), CodeZorilla)
 }
 
 // wanted returns how many workers are still looked for.
@@ -268,20 +268,13 @@ func (p *primary) wantedRanks(limit int) []int {
 		case WorkerLost:
 			lost = append(lost, i)
 		case WorkerWanted:
-			if grow || p.rec.ranks[i].attempt > 0 {
+			if len(fresh) < limit && (grow || p.rec.ranks[i].attempt > 0) {
 				fresh = append(fresh, i)
 			}
-		}
-		if len(lost)+len(fresh) >= limit && !p.anyLostAfter(i) {
-			break
 		}
 	}
 	all := append(lost, fresh...)
 	return all[:min(limit, len(all))]
-}
-
-func (p *primary) anyLostAfter(i int) bool {
-	return slices.ContainsFunc(p.rec.ranks[i+1:], func(k rankRecord) bool { return k.state == WorkerLost })
 }
 
 // growing reports whether ranks that never had a node are still wanted: not

@@ -238,6 +238,9 @@ func (p *primary) grantFailed(now time.Time, to vicinity.ID, ranks []RankAttempt
 	if p.rec.state.Final() {
 		return
 	}
+	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra RankAttempt) bool {
+		return p.owned(to, ra) && p.rec.ranks[ra.Rank].state != WorkerPreparing // only the answer was lost
+	})
 	if !refused {
 		p.unprepared(now, to, ranks, "did not answer")
 	} else {
@@ -248,10 +251,10 @@ func (p *primary) grantFailed(now time.Time, to vicinity.ID, ranks []RankAttempt
 }
 
 // unprepared returns ranks that their node cannot run to the wanted ones. A
-// rigid job that has not started goes back to the beginning as a whole, so
-// that it does not hold slots while it waits for others' (design: claim).
+// job that cannot start with the others goes back to the beginning as a whole,
+// so that it does not hold slots while it waits for others' (design: claim).
 func (p *primary) unprepared(now time.Time, node vicinity.ID, ranks []RankAttempt, why string) {
-	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra RankAttempt) bool { return !p.rec.owns(ra) || p.rec.ranks[ra.Rank].node != node })
+	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra RankAttempt) bool { return !p.owned(node, ra) })
 	if len(ranks) == 0 {
 		return
 	}
@@ -260,7 +263,7 @@ func (p *primary) unprepared(now time.Time, node vicinity.ID, ranks []RankAttemp
 		a.Offered, a.Reason, a.At = 0, why, now
 		p.answers[node] = a
 	}
-	if p.rec.spec.Rigid() && p.rec.started.IsZero() {
+	if p.rec.started.IsZero() && p.count(WorkerPreparing, WorkerReady)-len(ranks) < p.rec.spec.Min {
 		p.restart(now)
 		return
 	}

@@ -18,7 +18,7 @@ func (p *primary) reason() string {
 	case Staging:
 		return fmt.Sprintf("%d of %d workers are ready", p.count(WorkerReady), max(p.rec.spec.Min, p.count(WorkerPreparing, WorkerReady)))
 	case Running:
-		if p.count(WorkerLost) > 0 {
+		if p.missing() > 0 {
 			return p.waitReason()
 		}
 		if p.rec.spec.Rigid() || p.wanted() == 0 {

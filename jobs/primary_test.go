@@ -340,3 +340,63 @@ func TestNearerOffersAreAwaited(t *testing.T) {
 		t.Fatalf("got grants %+v, want the nearer node without further waiting", g)
 	}
 }
+
+func TestGrantWhoseAnswerWasLost(t *testing.T) {
+	c := newTalk(t, Spec{Min: 2, Max: 2})
+	c.offer(1, 1)
+	c.offer(2, 1)
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	c.report(2, WorkerReady, 0, ra(1, 1))
+	c.p.grantFailed(c.now, testNode(2), []RankAttempt{ra(1, 1)}, false)
+	if st := c.p.status(); st.Workers[1].State != WorkerRunning {
+		t.Fatalf("rank 1 is %s: its node has reported since, so that it has the grant", st.Workers[1].State)
+	}
+}
+
+func TestMalleableJobThatCannotStartHoldsNothing(t *testing.T) {
+	c := newTalk(t, Spec{Min: 2, Max: 3})
+	c.offer(1, 1)
+	c.offer(2, 1)
+	c.step()
+	c.p.grantFailed(c.now, testNode(2), []RankAttempt{ra(1, 1)}, true)
+	if r := only[doRelease](c); len(r) != 2 {
+		t.Fatalf("got releases %+v: two such jobs would wait for each other's slots for ever", r)
+	}
+	c.state(Pending, -1)
+}
+
+func TestRankThatIsMissingKeepsTheJobRunning(t *testing.T) {
+	c := newTalk(t, Spec{Min: 1, Max: 2})
+	c.offer(1, 1)
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	c.offer(2, 1)
+	c.report(1, WorkerEnded, 0, ra(0, 1))
+	c.p.grantFailed(c.now, testNode(2), []RankAttempt{ra(1, 1)}, true)
+	c.state(Running, -1)
+	if r := c.p.status().Reason; !strings.Contains(r, "waiting for 1 worker") {
+		t.Errorf("the reason is %q", r)
+	}
+}
+
+func TestNodeThatCannotStartAWorkerIsAvoided(t *testing.T) {
+	c := newTalk(t, Spec{Min: 1, Max: 2})
+	c.offer(1, 1)
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	c.report(1, WorkerLost, 0, ra(0, 1))
+	c.after(2 * time.Second)
+	c.offer(1, 1)
+	if g := only[doGrant](c); len(g) != 0 {
+		t.Fatalf("granted %+v to the node that could not start the rank just now", g)
+	}
+}
+
+func TestGivingUpWhileStagingSaysSo(t *testing.T) {
+	c := newTalk(t, Spec{Min: 2, Max: 2, GiveUp: codec.Duration(5 * time.Second)})
+	c.offer(1, 2)
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	c.after(5 * time.Second)
+	c.state(Failed, CodeZorilla)
+	if r := c.p.status().Reason; !strings.Contains(r, "1 of 2 workers are ready") {
+		t.Errorf("the reason is %q", r)
+	}
+}

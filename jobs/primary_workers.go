@@ -23,9 +23,7 @@ func (p *primary) owned(from vicinity.ID, ra RankAttempt) bool {
 // reported takes a participant's report, whose output is already stored as
 // far as have says, and replies once what follows from it is on disk.
 func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map[RankAttempt]received, reply func(Ack)) {
-	if part := p.parts[from]; part != nil {
-		part.heard = now
-	}
+	p.heard(now, from)
 	var missed []RankAttempt
 	for _, w := range rep.Workers {
 		if !p.owned(from, w.RankAttempt) {
@@ -58,6 +56,13 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 	p.do(doTell{func() { reply(ack) }})
 }
 
+// heard notes a sign of life of a participant.
+func (p *primary) heard(now time.Time, from vicinity.ID) {
+	if part := p.parts[from]; part != nil {
+		part.heard = now
+	}
+}
+
 // acknowledge tells a participant what is safe at the origin and what is not
 // wanted any more.
 func (p *primary) acknowledge(from vicinity.ID, rep Report, missed []RankAttempt) Ack {
@@ -84,6 +89,7 @@ func (p *primary) acknowledge(from vicinity.ID, rep Report, missed []RankAttempt
 func (p *primary) couldNot(now time.Time, from vicinity.ID, w WorkerReport) {
 	k := &p.rec.ranks[w.Rank]
 	if k.state == WorkerRunning || k.state == WorkerEnded {
+		p.avoid[from] = now.Add(avoidFor)
 		p.lost(now, []RankAttempt{w.RankAttempt}, fmt.Sprintf("rank %d: %s: %s", w.Rank, label(k.name, from), w.Reason))
 		return
 	}
@@ -120,6 +126,7 @@ func (p *primary) collected(now time.Time, ra RankAttempt, err error) {
 	case err == nil:
 		p.emit(event{Kind: evCollected, At: now, Ranks: []RankAttempt{ra}})
 	case errors.Is(err, errNotAsked):
+		p.avoid[p.rec.ranks[ra.Rank].node] = now.Add(avoidFor)
 		p.lost(now, []RankAttempt{ra}, fmt.Sprintf("rank %d: %v", ra.Rank, err))
 	}
 	p.tick(now)
@@ -128,7 +135,7 @@ func (p *primary) collected(now time.Time, ra RankAttempt, err error) {
 // memberGone is called when the overlay has declared a node dead.
 func (p *primary) memberGone(now time.Time, id vicinity.ID) {
 	if part := p.parts[id]; part != nil {
-		part.heard = now.Add(goneGrace - partLease)
+		part.heard = earlier(part.heard, now.Add(goneGrace-partLease))
 		if p.rec.spec.Rigid() && p.rec.started.IsZero() {
 			part.heard = now.Add(-partLease)
 		}
@@ -231,8 +238,10 @@ func (p *primary) start(now time.Time, ready []RankAttempt) {
 		id := p.rec.ranks[ra.Rank].node
 		byNode[id] = append(byNode[id], ra)
 	}
+	message := p.startMessage(nil)
 	for _, id := range slices.Sorted(maps.Keys(byNode)) {
-		p.do(doStart{to: id, start: p.startMessage(byNode[id])})
+		message.Ranks = byNode[id]
+		p.do(doStart{to: id, start: message})
 	}
 }
 
