@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -317,8 +316,8 @@ func earlier(a, b time.Time) time.Time {
 	case b.IsZero():
 		return a
 	}
-	if cmp.Compare(a.UnixNano(), b.UnixNano()) <= 0 {
-		return a
+	if b.Before(a) { // not by the wall clock, which may jump
+		return b
 	}
-	return b
+	return a
 }

@@ -80,9 +80,7 @@ func (w *work) environment(spec Spec, k *worker, root string, start Start) []str
 // lowest rank) and finds a rank's place on its own node.
 func hostTable(start Start, rank int, self string) (file string, local, localSize int) {
 	hosts := slices.Clone(start.Hosts)
-	slices.SortFunc(hosts, func(a, b Host) int {
-		return slices.Min(append(a.Ranks, MaxRanks)) - slices.Min(append(b.Ranks, MaxRanks))
-	})
+	slices.SortFunc(hosts, func(a, b Host) int { return lowestRank(a) - lowestRank(b) })
 	var b strings.Builder
 	localSize = 1
 	for _, h := range hosts {
@@ -92,6 +90,14 @@ func hostTable(start Start, rank int, self string) (file string, local, localSiz
 		}
 	}
 	return b.String(), local, localSize
+}
+
+func lowestRank(h Host) int {
+	lowest := MaxRanks
+	for _, r := range h.Ranks {
+		lowest = min(lowest, r)
+	}
+	return lowest
 }
 
 // masterOf returns the address of rank 0's node.
