@@ -133,6 +133,9 @@ func interpreter(file string) string {
 	head := make([]byte, 256)
 	n, _ := io.ReadFull(f, head)
 	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
+	if bytes.HasSuffix(line, []byte("\r")) {
+		return fmt.Sprintf("%q (its lines end as those of Windows do: try dos2unix)", bytes.TrimPrefix(line, []byte("#!")))
+	}
 	if words := strings.Fields(strings.TrimPrefix(string(line), "#!")); len(words) > 0 {
 		return fmt.Sprintf("%q", words[0])
 	}

@@ -71,6 +71,7 @@ func TestCommandsThatCannotRun(t *testing.T) {
 		"garbage":         {args: "./prog", file: []byte("\x01\x02\x03"), mode: 0o755, code: 126, cause: NotRun, detail: "./prog: not an executable file"},
 		"empty":           {args: "./prog", file: []byte{}, mode: 0o755, code: 126, cause: NotRun, detail: "./prog: not an executable"},
 		"interpreter":     {args: "./prog", file: []byte("#!/no/such/python -u\n"), mode: 0o755, code: 126, cause: NotRun, detail: `./prog: its interpreter "/no/such/python" does not exist`},
+		"line ends":       {args: "./prog", file: []byte("#!/bin/sh\r\necho\r\n"), mode: 0o755, code: 126, cause: NotRun, detail: `./prog: its interpreter "/bin/sh\r" (its lines end as those of Windows do: try dos2unix) does not exist`},
 		"not executable":  {args: "./prog", file: []byte("#!/bin/sh\n"), mode: 0o644, code: 126, cause: NotRun, detail: "./prog: is not executable"},
 		"directory":       {args: "../work", code: 126, cause: NotRun, detail: "../work: is a directory"},
 		"good":            {args: "./prog", file: []byte("#!/bin/sh\nexit 3\n"), mode: 0o755, code: 3, cause: Exited},
