@@ -25,6 +25,7 @@ type claims struct {
 	usedMemory int64
 	holds      map[ID]*hold
 	queue      []*queued // in order
+	loose      bool      // a hold ended that left room which the queue was not offered yet
 }
 
 // hold is an offer that the primary has not answered.
@@ -222,16 +223,19 @@ func (c *claims) dequeue(job ID) {
 	}
 }
 
-// granted turns n held workers into claims. What the hold has beyond them is
+// granted turns held workers into claims, one for each rank of the grant. What the hold has beyond them is
 // free again. An error says why the grant is refused.
-func (c *claims) granted(now time.Time, origin vicinity.ID, job ID, key uint64, n int) error {
+func (c *claims) granted(now time.Time, origin vicinity.ID, g *Grant) error {
 	c.expire(now)
+	job, n := g.Job, len(g.Ranks)
 	h := c.holds[job]
 	switch {
-	case h == nil || h.key != key:
+	case h == nil || h.key != g.Key:
 		return fmt.Errorf("%w: nothing is held for job %s under this key", ErrRefused, job)
 	case h.origin != origin:
 		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, job)
+	case g.Spec.Slots != h.slots || g.Spec.Memory != h.memory:
+		return fmt.Errorf("%w: job %s was advertised with other needs", ErrRefused, job)
 	case n > h.workers:
 		return fmt.Errorf("%w: %d workers granted, %d offered", ErrRefused, n, h.workers)
 	}
@@ -263,6 +267,7 @@ func (c *claims) freed(n, slots int, memory int64) {
 // offers goes through the queue in order and offers what room there is.
 func (c *claims) offers(now time.Time) []outgoing {
 	c.expire(now)
+	c.loose = false
 	if c.closed {
 		return nil
 	}
@@ -288,13 +293,17 @@ func (c *claims) expire(now time.Time) {
 	for id, h := range c.holds {
 		if !now.Before(h.expires) {
 			c.released(id, false)
+			c.loose = true
 		}
 	}
 	c.queue = slices.DeleteFunc(c.queue, func(q *queued) bool { return !now.Before(q.expires) })
 }
 
-// wake returns when expire has something to do next; zero = never.
+// wake returns when offers has something to do next; zero = never.
 func (c *claims) wake() time.Time {
+	if c.loose {
+		return time.Unix(0, 0)
+	}
 	var at time.Time
 	for _, h := range c.holds {
 		at = earlier(at, h.expires)

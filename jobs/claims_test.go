@@ -20,6 +20,10 @@ func testAd(origin vicinity.ID, job string, wanted int, stamp Stamp) Advertiseme
 	return Advertisement{Job: ID(job + "@" + origin.Short()), Origin: origin, Round: 1, Wanted: wanted, Slots: 1, Stamp: stamp, Life: 60_000}
 }
 
+func testGrant(ad Advertisement, key uint64, n int) *Grant {
+	return &Grant{Job: ad.Job, Key: key, Spec: Spec{Slots: ad.Slots, Memory: ad.Memory}, Ranks: make([]RankAttempt, n)}
+}
+
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestOfferGrantAndFree(t *testing.T) {
@@ -33,16 +37,16 @@ func TestOfferGrantAndFree(t *testing.T) {
 	if again := c.advertised(start, ad); again.Key != a.Key || again.Workers != 3 {
 		t.Fatalf("the same advertisement again gives %+v, want the same offer", again)
 	}
-	if err := c.granted(start, o, ad.Job, a.Key+1, 3); !errors.Is(err, ErrRefused) {
+	if err := c.granted(start, o, testGrant(ad, a.Key+1, 3)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a wrong key gives %v", err)
 	}
-	if err := c.granted(start, testNode(2), ad.Job, a.Key, 3); !errors.Is(err, ErrRefused) {
+	if err := c.granted(start, testNode(2), testGrant(ad, a.Key, 3)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a wrong origin gives %v", err)
 	}
-	if err := c.granted(start, o, ad.Job, a.Key, 4); !errors.Is(err, ErrRefused) {
+	if err := c.granted(start, o, testGrant(ad, a.Key, 4)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("more than offered gives %v", err)
 	}
-	if err := c.granted(start, o, ad.Job, a.Key, 2); err != nil {
+	if err := c.granted(start, o, testGrant(ad, a.Key, 2)); err != nil {
 		t.Fatal(err)
 	}
 	if c.busy() != 2 {
@@ -59,7 +63,7 @@ func TestNoHoldOutlivesItsLease(t *testing.T) {
 	ad := testAd(testNode(1), "aaaaa", 2, 1)
 	a := c.advertised(start, ad)
 	late := start.Add(holdLease)
-	if err := c.granted(late, ad.Origin, ad.Job, a.Key, 2); !errors.Is(err, ErrRefused) {
+	if err := c.granted(late, ad.Origin, testGrant(ad, a.Key, 2)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a grant after the lease gives %v", err)
 	}
 	if c.busy() != 0 {
@@ -67,11 +71,44 @@ func TestNoHoldOutlivesItsLease(t *testing.T) {
 	}
 }
 
+func TestGrantMustAskForWhatIsHeld(t *testing.T) {
+	c := newClaims(testNode(0), 4, 0, testRand())
+	ad := testAd(testNode(1), "aaaaa", 2, 1)
+	a := c.advertised(start, ad)
+	g := testGrant(ad, a.Key, 2)
+	g.Spec.Slots = 4096 // to be given back later
+	if err := c.granted(start, ad.Origin, g); !errors.Is(err, ErrRefused) {
+		t.Fatalf("a grant with other needs than advertised gives %v", err)
+	}
+}
+
+func TestRoomOfAnExpiredHoldIsOfferedWhoeverNotices(t *testing.T) {
+	c := newClaims(testNode(0), 2, 0, testRand())
+	first, second := testAd(testNode(1), "aaaaa", 2, 1), testAd(testNode(2), "bbbbb", 1, 2)
+	c.advertised(start, first)
+	if a := c.advertised(start, second); a.Workers != 0 {
+		t.Fatalf("got %+v although all slots are held", a)
+	}
+	late := start.Add(holdLease)
+	heavy := testAd(testNode(3), "ccccc", 1, 3)
+	heavy.Slots = 3
+	c.advertised(late, heavy) // drops the hold by the way
+	if at := c.wake(); at.IsZero() || at.After(late) {
+		t.Fatalf("wakes at %v: nobody offers the room to the job that waits", at)
+	}
+	if out := c.offers(late); len(out) != 1 || out[0].answer.Job != second.Job {
+		t.Fatalf("got %+v, want an offer to %s", out, second.Job)
+	}
+	if at := c.wake(); !at.After(late) {
+		t.Fatal("wakes again and again")
+	}
+}
+
 func TestQueuedJobIsOfferedFreedRoom(t *testing.T) {
 	c := newClaims(testNode(0), 2, 0, testRand())
 	first, second, third := testAd(testNode(1), "aaaaa", 2, 1), testAd(testNode(2), "bbbbb", 1, 3), testAd(testNode(3), "ccccc", 1, 2)
 	a := c.advertised(start, first)
-	if err := c.granted(start, first.Origin, first.Job, a.Key, 2); err != nil {
+	if err := c.granted(start, first.Origin, testGrant(first, a.Key, 2)); err != nil {
 		t.Fatal(err)
 	}
 	for _, ad := range []Advertisement{second, third} {
@@ -101,10 +138,10 @@ func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
 	if b.Workers != 2 {
 		t.Fatalf("got %+v, want the older job to be offered the slots", b)
 	}
-	if err := c.granted(start, younger.Origin, younger.Job, a.Key, 2); !errors.Is(err, ErrRefused) {
+	if err := c.granted(start, younger.Origin, testGrant(younger, a.Key, 2)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("the younger job's grant gives %v", err)
 	}
-	if err := c.granted(start, older.Origin, older.Job, b.Key, 2); err != nil {
+	if err := c.granted(start, older.Origin, testGrant(older, b.Key, 2)); err != nil {
 		t.Fatal(err)
 	}
 	if again := c.advertised(start, younger); again.Workers != 0 {
@@ -151,7 +188,7 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 				if a.Workers > 0 && rnd.IntN(2) == 0 {
 					n := 1 + rnd.IntN(a.Workers)
 					h := c.holds[ad.Job]
-					if err := c.granted(now, h.origin, ad.Job, a.Key, n); err != nil {
+					if err := c.granted(now, h.origin, testGrant(ad, a.Key, n)); err != nil {
 						t.Fatalf("seed %d: %v", seed, err)
 					}
 					claims = append(claims, claim{n, h.slots, h.memory})

@@ -81,7 +81,9 @@ func (s *Service) granted(from vicinity.ID, g Grant) error {
 	s.overlay.Learn(from, g.Addrs)
 	var refused error
 	ok := s.call(func() {
-		refused = s.claims.granted(s.now(), from, g.Job, g.Key, len(g.Ranks))
+		if refused = s.engageable(from, &g); refused == nil {
+			refused = s.claims.granted(s.now(), from, &g)
+		}
 		if refused == nil {
 			s.engage(from, g)
 		}
@@ -91,6 +93,31 @@ func (s *Service) granted(from vicinity.ID, g Grant) error {
 		return fmt.Errorf("%w: the node is leaving", ErrRefused)
 	}
 	return refused
+}
+
+// engageable reports whether the ranks of a grant can be made, given what is
+// here of the job already. It runs in the service's loop.
+func (s *Service) engageable(from vicinity.ID, g *Grant) error {
+	s.mu.Lock()
+	w := s.works[g.Job]
+	s.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.origin != from:
+		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, g.Job)
+	case w.ctx.Err() != nil:
+		return fmt.Errorf("%w: earlier workers of job %s are not gone yet", ErrRefused, g.Job)
+	}
+	for _, ra := range g.Ranks {
+		if w.workers[ra] != nil {
+			return fmt.Errorf("%w: rank %d of job %s is here already", ErrRefused, ra.Rank, g.Job)
+		}
+	}
+	return nil
 }
 
 // engage makes the workers of a grant. It runs in the service's loop.
@@ -108,10 +135,7 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 	w.mu.Lock()
 	w.holders = g.Holders
 	for _, ra := range g.Ranks {
-		if w.workers[ra] != nil {
-			continue
-		}
-		k := &worker{RankAttempt: ra, slots: w.spec.Slots, memory: w.spec.Memory, state: WorkerPreparing,
+		k := &worker{RankAttempt: ra, slots: g.Spec.Slots, memory: g.Spec.Memory, state: WorkerPreparing,
 			start: make(chan Start, 1), drop: make(chan struct{}), done: make(chan struct{})}
 		w.workers[ra] = k
 		if fresh && ra == g.Ranks[0] {

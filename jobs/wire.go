@@ -238,6 +238,13 @@ func (g *Grant) check() error {
 	if err := checkAddrs(g.Addrs); err != nil {
 		return err
 	}
+	seen := make(map[RankAttempt]bool, len(g.Ranks))
+	for _, ra := range g.Ranks {
+		if seen[ra] || ra.Rank >= g.Spec.Max {
+			return fmt.Errorf("grant: rank %d: %w", ra.Rank, codec.ErrMalformed)
+		}
+		seen[ra] = true
+	}
 	return checkRanks(g.Ranks)
 }
 
