@@ -64,11 +64,16 @@ func (l *outputLog) scan(path string) (int64, error) {
 		if err != nil || pos+outputHeader+int64(n) > info.Size() {
 			return pos, nil
 		}
-		if _, err := r.Discard(n); err != nil {
-			return pos, nil
-		}
 		l.count(o, n)
 		pos += outputHeader + int64(n)
+		if n <= r.Buffered() {
+			r.Discard(n)
+			continue
+		}
+		if _, err := f.Seek(pos, io.SeekStart); err != nil { // much output is not read
+			return 0, err
+		}
+		r.Reset(f)
 	}
 }
 
@@ -83,8 +88,8 @@ func (l *outputLog) count(o Output, n int) {
 	l.have[ra] = got
 }
 
-// append stores what is new of the pieces and returns how much of each stream
-// of their workers is there now. Pieces that would leave a gap are left out.
+// append stores what is new of the pieces. Pieces that would leave a gap are
+// left out.
 func (l *outputLog) append(pieces []Output) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -138,3 +138,28 @@ func TestFollowEndsWhenTheLogIsClosed(t *testing.T) {
 		}
 	})
 }
+
+func TestReaderBeyondTheEndWaitsForIt(t *testing.T) {
+	s, err := openSpool(filepath.Join(t.TempDir(), "stdin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.reader(t.Context(), true)
+	r.pos = 5
+	for _, text := range []string{"abc", "defg"} {
+		if err := s.append([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.close()
+	b := make([]byte, 10)
+	if n, err := r.Read(b); err != nil || string(b[:n]) != "fg" {
+		t.Fatalf("got %q, %v", b[:n], err)
+	}
+	r.Close()
+	r = s.reader(t.Context(), true)
+	r.pos, r.end = 9, 0
+	if n, err := r.Read(b); n != 0 || err == nil {
+		t.Fatalf("got %q, %v beyond the end", b[:n], err)
+	}
+}

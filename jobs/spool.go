@@ -123,7 +123,7 @@ func (r *spoolReader) Read(p []byte) (int, error) {
 		size, closed, changed := r.s.state()
 		if size > r.end {
 			r.end = size
-			break
+			continue
 		}
 		if closed {
 			return 0, io.EOF
