@@ -18,9 +18,9 @@ func (sh *shell) app() *cli.App {
 		HelpName:  "zorilla",
 		Usage:     "run parallel programs on the machines around you, without a head node",
 		UsageText: "zorilla COMMAND [options] [arguments]",
-		Description: `   zorilla node                      starts a node and prints how others join
-   zorilla run -n 8 -- ./prog data   runs from any of them
-   'zorilla COMMAND --help' has examples.`,
+		Description: `zorilla node                      starts a node and prints how others join
+zorilla run -n 8 -- ./prog data   runs from any of them
+'zorilla COMMAND --help' has examples.`,
 		Version:                   release(),
 		Reader:                    sh.stdin,
 		Writer:                    sh.stdout,
@@ -47,8 +47,7 @@ func (sh *shell) app() *cli.App {
 func command(c cli.Command) *cli.Command {
 	c.HideHelpCommand = true // "help" may be the name of a program
 	c.OnUsageError = onUsageError
-	lines := strings.Split(strings.Trim(c.Description, "\n"), "\n")
-	c.Description = strings.Join(lines, "\n   ")
+	c.Description = strings.Trim(c.Description, "\n")
 	return &c
 }
 

@@ -32,8 +32,8 @@ zorilla dev -n 3
 zorilla dev -n 3 -- zorilla run -l -n 3 hostname`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "n", Value: 3, Usage: "how many `NODES`"},
-			&cli.IntFlag{Name: "port", Usage: "`PORT` of all nodes, each on an address of its own (default: free ones)"},
-			&cli.IntFlag{Name: "slots", Usage: "`SLOTS` of each node (default: the number of cores)"},
+			&cli.IntFlag{Name: "port", DefaultText: "free ones", Usage: "`PORT` of all nodes, each on an address of its own"},
+			&cli.IntFlag{Name: "slots", DefaultText: "the number of cores", Usage: "`SLOTS` of each node"},
 			&cli.BoolFlag{Name: "v", Aliases: []string{"verbose"}, Usage: "show what the nodes log"},
 		},
 		Action: sh.devAction,

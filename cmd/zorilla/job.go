@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -29,7 +30,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
 		&cli.StringSliceFlag{Name: "e", Aliases: []string{"env"}, Usage: "set `K=V` in the job's environment, or copy K from yours (repeatable)"},
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
-		&cli.IntFlag{Name: "priority", Usage: "-100 to 100, higher goes first"},
+		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
 		&cli.StringFlag{Name: "strategy", Usage: "`HOW` to choose among offers: nearest, spread or concentrate (default: nearest)"},
 		&cli.StringFlag{Name: "give-up", Usage: "end the job with 125 if it has not started after `TIME`"},
 		&cli.StringFlag{Name: "stdin", Usage: "standard input of rank 0: `FILE`, or none (default: run forwards its own)"},
@@ -122,12 +123,29 @@ func stageCommand(spec *jobs.Spec, inputs *[]transfer.Input) error {
 		return &codedError{fmt.Errorf("command %s is not an executable file: try chmod +x", command), 126}
 	}
 	in := transfer.Input{Path: command}
-	if !filepath.IsLocal(command) {
-		in.Name = path.Base(filepath.ToSlash(command))
+	switch {
+	case !filepath.IsLocal(command):
+		in.Name = path.Base(command)
 		spec.Args = append([]string{"./" + in.Name}, spec.Args[1:]...)
+	case strings.Contains(command, ".."): // what stands before it need not exist there
+		spec.Args = append([]string{"./" + filepath.Clean(command)}, spec.Args[1:]...)
 	}
 	*inputs = append(*inputs, in)
 	return nil
+}
+
+// hintCommand tells of a program in the current directory that a bare name
+// does not mean, if this machine has no other of that name.
+func (sh *shell) hintCommand(command string) {
+	if strings.Contains(command, "/") {
+		return
+	}
+	if info, err := os.Stat(command); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return
+	}
+	if _, err := exec.LookPath(command); err != nil {
+		sh.say("warning: %s is looked up on the worker's machine: ./%s sends along the file that is here", command, command)
+	}
 }
 
 // submit pushes the inputs and submits the job.

@@ -47,19 +47,19 @@ machine join. Machines of one local network that have the same secret find each
 other. Stop it with Ctrl-C or SIGTERM: it ends its workers and leaves.
 
 zorilla node                                  # the first machine
-zorilla node --join zor1.eyJ...               # the others
+zorilla node --join zor1.AGq...               # the others
 zorilla node --secret-file ~/.zorilla-secret  # same secret, same local network
 zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "join", EnvVars: env("JOIN"), Usage: "`TOKEN|HOST:PORT` of the network to join (repeatable, or with commas)"},
-			&cli.StringFlag{Name: "secret", EnvVars: env("SECRET"), Usage: "network secret: a `PHRASE` of 16 characters or more"},
+			&cli.StringFlag{Name: "secret", EnvVars: env("SECRET"), Usage: "network secret: a `PHRASE` of 16 characters or more; ps shows it to others of this machine, --secret-file does not"},
 			&cli.StringFlag{Name: "secret-file", EnvVars: env("SECRET_FILE"), Usage: "read the network secret from `FILE`"},
 			&cli.StringFlag{Name: "name", EnvVars: env("NAME"), Usage: "`LABEL` of this node (default: the host name)"},
 			&cli.StringFlag{Name: "site", EnvVars: env("SITE"), Usage: "free `LABEL` of its place"},
 			&cli.StringFlag{Name: "listen", EnvVars: env("LISTEN"), Value: node.DefaultListen, Usage: "`HOST:PORT` for other nodes, TCP and UDP"},
 			&cli.StringFlag{Name: "advertise", EnvVars: env("ADVERTISE"), Usage: "`HOST:PORT` that others dial, if it is another"},
 			&cli.StringFlag{Name: "web", EnvVars: env("WEB"), Usage: "`HOST:PORT` of the page, or none (default: " + node.DefaultWeb + " or the next free port)"},
-			&cli.IntFlag{Name: "slots", EnvVars: env("SLOTS"), Usage: "how many `SLOTS` to offer (default: the number of cores)"},
+			&cli.IntFlag{Name: "slots", EnvVars: env("SLOTS"), DefaultText: "the number of cores", Usage: "how many `SLOTS` to offer"},
 			&cli.StringFlag{Name: "state", EnvVars: env("STATE"), Usage: "state directory `DIR` (default: that of your user)"},
 			&cli.StringFlag{Name: "run-as", EnvVars: env("RUN_AS"), Usage: "run workers as `USER` if started by root (default: nobody)"},
 			&cli.StringSliceFlag{Name: "expose", EnvVars: env("EXPOSE"), Usage: "let workers read `PATH` (repeatable, or with commas)"},

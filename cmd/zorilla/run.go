@@ -31,7 +31,7 @@ Ctrl-C shows the state; twice within 2 s cancels (130). Ctrl-\ detaches.
 Exit codes: 124 walltime, 125 no workers or a lost node, 126/127 the command
 cannot be executed/found, 128+signal.`,
 		Flags: append(jobFlags(),
-			&cli.StringFlag{Name: "into", Value: ".", Usage: "directory for output files; %r in it stands for the rank"},
+			&cli.StringFlag{Name: "into", Value: ".", Usage: "`DIR` for output files; %r in it stands for the rank"},
 			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
 			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"}),
 		Action: sh.runAction,
@@ -57,6 +57,7 @@ func (sh *shell) runAction(c *cli.Context) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGPIPE) // or a closed standard output would end us silently
 	defer signal.Stop(signals)
+	sh.hintCommand(spec.Args[0])
 	id, err := submit(c.Context, client, spec, inputs)
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ zorilla wait $id && zorilla get $id`,
 				return err
 			}
 			defer client.Close()
+			sh.hintCommand(spec.Args[0])
 			id, err := submit(c.Context, client, spec, inputs)
 			if err == nil {
 				_, err = fmt.Fprintln(sh.stdout, id)
