@@ -87,6 +87,7 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 		return fmt.Errorf("%w: inputs: %w", ErrInvalid, err)
 	}
 	if err := s.openFiles(j, id); err != nil {
+		s.store.Unpin("job/" + string(id))
 		return err
 	}
 	if !spec.Stdin {
@@ -177,7 +178,7 @@ func (s *Service) Owns(id ID) bool { return s.inJob(id, func(*job) {}) == nil }
 // Status returns a job and its version. Of a job of another origin that this
 // node works for it tells what the node itself knows, marked LastKnown.
 func (s *Service) Status(id ID) (st Status, version uint64, err error) {
-	if err = s.inJob(id, func(j *job) { st, version = j.core.status(), j.core.version }); err == nil {
+	if err = s.inJob(id, func(j *job) { st, version = j.view() }); err == nil {
 		return st, version, nil
 	}
 	s.mu.Lock()
@@ -229,7 +230,8 @@ func (s *Service) List() []Status {
 	var list []Status
 	s.call(func() {
 		for _, j := range s.jobs {
-			list = append(list, j.core.status())
+			st, _ := j.view()
+			list = append(list, st)
 		}
 	})
 	own := len(list)
@@ -254,12 +256,23 @@ func (s *Service) Explain(id ID) (e Explanation, err error) {
 	return e, err
 }
 
-// Cancel ends a job of this origin; who says for whom.
+// Cancel ends a job of this origin and returns when that is durable.
 func (s *Service) Cancel(id ID, why string) error {
-	return s.inJob(id, func(j *job) {
+	done := make(chan struct{})
+	err := s.inJob(id, func(j *job) {
 		j.core.cancel(s.now(), why)
+		j.core.do(doTell{func() { close(done) }})
 		s.flush(j)
 	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+		return nil
+	case <-s.stopped:
+		return errStopped
+	}
 }
 
 // Output calls f with the output of a job of this origin, of one rank or of

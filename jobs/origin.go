@@ -31,6 +31,17 @@ type pendingStep struct {
 	durable bool
 }
 
+// view is what clients see of a job, and its version: the end is told once it
+// is durable, so that no restart takes it back.
+func (j *job) view() (Status, uint64) {
+	st, version := j.core.status(), j.core.version
+	if st.State.Final() && len(j.steps) > 0 {
+		st.State, st.ExitCode, st.Ended = Collecting, -1, time.Time{}
+		st.Reason, version = "writing down how it ended", version-1
+	}
+	return st, version
+}
+
 // keepJobs is how many ended jobs an origin remembers.
 const keepJobs = 1000
 
@@ -213,14 +224,29 @@ func (s *Service) write(j *job, p *pendingStep, entries []journal.Entry) {
 				p.durable = true
 				s.release(j)
 			case j.refuse != nil:
-				delete(s.jobs, j.core.rec.id)
-				s.store.Unpin("job/" + string(j.core.rec.id))
-				j.refuse(err)
+				s.refused(j, err)
 			default:
 				s.fail(fmt.Errorf("write the journal: %w", err))
 			}
 		})
 	})
+}
+
+// refused forgets a job whose submission could not be written, and what came
+// after it.
+func (s *Service) refused(j *job, err error) {
+	delete(s.jobs, j.core.rec.id)
+	s.store.Unpin("job/" + string(j.core.rec.id))
+	j.refuse(err)
+	j.refuse = func(error) {}
+	for i, st := range j.steps {
+		for _, e := range st.effects {
+			if tell, ok := e.(doTell); ok && i > 0 { // the first is what was refused
+				tell.f()
+			}
+		}
+	}
+	j.steps = nil
 }
 
 // release lets the effects go whose events are durable, in order.

@@ -163,3 +163,18 @@ func TestReaderBeyondTheEndWaitsForIt(t *testing.T) {
 		t.Fatalf("got %q, %v beyond the end", b[:n], err)
 	}
 }
+
+func TestEndIsToldWhenItIsDurable(t *testing.T) {
+	c := newTalk(t, Spec{Min: 1, Max: 1})
+	j := &job{core: c.p, steps: []*pendingStep{{}}}
+	_, before := j.view()
+	c.p.cancel(c.now, "cancelled by a user")
+	st, version := j.view()
+	if st.State.Final() || st.ExitCode != -1 || version < before {
+		t.Fatalf("got %s with %d at version %d before the end is in the journal", st.State, st.ExitCode, version)
+	}
+	j.steps = nil
+	if st, after := j.view(); st.State != Cancelled || after == version {
+		t.Fatalf("got %s at version %d after %d", st.State, after, version)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 
@@ -82,7 +83,10 @@ func serve[T any, P message[T]](s *Service, f func(from vicinity.ID, msg P) (any
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}
-		<-s.ready
+		if err := s.waitReady(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		msg := P(new(T))
 		if err == nil {
@@ -155,6 +159,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 		if j = s.jobs[rep.Job]; j == nil {
 			return
 		}
+		j.core.heard(s.now(), from) // also if the output cannot be stored now
 		for _, w := range rep.Workers {
 			owned[w.RankAttempt] = j.core.owned(from, w.RankAttempt)
 		}
@@ -166,7 +171,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 		return Ack{}, nil
 	}
 	s.overlay.Learn(from, rep.Addrs)
-	if err := s.storeOutput(j, rep, owned); err != nil {
+	if err := s.storeOutput(j, rep, owned); err != nil && !errors.Is(err, os.ErrClosed) { // closed: the job has just ended
 		s.log.Error().Err(err).Str("job", string(rep.Job)).Msg("store output")
 		return nil, err
 	}
@@ -220,7 +225,10 @@ func (s *Service) serveStdin(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	<-s.ready
+	if err := s.waitReady(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	id := ID(r.URL.Query().Get("job"))
 	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
 	if err != nil || offset < 0 || !id.Valid() {

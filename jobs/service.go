@@ -74,6 +74,7 @@ type Service struct {
 	stoppedCtx context.Context
 	stop       context.CancelFunc
 	ready      chan struct{} // closed when the journal has been read
+	ended      chan struct{} // closed when the loop does not run any more
 	failed     chan error    // capacity 1: why the service cannot go on
 
 	mu      sync.Mutex // guards what follows
@@ -92,7 +93,7 @@ type Counts struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
-		inbox: make(chan func(), 1024), ready: make(chan struct{}), failed: make(chan error, 1),
+		inbox: make(chan func(), 1024), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
 		claims: newClaims(cfg.Self.ID, cfg.Self.Slots, cfg.Self.Memory, cfg.Rand),
 		jobs:   map[ID]*job{}, works: map[ID]*work{}, changed: make(chan struct{}),
 	}
@@ -111,6 +112,7 @@ const leaveWait = 3 * time.Second
 // Run reads the journal and then works until ctx ends. Then it ends its
 // workers, tells their origins, and returns when all of that is done.
 func (s *Service) Run(ctx context.Context) error {
+	defer s.stop() // whoever waits for the service must not do so for ever
 	if err := s.load(); err != nil {
 		return err
 	}
@@ -118,9 +120,8 @@ func (s *Service) Run(ctx context.Context) error {
 		disk.StartEviction() // what the jobs need is pinned by now
 	}
 	close(s.ready)
-	loopDone := make(chan struct{})
 	go func() {
-		defer close(loopDone)
+		defer close(s.ended)
 		s.loop()
 	}()
 	var failure error
@@ -132,7 +133,7 @@ func (s *Service) Run(ctx context.Context) error {
 	s.leave()
 	s.settle()
 	s.stop()
-	<-loopDone
+	<-s.ended
 	s.children.Wait()
 	s.closeFiles()
 	return failure
@@ -252,6 +253,17 @@ func (s *Service) call(f func()) bool {
 	case <-done:
 		return true
 	case <-s.stopped:
+	}
+	select { // f may be running still
+	case <-s.ready:
+		<-s.ended
+	default:
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	default:
 		return false
 	}
 }

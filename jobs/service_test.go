@@ -1,16 +1,21 @@
 package jobs_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/journal"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -231,5 +236,52 @@ func TestStdinReachesRankZero(t *testing.T) {
 		if got := g.output(0, id, 1); got != "" {
 			t.Errorf("rank 1 got %q", got)
 		}
+	})
+}
+
+func TestOutputThatCannotBeStoredIsNotALostNode(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, g *grid) {
+		id := g.submit(0, jobs.Spec{Args: []string{"echo", "hello"}, Min: 2, Max: 2})
+		dir := filepath.Join(g.node(0).dir, "jobs")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		blocked := filepath.Join(dir, string(id))
+		if err := os.WriteFile(blocked, nil, 0o644); err != nil { // as bad as a full disk
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		if st, _, err := g.node(0).service.Status(id); err != nil || st.State != jobs.Running {
+			t.Fatalf("got %s (%s), %v", st.State, st.Reason, err)
+		}
+		if err := os.Remove(blocked); err != nil {
+			t.Fatal(err)
+		}
+		if st := g.await(0, id, time.Minute, final); st.State != jobs.Completed || g.output(0, id, 1) != "hello\n" {
+			t.Errorf("got %s (%s)", st.State, st.Reason)
+		}
+	})
+}
+
+// broken is a journal that cannot be read.
+type broken struct{ journal.Journal }
+
+func (broken) Load(func(journal.Entry) error) error { return errors.New("disk on fire") }
+
+func TestNobodyWaitsForAServiceThatCannotStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := jobs.New(jobs.Config{Self: vicinity.Member{ID: vicinity.ID("z" + strings.Repeat("a", 26)), Slots: 1}, Journal: broken{}, Rand: rand.New(rand.NewPCG(1, 1))})
+		submitted := make(chan error)
+		go func() {
+			_, err := s.Submit(context.Background(), jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1, Slots: 1})
+			submitted <- err
+		}()
+		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "on fire") {
+			t.Errorf("got %v", err)
+		}
+		if err := <-submitted; err == nil {
+			t.Error("a job was accepted")
+		}
+		s.List()
 	})
 }
