@@ -162,7 +162,7 @@ func TestGroupEndsTogether(t *testing.T) {
 // other, and what is asked of one about the other's job is forwarded.
 func TestTwoNodes(t *testing.T) {
 	run := func(cfg Config) *Node {
-		cfg.Log = zerolog.New(zerolog.NewTestWriter(t))
+		cfg.Log = zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.InfoLevel) // memberlist goes on at debug level after the end
 		n := testNode(t, cfg)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
