@@ -336,8 +336,17 @@ func (s *Service) fillHosts(hosts []Host) []Host {
 	return hosts
 }
 
+// maxFetches bounds the memory for output files of ranks that end together.
+const maxFetches = 16
+
 // fetchOutputs brings a rank's output files here.
 func (s *Service) fetchOutputs(j *job, e doCollect) {
+	select {
+	case s.fetches <- struct{}{}:
+		defer func() { <-s.fetches }()
+	case <-s.stopped:
+		return
+	}
 	id := j.core.rec.id
 	tree, _, err := s.cfg.Fetch(s.stoppedCtx, "job/"+string(id), e.output.Manifest, []vicinity.ID{e.from})
 	for _, f := range tree.Entries {

@@ -58,6 +58,7 @@ type Service struct {
 	store   transfer.PinStore
 	log     zerolog.Logger
 	inbox   chan func()
+	fetches chan struct{} // a place for each fetch of outputs
 
 	// Owned by the loop.
 	claims *claims
@@ -93,7 +94,7 @@ type Counts struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
-		inbox: make(chan func(), 1024), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
+		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
 		claims: newClaims(cfg.Self.ID, cfg.Self.Slots, cfg.Self.Memory, cfg.Rand),
 		jobs:   map[ID]*job{}, works: map[ID]*work{}, changed: make(chan struct{}),
 	}
