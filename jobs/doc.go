@@ -29,7 +29,10 @@
 // A rigid job is all or nothing: nothing is granted before all of it is offered,
 // and if one node cannot prepare, everything is released and looked for again. A
 // malleable job starts with its minimum and grows until its maximum or until a
-// first rank has ended; lost ranks are looked for again under their number.
+// first rank has ended; lost ranks are looked for again under their number, as
+// are ranks that were granted and given back, since others may count on them.
+// Before its start it, too, releases everything when less than its minimum is
+// left.
 //
 // # Failures
 //

@@ -178,8 +178,8 @@ func (s *service) locate(ref string) (id jobs.ID, remote *api.Client, err error)
 	case err != nil:
 		id = jobs.ID(ref)
 	}
-	if id.OriginShort() == s.n.creds.ID().Short() {
-		return "", nil, err
+	if id.OriginShort() == s.n.creds.ID().Short() { // forgotten, though a worker may be here still
+		return "", nil, cmp.Or(err, fmt.Errorf("job %s %w", id, jobs.ErrNotFound))
 	}
 	for _, m := range s.n.overlay.Members() {
 		if m.ID.Short() == id.OriginShort() {
