@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -87,6 +88,9 @@ func (n *Node) secret() (trust.Secret, []string, error) {
 		seeds = append(seeds, inv.Addrs...)
 	}
 	if given.IsZero() {
+		if _, err := os.Stat(path); len(seeds) > 0 && errors.Is(err, fs.ErrNotExist) {
+			return given, nil, fmt.Errorf("--join %.80q: this node does not know that network's secret yet: use the token that 'zorilla invite' prints there, or add --secret-file", seeds[0])
+		}
 		s, err := trust.LoadOrNewSecret(path)
 		return s, seeds, err
 	}
