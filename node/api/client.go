@@ -281,7 +281,7 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if remote := (*remoteError)(nil); errors.As(err, &remote) || errors.Is(err, ErrNoNode) {
+	if remote := (*remoteError)(nil); errors.As(err, &remote) || errors.Is(err, ErrNoNode) || errors.Is(err, ErrRefused) {
 		return unwrapURL(err)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
