@@ -195,6 +195,11 @@ func (p *primary) consider(now time.Time) {
 		id := vicinity.ID(offers[assign[i]].Node)
 		byNode[id] = append(byNode[id], RankAttempt{rank, p.rec.ranks[rank].attempt + 1})
 	}
+	for id := range byNode { // all of them first: they fetch inputs from each other
+		if p.parts[id] == nil {
+			p.parts[id] = &part{}
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(byNode)) {
 		p.grant(now, id, byNode[id])
 	}

@@ -135,6 +135,7 @@ func (n *Node) Run(ctx context.Context) error {
 
 	select {
 	case <-front.ctx.Done():
+		n.log.Info().Int("busy slots", n.jobs.Busy()).Msg("stopping: ending workers, leaving the network")
 	case <-net.ctx.Done():
 	case <-disk.ctx.Done():
 	}

@@ -220,7 +220,7 @@ func (f *Fetcher) pull(ctx context.Context, h Hash, size int, r *roster, buf []b
 				return putHashed(f.cfg.Store, h, data)
 			}
 			why[holder] = err
-			r.failed(holder, errors.Is(err, ErrMismatch))
+			r.failed(holder, err)
 		}
 		if wait := f.jitter(pause); len(asked) > 0 && time.Now().Add(wait).Before(deadline) {
 			select {

@@ -111,15 +111,21 @@ func (d *watchdog) Write(b []byte) (int, error) {
 func (d *watchdog) stop() { d.timer.Stop() }
 
 // roster is what one fetch knows of its holders: the failures in a row of
-// each. One that sent wrong bytes is not on it any more.
+// each, and until when one that had not got a blob yet is asked last. One that
+// sent wrong bytes is not on it any more.
 type roster struct {
 	mu      sync.Mutex // guards what follows
 	holders []vicinity.ID
 	fails   map[vicinity.ID]int
+	misses  map[vicinity.ID]time.Time
 }
 
+// missPause is long enough not to ask for blob after blob in vain, and short
+// enough to share the fetch with others that began at the same time.
+const missPause = 100 * time.Millisecond
+
 func newRoster(holders []vicinity.ID) *roster {
-	r := &roster{fails: make(map[vicinity.ID]int)}
+	r := &roster{fails: make(map[vicinity.ID]int), misses: make(map[vicinity.ID]time.Time)}
 	for _, h := range holders {
 		if h != "" && !slices.Contains(r.holders, h) {
 			r.holders = append(r.holders, h)
@@ -136,7 +142,14 @@ func (r *roster) order(shuffle func(n int, swap func(i, j int))) []vicinity.ID {
 	shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	slices.SortStableFunc(out, func(a, b vicinity.ID) int { return cmp.Compare(r.fails[a], r.fails[b]) })
+	now := time.Now()
+	last := func(h vicinity.ID) int {
+		if now.Before(r.misses[h]) {
+			return r.fails[h] + 1
+		}
+		return r.fails[h]
+	}
+	slices.SortStableFunc(out, func(a, b vicinity.ID) int { return cmp.Compare(last(a), last(b)) })
 	return out
 }
 
@@ -146,11 +159,15 @@ func (r *roster) worked(h vicinity.ID) {
 	delete(r.fails, h)
 }
 
-func (r *roster) failed(h vicinity.ID, lied bool) {
+func (r *roster) failed(h vicinity.ID, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if errors.Is(err, ErrNotFound) { // it may have it soon
+		r.misses[h] = time.Now().Add(missPause)
+		return
+	}
 	r.fails[h]++
-	if lied {
+	if errors.Is(err, ErrMismatch) {
 		r.holders = slices.DeleteFunc(r.holders, func(x vicinity.ID) bool { return x == h })
 	}
 }
