@@ -336,11 +336,14 @@ func (c *memConn) Write(b []byte) (int, error) {
 
 func (c *memConn) Close() error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
+	first := !c.closed
+	if first {
 		c.closed = true
 		c.changedLocked()
-		defer c.send(nil)
+	}
+	c.mu.Unlock() // both ends may close at once, and each sends to the other
+	if first {
+		c.send(nil)
 	}
 	return nil
 }
