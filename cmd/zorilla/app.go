@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -41,6 +42,43 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			sh.versionCommand(),
 		},
 	}
+}
+
+// optionsFirst moves options that follow a job to the front, where the parser
+// wants them: people add --json at the end of a line. Commands that take
+// another command as their argument are left alone: its options are not ours.
+func optionsFirst(app *cli.App, args []string) []string {
+	if len(args) < 3 || slices.Contains([]string{"run", "submit", "dev"}, args[1]) {
+		return args
+	}
+	cmd := app.Command(args[1])
+	if cmd == nil {
+		return args
+	}
+	valued := map[string]bool{}
+	for _, f := range cmd.Flags {
+		_, isBool := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			valued[name] = !isBool
+		}
+	}
+	var options, rest []string
+	for i := 2; i < len(args); i++ {
+		switch arg := args[i]; {
+		case arg == "--":
+			rest = append(rest, args[i:]...)
+			i = len(args)
+		case len(arg) < 2 || arg[0] != '-':
+			rest = append(rest, arg)
+		default:
+			options = append(options, arg)
+			if valued[strings.TrimLeft(arg, "-")] && i+1 < len(args) {
+				i++
+				options = append(options, args[i])
+			}
+		}
+	}
+	return slices.Concat(args[:2], options, rest)
 }
 
 // command fills in what all commands have in common.

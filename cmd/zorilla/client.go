@@ -50,7 +50,7 @@ func oneJob(c *cli.Context) (job string, rank int, err error) {
 	case c.NArg() == 0:
 		return "", 0, usage(c, "which job? name it by its ID, the first characters of it, or last")
 	case c.NArg() > 1:
-		return "", 0, usage(c, "unexpected argument %q: options go before the job", c.Args().Get(1))
+		return "", 0, usage(c, "unexpected argument %q: want one job", c.Args().Get(1))
 	}
 	return splitJob(c, c.Args().First())
 }

@@ -40,7 +40,8 @@ type shell struct {
 }
 
 func (sh *shell) run(ctx context.Context, args []string) int {
-	err := sh.app().RunContext(ctx, args)
+	app := sh.app()
+	err := app.RunContext(ctx, optionsFirst(app, args))
 	if err == nil {
 		return 0
 	}
