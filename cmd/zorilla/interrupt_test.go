@@ -66,9 +66,6 @@ func TestInterruptsWithRealNodes(t *testing.T) {
 
 func TestRealDevNetworkStops(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("real processes take their time")
-	}
 	g := newGate(t)
 	tmp, err := os.MkdirTemp("", "dev-") // a short path: sockets live below it
 	if err != nil {

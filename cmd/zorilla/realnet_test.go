@@ -34,9 +34,6 @@ func openDir(t *testing.T) string {
 // know all.
 func realNet(t *testing.T, n int, options ...string) *realNetwork {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("real processes take their time")
-	}
 	dir := openDir(t)
 	net := &realNetwork{dir: dir, nodes: map[int]*realNode{}}
 	t.Cleanup(func() {
