@@ -211,6 +211,7 @@ func TestSeedThatComesLater(t *testing.T) {
 		first := startNode(t, memConfig(t, f, 0))
 		first.knows(t, 1, time.Minute)
 		second.knows(t, 1, time.Minute)
+		time.Sleep(time.Second) // they know each other a little before the join has ended
 		for text, want := range map[string]int{"cannot join 10.0.0.1:5444": 1, "cannot join name:1": 1, "cannot join junk": 1, "10.0.0.2": 0, "joined the network": 1} {
 			if got := second.logged(text); got != want {
 				t.Errorf("%q is logged %d times, want %d", text, got, want)
