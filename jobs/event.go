@@ -19,7 +19,6 @@ const (
 	evExited    eventKind = "exited"    // Ranks (one), Exit, Output, Reason (a warning)
 	evCollected eventKind = "collected" // Ranks (one): its outputs are in the store
 	evLost      eventKind = "lost"      // Ranks, Node, Reason
-	evCancelled eventKind = "cancel"    // a user asked for the end
 	evEnded     eventKind = "ended"     // State, Reason, Code
 )
 
@@ -68,7 +67,6 @@ type record struct {
 	spec      Spec
 	stamp     Stamp
 	ranks     []rankRecord // by rank, spec.Max of them
-	cancelled bool
 	state     State
 	reason    string // of the end
 	code      int
@@ -112,8 +110,6 @@ func (r *record) apply(ev event) {
 	case evLost:
 		r.each(ev.Ranks, func(k *rankRecord) { k.state = WorkerLost })
 		r.warn(ev.Reason)
-	case evCancelled:
-		r.cancelled = true
 	case evEnded:
 		r.state, r.reason, r.code, r.ended = ev.State, ev.Reason, ev.Code, ev.At
 		for i := range r.ranks {

@@ -222,7 +222,6 @@ func (p *primary) cancel(now time.Time, why string) {
 	if p.rec.state.Final() {
 		return
 	}
-	p.emit(event{Kind: evCancelled, At: now})
 	p.end(now, Cancelled, why, CodeCancelled)
 }
 
