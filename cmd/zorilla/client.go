@@ -23,6 +23,21 @@ func clientFlags() []cli.Flag {
 
 func jsonFlag() cli.Flag { return &cli.BoolFlag{Name: "json", Usage: "print one JSON document"} }
 
+// ask is the action of a command without arguments that asks the node.
+func (sh *shell) ask(f func(*cli.Context, *api.Client) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if err := noArguments(c); err != nil {
+			return err
+		}
+		client, err := sh.client(c)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return f(c, client)
+	}
+}
+
 // client returns the node that the command is about.
 func (sh *shell) client(c *cli.Context) (*api.Client, error) {
 	for _, address := range []string{c.String("node"), socketOf(c.String("state")), os.Getenv("ZORILLA_NODE"), socketOf(os.Getenv("ZORILLA_STATE"))} {

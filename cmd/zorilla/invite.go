@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/urfave/cli/v2"
+
+	"zorilla/node/api"
 )
 
 func (sh *shell) inviteCommand() *cli.Command {
@@ -17,15 +19,7 @@ Who has the token can join: hand it over in private.
 
 zorilla node --join "$(ssh other zorilla invite)"`,
 		Flags: []cli.Flag{jsonFlag()},
-		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		Action: sh.ask(func(c *cli.Context, client *api.Client) error {
 			token, err := client.Invite(c.Context)
 			if err != nil {
 				return err
@@ -35,6 +29,6 @@ zorilla node --join "$(ssh other zorilla invite)"`,
 			}
 			_, err = fmt.Fprintln(sh.stdout, clean(token))
 			return err
-		},
+		}),
 	})
 }

@@ -22,15 +22,7 @@ neighbours that it floods to.
 
 zorilla nodes --json | jq '.[].name'`,
 		Flags: []cli.Flag{jsonFlag()},
-		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		Action: sh.ask(func(c *cli.Context, client *api.Client) error {
 			nodes, err := client.Nodes(c.Context)
 			if err != nil {
 				return err
@@ -39,7 +31,7 @@ zorilla nodes --json | jq '.[].name'`,
 				return sh.printJSON(nodes)
 			}
 			return sh.printTable(nodeTable(nodes))
-		},
+		}),
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 
 	"github.com/urfave/cli/v2"
+
+	"zorilla/node/api"
 )
 
 func (sh *shell) webCommand() *cli.Command {
@@ -18,15 +20,7 @@ The address holds the token that the page wants.
 
 zorilla web --open`,
 		Flags: []cli.Flag{jsonFlag(), &cli.BoolFlag{Name: "open", Usage: "open it in a browser"}},
-		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		Action: sh.ask(func(c *cli.Context, client *api.Client) error {
 			url, err := client.Web(c.Context)
 			if err != nil {
 				return err
@@ -41,6 +35,6 @@ zorilla web --open`,
 				return fmt.Errorf("open a browser: %w: copy the address into one", err)
 			}
 			return nil
-		},
+		}),
 	})
 }
