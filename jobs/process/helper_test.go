@@ -276,3 +276,16 @@ func awaitEnd(t testing.TB, p procID) {
 	}
 	t.Fatalf("process %d does not end", p.PID)
 }
+
+// alive reports whether the very process still exists and is not a zombie.
+func (p procID) alive() bool {
+	if p.PID <= 0 {
+		return false
+	}
+	now, err := identify(p.PID)
+	if err != nil || now != p {
+		return false
+	}
+	st, err := readStat(p.PID)
+	return err == nil && st.state != 'Z' && st.state != 'X'
+}

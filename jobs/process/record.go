@@ -77,19 +77,6 @@ func identify(pid int) (procID, error) {
 	return procID{PID: pid, Start: st.start, Boot: strings.TrimSpace(string(boot))}, nil
 }
 
-// alive reports whether the very process still exists and is not a zombie.
-func (p procID) alive() bool {
-	if p.PID <= 0 {
-		return false
-	}
-	now, err := identify(p.PID)
-	if err != nil || now != p {
-		return false
-	}
-	st, err := readStat(p.PID)
-	return err == nil && st.state != 'Z' && st.state != 'X'
-}
-
 // stat is the part of /proc/PID/stat that is needed here.
 type stat struct {
 	state   byte
