@@ -24,25 +24,29 @@ const module = "zorilla"
 // floors is the table of ARCHITECTURE.md: a package imports only floors below
 // its own. Folders that are not named have the floor of the folder above them.
 var floors = map[string]int{
-	"internal/codec":     -1, // the cellar: how everything is written
-	"vicinity":           0,
-	"flood":              1,
-	"transfer":           1,
-	"transfer/storetest": 2,
-	"jobs/placement":     2,
-	"jobs/process":       2,
-	"jobs/journal":       2,
-	"jobs":               3,
-	"node/trust":         3,
-	"node/gossip":        4,
-	"node/api":           4,
-	"node/api/apitest":   5,
-	"node/web":           5,
-	"node":               6,
-	"testnet":            7,
-	"cmd/zorilla":        7,
-	"bench":              8,
-	"examples":           8,
+	"internal/codec":      -1, // the cellar: how everything is written
+	"vicinity":            0,
+	"flood":               1,
+	"transfer":            1,
+	"transfer/storetest":  2,
+	"jobs/placement":      2,
+	"jobs/process":        2,
+	"jobs/journal":        2,
+	"jobs":                3,
+	"node/trust":          3,
+	"node/gossip":         4,
+	"node/api":            4,
+	"node/api/apitest":    5,
+	"node/web":            5,
+	"node":                6,
+	"testnet":             7,
+	"cmd/zorilla":         7,
+	"testnet/chart":       7,
+	"testnet/hosts":       7,
+	"testnet/sim":         8,
+	"testnet/experiments": 9,
+	"bench":               8,
+	"examples":            8,
 }
 
 // never lists what the command must not link, with the reason.

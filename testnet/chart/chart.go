@@ -1,0 +1,157 @@
+// Package chart keeps the results of an experiment: a figure as PNG and the
+// numbers behind it as CSV, in a folder that is committed with the command that
+// made it. It is for testnet/experiments and tests, never for the program.
+package chart
+
+import (
+	"encoding/csv"
+	"fmt"
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+)
+
+// Series is one line of a figure.
+type Series struct {
+	Name   string
+	X, Y   []float64 // of the same length
+	Dashed bool      // the ideal, or what others have reached
+	Points bool      // marks the points
+}
+
+// Figure is a chart with lines. Series of the same index have the same colour
+// in every figure.
+type Figure struct {
+	Title      string
+	X, Y       string // what the axes show, with the unit
+	LogX, LogY bool   // all values of that axis must be > 0
+	Stacked    bool   // each line is drawn on top of the one before, filled
+	Series     []Series
+}
+
+// Colours that people with colour blindness can tell apart (Okabe and Ito,
+// Color Universal Design, 2008).
+var palette = []color.NRGBA{
+	{0, 114, 178, 255}, {230, 159, 0, 255}, {0, 158, 115, 255}, {213, 94, 0, 255},
+	{204, 121, 167, 255}, {86, 180, 233, 255}, {120, 120, 120, 255}, {200, 190, 40, 255},
+}
+
+// PNG draws the figure, about 1000 by 600 pixels, into a file.
+func (f Figure) PNG(path string) error {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
+	p.Title.Padding = vg.Points(8)
+	p.Legend.Top = true
+	p.Legend.Padding = vg.Points(2)
+	p.Add(plotter.NewGrid())
+	if f.LogX {
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
+	if f.LogY {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
+	var below []float64
+	for i, s := range f.Series {
+		if len(s.X) != len(s.Y) {
+			return fmt.Errorf("draw %s: series %q has %d x and %d y", path, s.Name, len(s.X), len(s.Y))
+		}
+		y := s.Y
+		if f.Stacked {
+			if below == nil {
+				below = make([]float64, len(y))
+			}
+			if len(below) != len(y) {
+				return fmt.Errorf("draw %s: series %q has %d points, the one below %d", path, s.Name, len(y), len(below))
+			}
+			y = sum(below, y)
+		}
+		if err := add(p, s, y, below, palette[i%len(palette)]); err != nil {
+			return fmt.Errorf("draw %s: series %q: %w", path, s.Name, err)
+		}
+		if f.Stacked {
+			below = y
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return p.Save(vg.Points(720), vg.Points(430), path)
+}
+
+func sum(a, b []float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		out[i] = a[i] + b[i]
+	}
+	return out
+}
+
+// add draws one series; below is the upper edge of what it is stacked on.
+func add(p *plot.Plot, s Series, y, below []float64, c color.NRGBA) error {
+	points := make(plotter.XYs, len(y))
+	for i := range y {
+		points[i] = plotter.XY{X: s.X[i], Y: y[i]}
+	}
+	line, marks, err := plotter.NewLinePoints(points)
+	if err != nil {
+		return err
+	}
+	line.Color, line.Width, marks.Color = c, vg.Points(1.8), c
+	if s.Dashed {
+		line.Dashes = []vg.Length{vg.Points(6), vg.Points(4)}
+	}
+	if below != nil {
+		area := make(plotter.XYs, 0, 2*len(y))
+		area = append(area, points...)
+		for i := len(y) - 1; i >= 0; i-- {
+			area = append(area, plotter.XY{X: s.X[i], Y: below[i]})
+		}
+		fill, err := plotter.NewPolygon(area)
+		if err != nil {
+			return err
+		}
+		light := c
+		light.A = 90
+		fill.Color, fill.LineStyle.Width = light, 0
+		p.Add(fill)
+	}
+	p.Add(line)
+	if s.Points {
+		p.Add(marks)
+	}
+	if s.Name != "" {
+		p.Legend.Add(s.Name, line)
+	}
+	return nil
+}
+
+// CSV writes a table with a header into a file.
+func CSV(path string, header []string, rows [][]string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := csv.NewWriter(f)
+	err = w.WriteAll(append([][]string{header}, rows...))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// Number writes a number for a CSV file: up to four digits after the point,
+// and nothing for what is not a number.
+func Number(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
+	}
+	return fmt.Sprintf("%.10g", math.Round(v*1e4)/1e4)
+}
