@@ -52,6 +52,8 @@
 //		st, err := nodes.Await(ctx, 0, id, func(st jobs.Status) bool { return st.State == jobs.Completed })
 //	})
 //
+// A command does the same outside of "go test": [Main] lends it a [Bubble].
+//
 // # Limits of truth
 //
 // In a bubble time is deterministic, but the order of what happens at the same
