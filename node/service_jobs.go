@@ -1,0 +1,178 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/vicinity"
+)
+
+// Submit accepts a job.
+func (s *service) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
+	return s.n.jobs.Submit(ctx, spec)
+}
+
+// Jobs lists jobs, with all those of every member. Other origins are asked how
+// the jobs are that this node works for.
+func (s *service) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
+	list := s.n.jobs.List()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if !all {
+		inParallel(list, func(st *jobs.Status) {
+			if !st.LastKnown {
+				return
+			}
+			if now, err := s.Job(ctx, string(st.ID)); err == nil {
+				*st = now
+			}
+		})
+		return list, nil
+	}
+	var mu sync.Mutex
+	inParallel(s.n.overlay.Members(), func(m *vicinity.Member) {
+		more, err := s.at(m.ID).Jobs(ctx, false)
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		list = append(list, more...)
+	})
+	return merge(list), nil
+}
+
+// merge keeps one status of each job, its origin's where there is one, newest
+// first.
+func merge(list []jobs.Status) []jobs.Status {
+	best := map[jobs.ID]jobs.Status{}
+	for _, st := range list {
+		if old, ok := best[st.ID]; !ok || old.LastKnown && !st.LastKnown {
+			best[st.ID] = st
+		}
+	}
+	out := make([]jobs.Status, 0, len(best))
+	for _, st := range best {
+		out = append(out, st)
+	}
+	slices.SortFunc(out, func(a, b jobs.Status) int {
+		return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// locate finds a job: remote is nil if this node is its origin, else it is the
+// origin's service.
+func (s *service) locate(ref string) (id jobs.ID, remote *api.Client, err error) {
+	id, err = s.n.jobs.Find(ref)
+	switch {
+	case err == nil && s.n.jobs.Owns(id):
+		return id, nil, nil
+	case err != nil && (errors.Is(err, jobs.ErrAmbiguous) || !jobs.ID(ref).Valid()):
+		return "", nil, err
+	case err != nil:
+		id = jobs.ID(ref)
+	}
+	if id.OriginShort() == s.n.creds.ID().Short() { // forgotten, though a worker may be here still
+		return "", nil, cmp.Or(err, fmt.Errorf("job %s %w", id, jobs.ErrNotFound))
+	}
+	for _, m := range s.n.overlay.Members() {
+		if m.ID.Short() == id.OriginShort() {
+			return id, s.at(m.ID), nil
+		}
+	}
+	return id, nil, fmt.Errorf("%w: the origin of job %s is not reachable", api.ErrUnavailable, id)
+}
+
+// Job returns one job.
+func (s *service) Job(ctx context.Context, ref string) (jobs.Status, error) {
+	id, remote, err := s.locate(ref)
+	if err == nil && remote != nil {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		st, rerr := remote.Job(ctx, string(id))
+		if rerr == nil || errors.Is(rerr, api.ErrNotFound) {
+			return st, rerr
+		}
+		err = fmt.Errorf("%w: the origin of job %s does not answer: %w", api.ErrUnavailable, id, rerr)
+	}
+	if err != nil && !errors.Is(err, api.ErrUnavailable) {
+		return jobs.Status{}, err
+	}
+	st, _, known := s.n.jobs.Status(id)
+	if known != nil {
+		return st, cmp.Or(err, known)
+	}
+	return st, nil
+}
+
+// Await returns a job's status when it has changed.
+func (s *service) Await(ctx context.Context, ref string, since uint64) (jobs.Status, uint64, error) {
+	id, remote, err := s.locate(ref)
+	if err != nil {
+		return jobs.Status{}, 0, err
+	}
+	if remote != nil {
+		return remote.Await(ctx, string(id), since)
+	}
+	return s.n.jobs.Await(ctx, id, since)
+}
+
+// Explain tells why a job waits.
+func (s *service) Explain(ctx context.Context, ref string) (jobs.Explanation, error) {
+	id, remote, err := s.locate(ref)
+	if err != nil {
+		return jobs.Explanation{}, err
+	}
+	if remote != nil {
+		return remote.Explain(ctx, string(id))
+	}
+	return s.n.jobs.Explain(id)
+}
+
+// Cancel ends a job.
+func (s *service) Cancel(ctx context.Context, ref string) error {
+	id, remote, err := s.locate(ref)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return remote.Cancel(ctx, string(id))
+	}
+	return s.n.jobs.Cancel(id, "cancelled by a user")
+}
+
+// Output tells what a job's workers wrote.
+func (s *service) Output(ctx context.Context, ref string, q api.OutputQuery, f func(jobs.Output) error) error {
+	id, remote, err := s.locate(ref)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return remote.Output(ctx, string(id), q, f)
+	}
+	return s.n.jobs.Output(ctx, id, q.Rank, q.Follow, f)
+}
+
+// Stdin feeds rank 0.
+func (s *service) Stdin(ctx context.Context, ref string, r io.Reader) error {
+	id, remote, err := s.locate(ref)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return remote.Stdin(ctx, string(id), r)
+	}
+	err = s.n.jobs.Stdin(ctx, id, r)
+	if errors.Is(err, jobs.ErrEnded) {
+		err = fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+	}
+	return err
+}
