@@ -1,0 +1,263 @@
+package jobs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// coreWork is what a Core does for one job: work without processes and files.
+type coreWork struct {
+	job     ID
+	origin  vicinity.ID
+	spec    Spec
+	workers []*coreWorker
+	heard   time.Time // when the origin last answered
+	ending  bool      // all of its workers were dropped
+
+	// One report at a time: at a change, else every reportEvery.
+	asking bool
+	kick   bool
+	pause  time.Duration // after a report that failed
+	next   time.Time     // report
+}
+
+// coreWorker is one rank at this node.
+type coreWorker struct {
+	RankAttempt
+	state   WorkerState
+	due     time.Time // when it is ready, or ends; zero = not by itself
+	started bool
+}
+
+// wake returns when tend has something to do; zero = only after an input.
+func (w *coreWork) wake() time.Time {
+	var at time.Time
+	if !w.asking {
+		at = w.next
+	}
+	for _, k := range w.workers {
+		at = earlier(at, k.due)
+	}
+	return at
+}
+
+func (c *Core) workFor(from vicinity.ID, id ID) *coreWork {
+	for _, w := range c.works {
+		if w.job == id && w.origin == from {
+			return w
+		}
+	}
+	return nil
+}
+
+// requested takes a request of another node, or of this one.
+func (c *Core) requested(now time.Time, from vicinity.ID, r request) {
+	switch m := r.body.(type) {
+	case *Grant:
+		err := c.granted(now, from, m)
+		c.send(from, nil, reply{number: r.number, refused: err != nil})
+		c.offerQueued(now)
+	case *Start:
+		if w := c.workFor(from, m.Job); w != nil {
+			c.startRanks(now, w, m.Ranks)
+		}
+	case *Release:
+		if len(m.Ranks) == 0 {
+			c.yielded(now, from, m.Job, true)
+		}
+		if w := c.workFor(from, m.Job); w != nil {
+			c.dropRanks(now, w, m.Ranks)
+		}
+	case *Report:
+		c.reported(now, from, r.number, m)
+	}
+}
+
+// reported mirrors Service.reportReceived.
+func (c *Core) reported(now time.Time, from vicinity.ID, number uint64, rep *Report) {
+	answer := func(a Ack) { c.send(from, a, reply{number: number, ack: a}) }
+	j := c.jobs[rep.Job]
+	if j == nil {
+		answer(Ack{})
+		return
+	}
+	have := map[RankAttempt]received{}
+	for _, w := range rep.Workers {
+		have[w.RankAttempt] = received{}
+	}
+	j.core.reported(now, from, *rep, have, answer)
+	c.flush(now, j)
+}
+
+// granted mirrors Service.granted.
+func (c *Core) granted(now time.Time, from vicinity.ID, g *Grant) error {
+	if from.Short() != g.Job.OriginShort() {
+		return fmt.Errorf("%w: job %s does not originate at %s", ErrRefused, g.Job, from.Short())
+	}
+	w := c.workFor(from, g.Job)
+	if w != nil {
+		if w.ending {
+			return fmt.Errorf("%w: earlier workers of job %s are not gone yet", ErrRefused, g.Job)
+		}
+		for _, k := range w.workers {
+			if slices.Contains(g.Ranks, k.RankAttempt) {
+				return fmt.Errorf("%w: rank %d of job %s is here already", ErrRefused, k.Rank, g.Job)
+			}
+		}
+	}
+	if err := c.claims.granted(now, from, g); err != nil {
+		return err
+	}
+	c.clock.saw(g.Stamp, now)
+	if w == nil {
+		w = &coreWork{job: g.Job, origin: from, spec: g.Spec, heard: now, kick: true, next: now}
+		c.works = append(c.works, w)
+	}
+	for _, ra := range g.Ranks {
+		w.workers = append(w.workers, &coreWorker{RankAttempt: ra, state: WorkerPreparing, due: now.Add(c.cfg.Prepare)})
+	}
+	slices.SortFunc(w.workers, func(a, b *coreWorker) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	return nil
+}
+
+func (c *Core) startRanks(now time.Time, w *coreWork, ranks []RankAttempt) {
+	for _, k := range w.workers {
+		if k.started || !slices.Contains(ranks, k.RankAttempt) {
+			continue
+		}
+		k.started = true
+		if k.state == WorkerReady {
+			c.run(now, w, k)
+		}
+	}
+}
+
+func (c *Core) run(now time.Time, w *coreWork, k *coreWorker) {
+	k.state, k.due = WorkerRunning, time.Time{}
+	if c.cfg.Runtime != nil {
+		if d := c.cfg.Runtime(&w.spec); d > 0 {
+			k.due = now.Add(d)
+		}
+	}
+	w.kick = true
+}
+
+// dropRanks ends workers that are not wanted any more; none named means all.
+func (c *Core) dropRanks(now time.Time, w *coreWork, ranks []RankAttempt) {
+	for _, k := range slices.Clone(w.workers) {
+		if len(ranks) > 0 && !slices.Contains(ranks, k.RankAttempt) {
+			continue
+		}
+		if k.state != WorkerEnded { // its room was given back then
+			c.claims.freed(1, w.spec.Slots, w.spec.Memory)
+		}
+		w.remove(k)
+	}
+	w.ending = len(w.workers) == 0
+	c.offerQueued(now)
+}
+
+func (w *coreWork) remove(k *coreWorker) {
+	w.workers = slices.DeleteFunc(w.workers, func(x *coreWorker) bool { return x == k })
+	w.kick = true
+}
+
+// tend moves workers on whose time has come, and reports.
+func (c *Core) tend(now time.Time, w *coreWork) {
+	for _, k := range w.workers {
+		if k.due.IsZero() || now.Before(k.due) {
+			continue
+		}
+		k.due = time.Time{}
+		w.kick = true
+		if k.state == WorkerPreparing {
+			k.state = WorkerReady
+			if k.started {
+				c.run(now, w, k)
+			}
+			continue
+		}
+		k.state = WorkerEnded
+		c.claims.dequeue(w.job)
+		c.claims.freed(1, w.spec.Slots, w.spec.Memory)
+		c.offerQueued(now)
+	}
+	if w.asking || now.Before(w.next) && (w.pause > 0 || !w.kick) {
+		return
+	}
+	if len(w.workers) == 0 {
+		c.works = slices.DeleteFunc(c.works, func(x *coreWork) bool { return x == w })
+		return
+	}
+	c.report(now, w)
+}
+
+// report mirrors work.report: what is not acknowledged is told again.
+func (c *Core) report(now time.Time, w *coreWork) {
+	w.kick = w.kick && w.pause > 0
+	w.asking = true
+	rep := &Report{Job: w.job, Addrs: c.cfg.Self.Addrs}
+	for _, k := range w.workers {
+		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state}
+		if k.state == WorkerEnded {
+			wr.Exit = &process.Exit{Cause: process.Exited}
+		}
+		rep.Workers = append(rep.Workers, wr)
+	}
+	c.ask(now, w.origin, rep, reportTimeout, func(now time.Time, _ bool) {
+		w.asking = false
+		w.pause = min(max(2*w.pause, 100*time.Millisecond), reportEvery)
+		w.next = now.Add(w.pause)
+		c.unheard(now, w)
+	}, func(now time.Time, ack Ack) {
+		w.asking, w.pause, w.next = false, 0, now.Add(reportEvery)
+		c.acknowledged(now, w, ack)
+	})
+}
+
+// acknowledged mirrors work.acknowledged.
+func (c *Core) acknowledged(now time.Time, w *coreWork, ack Ack) {
+	if !ack.Known {
+		c.dropRanks(now, w, nil)
+		return
+	}
+	w.heard = now
+	var drop []RankAttempt
+	for _, a := range ack.Workers {
+		i := slices.IndexFunc(w.workers, func(k *coreWorker) bool { return k.RankAttempt == a.RankAttempt })
+		switch {
+		case i < 0:
+		case a.Drop:
+			drop = append(drop, a.RankAttempt)
+		case a.Done:
+			w.remove(w.workers[i])
+		}
+	}
+	if len(drop) > 0 {
+		c.dropRanks(now, w, drop)
+	}
+	if ack.Start != nil {
+		c.startRanks(now, w, ack.Start.Ranks)
+	}
+}
+
+// unheard mirrors work.unheard.
+func (c *Core) unheard(now time.Time, w *coreWork) {
+	var drop []RankAttempt
+	silent := now.Sub(w.heard)
+	for _, k := range w.workers {
+		if silent > orphanLimit || silent > partLease && !k.started {
+			drop = append(drop, k.RankAttempt)
+		}
+	}
+	if len(drop) > 0 {
+		c.dropRanks(now, w, drop)
+	}
+}

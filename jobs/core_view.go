@@ -1,0 +1,64 @@
+package jobs
+
+import (
+	"maps"
+	"slices"
+
+	"zorilla/vicinity"
+)
+
+// Holding is some of a node's slots that belong to a job.
+type Holding struct {
+	Job    ID
+	Origin vicinity.ID
+	Slots  int
+	// State is that of the worker that has the slots, and Rank which one it
+	// is; "" = they are held by an offer that stands.
+	State WorkerState
+	Rank  RankAttempt
+}
+
+// Slots returns how many slots workers use, and how many are held by offers
+// beside them. An older job may be offered what a younger one holds, until one of
+// them is granted; so there may be less than used+held.
+func (c *Core) Slots() (used, held int) {
+	return c.claims.usedSlots, c.claims.heldSlots() - c.claims.usedSlots
+}
+
+// Holdings lists what the node's slots are used by and held for: workers by
+// job and rank, then offers by job.
+func (c *Core) Holdings() []Holding {
+	var list []Holding
+	for _, w := range c.works {
+		for _, k := range w.workers {
+			if k.state != WorkerEnded {
+				list = append(list, Holding{Job: w.job, Origin: w.origin, Slots: w.spec.Slots, State: k.state, Rank: k.RankAttempt})
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.claims.holds)) {
+		h := c.claims.holds[id]
+		list = append(list, Holding{Job: id, Origin: h.origin, Slots: h.slots * h.workers})
+	}
+	return list
+}
+
+// Jobs lists the jobs that were submitted here, in that order.
+func (c *Core) Jobs() []ID { return slices.Clone(c.order) }
+
+// Status describes a job that was submitted here.
+func (c *Core) Status(id ID) (Status, bool) {
+	j := c.jobs[id]
+	if j == nil {
+		return Status{}, false
+	}
+	return j.core.status(), true
+}
+
+// State is the state of a job that was submitted here, "" if it was not.
+func (c *Core) State(id ID) State {
+	if j := c.jobs[id]; j != nil {
+		return j.core.rec.state
+	}
+	return ""
+}
