@@ -100,13 +100,7 @@ func (w *cores) run(limit time.Duration, until func() bool) bool {
 			e := w.queue[0]
 			w.queue = w.queue[1:]
 			w.now, who = e.at, e.msg.To
-			if c := w.nodes[who]; c == nil {
-				break
-			} else if e.ad != nil {
-				w.perform(who, c.Advertised(w.now, e.ad))
-			} else {
-				w.perform(who, c.Receive(w.now, e.from, e.msg))
-			}
+			w.arrive(e)
 		case who != "":
 			if at.After(w.now) {
 				w.now = at
@@ -119,6 +113,17 @@ func (w *cores) run(limit time.Duration, until func() bool) bool {
 		w.check(who)
 	}
 	return true
+}
+
+func (w *cores) arrive(e coreEvent) {
+	c := w.nodes[e.msg.To]
+	switch {
+	case c == nil:
+	case e.ad != nil:
+		w.perform(e.msg.To, c.Advertised(w.now, e.ad))
+	default:
+		w.perform(e.msg.To, c.Receive(w.now, e.from, e.msg))
+	}
 }
 
 // check compares what a node's claims say with its workers and holds.
