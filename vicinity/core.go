@@ -14,7 +14,7 @@ const (
 	askAgain    = 30 * time.Second // a candidate is not pinged again before
 	ackEvery    = 5 * time.Second  // an answerer wants a sample of its own this often
 	maxBurst    = 12               // messages per second taken from one peer
-	maxPending  = 256              // answers awaited
+	maxPending  = 1024             // answers awaited
 )
 
 // Packet is a payload to be sent to a member.
@@ -68,6 +68,7 @@ type Core struct {
 	version    uint64
 	candidates []candidate
 	pending    []pending // oldest first
+	answers    []Answer  // that Answers has yet to return
 
 	lastChange time.Duration // of the links wanted
 	pause      time.Duration

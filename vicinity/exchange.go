@@ -21,6 +21,7 @@ type pending struct {
 	sent   time.Duration
 	answer kind // pong or ack
 	linked bool // a link was claimed with it
+	ask    bool // a caller waits for the answer
 }
 
 func (c *Core) expect(p *peer, answer kind) uint64 {
@@ -42,6 +43,9 @@ func (c *Core) answered(p *peer, m message) (pending, bool) {
 	c.pending = slices.Delete(c.pending, i, i+1)
 	if rtt := c.at - w.sent; rtt <= maxRTT {
 		c.measured(p, rtt)
+		if w.ask {
+			c.answers = append(c.answers, Answer{Nonce: w.nonce, RTT: max(rtt, minRTT)})
+		}
 	}
 	return w, true
 }

@@ -37,6 +37,8 @@ type Table struct {
 	roster  *Roster
 	members map[ID]Member
 	waiting []Packet
+	asked   map[uint64]chan<- time.Duration // callers of Ping, by nonce
+	turns   map[ID]time.Time                // when a member may be pinged for the next
 	lost    int64
 	warned  bool
 	version uint64
@@ -56,6 +58,7 @@ func New(cfg Config) *Table {
 	return &Table{
 		cfg: cfg, wake: make(chan struct{}, 1), core: NewCore(core, time.Now()), roster: roster,
 		members: make(map[ID]Member), changed: make(chan struct{}),
+		asked: make(map[uint64]chan<- time.Duration), turns: make(map[ID]time.Time),
 	}
 }
 
@@ -99,6 +102,7 @@ func (t *Table) takeLocked(packets []Packet) {
 		packets = packets[:free]
 	}
 	t.waiting = append(t.waiting, packets...)
+	t.tellLocked()
 	if v := t.core.Version(); v != t.version {
 		t.version = v
 		close(t.changed)
