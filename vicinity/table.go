@@ -32,17 +32,19 @@ type Table struct {
 	cfg  Config
 	wake chan struct{} // Run has something to send, or an earlier deadline
 
-	mu      sync.Mutex // guards all below
-	core    *Core
-	roster  *Roster
-	members map[ID]Member
-	waiting []Packet
-	asked   map[uint64]chan<- time.Duration // callers of Ping, by nonce
-	turns   map[ID]time.Time                // when a member may be pinged for the next
-	lost    int64
-	warned  bool
-	version uint64
-	changed chan struct{}
+	mu       sync.Mutex // guards all below
+	core     *Core
+	roster   *Roster
+	members  map[ID]Member
+	waiting  []Packet
+	asked    map[uint64]chan<- time.Duration // callers of Ping, by nonce
+	turns    map[ID]time.Time                // when a member may be pinged for the next
+	lost     int64
+	warned   bool
+	version  uint64
+	changed  chan struct{}
+	clusters []Cluster // until regroup
+	regroup  time.Time
 }
 
 // New returns a table that knows nobody. It takes in what it is told from now
