@@ -50,6 +50,7 @@ type Owner struct {
 // Seams are the node's ways to the outside. Nil means the real thing.
 type Seams struct {
 	Net       gossip.Net
+	Overlay   func(gossip.Config) (Overlay, error)
 	Runner    jobs.Runner
 	CleanRoot func(root string) error
 	Journal   journal.Journal

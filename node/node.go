@@ -43,7 +43,7 @@ type Node struct {
 	started  time.Time
 	creds    *trust.Credentials
 	invite   trust.Secret
-	overlay  *gossip.Overlay
+	overlay  Overlay
 	vicinity *vicinity.Table
 	flooder  *flood.Flooder
 	store    transfer.PinStore
@@ -82,6 +82,9 @@ func (n *Node) Service() api.Service { return n.service }
 
 // Self describes the node as it tells others. Call it after Ready.
 func (n *Node) Self() vicinity.Member { return n.overlay.Self() }
+
+// Vicinity tells who is near. Call it after Ready.
+func (n *Node) Vicinity() *vicinity.Table { return n.vicinity }
 
 // WebURL returns the address of the page with its token, or "" if the node
 // has none. Call it after Ready.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"zorilla/node/gossip"
 	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
@@ -17,7 +16,7 @@ import (
 // peers reaches other nodes over HTTP/2: https://NODE-ID/… goes to that node,
 // at the addresses that the overlay or a message of the node tells.
 type peers struct {
-	overlay *gossip.Overlay
+	overlay Overlay
 
 	mu    sync.Mutex // guards addrs
 	addrs map[vicinity.ID][]string
@@ -26,7 +25,7 @@ type peers struct {
 // maxLearned bounds the addresses of nodes that are not members.
 const maxLearned = 4096
 
-func newPeers(o *gossip.Overlay) *peers {
+func newPeers(o Overlay) *peers {
 	return &peers{overlay: o, addrs: map[vicinity.ID][]string{}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// TestBubbleIsVirtual: a Bubble has the clock of testing/synctest.
 func TestBubbleIsVirtual(t *testing.T) {
 	bubble := InTest(t)
 	begun := RealTime()

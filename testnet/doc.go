@@ -52,6 +52,11 @@
 //		st, err := nodes.Await(ctx, 0, id, func(st jobs.Status) bool { return st.State == jobs.Completed })
 //	})
 //
+// memberlist costs the square of the number of nodes: 100 nodes start and find
+// each other in some 6 s of one processor, 300 in 50 s. [NodesConfig].Directory
+// replaces it by an oracle for more. [Nodes] measures itself: Known, Right,
+// Traffic, Flood.
+//
 // A command does the same outside of "go test": [Main] lends it a [Bubble].
 //
 // # Limits of truth

@@ -1,0 +1,105 @@
+package testnet
+
+import (
+	"slices"
+	"time"
+)
+
+// nearWanted is how many near neighbours a node wants: the default of
+// vicinity.Config.
+const nearWanted = 6
+
+// Known returns the share of all pairs of nodes that are up in which the one
+// knows the other, 0 to 1.
+func (n *Nodes) Known() float64 {
+	up := n.Up()
+	known := int64(0)
+	for _, i := range up {
+		known += n.list[i].watch.known.Load()
+	}
+	if len(up) < 2 {
+		return 1
+	}
+	return float64(known) / float64(len(up)*(len(up)-1))
+}
+
+// Right returns the share of near neighbours that are right, 0 to 1: of the
+// six nearest links of a node, those to a node that is not clearly (20 % and
+// 0.2 ms, by the true round trip) farther than the sixth nearest node is. A
+// link that is missing is wrong.
+func (n *Nodes) Right() float64 {
+	up := n.Up()
+	want := min(nearWanted, len(up)-1)
+	if want < 1 {
+		return 1
+	}
+	right := 0
+	all := make([]time.Duration, 0, len(up))
+	for _, i := range up {
+		all = all[:0]
+		for _, j := range up {
+			if j != i {
+				all = append(all, n.RTT(i, j))
+			}
+		}
+		slices.Sort(all)
+		right += n.rightLinks(i, want, all[want-1])
+	}
+	return float64(right) / float64(want*len(up))
+}
+
+// rightLinks counts the near links of node i, at most want, that are right.
+func (n *Nodes) rightLinks(i, want int, limit time.Duration) int {
+	var links []time.Duration
+	for _, nb := range n.list[i].node.Vicinity().Neighbours() {
+		if j, ok := n.index[nb.ID]; ok && !nb.Far && n.list[j].node != nil {
+			links = append(links, n.RTT(i, j))
+		}
+	}
+	slices.Sort(links)
+	right := 0
+	for _, rtt := range links[:min(want, len(links))] {
+		right += one(!clearly(limit, rtt))
+	}
+	return right
+}
+
+// clearly is what vicinity holds to be nearer beyond doubt.
+func clearly(a, b time.Duration) bool { return a < b/5*4 && b-a > 200*time.Microsecond }
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Traffic is what nodes have sent, all lives of all nodes together. Bytes are
+// those of payloads but in Packets, which counts what went over the network.
+type Traffic struct {
+	Vicinity, Flood, Jobs Amount
+	Packets               Amount // of all kinds, memberlist's included, as they are on the wire
+	Streams               Amount // connections, and the bytes written to them
+}
+
+// Amount is a number of packets, or connections, with their bytes.
+type Amount struct{ Count, Bytes int64 }
+
+// Minus returns the difference.
+func (t Traffic) Minus(u Traffic) Traffic {
+	minus := func(a, b Amount) Amount { return Amount{a.Count - b.Count, a.Bytes - b.Bytes} }
+	return Traffic{
+		minus(t.Vicinity, u.Vicinity), minus(t.Flood, u.Flood), minus(t.Jobs, u.Jobs),
+		minus(t.Packets, u.Packets), minus(t.Streams, u.Streams),
+	}
+}
+
+// Traffic returns what was sent so far.
+func (n *Nodes) Traffic() Traffic {
+	kind := func(k byte) Amount { return Amount{n.sent[k].packets.Load(), n.sent[k].bytes.Load()} }
+	c := n.Network.Counters()
+	return Traffic{
+		kind(kindVicinity), kind(kindFlood), kind(kindJobs),
+		Amount{c.Packets, c.PacketBytes}, Amount{c.Streams, c.StreamBytes},
+	}
+}

@@ -1,0 +1,97 @@
+package testnet
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/vicinity"
+)
+
+// FloodReport tells how one flood went.
+type FloodReport struct {
+	Reached    int           // nodes, the origin not counted
+	Last, Mean time.Duration // from the start until the last of them had it, and on average
+	Hops       int           // links to the one with the most
+	Messages   int64         // copies sent
+	Duplicates int64         // copies that a node had already
+}
+
+// probe is a node's second flooder, beside that of its jobs.
+type probe struct {
+	flooder *flood.Flooder
+	cancel  context.CancelFunc
+}
+
+// probeQuiet is longer than any flood is on its way.
+const probeQuiet = 2 * time.Second
+
+// Flood floods a payload of no use from node i over the neighbour sets as they
+// are now, and returns when all copies have arrived. It uses flooders of its
+// own, so that jobs notice nothing.
+func (n *Nodes) Flood(ctx context.Context, i, radius int) (FloodReport, error) {
+	var (
+		mu     sync.Mutex // guards report and begun
+		report FloodReport
+		begun  time.Time
+		sum    time.Duration
+		done   sync.WaitGroup
+	)
+	deliver := func(m flood.Message) {
+		mu.Lock()
+		defer mu.Unlock()
+		d := time.Since(begun)
+		report.Reached++
+		report.Last, report.Hops = max(report.Last, d), max(report.Hops, int(m.Hops))
+		sum += d
+	}
+	probes := map[int]*probe{}
+	for _, k := range n.Up() {
+		probes[k] = n.startProbe(ctx, k, &done, deliver)
+	}
+	begun = time.Now()
+	_, err := probes[i].flooder.Start(radius, flood.MaxLife, []byte("probe"))
+	if err == nil {
+		err = sleep(ctx, probeQuiet)
+	}
+	for k, p := range probes {
+		n.list[k].watch.probe.Store(nil)
+		p.cancel()
+	}
+	done.Wait()
+	for _, p := range probes {
+		s := p.flooder.Stats()
+		report.Messages += int64(s.Sent + s.Forwarded)
+		report.Duplicates += int64(s.Duplicates)
+	}
+	if err != nil {
+		return report, fmt.Errorf("flood from node %d: %w", i, err)
+	}
+	report.Mean = sum / time.Duration(max(1, report.Reached))
+	return report, nil
+}
+
+func (n *Nodes) startProbe(ctx context.Context, k int, done *sync.WaitGroup, deliver func(flood.Message)) *probe {
+	m := n.list[k]
+	table, out := m.node.Vicinity(), m.watch
+	f := flood.New(flood.Config{
+		Self: m.id, Rand: rand.New(rand.NewPCG(m.seed, uint64(time.Now().UnixNano()))), Log: n.cfg.Log,
+		Neighbours: func() (ids []vicinity.ID) {
+			for _, nb := range table.Neighbours() {
+				ids = append(ids, nb.ID)
+			}
+			return ids
+		},
+		Send:    func(to vicinity.ID, p []byte) { _ = out.Send(to, kindProbe, p) }, // as well as it can
+		Check:   func(vicinity.ID, []byte) error { return nil },
+		Deliver: deliver,
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	p := &probe{f, cancel}
+	out.probe.Store(p)
+	done.Go(func() { _ = f.Run(ctx) }) // it returns nil
+	return p
+}
