@@ -33,6 +33,7 @@ var (
 type Stats struct {
 	Originated uint64 `json:"originated"` // floods started here
 	Sent       uint64 `json:"sent"`       // copies of them sent from here
+	Extended   uint64 `json:"extended"`   // of these, sent straight to the rim
 	Received   uint64 `json:"received"`   // copies
 	Duplicates uint64 `json:"duplicates"` // copies of what was seen before, own messages included
 	Delivered  uint64 `json:"delivered"`
@@ -79,23 +80,45 @@ func NewCore(cfg Config) *Core {
 func (c *Core) Stats() Stats { return c.stats }
 
 // Start originates a flood; see Flooder.Start.
-func (c *Core) Start(now time.Time, radius int, life time.Duration, payload []byte) (Out, error) {
+func (c *Core) Start(now time.Time, radius int, life time.Duration, payload []byte) (Flood, Out, error) {
 	switch {
 	case radius < 1 || radius > MaxRadius:
-		return Out{}, fmt.Errorf("%w: radius %d, want 1 to %d", ErrArgument, radius, MaxRadius)
+		return Flood{}, Out{}, fmt.Errorf("%w: radius %d, want 1 to %d", ErrArgument, radius, MaxRadius)
 	case life < time.Millisecond || life > MaxLife:
-		return Out{}, fmt.Errorf("%w: life %v, want 1ms to %v", ErrArgument, life, MaxLife)
+		return Flood{}, Out{}, fmt.Errorf("%w: life %v, want 1ms to %v", ErrArgument, life, MaxLife)
 	case len(payload) > MaxPayload:
-		return Out{}, fmt.Errorf("%w: payload of %d bytes, at most %d", ErrArgument, len(payload), MaxPayload)
+		return Flood{}, Out{}, fmt.Errorf("%w: payload of %d bytes, at most %d", ErrArgument, len(payload), MaxPayload)
 	case !c.origins.take(now, c.cfg.Self):
-		return Out{}, ErrTooFast
+		return Flood{}, Out{}, ErrTooFast
 	}
 	m := Message{Origin: c.cfg.Self, TTL: uint8(radius), Hops: 1, LastHop: c.cfg.Self, Life: life, Payload: payload}
 	binary.BigEndian.PutUint64(m.ID[:], c.cfg.Rand.Uint64())
-	out := c.spread(m, "")
+	to, packet := c.around(m, ""), encode(m)
 	c.stats.Originated++
+	c.stats.Sent += uint64(len(to))
+	return Flood{message: m, until: now.Add(life), Copies: len(to), Size: len(packet)}, Out{To: to, Packet: packet}, nil
+}
+
+// Extend carries a flood one hop beyond nodes on its rim; see Flooder.Extend.
+func (c *Core) Extend(now time.Time, f Flood, rim []vicinity.ID) Out {
+	m := f.message
+	m.TTL = 2
+	m.Life = f.until.Sub(now).Truncate(time.Millisecond)
+	if m.Origin != c.cfg.Self || m.Life <= 0 {
+		return Out{}
+	}
+	var out Out
+	for _, id := range rim {
+		if id != c.cfg.Self {
+			out.To = append(out.To, id)
+		}
+	}
+	if len(out.To) > 0 {
+		out.Packet = encode(m)
+	}
 	c.stats.Sent += uint64(len(out.To))
-	return out, nil
+	c.stats.Extended += uint64(len(out.To))
+	return out
 }
 
 // Receive handles a copy that came from a neighbour and waited in an inbox for
@@ -129,7 +152,7 @@ func (c *Core) Receive(now time.Time, waited time.Duration, from vicinity.ID, pa
 		return Out{}
 	}
 	e.best = m.TTL
-	return c.forward(m)
+	return c.forward(m, c.around(m, m.LastHop))
 }
 
 // first handles the first copy of a message.
@@ -152,36 +175,33 @@ func (c *Core) first(now time.Time, key seenKey, m Message) Out {
 	}
 	c.seen.add(now, key, m.Life, seenEntry{best: m.TTL})
 	c.stats.Delivered++
-	out := c.forward(m)
+	to := c.around(m, m.LastHop)
+	out := c.forward(m, to)
+	m.Onward = len(to)
 	out.Deliver = &m
 	return out
 }
 
 // forward sends a copy on while it has hops left.
-func (c *Core) forward(m Message) Out {
-	if m.TTL <= 1 {
+func (c *Core) forward(m Message, to []vicinity.ID) Out {
+	if m.TTL <= 1 || len(to) == 0 {
 		return Out{}
 	}
-	from := m.LastHop
 	m.TTL--
 	m.Hops++
 	m.LastHop = c.cfg.Self
-	out := c.spread(m, from)
-	c.stats.Forwarded += uint64(len(out.To))
-	return out
+	c.stats.Forwarded += uint64(len(to))
+	return Out{To: to, Packet: encode(m)}
 }
 
-// spread addresses a copy to all neighbours but the one it came from and the
-// origin.
-func (c *Core) spread(m Message, from vicinity.ID) Out {
-	var out Out
+// around lists the neighbours that a copy can go on to: all but the one it came
+// from and the origin.
+func (c *Core) around(m Message, from vicinity.ID) []vicinity.ID {
+	var to []vicinity.ID
 	for _, id := range c.cfg.Neighbours() {
 		if id != from && id != m.Origin && id != c.cfg.Self {
-			out.To = append(out.To, id)
+			to = append(to, id)
 		}
 	}
-	if len(out.To) > 0 {
-		out.Packet = encode(m)
-	}
-	return out
+	return to
 }

@@ -76,7 +76,7 @@ func wantStats(t *testing.T, c *Core, want Stats) {
 
 func TestStartSendsToAllNeighbours(t *testing.T) {
 	c := testCore(t, nil, 1, 2)
-	out, err := c.Start(begin, 3, time.Second, []byte("hi"))
+	_, out, err := c.Start(begin, 3, time.Second, []byte("hi"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +95,11 @@ func TestStartSendsToAllNeighbours(t *testing.T) {
 func TestStartRefusesArguments(t *testing.T) {
 	c := testCore(t, nil, 1)
 	for name, f := range map[string]func() error{
-		"radius 0":  func() error { _, err := c.Start(begin, 0, time.Second, nil); return err },
-		"radius 33": func() error { _, err := c.Start(begin, 33, time.Second, nil); return err },
-		"no life":   func() error { _, err := c.Start(begin, 1, 0, nil); return err },
-		"long life": func() error { _, err := c.Start(begin, 1, 2*time.Hour, nil); return err },
-		"payload":   func() error { _, err := c.Start(begin, 1, time.Second, make([]byte, MaxPayload+1)); return err },
+		"radius 0":  func() error { _, _, err := c.Start(begin, 0, time.Second, nil); return err },
+		"radius 33": func() error { _, _, err := c.Start(begin, 33, time.Second, nil); return err },
+		"no life":   func() error { _, _, err := c.Start(begin, 1, 0, nil); return err },
+		"long life": func() error { _, _, err := c.Start(begin, 1, 2*time.Hour, nil); return err },
+		"payload":   func() error { _, _, err := c.Start(begin, 1, time.Second, make([]byte, MaxPayload+1)); return err },
 	} {
 		if err := f(); !errors.Is(err, ErrArgument) {
 			t.Errorf("%s: got %v", name, err)
@@ -194,11 +194,11 @@ func TestOriginThatFloodsWithoutEndIsCutDown(t *testing.T) {
 		t.Fatal("another origin pays for it")
 	}
 	for range 20 {
-		if _, err := c.Start(begin, 1, time.Second, nil); err != nil {
+		if _, _, err := c.Start(begin, 1, time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Start(begin, 1, time.Second, nil); !errors.Is(err, ErrTooFast) {
+	if _, _, err := c.Start(begin, 1, time.Second, nil); !errors.Is(err, ErrTooFast) {
 		t.Fatalf("own floods beyond what others take: %v", err)
 	}
 }

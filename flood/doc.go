@@ -25,6 +25,16 @@
 // one as a duplicate. The memory lasts for the message's life and a margin,
 // and holds MaxSeen messages, oldest out first.
 //
+// # Extending
+//
+// The rim of a flood is the nodes that it reached with TTL 1: they did not send
+// it on. Instead of a new flood with a larger radius, which repeats all of the
+// old one, the origin can send the same message with TTL 2 straight to nodes on
+// the rim. By the rule above they send it on by one hop, and whoever has it
+// drops it. So the origin chooses where its flood grows, for instance only near
+// itself ([Frontier]), at the price of one copy for each node that it extends.
+// The paper has no such step.
+//
 // # Misbehaving members
 //
 // TTL, hops and life are bounded on receipt (MaxRadius, MaxLife). Each origin

@@ -55,6 +55,7 @@ type Flooder struct {
 	core    *Core // owned by Run
 	inbox   chan inbound
 	starts  chan start
+	extends chan extend
 	done    chan struct{} // closed when Run ends
 	dropped atomic.Uint64
 
@@ -76,19 +77,25 @@ type start struct {
 }
 
 type started struct {
-	copies int
-	err    error
+	flood Flood
+	err   error
+}
+
+type extend struct {
+	flood Flood
+	rim   []vicinity.ID
 }
 
 // New returns a Flooder that does nothing until Run.
 func New(cfg Config) *Flooder {
 	cfg = cfg.withDefaults()
 	return &Flooder{
-		cfg:    cfg,
-		core:   NewCore(cfg),
-		inbox:  make(chan inbound, inboxSize),
-		starts: make(chan start),
-		done:   make(chan struct{}),
+		cfg:     cfg,
+		core:    NewCore(cfg),
+		inbox:   make(chan inbound, inboxSize),
+		starts:  make(chan start),
+		extends: make(chan extend),
+		done:    make(chan struct{}),
 	}
 }
 
@@ -103,6 +110,9 @@ func (f *Flooder) Run(ctx context.Context) error {
 		case s := <-f.starts: // before what waits in the inbox
 			f.start(s)
 			continue
+		case e := <-f.extends:
+			f.emit(f.core.Extend(time.Now(), e.flood, e.rim))
+			continue
 		default:
 		}
 		select {
@@ -110,6 +120,8 @@ func (f *Flooder) Run(ctx context.Context) error {
 			return nil
 		case s := <-f.starts:
 			f.start(s)
+		case e := <-f.extends:
+			f.emit(f.core.Extend(time.Now(), e.flood, e.rim))
 		case in := <-f.inbox:
 			now := time.Now()
 			out := f.core.Receive(now, now.Sub(in.at), in.from, in.packet)
@@ -122,9 +134,9 @@ func (f *Flooder) Run(ctx context.Context) error {
 }
 
 func (f *Flooder) start(s start) {
-	out, err := f.core.Start(time.Now(), s.radius, s.life, s.payload)
+	flood, out, err := f.core.Start(time.Now(), s.radius, s.life, s.payload)
 	f.emit(out)
-	s.reply <- started{len(out.To), err}
+	s.reply <- started{flood, err}
 }
 
 func (f *Flooder) emit(out Out) {
@@ -153,20 +165,33 @@ func (f *Flooder) complain(err error, logged *[3]bool) {
 
 // Start floods a payload of at most MaxPayload bytes to all nodes at most
 // radius links away (1 to MaxRadius), for whom it is of use for the given life
-// (1ms to MaxLife). It is not delivered here. Start returns how many copies
-// left this node: 0 means that there are no neighbours.
+// (1ms to MaxLife). It is not delivered here. What it returns says how many
+// copies left this node, and lets the flood be extended.
 //
 // It may be called from any goroutine but those of the functions in Config. It
 // waits for Run to start, and returns ErrStopped once Run has ended. ErrTooFast
 // means that other nodes would not take the flood.
-func (f *Flooder) Start(radius int, life time.Duration, payload []byte) (copies int, err error) {
+func (f *Flooder) Start(radius int, life time.Duration, payload []byte) (Flood, error) {
 	s := start{radius, life, payload, make(chan started, 1)}
 	select {
 	case f.starts <- s:
 		r := <-s.reply
-		return r.copies, r.err
+		return r.flood, r.err
 	case <-f.done:
-		return 0, ErrStopped
+		return Flood{}, ErrStopped
+	}
+}
+
+// Extend carries a flood that Start has returned one hop beyond nodes that it
+// has reached with no hops left (its rim, see doc.go). Nodes that have the
+// message already drop it, so what lies inside is not flooded again. Nodes that
+// are not on the rim do nothing. It has no effect when the flood's life is over.
+//
+// It may be called from where Start may, and waits for Run to start.
+func (f *Flooder) Extend(fl Flood, rim []vicinity.ID) {
+	select {
+	case f.extends <- extend{fl, rim}:
+	case <-f.done:
 	}
 }
 

@@ -72,9 +72,9 @@ func TestShell(t *testing.T) {
 		w := newNetwork(t, map[int][]int{0: {1}, 1: {0, 2}, 2: {1, 3}, 3: {2}})
 		ctx, cancel := context.WithCancel(t.Context())
 		w.run(ctx, t)
-		copies, err := w.flooders[node(0)].Start(2, time.Minute, []byte("hi"))
-		if err != nil || copies != 1 {
-			t.Fatalf("got %d copies, %v", copies, err)
+		fl, err := w.flooders[node(0)].Start(2, time.Minute, []byte("hi"))
+		if err != nil || fl.Copies != 1 {
+			t.Fatalf("got %d copies, %v", fl.Copies, err)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

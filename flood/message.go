@@ -29,6 +29,18 @@ type Message struct {
 	LastHop vicinity.ID   // who sent this copy
 	Life    time.Duration // how much longer the message is of use; whole milliseconds
 	Payload []byte
+	// Onward is how many neighbours of this node the message can go on to: it
+	// has been sent to them if TTL is more than 1. Only set on delivery.
+	Onward int
+}
+
+// Flood is a flood that this node has started. It is a value: keep it to
+// extend the flood.
+type Flood struct {
+	Copies  int // sent by this node; 0 means that there are no neighbours
+	Size    int // bytes of a copy
+	message Message
+	until   time.Time
 }
 
 // packet is the layout in doc.go. Its integers are wide because the decoder

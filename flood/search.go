@@ -8,6 +8,7 @@ type Schedule struct {
 	Factor    float64       // each wait is so much longer than the one before; 2
 	Max       time.Duration // longest wait; 1min
 	MaxRadius int           // MaxRadius
+	Radius    int           // of the first flood; the logarithm
 }
 
 // patience is how many floods a search makes at a radius that reached nobody
@@ -63,6 +64,9 @@ func NewSearch(s Schedule, wanted int) Search {
 	radius := 0
 	for ; wanted >= 10; wanted /= 10 {
 		radius++
+	}
+	if s.Radius > 0 {
+		radius = s.Radius
 	}
 	return Search{schedule: s, first: min(max(1, radius), s.MaxRadius), wait: s.First, less: -1}
 }
@@ -148,6 +152,9 @@ func (s *Search) Reset(now time.Time) {
 // Wake returns when the next flood is due; ok is false while the search is
 // stopped. A time in the past, or zero, means at once.
 func (s *Search) Wake() (at time.Time, ok bool) { return s.wake, !s.stopped }
+
+// First returns the radius of the first flood.
+func (s *Search) First() int { return s.first }
 
 // Rounds returns how many floods there have been.
 func (s *Search) Rounds() int { return s.rounds }

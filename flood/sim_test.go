@@ -73,7 +73,7 @@ func (s *simulation) link(a, b int, delay time.Duration) {
 func (s *simulation) flood(t *testing.T, origin, radius int) {
 	t.Helper()
 	now := begin
-	out, err := s.cores[origin].Start(now, radius, time.Minute, []byte("advertisement"))
+	_, out, err := s.cores[origin].Start(now, radius, time.Minute, []byte("advertisement"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ type claims struct {
 
 	usedSlots  int // by claims
 	usedMemory int64
+	ends       []end // of claims with a walltime
 	holds      map[ID]*hold
 	queue      []*queued // in order
 	loose      bool      // a hold ended that left room which the queue was not offered yet
@@ -37,6 +38,13 @@ type hold struct {
 	slots   int // per worker
 	memory  int64
 	expires time.Time
+}
+
+// end is when a claim ends at the latest.
+type end struct {
+	job   ID
+	slots int
+	at    time.Time
 }
 
 // queued is an advertisement that waits for room.
@@ -117,7 +125,7 @@ func (c *claims) advertised(now time.Time, ad Advertisement) Answer {
 	if c.offer(now, ad, &a) {
 		return a
 	}
-	a.Reason = reasonBusy
+	a.Reason, a.Free = reasonBusy, c.free(now, ad.Slots)
 	if !c.enqueue(now, ad) {
 		a.Reason = reasonQueueing
 	}
@@ -242,7 +250,25 @@ func (c *claims) granted(now time.Time, origin vicinity.ID, g *Grant) error {
 	delete(c.holds, job)
 	c.usedSlots += n * h.slots
 	c.usedMemory += int64(n) * h.memory
+	if g.Spec.Walltime > 0 {
+		for range n {
+			c.ends = append(c.ends, end{job, h.slots, now.Add(time.Duration(g.Spec.Walltime))})
+		}
+	}
 	return nil
+}
+
+// free returns in how many milliseconds so many slots will be free, as far as
+// walltimes tell; 0 = not known.
+func (c *claims) free(now time.Time, slots int) int64 {
+	slices.SortFunc(c.ends, func(a, b end) int { return a.at.Compare(b.at) })
+	have := c.slots - c.usedSlots
+	for _, e := range c.ends {
+		if have += e.slots; have >= slots {
+			return max(1, e.at.Sub(now).Milliseconds())
+		}
+	}
+	return 0
 }
 
 // released ends the job's hold; with forget the node no longer queues it.
@@ -255,8 +281,13 @@ func (c *claims) released(job ID, forget bool) {
 	}
 }
 
-// freed gives the room of n ended workers back and wakes the queue.
-func (c *claims) freed(n, slots int, memory int64) {
+// freed gives the room of n ended workers of a job back and wakes the queue.
+func (c *claims) freed(job ID, n, slots int, memory int64) {
+	for range n {
+		if i := slices.IndexFunc(c.ends, func(e end) bool { return e.job == job }); i >= 0 {
+			c.ends = slices.Delete(c.ends, i, i+1)
+		}
+	}
 	c.usedSlots -= n * slots
 	c.usedMemory -= int64(n) * memory
 	for _, q := range c.queue {

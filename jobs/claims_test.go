@@ -52,7 +52,7 @@ func TestOfferGrantAndFree(t *testing.T) {
 	if c.busy() != 2 {
 		t.Fatalf("%d slots busy, want 2: what was not granted is free again", c.busy())
 	}
-	c.freed(2, 1, 0)
+	c.freed(ad.Job, 2, 1, 0)
 	if c.busy() != 0 {
 		t.Fatalf("%d slots busy, want 0", c.busy())
 	}
@@ -116,7 +116,7 @@ func TestQueuedJobIsOfferedFreedRoom(t *testing.T) {
 			t.Fatalf("got %+v, want a decline because it is busy", a)
 		}
 	}
-	c.freed(1, 1, 0)
+	c.freed(first.Job, 1, 1, 0)
 	out := c.offers(start)
 	if len(out) != 1 || out[0].answer.Job != third.Job {
 		t.Fatalf("got %+v, want an offer to the older job %s", out, third.Job)
@@ -173,6 +173,7 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 		c := newClaims(testNode(0), 1+rnd.IntN(8), int64(rnd.IntN(2))<<30, rnd)
 		now := start
 		type claim struct {
+			job      ID
 			n, slots int
 			memory   int64
 		}
@@ -191,7 +192,7 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 					if err := c.granted(now, h.origin, testGrant(ad, a.Key, n)); err != nil {
 						t.Fatalf("seed %d: %v", seed, err)
 					}
-					claims = append(claims, claim{n, h.slots, h.memory})
+					claims = append(claims, claim{ad.Job, n, h.slots, h.memory})
 				}
 			case 2:
 				c.offers(now)
@@ -201,7 +202,7 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 				if len(claims) > 0 {
 					k := claims[0]
 					claims = claims[1:]
-					c.freed(k.n, k.slots, k.memory)
+					c.freed(k.job, k.n, k.slots, k.memory)
 				}
 			}
 			if c.heldSlots() > c.slots || c.memory > 0 && c.heldMemory() > c.memory {

@@ -93,7 +93,7 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 	if !spec.Stdin {
 		j.stdin.close()
 	}
-	j.core = newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
+	j.core = s.newPrimary(id)
 	j.core.staged.Total = tree.Size()
 	s.jobs[id], s.last = j, id
 	j.refuse = func(err error) { accepted <- err }

@@ -19,6 +19,8 @@ type CoreConfig struct {
 	// Member tells what is known of a node, and the round trip to it, 0 while
 	// it is not known; see Overlay.
 	Member func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
+	// Busy is how many slots something uses for good that is not simulated.
+	Busy int
 	// Prepare is how long a granted worker takes to get ready.
 	Prepare time.Duration
 	// Runtime is how long a worker of the job runs, before it ends with 0;
@@ -66,11 +68,23 @@ type Flood struct {
 
 // Message is on its way from one Core to another.
 type Message struct {
-	To       vicinity.ID
-	Reliable bool // a request over a connection, or the answer to one; else a packet, which may be lost
-	Size     int  // bytes, encoded, without what carries it
-	body     any
+	To   vicinity.ID
+	Kind MessageKind
+	Job  ID
+	Size int // bytes, encoded, without what carries it
+	body any
 }
+
+// MessageKind says how a Message travels.
+type MessageKind int
+
+// A packet may be lost. Requests go over a connection from the node that asks,
+// replies back over the same one.
+const (
+	Packet MessageKind = iota
+	Request
+	Reply
+)
 
 // What travels in a Message beside a packet.
 type (
@@ -107,7 +121,9 @@ func NewCore(cfg CoreConfig) *Core {
 	if cfg.Member == nil {
 		cfg.Member = func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return vicinity.Member{ID: id}, 0, true }
 	}
-	return &Core{cfg: cfg, jobs: map[ID]*coreJob{}, claims: newClaims(cfg.Self.ID, cfg.Self.Slots, cfg.Self.Memory, cfg.Rand)}
+	c := &Core{cfg: cfg, jobs: map[ID]*coreJob{}, claims: newClaims(cfg.Self.ID, cfg.Self.Slots, cfg.Self.Memory, cfg.Rand)}
+	c.claims.usedSlots = cfg.Busy
+	return c
 }
 
 // Submit accepts a job. Errors wrap ErrInvalid.
@@ -136,10 +152,10 @@ func (c *Core) Cancel(now time.Time, id ID) Actions {
 	return c.leave(now)
 }
 
-// Sent tells how many copies of a Flood left this node.
-func (c *Core) Sent(f Flood, copies int) {
+// Sent tells that a Flood is on its way.
+func (c *Core) Sent(now time.Time, f Flood, sent flood.Flood) {
 	if j := c.jobs[f.Job]; j != nil {
-		j.core.sent(f.Round, copies)
+		j.core.sent(now, f.Round, sent)
 	}
 }
 
@@ -263,7 +279,7 @@ func (c *Core) perform(now time.Time, j *coreJob, e effect) {
 	case doYield:
 		c.yield(now, e.to, e.job, j.core.rec.state.Final())
 	case doGrant:
-		c.ask(now, e.to, &e.grant, grantTimeout, func(now time.Time, refused bool) {
+		c.ask(now, e.to, e.grant.Job, &e.grant, grantTimeout, func(now time.Time, refused bool) {
 			j.core.grantFailed(now, e.to, e.grant.Ranks, refused)
 			c.flush(now, j)
 		}, func(time.Time, Ack) {})
@@ -275,9 +291,9 @@ func (c *Core) perform(now time.Time, j *coreJob, e effect) {
 				start.Hosts[i].Addr = hostOf(m.Addrs)
 			}
 		}
-		c.send(e.to, &start, request{body: &start})
+		c.send(e.to, Request, start.Job, &start, request{body: &start})
 	case doRelease:
-		c.send(e.to, &e.release, request{body: &e.release})
+		c.send(e.to, Request, e.release.Job, &e.release, request{body: &e.release})
 	}
 }
 
@@ -328,17 +344,21 @@ func (c *Core) offerQueued(now time.Time) {
 }
 
 func (c *Core) packet(to vicinity.ID, p packet) {
-	c.out.Messages = append(c.out.Messages, Message{To: to, Size: len(codec.MustMarshal(p)), body: p})
+	job := p.Yield
+	if p.Answer != nil {
+		job = p.Answer.Job
+	}
+	c.send(to, Packet, job, p, p)
 }
 
-// send sends a request or an answer; msg is the part of it that is encoded.
-func (c *Core) send(to vicinity.ID, msg, body any) {
-	c.out.Messages = append(c.out.Messages, Message{To: to, Reliable: true, Size: len(codec.MustMarshal(msg)), body: body})
+// send sends a message; encoded is the part of its body that travels.
+func (c *Core) send(to vicinity.ID, kind MessageKind, job ID, encoded, body any) {
+	c.out.Messages = append(c.out.Messages, Message{To: to, Kind: kind, Job: job, Size: len(codec.MustMarshal(encoded)), body: body})
 }
 
-// ask sends a request whose answer matters. It returns the request's number.
-func (c *Core) ask(now time.Time, to vicinity.ID, msg any, timeout time.Duration, failed func(time.Time, bool), done func(time.Time, Ack)) {
+// ask sends a request whose reply matters.
+func (c *Core) ask(now time.Time, to vicinity.ID, job ID, msg any, timeout time.Duration, failed func(time.Time, bool), done func(time.Time, Ack)) {
 	c.number++
 	c.asked = append(c.asked, asked{number: c.number, until: now.Add(timeout), failed: failed, done: done})
-	c.send(to, msg, request{number: c.number, body: msg})
+	c.send(to, Request, job, msg, request{number: c.number, body: msg})
 }

@@ -60,7 +60,7 @@ func (c *Core) requested(now time.Time, from vicinity.ID, r request) {
 	switch m := r.body.(type) {
 	case *Grant:
 		err := c.granted(now, from, m)
-		c.send(from, nil, reply{number: r.number, refused: err != nil})
+		c.send(from, Reply, m.Job, nil, reply{number: r.number, refused: err != nil})
 		c.offerQueued(now)
 	case *Start:
 		if w := c.workFor(from, m.Job); w != nil {
@@ -80,7 +80,7 @@ func (c *Core) requested(now time.Time, from vicinity.ID, r request) {
 
 // reported mirrors Service.reportReceived.
 func (c *Core) reported(now time.Time, from vicinity.ID, number uint64, rep *Report) {
-	answer := func(a Ack) { c.send(from, a, reply{number: number, ack: a}) }
+	answer := func(a Ack) { c.send(from, Reply, rep.Job, a, reply{number: number, ack: a}) }
 	j := c.jobs[rep.Job]
 	if j == nil {
 		answer(Ack{})
@@ -156,7 +156,7 @@ func (c *Core) dropRanks(now time.Time, w *coreWork, ranks []RankAttempt) {
 			continue
 		}
 		if k.state != WorkerEnded { // its room was given back then
-			c.claims.freed(1, w.spec.Slots, w.spec.Memory)
+			c.claims.freed(w.job, 1, w.spec.Slots, w.spec.Memory)
 		}
 		w.remove(k)
 	}
@@ -186,7 +186,7 @@ func (c *Core) tend(now time.Time, w *coreWork) {
 		}
 		k.state = WorkerEnded
 		c.claims.dequeue(w.job)
-		c.claims.freed(1, w.spec.Slots, w.spec.Memory)
+		c.claims.freed(w.job, 1, w.spec.Slots, w.spec.Memory)
 		c.offerQueued(now)
 	}
 	if w.asking || now.Before(w.next) && (w.pause > 0 || !w.kick) {
@@ -211,7 +211,7 @@ func (c *Core) report(now time.Time, w *coreWork) {
 		}
 		rep.Workers = append(rep.Workers, wr)
 	}
-	c.ask(now, w.origin, rep, reportTimeout, func(now time.Time, _ bool) {
+	c.ask(now, w.origin, w.job, rep, reportTimeout, func(now time.Time, _ bool) {
 		w.asking = false
 		w.pause = min(max(2*w.pause, 100*time.Millisecond), reportEvery)
 		w.next = now.Add(w.pause)

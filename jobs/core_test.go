@@ -57,7 +57,7 @@ func (w *cores) submit(node int, spec Spec) ID {
 
 func (w *cores) perform(from vicinity.ID, out Actions) {
 	for _, f := range out.Floods {
-		w.nodes[from].Sent(f, len(w.order)-1)
+		w.nodes[from].Sent(w.now, f, flood.Flood{Copies: len(w.order) - 1})
 		for _, to := range w.order {
 			if to != from {
 				w.post(coreEvent{from: from, msg: Message{To: to, Size: len(f.Payload)}, ad: f.Payload})
@@ -70,7 +70,7 @@ func (w *cores) perform(from vicinity.ID, out Actions) {
 }
 
 func (w *cores) post(e coreEvent) {
-	if !e.msg.Reliable && w.rnd.Float64() < w.loss {
+	if e.msg.Kind == Packet && w.rnd.Float64() < w.loss {
 		return
 	}
 	e.at = w.now.Add(time.Millisecond + time.Duration(w.rnd.IntN(1000))*time.Microsecond)

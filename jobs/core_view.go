@@ -18,7 +18,7 @@ type Holding struct {
 	Rank  RankAttempt
 }
 
-// Slots returns how many slots workers use, and how many are held by offers
+// Slots returns how many slots workers, and what is not simulated, use, and how many are held by offers
 // beside them. An older job may be offered what a younger one holds, until one of
 // them is granted; so there may be less than used+held.
 func (c *Core) Slots() (used, held int) {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/journal"
 	"zorilla/testnet"
@@ -115,18 +116,24 @@ func (n *gridNode) kill() {
 	<-n.done
 }
 
-func (n *gridNode) Flood(_ int, payload []byte) int {
+func (n *gridNode) Flood(_ int, payload []byte) flood.Flood {
 	for _, o := range n.g.nodes {
 		if o != n {
 			time.AfterFunc(hop, func() {
 				if to := o.live.Load(); to != nil && n.live.Load() != nil && to.service.CheckAdvertisement(n.self.ID, payload) == nil {
-					to.service.Advertised(payload)
+					to.service.Advertised(flood.Message{Payload: payload, TTL: 1, Hops: 1})
 				}
 			})
 		}
 	}
-	return len(n.g.nodes) - 1
+	return flood.Flood{Copies: len(n.g.nodes) - 1}
 }
+
+func (n *gridNode) Extend(flood.Flood, []vicinity.ID) {
+	n.g.t.Error("extended a flood that reaches everybody")
+}
+
+func (n *gridNode) Probe(vicinity.ID) { n.g.t.Error("had a node measured whose distance is known") }
 
 func (n *gridNode) Send(to vicinity.ID, payload []byte) {
 	time.AfterFunc(hop, func() {

@@ -57,7 +57,7 @@ func (s *Service) load() error {
 		}
 		j := s.jobs[id]
 		if j == nil {
-			j = &job{core: newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)}
+			j = &job{core: s.newPrimary(id)}
 			s.jobs[id] = j
 			order = append(order, id)
 		}
@@ -80,6 +80,12 @@ func (s *Service) load() error {
 	}
 	s.prune()
 	return nil
+}
+
+func (s *Service) newPrimary(id ID) *primary {
+	p := newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
+	p.measured = s.measured
+	return p
 }
 
 // restore opens a job's files, pins its blobs and goes on with it.
@@ -273,6 +279,10 @@ func (s *Service) perform(j *job, e effect) {
 		e.f()
 	case doFlood:
 		s.advertise(j, e)
+	case doExtend:
+		s.overlay.Extend(e.flood, e.rim)
+	case doProbe:
+		s.overlay.Probe(e.id)
 	case doYield:
 		s.yield(e.to, e.job, j.core.rec.state.Final())
 	case doGrant:
@@ -293,7 +303,7 @@ func (s *Service) perform(j *job, e effect) {
 func (s *Service) advertise(j *job, e doFlood) {
 	msg := codec.MustMarshal(e.ad)
 	payload := append(s.cfg.Sign(SignatureDomain, msg), msg...)
-	j.core.sent(e.ad.Round, s.overlay.Flood(e.radius, payload))
+	j.core.sent(s.now(), e.ad.Round, s.overlay.Flood(e.radius, payload))
 	a := s.claims.advertised(s.now(), e.ad)
 	s.soon = append(s.soon, func() { s.answered(s.self.ID, a) })
 }

@@ -1,6 +1,10 @@
 package jobs
 
 import (
+	"errors"
+	"time"
+
+	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/vicinity"
 )
@@ -17,10 +21,10 @@ func (s *Service) CheckAdvertisement(origin vicinity.ID, payload []byte) error {
 	return err
 }
 
-// Advertised takes an advertisement that CheckAdvertisement has accepted. It
-// does not wait.
-func (s *Service) Advertised(payload []byte) {
-	ad, err := decodeAdvertisement(payload, func(vicinity.ID, []byte, []byte) error { return nil })
+// Advertised takes a flooded advertisement that CheckAdvertisement has
+// accepted. It does not wait.
+func (s *Service) Advertised(m flood.Message) {
+	ad, err := decodeAdvertisement(m.Payload, func(vicinity.ID, []byte, []byte) error { return nil })
 	if err != nil || ad.Origin == s.self.ID {
 		return
 	}
@@ -28,7 +32,8 @@ func (s *Service) Advertised(payload []byte) {
 	s.tryPost(func() {
 		s.clock.saw(ad.Stamp, s.now())
 		a := s.claims.advertised(s.now(), ad)
-		s.overlay.Send(ad.Origin, codec.MustMarshal(packet{Answer: &a}))
+		a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, maxOnward)
+		s.sendPacket(ad.Origin, packet{Answer: &a})
 	})
 }
 
@@ -41,12 +46,31 @@ func (s *Service) tryPost(f func()) {
 	}
 }
 
+// sendPacket signs a packet and sends it.
+func (s *Service) sendPacket(to vicinity.ID, p packet) {
+	p.To = to
+	msg := codec.MustMarshal(p)
+	s.overlay.Send(to, append(s.cfg.Sign(PacketDomain, msg), msg...))
+}
+
 // Receive takes a packet of another node's jobs. It does not wait.
 func (s *Service) Receive(from vicinity.ID, payload []byte) {
-	p, err := decodePacket(payload)
+	p, err := decodePacket(payload, func(msg, sig []byte) error {
+		if err := s.cfg.Verify(PacketDomain, from, msg, sig); err != nil {
+			return errors.Join(errForged, err)
+		}
+		return nil
+	})
+	if err == nil && p.To != s.self.ID {
+		err = errForged // meant for another node
+	}
 	if err != nil {
 		s.mu.Lock()
-		s.counts.Malformed++
+		if errors.Is(err, errForged) {
+			s.counts.Forged++
+		} else {
+			s.counts.Malformed++
+		}
 		s.mu.Unlock()
 		return
 	}
@@ -58,6 +82,10 @@ func (s *Service) Receive(from vicinity.ID, payload []byte) {
 		s.yielded(from, p.Yield, p.Ended)
 	})
 }
+
+// errForged: the packet is not by the node that it seems to come from, or not
+// for this one.
+var errForged = errors.New("forged packet")
 
 // yielded ends a hold that the origin does not need.
 func (s *Service) yielded(from vicinity.ID, id ID, ended bool) {
@@ -87,12 +115,18 @@ func (s *Service) answered(from vicinity.ID, a Answer) {
 	s.flush(j)
 }
 
+// measured returns the measured round trip to a node, or 0.
+func (s *Service) measured(id vicinity.ID) time.Duration {
+	_, rtt, _ := s.overlay.Member(id)
+	return rtt
+}
+
 func (s *Service) yield(to vicinity.ID, id ID, ended bool) {
 	if to == s.self.ID {
 		s.soon = append(s.soon, func() { s.yielded(to, id, ended) })
 		return
 	}
-	s.overlay.Send(to, codec.MustMarshal(packet{Yield: id, Ended: ended}))
+	s.sendPacket(to, packet{Yield: id, Ended: ended})
 }
 
 // offerQueued offers free room to queued jobs.
@@ -101,7 +135,7 @@ func (s *Service) offerQueued() {
 		if out.to == s.self.ID {
 			s.answered(s.self.ID, out.answer)
 		} else {
-			s.overlay.Send(out.to, codec.MustMarshal(packet{Answer: &out.answer}))
+			s.sendPacket(out.to, packet{Answer: &out.answer})
 		}
 	}
 }

@@ -177,7 +177,7 @@ func (w *work) run(k *worker) {
 		if ended { // then the job does not grow, but its origin hears of that later than of an offer
 			w.s.claims.dequeue(w.job)
 		}
-		w.s.claims.freed(1, k.slots, k.memory)
+		w.s.claims.freed(w.job, 1, k.slots, k.memory)
 		w.s.offerQueued()
 	})
 	select {

@@ -25,17 +25,22 @@ type primary struct {
 
 	// The search. answers holds the latest answer of every node, offers
 	// those that stand.
-	search  flood.Search
-	answers map[vicinity.ID]NodeAnswer
-	room    map[vicinity.ID]int // workers that a node could ever run
-	offers  map[vicinity.ID]offer
-	avoid   map[vicinity.ID]time.Time // nodes that could not prepare, until when
-	rounds  []Round
-	reached map[vicinity.ID]bool // in the last round
-	keep    time.Time            // standing offers are given back then
-	poke    time.Time            // an extra flood, because room was offered from a queue
-	flooded time.Time
-	settle  time.Time // enough is offered, but nearer nodes may still answer
+	search   flood.Search
+	frontier flood.Frontier
+	current  flood.Flood                        // what frontier is about
+	measured func(id vicinity.ID) time.Duration // round trip; 0 = not measured
+	waited   bool                               // for nodes that are busy; grow all the same
+	answers  map[vicinity.ID]NodeAnswer
+	room     map[vicinity.ID]capacity
+	offers   map[vicinity.ID]offer
+	avoid    map[vicinity.ID]time.Time // nodes that could not prepare, until when
+	rounds   []Round
+	reached  map[vicinity.ID]bool // in the last round
+	keep     time.Time            // standing offers are given back then
+	poke     time.Time            // an extra flood, because room was offered from a queue
+	flooded  time.Time
+	settle   time.Time // enough is offered, but nearer nodes may still answer
+	grow     time.Time // the flood can be extended then
 
 	parts      map[vicinity.ID]*part
 	received   map[RankAttempt]received
@@ -49,7 +54,15 @@ type offer struct {
 	key     uint64
 	workers int
 	rtt     time.Duration
+	exact   bool // rtt is measured, else an upper bound
+	probed  bool // rtt is being measured
 	expires time.Time
+}
+
+// capacity is what a node could do for the job beyond what it offers.
+type capacity struct {
+	workers int       // that it could ever run
+	free    time.Time // when there will be room for one; zero = not known
 }
 
 // part is what the primary knows of a participant.
@@ -75,6 +88,11 @@ type (
 		ad     Advertisement
 		radius int
 	}
+	doExtend struct {
+		flood flood.Flood
+		rim   []vicinity.ID
+	}
+	doProbe struct{ id vicinity.ID } // have the RTT measured
 	doGrant struct {
 		to    vicinity.ID
 		grant Grant
@@ -99,6 +117,8 @@ type (
 )
 
 func (doFlood) isEffect()   {}
+func (doExtend) isEffect()  {}
+func (doProbe) isEffect()   {}
 func (doGrant) isEffect()   {}
 func (doStart) isEffect()   {}
 func (doRelease) isEffect() {}
@@ -121,6 +141,10 @@ const (
 	keepOffers = time.Second
 	// maxSettle bounds the wait for nearer offers.
 	maxSettle = 250 * time.Millisecond
+	// maxExtend bounds how long a job that has enough offers looks for nearer
+	// ones; it is well below their lease.
+	maxExtend = time.Second
+	maxProbes = 32
 	maxRounds = 64
 )
 
@@ -132,7 +156,8 @@ func newPrimary(id ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Sche
 		self: self, rnd: rnd,
 		search:     flood.NewSearch(schedule, 1),
 		answers:    map[vicinity.ID]NodeAnswer{},
-		room:       map[vicinity.ID]int{},
+		room:       map[vicinity.ID]capacity{},
+		measured:   func(vicinity.ID) time.Duration { return 0 },
 		offers:     map[vicinity.ID]offer{},
 		avoid:      map[vicinity.ID]time.Time{},
 		reached:    map[vicinity.ID]bool{},
@@ -162,7 +187,7 @@ func (p *primary) take() step {
 // submit begins a new job.
 func (p *primary) submit(now time.Time, spec Spec, stamp Stamp, schedule flood.Schedule) {
 	p.emit(event{Kind: evSubmitted, At: now, Spec: &spec, Stamp: stamp})
-	p.search = flood.NewSearch(schedule, spec.Min)
+	p.search = flood.NewSearch(spec.Search.schedule(schedule), spec.Min)
 	p.tick(now)
 }
 
@@ -170,7 +195,7 @@ func (p *primary) submit(now time.Time, spec Spec, stamp Stamp, schedule flood.S
 // expected to report within a lease, ranks that had not started are searched
 // for again.
 func (p *primary) resume(now time.Time, schedule flood.Schedule) {
-	p.search = flood.NewSearch(schedule, p.rec.spec.Min)
+	p.search = flood.NewSearch(p.rec.spec.Search.schedule(schedule), p.rec.spec.Min)
 	var back []RankAttempt
 	for i := range p.rec.ranks {
 		k := &p.rec.ranks[i]
@@ -204,9 +229,13 @@ func (p *primary) wake() time.Time {
 		return time.Time{}
 	}
 	var at time.Time
-	if p.wanted() > 0 {
+	switch {
+	case p.wanted() == 0:
+	case !p.settle.IsZero():
+		at = earlier(p.settle, p.grow)
+	default:
 		next, _ := p.search.Wake()
-		at = earlier(earlier(next, p.settle), earlier(p.poke, p.keep))
+		at = earlier(earlier(next, p.grow), earlier(p.poke, p.keep))
 	}
 	if d := p.rec.spec.GiveUp; d > 0 && p.rec.started.IsZero() {
 		at = earlier(at, p.rec.submitted.Add(time.Duration(d)))

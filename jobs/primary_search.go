@@ -2,18 +2,22 @@ package jobs
 
 import (
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"time"
 
+	"zorilla/flood"
 	"zorilla/internal/codec"
-	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
 
+// anywhere is the horizon of a search that is short of workers.
+const anywhere = time.Duration(math.MaxInt64)
+
 // pursue looks for the workers that are still wanted: with the offers that
-// stand, else with the next flood when it is due.
+// stand, else by carrying the flood on, else with the next flood when it is due.
 func (p *primary) pursue(now time.Time) {
+	p.grow = time.Time{}
 	if p.rec.state.Final() {
 		return
 	}
@@ -26,13 +30,25 @@ func (p *primary) pursue(now time.Time) {
 		p.yieldAll()
 		return
 	}
-	p.consider(now)
+	horizon := p.consider(now)
 	if p.wanted() == 0 {
 		p.yieldAll()
 		return
 	}
+	if !p.settle.IsZero() { // no flood while a choice is being made
+		p.extend(now, horizon)
+		return
+	}
 	if radius, due := p.search.Next(now); due {
 		p.search.Flooded(now)
+		if p.rec.spec.Search.adaptive() {
+			p.waited = true
+			if p.frontier.Open(now, horizon) {
+				p.extend(now, horizon) // not all of it again
+				return
+			}
+			radius = p.search.First()
+		}
 		p.flood(now, radius)
 		return
 	}
@@ -44,6 +60,47 @@ func (p *primary) pursue(now time.Time) {
 		p.keep = time.Time{}
 		p.yieldAll()
 	}
+	p.extend(now, horizon)
+}
+
+// extend carries the flood on beyond the nearest nodes of its rim that are
+// nearer than the horizon, and says when to do so again.
+func (p *primary) extend(now time.Time, horizon time.Duration) {
+	if !p.rec.spec.Search.adaptive() || !p.frontier.Open(now, horizon) {
+		return
+	}
+	short := p.wanted()
+	for _, o := range p.offers {
+		short -= o.workers
+	}
+	if horizon == anywhere && p.freeSoon() >= short {
+		return
+	}
+	if rim := p.frontier.Next(now, horizon, short, p.measured); len(rim) > 0 {
+		p.do(doExtend{flood: p.current, rim: rim})
+		p.keep = later(p.keep, now.Add(keepOffers))
+		p.countCost()
+	}
+	if p.frontier.Open(now, horizon) {
+		p.grow = p.frontier.Ready()
+	}
+}
+
+// freeSoon returns how many busy nodes nearer than the rim will have room before
+// the timer of the schedule: it would be a pity to go farther for their sake.
+// Once the timer has run it is 0 until the next flood.
+func (p *primary) freeSoon() (nodes int) {
+	nearest, ok := p.frontier.Nearest()
+	if p.waited || !ok {
+		return 0
+	}
+	timer, _ := p.search.Wake()
+	for id, c := range p.room {
+		if !c.free.IsZero() && !c.free.After(timer) && time.Duration(p.answers[id].RTT) <= nearest {
+			nodes++
+		}
+	}
+	return nodes
 }
 
 // flood advertises the job once.
@@ -57,7 +114,7 @@ func (p *primary) flood(now time.Time, radius int) {
 		number = p.rounds[len(p.rounds)-1].Number + 1
 	}
 	p.reached = map[vicinity.ID]bool{}
-	p.flooded = now
+	p.flooded, p.waited = now, false
 	p.keep = now.Add(keepOffers)
 	p.rounds = append(p.rounds, Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: p.wanted()})
 	if len(p.rounds) > maxRounds {
@@ -71,11 +128,21 @@ func (p *primary) flood(now time.Time, radius int) {
 	}})
 }
 
-// sent tells how many copies of the round's flood the origin itself sent.
-func (p *primary) sent(round, copies int) {
+// sent tells that the round's flood is on its way.
+func (p *primary) sent(now time.Time, round int, f flood.Flood) {
 	if n := len(p.rounds); n > 0 && p.rounds[n-1].Number == round {
-		p.rounds[n-1].Messages = copies
+		p.current = f
+		p.frontier.Begin(f, now)
+		p.countCost()
 	}
+}
+
+// countCost notes what the latest flood has taken so far.
+func (p *primary) countCost() {
+	r, c := &p.rounds[len(p.rounds)-1], p.frontier.Cost()
+	r.Messages, r.Duplicates, r.Bytes = c.Messages, max(0, c.Messages-c.Reached), c.Messages*p.current.Size
+	r.Hops, r.Extended = c.Hops, c.Extended
+	p.version++
 }
 
 // answered takes a node's offer or decline.
@@ -88,24 +155,33 @@ func (p *primary) answered(now time.Time, from vicinity.Member, rtt time.Duratio
 		return
 	}
 	p.version++
-	p.answers[from.ID] = NodeAnswer{Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason, At: now}
-	p.room[from.ID] = a.Capacity
-	p.countAnswer(from.ID, a)
+	exact := rtt > 0
+	if !exact {
+		rtt = now.Sub(p.flooded) // no larger than this
+	}
+	p.answers[from.ID] = NodeAnswer{
+		Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
+		At: now, Round: a.Round, Hops: a.Hops,
+	}
+	room := capacity{workers: a.Capacity}
+	if a.Free > 0 {
+		room.free = now.Add(time.Duration(a.Free) * time.Millisecond)
+	}
+	p.room[from.ID] = room
+	p.countAnswer(now, from.ID, rtt, a)
 	if part := p.parts[from.ID]; part != nil && part.key == a.Key && a.Key != 0 {
 		return // sent before the grant arrived; to yield it would take the grant back
 	}
 	if a.Workers == 0 {
 		delete(p.offers, from.ID)
+		p.pursue(now)
 		return
 	}
 	if until, ok := p.avoid[from.ID]; ok && now.Before(until) {
 		p.do(doYield{to: from.ID, job: p.rec.id})
 		return
 	}
-	if rtt <= 0 {
-		rtt = now.Sub(p.flooded) // not measured, but no larger than this
-	}
-	p.offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, expires: now.Add(holdLease)}
+	p.offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, expires: now.Add(holdLease)}
 	queue := a.Round == 0
 	p.pursue(now)
 	if _, stands := p.offers[from.ID]; queue && stands && p.wanted() > 0 {
@@ -119,7 +195,7 @@ func (p *primary) answered(now time.Time, from vicinity.Member, rtt time.Duratio
 func (p *primary) queueOffer(now time.Time) {
 	room := 0
 	for _, n := range p.room {
-		room += n
+		room += n.workers
 	}
 	if room < p.threshold() {
 		p.yieldAll()
@@ -139,7 +215,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func (p *primary) countAnswer(from vicinity.ID, a Answer) {
+func (p *primary) countAnswer(now time.Time, from vicinity.ID, rtt time.Duration, a Answer) {
 	n := len(p.rounds)
 	if n == 0 || p.reached[from] || a.Round != p.rounds[n-1].Number {
 		return
@@ -148,158 +224,16 @@ func (p *primary) countAnswer(from vicinity.ID, a Answer) {
 	r := &p.rounds[n-1]
 	r.Reached++
 	p.search.Heard(r.Reached)
+	if a.Hops > 0 {
+		p.frontier.Answered(now, flood.Reach{Node: from, RTT: rtt, Hops: a.Hops, Rim: a.Rim, Onward: a.Onward})
+		p.countCost()
+	}
 	if a.Workers > 0 {
 		r.Offers++
 		r.Workers += a.Workers
 	} else {
 		r.Declines++
 	}
-}
-
-// threshold returns how many workers must be offered before any is granted.
-func (p *primary) threshold() int {
-	if p.rec.spec.Rigid() {
-		return p.wanted()
-	}
-	if p.rec.started.IsZero() {
-		return max(1, p.rec.spec.Min-p.count(WorkerPreparing, WorkerReady, WorkerRunning))
-	}
-	return 1
-}
-
-// consider grants if enough workers are offered.
-func (p *primary) consider(now time.Time) {
-	p.settle = time.Time{}
-	var offers []placement.Offer
-	total := 0
-	for _, id := range slices.Sorted(maps.Keys(p.offers)) {
-		o := p.offers[id]
-		offers = append(offers, placement.Offer{Node: string(id), RTT: o.rtt, Workers: o.workers})
-		total += o.workers
-	}
-	if total == 0 || total < p.threshold() {
-		return
-	}
-	ranks := p.wantedRanks(min(total, p.rec.spec.Max))
-	assign, err := placement.Place(placement.Strategy(p.rec.spec.Strategy), offers, len(ranks))
-	if err != nil {
-		p.end(now, Failed, err.Error(), CodeZorilla)
-		return
-	}
-	if at := p.settled(offers, assign); now.Before(at) {
-		p.settle = at
-		return
-	}
-	byNode := map[vicinity.ID][]RankAttempt{}
-	for i, rank := range ranks {
-		id := vicinity.ID(offers[assign[i]].Node)
-		byNode[id] = append(byNode[id], RankAttempt{rank, p.rec.ranks[rank].attempt + 1})
-	}
-	for id := range byNode { // all of them first: they fetch inputs from each other
-		if p.parts[id] == nil {
-			p.parts[id] = &part{}
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(byNode)) {
-		p.grant(now, id, byNode[id])
-	}
-}
-
-// settled returns until when nodes that are nearer than the farthest chosen one
-// may still answer the last flood: it reached them over several links, but each
-// of these is short. So a job near by starts at once, and one that spans sites
-// waits for a few round trips between them rather than take the first to come.
-func (p *primary) settled(offers []placement.Offer, assign []int) time.Time {
-	worst := time.Duration(0)
-	for _, i := range assign {
-		worst = max(worst, offers[i].RTT)
-	}
-	return p.flooded.Add(min(2*worst, maxSettle))
-}
-
-// grant gives ranks to a node that offered.
-func (p *primary) grant(now time.Time, to vicinity.ID, ranks []RankAttempt) {
-	o := p.offers[to]
-	delete(p.offers, to)
-	p.emit(event{Kind: evGranted, At: now, Node: to, Name: p.answers[to].Name, RTT: codec.Duration(o.rtt), Ranks: ranks})
-	if p.parts[to] == nil {
-		p.parts[to] = &part{}
-	}
-	p.parts[to].heard, p.parts[to].key = now, o.key
-	holders := []vicinity.ID{}
-	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
-		if id != to && id != p.self.ID && len(holders) < 16 {
-			holders = append(holders, id)
-		}
-	}
-	p.do(doGrant{to: to, grant: Grant{
-		Job: p.rec.id, Addrs: p.self.Addrs, Key: o.key, Ranks: ranks, Spec: p.rec.spec, Stamp: p.rec.stamp, Holders: holders,
-	}})
-}
-
-// grantFailed takes back what a node refused, or did not answer to: a refusal
-// is no reason to avoid the node, its offer had only ended.
-func (p *primary) grantFailed(now time.Time, to vicinity.ID, ranks []RankAttempt, refused bool) {
-	if p.rec.state.Final() {
-		return
-	}
-	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra RankAttempt) bool {
-		return p.owned(to, ra) && p.rec.ranks[ra.Rank].state != WorkerPreparing // only the answer was lost
-	})
-	if !refused {
-		p.unprepared(now, to, ranks, "did not answer")
-	} else {
-		p.unprepared(now, to, ranks, "offer had ended")
-		delete(p.avoid, to)
-	}
-	p.pursue(now)
-}
-
-// unprepared returns ranks that their node cannot run to the wanted ones. A
-// job that cannot start with the others goes back to the beginning as a whole,
-// so that it does not hold slots while it waits for others' (design: claim).
-func (p *primary) unprepared(now time.Time, node vicinity.ID, ranks []RankAttempt, why string) {
-	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra RankAttempt) bool { return !p.owned(node, ra) })
-	if len(ranks) == 0 {
-		return
-	}
-	p.avoid[node] = now.Add(avoidFor)
-	if a, ok := p.answers[node]; ok {
-		a.Offered, a.Reason, a.At = 0, why, now
-		p.answers[node] = a
-	}
-	if p.rec.started.IsZero() && p.count(WorkerPreparing, WorkerReady)-len(ranks) < p.rec.spec.Min {
-		p.restart(now)
-		return
-	}
-	p.emit(event{Kind: evReleased, At: now, Ranks: ranks})
-	p.search.Reset(now)
-}
-
-// restart releases a gang that could not be prepared and looks for it again
-// after a pause with jitter, so that two such jobs do not meet again.
-func (p *primary) restart(now time.Time) {
-	var all []RankAttempt
-	for i := range p.rec.ranks {
-		if k := &p.rec.ranks[i]; k.state != WorkerWanted {
-			all = append(all, RankAttempt{i, k.attempt})
-		}
-	}
-	p.emit(event{Kind: evReleased, At: now, Ranks: all})
-	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
-		p.do(doRelease{to: id, release: Release{Job: p.rec.id, Ranks: all}})
-	}
-	p.parts = map[vicinity.ID]*part{}
-	p.yieldAll()
-	p.search.Reset(now.Add(time.Duration(p.rnd.Int64N(int64(500 * time.Millisecond)))))
-}
-
-// yieldAll gives standing offers back.
-func (p *primary) yieldAll() {
-	for _, id := range slices.Sorted(maps.Keys(p.offers)) {
-		p.do(doYield{to: id, job: p.rec.id})
-	}
-	p.offers = map[vicinity.ID]offer{}
 }
 
 // waitReason says in one line what the job waits for.
@@ -314,7 +248,7 @@ func (p *primary) waitReason() string {
 	}
 	room := 0
 	for _, n := range p.room {
-		room += n
+		room += n.workers
 	}
 	text := fmt.Sprintf("waiting for %d %s: %s", want, noun, p.declines())
 	if t := p.threshold(); room < t {

@@ -137,7 +137,7 @@ func TestRigidJobRunsWhenAllOfItIsOffered(t *testing.T) {
 }
 
 func TestShortJobGivesOffersBack(t *testing.T) {
-	c := newTalk(t, Spec{Min: 4, Max: 4})
+	c := newTalk(t, Spec{Min: 4, Max: 4, Search: Search{Mode: SearchPaper}})
 	c.step()
 	c.offer(1, 1)
 	c.after(keepOffers)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"zorilla/flood"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
@@ -19,14 +20,17 @@ type Runner interface {
 // Overlay is what jobs need of the network besides HTTP. Its methods may be
 // called from any goroutine and must not block.
 type Overlay interface {
-	// Flood sends the payload to all nodes within the radius and returns how
-	// many copies left this node.
-	Flood(radius int, payload []byte) int
+	// Flood sends the payload to all nodes within the radius.
+	Flood(radius int, payload []byte) flood.Flood
+	// Extend carries a flood one hop beyond nodes on its rim.
+	Extend(f flood.Flood, rim []vicinity.ID)
 	// Send sends one packet to a member, best effort.
 	Send(to vicinity.ID, payload []byte)
-	// Member returns what is known of a node, and the RTT to it (0 = not
-	// known). It reports false for a node that is not a member.
+	// Member returns what is known of a node, and the measured RTT to it (0 =
+	// not measured). It reports false for a node that is not a member.
 	Member(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
+	// Probe has the RTT to a member measured soon.
+	Probe(id vicinity.ID)
 	// Learn tells at which addresses a node that may not be a member yet is
 	// to be found.
 	Learn(id vicinity.ID, addrs []string)

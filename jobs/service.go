@@ -87,6 +87,7 @@ type Service struct {
 // Counts tells how much arrived that could not be used.
 type Counts struct {
 	Malformed int64 // packets that are not what they should be
+	Forged    int64 // packets whose signature is not that of the node they seem to come from
 	Refused   int64 // peer messages that are not allowed
 }
 

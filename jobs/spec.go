@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs/placement"
 	"zorilla/transfer"
@@ -46,7 +47,59 @@ type Spec struct {
 	GiveUp   codec.Duration `json:"give_up,omitempty"`  // end a job that has not started after this; 0 = wait for ever
 	Priority int            `json:"priority,omitempty"` // higher goes first; -100..100
 	Strategy string         `json:"strategy,omitempty"` // see placement; "" = nearest
+	Search   Search         `json:"search,omitzero"`
 }
+
+// Ways to search for workers.
+const (
+	// SearchAdaptive extends one flood, nearest nodes first, as long as it
+	// could find somebody nearer than the workers it would take, and waits
+	// where nodes that are busy will be free soon.
+	SearchAdaptive = "adaptive"
+	// SearchPaper floods again with a larger radius after each wait, as Drost
+	// et al. do (flood.Search).
+	SearchPaper = "paper"
+)
+
+// Search says how a job looks for its workers. Zero fields mean the default.
+type Search struct {
+	Mode   string         `json:"mode,omitempty"`   // SearchAdaptive (the default) or SearchPaper
+	Radius int            `json:"radius,omitempty"` // of the first flood, 1 to flood.MaxRadius; 0 = floor(log10(workers)), at least 1
+	Wait   codec.Duration `json:"wait,omitempty"`   // after the first flood, 10 ms to 1 h; 0 = 1 s
+	Factor float64        `json:"factor,omitempty"` // each wait is so much longer than the one before, 1 to 10; 0 = 2
+}
+
+// check returns what is wrong, as a user sees it.
+func (s *Search) check() string {
+	switch {
+	case s.Mode != "" && s.Mode != SearchAdaptive && s.Mode != SearchPaper:
+		return fmt.Sprintf("--search %.40q: want %s or %s", s.Mode, SearchAdaptive, SearchPaper)
+	case s.Radius < 0 || s.Radius > flood.MaxRadius:
+		return fmt.Sprintf("--radius %d: want 1 to %d", s.Radius, flood.MaxRadius)
+	case s.Wait != 0 && (time.Duration(s.Wait) < 10*time.Millisecond || time.Duration(s.Wait) > time.Hour):
+		return fmt.Sprintf("--flood-wait %v: want 10ms to 1h", s.Wait)
+	case s.Factor != 0 && !(s.Factor >= 1 && s.Factor <= 10):
+		return fmt.Sprintf("--flood-factor %v: want 1 to 10", s.Factor)
+	}
+	return ""
+}
+
+// schedule returns the schedule with the fields that are set here.
+func (s *Search) schedule(d flood.Schedule) flood.Schedule {
+	if s.Radius > 0 {
+		d.Radius = s.Radius
+	}
+	if s.Wait > 0 {
+		d.First = time.Duration(s.Wait)
+	}
+	if s.Factor > 0 {
+		d.Factor = s.Factor
+	}
+	return d
+}
+
+// adaptive reports whether the job uses the adaptive search.
+func (s *Search) adaptive() bool { return s.Mode != SearchPaper }
 
 // Rigid reports whether the job is all or nothing (design: a gang).
 func (s *Spec) Rigid() bool { return s.Min == s.Max }
@@ -80,6 +133,9 @@ func (s *Spec) Validate() error {
 		return bad("--priority %d: want -100 to 100", s.Priority)
 	case len(s.Outputs) > MaxGlobs:
 		return bad("%d output patterns, at most %d", len(s.Outputs), MaxGlobs)
+	}
+	if text := s.Search.check(); text != "" {
+		return bad("%s", text)
 	}
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return bad("--strategy: %v", err)

@@ -104,7 +104,12 @@ type Round struct {
 	Offers   int            `json:"offers"`
 	Workers  int            `json:"workers"` // workers offered
 	Declines int            `json:"declines"`
-	Messages int            `json:"messages"` // copies sent by the origin itself
+	// What the flood took, as far as the answers tell:
+	Messages   int `json:"messages"`   // copies sent, by all nodes together
+	Duplicates int `json:"duplicates"` // copies that told nobody anything new, or were lost
+	Bytes      int `json:"bytes"`      // of these copies
+	Hops       int `json:"hops"`       // links to the farthest node that answered
+	Extended   int `json:"extended"`   // nodes beyond which the flood was carried on, without flooding again
 }
 
 // RankOutput is the output files of one rank.
@@ -146,6 +151,8 @@ type NodeAnswer struct {
 	Offered int            `json:"offered"`          // workers
 	Reason  string         `json:"reason,omitempty"` // why not, or why not more
 	At      time.Time      `json:"at"`
+	Round   int            `json:"round,omitempty"` // the flood that it answered; 0 = it offered from its queue
+	Hops    int            `json:"hops,omitempty"`  // links that the flood travelled to it; 0 = the origin itself
 }
 
 // Output is a piece of a worker's standard output or error.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
@@ -34,6 +35,7 @@ const (
 	maxLife  = 10 * time.Minute
 
 	maxHolders = 64
+	maxOnward  = 4096
 	maxText    = 500 // bytes of a reason or a warning
 )
 
@@ -91,11 +93,19 @@ type Answer struct {
 	Workers  int    `json:"w,omitempty"`
 	Capacity int    `json:"c"` // workers of this job that the node could ever run at once
 	Reason   string `json:"y,omitempty"`
+	// Free is in how many milliseconds there will be room for a worker at the
+	// latest, by the walltimes of those that run; 0 = not known.
+	Free int64 `json:"f,omitempty"`
+	// How the advertisement came; not from the queue.
+	Hops   int  `json:"h,omitempty"` // links; 0 = not flooded
+	Rim    bool `json:"e,omitempty"` // with no hop left
+	Onward int  `json:"n,omitempty"` // neighbours that it went on to, or could go on to
 }
 
 func (a *Answer) check() error {
 	if !a.Job.Valid() || a.Round < 0 || a.Workers < 0 || a.Workers > MaxRanks || a.Capacity < 0 || a.Capacity > MaxRanks ||
-		len(a.Reason) > 200 || !printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) {
+		len(a.Reason) > 200 || !printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) ||
+		a.Free < 0 || a.Free > MaxTime.Milliseconds() || a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > maxOnward {
 		return fmt.Errorf("answer: %w", codec.ErrMalformed)
 	}
 	return nil
@@ -186,27 +196,44 @@ const (
 )
 
 // packet is what jobs send as single packets: an answer to an advertisement,
-// or word to a node that its offer is not needed.
+// or word to a node that its offer is not needed. It travels signed by its
+// sender.
 type packet struct {
-	Answer *Answer `json:"a,omitempty"`
-	Yield  ID      `json:"y,omitempty"`
+	To     vicinity.ID `json:"t"`
+	Answer *Answer     `json:"a,omitempty"`
+	Yield  ID          `json:"y,omitempty"`
 	// Ended tells with Yield that the job is over: forget its advertisement.
 	Ended bool `json:"e,omitempty"`
 }
 
-// decodePacket reads a packet; exactly one of Answer and Yield is set.
-func decodePacket(b []byte) (packet, error) {
+// PacketDomain separates signatures of packets from all others.
+const PacketDomain = "zorilla jobs packet 1"
+
+// decodePacket reads a packet: signature, then the message, in which exactly
+// one of Answer and Yield is set. verify checks the signature; its error is
+// returned as it is.
+func decodePacket(b []byte, verify func(msg, sig []byte) error) (packet, error) {
 	var p packet
-	if err := codec.Unmarshal(b, &p); err != nil {
+	if len(b) < signatureLen {
+		return p, fmt.Errorf("packet of %d bytes: %w", len(b), codec.ErrMalformed)
+	}
+	sig, msg := b[:signatureLen], b[signatureLen:]
+	if err := codec.Unmarshal(msg, &p); err != nil {
 		return p, err
 	}
-	switch {
-	case p.Answer != nil && p.Yield == "":
-		return p, p.Answer.check()
-	case p.Answer == nil && p.Yield.Valid():
-		return p, nil
+	bad := !p.To.Valid()
+	if p.Answer != nil {
+		if err := p.Answer.check(); err != nil {
+			return p, err
+		}
+		bad = bad || p.Yield != ""
+	} else {
+		bad = bad || !p.Yield.Valid()
 	}
-	return p, fmt.Errorf("packet: %w", codec.ErrMalformed)
+	if bad {
+		return p, fmt.Errorf("packet: %w", codec.ErrMalformed)
+	}
+	return p, verify(msg, sig)
 }
 
 // Sanity of what arrives over HTTP; the sender is known by its certificate.

@@ -75,14 +75,15 @@ func FuzzDecodeAdvertisement(f *testing.F) {
 }
 
 func FuzzDecodePacket(f *testing.F) {
-	f.Add(codec.MustMarshal(packet{Answer: &Answer{Job: "k7f3q@zaaba", Key: 7, Workers: 2, Capacity: 4}}))
-	f.Add(codec.MustMarshal(packet{Yield: "k7f3q@zaaba", Ended: true}))
+	signed := func(p packet) []byte { return append(make([]byte, signatureLen), codec.MustMarshal(p)...) }
+	f.Add(signed(packet{To: testNode(1), Answer: &Answer{Job: "k7f3q@zaaba", Round: 1, Key: 7, Workers: 2, Capacity: 4, Hops: 2, Rim: true, Onward: 9}}))
+	f.Add(signed(packet{To: testNode(1), Yield: "k7f3q@zaaba", Ended: true}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := decodePacket(b)
+		p, err := decodePacket(b, func(_, _ []byte) error { return nil })
 		if err != nil {
 			return
 		}
-		again, err := decodePacket(codec.MustMarshal(p))
+		again, err := decodePacket(signed(p), func(_, _ []byte) error { return nil })
 		if err != nil || !bytes.Equal(codec.MustMarshal(again), codec.MustMarshal(p)) {
 			t.Fatalf("%+v does not survive the way: %v", p, err)
 		}

@@ -53,10 +53,10 @@ func (n *Node) startNetwork(g *group, seeds []string) error {
 		Neighbours: n.neighbours,
 		Send:       func(to vicinity.ID, p []byte) { n.overlay.Send(to, kindFlood, p) },
 		Check:      func(origin vicinity.ID, p []byte) error { return n.jobs.CheckAdvertisement(origin, p) },
-		Deliver:    func(m flood.Message) { n.jobs.Advertised(m.Payload) },
+		Deliver:    func(m flood.Message) { n.jobs.Advertised(m) },
 	})
 	var err error
-	n.overlay, err = n.newOverlay(gossip.Config{
+	n.overlay, err = gossip.New(gossip.Config{
 		Self: n.member(n.cfg.Seams.Runner), Creds: n.creds, Net: n.cfg.Seams.Net,
 		Listen: n.cfg.Listen, Advertise: n.cfg.Advertise, Seeds: append(seeds, n.loadPeers()...),
 		Handler: events{n}, Beacons: true, Rand: split(rnd), Log: n.log,
@@ -150,13 +150,17 @@ func (e events) RTT(id vicinity.ID, rtt time.Duration) { e.n.vicinity.Observe(id
 // overlay is what jobs see of the network.
 type overlay struct{ n *Node }
 
-func (o overlay) Flood(radius int, payload []byte) int {
-	copies, err := o.n.flooder.Start(radius, advertisementLife, payload)
+func (o overlay) Flood(radius int, payload []byte) flood.Flood {
+	f, err := o.n.flooder.Start(radius, advertisementLife, payload)
 	if err != nil && !errors.Is(err, flood.ErrStopped) {
 		o.n.log.Warn().Err(err).Msg("flood an advertisement")
 	}
-	return copies
+	return f
 }
+
+func (o overlay) Extend(f flood.Flood, rim []vicinity.ID) { o.n.flooder.Extend(f, rim) }
+
+func (o overlay) Probe(id vicinity.ID) { o.n.vicinity.Probe(id) }
 
 func (o overlay) Send(to vicinity.ID, payload []byte) {
 	if err := o.n.overlay.Send(to, kindJobs, payload); err != nil {
@@ -169,7 +173,7 @@ func (o overlay) Member(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
 		return self, 0, true
 	}
 	m, ok := o.n.overlay.Member(id)
-	rtt, _ := o.n.vicinity.Estimate(id)
+	rtt, _ := o.n.vicinity.RTT(id)
 	return m, rtt, ok
 }
 

@@ -1,0 +1,152 @@
+package flood
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"zorilla/vicinity"
+)
+
+// Pace of extensions.
+const (
+	minBatch = 4 // nodes extended at once
+	minPause = time.Millisecond
+	maxPause = 250 * time.Millisecond
+)
+
+// Reach is what the origin learns of a node that a flood has reached.
+type Reach struct {
+	Node   vicinity.ID
+	RTT    time.Duration // from the origin; an upper bound where it is not measured
+	Hops   int           // links that the message travelled, the first time
+	Rim    bool          // it came with TTL 1: the node did not send it on
+	Onward int           // see Message
+
+	exact bool // RTT is measured
+}
+
+// Cost counts what a flood has taken so far, as far as the answers tell.
+type Cost struct {
+	Messages int // copies sent, by all nodes
+	Reached  int // nodes
+	Extended int // nodes on the rim beyond which the flood was carried
+	Hops     int // links to the farthest node
+}
+
+// Frontier is what an origin knows of one flood of its own, and decides where
+// to extend it: nearest first, as a best-first search of the neighbour graph
+// does, until nobody is left on the rim who is nearer than the farthest node
+// that the origin would use. It belongs to one goroutine and is empty until Begin.
+//
+//	f.Begin(flood, now)
+//	on each answer: f.Answered(now, reach)
+//	whom to extend: f.Next(now, horizon, wanted, measured); again at f.Ready()
+type Frontier struct {
+	rim   []Reach
+	seen  map[vicinity.ID]bool
+	cost  Cost
+	batch int
+	began time.Time
+	until time.Time // end of the flood's life
+	sent  time.Time // the last copies of the origin
+	ready time.Time // when those who have been reached last have had time to answer
+}
+
+// Begin starts anew with a flood that has just been started.
+func (f *Frontier) Begin(fl Flood, now time.Time) {
+	*f = Frontier{seen: map[vicinity.ID]bool{}, cost: Cost{Messages: fl.Copies}, began: now, sent: now, until: fl.until}
+}
+
+// Answered takes the first answer of a node; more of the same node do nothing.
+func (f *Frontier) Answered(now time.Time, r Reach) {
+	if f.seen == nil || f.seen[r.Node] {
+		return
+	}
+	f.seen[r.Node] = true
+	if f.ready.IsZero() {
+		// The rest of the nearest take about as long again as the first.
+		f.ready = now.Add(pause(now.Sub(f.began)))
+	}
+	f.cost.Reached++
+	f.cost.Hops = max(f.cost.Hops, r.Hops)
+	if !r.Rim {
+		f.cost.Messages += r.Onward
+		return
+	}
+	if r.Onward > 0 {
+		f.rim = append(f.rim, r)
+	}
+}
+
+// Nearest returns the distance of the nearest node on the rim; ok is false if
+// there is none.
+func (f *Frontier) Nearest() (rtt time.Duration, ok bool) {
+	for _, r := range f.rim {
+		if !ok || r.RTT < rtt {
+			rtt, ok = r.RTT, true
+		}
+	}
+	return rtt, ok
+}
+
+// Open reports whether a node on the rim is nearer than the horizon and the
+// flood can still be extended.
+func (f *Frontier) Open(now time.Time, horizon time.Duration) bool {
+	rtt, ok := f.Nearest()
+	return ok && rtt < horizon && now.Before(f.until)
+}
+
+// Next returns the nodes on the rim to be extended now: the nearest ones below
+// the horizon. They are few at first and twice as many each time, so that the
+// number of steps is the logarithm of the nodes passed; wanted, the workers
+// still looked for, is a hint for the first step. measured returns the round
+// trip to a node as known by now, or 0. Next returns nothing before Ready. The
+// caller extends the flood beyond all of them.
+func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measured func(vicinity.ID) time.Duration) []vicinity.ID {
+	if f.ready.IsZero() || now.Before(f.ready) || !now.Before(f.until) {
+		return nil
+	}
+	for i := range f.rim {
+		if r := &f.rim[i]; !r.exact {
+			if rtt := measured(r.Node); rtt > 0 {
+				r.RTT, r.exact = rtt, true
+			}
+		}
+	}
+	slices.SortFunc(f.rim, func(a, b Reach) int {
+		return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.Node, b.Node))
+	})
+	batch := max(2*f.batch, minBatch, wanted/4)
+	n := 0
+	for n < len(f.rim) && n < batch && f.rim[n].RTT < horizon {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	f.batch = batch
+	ids := make([]vicinity.ID, n)
+	for i, r := range f.rim[:n] {
+		ids[i] = r.Node
+		f.cost.Messages += 1 + r.Onward
+		if r.Hops > 1 {
+			f.cost.Messages++ // back to whom it had the message from
+		}
+	}
+	f.cost.Extended += n
+	f.sent, f.ready = now, now.Add(pause(2*f.rim[n-1].RTT))
+	f.rim = slices.Delete(f.rim, 0, n)
+	return ids
+}
+
+func pause(d time.Duration) time.Duration { return min(max(d, minPause), maxPause) }
+
+// Ready returns when Next may return nodes again; zero until the first answer.
+func (f *Frontier) Ready() time.Time { return f.ready }
+
+// Sent returns when the origin last sent copies.
+func (f *Frontier) Sent() time.Time { return f.sent }
+
+// Cost returns the cost so far.
+func (f *Frontier) Cost() Cost { return f.cost }

@@ -1,0 +1,220 @@
+package jobs
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/placement"
+	"zorilla/vicinity"
+)
+
+// threshold returns how many workers must be offered before any is granted.
+func (p *primary) threshold() int {
+	if p.rec.spec.Rigid() {
+		return p.wanted()
+	}
+	if p.rec.started.IsZero() {
+		return max(1, p.rec.spec.Min-p.count(WorkerPreparing, WorkerReady, WorkerRunning))
+	}
+	return 1
+}
+
+// consider grants if enough workers are offered. It returns how far away more
+// workers would be welcome: 0 if they would not.
+func (p *primary) consider(now time.Time) (horizon time.Duration) {
+	p.settle = time.Time{}
+	total := 0
+	for _, o := range p.offers {
+		total += o.workers
+	}
+	if total == 0 || total < p.threshold() {
+		return anywhere
+	}
+	offers, ranks := p.standing(), p.wantedRanks(min(total, p.rec.spec.Max))
+	assign, err := placement.Place(placement.Strategy(p.rec.spec.Strategy), offers, len(ranks))
+	if err != nil {
+		p.end(now, Failed, err.Error(), CodeZorilla)
+		return 0
+	}
+	worst := time.Duration(0)
+	for _, i := range assign {
+		worst = max(worst, offers[i].RTT)
+	}
+	horizon, since := anywhere, p.flooded
+	if total >= p.wanted() {
+		if p.rec.spec.Search.adaptive() {
+			since = later(since, p.frontier.Sent())
+		}
+		if horizon = nearer(worst); p.mayExtend(now, horizon) {
+			p.settle = later(now, p.frontier.Ready())
+			return horizon
+		}
+		horizon = 0
+	}
+	if at := since.Add(min(2*worst, maxSettle)); now.Before(at) {
+		p.measure(offers, assign)
+		p.settle = at
+		return horizon
+	}
+	p.grantAll(now, ranks, offers, assign)
+	if p.wanted() == 0 {
+		return 0
+	}
+	return anywhere
+}
+
+// standing lists the offers for placement, with their distances as they are
+// known by now.
+func (p *primary) standing() []placement.Offer {
+	offers := make([]placement.Offer, 0, len(p.offers))
+	for _, id := range slices.Sorted(maps.Keys(p.offers)) {
+		o := p.offers[id]
+		if !o.exact {
+			if rtt := p.measured(id); rtt > 0 {
+				o.rtt, o.exact = rtt, true
+				p.offers[id] = o
+				a := p.answers[id]
+				a.RTT = codec.Duration(rtt)
+				p.answers[id] = a
+			}
+		}
+		offers = append(offers, placement.Offer{Node: string(id), RTT: o.rtt, Workers: o.workers})
+	}
+	return offers
+}
+
+// nearer returns the distance below which a node would be clearly nearer than
+// another: less differs by noise only.
+func nearer(rtt time.Duration) time.Duration {
+	return max(0, rtt-max(rtt/10, 200*time.Microsecond))
+}
+
+// mayExtend reports whether somebody below the horizon may still be found. A
+// search that has enough offers does not go on for ever.
+func (p *primary) mayExtend(now time.Time, horizon time.Duration) bool {
+	return p.rec.spec.Search.adaptive() && p.frontier.Open(now, horizon) && now.Before(p.flooded.Add(maxExtend))
+}
+
+// measure has the farthest of the chosen nodes measured that are not yet: it is
+// they who decide whether others would be nearer.
+func (p *primary) measure(offers []placement.Offer, assign []int) {
+	var unknown []placement.Offer
+	for _, i := range slices.Compact(slices.Sorted(slices.Values(assign))) {
+		if o := p.offers[vicinity.ID(offers[i].Node)]; !o.exact && !o.probed {
+			unknown = append(unknown, offers[i])
+		}
+	}
+	slices.SortStableFunc(unknown, func(a, b placement.Offer) int { return cmp.Compare(b.RTT, a.RTT) })
+	for _, u := range unknown[:min(len(unknown), maxProbes)] {
+		id := vicinity.ID(u.Node)
+		o := p.offers[id]
+		o.probed = true
+		p.offers[id] = o
+		p.do(doProbe{id})
+	}
+}
+
+// grantAll gives each rank to the node of its offer.
+func (p *primary) grantAll(now time.Time, ranks []int, offers []placement.Offer, assign []int) {
+	byNode := map[vicinity.ID][]RankAttempt{}
+	for i, rank := range ranks {
+		id := vicinity.ID(offers[assign[i]].Node)
+		byNode[id] = append(byNode[id], RankAttempt{rank, p.rec.ranks[rank].attempt + 1})
+	}
+	for id := range byNode { // all of them first: they fetch inputs from each other
+		if p.parts[id] == nil {
+			p.parts[id] = &part{}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(byNode)) {
+		p.grant(now, id, byNode[id])
+	}
+}
+
+// grant gives ranks to a node that offered.
+func (p *primary) grant(now time.Time, to vicinity.ID, ranks []RankAttempt) {
+	o := p.offers[to]
+	delete(p.offers, to)
+	p.emit(event{Kind: evGranted, At: now, Node: to, Name: p.answers[to].Name, RTT: codec.Duration(o.rtt), Ranks: ranks})
+	if p.parts[to] == nil {
+		p.parts[to] = &part{}
+	}
+	p.parts[to].heard, p.parts[to].key = now, o.key
+	holders := []vicinity.ID{}
+	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
+		if id != to && id != p.self.ID && len(holders) < 16 {
+			holders = append(holders, id)
+		}
+	}
+	p.do(doGrant{to: to, grant: Grant{
+		Job: p.rec.id, Addrs: p.self.Addrs, Key: o.key, Ranks: ranks, Spec: p.rec.spec, Stamp: p.rec.stamp, Holders: holders,
+	}})
+}
+
+// grantFailed takes back what a node refused, or did not answer to: a refusal
+// is no reason to avoid the node, its offer had only ended.
+func (p *primary) grantFailed(now time.Time, to vicinity.ID, ranks []RankAttempt, refused bool) {
+	if p.rec.state.Final() {
+		return
+	}
+	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra RankAttempt) bool {
+		return p.owned(to, ra) && p.rec.ranks[ra.Rank].state != WorkerPreparing // only the answer was lost
+	})
+	if !refused {
+		p.unprepared(now, to, ranks, "did not answer")
+	} else {
+		p.unprepared(now, to, ranks, "offer had ended")
+		delete(p.avoid, to)
+	}
+	p.pursue(now)
+}
+
+// unprepared returns ranks that their node cannot run to the wanted ones. A
+// job that cannot start with the others goes back to the beginning as a whole,
+// so that it does not hold slots while it waits for others' (design: claim).
+func (p *primary) unprepared(now time.Time, node vicinity.ID, ranks []RankAttempt, why string) {
+	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra RankAttempt) bool { return !p.owned(node, ra) })
+	if len(ranks) == 0 {
+		return
+	}
+	p.avoid[node] = now.Add(avoidFor)
+	if a, ok := p.answers[node]; ok {
+		a.Offered, a.Reason, a.At = 0, why, now
+		p.answers[node] = a
+	}
+	if p.rec.started.IsZero() && p.count(WorkerPreparing, WorkerReady)-len(ranks) < p.rec.spec.Min {
+		p.restart(now)
+		return
+	}
+	p.emit(event{Kind: evReleased, At: now, Ranks: ranks})
+	p.search.Reset(now)
+}
+
+// restart releases a gang that could not be prepared and looks for it again
+// after a pause with jitter, so that two such jobs do not meet again.
+func (p *primary) restart(now time.Time) {
+	var all []RankAttempt
+	for i := range p.rec.ranks {
+		if k := &p.rec.ranks[i]; k.state != WorkerWanted {
+			all = append(all, RankAttempt{i, k.attempt})
+		}
+	}
+	p.emit(event{Kind: evReleased, At: now, Ranks: all})
+	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
+		p.do(doRelease{to: id, release: Release{Job: p.rec.id, Ranks: all}})
+	}
+	p.parts = map[vicinity.ID]*part{}
+	p.yieldAll()
+	p.search.Reset(now.Add(time.Duration(p.rnd.Int64N(int64(500 * time.Millisecond)))))
+}
+
+// yieldAll gives standing offers back.
+func (p *primary) yieldAll() {
+	for _, id := range slices.Sorted(maps.Keys(p.offers)) {
+		p.do(doYield{to: id, job: p.rec.id})
+	}
+	p.offers = map[vicinity.ID]offer{}
+}

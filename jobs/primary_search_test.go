@@ -1,0 +1,216 @@
+package jobs
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/vicinity"
+)
+
+// flooding is a talk whose primary has just flooded for workers, and knows no
+// distance but those that it is told.
+type flooding struct {
+	*talk
+	rtts map[vicinity.ID]time.Duration
+}
+
+func newFlooding(t *testing.T, spec Spec) *flooding {
+	t.Helper()
+	c := &flooding{newTalk(t, spec), map[vicinity.ID]time.Duration{}}
+	c.p.measured = func(id vicinity.ID) time.Duration { return c.rtts[id] }
+	if floods := only[doFlood](c.talk); len(floods) != 1 || floods[0].radius != 1 {
+		t.Fatalf("began with %+v, want one flood of radius 1", floods)
+	}
+	c.sent()
+	return c
+}
+
+// sent starts a real flood for the primary's.
+func (c *flooding) sent() {
+	c.t.Helper()
+	core := flood.NewCore(flood.Config{Self: c.p.self.ID, Neighbours: func() []vicinity.ID { return []vicinity.ID{testNode(1), testNode(2)} }})
+	f, _, err := core.Start(c.now, 1, 30*time.Second, []byte("advertisement"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.p.sent(c.now, len(c.p.rounds), f)
+}
+
+// answer lets node n answer the latest flood after a time; it is on the rim
+// with five neighbours, and so many milliseconds away.
+func (c *flooding) answer(n int, rtt, after time.Duration, change func(*Answer)) {
+	c.now = c.now.Add(after)
+	c.p.tick(c.now)
+	a := Answer{Job: c.p.rec.id, Round: len(c.p.rounds), Capacity: 2, Reason: reasonBusy, Hops: 1, Rim: true, Onward: 5}
+	change(&a)
+	if a.Workers > 0 {
+		a.Key, a.Reason = uint64(n)+1, ""
+	}
+	c.p.answered(c.now, vicinity.Member{ID: testNode(n)}, rtt, a)
+}
+
+func offers(workers int) func(*Answer) { return func(a *Answer) { a.Workers = workers } }
+func busy(a *Answer)                   {}
+
+// rim returns the nodes that the flood was extended beyond since the last step.
+func (c *flooding) rim() (ids []vicinity.ID) {
+	for _, e := range only[doExtend](c.talk) {
+		ids = append(ids, e.rim...)
+	}
+	return ids
+}
+
+func (c *flooding) wantRim(what string, nodes ...int) {
+	c.t.Helper()
+	var want []vicinity.ID
+	for _, n := range nodes {
+		want = append(want, testNode(n))
+	}
+	if got := c.rim(); !slices.Equal(got, want) {
+		c.t.Fatalf("%s: extended beyond %v, want %v", what, got, want)
+	}
+}
+
+const ms = time.Millisecond
+
+func TestFloodIsExtendedBeyondBusyNodesNearestFirst(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 4, Max: 4})
+	for n := 1; n <= 6; n++ {
+		c.answer(n, time.Duration(n)*ms, 0, busy)
+	}
+	c.wantRim("before the others could answer")
+	c.after(c.p.wake().Sub(c.now))
+	c.wantRim("then the nearest four", 1, 2, 3, 4)
+	c.after(c.p.wake().Sub(c.now))
+	c.wantRim("when these have had time", 5, 6)
+	r := c.p.status().Rounds[0]
+	// 2 by the origin, and for each of six nodes one to it and five from it.
+	if len(c.p.rounds) != 1 || r.Extended != 6 || r.Messages != 2+6*6 || r.Duplicates != r.Messages-6 || r.Hops != 1 || r.Bytes < r.Messages*100 {
+		t.Errorf("counted %+v", r)
+	}
+}
+
+func TestSearchGoesOnWhileNearerNodesMayBeFound(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 2, Max: 2})
+	c.answer(1, 2*ms, 2*ms, busy)
+	c.answer(9, 20*ms, 18*ms, offers(2)) // enough, but far: what is behind node 1?
+	c.wantRim("nearer than the offer", 1)
+	if g := only[doGrant](c.talk); len(g) != 0 {
+		t.Fatalf("granted %+v at once", g)
+	}
+	c.answer(2, 3*ms, 3*ms, func(a *Answer) { a.Workers, a.Hops = 2, 2 })
+	c.after(c.p.wake().Sub(c.now))
+	c.wantNothingBut(2)
+	yields := only[doYield](c.talk)
+	if c.p.rec.state != Staging || len(yields) != 0 {
+		t.Fatalf("the job is %s after %+v", c.p.rec.state, yields)
+	}
+}
+
+// wantNothingBut checks that one node got the grants.
+func (c *flooding) wantNothingBut(n int) {
+	c.t.Helper()
+	for range 5 {
+		var grants, extended int
+		for _, e := range c.step() {
+			switch e := e.(type) {
+			case doGrant:
+				grants++
+				if e.to != testNode(n) {
+					c.t.Fatalf("granted to %s, want node %d", e.to, n)
+				}
+			case doExtend:
+				extended++
+			}
+		}
+		if grants == 1 {
+			return
+		}
+		c.after(c.p.wake().Sub(c.now))
+	}
+	c.t.Fatalf("nothing granted: %s", c.p.reason())
+}
+
+func TestUnmeasuredOffersAreMeasuredBeforeTheChoice(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 1, Max: 1})
+	noRim := func(a *Answer) { a.Workers, a.Rim = 1, false }
+	c.answer(1, 0, 12*ms, noRim) // a busy node answers late; in truth it is near
+	c.answer(2, 9*ms, 0, noRim)
+	if p := only[doProbe](c.talk); len(p) != 1 || p[0].id != testNode(1) {
+		t.Fatalf("had %+v measured, want node 1", p)
+	}
+	c.rtts[testNode(1)] = ms
+	c.after(c.p.wake().Sub(c.now))
+	c.wantNothingBut(1)
+	if w := c.p.status().Workers[0]; time.Duration(w.RTT) != ms {
+		t.Errorf("the worker is said to be %v away", time.Duration(w.RTT))
+	}
+}
+
+func TestSearchWaitsForANearSlotThatIsFreeSoon(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 2, Max: 2})
+	soon := func(a *Answer) { a.Free = 700 }
+	c.answer(1, ms, 0, soon)
+	c.answer(2, ms, 0, soon)
+	c.answer(3, 15*ms, 0, busy)
+	for c.now.Add(ms).Before(c.p.flooded.Add(time.Second)) {
+		c.after(ms)
+	}
+	if rim := c.rim(); len(rim) != 0 {
+		t.Fatalf("went on beyond %v though near slots will be free before the next flood", rim)
+	}
+	c.after(ms) // nobody was free after all
+	c.wantRim("at its time", 1, 2, 3)
+	if n := len(c.p.rounds); n != 1 {
+		t.Errorf("%d floods, want none beside the first: it can still be extended", n)
+	}
+}
+
+func TestPaperSearchOnlyFloodsAgain(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 2, Max: 2, Search: Search{Mode: SearchPaper}})
+	for n := 1; n <= 6; n++ {
+		c.answer(n, ms, 0, busy)
+	}
+	c.after(999 * ms)
+	if e := c.step(); len(e) != 0 {
+		t.Fatalf("did %+v before its time", e)
+	}
+	c.after(ms)
+	if floods := only[doFlood](c.talk); len(floods) != 1 || floods[0].radius != 2 {
+		t.Fatalf("got %+v, want a flood of radius 2", floods)
+	}
+}
+
+func TestSearchThatFoundNobodyFloodsAnewAtItsTime(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 2, Max: 2})
+	c.answer(1, ms, 0, func(a *Answer) { a.Onward = 0 })
+	for _, wait := range []time.Duration{1, 2, 4} {
+		c.after(wait*time.Second - ms)
+		if e := only[doFlood](c.talk); len(e) != 0 {
+			t.Fatalf("flooded %+v before its time", e)
+		}
+		c.after(ms)
+		if floods := only[doFlood](c.talk); len(floods) != 1 || floods[0].radius != 1 {
+			t.Fatalf("got %+v, want a flood of radius 1", floods)
+		}
+		c.sent()
+	}
+}
+
+// However many answers say that there is more behind them, a job with enough
+// offers starts.
+func TestSearchWithEnoughOffersEnds(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 1, Max: 1})
+	c.answer(1, 200*ms, 200*ms, offers(1))
+	for n := 2; c.p.rec.state == Pending; n++ {
+		c.answer(n, 100*ms, 30*ms, busy)
+		if c.now.After(c.p.flooded.Add(maxExtend + maxSettle + time.Second)) {
+			t.Fatal("the job does not start")
+		}
+	}
+	if len(c.p.offers) != 0 {
+		t.Errorf("%d offers stand still", len(c.p.offers))
+	}
+}
