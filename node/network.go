@@ -56,7 +56,7 @@ func (n *Node) startNetwork(g *group, seeds []string) error {
 		Deliver:    func(m flood.Message) { n.jobs.Advertised(m) },
 	})
 	var err error
-	n.overlay, err = gossip.New(gossip.Config{
+	n.overlay, err = n.newOverlay(gossip.Config{
 		Self: n.member(n.cfg.Seams.Runner), Creds: n.creds, Net: n.cfg.Seams.Net,
 		Listen: n.cfg.Listen, Advertise: n.cfg.Advertise, Seeds: append(seeds, n.loadPeers()...),
 		Handler: events{n}, Beacons: true, Rand: split(rnd), Log: n.log,
