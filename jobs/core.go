@@ -54,7 +54,9 @@ type Core struct {
 // Actions is what a Core wants done.
 type Actions struct {
 	Floods   []Flood
+	Extends  []Extend
 	Messages []Message
+	Probes   []vicinity.ID // members whose round trip should be measured soon
 }
 
 // Flood is an advertisement to be flooded from this node.
@@ -64,6 +66,13 @@ type Flood struct {
 	Radius  int
 	Life    time.Duration
 	Payload []byte
+}
+
+// Extend carries a flood of this node beyond its rim; see flood.Core.Extend.
+type Extend struct {
+	Job   ID
+	Flood flood.Flood
+	Rim   []vicinity.ID
 }
 
 // Message is on its way from one Core to another.
@@ -136,6 +145,10 @@ func (c *Core) Submit(now time.Time, spec Spec) (ID, Actions, error) {
 		id = NewID(c.cfg.Rand, c.cfg.Self.ID)
 	}
 	j := &coreJob{core: newPrimary(id, c.cfg.Self, c.cfg.Rand, c.cfg.Schedule)}
+	j.core.measured = func(id vicinity.ID) time.Duration {
+		_, rtt, _ := c.cfg.Member(id)
+		return rtt
+	}
 	c.jobs[id] = j
 	c.order = append(c.order, id)
 	j.core.submit(now, spec, c.clock.now(now), c.cfg.Schedule)
@@ -152,19 +165,20 @@ func (c *Core) Cancel(now time.Time, id ID) Actions {
 	return c.leave(now)
 }
 
-// Sent tells that a Flood is on its way.
+// Sent tells that a Flood is on its way. It must follow every Flood at once.
 func (c *Core) Sent(now time.Time, f Flood, sent flood.Flood) {
 	if j := c.jobs[f.Job]; j != nil {
 		j.core.sent(now, f.Round, sent)
 	}
 }
 
-// Advertised takes an advertisement that a flood has brought here.
-func (c *Core) Advertised(now time.Time, payload []byte) Actions {
-	ad, err := decodeAdvertisement(payload, func(vicinity.ID, []byte, []byte) error { return nil })
+// Advertised takes a flooded advertisement.
+func (c *Core) Advertised(now time.Time, m flood.Message) Actions {
+	ad, err := decodeAdvertisement(m.Payload, func(vicinity.ID, []byte, []byte) error { return nil })
 	if err == nil && ad.Origin != c.cfg.Self.ID {
 		c.clock.saw(ad.Stamp, now)
 		a := c.claims.advertised(now, ad)
+		a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, maxOnward)
 		c.packet(ad.Origin, packet{Answer: &a})
 	}
 	return c.leave(now)
@@ -276,6 +290,8 @@ func (c *Core) perform(now time.Time, j *coreJob, e effect) {
 			Life: time.Duration(e.ad.Life) * time.Millisecond, Payload: payload})
 		a := c.claims.advertised(now, e.ad)
 		c.soon = append(c.soon, func() { c.answered(now, c.cfg.Self.ID, a) })
+	case doExtend:
+		c.out.Extends = append(c.out.Extends, Extend{Job: j.core.rec.id, Flood: e.flood, Rim: e.rim})
 	case doYield:
 		c.yield(now, e.to, e.job, j.core.rec.state.Final())
 	case doGrant:
@@ -310,8 +326,11 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a Answer) {
 	if !ok {
 		m = vicinity.Member{ID: from}
 	}
-	if from == c.cfg.Self.ID {
+	switch {
+	case from == c.cfg.Self.ID:
 		m, rtt = c.cfg.Self, 1 // nearer than all others
+	case rtt == 0 && ok:
+		c.out.Probes = append(c.out.Probes, from)
 	}
 	j.core.answered(now, m, rtt, a)
 	c.flush(now, j)
@@ -344,11 +363,13 @@ func (c *Core) offerQueued(now time.Time) {
 }
 
 func (c *Core) packet(to vicinity.ID, p packet) {
+	p.To = to
 	job := p.Yield
 	if p.Answer != nil {
 		job = p.Answer.Job
 	}
 	c.send(to, Packet, job, p, p)
+	c.out.Messages[len(c.out.Messages)-1].Size += signatureLen
 }
 
 // send sends a message; encoded is the part of its body that travels.

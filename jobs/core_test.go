@@ -120,7 +120,7 @@ func (w *cores) arrive(e coreEvent) {
 	switch {
 	case c == nil:
 	case e.ad != nil:
-		w.perform(e.msg.To, c.Advertised(w.now, e.ad))
+		w.perform(e.msg.To, c.Advertised(w.now, flood.Message{TTL: 1, Hops: 1, Payload: e.ad}))
 	default:
 		w.perform(e.msg.To, c.Receive(w.now, e.from, e.msg))
 	}
