@@ -10,14 +10,16 @@ import (
 	"zorilla/vicinity"
 )
 
-// CoreConfig describes a Core. Self and Rand are required; Member should be
-// there too, or no distance is known.
+// CoreConfig describes a Core. Self, Rand, Flood and Member are required. The
+// functions are called by the Core's methods and must not call them.
 type CoreConfig struct {
 	Self     vicinity.Member
 	Schedule flood.Schedule
 	Rand     *rand.Rand // owned by the core
+	// Flood starts the flood of an advertisement; see flood.Core.Start.
+	Flood func(now time.Time, ad Advert) flood.Flood
 	// Member tells what is known of a node, and the round trip to it, 0 while
-	// it is not known; see Overlay.
+	// it is not measured; see Overlay.
 	Member func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
 	// Busy is how many slots something uses for good that is not simulated.
 	Busy int
@@ -53,18 +55,16 @@ type Core struct {
 
 // Actions is what a Core wants done.
 type Actions struct {
-	Floods   []Flood
 	Extends  []Extend
 	Messages []Message
 	Probes   []vicinity.ID // members whose round trip should be measured soon
 }
 
-// Flood is an advertisement to be flooded from this node.
-type Flood struct {
+// Advert is an advertisement to be flooded.
+type Advert struct {
 	Job     ID
 	Round   int
 	Radius  int
-	Life    time.Duration
 	Payload []byte
 }
 
@@ -127,9 +127,6 @@ const reportTimeout = 30 * time.Second
 
 // NewCore returns the core of an idle node.
 func NewCore(cfg CoreConfig) *Core {
-	if cfg.Member == nil {
-		cfg.Member = func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return vicinity.Member{ID: id}, 0, true }
-	}
 	c := &Core{cfg: cfg, jobs: map[ID]*coreJob{}, claims: newClaims(cfg.Self.ID, cfg.Self.Slots, cfg.Self.Memory, cfg.Rand)}
 	c.claims.usedSlots = cfg.Busy
 	return c
@@ -163,13 +160,6 @@ func (c *Core) Cancel(now time.Time, id ID) Actions {
 		c.flush(now, j)
 	}
 	return c.leave(now)
-}
-
-// Sent tells that a Flood is on its way. It must follow every Flood at once.
-func (c *Core) Sent(now time.Time, f Flood, sent flood.Flood) {
-	if j := c.jobs[f.Job]; j != nil {
-		j.core.sent(now, f.Round, sent)
-	}
 }
 
 // Advertised takes a flooded advertisement.
@@ -286,8 +276,8 @@ func (c *Core) perform(now time.Time, j *coreJob, e effect) {
 		e.f()
 	case doFlood:
 		payload := append(make([]byte, signatureLen), codec.MustMarshal(e.ad)...)
-		c.out.Floods = append(c.out.Floods, Flood{Job: e.ad.Job, Round: e.ad.Round, Radius: e.radius,
-			Life: time.Duration(e.ad.Life) * time.Millisecond, Payload: payload})
+		sent := c.cfg.Flood(now, Advert{Job: e.ad.Job, Round: e.ad.Round, Radius: e.radius, Payload: payload})
+		j.core.sent(now, e.ad.Round, sent)
 		a := c.claims.advertised(now, e.ad)
 		c.soon = append(c.soon, func() { c.answered(now, c.cfg.Self.ID, a) })
 	case doExtend:

@@ -37,6 +37,10 @@ func newCores(t *testing.T, seed uint64, nodes, slots int, run time.Duration) *c
 		id := testNode(i)
 		w.order = append(w.order, id)
 		w.nodes[id] = NewCore(CoreConfig{
+			Flood: func(_ time.Time, ad Advert) flood.Flood { return w.flood(id, ad.Payload) },
+			Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
+				return vicinity.Member{ID: id}, time.Millisecond, true
+			},
 			Self: vicinity.Member{ID: id, Slots: slots, Addrs: []string{"10.0.0.1:5444"}}, Rand: rand.New(rand.NewPCG(seed, uint64(i))),
 			Prepare: time.Millisecond, Schedule: flood.Schedule{}, Runtime: func(*Spec) time.Duration { return run },
 		})
@@ -55,15 +59,16 @@ func (w *cores) submit(node int, spec Spec) ID {
 	return id
 }
 
-func (w *cores) perform(from vicinity.ID, out Actions) {
-	for _, f := range out.Floods {
-		w.nodes[from].Sent(w.now, f, flood.Flood{Copies: len(w.order) - 1})
-		for _, to := range w.order {
-			if to != from {
-				w.post(coreEvent{from: from, msg: Message{To: to, Size: len(f.Payload)}, ad: f.Payload})
-			}
+func (w *cores) flood(from vicinity.ID, payload []byte) flood.Flood {
+	for _, to := range w.order {
+		if to != from {
+			w.post(coreEvent{from: from, msg: Message{To: to}, ad: payload})
 		}
 	}
+	return flood.Flood{Copies: len(w.order) - 1}
+}
+
+func (w *cores) perform(from vicinity.ID, out Actions) {
 	for _, m := range out.Messages {
 		w.post(coreEvent{from: from, msg: m})
 	}
