@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+const controlUsage = `lab host HOST COMMAND [ARGUMENT...]     run a command on a host
+lab show                                hosts, addresses, what is cut, packets between sites
+lab cut site SITE | host HOST           nothing gets in or out any more
+lab heal [site SITE | host HOST]        end this cut, or all
+lab loss PERCENT                        lose packets between sites
+lab rate sites MBIT                     limit each direction between two sites; 0: no limit
+lab rate host HOST MBIT                 limit each direction of a host's cable
+lab crash HOST                          kill all processes of a host
+`
+
+// control answers the requests of "lab" in the script: one line each, and
+// after the answer's text a line that is "ok" or "error: ...".
+type control struct {
+	mu  sync.Mutex // one change at a time
+	net *network
+	cut []bool // by host; guarded by mu
+}
+
+func controlSocket(dir string) string { return filepath.Join(dir, "control") }
+
+// serve answers requests until the listener is closed.
+func (c *control) serve(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+			line, err := bufio.NewReader(io.LimitReader(conn, 4096)).ReadString('\n')
+			if err != nil {
+				return
+			}
+			text, err := c.do(strings.Fields(line))
+			end := "ok"
+			if err != nil {
+				end = "error: " + err.Error()
+			}
+			fmt.Fprintf(conn, "%s%s\n", text, end)
+		}()
+	}
+}
+
+// do carries out one request.
+func (c *control) do(args []string) (text string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.net
+	is := func(words ...string) bool { // "" stands for any word
+		if len(words) != len(args) {
+			return false
+		}
+		for i, w := range words {
+			if w != "" && w != args[i] {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case is("show"):
+		return c.show(), nil
+	case is("heal"):
+		clear(c.cut)
+		return "", n.heal()
+	case is("cut", "site", ""), is("heal", "site", ""):
+		i, err := n.plan.site(args[2])
+		if err == nil {
+			n.cutSite(i, args[0] == "cut")
+		}
+		return "", err
+	case is("cut", "host", ""), is("heal", "host", ""):
+		i, err := n.plan.host(args[2])
+		if err == nil {
+			c.cut[i] = args[0] == "cut"
+			err = n.cutHost(i, c.cut[i])
+		}
+		return "", err
+	case is("loss", ""):
+		percent, err := number(args[1], checkLoss)
+		if err == nil {
+			n.router.change(func(c *conditions) { c.loss = percent })
+		}
+		return "", err
+	case is("rate", "sites", ""):
+		mbit, err := number(args[2], checkRate)
+		if err == nil {
+			n.router.change(func(c *conditions) { c.mbit = mbit })
+		}
+		return "", err
+	case is("rate", "host", "", ""):
+		i, err := n.plan.host(args[2])
+		if err != nil {
+			return "", err
+		}
+		mbit, err := number(args[3], checkRate)
+		if err != nil {
+			return "", err
+		}
+		return "", n.hostRate(i, mbit)
+	case is("crash", ""):
+		i, err := n.plan.host(args[1])
+		if err != nil {
+			return "", err
+		}
+		return "", n.crash(i)
+	}
+	return "", fmt.Errorf("%.80q is no request: 'lab help' lists them", strings.Join(args, " "))
+}
+
+func number(text string, check func(float64) error) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q: want a number", text)
+	}
+	return v, check(v)
+}
+
+func (c *control) show() string {
+	now := c.net.router.now.Load()
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "HOST\tSITE\tADDRESS\tCUT")
+	for i, h := range c.net.hosts {
+		cut := "-"
+		switch {
+		case c.cut[i]:
+			cut = "host"
+		case now.cut[h.Site]:
+			cut = "site"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", h.Name, c.net.plan.Sites[h.Site].Name, h.Addr, cut)
+	}
+	_ = w.Flush() // into memory
+	r := c.net.router
+	fmt.Fprintf(&b, "between sites: loss %v %%, rate %v Mbit/s (0: no limit); packets: %d carried, %d lost or cut, %d beyond a queue\n",
+		now.loss, now.mbit, r.carried.Load(), r.lost.Load(), r.dropped.Load())
+	return b.String()
+}
+
+// request asks the lab in dir to do something and returns what it says.
+func request(dir string, args []string) (string, error) {
+	for _, a := range args {
+		if strings.ContainsAny(a, " \t\n") || a == "" {
+			return "", fmt.Errorf("%.40q: want one word", a)
+		}
+	}
+	conn, err := net.Dial("unix", controlSocket(dir))
+	if err != nil {
+		return "", fmt.Errorf("no lab answers at %s: run this in the script of a lab", dir)
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintln(conn, strings.Join(args, " ")); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSuffix(string(answer), "\n")
+	end := strings.LastIndexByte(text, '\n') + 1
+	if said, bad := strings.CutPrefix(text[end:], "error: "); bad {
+		return "", errors.New(said)
+	}
+	if text[end:] != "ok" {
+		return "", errors.New("the lab ended before it answered")
+	}
+	return text[:end], nil
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// network is a Plan that has been built below dir.
+type network struct {
+	dir    string
+	plan   *Plan
+	hosts  []Host
+	router *router
+}
+
+// buildNetwork makes a namespace per host, a bridge per site with the hosts on
+// it, and the router between the bridges. It is removed when the namespaces of
+// the calling process end.
+func buildNetwork(dir string, p *Plan) (*network, error) {
+	n := &network{dir: dir, plan: p, hosts: p.Hosts()}
+	if err := os.Mkdir(filepath.Join(dir, "net"), 0o755); err != nil {
+		return nil, err
+	}
+	names := []string{fabric}
+	for _, h := range n.hosts {
+		names = append(names, h.Name)
+	}
+	for _, name := range names {
+		if err := makeNetns(netns(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	ports, err := n.bridges()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range n.hosts {
+		if err := n.connect(h); err != nil {
+			return nil, fmt.Errorf("host %s: %w", h.Name, err)
+		}
+	}
+	n.router = newRouter(p, ports)
+	for i := range n.hosts {
+		if p.HostMbit == 0 {
+			break
+		}
+		if err := n.hostRate(i, p.HostMbit); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// bridges builds what all hosts hang on, and returns the router's ports.
+func (n *network) bridges() ([]io.ReadWriter, error) {
+	var ports []io.ReadWriter
+	var script strings.Builder
+	script.WriteString("link set lo up\n")
+	for s := range n.plan.Sites {
+		err := inNetns(netns(n.dir, fabric), func() error {
+			tap, err := openTap("port" + strconv.Itoa(s))
+			ports = append(ports, tap)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&script, "link add site%d type bridge stp_state 0 mcast_snooping 0\n", s)
+		fmt.Fprintf(&script, "link set port%d txqueuelen 2000 master site%d up\n", s, s)
+		fmt.Fprintf(&script, "link set site%d up\n", s)
+	}
+	for i, h := range n.hosts {
+		fmt.Fprintf(&script, "link add host%d type veth peer name eth0 netns %s address %s\n", i, netns(n.dir, h.Name), h.MAC)
+		fmt.Fprintf(&script, "link set host%d master site%d up\n", i, h.Site)
+	}
+	return ports, n.ip(fabric, script.String())
+}
+
+// connect makes a host ready for use: its address, and the router as its way
+// to the other sites.
+func (n *network) connect(h Host) error {
+	err := inNetns(netns(n.dir, h.Name), func() error {
+		// Reno slows down when packets are lost, as the users' systems do; BBR,
+		// the default of some kernels, does not and would hide it.
+		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0); err != nil {
+			return err
+		}
+		err := os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)
+		if errors.Is(err, os.ErrNotExist) { // a kernel without it
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	gateway := addrOf(h.Site, gatewayHost)
+	return n.ip(h.Name, fmt.Sprintf(`link set lo up
+addr add %s brd + dev eth0
+link set eth0 up
+neigh add %s lladdr %s dev eth0 nud permanent
+route add default via %s
+`, netip.PrefixFrom(h.Addr, 24), gateway, macOf(h.Site, gatewayHost), gateway))
+}
+
+// ip runs lines of ip(8) in a namespace.
+func (n *network) ip(where, script string) error {
+	cmd := exec.Command("ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(script)
+	return n.tool(where, cmd)
+}
+
+// tool runs a program of iproute2 in a namespace.
+func (n *network) tool(where string, cmd *exec.Cmd) error {
+	if cmd.Err != nil {
+		return fmt.Errorf("%w: install iproute2", cmd.Err)
+	}
+	return inNetns(netns(n.dir, where), func() error {
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, strings.Join(strings.Fields(string(out)), " "))
+		}
+		return nil
+	})
+}
+
+// cutHost stops, or lets through, all that a host sends and receives. Its own
+// end of the cable stays up: it cannot see that it is alone.
+func (n *network) cutHost(i int, cut bool) error {
+	const disabled, forwarding = 0, 3
+	state := forwarding
+	if cut {
+		state = disabled
+	}
+	return n.ip(fabric, fmt.Sprintf("link set host%d type bridge_slave state %d\n", i, state))
+}
+
+// cutSite stops, or lets through, all between a site and the others.
+func (n *network) cutSite(i int, cut bool) {
+	n.router.change(func(c *conditions) { c.cut[i] = cut })
+}
+
+// heal ends all cuts.
+func (n *network) heal() error {
+	for i := range n.hosts {
+		if err := n.cutHost(i, false); err != nil {
+			return err
+		}
+	}
+	n.router.change(func(c *conditions) { clear(c.cut) })
+	return nil
+}
+
+// hostRate limits both directions of a host's cable; 0 is no limit.
+func (n *network) hostRate(i int, mbit float64) error {
+	for _, end := range []struct{ where, device string }{{fabric, "host" + strconv.Itoa(i)}, {n.hosts[i].Name, "eth0"}} {
+		args := []string{"qdisc", "replace", "dev", end.device, "root", "noqueue"}
+		if mbit > 0 {
+			rate := fmt.Sprintf("%.0fbit", mbit*1e6)
+			// A burst of 5 ms, but at least two packets.
+			burst := strconv.Itoa(max(4000, int(mbit*1e6/8/200)))
+			args = []string{"qdisc", "replace", "dev", end.device, "root", "tbf", "rate", rate, "burst", burst, "latency", maxBacklog.String()}
+		}
+		if err := n.tool(end.where, exec.Command("tc", args...)); err != nil {
+			return fmt.Errorf("host %s: %w", n.hosts[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// crash kills all processes of a host, as if its power had failed.
+func (n *network) crash(i int) error {
+	var home syscall.Stat_t
+	if err := syscall.Stat(netns(n.dir, n.hosts[i].Name), &home); err != nil {
+		return err
+	}
+	for quiet, end := 0, time.Now().Add(5*time.Second); quiet < 2; { // a process may be starting another
+		if time.Now().After(end) {
+			return fmt.Errorf("host %s: its processes do not end", n.hosts[i].Name)
+		}
+		found, err := killIn(home)
+		if err != nil {
+			return err
+		}
+		if quiet++; found {
+			quiet = 0
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil
+}
+
+// killIn sends SIGKILL to all processes of a network namespace and tells
+// whether there were any.
+func killIn(home syscall.Stat_t) (found bool, err error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return false, err
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		var at syscall.Stat_t
+		if err != nil || pid == os.Getpid() || syscall.Stat(filepath.Join("/proc", e.Name(), "ns", "net"), &at) != nil {
+			continue // no process, or it has ended just now
+		}
+		if at.Ino == home.Ino && at.Dev == home.Dev {
+			found = true
+			_ = syscall.Kill(pid, syscall.SIGKILL) // likewise
+		}
+	}
+	return found, nil
+}

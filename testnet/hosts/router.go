@@ -1,0 +1,126 @@
+package main
+
+import (
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxFrame = 1 << 16
+	maxQueue = 4096 // packets on one line
+)
+
+// router carries packets between sites: one port per site, one line per
+// direction between two sites. Its methods may be called by any goroutine.
+type router struct {
+	plan  *Plan
+	ports []io.ReadWriter // each write and each read is one frame
+	frees sync.Pool
+
+	mu  sync.Mutex                 // for changes of now
+	now atomic.Pointer[conditions] // never changed in place
+
+	carried, lost, dropped atomic.Int64 // packets: delivered; lost on purpose or cut off; beyond a queue
+}
+
+// conditions is what can be changed while the network is up.
+type conditions struct {
+	cut  []bool  // by site
+	loss float64 // percent
+	mbit float64 // of each line; 0: unlimited
+}
+
+type parcel struct {
+	frame *[]byte
+	due   time.Time
+}
+
+// newRouter starts the router; it ends with the process.
+func newRouter(p *Plan, ports []io.ReadWriter) *router {
+	r := &router{plan: p, ports: ports, frees: sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}}
+	r.now.Store(&conditions{cut: make([]bool, len(p.Sites)), loss: p.Loss, mbit: p.SitesMbit})
+	for site := range ports {
+		go r.read(site)
+	}
+	return r
+}
+
+// change replaces the conditions by a changed copy.
+func (r *router) change(f func(*conditions)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := *r.now.Load()
+	c.cut = slices.Clone(c.cut)
+	f(&c)
+	r.now.Store(&c)
+}
+
+// read takes frames from a site until its port is closed, and owns the lines
+// that begin there.
+func (r *router) read(site int) {
+	queues := make([]chan parcel, len(r.ports)) // nil until it is needed: each has a thread
+	lines := make([]line, len(r.ports))
+	for to := range lines {
+		lines[to].delay = r.plan.OneWay(site, to)
+	}
+	buf := make([]byte, maxFrame)
+	for {
+		n, err := r.ports[site].Read(buf)
+		if err != nil {
+			return
+		}
+		to, ok := r.plan.route(site, buf[:n])
+		if !ok {
+			continue
+		}
+		c := r.now.Load()
+		if c.cut[site] || c.cut[to] || rand.Float64()*100 < c.loss {
+			r.lost.Add(1)
+			continue
+		}
+		due, ok := lines[to].enter(time.Now(), n, c.mbit)
+		if !ok {
+			r.dropped.Add(1)
+			continue
+		}
+		if queues[to] == nil {
+			queues[to] = make(chan parcel, maxQueue)
+			go r.carry(queues[to], r.ports[to])
+		}
+		frame := r.frees.Get().(*[]byte)
+		*frame = append((*frame)[:0], buf[:n]...)
+		select {
+		case queues[to] <- parcel{frame, due}:
+		default:
+			r.dropped.Add(1)
+			r.frees.Put(frame)
+		}
+	}
+}
+
+// carry delivers the frames of one line. It has a thread of its own and sleeps
+// in the kernel, because the timers of an idle Go process are up to 1 ms late.
+func (r *router) carry(queue <-chan parcel, to io.Writer) {
+	runtime.LockOSThread()
+	// Without it the kernel adds 50 µs; with an old kernel it will.
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0)
+	for p := range queue {
+		for wait := time.Until(p.due); wait > 0; wait = time.Until(p.due) {
+			ts := unix.NsecToTimespec(int64(wait))
+			_ = unix.Nanosleep(&ts, nil) // a signal only makes us look again
+		}
+		if _, err := to.Write(*p.frame); err != nil {
+			r.dropped.Add(1) // a full port, or one that is being closed
+		} else {
+			r.carried.Add(1)
+		}
+		r.frees.Put(p.frame)
+	}
+}
