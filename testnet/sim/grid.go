@@ -1,0 +1,254 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/vicinity"
+)
+
+// GridConfig describes a Grid. Overlay is required.
+type GridConfig struct {
+	Overlay *Overlay
+	// Graph tells neighbours and measured distances; nil = those of the
+	// overlay's own cores, as they change.
+	Graph Graph
+	Seed  uint64
+	Slots func(node int) int // capacity; nil = 2
+	Busy  func(node int) int // slots that are used for good from the start; nil = 0
+	// Prepare is how long a granted worker takes to get ready; 0 = 1 ms.
+	Prepare time.Duration
+	// Runtime is how long a worker runs; nil, or 0, = for ever.
+	Runtime func(*jobs.Spec) time.Duration
+}
+
+// Grid runs jobs on an overlay: a flood.Core and a jobs.Core at every node. A
+// node's cores are made when it first has something to do, so that many grids
+// of thousands of nodes can be made in turn.
+//
+// Packets are lost, doubled and reordered as the overlay's noise has it.
+// Requests and replies arrive, if both nodes live, though later where a packet
+// would have been lost; the first request of a node to another waits for two
+// round trips, those of the handshakes of TCP and TLS 1.3.
+type Grid struct {
+	cfg      GridConfig
+	changing bool // the neighbours
+	o        *Overlay
+	nodes    []*gridNode
+	links    map[[2]int]time.Duration // connections: when they are open
+	probed   map[[2]int]time.Duration // distances that were measured for a search
+	costs    map[jobs.ID]*Cost
+}
+
+type gridNode struct {
+	jobs       *jobs.Core
+	flood      *flood.Core
+	neighbours []vicinity.ID // where they do not change
+	timer      time.Duration // when the jobs core is woken
+	spins      int           // without time passing
+	spun       time.Duration
+}
+
+// advertisementLife is how long copies of a flood are passed on, as in a node.
+const advertisementLife = 30 * time.Second
+
+// resend is how long a connection waits before it sends again what was lost.
+const resend = 200 * time.Millisecond
+
+// NewGrid returns a grid without jobs.
+func NewGrid(cfg GridConfig) *Grid {
+	if cfg.Slots == nil {
+		cfg.Slots = func(int) int { return 2 }
+	}
+	if cfg.Busy == nil {
+		cfg.Busy = func(int) int { return 0 }
+	}
+	if cfg.Prepare == 0 {
+		cfg.Prepare = time.Millisecond
+	}
+	changing := cfg.Graph == nil
+	if changing {
+		cfg.Graph = Known(cfg.Overlay)
+	}
+	return &Grid{
+		cfg: cfg, changing: changing, o: cfg.Overlay, nodes: make([]*gridNode, cfg.Overlay.Len()), links: map[[2]int]time.Duration{},
+		probed: map[[2]int]time.Duration{}, costs: map[jobs.ID]*Cost{},
+	}
+}
+
+// node returns a node's cores.
+func (g *Grid) node(i int) *gridNode {
+	for len(g.nodes) <= i {
+		g.nodes = append(g.nodes, nil)
+	}
+	if n := g.nodes[i]; n != nil {
+		return n
+	}
+	n := &gridNode{timer: forever}
+	g.nodes[i] = n
+	n.flood = flood.NewCore(flood.Config{
+		Self:       g.o.ID(i),
+		Neighbours: func() []vicinity.ID { return g.neighbours(i) },
+		Check:      func(vicinity.ID, []byte) error { return nil },
+		Rand:       g.rand(i, 1),
+	})
+	n.jobs = jobs.NewCore(jobs.CoreConfig{
+		Self: g.member(i), Busy: g.cfg.Busy(i), Rand: g.rand(i, 2), Prepare: g.cfg.Prepare, Runtime: g.cfg.Runtime,
+		Flood:  func(now time.Time, ad jobs.Advert) flood.Flood { return g.startFlood(i, now, ad) },
+		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
+	})
+	return n
+}
+
+func (g *Grid) rand(i int, what uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(hash(g.cfg.Seed), hash(uint64(i)<<8+what)))
+}
+
+func (g *Grid) neighbours(i int) []vicinity.ID {
+	if g.changing {
+		return g.cfg.Graph.Neighbours(i)
+	}
+	n := g.nodes[i]
+	if n.neighbours == nil {
+		n.neighbours = g.cfg.Graph.Neighbours(i)
+	}
+	return n.neighbours
+}
+
+func (g *Grid) member(i int) vicinity.Member {
+	return vicinity.Member{
+		ID: g.o.ID(i), Name: fmt.Sprintf("node-%d", i), Slots: g.cfg.Slots(i),
+		Addrs: []string{fmt.Sprintf("10.%d.%d.%d:5444", g.o.Site(i), i/250, i%250+1)},
+	}
+}
+
+// known is what a node knows of another.
+func (g *Grid) known(i int, id vicinity.ID) (vicinity.Member, time.Duration, bool) {
+	k, ok := g.o.Index(id)
+	if !ok {
+		return vicinity.Member{}, 0, false
+	}
+	rtt, ok := g.cfg.Graph.RTT(i, id)
+	if !ok {
+		rtt = g.probed[[2]int{i, k}]
+	}
+	return g.member(k), rtt, true
+}
+
+// Submit submits a job at a node.
+func (g *Grid) Submit(node int, spec jobs.Spec) (jobs.ID, error) {
+	id, out, err := g.node(node).jobs.Submit(g.o.Now(), spec)
+	g.perform(node, out)
+	return id, err
+}
+
+// Cancel ends a job at its origin.
+func (g *Grid) Cancel(node int, id jobs.ID) {
+	g.perform(node, g.node(node).jobs.Cancel(g.o.Now(), id))
+}
+
+// Jobs returns a node's jobs core, to ask it.
+func (g *Grid) Jobs(node int) *jobs.Core { return g.node(node).jobs }
+
+// Workers returns the nodes of a job's workers that were granted and not lost
+// since, in the order of their ranks.
+func (g *Grid) Workers(node int, id jobs.ID) []int {
+	var list []int
+	st, _ := g.node(node).jobs.Status(id)
+	for _, w := range st.Workers {
+		if k, ok := g.o.Index(w.Node); ok && w.State != jobs.WorkerLost {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// Crash stops nodes. The others hear of it when the overlay has noticed.
+func (g *Grid) Crash(nodes ...int) {
+	g.o.Crash(nodes...)
+	for _, dead := range nodes {
+		id := g.o.ID(dead)
+		g.o.Schedule(g.o.cfg.Suspicion, func() {
+			for i := range g.nodes {
+				g.o.Schedule(g.o.upTo(g.o.cfg.Heard), func() {
+					if n := g.nodes[i]; n != nil && g.o.Up(i) {
+						g.perform(i, n.jobs.MemberGone(g.o.Now(), id))
+					}
+				})
+			}
+		})
+	}
+}
+
+// Run lets time pass until a condition holds, which is looked at after each
+// event, and reports whether it does.
+func (g *Grid) Run(limit time.Duration, until func() bool) bool {
+	end := g.o.at + limit
+	for !until() {
+		if len(g.o.queue.heap) == 0 || g.o.queue.heap[0].at > end {
+			g.o.Run(end - g.o.at)
+			return until()
+		}
+		g.o.Run(g.o.queue.heap[0].at - g.o.at)
+	}
+	return true
+}
+
+// perform does what a jobs core wants done, and sets its timer.
+func (g *Grid) perform(i int, out jobs.Actions) {
+	for _, e := range out.Extends {
+		copies := g.nodes[i].flood.Extend(g.o.Now(), e.Flood, e.Rim)
+		g.carry(i, copies, g.tag(e.Job, 0))
+	}
+	for _, m := range out.Messages {
+		g.post(i, m)
+	}
+	for _, id := range out.Probes {
+		g.probe(i, id)
+	}
+	n := g.nodes[i]
+	next := n.jobs.Next()
+	if next.IsZero() {
+		return
+	}
+	if at := max(g.o.at, next.Sub(time.Unix(0, 0))); at < n.timer {
+		n.timer = at
+		g.o.Schedule(at-g.o.at, func() { g.tick(i, at) })
+	}
+}
+
+// tick wakes a jobs core, unless the timer was set anew since.
+func (g *Grid) tick(i int, set time.Duration) {
+	n := g.nodes[i]
+	if n.timer != set || !g.o.Up(i) {
+		return
+	}
+	n.timer = forever
+	if n.spun != g.o.at {
+		n.spun, n.spins = g.o.at, 0
+	}
+	if n.spins++; n.spins > 10_000 {
+		panic(fmt.Sprintf("seed %d: node %d wants to be woken without end at %v", g.cfg.Seed, i, g.o.at))
+	}
+	g.perform(i, n.jobs.Tick(g.o.Now()))
+}
+
+// probe has a node measure another one.
+func (g *Grid) probe(i int, id vicinity.ID) {
+	k, ok := g.o.Index(id)
+	pair := [2]int{i, k}
+	if _, done := g.probed[pair]; done || !ok {
+		return
+	}
+	sent := g.o.at
+	g.o.Send(i, k, func() {
+		g.o.Send(k, i, func() {
+			if _, done := g.probed[pair]; !done {
+				g.probed[pair] = g.o.at - sent
+			}
+		})
+	})
+}
