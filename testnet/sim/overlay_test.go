@@ -12,20 +12,6 @@ func start(t *testing.T, layout Layout, seed uint64) *Overlay {
 	return NewOverlay(OverlayConfig{Layout: layout, Seed: seed, Noise: Usual()})
 }
 
-// reached counts the nodes that a flood from a node reaches.
-func reached(o *Overlay, from int) int {
-	seen := map[int]bool{from: true}
-	for list := []int{from}; len(list) > 0; list = list[1:] {
-		for _, nb := range o.Neighbours(list[0]) {
-			if k, _ := o.Index(nb.ID); !seen[k] && o.Up(k) {
-				seen[k] = true
-				list = append(list, k)
-			}
-		}
-	}
-	return len(seen)
-}
-
 func TestLayouts(t *testing.T) {
 	for _, l := range []Layout{SixSites(400, false), SixSites(400, true), Plane(400, 40, 1), Plane(400, 100, 1), OneSite(400)} {
 		sum := 0
@@ -71,7 +57,7 @@ func TestMeasuredIsTrue(t *testing.T) {
 			}
 		}
 	}
-	if n := reached(o, 0); n != o.Len() {
+	if n := o.reached(0); n != o.Len() {
 		t.Errorf("a flood reaches %d of %d nodes", n, o.Len())
 	}
 }
@@ -88,7 +74,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	o.Leave(2)
 	o.Die(3)
 	o.Run(30 * time.Second)
-	if n := reached(o, 4); n != 57 {
+	if n := o.reached(4); n != 57 {
 		t.Errorf("a flood reaches %d nodes, want 57", n)
 	}
 	for k := range o.Len() {
@@ -105,12 +91,12 @@ func TestCutSitesForgetEachOtherAndReturn(t *testing.T) {
 	o.Run(10 * time.Second)
 	o.Cut(0, 1)
 	o.Run(20 * time.Second)
-	if a, b := reached(o, 0), reached(o, 59); a != 20 || b != 40 {
+	if a, b := o.reached(0), o.reached(59); a != 20 || b != 40 {
 		t.Errorf("floods reach %d and %d nodes of the parts, want 20 and 40", a, b)
 	}
 	o.Heal()
 	o.Run(10 * time.Second)
-	if n := reached(o, 0); n != 60 {
+	if n := o.reached(0); n != 60 {
 		t.Errorf("after healing a flood reaches %d nodes", n)
 	}
 }
