@@ -71,9 +71,9 @@ func (sh *shell) printExplanation(e jobs.Explanation, now time.Time) error {
 		return err
 	}
 	if len(e.Nodes) > 0 {
-		table := [][]string{{"NODE", "RTT", "OFFERED", "REASON", "ANSWERED"}}
+		table := [][]string{{"NODE", "RTT", "HOPS", "OFFERED", "REASON", "ANSWERED"}}
 		for _, n := range e.Nodes {
-			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Offered), n.Reason, span(now.Sub(n.At)) + " ago"})
+			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), n.Reason, span(now.Sub(n.At)) + " ago"})
 		}
 		if err := sh.section(table); err != nil {
 			return err

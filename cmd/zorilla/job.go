@@ -32,6 +32,10 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
 		&cli.StringFlag{Name: "strategy", Usage: "`HOW` to choose among offers: nearest, spread or concentrate (default: nearest)"},
+		&cli.StringFlag{Name: "search", Usage: "`HOW` to look for workers: adaptive or paper (default: adaptive)"},
+		&cli.IntFlag{Name: "radius", Usage: "links that the first flood travels: `N` from 1 to 32 (default: by the number of workers)"},
+		&cli.StringFlag{Name: "flood-wait", Usage: "`TIME` after the first flood before the next (default: 1s)"},
+		&cli.Float64Flag{Name: "flood-factor", Usage: "each wait is `F` times the one before (default: 2)"},
 		&cli.StringFlag{Name: "give-up", Usage: "end the job with 125 if it has not started after `TIME`"},
 		&cli.StringFlag{Name: "stdin", Usage: "standard input of rank 0: `FILE`, or none (default: run forwards its own)"},
 	}
@@ -42,12 +46,16 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 	spec := jobs.Spec{
 		Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
 		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"),
+		Search: jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
 	}
 	wrong := func(err error) (jobs.Spec, []transfer.Input, error) { return spec, nil, usage(c, "%v", err) }
 	if len(spec.Args) == 0 {
 		return wrong(fmt.Errorf("no command: put it after the options, as in '%s -n 4 -- ./prog'", c.Command.HelpName))
 	}
 	var err error
+	if c.IsSet("radius") && spec.Search.Radius == 0 {
+		return wrong(errors.New("--radius 0: want 1 to 32"))
+	}
 	if spec.Min, spec.Max, err = parseRanks(c.String("n")); err != nil {
 		return wrong(err)
 	}
@@ -56,7 +64,7 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 			return wrong(err)
 		}
 	}
-	for flag, d := range map[string]*codec.Duration{"t": &spec.Walltime, "give-up": &spec.GiveUp} {
+	for flag, d := range map[string]*codec.Duration{"t": &spec.Walltime, "give-up": &spec.GiveUp, "flood-wait": &spec.Search.Wait} {
 		if s := c.String(flag); s != "" {
 			t, err := parseTime(dashes(flag), s)
 			if err != nil {

@@ -195,10 +195,10 @@ func nodeName(id, name string) string {
 }
 
 func roundTable(rounds []jobs.Round, since time.Time) [][]string {
-	rows := [][]string{{"ROUND", "AT", "RADIUS", "WANTED", "REACHED", "OFFERS", "WORKERS", "DECLINES", "MESSAGES", "WAIT"}}
+	rows := [][]string{{"ROUND", "AT", "RADIUS", "HOPS", "WANTED", "REACHED", "OFFERS", "WORKERS", "DECLINES", "MESSAGES", "DUPLICATES", "EXTENDED", "WAIT"}}
 	for _, r := range rounds {
 		row := []string{strconv.Itoa(r.Number), "+" + r.At.Sub(since).Round(10*time.Millisecond).String()}
-		for _, n := range []int{r.Radius, r.Wanted, r.Reached, r.Offers, r.Workers, r.Declines, r.Messages} {
+		for _, n := range []int{r.Radius, r.Hops, r.Wanted, r.Reached, r.Offers, r.Workers, r.Declines, r.Messages, r.Duplicates, r.Extended} {
 			row = append(row, strconv.Itoa(n))
 		}
 		rows = append(rows, append(row, time.Duration(r.Wait).Round(10*time.Millisecond).String()))

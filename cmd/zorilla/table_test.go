@@ -39,7 +39,7 @@ func TestStatusLooksGood(t *testing.T) {
 	e := jobs.Explanation{
 		ID: waiting.ID, State: jobs.Pending, Summary: waiting.Reason, Wanted: 5, Asked: 12, Offered: 2,
 		Declined: map[string]int{"busy": 7, "owner is away": 1, "no memory": 1, "no gpu": 1},
-		Nodes:    []jobs.NodeAnswer{{Node: st.Workers[0].Node, Name: "there", RTT: codec.Duration(time.Millisecond), Offered: 2, Reason: "only 2 slots", At: st.Submitted}},
+		Nodes:    []jobs.NodeAnswer{{Node: st.Workers[0].Node, Name: "there", RTT: codec.Duration(time.Millisecond), Offered: 2, Hops: 3, Reason: "only 2 slots", At: st.Submitted}},
 		Rounds:   st.Rounds, Since: st.Submitted, Next: now.Add(4 * time.Second),
 	}
 	if err := sh.printExplanation(e, now); err != nil {
