@@ -194,6 +194,13 @@ func (t *Table) Members() []Member {
 	return list
 }
 
+// Size returns how many members there are, this node included.
+func (t *Table) Size() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.core.others() + 1
+}
+
 // RTT returns the measured round trip to a member.
 func (t *Table) RTT(id ID) (time.Duration, bool) {
 	t.mu.Lock()
