@@ -148,6 +148,8 @@ func (n *gridNode) Member(id vicinity.ID) (vicinity.Member, time.Duration, bool)
 	return o.self, 2 * hop, true
 }
 
+func (n *gridNode) Size() int { return len(n.g.nodes) }
+
 func (n *gridNode) Learn(vicinity.ID, []string) {}
 
 // RoundTrip carries a request to the handler of the node that it is for.

@@ -84,7 +84,7 @@ func (s *Service) load() error {
 
 func (s *Service) newPrimary(id ID) *primary {
 	p := newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
-	p.measured = s.measured
+	p.measured, p.members = s.measured, s.overlay.Size
 	return p
 }
 

@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ type primary struct {
 	frontier flood.Frontier
 	current  flood.Flood                        // what frontier is about
 	measured func(id vicinity.ID) time.Duration // round trip; 0 = not measured
+	members  func() int                         // how many, this node included
 	waited   bool                               // for nodes that are busy; grow all the same
 	answers  map[vicinity.ID]NodeAnswer
 	room     map[vicinity.ID]capacity
@@ -158,6 +160,7 @@ func newPrimary(id ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Sche
 		answers:    map[vicinity.ID]NodeAnswer{},
 		room:       map[vicinity.ID]capacity{},
 		measured:   func(vicinity.ID) time.Duration { return 0 },
+		members:    func() int { return math.MaxInt },
 		offers:     map[vicinity.ID]offer{},
 		avoid:      map[vicinity.ID]time.Time{},
 		reached:    map[vicinity.ID]bool{},

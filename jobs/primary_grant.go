@@ -95,7 +95,7 @@ func nearer(rtt time.Duration) time.Duration {
 // mayExtend reports whether somebody below the horizon may still be found. A
 // search that has enough offers does not go on for ever.
 func (p *primary) mayExtend(now time.Time, horizon time.Duration) bool {
-	return p.rec.spec.Search.adaptive() && p.frontier.Open(now, horizon) && now.Before(p.flooded.Add(maxExtend))
+	return p.open(now, horizon) && now.Before(p.flooded.Add(maxExtend))
 }
 
 // measure has the farthest of the chosen nodes measured that are not yet: it is

@@ -43,7 +43,7 @@ func (p *primary) pursue(now time.Time) {
 		p.search.Flooded(now)
 		if p.rec.spec.Search.adaptive() {
 			p.waited = true
-			if p.frontier.Open(now, horizon) {
+			if p.open(now, horizon) {
 				p.extend(now, horizon) // not all of it again
 				return
 			}
@@ -66,7 +66,7 @@ func (p *primary) pursue(now time.Time) {
 // extend carries the flood on beyond the nearest nodes of its rim that are
 // nearer than the horizon, and says when to do so again.
 func (p *primary) extend(now time.Time, horizon time.Duration) {
-	if !p.rec.spec.Search.adaptive() || !p.frontier.Open(now, horizon) {
+	if !p.open(now, horizon) {
 		return
 	}
 	short := p.wanted()
@@ -81,9 +81,15 @@ func (p *primary) extend(now time.Time, horizon time.Duration) {
 		p.keep = later(p.keep, now.Add(keepOffers))
 		p.countCost()
 	}
-	if p.frontier.Open(now, horizon) {
+	if p.open(now, horizon) {
 		p.grow = p.frontier.Ready()
 	}
+}
+
+// open reports whether the flood can be extended to nodes that have not been
+// reached, beyond nodes nearer than the horizon.
+func (p *primary) open(now time.Time, horizon time.Duration) bool {
+	return p.rec.spec.Search.adaptive() && p.frontier.Open(now, horizon) && p.frontier.Cost().Reached+1 < p.members()
 }
 
 // freeSoon returns how many busy nodes nearer than the rim will have room before

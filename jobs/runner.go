@@ -24,6 +24,8 @@ type Overlay interface {
 	Flood(radius int, payload []byte) flood.Flood
 	// Extend carries a flood one hop beyond nodes on its rim.
 	Extend(f flood.Flood, rim []vicinity.ID)
+	// Size returns how many members there are, this node included.
+	Size() int
 	// Send sends one packet to a member, best effort.
 	Send(to vicinity.ID, payload []byte)
 	// Member returns what is known of a node, and the measured RTT to it (0 =

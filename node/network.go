@@ -160,6 +160,8 @@ func (o overlay) Flood(radius int, payload []byte) flood.Flood {
 
 func (o overlay) Extend(f flood.Flood, rim []vicinity.ID) { o.n.flooder.Extend(f, rim) }
 
+func (o overlay) Size() int { return o.n.vicinity.Size() }
+
 func (o overlay) Probe(id vicinity.ID) { o.n.vicinity.Probe(id) }
 
 func (o overlay) Send(to vicinity.ID, payload []byte) {
