@@ -1,0 +1,172 @@
+// Command search compares the two searches for workers, that of the paper and
+// the adaptive one, on simulated networks of bare cores, with an oracle that
+// knows everything: messages per job, time to fill, distance of the workers.
+//
+//	go run ./testnet/experiments/search          all of it, and writes docs/experiments/search
+//	go run ./testnet/experiments/search -quick   small networks, one seed, writes nothing
+//
+// Times are of the network alone: a worker is ready a millisecond after its
+// grant, and disks take no time.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/testnet/sim"
+)
+
+// options is what the command line chooses.
+type options struct {
+	nodes, workers, sites []int
+	fills, modes          []string
+	seeds                 int
+	origins               int
+	graph                 string
+	burst                 bool
+	out                   string
+}
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		err = run(o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "search:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (options, error) {
+	f := flag.NewFlagSet("search", flag.ContinueOnError)
+	nodes := f.String("nodes", "100,300,1000,3000,10000", "sizes of networks")
+	workers := f.String("workers", "1,8,64,512", "sizes of jobs")
+	sites := f.String("sites", "6,40", "numbers of sites")
+	fills := f.String("fill", "idle,50,80,near", "load: idle, a share of busy slots in percent, or near: the nearest site is full")
+	modes := f.String("search", jobs.SearchPaper+","+jobs.SearchAdaptive, "searches")
+	o := options{}
+	f.IntVar(&o.seeds, "seeds", 2, "networks of each kind")
+	f.IntVar(&o.origins, "origins", 5, "jobs of each kind in each network, one at a time")
+	f.StringVar(&o.graph, "graph", "settled", "neighbours: settled, by the vicinity protocol in its first minute, or ideal, made of the truth in a moment")
+	f.BoolVar(&o.burst, "burst", true, "also a hundred jobs at a hundred nodes in the same second")
+	f.StringVar(&o.out, "out", "docs/experiments/search", "folder for the results; empty = none")
+	quick := f.Bool("quick", false, "networks of 100 and 1000 nodes at six sites, one seed, ideal graph, no files")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if *quick {
+		set := map[string]bool{}
+		f.Visit(func(f *flag.Flag) { set[f.Name] = true })
+		for name, value := range map[string]string{"nodes": "100,1000", "sites": "6", "seeds": "1", "graph": "ideal", "out": ""} {
+			if !set[name] {
+				f.Set(name, value)
+			}
+		}
+	}
+	var err error
+	for _, list := range []struct {
+		text string
+		to   *[]int
+	}{{*nodes, &o.nodes}, {*workers, &o.workers}, {*sites, &o.sites}} {
+		for s := range strings.SplitSeq(list.text, ",") {
+			n, perr := strconv.Atoi(s)
+			if perr != nil || n < 1 {
+				err = fmt.Errorf("%q: want positive numbers with commas", list.text)
+			}
+			*list.to = append(*list.to, n)
+		}
+	}
+	o.fills, o.modes = strings.Split(*fills, ","), strings.Split(*modes, ",")
+	if o.graph != "ideal" && o.graph != "settled" {
+		err = fmt.Errorf("-graph %q: want settled or ideal", o.graph)
+	}
+	return o, err
+}
+
+func run(o options) error {
+	var all []result
+	fmt.Println(header)
+	for _, sites := range o.sites {
+		for _, n := range o.nodes {
+			var nets []*network
+			for seed := range o.seeds {
+				nets = append(nets, newNetwork(n, sites, uint64(seed)+1, o.graph))
+			}
+			for _, fill := range o.fills {
+				for _, w := range o.workers {
+					for _, mode := range o.modes {
+						r, err := measure(nets, fill, w, mode, o.origins)
+						if err != nil {
+							return err
+						}
+						if r.jobs > 0 {
+							all = append(all, r)
+							fmt.Println(r)
+						}
+					}
+				}
+			}
+		}
+	}
+	fmt.Println()
+	var bursts []burstResult
+	if o.burst {
+		fmt.Println(burstHeader)
+		for _, mode := range o.modes {
+			for _, w := range []int{1, 2, 4} {
+				b, err := burst(w, mode, o)
+				if err != nil {
+					return err
+				}
+				bursts = append(bursts, b)
+				fmt.Println(b)
+			}
+		}
+		fmt.Println()
+	}
+	fmt.Print(verdict(all))
+	if o.out == "" {
+		return nil
+	}
+	return write(o, all, bursts)
+}
+
+// layout lays a network out at six equal sites, or at more on a plane.
+func layout(n, sites int, seed uint64) sim.Layout {
+	if sites == 6 {
+		return sim.SixSites(n, false)
+	}
+	return sim.Plane(n, sites, seed)
+}
+
+// network is a network whose nodes have found their neighbours.
+type network struct {
+	nodes, sites int
+	seed         uint64
+	layout       sim.Layout
+	graph        sim.Graph
+}
+
+func newNetwork(n, sites int, seed uint64, graph string) *network {
+	w := &network{nodes: n, sites: sites, seed: seed, layout: layout(n, sites, seed)}
+	if graph == "ideal" {
+		w.graph = sim.Ideal(w.overlay(), seed)
+		return w
+	}
+	settled := sim.NewOverlay(sim.OverlayConfig{Layout: w.layout, Seed: seed, Noise: sim.Usual(), Peers: 256})
+	settled.Run(time.Minute)
+	w.graph = sim.Known(settled)
+	return w
+}
+
+// overlay returns a new network of the same nodes, in which only jobs are
+// simulated.
+func (w *network) overlay() *sim.Overlay {
+	return sim.NewOverlay(sim.OverlayConfig{Layout: w.layout, Seed: w.seed, Noise: sim.Usual(), Idle: true})
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/testnet/chart"
+)
+
+const header = "sites nodes fill workers search    jobs failed | messages   kB  dup%  reached floods answers  repeat | start ms  slowest | RTT ms   ratio  clear  worst"
+
+func (r result) String() string {
+	return fmt.Sprintf("%5d %5d %-4s %7d %-9s %4d %6d | %8.0f %4.0f %5.0f %8.0f %6.1f %7.0f %7.0f | %8.1f %8.1f | %6.2f %7.3f %6.3f %6.3f",
+		r.sites, r.nodes, r.fill, r.workers, r.mode, r.jobs, r.failed, r.messages, r.bytes/1000, 100*r.duplicates, r.reached, r.rounds, r.answers, r.repeat,
+		millis(r.time), millis(r.slowest), millis(r.rtt), r.ratio, r.clear, r.worst)
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// verdict compares what was measured with the targets.
+func verdict(all []result) string {
+	var b strings.Builder
+	for _, mode := range []string{jobs.SearchPaper, jobs.SearchAdaptive} {
+		idle, full, n := 0.0, 0.0, 0
+		eight := map[int]float64{}
+		for _, r := range all {
+			if r.mode != mode {
+				continue
+			}
+			n++
+			switch r.fill {
+			case "idle":
+				idle = max(idle, r.clear)
+			case "80":
+				full = max(full, r.clear)
+			}
+			if r.fill == "idle" && r.workers == 8 && r.sites == 6 {
+				eight[r.nodes] = r.messages
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "%-9s mean RTT over the oracle's, kinds of jobs at their worst: idle %.3f (target 1.02), 80 %% full %.3f (target 1.10);", mode, idle, full)
+		fmt.Fprintf(&b, " messages of an 8-worker job, idle: %.0f at 100 nodes, %.0f at 10000 (target: no more)\n", eight[100], eight[10000])
+	}
+	return b.String()
+}
+
+// write keeps the tables and figures.
+func write(o options, all []result, bursts []burstResult) error {
+	var rows [][]string
+	num := chart.Number
+	for _, r := range all {
+		rows = append(rows, []string{fmt.Sprint(r.sites), fmt.Sprint(r.nodes), r.fill, fmt.Sprint(r.workers), r.mode, fmt.Sprint(r.jobs), fmt.Sprint(r.failed),
+			num(r.messages), num(r.bytes), num(r.duplicates), num(r.reached), num(r.rounds), num(r.answers), num(r.repeat),
+			num(millis(r.time)), num(millis(r.slowest)), num(millis(r.rtt)), num(r.ratio), num(r.clear), num(r.worst)})
+	}
+	err := chart.CSV(filepath.Join(o.out, "search.csv"), strings.Fields("sites nodes fill workers search jobs failed messages bytes duplicates reached floods answers repeat start_ms slowest_ms rtt_ms ratio clear worst"), rows)
+	if err != nil {
+		return err
+	}
+	rows = nil
+	for _, b := range bursts {
+		rows = append(rows, []string{b.mode, fmt.Sprint(b.workers), fmt.Sprint(b.jobs), fmt.Sprint(b.done), num(b.median.Seconds()), num(b.most.Seconds()),
+			num(b.all.Seconds()), num(b.ideal.Seconds()), num(b.messages), fmt.Sprint(b.highest), num(b.answers)})
+	}
+	err = chart.CSV(filepath.Join(o.out, "burst.csv"), strings.Fields("search workers jobs ended median_s last_s all_s ideal_s messages most answers"), rows)
+	if err != nil {
+		return err
+	}
+	if err := growth(all, "messages", "messages per job, idle, 6 sites", func(r result) float64 { return r.messages }).PNG(filepath.Join(o.out, "messages.png")); err != nil {
+		return err
+	}
+	return growth(all, "start, ms", "time until all workers of a job run, 80 % full, 6 sites", func(r result) float64 { return millis(r.time) }).PNG(filepath.Join(o.out, "start.png"))
+}
+
+// growth draws a quantity over the number of nodes, a line for each size of
+// job: full for the adaptive search, dashed for the paper's.
+func growth(all []result, axis, title string, of func(result) float64) chart.Figure {
+	f := chart.Figure{Title: title, X: "nodes", Y: axis, LogX: true, LogY: true}
+	fill := "idle"
+	if strings.Contains(title, "80") {
+		fill = "80"
+	}
+	for _, mode := range []string{jobs.SearchAdaptive, jobs.SearchPaper} {
+		for _, w := range []int{1, 8, 64, 512} {
+			s := chart.Series{Name: fmt.Sprintf("%d workers, %s", w, mode), Dashed: mode == jobs.SearchPaper, Points: true}
+			for _, r := range all {
+				if r.sites == 6 && r.fill == fill && r.mode == mode && r.workers == w && r.failed < r.jobs {
+					s.X, s.Y = append(s.X, float64(r.nodes)), append(s.Y, of(r))
+				}
+			}
+			f.Series = append(f.Series, s)
+		}
+	}
+	return f
+}
