@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"zorilla/internal/codec"
@@ -100,25 +102,28 @@ func (c *Core) Start(now time.Time, radius int, life time.Duration, payload []by
 }
 
 // Extend carries a flood one hop beyond nodes on its rim; see Flooder.Extend.
-func (c *Core) Extend(now time.Time, f Flood, rim []vicinity.ID) Out {
+// It returns one Out for each number of hops.
+func (c *Core) Extend(now time.Time, f Flood, rim []Reach) []Out {
 	m := f.message
 	m.TTL = 2
 	m.Life = f.until.Sub(now).Truncate(time.Millisecond)
 	if m.Origin != c.cfg.Self || m.Life <= 0 {
-		return Out{}
+		return nil
 	}
-	var out Out
-	for _, id := range rim {
-		if id != c.cfg.Self {
-			out.To = append(out.To, id)
-		}
+	byHops := map[uint8][]vicinity.ID{}
+	for _, r := range rim {
+		// As if it had come over the links that it came over the first time.
+		hops := uint8(min(max(r.Hops, 1), MaxRadius-1))
+		byHops[hops] = append(byHops[hops], r.Node)
 	}
-	if len(out.To) > 0 {
-		out.Packet = encode(m)
+	var list []Out
+	for _, hops := range slices.Sorted(maps.Keys(byHops)) {
+		m.Hops = hops
+		list = append(list, Out{To: byHops[hops], Packet: encode(m)})
+		c.stats.Sent += uint64(len(byHops[hops]))
+		c.stats.Extended += uint64(len(byHops[hops]))
 	}
-	c.stats.Sent += uint64(len(out.To))
-	c.stats.Extended += uint64(len(out.To))
-	return out
+	return list
 }
 
 // Receive handles a copy that came from a neighbour and waited in an inbox for

@@ -83,7 +83,7 @@ type started struct {
 
 type extend struct {
 	flood Flood
-	rim   []vicinity.ID
+	rim   []Reach
 }
 
 // New returns a Flooder that does nothing until Run.
@@ -111,7 +111,7 @@ func (f *Flooder) Run(ctx context.Context) error {
 			f.start(s)
 			continue
 		case e := <-f.extends:
-			f.emit(f.core.Extend(time.Now(), e.flood, e.rim))
+			f.extend(e)
 			continue
 		default:
 		}
@@ -121,7 +121,7 @@ func (f *Flooder) Run(ctx context.Context) error {
 		case s := <-f.starts:
 			f.start(s)
 		case e := <-f.extends:
-			f.emit(f.core.Extend(time.Now(), e.flood, e.rim))
+			f.extend(e)
 		case in := <-f.inbox:
 			now := time.Now()
 			out := f.core.Receive(now, now.Sub(in.at), in.from, in.packet)
@@ -137,6 +137,12 @@ func (f *Flooder) start(s start) {
 	flood, out, err := f.core.Start(time.Now(), s.radius, s.life, s.payload)
 	f.emit(out)
 	s.reply <- started{flood, err}
+}
+
+func (f *Flooder) extend(e extend) {
+	for _, out := range f.core.Extend(time.Now(), e.flood, e.rim) {
+		f.emit(out)
+	}
 }
 
 func (f *Flooder) emit(out Out) {
@@ -183,12 +189,13 @@ func (f *Flooder) Start(radius int, life time.Duration, payload []byte) (Flood, 
 }
 
 // Extend carries a flood that Start has returned one hop beyond nodes that it
-// has reached with no hops left (its rim, see doc.go). Nodes that have the
+// has reached with no hops left (its rim, see doc.go); Node and Hops are used of
+// each. Nodes that have the
 // message already drop it, so what lies inside is not flooded again. Nodes that
 // are not on the rim do nothing. It has no effect when the flood's life is over.
 //
 // It may be called from where Start may, and waits for Run to start.
-func (f *Flooder) Extend(fl Flood, rim []vicinity.ID) {
+func (f *Flooder) Extend(fl Flood, rim []Reach) {
 	select {
 	case f.extends <- extend{fl, rim}:
 	case <-f.done:

@@ -103,7 +103,7 @@ func (f *Frontier) Open(now time.Time, horizon time.Duration) bool {
 // still looked for, is a hint for the first step. measured returns the round
 // trip to a node as known by now, or 0. Next returns nothing before Ready. The
 // caller extends the flood beyond all of them.
-func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measured func(vicinity.ID) time.Duration) []vicinity.ID {
+func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measured func(vicinity.ID) time.Duration) []Reach {
 	if f.ready.IsZero() || now.Before(f.ready) || !now.Before(f.until) {
 		return nil
 	}
@@ -126,9 +126,8 @@ func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measur
 		return nil
 	}
 	f.batch = batch
-	ids := make([]vicinity.ID, n)
-	for i, r := range f.rim[:n] {
-		ids[i] = r.Node
+	next := slices.Clone(f.rim[:n])
+	for _, r := range next {
 		f.cost.Messages += 1 + r.Onward
 		if r.Hops > 1 {
 			f.cost.Messages++ // back to whom it had the message from
@@ -137,7 +136,7 @@ func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measur
 	f.cost.Extended += n
 	f.sent, f.ready = now, now.Add(pause(2*f.rim[n-1].RTT))
 	f.rim = slices.Delete(f.rim, 0, n)
-	return ids
+	return next
 }
 
 func pause(d time.Duration) time.Duration { return min(max(d, minPause), maxPause) }

@@ -77,7 +77,13 @@ func (s *simulation) flood(t *testing.T, origin, radius int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.send(now, origin, out)
+	s.spread(t, now, origin, out)
+}
+
+// spread sends what a core has put out, and all that follows from it.
+func (s *simulation) spread(t *testing.T, now time.Time, from int, out Out) {
+	t.Helper()
+	s.send(now, from, out)
 	for len(s.queue) > 0 {
 		c := heap.Pop(&s.queue).(simCopy)
 		out := s.cores[c.to].Receive(c.at, 0, node(c.from), c.packet)

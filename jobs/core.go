@@ -72,7 +72,7 @@ type Advert struct {
 type Extend struct {
 	Job   ID
 	Flood flood.Flood
-	Rim   []vicinity.ID
+	Rim   []flood.Reach
 }
 
 // Message is on its way from one Core to another.

@@ -129,7 +129,7 @@ func (n *gridNode) Flood(_ int, payload []byte) flood.Flood {
 	return flood.Flood{Copies: len(n.g.nodes) - 1}
 }
 
-func (n *gridNode) Extend(flood.Flood, []vicinity.ID) {
+func (n *gridNode) Extend(flood.Flood, []flood.Reach) {
 	n.g.t.Error("extended a flood that reaches everybody")
 }
 

@@ -92,7 +92,7 @@ type (
 	}
 	doExtend struct {
 		flood flood.Flood
-		rim   []vicinity.ID
+		rim   []flood.Reach
 	}
 	doProbe struct{ id vicinity.ID } // have the RTT measured
 	doGrant struct {

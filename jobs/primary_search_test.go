@@ -57,7 +57,9 @@ func busy(a *Answer)                   {}
 // rim returns the nodes that the flood was extended beyond since the last step.
 func (c *flooding) rim() (ids []vicinity.ID) {
 	for _, e := range only[doExtend](c.talk) {
-		ids = append(ids, e.rim...)
+		for _, r := range e.rim {
+			ids = append(ids, r.Node)
+		}
 	}
 	return ids
 }

@@ -23,7 +23,7 @@ type Overlay interface {
 	// Flood sends the payload to all nodes within the radius.
 	Flood(radius int, payload []byte) flood.Flood
 	// Extend carries a flood one hop beyond nodes on its rim.
-	Extend(f flood.Flood, rim []vicinity.ID)
+	Extend(f flood.Flood, rim []flood.Reach)
 	// Size returns how many members there are, this node included.
 	Size() int
 	// Send sends one packet to a member, best effort.

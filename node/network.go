@@ -158,7 +158,7 @@ func (o overlay) Flood(radius int, payload []byte) flood.Flood {
 	return f
 }
 
-func (o overlay) Extend(f flood.Flood, rim []vicinity.ID) { o.n.flooder.Extend(f, rim) }
+func (o overlay) Extend(f flood.Flood, rim []flood.Reach) { o.n.flooder.Extend(f, rim) }
 
 func (o overlay) Size() int { return o.n.vicinity.Size() }
 

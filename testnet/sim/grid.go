@@ -200,8 +200,9 @@ func (g *Grid) Run(limit time.Duration, until func() bool) bool {
 // perform does what a jobs core wants done, and sets its timer.
 func (g *Grid) perform(i int, out jobs.Actions) {
 	for _, e := range out.Extends {
-		copies := g.nodes[i].flood.Extend(g.o.Now(), e.Flood, e.Rim)
-		g.carry(i, copies, g.tag(e.Job, 0))
+		for _, copies := range g.nodes[i].flood.Extend(g.o.Now(), e.Flood, e.Rim) {
+			g.carry(i, copies, g.tag(e.Job, 0))
+		}
 	}
 	for _, m := range out.Messages {
 		g.post(i, m)

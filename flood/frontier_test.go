@@ -1,0 +1,179 @@
+package flood
+
+import (
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"zorilla/vicinity"
+)
+
+func unmeasured(vicinity.ID) time.Duration { return 0 }
+
+func TestFrontierTakesTheNearestFirstInDoublingSteps(t *testing.T) {
+	var f Frontier
+	f.Begin(Flood{Copies: 3, until: begin.Add(time.Minute)}, begin)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, n := range rnd.Perm(40) {
+		f.Answered(begin.Add(2*time.Millisecond), Reach{Node: node(n), RTT: time.Duration(n) * time.Millisecond, Hops: 1, Rim: true, Onward: 2})
+	}
+	if ids := f.Next(begin.Add(3*time.Millisecond), time.Hour, 1, unmeasured); ids != nil {
+		t.Fatalf("extended beyond %v before the rest could answer", ids)
+	}
+	next := 0
+	now := begin
+	for step, want := range []int{4, 8, 16, 2, 0} { // 30 of 40 are below the horizon
+		now = f.Ready()
+		ids := f.Next(now, 30*time.Millisecond, 1, unmeasured)
+		if len(ids) != want {
+			t.Fatalf("step %d: %d nodes, want %d", step, len(ids), want)
+		}
+		for _, r := range ids {
+			if r.Node != node(next) {
+				t.Fatalf("step %d: extended beyond %+v, want nodes %d to %d", step, ids, next, next+want-1)
+			}
+			next++
+		}
+		if len(ids) > 0 && f.Ready().Sub(now) != pause(2*time.Duration(next-1)*time.Millisecond) {
+			t.Fatalf("step %d: the next one after %v", step, f.Ready().Sub(now))
+		}
+	}
+	if c := f.Cost(); c != (Cost{Messages: 3 + 30*3, Reached: 40, Extended: 30, Hops: 1}) {
+		t.Errorf("counted %+v", c)
+	}
+	if !f.Open(now, time.Hour) || f.Open(now, 30*time.Millisecond) || f.Open(begin.Add(time.Minute), time.Hour) {
+		t.Error("open where it is not, or not where it is")
+	}
+}
+
+func TestFrontierKnowsWhatItIsTold(t *testing.T) {
+	var f Frontier
+	if f.Next(begin, time.Hour, 1, unmeasured) != nil || f.Open(begin, time.Hour) {
+		t.Fatal("a frontier without a flood is open")
+	}
+	f.Answered(begin, Reach{Node: node(1), Rim: true, Onward: 3}) // of an older flood
+	f.Begin(Flood{Copies: 2, until: begin.Add(time.Minute)}, begin)
+	f.Answered(begin.Add(time.Millisecond), Reach{Node: node(1), RTT: 9 * time.Millisecond, Hops: 2, Rim: true, Onward: 3})
+	f.Answered(begin.Add(time.Millisecond), Reach{Node: node(1), RTT: time.Millisecond, Hops: 1, Rim: true, Onward: 3})
+	f.Answered(begin.Add(time.Millisecond), Reach{Node: node(2), RTT: time.Millisecond, Hops: 1, Onward: 4})            // sent it on
+	f.Answered(begin.Add(time.Millisecond), Reach{Node: node(3), RTT: time.Millisecond, Hops: 1, Rim: true, Onward: 0}) // has nobody
+	if c := f.Cost(); c != (Cost{Messages: 6, Reached: 3, Hops: 2}) {
+		t.Errorf("counted %+v", c)
+	}
+	measured := func(id vicinity.ID) time.Duration { return 5 * time.Millisecond }
+	if ids := f.Next(f.Ready(), 5*time.Millisecond, 1, measured); ids != nil {
+		t.Errorf("extended beyond %v, measured at the horizon", ids)
+	}
+	if ids := f.Next(f.Ready(), 6*time.Millisecond, 1, measured); len(ids) != 1 || ids[0].Node != node(1) {
+		t.Errorf("extended beyond %v, want node 1, which is nearer than it seemed", ids)
+	}
+	if c := f.Cost(); c.Messages != 6+1+3+1 {
+		t.Errorf("%d messages: one to the node, three from it and one back", c.Messages)
+	}
+}
+
+// extend carries the flood on from the origin as an origin without any horizon
+// does, until its rim has nobody left.
+func (s *simulation) extend(t *testing.T, origin int, f *Frontier, fl Flood, reached map[int]bool) {
+	t.Helper()
+	now := begin
+	for range 100 {
+		for i := range s.cores {
+			if len(s.heard[i]) > 0 && !reached[i] {
+				reached[i] = true
+				m := s.heard[i][0]
+				f.Answered(now, Reach{Node: node(i), Hops: int(m.Hops), Rim: m.TTL == 1, Onward: m.Onward})
+			}
+		}
+		now = now.Add(maxPause)
+		ids := f.Next(now, time.Hour, 1000, unmeasured)
+		if ids == nil {
+			return
+		}
+		links := maps.Clone(s.links[origin])
+		for _, r := range ids {
+			s.links[origin][s.index[r.Node]] = 20 * time.Millisecond // any member can be sent to
+		}
+		for _, out := range s.cores[origin].Extend(now, fl, ids) {
+			s.send(now, origin, out)
+		}
+		s.links[origin] = links
+		s.spread(t, now, origin, Out{})
+	}
+	t.Fatal("the flood has no end")
+}
+
+// Extensions reach every node that a flood without a radius reaches, once each,
+// for far less than floods of growing radius.
+func TestExtendedFloodReachesAllForLess(t *testing.T) {
+	const n = 400
+	build := func() *simulation {
+		rnd := rand.New(rand.NewPCG(3, 4))
+		s := newSimulation(n)
+		for i := range n {
+			for range 4 {
+				if k := (i + 1 + rnd.IntN(12)) % n; k != i {
+					s.link(i, k, time.Millisecond)
+				}
+			}
+		}
+		return s
+	}
+	s := build()
+	fl, out, err := s.cores[0].Start(begin, 1, time.Hour, []byte("advertisement"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.spread(t, begin, 0, out)
+	var f Frontier
+	f.Begin(fl, begin)
+	reached := map[int]bool{}
+	s.extend(t, 0, &f, fl, reached)
+	for i := 1; i < n; i++ {
+		if len(s.heard[i]) != 1 {
+			t.Fatalf("node %d heard %d copies", i, len(s.heard[i]))
+		}
+	}
+	if c := f.Cost(); c.Reached != n-1 || c.Messages != s.copies {
+		t.Errorf("counted %+v, %d copies were sent", c, s.copies)
+	}
+	again := build()
+	radius := 0
+	for hops := f.Cost().Hops; radius < hops; {
+		radius++
+		again.flood(t, 0, radius)
+	}
+	t.Logf("%d nodes, %d links away: one flood extended takes %d copies, floods of growing radius %d", n, radius, s.copies, again.copies)
+	if s.copies*3 > again.copies {
+		t.Errorf("extending saves too little: %d copies, %d for growing floods", s.copies, again.copies)
+	}
+}
+
+func TestExtendOnlyWhatIsOneself(t *testing.T) {
+	c := testCore(t, nil, 1, 2)
+	fl, _, err := c.Start(begin, 1, time.Second, []byte("hi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := c.Extend(begin.Add(300*time.Millisecond), fl, []Reach{{Node: node(4), Hops: 3}, {Node: node(5), Hops: 1}, {Node: node(6), Hops: 3}, {Node: node(7), Hops: 99}})
+	if len(out) != 3 {
+		t.Fatalf("sent %+v", out)
+	}
+	wantTo(t, "extension beyond a neighbour", out[0], 5)
+	wantTo(t, "extension at 3 hops", out[1], 4, 6)
+	wantTo(t, "extension at the largest radius", out[2], 7)
+	m, err := decode(out[1].Packet)
+	if err != nil || m.TTL != 2 || m.Hops != 3 || m.LastHop != node(0) || m.Life != 700*time.Millisecond || m.ID != fl.message.ID {
+		t.Fatalf("sent %+v, %v", m, err)
+	}
+	if out := c.Extend(begin.Add(time.Second), fl, []Reach{{Node: node(5)}}); out != nil {
+		t.Errorf("extended a flood whose life is over: %+v", out)
+	}
+	if out := testCore(t, func(cfg *Config) { cfg.Self = node(7) }, 1).Extend(begin, fl, []Reach{{Node: node(5)}}); out != nil {
+		t.Errorf("extended another node's flood: %+v", out)
+	}
+	if s := c.Stats(); s.Sent != 6 || s.Extended != 4 {
+		t.Errorf("counted %+v", s)
+	}
+}
