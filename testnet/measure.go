@@ -24,44 +24,47 @@ func (n *Nodes) Known() float64 {
 }
 
 // Right returns the share of near neighbours that are right, 0 to 1: of the
-// six nearest links of a node, those to a node that is not clearly (20 % and
-// 0.2 ms, by the true round trip) farther than the sixth nearest node is. A
-// link that is missing is wrong.
+// six links that a node holds to be its nearest, those to a node that is not
+// clearly (20 % and 0.2 ms, by the true round trip) farther than the sixth
+// nearest node is. A link that is missing is wrong.
 func (n *Nodes) Right() float64 {
 	up := n.Up()
 	want := min(nearWanted, len(up)-1)
 	if want < 1 {
 		return 1
 	}
+	if !slices.Equal(up, n.sixthOf) {
+		n.sixth, n.sixthOf = n.farthest(up, want), up
+	}
 	right := 0
-	all := make([]time.Duration, 0, len(up))
-	for _, i := range up {
+	for k, i := range up {
+		got := 0
+		for _, nb := range n.list[i].node.Vicinity().Neighbours() {
+			if j, ok := n.index[nb.ID]; ok && !nb.Far && n.list[j].node != nil && got < want {
+				got++
+				right += one(!clearly(n.sixth[k], n.RTT(i, j)))
+			}
+		}
+	}
+	return float64(right) / float64(want*len(up))
+}
+
+// farthest returns, for each of the nodes, the true round trip to the farthest
+// of so many nearest others.
+func (n *Nodes) farthest(nodes []int, want int) []time.Duration {
+	limits := make([]time.Duration, len(nodes))
+	var all []time.Duration
+	for k, i := range nodes {
 		all = all[:0]
-		for _, j := range up {
+		for _, j := range nodes {
 			if j != i {
 				all = append(all, n.RTT(i, j))
 			}
 		}
 		slices.Sort(all)
-		right += n.rightLinks(i, want, all[want-1])
+		limits[k] = all[want-1]
 	}
-	return float64(right) / float64(want*len(up))
-}
-
-// rightLinks counts the near links of node i, at most want, that are right.
-func (n *Nodes) rightLinks(i, want int, limit time.Duration) int {
-	var links []time.Duration
-	for _, nb := range n.list[i].node.Vicinity().Neighbours() {
-		if j, ok := n.index[nb.ID]; ok && !nb.Far && n.list[j].node != nil {
-			links = append(links, n.RTT(i, j))
-		}
-	}
-	slices.Sort(links)
-	right := 0
-	for _, rtt := range links[:min(want, len(links))] {
-		right += one(!clearly(limit, rtt))
-	}
-	return right
+	return limits
 }
 
 // clearly is what vicinity holds to be nearer beyond doubt.

@@ -53,6 +53,9 @@ type Nodes struct {
 	index     map[vicinity.ID]int
 	directory *directory // nil = memberlist
 	sent      [256]tally // by kind
+
+	sixth   []time.Duration // how far the sixth nearest node truly is
+	sixthOf []int           // from these nodes
 }
 
 // member is one node and what outlives it.
