@@ -22,10 +22,11 @@ type Series struct {
 	X, Y   []float64 // of the same length
 	Dashed bool      // the ideal, or what others have reached
 	Points bool      // marks the points
+	Colour int       // from 1; 0 = its place in the figure
 }
 
-// Figure is a chart with lines. Series of the same index have the same colour
-// in every figure.
+// Figure is a chart with lines. Series of the same place in it, or with the same
+// Colour, have the same colour in every figure.
 type Figure struct {
 	Title      string
 	X, Y       string // what the axes show, with the unit
@@ -70,7 +71,11 @@ func (f Figure) PNG(path string) error {
 			}
 			y = sum(below, y)
 		}
-		if err := add(p, s, y, below, palette[i%len(palette)]); err != nil {
+		colour := i
+		if s.Colour > 0 {
+			colour = s.Colour - 1
+		}
+		if err := add(p, s, y, below, palette[colour%len(palette)]); err != nil {
 			return fmt.Errorf("draw %s: series %q: %w", path, s.Name, err)
 		}
 		if f.Stacked {

@@ -12,7 +12,7 @@ func TestFigureAndTable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
 	f := Figure{Title: "growth", X: "nodes", Y: "messages", LogX: true, Series: []Series{
 		{Name: "ours", X: []float64{10, 100, 1000}, Y: []float64{1, 2, 3}, Points: true},
-		{Name: "ideal", X: []float64{10, 100, 1000}, Y: []float64{1, 1, 1}, Dashed: true},
+		{Name: "ideal", X: []float64{10, 100, 1000}, Y: []float64{1, 1, 1}, Dashed: true, Colour: 1},
 	}}
 	for _, stacked := range []bool{false, true} {
 		f.Stacked = stacked

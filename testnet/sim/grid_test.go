@@ -127,3 +127,18 @@ func TestExcess(t *testing.T) {
 		t.Errorf("got %v and %v at the origin itself", ratio, clear)
 	}
 }
+
+func TestPaperLayout(t *testing.T) {
+	for _, n := range []int{338, 430} {
+		l, sum := Paper(n), 0
+		for s, size := range l.Sizes {
+			sum += size
+			if s > 1 && l.RTT[0][s] < l.RTT[0][s-1] {
+				t.Errorf("site %d is nearer than the one before", s)
+			}
+		}
+		if sum != n || len(PaperSites()) != len(l.Sizes) {
+			t.Errorf("%d nodes, want %d", sum, n)
+		}
+	}
+}

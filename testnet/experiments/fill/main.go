@@ -1,0 +1,177 @@
+// Command fill repeats the experiment on scheduling of Drost et al., Simple
+// Locality-Aware Co-allocation in Peer-to-Peer Supercomputing, section 4.2 and
+// figure 5, on simulated nodes: 430 nodes with two slots each at six sites, and
+// jobs of eight workers that never end, one after the other from one node in
+// Sophia, until the grid is full.
+//
+//	go run ./testnet/experiments/fill
+//
+// writes docs/experiments/fill.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/testnet/chart"
+	"zorilla/testnet/sim"
+)
+
+const (
+	nodes   = 430
+	slots   = 2
+	workers = 8
+	limit   = 10 * time.Minute // a job that waits for so long finds no room
+)
+
+func main() {
+	out := flag.String("out", "docs/experiments/fill", "folder for the results; empty = none")
+	seeds := flag.Int("seeds", 5, "networks")
+	flag.Parse()
+	if err := run(*out, *seeds); err != nil {
+		fmt.Fprintln(os.Stderr, "fill:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out string, seeds int) error {
+	fmt.Println("search    seed  jobs  workers  not the nearest free slot (target < 2 %)  RTT/oracle  messages a job  floods a job  all placed after")
+	var rows [][]string
+	for _, mode := range []string{jobs.SearchPaper, jobs.SearchAdaptive} {
+		placed, wrong := 0, 0
+		for seed := range seeds {
+			r, err := fill(mode, uint64(seed)+1)
+			if err != nil {
+				return err
+			}
+			placed, wrong = placed+r.placed(), wrong+r.wrong
+			fmt.Printf("%-9s %4d  %4d  %7d  %23d, %5.2f %% %20.3f %15.0f %13.1f %14.1f s\n", mode, seed+1, len(r.jobs), r.placed(), r.wrong,
+				percent(r.wrong, r.placed()), float64(r.rtt)/float64(r.best), float64(r.messages)/float64(len(r.jobs)), float64(r.floods)/float64(len(r.jobs)), r.time.Seconds())
+			for i, j := range r.jobs {
+				row := []string{mode, fmt.Sprint(seed + 1), fmt.Sprint(i + 1), chart.Number(j.started.Seconds())}
+				for s := range j.sites {
+					row = append(row, fmt.Sprint(j.sites[s]), fmt.Sprint(j.best[s]))
+				}
+				rows = append(rows, row)
+			}
+			if seed == 0 && out != "" {
+				if err := figure(r, mode, out); err != nil {
+					return err
+				}
+			}
+		}
+		fmt.Printf("%-9s  all  %d of %d workers were not at the nearest free slot: %.2f %%, target < 2 %%\n", mode, wrong, placed, percent(wrong, placed))
+	}
+	if out == "" {
+		return nil
+	}
+	header := []string{"search", "seed", "job", "started_s"}
+	for _, name := range sim.PaperSites() {
+		header = append(header, name, name+"_ideal")
+	}
+	return chart.CSV(filepath.Join(out, "fill.csv"), header, rows)
+}
+
+func percent(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
+
+// result is how one grid filled up.
+type result struct {
+	jobs             []job
+	wrong            int // workers for which a clearly nearer slot was free
+	rtt, best        time.Duration
+	messages, floods int
+	time             time.Duration
+}
+
+// job is where all workers are once a job runs.
+type job struct {
+	started     time.Duration
+	sites, best []int // workers per site, and where the nearest slots would have been
+}
+
+func (r *result) placed() int { return len(r.jobs) * workers }
+
+// fill fills a grid with jobs.
+func fill(mode string, seed uint64) (*result, error) {
+	layout := sim.Paper(nodes)
+	settled := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: sim.Usual()})
+	settled.Run(time.Minute)
+	o := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: sim.Usual(), Idle: true})
+	g := sim.NewGrid(sim.GridConfig{Overlay: o, Graph: sim.Known(settled), Seed: seed})
+	const origin = 0 // in Sophia
+	free := func(i int) int {
+		used, _ := g.Jobs(i).Slots()
+		return slots - used
+	}
+	r := &result{}
+	ideal := o.Nearest(origin, nodes*slots, func(int) int { return slots })
+	for len(ideal) >= (len(r.jobs)+1)*workers {
+		best := o.Nearest(origin, workers, free)
+		id, err := g.Submit(origin, jobs.Spec{Args: []string{"prog"}, Min: workers, Max: workers, Slots: 1, Search: jobs.Search{Mode: mode}})
+		if err != nil {
+			return nil, err
+		}
+		if !g.Run(limit, func() bool { return g.Jobs(origin).State(id) == jobs.Running }) {
+			st, _ := g.Jobs(origin).Status(id)
+			fmt.Printf("%s, seed %d: job %d of %d does not start: %s\n", mode, seed, len(r.jobs)+1, len(ideal)/workers, st.Reason)
+			return r, nil
+		}
+		g.Run(100*time.Millisecond, func() bool { return false }) // reports, and what is given back
+		chosen := g.Workers(origin, id)
+		r.add(o, origin, chosen, best, ideal)
+		c := g.Cost(id)
+		r.messages, r.floods, r.time = r.messages+c.Sum.Messages, r.floods+len(c.Rounds), o.Elapsed()
+	}
+	return r, nil
+}
+
+// add notes where a job's workers are.
+func (r *result) add(o *sim.Overlay, origin int, chosen, best, ideal []int) {
+	got, want := o.Distances(origin, chosen), o.Distances(origin, best)
+	for i := range got {
+		if got[i]-want[i] > sim.Resolution {
+			r.wrong++
+		}
+		r.rtt, r.best = r.rtt+got[i], r.best+want[i]
+	}
+	j := job{started: o.Elapsed(), sites: make([]int, len(sim.PaperSites())), best: make([]int, len(sim.PaperSites()))}
+	if n := len(r.jobs); n > 0 {
+		copy(j.sites, r.jobs[n-1].sites)
+	}
+	for _, k := range chosen {
+		j.sites[o.Site(k)]++
+	}
+	for _, k := range ideal[:(len(r.jobs)+1)*workers] {
+		j.best[o.Site(k)]++
+	}
+	r.jobs = append(r.jobs, j)
+}
+
+// figure draws the workers of each site as the grid fills up.
+func figure(r *result, mode, out string) error {
+	f := chart.Figure{
+		Title: fmt.Sprintf("430 nodes fill up with jobs of 8 workers from Sophia, %s search (dashed: nearest first)", mode),
+		X:     "jobs", Y: "workers at the site",
+	}
+	for _, ideal := range []bool{false, true} {
+		for s, name := range sim.PaperSites() {
+			line := chart.Series{Name: name, Colour: s + 1}
+			if ideal {
+				line.Name, line.Dashed = "", true
+			}
+			for i, j := range r.jobs {
+				n := j.sites[s]
+				if ideal {
+					n = j.best[s]
+				}
+				line.X, line.Y = append(line.X, float64(i+1)), append(line.Y, float64(n))
+			}
+			f.Series = append(f.Series, line)
+		}
+	}
+	return f.PNG(filepath.Join(out, mode+".png"))
+}
