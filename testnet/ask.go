@@ -74,10 +74,7 @@ func (n *Nodes) AwaitKnown(ctx context.Context, nodes []int) (time.Duration, err
 	slices.Sort(want)
 	begun := time.Now()
 	for agree, k := 0, 0; agree < len(nodes); {
-		known, err := n.known(ctx, nodes[k])
-		if err != nil {
-			return 0, err
-		}
+		known := n.members(nodes[k])
 		if slices.Equal(known, want) {
 			agree++
 			k = (k + 1) % len(nodes)
@@ -91,15 +88,15 @@ func (n *Nodes) AwaitKnown(ctx context.Context, nodes []int) (time.Duration, err
 	return time.Since(begun), nil
 }
 
-// known returns the nodes that node i knows, itself included, sorted.
-func (n *Nodes) known(ctx context.Context, i int) ([]vicinity.ID, error) {
-	infos, err := n.Service(i).Nodes(ctx)
-	ids := make([]vicinity.ID, len(infos))
-	for k, info := range infos {
-		ids[k] = info.ID
+// members returns the nodes that node i knows, itself included, sorted.
+func (n *Nodes) members(i int) []vicinity.ID {
+	overlay := n.list[i].watch.Overlay
+	ids := []vicinity.ID{overlay.Self().ID}
+	for _, m := range overlay.Members() {
+		ids = append(ids, m.ID)
 	}
 	slices.Sort(ids)
-	return ids, err
+	return ids
 }
 
 // Submit submits a job at node i.
@@ -144,16 +141,23 @@ func (n *Nodes) MeanRTT(i int, workers []jobs.WorkerStatus) time.Duration {
 // LeastRTT returns the mean of the true round trips between node i and the
 // workers of a job that is placed as near as it can be on idle nodes.
 func (n *Nodes) LeastRTT(i, workers int) time.Duration {
-	var all []time.Duration
-	for _, j := range n.Up() {
-		for range n.cfg.Slots {
-			all = append(all, n.RTT(i, j))
-		}
-	}
-	slices.Sort(all)
 	var sum time.Duration
-	for _, rtt := range all[:min(workers, len(all))] {
-		sum += rtt
+	for _, j := range n.Nearest(i, workers) {
+		sum += n.RTT(i, j)
 	}
 	return sum / time.Duration(max(1, workers))
+}
+
+// Nearest returns the nodes of so many slots, the nearest to node i when all
+// are idle, its own first; fewer if there are not so many.
+func (n *Nodes) Nearest(i, workers int) []int {
+	up := n.Up()
+	slices.SortStableFunc(up, func(a, b int) int { return cmp.Compare(n.RTT(i, a), n.RTT(i, b)) })
+	var list []int
+	for _, j := range up {
+		for range min(n.cfg.Slots, workers-len(list)) {
+			list = append(list, j)
+		}
+	}
+	return list
 }

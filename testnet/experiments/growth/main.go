@@ -1,0 +1,165 @@
+// Growth measures what one more node costs everybody: whole nodes on memberlist,
+// whole nodes on an oracle that knows all members, and the bare cores of
+// vicinity and flood, at six sites with the distances of Grid'5000.
+//
+//	go run ./testnet/experiments/growth                          # about 10 minutes and 3 GB
+//	go run ./testnet/experiments/growth -max 100 -directory 0 -cores 1000 -out ''
+//
+// It prints a table and writes it, with a figure, into -out.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"zorilla/testnet"
+	"zorilla/testnet/chart"
+)
+
+// The experiment runs networks of these sizes, as far as the flags allow.
+var (
+	gossipSizes    = []int{100, 200, 300, 338, 430}
+	directorySizes = []int{100, 300, 1000, 2000}
+	coreSizes      = []int{300, 1000, 3000, 10_000}
+)
+
+const (
+	settle = 2 * time.Minute // until a network that has just come together is calm
+	calm   = 3 * time.Minute // is measured then: at least one exchange of whole states by memberlist
+	// floodRadius is more than the links between any two nodes.
+	floodRadius = 12
+)
+
+// row is what was measured of one network.
+type row struct {
+	kind    string // "memberlist", "directory" or "cores"
+	nodes   int
+	most    time.Duration // from the last start until 99 % of all pairs know each other
+	all     time.Duration // and until all do
+	right   time.Duration // from 99 % known until 99 % of the near neighbours are right
+	final   float64       // share of right neighbours in the end
+	calm    rates
+	flood   testnet.FloodReport
+	heap    int64         // bytes per node, after garbage collection
+	cpu     time.Duration // of the whole network in the calm
+	coming  time.Duration // processor time until the calm
+	took    time.Duration // real time in all
+	virtual time.Duration // how long that was for the nodes
+}
+
+// rates are what a calm node sends per second.
+type rates struct {
+	bytes, packets float64 // on the wire
+	vicinity       float64 // bytes of payload among them
+}
+
+func main() {
+	gossip := flag.Int("max", 300, "most whole nodes on memberlist")
+	oracle := flag.Int("directory", 1000, "most whole nodes on the oracle membership")
+	cores := flag.Int("cores", 10_000, "most bare cores")
+	seed := flag.Uint64("seed", 1, "of all chance but that of memberlist and TLS")
+	out := flag.String("out", "docs/experiments/growth", "folder for the results; '' = none")
+	flag.Parse()
+	debug.SetGCPercent(300) // collecting garbage was a third of the time
+	testnet.Main(func(bubble testnet.Bubble) error {
+		fmt.Printf("seed %d\n%s\n", *seed, strings.Join(head(), "\t"))
+		var rows []row
+		measure := func(sizes []int, most int, f func(n int) (row, error)) error {
+			for _, n := range sizes {
+				if n > most {
+					break
+				}
+				r, err := f(n)
+				if err != nil {
+					return fmt.Errorf("%d nodes: %w", n, err)
+				}
+				rows = append(rows, r)
+				fmt.Println(strings.Join(r.cells(), "\t"))
+				debug.FreeOSMemory()
+			}
+			return nil
+		}
+		whole := func(directory bool) func(int) (row, error) {
+			return func(n int) (row, error) { return wholeNodes(bubble, n, directory, *seed) }
+		}
+		if err := measure(gossipSizes, *gossip, whole(false)); err != nil {
+			return err
+		}
+		if err := measure(directorySizes, *oracle, whole(true)); err != nil {
+			return err
+		}
+		if err := measure(coreSizes, *cores, func(n int) (row, error) { return bareCores(n, *seed) }); err != nil {
+			return err
+		}
+		if *out == "" {
+			return nil
+		}
+		return write(*out, rows)
+	})
+}
+
+// head names the columns.
+func head() []string {
+	return []string{
+		"kind", "nodes", "99% known s", "all known s", "99% right s", "right", "B/s", "packets/s", "vicinity B/s",
+		"flood ms", "flood mean ms", "hops", "copies/node", "reached", "heap kB/node", "CPU ms/node/min", "CPU s to calm", "virtual s", "real s",
+	}
+}
+
+func (r *row) cells() []string {
+	ms := func(d time.Duration) string { return chart.Number(float64(d.Microseconds()) / 1000) }
+	s := func(d time.Duration) string { return chart.Number(float64(d.Milliseconds()) / 1000) }
+	perNode := func(v float64) string { return chart.Number(v / float64(r.nodes)) }
+	return []string{
+		r.kind, fmt.Sprint(r.nodes), s(r.most), s(r.all), s(r.right), chart.Number(r.final),
+		fmt.Sprintf("%.0f", r.calm.bytes), fmt.Sprintf("%.2f", r.calm.packets), fmt.Sprintf("%.0f", r.calm.vicinity),
+		ms(r.flood.Last), ms(r.flood.Mean), fmt.Sprint(r.flood.Hops), perNode(float64(r.flood.Messages)), fmt.Sprint(r.flood.Reached),
+		fmt.Sprint(r.heap >> 10), perNode(float64(r.cpu.Milliseconds()) / calm.Minutes()), s(r.coming), s(r.virtual), s(r.took),
+	}
+}
+
+// write keeps the table and draws the figure.
+func write(dir string, rows []row) error {
+	var table [][]string
+	for _, r := range rows {
+		table = append(table, r.cells())
+	}
+	if err := chart.CSV(filepath.Join(dir, "growth.csv"), head(), table); err != nil {
+		return err
+	}
+	lines := func(what string, f func(row) float64) []chart.Series {
+		var list []chart.Series
+		for _, kind := range []string{"memberlist", "directory", "cores"} {
+			s := chart.Series{Name: kind + ": " + what, Points: true}
+			for _, r := range rows {
+				if v := f(r); r.kind == kind && v > 0 {
+					s.X, s.Y = append(s.X, float64(r.nodes)), append(s.Y, v)
+				}
+			}
+			if len(s.X) > 0 {
+				list = append(list, s)
+			}
+		}
+		return list
+	}
+	for name, fig := range map[string]chart.Figure{
+		"cost.png": {Title: "What a calm node costs", Y: "per node", Series: append(
+			lines("bytes sent a second", func(r row) float64 { return r.calm.bytes }),
+			lines("heap, kB", func(r row) float64 { return float64(r.heap) / 1024 })...)},
+		"time.png": {Title: "How long things take", Y: "ms", Series: append(
+			lines("flood to everyone", func(r row) float64 { return float64(r.flood.Last) / 1e6 }),
+			lines("99 % right neighbours", func(r row) float64 { return float64(r.right) / 1e6 })...)},
+	} {
+		fig.X, fig.LogX, fig.LogY = "nodes", true, true
+		if err := fig.PNG(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(os.Stderr, "wrote", dir)
+	return nil
+}

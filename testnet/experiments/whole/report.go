@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"zorilla/testnet/chart"
+	"zorilla/testnet/sim"
+)
+
+// point sums up the jobs of one size, with one search, of one kind of nodes.
+type point struct {
+	kind, mode string
+	workers    int
+	ratio      float64 // mean round trip of the workers over the least possible
+	clear      float64 // the same without differences that noise within a site can hide
+	start      float64 // ms, the mean
+	messages   float64 // the mean
+	reached    float64 // the mean
+}
+
+func summarize(samples []sample) []point {
+	var list []point
+	for _, kind := range []string{whole, simulated} {
+		for _, mode := range modes {
+			for _, n := range sizes {
+				p := point{kind: kind, mode: mode, workers: n}
+				var mean, least, told, jobs float64
+				for _, s := range samples {
+					if s.kind != kind || s.mode != mode || s.workers != n {
+						continue
+					}
+					jobs++
+					_, clear := sim.Excess(s.chosen, s.best)
+					b := sum(s.best)
+					mean, least, told = mean+sum(s.chosen), least+b, told+clear*b
+					p.start += millis(s.start)
+					p.messages += float64(s.messages)
+					p.reached += float64(s.reached)
+				}
+				if jobs == 0 {
+					continue
+				}
+				p.start, p.messages, p.reached = p.start/jobs, p.messages/jobs, p.reached/jobs
+				p.ratio, p.clear = 1, 1
+				if least > 0 {
+					p.ratio, p.clear = mean/least, told/least
+				}
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+func sum(list []time.Duration) (s float64) {
+	for _, d := range list {
+		s += float64(d)
+	}
+	return s
+}
+
+// measures are what is compared.
+var measures = []struct {
+	name, file, axis string
+	of               func(point) float64
+}{
+	{"mean RTT / ideal", "rtt.png", "mean RTT of the workers / least possible", func(p point) float64 { return p.ratio }},
+	{"start", "start.png", "ms until all workers run, on average", func(p point) float64 { return p.start }},
+	{"messages", "messages.png", "copies of floods per job", func(p point) float64 { return p.messages }},
+}
+
+// deviation returns by how much the simulator is off at most, and on average,
+// relative to the whole nodes, and where.
+func deviation(points []point, mode string, of func(point) float64) (most, mean float64, at int) {
+	n := 0.0
+	for _, w := range points {
+		for _, s := range points {
+			if w.kind == whole && s.kind == simulated && w.mode == mode && s.mode == mode && w.workers == s.workers && of(w) > 0 {
+				d := of(s)/of(w) - 1
+				mean += math.Abs(d)
+				n++
+				if math.Abs(d) > math.Abs(most) {
+					most, at = d, w.workers
+				}
+			}
+		}
+	}
+	return most, mean / max(1, n), at
+}
+
+func printSeries(points []point) {
+	fmt.Println("\nseries: the same jobs on whole nodes and in the simulator (RTT clear: differences of less than 0.2 ms do not count)")
+	fmt.Println("nodes        search    workers  RTT/ideal   clear  start ms  messages  reached")
+	for _, p := range points {
+		fmt.Printf("%-12s %-9s %7d  %9.3f  %6.3f  %8.1f  %8.0f  %7.0f\n", p.kind, p.mode, p.workers, p.ratio, p.clear, p.start, p.messages, p.reached)
+	}
+	fmt.Println("\nhow far the simulator is off")
+	for _, m := range measures {
+		for _, mode := range modes {
+			most, mean, at := deviation(points, mode, m.of)
+			fmt.Printf("%-16s  %-9s search: %+6.1f %% at most, for %d workers; %.1f %% on average\n", m.name, mode, 100*most, at, 100*mean)
+		}
+	}
+}
+
+// write keeps the tables and draws the figures.
+func write(dir string, launches []launch, points []point) error {
+	num := chart.Number
+	var rows [][]string
+	for _, l := range launches {
+		rows = append(rows, []string{
+			l.mode, fmt.Sprint(l.least), fmt.Sprint(l.most), num(l.started.Seconds()), num(l.full.Seconds()), fmt.Sprint(l.rounds), fmt.Sprint(l.reached),
+			fmt.Sprint(l.messages), fmt.Sprint(l.counted), fmt.Sprint(l.lost), fmt.Sprint(l.replaced), num(l.recovered.Seconds()), num(l.done.Seconds()), fmt.Sprint(l.outputs),
+		})
+	}
+	head := []string{"search", "min", "max", "start_s", "full_s", "floods", "reached", "messages", "counted", "lost", "replaced", "recovered_s", "done_s", "outputs"}
+	if err := chart.CSV(filepath.Join(dir, "launch.csv"), head, rows); err != nil {
+		return err
+	}
+	rows = nil
+	for _, p := range points {
+		rows = append(rows, []string{p.kind, p.mode, fmt.Sprint(p.workers), num(p.ratio), num(p.clear), num(p.start), num(p.messages), num(p.reached)})
+	}
+	head = []string{"nodes", "search", "workers", "rtt_ratio", "rtt_ratio_clear", "start_ms", "messages", "reached"}
+	if err := chart.CSV(filepath.Join(dir, "series.csv"), head, rows); err != nil {
+		return err
+	}
+	for _, m := range measures {
+		fig := chart.Figure{Title: "The same jobs on whole nodes and in the simulator", X: "workers", Y: m.axis, LogX: true, LogY: m.file != "rtt.png"}
+		for _, mode := range modes {
+			for _, kind := range []string{whole, simulated} {
+				s := chart.Series{Name: kind + ", " + mode + " search", Points: true, Dashed: kind == simulated}
+				for _, p := range points {
+					if p.kind == kind && p.mode == mode {
+						s.X, s.Y = append(s.X, float64(p.workers)), append(s.Y, max(m.of(p), 1e-3))
+					}
+				}
+				fig.Series = append(fig.Series, s)
+			}
+		}
+		if err := fig.PNG(filepath.Join(dir, m.file)); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(os.Stderr, "wrote", dir)
+	return nil
+}
