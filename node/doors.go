@@ -30,11 +30,11 @@ const apiPrefix = "/api"
 // servePeers serves other nodes: the peer protocol, blobs, and what may be
 // asked of a job's origin.
 func (n *Node) servePeers(g *group) error {
-	n.service = &service{n: n}
+	n.service = newService(n)
 	mux := http.NewServeMux()
 	mux.Handle(jobs.PeerPrefix, n.jobs.PeerHandler())
 	mux.Handle("/v1/blobs/", transfer.Handler(n.store))
-	mux.Handle(apiPrefix+"/", http.StripPrefix(apiPrefix, api.Handler(forwarded{n.service})))
+	mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.Handler(forwarded{n.service}))))
 	n.serve(g, mux, n.overlay.PeerListener())
 	return nil
 }

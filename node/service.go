@@ -20,7 +20,16 @@ const Release = "0.1.0"
 const askTimeout = 2 * time.Second
 
 // service is the node's door for clients.
-type service struct{ n *Node }
+type service struct {
+	n         *Node
+	survey    *survey
+	clusters  clusters
+	measuring *turns
+}
+
+func newService(n *Node) *service {
+	return &service{n: n, survey: newSurvey(), measuring: newTurns()}
+}
 
 var _ api.Service = (*service)(nil)
 

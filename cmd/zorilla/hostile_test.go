@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"zorilla/node/api"
 )
 
 // What strangers send to a node's port is counted and dropped; the node goes
@@ -53,11 +55,11 @@ func TestGarbageAtTheNodesPort(t *testing.T) {
 		t.Error("a job does not run")
 	}
 
-	var traffic map[string]int64
+	var traffic api.Traffic
 	if err := node.until("count what it refused", func(ctx context.Context) bool {
 		info, err := node.client.Node(ctx)
 		traffic = info.Traffic
-		return err == nil && traffic["packets refused"] >= int64(len(packets))/2 && traffic["strangers refused"]+traffic["handshakes failed"] >= 28
+		return err == nil && traffic.Of("gossip", "packets refused") >= int64(len(packets))/2 && traffic.Of("gossip", "strangers refused")+traffic.Of("gossip", "handshakes failed") >= 28
 	}); err != nil {
 		t.Errorf("%v; it counts %v", err, traffic)
 	}

@@ -157,3 +157,6 @@ func (f *fakeNode) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 	}
 	return all[:max(1, len(sockets))], err
 }
+
+// Survey lists the same.
+func (f *fakeNode) Survey(ctx context.Context) ([]api.NodeInfo, error) { return f.Nodes(ctx) }

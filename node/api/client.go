@@ -19,6 +19,9 @@ import (
 // workers fits.
 const maxAnswer = 128 << 20
 
+// maxNode bounds what one node says of itself: it is asked of many at once.
+const maxNode = 256 << 10
+
 var _ Service = (*Client)(nil)
 
 // Client is a Service that asks another one through its Handler. Errors of
@@ -53,7 +56,7 @@ func (c *Client) Close() {
 
 // Node implements Service.
 func (c *Client) Node(ctx context.Context) (n NodeInfo, err error) {
-	return n, c.get(ctx, "/v1/node", &n)
+	return n, c.call(ctx, http.MethodGet, "/v1/node", nil, maxNode, &n)
 }
 
 // Nodes implements Service.
@@ -100,7 +103,7 @@ func (c *Client) Cancel(ctx context.Context, job string) error {
 	if err := checkJob(job); err != nil {
 		return err
 	}
-	return c.call(ctx, http.MethodPost, jobPath(job)+"/cancel", nil, &done{})
+	return c.call(ctx, http.MethodPost, jobPath(job)+"/cancel", nil, maxAnswer, &done{})
 }
 
 // Stdin implements Service. It returns as soon as the other side has answered
@@ -118,7 +121,7 @@ func (c *Client) Stdin(ctx context.Context, job string, r io.Reader) error {
 		_, err := io.Copy(w, r)
 		_ = w.CloseWithError(err) // never fails
 	}()
-	return c.call(ctx, http.MethodPut, jobPath(job)+"/stdin", body, &done{})
+	return c.call(ctx, http.MethodPut, jobPath(job)+"/stdin", body, maxAnswer, &done{})
 }
 
 // Output implements Service.
@@ -163,7 +166,7 @@ func (c *Client) Missing(ctx context.Context, chunks []transfer.Hash) ([]transfe
 
 // PutChunk implements Service.
 func (c *Client) PutChunk(ctx context.Context, h transfer.Hash, data []byte) error {
-	return c.call(ctx, http.MethodPut, "/v1/blobs/"+h.String(), bytes.NewReader(data), &done{})
+	return c.call(ctx, http.MethodPut, "/v1/blobs/"+h.String(), bytes.NewReader(data), maxAnswer, &done{})
 }
 
 // Chunk implements Service. What it returns has the hash.
@@ -229,7 +232,7 @@ func (c *Client) getJob(ctx context.Context, job, rest string, v any) error {
 }
 
 func (c *Client) get(ctx context.Context, path string, v any) error {
-	return c.call(ctx, http.MethodGet, path, nil, v)
+	return c.call(ctx, http.MethodGet, path, nil, maxAnswer, v)
 }
 
 func (c *Client) post(ctx context.Context, path string, body, v any) error {
@@ -237,17 +240,18 @@ func (c *Client) post(ctx context.Context, path string, body, v any) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrInvalid, err)
 	}
-	return c.call(ctx, http.MethodPost, path, bytes.NewReader(b), v)
+	return c.call(ctx, http.MethodPost, path, bytes.NewReader(b), maxAnswer, v)
 }
 
-// call sends one request and decodes its JSON answer into v.
-func (c *Client) call(ctx context.Context, method, path string, body io.Reader, v any) error {
+// call sends one request and decodes its JSON answer, of at most limit bytes,
+// into v.
+func (c *Client) call(ctx context.Context, method, path string, body io.Reader, limit int64, v any) error {
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, limit))
 	if err != nil {
 		return c.broken(ctx, err)
 	}

@@ -10,7 +10,8 @@
 // # Routes
 //
 //	GET  /v1/node                           NodeInfo
-//	GET  /v1/nodes                          [NodeInfo]
+//	GET  /v1/nodes?ask=true                 [NodeInfo]
+//	GET  /v1/rtt?from=&to=&pings=           Measurement
 //	GET  /v1/jobs?all=true                  [Status]
 //	POST /v1/jobs                           Spec -> {"id"}
 //	GET  /v1/jobs/{job}                     Status

@@ -29,7 +29,8 @@ func Handler(s Service) http.Handler {
 	h := handler{s}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/node", answer(func(r *http.Request) (any, error) { return s.Node(r.Context()) }))
-	mux.HandleFunc("GET /v1/nodes", answer(func(r *http.Request) (any, error) { return list(s.Nodes(r.Context())) }))
+	mux.HandleFunc("GET /v1/nodes", answer(h.nodes))
+	mux.HandleFunc("GET /v1/rtt", answer(h.rtt))
 	mux.HandleFunc("GET /v1/jobs", answer(h.jobs))
 	mux.HandleFunc("POST /v1/jobs", answer(h.submit))
 	mux.HandleFunc("GET /v1/jobs/{job}", ofJob(func(r *http.Request, job string) (any, error) { return s.Job(r.Context(), job) }))

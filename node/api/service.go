@@ -36,6 +36,15 @@ type Service interface {
 	Node(ctx context.Context) (NodeInfo, error)
 	// Nodes lists all members that this node knows, itself first, then by RTT.
 	Nodes(ctx context.Context) ([]NodeInfo, error)
+	// Survey is Nodes after the nearest members (at most 64, none twice in
+	// 15 s) were asked for their load and links; it waits 2 s for them.
+	Survey(ctx context.Context) ([]NodeInfo, error)
+	// Measure has one node ping another (1 to MaxPings times, about five a
+	// second). Both are named by a name that is unique, by the beginning of
+	// an ID, or by "self", the node that is asked. It is ErrUnavailable if
+	// the first of them cannot be asked; pings that are not answered are no
+	// error. A node measures for each other node one pair at a time.
+	Measure(ctx context.Context, from, to string, pings int) (Measurement, error)
 
 	// Submit accepts a job. Its inputs must be in the node's store already.
 	Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error)
@@ -82,13 +91,27 @@ type NodeInfo struct {
 	RTT       codec.Duration `json:"rtt,omitempty"`       // 0 = not measured (or self)
 	Neighbour string         `json:"neighbour,omitempty"` // "near", "far" or ""
 	Position  []float64      `json:"position,omitempty"`  // network coordinate in milliseconds, for maps
+	Cluster   string         `json:"cluster,omitempty"`   // nodes that are near to each other, found from round trips
+
+	// Of the node itself, and of members that have told it:
+	Told  time.Time `json:"told,omitzero"` // when; zero = what follows is not known
+	Busy  int       `json:"busy"`          // slots in use or held
+	Links []Link    `json:"links,omitempty"`
 
 	// Of the node itself only:
-	Started  time.Time        `json:"started,omitzero"`
-	Release  string           `json:"release,omitempty"` // version of the program
-	Busy     int              `json:"busy"`              // slots in use or held
-	Traffic  map[string]int64 `json:"traffic,omitempty"` // counters by name: floods, duplicates, dropped, …
-	StateDir string           `json:"state_dir,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Release  string    `json:"release,omitempty"` // version of the program
+	Traffic  Traffic   `json:"traffic,omitempty"`
+	StateDir string    `json:"state_dir,omitempty"`
+}
+
+// Loaded reports whether Busy and Links are known.
+func (n NodeInfo) Loaded() bool { return n.Self || !n.Told.IsZero() }
+
+// Link is a neighbour of a node.
+type Link struct {
+	ID   vicinity.ID `json:"id"`
+	Kind string      `json:"kind"` // "near" or "far"
 }
 
 // OutputQuery selects output.

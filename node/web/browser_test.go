@@ -337,11 +337,77 @@ func TestPageTellsThatTheNodeIsGone(t *testing.T) {
 	b.wait(`document.querySelector("#lost").hidden && document.querySelector("#live").textContent === "live"`)
 }
 
+// quiet says whether the browser's user wants no motion.
+func (b *browser) quiet(reduce bool) {
+	b.t.Helper()
+	value := "no-preference"
+	if reduce {
+		value = "reduce"
+	}
+	features := []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: value}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+		b.t.Fatalf("set the motion: %v", err)
+	}
+}
+
+func TestMapFollowsTheNetwork(t *testing.T) {
+	nodes := network(60)
+	f := newFake(nodes)
+	b := chromium(t)
+	b.run("sign in", chromedp.Navigate(serve(t, f).URL+"/?token="+testToken))
+	b.wait(`document.querySelector("#live").textContent === "live"`)
+	b.wait(`document.querySelectorAll(".map .dot").length === 60 && document.querySelectorAll(".map .cluster").length === 4`)
+	b.wait(`document.querySelectorAll(".map line[data-whose=own]").length > 5 && document.querySelectorAll(".map line[data-whose=other]").length > 60`)
+	b.wait(`[...document.querySelectorAll(".map .cluster text")].some((e) => e.textContent === "rennes")`)
+	f.change(func() { f.nodes[7].Told, f.nodes[7].Busy = time.Now(), f.nodes[7].Slots })
+	dot := fmt.Sprintf(`document.querySelector(".map .dot[data-key=%s]")`, nodes[7].ID)
+	b.wait(dot + `.dataset.load === "full"`)
+	b.wait(dot + `.querySelector("title").textContent.includes("8 of 8 slots busy")`)
+	full := b.ask(`getComputedStyle(` + dot + `.querySelector(".core")).fill`)
+	f.change(func() { f.nodes[7].Busy = 0 })
+	b.wait(dot + `.dataset.load === "free" && getComputedStyle(` + dot + `.querySelector(".core")).fill !== "` + full + `"`)
+	f.change(func() { f.nodes = f.nodes[:59] })
+	b.wait(`document.querySelectorAll(".map .dot").length === 59`)
+	b.wait(`document.querySelectorAll(".badlist > div").length === 3 && document.querySelector(".badlist").innerText.includes("212")`)
+	f.change(func() { f.self.Traffic[3].Value = 0 })
+	b.wait(`document.querySelectorAll(".badlist > div").length === 2`)
+	if p := b.console(); len(p) > 0 {
+		t.Errorf("errors in the console: %q", p)
+	}
+}
+
+func TestRipplesOfASearchingJob(t *testing.T) {
+	f := scene()
+	b := chromium(t)
+	b.quiet(false)
+	b.run("sign in", chromedp.Navigate(serve(t, f).URL+"/?token="+testToken))
+	b.run("open", chromedp.Navigate(b.ask("location.origin")+"/jobs/"+waitingJob))
+	b.wait(`document.querySelectorAll(".ripple .hop").length === 4 && document.querySelectorAll(".ripple .mark").length === 12`)
+	b.wait(`document.querySelectorAll(".ripple .mark[data-kind=offer]").length === 8 && document.querySelectorAll(".ripple .mark[data-kind=decline]").length === 3`)
+	const playing = `document.querySelector(".ripple .hop[data-wave='2']").getAnimations()[0]`
+	b.wait(playing + `.effect.getTiming().iterations === Infinity && ` + playing + `.effect.getTiming().delay === 900`)
+	b.wait(`document.querySelector(".ripple .mark[data-hop='3'] circle").getAnimations().length === 1`)
+	b.wait(playing + `.currentTime > 300`)
+	b.run("play again", chromedp.Click("#replay"))
+	b.wait(playing + `.playState === "running"`)
+	b.quiet(true)
+	b.wait(`document.querySelector(".ripple").getAnimations({subtree: true}).length === 0 && !document.querySelector("#replay").checkVisibility()`)
+
+	st := sample(waitingJob, jobs.Running, f.nodes, 40, 30*time.Second, "./lattice")
+	st.Rounds = append(st.Rounds, jobs.Round{Number: 1, Radius: 1, Hops: 1, Reached: 12}, jobs.Round{Number: 2, Radius: 2, Hops: 3, Reached: 12, Extended: 4, Messages: 66, Duplicates: 54})
+	f.put(st)
+	b.wait(`document.querySelectorAll(".ripple .hop").length === 2 && document.querySelector(".ripple").dataset.state === "over"`)
+	b.wait(`document.querySelector(".floods tbody tr").innerText.includes("2 → 3") && document.querySelector(".floods tbody tr").innerText.includes("54 twice")`)
+	if p := b.console(); len(p) > 0 {
+		t.Errorf("errors in the console: %q", p)
+	}
+}
+
 // TestPictures leaves pictures of the pages for people to look at:
 // go test ./node/web -run Pictures -artifacts -outputdir DIR
 func TestPictures(t *testing.T) {
 	b := chromium(t)
-	for name, f := range map[string]*fake{"": scene(), "empty-": newFake(network(1))} {
+	for name, f := range map[string]*fake{"": scene(), "empty-": newFake(network(1)), "three-": newFake(network(3)), "fifty-": newFake(network(50)), "many-": newFake(network(300))} {
 		srv := serve(t, f)
 		for _, v := range []struct {
 			name   string

@@ -6,10 +6,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
-	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/vicinity"
 )
 
 // mapView is the picture of the members. Numbers are ready for SVG attributes.
@@ -17,7 +18,7 @@ type mapView struct {
 	Dots    []dot     `json:"dots"`
 	Lines   []line    `json:"lines"`
 	Circles []circle  `json:"circles"` // circles of equal round trip, when there are no coordinates
-	Halos   []circle  `json:"halos"`   // sites, when there are
+	Halos   []circle  `json:"halos"`   // clusters, when there are
 	Places  []legend  `json:"places"`
 	Ruler   rulerView `json:"ruler"`
 	Note    string    `json:"note"`
@@ -28,20 +29,24 @@ type dot struct {
 	X     float64 `json:"x"`
 	Y     float64 `json:"y"`
 	R     float64 `json:"r"`
-	Tone  string  `json:"tone"`
-	Kind  string  `json:"kind"` // "self" or "other"; for a flood's dots "offer" or "decline"
+	Tone  string  `json:"tone"` // of its cluster
+	Kind  string  `json:"kind"` // "self" or "other"; on a job's map "origin", "offer", "decline" or "silent"
+	Load  string  `json:"load"` // "unknown", "free", "some", "most" or "full"
+	Wave  int     `json:"wave"` // on a job's map: the shown flood that reached it first, from 1; 0 = none
+	Hop   int     `json:"hop"`  // and how many links it went
 	Name  string  `json:"name"` // written below the dot, if there is room
 	NameY float64 `json:"nameY"`
 	Title string  `json:"title"`
 }
 
 type line struct {
-	Key  string  `json:"key"`
-	X1   float64 `json:"x1"`
-	Y1   float64 `json:"y1"`
-	X2   float64 `json:"x2"`
-	Y2   float64 `json:"y2"`
-	Kind string  `json:"kind"` // "near", "far"
+	Key   string  `json:"key"`
+	X1    float64 `json:"x1"`
+	Y1    float64 `json:"y1"`
+	X2    float64 `json:"x2"`
+	Y2    float64 `json:"y2"`
+	Kind  string  `json:"kind"`  // "near", "far"
+	Whose string  `json:"whose"` // "own", "other"
 }
 
 type circle struct {
@@ -50,6 +55,7 @@ type circle struct {
 	Y     float64 `json:"y"`
 	R     float64 `json:"r"`
 	Tone  string  `json:"tone"`
+	Wave  int     `json:"wave"`
 	Text  string  `json:"text"`
 	TextY float64 `json:"textY"`
 }
@@ -59,6 +65,8 @@ type legend struct {
 	Name  string `json:"name"`
 	Tone  string `json:"tone"`
 	Nodes string `json:"nodes"`
+	Sites string `json:"sites"` // the site labels in it, if they are not its name
+	count int
 }
 
 type rulerView struct {
@@ -67,17 +75,23 @@ type rulerView struct {
 	None bool    `json:"none"`
 }
 
+// Limits of the map.
+const (
+	maxLines   = 800
+	maxLabels  = 14 // names of clusters
+	maxLegends = 12
+)
+
 // num is v for an attribute: a tenth of a unit is enough.
 func num(v float64) float64 { return math.Round(v*10) / 10 }
 
-// drawMap draws the nearest members; nodes[0] is this node.
-func drawMap(nodes []api.NodeInfo, tones map[string]string) mapView {
+// drawMap draws the nearest members at their places; nodes[0] is this node.
+func drawMap(nodes []api.NodeInfo, tones map[string]string, at sheet) mapView {
 	left := len(nodes) - maxDots
 	nodes = nodes[:min(len(nodes), maxDots)]
-	at, perMS := place(nodes)
-	v := mapView{Ruler: rulerView{None: perMS == 0}}
-	if perMS > 0 {
-		length, text := ruler(perMS)
+	v := mapView{Ruler: rulerView{None: at.perMS == 0}}
+	if at.perMS > 0 {
+		length, text := ruler(at.perMS)
 		v.Ruler = rulerView{X2: num(16 + length), Text: text}
 		v.Halos = halos(nodes, at, tones)
 		v.Note = "Distance is round-trip time, from network coordinates."
@@ -88,25 +102,12 @@ func drawMap(nodes []api.NodeInfo, tones map[string]string) mapView {
 		}
 		v.Note = "Distance from the centre is round-trip time; directions mean nothing."
 	}
-	for i, n := range nodes {
-		p, ok := at[i]
-		if !ok {
-			continue
-		}
-		d := dot{Key: string(n.ID), X: num(p.x), Y: num(p.y), R: num(max(4, 7.5-float64(len(nodes))/40)), Tone: tones[n.Site], Kind: "other",
-			NameY: num(p.y + 19), Title: fmt.Sprintf("%s · %s · %s", nodeName(n), siteName(n.Site), latency(time.Duration(n.RTT)))}
-		if i == 0 {
-			d.NameY += 6
-			d.Kind, d.Title = "self", nodeName(n)+" · "+siteName(n.Site)+" · this node"
-		}
-		if i == 0 || len(nodes) <= 14 {
-			d.Name = label(nodeName(n), 12)
-		}
-		v.Dots = append(v.Dots, d)
-		if me, ok := at[0]; ok && (n.Neighbour == "near" || n.Neighbour == "far") {
-			v.Lines = append(v.Lines, line{Key: string(n.ID), X1: num(me.x), Y1: num(me.y), X2: num(p.x), Y2: num(p.y), Kind: n.Neighbour})
+	for _, n := range nodes {
+		if p, ok := at.points[n.ID]; ok {
+			v.Dots = append(v.Dots, drawDot(n, p, tones[groupOf(n)], len(nodes)))
 		}
 	}
+	v.Lines = drawLines(nodes, at)
 	v.Places = legends(nodes, tones)
 	if missing := len(nodes) - len(v.Dots); missing > 0 {
 		v.Note += fmt.Sprintf(" %s no coordinate yet.", plural(missing, "node has", "nodes have"))
@@ -117,97 +118,164 @@ func drawMap(nodes []api.NodeInfo, tones map[string]string) mapView {
 	return v
 }
 
-// halos are soft circles around the nodes of each site that has several.
-func halos(nodes []api.NodeInfo, at map[int]point, tones map[string]string) []circle {
-	bySite := make(map[string][]point)
-	for i, p := range at {
-		bySite[nodes[i].Site] = append(bySite[nodes[i].Site], p)
+func drawDot(n api.NodeInfo, p point, tone string, nodes int) dot {
+	d := dot{Key: string(n.ID), X: num(p.x), Y: num(p.y), R: num(max(3.4, 7.5-float64(nodes)/40)), Tone: tone, Kind: "other", Load: load(n),
+		NameY: num(p.y + 19), Title: fmt.Sprintf("%s · %s · %s · %s", nodeName(n), siteName(n.Site), latency(time.Duration(n.RTT)), busy(n))}
+	if n.Self {
+		d.NameY, d.R = num(p.y+25), max(d.R, 5)
+		d.Kind, d.Title = "self", fmt.Sprintf("%s · %s · this node · %s", nodeName(n), siteName(n.Site), busy(n))
+	}
+	if n.Self || nodes <= 14 {
+		d.Name = label(nodeName(n), 12)
+	}
+	return d
+}
+
+// load is the class of a node's load.
+func load(n api.NodeInfo) string {
+	switch {
+	case !n.Loaded() || n.Slots <= 0:
+		return "unknown"
+	case n.Busy <= 0:
+		return "free"
+	case n.Busy >= n.Slots:
+		return "full"
+	case 2*n.Busy <= n.Slots:
+		return "some"
+	}
+	return "most"
+}
+
+// busy tells a node's load in words.
+func busy(n api.NodeInfo) string {
+	if !n.Loaded() {
+		return plural(n.Slots, "slot", "slots")
+	}
+	return fmt.Sprintf("%d of %s busy", n.Busy, plural(n.Slots, "slot", "slots"))
+}
+
+// drawLines draws the links that are known, this node's own last, that is, on
+// top.
+func drawLines(nodes []api.NodeInfo, at sheet) []line {
+	var out []line
+	seen := make(map[string]bool)
+	add := func(a, b vicinity.ID, kind, whose string) {
+		p, ok := at.points[a]
+		q, ok2 := at.points[b]
+		key := fmt.Sprintf("%.8s %.8s", min(a, b), max(a, b))
+		if !ok || !ok2 || a == b || seen[key] || len(out) >= maxLines {
+			return
+		}
+		seen[key] = true
+		out = append(out, line{Key: key, X1: num(p.x), Y1: num(p.y), X2: num(q.x), Y2: num(q.y), Kind: kind, Whose: whose})
+	}
+	for _, n := range nodes {
+		if n.Neighbour == "near" || n.Neighbour == "far" {
+			add(nodes[0].ID, n.ID, n.Neighbour, "own")
+		}
+	}
+	for _, n := range nodes[1:] {
+		for _, l := range n.Links {
+			if l.Kind == "near" || l.Kind == "far" {
+				add(n.ID, l.ID, l.Kind, "other")
+			}
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// groupOf is the cluster of a node, or its site as long as no cluster is found.
+func groupOf(n api.NodeInfo) string { return cmp.Or(n.Cluster, n.Site) }
+
+func groupName(group string) string { return cmp.Or(label(group, nameLimit), "no site") }
+
+// halos are soft circles around the nodes of each cluster that has several.
+func halos(nodes []api.NodeInfo, at sheet, tones map[string]string) []circle {
+	groups := make(map[string][]point)
+	for _, n := range nodes {
+		if p, ok := at.points[n.ID]; ok && groupOf(n) != "" {
+			groups[groupOf(n)] = append(groups[groupOf(n)], p)
+		}
 	}
 	var out []circle
-	for site, points := range bySite {
-		if site == "" || len(points) < 2 {
+	size := make(map[string]int)
+	for group, points := range groups {
+		if len(points) < 2 {
 			continue
 		}
-		var centre point
-		for _, p := range points {
-			centre.x += p.x / float64(len(points))
-			centre.y += p.y / float64(len(points))
-		}
-		r := 0.0
+		centre, r := middle(points), 0.0
 		for _, p := range points {
 			r = max(r, centre.to(p))
 		}
-		out = append(out, circle{Key: label(site, nameLimit), X: num(centre.x), Y: num(centre.y), R: num(r + 24), Tone: tones[site]})
+		key := label(group, nameLimit)
+		size[key] = len(points)
+		out = append(out, circle{Key: key, X: num(centre.x), Y: num(centre.y), R: num(r + 20), Tone: tones[group]})
 	}
-	slices.SortFunc(out, func(a, b circle) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(out, func(a, b circle) int {
+		return cmp.Or(cmp.Compare(size[b.Key], size[a.Key]), cmp.Compare(a.Key, b.Key))
+	})
+	nameHalos(out)
 	return out
 }
 
+// nameHalos writes the names of the largest clusters above them, or below where
+// others are above, as long as they do not hide each other.
+func nameHalos(halos []circle) {
+	type box struct{ x, y, w float64 }
+	var taken []box
+	for i := range halos {
+		h := &halos[i]
+		name := label(h.Key, 18)
+		at := box{h.X, max(12, h.Y-h.R-5), float64(len([]rune(name)))*3.4 + 4}
+		if h.Y > mapHeight/2 {
+			at.y = min(mapHeight-6, h.Y+h.R+13)
+		}
+		hidden := slices.ContainsFunc(taken, func(b box) bool { return math.Abs(b.x-at.x) < b.w+at.w && math.Abs(b.y-at.y) < 13 })
+		if !hidden && len(taken) < maxLabels {
+			h.Text, h.TextY = name, num(at.y)
+			taken = append(taken, at)
+		}
+	}
+}
+
+// legends lists the clusters with the site labels that their nodes have.
 func legends(nodes []api.NodeInfo, tones map[string]string) []legend {
-	counts := make(map[string]int)
+	counts, sites := make(map[string]int), make(map[string]map[string]int)
 	for _, n := range nodes {
-		counts[n.Site]++
+		group := groupOf(n)
+		counts[group]++
+		if sites[group] == nil {
+			sites[group] = make(map[string]int)
+		}
+		if n.Site != "" {
+			sites[group][label(n.Site, 20)]++
+		}
 	}
 	var out []legend
-	for site, n := range counts {
-		out = append(out, legend{Key: "site " + label(site, nameLimit), Name: siteName(site), Tone: tones[site], Nodes: strconv.Itoa(n)})
-	}
-	slices.SortFunc(out, func(a, b legend) int { return cmp.Or(cmp.Compare(a.Tone, b.Tone), cmp.Compare(a.Key, b.Key)) })
-	return out[:min(len(out), 12)]
-}
-
-// Limits of the picture of a job's floods.
-const (
-	rippleSize  = 300.0
-	rippleRings = 6
-	rippleDots  = 48 // of one flood
-)
-
-// rippleView shows a job's last floods as rings around its origin, and the
-// nodes that answered each as dots on its ring.
-type rippleView struct {
-	Rings []circle `json:"rings"`
-	Dots  []dot    `json:"dots"`
-	Alt   string   `json:"alt"`
-}
-
-func drawRipple(rounds []jobs.Round, searching bool) rippleView {
-	first := max(0, len(rounds)-rippleRings)
-	shown := rounds[first:]
-	v := rippleView{Alt: "no flood yet"}
-	for i, r := range shown {
-		radius := 40 + (rippleSize/2-20-40)*float64(i+1)/float64(len(shown))
-		c := circle{Key: strconv.Itoa(r.Number), R: num(radius), Tone: "past", Text: hops(r.Radius), TextY: num(rippleSize/2 - radius - 4)}
-		if i == len(shown)-1 && searching {
-			c.Tone = "now"
+	for group, n := range counts {
+		l := legend{Key: "group " + label(group, nameLimit), Name: groupName(group), Tone: tones[group], Nodes: strconv.Itoa(n), count: n}
+		if within := sites[group]; len(within) > 1 || len(within) == 1 && within[label(group, 20)] == 0 {
+			l.Sites = siteList(within)
 		}
-		v.Rings = append(v.Rings, c)
-		v.Dots = append(v.Dots, answers(r, radius)...)
-		v.Alt = fmt.Sprintf("%s; the last one reached %s within %s", plural(len(rounds), "flood", "floods"), plural(r.Reached, "node", "nodes"), hops(r.Radius))
+		out = append(out, l)
 	}
-	return v
+	slices.SortFunc(out, func(a, b legend) int {
+		return cmp.Or(cmp.Compare(b2i(a.Tone != "site0"), b2i(b.Tone != "site0")), cmp.Compare(b.count, a.count), cmp.Compare(a.Key, b.Key))
+	})
+	return out[:min(len(out), maxLegends)]
 }
 
-func hops(n int) string { return plural(n, "hop", "hops") }
-
-// answers spreads the answers to one flood over its ring; with more answers
-// than dots each dot stands for an equal share.
-func answers(r jobs.Round, radius float64) []dot {
-	total := max(0, r.Offers) + max(0, r.Declines)
-	n := min(total, rippleDots)
-	var out []dot
-	for i := range n {
-		// A gap at the top leaves room for the ring's name.
-		gap := math.Asin(min(1, 24/radius))
-		angle := gap + (2*math.Pi-2*gap)*(float64(i)+0.5)/float64(n) - math.Pi/2
-		kind := "decline"
-		if i*total < r.Offers*n {
-			kind = "offer"
-		}
-		out = append(out, dot{
-			Key: fmt.Sprintf("%d.%d", r.Number, i), Kind: kind, R: 4.5,
-			X: num(rippleSize/2 + radius*math.Cos(angle)), Y: num(rippleSize/2 + radius*math.Sin(angle)),
-		})
+// siteList writes the most frequent site labels of a cluster.
+func siteList(sites map[string]int) string {
+	var names []string
+	for name := range sites {
+		names = append(names, name)
 	}
-	return out
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(sites[b], sites[a]), cmp.Compare(a, b)) })
+	more := ""
+	if len(names) > 3 {
+		names, more = names[:3], ", …"
+	}
+	return "site " + strings.Join(names, ", ") + more
 }

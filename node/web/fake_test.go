@@ -105,6 +105,8 @@ func (f *fake) Nodes(context.Context) ([]api.NodeInfo, error) {
 	return slices.Clone(f.nodes), f.broken
 }
 
+func (f *fake) Survey(ctx context.Context) ([]api.NodeInfo, error) { return f.Nodes(ctx) }
+
 func (f *fake) Jobs(context.Context, bool) ([]jobs.Status, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,12 +237,19 @@ func network(n int) []api.NodeInfo {
 		v := api.NodeInfo{Member: vicinity.Member{
 			ID: nodeID(i), Name: names[i%len(names)], Site: site.name, Slots: 4 << (i % 3), Memory: 16 << 30, Platform: "linux/amd64", Enforces: []string{"landlock", "memory"},
 		}}
+		v.Cluster = site.name
+		if i%5 == 4 {
+			v.Site = "" // an owner who gave none; the cluster has a name all the same
+		}
+		if i > 0 && i <= 64 {
+			v.Told, v.Busy = time.Now(), (i*7%9)*v.Slots/8
+		}
 		for _, x := range site.place {
 			v.Position = append(v.Position, x+rnd.NormFloat64()*.35)
 		}
 		if i == 0 {
 			v.Self, v.Started, v.Release, v.Busy = true, time.Now().Add(-3*time.Hour-12*time.Minute), "0.1.0", 3
-			v.Traffic = map[string]int64{"floods started": 41, "floods forwarded": 1204, "floods seen again": 388, "messages dropped": 2, "bytes sent": 48219044, "bytes received": 129004113}
+			v.Traffic = traffic(n)
 		} else {
 			sum := 0.05
 			for d, x := range v.Position {
@@ -257,7 +266,39 @@ func network(n int) []api.NodeInfo {
 		out[3].Neighbour, out[6].Neighbour = "far", "far"
 	}
 	out[0].Neighbour = ""
+	for i := 1; i < n && i <= 64; i++ { // the next ones of its site, and one somewhere else
+		for _, l := range []int{i + 4, i + 8, i + 12, i*7 + 2} {
+			kind := "near"
+			if l == i*7+2 {
+				kind = "far"
+			}
+			if l < n {
+				out[i].Links = append(out[i].Links, api.Link{ID: nodeID(l), Kind: kind})
+			}
+		}
+	}
 	return out
+}
+
+// traffic is what a node of a network of n has counted.
+func traffic(n int) api.Traffic {
+	return api.Traffic{
+		{Group: "gossip", Name: "packets sent", Value: 120_482, Help: "to members, by this node's parts"},
+		{Group: "gossip", Name: "packets received", Value: 131_007, Help: "the same of others"},
+		{Group: "gossip", Name: "packets refused", Value: 212, Bad: true, Help: "packets of another network, or damaged: they do not decrypt"},
+		{Group: "gossip", Name: "strangers refused", Value: 3, Bad: true, Help: "connections with nodes of other networks"},
+		{Group: "gossip", Name: "members malformed", Bad: true, Help: "members that describe themselves wrongly"},
+		{Group: "vicinity", Name: "number of links", Value: int64(min(8, n-1)), Help: "neighbours now, near and far"},
+		{Group: "vicinity", Name: "number of members measured", Value: int64(min(57, n-1)), Help: "members whose round trip is known now"},
+		{Group: "vicinity", Name: "messages sent", Value: 17_204, Help: "pings and lists, with their answers"},
+		{Group: "vicinity", Name: "bytes sent", Value: 1_620_404, Help: "in these messages"},
+		{Group: "vicinity", Name: "malformed", Bad: true, Help: "messages of wrong form"},
+		{Group: "flood", Name: "started", Value: 41, Help: "floods of jobs that were submitted here"},
+		{Group: "flood", Name: "copies forwarded", Value: 1204, Help: "of floods of others"},
+		{Group: "flood", Name: "duplicates", Value: 388, Help: "copies of what had come before: floods run in circles"},
+		{Group: "flood", Name: "limited", Value: 17, Bad: true, Help: "floods beyond what one node may send"},
+		{Group: "jobs", Name: "forged", Bad: true, Help: "answers that are not signed by the node that they are said to be from"},
+	}
 }
 
 // sample is a job of n workers, submitted some time ago.

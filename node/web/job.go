@@ -92,38 +92,12 @@ type roundRow struct {
 	Key      string `json:"key"`
 	Radius   string `json:"radius"`
 	At       stamp  `json:"at"`
-	Wanted   string `json:"wanted"`
 	Reached  string `json:"reached"`
 	Offers   string `json:"offers"`
 	Declines string `json:"declines"`
 	Messages string `json:"messages"`
-}
-
-type whyView struct {
-	Known   bool        `json:"known"`
-	Summary string      `json:"summary"`
-	Wanted  string      `json:"wanted"`
-	Asked   string      `json:"asked"`
-	Offered string      `json:"offered"`
-	Next    string      `json:"next"`
-	Reasons []reason    `json:"reasons"`
-	Nodes   []answerRow `json:"nodes"`
-	Note    string      `json:"note"`
-}
-
-type reason struct {
-	Key   string `json:"key"`
-	Text  string `json:"text"`
-	Nodes string `json:"nodes"`
-	Share int    `json:"share"` // 0 to 100, of the nodes that declined
-}
-
-type answerRow struct {
-	Key  string `json:"key"`
-	Name string `json:"name"`
-	RTT  string `json:"rtt"`
-	Text string `json:"text"`
-	Tone string `json:"tone"`
+	Twice    string `json:"twice"`
+	Cost     string `json:"cost"` // all of it, in words
 }
 
 // job turns a status, and what Explain says of it, into a view.
@@ -134,8 +108,8 @@ func (h *Handler) job(ctx context.Context, st jobs.Status) jobView {
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Final: st.State.Final(), Fresh: !st.LastKnown,
 		Submitted: since(st.Submitted, now), Waited: between(st.Submitted, cmp.Or(st.Started, st.Ended), now), Ran: between(st.Started, st.Ended, now),
 		NotStarted: st.Started.IsZero(), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&st),
-		NoRounds: len(st.Rounds) == 0,
-		Ripple:   drawRipple(st.Rounds, st.State == jobs.Pending), NoWarnings: len(st.Warnings) == 0,
+		NoRounds:   len(st.Rounds) == 0,
+		NoWarnings: len(st.Warnings) == 0,
 	}
 	if v.Final {
 		v.Exit = "exit code " + strconv.Itoa(st.ExitCode)
@@ -151,9 +125,14 @@ func (h *Handler) job(ctx context.Context, st jobs.Status) jobView {
 	for i, w := range st.Warnings[:min(len(st.Warnings), 100)] {
 		v.Warnings = append(v.Warnings, counter{Key: strconv.Itoa(i), Value: label(w, textLimit)})
 	}
-	// Without an explanation the rest of the page is still of use.
+	// Without an explanation, or without the map, the rest is still of use.
+	var answers []jobs.NodeAnswer
 	if ex, err := h.cfg.Service.Explain(ctx, string(st.ID)); err == nil {
-		v.Why = explain(&ex, now)
+		v.Why, answers = explain(&ex, now), ex.Nodes
+	}
+	if self, nodes, err := h.members(ctx); err == nil {
+		nodes = nearestFirst(self, nodes)
+		v.Ripple = drawRipple(nodes, h.atlas.place(nodes, now), &st, answers)
 	}
 	return v
 }
@@ -340,40 +319,18 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 }
 
 func describeRound(r jobs.Round, now time.Time) roundRow {
-	return roundRow{
-		Key: strconv.Itoa(r.Number), Radius: strconv.Itoa(r.Radius), At: since(r.At, now), Wanted: count(int64(r.Wanted)), Reached: count(int64(r.Reached)),
+	v := roundRow{
+		Key: strconv.Itoa(r.Number), Radius: strconv.Itoa(r.Radius), At: since(r.At, now), Reached: count(int64(r.Reached)),
 		Offers: fmt.Sprintf("%d (%s)", r.Offers, plural(r.Workers, "worker", "workers")), Declines: count(int64(r.Declines)), Messages: count(int64(r.Messages)),
+		Cost: fmt.Sprintf("%s wanted; %s, %s in all", plural(r.Wanted, "worker", "workers"), plural(r.Messages, "copy", "copies"), size(int64(r.Bytes))),
 	}
-}
-
-func explain(ex *jobs.Explanation, now time.Time) whyView {
-	v := whyView{
-		Known: ex.Summary != "" || ex.Asked > 0, Summary: label(ex.Summary, textLimit), Wanted: count(int64(ex.Wanted)), Asked: count(int64(ex.Asked)), Offered: count(int64(ex.Offered)),
+	if r.Duplicates > 0 {
+		v.Twice = count(int64(r.Duplicates)) + " twice"
+		v.Cost += fmt.Sprintf("; %s had come before, or got lost", count(int64(r.Duplicates)))
 	}
-	if ex.Next.After(now) {
-		v.Next = iso(ex.Next)
-	}
-	total := 0
-	for _, n := range ex.Declined {
-		total += max(0, n)
-	}
-	for why, n := range ex.Declined {
-		v.Reasons = append(v.Reasons, reason{Key: label(why, textLimit), Text: label(why, textLimit), Nodes: plural(n, "node", "nodes"), Share: 100 * max(0, n) / max(1, total)})
-	}
-	slices.SortFunc(v.Reasons, func(a, b reason) int { return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Key, b.Key)) })
-	v.Reasons = v.Reasons[:min(len(v.Reasons), maxReasons)]
-	answers := slices.Clone(ex.Nodes)
-	slices.SortFunc(answers, func(a, b jobs.NodeAnswer) int { return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.Node, b.Node)) })
-	for _, a := range answers[:min(len(answers), maxAnswerRows)] {
-		row := answerRow{Key: label(string(a.Node), nameLimit), Name: cmp.Or(label(a.Name, nameLimit), a.Node.Short()), RTT: latency(time.Duration(a.RTT)), Text: label(a.Reason, textLimit), Tone: "decline"}
-		if a.Offered > 0 {
-			row.Tone = "offer"
-			row.Text = strings.TrimSuffix("offers "+plural(a.Offered, "worker", "workers")+" · "+row.Text, " · ")
-		}
-		v.Nodes = append(v.Nodes, row)
-	}
-	if more := len(answers) - maxAnswerRows; more > 0 {
-		v.Note = plural(more, "more node", "more nodes") + " answered."
+	if r.Extended > 0 {
+		v.Radius += " → " + strconv.Itoa(max(r.Hops, r.Radius))
+		v.Cost += "; carried on beyond " + plural(r.Extended, "node", "nodes")
 	}
 	return v
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zorilla/node/api"
+	"zorilla/vicinity"
 )
 
 // The map's drawing area, in units of its SVG.
@@ -19,7 +20,7 @@ const (
 )
 
 const (
-	maxDots     = 200     // nodes on the map
+	maxDots     = 400     // nodes on the map
 	maxDistance = 5_000.0 // milliseconds; a coordinate beyond it is nonsense
 )
 
@@ -27,37 +28,25 @@ type point struct{ x, y float64 }
 
 func (p point) to(q point) float64 { return math.Hypot(q.x-p.x, q.y-p.y) }
 
-// place gives every node that can be placed a point in the drawing area. With
-// network coordinates (of this node and at least half of the others) distances
-// on the map are round trips and perMS is the length of a millisecond; nodes
-// without a coordinate are left out. Else the map is a target around this
-// node, and perMS is 0. nodes[0] is this node.
-func place(nodes []api.NodeInfo) (at map[int]point, perMS float64) {
+func (p point) minus(q point) point { return point{p.x - q.x, p.y - q.y} }
+
+// placed returns the nodes with a place of their own, or nil if these are too
+// few for a map. nodes[0] is this node.
+func placed(nodes []api.NodeInfo) []api.NodeInfo {
 	if len(nodes) == 0 {
-		return nil, 0
+		return nil
 	}
 	dims := len(nodes[0].Position)
-	var known []int
-	for i, n := range nodes {
+	var known []api.NodeInfo
+	for _, n := range nodes {
 		if sane(n.Position, dims) {
-			known = append(known, i)
+			known = append(known, n)
 		}
 	}
 	if dims < 2 || !sane(nodes[0].Position, dims) || len(known) < 2 || 2*len(known) < len(nodes) {
-		return rings(nodes), 0
+		return nil
 	}
-	positions := make([][]float64, len(known))
-	for k, i := range known {
-		positions[k] = nodes[i].Position
-	}
-	points := flatten(positions)
-	perMS = fit(points)
-	apart(points)
-	at = make(map[int]point, len(known))
-	for k, i := range known {
-		at[i] = points[k]
-	}
-	return at, perMS
+	return known
 }
 
 func sane(position []float64, dims int) bool {
@@ -170,12 +159,47 @@ func fit(points []point) float64 {
 	return scale
 }
 
-// apart pushes dots away from each other until none hides another. The result
-// depends on the order of the points only.
-func apart(points []point) {
+// pullIn brings those that are far out of all proportion nearer, so that one
+// with a nonsensical place does not make all others one dot.
+func pullIn(points []point) {
+	if len(points) < 8 {
+		return
+	}
+	centre := point{median(points, func(p point) float64 { return p.x }), median(points, func(p point) float64 { return p.y })}
+	limit := 0.0
+	distances := make([]float64, len(points))
+	for i, p := range points {
+		distances[i] = centre.to(p)
+	}
+	slices.Sort(distances)
+	limit = 3 * max(1, distances[len(distances)*9/10])
+	for i, p := range points {
+		if d := centre.to(p); d > limit {
+			points[i] = point{centre.x + (p.x-centre.x)*limit/d, centre.y + (p.y-centre.y)*limit/d}
+		}
+	}
+}
+
+func median(points []point, of func(point) float64) float64 {
+	values := make([]float64, len(points))
+	for i, p := range points {
+		values[i] = of(p)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// settle moves dots towards their targets and pushes them away from each other
+// until none hides another. The result depends on the order of the points only.
+func settle(points, targets []point, steps int) {
 	gap := min(40, max(9, 150/math.Sqrt(float64(len(points)))))
-	for range 40 {
+	for step := range steps {
+		pull := .02
+		if step > steps-10 { // the last word is that they do not hide each other
+			pull = 0
+		}
 		for i := range points {
+			points[i] = point{points[i].x + pull*(targets[i].x-points[i].x), points[i].y + pull*(targets[i].y-points[i].y)}
 			for j := range i {
 				d := points[i].to(points[j])
 				if d >= gap {
@@ -210,21 +234,21 @@ func ringRadius(rtt time.Duration) float64 {
 	return 22 + float64(far(rtt))/100*(mapHeight/2-36)
 }
 
-// rings puts this node into the centre and the others around it, site by site,
-// as far as their round trip is long.
-func rings(nodes []api.NodeInfo) map[int]point {
-	order := make([]int, 0, len(nodes))
-	for i := 1; i < len(nodes); i++ {
-		order = append(order, i)
+// rings puts this node into the centre and the others around it, group by
+// group, as far as their round trip is long.
+func rings(nodes []api.NodeInfo) map[vicinity.ID]point {
+	if len(nodes) == 0 {
+		return nil
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(nodes[a].Site, nodes[b].Site), cmp.Compare(nodes[a].ID, nodes[b].ID))
+	order := slices.Clone(nodes[1:])
+	slices.SortFunc(order, func(a, b api.NodeInfo) int {
+		return cmp.Or(cmp.Compare(groupOf(a), groupOf(b)), cmp.Compare(a.ID, b.ID))
 	})
-	at := map[int]point{0: {mapWidth / 2, mapHeight / 2}}
-	for k, i := range order {
+	at := map[vicinity.ID]point{nodes[0].ID: {mapWidth / 2, mapHeight / 2}}
+	for k, n := range order {
 		angle := 2*math.Pi*float64(k)/float64(len(order)) - math.Pi/2
-		r := ringRadius(time.Duration(nodes[i].RTT))
-		at[i] = point{mapWidth/2 + r*math.Cos(angle), mapHeight/2 + r*math.Sin(angle)}
+		r := ringRadius(time.Duration(n.RTT))
+		at[n.ID] = point{mapWidth/2 + r*math.Cos(angle), mapHeight/2 + r*math.Sin(angle)}
 	}
 	return at
 }

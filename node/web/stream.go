@@ -20,6 +20,7 @@ const (
 	refresh    = 5 * time.Second        // a look without a reason
 	liveLook   = 2 * time.Second        // the same for a job that is not over
 	tryAgain   = 2 * time.Second        // after the service could not answer
+	askAgain   = 16 * time.Second       // the members: the service does not ask them more often
 	writeLimit = 20 * time.Second       // a browser that takes nothing for so long is gone
 )
 
@@ -105,7 +106,12 @@ func (h *Handler) streamOverview(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		return
 	}
-	ctx := r.Context()
+	ctx, cancel := context.WithCancel(r.Context())
+	asked := make(chan struct{}, 1)
+	var survey sync.WaitGroup
+	survey.Go(func() { h.survey(ctx, asked) })
+	defer survey.Wait()
+	defer cancel()
 	for {
 		changed := h.cfg.Service.Changes() // before the look, so that no change is missed
 		v, err := h.overview(ctx)
@@ -122,11 +128,29 @@ func (h *Handler) streamOverview(w http.ResponseWriter, r *http.Request) {
 		t := time.NewTimer(refresh)
 		select {
 		case <-changed:
+		case <-asked:
 		case <-t.C:
 		case <-ctx.Done():
 		}
 		t.Stop()
 		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// survey has the members asked for their load and links while somebody looks,
+// and tells when there may be news. It is not done by the stream itself, since
+// a member that does not answer would hold up all else.
+func (h *Handler) survey(ctx context.Context, news chan<- struct{}) {
+	for {
+		if _, err := h.cfg.Service.Survey(ctx); err == nil {
+			select {
+			case news <- struct{}{}:
+			default:
+			}
+		}
+		if !sleep(ctx, askAgain) {
 			return
 		}
 	}

@@ -20,25 +20,25 @@ const (
 	maxNodeRows = 200
 	maxJobRows  = 200
 	maxCells    = 32
-	maxCounters = 40
+	maxCounters = 200
 	nameLimit   = 40
 	textLimit   = 300
 )
 
 // overview is everything that the first page shows.
 type overview struct {
-	Build    string    `json:"build"`
-	Now      string    `json:"now"`
-	Self     selfView  `json:"self"`
-	Nodes    []nodeRow `json:"nodes"`
-	NodeNote string    `json:"nodeNote"`
-	Alone    bool      `json:"alone"`
-	Map      mapView   `json:"map"`
-	Jobs     []jobRow  `json:"jobs"`
-	JobNote  string    `json:"jobNote"`
-	JobCount string    `json:"jobCount"`
-	Idle     bool      `json:"idle"` // no job at all
-	Counters []counter `json:"counters"`
+	Build    string     `json:"build"`
+	Now      string     `json:"now"`
+	Self     selfView   `json:"self"`
+	Nodes    []nodeRow  `json:"nodes"`
+	NodeNote string     `json:"nodeNote"`
+	Alone    bool       `json:"alone"`
+	Map      mapView    `json:"map"`
+	Jobs     []jobRow   `json:"jobs"`
+	JobNote  string     `json:"jobNote"`
+	JobCount string     `json:"jobCount"`
+	Idle     bool       `json:"idle"` // no job at all
+	Health   healthView `json:"health"`
 }
 
 type selfView struct {
@@ -78,8 +78,9 @@ type nodeRow struct {
 	Site  string `json:"site"`
 	Tone  string `json:"tone"` // the site's colour
 	RTT   string `json:"rtt"`
-	Far   int    `json:"far"` // length of the latency bar, 0 to 100
-	Slots string `json:"slots"`
+	Far   int    `json:"far"`   // length of the latency bar, 0 to 100
+	Slots string `json:"slots"` // or how many of them are busy
+	Load  string `json:"load"`
 	Link  string `json:"link"` // "this node", "near", "far" or ""
 	Title string `json:"title"`
 }
@@ -100,23 +101,21 @@ type jobRow struct {
 
 // overview looks at the node once.
 func (h *Handler) overview(ctx context.Context) (overview, error) {
-	s := h.cfg.Service
-	self, err := s.Node(ctx)
+	self, nodes, err := h.members(ctx)
 	if err != nil {
-		return overview{}, fmt.Errorf("ask for the node: %w", err)
+		return overview{}, err
 	}
-	nodes, err := s.Nodes(ctx)
-	if err != nil {
-		return overview{}, fmt.Errorf("ask for the members: %w", err)
-	}
-	list, err := s.Jobs(ctx, false)
+	list, err := h.cfg.Service.Jobs(ctx, false)
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the jobs: %w", err)
 	}
 	now := time.Now()
 	nodes = nearestFirst(self, nodes)
-	tones := siteTones(nodes)
-	v := overview{Build: h.build, Now: iso(now), Self: describe(self, nodes, now), Map: drawMap(nodes, tones)}
+	tones := groupTones(nodes)
+	v := overview{
+		Build: h.build, Now: iso(now), Self: describe(self, nodes, now), Health: h.health(self, len(nodes), now),
+		Map: drawMap(nodes, tones, h.atlas.place(nodes, now)),
+	}
 	v.Alone, v.Idle = len(nodes) < 2, len(list) == 0
 	for _, n := range nodes[:min(len(nodes), maxNodeRows)] {
 		v.Nodes = append(v.Nodes, describeNode(n, tones))
@@ -131,26 +130,18 @@ func (h *Handler) overview(ctx context.Context) (overview, error) {
 	if more := len(list) - maxJobRows; more > 0 {
 		v.JobNote = fmt.Sprintf("%s: zorilla ps lists all.", plural(more, "older job is not shown", "older jobs are not shown"))
 	}
-	names := make([]string, 0, len(self.Traffic))
-	for name, n := range self.Traffic {
-		if n == 0 {
-			continue // what has not happened is no news
-		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names[:min(len(names), maxCounters)] {
-		v.Counters = append(v.Counters, counter{Key: label(name, nameLimit), Value: amount(name, self.Traffic[name])})
-	}
 	return v, nil
 }
 
-// amount writes a counter; names say which ones count bytes.
-func amount(name string, n int64) string {
-	if strings.Contains(name, "bytes") {
-		return size(n)
+// members asks for this node and all that it knows.
+func (h *Handler) members(ctx context.Context) (self api.NodeInfo, nodes []api.NodeInfo, err error) {
+	if self, err = h.cfg.Service.Node(ctx); err != nil {
+		return self, nil, fmt.Errorf("ask for the node: %w", err)
 	}
-	return count(n)
+	if nodes, err = h.cfg.Service.Nodes(ctx); err != nil {
+		return self, nil, fmt.Errorf("ask for the members: %w", err)
+	}
+	return self, nodes, nil
 }
 
 func countStates(list []jobs.Status) string {
@@ -204,20 +195,20 @@ func b2i(b bool) int {
 	return 0
 }
 
-// siteTones gives every site a colour: this node's own the first, the others
-// by name; there are eight, then they come again.
-func siteTones(nodes []api.NodeInfo) map[string]string {
-	var sites []string
+// groupTones gives every cluster a colour: this node's own the first, the
+// others by name; there are eight, then they come again.
+func groupTones(nodes []api.NodeInfo) map[string]string {
+	var groups []string
 	for _, n := range nodes {
-		sites = append(sites, n.Site)
+		groups = append(groups, groupOf(n))
 	}
-	own := nodes[0].Site
-	slices.SortFunc(sites, func(a, b string) int {
+	own := groupOf(nodes[0])
+	slices.SortFunc(groups, func(a, b string) int {
 		return cmp.Or(cmp.Compare(b2i(a != own), b2i(b != own)), cmp.Compare(a, b))
 	})
 	tones := make(map[string]string)
-	for i, site := range slices.Compact(sites) {
-		tones[site] = "site" + strconv.Itoa(i%8)
+	for i, group := range slices.Compact(groups) {
+		tones[group] = "site" + strconv.Itoa(i%8)
 	}
 	return tones
 }
@@ -269,9 +260,15 @@ func siteName(site string) string { return cmp.Or(label(site, nameLimit), "no si
 
 func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
 	v := nodeRow{
-		Key: string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[n.Site],
-		RTT: latency(time.Duration(n.RTT)), Far: far(time.Duration(n.RTT)), Slots: strconv.Itoa(n.Slots),
-		Title: fmt.Sprintf("%s · %s · %s memory", n.ID, label(n.Platform, nameLimit), size(n.Memory)),
+		Key: string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[groupOf(n)],
+		RTT: latency(time.Duration(n.RTT)), Far: far(time.Duration(n.RTT)), Slots: strconv.Itoa(n.Slots), Load: load(n),
+		Title: fmt.Sprintf("%s · %s · %s memory · %s", n.ID, label(n.Platform, nameLimit), size(n.Memory), busy(n)),
+	}
+	if n.Loaded() {
+		v.Slots = fmt.Sprintf("%d of %d", n.Busy, n.Slots)
+	}
+	if n.Cluster != "" && n.Cluster != n.Site {
+		v.Title += " · cluster " + label(n.Cluster, nameLimit)
 	}
 	switch {
 	case n.Self:
@@ -302,7 +299,8 @@ var blankOverview = struct {
 	Cell    cell
 	Job     jobRow
 	Node    nodeRow
-	Counter counter
+	Counter tally
+	Group   counterGroup
 	Place   legend
 	Circle  circle
 	Line    line

@@ -43,12 +43,12 @@ func TestMapKeepsDistances(t *testing.T) {
 		}
 		nodes = append(nodes, n)
 	}
-	at, perMS := place(nodes)
+	at := new(atlas).place(nodes, time.Now())
 	for _, c := range []struct {
 		a, b int
 		ms   float64
 	}{{0, 1, 100}, {0, 2, 40}, {0, 3, math.Hypot(100, 40)}, {1, 2, math.Hypot(100, 40)}, {2, 3, 100}} {
-		if got := at[c.a].to(at[c.b]) / perMS; math.Abs(got-c.ms) > .5 {
+		if got := at.points[nodes[c.a].ID].to(at.points[nodes[c.b].ID]) / at.perMS; math.Abs(got-c.ms) > .5 {
 			t.Errorf("nodes %d and %d are %.1f ms apart on the map, want %.1f", c.a, c.b, got, c.ms)
 		}
 	}
@@ -76,7 +76,7 @@ func TestMapIsAlwaysDrawable(t *testing.T) {
 			for i := range nodes {
 				change(i, &nodes[i])
 			}
-			v := drawMap(nodes, siteTones(nodes))
+			v := drawMap(nodes, groupTones(nodes), new(atlas).place(nodes, time.Now()))
 			if len(v.Dots) == 0 || len(v.Dots) > maxDots {
 				t.Errorf("%s, %d nodes: %d dots", name, size, len(v.Dots))
 			}
@@ -95,10 +95,10 @@ func TestMapIsAlwaysDrawable(t *testing.T) {
 
 func TestMapIsTheSameEveryTime(t *testing.T) {
 	nodes := network(50)
-	tones := siteTones(nodes)
-	first := fmt.Sprintf("%+v", drawMap(nodes, tones))
+	tones := groupTones(nodes)
+	first := fmt.Sprintf("%+v", drawMap(nodes, tones, new(atlas).place(nodes, time.Now())))
 	for range 5 {
-		if again := fmt.Sprintf("%+v", drawMap(nodes, tones)); again != first {
+		if again := fmt.Sprintf("%+v", drawMap(nodes, tones, new(atlas).place(nodes, time.Now()))); again != first {
 			t.Fatal("the same nodes gave two maps")
 		}
 	}
@@ -142,28 +142,5 @@ func TestStepsTellHowFarAJobCame(t *testing.T) {
 		if got := strings.Join(tones, " "); got != c.want {
 			t.Errorf("%s: %s, want %s", c.state, got, c.want)
 		}
-	}
-}
-
-func TestRippleShowsTheLastFloods(t *testing.T) {
-	var rounds []jobs.Round
-	for i := range 20 {
-		rounds = append(rounds, jobs.Round{Number: i + 1, Radius: i + 1, Reached: 1 << i, Offers: 1 << i / 4, Declines: 1<<i - 1<<i/4})
-	}
-	v := drawRipple(rounds, true)
-	if len(v.Rings) != rippleRings || v.Rings[5].Text != "20 hops" || v.Rings[5].Tone != "now" || v.Rings[4].Tone != "past" {
-		t.Errorf("rings %+v", v.Rings)
-	}
-	offers := 0
-	for _, d := range v.Dots {
-		if d.Kind == "offer" {
-			offers++
-		}
-	}
-	if len(v.Dots) != rippleRings*rippleDots || offers != len(v.Dots)/4 {
-		t.Errorf("%d dots, %d of them offers; want %d and a quarter", len(v.Dots), offers, rippleRings*rippleDots)
-	}
-	if v := drawRipple(nil, true); len(v.Rings)+len(v.Dots) != 0 {
-		t.Error("rings without a flood")
 	}
 }

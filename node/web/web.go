@@ -31,6 +31,7 @@ const maxStreams = 100
 type Service interface {
 	Node(ctx context.Context) (api.NodeInfo, error)
 	Nodes(ctx context.Context) ([]api.NodeInfo, error)
+	Survey(ctx context.Context) ([]api.NodeInfo, error)
 	Jobs(ctx context.Context, all bool) ([]jobs.Status, error)
 	Job(ctx context.Context, job string) (jobs.Status, error)
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
@@ -62,6 +63,8 @@ type Handler struct {
 	pages   map[string]*template.Template
 	streams chan struct{} // one place for each open stream
 	mux     *http.ServeMux
+	atlas   atlas
+	meter   meter
 }
 
 // New returns a handler that is ready to serve. It fails if the token is too

@@ -219,9 +219,10 @@ func TestHostileNamesStayText(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>'`
 	nodes := network(4)
 	for i := range nodes {
-		nodes[i].Name, nodes[i].Site, nodes[i].Platform = evil, evil+"\u202e\x1b[2J", evil
+		nodes[i].Name, nodes[i].Site, nodes[i].Platform, nodes[i].Cluster = evil, evil+"\u202e\x1b[2J", evil, evil+"\u202e"
+		nodes[i].Links = []api.Link{{ID: evil, Kind: evil}, {ID: nodes[0].ID, Kind: evil}}
 	}
-	nodes[0].Release, nodes[0].Traffic = evil, map[string]int64{evil: 1}
+	nodes[0].Release, nodes[0].Traffic = evil, api.Traffic{{Group: evil, Name: evil, Value: 1, Help: evil}, {Group: evil, Name: evil, Value: 1, Help: evil, Bad: true}}
 	f := newFake(nodes)
 	st := sample("a2b3c@zaaaa", jobs.Running, nodes, 3, time.Minute, evil)
 	st.Spec.Name, st.Reason, st.Warnings, st.Spec.Strategy = evil, evil, []string{evil}, evil

@@ -47,6 +47,10 @@ func New() *Fake {
 		},
 		Self:    true,
 		Release: "test",
+		Traffic: api.Traffic{
+			{Group: "gossip", Name: "packets sent", Value: 7, Help: "to members"},
+			{Group: "gossip", Name: "packets refused", Value: 3, Bad: true, Help: "of another network"},
+		},
 	}
 	return &Fake{
 		Members: []api.NodeInfo{self},
@@ -156,6 +160,9 @@ func (f *Fake) Node(context.Context) (api.NodeInfo, error) { return f.Members[0]
 
 // Nodes implements api.Service.
 func (f *Fake) Nodes(context.Context) ([]api.NodeInfo, error) { return slices.Clone(f.Members), nil }
+
+// Survey implements api.Service.
+func (f *Fake) Survey(ctx context.Context) ([]api.NodeInfo, error) { return f.Nodes(ctx) }
 
 // Submit implements api.Service.
 func (f *Fake) Submit(_ context.Context, spec jobs.Spec) (jobs.ID, error) {

@@ -26,6 +26,7 @@ func Suite(t *testing.T, serve func(*testing.T, *Fake) api.Service) {
 	}{
 		{"listings", testListings},
 		{"empty listings", testEmpty},
+		{"measurements", testMeasure},
 		{"naming jobs", testNaming},
 		{"bad specs", testBadSpec},
 		{"await", testAwait},
@@ -75,11 +76,15 @@ func testListings(t *testing.T, f *Fake, s api.Service) {
 	ctx := t.Context()
 	want := Example()
 	f.Add(want)
-	f.Members = append(f.Members, api.NodeInfo{Member: vicinity.Member{ID: "zabcdefghijklmnopqrstuvwxyz", Name: "there"}, RTT: codec.Duration(1500 * time.Microsecond), Neighbour: "near", Position: []float64{1, -2.5}})
+	f.Members = append(f.Members, api.NodeInfo{Member: vicinity.Member{ID: "zabcdefghijklmnopqrstuvwxyz", Name: "there"}, RTT: codec.Duration(1500 * time.Microsecond), Neighbour: "near", Position: []float64{1, -2.5},
+		Cluster: "delft", Told: want.Submitted, Busy: 3, Links: []api.Link{{ID: f.Members[0].ID, Kind: "far"}}})
+	f.Members[0].Traffic = api.Traffic{{Group: "gossip", Name: "packets refused", Value: 1 << 40, Bad: true, Help: "of other networks"}}
 	self, err := s.Node(ctx)
 	same(t, "Node", self, err, f.Members[0])
 	nodes, err := s.Nodes(ctx)
 	same(t, "Nodes", nodes, err, f.Members)
+	nodes, err = s.Survey(ctx)
+	same(t, "Survey", nodes, err, f.Members)
 	list, err := s.Jobs(ctx, true)
 	same(t, "Jobs", list, err, []jobs.Status{want})
 	one, err := s.Job(ctx, "k7f")
@@ -109,6 +114,32 @@ func testEmpty(t *testing.T, f *Fake, s api.Service) {
 	f.Page = ""
 	if _, err := s.Web(t.Context()); !errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("Web: got %v, want ErrUnavailable", err)
+	}
+}
+
+func testMeasure(t *testing.T, f *Fake, s api.Service) {
+	for i, name := range []string{"there", "twin", "twin", "Zoë’s box & co?"} {
+		id := vicinity.ID("z" + strings.Repeat(string(rune('b'+i)), 26))
+		f.Members = append(f.Members, api.NodeInfo{Member: vicinity.Member{ID: id, Name: name, Site: "lab"}, RTT: codec.Duration(i+1) * codec.Duration(time.Millisecond)})
+	}
+	for _, c := range []struct {
+		from, to string
+		pings    int
+		want     error
+	}{
+		{"self", "there", 5, nil}, {"here", "zeeee", 1, nil}, {"there", "self", 100, nil}, {"zccc", "Zoë’s box & co?", 2, nil},
+		{"self", "nobody", 5, api.ErrNotFound}, {"nobody", "self", 5, api.ErrNotFound}, {"self", "twin", 5, api.ErrAmbiguous}, {"z", "there", 5, api.ErrAmbiguous},
+		{"self", "here", 5, api.ErrInvalid}, {"self", "there", 0, api.ErrInvalid}, {"self", "there", 101, api.ErrInvalid}, {"self", "there", -1, api.ErrInvalid},
+	} {
+		got, err := s.Measure(t.Context(), c.from, c.to, c.pings)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s to %s, %d pings: got %v, want %v", c.from, c.to, c.pings, err, c.want)
+		}
+		if c.want != nil {
+			continue
+		}
+		want, _ := f.Measure(t.Context(), c.from, c.to, c.pings)
+		same(t, c.from+" to "+c.to, got, err, want)
 	}
 }
 

@@ -4,6 +4,7 @@
 // The text of a <time> is left to clock.js. Texts become text, never markup; only the attributes below can be set.
 
 const allowed = new Set(["title", "datetime", "aria-label", "data-until", "data-tone", "data-kind", "data-rank",
+  "data-load", "data-whose", "data-state", "data-wave", "data-hop",
   "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width"]);
 
 function look(data, path) {

@@ -1,0 +1,145 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"zorilla/node/api"
+	"zorilla/vicinity"
+)
+
+const (
+	surveyNearest = 64               // members that are asked
+	surveyAgain   = 15 * time.Second // and not asked again before
+	maxTold       = 64               // links that a member is believed to have
+	clusterAgain  = 5 * time.Second  // clusters are found anew no sooner: it takes the square of the members
+)
+
+// survey remembers what members have told of their load and links.
+type survey struct {
+	asking chan struct{} // holds one token, of whoever asks
+
+	mu   sync.Mutex // guards told; not held while anybody is asked
+	told map[vicinity.ID]told
+}
+
+type told struct {
+	at    time.Time // when it was asked
+	ok    bool      // it has answered
+	busy  int
+	links []api.Link
+}
+
+func newSurvey() *survey {
+	return &survey{asking: make(chan struct{}, 1), told: map[vicinity.ID]told{}}
+}
+
+// Survey asks the nearest members how they are, then lists all.
+func (s *service) Survey(ctx context.Context) ([]api.NodeInfo, error) {
+	select {
+	case s.survey.asking <- struct{}{}:
+		defer func() { <-s.survey.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	list, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.survey.forget(list)
+	due := s.survey.due(list[1:], time.Now())
+	if len(due) == 0 {
+		return list, nil
+	}
+	ask, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	inParallel(due, func(id *vicinity.ID) {
+		info, err := s.at(*id).Node(ask)
+		if ctx.Err() != nil {
+			return // it was not its fault
+		}
+		s.survey.put(*id, told{at: time.Now(), ok: err == nil, busy: info.Busy, links: info.Links})
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return s.Nodes(ctx)
+}
+
+// due returns which of the nearest members are to be asked.
+func (y *survey) due(nearest []api.NodeInfo, now time.Time) []vicinity.ID {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	var due []vicinity.ID
+	for _, n := range nearest[:min(len(nearest), surveyNearest)] {
+		if t, known := y.told[n.ID]; !known || now.Sub(t.at) >= surveyAgain {
+			due = append(due, n.ID)
+		}
+	}
+	return due
+}
+
+// put takes what a member has told, as far as it can be true.
+func (y *survey) put(id vicinity.ID, t told) {
+	var links []api.Link
+	for _, l := range t.links[:min(len(t.links), maxTold)] {
+		if l.ID.Valid() && l.ID != id && (l.Kind == linkNear || l.Kind == linkFar) {
+			links = append(links, l)
+		}
+	}
+	t.links, t.busy = links, max(0, t.busy)
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.told[id] = t
+}
+
+// forget drops who is no member any more.
+func (y *survey) forget(members []api.NodeInfo) {
+	is := make(map[vicinity.ID]bool, len(members))
+	for _, n := range members {
+		is[n.ID] = true
+	}
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for id := range y.told {
+		if !is[id] {
+			delete(y.told, id)
+		}
+	}
+}
+
+// fill writes down what the members have told.
+func (y *survey) fill(list []api.NodeInfo) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for i := range list {
+		n := &list[i]
+		if t := y.told[n.ID]; t.ok {
+			n.Told, n.Busy, n.Links = t.at, min(t.busy, n.Slots), t.links
+		}
+	}
+}
+
+// clusters remembers who belongs together.
+type clusters struct {
+	mu    sync.Mutex // guards what follows
+	found time.Time
+	names map[vicinity.ID]string
+}
+
+// of returns the name of each member's cluster, at most clusterAgain old.
+func (c *clusters) of(table *vicinity.Table) map[vicinity.ID]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.names != nil && time.Since(c.found) < clusterAgain {
+		return c.names
+	}
+	c.names, c.found = map[vicinity.ID]string{}, time.Now()
+	for _, cluster := range table.Clusters() {
+		for _, id := range cluster.Members {
+			c.names[id] = cluster.Name
+		}
+	}
+	return c.names
+}

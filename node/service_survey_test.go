@@ -1,0 +1,80 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"zorilla/node/api"
+	"zorilla/vicinity"
+)
+
+func validID(c string) vicinity.ID {
+	id := "z"
+	for len(id) < 27 {
+		id += c
+	}
+	return vicinity.ID(id)
+}
+
+func TestSurveyAsksTheNearestAndNoneTwice(t *testing.T) {
+	y, now := newSurvey(), time.Now()
+	nodes := make([]api.NodeInfo, 200)
+	for i := range nodes {
+		nodes[i].ID = vicinity.ID(string(validID("a"))[:25] + string(rune('a'+i/26)) + string(rune('a'+i%26)))
+	}
+	due := y.due(nodes, now)
+	if len(due) != surveyNearest || due[0] != nodes[0].ID {
+		t.Fatalf("%d members are asked, want %d", len(due), surveyNearest)
+	}
+	for i, id := range due {
+		y.put(id, told{at: now, ok: i%2 == 0}) // silence is not asked again either
+	}
+	if again := y.due(nodes, now.Add(surveyAgain-1)); len(again) != 0 {
+		t.Errorf("%d members are asked again too soon", len(again))
+	}
+	if again := y.due(nodes, now.Add(surveyAgain)); len(again) != surveyNearest {
+		t.Errorf("%d members are asked again, want all", len(again))
+	}
+	y.forget(nodes[:3])
+	if len(y.told) != 3 {
+		t.Errorf("%d members are remembered, want the 3 that are left", len(y.told))
+	}
+}
+
+func TestSurveyBelievesWhatCanBe(t *testing.T) {
+	y, self, other := newSurvey(), validID("a"), validID("b")
+	hostile := told{at: time.Now(), ok: true, busy: 1 << 40, links: []api.Link{{ID: "../../x", Kind: "near"}, {ID: other, Kind: "<b>"}, {ID: self, Kind: "near"}, {ID: other, Kind: "far"}}}
+	for range 1000 {
+		hostile.links = append(hostile.links, api.Link{ID: other, Kind: "near"})
+	}
+	y.put(self, hostile)
+	y.put(other, told{at: time.Now(), ok: true, busy: -5})
+	list := []api.NodeInfo{{Member: vicinity.Member{ID: self, Slots: 4}}, {Member: vicinity.Member{ID: other, Slots: 4}}, {Member: vicinity.Member{ID: validID("c"), Slots: 4}}}
+	y.fill(list)
+	if n := list[0]; n.Busy != 4 || !n.Loaded() || len(n.Links) > maxTold || n.Links[0] != (api.Link{ID: other, Kind: "far"}) {
+		t.Errorf("a hostile member is believed: %d busy, %d links, first %v", n.Busy, len(n.Links), n.Links[0])
+	}
+	if list[1].Busy != 0 || !list[1].Loaded() || list[2].Loaded() {
+		t.Errorf("got %+v", list[1:])
+	}
+}
+
+func TestOneMeasurementForEachAsker(t *testing.T) {
+	turns := newTurns()
+	done, ok := turns.take("a")
+	if !ok {
+		t.Fatal("the first was refused")
+	}
+	if _, ok := turns.take("a"); ok {
+		t.Error("a second one at the same time")
+	}
+	done()
+	for i := range maxMeasuring {
+		if _, ok := turns.take(vicinity.ID(string(rune('b' + i)))); !ok {
+			t.Errorf("asker %d was refused", i)
+		}
+	}
+	if _, ok := turns.take("a"); ok {
+		t.Error("more than there may be in all")
+	}
+}

@@ -1,0 +1,84 @@
+package node
+
+import "zorilla/node/api"
+
+// traffic tells all counters of all parts, bad input and bad luck included:
+// whatever can go wrong on the network is counted somewhere in this list.
+func (n *Node) traffic() api.Traffic {
+	t := gossipTraffic(n.overlay.Stats(), n.unknown.Load())
+	v := n.vicinity.Stats()
+	t = append(t, counters("vicinity",
+		counted("number of links", int64(v.Links), "neighbours now, near and far"),
+		counted("number of members measured", int64(v.Measured), "members whose round trip is known now"),
+		counted("messages sent", v.Sent, "pings and lists, with their answers"),
+		counted("messages received", v.Received, "the same of others"),
+		counted("bytes sent", v.SentBytes, "in these messages"),
+		counted("bytes received", v.ReceivedBytes, "in these messages"),
+		bad("malformed", v.Malformed, "messages of wrong form, or with a round trip or coordinate that cannot be"),
+		bad("strangers", v.Strangers, "messages of nodes that are no members"),
+		bad("excess", v.Excess, "messages dropped because a member sent too many"),
+		bad("lost", v.Lost, "messages not sent because too many were waiting"),
+	)...)
+	f := n.flooder.Stats()
+	t = append(t, counters("flood",
+		counted("started", int64(f.Originated), "floods of jobs that were submitted here"),
+		counted("copies sent", int64(f.Sent), "of these floods, by this node"),
+		counted("extensions", int64(f.Extended), "of these copies, sent beyond the rim of an earlier flood"),
+		counted("copies received", int64(f.Received), "of all floods"),
+		counted("delivered", int64(f.Delivered), "floods that came here for the first time"),
+		counted("copies forwarded", int64(f.Forwarded), "of floods of others"),
+		counted("duplicates", int64(f.Duplicates), "copies of what had come before: floods run in circles"),
+		bad("malformed", int64(f.Malformed), "copies of wrong form, or passed on in another's name"),
+		bad("refused", int64(f.Refused), "floods that their origin has not signed"),
+		bad("limited", int64(f.Limited), "floods beyond what one node may send"),
+		bad("expired", int64(f.Expired), "copies that came too late to be of use"),
+		bad("dropped", int64(f.Dropped), "copies not looked at because too many were waiting"),
+	)...)
+	j := n.jobs.Counts()
+	return append(t, counters("jobs",
+		bad("malformed", j.Malformed, "answers and requests of wrong form"),
+		bad("refused", j.Refused, "requests that the sender had no right to"),
+		bad("forged", j.Forged, "answers that are not signed by the node that they are said to be from"),
+	)...)
+}
+
+// gossipTraffic tells the counters of the overlay, of which stats has the
+// values by name.
+func gossipTraffic(stats map[string]int64, unknown int64) api.Traffic {
+	t := counters("gossip",
+		counted("packets sent", 0, "to members, by this node's parts"),
+		counted("packets received", 0, "the same of others"),
+		counted("joins", 0, "times that this node has joined others"),
+		counted("beacons received", 0, "nodes of this network calling on the local network"),
+		bad("joins failed", 0, "addresses where no node of this network answered"),
+		bad("packets refused", 0, "packets of another network, or damaged: they do not decrypt"),
+		bad("packets malformed", 0, "packets of members that are of wrong form"),
+		bad("strangers refused", 0, "connections with nodes of other networks"),
+		bad("handshakes failed", 0, "connections that did not prove who they are"),
+		bad("connections over the limit", 0, "connections dropped because too many came at once"),
+		bad("members malformed", 0, "members that describe themselves wrongly"),
+		bad("beacons of other networks", 0, "nodes of other networks calling on the local network"),
+		bad("beacons malformed", 0, "beacons of wrong form, or forged"),
+	)
+	for i := range t {
+		t[i].Value = stats[t[i].Name]
+	}
+	return append(t, counters("gossip", bad("packets of unknown kinds", unknown, "packets of a newer version"))...)
+}
+
+// counters puts counters into a group.
+func counters(group string, list ...api.Counter) api.Traffic {
+	for i := range list {
+		list[i].Group = group
+	}
+	return list
+}
+
+func counted(name string, value int64, help string) api.Counter {
+	return api.Counter{Name: name, Value: value, Help: help}
+}
+
+// bad counts what should not happen.
+func bad(name string, value int64, help string) api.Counter {
+	return api.Counter{Name: name, Value: value, Bad: true, Help: help}
+}
