@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,38 +21,65 @@ func (sh *shell) nodesCommand() *cli.Command {
 		Usage:     "list the members of the network, the nearest first",
 		UsageText: "zorilla nodes [options]",
 		Description: `
-RTT is the measured round trip from the node that is asked; LINK tells the
-neighbours that it floods to.
+RTT is the round trip from the node that is asked; LINK tells the neighbours
+that it floods to; BUSY, of the nearest 64, how many of the slots are in use;
+CLUSTER which nodes are near to each other, as found from round trips.
 
+zorilla nodes --wide              with memory, platform and addresses
+zorilla nodes -v                  and what the node that is asked has counted
 zorilla nodes --json | jq '.[].name'`,
-		Flags: []cli.Flag{jsonFlag()},
+		Flags: []cli.Flag{
+			jsonFlag(),
+			&cli.BoolFlag{Name: "wide", Aliases: []string{"w"}, Usage: "print all columns, and names in full"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the counters of the node that is asked, too"},
+		},
 		Action: sh.ask(func(c *cli.Context, client *api.Client) error {
-			nodes, err := client.Nodes(c.Context)
+			nodes, err := client.Survey(c.Context)
 			if err != nil {
 				return err
 			}
 			if c.Bool("json") {
 				return sh.printJSON(nodes)
 			}
-			return sh.printTable(nodeTable(nodes))
+			if err := sh.printTable(nodeTable(nodes, c.Bool("wide"))); err != nil || !c.Bool("verbose") {
+				return err
+			}
+			if len(nodes) == 0 {
+				return errors.New("the node does not tell of itself")
+			}
+			return sh.printTraffic(nodes[0].Traffic)
 		}),
 	})
 }
 
-func nodeTable(nodes []api.NodeInfo) [][]string {
-	rows := [][]string{{"ID", "NAME", "SITE", "RTT", "LINK", "SLOTS", "MEMORY", "PLATFORM", "ADDRESS"}}
+// Widths of names in a table of at most 100 columns.
+const (
+	nameWidth  = 20
+	labelWidth = 14
+)
+
+func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
+	head := []string{"ID", "NAME", "SITE", "RTT", "LINK", "BUSY", "CLUSTER", "MEMORY"}
+	if wide {
+		head = append(head, "PLATFORM", "ADDRESS")
+	}
+	rows := [][]string{head}
 	for _, n := range nodes {
 		link := n.Neighbour
 		if n.Self {
 			link = "self"
 		}
-		address := ""
-		if len(n.Addrs) > 0 {
-			address = n.Addrs[0]
+		busy := "?"
+		if n.Loaded() {
+			busy = strconv.Itoa(n.Busy)
 		}
 		row := []string{
-			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), link,
-			strconv.Itoa(n.Slots), byteCount(n.Memory), n.Platform, address,
+			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), link, busy + "/" + strconv.Itoa(n.Slots), n.Cluster, byteCount(n.Memory),
+		}
+		if wide {
+			row = append(row, n.Platform, strings.Join(n.Addrs, " "))
+		} else {
+			row[1], row[2], row[6] = short(n.Name, nameWidth), short(n.Site, labelWidth), short(n.Cluster, labelWidth)
 		}
 		for i := range row {
 			if strings.TrimSpace(row[i]) == "" {
@@ -58,4 +89,31 @@ func nodeTable(nodes []api.NodeInfo) [][]string {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// printTraffic writes counters by group, each with what it counts. What is bad
+// and has happened is marked.
+func (sh *shell) printTraffic(traffic api.Traffic) error {
+	width := 0
+	for _, c := range traffic {
+		width = max(width, utf8.RuneCountInString(c.Name))
+	}
+	group := ""
+	for _, c := range traffic {
+		if c.Group != group {
+			group = c.Group
+			if _, err := fmt.Fprintf(sh.stdout, "\n%s\n", clean(group)); err != nil {
+				return err
+			}
+		}
+		mark := " "
+		if c.Bad && c.Value > 0 {
+			mark = "!"
+		}
+		line := fmt.Sprintf("  %-*s %10d %s %s", width, clean(c.Name), c.Value, mark, clean(c.Help))
+		if _, err := io.WriteString(sh.stdout, strings.TrimRight(line, " ")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
