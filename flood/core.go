@@ -153,11 +153,15 @@ func (c *Core) Receive(now time.Time, waited time.Duration, from vicinity.ID, pa
 		return c.first(now, key, m)
 	}
 	c.stats.Duplicates++
-	if e.dead || m.TTL <= e.best {
+	if e.dead {
+		return Out{}
+	}
+	e.hear(m.LastHop, m.TTL)
+	if m.TTL <= e.best {
 		return Out{}
 	}
 	e.best = m.TTL
-	return c.forward(m, c.around(m, m.LastHop))
+	return c.forward(m, slices.DeleteFunc(c.around(m, m.LastHop), func(id vicinity.ID) bool { return e.knows(id, m.TTL-1) }))
 }
 
 // first handles the first copy of a message.
@@ -178,7 +182,7 @@ func (c *Core) first(now time.Time, key seenKey, m Message) Out {
 		c.stats.Limited++
 		return Out{Err: fmt.Errorf("flood from %s: %w", m.Origin.Short(), ErrTooFast)}
 	}
-	c.seen.add(now, key, m.Life, seenEntry{best: m.TTL})
+	c.seen.add(now, key, m.Life, seenEntry{best: m.TTL, heard: []copyFrom{{m.LastHop, m.TTL}}})
 	c.stats.Delivered++
 	to := c.around(m, m.LastHop)
 	out := c.forward(m, to)

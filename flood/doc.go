@@ -30,8 +30,8 @@
 // The rim of a flood is the nodes that it reached with TTL 1: they did not send
 // it on. Instead of a new flood with a larger radius, which repeats all of the
 // old one, the origin can send the same message with TTL 2 straight to nodes on
-// the rim. By the rule above they send it on by one hop, and whoever has it
-// drops it. So the origin chooses where its flood grows, for instance only near
+// the rim. By the rule above they send it on by one hop, though not to those of
+// whom they have had it, and whoever has it drops it. So the origin chooses where its flood grows, for instance only near
 // itself ([Frontier]), at the price of one copy for each node that it extends.
 // The paper has no such step.
 //

@@ -28,7 +28,7 @@ type Reach struct {
 
 // Cost counts what a flood has taken so far, as far as the answers tell.
 type Cost struct {
-	Messages int // copies sent, by all nodes
+	Messages int // copies sent, by all nodes; an upper bound
 	Reached  int // nodes
 	Extended int // nodes on the rim beyond which the flood was carried
 	Hops     int // links to the farthest node
@@ -117,6 +117,11 @@ func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measur
 	slices.SortFunc(f.rim, func(a, b Reach) int {
 		return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.Node, b.Node))
 	})
+	if len(f.rim) == 0 {
+		return nil
+	}
+	// Not beyond far nodes before those near by have been passed.
+	horizon = min(horizon, max(2*f.rim[0].RTT, f.rim[0].RTT+time.Millisecond))
 	batch := max(2*f.batch, minBatch, wanted/4)
 	n := 0
 	for n < len(f.rim) && n < batch && f.rim[n].RTT < horizon {
@@ -129,9 +134,6 @@ func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measur
 	next := slices.Clone(f.rim[:n])
 	for _, r := range next {
 		f.cost.Messages += 1 + r.Onward
-		if r.Hops > 1 {
-			f.cost.Messages++ // back to whom it had the message from
-		}
 	}
 	f.cost.Extended += n
 	f.sent, f.ready = now, now.Add(pause(2*f.rim[n-1].RTT))

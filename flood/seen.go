@@ -1,6 +1,10 @@
 package flood
 
-import "time"
+import (
+	"time"
+
+	"zorilla/vicinity"
+)
 
 // seenMargin outlasts the time a copy spends on its way over MaxRadius hops.
 const seenMargin = time.Minute
@@ -10,7 +14,40 @@ type seenKey [16]byte
 type seenEntry struct {
 	best   uint8 // TTL
 	dead   bool  // refused or over the limit: never to be forwarded
+	heard  []copyFrom
 	expiry time.Time
+}
+
+// copyFrom is a neighbour that has sent a copy, and the TTL of that.
+type copyFrom struct {
+	id  vicinity.ID
+	ttl uint8
+}
+
+// maxHeard bounds how many of them are remembered for a message.
+const maxHeard = 16
+
+func (e *seenEntry) hear(id vicinity.ID, ttl uint8) {
+	for i := range e.heard {
+		if h := &e.heard[i]; h.id == id {
+			h.ttl = max(h.ttl, ttl)
+			return
+		}
+	}
+	if len(e.heard) < maxHeard {
+		e.heard = append(e.heard, copyFrom{id, ttl})
+	}
+}
+
+// knows reports whether a neighbour has the message with at least this TTL: it
+// had one more than what it sent.
+func (e *seenEntry) knows(id vicinity.ID, ttl uint8) bool {
+	for _, h := range e.heard {
+		if h.id == id {
+			return h.ttl+1 >= ttl
+		}
+	}
+	return false
 }
 
 // seenSet remembers messages. Entries leave in the order they came, once they

@@ -41,8 +41,10 @@ type primary struct {
 	keep     time.Time            // standing offers are given back then
 	poke     time.Time            // an extra flood, because room was offered from a queue
 	flooded  time.Time
-	settle   time.Time // enough is offered, but nearer nodes may still answer
-	grow     time.Time // the flood can be extended then
+	settle   time.Time     // enough is offered, but nearer nodes may still answer
+	horizon  time.Duration // more workers are welcome if they are nearer; 0 = no more
+	vain     int           // nodes reached since one of them offered below the horizon
+	grow     time.Time     // the flood can be extended then
 
 	parts      map[vicinity.ID]*part
 	received   map[RankAttempt]received
@@ -146,6 +148,9 @@ const (
 	// maxExtend bounds how long a job that has enough offers looks for nearer
 	// ones; it is well below their lease.
 	maxExtend = time.Second
+	// maxVain bounds how many nodes such a job reaches without finding anybody
+	// nearer: near nodes that are all busy must not cost a flood of them all.
+	maxVain   = 256
 	maxProbes = 32
 	maxRounds = 64
 )

@@ -48,9 +48,9 @@ func (p *primary) consider(now time.Time) (horizon time.Duration) {
 		if p.rec.spec.Search.adaptive() {
 			since = later(since, p.frontier.Sent())
 		}
-		if horizon = nearer(worst); p.mayExtend(now, horizon) {
+		if p.horizon = nearer(worst); p.mayExtend(now) {
 			p.settle = later(now, p.frontier.Ready())
-			return horizon
+			return p.horizon
 		}
 		horizon = 0
 	}
@@ -94,8 +94,8 @@ func nearer(rtt time.Duration) time.Duration {
 
 // mayExtend reports whether somebody below the horizon may still be found. A
 // search that has enough offers does not go on for ever.
-func (p *primary) mayExtend(now time.Time, horizon time.Duration) bool {
-	return p.open(now, horizon) && now.Before(p.flooded.Add(maxExtend))
+func (p *primary) mayExtend(now time.Time) bool {
+	return p.open(now) && p.vain < maxVain && now.Before(p.flooded.Add(maxExtend))
 }
 
 // measure has the farthest of the chosen nodes measured that are not yet: it is

@@ -30,21 +30,21 @@ func (p *primary) pursue(now time.Time) {
 		p.yieldAll()
 		return
 	}
-	horizon := p.consider(now)
+	p.horizon = p.consider(now)
 	if p.wanted() == 0 {
 		p.yieldAll()
 		return
 	}
 	if !p.settle.IsZero() { // no flood while a choice is being made
-		p.extend(now, horizon)
+		p.extend(now)
 		return
 	}
 	if radius, due := p.search.Next(now); due {
 		p.search.Flooded(now)
 		if p.rec.spec.Search.adaptive() {
 			p.waited = true
-			if p.open(now, horizon) {
-				p.extend(now, horizon) // not all of it again
+			if p.open(now) {
+				p.extend(now) // not all of it again
 				return
 			}
 			radius = p.search.First()
@@ -60,36 +60,36 @@ func (p *primary) pursue(now time.Time) {
 		p.keep = time.Time{}
 		p.yieldAll()
 	}
-	p.extend(now, horizon)
+	p.extend(now)
 }
 
 // extend carries the flood on beyond the nearest nodes of its rim that are
 // nearer than the horizon, and says when to do so again.
-func (p *primary) extend(now time.Time, horizon time.Duration) {
-	if !p.open(now, horizon) {
+func (p *primary) extend(now time.Time) {
+	if !p.open(now) {
 		return
 	}
 	short := p.wanted()
 	for _, o := range p.offers {
 		short -= o.workers
 	}
-	if horizon == anywhere && p.freeSoon() >= short {
+	if p.horizon == anywhere && p.freeSoon() >= short {
 		return
 	}
-	if rim := p.frontier.Next(now, horizon, short, p.measured); len(rim) > 0 {
+	if rim := p.frontier.Next(now, p.horizon, short, p.measured); len(rim) > 0 {
 		p.do(doExtend{flood: p.current, rim: rim})
 		p.keep = later(p.keep, now.Add(keepOffers))
 		p.countCost()
 	}
-	if p.open(now, horizon) {
+	if p.open(now) {
 		p.grow = p.frontier.Ready()
 	}
 }
 
 // open reports whether the flood can be extended to nodes that have not been
 // reached, beyond nodes nearer than the horizon.
-func (p *primary) open(now time.Time, horizon time.Duration) bool {
-	return p.rec.spec.Search.adaptive() && p.frontier.Open(now, horizon) && p.frontier.Cost().Reached+1 < p.members()
+func (p *primary) open(now time.Time) bool {
+	return p.rec.spec.Search.adaptive() && p.frontier.Open(now, p.horizon) && p.frontier.Cost().Reached+1 < p.members()
 }
 
 // freeSoon returns how many busy nodes nearer than the rim will have room before
@@ -120,7 +120,7 @@ func (p *primary) flood(now time.Time, radius int) {
 		number = p.rounds[len(p.rounds)-1].Number + 1
 	}
 	p.reached = map[vicinity.ID]bool{}
-	p.flooded, p.waited = now, false
+	p.flooded, p.waited, p.vain = now, false, 0
 	p.keep = now.Add(keepOffers)
 	p.rounds = append(p.rounds, Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: p.wanted()})
 	if len(p.rounds) > maxRounds {
@@ -231,6 +231,9 @@ func (p *primary) countAnswer(now time.Time, from vicinity.ID, rtt time.Duration
 	r.Reached++
 	p.search.Heard(r.Reached)
 	if a.Hops > 0 {
+		if p.vain++; a.Workers > 0 && rtt < p.horizon {
+			p.vain = 0
+		}
 		p.frontier.Answered(now, flood.Reach{Node: from, RTT: rtt, Hops: a.Hops, Rim: a.Rim, Onward: a.Onward})
 		p.countCost()
 	}

@@ -80,7 +80,7 @@ const ms = time.Millisecond
 func TestFloodIsExtendedBeyondBusyNodesNearestFirst(t *testing.T) {
 	c := newFlooding(t, Spec{Min: 4, Max: 4})
 	for n := 1; n <= 6; n++ {
-		c.answer(n, time.Duration(n)*ms, 0, busy)
+		c.answer(n, time.Duration(10+n)*ms/10, 0, busy)
 	}
 	c.wantRim("before the others could answer")
 	c.after(c.p.wake().Sub(c.now))
@@ -164,7 +164,9 @@ func TestSearchWaitsForANearSlotThatIsFreeSoon(t *testing.T) {
 		t.Fatalf("went on beyond %v though near slots will be free before the next flood", rim)
 	}
 	c.after(ms) // nobody was free after all
-	c.wantRim("at its time", 1, 2, 3)
+	c.wantRim("at its time", 1, 2)
+	c.after(c.p.wake().Sub(c.now))
+	c.wantRim("and then farther", 3)
 	if n := len(c.p.rounds); n != 1 {
 		t.Errorf("%d floods, want none beside the first: it can still be extended", n)
 	}
@@ -214,5 +216,28 @@ func TestSearchWithEnoughOffersEnds(t *testing.T) {
 	}
 	if len(c.p.offers) != 0 {
 		t.Errorf("%d offers stand still", len(c.p.offers))
+	}
+}
+
+// A job that has enough offers does not flood all of a large site that is busy.
+func TestSearchForNearerNodesIsGivenUpAfterMany(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 1, Max: 1})
+	c.answer(0, 20*ms, ms, offers(1))
+	n := 1
+	for c.p.rec.state == Pending {
+		if rim := c.rim(); n == 1 || len(rim) > 0 {
+			for range 5 * max(1, len(rim)) {
+				c.answer(n, ms, 0, busy)
+				n++
+			}
+		}
+		c.after(max(0, c.p.wake().Sub(c.now)))
+	}
+	// The last step but one may be one short of the limit, and doubles.
+	if n < maxVain || n > 10*maxVain {
+		t.Errorf("granted the far offer after %d near nodes were busy", n)
+	}
+	if d := c.now.Sub(c.p.flooded); d > maxExtend/4 {
+		t.Errorf("that took %v", d)
 	}
 }
