@@ -23,21 +23,17 @@ const patience = 4
 //
 //	if radius, due := s.Next(now); due { start a flood; s.Flooded(now) }
 //	on each answer: s.Heard(distinct nodes that answered this flood)
-//	if there are enough offers: s.Stop()
-//	if everyone answered and nobody is free soon: s.Exhausted(now)
 //	if workers are lost: s.Reset(now)
-//	sleep until s.Wake()
+//	sleep until s.Wake(), unless there are enough offers
 type Search struct {
 	schedule Schedule
 	first    int // radius
-	stopped  bool
 
 	rounds int
 	radius int       // of the last flood
 	last   time.Time // of the last flood
 	wake   time.Time
 	wait   time.Duration // after the next flood
-	hurry  bool          // the next flood comes before its time
 	repeat bool          // the next flood has the radius of the last
 
 	heard int // nodes that answered the last flood
@@ -74,7 +70,7 @@ func NewSearch(s Schedule, wanted int) Search {
 // Next returns the radius of the next flood and whether it is due. The caller
 // floods and then calls Flooded.
 func (s *Search) Next(now time.Time) (radius int, due bool) {
-	due = !s.stopped && !now.Before(s.wake)
+	due = !now.Before(s.wake)
 	switch {
 	case s.rounds == 0:
 		return s.first, due
@@ -99,45 +95,17 @@ func (s *Search) Flooded(now time.Time) {
 	s.rounds++
 	s.radius, s.last, s.heard = radius, now, 0
 	s.repeat = false
-	if !s.hurry {
-		s.wake = now.Add(s.wait)
-		s.wait = time.Duration(min(float64(s.schedule.Max), float64(s.wait)*s.schedule.Factor))
-		return
-	}
-	// Growing at once has cost no time, so it does not make the waits longer.
-	s.hurry = false
-	s.wake = now.Add(max(s.schedule.First, time.Duration(float64(s.wait)/s.schedule.Factor)))
+	s.wake = now.Add(s.wait)
+	s.wait = time.Duration(min(float64(s.schedule.Max), float64(s.wait)*s.schedule.Factor))
 }
 
 // Heard tells how many distinct nodes have answered the last flood so far,
 // with an offer or without.
 func (s *Search) Heard(nodes int) { s.heard = max(s.heard, nodes) }
 
-// Exhausted tells that waiting cannot help: all nodes that the last flood
-// could reach have answered, and none of them is free soon. The next flood is
-// then due at once, unless it could not reach anybody new: when the last one
-// reached nobody new, or at the largest radius, the search waits for its timer.
-//
-// All have answered for certain when the answers are as many as the other
-// members, or for a radius of 1 as the copies that left the node; otherwise a
-// caller may take it that a flood is over when no new node has answered for a
-// few round trips of the slowest that did.
-func (s *Search) Exhausted(now time.Time) {
-	if s.stopped || s.rounds == 0 || s.full() || s.radius >= s.schedule.MaxRadius || !now.Before(s.wake) {
-		return
-	}
-	s.hurry, s.repeat = true, false
-	s.wake = now
-}
-
-// Stop ends the search: there are enough workers.
-func (s *Search) Stop() { s.stopped = true }
-
-// Reset starts the timer anew because workers were lost, also after Stop. The
-// next flood has the radius of the last one, and is due now, but not sooner
+// Reset starts the timer anew because workers were lost. The next flood has the radius of the last one, and is due now, but not sooner
 // than Schedule.First after the last: many losses in a row make one flood.
 func (s *Search) Reset(now time.Time) {
-	s.stopped, s.hurry = false, false
 	s.wait = s.schedule.First
 	s.less, s.held = -1, 0
 	if s.rounds > 0 {
@@ -149,12 +117,9 @@ func (s *Search) Reset(now time.Time) {
 	}
 }
 
-// Wake returns when the next flood is due; ok is false while the search is
-// stopped. A time in the past, or zero, means at once.
-func (s *Search) Wake() (at time.Time, ok bool) { return s.wake, !s.stopped }
+// Wake returns when the next flood is due. A time in the past, or zero, means
+// at once.
+func (s *Search) Wake() time.Time { return s.wake }
 
 // First returns the radius of the first flood.
 func (s *Search) First() int { return s.first }
-
-// Rounds returns how many floods there have been.
-func (s *Search) Rounds() int { return s.rounds }

@@ -10,8 +10,9 @@ import (
 	"zorilla/vicinity"
 )
 
-// CoreConfig describes a Core. Self, Rand, Flood and Member are required. The
-// functions are called by the Core's methods and must not call them.
+// CoreConfig describes a Core. Self, Rand, Flood, Member and Members are
+// required. The functions are called by the Core's methods and must not call
+// them.
 type CoreConfig struct {
 	Self     vicinity.Member
 	Schedule flood.Schedule
@@ -20,7 +21,8 @@ type CoreConfig struct {
 	Flood func(now time.Time, ad Advert) flood.Flood
 	// Member tells what is known of a node, and the round trip to it, 0 while
 	// it is not measured; see Overlay.
-	Member func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
+	Member  func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
+	Members func() int // how many there are, this node included
 	// Busy is how many slots something uses for good that is not simulated.
 	Busy int
 	// Prepare is how long a granted worker takes to get ready.
@@ -146,6 +148,7 @@ func (c *Core) Submit(now time.Time, spec Spec) (ID, Actions, error) {
 		_, rtt, _ := c.cfg.Member(id)
 		return rtt
 	}
+	j.core.members = c.cfg.Members
 	c.jobs[id] = j
 	c.order = append(c.order, id)
 	j.core.submit(now, spec, c.clock.now(now), c.cfg.Schedule)

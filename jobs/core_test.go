@@ -37,7 +37,8 @@ func newCores(t *testing.T, seed uint64, nodes, slots int, run time.Duration) *c
 		id := testNode(i)
 		w.order = append(w.order, id)
 		w.nodes[id] = NewCore(CoreConfig{
-			Flood: func(_ time.Time, ad Advert) flood.Flood { return w.flood(id, ad.Payload) },
+			Flood:   func(_ time.Time, ad Advert) flood.Flood { return w.flood(id, ad.Payload) },
+			Members: func() int { return nodes },
 			Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
 				return vicinity.Member{ID: id}, time.Millisecond, true
 			},

@@ -242,7 +242,7 @@ func (p *primary) wake() time.Time {
 	case !p.settle.IsZero():
 		at = earlier(p.settle, p.grow)
 	default:
-		next, _ := p.search.Wake()
+		next := p.search.Wake()
 		at = earlier(earlier(next, p.grow), earlier(p.poke, p.keep))
 	}
 	if d := p.rec.spec.GiveUp; d > 0 && p.rec.started.IsZero() {

@@ -100,7 +100,7 @@ func (p *primary) freeSoon() (nodes int) {
 	if p.waited || !ok {
 		return 0
 	}
-	timer, _ := p.search.Wake()
+	timer := p.search.Wake()
 	for id, c := range p.room {
 		if !c.free.IsZero() && !c.free.After(timer) && time.Duration(p.answers[id].RTT) <= nearest {
 			nodes++
@@ -112,7 +112,7 @@ func (p *primary) freeSoon() (nodes int) {
 // flood advertises the job once.
 func (p *primary) flood(now time.Time, radius int) {
 	spec := &p.rec.spec
-	next, _ := p.search.Wake()
+	next := p.search.Wake()
 	wait := max(next.Sub(now), 0)
 	p.poke = time.Time{}
 	number := 1

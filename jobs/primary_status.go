@@ -90,7 +90,7 @@ func (p *primary) explain(now time.Time) Explanation {
 	}
 	if e.Wanted > 0 {
 		e.Since = p.rec.submitted
-		next, _ := p.search.Wake()
+		next := p.search.Wake()
 		e.Next = earlier(next, p.poke)
 	}
 	for _, a := range p.answers {
