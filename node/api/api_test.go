@@ -134,6 +134,15 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// A member is asked for little and must not answer with much.
+func TestANodeThatSaysTooMuchOfItself(t *testing.T) {
+	f := apitest.New()
+	f.Members[0].Links = make([]api.Link, 100_000)
+	if _, err := overSocket(t, f).Node(t.Context()); !errors.Is(err, api.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+}
+
 // A stream that stops without its end frame must not pass for a whole one.
 func TestBrokenStream(t *testing.T) {
 	f := apitest.New()
@@ -243,6 +252,9 @@ func TestHostileAnswers(t *testing.T) {
 		answer = a
 		if _, err := c.Submit(t.Context(), jobs.Spec{}); !errors.Is(err, api.ErrUnavailable) {
 			t.Errorf("%s: Submit returned %v", name, err)
+		}
+		if _, err := c.Measure(t.Context(), "self", "there", 1); name != "bad ID" && !errors.Is(err, api.ErrUnavailable) {
+			t.Errorf("%s: Measure returned %v", name, err)
 		}
 		if _, err := c.Chunk(t.Context(), "", transfer.HashOf([]byte("x"))); !errors.Is(err, api.ErrUnavailable) {
 			t.Errorf("%s: Chunk returned %v", name, err)
