@@ -102,6 +102,9 @@ func work(plan *Plan, zorilla string, script []string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
+	if err := hurry(); err != nil {
+		return 1, err
+	}
 	l, err := net.Listen("unix", controlSocket(labDir))
 	if err != nil {
 		return 1, err
@@ -124,7 +127,10 @@ func work(plan *Plan, zorilla string, script []string) (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
-	err = inNetns(netns(labDir, fabric), cmd.Start)
+	err = inNetns(netns(labDir, fabric), func() error {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 0) // to hurry is for the router
+		return cmd.Start()
+	})
 	if err == nil {
 		err = cmd.Wait()
 	}

@@ -141,7 +141,8 @@ func (n *network) cutHost(i int, cut bool) error {
 	if cut {
 		state = disabled
 	}
-	return n.ip(fabric, fmt.Sprintf("link set host%d type bridge_slave state %d\n", i, state))
+	// "ip link set" takes a state, too, but sets it back to forwarding.
+	return n.tool(fabric, exec.Command("bridge", "link", "set", "dev", "host"+strconv.Itoa(i), "state", strconv.Itoa(state)))
 }
 
 // cutSite stops, or lets through, all between a site and the others.
