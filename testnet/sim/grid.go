@@ -41,6 +41,7 @@ type Grid struct {
 	links    map[[2]int]time.Duration // connections: when they are open
 	probed   map[[2]int]time.Duration // distances that were measured for a search
 	costs    map[jobs.ID]*Cost
+	gone     int // nodes that crashed, as far as it was noticed
 }
 
 type gridNode struct {
@@ -97,8 +98,9 @@ func (g *Grid) node(i int) *gridNode {
 	})
 	n.jobs = jobs.NewCore(jobs.CoreConfig{
 		Self: g.member(i), Busy: g.cfg.Busy(i), Rand: g.rand(i, 2), Prepare: g.cfg.Prepare, Runtime: g.cfg.Runtime,
-		Flood:  func(now time.Time, ad jobs.Advert) flood.Flood { return g.startFlood(i, now, ad) },
-		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
+		Flood:   func(now time.Time, ad jobs.Advert) flood.Flood { return g.startFlood(i, now, ad) },
+		Members: func() int { return g.o.Len() - g.gone },
+		Member:  func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
 	})
 	return n
 }
@@ -132,8 +134,8 @@ func (g *Grid) known(i int, id vicinity.ID) (vicinity.Member, time.Duration, boo
 		return vicinity.Member{}, 0, false
 	}
 	rtt, ok := g.cfg.Graph.RTT(i, id)
-	if !ok {
-		rtt = g.probed[[2]int{i, k}]
+	if probed, too := g.probed[[2]int{i, k}]; too && (!ok || probed < rtt) {
+		rtt = probed
 	}
 	return g.member(k), rtt, true
 }
@@ -172,6 +174,7 @@ func (g *Grid) Crash(nodes ...int) {
 	for _, dead := range nodes {
 		id := g.o.ID(dead)
 		g.o.Schedule(g.o.cfg.Suspicion, func() {
+			g.gone++
 			for i := range g.nodes {
 				g.o.Schedule(g.o.upTo(g.o.cfg.Heard), func() {
 					if n := g.nodes[i]; n != nil && g.o.Up(i) {
@@ -237,18 +240,18 @@ func (g *Grid) tick(i int, set time.Duration) {
 	g.perform(i, n.jobs.Tick(g.o.Now()))
 }
 
-// probe has a node measure another one.
+// probe has a node measure another one. The smallest sample counts.
 func (g *Grid) probe(i int, id vicinity.ID) {
 	k, ok := g.o.Index(id)
-	pair := [2]int{i, k}
-	if _, done := g.probed[pair]; done || !ok {
+	if !ok {
 		return
 	}
 	sent := g.o.at
 	g.o.Send(i, k, func() {
 		g.o.Send(k, i, func() {
-			if _, done := g.probed[pair]; !done {
-				g.probed[pair] = g.o.at - sent
+			pair, rtt := [2]int{i, k}, g.o.at-sent
+			if old, known := g.probed[pair]; !known || rtt < old {
+				g.probed[pair] = rtt
 			}
 		})
 	})
