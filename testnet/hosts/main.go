@@ -98,6 +98,10 @@ func work(plan *Plan, zorilla string, script []string) (int, error) {
 	if err := furnish(ctx, zorilla); err != nil {
 		return 1, err
 	}
+	// Ordinary users often do not have ip and tc in their path.
+	if err := os.Setenv("PATH", filepath.Join(labDir, "bin")+":"+os.Getenv("PATH")+":/usr/sbin:/sbin"); err != nil {
+		return 1, err
+	}
 	n, err := buildNetwork(labDir, plan)
 	if err != nil {
 		return 1, err
@@ -118,9 +122,6 @@ func work(plan *Plan, zorilla string, script []string) (int, error) {
 			script = []string{shell}
 		}
 		fmt.Print(c.show(), "\n", controlUsage)
-	}
-	if err := os.Setenv("PATH", filepath.Join(labDir, "bin")+":"+os.Getenv("PATH")); err != nil {
-		return 1, err
 	}
 	cmd := exec.CommandContext(ctx, script[0], script[1:]...)
 	cmd.Env = append(os.Environ(), labVariable+"="+labDir)
