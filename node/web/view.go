@@ -233,12 +233,15 @@ func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
 	}
 	sites, slots, near, distant := make(map[string]bool), 0, 0, 0
 	for _, m := range nodes {
-		sites[m.Site] = true
+		sites[groupOf(m)] = true
 		slots += max(0, m.Slots)
 		near += b2i(m.Neighbour == "near")
 		distant += b2i(m.Neighbour == "far")
 	}
 	v.Sites = plural(len(sites), "site", "sites")
+	if nodes[0].Cluster != "" {
+		v.Sites = plural(len(sites), "cluster", "clusters")
+	}
 	v.Capacity = plural(slots, "slot", "slots")
 	v.Neighbours = fmt.Sprintf("%d near, %d far", near, distant)
 	if len(nodes) > 1 {
