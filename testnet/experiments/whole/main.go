@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"zorilla/jobs"
@@ -60,6 +61,7 @@ func run(bubble testnet.Bubble, o options) error {
 	layout := sim.SixSites(o.nodes, true)
 	var launches []launch
 	var series []sample
+	var made links
 	err = bubble(func() error {
 		nodes, err := start(o, layout, state)
 		if err != nil {
@@ -74,6 +76,7 @@ func run(bubble testnet.Bubble, o options) error {
 				launches = append(launches, l)
 			}
 			var err error
+			made = linksOf(nodes)
 			series, err = wholeSeries(nodes, o)
 			return err
 		}
@@ -82,11 +85,15 @@ func run(bubble testnet.Bubble, o options) error {
 	if err != nil {
 		return err
 	}
-	simulated, err := simulatedSeries(layout, o)
+	own, err := simulatedSeries(layout, o)
 	if err != nil {
 		return err
 	}
-	points := summarize(append(series, simulated...))
+	same, err := relinkedSeries(layout, o, made)
+	if err != nil {
+		return err
+	}
+	points := summarize(slices.Concat(series, own, same))
 	printLaunches(launches)
 	printSeries(points)
 	if o.out == "" {

@@ -13,10 +13,14 @@ import (
 	"zorilla/testnet/sim"
 )
 
+// Kinds of nodes that run the series.
 const (
 	whole     = "whole nodes"
-	simulated = "simulator"
+	simulated = "simulator"  // with the links that its own vicinity cores have made
+	relinked  = "same links" // the simulator with the links of the whole nodes
+)
 
+const (
 	workerLength = time.Second // of each worker of the series
 	pauseLength  = time.Second // between two jobs, until all slots are free again
 	seriesLimit  = 10 * time.Minute
@@ -125,26 +129,43 @@ func simulatedSeries(layout sim.Layout, o options) ([]sample, error) {
 	for seed := range uint64(simulations) {
 		settled := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: o.seed + seed})
 		settled.Run(2 * time.Minute)
-		ground := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: o.seed + seed, Idle: true})
-		g := sim.NewGrid(sim.GridConfig{
-			Overlay: ground, Graph: sim.Known(settled), Seed: o.seed + seed,
-			Slots:   func(int) int { return slots },
-			Prepare: time.Microsecond, // fake workers of whole nodes take no time either
-			Runtime: func(*jobs.Spec) time.Duration { return workerLength },
-		})
-		for _, t := range plan(o) {
-			s, err := simulatedTrial(ground, g, t)
-			if err != nil {
-				return nil, fmt.Errorf("simulated job of %d workers at node %d, %s search: %w", t.workers, t.origin, t.mode, err)
-			}
-			list = append(list, s)
+		more, err := onGrid(simulated, layout, o, seed, func(*sim.Overlay) sim.Graph { return sim.Known(settled) })
+		if err != nil {
+			return nil, err
 		}
+		list = append(list, more...)
+	}
+	return list, nil
+}
+
+// relinkedSeries runs them on cores of flood and jobs with the links of whole
+// nodes, so that chance does not make other links.
+func relinkedSeries(layout sim.Layout, o options, l links) ([]sample, error) {
+	return onGrid(relinked, layout, o, 0, func(ground *sim.Overlay) sim.Graph { return lifted{ground, l} })
+}
+
+func onGrid(kind string, layout sim.Layout, o options, seed uint64, graph func(*sim.Overlay) sim.Graph) ([]sample, error) {
+	ground := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: o.seed + seed, Idle: true})
+	g := sim.NewGrid(sim.GridConfig{
+		Overlay: ground, Graph: graph(ground), Seed: o.seed + seed,
+		Slots:   func(int) int { return slots },
+		Prepare: time.Microsecond, // fake workers of whole nodes take no time either
+		Runtime: func(*jobs.Spec) time.Duration { return workerLength },
+	})
+	var list []sample
+	for _, t := range plan(o) {
+		s, err := simulatedTrial(ground, g, t)
+		if err != nil {
+			return nil, fmt.Errorf("simulated job of %d workers at node %d, %s search: %w", t.workers, t.origin, t.mode, err)
+		}
+		s.kind = kind
+		list = append(list, s)
 	}
 	return list, nil
 }
 
 func simulatedTrial(ground *sim.Overlay, g *sim.Grid, t trial) (sample, error) {
-	s := sample{trial: t, kind: simulated}
+	s := sample{trial: t}
 	begun := ground.Elapsed()
 	id, err := g.Submit(t.origin, t.spec())
 	if err != nil {
