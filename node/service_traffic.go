@@ -1,26 +1,40 @@
 package node
 
-import "zorilla/node/api"
+import (
+	"slices"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/vicinity"
+)
 
 // traffic tells all counters of all parts, bad input and bad luck included:
 // whatever can go wrong on the network is counted somewhere in this list.
 func (n *Node) traffic() api.Traffic {
-	t := gossipTraffic(n.overlay.Stats(), n.unknown.Load())
-	v := n.vicinity.Stats()
-	t = append(t, counters("vicinity",
+	return slices.Concat(
+		gossipTraffic(n.overlay.Stats(), n.unknown.Load()),
+		vicinityTraffic(n.vicinity.Stats()), floodTraffic(n.flooder.Stats()), jobsTraffic(n.jobs.Counts()),
+	)
+}
+
+func vicinityTraffic(v vicinity.Stats) api.Traffic {
+	return counters("vicinity",
 		counted("number of links", int64(v.Links), "neighbours now, near and far"),
 		counted("number of members measured", int64(v.Measured), "members whose round trip is known now"),
 		counted("messages sent", v.Sent, "pings and lists, with their answers"),
 		counted("messages received", v.Received, "the same of others"),
 		counted("bytes sent", v.SentBytes, "in these messages"),
 		counted("bytes received", v.ReceivedBytes, "in these messages"),
-		bad("malformed", v.Malformed, "messages of wrong form, or with a round trip or coordinate that cannot be"),
+		bad("malformed", v.Malformed, "messages of wrong form"),
 		bad("strangers", v.Strangers, "messages of nodes that are no members"),
 		bad("excess", v.Excess, "messages dropped because a member sent too many"),
 		bad("lost", v.Lost, "messages not sent because too many were waiting"),
-	)...)
-	f := n.flooder.Stats()
-	t = append(t, counters("flood",
+	)
+}
+
+func floodTraffic(f flood.Stats) api.Traffic {
+	return counters("flood",
 		counted("started", int64(f.Originated), "floods of jobs that were submitted here"),
 		counted("copies sent", int64(f.Sent), "of these floods, by this node"),
 		counted("extensions", int64(f.Extended), "of these copies, sent beyond the rim of an earlier flood"),
@@ -33,13 +47,15 @@ func (n *Node) traffic() api.Traffic {
 		bad("limited", int64(f.Limited), "floods beyond what one node may send"),
 		bad("expired", int64(f.Expired), "copies that came too late to be of use"),
 		bad("dropped", int64(f.Dropped), "copies not looked at because too many were waiting"),
-	)...)
-	j := n.jobs.Counts()
-	return append(t, counters("jobs",
-		bad("malformed", j.Malformed, "answers and requests of wrong form"),
-		bad("refused", j.Refused, "requests that the sender had no right to"),
-		bad("forged", j.Forged, "answers that are not signed by the node that they are said to be from"),
-	)...)
+	)
+}
+
+func jobsTraffic(c jobs.Counts) api.Traffic {
+	return counters("jobs",
+		bad("malformed", c.Malformed, "answers and requests of wrong form"),
+		bad("refused", c.Refused, "requests that the sender had no right to"),
+		bad("forged", c.Forged, "answers that are not signed by the node that they are said to be from"),
+	)
 }
 
 // gossipTraffic tells the counters of the overlay, of which stats has the
