@@ -28,6 +28,16 @@
 // a browser cannot take fast enough is left out from the front, with a note: a
 // slow page never slows a job.
 //
+// # The map
+//
+// atlas.go places the members: their network coordinates, laid flat, turned to
+// where they were the last time and moved apart until no dot hides another. It
+// is drawn anew at most every two seconds, and only if something has moved.
+// draw.go adds the links that are known, the load, and the clusters; ripple.go
+// draws a job's floods on the same map, as rings that CSS sets in motion. The
+// load and links of others are known while an overview is open: its stream has
+// the service ask the nearest members every 16 seconds (Survey).
+//
 // # Who may look
 //
 // A request must name the listener's own address in its Host header (a page
