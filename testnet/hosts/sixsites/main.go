@@ -25,7 +25,7 @@ import (
 
 const (
 	plan     = "testnet/hosts/grid5000.json"
-	deadline = 4 * time.Minute // it should take half of that
+	deadline = 6 * time.Minute // it should take a third of that
 )
 
 func main() {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -70,7 +71,7 @@ func (s *scene) tell() {
 }
 
 // truth measures the emulation itself, without Zorilla.
-func (s *scene) truth(context.Context) error {
+func (s *scene) truth(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -88,34 +89,53 @@ func (s *scene) truth(context.Context) error {
 			_ = cmd.Wait()
 		}()
 	}
-	var least, usual []float64
-	for from := range s.sites {
-		var others []string
-		for to := range s.sites {
-			if to != from {
-				others = append(others, address(to, 1))
+	// Between two sites the best of all pings tells what the lab does, and the
+	// median how busy the machine is.
+	best := map[string]float64{}
+	var usual []float64
+	took, err := until(ctx, 30*time.Second, "the best ping between any two sites is right", func(context.Context) (bool, string) {
+		for from := range s.sites {
+			found, err := s.pings(self, from)
+			if err != nil {
+				return false, err.Error()
+			}
+			for to := range s.sites {
+				if to == from {
+					continue
+				}
+				pair, t := fmt.Sprint(from, to), found[address(to, 1)]
+				if old, ok := best[pair]; !ok || t.Least-s.rtt[from][to] < old {
+					best[pair] = t.Least - s.rtt[from][to]
+				}
+				usual = append(usual, t.Median-s.rtt[from][to])
 			}
 		}
-		out, err := onHost(s.sites[from]+"-2", append([]string{self, "ping"}, others...)...).Output()
-		if err != nil {
-			return fmt.Errorf("ping from %s: %w", s.sites[from], err)
-		}
-		var found map[string]trips
-		if err := json.Unmarshal(out, &found); err != nil {
-			return err
-		}
-		for to := range s.sites {
-			if to != from {
-				least = append(least, found[address(to, 1)].Least-s.rtt[from][to])
-				usual = append(usual, found[address(to, 1)].Median-s.rtt[from][to])
-			}
+		most := slices.Max(slices.Collect(maps.Values(best)))
+		return most < 2, fmt.Sprintf("%.1f ms too long", most)
+	})
+	if err != nil {
+		return err
+	}
+	least := slices.Sorted(maps.Values(best))
+	slices.Sort(usual)
+	s.row("the lab itself: what it adds to the best ping between two sites, smallest and largest", span(least), "0 to 2 ms", least[0] >= 0)
+	s.row("and to the median of nine pings (on a busy machine: more)", span(usual)+" in "+seconds(took), "-", true)
+	return nil
+}
+
+// pings asks the echoes of the other sites from one site.
+func (s *scene) pings(self string, from int) (found map[string]trips, err error) {
+	args := []string{self, "ping"}
+	for to := range s.sites {
+		if to != from {
+			args = append(args, address(to, 1))
 		}
 	}
-	slices.Sort(least)
-	slices.Sort(usual)
-	s.row("the lab itself: what it adds to the best of 9 pings between two sites, smallest and largest", span(least), "0 to 2 ms", least[0] >= 0 && last(least) < 2)
-	s.row("and to their median (on a busy machine: more)", span(usual), "-", true)
-	return nil
+	out, err := onHost(s.sites[from]+"-2", args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("ping from %s: %w", s.sites[from], err)
+	}
+	return found, json.Unmarshal(out, &found)
 }
 
 // discover starts all nodes with nothing but the secret.
@@ -161,10 +181,10 @@ func (s *scene) join(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := s.allKnowAll(ctx, 30*time.Second); err != nil {
+	if _, err := s.allKnowAll(ctx, 90*time.Second); err != nil {
 		return err
 	}
-	s.row("all know all after five nodes joined by an address", seconds(time.Since(begin)), "30 s", true)
+	s.row("all know all after five nodes joined by an address", seconds(time.Since(begin)), "90 s", true)
 	return nil
 }
 
@@ -189,7 +209,7 @@ func (s *scene) distances(ctx context.Context) error {
 	}
 	s.row("after that all nodes have measured all others", "after "+seconds(took), "60 s", true)
 	var errs, local []float64
-	took, err = until(ctx, 60*time.Second, "all nodes sort the sites rightly", func(ctx context.Context) (bool, string) {
+	took, err = until(ctx, 90*time.Second, "all nodes sort the sites rightly", func(ctx context.Context) (bool, string) {
 		errs, local = nil, nil
 		for _, h := range s.hosts() {
 			members, err := s.nodes[h].client.Nodes(ctx)
@@ -217,7 +237,7 @@ func (s *scene) distances(ctx context.Context) error {
 	}
 	slices.Sort(errs)
 	slices.Sort(local)
-	s.row("every node sorts the other sites by round trip, if they differ by 1 ms", seconds(took)+" later", "60 s", true)
+	s.row("every node sorts the other sites by round trip, if they differ by 1 ms", seconds(took)+" later", "90 s", true)
 	s.row("its round trips to other sites (10.2 to 19.4 ms): median and largest error", middle(errs), "median below 3 ms", errs[len(errs)/2] < 3)
 	s.row("its round trip to its own site: median and largest", middle(local), "below 5 ms", last(local) < 5)
 	return nil

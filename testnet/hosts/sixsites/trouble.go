@@ -45,13 +45,13 @@ func (s *scene) cutSite(ctx context.Context) error {
 	}
 	s.row("three jobs submitted on both sides right after a site was cut off have ended right", seconds(time.Since(begin)), "30 s", true)
 	// Two nodes need a minute or more to give up all ten: some are enough.
-	if _, err := s.know(ctx, 60*time.Second, 2, 9, inside...); err != nil {
+	if _, err := s.know(ctx, 90*time.Second, 2, 9, inside...); err != nil {
 		return err
 	}
-	if _, err := s.know(ctx, 60*time.Second, 10, 10, outside...); err != nil {
+	if _, err := s.know(ctx, 90*time.Second, 10, 10, outside...); err != nil {
 		return err
 	}
-	s.row("the ten nodes have given up the two, and the two some of the ten", seconds(time.Since(begin)), "60 s", true)
+	s.row("the ten nodes have given up the two, and the two some of the ten", seconds(time.Since(begin)), "90 s", true)
 	for _, j := range across {
 		if _, _, err := j.becomes(ctx, 60*time.Second, "runs on its own side only", func(st jobs.Status) bool {
 			return running(3)(st) && (s.places(st) == "sophia" || !strings.Contains(s.places(st), "sophia"))
