@@ -16,12 +16,20 @@ import (
 
 // Node describes the node.
 func (s *service) Node(context.Context) (api.NodeInfo, error) {
+	n, info := s.n, s.self()
+	info.Cluster = s.clusters.of(n.vicinity)[info.ID]
+	info.Started, info.Release, info.StateDir, info.Traffic = n.started, Release, n.cfg.State, n.traffic()
+	return info, nil
+}
+
+// self is what the node tells others of itself. It costs little, since many
+// may ask.
+func (s *service) self() api.NodeInfo {
 	n := s.n
 	return api.NodeInfo{
-		Member: n.overlay.Self(), Self: true, Position: n.vicinity.Position(n.creds.ID()), Cluster: s.clusters.of(n.vicinity)[n.creds.ID()],
+		Member: n.overlay.Self(), Self: true, Position: n.vicinity.Position(n.creds.ID()),
 		Told: time.Now(), Busy: n.jobs.Busy(), Links: links(n.vicinity.Neighbours()),
-		Started: n.started, Release: Release, StateDir: n.cfg.State, Traffic: n.traffic(),
-	}, nil
+	}
 }
 
 func links(neighbours []vicinity.Neighbour) []api.Link {
