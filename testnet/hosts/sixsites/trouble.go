@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -44,14 +45,6 @@ func (s *scene) cutSite(ctx context.Context) error {
 		return fmt.Errorf("submitted right after the cut: %w", err)
 	}
 	s.row("three jobs submitted on both sides right after a site was cut off have ended right", seconds(time.Since(begin)), "30 s", true)
-	// Two nodes need a minute or more to give up all ten: some are enough.
-	if _, err := s.know(ctx, 90*time.Second, 2, 9, inside...); err != nil {
-		return err
-	}
-	if _, err := s.know(ctx, 90*time.Second, 10, 10, outside...); err != nil {
-		return err
-	}
-	s.row("the ten nodes have given up the two, and the two some of the ten", seconds(time.Since(begin)), "90 s", true)
 	for _, j := range across {
 		if _, _, err := j.becomes(ctx, 60*time.Second, "runs on its own side only", func(st jobs.Status) bool {
 			return running(3)(st) && (s.places(st) == "sophia" || !strings.Contains(s.places(st), "sophia"))
@@ -60,6 +53,14 @@ func (s *scene) cutSite(ctx context.Context) error {
 		}
 	}
 	s.row("the ranks that two jobs had on the other side run on their own", seconds(time.Since(begin)), "120 s", true)
+	// Two nodes need a minute or more to give up all ten: some are enough.
+	if _, err := s.know(ctx, 90*time.Second, 2, 9, inside...); err != nil {
+		return err
+	}
+	if _, err := s.know(ctx, 90*time.Second, 10, 10, outside...); err != nil {
+		return err
+	}
+	s.row("the ten nodes have given up the two, and the two some of the ten", seconds(time.Since(begin)), "90 s", true)
 	begin = time.Now()
 	during = nil
 	for _, host := range []string{"sophia-1", "grenoble-2"} {
@@ -213,6 +214,10 @@ func (s *scene) crash(ctx context.Context) error {
 
 // loss runs jobs with files between sites while packets get lost.
 func (s *scene) loss(ctx context.Context) error {
+	before, err := lostPackets()
+	if err != nil {
+		return err
+	}
 	if err := change("loss 5"); err != nil {
 		return err
 	}
@@ -226,11 +231,29 @@ func (s *scene) loss(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	after, err := lostPackets()
+	if err != nil {
+		return err
+	}
+	s.row("packets lost while the next row was measured", fmt.Sprint(after-before), "more than 50", after-before > 50)
 	s.row("5 % of the packets lost: three jobs of "+fmt.Sprint(3*slots)+" with 1 MiB of input, each at several sites, have ended right", seconds(time.Since(begin)), "60 s", true)
 	if _, err := s.allKnowAll(ctx, 60*time.Second); err != nil {
 		return fmt.Errorf("after the loss: %w", err)
 	}
 	return change("loss 0")
+}
+
+// lostPackets asks the lab how many packets it has lost so far.
+func lostPackets() (count int, err error) {
+	out, err := exec.Command("lab", "show").Output()
+	if err != nil {
+		return 0, fmt.Errorf("lab show: %w", err)
+	}
+	_, rest, _ := strings.Cut(string(out), " carried, ")
+	if _, err := fmt.Sscanf(rest, "%d lost", &count); err != nil {
+		return 0, fmt.Errorf("lab show does not tell lost packets: %q", out)
+	}
+	return count, nil
 }
 
 // checksums runs a job of n workers that checksum its input, and checks the
