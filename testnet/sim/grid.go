@@ -42,6 +42,7 @@ type Grid struct {
 	probed   map[[2]int]time.Duration // distances that were measured for a search
 	costs    map[jobs.ID]*Cost
 	gone     int // nodes that crashed, as far as it was noticed
+	members  []vicinity.Member
 }
 
 type gridNode struct {
@@ -121,10 +122,13 @@ func (g *Grid) neighbours(i int) []vicinity.ID {
 }
 
 func (g *Grid) member(i int) vicinity.Member {
-	return vicinity.Member{
-		ID: g.o.ID(i), Name: fmt.Sprintf("node-%d", i), Slots: g.cfg.Slots(i),
-		Addrs: []string{fmt.Sprintf("10.%d.%d.%d:5444", g.o.Site(i), i/250, i%250+1)},
+	for k := len(g.members); k <= i; k++ {
+		g.members = append(g.members, vicinity.Member{
+			ID: g.o.ID(k), Name: fmt.Sprintf("node-%d", k), Slots: g.cfg.Slots(k),
+			Addrs: []string{fmt.Sprintf("10.%d.%d.%d:5444", g.o.Site(k), k/250, k%250+1)},
+		})
 	}
+	return g.members[i]
 }
 
 // known is what a node knows of another.

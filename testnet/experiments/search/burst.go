@@ -32,7 +32,7 @@ func burst(workers int, mode string, o options) (burstResult, error) {
 	starts := []time.Duration{}
 	for seed := range o.seeds {
 		w := newNetwork(burstNodes, 6, uint64(seed)+1, o.graph)
-		ov := w.overlay()
+		ov := w.overlay(0)
 		g := sim.NewGrid(sim.GridConfig{Overlay: ov, Graph: w.graph, Seed: w.seed, Runtime: func(*jobs.Spec) time.Duration { return burstRuntime }})
 		rnd := rand.New(rand.NewPCG(w.seed, 0xb0))
 		ids := make([]jobs.ID, burstNodes)

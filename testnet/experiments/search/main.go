@@ -156,7 +156,7 @@ type network struct {
 func newNetwork(n, sites int, seed uint64, graph string) *network {
 	w := &network{nodes: n, sites: sites, seed: seed, layout: layout(n, sites, seed)}
 	if graph == "ideal" {
-		w.graph = sim.Ideal(w.overlay(), seed)
+		w.graph = sim.Ideal(w.overlay(0), seed)
 		return w
 	}
 	settled := sim.NewOverlay(sim.OverlayConfig{Layout: w.layout, Seed: seed, Noise: sim.Usual(), Peers: 256})
@@ -166,7 +166,11 @@ func newNetwork(n, sites int, seed uint64, graph string) *network {
 }
 
 // overlay returns a new network of the same nodes, in which only jobs are
-// simulated.
-func (w *network) overlay() *sim.Overlay {
-	return sim.NewOverlay(sim.OverlayConfig{Layout: w.layout, Seed: w.seed, Noise: sim.Usual(), Idle: true})
+// simulated, with other chance for each number.
+func (w *network) overlay(chance int) *sim.Overlay {
+	o := sim.NewOverlay(sim.OverlayConfig{Layout: w.layout, Seed: w.seed, Noise: sim.Usual(), Idle: true})
+	for range chance {
+		o.Rand().Uint64()
+	}
+	return o
 }

@@ -53,7 +53,7 @@ type trial struct {
 
 // try runs one job in an otherwise idle network.
 func (w *network) try(fill string, workers int, mode string, origin int) (t trial, ok bool, err error) {
-	o := w.overlay()
+	o := w.overlay(origin)
 	busy, err := w.load(fill, o, origin)
 	if err != nil {
 		return t, false, err
