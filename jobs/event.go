@@ -19,6 +19,7 @@ const (
 	evExited    eventKind = "exited"    // Ranks (one), Exit, Output, Reason (a warning)
 	evCollected eventKind = "collected" // Ranks (one): its outputs are in the store
 	evLost      eventKind = "lost"      // Ranks, Node, Reason
+	evRetried   eventKind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
 	evEnded     eventKind = "ended"     // State, Reason, Code
 )
 
@@ -58,6 +59,7 @@ type rankRecord struct {
 	exit      *process.Exit
 	output    *RankOutput
 	collected bool
+	retries   int // attempts that followed a failure of the program
 }
 
 // record is a job as its events tell it.
@@ -74,6 +76,7 @@ type record struct {
 	submitted time.Time
 	started   time.Time
 	ended     time.Time
+	retries   int // times that the gang was started again as a whole
 }
 
 const maxWarnings = 100
@@ -90,10 +93,17 @@ func (r *record) apply(ev event) {
 		}
 	case evGranted:
 		for _, ra := range ev.Ranks {
-			r.ranks[ra.Rank] = rankRecord{attempt: ra.Attempt, node: ev.Node, name: ev.Name, rtt: time.Duration(ev.RTT), state: WorkerPreparing}
+			r.ranks[ra.Rank] = rankRecord{attempt: ra.Attempt, node: ev.Node, name: ev.Name, rtt: time.Duration(ev.RTT), state: WorkerPreparing, retries: r.ranks[ra.Rank].retries}
 		}
 	case evReleased:
-		r.each(ev.Ranks, func(k *rankRecord) { *k = rankRecord{attempt: k.attempt, state: WorkerWanted} })
+		r.each(ev.Ranks, func(k *rankRecord) { *k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries} })
+	case evRetried:
+		r.each(ev.Ranks, func(k *rankRecord) { *k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries + 1} })
+		if r.spec.Rigid() {
+			r.retries++
+			r.started = time.Time{} // all of it starts together, as the first time
+		}
+		r.warn(ev.Reason)
 	case evStarted:
 		if r.started.IsZero() {
 			r.started = ev.At

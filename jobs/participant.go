@@ -48,6 +48,7 @@ type worker struct {
 	slots  int
 	memory int64
 	start  chan Start    // capacity 1
+	stop   chan struct{} // closed when the origin wants its process to end
 	drop   chan struct{} // closed when the origin does not want it any more
 	done   chan struct{} // closed when all of it is safe at the origin
 
@@ -60,6 +61,7 @@ type worker struct {
 	stats   transfer.Stats
 	acked   received
 	started bool
+	stopped bool
 	dropped bool
 	safe    bool
 	gone    bool // its output cannot be read any more
@@ -136,7 +138,7 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 	w.holders = g.Holders
 	for _, ra := range g.Ranks {
 		k := &worker{RankAttempt: ra, slots: g.Spec.Slots, memory: g.Spec.Memory, state: WorkerPreparing,
-			start: make(chan Start, 1), drop: make(chan struct{}), done: make(chan struct{})}
+			start: make(chan Start, 1), stop: make(chan struct{}), drop: make(chan struct{}), done: make(chan struct{})}
 		w.workers[ra] = k
 		if fresh && ra == g.Ranks[0] {
 			s.children.Go(func() { w.fetchInputs(k) })
@@ -285,7 +287,7 @@ func (w *work) execute(k *worker, root string, start Start) {
 // watch waits for the end of the process and has its output reported as it
 // grows. It returns why the worker counts as lost, or "" if it ended by itself.
 func (w *work) watch(k *worker, proc process.Worker) (gone string) {
-	drop, leaving := k.drop, w.s.leaving
+	stop, drop, leaving := k.stop, k.drop, w.s.leaving
 	var stopped string
 	for {
 		changed := proc.Changed()
@@ -295,6 +297,9 @@ func (w *work) watch(k *worker, proc process.Worker) (gone string) {
 			w.poke()
 			return stopped
 		case <-changed:
+		case <-stop:
+			stop = nil
+			proc.Stop(stopGrace)
 		case <-drop:
 			drop, stopped = nil, "not wanted any more"
 			proc.Stop(stopGrace)
@@ -340,6 +345,18 @@ func (w *work) startRanks(start Start) {
 		if k := w.workers[ra]; k != nil && !k.started {
 			k.started = true
 			k.start <- start
+		}
+	}
+}
+
+// stopRanks ends the processes of workers, whose ends are still to be reported.
+func (w *work) stopRanks(ranks []RankAttempt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ra := range ranks {
+		if k := w.workers[ra]; k != nil && !k.stopped {
+			k.stopped = true
+			close(k.stop)
 		}
 	}
 }

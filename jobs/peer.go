@@ -144,7 +144,11 @@ func (s *Service) releaseReceived(from vicinity.ID, m *Release) (any, error) {
 	if len(m.Ranks) == 0 {
 		s.post(func() { s.yielded(from, m.Job, true) })
 	}
-	if w := s.workFor(from, m.Job); w != nil {
+	switch w := s.workFor(from, m.Job); {
+	case w == nil:
+	case m.Stop:
+		w.stopRanks(m.Ranks)
+	default:
 		w.dropRanks(m.Ranks)
 	}
 	return nil, nil

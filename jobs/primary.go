@@ -288,7 +288,7 @@ func (p *primary) giveUp(now time.Time) {
 
 // wanted returns how many workers are still looked for.
 func (p *primary) wanted() int {
-	if p.rec.state.Final() {
+	if p.rec.state.Final() || p.failing() {
 		return 0
 	}
 	return len(p.wantedRanks(p.rec.spec.Max))

@@ -67,6 +67,7 @@ func (p *primary) heard(now time.Time, from vicinity.ID) {
 // wanted any more.
 func (p *primary) acknowledge(from vicinity.ID, rep Report, missed []RankAttempt) Ack {
 	ack := Ack{Known: true, State: p.rec.state, Reason: p.reason()}
+	stop := p.failing()
 	for _, w := range rep.Workers {
 		a := WorkerAck{RankAttempt: w.RankAttempt}
 		if p.rec.owns(w.RankAttempt) && p.rec.ranks[w.Rank].node == from {
@@ -76,6 +77,7 @@ func (p *primary) acknowledge(from vicinity.ID, rep Report, missed []RankAttempt
 			a.Done = k.state == WorkerEnded && k.collected
 		}
 		a.Drop = !a.Done && !p.owned(from, w.RankAttempt)
+		a.Stop = stop && !a.Drop && w.State == WorkerRunning
 		ack.Workers = append(ack.Workers, a)
 	}
 	if len(missed) > 0 {
@@ -108,6 +110,12 @@ func (p *primary) workerEnded(now time.Time, from vicinity.ID, w WorkerReport) {
 	}
 	if k.state == WorkerRunning {
 		p.emit(event{Kind: evExited, At: now, Ranks: []RankAttempt{w.RankAttempt}, Exit: w.Exit, Output: w.Output, Warn: w.Warn})
+		if badExit(w.Exit) {
+			p.failed(now, from, w)
+		}
+		if !p.rec.owns(w.RankAttempt) || k.state != WorkerEnded {
+			return // tried again
+		}
 	}
 	if !k.collected && !p.collecting[w.RankAttempt] {
 		p.collecting[w.RankAttempt] = true
@@ -182,6 +190,13 @@ func (p *primary) checkParts(now time.Time) {
 // malleable one gets them replaced near by.
 func (p *primary) lost(now time.Time, ranks []RankAttempt, why string) {
 	p.emit(event{Kind: evLost, At: now, Ranks: ranks, Reason: why})
+	if p.failing() {
+		p.advance(now)
+		return
+	}
+	if p.retryGang(now, why) {
+		return
+	}
 	if p.rec.spec.Rigid() {
 		p.end(now, NodeFail, why, CodeZorilla)
 		return
@@ -195,19 +210,29 @@ func (p *primary) advance(now time.Time) {
 		return
 	}
 	ready := []RankAttempt{}
-	active := 0
+	active, failing := 0, p.failing()
 	for i := range p.rec.ranks {
 		switch k := &p.rec.ranks[i]; k.state {
 		case WorkerReady:
 			ready = append(ready, RankAttempt{i, k.attempt})
 			active++
-		case WorkerRunning, WorkerPreparing, WorkerLost:
+		case WorkerRunning:
 			active++
+		case WorkerPreparing, WorkerLost:
+			if !failing {
+				active++
+			}
 		case WorkerEnded:
 			if !k.collected {
 				active++
 			}
 		}
+	}
+	if failing {
+		if active -= len(ready); active == 0 {
+			p.finish(now)
+		}
+		return
 	}
 	if len(ready) > 0 && (!p.rec.started.IsZero() || len(ready) >= p.rec.spec.Min) {
 		p.start(now, ready)
@@ -269,7 +294,7 @@ func (p *primary) finish(now time.Time) {
 	state, code, reason := Completed, 0, ""
 	for i := range p.rec.ranks {
 		k := &p.rec.ranks[i]
-		if k.exit == nil || k.exit.Code == 0 {
+		if !badExit(k.exit) {
 			continue
 		}
 		if state == Completed {
@@ -282,10 +307,30 @@ func (p *primary) finish(now time.Time) {
 			code, reason = k.exit.Code, exitReason(i, k)
 		}
 	}
+	if state == Failed && p.retryGang(now, reason) {
+		return
+	}
+	if stopped := p.count(WorkerLost, WorkerPreparing, WorkerReady) + p.stopped(); stopped > 0 && state != Completed {
+		others := "1 other was"
+		if stopped > 1 {
+			others = fmt.Sprintf("%d others were", stopped)
+		}
+		reason += "; " + others + " stopped"
+	}
 	if state == Timeout {
 		code, reason = CodeTimeout, fmt.Sprintf("needed more than %v (-t)", p.rec.spec.Walltime)
 	}
 	p.end(now, state, reason, code)
+}
+
+// stopped returns how many ranks ended because others had failed.
+func (p *primary) stopped() (n int) {
+	for i := range p.rec.ranks {
+		if e := p.rec.ranks[i].exit; e != nil && e.Cause == process.Stopped {
+			n++
+		}
+	}
+	return n
 }
 
 func exitReason(rank int, k *rankRecord) string {

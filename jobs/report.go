@@ -140,7 +140,7 @@ func (w *work) acknowledged(ack Ack) {
 		w.dropRanks(nil)
 		return
 	}
-	var drop []RankAttempt
+	var drop, stop []RankAttempt
 	w.mu.Lock()
 	w.heard, w.state, w.reason = w.s.now(), ack.State, ack.Reason
 	for _, a := range ack.Workers {
@@ -162,11 +162,15 @@ func (w *work) acknowledged(ack Ack) {
 		if a.Drop {
 			drop = append(drop, a.RankAttempt)
 		}
+		if a.Stop {
+			stop = append(stop, a.RankAttempt)
+		}
 	}
 	w.mu.Unlock()
 	if len(drop) > 0 {
 		w.dropRanks(drop)
 	}
+	w.stopRanks(stop)
 	if ack.Start != nil && ack.Start.check() == nil && ack.Start.Job == w.job {
 		w.startRanks(*ack.Start)
 	}

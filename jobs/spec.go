@@ -23,6 +23,7 @@ const (
 	MaxArgBytes = 512 << 10 // arguments and environment together
 	MaxGlobs    = 256
 	MaxName     = 64
+	MaxRetries  = 1000
 	MaxTime     = 366 * 24 * time.Hour
 )
 
@@ -48,6 +49,19 @@ type Spec struct {
 	Priority int            `json:"priority,omitempty"` // higher goes first; -100..100
 	Strategy string         `json:"strategy,omitempty"` // see placement; "" = nearest
 	Search   Search         `json:"search,omitzero"`
+
+	// What happens when a program fails: ends with another code than 0.
+	Retries       int   `json:"retries,omitempty"`          // more attempts of a rank; of a rigid job as a whole, also if a node is lost
+	KillOnBadExit *bool `json:"kill_on_bad_exit,omitempty"` // a rank that fails for good stops the others; nil = in a rigid job
+	MaxFails      int   `json:"max_fails,omitempty"`        // the job is stopped when more ranks have failed; 0 = no limit
+}
+
+// stopsOnBadExit reports whether one rank that fails stops the others.
+func (s *Spec) stopsOnBadExit() bool {
+	if s.KillOnBadExit != nil {
+		return *s.KillOnBadExit
+	}
+	return s.Rigid()
 }
 
 // Ways to search for workers.
@@ -131,6 +145,10 @@ func (s *Spec) Validate() error {
 		return bad("--give-up %v: want 0 to %v", s.GiveUp, MaxTime)
 	case s.Priority < -100 || s.Priority > 100:
 		return bad("--priority %d: want -100 to 100", s.Priority)
+	case s.Retries < 0 || s.Retries > MaxRetries:
+		return bad("--retries %d: want 0 to %d", s.Retries, MaxRetries)
+	case s.MaxFails < 0 || s.MaxFails > MaxRanks:
+		return bad("--max-fails %d: want 0 to %d", s.MaxFails, MaxRanks)
 	case len(s.Outputs) > MaxGlobs:
 		return bad("%d output patterns, at most %d", len(s.Outputs), MaxGlobs)
 	}

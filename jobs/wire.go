@@ -145,6 +145,9 @@ type (
 	Release struct {
 		Job   ID            `json:"job"`
 		Ranks []RankAttempt `json:"ranks,omitempty"`
+		// Stop ends the processes of named ranks, but how they end is still to
+		// be reported.
+		Stop bool `json:"stop,omitempty"`
 	}
 
 	// Report is all that a participant has to tell: the state of each of its
@@ -187,6 +190,7 @@ type (
 		Stderr int64 `json:"stderr"`
 		Drop   bool  `json:"drop,omitempty"` // superseded or not wanted any more: stop it, forget it
 		Done   bool  `json:"done,omitempty"` // all of it is safe at the origin: forget it
+		Stop   bool  `json:"stop,omitempty"` // end its process, and report how it ended
 	}
 )
 
@@ -293,7 +297,7 @@ func (s *Start) check() error {
 }
 
 func (r *Release) check() error {
-	if !r.Job.Valid() {
+	if !r.Job.Valid() || r.Stop && len(r.Ranks) == 0 {
 		return fmt.Errorf("release: %w", codec.ErrMalformed)
 	}
 	return checkRanks(r.Ranks)

@@ -32,6 +32,9 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
 		&cli.StringFlag{Name: "strategy", Usage: "`HOW` to choose among offers: nearest, spread or concentrate (default: nearest)"},
+		&cli.IntFlag{Name: "retries", Usage: "try a rank that fails again, up to `K` times; a rigid job as a whole, also if it loses a node"},
+		&cli.BoolFlag{Name: "kill-on-bad-exit", Usage: "stop the job when a rank has failed (default for a rigid job; =false: the others go on)"},
+		&cli.IntFlag{Name: "max-fails", Usage: "stop the job when more than `N` ranks have failed"},
 		&cli.StringFlag{Name: "search", Usage: "`HOW` to look for workers: adaptive or paper (default: adaptive)"},
 		&cli.IntFlag{Name: "radius", Usage: "links that the first flood travels: `N` from 1 to 32 (default: by the number of workers)"},
 		&cli.StringFlag{Name: "flood-wait", Usage: "`TIME` after the first flood before the next (default: 1s)"},
@@ -53,6 +56,11 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 		return wrong(fmt.Errorf("no command: put it after the options, as in '%s -n 4 -- ./prog'", c.Command.HelpName))
 	}
 	var err error
+	spec.Retries, spec.MaxFails = c.Int("retries"), c.Int("max-fails")
+	if c.IsSet("kill-on-bad-exit") {
+		kill := c.Bool("kill-on-bad-exit")
+		spec.KillOnBadExit = &kill
+	}
 	if c.IsSet("radius") && spec.Search.Radius == 0 {
 		return wrong(errors.New("--radius 0: want 1 to 32"))
 	}

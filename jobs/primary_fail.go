@@ -1,0 +1,98 @@
+package jobs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// What happens when a rank fails: its program ends with another code than 0, or
+// its node is lost. Programs and machines are told apart, because a machine's
+// failure is nobody's fault: a malleable job replaces its rank without counting.
+
+// badExit reports whether a rank's program failed by itself: what Zorilla
+// stopped because of others says nothing about the job.
+func badExit(e *process.Exit) bool { return e != nil && e.Code != 0 && e.Cause != process.Stopped }
+
+// failedRanks returns how many ranks have failed for good.
+func (p *primary) failedRanks() (n int) {
+	for i := range p.rec.ranks {
+		if k := &p.rec.ranks[i]; k.state == WorkerEnded && badExit(k.exit) {
+			n++
+		}
+	}
+	return n
+}
+
+// failing reports whether the job ends because ranks have failed: nobody is
+// looked for any more, and who runs is stopped.
+func (p *primary) failing() bool {
+	spec := &p.rec.spec
+	n := p.failedRanks()
+	return n > 0 && spec.stopsOnBadExit() || spec.MaxFails > 0 && n > spec.MaxFails
+}
+
+// failed handles a rank whose program has just failed. A malleable job tries
+// the rank again, if it may; a gang is tried again as a whole, once the others
+// have ended.
+func (p *primary) failed(now time.Time, from vicinity.ID, w WorkerReport) {
+	k := &p.rec.ranks[w.Rank]
+	if !p.rec.spec.Rigid() && k.retries < p.rec.spec.Retries {
+		p.avoid[from] = now.Add(avoidFor)
+		p.retry(now, []RankAttempt{w.RankAttempt}, exitReason(w.Rank, k))
+		return
+	}
+	if p.failing() {
+		p.stopOthers()
+	}
+}
+
+// stopOthers has all that runs for the job stopped, and lets go of what does not
+// run yet. Acknowledgements say the same, in case the message is lost.
+func (p *primary) stopOthers() {
+	running, idle := map[vicinity.ID][]RankAttempt{}, map[vicinity.ID][]RankAttempt{}
+	for i := range p.rec.ranks {
+		k := &p.rec.ranks[i]
+		switch k.state {
+		case WorkerRunning:
+			running[k.node] = append(running[k.node], RankAttempt{i, k.attempt})
+		case WorkerPreparing, WorkerReady:
+			idle[k.node] = append(idle[k.node], RankAttempt{i, k.attempt})
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(running)) {
+		p.do(doRelease{to: id, release: Release{Job: p.rec.id, Ranks: running[id], Stop: true}})
+	}
+	for _, id := range slices.Sorted(maps.Keys(idle)) {
+		p.do(doRelease{to: id, release: Release{Job: p.rec.id, Ranks: idle[id]}})
+	}
+	p.yieldAll()
+}
+
+// retry gives ranks another attempt.
+func (p *primary) retry(now time.Time, ranks []RankAttempt, why string) {
+	p.emit(event{Kind: evRetried, At: now, Ranks: ranks, Reason: why + ": trying again"})
+	p.search.Reset(now)
+}
+
+// retryGang starts a gang again as a whole, and reports whether it may.
+func (p *primary) retryGang(now time.Time, why string) bool {
+	if !p.rec.spec.Rigid() || p.rec.retries >= p.rec.spec.Retries {
+		return false
+	}
+	var all []RankAttempt
+	for i := range p.rec.ranks {
+		all = append(all, RankAttempt{i, p.rec.ranks[i].attempt})
+	}
+	p.retry(now, all, fmt.Sprintf("attempt %d: %s", p.rec.retries+1, why))
+	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
+		p.do(doRelease{to: id, release: Release{Job: p.rec.id}})
+	}
+	p.parts = map[vicinity.ID]*part{}
+	p.yieldAll()
+	return true
+}
