@@ -30,8 +30,8 @@ const (
 func burst(workers int, mode string, o options) (burstResult, error) {
 	b := burstResult{mode: mode, workers: workers}
 	starts := []time.Duration{}
-	for seed := range o.seeds {
-		w := newNetwork(burstNodes, 6, uint64(seed)+1, o.graph)
+	for seed := range max(3, o.seeds) {
+		w := newNetwork(burstNodes, 6, uint64(seed)+1, burstNodes <= o.settled)
 		ov := w.overlay(0)
 		g := sim.NewGrid(sim.GridConfig{Overlay: ov, Graph: w.graph, Seed: w.seed, Runtime: func(*jobs.Spec) time.Duration { return burstRuntime }})
 		rnd := rand.New(rand.NewPCG(w.seed, 0xb0))

@@ -3,7 +3,7 @@
 // knows everything: messages per job, time to fill, distance of the workers.
 //
 //	go run ./testnet/experiments/search          all of it, and writes docs/experiments/search
-//	go run ./testnet/experiments/search -quick   small networks, one seed, writes nothing
+//	go run ./testnet/experiments/search -quick   small networks, writes nothing
 //
 // Times are of the network alone: a worker is ready a millisecond after its
 // grant, and disks take no time.
@@ -27,7 +27,7 @@ type options struct {
 	fills, modes          []string
 	seeds                 int
 	origins               int
-	graph                 string
+	settled               int
 	burst                 bool
 	out                   string
 }
@@ -51,19 +51,19 @@ func parse(args []string) (options, error) {
 	fills := f.String("fill", "idle,50,80,near", "load: idle, a share of busy slots in percent, or near: the nearest site is full")
 	modes := f.String("search", jobs.SearchPaper+","+jobs.SearchAdaptive, "searches")
 	o := options{}
-	f.IntVar(&o.seeds, "seeds", 2, "networks of each kind")
+	f.IntVar(&o.seeds, "seeds", 1, "networks of each kind")
 	f.IntVar(&o.origins, "origins", 5, "jobs of each kind in each network, one at a time")
-	f.StringVar(&o.graph, "graph", "settled", "neighbours: settled, by the vicinity protocol in its first minute, or ideal, made of the truth in a moment")
+	f.IntVar(&o.settled, "settled", 1000, "in networks of up to so many nodes these find their neighbours by the vicinity protocol, in its first minute; larger ones are made with the graph that it tends to")
 	f.BoolVar(&o.burst, "burst", true, "also a hundred jobs at a hundred nodes in the same second")
 	f.StringVar(&o.out, "out", "docs/experiments/search", "folder for the results; empty = none")
-	quick := f.Bool("quick", false, "networks of 100 and 1000 nodes at six sites, one seed, ideal graph, no files")
+	quick := f.Bool("quick", false, "networks of 100 and 1000 nodes at six sites, no vicinity protocol, no files")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if *quick {
 		set := map[string]bool{}
 		f.Visit(func(f *flag.Flag) { set[f.Name] = true })
-		for name, value := range map[string]string{"nodes": "100,1000", "sites": "6", "seeds": "1", "graph": "ideal", "out": ""} {
+		for name, value := range map[string]string{"nodes": "100,1000", "sites": "6", "seeds": "1", "settled": "0", "out": ""} {
 			if !set[name] {
 				f.Set(name, value)
 			}
@@ -83,9 +83,6 @@ func parse(args []string) (options, error) {
 		}
 	}
 	o.fills, o.modes = strings.Split(*fills, ","), strings.Split(*modes, ",")
-	if o.graph != "ideal" && o.graph != "settled" {
-		err = fmt.Errorf("-graph %q: want settled or ideal", o.graph)
-	}
 	return o, err
 }
 
@@ -96,7 +93,7 @@ func run(o options) error {
 		for _, n := range o.nodes {
 			var nets []*network
 			for seed := range o.seeds {
-				nets = append(nets, newNetwork(n, sites, uint64(seed)+1, o.graph))
+				nets = append(nets, newNetwork(n, sites, uint64(seed)+1, n <= o.settled))
 			}
 			for _, fill := range o.fills {
 				for _, w := range o.workers {
@@ -153,9 +150,9 @@ type network struct {
 	graph        sim.Graph
 }
 
-func newNetwork(n, sites int, seed uint64, graph string) *network {
+func newNetwork(n, sites int, seed uint64, settle bool) *network {
 	w := &network{nodes: n, sites: sites, seed: seed, layout: layout(n, sites, seed)}
-	if graph == "ideal" {
+	if !settle {
 		w.graph = sim.Ideal(w.overlay(0), seed)
 		return w
 	}
