@@ -44,8 +44,8 @@ func verdict(all []result) string {
 		if n == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "%-9s mean RTT over the oracle's, kinds of jobs at their worst: idle %.3f (target 1.02), 80 %% full %.3f (target 1.10);", mode, idle, full)
-		fmt.Fprintf(&b, " messages of an 8-worker job, idle: %.0f at 100 nodes, %.0f at 10000 (target: no more)\n", eight[100], eight[10000])
+		fmt.Fprintf(&b, "%-9s mean RTT over the oracle's, the worst kind of job: idle %s (target 1.02), 80 %% full %s (target 1.10);", mode, chart.Number(idle), chart.Number(full))
+		fmt.Fprintf(&b, " messages of an 8-worker job, idle, 6 sites, by nodes: %v (target: no more at 10000 than at 100)\n", eight)
 	}
 	return b.String()
 }
@@ -66,9 +66,9 @@ func write(o options, all []result, bursts []burstResult) error {
 	rows = nil
 	for _, b := range bursts {
 		rows = append(rows, []string{b.mode, fmt.Sprint(b.workers), fmt.Sprint(b.jobs), fmt.Sprint(b.done), num(b.median.Seconds()), num(b.most.Seconds()),
-			num(b.all.Seconds()), num(b.ideal.Seconds()), num(b.messages), fmt.Sprint(b.highest), num(b.answers)})
+			num(b.all.Seconds()), num(b.ideal.Seconds()), num(b.messages), fmt.Sprint(b.highest), num(b.answers), num(float64(b.busiest) / burstNodes)})
 	}
-	err = chart.CSV(filepath.Join(o.out, "burst.csv"), strings.Fields("search workers jobs ended median_s last_s all_s ideal_s messages most answers"), rows)
+	err = chart.CSV(filepath.Join(o.out, "burst.csv"), strings.Fields("search workers jobs ended median_s last_s all_s ideal_s messages most answers busiest_second_per_node"), rows)
 	if err != nil {
 		return err
 	}
