@@ -154,14 +154,22 @@ type input struct {
 	mu      sync.Mutex // guards what follows
 	changed sync.Cond
 	data    []byte
-	eof     bool // nothing more is written
-	broken  bool // nothing more is read
+	passed  int64 // bytes written so far
+	eof     bool  // nothing more is written
+	broken  bool  // nothing more is read
 }
 
 func newInput() *input {
 	in := &input{}
 	in.changed.L = &in.mu
 	return in
+}
+
+// Offset implements process.Input.
+func (in *input) Offset() (int64, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.passed, nil
 }
 
 // Write waits while the pipe is full. It fails once nobody reads any more.
@@ -178,6 +186,7 @@ func (in *input) Write(p []byte) (int, error) {
 			return n, nil
 		case room > 0:
 			in.data = append(in.data, p[n:n+room]...)
+			in.passed += int64(room)
 			n += room
 			in.changed.Broadcast()
 		default:

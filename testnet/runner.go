@@ -31,6 +31,7 @@ type Runner struct {
 
 	mu      sync.Mutex // guards what follows
 	workers map[*worker]struct{}
+	roots   map[string]*worker // those that a node can adopt: neither closed nor killed
 	started int
 }
 
@@ -39,7 +40,7 @@ type Runner struct {
 func NewRunner(programs map[string]Program) *Runner {
 	all := standard()
 	maps.Copy(all, programs)
-	return &Runner{programs: all, spool: process.DefaultSpool, workers: map[*worker]struct{}{}}
+	return &Runner{programs: all, spool: process.DefaultSpool, workers: map[*worker]struct{}{}, roots: map[string]*worker{}}
 }
 
 // Enforces lists what holds for these workers.
@@ -56,9 +57,10 @@ func (r *Runner) Start(ctx context.Context, spec process.Spec) (process.Worker, 
 	}
 	life, cancel := context.WithCancel(context.Background())
 	w := newWorker(spec, r.spool, cancel)
-	w.ended = func() { r.forget(w) }
+	w.ended, w.removed = func() { r.forget(w) }, func() { r.remove(w) }
 	r.mu.Lock()
 	r.workers[w] = struct{}{}
+	r.roots[spec.Root] = w
 	r.started++
 	r.mu.Unlock()
 
@@ -71,7 +73,23 @@ func (r *Runner) Start(ctx context.Context, spec process.Spec) (process.Worker, 
 		detail := fmt.Sprintf("needed more than %v", spec.Walltime)
 		w.limit(spec.Walltime, func() { w.stop(process.Walltime, detail, walltimeGrace) })
 	}
+	w.silence()
 	go func() { w.returned(program(life, w.view())) }()
+	return w, nil
+}
+
+// Adopt returns the worker that an earlier node started in root and left.
+func (r *Runner) Adopt(ctx context.Context, root string) (process.Worker, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	w := r.roots[root]
+	r.mu.Unlock()
+	if w == nil {
+		return nil, fmt.Errorf("%w: nothing of it is left", process.ErrLost)
+	}
+	w.adopted()
 	return w, nil
 }
 
@@ -93,9 +111,18 @@ func (r *Runner) Started() int {
 func (r *Runner) Kill() {
 	r.mu.Lock()
 	workers := slices.Collect(maps.Keys(r.workers))
+	clear(r.roots)
 	r.mu.Unlock()
 	for _, w := range workers {
 		w.end(process.Exit{Code: 128 + sigKill, Cause: process.Signalled, Detail: "killed with its machine"})
+	}
+}
+
+func (r *Runner) remove(w *worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.roots[w.spec.Root] == w {
+		delete(r.roots, w.spec.Root)
 	}
 }
 

@@ -169,6 +169,45 @@ func TestRunnerKill(t *testing.T) {
 	})
 }
 
+func TestRunnerAdopt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRunner(nil)
+		limits := func(s *process.Spec) { s.NodeLimit, s.OrphanLimit = time.Minute, time.Hour }
+		a, b, c := start(t, r, limits, "sleep", "2h"), start(t, r, limits, "echo", "hello"), start(t, r, limits, "sleep", "2h")
+		<-b.Done()
+		for range 3 {
+			for _, w := range []process.Worker{a, b, c} {
+				w.Leave()
+				time.Sleep(30 * time.Second)
+				again, err := r.Adopt(t.Context(), w.(*worker).spec.Root)
+				if err != nil || again != w {
+					t.Fatal(again, err)
+				}
+				c.Heard()
+			}
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.Adopt(t.Context(), b.(*worker).spec.Root); !errors.Is(err, process.ErrLost) {
+			t.Errorf("adopt what was closed: %v", err)
+		}
+		c.Leave()
+		<-c.Done()
+		if e := c.Exit(); e.Cause != process.Orphaned || e.Detail != "its node was gone for 1m0s" {
+			t.Errorf("%+v", e)
+		}
+		<-a.Done()
+		if e := a.Exit(); e.Cause != process.Orphaned || e.Detail != "its origin was silent for 1h0m0s" {
+			t.Errorf("%+v", e)
+		}
+		r.Kill()
+		if _, err := r.Adopt(t.Context(), c.(*worker).spec.Root); !errors.Is(err, process.ErrLost) {
+			t.Errorf("adopt after a failure of the power: %v", err)
+		}
+	})
+}
+
 func TestWorkerStdin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, NewRunner(nil), func(s *process.Spec) { s.Stdin = true }, "cat")

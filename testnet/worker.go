@@ -13,12 +13,13 @@ import (
 
 // worker is a process.Worker: the node's view of a running Program.
 type worker struct {
-	spec   process.Spec
-	spool  int64
-	cancel context.CancelFunc // tells the program to end
-	ended  func()             // called once, after the end
-	input  *input             // nil without standard input
-	done   chan struct{}
+	spec    process.Spec
+	spool   int64
+	cancel  context.CancelFunc // tells the program to end
+	ended   func()             // called once, after the end
+	removed func()             // called by Close
+	input   *input             // nil without standard input
+	done    chan struct{}
 
 	mu      sync.Mutex // guards what follows
 	acked   sync.Cond  // output was acknowledged, or the worker is to end
@@ -26,6 +27,8 @@ type worker struct {
 	out     [2]output
 	started time.Time
 	wall    *time.Timer
+	alone   *time.Timer // ends the worker without its node; nil while it has one
+	silent  *time.Timer // ends the worker without its origin
 	kill    *time.Timer // ends the grace
 	killAt  time.Time
 	cause   process.Cause // why the program was told to end
@@ -131,7 +134,7 @@ func (w *worker) end(exit process.Exit) {
 	}
 	exit.Started, exit.Ended = w.started, time.Now()
 	w.over, w.exit = true, exit
-	for _, t := range []*time.Timer{w.wall, w.kill} {
+	for _, t := range []*time.Timer{w.wall, w.kill, w.alone, w.silent} {
 		if t != nil {
 			t.Stop()
 		}
@@ -230,6 +233,51 @@ func (w *worker) Ack(stdout, stderr int64) {
 // Stop implements process.Worker.
 func (w *worker) Stop(grace time.Duration) { w.stop(process.Stopped, "stopped", grace) }
 
+// silence begins the time that the worker goes on without its origin.
+func (w *worker) silence() {
+	limit := w.spec.OrphanLimit
+	if limit <= 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silent = time.AfterFunc(limit, func() {
+		w.stop(process.Orphaned, fmt.Sprintf("its origin was silent for %v", limit), walltimeGrace)
+	})
+}
+
+// Heard implements process.Worker.
+func (w *worker) Heard() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.silent != nil && !w.over {
+		w.silent.Reset(w.spec.OrphanLimit)
+	}
+}
+
+// Leave implements process.Worker.
+func (w *worker) Leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	limit := w.spec.NodeLimit
+	if w.over || w.alone != nil || limit <= 0 {
+		return
+	}
+	w.alone = time.AfterFunc(limit, func() {
+		w.stop(process.Orphaned, fmt.Sprintf("its node was gone for %v", limit), walltimeGrace)
+	})
+}
+
+// adopted is the opposite of Leave.
+func (w *worker) adopted() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.alone != nil {
+		w.alone.Stop()
+		w.alone = nil
+	}
+}
+
 // Done implements process.Worker.
 func (w *worker) Done() <-chan struct{} { return w.done }
 
@@ -248,6 +296,7 @@ func (w *worker) Close() error {
 		return process.ErrRunning
 	}
 	w.closed = true
+	w.removed()
 	w.out = [2]output{{base: w.out[0].written()}, {base: w.out[1].written()}}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -28,7 +29,8 @@ type control struct {
 	mu   sync.Mutex
 	conn net.Conn // of the node; nil while it is gone
 
-	feeding sync.Mutex // held by the one connection that writes to input
+	feeding sync.Mutex // held by the one connection that writes to input; guards fed
+	fed     int64      // bytes passed on
 	input   *os.File   // writing end; nil if there is none
 }
 
@@ -148,6 +150,8 @@ func (c *control) attend(conn net.Conn) {
 		case kindAck:
 			c.s.streams[0].ack(m.Stdout)
 			c.s.streams[1].ack(m.Stderr)
+		case kindHeard:
+			c.s.post(c.s.life.originHeard)
 		case kindStop:
 			c.s.post(func(now time.Time) { c.s.life.stop(now, m.Grace) })
 		}
@@ -192,7 +196,8 @@ func (c *control) tell() {
 		if conn == nil {
 			continue
 		}
-		m := message{Kind: kindProgress, Stdout: c.s.streams[0].size(), Stderr: c.s.streams[1].size()}
+		out, errs := c.s.streams[0], c.s.streams[1]
+		m := message{Kind: kindProgress, Stdout: out.size(), Stderr: errs.size(), AckedOut: out.confirmed(), AckedErr: errs.confirmed()}
 		if err := writeMessage(conn, m); err != nil {
 			_ = conn.Close()
 		}
@@ -200,15 +205,28 @@ func (c *control) tell() {
 	}
 }
 
-// feed passes standard input on. Only a proper end closes the worker's input:
-// when the connection breaks the worker waits for the node to come back.
+// feed passes standard input on, from where an earlier connection ended. Only a
+// proper end closes the worker's input: when the connection breaks the worker
+// waits for the node to come back.
 func (c *control) feed(conn net.Conn) {
 	c.feeding.Lock()
 	defer c.feeding.Unlock()
-	if c.input == nil {
+	if c.input == nil || writeMessage(conn, message{Kind: kindProgress, Stdin: c.fed}) != nil {
 		return
 	}
-	if copyChunks(c.input, conn) == nil {
+	if copyChunks(counted{c.input, &c.fed}, conn) == nil {
 		_ = c.input.Close()
 	}
+}
+
+// counted counts what it writes.
+type counted struct {
+	w io.Writer
+	n *int64
+}
+
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	*c.n += int64(n)
+	return n, err
 }

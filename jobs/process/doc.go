@@ -3,7 +3,9 @@
 // A [Runner] starts, for each worker, a supervisor: the same program again,
 // dispatched by [Main] before anything else. The supervisor limits and
 // confines the worker, keeps its output, and ends the whole process tree. It
-// goes on without its node for [Spec].NodeLimit. The node sees a [Worker].
+// goes on without its node for [Spec].NodeLimit, and without word of the job's
+// origin for OrphanLimit. The node sees a [Worker]. A node that was started
+// again, also one of a newer version, gets it back with [Runner.Adopt].
 //
 // # Root
 //
@@ -19,7 +21,8 @@
 //
 // spec, record and exit are msgpack. [CleanRoot] ends what is alive and removes
 // all of it. Only exit is synced: after a reboot the attempt is lost anyway,
-// which the boot in the record tells.
+// which the boot in the record tells, unless it had ended and its output is
+// there to the last byte.
 //
 // # Control protocol, version 1
 //
@@ -31,20 +34,26 @@
 //
 //	hello     version, key, input   node, first on each connection
 //	ack       stdout, stderr        node: delivered up to these offsets
+//	heard     -                     node: the origin was heard of
 //	stop      grace                 node: SIGTERM, after the grace SIGKILL
-//	progress  stdout, stderr        supervisor: written so far; once at hello
+//	progress  stdout, stderr,       supervisor: written so far, and the latest
+//	          acked_stdout,         ack; once at hello
+//	          acked_stderr, stdin
 //	refused   text                  supervisor, last
 //
-// Unknown kinds and fields are ignored. The latest control connection counts;
-// when it ends the supervisor is alone. After a hello with input set, chunks
-// follow: length in four bytes, at most 1 MiB, then bytes; length zero ends
-// the worker's input, a broken connection does not. The end of the supervisor
-// is the end of the connection; what happened is in exit.
+// Unknown kinds and fields are ignored; a node says hello with the version of
+// the supervisor's spec. The latest control connection counts; when it ends the
+// supervisor is alone. After a hello with input set, the supervisor answers with
+// progress as soon as it has passed on all that earlier connections brought:
+// stdin is how much that was. Then chunks follow: length in four bytes, at most
+// 1 MiB, then bytes; length zero ends the worker's input, a broken connection
+// does not. The end of the supervisor is the end of the connection; what
+// happened is in exit.
 //
 // # How a worker ends
 //
-// By the first of: its own exit, walltime, memory, stop, node gone. Then the
-// rest of its tree is killed. The supervisor is a subreaper: orphans, also
+// By the first of: its own exit, walltime, memory, stop, node gone, origin
+// silent. Then the rest of its tree is killed. The supervisor is a subreaper: orphans, also
 // those with a session of their own, become its children, and it is done when
 // the kernel says that it has no child. Asked to end politely, children have
 // the same grace as the worker.
@@ -53,8 +62,8 @@
 // process, and the node kills what it recognises: the worker's session, and
 // processes with a variable of Spec.Env that names Root, such as TMPDIR. Not
 // covered: a descendant with a session and an environment of its own, and a
-// node that dies together with the supervisor (CleanRoot then does the same
-// at its next start). Workers are the kernel's first choice when the machine
+// node that dies together with the supervisor (Adopt or CleanRoot then do the
+// same at its next start). Workers are the kernel's first choice when the machine
 // runs out of memory.
 //
 // # Memory

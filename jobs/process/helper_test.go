@@ -53,7 +53,11 @@ func helper(mode string, args []string) int {
 		}
 	case "node": // runs a worker in args[0] until it is killed
 		r := New(Config{Grace: 100 * time.Millisecond})
-		spec := Spec{Root: args[0], Args: []string{"/bin/sh", "-c", args[1]}, NodeLimit: time.Second, UID: -1}
+		limit, err := time.ParseDuration(args[2])
+		if err != nil {
+			return 2
+		}
+		spec := Spec{Root: args[0], Args: []string{"/bin/sh", "-c", args[1]}, NodeLimit: limit, UID: -1}
 		w, err := r.Start(context.Background(), spec)
 		if err != nil {
 			fmt.Println(err)
@@ -275,17 +279,4 @@ func awaitEnd(t testing.TB, p procID) {
 		}
 	}
 	t.Fatalf("process %d does not end", p.PID)
-}
-
-// alive reports whether the very process still exists and is not a zombie.
-func (p procID) alive() bool {
-	if p.PID <= 0 {
-		return false
-	}
-	now, err := identify(p.PID)
-	if err != nil || now != p {
-		return false
-	}
-	st, err := readStat(p.PID)
-	return err == nil && st.state != 'Z' && st.state != 'X'
 }

@@ -24,10 +24,12 @@ const (
 type life struct {
 	walltime  time.Duration // 0 = unlimited
 	nodeLimit time.Duration
+	orphanLim time.Duration // 0 = unlimited
 	grace     time.Duration
 	memory    int64
 
 	started time.Time
+	heard   time.Time // of the origin
 	alone   time.Time // since when no node is connected; zero while one is
 	killAt  time.Time // when ending becomes killing
 	phase   phase
@@ -81,9 +83,10 @@ func (l *life) fail(err error) {
 	}
 }
 
-func (l *life) nodeLost(now time.Time) { l.alone = now }
-func (l *life) nodeBack()              { l.alone = time.Time{} }
-func (l *life) gone()                  { l.phase = over }
+func (l *life) nodeLost(now time.Time)    { l.alone = now }
+func (l *life) nodeBack()                 { l.alone = time.Time{} }
+func (l *life) originHeard(now time.Time) { l.heard = now }
+func (l *life) gone()                     { l.phase = over }
 
 // tick lets time pass.
 func (l *life) tick(now time.Time) {
@@ -96,6 +99,10 @@ func (l *life) tick(now time.Time) {
 		l.decide(Orphaned, fmt.Sprintf("its node was gone for %v", l.nodeLimit))
 		l.end(now, l.grace)
 	}
+	if l.phase == running && due(l.orphanEnd()) {
+		l.decide(Orphaned, fmt.Sprintf("its origin was silent for %v", l.orphanLim))
+		l.end(now, l.grace)
+	}
 	if l.phase == ending && due(l.killAt) {
 		l.phase = killing
 	}
@@ -105,11 +112,13 @@ func (l *life) tick(now time.Time) {
 func (l *life) next() time.Time {
 	switch l.phase {
 	case running:
-		wall, alone := l.wallEnd(), l.aloneEnd()
-		if wall.IsZero() || (!alone.IsZero() && alone.Before(wall)) {
-			return alone
+		var first time.Time
+		for _, at := range []time.Time{l.wallEnd(), l.aloneEnd(), l.orphanEnd()} {
+			if first.IsZero() || !at.IsZero() && at.Before(first) {
+				first = at
+			}
 		}
-		return wall
+		return first
 	case ending:
 		return l.killAt
 	}
@@ -128,6 +137,13 @@ func (l *life) aloneEnd() time.Time {
 		return time.Time{}
 	}
 	return l.alone.Add(l.nodeLimit)
+}
+
+func (l *life) orphanEnd() time.Time {
+	if l.orphanLim <= 0 {
+		return time.Time{}
+	}
+	return l.heard.Add(l.orphanLim)
 }
 
 func (l *life) decide(c Cause, detail string) {

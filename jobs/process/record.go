@@ -37,6 +37,7 @@ type order struct {
 	Key     string        `json:"key"`    // what a node must know to be heard
 	Grace   time.Duration `json:"grace"`
 	Spool   int64         `json:"spool"`
+	Counts  bool          `json:"counts"` // the supervisor, of the same version, tells how much input it passed on
 }
 
 // record says which processes belong to Root, in Root/record. A node that
@@ -50,10 +51,16 @@ type record struct {
 
 // exitRecord is how it ended, in Root/exit.
 type exitRecord struct {
-	Version int   `json:"version"`
-	Exit    Exit  `json:"exit"`
-	Stdout  int64 `json:"stdout"` // bytes written in all
-	Stderr  int64 `json:"stderr"`
+	Version  int   `json:"version"`
+	Exit     Exit  `json:"exit"`
+	Stdout   int64 `json:"stdout"` // bytes written in all
+	Stderr   int64 `json:"stderr"`
+	AckedOut int64 `json:"acked_stdout,omitempty"` // delivered, as far as the node has said
+	AckedErr int64 `json:"acked_stderr,omitempty"`
+}
+
+func (r *exitRecord) counts() (written, acked [2]int64) {
+	return [2]int64{r.Stdout, r.Stderr}, [2]int64{r.AckedOut, r.AckedErr}
 }
 
 // procID names a process for good: numbers of processes come again, and the
@@ -75,6 +82,18 @@ func identify(pid int) (procID, error) {
 		return procID{}, err
 	}
 	return procID{PID: pid, Start: st.start, Boot: strings.TrimSpace(string(boot))}, nil
+}
+
+// alive reports whether the very process still exists and is not a zombie.
+func (p procID) alive() bool {
+	if p.PID <= 0 {
+		return false
+	}
+	if now, err := identify(p.PID); err != nil || now != p {
+		return false
+	}
+	st, err := readStat(p.PID)
+	return err == nil && st.state != 'Z' && st.state != 'X'
 }
 
 // stat is the part of /proc/PID/stat that is needed here.

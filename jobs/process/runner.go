@@ -87,7 +87,7 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 		return nil, err
 	}
 	defer ln.Close()
-	o := order{Version: protocol, Spec: spec, Socket: ln.Addr().String(), Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool}
+	o := order{Version: protocol, Spec: spec, Socket: ln.Addr().String(), Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
 	w, err := r.start(ln, o)
 	if err != nil {
 		_ = os.Remove(o.Socket)
@@ -109,7 +109,7 @@ func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 	}
 	defer log.Close()
 	w := newWorker(o, words, r.cfg.Log)
-	if err := w.connect(); err != nil {
+	if err := w.connect(true); err != nil {
 		w.disconnect()
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func dial(o order, input bool) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writeMessage(conn, message{Kind: kindHello, Version: protocol, Key: o.Key, Input: input}); err != nil {
+	if err := writeMessage(conn, message{Kind: kindHello, Version: o.Version, Key: o.Key, Input: input}); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func checkSpec(s *Spec) error {
 		return bad("root %q is not a clean absolute path", s.Root)
 	case len(s.Args) == 0 || s.Args[0] == "":
 		return bad("no command")
-	case s.Memory < 0 || s.Walltime < 0:
+	case s.Memory < 0 || s.Walltime < 0 || s.OrphanLimit < 0:
 		return bad("negative limit")
 	}
 	if info, err := os.Lstat(filepath.Join(s.Root, workDir)); err != nil || !info.IsDir() {

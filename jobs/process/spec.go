@@ -22,6 +22,9 @@ type Spec struct {
 	Memory    int64         `json:"memory"`     // bytes for the whole process tree; 0 = unlimited
 	Walltime  time.Duration `json:"walltime"`   // 0 = unlimited
 	NodeLimit time.Duration `json:"node_limit"` // ends the worker so long after its node is gone; 0 = 30 s
+	// OrphanLimit ends the worker so long after Worker.Heard was called last,
+	// or after its start; 0 = never.
+	OrphanLimit time.Duration `json:"orphan_limit,omitempty"`
 
 	Expose []string `json:"expose"` // further paths that the worker may read
 	Hide   []string `json:"hide"`   // never readable, even if exposed (the node's state, with all Roots in it)
@@ -56,10 +59,11 @@ const (
 	Walltime  Cause = "walltime"  // needed more than its time
 	Memory    Cause = "memory"    // needed more than its memory
 	Stopped   Cause = "stopped"   // by Worker.Stop
-	Orphaned  Cause = "orphaned"  // its node was gone for too long
+	Orphaned  Cause = "orphaned"  // its node was gone, or its origin silent, for too long
 	NotFound  Cause = "not found" // the command does not exist (127)
 	NotRun    Cause = "not run"   // the command exists but cannot be executed (126)
 	Failed    Cause = "failed"    // the supervisor failed (125); Detail says how
+	Lost      Cause = "lost"      // the supervisor was killed (125), so that nobody knows how the worker ended
 )
 
 // Exit is how a worker ended.
@@ -91,6 +95,8 @@ type Worker interface {
 	// Ack says up to which offsets output has been delivered. A worker that
 	// is far ahead (64 MiB by default) waits in its writes.
 	Ack(stdout, stderr int64)
+	// Heard tells that the job's origin was heard of just now.
+	Heard()
 	// Stop ends the whole process tree: SIGTERM, SIGKILL after the grace.
 	// It returns at once; Done tells when all is gone.
 	Stop(grace time.Duration)
@@ -102,10 +108,17 @@ type Worker interface {
 	// Close lets go of what the node holds for an ended worker (connection,
 	// descriptors). It does not remove files.
 	Close() error
+	// Leave lets go of a worker that goes on without its node until a node
+	// adopts it. Done is never closed then, unless it is already.
+	Leave()
 }
 
 // Input is the writing end of a worker's standard input.
 type Input interface {
+	// Offset returns how many bytes have been passed on to the worker, by
+	// earlier nodes, too: there the next Write must begin. It may wait until
+	// the worker has read some of them. Call it once, before Write.
+	Offset() (int64, error)
 	Write(p []byte) (int, error)
 	Close() error
 }

@@ -158,6 +158,13 @@ func (s *spool) size() int64 {
 	return s.written
 }
 
+// confirmed returns the latest ack.
+func (s *spool) confirmed() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acked
+}
+
 // ack says that the bytes below the offset have been delivered, and gives
 // their room on the disk back from time to time.
 func (s *spool) ack(offset int64) {

@@ -76,17 +76,18 @@ func supervise(root string) error {
 		return fmt.Errorf("%s: written by another version or for another directory", filepath.Join(root, orderFile))
 	}
 	o := &s.order
-	s.life = life{walltime: o.Spec.Walltime, nodeLimit: o.Spec.NodeLimit, grace: o.Grace, memory: o.Spec.Memory}
+	s.life = life{walltime: o.Spec.Walltime, nodeLimit: o.Spec.NodeLimit, orphanLim: o.Spec.OrphanLimit, grace: o.Grace, memory: o.Spec.Memory}
 	exit := s.run(root)
 	exit.Ended = time.Now()
 	var size [2]int64
+	var acked [2]int64
 	for i, st := range s.streams {
 		if st != nil {
-			size[i] = st.size()
+			size[i], acked[i] = st.size(), st.confirmed()
 		}
 	}
 	_ = os.Remove(o.Socket)
-	return save(root, exitFile, exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1]}, true)
+	return save(root, exitFile, exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1], AckedOut: acked[0], AckedErr: acked[1]}, true)
 }
 
 // run starts the worker, and returns when nothing of it is left.
@@ -96,7 +97,7 @@ func (s *supervisor) run(root string) Exit {
 		return verdict(err)
 	}
 	now := time.Now()
-	s.life.started, s.life.alone = now, now
+	s.life.started, s.life.alone, s.life.heard = now, now, now
 	pid, err := launch(&s.order.Spec, files)
 	for _, f := range files {
 		_ = f.Close()

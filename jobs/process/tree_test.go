@@ -75,7 +75,7 @@ func TestSupervisorIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := await(t, w)
-	if e.Cause != Failed || e.Code != 125 || !strings.Contains(e.Detail, "killed") {
+	if e.Cause != Lost || e.Code != 125 || !strings.Contains(e.Detail, "killed") {
 		t.Errorf("%+v", e)
 	}
 	if out := output(t, w, Stdout); out != "started\n" {
@@ -105,13 +105,13 @@ func TestSupervisorIsAskedToEnd(t *testing.T) {
 
 // nodeOf starts a node in a process of its own and returns it when its worker
 // runs.
-func nodeOf(t *testing.T, root, text string) *exec.Cmd {
+func nodeOf(t *testing.T, root, text string, limit time.Duration) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := exec.Command(exe, "helper:node", root, text)
+	node := exec.Command(exe, "helper:node", root, text, limit.String())
 	out, err := node.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func nodeOf(t *testing.T, root, text string) *exec.Cmd {
 
 func TestNodeIsKilled(t *testing.T) {
 	root := newRoot(t)
-	node := nodeOf(t, root, runaway+"wait")
+	node := nodeOf(t, root, runaway+"wait", time.Second)
 	left := pids(t, root, "left")
 	killed := time.Now()
 	_ = node.Process.Kill()
@@ -149,7 +149,7 @@ func TestNodeIsKilled(t *testing.T) {
 
 func TestNodeComesBackInTime(t *testing.T) {
 	root := newRoot(t)
-	node := nodeOf(t, root, "echo running; exec sleep 1009")
+	node := nodeOf(t, root, "echo running; exec sleep 1009", time.Second)
 	_ = node.Process.Kill()
 	_ = node.Wait()
 	var o order

@@ -26,6 +26,7 @@ const (
 const (
 	kindHello    = "hello"    // node: first on every connection
 	kindAck      = "ack"      // node: output delivered so far
+	kindHeard    = "heard"    // node: the origin was heard of
 	kindStop     = "stop"     // node: end the worker
 	kindProgress = "progress" // supervisor: output written so far
 	kindRefused  = "refused"  // supervisor: last on a connection that it does not want
@@ -37,14 +38,17 @@ var errMalformed = errors.New("malformed control message")
 
 // message is what travels on a control connection, in either direction.
 type message struct {
-	Kind    string        `json:"kind"`
-	Version int           `json:"version,omitempty"` // hello
-	Key     string        `json:"key,omitempty"`     // hello
-	Input   bool          `json:"input,omitempty"`   // hello: chunks of standard input follow
-	Stdout  int64         `json:"stdout,omitempty"`  // ack, progress
-	Stderr  int64         `json:"stderr,omitempty"`  // ack, progress
-	Grace   time.Duration `json:"grace,omitempty"`   // stop
-	Text    string        `json:"text,omitempty"`    // refused
+	Kind     string        `json:"kind"`
+	Version  int           `json:"version,omitempty"`      // hello
+	Key      string        `json:"key,omitempty"`          // hello
+	Input    bool          `json:"input,omitempty"`        // hello: chunks of standard input follow
+	Stdout   int64         `json:"stdout,omitempty"`       // ack, progress
+	Stderr   int64         `json:"stderr,omitempty"`       // ack, progress
+	AckedOut int64         `json:"acked_stdout,omitempty"` // progress: up to where the node has said that output is delivered
+	AckedErr int64         `json:"acked_stderr,omitempty"`
+	Stdin    int64         `json:"stdin,omitempty"` // progress on a connection with input
+	Grace    time.Duration `json:"grace,omitempty"` // stop
+	Text     string        `json:"text,omitempty"`  // refused
 }
 
 // check refuses values that no honest side sends.
@@ -52,7 +56,7 @@ func (m *message) check() error {
 	switch {
 	case len(m.Kind) > 32, len(m.Key) > maxKey, len(m.Text) > maxText:
 		return fmt.Errorf("%w: field too long", errMalformed)
-	case m.Version < 0, m.Stdout < 0, m.Stderr < 0:
+	case m.Version < 0, m.Stdout < 0, m.Stderr < 0, m.Stdin < 0, m.AckedOut < 0, m.AckedErr < 0:
 		return fmt.Errorf("%w: negative number", errMalformed)
 	case m.Grace < 0 || m.Grace > maxGrace:
 		return fmt.Errorf("%w: grace %v, at most %v", errMalformed, m.Grace, maxGrace)

@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -23,39 +22,54 @@ var (
 	ErrRunning = errors.New("worker is still running")
 )
 
+// heardEvery bounds how often the supervisor is told that the origin is there.
+const heardEvery = 30 * time.Second
+
 // worker is the node's view of a supervisor. Two goroutines serve it, send
-// and receive; both end with the supervisor.
+// and receive; both end with the supervisor, or soon after Leave.
 type worker struct {
 	order order
 	log   zerolog.Logger
-	cmd   *exec.Cmd
+	cmd   *exec.Cmd // nil if the supervisor is another node's child
 	conn  *net.UnixConn
-	words *os.File // what the supervisor itself says on its standard error
+	words *os.File // what the supervisor itself says on its standard error; nil as cmd
 	input *input
 	done  chan struct{}
+	left  chan struct{} // closed by Leave
 	wake  chan struct{} // capacity 1: there is something to send
 
 	mu      sync.Mutex // guards what follows; never held during I/O but reads of spool files
 	changed chan struct{}
 	written [2]int64
 	acked   [2]int64
-	told    [2]int64 // acked, as the supervisor knows it
+	told    [2]int64  // acked, as the supervisor knows it
+	heard   bool      // the supervisor is to be told
+	hearing time.Time // when it was told last
 	stop    bool
 	grace   time.Duration
 	files   [2]*os.File
 	closed  bool
+	leaving bool
 	exit    Exit
 }
 
 func newWorker(o order, words *os.File, log zerolog.Logger) *worker {
-	return &worker{order: o, log: log, words: words, done: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	return &worker{order: o, log: log, words: words, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
 // connect opens what the worker needs of its supervisor.
-func (w *worker) connect() error {
+func (w *worker) connect(input bool) error {
 	var err error
-	if w.conn, err = dial(w.order, false); err != nil || !w.order.Spec.Stdin {
+	if w.conn, err = dial(w.order, false); err != nil || !input {
 		return err
+	}
+	return w.connectInput()
+}
+
+// connectInput opens the way of the worker's standard input, if it has one.
+func (w *worker) connectInput() error {
+	if !w.order.Spec.Stdin {
+		return nil
 	}
 	conn, err := dial(w.order, true)
 	if err == nil {
@@ -65,7 +79,9 @@ func (w *worker) connect() error {
 }
 
 func (w *worker) disconnect() {
-	_ = w.words.Close()
+	if w.words != nil {
+		_ = w.words.Close()
+	}
 	if w.conn != nil {
 		_ = w.conn.Close()
 	}
@@ -77,6 +93,7 @@ func (w *worker) disconnect() {
 // receive follows the supervisor's progress, and takes the verdict when it
 // has ended.
 func (w *worker) receive() {
+	refused := ""
 	for {
 		m, err := readMessage(w.conn)
 		if err != nil {
@@ -84,19 +101,26 @@ func (w *worker) receive() {
 		}
 		switch m.Kind {
 		case kindProgress:
-			w.advance(m.Stdout, m.Stderr)
+			w.advance([2]int64{m.Stdout, m.Stderr}, [2]int64{m.AckedOut, m.AckedErr})
 		case kindRefused:
-			w.log.Warn().Str("root", w.order.Spec.Root).Msg("supervisor refused its node: " + m.Text)
+			refused = "supervisor refused its node: " + m.Text
+			w.log.Warn().Str("root", w.order.Spec.Root).Msg(refused)
 		}
 	}
-	_ = w.cmd.Wait()
-	_ = os.Remove(w.order.Socket)
-	words := w.lastWords()
-	if words != "" {
-		w.log.Warn().Str("root", w.order.Spec.Root).Msg("supervisor: " + words)
+	why := refused
+	if refused == "" {
+		if why = w.awaitEnd(); why == "" { // left
+			return
+		}
 	}
-	exit := w.verdict(words)
+	_ = os.Remove(w.order.Socket)
+	exit := w.verdict(why)
 	w.disconnect()
+	w.finish(exit)
+}
+
+// finish makes the verdict known.
+func (w *worker) finish(exit Exit) {
 	w.mu.Lock()
 	w.exit = exit
 	close(w.changed)
@@ -104,29 +128,60 @@ func (w *worker) receive() {
 	close(w.done)
 }
 
+// awaitEnd waits for the end of the supervisor and says what is known of it, or
+// "" if the worker was left before.
+func (w *worker) awaitEnd() string {
+	if w.cmd == nil {
+		if !awaitSupervisor(w.order.Spec.Root, w.left) {
+			return ""
+		}
+		return "supervisor ended unexpectedly"
+	}
+	_ = w.cmd.Wait()
+	if isClosed(w.left) {
+		return ""
+	}
+	why := fmt.Sprintf("supervisor ended unexpectedly (%v)", w.cmd.ProcessState)
+	if words := w.lastWords(); words != "" {
+		w.log.Warn().Str("root", w.order.Spec.Root).Msg("supervisor: " + words)
+		why += ": " + words
+	}
+	return why
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // verdict reads the exit record. Without one the supervisor itself was
 // killed or failed, and what it looked after goes too.
-func (w *worker) verdict(words string) Exit {
+func (w *worker) verdict(why string) Exit {
 	root := w.order.Spec.Root
 	var rec exitRecord
 	err := load(root, exitFile, &rec)
 	if err == nil {
-		w.advance(rec.Stdout, rec.Stderr)
+		w.advance(rec.counts())
 		return rec.Exit
 	}
 	killLeftovers(root)
+	w.measure()
+	return Exit{Code: 125, Cause: Lost, Detail: why, Ended: time.Now()}
+}
+
+// measure takes what the files hold as written.
+func (w *worker) measure() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i, s := range []Stream{Stdout, Stderr} {
-		if info, err := os.Lstat(filepath.Join(root, s.String())); err == nil {
-			w.mu.Lock()
+		if info, err := os.Lstat(filepath.Join(w.order.Spec.Root, s.String())); err == nil {
 			w.written[i] = max(w.written[i], info.Size())
-			w.mu.Unlock()
 		}
 	}
-	detail := fmt.Sprintf("supervisor ended unexpectedly (%v)", w.cmd.ProcessState)
-	if words != "" {
-		detail += ": " + words
-	}
-	return Exit{Code: 125, Cause: Failed, Detail: detail, Ended: time.Now()}
 }
 
 // lastWords returns the first line, if any, that a supervisor has left. It
@@ -139,13 +194,16 @@ func (w *worker) lastWords() string {
 	return string(bytes.ToValidUTF8(line, nil))
 }
 
-func (w *worker) advance(stdout, stderr int64) {
+// advance takes what the supervisor tells. acked is news only after an
+// adoption: it is what earlier nodes have said.
+func (w *worker) advance(written, acked [2]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if stdout <= w.written[0] && stderr <= w.written[1] {
+	w.acked = [2]int64{max(w.acked[0], acked[0]), max(w.acked[1], acked[1])}
+	if written[0] <= w.written[0] && written[1] <= w.written[1] {
 		return
 	}
-	w.written = [2]int64{max(w.written[0], stdout), max(w.written[1], stderr)}
+	w.written = [2]int64{max(w.written[0], written[0]), max(w.written[1], written[1])}
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
@@ -157,6 +215,8 @@ func (w *worker) send() {
 		select {
 		case <-w.wake:
 		case <-w.done:
+			return
+		case <-w.left:
 			return
 		}
 		for _, m := range w.due() {
@@ -176,6 +236,10 @@ func (w *worker) due() []message {
 	if w.stop {
 		all = append(all, message{Kind: kindStop, Grace: w.grace})
 		w.stop = false
+	}
+	if w.heard {
+		all = append(all, message{Kind: kindHeard})
+		w.heard = false
 	}
 	step := min(w.order.Spool/8, 1<<20)
 	if w.acked[0]-w.told[0] > step || w.acked[1]-w.told[1] > step {
@@ -248,6 +312,24 @@ func (w *worker) Ack(stdout, stderr int64) {
 	w.poke()
 }
 
+// Heard tells the supervisor only often enough for its limit.
+func (w *worker) Heard() {
+	limit := w.order.Spec.OrphanLimit
+	if limit <= 0 {
+		return
+	}
+	w.mu.Lock()
+	now := time.Now()
+	due := w.hearing.IsZero() || now.Sub(w.hearing) >= min(limit/20, heardEvery)
+	if due {
+		w.heard, w.hearing = true, now
+	}
+	w.mu.Unlock()
+	if due {
+		w.poke()
+	}
+}
+
 func (w *worker) Stop(grace time.Duration) {
 	w.mu.Lock()
 	grace = min(max(grace, 0), maxGrace)
@@ -274,6 +356,12 @@ func (w *worker) Close() error {
 	default:
 		return ErrRunning
 	}
+	w.closeFiles()
+	return nil
+}
+
+// closeFiles ends reading.
+func (w *worker) closeFiles() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
@@ -283,49 +371,17 @@ func (w *worker) Close() error {
 		}
 	}
 	w.files = [2]*os.File{}
-	return nil
 }
 
-// input sends standard input as chunks.
-type input struct {
-	conn *net.UnixConn
-
-	mu    sync.Mutex // held for the whole of a chunk
-	ended bool
-}
-
-// Write blocks while the worker does not read, and fails once it never will.
-func (in *input) Write(p []byte) (int, error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.ended {
-		return 0, os.ErrClosed
+// Leave closes the connections, by which the supervisor knows that it is alone.
+func (w *worker) Leave() {
+	w.mu.Lock()
+	again := w.leaving
+	w.leaving = true
+	w.mu.Unlock()
+	if !again && !isClosed(w.done) {
+		close(w.left)
+		w.disconnect()
 	}
-	sent := 0
-	for sent < len(p) {
-		part := p[sent:min(len(p), sent+maxChunk)]
-		bufs := net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(len(part))), part}
-		n, err := bufs.WriteTo(in.conn)
-		sent += max(int(n)-4, 0)
-		if err != nil {
-			return sent, fmt.Errorf("worker's standard input: %w", err)
-		}
-	}
-	return sent, nil
-}
-
-// Close tells the worker that its input is complete. It waits for a Write in
-// progress.
-func (in *input) Close() error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.ended {
-		return nil
-	}
-	in.ended = true
-	_, err := in.conn.Write(make([]byte, 4))
-	if errors.Is(err, net.ErrClosed) || errors.Is(err, unix.EPIPE) {
-		return nil // the worker has ended: it needs no end of its input
-	}
-	return err
+	w.closeFiles()
 }

@@ -1,0 +1,309 @@
+package process
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"zorilla/internal/codec"
+)
+
+// adopt adopts the worker of root and makes sure that it does not outlive the
+// test.
+func adopt(t *testing.T, root string) Worker {
+	t.Helper()
+	w, err := New(Config{Log: zerolog.New(complain{t})}).Adopt(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := CleanRoot(root); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// gateText is for a script that waits for openGate.
+const gateText = `until [ -e go ]; do sleep 0.01; done; `
+
+func openGate(t *testing.T, root string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(root, workDir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAdoptAfterTwoKilledNodes(t *testing.T) {
+	root := newRoot(t)
+	node := nodeOf(t, root, `echo "$$ before"; `+gateText+`echo "$$ after"; echo trouble >&2; exit 7`, time.Hour)
+	_ = node.Process.Kill()
+	_ = node.Wait()
+
+	first := adopt(t, root)
+	before := output(t, first, Stdout)
+	first.Leave()
+	second := adopt(t, root)
+	openGate(t, root)
+	e := await(t, second)
+	pid, _, _ := strings.Cut(before, " ")
+	if out := output(t, second, Stdout); out != pid+" before\n"+pid+" after\n" {
+		t.Errorf("output %q", out)
+	}
+	if e.Cause != Exited || e.Code != 7 || output(t, second, Stderr) != "trouble\n" {
+		t.Errorf("%+v, %q", e, output(t, second, Stderr))
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	var rec record
+	if err := load(root, recordFile, &rec); err != nil {
+		t.Fatal(err)
+	}
+	mustBeGone(t, []procID{rec.Supervisor, rec.Worker})
+}
+
+func TestAdoptWhatEndedWithoutANode(t *testing.T) {
+	root := newRoot(t)
+	node := nodeOf(t, root, `echo begun; `+gateText+`echo done; exit 3`, time.Hour)
+	_ = node.Process.Kill()
+	_ = node.Wait()
+	openGate(t, root)
+	awaitRecord(t, root)
+	w := adopt(t, root)
+	if e := await(t, w); e.Cause != Exited || e.Code != 3 || output(t, w, Stdout) != "begun\ndone\n" {
+		t.Errorf("%+v %q", e, output(t, w, Stdout))
+	}
+	w.Leave()
+	if again := adopt(t, root); output(t, again, Stdout) != "begun\ndone\n" || again.Close() != nil {
+		t.Error("Leave took its output away")
+	}
+}
+
+func TestAdoptedWorkerCanBeStopped(t *testing.T) {
+	root := newRoot(t)
+	node := nodeOf(t, root, runaway+"wait", time.Hour)
+	left := pids(t, root, "left")
+	_ = node.Process.Kill()
+	_ = node.Wait()
+	w := adopt(t, root)
+	w.Stop(0)
+	if e := await(t, w); e.Cause != Stopped {
+		t.Errorf("%+v", e)
+	}
+	mustBeGone(t, left)
+}
+
+func TestAdoptedWorkerReadsItsInputOn(t *testing.T) {
+	spec := script(t, "cat")
+	spec.Stdin = true
+	r := New(Config{Log: zerolog.New(complain{t})})
+	w, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	for _, line := range []string{"one\n", "two, longer\n", "three\n"} {
+		if n, err := w.Stdin().Offset(); err != nil || n != int64(len(want)) {
+			t.Fatalf("%d bytes were passed on, %v, want %d", n, err, len(want))
+		}
+		if _, err := w.Stdin().Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		want += line
+		w.Leave()
+		w = adopt(t, spec.Root)
+	}
+	if err := w.Stdin().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e := await(t, w); e.Code != 0 || output(t, w, Stdout) != want {
+		t.Errorf("%+v %q", e, output(t, w, Stdout))
+	}
+}
+
+// What was delivered may be gone: a new node must not read it as if it were
+// there.
+func TestAdoptedWorkerKnowsWhatWasDelivered(t *testing.T) {
+	spec := script(t, `echo 123456789; `+gateText+`echo end`)
+	w, err := New(Config{Spool: 16, Log: zerolog.New(complain{t})}).Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitOutput(t, w, 10)
+	w.Ack(10, 0)
+	openGate(t, spec.Root)
+	await(t, w)
+	again := adopt(t, spec.Root)
+	buf := make([]byte, 100)
+	if _, err := again.ReadOutput(Stdout, 0, buf); !errors.Is(err, ErrAcked) {
+		t.Errorf("read what was delivered: %v", err)
+	}
+	if n, err := again.ReadOutput(Stdout, 10, buf); err != nil || string(buf[:n]) != "end\n" {
+		t.Errorf("read %q, %v", buf[:n], err)
+	}
+}
+
+func TestNothingToAdopt(t *testing.T) {
+	boot := procID{PID: 1 << 30, Start: 1, Boot: "of before"}
+	for want, prepare := range map[string]func(root string, o order) error{
+		"had not been started":     func(string, order) error { return nil },
+		"left no word":             func(root string, o order) error { return save(root, orderFile, o, false) },
+		"is for another directory": func(root string, o order) error { o.Spec.Root += "x"; return save(root, orderFile, o, false) },
+		"of version 2":             func(root string, o order) error { o.Version = 2; return save(root, orderFile, o, false) },
+		"was started anew": func(root string, o order) error {
+			return errors.Join(save(root, orderFile, o, false), save(root, recordFile, record{Version: 1, Supervisor: boot}, false))
+		},
+		"not all of its stdout is on the disk": func(root string, o order) error {
+			return errors.Join(save(root, orderFile, o, false), save(root, exitFile, exitRecord{Version: 1, Stdout: 5}, false))
+		},
+		"malformed": func(root string, o order) error {
+			return os.WriteFile(filepath.Join(root, orderFile), []byte("half a reco"), 0o600)
+		},
+	} {
+		root := newRoot(t)
+		o := order{Version: protocol, Spec: Spec{Root: root, Args: []string{"true"}}, Socket: filepath.Join(root, "none")}
+		if err := prepare(root, o); err != nil {
+			t.Fatal(err)
+		}
+		_, err := New(Config{}).Adopt(t.Context(), root)
+		if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if err := CleanRoot(root); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestSupervisorIsKilledWithItsNode(t *testing.T) {
+	root := newRoot(t)
+	node := nodeOf(t, root, runaway+"wait", time.Hour)
+	var rec record
+	if err := load(root, recordFile, &rec); err != nil {
+		t.Fatal(err)
+	}
+	_ = node.Process.Kill()
+	_ = node.Wait()
+	if err := syscall.Kill(rec.Supervisor.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, rec.Supervisor)
+	_, err := New(Config{}).Adopt(t.Context(), root)
+	if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "left no word") {
+		t.Errorf("got %v", err)
+	}
+	mustBeGone(t, []procID{rec.Supervisor, rec.Worker})
+	if err := CleanRoot(root); err != nil {
+		t.Error(err)
+	}
+}
+
+// oldSpec is Root/spec as the first version wrote it, but for the paths, and
+// with a field that this version does not know.
+func oldSpec(root, socket string) map[string]any {
+	return map[string]any{
+		"version": 1, "socket": socket, "key": "KEY", "grace": 5_000_000_000, "spool": 64 << 20, "of another time": []string{"?"},
+		"spec": map[string]any{
+			"root": root, "args": []string{"sh", "-c", "exit 4"}, "env": []string{"A=b"}, "stdin": false,
+			"memory": 0, "walltime": 0, "node_limit": 30_000_000_000, "expose": []string{}, "hide": []string{}, "uid": -1, "gid": -1,
+		},
+	}
+}
+
+// A supervisor of the first version speaks the messages of then, and knows none
+// of those that came later.
+func TestAdoptFromAnOlderSupervisor(t *testing.T) {
+	root := newRoot(t)
+	socket := filepath.Join(root, "s")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.SetUnlinkOnClose(false)
+	if err := save(root, orderFile, oldSpec(root, socket), false); err != nil {
+		t.Fatal(err)
+	}
+	self, err := identify(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	self.Start++ // a process that is no more
+	if err := save(root, recordFile, map[string]any{"version": 1, "socket": socket, "supervisor": self, "worker": self}, false); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan string, 10)
+	go func() {
+		defer close(heard)
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		hello, err := readMessage(conn)
+		if err != nil || hello.Kind != "hello" || hello.Version != 1 || hello.Key != "KEY" {
+			heard <- "a bad hello"
+		}
+		_, _ = conn.Write(append([]byte{0, 0, 0, 23}, codec.MustMarshal(map[string]any{"kind": "progress", "stdout": 5})...))
+		for m, err := readMessage(conn); err == nil; m, err = readMessage(conn) {
+			heard <- m.Kind
+			if m.Kind == "stop" {
+				exit := map[string]any{"code": 143, "cause": "stopped", "detail": "stopped", "ended": time.Unix(1, 0)}
+				_ = os.Remove(socket)
+				_ = save(root, exitFile, map[string]any{"version": 1, "exit": exit, "stdout": 5, "stderr": 0}, false)
+				break
+			}
+		}
+		_ = conn.Close()
+		_ = ln.Close()
+	}()
+	if err := os.WriteFile(filepath.Join(root, "stdout"), []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := adopt(t, root)
+	awaitOutput(t, w, 5)
+	w.Heard()
+	w.Stop(time.Second)
+	if e := await(t, w); e.Code != 143 || e.Cause != Stopped || output(t, w, Stdout) != "hello" {
+		t.Errorf("%+v %q", e, output(t, w, Stdout))
+	}
+	for m := range heard {
+		if m != "stop" {
+			t.Errorf("it was sent %q", m)
+		}
+	}
+}
+
+func TestSupervisorIsKilledAfterItsAdoption(t *testing.T) {
+	root := newRoot(t)
+	node := nodeOf(t, root, runaway+"wait", time.Hour)
+	_ = node.Process.Kill()
+	_ = node.Wait()
+	w := adopt(t, root)
+	var rec record
+	if err := load(root, recordFile, &rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(rec.Supervisor.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if e := await(t, w); e.Cause != Lost || e.Code != 125 || output(t, w, Stdout) != "started\n" {
+		t.Errorf("%+v %q", e, output(t, w, Stdout))
+	}
+	mustBeGone(t, []procID{rec.Supervisor, rec.Worker})
+}
+
+func TestOriginIsSilent(t *testing.T) {
+	spec := script(t, "echo ready; exec sleep 1000")
+	spec.OrphanLimit = 100 * time.Millisecond
+	w := start(t, Config{Grace: 10 * time.Millisecond}, spec)
+	if e := await(t, w); e.Cause != Orphaned || e.Detail != "its origin was silent for 100ms" {
+		t.Errorf("%+v", e)
+	}
+}
