@@ -44,7 +44,14 @@ func (p *primary) consider(now time.Time) (horizon time.Duration) {
 		worst = max(worst, offers[i].RTT)
 	}
 	horizon, since := anywhere, p.flooded
-	if total >= p.wanted() {
+	switch {
+	case p.spreading():
+		if p.horizon = anywhere; p.mayExtend(now) {
+			p.settle = later(now, p.frontier.Ready())
+			return p.horizon
+		}
+		horizon, since, worst = 0, later(since, p.frontier.Sent()), maxSettle
+	case total >= p.wanted():
 		if p.rec.spec.Search.adaptive() {
 			since = later(since, p.frontier.Sent())
 		}
@@ -64,6 +71,12 @@ func (p *primary) consider(now time.Time) (horizon time.Duration) {
 		return 0
 	}
 	return anywhere
+}
+
+// spreading reports whether a job that is to be spread could have more nodes
+// than have offered yet.
+func (p *primary) spreading() bool {
+	return placement.Strategy(p.rec.spec.Strategy) == placement.Spread && len(p.offers) < p.wanted() && !p.everybodyAnswered()
 }
 
 // standing lists the offers for placement, with their distances as they are

@@ -73,7 +73,7 @@ func (p *primary) extend(now time.Time) {
 	for _, o := range p.offers {
 		short -= o.workers
 	}
-	if p.horizon == anywhere && p.freeSoon() >= short {
+	if short > 0 && p.freeSoon() >= short {
 		return
 	}
 	if rim := p.frontier.Next(now, p.horizon, short, p.measured); len(rim) > 0 {
@@ -89,8 +89,11 @@ func (p *primary) extend(now time.Time) {
 // open reports whether the flood can be extended to nodes that have not been
 // reached, beyond nodes nearer than the horizon.
 func (p *primary) open(now time.Time) bool {
-	return p.rec.spec.Search.adaptive() && p.frontier.Open(now, p.horizon) && p.frontier.Cost().Reached+1 < p.members()
+	return p.rec.spec.Search.adaptive() && p.frontier.Open(now, p.horizon) && !p.everybodyAnswered()
 }
+
+// everybodyAnswered reports whether all members have answered the latest flood.
+func (p *primary) everybodyAnswered() bool { return p.frontier.Cost().Reached+1 >= p.members() }
 
 // freeSoon returns how many busy nodes nearer than the rim will have room before
 // the timer of the schedule: it would be a pity to go farther for their sake.

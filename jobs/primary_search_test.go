@@ -241,3 +241,21 @@ func TestSearchForNearerNodesIsGivenUpAfterMany(t *testing.T) {
 		t.Errorf("that took %v", d)
 	}
 }
+
+// A job that is to be spread does not take the first node that could do all of
+// it, but looks for as many as it has ranks.
+func TestSpreadLooksForMoreNodes(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 3, Max: 3, Strategy: "spread"})
+	c.answer(0, 1, 0, func(a *Answer) { a.Workers, a.Hops = 4, 0 }) // the origin itself
+	c.answer(1, ms, ms, offers(4))
+	c.answer(2, 9*ms, 8*ms, busy)
+	c.after(c.p.wake().Sub(c.now))
+	c.wantRim("two nodes for three ranks", 1, 2)
+	c.answer(3, 12*ms, 20*ms, func(a *Answer) { a.Workers, a.Hops, a.Onward = 1, 2, 0 })
+	for c.p.rec.state == Pending {
+		c.after(max(ms, c.p.wake().Sub(c.now)))
+	}
+	if g := only[doGrant](c.talk); len(g) != 3 || c.now.Sub(c.p.flooded) > time.Second {
+		t.Fatalf("%d grants after %v, want one for each of three nodes: %+v", len(g), c.now.Sub(c.p.flooded), g)
+	}
+}
