@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -303,6 +304,10 @@ func (c *Core) perform(now time.Time, j *coreJob, e effect) {
 		c.send(e.to, Request, start.Job, &start, request{body: &start})
 	case doRelease:
 		c.send(e.to, Request, e.release.Job, &e.release, request{body: &e.release})
+	case doProbe:
+		c.out.Probes = append(c.out.Probes, e.id)
+	default: // a simulation must not pass over what a node does
+		panic(fmt.Sprintf("jobs.Core does not know %T", e))
 	}
 }
 

@@ -32,6 +32,7 @@ type coreWorker struct {
 	state   WorkerState
 	due     time.Time // when it is ready, or ends; zero = not by itself
 	started bool
+	stopped bool
 }
 
 // wake returns when tend has something to do; zero = only after an input.
@@ -70,7 +71,11 @@ func (c *Core) requested(now time.Time, from vicinity.ID, r request) {
 		if len(m.Ranks) == 0 {
 			c.yielded(now, from, m.Job, true)
 		}
-		if w := c.workFor(from, m.Job); w != nil {
+		switch w := c.workFor(from, m.Job); {
+		case w == nil:
+		case m.Stop:
+			w.stopRanks(now, m.Ranks)
+		default:
 			c.dropRanks(now, w, m.Ranks)
 		}
 	case *Report:
@@ -149,6 +154,15 @@ func (c *Core) run(now time.Time, w *coreWork, k *coreWorker) {
 	w.kick = true
 }
 
+// stopRanks ends what runs, whose end is still to be reported.
+func (w *coreWork) stopRanks(now time.Time, ranks []RankAttempt) {
+	for _, k := range w.workers {
+		if k.state == WorkerRunning && !k.stopped && slices.Contains(ranks, k.RankAttempt) {
+			k.stopped, k.due = true, now
+		}
+	}
+}
+
 // dropRanks ends workers that are not wanted any more; none named means all.
 func (c *Core) dropRanks(now time.Time, w *coreWork, ranks []RankAttempt) {
 	for _, k := range slices.Clone(w.workers) {
@@ -208,6 +222,9 @@ func (c *Core) report(now time.Time, w *coreWork) {
 		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state}
 		if k.state == WorkerEnded {
 			wr.Exit = &process.Exit{Cause: process.Exited}
+			if k.stopped {
+				wr.Exit = &process.Exit{Code: 143, Cause: process.Signalled}
+			}
 		}
 		rep.Workers = append(rep.Workers, wr)
 	}
@@ -229,8 +246,11 @@ func (c *Core) acknowledged(now time.Time, w *coreWork, ack Ack) {
 		return
 	}
 	w.heard = now
-	var drop []RankAttempt
+	var drop, stop []RankAttempt
 	for _, a := range ack.Workers {
+		if a.Stop {
+			stop = append(stop, a.RankAttempt)
+		}
 		i := slices.IndexFunc(w.workers, func(k *coreWorker) bool { return k.RankAttempt == a.RankAttempt })
 		switch {
 		case i < 0:
@@ -243,6 +263,7 @@ func (c *Core) acknowledged(now time.Time, w *coreWork, ack Ack) {
 	if len(drop) > 0 {
 		c.dropRanks(now, w, drop)
 	}
+	w.stopRanks(now, stop)
 	if ack.Start != nil {
 		c.startRanks(now, w, ack.Start.Ranks)
 	}
