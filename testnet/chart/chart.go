@@ -32,6 +32,7 @@ type Figure struct {
 	X, Y       string // what the axes show, with the unit
 	LogX, LogY bool   // all values of that axis must be > 0
 	Stacked    bool   // each line is drawn on top of the one before, filled
+	LegendLeft bool   // for lines that rise
 	Series     []Series
 }
 
@@ -47,7 +48,7 @@ func (f Figure) PNG(path string) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
 	p.Title.Padding = vg.Points(8)
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Left = true, f.LegendLeft
 	p.Legend.Padding = vg.Points(2)
 	p.Add(plotter.NewGrid())
 	if f.LogX {

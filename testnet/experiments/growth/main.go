@@ -155,7 +155,7 @@ func write(dir string, rows []row) error {
 			lines("flood to everyone", func(r row) float64 { return float64(r.flood.Last) / 1e6 }),
 			lines("99 % right neighbours", func(r row) float64 { return float64(r.right) / 1e6 })...)},
 	} {
-		fig.X, fig.LogX, fig.LogY = "nodes", true, true
+		fig.X, fig.LogX, fig.LogY, fig.LegendLeft = "nodes", true, true, true
 		if err := fig.PNG(filepath.Join(dir, name)); err != nil {
 			return err
 		}

@@ -137,7 +137,7 @@ func write(dir string, launches []launch, points []point) error {
 		return err
 	}
 	for _, m := range measures {
-		fig := chart.Figure{Title: "The same jobs on whole nodes and in the simulator", X: "workers", Y: m.axis, LogX: true, LogY: m.file != "rtt.png"}
+		fig := chart.Figure{Title: "The same jobs on whole nodes and in the simulator", X: "workers", Y: m.axis, LogX: true, LogY: m.file != "rtt.png", LegendLeft: m.file != "rtt.png"}
 		for _, mode := range modes {
 			for _, kind := range []string{whole, simulated} {
 				s := chart.Series{Name: kind + ", " + mode + " search", Points: true, Dashed: kind == simulated}
