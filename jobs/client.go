@@ -103,6 +103,7 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 	}})
 	j.core.submit(s.now(), spec, s.clock.now(s.now()), s.cfg.Schedule)
 	s.flush(j)
+	s.follow(j)
 	s.prune()
 	return nil
 }

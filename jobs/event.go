@@ -18,6 +18,7 @@ const (
 	evStarted   eventKind = "started"   // Ranks
 	evExited    eventKind = "exited"    // Ranks (one), Exit, Output, Reason (a warning)
 	evCollected eventKind = "collected" // Ranks (one): its outputs are in the store
+	evFollowed  eventKind = "followed"  // After: the number of a dependency that is fulfilled, from 1
 	evLost      eventKind = "lost"      // Ranks, Node, Reason
 	evRetried   eventKind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
 	evEnded     eventKind = "ended"     // State, Reason, Code
@@ -40,6 +41,7 @@ type event struct {
 	State  State          `json:"state,omitempty"`
 	Reason string         `json:"reason,omitempty"`
 	Code   int            `json:"code,omitempty"`
+	After  int            `json:"after,omitempty"`
 }
 
 // RankAttempt names one try of one rank. Everything that a worker sends
@@ -76,7 +78,9 @@ type record struct {
 	submitted time.Time
 	started   time.Time
 	ended     time.Time
-	retries   int // times that the gang was started again as a whole
+	met       map[int]bool // fulfilled dependencies, by their place in the spec
+	eligible  time.Time    // since when it may look for workers
+	retries   int          // times that the gang was started again as a whole
 }
 
 const maxWarnings = 100
@@ -87,6 +91,7 @@ func (r *record) apply(ev event) {
 	switch ev.Kind {
 	case evSubmitted:
 		r.spec, r.stamp, r.submitted, r.state, r.code = *ev.Spec, ev.Stamp, ev.At, Pending, -1
+		r.met, r.eligible = map[int]bool{}, ev.At
 		r.ranks = make([]rankRecord, r.spec.Max)
 		for i := range r.ranks {
 			r.ranks[i].state = WorkerWanted
@@ -104,6 +109,8 @@ func (r *record) apply(ev event) {
 			r.started = time.Time{} // all of it starts together, as the first time
 		}
 		r.warn(ev.Reason)
+	case evFollowed:
+		r.met[ev.After-1], r.eligible = true, ev.At
 	case evStarted:
 		if r.started.IsZero() {
 			r.started = ev.At
@@ -191,7 +198,7 @@ func (ev *event) sound(r *record) bool {
 	if ev.Kind == evSubmitted {
 		return ev.Spec != nil && ev.Spec.Validate() == nil
 	}
-	if r.ranks == nil {
+	if r.ranks == nil || ev.Kind == evFollowed && (ev.After < 1 || ev.After > len(r.spec.After)) {
 		return false
 	}
 	for _, ra := range ev.Ranks {

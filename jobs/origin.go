@@ -120,6 +120,7 @@ func (s *Service) restore(id ID) error {
 	}
 	j.core.resume(s.now(), s.cfg.Schedule)
 	s.flush(j)
+	s.follow(j)
 	return nil
 }
 

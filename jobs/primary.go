@@ -245,8 +245,8 @@ func (p *primary) wake() time.Time {
 		next := p.search.Wake()
 		at = earlier(earlier(next, p.grow), earlier(p.poke, p.keep))
 	}
-	if d := p.rec.spec.GiveUp; d > 0 && p.rec.started.IsZero() {
-		at = earlier(at, p.rec.submitted.Add(time.Duration(d)))
+	if d := p.rec.spec.GiveUp; d > 0 && p.rec.started.IsZero() && len(p.unmet()) == 0 {
+		at = earlier(at, p.rec.eligible.Add(time.Duration(d)))
 	}
 	for _, part := range p.parts {
 		at = earlier(at, part.heard.Add(partLease))
@@ -280,7 +280,7 @@ func (p *primary) end(now time.Time, state State, reason string, code int) {
 // giveUp ends a job that has not started within its --give-up time.
 func (p *primary) giveUp(now time.Time) {
 	d := time.Duration(p.rec.spec.GiveUp)
-	if d <= 0 || !p.rec.started.IsZero() || now.Before(p.rec.submitted.Add(d)) || p.rec.state.Final() {
+	if d <= 0 || !p.rec.started.IsZero() || len(p.unmet()) > 0 || now.Before(p.rec.eligible.Add(d)) || p.rec.state.Final() {
 		return
 	}
 	p.end(now, Failed, fmt.Sprintf("gave up after %v: %s", d, p.reason()), CodeZorilla)
@@ -288,7 +288,7 @@ func (p *primary) giveUp(now time.Time) {
 
 // wanted returns how many workers are still looked for.
 func (p *primary) wanted() int {
-	if p.rec.state.Final() || p.failing() {
+	if p.rec.state.Final() || p.failing() || len(p.unmet()) > 0 {
 		return 0
 	}
 	return len(p.wantedRanks(p.rec.spec.Max))

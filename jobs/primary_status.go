@@ -14,6 +14,9 @@ import (
 func (p *primary) reason() string {
 	switch p.rec.state {
 	case Pending:
+		if len(p.unmet()) > 0 {
+			return p.dependencyReason()
+		}
 		return p.waitReason()
 	case Staging:
 		return fmt.Sprintf("%d of %d workers are ready", p.count(WorkerReady), max(p.rec.spec.Min, p.count(WorkerPreparing, WorkerReady)))
@@ -89,7 +92,7 @@ func (p *primary) explain(now time.Time) Explanation {
 		Asked: len(p.answers), Declined: map[string]int{}, Nodes: []NodeAnswer{}, Rounds: slices.Clone(p.rounds),
 	}
 	if e.Wanted > 0 {
-		e.Since = p.rec.submitted
+		e.Since = p.rec.eligible
 		next := p.search.Wake()
 		e.Next = earlier(next, p.poke)
 	}

@@ -37,6 +37,7 @@ type Config struct {
 	Runner    Runner
 	CleanRoot func(root string) error // ends what is alive of a worker and removes its directory
 
+	Await    AwaitFunc // of any job, for dependencies; nil = only of this node's
 	RunAs    *User
 	Expose   []string
 	Schedule flood.Schedule

@@ -49,6 +49,7 @@ type Spec struct {
 	Priority int            `json:"priority,omitempty"` // higher goes first; -100..100
 	Strategy string         `json:"strategy,omitempty"` // see placement; "" = nearest
 	Search   Search         `json:"search,omitzero"`
+	After    []Dependency   `json:"after,omitempty"` // all must be fulfilled before it looks for workers
 
 	// What happens when a program fails: ends with another code than 0.
 	Retries       int   `json:"retries,omitempty"`          // more attempts of a rank; of a rigid job as a whole, also if a node is lost
@@ -151,6 +152,14 @@ func (s *Spec) Validate() error {
 		return bad("--max-fails %d: want 0 to %d", s.MaxFails, MaxRanks)
 	case len(s.Outputs) > MaxGlobs:
 		return bad("%d output patterns, at most %d", len(s.Outputs), MaxGlobs)
+	}
+	if len(s.After) > maxDependencies {
+		return bad("-d: %d dependencies, at most %d", len(s.After), maxDependencies)
+	}
+	for _, d := range s.After {
+		if text := d.check(); text != "" {
+			return bad("%s", text)
+		}
 	}
 	if text := s.Search.check(); text != "" {
 		return bad("%s", text)

@@ -229,6 +229,9 @@ func (n *Node) makeJobs(log journal.Journal) error {
 	n.jobs = jobs.New(jobs.Config{
 		Self: n.overlay.Self(), Dir: dir, Overlay: overlay{n}, Client: n.client, PeerID: peerID,
 		Sign: n.creds.Sign, Verify: trust.Verify,
+		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
+			return n.service.awaitJob(ctx, id, since)
+		},
 		Journal: log, Store: n.store, Fetch: fetcher.Fetch, Runner: n.cfg.Seams.Runner, CleanRoot: clean,
 		RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose, Schedule: n.cfg.Seams.Schedule,
 		Rand: rand.New(rand.NewPCG(rnd.Uint64(), rnd.Uint64())), Log: n.log,

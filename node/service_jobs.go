@@ -125,6 +125,15 @@ func (s *service) Await(ctx context.Context, ref string, since uint64) (jobs.Sta
 	return s.n.jobs.Await(ctx, id, since)
 }
 
+// awaitJob is Await for jobs that wait for others.
+func (s *service) awaitJob(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
+	st, version, err := s.Await(ctx, string(id), since)
+	if errors.Is(err, api.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", jobs.ErrNotFound, err)
+	}
+	return st, version, err
+}
+
 // Explain tells why a job waits.
 func (s *service) Explain(ctx context.Context, ref string) (jobs.Explanation, error) {
 	id, remote, err := s.locate(ref)

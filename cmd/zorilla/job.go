@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -32,6 +33,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
 		&cli.StringFlag{Name: "strategy", Usage: "`HOW` to choose among offers: nearest, spread or concentrate (default: nearest)"},
+		&cli.StringFlag{Name: "d", Aliases: []string{"dependency"}, Usage: "start after other jobs: `KIND:JOB[,…]` with afterok, afterany or afternotok"},
 		&cli.IntFlag{Name: "retries", Usage: "try a rank that fails again, up to `K` times; a rigid job as a whole, also if it loses a node"},
 		&cli.BoolFlag{Name: "kill-on-bad-exit", Usage: "stop the job when a rank has failed (default for a rigid job; =false: the others go on)"},
 		&cli.IntFlag{Name: "max-fails", Usage: "stop the job when more than `N` ranks have failed"},
@@ -81,6 +83,9 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 			*d = codec.Duration(t)
 		}
 	}
+	if spec.After, err = dependencies(c.String("d")); err != nil {
+		return wrong(err)
+	}
 	if spec.Env, err = environment(c.StringSlice("e"), os.LookupEnv); err != nil {
 		return wrong(err)
 	}
@@ -91,10 +96,27 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 	if err := stageCommand(&spec, &inputs); err != nil {
 		return spec, nil, err
 	}
-	if err := spec.Validate(); err != nil {
+	known := spec
+	known.After = nil // their jobs may be named in short
+	if err := known.Validate(); err != nil {
 		return wrong(err)
 	}
 	return spec, inputs, nil
+}
+
+// dependencies reads KIND:JOB, as many as there are.
+func dependencies(s string) (list []jobs.Dependency, err error) {
+	if s == "" {
+		return nil, nil
+	}
+	for _, part := range strings.Split(s, ",") {
+		kind, job, found := strings.Cut(part, ":")
+		if !found || job == "" || !slices.Contains([]string{"afterok", "afterany", "afternotok"}, kind) {
+			return nil, fmt.Errorf("-d %s: want afterok:JOB, afterany:JOB or afternotok:JOB", part)
+		}
+		list = append(list, jobs.Dependency{Kind: jobs.DependencyKind(kind), Job: jobs.ID(job)})
+	}
+	return list, nil
 }
 
 func dashes(flag string) string {
@@ -164,8 +186,16 @@ func (sh *shell) hintCommand(command string) {
 	}
 }
 
-// submit pushes the inputs and submits the job.
+// submit completes the IDs of dependencies, pushes the inputs and submits the
+// job.
 func submit(ctx context.Context, s api.Service, spec jobs.Spec, inputs []transfer.Input) (jobs.ID, error) {
+	for i, d := range spec.After {
+		st, err := s.Job(ctx, string(d.Job))
+		if err != nil {
+			return "", fmt.Errorf("-d %s:%s: %w", d.Kind, d.Job, err)
+		}
+		spec.After[i].Job = st.ID
+	}
 	var err error
 	if spec.Inputs, err = api.Push(ctx, s, inputs); err != nil {
 		return "", err
