@@ -324,11 +324,8 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a Answer) {
 	if !ok {
 		m = vicinity.Member{ID: from}
 	}
-	switch {
-	case from == c.cfg.Self.ID:
+	if from == c.cfg.Self.ID {
 		m, rtt = c.cfg.Self, 1 // nearer than all others
-	case rtt == 0 && ok:
-		c.out.Probes = append(c.out.Probes, from)
 	}
 	j.core.answered(now, m, rtt, a)
 	c.flush(now, j)
