@@ -207,6 +207,7 @@ func cloneClusters(list []Cluster) []Cluster {
 type placed struct {
 	id   ID
 	at   Coordinate
+	seen bearings
 	from time.Duration
 }
 
@@ -218,7 +219,7 @@ func (t *Table) placesLocked() ([]placed, map[ID]Member) {
 	add := func(id ID) {
 		if at, ok := t.core.Coordinate(id); ok {
 			rtt, _ := t.core.Estimate(id)
-			list = append(list, placed{id, at, rtt})
+			list = append(list, placed{id, at, t.core.bearingsOf(id), rtt})
 		}
 	}
 	add(t.cfg.Self)
@@ -235,7 +236,7 @@ func (t *Table) placesLocked() ([]placed, map[ID]Member) {
 // groupPlaces groups nodes, those of the group nearest to this node first.
 func groupPlaces(list []placed) [][]placed {
 	var out [][]placed
-	for _, g := range Group(len(list), func(a, b int) time.Duration { return list[a].at.Distance(list[b].at) }) {
+	for _, g := range Group(len(list), func(a, b int) time.Duration { return predict(list[a].at, list[b].at, list[a].seen, list[b].seen) }) {
 		group := make([]placed, len(g))
 		for i, k := range g {
 			group[i] = list[k]

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -131,12 +132,42 @@ func TestClusterNames(t *testing.T) {
 	}
 }
 
+func TestClustersOfATable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLAN(t)
+		l.start(30)
+		time.Sleep(2 * time.Minute)
+		a := l.tables[testID(4)]
+		a.Join(Member{ID: testID(50)}) // its place is not known
+		time.Sleep(time.Second)
+		list := a.Clusters()
+		if len(list) != 3 || !slices.Contains(list[0].Members, testID(4)) {
+			t.Fatalf("clusters %+v", list)
+		}
+		for _, c := range list {
+			if len(c.Members) != 10 || !slices.IsSorted(c.Members) {
+				t.Errorf("cluster %+v", c)
+			}
+			for _, id := range c.Members {
+				if l.group(id, 30) != l.group(c.Members[0], 30) {
+					t.Errorf("%s is in a cluster with %s", id.Short(), c.Members[0].Short())
+				}
+			}
+		}
+		list[0].Members[0] = "mine"
+		if a.Clusters()[0].Members[0] == "mine" {
+			t.Error("callers share an answer")
+		}
+		l.end()
+	})
+}
+
 func BenchmarkGroupTwoThousand(b *testing.B) {
 	rnd := seeded(1, 1)
 	places := make([]placed, 2000)
 	for i := range places {
 		for d := range places[i].at.Vec {
-			places[i].at.Vec[d] = float32(i%40)*0.01 + float32(rnd.Float64())*1e-4
+			places[i].at.Vec[d] = float64(i%40)*0.01 + rnd.Float64()*1e-4
 		}
 	}
 	for b.Loop() {

@@ -2,126 +2,113 @@ package vicinity
 
 import (
 	"math"
-	"math/rand/v2"
+	"slices"
 	"time"
-
-	"github.com/hashicorp/serf/coordinate"
 )
 
-const (
-	dimensions = 8
-	// coordinateLength is what a coordinate has on the wire: the vector, then
-	// error, adjustment and height.
-	coordinateLength = dimensions + 3
-	// maxPlace bounds every length in a coordinate, in seconds. Nothing on
-	// earth is farther; what claims to be would drag others along.
-	maxPlace = 5
-)
+const dimensions = 4
 
-// Coordinate is a position in network space: the predicted round trip between
-// two nodes is the distance of their coordinates. All lengths are in seconds.
+// Coordinate is a place in network space: the predicted round trip between two
+// nodes is the distance of their vectors and both heights, which stand for the
+// way from each into the network. All lengths are in seconds.
 type Coordinate struct {
-	Vec        [dimensions]float32
-	Error      float32 // confidence: 1.5 knows nothing, 0 is certain
-	Adjustment float32
-	Height     float32
+	Vec    [dimensions]float64
+	Height float64
 }
 
-// Valid reports whether every number is finite and within what can be true.
-func (c Coordinate) Valid() bool {
-	for _, v := range c.Vec {
-		if !(v >= -maxPlace && v <= maxPlace) {
-			return false
-		}
-	}
-	return c.Error >= 0 && c.Error <= 1.5 &&
-		c.Adjustment >= -maxPlace && c.Adjustment <= maxPlace &&
-		c.Height >= 0 && c.Height <= maxPlace
-}
-
-// Distance returns the predicted round trip between two valid coordinates.
+// Distance returns the predicted round trip between two places.
 func (c Coordinate) Distance(d Coordinate) time.Duration {
-	return max(c.serf().DistanceTo(d.serf()), minRTT)
+	return min(max(time.Duration((c.flat(d)+c.Height+d.Height)*float64(time.Second)), minRTT), maxRTT)
+}
+
+func (c Coordinate) flat(d Coordinate) float64 {
+	sum := 0.0
+	for i := range c.Vec {
+		x := c.Vec[i] - d.Vec[i]
+		sum += x * x
+	}
+	return math.Sqrt(sum)
 }
 
 // Position returns the vector in milliseconds, for maps.
 func (c Coordinate) Position() []float64 {
 	p := make([]float64, dimensions)
 	for i, v := range c.Vec {
-		p[i] = float64(v) * 1000
+		p[i] = v * 1000
 	}
 	return p
 }
 
-func (c Coordinate) serf() *coordinate.Coordinate {
-	s := &coordinate.Coordinate{Vec: make([]float64, dimensions), Error: float64(c.Error), Adjustment: float64(c.Adjustment), Height: float64(c.Height)}
-	for i, v := range c.Vec {
-		s.Vec[i] = float64(v)
-	}
-	return s
+// witness is a known place, with the round trip that was measured to it.
+type witness struct {
+	at  Coordinate
+	rtt float64 // seconds
 }
 
-func (c Coordinate) wire() []float32 {
-	return append(c.Vec[:], c.Error, c.Adjustment, c.Height)
+// weight makes near witnesses count more: they know the place more exactly.
+func (w *witness) weight() float64 { return 1 / (w.rtt + 0.002) }
+
+// pull returns the place to which the witnesses would have c moved: the mean
+// of where each of them sees it, in its direction at the measured distance. If
+// strict, a witness that is much farther off than most counts little.
+func (c Coordinate) pull(list []witness, strict bool) Coordinate {
+	off := make([]float64, len(list)) // too near by
+	for i := range list {
+		off[i] = list[i].rtt - c.flat(list[i].at) - c.Height - list[i].at.Height
+	}
+	bound := 3*medianOf(off) + 1e-4
+	var move [dimensions]float64
+	all := 0.0
+	for i := range list {
+		w := &list[i]
+		weight := w.weight()
+		if far := math.Abs(off[i]); strict && far > bound {
+			weight *= bound / far * bound / far
+		}
+		all += weight
+		flat := c.flat(w.at)
+		for d := range move {
+			if flat > 1e-9 {
+				move[d] += weight * off[i] * (c.Vec[d] - w.at.Vec[d]) / flat
+			} else if d == 0 { // at the very place: any direction will do
+				move[d] += weight * off[i]
+			}
+		}
+	}
+	for d := range move {
+		c.Vec[d] += 1.5 * move[d] / all // farther than to the mean: that is faster
+	}
+	return c
 }
 
-func coordinateFromWire(f []float32) (Coordinate, bool) {
-	if len(f) != coordinateLength {
-		return Coordinate{}, false
+// locate returns the place that meets the round trips to the witnesses best,
+// begun near those that are nearest.
+func locate(list []witness) Coordinate {
+	var c Coordinate
+	all := 0.0
+	for i := range list {
+		w := list[i].weight() * list[i].weight()
+		for d := range c.Vec {
+			c.Vec[d] += w * list[i].at.Vec[d]
+		}
+		all += w
 	}
-	c := Coordinate{Error: f[dimensions], Adjustment: f[dimensions+1], Height: f[dimensions+2]}
-	copy(c.Vec[:], f)
-	return c, c.Valid()
+	for d := range c.Vec {
+		c.Vec[d] /= all
+	}
+	for i := range 60 {
+		c = c.pull(list, i >= 20)
+	}
+	return c
 }
 
-// place is a node's own coordinate, moved by every measurement.
-type place struct {
-	client *coordinate.Client
-	here   Coordinate
-	rnd    *rand.Rand
-}
-
-func newPlace(rnd *rand.Rand) *place {
-	cfg := coordinate.DefaultConfig()
-	// The measurements that come here are filtered already; a filter of one
-	// keeps the client from holding a record of every node it ever met.
-	cfg.LatencyFilterSize = 1
-	client, err := coordinate.NewClient(cfg)
-	if err != nil {
-		panic(err) // only for zero dimensions
+// medianOf returns the median of the absolute values of a short list.
+func medianOf(list []float64) float64 {
+	var room [landmarks]float64
+	abs := room[:0]
+	for _, x := range list {
+		abs = append(abs, math.Abs(x))
 	}
-	p := &place{client: client, rnd: rnd}
-	p.reset()
-	return p
-}
-
-// reset starts at a random place near the origin. Two nodes at the very same
-// place would be pushed apart by serf's global random source, and a simulation
-// would not repeat.
-func (p *place) reset() {
-	c := Coordinate{Error: 1.5, Height: 1e-5}
-	for i := range c.Vec {
-		c.Vec[i] = float32((p.rnd.Float64() - 0.5) * 1e-3)
-	}
-	if err := p.client.SetCoordinate(c.serf()); err != nil {
-		panic(err) // c is valid
-	}
-	p.here = c
-}
-
-// move learns that the node at other is rtt away.
-func (p *place) move(other Coordinate, rtt time.Duration) {
-	moved, err := p.client.Update("", other.serf(), rtt)
-	if err != nil {
-		return
-	}
-	c := Coordinate{Error: float32(math.Min(moved.Error, 1.5)), Adjustment: float32(moved.Adjustment), Height: float32(moved.Height)}
-	for i, v := range moved.Vec {
-		c.Vec[i] = float32(v)
-	}
-	if !c.Valid() {
-		p.reset()
-		return
-	}
-	p.here = c
+	slices.Sort(abs)
+	return abs[len(abs)/2]
 }

@@ -30,6 +30,7 @@ type Stats struct {
 	SentBytes     int64 `json:"sent_bytes"`
 	ReceivedBytes int64 `json:"received_bytes"`
 	Malformed     int64 `json:"malformed"` // messages dropped for their form
+	Absurd        int64 `json:"absurd"`    // round trips and coordinates not taken because they cannot be true
 	Strangers     int64 `json:"strangers"` // messages dropped because the sender is no member
 	Excess        int64 `json:"excess"`    // messages dropped because a peer sent too many
 	Lost          int64 `json:"lost"`      // packets not sent because too many were waiting
@@ -61,7 +62,7 @@ type Core struct {
 	peers []*peer // the same, in an order that does not depend on the map
 	order []*peer // cache of ranked
 	stale bool    // order is out of date
-	place *place
+	atlas atlas
 
 	links      []*link
 	picks      []ID // the far links wanted: a uniform sample of the members
@@ -89,7 +90,7 @@ func NewCore(cfg CoreConfig, now time.Time) *Core {
 	}
 	cfg.Peers = max(cfg.Peers, 4*maxLinks(cfg))
 	return &Core{
-		cfg: cfg, epoch: now, known: make(map[ID]*peer), place: newPlace(cfg.Rand),
+		cfg: cfg, epoch: now, known: make(map[ID]*peer), atlas: atlas{stale: true, drawn: never},
 		pause: activePause, nextRound: activePause, nextPlan: forever,
 	}
 }
@@ -134,6 +135,7 @@ func (c *Core) Tick(now time.Time) []Packet {
 // members links are asked for at once, whatever their distance.
 func (c *Core) Join(now time.Time, id ID) []Packet {
 	c.enter(now)
+	c.atlas.member(id)
 	switch n := c.others(); {
 	case id == c.cfg.Self || !c.cfg.Roster.Has(id):
 	case n <= c.cfg.Near+c.cfg.Far:
@@ -150,6 +152,7 @@ func (c *Core) Join(now time.Time, id ID) []Packet {
 // Leave learns that a member is gone; it is no longer in the roster.
 func (c *Core) Leave(now time.Time, id ID) []Packet {
 	c.enter(now)
+	c.atlas.member(id)
 	p := c.known[id]
 	switch {
 	case p == nil:
@@ -169,13 +172,14 @@ func (c *Core) Leave(now time.Time, id ID) []Packet {
 // Observe takes a round trip that something else measured.
 func (c *Core) Observe(now time.Time, id ID, rtt time.Duration) []Packet {
 	c.enter(now)
-	if id == c.cfg.Self || rtt < 0 || rtt > maxRTT || !c.cfg.Roster.Has(id) {
+	if id == c.cfg.Self || !c.cfg.Roster.Has(id) {
 		return c.flush()
 	}
-	// A busy conversation must not push the good samples out of the window.
-	if p := c.peer(id); p.rtt == 0 || rtt < p.rtt || c.at-p.sampled >= time.Second {
-		c.measured(p, rtt)
+	if rtt < 0 || rtt > maxRTT {
+		c.stats.Absurd++
+		return c.flush()
 	}
+	c.measured(c.peer(id), rtt)
 	return c.flush()
 }
 

@@ -112,7 +112,7 @@ const ms = time.Millisecond
 
 func TestFirstMembersAreLinkedAtOnce(t *testing.T) {
 	k := newTalk(t, 2, 1, 2)
-	if p := k.one(1, kindPing); p.Link != claimNear || p.Place == nil {
+	if p := k.one(1, kindPing); p.Link != claimNear {
 		t.Errorf("the ping to member 1 is %+v", p)
 	}
 	k.answer(2, 3*ms, claimNear)

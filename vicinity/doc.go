@@ -18,28 +18,48 @@
 //
 // # How it measures
 //
-// The round trip to a peer is the mean of the two smallest of its last eight
-// samples, since a busy host or network can only add to the truth. Samples
-// are of three origins: pings, the acks that let a pinged node measure too,
-// and what the overlay and peer calls observe anyway (Observe). Only own
-// measurements count; round trips named by others merely order whom to ping.
+// The round trip to a peer is the smallest sample of the last minutes, since a
+// busy host or network can only add to the truth: of each 15 s the smallest is
+// kept, for eight such times in which there were samples and for five minutes
+// at most beside a newer one. So some seconds of a busy host change no rank,
+// and a way that became longer for good is known as such after two minutes of
+// samples. Samples are of three origins: pings, the acks that let a pinged node
+// measure too, and what the overlay and peer calls observe anyway (Observe).
+// Only own measurements choose neighbours. What others name merely orders whom
+// to ping. All times are differences of the monotonic clock.
 //
-// Network coordinates (Vivaldi, from serf) ride on pings and pongs. They serve
-// to predict the distance between two other nodes, and for maps. They do not
-// choose neighbours: they need minutes to tell nodes of one site apart.
+// # Where nodes are
+//
+// The 8 members with the smallest IDs are the landmarks. Every node measures
+// its round trips to them, three times at first, then once a minute, in
+// networks of more than 240 members once in n/4 seconds. These are its
+// bearings. They ride on pings and pongs, and lists carry those of 18 other
+// nodes, so that after a minute a node has the bearings of nearly all others in
+// a network of 100, of most in one of 400.
+//
+// Bearings need no agreement between nodes: they are right as soon as they are
+// measured, and stay as they are while nobody moves. Network coordinates
+// (Vivaldi), which this package used before, needed minutes to tell nodes of one
+// site apart. Two nodes with the same bearings are at one place, and for any two
+// the bearings bound the distance from below and above. Between these bounds it
+// is predicted from coordinates, which each node works out for itself by
+// placing the landmarks, and the others among them, in a space of 4 dimensions.
+// Clusters and maps come from the same. Where all landmarks are at one site, two
+// other sites that are equally far from it cannot be told apart.
 //
 // # When it speaks
 //
 // To the first members that join, links are asked for at once. Then there is
-// a round every second: the links are looked over; a list of the 10 nearest is
-// swapped with one of the 4 nearest or, one time in four, with a random
-// member; up to 5 candidates are pinged, those first that may be nearest by
-// way of who named them, and at least one random member not measured yet.
-// After 20 s without a change of its wishes a node slows down, doubling the
-// pause up to 20 s, and pings 2 candidates a round. Links are pinged every
-// 10 s, by whichever end comes first, and given up after 4 pings without an
-// answer in 7.5 s. A lost neighbour is replaced at once. A calm node sends
-// less than 200 bytes a second.
+// a round every second: the links are looked over; up to 3 landmarks are
+// pinged; a list of the 10 nearest is swapped with one of the 4 nearest or, one
+// time in four, with a random member; up to 5 candidates are pinged, those first
+// that may be nearest by way of who named them or by their bearings, and at
+// least one random member not measured yet. After 20 s without a change of its
+// wishes a node slows down, doubling the pause up to 20 s, and pings 2
+// candidates a round. Links are pinged every 10 s, by whichever end comes first,
+// and given up after 4 pings without an answer in 7.5 s. A lost neighbour is
+// replaced at once. A node sends 3 kB a second while it looks for its place, and
+// less than 300 bytes in the calm.
 //
 // # Wire layout
 //
@@ -51,21 +71,32 @@
 //	a  uint   pong: a nonce that the answerer wants back in an ack
 //	l  link   ping, pong: what the sender says of the link with the receiver:
 //	          0 none, 1 kept for the other's sake, 2 wanted as near, 3 as far
-//	c  array  ping, pong: the sender's coordinate, 11 float32 in seconds:
-//	          8 of the vector, error (0 to 1.5), adjustment, height
+//	x  bytes  ping, pong, swap, list: the sender's bearings, 4 bytes for each
+//	          landmark: its tag and the round trip; sorted by tag
 //	p  array  swap, list: at most 20 maps {i: node ID, r: round trip in
 //	          microseconds}, nearest first
+//	t  bytes  swap, list: the tags of the landmarks in q, 2 bytes each, sorted
+//	q  bytes  swap, list: bearings of at most 24 other nodes; for each 17 bytes
+//	          of its ID, 2 of their age in seconds, and 2 for each round trip in
+//	          the order of t
+//
+// A tag is the upper half of the FNV-1a hash (32 bits) of a landmark's ID, xor
+// the lower half. A round trip r in 2 bytes is sqrt(r/10 s)*65534, rounded; 65535
+// says that it is not known. A packed ID is its 26 characters after the z, of 5
+// bits each, and 6 bits of zero. Numbers are big-endian.
 //
 // A ping with l = 2 or 3 asks for a link; the pong accepts with l > 0 or
 // refuses without l. A swap is answered by a list. A drop says that the sender
 // keeps no link with the receiver. All are lost without harm: what a node says
 // of its links is repeated in every ping.
 //
-// A message is dropped and counted if it is malformed (also: lengths over 5 s
-// or not finite in a coordinate, round trips over 10 s, an ID of wrong form),
-// if its sender is not a member, or if the sender sent more than 12 within a
-// second. A pong or ack counts only if it answers an open question to its
-// sender.
+// A message is dropped and counted if it is malformed (also: round trips over
+// 10 s, an ID of wrong form), if its sender is not a member, or if the sender
+// sent more than 12 within a second. A pong or ack counts only if it answers an
+// open question to its sender. No bytes stand for a round trip that is negative
+// or not finite; bearings that contradict what was measured by more than a
+// second are counted and not taken. What a member invents of its place moves
+// that member alone, and a landmark that lies is outvoted by the others.
 //
 // # Concurrency
 //

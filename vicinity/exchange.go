@@ -55,8 +55,12 @@ func (c *Core) answered(p *peer, m message) (pending, bool) {
 func (c *Core) measured(p *peer, rtt time.Duration) {
 	p.sample(c.at, max(rtt, minRTT))
 	c.stale = true
-	if p.placed {
-		c.place.move(p.at, p.rtt)
+	if c.at-p.checked > time.Second && len(p.at) > 0 {
+		p.checked = c.at
+		if c.impossible(p.at, p.rtt) {
+			p.at = nil
+			c.stats.Absurd++
+		}
 	}
 	if p.link != nil && p.link.want == claimNear || p.shun > c.at {
 		return
@@ -71,7 +75,7 @@ func (c *Core) measured(p *peer, rtt time.Duration) {
 
 func (c *Core) ping(p *peer) {
 	p.asked = c.at
-	c.send(p.id, message{Kind: kindPing, Nonce: c.expect(p, kindPong), Link: p.claim(), Place: c.place.here.wire()})
+	c.send(p.id, message{Kind: kindPing, Nonce: c.expect(p, kindPong), Link: p.claim(), Place: c.bearings().wire()})
 }
 
 // Receive takes a payload that a member sent.
@@ -94,8 +98,8 @@ func (c *Core) Receive(now time.Time, from ID, payload []byte) []Packet {
 		c.stats.Excess++
 		return c.flush()
 	}
-	if at, ok := coordinateFromWire(m.Place); ok {
-		p.at, p.placed = at, true
+	if at, ok := bearingsFromWire(m.Place); ok {
+		c.place(p, at, c.at)
 	}
 	c.handle(p, m)
 	return c.flush()
@@ -105,7 +109,7 @@ func (c *Core) handle(p *peer, m message) {
 	switch m.Kind {
 	case kindPing:
 		c.claimed(p, m.Link)
-		pong := message{Kind: kindPong, Nonce: m.Nonce, Link: p.claim(), Place: c.place.here.wire()}
+		pong := message{Kind: kindPong, Nonce: m.Nonce, Link: p.claim(), Place: c.bearings().wire()}
 		if p.count < freshSample || c.at-p.sampled > ackEvery {
 			pong.Ack = c.expect(p, kindAck)
 		}
@@ -132,8 +136,12 @@ func (c *Core) handle(p *peer, m message) {
 	case kindSwap:
 		c.send(p.id, c.list(kindList, p))
 		c.learn(p, m.Names)
+		c.learnPlaces(m)
+		c.infer(p, m.Names)
 	case kindList:
 		c.learn(p, m.Names)
+		c.learnPlaces(m)
+		c.infer(p, m.Names)
 	case kindDrop:
 		if p.link != nil {
 			c.lose(p.link)
@@ -154,6 +162,7 @@ func (c *Core) round() {
 		return
 	}
 	c.plan()
+	c.survey()
 	if p := c.partner(); p != nil {
 		c.send(p.id, c.list(kindSwap, p))
 	}
@@ -175,7 +184,8 @@ func (c *Core) partner() *peer {
 
 // list names the nearest, except the one it is for.
 func (c *Core) list(as kind, to *peer) message {
-	m := message{Kind: as}
+	m := message{Kind: as, Place: c.bearings().wire()}
+	c.addRecords(&m, to)
 	for _, p := range c.ranked() {
 		if len(m.Names) == listLength {
 			break
@@ -243,6 +253,7 @@ func (c *Core) explore() {
 		budget = calmPings
 	}
 	c.candidates = slices.DeleteFunc(c.candidates, func(x candidate) bool { return !c.mayAsk(x.id) })
+	c.propose()
 	slices.SortStableFunc(c.candidates, func(a, b candidate) int { return cmp.Compare(a.est, b.est) })
 	n := min(budget-1, len(c.candidates))
 	for _, x := range c.candidates[:n] {
@@ -258,14 +269,30 @@ func (c *Core) explore() {
 	}
 }
 
+// propose makes candidates of the members that seem, by their bearings, nearer
+// than the farthest near neighbour.
+func (c *Core) propose() {
+	mine, bound := c.bearings(), c.farthestNear()
+	for _, p := range c.peers {
+		if p.rtt > 0 || len(p.at) == 0 || !c.mayAsk(p.id) {
+			continue
+		}
+		least, ok := mine.apart(p.at)
+		if !ok || !clearly(least, bound) || slices.ContainsFunc(c.candidates, func(x candidate) bool { return x.id == p.id }) {
+			continue
+		}
+		c.candidates = append(c.candidates, candidate{id: p.id, est: least})
+	}
+}
+
 // mayAsk reports whether a member is worth a ping now.
 func (c *Core) mayAsk(id ID) bool {
 	p := c.known[id]
 	return c.cfg.Roster.Has(id) && (p == nil || p.link == nil && c.at-p.asked >= askAgain)
 }
 
-// RTT returns the measured round trip to a member: the mean of the two
-// smallest of the last eight samples.
+// RTT returns the measured round trip to a member: the smallest of the last
+// minutes.
 func (c *Core) RTT(id ID) (time.Duration, bool) {
 	p := c.known[id]
 	if p == nil || p.rtt == 0 {
@@ -282,32 +309,6 @@ func (c *Core) Estimate(id ID) (rtt time.Duration, measured bool) {
 	}
 	rtt, _ = c.Distance(c.cfg.Self, id)
 	return rtt, false
-}
-
-// Distance predicts the round trip between two nodes from their coordinates.
-// It is false if one of them is not known.
-func (c *Core) Distance(a, b ID) (time.Duration, bool) {
-	from, ok := c.Coordinate(a)
-	to, ok2 := c.Coordinate(b)
-	if !ok || !ok2 {
-		return 0, false
-	}
-	if a == b {
-		return 0, true
-	}
-	return from.Distance(to), true
-}
-
-// Coordinate returns the last known coordinate of a node, or of this one.
-func (c *Core) Coordinate(id ID) (Coordinate, bool) {
-	if id == c.cfg.Self {
-		return c.place.here, true
-	}
-	p := c.known[id]
-	if p == nil || !p.placed {
-		return Coordinate{}, false
-	}
-	return p.at, true
 }
 
 // Stats returns the counters.

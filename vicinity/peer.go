@@ -6,48 +6,66 @@ import (
 	"time"
 )
 
-const window = 8 // samples kept of a peer
+const (
+	// Of each time slot the smallest sample is kept: many samples in a busy
+	// minute must not push the good ones out.
+	window   = 8 // slots kept of a peer
+	slotTime = 15 * time.Second
+	oldest   = 5 * time.Minute // older slots do not count beside a newer one
+)
+
+// slot is the smallest round trip measured in a time.
+type slot struct {
+	from  time.Duration
+	least time.Duration
+}
 
 // peer is what a core remembers of another node. Instants are counted from
 // the core's epoch; a peer that the node never asked has asked == never.
 type peer struct {
 	id      ID
-	samples [window]time.Duration
+	slots   [window]slot // a ring; the newest is at slots[last]
+	last    int
 	count   int           // samples taken so far
-	rtt     time.Duration // mean of the two smallest samples; 0 = not measured
+	rtt     time.Duration // the smallest that counts; 0 = not measured
 	sampled time.Duration // when the last sample was taken
 	heard   time.Duration // when it last sent something
 	asked   time.Duration // when it was last pinged
 	shun    time.Duration // no link is asked for before
 	burst   int           // messages since second began
 	second  time.Duration
-	at      Coordinate
-	placed  bool // at is known
+	tries   int // pings to it as a landmark
+	at      bearings
+	located time.Duration // when it had them
+	checked time.Duration // when they were last compared with the round trip
+	place   Coordinate    // by them
+	issue   int           // of the atlas that place was worked out with; 0 = none
 	link    *link
 }
 
 const never = time.Duration(-1 << 62)
 
-// sample takes a round trip into the window. The smallest samples count: all
-// that a busy host or network can do is to add to the truth.
+// sample takes a round trip. The smallest counts: all that a busy host or
+// network can do is to add to the truth. As slots go out of the window after
+// two minutes of samples, a way that became longer is noticed.
 func (p *peer) sample(at, rtt time.Duration) {
-	p.samples[p.count%window] = rtt
+	now := &p.slots[p.last]
+	switch {
+	case p.count == 0:
+		*now = slot{at, rtt}
+	case at-now.from < slotTime:
+		now.least = min(now.least, rtt)
+	default:
+		p.last = (p.last + 1) % window
+		p.slots[p.last] = slot{at, rtt}
+	}
 	p.count++
 	p.sampled = at
-	least, second := rtt, time.Duration(0)
-	for i, s := range p.samples[:min(p.count, window)] {
-		switch {
-		case i == 0:
-			least = s
-		case s < least:
-			least, second = s, least
-		case second == 0 || s < second:
-			second = s
+	p.rtt = rtt
+	for _, s := range p.slots {
+		if s.least > 0 && at-s.from < oldest {
+			p.rtt = min(p.rtt, s.least)
 		}
-	}
-	p.rtt = least
-	if second > 0 {
-		p.rtt = (least + second) / 2
 	}
 }
 
@@ -109,7 +127,7 @@ func (c *Core) evict() {
 	}
 	var oldest *peer
 	for _, p := range c.peers {
-		if p.link != nil || p.rtt > 0 && p.rtt <= limit {
+		if p.link != nil || p.rtt > 0 && p.rtt <= limit || c.isLandmark(p.id) {
 			continue
 		}
 		if oldest == nil || p.heard < oldest.heard {

@@ -44,12 +44,14 @@ const (
 func (c claim) wants() bool { return c >= claimNear }
 
 type message struct {
-	Kind  kind      `json:"k"`
-	Nonce uint64    `json:"n,omitempty"`
-	Ack   uint64    `json:"a,omitempty"` // pong: nonce to send back in an ack
-	Link  claim     `json:"l,omitempty"` // ping, pong
-	Place []float32 `json:"c,omitempty"` // ping, pong: the sender's coordinate
-	Names []named   `json:"p,omitempty"` // swap, list: the sender's nearest
+	Kind  kind    `json:"k"`
+	Nonce uint64  `json:"n,omitempty"`
+	Ack   uint64  `json:"a,omitempty"` // pong: nonce to send back in an ack
+	Link  claim   `json:"l,omitempty"` // ping, pong
+	Place []byte  `json:"x,omitempty"` // the sender's bearings; not in ack and drop
+	Names []named `json:"p,omitempty"` // swap, list: the sender's nearest
+	Tags  []byte  `json:"t,omitempty"` // swap, list: the landmarks of Known
+	Known []byte  `json:"q,omitempty"` // swap, list: bearings of some others
 }
 
 // named is a node in a list, with its round trip to the list's sender.
@@ -81,13 +83,14 @@ func decode(b []byte) (message, error) {
 	if (m.Kind == kindPing || m.Kind == kindPong || m.Kind == kindAck) && m.Nonce == 0 {
 		return message{}, fmt.Errorf("%w: no nonce", errMessage)
 	}
-	if m.Place != nil {
-		if _, ok := coordinateFromWire(m.Place); !ok {
-			return message{}, fmt.Errorf("%w: impossible coordinate", errMessage)
-		}
+	if _, ok := bearingsFromWire(m.Place); !ok {
+		return message{}, fmt.Errorf("%w: impossible bearings", errMessage)
 	}
 	if len(m.Names) > maxList {
 		return message{}, fmt.Errorf("%w: %d names", errMessage, len(m.Names))
+	}
+	if !m.validRecords() {
+		return message{}, fmt.Errorf("%w: records of %d bytes for %d of landmarks", errMessage, len(m.Known), len(m.Tags))
 	}
 	for _, n := range m.Names {
 		if !n.ID.Valid() || time.Duration(n.RTT)*time.Microsecond > maxRTT {

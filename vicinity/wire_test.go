@@ -12,16 +12,23 @@ import (
 	"zorilla/internal/codec"
 )
 
-func somePlace() []float32 {
-	return Coordinate{Vec: [dimensions]float32{0.001, -0.002}, Error: 0.5, Height: 1e-5}.wire()
+func somePlace() []byte { return bearings{{7, 0}, {9, 200 * time.Microsecond}, {500, 12 * ms}}.wire() }
+
+// someRecords returns a list's records of two nodes and two landmarks.
+func someRecords() (tags, known []byte) {
+	known = append(appendID(nil, testID(3)), 0, 5, 1, 2, 3, 4)
+	known = append(appendID(known, testID(4)), 0, 0, 255, 255, 3, 4)
+	return []byte{0, 7, 0, 9}, known
 }
 
 func someMessages() []message {
+	tags, known := someRecords()
 	return []message{
 		{Kind: kindPing, Nonce: 1, Link: claimNear, Place: somePlace()},
 		{Kind: kindPong, Nonce: math.MaxUint64, Ack: 2, Link: claimHeld, Place: somePlace()},
 		{Kind: kindAck, Nonce: 2},
 		{Kind: kindSwap, Names: []named{{ID: testID(1), RTT: 200}}},
+		{Kind: kindList, Place: somePlace(), Tags: tags, Known: known},
 		{Kind: kindList, Names: []named{{ID: testID(1), RTT: 200}, {ID: testID(2), RTT: 10_000_000}}},
 		{Kind: kindDrop},
 	}
@@ -35,8 +42,10 @@ func TestGoldenBytes(t *testing.T) {
 	}{
 		{message{Kind: kindAck, Nonce: 258}, "82 a16b 03 a16e cd0102"},
 		{message{Kind: kindDrop}, "81 a16b 06"},
-		{message{Kind: kindPing, Nonce: 1, Link: claimFar, Place: make([]float32, coordinateLength)},
-			"84 a16b 01 a16e 01 a16c 03 a163 9b" + strings.Repeat(" ca00000000", coordinateLength)},
+		{message{Kind: kindPing, Nonce: 1, Link: claimFar, Place: bearings{{258, 0}, {0x4567, 10 * time.Second}}.wire()},
+			"84 a16b 01 a16e 01 a16c 03 a178 c408 0102 0000 4567 fffe"},
+		{message{Kind: kindList, Tags: []byte{0, 7}, Known: append(appendID(nil, "z"+ID(strings.Repeat("7", 26))), 0, 60, 255, 255)},
+			"83 a16b 05 a174 c402 0007 a171 c415" + strings.Repeat("ff", 16) + "c0 003c ffff"},
 		{message{Kind: kindSwap, Names: []named{{ID: testID(1), RTT: 200}}},
 			"82 a16b 04 a170 91 82 a169 bb" + hex.EncodeToString([]byte(testID(1))) + " a172 ccc8"},
 	} {
@@ -50,14 +59,23 @@ func TestGoldenBytes(t *testing.T) {
 func TestLargestMessagesFitIntoAPacket(t *testing.T) {
 	c := newTalk(t, 6, 2, 0).core
 	for i := range 50 {
-		c.peer(testID(i+1)).sample(0, maxRTT)
+		c.cfg.Roster.Add(testID(i + 1))
+	}
+	for i := range 50 {
+		p := c.peer(testID(i + 1))
+		p.sample(0, maxRTT)
+		p.sample(0, maxRTT)
+		c.place(p, c.bearings(), ms)
+	}
+	for i := range 50 {
+		c.place(c.peer(testID(i+1)), c.bearings(), 2*ms)
 	}
 	c.stale = true
 	m := c.list(kindSwap, nil)
-	if len(m.Names) != listLength {
-		t.Fatalf("%d names", len(m.Names))
+	if len(m.Names) != listLength || len(m.Known) != listPlaces*recordLength(m.Tags) || len(m.Tags) != 2*landmarks || len(m.Place) != landmarks*bearingLength {
+		t.Fatalf("%d names, %d bytes of places, %d of tags, %d of bearings", len(m.Names), len(m.Known), len(m.Tags), len(m.Place))
 	}
-	if n := len(m.encode()); n > 500 {
+	if n := len(m.encode()); n > MaxPacket {
 		t.Errorf("a list takes %d bytes", n)
 	}
 	if n := len(message{Kind: kindPong, Nonce: math.MaxUint64, Ack: math.MaxUint64, Link: claimFar, Place: somePlace()}.encode()); n > 120 {
@@ -66,12 +84,7 @@ func TestLargestMessagesFitIntoAPacket(t *testing.T) {
 }
 
 func TestMalformedMessagesAreRefused(t *testing.T) {
-	place := func(i int, v float32) []float32 {
-		p := somePlace()
-		p[i] = v
-		return p
-	}
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	tags, known := someRecords()
 	bad := map[string][]byte{
 		"empty":              {},
 		"no msgpack":         {0xc1},
@@ -80,13 +93,14 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 		"unknown kind":       message{Kind: 7, Nonce: 1}.encode(),
 		"no nonce":           message{Kind: kindPing}.encode(),
 		"unknown link":       message{Kind: kindPing, Nonce: 1, Link: 4}.encode(),
-		"short coordinate":   message{Kind: kindPing, Nonce: 1, Place: somePlace()[1:]}.encode(),
-		"nan":                message{Kind: kindPing, Nonce: 1, Place: place(3, nan)}.encode(),
-		"infinite":           message{Kind: kindPing, Nonce: 1, Place: place(0, -inf)}.encode(),
-		"huge":               message{Kind: kindPing, Nonce: 1, Place: place(0, 1e30)}.encode(),
-		"nan error":          message{Kind: kindPing, Nonce: 1, Place: place(8, nan)}.encode(),
-		"infinite adjust":    message{Kind: kindPing, Nonce: 1, Place: place(9, inf)}.encode(),
-		"negative height":    message{Kind: kindPing, Nonce: 1, Place: place(10, -0.1)}.encode(),
+		"short bearings":     message{Kind: kindPing, Nonce: 1, Place: somePlace()[1:]}.encode(),
+		"too many bearings":  message{Kind: kindPing, Nonce: 1, Place: make([]byte, (landmarks+1)*bearingLength)}.encode(),
+		"bearings twice":     message{Kind: kindPing, Nonce: 1, Place: append(somePlace()[:4], somePlace()[:4]...)}.encode(),
+		"half a record":      message{Kind: kindList, Tags: tags, Known: known[1:]}.encode(),
+		"half a landmark":    message{Kind: kindList, Tags: tags[1:], Known: known[:20]}.encode(),
+		"landmarks unsorted": message{Kind: kindList, Tags: []byte{0, 9, 0, 7}, Known: known}.encode(),
+		"too many landmarks": message{Kind: kindList, Tags: make([]byte, 2*landmarks+2)}.encode(),
+		"too many records":   message{Kind: kindList, Known: make([]byte, (maxPlaces+1)*recordLength(nil))}.encode(),
 		"too many names":     message{Kind: kindList, Names: make([]named, maxList+1)}.encode(),
 		"hostile name":       message{Kind: kindList, Names: []named{{ID: "../../etc/passwd"}}}.encode(),
 		"absurd round trip":  message{Kind: kindList, Names: []named{{ID: testID(1), RTT: math.MaxUint32}}}.encode(),
@@ -150,8 +164,10 @@ func FuzzReceive(f *testing.F) {
 				t.Fatalf("impossible neighbour %+v", x)
 			}
 		}
-		if !talk.core.place.here.Valid() {
-			t.Fatal("the own coordinate became invalid")
+		for i := range 7 {
+			if at, ok := talk.core.Coordinate(testID(i)); ok && !(at.flat(Coordinate{}) < 100) {
+				t.Fatalf("node %d is at %v", i, at)
+			}
 		}
 	})
 }

@@ -1,0 +1,137 @@
+package vicinity
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestBearingsSurviveTheWire(t *testing.T) {
+	in := bearings{{3, 0}, {4, 123 * time.Microsecond}, {900, 20 * ms}, {65535, maxRTT}}
+	out, ok := bearingsFromWire(in.wire())
+	if !ok || len(out) != len(in) {
+		t.Fatalf("got %v, %v", out, ok)
+	}
+	for i, b := range in {
+		if d := b.rtt - out[i].rtt; out[i].tag != b.tag || max(d, -d) > b.rtt/1000+time.Microsecond {
+			t.Errorf("%v became %v", b, out[i])
+		}
+	}
+	for i := range 1000 {
+		id := testID(i)
+		if got := unpackID(appendID(nil, id)); got != id || len(appendID(nil, id)) != packedID {
+			t.Fatalf("ID %s became %s", id, got)
+		}
+	}
+}
+
+func TestApartIsALowerBound(t *testing.T) {
+	at := func(ms ...int) (b bearings) {
+		for i, x := range ms {
+			if x >= 0 {
+				b = append(b, bearing{uint16(i), time.Duration(x) * time.Millisecond})
+			}
+		}
+		return b
+	}
+	for _, x := range []struct {
+		a, b  bearings
+		least time.Duration
+		ok    bool
+		alike bool
+	}{
+		{at(1, 2, 3), at(1, 5, 3), 3 * ms, true, false},
+		{at(1, 2, 3, 4, 5), at(1, 2, 3, 4, 5), 0, true, true},
+		{at(1, 2, 3, 4, 5), at(1, 2, 90, 4, 6), ms, true, false}, // one landmark may err
+		{at(1, 2, 3, 4, 5), at(1, 2, 90, 4, 5), 0, true, true},
+		{at(1, 2, 3, -1, -1), at(-1, -1, 3, 4, 5), 0, false, false},
+		{at(7), at(4), 3 * ms, true, false}, // a network of two
+		{at(7), at(-1, 4), 0, false, false},
+		{nil, at(4), 0, false, false},
+	} {
+		least, ok := x.a.apart(x.b)
+		if ok != x.ok || ok && least != x.least || x.a.alike(x.b) != x.alike {
+			t.Errorf("%v and %v: %v, %v, alike %v", x.a, x.b, least, ok, x.a.alike(x.b))
+		}
+		back, ok2 := x.b.apart(x.a)
+		if back != least || ok2 != ok {
+			t.Errorf("%v and %v: not the same the other way around", x.a, x.b)
+		}
+	}
+}
+
+func TestLandmarksAreTheSameEverywhere(t *testing.T) {
+	var want []ID
+	for i := range 40 {
+		want = append(want, testID(i))
+	}
+	slices.Sort(want)
+	want = want[:landmarks]
+	k := newTalk(t, 2, 1, 39)
+	k.core.cfg.Roster.Add(testID(0))
+	k.took(k.core.Join(k.now, testID(0)))
+	check := func() {
+		t.Helper()
+		var got []ID
+		for _, m := range k.core.landmarks() {
+			got = append(got, m.id)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("landmarks %v, want %v", got, want)
+		}
+	}
+	check()
+	for i := range 40 { // one of them goes, and comes back
+		if testID(i) == want[0] && i > 0 {
+			k.leave(i)
+			if k.core.isLandmark(want[0]) || len(k.core.landmarks()) != landmarks {
+				t.Error("who is gone is still a landmark, or nobody took its place")
+			}
+			k.join(i)
+		}
+	}
+	check()
+}
+
+// Whatever bearings a member invents, it moves only itself.
+func TestLiarMovesOnlyItself(t *testing.T) {
+	k := newTalk(t, 2, 1, 12)
+	for i := 1; i <= 12; i++ {
+		for range 3 {
+			k.took(k.core.Observe(k.now, testID(i), time.Duration(i)*ms))
+		}
+	}
+	honest := k.core.bearings()
+	for i := 1; i <= 12; i++ {
+		k.hear(i, message{Kind: kindPing, Nonce: 1, Place: honest.wire()})
+	}
+	before := map[int]Coordinate{}
+	liar := 0
+	for i := 1; i <= 12; i++ {
+		if !k.core.isLandmark(testID(i)) {
+			liar = i
+		}
+		before[i], _ = k.core.Coordinate(testID(i))
+	}
+	far := slices.Clone(honest)
+	for i := range far {
+		far[i].rtt = maxRTT
+	}
+	k.now = k.now.Add(time.Second)
+	k.hear(liar, message{Kind: kindPing, Nonce: 2, Place: far.wire()})
+	k.now = k.now.Add(time.Minute)
+	for i := 1; i <= 12; i++ {
+		if at, ok := k.core.Coordinate(testID(i)); !ok || at.flat(before[i]) > 0.001 {
+			t.Errorf("member %d moved from %v to %v", i, before[i], at)
+		}
+	}
+	if s := k.core.Stats(); s.Absurd != 1 {
+		t.Errorf("%d absurd values counted, want 1", s.Absurd)
+	}
+	k.took(k.core.Observe(k.now, testID(1), -ms))
+	k.took(k.core.Observe(k.now, testID(1), time.Hour))
+	if s := k.core.Stats(); s.Absurd != 3 {
+		t.Errorf("%d absurd values counted, want 3", s.Absurd)
+	}
+}
