@@ -10,7 +10,7 @@ import (
 
 // TestSmall measures networks of a few nodes of each kind.
 func TestSmall(t *testing.T) {
-	const n, seed = 20, 2
+	const n, seed = 12, 2
 	bubble := testnet.InTest(t)
 	var rows []row
 	for _, measure := range []func() (row, error){

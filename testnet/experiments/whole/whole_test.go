@@ -11,7 +11,7 @@ import (
 // TestSmall runs all of the experiment on a network of a few nodes.
 func TestSmall(t *testing.T) {
 	dir := t.TempDir()
-	if err := run(testnet.InTest(t), options{nodes: 24, origins: 1, seed: 3, out: dir}); err != nil {
+	if err := run(testnet.InTest(t), options{nodes: 15, origins: 1, seed: 3, out: dir}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"launch.csv", "series.csv", "rtt.png", "start.png", "messages.png"} {
