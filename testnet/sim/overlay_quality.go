@@ -23,12 +23,7 @@ type Quality struct {
 // Quality looks at all nodes that run, where each wants k near neighbours. It
 // takes time in proportion to the square of their number.
 func (o *Overlay) Quality(k int) Quality {
-	var up []int
-	for i := range o.hosts {
-		if o.Up(i) {
-			up = append(up, i)
-		}
-	}
+	up := o.Live()
 	var q Quality
 	var right, wanted, links int
 	var mine, best time.Duration
@@ -62,8 +57,19 @@ func (o *Overlay) Quality(k int) Quality {
 		q.Stretch = float64(mine) / float64(best)
 	}
 	q.Links = float64(links) / float64(len(up))
-	q.Reached = float64(o.reached(up[0])) / float64(len(up))
+	q.Reached = float64(o.Reached(up[0])) / float64(len(up))
 	return q
+}
+
+// Live returns the nodes that run.
+func (o *Overlay) Live() []int {
+	var up []int
+	for i := range o.hosts {
+		if o.Up(i) {
+			up = append(up, i)
+		}
+	}
+	return up
 }
 
 // nearest returns the true round trips to the k nearest of some nodes, sorted.
@@ -84,9 +90,9 @@ func (o *Overlay) nearest(i int, among []int, k int) []time.Duration {
 	return near
 }
 
-// reached counts the nodes that a flood from a node reaches, by links as that
-// node and those after it see them.
-func (o *Overlay) reached(from int) int {
+// Reached counts the nodes that a flood from a node reaches, itself included,
+// by links as that node and those after it see them.
+func (o *Overlay) Reached(from int) int {
 	seen := make([]bool, len(o.hosts))
 	seen[from] = true
 	list := []int{from}

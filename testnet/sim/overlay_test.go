@@ -57,7 +57,7 @@ func TestMeasuredIsTrue(t *testing.T) {
 			}
 		}
 	}
-	if n := o.reached(0); n != o.Len() {
+	if n := o.Reached(0); n != o.Len() {
 		t.Errorf("a flood reaches %d of %d nodes", n, o.Len())
 	}
 }
@@ -74,7 +74,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	o.Leave(2)
 	o.Die(3)
 	o.Run(30 * time.Second)
-	if n := o.reached(4); n != 57 {
+	if n := o.Reached(4); n != 57 {
 		t.Errorf("a flood reaches %d nodes, want 57", n)
 	}
 	for k := range o.Len() {
@@ -91,12 +91,12 @@ func TestCutSitesForgetEachOtherAndReturn(t *testing.T) {
 	o.Run(10 * time.Second)
 	o.Cut(0, 1)
 	o.Run(20 * time.Second)
-	if a, b := o.reached(0), o.reached(59); a != 20 || b != 40 {
+	if a, b := o.Reached(0), o.Reached(59); a != 20 || b != 40 {
 		t.Errorf("floods reach %d and %d nodes of the parts, want 20 and 40", a, b)
 	}
 	o.Heal()
 	o.Run(10 * time.Second)
-	if n := o.reached(0); n != 60 {
+	if n := o.Reached(0); n != 60 {
 		t.Errorf("after healing a flood reaches %d nodes", n)
 	}
 }

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"zorilla/testnet/chart"
+	"zorilla/testnet/sim"
+)
+
+// calmFrom and calmTo bound the time in which a calm network's traffic is
+// measured.
+const calmFrom, calmTo = 2 * time.Minute, 4 * time.Minute
+
+// course is one run of a network: how it came to its neighbours.
+type course struct {
+	at      []float64 // seconds
+	right   []float64
+	when    time.Duration // 99 % right, and not worse after; < 0: never
+	stretch float64
+	start   sim.Traffic // of the first minute, all nodes together
+	calm    sim.Traffic // of the calm time
+	changes int         // near links exchanged in the calm
+}
+
+func watch(o *sim.Overlay) course {
+	c := course{when: -1}
+	for o.Elapsed() < time.Minute {
+		o.Run(time.Second)
+		q := o.Quality(want)
+		c.at, c.right = append(c.at, o.Elapsed().Seconds()), append(c.right, q.Right)
+		switch {
+		case q.Right < 0.99:
+			c.when = -1
+		case c.when < 0:
+			c.when = o.Elapsed()
+		}
+	}
+	c.start = o.Traffic()
+	o.Run(calmFrom - o.Elapsed())
+	before, links := o.Traffic(), nearLinks(o)
+	o.Run(calmTo - o.Elapsed())
+	after := o.Traffic()
+	c.calm = sim.Traffic{Packets: after.Packets - before.Packets, Bytes: after.Bytes - before.Bytes}
+	for link := range nearLinks(o) {
+		if !links[link] {
+			c.changes++
+		}
+	}
+	c.stretch = o.Quality(want).Stretch
+	return c
+}
+
+// nearLinks returns the near links of all nodes.
+func nearLinks(o *sim.Overlay) map[[2]int]bool {
+	links := make(map[[2]int]bool)
+	for i := range o.Len() {
+		for _, nb := range o.Neighbours(i) {
+			if k, _ := o.Index(nb.ID); !nb.Far && i < k {
+				links[[2]int{i, k}] = true
+			}
+		}
+	}
+	return links
+}
+
+// find measures how soon all know their nearest.
+func find(o options) error {
+	header := []string{"network", "nodes", "99 % right", "target", "worst seed", "stretch", "packets a node, 1st min", "kB a node, 1st min", "calm: packets/s", "calm: B/s", "target B/s", "links changed a node and min"}
+	var rows [][]string
+	fig := chart.Figure{Title: "Near neighbours that are right", X: "seconds since all know all", Y: "share, %"}
+	for _, n := range o.sizes {
+		for _, w := range networks() {
+			var when []time.Duration
+			var last course
+			seeds := 1
+			if n <= 400 {
+				seeds = o.seeds
+			}
+			for seed := range uint64(seeds) {
+				last = watch(w.start(n, seed+1))
+				if last.when < 0 {
+					last.when = time.Hour
+				}
+				when = append(when, last.when)
+			}
+			worst := time.Duration(0)
+			for _, d := range when {
+				worst = max(worst, d)
+			}
+			per := func(total int64, d time.Duration) string {
+				return fmt.Sprintf("%.1f", float64(total)/float64(n)/d.Seconds())
+			}
+			rows = append(rows, []string{
+				w.name, strconv.Itoa(n), seconds(median(when)), seconds(w.allowed(n)), seconds(worst), fmt.Sprintf("%.2f", last.stretch),
+				fmt.Sprintf("%.0f", float64(last.start.Packets)/float64(n)), fmt.Sprintf("%.0f", float64(last.start.Bytes)/float64(n)/1000),
+				per(last.calm.Packets, calmTo-calmFrom), per(last.calm.Bytes, calmTo-calmFrom), "1000",
+				fmt.Sprintf("%.3f", 2*float64(last.changes)/float64(n)/(calmTo-calmFrom).Minutes()),
+			})
+			fmt.Println(rows[len(rows)-1])
+			if n == o.sizes[0] || n == 2000 {
+				fig.Series = append(fig.Series, chart.Series{Name: fmt.Sprintf("%s, %d nodes", w.name, n), X: last.at[:40], Y: percent(last.right[:40]), Dashed: n == 2000})
+			}
+		}
+	}
+	if err := o.keep("find", header, rows); err != nil || o.out == "" {
+		return err
+	}
+	var data [][]string
+	for _, s := range fig.Series {
+		for i := range s.X {
+			data = append(data, []string{s.Name, chart.Number(s.X[i]), chart.Number(s.Y[i])})
+		}
+	}
+	if err := chart.CSV(o.out+"/right.csv", []string{"network", "seconds", "percent right"}, data); err != nil {
+		return err
+	}
+	return fig.PNG(o.out + "/right.png")
+}
+
+func percent(list []float64) []float64 {
+	out := make([]float64, len(list))
+	for i, x := range list {
+		out[i] = 100 * x
+	}
+	return out
+}

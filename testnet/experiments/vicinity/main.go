@@ -1,0 +1,126 @@
+// Command vicinity measures how soon nodes find the nearest others, and what
+// that costs: bare vicinity cores in virtual time, on networks whose true
+// distances are known. It prints tables with the targets beside the values and
+// keeps figures and data in a folder.
+//
+//	go run ./testnet/experiments/vicinity          all of it, half an hour
+//	go run ./testnet/experiments/vicinity -quick   small networks, a minute
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"zorilla/testnet/chart"
+	"zorilla/testnet/sim"
+)
+
+// want is how many near neighbours a node wants: the protocol's default.
+const want = 6
+
+// network is a layout to be measured, with the time after which 99 % of the
+// near neighbours must be right.
+type network struct {
+	name   string
+	layout func(nodes int, seed uint64) sim.Layout
+	target time.Duration // at 400 nodes; twice as much at 2000
+}
+
+func networks() []network {
+	plane := func(sites int) func(int, uint64) sim.Layout {
+		return func(n int, seed uint64) sim.Layout { return sim.Plane(n, sites, seed) }
+	}
+	return []network{
+		{"6 equal sites", func(n int, _ uint64) sim.Layout { return sim.SixSites(n, false) }, 10 * time.Second},
+		{"6 uneven sites", func(n int, _ uint64) sim.Layout { return sim.SixSites(n, true) }, 15 * time.Second},
+		{"40 sites", plane(40), 30 * time.Second},
+		{"100 sites", plane(100), 30 * time.Second},
+	}
+}
+
+// allowed is the target for a number of nodes: between 400 and 2000 it grows
+// with the logarithm, to twice as much.
+func (w network) allowed(nodes int) time.Duration {
+	switch {
+	case nodes <= 400:
+		return w.target
+	case nodes < 2000:
+		return w.target * 3 / 2
+	}
+	return 2 * w.target
+}
+
+func (w network) start(nodes int, seed uint64) *sim.Overlay {
+	return sim.NewOverlay(sim.OverlayConfig{Layout: w.layout(nodes, seed), Seed: seed, Noise: sim.Usual()})
+}
+
+type options struct {
+	out   string
+	seeds int
+	sizes []int
+}
+
+func main() {
+	quick := flag.Bool("quick", false, "small networks and one seed; writes nothing unless -out is given")
+	out := flag.String("out", "", "folder for figures and data; docs/experiments/vicinity unless -quick")
+	seeds := flag.Int("seeds", 3, "runs of each network of up to 400 nodes; larger ones have one")
+	only := flag.String("only", "", "one part: find, places, trouble")
+	flag.Parse()
+	o := options{out: *out, seeds: *seeds, sizes: []int{400, 1000, 2000}}
+	if *quick {
+		o.seeds, o.sizes = 1, []int{120}
+	} else if o.out == "" {
+		o.out = "docs/experiments/vicinity"
+	}
+	for _, part := range []struct {
+		name string
+		run  func(options) error
+	}{{"find", find}, {"places", places}, {"trouble", trouble}} {
+		if *only != "" && *only != part.name {
+			continue
+		}
+		if err := part.run(o); err != nil {
+			fmt.Fprintln(os.Stderr, "vicinity:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// keep prints a table and writes it to NAME.csv.
+func (o options) keep(name string, header []string, rows [][]string) error {
+	widths := make([]int, len(header))
+	for _, row := range append([][]string{header}, rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	for _, row := range append([][]string{header}, rows...) {
+		var line strings.Builder
+		for i, cell := range row {
+			fmt.Fprintf(&line, "%-*s  ", widths[i], cell)
+		}
+		fmt.Println(strings.TrimRight(line.String(), " "))
+	}
+	fmt.Println()
+	if o.out == "" {
+		return nil
+	}
+	return chart.CSV(o.out+"/"+name+".csv", header, rows)
+}
+
+func seconds(d time.Duration) string {
+	if d < 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}
+
+func median[T int | int64 | float64 | time.Duration](list []T) T {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return list[len(list)/2]
+}
