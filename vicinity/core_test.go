@@ -333,6 +333,24 @@ func TestStrangersMalformedAndFloodsAreCounted(t *testing.T) {
 	k.one(2, kindPong)
 }
 
+// A clock that jumps back, or a queue that mixes up inputs, makes no sample
+// negative and no timer wait.
+func TestTimeOnlyGoesOn(t *testing.T) {
+	k := newTalk(t, 2, 1, 2)
+	ping := k.one(1, kindPing)
+	now := k.now
+	k.now = now.Add(-time.Hour)
+	k.hear(1, message{Kind: kindPong, Nonce: ping.Nonce, Link: claimNear})
+	if rtt, ok := k.core.RTT(testID(1)); !ok || rtt != minRTT {
+		t.Errorf("RTT %v %v", rtt, ok)
+	}
+	k.now = now
+	k.after(5 * time.Second)
+	if len(k.said(2, kindPing)) < 2 {
+		t.Error("the timer stood still")
+	}
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	k := newTalk(t, 2, 1, 0)
 	k.core.cfg.Peers = 30
