@@ -44,6 +44,7 @@ type Stats struct {
 	Refused    uint64 `json:"refused"` // failed Check
 	Limited    uint64 `json:"limited"` // over the rate limit
 	Expired    uint64 `json:"expired"`
+	Cut        uint64 `json:"cut"`     // of the copies received, those whose TTL was beyond any radius and was cut
 	Dropped    uint64 `json:"dropped"` // copies that found the inbox full; not in Received
 }
 
@@ -137,6 +138,9 @@ func (c *Core) Receive(now time.Time, waited time.Duration, from vicinity.ID, pa
 	if err != nil {
 		c.stats.Malformed++
 		return Out{Err: err}
+	}
+	if m.cut {
+		c.stats.Cut++
 	}
 	m.Life = (m.Life - max(0, waited)).Truncate(time.Millisecond)
 	if m.Life <= 0 {

@@ -283,3 +283,13 @@ func BenchmarkReceiveFirstCopy(b *testing.B) {
 		c.Receive(begin, 0, m.LastHop, encode(m))
 	}
 }
+
+func TestEndlessTTLIsCutAndCounted(t *testing.T) {
+	c := testCore(t, nil, 1, 2)
+	out := receive(c, begin, message(1, 1, 255, "x"))
+	if m, err := decode(out.Packet); err != nil || m.TTL != MaxRadius-1 || m.cut {
+		t.Fatalf("sent on %+v, %v", m, err)
+	}
+	receive(c, begin, message(2, 1, MaxRadius, "x"))
+	wantStats(t, c, Stats{Received: 2, Delivered: 2, Forwarded: 2, Cut: 1})
+}

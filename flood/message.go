@@ -32,6 +32,8 @@ type Message struct {
 	// Onward is how many neighbours of this node the message can go on to: it
 	// has been sent to them if TTL is more than 1. Only set on delivery.
 	Onward int
+
+	cut bool // it came with more TTL than there is
 }
 
 // Flood is a flood that this node has started. It is a value: keep it to
@@ -94,6 +96,7 @@ func decode(b []byte) (Message, error) {
 	m.Origin, m.LastHop, m.Payload = p.Origin, p.LastHop, p.Payload
 	m.Hops = uint8(p.Hops)
 	m.TTL = uint8(min(p.TTL, MaxRadius+1-p.Hops))
+	m.cut = p.TTL > MaxRadius
 	m.Life = time.Duration(min(p.Life, uint64(MaxLife.Milliseconds()))) * time.Millisecond
 	return m, nil
 }

@@ -167,29 +167,37 @@ func (s *Spec) Validate() error {
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return bad("--strategy: %v", err)
 	}
-	size := 0
-	for _, a := range s.Args {
-		if strings.ContainsRune(a, 0) {
-			return bad("argument %.40q holds a zero byte", a)
-		}
-		size += len(a)
-	}
-	for k, v := range s.Env {
-		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
-			return bad("environment variable %.40q: want NAME=VALUE", k)
-		}
-		if strings.HasPrefix(k, "ZORILLA_") {
-			return bad("environment variable %s: names that begin with ZORILLA_ are set by zorilla", k)
-		}
-		size += len(k) + len(v)
-	}
-	if size > MaxArgBytes {
-		return bad("arguments and environment take %d bytes, at most %d: put them into an input file", size, MaxArgBytes)
+	if err := s.checkTexts(); err != nil {
+		return bad("%v", err)
 	}
 	for _, g := range s.Outputs {
 		if err := checkGlob(g); err != nil {
 			return bad("-o %q: %v", g, err)
 		}
+	}
+	return nil
+}
+
+// checkTexts checks arguments and environment.
+func (s *Spec) checkTexts() error {
+	size := 0
+	for _, a := range s.Args {
+		if strings.ContainsRune(a, 0) {
+			return fmt.Errorf("argument %.40q holds a zero byte", a)
+		}
+		size += len(a)
+	}
+	for k, v := range s.Env {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
+			return fmt.Errorf("environment variable %.40q: want NAME=VALUE", k)
+		}
+		if strings.HasPrefix(k, "ZORILLA_") {
+			return fmt.Errorf("environment variable %s: names that begin with ZORILLA_ are set by zorilla", k)
+		}
+		size += len(k) + len(v)
+	}
+	if size > MaxArgBytes {
+		return fmt.Errorf("arguments and environment take %d bytes, at most %d: put them into an input file", size, MaxArgBytes)
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ func vicinityTraffic(v vicinity.Stats) api.Traffic {
 		counted("bytes sent", v.SentBytes, "in these messages"),
 		counted("bytes received", v.ReceivedBytes, "in these messages"),
 		bad("malformed", v.Malformed, "messages of wrong form"),
+		bad("absurd", v.Absurd, "round trips and coordinates that cannot be true"),
+		bad("unanswered", v.Unanswered, "questions without an answer: packets were lost, or members are gone"),
 		bad("strangers", v.Strangers, "messages of nodes that are no members"),
 		bad("excess", v.Excess, "messages dropped because a member sent too many"),
 		bad("lost", v.Lost, "messages not sent because too many were waiting"),
@@ -46,6 +48,7 @@ func floodTraffic(f flood.Stats) api.Traffic {
 		bad("refused", int64(f.Refused), "floods that their origin has not signed"),
 		bad("limited", int64(f.Limited), "floods beyond what one node may send"),
 		bad("expired", int64(f.Expired), "copies that came too late to be of use"),
+		bad("cut", int64(f.Cut), "copies that wanted to travel farther than a flood may"),
 		bad("dropped", int64(f.Dropped), "copies not looked at because too many were waiting"),
 	)
 }

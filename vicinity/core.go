@@ -29,11 +29,12 @@ type Stats struct {
 	Received      int64 `json:"received"`
 	SentBytes     int64 `json:"sent_bytes"`
 	ReceivedBytes int64 `json:"received_bytes"`
-	Malformed     int64 `json:"malformed"` // messages dropped for their form
-	Absurd        int64 `json:"absurd"`    // round trips and coordinates not taken because they cannot be true
-	Strangers     int64 `json:"strangers"` // messages dropped because the sender is no member
-	Excess        int64 `json:"excess"`    // messages dropped because a peer sent too many
-	Lost          int64 `json:"lost"`      // packets not sent because too many were waiting
+	Malformed     int64 `json:"malformed"`  // messages dropped for their form
+	Absurd        int64 `json:"absurd"`     // round trips and coordinates not taken because they cannot be true
+	Strangers     int64 `json:"strangers"`  // messages dropped because the sender is no member
+	Excess        int64 `json:"excess"`     // messages dropped because a peer sent too many
+	Unanswered    int64 `json:"unanswered"` // questions whose answer did not come: it, or they, were lost, or the member is gone
+	Lost          int64 `json:"lost"`       // packets not sent because too many were waiting
 	Links         int   `json:"links"`
 	Measured      int   `json:"measured"` // members with a measured round trip
 }

@@ -27,6 +27,7 @@ type pending struct {
 func (c *Core) expect(p *peer, answer kind) uint64 {
 	for len(c.pending) > 0 && (len(c.pending) >= maxPending || c.at-c.pending[0].sent > maxRTT) {
 		c.pending = slices.Delete(c.pending, 0, 1)
+		c.stats.Unanswered++
 	}
 	nonce := max(1, c.cfg.Rand.Uint64())
 	c.pending = append(c.pending, pending{nonce: nonce, id: p.id, sent: c.at, answer: answer, linked: p.link != nil})
