@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"image/color"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -151,6 +152,22 @@ func CSV(path string, header []string, rows [][]string) (err error) {
 		err = cerr
 	}
 	return err
+}
+
+// Results returns a writer to standard output and to results.txt in a folder; to
+// standard output alone if the folder is empty. Call done at the end.
+func Results(dir string) (w io.Writer, done func() error, err error) {
+	if dir == "" {
+		return os.Stdout, func() error { return nil }, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, nil, err
+	}
+	f, err := os.Create(filepath.Join(dir, "results.txt"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return io.MultiWriter(os.Stdout, f), f.Close, nil
 }
 
 // Number writes a number for a CSV file: up to four digits after the point,

@@ -42,3 +42,20 @@ func TestFigureAndTable(t *testing.T) {
 		t.Errorf("wrote %q, %v", b, err)
 	}
 }
+
+func TestResults(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	w, done, err := Results(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("a table\n")); err != nil || done() != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "results.txt")); err != nil || string(b) != "a table\n" {
+		t.Errorf("kept %q, %v", b, err)
+	}
+	if w, done, err = Results(""); err != nil || w != os.Stdout || done() != nil {
+		t.Errorf("without a folder: %v, %v", w, err)
+	}
+}

@@ -10,8 +10,10 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -32,24 +34,28 @@ func main() {
 	out := flag.String("out", "docs/experiments/fill", "folder for the results; empty = none")
 	seeds := flag.Int("seeds", 5, "networks")
 	flag.Parse()
-	if err := run(*out, *seeds); err != nil {
+	w, done, err := chart.Results(*out)
+	if err == nil {
+		err = errors.Join(run(w, *out, *seeds), done())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "fill:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string, seeds int) error {
-	fmt.Println("search    seed  jobs  workers  not the nearest free slot (target < 2 %)  or one that a lost packet kept  RTT/oracle  messages a job  floods a job  all placed after")
+func run(w io.Writer, out string, seeds int) error {
+	fmt.Fprintln(w, "search    seed  jobs  workers  not the nearest free slot (target < 2 %)  or one that a lost packet kept  RTT/oracle  messages a job  floods a job  all placed after")
 	var rows [][]string
 	for _, mode := range []string{jobs.SearchPaper, jobs.SearchAdaptive} {
 		placed, wrong := 0, 0
 		for seed := range seeds {
-			r, err := fill(mode, uint64(seed)+1)
+			r, err := fill(w, mode, uint64(seed)+1)
 			if err != nil {
 				return err
 			}
 			placed, wrong = placed+r.placed(), wrong+r.wrong
-			fmt.Printf("%-9s %4d  %4d  %7d  %23d, %5.2f %% %24d, %5.2f %% %17.3f %15.0f %13.1f %14.1f s\n", mode, seed+1, len(r.jobs), r.placed(), r.wrong,
+			fmt.Fprintf(w, "%-9s %4d  %4d  %7d  %23d, %5.2f %% %24d, %5.2f %% %17.3f %15.0f %13.1f %14.1f s\n", mode, seed+1, len(r.jobs), r.placed(), r.wrong,
 				percent(r.wrong, r.placed()), r.kept, percent(r.kept, r.placed()), float64(r.rtt)/float64(r.best), float64(r.messages)/float64(len(r.jobs)), float64(r.floods)/float64(len(r.jobs)), r.time.Seconds())
 			for i, j := range r.jobs {
 				row := []string{mode, fmt.Sprint(seed + 1), fmt.Sprint(i + 1), chart.Number(j.started.Seconds())}
@@ -64,7 +70,7 @@ func run(out string, seeds int) error {
 				}
 			}
 		}
-		fmt.Printf("%-9s  all  %d of %d workers were not at the nearest free slot: %.2f %%, target < 2 %%\n", mode, wrong, placed, percent(wrong, placed))
+		fmt.Fprintf(w, "%-9s  all  %d of %d workers were not at the nearest free slot: %.2f %%, target < 2 %%\n", mode, wrong, placed, percent(wrong, placed))
 	}
 	if out == "" {
 		return nil
@@ -97,7 +103,7 @@ type job struct {
 func (r *result) placed() int { return len(r.jobs) * workers }
 
 // fill fills a grid with jobs.
-func fill(mode string, seed uint64) (*result, error) {
+func fill(w io.Writer, mode string, seed uint64) (*result, error) {
 	layout := sim.Paper(nodes)
 	settled := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: sim.Usual()})
 	settled.Run(time.Minute)
@@ -122,7 +128,7 @@ func fill(mode string, seed uint64) (*result, error) {
 		}
 		if !g.Run(limit, func() bool { return g.Jobs(origin).State(id) == jobs.Running }) {
 			st, _ := g.Jobs(origin).Status(id)
-			fmt.Printf("%s, seed %d: job %d of %d does not start: %s\n", mode, seed, len(r.jobs)+1, len(ideal)/workers, st.Reason)
+			fmt.Fprintf(w, "%s, seed %d: job %d of %d does not start: %s\n", mode, seed, len(r.jobs)+1, len(ideal)/workers, st.Reason)
 			return r, nil
 		}
 		g.Run(100*time.Millisecond, func() bool { return false }) // reports, and what is given back

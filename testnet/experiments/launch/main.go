@@ -10,8 +10,10 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -38,7 +40,11 @@ func main() {
 	out := flag.String("out", "docs/experiments/launch", "folder for the results; empty = none")
 	seeds := flag.Int("seeds", 3, "networks")
 	flag.Parse()
-	if err := run(*out, *seeds); err != nil {
+	w, done, err := chart.Results(*out)
+	if err == nil {
+		err = errors.Join(run(w, *out, *seeds), done())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "launch:", err)
 		os.Exit(1)
 	}
@@ -58,9 +64,9 @@ type kind struct {
 	search jobs.Search
 }
 
-func run(out string, seeds int) error {
-	fmt.Println("one job of 600..671 workers on 676 slots; the paper: 671 in 90 s; target: 3 s with the adaptive search")
-	fmt.Println("search                 seed | 600 run after   671 run after | nodes reached  messages (floods) answers  requests    MB | five nodes lost: workers  after | all ended")
+func run(w io.Writer, out string, seeds int) error {
+	fmt.Fprintln(w, "one job of 600..671 workers on 676 slots; the paper: 671 in 90 s; target: 3 s with the adaptive search")
+	fmt.Fprintln(w, "search                 seed | 600 run after   671 run after | nodes reached  messages (floods) answers  requests    MB | five nodes lost: workers  after | all ended")
 	var rows [][]string
 	var lines []chart.Series
 	for _, k := range kinds() {
@@ -69,7 +75,7 @@ func run(out string, seeds int) error {
 			if err != nil {
 				return err
 			}
-			r.print(k.name, seed+1)
+			r.print(w, k.name, seed+1)
 			for _, s := range r.curve {
 				rows = append(rows, []string{k.name, fmt.Sprint(seed + 1), chart.Number(s.at.Seconds()), fmt.Sprint(s.running)})
 			}
@@ -202,9 +208,9 @@ func (t *trial) lose() int {
 	return (nodes - len(victims)) * slots
 }
 
-func (r *result) print(name string, seed int) {
+func (r *result) print(w io.Writer, name string, seed int) {
 	c := r.cost
-	fmt.Printf("%-22s %4d | %11.3f s %13.3f s | %13d %9d (%9d) %8d %9d %5.1f | %8d %9.1f s | %s after %.0f s\n", name, seed, r.first.Seconds(), r.full.Seconds(),
+	fmt.Fprintf(w, "%-22s %4d | %11.3f s %13.3f s | %13d %9d (%9d) %8d %9d %5.1f | %8d %9.1f s | %s after %.0f s\n", name, seed, r.first.Seconds(), r.full.Seconds(),
 		r.reached, c.Sum.Messages, len(c.Rounds), c.Answers, c.Requests, float64(c.Sum.Bytes+c.AnswerBytes+c.RequestBytes)/1e6,
 		r.replaced, r.repaired.Seconds(), r.state, r.ended.Seconds())
 }

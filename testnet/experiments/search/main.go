@@ -10,14 +10,17 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/testnet/chart"
 	"zorilla/testnet/sim"
 )
 
@@ -30,12 +33,16 @@ type options struct {
 	settled               int
 	burst                 bool
 	out                   string
+	log                   io.Writer
 }
 
 func main() {
 	o, err := parse(os.Args[1:])
 	if err == nil {
-		err = run(o)
+		var done func() error
+		if o.log, done, err = chart.Results(o.out); err == nil {
+			err = errors.Join(run(o), done())
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "search:", err)
@@ -88,7 +95,7 @@ func parse(args []string) (options, error) {
 
 func run(o options) error {
 	var all []result
-	fmt.Println(header)
+	fmt.Fprintln(o.log, header)
 	for _, sites := range o.sites {
 		for _, n := range o.nodes {
 			var nets []*network
@@ -104,17 +111,17 @@ func run(o options) error {
 						}
 						if r.jobs > 0 {
 							all = append(all, r)
-							fmt.Println(r)
+							fmt.Fprintln(o.log, r)
 						}
 					}
 				}
 			}
 		}
 	}
-	fmt.Println()
+	fmt.Fprintln(o.log)
 	var bursts []burstResult
 	if o.burst {
-		fmt.Println(burstHeader)
+		fmt.Fprintln(o.log, burstHeader)
 		for _, mode := range o.modes {
 			for _, w := range []int{1, 2, 4} {
 				b, err := burst(w, mode, o)
@@ -122,12 +129,12 @@ func run(o options) error {
 					return err
 				}
 				bursts = append(bursts, b)
-				fmt.Println(b)
+				fmt.Fprintln(o.log, b)
 			}
 		}
-		fmt.Println()
+		fmt.Fprintln(o.log)
 	}
-	fmt.Print(verdict(all))
+	fmt.Fprint(o.log, verdict(all))
 	if o.out == "" {
 		return nil
 	}
