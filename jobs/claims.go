@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -16,17 +17,21 @@ import (
 // its lease.
 type claims struct {
 	self   vicinity.ID
-	slots  int
-	memory int64 // bytes; 0 = unknown, not limited
+	about  properties
+	has    supply // what is not known is as good as without limit
 	rnd    *rand.Rand
 	closed bool // the node is leaving: offer nothing
+	limits Limits
+	member func(vicinity.ID) (vicinity.Member, bool) // what is known of an origin
+	wheres map[string]where                          // expressions that were checked
 
-	usedSlots  int // by claims
-	usedMemory int64
-	ends       []end // of claims with a walltime
-	holds      map[ID]*hold
-	queue      []*queued // in order
-	loose      bool      // a hold ended that left room which the queue was not offered yet
+	used  supply       // by claims
+	jobs  map[ID]int   // claimed workers
+	gpus  map[int]bool // by number; in use
+	ends  []end        // of claims with a walltime
+	holds map[ID]*hold
+	queue []*queued // in order
+	loose bool      // a hold ended that left room which the queue was not offered yet
 }
 
 // hold is an offer that the primary has not answered.
@@ -35,8 +40,7 @@ type hold struct {
 	origin  vicinity.ID
 	key     uint64
 	workers int
-	slots   int // per worker
-	memory  int64
+	needs   needs // of each
 	expires time.Time
 }
 
@@ -50,6 +54,7 @@ type end struct {
 // queued is an advertisement that waits for room.
 type queued struct {
 	ad      Advertisement
+	since   time.Time
 	expires time.Time
 	// asleep is set when the origin gave this node's own offer back: only
 	// room that others leave is news to it.
@@ -62,47 +67,67 @@ const (
 	maxHolds  = 1024
 )
 
-// Reasons of declines; explain counts nodes by them.
-const (
-	reasonBusy     = "busy"
-	reasonSlots    = "too few slots"
-	reasonMemory   = "too little memory"
-	reasonLeaving  = "leaving"
-	reasonQueueing = "too many jobs waiting"
-)
-
 // outgoing is an answer and whom it goes to.
 type outgoing struct {
 	to     vicinity.ID
 	answer Answer
 }
 
-func newClaims(self vicinity.ID, slots int, memory int64, rnd *rand.Rand) *claims {
-	return &claims{self: self, slots: slots, memory: memory, rnd: rnd, holds: map[ID]*hold{}}
+// newClaims makes the core of a node that has nothing to do.
+func newClaims(self vicinity.Member, rnd *rand.Rand) *claims {
+	c := &claims{
+		self: self.ID, about: propertiesOf(self), rnd: rnd,
+		has:    supply{slots: self.Slots, memory: self.Memory, disk: math.MaxInt64, gpus: self.GPUs},
+		member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
+		wheres: map[string]where{}, jobs: map[ID]int{}, gpus: map[int]bool{}, holds: map[ID]*hold{},
+	}
+	if self.Memory == 0 {
+		c.has.memory = math.MaxInt64
+	}
+	return c
 }
 
 // capacity returns how many such workers the node could run if it were idle.
-func (c *claims) capacity(slots int, memory int64) int {
-	n := c.slots / slots
-	if memory > 0 && c.memory > 0 {
-		n = min(n, int(min(c.memory/memory, MaxRanks)))
+func (c *claims) capacity(w needs) int {
+	n := min(c.has.fits(w), MaxRanks)
+	if most := c.limits.MaxWorkersPerJob; most > 0 {
+		n = min(n, most)
 	}
 	return n
 }
 
 // room returns how many such workers fit beside what is used and held, not
 // counting the holds that the job may take: its own, and those of jobs after it.
-func (c *claims) room(o order, slots int, memory int64) int {
-	freeSlots, freeMemory := c.slots-c.usedSlots, c.memory-c.usedMemory
+func (c *claims) room(o order, w needs) int {
+	n := c.left(o).fits(w)
+	if most := c.limits.MaxWorkersPerJob; most > 0 {
+		n = min(n, max(0, most-c.jobs[o.id]))
+	}
+	if most := c.limits.MaxJobs; most > 0 && c.jobs[o.id] == 0 && c.others(o) >= most {
+		n = 0
+	}
+	return n
+}
+
+// left returns what is there for a job: all but what is claimed, and held for
+// jobs before it.
+func (c *claims) left(o order) supply {
+	left := c.has.beside(c.used)
 	for id, h := range c.holds {
 		if id != o.id && h.order.before(o) {
-			freeSlots -= h.slots * h.workers
-			freeMemory -= h.memory * int64(h.workers)
+			left = left.minus(h.needs, h.workers)
 		}
 	}
-	n := max(freeSlots, 0) / slots
-	if memory > 0 && c.memory > 0 {
-		n = min(n, int(min(max(freeMemory, 0)/memory, MaxRanks)))
+	return left
+}
+
+// others returns how many jobs have workers here, or a hold that goes before.
+func (c *claims) others(o order) int {
+	n := len(c.jobs)
+	for id, h := range c.holds {
+		if id != o.id && c.jobs[id] == 0 && h.order.before(o) {
+			n++
+		}
 	}
 	return n
 }
@@ -110,22 +135,16 @@ func (c *claims) room(o order, slots int, memory int64) int {
 // advertised answers an advertisement and queues it where there is no room now.
 func (c *claims) advertised(now time.Time, ad Advertisement) Answer {
 	c.expire(now)
-	a := Answer{Job: ad.Job, Round: ad.Round, Capacity: c.capacity(ad.Slots, ad.Memory)}
-	switch {
-	case c.closed:
-		a.Reason = reasonLeaving
-		return a
-	case c.slots < ad.Slots:
-		a.Reason = reasonSlots
-		return a
-	case a.Capacity == 0:
-		a.Reason = reasonMemory
+	a := Answer{Job: ad.Job, Round: ad.Round}
+	if a.Reason = c.never(&ad); a.Reason != "" {
+		c.dequeue(ad.Job)
 		return a
 	}
+	a.Capacity = c.capacity(ad.needs())
 	if c.offer(now, ad, &a) {
 		return a
 	}
-	a.Reason, a.Free = reasonBusy, c.free(now, ad.Slots)
+	a.Reason, a.Free = c.notNow(&ad), c.free(now, ad.Slots)
 	if !c.enqueue(now, ad) {
 		a.Reason = reasonQueueing
 	}
@@ -134,8 +153,8 @@ func (c *claims) advertised(now time.Time, ad Advertisement) Answer {
 
 // offer holds room for the job and fills in the answer, if there is any.
 func (c *claims) offer(now time.Time, ad Advertisement, a *Answer) bool {
-	n := min(c.room(ad.order(), ad.Slots, ad.Memory), ad.Wanted)
-	if n == 0 || len(c.holds) >= maxHolds {
+	n := min(c.room(ad.order(), ad.needs()), ad.Wanted)
+	if n == 0 || len(c.holds) >= maxHolds || c.limits.Paused {
 		return false
 	}
 	h := c.holds[ad.Job]
@@ -146,8 +165,7 @@ func (c *claims) offer(now time.Time, ad Advertisement, a *Answer) bool {
 		h = &hold{origin: ad.Origin, key: c.rnd.Uint64() | 1}
 		c.holds[ad.Job] = h
 	}
-	h.order, h.slots, h.memory = ad.order(), ad.Slots, ad.Memory
-	h.workers, h.expires = n, now.Add(holdLease)
+	h.order, h.needs, h.workers, h.expires = ad.order(), ad.needs(), n, now.Add(holdLease)
 	a.Key, a.Workers = h.key, n
 	c.yield(h)
 	if n < ad.Wanted {
@@ -175,25 +193,31 @@ func (c *claims) yield(h *hold) {
 		return -1
 	})
 	for _, id := range later {
-		if c.heldSlots() <= c.slots && (c.memory == 0 || c.heldMemory() <= c.memory) {
-			return
+		left, jobs := c.promised()
+		if left.lacks(c.holds[id].needs) || jobs && c.jobs[id] == 0 {
+			delete(c.holds, id)
 		}
-		delete(c.holds, id)
 	}
 }
 
+// promised returns what is left beside all claims and holds, less than nothing
+// where too much is held, and whether there are more jobs than the owner allows.
+func (c *claims) promised() (left supply, jobs bool) {
+	left, n := c.has.beside(c.used), len(c.jobs)
+	for id, h := range c.holds {
+		left = left.minus(h.needs, h.workers)
+		if c.jobs[id] == 0 {
+			n++
+		}
+	}
+	return left, c.limits.MaxJobs > 0 && n > c.limits.MaxJobs
+}
+
+// heldSlots returns the slots that are used or held.
 func (c *claims) heldSlots() int {
-	n := c.usedSlots
+	n := c.used.slots
 	for _, h := range c.holds {
-		n += h.slots * h.workers
-	}
-	return n
-}
-
-func (c *claims) heldMemory() int64 {
-	n := c.usedMemory
-	for _, h := range c.holds {
-		n += h.memory * int64(h.workers)
+		n += h.needs.slots * h.workers
 	}
 	return n
 }
@@ -201,12 +225,11 @@ func (c *claims) heldMemory() int64 {
 // enqueue keeps the advertisement for later, in order, and reports whether
 // there was place.
 func (c *claims) enqueue(now time.Time, ad Advertisement) bool {
-	asleep := false
+	q := &queued{ad: ad, since: now, expires: now.Add(time.Duration(ad.Life) * time.Millisecond)}
 	if i := c.position(ad.Job); i >= 0 {
-		asleep = c.queue[i].asleep
+		q.since, q.asleep = c.queue[i].since, c.queue[i].asleep
 		c.queue = slices.Delete(c.queue, i, i+1)
 	}
-	q := &queued{ad: ad, expires: now.Add(time.Duration(ad.Life) * time.Millisecond), asleep: asleep}
 	i, _ := slices.BinarySearchFunc(c.queue, q, func(a, b *queued) int {
 		if a.ad.order().before(b.ad.order()) {
 			return -1
@@ -242,27 +265,32 @@ func (c *claims) granted(now time.Time, origin vicinity.ID, g *Grant) error {
 		return fmt.Errorf("%w: nothing is held for job %s under this key", ErrRefused, job)
 	case h.origin != origin:
 		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, job)
-	case g.Spec.Slots != h.slots || g.Spec.Memory != h.memory:
+	case g.Spec.needs() != h.needs:
 		return fmt.Errorf("%w: job %s was advertised with other needs", ErrRefused, job)
 	case n > h.workers:
 		return fmt.Errorf("%w: %d workers granted, %d offered", ErrRefused, n, h.workers)
 	}
 	delete(c.holds, job)
-	c.usedSlots += n * h.slots
-	c.usedMemory += int64(n) * h.memory
-	if g.Spec.Walltime > 0 {
+	c.claim(now, job, n, &g.Spec)
+	return nil
+}
+
+// claim counts n workers that begin now.
+func (c *claims) claim(now time.Time, job ID, n int, spec *Spec) {
+	c.used = c.used.minus(spec.needs(), -n)
+	c.jobs[job] += n
+	if spec.Walltime > 0 {
 		for range n {
-			c.ends = append(c.ends, end{job, h.slots, now.Add(time.Duration(g.Spec.Walltime))})
+			c.ends = append(c.ends, end{job, spec.Slots, now.Add(time.Duration(spec.Walltime))})
 		}
 	}
-	return nil
 }
 
 // free returns in how many milliseconds so many slots will be free, as far as
 // walltimes tell; 0 = not known.
 func (c *claims) free(now time.Time, slots int) int64 {
 	slices.SortFunc(c.ends, func(a, b end) int { return a.at.Compare(b.at) })
-	have := c.slots - c.usedSlots
+	have := c.has.slots - c.used.slots
 	for _, e := range c.ends {
 		if have += e.slots; have >= slots {
 			return max(1, e.at.Sub(now).Milliseconds())
@@ -282,14 +310,22 @@ func (c *claims) released(job ID, forget bool) {
 }
 
 // freed gives the room of n ended workers of a job back and wakes the queue.
-func (c *claims) freed(job ID, n, slots int, memory int64) {
+func (c *claims) freed(job ID, n int, w needs) {
 	for range n {
 		if i := slices.IndexFunc(c.ends, func(e end) bool { return e.job == job }); i >= 0 {
 			c.ends = slices.Delete(c.ends, i, i+1)
 		}
 	}
-	c.usedSlots -= n * slots
-	c.usedMemory -= int64(n) * memory
+	c.used = c.used.minus(w, n)
+	if c.jobs[job] -= n; c.jobs[job] <= 0 {
+		delete(c.jobs, job)
+	}
+	c.wakeQueue()
+}
+
+// wakeQueue tells the queue that there is room of which its origins know
+// nothing.
+func (c *claims) wakeQueue() {
 	for _, q := range c.queue {
 		q.asleep = false
 	}
@@ -299,16 +335,16 @@ func (c *claims) freed(job ID, n, slots int, memory int64) {
 func (c *claims) offers(now time.Time) []outgoing {
 	c.expire(now)
 	c.loose = false
-	if c.closed {
+	if c.closed || c.limits.Paused {
 		return nil
 	}
 	var out []outgoing
 	for _, q := range slices.Clone(c.queue) {
 		h := c.holds[q.ad.Job]
-		if q.asleep || h != nil && c.room(q.ad.order(), q.ad.Slots, q.ad.Memory) <= h.workers {
+		if q.asleep || h != nil && c.room(q.ad.order(), q.ad.needs()) <= h.workers {
 			continue
 		}
-		a := Answer{Job: q.ad.Job, Capacity: c.capacity(q.ad.Slots, q.ad.Memory)}
+		a := Answer{Job: q.ad.Job, Capacity: c.capacity(q.ad.needs())}
 		if c.offer(now, q.ad, &a) {
 			if i := c.position(q.ad.Job); i >= 0 {
 				c.queue[i].asleep = true // until more room comes
@@ -346,7 +382,7 @@ func (c *claims) wake() time.Time {
 }
 
 // busy returns the slots that are used or held.
-func (c *claims) busy() int { return min(c.heldSlots(), c.slots) }
+func (c *claims) busy() int { return min(c.heldSlots(), c.has.slots) }
 
 // earlier returns the earlier of two times, where zero means "never".
 func earlier(a, b time.Time) time.Time {

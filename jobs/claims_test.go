@@ -21,14 +21,14 @@ func testAd(origin vicinity.ID, job string, wanted int, stamp Stamp) Advertiseme
 }
 
 func testGrant(ad Advertisement, key uint64, n int) *Grant {
-	return &Grant{Job: ad.Job, Key: key, Spec: Spec{Slots: ad.Slots, Memory: ad.Memory}, Ranks: make([]RankAttempt, n)}
+	return &Grant{Job: ad.Job, Key: key, Spec: Spec{Slots: ad.Slots, Memory: ad.Memory, Disk: ad.Disk, GPUs: ad.GPUs}, Ranks: make([]RankAttempt, n)}
 }
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestOfferGrantAndFree(t *testing.T) {
 	o := testNode(1)
-	c := newClaims(testNode(0), 4, 0, testRand())
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 4, Memory: 0}, testRand())
 	ad := testAd(o, "aaaaa", 3, 1)
 	a := c.advertised(start, ad)
 	if a.Workers != 3 || a.Key == 0 || a.Capacity != 4 {
@@ -52,14 +52,14 @@ func TestOfferGrantAndFree(t *testing.T) {
 	if c.busy() != 2 {
 		t.Fatalf("%d slots busy, want 2: what was not granted is free again", c.busy())
 	}
-	c.freed(ad.Job, 2, 1, 0)
+	c.freed(ad.Job, 2, ad.needs())
 	if c.busy() != 0 {
 		t.Fatalf("%d slots busy, want 0", c.busy())
 	}
 }
 
 func TestNoHoldOutlivesItsLease(t *testing.T) {
-	c := newClaims(testNode(0), 2, 0, testRand())
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2, Memory: 0}, testRand())
 	ad := testAd(testNode(1), "aaaaa", 2, 1)
 	a := c.advertised(start, ad)
 	late := start.Add(holdLease)
@@ -72,7 +72,7 @@ func TestNoHoldOutlivesItsLease(t *testing.T) {
 }
 
 func TestGrantMustAskForWhatIsHeld(t *testing.T) {
-	c := newClaims(testNode(0), 4, 0, testRand())
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 4, Memory: 0}, testRand())
 	ad := testAd(testNode(1), "aaaaa", 2, 1)
 	a := c.advertised(start, ad)
 	g := testGrant(ad, a.Key, 2)
@@ -83,7 +83,7 @@ func TestGrantMustAskForWhatIsHeld(t *testing.T) {
 }
 
 func TestRoomOfAnExpiredHoldIsOfferedWhoeverNotices(t *testing.T) {
-	c := newClaims(testNode(0), 2, 0, testRand())
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2, Memory: 0}, testRand())
 	first, second := testAd(testNode(1), "aaaaa", 2, 1), testAd(testNode(2), "bbbbb", 1, 2)
 	c.advertised(start, first)
 	if a := c.advertised(start, second); a.Workers != 0 {
@@ -105,7 +105,7 @@ func TestRoomOfAnExpiredHoldIsOfferedWhoeverNotices(t *testing.T) {
 }
 
 func TestQueuedJobIsOfferedFreedRoom(t *testing.T) {
-	c := newClaims(testNode(0), 2, 0, testRand())
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2, Memory: 0}, testRand())
 	first, second, third := testAd(testNode(1), "aaaaa", 2, 1), testAd(testNode(2), "bbbbb", 1, 3), testAd(testNode(3), "ccccc", 1, 2)
 	a := c.advertised(start, first)
 	if err := c.granted(start, first.Origin, testGrant(first, a.Key, 2)); err != nil {
@@ -116,7 +116,7 @@ func TestQueuedJobIsOfferedFreedRoom(t *testing.T) {
 			t.Fatalf("got %+v, want a decline because it is busy", a)
 		}
 	}
-	c.freed(first.Job, 1, 1, 0)
+	c.freed(first.Job, 1, first.needs())
 	out := c.offers(start)
 	if len(out) != 1 || out[0].answer.Job != third.Job {
 		t.Fatalf("got %+v, want an offer to the older job %s", out, third.Job)
@@ -131,7 +131,7 @@ func TestQueuedJobIsOfferedFreedRoom(t *testing.T) {
 }
 
 func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
-	c := newClaims(testNode(0), 2, 0, testRand())
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2, Memory: 0}, testRand())
 	younger, older := testAd(testNode(1), "aaaaa", 2, 9), testAd(testNode(2), "bbbbb", 2, 1)
 	a := c.advertised(start, younger)
 	b := c.advertised(start, older)
@@ -150,7 +150,7 @@ func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
 }
 
 func TestReasonsOfDeclines(t *testing.T) {
-	c := newClaims(testNode(0), 2, 1<<30, testRand())
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2, Memory: 1 << 30}, testRand())
 	wide, heavy := testAd(testNode(1), "aaaaa", 1, 1), testAd(testNode(1), "bbbbb", 1, 1)
 	wide.Slots, heavy.Memory = 3, 2<<30
 	if a := c.advertised(start, wide); a.Reason != reasonSlots || a.Capacity != 0 {
@@ -165,55 +165,123 @@ func TestReasonsOfDeclines(t *testing.T) {
 	}
 }
 
-// TestNeverMoreThanTheSlots throws random inputs at the core and checks after
-// each that what is used and held fits, and that the queue is in order.
-func TestNeverMoreThanTheSlots(t *testing.T) {
+// TestNeverMoreThanThereIs throws random inputs at the core and checks after
+// each that what is used and held fits, that the owner's limits hold for what
+// is new, and that the queue is in order.
+func TestNeverMoreThanThereIs(t *testing.T) {
 	for seed := range uint64(200) {
-		rnd := rand.New(rand.NewPCG(seed, 7))
-		c := newClaims(testNode(0), 1+rnd.IntN(8), int64(rnd.IntN(2))<<30, rnd)
-		now := start
-		type claim struct {
-			job      ID
-			n, slots int
-			memory   int64
-		}
-		var claims []claim
+		r := newRandomClaims(t, seed)
 		for range 300 {
-			now = now.Add(time.Duration(rnd.Int64N(int64(2 * time.Second))))
-			ad := testAd(testNode(1+rnd.IntN(5)), string("abcdefgh"[rnd.IntN(8)])+"aaaa", 1+rnd.IntN(6), Stamp(rnd.IntN(8)))
-			ad.Origin = testNode(1)
-			ad.Slots, ad.Memory, ad.Stamp = 1+rnd.IntN(3), int64(rnd.IntN(3))<<28, Stamp(ad.Job[0])
-			switch rnd.IntN(5) {
-			case 0, 1:
-				a := c.advertised(now, ad)
-				if a.Workers > 0 && rnd.IntN(2) == 0 {
-					n := 1 + rnd.IntN(a.Workers)
-					h := c.holds[ad.Job]
-					if err := c.granted(now, h.origin, testGrant(ad, a.Key, n)); err != nil {
-						t.Fatalf("seed %d: %v", seed, err)
-					}
-					claims = append(claims, claim{ad.Job, n, h.slots, h.memory})
-				}
-			case 2:
-				c.offers(now)
-			case 3:
-				c.released(ad.Job, rnd.IntN(2) == 0)
-			case 4:
-				if len(claims) > 0 {
-					k := claims[0]
-					claims = claims[1:]
-					c.freed(k.job, k.n, k.slots, k.memory)
-				}
+			r.step()
+			r.check()
+		}
+	}
+}
+
+// randomClaims is claims that are asked at random, and what must be true of them.
+type randomClaims struct {
+	t     *testing.T
+	seed  uint64
+	rnd   *rand.Rand
+	c     *claims
+	now   time.Time
+	given []givenClaim
+}
+
+type givenClaim struct {
+	job   ID
+	n     int
+	needs needs
+	gpus  []int
+}
+
+func newRandomClaims(t *testing.T, seed uint64) *randomClaims {
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 1 + rnd.IntN(8), Memory: int64(rnd.IntN(2)) << 30, GPUs: rnd.IntN(4)}, rnd)
+	return &randomClaims{t: t, seed: seed, rnd: rnd, c: c, now: start}
+}
+
+func (r *randomClaims) step() {
+	rnd, c := r.rnd, r.c
+	r.now = r.now.Add(time.Duration(rnd.Int64N(int64(2 * time.Second))))
+	ad := testAd(testNode(1), string("abcdefgh"[rnd.IntN(8)])+"aaaa", 1+rnd.IntN(6), 0)
+	ad.Stamp, ad.Slots, ad.Memory = Stamp(ad.Job[0]), 1+rnd.IntN(3), int64(rnd.IntN(3))<<28
+	ad.Disk, ad.GPUs = int64(rnd.IntN(2))<<20, rnd.IntN(8)/6
+	switch rnd.IntN(8) {
+	case 0, 1, 2:
+		a := c.advertised(r.now, ad)
+		if (a.Workers > 0) == (a.Reason != "") {
+			r.t.Fatalf("seed %d: the answer is %+v", r.seed, a)
+		}
+		if a.Workers > 0 && rnd.IntN(2) == 0 {
+			n := 1 + rnd.IntN(a.Workers)
+			h := c.holds[ad.Job]
+			if err := c.granted(r.now, h.origin, testGrant(ad, a.Key, n)); err != nil {
+				r.t.Fatalf("seed %d: %v", r.seed, err)
 			}
-			if c.heldSlots() > c.slots || c.memory > 0 && c.heldMemory() > c.memory {
-				t.Fatalf("seed %d: %d of %d slots and %d of %d bytes are promised", seed, c.heldSlots(), c.slots, c.heldMemory(), c.memory)
+			r.given = append(r.given, givenClaim{ad.Job, n, h.needs, c.takeGPUs(n * h.needs.gpus)})
+			if most := c.limits.MaxWorkersPerJob; most > 0 && c.jobs[ad.Job] > most {
+				r.t.Fatalf("seed %d: %d workers of a job, the owner allows %d", r.seed, c.jobs[ad.Job], most)
 			}
-			for i := 1; i < len(c.queue); i++ {
-				if c.queue[i].ad.order().before(c.queue[i-1].ad.order()) {
-					t.Fatalf("seed %d: the queue is out of order", seed)
-				}
+			if most := c.limits.MaxJobs; most > 0 && len(c.jobs) > most && c.jobs[ad.Job] == n {
+				r.t.Fatalf("seed %d: %d jobs, the owner allows %d", r.seed, len(c.jobs), most)
 			}
 		}
+	case 3:
+		for _, out := range c.offers(r.now) {
+			if c.limits.Paused {
+				r.t.Fatalf("seed %d: offered %+v although it is paused", r.seed, out)
+			}
+		}
+	case 4:
+		c.released(ad.Job, rnd.IntN(2) == 0)
+	case 5, 6:
+		if len(r.given) > 0 {
+			k := r.given[0]
+			r.given = r.given[1:]
+			c.giveGPUs(k.gpus)
+			c.freed(k.job, k.n, k.needs)
+		}
+	case 7:
+		if rnd.IntN(3) == 0 {
+			c.limit(Limits{Paused: rnd.IntN(4) == 0, MaxJobs: rnd.IntN(4), MaxWorkersPerJob: rnd.IntN(4)})
+		}
+	}
+}
+
+func (r *randomClaims) check() {
+	c := r.c
+	left, _ := c.promised()
+	if left.slots < 0 || left.memory < 0 || left.disk < 0 || left.gpus < 0 {
+		r.t.Fatalf("seed %d: more is promised than there is: %+v is left", r.seed, left)
+	}
+	want, gpus := 0, map[int]bool{}
+	for _, k := range r.given {
+		want += k.n
+		if len(k.gpus) != k.n*k.needs.gpus {
+			r.t.Fatalf("seed %d: %d workers have the GPUs %v", r.seed, k.n, k.gpus)
+		}
+		for _, g := range k.gpus {
+			if gpus[g] {
+				r.t.Fatalf("seed %d: GPU %d has two owners", r.seed, g)
+			}
+			gpus[g] = true
+		}
+	}
+	have := 0
+	for _, n := range c.jobs {
+		have += n
+	}
+	if have != want {
+		r.t.Fatalf("seed %d: it counts %d workers of %d", r.seed, have, want)
+	}
+	for i := 1; i < len(c.queue); i++ {
+		if c.queue[i].ad.order().before(c.queue[i-1].ad.order()) {
+			r.t.Fatalf("seed %d: the queue is out of order", r.seed)
+		}
+	}
+	if list := c.waiting(r.now); len(c.queue) != len(list) {
+		r.t.Fatalf("seed %d: not all that waits is listed", r.seed)
 	}
 }
 

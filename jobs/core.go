@@ -130,8 +130,12 @@ const reportTimeout = 30 * time.Second
 
 // NewCore returns the core of an idle node.
 func NewCore(cfg CoreConfig) *Core {
-	c := &Core{cfg: cfg, jobs: map[ID]*coreJob{}, claims: newClaims(cfg.Self.ID, cfg.Self.Slots, cfg.Self.Memory, cfg.Rand)}
-	c.claims.usedSlots = cfg.Busy
+	c := &Core{cfg: cfg, jobs: map[ID]*coreJob{}, claims: newClaims(cfg.Self, cfg.Rand)}
+	c.claims.used.slots = cfg.Busy
+	c.claims.member = func(id vicinity.ID) (vicinity.Member, bool) {
+		m, _, ok := cfg.Member(id)
+		return m, ok
+	}
 	return c
 }
 

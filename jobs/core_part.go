@@ -170,7 +170,7 @@ func (c *Core) dropRanks(now time.Time, w *coreWork, ranks []RankAttempt) {
 			continue
 		}
 		if k.state != WorkerEnded { // its room was given back then
-			c.claims.freed(w.job, 1, w.spec.Slots, w.spec.Memory)
+			c.claims.freed(w.job, 1, w.spec.needs())
 		}
 		w.remove(k)
 	}
@@ -200,7 +200,7 @@ func (c *Core) tend(now time.Time, w *coreWork) {
 		}
 		k.state = WorkerEnded
 		c.claims.dequeue(w.job)
-		c.claims.freed(w.job, 1, w.spec.Slots, w.spec.Memory)
+		c.claims.freed(w.job, 1, w.spec.needs())
 		c.offerQueued(now)
 	}
 	if w.asking || now.Before(w.next) && (w.pause > 0 || !w.kick) {

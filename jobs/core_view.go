@@ -22,7 +22,7 @@ type Holding struct {
 // beside them. An older job may be offered what a younger one holds, until one of
 // them is granted; so there may be less than used+held.
 func (c *Core) Slots() (used, held int) {
-	return c.claims.usedSlots, c.claims.heldSlots() - c.claims.usedSlots
+	return c.claims.used.slots, c.claims.heldSlots() - c.claims.used.slots
 }
 
 // Holdings lists what the node's slots are used by and held for: workers by
@@ -38,7 +38,7 @@ func (c *Core) Holdings() []Holding {
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.claims.holds)) {
 		h := c.claims.holds[id]
-		list = append(list, Holding{Job: id, Origin: h.origin, Slots: h.slots * h.workers})
+		list = append(list, Holding{Job: id, Origin: h.origin, Slots: h.needs.slots * h.workers})
 	}
 	return list
 }

@@ -68,12 +68,27 @@ func (w *work) environment(spec Spec, k *worker, root string, start Start) []str
 			env["ZORILLA_HOSTFILE"] = hostfile
 		}
 	}
+	maps.Copy(env, gpuVariables(w.s.self.GPUs, k.gpus))
 	maps.Copy(env, spec.Env)
 	list := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, name+"="+env[name])
 	}
 	return list
+}
+
+// gpuVariables tells the usual libraries which of the node's GPUs are the
+// worker's own. A worker that asked for none is shown none.
+func gpuVariables(have int, own []int) map[string]string {
+	if have == 0 {
+		return nil
+	}
+	var numbers []string
+	for _, i := range own {
+		numbers = append(numbers, strconv.Itoa(i))
+	}
+	list := strings.Join(numbers, ",")
+	return map[string]string{"ZORILLA_GPUS": list, "CUDA_VISIBLE_DEVICES": list, "ROCR_VISIBLE_DEVICES": list}
 }
 
 // hostTable writes the rank table as a host file ("address slots=k" lines, by

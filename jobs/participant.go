@@ -45,12 +45,12 @@ type work struct {
 // it on; fields are guarded by work.mu.
 type worker struct {
 	RankAttempt
-	slots  int
-	memory int64
-	start  chan Start    // capacity 1
-	stop   chan struct{} // closed when the origin wants its process to end
-	drop   chan struct{} // closed when the origin does not want it any more
-	done   chan struct{} // closed when all of it is safe at the origin
+	needs needs
+	gpus  []int         // numbers of those that are its own
+	start chan Start    // capacity 1
+	stop  chan struct{} // closed when the origin wants its process to end
+	drop  chan struct{} // closed when the origin does not want it any more
+	done  chan struct{} // closed when all of it is safe at the origin
 
 	state   WorkerState
 	reason  string
@@ -137,7 +137,7 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 	w.mu.Lock()
 	w.holders = g.Holders
 	for _, ra := range g.Ranks {
-		k := &worker{RankAttempt: ra, slots: g.Spec.Slots, memory: g.Spec.Memory, state: WorkerPreparing,
+		k := &worker{RankAttempt: ra, needs: g.Spec.needs(), gpus: s.claims.takeGPUs(g.Spec.GPUs), state: WorkerPreparing,
 			start: make(chan Start, 1), stop: make(chan struct{}), drop: make(chan struct{}), done: make(chan struct{})}
 		w.workers[ra] = k
 		if fresh && ra == g.Ranks[0] {
@@ -179,7 +179,8 @@ func (w *work) run(k *worker) {
 		if ended { // then the job does not grow, but its origin hears of that later than of an offer
 			w.s.claims.dequeue(w.job)
 		}
-		w.s.claims.freed(w.job, 1, k.slots, k.memory)
+		w.s.claims.giveGPUs(k.gpus)
+		w.s.claims.freed(w.job, 1, k.needs)
 		w.s.offerQueued()
 	})
 	select {

@@ -20,8 +20,8 @@ import (
 // User is whom workers run as.
 type User struct{ UID, GID int }
 
-// Config is what a Service needs. All fields but RunAs, Expose and Schedule
-// must be set.
+// Config is what a Service needs. All fields but RunAs, Expose, Limits, FreeDisk
+// and Schedule must be set.
 type Config struct {
 	Self    vicinity.Member
 	Dir     string // absolute; for output and work directories
@@ -40,6 +40,8 @@ type Config struct {
 	Await    AwaitFunc // of any job, for dependencies; nil = only of this node's
 	RunAs    *User
 	Expose   []string
+	Limits   Limits                // of the owner
+	FreeDisk func() (int64, error) // bytes, where the work directories are; nil = without limit
 	Schedule flood.Schedule
 	Rand     *rand.Rand // owned by the service from now on
 	Log      zerolog.Logger
@@ -97,8 +99,13 @@ func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
 		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
-		claims: newClaims(cfg.Self.ID, cfg.Self.Slots, cfg.Self.Memory, cfg.Rand),
+		claims: newClaims(cfg.Self, cfg.Rand),
 		jobs:   map[ID]*job{}, works: map[ID]*work{}, changed: make(chan struct{}),
+	}
+	s.claims.limits = cfg.Limits
+	s.claims.member = func(id vicinity.ID) (vicinity.Member, bool) {
+		m, _, ok := s.overlay.Member(id)
+		return m, ok
 	}
 	s.leavingCtx, s.leave = context.WithCancel(context.Background())
 	s.stoppedCtx, s.stop = context.WithCancel(context.Background())
@@ -127,6 +134,9 @@ func (s *Service) Run(ctx context.Context) error {
 		defer close(s.ended)
 		s.loop()
 	}()
+	if s.cfg.FreeDisk != nil {
+		s.children.Go(s.watchDisk)
+	}
 	var failure error
 	select {
 	case <-ctx.Done():

@@ -19,6 +19,7 @@ import (
 const (
 	MaxRanks    = 100_000
 	MaxSlots    = 4096 // per worker
+	MaxGPUs     = 256  // per worker
 	MaxArgs     = 4096
 	MaxArgBytes = 512 << 10 // arguments and environment together
 	MaxGlobs    = 256
@@ -43,6 +44,9 @@ type Spec struct {
 	Max   int `json:"max"`   // workers at most; equal to Min for a rigid job
 	Slots int `json:"slots"` // per worker
 
+	Disk     int64          `json:"disk,omitempty"`     // bytes per worker that must be free on its node
+	GPUs     int            `json:"gpus,omitempty"`     // per worker
+	Where    string         `json:"where,omitempty"`    // expression that a node must fulfil; "" = none
 	Memory   int64          `json:"memory,omitempty"`   // bytes per worker; 0 = no limit
 	Walltime codec.Duration `json:"walltime,omitempty"` // 0 = no limit
 	GiveUp   codec.Duration `json:"give_up,omitempty"`  // end a job that has not started after this; 0 = wait for ever
@@ -140,6 +144,10 @@ func (s *Spec) Validate() error {
 		return bad("-c %d: want 1 to %d slots per worker", s.Slots, MaxSlots)
 	case s.Memory < 0:
 		return bad("--mem %d: negative", s.Memory)
+	case s.Disk < 0:
+		return bad("--disk %d: negative", s.Disk)
+	case s.GPUs < 0 || s.GPUs > MaxGPUs:
+		return bad("--gpus %d: want 0 to %d", s.GPUs, MaxGPUs)
 	case s.Walltime < 0 || time.Duration(s.Walltime) > MaxTime:
 		return bad("-t %v: want 0 to %v", s.Walltime, MaxTime)
 	case s.GiveUp < 0 || time.Duration(s.GiveUp) > MaxTime:
@@ -163,6 +171,11 @@ func (s *Spec) Validate() error {
 	}
 	if text := s.Search.check(); text != "" {
 		return bad("%s", text)
+	}
+	if s.Where != "" {
+		if _, err := newWhere(s.Where); err != nil {
+			return bad("--where: %v", err)
+		}
 	}
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return bad("--strategy: %v", err)

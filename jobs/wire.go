@@ -23,6 +23,9 @@ type Advertisement struct {
 	Wanted   int         `json:"w"` // workers still looked for
 	Slots    int         `json:"c"` // per worker
 	Memory   int64       `json:"m,omitempty"`
+	Disk     int64       `json:"d,omitempty"`
+	GPUs     int         `json:"g,omitempty"`
+	Where    string      `json:"x,omitempty"` // an expression of --where
 	Priority int         `json:"p,omitempty"`
 	Stamp    Stamp       `json:"s"`
 	// Life is how long, in milliseconds, a node may keep it in its queue.
@@ -66,6 +69,7 @@ func (ad *Advertisement) check() error {
 	switch {
 	case !ad.Job.Valid(), !ad.Origin.Valid(), ad.Job.OriginShort() != ad.Origin.Short(),
 		ad.Wanted < 1 || ad.Wanted > MaxRanks, ad.Slots < 1 || ad.Slots > MaxSlots, ad.Memory < 0,
+		ad.Disk < 0, ad.GPUs < 0 || ad.GPUs > MaxGPUs, len(ad.Where) > MaxWhere || !printable(ad.Where),
 		ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
 		ad.Life < 1 || ad.Life > maxLife.Milliseconds(), len(ad.Addrs) > maxAddrs:
 		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)

@@ -67,7 +67,7 @@ func FuzzDecodeAdvertisement(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c := newClaims(testNode(0), 4, 1<<30, testRand())
+		c := newClaims(vicinity.Member{ID: testNode(0), Slots: 4, Memory: 1 << 30}, testRand())
 		if a := c.advertised(start, ad); a.check() != nil {
 			t.Fatalf("the answer %+v is not sound", a)
 		}

@@ -4,8 +4,11 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // ID names a node for good: "z" and 26 characters of a base32 hash of the
@@ -45,7 +48,36 @@ type Member struct {
 	Memory   int64    `json:"memory"`             // bytes
 	Platform string   `json:"platform"`           // GOOS/GOARCH
 	Enforces []string `json:"enforces,omitempty"` // what its sandbox really enforces: "landlock", "memory", ...
-	Version  int      `json:"version"`            // protocol version
+	GPUs     int      `json:"gpus,omitempty"`
+	// Labels are free words of the owner for free words, together at most
+	// MaxLabels bytes; see CheckLabels.
+	Labels  map[string]string `json:"labels,omitempty"`
+	Version int               `json:"version"` // protocol version
+}
+
+// MaxLabels bounds a member's labels: their names and values, and two bytes for
+// each of these, so that they fit into what a member says of itself.
+const MaxLabels = 256
+
+// CheckLabels says whether labels are fit to be told: names of letters, digits,
+// '-', '_' and '.', values of printable text.
+func CheckLabels(labels map[string]string) error {
+	total := 0
+	for name, value := range labels {
+		if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
+			return fmt.Errorf("label %.40q: want a name of letters, digits, '-', '_' and '.'", name)
+		}
+		for _, r := range value {
+			if !unicode.IsPrint(r) || r == utf8.RuneError {
+				return fmt.Errorf("label %.40s: its value %.40q cannot be printed", name, value)
+			}
+		}
+		total += len(name) + len(value) + 4
+	}
+	if total > MaxLabels {
+		return fmt.Errorf("labels take %d bytes, at most %d: leave some out", total, MaxLabels)
+	}
+	return nil
 }
 
 // Neighbour is a member chosen as near enough to flood to. Both ends keep the

@@ -1,0 +1,195 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"zorilla/vicinity"
+)
+
+// Limits is what the owner of a node allows. The zero value allows everything.
+type Limits struct {
+	Paused           bool `json:"paused"`              // no new work, for whomever; what runs goes on
+	MaxJobs          int  `json:"max_jobs"`            // jobs with workers here at a time; 0 = no limit
+	MaxWorkersPerJob int  `json:"max_workers_per_job"` // 0 = no limit
+
+	// Whose jobs are welcome: node IDs or their first characters (5 or more),
+	// names, and networks, of the origins. Deny wins; an empty Allow means
+	// everybody. The node's own jobs are always welcome. IDs are proven; names
+	// and addresses are what nodes say of themselves.
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
+}
+
+const (
+	maxListed    = 256 // entries of a list
+	maxListEntry = 64  // bytes
+)
+
+// Validate says what is wrong with limits that come from a file or a client.
+func (l *Limits) Validate() error {
+	if l.MaxJobs < 0 || l.MaxJobs > MaxRanks {
+		return fmt.Errorf("max-jobs %d: want 0 (no limit) to %d", l.MaxJobs, MaxRanks)
+	}
+	if l.MaxWorkersPerJob < 0 || l.MaxWorkersPerJob > MaxRanks {
+		return fmt.Errorf("max-workers-per-job %d: want 0 (no limit) to %d", l.MaxWorkersPerJob, MaxRanks)
+	}
+	for name, list := range map[string][]string{"allow": l.Allow, "deny": l.Deny} {
+		if len(list) > maxListed {
+			return fmt.Errorf("%s: %d entries, at most %d", name, len(list), maxListed)
+		}
+		for _, e := range list {
+			if err := checkListed(e); err != nil {
+				return fmt.Errorf("%s %.80q: %w", name, e, err)
+			}
+		}
+	}
+	return nil
+}
+
+func checkListed(e string) error {
+	if e == "" || len(e) > maxListEntry || !printable(e) || strings.ContainsRune(e, ',') {
+		return fmt.Errorf("want a node's ID, its name, or a network such as 10.1.0.0/16, in at most %d bytes", maxListEntry)
+	}
+	if strings.Contains(e, "/") {
+		if _, err := netip.ParsePrefix(e); err != nil {
+			return errors.New("this is no network: want one such as 10.1.0.0/16")
+		}
+	}
+	return nil
+}
+
+// Change makes one change, as people write it: max-jobs=2, max-workers-per-job=none,
+// paused=yes, deny=A,B, deny+=A, deny-=A, allow=none. Nothing is changed if it
+// returns an error.
+func (l *Limits) Change(text string) error {
+	key, value, found := strings.Cut(text, "=")
+	op := byte(0)
+	if found && key != "" && strings.IndexByte("+-", key[len(key)-1]) >= 0 {
+		key, op = key[:len(key)-1], key[len(key)-1]
+	}
+	next := *l
+	var err error
+	switch {
+	case !found:
+		err = errors.New("want NAME=VALUE")
+	case key == "allow":
+		next.Allow, err = listed(l.Allow, op, value)
+	case key == "deny":
+		next.Deny, err = listed(l.Deny, op, value)
+	case op != 0:
+		err = fmt.Errorf("only allow and deny can be changed with %c=", op)
+	case key == "max-jobs":
+		next.MaxJobs, err = limit(value)
+	case key == "max-workers-per-job":
+		next.MaxWorkersPerJob, err = limit(value)
+	case key == "paused":
+		next.Paused, err = yesNo(value)
+	default:
+		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny and paused")
+	}
+	if err != nil {
+		return fmt.Errorf("%.80q: %w", text, err)
+	}
+	if err := next.Validate(); err != nil {
+		return err
+	}
+	*l = next
+	return nil
+}
+
+func limit(value string) (int, error) {
+	if value == "none" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		return 0, errors.New("want a number from 1, or none")
+	}
+	return n, nil
+}
+
+func yesNo(value string) (bool, error) {
+	switch value {
+	case "yes", "true":
+		return true, nil
+	case "no", "false":
+		return false, nil
+	}
+	return false, errors.New("want yes or no")
+}
+
+// listed returns a list as it is after a change: replaced, or with or without
+// what is named.
+func listed(old []string, op byte, value string) ([]string, error) {
+	var named []string
+	if value != "none" || op != 0 {
+		for part := range strings.SplitSeq(value, ",") {
+			if part = strings.TrimSpace(part); part != "" && !slices.Contains(named, part) {
+				named = append(named, part)
+			}
+		}
+	}
+	switch op {
+	case '+':
+		list := slices.Clone(old)
+		for _, e := range named {
+			if !slices.Contains(list, e) {
+				list = append(list, e)
+			}
+		}
+		return list, nil
+	case '-':
+		for _, e := range named {
+			if !slices.Contains(old, e) {
+				return nil, fmt.Errorf("%.40q is not in the list", e)
+			}
+		}
+		return slices.DeleteFunc(slices.Clone(old), func(e string) bool { return slices.Contains(named, e) }), nil
+	}
+	return named, nil
+}
+
+// admits reports whether an origin's jobs are welcome. Of a node that is not
+// known yet, which has no name, only what is certain counts: it is not welcome
+// where its name could exclude it.
+func (l *Limits) admits(origin vicinity.Member) bool {
+	if len(l.Deny) > 0 && (meant(l.Deny, origin) || origin.Name == "" && slices.ContainsFunc(l.Deny, mayBeName)) {
+		return false
+	}
+	return len(l.Allow) == 0 || meant(l.Allow, origin)
+}
+
+// meant reports whether a list names a node.
+func meant(list []string, m vicinity.Member) bool {
+	return slices.ContainsFunc(list, func(e string) bool {
+		if e == m.Name || len(e) >= 5 && strings.HasPrefix(string(m.ID), e) {
+			return true
+		}
+		network, err := netip.ParsePrefix(e)
+		if err != nil {
+			addr, err := netip.ParseAddr(e)
+			if err != nil {
+				return false
+			}
+			network = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		return slices.ContainsFunc(m.Addrs, func(a string) bool {
+			addr, err := netip.ParseAddrPort(a)
+			return err == nil && network.Contains(addr.Addr().Unmap())
+		})
+	})
+}
+
+// mayBeName reports whether an entry can mean a node that has such a name.
+func mayBeName(e string) bool {
+	if _, err := netip.ParsePrefix(e); err == nil {
+		return false
+	}
+	_, err := netip.ParseAddr(e)
+	return err != nil && !vicinity.ID(e).Valid()
+}
