@@ -22,11 +22,13 @@ type atlas struct {
 	stale bool          // the landmarks have to be chosen anew
 	drawn time.Duration // when the places were worked out
 	issue int           // counts how often they changed; 0 = never
+	own   bearings      // complete, taken less than a second ago; or old
+	taken time.Duration // when own was taken
 }
 
 const (
 	redraw   = 5 * time.Second
-	moved    = 1e-4 // seconds; less does not make a new issue of the atlas
+	moved    = 5e-4 // seconds; less does not make a new issue of the atlas
 	surveyed = 3    // samples of a landmark wanted at first
 	surveys  = 3    // pings to landmarks in a round
 )
@@ -59,7 +61,7 @@ func (c *Core) landmarks() []mark {
 	slices.SortStableFunc(c.atlas.marks, func(a, b mark) int { return int(a.tag) - int(b.tag) })
 	// Of two with one tag, by great chance, one is enough.
 	c.atlas.marks = slices.CompactFunc(c.atlas.marks, func(a, b mark) bool { return a.tag == b.tag })
-	c.atlas.drawn = never
+	c.atlas.drawn, c.atlas.own = never, nil
 	return c.atlas.marks
 }
 
@@ -75,18 +77,26 @@ func (a *atlas) member(id ID) {
 }
 
 // bearings returns this node's own, if most landmarks have been measured. One
-// sample may be far off, two hardly ever are.
+// sample may be far off, two hardly ever are. The result must not be changed.
 func (c *Core) bearings() bearings {
+	marks := c.landmarks()
+	if c.at-c.atlas.taken < time.Second && len(c.atlas.own) > 0 {
+		return c.atlas.own
+	}
+	c.atlas.own = nil
 	var out bearings
-	for _, m := range c.landmarks() {
+	for _, m := range marks {
 		if m.id == c.cfg.Self {
 			out = append(out, bearing{tag: m.tag})
 		} else if p := c.known[m.id]; p != nil && p.count > 1 {
 			out = append(out, bearing{m.tag, p.rtt})
 		}
 	}
-	if 4*len(out) < 3*len(c.landmarks()) {
+	if 4*len(out) < 3*len(marks) {
 		return nil
+	}
+	if len(out) == len(marks) {
+		c.atlas.own, c.atlas.taken = out, c.at
 	}
 	return out
 }
@@ -132,6 +142,9 @@ func (c *Core) chart() {
 				marks[i].at.Vec[d] = 0.02 * (float64(tagOf(marks[i].id[d+1:]))/math.MaxUint16 - 0.5)
 			}
 		}
+	}
+	if len(marks) == 1 {
+		marks[0].set = true
 	}
 	for round := range 100 {
 		for i := range marks {
@@ -240,7 +253,7 @@ func predict(from, to Coordinate, a, b bearings) time.Duration {
 	if common < 3 {
 		return d
 	}
-	if a.alike(b) {
+	if same(least, common) {
 		most = least
 	}
 	return max(minRTT, least, min(d, most))

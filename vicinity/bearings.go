@@ -80,12 +80,9 @@ func (b bearings) to(tag uint16) (time.Duration, bool) {
 // nextDoor is by how much the bearings of two nodes at one place may differ.
 const nextDoor = time.Millisecond
 
-// alike reports whether two nodes are at one place: so many landmarks cannot be
-// as far from both by chance.
-func (b bearings) alike(d bearings) bool {
-	least, _, common := b.compare(d)
-	return common >= 5 && least < nextDoor
-}
+// same reports whether what compare returned is that of two nodes at one
+// place: so many landmarks cannot be as far from both by chance.
+func same(least time.Duration, common int) bool { return common >= 5 && least < nextDoor }
 
 // apart returns how far apart two nodes are at least. It is false if they have
 // hardly a landmark in common.

@@ -217,7 +217,7 @@ func (t *Table) placesLocked() ([]placed, map[ID]Member) {
 	list := make([]placed, 0, len(t.members)+1)
 	members := make(map[ID]Member, len(t.members))
 	add := func(id ID) {
-		if at, ok := t.core.Coordinate(id); ok {
+		if at, ok := t.core.Coordinate(id); ok || id == t.cfg.Self {
 			rtt, _ := t.core.Estimate(id)
 			list = append(list, placed{id, at, t.core.bearingsOf(id), rtt})
 		}

@@ -162,6 +162,37 @@ func TestClustersOfATable(t *testing.T) {
 	})
 }
 
+// A node alone is a cluster, and has a place on the map.
+func TestClustersOfAFewNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLAN(t)
+		l.start(1)
+		a := l.tables[testID(0)]
+		if list := a.Clusters(); len(list) != 1 || len(list[0].Members) != 1 || list[0].Name != "near node" || a.Position(testID(0)) == nil {
+			t.Errorf("alone: clusters %+v, position %v", list, a.Position(testID(0)))
+		}
+		a.Join(Member{ID: testID(1)})
+		time.Sleep(time.Second)
+		if list := a.Clusters(); len(list) != 1 || len(list[0].Members) != 1 {
+			t.Errorf("beside a member that never answered: clusters %+v", list)
+		}
+		l.end()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		l := newLAN(t)
+		l.start(2) // 20 ms apart
+		time.Sleep(10 * time.Second)
+		a := l.tables[testID(0)]
+		if list := a.Clusters(); len(list) != 2 || list[0].Members[0] != testID(0) {
+			t.Errorf("two nodes: clusters %+v", list)
+		}
+		if d, ok := a.Distance(testID(0), testID(1)); !ok || d != 20*ms {
+			t.Errorf("two nodes: distance %v %v", d, ok)
+		}
+		l.end()
+	})
+}
+
 func BenchmarkGroupTwoThousand(b *testing.B) {
 	rnd := seeded(1, 1)
 	places := make([]placed, 2000)

@@ -18,7 +18,7 @@ func scaled(n int) int {
 func TestEqualSites(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 1)
-	all := scaled(240)
+	all := scaled(150)
 	for i := range all {
 		w.add(i%6, 0, 0)
 	}
@@ -62,7 +62,7 @@ func TestUnevenSites(t *testing.T) {
 func TestFortySmallSites(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 3)
-	for i := range scaled(240) {
+	for i := range scaled(160) {
 		w.add(i%40, 0, 0)
 	}
 	w.run(30 * time.Second)
@@ -76,7 +76,7 @@ func TestFortySmallSites(t *testing.T) {
 func TestThirdOfNodesCrashes(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 4)
-	all := scaled(200)
+	all := scaled(120)
 	for i := range all {
 		w.add(i%6, 0, 0)
 	}
@@ -169,7 +169,7 @@ func (w *network) changeSides(side func(*simNode) bool, tell func(*Core, time.Ti
 func TestNewcomerIsFoundByItsSite(t *testing.T) {
 	t.Parallel()
 	w := newNetwork(t, 7)
-	for i := range 150 {
+	for i := range scaled(120) {
 		w.add(i%3, 0, 0)
 	}
 	w.run(120 * time.Second)

@@ -96,7 +96,7 @@ func (c *Core) impossible(at bearings, rtt time.Duration) bool {
 // random, half the newest among random ones, as news spread best that way.
 func (c *Core) addRecords(m *message, to *peer) {
 	var drawn []*peer
-	for range min(len(c.peers), 4*listPlaces) {
+	for range min(len(c.peers), 2*listPlaces) {
 		p := c.peers[c.cfg.Rand.IntN(len(c.peers))]
 		if p != to && len(p.at) > 0 && c.at-p.located <= placeLife && !slices.Contains(drawn, p) {
 			drawn = append(drawn, p)
