@@ -38,10 +38,13 @@
 //
 // Everything that a worker sends carries its rank and attempt; what the primary
 // no longer owns is answered with "drop". A participant that is silent for ten
-// seconds is lost. A participant whose origin is silent keeps its running
-// workers for an hour, and lets prepared ones go after ten seconds. Output
-// carries offsets, so that sending it twice is harmless. An origin that was
-// killed reads its journal and goes on; its participants report to it again.
+// seconds is lost; one that was stopped has said so and is waited for two
+// minutes. A participant whose origin is silent keeps its running workers for an
+// hour, and lets prepared ones go after ten seconds. Output carries offsets, so
+// that sending it twice is harmless. An origin that was killed reads its journal
+// and goes on; its participants report to it again. A participant that was
+// killed or stopped finds its workers again by the claims in their directories
+// (see claimRecord) and their supervisors.
 //
 // # Concurrency
 //

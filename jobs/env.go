@@ -30,6 +30,7 @@ func (w *work) processSpec(k *worker, root string, start Start) process.Spec {
 	p := process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && k.Rank == 0,
 		Memory: spec.Memory, Walltime: spec.Walltime.Std(),
+		NodeLimit: max(w.s.cfg.NodeLimit, leastNodeLimit), OrphanLimit: w.s.cfg.OrphanLimit,
 		Expose: w.s.cfg.Expose, Hide: []string{w.s.cfg.Dir}, UID: -1, GID: -1,
 	}
 	if u := w.s.cfg.RunAs; u != nil {

@@ -20,6 +20,7 @@ const (
 	evCollected eventKind = "collected" // Ranks (one): its outputs are in the store
 	evFollowed  eventKind = "followed"  // After: the number of a dependency that is fulfilled, from 1
 	evLost      eventKind = "lost"      // Ranks, Node, Reason
+	evAway      eventKind = "away"      // Node is being started again, until For has passed
 	evRetried   eventKind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
 	evEnded     eventKind = "ended"     // State, Reason, Code
 )
@@ -34,6 +35,7 @@ type event struct {
 	Node   vicinity.ID    `json:"node,omitempty"`
 	Name   string         `json:"name,omitempty"`
 	RTT    codec.Duration `json:"rtt,omitempty"`
+	For    codec.Duration `json:"for,omitempty"`
 	Ranks  []RankAttempt  `json:"ranks,omitempty"`
 	Exit   *process.Exit  `json:"exit,omitempty"`
 	Output *RankOutput    `json:"output,omitempty"`
@@ -78,9 +80,10 @@ type record struct {
 	submitted time.Time
 	started   time.Time
 	ended     time.Time
-	met       map[int]bool // fulfilled dependencies, by their place in the spec
-	eligible  time.Time    // since when it may look for workers
-	retries   int          // times that the gang was started again as a whole
+	met       map[int]bool              // fulfilled dependencies, by their place in the spec
+	eligible  time.Time                 // since when it may look for workers
+	retries   int                       // times that the gang was started again as a whole
+	away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
 }
 
 const maxWarnings = 100
@@ -127,6 +130,11 @@ func (r *record) apply(ev event) {
 	case evLost:
 		r.each(ev.Ranks, func(k *rankRecord) { k.state = WorkerLost })
 		r.warn(ev.Reason)
+	case evAway:
+		if r.away == nil {
+			r.away = map[vicinity.ID]time.Time{}
+		}
+		r.away[ev.Node] = ev.At.Add(time.Duration(ev.For))
 	case evEnded:
 		r.state, r.reason, r.code, r.ended = ev.State, ev.Reason, ev.Code, ev.At
 		for i := range r.ranks {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,8 @@ type grid struct {
 	t     *testing.T
 	nodes map[vicinity.ID]*gridNode
 	order []vicinity.ID
+
+	nodeLimit time.Duration
 }
 
 type gridNode struct {
@@ -52,19 +55,42 @@ type gridLife struct {
 	handler http.Handler
 }
 
-const hop = time.Millisecond
+const (
+	hop       = time.Millisecond
+	stopGrace = 5 * time.Second
+)
 
 func newGrid(t *testing.T, nodes, slots int) *grid {
 	g := &grid{t: t, nodes: map[vicinity.ID]*gridNode{}}
 	for i := range nodes {
 		id := vicinity.ID(fmt.Sprintf("z%cbcd%s", 'a'+i, strings.Repeat("a", 22)))
-		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(nil),
+		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick}),
 			self: vicinity.Member{ID: id, Name: fmt.Sprint("node", i), Addrs: []string{fmt.Sprintf("10.0.0.%d:5444", i+1)}, Slots: slots}}
 		g.nodes[id] = n
 		g.order = append(g.order, id)
 		n.start()
 	}
 	return g
+}
+
+// tick writes a line a second and leaves a file.
+func tick(ctx context.Context, w *testnet.FakeWorker) int {
+	n, err := strconv.Atoi(w.Args[1])
+	if err != nil {
+		return 2
+	}
+	for i := range n {
+		fmt.Fprintf(w.Stdout, "rank %s at %d\n", w.Getenv("ZORILLA_RANK"), i)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return 1
+		}
+	}
+	if err := os.WriteFile(filepath.Join(w.Dir, "left"), []byte(w.Getenv("ZORILLA_RANK")), 0o644); err != nil {
+		return 3
+	}
+	return 0
 }
 
 func (g *grid) node(i int) *gridNode { return g.nodes[g.order[i]] }
@@ -80,7 +106,7 @@ func (n *gridNode) start() {
 		PeerID:  func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil },
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: n.log, Store: n.store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: os.RemoveAll, Rand: rnd,
+		Journal: n.log, Store: n.store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: os.RemoveAll, Rand: rnd, NodeLimit: n.g.nodeLimit,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(jobs.PeerPrefix, n.service.PeerHandler())
@@ -102,18 +128,39 @@ func (n *gridNode) stop() {
 		n.g.t.Errorf("node %s: %v", n.self.Name, err)
 	}
 	n.closeDisk()
+	n.log = n.log.Reopen()
 	n.live.Store(nil)
 }
 
-// kill makes the node vanish: nobody reaches it, it reaches nobody, what it
-// had not journalled is lost.
+// kill makes the node's machine vanish: nobody reaches it, it reaches nobody,
+// what it had not journalled is lost.
 func (n *gridNode) kill() {
+	n.runner.Kill()
+	n.crash()
+}
+
+// crash makes the node vanish, but not its workers. What its service does to
+// their directories while it ends would not happen.
+func (n *gridNode) crash() {
 	n.live.Store(nil)
 	n.closeDisk()
 	n.log = n.log.Reopen()
-	n.runner.Kill()
+	work, aside := filepath.Join(n.dir, "work"), n.g.t.TempDir()
+	roots, _ := os.ReadDir(work) // there may be none
+	for _, r := range roots {
+		if err := os.CopyFS(filepath.Join(aside, r.Name()), os.DirFS(filepath.Join(work, r.Name()))); err != nil {
+			n.g.t.Error(err)
+		}
+	}
 	n.cancel()
 	<-n.done
+	for _, r := range roots {
+		if _, err := os.Stat(filepath.Join(work, r.Name())); err != nil {
+			if err := os.Rename(filepath.Join(aside, r.Name()), filepath.Join(work, r.Name())); err != nil {
+				n.g.t.Error(err)
+			}
+		}
+	}
 }
 
 func (n *gridNode) Flood(_ int, payload []byte) flood.Flood {
@@ -235,18 +282,18 @@ func (g *grid) await(i int, id jobs.ID, limit time.Duration, ok func(jobs.Status
 
 func final(st jobs.Status) bool { return st.State.Final() }
 
+// stop ends all nodes that live, which must have nothing left by then.
 func (g *grid) stop() {
+	time.Sleep(2 * stopGrace)
 	for _, id := range g.order {
 		if n := g.nodes[id]; n.live.Load() != nil {
 			n.stop()
+			if busy, _ := filepath.Glob(filepath.Join(n.dir, "work", "*")); len(busy) > 0 {
+				g.t.Errorf("work directories are left: %v", busy)
+			}
 		}
 	}
 	time.Sleep(time.Minute)
-	for _, id := range g.order {
-		if busy, _ := filepath.Glob(filepath.Join(g.nodes[id].dir, "work", "*")); len(busy) > 0 {
-			g.t.Errorf("work directories are left: %v", busy)
-		}
-	}
 }
 
 // output returns what a rank wrote to its standard output.

@@ -69,7 +69,7 @@ func (s *Service) load() error {
 	if err != nil {
 		return fmt.Errorf("read jobs: %w", err)
 	}
-	if err := s.cleanWork(); err != nil {
+	if err := s.adoptWork(); err != nil {
 		return err
 	}
 	for _, id := range order {
@@ -143,24 +143,6 @@ func (s *Service) pin(id ID, manifest transfer.Hash) (transfer.Manifest, error) 
 	}
 	s.store.Pin("job/"+string(id), append(tree.Chunks(), manifest)...)
 	return tree, nil
-}
-
-// cleanWork removes what workers of an earlier run left behind.
-func (s *Service) cleanWork() error {
-	dir := filepath.Join(s.cfg.Dir, "work")
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read work directory: %w", err)
-	}
-	for _, e := range entries {
-		if err := s.cfg.CleanRoot(filepath.Join(dir, e.Name())); err != nil {
-			s.log.Error().Err(err).Str("dir", e.Name()).Msg("remove an old work directory")
-		}
-	}
-	return nil
 }
 
 // prune forgets the oldest ended jobs beyond keepJobs.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +24,7 @@ type work struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex // guards what follows; never held across I/O or a wait
+	addrs   []string   // of the origin, as the grant tells
 	spec    Spec
 	stamp   Stamp
 	holders []vicinity.ID
@@ -52,6 +52,8 @@ type worker struct {
 	drop  chan struct{} // closed when the origin does not want it any more
 	done  chan struct{} // closed when all of it is safe at the origin
 
+	evict chan struct{} // closed when this node does not want it any more
+
 	state   WorkerState
 	reason  string
 	proc    process.Worker
@@ -60,17 +62,23 @@ type worker struct {
 	warn    []string
 	stats   transfer.Stats
 	acked   received
+	adopted bool // what the origin has of its output is not known yet
 	started bool
 	stopped bool
 	dropped bool
+	evicted string // why
 	safe    bool
+	away    bool // it is left to the next life of this node
+	parted  bool // and its origin knows
 	gone    bool // its output cannot be read any more
 }
 
 const (
 	// stopGrace is between SIGTERM and SIGKILL.
 	stopGrace = 5 * time.Second
-	// orphanLimit is how long a worker goes on without its origin.
+	// nodeLimit and orphanLimit are how long a worker goes on without its node
+	// and without its origin, if the owner says nothing else.
+	nodeLimit   = time.Hour
 	orphanLimit = time.Hour
 )
 
@@ -122,6 +130,24 @@ func (s *Service) engageable(from vicinity.ID, g *Grant) error {
 	return nil
 }
 
+// newWork makes the record of a job that this node works for. The caller holds
+// Service.mu.
+func (s *Service) newWork(origin vicinity.ID, g *Grant, since time.Time) *work {
+	w := &work{s: s, job: g.Job, origin: origin, addrs: g.Addrs, kick: make(chan struct{}, 1), fetched: make(chan struct{}), spec: g.Spec, stamp: g.Stamp,
+		workers: map[RankAttempt]*worker{}, state: Staging, heard: s.now(), since: since}
+	w.ctx, w.cancel = context.WithCancel(s.leavingCtx)
+	s.works[g.Job] = w
+	return w
+}
+
+// newWorker makes the record of a rank. The caller holds work.mu.
+func (w *work) newWorker(ra RankAttempt) *worker {
+	k := &worker{RankAttempt: ra, needs: w.spec.needs(), state: WorkerPreparing,
+		start: make(chan Start, 1), stop: make(chan struct{}), drop: make(chan struct{}), done: make(chan struct{}), evict: make(chan struct{})}
+	w.workers[ra] = k
+	return k
+}
+
 // engage makes the workers of a grant. It runs in the service's loop.
 func (s *Service) engage(from vicinity.ID, g Grant) {
 	s.clock.saw(g.Stamp, s.now())
@@ -129,17 +155,13 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 	w := s.works[g.Job]
 	fresh := w == nil
 	if fresh {
-		w = &work{s: s, job: g.Job, origin: from, kick: make(chan struct{}, 1), fetched: make(chan struct{}), spec: g.Spec, stamp: g.Stamp,
-			workers: map[RankAttempt]*worker{}, state: Staging, heard: s.now(), since: s.now()}
-		w.ctx, w.cancel = context.WithCancel(s.leavingCtx)
-		s.works[g.Job] = w
+		w = s.newWork(from, &g, s.now())
 	}
 	w.mu.Lock()
 	w.holders = g.Holders
 	for _, ra := range g.Ranks {
-		k := &worker{RankAttempt: ra, needs: g.Spec.needs(), gpus: s.claims.takeGPUs(g.Spec.GPUs), state: WorkerPreparing,
-			start: make(chan Start, 1), stop: make(chan struct{}), drop: make(chan struct{}), done: make(chan struct{})}
-		w.workers[ra] = k
+		k := w.newWorker(ra)
+		k.gpus = s.claims.takeGPUs(g.Spec.GPUs)
 		if fresh && ra == g.Ranks[0] {
 			s.children.Go(func() { w.fetchInputs(k) })
 		}
@@ -151,191 +173,6 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 		s.children.Go(w.report)
 	}
 	s.notify()
-}
-
-// run is a worker's life on this node.
-func (w *work) run(k *worker) {
-	root := filepath.Join(w.s.cfg.Dir, "work", fmt.Sprintf("%s-%d-%d", w.job, k.Rank, k.Attempt))
-	if err := w.prepare(k, root); err != nil {
-		reason := oneLine(err.Error())
-		if w.s.leavingCtx.Err() != nil {
-			reason = reasonLeaving
-		}
-		w.set(k, func() { k.state, k.reason = WorkerLost, reason })
-	} else {
-		w.set(k, func() { k.state = WorkerReady })
-		select {
-		case start := <-k.start:
-			w.execute(k, root, start)
-		case <-k.drop:
-		case <-w.s.leaving:
-			w.set(k, func() { k.state, k.reason = WorkerLost, reasonLeaving })
-		}
-	}
-	w.mu.Lock()
-	ended := k.state == WorkerEnded
-	w.mu.Unlock()
-	w.s.post(func() {
-		if ended { // then the job does not grow, but its origin hears of that later than of an offer
-			w.s.claims.dequeue(w.job)
-		}
-		w.s.claims.giveGPUs(k.gpus)
-		w.s.claims.freed(w.job, 1, k.needs)
-		w.s.offerQueued()
-	})
-	select {
-	case <-k.done:
-	case <-k.drop:
-	case <-w.s.stopped:
-	}
-	w.mu.Lock()
-	k.gone = true
-	w.mu.Unlock()
-	if k.proc != nil {
-		k.proc.Close()
-	}
-	if err := w.s.cfg.CleanRoot(root); err != nil {
-		w.s.log.Error().Err(err).Str("job", string(w.job)).Msg("remove work directory")
-	}
-	w.s.store.Unpin(w.pinOutput(k))
-	w.mu.Lock()
-	delete(w.workers, k.RankAttempt)
-	w.mu.Unlock()
-	w.poke()
-}
-
-// set changes a worker and has it reported.
-func (w *work) set(k *worker, f func()) {
-	w.mu.Lock()
-	f()
-	w.mu.Unlock()
-	w.poke()
-	w.s.notify()
-}
-
-func (w *work) poke() {
-	select {
-	case w.kick <- struct{}{}:
-	default:
-	}
-}
-
-func (w *work) pinOutput(k *worker) string {
-	return fmt.Sprintf("output/%s/%d/%d", w.job, k.Rank, k.Attempt)
-}
-
-// prepare fetches the inputs, once for all workers of the job on this node,
-// and lays the worker's directory out.
-func (w *work) prepare(k *worker, root string) error {
-	if err := makeRoot(root); err != nil {
-		return err
-	}
-	<-w.fetched
-	if w.failed != nil {
-		return w.failed
-	}
-	return w.tree.Write(w.ctx, w.s.store, filepath.Join(root, "work"))
-}
-
-// fetchInputs brings the inputs into the store; first is the worker whose
-// report tells how much of them had to be moved.
-func (w *work) fetchInputs(first *worker) {
-	defer close(w.fetched)
-	w.mu.Lock()
-	inputs, holders := w.spec.Inputs, slices.Concat([]vicinity.ID{w.origin}, w.holders)
-	w.mu.Unlock()
-	if inputs.IsZero() {
-		return
-	}
-	tree, stats, err := w.s.cfg.Fetch(w.ctx, w.pinInputs(), inputs, holders)
-	if err != nil {
-		w.failed = fmt.Errorf("fetch inputs: %w", err)
-		return
-	}
-	w.tree = tree
-	w.mu.Lock()
-	first.stats = stats
-	w.mu.Unlock()
-}
-
-func (w *work) pinInputs() string { return "input/" + string(w.job) }
-
-// execute runs the process and collects what it leaves.
-func (w *work) execute(k *worker, root string, start Start) {
-	spec := w.processSpec(k, root, start)
-	proc, err := w.s.cfg.Runner.Start(context.Background(), spec)
-	if err != nil {
-		w.set(k, func() { k.state, k.reason = WorkerLost, oneLine("start worker: "+err.Error()) })
-		return
-	}
-	w.set(k, func() { k.state, k.proc = WorkerRunning, proc })
-	if spec.Stdin {
-		feed, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		w.s.children.Go(func() { w.s.feedStdin(feed, w, proc) })
-	}
-	gone := w.watch(k, proc)
-	exit := proc.Exit()
-	if gone != "" {
-		w.set(k, func() { k.state, k.reason = WorkerLost, gone })
-		return
-	}
-	exit.Detail = oneLine(exit.Detail)
-	output, warn := w.collect(k, root)
-	w.set(k, func() { k.state, k.exit, k.output, k.warn = WorkerEnded, &exit, output, warn })
-}
-
-// watch waits for the end of the process and has its output reported as it
-// grows. It returns why the worker counts as lost, or "" if it ended by itself.
-func (w *work) watch(k *worker, proc process.Worker) (gone string) {
-	stop, drop, leaving := k.stop, k.drop, w.s.leaving
-	var stopped string
-	for {
-		changed := proc.Changed()
-		w.poke()
-		select {
-		case <-proc.Done():
-			w.poke()
-			return stopped
-		case <-changed:
-		case <-stop:
-			stop = nil
-			proc.Stop(stopGrace)
-		case <-drop:
-			drop, stopped = nil, "not wanted any more"
-			proc.Stop(stopGrace)
-		case <-leaving:
-			leaving, stopped = nil, reasonLeaving
-			proc.Stop(stopGrace)
-		}
-	}
-}
-
-// collect chunks the output files into the store, pinned until the origin has
-// them.
-func (w *work) collect(k *worker, root string) (*RankOutput, []string) {
-	w.mu.Lock()
-	globs := w.spec.Outputs
-	w.mu.Unlock()
-	if len(globs) == 0 {
-		return nil, nil
-	}
-	put := transfer.PinTo(w.s.store, w.pinOutput(k))
-	tree, warn, err := transfer.Collect(w.s.leavingCtx, put, filepath.Join(root, "work"), globs, &w.tree)
-	var hash transfer.Hash
-	if err == nil {
-		hash, err = transfer.SaveManifest(put, tree)
-	}
-	for i := range warn {
-		warn[i] = oneLine(fmt.Sprintf("rank %d: %s", k.Rank, warn[i]))
-	}
-	if len(warn) > maxWarnings {
-		warn = warn[:maxWarnings]
-	}
-	if err != nil {
-		return nil, append(warn, oneLine(fmt.Sprintf("rank %d: collect outputs: %v", k.Rank, err)))
-	}
-	return &RankOutput{Rank: k.Rank, Attempt: k.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size()}, warn
 }
 
 // startRanks lets prepared workers run.
@@ -358,6 +195,18 @@ func (w *work) stopRanks(ranks []RankAttempt) {
 		if k := w.workers[ra]; k != nil && !k.stopped {
 			k.stopped = true
 			close(k.stop)
+		}
+	}
+}
+
+// evict ends all workers, because this node does not want them any more.
+func (w *work) evict(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range w.workers {
+		if k.evicted == "" {
+			k.evicted = why
+			close(k.evict)
 		}
 	}
 }

@@ -273,14 +273,16 @@ func (s *Service) serveStdin(w http.ResponseWriter, r *http.Request) {
 }
 
 // feedStdin brings the client's input to rank 0, beginning again where the
-// connection to the origin broke.
-func (s *Service) feedStdin(ctx context.Context, w *work, proc process.Worker) {
-	in := proc.Stdin()
-	defer in.Close()
-	sent := int64(0)
+// connection to the origin broke or where an earlier life of this node stopped.
+func (s *Service) feedStdin(ctx context.Context, w *work, in process.Input) {
+	sent, err := in.Offset()
+	if err != nil {
+		return // the worker has ended, or is left
+	}
 	for ctx.Err() == nil {
 		err := s.copyStdin(ctx, w, in, &sent)
 		if err == nil || errors.Is(err, errInputClosed) {
+			in.Close()
 			return
 		}
 		s.pause(ctx)

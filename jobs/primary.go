@@ -72,6 +72,7 @@ type capacity struct {
 // part is what the primary knows of a participant.
 type part struct {
 	heard time.Time // last sign of life
+	back  time.Time // its node is being started again, until then at the latest; zero = no
 	key   uint64    // of the offer that was granted last
 }
 
@@ -135,6 +136,8 @@ const (
 	// count as lost; it reports every reportEvery.
 	partLease   = 10 * time.Second
 	reportEvery = 2 * time.Second
+	// maxAway bounds how long a node that was stopped is waited for.
+	maxAway = 10 * time.Minute
 	// goneGrace is what is left of it once the overlay has declared the node
 	// dead.
 	goneGrace = 3 * time.Second
@@ -211,7 +214,7 @@ func (p *primary) resume(now time.Time, schedule flood.Schedule) {
 		case WorkerPreparing, WorkerReady:
 			back = append(back, RankAttempt{i, k.attempt})
 		case WorkerRunning, WorkerEnded:
-			p.parts[k.node] = &part{heard: now}
+			p.parts[k.node] = &part{heard: now, back: p.expected(now, k.node)}
 		}
 	}
 	if len(back) > 0 {
@@ -249,7 +252,7 @@ func (p *primary) wake() time.Time {
 		at = earlier(at, p.rec.eligible.Add(time.Duration(d)))
 	}
 	for _, part := range p.parts {
-		at = earlier(at, part.heard.Add(partLease))
+		at = earlier(at, part.lease())
 	}
 	return at
 }

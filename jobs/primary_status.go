@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
+	"zorilla/vicinity"
 )
 
 // reason tells why the job is not further than it is, or why it ended.
@@ -24,6 +25,9 @@ func (p *primary) reason() string {
 		if p.missing() > 0 {
 			return p.waitReason()
 		}
+		if away := p.awayReason(); away != "" {
+			return away
+		}
 		if p.rec.spec.Rigid() || p.wanted() == 0 {
 			return ""
 		}
@@ -32,6 +36,26 @@ func (p *primary) reason() string {
 		return fmt.Sprintf("fetching the outputs of %d workers", len(p.collecting))
 	}
 	return p.rec.reason
+}
+
+// awayReason names a node that is being started again, or is "".
+func (p *primary) awayReason() string {
+	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
+		if back := p.parts[id].back; !back.IsZero() {
+			return fmt.Sprintf("node %s was stopped; its workers go on, and it is expected back by %s", label(p.nameOf(id), id), back.Format(time.TimeOnly))
+		}
+	}
+	return ""
+}
+
+// nameOf returns the name that a node had when it was granted ranks.
+func (p *primary) nameOf(id vicinity.ID) string {
+	for i := range p.rec.ranks {
+		if p.rec.ranks[i].node == id {
+			return p.rec.ranks[i].name
+		}
+	}
+	return ""
 }
 
 // declines sums the latest answers up: "12 asked: 5 offered, 7 busy".

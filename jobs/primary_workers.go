@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
@@ -24,6 +25,7 @@ func (p *primary) owned(from vicinity.ID, ra RankAttempt) bool {
 // far as have says, and replies once what follows from it is on disk.
 func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map[RankAttempt]received, reply func(Ack)) {
 	p.heard(now, from)
+	p.leaves(now, from, rep.Away)
 	var missed []RankAttempt
 	for _, w := range rep.Workers {
 		if !p.owned(from, w.RankAttempt) {
@@ -59,9 +61,44 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 // heard notes a sign of life of a participant.
 func (p *primary) heard(now time.Time, from vicinity.ID) {
 	if part := p.parts[from]; part != nil {
-		part.heard = now
+		if part.heard = now; !part.back.IsZero() {
+			part.back = time.Time{}
+			p.version++
+		}
 	}
 }
+
+// leaves keeps a participant that is being started again: its workers go on. What
+// has not started is looked for elsewhere.
+func (p *primary) leaves(now time.Time, from vicinity.ID, away time.Duration) {
+	part := p.parts[from]
+	if part == nil || away <= 0 || p.rec.state.Final() {
+		return
+	}
+	away = min(away, maxAway)
+	part.back = now.Add(away)
+	p.emit(event{Kind: evAway, At: now, Node: from, For: codec.Duration(away)})
+	var idle []RankAttempt
+	for i := range p.rec.ranks {
+		if k := &p.rec.ranks[i]; k.node == from && (k.state == WorkerPreparing || k.state == WorkerReady) {
+			idle = append(idle, RankAttempt{i, k.attempt})
+		}
+	}
+	p.unprepared(now, from, idle, reasonLeaving)
+}
+
+// expected returns when a node that was stopped before this one was is back at
+// the latest, or zero. Clocks may have jumped since.
+func (p *primary) expected(now time.Time, id vicinity.ID) time.Time {
+	back := p.rec.away[id]
+	if !now.Before(back) {
+		return time.Time{}
+	}
+	return earlier(back, now.Add(maxAway))
+}
+
+// lease returns when a participant that stays silent is given up.
+func (p *part) lease() time.Time { return later(p.heard.Add(partLease), p.back) }
 
 // acknowledge tells a participant what is safe at the origin and what is not
 // wanted any more.
@@ -142,7 +179,7 @@ func (p *primary) collected(now time.Time, ra RankAttempt, err error) {
 
 // memberGone is called when the overlay has declared a node dead.
 func (p *primary) memberGone(now time.Time, id vicinity.ID) {
-	if part := p.parts[id]; part != nil {
+	if part := p.parts[id]; part != nil && !now.Before(part.back) {
 		part.heard = earlier(part.heard, now.Add(goneGrace-partLease))
 		if p.rec.spec.Rigid() && p.rec.started.IsZero() {
 			part.heard = now.Add(-partLease)
@@ -156,7 +193,7 @@ func (p *primary) memberGone(now time.Time, id vicinity.ID) {
 func (p *primary) checkParts(now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
 		part := p.parts[id]
-		if part == nil || now.Before(part.heard.Add(partLease)) || p.rec.state.Final() {
+		if part == nil || now.Before(part.lease()) || p.rec.state.Final() {
 			continue
 		}
 		delete(p.parts, id)

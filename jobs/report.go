@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -33,6 +34,7 @@ func (w *work) report() {
 		} else {
 			pause = 0
 			w.acknowledged(ack)
+			w.farewell(rep)
 			if more && !ack.stuck(rep) {
 				continue
 			}
@@ -86,6 +88,9 @@ func (a *Ack) stuck(rep Report) bool {
 // maxReportBytes of output; more tells that there is more.
 func (w *work) build() (rep Report, more bool) {
 	rep.Job, rep.Addrs = w.job, w.s.cfg.Self.Addrs
+	if w.s.leavingCtx.Err() != nil {
+		rep.Away = w.s.away()
+	}
 	w.mu.Lock()
 	workers := slices.SortedFunc(maps.Values(w.workers), func(a, b *worker) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Attempt, b.Attempt))
@@ -101,7 +106,9 @@ func (w *work) build() (rep Report, more bool) {
 			Fetched: k.stats.Fetched, Cached: k.stats.Cached}
 		if k.proc != nil && !k.gone {
 			wr.Stdout, wr.Stderr = k.proc.Written()
-			readings = append(readings, reading{k, k.proc, k.acked})
+			if !k.adopted {
+				readings = append(readings, reading{k, k.proc, k.acked})
+			}
 		}
 		rep.Workers = append(rep.Workers, wr)
 	}
@@ -122,6 +129,9 @@ func (w *work) build() (rep Report, more bool) {
 			}
 			buf := make([]byte, n)
 			n, rerr := r.proc.ReadOutput(st.stream, st.from, buf)
+			if errors.Is(rerr, process.ErrAcked) {
+				w.lose(r.k, "its origin misses output that it had confirmed: the disk there lost it")
+			}
 			if rerr != nil || n == 0 {
 				w.s.log.Debug().Err(rerr).Str("job", string(w.job)).Int("rank", r.k.Rank).Msg("read worker output")
 				continue
@@ -153,7 +163,9 @@ func (w *work) acknowledged(ack Ack) {
 			// has more than was written.
 			out, errs := k.proc.Written()
 			k.acked = received{min(a.Stdout, out), min(a.Stderr, errs)}
+			k.adopted = false
 			k.proc.Ack(k.acked.stdout, k.acked.stderr)
+			k.proc.Heard()
 		}
 		if a.Done && !k.safe && !k.dropped {
 			k.safe = true
@@ -177,14 +189,29 @@ func (w *work) acknowledged(ack Ack) {
 	w.s.notify()
 }
 
+// farewell notes which workers the origin knows to go on without this node.
+func (w *work) farewell(rep Report) {
+	if rep.Away == 0 {
+		return
+	}
+	w.mu.Lock()
+	for _, r := range rep.Workers {
+		if k := w.workers[r.RankAttempt]; k != nil && k.away {
+			k.parted = true
+		}
+	}
+	w.mu.Unlock()
+	w.s.notify()
+}
+
 // unheard handles an origin that does not answer: what has not started is
-// dropped when the lease has run out, what runs goes on up to orphanLimit.
+// dropped when the lease has run out, what runs goes on up to the orphan limit.
 func (w *work) unheard() {
 	var drop []RankAttempt
 	w.mu.Lock()
 	silent := w.s.now().Sub(w.heard)
 	for ra, k := range w.workers {
-		if silent > orphanLimit || silent > partLease && !k.started {
+		if silent > w.s.cfg.OrphanLimit || silent > partLease && !k.started {
 			drop = append(drop, ra)
 		}
 	}

@@ -15,6 +15,10 @@ type Runner interface {
 	// Start starts a worker whose input files are in spec.Root/work. It
 	// returns before the program runs; how it went is in Worker.Exit.
 	Start(ctx context.Context, spec process.Spec) (process.Worker, error)
+	// Adopt returns the worker that an earlier life of this node started in
+	// root, whether it still runs or has ended. Errors wrap process.ErrLost or
+	// process.ErrNotStarted, or are those of ctx.
+	Adopt(ctx context.Context, root string) (process.Worker, error)
 }
 
 // Overlay is what jobs need of the network besides HTTP. Its methods may be

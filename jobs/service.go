@@ -37,11 +37,21 @@ type Config struct {
 	Runner    Runner
 	CleanRoot func(root string) error // ends what is alive of a worker and removes its directory
 
-	Await    AwaitFunc // of any job, for dependencies; nil = only of this node's
-	RunAs    *User
-	Expose   []string
-	Limits   Limits                // of the owner
-	FreeDisk func() (int64, error) // bytes, where the work directories are; nil = without limit
+	Await  AwaitFunc // of any job, for dependencies; nil = only of this node's
+	RunAs  *User
+	Expose []string
+	// Limits are those of the owner.
+	Limits Limits
+	// FreeDisk is how many bytes are free where the work directories are; nil =
+	// without limit.
+	FreeDisk func() (int64, error)
+	// NodeLimit is how long workers go on without this node; 0 = an hour,
+	// negative = they end with it.
+	NodeLimit time.Duration
+	// OrphanLimit is how long workers go on without word of their origin; 0 =
+	// an hour.
+	OrphanLimit time.Duration
+
 	Schedule flood.Schedule
 	Rand     *rand.Rand // owned by the service from now on
 	Log      zerolog.Logger
@@ -71,7 +81,7 @@ type Service struct {
 	soon   []func() // what the loop has for itself to do next
 
 	children   sync.WaitGroup
-	leaving    <-chan struct{} // closed: end the workers
+	leaving    <-chan struct{} // closed: leave the workers
 	leavingCtx context.Context
 	leave      context.CancelFunc
 	stopped    <-chan struct{} // closed: end everything
@@ -96,6 +106,12 @@ type Counts struct {
 
 // New makes a service; Run starts it.
 func New(cfg Config) *Service {
+	if cfg.NodeLimit == 0 {
+		cfg.NodeLimit = nodeLimit
+	}
+	if cfg.OrphanLimit == 0 {
+		cfg.OrphanLimit = orphanLimit
+	}
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
 		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
@@ -115,12 +131,9 @@ func New(cfg Config) *Service {
 
 func (s *Service) now() time.Time { return time.Now() }
 
-// leaveWait is how long a leaving node tries to tell the origins of its
-// workers.
-const leaveWait = 3 * time.Second
-
-// Run reads the journal and then works until ctx ends. Then it ends its
-// workers, tells their origins, and returns when all of that is done.
+// Run reads the journal and then works until ctx ends. Then it tells the origins
+// of its workers that these go on without it, and returns when that is done. It
+// ends them instead if Config.NodeLimit says so.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.stop() // whoever waits for the service must not do so for ever
 	if err := s.load(); err != nil {
@@ -143,12 +156,16 @@ func (s *Service) Run(ctx context.Context) error {
 	case failure = <-s.failed:
 	}
 	s.call(func() { s.claims.closed = true })
+	if s.cfg.NodeLimit < 0 {
+		s.evict(reasonLeaving)
+	}
 	s.leave()
 	s.settle()
 	s.stop()
 	<-s.ended
 	s.children.Wait()
 	s.closeFiles()
+	s.bequeath()
 	return failure
 }
 
@@ -158,47 +175,6 @@ func (s *Service) fail(err error) {
 	case s.failed <- err:
 	default:
 	}
-}
-
-// settle waits until the workers have ended, and then a little for their
-// origins to hear of it.
-func (s *Service) settle() {
-	var told <-chan time.Time
-	limit := time.After(stopGrace + 2*leaveWait)
-	for {
-		s.mu.Lock()
-		changed, works := s.changed, len(s.works)
-		alive := false
-		for _, w := range s.works {
-			alive = alive || w.alive()
-		}
-		s.mu.Unlock()
-		if works == 0 {
-			return
-		}
-		if !alive && told == nil {
-			told = time.After(leaveWait)
-		}
-		select {
-		case <-changed:
-		case <-told:
-			return
-		case <-limit:
-			return
-		}
-	}
-}
-
-// alive reports whether a process of the job may still run here.
-func (w *work) alive() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, k := range w.workers {
-		if k.state != WorkerLost && k.state != WorkerEnded {
-			return true
-		}
-	}
-	return false
 }
 
 // loop runs what is sent to it, and ticks what is due.

@@ -199,8 +199,15 @@ func TestOriginIsKilledAndComesBack(t *testing.T) {
 	})
 }
 
-func TestLeavingNodeTellsOrigins(t *testing.T) {
+func TestNodeThatTakesItsWorkersAlongTellsOrigins(t *testing.T) {
 	bubble(t, 3, 2, func(t *testing.T, g *grid) {
+		for i := range 3 {
+			g.node(i).stop()
+		}
+		g.nodeLimit = -1
+		for i := range 3 {
+			g.node(i).start()
+		}
 		id := g.submit(0, jobs.Spec{Args: []string{"sleep", "20"}, Min: 5, Max: 5})
 		st := g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
 		begun := time.Now()

@@ -162,6 +162,9 @@ type (
 		Addrs   []string       `json:"addrs,omitempty"` // of the participant, for an origin that has just been restarted
 		Workers []WorkerReport `json:"workers"`
 		Output  []Output       `json:"output,omitempty"`
+		// Away is set in the last report of a node that is being stopped: its
+		// workers go on, and it may be back within this time.
+		Away time.Duration `json:"away,omitempty"`
 	}
 
 	// WorkerReport is one worker in a Report.
@@ -308,7 +311,7 @@ func (r *Release) check() error {
 }
 
 func (r *Report) check() error {
-	if !r.Job.Valid() || len(r.Addrs) > maxAddrs || len(r.Workers) > MaxSlots*4 || len(r.Output) > MaxSlots*16 {
+	if !r.Job.Valid() || len(r.Addrs) > maxAddrs || len(r.Workers) > MaxSlots*4 || len(r.Output) > MaxSlots*16 || r.Away < 0 {
 		return fmt.Errorf("report: %w", codec.ErrMalformed)
 	}
 	if err := checkAddrs(r.Addrs); err != nil {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -45,6 +46,11 @@ type Owner struct {
 	Memory int64      // bytes; what the machine has
 	RunAs  *jobs.User // whom workers run as; nil = the node's own user
 	Expose []string   // further paths that workers may read
+
+	// NodeLimit is how long workers go on without the node; 0 = an hour,
+	// negative = they end with it. OrphanLimit is how long they go on without
+	// word of the node where their job was submitted; 0 = an hour.
+	NodeLimit, OrphanLimit time.Duration
 }
 
 // Seams are the node's ways to the outside. Nil means the real thing.

@@ -90,8 +90,9 @@ func (n *Node) Vicinity() *vicinity.Table { return n.vicinity }
 // has none. Call it after Ready.
 func (n *Node) WebURL() string { return n.webURL }
 
-// Run works until ctx ends, then ends its workers, tells their origins, leaves
-// the network and returns nil. An error says why the node could not go on.
+// Run works until ctx ends, then tells the origins of its workers that these go
+// on without it, leaves the network and returns nil. An error says why the node
+// could not go on.
 func (n *Node) Run(ctx context.Context) error {
 	n.started = time.Now()
 	unlock, err := n.openState()
@@ -138,7 +139,7 @@ func (n *Node) Run(ctx context.Context) error {
 
 	select {
 	case <-front.ctx.Done():
-		n.log.Info().Int("busy slots", n.jobs.Busy()).Msg("stopping: ending workers, leaving the network")
+		n.log.Info().Msg("stopping: leaving the network")
 	case <-net.ctx.Done():
 	case <-disk.ctx.Done():
 	}
@@ -233,7 +234,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 			return n.service.awaitJob(ctx, id, since)
 		},
 		Journal: log, Store: n.store, Fetch: fetcher.Fetch, Runner: n.cfg.Seams.Runner, CleanRoot: clean,
-		RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose, Schedule: n.cfg.Seams.Schedule,
+		RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit, Schedule: n.cfg.Seams.Schedule,
 		Rand: rand.New(rand.NewPCG(rnd.Uint64(), rnd.Uint64())), Log: n.log,
 	})
 	return nil

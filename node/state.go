@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"zorilla/jobs/process"
 	"zorilla/node/trust"
@@ -32,7 +33,7 @@ func (n *Node) openState() (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if !locked(lock) {
 		lock.Close()
 		return nil, fmt.Errorf("state directory %s: a node is using it already: choose another with --state", dir)
 	}
@@ -42,6 +43,19 @@ func (n *Node) openState() (unlock func(), err error) {
 	}
 	return func() { lock.Close() }, nil
 }
+
+// locked locks the file. A process that a killed node was just starting holds
+// the lock for a moment longer than the node.
+func locked(f *os.File) bool {
+	for end := time.Now().Add(lockWithin); ; time.Sleep(lockWithin / 100) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil || time.Now().After(end) {
+			return err == nil
+		}
+	}
+}
+
+const lockWithin = time.Second
 
 // checkRunAs makes sure that the user of the workers can reach their
 // directories.

@@ -125,7 +125,7 @@ func TestKilledOrigin(t *testing.T) {
 	g.deserted(t)
 }
 
-func TestNodeThatLeaves(t *testing.T) {
+func TestNodeThatTakesItsWorkersAlong(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
 	net := realNet(t, 3, "--slots", "2", "--expose", g.dir)

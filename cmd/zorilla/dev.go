@@ -141,7 +141,7 @@ func cleanEnvironment() []string {
 
 // nodeArgs is the command line of one node.
 func (d *devNetwork) nodeArgs(n *devNode, listen, web string) []string {
-	args := []string{"node", "--state", n.state, "--name", "node" + strconv.Itoa(n.number), "--listen", listen, "--web", web}
+	args := []string{"node", "--state", n.state, "--name", "node" + strconv.Itoa(n.number), "--listen", listen, "--web", web, "--node-limit", "0"}
 	if d.slots > 0 {
 		args = append(args, "--slots", strconv.Itoa(d.slots))
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,6 +27,7 @@ type nodeOptions struct {
 	Listen, Advertise, Web string
 	Slots                  int
 	RunAs                  string // user name or number; "" = nobody if root, else oneself
+	NodeLimit, OrphanLimit time.Duration
 	Expose                 []string
 	Verbose                bool
 	Log                    io.Writer
@@ -44,7 +46,8 @@ func (sh *shell) nodeCommand() *cli.Command {
 		Description: `
 The first start makes an identity and a network; the line it prints lets another
 machine join. Machines of one local network that have the same secret find each
-other. Stop it with Ctrl-C or SIGTERM: it ends its workers and leaves.
+other. Stop it with Ctrl-C or SIGTERM: its workers go on, and the node finds
+them again when it is started with the same --state, also by a newer program.
 
 zorilla node                                  # the first machine
 zorilla node --join zor1.AGq...               # the others
@@ -62,6 +65,8 @@ zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
 			&cli.IntFlag{Name: "slots", EnvVars: env("SLOTS"), DefaultText: "the number of cores", Usage: "how many `SLOTS` to offer"},
 			&cli.StringFlag{Name: "state", EnvVars: env("STATE"), Usage: "state directory `DIR` (default: that of your user)"},
 			&cli.StringFlag{Name: "run-as", EnvVars: env("RUN_AS"), Usage: "run workers as `USER` if started by root (default: nobody)"},
+			&cli.DurationFlag{Name: "node-limit", EnvVars: env("NODE_LIMIT"), Value: time.Hour, Usage: "end workers that were without this node for `DURATION`; 0 = they end with it"},
+			&cli.DurationFlag{Name: "orphan-limit", EnvVars: env("ORPHAN_LIMIT"), Value: time.Hour, Usage: "end workers that were without word of their job's node for `DURATION`"},
 			&cli.StringSliceFlag{Name: "expose", EnvVars: env("EXPOSE"), Usage: "let workers read `PATH` (repeatable, or with commas)"},
 			&cli.BoolFlag{Name: "v", Aliases: []string{"verbose"}, EnvVars: env("VERBOSE"), Usage: "log more"},
 		},
@@ -109,10 +114,20 @@ func (sh *shell) nodeOptions(c *cli.Context) (nodeOptions, error) {
 		Name: c.String("name"), Site: c.String("site"),
 		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
 		Slots: c.Int("slots"), RunAs: c.String("run-as"), Expose: commas(c.StringSlice("expose")),
+		NodeLimit: c.Duration("node-limit"), OrphanLimit: c.Duration("orphan-limit"),
 		Verbose: c.Bool("v"), Log: sh.stderr,
 	}
 	if c.IsSet("slots") && o.Slots < 1 {
 		return o, usage(c, "--slots %d: want 1 or more", o.Slots)
+	}
+	switch {
+	case o.NodeLimit < 0:
+		return o, usage(c, "--node-limit %v: want 0 or more", o.NodeLimit)
+	case o.NodeLimit == 0:
+		o.NodeLimit = -1 // the node's word for it
+	}
+	if o.OrphanLimit <= 0 {
+		return o, usage(c, "--orphan-limit %v: want more than 0", o.OrphanLimit)
 	}
 	if file := c.String("secret-file"); file != "" {
 		if o.Secret != "" {

@@ -26,7 +26,9 @@ import (
 //	network N [OPTION...]      start nodes 1 to N and wait until all know all;
 //	                           clients find node 1; $NODE1 ... are their
 //	                           states, $ADDRESS1 and $WEB1 their addresses
-//	startnode K [OPTION...]    start node K, or start it again, and wait for it
+//	startnode K [OPTION...]    start node K, or start it again, and wait for it;
+//	                           workers end with their nodes unless --node-limit
+//	                           says otherwise
 //	killnode K [SIGNAL]        end a node (default KILL) and wait for its end
 //	waitfor REGEXP COMMAND...  exec until the standard output matches
 //	[!] procs TEXT             wait until a (no) command line has the text
@@ -92,9 +94,10 @@ func networkOf(ts *testscript.TestScript) *realNetwork {
 
 // realNetwork is the nodes of one script, by number.
 type realNetwork struct {
-	dir    string
-	invite string // of the first node that was started
-	nodes  map[int]*realNode
+	dir     string
+	invite  string // of the first node that was started
+	program string // "" = the one that is tested
+	nodes   map[int]*realNode
 }
 
 // realNode is a node process.
@@ -125,11 +128,13 @@ func (n *realNetwork) start(number int, env, options []string) (*realNode, error
 		return nil, err
 	}
 	defer log.Close()
-	program, err := exec.LookPath("zorilla")
-	if err != nil {
-		return nil, err
+	program, err := n.program, error(nil)
+	if program == "" {
+		if program, err = exec.LookPath("zorilla"); err != nil {
+			return nil, err
+		}
 	}
-	args := []string{"node", "--state", node.state, "--name", "node" + strconv.Itoa(number), "--listen", node.listen, "--web", node.web}
+	args := []string{"node", "--state", node.state, "--name", "node" + strconv.Itoa(number), "--listen", node.listen, "--web", node.web, "--node-limit", "0"}
 	cmd := exec.Command(program, append(args, options...)...)
 	cmd.Env = env
 	if n.invite != "" {

@@ -13,9 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLost is wrapped by the errors of Adopt. Nothing of the worker is alive
-// then; CleanRoot removes what it left.
-var ErrLost = errors.New("worker is lost")
+// Errors of Adopt. Nothing of the worker is alive then; CleanRoot removes what
+// it left.
+var (
+	// ErrLost: nobody knows how it ended.
+	ErrLost = errors.New("worker is lost")
+	// ErrNotStarted: it never ran, as far as anybody can have heard of it.
+	ErrNotStarted = errors.New("worker had not started")
+)
 
 const (
 	// adoptWithin bounds how long a supervisor may take from letting go of its
@@ -27,7 +32,7 @@ const (
 // Adopt returns the worker that an earlier node started in root: it still runs,
 // or its exit record tells how it ended. Its supervisor may be of an older
 // version. An error says why the worker can neither be followed nor be told of:
-// it wraps ErrLost, or it is that of ctx.
+// it wraps ErrLost or ErrNotStarted, or it is that of ctx.
 func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 	lost := func(format string, args ...any) (Worker, error) {
 		killLeftovers(root)
@@ -36,7 +41,7 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 	var o order
 	switch err := load(root, orderFile, &o); {
 	case errors.Is(err, fs.ErrNotExist):
-		return lost("it had not been started")
+		return nil, ErrNotStarted
 	case err != nil:
 		return lost("%v", err)
 	case o.Spec.Root != root:
@@ -80,18 +85,19 @@ func (r *Runner) adoptEnding(ctx context.Context, w *worker) (Worker, error) {
 	if !ended && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil, ctx.Err()
 	}
-	reason := "its supervisor is gone and left no word"
-	var rec record
-	now, err := identify(os.Getpid())
-	switch {
-	case !ended:
-		reason = "its supervisor does not listen"
-	case err == nil && load(root, recordFile, &rec) == nil && rec.Supervisor.Boot != now.Boot:
-		reason = "its machine was started anew"
-	}
 	killLeftovers(root)
 	_ = os.Remove(w.order.Socket)
-	return nil, fmt.Errorf("%w: %s", ErrLost, reason)
+	if !ended {
+		return nil, fmt.Errorf("%w: its supervisor does not listen", ErrLost)
+	}
+	var rec record
+	if err := load(root, recordFile, &rec); errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotStarted
+	}
+	if now, err := identify(os.Getpid()); err == nil && rec.Supervisor.Boot != "" && rec.Supervisor.Boot != now.Boot {
+		return nil, fmt.Errorf("%w: its machine was started anew", ErrLost)
+	}
+	return nil, fmt.Errorf("%w: its supervisor is gone and left no word", ErrLost)
 }
 
 // hasEnded takes the exit record, if there is one.

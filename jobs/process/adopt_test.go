@@ -153,9 +153,16 @@ func TestAdoptedWorkerKnowsWhatWasDelivered(t *testing.T) {
 
 func TestNothingToAdopt(t *testing.T) {
 	boot := procID{PID: 1 << 30, Start: 1, Boot: "of before"}
+	now, err := identify(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for want, prepare := range map[string]func(root string, o order) error{
-		"had not been started":     func(string, order) error { return nil },
-		"left no word":             func(root string, o order) error { return save(root, orderFile, o, false) },
+		"left no word": func(root string, o order) error {
+			boot := boot
+			boot.Boot = now.Boot
+			return errors.Join(save(root, orderFile, o, false), save(root, recordFile, record{Version: 1, Supervisor: boot}, false))
+		},
 		"is for another directory": func(root string, o order) error { o.Spec.Root += "x"; return save(root, orderFile, o, false) },
 		"of version 2":             func(root string, o order) error { o.Version = 2; return save(root, orderFile, o, false) },
 		"was started anew": func(root string, o order) error {
@@ -180,6 +187,20 @@ func TestNothingToAdopt(t *testing.T) {
 		if err := CleanRoot(root); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestNodeWasKilledBeforeItCouldStartTheWorker(t *testing.T) {
+	root := newRoot(t)
+	if _, err := New(Config{}).Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) {
+		t.Errorf("without an order: %v", err)
+	}
+	o := order{Version: protocol, Spec: Spec{Root: root, Args: []string{"true"}}, Socket: filepath.Join(root, "none")}
+	if err := save(root, orderFile, o, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(Config{}).Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) {
+		t.Errorf("without a supervisor: %v", err)
 	}
 }
 

@@ -1,0 +1,241 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/process"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// claimFile, in a worker's own directory, holds its claimRecord.
+const claimFile = "claim"
+
+// claimRecord is what a node must know of a worker to go on with it in its next
+// life. It is written when the worker is prepared, and again, and made durable,
+// before the worker starts.
+type claimRecord struct {
+	Version int         `json:"version"`
+	Job     ID          `json:"job"`
+	Origin  vicinity.ID `json:"origin"`
+	Addrs   []string    `json:"addrs"` // of the origin
+	RankAttempt
+	Spec  Spec      `json:"spec"`
+	GPUs  []int     `json:"gpus,omitempty"` // numbers of those that are its own
+	Stamp Stamp     `json:"stamp"`
+	Since time.Time `json:"since"`           // when this node was granted the job
+	Start *Start    `json:"start,omitempty"` // nil = it may not have started
+	At    time.Time `json:"at"`              // of Start
+}
+
+const claimVersion = 1
+
+// check refuses what this version did not write, or does not understand.
+func (c *claimRecord) check() error {
+	switch {
+	case c.Version < 1 || c.Version > claimVersion:
+		return fmt.Errorf("claim of version %d, this node understands up to %d", c.Version, claimVersion)
+	case len(c.GPUs) > MaxGPUs || slices.ContainsFunc(c.GPUs, func(i int) bool { return i < 0 }):
+		return fmt.Errorf("claim: GPUs: %w", codec.ErrMalformed)
+	case !c.Job.Valid(), !c.Origin.Valid(), c.Job.OriginShort() != c.Origin.Short(), c.Rank >= c.Spec.Max:
+		return fmt.Errorf("claim: %w", codec.ErrMalformed)
+	case c.Start != nil && c.Start.check() != nil:
+		return c.Start.check()
+	}
+	if err := checkAddrs(c.Addrs); err != nil {
+		return err
+	}
+	if err := checkRanks([]RankAttempt{c.RankAttempt}); err != nil {
+		return err
+	}
+	return c.Spec.Validate()
+}
+
+// loadClaim reads the claim of a worker's directory.
+func loadClaim(root string) (claimRecord, error) {
+	var c claimRecord
+	path := filepath.Join(root, claimFile)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return c, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxBody {
+		return c, fmt.Errorf("%s: want a file of at most %d bytes", path, maxBody)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	if err := codec.Unmarshal(b, &c); err != nil {
+		return c, err
+	}
+	if err := c.check(); err != nil {
+		return c, err
+	}
+	if name := rootName(c.Job, c.RankAttempt); name != filepath.Base(root) {
+		return c, fmt.Errorf("claim of another worker: %s", name)
+	}
+	return c, nil
+}
+
+// keep writes down what the next life of this node must know of a worker; with
+// start so that no failure of the machine takes it away.
+func (w *work) keep(k *worker, root string, start *Start) error {
+	w.mu.Lock()
+	c := claimRecord{Version: claimVersion, Job: w.job, Origin: w.origin, Addrs: w.addrs, RankAttempt: k.RankAttempt,
+		Spec: w.spec, GPUs: k.gpus, Stamp: w.stamp, Since: w.since, Start: start, At: w.s.now()}
+	w.mu.Unlock()
+	b, err := codec.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(root, claimFile), b, start != nil)
+}
+
+// writeFile replaces a private file in one step; with sync also for a machine
+// that fails.
+func writeFile(path string, b []byte, sync bool) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil || !sync {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// adoptWork goes on with the workers of an earlier life of this node, and
+// removes what is not theirs. It runs before the loop does, so that nothing is
+// offered of what they use.
+func (s *Service) adoptWork() error {
+	dir := filepath.Join(s.cfg.Dir, "work")
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read work directory: %w", err)
+	}
+	for _, e := range entries {
+		root := filepath.Join(dir, e.Name())
+		c, err := loadClaim(root)
+		if err == nil && c.Start != nil {
+			s.adopt(c)
+			continue
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.log.Warn().Err(err).Str("dir", e.Name()).Msg("a worker of before cannot be followed: it is ended")
+		}
+		if err := s.cfg.CleanRoot(root); err != nil {
+			s.log.Error().Err(err).Str("dir", e.Name()).Msg("remove an old work directory")
+			continue
+		}
+		if err == nil {
+			s.adopt(c)
+		}
+	}
+	return nil
+}
+
+// adopt makes the record of a worker again: of one that may run to follow it,
+// of one that never started to prepare it anew.
+func (s *Service) adopt(c claimRecord) {
+	s.overlay.Learn(c.Origin, c.Addrs)
+	s.clock.saw(c.Stamp, s.now())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.works[c.Job]
+	fresh := w == nil
+	if fresh {
+		w = s.newWork(c.Origin, &Grant{Job: c.Job, Addrs: c.Addrs, Spec: c.Spec, Stamp: c.Stamp}, c.Since)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := w.newWorker(c.RankAttempt)
+	k.gpus = c.GPUs
+	s.claims.adopted(&c, s.now())
+	if fresh {
+		s.children.Go(func() { w.knowInputs(k) })
+		s.children.Go(w.report)
+	}
+	if c.Start == nil {
+		s.children.Go(func() { w.run(k) })
+		return
+	}
+	k.state, k.adopted, k.started = WorkerRunning, true, true
+	s.children.Go(func() { w.resume(k) })
+}
+
+// adopted counts a worker of an earlier life of this node.
+func (c *claims) adopted(r *claimRecord, now time.Time) {
+	c.claim(earlier(r.At, now), r.Job, 1, &r.Spec)
+	for _, i := range r.GPUs {
+		c.gpus[i] = true
+	}
+}
+
+// resume is the life on this node of a worker that an earlier life started.
+func (w *work) resume(k *worker) {
+	root := w.root(k.RankAttempt)
+	proc, err := w.s.cfg.Runner.Adopt(w.s.stoppedCtx, root)
+	switch {
+	case err == nil:
+		w.follow(k, root, proc)
+	case errors.Is(err, process.ErrNotStarted): // the origin will say again that it may
+		if err := w.s.cfg.CleanRoot(root); err != nil {
+			w.lose(k, err.Error())
+			break
+		}
+		w.set(k, func() { k.state, k.started, k.adopted = WorkerPreparing, false, false })
+		w.run(k)
+		return
+	case errors.Is(err, process.ErrLost):
+		w.lose(k, strings.TrimPrefix(err.Error(), process.ErrLost.Error()+": "))
+	case w.s.stoppedCtx.Err() == nil:
+		w.lose(k, err.Error())
+	}
+	w.part(k, root)
+}
+
+// knowInputs finds out what the inputs were, which for workers that have them
+// already costs no look at the network.
+func (w *work) knowInputs(first *worker) {
+	w.mu.Lock()
+	inputs := w.spec.Inputs
+	w.mu.Unlock()
+	tree, err := transfer.LoadManifest(w.s.store, inputs)
+	if inputs.IsZero() || err != nil {
+		w.fetchInputs(first)
+		return
+	}
+	w.s.store.Pin(w.pinInputs(), append(tree.Chunks(), inputs)...)
+	missing := false
+	for _, h := range tree.Chunks() {
+		missing = missing || !w.s.store.Has(h)
+	}
+	w.tree = tree
+	if missing {
+		w.fetchInputs(first)
+		return
+	}
+	close(w.fetched)
+}

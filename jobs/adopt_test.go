@@ -1,0 +1,202 @@
+package jobs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/transfer"
+)
+
+// ticking is a job whose ranks write a line a second, and leave a file.
+func ticking(seconds int) []string {
+	return []string{"tick", fmt.Sprint(seconds)}
+}
+
+func ticks(rank, seconds int) string {
+	var b strings.Builder
+	for i := range seconds {
+		fmt.Fprintf(&b, "rank %d at %d\n", rank, i)
+	}
+	return b.String()
+}
+
+// sameAttempts fails the test unless each rank ran once and left all it should.
+func (g *grid) sameAttempts(i int, id jobs.ID, seconds int) {
+	g.t.Helper()
+	st := g.await(i, id, 5*time.Minute, final)
+	if st.State != jobs.Completed {
+		g.t.Fatalf("the job is %s: %s", st.State, st.Reason)
+	}
+	for _, w := range st.Workers {
+		if got := g.output(i, id, w.Rank); w.Attempt != 1 || got != ticks(w.Rank, seconds) {
+			g.t.Errorf("rank %d, attempt %d wrote %q", w.Rank, w.Attempt, got)
+		}
+	}
+	if len(st.Outputs) != len(st.Workers) {
+		g.t.Errorf("%d of %d ranks left a file", len(st.Outputs), len(st.Workers))
+	}
+	for _, out := range st.Outputs {
+		m, err := transfer.LoadManifest(g.node(i).store, out.Manifest)
+		if err != nil || len(m.Entries) != 1 || m.Entries[0].Path != "left" {
+			g.t.Errorf("rank %d left %+v, %v", out.Rank, m.Entries, err)
+		}
+	}
+}
+
+func TestNodesAreStartedAgainWhileWorkersRun(t *testing.T) {
+	for name, down := range map[string]struct {
+		end   func(*gridNode)
+		nodes []int
+		away  time.Duration
+	}{
+		"participant crashes":           {(*gridNode).crash, []int{1}, 4 * time.Second},
+		"participant is stopped":        {(*gridNode).stop, []int{1}, time.Minute},
+		"origin crashes":                {(*gridNode).crash, []int{0}, 4 * time.Second},
+		"origin is down for long":       {(*gridNode).crash, []int{0}, 10 * time.Minute},
+		"origin is stopped":             {(*gridNode).stop, []int{0}, time.Minute},
+		"both crash, origin last":       {(*gridNode).crash, []int{1, 0}, 4 * time.Second},
+		"both are stopped, origin last": {(*gridNode).stop, []int{1, 0}, 30 * time.Second},
+		"both are stopped":              {(*gridNode).stop, []int{0, 1}, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 2, 2, func(t *testing.T, g *grid) {
+				const seconds = 20
+				id := g.submit(0, jobs.Spec{Args: ticking(seconds), Min: 4, Max: 4, Outputs: []string{"left"}})
+				g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+				time.Sleep(5 * time.Second)
+				for range 2 { // twice in a row
+					for _, i := range down.nodes {
+						down.end(g.node(i))
+					}
+					time.Sleep(down.away)
+					for i := len(down.nodes) - 1; i >= 0; i-- {
+						n := g.node(down.nodes[i])
+						n.start()
+						if busy, running := n.service.Busy(), n.runner.Running(); busy != running {
+							t.Errorf("%d slots are busy at %s after its start, %d workers run", busy, n.self.Name, running)
+						}
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+				g.sameAttempts(0, id, seconds)
+				time.Sleep(5 * time.Second)
+				for i := range 2 {
+					if n := g.node(i).runner.Started(); n != 2 {
+						t.Errorf("%d workers were started at node %d, want 2", n, i)
+					}
+					if n := g.node(i).service.Busy(); n != 0 {
+						t.Errorf("%d slots are busy at node %d", n, i)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A worker that had not started is prepared again, even if its START is on its
+// way.
+func TestNodeCrashesWhileWorkersArePrepared(t *testing.T) {
+	for _, state := range []jobs.State{jobs.Staging, jobs.Running} {
+		bubble(t, 2, 2, func(t *testing.T, g *grid) {
+			id := g.submit(0, jobs.Spec{Args: ticking(5), Min: 4, Max: 4, Outputs: []string{"left"}})
+			g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == state })
+			g.node(1).crash()
+			time.Sleep(time.Second)
+			g.node(1).start()
+			if state == jobs.Running {
+				g.sameAttempts(0, id, 5)
+			} else if st := g.await(0, id, 5*time.Minute, final); st.State != jobs.Completed { // perhaps the grant had not come
+				t.Errorf("the job is %s: %s", st.State, st.Reason)
+			}
+			if n := g.node(0).runner.Started() + g.node(1).runner.Started(); n != 4 {
+				t.Errorf("%d workers were started, want 4", n)
+			}
+		})
+	}
+}
+
+func TestWorkersEndWithoutTheirNode(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, g *grid) {
+		g.node(1).stop()
+		g.nodeLimit = time.Minute
+		g.node(1).start()
+		id := g.submit(0, jobs.Spec{Args: []string{"sleep", "1000"}, Min: 2, Max: 2})
+		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+		time.Sleep(time.Second)
+		begin := time.Now()
+		g.node(1).crash()
+		st := g.await(0, id, time.Minute, final)
+		if st.State != jobs.NodeFail || time.Since(begin) > 15*time.Second {
+			t.Errorf("after %v the job is %s: %s", time.Since(begin), st.State, st.Reason)
+		}
+		time.Sleep(time.Minute - time.Since(begin) - time.Second)
+		if n := g.node(1).runner.Running(); n != 1 {
+			t.Errorf("%d workers run before their limit", g.node(1).runner.Running())
+		}
+		time.Sleep(stopGrace)
+		if g.node(1).runner.Running() != 0 {
+			t.Error("the worker goes on after its limit")
+		}
+		g.node(1).start()
+		time.Sleep(5 * time.Second)
+	})
+}
+
+// A node that comes back when its rank runs elsewhere has to end its own.
+func TestSupersededWorkerIsEnded(t *testing.T) {
+	bubble(t, 3, 1, func(t *testing.T, g *grid) {
+		id := g.submit(0, jobs.Spec{Args: ticking(60), Min: 1, Max: 2, Outputs: []string{"left"}})
+		st := g.await(0, id, time.Minute, func(st jobs.Status) bool {
+			return st.State == jobs.Running && len(st.Workers) == 2 && st.Workers[1].State == jobs.WorkerRunning
+		})
+		victim := g.nodes[st.Workers[1].Node]
+		if st.Workers[1].Node == g.order[0] {
+			t.Fatalf("rank 1 is at the origin: %+v", st.Workers)
+		}
+		time.Sleep(time.Second)
+		victim.crash()
+		g.await(0, id, time.Minute, func(st jobs.Status) bool {
+			return st.Workers[1].Attempt == 2 && st.Workers[1].State == jobs.WorkerRunning
+		})
+		if victim.runner.Running() != 1 {
+			t.Fatal("the first attempt does not go on without its node")
+		}
+		victim.start()
+		time.Sleep(10 * time.Second)
+		if victim.runner.Running() != 0 || victim.service.Busy() != 0 {
+			t.Error("the superseded attempt goes on")
+		}
+		if st := g.await(0, id, 5*time.Minute, final); st.State != jobs.Completed || g.output(0, id, 1) != ticks(1, 60) {
+			t.Errorf("the job is %s (%s) with output %q", st.State, st.Reason, g.output(0, id, 1))
+		}
+	})
+}
+
+func TestWorkDirectoriesThatNobodyKnows(t *testing.T) {
+	bubble(t, 1, 1, func(t *testing.T, g *grid) {
+		n := g.node(0)
+		n.stop()
+		for name, claim := range map[string]string{"empty": "", "half": "\x85\xa7version", "aaaaa@" + n.self.ID.Short() + "-0-1": "\x81\xa7version\x07"} {
+			root := filepath.Join(n.dir, "work", name)
+			if err := os.MkdirAll(filepath.Join(root, "work"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, "claim"), []byte(claim), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.start()
+		left, err := os.ReadDir(filepath.Join(n.dir, "work"))
+		if err != nil || len(left) != 0 || n.service.Busy() != 0 {
+			t.Errorf("left %v, %v, busy %d", left, err, n.service.Busy())
+		}
+		if st := g.await(0, g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1}), time.Minute, final); st.State != jobs.Completed {
+			t.Errorf("the next job is %s: %s", st.State, st.Reason)
+		}
+	})
+}

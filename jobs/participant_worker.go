@@ -1,0 +1,287 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"zorilla/jobs/process"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// root is a worker's own directory.
+func (w *work) root(ra RankAttempt) string {
+	return filepath.Join(w.s.cfg.Dir, "work", rootName(w.job, ra))
+}
+
+func rootName(job ID, ra RankAttempt) string {
+	return fmt.Sprintf("%s-%d-%d", job, ra.Rank, ra.Attempt)
+}
+
+// run is the life on this node of a worker that was granted.
+func (w *work) run(k *worker) {
+	root := w.root(k.RankAttempt)
+	err := w.prepare(k, root)
+	if err == nil {
+		w.set(k, func() { k.state = WorkerReady })
+		select {
+		case start := <-k.start:
+			w.execute(k, root, start)
+		case <-k.drop:
+		case <-k.evict:
+		case <-w.s.leaving:
+		}
+	}
+	w.mu.Lock()
+	waits := k.state == WorkerPreparing || k.state == WorkerReady
+	w.mu.Unlock()
+	switch {
+	case waits && isClosed(k.evict):
+		w.lose(k, k.evicted)
+	case err != nil && w.s.leavingCtx.Err() == nil:
+		w.lose(k, err.Error())
+	}
+	w.part(k, root)
+}
+
+// lose tells that a worker cannot be run, or not any more.
+func (w *work) lose(k *worker, reason string) {
+	w.set(k, func() { k.state, k.reason = WorkerLost, oneLine(reason) })
+}
+
+// part is the end of a worker's life on this node: its room is free, and it
+// goes when all of it is safe at the origin or not wanted. A node that stops
+// keeps what has not come so far.
+func (w *work) part(k *worker, root string) {
+	w.mu.Lock()
+	ended, lost := k.state == WorkerEnded, k.state == WorkerLost
+	w.mu.Unlock()
+	w.s.post(func() {
+		if ended { // then the job does not grow, but its origin hears of that later than of an offer
+			w.s.claims.dequeue(w.job)
+		}
+		w.s.claims.giveGPUs(k.gpus)
+		w.s.claims.freed(w.job, 1, k.needs)
+		w.s.offerQueued()
+	})
+	left := false
+	select {
+	case <-k.done:
+	case <-k.drop:
+	case <-w.s.leaving:
+		if !lost {
+			w.set(k, func() { k.away = true })
+		}
+		select {
+		case <-k.done:
+		case <-k.drop:
+		case <-w.s.stopped:
+			left = !lost
+		}
+	}
+	w.mu.Lock()
+	k.gone = true
+	w.mu.Unlock()
+	if left {
+		if k.proc != nil {
+			k.proc.Leave()
+		}
+		return
+	}
+	if k.proc != nil {
+		k.proc.Close()
+	}
+	if err := w.s.cfg.CleanRoot(root); err != nil {
+		w.s.log.Error().Err(err).Str("job", string(w.job)).Msg("remove work directory")
+	}
+	w.s.store.Unpin(w.pinOutput(k))
+	w.mu.Lock()
+	delete(w.workers, k.RankAttempt)
+	w.mu.Unlock()
+	w.poke()
+}
+
+// set changes a worker and has it reported.
+func (w *work) set(k *worker, f func()) {
+	w.mu.Lock()
+	f()
+	w.mu.Unlock()
+	w.poke()
+	w.s.notify()
+}
+
+func (w *work) poke() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (w *work) pinOutput(k *worker) string {
+	return fmt.Sprintf("output/%s/%d/%d", w.job, k.Rank, k.Attempt)
+}
+
+// prepare fetches the inputs, once for all workers of the job on this node,
+// and lays the worker's directory out.
+func (w *work) prepare(k *worker, root string) error {
+	if err := makeRoot(root); err != nil {
+		return err
+	}
+	if err := w.keep(k, root, nil); err != nil {
+		return err
+	}
+	<-w.fetched
+	if w.failed != nil {
+		return w.failed
+	}
+	return w.tree.Write(w.ctx, w.s.store, filepath.Join(root, "work"))
+}
+
+// fetchInputs brings the inputs into the store; first is the worker whose
+// report tells how much of them had to be moved.
+func (w *work) fetchInputs(first *worker) {
+	defer close(w.fetched)
+	w.mu.Lock()
+	inputs, holders := w.spec.Inputs, slices.Concat([]vicinity.ID{w.origin}, w.holders)
+	w.mu.Unlock()
+	if inputs.IsZero() {
+		return
+	}
+	tree, stats, err := w.s.cfg.Fetch(w.ctx, w.pinInputs(), inputs, holders)
+	if err != nil {
+		w.failed = fmt.Errorf("fetch inputs: %w", err)
+		return
+	}
+	w.tree = tree
+	w.mu.Lock()
+	first.stats = stats
+	w.mu.Unlock()
+}
+
+func (w *work) pinInputs() string { return "input/" + string(w.job) }
+
+// execute starts the process, once it is written down that it may run.
+func (w *work) execute(k *worker, root string, start Start) {
+	if err := w.keep(k, root, &start); err != nil {
+		w.lose(k, "start worker: "+err.Error())
+		return
+	}
+	proc, err := w.s.cfg.Runner.Start(context.Background(), w.processSpec(k, root, start))
+	if err != nil {
+		w.lose(k, "start worker: "+err.Error())
+		return
+	}
+	w.follow(k, root, proc)
+}
+
+// follow goes with a running process to its end and collects what it leaves. A
+// node that stops meanwhile leaves it to its next life.
+func (w *work) follow(k *worker, root string, proc process.Worker) {
+	w.set(k, func() { k.state, k.proc = WorkerRunning, proc })
+	if in := proc.Stdin(); in != nil {
+		feed, cancel := context.WithCancel(w.s.stoppedCtx)
+		defer cancel()
+		w.s.children.Go(func() { w.s.feedStdin(feed, w, in) })
+	}
+	lost, ended := w.watch(k, proc)
+	if !ended {
+		return
+	}
+	exit := proc.Exit()
+	switch exit.Detail = oneLine(exit.Detail); {
+	case lost != "":
+		w.lose(k, lost)
+		return
+	case exit.Cause == process.Lost || exit.Cause == process.Orphaned:
+		w.lose(k, exit.Detail)
+		return
+	case exit.Cause == process.Stopped && !isClosed(k.stop):
+		w.lose(k, "its machine stopped it")
+		return
+	}
+	output, warn := w.collect(k, root)
+	if w.s.leavingCtx.Err() != nil { // perhaps not all of it: the next life collects again
+		return
+	}
+	w.set(k, func() {
+		if k.state != WorkerLost {
+			k.state, k.exit, k.output, k.warn = WorkerEnded, &exit, output, warn
+		}
+	})
+}
+
+// watch waits for the end of the process and has its output reported as it
+// grows. It returns why the worker counts as lost, if not by itself. It returns
+// ended = false if the node has stopped before.
+func (w *work) watch(k *worker, proc process.Worker) (lost string, ended bool) {
+	stop, drop, evict, leaving := k.stop, k.drop, k.evict, w.s.leaving
+	for {
+		changed := proc.Changed()
+		w.poke()
+		select {
+		case <-proc.Done():
+			w.poke()
+			return lost, true
+		case <-changed:
+		case <-stop:
+			stop = nil
+			proc.Stop(stopGrace)
+		case <-drop:
+			drop, lost = nil, "not wanted any more"
+			proc.Stop(stopGrace)
+		case <-evict:
+			evict, lost = nil, k.evicted
+			proc.Stop(stopGrace)
+		case <-leaving:
+			if leaving = nil; lost == "" && !isClosed(k.evict) {
+				w.set(k, func() { k.away = true })
+			}
+		case <-w.s.stopped:
+			return "", false
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// collect chunks the output files into the store, pinned until the origin has
+// them.
+func (w *work) collect(k *worker, root string) (*RankOutput, []string) {
+	w.mu.Lock()
+	globs := w.spec.Outputs
+	w.mu.Unlock()
+	if len(globs) == 0 {
+		return nil, nil
+	}
+	<-w.fetched
+	var warn []string
+	if w.failed != nil && len(w.tree.Entries) == 0 {
+		warn = append(warn, "what its inputs were is not known any more: some of them may be among the outputs")
+	}
+	put := transfer.PinTo(w.s.store, w.pinOutput(k))
+	tree, more, err := transfer.Collect(w.s.leavingCtx, put, filepath.Join(root, "work"), globs, &w.tree)
+	var hash transfer.Hash
+	if err == nil {
+		hash, err = transfer.SaveManifest(put, tree)
+	}
+	warn = append(warn, more...)
+	for i := range warn {
+		warn[i] = oneLine(fmt.Sprintf("rank %d: %s", k.Rank, warn[i]))
+	}
+	if len(warn) > maxWarnings {
+		warn = warn[:maxWarnings]
+	}
+	if err != nil {
+		return nil, append(warn, oneLine(fmt.Sprintf("rank %d: collect outputs: %v", k.Rank, err)))
+	}
+	return &RankOutput{Rank: k.Rank, Attempt: k.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size()}, warn
+}
