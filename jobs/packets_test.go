@@ -81,6 +81,7 @@ func TestForgedPacketsAreCountedAndDropped(t *testing.T) {
 func TestYieldOfAStrangerIsIgnored(t *testing.T) {
 	self, origin, other := newSigner(1), newSigner(2), newSigner(3)
 	s := New(Config{Self: vicinity.Member{ID: self.id, Slots: 1}, Verify: verifySigned, Rand: rand.New(rand.NewPCG(1, 2))})
+	s.claims.member = func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }
 	ad := testAd(origin.id, "aaaaa", 1, 1)
 	if a := s.claims.advertised(start, ad); a.Workers != 1 {
 		t.Fatalf("got %+v", a)
