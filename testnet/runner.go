@@ -69,6 +69,10 @@ func (r *Runner) Start(ctx context.Context, spec process.Spec) (process.Worker, 
 		w.end(process.Exit{Code: codeNotFound, Cause: process.NotFound, Detail: spec.Args[0] + ": no such program"})
 		return w, nil
 	}
+	if w.feed != nil {
+		go func() { w.returned(w.feed.run(life, program)) }()
+		return w, nil
+	}
 	if spec.Walltime > 0 {
 		detail := fmt.Sprintf("needed more than %v", spec.Walltime)
 		w.limit(spec.Walltime, func() { w.stop(process.Walltime, detail, walltimeGrace) })

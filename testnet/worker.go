@@ -19,6 +19,7 @@ type worker struct {
 	ended   func()             // called once, after the end
 	removed func()             // called by Close
 	input   *input             // nil without standard input
+	feed    *feed              // nil without tasks
 	done    chan struct{}
 
 	mu      sync.Mutex // guards what follows
@@ -54,6 +55,9 @@ func newWorker(spec process.Spec, spool int64, cancel context.CancelFunc) *worke
 	w.acked.L = &w.mu
 	if spec.Stdin {
 		w.input = newInput()
+	}
+	if spec.Tasks != nil {
+		w.feed = newFeed(w)
 	}
 	return w
 }

@@ -106,7 +106,7 @@ func (w *worker) hasEnded() bool {
 	if load(w.order.Spec.Root, exitFile, &rec) != nil {
 		return false
 	}
-	w.advance(rec.counts())
+	w.take(rec)
 	w.finish(rec.Exit)
 	return true
 }
@@ -121,6 +121,9 @@ func (w *worker) complete() (Worker, error) {
 		if w.written[i] > 0 && (err != nil || info.Size() < w.written[i]) {
 			return nil, fmt.Errorf("%w: not all of its %v is on the disk", ErrLost, s)
 		}
+	}
+	if w.feed != nil && !w.feed.measure(w.feed.ended) {
+		return nil, fmt.Errorf("%w: not all results of its tasks are on the disk", ErrLost)
 	}
 	return w, nil
 }

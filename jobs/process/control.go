@@ -17,6 +17,7 @@ const (
 	helloWithin   = 5 * time.Second
 	maxConns      = 8
 	progressEvery = 2 * time.Millisecond // at most; the first one goes at once
+	tasksEvery    = 10 * time.Millisecond
 )
 
 // control is the supervisor's end of the control socket: one connection for
@@ -152,6 +153,10 @@ func (c *control) attend(conn net.Conn) {
 			c.s.streams[1].ack(m.Stderr)
 		case kindHeard:
 			c.s.post(c.s.life.originHeard)
+		case kindTasks:
+			if c.s.tasks != nil {
+				c.s.tasks.add(m.Added, m.Ranges, m.Last)
+			}
 		case kindStop:
 			c.s.post(func(now time.Time) { c.s.life.stop(now, m.Grace) })
 		}
@@ -191,6 +196,10 @@ func (c *control) progress() {
 // tell sends the latest counts whenever they have changed. A node that does
 // not read blocks nothing but this goroutine.
 func (c *control) tell() {
+	pace := progressEvery
+	if c.s.order.Spec.Tasks != nil {
+		pace = tasksEvery
+	}
 	for range c.wake {
 		conn := c.current()
 		if conn == nil {
@@ -198,10 +207,13 @@ func (c *control) tell() {
 		}
 		out, errs := c.s.streams[0], c.s.streams[1]
 		m := message{Kind: kindProgress, Stdout: out.size(), Stderr: errs.size(), AckedOut: out.confirmed(), AckedErr: errs.confirmed()}
+		if c.s.tasks != nil {
+			m.Added, m.Ended = c.s.tasks.counts()
+		}
 		if err := writeMessage(conn, m); err != nil {
 			_ = conn.Close()
 		}
-		time.Sleep(progressEvery)
+		time.Sleep(pace)
 	}
 }
 

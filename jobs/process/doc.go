@@ -17,6 +17,9 @@
 //	tmp/      for its TMPDIR, writable for it
 //	stdout    output so far, from its first byte on; acknowledged bytes are
 //	stderr    freed, so that offsets stay what they are
+//	tasks     results of tasks, 32 bytes each: place and code (4 bytes each),
+//	          bytes written to stdout and stderr, nanoseconds (8 each)
+//	lines     the lines of tasks, taken out of work/
 //	exit      how it ended; written, synced and renamed when no process is left
 //
 // spec, record and exit are msgpack. [CleanRoot] ends what is alive and removes
@@ -36,9 +39,12 @@
 //	ack       stdout, stderr        node: delivered up to these offsets
 //	heard     -                     node: the origin was heard of
 //	stop      grace                 node: SIGTERM, after the grace SIGKILL
+//	tasks     added, ranges, last   node: tasks to run, after so many others; the
+//	                                last ones?
 //	progress  stdout, stderr,       supervisor: written so far, and the latest
-//	          acked_stdout,         ack; once at hello
-//	          acked_stderr, stdin
+//	          acked_stdout,         ack; tasks that came, and ended; once at
+//	          acked_stderr, stdin,  hello
+//	          added, ended
 //	refused   text                  supervisor, last
 //
 // Unknown kinds and fields are ignored; a node says hello with the version of
@@ -65,6 +71,16 @@
 // node that dies together with the supervisor (Adopt or CleanRoot then do the
 // same at its next start). Workers are the kernel's first choice when the machine
 // runs out of memory.
+//
+// # Tasks
+//
+// With Spec.Tasks a worker runs its command many times, for the tasks that
+// [TaskFeed] gets, one after the other. A supervisor forks them all from one
+// confined thread, so that a task costs little more than its fork and exec. A
+// task ends when no process of it is left; then its result says how much of the
+// streams is its own. Walltime and memory are limits of a task, and what a task
+// does never ends the worker. A task that is interrupted by the end of its
+// worker has no result.
 //
 // # Memory
 //

@@ -83,6 +83,17 @@ func (l *life) fail(err error) {
 	}
 }
 
+// finished says that the worker ran tasks and runs none any more: the last one
+// has ended, or the worker is being ended.
+func (l *life) finished() {
+	l.reaped = true
+	if l.phase != running {
+		l.status = syscall.WaitStatus(unix.SIGTERM)
+	}
+	l.decide(Exited, "")
+	l.phase = over
+}
+
 func (l *life) nodeLost(now time.Time)    { l.alone = now }
 func (l *life) nodeBack()                 { l.alone = time.Time{} }
 func (l *life) originHeard(now time.Time) { l.heard = now }

@@ -21,6 +21,8 @@ const (
 	orderFile  = "spec"
 	recordFile = "record"
 	exitFile   = "exit"
+	tasksFile  = "tasks"
+	linesFile  = "lines"
 	workDir    = "work"
 	tmpDir     = "tmp"
 )
@@ -57,6 +59,7 @@ type exitRecord struct {
 	Stderr   int64 `json:"stderr"`
 	AckedOut int64 `json:"acked_stdout,omitempty"` // delivered, as far as the node has said
 	AckedErr int64 `json:"acked_stderr,omitempty"`
+	Tasks    int   `json:"tasks,omitempty"` // that have ended
 }
 
 func (r *exitRecord) counts() (written, acked [2]int64) {

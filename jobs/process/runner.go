@@ -229,6 +229,11 @@ func checkSpec(s *Spec) error {
 	case s.Memory < 0 || s.Walltime < 0 || s.OrphanLimit < 0:
 		return bad("negative limit")
 	}
+	if s.Tasks != nil {
+		if err := s.Tasks.check(); err != nil {
+			return err
+		}
+	}
 	if info, err := os.Lstat(filepath.Join(s.Root, workDir)); err != nil || !info.IsDir() {
 		return bad("%s is not a directory", filepath.Join(s.Root, workDir))
 	}

@@ -26,6 +26,9 @@ type Spec struct {
 	// or after its start; 0 = never.
 	OrphanLimit time.Duration `json:"orphan_limit,omitempty"`
 
+	// Tasks makes the worker run many commands instead of one; nil = one.
+	Tasks *TaskSpec `json:"tasks,omitempty"`
+
 	Expose []string `json:"expose"` // further paths that the worker may read
 	Hide   []string `json:"hide"`   // never readable, even if exposed (the node's state, with all Roots in it)
 	UID    int      `json:"uid"`    // run as this user and group when >= 0 and the node is root
@@ -83,13 +86,15 @@ type Worker interface {
 	// Stdin feeds the worker's standard input; Close ends it. Write blocks
 	// while the worker does not read. It is nil unless Spec.Stdin.
 	Stdin() Input
+	// Tasks feeds the worker's tasks. It is nil unless Spec.Tasks.
+	Tasks() TaskFeed
 	// ReadOutput copies bytes of a stream from the offset into p, as far as
 	// they have been written, and returns how many; it never waits. Bytes
 	// below what was acknowledged may be gone.
 	ReadOutput(s Stream, offset int64, p []byte) (int, error)
 	// Written returns how many bytes each stream has so far.
 	Written() (stdout, stderr int64)
-	// Changed is closed at the next change of Written or at the end; ask
+	// Changed is closed at the next change of Written, or of what Tasks counts, or at the end; ask
 	// for it before looking at Written.
 	Changed() <-chan struct{}
 	// Ack says up to which offsets output has been delivered. A worker that

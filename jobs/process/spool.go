@@ -27,6 +27,7 @@ const (
 // writes block. Any goroutine may ack; only pump writes.
 type spool struct {
 	pipe  *os.File // reading end, not blocking
+	fd    int      // of it
 	path  string
 	file  *os.File // made with the first byte; guarded by written > 0
 	limit int64
@@ -34,6 +35,9 @@ type spool struct {
 
 	last chan struct{} // closed when the worker's processes are gone
 	wake chan struct{} // capacity 1: acked has changed
+
+	turn sync.Mutex // held from reading the pipe until it is stored
+	buf  []byte     // for who has the turn
 
 	mu      sync.Mutex
 	written int64
@@ -54,7 +58,7 @@ func newSpool(root, name string, limit int64, moved func()) (*spool, *os.File, e
 	// user over the kernel's quota keeps the ordinary size.
 	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize)
 	s := &spool{
-		pipe: os.NewFile(uintptr(p[0]), name), path: filepath.Join(root, name), limit: limit, moved: moved,
+		pipe: os.NewFile(uintptr(p[0]), name), fd: p[0], path: filepath.Join(root, name), limit: limit, moved: moved,
 		last: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	return s, os.NewFile(uintptr(p[1]), name), nil
@@ -63,7 +67,6 @@ func newSpool(root, name string, limit int64, moved func()) (*spool, *os.File, e
 // pump moves bytes until the end of the stream. After finish it takes what is
 // in the pipe and returns even if some stranger holds the other end open.
 func (s *spool) pump() error {
-	buf := make([]byte, pumpSize)
 	for {
 		room := s.room()
 		if room <= 0 {
@@ -71,19 +74,16 @@ func (s *spool) pump() error {
 			case <-s.wake:
 				continue
 			case <-s.last:
-				return s.drain(buf)
+				return s.drain()
 			}
 		}
-		n, err := s.pipe.Read(buf[:min(room, int64(len(buf)))])
-		if err := s.store(buf[:n]); err != nil {
-			return err
-		}
+		err := s.move(room)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			<-s.last
-			return s.drain(buf)
+			return s.drain()
 		case err != nil:
 			return err
 		}
@@ -97,31 +97,75 @@ func (s *spool) finish() {
 	close(s.last)
 }
 
-func (s *spool) drain(buf []byte) error {
-	if err := s.pipe.SetReadDeadline(time.Time{}); err != nil {
-		return err
+// move waits for bytes, and stores what one read brings, at most room.
+func (s *spool) move(room int64) error {
+	var rerr error
+	err := s.access(func() bool {
+		var n int
+		n, rerr = s.take(min(room, pumpSize))
+		if n == 0 && rerr == nil {
+			rerr = io.EOF
+		}
+		return rerr != unix.EAGAIN
+	})
+	if err == nil {
+		err = rerr
 	}
+	return err
+}
+
+// access calls f with the turn whenever there may be something to read, until
+// it returns true.
+func (s *spool) access(f func() bool) error {
 	raw, err := s.pipe.SyscallConn()
 	if err != nil {
 		return err
 	}
+	return raw.Read(func(uintptr) bool {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		return f()
+	})
+}
+
+// take stores what one read brings. The caller has the turn.
+func (s *spool) take(limit int64) (int, error) {
+	if s.buf == nil {
+		s.buf = make([]byte, pumpSize)
+	}
 	for {
-		var n int
-		var rerr error
-		if err := raw.Read(func(fd uintptr) bool {
-			n, rerr = unix.Read(int(fd), buf)
-			return true
-		}); err != nil {
-			return err
-		}
-		if rerr == unix.EINTR {
+		n, err := unix.Read(s.fd, s.buf[:limit])
+		if err == unix.EINTR {
 			continue
 		}
-		if rerr != nil || n <= 0 {
-			return nil
+		if err != nil {
+			return 0, err
 		}
-		if err := s.store(buf[:n]); err != nil {
-			return err
+		return n, s.store(s.buf[:n])
+	}
+}
+
+// drain stores all that is in the pipe.
+func (s *spool) drain() error {
+	if err := s.pipe.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	_, err := s.flush()
+	return err
+}
+
+// flush stores all that is in the pipe now, and returns how many bytes have
+// been written in all.
+func (s *spool) flush() (int64, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	for {
+		n, err := s.take(pumpSize)
+		if err == unix.EAGAIN || err == nil && n == 0 {
+			return s.size(), nil
+		}
+		if err != nil {
+			return 0, err
 		}
 	}
 }
@@ -130,11 +174,8 @@ func (s *spool) store(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
-	if s.file == nil {
-		var err error
-		if s.file, err = os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600); err != nil {
-			return fmt.Errorf("keep output: %w", err)
-		}
+	if err := s.open(); err != nil {
+		return err
 	}
 	if _, err := s.file.Write(p); err != nil {
 		return fmt.Errorf("keep output: %w", err)
@@ -143,6 +184,17 @@ func (s *spool) store(p []byte) error {
 	s.written += int64(len(p))
 	s.mu.Unlock()
 	s.moved()
+	return nil
+}
+
+// open makes the file, if it is not there yet.
+func (s *spool) open() (err error) {
+	if s.file != nil {
+		return nil
+	}
+	if s.file, err = os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600); err != nil {
+		return fmt.Errorf("keep output: %w", err)
+	}
 	return nil
 }
 

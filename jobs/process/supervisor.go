@@ -61,6 +61,7 @@ type supervisor struct {
 	ended   chan struct{} // closed after the loop
 	streams [2]*spool
 	control *control
+	tasks   *tasks // nil unless the spec has some
 	pumps   sync.WaitGroup
 	lost    [2]error // of the pumps; read after pumps.Wait
 	peak    atomic.Int64
@@ -87,7 +88,7 @@ func supervise(root string) error {
 		}
 	}
 	_ = os.Remove(o.Socket)
-	return save(root, exitFile, exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1], AckedOut: acked[0], AckedErr: acked[1]}, true)
+	return save(root, exitFile, exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1], AckedOut: acked[0], AckedErr: acked[1], Tasks: s.tasks.endedSoFar()}, true)
 }
 
 // run starts the worker, and returns when nothing of it is left.
@@ -98,6 +99,9 @@ func (s *supervisor) run(root string) Exit {
 	}
 	now := time.Now()
 	s.life.started, s.life.alone, s.life.heard = now, now, now
+	if s.tasks != nil {
+		return s.runTasks(root, files)
+	}
 	pid, err := launch(&s.order.Spec, files)
 	for _, f := range files {
 		_ = f.Close()
@@ -108,16 +112,40 @@ func (s *supervisor) run(root string) Exit {
 	if err := s.note(root, pid); err != nil {
 		s.life.fail(err)
 	}
-	s.attend(pid)
+	s.attend()
+	go s.reap(pid)
 	s.loop()
 	return s.settle()
 }
 
+// runTasks runs what the node sends, one after the other.
+func (s *supervisor) runTasks(root string, files [3]*os.File) Exit {
+	s.life.walltime = 0 // it is that of each task
+	if err := closeOnExec(); err != nil {
+		return verdict(err)
+	}
+	if err := s.note(root, 0); err != nil {
+		return verdict(err)
+	}
+	s.attend()
+	s.tasks.run()
+	s.loop()
+	for _, f := range files {
+		_ = f.Close()
+	}
+	return s.settle()
+}
+
 // note records which processes belong to root. Before that a restarted node
-// finds the supervisor by its socket alone.
+// finds the supervisor by its socket alone. Tasks, of which none has a number
+// for good, are found by their environment.
 func (s *supervisor) note(root string, pid int) error {
 	self, err1 := identify(os.Getpid())
-	worker, err2 := identify(pid)
+	var worker procID
+	var err2 error
+	if pid > 0 {
+		worker, err2 = identify(pid)
+	}
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -159,11 +187,16 @@ func (s *supervisor) prepare(root string) (files [3]*os.File, err error) {
 	if files[0], err = s.control.inputPipe(s.order.Spec.Stdin); err != nil {
 		return files, err
 	}
+	if s.order.Spec.Tasks != nil {
+		if s.tasks, err = newTasks(s, files); err != nil {
+			return files, err
+		}
+	}
 	return files, s.control.listen(listenerFD)
 }
 
 // attend starts the goroutines that watch the worker.
-func (s *supervisor) attend(pid int) {
+func (s *supervisor) attend() {
 	for i, st := range s.streams {
 		s.pumps.Go(func() {
 			if err := st.pump(); err != nil {
@@ -173,17 +206,26 @@ func (s *supervisor) attend(pid int) {
 		})
 	}
 	if s.order.Spec.Memory > 0 {
-		go watchMemory(s.order.Spec.Memory, &s.peak, s.ended, func() {
-			s.post(func(time.Time) { s.life.exceeded() })
-		})
+		go s.watchMemory()
 	}
-	go s.reap(pid)
 	terminate := make(chan os.Signal, 1)
 	signal.Notify(terminate, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	go func() {
 		<-terminate
 		s.post(func(now time.Time) { s.life.stop(now, s.order.Grace) })
 	}()
+}
+
+// watchMemory ends the worker, or a task of it, that needs too much.
+func (s *supervisor) watchMemory() {
+	limit := s.order.Spec.Memory
+	if s.tasks == nil {
+		watchMemory(limit, &s.peak, s.ended, func() { s.post(func(time.Time) { s.life.exceeded() }) })
+		return
+	}
+	for !isClosed(s.ended) {
+		watchMemory(limit, &s.peak, s.ended, s.tasks.exceeded)
+	}
 }
 
 // reap waits for every process below this one. All orphans of the tree become
@@ -225,6 +267,9 @@ func (s *supervisor) loop() {
 		}
 		now := time.Now()
 		s.life.tick(now)
+		if s.tasks != nil && s.life.phase != running {
+			s.tasks.halt()
+		}
 		switch s.life.phase {
 		case ending:
 			if !asked {

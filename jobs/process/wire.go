@@ -28,6 +28,7 @@ const (
 	kindAck      = "ack"      // node: output delivered so far
 	kindHeard    = "heard"    // node: the origin was heard of
 	kindStop     = "stop"     // node: end the worker
+	kindTasks    = "tasks"    // node: run these, too
 	kindProgress = "progress" // supervisor: output written so far
 	kindRefused  = "refused"  // supervisor: last on a connection that it does not want
 )
@@ -46,9 +47,13 @@ type message struct {
 	Stderr   int64         `json:"stderr,omitempty"`       // ack, progress
 	AckedOut int64         `json:"acked_stdout,omitempty"` // progress: up to where the node has said that output is delivered
 	AckedErr int64         `json:"acked_stderr,omitempty"`
-	Stdin    int64         `json:"stdin,omitempty"` // progress on a connection with input
-	Grace    time.Duration `json:"grace,omitempty"` // stop
-	Text     string        `json:"text,omitempty"`  // refused
+	Stdin    int64         `json:"stdin,omitempty"`  // progress on a connection with input
+	Grace    time.Duration `json:"grace,omitempty"`  // stop
+	Text     string        `json:"text,omitempty"`   // refused
+	Ranges   []TaskRange   `json:"ranges,omitempty"` // tasks
+	Added    int           `json:"added,omitempty"`  // tasks: that came before; progress: that came in all
+	Last     bool          `json:"last,omitempty"`   // tasks: no more come
+	Ended    int           `json:"ended,omitempty"`  // progress: tasks that have ended
 }
 
 // check refuses values that no honest side sends.
@@ -56,12 +61,12 @@ func (m *message) check() error {
 	switch {
 	case len(m.Kind) > 32, len(m.Key) > maxKey, len(m.Text) > maxText:
 		return fmt.Errorf("%w: field too long", errMalformed)
-	case m.Version < 0, m.Stdout < 0, m.Stderr < 0, m.Stdin < 0, m.AckedOut < 0, m.AckedErr < 0:
+	case m.Version < 0, m.Stdout < 0, m.Stderr < 0, m.Stdin < 0, m.AckedOut < 0, m.AckedErr < 0, m.Added < 0, m.Ended < 0, m.Ended > m.Added && m.Kind == kindProgress:
 		return fmt.Errorf("%w: negative number", errMalformed)
 	case m.Grace < 0 || m.Grace > maxGrace:
 		return fmt.Errorf("%w: grace %v, at most %v", errMalformed, m.Grace, maxGrace)
 	}
-	return nil
+	return checkRanges(m.Ranges)
 }
 
 // writeMessage sends m in one write: its length in four bytes, then msgpack.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ func samples() []message {
 		{Kind: kindHello, Version: protocol, Key: "K", Input: true},
 		{Kind: kindAck, Stdout: 1 << 40, Stderr: 3},
 		{Kind: kindStop, Grace: 5 * time.Second},
+		{Kind: kindTasks, Added: 7, Ranges: []TaskRange{{7, 500}, {3, 1}}, Last: true},
 		{Kind: kindProgress, Stdout: 70_000},
 		{Kind: kindRefused, Text: "wrong key"},
 		{Kind: "of the future"},
@@ -36,7 +38,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		all.Write(encode(t, m))
 	}
 	for _, want := range samples() {
-		if got, err := readMessage(&all); err != nil || got != want {
+		if got, err := readMessage(&all); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
@@ -87,7 +89,7 @@ func FuzzReadMessage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := readMessage(bytes.NewReader(encode(t, m))); err != nil || again != m {
+		if again, err := readMessage(bytes.NewReader(encode(t, m))); err != nil || !reflect.DeepEqual(again, m) {
 			t.Fatalf("%+v became %+v, %v", m, again, err)
 		}
 	})

@@ -34,6 +34,7 @@ type worker struct {
 	conn  *net.UnixConn
 	words *os.File // what the supervisor itself says on its standard error; nil as cmd
 	input *input
+	feed  *feed // nil without tasks
 	done  chan struct{}
 	left  chan struct{} // closed by Leave
 	wake  chan struct{} // capacity 1: there is something to send
@@ -54,7 +55,11 @@ type worker struct {
 }
 
 func newWorker(o order, words *os.File, log zerolog.Logger) *worker {
-	return &worker{order: o, log: log, words: words, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	w := &worker{order: o, log: log, words: words, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	if o.Spec.Tasks != nil {
+		w.feed = &feed{w: w}
+	}
+	return w
 }
 
 // connect opens what the worker needs of its supervisor.
@@ -101,7 +106,7 @@ func (w *worker) receive() {
 		}
 		switch m.Kind {
 		case kindProgress:
-			w.advance([2]int64{m.Stdout, m.Stderr}, [2]int64{m.AckedOut, m.AckedErr})
+			w.advance([2]int64{m.Stdout, m.Stderr}, [2]int64{m.AckedOut, m.AckedErr}, m.Added, m.Ended)
 		case kindRefused:
 			refused = "supervisor refused its node: " + m.Text
 			w.log.Warn().Str("root", w.order.Spec.Root).Msg(refused)
@@ -165,7 +170,7 @@ func (w *worker) verdict(why string) Exit {
 	var rec exitRecord
 	err := load(root, exitFile, &rec)
 	if err == nil {
-		w.advance(rec.counts())
+		w.take(rec)
 		return rec.Exit
 	}
 	killLeftovers(root)
@@ -182,6 +187,7 @@ func (w *worker) measure() {
 			w.written[i] = max(w.written[i], info.Size())
 		}
 	}
+	w.feed.measure(0)
 }
 
 // lastWords returns the first line, if any, that a supervisor has left. It
@@ -196,11 +202,11 @@ func (w *worker) lastWords() string {
 
 // advance takes what the supervisor tells. acked is news only after an
 // adoption: it is what earlier nodes have said.
-func (w *worker) advance(written, acked [2]int64) {
+func (w *worker) advance(written, acked [2]int64, added, ended int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.acked = [2]int64{max(w.acked[0], acked[0]), max(w.acked[1], acked[1])}
-	if written[0] <= w.written[0] && written[1] <= w.written[1] {
+	if !w.feed.advance(added, ended) && written[0] <= w.written[0] && written[1] <= w.written[1] {
 		return
 	}
 	w.written = [2]int64{max(w.written[0], written[0]), max(w.written[1], written[1])}
@@ -240,6 +246,10 @@ func (w *worker) due() []message {
 	if w.heard {
 		all = append(all, message{Kind: kindHeard})
 		w.heard = false
+	}
+	if w.feed != nil {
+		all = append(all, w.feed.adds...)
+		w.feed.adds = nil
 	}
 	step := min(w.order.Spool/8, 1<<20)
 	if w.acked[0]-w.told[0] > step || w.acked[1]-w.told[1] > step {
@@ -371,6 +381,7 @@ func (w *worker) closeFiles() {
 		}
 	}
 	w.files = [2]*os.File{}
+	w.feed.close()
 }
 
 // Leave closes the connections, by which the supervisor knows that it is alone.

@@ -1,0 +1,160 @@
+package process
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"sort"
+	"time"
+)
+
+// TaskSpec makes a worker run many commands, one after the other, instead of
+// one: the tasks of an array. Each has Spec.Args for its command, variables
+// ZORILLA_TASK_ID and ZORILLA_TASK_COUNT, and Spec.Walltime and Memory for
+// itself alone; what it leaves behind is killed before the next one begins.
+type TaskSpec struct {
+	IDs []TaskIDs `json:"ids"`
+	// Lines names a file in Root/work with a line for each task ID, from 1; ""
+	// = none. It is taken out of the work directory. A task finds its line in
+	// ZORILLA_TASK_LINE and in its arguments: in place of {}, or at their end.
+	Lines string `json:"lines,omitempty"`
+}
+
+// TaskIDs is a run of task numbers: First, First+Step and so on up to Last.
+type TaskIDs struct {
+	First int `json:"first"`
+	Last  int `json:"last"`
+	Step  int `json:"step"`
+}
+
+// Count returns how many tasks there are.
+func (r TaskIDs) Count() int { return (r.Last-r.First)/r.Step + 1 }
+
+// TaskNumbers tells the IDs of tasks that are named by their place, from 0, in
+// a list of runs.
+type TaskNumbers struct {
+	runs  []TaskIDs
+	begin []int // place of each run's first task
+	count int
+}
+
+// NumberTasks returns the IDs of the runs, in order. Each of them must hold at
+// least one task.
+func NumberTasks(runs []TaskIDs) TaskNumbers {
+	n := TaskNumbers{runs: runs, begin: make([]int, len(runs))}
+	for i, r := range runs {
+		n.begin[i] = n.count
+		n.count += r.Count()
+	}
+	return n
+}
+
+// Count returns how many tasks there are.
+func (n *TaskNumbers) Count() int { return n.count }
+
+// ID returns the ID of the task at a place from 0 to Count()-1.
+func (n *TaskNumbers) ID(place int) int {
+	i := sort.SearchInts(n.begin, place+1) - 1
+	return n.runs[i].First + (place-n.begin[i])*n.runs[i].Step
+}
+
+// Place returns the place of the first task with an ID.
+func (n *TaskNumbers) Place(id int) (int, bool) {
+	for i, r := range n.runs {
+		if id >= r.First && id <= r.Last && (id-r.First)%r.Step == 0 {
+			return n.begin[i] + (id-r.First)/r.Step, true
+		}
+	}
+	return 0, false
+}
+
+// TaskRange is some tasks that follow each other, by their places.
+type TaskRange struct {
+	From  int `json:"f"`
+	Count int `json:"n"`
+}
+
+// TaskResult is how a task ended.
+type TaskResult struct {
+	Place          int
+	Code           int   // 0..255, as in Exit
+	Stdout, Stderr int64 // bytes that it wrote; they follow those of the task before
+	Took           time.Duration
+}
+
+// TaskFeed is how a worker gets its tasks. Its methods may be called from any
+// goroutine.
+type TaskFeed interface {
+	// Add appends tasks to those that the worker runs, of which it has had
+	// so many before; what it has already is passed over, so that saying it
+	// again is harmless. After the last ones the worker ends by itself.
+	Add(before int, ranges []TaskRange, last bool)
+	// Counts returns how many tasks the worker has got and how many of these
+	// have ended.
+	Counts() (added, ended int)
+	// Results returns how tasks ended, at most limit, in that order, from the
+	// one at the place from on.
+	Results(from, limit int) ([]TaskResult, error)
+}
+
+const (
+	maxTaskRanges = 128 // in one message
+	maxTaskRuns   = 100_000
+	maxTasks      = 1 << 24
+	resultSize    = 32
+)
+
+// appendResult writes a result as it stands in Root/tasks.
+func appendResult(b []byte, r TaskResult) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(r.Place))
+	b = binary.BigEndian.AppendUint32(b, uint32(r.Code))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Stdout))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Stderr))
+	return binary.BigEndian.AppendUint64(b, uint64(r.Took))
+}
+
+// parseResult reads what appendResult wrote.
+func parseResult(b []byte) (TaskResult, error) {
+	r := TaskResult{
+		Place: int(binary.BigEndian.Uint32(b)), Code: int(binary.BigEndian.Uint32(b[4:])),
+		Stdout: int64(binary.BigEndian.Uint64(b[8:])), Stderr: int64(binary.BigEndian.Uint64(b[16:])),
+		Took: time.Duration(binary.BigEndian.Uint64(b[24:])),
+	}
+	if r.Place >= maxTasks || r.Code > 255 || r.Stdout < 0 || r.Stderr < 0 || r.Took < 0 {
+		return r, fmt.Errorf("%w: result of a task", errMalformed)
+	}
+	return r, nil
+}
+
+// check refuses what no supervisor could use.
+func (t *TaskSpec) check() error {
+	if len(t.IDs) == 0 || len(t.IDs) > maxTaskRuns {
+		return fmt.Errorf("%w: %d runs of tasks", ErrSpec, len(t.IDs))
+	}
+	total := 0
+	for _, r := range t.IDs {
+		if r.Step < 1 || r.First < 0 || r.Last < r.First {
+			return fmt.Errorf("%w: tasks %d-%d:%d", ErrSpec, r.First, r.Last, r.Step)
+		}
+		if total += r.Count(); total > maxTasks {
+			return fmt.Errorf("%w: more than %d tasks", ErrSpec, maxTasks)
+		}
+	}
+	if t.Lines != "" && (filepath.Base(t.Lines) != t.Lines || !filepath.IsLocal(t.Lines)) {
+		return fmt.Errorf("%w: lines in %q: want a file of the work directory", ErrSpec, t.Lines)
+	}
+	return nil
+}
+
+// checkRanges refuses ranges that no honest node sends.
+func checkRanges(ranges []TaskRange) error {
+	if len(ranges) > maxTaskRanges {
+		return fmt.Errorf("%w: %d ranges of tasks", errMalformed, len(ranges))
+	}
+	for _, r := range ranges {
+		if r.From < 0 || r.Count < 1 || r.From > maxTasks || r.Count > maxTasks-r.From {
+			return fmt.Errorf("%w: tasks %d+%d", errMalformed, r.From, r.Count)
+		}
+	}
+	return nil
+}
