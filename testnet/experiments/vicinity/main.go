@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,13 +69,22 @@ func main() {
 	quick := flag.Bool("quick", false, "small networks and one seed; writes nothing unless -out is given")
 	out := flag.String("out", "", "folder for figures and data; docs/experiments/vicinity unless -quick")
 	seeds := flag.Int("seeds", 3, "runs of each network of up to 400 nodes; larger ones have one")
+	sizes := flag.String("sizes", "400,1000,2000", "how many nodes, for the part find")
 	only := flag.String("only", "", "one part: find, places, trouble")
 	flag.Parse()
-	o := options{out: *out, seeds: *seeds, sizes: []int{400, 1000, 2000}}
+	o := options{out: *out, seeds: *seeds}
 	if *quick {
-		o.seeds, o.sizes = 1, []int{120}
+		o.seeds, *sizes = 1, "120"
 	} else if o.out == "" {
 		o.out = "docs/experiments/vicinity"
+	}
+	for word := range strings.SplitSeq(*sizes, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 2 || n > 20_000 {
+			fmt.Fprintf(os.Stderr, "vicinity: -sizes %q: want numbers from 2 to 20000, with commas between\n", *sizes)
+			os.Exit(2)
+		}
+		o.sizes = append(o.sizes, n)
 	}
 	for _, part := range []struct {
 		name string
