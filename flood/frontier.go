@@ -24,6 +24,7 @@ type Reach struct {
 	Onward int           // see Message
 
 	exact bool // RTT is measured
+	asked bool // RTT is being measured
 }
 
 // Cost counts what a flood has taken so far, as far as the answers tell.
@@ -90,6 +91,31 @@ func (f *Frontier) Nearest() (rtt time.Duration, ok bool) {
 	return rtt, ok
 }
 
+// Refresh takes the round trips to nodes on the rim that have been measured in
+// the meantime. measured returns one, or 0.
+func (f *Frontier) Refresh(measured func(vicinity.ID) time.Duration) {
+	for i := range f.rim {
+		if r := &f.rim[i]; !r.exact {
+			if rtt := measured(r.Node); rtt > 0 {
+				r.RTT, r.exact = rtt, true
+			}
+		}
+	}
+}
+
+// Unsure returns at most so many nodes on the rim that are not known to be
+// beyond the horizon, as only an upper bound of their distance is known, and
+// takes it that they are being measured: none is returned twice.
+func (f *Frontier) Unsure(horizon time.Duration, limit int) (ids []vicinity.ID) {
+	for i := range f.rim {
+		if r := &f.rim[i]; len(ids) < limit && !r.exact && !r.asked && r.RTT >= horizon {
+			r.asked = true
+			ids = append(ids, r.Node)
+		}
+	}
+	return ids
+}
+
 // Open reports whether a node on the rim is nearer than the horizon and the
 // flood can still be extended.
 func (f *Frontier) Open(now time.Time, horizon time.Duration) bool {
@@ -107,13 +133,7 @@ func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measur
 	if f.ready.IsZero() || now.Before(f.ready) || !now.Before(f.until) {
 		return nil
 	}
-	for i := range f.rim {
-		if r := &f.rim[i]; !r.exact {
-			if rtt := measured(r.Node); rtt > 0 {
-				r.RTT, r.exact = rtt, true
-			}
-		}
-	}
+	f.Refresh(measured)
 	slices.SortFunc(f.rim, func(a, b Reach) int {
 		return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.Node, b.Node))
 	})

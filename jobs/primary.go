@@ -43,7 +43,8 @@ type primary struct {
 	flooded  time.Time
 	settle   time.Time     // enough is offered, but nearer nodes may still answer
 	horizon  time.Duration // more workers are welcome if they are nearer; 0 = no more
-	vain     int           // nodes reached since one of them offered below the horizon
+	vain     int           // nodes below the horizon that were reached since one of them offered
+	asked    time.Time     // when nodes were last measured for this choice
 	grow     time.Time     // the flood can be extended then
 
 	parts      map[vicinity.ID]*part
@@ -151,10 +152,11 @@ const (
 	// maxExtend bounds how long a job that has enough offers looks for nearer
 	// ones; it is well below their lease.
 	maxExtend = time.Second
-	// maxVain bounds how many nodes such a job reaches without finding anybody
-	// nearer: near nodes that are all busy must not cost a flood of them all.
-	maxVain   = 256
-	maxProbes = 32
+	// maxVain bounds how many nodes that are near enough such a job reaches
+	// without an offer: near nodes that are all busy must not cost a flood of
+	// them all.
+	maxVain   = 1024
+	maxProbes = 64
 	maxRounds = 64
 )
 

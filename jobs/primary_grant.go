@@ -55,14 +55,17 @@ func (p *primary) consider(now time.Time) (horizon time.Duration) {
 		if p.rec.spec.Search.adaptive() {
 			since = later(since, p.frontier.Sent())
 		}
+		p.frontier.Refresh(p.measured)
 		if p.horizon = nearer(worst); p.mayExtend(now) {
 			p.settle = later(now, p.frontier.Ready())
 			return p.horizon
 		}
 		horizon = 0
 	}
-	if at := since.Add(min(2*worst, maxSettle)); now.Before(at) {
-		p.measure(offers, assign)
+	if p.measure(now) {
+		p.asked = now
+	}
+	if at := later(since, p.asked).Add(min(2*worst, maxSettle)); now.Before(at) {
 		p.settle = at
 		return horizon
 	}
@@ -99,10 +102,10 @@ func (p *primary) standing() []placement.Offer {
 	return offers
 }
 
-// nearer returns the distance below which a node would be clearly nearer than
-// another: less differs by noise only.
+// nearer returns the distance below which a node would be nearer than another:
+// less differs by noise only.
 func nearer(rtt time.Duration) time.Duration {
-	return max(0, rtt-max(rtt/10, 200*time.Microsecond))
+	return max(0, rtt-max(rtt/32, 200*time.Microsecond))
 }
 
 // mayExtend reports whether somebody below the horizon may still be found. A
@@ -111,23 +114,32 @@ func (p *primary) mayExtend(now time.Time) bool {
 	return p.open(now) && p.vain < maxVain && now.Before(p.flooded.Add(maxExtend))
 }
 
-// measure has the farthest of the chosen nodes measured that are not yet: it is
-// they who decide whether others would be nearer.
-func (p *primary) measure(offers []placement.Offer, assign []int) {
-	var unknown []placement.Offer
-	for _, i := range slices.Compact(slices.Sorted(slices.Values(assign))) {
-		if o := p.offers[vicinity.ID(offers[i].Node)]; !o.exact && !o.probed {
-			unknown = append(unknown, offers[i])
+// measure has nodes measured of which only an upper bound of their distance is
+// known, and reports whether there were any: those that offer, and those on the
+// rim beyond which somebody nearer may be.
+func (p *primary) measure(now time.Time) bool {
+	var unknown []vicinity.ID
+	for id, o := range p.offers {
+		if !o.exact && !o.probed {
+			unknown = append(unknown, id)
 		}
 	}
-	slices.SortStableFunc(unknown, func(a, b placement.Offer) int { return cmp.Compare(b.RTT, a.RTT) })
-	for _, u := range unknown[:min(len(unknown), maxProbes)] {
-		id := vicinity.ID(u.Node)
+	slices.SortFunc(unknown, func(a, b vicinity.ID) int {
+		return cmp.Or(cmp.Compare(p.offers[a].rtt, p.offers[b].rtt), cmp.Compare(a, b))
+	})
+	unknown = unknown[:min(len(unknown), maxProbes)]
+	for _, id := range unknown {
 		o := p.offers[id]
 		o.probed = true
 		p.offers[id] = o
+	}
+	if p.rec.spec.Search.adaptive() && p.horizon > 0 && p.vain < maxVain && now.Before(p.flooded.Add(maxExtend)) {
+		unknown = append(unknown, p.frontier.Unsure(p.horizon, maxProbes-len(unknown))...)
+	}
+	for _, id := range unknown {
 		p.do(doProbe{id})
 	}
+	return len(unknown) > 0
 }
 
 // grantAll gives each rank to the node of its offer.

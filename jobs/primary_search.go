@@ -123,7 +123,7 @@ func (p *primary) flood(now time.Time, radius int) {
 		number = p.rounds[len(p.rounds)-1].Number + 1
 	}
 	p.reached = map[vicinity.ID]bool{}
-	p.flooded, p.waited, p.vain = now, false, 0
+	p.flooded, p.waited, p.vain, p.asked = now, false, 0, time.Time{}
 	p.keep = now.Add(keepOffers)
 	p.rounds = append(p.rounds, Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: p.wanted()})
 	if len(p.rounds) > maxRounds {
@@ -234,8 +234,12 @@ func (p *primary) countAnswer(now time.Time, from vicinity.ID, rtt time.Duration
 	r.Reached++
 	p.search.Heard(r.Reached)
 	if a.Hops > 0 {
-		if p.vain++; a.Workers > 0 && rtt < p.horizon {
+		switch {
+		case rtt >= p.horizon:
+		case a.Workers > 0:
 			p.vain = 0
+		default:
+			p.vain++
 		}
 		p.frontier.Answered(now, flood.Reach{Node: from, RTT: rtt, Hops: a.Hops, Rim: a.Rim, Onward: a.Onward})
 		p.countCost()

@@ -259,3 +259,20 @@ func TestSpreadLooksForMoreNodes(t *testing.T) {
 		t.Fatalf("%d grants after %v, want one for each of three nodes: %+v", len(g), c.now.Sub(c.p.flooded), g)
 	}
 }
+
+// The rim is passed nearest first, but of many nodes only an upper bound of the
+// distance is known: they are measured before they count as far.
+func TestRimOfUnknownDistanceIsMeasured(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 1, Max: 1})
+	c.answer(9, 17*ms, 17*ms, func(a *Answer) { a.Workers, a.Rim = 1, false })
+	c.answer(1, 0, 13*ms, busy) // 30 ms after the flood
+	if p := only[doProbe](c.talk); len(p) != 1 || p[0].id != testNode(1) {
+		t.Fatalf("had %+v measured, want the node on the rim", p)
+	}
+	c.rtts[testNode(1)] = 10 * ms
+	c.after(c.p.wake().Sub(c.now))
+	c.wantRim("nearer than the offer after all", 1)
+	c.answer(2, 11*ms, 20*ms, func(a *Answer) { a.Workers, a.Hops, a.Rim = 1, 2, false })
+	c.after(c.p.wake().Sub(c.now))
+	c.wantNothingBut(2)
+}
