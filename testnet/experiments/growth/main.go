@@ -2,13 +2,14 @@
 // whole nodes on an oracle that knows all members, and the bare cores of
 // vicinity and flood, at six sites with the distances of Grid'5000.
 //
-//	go run ./testnet/experiments/growth                          # about 10 minutes and 3 GB
+//	go run ./testnet/experiments/growth                          # about 20 minutes and 8 GB
 //	go run ./testnet/experiments/growth -max 100 -directory 0 -cores 1000 -out ''
 //
 // It prints a table and writes it, with a figure, into -out.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -65,9 +66,15 @@ func main() {
 	seed := flag.Uint64("seed", 1, "of all chance but that of memberlist and TLS")
 	out := flag.String("out", "docs/experiments/growth", "folder for the results; '' = none")
 	flag.Parse()
-	debug.SetGCPercent(300) // collecting garbage was a third of the time
-	testnet.Main(func(bubble testnet.Bubble) error {
-		fmt.Printf("seed %d\n%s\n", *seed, strings.Join(head(), "\t"))
+	debug.SetGCPercent(300)       // collecting garbage was a third of the time
+	debug.SetMemoryLimit(6 << 30) // from there on, memory is worth more than time
+	testnet.Main(func(bubble testnet.Bubble) (err error) {
+		w, done, err := chart.Results(*out)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		fmt.Fprintf(w, "seed %d\n%s\n", *seed, strings.Join(head(), "\t"))
 		var rows []row
 		measure := func(sizes []int, most int, f func(n int) (row, error)) error {
 			for _, n := range sizes {
@@ -79,7 +86,7 @@ func main() {
 					return fmt.Errorf("%d nodes: %w", n, err)
 				}
 				rows = append(rows, r)
-				fmt.Println(strings.Join(r.cells(), "\t"))
+				fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
 				debug.FreeOSMemory()
 			}
 			return nil

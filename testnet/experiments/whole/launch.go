@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -150,11 +151,11 @@ func count(st jobs.Status, state jobs.WorkerState) (n int) {
 	return n
 }
 
-func printLaunches(list []launch) {
-	fmt.Printf("\nlaunch: one job of nearly all slots; target: start in less than %v with the adaptive search (Drost et al.: %v)\n", target, paperTime)
-	fmt.Println("search     workers    start s   full s  floods  reached  messages (counted)  lost  replaced  after s  done s  outputs")
+func printLaunches(w io.Writer, list []launch) {
+	fmt.Fprintf(w, "\nlaunch: one job of nearly all slots; target: start in less than %v with the adaptive search (Drost et al.: %v)\n", target, paperTime)
+	fmt.Fprintln(w, "search     workers    start s   full s  floods  reached  messages (counted)  lost  replaced  after s  done s  outputs")
 	for _, l := range list {
-		fmt.Printf("%-9s  %d..%d  %8.3f %8.3f  %6d  %7d  %8d %9d  %4d  %8d  %7.1f  %6.1f  %d of %d\n",
+		fmt.Fprintf(w, "%-9s  %d..%d  %8.3f %8.3f  %6d  %7d  %8d %9d  %4d  %8d  %7.1f  %6.1f  %d of %d\n",
 			l.mode, l.least, l.most, l.started.Seconds(), l.full.Seconds(), l.rounds, l.reached, l.messages, l.counted,
 			l.lost, l.replaced, l.recovered.Seconds(), l.done.Seconds(), l.outputs, l.want)
 	}

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -26,6 +27,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/testnet"
+	"zorilla/testnet/chart"
 	"zorilla/testnet/sim"
 )
 
@@ -52,7 +54,12 @@ func main() {
 	testnet.Main(func(bubble testnet.Bubble) error { return run(bubble, o) })
 }
 
-func run(bubble testnet.Bubble, o options) error {
+func run(bubble testnet.Bubble, o options) (err error) {
+	w, done, err := chart.Results(o.out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	state, err := os.MkdirTemp("", "whole")
 	if err != nil {
 		return err
@@ -63,7 +70,7 @@ func run(bubble testnet.Bubble, o options) error {
 	var series []sample
 	var made links
 	err = bubble(func() error {
-		nodes, err := start(o, layout, state)
+		nodes, err := start(w, o, layout, state)
 		if err != nil {
 			return err
 		}
@@ -94,8 +101,8 @@ func run(bubble testnet.Bubble, o options) error {
 		return err
 	}
 	points := summarize(slices.Concat(series, own, same))
-	printLaunches(launches)
-	printSeries(points)
+	printLaunches(w, launches)
+	printSeries(w, points)
 	if o.out == "" {
 		return nil
 	}
@@ -103,7 +110,7 @@ func run(bubble testnet.Bubble, o options) error {
 }
 
 // start brings the network up and lets it come to rest.
-func start(o options, layout sim.Layout, state string) (*testnet.Nodes, error) {
+func start(w io.Writer, o options, layout sim.Layout, state string) (*testnet.Nodes, error) {
 	real := testnet.RealTime()
 	begun := time.Now()
 	nodes, err := testnet.StartNodes(testnet.NodesConfig{
@@ -117,7 +124,7 @@ func start(o options, layout sim.Layout, state string) (*testnet.Nodes, error) {
 		return nil, errors.Join(err, nodes.Stop())
 	}
 	time.Sleep(30 * time.Second)
-	fmt.Printf("seed %d: %d nodes at sites of %v know each other, %.4f of their neighbours are right: after %v (real: %v)\n",
+	fmt.Fprintf(w, "seed %d: %d nodes at sites of %v know each other, %.4f of their neighbours are right: after %v (real: %v)\n",
 		o.seed, nodes.Len(), layout.Sizes, nodes.Right(), time.Since(begun).Round(time.Second), (testnet.RealTime() - real).Round(time.Second))
 	return nodes, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -97,18 +98,18 @@ func deviation(points []point, kind, mode string, step float64, of func(point) f
 	return most, mean / max(1, n), at
 }
 
-func printSeries(points []point) {
-	fmt.Println("\nseries: the same jobs on whole nodes and in the simulator (RTT clear: differences of less than 0.2 ms do not count)")
-	fmt.Println("nodes        search    workers  RTT/ideal   clear  start ms  messages  reached")
+func printSeries(w io.Writer, points []point) {
+	fmt.Fprintln(w, "\nseries: the same jobs on whole nodes and in the simulator (RTT clear: differences of less than 0.2 ms do not count)")
+	fmt.Fprintln(w, "nodes        search    workers  RTT/ideal   clear  start ms  messages  reached")
 	for _, p := range points {
-		fmt.Printf("%-12s %-9s %7d  %9.3f  %6.3f  %8.1f  %8.0f  %7.0f\n", p.kind, p.mode, p.workers, p.ratio, p.clear, p.start, p.messages, p.reached)
+		fmt.Fprintf(w, "%-12s %-9s %7d  %9.3f  %6.3f  %8.1f  %8.0f  %7.0f\n", p.kind, p.mode, p.workers, p.ratio, p.clear, p.start, p.messages, p.reached)
 	}
-	fmt.Println("\nhow far the simulator is off, with links of its own and with those of the whole nodes")
+	fmt.Fprintln(w, "\nhow far the simulator is off, with links of its own and with those of the whole nodes")
 	for _, m := range measures {
 		for _, mode := range modes {
 			for _, kind := range []string{simulated, relinked} {
 				most, mean, at := deviation(points, kind, mode, m.step, m.of)
-				fmt.Printf("%-16s  %-9s search  %-10s  %+6.1f %% at most, for %d workers; %.1f %% on average\n", m.name, mode, kind, 100*most, at, 100*mean)
+				fmt.Fprintf(w, "%-16s  %-9s search  %-10s  %+6.1f %% at most, for %d workers; %.1f %% on average\n", m.name, mode, kind, 100*most, at, 100*mean)
 			}
 		}
 	}
