@@ -197,12 +197,15 @@ func (t *trial) wait(workers int) time.Duration {
 // lose stops five nodes with two workers each, at several sites, and returns
 // how many slots are left.
 func (t *trial) lose() int {
-	var victims []int
-	for _, i := range t.g.Workers(origin, t.id) {
-		used, _ := t.g.Jobs(i).Slots()
-		if i != origin && used == slots && len(victims) < lost && (len(victims) == 0 || i >= victims[len(victims)-1]+nodes/8) {
-			victims = append(victims, i)
+	var full []int
+	for i := range nodes {
+		if used, _ := t.g.Jobs(i).Slots(); i != origin && used == slots {
+			full = append(full, i)
 		}
+	}
+	var victims []int
+	for k := range lost {
+		victims = append(victims, full[(2*k+1)*len(full)/(2*lost)])
 	}
 	t.g.Crash(victims...)
 	return (nodes - len(victims)) * slots
