@@ -20,7 +20,7 @@ type claims struct {
 	about  properties
 	has    supply // what is not known is as good as without limit
 	rnd    *rand.Rand
-	closed bool // the node is leaving: offer nothing
+	closed string // why nothing is offered: the node is leaving or draining
 	limits Limits
 	member func(vicinity.ID) (vicinity.Member, bool) // what is known of an origin
 	wheres map[string]where                          // expressions that were checked
@@ -335,7 +335,7 @@ func (c *claims) wakeQueue() {
 func (c *claims) offers(now time.Time) []outgoing {
 	c.expire(now)
 	c.loose = false
-	if c.closed || c.limits.Paused {
+	if c.closed != "" || c.limits.Paused {
 		return nil
 	}
 	var out []outgoing

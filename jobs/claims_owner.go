@@ -20,6 +20,7 @@ const (
 	reasonDenied   = "denied by owner"
 	reasonPaused   = "owner paused"
 	reasonLeaving  = "leaving"
+	reasonDraining = "draining"
 	reasonQueueing = "too many jobs waiting"
 )
 
@@ -30,8 +31,8 @@ const maxWheres = 256
 // or "". Such a job is not queued.
 func (c *claims) never(ad *Advertisement) string {
 	switch has := c.has; {
-	case c.closed:
-		return reasonLeaving
+	case c.closed != "":
+		return c.closed
 	case !c.admitted(ad.Origin, ad.Addrs):
 		return reasonDenied
 	case has.slots < ad.Slots:

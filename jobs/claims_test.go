@@ -159,7 +159,7 @@ func TestReasonsOfDeclines(t *testing.T) {
 	if a := c.advertised(start, heavy); a.Reason != reasonMemory || a.Capacity != 0 {
 		t.Errorf("got %+v", a)
 	}
-	c.closed = true
+	c.closed = reasonLeaving
 	if a := c.advertised(start, testAd(testNode(1), "ccccc", 1, 1)); a.Reason != reasonLeaving {
 		t.Errorf("got %+v", a)
 	}

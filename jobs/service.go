@@ -155,7 +155,7 @@ func (s *Service) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case failure = <-s.failed:
 	}
-	s.call(func() { s.claims.closed = true })
+	s.call(func() { s.claims.closed = reasonLeaving })
 	if s.cfg.NodeLimit < 0 {
 		s.evict(reasonLeaving)
 	}

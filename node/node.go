@@ -37,6 +37,7 @@ type Node struct {
 	log   zerolog.Logger
 	ready chan struct{}
 
+	exits   atomic.Bool  // it is to stop once it is drained
 	unknown atomic.Int64 // packets of kinds that this version does not know
 
 	// Set by Run before ready is closed.
@@ -90,9 +91,9 @@ func (n *Node) Vicinity() *vicinity.Table { return n.vicinity }
 // has none. Call it after Ready.
 func (n *Node) WebURL() string { return n.webURL }
 
-// Run works until ctx ends, then tells the origins of its workers that these go
-// on without it, leaves the network and returns nil. An error says why the node
-// could not go on.
+// Run works until ctx ends, or until the node is empty if its owner wants that,
+// then tells the origins of its workers that these go on without it, leaves the
+// network and returns nil. An error says why the node could not go on.
 func (n *Node) Run(ctx context.Context) error {
 	n.started = time.Now()
 	unlock, err := n.openState()
@@ -132,6 +133,8 @@ func (n *Node) Run(ctx context.Context) error {
 	front := newGroup(ctx)
 	defer front.stop()
 	front.run(n.jobs.Run)
+	empty := make(chan struct{})
+	front.run(func(ctx context.Context) error { return n.awaitDrained(ctx, empty) })
 	if err := n.serveClients(front); err != nil {
 		return err
 	}
@@ -140,6 +143,8 @@ func (n *Node) Run(ctx context.Context) error {
 	select {
 	case <-front.ctx.Done():
 		n.log.Info().Msg("stopping: leaving the network")
+	case <-empty:
+		n.log.Info().Msg("drained: leaving the network")
 	case <-net.ctx.Done():
 	case <-disk.ctx.Done():
 	}

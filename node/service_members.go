@@ -26,10 +26,14 @@ func (s *service) Node(context.Context) (api.NodeInfo, error) {
 // may ask.
 func (s *service) self() api.NodeInfo {
 	n := s.n
-	return api.NodeInfo{
+	info := api.NodeInfo{
 		Member: n.overlay.Self(), Self: true, Position: n.vicinity.Position(n.creds.ID()),
 		Told: time.Now(), Busy: n.jobs.Busy(), Links: links(n.vicinity.Neighbours()),
 	}
+	if n.jobs.Drained().Draining {
+		info.State = stateDraining
+	}
+	return info
 }
 
 func links(neighbours []vicinity.Neighbour) []api.Link {

@@ -28,6 +28,7 @@ type told struct {
 	at    time.Time // when it was asked
 	ok    bool      // it has answered
 	busy  int
+	state string
 	links []api.Link
 }
 
@@ -59,7 +60,7 @@ func (s *service) Survey(ctx context.Context) ([]api.NodeInfo, error) {
 		if ctx.Err() != nil {
 			return // it was not its fault
 		}
-		s.survey.put(*id, told{at: time.Now(), ok: err == nil, busy: info.Busy, links: info.Links})
+		s.survey.put(*id, told{at: time.Now(), ok: err == nil, busy: info.Busy, state: info.State, links: info.Links})
 	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -89,6 +90,9 @@ func (y *survey) put(id vicinity.ID, t told) {
 		}
 	}
 	t.links, t.busy = links, max(0, t.busy)
+	if t.state != stateDraining {
+		t.state = ""
+	}
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.told[id] = t
@@ -116,7 +120,7 @@ func (y *survey) fill(list []api.NodeInfo) {
 	for i := range list {
 		n := &list[i]
 		if t := y.told[n.ID]; t.ok {
-			n.Told, n.Busy, n.Links = t.at, min(t.busy, n.Slots), t.links
+			n.Told, n.Busy, n.State, n.Links = t.at, min(t.busy, n.Slots), t.state, t.links
 		}
 	}
 }

@@ -79,6 +79,9 @@ func TestWhatMembersMayAsk(t *testing.T) {
 	if _, err := asks.Survey(t.Context()); !errors.Is(err, api.ErrRefused) {
 		t.Errorf("a survey: %v", err)
 	}
+	if _, err := asks.Drain(t.Context(), api.Drain{Now: true}); !errors.Is(err, api.ErrRefused) {
+		t.Errorf("drain: %v", err)
+	}
 	if _, err := asks.Invite(t.Context()); !errors.Is(err, api.ErrRefused) {
 		t.Errorf("an invitation: %v", err)
 	}

@@ -48,6 +48,7 @@ The first start makes an identity and a network; the line it prints lets another
 machine join. Machines of one local network that have the same secret find each
 other. Stop it with Ctrl-C or SIGTERM: its workers go on, and the node finds
 them again when it is started with the same --state, also by a newer program.
+'zorilla drain --exit' lets them finish first.
 
 zorilla node                                  # the first machine
 zorilla node --join zor1.AGq...               # the others

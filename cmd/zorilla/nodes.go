@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,8 @@ func (sh *shell) nodesCommand() *cli.Command {
 		Description: `
 RTT is the round trip from the node that is asked; LINK tells the neighbours
 that it floods to; BUSY, of the nearest 64, how many of the slots are in use;
-CLUSTER which nodes are near to each other, as found from round trips.
+CLUSTER which nodes are near to each other, as found from round trips; STATE
+which nodes are draining, if any are.
 
 zorilla nodes --wide              with memory, platform and addresses
 zorilla nodes -v                  and what the node that is asked has counted
@@ -63,6 +65,10 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 	if wide {
 		head = append(head, "PLATFORM", "ADDRESS")
 	}
+	states := slices.ContainsFunc(nodes, func(n api.NodeInfo) bool { return n.State != "" })
+	if states {
+		head = append(head, "STATE")
+	}
 	rows := [][]string{head}
 	for _, n := range nodes {
 		link := n.Neighbour
@@ -80,6 +86,9 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 			row = append(row, n.Platform, strings.Join(n.Addrs, " "))
 		} else {
 			row[1], row[2], row[6] = short(n.Name, nameWidth), short(n.Site, labelWidth), short(n.Cluster, labelWidth)
+		}
+		if states {
+			row = append(row, n.State)
 		}
 		for i := range row {
 			if strings.TrimSpace(row[i]) == "" {

@@ -190,6 +190,13 @@ func (c *Client) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte
 	return data, nil
 }
 
+// Drain implements Service.
+func (c *Client) Drain(ctx context.Context, d Drain) (jobs.Drained, error) {
+	var body jobs.Drained
+	err := c.post(ctx, "/v1/drain", d, &body)
+	return body, err
+}
+
 // Invite implements Service.
 func (c *Client) Invite(ctx context.Context) (string, error) {
 	var body tokenBody

@@ -23,6 +23,7 @@
 //	POST /v1/blobs/missing                  [hash] -> [hash]
 //	GET  /v1/blobs/{hash}?job=J             bytes
 //	PUT  /v1/blobs/{hash}                   bytes
+//	POST /v1/drain                          {"now", "exit", "undo"} -> Drained
 //	GET  /v1/invite                         {"token"}
 //	GET  /v1/web                            {"url"}
 //	GET  /v1/changes                        answers at once, ends at the next change

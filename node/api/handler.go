@@ -20,6 +20,7 @@ const (
 	maxMissing     = 16384   // hashes in one question
 	maxMissingBody = 100 * maxMissing
 	maxJobName     = 64
+	maxDrainBody   = 1024
 )
 
 // Handler serves s on the routes in the package comment. The caller's server
@@ -42,6 +43,7 @@ func Handler(s Service) http.Handler {
 	mux.HandleFunc("POST /v1/blobs/missing", answer(h.missing))
 	mux.HandleFunc("GET /v1/blobs/{hash}", h.chunk)
 	mux.HandleFunc("PUT /v1/blobs/{hash}", answer(h.putChunk))
+	mux.HandleFunc("POST /v1/drain", answer(h.drain))
 	mux.HandleFunc("GET /v1/invite", answer(func(r *http.Request) (any, error) {
 		token, err := s.Invite(r.Context())
 		return tokenBody{token}, err
@@ -164,6 +166,14 @@ func (h handler) submit(r *http.Request) (any, error) {
 	}
 	id, err := h.Submit(r.Context(), spec)
 	return idBody{id}, err
+}
+
+func (h handler) drain(r *http.Request) (any, error) {
+	var d Drain
+	if err := readJSON(r, maxDrainBody, &d); err != nil {
+		return nil, err
+	}
+	return h.Drain(r.Context(), d)
 }
 
 func (h handler) await(r *http.Request, job string) (any, error) {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -75,6 +76,10 @@ type Service interface {
 	// named, as for outputs, it asks the job's origin.
 	Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error)
 
+	// Drain makes the node take no new workers, so that it becomes empty, or
+	// takes that back, and returns how far it is.
+	Drain(ctx context.Context, d Drain) (jobs.Drained, error)
+
 	// Invite returns the token that lets another machine join.
 	Invite(ctx context.Context) (string, error)
 	// Web returns the address of the node's page, with its access token.
@@ -94,8 +99,9 @@ type NodeInfo struct {
 	Cluster   string         `json:"cluster,omitempty"`   // nodes that are near to each other, found from round trips
 
 	// Of the node itself, and of members that have told it:
-	Told  time.Time `json:"told,omitzero"` // when; zero = what follows is not known
-	Busy  int       `json:"busy"`          // slots in use or held
+	Told  time.Time `json:"told,omitzero"`   // when; zero = what follows is not known
+	Busy  int       `json:"busy"`            // slots in use or held
+	State string    `json:"state,omitempty"` // "draining" = it takes no new workers; "" = it does
 	Links []Link    `json:"links,omitempty"`
 
 	// Of the node itself only:
@@ -103,6 +109,21 @@ type NodeInfo struct {
 	Release  string    `json:"release,omitempty"` // version of the program
 	Traffic  Traffic   `json:"traffic,omitempty"`
 	StateDir string    `json:"state_dir,omitempty"`
+}
+
+// Drain says how a node is to become empty.
+type Drain struct {
+	Now  bool `json:"now,omitempty"`  // end its workers, instead of letting them finish
+	Exit bool `json:"exit,omitempty"` // then stop the node
+	Undo bool `json:"undo,omitempty"` // take workers again
+}
+
+// Check returns an error that wraps ErrInvalid if d asks for the impossible.
+func (d Drain) Check() error {
+	if d.Undo && (d.Now || d.Exit) {
+		return fmt.Errorf("%w: undo goes with neither now nor exit", ErrInvalid)
+	}
+	return nil
 }
 
 // Loaded reports whether Busy and Links are known.

@@ -341,6 +341,14 @@ func (f *Fake) Chunk(_ context.Context, _ string, h transfer.Hash) ([]byte, erro
 	return nil, fmt.Errorf("chunk %v: %w", h, api.ErrNotFound)
 }
 
+// Drain implements api.Service: it has no workers of its own.
+func (f *Fake) Drain(_ context.Context, d api.Drain) (jobs.Drained, error) {
+	if err := d.Check(); err != nil {
+		return jobs.Drained{}, err
+	}
+	return jobs.Drained{Draining: !d.Undo, Workers: 3, Jobs: 2}, nil
+}
+
 // Invite implements api.Service.
 func (f *Fake) Invite(context.Context) (string, error) { return f.Token, nil }
 

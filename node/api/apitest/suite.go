@@ -92,6 +92,13 @@ func testListings(t *testing.T, f *Fake, s api.Service) {
 	wantWhy, _ := f.Explain(ctx, "last")
 	why, err := s.Explain(ctx, "last")
 	same(t, "Explain", why, err, wantWhy)
+	drained, err := s.Drain(ctx, api.Drain{Now: true, Exit: true})
+	same(t, "Drain", drained, err, jobs.Drained{Draining: true, Workers: 3, Jobs: 2})
+	drained, err = s.Drain(ctx, api.Drain{Undo: true})
+	same(t, "Drain", drained, err, jobs.Drained{Workers: 3, Jobs: 2})
+	if _, err := s.Drain(ctx, api.Drain{Undo: true, Now: true}); !errors.Is(err, api.ErrInvalid) {
+		t.Errorf("undo now: %v", err)
+	}
 	token, err := s.Invite(ctx)
 	same(t, "Invite", token, err, f.Token)
 	page, err := s.Web(ctx)

@@ -1,0 +1,48 @@
+package node
+
+import (
+	"context"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+)
+
+// Drain makes the node empty, or takes that back.
+func (s *service) Drain(_ context.Context, d api.Drain) (jobs.Drained, error) {
+	if err := d.Check(); err != nil {
+		return jobs.Drained{}, err
+	}
+	s.n.exits.Store(d.Exit && !d.Undo)
+	if d.Undo {
+		s.n.jobs.Undrain()
+	} else {
+		s.n.jobs.Drain(d.Now)
+	}
+	return s.n.jobs.Drained(), nil
+}
+
+// Drain is for the node's own clients: nobody else decides what its machine
+// does.
+func (f forwarded) Drain(context.Context, api.Drain) (jobs.Drained, error) {
+	return jobs.Drained{}, errNotForPeers
+}
+
+// stateDraining is what a node says of itself while it takes no new workers.
+const stateDraining = "draining"
+
+// awaitDrained closes empty when the node was told to stop once it has no
+// worker any more, and has none.
+func (n *Node) awaitDrained(ctx context.Context, empty chan<- struct{}) error {
+	for {
+		changed := n.jobs.Changes()
+		if d := n.jobs.Drained(); n.exits.Load() && d.Draining && d.Workers == 0 {
+			close(empty)
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
