@@ -149,22 +149,6 @@ func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
 	}
 }
 
-func TestReasonsOfDeclines(t *testing.T) {
-	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2, Memory: 1 << 30}, testRand())
-	wide, heavy := testAd(testNode(1), "aaaaa", 1, 1), testAd(testNode(1), "bbbbb", 1, 1)
-	wide.Slots, heavy.Memory = 3, 2<<30
-	if a := c.advertised(start, wide); a.Reason != reasonSlots || a.Capacity != 0 {
-		t.Errorf("got %+v", a)
-	}
-	if a := c.advertised(start, heavy); a.Reason != reasonMemory || a.Capacity != 0 {
-		t.Errorf("got %+v", a)
-	}
-	c.closed = reasonLeaving
-	if a := c.advertised(start, testAd(testNode(1), "ccccc", 1, 1)); a.Reason != reasonLeaving {
-		t.Errorf("got %+v", a)
-	}
-}
-
 // TestNeverMoreThanThereIs throws random inputs at the core and checks after
 // each that what is used and held fits, that the owner's limits hold for what
 // is new, and that the queue is in order.

@@ -36,6 +36,9 @@ func (w *work) processSpec(k *worker, root string, start Start) process.Spec {
 	if u := w.s.cfg.RunAs; u != nil {
 		p.UID, p.GID = u.UID, u.GID
 	}
+	if len(k.gpus) > 0 {
+		p.Devices = w.s.cfg.Devices
+	}
 	p.Env = w.environment(spec, k, root, start)
 	return p
 }
@@ -89,7 +92,7 @@ func gpuVariables(have int, own []int) map[string]string {
 		numbers = append(numbers, strconv.Itoa(i))
 	}
 	list := strings.Join(numbers, ",")
-	return map[string]string{"ZORILLA_GPUS": list, "CUDA_VISIBLE_DEVICES": list, "ROCR_VISIBLE_DEVICES": list}
+	return map[string]string{"ZORILLA_GPUS": list, "CUDA_VISIBLE_DEVICES": list, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ROCR_VISIBLE_DEVICES": list}
 }
 
 // hostTable writes the rank table as a host file ("address slots=k" lines, by

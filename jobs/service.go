@@ -20,8 +20,8 @@ import (
 // User is whom workers run as.
 type User struct{ UID, GID int }
 
-// Config is what a Service needs. All fields but RunAs, Expose, Limits, FreeDisk
-// and Schedule must be set.
+// Config is what a Service needs. All fields but RunAs, Expose, Devices,
+// Limits, FreeDisk and Schedule must be set.
 type Config struct {
 	Self    vicinity.Member
 	Dir     string // absolute; for output and work directories
@@ -40,6 +40,8 @@ type Config struct {
 	Await  AwaitFunc // of any job, for dependencies; nil = only of this node's
 	RunAs  *User
 	Expose []string
+	// Devices are device files that workers with GPUs may use.
+	Devices []string
 	// Limits are those of the owner.
 	Limits Limits
 	// FreeDisk is how many bytes are free where the work directories are; nil =

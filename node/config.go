@@ -51,6 +51,10 @@ type Owner struct {
 	// negative = they end with it. OrphanLimit is how long they go on without
 	// word of the node where their job was submitted; 0 = an hour.
 	NodeLimit, OrphanLimit time.Duration
+
+	Labels  map[string]string // told to others, see vicinity.CheckLabels
+	GPUs    int               // 0 = those that the machine reports; negative = none
+	Changes []string          // to what the owner allows, see jobs.Limits.Change; kept for later starts
 }
 
 // Seams are the node's ways to the outside. Nil means the real thing.

@@ -42,6 +42,8 @@ type Node struct {
 
 	// Set by Run before ready is closed.
 	started  time.Time
+	owner    *owner
+	devices  []string // of the GPUs
 	creds    *trust.Credentials
 	invite   trust.Secret
 	overlay  Overlay
@@ -62,6 +64,9 @@ func New(cfg Config) (*Node, error) {
 	}
 	if cfg.Listen == "" {
 		cfg.Listen = DefaultListen
+	}
+	if err := vicinity.CheckLabels(cfg.Owner.Labels); err != nil {
+		return nil, err
 	}
 	if cfg.Seams.Net == nil {
 		cfg.Seams.Net = gossip.RealNet{}
@@ -101,6 +106,9 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	if n.owner, err = loadOwner(ownerPath(n.cfg.State), n.cfg.Owner.Changes); err != nil {
+		return err
+	}
 	seeds, err := n.identify()
 	if err != nil {
 		return err
@@ -199,13 +207,19 @@ func (n *Node) member(runner jobs.Runner) vicinity.Member {
 	m := vicinity.Member{
 		ID: n.creds.ID(), Name: n.cfg.Owner.Name, Site: n.cfg.Owner.Site,
 		Slots: n.cfg.Owner.Slots, Memory: n.cfg.Owner.Memory,
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: ProtocolVersion,
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: ProtocolVersion, Labels: n.cfg.Owner.Labels,
 	}
 	if m.Name == "" {
 		m.Name, _ = os.Hostname()
 	}
 	if m.Slots == 0 {
 		m.Slots = runtime.NumCPU()
+	}
+	if n.cfg.Owner.GPUs >= 0 {
+		m.GPUs, n.devices = findGPUs(os.DirFS("/"))
+	}
+	if n.cfg.Owner.GPUs > 0 {
+		m.GPUs = n.cfg.Owner.GPUs
 	}
 	if m.Memory == 0 {
 		if v, err := mem.VirtualMemory(); err == nil {
@@ -239,7 +253,8 @@ func (n *Node) makeJobs(log journal.Journal) error {
 			return n.service.awaitJob(ctx, id, since)
 		},
 		Journal: log, Store: n.store, Fetch: fetcher.Fetch, Runner: n.cfg.Seams.Runner, CleanRoot: clean,
-		RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit, Schedule: n.cfg.Seams.Schedule,
+		RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose, Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
+		Limits: n.owner.get(), FreeDisk: n.freeDisk, Schedule: n.cfg.Seams.Schedule,
 		Rand: rand.New(rand.NewPCG(rnd.Uint64(), rnd.Uint64())), Log: n.log,
 	})
 	return nil

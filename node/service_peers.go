@@ -153,6 +153,16 @@ func (f forwarded) Chunk(ctx context.Context, _ string, h transfer.Hash) ([]byte
 
 func (f forwarded) PutChunk(context.Context, transfer.Hash, []byte) error { return errNotForPeers }
 
+func (f forwarded) Limits(context.Context) (jobs.Limits, error) {
+	return jobs.Limits{}, errNotForPeers
+}
+
+func (f forwarded) SetLimits(context.Context, []string) (jobs.Limits, error) {
+	return jobs.Limits{}, errNotForPeers
+}
+
+func (f forwarded) Queue(context.Context) ([]jobs.Waiting, error) { return nil, errNotForPeers }
+
 func (f forwarded) Invite(context.Context) (string, error) { return "", errNotForPeers }
 
 func (f forwarded) Web(context.Context) (string, error) { return "", errNotForPeers }

@@ -90,7 +90,7 @@ func (y *survey) put(id vicinity.ID, t told) {
 		}
 	}
 	t.links, t.busy = links, max(0, t.busy)
-	if t.state != stateDraining {
+	if t.state != stateDraining && t.state != statePaused {
 		t.state = ""
 	}
 	y.mu.Lock()

@@ -95,7 +95,7 @@
 // # Sandbox
 //
 // With Landlock in the kernel the worker writes in Root/work and Root/tmp and
-// to null devices only, and reads these, the system directories and
+// to null devices and Spec.Devices only, and reads these, the system directories and
 // Spec.Expose, nothing else: no home, no state, no other worker, no /dev/shm.
 // Around a path of Spec.Hide below an open directory each neighbour is opened
 // by itself, so that the directories above cannot be listed. From Landlock

@@ -156,7 +156,7 @@ func launch(s *Spec, files [3]*os.File) (int, error) {
 	if runsAs(s) {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(s.UID), Gid: uint32(s.GID)}
 	}
-	rules := sandboxRules(s.Root, s.Expose, s.Hide)
+	rules := sandboxRules(s.Root, s.Expose, s.Devices, s.Hide)
 	defer volunteer()()
 	// What the node's own parent left open must not reach the worker.
 	if err := closeOnExec(); err != nil {

@@ -46,7 +46,7 @@ type rule struct {
 }
 
 // sandboxRules lists what the worker in root may do with files.
-func sandboxRules(root string, expose, hide []string) []rule {
+func sandboxRules(root string, expose, devices, hide []string) []rule {
 	hide = append([]string{root}, hide...)
 	for i, h := range hide {
 		hide[i] = resolve(h)
@@ -56,7 +56,7 @@ func sandboxRules(root string, expose, hide []string) []rule {
 		{filepath.Join(root, tmpDir), allRights},
 		{"/dev", listRights},
 	}
-	for _, d := range deviceFiles() {
+	for _, d := range append(deviceFiles(), devices...) {
 		rules = append(rules, rule{d, deviceRights})
 	}
 	seen := map[string]bool{}

@@ -111,6 +111,25 @@ may ln -s $SECRET trick; may read_ trick; may touch $STATE/new; may rm $SECRET; 
 	}
 }
 
+func TestDevicesAreOpen(t *testing.T) {
+	needLandlock(t)
+	device := filepath.Join(t.TempDir(), "device")
+	if err := os.WriteFile(device, []byte("old\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, devices := range [][]string{nil, {device, "/dev/not-there"}} {
+		spec := script(t, "cat "+device+" && echo new >> "+device)
+		spec.Devices = devices
+		e, out, _ := run(t, Config{}, spec)
+		if want := devices != nil; (e.Code == 0 && out == "old\n") != want {
+			t.Errorf("with the devices %v: %+v %q", devices, e, out)
+		}
+	}
+	if b, err := os.ReadFile(device); err != nil || string(b) != "old\nnew\n" {
+		t.Errorf("the device has %q, %v", b, err)
+	}
+}
+
 func TestProgramsOutsideDoNotRun(t *testing.T) {
 	needLandlock(t)
 	dir := t.TempDir()

@@ -30,9 +30,11 @@ type Spec struct {
 	Tasks *TaskSpec `json:"tasks,omitempty"`
 
 	Expose []string `json:"expose"` // further paths that the worker may read
-	Hide   []string `json:"hide"`   // never readable, even if exposed (the node's state, with all Roots in it)
-	UID    int      `json:"uid"`    // run as this user and group when >= 0 and the node is root
-	GID    int      `json:"gid"`
+	// Devices are device files that the worker may use.
+	Devices []string `json:"devices,omitempty"`
+	Hide    []string `json:"hide"` // never readable, even if exposed (the node's state, with all Roots in it)
+	UID     int      `json:"uid"`  // run as this user and group when >= 0 and the node is root
+	GID     int      `json:"gid"`
 }
 
 // Stream is one of a worker's two outputs.

@@ -158,7 +158,7 @@ func (t *tasks) exceeded() {
 // returns at once.
 func (t *tasks) run() {
 	spec := &t.s.order.Spec
-	rules := sandboxRules(spec.Root, spec.Expose, spec.Hide)
+	rules := sandboxRules(spec.Root, spec.Expose, spec.Devices, spec.Hide)
 	onOwnThread(func() {
 		err := confine(rules)
 		if err == nil && os.Geteuid() == 0 && !runsAs(spec) {

@@ -24,6 +24,9 @@
 //	GET  /v1/blobs/{hash}?job=J             bytes
 //	PUT  /v1/blobs/{hash}                   bytes
 //	POST /v1/drain                          {"now", "exit", "undo"} -> Drained
+//	GET  /v1/owner                          Limits
+//	POST /v1/owner                          {"changes"} -> Limits
+//	GET  /v1/queue                          [Waiting]
 //	GET  /v1/invite                         {"token"}
 //	GET  /v1/web                            {"url"}
 //	GET  /v1/changes                        answers at once, ends at the next change

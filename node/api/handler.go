@@ -44,6 +44,9 @@ func Handler(s Service) http.Handler {
 	mux.HandleFunc("GET /v1/blobs/{hash}", h.chunk)
 	mux.HandleFunc("PUT /v1/blobs/{hash}", answer(h.putChunk))
 	mux.HandleFunc("POST /v1/drain", answer(h.drain))
+	mux.HandleFunc("GET /v1/owner", answer(func(r *http.Request) (any, error) { return s.Limits(r.Context()) }))
+	mux.HandleFunc("POST /v1/owner", answer(h.setLimits))
+	mux.HandleFunc("GET /v1/queue", answer(func(r *http.Request) (any, error) { return list(s.Queue(r.Context())) }))
 	mux.HandleFunc("GET /v1/invite", answer(func(r *http.Request) (any, error) {
 		token, err := s.Invite(r.Context())
 		return tokenBody{token}, err

@@ -80,6 +80,15 @@ type Service interface {
 	// takes that back, and returns how far it is.
 	Drain(ctx context.Context, d Drain) (jobs.Drained, error)
 
+	// Limits returns what the node's owner allows.
+	Limits(ctx context.Context) (jobs.Limits, error)
+	// SetLimits makes changes, in the form of jobs.Limits.Change, all of them
+	// or none, and returns what is allowed then. They are in force and on disk
+	// when it returns.
+	SetLimits(ctx context.Context, changes []string) (jobs.Limits, error)
+	// Queue lists the jobs that wait for room at this node, in order.
+	Queue(ctx context.Context) ([]jobs.Waiting, error)
+
 	// Invite returns the token that lets another machine join.
 	Invite(ctx context.Context) (string, error)
 	// Web returns the address of the node's page, with its access token.
@@ -101,7 +110,7 @@ type NodeInfo struct {
 	// Of the node itself, and of members that have told it:
 	Told  time.Time `json:"told,omitzero"`   // when; zero = what follows is not known
 	Busy  int       `json:"busy"`            // slots in use or held
-	State string    `json:"state,omitempty"` // "draining" = it takes no new workers; "" = it does
+	State string    `json:"state,omitempty"` // "draining" or "paused" (by its owner): it takes no new workers; "" = it does
 	Links []Link    `json:"links,omitempty"`
 
 	// Of the node itself only:

@@ -27,7 +27,8 @@
 // unless that node's key is at the other end. What else a member says of itself
 // is memberlist's metadata: msgpack of
 //
-//	{n: name, s: site, a: further addresses, c: slots, m: memory, p: platform, e: enforces, v: version}
+//	{n: name, s: site, a: further addresses, c: slots, m: memory, p: platform, e: enforces, v: version,
+//	 g: GPUs, l: labels}
 //
 // of at most 512 bytes; the first address is memberlist's own. A user packet is
 //

@@ -24,6 +24,7 @@ const (
 	maxSlots    = 1 << 20
 	maxMemory   = 1 << 60
 	maxVersion  = 1 << 16
+	maxGPUs     = 1 << 16
 )
 
 var errMeta = errors.New("bad description")
@@ -38,6 +39,9 @@ type meta struct {
 	Platform string   `json:"p,omitempty"`
 	Enforces []string `json:"e,omitempty"`
 	Version  int      `json:"v"`
+	GPUs     int      `json:"g,omitempty"`
+
+	Labels map[string]string `json:"l,omitempty"`
 }
 
 // tidy returns the member as others will see it: labels are cut to size, what
@@ -76,7 +80,7 @@ func encodeMeta(m vicinity.Member) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errMeta, err)
 	}
-	w := meta{m.Name, m.Site, m.Addrs[1:], m.Slots, m.Memory, m.Platform, m.Enforces, m.Version}
+	w := meta{m.Name, m.Site, m.Addrs[1:], m.Slots, m.Memory, m.Platform, m.Enforces, m.Version, m.GPUs, m.Labels}
 	if _, err := w.member(m.ID, first); err != nil {
 		return nil, err
 	}
@@ -122,6 +126,12 @@ func (w *meta) member(id vicinity.ID, first netip.AddrPort) (vicinity.Member, er
 	if w.Slots < 0 || w.Slots > maxSlots || w.Memory < 0 || w.Memory > maxMemory || w.Version < 0 || w.Version > maxVersion {
 		return bad("%d slots, %d bytes, version %d", w.Slots, w.Memory, w.Version)
 	}
+	if w.GPUs < 0 || w.GPUs > maxGPUs {
+		return bad("%d GPUs", w.GPUs)
+	}
+	if err := vicinity.CheckLabels(w.Labels); err != nil {
+		return bad("%v", err)
+	}
 	if len(w.Addrs) >= maxAddrs {
 		return bad("%d addresses, at most %d", len(w.Addrs)+1, maxAddrs)
 	}
@@ -135,7 +145,7 @@ func (w *meta) member(id vicinity.ID, first netip.AddrPort) (vicinity.Member, er
 	}
 	return vicinity.Member{
 		ID: id, Name: w.Name, Site: w.Site, Addrs: addrs, Slots: w.Slots, Memory: w.Memory,
-		Platform: w.Platform, Enforces: w.Enforces, Version: w.Version,
+		Platform: w.Platform, Enforces: w.Enforces, Version: w.Version, GPUs: w.GPUs, Labels: w.Labels,
 	}, nil
 }
 

@@ -25,7 +25,8 @@ func nodeWith(id vicinity.ID, v any) *memberlist.Node {
 
 func TestMemberRoundTrip(t *testing.T) {
 	m := vicinity.Member{ID: testCreds(t, 1, 1).ID(), Name: "größe", Site: "Amsterdam", Addrs: []string{"10.0.0.1:5444", "[fd00::1]:5444"},
-		Slots: 16, Memory: 64 << 30, Platform: "linux/amd64", Enforces: []string{"landlock", "memory"}, Version: 3}
+		Slots: 16, Memory: 64 << 30, Platform: "linux/amd64", Enforces: []string{"landlock", "memory"}, Version: 3,
+		GPUs: 2, Labels: map[string]string{"rack": "b7", "cpu.kind": "größer 3"}}
 	got, meta, err := tidy(m)
 	if err != nil || !reflect.DeepEqual(got, m) {
 		t.Fatalf("tidied to %v, %v", got, err)
@@ -43,11 +44,12 @@ func TestTidyMakesMembersAcceptable(t *testing.T) {
 		addrs = append(addrs, fmt.Sprintf("[fd00:1111:2222:3333:4444:5555:6666:%d]:5444", i+1000))
 	}
 	fat, meta, err := tidy(vicinity.Member{ID: id, Name: strings.Repeat("ö", 100), Site: "a\x1b[31mb\nc\u202e" + strings.Repeat("x", 100), Addrs: addrs,
-		Slots: -1, Memory: -1, Platform: strings.Repeat("p", 100), Enforces: slices.Repeat([]string{strings.Repeat("e", 32), "bad\x00"}, 30), Version: 1})
+		Slots: -1, Memory: -1, Platform: strings.Repeat("p", 100), Enforces: slices.Repeat([]string{strings.Repeat("e", 32), "bad\x00"}, 30), Version: 1,
+		GPUs: maxGPUs, Labels: map[string]string{strings.Repeat("k", 100): strings.Repeat("v", vicinity.MaxLabels-104)}})
 	if err != nil || len(meta) > maxMeta {
 		t.Fatalf("%d bytes, %v", len(meta), err)
 	}
-	if len(fat.Name) != maxLabel || fat.Site[:6] != "a[31mb" || len(fat.Addrs) == 0 || fat.Addrs[0] != addrs[0] || fat.Slots != 0 {
+	if len(fat.Name) != maxLabel || fat.Site[:6] != "a[31mb" || len(fat.Addrs) == 0 || fat.Addrs[0] != addrs[0] || fat.Slots != 0 || len(fat.Labels) != 1 {
 		t.Fatalf("got %+v", fat)
 	}
 	ap := netip.MustParseAddrPort(fat.Addrs[0])
@@ -97,6 +99,10 @@ func hostileNodes(id vicinity.ID) map[string]*memberlist.Node {
 		"absurd memory":   nodeWith(id, meta{Memory: 1 << 62}),
 		"negative memory": nodeWith(id, meta{Memory: -1}),
 		"absurd version":  nodeWith(id, meta{Version: 1 << 40}),
+		"negative GPUs":   nodeWith(id, meta{GPUs: -1}),
+		"label to harm":   nodeWith(id, meta{Labels: map[string]string{"a": "\x1b]0;owned\x07"}}),
+		"label of paths":  nodeWith(id, meta{Labels: map[string]string{"../a": "b"}}),
+		"long labels":     nodeWith(id, meta{Labels: map[string]string{"a": strings.Repeat("x", vicinity.MaxLabels)}}),
 		"many enforces":   nodeWith(id, meta{Enforces: slices.Repeat([]string{"e"}, maxEnforces+1)}),
 		"bad enforces":    nodeWith(id, meta{Enforces: []string{"\x00"}}),
 		"many addresses":  nodeWith(id, meta{Addrs: slices.Repeat([]string{"10.0.0.2:1"}, maxAddrs)}),

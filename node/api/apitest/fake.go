@@ -28,6 +28,7 @@ type Fake struct {
 	Members []api.NodeInfo // the first one is the node itself
 	Token   string
 	Page    string
+	Waiting []jobs.Waiting // the queue
 	// OnSubmit is called in a goroutine of its own for each accepted job.
 	OnSubmit func(*Job)
 
@@ -35,6 +36,7 @@ type Fake struct {
 	rnd     *rand.Rand
 	jobs    []*Job // oldest first
 	chunks  map[transfer.Hash][]byte
+	limits  jobs.Limits
 	changed chan struct{}
 }
 

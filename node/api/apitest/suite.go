@@ -35,6 +35,7 @@ func Suite(t *testing.T, serve func(*testing.T, *Fake) api.Service) {
 		{"output is followed to the end", testFollow},
 		{"the reader of output may stop", testReaderStops},
 		{"a follow can be given up", testFollowGivenUp},
+		{"owner and queue", testOwner},
 		{"stdin", testStdin},
 		{"stdin of nothing", testStdinRefused},
 		{"stdin can be given up", testStdinGivenUp},
@@ -77,7 +78,7 @@ func testListings(t *testing.T, f *Fake, s api.Service) {
 	want := Example()
 	f.Add(want)
 	f.Members = append(f.Members, api.NodeInfo{Member: vicinity.Member{ID: "zabcdefghijklmnopqrstuvwxyz", Name: "there"}, RTT: codec.Duration(1500 * time.Microsecond), Neighbour: "near", Position: []float64{1, -2.5},
-		Cluster: "delft", Told: want.Submitted, Busy: 3, Links: []api.Link{{ID: f.Members[0].ID, Kind: "far"}}})
+		Cluster: "delft", Told: want.Submitted, Busy: 3, State: "paused", Links: []api.Link{{ID: f.Members[0].ID, Kind: "far"}}})
 	f.Members[0].Traffic = api.Traffic{{Group: "gossip", Name: "packets refused", Value: 1 << 40, Bad: true, Help: "of other networks"}}
 	self, err := s.Node(ctx)
 	same(t, "Node", self, err, f.Members[0])

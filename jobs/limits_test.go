@@ -1,0 +1,113 @@
+package jobs
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"zorilla/vicinity"
+)
+
+func TestLimitsChange(t *testing.T) {
+	var l Limits
+	for _, step := range []struct {
+		change string
+		want   Limits
+		bad    string
+	}{
+		{change: "max-jobs=2", want: Limits{MaxJobs: 2}},
+		{change: "max-jobs=0", bad: "want a number from 1, or none"},
+		{change: "max-jobs+=1", bad: "only allow and deny can be changed with +="},
+		{change: "max-jobs", bad: "want NAME=VALUE"},
+		{change: "=3", bad: "there are max-jobs"},
+		{change: "colour=red", bad: "there are max-jobs"},
+		{change: "max-jobs=none", want: Limits{}},
+		{change: "paused=yes", want: Limits{Paused: true}},
+		{change: "paused=perhaps", bad: "want yes or no"},
+		{change: "paused=no", want: Limits{}},
+		{change: "max-workers-per-job=4", want: Limits{MaxWorkersPerJob: 4}},
+		{change: "max-workers-per-job=none", want: Limits{}},
+		{change: "deny=zeb2a, noisy,noisy", want: Limits{Deny: []string{"zeb2a", "noisy"}}},
+		{change: "deny+=10.1.0.0/16,noisy", want: Limits{Deny: []string{"zeb2a", "noisy", "10.1.0.0/16"}}},
+		{change: "deny-=quiet", bad: "is not in the list"},
+		{change: "deny+=10.1.0.0/99", bad: "this is no network"},
+		{change: "deny+=" + strings.Repeat("x", 65), bad: "at most 64 bytes"},
+		{change: "deny-=zeb2a,noisy", want: Limits{Deny: []string{"10.1.0.0/16"}}},
+		{change: "allow+=none", want: Limits{Allow: []string{"none"}, Deny: []string{"10.1.0.0/16"}}},
+		{change: "deny=none", want: Limits{Allow: []string{"none"}}},
+		{change: "allow=", want: Limits{}},
+	} {
+		before := l
+		err := l.Change(step.change)
+		switch {
+		case step.bad != "":
+			if err == nil || !strings.Contains(err.Error(), step.bad) || !reflect.DeepEqual(l, before) {
+				t.Fatalf("%s: %v, %+v", step.change, err, l)
+			}
+		case err != nil:
+			t.Fatalf("%s: %v", step.change, err)
+		default:
+			if len(l.Allow)+len(step.want.Allow) == 0 {
+				l.Allow = nil
+			}
+			if len(l.Deny)+len(step.want.Deny) == 0 {
+				l.Deny = nil
+			}
+			if !reflect.DeepEqual(l, step.want) {
+				t.Fatalf("%s: got %+v", step.change, l)
+			}
+		}
+	}
+}
+
+func TestLimitsAdmit(t *testing.T) {
+	id := testNode(40)
+	here := vicinity.Member{ID: id, Name: "noisy", Addrs: []string{"10.1.2.3:5444", "[fd00::1]:5444"}}
+	unknown := vicinity.Member{ID: id, Addrs: here.Addrs}
+	for _, c := range []struct {
+		allow, deny   string
+		here, unknown bool
+	}{
+		{"", "", true, true},
+		{"", "noisy", false, false}, // who knows what its name is?
+		{"", "quiet", true, false},
+		{"", id.Short(), false, false},
+		{"", string(id), false, false},
+		{"", string(testNode(41)), true, true},
+		{"", "zab", true, false}, // too short for an ID
+		{"", "10.1.0.0/16", false, false},
+		{"", "10.2.0.0/16", true, true},
+		{"", "fd00::/8", false, false},
+		{"", "10.1.2.3", false, false},
+		{"noisy", "", true, false},
+		{"quiet", "", false, false},
+		{string(id), "", true, true},
+		{"10.0.0.0/8", "", true, true},
+		{"192.168.0.0/16,quiet", "", false, false},
+		{"10.0.0.0/8", "noisy", false, false},
+	} {
+		var l Limits
+		for _, change := range []string{"allow=" + c.allow, "deny=" + c.deny} {
+			if err := l.Change(change); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if l.admits(here) != c.here || l.admits(unknown) != c.unknown {
+			t.Errorf("allow %q, deny %q: %v, and %v while it is not known", c.allow, c.deny, l.admits(here), l.admits(unknown))
+		}
+	}
+}
+
+// FuzzLimits makes any change: what comes out can be kept and read again.
+func FuzzLimits(f *testing.F) {
+	for _, s := range []string{"max-jobs=2", "deny+=a,10.0.0.0/8", "allow-=b", "paused=yes", "allow=none", "deny=::1/0"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, change string) {
+		l := Limits{MaxJobs: 3, Allow: []string{"b"}}
+		if l.Change(change) == nil && l.Validate() != nil {
+			t.Fatalf("%q leads to %+v, which is not valid", change, l)
+		}
+		l.admits(vicinity.Member{ID: testNode(1), Name: "b", Addrs: []string{"10.0.0.1:1", "x"}})
+	})
+}

@@ -1,0 +1,50 @@
+package node
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// findGPUs counts the GPUs that programs can compute with, and lists the device
+// files that they need for it, in a file system that begins at the root: those
+// of NVIDIA by their device files, else those of AMD by their render nodes,
+// where the driver for computing is there. Displays alone do not count.
+func findGPUs(root fs.FS) (count int, devices []string) {
+	glob := func(pattern string) []string {
+		found, _ := fs.Glob(root, pattern) // the patterns are good
+		return found
+	}
+	exists := func(name string) bool {
+		_, err := fs.Stat(root, name)
+		return err == nil
+	}
+	for _, d := range glob("dev/nvidia*") {
+		switch number := strings.TrimPrefix(d, "dev/nvidia"); {
+		case number != "" && strings.Trim(number, "0123456789") == "":
+			count++
+			devices = append(devices, "/"+d)
+		case slices.Contains([]string{"ctl", "-uvm", "-uvm-tools", "-modeset"}, number):
+			devices = append(devices, "/"+d)
+		}
+	}
+	count = max(count, len(glob("proc/driver/nvidia/gpus/*")))
+	if count > 0 {
+		return count, devices
+	}
+	if !exists("dev/kfd") {
+		return 0, nil
+	}
+	for _, d := range glob("dev/dri/renderD*") {
+		vendor, err := fs.ReadFile(root, path.Join("sys/class/drm", path.Base(d), "device/vendor"))
+		if err == nil && strings.TrimSpace(string(vendor)) == "0x1002" {
+			count++
+			devices = append(devices, "/"+d)
+		}
+	}
+	if count == 0 {
+		return 0, nil
+	}
+	return count, append(devices, "/dev/kfd")
+}
