@@ -34,7 +34,7 @@ func TestSmall(t *testing.T) {
 	if err := write(dir, rows); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"growth.csv", "cost.png", "time.png"} {
+	for _, name := range []string{"growth.csv", "bytes.png", "heap.png"} {
 		if st, err := os.Stat(filepath.Join(dir, name)); err != nil || st.Size() < 100 {
 			t.Errorf("%s: %v, %v", name, st, err)
 		}

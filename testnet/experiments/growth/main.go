@@ -5,7 +5,7 @@
 //	go run ./testnet/experiments/growth                          # about 20 minutes and 8 GB
 //	go run ./testnet/experiments/growth -max 100 -directory 0 -cores 1000 -out ''
 //
-// It prints a table and writes it, with a figure, into -out.
+// It prints a table and writes it, with figures, into -out.
 package main
 
 import (
@@ -139,31 +139,27 @@ func write(dir string, rows []row) error {
 	if err := chart.CSV(filepath.Join(dir, "growth.csv"), head(), table); err != nil {
 		return err
 	}
-	lines := func(what string, f func(row) float64) []chart.Series {
-		var list []chart.Series
+	for _, fig := range []struct {
+		file, title, axis string
+		left              bool // the legend
+		of                func(row) float64
+	}{
+		{"bytes.png", "What a calm node sends", "bytes a second", false, func(r row) float64 { return r.calm.bytes }},
+		{"heap.png", "What a node needs of memory", "kB", true, func(r row) float64 { return float64(r.heap) / 1024 }},
+	} {
+		f := chart.Figure{Title: fig.title, X: "nodes", Y: fig.axis, LogX: true, LogY: true, LegendLeft: fig.left}
 		for _, kind := range []string{"memberlist", "directory", "cores"} {
-			s := chart.Series{Name: kind + ": " + what, Points: true}
+			s := chart.Series{Name: kind, Points: true}
 			for _, r := range rows {
-				if v := f(r); r.kind == kind && v > 0 {
+				if v := fig.of(r); r.kind == kind && v > 0 {
 					s.X, s.Y = append(s.X, float64(r.nodes)), append(s.Y, v)
 				}
 			}
 			if len(s.X) > 0 {
-				list = append(list, s)
+				f.Series = append(f.Series, s)
 			}
 		}
-		return list
-	}
-	for name, fig := range map[string]chart.Figure{
-		"cost.png": {Title: "What a calm node costs", Y: "per node", Series: append(
-			lines("bytes sent a second", func(r row) float64 { return r.calm.bytes }),
-			lines("heap, kB", func(r row) float64 { return float64(r.heap) / 1024 })...)},
-		"time.png": {Title: "How long things take", Y: "ms", Series: append(
-			lines("flood to everyone", func(r row) float64 { return float64(r.flood.Last) / 1e6 }),
-			lines("99 % right neighbours", func(r row) float64 { return float64(r.right) / 1e6 })...)},
-	} {
-		fig.X, fig.LogX, fig.LogY, fig.LegendLeft = "nodes", true, true, true
-		if err := fig.PNG(filepath.Join(dir, name)); err != nil {
+		if err := f.PNG(filepath.Join(dir, fig.file)); err != nil {
 			return err
 		}
 	}
