@@ -84,7 +84,7 @@ func (s *Service) load() error {
 
 func (s *Service) newPrimary(id ID) *primary {
 	p := newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
-	p.measured, p.members = s.measured, s.overlay.Size
+	p.measured, p.members = s.overlay.Measured, s.overlay.Size
 	return p
 }
 

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"errors"
-	"time"
 
 	"zorilla/flood"
 	"zorilla/internal/codec"
@@ -97,10 +96,11 @@ func (s *Service) yielded(from vicinity.ID, id ID, ended bool) {
 
 // answered hands an answer to the job's primary.
 func (s *Service) answered(from vicinity.ID, a Answer) {
-	m, rtt, ok := s.overlay.Member(from)
+	m, _, ok := s.overlay.Member(from)
 	if !ok {
 		m = vicinity.Member{ID: from}
 	}
+	rtt := s.overlay.Measured(from)
 	j := s.jobs[a.Job]
 	if j == nil {
 		if a.Job.OriginShort() == s.self.ID.Short() && a.Workers > 0 {
@@ -113,12 +113,6 @@ func (s *Service) answered(from vicinity.ID, a Answer) {
 	}
 	j.core.answered(s.now(), m, rtt, a)
 	s.flush(j)
-}
-
-// measured returns the measured round trip to a node, or 0.
-func (s *Service) measured(id vicinity.ID) time.Duration {
-	_, rtt, _ := s.overlay.Member(id)
-	return rtt
 }
 
 func (s *Service) yield(to vicinity.ID, id ID, ended bool) {

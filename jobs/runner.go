@@ -32,10 +32,13 @@ type Overlay interface {
 	Size() int
 	// Send sends one packet to a member, best effort.
 	Send(to vicinity.ID, payload []byte)
-	// Member returns what is known of a node, and the measured RTT to it (0 =
-	// not measured). It reports false for a node that is not a member.
+	// Member returns what is known of a node, and the RTT to it (0 = not known).
+	// It reports false for a node that is not a member.
 	Member(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
-	// Probe has the RTT to a member measured soon.
+	// Measured returns the RTT to a member if it was measured well enough to
+	// compare it with others, else 0.
+	Measured(id vicinity.ID) time.Duration
+	// Probe has the RTT to a member measured so, soon.
 	Probe(id vicinity.ID)
 	// Learn tells at which addresses a node that may not be a member yet is
 	// to be found.

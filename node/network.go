@@ -162,6 +162,11 @@ func (o overlay) Extend(f flood.Flood, rim []flood.Reach) { o.n.flooder.Extend(f
 
 func (o overlay) Size() int { return o.n.vicinity.Size() }
 
+func (o overlay) Measured(id vicinity.ID) time.Duration {
+	rtt, _ := o.n.vicinity.Sure(id)
+	return rtt
+}
+
 func (o overlay) Probe(id vicinity.ID) { o.n.vicinity.Probe(id) }
 
 func (o overlay) Send(to vicinity.ID, payload []byte) {
@@ -175,7 +180,7 @@ func (o overlay) Member(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
 		return self, 0, true
 	}
 	m, ok := o.n.overlay.Member(id)
-	rtt, _ := o.n.vicinity.RTT(id)
+	rtt, _ := o.n.vicinity.Estimate(id)
 	return m, rtt, ok
 }
 

@@ -292,7 +292,11 @@ func (c *Core) nextNear() *peer {
 // wantFar keeps links to the members picked. Whom it cannot have it replaces
 // by another random one.
 func (c *Core) wantFar() {
-	c.picks = slices.DeleteFunc(c.picks, func(id ID) bool { return !c.mayPick(id) })
+	// A pick that is a near link for the moment stays one: would it be replaced
+	// at once, members at middling distances, which are near links in the first
+	// seconds, would be picked less often than all others.
+	calm := c.at-c.lastChange >= calmAfter
+	c.picks = slices.DeleteFunc(c.picks, func(id ID) bool { return !c.mayPick(id) && (calm || !c.nearNow(id)) })
 	for len(c.picks) < c.cfg.Far {
 		id := c.draw(func(id ID) bool { return c.mayPick(id) && !slices.Contains(c.picks, id) })
 		if id == "" {
@@ -306,8 +310,16 @@ func (c *Core) wantFar() {
 		}
 	}
 	for _, id := range c.picks {
-		c.want(c.peer(id), claimFar)
+		if !c.nearNow(id) {
+			c.want(c.peer(id), claimFar)
+		}
 	}
+}
+
+// nearNow reports whether a member is wanted as one of the nearest.
+func (c *Core) nearNow(id ID) bool {
+	p := c.known[id]
+	return p != nil && p.claim() == claimNear && c.cfg.Roster.Has(id)
 }
 
 func (c *Core) mayPick(id ID) bool {

@@ -12,6 +12,7 @@ const (
 	pingPause   = 200 * time.Millisecond // between pings to one member; it drops more than maxBurst a second
 	pingQueue   = 10 * time.Second       // callers do not wait longer for their turn
 	probePause  = time.Second            // between probes of one member
+	sureSamples = 2
 )
 
 // Errors of Ping.
@@ -48,20 +49,38 @@ func (c *Core) Answers() []Answer {
 }
 
 // Probe pings a member soon to be compared with others, unless it was asked
-// within the last second.
+// within the last second: twice, so that Sure has an answer then.
 func (c *Core) Probe(now time.Time, id ID) []Packet {
 	c.enter(now)
 	if id == c.cfg.Self || !c.cfg.Roster.Has(id) {
 		return c.flush()
 	}
 	if p := c.peer(id); c.at-p.asked >= probePause {
-		c.ping(p)
+		for range sureSamples {
+			c.ping(p)
+		}
 	}
 	return c.flush()
 }
 
-// Probe asks for a measurement of a member soon, at most once a second. It
-// returns nothing: RTT tells when the answer is there. Who is no other member
+// Sure is RTT, but false for a member that was measured only once: one packet in
+// a hundred is held up on its way.
+func (c *Core) Sure(id ID) (time.Duration, bool) {
+	if p := c.known[id]; p == nil || p.count < sureSamples {
+		return 0, false
+	}
+	return c.RTT(id)
+}
+
+// Sure returns the round trip to a member that was measured more than once.
+func (t *Table) Sure(id ID) (time.Duration, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.core.Sure(id)
+}
+
+// Probe asks for measurements of a member soon, at most once a second. It
+// returns nothing: Sure tells when the answers are there. Who is no other member
 // is not asked.
 func (t *Table) Probe(id ID) {
 	t.feed(func(now time.Time) []Packet { return t.core.Probe(now, id) })

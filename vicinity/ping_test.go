@@ -98,10 +98,14 @@ func TestProbeAsksOnceASecond(t *testing.T) {
 		k.took(k.core.Probe(k.now, testID(15)))
 		k.now = k.now.Add(50 * ms)
 	}
-	k.one(15, kindPing)
+	if n := len(k.said(15, kindPing)); n != sureSamples {
+		t.Fatalf("%d pings within a second, want %d", n, sureSamples)
+	}
 	k.now = k.now.Add(time.Second)
 	k.took(k.core.Probe(k.now, testID(15)))
-	k.one(15, kindPing)
+	if n := len(k.said(15, kindPing)); n != sureSamples {
+		t.Fatalf("%d pings a second later, want %d", n, sureSamples)
+	}
 	if out := append(k.core.Probe(k.now, testID(0)), k.core.Probe(k.now, testID(99))...); len(out) != 0 {
 		t.Errorf("probes of the node itself and of a stranger: %v", out)
 	}

@@ -185,7 +185,9 @@ func (o *Overlay) create() (*memberlist.Memberlist, error) {
 	conf.Keyring = ring
 	conf.EnableCompression = false
 	conf.RetransmitMult = 6 // with 4, one start of fifty nodes in twenty left somebody out until the next push/pull
-	conf.PushPullInterval = 30 * time.Second
+	// Gossip tells almost all; whole states are for what it missed, and most of
+	// the traffic of a calm network. memberlist stretches it further with size.
+	conf.PushPullInterval = 2 * time.Minute
 	conf.UDPBufferSize = 1400
 	conf.HandoffQueueDepth = 4096
 	conf.DeadNodeReclaimTime = reclaimTime

@@ -12,7 +12,8 @@ import (
 type Graph interface {
 	// Neighbours lists whom a node floods to, nearest first.
 	Neighbours(node int) []vicinity.ID
-	// RTT is the round trip to another node as the node has measured it.
+	// RTT is the round trip to another node as the node has measured it, more
+	// than once.
 	RTT(node int, to vicinity.ID) (time.Duration, bool)
 }
 
@@ -35,7 +36,7 @@ func (k known) RTT(node int, to vicinity.ID) (time.Duration, bool) {
 	if k.o.Core(node) == nil {
 		return 0, false
 	}
-	return k.o.Core(node).RTT(to)
+	return k.o.Core(node).Sure(to)
 }
 
 // What an ideal node keeps, as the protocol would.

@@ -244,19 +244,23 @@ func (g *Grid) tick(i int, set time.Duration) {
 	g.perform(i, n.jobs.Tick(g.o.Now()))
 }
 
-// probe has a node measure another one. The smallest sample counts.
+// probe has a node measure another one, twice. The smallest sample counts.
 func (g *Grid) probe(i int, id vicinity.ID) {
 	k, ok := g.o.Index(id)
 	if !ok {
 		return
 	}
-	sent := g.o.at
-	g.o.Send(i, k, func() {
-		g.o.Send(k, i, func() {
-			pair, rtt := [2]int{i, k}, g.o.at-sent
-			if old, known := g.probed[pair]; !known || rtt < old {
-				g.probed[pair] = rtt
-			}
+	sent, first := g.o.at, time.Duration(0)
+	for range 2 {
+		g.o.Send(i, k, func() {
+			g.o.Send(k, i, func() {
+				rtt := g.o.at - sent
+				if first == 0 {
+					first = rtt
+					return
+				}
+				g.probed[[2]int{i, k}] = min(first, rtt)
+			})
 		})
-	})
+	}
 }
