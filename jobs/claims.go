@@ -279,7 +279,7 @@ func (c *claims) granted(now time.Time, origin vicinity.ID, g *Grant) error {
 func (c *claims) claim(now time.Time, job ID, n int, spec *Spec) {
 	c.used = c.used.minus(spec.needs(), -n)
 	c.jobs[job] += n
-	if spec.Walltime > 0 {
+	if spec.Walltime > 0 && spec.Array == nil {
 		for range n {
 			c.ends = append(c.ends, end{job, spec.Slots, now.Add(time.Duration(spec.Walltime))})
 		}

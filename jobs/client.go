@@ -277,20 +277,29 @@ func (s *Service) Cancel(id ID, why string) error {
 }
 
 // Output calls f with the output of a job of this origin, of one rank or of
-// all (-1), in the order of its arrival. With follow it goes on until the job
+// all (-1), in the order of its arrival; of an array, of one task or of all (see
+// arrayOutput), whose ID is the rank of what it tells. With follow it goes on until the job
 // has ended. Of a job that has ended only the attempts that count are told.
 func (s *Service) Output(ctx context.Context, id ID, rank int, follow bool, f func(Output) error) error {
 	var log *outputLog
+	var array *job
 	counts := map[RankAttempt]bool{}
 	final := false
 	err := s.inJob(id, func(j *job) {
 		log, final = j.output, j.core.rec.state.Final()
+		if j.core.rec.tasks != nil {
+			array = j
+			return
+		}
 		for i := range j.core.rec.ranks {
 			counts[RankAttempt{i, j.core.rec.ranks[i].attempt}] = true
 		}
 	})
 	if err != nil {
 		return err
+	}
+	if array != nil {
+		return s.readTasks(ctx, array, rank, follow, f)
 	}
 	return log.read(ctx, follow, func(ra RankAttempt) bool {
 		return (rank < 0 || ra.Rank == rank) && (!final || counts[ra])

@@ -144,6 +144,9 @@ func (c *Core) Submit(now time.Time, spec Spec) (ID, Actions, error) {
 	if err := spec.Validate(); err != nil {
 		return "", Actions{}, err
 	}
+	if spec.Array != nil { // its workers only take time
+		return "", Actions{}, fmt.Errorf("%w: arrays cannot be simulated", ErrInvalid)
+	}
 	id := NewID(c.cfg.Rand, c.cfg.Self.ID)
 	for c.jobs[id] != nil {
 		id = NewID(c.cfg.Rand, c.cfg.Self.ID)

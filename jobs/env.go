@@ -39,6 +39,12 @@ func (w *work) processSpec(k *worker, root string, start Start) process.Spec {
 	if len(k.gpus) > 0 {
 		p.Devices = w.s.cfg.Devices
 	}
+	if a := spec.Array; a != nil {
+		p.Tasks = &process.TaskSpec{IDs: a.Tasks}
+		if a.Lines {
+			p.Tasks.Lines = ArrayLines
+		}
+	}
 	p.Env = w.environment(spec, k, root, start)
 	return p
 }

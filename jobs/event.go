@@ -22,6 +22,8 @@ const (
 	evLost      eventKind = "lost"      // Ranks, Node, Reason
 	evAway      eventKind = "away"      // Node is being started again, until For has passed
 	evRetried   eventKind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
+	evLeased    eventKind = "leased"    // Ranks (one) gets Tasks of an array
+	evTasks     eventKind = "tasks"     // Ranks (one): Results of tasks
 	evEnded     eventKind = "ended"     // State, Reason, Code
 )
 
@@ -44,6 +46,9 @@ type event struct {
 	Reason string         `json:"reason,omitempty"`
 	Code   int            `json:"code,omitempty"`
 	After  int            `json:"after,omitempty"`
+
+	Tasks   []process.TaskRange `json:"tasks,omitempty"`
+	Results []byte              `json:"results,omitempty"` // packed, see packResults
 }
 
 // RankAttempt names one try of one rank. Everything that a worker sends
@@ -83,19 +88,43 @@ type record struct {
 	met       map[int]bool              // fulfilled dependencies, by their place in the spec
 	eligible  time.Time                 // since when it may look for workers
 	retries   int                       // times that the gang was started again as a whole
+	tasks     *taskTable                // nil unless the job is an array
 	away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
 }
 
 const maxWarnings = 100
 
+// applyTasks does what an event means for the tasks of an array.
+func (r *record) applyTasks(ev event) {
+	for _, ra := range ev.Ranks {
+		switch {
+		case r.tasks == nil || !r.owns(ra):
+		case ev.Kind == evLeased:
+			r.tasks.lease(ra, ev.Tasks)
+		case ev.Kind == evTasks:
+			if rs, err := unpackResults(ev.Results); err == nil {
+				r.tasks.ended(ra, rs)
+			}
+		case ev.Kind == evExited:
+			r.tasks.free(ra.Rank)
+		case ev.Kind == evLost || ev.Kind == evRetried || ev.Kind == evReleased:
+			r.tasks.lose(ra)
+		}
+	}
+}
+
 // apply folds one event into the record. Events of superseded attempts change
 // nothing, so that replaying is safe whatever was sent twice.
 func (r *record) apply(ev event) {
+	r.applyTasks(ev)
 	switch ev.Kind {
 	case evSubmitted:
 		r.spec, r.stamp, r.submitted, r.state, r.code = *ev.Spec, ev.Stamp, ev.At, Pending, -1
 		r.met, r.eligible = map[int]bool{}, ev.At
 		r.ranks = make([]rankRecord, r.spec.Max)
+		if r.spec.Array != nil {
+			r.tasks = newTaskTable(&r.spec)
+		}
 		for i := range r.ranks {
 			r.ranks[i].state = WorkerWanted
 		}
@@ -207,6 +236,9 @@ func (ev *event) sound(r *record) bool {
 		return ev.Spec != nil && ev.Spec.Validate() == nil
 	}
 	if r.ranks == nil || ev.Kind == evFollowed && (ev.After < 1 || ev.After > len(r.spec.After)) {
+		return false
+	}
+	if checkTaskRanges(ev.Tasks) != nil {
 		return false
 	}
 	for _, ra := range ev.Ranks {

@@ -62,6 +62,7 @@ type worker struct {
 	warn    []string
 	stats   transfer.Stats
 	acked   received
+	results int  // of tasks that the origin has
 	adopted bool // what the origin has of its output is not known yet
 	started bool
 	stopped bool

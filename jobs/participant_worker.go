@@ -225,6 +225,7 @@ func (w *work) watch(k *worker, proc process.Worker) (lost string, ended bool) {
 			w.poke()
 			return lost, true
 		case <-changed:
+			w.gather(k, proc)
 		case <-stop:
 			stop = nil
 			proc.Stop(stopGrace)

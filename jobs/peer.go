@@ -214,6 +214,9 @@ func (s *Service) storeOutput(j *job, rep *Report, owned map[RankAttempt]bool) e
 		}
 	}
 	for _, w := range rep.Workers {
+		if w.Tasks != nil && len(w.Tasks.Results) > 0 && owned[w.RankAttempt] {
+			return j.output.spool.sync()
+		}
 		if w.State == WorkerEnded && owned[w.RankAttempt] {
 			return j.output.spool.sync()
 		}

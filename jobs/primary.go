@@ -293,7 +293,7 @@ func (p *primary) giveUp(now time.Time) {
 
 // wanted returns how many workers are still looked for.
 func (p *primary) wanted() int {
-	if p.rec.state.Final() || p.failing() || len(p.unmet()) > 0 {
+	if p.rec.state.Final() || p.closing() || len(p.unmet()) > 0 {
 		return 0
 	}
 	return len(p.wantedRanks(p.rec.spec.Max))
@@ -303,6 +303,9 @@ func (p *primary) wanted() int {
 // then new ones, unless the job has stopped growing.
 func (p *primary) wantedRanks(limit int) []int {
 	var lost, fresh []int
+	if t := p.rec.tasks; t != nil { // those that come will take one each
+		limit = min(limit, max(0, t.waits-p.count(WorkerPreparing, WorkerReady)))
+	}
 	grow := p.growing()
 	for i := range p.rec.ranks {
 		switch p.rec.ranks[i].state {
@@ -321,7 +324,7 @@ func (p *primary) wantedRanks(limit int) []int {
 // growing reports whether ranks that never had a node are still wanted: not
 // any more once a first rank has ended.
 func (p *primary) growing() bool {
-	return !slices.ContainsFunc(p.rec.ranks, func(k rankRecord) bool { return k.state == WorkerEnded })
+	return p.rec.tasks != nil || !slices.ContainsFunc(p.rec.ranks, func(k rankRecord) bool { return k.state == WorkerEnded })
 }
 
 // count returns how many ranks are in one of the states.

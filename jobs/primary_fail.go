@@ -33,6 +33,9 @@ func (p *primary) failedRanks() (n int) {
 func (p *primary) failing() bool {
 	spec := &p.rec.spec
 	n := p.failedRanks()
+	if t := p.rec.tasks; t != nil {
+		n = t.failed
+	}
 	return n > 0 && spec.stopsOnBadExit() || spec.MaxFails > 0 && n > spec.MaxFails
 }
 

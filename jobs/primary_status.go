@@ -28,6 +28,9 @@ func (p *primary) reason() string {
 		if away := p.awayReason(); away != "" {
 			return away
 		}
+		if p.rec.tasks != nil {
+			return p.arrayReason()
+		}
 		if p.rec.spec.Rigid() || p.wanted() == 0 {
 			return ""
 		}
@@ -90,7 +93,7 @@ func (p *primary) status() Status {
 		ID: r.id, Origin: r.origin, Spec: r.spec, State: r.state, Reason: p.reason(), ExitCode: r.code,
 		Submitted: r.submitted, Started: r.started, Ended: r.ended,
 		Rounds: slices.Clone(p.rounds), Warnings: slices.Clone(r.warnings), Staged: p.staged,
-		Workers: []WorkerStatus{},
+		Workers: []WorkerStatus{}, Array: r.tasks.status(),
 	}
 	for i := range r.ranks {
 		k := &r.ranks[i]

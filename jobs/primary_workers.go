@@ -35,6 +35,7 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 			p.received[w.RankAttempt] = got
 			p.version++
 		}
+		p.tasksReported(now, w)
 		k := &p.rec.ranks[w.Rank]
 		switch w.State {
 		case WorkerReady:
@@ -52,6 +53,7 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 			p.workerEnded(now, from, w)
 		}
 	}
+	p.leaseTasks(now, from, rep)
 	p.advance(now)
 	p.pursue(now)
 	ack := p.acknowledge(from, rep, missed)
@@ -112,6 +114,7 @@ func (p *primary) acknowledge(from vicinity.ID, rep Report, missed []RankAttempt
 			a.Stdout, a.Stderr = got.stdout, got.stderr
 			k := &p.rec.ranks[w.Rank]
 			a.Done = k.state == WorkerEnded && k.collected
+			a.Tasks = p.tasksAck(w)
 		}
 		a.Drop = !a.Done && !p.owned(from, w.RankAttempt)
 		a.Stop = stop && !a.Drop && w.State == WorkerRunning
@@ -146,8 +149,11 @@ func (p *primary) workerEnded(now time.Time, from vicinity.ID, w WorkerReport) {
 		return // the rest of its output comes with the next reports
 	}
 	if k.state == WorkerRunning {
+		if p.tasksUnfinished(now, from, w) {
+			return
+		}
 		p.emit(event{Kind: evExited, At: now, Ranks: []RankAttempt{w.RankAttempt}, Exit: w.Exit, Output: w.Output, Warn: w.Warn})
-		if badExit(w.Exit) {
+		if badExit(w.Exit) && p.rec.tasks == nil {
 			p.failed(now, from, w)
 		}
 		if !p.rec.owns(w.RankAttempt) || k.state != WorkerEnded {
@@ -227,7 +233,7 @@ func (p *primary) checkParts(now time.Time) {
 // malleable one gets them replaced near by.
 func (p *primary) lost(now time.Time, ranks []RankAttempt, why string) {
 	p.emit(event{Kind: evLost, At: now, Ranks: ranks, Reason: why})
-	if p.failing() {
+	if p.closing() {
 		p.advance(now)
 		return
 	}
@@ -247,7 +253,7 @@ func (p *primary) advance(now time.Time) {
 		return
 	}
 	ready := []RankAttempt{}
-	active, failing := 0, p.failing()
+	active, failing := 0, p.closing()
 	for i := range p.rec.ranks {
 		switch k := &p.rec.ranks[i]; k.state {
 		case WorkerReady:
@@ -328,6 +334,10 @@ func (p *primary) startMessage(ranks []RankAttempt) Start {
 
 // finish decides how the job ended from how its ranks ended.
 func (p *primary) finish(now time.Time) {
+	if p.rec.tasks != nil {
+		p.finishArray(now)
+		return
+	}
 	state, code, reason := Completed, 0, ""
 	for i := range p.rec.ranks {
 		k := &p.rec.ranks[i]

@@ -71,6 +71,9 @@ func (w *work) wait(pause time.Duration) bool {
 // stuck reports whether the origin took none of a report's output, so that
 // sending the rest at once would be in vain.
 func (a *Ack) stuck(rep Report) bool {
+	if a.tookResults(rep) {
+		return false
+	}
 	if len(rep.Output) == 0 {
 		return true
 	}
@@ -101,6 +104,7 @@ func (w *work) build() (rep Report, more bool) {
 		from received
 	}
 	var readings []reading
+	var arrays []tasking
 	for _, k := range workers {
 		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state, Reason: k.reason, Exit: k.exit, Output: k.output, Warn: k.warn,
 			Fetched: k.stats.Fetched, Cached: k.stats.Cached}
@@ -109,11 +113,17 @@ func (w *work) build() (rep Report, more bool) {
 			if !k.adopted {
 				readings = append(readings, reading{k, k.proc, k.acked})
 			}
+			arrays = append(arrays, tasking{len(rep.Workers), k.proc, k.results})
 		}
 		rep.Workers = append(rep.Workers, wr)
 	}
 	w.mu.Unlock()
 	// Reading files does not happen under the lock.
+	for _, a := range arrays {
+		t := w.buildTasks(a)
+		rep.Workers[a.worker].Tasks = t
+		more = more || t.incomplete()
+	}
 	room := maxReportBytes
 	for _, r := range readings {
 		out, err := r.proc.Written()
@@ -167,6 +177,7 @@ func (w *work) acknowledged(ack Ack) {
 			k.proc.Ack(k.acked.stdout, k.acked.stderr)
 			k.proc.Heard()
 		}
+		k.acknowledgeTasks(a.Tasks)
 		if a.Done && !k.safe && !k.dropped {
 			k.safe = true
 			close(k.done)

@@ -40,6 +40,8 @@ type Spec struct {
 	Outputs []string          `json:"outputs,omitempty"` // globs relative to the work directory
 	Stdin   bool              `json:"stdin,omitempty"`   // rank 0 reads what the client sends
 
+	Array *Array `json:"array,omitempty"` // run the command once for each task; nil = once for each rank
+
 	Min   int `json:"min"`   // workers to start with
 	Max   int `json:"max"`   // workers at most; equal to Min for a rigid job
 	Slots int `json:"slots"` // per worker
@@ -121,7 +123,7 @@ func (s *Search) schedule(d flood.Schedule) flood.Schedule {
 func (s *Search) adaptive() bool { return s.Mode != SearchPaper }
 
 // Rigid reports whether the job is all or nothing (design: a gang).
-func (s *Spec) Rigid() bool { return s.Min == s.Max }
+func (s *Spec) Rigid() bool { return s.Min == s.Max && s.Array == nil }
 
 // Validate checks everything that does not need a look at files or the
 // network. Its errors wrap ErrInvalid and name the thing and the way out.
@@ -168,6 +170,9 @@ func (s *Spec) Validate() error {
 		if text := d.check(); text != "" {
 			return bad("%s", text)
 		}
+	}
+	if text := s.checkArray(); text != "" {
+		return bad("%s", text)
 	}
 	if text := s.Search.check(); text != "" {
 		return bad("%s", text)

@@ -56,6 +56,7 @@ type Status struct {
 	Ended     time.Time `json:"ended,omitzero"`
 
 	Workers  []WorkerStatus `json:"workers"`            // by rank; of the attempt that counts
+	Array    *ArrayStatus   `json:"array,omitempty"`    // nil unless the job is an array
 	Rounds   []Round        `json:"rounds"`             // floods so far, at most the last 64
 	Outputs  []RankOutput   `json:"outputs,omitempty"`  // of ranks that ended
 	Warnings []string       `json:"warnings,omitempty"` // at most 100

@@ -179,6 +179,7 @@ type (
 		Stderr  int64         `json:"stderr,omitempty"`
 		Fetched int64         `json:"fetched,omitempty"` // bytes of input that were moved
 		Cached  int64         `json:"cached,omitempty"`
+		Tasks   *WorkerTasks  `json:"tasks,omitempty"` // of an array
 	}
 
 	// Ack answers a Report.
@@ -193,11 +194,12 @@ type (
 	// WorkerAck answers a WorkerReport.
 	WorkerAck struct {
 		RankAttempt
-		Stdout int64 `json:"stdout"` // bytes that the origin has
-		Stderr int64 `json:"stderr"`
-		Drop   bool  `json:"drop,omitempty"` // superseded or not wanted any more: stop it, forget it
-		Done   bool  `json:"done,omitempty"` // all of it is safe at the origin: forget it
-		Stop   bool  `json:"stop,omitempty"` // end its process, and report how it ended
+		Stdout int64           `json:"stdout"` // bytes that the origin has
+		Stderr int64           `json:"stderr"`
+		Drop   bool            `json:"drop,omitempty"` // superseded or not wanted any more: stop it, forget it
+		Done   bool            `json:"done,omitempty"` // all of it is safe at the origin: forget it
+		Stop   bool            `json:"stop,omitempty"` // end its process, and report how it ended
+		Tasks  *WorkerTasksAck `json:"tasks,omitempty"`
 	}
 )
 
@@ -348,6 +350,9 @@ func (w *WorkerReport) check() error {
 	}
 	if bad {
 		return fmt.Errorf("report: rank %d: %w", w.Rank, codec.ErrMalformed)
+	}
+	if err := w.Tasks.check(); err != nil {
+		return err
 	}
 	return checkRanks([]RankAttempt{w.RankAttempt})
 }

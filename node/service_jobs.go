@@ -134,6 +134,18 @@ func (s *service) awaitJob(ctx context.Context, id jobs.ID, since uint64) (jobs.
 	return st, version, err
 }
 
+// Tasks lists tasks of an array.
+func (s *service) Tasks(ctx context.Context, ref string, q jobs.TaskQuery) (jobs.TaskPage, error) {
+	id, remote, err := s.locate(ref)
+	if err != nil {
+		return jobs.TaskPage{}, err
+	}
+	if remote != nil {
+		return remote.Tasks(ctx, string(id), q)
+	}
+	return s.n.jobs.Tasks(id, q)
+}
+
 // Explain tells why a job waits.
 func (s *service) Explain(ctx context.Context, ref string) (jobs.Explanation, error) {
 	id, remote, err := s.locate(ref)

@@ -119,6 +119,13 @@ func (f forwarded) Await(ctx context.Context, ref string, since uint64) (jobs.St
 	return f.service.Await(ctx, ref, since)
 }
 
+func (f forwarded) Tasks(ctx context.Context, ref string, q jobs.TaskQuery) (jobs.TaskPage, error) {
+	if err := f.own(ref); err != nil {
+		return jobs.TaskPage{}, err
+	}
+	return f.service.Tasks(ctx, ref, q)
+}
+
 func (f forwarded) Explain(ctx context.Context, ref string) (jobs.Explanation, error) {
 	if err := f.own(ref); err != nil {
 		return jobs.Explanation{}, err

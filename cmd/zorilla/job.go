@@ -93,6 +93,9 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 	if err != nil {
 		return spec, nil, err
 	}
+	if err := arrayOf(c, &spec, &inputs); err != nil {
+		return wrong(err)
+	}
 	if err := stageCommand(&spec, &inputs); err != nil {
 		return spec, nil, err
 	}

@@ -20,11 +20,15 @@ func (sh *shell) logsCommand() *cli.Command {
 		Description: `
 Standard output goes to standard output, standard error to standard error.
 
+Of an array: tasks as they ended, each as a whole; JOB:N is its task N.
+
 zorilla logs -f -l last
+zorilla logs --task 17 last
 zorilla logs k7f3q:0 2>/dev/null`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "f", Aliases: []string{"follow"}, Usage: "go on until the job has ended"},
-			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
+			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank, or its task"},
+			&cli.IntFlag{Name: "task", Value: -1, Usage: "of an array: only task `N`"},
 		},
 		Action: func(c *cli.Context) error {
 			job, rank, err := oneJob(c)
@@ -36,10 +40,13 @@ zorilla logs k7f3q:0 2>/dev/null`,
 				return err
 			}
 			defer client.Close()
+			if c.IsSet("task") {
+				rank = c.Int("task")
+			}
 			if rank >= 0 { // it may be a rank that is still to come
 				st, err := client.Job(c.Context, job)
 				if err == nil {
-					err = hasRank(st, rank)
+					err = hasOutput(st, rank)
 				}
 				if err != nil {
 					return err

@@ -70,6 +70,9 @@ func title(spec jobs.Spec) string {
 
 // ranks tells how many workers a job has and wants: "6", "3/6", "3/2..16".
 func ranks(st jobs.Status) string {
+	if st.Array != nil {
+		return fmt.Sprintf("%d/%d tasks", st.Array.Done, st.Array.Tasks)
+	}
 	want := strconv.Itoa(st.Spec.Max)
 	if !st.Spec.Rigid() {
 		want = fmt.Sprintf("%d..%d", st.Spec.Min, st.Spec.Max)

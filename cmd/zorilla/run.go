@@ -30,7 +30,7 @@ zorilla run -n 2..16 -o log --into 'out/%r' -- ./prog
 Ctrl-C shows the state; twice within 2 s cancels (130). Ctrl-\ detaches.
 Exit codes: 124 walltime, 125 no workers or a lost node, 126/127 the command
 cannot be executed/found, 128+signal.`,
-		Flags: append(jobFlags(),
+		Flags: append(append(jobFlags(), arrayFlags()...),
 			&cli.StringFlag{Name: "into", Value: ".", Usage: "`DIR` for output files; %r in it stands for the rank"},
 			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
 			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"}),
@@ -43,7 +43,11 @@ func (sh *shell) runAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	stdin, err := sh.openStdin(c.String("stdin"))
+	from := c.String("stdin")
+	if spec.Array != nil {
+		from = "none"
+	}
+	stdin, err := sh.openStdin(from)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("exit code", "%d", st.ExitCode)
 	}
 	add("origin", "%s", st.Origin.Short())
+	if st.Array != nil {
+		add("tasks", "%s", tally(st.Array))
+	}
 	add("workers", "%s", wish(st.Spec))
 	add("submitted", "%s", stamp(st.Submitted, now))
 	if !st.Started.IsZero() {

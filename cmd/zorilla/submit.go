@@ -17,7 +17,7 @@ Takes the options of run, stages the inputs, prints the ID alone and returns.
 
 id=$(zorilla submit -n 2..16 -o 'out-*' -- ./prog data)
 zorilla wait $id && zorilla get $id`,
-		Flags: append(jobFlags(),
+		Flags: append(append(jobFlags(), arrayFlags()...),
 			&cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
 		Action: func(c *cli.Context) error {
 			if s := c.String("stdin"); s != "" && s != "none" {

@@ -17,6 +17,7 @@
 //	GET  /v1/jobs/{job}                     Status
 //	GET  /v1/jobs/{job}/await?since=N       {"status", "version"}
 //	GET  /v1/jobs/{job}/explain             Explanation
+//	GET  /v1/jobs/{job}/tasks?from=&limit=&failed= TaskPage
 //	GET  /v1/jobs/{job}/output?rank=&follow= output frames
 //	PUT  /v1/jobs/{job}/stdin               bytes, as long as they come
 //	POST /v1/jobs/{job}/cancel
@@ -41,7 +42,7 @@
 //
 //	kind    1 byte   0 end, 1 output, 2 error
 //	stream  1 byte   1 stdout, 2 stderr
-//	rank    4 bytes
+//	rank    4 bytes  of an array: the task
 //	attempt 4 bytes
 //	offset  8 bytes  of the first byte in the stream of that rank and attempt
 //	length  4 bytes  at most 1 MiB

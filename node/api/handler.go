@@ -36,6 +36,7 @@ func Handler(s Service) http.Handler {
 	mux.HandleFunc("POST /v1/jobs", answer(h.submit))
 	mux.HandleFunc("GET /v1/jobs/{job}", ofJob(func(r *http.Request, job string) (any, error) { return s.Job(r.Context(), job) }))
 	mux.HandleFunc("GET /v1/jobs/{job}/await", ofJob(h.await))
+	mux.HandleFunc("GET /v1/jobs/{job}/tasks", ofJob(h.tasks))
 	mux.HandleFunc("GET /v1/jobs/{job}/explain", ofJob(func(r *http.Request, job string) (any, error) { return s.Explain(r.Context(), job) }))
 	mux.HandleFunc("POST /v1/jobs/{job}/cancel", ofJob(func(r *http.Request, job string) (any, error) { return done{}, s.Cancel(r.Context(), job) }))
 	mux.HandleFunc("GET /v1/jobs/{job}/output", h.output)

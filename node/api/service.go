@@ -57,6 +57,8 @@ type Service interface {
 	// Await returns the job's status as soon as it differs from what has the
 	// version since (0 = return at once), together with its version.
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
+	// Tasks lists tasks of a job that is an array.
+	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
 	// Explain tells why a job waits or ended as it did.
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
 	// Cancel ends a job. Cancelling an ended job is not an error.
@@ -146,6 +148,6 @@ type Link struct {
 
 // OutputQuery selects output.
 type OutputQuery struct {
-	Rank   int  // -1 = all
+	Rank   int  // of an array: the ID of a task; -1 = all
 	Follow bool // wait for more until the job has ended
 }

@@ -43,8 +43,8 @@ func outputQuery(r *http.Request, job string) (OutputQuery, error) {
 		return OutputQuery{}, err
 	}
 	rank, err := strconv.Atoi(or(r.FormValue("rank"), "-1"))
-	if err != nil || rank < -1 || rank >= jobs.MaxRanks {
-		return OutputQuery{}, fmt.Errorf("%w: rank=%.40q: want 0 to %d", ErrInvalid, r.FormValue("rank"), jobs.MaxRanks-1)
+	if err != nil || rank < -1 || rank > jobs.MaxTaskID {
+		return OutputQuery{}, fmt.Errorf("%w: rank=%.40q: want 0 to %d", ErrInvalid, r.FormValue("rank"), jobs.MaxTaskID)
 	}
 	follow, err := boolean(r, "follow")
 	return OutputQuery{Rank: rank, Follow: follow}, err

@@ -222,6 +222,15 @@ func (f *Fake) Await(ctx context.Context, name string, since uint64) (jobs.Statu
 	}
 }
 
+// Tasks implements api.Service: no job is an array.
+func (f *Fake) Tasks(_ context.Context, name string, _ jobs.TaskQuery) (jobs.TaskPage, error) {
+	j, err := f.Find(name)
+	if err == nil {
+		err = fmt.Errorf("%w: job %s has no tasks", jobs.ErrNotFound, j.Status().ID)
+	}
+	return jobs.TaskPage{}, err
+}
+
 // Explain implements api.Service.
 func (f *Fake) Explain(_ context.Context, name string) (jobs.Explanation, error) {
 	j, err := f.Find(name)

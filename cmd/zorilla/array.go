@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+	"zorilla/node/api"
+	"zorilla/transfer"
+)
+
+// arrayFlags make a job an array.
+func arrayFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "a", Aliases: []string{"array"}, Usage: "run the command for each of `TASKS`, such as 1-10000%50 (at most 50 at once) or 1-9:2,12"},
+		&cli.StringFlag{Name: "each-line", Usage: "run the command for each line of `FILE`, which takes the place of {} or comes last"},
+	}
+}
+
+// arrayOf makes an array of the job if the command line says so.
+func arrayOf(c *cli.Context, spec *jobs.Spec, inputs *[]transfer.Input) error {
+	tasks, lines := c.String("a"), c.String("each-line")
+	switch {
+	case tasks == "" && lines == "":
+		return nil
+	case c.IsSet("n"):
+		return errors.New("-n: an array has as many workers as are found: -a 1-100%8 has at most 8 at once")
+	case c.String("stdin") != "" && c.String("stdin") != "none":
+		return errors.New("--stdin: tasks of an array have no standard input: use --each-line")
+	}
+	spec.Array = &jobs.Array{}
+	atOnce, err := 0, error(nil)
+	if tasks != "" {
+		if spec.Array.Tasks, atOnce, err = jobs.ParseArray(tasks); err != nil {
+			return err
+		}
+	}
+	if lines != "" {
+		n, err := countLines(lines)
+		if err != nil {
+			return fmt.Errorf("--each-line: %w", err)
+		}
+		if tasks == "" {
+			spec.Array.Tasks = []process.TaskIDs{{First: 1, Last: n, Step: 1}}
+		}
+		for _, r := range spec.Array.Tasks {
+			if r.First < 1 || r.Last > n {
+				return fmt.Errorf("-a %s: %s has lines 1 to %d", tasks, lines, n)
+			}
+		}
+		spec.Array.Lines = true
+		*inputs = append(*inputs, transfer.Input{Path: lines, Name: jobs.ArrayLines})
+	}
+	spec.Min, spec.Max = 1, jobs.ArrayWorkers(spec.Array.Count(), atOnce)
+	return nil
+}
+
+// countLines counts the lines of a file; the last one need not end.
+func countLines(path string) (n int, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	open := false
+	for r := bufio.NewReader(f); ; {
+		piece, err := r.ReadSlice('\n')
+		switch {
+		case err == nil:
+			n, open = n+1, false
+			continue
+		case err != io.EOF && err != bufio.ErrBufferFull:
+			return 0, err
+		}
+		if open = open || len(piece) > 0; err == bufio.ErrBufferFull {
+			continue
+		}
+		if open {
+			n++
+		}
+		if n == 0 {
+			return 0, fmt.Errorf("%s has no lines", path)
+		}
+		return n, nil
+	}
+}
+
+// tally sums up the tasks of an array: "980/1000 done, 3 failed, 8 running".
+func tally(a *jobs.ArrayStatus) string {
+	s := fmt.Sprintf("%d/%d done", a.Done, a.Tasks)
+	if a.Failed > 0 {
+		s += fmt.Sprintf(", %d failed", a.Failed)
+	}
+	if a.Running > 0 {
+		s += fmt.Sprintf(", %d running", a.Running)
+	}
+	return s
+}
+
+// hasOutput returns an error if the job will never have output of the rank, or
+// of the task of an array.
+func hasOutput(st jobs.Status, rank int) error {
+	if st.Spec.Array == nil {
+		return hasRank(st, rank)
+	}
+	numbers := process.NumberTasks(st.Spec.Array.Tasks)
+	if _, ok := numbers.Place(rank); !ok {
+		return fmt.Errorf("job %s has no task %d", st.ID, rank)
+	}
+	return nil
+}
+
+func (sh *shell) tasksCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "tasks",
+		Category:  groupJobs,
+		Usage:     "list the tasks of an array",
+		UsageText: "zorilla tasks [options] JOB",
+		Description: `
+zorilla tasks --failed last
+zorilla tasks --json k7f3q | jq '.[] | select(.took > 60) | .id'`,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "failed", Usage: "only those that have failed"}, jsonFlag()},
+		Action: func(c *cli.Context) error {
+			job, err := wholeJob(c)
+			if err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			list, err := api.AllTasks(c.Context, client, job, c.Bool("failed"))
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return sh.printJSON(list)
+			}
+			return sh.printTable(taskTable(list))
+		},
+	})
+}
+
+func taskTable(list []jobs.TaskStatus) [][]string {
+	rows := [][]string{{"TASK", "EXIT", "TRIES", "RANK", "NODE", "TIME", "STDOUT", "STDERR"}}
+	for _, t := range list {
+		row := []string{strconv.Itoa(t.ID), "-", strconv.Itoa(t.Tries), "-", "-", "-", byteCount(t.Stdout), byteCount(t.Stderr)}
+		if t.Done {
+			row[1], row[3], row[5] = strconv.Itoa(t.Code), strconv.Itoa(t.Rank), time.Duration(t.Took).Round(time.Millisecond).String()
+			row[4] = nodeName(string(t.Node.Short()), "")
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (sh *shell) rerunCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "rerun",
+		Category:  groupJobs,
+		Usage:     "submit a job again, or the failed tasks of an array, and print the new ID",
+		UsageText: "zorilla rerun [options] JOB",
+		Description: `
+The new job has the options and the inputs of the old one, as they were then.
+
+zorilla rerun --failed last`,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "failed", Usage: "only the tasks that have failed"}},
+		Action: func(c *cli.Context) error {
+			job, err := wholeJob(c)
+			if err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			spec, err := again(c.Context, client, job, c.Bool("failed"))
+			if err != nil {
+				return err
+			}
+			id, err := client.Submit(c.Context, spec)
+			if err == nil {
+				_, err = fmt.Fprintln(sh.stdout, id)
+			}
+			return err
+		},
+	})
+}
+
+// again returns the spec of a job that is run again.
+func again(ctx context.Context, s api.Service, job string, failed bool) (jobs.Spec, error) {
+	st, err := s.Job(ctx, job)
+	spec := st.Spec
+	switch {
+	case err != nil:
+		return spec, err
+	case spec.Stdin:
+		return spec, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID)
+	}
+	spec.After = nil
+	if !failed {
+		return spec, nil
+	}
+	list, err := api.AllTasks(ctx, s, string(st.ID), true)
+	if err != nil {
+		return spec, err
+	}
+	if len(list) == 0 {
+		return spec, fmt.Errorf("job %s has no failed tasks", st.ID)
+	}
+	ids := make([]int, len(list))
+	for i, t := range list {
+		ids[i] = t.ID
+	}
+	spec.Array = &jobs.Array{Tasks: jobs.TaskRuns(ids), Lines: spec.Array.Lines}
+	spec.Max = min(spec.Max, len(ids))
+	return spec, nil
+}
