@@ -5,7 +5,8 @@
 //
 // It builds zorilla, starts three nodes on loopback as real processes and
 // prints how long "zorilla run -n 6 hostname" takes beside starting six
-// processes directly, and what an idle node needs of memory and processor.
+// processes directly, and what an idle node needs of memory and processor. Then
+// it does the same with the tasks of an array on a single node, beside xargs -P.
 // These machines are noisy: compare the ratios, and figures of the same run.
 package main
 
@@ -27,13 +28,26 @@ const workers = 6
 func main() {
 	runs := flag.Int("runs", 21, "how often to run the job")
 	idle := flag.Duration("idle", 10*time.Second, "how long to watch idle nodes")
+	tasks := flag.Int("tasks", 10_000, "how many tasks the array has; 0 = no array")
+	many := flag.Int("many", 100_000, "how many tasks the array has whose origin is weighed; 0 = none")
+	only := flag.Bool("array", false, "measure only arrays")
 	inside := flag.String("inside", "", "internal: the program under test, in the network that was started")
 	flag.Parse()
 	var err error
-	if *inside != "" {
+	switch {
+	case *inside != "" && *only:
+		err = measureArray(*inside, *tasks, *many)
+	case *inside != "":
 		err = measure(*inside, *runs, *idle)
-	} else {
-		err = build(*runs, *idle)
+	default:
+		var jobs, array []string
+		if !*only {
+			jobs = []string{"-runs", strconv.Itoa(*runs), "-idle", idle.String()}
+		}
+		if *tasks > 0 {
+			array = []string{"-array", "-tasks", strconv.Itoa(*tasks), "-many", strconv.Itoa(*many)}
+		}
+		err = build(jobs, array)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -41,9 +55,10 @@ func main() {
 	}
 }
 
-// build makes the program under test and measures it inside a network of three
-// nodes that lasts as long as the measurement.
-func build(runs int, idle time.Duration) error {
+// build makes the program under test and measures it inside networks that last
+// as long as the measurement: three nodes for jobs, one for an array. What has
+// no arguments is left out.
+func build(jobs, array []string) error {
 	dir, err := os.MkdirTemp("", "zorilla-bench-")
 	if err != nil {
 		return err
@@ -59,9 +74,17 @@ func build(runs int, idle time.Duration) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(program, "dev", "-n", "3", "--slots", "2", "--", self, "-inside", program, "-runs", strconv.Itoa(runs), "-idle", idle.String())
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	return cmd.Run()
+	for nodes, args := range map[string][]string{"3": jobs, "1": array} {
+		if len(args) == 0 {
+			continue
+		}
+		cmd := exec.Command(program, append([]string{"dev", "-n", nodes, "--slots", "2", "--", self, "-inside", program}, args...)...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func measure(program string, runs int, idle time.Duration) error {

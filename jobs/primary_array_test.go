@@ -1,0 +1,188 @@
+package jobs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/process"
+)
+
+// arrayOf is an array of n tasks with at most two workers.
+func arrayOf(n int) Spec {
+	return Spec{Min: 1, Max: 2, Array: &Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}}
+}
+
+// tasks reports what a worker of node n did: the tasks that it has got, and
+// results of some of them.
+func (c *talk) tasks(n int, ra RankAttempt, added, from int, rs ...process.TaskResult) *WorkerTasksAck {
+	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra, State: WorkerRunning,
+		Tasks: &WorkerTasks{From: from, Added: added, Ended: from + len(rs), Results: packResults(rs)}}}}
+	var ack Ack
+	c.p.reported(c.now, testNode(n), rep, map[RankAttempt]received{ra: {}}, func(a Ack) { ack = a })
+	for _, e := range c.step() {
+		if tell, ok := e.(doTell); ok {
+			tell.f()
+		}
+	}
+	return ack.Workers[0].Tasks
+}
+
+// taskless reports that a worker has ended after so many tasks.
+func (c *talk) taskless(n int, ra RankAttempt, ended, code int) {
+	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra, State: WorkerEnded,
+		Exit: &process.Exit{Code: code, Cause: process.Exited}, Tasks: &WorkerTasks{From: ended, Added: ended, Ended: ended}}}}
+	c.p.reported(c.now, testNode(n), rep, map[RankAttempt]received{ra: {}}, func(Ack) {})
+	c.step()
+}
+
+func (c *talk) want(got *WorkerTasksAck, results, before int, last bool, places ...int) {
+	c.t.Helper()
+	var have []int
+	for _, r := range got.Ranges {
+		for i := range r.Count {
+			have = append(have, r.From+i)
+		}
+	}
+	if got.Results != results || got.Before != before || got.Last != last || len(have) != len(places) {
+		c.t.Fatalf("acknowledged with %+v, want %d results, then from %d on %v, last %t", got, results, before, places, last)
+	}
+	for i := range places {
+		if have[i] != places[i] {
+			c.t.Fatalf("leased %v, want %v", have, places)
+		}
+	}
+}
+
+func did(place, code int) process.TaskResult {
+	return process.TaskResult{Place: place, Code: code, Took: time.Second}
+}
+
+func TestArrayGivesTasksToWhoNeedsThem(t *testing.T) {
+	c := running(t, arrayOf(4))
+	first, second := ra(0, 1), ra(1, 1)
+	c.want(c.tasks(1, first, 0, 0), 0, 0, false, 0)
+	c.want(c.tasks(1, first, 0, 0), 0, 0, false, 0) // the answer was lost
+	c.want(c.tasks(1, second, 0, 0), 0, 0, false, 1)
+	c.want(c.tasks(1, first, 1, 0, did(0, 0)), 1, 1, false, 2)
+	c.want(c.tasks(1, first, 1, 0, did(0, 9)), 1, 1, false, 2) // it counted already
+	c.want(c.tasks(1, first, 2, 1, did(2, 5)), 2, 2, false, 3)
+	c.want(c.tasks(1, second, 1, 0, did(1, 0)), 1, 1, true)
+	c.taskless(1, second, 1, 0)
+	c.state(Running, -1)
+	c.want(c.tasks(1, first, 3, 2, did(3, 0)), 3, 3, true)
+	c.state(Running, -1)
+	c.taskless(1, first, 3, 0)
+	c.state(Failed, 5)
+	if st := c.p.status(); st.Reason != "1 of 4 tasks failed, task 3 with 5" || *st.Array != (ArrayStatus{Tasks: 4, Done: 4, Failed: 1}) {
+		t.Errorf("%q, %+v", st.Reason, st.Array)
+	}
+	page := c.p.taskPage(TaskQuery{Failed: true})
+	if len(page.Tasks) != 1 || page.Tasks[0].ID != 3 || page.Tasks[0].Code != 5 || page.Next != 0 {
+		t.Errorf("%+v", page)
+	}
+	if page := c.p.taskPage(TaskQuery{From: 1, Limit: 2}); len(page.Tasks) != 2 || page.Tasks[0].ID != 2 || page.Next != 3 {
+		t.Errorf("%+v", page)
+	}
+}
+
+func TestArrayTriesTasksAgain(t *testing.T) {
+	spec := arrayOf(1)
+	spec.Max, spec.Retries = 1, 1
+	c := running(t, spec)
+	c.want(c.tasks(1, ra(0, 1), 0, 0), 0, 0, false, 0)
+	c.want(c.tasks(1, ra(0, 1), 1, 0, did(0, 4)), 1, 1, false, 0)
+	c.want(c.tasks(1, ra(0, 1), 2, 1, did(0, 0)), 2, 2, true)
+	c.taskless(1, ra(0, 1), 2, 0)
+	c.state(Completed, 0)
+}
+
+func TestArrayStopsWhenTooManyFail(t *testing.T) {
+	spec := arrayOf(100)
+	spec.MaxFails = 1
+	c := running(t, spec)
+	c.tasks(1, ra(0, 1), 0, 0)
+	c.tasks(1, ra(1, 1), 0, 0)
+	c.tasks(1, ra(0, 1), 1, 0, did(0, 2))
+	ack := c.tasks(1, ra(1, 1), 1, 0, did(1, 3))
+	c.want(ack, 1, 1, false)
+	for i := range 2 {
+		rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra(i, 1), State: WorkerEnded,
+			Exit: &process.Exit{Code: 143, Cause: process.Stopped}, Tasks: &WorkerTasks{From: 1, Added: 2, Ended: 1}}}}
+		c.p.reported(c.now, testNode(1), rep, nil, func(Ack) {})
+	}
+	c.state(Failed, 3)
+	if r := c.p.status().Reason; !strings.Contains(r, "98 were not done") {
+		t.Errorf("the reason is %q", r)
+	}
+}
+
+// What a lost worker had to do is done by others; what it had done counts,
+// unless its files are lost with it.
+func TestArrayOutlivesAWorker(t *testing.T) {
+	for _, files := range []bool{false, true} {
+		spec := arrayOf(3)
+		if files {
+			spec.Outputs = []string{"*"}
+		}
+		c := running(t, spec)
+		c.tasks(1, ra(0, 1), 0, 0)
+		c.tasks(1, ra(0, 1), 1, 0, did(0, 0))
+		c.tasks(1, ra(1, 1), 0, 0)
+		c.p.memberGone(c.now, testNode(1))
+		c.after(partLease)
+		c.step()
+		want := ArrayStatus{Tasks: 3, Done: 1, Left: 2}
+		if files {
+			want = ArrayStatus{Tasks: 3, Left: 3}
+		}
+		if st := c.p.status(); *st.Array != want || c.p.wanted() != 2 {
+			t.Errorf("files %t: %+v, %d wanted, want %+v, 2", files, st.Array, c.p.wanted(), want)
+		}
+	}
+}
+
+// A worker that ends with tasks undone is replaced, but not for ever.
+func TestArrayGivesUpWhenWorkersBreak(t *testing.T) {
+	spec := arrayOf(1)
+	spec.Max = 1
+	c := running(t, spec)
+	for n := 1; n <= maxBroken+1; n++ {
+		c.state(Running, -1)
+		c.tasks(n, ra(0, n), 0, 0)
+		c.taskless(n, ra(0, n), 0, 125)
+		if n <= maxBroken {
+			c.offer(n+1, 1)
+			c.after(maxSettle)
+			c.step()
+			c.report(n+1, WorkerReady, 0, ra(0, n+1))
+		}
+	}
+	c.state(Failed, 125)
+	if r := c.p.status().Reason; !strings.Contains(r, "before its tasks were done") {
+		t.Errorf("the reason is %q", r)
+	}
+}
+
+// The record of an array is what its events say.
+func TestArrayIsReplayed(t *testing.T) {
+	c := running(t, arrayOf(50))
+	c.tasks(1, ra(0, 1), 0, 0)
+	c.tasks(1, ra(1, 1), 0, 0)
+	c.tasks(1, ra(0, 1), 1, 0, did(0, 3))
+	again := record{id: c.p.rec.id}
+	for _, ev := range c.log {
+		var read event
+		if err := codec.Unmarshal(codec.MustMarshal(ev), &read); err != nil {
+			t.Fatal(err)
+		}
+		if !read.sound(&again) {
+			t.Fatalf("%+v is not sound", read)
+		}
+		again.apply(read)
+	}
+	if got, want := *again.tasks.status(), *c.p.rec.tasks.status(); got != want || got.Failed != 1 || got.Running != 2 {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
