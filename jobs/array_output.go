@@ -34,7 +34,7 @@ type arrayOutput struct {
 
 	file   *os.File
 	pos    int64 // of the output log, up to which pieces are known
-	pieces map[streamOf][]piece
+	pieces map[streamOf][]stretch
 	next   int          // in taskTable.order
 	told   map[int]bool // tasks that may be done again, by place
 }
@@ -44,8 +44,8 @@ type streamOf struct {
 	stream process.Stream
 }
 
-// piece is where bytes of a worker lie in the log.
-type piece struct{ offset, size, at int64 }
+// stretch is where bytes of a worker lie in the log.
+type stretch struct{ offset, size, at int64 }
 
 // endedTask is a task whose output can be told.
 type endedTask struct {
@@ -56,7 +56,7 @@ type endedTask struct {
 
 // readTasks calls f with the output of tasks.
 func (s *Service) readTasks(ctx context.Context, j *job, task int, follow bool, f func(Output) error) error {
-	r := &arrayOutput{s: s, job: j, f: f, want: func(id int) bool { return task < 0 || id == task }, pieces: map[streamOf][]piece{}, told: map[int]bool{}}
+	r := &arrayOutput{s: s, job: j, f: f, want: func(id int) bool { return task < 0 || id == task }, pieces: map[streamOf][]stretch{}, told: map[int]bool{}}
 	defer func() {
 		if r.file != nil {
 			r.file.Close()
@@ -132,7 +132,7 @@ func (r *arrayOutput) scan() (err error) {
 			return fmt.Errorf("output of a job: %w", err)
 		}
 		key := streamOf{RankAttempt{o.Rank, o.Attempt}, o.Stream}
-		r.pieces[key] = append(r.pieces[key], piece{o.Offset, int64(n), r.pos + outputHeader})
+		r.pieces[key] = append(r.pieces[key], stretch{o.Offset, int64(n), r.pos + outputHeader})
 		r.pos += outputHeader + int64(n)
 	}
 	return nil
