@@ -46,6 +46,7 @@ type event struct {
 	Reason string         `json:"reason,omitempty"`
 	Code   int            `json:"code,omitempty"`
 	After  int            `json:"after,omitempty"`
+	Tally  *Tally         `json:"tally,omitempty"` // of evStarted and evEnded: what nodes had answered
 
 	Tasks   []process.TaskRange `json:"tasks,omitempty"`
 	Results []byte              `json:"results,omitempty"` // packed, see packResults
@@ -87,6 +88,8 @@ type record struct {
 	ended     time.Time
 	met       map[int]bool              // fulfilled dependencies, by their place in the spec
 	eligible  time.Time                 // since when it may look for workers
+	tally     *Tally                    // of answers, when it started or ended
+	lacking   time.Time                 // when ranks were lost, or failed
 	retries   int                       // times that the gang was started again as a whole
 	tasks     *taskTable                // nil unless the job is an array
 	away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
@@ -117,6 +120,9 @@ func (r *record) applyTasks(ev event) {
 // nothing, so that replaying is safe whatever was sent twice.
 func (r *record) apply(ev event) {
 	r.applyTasks(ev)
+	if ev.Tally != nil {
+		r.tally = ev.Tally
+	}
 	switch ev.Kind {
 	case evSubmitted:
 		r.spec, r.stamp, r.submitted, r.state, r.code = *ev.Spec, ev.Stamp, ev.At, Pending, -1
@@ -141,6 +147,7 @@ func (r *record) apply(ev event) {
 			r.started = time.Time{} // all of it starts together, as the first time
 		}
 		r.warn(ev.Reason)
+		r.lacking = ev.At
 	case evFollowed:
 		r.met[ev.After-1], r.eligible = true, ev.At
 	case evStarted:
@@ -159,6 +166,7 @@ func (r *record) apply(ev event) {
 	case evLost:
 		r.each(ev.Ranks, func(k *rankRecord) { k.state = WorkerLost })
 		r.warn(ev.Reason)
+		r.lacking = ev.At
 	case evAway:
 		if r.away == nil {
 			r.away = map[vicinity.ID]time.Time{}

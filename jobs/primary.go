@@ -269,7 +269,8 @@ func (p *primary) cancel(now time.Time, why string) {
 
 // end makes the job final and lets everybody go.
 func (p *primary) end(now time.Time, state State, reason string, code int) {
-	p.emit(event{Kind: evEnded, At: now, State: state, Reason: reason, Code: code})
+	t := p.tally()
+	p.emit(event{Kind: evEnded, At: now, State: state, Reason: reason, Code: code, Tally: &t})
 	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
 		p.do(doRelease{to: id, release: Release{Job: p.rec.id}})
 	}

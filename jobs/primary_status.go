@@ -62,29 +62,7 @@ func (p *primary) nameOf(id vicinity.ID) string {
 }
 
 // declines sums the latest answers up: "12 asked: 5 offered, 7 busy".
-func (p *primary) declines() string {
-	offered, by := 0, map[string]int{}
-	for _, a := range p.answers {
-		if a.Reason == "" {
-			offered++
-		} else {
-			by[a.Reason]++
-		}
-	}
-	parts := []string{}
-	if offered > 0 {
-		parts = append(parts, fmt.Sprintf("%d offered", offered))
-	}
-	for _, r := range slices.SortedFunc(maps.Keys(by), func(a, b string) int {
-		if by[a] != by[b] {
-			return by[b] - by[a]
-		}
-		return strings.Compare(a, b)
-	}) {
-		parts = append(parts, fmt.Sprintf("%d %s", by[r], r))
-	}
-	return fmt.Sprintf("%d asked: %s", len(p.answers), strings.Join(parts, ", "))
-}
+func (p *primary) declines() string { return p.tally().String() }
 
 // status describes the job as it is now.
 func (p *primary) status() Status {
@@ -114,21 +92,24 @@ func (p *primary) status() Status {
 
 // explain answers why the job waits, or ended as it did.
 func (p *primary) explain(now time.Time) Explanation {
+	t := p.tally()
 	e := Explanation{
 		ID: p.rec.id, State: p.rec.state, Summary: p.reason(), Wanted: p.wanted(),
-		Asked: len(p.answers), Declined: map[string]int{}, Nodes: []NodeAnswer{}, Rounds: slices.Clone(p.rounds),
+		Asked: t.Asked, Offered: t.Offered, Declined: t.Declined, Nodes: []NodeAnswer{}, Rounds: slices.Clone(p.rounds),
+		Since: p.rec.eligible,
 	}
-	if e.Wanted > 0 {
-		e.Since = p.rec.eligible
-		next := p.search.Wake()
-		e.Next = earlier(next, p.poke)
+	switch {
+	case e.Wanted > 0:
+		if !p.rec.lacking.IsZero() {
+			e.Since = p.rec.lacking
+		}
+		e.Next = earlier(p.search.Wake(), p.poke)
+	case !p.rec.started.IsZero():
+		e.Until = p.rec.started
+	default:
+		e.Until = p.rec.ended
 	}
 	for _, a := range p.answers {
-		if a.Reason == "" {
-			e.Offered++
-		} else {
-			e.Declined[a.Reason]++
-		}
 		e.Nodes = append(e.Nodes, a)
 	}
 	slices.SortFunc(e.Nodes, func(a, b NodeAnswer) int {

@@ -139,7 +139,8 @@ type Explanation struct {
 	Offered  int            `json:"offered"`  // distinct nodes that offered
 	Declined map[string]int `json:"declined"` // distinct nodes by reason
 	Nodes    []NodeAnswer   `json:"nodes"`
-	Since    time.Time      `json:"since,omitzero"` // waiting since
+	Since    time.Time      `json:"since,omitzero"` // when it began to wait for workers
+	Until    time.Time      `json:"until,omitzero"` // when that ended: with its first START, or with the job; zero = it waits, or is staged
 	Next     time.Time      `json:"next,omitzero"`  // next flood
 	Rounds   []Round        `json:"rounds"`
 }

@@ -39,7 +39,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			sh.runCommand(), sh.submitCommand(), sh.psCommand(), sh.statusCommand(), sh.logsCommand(), sh.waitCommand(),
 			sh.getCommand(), sh.cancelCommand(), sh.explainCommand(), sh.tasksCommand(), sh.rerunCommand(),
 			sh.nodeCommand(), sh.nodesCommand(), sh.rttCommand(), sh.drainCommand(), sh.inviteCommand(), sh.webCommand(), sh.devCommand(),
-			sh.versionCommand(),
+			sh.ownerCommand(), sh.pauseCommand(), sh.resumeCommand(), sh.versionCommand(),
 		},
 	}
 }

@@ -61,7 +61,11 @@ func (sh *shell) printExplanation(e jobs.Explanation, now time.Time) error {
 		rows = append(rows, []string{"wanted", count(e.Wanted, "more worker")})
 	}
 	rows = append(rows, []string{"asked", askedLine(e)})
-	if !e.Since.IsZero() && !e.State.Final() {
+	switch {
+	case e.Since.IsZero():
+	case !e.Until.IsZero():
+		rows = append(rows, []string{"waited", span(e.Until.Sub(e.Since))})
+	case !e.State.Final():
 		rows = append(rows, []string{"waiting", span(now.Sub(e.Since))})
 	}
 	if e.Next.After(now) && !e.State.Final() {

@@ -26,6 +26,9 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1", Usage: "workers: `N` (all or nothing), or MIN..MAX to start with MIN and grow"},
 		&cli.IntFlag{Name: "c", Value: 1, Usage: "`SLOTS` (cores) for each worker"},
 		&cli.StringFlag{Name: "mem", Usage: "memory limit of each worker: `SIZE` such as 200M or 2G"},
+		&cli.StringFlag{Name: "disk", Usage: "disk space that must be free for each worker: `SIZE`"},
+		&cli.IntFlag{Name: "gpus", Usage: "`N` GPUs of its own for each worker"},
+		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
 		&cli.StringFlag{Name: "t", Aliases: []string{"time"}, Usage: "walltime: `TIME` such as 10m, 1h30m, HH:MM:SS or seconds"},
 		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern (repeatable)"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
@@ -51,6 +54,7 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 	spec := jobs.Spec{
 		Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
 		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"),
+		GPUs: c.Int("gpus"), Where: c.String("where"),
 		Search: jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
 	}
 	wrong := func(err error) (jobs.Spec, []transfer.Input, error) { return spec, nil, usage(c, "%v", err) }
@@ -69,9 +73,11 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 	if spec.Min, spec.Max, err = parseRanks(c.String("n")); err != nil {
 		return wrong(err)
 	}
-	if s := c.String("mem"); s != "" {
-		if spec.Memory, err = parseSize(s); err != nil {
-			return wrong(err)
+	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk} {
+		if s := c.String(flag); s != "" {
+			if *size, err = parseSize(dashes(flag), s); err != nil {
+				return wrong(err)
+			}
 		}
 	}
 	for flag, d := range map[string]*codec.Duration{"t": &spec.Walltime, "give-up": &spec.GiveUp, "flood-wait": &spec.Search.Wait} {

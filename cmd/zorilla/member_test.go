@@ -82,6 +82,15 @@ func TestWhatMembersMayAsk(t *testing.T) {
 	if _, err := asks.Drain(t.Context(), api.Drain{Now: true}); !errors.Is(err, api.ErrRefused) {
 		t.Errorf("drain: %v", err)
 	}
+	if _, err := asks.Limits(t.Context()); !errors.Is(err, api.ErrRefused) {
+		t.Errorf("the owner's limits: %v", err)
+	}
+	if _, err := asks.SetLimits(t.Context(), []string{"paused=yes"}); !errors.Is(err, api.ErrRefused) {
+		t.Errorf("pause: %v", err)
+	}
+	if _, err := asks.Queue(t.Context()); !errors.Is(err, api.ErrRefused) {
+		t.Errorf("the queue: %v", err)
+	}
 	if _, err := asks.Invite(t.Context()); !errors.Is(err, api.ErrRefused) {
 		t.Errorf("an invitation: %v", err)
 	}

@@ -29,6 +29,9 @@ type nodeOptions struct {
 	RunAs                  string // user name or number; "" = nobody if root, else oneself
 	NodeLimit, OrphanLimit time.Duration
 	Expose                 []string
+	Labels                 map[string]string
+	GPUs                   int      // 0 = those that the machine reports; negative = none
+	Changes                []string // to what the owner allows
 	Verbose                bool
 	Log                    io.Writer
 }
@@ -64,6 +67,12 @@ zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
 			&cli.StringFlag{Name: "advertise", EnvVars: env("ADVERTISE"), Usage: "`HOST:PORT` that others dial, if it is another"},
 			&cli.StringFlag{Name: "web", EnvVars: env("WEB"), Usage: "`HOST:PORT` of the page, or none (default: " + node.DefaultWeb + " or the next free port)"},
 			&cli.IntFlag{Name: "slots", EnvVars: env("SLOTS"), DefaultText: "the number of cores", Usage: "how many `SLOTS` to offer"},
+			&cli.StringSliceFlag{Name: "label", EnvVars: env("LABEL"), Usage: "tell others `K=V` of this node, for --where (repeatable, or with commas)"},
+			&cli.IntFlag{Name: "gpus", EnvVars: env("GPUS"), DefaultText: "those that can compute", Usage: "how many `GPUS` to offer"},
+			&cli.IntFlag{Name: "max-jobs", EnvVars: env("MAX_JOBS"), Usage: "work for at most `N` jobs at a time; kept, see zorilla owner"},
+			&cli.IntFlag{Name: "max-workers-per-job", EnvVars: env("MAX_WORKERS_PER_JOB"), Usage: "at most `N` workers of a job; kept"},
+			&cli.StringSliceFlag{Name: "allow", EnvVars: env("ALLOW"), Usage: "work only for `ID|NAME|NETWORK` of origins (repeatable, or with commas); kept"},
+			&cli.StringSliceFlag{Name: "deny", EnvVars: env("DENY"), Usage: "do not work for `ID|NAME|NETWORK`; kept"},
 			&cli.StringFlag{Name: "state", EnvVars: env("STATE"), Usage: "state directory `DIR` (default: that of your user)"},
 			&cli.StringFlag{Name: "run-as", EnvVars: env("RUN_AS"), Usage: "run workers as `USER` if started by root (default: nobody)"},
 			&cli.DurationFlag{Name: "node-limit", EnvVars: env("NODE_LIMIT"), Value: time.Hour, Usage: "end workers that were without this node for `DURATION`; 0 = they end with it"},
@@ -129,6 +138,9 @@ func (sh *shell) nodeOptions(c *cli.Context) (nodeOptions, error) {
 	}
 	if o.OrphanLimit <= 0 {
 		return o, usage(c, "--orphan-limit %v: want more than 0", o.OrphanLimit)
+	}
+	if err := ownerOptions(c, &o); err != nil {
+		return o, err
 	}
 	if file := c.String("secret-file"); file != "" {
 		if o.Secret != "" {

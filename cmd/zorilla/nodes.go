@@ -25,9 +25,9 @@ func (sh *shell) nodesCommand() *cli.Command {
 RTT is the round trip from the node that is asked; LINK tells the neighbours
 that it floods to; BUSY, of the nearest 64, how many of the slots are in use;
 CLUSTER which nodes are near to each other, as found from round trips; STATE
-which nodes are draining, if any are.
+which nodes are draining or paused by their owners, if any are.
 
-zorilla nodes --wide              with memory, platform and addresses
+zorilla nodes --wide              with GPUs, labels, platform and addresses
 zorilla nodes -v                  and what the node that is asked has counted
 zorilla nodes --json | jq '.[].name'`,
 		Flags: []cli.Flag{
@@ -63,7 +63,7 @@ const (
 func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 	head := []string{"ID", "NAME", "SITE", "RTT", "LINK", "BUSY", "CLUSTER", "MEMORY"}
 	if wide {
-		head = append(head, "PLATFORM", "ADDRESS")
+		head = append(head, "GPUS", "LABELS", "PLATFORM", "ADDRESS")
 	}
 	states := slices.ContainsFunc(nodes, func(n api.NodeInfo) bool { return n.State != "" })
 	if states {
@@ -83,7 +83,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), link, busy + "/" + strconv.Itoa(n.Slots), n.Cluster, byteCount(n.Memory),
 		}
 		if wide {
-			row = append(row, n.Platform, strings.Join(n.Addrs, " "))
+			row = append(row, strconv.Itoa(n.GPUs), labels(n.Labels), n.Platform, strings.Join(n.Addrs, " "))
 		} else {
 			row[1], row[2], row[6] = short(n.Name, nameWidth), short(n.Site, labelWidth), short(n.Cluster, labelWidth)
 		}

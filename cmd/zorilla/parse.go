@@ -24,8 +24,8 @@ func parseRanks(s string) (low, high int, err error) {
 }
 
 // parseSize reads a number of bytes with an optional unit of 1024: K, M, G, T.
-func parseSize(s string) (int64, error) {
-	bad := fmt.Errorf("--mem %s: want a size such as 200M or 2G", s)
+func parseSize(flag, s string) (int64, error) {
+	bad := fmt.Errorf("%s %s: want a size such as 200M or 2G", flag, s)
 	digits := strings.ToUpper(s)
 	digits = strings.TrimSuffix(strings.TrimSuffix(digits, "B"), "I")
 	unit := 1.0

@@ -20,12 +20,12 @@ func TestParseRanks(t *testing.T) {
 
 func TestParseSize(t *testing.T) {
 	for s, want := range map[string]int64{"1": 1, "200M": 200 << 20, "2G": 2 << 30, "2g": 2 << 30, "1.5K": 1536, "64KiB": 64 << 10, "3MB": 3 << 20, "1T": 1 << 40, "512B": 512} {
-		if n, err := parseSize(s); err != nil || n != want {
+		if n, err := parseSize("--mem", s); err != nil || n != want {
 			t.Errorf("%s: got %d, %v, want %d", s, n, err, want)
 		}
 	}
 	for _, s := range []string{"", "0", "-1G", "G", "lots", "1e30", "NaN", "1GG", "0.1", "9999999999T"} {
-		if n, err := parseSize(s); err == nil {
+		if n, err := parseSize("--mem", s); err == nil {
 			t.Errorf("%q was accepted as %d", s, n)
 		}
 	}

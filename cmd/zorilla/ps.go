@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/jobs"
+	"zorilla/node/api"
 )
 
 func (sh *shell) psCommand() *cli.Command {
@@ -20,8 +21,13 @@ func (sh *shell) psCommand() *cli.Command {
 		UsageText: "zorilla ps [options]",
 		Description: `
 zorilla ps --all                  # ask every member
+zorilla ps --queue                # what waits for room at this node, first come first
 zorilla ps --json | jq '.[].id'`,
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "ask every member of the network"}, jsonFlag()},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "ask every member of the network"},
+			&cli.BoolFlag{Name: "queue", Aliases: []string{"q"}, Usage: "list the jobs, of all nodes, that wait for room at this one, in order"},
+			jsonFlag(),
+		},
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {
 				return err
@@ -31,6 +37,12 @@ zorilla ps --json | jq '.[].id'`,
 				return err
 			}
 			defer client.Close()
+			if c.Bool("queue") {
+				if c.Bool("all") {
+					return usage(c, "--queue is about one node: leave out --all")
+				}
+				return sh.printQueue(c, client)
+			}
 			list, err := client.Jobs(c.Context, c.Bool("all"))
 			if err != nil {
 				return err
@@ -44,6 +56,44 @@ zorilla ps --json | jq '.[].id'`,
 			return sh.printTable(jobTable(list, time.Now()))
 		},
 	})
+}
+
+func (sh *shell) printQueue(c *cli.Context, client *api.Client) error {
+	queue, err := client.Queue(c.Context)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return sh.printJSON(queue)
+	}
+	now := time.Now()
+	rows := [][]string{{"JOB", "ORIGIN", "PRIORITY", "WANTED", "EACH", "SINCE", "EXPIRES", "REASON"}}
+	for _, w := range queue {
+		reason := w.Reason
+		if reason == "" {
+			reason = "offered"
+		}
+		rows = append(rows, []string{
+			string(w.Job), w.Origin.Short(), strconv.Itoa(w.Priority), strconv.Itoa(w.Wanted), each(w),
+			span(now.Sub(w.Since)) + " ago", "in " + span(w.Expires.Sub(now)), reason,
+		})
+	}
+	return sh.printTable(rows)
+}
+
+// each tells what one worker needs.
+func each(w jobs.Waiting) string {
+	text := count(w.Slots, "slot")
+	if w.Memory > 0 {
+		text += ", " + byteCount(w.Memory)
+	}
+	if w.Disk > 0 {
+		text += ", " + byteCount(w.Disk) + " of disk"
+	}
+	if w.GPUs > 0 {
+		text += ", " + count(w.GPUs, "GPU")
+	}
+	return text
 }
 
 func jobTable(list []jobs.Status, now time.Time) [][]string {
