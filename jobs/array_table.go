@@ -149,14 +149,21 @@ func (t *taskTable) lose(ra RankAttempt) {
 	if t.keep {
 		return
 	}
+	var again []process.TaskRange
 	for i := range t.tasks {
 		k := &t.tasks[i]
-		if k.done && int(k.rank) == ra.Rank && int(k.try) == ra.Attempt {
-			*k = taskRecord{}
-			t.done--
-			t.wait(process.TaskRange{From: i, Count: 1})
+		if !k.done || int(k.rank) != ra.Rank || int(k.try) != ra.Attempt {
+			continue
+		}
+		*k = taskRecord{}
+		t.done--
+		if n := len(again); n > 0 && again[n-1].From+again[n-1].Count == i {
+			again[n-1].Count++
+		} else {
+			again = append(again, process.TaskRange{From: i, Count: 1})
 		}
 	}
+	t.wait(again...)
 	t.recount()
 }
 
