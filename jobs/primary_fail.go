@@ -99,3 +99,31 @@ func (p *primary) retryGang(now time.Time, why string) bool {
 	p.yieldAll()
 	return true
 }
+
+// stopped returns how many ranks ended because others had failed.
+func (p *primary) stopped() (n int) {
+	for i := range p.rec.ranks {
+		if e := p.rec.ranks[i].exit; e != nil && e.Cause == process.Stopped {
+			n++
+		}
+	}
+	return n
+}
+
+func exitReason(rank int, k *rankRecord) string {
+	who := fmt.Sprintf("rank %d on %s", rank, label(k.name, k.node))
+	switch {
+	case k.exit.Detail == "":
+		return fmt.Sprintf("%s ended with %d", who, k.exit.Code)
+	case k.exit.Cause == process.Signalled:
+		return fmt.Sprintf("%s was %s", who, k.exit.Detail)
+	}
+	return fmt.Sprintf("%s: %s", who, k.exit.Detail)
+}
+
+func rankList(ras []RankAttempt) string {
+	if len(ras) == 1 {
+		return fmt.Sprintf("rank %d", ras[0].Rank)
+	}
+	return fmt.Sprintf("ranks %d..%d (%d)", ras[0].Rank, ras[len(ras)-1].Rank, len(ras))
+}
