@@ -33,6 +33,9 @@ func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 	if err := s.waitReady(ctx); err != nil {
 		return "", err
 	}
+	if err := s.stalled(); err != nil {
+		return "", fmt.Errorf("accept job: %w", err)
+	}
 	if !spec.Inputs.IsZero() { // a job that was accepted keeps its inputs, come what may
 		tree, err := transfer.LoadManifest(s.store, spec.Inputs)
 		if err == nil {
@@ -42,7 +45,7 @@ func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 			return "", fmt.Errorf("%w: inputs: %w", ErrInvalid, err)
 		}
 	}
-	j := &job{}
+	j := &job{serving: map[vicinity.ID]int{}}
 	var id ID
 	accepted := make(chan error, 1)
 	var failed error
@@ -179,7 +182,7 @@ func (s *Service) Owns(id ID) bool { return s.inJob(id, func(*job) {}) == nil }
 // Status returns a job and its version. Of a job of another origin that this
 // node works for it tells what the node itself knows, marked LastKnown.
 func (s *Service) Status(id ID) (st Status, version uint64, err error) {
-	if err = s.inJob(id, func(j *job) { st, version = j.view() }); err == nil {
+	if err = s.inJob(id, func(j *job) { st, version = s.view(j) }); err == nil {
 		return st, version, nil
 	}
 	s.mu.Lock()
@@ -231,7 +234,7 @@ func (s *Service) List() []Status {
 	var list []Status
 	s.call(func() {
 		for _, j := range s.jobs {
-			st, _ := j.view()
+			st, _ := s.view(j)
 			list = append(list, st)
 		}
 	})
@@ -253,7 +256,12 @@ func (s *Service) List() []Status {
 
 // Explain tells why a job of this origin waits, or ended as it did.
 func (s *Service) Explain(id ID) (e Explanation, err error) {
-	err = s.inJob(id, func(j *job) { e = j.core.explain(s.now()) })
+	err = s.inJob(id, func(j *job) {
+		e = j.core.explain(s.now())
+		if text := s.hindrance(j); text != "" && !e.State.Final() {
+			e.Summary = text
+		}
+	})
 	return e, err
 }
 

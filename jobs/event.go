@@ -40,6 +40,7 @@ type event struct {
 	For    codec.Duration `json:"for,omitempty"`
 	Ranks  []RankAttempt  `json:"ranks,omitempty"`
 	Exit   *process.Exit  `json:"exit,omitempty"`
+	Wrote  *wrote         `json:"wrote,omitempty"` // of evExited
 	Output *RankOutput    `json:"output,omitempty"`
 	Warn   []string       `json:"warn,omitempty"`
 	State  State          `json:"state,omitempty"`
@@ -50,6 +51,12 @@ type event struct {
 
 	Tasks   []process.TaskRange `json:"tasks,omitempty"`
 	Results []byte              `json:"results,omitempty"` // packed, see packResults
+}
+
+// wrote is how many bytes a rank wrote in all.
+type wrote struct {
+	Stdout int64 `json:"stdout"`
+	Stderr int64 `json:"stderr"`
 }
 
 // RankAttempt names one try of one rank. Everything that a worker sends
@@ -67,6 +74,7 @@ type rankRecord struct {
 	rtt       time.Duration
 	state     WorkerState
 	exit      *process.Exit
+	wrote     *wrote // nil = not known
 	output    *RankOutput
 	collected bool
 	retries   int // attempts that followed a failure of the program
@@ -157,7 +165,7 @@ func (r *record) apply(ev event) {
 		r.each(ev.Ranks, func(k *rankRecord) { k.state = WorkerRunning })
 	case evExited:
 		r.each(ev.Ranks, func(k *rankRecord) {
-			k.state, k.exit, k.output = WorkerEnded, ev.Exit, ev.Output
+			k.state, k.exit, k.wrote, k.output = WorkerEnded, ev.Exit, ev.Wrote, ev.Output
 			k.collected = ev.Output == nil
 		})
 		r.warn(ev.Warn...)

@@ -39,6 +39,7 @@ type gridNode struct {
 	self      vicinity.Member
 	dir       string
 	log       *journal.Memory
+	wrap      func(*journal.Memory) journal.Journal // nil = as it is
 	store     *transfer.MemStore
 	runner    *testnet.Runner
 	cancel    context.CancelFunc
@@ -101,12 +102,16 @@ func (n *gridNode) start() {
 	rnd := rand.New(rand.NewPCG(1, uint64(n.self.ID[1])))
 	fetch := transfer.NewFetcher(transfer.FetcherConfig{Store: n.store, Rand: rnd,
 		Source: transfer.HTTPSource(client, func(id vicinity.ID) string { return "https://" + string(id) })})
+	var log journal.Journal = n.log
+	if n.wrap != nil {
+		log = n.wrap(n.log)
+	}
 	n.service = jobs.New(jobs.Config{
 		Self: n.self, Dir: n.dir, Overlay: n, Client: client,
 		PeerID:  func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil },
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: n.log, Store: n.store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: os.RemoveAll, Rand: rnd, NodeLimit: n.g.nodeLimit,
+		Journal: log, Store: n.store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: os.RemoveAll, Rand: rnd, NodeLimit: n.g.nodeLimit,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(jobs.PeerPrefix, n.service.PeerHandler())

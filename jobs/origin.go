@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -23,6 +22,9 @@ type job struct {
 	output *outputLog
 	stdin  *spool
 	refuse func(error) // set until the submission is durable
+
+	serving map[vicinity.ID]int // reports that wait for an answer
+	trouble string              // why output cannot be stored; for people
 }
 
 // pendingStep is effects that wait until the events before them are durable.
@@ -33,103 +35,16 @@ type pendingStep struct {
 
 // view is what clients see of a job, and its version: the end is told once it
 // is durable, so that no restart takes it back.
-func (j *job) view() (Status, uint64) {
+func (s *Service) view(j *job) (Status, uint64) {
 	st, version := j.core.status(), j.core.version
+	if text := s.hindrance(j); text != "" && !st.State.Final() {
+		st.Reason = text
+	}
 	if st.State.Final() && len(j.steps) > 0 {
 		st.State, st.ExitCode, st.Ended = Collecting, -1, time.Time{}
 		st.Reason, version = "writing down how it ended", version-1
 	}
 	return st, version
-}
-
-// keepJobs is how many ended jobs an origin remembers.
-const keepJobs = 1000
-
-// load rebuilds all jobs from the journal.
-func (s *Service) load() error {
-	var order []ID
-	err := s.cfg.Journal.Load(func(e journal.Entry) error {
-		id := ID(e.Key)
-		var ev event
-		if !id.Valid() || codec.Unmarshal(e.Data, &ev) != nil {
-			s.log.Warn().Str("key", e.Key).Msg("the journal has an entry that this version cannot read; it is ignored")
-			return nil
-		}
-		j := s.jobs[id]
-		if j == nil {
-			j = &job{core: s.newPrimary(id)}
-			s.jobs[id] = j
-			order = append(order, id)
-		}
-		if ev.sound(&j.core.rec) {
-			j.core.rec.apply(ev)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("read jobs: %w", err)
-	}
-	if err := s.adoptWork(); err != nil {
-		return err
-	}
-	for _, id := range order {
-		if err := s.restore(id); err != nil {
-			s.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
-			delete(s.jobs, id)
-		}
-	}
-	s.prune()
-	return nil
-}
-
-func (s *Service) newPrimary(id ID) *primary {
-	p := newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
-	p.measured, p.members = s.overlay.Measured, s.overlay.Size
-	return p
-}
-
-// restore opens a job's files, pins its blobs and goes on with it.
-func (s *Service) restore(id ID) error {
-	j := s.jobs[id]
-	rec := &j.core.rec
-	if rec.ranks == nil {
-		return errors.New("its submission is missing from the journal")
-	}
-	if err := s.openFiles(j, id); err != nil {
-		return err
-	}
-	s.clock.saw(rec.stamp, s.now())
-	if last := s.jobs[s.last]; last == nil || last.core.rec.stamp < rec.stamp {
-		s.last = id
-	}
-	s.pin(id, rec.spec.Inputs)
-	var all []RankAttempt
-	for i := range rec.ranks {
-		k := &rec.ranks[i]
-		all = append(all, RankAttempt{i, k.attempt})
-		if k.output != nil {
-			s.pin(id, k.output.Manifest)
-		}
-	}
-	j.core.received = j.output.received(all)
-	if rec.state.Final() {
-		return errors.Join(j.output.spool.close(), j.stdin.close())
-	}
-	if err := j.stdin.close(); err != nil { // who fed it went away with the node
-		return err
-	}
-	j.core.resume(s.now(), s.cfg.Schedule)
-	s.flush(j)
-	s.follow(j)
-	return nil
-}
-
-func (s *Service) openFiles(j *job, id ID) (err error) {
-	if j.output, err = openOutputLog(filepath.Join(s.jobDir(id), "output")); err != nil {
-		return err
-	}
-	j.stdin, err = openSpool(filepath.Join(s.jobDir(id), "stdin"))
-	return err
 }
 
 // pin keeps a file tree in the store as long as the job is remembered.
@@ -144,6 +59,9 @@ func (s *Service) pin(id ID, manifest transfer.Hash) (transfer.Manifest, error) 
 	s.store.Pin("job/"+string(id), append(tree.Chunks(), manifest)...)
 	return tree, nil
 }
+
+// keepJobs is how many ended jobs an origin remembers.
+const keepJobs = 1000
 
 // prune forgets the oldest ended jobs beyond keepJobs.
 func (s *Service) prune() {

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"zorilla/jobs/process"
 )
@@ -18,10 +20,17 @@ import (
 // offset, big-endian) and the bytes. Bytes that arrive twice are stored once.
 // Its methods may be called from any goroutine.
 type outputLog struct {
-	spool *spool
+	spool   *spool
+	damaged bool // something in the middle of the file could not be read when it was opened
 
-	mu   sync.Mutex // guards have, and makes "look, then append" one step
-	have map[RankAttempt]received
+	behind  atomic.Bool // it is being synced in the background
+	syncing sync.Mutex  // held while the file is synced; who waits for it profits
+
+	mu    sync.Mutex // guards what follows, and makes "look, then append" one step
+	have  map[RankAttempt]received
+	safe  map[RankAttempt]received // of these, what is durable
+	fresh map[RankAttempt]received // what is not: as have
+	loose int64                    // bytes that are not durable
 }
 
 const outputHeader = 4 + 4 + 1 + 4 + 8
@@ -29,18 +38,26 @@ const outputHeader = 4 + 4 + 1 + 4 + 8
 // openOutputLog opens the log of a job and finds out what is in it. A frame
 // that was cut short by a crash is removed.
 func openOutputLog(path string) (*outputLog, error) {
-	l := &outputLog{have: map[RankAttempt]received{}}
+	l := &outputLog{have: map[RankAttempt]received{}, fresh: map[RankAttempt]received{}}
 	valid, err := l.scan(path)
+	if err == nil && valid >= 0 {
+		err = cut(path, valid)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("output of a job: %w", err)
 	}
-	if valid >= 0 {
-		if err := os.Truncate(path, valid); err != nil {
-			return nil, fmt.Errorf("output of a job: %w", err)
-		}
-	}
+	l.safe = maps.Clone(l.have)
 	l.spool, err = openSpool(path)
 	return l, err
+}
+
+// cut shortens a file, and makes what is left durable.
+func cut(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Sync(), f.Close())
 }
 
 // scan reads all headers and returns where the last whole frame ends, or -1
@@ -61,6 +78,13 @@ func (l *outputLog) scan(path string) (int64, error) {
 	r := bufio.NewReaderSize(f, 1<<16)
 	for pos := int64(0); ; {
 		o, n, err := readOutputHeader(r)
+		if err == nil && o.Offset != l.next(o) {
+			err = errDamaged
+		}
+		if errors.Is(err, errDamaged) {
+			l.damaged = o.Attempt != 0 || o.Stream != 0 // a machine that failed may leave zeros at the end
+			return pos, nil
+		}
 		if err != nil || pos+outputHeader+int64(n) > info.Size() {
 			return pos, nil
 		}
@@ -75,6 +99,15 @@ func (l *outputLog) scan(path string) (int64, error) {
 		}
 		r.Reset(f)
 	}
+}
+
+// next returns the offset at which the stream of o goes on.
+func (l *outputLog) next(o Output) int64 {
+	got := l.have[RankAttempt{o.Rank, o.Attempt}]
+	if o.Stream == process.Stderr {
+		return got.stderr
+	}
+	return got.stdout
 }
 
 func (l *outputLog) count(o Output, n int) {
@@ -129,8 +162,58 @@ func (l *outputLog) append(pieces []Output) error {
 	}
 	for _, a := range added {
 		l.count(a.o, a.n)
+		ra := RankAttempt{a.o.Rank, a.o.Attempt}
+		l.fresh[ra] = l.have[ra]
 	}
+	l.loose += int64(len(buf))
 	return nil
+}
+
+// sync makes durable what has been appended so far. Callers that come while it
+// runs share the next one.
+func (l *outputLog) sync() error {
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	fresh, loose := l.fresh, l.loose
+	l.fresh, l.loose = map[RankAttempt]received{}, 0
+	l.mu.Unlock()
+	if len(fresh) == 0 {
+		return nil
+	}
+	err := l.spool.sync()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		maps.Copy(l.safe, fresh)
+		return nil
+	}
+	for ra, got := range fresh {
+		if _, newer := l.fresh[ra]; !newer {
+			l.fresh[ra] = got
+		}
+	}
+	l.loose += loose
+	return fmt.Errorf("sync output: %w", err)
+}
+
+// loosely returns how many bytes are not durable.
+func (l *outputLog) loosely() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.loose
+}
+
+// confirm tells in an acknowledgement what may be freed: what is durable.
+func (l *outputLog) confirm(acks []WorkerAck) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range acks {
+		a := &acks[i]
+		safe := l.safe[a.RankAttempt]
+		a.AheadOut, a.AheadErr = max(0, a.Stdout-safe.stdout), max(0, a.Stderr-safe.stderr)
+		a.Stdout, a.Stderr = a.Stdout-a.AheadOut, a.Stderr-a.AheadErr
+	}
 }
 
 // received returns how many bytes of each worker are there.
@@ -193,7 +276,9 @@ func readOutputHeader(r io.Reader) (Output, int, error) {
 	}
 	n := int(binary.BigEndian.Uint32(h[9:]))
 	if n > maxBody || (o.Stream != process.Stdout && o.Stream != process.Stderr) {
-		return o, 0, errors.New("output log is damaged")
+		return o, 0, errDamaged
 	}
 	return o, n, nil
 }
+
+var errDamaged = errors.New("output log is damaged")

@@ -167,14 +167,14 @@ func TestReaderBeyondTheEndWaitsForIt(t *testing.T) {
 func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	c := newTalk(t, Spec{Min: 1, Max: 1})
 	j := &job{core: c.p, steps: []*pendingStep{{}}}
-	_, before := j.view()
+	_, before := new(Service).view(j)
 	c.p.cancel(c.now, "cancelled by a user")
-	st, version := j.view()
+	st, version := new(Service).view(j)
 	if st.State.Final() || st.ExitCode != -1 || version < before {
 		t.Fatalf("got %s with %d at version %d before the end is in the journal", st.State, st.ExitCode, version)
 	}
 	j.steps = nil
-	if st, after := j.view(); st.State != Cancelled || after == version {
+	if st, after := new(Service).view(j); st.State != Cancelled || after == version {
 		t.Fatalf("got %s at version %d after %d", st.State, after, version)
 	}
 }

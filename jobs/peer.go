@@ -164,6 +164,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 			return
 		}
 		j.core.heard(s.now(), from) // also if the output cannot be stored now
+		j.serving[from]++
 		for _, w := range rep.Workers {
 			owned[w.RankAttempt] = j.core.owned(from, w.RankAttempt)
 		}
@@ -174,9 +175,10 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 	if j == nil {
 		return Ack{}, nil
 	}
+	defer s.post(func() { s.served(j, from) })
 	s.overlay.Learn(from, rep.Addrs)
 	if err := s.storeOutput(j, rep, owned); err != nil && !errors.Is(err, os.ErrClosed) { // closed: the job has just ended
-		s.log.Error().Err(err).Str("job", string(rep.Job)).Msg("store output")
+		s.post(func() { s.hindered(j, err) })
 		return nil, err
 	}
 	ras := make([]RankAttempt, len(rep.Workers))
@@ -185,17 +187,28 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 	}
 	reply := make(chan Ack, 1)
 	s.post(func() {
+		s.hindered(j, nil)
 		j.core.reported(s.now(), from, *rep, j.output.received(ras), func(a Ack) { reply <- a })
 		s.flush(j)
 	})
 	select {
 	case ack := <-reply:
+		j.output.confirm(ack.Workers)
 		if ack.Start != nil {
 			ack.Start.Hosts = s.fillHosts(ack.Start.Hosts)
 		}
 		return ack, nil
 	case <-s.stopped:
 		return nil, errStopped
+	}
+}
+
+// served ends the service of a report. A node is not silent as long as its
+// report waits for this one, whose disk may be slow or full.
+func (s *Service) served(j *job, from vicinity.ID) {
+	j.core.waitedFor(s.now(), from)
+	if j.serving[from]--; j.serving[from] == 0 {
+		delete(j.serving, from)
 	}
 }
 
@@ -214,15 +227,29 @@ func (s *Service) storeOutput(j *job, rep *Report, owned map[RankAttempt]bool) e
 		}
 	}
 	for _, w := range rep.Workers {
-		if w.Tasks != nil && len(w.Tasks.Results) > 0 && owned[w.RankAttempt] {
-			return j.output.spool.sync()
+		if (w.State == WorkerEnded || w.Tasks != nil && len(w.Tasks.Results) > 0) && owned[w.RankAttempt] {
+			return j.output.sync()
 		}
-		if w.State == WorkerEnded && owned[w.RankAttempt] {
-			return j.output.spool.sync()
-		}
+	}
+	switch loose := j.output.loosely(); {
+	case loose > maxLoose:
+		return j.output.sync()
+	case loose > syncLoose && j.output.behind.CompareAndSwap(false, true):
+		s.children.Go(func() {
+			defer j.output.behind.Store(false)
+			_ = j.output.sync() // if it goes on to fail, a report will
+		})
 	}
 	return nil
 }
+
+// A job's output is synced when so many bytes of it are not durable, in the
+// background; reports wait for that only if there are many more. Participants
+// keep these bytes for so long, for which they have process.DefaultSpool.
+const (
+	syncLoose = 8 << 20
+	maxLoose  = 32 << 20
+)
 
 // serveStdin streams what the client sends to rank 0, from an offset, until
 // the client has closed it.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"zorilla/internal/codec"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
@@ -70,38 +69,6 @@ func (p *primary) heard(now time.Time, from vicinity.ID) {
 	}
 }
 
-// leaves keeps a participant that is being started again: its workers go on. What
-// has not started is looked for elsewhere.
-func (p *primary) leaves(now time.Time, from vicinity.ID, away time.Duration) {
-	part := p.parts[from]
-	if part == nil || away <= 0 || p.rec.state.Final() {
-		return
-	}
-	away = min(away, maxAway)
-	part.back = now.Add(away)
-	p.emit(event{Kind: evAway, At: now, Node: from, For: codec.Duration(away)})
-	var idle []RankAttempt
-	for i := range p.rec.ranks {
-		if k := &p.rec.ranks[i]; k.node == from && (k.state == WorkerPreparing || k.state == WorkerReady) {
-			idle = append(idle, RankAttempt{i, k.attempt})
-		}
-	}
-	p.unprepared(now, from, idle, reasonLeaving)
-}
-
-// expected returns when a node that was stopped before this one was is back at
-// the latest, or zero. Clocks may have jumped since.
-func (p *primary) expected(now time.Time, id vicinity.ID) time.Time {
-	back := p.rec.away[id]
-	if !now.Before(back) {
-		return time.Time{}
-	}
-	return earlier(back, now.Add(maxAway))
-}
-
-// lease returns when a participant that stays silent is given up.
-func (p *part) lease() time.Time { return later(p.heard.Add(partLease), p.back) }
-
 // acknowledge tells a participant what is safe at the origin and what is not
 // wanted any more.
 func (p *primary) acknowledge(from vicinity.ID, rep Report, missed []RankAttempt) Ack {
@@ -152,7 +119,7 @@ func (p *primary) workerEnded(now time.Time, from vicinity.ID, w WorkerReport) {
 		if p.tasksUnfinished(now, from, w) {
 			return
 		}
-		p.emit(event{Kind: evExited, At: now, Ranks: []RankAttempt{w.RankAttempt}, Exit: w.Exit, Output: w.Output, Warn: w.Warn})
+		p.emit(event{Kind: evExited, At: now, Ranks: []RankAttempt{w.RankAttempt}, Exit: w.Exit, Wrote: &wrote{w.Stdout, w.Stderr}, Output: w.Output, Warn: w.Warn})
 		if badExit(w.Exit) && p.rec.tasks == nil {
 			p.failed(now, from, w)
 		}

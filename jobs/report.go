@@ -79,7 +79,7 @@ func (a *Ack) stuck(rep Report) bool {
 	}
 	for _, o := range rep.Output {
 		for _, k := range a.Workers {
-			if k.RankAttempt == (RankAttempt{o.Rank, o.Attempt}) && (k.Stdout > o.Offset || k.Stderr > o.Offset) {
+			if k.RankAttempt == (RankAttempt{o.Rank, o.Attempt}) && (k.Stdout+k.AheadOut > o.Offset || k.Stderr+k.AheadErr > o.Offset) {
 				return false
 			}
 		}
@@ -172,9 +172,9 @@ func (w *work) acknowledged(ack Ack) {
 			// The origin may have lost what it once acknowledged, but never
 			// has more than was written.
 			out, errs := k.proc.Written()
-			k.acked = received{min(a.Stdout, out), min(a.Stderr, errs)}
+			k.acked = received{min(max(a.Stdout+a.AheadOut, 0), out), min(max(a.Stderr+a.AheadErr, 0), errs)}
 			k.adopted = false
-			k.proc.Ack(k.acked.stdout, k.acked.stderr)
+			k.proc.Ack(a.Stdout, a.Stderr)
 			k.proc.Heard()
 		}
 		k.acknowledgeTasks(a.Tasks)

@@ -210,6 +210,9 @@ func (s *Service) due() {
 	now := s.now()
 	for _, j := range s.jobs {
 		if !j.wake.IsZero() && !now.Before(j.wake) {
+			for from := range j.serving {
+				j.core.waitedFor(now, from)
+			}
 			j.core.tick(now)
 			s.flush(j)
 		}

@@ -258,13 +258,14 @@ func TestOutputThatCannotBeStoredIsNotALostNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
-		if st, _, err := g.node(0).service.Status(id); err != nil || st.State != jobs.Running {
+		st, _, err := g.node(0).service.Status(id)
+		if err != nil || st.State != jobs.Running || !strings.Contains(st.Reason, "its origin cannot store output, which waits at its nodes") {
 			t.Fatalf("got %s (%s), %v", st.State, st.Reason, err)
 		}
 		if err := os.Remove(blocked); err != nil {
 			t.Fatal(err)
 		}
-		if st := g.await(0, id, time.Minute, final); st.State != jobs.Completed || g.output(0, id, 1) != "hello\n" {
+		if st := g.await(0, id, time.Minute, final); st.State != jobs.Completed || st.Reason != "" || g.output(0, id, 1) != "hello\n" {
 			t.Errorf("got %s (%s)", st.State, st.Reason)
 		}
 	})

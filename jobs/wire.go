@@ -194,12 +194,16 @@ type (
 	// WorkerAck answers a WorkerReport.
 	WorkerAck struct {
 		RankAttempt
-		Stdout int64           `json:"stdout"` // bytes that the origin has
-		Stderr int64           `json:"stderr"`
-		Drop   bool            `json:"drop,omitempty"` // superseded or not wanted any more: stop it, forget it
-		Done   bool            `json:"done,omitempty"` // all of it is safe at the origin: forget it
-		Stop   bool            `json:"stop,omitempty"` // end its process, and report how it ended
-		Tasks  *WorkerTasksAck `json:"tasks,omitempty"`
+		// Bytes that are durable at the origin, and need not be kept any more.
+		Stdout int64 `json:"stdout"`
+		Stderr int64 `json:"stderr"`
+		// Bytes beyond these that it has, and need not be sent again.
+		AheadOut int64           `json:"ahead_out,omitempty"`
+		AheadErr int64           `json:"ahead_err,omitempty"`
+		Drop     bool            `json:"drop,omitempty"` // superseded or not wanted any more: stop it, forget it
+		Done     bool            `json:"done,omitempty"` // all of it is safe at the origin: forget it
+		Stop     bool            `json:"stop,omitempty"` // end its process, and report how it ended
+		Tasks    *WorkerTasksAck `json:"tasks,omitempty"`
 	}
 )
 

@@ -15,6 +15,10 @@
 // the next. The entries of one Append are written all or none. Done functions
 // are called in the order of the calls.
 //
+// While the disk is full nothing fails: what was appended waits, and is tried
+// again every second; Stalled tells so. When Run ends before there is room, done
+// gets the error.
+//
 // What is read back of a key is always what was appended first, without a gap:
 // once an entry of a key could not be written, later entries of that key are
 // refused with [ErrGap], until the key is deleted or the journal is opened

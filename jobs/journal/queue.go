@@ -2,8 +2,11 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // op is one Append or Delete.
@@ -42,9 +45,10 @@ type queue struct {
 	wake   chan struct{}    // has room for one
 	broken map[string]error // keys that lost an entry; owned by run
 
-	mu     sync.Mutex
-	ops    []op
-	closed bool
+	mu      sync.Mutex
+	ops     []op
+	closed  bool
+	stalled error // why nothing can be written now
 }
 
 func newQueue() queue {
@@ -101,7 +105,7 @@ func (q *queue) take(last bool) []op {
 func (q *queue) run(ctx context.Context, commit func([]op) error) {
 	for ctx.Err() == nil {
 		if ops := q.take(false); len(ops) > 0 {
-			q.write(ops, commit)
+			q.write(ops, func(ops []op) error { return q.persist(ctx, ops, commit) })
 			continue
 		}
 		select {
@@ -110,6 +114,38 @@ func (q *queue) run(ctx context.Context, commit func([]op) error) {
 		}
 	}
 	q.write(q.take(true), commit)
+}
+
+// persist commits, again and again as long as the disk is full: that passes.
+func (q *queue) persist(ctx context.Context, ops []op, commit func([]op) error) error {
+	for {
+		err := commit(ops)
+		full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+		q.mu.Lock()
+		if q.stalled = nil; full {
+			q.stalled = err
+		}
+		q.mu.Unlock()
+		if !full {
+			return err
+		}
+		select {
+		case <-time.After(againAfter):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// againAfter is the pause between tries to write to a full disk.
+const againAfter = time.Second
+
+// Stalled tells why nothing can be written now, or nil: what was appended waits
+// for room on the disk.
+func (q *queue) Stalled() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.stalled
 }
 
 func (q *queue) write(ops []op, commit func([]op) error) {

@@ -1,0 +1,43 @@
+package jobs
+
+import (
+	"errors"
+	"syscall"
+)
+
+// hindrance says what keeps the origin from its part of a job, or "".
+func (s *Service) hindrance(j *job) string {
+	if len(j.steps) > 0 && s.stalled() != nil {
+		return diskFull + ": nothing can be written down"
+	}
+	return j.trouble
+}
+
+const diskFull = "the disk of its origin is full"
+
+// stalled tells why the journal cannot be written now.
+func (s *Service) stalled() error {
+	if log, ok := s.cfg.Journal.(interface{ Stalled() error }); ok {
+		return log.Stalled()
+	}
+	return nil
+}
+
+// hindered notes whether a job's output could be stored.
+func (s *Service) hindered(j *job, err error) {
+	text := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		text = diskFull + ": output waits at its nodes"
+	case err != nil:
+		text = oneLine("its origin cannot store output, which waits at its nodes: " + err.Error())
+	}
+	if text == j.trouble {
+		return
+	}
+	if j.trouble = text; text != "" {
+		s.log.Error().Err(err).Str("job", string(j.core.rec.id)).Msg("store output")
+	}
+	j.core.version++
+	s.notify()
+}

@@ -1,0 +1,120 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/journal"
+	"zorilla/vicinity"
+)
+
+// load rebuilds all jobs from the journal.
+func (s *Service) load() error {
+	var order []ID
+	err := s.cfg.Journal.Load(func(e journal.Entry) error {
+		id := ID(e.Key)
+		var ev event
+		unreadable := codec.Unmarshal(e.Data, &ev) != nil
+		if !id.Valid() || unreadable {
+			s.log.Warn().Str("key", e.Key).Msg("the journal has an entry that this version cannot read; it is ignored")
+			if j := s.jobs[id]; j != nil {
+				j.core.rec.warn("an entry of its journal cannot be read: something that happened to it is forgotten")
+			}
+			return nil
+		}
+		j := s.jobs[id]
+		if j == nil {
+			j = &job{core: s.newPrimary(id), serving: map[vicinity.ID]int{}}
+			s.jobs[id] = j
+			order = append(order, id)
+		}
+		if ev.sound(&j.core.rec) {
+			j.core.rec.apply(ev)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read jobs: %w", err)
+	}
+	if err := s.adoptWork(); err != nil {
+		return err
+	}
+	for _, id := range order {
+		if err := s.restore(id); err != nil {
+			s.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
+			delete(s.jobs, id)
+		}
+	}
+	s.prune()
+	return nil
+}
+
+func (s *Service) newPrimary(id ID) *primary {
+	p := newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
+	p.measured, p.members = s.overlay.Measured, s.overlay.Size
+	return p
+}
+
+// restore opens a job's files, pins its blobs and goes on with it.
+func (s *Service) restore(id ID) error {
+	j := s.jobs[id]
+	rec := &j.core.rec
+	if rec.ranks == nil {
+		return errors.New("its submission is missing from the journal")
+	}
+	if err := s.openFiles(j, id); err != nil {
+		return err
+	}
+	s.clock.saw(rec.stamp, s.now())
+	if last := s.jobs[s.last]; last == nil || last.core.rec.stamp < rec.stamp {
+		s.last = id
+	}
+	s.pin(id, rec.spec.Inputs)
+	var all []RankAttempt
+	for i := range rec.ranks {
+		k := &rec.ranks[i]
+		all = append(all, RankAttempt{i, k.attempt})
+		if k.output != nil {
+			s.pin(id, k.output.Manifest)
+		}
+	}
+	j.core.received = j.output.received(all)
+	s.checkOutput(j)
+	if rec.state.Final() {
+		return errors.Join(j.output.spool.close(), j.stdin.close())
+	}
+	if err := j.stdin.close(); err != nil { // who fed it went away with the node
+		return err
+	}
+	j.core.resume(s.now(), s.cfg.Schedule)
+	s.flush(j)
+	s.follow(j)
+	return nil
+}
+
+// checkOutput warns of output that was here and is not any more.
+func (s *Service) checkOutput(j *job) {
+	rec := &j.core.rec
+	short := 0
+	for i := range rec.ranks {
+		k := &rec.ranks[i]
+		have := j.core.received[RankAttempt{i, k.attempt}]
+		if k.wrote != nil && (have.stdout < k.wrote.Stdout || have.stderr < k.wrote.Stderr) {
+			short++
+			rec.warn(fmt.Sprintf("rank %d: its output is damaged: of %d bytes only %d are left", i, k.wrote.Stdout+k.wrote.Stderr, have.stdout+have.stderr))
+		}
+	}
+	if short > 0 || j.output.damaged {
+		s.log.Error().Str("job", string(rec.id)).Int("ranks", short).Msg("the file that holds the job's output is damaged: what comes after the damage is lost")
+	}
+}
+
+func (s *Service) openFiles(j *job, id ID) (err error) {
+	if j.output, err = openOutputLog(filepath.Join(s.jobDir(id), "output")); err != nil {
+		return err
+	}
+	j.stdin, err = openSpool(filepath.Join(s.jobDir(id), "stdin"))
+	return err
+}
