@@ -216,7 +216,7 @@ func TestBrokenFilesOfOneJobHarmNoOther(t *testing.T) {
 		n.wrap = nil
 		n.stop()
 		n.start()
-		for i, want := range []string{"rank 0: its output is damaged: of 6 bytes only 0 are left", "rank 1: its output is damaged: of 6 bytes only 0 are left", "an entry of its journal cannot be read", ""} {
+		for i, want := range []string{"its output is damaged: of 6 bytes only 0 are left", "its output is damaged: of 6 bytes only 0 are left", "an entry of its journal cannot be read", ""} {
 			st, _, err := n.service.Status(ids[i])
 			if err != nil || st.State != jobs.Completed || !strings.Contains(strings.Join(st.Warnings, "; "), want) || (want == "") != (len(st.Warnings) == 0) {
 				t.Errorf("job %d is %s with %q, %v, want %q", i, st.State, st.Warnings, err, want)
