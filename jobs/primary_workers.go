@@ -267,11 +267,7 @@ func (p *primary) missing() int {
 // start sends START to the ready ranks. It is journalled before it is sent,
 // and a ready worker that missed it asks again with its next report.
 func (p *primary) start(now time.Time, ready []RankAttempt) {
-	ev := event{Kind: evStarted, At: now, Ranks: ready}
-	if t := p.tally(); p.rec.started.IsZero() {
-		ev.Tally = &t
-	}
-	p.emit(ev)
+	p.emit(p.startEvent(now, ready))
 	byNode := map[vicinity.ID][]RankAttempt{}
 	for _, ra := range ready {
 		id := p.rec.ranks[ra.Rank].node

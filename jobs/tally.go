@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Tally sums up the latest answers of all nodes to a job's advertisements.
@@ -46,6 +47,17 @@ func (p *primary) tally() Tally {
 		}
 	}
 	return t
+}
+
+// startEvent is a START for the journal. The first one tells why it was not
+// sooner.
+func (p *primary) startEvent(now time.Time, ready []RankAttempt) event {
+	ev := event{Kind: evStarted, At: now, Ranks: ready}
+	if p.rec.started.IsZero() {
+		t := p.tally()
+		ev.Tally = &t
+	}
+	return ev
 }
 
 // reasons lists the reasons, the most frequent first.

@@ -146,12 +146,16 @@ func load(n api.NodeInfo) string {
 	return "most"
 }
 
-// busy tells a node's load in words.
+// busy tells a node's load in words, and if it takes no new workers.
 func busy(n api.NodeInfo) string {
 	if !n.Loaded() {
 		return plural(n.Slots, "slot", "slots")
 	}
-	return fmt.Sprintf("%d of %s busy", n.Busy, plural(n.Slots, "slot", "slots"))
+	text := fmt.Sprintf("%d of %s busy", n.Busy, plural(n.Slots, "slot", "slots"))
+	if n.State != "" {
+		text += ", " + n.State
+	}
+	return text
 }
 
 // drawLines draws the links that are known, this node's own last, that is, on

@@ -107,6 +107,9 @@ func TestMapShowsLoadLinksAndClusters(t *testing.T) {
 			t.Errorf("node %d with %s has load %s, want %s", i, busy(nodes[i]), got, want)
 		}
 	}
+	if nodes[1].State = "paused"; !strings.HasSuffix(busy(nodes[1]), " busy, paused") {
+		t.Errorf("a paused node is %s", busy(nodes[1]))
+	}
 	own, other := 0, map[string]bool{}
 	for _, l := range v.Lines {
 		if l.Whose == "own" {
