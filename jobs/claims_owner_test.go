@@ -97,6 +97,24 @@ func TestRequirementsAreCounted(t *testing.T) {
 	}
 }
 
+func TestAdoptedWorkerKeepsItsGPU(t *testing.T) {
+	c := bigNode()
+	old := testAd(testNode(1), "aaaaa", 1, 1)
+	c.adopted(&claimRecord{Job: old.Job, Spec: Spec{Slots: 1, GPUs: 1}, GPUs: []int{0}, At: start}, start)
+	ad := testAd(testNode(2), "bbbbb", 2, 2)
+	ad.GPUs = 1
+	if a := c.advertised(start, ad); a.Workers != 1 {
+		t.Fatalf("got %+v, want an offer of the GPU that is left", a)
+	}
+	if got := c.takeGPUs(1); len(got) != 1 || got[0] != 1 {
+		t.Fatalf("got GPU %v, want the other one", got)
+	}
+	c.limit(Limits{MaxJobs: 1})
+	if a := c.advertised(start, ad); a.Reason != "owner allows 1 job" {
+		t.Fatalf("got %+v: the adopted job counts", a)
+	}
+}
+
 func TestDiskThatBecomesFreeIsOffered(t *testing.T) {
 	c := bigNode()
 	c.measured(1 << 20)
