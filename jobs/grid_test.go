@@ -150,6 +150,7 @@ func (n *gridNode) crash() {
 	n.live.Store(nil)
 	n.closeDisk()
 	n.log = n.log.Reopen()
+	synctest.Wait() // nobody is at work in a directory now
 	work, aside := filepath.Join(n.dir, "work"), n.g.t.TempDir()
 	roots, _ := os.ReadDir(work) // there may be none
 	for _, r := range roots {
