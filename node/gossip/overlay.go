@@ -185,9 +185,9 @@ func (o *Overlay) create() (*memberlist.Memberlist, error) {
 	conf.Keyring = ring
 	conf.EnableCompression = false
 	conf.RetransmitMult = 6 // with 4, one start of fifty nodes in twenty left somebody out until the next push/pull
-	// Gossip tells almost all; whole states are for what it missed, and most of
-	// the traffic of a calm network. memberlist stretches it further with size.
-	conf.PushPullInterval = 2 * time.Minute
+	// It is most of the traffic of a calm network, but with 2 min a node that
+	// comes back at another address may be unknown for that long.
+	conf.PushPullInterval = 30 * time.Second
 	conf.UDPBufferSize = 1400
 	conf.HandoffQueueDepth = 4096
 	conf.DeadNodeReclaimTime = reclaimTime
