@@ -3,10 +3,11 @@
 //
 //	go run ./bench            # from the root of the repository
 //
-// It builds zorilla, starts three nodes on loopback as real processes and
-// prints how long "zorilla run -n 6 hostname" takes beside starting six
-// processes directly, and what an idle node needs of memory and processor. Then
-// it does the same with the tasks of an array on a single node, beside xargs -P.
+// It builds zorilla, starts workers under supervisors and prints what these cost.
+// Then it starts three nodes on loopback as real processes and prints how long
+// "zorilla run -n 6 hostname" takes beside starting six processes directly, and
+// what an idle node needs of memory and processor. Then it does the same with the
+// tasks of an array on a single node, beside xargs -P.
 // These machines are noisy: compare the ratios, and figures of the same run.
 package main
 
@@ -31,6 +32,7 @@ func main() {
 	tasks := flag.Int("tasks", 10_000, "how many tasks the array has; 0 = no array")
 	many := flag.Int("many", 100_000, "how many tasks the array has whose origin is weighed; 0 = none")
 	only := flag.Bool("array", false, "measure only arrays")
+	light := flag.Bool("supervisor", false, "measure only supervisors")
 	inside := flag.String("inside", "", "internal: the program under test, in the network that was started")
 	flag.Parse()
 	var err error
@@ -41,13 +43,17 @@ func main() {
 		err = measure(*inside, *runs, *idle)
 	default:
 		var jobs, array []string
-		if !*only {
+		if !*only && !*light {
 			jobs = []string{"-runs", strconv.Itoa(*runs), "-idle", idle.String()}
 		}
-		if *tasks > 0 {
+		if *tasks > 0 && !*light {
 			array = []string{"-array", "-tasks", strconv.Itoa(*tasks), "-many", strconv.Itoa(*many)}
 		}
-		err = build(jobs, array)
+		starts := 10 * *runs
+		if *only {
+			starts = 0
+		}
+		err = build(starts, jobs, array)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -57,18 +63,24 @@ func main() {
 
 // build makes the program under test and measures it inside networks that last
 // as long as the measurement: three nodes for jobs, one for an array. What has
-// no arguments is left out.
-func build(jobs, array []string) error {
+// no arguments is left out, as are supervisors if none is to be started.
+func build(starts int, jobs, array []string) error {
 	dir, err := os.MkdirTemp("", "zorilla-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "zorilla")
-	compile := exec.Command("go", "build", "-o", program, "./cmd/zorilla")
+	compile := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", program, "./cmd/zorilla") // as README.md says
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0")
 	compile.Stderr = os.Stderr
 	if err := compile.Run(); err != nil {
 		return fmt.Errorf("build: %w: start me in the root of the repository", err)
+	}
+	if starts > 0 {
+		if err := measureSupervisor(program, dir, starts); err != nil {
+			return fmt.Errorf("supervisors: %w", err)
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {
