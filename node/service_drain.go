@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -30,16 +31,29 @@ func (f forwarded) Drain(context.Context, api.Drain) (jobs.Drained, error) {
 // stateDraining is what a node says of itself while it takes no new workers.
 const stateDraining = "draining"
 
+// lastWord is the time for whoever asked a node to stop to get an answer.
+const lastWord = 200 * time.Millisecond
+
 // awaitDrained closes empty when the node was told to stop once it has no
 // worker any more, and has none.
 func (n *Node) awaitDrained(ctx context.Context, empty chan<- struct{}) error {
+	isEmpty := func() bool {
+		d := n.jobs.Drained()
+		return n.exits.Load() && d.Draining && d.Workers == 0
+	}
+	var pause <-chan time.Time
 	for {
 		changed := n.jobs.Changes()
-		if d := n.jobs.Drained(); n.exits.Load() && d.Draining && d.Workers == 0 {
-			close(empty)
-			return nil
+		switch empty := isEmpty(); {
+		case !empty:
+			pause = nil
+		case pause == nil:
+			pause = time.After(lastWord)
 		}
 		select {
+		case <-pause:
+			close(empty)
+			return nil
 		case <-changed:
 		case <-ctx.Done():
 			return nil
