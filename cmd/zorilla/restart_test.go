@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +25,13 @@ while [ $i -lt 1000 ]; do say; done
 until [ -e ` + g.path + ` ]; do say; sleep 0.02; done
 while [ $i -lt 5000 ]; do say; done
 echo $ZORILLA_ATTEMPT >by-$RANK; exit 3`
+}
+
+// allWrite tells that as many workers run and have written something.
+func allWrite(count int) func(jobs.Status) bool {
+	return func(st jobs.Status) bool {
+		return running(st) == count && !slices.ContainsFunc(st.Workers, func(w jobs.WorkerStatus) bool { return w.Stdout == 0 })
+	}
 }
 
 // unbroken fails the test unless each rank's log is what chatter writes, with no
@@ -135,7 +143,7 @@ func TestUpgradeUnderWorkers(t *testing.T) {
 	net := realNet(t, 1, options...)
 	first := net.nodes[1]
 	job := first.says(t, "submit", "-n", "2", "-o", "by-*", "--kill-on-bad-exit=false", "sh", "-c", g.chatter())
-	first.job(t, job, "running", allRun(2))
+	first.job(t, job, "running", allWrite(2))
 	first.ends(t, syscall.SIGTERM)
 	if b, err := os.ReadFile(first.log); err != nil || !strings.Contains(string(b), "2 workers go on: start the node again within 2m0s") {
 		t.Errorf("the node says %q, %v", b, err)
