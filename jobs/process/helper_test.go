@@ -269,7 +269,9 @@ func awaitEnd(t testing.TB, p procID) {
 		return
 	}
 	defer unix.Close(fd)
-	if !p.alive() {
+	// A zombie's other threads may still hold its sockets: only the descriptor
+	// tells when all of it is gone.
+	if now, err := identify(p.PID); err != nil || now != p {
 		return
 	}
 	for end := time.Now().Add(deadline); time.Now().Before(end); {

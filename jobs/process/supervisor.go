@@ -57,19 +57,22 @@ type supervisor struct {
 	order order
 	life  life
 
-	events  chan func(now time.Time)
-	ended   chan struct{} // closed after the loop
-	streams [2]*spool
-	control *control
-	tasks   *tasks // nil unless the spec has some
-	pumps   sync.WaitGroup
-	lost    [2]error // of the pumps; read after pumps.Wait
-	peak    atomic.Int64
+	events    chan func(now time.Time)
+	terminate chan os.Signal
+	ended     chan struct{} // closed after the loop
+	streams   [2]*spool
+	control   *control
+	tasks     *tasks // nil unless the spec has some
+	pumps     sync.WaitGroup
+	lost      [2]error // of the pumps; read after pumps.Wait
+	peak      atomic.Int64
 }
 
 // supervise is the whole life of a supervisor process.
 func supervise(root string) error {
-	s := &supervisor{events: make(chan func(time.Time)), ended: make(chan struct{})}
+	s := &supervisor{events: make(chan func(time.Time)), terminate: make(chan os.Signal, 1), ended: make(chan struct{})}
+	// Before there is a worker, which nobody would end otherwise.
+	signal.Notify(s.terminate, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if err := load(root, orderFile, &s.order); err != nil {
 		return err
 	}
@@ -208,10 +211,8 @@ func (s *supervisor) attend() {
 	if s.order.Spec.Memory > 0 {
 		go s.watchMemory()
 	}
-	terminate := make(chan os.Signal, 1)
-	signal.Notify(terminate, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	go func() {
-		<-terminate
+		<-s.terminate
 		s.post(func(now time.Time) { s.life.stop(now, s.order.Grace) })
 	}()
 }
