@@ -150,8 +150,8 @@ func (w *worker) end(exit process.Exit) {
 	if w.input != nil {
 		w.input.shut()
 	}
+	w.ended() // first: who waits for done sees the runner without it
 	close(w.done)
-	w.ended()
 }
 
 // write appends to a stream; it waits while too much is not acknowledged.
