@@ -182,7 +182,8 @@ func (s *Service) adopt(c claimRecord) {
 		return
 	}
 	k.state, k.adopted, k.started = WorkerRunning, true, true
-	s.children.Go(func() { w.resume(k) })
+	epoch := toldEpoch(w.root(k.RankAttempt), c.Start)
+	s.children.Go(func() { w.resume(k, epoch) })
 }
 
 // adopted counts a worker of an earlier life of this node.
@@ -194,12 +195,12 @@ func (c *claims) adopted(r *claimRecord, now time.Time) {
 }
 
 // resume is the life on this node of a worker that an earlier life started.
-func (w *work) resume(k *worker) {
+func (w *work) resume(k *worker, epoch int64) {
 	root := w.root(k.RankAttempt)
 	proc, err := w.s.cfg.Runner.Adopt(w.s.stoppedCtx, root)
 	switch {
 	case err == nil:
-		w.follow(k, root, proc)
+		w.follow(k, root, proc, epoch)
 	case errors.Is(err, process.ErrNotStarted): // the origin will say again that it may
 		if err := w.s.cfg.CleanRoot(root); err != nil {
 			w.lose(k, err.Error())

@@ -18,6 +18,7 @@ type coreWork struct {
 	workers []*coreWorker
 	heard   time.Time // when the origin last answered
 	ending  bool      // all of its workers were dropped
+	epoch   int64     // of the table, as work.epochKnown has it
 
 	// One report at a time: at a change, else every reportEvery.
 	asking bool
@@ -65,6 +66,7 @@ func (c *Core) requested(now time.Time, from vicinity.ID, r request) {
 		c.offerQueued(now)
 	case *Start:
 		if w := c.workFor(from, m.Job); w != nil {
+			w.knows(m)
 			c.startRanks(now, w, m.Ranks)
 		}
 	case *Release:
@@ -130,6 +132,13 @@ func (c *Core) granted(now time.Time, from vicinity.ID, g *Grant) error {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Attempt, b.Attempt))
 	})
 	return nil
+}
+
+// knows notes the oldest table that a worker was started with.
+func (w *coreWork) knows(s *Start) {
+	if w.epoch == 0 {
+		w.epoch = s.Epoch
+	}
 }
 
 func (c *Core) startRanks(now time.Time, w *coreWork, ranks []RankAttempt) {
@@ -217,7 +226,7 @@ func (c *Core) tend(now time.Time, w *coreWork) {
 func (c *Core) report(now time.Time, w *coreWork) {
 	w.kick = w.kick && w.pause > 0
 	w.asking = true
-	rep := &Report{Job: w.job, Addrs: c.cfg.Self.Addrs}
+	rep := &Report{Job: w.job, Addrs: c.cfg.Self.Addrs, Epoch: w.epoch}
 	for _, k := range w.workers {
 		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state}
 		if k.state == WorkerEnded {
@@ -264,7 +273,11 @@ func (c *Core) acknowledged(now time.Time, w *coreWork, ack Ack) {
 		c.dropRanks(now, w, drop)
 	}
 	w.stopRanks(now, stop)
+	if ack.Table != nil {
+		w.epoch = ack.Table.Epoch
+	}
 	if ack.Start != nil {
+		w.knows(ack.Start)
 		c.startRanks(now, w, ack.Start.Ranks)
 	}
 }

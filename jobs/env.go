@@ -23,7 +23,7 @@ func makeRoot(root string) error {
 }
 
 // processSpec tells the supervisor what to run.
-func (w *work) processSpec(k *worker, root string, start Start) process.Spec {
+func (w *work) processSpec(k *worker, root string, start Start) (process.Spec, error) {
 	w.mu.Lock()
 	spec := w.spec
 	w.mu.Unlock()
@@ -45,14 +45,25 @@ func (w *work) processSpec(k *worker, root string, start Start) process.Spec {
 			p.Tasks.Lines = ArrayLines
 		}
 	}
+	if err := w.writeTableOf(spec, root, start); err != nil {
+		return p, err
+	}
 	p.Env = w.environment(spec, k, root, start)
-	return p
+	return p, nil
+}
+
+// writeTableOf gives a worker that is about to start its files.
+func (w *work) writeTableOf(spec Spec, root string, start Start) error {
+	if spec.Array != nil {
+		start.Epoch = 0
+	}
+	return writeTable(root, hostFile(start.Hosts), start.Epoch)
 }
 
 // environment is all that a worker finds: a plain system environment, what
 // tells it its place in the job, and what the user asked for.
 func (w *work) environment(spec Spec, k *worker, root string, start Start) []string {
-	hosts, local, localSize := hostTable(start, k.Rank, string(w.s.self.ID))
+	local, localSize := w.place(start, k.Rank)
 	master, port := masterOf(start), strconv.Itoa(masterPort(w.job))
 	env := map[string]string{
 		"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
@@ -72,11 +83,9 @@ func (w *work) environment(spec Spec, k *worker, root string, start Start) []str
 		"MASTER_ADDR":        master,
 		"MASTER_PORT":        port,
 	}
-	hostfile := filepath.Join(root, "tmp", "hostfile")
-	if err := os.MkdirAll(filepath.Dir(hostfile), 0o755); err == nil {
-		if os.WriteFile(hostfile, []byte(hosts), 0o644) == nil {
-			env["ZORILLA_HOSTFILE"] = hostfile
-		}
+	env["ZORILLA_HOSTFILE"] = filepath.Join(root, "tmp", hostFileName)
+	if start.Epoch > 0 && spec.Array == nil {
+		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", epochFileName)
 	}
 	maps.Copy(env, gpuVariables(w.s.self.GPUs, k.gpus))
 	maps.Copy(env, spec.Env)
@@ -101,33 +110,31 @@ func gpuVariables(have int, own []int) map[string]string {
 	return map[string]string{"ZORILLA_GPUS": list, "CUDA_VISIBLE_DEVICES": list, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ROCR_VISIBLE_DEVICES": list}
 }
 
-// hostTable writes the rank table as a host file ("address slots=k" lines, by
-// lowest rank) and finds a rank's place on its own node.
-func hostTable(start Start, rank int, self string) (file string, local, localSize int) {
-	hosts := slices.Clone(start.Hosts)
-	slices.SortFunc(hosts, func(a, b Host) int { return lowestRank(a) - lowestRank(b) })
-	var b strings.Builder
-	localSize = 1
-	for _, h := range hosts {
-		fmt.Fprintf(&b, "%s slots=%d\n", h.Addr, len(h.Ranks))
-		if string(h.Node) == self {
-			local, localSize = max(0, slices.Index(h.Ranks, rank)), len(h.Ranks)
+// place finds a rank's place among those of its own node, as far as the table
+// and this node know of them.
+func (w *work) place(start Start, rank int) (local, size int) {
+	ranks := map[int]bool{rank: true}
+	for _, h := range start.Hosts {
+		if h.Node == w.s.self.ID {
+			for _, r := range h.Ranks {
+				ranks[r] = true
+			}
 		}
 	}
-	return b.String(), local, localSize
-}
-
-func lowestRank(h Host) int {
-	lowest := MaxRanks
-	for _, r := range h.Ranks {
-		lowest = min(lowest, r)
+	w.mu.Lock()
+	for ra := range w.workers {
+		ranks[ra.Rank] = true
 	}
-	return lowest
+	w.mu.Unlock()
+	return slices.Index(slices.Sorted(maps.Keys(ranks)), rank), len(ranks)
 }
 
 // masterOf returns the address of rank 0's node.
 func masterOf(start Start) string {
-	for _, h := range start.Hosts {
+	if start.Master != "" {
+		return start.Master
+	}
+	for _, h := range start.Hosts { // of an older origin
 		if slices.Contains(h.Ranks, 0) && h.Addr != "" {
 			return h.Addr
 		}

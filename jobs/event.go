@@ -100,6 +100,7 @@ type record struct {
 	lacking   time.Time                 // when ranks were lost, or failed
 	retries   int                       // times that the gang was started again as a whole
 	tasks     *taskTable                // nil unless the job is an array
+	epoch     int64                     // of the table: how often it has changed
 	away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
 }
 
@@ -128,6 +129,7 @@ func (r *record) applyTasks(ev event) {
 // nothing, so that replaying is safe whatever was sent twice.
 func (r *record) apply(ev event) {
 	r.applyTasks(ev)
+	r.turn(ev)
 	if ev.Tally != nil {
 		r.tally = ev.Tally
 	}

@@ -190,8 +190,7 @@ func (s *Service) perform(j *job, e effect) {
 		s.children.Go(func() { s.grant(j, e) })
 	case doStart:
 		s.children.Go(func() {
-			e.start.Hosts = s.fillHosts(e.start.Hosts)
-			s.sendOnce(e.to, pathStart, e.start)
+			s.sendOnce(e.to, pathStart, s.fillStart(e.start))
 		})
 	case doRelease:
 		s.children.Go(func() { s.sendOnce(e.to, pathRelease, e.release) })
@@ -234,6 +233,13 @@ func (s *Service) sendOnce(to vicinity.ID, path string, msg any) {
 	if err := s.send(ctx, to, path, msg, nil); err != nil && s.running() {
 		s.log.Debug().Err(err).Str("node", to.Short()).Msg(path)
 	}
+}
+
+// fillStart adds the addresses.
+func (s *Service) fillStart(start Start) Start {
+	start.Hosts = s.fillHosts(start.Hosts)
+	start.Master = s.fillHosts([]Host{{Node: start.master}})[0].Addr
+	return start
 }
 
 // fillHosts adds addresses to a rank table.

@@ -62,8 +62,9 @@ type worker struct {
 	warn    []string
 	stats   transfer.Stats
 	acked   received
-	results int  // of tasks that the origin has
-	adopted bool // what the origin has of its output is not known yet
+	epoch   int64 // of the table that it knows; 0 = it is not told of changes
+	results int   // of tasks that the origin has
+	adopted bool  // what the origin has of its output is not known yet
 	started bool
 	stopped bool
 	dropped bool

@@ -168,18 +168,29 @@ func (w *work) execute(k *worker, root string, start Start) {
 		w.lose(k, "start worker: "+err.Error())
 		return
 	}
-	proc, err := w.s.cfg.Runner.Start(context.Background(), w.processSpec(k, root, start))
+	spec, err := w.processSpec(k, root, start)
 	if err != nil {
 		w.lose(k, "start worker: "+err.Error())
 		return
 	}
-	w.follow(k, root, proc)
+	proc, err := w.s.cfg.Runner.Start(context.Background(), spec)
+	if err != nil {
+		w.lose(k, "start worker: "+err.Error())
+		return
+	}
+	w.follow(k, root, proc, start.Epoch)
 }
 
-// follow goes with a running process to its end and collects what it leaves. A
+// follow goes with a running process, which knows its job's table as of an
+// epoch, to its end and collects what it leaves. A
 // node that stops meanwhile leaves it to its next life.
-func (w *work) follow(k *worker, root string, proc process.Worker) {
-	w.set(k, func() { k.state, k.proc = WorkerRunning, proc })
+func (w *work) follow(k *worker, root string, proc process.Worker, epoch int64) {
+	w.set(k, func() {
+		k.state, k.proc = WorkerRunning, proc
+		if w.spec.Array == nil {
+			k.epoch = epoch
+		}
+	})
 	if in := proc.Stdin(); in != nil {
 		feed, cancel := context.WithCancel(w.s.stoppedCtx)
 		defer cancel()

@@ -195,7 +195,10 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 	case ack := <-reply:
 		j.output.confirm(ack.Workers)
 		if ack.Start != nil {
-			ack.Start.Hosts = s.fillHosts(ack.Start.Hosts)
+			*ack.Start = s.fillStart(*ack.Start)
+		}
+		if ack.Table != nil {
+			ack.Table.File = hostFile(s.fillHosts(ack.Table.hosts))
 		}
 		return ack, nil
 	case <-s.stopped:

@@ -51,6 +51,7 @@ type primary struct {
 	received   map[RankAttempt]received
 	collecting map[RankAttempt]bool
 	staged     Staged
+	table      tables
 	version    uint64
 }
 

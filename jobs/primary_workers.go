@@ -56,6 +56,7 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 	p.advance(now)
 	p.pursue(now)
 	ack := p.acknowledge(from, rep, missed)
+	ack.Table = p.tableFor(now, from, &rep)
 	p.do(doTell{func() { reply(ack) }})
 }
 
@@ -278,25 +279,6 @@ func (p *primary) start(now time.Time, ready []RankAttempt) {
 		message.Ranks = byNode[id]
 		p.do(doStart{to: id, start: message})
 	}
-}
-
-func (p *primary) startMessage(ranks []RankAttempt) Start {
-	s := Start{Job: p.rec.id, Ranks: ranks}
-	byNode := map[vicinity.ID][]int{}
-	for i := range p.rec.ranks {
-		switch k := &p.rec.ranks[i]; k.state {
-		case WorkerPreparing, WorkerReady, WorkerRunning, WorkerEnded:
-			s.Size++
-			byNode[k.node] = append(byNode[k.node], i)
-		}
-	}
-	if p.rec.spec.Rigid() {
-		s.Size = p.rec.spec.Min
-	}
-	for _, id := range slices.Sorted(maps.Keys(byNode)) {
-		s.Hosts = append(s.Hosts, Host{Node: id, Ranks: byNode[id]})
-	}
-	return s
 }
 
 // finish decides how the job ended from how its ranks ended.

@@ -95,6 +95,7 @@ func (w *work) build() (rep Report, more bool) {
 		rep.Away = w.s.away()
 	}
 	w.mu.Lock()
+	rep.Epoch = w.epochKnown()
 	workers := slices.SortedFunc(maps.Values(w.workers), func(a, b *worker) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Attempt, b.Attempt))
 	})
@@ -197,6 +198,7 @@ func (w *work) acknowledged(ack Ack) {
 	if ack.Start != nil && ack.Start.check() == nil && ack.Start.Job == w.job {
 		w.startRanks(*ack.Start)
 	}
+	w.tell(ack.Table)
 	w.s.notify()
 }
 

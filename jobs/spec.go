@@ -61,6 +61,10 @@ type Spec struct {
 	Retries       int   `json:"retries,omitempty"`          // more attempts of a rank; of a rigid job as a whole, also if a node is lost
 	KillOnBadExit *bool `json:"kill_on_bad_exit,omitempty"` // a rank that fails for good stops the others; nil = in a rigid job
 	MaxFails      int   `json:"max_fails,omitempty"`        // the job is stopped when more ranks have failed; 0 = no limit
+
+	// SignalOnChange is sent to each process of the job that handles it when the
+	// host file has changed: HUP, INT, USR1, USR2, URG or WINCH; "" = none.
+	SignalOnChange string `json:"signal_on_change,omitempty"`
 }
 
 // stopsOnBadExit reports whether one rank that fails stops the others.
@@ -187,6 +191,9 @@ func (s *Spec) Validate() error {
 	}
 	if err := s.checkTexts(); err != nil {
 		return bad("%v", err)
+	}
+	if text := s.checkSignal(); text != "" {
+		return bad("%s", text)
 	}
 	for _, g := range s.Outputs {
 		if err := checkGlob(g); err != nil {

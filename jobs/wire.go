@@ -134,7 +134,12 @@ type (
 		Job   ID            `json:"job"`
 		Ranks []RankAttempt `json:"ranks"`
 		Size  int           `json:"size"`
-		Hosts []Host        `json:"hosts"` // the rank table so far
+		Hosts []Host        `json:"hosts"`           // the table so far: where ranks were started, by lowest rank
+		Epoch int64         `json:"epoch,omitempty"` // of the table, from 1; 0 = not told by older nodes
+		// Master is the IP address of rank 0's node, which may not be in the
+		// table yet; "" = not known.
+		Master string `json:"master,omitempty"`
+		master vicinity.ID
 	}
 
 	// Host is a node's part of the rank table.
@@ -165,6 +170,9 @@ type (
 		// Away is set in the last report of a node that is being stopped: its
 		// workers go on, and it may be back within this time.
 		Away time.Duration `json:"away,omitempty"`
+		// Epoch is that of the table that all workers which run here know; 0 =
+		// none of them is to be told of changes.
+		Epoch int64 `json:"epoch,omitempty"`
 	}
 
 	// WorkerReport is one worker in a Report.
@@ -189,6 +197,7 @@ type (
 		Reason  string      `json:"reason,omitempty"`
 		Workers []WorkerAck `json:"workers,omitempty"`
 		Start   *Start      `json:"start,omitempty"` // for ready ranks that missed their START
+		Table   *Table      `json:"table,omitempty"` // newer than Report.Epoch
 	}
 
 	// WorkerAck answers a WorkerReport.
@@ -293,17 +302,19 @@ func (g *Grant) check() error {
 }
 
 func (s *Start) check() error {
-	if !s.Job.Valid() || s.Size < 1 || s.Size > MaxRanks || len(s.Hosts) > MaxRanks {
+	if !s.Job.Valid() || s.Size < 1 || s.Epoch < 0 || s.Size > MaxRanks || len(s.Hosts) > MaxRanks {
 		return fmt.Errorf("start: %w", codec.ErrMalformed)
 	}
+	addrs := []string{s.Master}
 	for _, h := range s.Hosts {
-		if !h.Node.Valid() || len(h.Ranks) > MaxRanks {
+		if !h.Node.Valid() || len(h.Ranks) == 0 || len(h.Ranks) > MaxRanks {
 			return fmt.Errorf("start: host: %w", codec.ErrMalformed)
 		}
-		if h.Addr != "" {
-			if _, err := netip.ParseAddr(h.Addr); err != nil {
-				return fmt.Errorf("start: address %.60q: %w", h.Addr, codec.ErrMalformed)
-			}
+		addrs = append(addrs, h.Addr)
+	}
+	for _, a := range addrs {
+		if _, err := netip.ParseAddr(a); a != "" && err != nil {
+			return fmt.Errorf("start: address %.60q: %w", a, codec.ErrMalformed)
 		}
 	}
 	return checkRanks(s.Ranks)
@@ -317,7 +328,7 @@ func (r *Release) check() error {
 }
 
 func (r *Report) check() error {
-	if !r.Job.Valid() || len(r.Addrs) > maxAddrs || len(r.Workers) > MaxSlots*4 || len(r.Output) > MaxSlots*16 || r.Away < 0 {
+	if !r.Job.Valid() || len(r.Addrs) > maxAddrs || len(r.Workers) > MaxSlots*4 || len(r.Output) > MaxSlots*16 || r.Away < 0 || r.Epoch < 0 {
 		return fmt.Errorf("report: %w", codec.ErrMalformed)
 	}
 	if err := checkAddrs(r.Addrs); err != nil {

@@ -3,6 +3,7 @@ package jobs
 import (
 	"bytes"
 	"encoding/hex"
+	"strings"
 	"testing"
 
 	"zorilla/internal/codec"
@@ -104,8 +105,13 @@ func FuzzPeerMessages(f *testing.F) {
 		}
 		var s Start
 		if codec.Unmarshal(b, &s) == nil && s.check() == nil {
-			hostTable(s, 0, string(testNode(1)))
 			masterOf(s)
+			if err := (&Table{Epoch: 1, File: hostFile(s.Hosts)}).check(); err != nil {
+				t.Fatalf("the host file of %+v: %v", s.Hosts, err)
+			}
+		}
+		if again := (&Table{Epoch: 1, File: string(b)}); again.check() == nil && strings.Count(again.File, "\n") != strings.Count(again.File, " slots=") {
+			t.Fatalf("a host file with other lines: %q", again.File)
 		}
 		var r Release
 		if codec.Unmarshal(b, &r) == nil && r.check() == nil && !r.Job.Valid() {

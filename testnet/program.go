@@ -36,6 +36,7 @@ type FakeWorker struct {
 	Dir            string   // the work directory
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	Signals        <-chan int // numbers of signals that it is sent; one that does not listen misses some
 	env            []string
 }
 
@@ -59,9 +60,10 @@ func (w *FakeWorker) fail(code int, err any) int {
 func (w *worker) view() *FakeWorker {
 	v := &FakeWorker{
 		Args: w.spec.Args, Dir: filepath.Join(w.spec.Root, "work"), env: w.spec.Env,
-		Stdin:  strings.NewReader(""),
-		Stdout: writer{w, process.Stdout},
-		Stderr: writer{w, process.Stderr},
+		Stdin:   strings.NewReader(""),
+		Stdout:  writer{w, process.Stdout},
+		Stderr:  writer{w, process.Stderr},
+		Signals: w.signals,
 	}
 	if w.input != nil {
 		v.Stdin = w.input

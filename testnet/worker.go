@@ -21,6 +21,7 @@ type worker struct {
 	input   *input             // nil without standard input
 	feed    *feed              // nil without tasks
 	done    chan struct{}
+	signals chan int
 
 	mu      sync.Mutex // guards what follows
 	acked   sync.Cond  // output was acknowledged, or the worker is to end
@@ -50,7 +51,7 @@ func (o *output) written() int64 { return o.base + int64(len(o.data)) }
 func newWorker(spec process.Spec, spool int64, cancel context.CancelFunc) *worker {
 	w := &worker{
 		spec: spec, spool: spool, cancel: cancel,
-		done: make(chan struct{}), changed: make(chan struct{}), started: time.Now(),
+		done: make(chan struct{}), changed: make(chan struct{}), started: time.Now(), signals: make(chan int, 16),
 	}
 	w.acked.L = &w.mu
 	if spec.Stdin {
@@ -236,6 +237,14 @@ func (w *worker) Ack(stdout, stderr int64) {
 
 // Stop implements process.Worker.
 func (w *worker) Stop(grace time.Duration) { w.stop(process.Stopped, "stopped", grace) }
+
+// Signal implements process.Worker.
+func (w *worker) Signal(number int) {
+	select {
+	case w.signals <- number:
+	default:
+	}
+}
 
 // silence begins the time that the worker goes on without its origin.
 func (w *worker) silence() {

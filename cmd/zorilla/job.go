@@ -40,6 +40,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "retries", Usage: "try a rank that fails again, up to `K` times; a rigid job as a whole, also if it loses a node"},
 		&cli.BoolFlag{Name: "kill-on-bad-exit", Usage: "stop the job when a rank has failed (default for a rigid job; =false: the others go on)"},
 		&cli.IntFlag{Name: "max-fails", Usage: "stop the job when more than `N` ranks have failed"},
+		&cli.StringFlag{Name: "signal-on-change", Usage: "send `SIG` to processes that handle it when the host file has changed: HUP, INT, USR1, USR2, URG or WINCH"},
 		&cli.StringFlag{Name: "search", Usage: "`HOW` to look for workers: adaptive or paper (default: adaptive)"},
 		&cli.IntFlag{Name: "radius", Usage: "links that the first flood travels: `N` from 1 to 32 (default: by the number of workers)"},
 		&cli.StringFlag{Name: "flood-wait", Usage: "`TIME` after the first flood before the next (default: 1s)"},
@@ -55,7 +56,8 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 		Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
 		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"),
 		GPUs: c.Int("gpus"), Where: c.String("where"),
-		Search: jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
+		SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"),
+		Search:         jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
 	}
 	wrong := func(err error) (jobs.Spec, []transfer.Input, error) { return spec, nil, usage(c, "%v", err) }
 	if len(spec.Args) == 0 {

@@ -157,6 +157,8 @@ func (c *control) attend(conn net.Conn) {
 			if c.s.tasks != nil {
 				c.s.tasks.add(m.Added, m.Ranges, m.Last)
 			}
+		case kindSignal:
+			c.s.post(func(time.Time) { hint(unix.Signal(m.Signal)) })
 		case kindStop:
 			c.s.post(func(now time.Time) { c.s.life.stop(now, m.Grace) })
 		}

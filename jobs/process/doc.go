@@ -39,6 +39,7 @@
 //	ack       stdout, stderr        node: delivered up to these offsets
 //	heard     -                     node: the origin was heard of
 //	stop      grace                 node: SIGTERM, after the grace SIGKILL
+//	signal    signal                node: for each process that handles it
 //	tasks     added, ranges, last   node: tasks to run, after so many others; the
 //	                                last ones?
 //	progress  stdout, stderr,       supervisor: written so far, and the latest

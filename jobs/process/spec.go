@@ -104,6 +104,10 @@ type Worker interface {
 	Ack(stdout, stderr int64)
 	// Heard tells that the job's origin was heard of just now.
 	Heard()
+	// Signal sends a signal, by its number, to each process of the worker that
+	// handles it. A process that does not, perhaps not yet, is left alone, and
+	// so are those of a supervisor that is older than this.
+	Signal(number int)
 	// Stop ends the whole process tree: SIGTERM, SIGKILL after the grace.
 	// It returns at once; Done tells when all is gone.
 	Stop(grace time.Duration)

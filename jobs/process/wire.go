@@ -19,6 +19,7 @@ const (
 	maxKey     = 64
 	maxText    = 1 << 10
 	maxGrace   = 24 * time.Hour
+	maxSignal  = 64
 	maxChunk   = 1 << 20 // of standard input
 )
 
@@ -29,6 +30,7 @@ const (
 	kindHeard    = "heard"    // node: the origin was heard of
 	kindStop     = "stop"     // node: end the worker
 	kindTasks    = "tasks"    // node: run these, too
+	kindSignal   = "signal"   // node: for the processes that handle it
 	kindProgress = "progress" // supervisor: output written so far
 	kindRefused  = "refused"  // supervisor: last on a connection that it does not want
 )
@@ -49,6 +51,7 @@ type message struct {
 	AckedErr int64         `json:"acked_stderr,omitempty"`
 	Stdin    int64         `json:"stdin,omitempty"`  // progress on a connection with input
 	Grace    time.Duration `json:"grace,omitempty"`  // stop
+	Signal   int           `json:"signal,omitempty"` // signal
 	Text     string        `json:"text,omitempty"`   // refused
 	Ranges   []TaskRange   `json:"ranges,omitempty"` // tasks
 	Added    int           `json:"added,omitempty"`  // tasks: that came before; progress: that came in all
@@ -63,6 +66,8 @@ func (m *message) check() error {
 		return fmt.Errorf("%w: field too long", errMalformed)
 	case m.Version < 0, m.Stdout < 0, m.Stderr < 0, m.Stdin < 0, m.AckedOut < 0, m.AckedErr < 0, m.Added < 0, m.Ended < 0, m.Ended > m.Added && m.Kind == kindProgress:
 		return fmt.Errorf("%w: negative number", errMalformed)
+	case m.Signal < 0 || m.Signal > maxSignal || m.Signal == 0 && m.Kind == kindSignal:
+		return fmt.Errorf("%w: signal %d", errMalformed, m.Signal)
 	case m.Grace < 0 || m.Grace > maxGrace:
 		return fmt.Errorf("%w: grace %v, at most %v", errMalformed, m.Grace, maxGrace)
 	}

@@ -22,9 +22,6 @@ var (
 	ErrRunning = errors.New("worker is still running")
 )
 
-// heardEvery bounds how often the supervisor is told that the origin is there.
-const heardEvery = 30 * time.Second
-
 // worker is the node's view of a supervisor. Two goroutines serve it, send
 // and receive; both end with the supervisor, or soon after Leave.
 type worker struct {
@@ -46,6 +43,7 @@ type worker struct {
 	told    [2]int64  // acked, as the supervisor knows it
 	heard   bool      // the supervisor is to be told
 	hearing time.Time // when it was told last
+	signal  message   // to be sent; no kind = none
 	stop    bool
 	grace   time.Duration
 	files   [2]*os.File
@@ -247,6 +245,10 @@ func (w *worker) due() []message {
 		all = append(all, message{Kind: kindHeard})
 		w.heard = false
 	}
+	if w.signal.Kind != "" {
+		all = append(all, w.signal)
+		w.signal = message{}
+	}
 	if w.feed != nil {
 		all = append(all, w.feed.adds...)
 		w.feed.adds = nil
@@ -320,24 +322,6 @@ func (w *worker) Ack(stdout, stderr int64) {
 	w.acked[1] = min(max(w.acked[1], stderr), w.written[1])
 	w.mu.Unlock()
 	w.poke()
-}
-
-// Heard tells the supervisor only often enough for its limit.
-func (w *worker) Heard() {
-	limit := w.order.Spec.OrphanLimit
-	if limit <= 0 {
-		return
-	}
-	w.mu.Lock()
-	now := time.Now()
-	due := w.hearing.IsZero() || now.Sub(w.hearing) >= min(limit/20, heardEvery)
-	if due {
-		w.heard, w.hearing = true, now
-	}
-	w.mu.Unlock()
-	if due {
-		w.poke()
-	}
 }
 
 func (w *worker) Stop(grace time.Duration) {

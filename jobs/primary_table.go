@@ -1,0 +1,117 @@
+package jobs
+
+import (
+	"slices"
+	"time"
+
+	"zorilla/vicinity"
+)
+
+// A job's table is the nodes that its ranks were started on, which its programs
+// find in their host files. Each change of it is an epoch. Participants say in
+// their reports which epoch their workers know, and the answers bring a newer
+// table until they do: a lost answer costs nothing but time.
+
+const (
+	// tableEvery is how soon the next change is told after one was.
+	tableEvery = time.Second
+	// tableRate bounds what an origin sends of the tables of one job, in bytes
+	// a second: a large job, of which every node gets a long table, hears of
+	// changes less often.
+	tableRate = 4 << 20
+	// tableLine is about the size of a host in a table.
+	tableLine = 32
+)
+
+// tables is what a primary keeps for its participants.
+type tables struct {
+	told  int64     // up to this epoch participants are told
+	since time.Time // when that began
+
+	hosts []Host // of epoch; in use elsewhere, never changed
+	epoch int64
+}
+
+// Table tells a participant where the ranks of a job are by now.
+type Table struct {
+	Epoch int64  `json:"epoch"`
+	File  string `json:"file"` // the host file
+	hosts []Host
+}
+
+// inTable reports whether a rank is in the job's table: it was started, and was
+// not lost or taken back since. One that has ended stays, so that the end of a
+// job is no change.
+func (k *rankRecord) inTable() bool { return k.state == WorkerRunning || k.state == WorkerEnded }
+
+// turn begins an epoch if the event, which is not applied yet, changes the
+// table.
+func (r *record) turn(ev event) {
+	switch ev.Kind {
+	case evStarted, evLost, evRetried:
+	default:
+		return
+	}
+	for _, ra := range ev.Ranks {
+		if r.owns(ra) && r.ranks[ra.Rank].inTable() == (ev.Kind != evStarted) {
+			r.epoch++
+			return
+		}
+	}
+}
+
+// hosts returns the table by lowest rank.
+func (p *primary) hosts() []Host {
+	if p.table.epoch == p.rec.epoch && p.table.hosts != nil {
+		return p.table.hosts
+	}
+	byNode := map[vicinity.ID][]int{}
+	for i := range p.rec.ranks {
+		if k := &p.rec.ranks[i]; k.inTable() {
+			byNode[k.node] = append(byNode[k.node], i)
+		}
+	}
+	hosts := make([]Host, 0, len(byNode))
+	for id, ranks := range byNode {
+		hosts = append(hosts, Host{Node: id, Ranks: ranks})
+	}
+	slices.SortFunc(hosts, func(a, b Host) int { return a.Ranks[0] - b.Ranks[0] })
+	p.table.hosts, p.table.epoch = hosts, p.rec.epoch
+	return hosts
+}
+
+// startMessage lets ranks start.
+func (p *primary) startMessage(ranks []RankAttempt) Start {
+	s := Start{Job: p.rec.id, Ranks: ranks, Size: p.rec.spec.Min, Hosts: p.hosts(), Epoch: p.rec.epoch, master: p.rec.ranks[0].node}
+	if !p.rec.spec.Rigid() {
+		s.Size = p.count(WorkerPreparing, WorkerReady, WorkerRunning, WorkerEnded)
+	}
+	return s
+}
+
+// tableFor returns the table for a participant that has reported, if its workers
+// know an older one and it is time to tell; else nil. A node that says nothing
+// of epochs has no use for it.
+func (p *primary) tableFor(now time.Time, from vicinity.ID, rep *Report) *Table {
+	if rep.Epoch <= 0 || rep.Epoch >= p.rec.epoch || p.rec.spec.Array != nil || p.rec.state.Final() || p.closing() {
+		return nil
+	}
+	t := &p.table
+	if gone := now.Sub(t.since); t.told < p.rec.epoch && (gone >= tablePace(len(p.hosts())) || gone < 0) {
+		t.told, t.since = p.rec.epoch, now
+	}
+	runs := slices.ContainsFunc(rep.Workers, func(w WorkerReport) bool {
+		return w.State == WorkerRunning && p.owned(from, w.RankAttempt)
+	})
+	if rep.Epoch >= t.told || !runs {
+		return nil
+	}
+	return &Table{Epoch: p.rec.epoch, hosts: p.hosts()}
+}
+
+// tablePace returns how long a change of a table of so many hosts is kept back
+// after one was told.
+func tablePace(hosts int) time.Duration {
+	n := float64(hosts)
+	return max(tableEvery, time.Duration(n*n*tableLine/tableRate*float64(time.Second)))
+}

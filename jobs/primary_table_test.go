@@ -1,0 +1,231 @@
+package jobs
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+)
+
+// knows reports running ranks of node n whose programs know an epoch, and
+// returns the table that comes back.
+func (c *talk) knows(n int, epoch int64, ras ...RankAttempt) *Table {
+	rep := Report{Job: c.p.rec.id, Epoch: epoch}
+	for _, ra := range ras {
+		rep.Workers = append(rep.Workers, WorkerReport{RankAttempt: ra, State: WorkerRunning})
+	}
+	var ack Ack
+	c.p.reported(c.now, testNode(n), rep, nil, func(a Ack) { ack = a })
+	for _, e := range c.step() {
+		if tell, ok := e.(doTell); ok {
+			tell.f()
+		}
+	}
+	return ack.Table
+}
+
+// growing is a malleable job with rank 0 at node 1 and then rank 1 at node 2.
+func growing(t *testing.T, spec Spec) *talk {
+	t.Helper()
+	c := newTalk(t, spec)
+	c.offer(1, 1)
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	c.offer(2, 1)
+	c.report(2, WorkerReady, 0, ra(1, 1))
+	return c
+}
+
+// wantTable compares what was told.
+func (c *talk) wantTable(got *Table, epoch int64, want ...Host) {
+	c.t.Helper()
+	same := func(a, b Host) bool { return a.Node == b.Node && slices.Equal(a.Ranks, b.Ranks) }
+	if got == nil || got.Epoch != epoch || !slices.EqualFunc(got.hosts, want, same) {
+		c.t.Fatalf("got the table %+v, want epoch %d with %+v", got, epoch, want)
+	}
+}
+
+func at(n int, ranks ...int) Host { return Host{Node: testNode(n), Ranks: ranks} }
+
+func TestTableIsToldUntilItIsKnown(t *testing.T) {
+	c := growing(t, Spec{Min: 1, Max: 3})
+	c.wantTable(c.knows(1, 1, ra(0, 1)), 2, at(1, 0), at(2, 1))
+	c.wantTable(c.knows(1, 1, ra(0, 1)), 2, at(1, 0), at(2, 1)) // the answer was lost
+	if got := c.knows(1, 2, ra(0, 1)); got != nil {
+		t.Fatalf("told %+v to who knows it", got)
+	}
+	if got := c.knows(1, 0, ra(0, 1)); got != nil {
+		t.Fatalf("told %+v to a node that does not ask", got)
+	}
+	c.p.memberGone(c.now, testNode(2))
+	c.after(goneGrace)
+	c.wantTable(c.knows(1, 2, ra(0, 1)), 3, at(1, 0))
+	c.after(time.Second)
+	c.step()
+	c.offer(3, 1)
+	c.after(maxSettle)
+	c.report(3, WorkerReady, 0, ra(1, 2))
+	c.after(tableEvery)
+	c.wantTable(c.knows(1, 3, ra(0, 1)), 4, at(1, 0), at(3, 1))
+	if got := c.knows(2, 2, ra(1, 1)); got != nil {
+		t.Fatalf("told %+v to who was lost", got)
+	}
+	// The end of a rank is no change, and nobody is told of the end of all.
+	c.report(3, WorkerEnded, 0, ra(1, 2))
+	if got := c.knows(1, 4, ra(0, 1)); got != nil || c.p.rec.epoch != 4 {
+		t.Fatalf("told %+v, epoch %d", got, c.p.rec.epoch)
+	}
+}
+
+func TestChangesAreToldTogether(t *testing.T) {
+	c := growing(t, Spec{Min: 1, Max: 20})
+	c.knows(1, 1, ra(0, 1))
+	for n := 3; n < 9; n++ {
+		c.offer(n, 1)
+		c.after(maxSettle / 4)
+		c.report(n, WorkerReady, 0, ra(n-1, 1))
+	}
+	told := c.p.table.since
+	if epoch := c.p.rec.epoch; epoch < 5 || c.now.After(told.Add(tableEvery)) {
+		t.Fatalf("%v after the first change: epoch %d", c.now.Sub(told), epoch)
+	}
+	if got := c.knows(1, 2, ra(0, 1)); got != nil {
+		t.Fatalf("%v after the first change: told %+v", c.now.Sub(told), got)
+	}
+	c.now = told.Add(tableEvery)
+	if got := c.knows(1, 2, ra(0, 1)); got == nil || got.Epoch != c.p.rec.epoch {
+		t.Fatalf("after a second: told %+v, want epoch %d", got, c.p.rec.epoch)
+	}
+	c.now = c.now.Add(-time.Hour) // a clock that is set back delays nothing for long
+	c.p.memberGone(c.now, testNode(2))
+	c.after(goneGrace + partLease)
+	if got := c.knows(1, 2, ra(0, 1)); got == nil {
+		t.Fatal("told nothing after the clock was set back")
+	}
+}
+
+// A large job must not drown its origin in tables.
+func TestTablesOfLargeJobsAreRare(t *testing.T) {
+	for _, hosts := range []int{1, 100, 1000, 10_000, MaxRanks} {
+		pace := tablePace(hosts)
+		if rate := float64(hosts) * float64(hosts) * tableLine / pace.Seconds(); rate > tableRate*1.01 || pace < tableEvery {
+			t.Errorf("%d hosts: every %v, %.0f bytes a second", hosts, pace, rate)
+		}
+	}
+	if line := len(hostFile([]Host{{Addr: "192.168.100.200", Ranks: make([]int, 64)}})); line > tableLine {
+		t.Errorf("a line takes %d bytes", line)
+	}
+	if tablePace(300) != tableEvery {
+		t.Errorf("300 hosts are told every %v", tablePace(300))
+	}
+}
+
+// A restarted origin goes on with the epoch of before, and a gang that starts
+// again has a later one.
+func TestEpochsOnlyGrow(t *testing.T) {
+	c := newTalk(t, Spec{Min: 2, Max: 2, Retries: 1})
+	c.offer(1, 1)
+	c.offer(2, 1)
+	c.report(1, WorkerReady, 0, ra(0, 1))
+	c.report(2, WorkerReady, 0, ra(1, 1))
+	if c.p.rec.epoch != 1 {
+		t.Fatalf("the first START has epoch %d", c.p.rec.epoch)
+	}
+	c.report(1, WorkerEnded, 3, ra(0, 1))
+	c.report(2, WorkerEnded, 143, ra(1, 1))
+	c.after(time.Second)
+	c.step()
+	c.offer(3, 2)
+	c.after(maxSettle)
+	c.report(3, WorkerReady, 0, ra(0, 2))
+	ack := c.report(3, WorkerReady, 0, ra(1, 2))
+	if ack = c.report(3, WorkerReady, 0, ra(1, 2)); ack.Start == nil || ack.Start.Epoch != 3 || ack.Start.master != testNode(3) {
+		t.Fatalf("the second START is %+v", ack.Start)
+	}
+	c.step()
+	again := newPrimary(c.p.rec.id, c.p.self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})
+	for _, ev := range c.log {
+		var back event
+		if err := codec.Unmarshal(codec.MustMarshal(ev), &back); err != nil {
+			t.Fatal(err)
+		}
+		again.rec.apply(back)
+	}
+	if again.rec.epoch != c.p.rec.epoch {
+		t.Errorf("after a restart the epoch is %d, was %d", again.rec.epoch, c.p.rec.epoch)
+	}
+}
+
+// Nobody is told of an array: its tasks do not know of each other.
+func TestArraysHaveNoTable(t *testing.T) {
+	spec := arrayOf(4)
+	c := running(t, spec)
+	c.p.rec.epoch = 7
+	if got := c.knows(1, 1, ra(0, 1)); got != nil {
+		t.Fatalf("told %+v", got)
+	}
+}
+
+func TestHostFile(t *testing.T) {
+	hosts := []Host{{Node: testNode(1), Addr: "10.0.0.1", Ranks: []int{0, 2}}, {Node: testNode(2), Ranks: []int{1}}, {Node: testNode(3), Addr: "fe80::1", Ranks: []int{3}}}
+	want := "10.0.0.1 slots=2\nfe80::1 slots=1\n"
+	if got := hostFile(hosts); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, bad := range []Table{{0, want, nil}, {1, "10.0.0.1 slots=2", nil}, {1, "host slots=2\n", nil}, {1, "10.0.0.1 slots=0\n", nil}, {1, "10.0.0.1\n", nil}, {1, "\n", nil}} {
+		if bad.check() == nil {
+			t.Errorf("accepted %+v", bad)
+		}
+	}
+}
+
+// What a worker has put in the place of its files is replaced, never followed.
+func TestHostFileIsNotWrittenThroughALink(t *testing.T) {
+	root := t.TempDir()
+	if err := writeTable(root, "a\n", 1); err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{hostFileName, epochFileName, hostFileName + ".new"} {
+		path := filepath.Join(root, "tmp", name)
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(secret, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writeTable(root, "10.0.0.9 slots=1\n", 2); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{hostFileName: "10.0.0.9 slots=1\n", epochFileName: "2\n"} {
+		if b, err := os.ReadFile(filepath.Join(root, "tmp", name)); err != nil || string(b) != want {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	if b, err := os.ReadFile(secret); err != nil || string(b) != "kept" {
+		t.Errorf("another file was changed: %q, %v", b, err)
+	}
+}
+
+func TestSignalOnChangeIsChecked(t *testing.T) {
+	for name, ok := range map[string]bool{"": true, "USR1": true, "WINCH": true, "KILL": false, "STOP": false, "10": false, "usr1": false} {
+		spec := Spec{Args: []string{"a"}, Min: 1, Max: 2, Slots: 1, SignalOnChange: name}
+		if err := spec.Validate(); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "want HUP, INT") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	spec := arrayOf(3)
+	spec.Args, spec.Slots, spec.SignalOnChange = []string{"a"}, 1, "HUP"
+	if spec.Validate() == nil {
+		t.Error("an array with a signal was accepted")
+	}
+}
