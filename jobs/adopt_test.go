@@ -98,6 +98,23 @@ func TestNodesAreStartedAgainWhileWorkersRun(t *testing.T) {
 	}
 }
 
+// An origin that was paused has not heard its participants, which is not their
+// fault.
+func TestOriginIsPaused(t *testing.T) {
+	for _, nap := range []time.Duration{4 * time.Second, 15 * time.Second, 2 * time.Minute} {
+		bubble(t, 2, 3, func(t *testing.T, g *grid) {
+			const seconds = 20
+			id := g.submit(0, jobs.Spec{Args: ticking(seconds), Min: 4, Max: 4, Outputs: []string{"left"}})
+			g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+			time.Sleep(5 * time.Second)
+			g.node(0).nap.Store(int64(nap))
+			other := g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1})
+			g.sameAttempts(0, id, seconds)
+			g.await(0, other, time.Minute, final)
+		})
+	}
+}
+
 // A worker that had not started is prepared again, even if its START is on its
 // way.
 func TestNodeCrashesWhileWorkersArePrepared(t *testing.T) {

@@ -44,6 +44,7 @@ type gridNode struct {
 	runner    *testnet.Runner
 	cancel    context.CancelFunc
 	closeDisk context.CancelFunc
+	nap       atomic.Int64 // how long its loop stands still when it floods next
 	done      chan error
 
 	service *jobs.Service // for the test itself
@@ -170,6 +171,7 @@ func (n *gridNode) crash() {
 }
 
 func (n *gridNode) Flood(_ int, payload []byte) flood.Flood {
+	time.Sleep(time.Duration(n.nap.Swap(0)))
 	for _, o := range n.g.nodes {
 		if o != n {
 			time.AfterFunc(hop, func() {

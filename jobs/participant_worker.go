@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -93,7 +95,13 @@ func (w *work) part(k *worker, root string) {
 	if k.proc != nil {
 		k.proc.Close()
 	}
-	if err := w.s.cfg.CleanRoot(root); err != nil {
+	// The claim goes first: what is half removed when the node is killed must
+	// not be taken for a worker.
+	err := os.Remove(filepath.Join(root, claimFile))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err = errors.Join(err, w.s.cfg.CleanRoot(root)); err != nil {
 		w.s.log.Error().Err(err).Str("job", string(w.job)).Msg("remove work directory")
 	}
 	w.s.store.Unpin(w.pinOutput(k))

@@ -76,6 +76,9 @@ type part struct {
 	heard time.Time // last sign of life
 	back  time.Time // its node is being started again, until then at the latest; zero = no
 	key   uint64    // of the offer that was granted last
+
+	counted time.Time                 // when its report was last compared with what it has
+	unnamed map[RankAttempt]time.Time // since when its reports do not name a rank that it has
 }
 
 // received counts output bytes that the origin has.

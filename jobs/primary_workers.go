@@ -53,6 +53,7 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 		}
 	}
 	p.leaseTasks(now, from, rep)
+	p.forgotten(now, from, rep)
 	p.advance(now)
 	p.pursue(now)
 	ack := p.acknowledge(from, rep, missed)
@@ -98,6 +99,9 @@ func (p *primary) acknowledge(from vicinity.ID, rep Report, missed []RankAttempt
 // couldNot handles a worker that its node cannot run, or gives up.
 func (p *primary) couldNot(now time.Time, from vicinity.ID, w WorkerReport) {
 	k := &p.rec.ranks[w.Rank]
+	if k.state == WorkerEnded && k.collected {
+		return // its node died while it removed what it does not need any more
+	}
 	if k.state == WorkerRunning || k.state == WorkerEnded {
 		p.avoid[from] = now.Add(avoidFor)
 		p.lost(now, []RankAttempt{w.RankAttempt}, fmt.Sprintf("rank %d: %s: %s", w.Rank, label(k.name, from), w.Reason))

@@ -79,8 +79,9 @@ type Service struct {
 	claims *claims
 	clock  clock
 	jobs   map[ID]*job
-	last   ID       // submitted last
-	soon   []func() // what the loop has for itself to do next
+	last   ID        // submitted last
+	soon   []func()  // what the loop has for itself to do next
+	next   time.Time // when it wants to wake; zero = only when something comes
 
 	children   sync.WaitGroup
 	leaving    <-chan struct{} // closed: leave the workers
@@ -186,6 +187,7 @@ func (s *Service) loop() {
 	for {
 		select {
 		case f := <-s.inbox:
+			s.rouse()
 			f()
 		case <-timer.C:
 		case <-s.stopped:
@@ -197,16 +199,41 @@ func (s *Service) loop() {
 			s.soon = s.soon[1:]
 			f()
 		}
-		if at := s.wake(); !at.IsZero() {
-			timer.Reset(max(0, time.Until(at)))
+		if s.next = s.wake(); !s.next.IsZero() {
+			s.next = later(s.next, s.now())
+			timer.Reset(max(0, time.Until(s.next)))
 		} else {
 			timer.Stop()
 		}
 	}
 }
 
+const (
+	// drowsy is how late the loop may be before it counts as asleep: the
+	// machine was too busy, or the process was paused.
+	drowsy = time.Second
+	// wakeful is how often the loop looks at the clock while nodes work for
+	// this one's jobs, so that it knows.
+	wakeful = time.Second
+)
+
+// rouse looks whether the loop has slept too long, before anything else sees what
+// time it is.
+func (s *Service) rouse() {
+	now := s.now()
+	if s.next.IsZero() || now.Before(s.next.Add(drowsy)) {
+		return
+	}
+	s.log.Warn().Msgf("this node was paused, or too busy to run, for %v", now.Sub(s.next).Round(time.Millisecond))
+	s.next = now
+	for _, j := range s.jobs {
+		j.core.overslept(now)
+	}
+}
+
 // due ticks the jobs and the claims whose time has come.
 func (s *Service) due() {
+	s.rouse()
 	now := s.now()
 	for _, j := range s.jobs {
 		if !j.wake.IsZero() && !now.Before(j.wake) {
@@ -225,7 +252,9 @@ func (s *Service) due() {
 func (s *Service) wake() time.Time {
 	at := s.claims.wake()
 	for _, j := range s.jobs {
-		at = earlier(at, j.wake)
+		if at = earlier(at, j.wake); len(j.core.parts) > 0 {
+			at = earlier(at, s.now().Add(wakeful))
+		}
 	}
 	return at
 }
