@@ -44,6 +44,7 @@ var floors = map[string]int{
 	"testnet/chart":       7,
 	"testnet/hosts":       7,
 	"testnet/sim":         8,
+	"testnet/chaos":       8,
 	"testnet/experiments": 9,
 	"bench":               8,
 	"examples":            8,

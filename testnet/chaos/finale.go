@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+	"zorilla/node/api"
+)
+
+// settle waits until all jobs have ended, with a network that is whole.
+func (p *play) settle(ctx context.Context) error {
+	if err := lab("heal"); err != nil {
+		return err
+	}
+	err := p.until(ctx, settleTime, "all jobs have ended", func(ctx context.Context) string {
+		var open []string
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, j := range p.story {
+			if id := p.ids[j.number]; id == "" {
+				open = append(open, fmt.Sprintf("job %d (%s) was not submitted", j.number, j.kind))
+			} else if _, ended := p.ends[id]; !ended {
+				open = append(open, fmt.Sprintf("job %d (%s) is %s", j.number, j.kind, id))
+				p.failed[id] = true
+			}
+		}
+		if len(open) == 0 {
+			clear(p.failed)
+		}
+		return strings.Join(open[:min(len(open), 10)], "; ")
+	})
+	if ctx.Err() != nil {
+		return err
+	}
+	if err != nil { // what has ended can be judged all the same
+		p.blame("%v", err)
+	}
+	return nil
+}
+
+// finale judges all jobs, before and after all nodes were killed once more, and
+// looks for what is left.
+func (p *play) finale(ctx context.Context) error {
+	p.log("-", "judging all jobs")
+	first, err := p.judgeAll(ctx)
+	if err != nil {
+		return err
+	}
+	p.empty(ctx)
+	p.log("-", "all nodes are killed and started once more")
+	var wait sync.WaitGroup
+	for _, h := range p.hosts {
+		wait.Go(func() {
+			err := h.end(syscall.SIGKILL)
+			if err == nil {
+				err = h.start(ctx)
+			}
+			if err != nil {
+				p.blame("%s: %v", h.name, err)
+			}
+		})
+	}
+	wait.Wait()
+	second, err := p.judgeAll(ctx)
+	if err != nil {
+		return err
+	}
+	for id, before := range first {
+		if now := second[id]; now != before {
+			p.blame("job %s: told %s, and after a restart of all nodes %s", id, before, now)
+		}
+	}
+	p.empty(ctx)
+	for _, h := range p.hosts {
+		wait.Go(func() {
+			if err := h.end(syscall.SIGTERM); err != nil {
+				p.blame("%v", err)
+			}
+		})
+	}
+	wait.Wait()
+	p.deserted()
+	return nil
+}
+
+// judgeAll judges every job that the nodes know, among which all must be that
+// they had accepted, and tells in short what each was.
+func (p *play) judgeAll(ctx context.Context) (map[jobs.ID]string, error) {
+	known := map[jobs.ID]string{}
+	found := map[int]bool{}
+	for _, h := range p.hosts {
+		list, err := h.client().Jobs(ctx, false)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.name, err)
+		}
+		for _, st := range list {
+			i := slices.IndexFunc(p.story, func(j *order) bool { return j.spec.Name == st.Spec.Name })
+			switch {
+			case st.LastKnown:
+				p.blame("%s still works for %s, whose origin does not tell of it", h.name, st.ID)
+				continue
+			case i < 0:
+				p.blame("%s has a job %s that nobody submitted", h.name, st.ID)
+				continue
+			}
+			if !h.owns(&st) {
+				continue
+			}
+			found[i] = true
+			known[st.ID] = p.judge(ctx, h, p.story[i], st)
+		}
+	}
+	for _, j := range p.story {
+		if id := p.ids[j.number]; id != "" && (known[id] == "" || !found[j.number]) {
+			p.blame("job %d (%s) %s was accepted by %s, which has forgotten it", j.number, j.kind, id, j.origin)
+		}
+	}
+	return known, nil
+}
+
+// judge judges one job.
+func (p *play) judge(ctx context.Context, h *host, j *order, st jobs.Status) string {
+	r, err := fetch(ctx, h.client(), st)
+	if err != nil {
+		p.blameJob(j, &st, err.Error())
+		return "-"
+	}
+	before := jobs.State("")
+	if j.after >= 0 {
+		p.mu.Lock()
+		before = p.ends[p.ids[j.after]].State
+		p.mu.Unlock()
+	}
+	for _, what := range j.judge(r, func(host string) string { return p.away.excuse(&st, j.origin, host) }, before) {
+		p.blameJob(j, &st, what)
+	}
+	size := 0
+	for _, m := range []map[int][]byte{r.stdout, r.stderr} {
+		for _, b := range m {
+			size += len(b)
+		}
+	}
+	return fmt.Sprintf("%s with %d (%s), %d bytes of output", st.State, st.ExitCode, st.Reason, size)
+}
+
+// fetch gets all that a job left.
+func fetch(ctx context.Context, client *api.Client, st jobs.Status) (*result, error) {
+	r := &result{st: st, stdout: map[int][]byte{}, stderr: map[int][]byte{}, files: map[int]map[string][]byte{}}
+	err := client.Output(ctx, string(st.ID), api.OutputQuery{Rank: -1}, func(o jobs.Output) error {
+		to := r.stdout
+		if o.Stream == process.Stderr {
+			to = r.stderr
+		}
+		if o.Offset != int64(len(to[o.Rank])) {
+			return fmt.Errorf("output of %d goes on at byte %d after %d", o.Rank, o.Offset, len(to[o.Rank]))
+		}
+		to[o.Rank] = append(to[o.Rank], o.Data...)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("fetch its output: %w", err)
+	}
+	if st.Array != nil {
+		if r.tasks, err = api.AllTasks(ctx, client, string(st.ID), false); err != nil {
+			return nil, fmt.Errorf("fetch its tasks: %w", err)
+		}
+	}
+	if len(st.Outputs) == 0 {
+		return r, nil
+	}
+	dir, err := os.MkdirTemp("", "zorilla-chaos-files-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if _, err := api.Pull(ctx, client, st, -1, filepath.Join(dir, "%r")); err != nil {
+		return nil, fmt.Errorf("fetch its files: %w", err)
+	}
+	for _, o := range st.Outputs {
+		r.files[o.Rank] = map[string][]byte{}
+		names, err := filepath.Glob(filepath.Join(dir, fmt.Sprint(o.Rank), "*"))
+		for _, name := range names {
+			b, rerr := os.ReadFile(name)
+			err = errors.Join(err, rerr)
+			r.files[o.Rank][filepath.Base(name)] = bytes.Clone(b)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// empty waits until nodes have nothing left of any job.
+func (p *play) empty(ctx context.Context) {
+	for _, h := range p.hosts {
+		if err := p.until(ctx, emptyTime, h.name+" has nothing left of any job", func(ctx context.Context) string { return leftAt(ctx, h) }); err != nil {
+			p.blame("%v", err)
+		}
+	}
+	if err := p.until(ctx, emptyTime, "no worker is left", func(context.Context) string {
+		for _, q := range processes() {
+			if q.supervises() != "" || len(q.args) > 1 && q.args[1] == workMode {
+				return fmt.Sprintf("process %d is %.300q", q.pid, q.args)
+			}
+		}
+		sockets, _ := filepath.Glob(filepath.Join(p.lab, "tmp", "*", "*")) // the pattern is good
+		if len(sockets) > 0 {
+			return fmt.Sprintf("%d sockets, such as %s", len(sockets), sockets[0])
+		}
+		return ""
+	}); err != nil {
+		p.blame("%v", err)
+	}
+}
+
+// leftAt tells what a node has left of jobs.
+func leftAt(ctx context.Context, h *host) string {
+	info, err := h.client().Node(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	queue, err := h.client().Queue(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	dirs, err := os.ReadDir(filepath.Join(h.state(), "work"))
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return err.Error()
+	case len(dirs) > 0:
+		return fmt.Sprintf("%d work directories, such as %s", len(dirs), dirs[0].Name())
+	case info.Busy > 0:
+		return fmt.Sprintf("%d slots are used or held", info.Busy)
+	case len(queue) > 0:
+		return fmt.Sprintf("%d jobs are in its queue, such as %s", len(queue), queue[0].Job)
+	}
+	return ""
+}
+
+// deserted looks for processes that are left when all nodes have ended: there may
+// be the lab's own and this one.
+func (p *play) deserted() {
+	for _, q := range processes() {
+		if q.pid != os.Getpid() && q.pid != 1 && q.parent != 1 && q.parent != os.Getppid() {
+			p.blame("process %d (of %d) is left: %.300q", q.pid, q.parent, q.args)
+		}
+		if q.parent == 1 && q.pid != os.Getppid() {
+			p.blame("process %d is left: %.300q", q.pid, q.args)
+		}
+	}
+}

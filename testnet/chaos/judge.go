@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+)
+
+// result is what an ended job left: by rank, or by task.
+type result struct {
+	st     jobs.Status
+	tasks  []jobs.TaskStatus
+	stdout map[int][]byte
+	stderr map[int][]byte
+	files  map[int]map[string][]byte // by rank
+}
+
+// verdict collects what is wrong with a job.
+type verdict []string
+
+func (v *verdict) add(format string, args ...any) { *v = append(*v, fmt.Sprintf(format, args...)) }
+
+// judge says what is wrong with how a job ended. excuse tells why it may have
+// lost ranks at a host, and before how the job ended that it waited for.
+func (j *order) judge(r *result, excuse func(host string) string, before jobs.State) (v verdict) {
+	st := &r.st
+	if !st.State.Final() {
+		v.add("it has not ended: %s, %s", st.State, st.Reason)
+		return v
+	}
+	got, right := end{st.State, st.ExitCode}, false
+	for _, e := range j.ends {
+		right = right || got == e
+	}
+	switch {
+	case j.after >= 0 && !j.freed(before):
+		if got != (end{jobs.Failed, jobs.CodeZorilla}) || !strings.HasPrefix(st.Reason, "was not started: ") {
+			v.add("it ended %v (%s), though it was to start %s of a job that ended %s", got, st.Reason, j.depend, before)
+		}
+		j.nothing(r, &v)
+	case right:
+		j.content(r, &v)
+	case got == end{jobs.NodeFail, jobs.CodeZorilla} && j.lossy:
+		if host := hostIn(st); host == "" || excuse(host) == "" {
+			v.add("it ended %v (%s), but no node was away for longer than jobs wait", got, st.Reason)
+		}
+		j.beginnings(r, &v)
+	default:
+		v.add("it ended %v (%s), want %v", got, st.Reason, j.ends)
+	}
+	return v
+}
+
+// freed reports whether a job that waited for another one, which ended so, may
+// run.
+func (j *order) freed(before jobs.State) bool {
+	switch j.depend {
+	case jobs.AfterOK:
+		return before == jobs.Completed
+	case jobs.AfterNotOK:
+		return before != jobs.Completed
+	}
+	return true
+}
+
+// hostIn returns the host whose loss a job's reason tells.
+func hostIn(st *jobs.Status) string {
+	for word := range strings.FieldsSeq(st.Reason) {
+		if name := strings.TrimRight(word, ":,"); strings.Contains(name, "-") && isHost(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// isHost reports whether it is the name of one of the plan's hosts.
+func isHost(name string) bool {
+	site, number, ok := strings.Cut(name, "-")
+	return ok && len(number) == 1 && (site == "east" || site == "west" || site == "north")
+}
+
+// nothing checks that a job that was not started left nothing.
+func (j *order) nothing(r *result, v *verdict) {
+	for rank := range r.stdout {
+		v.add("rank %d wrote, though the job was not started", rank)
+	}
+}
+
+// content checks all that a job left that ended as it should.
+func (j *order) content(r *result, v *verdict) {
+	switch {
+	case j.spec.Array != nil:
+		j.taskContent(r, v)
+		return
+	case r.st.State == jobs.Cancelled || r.st.State == jobs.Timeout:
+		j.beginnings(r, v)
+		return
+	}
+	ended := 0
+	for _, k := range r.st.Workers {
+		w := who{rank: k.Rank, attempt: k.Attempt}
+		switch {
+		case k.State == jobs.WorkerWanted && k.Attempt == 0:
+			if len(r.stdout[k.Rank])+len(r.stderr[k.Rank]) > 0 {
+				v.add("rank %d never ran, but wrote", k.Rank)
+			}
+		case k.State == jobs.WorkerEnded && k.Exit != nil && k.Exit.Cause == process.Stopped && r.st.State == jobs.Failed:
+			ended++
+			j.beginning(w, r, v)
+		case k.State == jobs.WorkerEnded && k.Exit != nil:
+			ended++
+			j.whole(w, k.Exit.Code, r, v)
+		case r.st.State == jobs.Failed && j.spec.KillOnBadExit == nil: // given up because another one failed
+			j.beginning(w, r, v)
+		default:
+			v.add("%v is %s, though the job ended %s", w, k.State, r.st.State)
+		}
+	}
+	if r.st.State == jobs.Completed && ended < j.spec.Min {
+		v.add("%d ranks ended, want %d or more", ended, j.spec.Min)
+	}
+	j.outputFiles(r, v)
+}
+
+// whole checks a rank that came to its own end.
+func (j *order) whole(w who, code int, r *result, v *verdict) {
+	if j.kind == "not found" {
+		if code != 127 {
+			v.add("%v ended with %d, want 127", w, code)
+		}
+		return
+	}
+	if want := j.prog.code(w); code != want {
+		v.add("%v ended with %d, want %d", w, code, want)
+	}
+	same(fmt.Sprint(w, ": stdout"), r.stdout[w.rank], j.prog.stdout(w), v)
+	same(fmt.Sprint(w, ": stderr"), r.stderr[w.rank], j.prog.stderr(w), v)
+}
+
+// beginnings checks that what is there of each rank is right as far as it goes.
+func (j *order) beginnings(r *result, v *verdict) {
+	for _, k := range r.st.Workers {
+		j.beginning(who{rank: k.Rank, attempt: k.Attempt}, r, v)
+	}
+}
+
+func (j *order) beginning(w who, r *result, v *verdict) {
+	for stream, text := range map[string][2][]byte{"stdout": {r.stdout[w.rank], j.prog.stdout(w)}, "stderr": {r.stderr[w.rank], j.prog.stderr(w)}} {
+		if !bytes.HasPrefix(text[1], text[0]) {
+			same(fmt.Sprint(w, ": ", stream), text[0], text[1][:min(len(text[0]), len(text[1]))], v)
+		}
+	}
+}
+
+// outputFiles checks that each rank that ended by itself left its file.
+func (j *order) outputFiles(r *result, v *verdict) {
+	if j.prog.out == 0 {
+		return
+	}
+	for _, k := range r.st.Workers {
+		if k.State != jobs.WorkerEnded {
+			continue
+		}
+		name, want := j.prog.file(who{rank: k.Rank, attempt: k.Attempt})
+		if len(r.files[k.Rank]) != 1 {
+			v.add("rank %d left %d files, want 1", k.Rank, len(r.files[k.Rank]))
+		}
+		same(fmt.Sprintf("rank %d: file %s", k.Rank, name), r.files[k.Rank][name], want, v)
+	}
+}
+
+// taskContent checks that each task of an array counts once, with all that it
+// wrote.
+func (j *order) taskContent(r *result, v *verdict) {
+	n := j.spec.Array.Count()
+	if len(r.tasks) != n {
+		v.add("%d tasks are told, want %d", len(r.tasks), n)
+	}
+	for _, t := range r.tasks {
+		w := who{rank: t.ID, task: true}
+		if !t.Done || t.Code != j.prog.code(w) {
+			v.add("%v: done %t with %d, want %d", w, t.Done, t.Code, j.prog.code(w))
+		}
+		same(fmt.Sprint(w, ": stdout"), r.stdout[t.ID], j.prog.stdout(w), v)
+		same(fmt.Sprint(w, ": stderr"), r.stderr[t.ID], j.prog.stderr(w), v)
+	}
+	for id := range r.stdout {
+		if id < 1 || id > n {
+			v.add("there is output of task %d", id)
+		}
+	}
+	if j.prog.out == 0 {
+		return
+	}
+	times := map[string]int{}
+	for rank, files := range r.files {
+		for name, content := range files {
+			var id int
+			if _, err := fmt.Sscanf(name, "out-%d", &id); err != nil {
+				v.add("rank %d left a file %q", rank, name)
+				continue
+			}
+			times[name]++
+			_, want := j.prog.file(who{rank: id, task: true})
+			same(fmt.Sprintf("task %d: file", id), content, want, v)
+		}
+	}
+	for id := 1; id <= n; id++ {
+		if name := fmt.Sprintf("out-%d", id); times[name] != 1 {
+			v.add("%s is there %d times", name, times[name])
+		}
+	}
+}
+
+// same compares bytes and says where they differ first.
+func same(what string, got, want []byte, v *verdict) {
+	if bytes.Equal(got, want) {
+		return
+	}
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	v.add("%s: %d bytes, want %d; from byte %d on %.60q, want %.60q", what, len(got), len(want), at, got[at:], want[at:])
+}

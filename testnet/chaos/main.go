@@ -1,0 +1,142 @@
+// Command chaos torments a small network of real nodes and then looks whether
+// every promise about jobs was kept.
+//
+//	go run ./testnet/chaos                                     # 200 jobs in two minutes; root of the repository
+//	go run ./testnet/chaos -seed 7 -length 10m -jobs 1000      # any other story
+//
+// Five nodes run on five emulated hosts at three sites (see testnet/hosts). Jobs
+// of all kinds are submitted at all of them: gangs, malleable jobs, arrays, with
+// files, much output, failures, retries, dependencies, cancellations and time
+// limits. Meanwhile nodes are killed with -9, origins too, stopped, paused and
+// cut off, all at once now and then; hosts lose their power; workers are paused
+// and lose their supervisors. At the end the network is healed, and then
+//
+//   - every job that was accepted has ended, and as it must: a lost node excuses
+//     only a rigid job without retries, and only if the node was really away for
+//     longer than jobs wait, or its workers were killed;
+//   - every byte of output, every output file and every task's output is right,
+//     there once, and from the attempt that counts;
+//   - all nodes tell the same again after they were killed and started;
+//   - no process, slot, hold, work directory, queue entry or socket is left.
+//
+// The same seed gives the same jobs and the same torments at the same times; what
+// they meet differs from run to run, since the nodes are real. If something is
+// wrong it says what, keeps the nodes' logs and states, and ends with 1.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	labPlan = "testnet/chaos/network.json"
+	// labVariable is set in the script of a lab, see testnet/hosts.
+	labVariable = "ZORILLA_LAB"
+	// grace is how long after its length a story may take to come to its end.
+	grace = 4 * time.Minute
+)
+
+// options is the command line.
+type options struct {
+	seed   uint64
+	length time.Duration
+	jobs   int
+	keep   string
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == workMode {
+		os.Exit(workMain(os.Args[2:]))
+	}
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		os.Exit(2) // it has printed why
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeoutCause(ctx, o.length+grace, fmt.Errorf("it took more than %v", o.length+grace))
+	if lab := os.Getenv(labVariable); lab != "" {
+		err = perform(ctx, lab, o)
+	} else {
+		err = outside(ctx, os.Args[1:])
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) { // the lab's script has said why
+		if ctx.Err() != nil {
+			err = errors.Join(err, context.Cause(ctx))
+		}
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+	}
+	cancel()
+	stop()
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (options, error) {
+	o := options{seed: 1, length: 2 * time.Minute, jobs: 200}
+	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.Uint64Var(&o.seed, "seed", o.seed, "of the jobs and of what is done to the nodes")
+	flags.DurationVar(&o.length, "length", o.length, "how long jobs are submitted and nodes tormented")
+	flags.IntVar(&o.jobs, "jobs", o.jobs, "how many jobs")
+	flags.StringVar(&o.keep, "keep", "", "keep logs and states in this `DIRECTORY` (default: a new one, if something is wrong)")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	var err error
+	switch {
+	case flags.NArg() > 0:
+		err = fmt.Errorf("%q: want options only", flags.Arg(0))
+	case o.length < 10*time.Second || o.length > 24*time.Hour:
+		err = fmt.Errorf("-length %v: want 10s to 24h", o.length)
+	case o.jobs < 1 || o.jobs > 100_000:
+		err = fmt.Errorf("-jobs %d: want 1 to 100000", o.jobs)
+	}
+	if o.keep != "" && err == nil {
+		o.keep, err = filepath.Abs(o.keep)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+	}
+	return o, err
+}
+
+// outside builds the programs and runs this one again as the script of a lab,
+// with whose end the kernel removes all that there was.
+func outside(ctx context.Context, args []string) error {
+	dir, err := os.MkdirTemp("", "zorilla-chaos-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for name, folder := range map[string]string{"zorilla": "./cmd/zorilla", "lab": "./testnet/hosts"} {
+		build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name), folder)
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("build %s (%v): start me in the root of the repository", folder, err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	lab := exec.CommandContext(ctx, filepath.Join(dir, "lab"),
+		append([]string{"-zorilla", filepath.Join(dir, "zorilla"), labPlan, "--", self}, args...)...)
+	lab.Stdout, lab.Stderr = os.Stdout, os.Stderr
+	lab.Cancel = func() error { return lab.Process.Signal(syscall.SIGTERM) }
+	lab.WaitDelay = 10 * time.Second
+	return lab.Run()
+}
+
+// seconds writes a time of the story.
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s" }

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/transfer"
+)
+
+func hostNames() []string { return []string{"east-1", "east-2", "west-1", "west-2", "north-1"} }
+
+func TestSameSeedSameStory(t *testing.T) {
+	for seed := range uint64(20) {
+		o := options{seed: seed, length: time.Minute, jobs: 100}
+		first, second := orders(o, hostNames(), "/bin/chaos"), orders(o, hostNames(), "/bin/chaos")
+		if !reflect.DeepEqual(first, second) {
+			t.Fatalf("seed %d gives two lists of jobs", seed)
+		}
+		if a, b := torments(o, hostNames()), torments(o, hostNames()); !reflect.DeepEqual(a, b) {
+			t.Fatalf("seed %d gives two lists of torments:\n%v\n%v", seed, a, b)
+		}
+	}
+	a, b := options{seed: 1, length: time.Minute, jobs: 100}, options{seed: 2, length: time.Minute, jobs: 100}
+	if reflect.DeepEqual(torments(a, hostNames()), torments(b, hostNames())) {
+		t.Error("two seeds give the same torments")
+	}
+}
+
+func TestOrdersAreOfAllKindsAndAccepted(t *testing.T) {
+	seen := map[string]int{}
+	for _, j := range orders(options{seed: 3, length: time.Minute, jobs: 1000}, hostNames(), "/bin/chaos") {
+		seen[j.kind]++
+		spec := j.spec
+		if j.prog.in || j.prog.lined {
+			spec.Inputs = transfer.HashOf([]byte("some"))
+		}
+		if err := spec.Validate(); err != nil {
+			t.Errorf("job %d (%s): %v", j.number, j.kind, err)
+		}
+		if j.lossy != spec.Rigid() || j.after >= j.number || j.at > time.Minute || (j.depend != "") != (j.after >= 0) {
+			t.Errorf("job %d: %+v", j.number, j)
+		}
+		if got, err := parseProgram(spec.Args[2:]); err != nil || !reflect.DeepEqual(got, j.prog) {
+			t.Errorf("job %d: the command line says %+v, %v; want %+v", j.number, got, err, j.prog)
+		}
+	}
+	for _, k := range kinds() {
+		if seen[k.name] == 0 {
+			t.Errorf("none of 1000 jobs is of kind %s", k.name)
+		}
+	}
+}
+
+func TestHostsSufferOneThingAtATime(t *testing.T) {
+	seen := map[deed]int{}
+	for seed := range uint64(30) {
+		o := options{seed: seed, length: 2 * time.Minute}
+		free, last := map[string]time.Duration{}, time.Duration(0)
+		for _, k := range torments(o, hostNames()) {
+			seen[k.deed]++
+			if k.at < last || k.at > o.length+20*time.Second || len(k.hosts) == 0 {
+				t.Errorf("seed %d: %v after %v", seed, k, last)
+			}
+			last = k.at
+			for _, h := range k.hosts {
+				if k.takesAway() && k.at < free[h] {
+					t.Errorf("seed %d: %v, but %s is not back before %v", seed, k, h, free[h])
+				}
+				if k.takesAway() {
+					free[h] = k.at + k.hold
+				}
+			}
+		}
+	}
+	for _, d := range []deed{deedKill, deedStop, deedPause, deedCut, deedCutSite, deedCrash, deedFreeze, deedOrphan, deedKillAll} {
+		if seen[d] == 0 {
+			t.Errorf("nobody suffers %q", d)
+		}
+	}
+}
+
+func TestHostsAreThoseOfThePlan(t *testing.T) {
+	for _, name := range hostNames() {
+		if !isHost(name) {
+			t.Errorf("%s is no host", name)
+		}
+	}
+	for reason, want := range map[string]string{
+		"node east-1 (zeb2a) was lost with rank 3":                         "east-1",
+		"rank 2: north-1 (zeb2a): its supervisor is gone and left no word": "north-1",
+		"rank 2: the node returned a file that was not asked for":          "",
+		"needed more than 4s (-t)":                                         "",
+	} {
+		if got := hostIn(&jobs.Status{Reason: reason}); got != want {
+			t.Errorf("%q names %q, want %q", reason, got, want)
+		}
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, args := range []string{"-length 1s", "-jobs 0", "-seed x", "more", "-jobs 1000000"} {
+		if _, err := parse(strings.Fields(args)); err == nil {
+			t.Errorf("%q is accepted", args)
+		}
+	}
+	o, err := parse(strings.Fields("-seed 7 -length 10m -jobs 1000 -keep here"))
+	if err != nil || o.seed != 7 || o.length != 10*time.Minute || o.jobs != 1000 || !strings.HasSuffix(o.keep, "/here") {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestProcessesOfWorkers(t *testing.T) {
+	s := proc{pid: 7, parent: 1, args: []string{"zorilla-supervisor", "run", "/lab/east-1/work/k7f3q@zeb2a-12-3"}}
+	w := proc{pid: 8, parent: 7, args: []string{"/lab/bin/chaos", workMode}}
+	all := []proc{{pid: 1}, {pid: 5, parent: 1, args: []string{"zorilla", "node"}}, s, w, {pid: 9, parent: 8}}
+	if got := supervisors(all, "/lab/east-1"); len(got) != 1 || got[0].pid != 7 || jobOf(got[0].supervises()) != "k7f3q@zeb2a" {
+		t.Errorf("found %v", got)
+	}
+	if got := supervisors(all, "/lab/east-2"); len(got) != 0 {
+		t.Errorf("found %v at another host", got)
+	}
+	if got := below(all, 7); !slices.Equal(got, []int{8, 9}) {
+		t.Errorf("below are %v", got)
+	}
+	if own := processes(); !slices.ContainsFunc(own, func(p proc) bool { return strings.HasSuffix(p.args[0], "chaos.test") }) {
+		t.Errorf("this process is not among %s", fmt.Sprint(len(own)))
+	}
+}
