@@ -75,9 +75,17 @@ func TestArrayRunsEachTaskOnce(t *testing.T) {
 }
 
 func TestArrayOutlivesNodes(t *testing.T) {
+	for _, outputs := range [][]string{nil, {"*"}} { // with files, what a lost worker has done is done again
+		arrayOutlivesNodes(t, outputs)
+	}
+}
+
+func arrayOutlivesNodes(t *testing.T, outputs []string) {
 	bubble(t, 4, 2, func(t *testing.T, g *grid) {
 		const n = 200
-		id := g.submit(0, numbered(n, "0.5"))
+		spec := numbered(n, "0.5")
+		spec.Outputs = outputs
+		id := g.submit(0, spec)
 		some := func(k int) func(jobs.Status) bool {
 			return func(st jobs.Status) bool { return st.Array != nil && st.Array.Done >= k }
 		}

@@ -97,7 +97,7 @@ func (r *arrayOutput) batch() (batch []endedTask, more bool, err error) {
 		more = !r.job.core.rec.state.Final()
 		for ; r.next < len(t.order) && len(batch) < maxResults; r.next++ {
 			place := int(t.order[r.next])
-			if k := t.tasks[place]; k.done && !r.told[place] {
+			if k := t.tasks[place]; k.done && int(k.at) == r.next && !r.told[place] {
 				if !t.keep {
 					r.told[place] = true
 				}

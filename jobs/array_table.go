@@ -36,6 +36,7 @@ type taskRecord struct {
 	took  time.Duration
 	rank  int32
 	try   int32 // attempt of the rank
+	at    int32 // its place in taskTable.order: earlier ones are of attempts that were lost
 	code  uint8
 	done  bool
 }
@@ -240,7 +241,7 @@ func (t *taskTable) ended(ra RankAttempt, rs []process.TaskResult) {
 			continue
 		}
 		t.tasks[r.Place] = taskRecord{from: from, wrote: received{r.Stdout, r.Stderr}, took: r.Took,
-			rank: int32(ra.Rank), try: int32(ra.Attempt), code: uint8(r.Code), done: true}
+			rank: int32(ra.Rank), try: int32(ra.Attempt), at: int32(len(t.order)), code: uint8(r.Code), done: true}
 		t.done++
 		t.order = append(t.order, int32(r.Place))
 		t.judge(r.Place)
