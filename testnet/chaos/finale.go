@@ -136,11 +136,12 @@ func (p *play) judge(ctx context.Context, h *host, j *order, st jobs.Status) str
 		return "-"
 	}
 	before := jobs.State("")
+	p.mu.Lock()
+	r.broken = p.broken[st.ID]
 	if j.after >= 0 {
-		p.mu.Lock()
 		before = p.ends[p.ids[j.after]].State
-		p.mu.Unlock()
 	}
+	p.mu.Unlock()
 	for _, what := range j.judge(r, func(host string) string { return p.away.excuse(&st, j.origin, host) }, before) {
 		p.blameJob(j, &st, what)
 	}

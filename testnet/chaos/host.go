@@ -54,6 +54,27 @@ func (h *host) client() *api.Client {
 
 // start starts the node and waits until it answers.
 func (h *host) start(ctx context.Context) error {
+	if err := h.launch(); err != nil {
+		return err
+	}
+	if err := h.answers(ctx, startTime); err != nil {
+		return err
+	}
+	h.wanted.Store(true)
+	return nil
+}
+
+// stumble starts the node and kills it soon.
+func (h *host) stumble(after time.Duration) error {
+	if err := h.launch(); err != nil {
+		return err
+	}
+	time.Sleep(after)
+	return h.end(syscall.SIGKILL)
+}
+
+// launch starts the process.
+func (h *host) launch() error {
 	log, err := os.OpenFile(h.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -82,10 +103,6 @@ func (h *host) start(ctx context.Context) error {
 		_ = cmd.Wait() // what matters is that it has ended
 		close(done)
 	}()
-	if err := h.answers(ctx, startTime); err != nil {
-		return err
-	}
-	h.wanted.Store(true)
 	return nil
 }
 

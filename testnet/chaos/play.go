@@ -34,6 +34,7 @@ type play struct {
 	ends   map[jobs.ID]jobs.Status // as they were told first
 	wrong  []string
 	deeds  map[deed]int
+	broken map[jobs.ID]bool // was not fed all of its standard input
 	failed map[jobs.ID]bool // jobs of which more is to be told
 }
 
@@ -51,7 +52,7 @@ func perform(ctx context.Context, lab string, o options) error {
 		return err
 	}
 	p := &play{o: o, lab: lab, begin: time.Now(), away: newAbsences(), ids: map[int]jobs.ID{}, ends: map[jobs.ID]jobs.Status{},
-		deeds: map[deed]int{}, failed: map[jobs.ID]bool{}}
+		deeds: map[deed]int{}, broken: map[jobs.ID]bool{}, failed: map[jobs.ID]bool{}}
 	var names []string
 	for _, name := range []string{"east-1", "east-2", "west-1", "west-2", "north-1"} {
 		p.hosts, names = append(p.hosts, newHost(lab, name)), append(names, name)

@@ -78,6 +78,7 @@ func kinds() []kind {
 		{"array", 4, array},
 		{"lines", 2, lines},
 		{"bulk", 2, bulk},
+		{"fed", 2, fed},
 		{"retried gang", 2, retriedGang},
 		{"retried ranks", 2, retriedRanks},
 		{"after", 3, after},
@@ -166,6 +167,14 @@ func lines(j *order, rnd *rand.Rand) {
 func bulk(j *order, rnd *rand.Rand) {
 	j.ranks(1 + rnd.IntN(2))
 	j.prog.lines, j.prog.gap, j.prog.bulk = 3, between(rnd, 50, 300), 1_000_000+rnd.IntN(8_000_000)
+}
+
+// fed lets rank 0 read its standard input when it has written its lines: what it
+// is fed waits at its origin, and on the way.
+func fed(j *order, rnd *rand.Rand) {
+	j.ranks(1 + rnd.IntN(2))
+	j.paced(rnd)
+	j.spec.Stdin, j.prog.stdin = true, 1+rnd.IntN(4_000_000)
 }
 
 func retriedGang(j *order, rnd *rand.Rand) {

@@ -77,7 +77,7 @@ func TestHostsSufferOneThingAtATime(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range []deed{deedKill, deedStop, deedPause, deedCut, deedCutSite, deedCrash, deedFreeze, deedOrphan, deedKillAll} {
+	for _, d := range []deed{deedKill, deedStumble, deedStop, deedPause, deedCut, deedCutSite, deedCrash, deedFreeze, deedOrphan, deedKillAll} {
 		if seen[d] == 0 {
 			t.Errorf("nobody suffers %q", d)
 		}

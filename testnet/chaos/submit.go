@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -39,6 +40,9 @@ func (p *play) submit(ctx context.Context, j *order) {
 			p.log(j.origin, "job %d is %s: %s, -n %d..%d -c %d", j.number, id, j.kind, j.spec.Min, j.spec.Max, j.spec.Slots)
 			if j.cancel > 0 {
 				p.cancel(ctx, j, id)
+			}
+			if j.prog.stdin > 0 {
+				p.feed(ctx, h, j, id)
 			}
 			return
 		}
@@ -137,6 +141,40 @@ func (p *play) cancel(ctx context.Context, j *order, id jobs.ID) {
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
+}
+
+// feed gives a job its standard input. If its origin dies meanwhile the input ends
+// there.
+func (p *play) feed(ctx context.Context, h *host, j *order, id jobs.ID) {
+	err := h.client().Stdin(ctx, string(id), &slowly{ctx, j.prog.feed()})
+	if err == nil {
+		return
+	}
+	p.log(j.origin, "job %d is not fed any more: %v", j.number, err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken[id] = true
+}
+
+// slowly is bytes that come in pieces.
+type slowly struct {
+	ctx  context.Context
+	left []byte
+}
+
+// Read returns the next piece after a while.
+func (s *slowly) Read(b []byte) (int, error) {
+	if len(s.left) == 0 {
+		return 0, io.EOF
+	}
+	select {
+	case <-time.After(50 * time.Millisecond):
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	}
+	n := copy(b, s.left[:min(len(s.left), 100_000)])
+	s.left = s.left[n:]
+	return n, nil
 }
 
 // watch looks how the jobs of an origin are. What it has told of an end it must

@@ -34,6 +34,16 @@ func (p *play) hurt(ctx context.Context, h *host, t torment) {
 	switch t.deed {
 	case deedKill, deedKillAll:
 		err = p.restart(ctx, h, t, func() error { return h.end(syscall.SIGKILL) })
+	case deedStumble:
+		err = p.restart(ctx, h, t, func() error {
+			err := h.end(syscall.SIGKILL)
+			for i := range 4 {
+				if err == nil {
+					err = h.stumble(time.Duration(t.dice>>(16*i)&0xffff%600) * time.Millisecond)
+				}
+			}
+			return err
+		})
 	case deedStop:
 		err = p.restart(ctx, h, t, func() error { return h.end(syscall.SIGTERM) })
 	case deedCrash:

@@ -12,6 +12,7 @@ type deed string
 
 const (
 	deedKill    deed = "kill -9"
+	deedStumble deed = "kill -9, and more while it starts"
 	deedStop    deed = "stop (SIGTERM)"
 	deedPause   deed = "pause (SIGSTOP)"
 	deedCut     deed = "cut off"
@@ -91,10 +92,16 @@ func (t *torment) takesAway() bool { return t.deed != deedFreeze && t.deed != de
 func roll(rnd *rand.Rand) torment {
 	t := torment{dice: rnd.Uint64()}
 	short, long := between(rnd, 0, 3500), between(rnd, 12_000, 15_000)
+	if rnd.IntN(4) == 0 { // just bearable
+		short = between(rnd, 3500, 6000)
+	}
 	t.hold = short
-	switch n := rnd.IntN(28); {
+	switch n := rnd.IntN(30); {
 	case n < 8:
 		t.deed = deedKill
+	case n >= 28:
+		t.deed = deedStumble
+		t.hold = short / 4
 	case n < 9:
 		t.deed, t.hold = deedKill, long
 	case n < 12:

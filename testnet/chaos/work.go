@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -28,6 +29,7 @@ type program struct {
 	bulk  int           // bytes that follow at once
 	in    bool          // it tells the checksum of its input
 	lined bool          // each task has a line of its own
+	stdin int           // bytes that rank 0 is fed, whose checksum it tells at last
 	out   int           // bytes of an output file; 0 = none
 	codes []int         // exit codes by rank or task, over and over
 	flaky int           // exit code of the first attempt, after half of its lines; 0 = as the others
@@ -42,7 +44,7 @@ func (p *program) args(self string) []string {
 		codes[i] = strconv.Itoa(c)
 	}
 	return []string{self, workMode, "-key", p.key, "-lines", fmt.Sprint(p.lines), "-errs", fmt.Sprint(p.errs), "-gap", p.gap.String(), "-bulk", fmt.Sprint(p.bulk),
-		fmt.Sprintf("-in=%t", p.in), fmt.Sprintf("-lined=%t", p.lined), "-out", fmt.Sprint(p.out), "-codes", strings.Join(codes, ","), "-flaky", fmt.Sprint(p.flaky),
+		fmt.Sprintf("-in=%t", p.in), fmt.Sprintf("-lined=%t", p.lined), "-stdin", fmt.Sprint(p.stdin), "-out", fmt.Sprint(p.out), "-codes", strings.Join(codes, ","), "-flaky", fmt.Sprint(p.flaky),
 		fmt.Sprintf("-die=%t", p.die), "-sleep", p.sleep.String()}
 }
 
@@ -57,6 +59,7 @@ func parseProgram(args []string) (program, error) {
 	flags.IntVar(&p.bulk, "bulk", 0, "")
 	flags.BoolVar(&p.in, "in", false, "")
 	flags.BoolVar(&p.lined, "lined", false, "")
+	flags.IntVar(&p.stdin, "stdin", 0, "")
 	flags.IntVar(&p.out, "out", 0, "")
 	flags.IntVar(&p.flaky, "flaky", 0, "")
 	flags.BoolVar(&p.die, "die", false, "")
@@ -123,7 +126,21 @@ func (p *program) said(w who) (lines [][]byte, bulk []byte) {
 	if p.fails(w) {
 		return lines, nil
 	}
+	if p.reads(w) {
+		return lines, p.fed(p.feed())
+	}
 	return lines, text(fmt.Sprintf("%s %v bulk", p.key, w), p.bulk)
+}
+
+// reads reports whether it has standard input.
+func (p *program) reads(w who) bool { return p.stdin > 0 && w.rank == 0 }
+
+// feed is its standard input.
+func (p *program) feed() []byte { return text(p.key+" stdin", p.stdin) }
+
+// fed is what it tells of its standard input.
+func (p *program) fed(b []byte) []byte {
+	return fmt.Appendf(nil, "%s was fed %d bytes %x\n", p.key, len(b), sha256.Sum256(b))
 }
 
 // stdout is all of it.
@@ -203,11 +220,21 @@ func (p *program) run() (int, error) {
 		return 0, err
 	}
 	lines, bulk := p.said(w)
-	for _, line := range append(lines, bulk) {
+	for _, line := range lines {
 		if _, err := os.Stdout.Write(line); err != nil {
 			return 0, err
 		}
 		time.Sleep(p.gap)
+	}
+	if p.reads(w) {
+		b, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return 0, err
+		}
+		bulk = p.fed(b)
+	}
+	if _, err := os.Stdout.Write(bulk); err != nil {
+		return 0, err
 	}
 	if p.out > 0 && !p.fails(w) {
 		name, content := p.file(w)
