@@ -102,7 +102,8 @@ func (c *Core) Start(now time.Time, radius int, life time.Duration, payload []by
 	return Flood{message: m, until: now.Add(life), Copies: len(to), Size: len(packet)}, Out{To: to, Packet: packet}, nil
 }
 
-// Extend carries a flood one hop beyond nodes on its rim; see Flooder.Extend.
+// Extend carries a flood one hop beyond nodes on its rim, or to nodes that it
+// did not reach and the hop beyond them; see Flooder.Extend.
 // It returns one Out for each number of hops.
 func (c *Core) Extend(now time.Time, f Flood, rim []Reach) []Out {
 	m := f.message

@@ -192,7 +192,8 @@ func (f *Flooder) Start(radius int, life time.Duration, payload []byte) (Flood, 
 // has reached with no hops left (its rim, see doc.go); Node and Hops are used of
 // each. Nodes that have the
 // message already drop it, so what lies inside is not flooded again. Nodes that
-// are not on the rim do nothing. It has no effect when the flood's life is over.
+// are not on the rim do nothing, but those that it did not reach take it as new.
+// It has no effect when the flood's life is over.
 //
 // It may be called from where Start may, and waits for Run to start.
 func (f *Flooder) Extend(fl Flood, rim []Reach) {

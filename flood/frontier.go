@@ -46,6 +46,7 @@ type Cost struct {
 type Frontier struct {
 	rim   []Reach
 	seen  map[vicinity.ID]bool
+	met   map[vicinity.ID]bool // by Meet
 	cost  Cost
 	batch int
 	began time.Time
@@ -65,6 +66,9 @@ func (f *Frontier) Answered(now time.Time, r Reach) {
 		return
 	}
 	f.seen[r.Node] = true
+	if f.met[r.Node] { // over a link, after all
+		f.rim = slices.DeleteFunc(f.rim, func(m Reach) bool { return m.Node == r.Node })
+	}
 	if f.ready.IsZero() {
 		// The rest of the nearest take about as long again as the first.
 		f.ready = now.Add(pause(now.Sub(f.began)))
@@ -78,6 +82,19 @@ func (f *Frontier) Answered(now time.Time, r Reach) {
 	if r.Onward > 0 {
 		f.rim = append(f.rim, r)
 	}
+}
+
+// Meet tells of a node that is known to be so far away; if the flood has not
+// reached it, it is as good as one on the rim. More of the same node do nothing.
+func (f *Frontier) Meet(id vicinity.ID, rtt time.Duration) {
+	if f.seen == nil || f.seen[id] || f.met[id] {
+		return
+	}
+	if f.met == nil {
+		f.met = map[vicinity.ID]bool{}
+	}
+	f.met[id] = true
+	f.rim = append(f.rim, Reach{Node: id, RTT: rtt, Hops: 1, Rim: true, exact: true})
 }
 
 // Nearest returns the distance of the nearest node on the rim; ok is false if

@@ -90,6 +90,34 @@ func TestFrontierKnowsWhatItIsTold(t *testing.T) {
 	}
 }
 
+// A node that is known to be near, but that the flood did not reach, is as good
+// as one on its rim, once.
+func TestFrontierMeetsKnownNodes(t *testing.T) {
+	var f Frontier
+	f.Meet(node(9), time.Millisecond) // before there is a flood
+	f.Begin(Flood{Copies: 1, until: begin.Add(time.Minute)}, begin)
+	f.Answered(begin, Reach{Node: node(1), RTT: 9 * time.Millisecond, Hops: 1, Rim: true, Onward: 2})
+	f.Meet(node(1), 9*time.Millisecond)
+	f.Meet(node(2), 3*time.Millisecond)
+	f.Meet(node(2), time.Millisecond)
+	f.Meet(node(3), 2*time.Millisecond)
+	f.Answered(begin, Reach{Node: node(3), RTT: 2 * time.Millisecond, Hops: 2}) // over a link, after all
+	if rtt, ok := f.Nearest(); !ok || rtt != 3*time.Millisecond {
+		t.Fatalf("the nearest is %v away", rtt)
+	}
+	if ids := f.Next(f.Ready(), 5*time.Millisecond, 1, unmeasured); len(ids) != 1 || ids[0].Node != node(2) || ids[0].Hops != 1 {
+		t.Fatalf("extended beyond %+v, want node 2", ids)
+	}
+	f.Answered(begin, Reach{Node: node(2), RTT: 3 * time.Millisecond, Hops: 1, Onward: 4}) // which sent it on
+	f.Meet(node(2), 3*time.Millisecond)
+	if f.Open(begin, 5*time.Millisecond) {
+		t.Error("still open after the known one was met")
+	}
+	if c := f.Cost(); c.Messages != 1+1+4 || c.Reached != 3 || c.Extended != 1 {
+		t.Errorf("counted %+v", c)
+	}
+}
+
 // extend carries the flood on from the origin as an origin without any horizon
 // does, until its rim has nobody left.
 func (s *simulation) extend(t *testing.T, origin int, f *Frontier, fl Flood, reached map[int]bool) {

@@ -22,7 +22,10 @@ type CoreConfig struct {
 	Flood func(now time.Time, ad Advert) flood.Flood
 	// Member tells what is known of a node, and the round trip to it, 0 while
 	// it is not measured; see Overlay.
-	Member  func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
+	Member func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
+	// Nearer lists whom the node has measured to be near; see Overlay. Nil =
+	// nobody.
+	Nearer  func(than time.Duration, limit int) []vicinity.Measured
 	Members func() int // how many there are, this node included
 	// Busy is how many slots something uses for good that is not simulated.
 	Busy int
@@ -157,6 +160,9 @@ func (c *Core) Submit(now time.Time, spec Spec) (ID, Actions, error) {
 		return rtt
 	}
 	j.core.members = c.cfg.Members
+	if c.cfg.Nearer != nil {
+		j.core.near = c.cfg.Nearer
+	}
 	c.jobs[id] = j
 	c.order = append(c.order, id)
 	j.core.submit(now, spec, c.clock.now(now), c.cfg.Schedule)

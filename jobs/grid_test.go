@@ -190,6 +190,8 @@ func (n *gridNode) Extend(flood.Flood, []flood.Reach) {
 
 func (n *gridNode) Measured(vicinity.ID) time.Duration { return 2 * hop }
 
+func (n *gridNode) Nearer(time.Duration, int) []vicinity.Measured { return nil }
+
 func (n *gridNode) Probe(vicinity.ID) { n.g.t.Error("had a node measured whose distance is known") }
 
 func (n *gridNode) Send(to vicinity.ID, payload []byte) {

@@ -30,8 +30,9 @@ type primary struct {
 	frontier flood.Frontier
 	current  flood.Flood                        // what frontier is about
 	measured func(id vicinity.ID) time.Duration // round trip; 0 = not measured
-	members  func() int                         // how many, this node included
-	waited   bool                               // for nodes that are busy; grow all the same
+	near     func(than time.Duration, limit int) []vicinity.Measured
+	members  func() int // how many, this node included
+	waited   bool       // for nodes that are busy; grow all the same
 	answers  map[vicinity.ID]NodeAnswer
 	room     map[vicinity.ID]capacity
 	offers   map[vicinity.ID]offer
@@ -161,6 +162,9 @@ const (
 	// them all.
 	maxVain   = 1024
 	maxProbes = 64
+	// maxMeet bounds the near members to which a flood is carried that did not
+	// reach them, at a time.
+	maxMeet   = 64
 	maxRounds = 64
 )
 
@@ -174,6 +178,7 @@ func newPrimary(id ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Sche
 		answers:    map[vicinity.ID]NodeAnswer{},
 		room:       map[vicinity.ID]capacity{},
 		measured:   func(vicinity.ID) time.Duration { return 0 },
+		near:       func(time.Duration, int) []vicinity.Measured { return nil },
 		members:    func() int { return math.MaxInt },
 		offers:     map[vicinity.ID]offer{},
 		avoid:      map[vicinity.ID]time.Time{},

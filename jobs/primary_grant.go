@@ -56,7 +56,10 @@ func (p *primary) consider(now time.Time) (horizon time.Duration) {
 			since = later(since, p.frontier.Sent())
 		}
 		p.frontier.Refresh(p.measured)
-		if p.horizon = nearer(worst); p.mayExtend(now) {
+		if p.horizon = nearer(worst); !p.open(now) {
+			p.meet()
+		}
+		if p.mayExtend(now) {
 			p.settle = later(now, p.frontier.Ready())
 			return p.horizon
 		}

@@ -86,6 +86,18 @@ func (p *primary) extend(now time.Time) {
 	}
 }
 
+// meet has the flood carried to members that are known to be nearer than the
+// horizon, though it found no way to them: all links of a small site may lead to
+// nodes farther away than that.
+func (p *primary) meet() {
+	if !p.rec.spec.Search.adaptive() || p.horizon <= 0 {
+		return
+	}
+	for _, m := range p.near(p.horizon, maxMeet) {
+		p.frontier.Meet(m.ID, m.RTT)
+	}
+}
+
 // open reports whether the flood can be extended to nodes that have not been
 // reached, beyond nodes nearer than the horizon.
 func (p *primary) open(now time.Time) bool {

@@ -276,3 +276,23 @@ func TestRimOfUnknownDistanceIsMeasured(t *testing.T) {
 	c.after(c.p.wake().Sub(c.now))
 	c.wantNothingBut(2)
 }
+
+// A near site to which no link leads but over far nodes is found all the same,
+// if the origin has measured one of its nodes.
+func TestKnownNearNodeIsMetBeforeAFarOneIsTaken(t *testing.T) {
+	c := newFlooding(t, Spec{Min: 1, Max: 1})
+	known := []vicinity.Measured{{ID: testNode(3), RTT: 5 * ms}, {ID: testNode(4), RTT: 12 * ms}}
+	c.p.near = func(than time.Duration, limit int) []vicinity.Measured {
+		return slices.DeleteFunc(slices.Clone(known), func(m vicinity.Measured) bool { return m.RTT >= than })
+	}
+	c.answer(9, 10*ms, 10*ms, offers(1))
+	c.after(c.p.wake().Sub(c.now))
+	c.wantRim("nearer than the offer, and not reached", 3)
+	c.answer(3, 5*ms, 5*ms, func(a *Answer) { a.Workers, a.Rim, a.Onward = 1, false, 0 })
+	for c.p.rec.state == Pending {
+		c.after(max(ms, c.p.wake().Sub(c.now)))
+	}
+	if g := only[doGrant](c.talk); len(g) != 1 || g[0].to != testNode(3) {
+		t.Fatalf("granted %+v, want the near node", g)
+	}
+}

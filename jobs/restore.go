@@ -53,7 +53,7 @@ func (s *Service) load() error {
 
 func (s *Service) newPrimary(id ID) *primary {
 	p := newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
-	p.measured, p.members = s.overlay.Measured, s.overlay.Size
+	p.measured, p.near, p.members = s.overlay.Measured, s.overlay.Nearer, s.overlay.Size
 	return p
 }
 

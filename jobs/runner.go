@@ -26,7 +26,8 @@ type Runner interface {
 type Overlay interface {
 	// Flood sends the payload to all nodes within the radius.
 	Flood(radius int, payload []byte) flood.Flood
-	// Extend carries a flood one hop beyond nodes on its rim.
+	// Extend carries a flood one hop beyond nodes on its rim, and to nodes that
+	// it did not reach.
 	Extend(f flood.Flood, rim []flood.Reach)
 	// Size returns how many members there are, this node included.
 	Size() int
@@ -38,6 +39,9 @@ type Overlay interface {
 	// Measured returns the RTT to a member if it was measured well enough to
 	// compare it with others, else 0.
 	Measured(id vicinity.ID) time.Duration
+	// Nearer returns the members that were measured to be nearer than a
+	// distance, nearest first, at most limit.
+	Nearer(than time.Duration, limit int) []vicinity.Measured
 	// Probe has the RTT to a member measured so, soon.
 	Probe(id vicinity.ID)
 	// Learn tells at which addresses a node that may not be a member yet is

@@ -167,6 +167,10 @@ func (o overlay) Measured(id vicinity.ID) time.Duration {
 	return rtt
 }
 
+func (o overlay) Nearer(than time.Duration, limit int) []vicinity.Measured {
+	return o.n.vicinity.Nearer(than, limit)
+}
+
 func (o overlay) Probe(id vicinity.ID) { o.n.vicinity.Probe(id) }
 
 func (o overlay) Send(to vicinity.ID, payload []byte) {

@@ -302,6 +302,19 @@ func (c *Core) RTT(id ID) (time.Duration, bool) {
 	return p.rtt, true
 }
 
+// Nearer returns the members that were measured to be nearer than a distance,
+// nearest first, at most limit.
+func (c *Core) Nearer(than time.Duration, limit int) []Measured {
+	var list []Measured
+	for _, p := range c.ranked() {
+		if p.rtt >= than || len(list) == limit {
+			break
+		}
+		list = append(list, Measured{ID: p.id, RTT: p.rtt})
+	}
+	return list
+}
+
 // Estimate returns the measured round trip, else the one predicted from
 // coordinates, else 0.
 func (c *Core) Estimate(id ID) (rtt time.Duration, measured bool) {

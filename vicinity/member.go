@@ -80,6 +80,12 @@ func CheckLabels(labels map[string]string) error {
 	return nil
 }
 
+// Measured is a member and the round trip to it.
+type Measured struct {
+	ID  ID
+	RTT time.Duration
+}
+
 // Neighbour is a member chosen as near enough to flood to. Both ends keep the
 // link.
 type Neighbour struct {

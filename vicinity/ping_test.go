@@ -110,3 +110,31 @@ func TestProbeAsksOnceASecond(t *testing.T) {
 		t.Errorf("probes of the node itself and of a stranger: %v", out)
 	}
 }
+
+func TestNearerListsTheMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLAN(t)
+		l.start(6)
+		time.Sleep(10 * time.Second)
+		a := l.tables[testID(0)]
+		all := a.Nearer(time.Hour, 100)
+		if len(all) < 2 {
+			t.Fatalf("measured only %v", all)
+		}
+		for i, m := range all {
+			if rtt, ok := a.RTT(m.ID); !ok || rtt != m.RTT || i > 0 && m.RTT < all[i-1].RTT {
+				t.Errorf("%v: not the nearest first, or not as measured", all)
+			}
+		}
+		last := all[len(all)-1].RTT
+		for _, m := range a.Nearer(last, 100) {
+			if m.RTT >= last {
+				t.Errorf("%v is not nearer than %v", m.RTT, last)
+			}
+		}
+		if got := a.Nearer(time.Hour, 2); len(got) != 2 || got[0] != all[0] || got[1] != all[1] {
+			t.Errorf("the nearest two of %v are %v", all, got)
+		}
+		l.end()
+	})
+}

@@ -208,6 +208,14 @@ func (t *Table) RTT(id ID) (time.Duration, bool) {
 	return t.core.RTT(id)
 }
 
+// Nearer returns the members that were measured to be nearer than a distance,
+// nearest first, at most limit.
+func (t *Table) Nearer(than time.Duration, limit int) []Measured {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.core.Nearer(than, limit)
+}
+
 // Estimate returns the measured round trip to a member; else the one predicted
 // from coordinates, else 0, both with false.
 func (t *Table) Estimate(id ID) (rtt time.Duration, measured bool) {

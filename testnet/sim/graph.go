@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -15,6 +16,9 @@ type Graph interface {
 	// RTT is the round trip to another node as the node has measured it, more
 	// than once.
 	RTT(node int, to vicinity.ID) (time.Duration, bool)
+	// Nearer lists others that the node has measured to be nearer than a
+	// distance, nearest first, at most limit.
+	Nearer(node int, than time.Duration, limit int) []vicinity.Measured
 }
 
 // Known returns what the cores of an overlay know. An overlay that runs no more
@@ -37,6 +41,13 @@ func (k known) RTT(node int, to vicinity.ID) (time.Duration, bool) {
 		return 0, false
 	}
 	return k.o.Core(node).Sure(to)
+}
+
+func (k known) Nearer(node int, than time.Duration, limit int) []vicinity.Measured {
+	if k.o.Core(node) == nil {
+		return nil
+	}
+	return k.o.Core(node).Nearer(than, limit)
 }
 
 // What an ideal node keeps, as the protocol would.
@@ -156,4 +167,24 @@ func (g *ideal) RTT(node int, to vicinity.ID) (time.Duration, bool) {
 		return 0, false
 	}
 	return g.o.RTT(node, k), true
+}
+
+func (g *ideal) Nearer(node int, than time.Duration, limit int) []vicinity.Measured {
+	return NearerOf(g.o, node, than, limit, func(other int) bool {
+		_, ok := g.RTT(node, g.o.ID(other))
+		return ok
+	})
+}
+
+// NearerOf returns, of the others that a node has measured, those that are truly
+// nearer than a distance, nearest first, at most limit.
+func NearerOf(o *Overlay, node int, than time.Duration, limit int, measured func(other int) bool) []vicinity.Measured {
+	var list []vicinity.Measured
+	for k := range o.Len() {
+		if rtt := o.RTT(node, k); rtt < than && k != node && measured(k) {
+			list = append(list, vicinity.Measured{ID: o.ID(k), RTT: rtt})
+		}
+	}
+	slices.SortFunc(list, func(a, b vicinity.Measured) int { return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID)) })
+	return list[:min(len(list), limit)]
 }

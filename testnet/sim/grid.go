@@ -101,7 +101,10 @@ func (g *Grid) node(i int) *gridNode {
 		Self: g.member(i), Busy: g.cfg.Busy(i), Rand: g.rand(i, 2), Prepare: g.cfg.Prepare, Runtime: g.cfg.Runtime,
 		Flood:   func(now time.Time, ad jobs.Advert) flood.Flood { return g.startFlood(i, now, ad) },
 		Members: func() int { return g.o.Len() - g.gone },
-		Member:  func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
+		Nearer: func(than time.Duration, limit int) []vicinity.Measured {
+			return g.cfg.Graph.Nearer(i, than, limit)
+		},
+		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
 	})
 	return n
 }

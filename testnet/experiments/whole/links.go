@@ -58,3 +58,8 @@ func (g lifted) RTT(node int, to vicinity.ID) (time.Duration, bool) {
 	}
 	return g.o.RTT(node, k), true
 }
+
+// Nearer implements sim.Graph.
+func (g lifted) Nearer(node int, than time.Duration, limit int) []vicinity.Measured {
+	return sim.NearerOf(g.o, node, than, limit, func(other int) bool { return g.l.measured[node][other] })
+}
