@@ -217,3 +217,38 @@ func TestWorkDirectoriesThatNobodyKnows(t *testing.T) {
 		}
 	})
 }
+
+// A worker that was given up before it had started is not prepared again in the
+// node's next life: others may have its room by then.
+func TestWorkerThatWasGivenUpDoesNotComeBack(t *testing.T) {
+	bubble(t, 2, 2, func(t *testing.T, g *grid) {
+		id := g.submit(0, jobs.Spec{Args: ticking(5), Min: 4, Max: 4})
+		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Staging })
+		n := g.node(1)
+		for len(claims(t, n)) == 0 {
+			time.Sleep(100 * time.Microsecond)
+		}
+		g.node(0).crash()
+		n.service.Drain(true)
+		time.Sleep(time.Second)
+		if busy := n.service.Busy(); busy != 0 || len(claims(t, n)) != 0 {
+			t.Errorf("%d slots are busy, and it is written down that %v are here", busy, claims(t, n))
+		}
+		n.crash()
+		n.start()
+		if busy := n.service.Busy(); busy != 0 {
+			t.Errorf("%d slots are busy after the start", busy)
+		}
+		g.node(0).start()
+		g.await(0, id, 5*time.Minute, final)
+	})
+}
+
+// claims lists the workers that a node has written down.
+func claims(t *testing.T, n *gridNode) []string {
+	list, err := filepath.Glob(filepath.Join(n.dir, "work", "*", "claim"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}

@@ -60,6 +60,9 @@ func (w *work) part(k *worker, root string) {
 	w.mu.Lock()
 	ended, lost := k.state == WorkerEnded, k.state == WorkerLost
 	w.mu.Unlock()
+	if lost && k.proc == nil { // its room is given away: the next life of this node must not prepare it again
+		_ = os.Remove(filepath.Join(root, claimFile))
+	}
 	w.s.post(func() {
 		if ended { // then the job does not grow, but its origin hears of that later than of an offer
 			w.s.claims.dequeue(w.job)
