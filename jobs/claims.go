@@ -147,6 +147,8 @@ func (c *claims) advertised(now time.Time, ad Advertisement) Answer {
 	a.Reason, a.Free = c.notNow(&ad), c.free(now, ad.Slots)
 	if !c.enqueue(now, ad) {
 		a.Reason = reasonQueueing
+	} else {
+		c.queue[c.position(ad.Job)].asleep = false // it asks again, and all room is news to it
 	}
 	return a
 }

@@ -130,6 +130,26 @@ func TestQueuedJobIsOfferedFreedRoom(t *testing.T) {
 	}
 }
 
+// A job whose origin asks again wants room, whatever it gave back before; here
+// two jobs ask at the same time again and again, and the first one needs more
+// than there is.
+func TestJobThatAsksAgainIsOfferedWhatOthersGiveBack(t *testing.T) {
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2}, testRand())
+	tall, small := testAd(testNode(1), "aaaaa", 9, 1), testAd(testNode(2), "bbbbb", 2, 2)
+	c.advertised(start, small)
+	c.released(small.Job, false) // at that time it was short elsewhere
+	if a := c.advertised(start, tall); a.Workers != 2 {
+		t.Fatalf("got %+v", a)
+	}
+	if a := c.advertised(start, small); a.Reason != reasonBusy {
+		t.Fatalf("got %+v although all is held", a)
+	}
+	c.released(tall.Job, false)
+	if out := c.offers(start); len(out) != 1 || out[0].answer.Job != small.Job {
+		t.Fatalf("got %+v, want an offer to %s", out, small.Job)
+	}
+}
+
 func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
 	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2, Memory: 0}, testRand())
 	younger, older := testAd(testNode(1), "aaaaa", 2, 9), testAd(testNode(2), "bbbbb", 2, 1)
