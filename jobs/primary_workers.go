@@ -142,8 +142,8 @@ func (p *primary) workerEnded(now time.Time, from vicinity.ID, w WorkerReport) {
 // participant's next report makes the primary try again.
 func (p *primary) collected(now time.Time, ra RankAttempt, err error) {
 	delete(p.collecting, ra)
-	if p.rec.state.Final() || !p.rec.owns(ra) {
-		return
+	if p.rec.state.Final() || !p.rec.owns(ra) || p.rec.ranks[ra.Rank].state != WorkerEnded {
+		return // it is tried again
 	}
 	switch {
 	case err == nil:
