@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"zorilla/flood"
-	"zorilla/internal/codec"
 	"zorilla/vicinity"
 )
 
@@ -29,19 +28,32 @@ type CoreConfig struct {
 	Members func() int // how many there are, this node included
 	// Busy is how many slots something uses for good that is not simulated.
 	Busy int
-	// Prepare is how long a granted worker takes to get ready.
-	Prepare time.Duration
-	// Runtime is how long a worker of the job runs, before it ends with 0;
-	// nil, or 0, = until it is released.
-	Runtime func(spec *Spec) time.Duration
+	// Fate tells what becomes of a worker that was granted; nil = it is ready
+	// at once and runs until it is released.
+	Fate func(job ID, spec *Spec, ra RankAttempt) Fate
+	// Disk is how long it takes until what is written down is durable; nil =
+	// no time.
+	Disk func() time.Duration
+	// Origin tells where a job was submitted; nil = jobs with dependencies are
+	// refused.
+	Origin func(job ID) (vicinity.ID, bool)
+}
+
+// Fate is what becomes of a worker.
+type Fate struct {
+	Prepare time.Duration // until it is ready
+	Unfit   string        // why it will not be ready; "" = it will
+	Run     time.Duration // until it ends by itself; 0 = never
+	Code    int           // that it ends with then
+	Stop    time.Duration // that it takes to end when it is told to
 }
 
 // Core is what one node does with jobs, for simulators and model checkers: the
 // primaries of the jobs that were submitted here, the claims on the node's
 // slots, and workers that only take time. The decisions are those of the very
-// structs that a Service runs; around them Core has no journal, disk, process,
-// network, goroutine or clock. What a Service writes to its journal takes
-// effect at once.
+// structs that a Service runs; around them Core has no disk, process, network,
+// goroutine or clock. Its journal is in memory: [Core.Kill] returns it, with the
+// workers, which outlive their node, and [Revive] goes on from there.
 //
 // Its methods must not be called at the same time. Those that take now return
 // what is to be done outside; after each call the next Tick is due at Next. The
@@ -57,6 +69,10 @@ type Core struct {
 	number uint64 // of the last request
 	soon   []func()
 	out    Actions
+	away   bool // it is being stopped
+
+	journal []coreEntry
+	writing []*coreStep // whose events are on their way to the journal, in order
 }
 
 // Actions is what a Core wants done.
@@ -81,56 +97,6 @@ type Extend struct {
 	Rim   []flood.Reach
 }
 
-// Message is on its way from one Core to another.
-type Message struct {
-	To   vicinity.ID
-	Kind MessageKind
-	Job  ID
-	Size int // bytes, encoded, without what carries it
-	body any
-}
-
-// MessageKind says how a Message travels.
-type MessageKind int
-
-// A packet may be lost. Requests go over a connection from the node that asks,
-// replies back over the same one.
-const (
-	Packet MessageKind = iota
-	Request
-	Reply
-)
-
-// What travels in a Message beside a packet.
-type (
-	request struct {
-		number uint64 // of the sender; 0 = no answer is wanted
-		body   any    // *Grant, *Start, *Release or *Report
-	}
-	reply struct {
-		number  uint64
-		refused bool
-		ack     Ack // to a Report
-	}
-)
-
-// asked is a request whose answer is awaited.
-type asked struct {
-	number uint64
-	until  time.Time
-	failed func(now time.Time, refused bool)
-	done   func(now time.Time, ack Ack)
-}
-
-// coreJob is a job that was submitted here.
-type coreJob struct {
-	core *primary
-	wake time.Time
-}
-
-// reportTimeout bounds one report.
-const reportTimeout = 30 * time.Second
-
 // NewCore returns the core of an idle node.
 func NewCore(cfg CoreConfig) *Core {
 	c := &Core{cfg: cfg, jobs: map[ID]*coreJob{}, claims: newClaims(cfg.Self, cfg.Rand)}
@@ -150,24 +116,36 @@ func (c *Core) Submit(now time.Time, spec Spec) (ID, Actions, error) {
 	if spec.Array != nil { // its workers only take time
 		return "", Actions{}, fmt.Errorf("%w: arrays cannot be simulated", ErrInvalid)
 	}
+	if len(spec.After) > 0 && c.cfg.Origin == nil {
+		return "", Actions{}, fmt.Errorf("%w: nobody is told what becomes of the jobs that it waits for", ErrInvalid)
+	}
 	id := NewID(c.cfg.Rand, c.cfg.Self.ID)
 	for c.jobs[id] != nil {
 		id = NewID(c.cfg.Rand, c.cfg.Self.ID)
 	}
-	j := &coreJob{core: newPrimary(id, c.cfg.Self, c.cfg.Rand, c.cfg.Schedule)}
-	j.core.measured = func(id vicinity.ID) time.Duration {
-		_, rtt, _ := c.cfg.Member(id)
-		return rtt
-	}
-	j.core.members = c.cfg.Members
-	if c.cfg.Nearer != nil {
-		j.core.near = c.cfg.Nearer
-	}
-	c.jobs[id] = j
-	c.order = append(c.order, id)
+	j := c.newJob(id)
 	j.core.submit(now, spec, c.clock.now(now), c.cfg.Schedule)
 	c.flush(now, j)
+	j.follow(now)
 	return id, c.leave(now), nil
+}
+
+// Limit tells what the owner allows from now on.
+func (c *Core) Limit(now time.Time, l Limits) Actions {
+	c.claims.limit(l)
+	c.offerQueued(now)
+	return c.leave(now)
+}
+
+// Leave begins to stop the node, as SIGTERM does: nothing is offered or started
+// any more, and the origins of its workers are told that these go on. Kill
+// ends it.
+func (c *Core) Leave(now time.Time) Actions {
+	c.claims.closed, c.away = reasonLeaving, true
+	for _, w := range c.works {
+		w.kick = true
+	}
+	return c.leave(now)
 }
 
 // Cancel ends a job of this node.
@@ -209,10 +187,10 @@ func (c *Core) Receive(now time.Time, from vicinity.ID, m Message) Actions {
 		}
 		a := c.asked[i]
 		c.asked = slices.Delete(c.asked, i, i+1)
-		if b.refused {
-			a.failed(now, true)
+		if b.refused || b.failed {
+			a.failed(now, b.refused)
 		} else {
-			a.done(now, b.ack)
+			a.done(now, b)
 		}
 	}
 	return c.leave(now)
@@ -236,13 +214,16 @@ func (c *Core) Tick(now time.Time) Actions { return c.leave(now) }
 func (c *Core) Next() time.Time {
 	at := c.claims.wake()
 	for _, id := range c.order {
-		at = earlier(at, c.jobs[id].wake)
+		at = earlier(at, c.jobs[id].next())
+	}
+	if len(c.writing) > 0 {
+		at = earlier(at, c.writing[0].due)
 	}
 	for _, a := range c.asked {
 		at = earlier(at, a.until)
 	}
 	for _, w := range c.works {
-		at = earlier(at, w.wake())
+		at = earlier(at, w.wake(c.away))
 	}
 	return at
 }
@@ -250,11 +231,14 @@ func (c *Core) Next() time.Time {
 // leave ends a call: it does what is due and what was left for the end, and
 // returns what is to be done outside.
 func (c *Core) leave(now time.Time) Actions {
+	c.written(now)
 	for _, id := range c.order {
-		if j := c.jobs[id]; !j.wake.IsZero() && !now.Before(j.wake) {
+		j := c.jobs[id]
+		if !j.wake.IsZero() && !now.Before(j.wake) {
 			j.core.tick(now)
 			c.flush(now, j)
 		}
+		c.pollFollowed(now, j)
 	}
 	for _, a := range slices.Clone(c.asked) {
 		if !now.Before(a.until) {
@@ -276,118 +260,4 @@ func (c *Core) leave(now time.Time) Actions {
 	out := c.out
 	c.out = Actions{}
 	return out
-}
-
-// flush does what a primary has left.
-func (c *Core) flush(now time.Time, j *coreJob) {
-	st := j.core.take()
-	j.wake = j.core.wake()
-	for _, e := range st.effects {
-		c.perform(now, j, e)
-	}
-}
-
-func (c *Core) perform(now time.Time, j *coreJob, e effect) {
-	switch e := e.(type) {
-	case doTell:
-		e.f()
-	case doFlood:
-		payload := append(make([]byte, signatureLen), codec.MustMarshal(e.ad)...)
-		sent := c.cfg.Flood(now, Advert{Job: e.ad.Job, Round: e.ad.Round, Radius: e.radius, Payload: payload})
-		j.core.sent(now, e.ad.Round, sent)
-		a := c.claims.advertised(now, e.ad)
-		c.soon = append(c.soon, func() { c.answered(now, c.cfg.Self.ID, a) })
-	case doExtend:
-		c.out.Extends = append(c.out.Extends, Extend{Job: j.core.rec.id, Flood: e.flood, Rim: e.rim})
-	case doYield:
-		c.yield(now, e.to, e.job, j.core.rec.state.Final())
-	case doGrant:
-		c.ask(now, e.to, e.grant.Job, &e.grant, grantTimeout, func(now time.Time, refused bool) {
-			j.core.grantFailed(now, e.to, e.grant.Ranks, refused)
-			c.flush(now, j)
-		}, func(time.Time, Ack) {})
-	case doStart:
-		start := e.start
-		start.Hosts = slices.Clone(start.Hosts)
-		for i := range start.Hosts {
-			if m, _, ok := c.cfg.Member(start.Hosts[i].Node); ok {
-				start.Hosts[i].Addr = hostOf(m.Addrs)
-			}
-		}
-		c.send(e.to, Request, start.Job, &start, request{body: &start})
-	case doRelease:
-		c.send(e.to, Request, e.release.Job, &e.release, request{body: &e.release})
-	case doProbe:
-		c.out.Probes = append(c.out.Probes, e.id)
-	default: // a simulation must not pass over what a node does
-		panic(fmt.Sprintf("jobs.Core does not know %T", e))
-	}
-}
-
-// answered mirrors Service.answered.
-func (c *Core) answered(now time.Time, from vicinity.ID, a Answer) {
-	j := c.jobs[a.Job]
-	if j == nil {
-		if a.Job.OriginShort() == c.cfg.Self.ID.Short() && a.Workers > 0 {
-			c.yield(now, from, a.Job, true)
-		}
-		return
-	}
-	m, rtt, ok := c.cfg.Member(from)
-	if !ok {
-		m = vicinity.Member{ID: from}
-	}
-	if from == c.cfg.Self.ID {
-		m, rtt = c.cfg.Self, 1 // nearer than all others
-	}
-	j.core.answered(now, m, rtt, a)
-	c.flush(now, j)
-}
-
-func (c *Core) yield(now time.Time, to vicinity.ID, id ID, ended bool) {
-	if to == c.cfg.Self.ID {
-		c.soon = append(c.soon, func() { c.yielded(now, to, id, ended) })
-		return
-	}
-	c.packet(to, packet{Yield: id, Ended: ended})
-}
-
-// yielded mirrors Service.yielded.
-func (c *Core) yielded(now time.Time, from vicinity.ID, id ID, ended bool) {
-	if id.OriginShort() == from.Short() {
-		c.claims.released(id, ended)
-		c.offerQueued(now)
-	}
-}
-
-func (c *Core) offerQueued(now time.Time) {
-	for _, out := range c.claims.offers(now) {
-		if out.to == c.cfg.Self.ID {
-			c.answered(now, out.to, out.answer)
-		} else {
-			c.packet(out.to, packet{Answer: &out.answer})
-		}
-	}
-}
-
-func (c *Core) packet(to vicinity.ID, p packet) {
-	p.To = to
-	job := p.Yield
-	if p.Answer != nil {
-		job = p.Answer.Job
-	}
-	c.send(to, Packet, job, p, p)
-	c.out.Messages[len(c.out.Messages)-1].Size += signatureLen
-}
-
-// send sends a message; encoded is the part of its body that travels.
-func (c *Core) send(to vicinity.ID, kind MessageKind, job ID, encoded, body any) {
-	c.out.Messages = append(c.out.Messages, Message{To: to, Kind: kind, Job: job, Size: len(codec.MustMarshal(encoded)), body: body})
-}
-
-// ask sends a request whose reply matters.
-func (c *Core) ask(now time.Time, to vicinity.ID, job ID, msg any, timeout time.Duration, failed func(time.Time, bool), done func(time.Time, Ack)) {
-	c.number++
-	c.asked = append(c.asked, asked{number: c.number, until: now.Add(timeout), failed: failed, done: done})
-	c.send(to, Request, job, msg, request{number: c.number, body: msg})
 }

@@ -15,6 +15,7 @@ type coreWork struct {
 	job     ID
 	origin  vicinity.ID
 	spec    Spec
+	stamp   Stamp
 	workers []*coreWorker
 	heard   time.Time // when the origin last answered
 	ending  bool      // all of its workers were dropped
@@ -30,20 +31,35 @@ type coreWork struct {
 // coreWorker is one rank at this node.
 type coreWorker struct {
 	RankAttempt
+	fate    Fate
 	state   WorkerState
-	due     time.Time // when it is ready, or ends; zero = not by itself
-	started bool
-	stopped bool
+	reason  string    // of WorkerLost
+	due     time.Time // when it is ready, runs, or ends; zero = not by itself
+	kept    time.Time // when it is written down that it is here
+	since   time.Time // when it began to run
+	started bool      // it may run, or does
+	stopped bool      // its end is wanted, and to be reported
+	dropped bool      // its end is wanted, or not even known at the origin
+	timeout bool      // it is ended by its walltime
 }
 
+// frozen reports whether a node that is being stopped leaves the worker to its
+// next life.
+func (k *coreWorker) frozen(away bool) bool { return away && k.started }
+
+// uses reports whether the worker has slots.
+func (k *coreWorker) uses() bool { return k.state != WorkerEnded && k.state != WorkerLost }
+
 // wake returns when tend has something to do; zero = only after an input.
-func (w *coreWork) wake() time.Time {
+func (w *coreWork) wake(away bool) time.Time {
 	var at time.Time
 	if !w.asking {
 		at = w.next
 	}
 	for _, k := range w.workers {
-		at = earlier(at, k.due)
+		if !k.frozen(away) {
+			at = earlier(at, k.due)
+		}
 	}
 	return at
 }
@@ -82,6 +98,14 @@ func (c *Core) requested(now time.Time, from vicinity.ID, r request) {
 		}
 	case *Report:
 		c.reported(now, from, r.number, m)
+	case question:
+		c.send(from, Reply, m.job, nil, reply{number: r.number, state: c.questioned(m.job)})
+	case fetch:
+		w := c.workFor(from, m.job)
+		there := w != nil && slices.ContainsFunc(w.workers, func(k *coreWorker) bool {
+			return k.RankAttempt == m.RankAttempt && k.state == WorkerEnded
+		})
+		c.send(from, Reply, m.job, nil, reply{number: r.number, failed: !there})
 	}
 }
 
@@ -122,11 +146,10 @@ func (c *Core) granted(now time.Time, from vicinity.ID, g *Grant) error {
 	}
 	c.clock.saw(g.Stamp, now)
 	if w == nil {
-		w = &coreWork{job: g.Job, origin: from, spec: g.Spec, heard: now, kick: true, next: now}
-		c.works = append(c.works, w)
+		w = c.newWork(now, g.Job, from, g.Spec, g.Stamp)
 	}
 	for _, ra := range g.Ranks {
-		w.workers = append(w.workers, &coreWorker{RankAttempt: ra, state: WorkerPreparing, due: now.Add(c.cfg.Prepare)})
+		w.workers = append(w.workers, c.newWorker(now, w, ra))
 	}
 	slices.SortFunc(w.workers, func(a, b *coreWorker) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Attempt, b.Attempt))
@@ -141,9 +164,32 @@ func (w *coreWork) knows(s *Start) {
 	}
 }
 
+func (c *Core) newWork(now time.Time, job ID, origin vicinity.ID, spec Spec, stamp Stamp) *coreWork {
+	w := &coreWork{job: job, origin: origin, spec: spec, stamp: stamp, heard: now, kick: true, next: now}
+	c.works = append(c.works, w)
+	return w
+}
+
+// newWorker makes a worker that is to be prepared.
+func (c *Core) newWorker(now time.Time, w *coreWork, ra RankAttempt) *coreWorker {
+	k := &coreWorker{RankAttempt: ra, state: WorkerPreparing, kept: now.Add(c.disk())}
+	if c.cfg.Fate != nil {
+		k.fate = c.cfg.Fate(w.job, &w.spec, ra)
+	}
+	k.due = now.Add(k.fate.Prepare)
+	return k
+}
+
+func (c *Core) disk() time.Duration {
+	if c.cfg.Disk == nil {
+		return 0
+	}
+	return c.cfg.Disk()
+}
+
 func (c *Core) startRanks(now time.Time, w *coreWork, ranks []RankAttempt) {
 	for _, k := range w.workers {
-		if k.started || !slices.Contains(ranks, k.RankAttempt) {
+		if k.started || c.away || k.dropped || !slices.Contains(ranks, k.RankAttempt) {
 			continue
 		}
 		k.started = true
@@ -153,12 +199,23 @@ func (c *Core) startRanks(now time.Time, w *coreWork, ranks []RankAttempt) {
 	}
 }
 
+// run starts a worker, once it is written down that it may run.
 func (c *Core) run(now time.Time, w *coreWork, k *coreWorker) {
-	k.state, k.due = WorkerRunning, time.Time{}
-	if c.cfg.Runtime != nil {
-		if d := c.cfg.Runtime(&w.spec); d > 0 {
-			k.due = now.Add(d)
-		}
+	if d := c.disk(); d > 0 {
+		k.due = now.Add(d)
+		return
+	}
+	c.execute(now, w, k)
+}
+
+func (c *Core) execute(now time.Time, w *coreWork, k *coreWorker) {
+	k.state, k.since, k.due = WorkerRunning, now, time.Time{}
+	run, most := k.fate.Run, time.Duration(w.spec.Walltime)
+	if most > 0 && (run <= 0 || run > most) {
+		run, k.timeout = most, true
+	}
+	if run > 0 {
+		k.due = now.Add(run)
 	}
 	w.kick = true
 }
@@ -166,8 +223,8 @@ func (c *Core) run(now time.Time, w *coreWork, k *coreWorker) {
 // stopRanks ends what runs, whose end is still to be reported.
 func (w *coreWork) stopRanks(now time.Time, ranks []RankAttempt) {
 	for _, k := range w.workers {
-		if k.state == WorkerRunning && !k.stopped && slices.Contains(ranks, k.RankAttempt) {
-			k.stopped, k.due = true, now
+		if k.state == WorkerRunning && !k.stopped && !k.dropped && slices.Contains(ranks, k.RankAttempt) {
+			k.stopped, k.timeout, k.due = true, false, now.Add(k.fate.Stop)
 		}
 	}
 }
@@ -175,15 +232,22 @@ func (w *coreWork) stopRanks(now time.Time, ranks []RankAttempt) {
 // dropRanks ends workers that are not wanted any more; none named means all.
 func (c *Core) dropRanks(now time.Time, w *coreWork, ranks []RankAttempt) {
 	for _, k := range slices.Clone(w.workers) {
-		if len(ranks) > 0 && !slices.Contains(ranks, k.RankAttempt) {
+		if k.dropped || len(ranks) > 0 && !slices.Contains(ranks, k.RankAttempt) {
 			continue
 		}
-		if k.state != WorkerEnded { // its room was given back then
+		k.dropped = true
+		if k.state == WorkerRunning && k.fate.Stop > 0 {
+			if !k.stopped {
+				k.due = now.Add(k.fate.Stop)
+			}
+			continue
+		}
+		if k.uses() { // else its room was given back then
 			c.claims.freed(w.job, 1, w.spec.needs())
 		}
 		w.remove(k)
 	}
-	w.ending = len(w.workers) == 0
+	w.ending = !slices.ContainsFunc(w.workers, func(k *coreWorker) bool { return !k.dropped })
 	c.offerQueued(now)
 }
 
@@ -194,23 +258,12 @@ func (w *coreWork) remove(k *coreWorker) {
 
 // tend moves workers on whose time has come, and reports.
 func (c *Core) tend(now time.Time, w *coreWork) {
-	for _, k := range w.workers {
-		if k.due.IsZero() || now.Before(k.due) {
-			continue
+	for _, k := range slices.Clone(w.workers) {
+		if !k.due.IsZero() && !now.Before(k.due) && !k.frozen(c.away) {
+			k.due = time.Time{}
+			w.kick = true
+			c.move(now, w, k)
 		}
-		k.due = time.Time{}
-		w.kick = true
-		if k.state == WorkerPreparing {
-			k.state = WorkerReady
-			if k.started {
-				c.run(now, w, k)
-			}
-			continue
-		}
-		k.state = WorkerEnded
-		c.claims.dequeue(w.job)
-		c.claims.freed(w.job, 1, w.spec.needs())
-		c.offerQueued(now)
 	}
 	if w.asking || now.Before(w.next) && (w.pause > 0 || !w.kick) {
 		return
@@ -222,30 +275,70 @@ func (c *Core) tend(now time.Time, w *coreWork) {
 	c.report(now, w)
 }
 
+// move takes a worker to its next state.
+func (c *Core) move(now time.Time, w *coreWork, k *coreWorker) {
+	switch {
+	case k.state == WorkerPreparing && k.fate.Unfit != "":
+		k.state, k.reason = WorkerLost, k.fate.Unfit
+	case k.state == WorkerPreparing:
+		k.state = WorkerReady
+		if k.started {
+			c.run(now, w, k)
+		}
+		return
+	case k.state == WorkerReady:
+		c.execute(now, w, k)
+		return
+	case k.dropped:
+		w.remove(k)
+	case k.reason != "":
+		k.state = WorkerLost
+	default:
+		k.state = WorkerEnded
+		c.claims.dequeue(w.job)
+	}
+	c.claims.freed(w.job, 1, w.spec.needs())
+	c.offerQueued(now)
+}
+
 // report mirrors work.report: what is not acknowledged is told again.
 func (c *Core) report(now time.Time, w *coreWork) {
 	w.kick = w.kick && w.pause > 0
 	w.asking = true
 	rep := &Report{Job: w.job, Addrs: c.cfg.Self.Addrs, Epoch: w.epoch}
 	for _, k := range w.workers {
-		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state}
+		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state, Reason: k.reason}
 		if k.state == WorkerEnded {
-			wr.Exit = &process.Exit{Cause: process.Exited}
-			if k.stopped {
-				wr.Exit = &process.Exit{Code: 143, Cause: process.Signalled}
+			wr.Exit = k.exit()
+			if len(w.spec.Outputs) > 0 {
+				wr.Output = &RankOutput{Rank: k.Rank, Attempt: k.Attempt}
 			}
 		}
 		rep.Workers = append(rep.Workers, wr)
 	}
-	c.ask(now, w.origin, w.job, rep, reportTimeout, func(now time.Time, _ bool) {
+	if c.away {
+		rep.Away = awayLease
+	}
+	c.ask(now, w.origin, w.job, rep, rep, reportTimeout, func(now time.Time, _ bool) {
 		w.asking = false
 		w.pause = min(max(2*w.pause, 100*time.Millisecond), reportEvery)
 		w.next = now.Add(w.pause)
 		c.unheard(now, w)
-	}, func(now time.Time, ack Ack) {
+	}, func(now time.Time, r reply) {
 		w.asking, w.pause, w.next = false, 0, now.Add(reportEvery)
-		c.acknowledged(now, w, ack)
+		c.acknowledged(now, w, r.ack)
 	})
+}
+
+// exit is how the process of a worker ended.
+func (k *coreWorker) exit() *process.Exit {
+	switch {
+	case k.stopped:
+		return &process.Exit{Code: 143, Cause: process.Stopped}
+	case k.timeout:
+		return &process.Exit{Code: 143, Cause: process.Walltime}
+	}
+	return &process.Exit{Code: k.fate.Code, Cause: process.Exited}
 }
 
 // acknowledged mirrors work.acknowledged.

@@ -10,8 +10,8 @@ import (
 func TestFreeSlotIsOfferedSoon(t *testing.T) {
 	const soon = 100 * time.Millisecond
 	for seed := range uint64(20) {
-		w := newCores(t, seed, 1, 4, 30*time.Second)
-		c := w.nodes[testNode(0)]
+		w := newCalm(t, seed, 1, 4, 30*time.Second)
+		c := w.nodes[0].core
 		first := w.submit(0, Spec{Min: 4, Max: 4})
 		if !w.run(5*time.Second, func() bool { return c.State(first) == Running }) {
 			t.Fatal("it does not run")
@@ -25,17 +25,15 @@ func TestFreeSlotIsOfferedSoon(t *testing.T) {
 			t.Fatalf("seed %d: the slots were free after %v and offered %v later", seed, freed.Sub(start), w.now.Sub(freed))
 		}
 
-		w = newCores(t, seed, 1, 4, 30*time.Second)
-		c = w.nodes[testNode(0)]
-		c.claims.limit(Limits{Paused: true})
+		w = newCalm(t, seed, 1, 4, 30*time.Second)
+		c = w.nodes[0].core
+		w.limit(w.nodes[0], Limits{Paused: true})
 		first = w.submit(0, Spec{Min: 2, Max: 2})
 		w.run(7*time.Second, func() bool { return w.holds(c, first) })
 		if len(c.claims.queue) != 1 || w.holds(c, first) {
 			t.Fatalf("seed %d: a paused node has %d jobs in its queue", seed, len(c.claims.queue))
 		}
-		c.claims.limit(Limits{})
-		c.offerQueued(w.now) // as Service.SetLimits does
-		w.perform(testNode(0), c.Tick(w.now))
+		w.limit(w.nodes[0], Limits{})
 		lifted := w.now
 		if !w.run(time.Minute, func() bool { return w.holds(c, first) }) || w.now.Sub(lifted) > soon {
 			t.Fatalf("seed %d: the limit was lifted, and the slots were offered %v later", seed, w.now.Sub(lifted))
@@ -44,7 +42,7 @@ func TestFreeSlotIsOfferedSoon(t *testing.T) {
 }
 
 // holds reports whether slots are held for, or used by, a job.
-func (w *cores) holds(c *Core, id ID) bool {
+func (w *world) holds(c *Core, id ID) bool {
 	for _, h := range c.Holdings() {
 		if h.Job == id {
 			return true

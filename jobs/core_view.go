@@ -31,7 +31,7 @@ func (c *Core) Holdings() []Holding {
 	var list []Holding
 	for _, w := range c.works {
 		for _, k := range w.workers {
-			if k.state != WorkerEnded {
+			if k.uses() {
 				list = append(list, Holding{Job: w.job, Origin: w.origin, Slots: w.spec.Slots, State: k.state, Rank: k.RankAttempt})
 			}
 		}

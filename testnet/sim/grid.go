@@ -98,7 +98,7 @@ func (g *Grid) node(i int) *gridNode {
 		Rand:       g.rand(i, 1),
 	})
 	n.jobs = jobs.NewCore(jobs.CoreConfig{
-		Self: g.member(i), Busy: g.cfg.Busy(i), Rand: g.rand(i, 2), Prepare: g.cfg.Prepare, Runtime: g.cfg.Runtime,
+		Self: g.member(i), Busy: g.cfg.Busy(i), Rand: g.rand(i, 2), Fate: g.fate,
 		Flood:   func(now time.Time, ad jobs.Advert) flood.Flood { return g.startFlood(i, now, ad) },
 		Members: func() int { return g.o.Len() - g.gone },
 		Nearer: func(than time.Duration, limit int) []vicinity.Measured {
@@ -107,6 +107,14 @@ func (g *Grid) node(i int) *gridNode {
 		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
 	})
 	return n
+}
+
+func (g *Grid) fate(_ jobs.ID, spec *jobs.Spec, _ jobs.RankAttempt) jobs.Fate {
+	f := jobs.Fate{Prepare: g.cfg.Prepare}
+	if g.cfg.Runtime != nil {
+		f.Run = g.cfg.Runtime(spec)
+	}
+	return f
 }
 
 func (g *Grid) rand(i int, what uint64) *rand.Rand {

@@ -1,0 +1,388 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+
+	"zorilla/vicinity"
+)
+
+// audit looks at a world after each step and says what is wrong with it. It
+// knows what no node can know: what runs where, and what all journals say.
+type audit struct {
+	wrong string // the first thing; "" = nothing
+	about ID     // the job that it is about; "" = a node
+	runs  map[workerName]*run
+	jobs  map[ID]*story
+	read  map[*place]int // entries of journals
+	stale int            // events of the job before a report of superseded workers; -1 = it is none
+}
+
+// workerName names a worker of the whole world.
+type workerName struct {
+	job ID
+	RankAttempt
+}
+
+// run is what happened to a worker's process.
+type run struct {
+	at     *place
+	ended  bool
+	failed bool // with its machine
+	code   int
+}
+
+// story is what the journal says of a job, read by other eyes than a record's.
+type story struct {
+	spec     Spec
+	ranks    []chapter
+	begun    map[RankAttempt]vicinity.ID // all STARTs, and where
+	together bool                        // the gang's attempt has been started
+	final    State
+}
+
+// chapter is what it says of a rank.
+type chapter struct {
+	attempt int
+	node    vicinity.ID
+	state   eventKind // the last that the rank was named in
+	code    int
+}
+
+func newAudit() *audit {
+	return &audit{runs: map[workerName]*run{}, jobs: map[ID]*story{}, read: map[*place]int{}}
+}
+
+func (a *audit) fail(about ID, format string, args ...any) {
+	if a.wrong == "" {
+		a.wrong, a.about = fmt.Sprintf(format, args...), about
+	}
+}
+
+// look checks a node that has just done something.
+func (a *audit) look(w *world, p *place) {
+	if p.core == nil {
+		return
+	}
+	a.follow(w, p, p.core.journal)
+	a.slots(w, p)
+	for _, k := range p.core.works {
+		for _, worker := range k.workers {
+			a.worker(w, p, k, worker)
+		}
+	}
+}
+
+// slots: no more are used than there are, all by workers, and offers that stand
+// have a lease that has not ended.
+func (a *audit) slots(w *world, p *place) {
+	used, held := p.core.Slots()
+	claims, workers, offers := p.core.claims, 0, 0
+	jobs := map[ID]int{}
+	for _, k := range p.core.works {
+		for _, worker := range k.workers {
+			if worker.uses() {
+				workers += k.spec.Slots
+				jobs[k.job]++
+			}
+		}
+	}
+	now := w.local(p)
+	for id, h := range claims.holds {
+		offers += h.needs.slots * h.workers
+		if !now.Before(h.expires) || h.expires.After(now.Add(holdLease)) {
+			a.fail(id, "node %s holds slots for job %s until %v from now", p.id.Short(), id, h.expires.Sub(now))
+		}
+	}
+	switch {
+	case used != workers || held != offers:
+		a.fail("", "node %s: %d slots count as used, %d as held; its workers have %d, its offers %d", p.id.Short(), used, held, workers, offers)
+	case used+held > p.slots:
+		a.fail("", "node %s has %d slots, %d are used and %d held", p.id.Short(), p.slots, used, held)
+	case len(jobs) != len(claims.jobs):
+		a.fail("", "node %s counts claims of %d jobs, it has workers of %d", p.id.Short(), len(claims.jobs), len(jobs))
+	}
+	for id, n := range jobs {
+		if claims.jobs[id] != n {
+			a.fail(id, "node %s counts %d claims of job %s, it has %d workers", p.id.Short(), claims.jobs[id], id, n)
+		}
+	}
+}
+
+// worker: the same attempt runs once, at one node, where it was granted, and not
+// before its START is durable.
+func (a *audit) worker(w *world, p *place, k *coreWork, worker *coreWorker) {
+	name := workerName{k.job, worker.RankAttempt}
+	r := a.runs[name]
+	switch {
+	case worker.state == WorkerRunning && r == nil:
+		s := a.jobs[k.job]
+		if s == nil || s.begun[worker.RankAttempt] != p.id {
+			a.fail(k.job, "rank %d, attempt %d of job %s runs at node %s without a START in the journal", worker.Rank, worker.Attempt, k.job, p.id.Short())
+		}
+		a.runs[name] = &run{at: p}
+		w.tracer.note(w, p, k.job, "runs rank %d, attempt %d", worker.Rank, worker.Attempt)
+	case worker.state == WorkerRunning && (r.at != p || r.ended):
+		a.fail(k.job, "rank %d, attempt %d of job %s runs at node %s, and ran at node %s", worker.Rank, worker.Attempt, k.job, p.id.Short(), r.at.id.Short())
+	case (worker.state == WorkerEnded || worker.state == WorkerLost) && r != nil && !r.ended:
+		r.ended, r.code = true, -1
+		if worker.state == WorkerEnded {
+			r.code = worker.exit().Code
+		}
+		w.tracer.note(w, p, k.job, "rank %d, attempt %d is %s with %d", worker.Rank, worker.Attempt, worker.state, r.code)
+	}
+}
+
+// killed notes what ends with a node's life.
+func (a *audit) killed(w *world, p *place, machine bool) {
+	a.follow(w, p, p.remains.journal)
+	for _, r := range a.runs {
+		if machine && r.at == p && !r.ended {
+			r.ended, r.failed = true, true
+		}
+	}
+}
+
+// follow reads what a node has written down since.
+func (a *audit) follow(w *world, p *place, journal []coreEntry) {
+	for _, e := range journal[a.read[p]:] {
+		w.tracer.note(w, p, e.job, "journal: %s %s %v %s", e.ev.Kind, nodeOf(e.ev), e.ev.Ranks, e.ev.Reason)
+		s := a.jobs[e.job]
+		if s == nil {
+			s = &story{begun: map[RankAttempt]vicinity.ID{}}
+			a.jobs[e.job] = s
+		}
+		if text := s.read(a, e.job, &e.ev); text != "" {
+			a.fail(e.job, "journal of job %s: %s %v: %s", e.job, e.ev.Kind, e.ev.Ranks, text)
+		}
+	}
+	a.read[p] = len(journal)
+}
+
+// read takes the next event and says what is wrong with it.
+func (s *story) read(a *audit, job ID, ev *event) string {
+	if s.final != "" {
+		return "after the end"
+	}
+	if ev.Kind == evSubmitted {
+		s.spec, s.ranks = *ev.Spec, make([]chapter, ev.Spec.Max)
+		return ""
+	}
+	if ev.Kind == evStarted && s.spec.Rigid() {
+		if s.together || len(ev.Ranks) != s.spec.Min {
+			return "a gang starts all at once, and once"
+		}
+		s.together = true
+	}
+	for _, ra := range ev.Ranks {
+		if text := s.readRank(a, job, ev, ra); text != "" {
+			return text
+		}
+	}
+	switch ev.Kind {
+	case evRetried:
+		s.together = false
+	case evEnded:
+		s.final = ev.State
+		return s.readEnd(ev)
+	}
+	return ""
+}
+
+func (s *story) readRank(a *audit, job ID, ev *event, ra RankAttempt) string {
+	c := &s.ranks[ra.Rank]
+	if ev.Kind == evGranted {
+		switch {
+		case ra.Attempt != c.attempt+1:
+			return fmt.Sprintf("the attempt before was %d", c.attempt)
+		case c.state == evGranted || c.state == evStarted || c.state == evExited || c.state == evCollected:
+			return fmt.Sprintf("the rank is at node %s: %s", c.node.Short(), c.state)
+		}
+		*c = chapter{attempt: ra.Attempt, node: ev.Node, state: ev.Kind}
+		return ""
+	}
+	if ra.Attempt != c.attempt && ra.Attempt > 0 {
+		return fmt.Sprintf("attempt %d counts", c.attempt)
+	}
+	was := c.state
+	c.state = ev.Kind
+	switch ev.Kind {
+	case evStarted:
+		if was != evGranted {
+			return "the rank is not granted: " + string(was)
+		}
+		s.begun[ra] = c.node
+	case evExited:
+		r := a.runs[workerName{job, ra}]
+		switch {
+		case was != evStarted:
+			return "the rank does not run: " + string(was)
+		case r == nil || !r.ended || r.failed || r.at.id != c.node || r.code != ev.Exit.Code:
+			return fmt.Sprintf("it ended with %d at node %s, in truth %+v", ev.Exit.Code, c.node.Short(), r)
+		}
+		c.code = ev.Exit.Code
+	case evRetried:
+		if !s.spec.Rigid() && (was != evExited || c.code == 0) {
+			return "the rank has not failed"
+		}
+	case evLost:
+		if was != evStarted && was != evExited {
+			return "the rank was not started: " + string(was)
+		}
+	}
+	return ""
+}
+
+// readEnd: who is COMPLETED has one success of each rank.
+func (s *story) readEnd(ev *event) string {
+	if ev.State != Completed {
+		return ""
+	}
+	done := 0
+	for i := range s.ranks {
+		switch c := &s.ranks[i]; {
+		case c.state == evExited && c.code == 0, c.state == evCollected && c.code == 0:
+			done++
+		case c.attempt > 0 || s.spec.Rigid():
+			return fmt.Sprintf("but rank %d, attempt %d is %s with %d", i, c.attempt, c.state, c.code)
+		}
+	}
+	if done < s.spec.Min {
+		return fmt.Sprintf("but only %d ranks of %d have run", done, s.spec.Min)
+	}
+	return ""
+}
+
+// before and after check that a report of superseded workers changes nothing.
+func (a *audit) before(w *world, from, to *place, m Message) {
+	a.stale = -1
+	r, ok := m.body.(request)
+	rep, isReport := r.body.(*Report)
+	if !ok || !isReport || to.core.jobs[rep.Job] == nil {
+		return
+	}
+	w.perform(to, to.core.Tick(w.local(to)))
+	j := to.core.jobs[rep.Job]
+	for _, k := range rep.Workers {
+		if j.core.owned(from.id, k.RankAttempt) {
+			return
+		}
+	}
+	if rep.Away == 0 {
+		a.stale = to.core.events(rep.Job)
+	}
+}
+
+func (a *audit) after(w *world, to *place, m Message) {
+	if a.stale < 0 {
+		return
+	}
+	if n := to.core.events(m.Job); n != a.stale {
+		a.fail(m.Job, "a report of superseded workers changed job %s", m.Job)
+	}
+}
+
+// events counts what is, or is about to be, in the journal.
+func (c *Core) events(job ID) (n int) {
+	for _, e := range c.journal {
+		if e.job == job {
+			n++
+		}
+	}
+	for _, s := range c.writing {
+		if s.job.core.rec.id == job {
+			n += len(s.events)
+		}
+	}
+	return n
+}
+
+func nodeOf(ev event) string {
+	if ev.Node == "" {
+		return ""
+	}
+	return ev.Node.Short()
+}
+
+// tracer keeps what happens, for people.
+type tracer struct {
+	on    bool
+	until time.Duration // 0 = for ever
+	lines []traceLine
+}
+
+type traceLine struct {
+	at   time.Duration
+	node string
+	job  ID // "" = all
+	text string
+}
+
+func (t *tracer) note(w *world, p *place, job ID, format string, args ...any) {
+	if !t.on || t.until > 0 && w.now.Sub(start) > t.until {
+		return
+	}
+	node := "-"
+	if p != nil {
+		node = p.id.Short()
+	}
+	t.lines = append(t.lines, traceLine{w.now.Sub(start), node, job, fmt.Sprintf(format, args...)})
+}
+
+func (t *tracer) message(w *world, from, to *place, m Message) {
+	if t.on {
+		t.note(w, to, m.Job, "from %s: %s", from.id.Short(), m.describe())
+	}
+}
+
+func (m Message) describe() string {
+	switch b := m.body.(type) {
+	case packet:
+		switch {
+		case b.Answer == nil:
+			return fmt.Sprintf("yield (ended %v)", b.Ended)
+		case b.Answer.Workers > 0:
+			return fmt.Sprintf("offers %d, round %d, key %04x", b.Answer.Workers, b.Answer.Round, b.Answer.Key&0xffff)
+		}
+		return fmt.Sprintf("declines round %d: %s", b.Answer.Round, b.Answer.Reason)
+	case request:
+		switch r := b.body.(type) {
+		case *Grant:
+			return fmt.Sprintf("grant #%d %v, key %04x", b.number, r.Ranks, r.Key&0xffff)
+		case *Start:
+			return fmt.Sprintf("start %v", r.Ranks)
+		case *Release:
+			return fmt.Sprintf("release %v (stop %v)", r.Ranks, r.Stop)
+		case *Report:
+			text := fmt.Sprintf("report #%d", b.number)
+			for _, k := range r.Workers {
+				text += fmt.Sprintf(" %d.%d %s", k.Rank, k.Attempt, k.State)
+			}
+			return text
+		}
+		return fmt.Sprintf("asks #%d %T", b.number, b.body)
+	case reply:
+		text := fmt.Sprintf("reply #%d refused %v, failed %v", b.number, b.refused, b.failed)
+		for _, k := range b.ack.Workers {
+			text += fmt.Sprintf(" %d.%d done %v drop %v stop %v", k.Rank, k.Attempt, k.Done, k.Drop, k.Stop)
+		}
+		return text
+	}
+	return fmt.Sprintf("%T", m.body)
+}
+
+// about returns the last so many lines on a job and on all that happens to
+// nodes.
+func (t *tracer) about(job ID, most int) string {
+	var lines []string
+	for _, l := range t.lines {
+		if l.job == job || l.job == "" || job == "" {
+			lines = append(lines, fmt.Sprintf("%12v %s %s %s", l.at.Round(10*time.Microsecond), l.node, l.job, l.text))
+		}
+	}
+	text := ""
+	for _, l := range lines[max(0, len(lines)-most):] {
+		text += l + "\n"
+	}
+	return text
+}

@@ -1,0 +1,387 @@
+package jobs
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// storm is a world with jobs of all kinds in which everything that can go wrong
+// does for a time; then it heals, and all must come to an end.
+type storm struct {
+	*world
+	length time.Duration
+	jobs   []ID
+	tall   map[ID]bool // that need more than there is
+	kills, failures, stops, cuts, owners,
+	cancels time.Duration // between such events; 0 = never
+	bury bool // nodes may be gone for good
+}
+
+func newStorm(seed uint64, length time.Duration) *storm {
+	draw := rand.New(rand.NewPCG(seed, 0))
+	sometimes := func(p float64, f func()) {
+		if draw.Float64() < p {
+			f()
+		}
+	}
+	slots := make([]int, 2+draw.IntN(6))
+	for i := range slots {
+		slots[i] = 1 + draw.IntN(4)
+	}
+	s := &storm{world: newWorld(seed, slots...), length: length, tall: map[ID]bool{}}
+	every := func(d time.Duration) time.Duration { return d/2 + time.Duration(draw.Int64N(int64(2*d))) }
+	sometimes(0.6, func() { s.weather.loss = draw.Float64() * 0.4 })
+	sometimes(0.3, func() { s.weather.double = draw.Float64() * 0.3 })
+	sometimes(0.3, func() { s.weather.late = draw.Float64() * 0.3 })
+	sometimes(0.4, func() { s.weather.broken = draw.Float64() * 0.3 })
+	sometimes(0.3, func() { s.weather.stalled = draw.Float64() * 0.1 })
+	sometimes(0.6, func() { s.weather.disk = time.Duration(1 + draw.Int64N(int64(50*time.Millisecond))) })
+	sometimes(0.5, func() { s.kills = every(10 * time.Second) })
+	sometimes(0.3, func() { s.failures = every(20 * time.Second) })
+	sometimes(0.3, func() { s.stops = every(20 * time.Second) })
+	sometimes(0.4, func() { s.cuts = every(20 * time.Second) })
+	sometimes(0.3, func() { s.owners = every(20 * time.Second) })
+	sometimes(0.5, func() { s.cancels = every(20 * time.Second) })
+	sometimes(0.1, func() { s.bury = true })
+	for _, p := range s.nodes {
+		sometimes(0.5, func() { p.skew = s.clock() })
+		p.core = NewCore(s.config(p)) // now that the weather is known
+	}
+	s.world.fate = s.fate
+	return s
+}
+
+// clock returns how wrong a clock is: seconds, or hours.
+func (s *storm) clock() time.Duration {
+	d := 20 * time.Second
+	if s.chance(0.2) {
+		d = 5 * time.Hour
+	}
+	return s.upTo(2*d) - d
+}
+
+// fate is the same for a worker whenever it is asked.
+func (s *storm) fate(job ID, spec *Spec, ra RankAttempt) Fate {
+	h := fnv.New64a()
+	fmt.Fprint(h, job, ra.Rank, ra.Attempt)
+	draw := rand.New(rand.NewPCG(s.seed, h.Sum64()))
+	f := Fate{Prepare: time.Duration(draw.Int64N(int64(100 * time.Millisecond)))}
+	f.Run = time.Duration(1 + draw.Int64N(int64([]time.Duration{time.Second, 5 * time.Second, 30 * time.Second}[draw.IntN(3)])))
+	if draw.IntN(20) == 0 {
+		f.Prepare = time.Duration(draw.Int64N(int64(15 * time.Second)))
+	}
+	if draw.IntN(20) == 0 {
+		f.Unfit = "its inputs could not be fetched"
+	}
+	if draw.IntN(8) == 0 {
+		f.Code = 1 + draw.IntN(3)
+	}
+	if draw.IntN(2) == 0 {
+		f.Stop = time.Duration(draw.Int64N(int64(stopGrace)))
+	}
+	return f
+}
+
+func (s *storm) capacity() (all, most int) {
+	for _, p := range s.nodes {
+		all += p.slots
+		most = max(most, p.slots)
+	}
+	return all, most
+}
+
+// job makes up a job.
+func (s *storm) job() (spec Spec, tall bool) {
+	all, most := s.capacity()
+	spec = Spec{Slots: 1, Priority: s.rnd.IntN(3) - 1, Retries: max(0, s.rnd.IntN(6)-2)}
+	if s.chance(0.25) {
+		spec.Slots = 1 + s.rnd.IntN(most)
+	}
+	room := 0
+	for _, p := range s.nodes {
+		room += p.slots / spec.Slots
+	}
+	spec.Min = 1 + s.rnd.IntN(max(1, min(room, 1+s.rnd.IntN(room))))
+	spec.Max = spec.Min
+	switch s.rnd.IntN(10) {
+	case 0:
+		spec.Min, tall = room+1+s.rnd.IntN(3), true
+		spec.Max = spec.Min + s.rnd.IntN(2)
+	case 1, 2, 3:
+		spec.Max = spec.Min + 1 + s.rnd.IntN(all)
+	}
+	if s.chance(0.1) {
+		no := false
+		spec.KillOnBadExit = &no
+	}
+	if s.chance(0.1) {
+		spec.MaxFails = 1
+	}
+	if s.chance(0.1) {
+		spec.Walltime = 5e9
+	}
+	if s.chance(0.1) {
+		spec.GiveUp = 20e9
+	}
+	if s.chance(0.2) {
+		spec.Outputs = []string{"out-*"}
+	}
+	if s.chance(0.1) {
+		spec.Search.Mode = SearchPaper
+	}
+	if n := len(s.jobs); n > 0 && s.chance(0.1) {
+		kind := []DependencyKind{AfterOK, AfterAny, AfterNotOK}[s.rnd.IntN(3)]
+		spec.After = []Dependency{{Kind: kind, Job: s.jobs[s.rnd.IntN(n)]}}
+	}
+	return spec, tall
+}
+
+// strike has something happen again and again, as long as the storm lasts.
+func (s *storm) strike(every time.Duration, what func(p *place)) {
+	if every == 0 {
+		return
+	}
+	s.after(s.upTo(2*every), func() {
+		if s.now.Sub(start) >= s.length {
+			return
+		}
+		if list := s.alive(); len(list) > 0 {
+			what(list[s.rnd.IntN(len(list))])
+		}
+		s.strike(every, what)
+	})
+}
+
+// back starts a node again after a time.
+func (s *storm) back(p *place) {
+	if s.bury && s.chance(0.3) && len(s.alive()) > 0 {
+		p.gone = true
+		return
+	}
+	d := s.upTo(8 * time.Second)
+	if s.chance(0.3) {
+		d = s.upTo(40 * time.Second)
+	}
+	s.after(d, func() {
+		if p.core == nil {
+			skew := p.skew
+			if s.chance(0.2) {
+				skew = s.clock()
+			}
+			s.revive(p, skew)
+		}
+	})
+}
+
+func (s *storm) rage() {
+	s.strike(s.length/time.Duration(5+s.rnd.IntN(20)), func(p *place) {
+		spec, tall := s.job()
+		id, err := s.submit(p, spec)
+		if err != nil {
+			s.audit.fail("", "submit: %v", err)
+			return
+		}
+		s.jobs = append(s.jobs, id)
+		s.tall[id] = tall
+	})
+	s.strike(s.kills, func(p *place) {
+		if len(p.core.writing) == 0 && s.chance(0.7) { // rather while something is written down
+			return
+		}
+		s.kill(p, false)
+		s.back(p)
+	})
+	s.strike(s.failures, func(p *place) {
+		s.kill(p, true)
+		s.back(p)
+	})
+	s.strike(s.stops, func(p *place) {
+		s.stop(p)
+		s.after(leaveWait+time.Millisecond, func() { s.back(p) })
+	})
+	s.strike(s.cuts, func(*place) {
+		s.part(true)
+		s.after(s.upTo(20*time.Second), func() { s.part(false) })
+	})
+	s.strike(s.owners, func(p *place) {
+		s.limit(p, Limits{Paused: s.chance(0.3), MaxJobs: s.rnd.IntN(4), MaxWorkersPerJob: s.rnd.IntN(3)})
+	})
+	s.strike(s.cancels, func(p *place) {
+		if len(p.core.order) > 0 {
+			s.cancel(p, p.core.order[s.rnd.IntN(len(p.core.order))])
+		}
+	})
+	s.wait(s.length)
+}
+
+// calm heals everything, and checks that all comes to an end.
+func (s *storm) calm() {
+	s.weather = weather{disk: s.weather.disk}
+	s.part(false)
+	for _, p := range s.nodes {
+		if p.core != nil {
+			s.limit(p, Limits{})
+		} else if !p.gone {
+			s.after(0, func() {
+				if p.core == nil {
+					s.revive(p, p.skew)
+				}
+			})
+		}
+	}
+	s.tracer.until = s.now.Add(5 * time.Minute).Sub(start)
+	if !s.run(2*time.Hour, s.over) {
+		s.unfinished("has not ended two hours after the network has healed")
+	}
+	for _, p := range s.alive() {
+		for _, id := range slices.Clone(p.core.order) {
+			s.cancel(p, id) // what waits for more than there is
+		}
+	}
+	if !s.run(2*time.Hour, s.empty) {
+		s.leftovers()
+	}
+}
+
+// over reports whether all jobs have ended that can.
+func (s *storm) over() bool {
+	for _, p := range s.nodes {
+		if p.leaving || p.core == nil && !p.gone {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.jobs, func(id ID) bool { return !s.state(id).Final() && !s.waits(id) })
+}
+
+// waits reports whether a job has a true reason to wait, or nobody to answer
+// for it, or was never accepted.
+func (s *storm) waits(id ID) bool {
+	if s.audit.jobs[id] == nil {
+		return true
+	}
+	for _, p := range s.nodes {
+		switch {
+		case p.gone && p.id.Short() == id.OriginShort():
+			return true
+		case p.core == nil || p.core.jobs[id] == nil:
+			continue
+		}
+		rec := &p.core.jobs[id].core.rec
+		if len(p.core.jobs[id].core.unmet()) > 0 {
+			return slices.ContainsFunc(rec.spec.After, func(d Dependency) bool { return s.waits(d.Job) })
+		}
+		room := 0
+		for _, p := range s.nodes {
+			if !p.gone {
+				room += p.slots / rec.spec.Slots
+			}
+		}
+		return room < rec.spec.Min && rec.state == Pending || room == 0
+	}
+	return false
+}
+
+func (s *storm) unfinished(what string) {
+	for _, id := range s.jobs {
+		if !s.state(id).Final() && !s.waits(id) {
+			s.audit.fail(id, "job %s is %q and %s; %s", id, s.state(id), what, s.picture(id))
+		}
+	}
+}
+
+// picture tells what a job waits for, and what nodes do instead.
+func (s *storm) picture(id ID) string {
+	text := ""
+	for _, p := range s.nodes {
+		if p.core == nil {
+			continue
+		}
+		if st, ok := p.core.Status(id); ok {
+			text = st.Reason + ";" + text
+		}
+		text += fmt.Sprintf(" %s has %d slots, %d of them held or used", p.id.Short(), p.slots, p.core.claims.heldSlots())
+		for _, h := range p.core.Holdings() {
+			text += fmt.Sprintf(" [%s %d.%d %s]", h.Job, h.Rank.Rank, h.Rank.Attempt, h.State)
+		}
+	}
+	return text
+}
+
+// empty reports whether nothing is left of any job.
+func (s *storm) empty() bool {
+	return s.idle() && !slices.ContainsFunc(s.alive(), func(p *place) bool {
+		return len(p.core.claims.queue) > 0 || len(p.core.asked) > 0
+	})
+}
+
+func (s *storm) leftovers() {
+	for _, p := range s.alive() {
+		for _, q := range p.core.claims.queue {
+			s.audit.fail(q.ad.Job, "node %s still queues job %s", p.id.Short(), q.ad.Job)
+		}
+		for _, h := range p.core.Holdings() {
+			s.audit.fail(h.Job, "node %s still has slots for job %s: %+v", p.id.Short(), h.Job, h)
+		}
+		for _, k := range p.core.works {
+			s.audit.fail(k.job, "node %s still works for job %s", p.id.Short(), k.job)
+		}
+	}
+}
+
+// weathered runs the storm of a seed; trace is about what was wrong.
+func weathered(seed uint64, length time.Duration, traced bool) *storm {
+	s := newStorm(seed, length)
+	s.tracer.on = traced
+	s.rage()
+	if s.audit.wrong == "" {
+		s.calm()
+	}
+	return s
+}
+
+// TestStorms runs jobs of all kinds through loss, delays, broken connections,
+// cut links, killed and stopped nodes, failed machines, wrong clocks and whims
+// of owners. ZORILLA_SEEDS=FROM-TO and ZORILLA_STORM=DURATION choose other
+// seeds, and how long each lasts.
+func TestStorms(t *testing.T) {
+	from, to, length := uint64(1), uint64(200), time.Minute
+	if text := os.Getenv("ZORILLA_SEEDS"); text != "" {
+		if _, err := fmt.Sscanf(text, "%d-%d", &from, &to); err != nil {
+			t.Fatalf("ZORILLA_SEEDS=%s: want FROM-TO", text)
+		}
+	}
+	if text := os.Getenv("ZORILLA_STORM"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			t.Fatalf("ZORILLA_STORM=%s: want a duration", text)
+		}
+		length = d
+	}
+	seeds := make(chan uint64)
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for seed := range seeds {
+				s := weathered(seed, length, false)
+				if s.audit.wrong == "" {
+					continue
+				}
+				s = weathered(seed, length, true)
+				t.Errorf("seed %d: after %v: %s\n%sthe same again: ZORILLA_SEEDS=%d-%d ZORILLA_STORM=%v go test -run TestStorms ./jobs",
+					seed, s.now.Sub(start), s.audit.wrong, s.tracer.about(s.audit.about, 120), seed, seed, length)
+			}
+		})
+	}
+	for seed := from; seed <= to && !t.Failed(); seed++ {
+		seeds <- seed
+	}
+	close(seeds)
+	group.Wait()
+}
