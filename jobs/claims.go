@@ -215,15 +215,6 @@ func (c *claims) promised() (left supply, jobs bool) {
 	return left, c.limits.MaxJobs > 0 && n > c.limits.MaxJobs
 }
 
-// heldSlots returns the slots that are used or held.
-func (c *claims) heldSlots() int {
-	n := c.used.slots
-	for _, h := range c.holds {
-		n += h.needs.slots * h.workers
-	}
-	return n
-}
-
 // enqueue keeps the advertisement for later, in order, and reports whether
 // there was place.
 func (c *claims) enqueue(now time.Time, ad Advertisement) bool {
@@ -382,9 +373,6 @@ func (c *claims) wake() time.Time {
 	}
 	return at
 }
-
-// busy returns the slots that are used or held.
-func (c *claims) busy() int { return min(c.heldSlots(), c.has.slots) }
 
 // earlier returns the earlier of two times, where zero means "never".
 func earlier(a, b time.Time) time.Time {

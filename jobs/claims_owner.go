@@ -170,3 +170,15 @@ func (c *claims) waiting(now time.Time) []Waiting {
 	}
 	return list
 }
+
+// heldSlots returns the slots that are used or held.
+func (c *claims) heldSlots() int {
+	n := c.used.slots
+	for _, h := range c.holds {
+		n += h.needs.slots * h.workers
+	}
+	return n
+}
+
+// busy returns the slots that are used or held.
+func (c *claims) busy() int { return min(c.heldSlots(), c.has.slots) }
