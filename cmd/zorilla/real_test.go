@@ -23,6 +23,8 @@ import (
 // own commands there are
 //
 //	exits CODE COMMAND...      exec a command that must end with the code
+//	row NAME [COMMAND...]      the command, and the last job, do what a row of
+//	                           docs/exit-codes.md says
 //	network N [OPTION...]      start nodes 1 to N and wait until all know all;
 //	                           clients find node 1; $NODE1 ... are their
 //	                           states, $ADDRESS1 and $WEB1 their addresses
@@ -55,7 +57,7 @@ func TestRealNodes(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "network": cmdNetwork, "startnode": cmdStartNode, "killnode": cmdKillNode,
 			"waitfor": cmdWaitFor, "procs": cmdProcs, "peak": cmdPeak, "nodelog": cmdNodeLog,
-			"build": cmdBuild, "socket": cmdSocket,
+			"build": cmdBuild, "socket": cmdSocket, "row": cmdRow,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "race" {

@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
+			"exits": exits, "row": cmdRow,
 		},
 	})
 }
