@@ -54,3 +54,20 @@ func TestEachRowOfTheExitCodesHasATest(t *testing.T) {
 		}
 	}
 }
+
+// TestEachDeclineHasARow wants the reasons that nodes give in the table.
+func TestEachDeclineHasARow(t *testing.T) {
+	rows, err := tables.Read("docs/exit-codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := regexp.MustCompile(`(?m)^\s*reason\w+\s*= "([^"]+)"`).FindAllStringSubmatch(read(t, "jobs/claims_owner.go"), -1)
+	if len(reasons) < 11 {
+		t.Errorf("%d reasons in jobs/claims_owner.go, want at least 11: have they moved?", len(reasons))
+	}
+	for _, m := range reasons {
+		if row, err := tables.Find(rows, m[1]); err != nil || row.Name != m[1] {
+			t.Errorf("docs/exit-codes.md has no row for the decline %q", m[1])
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/docs/tables"
 	"zorilla/vicinity"
 )
 
@@ -238,5 +239,31 @@ func TestQueueTellsSinceWhen(t *testing.T) {
 	}
 	if queue := c.waiting(start.Add(62 * time.Second)); len(queue) != 0 {
 		t.Fatalf("after a minute there is %+v", queue)
+	}
+}
+
+// wantRow compares a reason of a decline with a row of the documentation.
+func wantRow(t *testing.T, name, reason string) {
+	t.Helper()
+	if err := tables.Check("../docs/exit-codes.md", name, tables.Seen{Reason: reason}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A queue that is full takes only jobs that go before the last one in it.
+func TestQueueIsBounded(t *testing.T) {
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 1}, testRand())
+	first := testAd(testNode(1), "aaaaa", 1, 0)
+	if a := c.advertised(start, first); a.Workers != 1 || c.granted(start, testNode(1), testGrant(first, a.Key, 1)) != nil {
+		t.Fatalf("got %+v", a)
+	}
+	for stamp := range maxQueue {
+		ad := testAd(testNode(1), "aaaaa", 1, Stamp(stamp+10))
+		ad.Job = NewID(c.rnd, testNode(1))
+		c.queue = append(c.queue, &queued{ad: ad, since: start, expires: start.Add(time.Minute)})
+	}
+	wantRow(t, "too many jobs waiting", c.advertised(start, testAd(testNode(2), "bbbbb", 1, maxQueue+20)).Reason)
+	if a := c.advertised(start, testAd(testNode(2), "ccccc", 1, 5)); a.Reason != reasonBusy || len(c.queue) != maxQueue || c.queue[0].ad.Job != ID("ccccc@"+testNode(2).Short()) {
+		t.Errorf("an older job: %q, queue of %d", a.Reason, len(c.queue))
 	}
 }

@@ -89,6 +89,7 @@ func TestFullDiskUnderTheJournal(t *testing.T) {
 		if err != nil || explained != nil || st.State.Final() || !strings.Contains(st.Reason, "disk of its origin is full") || e.Summary != st.Reason {
 			t.Errorf("the job is %s (%s), explained by %q; %v, %v", st.State, st.Reason, e.Summary, err, explained)
 		}
+		wantRow(t, "the journal of the origin", seen(st))
 		if _, err := g.node(0).service.Submit(t.Context(), jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1, Slots: 1}); err == nil {
 			t.Error("a job was accepted that cannot be written down")
 		}

@@ -32,6 +32,7 @@ type grid struct {
 	order []vicinity.ID
 
 	nodeLimit time.Duration
+	hook      atomic.Pointer[func(from, to *gridNode, path string) error]
 }
 
 type gridNode struct {
@@ -96,6 +97,9 @@ func tick(ctx context.Context, w *testnet.FakeWorker) int {
 }
 
 func (g *grid) node(i int) *gridNode { return g.nodes[g.order[i]] }
+
+// during has f called whenever a request comes, before it is served.
+func (g *grid) during(f func(from, to *gridNode, path string) error) { g.hook.Store(&f) }
 
 // start starts the node, anew after stop or kill.
 func (n *gridNode) start() {
@@ -217,6 +221,14 @@ func (n *gridNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(hop)
 	if o == nil || o.live.Load() == nil || n.live.Load() == nil {
 		return nil, errors.New("no route to host")
+	}
+	if hook := n.g.hook.Load(); hook != nil {
+		if err := (*hook)(n, o, r.URL.Path); err != nil {
+			return nil, err
+		}
+		if o.live.Load() == nil {
+			return nil, errors.New("connection reset")
+		}
 	}
 	handler := o.live.Load().handler
 	r = r.Clone(r.Context())

@@ -52,7 +52,7 @@ type primary struct {
 	received   map[RankAttempt]received
 	collecting map[RankAttempt]bool
 	staged     Staged
-	table      tables
+	table      tableState
 	version    uint64
 }
 

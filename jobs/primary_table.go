@@ -23,8 +23,8 @@ const (
 	tableLine = 32
 )
 
-// tables is what a primary keeps for its participants.
-type tables struct {
+// tableState is what a primary keeps for its participants.
+type tableState struct {
 	told  int64     // up to this epoch participants are told
 	since time.Time // when that began
 

@@ -262,6 +262,7 @@ func TestOutputThatCannotBeStoredIsNotALostNode(t *testing.T) {
 		if err != nil || st.State != jobs.Running || !strings.Contains(st.Reason, "its origin cannot store output, which waits at its nodes") {
 			t.Fatalf("got %s (%s), %v", st.State, st.Reason, err)
 		}
+		wantRow(t, "the origin cannot keep output", seen(st))
 		if err := os.Remove(blocked); err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,7 @@ import (
 //	echo WORD...       prints its arguments
 //	write FILE WORD... writes them to a file in the work directory
 //	cat                copies its standard input to its standard output
+//	broken             its supervisor fails before it starts
 //	fail CODE          prints a line on standard error and exits with the code
 //
 // echo and write expand $NAME from the worker's environment.

@@ -14,10 +14,12 @@ import (
 )
 
 const (
-	codeTimeout  = 124
-	codeNotFound = 127
-	sigKill      = 9
-	sigTerm      = 15
+	brokenCommand = "broken"
+	codeBroken    = 125
+	codeTimeout   = 124
+	codeNotFound  = 127
+	sigKill       = 9
+	sigTerm       = 15
 
 	walltimeGrace = 5 * time.Second
 )
@@ -65,8 +67,12 @@ func (r *Runner) Start(ctx context.Context, spec process.Spec) (process.Worker, 
 	r.mu.Unlock()
 
 	program := r.programs[path.Base(spec.Args[0])]
-	if program == nil {
+	if program == nil && path.Base(spec.Args[0]) != brokenCommand {
 		w.end(process.Exit{Code: codeNotFound, Cause: process.NotFound, Detail: spec.Args[0] + ": no such program"})
+		return w, nil
+	}
+	if path.Base(spec.Args[0]) == brokenCommand {
+		w.end(process.Exit{Code: codeBroken, Cause: process.Failed, Detail: "no space left on device"})
 		return w, nil
 	}
 	if w.feed != nil {

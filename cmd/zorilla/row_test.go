@@ -97,15 +97,7 @@ func workerFits(st jobs.Status, row tables.Row) error {
 // wantRow compares the exit code of a command with a row of docs/exit-codes.md.
 func wantRow(t *testing.T, name string, code int) {
 	t.Helper()
-	rows, err := tables.Read(exitCodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	row, err := tables.Find(rows, name)
-	if err == nil {
-		err = row.Check(tables.Seen{Code: code})
-	}
-	if err != nil {
+	if err := tables.Check(exitCodes, name, tables.Seen{Code: code}); err != nil {
 		t.Error(err)
 	}
 }

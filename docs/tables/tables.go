@@ -88,10 +88,18 @@ func Find(rows []Row, name string) (Row, error) {
 	return found[0], nil
 }
 
-// HasCode reports whether the table tells exit codes.
-func (r Row) HasCode() bool {
-	_, ok := r.cell("exit code")
-	return ok
+// Check finds a row of a page, and returns what differs between it and what was
+// seen.
+func Check(path, name string, seen Seen) error {
+	rows, err := Read(path)
+	if err != nil {
+		return err
+	}
+	row, err := Find(rows, name)
+	if err != nil {
+		return err
+	}
+	return row.Check(seen)
 }
 
 // Check returns what differs between a row and what was seen.
