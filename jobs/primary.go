@@ -75,6 +75,7 @@ type capacity struct {
 // part is what the primary knows of a participant.
 type part struct {
 	heard time.Time // last sign of life
+	spare bool      // this node was away itself: until a report comes, what the overlay says of it may be old
 	back  time.Time // its node is being started again, until then at the latest; zero = no
 	key   uint64    // of the offer that was granted last
 
@@ -225,7 +226,7 @@ func (p *primary) resume(now time.Time, schedule flood.Schedule) {
 		case WorkerPreparing, WorkerReady:
 			back = append(back, RankAttempt{i, k.attempt})
 		case WorkerRunning, WorkerEnded:
-			p.parts[k.node] = &part{heard: now, back: p.expected(now, k.node)}
+			p.parts[k.node] = &part{heard: now, spare: true, back: p.expected(now, k.node)}
 		}
 	}
 	if len(back) > 0 {

@@ -13,7 +13,7 @@ import (
 // were not heard.
 func (p *primary) overslept(now time.Time) {
 	for _, part := range p.parts {
-		part.heard = now
+		part.heard, part.spare = now, true
 	}
 }
 

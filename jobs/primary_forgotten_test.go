@@ -100,12 +100,19 @@ func TestOriginThatOverslept(t *testing.T) {
 	c.state(NodeFail, CodeZorilla)
 
 	c = half(t, WorkerRunning)
+	c.p.overslept(c.now)
+	c.p.memberGone(c.now, testNode(2)) // the overlay was paused, too
+	c.after(partLease - time.Second)
+	c.state(Running, -1)
+
+	c = half(t, WorkerRunning)
 	again := newPrimary(c.p.rec.id, c.p.self, c.p.rnd, flood.Schedule{})
 	for _, ev := range c.log {
 		again.rec.apply(ev)
 	}
 	c.p = again
 	c.p.resume(c.now, flood.Schedule{})
+	c.p.memberGone(c.now, testNode(2)) // perhaps it was, before this node was started again
 	c.after(partLease - time.Second)
 	c.p.overslept(c.now)
 	c.after(partLease - time.Second)

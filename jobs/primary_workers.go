@@ -64,6 +64,7 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 // heard notes a sign of life of a participant.
 func (p *primary) heard(now time.Time, from vicinity.ID) {
 	if part := p.parts[from]; part != nil {
+		part.spare = false
 		if part.heard = now; !part.back.IsZero() {
 			part.back = time.Time{}
 			p.version++
@@ -157,7 +158,7 @@ func (p *primary) collected(now time.Time, ra RankAttempt, err error) {
 
 // memberGone is called when the overlay has declared a node dead.
 func (p *primary) memberGone(now time.Time, id vicinity.ID) {
-	if part := p.parts[id]; part != nil && !now.Before(part.back) {
+	if part := p.parts[id]; part != nil && !part.spare && !now.Before(part.back) {
 		part.heard = earlier(part.heard, now.Add(goneGrace-partLease))
 		if p.rec.spec.Rigid() && p.rec.started.IsZero() {
 			part.heard = now.Add(-partLease)

@@ -19,6 +19,9 @@ const (
 	// breather is what a node needs between two absences for them to count as
 	// two: less may not be enough for a report.
 	breather = 4 * time.Second
+	// memory is how long before the end of a job that lost ranks its excuse may
+	// lie.
+	memory = 20 * time.Second
 )
 
 // absence is a time in which a node could not report, or could not be reported
@@ -68,10 +71,14 @@ func (a *absences) excuse(st *jobs.Status, origin, host string) string {
 	if a.killed[st.ID] {
 		return "a supervisor of it was killed"
 	}
+	since := st.Ended.Add(-memory)
+	if since.Before(st.Submitted) {
+		since = st.Submitted
+	}
 	var spans []absence
 	for _, s := range a.hosts[host] {
 		switch {
-		case s.why == deedCrash && s.overlaps(st.Submitted, st.Ended):
+		case s.why == deedCrash && s.overlaps(since, st.Ended):
 			return fmt.Sprintf("%s had a power failure", host)
 		case s.why == deedStop && !a.goodbyeLost(s, origin, host): // it is waited for
 		default:
@@ -84,7 +91,7 @@ func (a *absences) excuse(st *jobs.Status, origin, host string) string {
 		}
 	}
 	for _, s := range join(spans, st.Ended) {
-		if s.to.Sub(s.from) >= patience && s.overlaps(st.Submitted, st.Ended) {
+		if s.to.Sub(s.from) >= patience && s.overlaps(since, st.Ended) {
 			return fmt.Sprintf("%s was away for %s: %s", host, seconds(s.to.Sub(s.from)), s.why)
 		}
 	}
