@@ -52,6 +52,7 @@ type options struct {
 	length time.Duration
 	jobs   int
 	keep   string
+	hail   bool
 }
 
 func main() {
@@ -90,6 +91,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.length, "length", o.length, "how long jobs are submitted and nodes tormented")
 	flags.IntVar(&o.jobs, "jobs", o.jobs, "how many jobs")
 	flags.StringVar(&o.keep, "keep", "", "keep logs and states in this `DIRECTORY` (default: a new one, if something is wrong)")
+	flags.BoolVar(&o.hail, "hail", false, "nodes are killed with -9 all the time, and do little else than start; jobs must not lose a byte, but take long")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

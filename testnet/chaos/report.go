@@ -81,8 +81,11 @@ func (p *play) report() error {
 		}
 		fmt.Println("  " + text)
 	}
-	return fmt.Errorf("status and explanation of the jobs, logs and states of the nodes: %s; again: go run ./testnet/chaos -seed %d -length %v -jobs %d",
-		dir, p.o.seed, p.o.length, p.o.jobs)
+	again := fmt.Sprintf("go run ./testnet/chaos -seed %d -length %v -jobs %d", p.o.seed, p.o.length, p.o.jobs)
+	if p.o.hail {
+		again += " -hail"
+	}
+	return fmt.Errorf("status and explanation of the jobs, logs and states of the nodes: %s; again: %s", dir, again)
 }
 
 // explain writes down how a job is, and prints it in short. Its origin may have
