@@ -26,6 +26,9 @@ type CoreConfig struct {
 	// nobody.
 	Nearer  func(than time.Duration, limit int) []vicinity.Measured
 	Members func() int // how many there are, this node included
+	// Distance estimates the round trip between two other nodes; nil, or 0, =
+	// not known.
+	Distance func(a, b vicinity.ID) time.Duration
 	// Busy is how many slots something uses for good that is not simulated.
 	Busy int
 	// Fate tells what becomes of a worker that was granted; nil = it is ready
@@ -59,17 +62,18 @@ type Fate struct {
 // what is to be done outside; after each call the next Tick is due at Next. The
 // same calls always have the same results.
 type Core struct {
-	cfg    CoreConfig
-	claims *claims
-	clock  clock
-	jobs   map[ID]*coreJob
-	order  []ID // of submission
-	works  []*coreWork
-	asked  []asked
-	number uint64 // of the last request
-	soon   []func()
-	out    Actions
-	away   bool // it is being stopped
+	cfg      CoreConfig
+	claims   *claims
+	clock    clock
+	jobs     map[ID]*coreJob
+	order    []ID // of submission
+	works    []*coreWork
+	asked    []asked
+	measures []*coreMeasure
+	number   uint64 // of the last request
+	soon     []func()
+	out      Actions
+	away     bool // it is being stopped
 
 	journal []coreEntry
 	writing []*coreStep // whose events are on their way to the journal, in order
@@ -212,7 +216,7 @@ func (c *Core) Tick(now time.Time) Actions { return c.leave(now) }
 
 // Next returns when Tick is due; zero = only after an input.
 func (c *Core) Next() time.Time {
-	at := c.claims.wake()
+	at := earlier(c.claims.wake(), c.measuring())
 	for _, id := range c.order {
 		at = earlier(at, c.jobs[id].next())
 	}
@@ -249,6 +253,7 @@ func (c *Core) leave(now time.Time) Actions {
 	for _, w := range slices.Clone(c.works) {
 		c.tend(now, w)
 	}
+	c.tellMeasured(now)
 	if at := c.claims.wake(); !at.IsZero() && !now.Before(at) {
 		c.offerQueued(now)
 	}

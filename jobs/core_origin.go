@@ -49,6 +49,9 @@ func (c *Core) newJob(id ID) *coreJob {
 	if c.cfg.Nearer != nil {
 		j.core.near = c.cfg.Nearer
 	}
+	if c.cfg.Distance != nil {
+		j.core.distance = c.cfg.Distance
+	}
 	c.jobs[id] = j
 	c.order = append(c.order, id)
 	return j
@@ -220,6 +223,8 @@ func (c *Core) perform(now time.Time, j *coreJob, e effect) {
 		}, func(now time.Time, _ reply) { collected(now, nil) })
 	case doProbe:
 		c.out.Probes = append(c.out.Probes, e.id)
+	case doMeasure:
+		c.haveMeasured(now, j, e)
 	default: // a simulation must not pass over what a node does
 		panic(fmt.Sprintf("jobs.Core does not know %T", e))
 	}

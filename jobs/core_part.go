@@ -96,6 +96,8 @@ func (c *Core) requested(now time.Time, from vicinity.ID, r request) {
 		default:
 			c.dropRanks(now, w, m.Ranks)
 		}
+	case *Measure:
+		c.measure(now, from, r.number, m)
 	case *Report:
 		c.reported(now, from, r.number, m)
 	case question:

@@ -32,14 +32,15 @@ const (
 type (
 	request struct {
 		number uint64 // of the sender; 0 = no answer is wanted
-		body   any    // *Grant, *Start, *Release, *Report, question or fetch
+		body   any    // *Grant, *Start, *Release, *Report, *Measure, question or fetch
 	}
 	reply struct {
-		number  uint64
-		refused bool
-		failed  bool  // it could not be asked
-		ack     Ack   // to a Report
-		state   State // to a question; "" = the job is not known
+		number   uint64
+		refused  bool
+		failed   bool     // it could not be asked
+		ack      Ack      // to a Report
+		state    State    // to a question; "" = the job is not known
+		measured Measured // to a Measure
 	}
 	// question is how a job ends that another one depends on.
 	question struct{ job ID }

@@ -51,6 +51,8 @@ type event struct {
 
 	Tasks   []process.TaskRange `json:"tasks,omitempty"`
 	Results []byte              `json:"results,omitempty"` // packed, see packResults
+
+	Worst *WorstPair `json:"worst,omitempty"` // of evStarted
 }
 
 // wrote is how many bytes a rank wrote in all.
@@ -101,6 +103,7 @@ type record struct {
 	retries   int                       // times that the gang was started again as a whole
 	tasks     *taskTable                // nil unless the job is an array
 	epoch     int64                     // of the table: how often it has changed
+	worst     *WorstPair                // of the nodes at the latest START; nil = not known
 	away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
 }
 
@@ -164,6 +167,7 @@ func (r *record) apply(ev event) {
 		if r.started.IsZero() {
 			r.started = ev.At
 		}
+		r.worst = ev.Worst
 		r.each(ev.Ranks, func(k *rankRecord) { k.state = WorkerRunning })
 	case evExited:
 		r.each(ev.Ranks, func(k *rankRecord) {

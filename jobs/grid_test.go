@@ -196,6 +196,12 @@ func (n *gridNode) Measured(vicinity.ID) time.Duration { return 2 * hop }
 
 func (n *gridNode) Nearer(time.Duration, int) []vicinity.Measured { return nil }
 
+func (n *gridNode) Distance(a, b vicinity.ID) time.Duration { return 2 * hop }
+
+func (n *gridNode) Bearings() []byte { return nil }
+
+func (n *gridNode) Placed(id vicinity.ID, _ []byte) { n.g.t.Errorf("took a place of node %s", id) }
+
 func (n *gridNode) Probe(vicinity.ID) { n.g.t.Error("had a node measured whose distance is known") }
 
 func (n *gridNode) Send(to vicinity.ID, payload []byte) {

@@ -184,6 +184,8 @@ func (s *Service) perform(j *job, e effect) {
 		s.overlay.Extend(e.flood, e.rim)
 	case doProbe:
 		s.overlay.Probe(e.id)
+	case doMeasure:
+		s.children.Go(func() { s.haveMeasured(j, e) })
 	case doYield:
 		s.yield(e.to, e.job, j.core.rec.state.Final())
 	case doGrant:

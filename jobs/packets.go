@@ -32,6 +32,9 @@ func (s *Service) Advertised(m flood.Message) {
 		s.clock.saw(ad.Stamp, s.now())
 		a := s.claims.advertised(s.now(), ad)
 		a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, maxOnward)
+		if ad.Near {
+			a.At = s.overlay.Bearings()
+		}
 		s.sendPacket(ad.Origin, packet{Answer: &a})
 	})
 }
@@ -107,6 +110,9 @@ func (s *Service) answered(from vicinity.ID, a Answer) {
 			s.yield(from, a.Job, true)
 		}
 		return
+	}
+	if len(a.At) > 0 {
+		s.overlay.Placed(from, a.At)
 	}
 	if from == s.self.ID {
 		rtt = 1 // nearer than all others; 0 would mean "not known"

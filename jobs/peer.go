@@ -25,6 +25,7 @@ const (
 	pathRelease = PeerPrefix + "release"
 	pathReport  = PeerPrefix + "report"
 	pathStdin   = PeerPrefix + "stdin"
+	pathMeasure = PeerPrefix + "measure"
 )
 
 // send posts a message to a node and reads its answer into resp, if not nil.
@@ -65,6 +66,7 @@ func (s *Service) PeerHandler() http.Handler {
 	mux.Handle("POST "+pathStart, serve(s, s.startReceived))
 	mux.Handle("POST "+pathRelease, serve(s, s.releaseReceived))
 	mux.Handle("POST "+pathReport, serve(s, s.reportReceived))
+	mux.Handle("POST "+pathMeasure, serve(s, s.measureReceived))
 	mux.HandleFunc("GET "+pathStdin, s.serveStdin)
 	return mux
 }

@@ -31,8 +31,10 @@ type primary struct {
 	current  flood.Flood                        // what frontier is about
 	measured func(id vicinity.ID) time.Duration // round trip; 0 = not measured
 	near     func(than time.Duration, limit int) []vicinity.Measured
-	members  func() int // how many, this node included
-	waited   bool       // for nodes that are busy; grow all the same
+	members  func() int                           // how many, this node included
+	distance func(a, b vicinity.ID) time.Duration // between two others, estimated; 0 = not known
+	group    group
+	waited   bool // for nodes that are busy; grow all the same
 	answers  map[vicinity.ID]NodeAnswer
 	room     map[vicinity.ID]capacity
 	offers   map[vicinity.ID]offer
@@ -181,6 +183,7 @@ func newPrimary(id ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Sche
 		measured:   func(vicinity.ID) time.Duration { return 0 },
 		near:       func(time.Duration, int) []vicinity.Measured { return nil },
 		members:    func() int { return math.MaxInt },
+		distance:   func(a, b vicinity.ID) time.Duration { return 0 },
 		offers:     map[vicinity.ID]offer{},
 		avoid:      map[vicinity.ID]time.Time{},
 		reached:    map[vicinity.ID]bool{},

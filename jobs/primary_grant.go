@@ -33,6 +33,9 @@ func (p *primary) consider(now time.Time) (horizon time.Duration) {
 	if total == 0 || total < p.threshold() {
 		return anywhere
 	}
+	if p.grouped() {
+		return p.considerGroup(now, total)
+	}
 	offers, ranks := p.standing(), p.wantedRanks(min(total, p.rec.spec.Max))
 	assign, err := placement.Place(placement.Strategy(p.rec.spec.Strategy), offers, len(ranks))
 	if err != nil {

@@ -137,6 +137,7 @@ func (p *primary) flood(now time.Time, radius int) {
 	p.reached = map[vicinity.ID]bool{}
 	p.flooded, p.waited, p.vain, p.asked = now, false, 0, time.Time{}
 	p.keep = now.Add(keepOffers)
+	p.regroup()
 	p.rounds = append(p.rounds, Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: p.wanted()})
 	if len(p.rounds) > maxRounds {
 		p.rounds = slices.Delete(p.rounds, 1, 2) // the first one tells most
@@ -144,7 +145,7 @@ func (p *primary) flood(now time.Time, radius int) {
 	p.version++
 	p.do(doFlood{radius: radius, ad: Advertisement{
 		Job: p.rec.id, Origin: p.self.ID, Addrs: p.self.Addrs, Round: number, Wanted: p.wanted(),
-		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Where, Priority: spec.Priority, Stamp: p.rec.stamp,
+		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Where, Priority: spec.Priority, Stamp: p.rec.stamp, Near: spec.pairwise(),
 		Life: min(wait+10*time.Second, maxLife).Milliseconds(),
 	}})
 }
@@ -279,6 +280,9 @@ func (p *primary) waitReason() string {
 		room += n.workers
 	}
 	text := fmt.Sprintf("waiting for %d %s: %s", want, noun, p.declines())
+	if p.group.apart != "" {
+		text += "; " + p.group.apart
+	}
 	if t := p.threshold(); room < t {
 		text = fmt.Sprintf("waiting for %d %s: %s; together they have room for %d", want, noun, p.declines(), room)
 	}

@@ -71,7 +71,7 @@ func (p *primary) status() Status {
 		ID: r.id, Origin: r.origin, Spec: r.spec, State: r.state, Reason: p.reason(), ExitCode: r.code,
 		Submitted: r.submitted, Started: r.started, Ended: r.ended,
 		Rounds: slices.Clone(p.rounds), Warnings: slices.Clone(r.warnings), Staged: p.staged,
-		Workers: []WorkerStatus{}, Array: r.tasks.status(),
+		Workers: []WorkerStatus{}, Array: r.tasks.status(), Worst: r.worst,
 	}
 	for i := range r.ranks {
 		k := &r.ranks[i]

@@ -54,6 +54,7 @@ func (s *Service) load() error {
 func (s *Service) newPrimary(id ID) *primary {
 	p := newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
 	p.measured, p.near, p.members = s.overlay.Measured, s.overlay.Nearer, s.overlay.Size
+	p.distance = s.overlay.Distance
 	return p
 }
 

@@ -44,6 +44,12 @@ type Overlay interface {
 	Nearer(than time.Duration, limit int) []vicinity.Measured
 	// Probe has the RTT to a member measured so, soon.
 	Probe(id vicinity.ID)
+	// Distance estimates the round trip between two other nodes; 0 = not known.
+	Distance(a, b vicinity.ID) time.Duration
+	// Bearings says where this node is, for Placed at another one.
+	Bearings() []byte
+	// Placed takes the bearings of a member.
+	Placed(id vicinity.ID, bearings []byte)
 	// Learn tells at which addresses a node that may not be a member yet is
 	// to be found.
 	Learn(id vicinity.ID, addrs []string)

@@ -294,3 +294,19 @@ func TestNobodyWaitsForAServiceThatCannotStart(t *testing.T) {
 		s.List()
 	})
 }
+
+// Nodes measure the distances between each other for a job that wants them.
+func TestBoundOnPairs(t *testing.T) {
+	bubble(t, 3, 2, func(t *testing.T, g *grid) {
+		spec := jobs.Spec{Args: []string{"tick", "1"}, Min: 6, Max: 6, MaxRTT: codec.Duration(2 * hop)}
+		st := g.await(0, g.submit(0, spec), time.Minute, final)
+		if w := st.Worst; st.State != jobs.Completed || w == nil || w.Estimated || time.Duration(w.RTT) != 2*hop {
+			t.Errorf("the job is %s: %s; worst pair %v", st.State, st.Reason, w)
+		}
+		spec.MaxRTT, spec.GiveUp = codec.Duration(hop), codec.Duration(10*time.Second)
+		st = g.await(0, g.submit(0, spec), time.Minute, final)
+		if st.State != jobs.Failed || !strings.Contains(st.Reason, "up to 2ms apart, want 1ms") {
+			t.Errorf("the job is %s: %s", st.State, st.Reason)
+		}
+	})
+}

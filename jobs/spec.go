@@ -54,6 +54,7 @@ type Spec struct {
 	GiveUp   codec.Duration `json:"give_up,omitempty"`  // end a job that has not started after this; 0 = wait for ever
 	Priority int            `json:"priority,omitempty"` // higher goes first; -100..100
 	Strategy string         `json:"strategy,omitempty"` // see placement; "" = nearest
+	MaxRTT   codec.Duration `json:"max_rtt,omitempty"`  // between any two nodes of the job; 0 = no bound
 	Search   Search         `json:"search,omitzero"`
 	After    []Dependency   `json:"after,omitempty"` // all must be fulfilled before it looks for workers
 
@@ -73,6 +74,12 @@ func (s *Spec) stopsOnBadExit() bool {
 		return *s.KillOnBadExit
 	}
 	return s.Rigid()
+}
+
+// pairwise reports whether the round trips between the job's own nodes count.
+func (s *Spec) pairwise() bool {
+	w := placement.Wish{Strategy: placement.Strategy(s.Strategy), MaxRTT: time.Duration(s.MaxRTT)}
+	return w.Pairwise()
 }
 
 // Ways to search for workers.
@@ -186,8 +193,8 @@ func (s *Spec) Validate() error {
 			return bad("--where: %v", err)
 		}
 	}
-	if err := placement.Strategy(s.Strategy).Check(); err != nil {
-		return bad("--strategy: %v", err)
+	if text := s.checkPlaces(); text != "" {
+		return bad("%s", text)
 	}
 	if err := s.checkTexts(); err != nil {
 		return bad("%v", err)
@@ -201,6 +208,17 @@ func (s *Spec) Validate() error {
 		}
 	}
 	return nil
+}
+
+// checkPlaces returns what is wrong with where the workers should be.
+func (s *Spec) checkPlaces() string {
+	if err := placement.Strategy(s.Strategy).Check(); err != nil {
+		return fmt.Sprintf("--strategy: %v", err)
+	}
+	if s.MaxRTT < 0 || time.Duration(s.MaxRTT) > maxApart {
+		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", s.MaxRTT, maxApart)
+	}
+	return ""
 }
 
 // checkTexts checks arguments and environment.

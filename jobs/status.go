@@ -55,11 +55,12 @@ type Status struct {
 	Started   time.Time `json:"started,omitzero"` // first START
 	Ended     time.Time `json:"ended,omitzero"`
 
-	Workers  []WorkerStatus `json:"workers"`            // by rank; of the attempt that counts
-	Array    *ArrayStatus   `json:"array,omitempty"`    // nil unless the job is an array
-	Rounds   []Round        `json:"rounds"`             // floods so far, at most the last 64
-	Outputs  []RankOutput   `json:"outputs,omitempty"`  // of ranks that ended
-	Warnings []string       `json:"warnings,omitempty"` // at most 100
+	Workers  []WorkerStatus `json:"workers"`              // by rank; of the attempt that counts
+	Array    *ArrayStatus   `json:"array,omitempty"`      // nil unless the job is an array
+	Worst    *WorstPair     `json:"worst_pair,omitempty"` // of its nodes, at the latest START; nil of one node, and of more than 128
+	Rounds   []Round        `json:"rounds"`               // floods so far, at most the last 64
+	Outputs  []RankOutput   `json:"outputs,omitempty"`    // of ranks that ended
+	Warnings []string       `json:"warnings,omitempty"`   // at most 100
 	Staged   Staged         `json:"staged"`
 
 	// LastKnown is set when the origin could not be asked and a participant

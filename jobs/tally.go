@@ -52,7 +52,7 @@ func (p *primary) tally() Tally {
 // startEvent is a START for the journal. The first one tells why it was not
 // sooner.
 func (p *primary) startEvent(now time.Time, ready []RankAttempt) event {
-	ev := event{Kind: evStarted, At: now, Ranks: ready}
+	ev := event{Kind: evStarted, At: now, Ranks: ready, Worst: p.worstPair()}
 	if p.rec.started.IsZero() {
 		t := p.tally()
 		ev.Tally = &t

@@ -28,6 +28,8 @@ type Advertisement struct {
 	Where    string      `json:"x,omitempty"` // an expression of --where
 	Priority int         `json:"p,omitempty"`
 	Stamp    Stamp       `json:"s"`
+	// Near asks nodes to tell where they are.
+	Near bool `json:"n,omitempty"`
 	// Life is how long, in milliseconds, a node may keep it in its queue.
 	Life int64 `json:"l"`
 }
@@ -104,12 +106,14 @@ type Answer struct {
 	Hops   int  `json:"h,omitempty"` // links; 0 = not flooded
 	Rim    bool `json:"e,omitempty"` // with no hop left
 	Onward int  `json:"n,omitempty"` // neighbours that it went on to, or could go on to
+	// At is where the node is, see vicinity.Core.Bearings.
+	At []byte `json:"b,omitempty"`
 }
 
 func (a *Answer) check() error {
 	if !a.Job.Valid() || a.Round < 0 || a.Workers < 0 || a.Workers > MaxRanks || a.Capacity < 0 || a.Capacity > MaxRanks ||
 		len(a.Reason) > 200 || !printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) ||
-		a.Free < 0 || a.Free > MaxTime.Milliseconds() || a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > maxOnward {
+		a.Free < 0 || a.Free > MaxTime.Milliseconds() || a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > maxOnward || len(a.At) > vicinity.MaxBearings {
 		return fmt.Errorf("answer: %w", codec.ErrMalformed)
 	}
 	return nil

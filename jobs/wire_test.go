@@ -77,7 +77,7 @@ func FuzzDecodeAdvertisement(f *testing.F) {
 
 func FuzzDecodePacket(f *testing.F) {
 	signed := func(p packet) []byte { return append(make([]byte, signatureLen), codec.MustMarshal(p)...) }
-	f.Add(signed(packet{To: testNode(1), Answer: &Answer{Job: "k7f3q@zaaba", Round: 1, Key: 7, Workers: 2, Capacity: 4, Hops: 2, Rim: true, Onward: 9}}))
+	f.Add(signed(packet{To: testNode(1), Answer: &Answer{Job: "k7f3q@zaaba", Round: 1, Key: 7, Workers: 2, Capacity: 4, Hops: 2, Rim: true, Onward: 9, At: []byte{1, 2, 3, 4}}}))
 	f.Add(signed(packet{To: testNode(1), Yield: "k7f3q@zaaba", Ended: true}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := decodePacket(b, func(_, _ []byte) error { return nil })
@@ -97,6 +97,8 @@ func FuzzPeerMessages(f *testing.F) {
 	spec := Spec{Args: []string{"prog"}, Min: 2, Max: 2, Slots: 1}
 	f.Add(codec.MustMarshal(Grant{Job: "k7f3q@zaaba", Key: 1, Ranks: []RankAttempt{{0, 1}}, Spec: spec}))
 	f.Add(codec.MustMarshal(Start{Job: "k7f3q@zaaba", Ranks: []RankAttempt{{0, 1}}, Size: 2, Hosts: []Host{{Node: testNode(1), Addr: "10.0.0.1", Ranks: []int{0, 1}}}}))
+	f.Add(codec.MustMarshal(Measure{Job: "k7f3q@zaaba", Nodes: []vicinity.ID{testNode(1)}}))
+	f.Add(codec.MustMarshal(Measured{RTT: []int64{20_000, 0}}))
 	f.Add(codec.MustMarshal(Report{Job: "k7f3q@zaaba", Addrs: []string{"10.0.0.1:5444"}, Workers: []WorkerReport{{RankAttempt: RankAttempt{0, 1}, State: WorkerEnded, Exit: &process.Exit{Code: 3}}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var g Grant
@@ -116,6 +118,18 @@ func FuzzPeerMessages(f *testing.F) {
 		var r Release
 		if codec.Unmarshal(b, &r) == nil && r.check() == nil && !r.Job.Valid() {
 			t.Fatal("a release of no job")
+		}
+		var m Measure
+		if codec.Unmarshal(b, &m) == nil && m.check() == nil && (!m.Job.Valid() || len(m.Nodes) > maxMeasured) {
+			t.Fatal("a measurement for no job, or of too many nodes")
+		}
+		var d Measured
+		if codec.Unmarshal(b, &d) == nil {
+			for _, rtt := range d.times(len(d.RTT)) {
+				if rtt < 0 || rtt > maxApart {
+					t.Fatalf("a round trip of %v", rtt)
+				}
+			}
 		}
 		var rep Report
 		if codec.Unmarshal(b, &rep) != nil || rep.check() != nil {

@@ -171,6 +171,15 @@ func (o overlay) Nearer(than time.Duration, limit int) []vicinity.Measured {
 	return o.n.vicinity.Nearer(than, limit)
 }
 
+func (o overlay) Distance(a, b vicinity.ID) time.Duration {
+	rtt, _ := o.n.vicinity.Distance(a, b)
+	return rtt
+}
+
+func (o overlay) Bearings() []byte { return o.n.vicinity.Bearings() }
+
+func (o overlay) Placed(id vicinity.ID, bearings []byte) { o.n.vicinity.Placed(id, bearings) }
+
 func (o overlay) Probe(id vicinity.ID) { o.n.vicinity.Probe(id) }
 
 func (o overlay) Send(to vicinity.ID, payload []byte) {

@@ -258,3 +258,26 @@ func predict(from, to Coordinate, a, b bearings) time.Duration {
 	}
 	return max(minRTT, least, min(d, most))
 }
+
+// MaxBearings is how many bytes Bearings returns at most.
+const MaxBearings = landmarks * bearingLength
+
+// Bearings returns where this node is, for messages of another protocol: who
+// gets them hands them to Placed. They are empty while too little is known.
+func (c *Core) Bearings() []byte { return c.bearings().wire() }
+
+// Placed takes what a member's Bearings returned. Bytes of another form, or
+// from who is no member, are counted and change nothing.
+func (c *Core) Placed(now time.Time, id ID, b []byte) {
+	c.enter(now)
+	at, ok := bearingsFromWire(b)
+	switch {
+	case id == c.cfg.Self:
+	case !c.cfg.Roster.Has(id):
+		c.stats.Strangers++
+	case !ok:
+		c.stats.Malformed++
+	default:
+		c.place(c.peer(id), at, c.at)
+	}
+}

@@ -136,3 +136,41 @@ func TestLiarMovesOnlyItself(t *testing.T) {
 		t.Errorf("%d absurd values counted, want 3", s.Absurd)
 	}
 }
+
+// Bearings that came in a message of another protocol tell where a node is.
+func TestPlacedByOthersMessages(t *testing.T) {
+	k := newTalk(t, 2, 1, 12)
+	for i := 1; i <= 12; i++ {
+		for range 3 {
+			k.took(k.core.Observe(k.now, testID(i), time.Duration(i)*ms))
+		}
+	}
+	mine := k.core.Bearings()
+	if len(mine) == 0 || len(mine) > MaxBearings {
+		t.Fatalf("bearings of %d bytes", len(mine))
+	}
+	var others []ID // that are no landmarks
+	for i := 1; i <= 12; i++ {
+		if !k.core.isLandmark(testID(i)) {
+			others = append(others, testID(i))
+		} else {
+			k.core.Placed(k.now, testID(i), mine)
+		}
+	}
+	if _, ok := k.core.Distance(others[0], others[1]); ok {
+		t.Error("nodes that said nothing have places")
+	}
+	k.core.Placed(k.now, others[0], mine)
+	k.core.Placed(k.now, others[1], mine)
+	if d, ok := k.core.Distance(others[0], others[1]); !ok || d > 2*ms {
+		t.Errorf("two nodes with the same bearings are %v apart, known: %v", d, ok)
+	}
+	before := k.core.Stats()
+	k.core.Placed(k.now, testID(10), mine[1:])
+	k.core.Placed(k.now, testID(99), mine)
+	k.core.Placed(k.now, k.core.cfg.Self, mine)
+	after := k.core.Stats()
+	if after.Malformed != before.Malformed+1 || after.Strangers != before.Strangers+1 {
+		t.Errorf("counted %+v after %+v", after, before)
+	}
+}

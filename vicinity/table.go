@@ -232,6 +232,21 @@ func (t *Table) Distance(a, b ID) (time.Duration, bool) {
 	return t.core.Distance(a, b)
 }
 
+// Bearings returns where this node is, for messages of another protocol; see
+// Core.Bearings.
+func (t *Table) Bearings() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.core.Bearings()
+}
+
+// Placed takes what a member's Bearings returned; see Core.Placed.
+func (t *Table) Placed(id ID, bearings []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.core.Placed(time.Now(), id, bearings)
+}
+
 // Position returns a node's coordinate in milliseconds, or nil if it is not
 // known. Only differences between positions mean something.
 func (t *Table) Position(id ID) []float64 {

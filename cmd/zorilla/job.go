@@ -35,7 +35,8 @@ func jobFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "e", Aliases: []string{"env"}, Usage: "set `K=V` in the job's environment, or copy K from yours (repeatable)"},
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
-		&cli.StringFlag{Name: "strategy", Usage: "`HOW` to choose among offers: nearest, spread or concentrate (default: nearest)"},
+		&cli.StringFlag{Name: "strategy", Usage: "`HOW` to choose among offers: nearest, spread, concentrate or compact (default: nearest)"},
+		&cli.StringFlag{Name: "max-rtt", Usage: "no two nodes of the job are farther apart than `TIME`, such as 5ms"},
 		&cli.StringFlag{Name: "d", Aliases: []string{"dependency"}, Usage: "start after other jobs: `KIND:JOB[,…]` with afterok, afterany or afternotok"},
 		&cli.IntFlag{Name: "retries", Usage: "try a rank that fails again, up to `K` times; a rigid job as a whole, also if it loses a node"},
 		&cli.BoolFlag{Name: "kill-on-bad-exit", Usage: "stop the job when a rank has failed (default for a rigid job; =false: the others go on)"},
@@ -82,7 +83,7 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 			}
 		}
 	}
-	for flag, d := range map[string]*codec.Duration{"t": &spec.Walltime, "give-up": &spec.GiveUp, "flood-wait": &spec.Search.Wait} {
+	for flag, d := range map[string]*codec.Duration{"t": &spec.Walltime, "give-up": &spec.GiveUp, "max-rtt": &spec.MaxRTT, "flood-wait": &spec.Search.Wait} {
 		if s := c.String(flag); s != "" {
 			t, err := parseTime(dashes(flag), s)
 			if err != nil {

@@ -123,6 +123,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	if !st.Started.IsZero() {
 		add("started", "%s, after %s", stamp(st.Started, now), span(st.Started.Sub(st.Submitted)))
 	}
+	if st.Worst != nil {
+		add("worst pair", "%s", st.Worst)
+	}
 	if !st.Ended.IsZero() {
 		ended := stamp(st.Ended, now)
 		if !st.Started.IsZero() {
@@ -158,6 +161,9 @@ func wish(spec jobs.Spec) string {
 	}
 	if spec.Strategy != "" {
 		s += ", " + spec.Strategy
+	}
+	if spec.MaxRTT > 0 {
+		s += ", within " + time.Duration(spec.MaxRTT).String() + " of each other"
 	}
 	return s
 }

@@ -34,6 +34,7 @@ const (
 	Nearest     Strategy = "nearest"     // smallest mean RTT; the default
 	Spread      Strategy = "spread"      // as many nodes as possible, the nearest of them, evenly filled
 	Concentrate Strategy = "concentrate" // as many workers per node as it takes, nearest nodes first
+	Compact     Strategy = "compact"     // smallest worst round trip between two nodes, see Wish.Place
 )
 
 var (
@@ -49,7 +50,7 @@ var (
 const MaxPlaces = 10_000_000
 
 // Strategies returns all strategies, the default first.
-func Strategies() []Strategy { return []Strategy{Nearest, Spread, Concentrate} }
+func Strategies() []Strategy { return []Strategy{Nearest, Spread, Concentrate, Compact} }
 
 // Check returns an error that lists the choices if s is not a strategy. Empty
 // means the default.
@@ -75,15 +76,25 @@ func Place(strategy Strategy, offers []Offer, workers int) (assign []int, err er
 }
 
 // PlaceReplicas is Place for n ranks with r replicas each: assign[replica][rank]
-// is an index into offers. No two replicas of a rank are on one node.
+// is an index into offers. No two replicas of a rank are on one node. Compact is
+// the one strategy that needs more: see Wish.
 func PlaceReplicas(strategy Strategy, offers []Offer, n, r int) (assign [][]int, err error) {
 	if err := strategy.Check(); err != nil {
 		return nil, err
+	}
+	if strategy == Compact {
+		return nil, fmt.Errorf("%w: %s needs the distances between nodes", ErrInvalid, Compact)
 	}
 	list, err := shortList(offers, n, r)
 	if err != nil {
 		return nil, err
 	}
+	return deal(strategy, list, n, r), nil
+}
+
+// deal gives the hosts in order, which have room for it, n ranks r times over.
+func deal(strategy Strategy, list []host, n, r int) (assign [][]int) {
+	list = list[:min(len(list), n*r)]
 	var used []int
 	if strategy == Spread {
 		used = spread(list, n*r)
@@ -103,7 +114,7 @@ func PlaceReplicas(strategy Strategy, offers []Offer, n, r int) (assign [][]int,
 			place++
 		}
 	}
-	return assign, nil
+	return assign
 }
 
 // Feasible reports whether n ranks with r replicas each can be placed: nil, or

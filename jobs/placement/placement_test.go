@@ -13,6 +13,9 @@ import (
 
 const ms = time.Millisecond
 
+// byRTT are the strategies that need no other distances than from the origin.
+var byRTT = []Strategy{Nearest, Spread, Concentrate}
+
 // Three dual-core nodes and a big one far away, listed in no order.
 var site = []Offer{
 	{"far", 50 * ms, 8},
@@ -58,7 +61,7 @@ func nodes(offers []Offer, assign []int) string {
 // The paper's example in section 3.2: 3 processes, 2 copies, 2 hosts.
 func TestReplicasOfThePaper(t *testing.T) {
 	hosts := []Offer{{"H0", ms, 4}, {"H1", 2 * ms, 4}}
-	for _, s := range Strategies() {
+	for _, s := range byRTT {
 		assign, err := PlaceReplicas(s, hosts, 3, 2)
 		if want := [][]int{{0, 0, 0}, {1, 1, 1}}; err != nil || !reflect.DeepEqual(assign, want) {
 			t.Errorf("%s: got %v, %v, want %v", s, assign, err, want)
@@ -72,9 +75,10 @@ func TestErrors(t *testing.T) {
 		want error
 		text string
 	}{
-		{second(Place("near", site, 1)), ErrStrategy, `unknown strategy "near": choose one of nearest, spread, concentrate`},
+		{second(Place("near", site, 1)), ErrStrategy, `unknown strategy "near": choose one of nearest, spread, concentrate, compact`},
 		{second(Place(Nearest, site, 24)), ErrInfeasible, "not enough offers: 24 workers wanted, room for 23 on 5 nodes"},
 		{second(Place(Nearest, nil, 1)), ErrInfeasible, "not enough offers: 1 replicas need 1 nodes, 0 offered"},
+		{second(Place(Compact, site, 1)), ErrInvalid, "needs the distances"},
 		{Feasible(site[:2], 2, 3), ErrInfeasible, "not enough offers: 3 replicas need 3 nodes, 2 offered"},
 		{Feasible([]Offer{{"x", ms, 100}, {"y", ms, 1}}, 3, 2), ErrInfeasible, "not enough offers: 6 workers wanted, room for 4 on 2 nodes"},
 		{Feasible(site, 0, 1), ErrInvalid, "at least 1"},
@@ -190,7 +194,7 @@ func TestLikeThePaper(t *testing.T) {
 		if err := Feasible(offers, n, r); feasible != (err == nil) {
 			t.Fatalf("seed %d: feasible %v, got %v for n=%d r=%d %v", seed, feasible, err, n, r, offers)
 		}
-		for _, s := range Strategies() {
+		for _, s := range byRTT {
 			assign, err := PlaceReplicas(s, offers, n, r)
 			if !feasible {
 				if !errors.Is(err, ErrInfeasible) {
@@ -263,7 +267,7 @@ func TestAgainstBruteForce(t *testing.T) {
 	compared := 0
 	for range 300 {
 		offers, n := random(rnd, 1+rnd.IntN(5), 3), 1+rnd.IntN(7)
-		for _, s := range Strategies() {
+		for _, s := range byRTT {
 			var best []time.Duration
 			everyUse(offers, n, func(used []int) {
 				if m := measure(s, offers, used); best == nil || slices.Compare(m, best) < 0 {
@@ -297,7 +301,7 @@ func TestOrderOfOffersDoesNotMatter(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	offers := append(random(rnd, 500, 8), Offer{"reserve", 0, 5000})
-	for _, s := range Strategies() {
+	for _, s := range byRTT {
 		var first string
 		for range 5 {
 			assign, err := Place(s, offers, 1500)
@@ -329,7 +333,7 @@ func BenchmarkSpreadUneven(b *testing.B) {
 
 func ExamplePlace() {
 	offers := []Offer{{"near", 1 * ms, 4}, {"far", 20 * ms, 4}}
-	for _, s := range Strategies() {
+	for _, s := range byRTT {
 		assign, _ := Place(s, offers, 4)
 		fmt.Println(s, nodes(offers, assign))
 	}

@@ -215,6 +215,12 @@ func facts(st *jobs.Status) []counter {
 	if s.Priority != 0 {
 		list = append(list, counter{"Priority", strconv.Itoa(s.Priority)})
 	}
+	if s.MaxRTT > 0 {
+		list = append(list, counter{"Nodes within", span(time.Duration(s.MaxRTT))})
+	}
+	if st.Worst != nil {
+		list = append(list, counter{"Worst pair", st.Worst.String()})
+	}
 	if st.Staged.Total > 0 {
 		list = append(list, counter{"Inputs", fmt.Sprintf("%s; %s moved, %s cached", size(st.Staged.Total), size(st.Staged.Fetched), size(st.Staged.Cached))})
 	}

@@ -19,6 +19,8 @@ type Graph interface {
 	// Nearer lists others that the node has measured to be nearer than a
 	// distance, nearest first, at most limit.
 	Nearer(node int, than time.Duration, limit int) []vicinity.Measured
+	// Distance is what a node believes of the round trip between two others.
+	Distance(node int, a, b vicinity.ID) (time.Duration, bool)
 }
 
 // Known returns what the cores of an overlay know. An overlay that runs no more
@@ -48,6 +50,13 @@ func (k known) Nearer(node int, than time.Duration, limit int) []vicinity.Measur
 		return nil
 	}
 	return k.o.Core(node).Nearer(than, limit)
+}
+
+func (k known) Distance(node int, a, b vicinity.ID) (time.Duration, bool) {
+	if k.o.Core(node) == nil {
+		return 0, false
+	}
+	return k.o.Core(node).Distance(a, b)
 }
 
 // What an ideal node keeps, as the protocol would.
@@ -187,4 +196,15 @@ func NearerOf(o *Overlay, node int, than time.Duration, limit int, measured func
 	}
 	slices.SortFunc(list, func(a, b vicinity.Measured) int { return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID)) })
 	return list[:min(len(list), limit)]
+}
+
+// Distance is wrong by up to a tenth, the same at all nodes.
+func (g *ideal) Distance(_ int, a, b vicinity.ID) (time.Duration, bool) {
+	i, ok := g.o.Index(a)
+	k, ok2 := g.o.Index(b)
+	if !ok || !ok2 {
+		return 0, false
+	}
+	err := float64(hash(uint64(min(i, k))<<32+uint64(max(i, k)))%2000)/10000 - 0.1
+	return time.Duration(float64(g.o.RTT(i, k)) * (1 + err)), true
 }

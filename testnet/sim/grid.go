@@ -104,6 +104,10 @@ func (g *Grid) node(i int) *gridNode {
 		Nearer: func(than time.Duration, limit int) []vicinity.Measured {
 			return g.cfg.Graph.Nearer(i, than, limit)
 		},
+		Distance: func(a, b vicinity.ID) time.Duration {
+			rtt, _ := g.cfg.Graph.Distance(i, a, b)
+			return rtt
+		},
 		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
 	})
 	return n

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
 )
 
@@ -140,5 +142,61 @@ func TestPaperLayout(t *testing.T) {
 		if sum != n || len(PaperSites()) != len(l.Sizes) {
 			t.Errorf("%d nodes, want %d", sum, n)
 		}
+	}
+}
+
+// Compact finds a site that holds the job, and a bound is kept on every pair,
+// though nodes only estimate how far apart others are.
+func TestGridPlacesByPairs(t *testing.T) {
+	o, graph := idle(t, 120, 5, Usual())
+	const origin = 7
+	site := o.Site(origin)
+	busy := func(i int) int { // a few slots are left at the own site
+		if o.Site(i) == site && i%5 != 2 {
+			return 2
+		}
+		return 0
+	}
+	for _, c := range []struct {
+		workers  int
+		strategy string
+		bound    time.Duration
+		sites    int
+	}{{6, "compact", 0, 1}, {30, "compact", 0, 1}, {30, "", time.Millisecond, 1}, {30, "spread", 12 * time.Millisecond, 3}, {30, "", 0, 2}} {
+		g := NewGrid(GridConfig{Overlay: o, Graph: graph, Seed: 5, Busy: busy})
+		s := spec(c.workers, c.workers, "")
+		s.Strategy, s.MaxRTT = c.strategy, codec.Duration(c.bound)
+		id, err := g.Submit(origin, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !g.Run(30*time.Second, func() bool { return g.Jobs(origin).State(id) == jobs.Running }) {
+			st, _ := g.Jobs(origin).Status(id)
+			t.Fatalf("%+v: the job is %s: %s", c, st.State, st.Reason)
+		}
+		worst, sites := time.Duration(0), map[int]bool{}
+		for _, a := range g.Workers(origin, id) {
+			sites[o.Site(a)] = true
+			for _, b := range g.Workers(origin, id) {
+				worst = max(worst, o.Distance(a, b))
+			}
+		}
+		st, _ := g.Jobs(origin).Status(id)
+		asked := c.bound > 0 || c.strategy != ""
+		if len(sites) > c.sites || c.bound > 0 && worst > c.bound || st.Worst == nil || asked && (st.Worst.Estimated || time.Duration(st.Worst.RTT) < worst) {
+			t.Errorf("%+v: at %d sites, %v apart, said to be %v", c, len(sites), worst, st.Worst)
+		}
+		t.Logf("%+v: %d sites, worst pair %v, after %v, %d copies", c, len(sites), worst, st.Started.Sub(st.Submitted), g.Cost(id).Sum.Messages)
+	}
+	g := NewGrid(GridConfig{Overlay: o, Graph: graph, Seed: 6, Busy: busy})
+	s := spec(60, 60, "")
+	s.MaxRTT = codec.Duration(time.Millisecond)
+	id, err := g.Submit(origin, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Run(20*time.Second, func() bool { return false })
+	if st, _ := g.Jobs(origin).Status(id); st.State != jobs.Pending || !strings.Contains(st.Reason, "too far apart") {
+		t.Errorf("60 workers at one site: %s: %s", st.State, st.Reason)
 	}
 }

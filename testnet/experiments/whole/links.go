@@ -63,3 +63,6 @@ func (g lifted) RTT(node int, to vicinity.ID) (time.Duration, bool) {
 func (g lifted) Nearer(node int, than time.Duration, limit int) []vicinity.Measured {
 	return sim.NearerOf(g.o, node, than, limit, func(other int) bool { return g.l.measured[node][other] })
 }
+
+// Distance implements sim.Graph: no job here asks for it.
+func (g lifted) Distance(int, vicinity.ID, vicinity.ID) (time.Duration, bool) { return 0, false }

@@ -1,0 +1,249 @@
+package jobs
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/vicinity"
+)
+
+// line is a flooding talk whose nodes lie on a line, the origin at 0: round trips
+// are differences of their places, in milliseconds. What the primary believes of
+// two others is that times a mistake.
+type line struct {
+	*flooding
+	at      map[vicinity.ID]float64
+	mistake float64
+	silent  map[vicinity.ID]bool // do not measure, and are not measured
+	asked   []string             // measurements, as "1:2 3"
+	grants  []doGrant
+}
+
+func newLine(t *testing.T, spec Spec) *line {
+	c := &line{flooding: newFlooding(t, spec), at: map[vicinity.ID]float64{}, mistake: 1, silent: map[vicinity.ID]bool{}}
+	c.p.distance = func(a, b vicinity.ID) time.Duration {
+		return time.Duration(c.mistake * math.Abs(c.at[a]-c.at[b]) * float64(ms))
+	}
+	return c
+}
+
+// put has node n at a place offer so many workers, in answer to the last flood.
+func (c *line) put(n int, at float64, workers int) {
+	c.at[testNode(n)] = at
+	rtt := time.Duration(math.Abs(at) * float64(ms))
+	c.rtts[testNode(n)] = rtt
+	c.answer(n, rtt, 0, func(a *Answer) { a.Workers, a.Rim = workers, false })
+}
+
+// play lets time pass, measures what is asked and takes grants.
+func (c *line) play(d time.Duration) {
+	c.t.Helper()
+	for end := c.now.Add(d); ; {
+		effects := c.step()
+		for _, e := range effects {
+			switch e := e.(type) {
+			case doMeasure:
+				c.measure(e)
+			case doGrant:
+				c.grants = append(c.grants, e)
+			case doFlood:
+				c.sent()
+			}
+		}
+		if len(effects) > 0 {
+			continue
+		}
+		if at := c.p.wake(); at.IsZero() || at.After(end) {
+			c.now = end
+			return
+		} else if at.After(c.now) {
+			c.now = at
+		}
+		c.p.tick(c.now)
+	}
+}
+
+func (c *line) measure(e doMeasure) {
+	text := name(e.from) + ":"
+	var rtts []time.Duration
+	for _, id := range e.nodes {
+		text += " " + name(id)
+		d := time.Duration(math.Abs(c.at[e.from]-c.at[id]) * float64(ms))
+		if c.silent[id] {
+			d = 0
+		}
+		rtts = append(rtts, d)
+	}
+	c.asked = append(c.asked, text)
+	if c.silent[e.from] {
+		rtts = nil
+	}
+	c.p.paired(c.now, e.from, e.nodes, rtts)
+}
+
+func name(id vicinity.ID) string {
+	for n := range 30 {
+		if testNode(n) == id {
+			return fmt.Sprint(n)
+		}
+	}
+	return string(id)
+}
+
+// want checks who was granted how many ranks, as "1x2 3x1".
+func (c *line) want(grants string) {
+	c.t.Helper()
+	var got []string
+	for _, g := range c.grants {
+		got = append(got, fmt.Sprintf("%sx%d", name(g.to), len(g.grant.Ranks)))
+	}
+	if slices.Sort(got); strings.Join(got, " ") != grants {
+		c.t.Fatalf("granted %v, want %q; the job is %s: %s", got, grants, c.p.rec.state, c.p.reason())
+	}
+}
+
+func TestCompactTakesNodesNearEachOther(t *testing.T) {
+	c := newLine(t, Spec{Min: 3, Max: 3, Strategy: "compact"})
+	if !c.p.rec.spec.pairwise() {
+		t.Fatal("compact does not ask where nodes are")
+	}
+	c.put(1, 3, 1)
+	c.put(2, -4, 1)
+	c.put(3, 20, 2)
+	c.put(4, 20.4, 2)
+	c.play(500 * ms)
+	c.want("3x2 4x1")
+	if len(c.asked) != 1 || c.asked[0] != "3: 4" {
+		t.Errorf("measured %q, want the one pair", c.asked)
+	}
+	c.report(3, WorkerReady, 0, ra(0, 1), ra(1, 1))
+	c.report(4, WorkerReady, 0, ra(2, 1))
+	c.state(Running, -1)
+	w := c.p.status().Worst
+	if w == nil || w.Estimated || w.A != testNode(3) || w.B != testNode(4) || time.Duration(w.RTT).Round(ms/100) != 4*ms/10 {
+		t.Errorf("the worst pair is %+v", w)
+	}
+}
+
+func TestBoundIsKeptAndWaitedFor(t *testing.T) {
+	c := newLine(t, Spec{Min: 2, Max: 2, MaxRTT: codec.Duration(5 * ms)})
+	c.put(1, 3, 1)
+	c.put(2, -4, 1)
+	c.put(3, 12, 1)
+	c.play(500 * ms)
+	c.want("")
+	for _, text := range []string{"3 offered", "nodes too far apart: the closest that have room for 2 workers are up to 7ms apart, want 5ms"} {
+		if r := c.p.reason(); !strings.Contains(r, text) {
+			t.Errorf("the reason %q does not say %q", r, text)
+		}
+	}
+	if e := c.p.explain(c.now); e.Wanted != 2 || !strings.Contains(e.Summary, "want 5ms") {
+		t.Errorf("explains %+v", e)
+	}
+	c.put(4, 14, 1)
+	c.play(500 * ms)
+	c.want("3x1 4x1")
+	if strings.Contains(c.p.reason(), "apart") {
+		t.Errorf("waits still: %s", c.p.reason())
+	}
+}
+
+// An estimate is not enough for a promise: the pairs are measured.
+func TestBoundHoldsForMeasuredPairs(t *testing.T) {
+	c := newLine(t, Spec{Min: 2, Max: 2, MaxRTT: codec.Duration(5 * ms)})
+	c.mistake = 0.5
+	c.put(1, 3, 1)
+	c.put(2, -4, 1) // 7 ms apart, believed to be 3.5
+	c.put(3, -5, 1)
+	c.play(500 * ms)
+	c.want("2x1 3x1")
+	if len(c.asked) < 2 {
+		t.Errorf("measured %q", c.asked)
+	}
+}
+
+func TestNodesThatDoNotMeasureAreLeftOut(t *testing.T) {
+	c := newLine(t, Spec{Min: 2, Max: 2, MaxRTT: codec.Duration(5 * ms)})
+	c.silent[testNode(2)] = true
+	c.put(1, 3, 1)
+	c.put(2, 3.5, 1)
+	c.put(3, 6, 1)
+	c.play(500 * ms)
+	c.want("1x1 3x1")
+}
+
+func TestUnmeasurableBoundIsAReason(t *testing.T) {
+	c := newLine(t, Spec{Min: 2, Max: 2, MaxRTT: codec.Duration(5 * ms)})
+	c.silent[testNode(1)] = true
+	c.put(1, 3, 1)
+	c.put(2, 3.5, 1)
+	c.play(700 * ms)
+	c.want("")
+	if r := c.p.reason(); !strings.Contains(r, "too far apart") {
+		t.Errorf("waits without a reason: %s", r)
+	}
+	c.silent = map[vicinity.ID]bool{}
+	c.play(2 * time.Second) // floods again
+	c.put(1, 3, 1)
+	c.put(2, 3.5, 1)
+	c.play(500 * ms)
+	c.want("1x1 2x1")
+}
+
+// A job grows as far as its bound lets it, around the nodes that it has.
+func TestGrowthKeepsTheBound(t *testing.T) {
+	c := newLine(t, Spec{Min: 1, Max: 6, MaxRTT: codec.Duration(5 * ms)})
+	c.put(1, 3, 1)
+	c.put(2, 40, 2)
+	c.put(3, 41, 1)
+	c.play(500 * ms)
+	c.want("2x2 3x1") // three of them, where node 1 would be alone
+	c.report(2, WorkerReady, 0, ra(0, 1), ra(1, 1))
+	c.report(3, WorkerReady, 0, ra(2, 1))
+	c.state(Running, -1)
+	c.grants = nil
+	for len(c.p.rounds) < 2 {
+		c.play(time.Second)
+	}
+	c.put(1, 3, 1)
+	c.put(4, 44, 1)
+	c.play(500 * ms)
+	c.want("4x1")
+	c.report(4, WorkerReady, 0, ra(3, 1))
+	if w := c.p.status().Worst; w == nil || time.Duration(w.RTT) != 4*ms {
+		t.Errorf("the worst pair is %+v", w)
+	}
+}
+
+// Estimates tell where the worst pair is of a job that did not ask for it.
+func TestWorstPairOfOtherJobs(t *testing.T) {
+	c := newLine(t, Spec{Min: 3, Max: 3})
+	c.put(1, 3, 1)
+	c.put(2, -4, 1)
+	c.put(3, 1, 1)
+	c.play(500 * ms)
+	c.want("1x1 2x1 3x1")
+	for n := 1; n <= 3; n++ {
+		for rank, k := range c.p.rec.ranks {
+			if k.node == testNode(n) {
+				c.report(n, WorkerReady, 0, ra(rank, 1))
+			}
+		}
+	}
+	w := c.p.status().Worst
+	if w == nil || !w.Estimated || time.Duration(w.RTT) != 7*ms || !strings.HasPrefix(w.String(), "about 7ms: ") {
+		t.Errorf("the worst pair is %v", w)
+	}
+	replayed := record{id: c.p.rec.id}
+	for _, ev := range c.log {
+		replayed.apply(ev)
+	}
+	if replayed.worst == nil || *replayed.worst != *w {
+		t.Errorf("after a restart it is %v", replayed.worst)
+	}
+}
