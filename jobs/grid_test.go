@@ -46,7 +46,7 @@ type gridNode struct {
 	cancel    context.CancelFunc
 	closeDisk context.CancelFunc
 	clean     func(root string) error // nil = os.RemoveAll
-	nap       atomic.Int64 // how long its loop stands still when it floods next
+	nap       atomic.Int64            // how long its loop stands still when it floods next
 	done      chan error
 
 	service *jobs.Service // for the test itself
