@@ -170,12 +170,15 @@ type TaskQuery struct {
 	From   int  // place of the first one, from 0
 	Limit  int  // at most; 0 = as many as one answer holds
 	Failed bool // only those that have failed
+	Cells  int  // letters of the picture, at most MaxCells; 0 = no picture
 }
 
 // TaskPage is an answer to a TaskQuery.
 type TaskPage struct {
 	Tasks []TaskStatus `json:"tasks"`
 	Next  int          `json:"next"` // where to go on; 0 = that was the end
+	// Picture sums all tasks up, in the letters CellWaits and so on.
+	Picture string `json:"picture,omitempty"`
 }
 
 // maxTaskPage bounds one answer.

@@ -153,6 +153,62 @@ func TestTasksCountOnce(t *testing.T) {
 	}
 }
 
+// A picture is what a look at each task says.
+func TestPicture(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		n, cells := 1+rnd.IntN(300), 1+rnd.IntN(100)
+		table := newTaskTable(&Spec{Array: &Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}})
+		letters := make([]byte, n) // of each task
+		for i := range letters {
+			letters[i] = CellWaits
+		}
+		for rank := range 5 {
+			ra := RankAttempt{rank, 1}
+			for _, r := range table.choose(rank, 1+rnd.IntN(5)) {
+				table.lease(ra, []process.TaskRange{r})
+				for i := range r.Count {
+					letters[r.From+i] = CellRuns
+				}
+			}
+			for l := table.leases[rank]; l != nil && l.left > 0 && rnd.IntN(3) > 0; {
+				place, code := l.queue[0].From, rnd.IntN(10)/9
+				table.ended(ra, []process.TaskResult{{Place: place, Code: code, Took: time.Duration(rnd.IntN(1e6))}})
+				letters[place] = []byte{CellDone, CellFailed}[code]
+			}
+		}
+		got := table.picture(cells)
+		cells = min(cells, n)
+		want := make([]string, cells)
+		for place, letter := range letters {
+			want[place*cells/n] += string(letter)
+		}
+		for i, all := range want {
+			letter := byte(CellWaits)
+			switch {
+			case strings.ContainsRune(all, CellFailed):
+				letter = CellFailed
+			case strings.Trim(all, string(CellDone)) == "":
+				letter = CellDone
+			case strings.ContainsRune(all, CellRuns):
+				letter = CellRuns
+			case strings.ContainsRune(all, CellDone):
+				letter = CellPartly
+			}
+			if len(got) != cells || got[i] != letter {
+				t.Fatalf("seed %d: cell %d of %q is not %c, for %q", seed, i, got, letter, all)
+			}
+		}
+	}
+}
+
+func BenchmarkPicture(b *testing.B) {
+	table := newTaskTable(&Spec{Array: &Array{Tasks: []process.TaskIDs{{First: 1, Last: 100_000, Step: 1}}}})
+	for b.Loop() {
+		table.picture(400)
+	}
+}
+
 // An origin needs less than a kilobyte for a task.
 func TestTaskTableIsSmall(t *testing.T) {
 	const n = 100_000

@@ -268,8 +268,9 @@ func (s *Service) fetchOutputs(j *job, e doCollect) {
 	}
 	id := j.core.rec.id
 	tree, _, err := s.cfg.Fetch(s.stoppedCtx, "job/"+string(id), e.output.Manifest, []vicinity.ID{e.from})
+	globs := j.core.rec.spec.Globs()
 	for _, f := range tree.Entries {
-		if err == nil && !transfer.MatchOutput(j.core.rec.spec.Outputs, f.Path) {
+		if err == nil && !transfer.MatchOutput(globs, f.Path) {
 			err = fmt.Errorf("%w: %.80q", errNotAsked, f.Path)
 		}
 	}

@@ -280,7 +280,7 @@ func isClosed(c <-chan struct{}) bool {
 // them.
 func (w *work) collect(k *worker, root string) (*RankOutput, []string) {
 	w.mu.Lock()
-	globs := w.spec.Outputs
+	globs := w.spec.Globs()
 	w.mu.Unlock()
 	if len(globs) == 0 {
 		return nil, nil

@@ -142,6 +142,7 @@ func (p *primary) taskPage(q TaskQuery) TaskPage {
 	if t == nil {
 		return page
 	}
+	page.Picture = t.picture(q.Cells)
 	limit := q.Limit
 	if limit <= 0 || limit > maxTaskPage {
 		limit = maxTaskPage

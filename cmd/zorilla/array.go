@@ -22,12 +22,12 @@ import (
 func arrayFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "a", Aliases: []string{"array"}, Usage: "run the command for each of `TASKS`, such as 1-10000%50 (at most 50 at once) or 1-9:2,12"},
-		&cli.StringFlag{Name: "each-line", Usage: "run the command for each line of `FILE`, which takes the place of {} or comes last"},
+		&cli.StringFlag{Name: "each-line", Usage: "run the command for each line of `FILE` (- is standard input), which takes the place of {} or comes last"},
 	}
 }
 
 // arrayOf makes an array of the job if the command line says so.
-func arrayOf(c *cli.Context, spec *jobs.Spec, inputs *[]transfer.Input) error {
+func (sh *shell) arrayOf(c *cli.Context, spec *jobs.Spec, inputs *[]transfer.Input) error {
 	tasks, lines := c.String("a"), c.String("each-line")
 	switch {
 	case tasks == "" && lines == "":
@@ -45,7 +45,7 @@ func arrayOf(c *cli.Context, spec *jobs.Spec, inputs *[]transfer.Input) error {
 		}
 	}
 	if lines != "" {
-		n, err := countLines(lines)
+		path, n, err := sh.lines(lines)
 		if err != nil {
 			return fmt.Errorf("--each-line: %w", err)
 		}
@@ -54,14 +54,36 @@ func arrayOf(c *cli.Context, spec *jobs.Spec, inputs *[]transfer.Input) error {
 		}
 		for _, r := range spec.Array.Tasks {
 			if r.First < 1 || r.Last > n {
-				return fmt.Errorf("-a %s: %s has lines 1 to %d", tasks, lines, n)
+				return fmt.Errorf("-a %s: --each-line %s has lines 1 to %d", tasks, lines, n)
 			}
 		}
 		spec.Array.Lines = true
-		*inputs = append(*inputs, transfer.Input{Path: lines, Name: jobs.ArrayLines})
+		*inputs = append(*inputs, transfer.Input{Path: path, Name: jobs.ArrayLines})
 	}
 	spec.Min, spec.Max = 1, jobs.ArrayWorkers(spec.Array.Count(), atOnce)
 	return nil
+}
+
+// lines returns where the lines of --each-line are, and how many. Those of the
+// standard input ("-") are kept in a file without a name until the command ends.
+func (sh *shell) lines(name string) (path string, n int, err error) {
+	path = name
+	if name == "-" {
+		if sh.kept, err = os.CreateTemp("", "zorilla-lines-"); err != nil {
+			return "", 0, err
+		}
+		if err := os.Remove(sh.kept.Name()); err != nil {
+			return "", 0, err
+		}
+		if _, err := io.Copy(sh.kept, sh.stdin); err != nil {
+			return "", 0, fmt.Errorf("read standard input: %w", err)
+		}
+		path = fmt.Sprintf("/proc/self/fd/%d", sh.kept.Fd())
+	}
+	if n, err = countLines(path); err == nil && n == 0 {
+		err = fmt.Errorf("%s has no lines", name)
+	}
+	return path, n, err
 }
 
 // countLines counts the lines of a file; the last one need not end.
@@ -86,9 +108,6 @@ func countLines(path string) (n int, err error) {
 		}
 		if open {
 			n++
-		}
-		if n == 0 {
-			return 0, fmt.Errorf("%s has no lines", path)
 		}
 		return n, nil
 	}
@@ -127,8 +146,14 @@ func (sh *shell) tasksCommand() *cli.Command {
 		UsageText: "zorilla tasks [options] JOB",
 		Description: `
 zorilla tasks --failed last
-zorilla tasks --json k7f3q | jq '.[] | select(.took > 60) | .id'`,
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "failed", Usage: "only those that have failed"}, jsonFlag()},
+zorilla tasks --from 50001 --limit 100 k7f3q
+zorilla tasks --limit 0 --json k7f3q | jq '.[] | select(.took > 60) | .id'`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "failed", Usage: "only those that have failed"},
+			&cli.IntFlag{Name: "from", Usage: "begin with task `N`"},
+			&cli.IntFlag{Name: "limit", Value: 1000, Usage: "list `N` tasks at most; 0 = all"},
+			jsonFlag(),
+		},
 		Action: func(c *cli.Context) error {
 			job, err := wholeJob(c)
 			if err != nil {
@@ -139,16 +164,47 @@ zorilla tasks --json k7f3q | jq '.[] | select(.took > 60) | .id'`,
 				return err
 			}
 			defer client.Close()
-			list, err := api.AllTasks(c.Context, client, job, c.Bool("failed"))
+			q := jobs.TaskQuery{Failed: c.Bool("failed"), Limit: c.Int("limit")}
+			var numbers process.TaskNumbers
+			if job, numbers, err = arrayJob(c.Context, client, job); err != nil {
+				return err
+			}
+			if c.IsSet("from") {
+				var ok bool
+				if q.From, ok = numbers.Place(c.Int("from")); !ok {
+					return fmt.Errorf("job %s has no task %d", job, c.Int("from"))
+				}
+			}
+			if q.Limit < 0 {
+				return usage(c, "--limit %d: want a number from 0", q.Limit)
+			}
+			list, next, err := api.AllTasks(c.Context, client, job, q)
 			if err != nil {
 				return err
 			}
 			if c.Bool("json") {
-				return sh.printJSON(list)
+				err = sh.printJSON(list)
+			} else {
+				err = sh.printTable(taskTable(list))
 			}
-			return sh.printTable(taskTable(list))
+			if next > 0 {
+				sh.say("there are more: go on with --from %d", numbers.ID(next))
+			}
+			return err
 		},
 	})
+}
+
+// arrayJob returns the whole ID of an array, and the numbers of its tasks.
+func arrayJob(ctx context.Context, s api.Service, job string) (string, process.TaskNumbers, error) {
+	st, err := s.Job(ctx, job)
+	if err != nil {
+		return job, process.TaskNumbers{}, err
+	}
+	if st.Spec.Array == nil {
+		return job, process.TaskNumbers{}, fmt.Errorf("job %s has no tasks: it is not an array", st.ID)
+	}
+	return string(st.ID), process.NumberTasks(st.Spec.Array.Tasks), nil
 }
 
 func taskTable(list []jobs.TaskStatus) [][]string {
@@ -212,7 +268,7 @@ func again(ctx context.Context, s api.Service, job string, failed bool) (jobs.Sp
 	if !failed {
 		return spec, nil
 	}
-	list, err := api.AllTasks(ctx, s, string(st.ID), true)
+	list, _, err := api.AllTasks(ctx, s, string(st.ID), jobs.TaskQuery{Failed: true})
 	if err != nil {
 		return spec, err
 	}

@@ -19,7 +19,7 @@ NAME.RANK. With %r in --into every rank has a directory of its own.
 zorilla get last
 zorilla get --into 'out/%r' k7f3q
 zorilla get k7f3q:3`,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "into", Value: ".", Usage: "`DIR` for output files; %r in it stands for the rank"}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "into", Value: ".", Usage: "`DIR` for output files; %r in it stands for the rank, %t for the task of an array"}},
 		Action: func(c *cli.Context) error {
 			job, rank, err := oneJob(c)
 			if err != nil {

@@ -52,7 +52,7 @@ func jobFlags() []cli.Flag {
 }
 
 // specOf makes a job of the command line. Its inputs are still to be pushed.
-func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
+func (sh *shell) specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 	spec := jobs.Spec{
 		Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
 		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"),
@@ -102,7 +102,7 @@ func specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 	if err != nil {
 		return spec, nil, err
 	}
-	if err := arrayOf(c, &spec, &inputs); err != nil {
+	if err := sh.arrayOf(c, &spec, &inputs); err != nil {
 		return wrong(err)
 	}
 	if err := stageCommand(&spec, &inputs); err != nil {

@@ -37,6 +37,7 @@ type shell struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	node           startNode
+	kept           *os.File // lines of the standard input, see lines
 }
 
 func (sh *shell) run(ctx context.Context, args []string) int {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,7 +32,7 @@ Ctrl-C shows the state; twice within 2 s cancels (130). Ctrl-\ detaches.
 Exit codes: 124 walltime, 125 no workers or a lost node, 126/127 the command
 cannot be executed/found, 128+signal.`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
-			&cli.StringFlag{Name: "into", Value: ".", Usage: "`DIR` for output files; %r in it stands for the rank"},
+			&cli.StringFlag{Name: "into", Value: ".", Usage: "`DIR` for output files; %r in it stands for the rank, %t for the task of an array"},
 			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
 			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"}),
 		Action: sh.runAction,
@@ -39,9 +40,12 @@ cannot be executed/found, 128+signal.`,
 }
 
 func (sh *shell) runAction(c *cli.Context) error {
-	spec, inputs, err := specOf(c)
+	spec, inputs, err := sh.specOf(c)
 	if err != nil {
 		return err
+	}
+	if into := c.String("into"); strings.Contains(into, "%t") && len(spec.Outputs) > 0 && !spec.NamesTasks() {
+		return usage(c, "--into %s: %%t needs an array, and %%t in each -o, as in -o 'out-%%t'", into)
 	}
 	from := c.String("stdin")
 	if spec.Array != nil {

@@ -23,7 +23,7 @@ zorilla wait $id && zorilla get $id`,
 			if s := c.String("stdin"); s != "" && s != "none" {
 				return usage(c, "--stdin %s: nobody stays to send it: use run, or make it an input with -i %s", s, s)
 			}
-			spec, inputs, err := specOf(c)
+			spec, inputs, err := sh.specOf(c)
 			if err != nil {
 				return err
 			}

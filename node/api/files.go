@@ -31,8 +31,9 @@ type Pulled struct {
 
 // Pull writes the outputs of the job's ranks that have ended, or of the one
 // rank if rank is not negative, into the directory. All ranks share it, as
-// Merge says, unless it contains %r, which stands for the rank. Files that
-// exist there are replaced.
+// Merge says, unless it contains %r, which stands for the rank, or %t for the
+// task: the files of an array's task are those that bear its number where the
+// job's patterns have %t. Files that exist there are replaced.
 //
 // The status comes from the network: files that none of the job's patterns
 // names are an error.
@@ -47,7 +48,10 @@ func Pull(ctx context.Context, s Service, st jobs.Status, rank int, into string)
 		done.Bytes += m.Size()
 		return nil
 	}
-	apart := strings.Contains(into, "%r")
+	apart, tasks := strings.Contains(into, "%r"), strings.Contains(into, "%t")
+	if apart && tasks {
+		return done, fmt.Errorf("%w: --into %s: want one of %%r and %%t", ErrInvalid, into)
+	}
 	var trees []RankTree
 	for _, o := range st.Outputs {
 		if rank >= 0 && o.Rank != rank || o.Manifest.IsZero() {
@@ -57,7 +61,7 @@ func Pull(ctx context.Context, s Service, st jobs.Status, rank int, into string)
 		if err != nil {
 			return done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
-		if err := checkOutputs(st.Spec.Outputs, m); err != nil {
+		if err := checkOutputs(st.Spec.Globs(), m); err != nil {
 			return done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
 		done.Ranks++
@@ -71,6 +75,11 @@ func Pull(ctx context.Context, s Service, st jobs.Status, rank int, into string)
 	}
 	if apart || len(trees) == 0 {
 		return done, nil
+	}
+	if tasks {
+		var err error
+		done.Warnings, err = pullTasks(&st.Spec, trees, into, write)
+		return done, err
 	}
 	m, warnings, err := Merge(trees)
 	done.Warnings = warnings

@@ -11,7 +11,7 @@ import (
 
 func (h handler) tasks(r *http.Request, job string) (any, error) {
 	var q jobs.TaskQuery
-	for name, n := range map[string]*int{"from": &q.From, "limit": &q.Limit} {
+	for name, n := range map[string]*int{"from": &q.From, "limit": &q.Limit, "cells": &q.Cells} {
 		var err error
 		if *n, err = strconv.Atoi(or(r.FormValue(name), "0")); err != nil || *n < 0 {
 			return nil, fmt.Errorf("%w: %s=%.40q: want a number from 0", ErrInvalid, name, r.FormValue(name))
@@ -26,21 +26,28 @@ func (h handler) tasks(r *http.Request, job string) (any, error) {
 
 // Tasks implements Service.
 func (c *Client) Tasks(ctx context.Context, job string, q jobs.TaskQuery) (page jobs.TaskPage, err error) {
-	return page, c.getJob(ctx, job, fmt.Sprintf("/tasks?from=%d&limit=%d&failed=%t", q.From, q.Limit, q.Failed), &page)
+	return page, c.getJob(ctx, job, fmt.Sprintf("/tasks?from=%d&limit=%d&failed=%t&cells=%d", q.From, q.Limit, q.Failed, q.Cells), &page)
 }
 
-// AllTasks returns all tasks that a query selects, in as many questions as it
-// takes.
-func AllTasks(ctx context.Context, s Service, job string, failed bool) ([]jobs.TaskStatus, error) {
-	all := []jobs.TaskStatus{}
-	for q := (jobs.TaskQuery{Failed: failed}); ; {
+// AllTasks returns the tasks that a query selects, in as many questions as it
+// takes, and the place where to go on; 0 = there are no more. A limit of 0 means
+// all.
+func AllTasks(ctx context.Context, s Service, job string, q jobs.TaskQuery) (list []jobs.TaskStatus, next int, err error) {
+	limit := q.Limit
+	for list = []jobs.TaskStatus{}; ; {
+		if limit > 0 {
+			q.Limit = limit - len(list)
+		}
 		page, err := s.Tasks(ctx, job, q)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		all = append(all, page.Tasks...)
+		list = append(list, page.Tasks...)
 		if page.Next <= q.From {
-			return all, nil
+			return list, 0, nil
+		}
+		if limit > 0 && len(list) >= limit {
+			return list[:limit], page.Next, nil
 		}
 		q.From = page.Next
 	}

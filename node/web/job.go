@@ -15,6 +15,7 @@ import (
 
 const (
 	maxWorkerRows = 500
+	maxArrayRows  = 20 // workers of an array, one like the other
 	maxAnswerRows = 100
 	maxReasons    = 20
 )
@@ -40,6 +41,8 @@ type jobView struct {
 	Steps      []step      `json:"steps"`
 	Line       timeline    `json:"line"`
 	Workers    []workerRow `json:"workers"`
+	Tasks      tasksView   `json:"tasks"`
+	Unit       string      `json:"unit"` // what output is told apart by
 	Progress   string      `json:"progress"`
 	WorkerNote string      `json:"workerNote"`
 	NoWorkers  bool        `json:"noWorkers"`
@@ -75,6 +78,7 @@ type workerRow struct {
 	Key     string `json:"key"`
 	Rank    string `json:"rank"`
 	Href    string `json:"href"`
+	Pick    string `json:"pick"` // the rank whose output is shown; "" = all
 	Node    string `json:"node"`
 	Short   string `json:"short"`
 	RTT     string `json:"rtt"`
@@ -100,8 +104,9 @@ type roundRow struct {
 	Cost     string `json:"cost"` // all of it, in words
 }
 
-// job turns a status, and what Explain says of it, into a view.
-func (h *Handler) job(ctx context.Context, st jobs.Status) jobView {
+// job turns a status, and what Explain says of it, into a view. Of an array's
+// failed tasks it lists some from a place on.
+func (h *Handler) job(ctx context.Context, st jobs.Status, failed int) jobView {
 	now := time.Now()
 	v := jobView{
 		Build: h.build, Now: iso(now), ID: label(string(st.ID), nameLimit), Title: jobName(&st.Spec), Command: command(&st.Spec, 2000),
@@ -117,7 +122,17 @@ func (h *Handler) job(ctx context.Context, st jobs.Status) jobView {
 	if v.Command == v.Title {
 		v.Command = ""
 	}
-	v.Workers, v.WorkerNote = describeWorkers(st.Workers)
+	limit := maxWorkerRows
+	if v.Unit = "Rank"; st.Array != nil {
+		limit, v.Unit = maxArrayRows, "Task"
+	}
+	v.Tasks = h.tasks(ctx, &st, failed)
+	v.Workers, v.WorkerNote = describeWorkers(st.Workers, limit)
+	if st.Array != nil { // whose output is told apart by task
+		for i := range v.Workers {
+			v.Workers[i].Href, v.Workers[i].Pick = "?", ""
+		}
+	}
 	v.NoWorkers = len(v.Workers) == 0
 	for _, r := range slices.Backward(st.Rounds[max(0, len(st.Rounds)-64):]) {
 		v.Rounds = append(v.Rounds, describeRound(r, now))
@@ -274,13 +289,13 @@ func drawLine(st *jobs.Status, now time.Time) timeline {
 }
 
 // describeWorkers lists the workers that have, or had, a node.
-func describeWorkers(workers []jobs.WorkerStatus) (rows []workerRow, note string) {
+func describeWorkers(workers []jobs.WorkerStatus, limit int) (rows []workerRow, note string) {
 	wanted, more := 0, 0
 	for i := range workers {
 		switch {
 		case workers[i].State == jobs.WorkerWanted:
 			wanted++
-		case len(rows) == maxWorkerRows:
+		case len(rows) == limit:
 			more++
 		default:
 			rows = append(rows, describeWorker(&workers[i]))
@@ -298,7 +313,7 @@ func describeWorkers(workers []jobs.WorkerStatus) (rows []workerRow, note string
 func describeWorker(w *jobs.WorkerStatus) workerRow {
 	rank := strconv.Itoa(w.Rank)
 	v := workerRow{
-		Key: rank, Rank: rank, Href: "?rank=" + rank, Node: cmp.Or(label(w.Name, nameLimit), w.Node.Short(), "–"), Short: label(w.Node.Short(), 5),
+		Key: rank, Rank: rank, Href: "?rank=" + rank, Pick: rank, Node: cmp.Or(label(w.Name, nameLimit), w.Node.Short(), "–"), Short: label(w.Node.Short(), 5),
 		RTT: latency(time.Duration(w.RTT)), Far: far(time.Duration(w.RTT)), State: label(string(w.State), 20), Tone: "cancelled",
 		Out: size(w.Stdout), Err: size(w.Stderr),
 	}

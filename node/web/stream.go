@@ -17,6 +17,7 @@ import (
 
 const (
 	pause      = 200 * time.Millisecond // between two updates of a stream
+	arrayPause = time.Second            // of an array, which changes all the time
 	refresh    = 5 * time.Second        // a look without a reason
 	liveLook   = 2 * time.Second        // the same for a job that is not over
 	tryAgain   = 2 * time.Second        // after the service could not answer
@@ -188,7 +189,7 @@ func (h *Handler) streamJob(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		version, last = next, st
-		v := h.job(ctx, st)
+		v := h.job(ctx, st, failedFrom(r))
 		timeless := v
 		timeless.Now = ""
 		if s.view(v, timeless) != nil {
@@ -198,7 +199,11 @@ func (h *Handler) streamJob(w http.ResponseWriter, r *http.Request) {
 			s.send("end", "final")
 			return
 		}
-		if !sleep(ctx, pause) {
+		wait := pause
+		if st.Array != nil {
+			wait = arrayPause
+		}
+		if !sleep(ctx, wait) {
 			return
 		}
 	}
@@ -226,7 +231,7 @@ func (h *Handler) streamOutput(w http.ResponseWriter, r *http.Request) {
 	id, rank := r.PathValue("id"), -1
 	if q := r.URL.Query().Get("rank"); q != "" {
 		n, err := strconv.Atoi(q)
-		if err != nil || n < 0 || n >= jobs.MaxRanks {
+		if err != nil || n < 0 || n > jobs.MaxTaskID {
 			http.Error(w, "rank: want a number from 0", http.StatusBadRequest)
 			return
 		}

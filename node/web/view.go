@@ -320,4 +320,5 @@ var blankJob = struct {
 	Circle  circle
 	Dot     dot
 	Round   roundRow
+	Task    taskRow
 }{}

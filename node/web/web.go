@@ -36,6 +36,7 @@ type Service interface {
 	Job(ctx context.Context, job string) (jobs.Status, error)
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
+	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
 	Output(ctx context.Context, job string, q api.OutputQuery, f func(jobs.Output) error) error
 	Changes() <-chan struct{}
 }
@@ -190,7 +191,7 @@ func (h *Handler) serveJob(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
-	v := h.job(r.Context(), st)
+	v := h.job(r.Context(), st, failedFrom(r))
 	h.render(w, http.StatusOK, "job", page{Title: v.ID + " " + v.Title, Script: "job.js", View: v, Blank: blankJob})
 }
 

@@ -172,7 +172,7 @@ func fetch(ctx context.Context, client *api.Client, st jobs.Status) (*result, er
 		return nil, fmt.Errorf("fetch its output: %w", err)
 	}
 	if st.Array != nil {
-		if r.tasks, err = api.AllTasks(ctx, client, string(st.ID), false); err != nil {
+		if r.tasks, _, err = api.AllTasks(ctx, client, string(st.ID), jobs.TaskQuery{}); err != nil {
 			return nil, fmt.Errorf("fetch its tasks: %w", err)
 		}
 	}
@@ -211,7 +211,7 @@ func (p *play) empty(ctx context.Context) {
 	}
 	if err := p.until(ctx, emptyTime, "no worker is left", func(context.Context) string {
 		for _, q := range processes() {
-			if q.supervises() != "" || q.args[0] == trailName || len(q.args) > 1 && q.args[1] == workMode {
+			if q.supervises() != "" || len(q.args) > 1 && q.args[1] == workMode {
 				return fmt.Sprintf("process %d is %.300q", q.pid, q.args)
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -19,9 +18,6 @@ import (
 
 // workMode is the first argument of this program as the worker of a job.
 const workMode = "work"
-
-// trailName is what workers leave behind.
-const trailName = "sleep"
 
 // program is what a worker does. All that it writes follows from this and from
 // which rank, attempt or task it is, so that whoever checks it can tell each byte.
@@ -39,7 +35,6 @@ type program struct {
 	flaky int           // exit code of the first attempt, after half of its lines; 0 = as the others
 	die   bool          // it ends itself by SIGKILL
 	sleep time.Duration // at last
-	trail bool          // it leaves a process of another session behind
 }
 
 // args is the command line of a program.
@@ -50,7 +45,7 @@ func (p *program) args(self string) []string {
 	}
 	return []string{self, workMode, "-key", p.key, "-lines", fmt.Sprint(p.lines), "-errs", fmt.Sprint(p.errs), "-gap", p.gap.String(), "-bulk", fmt.Sprint(p.bulk),
 		fmt.Sprintf("-in=%t", p.in), fmt.Sprintf("-lined=%t", p.lined), "-stdin", fmt.Sprint(p.stdin), "-out", fmt.Sprint(p.out), "-codes", strings.Join(codes, ","), "-flaky", fmt.Sprint(p.flaky),
-		fmt.Sprintf("-die=%t", p.die), "-sleep", p.sleep.String(), fmt.Sprintf("-trail=%t", p.trail)}
+		fmt.Sprintf("-die=%t", p.die), "-sleep", p.sleep.String()}
 }
 
 // parseProgram is the inverse of args, without the first two.
@@ -69,7 +64,6 @@ func parseProgram(args []string) (program, error) {
 	flags.IntVar(&p.flaky, "flaky", 0, "")
 	flags.BoolVar(&p.die, "die", false, "")
 	flags.DurationVar(&p.sleep, "sleep", 0, "")
-	flags.BoolVar(&p.trail, "trail", false, "")
 	codes := flags.String("codes", "", "")
 	if err := flags.Parse(args); err != nil {
 		return p, err
@@ -224,13 +218,6 @@ func (p *program) run() (int, error) {
 	}
 	if _, err := os.Stderr.Write(p.stderr(w)); err != nil {
 		return 0, err
-	}
-	if p.trail {
-		left := exec.Command(trailName, "86400")
-		left.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := left.Start(); err != nil {
-			return 0, err
-		}
 	}
 	lines, bulk := p.said(w)
 	for _, line := range lines {

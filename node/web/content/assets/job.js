@@ -3,6 +3,7 @@ import { showOutput } from "./output.js";
 import { showRipple } from "./ripple.js";
 
 const job = location.pathname.replace(/\/$/, "");
-watch(`${job}/events`);
+const failed = new URLSearchParams(location.search).get("failed");
+watch(`${job}/events${/^\d{1,7}$/.test(failed) ? `?failed=${failed}` : ""}`);
 showOutput(`${job}/output`);
 showRipple();

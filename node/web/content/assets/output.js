@@ -86,7 +86,7 @@ function show(batch) {
 
 export function showOutput(url) {
   const wanted = new URLSearchParams(location.search).get("rank") ?? "";
-  input.value = /^\d{1,5}$/.test(wanted) ? wanted : "";
+  input.value = /^\d{1,10}$/.test(wanted) ? wanted : "";
   const address = () => (input.value === "" ? url : `${url}?rank=${Number(input.value)}`);
   const stream = follow("output", address, {
     start() { // also after a break: the node sends its tail again

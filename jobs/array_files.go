@@ -1,0 +1,62 @@
+package jobs
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"zorilla/jobs/process"
+	"zorilla/transfer"
+)
+
+// taskMark stands for the number of a task in output patterns of an array.
+const taskMark = "%t"
+
+// Globs returns the patterns of output files. In those of an array taskMark
+// stands for anything: see TaskOf.
+func (s *Spec) Globs() []string {
+	if s.Array == nil {
+		return s.Outputs
+	}
+	globs := make([]string, len(s.Outputs))
+	for i, g := range s.Outputs {
+		globs[i] = strings.ReplaceAll(g, taskMark, "*")
+	}
+	return globs
+}
+
+// NamesTasks reports whether all output files are named by their tasks.
+func (s *Spec) NamesTasks() bool {
+	for _, g := range s.Outputs {
+		if !strings.Contains(g, taskMark) {
+			return false
+		}
+	}
+	return s.Array != nil && len(s.Outputs) > 0
+}
+
+// TaskOf returns the task whose number an output file's path has where a
+// pattern has taskMark. Zeros may stand before the number.
+func (s *Spec) TaskOf(path string) (id int, ok bool) {
+	if s.Array == nil {
+		return 0, false
+	}
+	numbers := process.NumberTasks(s.Array.Tasks)
+	for _, digits := range digitRuns.FindAllString(path, -1) {
+		id, err := strconv.Atoi(digits)
+		if err != nil {
+			continue
+		}
+		for _, g := range s.Outputs {
+			if !strings.Contains(g, taskMark) || !transfer.MatchOutput([]string{strings.ReplaceAll(g, taskMark, digits)}, path) {
+				continue
+			}
+			if _, ok := numbers.Place(id); ok {
+				return id, true
+			}
+		}
+	}
+	return 0, false
+}
+
+var digitRuns = regexp.MustCompile(`[0-9]+`)
