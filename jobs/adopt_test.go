@@ -115,6 +115,44 @@ func TestOriginIsPaused(t *testing.T) {
 	}
 }
 
+// A node dies while it removes a worker: what is left of that must not be taken
+// for a worker of its next life.
+func TestNodeDiesWhileItRemovesAWorker(t *testing.T) {
+	bubble(t, 2, 2, func(t *testing.T, g *grid) {
+		n := g.node(1)
+		n.stop()
+		begun := make(chan string, 4)
+		n.clean = func(root string) error {
+			if err := os.RemoveAll(filepath.Join(root, "work")); err != nil {
+				t.Error(err)
+			}
+			begun <- root
+			time.Sleep(time.Minute) // its death is sooner
+			return nil
+		}
+		n.start()
+		// Rank 0, at the origin, waits for its input; the others end at once.
+		id := g.submit(0, jobs.Spec{Args: []string{"cat"}, Min: 4, Max: 4, Stdin: true})
+		root := <-begun
+		if _, err := os.Stat(filepath.Join(root, "claim")); err == nil {
+			t.Error("the claim of a worker that is being removed is still there")
+		}
+		n.clean = nil
+		n.crash()
+		n.start()
+		time.Sleep(5 * time.Second)
+		if err := g.node(0).service.Stdin(t.Context(), id, strings.NewReader("go on")); err != nil {
+			t.Error(err)
+		}
+		if st := g.await(0, id, time.Minute, final); st.State != jobs.Completed {
+			t.Errorf("the job is %s: %s", st.State, st.Reason)
+		}
+		if got := g.node(0).runner.Started() + n.runner.Started(); got != 4 {
+			t.Errorf("%d workers were started, want 4", got)
+		}
+	})
+}
+
 // A worker that had not started is prepared again, even if its START is on its
 // way.
 func TestNodeCrashesWhileWorkersArePrepared(t *testing.T) {

@@ -333,6 +333,13 @@ func (s *Service) Stdin(ctx context.Context, id ID, r io.Reader) error {
 			}
 		}
 		if err == io.EOF {
+			if !s.running() {
+				return errStopped
+			}
+			// Whoever restores the job must know whether this was all.
+			if err := s.keepStdinEnd(id); err != nil {
+				return fmt.Errorf("keep input: %w", err)
+			}
 			return stdin.close()
 		}
 		if err != nil {

@@ -24,6 +24,7 @@ const (
 	evRetried   eventKind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
 	evLeased    eventKind = "leased"    // Ranks (one) gets Tasks of an array
 	evTasks     eventKind = "tasks"     // Ranks (one): Results of tasks
+	evWarned    eventKind = "warned"    // Warn
 	evEnded     eventKind = "ended"     // State, Reason, Code
 )
 
@@ -181,6 +182,8 @@ func (r *record) apply(ev event) {
 		r.each(ev.Ranks, func(k *rankRecord) { k.state = WorkerLost })
 		r.warn(ev.Reason)
 		r.lacking = ev.At
+	case evWarned:
+		r.warn(ev.Warn...)
 	case evAway:
 		if r.away == nil {
 			r.away = map[vicinity.ID]time.Time{}

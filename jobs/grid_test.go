@@ -45,7 +45,8 @@ type gridNode struct {
 	runner    *testnet.Runner
 	cancel    context.CancelFunc
 	closeDisk context.CancelFunc
-	nap       atomic.Int64 // how long its loop stands still when it floods next
+	clean     func(root string) error // nil = os.RemoveAll
+	nap       atomic.Int64            // how long its loop stands still when it floods next
 	done      chan error
 
 	service *jobs.Service // for the test itself
@@ -111,12 +112,16 @@ func (n *gridNode) start() {
 	if n.wrap != nil {
 		log = n.wrap(n.log)
 	}
+	clean := n.clean
+	if clean == nil {
+		clean = os.RemoveAll
+	}
 	n.service = jobs.New(jobs.Config{
 		Self: n.self, Dir: n.dir, Overlay: n, Client: client,
 		PeerID:  func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil },
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: log, Store: n.store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: os.RemoveAll, Rand: rnd, NodeLimit: n.g.nodeLimit,
+		Journal: log, Store: n.store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: clean, Rand: rnd, NodeLimit: n.g.nodeLimit,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(jobs.PeerPrefix, n.service.PeerHandler())

@@ -201,6 +201,13 @@ func (p *primary) emit(ev event) {
 	p.version++
 }
 
+// warn tells the user something that matters even if the job ends well, once.
+func (p *primary) warn(now time.Time, text string) {
+	if !slices.Contains(p.rec.warnings, text) {
+		p.emit(event{Kind: evWarned, At: now, Warn: []string{text}})
+	}
+}
+
 func (p *primary) do(e effect) { p.out.effects = append(p.out.effects, e) }
 
 // take returns and clears what has been left to do.

@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"zorilla/internal/codec"
@@ -86,13 +87,37 @@ func (s *Service) restore(id ID) error {
 	if rec.state.Final() {
 		return errors.Join(j.output.spool.close(), j.stdin.close())
 	}
-	if err := j.stdin.close(); err != nil { // who fed it went away with the node
+	if err := s.restoreStdin(j, id); err != nil {
 		return err
 	}
 	j.core.resume(s.now(), s.cfg.Schedule)
 	s.flush(j)
 	s.follow(j)
 	return nil
+}
+
+// restoreStdin ends the standard input of a job: who fed it went away with the
+// node. A program cannot tell that from the end that it waits for, but its user
+// shall.
+func (s *Service) restoreStdin(j *job, id ID) error {
+	if j.core.rec.spec.Stdin {
+		if _, err := os.Stat(s.stdinEnd(id)); errors.Is(err, os.ErrNotExist) {
+			j.core.warn(s.now(), stdinCut)
+		}
+	}
+	return j.stdin.close()
+}
+
+const stdinCut = "its standard input may be incomplete: the node that took it died meanwhile"
+
+// stdinEnd is the file that tells that a job was fed all of its input.
+func (s *Service) stdinEnd(id ID) string { return filepath.Join(s.jobDir(id), "stdin.end") }
+
+func (s *Service) keepStdinEnd(id ID) error {
+	if err := os.MkdirAll(s.jobDir(id), 0o700); err != nil {
+		return err
+	}
+	return writeFile(s.stdinEnd(id), nil, true)
 }
 
 // checkOutput warns of output that was here and is not any more.

@@ -211,7 +211,7 @@ func (p *play) empty(ctx context.Context) {
 	}
 	if err := p.until(ctx, emptyTime, "no worker is left", func(context.Context) string {
 		for _, q := range processes() {
-			if q.supervises() != "" || len(q.args) > 1 && q.args[1] == workMode {
+			if q.supervises() != "" || q.args[0] == trailName || len(q.args) > 1 && q.args[1] == workMode {
 				return fmt.Sprintf("process %d is %.300q", q.pid, q.args)
 			}
 		}

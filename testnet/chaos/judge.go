@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"zorilla/jobs"
@@ -122,6 +123,10 @@ func (j *order) content(r *result, v *verdict) {
 	}
 	if r.st.State == jobs.Completed && ended < j.spec.Min {
 		v.add("%d ranks ended, want %d or more", ended, j.spec.Min)
+	}
+	told := slices.ContainsFunc(r.st.Warnings, func(w string) bool { return strings.Contains(w, "standard input may be incomplete") })
+	if j.prog.stdin > 0 && !told && r.broken && !bytes.HasSuffix(r.stdout[0], j.prog.fed(j.prog.feed())) {
+		v.add("it was not fed all of its input, and no warning says so")
 	}
 	j.outputFiles(r, v)
 }

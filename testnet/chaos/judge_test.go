@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,11 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	wrong(t, "array", "out-4 is there 2 times", func(j *order) bool { return j.prog.out > 0 }, func(_ *order, r *result) { r.files[1]["out-4"] = r.files[0]["out-4"] })
 	wrong(t, "codes", "want [FAILED", nil, func(_ *order, r *result) { r.st.ExitCode++ })
 	wrong(t, "cancelled", "stdout", nil, func(_ *order, r *result) { r.stdout[0] = []byte("no beginning of it") })
+	wrong(t, "fed", "no warning says so", nil, func(j *order, r *result) {
+		r.broken = true
+		lines, _ := j.prog.said(who{rank: 0, attempt: 2})
+		r.stdout[0] = append(bytes.Join(lines, nil), j.prog.fed([]byte("half"))...)
+	})
 	wrong(t, "after", "was to start afternotok", func(j *order) bool { return j.depend == jobs.AfterNotOK }, func(*order, *result) {})
 	wrong(t, "walltime", "ended COMPLETED", nil, func(_ *order, r *result) { r.st.State, r.st.ExitCode = jobs.Completed, 0 })
 }

@@ -8,8 +8,8 @@
 // of all kinds are submitted at all of them: gangs, malleable jobs, arrays, with
 // files, much output, failures, retries, dependencies, cancellations and time
 // limits. Meanwhile nodes are killed with -9, origins too, stopped, paused and
-// cut off, all at once now and then; hosts lose their power; workers are paused
-// and lose their supervisors. At the end the network is healed, and then
+// cut off, all at once now and then; hosts lose their power, packets get lost;
+// workers are paused and lose their supervisors. At the end the network is healed, and then
 //
 //   - every job that was accepted has ended, and as it must: a lost node excuses
 //     only a rigid job without retries, and only if the node was really away for

@@ -114,6 +114,7 @@ func between(rnd *rand.Rand, least, most int) time.Duration {
 // node is waited for.
 func (j *order) paced(rnd *rand.Rand) {
 	j.prog.lines, j.prog.errs, j.prog.gap = 5+rnd.IntN(20), rnd.IntN(4), between(rnd, 20, 120)
+	j.prog.trail = rnd.IntN(4) == 0
 	if rnd.IntN(8) == 0 {
 		j.prog.lines, j.prog.gap = 60, between(rnd, 150, 250)
 	}

@@ -13,9 +13,12 @@ import (
 // torment does to a host, or several at once, what the story wants.
 func (p *play) torment(ctx context.Context, t torment) {
 	var wait sync.WaitGroup
-	if t.deed == deedCutSite {
+	switch t.deed {
+	case deedCutSite:
 		p.cutSite(t)
-	} else {
+	case deedLoss:
+		p.lose(t)
+	default:
 		for _, name := range t.hosts {
 			wait.Go(func() { p.hurt(ctx, p.host(name), t) })
 		}
@@ -122,6 +125,19 @@ func (p *play) cutSite(t torment) {
 		p.blame("%s %s: %v", t.deed, site, err)
 	}
 	p.log(site, "goes on")
+}
+
+// lose has the router lose packets.
+func (p *play) lose(t torment) {
+	p.log("-", "%s for %s", t.deed, seconds(t.hold))
+	err := lab("loss", "10")
+	time.Sleep(t.hold)
+	if err == nil {
+		err = lab("loss", "0")
+	}
+	if err != nil {
+		p.blame("%s: %v", t.deed, err)
+	}
 }
 
 // freeze pauses a worker, its supervisor, or both.

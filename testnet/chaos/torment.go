@@ -18,6 +18,7 @@ const (
 	deedCut     deed = "cut off"
 	deedCutSite deed = "cut the site off"
 	deedCrash   deed = "power failure"
+	deedLoss    deed = "lose one packet in ten between sites"
 	deedFreeze  deed = "pause a worker"
 	deedOrphan  deed = "kill -9 a supervisor"
 	deedKillAll deed = "kill -9 all nodes"
@@ -79,6 +80,9 @@ func torments(o options, hosts []string) []torment {
 				busy++
 			}
 		}
+		if t.deed == deedLoss {
+			t.hosts = nil
+		}
 		hit := slices.ContainsFunc(t.hosts, func(h string) bool { return free[h] > at })
 		if hit || busy >= maxAway && t.takesAway() || at+t.hold > o.length+5*time.Second {
 			continue
@@ -94,7 +98,9 @@ func torments(o options, hosts []string) []torment {
 }
 
 // takesAway reports whether its hosts are away meanwhile.
-func (t *torment) takesAway() bool { return t.deed != deedFreeze && t.deed != deedOrphan }
+func (t *torment) takesAway() bool {
+	return t.deed != deedFreeze && t.deed != deedOrphan && t.deed != deedLoss
+}
 
 // roll chooses what to do and for how long: mostly for less than jobs wait for a
 // node, sometimes for longer.
@@ -105,7 +111,9 @@ func roll(rnd *rand.Rand) torment {
 		short = between(rnd, 3500, 6000)
 	}
 	t.hold = short
-	switch n := rnd.IntN(30); {
+	switch n := rnd.IntN(31); {
+	case n == 30:
+		t.deed, t.hold = deedLoss, 2*short
 	case n < 8:
 		t.deed = deedKill
 	case n >= 28:

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -18,6 +19,9 @@ import (
 
 // workMode is the first argument of this program as the worker of a job.
 const workMode = "work"
+
+// trailName is what workers leave behind.
+const trailName = "sleep"
 
 // program is what a worker does. All that it writes follows from this and from
 // which rank, attempt or task it is, so that whoever checks it can tell each byte.
@@ -35,6 +39,7 @@ type program struct {
 	flaky int           // exit code of the first attempt, after half of its lines; 0 = as the others
 	die   bool          // it ends itself by SIGKILL
 	sleep time.Duration // at last
+	trail bool          // it leaves a process of another session behind
 }
 
 // args is the command line of a program.
@@ -45,7 +50,7 @@ func (p *program) args(self string) []string {
 	}
 	return []string{self, workMode, "-key", p.key, "-lines", fmt.Sprint(p.lines), "-errs", fmt.Sprint(p.errs), "-gap", p.gap.String(), "-bulk", fmt.Sprint(p.bulk),
 		fmt.Sprintf("-in=%t", p.in), fmt.Sprintf("-lined=%t", p.lined), "-stdin", fmt.Sprint(p.stdin), "-out", fmt.Sprint(p.out), "-codes", strings.Join(codes, ","), "-flaky", fmt.Sprint(p.flaky),
-		fmt.Sprintf("-die=%t", p.die), "-sleep", p.sleep.String()}
+		fmt.Sprintf("-die=%t", p.die), "-sleep", p.sleep.String(), fmt.Sprintf("-trail=%t", p.trail)}
 }
 
 // parseProgram is the inverse of args, without the first two.
@@ -64,6 +69,7 @@ func parseProgram(args []string) (program, error) {
 	flags.IntVar(&p.flaky, "flaky", 0, "")
 	flags.BoolVar(&p.die, "die", false, "")
 	flags.DurationVar(&p.sleep, "sleep", 0, "")
+	flags.BoolVar(&p.trail, "trail", false, "")
 	codes := flags.String("codes", "", "")
 	if err := flags.Parse(args); err != nil {
 		return p, err
@@ -218,6 +224,13 @@ func (p *program) run() (int, error) {
 	}
 	if _, err := os.Stderr.Write(p.stderr(w)); err != nil {
 		return 0, err
+	}
+	if p.trail {
+		left := exec.Command(trailName, "86400")
+		left.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := left.Start(); err != nil {
+			return 0, err
+		}
 	}
 	lines, bulk := p.said(w)
 	for _, line := range lines {
