@@ -44,7 +44,7 @@ func (c *claimRecord) check() error {
 		return fmt.Errorf("claim of version %d, this node understands up to %d", c.Version, claimVersion)
 	case len(c.GPUs) > MaxGPUs || slices.ContainsFunc(c.GPUs, func(i int) bool { return i < 0 }):
 		return fmt.Errorf("claim: GPUs: %w", codec.ErrMalformed)
-	case !c.Job.Valid(), !c.Origin.Valid(), c.Job.OriginShort() != c.Origin.Short(), c.Rank >= c.Spec.Max:
+	case !c.Job.Valid(), !c.Origin.Valid(), c.Job.OriginShort() != c.Origin.Short(), c.Rank >= c.Spec.Workers():
 		return fmt.Errorf("claim: %w", codec.ErrMalformed)
 	case c.Start != nil && c.Start.check() != nil:
 		return c.Start.check()

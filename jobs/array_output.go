@@ -37,6 +37,8 @@ type arrayOutput struct {
 	pieces map[streamOf][]stretch
 	next   int          // in taskTable.order
 	told   map[int]bool // tasks that may be done again, by place
+
+	replicas *replicaOutput // nil of an array
 }
 
 type streamOf struct {
@@ -57,6 +59,9 @@ type endedTask struct {
 // readTasks calls f with the output of tasks.
 func (s *Service) readTasks(ctx context.Context, j *job, task int, follow bool, f func(Output) error) error {
 	r := &arrayOutput{s: s, job: j, f: f, want: func(id int) bool { return task < 0 || id == task }, pieces: map[streamOf][]stretch{}, told: map[int]bool{}}
+	if j.core.rec.spec.Replicas > 1 {
+		r.replicas = &replicaOutput{s: s, told: map[RankAttempt]bool{}}
+	}
 	defer func() {
 		if r.file != nil {
 			r.file.Close()
@@ -92,6 +97,9 @@ func (s *Service) readTasks(ctx context.Context, j *job, task int, follow bool, 
 // batch returns tasks that have ended since the last call; more tells that
 // others may come.
 func (r *arrayOutput) batch() (batch []endedTask, more bool, err error) {
+	if r.replicas != nil {
+		return r.replicas.batch(r.job)
+	}
 	ok := r.s.call(func() {
 		t := r.job.core.rec.tasks
 		more = !r.job.core.rec.state.Final()

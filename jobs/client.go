@@ -200,7 +200,8 @@ func (w *work) status() Status {
 	defer w.mu.Unlock()
 	st := Status{ID: w.job, Origin: w.origin, Spec: w.spec, State: w.state, Reason: w.reason, ExitCode: -1, Submitted: w.since, LastKnown: true, Workers: []WorkerStatus{}}
 	for _, k := range w.workers {
-		ws := WorkerStatus{Rank: k.Rank, Attempt: k.Attempt, Node: w.s.self.ID, Name: w.s.self.Name, State: k.state, Exit: k.exit}
+		rank, replica := w.spec.RankOf(k.Rank)
+		ws := WorkerStatus{Rank: rank, Replica: replica, Attempt: k.Attempt, Node: w.s.self.ID, Name: w.s.self.Name, State: k.state, Exit: k.exit}
 		if k.proc != nil {
 			ws.Stdout, ws.Stderr = k.proc.Written()
 		}
@@ -286,7 +287,8 @@ func (s *Service) Cancel(id ID, why string) error {
 
 // Output calls f with the output of a job of this origin, of one rank or of
 // all (-1), in the order of its arrival; of an array, of one task or of all (see
-// arrayOutput), whose ID is the rank of what it tells. With follow it goes on until the job
+// arrayOutput), whose ID is the rank of what it tells. Of a job with replicas each rank is told
+// as a whole once a copy of it counts, or the job has ended. With follow it goes on until the job
 // has ended. Of a job that has ended only the attempts that count are told.
 func (s *Service) Output(ctx context.Context, id ID, rank int, follow bool, f func(Output) error) error {
 	var log *outputLog
@@ -295,7 +297,7 @@ func (s *Service) Output(ctx context.Context, id ID, rank int, follow bool, f fu
 	final := false
 	err := s.inJob(id, func(j *job) {
 		log, final = j.output, j.core.rec.state.Final()
-		if j.core.rec.tasks != nil {
+		if j.core.rec.tasks != nil || j.core.rec.replicated() {
 			array = j
 			return
 		}

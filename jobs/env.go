@@ -27,8 +27,10 @@ func (w *work) processSpec(k *worker, root string, start Start) (process.Spec, e
 	w.mu.Lock()
 	spec := w.spec
 	w.mu.Unlock()
+	start = start.ofReplica(&spec, k.Rank)
+	rank, _ := spec.RankOf(k.Rank)
 	p := process.Spec{
-		Root: root, Args: spec.Args, Stdin: spec.Stdin && k.Rank == 0,
+		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
 		Memory: spec.Memory, Walltime: spec.Walltime.Std(),
 		NodeLimit: max(w.s.cfg.NodeLimit, leastNodeLimit), OrphanLimit: w.s.cfg.OrphanLimit,
 		Expose: w.s.cfg.Expose, Hide: []string{w.s.cfg.Dir}, UID: -1, GID: -1,
@@ -63,20 +65,22 @@ func (w *work) writeTableOf(spec Spec, root string, start Start) error {
 // environment is all that a worker finds: a plain system environment, what
 // tells it its place in the job, and what the user asked for.
 func (w *work) environment(spec Spec, k *worker, root string, start Start) []string {
-	local, localSize := w.place(start, k.Rank)
+	local, localSize := w.place(&spec, start, k.Rank)
+	rank, replica := spec.RankOf(k.Rank)
 	master, port := masterOf(start), strconv.Itoa(masterPort(w.job))
 	env := map[string]string{
 		"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
 		"HOME": filepath.Join(root, "work"), "TMPDIR": filepath.Join(root, "tmp"), "SHELL": "/bin/sh",
 		"ZORILLA_JOB_ID":     string(w.job),
-		"ZORILLA_RANK":       strconv.Itoa(k.Rank),
+		"ZORILLA_RANK":       strconv.Itoa(rank),
+		"ZORILLA_REPLICA":    strconv.Itoa(replica),
 		"ZORILLA_SIZE":       strconv.Itoa(start.Size),
 		"ZORILLA_MIN":        strconv.Itoa(spec.Min),
 		"ZORILLA_MAX":        strconv.Itoa(spec.Max),
 		"ZORILLA_LOCAL_RANK": strconv.Itoa(local),
 		"ZORILLA_NNODES":     strconv.Itoa(max(1, len(start.Hosts))),
 		"ZORILLA_ATTEMPT":    strconv.Itoa(k.Attempt),
-		"RANK":               strconv.Itoa(k.Rank),
+		"RANK":               strconv.Itoa(rank),
 		"WORLD_SIZE":         strconv.Itoa(start.Size),
 		"LOCAL_RANK":         strconv.Itoa(local),
 		"LOCAL_WORLD_SIZE":   strconv.Itoa(localSize),
@@ -112,7 +116,8 @@ func gpuVariables(have int, own []int) map[string]string {
 
 // place finds a rank's place among those of its own node, as far as the table
 // and this node know of them.
-func (w *work) place(start Start, rank int) (local, size int) {
+func (w *work) place(spec *Spec, start Start, worker int) (local, size int) {
+	rank, replica := spec.RankOf(worker)
 	ranks := map[int]bool{rank: true}
 	for _, h := range start.Hosts {
 		if h.Node == w.s.self.ID {
@@ -123,7 +128,9 @@ func (w *work) place(start Start, rank int) (local, size int) {
 	}
 	w.mu.Lock()
 	for ra := range w.workers {
-		ranks[ra.Rank] = true
+		if other, of := spec.RankOf(ra.Rank); of == replica {
+			ranks[other] = true
+		}
 	}
 	w.mu.Unlock()
 	return slices.Index(slices.Sorted(maps.Keys(ranks)), rank), len(ranks)

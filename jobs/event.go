@@ -89,7 +89,7 @@ type record struct {
 	origin    vicinity.ID
 	spec      Spec
 	stamp     Stamp
-	ranks     []rankRecord // by rank, spec.Max of them
+	ranks     []rankRecord // by worker, spec.Workers() of them
 	state     State
 	reason    string // of the end
 	code      int
@@ -104,6 +104,8 @@ type record struct {
 	retries   int                       // times that the gang was started again as a whole
 	tasks     *taskTable                // nil unless the job is an array
 	epoch     int64                     // of the table: how often it has changed
+	winner    map[int]int               // by rank, of a job with replicas: the worker that counts
+	won       []int                     // ranks in the order in which that was known
 	worst     *WorstPair                // of the nodes at the latest START; nil = not known
 	away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
 }
@@ -141,7 +143,8 @@ func (r *record) apply(ev event) {
 	case evSubmitted:
 		r.spec, r.stamp, r.submitted, r.state, r.code = *ev.Spec, ev.Stamp, ev.At, Pending, -1
 		r.met, r.eligible = map[int]bool{}, ev.At
-		r.ranks = make([]rankRecord, r.spec.Max)
+		r.ranks = make([]rankRecord, r.spec.Workers())
+		r.undecide()
 		if r.spec.Array != nil {
 			r.tasks = newTaskTable(&r.spec)
 		}
@@ -155,13 +158,7 @@ func (r *record) apply(ev event) {
 	case evReleased:
 		r.each(ev.Ranks, func(k *rankRecord) { *k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries} })
 	case evRetried:
-		r.each(ev.Ranks, func(k *rankRecord) { *k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries + 1} })
-		if r.spec.Rigid() {
-			r.retries++
-			r.started = time.Time{} // all of it starts together, as the first time
-		}
-		r.warn(ev.Reason)
-		r.lacking = ev.At
+		r.again(ev)
 	case evFollowed:
 		r.met[ev.After-1], r.eligible = true, ev.At
 	case evStarted:
@@ -198,9 +195,22 @@ func (r *record) apply(ev event) {
 			}
 		}
 	}
+	r.decide(ev.Ranks)
 	if !r.state.Final() {
 		r.state = r.derive()
 	}
+}
+
+// again gives ranks another attempt.
+func (r *record) again(ev event) {
+	r.each(ev.Ranks, func(k *rankRecord) { *k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries + 1} })
+	if r.spec.Rigid() {
+		r.retries++
+		r.undecide()
+		r.started = time.Time{} // all of it starts together, as the first time
+	}
+	r.warn(ev.Reason)
+	r.lacking = ev.At
 }
 
 // each calls f for the ranks whose current attempt is named.
@@ -229,6 +239,9 @@ func (r *record) warn(texts ...string) {
 func (r *record) derive() State {
 	var granted, running, ended, waiting int
 	for i := range r.ranks {
+		if r.spare(i) || r.replicated() && r.ranks[i].state == WorkerLost {
+			continue // nobody waits for it
+		}
 		switch r.ranks[i].state {
 		case WorkerPreparing, WorkerReady:
 			granted++

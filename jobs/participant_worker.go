@@ -280,7 +280,7 @@ func isClosed(c <-chan struct{}) bool {
 // them.
 func (w *work) collect(k *worker, root string) (*RankOutput, []string) {
 	w.mu.Lock()
-	globs := w.spec.Globs()
+	globs, who := w.spec.Globs(), w.spec.who(k.Rank)
 	w.mu.Unlock()
 	if len(globs) == 0 {
 		return nil, nil
@@ -298,13 +298,13 @@ func (w *work) collect(k *worker, root string) (*RankOutput, []string) {
 	}
 	warn = append(warn, more...)
 	for i := range warn {
-		warn[i] = oneLine(fmt.Sprintf("rank %d: %s", k.Rank, warn[i]))
+		warn[i] = oneLine(fmt.Sprintf("%s: %s", who, warn[i]))
 	}
 	if len(warn) > maxWarnings {
 		warn = warn[:maxWarnings]
 	}
 	if err != nil {
-		return nil, append(warn, oneLine(fmt.Sprintf("rank %d: collect outputs: %v", k.Rank, err)))
+		return nil, append(warn, oneLine(fmt.Sprintf("%s: collect outputs: %v", who, err)))
 	}
 	return &RankOutput{Rank: k.Rank, Attempt: k.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size()}, warn
 }

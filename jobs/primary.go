@@ -220,7 +220,7 @@ func (p *primary) take() step {
 // submit begins a new job.
 func (p *primary) submit(now time.Time, spec Spec, stamp Stamp, schedule flood.Schedule) {
 	p.emit(event{Kind: evSubmitted, At: now, Spec: &spec, Stamp: stamp})
-	p.search = flood.NewSearch(spec.Search.schedule(schedule), spec.Min)
+	p.search = flood.NewSearch(spec.Search.schedule(schedule), spec.least())
 	p.tick(now)
 }
 
@@ -228,7 +228,7 @@ func (p *primary) submit(now time.Time, spec Spec, stamp Stamp, schedule flood.S
 // expected to report within a lease, ranks that had not started are searched
 // for again.
 func (p *primary) resume(now time.Time, schedule flood.Schedule) {
-	p.search = flood.NewSearch(p.rec.spec.Search.schedule(schedule), p.rec.spec.Min)
+	p.search = flood.NewSearch(p.rec.spec.Search.schedule(schedule), p.rec.spec.least())
 	var back []RankAttempt
 	for i := range p.rec.ranks {
 		k := &p.rec.ranks[i]
@@ -314,10 +314,10 @@ func (p *primary) giveUp(now time.Time) {
 
 // wanted returns how many workers are still looked for.
 func (p *primary) wanted() int {
-	if p.rec.state.Final() || p.closing() || len(p.unmet()) > 0 {
+	if p.rec.state.Final() || p.closing() || len(p.unmet()) > 0 || p.rec.replicated() && !p.rec.started.IsZero() {
 		return 0
 	}
-	return len(p.wantedRanks(p.rec.spec.Max))
+	return len(p.wantedRanks(p.rec.spec.Workers()))
 }
 
 // wantedRanks lists at most limit ranks that need a node: lost ones first,

@@ -20,6 +20,9 @@ func badExit(e *process.Exit) bool { return e != nil && e.Code != 0 && e.Cause !
 
 // failedRanks returns how many ranks have failed for good.
 func (p *primary) failedRanks() (n int) {
+	if p.rec.replicated() {
+		return p.failedCopies()
+	}
 	for i := range p.rec.ranks {
 		if k := &p.rec.ranks[i]; k.state == WorkerEnded && badExit(k.exit) {
 			n++
@@ -46,7 +49,7 @@ func (p *primary) failed(now time.Time, from vicinity.ID, w WorkerReport) {
 	k := &p.rec.ranks[w.Rank]
 	if !p.rec.spec.Rigid() && k.retries < p.rec.spec.Retries {
 		p.avoid[from] = now.Add(avoidFor)
-		p.retry(now, []RankAttempt{w.RankAttempt}, exitReason(w.Rank, k))
+		p.retry(now, []RankAttempt{w.RankAttempt}, p.exitReason(w.Rank, k))
 		return
 	}
 	if p.failing() {
@@ -110,8 +113,7 @@ func (p *primary) stopped() (n int) {
 	return n
 }
 
-func exitReason(rank int, k *rankRecord) string {
-	who := fmt.Sprintf("rank %d on %s", rank, label(k.name, k.node))
+func exitText(who string, k *rankRecord) string {
 	switch {
 	case k.exit.Detail == "":
 		return fmt.Sprintf("%s ended with %d", who, k.exit.Code)
@@ -119,11 +121,4 @@ func exitReason(rank int, k *rankRecord) string {
 		return fmt.Sprintf("%s was %s", who, k.exit.Detail)
 	}
 	return fmt.Sprintf("%s: %s", who, k.exit.Detail)
-}
-
-func rankList(ras []RankAttempt) string {
-	if len(ras) == 1 {
-		return fmt.Sprintf("rank %d", ras[0].Rank)
-	}
-	return fmt.Sprintf("ranks %d..%d (%d)", ras[0].Rank, ras[len(ras)-1].Rank, len(ras))
 }

@@ -59,7 +59,7 @@ func (p *primary) forgotten(now time.Time, from vicinity.ID, rep Report) {
 	}
 	running = slices.DeleteFunc(running, func(ra RankAttempt) bool { return !p.owned(from, ra) })
 	if len(running) > 0 {
-		p.lost(now, running, fmt.Sprintf("node %s does not know %s any more", label(p.rec.ranks[running[0].Rank].name, from), rankList(running)))
+		p.lost(now, running, fmt.Sprintf("node %s does not know %s any more", label(p.rec.ranks[running[0].Rank].name, from), p.rec.spec.list(running)))
 	}
 }
 

@@ -216,7 +216,7 @@ func (p *primary) unprepared(now time.Time, node vicinity.ID, ranks []RankAttemp
 		a.Offered, a.Reason, a.At = 0, why, now
 		p.answers[node] = a
 	}
-	if p.rec.started.IsZero() && p.count(WorkerPreparing, WorkerReady)-len(ranks) < p.rec.spec.Min {
+	if p.rec.started.IsZero() && p.count(WorkerPreparing, WorkerReady)-len(ranks) < p.rec.spec.least() {
 		p.restart(now)
 		return
 	}

@@ -68,12 +68,12 @@ type doMeasure struct {
 func (doMeasure) isEffect() {}
 
 // grouped reports whether the job's nodes are chosen by considerGroup.
-func (p *primary) grouped() bool { return p.rec.spec.pairwise() }
+func (p *primary) grouped() bool { return p.rec.spec.pairwise() || p.rec.replicated() }
 
 // wish is how so many ranks are to be placed.
 func (p *primary) wish(ranks int) placement.Wish {
 	spec := &p.rec.spec
-	return placement.Wish{Strategy: placement.Strategy(spec.Strategy), Ranks: ranks, MaxRTT: time.Duration(spec.MaxRTT)}
+	return placement.Wish{Strategy: placement.Strategy(spec.Strategy), Ranks: ranks, Replicas: spec.Replicas, MaxRTT: time.Duration(spec.MaxRTT)}
 }
 
 // considerGroup is consider for jobs whose nodes depend on each other.
@@ -169,8 +169,8 @@ func (p *primary) groupHorizon(offers []placement.Offer, assign []int, worst tim
 // place chooses offers for as many wanted ranks as it can, all of a rigid job.
 func (p *primary) place(offers []placement.Offer, total int) (assign []int, err error) {
 	most := min(total, p.wanted())
-	try := func(ranks int) ([]int, error) {
-		w := p.wish(ranks)
+	try := func(workers int) ([]int, error) {
+		w := p.wish(workers / p.rec.spec.copies())
 		w.Between = p.apart(offers)
 		list, err := w.Place(offers)
 		if err != nil {

@@ -20,7 +20,7 @@ func (p *primary) reason() string {
 		}
 		return p.waitReason()
 	case Staging:
-		return fmt.Sprintf("%d of %d workers are ready", p.count(WorkerReady), max(p.rec.spec.Min, p.count(WorkerPreparing, WorkerReady)))
+		return fmt.Sprintf("%d of %d workers are ready", p.count(WorkerReady), max(p.rec.spec.least(), p.count(WorkerPreparing, WorkerReady)))
 	case Running:
 		if p.missing() > 0 {
 			return p.waitReason()
@@ -79,13 +79,18 @@ func (p *primary) status() Status {
 			continue // never asked for in earnest
 		}
 		got := p.received[RankAttempt{i, k.attempt}]
+		rank, replica := r.spec.RankOf(i)
 		s.Workers = append(s.Workers, WorkerStatus{
-			Rank: i, Attempt: k.attempt, Node: k.node, Name: k.name, RTT: codec.Duration(k.rtt),
+			Rank: rank, Replica: replica, Won: r.replicated() && r.telling(rank) == i && k.collected && succeeded(k.exit), Attempt: k.attempt, Node: k.node, Name: k.name, RTT: codec.Duration(k.rtt),
 			State: k.state, Exit: k.exit, Stdout: got.stdout, Stderr: got.stderr,
 		})
-		if k.output != nil && k.collected {
+		if k.output != nil && k.collected && !r.spare(i) {
 			s.Outputs = append(s.Outputs, *k.output)
+			s.Outputs[len(s.Outputs)-1].Rank = rank
 		}
+	}
+	if r.replicated() {
+		slices.SortStableFunc(s.Workers, func(a, b WorkerStatus) int { return a.Rank - b.Rank })
 	}
 	return s
 }

@@ -93,7 +93,7 @@ func (p *primary) startMessage(ranks []RankAttempt) Start {
 // know an older one and it is time to tell; else nil. A node that says nothing
 // of epochs has no use for it.
 func (p *primary) tableFor(now time.Time, from vicinity.ID, rep *Report) *Table {
-	if rep.Epoch <= 0 || rep.Epoch >= p.rec.epoch || p.rec.spec.Array != nil || p.rec.state.Final() || p.closing() {
+	if rep.Epoch <= 0 || rep.Epoch >= p.rec.epoch || p.rec.spec.Array != nil || p.rec.replicated() || p.rec.state.Final() || p.closing() {
 		return nil
 	}
 	t := &p.table

@@ -87,7 +87,7 @@ func (p *primary) acknowledge(from vicinity.ID, rep Report, missed []RankAttempt
 			a.Tasks = p.tasksAck(w)
 		}
 		a.Drop = !a.Done && !p.owned(from, w.RankAttempt)
-		a.Stop = stop && !a.Drop && w.State == WorkerRunning
+		a.Stop = (stop || p.rec.spare(w.Rank)) && !a.Drop && w.State == WorkerRunning
 		ack.Workers = append(ack.Workers, a)
 	}
 	if len(missed) > 0 {
@@ -105,7 +105,7 @@ func (p *primary) couldNot(now time.Time, from vicinity.ID, w WorkerReport) {
 	}
 	if k.state == WorkerRunning || k.state == WorkerEnded {
 		p.avoid[from] = now.Add(avoidFor)
-		p.lost(now, []RankAttempt{w.RankAttempt}, fmt.Sprintf("rank %d: %s: %s", w.Rank, label(k.name, from), w.Reason))
+		p.lost(now, []RankAttempt{w.RankAttempt}, fmt.Sprintf("%s: %s: %s", p.rec.spec.who(w.Rank), label(k.name, from), w.Reason))
 		return
 	}
 	p.unprepared(now, from, []RankAttempt{w.RankAttempt}, w.Reason)
@@ -125,7 +125,8 @@ func (p *primary) workerEnded(now time.Time, from vicinity.ID, w WorkerReport) {
 		if p.tasksUnfinished(now, from, w) {
 			return
 		}
-		p.emit(event{Kind: evExited, At: now, Ranks: []RankAttempt{w.RankAttempt}, Exit: w.Exit, Wrote: &wrote{w.Stdout, w.Stderr}, Output: w.Output, Warn: w.Warn})
+		p.emit(p.exited(now, w))
+		p.stopSpare(w.Rank)
 		if badExit(w.Exit) && p.rec.tasks == nil {
 			p.failed(now, from, w)
 		}
@@ -133,7 +134,7 @@ func (p *primary) workerEnded(now time.Time, from vicinity.ID, w WorkerReport) {
 			return // tried again
 		}
 	}
-	if !k.collected && !p.collecting[w.RankAttempt] {
+	if !k.collected && !p.collecting[w.RankAttempt] && !p.fetching(w.Rank) {
 		p.collecting[w.RankAttempt] = true
 		p.do(doCollect{from: from, output: *k.output})
 	}
@@ -149,9 +150,10 @@ func (p *primary) collected(now time.Time, ra RankAttempt, err error) {
 	switch {
 	case err == nil:
 		p.emit(event{Kind: evCollected, At: now, Ranks: []RankAttempt{ra}})
+		p.stopSpare(ra.Rank)
 	case errors.Is(err, errNotAsked):
 		p.avoid[p.rec.ranks[ra.Rank].node] = now.Add(avoidFor)
-		p.lost(now, []RankAttempt{ra}, fmt.Sprintf("rank %d: %v", ra.Rank, err))
+		p.lost(now, []RankAttempt{ra}, fmt.Sprintf("%s: %v", p.rec.spec.who(ra.Rank), err))
 	}
 	p.tick(now)
 }
@@ -197,7 +199,7 @@ func (p *primary) checkParts(now time.Time) {
 		}
 		p.unprepared(now, id, unstarted, "lost")
 		if len(running) > 0 {
-			p.lost(now, running, fmt.Sprintf("node %s was lost with %s", label(name, id), rankList(running)))
+			p.lost(now, running, fmt.Sprintf("node %s was lost with %s", label(name, id), p.rec.spec.list(running)))
 		}
 	}
 }
@@ -207,10 +209,13 @@ func (p *primary) checkParts(now time.Time) {
 func (p *primary) lost(now time.Time, ranks []RankAttempt, why string) {
 	p.emit(event{Kind: evLost, At: now, Ranks: ranks, Reason: why})
 	if p.closing() {
+		if p.rec.replicated() { // perhaps only since this copy was lost
+			p.stopOthers()
+		}
 		p.advance(now)
 		return
 	}
-	if p.retryGang(now, why) {
+	if p.rec.replicated() && p.survives(now, ranks) || p.retryGang(now, why) {
 		return
 	}
 	if p.rec.spec.Rigid() {
@@ -228,6 +233,9 @@ func (p *primary) advance(now time.Time) {
 	ready := []RankAttempt{}
 	active, failing := 0, p.closing()
 	for i := range p.rec.ranks {
+		if p.idle(i) {
+			continue
+		}
 		switch k := &p.rec.ranks[i]; k.state {
 		case WorkerReady:
 			ready = append(ready, RankAttempt{i, k.attempt})
@@ -250,7 +258,7 @@ func (p *primary) advance(now time.Time) {
 		}
 		return
 	}
-	if len(ready) > 0 && (!p.rec.started.IsZero() || len(ready) >= p.rec.spec.Min) {
+	if len(ready) > 0 && (!p.rec.started.IsZero() || len(ready) >= p.rec.spec.least()) {
 		p.start(now, ready)
 		return
 	}
@@ -261,6 +269,9 @@ func (p *primary) advance(now time.Time) {
 
 // missing returns how many ranks must still run before the job can end.
 func (p *primary) missing() int {
+	if p.rec.replicated() {
+		return 0
+	}
 	n := p.count(WorkerLost)
 	for i := range p.rec.ranks {
 		if k := &p.rec.ranks[i]; k.state == WorkerWanted && k.attempt > 0 {
@@ -295,7 +306,7 @@ func (p *primary) finish(now time.Time) {
 	state, code, reason := Completed, 0, ""
 	for i := range p.rec.ranks {
 		k := &p.rec.ranks[i]
-		if !badExit(k.exit) {
+		if !badExit(k.exit) || p.forgiven(i) {
 			continue
 		}
 		if state == Completed {
@@ -305,7 +316,7 @@ func (p *primary) finish(now time.Time) {
 			state = Timeout
 		}
 		if k.exit.Code > code {
-			code, reason = k.exit.Code, exitReason(i, k)
+			code, reason = k.exit.Code, p.exitReason(i, k)
 		}
 	}
 	if state == Failed && p.retryGang(now, reason) {

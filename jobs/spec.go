@@ -55,6 +55,7 @@ type Spec struct {
 	Priority int            `json:"priority,omitempty"` // higher goes first; -100..100
 	Strategy string         `json:"strategy,omitempty"` // see placement; "" = nearest
 	MaxRTT   codec.Duration `json:"max_rtt,omitempty"`  // between any two nodes of the job; 0 = no bound
+	Replicas int            `json:"replicas,omitempty"` // copies of each rank, on different nodes; 0 = 1
 	Search   Search         `json:"search,omitzero"`
 	After    []Dependency   `json:"after,omitempty"` // all must be fulfilled before it looks for workers
 
@@ -217,6 +218,16 @@ func (s *Spec) checkPlaces() string {
 	}
 	if s.MaxRTT < 0 || time.Duration(s.MaxRTT) > maxApart {
 		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", s.MaxRTT, maxApart)
+	}
+	switch {
+	case s.Replicas < 0 || s.Replicas > MaxReplicas:
+		return fmt.Sprintf("--replicas %d: want 1 to %d", s.Replicas, MaxReplicas)
+	case s.Replicas > 1 && s.Array != nil:
+		return "--replicas: the tasks of an array are done again by themselves if they are lost"
+	case s.Replicas > 1 && s.Min != s.Max:
+		return fmt.Sprintf("--replicas with -n %d..%d: a job that grows replaces lost ranks; want -n N", s.Min, s.Max)
+	case s.Replicas > 1 && s.Workers() > MaxRanks:
+		return fmt.Sprintf("-n %d with --replicas %d: at most %d workers in all", s.Max, s.Replicas, MaxRanks)
 	}
 	return ""
 }

@@ -71,7 +71,9 @@ type Status struct {
 // WorkerStatus is one rank of a job.
 type WorkerStatus struct {
 	Rank    int            `json:"rank"`
-	Attempt int            `json:"attempt"` // from 1
+	Replica int            `json:"replica,omitempty"` // which copy of the rank
+	Won     bool           `json:"won,omitempty"`     // of several copies this one counts
+	Attempt int            `json:"attempt"`           // from 1
 	Node    vicinity.ID    `json:"node,omitempty"`
 	Name    string         `json:"name,omitempty"` // the node's label
 	RTT     codec.Duration `json:"rtt,omitempty"`  // between origin and node when it was chosen

@@ -297,7 +297,7 @@ func (g *Grant) check() error {
 	}
 	seen := make(map[RankAttempt]bool, len(g.Ranks))
 	for _, ra := range g.Ranks {
-		if seen[ra] || ra.Rank >= g.Spec.Max {
+		if seen[ra] || ra.Rank >= g.Spec.Workers() {
 			return fmt.Errorf("grant: rank %d: %w", ra.Rank, codec.ErrMalformed)
 		}
 		seen[ra] = true

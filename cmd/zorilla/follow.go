@@ -174,7 +174,7 @@ func (f *follower) signal(sig os.Signal) error {
 		if f.status.Reason != "" {
 			state += " (" + f.status.Reason + ")"
 		}
-		f.sh.say(`job %s is %s, %d of %d workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run`, f.id, state, running(f.status), f.status.Spec.Max)
+		f.sh.say(`job %s is %s, %d of %d workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run`, f.id, state, running(f.status), f.status.Spec.Workers())
 	}
 	return nil
 }

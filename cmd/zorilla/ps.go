@@ -123,7 +123,7 @@ func ranks(st jobs.Status) string {
 	if st.Array != nil {
 		return fmt.Sprintf("%d/%d tasks", st.Array.Done, st.Array.Tasks)
 	}
-	want := strconv.Itoa(st.Spec.Max)
+	want := strconv.Itoa(st.Spec.Workers())
 	if !st.Spec.Rigid() {
 		want = fmt.Sprintf("%d..%d", st.Spec.Min, st.Spec.Max)
 	}
@@ -133,7 +133,7 @@ func ranks(st jobs.Status) string {
 			have++
 		}
 	}
-	if st.Spec.Rigid() && (have == st.Spec.Max || st.State.Final()) {
+	if st.Spec.Rigid() && (have == st.Spec.Workers() || st.State.Final()) {
 		return want
 	}
 	return fmt.Sprintf("%d/%s", have, want)

@@ -152,6 +152,9 @@ func wish(spec jobs.Spec) string {
 	if !spec.Rigid() {
 		s = fmt.Sprintf("%d to %d", spec.Min, spec.Max)
 	}
+	if spec.Replicas > 1 {
+		s += fmt.Sprintf(" in %d copies", spec.Replicas)
+	}
 	s += fmt.Sprintf(", %s each", count(spec.Slots, "slot"))
 	if spec.Memory > 0 {
 		s += ", " + byteCount(spec.Memory) + " each"
@@ -185,8 +188,15 @@ func workerTable(st jobs.Status) [][]string {
 				detail = string(w.Exit.Cause)
 			}
 		}
+		rank := strconv.Itoa(w.Rank)
+		if st.Spec.Replicas > 1 {
+			rank += " copy " + strconv.Itoa(w.Replica)
+		}
+		if w.Won {
+			detail = "counts"
+		}
 		rows = append(rows, []string{
-			strconv.Itoa(w.Rank), nodeName(string(w.Node.Short()), w.Name), rtt(time.Duration(w.RTT)), string(w.State), attempt,
+			rank, nodeName(string(w.Node.Short()), w.Name), rtt(time.Duration(w.RTT)), string(w.State), attempt,
 			exit, byteCount(w.Stdout), byteCount(w.Stderr), short(detail, 60),
 		})
 	}

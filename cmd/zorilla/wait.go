@@ -80,7 +80,7 @@ func hasRank(st jobs.Status, rank int) error {
 func ending(st jobs.Status, rank int) (line string, code int, ended bool) {
 	if rank >= 0 {
 		for _, w := range st.Workers {
-			if w.Rank == rank && w.State == jobs.WorkerEnded && w.Exit != nil {
+			if w.Rank == rank && w.State == jobs.WorkerEnded && w.Exit != nil && (st.Spec.Replicas <= 1 || w.Won) {
 				return fmt.Sprintf("rank %d of job %s %s, exit code %d", rank, st.ID, w.Exit.Cause, w.Exit.Code), w.Exit.Code, true
 			}
 		}

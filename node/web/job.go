@@ -230,6 +230,9 @@ func facts(st *jobs.Status) []counter {
 	if s.Priority != 0 {
 		list = append(list, counter{"Priority", strconv.Itoa(s.Priority)})
 	}
+	if s.Replicas > 1 {
+		list = append(list, counter{"Copies of each", strconv.Itoa(s.Replicas)})
+	}
 	if s.MaxRTT > 0 {
 		list = append(list, counter{"Nodes within", span(time.Duration(s.MaxRTT))})
 	}
@@ -312,8 +315,12 @@ func describeWorkers(workers []jobs.WorkerStatus, limit int) (rows []workerRow, 
 
 func describeWorker(w *jobs.WorkerStatus) workerRow {
 	rank := strconv.Itoa(w.Rank)
+	key, name := rank, rank
+	if w.Replica > 0 {
+		key, name = fmt.Sprintf("%d-%d", w.Rank, w.Replica), fmt.Sprintf("%d, copy %d", w.Rank, w.Replica)
+	}
 	v := workerRow{
-		Key: rank, Rank: rank, Href: "?rank=" + rank, Pick: rank, Node: cmp.Or(label(w.Name, nameLimit), w.Node.Short(), "–"), Short: label(w.Node.Short(), 5),
+		Key: key, Rank: name, Href: "?rank=" + rank, Pick: rank, Node: cmp.Or(label(w.Name, nameLimit), w.Node.Short(), "–"), Short: label(w.Node.Short(), 5),
 		RTT: latency(time.Duration(w.RTT)), Far: far(time.Duration(w.RTT)), State: label(string(w.State), 20), Tone: "cancelled",
 		Out: size(w.Stdout), Err: size(w.Stderr),
 	}
@@ -328,7 +335,10 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 	}
 	if e := w.Exit; e != nil {
 		v.Exit = strconv.Itoa(e.Code)
-		if e.Code != 0 {
+		switch {
+		case e.Code != 0 && e.Cause == process.Stopped:
+			v.Tone = "cancelled"
+		case e.Code != 0:
 			v.Tone = "failed"
 		}
 		if e.Cause != process.Exited && e.Cause != "" {
