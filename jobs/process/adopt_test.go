@@ -328,3 +328,40 @@ func TestOriginIsSilent(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// A node may die at any moment of a start: what it has made by then is named in
+// the root, where its next life finds it.
+func TestSocketIsWrittenDownBeforeItIsMade(t *testing.T) {
+	root := newRoot(t)
+	r := New(Config{})
+	o, err := r.command(Spec{Root: root, Args: []string{"true"}, UID: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written order
+	if err := load(root, orderFile, &written); err != nil || written.Socket != o.Socket {
+		t.Fatalf("the order names %q, %v, want %q", written.Socket, err, o.Socket)
+	}
+	if _, err := os.Lstat(o.Socket); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the socket is there already: %v", err)
+	}
+	if _, err := r.Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) { // it dies here,
+		t.Errorf("adopt: %v", err)
+	}
+	ln, err := listen(o.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ln.Close(); err != nil { // or there
+		t.Fatal(err)
+	}
+	if _, err := r.Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) {
+		t.Errorf("adopt: %v", err)
+	}
+	if err := CleanRoot(root); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(o.Socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is left: %v", err)
+	}
+}

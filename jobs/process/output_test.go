@@ -71,7 +71,8 @@ func TestMuchOutputArrives(t *testing.T) {
 	if err != nil || info.Size() != size {
 		t.Fatal(info, err)
 	}
-	if used := blocks(t, info); used > size/4 {
+	// The last acknowledgements may come after the supervisor's end.
+	if used := blocks(t, info); used > DefaultSpool+punchSize {
 		t.Errorf("%d MiB of the spool are still on disk", used>>20)
 	}
 }

@@ -82,12 +82,15 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 	if spec.NodeLimit <= 0 {
 		spec.NodeLimit = defaultNodeLimit
 	}
-	ln, err := r.listen()
+	o, err := r.command(spec)
+	if err != nil {
+		return nil, err
+	}
+	ln, err := listen(o.Socket)
 	if err != nil {
 		return nil, err
 	}
 	defer ln.Close()
-	o := order{Version: protocol, Spec: spec, Socket: ln.Addr().String(), Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
 	w, err := r.start(ln, o)
 	if err != nil {
 		_ = os.Remove(o.Socket)
@@ -96,13 +99,22 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 	return w, nil
 }
 
+// command writes down what the supervisor is to do. It comes before all else that
+// is made for the worker, so that whoever cleans up finds it.
+func (r *Runner) command(spec Spec) (order, error) {
+	dir, err := r.socketDir()
+	if err != nil {
+		return order{}, err
+	}
+	// The name cannot be guessed.
+	o := order{Version: protocol, Spec: spec, Socket: filepath.Join(dir, rand.Text()), Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
+	return o, save(spec.Root, orderFile, o, false)
+}
+
 // start runs a supervisor on the listener and connects to it: the connection
 // waits in the socket's queue until the supervisor is ready.
 func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 	root := o.Spec.Root
-	if err := save(root, orderFile, o, false); err != nil {
-		return nil, err
-	}
 	words, log, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -119,7 +131,7 @@ func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 		return nil, err
 	}
 	defer socket.Close()
-	w.cmd = r.command(context.Background(), "run", root)
+	w.cmd = r.process(context.Background(), "run", root)
 	w.cmd.Stderr = log
 	w.cmd.ExtraFiles = []*os.File{socket}
 	if err := w.cmd.Start(); err != nil {
@@ -133,9 +145,9 @@ func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 
 var errNoMain = errors.New("this program is to become a supervisor: its main must call process.Main first")
 
-// command is the supervisor's process: no terminal, no session, nothing of
+// process is that of the supervisor: no terminal, no session, nothing of
 // the node's environment.
-func (r *Runner) command(ctx context.Context, mode, arg string) *exec.Cmd {
+func (r *Runner) process(ctx context.Context, mode, arg string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.cfg.Executable)
 	cmd.Args = []string{supervisorName, mode, arg}
 	cmd.Env = []string{supervisorEnv + "=1", "GOMAXPROCS=2"}
@@ -161,14 +173,9 @@ func dial(o order, input bool) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// listen opens a control socket with a name that cannot be guessed. The file
-// belongs to the supervisor from then on.
-func (r *Runner) listen() (*net.UnixListener, error) {
-	dir, err := r.socketDir()
-	if err != nil {
-		return nil, err
-	}
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, rand.Text()), Net: "unix"})
+// listen opens a control socket. The file belongs to the supervisor from then on.
+func listen(path string) (*net.UnixListener, error) {
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +283,7 @@ func CheckReach(dir string, uid, gid int) error {
 // Probe finds out what this machine really enforces, by trying it in a child
 // that lives for a few milliseconds. Call it once at start.
 func (r *Runner) Probe(ctx context.Context) error {
-	out, err := r.command(ctx, "probe", "-").Output()
+	out, err := r.process(ctx, "probe", "-").Output()
 	if err != nil {
 		return fmt.Errorf("probe for limits: %w", err)
 	}
