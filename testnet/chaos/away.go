@@ -64,15 +64,16 @@ func (a *absences) supervisorKilled(job jobs.ID) {
 	a.killed[job] = true
 }
 
-// excuse returns why a job of the origin may have lost ranks at a host, or "".
-func (a *absences) excuse(st *jobs.Status, origin, host string) string {
+// excuse returns why a job of the origin may have lost ranks at a host, or "". That
+// was at its end, or at any time.
+func (a *absences) excuse(st *jobs.Status, origin, host string, atEnd bool) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.killed[st.ID] {
 		return "a supervisor of it was killed"
 	}
 	since := st.Ended.Add(-memory)
-	if since.Before(st.Submitted) {
+	if !atEnd || since.Before(st.Submitted) {
 		since = st.Submitted
 	}
 	var spans []absence

@@ -90,7 +90,28 @@ func (p *play) finale(ctx context.Context) error {
 	}
 	wait.Wait()
 	p.deserted()
+	p.sane()
 	return nil
+}
+
+// sane looks in the nodes' logs for what must never happen. Built with GOFLAGS=-race
+// they tell of races, too.
+func (p *play) sane() {
+	for _, h := range p.hosts {
+		b, err := os.ReadFile(h.logFile())
+		if err != nil {
+			p.blame("%v", err)
+			continue
+		}
+		lines := strings.Split(string(b), "\n")
+		for i, line := range lines {
+			for _, bad := range []string{"panic: ", "panic serving", "fatal error: ", "WARNING: DATA RACE"} {
+				if strings.Contains(line, bad) {
+					p.blame("%s: %s", h.name, strings.Join(lines[i:min(len(lines), i+12)], " | "))
+				}
+			}
+		}
+	}
 }
 
 // judgeAll judges every job that the nodes know, among which all must be that
@@ -142,7 +163,7 @@ func (p *play) judge(ctx context.Context, h *host, j *order, st jobs.Status) str
 		before = p.ends[p.ids[j.after]].State
 	}
 	p.mu.Unlock()
-	for _, what := range j.judge(r, func(host string) string { return p.away.excuse(&st, j.origin, host) }, before) {
+	for _, what := range j.judge(r, func(host string, atEnd bool) string { return p.away.excuse(&st, j.origin, host, atEnd) }, before) {
 		p.blameJob(j, &st, what)
 	}
 	size := 0

@@ -25,14 +25,18 @@ type verdict []string
 
 func (v *verdict) add(format string, args ...any) { *v = append(*v, fmt.Sprintf(format, args...)) }
 
-// judge says what is wrong with how a job ended. excuse tells why it may have
-// lost ranks at a host, and before how the job ended that it waited for.
-func (j *order) judge(r *result, excuse func(host string) string, before jobs.State) (v verdict) {
+// excuses tells why a job may have lost ranks at a host, at its end or at any time.
+type excuses func(host string, atEnd bool) string
+
+// judge says what is wrong with how a job ended. before is how the job ended that
+// it waited for.
+func (j *order) judge(r *result, excuse excuses, before jobs.State) (v verdict) {
 	st := &r.st
 	if !st.State.Final() {
 		v.add("it has not ended: %s, %s", st.State, st.Reason)
 		return v
 	}
+	j.warnings(st, excuse, &v)
 	got, right := end{st.State, st.ExitCode}, false
 	for _, e := range j.ends {
 		right = right || got == e
@@ -46,7 +50,7 @@ func (j *order) judge(r *result, excuse func(host string) string, before jobs.St
 	case right:
 		j.content(r, &v)
 	case got == end{jobs.NodeFail, jobs.CodeZorilla} && j.lossy:
-		if host := hostIn(st); host == "" || excuse(host) == "" {
+		if host := hostIn(st.Reason); host == "" || excuse(host, true) == "" {
 			v.add("it ended %v (%s), but no node was away for longer than jobs wait", got, st.Reason)
 		}
 		j.beginnings(r, &v)
@@ -68,9 +72,24 @@ func (j *order) freed(before jobs.State) bool {
 	return true
 }
 
-// hostIn returns the host whose loss a job's reason tells.
-func hostIn(st *jobs.Status) string {
-	for word := range strings.FieldsSeq(st.Reason) {
+// warnings checks that ranks that ran again, or elsewhere, had a reason to: workers
+// outlive their nodes.
+func (j *order) warnings(st *jobs.Status, excuse excuses, v *verdict) {
+	for _, text := range st.Warnings {
+		switch host := hostIn(text); {
+		case strings.HasSuffix(text, fmt.Sprintf("ended with %d: trying again", j.prog.flaky)), strings.Contains(text, "standard input may be incomplete"):
+		case j.spec.Array != nil && strings.HasSuffix(text, "matches nothing"): // of a worker that had nothing to do
+		case host == "" || strings.Contains(text, "before its tasks were done") || strings.Contains(text, " ended with "):
+			v.add("it warns: %s", text)
+		case excuse(host, false) == "":
+			v.add("it warns: %s; but no node was away for longer than jobs wait", text)
+		}
+	}
+}
+
+// hostIn returns the host whose loss a reason or warning tells.
+func hostIn(text string) string {
+	for word := range strings.FieldsSeq(text) {
 		if name := strings.TrimRight(word, ":,"); strings.Contains(name, "-") && isHost(name) {
 			return name
 		}

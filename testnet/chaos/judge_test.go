@@ -58,8 +58,8 @@ func (j *order) ideal() *result {
 	return r
 }
 
-func innocent(string) string { return "" }
-func guilty(host string) string {
+func innocent(string, bool) string { return "" }
+func guilty(host string, _ bool) string {
 	return host + " was away"
 }
 
@@ -108,6 +108,12 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	wrong(t, "array", "out-4 is there 2 times", func(j *order) bool { return j.prog.out > 0 }, func(_ *order, r *result) { r.files[1]["out-4"] = r.files[0]["out-4"] })
 	wrong(t, "codes", "want [FAILED", nil, func(_ *order, r *result) { r.st.ExitCode++ })
 	wrong(t, "cancelled", "stdout", nil, func(_ *order, r *result) { r.stdout[0] = []byte("no beginning of it") })
+	wrong(t, "malleable", "it warns: node east-1", nil, func(_ *order, r *result) {
+		r.st.Warnings = []string{"node east-1 (zabcd) was lost with rank 0"}
+	})
+	wrong(t, "array", "before its tasks", nil, func(_ *order, r *result) {
+		r.st.Warnings = []string{"the worker of rank 2 on east-1 (zabcd) ended with 125 before its tasks were done"}
+	})
 	wrong(t, "fed", "no warning says so", nil, func(j *order, r *result) {
 		r.broken = true
 		lines, _ := j.prog.said(who{rank: 0, attempt: 2})
@@ -121,10 +127,11 @@ func TestJudgeExcusesLostNodes(t *testing.T) {
 	j, r := of(t, "gang", nil)
 	r.st.State, r.st.ExitCode, r.st.Reason = jobs.NodeFail, jobs.CodeZorilla, "node east-1 (zabcd) was lost with rank 0"
 	r.stdout[0] = r.stdout[0][:10]
+	r.st.Warnings = []string{"attempt 1: node east-1 (zabcd) was lost with rank 0: trying again"}
 	if v := j.judge(r, guilty, ""); len(v) > 0 {
 		t.Error(v)
 	}
-	if v := j.judge(r, innocent, ""); len(v) != 1 || !strings.Contains(v[0], "no node was away") {
+	if v := j.judge(r, innocent, ""); len(v) != 2 || !strings.Contains(v[0], "no node was away") || !strings.Contains(v[1], "no node was away") {
 		t.Error(v)
 	}
 	r.stdout[0] = []byte("mixed up")
@@ -139,7 +146,7 @@ func TestExcuses(t *testing.T) {
 	a := newAbsences()
 	note := func(host string, why deed, from, to float64) { a.begin(host, why, at(from))(at(to)) }
 	excused := func(origin, host string, from, to float64) bool {
-		return a.excuse(&jobs.Status{ID: "aaaaa@zbbbb", Submitted: at(from), Ended: at(to)}, origin, host) != ""
+		return a.excuse(&jobs.Status{ID: "aaaaa@zbbbb", Submitted: at(from), Ended: at(to)}, origin, host, true) != ""
 	}
 	note("east-1", deedKill, 10, 13)
 	if excused("west-1", "east-1", 0, 20) {

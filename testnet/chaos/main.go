@@ -19,6 +19,9 @@
 //   - all nodes tell the same again after they were killed and started;
 //   - no process, slot, hold, work directory, queue entry or socket is left.
 //
+// Workers that run again elsewhere need an excuse, too. With GOFLAGS=-race in the
+// environment the nodes are built with the race detector, and what it finds is wrong.
+//
 // The same seed gives the same jobs and the same torments at the same times; what
 // they meet differs from run to run, since the nodes are real. If something is
 // wrong it says what, keeps the nodes' logs and states, and ends with 1.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/jobs"
 	"zorilla/transfer"
 )
 
@@ -96,7 +95,7 @@ func TestHostsAreThoseOfThePlan(t *testing.T) {
 		"rank 2: the node returned a file that was not asked for":          "",
 		"needed more than 4s (-t)":                                         "",
 	} {
-		if got := hostIn(&jobs.Status{Reason: reason}); got != want {
+		if got := hostIn(reason); got != want {
 			t.Errorf("%q names %q, want %q", reason, got, want)
 		}
 	}
