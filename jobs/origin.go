@@ -37,6 +37,7 @@ type pendingStep struct {
 // is durable, so that no restart takes it back.
 func (s *Service) view(j *job) (Status, uint64) {
 	st, version := j.core.status(), j.core.version
+	st.StdinBytes, _, _ = j.stdin.state()
 	if text := s.hindrance(j); text != "" && !st.State.Final() {
 		st.Reason = text
 	}

@@ -166,7 +166,7 @@ func TestReaderBeyondTheEndWaitsForIt(t *testing.T) {
 
 func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	c := newTalk(t, Spec{Min: 1, Max: 1})
-	j := &job{core: c.p, steps: []*pendingStep{{}}}
+	j := &job{core: c.p, stdin: &spool{}, steps: []*pendingStep{{}}}
 	_, before := new(Service).view(j)
 	c.p.cancel(c.now, "cancelled by a user")
 	st, version := new(Service).view(j)

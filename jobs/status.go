@@ -62,6 +62,8 @@ type Status struct {
 	Outputs  []RankOutput   `json:"outputs,omitempty"`    // of ranks that ended
 	Warnings []string       `json:"warnings,omitempty"`   // at most 100
 	Staged   Staged         `json:"staged"`
+	// StdinBytes is how much standard input has come for rank 0 so far.
+	StdinBytes int64 `json:"stdin_bytes,omitempty"`
 
 	// LastKnown is set when the origin could not be asked and a participant
 	// answers from its record.

@@ -227,7 +227,8 @@ func (sh *shell) rerunCommand() *cli.Command {
 		Usage:     "submit a job again, or the failed tasks of an array, and print the new ID",
 		UsageText: "zorilla rerun [options] JOB",
 		Description: `
-The new job has the options and the inputs of the old one, as they were then.
+The new job has the options and the inputs of the old one, as they were then. What
+came on standard input is not kept: a job that read some cannot be submitted again.
 
 zorilla rerun --failed last`,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "failed", Usage: "only the tasks that have failed"}},
@@ -261,10 +262,10 @@ func again(ctx context.Context, s api.Service, job string, failed bool) (jobs.Sp
 	switch {
 	case err != nil:
 		return spec, err
-	case spec.Stdin:
+	case spec.Stdin && st.StdinBytes > 0:
 		return spec, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID)
 	}
-	spec.After = nil
+	spec.After, spec.Stdin = nil, false
 	if !failed {
 		return spec, nil
 	}
