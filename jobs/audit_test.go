@@ -165,11 +165,11 @@ func (s *story) read(a *audit, job ID, ev *event) string {
 		return "after the end"
 	}
 	if ev.Kind == evSubmitted {
-		s.spec, s.ranks = *ev.Spec, make([]chapter, ev.Spec.Max)
+		s.spec, s.ranks = *ev.Spec, make([]chapter, ev.Spec.Workers())
 		return ""
 	}
 	if ev.Kind == evStarted && s.spec.Rigid() {
-		if s.together || len(ev.Ranks) != s.spec.Min {
+		if s.together || len(ev.Ranks) != s.spec.least() {
 			return "a gang starts all at once, and once"
 		}
 		s.together = true
@@ -238,11 +238,16 @@ func (s *story) readEnd(ev *event) string {
 	if ev.State != Completed {
 		return ""
 	}
-	done := 0
+	done, won := 0, map[int]bool{}
 	for i := range s.ranks {
+		rank, _ := s.spec.RankOf(i)
 		switch c := &s.ranks[i]; {
 		case c.state == evExited && c.code == 0, c.state == evCollected && c.code == 0:
-			done++
+			if !won[rank] {
+				done++
+			}
+			won[rank] = true
+		case s.spec.Replicas > 1: // another copy may have won
 		case c.attempt > 0 || s.spec.Rigid():
 			return fmt.Sprintf("but rank %d, attempt %d is %s with %d", i, c.attempt, c.state, c.code)
 		}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"zorilla/jobs/placement"
 )
 
 // storm is a world with jobs of all kinds in which everything that can go wrong
@@ -136,11 +138,32 @@ func (s *storm) job() (spec Spec, tall bool) {
 	if s.chance(0.1) {
 		spec.Search.Mode = SearchPaper
 	}
+	if s.chance(0.2) {
+		spec.Strategy = []string{"spread", "compact"}[s.rnd.IntN(2)]
+	}
+	if s.chance(0.1) {
+		spec.MaxRTT = 9e9 // which only nodes break that cannot be measured
+	}
+	if copies := 2 + s.rnd.IntN(2); s.chance(0.2) && spec.Min == spec.Max && s.room(spec.Slots, spec.Min, copies) == nil {
+		spec.Replicas = copies
+	}
 	if n := len(s.jobs); n > 0 && s.chance(0.1) {
 		kind := []DependencyKind{AfterOK, AfterAny, AfterNotOK}[s.rnd.IntN(3)]
 		spec.After = []Dependency{{Kind: kind, Job: s.jobs[s.rnd.IntN(n)]}}
 	}
 	return spec, tall
+}
+
+// room says whether the nodes could hold so many ranks in so many copies if
+// they were idle.
+func (s *storm) room(slots, ranks, copies int) error {
+	var offers []placement.Offer
+	for _, p := range s.nodes {
+		if !p.gone {
+			offers = append(offers, placement.Offer{Node: string(p.id), Workers: p.slots / slots})
+		}
+	}
+	return placement.Feasible(offers, ranks, copies)
 }
 
 // strike has something happen again and again, as long as the storm lasts.
@@ -283,7 +306,8 @@ func (s *storm) waits(id ID) bool {
 				room += p.slots / rec.spec.Slots
 			}
 		}
-		return room < rec.spec.Min && rec.state == Pending || room == 0
+		short := room < rec.spec.Min || rec.replicated() && s.room(rec.spec.Slots, rec.spec.Min, rec.spec.Replicas) != nil
+		return short && rec.state == Pending || room == 0
 	}
 	return false
 }
