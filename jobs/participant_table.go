@@ -158,6 +158,8 @@ func (s *Spec) checkSignal() string {
 		return fmt.Sprintf("--signal-on-change %.20q: want HUP, INT, USR1, USR2, URG or WINCH", s.SignalOnChange)
 	case s.Array != nil:
 		return "--signal-on-change: tasks of an array do not know of each other"
+	case s.Replicas > 1:
+		return "--signal-on-change: nothing changes for the copies of a job with --replicas"
 	}
 	return ""
 }

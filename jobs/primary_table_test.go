@@ -223,6 +223,10 @@ func TestSignalOnChangeIsChecked(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+	copies := Spec{Args: []string{"a"}, Min: 2, Max: 2, Slots: 1, Replicas: 2, SignalOnChange: "HUP"}
+	if err := copies.Validate(); err == nil || !strings.Contains(err.Error(), "--replicas") {
+		t.Errorf("a job with copies: %v", err)
+	}
 	spec := arrayOf(3)
 	spec.Args, spec.Slots, spec.SignalOnChange = []string{"a"}, 1, "HUP"
 	if spec.Validate() == nil {
