@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"zorilla/vicinity"
@@ -10,12 +11,13 @@ import (
 // audit looks at a world after each step and says what is wrong with it. It
 // knows what no node can know: what runs where, and what all journals say.
 type audit struct {
-	wrong string // the first thing; "" = nothing
-	about ID     // the job that it is about; "" = a node
-	runs  map[workerName]*run
-	jobs  map[ID]*story
-	read  map[*place]int // entries of journals
-	stale int            // events of the job before a report of superseded workers; -1 = it is none
+	wrong  string // the first thing; "" = nothing
+	about  ID     // the job that it is about; "" = a node
+	runs   map[workerName]*run
+	jobs   map[ID]*story
+	read   map[*place]int // entries of journals
+	gentle bool           // no worker that has started may be given up
+	stale  int            // events of the job before a report of superseded workers; -1 = it is none
 }
 
 // workerName names a worker of the whole world.
@@ -226,8 +228,11 @@ func (s *story) readRank(a *audit, job ID, ev *event, ra RankAttempt) string {
 			return "the rank has not failed"
 		}
 	case evLost:
-		if was != evStarted && was != evExited {
+		switch {
+		case was != evStarted && was != evExited:
 			return "the rank was not started: " + string(was)
+		case a.gentle && !strings.HasSuffix(ev.Reason, "its machine stopped it"):
+			return "there is no reason to give it up: " + ev.Reason
 		}
 	}
 	return ""
@@ -345,7 +350,7 @@ func (m Message) describe() string {
 	case packet:
 		switch {
 		case b.Answer == nil:
-			return fmt.Sprintf("yield (ended %v)", b.Ended)
+			return fmt.Sprintf("yield (forget %v)", b.Forget)
 		case b.Answer.Workers > 0:
 			return fmt.Sprintf("offers %d, round %d, key %04x", b.Answer.Workers, b.Answer.Round, b.Answer.Key&0xffff)
 		}
@@ -376,18 +381,18 @@ func (m Message) describe() string {
 	return fmt.Sprintf("%T", m.body)
 }
 
-// about returns the last so many lines on a job and on all that happens to
-// nodes.
+// about returns the last so many lines on a job, and on all that happens to
+// nodes; "" = on all jobs.
 func (t *tracer) about(job ID, most int) string {
-	var lines []string
+	var lines []traceLine
 	for _, l := range t.lines {
 		if l.job == job || l.job == "" || job == "" {
-			lines = append(lines, fmt.Sprintf("%12v %s %s %s", l.at.Round(10*time.Microsecond), l.node, l.job, l.text))
+			lines = append(lines, l)
 		}
 	}
-	text := ""
+	var text strings.Builder
 	for _, l := range lines[max(0, len(lines)-most):] {
-		text += l + "\n"
+		fmt.Fprintf(&text, "%12v %s %s %s\n", l.at.Round(10*time.Microsecond), l.node, l.job, l.text)
 	}
-	return text
+	return text.String()
 }

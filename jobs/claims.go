@@ -32,12 +32,13 @@ type claims struct {
 	holds map[ID]*hold
 	queue []*queued // in order
 	loose bool      // a hold ended that left room which the queue was not offered yet
+	taken []outgoing
 }
 
 // hold is an offer that the primary has not answered.
 type hold struct {
+	ad      Advertisement
 	order   order
-	origin  vicinity.ID
 	key     uint64
 	workers int
 	needs   needs // of each
@@ -160,16 +161,16 @@ func (c *claims) offer(now time.Time, ad Advertisement, a *Answer) bool {
 		return false
 	}
 	h := c.holds[ad.Job]
-	if h != nil && h.origin != ad.Origin {
+	if h != nil && h.ad.Origin != ad.Origin {
 		return false // two origins that share a short ID, or a lie
 	}
 	if h == nil {
-		h = &hold{origin: ad.Origin, key: c.rnd.Uint64() | 1}
+		h = &hold{key: c.rnd.Uint64() | 1}
 		c.holds[ad.Job] = h
 	}
-	h.order, h.needs, h.workers, h.expires = ad.order(), ad.needs(), n, now.Add(holdLease)
+	h.ad, h.order, h.needs, h.workers, h.expires = ad, ad.order(), ad.needs(), n, now.Add(holdLease)
 	a.Key, a.Workers = h.key, n
-	c.yield(h)
+	c.yield(now, h)
 	if n < ad.Wanted {
 		// The node may have more room for this job later.
 		c.enqueue(now, ad)
@@ -180,8 +181,9 @@ func (c *claims) offer(now time.Time, ad Advertisement, a *Answer) bool {
 }
 
 // yield takes away the holds of jobs after h's that no longer fit beside it.
-// Their primaries learn of it when a grant is refused.
-func (c *claims) yield(h *hold) {
+// These wait in the queue again, and their primaries are told, so that they do
+// not count on what is gone.
+func (c *claims) yield(now time.Time, h *hold) {
 	later := make([]ID, 0, len(c.holds))
 	for id, other := range c.holds {
 		if h.order.before(other.order) {
@@ -197,9 +199,20 @@ func (c *claims) yield(h *hold) {
 	for _, id := range later {
 		left, jobs := c.promised()
 		if left.lacks(c.holds[id].needs) || jobs && c.jobs[id] == 0 {
+			ad := c.holds[id].ad
 			delete(c.holds, id)
+			c.taken = append(c.taken, outgoing{ad.Origin, Answer{Job: id, Capacity: c.capacity(ad.needs()), Reason: reasonBusy}})
+			c.enqueue(now, ad)
 		}
 	}
+}
+
+// takenBack returns declines for those whose offers were taken back since the
+// last call.
+func (c *claims) takenBack() []outgoing {
+	list := c.taken
+	c.taken = nil
+	return list
 }
 
 // promised returns what is left beside all claims and holds, less than nothing
@@ -256,7 +269,7 @@ func (c *claims) granted(now time.Time, origin vicinity.ID, g *Grant) error {
 	switch {
 	case h == nil || h.key != g.Key:
 		return fmt.Errorf("%w: nothing is held for job %s under this key", ErrRefused, job)
-	case h.origin != origin:
+	case h.ad.Origin != origin:
 		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, job)
 	case g.Spec.needs() != h.needs:
 		return fmt.Errorf("%w: job %s was advertised with other needs", ErrRefused, job)
@@ -345,7 +358,7 @@ func (c *claims) offers(now time.Time) []outgoing {
 			out = append(out, outgoing{to: q.ad.Origin, answer: a})
 		}
 	}
-	return out
+	return append(out, c.takenBack()...)
 }
 
 // expire forgets holds and queued advertisements whose time has passed.
@@ -372,18 +385,4 @@ func (c *claims) wake() time.Time {
 		at = earlier(at, q.expires)
 	}
 	return at
-}
-
-// earlier returns the earlier of two times, where zero means "never".
-func earlier(a, b time.Time) time.Time {
-	switch {
-	case a.IsZero():
-		return b
-	case b.IsZero():
-		return a
-	}
-	if b.Before(a) { // not by the wall clock, which may jump
-		return b
-	}
-	return a
 }

@@ -119,7 +119,7 @@ func (c *claims) limit(l Limits) {
 	}) {
 		h := c.holds[id]
 		_, jobs := c.promised()
-		if l.Paused || !c.admitted(h.origin, nil) || l.MaxWorkersPerJob > 0 && c.jobs[id]+h.workers > l.MaxWorkersPerJob || jobs && c.jobs[id] == 0 {
+		if l.Paused || !c.admitted(h.ad.Origin, nil) || l.MaxWorkersPerJob > 0 && c.jobs[id]+h.workers > l.MaxWorkersPerJob || jobs && c.jobs[id] == 0 {
 			delete(c.holds, id)
 		}
 	}

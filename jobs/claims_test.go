@@ -158,6 +158,12 @@ func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
 	if b.Workers != 2 {
 		t.Fatalf("got %+v, want the older job to be offered the slots", b)
 	}
+	if told := c.takenBack(); len(told) != 1 || told[0].to != younger.Origin || told[0].answer.Job != younger.Job || told[0].answer.Workers != 0 || told[0].answer.check() != nil {
+		t.Fatalf("the younger job's origin is told %+v, want that its offer is gone", told)
+	}
+	if len(c.queue) != 1 || c.queue[0].ad.Job != younger.Job || len(c.takenBack()) != 0 {
+		t.Fatalf("%d jobs are in the queue, want the younger one", len(c.queue))
+	}
 	if err := c.granted(start, younger.Origin, testGrant(younger, a.Key, 2)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("the younger job's grant gives %v", err)
 	}
@@ -220,7 +226,7 @@ func (r *randomClaims) step() {
 		if a.Workers > 0 && rnd.IntN(2) == 0 {
 			n := 1 + rnd.IntN(a.Workers)
 			h := c.holds[ad.Job]
-			if err := c.granted(r.now, h.origin, testGrant(ad, a.Key, n)); err != nil {
+			if err := c.granted(r.now, h.ad.Origin, testGrant(ad, a.Key, n)); err != nil {
 				r.t.Fatalf("seed %d: %v", r.seed, err)
 			}
 			r.given = append(r.given, givenClaim{ad.Job, n, h.needs, c.takeGPUs(n * h.needs.gpus)})

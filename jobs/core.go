@@ -169,6 +169,7 @@ func (c *Core) Advertised(now time.Time, m flood.Message) Actions {
 		a := c.claims.advertised(now, ad)
 		a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, maxOnward)
 		c.packet(ad.Origin, packet{Answer: &a})
+		c.sendAnswers(now, c.claims.takenBack())
 	}
 	return c.leave(now)
 }
@@ -180,7 +181,7 @@ func (c *Core) Receive(now time.Time, from vicinity.ID, m Message) Actions {
 		if b.Answer != nil {
 			c.answered(now, from, *b.Answer)
 		} else {
-			c.yielded(now, from, b.Yield, b.Ended)
+			c.yielded(now, from, b.Yield, b.Forget)
 		}
 	case request:
 		c.requested(now, from, b)

@@ -191,11 +191,14 @@ func (c *Core) perform(now time.Time, j *coreJob, e effect) {
 		sent := c.cfg.Flood(now, Advert{Job: e.ad.Job, Round: e.ad.Round, Radius: e.radius, Payload: payload})
 		j.core.sent(now, e.ad.Round, sent)
 		a := c.claims.advertised(now, e.ad)
-		c.soon = append(c.soon, func() { c.answered(now, c.cfg.Self.ID, a) })
+		c.soon = append(c.soon, func() {
+			c.answered(now, c.cfg.Self.ID, a)
+			c.sendAnswers(now, c.claims.takenBack())
+		})
 	case doExtend:
 		c.out.Extends = append(c.out.Extends, Extend{Job: j.core.rec.id, Flood: e.flood, Rim: e.rim})
 	case doYield:
-		c.yield(now, e.to, e.job, j.core.rec.state.Final())
+		c.yield(now, e.to, e.job, e.forget)
 	case doGrant:
 		c.ask(now, e.to, e.grant.Job, &e.grant, &e.grant, grantTimeout, func(now time.Time, refused bool) {
 			j.core.grantFailed(now, e.to, e.grant.Ranks, refused)
@@ -250,24 +253,26 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a Answer) {
 	c.flush(now, j)
 }
 
-func (c *Core) yield(now time.Time, to vicinity.ID, id ID, ended bool) {
+func (c *Core) yield(now time.Time, to vicinity.ID, id ID, forget bool) {
 	if to == c.cfg.Self.ID {
-		c.soon = append(c.soon, func() { c.yielded(now, to, id, ended) })
+		c.soon = append(c.soon, func() { c.yielded(now, to, id, forget) })
 		return
 	}
-	c.packet(to, packet{Yield: id, Ended: ended})
+	c.packet(to, packet{Yield: id, Forget: forget})
 }
 
 // yielded mirrors Service.yielded.
-func (c *Core) yielded(now time.Time, from vicinity.ID, id ID, ended bool) {
+func (c *Core) yielded(now time.Time, from vicinity.ID, id ID, forget bool) {
 	if id.OriginShort() == from.Short() {
-		c.claims.released(id, ended)
+		c.claims.released(id, forget)
 		c.offerQueued(now)
 	}
 }
 
-func (c *Core) offerQueued(now time.Time) {
-	for _, out := range c.claims.offers(now) {
+func (c *Core) offerQueued(now time.Time) { c.sendAnswers(now, c.claims.offers(now)) }
+
+func (c *Core) sendAnswers(now time.Time, list []outgoing) {
+	for _, out := range list {
 		if out.to == c.cfg.Self.ID {
 			c.answered(now, out.to, out.answer)
 		} else {

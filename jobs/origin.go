@@ -188,7 +188,7 @@ func (s *Service) perform(j *job, e effect) {
 	case doMeasure:
 		s.children.Go(func() { s.haveMeasured(j, e) })
 	case doYield:
-		s.yield(e.to, e.job, j.core.rec.state.Final())
+		s.yield(e.to, e.job, e.forget)
 	case doGrant:
 		s.children.Go(func() { s.grant(j, e) })
 	case doStart:
@@ -208,7 +208,10 @@ func (s *Service) advertise(j *job, e doFlood) {
 	payload := append(s.cfg.Sign(SignatureDomain, msg), msg...)
 	j.core.sent(s.now(), e.ad.Round, s.overlay.Flood(e.radius, payload))
 	a := s.claims.advertised(s.now(), e.ad)
-	s.soon = append(s.soon, func() { s.answered(s.self.ID, a) })
+	s.soon = append(s.soon, func() {
+		s.answered(s.self.ID, a)
+		s.sendAnswers(s.claims.takenBack())
+	})
 }
 
 // grantTimeout bounds one grant: a node that does not answer is not waited for.

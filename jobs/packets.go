@@ -36,6 +36,7 @@ func (s *Service) Advertised(m flood.Message) {
 			a.At = s.overlay.Bearings()
 		}
 		s.sendPacket(ad.Origin, packet{Answer: &a})
+		s.sendAnswers(s.claims.takenBack())
 	})
 }
 
@@ -81,7 +82,7 @@ func (s *Service) Receive(from vicinity.ID, payload []byte) {
 			s.answered(from, *p.Answer)
 			return
 		}
-		s.yielded(from, p.Yield, p.Ended)
+		s.yielded(from, p.Yield, p.Forget)
 	})
 }
 
@@ -90,9 +91,9 @@ func (s *Service) Receive(from vicinity.ID, payload []byte) {
 var errForged = errors.New("forged packet")
 
 // yielded ends a hold that the origin does not need.
-func (s *Service) yielded(from vicinity.ID, id ID, ended bool) {
+func (s *Service) yielded(from vicinity.ID, id ID, forget bool) {
 	if id.OriginShort() == from.Short() {
-		s.claims.released(id, ended)
+		s.claims.released(id, forget)
 		s.offerQueued()
 	}
 }
@@ -121,17 +122,19 @@ func (s *Service) answered(from vicinity.ID, a Answer) {
 	s.flush(j)
 }
 
-func (s *Service) yield(to vicinity.ID, id ID, ended bool) {
+func (s *Service) yield(to vicinity.ID, id ID, forget bool) {
 	if to == s.self.ID {
-		s.soon = append(s.soon, func() { s.yielded(to, id, ended) })
+		s.soon = append(s.soon, func() { s.yielded(to, id, forget) })
 		return
 	}
-	s.sendPacket(to, packet{Yield: id, Ended: ended})
+	s.sendPacket(to, packet{Yield: id, Forget: forget})
 }
 
 // offerQueued offers free room to queued jobs.
-func (s *Service) offerQueued() {
-	for _, out := range s.claims.offers(s.now()) {
+func (s *Service) offerQueued() { s.sendAnswers(s.claims.offers(s.now())) }
+
+func (s *Service) sendAnswers(list []outgoing) {
+	for _, out := range list {
 		if out.to == s.self.ID {
 			s.answered(s.self.ID, out.answer)
 		} else {

@@ -120,8 +120,9 @@ type (
 		release Release
 	}
 	doYield struct { // a hold is not needed (now)
-		to  vicinity.ID
-		job ID
+		to     vicinity.ID
+		job    ID
+		forget bool // nor is another one
 	}
 	doCollect struct {
 		from   vicinity.ID
@@ -296,7 +297,7 @@ func (p *primary) end(now time.Time, state State, reason string, code int) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.answers)) {
 		if p.parts[id] == nil {
-			p.do(doYield{to: id, job: p.rec.id})
+			p.do(doYield{to: id, job: p.rec.id, forget: true})
 		}
 	}
 	p.offers = map[vicinity.ID]offer{}

@@ -3,6 +3,7 @@ package jobs
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
@@ -59,6 +60,30 @@ func releases(effects []effect) (list []doRelease) {
 		}
 	}
 	return list
+}
+
+// Who has enough workers has nodes forget it: else all of them would offer to it
+// again when they have room. Who is short wants to be kept.
+func TestEnoughWorkersAreEnough(t *testing.T) {
+	c := newTalk(t, Spec{Min: 3, Max: 3})
+	c.after(time.Second)
+	c.offer(1, 2)
+	c.step()
+	c.after(keepOffers)
+	if y := only[doYield](c); len(y) != 1 || y[0].forget {
+		t.Fatalf("gave back %+v, want one offer, not for good", y)
+	}
+	c.offer(1, 2)
+	c.offer(2, 2)
+	c.offer(3, 2)
+	c.after(maxSettle)
+	if y := only[doYield](c); c.p.rec.state != Staging || len(y) != 1 || y[0].to != testNode(3) || !y[0].forget {
+		t.Fatalf("gave back %+v, want the surplus offer, for good", y)
+	}
+	c.p.answered(c.now, vicinity.Member{ID: testNode(4)}, 0, Answer{Job: c.p.rec.id, Key: 9, Workers: 1})
+	if y := only[doYield](c); len(y) != 1 || y[0].to != testNode(4) || !y[0].forget {
+		t.Fatalf("gave back %+v, want the late offer, for good", y)
+	}
 }
 
 func TestBadExitStopsTheOthersOfAGang(t *testing.T) {

@@ -244,8 +244,12 @@ func (p *primary) restart(now time.Time) {
 
 // yieldAll gives standing offers back.
 func (p *primary) yieldAll() {
+	if len(p.offers) == 0 {
+		return
+	}
+	enough := p.wanted() == 0 // then their nodes need not offer again
 	for _, id := range slices.Sorted(maps.Keys(p.offers)) {
-		p.do(doYield{to: id, job: p.rec.id})
+		p.do(doYield{to: id, job: p.rec.id, forget: enough})
 	}
 	p.offers = map[vicinity.ID]offer{}
 }

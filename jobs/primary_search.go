@@ -170,7 +170,7 @@ func (p *primary) countCost() {
 // answered takes a node's offer or decline.
 func (p *primary) answered(now time.Time, from vicinity.Member, rtt time.Duration, a Answer) {
 	if p.rec.state.Final() {
-		p.do(doYield{to: from.ID, job: p.rec.id})
+		p.do(doYield{to: from.ID, job: p.rec.id, forget: true})
 		return
 	}
 	if len(p.answers) >= MaxRanks {

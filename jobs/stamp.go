@@ -45,3 +45,17 @@ func (a order) before(b order) bool {
 	}
 	return a.id < b.id
 }
+
+// earlier returns the earlier of two times, where zero means "never".
+func earlier(a, b time.Time) time.Time {
+	switch {
+	case a.IsZero():
+		return b
+	case b.IsZero():
+		return a
+	}
+	if b.Before(a) { // not by the wall clock, which may jump
+		return b
+	}
+	return a
+}

@@ -232,8 +232,9 @@ type packet struct {
 	To     vicinity.ID `json:"t"`
 	Answer *Answer     `json:"a,omitempty"`
 	Yield  ID          `json:"y,omitempty"`
-	// Ended tells with Yield that the job is over: forget its advertisement.
-	Ended bool `json:"e,omitempty"`
+	// Forget tells with Yield that the job looks for nobody any more: its
+	// advertisement need not be kept.
+	Forget bool `json:"e,omitempty"`
 }
 
 // PacketDomain separates signatures of packets from all others.

@@ -78,7 +78,7 @@ func FuzzDecodeAdvertisement(f *testing.F) {
 func FuzzDecodePacket(f *testing.F) {
 	signed := func(p packet) []byte { return append(make([]byte, signatureLen), codec.MustMarshal(p)...) }
 	f.Add(signed(packet{To: testNode(1), Answer: &Answer{Job: "k7f3q@zaaba", Round: 1, Key: 7, Workers: 2, Capacity: 4, Hops: 2, Rim: true, Onward: 9, At: []byte{1, 2, 3, 4}}}))
-	f.Add(signed(packet{To: testNode(1), Yield: "k7f3q@zaaba", Ended: true}))
+	f.Add(signed(packet{To: testNode(1), Yield: "k7f3q@zaaba", Forget: true}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := decodePacket(b, func(_, _ []byte) error { return nil })
 		if err != nil {

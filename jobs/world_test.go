@@ -26,8 +26,8 @@ type world struct {
 	fate    func(ID, *Spec, RankAttempt) Fate
 	audit   *audit
 	tracer  tracer
-	onTick  func() // after each step
-	pinging bool   // the sweep for members that are gone is due
+	watch   func(p *place) // sees nodes that have done something; nil = nobody does
+	pinging bool           // the sweep for members that are gone is due
 }
 
 // place is where a node is, whether it lives or not.
@@ -237,6 +237,9 @@ func (w *world) perform(p *place, out Actions) {
 	}
 	w.settle(p)
 	w.audit.look(w, p)
+	if w.watch != nil {
+		w.watch(p)
+	}
 }
 
 func (w *world) settle(p *place) {
@@ -272,9 +275,6 @@ func (w *world) run(limit time.Duration, until func() bool) bool {
 		default:
 			w.now = end
 			return until()
-		}
-		if w.onTick != nil {
-			w.onTick()
 		}
 	}
 	return true
