@@ -153,6 +153,25 @@ func TestNodeDiesWhileItRemovesAWorker(t *testing.T) {
 	})
 }
 
+// A worker whose origin stopped it ends while its node is down.
+func TestStoppedWorkerEndsWithoutItsNode(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, g *grid) {
+		id := g.submit(0, jobs.Spec{Args: []string{"part"}, Min: 2, Max: 2})
+		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running && st.Workers[0].Exit != nil })
+		time.Sleep(time.Second)
+		g.node(1).crash()
+		time.Sleep(5 * time.Second)
+		g.node(1).start()
+		st := g.await(0, id, time.Minute, final)
+		if st.State != jobs.Failed || st.ExitCode != 3 || len(st.Warnings) > 0 || st.Workers[1].State != jobs.WorkerEnded {
+			t.Errorf("the job is %s with %d (%s), rank 1 is %s, warnings %q", st.State, st.ExitCode, st.Reason, st.Workers[1].State, st.Warnings)
+		}
+		if got := g.output(0, id, 1); got != "last words\n" {
+			t.Errorf("rank 1 wrote %q", got)
+		}
+	})
+}
+
 // A worker that had not started is prepared again, even if its START is on its
 // way.
 func TestNodeCrashesWhileWorkersArePrepared(t *testing.T) {

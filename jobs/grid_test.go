@@ -68,7 +68,7 @@ func newGrid(t *testing.T, nodes, slots int) *grid {
 	g := &grid{t: t, nodes: map[vicinity.ID]*gridNode{}}
 	for i := range nodes {
 		id := vicinity.ID(fmt.Sprintf("z%cbcd%s", 'a'+i, strings.Repeat("a", 22)))
-		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "listen": listen}),
+		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen}),
 			self: vicinity.Member{ID: id, Name: fmt.Sprint("node", i), Addrs: []string{fmt.Sprintf("10.0.0.%d:5444", i+1)}, Slots: slots}}
 		g.nodes[id] = n
 		g.order = append(g.order, id)
@@ -94,6 +94,19 @@ func tick(ctx context.Context, w *testnet.FakeWorker) int {
 	if err := os.WriteFile(filepath.Join(w.Dir, "left"), []byte(w.Getenv("ZORILLA_RANK")), 0o644); err != nil {
 		return 3
 	}
+	return 0
+}
+
+// part fails as rank 0 after a second; other ranks wait to be stopped and take
+// three seconds for their last words.
+func part(ctx context.Context, w *testnet.FakeWorker) int {
+	if w.Getenv("ZORILLA_RANK") == "0" {
+		time.Sleep(time.Second)
+		return 3
+	}
+	<-ctx.Done()
+	time.Sleep(3 * time.Second)
+	fmt.Fprintln(w.Stdout, "last words")
 	return 0
 }
 

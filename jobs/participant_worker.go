@@ -219,7 +219,7 @@ func (w *work) follow(k *worker, root string, proc process.Worker, epoch int64) 
 	case exit.Cause == process.Lost || exit.Cause == process.Orphaned:
 		w.lose(k, exit.Detail)
 		return
-	case exit.Cause == process.Stopped && !isClosed(k.stop):
+	case exit.Cause == process.Stopped && !isClosed(k.stop) && !wasStopped(root):
 		w.lose(k, "its machine stopped it")
 		return
 	}
@@ -250,6 +250,7 @@ func (w *work) watch(k *worker, proc process.Worker) (lost string, ended bool) {
 			w.gather(k, proc)
 		case <-stop:
 			stop = nil
+			w.markStopped(k)
 			proc.Stop(stopGrace)
 		case <-drop:
 			drop, lost = nil, "not wanted any more"
@@ -265,6 +266,21 @@ func (w *work) watch(k *worker, proc process.Worker) (lost string, ended bool) {
 			return "", false
 		}
 	}
+}
+
+// stopFile, in a worker's own directory, tells the next life of this node that the
+// worker's origin wanted its process to end.
+const stopFile = "stop"
+
+func (w *work) markStopped(k *worker) {
+	if err := writeFile(filepath.Join(w.root(k.RankAttempt), stopFile), nil, false); err != nil {
+		w.s.log.Warn().Err(err).Str("job", string(w.job)).Msg("write down that a worker is to end")
+	}
+}
+
+func wasStopped(root string) bool {
+	_, err := os.Stat(filepath.Join(root, stopFile))
+	return err == nil
 }
 
 func isClosed(c <-chan struct{}) bool {
