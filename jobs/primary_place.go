@@ -84,6 +84,10 @@ func (p *primary) considerGroup(now time.Time, total int) (horizon time.Duration
 		p.keep = later(p.keep, now.Add(keepOffers))
 		return p.horizon
 	}
+	if at := g.at.Add(placePace(len(p.offers))); now.Before(at) {
+		p.settle = at
+		return p.horizon
+	}
 	p.horizon = anywhere
 	offers := p.standing()
 	searching := p.mayExtend(now)
@@ -146,6 +150,12 @@ func (p *primary) considerGroup(now time.Time, total int) (horizon time.Duration
 		return 0
 	}
 	return anywhere
+}
+
+// placePace returns how soon a choice among so many offers may follow another
+// one: answers come by the hundred, and its cost grows with the square.
+func placePace(offers int) time.Duration {
+	return min(time.Duration(offers*offers)*time.Microsecond, placePause)
 }
 
 // groupHorizon says how far away more offers are welcome when there are enough.

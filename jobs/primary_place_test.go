@@ -247,3 +247,20 @@ func TestWorstPairOfOtherJobs(t *testing.T) {
 		t.Errorf("after a restart it is %v", replayed.worst)
 	}
 }
+
+// A choice looks at all pairs, so not every answer makes a new one.
+func TestChoicesAmongManyAreFew(t *testing.T) {
+	for _, spec := range []Spec{{Min: 4, Max: 4, Strategy: "compact"}, {Min: 4, Max: 4, MaxRTT: codec.Duration(5 * ms), Search: Search{Mode: SearchPaper}}} {
+		c := newLine(t, spec)
+		pairs, believe := 0, c.p.distance
+		c.p.distance = func(a, b vicinity.ID) time.Duration { pairs++; return believe(a, b) }
+		const nodes = 100
+		for n := 1; n <= nodes; n++ {
+			c.put(n, 10+float64(n%10)/2, 1)
+		}
+		c.play(time.Second)
+		if len(c.grants) != 4 || pairs > 5*nodes*nodes {
+			t.Errorf("%+v: %d grants after a look at %d pairs", spec, len(c.grants), pairs)
+		}
+	}
+}

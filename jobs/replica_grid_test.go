@@ -74,6 +74,39 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
+func TestRowsOfReplicas(t *testing.T) {
+	bubble(t, 3, 2, func(t *testing.T, g *grid) {
+		copies := jobs.Spec{Args: []string{"fail", "7"}, Min: 2, Max: 2, Replicas: 2}
+		st := g.await(0, g.submit(0, copies), time.Minute, final)
+		wantRow(t, "a rank failed in all of its copies", seen(st))
+		if st.ExitCode != 7 {
+			t.Errorf("exit code %d", st.ExitCode)
+		}
+		copies.Min, copies.Max, copies.Replicas = 1, 1, 4
+		id := g.submit(0, copies)
+		time.Sleep(5 * time.Second)
+		st, _, err := g.node(0).service.Status(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRow(t, "enough is offered, by too few nodes", seen(st))
+		g.cancel(id)
+		// The origin's own slots are taken, so that the copies are on the others.
+		own := g.submit(0, jobs.Spec{Args: []string{"sleep", "100"}, Min: 2, Max: 2})
+		g.await(0, own, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+		id = g.submit(0, jobs.Spec{Args: []string{"sleep", "60"}, Min: 2, Max: 2, Replicas: 2})
+		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+		g.node(1).kill()
+		time.Sleep(20 * time.Second)
+		if st, _, err := g.node(0).service.Status(id); err != nil || st.State != jobs.Running {
+			t.Errorf("without one replica the job is %s: %s, %v", st.State, st.Reason, err)
+		}
+		g.node(2).kill()
+		wantRow(t, "all copies of a rank were lost", seen(g.await(0, id, time.Minute, final)))
+		g.cancel(own)
+	})
+}
+
 // copyOf says which copy of which rank it is, and leaves it in a file some
 // seconds later.
 func copyOf(ctx context.Context, w *testnet.FakeWorker) int {

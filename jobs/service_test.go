@@ -304,7 +304,14 @@ func TestBoundOnPairs(t *testing.T) {
 			t.Errorf("the job is %s: %s; worst pair %v", st.State, st.Reason, w)
 		}
 		spec.MaxRTT, spec.GiveUp = codec.Duration(hop), codec.Duration(10*time.Second)
-		st = g.await(0, g.submit(0, spec), time.Minute, final)
+		id := g.submit(0, spec)
+		time.Sleep(5 * time.Second)
+		st, _, err := g.node(0).service.Status(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRow(t, "enough is offered, by nodes too far apart", seen(st))
+		st = g.await(0, id, time.Minute, final)
 		if st.State != jobs.Failed || !strings.Contains(st.Reason, "up to 2ms apart, want 1ms") {
 			t.Errorf("the job is %s: %s", st.State, st.Reason)
 		}

@@ -117,6 +117,7 @@ func (f *field) expand(g *graph, hosts []int, room int, may, seen set, visit fun
 		return false
 	}
 	if pivot < 0 {
+		f.left -= visitEffort * len(hosts)
 		return seen.next(0) < 0 && visit(hosts)
 	}
 	size := len(f.hosts)

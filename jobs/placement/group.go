@@ -31,6 +31,8 @@ const (
 	MaxNodes = 512
 	// effort bounds a search among sets of nodes, in nodes looked at.
 	effort = 200_000
+	// visitEffort is that of a set that is looked at as a whole, for each node.
+	visitEffort = 16
 	// maxCentres is how many nodes sets are built around, without effort.
 	maxCentres = 128
 )
@@ -49,7 +51,7 @@ func (w *Wish) Pairwise() bool { return w.Strategy == Compact || w.MaxRTT > 0 }
 // of them, so the narrowest circle around a node that holds enough has at most
 // that radius, and two nodes in it are at most two radii apart, as round trips
 // obey the triangle inequality. From there it searches for a better choice;
-// among up to 20 nodes, and where nodes are at sites, it finds the best.
+// among up to 14 nodes, and where nodes are at sites, it finds the best.
 //
 // No two nodes of any choice are farther apart than MaxRTT. Where only a search
 // among very many sets of nodes would find a choice, there may be an error though
@@ -264,8 +266,10 @@ func (f *field) choose(within time.Duration, known []int) (assign [][]int) {
 
 // assign places the job on some of the hosts, which have room for it.
 func (f *field) assign(hosts []int) [][]int {
-	list := make([]host, 0, len(hosts))
-	for _, i := range slices.Sorted(slices.Values(hosts)) {
+	order := slices.Clone(hosts)
+	slices.Sort(order)
+	list := make([]host, 0, len(order))
+	for _, i := range order {
 		list = append(list, f.hosts[i])
 	}
 	return deal(f.Strategy, list, f.Ranks, f.Replicas)

@@ -73,8 +73,12 @@ func TestGroupsAgainstBruteForce(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	t.Logf("seed %d", seed)
 	met, unmet := 0, 0
-	for range 300 {
-		p := newPlane(rnd, 2+rnd.IntN(7), rnd.IntN(4), 3)
+	for i := range 300 {
+		nodes := 2 + rnd.IntN(7)
+		if i%60 == 0 {
+			nodes = 14
+		}
+		p := newPlane(rnd, nodes, rnd.IntN(4), 3)
 		n, r := 1+rnd.IntN(6), 1+rnd.IntN(2)
 		bound := time.Duration(1 + rnd.IntN(30*int(ms)))
 		least := time.Duration(math.MaxInt64)
