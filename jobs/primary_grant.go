@@ -50,7 +50,7 @@ func (p *primary) consider(now time.Time) (horizon time.Duration) {
 	switch {
 	case p.spreading():
 		if p.horizon = anywhere; p.mayExtend(now) {
-			p.settle = later(now, p.frontier.Ready())
+			p.settle = p.extended(now)
 			return p.horizon
 		}
 		horizon, since, worst = 0, later(since, p.frontier.Sent()), maxSettle
@@ -63,7 +63,7 @@ func (p *primary) consider(now time.Time) (horizon time.Duration) {
 			p.meet()
 		}
 		if p.mayExtend(now) {
-			p.settle = later(now, p.frontier.Ready())
+			p.settle = p.extended(now)
 			return p.horizon
 		}
 		horizon = 0
@@ -112,6 +112,12 @@ func (p *primary) standing() []placement.Offer {
 // less differs by noise only.
 func nearer(rtt time.Duration) time.Duration {
 	return max(0, rtt-max(rtt/32, 200*time.Microsecond))
+}
+
+// extended returns when a flood that may be extended has brought more: not at
+// once, since it may have to wait for nodes that are free soon.
+func (p *primary) extended(now time.Time) time.Time {
+	return later(now.Add(time.Millisecond), p.frontier.Ready())
 }
 
 // mayExtend reports whether somebody below the horizon may still be found. A

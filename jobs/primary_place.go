@@ -79,35 +79,16 @@ func (p *primary) wish(ranks int) placement.Wish {
 // considerGroup is consider for jobs whose nodes depend on each other.
 func (p *primary) considerGroup(now time.Time, total int) (horizon time.Duration) {
 	g := &p.group
-	if now.Before(g.until) {
-		p.settle = g.until
-		p.keep = later(p.keep, now.Add(keepOffers))
+	if p.tooSoon(now) {
 		return p.horizon
 	}
-	if at := g.at.Add(placePace(len(p.offers))); now.Before(at) {
-		p.settle = at
-		return p.horizon
-	}
-	p.horizon = anywhere
 	offers := p.standing()
-	searching := p.mayExtend(now)
-	few := len(offers)*4 < g.tried*5 // hardly more than at the last choice
-	switch {
-	case searching && few:
-		p.settle = later(now, p.frontier.Ready())
-		return anywhere
-	case g.apart != "" && few && now.Before(g.at.Add(placePause)):
-		if len(offers) != g.tried {
-			p.settle = g.at.Add(placePause)
-		}
-		return anywhere
-	}
 	g.tried, g.at = len(offers), now
 	assign, err := p.place(offers, total)
 	if err != nil {
 		p.version++
-		if g.apart = err.Error(); searching {
-			p.settle = later(now, p.frontier.Ready())
+		if g.apart = err.Error(); p.mayExtend(now) {
+			p.settle = p.extended(now)
 		}
 		return anywhere
 	}
@@ -125,7 +106,7 @@ func (p *primary) considerGroup(now time.Time, total int) (horizon time.Duration
 		if p.horizon == anywhere {
 			g.tried = len(offers)
 		}
-		p.settle = later(now, p.frontier.Ready())
+		p.settle = p.extended(now)
 		return p.horizon
 	}
 	if p.measure(now) {
@@ -150,6 +131,34 @@ func (p *primary) considerGroup(now time.Time, total int) (horizon time.Duration
 		return 0
 	}
 	return anywhere
+}
+
+// tooSoon reports whether another choice has to wait, and sets when it is due,
+// and p.horizon.
+func (p *primary) tooSoon(now time.Time) bool {
+	g := &p.group
+	if now.Before(g.until) { // for what is being measured
+		p.settle = g.until
+		p.keep = later(p.keep, now.Add(keepOffers))
+		return true
+	}
+	if at := g.at.Add(placePace(len(p.offers))); now.Before(at) {
+		p.settle = at
+		return true
+	}
+	p.horizon = anywhere
+	few := len(p.offers)*4 < g.tried*5 // hardly more than at the last choice
+	switch {
+	case few && p.mayExtend(now):
+		p.settle = p.extended(now)
+		return true
+	case few && g.apart != "" && now.Before(g.at.Add(placePause)):
+		if len(p.offers) != g.tried {
+			p.settle = g.at.Add(placePause)
+		}
+		return true
+	}
+	return false
 }
 
 // placePace returns how soon a choice among so many offers may follow another

@@ -296,3 +296,23 @@ func TestKnownNearNodeIsMetBeforeAFarOneIsTaken(t *testing.T) {
 		t.Fatalf("granted %+v, want the near node", g)
 	}
 }
+
+// A job that would be spread over more nodes, and waits for near ones that are
+// free soon, does not ask to be woken without end.
+func TestChoiceThatWaitsForNearSlotsDoesNotSpin(t *testing.T) {
+	for _, spec := range []Spec{{Min: 1, Max: 3, Strategy: "spread"}, {Min: 1, Max: 3, Strategy: "compact"}} {
+		c := newFlooding(t, spec)
+		for n := 1; n <= 3; n++ {
+			c.answer(n, ms, 0, func(a *Answer) { a.Free = 700 })
+		}
+		c.answer(4, 15*ms, 0, offers(1))
+		for wakes := 0; c.now.Before(c.p.flooded.Add(500 * ms)); wakes++ {
+			c.step()
+			c.now = c.p.wake()
+			c.p.tick(c.now)
+			if wakes > 2000 {
+				t.Fatalf("%s: woken %d times in %v", spec.Strategy, wakes, c.now.Sub(c.p.flooded))
+			}
+		}
+	}
+}
