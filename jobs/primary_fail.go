@@ -96,7 +96,7 @@ func (p *primary) retryGang(now time.Time, why string) bool {
 	}
 	p.retry(now, all, fmt.Sprintf("attempt %d: %s", p.rec.retries+1, why))
 	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
-		p.do(doRelease{to: id, release: Release{Job: p.rec.id}})
+		p.do(doRelease{to: id, release: Release{Job: p.rec.id, Ranks: all}})
 	}
 	p.parts = map[vicinity.ID]*part{}
 	p.yieldAll()

@@ -224,6 +224,23 @@ func (c *talk) silence(n int) {
 	c.after(reportEvery)
 }
 
+// A release may arrive late, when its node has been granted ranks of the next
+// attempt: it must not mean these.
+func TestReleaseOfAnAttemptNamesIt(t *testing.T) {
+	c := running(t, Spec{Min: 3, Max: 3, Retries: 2})
+	c.exits(1, ra(0, 1), 3, process.Exited)
+	c.exits(1, ra(1, 1), 143, process.Stopped)
+	list := releases(c.exits(2, ra(2, 1), 0, process.Exited))
+	if len(list) != 2 {
+		t.Fatalf("released %+v, want both nodes", list)
+	}
+	for _, r := range list {
+		if len(r.release.Ranks) != 3 || r.release.Ranks[2] != ra(2, 1) {
+			t.Errorf("released %+v, want the ranks of attempt 1", r.release)
+		}
+	}
+}
+
 func TestGangWithoutRetriesFailsAtOnce(t *testing.T) {
 	c := running(t, Spec{Min: 3, Max: 3})
 	c.silence(2)
