@@ -60,17 +60,22 @@ func (n *realNode) unbroken(t *testing.T, job string, ranks int) {
 	}
 }
 
-// finishes waits until a job of chatter has ended as it must, on its first
-// attempts, and fetches what it left.
-func (n *realNode) finishes(t *testing.T, g gate, job string, ranks int) {
+// finishes waits until a job of chatter has ended as it must, in the attempts in
+// which it began to run, and fetches what it left.
+func (n *realNode) finishes(t *testing.T, g gate, begun jobs.Status) {
 	t.Helper()
+	job, ranks := string(begun.ID), len(begun.Workers)
+	attempts := make([]int, ranks)
+	for _, w := range begun.Workers {
+		attempts[w.Rank] = w.Attempt
+	}
 	g.open(t)
 	st := n.job(t, job, "FAILED", inState(jobs.Failed))
 	if st.ExitCode != 3 || len(st.Outputs) != ranks {
 		t.Errorf("the job ended with %d and %d outputs (%s)", st.ExitCode, len(st.Outputs), st.Reason)
 	}
 	for _, w := range st.Workers {
-		if w.Attempt != 1 || w.Exit == nil || w.Exit.Code != 3 {
+		if w.Attempt != attempts[w.Rank] || w.Exit == nil || w.Exit.Code != 3 {
 			t.Errorf("rank %d: %+v", w.Rank, w)
 		}
 	}
@@ -80,7 +85,7 @@ func (n *realNode) finishes(t *testing.T, g gate, job string, ranks int) {
 		t.Fatal(err)
 	}
 	for rank := range ranks {
-		if b, err := os.ReadFile(filepath.Join(get.Dir, fmt.Sprintf("by-%d", rank))); err != nil || string(b) != "1\n" {
+		if b, err := os.ReadFile(filepath.Join(get.Dir, fmt.Sprintf("by-%d", rank))); err != nil || string(b) != fmt.Sprintln(attempts[rank]) {
 			t.Errorf("rank %d left %q, %v", rank, b, err)
 		}
 	}
@@ -116,7 +121,7 @@ func TestNodesAreStartedAgainUnderTheirWorkers(t *testing.T) {
 			options := []string{"--slots", "2", "--expose", g.dir, "--node-limit", "10m"}
 			net := realNet(t, 2, options...)
 			job := net.nodes[1].says(t, "submit", "-n", "4", "-o", "by-*", "--kill-on-bad-exit=false", "sh", "-c", g.chatter())
-			net.nodes[1].job(t, job, "running", allRun(4))
+			begun := net.nodes[1].job(t, job, "running", allRun(4))
 			for range 2 {
 				for _, k := range c.nodes {
 					net.nodes[k].ends(t, c.signal)
@@ -126,7 +131,7 @@ func TestNodesAreStartedAgainUnderTheirWorkers(t *testing.T) {
 				}
 				net.nodes[1].job(t, job, "running", allRun(4))
 			}
-			net.nodes[1].finishes(t, g, job, 4)
+			net.nodes[1].finishes(t, g, begun)
 			for _, n := range net.nodes {
 				n.empty(t)
 			}
@@ -143,7 +148,7 @@ func TestUpgradeUnderWorkers(t *testing.T) {
 	net := realNet(t, 1, options...)
 	first := net.nodes[1]
 	job := first.says(t, "submit", "-n", "2", "-o", "by-*", "--kill-on-bad-exit=false", "sh", "-c", g.chatter())
-	first.job(t, job, "running", allWrite(2))
+	begun := first.job(t, job, "running", allWrite(2))
 	first.ends(t, syscall.SIGTERM)
 	if b, err := os.ReadFile(first.log); err != nil || !strings.Contains(string(b), "2 workers go on: start the node again within 2m0s") {
 		t.Errorf("the node says %q, %v", b, err)
@@ -154,7 +159,7 @@ func TestUpgradeUnderWorkers(t *testing.T) {
 		t.Errorf("the node is of release %s, %v", info.Release, err)
 	}
 	first.job(t, job, "running", allRun(2))
-	first.finishes(t, g, job, 2)
+	first.finishes(t, g, begun)
 	first.empty(t)
 }
 
