@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"slices"
 	"time"
 )
 
@@ -18,6 +19,12 @@ func (w *world) kill(p *place, machine bool) {
 	r := p.core.Kill(w.local(p), machine)
 	p.core, p.remains, p.leaving, p.next = nil, &r, false, time.Time{}
 	w.audit.killed(w, p, machine)
+	for _, o := range w.owed {
+		if o.to == p && !machine { // a machine that fails says nothing
+			w.fails(o.from, o.m, w.latency(p, o.from))
+		}
+	}
+	w.owed = slices.DeleteFunc(w.owed, func(o owing) bool { return o.from == p || o.to == p })
 	w.sweepSoon()
 }
 

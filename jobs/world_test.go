@@ -28,6 +28,8 @@ type world struct {
 	tracer  tracer
 	watch   func(p *place) // sees nodes that have done something; nil = nobody does
 	pinging bool           // the sweep for members that are gone is due
+
+	owed []owing
 }
 
 // place is where a node is, whether it lives or not.
@@ -184,6 +186,9 @@ func (w *world) post(from *place, m Message) {
 		w.packet(from, to, func() { w.receive(from, to, m) })
 		return
 	}
+	if r, ok := m.body.(reply); ok {
+		w.owed = slices.DeleteFunc(w.owed, func(o owing) bool { return o.from == to && o.number == r.number })
+	}
 	d, life := w.latency(from, to)+w.upTo(time.Millisecond), to.life
 	breaks := from != to && m.Kind == Request && w.chance(w.weather.broken)
 	switch {
@@ -223,7 +228,18 @@ func (w *world) fails(from *place, m Message, after time.Duration) {
 	})
 }
 
+// owing is a request that has arrived and is not answered: its connection
+// breaks with the node.
+type owing struct {
+	from, to *place
+	number   uint64
+	m        Message
+}
+
 func (w *world) receive(from, to *place, m Message) {
+	if r, ok := m.body.(request); ok && r.number > 0 && from != to {
+		w.owed = append(w.owed, owing{from, to, r.number, m})
+	}
 	w.tracer.message(w, from, to, m)
 	w.audit.before(w, from, to, m)
 	w.perform(to, to.core.Receive(w.local(to), from.id, m))
