@@ -271,8 +271,10 @@ func (a *audit) before(w *world, from, to *place, m Message) {
 	if !ok || !isReport || to.core.jobs[rep.Job] == nil {
 		return
 	}
-	w.perform(to, to.core.Tick(w.local(to)))
 	j := to.core.jobs[rep.Job]
+	j.core.tick(w.local(to)) // which any input may bring about
+	to.core.flush(w.local(to), j)
+	w.perform(to, to.core.Tick(w.local(to)))
 	for _, k := range rep.Workers {
 		if j.core.owned(from.id, k.RankAttempt) {
 			return
