@@ -127,7 +127,7 @@ func TestNodeDiesWhileItRemovesAWorker(t *testing.T) {
 				t.Error(err)
 			}
 			begun <- root
-			time.Sleep(time.Minute) // its death is sooner
+			time.Sleep(time.Millisecond) // its death is sooner: until then no time passes
 			return nil
 		}
 		n.start()
