@@ -27,6 +27,7 @@ type fake struct {
 	nodes   []api.NodeInfo
 	list    []jobs.ID // newest first
 	jobs    map[jobs.ID]*fakeJob
+	queue   []jobs.Waiting
 	changed chan struct{}
 	broken  error // what every call returns
 }
@@ -116,6 +117,12 @@ func (f *fake) Jobs(context.Context, bool) ([]jobs.Status, error) {
 		out = append(out, f.copyLocked(f.jobs[id]))
 	}
 	return out, f.broken
+}
+
+func (f *fake) Queue(context.Context) ([]jobs.Waiting, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.queue), f.broken
 }
 
 func (f *fake) copyLocked(j *fakeJob) jobs.Status {

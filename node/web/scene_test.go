@@ -52,6 +52,10 @@ func scene() *fake {
 		why.Nodes = append(why.Nodes, a)
 	}
 	f.explain(why)
+	f.queue = []jobs.Waiting{
+		{Job: "h2nf7@zdddd", Priority: 10, Wanted: 2, Slots: 4, GPUs: 1, Reason: "busy", Since: time.Now().Add(-3 * time.Minute)},
+		{Job: waitingJob, Wanted: 11, Slots: 1, Memory: 200e6, Since: waiting.Submitted},
+	}
 	running := sample(runningJob, jobs.Running, nodes, 6, 34*time.Second, "./nqueens", "14")
 	running.Rounds = []jobs.Round{{Number: 1, Radius: 1, At: running.Submitted, Wait: codec.Duration(time.Second), Wanted: 6, Reached: 7, Offers: 6, Workers: 11, Declines: 1, Messages: 31, Duplicates: 24, Bytes: 11_000, Hops: 2, Extended: 2}}
 	running.Started = running.Submitted.Add(180 * time.Millisecond)

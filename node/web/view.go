@@ -27,18 +27,20 @@ const (
 
 // overview is everything that the first page shows.
 type overview struct {
-	Build    string     `json:"build"`
-	Now      string     `json:"now"`
-	Self     selfView   `json:"self"`
-	Nodes    []nodeRow  `json:"nodes"`
-	NodeNote string     `json:"nodeNote"`
-	Alone    bool       `json:"alone"`
-	Map      mapView    `json:"map"`
-	Jobs     []jobRow   `json:"jobs"`
-	JobNote  string     `json:"jobNote"`
-	JobCount string     `json:"jobCount"`
-	Idle     bool       `json:"idle"` // no job at all
-	Health   healthView `json:"health"`
+	Build     string     `json:"build"`
+	Now       string     `json:"now"`
+	Self      selfView   `json:"self"`
+	Nodes     []nodeRow  `json:"nodes"`
+	NodeNote  string     `json:"nodeNote"`
+	Alone     bool       `json:"alone"`
+	Map       mapView    `json:"map"`
+	Jobs      []jobRow   `json:"jobs"`
+	JobNote   string     `json:"jobNote"`
+	JobCount  string     `json:"jobCount"`
+	Idle      bool       `json:"idle"` // no job at all
+	Queue     []queueRow `json:"queue"`
+	QueueNote string     `json:"queueNote"`
+	Health    healthView `json:"health"`
 }
 
 type selfView struct {
@@ -109,6 +111,10 @@ func (h *Handler) overview(ctx context.Context) (overview, error) {
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the jobs: %w", err)
 	}
+	queue, err := h.cfg.Service.Queue(ctx)
+	if err != nil {
+		return overview{}, fmt.Errorf("ask for the queue: %w", err)
+	}
 	now := time.Now()
 	nodes = nearestFirst(self, nodes)
 	tones := groupTones(nodes)
@@ -127,6 +133,7 @@ func (h *Handler) overview(ctx context.Context) (overview, error) {
 		v.Jobs = append(v.Jobs, describeJob(&list[i], now))
 	}
 	v.JobCount = countStates(list)
+	v.Queue, v.QueueNote = describeQueue(queue, now)
 	if more := len(list) - maxJobRows; more > 0 {
 		v.JobNote = fmt.Sprintf("%s: zorilla ps lists all.", plural(more, "older job is not shown", "older jobs are not shown"))
 	}
@@ -301,6 +308,7 @@ func describeJob(st *jobs.Status, now time.Time) jobRow {
 var blankOverview = struct {
 	Cell    cell
 	Job     jobRow
+	Waiting queueRow
 	Node    nodeRow
 	Counter tally
 	Group   counterGroup

@@ -34,6 +34,7 @@ type Service interface {
 	Survey(ctx context.Context) ([]api.NodeInfo, error)
 	Jobs(ctx context.Context, all bool) ([]jobs.Status, error)
 	Job(ctx context.Context, job string) (jobs.Status, error)
+	Queue(ctx context.Context) ([]jobs.Waiting, error)
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
