@@ -81,7 +81,7 @@ func TestKilledOrigin(t *testing.T) {
 	}
 	origin, other := net.nodes[1], net.nodes[2]
 	origin.knows(t, 2)
-	done := origin.says(t, "submit", "-n", "2", "-o", "out-*", "sh", "-c", "echo log of $ZORILLA_RANK; echo $ZORILLA_RANK >out-$ZORILLA_RANK; exit $ZORILLA_RANK")
+	done := origin.says(t, "submit", "-n", "2", "--kill-on-bad-exit=false", "-o", "out-*", "sh", "-c", "echo log of $ZORILLA_RANK; echo $ZORILLA_RANK >out-$ZORILLA_RANK; exit $ZORILLA_RANK")
 	origin.job(t, done, "FAILED", inState(jobs.Failed))
 	later := origin.says(t, "submit", "-c", "3", "-o", "out", "sh", "-c", "echo up; "+g.wait()+"; echo late; echo x >out; exit 0")
 	origin.job(t, later, "running", allRun(1))
