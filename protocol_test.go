@@ -7,11 +7,14 @@ import (
 	"go/token"
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"zorilla/node/api"
 )
 
 // read returns a text file of the module.
@@ -117,7 +120,7 @@ func TestProtocolNamesEveryPeerPath(t *testing.T) {
 func TestProtocolNamesEveryRoute(t *testing.T) {
 	table := rows(read(t, "PROTOCOL.md"))
 	handle := regexp.MustCompile(`mux\.Handle(?:Func)?\("([^"]*)"`)
-	for path, least := range map[string]int{"node/api/handler.go": 15, "node/web/web.go": 6} {
+	for path, least := range map[string]int{"node/api/handler.go": 11, "node/api/peer.go": 10, "node/web/web.go": 6} {
 		found := 0
 		for _, m := range handle.FindAllStringSubmatch(read(t, path), -1) {
 			route := m[1]
@@ -133,6 +136,32 @@ func TestProtocolNamesEveryRoute(t *testing.T) {
 		if found < least {
 			t.Errorf("%s has %d routes, want at least %d: have they moved?", path, found, least)
 		}
+	}
+}
+
+// TestProtocolNamesWhatPeersMayAsk wants exactly the routes of node/api/peer.go
+// and the methods of api.Peer in the table of what nodes ask each other.
+func TestProtocolNamesWhatPeersMayAsk(t *testing.T) {
+	told := map[string]string{} // methods by their routes
+	for _, row := range rows(read(t, "PROTOCOL.md")) {
+		if m := regexp.MustCompile("^\\|`(\\w+) /api(/v1/[^`]*)`\\|`(\\w+)`\\|").FindStringSubmatch(row); m != nil {
+			told[m[1]+" "+m[2]] = m[3]
+		}
+	}
+	served := map[string]bool{}
+	for _, m := range regexp.MustCompile(`mux\.HandleFunc\("(\w+ [^"]*)"`).FindAllStringSubmatch(read(t, "node/api/peer.go"), -1) {
+		served[m[1]] = true
+	}
+	methods := slices.Sorted(maps.Values(told))
+	var has []string
+	for m := range reflect.TypeFor[api.Peer]().Methods() {
+		has = append(has, m.Name)
+	}
+	if slices.Sort(has); !slices.Equal(methods, has) {
+		t.Errorf("PROTOCOL.md lets peers ask\n%v\napi.Peer has\n%v", methods, has)
+	}
+	if want, is := slices.Sorted(maps.Keys(told)), slices.Sorted(maps.Keys(served)); !slices.Equal(want, is) {
+		t.Errorf("PROTOCOL.md lets peers ask\n%v\nnode/api/peer.go serves\n%v", want, is)
 	}
 }
 

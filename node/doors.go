@@ -34,7 +34,7 @@ func (n *Node) servePeers(g *group) error {
 	mux := http.NewServeMux()
 	mux.Handle(jobs.PeerPrefix, n.jobs.PeerHandler())
 	mux.Handle("/v1/blobs/", transfer.Handler(n.store))
-	mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.Handler(forwarded{n.service}))))
+	mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.PeerHandler(forPeers{n.service}))))
 	n.serve(g, mux, n.overlay.PeerListener())
 	return nil
 }

@@ -47,8 +47,8 @@ func inParallel[T any](list []T, f func(*T)) {
 	wg.Wait()
 }
 
-// at is the service of another node.
-func (s *service) at(id vicinity.ID) *api.Client {
+// at is what another node does for this one.
+func (s *service) at(id vicinity.ID) api.Peer {
 	return api.NewClient(s.n.client.Transport, peerURL(id)+apiPrefix)
 }
 

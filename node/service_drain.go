@@ -22,12 +22,6 @@ func (s *service) Drain(_ context.Context, d api.Drain) (jobs.Drained, error) {
 	return s.n.jobs.Drained(), nil
 }
 
-// Drain is for the node's own clients: nobody else decides what its machine
-// does.
-func (f forwarded) Drain(context.Context, api.Drain) (jobs.Drained, error) {
-	return jobs.Drained{}, errNotForPeers
-}
-
 // stateDraining is what a node says of itself while it takes no new workers.
 const stateDraining = "draining"
 

@@ -69,8 +69,8 @@ func merge(list []jobs.Status) []jobs.Status {
 }
 
 // locate finds a job: remote is nil if this node is its origin, else it is the
-// origin's service.
-func (s *service) locate(ref string) (id jobs.ID, remote *api.Client, err error) {
+// origin.
+func (s *service) locate(ref string) (id jobs.ID, remote api.Peer, err error) {
 	id, err = s.n.jobs.Find(ref)
 	switch {
 	case err == nil && s.n.jobs.Owns(id):

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs"
+	"zorilla/node/api"
 	"zorilla/node/trust"
 )
 
@@ -216,7 +217,7 @@ func TestTwoNodes(t *testing.T) {
 	if _, err := b.Service().Job(t.Context(), "nosuch"); err == nil {
 		t.Fatal("an unknown job was found")
 	}
-	if _, err := b.service.at(a.Self().ID).Invite(t.Context()); err == nil {
+	if _, err := api.NewClient(b.client.Transport, peerURL(a.Self().ID)+apiPrefix).Invite(t.Context()); err == nil {
 		t.Fatal("a node gave its invitation to another node")
 	}
 	if url, err := a.Service().Web(t.Context()); err != nil || !strings.HasPrefix(url, "http://127.0.0.1:") {

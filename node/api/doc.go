@@ -1,10 +1,10 @@
 // Package api is the one door for clients of a node: the Service interface,
 // the HTTP handler that serves it and the Go client that speaks to it.
 //
-// The node implements [Service]; [Handler] puts it on a listener (the unix
-// socket of the state directory, and the peer listener, where other nodes
-// forward requests to a job's origin); [Client] implements Service again over
-// any http.RoundTripper. What holds for a Service called directly holds
+// The node implements [Service]; [Handler] puts it on the unix socket of the
+// state directory. What other nodes may ask, mostly of a job's origin, is
+// [Peer]; [PeerHandler] puts that on the peer listener. [Client] implements
+// Service again over any http.RoundTripper. What holds for a Service called directly holds
 // through Handler and Client: package apitest has the suite that checks it.
 //
 // # Routes

@@ -29,20 +29,10 @@ const (
 func Handler(s Service) http.Handler {
 	h := handler{s}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/node", answer(func(r *http.Request) (any, error) { return s.Node(r.Context()) }))
+	servePeers(mux, s)
 	mux.HandleFunc("GET /v1/nodes", answer(h.nodes))
-	mux.HandleFunc("GET /v1/rtt", answer(h.rtt))
-	mux.HandleFunc("GET /v1/jobs", answer(h.jobs))
 	mux.HandleFunc("POST /v1/jobs", answer(h.submit))
-	mux.HandleFunc("GET /v1/jobs/{job}", ofJob(func(r *http.Request, job string) (any, error) { return s.Job(r.Context(), job) }))
-	mux.HandleFunc("GET /v1/jobs/{job}/await", ofJob(h.await))
-	mux.HandleFunc("GET /v1/jobs/{job}/tasks", ofJob(h.tasks))
-	mux.HandleFunc("GET /v1/jobs/{job}/explain", ofJob(func(r *http.Request, job string) (any, error) { return s.Explain(r.Context(), job) }))
-	mux.HandleFunc("POST /v1/jobs/{job}/cancel", ofJob(func(r *http.Request, job string) (any, error) { return done{}, s.Cancel(r.Context(), job) }))
-	mux.HandleFunc("GET /v1/jobs/{job}/output", h.output)
-	mux.HandleFunc("PUT /v1/jobs/{job}/stdin", h.stdin)
 	mux.HandleFunc("POST /v1/blobs/missing", answer(h.missing))
-	mux.HandleFunc("GET /v1/blobs/{hash}", h.chunk)
 	mux.HandleFunc("PUT /v1/blobs/{hash}", answer(h.putChunk))
 	mux.HandleFunc("POST /v1/drain", answer(h.drain))
 	mux.HandleFunc("GET /v1/owner", answer(func(r *http.Request) (any, error) { return s.Limits(r.Context()) }))
@@ -155,7 +145,7 @@ func readAll(r io.Reader, announced int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-func (h handler) jobs(r *http.Request) (any, error) {
+func (h peerHandler) jobs(r *http.Request) (any, error) {
 	all, err := boolean(r, "all")
 	if err != nil {
 		return nil, err
@@ -180,7 +170,7 @@ func (h handler) drain(r *http.Request) (any, error) {
 	return h.Drain(r.Context(), d)
 }
 
-func (h handler) await(r *http.Request, job string) (any, error) {
+func (h peerHandler) await(r *http.Request, job string) (any, error) {
 	since, err := strconv.ParseUint(or(r.FormValue("since"), "0"), 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("%w: since=%.40q: want a version", ErrInvalid, r.FormValue("since"))
@@ -215,7 +205,7 @@ func (h handler) putChunk(r *http.Request) (any, error) {
 	return done{}, h.PutChunk(r.Context(), hash, data)
 }
 
-func (h handler) chunk(w http.ResponseWriter, r *http.Request) {
+func (h peerHandler) chunk(w http.ResponseWriter, r *http.Request) {
 	hash, err := pathHash(r)
 	if err != nil {
 		writeError(w, err)

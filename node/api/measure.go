@@ -88,7 +88,7 @@ func (h handler) nodes(r *http.Request) (any, error) {
 	return list(h.Nodes(r.Context()))
 }
 
-func (h handler) rtt(r *http.Request) (any, error) {
+func (h peerHandler) rtt(r *http.Request) (any, error) {
 	from, to := or(r.FormValue("from"), "self"), r.FormValue("to")
 	pings, err := strconv.Atoi(or(r.FormValue("pings"), strconv.Itoa(defaultPings)))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // output sends frames as the service hands them out. An error before the
 // first frame is an ordinary one; later it is a frame.
-func (h handler) output(w http.ResponseWriter, r *http.Request) {
+func (h peerHandler) output(w http.ResponseWriter, r *http.Request) {
 	job := r.PathValue("job")
 	q, err := outputQuery(r, job)
 	if err != nil {
@@ -54,7 +54,7 @@ func outputQuery(r *http.Request, job string) (OutputQuery, error) {
 // may be due before the body has ended (the job is over, or unknown), and an
 // idle body must not hold it up: hence full duplex, and no reuse of the
 // connection.
-func (h handler) stdin(w http.ResponseWriter, r *http.Request) {
+func (h peerHandler) stdin(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 {
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 			writeError(w, fmt.Errorf("%w: the connection cannot carry standard input: %v", ErrUnavailable, err))

@@ -9,7 +9,7 @@ import (
 	"zorilla/jobs"
 )
 
-func (h handler) tasks(r *http.Request, job string) (any, error) {
+func (h peerHandler) tasks(r *http.Request, job string) (any, error) {
 	var q jobs.TaskQuery
 	for name, n := range map[string]*int{"from": &q.From, "limit": &q.Limit, "cells": &q.Cells} {
 		var err error
