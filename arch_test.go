@@ -25,6 +25,7 @@ const module = "zorilla"
 // its own. Folders that are not named have the floor of the folder above them.
 var floors = map[string]int{
 	"internal/codec":      -1, // the cellar: how everything is written
+	"internal/seeds":      -1,
 	"docs/tables":         -1,
 	"vicinity":            0,
 	"flood":               1,

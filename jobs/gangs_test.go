@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"zorilla/internal/seeds"
 )
 
 // contest is a world in which gangs want several times the slots that there
@@ -176,7 +178,7 @@ func (c *contest) floods() (n int) {
 // "Order". ZORILLA_SEEDS=FROM-TO chooses other seeds.
 func TestGangs(t *testing.T) {
 	const gangs, burst = 200, 20 * time.Second
-	from, to := seeds(t, 1)
+	from, to := seeds.Range(t, 1)
 	for seed := from; seed <= to; seed++ {
 		c := newContest(seed, 24, gangs, burst)
 		c.wait(burst)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/seeds"
 	"zorilla/jobs/placement"
 )
 
@@ -392,7 +393,7 @@ func weathered(seed uint64, length time.Duration, traced bool) *storm {
 // of owners. ZORILLA_SEEDS=FROM-TO and ZORILLA_STORM=DURATION choose other
 // seeds, and how long each lasts.
 func TestStorms(t *testing.T) {
-	from, to := seeds(t, 200)
+	from, to := seeds.Range(t, 200)
 	length := time.Minute
 	if text := os.Getenv("ZORILLA_STORM"); text != "" {
 		d, err := time.ParseDuration(text)
@@ -401,11 +402,11 @@ func TestStorms(t *testing.T) {
 		}
 		length = d
 	}
-	seeds := make(chan uint64)
+	try := make(chan uint64)
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
-			for seed := range seeds {
+			for seed := range try {
 				s := weathered(seed, length, false)
 				if s.audit.wrong == "" {
 					continue
@@ -417,21 +418,8 @@ func TestStorms(t *testing.T) {
 		})
 	}
 	for seed := from; seed <= to && !t.Failed(); seed++ {
-		seeds <- seed
+		try <- seed
 	}
-	close(seeds)
+	close(try)
 	group.Wait()
-}
-
-// seeds returns which ones a test is to try: 1 to most, or those of ZORILLA_SEEDS.
-func seeds(t *testing.T, most uint64) (from, to uint64) {
-	t.Helper()
-	text := os.Getenv("ZORILLA_SEEDS")
-	if text == "" {
-		return 1, most
-	}
-	if _, err := fmt.Sscanf(text, "%d-%d", &from, &to); err != nil {
-		t.Fatalf("ZORILLA_SEEDS=%s: want FROM-TO", text)
-	}
-	return from, to
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/seeds"
 	"zorilla/node/api"
 )
 
@@ -28,9 +29,7 @@ func TestGarbageAtTheNodesPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
+	rnd := rand.New(rand.NewPCG(seeds.One(t), 1))
 
 	packets := garbagePackets(rnd)
 	udp := dial(t, "udp", node.listen)

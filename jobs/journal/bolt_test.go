@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"zorilla/internal/seeds"
 )
 
 // The test binary runs itself as a process of its own where a test needs one
@@ -244,8 +246,7 @@ func filled(t *testing.T, path string) []byte {
 func TestDamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	data := filled(t, path)
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := rand.New(rand.NewPCG(seeds.One(t), 0))
 	atLeast := 100
 	try := func(what string, data []byte, mustFail bool) {
 		t.Helper()
@@ -257,15 +258,15 @@ func TestDamagedFile(t *testing.T) {
 			n := 0
 			err = b.Load(func(Entry) error { n++; return nil })
 			if (n < atLeast || n > 100) && err == nil && len(data) > 0 {
-				t.Errorf("seed %d: %s: %d entries and no error", seed, what, n)
+				t.Errorf("%s: %d entries and no error", what, n)
 			}
 			b.Close()
 		}
 		if err == nil && mustFail {
-			t.Errorf("seed %d: %s: no error", seed, what)
+			t.Errorf("%s: no error", what)
 		}
 		if err != nil && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it away")) {
-			t.Errorf("seed %d: %s: got %v", seed, what, err)
+			t.Errorf("%s: got %v", what, err)
 		}
 	}
 	for _, size := range []int{1, 100, 4095, 4096, 5000, 8192, 16384, len(data) / 4, len(data) / 2} {

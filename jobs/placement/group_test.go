@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"zorilla/internal/seeds"
 )
 
 // plane is nodes on a plane, the origin in its middle: round trips are lengths.
@@ -69,120 +71,124 @@ func subsets(n int, f func(list []int)) {
 // slack, a bound is kept, met whenever it can be, and the choice under it is the
 // best that the strategy has.
 func TestGroupsAgainstBruteForce(t *testing.T) {
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 3))
-	t.Logf("seed %d", seed)
-	met, unmet := 0, 0
-	for i := range 300 {
-		nodes := 2 + rnd.IntN(7)
-		if i%60 == 0 {
-			nodes = 14
-		}
-		p := newPlane(rnd, nodes, rnd.IntN(4), 3)
-		n, r := 1+rnd.IntN(6), 1+rnd.IntN(2)
-		bound := time.Duration(1 + rnd.IntN(30*int(ms)))
-		least := time.Duration(math.MaxInt64)
-		cost := map[Strategy][]time.Duration{}
-		subsets(len(p.offers), func(list []int) {
-			some := make([]Offer, len(list))
-			for i, k := range list {
-				some[i] = p.offers[k]
+	seeds.Random(t, func(t *testing.T, seed uint64) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		met, unmet := 0, 0
+		for i := range 300 {
+			nodes := 2 + rnd.IntN(7)
+			if i%60 == 0 {
+				nodes = 14
 			}
-			if Feasible(some, n, r) != nil {
-				return
-			}
-			_, _, worst := Worst(list, p.between)
-			least = min(least, worst)
-			if worst > bound {
-				return
-			}
-			for _, s := range byRTT {
-				assign, err := PlaceReplicas(s, some, n, r)
-				if err != nil {
-					t.Fatal(err)
+			p := newPlane(rnd, nodes, rnd.IntN(4), 3)
+			n, r := 1+rnd.IntN(6), 1+rnd.IntN(2)
+			bound := time.Duration(1 + rnd.IntN(30*int(ms)))
+			least := time.Duration(math.MaxInt64)
+			cost := map[Strategy][]time.Duration{}
+			subsets(len(p.offers), func(list []int) {
+				some := make([]Offer, len(list))
+				for i, k := range list {
+					some[i] = p.offers[k]
 				}
-				f := field{Wish: Wish{Strategy: s}, offers: some, places: n * r}
-				if c := f.cost(assign); cost[s] == nil || slices.Compare(c, cost[s]) < 0 {
-					cost[s] = c
+				if Feasible(some, n, r) != nil {
+					return
 				}
+				_, _, worst := Worst(list, p.between)
+				least = min(least, worst)
+				if worst > bound {
+					return
+				}
+				for _, s := range byRTT {
+					assign, err := PlaceReplicas(s, some, n, r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					f := field{Wish: Wish{Strategy: s}, offers: some, places: n * r}
+					if c := f.cost(assign); cost[s] == nil || slices.Compare(c, cost[s]) < 0 {
+						cost[s] = c
+					}
+				}
+			})
+			possible := least < math.MaxInt64
+			assign, err := Wish{Strategy: Compact, Ranks: n, Replicas: r, Between: p.between}.Place(p.offers)
+			if (err == nil) != possible || err != nil && !errors.Is(err, ErrInfeasible) {
+				t.Fatalf("compact: %v, where the smallest worst pair is %v", err, least)
 			}
-		})
-		possible := least < math.MaxInt64
-		assign, err := Wish{Strategy: Compact, Ranks: n, Replicas: r, Between: p.between}.Place(p.offers)
-		if (err == nil) != possible || err != nil && !errors.Is(err, ErrInfeasible) {
-			t.Fatalf("compact: %v, where the smallest worst pair is %v", err, least)
-		}
-		if !possible {
-			continue
-		}
-		if worst := p.check(t, assign, n, r); worst > least+Slack(least) {
-			t.Fatalf("compact: %v apart, the best is %v", worst, least)
-		}
-		for _, s := range Strategies() {
-			assign, err := Wish{Strategy: s, Ranks: n, Replicas: r, MaxRTT: bound, Between: p.between}.Place(p.offers)
-			if (err == nil) != (least <= bound) || err != nil && !errors.Is(err, ErrApart) {
-				t.Fatalf("%s within %v: %v, where the smallest worst pair is %v", s, bound, err, least)
-			}
-			if err != nil {
-				unmet++
+			if !possible {
 				continue
 			}
-			met++
-			if worst := p.check(t, assign, n, r); worst > bound {
-				t.Fatalf("%s within %v: %v apart", s, bound, worst)
+			if worst := p.check(t, assign, n, r); worst > least+Slack(least) {
+				t.Fatalf("compact: %v apart, the best is %v", worst, least)
 			}
-			f := field{Wish: Wish{Strategy: s}, offers: p.offers, places: n * r}
-			if got := f.cost(assign); s != Compact && !slices.Equal(got, cost[s]) {
-				t.Fatalf("%s within %v costs %v, the best is %v", s, bound, got, cost[s])
+			for _, s := range Strategies() {
+				assign, err := Wish{Strategy: s, Ranks: n, Replicas: r, MaxRTT: bound, Between: p.between}.Place(p.offers)
+				if (err == nil) != (least <= bound) || err != nil && !errors.Is(err, ErrApart) {
+					t.Fatalf("%s within %v: %v, where the smallest worst pair is %v", s, bound, err, least)
+				}
+				if err != nil {
+					unmet++
+					continue
+				}
+				met++
+				if worst := p.check(t, assign, n, r); worst > bound {
+					t.Fatalf("%s within %v: %v apart", s, bound, worst)
+				}
+				f := field{Wish: Wish{Strategy: s}, offers: p.offers, places: n * r}
+				if got := f.cost(assign); s != Compact && !slices.Equal(got, cost[s]) {
+					t.Fatalf("%s within %v costs %v, the best is %v", s, bound, got, cost[s])
+				}
 			}
 		}
-	}
-	if met < 100 || unmet < 100 {
-		t.Errorf("%d bounds were met, %d not", met, unmet)
-	}
+		if met < 100 || unmet < 100 {
+			t.Errorf("%d bounds were met, %d not", met, unmet)
+		}
+	})
 }
 
 // Large cases: the bound is never broken, compact is within twice the least
 // radius, below which no choice is, and a bound of that much is always met.
 func TestLargeGroups(t *testing.T) {
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 4))
-	t.Logf("seed %d", seed)
-	for range 6 {
-		p := newPlane(rnd, 50+rnd.IntN(150), rnd.IntN(3)*6, 4)
-		n, r := 2+rnd.IntN(60), 1+rnd.IntN(2)
-		if Feasible(p.offers, n, r) != nil {
-			continue
-		}
-		least := time.Duration(math.MaxInt64)
-		for v := range p.offers {
-			least = min(least, p.radius(v, n, r))
-		}
-		assign, err := Wish{Strategy: Compact, Ranks: n, Replicas: r, Between: p.between}.Place(p.offers)
-		if err != nil {
-			t.Fatal(err)
-		}
-		worst := p.check(t, assign, n, r)
-		if worst > 2*least+Slack(2*least) {
-			t.Errorf("compact: %v apart, no choice is below %v", worst, least)
-		}
-		t.Logf("%d nodes, %d x %d: %v apart, at least %v", len(p.offers), n, r, worst, least)
-		for _, s := range Strategies() {
-			for _, bound := range []time.Duration{2 * least, worst, least / 2} {
-				assign, err := Wish{Strategy: s, Ranks: n, Replicas: r, MaxRTT: bound, Between: p.between}.Place(p.offers)
-				switch {
-				case bound < least:
-					if !errors.Is(err, ErrApart) {
-						t.Errorf("%s within %v: %v, but no choice is below %v", s, bound, err, least)
+	seeds.Random(t, func(t *testing.T, seed uint64) {
+		rnd := rand.New(rand.NewPCG(seed, 4))
+		for range 6 {
+			p := newPlane(rnd, 50+rnd.IntN(150), rnd.IntN(3)*6, 4)
+			n, r := 2+rnd.IntN(60), 1+rnd.IntN(2)
+			if Feasible(p.offers, n, r) != nil {
+				continue
+			}
+			least := time.Duration(math.MaxInt64)
+			for v := range p.offers {
+				least = min(least, p.radius(v, n, r))
+			}
+			assign, err := Wish{Strategy: Compact, Ranks: n, Replicas: r, Between: p.between}.Place(p.offers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			worst := p.check(t, assign, n, r)
+			if worst > 2*least+Slack(2*least) {
+				t.Errorf("compact: %v apart, no choice is below %v", worst, least)
+			}
+			t.Logf("%d nodes, %d x %d: %v apart, at least %v", len(p.offers), n, r, worst, least)
+			for _, s := range Strategies() {
+				for _, bound := range []time.Duration{2 * least, worst, least / 2} {
+					assign, err := Wish{Strategy: s, Ranks: n, Replicas: r, MaxRTT: bound, Between: p.between}.Place(p.offers)
+					switch {
+					case bound == 0: // no bound
+						if err != nil {
+							t.Errorf("%s without a bound: %v", s, err)
+						}
+					case bound < least:
+						if !errors.Is(err, ErrApart) {
+							t.Errorf("%s within %v: %v, but no choice is below %v", s, bound, err, least)
+						}
+					case err != nil && bound == 2*least:
+						t.Errorf("%s within %v: %v", s, bound, err)
+					case err == nil && p.check(t, assign, n, r) > bound:
+						t.Errorf("%s within %v: farther apart", s, bound)
 					}
-				case err != nil && bound == 2*least:
-					t.Errorf("%s within %v: %v", s, bound, err)
-				case err == nil && p.check(t, assign, n, r) > bound:
-					t.Errorf("%s within %v: farther apart", s, bound)
 				}
 			}
 		}
-	}
+	})
 }
 
 // radius is that of the narrowest circle around a node that holds enough.
@@ -262,28 +268,29 @@ func TestCompactStaysAtASite(t *testing.T) {
 
 // More nodes than are looked at, and the order in which they are listed.
 func TestManyNodes(t *testing.T) {
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 5))
-	p := newPlane(rnd, MaxNodes+200, 8, 1)
-	w := Wish{Strategy: Compact, Ranks: 100, Between: p.between}
-	assign, err := w.Place(p.offers)
-	if err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
-	}
-	first := nodes(p.offers, assign[0])
-	order := rnd.Perm(len(p.offers))
-	mixed := make([]Offer, len(order))
-	for i, k := range order {
-		mixed[i] = p.offers[k]
-	}
-	w.Between = func(a, b int) time.Duration { return p.between(order[a], order[b]) }
-	if assign, err = w.Place(mixed); err != nil || nodes(mixed, assign[0]) != first {
-		t.Errorf("seed %d: another order of offers, other places: %v", seed, err)
-	}
-	w.Ranks, w.Between = MaxNodes+1, p.between
-	if _, err := w.Place(p.offers); !errors.Is(err, ErrInfeasible) || !strings.Contains(err.Error(), "the nearest 512 nodes") {
-		t.Errorf("seed %d: got %v", seed, err)
-	}
+	seeds.Random(t, func(t *testing.T, seed uint64) {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		p := newPlane(rnd, MaxNodes+200, 8, 1)
+		w := Wish{Strategy: Compact, Ranks: 100, Between: p.between}
+		assign, err := w.Place(p.offers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := nodes(p.offers, assign[0])
+		order := rnd.Perm(len(p.offers))
+		mixed := make([]Offer, len(order))
+		for i, k := range order {
+			mixed[i] = p.offers[k]
+		}
+		w.Between = func(a, b int) time.Duration { return p.between(order[a], order[b]) }
+		if assign, err = w.Place(mixed); err != nil || nodes(mixed, assign[0]) != first {
+			t.Errorf("another order of offers, other places: %v", err)
+		}
+		w.Ranks, w.Between = MaxNodes+1, p.between
+		if _, err := w.Place(p.offers); !errors.Is(err, ErrInfeasible) || !strings.Contains(err.Error(), "the nearest 512 nodes") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 func TestWorst(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"zorilla/internal/seeds"
 )
 
 const ms = time.Millisecond
@@ -168,56 +170,57 @@ func paper(s Strategy, c []int, nr int) []int {
 }
 
 func TestLikeThePaper(t *testing.T) {
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	placed := 0
-	for range 2000 {
-		n, r := 1+rnd.IntN(40), 1+rnd.IntN(4)
-		offers := random(rnd, rnd.IntN(60), 1+rnd.IntN(12))
-		// The short list, by the book.
-		list := slices.DeleteFunc(slices.Clone(offers), func(o Offer) bool { return o.Workers <= 0 })
-		for i := range list {
-			if list[i].RTT == 0 {
-				list[i].RTT = time.Hour
-			}
-		}
-		slices.SortFunc(list, func(a, b Offer) int { return strings.Compare(a.Node, b.Node) })
-		slices.SortStableFunc(list, func(a, b Offer) int { return int(a.RTT - b.RTT) })
-		list = list[:min(len(list), n*r)]
-		sum := 0
-		var c []int
-		for _, o := range list {
-			c = append(c, min(o.Workers, n))
-			sum += min(o.Workers, n)
-		}
-		feasible := len(list) >= r && sum >= n*r
-		if err := Feasible(offers, n, r); feasible != (err == nil) {
-			t.Fatalf("seed %d: feasible %v, got %v for n=%d r=%d %v", seed, feasible, err, n, r, offers)
-		}
-		for _, s := range byRTT {
-			assign, err := PlaceReplicas(s, offers, n, r)
-			if !feasible {
-				if !errors.Is(err, ErrInfeasible) {
-					t.Fatalf("seed %d: got %v", seed, err)
-				}
-				continue
-			}
-			used, err2 := checkPlaces(offers, assign, n, r)
-			if err != nil || err2 != nil {
-				t.Fatalf("seed %d: %s: %v, %v", seed, s, err, err2)
-			}
-			placed++
-			for i, u := range paper(s, c, n*r) {
-				index := slices.IndexFunc(offers, func(o Offer) bool { return o.Node == list[i].Node })
-				if used[index] != u {
-					t.Fatalf("seed %d: %s: %d workers on %v, the paper has %d", seed, s, used[index], list[i], u)
+	seeds.Random(t, func(t *testing.T, seed uint64) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		placed := 0
+		for range 2000 {
+			n, r := 1+rnd.IntN(40), 1+rnd.IntN(4)
+			offers := random(rnd, rnd.IntN(60), 1+rnd.IntN(12))
+			// The short list, by the book.
+			list := slices.DeleteFunc(slices.Clone(offers), func(o Offer) bool { return o.Workers <= 0 })
+			for i := range list {
+				if list[i].RTT == 0 {
+					list[i].RTT = time.Hour
 				}
 			}
+			slices.SortFunc(list, func(a, b Offer) int { return strings.Compare(a.Node, b.Node) })
+			slices.SortStableFunc(list, func(a, b Offer) int { return int(a.RTT - b.RTT) })
+			list = list[:min(len(list), n*r)]
+			sum := 0
+			var c []int
+			for _, o := range list {
+				c = append(c, min(o.Workers, n))
+				sum += min(o.Workers, n)
+			}
+			feasible := len(list) >= r && sum >= n*r
+			if err := Feasible(offers, n, r); feasible != (err == nil) {
+				t.Fatalf("feasible %v, got %v for n=%d r=%d %v", feasible, err, n, r, offers)
+			}
+			for _, s := range byRTT {
+				assign, err := PlaceReplicas(s, offers, n, r)
+				if !feasible {
+					if !errors.Is(err, ErrInfeasible) {
+						t.Fatalf("got %v", err)
+					}
+					continue
+				}
+				used, err2 := checkPlaces(offers, assign, n, r)
+				if err != nil || err2 != nil {
+					t.Fatalf("%s: %v, %v", s, err, err2)
+				}
+				placed++
+				for i, u := range paper(s, c, n*r) {
+					index := slices.IndexFunc(offers, func(o Offer) bool { return o.Node == list[i].Node })
+					if used[index] != u {
+						t.Fatalf("%s: %d workers on %v, the paper has %d", s, used[index], list[i], u)
+					}
+				}
+			}
 		}
-	}
-	if placed < 500 {
-		t.Fatalf("seed %d: only %d cases could be placed", seed, placed)
-	}
+		if placed < 500 {
+			t.Fatalf("only %d cases could be placed", placed)
+		}
+	})
 }
 
 // everyUse calls f with every way to put n workers on the offers.
@@ -262,60 +265,62 @@ func measure(s Strategy, offers []Offer, used []int) []time.Duration {
 
 // No way to place is better than ours: all of them are tried.
 func TestAgainstBruteForce(t *testing.T) {
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	compared := 0
-	for range 300 {
-		offers, n := random(rnd, 1+rnd.IntN(5), 3), 1+rnd.IntN(7)
-		for _, s := range byRTT {
-			var best []time.Duration
-			everyUse(offers, n, func(used []int) {
-				if m := measure(s, offers, used); best == nil || slices.Compare(m, best) < 0 {
-					best = m
+	seeds.Random(t, func(t *testing.T, seed uint64) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		compared := 0
+		for range 300 {
+			offers, n := random(rnd, 1+rnd.IntN(5), 3), 1+rnd.IntN(7)
+			for _, s := range byRTT {
+				var best []time.Duration
+				everyUse(offers, n, func(used []int) {
+					if m := measure(s, offers, used); best == nil || slices.Compare(m, best) < 0 {
+						best = m
+					}
+				})
+				assign, err := Place(s, offers, n)
+				if (best == nil) != errors.Is(err, ErrInfeasible) {
+					t.Fatalf("%s: got %v for %d on %v", s, err, n, offers)
 				}
-			})
-			assign, err := Place(s, offers, n)
-			if (best == nil) != errors.Is(err, ErrInfeasible) {
-				t.Fatalf("seed %d: %s: got %v for %d on %v", seed, s, err, n, offers)
+				if best == nil {
+					continue
+				}
+				used, err := checkPlaces(offers, [][]int{assign}, n, 1)
+				if err != nil {
+					t.Fatalf("%s: %v", s, err)
+				}
+				if got := measure(s, offers, used); !slices.Equal(got, best) {
+					t.Fatalf("%s: %d on %v: %v measures %v, best is %v", s, n, offers, used, got, best)
+				}
+				compared++
 			}
-			if best == nil {
-				continue
-			}
-			used, err := checkPlaces(offers, [][]int{assign}, n, 1)
-			if err != nil {
-				t.Fatalf("seed %d: %s: %v", seed, s, err)
-			}
-			if got := measure(s, offers, used); !slices.Equal(got, best) {
-				t.Fatalf("seed %d: %s: %d on %v: %v measures %v, best is %v", seed, s, n, offers, used, got, best)
-			}
-			compared++
 		}
-	}
-	if compared < 100 {
-		t.Fatalf("seed %d: only %d cases could be placed", seed, compared)
-	}
+		if compared < 100 {
+			t.Fatalf("only %d cases could be placed", compared)
+		}
+	})
 }
 
 // The order in which offers arrived does not matter.
 func TestOrderOfOffersDoesNotMatter(t *testing.T) {
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 2))
-	offers := append(random(rnd, 500, 8), Offer{"reserve", 0, 5000})
-	for _, s := range byRTT {
-		var first string
-		for range 5 {
-			assign, err := Place(s, offers, 1500)
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
+	seeds.Random(t, func(t *testing.T, seed uint64) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		offers := append(random(rnd, 500, 8), Offer{"reserve", 0, 5000})
+		for _, s := range byRTT {
+			var first string
+			for range 5 {
+				assign, err := Place(s, offers, 1500)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := nodes(offers, assign); first == "" {
+					first = got
+				} else if got != first {
+					t.Fatalf("%s: another order of offers, other places", s)
+				}
+				rnd.Shuffle(len(offers), func(i, k int) { offers[i], offers[k] = offers[k], offers[i] })
 			}
-			if got := nodes(offers, assign); first == "" {
-				first = got
-			} else if got != first {
-				t.Fatalf("seed %d: %s: another order of offers, other places", seed, s)
-			}
-			rnd.Shuffle(len(offers), func(i, k int) { offers[i], offers[k] = offers[k], offers[i] })
 		}
-	}
+	})
 }
 
 // One node with room for all among many small ones: the rounds stay short.
