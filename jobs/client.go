@@ -230,7 +230,8 @@ func (s *Service) Await(ctx context.Context, id ID, since uint64) (Status, uint6
 	}
 }
 
-// List returns the jobs that this node originates or works for, newest first.
+// List returns the jobs that this node originates or works for, in the order of
+// InOrder.
 func (s *Service) List() []Status {
 	var list []Status
 	s.call(func() {
@@ -251,7 +252,7 @@ func (s *Service) List() []Status {
 	for _, w := range works {
 		list = append(list, w.status())
 	}
-	slices.SortFunc(list, func(a, b Status) int { return b.Submitted.Compare(a.Submitted) })
+	slices.SortFunc(list, InOrder)
 	return list
 }
 

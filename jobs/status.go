@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"time"
 
 	"zorilla/internal/codec"
@@ -68,6 +69,18 @@ type Status struct {
 	// LastKnown is set when the origin could not be asked and a participant
 	// answers from its record.
 	LastKnown bool `json:"last_known,omitempty"`
+}
+
+// InOrder orders a list of jobs, for slices.SortFunc: those that have not ended
+// first, so that no list of bounded length loses one of them, then the newest.
+func InOrder(a, b Status) int {
+	if a.State.Final() != b.State.Final() {
+		if b.State.Final() {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(a.ID, b.ID))
 }
 
 // WorkerStatus is one rank of a job.

@@ -34,6 +34,7 @@ func (s *service) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
 				*st = now
 			}
 		})
+		slices.SortFunc(list, jobs.InOrder) // an origin may have told of an end
 		return list, nil
 	}
 	var mu sync.Mutex
@@ -49,8 +50,8 @@ func (s *service) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
 	return merge(list), nil
 }
 
-// merge keeps one status of each job, its origin's where there is one, newest
-// first.
+// merge keeps one status of each job, its origin's where there is one, in the
+// order of jobs.InOrder.
 func merge(list []jobs.Status) []jobs.Status {
 	best := map[jobs.ID]jobs.Status{}
 	for _, st := range list {
@@ -62,9 +63,7 @@ func merge(list []jobs.Status) []jobs.Status {
 	for _, st := range best {
 		out = append(out, st)
 	}
-	slices.SortFunc(out, func(a, b jobs.Status) int {
-		return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(out, jobs.InOrder)
 	return out
 }
 

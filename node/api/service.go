@@ -49,8 +49,8 @@ type Service interface {
 
 	// Submit accepts a job. Its inputs must be in the node's store already.
 	Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error)
-	// Jobs lists the jobs that the node originates or works for, newest
-	// first; with all it asks every member.
+	// Jobs lists the jobs that the node originates or works for, in the order
+	// of jobs.InOrder; with all it asks every member.
 	Jobs(ctx context.Context, all bool) ([]jobs.Status, error)
 	// Job returns one job.
 	Job(ctx context.Context, job string) (jobs.Status, error)

@@ -111,6 +111,7 @@ func (h *Handler) overview(ctx context.Context) (overview, error) {
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the jobs: %w", err)
 	}
+	slices.SortFunc(list, jobs.InOrder)
 	queue, err := h.cfg.Service.Queue(ctx)
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the queue: %w", err)

@@ -144,3 +144,19 @@ func TestStepsTellHowFarAJobCame(t *testing.T) {
 		}
 	}
 }
+
+func TestJobsThatHaveNotEndedComeFirst(t *testing.T) {
+	f := newFake(network(2))
+	f.put(sample("aaaaa@zeb2a", jobs.Running, f.nodes, 1, time.Hour, "first"))
+	f.put(sample("aaaab@zeb2a", jobs.Pending, f.nodes, 1, time.Hour/2, "second"))
+	for i := range maxJobRows + 5 {
+		f.put(sample(fmt.Sprintf("baa%c%c@zeb2a", 'a'+i/20, 'a'+i%20), jobs.Completed, f.nodes, 1, time.Minute, "true"))
+	}
+	v, err := newPage(t, f).overview(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Jobs) != maxJobRows || v.Jobs[0].Key != "aaaab@zeb2a" || v.Jobs[1].Key != "aaaaa@zeb2a" {
+		t.Fatalf("%d rows, first %s, which is %s", len(v.Jobs), v.Jobs[0].Key, v.Jobs[0].State)
+	}
+}
