@@ -149,6 +149,20 @@ func (b *Bolt) Load(f func(Entry) error) error {
 	return err
 }
 
+// Read returns the entries of one key; see Journal.
+func (b *Bolt) Read(key string) (entries []Entry, err error) {
+	err = b.db.View(func(tx *bbolt.Tx) (err error) {
+		if outer := tx.Bucket(root); outer.Bucket([]byte(key)) != nil {
+			entries, err = readKey(outer, b.path, key)
+		}
+		return err
+	})
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+		return nil, ErrClosed
+	}
+	return entries, err
+}
+
 // load keeps f outside of guard: a panic of f is no damage of the file.
 func load(tx *bbolt.Tx, path string, f func(Entry) error) error {
 	outer := tx.Bucket(root)
@@ -216,7 +230,7 @@ func (b *Bolt) commit(ops []op) error {
 	err := b.db.Update(func(tx *bbolt.Tx) error {
 		outer := tx.Bucket(root)
 		for _, o := range ops {
-			if o.entries == nil {
+			if o.remove != "" {
 				if err := outer.DeleteBucket([]byte(o.remove)); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
 					return err
 				}

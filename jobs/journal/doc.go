@@ -7,7 +7,7 @@
 //
 // # Promises
 //
-// Append and Delete return at once. Their done function is called when the
+// Append, Delete and Replace return at once. Their done function is called when the
 // entries are on disk, or with the error that kept them from it; what must not
 // happen before the entry is durable belongs behind done. All that is queued
 // goes to disk in one transaction, so that many events cost one sync: the
@@ -21,14 +21,14 @@
 //
 // What is read back of a key is always what was appended first, without a gap:
 // once an entry of a key could not be written, later entries of that key are
-// refused with [ErrGap], until the key is deleted or the journal is opened
+// refused with [ErrGap], until the key is deleted or replaced, or the journal is opened
 // again. Other keys go on as soon as the cause is gone.
 //
 // # Concurrency
 //
 // All methods may be called from any goroutine. Run is the one writer; done
 // functions are called from its goroutine, must return soon, and may call
-// Append and Delete. Before Run starts, calls are queued. When the context of
+// Append, Delete and Replace. Before Run starts, calls are queued. When the context of
 // Run ends, it writes what is queued; later calls have their done function
 // called with [ErrClosed] before they return.
 //

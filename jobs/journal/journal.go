@@ -36,6 +36,12 @@ type Journal interface {
 	// Delete removes a key with all its entries. That there are none is no
 	// error. done may be nil.
 	Delete(key string, done func(error))
+	// Replace removes what a key has and appends the entry, in one step. done
+	// may be nil.
+	Replace(e Entry, done func(error))
+	// Read returns the entries of one key on disk, as Load does; there may be
+	// none.
+	Read(key string) ([]Entry, error)
 	// Load calls f with every entry on disk: keys in any order, the entries of
 	// a key as they were appended. The data is f's to keep. Load stops at the
 	// first error of f and returns it as it is. f must not wait for a done

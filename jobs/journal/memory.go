@@ -50,7 +50,7 @@ func (m *Memory) commit(ops []op) error {
 		return ErrClosed
 	}
 	for _, o := range ops {
-		if o.entries == nil {
+		if o.remove != "" {
 			delete(m.disk.keys, o.remove)
 		}
 		for _, e := range o.entries {
@@ -58,6 +58,17 @@ func (m *Memory) commit(ops []op) error {
 		}
 	}
 	return nil
+}
+
+// Read returns the entries of one key; see Journal.
+func (m *Memory) Read(key string) ([]Entry, error) {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	var entries []Entry
+	for _, data := range m.disk.keys[key] {
+		entries = append(entries, Entry{key, append([]byte{}, data...)})
+	}
+	return entries, nil
 }
 
 // Load calls f with every entry; see Journal.

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// op is one Append or Delete.
+// op is one Append, Delete or Replace.
 type op struct {
 	entries []Entry
-	remove  string // the key, if this is a Delete
+	remove  string // a key that goes first, if this is a Delete or a Replace
 	done    func(error)
 	err     error // why it cannot be written
 }
@@ -72,6 +72,11 @@ func (q *queue) Append(entries []Entry, done func(error)) {
 // Delete removes a key; see Journal.
 func (q *queue) Delete(key string, done func(error)) {
 	q.add(op{remove: key, done: done, err: checkKey(key)})
+}
+
+// Replace puts one entry in the place of all of its key; see Journal.
+func (q *queue) Replace(e Entry, done func(error)) {
+	q.add(op{entries: []Entry{e}, remove: e.Key, done: done, err: checkEntry(e)})
 }
 
 func (q *queue) add(o op) {
@@ -173,9 +178,11 @@ func (q *queue) write(ops []op, commit func([]op) error) {
 // admit decides whether an operation can be written, and keeps track of the
 // keys that would have a gap.
 func (q *queue) admit(o *op) bool {
-	if o.err == nil && o.entries == nil {
-		delete(q.broken, o.remove)
-		return true
+	if o.remove != "" { // whatever was lost goes with it, and nothing is lost if it cannot be done
+		if o.err == nil {
+			delete(q.broken, o.remove)
+		}
+		return o.err == nil
 	}
 	for i := 0; i < len(o.entries) && o.err == nil; i++ {
 		key := o.entries[i].Key

@@ -105,6 +105,7 @@ func TestConformance(t *testing.T) {
 		}{
 			{"keeps order and survives", testKeepsOrder},
 			{"delete", testDelete},
+			{"replace and read", testReplace},
 			{"bad entries", testBadEntries},
 			{"load stops and copies", testLoad},
 			{"done in order, many writers", testManyWriters},
@@ -166,6 +167,51 @@ func testDelete(t *testing.T, impl implementation) {
 	wantContent(t, j, "a: 3", "b: 1")
 	stop()
 	wantContent(t, impl.reopen(t, j), "a: 3", "b: 1")
+}
+
+func testReplace(t *testing.T, impl implementation) {
+	j := impl.open(t)
+	stop := start(t, j)
+	replaceNow := func(e Entry) error {
+		done := make(chan error, 1)
+		j.Replace(e, func(err error) { done <- err })
+		return <-done
+	}
+	for _, err := range []error{
+		appendNow(j, entry("a", "1"), entry("b", "1"), entry("a", "2"), entry("c", "1")),
+		replaceNow(entry("a", "all")),
+		appendNow(j, entry("a", "next")),
+		replaceNow(entry("new", "1")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := replaceNow(Entry{"b", make([]byte, MaxData+1)}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("too large: got %v, want ErrInvalid", err)
+	}
+	if err := appendNow(j, entry("b", "2")); err != nil {
+		t.Errorf("after a Replace that failed: %v", err)
+	}
+	if err := appendNow(j, Entry{"c", make([]byte, MaxData+1)}); !errors.Is(err, ErrInvalid) {
+		t.Fatal(err)
+	}
+	if err := replaceNow(entry("c", "heals")); err != nil {
+		t.Errorf("in the place of a key with a gap: %v", err)
+	}
+	stop()
+	j = impl.reopen(t, j)
+	wantContent(t, j, "a: all next", "b: 1 2", "c: heals", "new: 1")
+	for key, want := range map[string]string{"a": "[all next]", "b": "[1 2]", "never": "[]"} {
+		got, err := j.Read(key)
+		var data []string
+		for _, e := range got {
+			data = append(data, string(e.Data))
+		}
+		if err != nil || fmt.Sprint(data) != want {
+			t.Errorf("key %s: got %v, %v, want %s", key, data, err, want)
+		}
+	}
 }
 
 func testBadEntries(t *testing.T, impl implementation) {
