@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
 	"zorilla/jobs/process"
 	"zorilla/transfer"
@@ -96,31 +97,11 @@ func (w *work) keep(k *worker, root string, start *Start) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(root, claimFile), b, start != nil)
-}
-
-// writeFile replaces a private file in one step; with sync also for a machine
-// that fails.
-func writeFile(path string, b []byte, sync bool) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
+	how := atomicfile.How{}
+	if start == nil { // a node that forgets it was not asked to start anything
+		how.Sync = atomicfile.Loose
 	}
-	_, err = f.Write(b)
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil || !sync {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return how.Write(filepath.Join(root, claimFile), b)
 }
 
 // adoptWork goes on with the workers of an earlier life of this node, and

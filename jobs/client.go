@@ -33,7 +33,7 @@ func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 	if err := s.waitReady(ctx); err != nil {
 		return "", err
 	}
-	if err := s.stalled(); err != nil {
+	if err := s.cfg.Journal.Stalled(); err != nil {
 		return "", fmt.Errorf("accept job: %w", err)
 	}
 	if !spec.Inputs.IsZero() { // a job that was accepted keeps its inputs, come what may

@@ -2,11 +2,13 @@ package jobs_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/journal"
+	"zorilla/transfer"
 )
 
 // faulty is a journal on a disk that can be full, or of a machine that dies at
@@ -228,6 +231,41 @@ func TestBrokenFilesOfOneJobHarmNoOther(t *testing.T) {
 		}
 		if st := g.await(0, g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1}), time.Minute, final); st.State != jobs.Completed {
 			t.Errorf("the next job is %s: %s", st.State, st.Reason)
+		}
+	})
+}
+
+// meter is a store that somebody looks through, and limp a journal likewise.
+type meter struct {
+	transfer.PinStore
+	synced atomic.Int64
+}
+
+func (m *meter) Sync(hashes ...transfer.Hash) error {
+	m.synced.Add(int64(len(hashes)))
+	return m.PinStore.Sync(hashes...)
+}
+
+type plainStore struct{ transfer.PinStore }
+
+type plainJournal struct{ journal.Journal }
+
+// Who wraps a store or a journal does not turn off what makes them durable.
+func TestDecoratorsDoNotTurnDurabilityOff(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, g *grid) {
+		count := &meter{PinStore: g.node(0).store}
+		disk := newFaulty(g.node(0).log)
+		g.node(0).stop()
+		g.node(0).wrapStore = func(transfer.PinStore) transfer.PinStore { return plainStore{count} }
+		g.node(0).wrap = func(m *journal.Memory) journal.Journal { disk.Memory = m; return plainJournal{disk} }
+		g.node(0).start()
+		spec := jobs.Spec{Args: []string{"tick", "1"}, Min: 1, Max: 1, Slots: 1, Outputs: []string{"left"}}
+		if st := g.await(0, g.submit(0, spec), time.Minute, final); st.State != jobs.Completed || count.synced.Load() == 0 {
+			t.Errorf("the job is %s, %d blobs of its outputs were synced", st.State, count.synced.Load())
+		}
+		disk.full = true
+		if _, err := g.node(0).service.Submit(t.Context(), spec); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("submission to a full disk: got %v", err)
 		}
 	})
 }

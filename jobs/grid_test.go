@@ -41,6 +41,7 @@ type gridNode struct {
 	dir       string
 	log       *journal.Memory
 	wrap      func(*journal.Memory) journal.Journal // nil = as it is
+	wrapStore func(transfer.PinStore) transfer.PinStore
 	store     *transfer.MemStore
 	runner    *testnet.Runner
 	cancel    context.CancelFunc
@@ -125,6 +126,10 @@ func (n *gridNode) start() {
 	if n.wrap != nil {
 		log = n.wrap(n.log)
 	}
+	var store transfer.PinStore = n.store
+	if n.wrapStore != nil {
+		store = n.wrapStore(store)
+	}
 	clean := n.clean
 	if clean == nil {
 		clean = os.RemoveAll
@@ -134,7 +139,7 @@ func (n *gridNode) start() {
 		PeerID:  func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil },
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: log, Store: n.store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: clean, Rand: rnd, NodeLimit: n.g.nodeLimit,
+		Journal: log, Store: store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: clean, Rand: rnd, NodeLimit: n.g.nodeLimit,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(jobs.PeerPrefix, n.service.PeerHandler())

@@ -7,21 +7,13 @@ import (
 
 // hindrance says what keeps the origin from its part of a job, or "".
 func (s *Service) hindrance(j *job) string {
-	if len(j.steps) > 0 && s.stalled() != nil {
+	if len(j.steps) > 0 && s.cfg.Journal.Stalled() != nil {
 		return diskFull + ": nothing can be written down"
 	}
 	return j.trouble
 }
 
 const diskFull = "the disk of its origin is full"
-
-// stalled tells why the journal cannot be written now.
-func (s *Service) stalled() error {
-	if log, ok := s.cfg.Journal.(interface{ Stalled() error }); ok {
-		return log.Stalled()
-	}
-	return nil
-}
 
 // hindered notes whether a job's output could be stored.
 func (s *Service) hindered(j *job, err error) {

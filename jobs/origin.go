@@ -293,11 +293,7 @@ func (s *Service) fetchOutputs(j *job, e doCollect) {
 // errNotAsked: a node returned files that do not match the job's patterns.
 var errNotAsked = errors.New("the node returned a file that was not asked for")
 
-// syncStore makes a file tree durable, where the store can lose it in a crash.
+// syncStore makes a file tree durable.
 func (s *Service) syncStore(tree transfer.Manifest, manifest transfer.Hash) error {
-	disk, ok := s.store.(interface{ Sync(...transfer.Hash) error })
-	if !ok {
-		return nil
-	}
-	return disk.Sync(append(tree.Chunks(), manifest)...)
+	return s.store.Sync(append(tree.Chunks(), manifest)...)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
 )
 
@@ -68,14 +69,7 @@ func writeTable(root, hosts string, epoch int64) error {
 // giveFile puts a file into a worker's temporary directory. It is written where
 // the worker cannot reach it: there may be a link of that name.
 func giveFile(root, name, text string) error {
-	fresh := filepath.Join(root, name+".new")
-	if err := os.WriteFile(fresh, []byte(text), 0o644); err != nil {
-		return err
-	}
-	if err := os.Chmod(fresh, 0o644); err != nil { // whatever this node's umask is
-		return err
-	}
-	return os.Rename(fresh, filepath.Join(root, "tmp", name))
+	return atomicfile.How{Mode: 0o644, Temp: root, Sync: atomicfile.Loose}.Write(filepath.Join(root, "tmp", name), []byte(text))
 }
 
 // toldEpoch returns the epoch that a worker of before knows.
@@ -142,7 +136,7 @@ func (w *work) tellOne(k *worker, t *Table, signal int) {
 		k.proc.Signal(signal)
 	}
 	// Now, so that a node that is killed meanwhile does all of it again.
-	if err := writeFile(filepath.Join(root, toldFile), []byte(strconv.FormatInt(t.Epoch, 10)), false); err != nil {
+	if err := (atomicfile.How{Sync: atomicfile.Loose}).Write(filepath.Join(root, toldFile), []byte(strconv.FormatInt(t.Epoch, 10))); err != nil {
 		w.s.log.Warn().Err(err).Str("job", string(w.job)).Int("rank", k.Rank).Msg("note the epoch of a worker")
 	}
 	w.mu.Lock()

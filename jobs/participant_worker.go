@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"zorilla/internal/atomicfile"
 	"zorilla/jobs/process"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -273,7 +274,7 @@ func (w *work) watch(k *worker, proc process.Worker) (lost string, ended bool) {
 const stopFile = "stop"
 
 func (w *work) markStopped(k *worker) {
-	if err := writeFile(filepath.Join(w.root(k.RankAttempt), stopFile), nil, false); err != nil {
+	if err := (atomicfile.How{Sync: atomicfile.Loose}).Write(filepath.Join(w.root(k.RankAttempt), stopFile), nil); err != nil {
 		w.s.log.Warn().Err(err).Str("job", string(w.job)).Msg("write down that a worker is to end")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
 	"zorilla/jobs/journal"
 	"zorilla/vicinity"
@@ -117,7 +118,7 @@ func (s *Service) keepStdinEnd(id ID) error {
 	if err := os.MkdirAll(s.jobDir(id), 0o700); err != nil {
 		return err
 	}
-	return writeFile(s.stdinEnd(id), nil, true)
+	return atomicfile.Write(s.stdinEnd(id), nil)
 }
 
 // checkOutput warns of output that was here and is not any more.

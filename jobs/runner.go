@@ -19,6 +19,8 @@ type Runner interface {
 	// root, whether it still runs or has ended. Errors wrap process.ErrLost or
 	// process.ErrNotStarted, or are those of ctx.
 	Adopt(ctx context.Context, root string) (process.Worker, error)
+	// Enforces lists what really confines workers, for people and for --where.
+	Enforces() []string
 }
 
 // Overlay is what jobs need of the network besides HTTP. Its methods may be

@@ -142,9 +142,7 @@ func (s *Service) Run(ctx context.Context) error {
 	if err := s.load(); err != nil {
 		return err
 	}
-	if disk, ok := s.store.(interface{ StartEviction() }); ok {
-		disk.StartEviction() // what the jobs need is pinned by now
-	}
+	s.store.StartEviction() // what the jobs need is pinned by now
 	close(s.ready)
 	go func() {
 		defer close(s.ended)

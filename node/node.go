@@ -207,7 +207,7 @@ func (n *Node) member(runner jobs.Runner) vicinity.Member {
 	m := vicinity.Member{
 		ID: n.creds.ID(), Name: n.cfg.Owner.Name, Site: n.cfg.Owner.Site,
 		Slots: n.cfg.Owner.Slots, Memory: n.cfg.Owner.Memory,
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: ProtocolVersion, Labels: n.cfg.Owner.Labels,
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Enforces: runner.Enforces(), Version: ProtocolVersion, Labels: n.cfg.Owner.Labels,
 	}
 	if m.Name == "" {
 		m.Name, _ = os.Hostname()
@@ -225,9 +225,6 @@ func (n *Node) member(runner jobs.Runner) vicinity.Member {
 		if v, err := mem.VirtualMemory(); err == nil {
 			m.Memory = int64(v.Total)
 		}
-	}
-	if r, ok := runner.(interface{ Enforces() []string }); ok {
-		m.Enforces = r.Enforces()
 	}
 	return m
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"zorilla/internal/atomicfile"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
@@ -18,6 +19,7 @@ import (
 // owner keeps what the machine's owner allows, in memory and on disk.
 type owner struct {
 	path string
+	how  atomicfile.How
 
 	mu     sync.Mutex // guards limits; held while they are written
 	limits jobs.Limits
@@ -57,7 +59,7 @@ func (o *owner) change(changes []string, then func(jobs.Limits)) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(o.path, append(b, '\n')); err != nil {
+	if err := o.how.Write(o.path, append(b, '\n')); err != nil {
 		return fmt.Errorf("keep what the owner allows: %w", err)
 	}
 	o.limits = next

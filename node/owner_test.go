@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"zorilla/jobs"
@@ -48,6 +49,30 @@ func TestOwnerIsKept(t *testing.T) {
 		if _, err := loadOwner(path, nil); err == nil || !strings.Contains(err.Error(), "repair it, or remove it") {
 			t.Errorf("%s: %v", broken, err)
 		}
+	}
+}
+
+// What the owner forbade must not be allowed again by a power cut.
+func TestOwnerIsSyncedBeforeItCounts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "owner.json")
+	o, err := loadOwner(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synced, told := 0, 0
+	o.how.Sync = func(f *os.File) error {
+		if told > 0 || o.limits.Paused {
+			t.Error("it counted before it was synced")
+		}
+		synced++
+		return nil
+	}
+	if err := o.change([]string{"paused=yes"}, func(jobs.Limits) { told = synced }); err != nil || told != 2 {
+		t.Errorf("counted after %d syncs, want those of the file and of its directory; %v", told, err)
+	}
+	o.how.Sync = func(*os.File) error { return syscall.EIO }
+	if err := o.change([]string{"max-jobs=2"}, func(jobs.Limits) { t.Error("what is not durable counts") }); !errors.Is(err, syscall.EIO) || o.get().MaxJobs != 0 {
+		t.Errorf("got %v, and %+v counts", err, o.get())
 	}
 }
 

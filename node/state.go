@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"zorilla/internal/atomicfile"
 	"zorilla/jobs/process"
 	"zorilla/node/trust"
 )
@@ -136,7 +137,7 @@ func (n *Node) loadPeers() []string {
 
 // savePeers keeps addresses for the next start.
 func (n *Node) savePeers(peers []string) error {
-	return writeFile(filepath.Join(n.cfg.State, "peers"), []byte(strings.Join(peers, "\n")+"\n"))
+	return atomicfile.How{Sync: atomicfile.Loose}.Write(filepath.Join(n.cfg.State, "peers"), []byte(strings.Join(peers, "\n")+"\n"))
 }
 
 // webToken returns the page's token, made at first use.
@@ -148,14 +149,5 @@ func (n *Node) webToken() (string, error) {
 	var raw [24]byte
 	rand.Read(raw[:])
 	token := base64.RawURLEncoding.EncodeToString(raw[:])
-	return token, writeFile(path, []byte(token+"\n"))
-}
-
-// writeFile replaces a private file in one step.
-func writeFile(path string, b []byte) error {
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
+	return token, atomicfile.Write(path, []byte(token+"\n"))
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"zorilla/internal/atomicfile"
 )
 
 // DirStore is a PinStore of files below one directory. Call Open before
@@ -105,7 +107,7 @@ func scan(top string) ([]foundFile, error) {
 	return found, nil
 }
 
-// StartEviction makes the store keep to its limit from now on.
+// StartEviction implements PinStore.
 func (s *DirStore) StartEviction() {
 	s.mu.Lock()
 	s.index.evicting = true
@@ -140,14 +142,21 @@ func (s *DirStore) putOnce(h Hash, data []byte) error {
 	s.claim(h)
 	defer s.release(h)
 	if s.Has(h) {
-		return nil
+		if whole, _ := s.known(h); whole {
+			return nil
+		}
+		if _, err := s.read(h, nil); err == nil {
+			s.note(func(it *item) { it.whole = true }, h)
+			return nil
+		}
 	}
 	if err := s.write(h, data); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.index.add(h, int64(len(data)))
+	s.mu.Unlock()
+	s.note(func(it *item) { it.whole = true }, h)
 	return nil
 }
 
@@ -157,24 +166,12 @@ func isFull(err error) bool {
 
 // writeFile puts the file in its place at once and as a whole.
 func (s *DirStore) writeFile(h Hash, data []byte) error {
-	f, err := os.CreateTemp(s.temp(), "")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err := cmp.Or(err, f.Close()); err != nil {
-		os.Remove(f.Name())
-		return err
-	}
-	to := s.file(h)
-	err = os.Rename(f.Name(), to)
+	how, to := atomicfile.How{Temp: s.temp(), Sync: atomicfile.Loose}, s.file(h)
+	err := how.Write(to, data)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {
-			err = os.Rename(f.Name(), to)
+			err = how.Write(to, data)
 		}
-	}
-	if err != nil {
-		os.Remove(f.Name())
 	}
 	return err
 }
@@ -233,22 +230,59 @@ func (s *DirStore) read(h Hash, buf []byte) ([]byte, error) {
 	return buf, check(h, buf)
 }
 
-// Sync returns when the blobs are safe from a power cut.
+// Sync implements PinStore. Blobs of an earlier life are read again before they
+// count: a machine that failed may have kept their names, and not their bytes.
 func (s *DirStore) Sync(hashes ...Hash) error {
 	shelves := make(map[string]bool)
+	var buf []byte
+	var fresh []Hash
 	for _, h := range hashes {
+		whole, safe := s.known(h)
+		if safe {
+			continue
+		}
+		if !whole {
+			data, err := s.Get(h, buf)
+			if err != nil {
+				return fmt.Errorf("sync blob: %w", err)
+			}
+			buf = data
+		}
 		name := s.file(h)
 		if err := syncFile(name); err != nil {
 			return fmt.Errorf("sync blob: %w", err)
 		}
 		shelves[filepath.Dir(name)] = true
+		fresh = append(fresh, h)
 	}
 	for dir := range shelves {
 		if err := syncFile(dir); err != nil {
 			return fmt.Errorf("sync blob store: %w", err)
 		}
 	}
+	s.note(func(it *item) { it.whole, it.safe = true, true }, fresh...)
 	return nil
+}
+
+// known tells what this life of the store knows of a blob.
+func (s *DirStore) known(h Hash) (whole, safe bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it := s.index.items[h]; it != nil {
+		return it.whole, it.safe
+	}
+	return false, false
+}
+
+// note changes what it knows of those that are held.
+func (s *DirStore) note(f func(*item), hashes ...Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range hashes {
+		if it := s.index.items[h]; it != nil {
+			f(it)
+		}
+	}
 }
 
 func syncFile(name string) error {

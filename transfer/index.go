@@ -23,6 +23,9 @@ type item struct {
 	hash  Hash
 	size  int64         // rounded up to whole blocks
 	place *list.Element // in loose; nil while pinned
+
+	whole bool // its bytes were compared with its hash in this life of the store
+	safe  bool // and are durable
 }
 
 func newIndex(limit int64) index {

@@ -1,6 +1,9 @@
 package transfer
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // MemStore is a PinStore in memory.
 type MemStore struct {
@@ -71,6 +74,23 @@ func (s *MemStore) Unpin(owner string) {
 	s.index.unpin(owner)
 	s.evictLocked()
 }
+
+// Sync implements PinStore. Nothing of a MemStore survives its process, but what
+// is not held is not safe.
+func (s *MemStore) Sync(hashes ...Hash) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range hashes {
+		if s.index.items[h] == nil {
+			return fmt.Errorf("sync blob: %w", notFound(h))
+		}
+	}
+	return nil
+}
+
+// StartEviction implements PinStore. A MemStore, which nothing was in before,
+// evicts from the start.
+func (s *MemStore) StartEviction() {}
 
 // Usage tells how much the store holds.
 func (s *MemStore) Usage() Usage {

@@ -65,6 +65,12 @@ type Pinner interface {
 type PinStore interface {
 	Store
 	Pinner
+	// Sync returns when the blobs are safe from a power cut. It fails with
+	// ErrNotFound if one of them is not held, or is not what it was.
+	Sync(hashes ...Hash) error
+	// StartEviction makes the store keep to its limit from now on: what is
+	// needed of an earlier life has been pinned.
+	StartEviction()
 }
 
 // PutterFunc is a function as a Putter.

@@ -73,6 +73,48 @@ func TestDirStoreNoticesDamage(t *testing.T) {
 	}
 }
 
+// A power cut leaves names whose bytes never reached the disk.
+func TestTornBlobsAreNotThere(t *testing.T) {
+	dir := t.TempDir()
+	s := openDir(t, dir, 0)
+	data := [][]byte{bytes.Repeat([]byte("zorilla"), 10_000), []byte("small"), []byte("good")}
+	var all []transfer.Hash
+	for _, d := range data {
+		h := transfer.HashOf(d)
+		if err := s.Put(h, d); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, h)
+	}
+	if err := os.WriteFile(blobFile(dir, all[0]), make([]byte, len(data[0])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(blobFile(dir, all[1]), 0); err != nil {
+		t.Fatal(err)
+	}
+	s = openDir(t, dir, 0)
+	if err := s.Put(all[1], data[1]); err != nil { // whoever has the bytes heals it
+		t.Fatal(err)
+	}
+	if err := s.Sync(all[1:]...); err != nil {
+		t.Error(err)
+	}
+	if err := s.Sync(all...); !errors.Is(err, transfer.ErrNotFound) || s.Has(all[0]) {
+		t.Errorf("sync of a torn blob: got %v, want ErrNotFound; held is %v", err, s.Has(all[0]))
+	}
+	if err := s.Put(all[0], data[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(all...); err != nil {
+		t.Error(err)
+	}
+	for i, h := range all {
+		if got, err := s.Get(h, nil); err != nil || !bytes.Equal(got, data[i]) {
+			t.Errorf("blob %d: got %d bytes, %v", i, len(got), err)
+		}
+	}
+}
+
 func TestDirStoreOpen(t *testing.T) {
 	dir := t.TempDir()
 	s := openDir(t, dir, 0)

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
 )
 
@@ -135,26 +134,11 @@ func save(root, name string, v any, sync bool) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, name)
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
+	how := atomicfile.How{}
+	if !sync {
+		how.Sync = atomicfile.Loose
 	}
-	_, err = f.Write(b)
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil || !sync {
-		return err
-	}
-	dir, err := os.Open(root)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return how.Write(filepath.Join(root, name), b)
 }
 
 // load reads what save wrote.

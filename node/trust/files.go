@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"zorilla/internal/atomicfile"
 )
 
 // ErrExposed is wrapped by errors about a key or secret file that others than
@@ -45,15 +47,10 @@ func LoadOrNewSecret(path string) (Secret, error) {
 
 // SaveSecret writes the secret file at path, in place of one that may be there.
 func SaveSecret(path string, s Secret) error {
-	tmp, err := writePrivate(path, []byte(s.Text()+"\n"))
-	if err != nil {
+	if err := writePrivate(path, []byte(s.Text()+"\n"), false); err != nil {
 		return fmt.Errorf("secret file: %w", err)
 	}
-	if err := os.Rename(tmp, path); err != nil {
-		os.Remove(tmp)
-		return fmt.Errorf("secret file: %w", err)
-	}
-	return syncDir(filepath.Dir(path))
+	return nil
 }
 
 // loadOrCreate returns the contents of the file, which fresh supplies if it
@@ -67,16 +64,7 @@ func loadOrCreate(path string, fresh func() ([]byte, error)) ([]byte, error) {
 	if b, err = fresh(); err != nil {
 		return nil, err
 	}
-	tmp, err := writePrivate(path, b)
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(tmp)
-	// Unlike a rename, a link never replaces what another process made.
-	if err := os.Link(tmp, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := writePrivate(path, b, true); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return readPrivate(path)
@@ -102,30 +90,11 @@ func readPrivate(path string) ([]byte, error) {
 	return b, err
 }
 
-// writePrivate writes b to a new file beside path, makes it durable and
-// returns its name.
-func writePrivate(path string, b []byte) (string, error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
-		os.Remove(f.Name())
-		return "", err
-	}
-	return f.Name(), nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
+// writePrivate writes the file, and makes its directory; fresh as that of
+// atomicfile.How.New.
+func writePrivate(path string, b []byte, fresh bool) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return atomicfile.How{New: fresh}.Write(path, b)
 }

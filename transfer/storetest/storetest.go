@@ -22,6 +22,7 @@ func Run(t *testing.T, open func(t *testing.T, limit int64) transfer.PinStore) {
 		{"gives back what it got", 0, testRoundTrip},
 		{"refuses bytes that are not the blob", 0, testMismatch},
 		{"misses what it never got", 0, testMissing},
+		{"makes durable what it holds", 2 * unit, testSync},
 		{"uses the caller's buffer", 0, testBuffer},
 		{"keeps no slice of the caller", 0, testNoAlias},
 		{"evicts what was not used for longest", 3 * unit, testLeastRecentlyUsed},
@@ -64,6 +65,22 @@ func want(t *testing.T, s transfer.PinStore, held ...bool) {
 		}
 		if !want && !errors.Is(err, transfer.ErrNotFound) {
 			t.Errorf("blob %d: got %v, want ErrNotFound", i, err)
+		}
+	}
+}
+
+func testSync(t *testing.T, s transfer.PinStore) {
+	s.StartEviction()
+	var all []transfer.Hash
+	for i := range 3 {
+		all = append(all, put(t, s, i))
+	}
+	for range 2 {
+		if err := s.Sync(all[1:]...); err != nil {
+			t.Errorf("sync of what is held: %v", err)
+		}
+		if err := s.Sync(all...); !errors.Is(err, transfer.ErrNotFound) {
+			t.Errorf("sync of what was evicted: got %v, want ErrNotFound", err)
 		}
 	}
 }
