@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"time"
 
 	"zorilla/internal/codec"
@@ -14,7 +15,7 @@ type eventKind string
 const (
 	evSubmitted eventKind = "submitted" // Spec, Stamp
 	evGranted   eventKind = "granted"   // Node, Name, RTT, Ranks
-	evReleased  eventKind = "released"  // Ranks went back before they had started
+	evReleased  eventKind = "released"  // Ranks went back before they had started; Reason
 	evStarted   eventKind = "started"   // Ranks
 	evExited    eventKind = "exited"    // Ranks (one), Exit, Output, Reason (a warning)
 	evCollected eventKind = "collected" // Ranks (one): its outputs are in the store
@@ -80,7 +81,8 @@ type rankRecord struct {
 	wrote     *wrote // nil = not known
 	output    *RankOutput
 	collected bool
-	retries   int // attempts that followed a failure of the program
+	retries   int    // attempts that followed a failure of the program
+	retried   string // why a new attempt was, or is, needed
 }
 
 // record is a job as its events tell it.
@@ -153,10 +155,12 @@ func (r *record) apply(ev event) {
 		}
 	case evGranted:
 		for _, ra := range ev.Ranks {
-			r.ranks[ra.Rank] = rankRecord{attempt: ra.Attempt, node: ev.Node, name: ev.Name, rtt: time.Duration(ev.RTT), state: WorkerPreparing, retries: r.ranks[ra.Rank].retries}
+			r.ranks[ra.Rank] = rankRecord{attempt: ra.Attempt, node: ev.Node, name: ev.Name, rtt: time.Duration(ev.RTT), state: WorkerPreparing, retries: r.ranks[ra.Rank].retries, retried: r.ranks[ra.Rank].retried}
 		}
 	case evReleased:
-		r.each(ev.Ranks, func(k *rankRecord) { *k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries} })
+		r.each(ev.Ranks, func(k *rankRecord) {
+			*k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries, retried: ev.Reason}
+		})
 	case evRetried:
 		r.again(ev)
 	case evFollowed:
@@ -176,7 +180,7 @@ func (r *record) apply(ev event) {
 	case evCollected:
 		r.each(ev.Ranks, func(k *rankRecord) { k.collected = true })
 	case evLost:
-		r.each(ev.Ranks, func(k *rankRecord) { k.state = WorkerLost })
+		r.each(ev.Ranks, func(k *rankRecord) { k.state, k.retried = WorkerLost, ev.Reason })
 		r.warn(ev.Reason)
 		r.lacking = ev.At
 	case evWarned:
@@ -203,13 +207,17 @@ func (r *record) apply(ev event) {
 
 // again gives ranks another attempt.
 func (r *record) again(ev event) {
-	r.each(ev.Ranks, func(k *rankRecord) { *k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries + 1} })
+	r.each(ev.Ranks, func(k *rankRecord) {
+		*k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries + 1, retried: ev.Reason}
+	})
+	warning := ev.Reason
 	if r.spec.Rigid() {
 		r.retries++
+		warning = fmt.Sprintf("attempt %d: %s", r.retries, warning)
 		r.undecide()
 		r.started = time.Time{} // all of it starts together, as the first time
 	}
-	r.warn(ev.Reason)
+	r.warn(warning + ": trying again")
 	r.lacking = ev.At
 }
 

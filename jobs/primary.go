@@ -241,7 +241,7 @@ func (p *primary) resume(now time.Time, schedule flood.Schedule) {
 		}
 	}
 	if len(back) > 0 {
-		p.emit(event{Kind: evReleased, At: now, Ranks: back})
+		p.emit(event{Kind: evReleased, At: now, Ranks: back, Reason: "given back before its start: this node was started again"})
 	}
 	p.tick(now)
 }

@@ -81,7 +81,7 @@ func (p *primary) stopOthers() {
 
 // retry gives ranks another attempt.
 func (p *primary) retry(now time.Time, ranks []RankAttempt, why string) {
-	p.emit(event{Kind: evRetried, At: now, Ranks: ranks, Reason: why + ": trying again"})
+	p.emit(event{Kind: evRetried, At: now, Ranks: ranks, Reason: why})
 	p.search.Reset(now)
 }
 
@@ -94,7 +94,7 @@ func (p *primary) retryGang(now time.Time, why string) bool {
 	for i := range p.rec.ranks {
 		all = append(all, RankAttempt{i, p.rec.ranks[i].attempt})
 	}
-	p.retry(now, all, fmt.Sprintf("attempt %d: %s", p.rec.retries+1, why))
+	p.retry(now, all, why)
 	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
 		p.do(doRelease{to: id, release: Release{Job: p.rec.id, Ranks: all}})
 	}

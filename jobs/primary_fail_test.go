@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/flood"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
@@ -245,4 +246,66 @@ func TestGangWithoutRetriesFailsAtOnce(t *testing.T) {
 	c := running(t, Spec{Min: 3, Max: 3})
 	c.silence(2)
 	c.state(NodeFail, CodeZorilla)
+}
+
+// A status says why a rank has another attempt: its own end, that of another rank
+// of its gang, the loss of its node, or that it was given back before its start.
+// What comes from the journal says the same.
+func TestStatusTellsWhyRanksAreTriedAgain(t *testing.T) {
+	one, two := label("n", testNode(1)), label("n", testNode(2))
+	for name, tc := range map[string]struct {
+		spec Spec
+		fail func(c *talk)
+		want map[int]string
+	}{
+		"its program": {Spec{Min: 2, Max: 2 + 2, Retries: 1}, func(c *talk) { c.exits(1, ra(1, 1), 3, process.Exited) },
+			map[int]string{1: "rank 1 on " + one + " ended with 3"}},
+		"the gang's": {Spec{Min: 2, Max: 2, Retries: 1}, func(c *talk) {
+			c.exits(1, ra(0, 1), 3, process.Exited)
+			c.exits(1, ra(1, 1), 143, process.Stopped)
+		}, map[int]string{0: "rank 0 on " + one + " ended with 3", 1: "rank 0 on " + one + " ended with 3"}},
+		"its node": {Spec{Min: 2, Max: 2 + 2}, func(c *talk) { c.silence(2) },
+			map[int]string{2: "node " + two + " was lost with ranks 2..3 (2)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := running(t, tc.spec)
+			for _, w := range c.p.status().Workers {
+				if w.Retried != "" {
+					t.Errorf("the first attempt of rank %d is one because %q", w.Rank, w.Retried)
+				}
+			}
+			tc.fail(c)
+			c.step()
+			c.tells(tc.want)
+			c.now = c.now.Add(avoidFor)
+			c.after(ms)
+			c.step()
+			c.gang()
+			c.tells(tc.want)
+		})
+	}
+	c := newTalk(t, Spec{Min: 2, Max: 2})
+	c.offer(1, 2)
+	c.after(maxSettle)
+	c.p.grantFailed(c.now, testNode(1), []RankAttempt{ra(0, 1), ra(1, 1)}, false)
+	c.step()
+	why := "given back before its start: node " + one + ": did not answer"
+	c.tells(map[int]string{0: why, 1: why})
+}
+
+// tells compares why ranks are tried again, as the status and as the journal
+// have it.
+func (c *talk) tells(want map[int]string) {
+	c.t.Helper()
+	replay := newPrimary(c.p.rec.id, c.p.self, c.p.rnd, flood.Schedule{})
+	for _, ev := range c.log {
+		replay.rec.apply(ev)
+	}
+	for _, p := range []*primary{c.p, replay} {
+		for _, w := range p.status().Workers {
+			if why, ok := want[w.Rank]; ok && w.Retried != why {
+				c.t.Errorf("rank %d is tried again because %q, want %q", w.Rank, w.Retried, why)
+			}
+		}
+	}
 }

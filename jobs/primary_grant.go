@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -222,24 +223,25 @@ func (p *primary) unprepared(now time.Time, node vicinity.ID, ranks []RankAttemp
 		a.Offered, a.Reason, a.At = 0, why, now
 		p.answers[node] = a
 	}
+	why = fmt.Sprintf("given back before its start: node %s: %s", label(p.rec.ranks[ranks[0].Rank].name, node), why)
 	if p.rec.started.IsZero() && p.count(WorkerPreparing, WorkerReady)-len(ranks) < p.rec.spec.least() {
-		p.restart(now)
+		p.restart(now, why)
 		return
 	}
-	p.emit(event{Kind: evReleased, At: now, Ranks: ranks})
+	p.emit(event{Kind: evReleased, At: now, Ranks: ranks, Reason: why})
 	p.search.Reset(now)
 }
 
 // restart releases a gang that could not be prepared and looks for it again
 // after a pause with jitter, so that two such jobs do not meet again.
-func (p *primary) restart(now time.Time) {
+func (p *primary) restart(now time.Time, why string) {
 	var all []RankAttempt
 	for i := range p.rec.ranks {
 		if k := &p.rec.ranks[i]; k.state != WorkerWanted {
 			all = append(all, RankAttempt{i, k.attempt})
 		}
 	}
-	p.emit(event{Kind: evReleased, At: now, Ranks: all})
+	p.emit(event{Kind: evReleased, At: now, Ranks: all, Reason: why})
 	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
 		p.do(doRelease{to: id, release: Release{Job: p.rec.id, Ranks: all}})
 	}

@@ -45,7 +45,7 @@ func (p *primary) reason() string {
 func (p *primary) awayReason() string {
 	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
 		if back := p.parts[id].back; !back.IsZero() {
-			return fmt.Sprintf("node %s was stopped; its workers go on, and it is expected back by %s", label(p.nameOf(id), id), back.Format(time.TimeOnly))
+			return fmt.Sprintf("node %s was stopped; its workers go on, and it is expected back by %s", label(p.nameOf(id), id), back.Format("15:04:05 MST"))
 		}
 	}
 	return ""
@@ -81,7 +81,7 @@ func (p *primary) status() Status {
 		got := p.received[RankAttempt{i, k.attempt}]
 		rank, replica := r.spec.RankOf(i)
 		s.Workers = append(s.Workers, WorkerStatus{
-			Rank: rank, Replica: replica, Won: r.replicated() && r.telling(rank) == i && k.collected && succeeded(k.exit), Attempt: k.attempt, Node: k.node, Name: k.name, RTT: codec.Duration(k.rtt),
+			Rank: rank, Replica: replica, Won: r.replicated() && r.telling(rank) == i && k.collected && succeeded(k.exit), Attempt: k.attempt, Retried: k.retried, Node: k.node, Name: k.name, RTT: codec.Duration(k.rtt),
 			State: k.state, Exit: k.exit, Stdout: got.stdout, Stderr: got.stderr,
 		})
 		if k.output != nil && k.collected && !r.spare(i) {

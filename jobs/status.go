@@ -89,6 +89,7 @@ type WorkerStatus struct {
 	Replica int            `json:"replica,omitempty"` // which copy of the rank
 	Won     bool           `json:"won,omitempty"`     // of several copies this one counts
 	Attempt int            `json:"attempt"`           // from 1
+	Retried string         `json:"retried,omitempty"` // why a new attempt was, or is, needed; one line
 	Node    vicinity.ID    `json:"node,omitempty"`
 	Name    string         `json:"name,omitempty"` // the node's label
 	RTT     codec.Duration `json:"rtt,omitempty"`  // between origin and node when it was chosen

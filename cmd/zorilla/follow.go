@@ -27,10 +27,10 @@ type follower struct {
 	signals <-chan os.Signal
 
 	status      jobs.Status
-	told        string      // what it was last said to wait for
-	attempts    map[int]int // by rank
-	warned      int         // warnings told
-	interrupted time.Time   // last Ctrl-C
+	told        string // what it was last said to wait for
+	attempts    map[workerKey]int
+	warned      int       // warnings told
+	interrupted time.Time // last Ctrl-C
 	cancelling  bool
 }
 
@@ -38,7 +38,7 @@ type follower struct {
 func (f *follower) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	f.attempts = map[int]int{}
+	f.attempts = map[workerKey]int{}
 	output := make(chan error, 1)
 	go func() {
 		output <- f.service.Output(ctx, string(f.id), api.OutputQuery{Rank: -1, Follow: true}, f.out.print)
@@ -113,14 +113,44 @@ func watch(ctx context.Context, s api.Service, job string) (<-chan jobs.Status, 
 // update takes note of a new status and tells what the user must know.
 func (f *follower) update(st jobs.Status) {
 	f.status = st
-	for _, w := range st.Workers {
-		if before := f.attempts[w.Rank]; before > 0 && w.Attempt > before {
-			f.tell("rank %d starts again (attempt %d): its node was lost", w.Rank, w.Attempt)
-		}
-		f.attempts[w.Rank] = w.Attempt
-	}
+	f.tellRetries(st)
 	for ; f.warned < len(st.Warnings); f.warned++ {
 		f.tell("warning: %s", st.Warnings[f.warned])
+	}
+}
+
+// workerKey names a worker for users.
+type workerKey struct{ rank, replica int }
+
+// tellRetries tells which ranks have another attempt, and why: those with the
+// same reason, such as all of a gang, in one line.
+func (f *follower) tellRetries(st jobs.Status) {
+	type again struct {
+		attempt int
+		why     string
+	}
+	var order []again
+	ranks := map[again][]string{}
+	for _, w := range st.Workers {
+		key := workerKey{w.Rank, w.Replica}
+		if before := f.attempts[key]; before > 0 && w.Attempt > before {
+			who, a := fmt.Sprintf("rank %d", w.Rank), again{w.Attempt, w.Retried}
+			if st.Spec.Replicas > 1 {
+				who += fmt.Sprintf(", copy %d,", w.Replica)
+			}
+			if ranks[a] == nil {
+				order = append(order, a)
+			}
+			ranks[a] = append(ranks[a], who)
+		}
+		f.attempts[key] = w.Attempt
+	}
+	for _, a := range order {
+		who, verb := ranks[a][0], "starts"
+		if n := len(ranks[a]); n > 1 {
+			who, verb = count(n, "worker"), "start"
+		}
+		f.tell("%s %s again (attempt %d): %s", who, verb, a.attempt, a.why)
 	}
 }
 

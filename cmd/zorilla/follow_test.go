@@ -95,10 +95,10 @@ func TestRunSaysWhyItWaits(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		fo.job.Update(func(s *jobs.Status) {
-			s.Workers = []jobs.WorkerStatus{{Rank: 0, Attempt: 1}, {Rank: 1, Attempt: 2}}
+			s.Workers = []jobs.WorkerStatus{{Rank: 0, Attempt: 1}, {Rank: 1, Attempt: 2, Retried: "rank 1 on there ended with 1"}}
 			s.Warnings = []string{"strange\x1b[2J"}
 		})
-		fo.says(t, "zorilla: rank 1 starts again (attempt 2): its node was lost\nzorilla: warning: strange?[2J\n")
+		fo.says(t, "zorilla: rank 1 starts again (attempt 2): rank 1 on there ended with 1\nzorilla: warning: strange?[2J\n")
 		fo.job.Update(func(s *jobs.Status) { s.State, s.Reason, s.ExitCode = jobs.Timeout, "rank 1 ran out of time", 124 })
 		time.Sleep(time.Second)
 		fo.says(t, "zorilla: job ID TIMEOUT, exit code 124: rank 1 ran out of time\n")
