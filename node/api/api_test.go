@@ -99,6 +99,24 @@ func TestNoNode(t *testing.T) {
 	}
 }
 
+// What answers may be something else, such as a node's page.
+func TestNoNodeButAPage(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "this page wants its token", http.StatusUnauthorized)
+	}))
+	defer page.Close()
+	c, err := api.Dial(page.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = c.Node(t.Context())
+	const want = `unavailable: what answers there is not a node (it says "401 Unauthorized"): --node wants the path of a node's socket, STATE/zorilla.sock; a page is for browsers`
+	if !errors.Is(err, api.ErrUnavailable) || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+}
+
 func TestListen(t *testing.T) {
 	// Longer than a socket address.
 	socket := filepath.Join(t.TempDir(), strings.Repeat("long/", 30), "zorilla.sock")

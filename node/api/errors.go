@@ -82,7 +82,7 @@ func readError(resp *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
 	var body errorBody
 	if err != nil || json.Unmarshal(b, &body) != nil || body.Code == "" {
-		return fmt.Errorf("%w: the node answered %q, which is not an answer of zorilla", ErrUnavailable, resp.Status)
+		return fmt.Errorf("%w: what answers there is not a node (it says %q): --node wants the path of a node's socket, STATE/zorilla.sock; a page is for browsers", ErrUnavailable, resp.Status)
 	}
 	return body.decode()
 }
