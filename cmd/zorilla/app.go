@@ -86,6 +86,11 @@ func command(c cli.Command) *cli.Command {
 	c.HideHelpCommand = true // "help" may be the name of a program
 	c.OnUsageError = onUsageError
 	c.Description = strings.Trim(c.Description, "\n")
+	for _, f := range c.Flags {
+		if b, ok := f.(*cli.BoolFlag); ok && b.DefaultText == "" {
+			b.DisableDefaultText = true // what is not asked for is not done
+		}
+	}
 	return &c
 }
 

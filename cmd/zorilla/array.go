@@ -150,7 +150,7 @@ zorilla tasks --from 50001 --limit 100 k7f3q
 zorilla tasks --limit 0 --json k7f3q | jq '.[] | select(.took > 60) | .id'`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "failed", Usage: "only those that have failed"},
-			&cli.IntFlag{Name: "from", Usage: "begin with task `N`"},
+			&cli.IntFlag{Name: "from", DefaultText: "the first", Usage: "begin with task `N`"},
 			&cli.IntFlag{Name: "limit", Value: 1000, Usage: "list `N` tasks at most; 0 = all"},
 			jsonFlag(),
 		},

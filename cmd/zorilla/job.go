@@ -23,7 +23,7 @@ import (
 // jobFlags describe a job; run and submit share them.
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1", Usage: "workers: `N` (all or nothing), or MIN..MAX to start with MIN and grow"},
+		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1", DefaultText: "1", Usage: "workers: `N` (all or nothing), or MIN..MAX to start with MIN and grow"},
 		&cli.IntFlag{Name: "c", Value: 1, Usage: "`SLOTS` (cores) for each worker"},
 		&cli.StringFlag{Name: "mem", Usage: "memory limit of each worker: `SIZE` such as 200M or 2G"},
 		&cli.StringFlag{Name: "disk", Usage: "disk space that must be free for each worker: `SIZE`"},
@@ -35,20 +35,20 @@ func jobFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "e", Aliases: []string{"env"}, Usage: "set `K=V` in the job's environment, or copy K from yours (repeatable)"},
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
-		&cli.StringFlag{Name: "strategy", Usage: "`HOW` to choose among offers: nearest, spread, concentrate or compact (default: nearest)"},
+		&cli.StringFlag{Name: "strategy", DefaultText: "nearest", Usage: "`HOW` to choose among offers: nearest, spread, concentrate or compact"},
 		&cli.StringFlag{Name: "max-rtt", Usage: "no two nodes of the job are farther apart than `TIME`, such as 5ms"},
-		&cli.IntFlag{Name: "replicas", Usage: "run each rank `R` times, on different nodes; the first copy to end with 0 counts"},
+		&cli.IntFlag{Name: "replicas", DefaultText: "1", Usage: "run each rank `R` times, on different nodes; the first copy to end with 0 counts"},
 		&cli.StringFlag{Name: "d", Aliases: []string{"dependency"}, Usage: "start after other jobs: `KIND:JOB[,…]` with afterok, afterany or afternotok"},
 		&cli.IntFlag{Name: "retries", Usage: "try a rank that fails again, up to `K` times; a rigid job as a whole, also if it loses a node"},
-		&cli.BoolFlag{Name: "kill-on-bad-exit", Usage: "stop the job when a rank has failed (default for a rigid job; =false: the others go on)"},
-		&cli.IntFlag{Name: "max-fails", Usage: "stop the job when more than `N` ranks have failed"},
+		&cli.BoolFlag{Name: "kill-on-bad-exit", DefaultText: "of a rigid job only", Usage: "stop the job when a rank has failed; =false: the others go on"},
+		&cli.IntFlag{Name: "max-fails", DefaultText: "no limit", Usage: "stop the job when more than `N` ranks have failed"},
 		&cli.StringFlag{Name: "signal-on-change", Usage: "send `SIG` to processes that handle it when the host file has changed: HUP, INT, USR1, USR2, URG or WINCH"},
-		&cli.StringFlag{Name: "search", Usage: "`HOW` to look for workers: adaptive or paper (default: adaptive)"},
-		&cli.IntFlag{Name: "radius", Usage: "links that the first flood travels: `N` from 1 to 32 (default: by the number of workers)"},
-		&cli.StringFlag{Name: "flood-wait", Usage: "`TIME` after the first flood before the next (default: 1s)"},
-		&cli.Float64Flag{Name: "flood-factor", Usage: "each wait is `F` times the one before (default: 2)"},
+		&cli.StringFlag{Name: "search", DefaultText: "adaptive", Usage: "`HOW` to look for workers: adaptive or paper"},
+		&cli.IntFlag{Name: "radius", DefaultText: "by the number of workers", Usage: "links that the first flood travels: `N` from 1 to 32"},
+		&cli.StringFlag{Name: "flood-wait", DefaultText: "1s", Usage: "`TIME` after the first flood before the next"},
+		&cli.Float64Flag{Name: "flood-factor", DefaultText: "2", Usage: "each wait is `F` times the one before"},
 		&cli.StringFlag{Name: "give-up", Usage: "end the job with 125 if it has not started after `TIME`"},
-		&cli.StringFlag{Name: "stdin", Usage: "standard input of rank 0: `FILE`, or none (default: run forwards its own)"},
+		&cli.StringFlag{Name: "stdin", DefaultText: "run forwards its own", Usage: "standard input of rank 0: `FILE`, or none"},
 	}
 }
 

@@ -28,7 +28,7 @@ zorilla logs k7f3q:0 2>/dev/null`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "f", Aliases: []string{"follow"}, Usage: "go on until the job has ended"},
 			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank, or its task"},
-			&cli.IntFlag{Name: "task", Value: -1, Usage: "of an array: only task `N`"},
+			&cli.IntFlag{Name: "task", Value: -1, DefaultText: "all", Usage: "of an array: only task `N`"},
 		},
 		Action: func(c *cli.Context) error {
 			job, rank, err := oneJob(c)

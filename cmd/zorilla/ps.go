@@ -118,14 +118,14 @@ func title(spec jobs.Spec) string {
 	return strings.Join(append([]string{path.Base(spec.Args[0])}, spec.Args[1:]...), " ")
 }
 
-// ranks tells how many workers a job has and wants: "6", "3/6", "3/2..16".
+// ranks tells how many workers a job has and wants: "6", "3 of 6", "3 of 2-16".
 func ranks(st jobs.Status) string {
 	if st.Array != nil {
 		return fmt.Sprintf("%d/%d tasks", st.Array.Done, st.Array.Tasks)
 	}
 	want := strconv.Itoa(st.Spec.Workers())
 	if !st.Spec.Rigid() {
-		want = fmt.Sprintf("%d..%d", st.Spec.Min, st.Spec.Max)
+		want = fmt.Sprintf("%d-%d", st.Spec.Min, st.Spec.Max)
 	}
 	have := 0
 	for _, w := range st.Workers {
@@ -136,5 +136,5 @@ func ranks(st jobs.Status) string {
 	if st.Spec.Rigid() && (have == st.Spec.Workers() || st.State.Final()) {
 		return want
 	}
-	return fmt.Sprintf("%d/%s", have, want)
+	return fmt.Sprintf("%d of %s", have, want)
 }

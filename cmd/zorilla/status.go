@@ -22,7 +22,7 @@ func (sh *shell) statusCommand() *cli.Command {
 		Description: `
 zorilla status last
 zorilla status --json k7f3q | jq .exit_code`,
-		Flags: []cli.Flag{jsonFlag()},
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "utc", Usage: "print times in UTC, not in your time zone"}, jsonFlag()},
 		Action: func(c *cli.Context) error {
 			job, rank, err := oneJob(c)
 			if err != nil {
@@ -43,7 +43,11 @@ zorilla status --json k7f3q | jq .exit_code`,
 			if c.Bool("json") {
 				return sh.printJSON(whole(st))
 			}
-			return sh.printStatus(st, time.Now())
+			now := time.Now()
+			if c.Bool("utc") {
+				now = now.UTC()
+			}
+			return sh.printStatus(st, now)
 		},
 	})
 }
@@ -61,6 +65,7 @@ func onlyRank(st jobs.Status, rank int) (jobs.Status, error) {
 	return st, nil
 }
 
+// printStatus prints all that is known of a job, with times in the zone of now.
 func (sh *shell) printStatus(st jobs.Status, now time.Time) error {
 	if err := sh.printTable(facts(st, now)); err != nil {
 		return err
@@ -171,8 +176,9 @@ func wish(spec jobs.Spec) string {
 	return s
 }
 
+// stamp writes a time in the zone of now.
 func stamp(t, now time.Time) string {
-	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.RFC3339), span(now.Sub(t)))
+	return fmt.Sprintf("%s (%s ago)", t.In(now.Location()).Format(time.RFC3339), span(now.Sub(t)))
 }
 
 func workerTable(st jobs.Status) [][]string {
@@ -192,8 +198,11 @@ func workerTable(st jobs.Status) [][]string {
 		if st.Spec.Replicas > 1 {
 			rank += " copy " + strconv.Itoa(w.Replica)
 		}
-		if w.Won {
+		switch {
+		case w.Won:
 			detail = "counts"
+		case detail == "" && w.State != jobs.WorkerEnded:
+			detail = w.Retried
 		}
 		rows = append(rows, []string{
 			rank, nodeName(string(w.Node.Short()), w.Name), rtt(time.Duration(w.RTT)), string(w.State), attempt,

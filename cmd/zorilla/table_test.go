@@ -84,3 +84,34 @@ func TestPaint(t *testing.T) {
 		t.Error("a buffer is taken for a terminal")
 	}
 }
+
+func TestTimesAreInTheZoneOfTheReader(t *testing.T) {
+	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for zone, want := range map[*time.Location]string{
+		time.UTC:                            "2026-05-01T12:00:00Z (1m00s ago)",
+		time.FixedZone("NST", -3*3600-1800): "2026-05-01T08:30:00-03:30 (1m00s ago)",
+	} {
+		if got := stamp(noon, noon.Add(time.Minute).In(zone)); got != want {
+			t.Errorf("in %v: %s, want %s", zone, got, want)
+		}
+	}
+}
+
+func TestRanksOfAJob(t *testing.T) {
+	workers := func(n int) (list []jobs.WorkerStatus) {
+		for i := range n {
+			list = append(list, jobs.WorkerStatus{Rank: i, State: jobs.WorkerRunning})
+		}
+		return list
+	}
+	for want, st := range map[string]jobs.Status{
+		"6":              {State: jobs.Running, Spec: jobs.Spec{Min: 6, Max: 6}, Workers: workers(6)},
+		"3 of 6":         {State: jobs.Pending, Spec: jobs.Spec{Min: 6, Max: 6}, Workers: workers(3)},
+		"4 of 2-4":       {State: jobs.Running, Spec: jobs.Spec{Min: 2, Max: 4}, Workers: workers(4)},
+		"980/1000 tasks": {State: jobs.Running, Array: &jobs.ArrayStatus{Tasks: 1000, Done: 980}},
+	} {
+		if got := ranks(st); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
