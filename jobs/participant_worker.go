@@ -224,9 +224,12 @@ func (w *work) follow(k *worker, root string, proc process.Worker, epoch int64) 
 		w.lose(k, "its machine stopped it")
 		return
 	}
-	output, warn := w.collect(k, root)
+	output, warn, err := w.collect(k, root)
 	if w.s.leavingCtx.Err() != nil { // perhaps not all of it: the next life collects again
 		return
+	}
+	if err != nil && exit.Code == 0 { // what it did is lost, and must not look as if it were not
+		exit.Code, exit.Cause, exit.Detail = CodeZorilla, process.Failed, oneLine(err.Error())
 	}
 	w.set(k, func() {
 		if k.state != WorkerLost {
@@ -295,12 +298,12 @@ func isClosed(c <-chan struct{}) bool {
 
 // collect chunks the output files into the store, pinned until the origin has
 // them.
-func (w *work) collect(k *worker, root string) (*RankOutput, []string) {
+func (w *work) collect(k *worker, root string) (*RankOutput, []string, error) {
 	w.mu.Lock()
 	globs, who := w.spec.Globs(), w.spec.who(k.Rank)
 	w.mu.Unlock()
 	if len(globs) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	<-w.fetched
 	var warn []string
@@ -321,7 +324,8 @@ func (w *work) collect(k *worker, root string) (*RankOutput, []string) {
 		warn = warn[:maxWarnings]
 	}
 	if err != nil {
-		return nil, append(warn, oneLine(fmt.Sprintf("%s: collect outputs: %v", who, err)))
+		err = fmt.Errorf("its outputs are lost: %w", err)
+		return nil, append(warn, oneLine(fmt.Sprintf("%s: %v", who, err))), err
 	}
-	return &RankOutput{Rank: k.Rank, Attempt: k.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size()}, warn
+	return &RankOutput{Rank: k.Rank, Attempt: k.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size()}, warn, nil
 }

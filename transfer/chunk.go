@@ -16,9 +16,7 @@ import (
 type source struct {
 	entry Entry
 	label string // how errors name it
-	// open returns nil, nil to leave the file out.
-	open func() (*os.File, error)
-	left bool // left out
+	open  func() (*os.File, error)
 }
 
 // chunkAll reads the files once, puts their chunks, and fills in the entries'
@@ -42,10 +40,6 @@ func (s *source) chunk(p *pool, put Putter) error {
 	f, err := s.open()
 	if err != nil {
 		return err
-	}
-	if f == nil {
-		s.left = true
-		return nil
 	}
 	r := &reading{file: f, label: s.label}
 	if r.before, err = f.Stat(); err != nil {

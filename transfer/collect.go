@@ -25,7 +25,7 @@ const maxWarnings = 100
 // read, no symbolic link is followed, nothing but regular files is opened.
 // What is left out for such a reason, and a glob that matches nothing, is
 // named in the warnings, one line each. A file that changes meanwhile is
-// ErrChanged.
+// ErrChanged; one that cannot be read is an error, too: it is lost.
 func Collect(ctx context.Context, put Putter, dir string, globs []string, skip *Manifest) (Manifest, []string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *collector) allWarnings() []string {
 // walk looks through the directory dir ("" = the top) for what is wanted.
 func (c *collector) walk(dir string, want []wanted, depth int) error {
 	names, err := c.list(dir)
-	if err != nil || names == nil {
+	if err != nil {
 		return err
 	}
 	defer names.Close()
@@ -148,8 +148,8 @@ func (c *collector) walk(dir string, want []wanted, depth int) error {
 	return nil
 }
 
-// list opens a directory, or returns nil if it cannot be read. It is the one
-// that was there a moment ago, not what a symbolic link leads to.
+// list opens a directory. It is the one that was there a moment ago, not what a
+// symbolic link leads to.
 func (c *collector) list(dir string) (*os.File, error) {
 	at := path.Join(".", dir)
 	seen, err := c.root.Lstat(at)
@@ -162,13 +162,11 @@ func (c *collector) list(dir string) (*os.File, error) {
 	return c.open(at, seen, syscall.O_DIRECTORY)
 }
 
-// open opens what was seen, not something else of the same name. It returns
-// nil, with a warning, if the permissions forbid it.
+// open opens what was seen, not something else of the same name.
 func (c *collector) open(at string, seen os.FileInfo, flag int) (*os.File, error) {
 	f, err := c.root.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK|flag, 0)
 	if errors.Is(err, fs.ErrPermission) {
-		c.warn("output %q is left out: its permissions forbid reading it", at)
-		return nil, nil
+		return nil, fmt.Errorf("collect output %q: its permissions forbid reading it: chmod u+r", at)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("collect output %q: %w", at, raced(err))

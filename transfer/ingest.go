@@ -39,9 +39,7 @@ func Ingest(ctx context.Context, put Putter, inputs []Input) (Manifest, error) {
 func manifestOf(sources []*source) (Manifest, error) {
 	entries := make([]Entry, 0, len(sources))
 	for _, s := range sources {
-		if !s.left {
-			entries = append(entries, s.entry)
-		}
+		entries = append(entries, s.entry)
 	}
 	return NewManifest(entries)
 }
