@@ -237,6 +237,9 @@ func (n *gridNode) Send(to vicinity.ID, payload []byte) {
 
 func (n *gridNode) Member(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
 	o := n.g.nodes[id]
+	if o == nil { // as that of a rank that is looked for
+		return vicinity.Member{}, 0, false
+	}
 	return o.self, 2 * hop, true
 }
 
