@@ -316,6 +316,14 @@ func (s *DirStore) Unpin(owner string) {
 	s.evict(s.index.limit)
 }
 
+// Discard implements Pinner.
+func (s *DirStore) Discard(owner string) {
+	s.mu.Lock()
+	victims := s.index.discard(owner)
+	s.mu.Unlock()
+	s.delete(victims)
+}
+
 // Usage tells how much the store holds.
 func (s *DirStore) Usage() Usage {
 	s.mu.Lock()
@@ -335,6 +343,13 @@ func (s *DirStore) evict(keep int64) int {
 	s.mu.Lock()
 	victims := s.index.evict(keep)
 	s.mu.Unlock()
+	s.delete(victims)
+	return len(victims)
+}
+
+// delete removes the files of blobs that the index has let go. The caller holds
+// no claim.
+func (s *DirStore) delete(victims []Hash) {
 	for _, h := range victims {
 		s.claim(h)
 		if !s.held(h) { // not put again since
@@ -342,7 +357,6 @@ func (s *DirStore) evict(keep int64) int {
 		}
 		s.release(h)
 	}
-	return len(victims)
 }
 
 func (s *DirStore) held(h Hash) bool {

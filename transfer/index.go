@@ -119,6 +119,20 @@ func (x *index) unpin(owner string) {
 	delete(x.owners, owner)
 }
 
+// discard is unpin, and removes what nobody else pins; it returns that. Before
+// eviction starts it is not known who will.
+func (x *index) discard(owner string) (out []Hash) {
+	own := x.owners[owner]
+	x.unpin(owner)
+	for h := range own {
+		if x.evicting && x.pins[h] == 0 && x.items[h] != nil {
+			x.remove(h)
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
 // evict removes loose blobs, oldest use first, until at most keep bytes of
 // them are left, and returns what it removed.
 func (x *index) evict(keep int64) []Hash {

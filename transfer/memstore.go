@@ -92,6 +92,15 @@ func (s *MemStore) Sync(hashes ...Hash) error {
 // evicts from the start.
 func (s *MemStore) StartEviction() {}
 
+// Discard implements Pinner.
+func (s *MemStore) Discard(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.index.discard(owner) {
+		delete(s.blobs, h)
+	}
+}
+
 // Usage tells how much the store holds.
 func (s *MemStore) Usage() Usage {
 	s.mu.Lock()

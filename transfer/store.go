@@ -58,6 +58,9 @@ type Pinner interface {
 	Pin(owner string, hashes ...Hash)
 	// Unpin lets go of all that owner needed.
 	Unpin(owner string)
+	// Discard is Unpin for what is of no use any more: blobs that nobody else
+	// pins are removed at once, instead of when their room is needed.
+	Discard(owner string)
 }
 
 // PinStore is a Store that evicts what was not used for longest, except what

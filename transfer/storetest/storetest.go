@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T, limit int64) transfer.PinStore) {
 		{"evicts what was not used for longest", 3 * unit, testLeastRecentlyUsed},
 		{"never evicts what is pinned", 2 * unit, testPins},
 		{"lets go after the last owner", unit, testOwners},
+		{"discards what nobody else needs", 8 * unit, testDiscard},
 		{"serves many goroutines", 4 * unit, testConcurrent},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t, c.limit)) })
@@ -203,6 +204,23 @@ func testOwners(t *testing.T, s transfer.PinStore) {
 	if n := held(s, 3); n != 1 {
 		t.Errorf("%d blobs are left, want 1", n)
 	}
+}
+
+func testDiscard(t *testing.T, s transfer.PinStore) {
+	var h []transfer.Hash
+	for i := range 4 {
+		h = append(h, put(t, s, i))
+	}
+	missing, _ := blob(9)
+	s.Pin("one", h[0], h[1], missing)
+	s.Pin("two", h[1])
+	s.Discard("nobody")
+	s.Discard("one")
+	want(t, s, false, true, true, true)
+	s.Discard("two")
+	want(t, s, false, false, true, true)
+	put(t, s, 0)
+	want(t, s, true, false, true, true)
 }
 
 func testConcurrent(t *testing.T, s transfer.PinStore) {
