@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// source is a file that is to be chunked, or a directory entry.
+// source is a file that is to be chunked, or the entry of a directory or link.
 type source struct {
 	entry Entry
-	label string // how errors name it
-	open  func() (*os.File, error)
+	label string                   // how errors name it
+	open  func() (*os.File, error) // nil if it is no file
 }
 
 // chunkAll reads the files once, puts their chunks, and fills in the entries'
@@ -25,7 +25,7 @@ func chunkAll(ctx context.Context, put Putter, sources []*source) error {
 	p := newPool(ctx, parallel)
 	var err error
 	for _, s := range sources {
-		if s.entry.Dir {
+		if s.open == nil {
 			continue
 		}
 		if err = s.chunk(p, put); err != nil {

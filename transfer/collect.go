@@ -18,8 +18,8 @@ const maxWarnings = 100
 // Collect puts the chunks of the files below dir that the globs name, and
 // returns their manifest, which it does not put itself. A glob is relative to
 // dir and matched element by element as path.Match does; one that names a
-// directory takes all of it. Files that are as they are in skip (nil =
-// nothing) are left out.
+// directory takes all of it. Files and links that are as they are in skip (nil
+// = nothing) are left out.
 //
 // dir may belong to a hostile program that still runs. Nothing outside dir is
 // read, no symbolic link is followed, nothing but regular files is opened.
@@ -32,7 +32,7 @@ func Collect(ctx context.Context, put Putter, dir string, globs []string, skip *
 		return Manifest{}, nil, fmt.Errorf("collect outputs: %w", err)
 	}
 	defer root.Close()
-	c := &collector{ctx: ctx, root: root, globs: make([]globState, len(globs)), warned: make(map[string]bool)}
+	c := &collector{ctx: ctx, root: root, skip: skip, globs: make([]globState, len(globs)), warned: make(map[string]bool)}
 	want := make([]wanted, 0, len(globs))
 	for i, glob := range globs {
 		pat, err := parsePattern(glob)
@@ -47,7 +47,7 @@ func Collect(ctx context.Context, put Putter, dir string, globs []string, skip *
 	if err := chunkAll(ctx, put, c.sources()); err != nil {
 		return Manifest{}, nil, err
 	}
-	kept := c.drop(skip)
+	kept := c.drop()
 	m, err := manifestOf(kept)
 	if err != nil {
 		return Manifest{}, nil, err
@@ -66,6 +66,7 @@ func Collect(ctx context.Context, put Putter, dir string, globs []string, skip *
 type collector struct {
 	ctx      context.Context
 	root     *os.Root
+	skip     *Manifest
 	globs    []globState
 	found    []found
 	warnings []string
@@ -236,6 +237,11 @@ func (c *collector) visit(at, name string, want []wanted, depth int) error {
 		return c.walk(at, next, depth+1)
 	case len(by) == 0:
 		return nil // a file where a glob wants a directory
+	case info.Mode()&fs.ModeSymlink != 0 && c.isInput(at):
+		for _, g := range by {
+			c.globs[g].unchanged = true
+		}
+		return nil
 	case !info.Mode().IsRegular():
 		c.warn("output %q is %s, left out: only regular files are outputs", at, kind(info.Mode()))
 		return nil
@@ -247,6 +253,12 @@ func (c *collector) visit(at, name string, want []wanted, depth int) error {
 		label: fmt.Sprintf("output %q", at),
 		open:  func() (*os.File, error) { return c.open(at, info, 0) },
 	}, by)
+}
+
+// isInput reports whether a link is as it was in the inputs.
+func (c *collector) isInput(link string) bool {
+	to, err := c.root.Readlink(link)
+	return err == nil && c.skip.holds(&Entry{Path: link, Link: to})
 }
 
 func (c *collector) nameable(at string) bool {
@@ -267,10 +279,10 @@ func (c *collector) add(s *source, by []int) error {
 
 // drop leaves out what is as it is in skip and notes which globs are left
 // with something.
-func (c *collector) drop(skip *Manifest) []*source {
+func (c *collector) drop() []*source {
 	var kept []*source
 	for _, f := range c.found {
-		unchanged := skip != nil && skip.holds(&f.source.entry)
+		unchanged := c.skip.holds(&f.source.entry)
 		for _, g := range f.by {
 			c.globs[g].unchanged = c.globs[g].unchanged || unchanged
 			c.globs[g].kept = c.globs[g].kept || !unchanged
@@ -282,8 +294,11 @@ func (c *collector) drop(skip *Manifest) []*source {
 	return kept
 }
 
-// holds reports whether the same entry is in the manifest.
+// holds reports whether the same entry is in the manifest, if there is one.
 func (m *Manifest) holds(e *Entry) bool {
+	if m == nil {
+		return false
+	}
 	i, ok := slices.BinarySearchFunc(m.Entries, e.Path, func(have Entry, p string) int {
 		return ComparePaths(have.Path, p)
 	})
@@ -291,5 +306,5 @@ func (m *Manifest) holds(e *Entry) bool {
 		return false
 	}
 	have := &m.Entries[i]
-	return have.Dir == e.Dir && have.Exec == e.Exec && have.Size == e.Size && slices.Equal(have.Chunks, e.Chunks)
+	return have.Dir == e.Dir && have.Exec == e.Exec && have.Size == e.Size && have.Link == e.Link && slices.Equal(have.Chunks, e.Chunks)
 }

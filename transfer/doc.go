@@ -28,8 +28,9 @@
 // against its hash when it arrives ([Putter]), when it is read back from disk
 // ([DirStore]) and when it is written to a file; a manifest by
 // [Manifest.Validate], which refuses every path that is not clean, relative
-// and free of control characters, conflicts between entries, and sizes that
-// do not go with the chunks. Validate cannot know which names were asked for:
+// and free of control characters, links that could lead out of the tree,
+// conflicts between entries (nothing is below a link), and sizes that do not
+// go with the chunks. Links are for inputs; outputs have none. Validate cannot know which names were asked for:
 // a receiver of outputs has [MatchOutput] for that. Work directories belong to
 // programs that nobody vouches for: Collect and Write go through os.Root one
 // name at a time, do not follow symbolic links, open only regular files and
@@ -46,9 +47,12 @@
 //	"exec"    bool: mode 0755 instead of 0644
 //	"size"    integer, bytes
 //	"chunks"  binary, 32 bytes for each chunk
+//	"link"    string: a symbolic link, without any of the others; where it
+//	          leads, relative to its directory
 //
 // Fields that are false, zero or empty are left out; unknown ones are
-// ignored. Owners, times and other modes do not travel.
+// ignored. Owners, times and other modes do not travel. A manifest that has
+// links begins with "zman2" instead: who does not know of them refuses it.
 //
 // # Layout of a store
 //

@@ -23,8 +23,10 @@ type Input struct {
 
 // Ingest puts the chunks of the inputs and returns their manifest, which it
 // does not put itself. It reads every file once and holds a few chunks in
-// memory. Symbolic links to files are followed. Errors name the file; it is
-// ErrChanged if one is written to meanwhile.
+// memory. Symbolic links below an input stay links if they lead to something
+// in the tree; of others that lead to a file the file is taken, as it is for an
+// input that is a link itself. Errors name the file; it is ErrChanged if one is
+// written to meanwhile.
 func Ingest(ctx context.Context, put Putter, inputs []Input) (Manifest, error) {
 	sources, err := plan(inputs)
 	if err != nil {
@@ -46,22 +48,31 @@ func manifestOf(sources []*source) (Manifest, error) {
 
 // planner finds the files of the inputs without reading them.
 type planner struct {
+	places  []place // of the inputs
 	sources []*source
 	weight  int64 // least bytes of the manifest
 }
 
 func plan(inputs []Input) ([]*source, error) {
 	var p planner
+	var infos []os.FileInfo
 	for _, in := range inputs {
 		name, err := in.name()
 		if err != nil {
 			return nil, err
 		}
 		info, err := os.Stat(in.Path)
+		real := ""
+		if err == nil {
+			real, err = realPath(in.Path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", shown(in.Path), bare(err))
 		}
-		if err := p.add(in.Path, name, info, 0); err != nil {
+		infos, p.places = append(infos, info), append(p.places, place{real, name})
+	}
+	for i, in := range inputs {
+		if err := p.add(in.Path, p.places[i].name, infos[i], 0); err != nil {
 			return nil, err
 		}
 	}
@@ -153,14 +164,17 @@ func (p *planner) addDir(local, name string, depth int) error {
 	}
 	for _, kid := range kids {
 		at := filepath.Join(local, kid.Name())
-		info, err := os.Stat(at)
+		as := path.Join(name, kid.Name())
+		info, err := os.Lstat(at)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("input %s: %w", shown(at), bare(err))
+		case info.Mode()&os.ModeSymlink != 0:
+			err = p.addLink(at, as, depth)
+		default:
+			err = p.add(at, as, info, depth+1)
+		}
 		if err != nil {
-			return fmt.Errorf("input %s: %w", shown(at), bare(err))
-		}
-		if info.IsDir() && !kid.IsDir() {
-			return fmt.Errorf("input %s: is a symbolic link to a directory: name that directory as an input of its own, or remove the link", shown(at))
-		}
-		if err := p.add(at, path.Join(name, kid.Name()), info, depth+1); err != nil {
 			return err
 		}
 	}
@@ -185,7 +199,11 @@ func (p *planner) finish() ([]*source, error) {
 			}
 			continue
 		case !last.entry.Dir && strings.HasPrefix(s.entry.Path, last.entry.Path+"/"):
-			return nil, fmt.Errorf("input %s would be %s, below the file %s: give one another name with PATH:NAME", s.label, s.entry.Path, last.label)
+			what := "file"
+			if last.entry.Link != "" {
+				what = "symbolic link"
+			}
+			return nil, fmt.Errorf("input %s would be %s, below the %s %s: give one another name with PATH:NAME", s.label, s.entry.Path, what, last.label)
 		}
 		out = append(out, s)
 	}

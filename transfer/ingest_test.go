@@ -86,7 +86,7 @@ func TestInputsGetTheirNames(t *testing.T) {
 func TestBadInputsAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
-		"file": "f", "other": "o", "tree/ok": "x", "linked/d": "->../tree", "broken/l": "->nowhere", "loop": "->loop",
+		"file": "f", "other": "o", "tree/ok": "x", "linked/d": "->../tree", "broken/l": "->../nowhere", "loop": "->loop",
 		"fifos/x": "x", "bad/new\nline": "x",
 	})
 	t.Chdir(dir)
@@ -111,7 +111,7 @@ func TestBadInputsAreNamed(t *testing.T) {
 		"file:x other:x/y":   "below the file",
 		"linked":             "linked/d: is a symbolic link to a directory",
 		"broken":             "broken/l",
-		"loop":               "loop",
+		"loop":               "input loop: too many",
 		"fifos":              "fifos/pipe: is a named pipe",
 		"fifos/pipe":         "is a named pipe",
 		"sock":               "sock: is a socket",

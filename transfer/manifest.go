@@ -29,13 +29,15 @@ type Manifest struct {
 	Entries []Entry `json:"entries"` // in the order of ComparePaths
 }
 
-// Entry is a file, or a directory that would not be made for a file.
+// Entry is a file, a symbolic link to something in the tree, or a directory
+// that would not be made for a file.
 type Entry struct {
 	Path   string   `json:"path"` // relative, slash-separated, clean
 	Dir    bool     `json:"dir,omitempty"`
 	Exec   bool     `json:"exec,omitempty"`
 	Size   int64    `json:"size,omitempty"`   // bytes
 	Chunks HashList `json:"chunks,omitempty"` // all of ChunkSize but the last
+	Link   string   `json:"link,omitempty"`   // relative to the entry's directory, clean; "" is no link
 }
 
 // HashList is a list of hashes that travels as raw bytes.
@@ -89,9 +91,9 @@ func slashFirst(c byte) int {
 	return int(c)
 }
 
-// Validate reports whether the manifest may be used: paths stay below a
-// directory and do not conflict, sizes and chunks agree, and all is within
-// the limits. Errors wrap ErrManifest.
+// Validate reports whether the manifest may be used: paths and links stay below
+// a directory, entries do not conflict, sizes and chunks agree, and all is
+// within the limits. Errors wrap ErrManifest.
 func (m *Manifest) Validate() error {
 	if len(m.Entries) > MaxEntries {
 		return fmt.Errorf("%w: %d entries, at most %d", ErrManifest, len(m.Entries), MaxEntries)
@@ -115,7 +117,7 @@ func (m *Manifest) Validate() error {
 		case order > 0:
 			return fmt.Errorf("%w: %.100q is out of order", ErrManifest, e.Path)
 		case !prev.Dir && strings.HasPrefix(e.Path, prev.Path+"/"):
-			return fmt.Errorf("%w: %.100q is below the file %.100q", ErrManifest, e.Path, prev.Path)
+			return fmt.Errorf("%w: %.100q is below %.100q, which is no directory", ErrManifest, e.Path, prev.Path)
 		}
 	}
 	return nil
@@ -124,6 +126,9 @@ func (m *Manifest) Validate() error {
 func checkEntry(e *Entry) error {
 	if err := CheckPath(e.Path); err != nil {
 		return err
+	}
+	if e.Link != "" {
+		return checkLink(e)
 	}
 	if e.Dir {
 		if e.Exec || e.Size != 0 || len(e.Chunks) != 0 {
@@ -192,7 +197,7 @@ func (m *Manifest) Size() int64 {
 	return n
 }
 
-// Files returns the number of files.
+// Files returns the number of files and links.
 func (m *Manifest) Files() int {
 	n := 0
 	for i := range m.Entries {
@@ -218,8 +223,20 @@ func (m *Manifest) Chunks() []Hash {
 	return out
 }
 
-// magic opens every encoded manifest; the digit is the version.
-const magic = "zman1"
+// These open every encoded manifest; the digit is the version. One with links
+// is of a version of its own, or who does not know of links would make empty
+// files of them.
+const (
+	magic      = "zman1"
+	magicLinks = "zman2"
+)
+
+func (m *Manifest) magic() string {
+	if slices.ContainsFunc(m.Entries, func(e Entry) bool { return e.Link != "" }) {
+		return magicLinks
+	}
+	return magic
+}
 
 // Encode returns the manifest as a blob. It fails if the manifest is invalid
 // or too large. The same tree always has the same bytes.
@@ -234,7 +251,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 	if len(b) > MaxBlob-len(magic) {
 		return nil, fmt.Errorf("%w: takes %d bytes, at most %d: pack the files into fewer", ErrManifest, len(b), MaxBlob)
 	}
-	return append([]byte(magic), b...), nil
+	return append([]byte(m.magic()), b...), nil
 }
 
 // DecodeManifest reads and validates what Encode wrote. Errors wrap
@@ -243,13 +260,15 @@ func DecodeManifest(b []byte) (Manifest, error) {
 	if len(b) > MaxBlob {
 		return Manifest{}, fmt.Errorf("%w: %d bytes, at most %d", ErrManifest, len(b), MaxBlob)
 	}
-	b, ok := bytes.CutPrefix(b, []byte(magic))
-	if !ok {
-		return Manifest{}, fmt.Errorf("%w: does not begin with %s", ErrManifest, magic)
+	if !bytes.HasPrefix(b, []byte(magic)) && !bytes.HasPrefix(b, []byte(magicLinks)) {
+		return Manifest{}, fmt.Errorf("%w: does not begin with %s or %s", ErrManifest, magic, magicLinks)
 	}
 	var m Manifest
-	if err := codec.UnmarshalLarge(b, &m.Entries, MaxEntries); err != nil {
+	if err := codec.UnmarshalLarge(b[len(magic):], &m.Entries, MaxEntries); err != nil {
 		return Manifest{}, fmt.Errorf("%w: %v", ErrManifest, err)
+	}
+	if want := m.magic(); !bytes.HasPrefix(b, []byte(want)) {
+		return Manifest{}, fmt.Errorf("%w: does not begin with %s, as its entries ask for", ErrManifest, want)
 	}
 	if err := m.Validate(); err != nil {
 		return Manifest{}, err

@@ -21,6 +21,8 @@ func file(p string) transfer.Entry {
 	return transfer.Entry{Path: p, Size: 1, Chunks: transfer.HashList{hashA}}
 }
 
+func link(p, to string) transfer.Entry { return transfer.Entry{Path: p, Link: to} }
+
 func TestManifestRoundTrip(t *testing.T) {
 	m, err := transfer.NewManifest([]transfer.Entry{
 		file("b"),
@@ -94,14 +96,36 @@ func TestHostileManifests(t *testing.T) {
 		"too many chunks":    {{Path: "a", Size: 1, Chunks: transfer.HashList{hashA, hashB}}},
 		"chunks of nothing":  {{Path: "a", Chunks: transfer.HashList{hashA}}},
 		"zero hash":          {{Path: "a", Size: 1, Chunks: transfer.HashList{{}}}},
+		"absolute link":      {link("a", "/etc")},
+		"link out":           {link("a", "..")},
+		"deeper link out":    {link("a/b/c", "../../../x")},
+		"link not clean":     {link("a/b", "c/../../..")},
+		"link through link":  {link("a/b/c", "../.."), link("d", "a/b/c/../..")},
+		"trailing slash to":  {link("a", "b/")},
+		"link with newline":  {link("a", "b\nc")},
+		"link with zero":     {link("a", "b\x00c")},
+		"link not UTF-8":     {link("a", "\xff")},
+		"long link":          {link("a", strings.Repeat("xxxxxxx/", 512)+"x")},
+		"link as directory":  {{Path: "a", Dir: true, Link: "b"}},
+		"link with content":  {{Path: "a", Link: "b", Size: 1, Chunks: transfer.HashList{hashA}}},
+		"executable link":    {{Path: "a", Link: "b", Exec: true}},
+		"below a link":       {link("a", "b"), file("a/x"), file("b/x")},
+		"link below a link":  {link("a", "b"), link("a/x", "y")},
+		"below a far link":   {link("a", "b"), {Path: "a/x/y", Dir: true}},
+		"link before file":   {link("a", "b"), file("a")},
+		"file before link":   {file("a"), link("a", "b")},
+		"two links":          {link("a", "b"), link("a", "c")},
+		"link and directory": {{Path: "a", Dir: true}, link("a", "b")},
 	} {
 		m := transfer.Manifest{Entries: entries}
 		if err := m.Validate(); !errors.Is(err, transfer.ErrManifest) {
 			t.Errorf("%s: Validate: got %v, want ErrManifest", name, err)
 		}
-		b := append([]byte("zman1"), codec.MustMarshal(entries)...)
-		if _, err := transfer.DecodeManifest(b); !errors.Is(err, transfer.ErrManifest) {
-			t.Errorf("%s: Decode: got %v, want ErrManifest", name, err)
+		for _, magic := range []string{"zman1", "zman2"} {
+			b := append([]byte(magic), codec.MustMarshal(entries)...)
+			if _, err := transfer.DecodeManifest(b); !errors.Is(err, transfer.ErrManifest) {
+				t.Errorf("%s: Decode: got %v, want ErrManifest", name, err)
+			}
 		}
 		if _, err := m.Encode(); err == nil {
 			t.Errorf("%s: Encode made a blob of it", name)
@@ -118,7 +142,9 @@ func TestHostileManifestBytes(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"nothing":          nil,
 		"no magic":         codec.MustMarshal([]transfer.Entry{file("a")}),
-		"other version":    append([]byte("zman2"), codec.MustMarshal([]transfer.Entry{file("a")})...),
+		"other version":    append([]byte("zman3"), codec.MustMarshal([]transfer.Entry{file("a")})...),
+		"links untold":     append([]byte("zman1"), codec.MustMarshal([]transfer.Entry{link("a", "b")})...),
+		"links told of":    append([]byte("zman2"), codec.MustMarshal([]transfer.Entry{file("a")})...),
 		"only magic":       []byte("zman1"),
 		"a map":            []byte("zman1\x80"),
 		"nil entry":        []byte("zman1\x91\xc0"),
@@ -168,9 +194,11 @@ func FuzzDecodeManifest(f *testing.F) {
 		nil,
 		{file("a")},
 		{{Path: "a", Dir: true}, file("a/b"), file("c")},
+		{link("a", "b"), {Path: "b", Dir: true}},
 		{{Path: "x", Exec: true, Size: transfer.ChunkSize * 2, Chunks: transfer.HashList{hashA, hashB}}},
 	} {
 		f.Add(append([]byte("zman1"), codec.MustMarshal(entries)...))
+		f.Add(append([]byte("zman2"), codec.MustMarshal(entries)...))
 	}
 	f.Add([]byte("zman1\xdd\x00\x00\x00\x01\x80"))
 	f.Fuzz(func(t *testing.T, b []byte) {

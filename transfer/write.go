@@ -17,7 +17,7 @@ import (
 // that exist are replaced as a whole; other files are left alone. Files get
 // mode 0644, or 0755 if they are executable, whatever the umask. Symbolic
 // links below dir are never followed: one in place of a directory is an
-// error, one in place of a file is replaced.
+// error, one in place of a file or a link is replaced.
 //
 // Every chunk is verified. If one is not held (any more) the error is
 // ErrNotFound. After an error some files are there, each of them complete.
@@ -91,7 +91,39 @@ func (w *treeWriter) entry(e *Entry) error {
 	if err != nil {
 		return err
 	}
+	if e.Link != "" {
+		return w.link(d, name, e)
+	}
 	return w.file(d, name, e)
+}
+
+// link makes a symbolic link, which nothing is written through: no entry is
+// below it.
+func (w *treeWriter) link(d *openDir, name string, e *Entry) error {
+	temp := w.temp()
+	if err := d.root.Symlink(e.Link, temp); err != nil {
+		return fmt.Errorf("write %s: %w", e.Path, bare(err))
+	}
+	return d.place(temp, name, e)
+}
+
+// temp returns a name for what is not yet in its place.
+func (w *treeWriter) temp() string {
+	w.count++
+	return fmt.Sprintf("%s-%d", w.prefix, w.count)
+}
+
+// place gives what is complete its name.
+func (d *openDir) place(temp, name string, e *Entry) error {
+	err := d.root.Rename(temp, name)
+	if err == nil {
+		return nil
+	}
+	d.root.Remove(temp)
+	if there, e := d.root.Lstat(name); e == nil && there.IsDir() {
+		err = errors.New("is a directory where a file is needed, remove it")
+	}
+	return fmt.Errorf("write %s: %w", e.Path, bare(err))
 }
 
 // enter makes the directory the current one.
@@ -155,8 +187,7 @@ func openSub(parent *os.Root, name string) (*os.Root, error) {
 
 // file makes one file and hands its chunks to the pool.
 func (w *treeWriter) file(d *openDir, name string, e *Entry) error {
-	w.count++
-	temp := fmt.Sprintf("%s-%d", w.prefix, w.count)
+	temp := w.temp()
 	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", e.Path, bare(err))
@@ -227,18 +258,11 @@ func (w *writing) done() error {
 	if w.entry.Exec {
 		mode = 0o755
 	}
-	err := cmp.Or(w.file.Chmod(mode), w.file.Close())
-	if err == nil {
-		err = w.dir.root.Rename(w.temp, w.name)
+	if err := cmp.Or(w.file.Chmod(mode), w.file.Close()); err != nil {
+		w.dir.root.Remove(w.temp)
+		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}
-	if err == nil {
-		return nil
-	}
-	w.dir.root.Remove(w.temp)
-	if there, e := w.dir.root.Lstat(w.name); e == nil && there.IsDir() {
-		err = errors.New("is a directory where a file is needed, remove it")
-	}
-	return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
+	return w.dir.place(w.temp, w.name, w.entry)
 }
 
 // bare takes the operation and the temporary file's name off an error.

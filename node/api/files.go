@@ -91,6 +91,9 @@ func Pull(ctx context.Context, s Service, st jobs.Status, rank int, into string)
 
 func checkOutputs(globs []string, m transfer.Manifest) error {
 	for _, e := range m.Entries {
+		if e.Link != "" {
+			return fmt.Errorf("%w: its node sent the symbolic link %.80q: only files are outputs", ErrRefused, e.Path)
+		}
 		if !transfer.MatchOutput(globs, e.Path) {
 			return fmt.Errorf("%w: its node sent %.80q, which no output pattern of the job names", ErrRefused, e.Path)
 		}
