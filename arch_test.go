@@ -27,6 +27,7 @@ var floors = map[string]int{
 	"internal/codec":      -1, // the cellar: how everything is written
 	"internal/seeds":      -1,
 	"internal/atomicfile": -1,
+	"internal/lobby":      -1,
 	"docs/tables":         -1,
 	"vicinity":            0,
 	"flood":               1,

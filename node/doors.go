@@ -35,20 +35,25 @@ func (n *Node) servePeers(g *group) error {
 	mux.Handle(jobs.PeerPrefix, n.jobs.PeerHandler())
 	mux.Handle("/v1/blobs/", transfer.Handler(n.store))
 	mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.PeerHandler(forPeers{n.service}))))
-	n.serve(g, mux, n.overlay.PeerListener())
+	n.serve(g, n.server(mux), n.overlay.PeerListener())
 	return nil
 }
 
-// serve runs an HTTP server on a listener until the group ends.
-func (n *Node) serve(g *group, h http.Handler, l net.Listener) {
-	srv := &http.Server{
+// server makes an HTTP server.
+func (n *Node) server(h http.Handler) *http.Server {
+	return &http.Server{
 		Handler: h, ErrorLog: stdlog.New(serverLog{n.log}, "", 0), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 	}
+}
+
+// serve runs an HTTP server on a listener until the group ends. Whoever closes
+// the listener before has a reason, which is for it to tell.
+func (n *Node) serve(g *group, srv *http.Server, l net.Listener) {
 	g.run(func(ctx context.Context) error {
 		stop := context.AfterFunc(ctx, func() { srv.Close() })
 		defer stop()
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) && ctx.Err() == nil {
 			return err
 		}
 		return nil
@@ -84,7 +89,7 @@ func (n *Node) serveClients(g *group) error {
 	if err != nil {
 		return err
 	}
-	n.serve(g, api.Guard(api.Handler(n.service), token), l)
+	n.serve(g, n.server(api.Guard(api.Handler(n.service), token)), l)
 	if n.cfg.Web == "none" {
 		return nil
 	}
@@ -112,7 +117,9 @@ func (n *Node) serveWeb(g *group) error {
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	n.serve(g, page, l)
+	srv := n.server(page)
+	srv.ConnContext = page.ConnContext
+	n.serve(g, srv, page.Listen(l))
 	return nil
 }
 

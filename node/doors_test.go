@@ -2,7 +2,12 @@ package node
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	stdlog "log"
+	"net"
+	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -19,5 +24,27 @@ func TestServersTellOnlyOfPanics(t *testing.T) {
 	log.Print("http2: panic serving 10.0.0.1:5444: oops")
 	if !strings.Contains(out.String(), `"level":"error"`) {
 		t.Errorf("a panic is logged as %q", out.String())
+	}
+}
+
+// A server whose listener somebody closes leaves it to them to say why.
+func TestServersDoNotHideWhyAListenerWasClosed(t *testing.T) {
+	for range 50 {
+		n, g, why := &Node{}, newGroup(t.Context()), errors.New("why")
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.serve(g, n.server(http.NotFoundHandler()), l)
+		g.run(func(context.Context) error {
+			l.Close()
+			runtime.Gosched()
+			return why
+		})
+		<-g.ctx.Done()
+		g.stop()
+		if err := g.failure(); err != why {
+			t.Fatalf("got %v", err)
+		}
 	}
 }

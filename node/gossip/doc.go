@@ -43,6 +43,13 @@
 // stands before it as associated data. An old beacon that is sent again only
 // makes a node knock at an address in vain.
 //
+// # Callers
+//
+// A connection that has not proven who is there is one of at most 512, and of
+// 256 from its address (of IPv6 its /64): if there are more the oldest has to
+// go, those that have not sent a ClientHello first. That must come within a
+// second, the whole handshake within five.
+//
 // # Joining
 //
 // Seeds are tried with growing pauses (0.5 to 30 s) until one has answered;

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"zorilla/internal/lobby"
 	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
@@ -24,8 +25,10 @@ const (
 
 const (
 	handshakeTimeout = 5 * time.Second
-	maxHandshakes    = 256 // at the same time
-	maxWaiting       = 64  // connections that the peer listener holds
+	helloTimeout     = time.Second // until the first full ClientHello
+	maxHandshakes    = 512         // at the same time: the oldest goes then
+	maxFromOne       = 256         // of them from one address: as many members may come at once from behind it
+	maxWaiting       = 64          // connections that the peer listener holds
 	portTries        = 10
 )
 
@@ -72,7 +75,6 @@ func (o *Overlay) bindOnce(ctx context.Context) error {
 // accept takes connections until the listener is closed.
 func (o *Overlay) accept() {
 	config := o.cfg.Creds.ServerTLS(protoGossip, protoPeer)
-	busy := make(chan struct{}, maxHandshakes)
 	var shaking sync.WaitGroup
 	defer shaking.Wait()
 	for {
@@ -83,29 +85,38 @@ func (o *Overlay) accept() {
 			}
 			continue // out of descriptors, for example
 		}
-		select {
-		case busy <- struct{}{}:
-			shaking.Go(func() {
-				o.welcome(raw, config)
-				<-busy
-			})
-		default:
+		from, _ := addrPortOf(raw.RemoteAddr())
+		guest := o.lobby.Enter(from.Addr(), func() {
 			o.count.overload.Add(1)
 			raw.Close()
-		}
+		})
+		shaking.Go(func() { o.welcome(raw, config, guest) })
 	}
 }
 
 // welcome makes the caller prove who it is and hands the connection on.
-func (o *Overlay) welcome(raw net.Conn, config *tls.Config) {
+func (o *Overlay) welcome(raw net.Conn, config *tls.Config, guest *lobby.Guest) {
+	defer guest.Leave()
 	ctx, cancel := context.WithTimeout(o.ctx, handshakeTimeout)
 	defer cancel()
+	silent := time.AfterFunc(helloTimeout, func() {
+		o.count.silent.Add(1)
+		raw.Close()
+	})
+	defer silent.Stop()
+	config = config.Clone()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		silent.Stop()
+		guest.Spoke()
+		return nil, nil
+	}
 	c := tls.Server(raw, config)
 	if err := c.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		o.refused(raw.RemoteAddr(), trust.HandshakeError(err))
 		return
 	}
+	guest.Leave()
 	if c.ConnectionState().NegotiatedProtocol == protoPeer {
 		o.peers.offer(ctx, c)
 		return

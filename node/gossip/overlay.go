@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/memberlist"
 	"github.com/rs/zerolog"
 
+	"zorilla/internal/lobby"
 	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
@@ -60,6 +61,7 @@ type Overlay struct {
 	count counters
 	once  *once
 	table *table
+	lobby *lobby.Lobby // connections that have not proven who they are
 
 	ctx  context.Context // ends with the sockets
 	stop context.CancelFunc
@@ -97,7 +99,7 @@ func New(cfg Config) (*Overlay, error) {
 		cfg.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
 	}
 	o := &Overlay{
-		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(),
+		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), lobby: lobby.New(maxHandshakes, maxFromOne),
 		misplaced: make(chan struct{}, 1), heard: make(chan string, 16),
 	}
 	o.ctx, o.stop = context.WithCancel(context.Background())

@@ -7,7 +7,8 @@ type counters struct {
 	sent, received, malformed   atomic.Int64 // user packets
 	refusedPackets              atomic.Int64
 	strangers, badHandshakes    atomic.Int64
-	overload                    atomic.Int64 // connections dropped because too many came at once
+	overload                    atomic.Int64 // connections dropped because too many had not proven who they are
+	silent                      atomic.Int64 // connections that did not say a word
 	badMembers                  atomic.Int64
 	beacons, foreign, badBeacon atomic.Int64
 	joins, failedJoins          atomic.Int64
@@ -24,6 +25,7 @@ func (o *Overlay) Stats() map[string]int64 {
 		"strangers refused":          c.strangers.Load(),
 		"handshakes failed":          c.badHandshakes.Load(),
 		"connections over the limit": c.overload.Load(),
+		"connections silent":         c.silent.Load(),
 		"members malformed":          c.badMembers.Load(),
 		"beacons received":           c.beacons.Load(),
 		"beacons of other networks":  c.foreign.Load(),

@@ -1,10 +1,13 @@
 package gossip
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,7 +131,7 @@ func TestSilentAndNoisyCallers(t *testing.T) {
 		a, b := bareNode(t, f, 0), bareNode(t, f, 1)
 		c := f.host(2)
 		var silent []net.Conn
-		for range maxHandshakes + 50 {
+		for range maxFromOne + 50 {
 			conn, err := c.Dial(t.Context(), a.Addr())
 			if err != nil {
 				t.Fatal(err)
@@ -145,8 +148,11 @@ func TestSilentAndNoisyCallers(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 		}
-		if d := time.Since(start); d > 2*handshakeTimeout {
+		if d := time.Since(start); d > helloTimeout+10*time.Millisecond {
 			t.Errorf("silent callers were kept for %v", d)
+		}
+		if n := a.Stats()["connections silent"]; n != maxFromOne {
+			t.Errorf("%d connections were silent, want %d", n, maxFromOne)
 		}
 		conn, err := c.Dial(t.Context(), a.Addr())
 		if err != nil {
@@ -156,7 +162,7 @@ func TestSilentAndNoisyCallers(t *testing.T) {
 		for err == nil {
 			_, err = conn.Read(make([]byte, 100))
 		}
-		if n := a.Stats()["handshakes failed"]; n != maxHandshakes+1 {
+		if n := a.Stats()["handshakes failed"]; n != maxFromOne+50+1 {
 			t.Errorf("%d handshakes failed", n)
 		}
 		peer, err := b.DialPeer(t.Context(), a.ID(), []string{"10.0.0.3:1", a.Addr()})
@@ -186,6 +192,87 @@ func TestSilentAndNoisyCallers(t *testing.T) {
 			t.Error("a closed listener keeps connections")
 		}
 		late.Close()
+		a.transport.Shutdown()
+		b.transport.Shutdown()
+	})
+}
+
+// Half-open handshakes, as many as somebody can make, keep nobody out: neither
+// from another address nor from the same.
+func TestHalfOpenConnectionsKeepNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		a := bareNode(t, f, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		var knocking sync.WaitGroup
+		for h := range 3 {
+			from := f.host(10 + h)
+			knocking.Go(func() {
+				for ctx.Err() == nil { // 2000 in a second
+					if conn, err := from.Dial(ctx, a.Addr()); err == nil {
+						conn.Write([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"))
+						defer conn.Close()
+					}
+					pause(ctx, 500*time.Microsecond)
+				}
+			})
+		}
+		time.Sleep(2 * time.Second)
+		if n := a.lobby.Len(); n < maxHandshakes/2 || n > maxHandshakes {
+			t.Errorf("%d connections are half open, want up to %d", n, maxHandshakes)
+		}
+		for i, at := range []int{1, 10} { // 10 is the address of somebody who knocks
+			cfg := memConfig(t, f, at)
+			cfg.Listen, cfg.Handler = fmt.Sprintf("10.0.0.%d:%d", at+1, 6000+i), newRecorder()
+			b, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Listen(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c, err := b.DialPeer(t.Context(), a.Self().ID, []string{a.Addr()})
+			if err != nil {
+				t.Fatalf("from host %d: %v", at, err)
+			}
+			c.Close()
+			b.Close()
+		}
+		if n := a.Stats()["connections over the limit"]; n < 1000 {
+			t.Errorf("%d connections were told to be over the limit", n)
+		}
+		cancel()
+		knocking.Wait()
+		a.transport.Shutdown()
+	})
+}
+
+// As many members as come at once from behind one address get in.
+func TestManyMembersOfOneAddressGetInAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(100 * time.Millisecond)
+		a, b := bareNode(t, f, 0), bareNode(t, f, 1)
+		go func() {
+			for {
+				c, err := a.PeerListener().Accept()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+			}
+		}()
+		var dialing sync.WaitGroup
+		for range maxFromOne {
+			dialing.Go(func() {
+				c, err := b.DialPeer(t.Context(), a.ID(), []string{a.Addr()})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c.Close()
+			})
+		}
+		dialing.Wait()
 		a.transport.Shutdown()
 		b.transport.Shutdown()
 	})

@@ -42,6 +42,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !h.signedIn(r):
 		h.wantToken(w)
 	default:
+		known(r)
 		h.mux.ServeHTTP(w, r)
 	}
 }
@@ -120,6 +121,7 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 		h.wantToken(w)
 		return
 	}
+	known(r)
 	name, value := h.cookie(r)
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: 30 * 24 * 3600})
 	// The next address in the bar and the history holds no secret.

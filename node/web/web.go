@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"zorilla/internal/lobby"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
@@ -64,6 +65,7 @@ type Handler struct {
 	build   string // names this version of the page's files
 	pages   map[string]*template.Template
 	streams chan struct{} // one place for each open stream
+	guests  *lobby.Lobby  // connections without a cookie
 	mux     *http.ServeMux
 	atlas   atlas
 	meter   meter
@@ -75,7 +77,7 @@ func New(cfg Config) (*Handler, error) {
 	if len(cfg.Token) < 16 {
 		return nil, fmt.Errorf("token of the page has %d characters, want at least 16 random ones", len(cfg.Token))
 	}
-	h := &Handler{cfg: cfg, streams: make(chan struct{}, maxStreams), pages: make(map[string]*template.Template)}
+	h := &Handler{cfg: cfg, streams: make(chan struct{}, maxStreams), guests: lobby.New(maxGuests, maxGuests), pages: make(map[string]*template.Template)}
 	var err error
 	if h.build, err = fingerprint(content); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// Whoever has no cookie can hold 64 connections, and keeps no owner out.
+func TestGuestsOfThePageAreFew(t *testing.T) {
+	page := newPage(t, scene())
+	srv := httptest.NewUnstartedServer(page)
+	srv.Listener, srv.Config.ConnContext = page.Listen(srv.Listener), page.ConnContext
+	srv.Start()
+	defer srv.Close()
+	defer srv.CloseClientConnections()
+
+	owner := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	look := func(path string, cookie *http.Cookie) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cookie != nil {
+			req.AddCookie(cookie)
+		}
+		return owner.Do(req)
+	}
+	res, err := look("/?token="+testToken, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie := res.Cookies()[0]
+	res.Body.Close()
+	events, err := look("/events", cookie)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
+
+	var guests []net.Conn
+	for range 5 * maxGuests {
+		c, err := net.Dial("tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nX: ")
+		guests = append(guests, c)
+	}
+	for i, c := range guests[:4*maxGuests] { // the oldest had to go
+		c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.ReadAll(c); err != nil && err.(net.Error).Timeout() {
+			t.Fatalf("guest %d of %d is still there", i, len(guests))
+		}
+	}
+	if n := page.guests.Len(); n > maxGuests {
+		t.Errorf("%d guests are there", n)
+	}
+	if res, err := look("/", cookie); err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("the owner sees %v, %v", res, err)
+	}
+	if _, err := events.Body.Read(make([]byte, 1)); err != nil {
+		t.Errorf("a page that was open: %v", err)
+	}
+}
