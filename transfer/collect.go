@@ -27,21 +27,12 @@ const maxWarnings = 100
 // named in the warnings, one line each. A file that changes meanwhile is
 // ErrChanged; one that cannot be read is an error, too: it is lost.
 func Collect(ctx context.Context, put Putter, dir string, globs []string, skip *Manifest) (Manifest, []string, error) {
-	root, err := os.OpenRoot(dir)
+	c, err := newCollector(ctx, dir, globs, skip)
 	if err != nil {
-		return Manifest{}, nil, fmt.Errorf("collect outputs: %w", err)
+		return Manifest{}, nil, err
 	}
-	defer root.Close()
-	c := &collector{ctx: ctx, root: root, skip: skip, globs: make([]globState, len(globs)), warned: make(map[string]bool)}
-	want := make([]wanted, 0, len(globs))
-	for i, glob := range globs {
-		pat, err := parsePattern(glob)
-		if err != nil {
-			return Manifest{}, nil, err
-		}
-		want = append(want, wanted{i, pat})
-	}
-	if err := c.walk("", want, 0); err != nil {
+	defer c.root.Close()
+	if err := c.walk("", c.want, 0); err != nil {
 		return Manifest{}, nil, err
 	}
 	if err := chunkAll(ctx, put, c.sources()); err != nil {
@@ -52,21 +43,31 @@ func Collect(ctx context.Context, put Putter, dir string, globs []string, skip *
 	if err != nil {
 		return Manifest{}, nil, err
 	}
+	return m, c.allWarnings(globs), nil
+}
+
+// newCollector opens the directory; root is closed by the caller.
+func newCollector(ctx context.Context, dir string, globs []string, skip *Manifest) (*collector, error) {
+	c := &collector{ctx: ctx, skip: skip, globs: make([]globState, len(globs)), warned: make(map[string]bool)}
 	for i, glob := range globs {
-		switch g := c.globs[i]; {
-		case !g.matched:
-			c.warn("output pattern %q matches nothing", glob)
-		case g.unchanged && !g.kept:
-			c.warn("output pattern %q matches only unchanged inputs", glob)
+		pat, err := parsePattern(glob)
+		if err != nil {
+			return nil, err
 		}
+		c.want = append(c.want, wanted{i, pat})
 	}
-	return m, c.allWarnings(), nil
+	var err error
+	if c.root, err = os.OpenRoot(dir); err != nil {
+		return nil, fmt.Errorf("collect outputs: %w", err)
+	}
+	return c, nil
 }
 
 type collector struct {
 	ctx      context.Context
 	root     *os.Root
 	skip     *Manifest
+	want     []wanted
 	globs    []globState
 	found    []found
 	warnings []string
@@ -109,7 +110,15 @@ func (c *collector) warn(format string, args ...any) {
 	}
 }
 
-func (c *collector) allWarnings() []string {
+func (c *collector) allWarnings(globs []string) []string {
+	for i, glob := range globs {
+		switch g := c.globs[i]; {
+		case !g.matched:
+			c.warn("output pattern %q matches nothing", glob)
+		case g.unchanged && !g.kept:
+			c.warn("output pattern %q matches only unchanged inputs", glob)
+		}
+	}
 	slices.Sort(c.warnings)
 	if c.hushed > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf("and %d more warnings about outputs", c.hushed))

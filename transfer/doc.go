@@ -54,6 +54,16 @@
 // ignored. Owners, times and other modes do not travel. A manifest that has
 // links begins with "zman2" instead: who does not know of them refuses it.
 //
+// # Layout of a pack
+//
+// Files of the tasks of an array travel as a [Pack], which is no blob: a record
+// for each file, and then its bytes without its holes. Numbers are unsigned
+// varints.
+//
+//	'f'  length of path, path, 1 if executable else 0, size
+//	'd'  length of path, path: a directory that is empty
+//	'b'  offset, count, and so many bytes of the file before; in rising order
+//
 // # Layout of a store
 //
 //	DIR/sha256/ab/abcd…   a blob, named by its 64 hexadecimal digits

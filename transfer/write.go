@@ -3,7 +3,6 @@ package transfer
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,15 +24,12 @@ func (m *Manifest) Write(ctx context.Context, get Getter, dir string) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write files: %w", err)
-	}
-	root, err := os.OpenRoot(dir)
+	t, err := OpenTree(dir)
 	if err != nil {
-		return fmt.Errorf("write files: %w", err)
+		return err
 	}
-	w := &treeWriter{pool: newPool(ctx, parallel), get: get, prefix: ".zorilla-" + rand.Text()}
-	w.dirs = []*openDir{newOpenDir("", root)}
+	w := t.w
+	w.pool, w.get = newPool(ctx, parallel), get
 	for i := range m.Entries {
 		if err = w.entry(&m.Entries[i]); err != nil {
 			break
@@ -82,29 +78,38 @@ func (w *treeWriter) leave(n int) {
 }
 
 func (w *treeWriter) entry(e *Entry) error {
-	parent, name := path.Split(e.Path)
 	if e.Dir {
 		_, err := w.enter(e.Path)
 		return err
 	}
-	d, err := w.enter(strings.TrimSuffix(parent, "/"))
+	d, err := w.enter(dirOf(e.Path))
 	if err != nil {
 		return err
 	}
 	if e.Link != "" {
-		return w.link(d, name, e)
+		return w.link(d, e)
 	}
-	return w.file(d, name, e)
+	wr, err := w.begin(d, e)
+	if err != nil {
+		return err
+	}
+	return w.file(wr)
+}
+
+// dirOf returns the directory of a path, "" for the top.
+func dirOf(p string) string {
+	dir, _ := path.Split(p)
+	return strings.TrimSuffix(dir, "/")
 }
 
 // link makes a symbolic link, which nothing is written through: no entry is
 // below it.
-func (w *treeWriter) link(d *openDir, name string, e *Entry) error {
+func (w *treeWriter) link(d *openDir, e *Entry) error {
 	temp := w.temp()
 	if err := d.root.Symlink(e.Link, temp); err != nil {
 		return fmt.Errorf("write %s: %w", e.Path, bare(err))
 	}
-	return d.place(temp, name, e)
+	return d.place(temp, e)
 }
 
 // temp returns a name for what is not yet in its place.
@@ -114,7 +119,8 @@ func (w *treeWriter) temp() string {
 }
 
 // place gives what is complete its name.
-func (d *openDir) place(temp, name string, e *Entry) error {
+func (d *openDir) place(temp string, e *Entry) error {
+	name := path.Base(e.Path)
 	err := d.root.Rename(temp, name)
 	if err == nil {
 		return nil
@@ -185,17 +191,23 @@ func openSub(parent *os.Root, name string) (*os.Root, error) {
 	return sub, nil
 }
 
-// file makes one file and hands its chunks to the pool.
-func (w *treeWriter) file(d *openDir, name string, e *Entry) error {
+// begin makes one file, which gets its name when it is done.
+func (w *treeWriter) begin(d *openDir, e *Entry) (*writing, error) {
 	temp := w.temp()
 	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", e.Path, bare(err))
+		return nil, fmt.Errorf("write %s: %w", e.Path, bare(err))
 	}
 	d.users.Add(1)
-	wr := &writing{entry: e, dir: d, name: name, temp: temp, file: f}
+	wr := &writing{entry: e, dir: d, temp: temp, file: f}
 	wr.users.Store(1)
-	for i := range e.Chunks {
+	return wr, nil
+}
+
+// file hands the chunks of a file to the pool.
+func (w *treeWriter) file(wr *writing) error {
+	var err error
+	for i := range wr.entry.Chunks {
 		wr.users.Add(1)
 		err = w.pool.do(func(ctx context.Context, buf []byte) error {
 			return cmp.Or(wr.chunk(ctx, w.get, i, buf), wr.done())
@@ -213,7 +225,6 @@ func (w *treeWriter) file(d *openDir, name string, e *Entry) error {
 type writing struct {
 	entry  *Entry
 	dir    *openDir
-	name   string
 	temp   string
 	file   *os.File
 	users  atomic.Int64 // chunks in work, and the one who hands them out
@@ -262,7 +273,7 @@ func (w *writing) done() error {
 		w.dir.root.Remove(w.temp)
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}
-	return w.dir.place(w.temp, w.name, w.entry)
+	return w.dir.place(w.temp, w.entry)
 }
 
 // bare takes the operation and the temporary file's name off an error.

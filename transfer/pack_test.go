@@ -1,0 +1,151 @@
+package transfer_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"zorilla/transfer"
+)
+
+// pack gathers files and returns them as they travel.
+func pack(t testing.TB, dir string, skip *transfer.Manifest, globs ...string) ([]byte, []string) {
+	t.Helper()
+	p, warnings, err := transfer.Gather(t.Context(), dir, globs, skip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var b bytes.Buffer
+	if err := p.Write(bufio.NewWriter(&b)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes(), warnings
+}
+
+// unpack writes what travelled, and returns the entries' names.
+func unpack(b []byte, dir string) (names []string, err error) {
+	tree, err := transfer.OpenTree(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close()
+	r := transfer.NewPackReader(bytes.NewReader(b))
+	for {
+		e, err := r.Next()
+		if err == io.EOF {
+			return names, nil
+		}
+		if err != nil {
+			return names, err
+		}
+		names = append(names, e.Path)
+		if err := tree.Put(e, r.Bytes); err != nil {
+			return names, err
+		}
+	}
+}
+
+func TestPackBringsFiles(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
+	large := strings.Repeat("0123456789abcdef", 200_000)
+	write(t, from, map[string]string{"a": "one", "sub/b": large, "sub/none/": "", "empty": "", "left": "x"})
+	err := errors.Join(os.Chmod(filepath.Join(from, "a"), 0o700), os.WriteFile(filepath.Join(from, "holes"), []byte("begin"), 0o644), os.Truncate(filepath.Join(from, "holes"), 1<<34))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, warnings := pack(t, from, nil, "a", "sub", "empty", "holes", "not")
+	if len(b) > len(large)+1<<20 {
+		t.Errorf("%d bytes travel, of which %d are no holes", len(b), len(large))
+	}
+	if want := []string{`output pattern "not" matches nothing`}; !slices.Equal(warnings, want) {
+		t.Errorf("warnings %q, want %q", warnings, want)
+	}
+	names, err := unpack(b, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	if want := []string{"a", "empty", "holes", "sub/b", "sub/none"}; !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
+	}
+	for name, want := range map[string]string{"a": "one", "sub/b": large, "empty": ""} {
+		if got, err := os.ReadFile(filepath.Join(to, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(to, "a")); err != nil || info.Mode() != 0o755 {
+		t.Errorf("a: %v, %v", info.Mode(), err)
+	}
+	info, err := os.Stat(filepath.Join(to, "holes"))
+	if err != nil || info.Size() != 1<<34 || info.Sys().(*syscall.Stat_t).Blocks > 1<<12 {
+		t.Errorf("holes: %v, %v", info, err)
+	}
+}
+
+func TestPackLeavesOutWhatWasMade(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"in": "->../work/in", "other": "->../work/other", "d/x": "->../../work/d/x", "e/": "", "f/": "", "f/new": "n", "evil": "->/etc/passwd"})
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	made := transfer.Manifest{Entries: []transfer.Entry{{Path: "d", Dir: true}, {Path: "d/x", Link: "../../work/d/x"}, {Path: "e", Dir: true}, {Path: "f", Dir: true},
+		{Path: "in", Link: "../work/in"}, {Path: "other", Link: "../work/another"}}}
+	b, warnings := pack(t, dir, &made, "*")
+	names, err := unpack(b, t.TempDir())
+	if want := []string{"f/new"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("got %q, %v, want %q", names, err, want)
+	}
+	for i, name := range []string{`"evil" is a symbolic link`, `"other" is a symbolic link`, `"pipe" is a named pipe`} {
+		if len(warnings) != 3 || !strings.Contains(warnings[i], name) {
+			t.Errorf("warnings %q, want one with %s", warnings, name)
+		}
+	}
+}
+
+func TestPacksThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a/b": "some bytes", "c": "more"})
+	good, _ := pack(t, dir, nil, "*")
+	for i := range good {
+		if _, err := unpack(good[:i], t.TempDir()); err != nil && !errors.Is(err, transfer.ErrPack) {
+			t.Errorf("cut at %d: %v", i, err)
+		}
+	}
+	for name, b := range map[string]string{
+		"outside": "f\x04../x\x00\x00", "absolute": "f\x02/x\x00\x00", "unknown": "x", "bytes first": "b\x00\x01x", "too large": "f\x01x\x00\xff\xff\xff\xff\xff\xff\xff\x7f",
+		"beyond the end": "f\x01x\x00\x02b\x01\x02ab", "back": "f\x01x\x00\x04b\x02\x01ab\x00\x01a", "mode": "f\x01x\x07\x00",
+	} {
+		if _, err := unpack([]byte(b), t.TempDir()); !errors.Is(err, transfer.ErrPack) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzPack(f *testing.F) {
+	dir := f.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("some bytes"), 0o644); err != nil {
+		f.Fatal(err)
+	}
+	b, _ := pack(f, dir, nil, "*")
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := transfer.NewPackReader(bytes.NewReader(b))
+		for {
+			e, err := r.Next()
+			if err != nil {
+				return
+			}
+			if transfer.CheckPath(e.Path) != nil || e.Size < 0 {
+				t.Fatalf("%+v", e)
+			}
+		}
+	})
+}
