@@ -75,8 +75,8 @@ func (l serverLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// serveClients opens the unix socket for the command line and the page.
-func (n *Node) serveClients(g *group) error {
+// serveClients opens the unix socket for the command line, and the page.
+func (n *Node) serveClients(g *group, page net.Listener) error {
 	if n.cfg.Seams.Offline {
 		return nil
 	}
@@ -90,23 +90,32 @@ func (n *Node) serveClients(g *group) error {
 		return err
 	}
 	n.serve(g, n.server(api.Guard(api.Handler(n.service), token)), l)
-	if n.cfg.Web == "none" {
+	if page == nil {
 		return nil
 	}
-	return n.serveWeb(g)
+	return n.serveWeb(g, page)
 }
 
-// serveWeb opens the page. If the default port is taken the next free one is
-// used; a port that the user chose must be free.
-func (n *Node) serveWeb(g *group) error {
+// bindPage opens the port of the page, if there is to be one. If the default
+// port is taken it is the next free one; a port that the user chose must be
+// free.
+func (n *Node) bindPage() (net.Listener, error) {
+	if n.cfg.Seams.Offline || n.cfg.Web == "none" {
+		return nil, nil
+	}
 	address, tries := n.cfg.Web, 1
 	if address == "" {
 		address, tries = DefaultWeb, 100
 	}
 	l, err := listenNear(address, tries)
 	if err != nil {
-		return fmt.Errorf("page: %w: choose another with --web, or --web none", err)
+		return nil, fmt.Errorf("page: %w: choose another with --web, or --web none", err)
 	}
+	return l, nil
+}
+
+// serveWeb serves the page.
+func (n *Node) serveWeb(g *group, l net.Listener) error {
 	token, err := n.webToken()
 	if err != nil {
 		return fmt.Errorf("page: %w", err)

@@ -31,9 +31,8 @@ const (
 	probeTimeout = 10 * time.Second
 )
 
-// startNetwork makes the overlay and what lives on it, and binds the node's
-// port.
-func (n *Node) startNetwork(g *group, seeds []string) error {
+// startNetwork makes the overlay on the node's port and what lives on it.
+func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) error {
 	if n.cfg.Seams.Runner == nil {
 		runner := process.New(process.Config{Log: n.log})
 		ctx, cancel := context.WithTimeout(g.ctx, probeTimeout)
@@ -58,7 +57,7 @@ func (n *Node) startNetwork(g *group, seeds []string) error {
 	var err error
 	n.overlay, err = n.newOverlay(gossip.Config{
 		Self: n.member(n.cfg.Seams.Runner), Creds: n.creds, Net: n.cfg.Seams.Net,
-		Listen: n.cfg.Listen, Advertise: n.cfg.Advertise, Seeds: append(seeds, n.loadPeers()...),
+		Sockets: sockets, Listen: n.cfg.Listen, Advertise: n.cfg.Advertise, Seeds: append(seeds, n.loadPeers()...),
 		Handler: events{n}, Beacons: true, Rand: split(rnd), Log: n.log,
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -109,6 +110,14 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.owner, err = loadOwner(ownerPath(n.cfg.State), n.cfg.Owner.Changes); err != nil {
 		return err
 	}
+	sockets, page, err := n.bind(ctx)
+	if err != nil {
+		return err
+	}
+	defer sockets.Close()
+	if page != nil {
+		defer page.Close()
+	}
 	seeds, err := n.identify()
 	if err != nil {
 		return err
@@ -124,26 +133,26 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 
-	net := newGroup(context.WithoutCancel(ctx))
-	defer net.stop()
-	if err := n.startNetwork(net, seeds); err != nil {
+	network := newGroup(context.WithoutCancel(ctx))
+	defer network.stop()
+	if err := n.startNetwork(network, sockets, seeds); err != nil {
 		return err
 	}
 	defer n.client.CloseIdleConnections()
 	if err := n.makeJobs(log); err != nil {
 		return err
 	}
-	if err := n.servePeers(net); err != nil {
+	if err := n.servePeers(network); err != nil {
 		return err
 	}
-	n.startOverlay(net)
+	n.startOverlay(network)
 
 	front := newGroup(ctx)
 	defer front.stop()
 	front.run(n.jobs.Run)
 	empty := make(chan struct{})
 	front.run(func(ctx context.Context) error { return n.awaitDrained(ctx, empty) })
-	if err := n.serveClients(front); err != nil {
+	if err := n.serveClients(front, page); err != nil {
 		return err
 	}
 	close(n.ready)
@@ -153,11 +162,24 @@ func (n *Node) Run(ctx context.Context) error {
 		n.log.Info().Msg("stopping: leaving the network")
 	case <-empty:
 		n.log.Info().Msg("drained: leaving the network")
-	case <-net.ctx.Done():
+	case <-network.ctx.Done():
 	case <-disk.ctx.Done():
 	}
 	front.stop()
-	return errors.Join(front.failure(), net.failure(), disk.failure())
+	return errors.Join(front.failure(), network.failure(), disk.failure())
+}
+
+// bind opens the node's ports. It comes first, since a secret that is a phrase
+// takes a while to stretch and a port that is taken shall be told at once.
+func (n *Node) bind(ctx context.Context) (sockets *gossip.Sockets, page net.Listener, err error) {
+	if sockets, err = gossip.Bind(ctx, n.cfg.Seams.Net, n.cfg.Listen); err != nil {
+		return nil, nil, err
+	}
+	if page, err = n.bindPage(); err != nil {
+		sockets.Close()
+		return nil, nil, err
+	}
+	return sockets, page, nil
 }
 
 // identify loads the node's key and the network's secret.

@@ -140,6 +140,29 @@ func TestPageTakesTheNextFreePort(t *testing.T) {
 	}
 }
 
+// A port that is taken is told before anything is made: a phrase takes seconds
+// to stretch on a busy machine.
+func TestTakenPortsAreToldFirst(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	busy := taken.Addr().String()
+	for option, cfg := range map[string]Config{"--listen": {Listen: busy, Web: "none"}, "--web": {Listen: "127.0.0.1:0", Web: busy}} {
+		cfg.Secret = "a phrase of more than sixteen characters"
+		n := testNode(t, cfg)
+		if err := n.Run(t.Context()); err == nil || !strings.Contains(err.Error(), option) || !strings.Contains(err.Error(), busy[len("127.0.0.1:"):]) {
+			t.Errorf("got %v, want what to do with %s", err, option)
+		}
+		for _, made := range []string{"secret", "identity.key", "journal.db"} {
+			if _, err := os.Stat(filepath.Join(n.cfg.State, made)); err == nil {
+				t.Errorf("%s: %s was made before", option, made)
+			}
+		}
+	}
+}
+
 // TestGroupEndsTogether: one failure ends all, and stop waits for all.
 func TestGroupEndsTogether(t *testing.T) {
 	g := newGroup(t.Context())

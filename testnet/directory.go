@@ -108,16 +108,9 @@ func (o *directed) rouseLocked() {
 }
 
 // Listen implements node.Overlay.
-func (o *directed) Listen(ctx context.Context) error {
-	streams, err := o.host.Listen(ctx, o.cfg.Listen)
-	if err != nil {
-		return err
-	}
-	if o.packets, err = o.host.ListenPacket(ctx, o.cfg.Listen); err != nil {
-		streams.Close()
-		return err
-	}
-	o.peers = tls.NewListener(streams, o.cfg.Creds.ServerTLS("h2"))
+func (o *directed) Listen(context.Context) error {
+	o.packets = o.cfg.Sockets.Packets
+	o.peers = tls.NewListener(o.cfg.Sockets.Streams, o.cfg.Creds.ServerTLS("h2"))
 	o.self = o.cfg.Self
 	o.self.ID, o.self.Addrs = o.cfg.Creds.ID(), []string{o.cfg.Listen}
 	return nil

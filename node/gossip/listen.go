@@ -32,45 +32,60 @@ const (
 	portTries        = 10
 )
 
-// bind opens the TCP and the UDP socket with the same port.
-func (o *Overlay) bind(ctx context.Context) error {
-	_, port, err := net.SplitHostPort(o.cfg.Listen)
+// Sockets are a node's port: TCP and UDP with one number.
+type Sockets struct {
+	Streams net.Listener
+	Packets net.PacketConn
+	at      netip.AddrPort
+}
+
+// Bind opens the sockets of a node that listens at "host:port". It needs
+// neither key nor secret, so that a port that is taken is told before these are
+// made. A nil Net is RealNet.
+func Bind(ctx context.Context, n Net, listen string) (*Sockets, error) {
+	if n == nil {
+		n = RealNet{}
+	}
+	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return fmt.Errorf("listen %.80q: want HOST:PORT", o.cfg.Listen)
+		return nil, fmt.Errorf("listen %.80q: want HOST:PORT", listen)
 	}
 	tries := 1
 	if port == "0" {
 		tries = portTries // a port that is free for TCP need not be free for UDP
 	}
+	var s *Sockets
 	for range tries {
-		if err = o.bindOnce(ctx); err == nil {
-			return nil
+		if s, err = bindOnce(ctx, n, listen); err == nil {
+			return s, nil
 		}
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listen %s: %w: choose another with --listen", o.cfg.Listen, err)
+		return nil, fmt.Errorf("listen %s: %w: choose another with --listen", listen, err)
 	}
-	return fmt.Errorf("listen %s: %w", o.cfg.Listen, err)
+	return nil, fmt.Errorf("listen %s: %w", listen, err)
 }
 
-func (o *Overlay) bindOnce(ctx context.Context) error {
-	l, err := o.cfg.Net.Listen(ctx, o.cfg.Listen)
+func bindOnce(ctx context.Context, n Net, listen string) (*Sockets, error) {
+	l, err := n.Listen(ctx, listen)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	at, err := addrPortOf(l.Addr())
 	if err != nil {
 		l.Close()
-		return err
+		return nil, err
 	}
-	p, err := o.cfg.Net.ListenPacket(ctx, at.String())
+	p, err := n.ListenPacket(ctx, at.String())
 	if err != nil {
 		l.Close()
-		return err
+		return nil, err
 	}
-	o.listener, o.packets, o.bound = l, p, at
-	return nil
+	return &Sockets{l, p, at}, nil
 }
+
+// Close closes both.
+func (s *Sockets) Close() error { return errors.Join(s.Streams.Close(), s.Packets.Close()) }
 
 // accept takes connections until the listener is closed.
 func (o *Overlay) accept() {

@@ -43,9 +43,10 @@ type Handler interface {
 type Config struct {
 	Self      vicinity.Member // ID and Addrs are filled in
 	Creds     *trust.Credentials
-	Net       Net    // nil = RealNet
-	Listen    string // "host:port"; port 0 = a free one
-	Advertise string // "host:port" or "host" where others find this node; "" = what Listen says
+	Net       Net      // nil = RealNet
+	Listen    string   // "host:port"; port 0 = a free one
+	Sockets   *Sockets // that are bound already; nil = Listen binds them
+	Advertise string   // "host:port" or "host" where others find this node; "" = what Listen says
 	Seeds     []string
 	Handler   Handler
 	Beacons   bool // find nodes on the local network, unless Listen is loopback
@@ -106,15 +107,18 @@ func New(cfg Config) (*Overlay, error) {
 	return o, nil
 }
 
-// Listen binds the node's port. After it Self, Addr and PeerListener can be
+// Listen binds the node's port, unless it is bound. After it Self, Addr and PeerListener can be
 // used. Without a Run, Close gives the port back.
 func (o *Overlay) Listen(ctx context.Context) error {
-	if err := o.bind(ctx); err != nil {
-		return err
+	sockets, err := o.cfg.Sockets, error(nil)
+	if sockets == nil {
+		if sockets, err = Bind(ctx, o.cfg.Net, o.cfg.Listen); err != nil {
+			return err
+		}
 	}
+	o.listener, o.packets, o.bound = sockets.Streams, sockets.Packets, sockets.at
 	m := o.cfg.Self
 	m.ID = o.cfg.Creds.ID()
-	var err error
 	m.Addrs, err = advertised(ctx, o.cfg.Net, o.bound, o.cfg.Advertise)
 	if err == nil {
 		o.self, o.meta, err = tidy(m)
