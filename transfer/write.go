@@ -21,6 +21,16 @@ import (
 // Every chunk is verified. If one is not held (any more) the error is
 // ErrNotFound. After an error some files are there, each of them complete.
 func (m *Manifest) Write(ctx context.Context, get Getter, dir string) error {
+	return m.write(ctx, get, dir, false)
+}
+
+// WriteNew is Write that replaces nothing: what is there, or comes meanwhile, in
+// place of a file is an error that wraps fs.ErrExist.
+func (m *Manifest) WriteNew(ctx context.Context, get Getter, dir string) error {
+	return m.write(ctx, get, dir, true)
+}
+
+func (m *Manifest) write(ctx context.Context, get Getter, dir string, fresh bool) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
@@ -29,7 +39,7 @@ func (m *Manifest) Write(ctx context.Context, get Getter, dir string) error {
 		return err
 	}
 	w := t.w
-	w.pool, w.get = newPool(ctx, parallel), get
+	w.pool, w.get, w.fresh = newPool(ctx, parallel), get, fresh
 	for i := range m.Entries {
 		if err = w.entry(&m.Entries[i]); err != nil {
 			break
@@ -46,6 +56,7 @@ type treeWriter struct {
 	pool   *pool
 	get    Getter
 	prefix string // of temporary files
+	fresh  bool   // replace nothing
 	count  int
 	dirs   []*openDir
 }
@@ -109,7 +120,7 @@ func (w *treeWriter) link(d *openDir, e *Entry) error {
 	if err := d.root.Symlink(e.Link, temp); err != nil {
 		return fmt.Errorf("write %s: %w", e.Path, bare(err))
 	}
-	return d.place(temp, e)
+	return d.place(temp, e, w.fresh)
 }
 
 // temp returns a name for what is not yet in its place.
@@ -119,9 +130,13 @@ func (w *treeWriter) temp() string {
 }
 
 // place gives what is complete its name.
-func (d *openDir) place(temp string, e *Entry) error {
+func (d *openDir) place(temp string, e *Entry, fresh bool) error {
 	name := path.Base(e.Path)
-	err := d.root.Rename(temp, name)
+	put := d.root.Rename
+	if fresh {
+		put = d.placeNew
+	}
+	err := put(temp, name)
 	if err == nil {
 		return nil
 	}
@@ -130,6 +145,28 @@ func (d *openDir) place(temp string, e *Entry) error {
 		err = errors.New("is a directory where a file is needed, remove it")
 	}
 	return fmt.Errorf("write %s: %w", e.Path, bare(err))
+}
+
+// placeNew gives a file a name that nothing has.
+func (d *openDir) placeNew(temp, name string) error {
+	err := d.root.Link(temp, name)
+	if err == nil {
+		return d.root.Remove(temp)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return d.takeName(temp, name)
+}
+
+// takeName is placeNew on file systems without links to files: the name is taken
+// first.
+func (d *openDir) takeName(temp, name string) error {
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), d.root.Rename(temp, name))
 }
 
 // enter makes the directory the current one.
@@ -199,7 +236,7 @@ func (w *treeWriter) begin(d *openDir, e *Entry) (*writing, error) {
 		return nil, fmt.Errorf("write %s: %w", e.Path, bare(err))
 	}
 	d.users.Add(1)
-	wr := &writing{entry: e, dir: d, temp: temp, file: f}
+	wr := &writing{entry: e, dir: d, temp: temp, file: f, fresh: w.fresh}
 	wr.users.Store(1)
 	return wr, nil
 }
@@ -227,6 +264,7 @@ type writing struct {
 	dir    *openDir
 	temp   string
 	file   *os.File
+	fresh  bool
 	users  atomic.Int64 // chunks in work, and the one who hands them out
 	failed atomic.Bool
 }
@@ -273,7 +311,7 @@ func (w *writing) done() error {
 		w.dir.root.Remove(w.temp)
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}
-	return w.dir.place(w.temp, w.entry)
+	return w.dir.place(w.temp, w.entry, w.fresh)
 }
 
 // bare takes the operation and the temporary file's name off an error.

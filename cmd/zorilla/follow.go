@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -21,7 +20,7 @@ type follower struct {
 	service api.Service
 	id      jobs.ID
 	quiet   bool
-	into    string
+	want    api.Wanted
 	stdin   io.Reader // nil = none
 	out     *printer
 	signals <-chan os.Signal
@@ -239,8 +238,8 @@ func (f *follower) outputFailed(err error) error {
 func (f *follower) finish(ctx context.Context) error {
 	st := f.status
 	if len(st.Outputs) > 0 {
-		if err := f.sh.pull(ctx, f.service, st, -1, f.into); err != nil {
-			return fmt.Errorf("%w: 'zorilla get %s' tries again", err, f.id)
+		if err := f.sh.pull(ctx, f.service, st, f.want); err != nil {
+			return err
 		}
 	}
 	if st.State != jobs.Completed {
@@ -259,13 +258,4 @@ func endLine(st jobs.Status) string {
 		line += ": " + st.Reason
 	}
 	return line
-}
-
-// pull fetches outputs and tells what Merge had to say.
-func (sh *shell) pull(ctx context.Context, s api.Service, st jobs.Status, rank int, into string) error {
-	got, err := api.Pull(ctx, s, st, rank, into)
-	for _, w := range got.Warnings {
-		sh.say("warning: %s", strings.ReplaceAll(w, "\n", " "))
-	}
-	return err
 }

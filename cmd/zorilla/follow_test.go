@@ -60,7 +60,7 @@ func follow(t *testing.T, s api.Service, f *apitest.Fake) *following {
 	fo := &following{fake: f, job: job, signals: make(chan os.Signal), ended: make(chan error, 1)}
 	sh := &shell{stdout: &fo.out, stderr: &fo.err}
 	go func() {
-		fo.ended <- (&follower{sh: sh, service: s, id: id, out: newPrinter(&fo.out, &fo.err, false), into: t.TempDir(), signals: fo.signals}).run(t.Context())
+		fo.ended <- (&follower{sh: sh, service: s, id: id, out: newPrinter(&fo.out, &fo.err, false), want: api.Wanted{Rank: -1, Into: t.TempDir()}, signals: fo.signals}).run(t.Context())
 	}()
 	synctest.Wait()
 	return fo

@@ -14,12 +14,13 @@ func (sh *shell) getCommand() *cli.Command {
 		UsageText: "zorilla get [options] JOB[:RANK]",
 		Description: `
 All ranks share the directory; files of the same name that differ are kept as
-NAME.RANK. With %r in --into every rank has a directory of its own.
+NAME.RANK. With %r in --into every rank has a directory of its own. If a file
+with other content is in the way nothing is fetched, unless --force replaces it.
 
 zorilla get last
 zorilla get --into 'out/%r' k7f3q
 zorilla get k7f3q:3`,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "into", Value: ".", Usage: "`DIR` for output files; %r in it stands for the rank, %t for the task of an array"}},
+		Flags: []cli.Flag{intoFlag(), forceFlag()},
 		Action: func(c *cli.Context) error {
 			job, rank, err := oneJob(c)
 			if err != nil {
@@ -47,7 +48,7 @@ zorilla get k7f3q:3`,
 			case !st.State.Final():
 				sh.say("job %s is %s: fetching the outputs of %s that ended", st.ID, st.State, count(len(st.Outputs), "rank"))
 			}
-			return sh.pull(c.Context, client, st, rank, c.String("into"))
+			return sh.pull(c.Context, client, st, wanted(c, rank))
 		},
 	})
 }

@@ -32,7 +32,7 @@ Ctrl-C shows the state; twice within 2 s cancels (130). Ctrl-\ detaches.
 Exit codes: 124 walltime, 125 no workers or a lost node, 126/127 the command
 cannot be executed/found, 128+signal.`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
-			&cli.StringFlag{Name: "into", Value: ".", Usage: "`DIR` for output files; %r in it stands for the rank, %t for the task of an array"},
+			intoFlag(), forceFlag(),
 			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
 			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"}),
 		Action: sh.runAction,
@@ -46,6 +46,9 @@ func (sh *shell) runAction(c *cli.Context) error {
 	}
 	if into := c.String("into"); strings.Contains(into, "%t") && len(spec.Outputs) > 0 && !spec.NamesTasks() {
 		return usage(c, "--into %s: %%t needs an array, and %%t in each -o, as in -o 'out-%%t'", into)
+	}
+	if err := hindered(c, &spec); err != nil {
+		return err
 	}
 	from := c.String("stdin")
 	if spec.Array != nil {
@@ -72,7 +75,7 @@ func (sh *shell) runAction(c *cli.Context) error {
 	}
 	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
 	f := &follower{
-		sh: sh, service: client, id: id, quiet: c.Bool("q"), into: c.String("into"), stdin: stdin,
+		sh: sh, service: client, id: id, quiet: c.Bool("q"), want: wanted(c, -1), stdin: stdin,
 		out: newPrinter(sh.stdout, sh.stderr, c.Bool("l")), signals: signals,
 	}
 	return f.run(c.Context)

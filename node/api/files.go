@@ -21,72 +21,104 @@ func Push(ctx context.Context, s Service, inputs []transfer.Input) (transfer.Has
 	return up.Manifest, err
 }
 
+// Wanted says which outputs Pull fetches, and where to.
+type Wanted struct {
+	Rank int // -1 = all
+	// Into is the directory. All ranks share it, as Merge says, unless it contains
+	// %r, which stands for the rank, or %t for the task: the files of an array's
+	// task are those that bear its number where the job's patterns have %t.
+	Into  string
+	Force bool // replace files that are there
+}
+
 // Pulled tells what Pull did.
 type Pulled struct {
 	Ranks    int // whose outputs were there
-	Files    int // written
+	Files    int // there now
 	Bytes    int64
 	Warnings []string // one line each
 }
 
-// Pull writes the outputs of the job's ranks that have ended, or of the one
-// rank if rank is not negative, into the directory. All ranks share it, as
-// Merge says, unless it contains %r, which stands for the rank, or %t for the
-// task: the files of an array's task are those that bear its number where the
-// job's patterns have %t. Files that exist there are replaced.
+// Pull writes the outputs of the job's ranks that have ended. If a file is in the
+// way that has other content, or anything that cannot be replaced, nothing is
+// written: the error is a transfer.ObstacleError that names all of it.
 //
 // The status comes from the network: files that none of the job's patterns
 // names are an error.
-func Pull(ctx context.Context, s Service, st jobs.Status, rank int, into string) (Pulled, error) {
-	var done Pulled
+func Pull(ctx context.Context, s Service, st jobs.Status, want Wanted) (Pulled, error) {
 	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(st.ID), h) })
-	write := func(m transfer.Manifest, dir string) error {
-		if err := m.Write(ctx, get, dir); err != nil {
-			return fmt.Errorf("fetch outputs into %s: %w", dir, err)
-		}
-		done.Files += m.Files()
-		done.Bytes += m.Size()
-		return nil
+	layout, done, err := plan(get, st, want)
+	if err != nil {
+		return done, err
 	}
-	apart, tasks := strings.Contains(into, "%r"), strings.Contains(into, "%t")
+	var way transfer.ObstacleError
+	for i := range layout {
+		p := &layout[i]
+		var list []transfer.Obstacle
+		if p.rest, list, err = p.tree.Obstacles(ctx, p.dir, want.Force); err != nil {
+			return done, fmt.Errorf("fetch outputs into %s: %w", p.dir, err)
+		}
+		way = append(way, list...)
+	}
+	if len(way) > 0 {
+		return done, fmt.Errorf("outputs were not fetched: %w", way)
+	}
+	for _, p := range layout {
+		write := p.rest.WriteNew
+		if want.Force {
+			write = p.rest.Write
+		}
+		if err := write(ctx, get, p.dir); err != nil {
+			return done, fmt.Errorf("fetch outputs into %s: %w", p.dir, err)
+		}
+		done.Files += p.tree.Files()
+		done.Bytes += p.tree.Size()
+	}
+	return done, nil
+}
+
+// placed is files that go to one directory.
+type placed struct {
+	dir  string
+	tree transfer.Manifest
+	rest transfer.Manifest // what is not there yet
+}
+
+// plan decides which file goes where.
+func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, done Pulled, err error) {
+	apart, tasks := strings.Contains(want.Into, "%r"), strings.Contains(want.Into, "%t")
 	if apart && tasks {
-		return done, fmt.Errorf("%w: --into %s: want one of %%r and %%t", ErrInvalid, into)
+		return nil, done, fmt.Errorf("%w: --into %s: want one of %%r and %%t", ErrInvalid, want.Into)
 	}
 	var trees []RankTree
 	for _, o := range st.Outputs {
-		if rank >= 0 && o.Rank != rank || o.Manifest.IsZero() {
+		if want.Rank >= 0 && o.Rank != want.Rank || o.Manifest.IsZero() {
 			continue
 		}
 		m, err := transfer.LoadManifest(get, o.Manifest)
 		if err != nil {
-			return done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
+			return nil, done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
 		if err := checkOutputs(st.Spec.Globs(), m); err != nil {
-			return done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
+			return nil, done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
 		done.Ranks++
-		if !apart {
-			trees = append(trees, RankTree{o.Rank, m})
+		if apart {
+			layout = append(layout, placed{dir: strings.ReplaceAll(want.Into, "%r", strconv.Itoa(o.Rank)), tree: m})
 			continue
 		}
-		if err := write(m, strings.ReplaceAll(into, "%r", strconv.Itoa(o.Rank))); err != nil {
-			return done, err
-		}
+		trees = append(trees, RankTree{o.Rank, m})
 	}
-	if apart || len(trees) == 0 {
-		return done, nil
-	}
-	if tasks {
-		var err error
-		done.Warnings, err = pullTasks(&st.Spec, trees, into, write)
-		return done, err
+	switch {
+	case apart || len(trees) == 0:
+		return layout, done, nil
+	case tasks:
+		layout, done.Warnings, err = placeTasks(&st.Spec, trees, want.Into)
+		return layout, done, err
 	}
 	m, warnings, err := Merge(trees)
 	done.Warnings = warnings
-	if err != nil {
-		return done, err
-	}
-	return done, write(m, into)
+	return []placed{{dir: want.Into, tree: m}}, done, err
 }
 
 func checkOutputs(globs []string, m transfer.Manifest) error {

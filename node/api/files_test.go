@@ -128,7 +128,7 @@ func TestPull(t *testing.T) {
 		{"none", 9, "", 0, 0},
 	} {
 		dir := t.TempDir()
-		got, err := api.Pull(t.Context(), c, st, p.rank, filepath.Join(dir, p.into))
+		got, err := api.Pull(t.Context(), c, st, api.Wanted{Rank: p.rank, Into: filepath.Join(dir, p.into)})
 		names := strings.Join(files(t, dir), " ")
 		if err != nil || names != p.want || got.Ranks != p.ranks || len(got.Warnings) != p.warn || got.Files != len(files(t, dir)) {
 			t.Errorf("%s: got %s, %+v, %v\nwant %s", p.into, names, got, err, p.want)
@@ -156,14 +156,14 @@ func TestPullTakesOnlyWhatWasAskedFor(t *testing.T) {
 	f := apitest.New()
 	st := results(t, f, []string{"out-*"}, []string{"out-1=a", ".bashrc=evil"})
 	dir := t.TempDir()
-	if _, err := api.Pull(t.Context(), f, st, -1, dir); !errors.Is(err, api.ErrRefused) {
+	if _, err := api.Pull(t.Context(), f, st, api.Wanted{Rank: -1, Into: dir}); !errors.Is(err, api.ErrRefused) {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
 	if got := files(t, dir); len(got) != 0 {
 		t.Errorf("wrote %v", got)
 	}
 	st.Outputs[0].Manifest = transfer.HashOf([]byte("gone"))
-	if _, err := api.Pull(t.Context(), f, st, -1, dir); !errors.Is(err, api.ErrNotFound) {
+	if _, err := api.Pull(t.Context(), f, st, api.Wanted{Rank: -1, Into: dir}); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }

@@ -38,21 +38,19 @@ func byTask(spec *jobs.Spec, trees []RankTree) (tasks map[int][]RankTree, warnin
 	return tasks, warnings
 }
 
-// pullTasks writes the files of each task into a directory of its own.
-func pullTasks(spec *jobs.Spec, trees []RankTree, into string, write func(transfer.Manifest, string) error) (warnings []string, err error) {
+// placeTasks gives the files of each task a directory of its own.
+func placeTasks(spec *jobs.Spec, trees []RankTree, into string) (layout []placed, warnings []string, err error) {
 	if !spec.NamesTasks() {
-		return nil, fmt.Errorf("%w: --into %s: %%t needs an array, and %%t in each of its output patterns (-o 'out-%%t')", ErrInvalid, into)
+		return nil, nil, fmt.Errorf("%w: --into %s: %%t needs an array, and %%t in each of its output patterns (-o 'out-%%t')", ErrInvalid, into)
 	}
 	tasks, warnings := byTask(spec, trees)
 	for id, trees := range tasks {
 		m, more, err := Merge(trees)
 		warnings = append(warnings, more...)
-		if err == nil {
-			err = write(m, strings.ReplaceAll(into, "%t", strconv.Itoa(id)))
-		}
 		if err != nil {
-			return warnings, err
+			return nil, warnings, err
 		}
+		layout = append(layout, placed{dir: strings.ReplaceAll(into, "%t", strconv.Itoa(id)), tree: m})
 	}
-	return warnings, nil
+	return layout, warnings, nil
 }

@@ -205,7 +205,7 @@ func fetch(ctx context.Context, client *api.Client, st jobs.Status) (*result, er
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if _, err := api.Pull(ctx, client, st, -1, filepath.Join(dir, "%r")); err != nil {
+	if _, err := api.Pull(ctx, client, st, api.Wanted{Rank: -1, Into: filepath.Join(dir, "%r")}); err != nil {
 		return nil, fmt.Errorf("fetch its files: %w", err)
 	}
 	for _, o := range st.Outputs {

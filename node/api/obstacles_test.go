@@ -1,0 +1,144 @@
+package api_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+	"zorilla/node/api"
+	"zorilla/node/api/apitest"
+	"zorilla/transfer"
+)
+
+// put writes a file of a user.
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func contents(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	for _, name := range files(t, dir) {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, name+"="+string(b))
+	}
+	return list
+}
+
+// What is in the way is named, all of it, and nothing is written.
+func TestPullWritesAllOrNothing(t *testing.T) {
+	f := apitest.New()
+	st := results(t, f, []string{"*"}, []string{"a=0", "d/b=deep", "same=s", "x=0"}, []string{"a=1", "same=s"})
+	dir := t.TempDir()
+	pull := func(into string, force bool) error {
+		_, err := api.Pull(t.Context(), f, st, api.Wanted{Rank: -1, Into: filepath.Join(dir, into), Force: force})
+		return err
+	}
+	mine := []string{"flat/a.1=mine", "flat/d=mine, no directory", "flat/same=s", "r1/same=other"}
+	for _, file := range mine {
+		name, content, _ := strings.Cut(file, "=")
+		put(t, filepath.Join(dir, name), content)
+	}
+	var way transfer.ObstacleError
+	err := pull("flat", false)
+	if !errors.As(err, &way) || len(way) != 2 || way.Replaceable() || !strings.HasSuffix(way[0].Path, "flat/a.1") || !strings.HasSuffix(way[1].Path, "flat/d") {
+		t.Errorf("got %v, want a.1 and d", err)
+	}
+	// With all of the plan: also the directories of other ranks stay as they are.
+	if err := pull("r%r", false); !errors.As(err, &way) || len(way) != 1 || !way.Replaceable() || !strings.HasSuffix(err.Error(), "r1/same exists") {
+		t.Errorf("got %v, want r1/same", err)
+	}
+	if err := pull("flat", true); !errors.As(err, &way) || len(way) != 1 {
+		t.Errorf("by force: got %v, want d", err)
+	}
+	if got := contents(t, dir); !slices.Equal(got, mine) {
+		t.Fatalf("%v", got)
+	}
+	if err := os.Remove(filepath.Join(dir, "flat/d")); err != nil {
+		t.Fatal(err)
+	}
+	if err := pull("flat", true); err != nil {
+		t.Error(err)
+	}
+	// What it has written itself is in nobody's way, without force.
+	if err := os.Remove(filepath.Join(dir, "flat/x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := pull("flat", false); err != nil {
+		t.Error(err)
+	}
+	want := []string{"flat/a.0=0", "flat/a.1=1", "flat/d/b=deep", "flat/same=s", "flat/x=0", "r1/same=other"}
+	if got := contents(t, dir); !slices.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+func TestKnownObstacles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"log", "many.2", "sub/file", "r/1/log", "file", "task-7", "own.9"} {
+		put(t, filepath.Join(dir, name), "mine")
+	}
+	tasks := &jobs.Array{Tasks: []process.TaskIDs{{First: 5, Last: 9, Step: 2}}}
+	for _, c := range []struct {
+		name string
+		spec jobs.Spec
+		into string
+		want string // paths below dir
+	}{
+		{"a name", jobs.Spec{Max: 1, Outputs: []string{"log"}}, "", "log"},
+		{"not here", jobs.Spec{Max: 1, Outputs: []string{"log"}}, "new/dir", ""},
+		{"may be a directory", jobs.Spec{Max: 1, Outputs: []string{"sub"}}, "", ""},
+		{"where ranks differ", jobs.Spec{Max: 3, Outputs: []string{"many"}}, "", "many.2"},
+		{"of fewer ranks", jobs.Spec{Max: 2, Outputs: []string{"many"}}, "", ""},
+		{"a rank's own directory", jobs.Spec{Max: 2, Outputs: []string{"log"}}, "r/%r", "r/1/log"},
+		{"a directory that is none", jobs.Spec{Max: 2, Outputs: []string{"x*"}}, "file/%r", "file"},
+		{"below a file", jobs.Spec{Max: 1, Outputs: []string{"file/x"}}, "", "file"},
+		{"patterns are not known", jobs.Spec{Max: 1, Outputs: []string{"l*"}}, "", ""},
+		{"a task's name", jobs.Spec{Max: 2, Array: tasks, Outputs: []string{"task-%t"}}, "", "task-7"},
+		{"a task's file", jobs.Spec{Max: 2, Array: tasks, Outputs: []string{"own"}}, "", "own.9"},
+		{"nothing to write", jobs.Spec{Max: 1}, "file", ""},
+	} {
+		var got []string
+		for _, o := range api.KnownObstacles(&c.spec, api.Wanted{Rank: -1, Into: filepath.Join(dir, c.into)}) {
+			name, _ := filepath.Rel(dir, o.Path)
+			got = append(got, name)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: got %v, want %s", c.name, got, c.want)
+		}
+		forced := api.KnownObstacles(&c.spec, api.Wanted{Rank: -1, Into: filepath.Join(dir, c.into), Force: true})
+		if (len(forced) > 0) != (c.want == "file") {
+			t.Errorf("%s: by force: %v", c.name, forced)
+		}
+	}
+}
+
+func TestDirectoriesThatCannotBeWrittenToAreKnown(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	spec, into := jobs.Spec{Max: 1, Outputs: []string{"log*"}}, filepath.Join(dir, "to", "be", "made")
+	if unix.Access(dir, unix.W_OK) == nil {
+		t.Skip("this user may write everywhere")
+	}
+	way := api.KnownObstacles(&spec, api.Wanted{Rank: -1, Into: into})
+	if len(way) != 1 || way.Replaceable() || !strings.Contains(way.Error(), " cannot be written to: ") {
+		t.Errorf("got %v", way)
+	}
+}
