@@ -74,7 +74,7 @@ func (s *service) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 			Member: m, RTT: codec.Duration(rtt), Neighbour: kinds[m.ID], Position: s.n.vicinity.Position(m.ID), Cluster: clusters[m.ID],
 		})
 	}
-	s.survey.fill(list)
+	s.survey.fill(list, time.Now())
 	slices.SortFunc(list, func(a, b api.NodeInfo) int {
 		if (a.RTT == 0) != (b.RTT == 0) {
 			return cmp.Compare(b.RTT, a.RTT) // not measured comes last

@@ -10,10 +10,12 @@ import (
 )
 
 const (
-	surveyNearest = 64               // members that are asked
-	surveyAgain   = 15 * time.Second // and not asked again before
-	maxTold       = 64               // links that a member is believed to have
-	clusterAgain  = 5 * time.Second  // clusters are found anew no sooner: it takes the square of the members
+	surveyNearest  = 64               // members that are asked
+	surveyAgain    = time.Second      // and not asked again before: what is done at one is seen at all at once
+	surveySilent   = 15 * time.Second // the same for those that gave no answer, which others wait for
+	surveyBelieved = 30 * time.Second // what one has told is not known any more then
+	maxTold        = 64               // links that a member is believed to have
+	clusterAgain   = 5 * time.Second  // clusters are found anew no sooner: it takes the square of the members
 )
 
 // survey remembers what members have told of their load and links.
@@ -25,11 +27,12 @@ type survey struct {
 }
 
 type told struct {
-	at    time.Time // when it was asked
-	ok    bool      // it has answered
-	busy  int
-	state string
-	links []api.Link
+	asked  time.Time
+	silent bool      // no answer came
+	at     time.Time // when it was asked what it has told last; zero = nothing yet
+	busy   int
+	state  string
+	links  []api.Link
 }
 
 func newSurvey() *survey {
@@ -56,11 +59,15 @@ func (s *service) Survey(ctx context.Context) ([]api.NodeInfo, error) {
 	ask, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	inParallel(due, func(id *vicinity.ID) {
+		asked := time.Now()
 		info, err := s.at(*id).Node(ask)
-		if ctx.Err() != nil {
-			return // it was not its fault
+		switch {
+		case ctx.Err() != nil: // it was not its fault
+		case err != nil:
+			s.survey.silence(*id, asked)
+		default:
+			s.survey.put(*id, told{at: asked, busy: info.Busy, state: info.State, links: info.Links})
 		}
-		s.survey.put(*id, told{at: time.Now(), ok: err == nil, busy: info.Busy, state: info.State, links: info.Links})
 	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -74,11 +81,24 @@ func (y *survey) due(nearest []api.NodeInfo, now time.Time) []vicinity.ID {
 	defer y.mu.Unlock()
 	var due []vicinity.ID
 	for _, n := range nearest[:min(len(nearest), surveyNearest)] {
-		if t, known := y.told[n.ID]; !known || now.Sub(t.at) >= surveyAgain {
+		t, wait := y.told[n.ID], surveyAgain
+		if t.silent {
+			wait = surveySilent
+		}
+		if now.Sub(t.asked) >= wait {
 			due = append(due, n.ID)
 		}
 	}
 	return due
+}
+
+// silence notes that a member did not answer. What it told before stands.
+func (y *survey) silence(id vicinity.ID, asked time.Time) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	t := y.told[id]
+	t.asked, t.silent = asked, true
+	y.told[id] = t
 }
 
 // put takes what a member has told, as far as it can be true.
@@ -89,7 +109,7 @@ func (y *survey) put(id vicinity.ID, t told) {
 			links = append(links, l)
 		}
 	}
-	t.links, t.busy = links, max(0, t.busy)
+	t.asked, t.links, t.busy = t.at, links, max(0, t.busy)
 	if t.state != stateDraining && t.state != statePaused {
 		t.state = ""
 	}
@@ -113,13 +133,13 @@ func (y *survey) forget(members []api.NodeInfo) {
 	}
 }
 
-// fill writes down what the members have told.
-func (y *survey) fill(list []api.NodeInfo) {
+// fill writes down what the members have told not too long ago.
+func (y *survey) fill(list []api.NodeInfo, now time.Time) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	for i := range list {
 		n := &list[i]
-		if t := y.told[n.ID]; t.ok {
+		if t := y.told[n.ID]; now.Sub(t.at) < surveyBelieved {
 			n.Told, n.Busy, n.State, n.Links = t.at, min(t.busy, n.Slots), t.state, t.links
 		}
 	}

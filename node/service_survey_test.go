@@ -27,12 +27,17 @@ func TestSurveyAsksTheNearestAndNoneTwice(t *testing.T) {
 		t.Fatalf("%d members are asked, want %d", len(due), surveyNearest)
 	}
 	for i, id := range due {
-		y.put(id, told{at: now, ok: i%2 == 0}) // silence is not asked again either
+		if y.put(id, told{at: now, busy: 1}); i%2 == 0 {
+			y.silence(id, now)
+		}
 	}
 	if again := y.due(nodes, now.Add(surveyAgain-1)); len(again) != 0 {
 		t.Errorf("%d members are asked again too soon", len(again))
 	}
-	if again := y.due(nodes, now.Add(surveyAgain)); len(again) != surveyNearest {
+	if again := y.due(nodes, now.Add(surveyAgain)); len(again) != surveyNearest/2 {
+		t.Errorf("%d members are asked again, want those that answered", len(again))
+	}
+	if again := y.due(nodes, now.Add(surveySilent)); len(again) != surveyNearest {
 		t.Errorf("%d members are asked again, want all", len(again))
 	}
 	y.forget(nodes[:3])
@@ -43,19 +48,36 @@ func TestSurveyAsksTheNearestAndNoneTwice(t *testing.T) {
 
 func TestSurveyBelievesWhatCanBe(t *testing.T) {
 	y, self, other := newSurvey(), validID("a"), validID("b")
-	hostile := told{at: time.Now(), ok: true, busy: 1 << 40, links: []api.Link{{ID: "../../x", Kind: "near"}, {ID: other, Kind: "<b>"}, {ID: self, Kind: "near"}, {ID: other, Kind: "far"}}}
+	hostile := told{at: time.Now(), busy: 1 << 40, links: []api.Link{{ID: "../../x", Kind: "near"}, {ID: other, Kind: "<b>"}, {ID: self, Kind: "near"}, {ID: other, Kind: "far"}}}
 	for range 1000 {
 		hostile.links = append(hostile.links, api.Link{ID: other, Kind: "near"})
 	}
 	y.put(self, hostile)
-	y.put(other, told{at: time.Now(), ok: true, busy: -5})
+	y.put(other, told{at: time.Now(), busy: -5})
 	list := []api.NodeInfo{{Member: vicinity.Member{ID: self, Slots: 4}}, {Member: vicinity.Member{ID: other, Slots: 4}}, {Member: vicinity.Member{ID: validID("c"), Slots: 4}}}
-	y.fill(list)
+	y.fill(list, time.Now())
 	if n := list[0]; n.Busy != 4 || !n.Loaded() || len(n.Links) > maxTold || n.Links[0] != (api.Link{ID: other, Kind: "far"}) {
 		t.Errorf("a hostile member is believed: %d busy, %d links, first %v", n.Busy, len(n.Links), n.Links[0])
 	}
 	if list[1].Busy != 0 || !list[1].Loaded() || list[2].Loaded() {
 		t.Errorf("got %+v", list[1:])
+	}
+}
+
+// What a member told stands while it is silent, with the time of it, but not
+// for ever.
+func TestSilentMembersAreNotBelievedForEver(t *testing.T) {
+	y, now, id := newSurvey(), time.Now(), validID("a")
+	y.put(id, told{at: now, busy: 1, state: stateDraining})
+	y.silence(id, now.Add(surveyAgain))
+	list := []api.NodeInfo{{Member: vicinity.Member{ID: id, Slots: 4}}}
+	y.fill(list, now.Add(surveyBelieved-1))
+	if n := list[0]; !n.Told.Equal(now) || n.Busy != 1 || n.State != stateDraining {
+		t.Errorf("what it told is forgotten: %+v", n)
+	}
+	list[0] = api.NodeInfo{Member: list[0].Member}
+	if y.fill(list, now.Add(surveyBelieved)); list[0].Loaded() {
+		t.Errorf("what it told stands for ever: %+v", list[0])
 	}
 }
 

@@ -23,9 +23,10 @@ func (sh *shell) nodesCommand() *cli.Command {
 		UsageText: "zorilla nodes [options]",
 		Description: `
 RTT is the round trip from the node that is asked; LINK tells the neighbours
-that it floods to; BUSY, of the nearest 64, how many of the slots are in use;
-CLUSTER which nodes are near to each other, as found from round trips; STATE
-which nodes are draining or paused by their owners, if any are.
+that it floods to; BUSY, of the nearest 64, how many of the slots are in use,
+and how old that is if a node does not answer now; CLUSTER which nodes are near
+to each other, as found from round trips; STATE which nodes are draining or
+paused by their owners, if any are.
 
 zorilla nodes --wide              with GPUs, labels, platform and addresses
 zorilla nodes -v                  and what the node that is asked has counted
@@ -70,25 +71,30 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 		head = append(head, "STATE")
 	}
 	rows := [][]string{head}
+	named := clusterNames(nodes)
 	for _, n := range nodes {
 		link := n.Neighbour
 		if n.Self {
 			link = "self"
 		}
-		busy := "?"
+		busy, state := "?/"+strconv.Itoa(n.Slots), "?"
 		if n.Loaded() {
-			busy = strconv.Itoa(n.Busy)
+			busy, state = fmt.Sprintf("%d/%d", n.Busy, n.Slots), n.State
+		}
+		// By the clock of the node that was asked, which may be another machine.
+		if age := nodes[0].Told.Sub(n.Told); n.Loaded() && age >= oldLoad {
+			busy += ", " + span(age) + " ago"
 		}
 		row := []string{
-			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), link, busy + "/" + strconv.Itoa(n.Slots), n.Cluster, byteCount(n.Memory),
+			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), link, busy, named[n.Cluster], byteCount(n.Memory),
 		}
 		if wide {
 			row = append(row, strconv.Itoa(n.GPUs), labels(n.Labels), n.Platform, strings.Join(n.Addrs, " "))
 		} else {
-			row[1], row[2], row[6] = short(n.Name, nameWidth), short(n.Site, labelWidth), short(n.Cluster, labelWidth)
+			row[1], row[2], row[6] = short(n.Name, nameWidth), short(n.Site, labelWidth), short(row[6], labelWidth)
 		}
 		if states {
-			row = append(row, n.State)
+			row = append(row, state)
 		}
 		for i := range row {
 			if strings.TrimSpace(row[i]) == "" {
@@ -98,6 +104,28 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// oldLoad is the age from which on it is told: a node waits so long for answers.
+const oldLoad = 3 * time.Second
+
+// clusterNames returns the names of clusters that say something. One that is
+// named after a member, for want of a site, says nothing if everybody is in it
+// or nobody else: at each node it has another name.
+func clusterNames(nodes []api.NodeInfo) map[string]string {
+	size, site := map[string]int{}, map[string]bool{}
+	for _, n := range nodes {
+		size[n.Cluster]++
+		site[n.Site] = true
+	}
+	delete(size, "")
+	names := map[string]string{}
+	for name, members := range size {
+		if site[name] || !strings.HasPrefix(name, "near ") || len(size) > 1 && members > 1 {
+			names[name] = name
+		}
+	}
+	return names
 }
 
 // printTraffic writes counters by group, each with what it counts. What is bad

@@ -10,7 +10,9 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/node/api"
 	"zorilla/node/api/apitest"
+	"zorilla/vicinity"
 )
 
 // TestStatusLooksGood compares the status of a job with a picture of it. Run
@@ -113,5 +115,57 @@ func TestRanksOfAJob(t *testing.T) {
 		if got := ranks(st); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestNodesTellHowOldTheLoadIs(t *testing.T) {
+	now := time.Now()
+	node := func(name, state string, age time.Duration) api.NodeInfo {
+		n := api.NodeInfo{Member: vicinity.Member{Name: name, Slots: 4}, Told: now.Add(-age), Busy: 2, State: state}
+		if age < 0 {
+			n.Told = time.Time{}
+		}
+		return n
+	}
+	rows := nodeTable([]api.NodeInfo{node("self", "", 0), node("fresh", "paused", oldLoad-1), node("old", "draining", 17*time.Second), node("unknown", "", -1)}, false)
+	for i, want := range [][2]string{{"BUSY", "STATE"}, {"2/4", "-"}, {"2/4", "paused"}, {"2/4, 17s ago", "draining"}, {"?/4", "?"}} {
+		if got := [2]string{rows[i][5], rows[i][8]}; got != want {
+			t.Errorf("%s: got %q, want %q", rows[i][1], got, want)
+		}
+	}
+}
+
+func TestClustersThatSayNothingHaveNoName(t *testing.T) {
+	list := func(clusters ...string) []api.NodeInfo {
+		nodes := make([]api.NodeInfo, len(clusters))
+		for i, c := range clusters {
+			nodes[i].Cluster = c
+		}
+		return nodes
+	}
+	column := func(nodes []api.NodeInfo) string {
+		var names []string
+		for _, row := range nodeTable(nodes, false)[1:] {
+			names = append(names, row[6])
+		}
+		return strings.Join(names, " | ")
+	}
+	for want, nodes := range map[string][]api.NodeInfo{
+		"-":                                list("near a"),
+		"- | - | -":                        list("near a", "near a", "near a"),
+		"- | - | - | -":                    list("near a", "near a", "near a", ""),
+		"near a | near a | - ":             list("near a", "near a", "near b"),
+		"delft | delft":                    list("delft", "delft"),
+		"delft | delft, near b":            list("delft", "delft, near b"),
+		"near a | near a | near b| near b": list("near a", "near a", "near b", "near b"),
+	} {
+		if got := column(nodes); strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	place := list("near sea", "near sea")
+	place[0].Site = "near sea"
+	if got := column(place); got != "near sea | near sea" {
+		t.Errorf("a site of that name: got %s", got)
 	}
 }

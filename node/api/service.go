@@ -37,8 +37,10 @@ type Service interface {
 	Node(ctx context.Context) (NodeInfo, error)
 	// Nodes lists all members that this node knows, itself first, then by RTT.
 	Nodes(ctx context.Context) ([]NodeInfo, error)
-	// Survey is Nodes after the nearest members (at most 64, none twice in
-	// 15 s) were asked for their load and links; it waits 2 s for them.
+	// Survey is Nodes after the nearest members (at most 64, none twice in a
+	// second) were asked for their load and links; it waits 2 s for them, and
+	// does not ask those again for 15 s that did not answer. What they told
+	// before is shown for 30 s.
 	Survey(ctx context.Context) ([]NodeInfo, error)
 	// Measure has one node ping another (1 to MaxPings times, about five a
 	// second). Both are named by a name that is unique, by the beginning of

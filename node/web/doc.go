@@ -36,7 +36,7 @@
 // draw.go adds the links that are known, the load, and the clusters; ripple.go
 // draws a job's floods on the same map, as rings that CSS sets in motion. The
 // load and links of others are known while an overview is open: its stream has
-// the service ask the nearest members every 16 seconds (Survey).
+// the service ask the nearest members every 5 seconds (Survey).
 //
 // # Who may look
 //

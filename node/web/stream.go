@@ -21,7 +21,7 @@ const (
 	refresh    = 5 * time.Second        // a look without a reason
 	liveLook   = 2 * time.Second        // the same for a job that is not over
 	tryAgain   = 2 * time.Second        // after the service could not answer
-	askAgain   = 16 * time.Second       // the members: the service does not ask them more often
+	askAgain   = 5 * time.Second        // the members for their load
 	writeLimit = 20 * time.Second       // a browser that takes nothing for so long is gone
 )
 

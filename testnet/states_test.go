@@ -1,0 +1,86 @@
+package testnet
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"zorilla/node/api"
+)
+
+// What is done at one node is seen at the others at once, even by those who
+// look all the time.
+func TestStatesAreSeenAtOnce(t *testing.T) {
+	wholeNodes(t, 1, []int{2, 1, 1}, func(t *nodesTest) {
+		const at = 3
+		drain := func(d api.Drain) func() error {
+			return func() error { _, err := t.Service(at).Drain(t.Context(), d); return err }
+		}
+		limit := func(change string) func() error {
+			return func() error {
+				_, err := t.Service(at).SetLimits(t.Context(), []string{change})
+				return err
+			}
+		}
+		for _, step := range []struct {
+			do   func() error
+			want string
+		}{
+			{func() error { return nil }, "0 "}, {drain(api.Drain{}), "0 draining"}, {drain(api.Drain{Undo: true}), "0 "},
+			{limit("paused=yes"), "0 paused"}, {limit("paused=no"), "0 "},
+			{func() error { t.submit(at, rigid(1, "sleep", "1h")); time.Sleep(time.Second); return nil }, "1 "},
+			{drain(api.Drain{Now: true}), "0 draining"},
+		} {
+			t.survey(0, at) // somebody has just looked
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if got := t.survey(0, at); got != step.want {
+				t.Errorf("a second later it is seen as %q, want %q", got, step.want)
+			}
+		}
+		t.silent(0, at)
+	})
+}
+
+// silent cuts a node off: whoever looks waits for it once, and sees what it
+// told before as old as it is.
+func (t *nodesTest) silent(from, at int) {
+	t.Helper()
+	t.survey(from, at)
+	last := time.Now()
+	t.Partition([]int{at})
+	time.Sleep(time.Second)
+	for _, most := range []time.Duration{2100 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond} {
+		begun := time.Now()
+		list, err := t.Service(from).Survey(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > most {
+			t.Errorf("with a silent member the list takes %v, want at most %v", took, most)
+		}
+		for _, n := range list {
+			if n.ID == t.ID(at) && n.Told.After(last) {
+				t.Errorf("what it told before %v is shown as of %v", last, n.Told)
+			}
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// survey returns how a node sees another: busy slots and state.
+func (t *nodesTest) survey(from, of int) string {
+	t.Helper()
+	list, err := t.Service(from).Survey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range list {
+		if n.ID == t.ID(of) {
+			return fmt.Sprintf("%d %s", n.Busy, n.State)
+		}
+	}
+	return "not there"
+}
