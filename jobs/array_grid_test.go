@@ -1,8 +1,13 @@
 package jobs_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,5 +108,38 @@ func arrayOutlivesNodes(t *testing.T, outputs []string) {
 			t.Fatalf("%s: %s, %+v", st.State, st.Reason, st.Array)
 		}
 		g.eachOnce(0, id, n)
+	})
+}
+
+// What the disk lost of one task is named; the others are told.
+func TestDamagedOutputOfTasks(t *testing.T) {
+	bubble(t, 1, 2, func(t *testing.T, g *grid) {
+		n := g.node(0)
+		id := g.submit(0, numbered(20, "0.05"))
+		g.await(0, id, time.Minute, final)
+		n.stop()
+		path := filepath.Join(n.dir, "jobs", string(id), "output")
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[bytes.Index(b, []byte("begin 7\n"))] ^= 1
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		told := map[int]string{}
+		err = n.service.Output(t.Context(), id, -1, false, func(o jobs.Output) error { told[o.Rank] += string(o.Data); return nil })
+		if !errors.Is(err, jobs.ErrDamaged) || !strings.Contains(err.Error(), "task 7: standard output: bytes 0 to ") {
+			t.Errorf("got %v", err)
+		}
+		for task := 1; task <= 20; task++ {
+			if want := fmt.Sprintf("begin %d\nend %d\n", task, task); told[task] != want && !strings.Contains(err.Error(), fmt.Sprintf("task %d:", task)) || task == 7 && strings.Contains(told[7], "begin") {
+				t.Errorf("task %d: %q", task, told[task])
+			}
+		}
+		if err := n.service.Output(t.Context(), id, 19, false, func(jobs.Output) error { return nil }); err != nil && strings.Contains(err.Error(), "task 7") {
+			t.Errorf("task 19 alone: %v", err)
+		}
 	})
 }

@@ -1,11 +1,12 @@
 package jobs
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"zorilla/jobs/process"
 )
@@ -39,6 +40,9 @@ type arrayOutput struct {
 	told   map[int]bool // tasks that may be done again, by place
 
 	replicas *replicaOutput // nil of an array
+
+	lost []string // what could not be told, at most maxDamage
+	more int      // beyond that
 }
 
 type streamOf struct {
@@ -78,7 +82,10 @@ func (s *Service) readTasks(ctx context.Context, j *job, task int, follow bool, 
 				err = r.tell(batch[i])
 			}
 		}
-		if err != nil || len(batch) == 0 && (!follow || !more) {
+		if err == nil && len(batch) == 0 && (!follow || !more) {
+			return r.damaged()
+		}
+		if err != nil {
 			return err
 		}
 		if len(batch) > 0 {
@@ -126,24 +133,31 @@ func (r *arrayOutput) scan() (err error) {
 		return nil
 	}
 	if r.file == nil {
-		if r.file, err = os.Open(r.job.output.spool.path); err != nil {
+		r.file, err = os.Open(r.job.output.spool.path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // who looks for a task's piece will miss it
+		}
+		if err != nil {
 			return err
 		}
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(r.file, r.pos, size-r.pos), 1<<16)
-	for r.pos < size {
-		o, n, err := readOutputHeader(in)
+	in := newFrames(r.job.output.job, io.NewSectionReader(r.file, r.pos, size-r.pos), r.pos)
+	for {
+		f, _, err := in.next()
+		if r.pos = in.pos; err == io.EOF {
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("output of a job: %w", err)
 		}
-		if _, err := in.Discard(n); err != nil {
+		_, whole, err := in.data(&f)
+		if err != nil {
 			return fmt.Errorf("output of a job: %w", err)
 		}
-		key := streamOf{RankAttempt{o.Rank, o.Attempt}, o.Stream}
-		r.pieces[key] = append(r.pieces[key], stretch{o.Offset, int64(n), r.pos + outputHeader})
-		r.pos += outputHeader + int64(n)
+		if r.pos = in.pos; whole && f.Stream != streamMark {
+			r.pieces[f.key()] = append(r.pieces[f.key()], stretch{f.Offset, int64(f.n), f.at})
+		}
 	}
-	return nil
 }
 
 // tell passes on what a task wrote.
@@ -153,6 +167,32 @@ func (r *arrayOutput) tell(k endedTask) error {
 		return err
 	}
 	return r.tellStream(k.id, streamOf{worker, process.Stderr}, k.from.stderr, k.wrote.stderr)
+}
+
+// lose notes bytes of a task that the disk lost.
+func (r *arrayOutput) lose(id int, st process.Stream, from, n int64) {
+	what := "task"
+	if r.replicas != nil {
+		what = "rank"
+	}
+	if len(r.lost) == maxDamage {
+		r.more++
+		return
+	}
+	r.lost = append(r.lost, fmt.Sprintf("%s %d: %s: bytes %d to %d", what, id, streamName(st), from, from+n-1))
+}
+
+// damaged is the error of a reader who was told all that is left.
+func (r *arrayOutput) damaged() error {
+	if len(r.lost) == 0 {
+		return nil
+	}
+	if r.more > 0 {
+		r.lost = append(r.lost, fmt.Sprintf("and %d more", r.more))
+	}
+	err := fmt.Errorf("output of job %s is %w: %s", r.job.output.job, ErrDamaged, strings.Join(r.lost, "; "))
+	r.s.log.Error().Msg(err.Error())
+	return err
 }
 
 func (r *arrayOutput) tellStream(id int, key streamOf, from, size int64) error {
@@ -165,14 +205,28 @@ func (r *arrayOutput) tellStream(id int, key streamOf, from, size int64) error {
 		if done == size {
 			return nil
 		}
-		if len(pieces) == 0 || pieces[0].offset > from+done {
-			return fmt.Errorf("output of task %d is missing: the disk lost it", id)
+		if len(pieces) == 0 || pieces[0].offset > from+done { // the disk lost it
+			n := size - done
+			if len(pieces) > 0 {
+				n = min(n, pieces[0].offset-from-done)
+			}
+			if r.want(id) {
+				r.lose(id, key.stream, done, n)
+			}
+			done += n
+			continue
 		}
 		skip := from + done - pieces[0].offset
 		n := min(size-done, pieces[0].size-skip)
 		if r.want(id) {
 			data := make([]byte, n)
-			if _, err := r.file.ReadAt(data, pieces[0].at+skip); err != nil {
+			_, err := r.file.ReadAt(data, pieces[0].at+skip)
+			if err == io.EOF { // it was cut short since
+				r.lose(id, key.stream, done, n)
+				done += n
+				continue
+			}
+			if err != nil {
 				return err
 			}
 			if err := r.f(Output{Rank: id, Attempt: 1, Stream: key.stream, Offset: done, Data: data}); err != nil {

@@ -89,7 +89,7 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 		s.store.Unpin("job/" + string(id))
 		return fmt.Errorf("%w: inputs: %w", ErrInvalid, err)
 	}
-	if err := s.openFiles(j, id); err != nil {
+	if err := s.openFiles(j, id, true); err != nil {
 		s.store.Unpin("job/" + string(id))
 		return err
 	}
@@ -290,7 +290,8 @@ func (s *Service) Cancel(id ID, why string) error {
 // all (-1), in the order of its arrival; of an array, of one task or of all (see
 // arrayOutput), whose ID is the rank of what it tells. Of a job with replicas each rank is told
 // as a whole once a copy of it counts, or the job has ended. With follow it goes on until the job
-// has ended. Of a job that has ended only the attempts that count are told.
+// has ended. Of a job that has ended only the attempts that count are told. ErrDamaged comes
+// after all that is left if the disk lost something of it.
 func (s *Service) Output(ctx context.Context, id ID, rank int, follow bool, f func(Output) error) error {
 	var log *outputLog
 	var array *job
@@ -312,9 +313,13 @@ func (s *Service) Output(ctx context.Context, id ID, rank int, follow bool, f fu
 	if array != nil {
 		return s.readTasks(ctx, array, rank, follow, f)
 	}
-	return log.read(ctx, follow, func(ra RankAttempt) bool {
+	err = log.read(ctx, follow, func(ra RankAttempt) bool {
 		return (rank < 0 || ra.Rank == rank) && (!final || counts[ra])
 	}, f)
+	if err != nil {
+		return err
+	}
+	return s.damaged(id, rank)
 }
 
 // Stdin appends r to the standard input of rank 0 of a job of this origin, and

@@ -55,6 +55,8 @@ type event struct {
 	Results []byte              `json:"results,omitempty"` // packed, see packResults
 
 	Worst *WorstPair `json:"worst,omitempty"` // of evStarted
+
+	Stored int64 `json:"stored,omitempty"` // of evEnded: size of the file that holds its output
 }
 
 // wrote is how many bytes a rank wrote in all.
@@ -95,6 +97,7 @@ type record struct {
 	state     State
 	reason    string // of the end
 	code      int
+	stored    int64 // bytes of its output file when it ended
 	warnings  []string
 	submitted time.Time
 	started   time.Time
@@ -192,6 +195,7 @@ func (r *record) apply(ev event) {
 		r.away[ev.Node] = ev.At.Add(time.Duration(ev.For))
 	case evEnded:
 		r.state, r.reason, r.code, r.ended = ev.State, ev.Reason, ev.Code, ev.At
+		r.stored = ev.Stored
 		for i := range r.ranks {
 			switch k := &r.ranks[i]; k.state {
 			case WorkerPreparing, WorkerReady, WorkerRunning:

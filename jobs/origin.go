@@ -25,6 +25,8 @@ type job struct {
 
 	serving map[vicinity.ID]int // reports that wait for an answer
 	trouble string              // why output cannot be stored; for people
+
+	toldLost int // of its damage, that watchers were told of
 }
 
 // pendingStep is effects that wait until the events before them are durable.
@@ -38,6 +40,7 @@ type pendingStep struct {
 func (s *Service) view(j *job) (Status, uint64) {
 	st, version := j.core.status(), j.core.version
 	st.StdinBytes, _, _ = j.stdin.state()
+	st.Damaged = j.damage(-1)
 	if text := s.hindrance(j); text != "" && !st.State.Final() {
 		st.Reason = text
 	}
@@ -116,6 +119,9 @@ func (s *Service) flush(j *job) {
 	}
 	entries := make([]journal.Entry, len(st.events))
 	for i, ev := range st.events {
+		if ev.Kind == evEnded { // who finds less than that knows that something is lost
+			ev.Stored, _, _ = j.output.spool.state()
+		}
 		entries[i] = journal.Entry{Key: string(j.core.rec.id), Data: codec.MustMarshal(ev)}
 	}
 	s.write(j, p, entries)

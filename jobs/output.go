@@ -1,9 +1,7 @@
 package jobs
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,12 +14,11 @@ import (
 )
 
 // outputLog keeps what a job's workers wrote, in the order of its arrival at
-// the origin, in one file: frames of a header (rank, attempt, stream, length,
-// offset, big-endian) and the bytes. Bytes that arrive twice are stored once.
+// the origin, in one file of frames. Bytes that arrive twice are stored once.
 // Its methods may be called from any goroutine.
 type outputLog struct {
-	spool   *spool
-	damaged bool // something in the middle of the file could not be read when it was opened
+	job   ID
+	spool *spool
 
 	behind  atomic.Bool // it is being synced in the background
 	syncing sync.Mutex  // held while the file is synced; who waits for it profits
@@ -31,18 +28,18 @@ type outputLog struct {
 	safe  map[RankAttempt]received // of these, what is durable
 	fresh map[RankAttempt]received // what is not: as have
 	loose int64                    // bytes that are not durable
+	upTo  int64                    // the file is durable up to there
+	mark  int64                    // and says so up to there
+	lost  []hole                   // what the disk lost, as far as it was noticed
+	blind int64                    // bytes of the file that tell nothing
 }
 
-const outputHeader = 4 + 4 + 1 + 4 + 8
-
-// openOutputLog opens the log of a job and finds out what is in it. A frame
-// that was cut short by a crash is removed.
-func openOutputLog(path string) (*outputLog, error) {
-	l := &outputLog{have: map[RankAttempt]received{}, fresh: map[RankAttempt]received{}}
-	valid, err := l.scan(path)
-	if err == nil && valid >= 0 {
-		err = cut(path, valid)
-	}
+// openOutputLog opens the log of a job and finds out what is in it. What does
+// not stand there as it was written is lost. The file of a job that goes on is cut
+// there if it was not durable yet: whoever wrote that still has it.
+func openOutputLog(path string, job ID, goesOn bool) (*outputLog, error) {
+	l := &outputLog{job: job, have: map[RankAttempt]received{}, fresh: map[RankAttempt]received{}}
+	err := l.scan(path, goesOn)
 	if err != nil {
 		return nil, fmt.Errorf("output of a job: %w", err)
 	}
@@ -51,74 +48,115 @@ func openOutputLog(path string) (*outputLog, error) {
 	return l, err
 }
 
-// cut shortens a file, and makes what is left durable.
-func cut(path string, size int64) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+// scan finds out what is in the file.
+func (l *outputLog) scan(path string, goesOn bool) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
-	}
-	return errors.Join(f.Truncate(size), f.Sync(), f.Close())
-}
-
-// scan reads all headers and returns where the last whole frame ends, or -1
-// if there is no file.
-func (l *outputLog) scan(path string) (int64, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return -1, nil
-	}
-	if err != nil {
-		return 0, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	r := bufio.NewReaderSize(f, 1<<16)
-	for pos := int64(0); ; {
-		o, n, err := readOutputHeader(r)
-		if err == nil && o.Offset != l.next(o) {
-			err = errDamaged
+	durable := info.Size()
+	if goesOn {
+		durable, err = l.durable(f)
+		l.mark = durable
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	r := newFrames(l.job, f, 0)
+	for err == nil && r.pos < durable {
+		var fr frame
+		var skipped int64
+		fr, skipped, err = r.next()
+		if l.blind += skipped; err != nil {
+			break
 		}
-		if errors.Is(err, errDamaged) {
-			l.damaged = o.Attempt != 0 || o.Stream != 0 // a machine that failed may leave zeros at the end
-			return pos, nil
+		l.count(&fr)
+		var whole bool
+		if whole, err = r.skip(&fr); err == nil && !whole {
+			l.lost = append(l.lost, hole{fr.key(), fr.Offset, fr.Offset + int64(fr.n)})
 		}
-		if err != nil || pos+outputHeader+int64(n) > info.Size() {
-			return pos, nil
+	}
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if !goesOn {
+		return nil
+	}
+	if l.upTo, err = l.scanLoose(r, info.Size()); err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(l.upTo), f.Sync())
+}
+
+// durable returns up to where the file says that it was durable.
+func (l *outputLog) durable(f *os.File) (upTo int64, err error) {
+	for r := newFrames(l.job, f, 0); err == nil; {
+		var fr frame
+		if fr, _, err = r.next(); err == nil {
+			if fr.Stream == streamMark {
+				upTo = max(upTo, fr.Offset)
+			}
+			_, err = r.skip(&fr)
 		}
-		l.count(o, n)
-		pos += outputHeader + int64(n)
-		if n <= r.Buffered() {
-			r.Discard(n)
-			continue
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return upTo, err
+}
+
+// scanLoose reads what may not have been durable, and returns where the last
+// frame of it ends that is whole.
+func (l *outputLog) scanLoose(r *frames, size int64) (valid int64, err error) {
+	for valid = r.pos; valid < size; valid = r.pos {
+		f, skipped, err := r.next()
+		if err == io.EOF || skipped > 0 {
+			return valid, nil
 		}
-		if _, err := f.Seek(pos, io.SeekStart); err != nil { // much output is not read
+		if err != nil {
 			return 0, err
 		}
-		r.Reset(f)
+		if _, whole, err := r.data(&f); err != nil || !whole || f.Stream != streamMark && f.Offset != l.next(f.key()) {
+			return valid, err
+		}
+		l.count(&f)
 	}
+	return valid, nil
 }
 
-// next returns the offset at which the stream of o goes on.
-func (l *outputLog) next(o Output) int64 {
-	got := l.have[RankAttempt{o.Rank, o.Attempt}]
-	if o.Stream == process.Stderr {
-		return got.stderr
+// next returns the offset at which a stream goes on.
+func (l *outputLog) next(key streamOf) int64 { return l.have[key.RankAttempt].of(key.stream) }
+
+func (r received) of(st process.Stream) int64 {
+	if st == process.Stderr {
+		return r.stderr
 	}
-	return got.stdout
+	return r.stdout
 }
 
-func (l *outputLog) count(o Output, n int) {
-	ra := RankAttempt{o.Rank, o.Attempt}
-	got := l.have[ra]
-	if o.Stream == process.Stderr {
-		got.stderr = o.Offset + int64(n)
+// count notes a frame, and what is missing before it.
+func (l *outputLog) count(f *frame) {
+	if f.Stream == streamMark {
+		return
+	}
+	if at := l.next(f.key()); f.Offset > at {
+		l.lost = append(l.lost, hole{f.key(), at, f.Offset})
+	}
+	got := l.have[f.ra()]
+	if f.Stream == process.Stderr {
+		got.stderr = f.Offset + int64(f.n)
 	} else {
-		got.stdout = o.Offset + int64(n)
+		got.stdout = f.Offset + int64(f.n)
 	}
-	l.have[ra] = got
+	l.have[f.ra()] = got
 }
 
 // append stores what is new of the pieces. Pieces that would leave a gap are
@@ -126,12 +164,13 @@ func (l *outputLog) count(o Output, n int) {
 func (l *outputLog) append(pieces []Output) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	place, _, _ := l.spool.state()
 	var buf []byte
-	type fresh struct {
-		o Output
-		n int
+	if l.upTo > l.mark {
+		buf = appendFrame(buf, l.job, place, Output{Stream: streamMark, Offset: l.upTo})
 	}
-	var added []fresh
+	mark := len(buf)
+	var added []frame
 	next := map[RankAttempt]received{}
 	for _, o := range pieces {
 		ra := RankAttempt{o.Rank, o.Attempt}
@@ -150,9 +189,8 @@ func (l *outputLog) append(pieces []Output) error {
 		o.Offset = *at
 		*at += int64(len(o.Data))
 		next[ra] = got
-		buf = appendOutputHeader(buf, o)
-		buf = append(buf, o.Data...)
-		added = append(added, fresh{o, len(o.Data)})
+		buf = appendFrame(buf, l.job, place+int64(len(buf)), o)
+		added = append(added, frame{Output: o, n: len(o.Data)})
 	}
 	if len(added) == 0 {
 		return nil
@@ -160,10 +198,12 @@ func (l *outputLog) append(pieces []Output) error {
 	if err := l.spool.append(buf); err != nil {
 		return fmt.Errorf("store output: %w", err)
 	}
-	for _, a := range added {
-		l.count(a.o, a.n)
-		ra := RankAttempt{a.o.Rank, a.o.Attempt}
-		l.fresh[ra] = l.have[ra]
+	for i := range added {
+		l.count(&added[i])
+		l.fresh[added[i].ra()] = l.have[added[i].ra()]
+	}
+	if mark > 0 {
+		l.mark = l.upTo
 	}
 	l.loose += int64(len(buf))
 	return nil
@@ -176,6 +216,7 @@ func (l *outputLog) sync() error {
 	defer l.syncing.Unlock()
 	l.mu.Lock()
 	fresh, loose := l.fresh, l.loose
+	upTo, _, _ := l.spool.state()
 	l.fresh, l.loose = map[RankAttempt]received{}, 0
 	l.mu.Unlock()
 	if len(fresh) == 0 {
@@ -186,6 +227,7 @@ func (l *outputLog) sync() error {
 	defer l.mu.Unlock()
 	if err == nil {
 		maps.Copy(l.safe, fresh)
+		l.upTo = max(l.upTo, upTo)
 		return nil
 	}
 	for ra, got := range fresh {
@@ -216,6 +258,12 @@ func (l *outputLog) confirm(acks []WorkerAck) {
 	}
 }
 
+func (l *outputLog) all() map[RankAttempt]received {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.have)
+}
+
 // received returns how many bytes of each worker are there.
 func (l *outputLog) received(ras []RankAttempt) map[RankAttempt]received {
 	l.mu.Lock()
@@ -227,58 +275,45 @@ func (l *outputLog) received(ras []RankAttempt) map[RankAttempt]received {
 	return m
 }
 
-// read calls f with each piece that is wanted, in order. With follow it goes on
-// until the log is closed.
+// read calls f with each piece that is wanted and whole, in order, and notes what
+// is not. With follow it goes on until the log is closed.
 func (l *outputLog) read(ctx context.Context, follow bool, want func(RankAttempt) bool, f func(Output) error) error {
-	src := l.spool.reader(ctx, follow)
+	l.mu.Lock()
+	src, had := l.spool.reader(ctx, follow), maps.Clone(l.have)
+	l.mu.Unlock()
 	defer src.Close()
-	r := bufio.NewReaderSize(src, 1<<16)
-	for {
-		o, n, err := readOutputHeader(r)
+	told := map[streamOf]int64{}
+	for r := newFrames(l.job, src, 0); ; {
+		fr, _, err := r.next()
 		if err == io.EOF {
+			if follow {
+				had = l.all()
+			}
+			l.missing(had, told, want)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if !want(RankAttempt{o.Rank, o.Attempt}) {
-			if _, err := r.Discard(n); err != nil {
+		if fr.Stream == streamMark || !want(fr.ra()) {
+			if _, err := r.skip(&fr); err != nil {
 				return err
 			}
 			continue
 		}
-		o.Data = make([]byte, n)
-		if _, err := io.ReadFull(r, o.Data); err != nil {
+		data, whole, err := r.data(&fr)
+		if err != nil {
 			return err
 		}
-		if err := f(o); err != nil {
+		key := fr.key()
+		l.note(hole{key, told[key], fr.Offset})
+		if told[key] = fr.Offset + int64(fr.n); !whole {
+			l.note(hole{key, fr.Offset, told[key]})
+			continue
+		}
+		fr.Output.Data = data
+		if err := f(fr.Output); err != nil {
 			return err
 		}
 	}
 }
-
-func appendOutputHeader(b []byte, o Output) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(o.Rank))
-	b = binary.BigEndian.AppendUint32(b, uint32(o.Attempt))
-	b = append(b, byte(o.Stream))
-	b = binary.BigEndian.AppendUint32(b, uint32(len(o.Data)))
-	return binary.BigEndian.AppendUint64(b, uint64(o.Offset))
-}
-
-func readOutputHeader(r io.Reader) (Output, int, error) {
-	var h [outputHeader]byte
-	if _, err := io.ReadFull(r, h[:]); err != nil {
-		return Output{}, 0, err
-	}
-	o := Output{
-		Rank: int(binary.BigEndian.Uint32(h[0:])), Attempt: int(binary.BigEndian.Uint32(h[4:])),
-		Stream: process.Stream(h[8]), Offset: int64(binary.BigEndian.Uint64(h[13:])),
-	}
-	n := int(binary.BigEndian.Uint32(h[9:]))
-	if n > maxBody || (o.Stream != process.Stdout && o.Stream != process.Stderr) {
-		return o, 0, errDamaged
-	}
-	return o, n, nil
-}
-
-var errDamaged = errors.New("output log is damaged")

@@ -17,7 +17,7 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		path := filepath.Join(t.TempDir(), "job", "output")
-		log, err := openOutputLog(path)
+		log, err := openOutputLog(path, "k7f3q@zeb2a", true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 			}
 			if rnd.IntN(10) == 0 { // a restart finds what was there
 				log.spool.close()
-				if log, err = openOutputLog(path); err != nil {
+				if log, err = openOutputLog(path, "k7f3q@zeb2a", true); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -68,7 +68,7 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 
 func TestOutputLogCutShortByACrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "output")
-	log, err := openOutputLog(path)
+	log, err := openOutputLog(path, "k7f3q@zeb2a", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestOutputLogCutShortByACrash(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		log, err := openOutputLog(path)
+		log, err := openOutputLog(path, "k7f3q@zeb2a", true)
 		if err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
@@ -98,7 +98,7 @@ func TestOutputLogCutShortByACrash(t *testing.T) {
 
 func TestFollowEndsWhenTheLogIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, err := openOutputLog(filepath.Join(t.TempDir(), "output"))
+		log, err := openOutputLog(filepath.Join(t.TempDir(), "output"), "k7f3q@zeb2a", true)
 		if err != nil {
 			t.Fatal(err)
 		}

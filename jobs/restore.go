@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
@@ -67,7 +68,7 @@ func (s *Service) restore(id ID) error {
 	if rec.ranks == nil {
 		return errors.New("its submission is missing from the journal")
 	}
-	if err := s.openFiles(j, id); err != nil {
+	if err := s.openFiles(j, id, !rec.state.Final()); err != nil {
 		return err
 	}
 	s.clock.saw(rec.stamp, s.now())
@@ -121,25 +122,17 @@ func (s *Service) keepStdinEnd(id ID) error {
 	return atomicfile.Write(s.stdinEnd(id), nil)
 }
 
-// checkOutput warns of output that was here and is not any more.
+// checkOutput finds out what of the job's output was here and is not any more.
 func (s *Service) checkOutput(j *job) {
-	rec := &j.core.rec
-	short := 0
-	for i := range rec.ranks {
-		k := &rec.ranks[i]
-		have := j.core.received[RankAttempt{i, k.attempt}]
-		if k.wrote != nil && (have.stdout < k.wrote.Stdout || have.stderr < k.wrote.Stderr) {
-			short++
-			rec.warn(fmt.Sprintf("rank %d: its output is damaged: of %d bytes only %d are left", i, k.wrote.Stdout+k.wrote.Stderr, have.stdout+have.stderr))
-		}
-	}
-	if short > 0 || j.output.damaged {
-		s.log.Error().Str("job", string(rec.id)).Int("ranks", short).Msg("the file that holds the job's output is damaged: what comes after the damage is lost")
+	j.output.expect(&j.core.rec)
+	if list := j.damage(-1); len(list) > 0 {
+		j.toldLost = len(list)
+		s.log.Error().Str("job", string(j.core.rec.id)).Msg("its output is damaged: " + strings.Join(list, "; "))
 	}
 }
 
-func (s *Service) openFiles(j *job, id ID) (err error) {
-	if j.output, err = openOutputLog(filepath.Join(s.jobDir(id), "output")); err != nil {
+func (s *Service) openFiles(j *job, id ID, goesOn bool) (err error) {
+	if j.output, err = openOutputLog(filepath.Join(s.jobDir(id), "output"), id, goesOn); err != nil {
 		return err
 	}
 	j.stdin, err = openSpool(filepath.Join(s.jobDir(id), "stdin"))

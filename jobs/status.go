@@ -62,6 +62,7 @@ type Status struct {
 	Rounds   []Round        `json:"rounds"`               // floods so far, at most the last 64
 	Outputs  []RankOutput   `json:"outputs,omitempty"`    // of ranks that ended
 	Warnings []string       `json:"warnings,omitempty"`   // at most 100
+	Damaged  []string       `json:"damaged,omitempty"`    // what the disk of its origin lost of it, as far as that was noticed
 	Staged   Staged         `json:"staged"`
 	// StdinBytes is how much standard input has come for rank 0 so far.
 	StdinBytes int64 `json:"stdin_bytes,omitempty"`

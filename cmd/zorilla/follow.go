@@ -219,6 +219,9 @@ func (f *follower) broken(err error) error {
 // written.
 func (f *follower) outputFailed(err error) error {
 	var writing *writeError
+	if errors.Is(err, jobs.ErrDamaged) { // all that is left was printed
+		return err
+	}
 	if !errors.As(err, &writing) {
 		return f.broken(err)
 	}

@@ -80,6 +80,11 @@ func (sh *shell) printStatus(st jobs.Status, now time.Time) error {
 			return err
 		}
 	}
+	for _, d := range st.Damaged {
+		if _, err := fmt.Fprintf(sh.stdout, "damaged: %s\n", clean(d)); err != nil {
+			return err
+		}
+	}
 	for i, w := range st.Warnings {
 		lead := ""
 		if i == 0 {

@@ -30,6 +30,7 @@ var kinds = []struct {
 	{"invalid", http.StatusBadRequest, ErrInvalid},
 	{"not_found", http.StatusNotFound, ErrNotFound},
 	{"ambiguous", http.StatusConflict, ErrAmbiguous},
+	{"damaged", http.StatusInternalServerError, jobs.ErrDamaged},
 	{"refused", http.StatusForbidden, ErrRefused},
 	{"unavailable", http.StatusServiceUnavailable, ErrUnavailable},
 	{"deadline", http.StatusGatewayTimeout, context.DeadlineExceeded},

@@ -1,0 +1,148 @@
+package jobs
+
+import (
+	"bufio"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"zorilla/jobs/process"
+)
+
+// frame is a piece of output in the file that keeps a job's output: a header
+// and the bytes. The header, big-endian, is rank, attempt, stream, length, and
+// offset, then the CRC-32C of the bytes, and the CRC-32C of the job's ID, the
+// header's place in the file and all of the header before: what was flipped,
+// moved, or belongs to another file is no frame.
+type frame struct {
+	Output        // without Data
+	n      int    // bytes
+	sum    uint32 // of them
+	at     int64  // where they begin in the file
+}
+
+const frameHeader = 4 + 4 + 1 + 4 + 8 + 4 + 4
+
+// streamMark is the stream of a frame without bytes that says up to where the
+// file was durable when it was written, in its offset.
+const streamMark process.Stream = 0
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func headerSum(job ID, place int64, h []byte) uint32 {
+	var seed [8]byte
+	binary.BigEndian.PutUint64(seed[:], uint64(place))
+	sum := crc32.Update(crc32.Checksum([]byte(job), castagnoli), castagnoli, seed[:])
+	return crc32.Update(sum, castagnoli, h[:frameHeader-4])
+}
+
+// appendFrame appends the frame that is to stand at a place of the job's file.
+func appendFrame(b []byte, job ID, place int64, o Output) []byte {
+	start := len(b)
+	b = binary.BigEndian.AppendUint32(b, uint32(o.Rank))
+	b = binary.BigEndian.AppendUint32(b, uint32(o.Attempt))
+	b = append(b, byte(o.Stream))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(o.Data)))
+	b = binary.BigEndian.AppendUint64(b, uint64(o.Offset))
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(o.Data, castagnoli))
+	b = binary.BigEndian.AppendUint32(b, headerSum(job, place, b[start:start+frameHeader-4:start+frameHeader-4]))
+	return append(b, o.Data...)
+}
+
+// parseFrame reads the header at a place of the job's file, and reports whether
+// it is one.
+func parseFrame(job ID, place int64, h []byte) (f frame, ok bool) {
+	f.Rank, f.Attempt = int(binary.BigEndian.Uint32(h)), int(binary.BigEndian.Uint32(h[4:]))
+	f.Stream, f.n = process.Stream(h[8]), int(binary.BigEndian.Uint32(h[9:]))
+	f.Offset, f.sum = int64(binary.BigEndian.Uint64(h[13:])), binary.BigEndian.Uint32(h[21:])
+	f.at = place + frameHeader
+	switch f.Stream {
+	case process.Stdout, process.Stderr:
+		ok = f.n <= maxBody && f.Offset >= 0 && f.Attempt > 0
+	case streamMark:
+		ok = f.n == 0 && f.Offset > 0 && f.Offset <= place
+	}
+	return f, ok && binary.BigEndian.Uint32(h[25:]) == headerSum(job, place, h)
+}
+
+func (f *frame) ra() RankAttempt { return RankAttempt{f.Rank, f.Attempt} }
+
+func (f *frame) key() streamOf { return streamOf{f.ra(), f.Stream} }
+
+// frames reads a job's file frame by frame.
+type frames struct {
+	job ID
+	src io.Reader
+	r   *bufio.Reader
+	pos int64
+}
+
+func newFrames(job ID, src io.Reader, pos int64) *frames {
+	return &frames{job: job, src: src, r: bufio.NewReaderSize(src, 1<<16), pos: pos}
+}
+
+// next returns the next frame, whose bytes must then be read or skipped, and how
+// many bytes before it are no frame. At the end of the file it returns io.EOF.
+func (r *frames) next() (f frame, skipped int64, err error) {
+	start := r.pos
+	for {
+		h, err := r.r.Peek(frameHeader)
+		if err != nil {
+			if err == io.EOF {
+				r.pos += int64(len(h))
+			}
+			return frame{}, r.pos - start, err
+		}
+		f, ok := parseFrame(r.job, r.pos, h)
+		if ok {
+			r.r.Discard(frameHeader)
+			r.pos += frameHeader
+			return f, r.pos - frameHeader - start, nil
+		}
+		r.r.Discard(1)
+		r.pos++
+	}
+}
+
+// data reads the bytes of the frame; ok tells whether they are what was written.
+func (r *frames) data(f *frame) (b []byte, ok bool, err error) {
+	b = make([]byte, f.n)
+	n, err := io.ReadFull(r.r, b)
+	r.pos += int64(n)
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // the file was cut short
+		return nil, false, nil
+	}
+	return b, crc32.Checksum(b, castagnoli) == f.sum, err
+}
+
+// skip leaves out the bytes of the frame. It reports false if they are not all there.
+func (r *frames) skip(f *frame) (ok bool, err error) {
+	file, seekable := r.src.(*os.File)
+	if !seekable || f.n <= r.r.Buffered() {
+		n, err := r.r.Discard(f.n)
+		r.pos += int64(n)
+		if err == io.EOF {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	if r.pos += int64(f.n); r.pos > info.Size() {
+		r.pos = info.Size()
+		r.r.Reset(eof{})
+		return false, nil
+	}
+	if _, err := file.Seek(r.pos, io.SeekStart); err != nil {
+		return false, err
+	}
+	r.r.Reset(file)
+	return true, nil
+}
+
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }

@@ -1,0 +1,131 @@
+package jobs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"zorilla/jobs/process"
+)
+
+// ErrDamaged: the disk lost something of a job that the origin had stored.
+var ErrDamaged = errors.New("damaged")
+
+// hole is bytes of a stream that the disk lost.
+type hole struct {
+	streamOf
+	from, to int64
+}
+
+// note keeps in mind what was found to be lost.
+func (l *outputLog) note(h hole) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.from < h.to && !slices.Contains(l.lost, h) {
+		l.lost = append(l.lost, h)
+	}
+}
+
+// missing notes what somebody who has read the whole file was not told of what was
+// in it before.
+func (l *outputLog) missing(had map[RankAttempt]received, told map[streamOf]int64, want func(RankAttempt) bool) {
+	for ra, got := range had {
+		for _, st := range []process.Stream{process.Stdout, process.Stderr} {
+			if key := (streamOf{ra, st}); want(ra) {
+				l.note(hole{key, told[key], got.of(st)})
+			}
+		}
+	}
+}
+
+// expect compares what was found in the file with what the job's journal tells
+// of it.
+func (l *outputLog) expect(rec *record) {
+	for i := range rec.ranks {
+		if k := &rec.ranks[i]; k.wrote != nil {
+			ra := RankAttempt{i, k.attempt}
+			had := map[RankAttempt]received{ra: {k.wrote.Stdout, k.wrote.Stderr}}
+			got := l.received([]RankAttempt{ra})[ra]
+			l.missing(had, map[streamOf]int64{{ra, process.Stdout}: got.stdout, {ra, process.Stderr}: got.stderr}, func(RankAttempt) bool { return true })
+		}
+	}
+	size, _, _ := l.spool.state()
+	l.mu.Lock()
+	l.blind += max(0, rec.stored-size)
+	l.mu.Unlock()
+}
+
+// maxDamage bounds how much damage is told of one job.
+const maxDamage = 20
+
+// damage lists what the disk lost of a job's output that counts: of one worker,
+// or of all (-1).
+func (l *outputLog) damage(rec *record, worker int) (list []string) {
+	l.mu.Lock()
+	lost, blind := slices.Clone(l.lost), l.blind
+	l.mu.Unlock()
+	if len(lost) == 0 && blind == 0 {
+		return nil
+	}
+	slices.SortFunc(lost, func(a, b hole) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.stream, b.stream), cmp.Compare(a.from, b.from))
+	})
+	for _, h := range lost {
+		if (worker < 0 || h.Rank == worker) && rec.countsOutput(h.RankAttempt) {
+			list = append(list, fmt.Sprintf("%s: %s: bytes %d to %d", rec.spec.who(h.Rank), streamName(h.stream), h.from, h.to-1))
+		}
+	}
+	if blind > 0 && !rec.knowsOutput(worker) {
+		list = append(list, fmt.Sprintf("%d bytes of its output file, whose rank is not known", blind))
+	}
+	if more := len(list) - maxDamage; more > 0 {
+		list = append(list[:maxDamage], fmt.Sprintf("and %d more", more))
+	}
+	return list
+}
+
+func streamName(st process.Stream) string {
+	if st == process.Stderr {
+		return "standard error"
+	}
+	return "standard output"
+}
+
+// countsOutput reports whether the output of an attempt is told to users.
+func (r *record) countsOutput(ra RankAttempt) bool {
+	return r.tasks != nil || ra.Rank < len(r.ranks) && r.ranks[ra.Rank].attempt == ra.Attempt
+}
+
+// knowsOutput reports whether it is known how much a worker wrote, or all of them
+// (-1): then nothing can be missing without a name.
+func (r *record) knowsOutput(worker int) bool {
+	for i := range r.ranks {
+		if k := &r.ranks[i]; (worker < 0 || i == worker) && k.attempt > 0 && k.wrote == nil {
+			return false
+		}
+	}
+	return r.tasks == nil
+}
+
+// damage lists what the disk lost of a job.
+func (j *job) damage(worker int) []string { return j.output.damage(&j.core.rec, worker) }
+
+// damaged returns what was found to be lost of a job's output as an error, and has
+// the job's watchers hear of it.
+func (s *Service) damaged(id ID, worker int) error {
+	var list []string
+	err := s.inJob(id, func(j *job) {
+		if list = j.damage(worker); len(list) > j.toldLost {
+			j.toldLost = len(list)
+			j.core.version++
+			s.notify()
+		}
+	})
+	if err == nil && len(list) > 0 {
+		err = fmt.Errorf("output of job %s is %w: %s", id, ErrDamaged, strings.Join(list, "; "))
+		s.log.Error().Msg(err.Error())
+	}
+	return err
+}
