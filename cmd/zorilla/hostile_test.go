@@ -121,7 +121,7 @@ func cutOff(t *testing.T, c net.Conn) {
 // withoutCertificate speaks TLS as anybody can.
 func withoutCertificate(t *testing.T, address string) {
 	t.Helper()
-	for _, proto := range []string{"h2", "zorilla-gossip/1", "other"} {
+	for _, proto := range []string{"h2", "zorilla-gossip/2", "other"} {
 		c := dial(t, "tcp", address)
 		s := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{proto}})
 		if err := s.HandshakeContext(t.Context()); err != nil {

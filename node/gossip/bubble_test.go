@@ -1,6 +1,8 @@
 package gossip
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -8,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
 
@@ -245,6 +248,48 @@ func TestWrongSecretIsRefusedAndSaidOnce(t *testing.T) {
 			t.Error("a stranger has become a member")
 		}
 		endAll(t, []*testNode{member, stranger})
+	})
+}
+
+func TestOtherVersionIsRefusedAndSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		older := memConfig(t, f, 1)
+		listener, err := older.Net.Listen(t.Context(), "10.0.0.2:5444")
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := startNode(t, memConfig(t, f, 0, "10.0.0.2:5444"))
+		calls := 0
+		go func() {
+			for c, err := listener.Accept(); err == nil; c, err = listener.Accept() {
+				_ = tls.Server(c, older.Creds.ServerTLS(protoFamily+"1", protoPeer)).Handshake()
+				c.Close()
+				calls++
+			}
+		}()
+		for range 3 {
+			c, err := older.Net.Dial(t.Context(), node.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := trust.HandshakeError(tls.Client(c, older.Creds.ClientTLS("", protoFamily+"1")).Handshake()); !errors.Is(err, trust.ErrVersion) {
+				t.Errorf("the older node is told %v", err)
+			}
+			c.Close()
+		}
+		time.Sleep(10 * time.Minute)
+		listener.Close()
+		synctest.Wait()
+		for text, want := range map[string]int{"refused 10.0.0.2": 1, "cannot join 10.0.0.2:5444: it speaks another version of the protocol: let all nodes be of one release": 1, "speaks another version": 2} {
+			if got := node.logged(text); got != want {
+				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, node.text.String())
+			}
+		}
+		if calls < 5 || len(node.Members()) != 0 {
+			t.Errorf("tried %d times, members %v", calls, node.Members())
+		}
+		endAll(t, []*testNode{node})
 	})
 }
 

@@ -19,7 +19,8 @@ import (
 
 // What follows the TLS handshake.
 const (
-	protoGossip = "zorilla-gossip/1"
+	protoGossip = protoFamily + "2"
+	protoFamily = "zorilla-gossip/" // of all versions
 	protoPeer   = "h2"
 )
 
@@ -161,6 +162,12 @@ func (o *Overlay) refused(from net.Addr, err error) {
 		return
 	}
 	o.count.badHandshakes.Add(1)
+	if errors.Is(err, trust.ErrVersion) && strings.Contains(err.Error(), protoFamily) {
+		if o.once.first("version " + host) {
+			o.log.Warn().Msgf("refused %s: it %v", from, trust.ErrVersion)
+		}
+		return
+	}
 	if o.once.first("handshake " + host) {
 		o.log.Debug().Err(err).Msgf("refused %s: not a node", from)
 	}

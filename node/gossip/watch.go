@@ -172,6 +172,11 @@ func (w *watcher) joined(r joinResult) {
 		if w.o.once.first("join stranger " + r.addr) {
 			log.Warn().Msgf("cannot join %s: it %v: use that network's invite token", r.addr, trust.ErrStranger)
 		}
+	case errors.Is(r.err, trust.ErrVersion):
+		w.o.count.failedJoins.Add(1)
+		if w.o.once.first("join version " + r.addr) {
+			log.Warn().Msgf("cannot join %s: it %v", r.addr, trust.ErrVersion)
+		}
 	default:
 		w.o.count.failedJoins.Add(1)
 		if w.o.once.first("join " + r.addr) {

@@ -19,6 +19,9 @@ var (
 	// ErrWrongNode is wrapped by the error of a handshake with a member that
 	// is not the expected one: its address has a new owner.
 	ErrWrongNode = errors.New("is another node than expected")
+	// ErrVersion is wrapped by the error of a handshake with a node that
+	// speaks none of the application protocols of this one.
+	ErrVersion = errors.New("speaks another version of the protocol: let all nodes be of one release")
 )
 
 // Credentials are what a node shows to others and what it accepts of them.
@@ -132,9 +135,13 @@ func PeerID(s tls.ConnectionState) (vicinity.ID, error) {
 }
 
 // HandshakeError returns the error of a failed handshake so that it wraps
-// ErrStranger also if it was the other side that refused this one: which of
-// the two notices first is a matter of the protocol.
+// ErrVersion or ErrStranger also if it was the other side that refused this
+// one: which of the two notices first is a matter of the protocol.
 func HandshakeError(err error) error {
+	// crypto/tls has no exported types for these two.
+	if err != nil && (strings.Contains(err.Error(), "no application protocol") || strings.Contains(err.Error(), "unsupported application protocols")) {
+		return fmt.Errorf("peer %w (%w)", ErrVersion, err)
+	}
 	var op *net.OpError
 	if err == nil || errors.Is(err, ErrStranger) || !errors.As(err, &op) || op.Op != "remote error" {
 		return err
