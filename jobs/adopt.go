@@ -13,7 +13,6 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs/process"
 	"zorilla/transfer"
-	"zorilla/vicinity"
 )
 
 // claimFile, in a worker's own directory, holds its claimRecord.
@@ -23,10 +22,9 @@ const claimFile = "claim"
 // life. It is written when the worker is prepared, and again, and made durable,
 // before the worker starts.
 type claimRecord struct {
-	Version int         `json:"version"`
-	Job     ID          `json:"job"`
-	Origin  vicinity.ID `json:"origin"`
-	Addrs   []string    `json:"addrs"` // of the origin
+	Version int      `json:"version"`
+	Job     ID       `json:"job"`
+	Addrs   []string `json:"addrs"` // of its origin
 	RankAttempt
 	Spec  Spec      `json:"spec"`
 	GPUs  []int     `json:"gpus,omitempty"` // numbers of those that are its own
@@ -36,16 +34,16 @@ type claimRecord struct {
 	At    time.Time `json:"at"`              // of Start
 }
 
-const claimVersion = 1
+const claimVersion = 2
 
 // check refuses what this version did not write, or does not understand.
 func (c *claimRecord) check() error {
 	switch {
-	case c.Version < 1 || c.Version > claimVersion:
-		return fmt.Errorf("claim of version %d, this node understands up to %d", c.Version, claimVersion)
+	case c.Version != claimVersion:
+		return fmt.Errorf("claim of version %d, this node understands only %d", c.Version, claimVersion)
 	case len(c.GPUs) > MaxGPUs || slices.ContainsFunc(c.GPUs, func(i int) bool { return i < 0 }):
 		return fmt.Errorf("claim: GPUs: %w", codec.ErrMalformed)
-	case !c.Job.Valid(), !c.Origin.Valid(), c.Job.OriginShort() != c.Origin.Short(), c.Rank >= c.Spec.Workers():
+	case !c.Job.Valid(), c.Rank >= c.Spec.Workers():
 		return fmt.Errorf("claim: %w", codec.ErrMalformed)
 	case c.Start != nil && c.Start.check() != nil:
 		return c.Start.check()
@@ -90,7 +88,7 @@ func loadClaim(root string) (claimRecord, error) {
 // start so that no failure of the machine takes it away.
 func (w *work) keep(k *worker, root string, start *Start) error {
 	w.mu.Lock()
-	c := claimRecord{Version: claimVersion, Job: w.job, Origin: w.origin, Addrs: w.addrs, RankAttempt: k.RankAttempt,
+	c := claimRecord{Version: claimVersion, Job: w.job, Addrs: w.addrs, RankAttempt: k.RankAttempt,
 		Spec: w.spec, GPUs: k.gpus, Stamp: w.stamp, Since: w.since, Start: start, At: w.s.now()}
 	w.mu.Unlock()
 	b, err := codec.Marshal(c)
@@ -140,14 +138,14 @@ func (s *Service) adoptWork() error {
 // adopt makes the record of a worker again: of one that may run to follow it,
 // of one that never started to prepare it anew.
 func (s *Service) adopt(c claimRecord) {
-	s.overlay.Learn(c.Origin, c.Addrs)
+	s.overlay.Learn(c.Job.Origin(), c.Addrs)
 	s.clock.saw(c.Stamp, s.now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.works[c.Job]
 	fresh := w == nil
 	if fresh {
-		w = s.newWork(c.Origin, &Grant{Job: c.Job, Addrs: c.Addrs, Spec: c.Spec, Stamp: c.Stamp}, c.Since)
+		w = s.newWork(c.Job.Origin(), &Grant{Job: c.Job, Addrs: c.Addrs, Spec: c.Spec, Stamp: c.Stamp}, c.Since)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

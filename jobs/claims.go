@@ -161,9 +161,6 @@ func (c *claims) offer(now time.Time, ad Advertisement, a *Answer) bool {
 		return false
 	}
 	h := c.holds[ad.Job]
-	if h != nil && h.ad.Origin != ad.Origin {
-		return false // two origins that share a short ID, or a lie
-	}
 	if h == nil {
 		h = &hold{key: c.rnd.Uint64() | 1}
 		c.holds[ad.Job] = h
@@ -201,7 +198,7 @@ func (c *claims) yield(now time.Time, h *hold) {
 		if left.lacks(c.holds[id].needs) || jobs && c.jobs[id] == 0 {
 			ad := c.holds[id].ad
 			delete(c.holds, id)
-			c.taken = append(c.taken, outgoing{ad.Origin, Answer{Job: id, Capacity: c.capacity(ad.needs()), Reason: reasonBusy}})
+			c.taken = append(c.taken, outgoing{ad.Origin(), Answer{Job: id, Capacity: c.capacity(ad.needs()), Reason: reasonBusy}})
 			c.enqueue(now, ad)
 		}
 	}
@@ -269,7 +266,7 @@ func (c *claims) granted(now time.Time, origin vicinity.ID, g *Grant) error {
 	switch {
 	case h == nil || h.key != g.Key:
 		return fmt.Errorf("%w: nothing is held for job %s under this key", ErrRefused, job)
-	case h.ad.Origin != origin:
+	case h.ad.Origin() != origin:
 		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, job)
 	case g.Spec.needs() != h.needs:
 		return fmt.Errorf("%w: job %s was advertised with other needs", ErrRefused, job)
@@ -355,7 +352,7 @@ func (c *claims) offers(now time.Time) []outgoing {
 			if i := c.position(q.ad.Job); i >= 0 {
 				c.queue[i].asleep = true // until more room comes
 			}
-			out = append(out, outgoing{to: q.ad.Origin, answer: a})
+			out = append(out, outgoing{to: q.ad.Origin(), answer: a})
 		}
 	}
 	return append(out, c.takenBack()...)

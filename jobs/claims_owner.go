@@ -33,7 +33,7 @@ func (c *claims) never(ad *Advertisement) string {
 	switch has := c.has; {
 	case c.closed != "":
 		return c.closed
-	case !c.admitted(ad.Origin, ad.Addrs):
+	case !c.admitted(ad.Origin(), ad.Addrs):
 		return reasonDenied
 	case has.slots < ad.Slots:
 		return reasonSlots
@@ -110,7 +110,7 @@ func (c *claims) matches(text string) bool {
 // the queue.
 func (c *claims) limit(l Limits) {
 	c.limits = l
-	c.queue = slices.DeleteFunc(c.queue, func(q *queued) bool { return !c.admitted(q.ad.Origin, q.ad.Addrs) })
+	c.queue = slices.DeleteFunc(c.queue, func(q *queued) bool { return !c.admitted(q.ad.Origin(), q.ad.Addrs) })
 	for _, id := range slices.SortedFunc(maps.Keys(c.holds), func(a, b ID) int { // the last in order first
 		if c.holds[a].order.before(c.holds[b].order) {
 			return 1
@@ -119,7 +119,7 @@ func (c *claims) limit(l Limits) {
 	}) {
 		h := c.holds[id]
 		_, jobs := c.promised()
-		if l.Paused || !c.admitted(h.ad.Origin, nil) || l.MaxWorkersPerJob > 0 && c.jobs[id]+h.workers > l.MaxWorkersPerJob || jobs && c.jobs[id] == 0 {
+		if l.Paused || !c.admitted(h.ad.Origin(), nil) || l.MaxWorkersPerJob > 0 && c.jobs[id]+h.workers > l.MaxWorkersPerJob || jobs && c.jobs[id] == 0 {
 			delete(c.holds, id)
 		}
 	}
@@ -156,7 +156,7 @@ func (c *claims) waiting(now time.Time) []Waiting {
 	for _, q := range c.queue {
 		ad := &q.ad
 		w := Waiting{
-			Job: ad.Job, Origin: ad.Origin, Priority: ad.Priority, Wanted: ad.Wanted, Slots: ad.Slots,
+			Job: ad.Job, Origin: ad.Origin(), Priority: ad.Priority, Wanted: ad.Wanted, Slots: ad.Slots,
 			Memory: ad.Memory, Disk: ad.Disk, GPUs: ad.GPUs, Since: q.since, Expires: q.expires,
 		}
 		switch {

@@ -24,7 +24,7 @@ func TestReasonsOfDeclines(t *testing.T) {
 		reasonWhere:                  func(_ *claims, ad *Advertisement) { ad.Where = `os == "plan9"` },
 		reasonLeaving:                func(c *claims, _ *Advertisement) { c.closed = reasonLeaving },
 		reasonPaused:                 func(c *claims, _ *Advertisement) { c.limit(Limits{Paused: true}) },
-		reasonDenied:                 func(c *claims, ad *Advertisement) { c.limit(Limits{Deny: []string{string(ad.Origin)}}) },
+		reasonDenied:                 func(c *claims, ad *Advertisement) { c.limit(Limits{Deny: []string{string(ad.Origin())}}) },
 		reasonBusy:                   func(c *claims, _ *Advertisement) { c.used.slots = 8 },
 		"owner allows 1 job":         func(c *claims, _ *Advertisement) { c.jobs["other@zaaca"] = 1; c.limit(Limits{MaxJobs: 1}) },
 		"owner allows 2 jobs":        func(c *claims, _ *Advertisement) { c.jobs = map[ID]int{"a": 1, "b": 1}; c.limit(Limits{MaxJobs: 2}) },
@@ -72,10 +72,10 @@ func TestRequirementsAreCounted(t *testing.T) {
 	}
 	g := testGrant(first, a.Key, 2)
 	g.Spec.GPUs = 0
-	if err := c.granted(start, first.Origin, g); !errors.Is(err, ErrRefused) {
+	if err := c.granted(start, first.Origin(), g); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a grant of workers that need something else: %v", err)
 	}
-	if err := c.granted(start, first.Origin, testGrant(first, a.Key, 2)); err != nil {
+	if err := c.granted(start, first.Origin(), testGrant(first, a.Key, 2)); err != nil {
 		t.Fatal(err)
 	}
 	c.released(first.Job, true) // it has enough
@@ -139,12 +139,12 @@ func TestPauseTakesOffersBackAndResumeOffers(t *testing.T) {
 	first, second := testAd(testNode(1), "aaaaa", 8, 1), testAd(testNode(2), "bbbbb", 2, 2)
 	held := c.advertised(start, first)
 	granted := c.advertised(start, first)
-	if err := c.granted(start, first.Origin, testGrant(first, granted.Key, 4)); err != nil || held.Key != granted.Key {
+	if err := c.granted(start, first.Origin(), testGrant(first, granted.Key, 4)); err != nil || held.Key != granted.Key {
 		t.Fatal(err)
 	}
 	held = c.advertised(start, second)
 	c.limit(Limits{Paused: true})
-	if err := c.granted(start, second.Origin, testGrant(second, held.Key, 2)); !errors.Is(err, ErrRefused) {
+	if err := c.granted(start, second.Origin(), testGrant(second, held.Key, 2)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a grant after the pause: %v", err)
 	}
 	if c.busy() != 4 {
@@ -210,7 +210,7 @@ func TestDeniedOrigin(t *testing.T) {
 	busy.Slots = 8
 	c.advertised(start, busy)
 	c.limit(Limits{Deny: []string{"noisy"}})
-	if err := c.granted(start, ad.Origin, testGrant(ad, held.Key, 1)); !errors.Is(err, ErrRefused) {
+	if err := c.granted(start, ad.Origin(), testGrant(ad, held.Key, 1)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a grant of a denied origin: %v", err)
 	}
 	if len(c.queue) != 0 {
@@ -263,7 +263,7 @@ func TestQueueIsBounded(t *testing.T) {
 		c.queue = append(c.queue, &queued{ad: ad, since: start, expires: start.Add(time.Minute)})
 	}
 	wantRow(t, "too many jobs waiting", c.advertised(start, testAd(testNode(2), "bbbbb", 1, maxQueue+20)).Reason)
-	if a := c.advertised(start, testAd(testNode(2), "ccccc", 1, 5)); a.Reason != reasonBusy || len(c.queue) != maxQueue || c.queue[0].ad.Job != ID("ccccc@"+testNode(2).Short()) {
+	if a := c.advertised(start, testAd(testNode(2), "ccccc", 1, 5)); a.Reason != reasonBusy || len(c.queue) != maxQueue || c.queue[0].ad.Job != ID("ccccc").At(testNode(2)) {
 		t.Errorf("an older job: %q, queue of %d", a.Reason, len(c.queue))
 	}
 }

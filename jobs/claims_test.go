@@ -16,8 +16,11 @@ func testNode(n int) vicinity.ID {
 	return vicinity.ID("z" + string([]byte{digits[n/1024%32], digits[n/32%32], digits[n%32], 'a'}) + "aaaaaaaaaaaaaaaaaaaaaa")
 }
 
+// testJob is a job of testNode(1).
+var testJob = ID("k7f3q").At(testNode(1))
+
 func testAd(origin vicinity.ID, job string, wanted int, stamp Stamp) Advertisement {
-	return Advertisement{Job: ID(job + "@" + origin.Short()), Origin: origin, Round: 1, Wanted: wanted, Slots: 1, Stamp: stamp, Life: 60_000}
+	return Advertisement{Job: ID(job).At(origin), Round: 1, Wanted: wanted, Slots: 1, Stamp: stamp, Life: 60_000}
 }
 
 func testGrant(ad Advertisement, key uint64, n int) *Grant {
@@ -63,7 +66,7 @@ func TestNoHoldOutlivesItsLease(t *testing.T) {
 	ad := testAd(testNode(1), "aaaaa", 2, 1)
 	a := c.advertised(start, ad)
 	late := start.Add(holdLease)
-	if err := c.granted(late, ad.Origin, testGrant(ad, a.Key, 2)); !errors.Is(err, ErrRefused) {
+	if err := c.granted(late, ad.Origin(), testGrant(ad, a.Key, 2)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a grant after the lease gives %v", err)
 	}
 	if c.busy() != 0 {
@@ -77,7 +80,7 @@ func TestGrantMustAskForWhatIsHeld(t *testing.T) {
 	a := c.advertised(start, ad)
 	g := testGrant(ad, a.Key, 2)
 	g.Spec.Slots = 4096 // to be given back later
-	if err := c.granted(start, ad.Origin, g); !errors.Is(err, ErrRefused) {
+	if err := c.granted(start, ad.Origin(), g); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a grant with other needs than advertised gives %v", err)
 	}
 }
@@ -108,7 +111,7 @@ func TestQueuedJobIsOfferedFreedRoom(t *testing.T) {
 	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2, Memory: 0}, testRand())
 	first, second, third := testAd(testNode(1), "aaaaa", 2, 1), testAd(testNode(2), "bbbbb", 1, 3), testAd(testNode(3), "ccccc", 1, 2)
 	a := c.advertised(start, first)
-	if err := c.granted(start, first.Origin, testGrant(first, a.Key, 2)); err != nil {
+	if err := c.granted(start, first.Origin(), testGrant(first, a.Key, 2)); err != nil {
 		t.Fatal(err)
 	}
 	for _, ad := range []Advertisement{second, third} {
@@ -158,16 +161,16 @@ func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
 	if b.Workers != 2 {
 		t.Fatalf("got %+v, want the older job to be offered the slots", b)
 	}
-	if told := c.takenBack(); len(told) != 1 || told[0].to != younger.Origin || told[0].answer.Job != younger.Job || told[0].answer.Workers != 0 || told[0].answer.check() != nil {
+	if told := c.takenBack(); len(told) != 1 || told[0].to != younger.Origin() || told[0].answer.Job != younger.Job || told[0].answer.Workers != 0 || told[0].answer.check() != nil {
 		t.Fatalf("the younger job's origin is told %+v, want that its offer is gone", told)
 	}
 	if len(c.queue) != 1 || c.queue[0].ad.Job != younger.Job || len(c.takenBack()) != 0 {
 		t.Fatalf("%d jobs are in the queue, want the younger one", len(c.queue))
 	}
-	if err := c.granted(start, younger.Origin, testGrant(younger, a.Key, 2)); !errors.Is(err, ErrRefused) {
+	if err := c.granted(start, younger.Origin(), testGrant(younger, a.Key, 2)); !errors.Is(err, ErrRefused) {
 		t.Fatalf("the younger job's grant gives %v", err)
 	}
-	if err := c.granted(start, older.Origin, testGrant(older, b.Key, 2)); err != nil {
+	if err := c.granted(start, older.Origin(), testGrant(older, b.Key, 2)); err != nil {
 		t.Fatal(err)
 	}
 	if again := c.advertised(start, younger); again.Workers != 0 {
@@ -226,7 +229,7 @@ func (r *randomClaims) step() {
 		if a.Workers > 0 && rnd.IntN(2) == 0 {
 			n := 1 + rnd.IntN(a.Workers)
 			h := c.holds[ad.Job]
-			if err := c.granted(r.now, h.ad.Origin, testGrant(ad, a.Key, n)); err != nil {
+			if err := c.granted(r.now, h.ad.Origin(), testGrant(ad, a.Key, n)); err != nil {
 				r.t.Fatalf("seed %d: %v", r.seed, err)
 			}
 			r.given = append(r.given, givenClaim{ad.Job, n, h.needs, c.takeGPUs(n * h.needs.gpus)})

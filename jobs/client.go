@@ -125,46 +125,64 @@ func (s *Service) waitReady(ctx context.Context) error {
 // Find returns the full ID of a job that this node originates or works for,
 // named by its ID, a unique prefix of it, or "last".
 func (s *Service) Find(ref string) (ID, error) {
-	var found []ID
-	s.call(func() {
-		if ref == "last" {
-			if s.last != "" {
-				found = append(found, s.last)
-			}
-			return
+	if ref == "last" {
+		var last ID
+		s.call(func() { last = s.last })
+		if last == "" {
+			return "", fmt.Errorf("last job %w: none was submitted at this node", ErrNotFound)
 		}
+		return last, nil
+	}
+	found := s.Matching(ref)
+	if len(found) == 0 {
+		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, ErrNotFound)
+	}
+	return Only(ref, found)
+}
+
+// Matching returns the jobs that this node originates or works for whose IDs
+// begin with the prefix; none if it is empty.
+func (s *Service) Matching(prefix string) []ID {
+	var found []ID
+	if prefix == "" {
+		return nil
+	}
+	s.call(func() {
 		for id := range s.jobs {
-			if strings.HasPrefix(string(id), ref) {
+			if strings.HasPrefix(string(id), prefix) {
 				found = append(found, id)
 			}
 		}
 	})
-	if ref != "last" {
-		s.mu.Lock()
-		for id := range s.works {
-			if strings.HasPrefix(string(id), ref) && !slices.Contains(found, id) {
-				found = append(found, id)
-			}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.works {
+		if strings.HasPrefix(string(id), prefix) && !slices.Contains(found, id) {
+			found = append(found, id)
 		}
-		s.mu.Unlock()
 	}
-	switch {
-	case ref == "last" && len(found) == 0:
-		return "", fmt.Errorf("last job %w: none was submitted at this node", ErrNotFound)
-	case ref == "" || len(found) == 0:
-		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, ErrNotFound)
-	case len(found) > 1 && !slices.Contains(found, ID(ref)):
-		slices.Sort(found)
-		return "", fmt.Errorf("job %q is %w: it could be %s or %s", ref, ErrAmbiguous, found[0], found[1])
-	case len(found) > 1:
-		return ID(ref), nil
+	return found
+}
+
+// Only returns the job that ref names, if it is the only one; the error of an
+// ambiguous one lists them.
+func Only(ref string, found []ID) (ID, error) {
+	if len(found) == 1 {
+		return found[0], nil
 	}
-	return found[0], nil
+	slices.Sort(found)
+	const most = 5
+	list := Distinct(found)
+	text := strings.Join(list[:min(len(list), most)], ", ")
+	if len(list) > most {
+		text += fmt.Sprintf(" or one of %d more", len(list)-most)
+	}
+	return "", fmt.Errorf("job %.40q is %w: it could be %s", ref, ErrAmbiguous, text)
 }
 
 // inJob calls f in the loop with a job of this origin.
 func (s *Service) inJob(id ID, f func(*job)) error {
-	err := fmt.Errorf("job %s %w", id, ErrNotFound)
+	err := fmt.Errorf("job %s %w", id.Short(), ErrNotFound)
 	if !s.call(func() {
 		if j := s.jobs[id]; j != nil {
 			err = nil
@@ -335,7 +353,7 @@ func (s *Service) Stdin(ctx context.Context, id ID, r io.Reader) error {
 		if n > 0 {
 			switch werr := stdin.append(buf[:n]); {
 			case errors.Is(werr, os.ErrClosed):
-				return fmt.Errorf("%w: job %s takes no input any more", ErrEnded, id)
+				return fmt.Errorf("%w: job %s takes no input any more", ErrEnded, id.Short())
 			case werr != nil:
 				return fmt.Errorf("keep input: %w", werr)
 			}

@@ -164,11 +164,11 @@ func (c *Core) Cancel(now time.Time, id ID) Actions {
 // Advertised takes a flooded advertisement.
 func (c *Core) Advertised(now time.Time, m flood.Message) Actions {
 	ad, err := decodeAdvertisement(m.Payload, func(vicinity.ID, []byte, []byte) error { return nil })
-	if err == nil && ad.Origin != c.cfg.Self.ID {
+	if err == nil && ad.Origin() != c.cfg.Self.ID {
 		c.clock.saw(ad.Stamp, now)
 		a := c.claims.advertised(now, ad)
 		a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, maxOnward)
-		c.packet(ad.Origin, packet{Answer: &a})
+		c.packet(ad.Origin(), packet{Answer: &a})
 		c.sendAnswers(now, c.claims.takenBack())
 	}
 	return c.leave(now)

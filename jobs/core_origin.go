@@ -237,7 +237,7 @@ func (c *Core) perform(now time.Time, j *coreJob, e effect) {
 func (c *Core) answered(now time.Time, from vicinity.ID, a Answer) {
 	j := c.jobs[a.Job]
 	if j == nil {
-		if a.Job.OriginShort() == c.cfg.Self.ID.Short() && a.Workers > 0 {
+		if a.Job.Origin() == c.cfg.Self.ID && a.Workers > 0 {
 			c.yield(now, from, a.Job, true)
 		}
 		return
@@ -263,7 +263,7 @@ func (c *Core) yield(now time.Time, to vicinity.ID, id ID, forget bool) {
 
 // yielded mirrors Service.yielded.
 func (c *Core) yielded(now time.Time, from vicinity.ID, id ID, forget bool) {
-	if id.OriginShort() == from.Short() {
+	if id.Origin() == from {
 		c.claims.released(id, forget)
 		c.offerQueued(now)
 	}

@@ -129,7 +129,7 @@ func (c *Core) reported(now time.Time, from vicinity.ID, number uint64, rep *Rep
 
 // granted mirrors Service.granted.
 func (c *Core) granted(now time.Time, from vicinity.ID, g *Grant) error {
-	if from.Short() != g.Job.OriginShort() {
+	if from != g.Job.Origin() {
 		return fmt.Errorf("%w: job %s does not originate at %s", ErrRefused, g.Job, from.Short())
 	}
 	w := c.workFor(from, g.Job)

@@ -38,7 +38,7 @@ func (c *Core) Holdings() []Holding {
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.claims.holds)) {
 		h := c.claims.holds[id]
-		list = append(list, Holding{Job: id, Origin: h.ad.Origin, Slots: h.needs.slots * h.workers})
+		list = append(list, Holding{Job: id, Origin: h.ad.Origin(), Slots: h.needs.slots * h.workers})
 	}
 	return list
 }

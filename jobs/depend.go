@@ -72,10 +72,10 @@ func (p *primary) followed(now time.Time, job ID, state State) {
 		switch {
 		case d.Job != job || p.rec.met[i]:
 		case state == "":
-			p.end(now, Failed, fmt.Sprintf("was not started: %s:%s: that job is not known any more", d.Kind, d.Job), CodeZorilla)
+			p.end(now, Failed, fmt.Sprintf("was not started: %s:%s: that job is not known any more", d.Kind, d.Job.Short()), CodeZorilla)
 			return
 		case !d.met(state):
-			p.end(now, Failed, fmt.Sprintf("was not started: %s:%s: that job ended %s", d.Kind, d.Job, state), CodeZorilla)
+			p.end(now, Failed, fmt.Sprintf("was not started: %s:%s: that job ended %s", d.Kind, d.Job.Short(), state), CodeZorilla)
 			return
 		default:
 			p.emit(event{Kind: evFollowed, At: now, After: i + 1})
@@ -87,7 +87,7 @@ func (p *primary) followed(now time.Time, job ID, state State) {
 // dependencyReason tells what the job waits for before it looks for workers.
 func (p *primary) dependencyReason() string {
 	list := p.unmet()
-	text := fmt.Sprintf("waits for job %s to end (%s)", list[0].Job, list[0].Kind)
+	text := fmt.Sprintf("waits for job %s to end (%s)", list[0].Job.Short(), list[0].Kind)
 	if len(list) > 1 {
 		text += fmt.Sprintf(" and %d more", len(list)-1)
 	}

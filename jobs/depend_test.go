@@ -8,7 +8,7 @@ import (
 	"zorilla/internal/codec"
 )
 
-const first, second = ID("aaaaa@zabcd"), ID("bbbbb@zabcd")
+var first, second = ID("aaaaa").At(testNode(1)), ID("bbbbb").At(testNode(1))
 
 func TestJobStartsAfterOthers(t *testing.T) {
 	for _, c := range []struct {
@@ -27,7 +27,7 @@ func TestJobStartsAfterOthers(t *testing.T) {
 			}
 			talk.after(time.Hour) // the time to give up has not begun
 			talk.state(Pending, -1)
-			if r := talk.p.status().Reason; r != "waits for job aaaaa@zabcd to end ("+string(c.kind)+")" {
+			if r := talk.p.status().Reason; r != "waits for job aaaaa@zaaba to end ("+string(c.kind)+")" {
 				t.Errorf("the reason is %q", r)
 			}
 			talk.p.followed(talk.now, first, c.state)
@@ -41,7 +41,7 @@ func TestJobStartsAfterOthers(t *testing.T) {
 				return
 			}
 			talk.state(Failed, CodeZorilla)
-			if r := talk.p.status().Reason; !strings.HasPrefix(r, "was not started: "+string(c.kind)+":aaaaa@zabcd: that job ") {
+			if r := talk.p.status().Reason; !strings.HasPrefix(r, "was not started: "+string(c.kind)+":aaaaa@zaaba: that job ") {
 				t.Errorf("the reason is %q", r)
 			}
 		})

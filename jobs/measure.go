@@ -70,7 +70,7 @@ func (s *Service) haveMeasured(j *job, e doMeasure) {
 
 // measureReceived measures the round trips to nodes for an origin.
 func (s *Service) measureReceived(from vicinity.ID, m *Measure) (any, error) {
-	if from.Short() != m.Job.OriginShort() {
+	if from != m.Job.Origin() {
 		return nil, fmt.Errorf("%w: job %s does not originate at %s", ErrRefused, m.Job, from.Short())
 	}
 	for _, id := range m.Nodes {

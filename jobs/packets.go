@@ -14,7 +14,7 @@ func (s *Service) CheckAdvertisement(origin vicinity.ID, payload []byte) error {
 	ad, err := decodeAdvertisement(payload, func(from vicinity.ID, msg, sig []byte) error {
 		return s.cfg.Verify(SignatureDomain, from, msg, sig)
 	})
-	if err == nil && ad.Origin != origin {
+	if err == nil && ad.Origin() != origin {
 		err = codec.ErrMalformed
 	}
 	return err
@@ -24,10 +24,10 @@ func (s *Service) CheckAdvertisement(origin vicinity.ID, payload []byte) error {
 // accepted. It does not wait.
 func (s *Service) Advertised(m flood.Message) {
 	ad, err := decodeAdvertisement(m.Payload, func(vicinity.ID, []byte, []byte) error { return nil })
-	if err != nil || ad.Origin == s.self.ID {
+	if err != nil || ad.Origin() == s.self.ID {
 		return
 	}
-	s.overlay.Learn(ad.Origin, ad.Addrs)
+	s.overlay.Learn(ad.Origin(), ad.Addrs)
 	s.tryPost(func() {
 		s.clock.saw(ad.Stamp, s.now())
 		a := s.claims.advertised(s.now(), ad)
@@ -35,7 +35,7 @@ func (s *Service) Advertised(m flood.Message) {
 		if ad.Near {
 			a.At = s.overlay.Bearings()
 		}
-		s.sendPacket(ad.Origin, packet{Answer: &a})
+		s.sendPacket(ad.Origin(), packet{Answer: &a})
 		s.sendAnswers(s.claims.takenBack())
 	})
 }
@@ -92,7 +92,7 @@ var errForged = errors.New("forged packet")
 
 // yielded ends a hold that the origin does not need.
 func (s *Service) yielded(from vicinity.ID, id ID, forget bool) {
-	if id.OriginShort() == from.Short() {
+	if id.Origin() == from {
 		s.claims.released(id, forget)
 		s.offerQueued()
 	}
@@ -107,7 +107,7 @@ func (s *Service) answered(from vicinity.ID, a Answer) {
 	rtt := s.overlay.Measured(from)
 	j := s.jobs[a.Job]
 	if j == nil {
-		if a.Job.OriginShort() == s.self.ID.Short() && a.Workers > 0 {
+		if a.Job.Origin() == s.self.ID && a.Workers > 0 {
 			s.yield(from, a.Job, true)
 		}
 		return

@@ -42,7 +42,7 @@ func TestForgedPacketsAreCountedAndDropped(t *testing.T) {
 		msg := codec.MustMarshal(p)
 		return append(by.sign(domain, msg), msg...)
 	}
-	job := ID("k7f3q@" + self.id.Short())
+	job := ID("k7f3q").At(self.id)
 	offer := packet{To: self.id, Answer: &Answer{Job: job, Round: 1, Key: 7, Workers: 1, Capacity: 1}}
 	good := signed(friend, PacketDomain, offer)
 	s.Receive(friend.id, good)

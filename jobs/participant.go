@@ -87,7 +87,7 @@ const (
 // granted takes a grant: the hold becomes a claim, and its workers are
 // prepared. It runs in a handler's goroutine.
 func (s *Service) granted(from vicinity.ID, g Grant) error {
-	if from.Short() != g.Job.OriginShort() {
+	if from != g.Job.Origin() {
 		return fmt.Errorf("%w: job %s does not originate at %s", ErrRefused, g.Job, from.Short())
 	}
 	s.overlay.Learn(from, g.Addrs)

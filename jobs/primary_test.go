@@ -32,7 +32,7 @@ func newTalk(t *testing.T, spec Spec) *talk {
 		t.Fatal(err)
 	}
 	self := vicinity.Member{ID: testNode(0), Name: "origin", Addrs: []string{"10.0.0.1:5444"}}
-	c := &talk{t: t, now: start, p: newPrimary(ID("aaaaa@"+self.ID.Short()), self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})}
+	c := &talk{t: t, now: start, p: newPrimary(ID("aaaaa").At(self.ID), self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})}
 	c.p.submit(c.now, spec, 7, flood.Schedule{})
 	return c
 }

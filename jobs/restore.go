@@ -18,6 +18,9 @@ func (s *Service) load() error {
 	var order []ID
 	err := s.cfg.Journal.Load(func(e journal.Entry) error {
 		id := ID(e.Key)
+		if earlierForm(e.Key) {
+			return fmt.Errorf("job %s was written by an earlier version, whose jobs this one cannot read: let that version end them, or begin with another state directory", e.Key)
+		}
 		var ev event
 		unreadable := codec.Unmarshal(e.Data, &ev) != nil
 		if !id.Valid() || unreadable {

@@ -81,7 +81,7 @@ func TestRowsOfBrokenSupervisors(t *testing.T) {
 		wantRow(t, "failed", tables.Seen{Code: exit.Code, Reason: string(exit.Cause)})
 		array := jobs.Spec{Args: []string{"broken"}, Min: 1, Max: 1, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 3, Step: 1}}}}
 		wantRow(t, "the worker of a rank of an array", seen(g.await(0, g.submit(0, array), 10*time.Minute, final)))
-		unknown := jobs.Dependency{Kind: jobs.AfterOK, Job: jobs.ID("aaaaa@" + g.node(0).self.ID.Short())}
+		unknown := jobs.Dependency{Kind: jobs.AfterOK, Job: jobs.ID("aaaaa").At(g.node(0).self.ID)}
 		st = g.await(0, g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1, After: []jobs.Dependency{unknown}}), time.Minute, final)
 		wantRow(t, "a job that it was to start after is not known", seen(st))
 	})

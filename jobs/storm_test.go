@@ -309,7 +309,7 @@ func (s *storm) waits(id ID) bool {
 	}
 	for _, p := range s.nodes {
 		switch {
-		case p.gone && p.id.Short() == id.OriginShort():
+		case p.gone && p.id == id.Origin():
 			return true
 		case p.core == nil || p.core.jobs[id] == nil:
 			continue

@@ -16,18 +16,17 @@ import (
 // Advertisement is the flooded call for workers. It travels signed by its
 // origin and fits into one packet with the flood's own header.
 type Advertisement struct {
-	Job      ID          `json:"j"`
-	Origin   vicinity.ID `json:"o"`
-	Addrs    []string    `json:"a"` // of the origin
-	Round    int         `json:"r"`
-	Wanted   int         `json:"w"` // workers still looked for
-	Slots    int         `json:"c"` // per worker
-	Memory   int64       `json:"m,omitempty"`
-	Disk     int64       `json:"d,omitempty"`
-	GPUs     int         `json:"g,omitempty"`
-	Where    string      `json:"x,omitempty"` // an expression of --where
-	Priority int         `json:"p,omitempty"`
-	Stamp    Stamp       `json:"s"`
+	Job      ID       `json:"j"`
+	Addrs    []string `json:"a"` // of the origin
+	Round    int      `json:"r"`
+	Wanted   int      `json:"w"` // workers still looked for
+	Slots    int      `json:"c"` // per worker
+	Memory   int64    `json:"m,omitempty"`
+	Disk     int64    `json:"d,omitempty"`
+	GPUs     int      `json:"g,omitempty"`
+	Where    string   `json:"x,omitempty"` // an expression of --where
+	Priority int      `json:"p,omitempty"`
+	Stamp    Stamp    `json:"s"`
 	// Near asks nodes to tell where they are.
 	Near bool `json:"n,omitempty"`
 	// Life is how long, in milliseconds, a node may keep it in its queue.
@@ -45,13 +44,13 @@ const (
 )
 
 // SignatureDomain separates signatures of advertisements from all others.
-const SignatureDomain = "zorilla advertisement 1"
+const SignatureDomain = "zorilla advertisement 2"
 
 // signatureLen is what trust.Sign puts before the text: key and signature.
 const signatureLen = 96
 
 // decodeAdvertisement reads a flood payload: signature, then the message.
-// verify checks the signature against the origin that the message names.
+// verify checks the signature against the origin that the job names.
 func decodeAdvertisement(b []byte, verify func(from vicinity.ID, msg, sig []byte) error) (Advertisement, error) {
 	var ad Advertisement
 	if len(b) < signatureLen {
@@ -64,13 +63,12 @@ func decodeAdvertisement(b []byte, verify func(from vicinity.ID, msg, sig []byte
 	if err := ad.check(); err != nil {
 		return ad, err
 	}
-	return ad, verify(ad.Origin, msg, sig)
+	return ad, verify(ad.Origin(), msg, sig)
 }
 
 func (ad *Advertisement) check() error {
 	switch {
-	case !ad.Job.Valid(), !ad.Origin.Valid(), ad.Job.OriginShort() != ad.Origin.Short(),
-		ad.Wanted < 1 || ad.Wanted > MaxRanks, ad.Slots < 1 || ad.Slots > MaxSlots, ad.Memory < 0,
+	case !ad.Job.Valid(), ad.Wanted < 1 || ad.Wanted > MaxRanks, ad.Slots < 1 || ad.Slots > MaxSlots, ad.Memory < 0,
 		ad.Disk < 0, ad.GPUs < 0 || ad.GPUs > MaxGPUs, len(ad.Where) > MaxWhere || !printable(ad.Where),
 		ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
 		ad.Life < 1 || ad.Life > maxLife.Milliseconds(), len(ad.Addrs) > maxAddrs:
@@ -87,6 +85,9 @@ func checkAddrs(addrs []string) error {
 	}
 	return nil
 }
+
+// Origin is the node that looks for workers.
+func (ad *Advertisement) Origin() vicinity.ID { return ad.Job.Origin() }
 
 func (ad *Advertisement) order() order { return order{ad.Priority, ad.Stamp, ad.Job} }
 
@@ -238,7 +239,7 @@ type packet struct {
 }
 
 // PacketDomain separates signatures of packets from all others.
-const PacketDomain = "zorilla jobs packet 1"
+const PacketDomain = "zorilla jobs packet 2"
 
 // decodePacket reads a packet: signature, then the message, in which exactly
 // one of Answer and Yield is set. verify checks the signature; its error is

@@ -3,9 +3,11 @@ package jobs
 import (
 	"bytes"
 	"encoding/hex"
+	"math"
 	"strings"
 	"testing"
 
+	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
@@ -18,18 +20,19 @@ func genuine(vicinity.ID, []byte, []byte) error { return nil }
 func TestAdvertisementBytes(t *testing.T) {
 	ad := testAd(testNode(1), "k7f3q", 40, 0x1234)
 	ad.Addrs, ad.Memory, ad.Priority = []string{"10.0.0.7:5444"}, 1<<20, -1
-	// A map of ten: j, o, a, r, w, c, m, p, s, l.
-	const want = "8aa16aab6b37663371407a61616261a16fbb7a6161626161616161616161616161616161616161616161616161" +
+	// A map of nine: j, a, r, w, c, m, p, s, l.
+	const want = "89a16ad9216b37663371407a6161626161616161616161616161616161616161616161616161" +
 		"a16191ad31302e302e302e373a35343434a17201a17728a16301a16dce00100000a170ffa173cd1234a16ccdea60"
 	if got := hex.EncodeToString(codec.MustMarshal(ad)); got != want {
 		t.Fatalf("got %s", got)
 	}
 	full := testAd(testNode(1), "k7f3q", MaxRanks, 1<<63)
-	full.Slots, full.Memory, full.Priority = MaxSlots, 1<<60, -100
+	full.Slots, full.Memory, full.Disk, full.GPUs, full.Priority = MaxSlots, 1<<60, 1<<60, MaxGPUs, -100
+	full.Where, full.Near, full.Round, full.Life = strings.Repeat("x", MaxWhere), true, math.MaxInt, maxLife.Milliseconds()
 	for range maxAddrs {
 		full.Addrs = append(full.Addrs, "[2001:db8:1111:2222:3333:4444:5555:6666]:65535")
 	}
-	if n := signatureLen + len(codec.MustMarshal(full)); n > 1000 {
+	if n := signatureLen + len(codec.MustMarshal(full)); n > flood.MaxPayload {
 		t.Fatalf("the largest advertisement takes %d bytes: it does not fit into a flood's packet", n)
 	}
 }
@@ -39,7 +42,7 @@ func TestSenselessMessagesAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*Advertisement){
 		"no job":            func(a *Advertisement) { a.Job = "" },
 		"path as a job":     func(a *Advertisement) { a.Job = "../..@zaaba" },
-		"other origin":      func(a *Advertisement) { a.Origin = testNode(2) },
+		"short origin":      func(a *Advertisement) { a.Job = ID(a.Job.Short()) },
 		"nobody wanted":     func(a *Advertisement) { a.Wanted = 0 },
 		"too many wanted":   func(a *Advertisement) { a.Wanted = 1 << 40 },
 		"no slots":          func(a *Advertisement) { a.Slots = 0 },
@@ -77,8 +80,8 @@ func FuzzDecodeAdvertisement(f *testing.F) {
 
 func FuzzDecodePacket(f *testing.F) {
 	signed := func(p packet) []byte { return append(make([]byte, signatureLen), codec.MustMarshal(p)...) }
-	f.Add(signed(packet{To: testNode(1), Answer: &Answer{Job: "k7f3q@zaaba", Round: 1, Key: 7, Workers: 2, Capacity: 4, Hops: 2, Rim: true, Onward: 9, At: []byte{1, 2, 3, 4}}}))
-	f.Add(signed(packet{To: testNode(1), Yield: "k7f3q@zaaba", Forget: true}))
+	f.Add(signed(packet{To: testNode(1), Answer: &Answer{Job: testJob, Round: 1, Key: 7, Workers: 2, Capacity: 4, Hops: 2, Rim: true, Onward: 9, At: []byte{1, 2, 3, 4}}}))
+	f.Add(signed(packet{To: testNode(1), Yield: testJob, Forget: true}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := decodePacket(b, func(_, _ []byte) error { return nil })
 		if err != nil {
@@ -95,11 +98,11 @@ func FuzzDecodePacket(f *testing.F) {
 // what is accepted to a primary and to the functions behind the handlers.
 func FuzzPeerMessages(f *testing.F) {
 	spec := Spec{Args: []string{"prog"}, Min: 2, Max: 2, Slots: 1}
-	f.Add(codec.MustMarshal(Grant{Job: "k7f3q@zaaba", Key: 1, Ranks: []RankAttempt{{0, 1}}, Spec: spec}))
-	f.Add(codec.MustMarshal(Start{Job: "k7f3q@zaaba", Ranks: []RankAttempt{{0, 1}}, Size: 2, Hosts: []Host{{Node: testNode(1), Addr: "10.0.0.1", Ranks: []int{0, 1}}}}))
-	f.Add(codec.MustMarshal(Measure{Job: "k7f3q@zaaba", Nodes: []vicinity.ID{testNode(1)}}))
+	f.Add(codec.MustMarshal(Grant{Job: testJob, Key: 1, Ranks: []RankAttempt{{0, 1}}, Spec: spec}))
+	f.Add(codec.MustMarshal(Start{Job: testJob, Ranks: []RankAttempt{{0, 1}}, Size: 2, Hosts: []Host{{Node: testNode(1), Addr: "10.0.0.1", Ranks: []int{0, 1}}}}))
+	f.Add(codec.MustMarshal(Measure{Job: testJob, Nodes: []vicinity.ID{testNode(1)}}))
 	f.Add(codec.MustMarshal(Measured{RTT: []int64{20_000, 0}}))
-	f.Add(codec.MustMarshal(Report{Job: "k7f3q@zaaba", Addrs: []string{"10.0.0.1:5444"}, Workers: []WorkerReport{{RankAttempt: RankAttempt{0, 1}, State: WorkerEnded, Exit: &process.Exit{Code: 3}}}}))
+	f.Add(codec.MustMarshal(Report{Job: testJob, Addrs: []string{"10.0.0.1:5444"}, Workers: []WorkerReport{{RankAttempt: RankAttempt{0, 1}, State: WorkerEnded, Exit: &process.Exit{Code: 3}}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var g Grant
 		if codec.Unmarshal(b, &g) == nil && g.check() == nil && !g.Job.Valid() {

@@ -111,7 +111,7 @@ func (w *world) config(p *place) CoreConfig {
 		Fate: func(job ID, spec *Spec, ra RankAttempt) Fate { return w.fate(job, spec, ra) },
 		Origin: func(job ID) (vicinity.ID, bool) {
 			for _, o := range w.nodes {
-				if o.id.Short() == job.OriginShort() {
+				if o.id == job.Origin() {
 					return o.id, true
 				}
 			}

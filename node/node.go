@@ -30,7 +30,7 @@ import (
 )
 
 // ProtocolVersion is what nodes tell each other of what they speak.
-const ProtocolVersion = 1
+const ProtocolVersion = 2
 
 // Node is one node. Make it with New; it works while Run does.
 type Node struct {

@@ -75,7 +75,7 @@ func (s *service) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byt
 		return b, err
 	}
 	if job != "" {
-		_, remote, err := s.locate(job)
+		_, remote, err := s.locate(ctx, job)
 		if err != nil {
 			return nil, err
 		}

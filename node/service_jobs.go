@@ -67,32 +67,9 @@ func merge(list []jobs.Status) []jobs.Status {
 	return out
 }
 
-// locate finds a job: remote is nil if this node is its origin, else it is the
-// origin.
-func (s *service) locate(ref string) (id jobs.ID, remote api.Peer, err error) {
-	id, err = s.n.jobs.Find(ref)
-	switch {
-	case err == nil && s.n.jobs.Owns(id):
-		return id, nil, nil
-	case err != nil && (errors.Is(err, jobs.ErrAmbiguous) || !jobs.ID(ref).Valid()):
-		return "", nil, err
-	case err != nil:
-		id = jobs.ID(ref)
-	}
-	if id.OriginShort() == s.n.creds.ID().Short() { // forgotten, though a worker may be here still
-		return "", nil, cmp.Or(err, fmt.Errorf("job %s %w", id, jobs.ErrNotFound))
-	}
-	for _, m := range s.n.overlay.Members() {
-		if m.ID.Short() == id.OriginShort() {
-			return id, s.at(m.ID), nil
-		}
-	}
-	return id, nil, fmt.Errorf("%w: the origin of job %s is not reachable", api.ErrUnavailable, id)
-}
-
 // Job returns one job.
 func (s *service) Job(ctx context.Context, ref string) (jobs.Status, error) {
-	id, remote, err := s.locate(ref)
+	id, remote, err := s.locate(ctx, ref)
 	if err == nil && remote != nil {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
@@ -100,7 +77,7 @@ func (s *service) Job(ctx context.Context, ref string) (jobs.Status, error) {
 		if rerr == nil || errors.Is(rerr, api.ErrNotFound) {
 			return st, rerr
 		}
-		err = fmt.Errorf("%w: the origin of job %s does not answer: %w", api.ErrUnavailable, id, rerr)
+		err = fmt.Errorf("%w: the origin of job %s does not answer: %w", api.ErrUnavailable, id.Short(), rerr)
 	}
 	if err != nil && !errors.Is(err, api.ErrUnavailable) {
 		return jobs.Status{}, err
@@ -114,7 +91,7 @@ func (s *service) Job(ctx context.Context, ref string) (jobs.Status, error) {
 
 // Await returns a job's status when it has changed.
 func (s *service) Await(ctx context.Context, ref string, since uint64) (jobs.Status, uint64, error) {
-	id, remote, err := s.locate(ref)
+	id, remote, err := s.locate(ctx, ref)
 	if err != nil {
 		return jobs.Status{}, 0, err
 	}
@@ -124,7 +101,8 @@ func (s *service) Await(ctx context.Context, ref string, since uint64) (jobs.Sta
 	return s.n.jobs.Await(ctx, id, since)
 }
 
-// awaitJob is Await for jobs that wait for others.
+// awaitJob is Await for jobs that wait for others. The ID is whole, so that
+// nobody but the job's own origin can say that it is not known.
 func (s *service) awaitJob(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 	st, version, err := s.Await(ctx, string(id), since)
 	if errors.Is(err, api.ErrNotFound) {
@@ -135,7 +113,7 @@ func (s *service) awaitJob(ctx context.Context, id jobs.ID, since uint64) (jobs.
 
 // Tasks lists tasks of an array.
 func (s *service) Tasks(ctx context.Context, ref string, q jobs.TaskQuery) (jobs.TaskPage, error) {
-	id, remote, err := s.locate(ref)
+	id, remote, err := s.locate(ctx, ref)
 	if err != nil {
 		return jobs.TaskPage{}, err
 	}
@@ -147,7 +125,7 @@ func (s *service) Tasks(ctx context.Context, ref string, q jobs.TaskQuery) (jobs
 
 // Explain tells why a job waits.
 func (s *service) Explain(ctx context.Context, ref string) (jobs.Explanation, error) {
-	id, remote, err := s.locate(ref)
+	id, remote, err := s.locate(ctx, ref)
 	if err != nil {
 		return jobs.Explanation{}, err
 	}
@@ -159,7 +137,7 @@ func (s *service) Explain(ctx context.Context, ref string) (jobs.Explanation, er
 
 // Cancel ends a job.
 func (s *service) Cancel(ctx context.Context, ref string) error {
-	id, remote, err := s.locate(ref)
+	id, remote, err := s.locate(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -171,7 +149,7 @@ func (s *service) Cancel(ctx context.Context, ref string) error {
 
 // Output tells what a job's workers wrote.
 func (s *service) Output(ctx context.Context, ref string, q api.OutputQuery, f func(jobs.Output) error) error {
-	id, remote, err := s.locate(ref)
+	id, remote, err := s.locate(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -183,7 +161,7 @@ func (s *service) Output(ctx context.Context, ref string, q api.OutputQuery, f f
 
 // Stdin feeds rank 0.
 func (s *service) Stdin(ctx context.Context, ref string, r io.Reader) error {
-	id, remote, err := s.locate(ref)
+	id, remote, err := s.locate(ctx, ref)
 	if err != nil {
 		return err
 	}

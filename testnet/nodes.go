@@ -1,12 +1,15 @@
 package testnet
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/x509"
+	"encoding/binary"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -30,6 +33,7 @@ type NodesConfig struct {
 	Seed     uint64             // of keys, and of what the nodes and the network leave to chance
 	Loss     float64            // see Config
 	Pace     time.Duration      // between the starts of two nodes; 0 = 50 ms
+	Keys     []uint64           // that the keys of the first nodes follow from; the others' from Seed
 	Programs map[string]Program // beside the standard ones
 	Log      zerolog.Logger     // of all nodes
 
@@ -115,7 +119,11 @@ func StartNodes(cfg NodesConfig) (*Nodes, error) {
 			host: host, seed: rnd.Uint64(), state: filepath.Join(cfg.State, fmt.Sprintf("node-%03d", i)),
 			journal: journal.NewMemory(), store: transfer.NewMemStore(0), runner: NewRunner(cfg.Programs),
 		}
-		if m.id, err = writeIdentity(m.state, rnd); err != nil {
+		var from io.Reader = byteSource{rnd}
+		if i < len(cfg.Keys) {
+			from = bytes.NewReader(binary.BigEndian.AppendUint64(make([]byte, ed25519.SeedSize-8), cfg.Keys[i]))
+		}
+		if m.id, err = writeIdentity(m.state, from); err != nil {
 			return nil, err
 		}
 		n.list = append(n.list, m)
@@ -145,8 +153,8 @@ func (s byteSource) Read(p []byte) (int, error) {
 }
 
 // writeIdentity gives a node a key that follows from the seed.
-func writeIdentity(state string, rnd *rand.Rand) (vicinity.ID, error) {
-	public, private, err := ed25519.GenerateKey(byteSource{rnd})
+func writeIdentity(state string, seed io.Reader) (vicinity.ID, error) {
+	public, private, err := ed25519.GenerateKey(seed)
 	if err != nil {
 		return "", err
 	}

@@ -133,7 +133,7 @@ func hasOutput(st jobs.Status, rank int) error {
 	}
 	numbers := process.NumberTasks(st.Spec.Array.Tasks)
 	if _, ok := numbers.Place(rank); !ok {
-		return fmt.Errorf("job %s has no task %d", st.ID, rank)
+		return fmt.Errorf("job %s has no task %d", st.ID.Short(), rank)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func arrayJob(ctx context.Context, s api.Service, job string) (string, process.T
 		return job, process.TaskNumbers{}, err
 	}
 	if st.Spec.Array == nil {
-		return job, process.TaskNumbers{}, fmt.Errorf("job %s has no tasks: it is not an array", st.ID)
+		return job, process.TaskNumbers{}, fmt.Errorf("job %s has no tasks: it is not an array", st.ID.Short())
 	}
 	return string(st.ID), process.NumberTasks(st.Spec.Array.Tasks), nil
 }
@@ -248,7 +248,7 @@ zorilla rerun --failed last`,
 			}
 			id, err := client.Submit(c.Context, spec)
 			if err == nil {
-				_, err = fmt.Fprintln(sh.stdout, id)
+				_, err = fmt.Fprintln(sh.stdout, id.Short())
 			}
 			return err
 		},
@@ -263,7 +263,7 @@ func again(ctx context.Context, s api.Service, job string, failed bool) (jobs.Sp
 	case err != nil:
 		return spec, err
 	case spec.Stdin && st.StdinBytes > 0:
-		return spec, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID)
+		return spec, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID.Short())
 	}
 	spec.After, spec.Stdin = nil, false
 	if !failed {
@@ -274,7 +274,7 @@ func again(ctx context.Context, s api.Service, job string, failed bool) (jobs.Sp
 		return spec, err
 	}
 	if len(list) == 0 {
-		return spec, fmt.Errorf("job %s has no failed tasks", st.ID)
+		return spec, fmt.Errorf("job %s has no failed tasks", st.ID.Short())
 	}
 	ids := make([]int, len(list))
 	for i, t := range list {

@@ -56,7 +56,7 @@ zorilla explain last`,
 }
 
 func (sh *shell) printExplanation(e jobs.Explanation, now time.Time) error {
-	rows := [][]string{{"job", string(e.ID)}, {"state", string(e.State)}, {"why", e.Summary}}
+	rows := [][]string{{"job", e.ID.Short()}, {"state", string(e.State)}, {"why", e.Summary}}
 	if e.Wanted > 0 && !e.State.Final() {
 		rows = append(rows, []string{"wanted", count(e.Wanted, "more worker")})
 	}

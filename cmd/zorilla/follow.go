@@ -168,7 +168,7 @@ func (f *follower) sayWaiting() {
 		reason = string(f.status.State)
 	}
 	if reason != f.told {
-		f.tell("job %s waits: %s", f.id, reason)
+		f.tell("job %s waits: %s", f.id.Short(), reason)
 		f.told = reason
 	}
 }
@@ -179,7 +179,7 @@ func (f *follower) signal(sig os.Signal) error {
 		return nil // the write that caused it tells more
 	}
 	if sig != os.Interrupt {
-		f.sh.say("detached from job %s, which goes on: 'zorilla wait %s' comes back to it, 'zorilla cancel %s' ends it", f.id, f.id, f.id)
+		f.sh.say("detached from job %s, which goes on: 'zorilla wait %s' comes back to it, 'zorilla cancel %s' ends it", f.id.Short(), f.id.Short(), f.id.Short())
 		code := 128
 		if s, ok := sig.(syscall.Signal); ok {
 			code += int(s)
@@ -188,11 +188,11 @@ func (f *follower) signal(sig os.Signal) error {
 	}
 	switch {
 	case f.cancelling:
-		f.sh.say("left job %s while it was being cancelled", f.id)
+		f.sh.say("left job %s while it was being cancelled", f.id.Short())
 		return exitCode(jobs.CodeCancelled)
 	case time.Since(f.interrupted) < cancelWindow:
 		f.cancelling = true
-		f.sh.say("cancelling job %s", f.id)
+		f.sh.say("cancelling job %s", f.id.Short())
 		go func() {
 			// If it fails, the status tells no end, and Ctrl-C still works.
 			_ = f.service.Cancel(context.Background(), string(f.id))
@@ -203,7 +203,7 @@ func (f *follower) signal(sig os.Signal) error {
 		if f.status.Reason != "" {
 			state += " (" + f.status.Reason + ")"
 		}
-		f.sh.say(`job %s is %s, %d of %d workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run`, f.id, state, running(f.status), f.status.Spec.Workers())
+		f.sh.say(`job %s is %s, %d of %d workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run`, f.id.Short(), state, running(f.status), f.status.Spec.Workers())
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (f *follower) broken(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("lost sight of job %s: %w: 'zorilla wait %s' comes back to it", f.id, err, f.id)
+	return fmt.Errorf("lost sight of job %s: %w: 'zorilla wait %s' comes back to it", f.id.Short(), err, f.id.Short())
 }
 
 // outputFailed decides what to do when output cannot be had or cannot be
@@ -226,14 +226,14 @@ func (f *follower) outputFailed(err error) error {
 		return f.broken(err)
 	}
 	if !errors.Is(err, syscall.EPIPE) {
-		return fmt.Errorf("%w: job %s goes on: 'zorilla logs %s' has all of its output", err, f.id, f.id)
+		return fmt.Errorf("%w: job %s goes on: 'zorilla logs %s' has all of its output", err, f.id.Short(), f.id.Short())
 	}
 	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
 	if err := f.service.Cancel(ctx, string(f.id)); err != nil {
 		return f.broken(err)
 	}
-	f.tell("standard output was closed: cancelled job %s", f.id)
+	f.tell("standard output was closed: cancelled job %s", f.id.Short())
 	return exitCode(128 + int(syscall.SIGPIPE))
 }
 
@@ -256,7 +256,7 @@ func (f *follower) finish(ctx context.Context) error {
 
 // endLine says in one line how a job ended.
 func endLine(st jobs.Status) string {
-	line := fmt.Sprintf("job %s %s, exit code %d", st.ID, st.State, st.ExitCode)
+	line := fmt.Sprintf("job %s %s, exit code %d", st.ID.Short(), st.State, st.ExitCode)
 	if st.Reason != "" {
 		line += ": " + st.Reason
 	}

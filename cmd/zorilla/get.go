@@ -40,13 +40,13 @@ zorilla get k7f3q:3`,
 			}
 			switch {
 			case len(st.Spec.Outputs) == 0:
-				sh.say("job %s was started without -o, so it has no output files", st.ID)
+				sh.say("job %s was started without -o, so it has no output files", st.ID.Short())
 			case len(st.Outputs) == 0 && !st.State.Final():
-				return fmt.Errorf("job %s is %s, no rank has ended yet: 'zorilla wait %s' waits for it", st.ID, st.State, st.ID)
+				return fmt.Errorf("job %s is %s, no rank has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())
 			case len(st.Outputs) == 0:
-				sh.say("job %s left no output files", st.ID)
+				sh.say("job %s left no output files", st.ID.Short())
 			case !st.State.Final():
-				sh.say("job %s is %s: fetching the outputs of %s that ended", st.ID, st.State, count(len(st.Outputs), "rank"))
+				sh.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(len(st.Outputs), "rank"))
 			}
 			return sh.pull(c.Context, client, st, wanted(c, rank))
 		},

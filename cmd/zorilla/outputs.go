@@ -44,7 +44,7 @@ func (sh *shell) pull(ctx context.Context, s api.Service, st jobs.Status, want a
 	for _, w := range got.Warnings {
 		sh.say("warning: %s", strings.ReplaceAll(w, "\n", " "))
 	}
-	job := string(st.ID)
+	job := st.ID.Short()
 	if want.Rank >= 0 {
 		job = fmt.Sprintf("%s:%d", job, want.Rank)
 	}

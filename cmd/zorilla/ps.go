@@ -68,17 +68,27 @@ func (sh *shell) printQueue(c *cli.Context, client *api.Client) error {
 	}
 	now := time.Now()
 	rows := [][]string{{"JOB", "ORIGIN", "PRIORITY", "WANTED", "EACH", "SINCE", "EXPIRES", "REASON"}}
-	for _, w := range queue {
+	names := shortIDs(queue, func(w jobs.Waiting) jobs.ID { return w.Job })
+	for i, w := range queue {
 		reason := w.Reason
 		if reason == "" {
 			reason = "offered"
 		}
 		rows = append(rows, []string{
-			string(w.Job), w.Origin.Short(), strconv.Itoa(w.Priority), strconv.Itoa(w.Wanted), each(w),
+			names[i], w.Origin.Short(), strconv.Itoa(w.Priority), strconv.Itoa(w.Wanted), each(w),
 			span(now.Sub(w.Since)) + " ago", "in " + span(w.Expires.Sub(now)), reason,
 		})
 	}
 	return sh.printTable(rows)
+}
+
+// shortIDs names the jobs of a listing.
+func shortIDs[T any](list []T, of func(T) jobs.ID) []string {
+	ids := make([]jobs.ID, len(list))
+	for i, e := range list {
+		ids[i] = of(e)
+	}
+	return jobs.Distinct(ids)
 }
 
 // each tells what one worker needs.
@@ -98,13 +108,14 @@ func each(w jobs.Waiting) string {
 
 func jobTable(list []jobs.Status, now time.Time) [][]string {
 	rows := [][]string{{"ID", "NAME", "STATE", "RANKS", "ORIGIN", "AGE", "REASON"}}
-	for _, st := range list {
+	names := shortIDs(list, func(st jobs.Status) jobs.ID { return st.ID })
+	for i, st := range list {
 		reason := st.Reason
 		if st.LastKnown {
 			reason = strings.TrimSuffix("last known: "+reason, ": ")
 		}
 		rows = append(rows, []string{
-			string(st.ID), short(title(st.Spec), 24), string(st.State), ranks(st), st.Origin.Short(), span(now.Sub(st.Submitted)), short(reason, 60),
+			names[i], short(title(st.Spec), 24), string(st.State), ranks(st), st.Origin.Short(), span(now.Sub(st.Submitted)), short(reason, 60),
 		})
 	}
 	return rows

@@ -60,7 +60,7 @@ func onlyRank(st jobs.Status, rank int) (jobs.Status, error) {
 	st.Workers = slices.DeleteFunc(slices.Clone(st.Workers), func(w jobs.WorkerStatus) bool { return w.Rank != rank })
 	st.Outputs = slices.DeleteFunc(slices.Clone(st.Outputs), func(o jobs.RankOutput) bool { return o.Rank != rank })
 	if len(st.Workers) == 0 {
-		return st, fmt.Errorf("job %s has no rank %d", st.ID, rank)
+		return st, fmt.Errorf("job %s has no rank %d", st.ID.Short(), rank)
 	}
 	return st, nil
 }
@@ -106,7 +106,7 @@ func (sh *shell) section(rows [][]string) error {
 }
 
 func facts(st jobs.Status, now time.Time) [][]string {
-	rows := [][]string{{"job", string(st.ID)}}
+	rows := [][]string{{"job", st.ID.Short()}}
 	add := func(key, format string, args ...any) {
 		rows = append(rows, []string{key, fmt.Sprintf(format, args...)})
 	}

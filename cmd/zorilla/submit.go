@@ -35,7 +35,7 @@ zorilla wait $id && zorilla get $id`,
 			sh.hintCommand(spec.Args[0])
 			id, err := submit(c.Context, client, spec, inputs)
 			if err == nil {
-				_, err = fmt.Fprintln(sh.stdout, id)
+				_, err = fmt.Fprintln(sh.stdout, id.Short())
 			}
 			return err
 		},

@@ -70,7 +70,7 @@ zorilla wait last && zorilla get last`,
 // hasRank returns an error if the job will never have the rank.
 func hasRank(st jobs.Status, rank int) error {
 	if rank >= st.Spec.Max {
-		return fmt.Errorf("job %s has no rank %d", st.ID, rank)
+		return fmt.Errorf("job %s has no rank %d", st.ID.Short(), rank)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func ending(st jobs.Status, rank int) (line string, code int, ended bool) {
 	if rank >= 0 {
 		for _, w := range st.Workers {
 			if w.Rank == rank && w.State == jobs.WorkerEnded && w.Exit != nil && (st.Spec.Replicas <= 1 || w.Won) {
-				return fmt.Sprintf("rank %d of job %s %s, exit code %d", rank, st.ID, w.Exit.Cause, w.Exit.Code), w.Exit.Code, true
+				return fmt.Sprintf("rank %d of job %s %s, exit code %d", rank, st.ID.Short(), w.Exit.Cause, w.Exit.Code), w.Exit.Code, true
 			}
 		}
 	}

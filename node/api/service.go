@@ -29,7 +29,8 @@ var (
 // renders it and tests call it directly.
 //
 // A job is named by its ID, by a unique prefix of it, or by "last" (the job
-// submitted last at this node). A request about a job of another origin is
+// submitted last at this node). Of jobs that this node does not know a prefix
+// has to begin with all random characters and "@". A request about a job of another origin is
 // forwarded to that origin; if the origin cannot be reached the node answers
 // from its own record where it can, marked LastKnown.
 type Service interface {

@@ -109,7 +109,7 @@ type roundRow struct {
 func (h *Handler) job(ctx context.Context, st jobs.Status, failed int) jobView {
 	now := time.Now()
 	v := jobView{
-		Build: h.build, Now: iso(now), ID: label(string(st.ID), nameLimit), Title: jobName(&st.Spec), Command: command(&st.Spec, 2000),
+		Build: h.build, Now: iso(now), ID: label(st.ID.Short(), nameLimit), Title: jobName(&st.Spec), Command: command(&st.Spec, 2000),
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Final: st.State.Final(), Fresh: !st.LastKnown,
 		Submitted: since(st.Submitted, now), Waited: between(st.Submitted, cmp.Or(st.Started, st.Ended), now), Ran: between(st.Started, st.Ended, now),
 		NotStarted: st.Started.IsZero(), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&st),

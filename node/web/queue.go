@@ -13,6 +13,7 @@ const maxQueueRows = 50
 // queueRow is a job, of any node, that waits for room at this one.
 type queueRow struct {
 	Key      string `json:"key"`
+	Short    string `json:"short"`
 	Href     string `json:"href"`
 	Wants    string `json:"wants"`
 	Priority string `json:"priority"` // "" if it is the usual one
@@ -26,7 +27,7 @@ func describeQueue(list []jobs.Waiting, now time.Time) (rows []queueRow, note st
 		w := &list[i]
 		id := label(string(w.Job), nameLimit)
 		row := queueRow{
-			Key: id, Href: "/jobs/" + id, When: since(w.Since, now), Reason: label(w.Reason, textLimit),
+			Key: id, Short: label(w.Job.Short(), nameLimit), Href: "/jobs/" + id, When: since(w.Since, now), Reason: label(w.Reason, textLimit),
 			Wants: plural(w.Wanted, "worker", "workers") + " of " + needs(w),
 		}
 		if row.Reason == "" {

@@ -89,6 +89,7 @@ type nodeRow struct {
 
 type jobRow struct {
 	Key     string `json:"key"`
+	Short   string `json:"short"`
 	Href    string `json:"href"`
 	Name    string `json:"name"`
 	Command string `json:"command"`
@@ -292,7 +293,7 @@ func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
 
 func describeJob(st *jobs.Status, now time.Time) jobRow {
 	v := jobRow{
-		Key: label(string(st.ID), nameLimit), Href: "/jobs/" + label(string(st.ID), nameLimit), Name: jobName(&st.Spec), Command: command(&st.Spec, 120),
+		Key: label(string(st.ID), nameLimit), Short: label(st.ID.Short(), nameLimit), Href: "/jobs/" + label(string(st.ID), nameLimit), Name: jobName(&st.Spec), Command: command(&st.Spec, 120),
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Workers: progress(st),
 		When: since(st.Submitted, now), Took: between(st.Started, st.Ended, now),
 	}

@@ -1,0 +1,97 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+)
+
+// maxNamesakes is how many nodes are asked at most which of them a job
+// originates at.
+const maxNamesakes = 16
+
+// locate finds a job: remote is nil if this node is its origin, else it is the
+// origin's service. The ID is told too if the origin is not reachable.
+func (s *service) locate(ctx context.Context, ref string) (id jobs.ID, remote api.Peer, err error) {
+	if id, err = s.resolve(ctx, ref); err != nil {
+		return "", nil, err
+	}
+	at := id.Origin()
+	if at == s.n.creds.ID() {
+		if !s.n.jobs.Owns(id) { // forgotten, though a worker may be here still
+			return "", nil, fmt.Errorf("job %s %w: it does not originate here, or is forgotten", id.Short(), api.ErrNotFound)
+		}
+		return id, nil, nil
+	}
+	if _, ok := s.n.overlay.Member(at); !ok {
+		return id, nil, fmt.Errorf("%w: the origin of job %s is not reachable", api.ErrUnavailable, id.Short())
+	}
+	return id, s.at(at), nil
+}
+
+// resolve completes the ID of a job: that of one that this node knows, or, if
+// its random characters are all there, that of the origins it may have.
+func (s *service) resolve(ctx context.Context, ref string) (jobs.ID, error) {
+	if id := jobs.ID(ref); id.Valid() {
+		return id, nil
+	}
+	random, origin, named := strings.Cut(ref, "@")
+	if !named || origin == "" || ref == "last" {
+		return s.n.jobs.Find(ref)
+	}
+	known := s.n.jobs.Matching(ref)
+	var others []jobs.ID
+	for _, m := range s.n.overlay.Members() {
+		id := jobs.ID(random).At(m.ID)
+		if strings.HasPrefix(string(m.ID), origin) && id.Valid() && m.ID != s.n.creds.ID() && !slices.Contains(known, id) {
+			others = append(others, id)
+		}
+	}
+	switch {
+	case len(known)+len(others) == 1: // whether it is known there is for the caller to ask
+		return append(known, others...)[0], nil
+	case len(others) > maxNamesakes && len(known) > 0:
+		return jobs.Only(ref, known)
+	case len(others) > maxNamesakes:
+		return "", fmt.Errorf("job %.40q is %w: the IDs of %d nodes begin with %.30s: write more of it", ref, api.ErrAmbiguous, len(others), origin)
+	}
+	found, silent := s.known(ctx, others)
+	found = append(found, known...)
+	switch {
+	case len(found) > 0:
+		return jobs.Only(ref, found)
+	case len(silent) > 0:
+		return "", fmt.Errorf("%w: job %.40q may originate at %s, which does not answer", api.ErrUnavailable, ref, silent[0].Origin())
+	case len(others) > 0:
+		return "", fmt.Errorf("job %.40q %w: none of the %d nodes whose IDs begin with %s knows it", ref, api.ErrNotFound, len(others), origin)
+	case strings.HasPrefix(string(s.n.creds.ID()), origin):
+		return s.n.jobs.Find(ref)
+	}
+	return "", fmt.Errorf("%w: the origin of job %.40s is not reachable", api.ErrUnavailable, ref)
+}
+
+// known asks the origins of jobs whether they know them; silent are those of
+// which that is not known.
+func (s *service) known(ctx context.Context, ids []jobs.ID) (found, silent []jobs.ID) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	inParallel(ids, func(id *jobs.ID) {
+		_, err := s.at(id.Origin()).Job(ctx, string(*id))
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			found = append(found, *id)
+		case !errors.Is(err, api.ErrNotFound):
+			silent = append(silent, *id)
+		}
+	})
+	return found, silent
+}
