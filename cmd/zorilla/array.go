@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
@@ -210,7 +211,7 @@ func arrayJob(ctx context.Context, s api.Service, job string) (string, process.T
 func taskTable(list []jobs.TaskStatus) [][]string {
 	rows := [][]string{{"TASK", "EXIT", "TRIES", "RANK", "NODE", "TIME", "STDOUT", "STDERR"}}
 	for _, t := range list {
-		row := []string{strconv.Itoa(t.ID), "-", strconv.Itoa(t.Tries), "-", "-", "-", byteCount(t.Stdout), byteCount(t.Stderr)}
+		row := []string{strconv.Itoa(t.ID), "-", strconv.Itoa(t.Tries), "-", "-", "-", units.Bytes(t.Stdout), units.Bytes(t.Stderr)}
 		if t.Done {
 			row[1], row[3], row[5] = strconv.Itoa(t.Code), strconv.Itoa(t.Rank), time.Duration(t.Took).Round(time.Millisecond).String()
 			row[4] = nodeName(string(t.Node.Short()), "")

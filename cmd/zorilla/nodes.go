@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/internal/units"
 	"zorilla/node/api"
 )
 
@@ -86,7 +87,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 			busy += ", " + span(age) + " ago"
 		}
 		row := []string{
-			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), link, busy, named[n.Cluster], byteCount(n.Memory),
+			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), link, busy, named[n.Cluster], units.Bytes(n.Memory),
 		}
 		if wide {
 			row = append(row, strconv.Itoa(n.GPUs), labels(n.Labels), n.Platform, strings.Join(n.Addrs, " "))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
@@ -95,10 +96,10 @@ func shortIDs[T any](list []T, of func(T) jobs.ID) []string {
 func each(w jobs.Waiting) string {
 	text := count(w.Slots, "slot")
 	if w.Memory > 0 {
-		text += ", " + byteCount(w.Memory)
+		text += ", " + units.Bytes(w.Memory)
 	}
 	if w.Disk > 0 {
-		text += ", " + byteCount(w.Disk) + " of disk"
+		text += ", " + units.Bytes(w.Disk) + " of disk"
 	}
 	if w.GPUs > 0 {
 		text += ", " + count(w.GPUs, "GPU")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 )
 
@@ -144,14 +145,14 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("ended", "%s", ended)
 	}
 	if st.Staged.Total > 0 {
-		add("inputs", "%s, of which nodes fetched %s and had %s", byteCount(st.Staged.Total), byteCount(st.Staged.Fetched), byteCount(st.Staged.Cached))
+		add("inputs", "%s, of which nodes fetched %s and had %s", units.Bytes(st.Staged.Total), units.Bytes(st.Staged.Fetched), units.Bytes(st.Staged.Cached))
 	}
 	if len(st.Outputs) > 0 {
 		files, size := 0, int64(0)
 		for _, o := range st.Outputs {
 			files, size = files+o.Files, size+o.Bytes
 		}
-		add("outputs", "%s, %s, from %s", count(files, "file"), byteCount(size), count(len(st.Outputs), "rank"))
+		add("outputs", "%s, %s, from %s", count(files, "file"), units.Bytes(size), count(len(st.Outputs), "rank"))
 	}
 	return rows
 }
@@ -167,7 +168,7 @@ func wish(spec jobs.Spec) string {
 	}
 	s += fmt.Sprintf(", %s each", count(spec.Slots, "slot"))
 	if spec.Memory > 0 {
-		s += ", " + byteCount(spec.Memory) + " each"
+		s += ", " + units.Bytes(spec.Memory) + " each"
 	}
 	if spec.Walltime > 0 {
 		s += ", for at most " + spec.Walltime.String()
@@ -211,7 +212,7 @@ func workerTable(st jobs.Status) [][]string {
 		}
 		rows = append(rows, []string{
 			rank, nodeName(string(w.Node.Short()), w.Name), rtt(time.Duration(w.RTT)), string(w.State), attempt,
-			exit, byteCount(w.Stdout), byteCount(w.Stderr), short(detail, 60),
+			exit, units.Bytes(w.Stdout), units.Bytes(w.Stderr), short(detail, 60),
 		})
 	}
 	return rows

@@ -97,20 +97,6 @@ func paint(cell string, colour bool) string {
 	return "\x1b[" + code + "m" + cell + "\x1b[0m"
 }
 
-// byteCount writes a number of bytes for people.
-func byteCount(n int64) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v := float64(n)
-	unit := 0
-	for v >= 1024 && unit < 5 {
-		v /= 1024
-		unit++
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + "KMGTP"[unit-1:unit] + "iB"
-}
-
 // span writes a length of time with one or two units.
 func span(d time.Duration) string {
 	switch {

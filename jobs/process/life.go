@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/units"
 )
 
 // phase is how far a worker has come.
@@ -70,7 +72,7 @@ func (l *life) stop(now time.Time, grace time.Duration) {
 // exceeded says that the process tree uses more memory than it may.
 func (l *life) exceeded() {
 	if l.phase == running {
-		l.decide(Memory, fmt.Sprintf("needed more than %s of memory (--mem)", bytesText(l.memory)))
+		l.decide(Memory, fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(l.memory)))
 		l.phase = killing
 	}
 }
@@ -193,17 +195,4 @@ func signalName(s syscall.Signal) string {
 		return fmt.Sprintf("%s (%v)", name, s)
 	}
 	return fmt.Sprintf("signal %d", int(s))
-}
-
-// bytesText writes a limit the way it was most likely given.
-func bytesText(n int64) string {
-	for _, u := range []struct {
-		size int64
-		name string
-	}{{1 << 30, "GiB"}, {1e9, "GB"}, {1 << 20, "MiB"}, {1e6, "MB"}, {1 << 10, "KiB"}, {1e3, "kB"}} {
-		if n >= u.size && n%u.size == 0 {
-			return fmt.Sprintf("%d %s", n/u.size, u.name)
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

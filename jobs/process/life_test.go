@@ -54,11 +54,3 @@ func TestLife(t *testing.T) {
 		t.Error("a worker without limits ends by itself only")
 	}
 }
-
-func TestBytesText(t *testing.T) {
-	for n, want := range map[int64]string{200e6: "200 MB", 200 << 20: "200 MiB", 2e9: "2 GB", 1 << 30: "1 GiB", 64 << 10: "64 KiB", 7: "7 bytes", 1500: "1500 bytes"} {
-		if got := bytesText(n); got != want {
-			t.Errorf("%d: got %q, want %q", n, got, want)
-		}
-	}
-}

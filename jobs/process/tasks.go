@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/units"
 )
 
 // tasks runs the commands of an array in the supervisor: one thread, confined
@@ -151,7 +153,7 @@ func (t *tasks) exceeded() {
 	if pid == 0 || proportional(descendants(os.Getpid())) <= t.s.order.Spec.Memory {
 		return
 	}
-	t.end(pid, 128+int(unix.SIGKILL), fmt.Sprintf("needed more than %s of memory (--mem)", bytesText(t.s.order.Spec.Memory)), unix.SIGKILL)
+	t.end(pid, 128+int(unix.SIGKILL), fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(t.s.order.Spec.Memory)), unix.SIGKILL)
 }
 
 // run confines a thread and runs tasks on it until there are no more. It

@@ -222,7 +222,7 @@ func TestMemoryLimit(t *testing.T) {
 		spec := helperSpec(t, "hog", "1000")
 		spec.Memory = 200e6
 		e, out, _ := run(t, Config{}, spec)
-		if e.Cause != Memory || e.Code != 137 || e.Detail != "needed more than 200 MB of memory (--mem)" || out != "" {
+		if e.Cause != Memory || e.Code != 137 || e.Detail != "needed more than 191 MiB of memory (--mem)" || out != "" {
 			t.Fatalf("%+v %q", e, out)
 		}
 		if e.Peak < 200e6 {

@@ -90,18 +90,6 @@ func far(d time.Duration) int {
 	return int(math.Round(100 * min(1, max(0.03, math.Log(ms/0.1)/math.Log(3000)))))
 }
 
-func size(n int64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
-	v, u := float64(max(0, n)), 0
-	for v >= 999.5 && u < len(units)-1 {
-		v, u = v/1000, u+1
-	}
-	if u == 0 || v >= 99.5 {
-		return fmt.Sprintf("%.0f %s", v, units[u])
-	}
-	return strings.Replace(fmt.Sprintf("%.1f %s", v, units[u]), ".0 ", " ", 1)
-}
-
 // count writes a number with its thousands apart.
 func count(n int64) string {
 	s := strconv.FormatInt(n, 10)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"zorilla/internal/units"
 	"zorilla/node/api"
 )
 
@@ -69,7 +70,7 @@ func (h *Handler) health(self api.NodeInfo, members int, now time.Time) healthVi
 	v := healthView{
 		Links:    count(t.Of("vicinity", "number of links")),
 		Measured: fmt.Sprintf("%s of %s", count(t.Of("vicinity", "number of members measured")), count(int64(members-1))),
-		Rate:     fmt.Sprintf("%.1f/s", rate[0]), Volume: size(int64(rate[1])) + "/s",
+		Rate:     fmt.Sprintf("%.1f/s", rate[0]), Volume: units.Bytes(int64(rate[1])) + "/s",
 	}
 	watched := 0
 	for _, c := range t[:min(len(t), maxCounters)] {
@@ -102,7 +103,7 @@ func (h *Handler) health(self api.NodeInfo, members int, now time.Time) healthVi
 // amount writes a counter; names say which ones count bytes.
 func amount(name string, n int64) string {
 	if strings.Contains(name, "bytes") {
-		return size(n)
+		return units.Bytes(n)
 	}
 	return count(n)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 )
@@ -219,7 +220,7 @@ func facts(st *jobs.Status) []counter {
 		list = append(list, counter{"Tasks", count(int64(a.Tasks))}, counter{"Tasks done", count(int64(a.Done))}, counter{"Tasks failed", count(int64(a.Failed))})
 	}
 	if s.Memory > 0 {
-		list = append(list, counter{"Memory each", size(s.Memory)})
+		list = append(list, counter{"Memory each", units.Bytes(s.Memory)})
 	}
 	if s.Walltime > 0 {
 		list = append(list, counter{"Walltime", span(time.Duration(s.Walltime))})
@@ -240,7 +241,7 @@ func facts(st *jobs.Status) []counter {
 		list = append(list, counter{"Worst pair", st.Worst.String()})
 	}
 	if st.Staged.Total > 0 {
-		list = append(list, counter{"Inputs", fmt.Sprintf("%s; %s moved, %s cached", size(st.Staged.Total), size(st.Staged.Fetched), size(st.Staged.Cached))})
+		list = append(list, counter{"Inputs", fmt.Sprintf("%s; %s moved, %s cached", units.Bytes(st.Staged.Total), units.Bytes(st.Staged.Fetched), units.Bytes(st.Staged.Cached))})
 	}
 	files, bytes := 0, int64(0)
 	for _, o := range st.Outputs {
@@ -248,7 +249,7 @@ func facts(st *jobs.Status) []counter {
 		bytes += o.Bytes
 	}
 	if files > 0 {
-		list = append(list, counter{"Outputs", fmt.Sprintf("%s, %s", plural(files, "file", "files"), size(bytes))})
+		list = append(list, counter{"Outputs", fmt.Sprintf("%s, %s", plural(files, "file", "files"), units.Bytes(bytes))})
 	}
 	return list
 }
@@ -322,7 +323,7 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 	v := workerRow{
 		Key: key, Rank: name, Href: "?rank=" + rank, Pick: rank, Node: cmp.Or(label(w.Name, nameLimit), w.Node.Short(), "–"), Short: label(w.Node.Short(), 5),
 		RTT: latency(time.Duration(w.RTT)), Far: far(time.Duration(w.RTT)), State: label(string(w.State), 20), Tone: "cancelled",
-		Out: size(w.Stdout), Err: size(w.Stderr),
+		Out: units.Bytes(w.Stdout), Err: units.Bytes(w.Stderr),
 	}
 	switch w.State {
 	case jobs.WorkerWanted, jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning, jobs.WorkerLost:
@@ -346,7 +347,7 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 		}
 		v.Title = label(e.Detail, textLimit)
 		if !e.Started.IsZero() {
-			v.Title = strings.TrimPrefix(fmt.Sprintf("%s · ran %s, CPU %.1f s, peak %s", v.Title, span(e.Ended.Sub(e.Started)), e.CPU, size(e.Peak)), " · ")
+			v.Title = strings.TrimPrefix(fmt.Sprintf("%s · ran %s, CPU %.1f s, peak %s", v.Title, span(e.Ended.Sub(e.Started)), e.CPU, units.Bytes(e.Peak)), " · ")
 		}
 	}
 	return v
@@ -356,7 +357,7 @@ func describeRound(r jobs.Round, now time.Time) roundRow {
 	v := roundRow{
 		Key: strconv.Itoa(r.Number), Radius: strconv.Itoa(r.Radius), At: since(r.At, now), Reached: count(int64(r.Reached)),
 		Offers: fmt.Sprintf("%d (%s)", r.Offers, plural(r.Workers, "worker", "workers")), Declines: count(int64(r.Declines)), Messages: count(int64(r.Messages)),
-		Cost: fmt.Sprintf("%s wanted; %s, %s in all", plural(r.Wanted, "worker", "workers"), plural(r.Messages, "copy", "copies"), size(int64(r.Bytes))),
+		Cost: fmt.Sprintf("%s wanted; %s, %s in all", plural(r.Wanted, "worker", "workers"), plural(r.Messages, "copy", "copies"), units.Bytes(int64(r.Bytes))),
 	}
 	if r.Duplicates > 0 {
 		v.Twice = count(int64(r.Duplicates)) + " twice"

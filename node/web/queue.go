@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 )
 
@@ -48,10 +49,10 @@ func describeQueue(list []jobs.Waiting, now time.Time) (rows []queueRow, note st
 func needs(w *jobs.Waiting) string {
 	text := plural(w.Slots, "slot", "slots")
 	if w.Memory > 0 {
-		text += ", " + size(w.Memory)
+		text += ", " + units.Bytes(w.Memory)
 	}
 	if w.Disk > 0 {
-		text += ", " + size(w.Disk) + " of disk"
+		text += ", " + units.Bytes(w.Disk) + " of disk"
 	}
 	if w.GPUs > 0 {
 		text += ", " + plural(w.GPUs, "GPU", "GPUs")

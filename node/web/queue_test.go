@@ -18,7 +18,7 @@ func TestQueueIsTold(t *testing.T) {
 		t.Fatalf("%+v, %q", rows, note)
 	}
 	first := queueRow{
-		Key: "aaaaa@zbbbb", Short: "aaaaa@zbbbb", Href: "/jobs/aaaaa@zbbbb", Wants: "1 worker of 2 slots, 3.2 GB, 1.1 TB of disk, 1 GPU", Priority: "priority 5",
+		Key: "aaaaa@zbbbb", Short: "aaaaa@zbbbb", Href: "/jobs/aaaaa@zbbbb", Wants: "1 worker of 2 slots, 3 GiB, 1 TiB of disk, 1 GPU", Priority: "priority 5",
 		Reason: label("busy\x1b[31m", textLimit), When: since(now.Add(-time.Minute), now),
 	}
 	if rows[0] != first {

@@ -24,8 +24,8 @@ func scene() *fake {
 	done := sample("c4d8e@zaaaa", jobs.Completed, nodes, 8, 2*time.Hour, "./render", "--frames", "1-240", "scene one.blend")
 	f.put(done)
 	bad := sample(failedJob, jobs.Failed, nodes, 4, 26*time.Minute, "python3", "train.py", "--epochs", "5")
-	bad.Reason, bad.ExitCode = "rank 2 ended with 137: killed by SIGKILL, needed more than its 200 MB", 137
-	bad.Workers[2].Exit = &process.Exit{Code: 137, Cause: process.Memory, Detail: "needed more than 200 MB", Started: bad.Started, Ended: bad.Ended, CPU: 61.3, Peak: 200e6}
+	bad.Reason, bad.ExitCode = "rank 2 ended with 137: killed by SIGKILL, needed more than its 191 MiB", 137
+	bad.Workers[2].Exit = &process.Exit{Code: 137, Cause: process.Memory, Detail: "needed more than 191 MiB", Started: bad.Started, Ended: bad.Ended, CPU: 61.3, Peak: 200e6}
 	bad.Warnings = []string{"-o 'part-*' matched nothing on rank 2"}
 	f.put(bad)
 	stopped := sample("p3v6a@zaaaa", jobs.Cancelled, nodes, 2, 14*time.Minute, "sleep", "3600")
@@ -42,7 +42,7 @@ func scene() *fake {
 	f.put(waiting)
 	why := jobs.Explanation{
 		ID: waitingJob, State: jobs.Pending, Summary: "Needs 40 slots at the same time; the 12 nodes in reach have 29 free now.", Wanted: 40, Asked: 12, Offered: 9,
-		Declined: map[string]int{"owner is at the machine": 2, "memory: 200 MB wanted, 96 MB free": 1}, Since: waiting.Submitted, Next: time.Now().Add(90 * time.Second), Rounds: waiting.Rounds,
+		Declined: map[string]int{"owner is at the machine": 2, "memory: 191 MiB wanted, 92 MiB free": 1}, Since: waiting.Submitted, Next: time.Now().Add(90 * time.Second), Rounds: waiting.Rounds,
 	}
 	for i, n := range nodes {
 		a := jobs.NodeAnswer{Node: n.ID, Name: n.Name, RTT: n.RTT, Offered: 3, At: time.Now(), Round: 4, Hops: (i + 3) / 4}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
@@ -274,7 +275,7 @@ func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
 	v := nodeRow{
 		Key: string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[groupOf(n)],
 		RTT: latency(time.Duration(n.RTT)), Far: far(time.Duration(n.RTT)), Slots: strconv.Itoa(n.Slots), Load: load(n),
-		Title: fmt.Sprintf("%s · %s · %s memory · %s", n.ID, label(n.Platform, nameLimit), size(n.Memory), busy(n)),
+		Title: fmt.Sprintf("%s · %s · %s memory · %s", n.ID, label(n.Platform, nameLimit), units.Bytes(n.Memory), busy(n)),
 	}
 	if n.Loaded() {
 		v.Slots = fmt.Sprintf("%d of %d", n.Busy, n.Slots)

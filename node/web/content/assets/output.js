@@ -66,7 +66,7 @@ function trim() {
 const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 24;
 
 function tellLeft(more) {
-  state.textContent = left > 0 ? `${more} About ${Math.ceil(left / 1000).toLocaleString("en")} kB before this are not shown; zorilla logs has all.` : more;
+  state.textContent = left > 0 ? `${more} About ${Math.ceil(left / 1024).toLocaleString("en")} KiB before this are not shown; zorilla logs has all.` : more;
 }
 
 function show(batch) {
