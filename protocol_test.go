@@ -111,6 +111,7 @@ func TestProtocolNamesEveryPeerPath(t *testing.T) {
 	}
 	blobs := constants(t, "transfer/http.go")
 	wantRow(t, "PROTOCOL.md", table, "|`GET "+text(blobs, blobs["blobPath"])+"{hash}`|")
+	wantRow(t, "PROTOCOL.md", table, "|`POST "+text(consts, consts["PeerPrefix"])+"twin`|")
 	doors := constants(t, "node/doors.go")
 	wantRow(t, "PROTOCOL.md", table, "|`"+text(doors, doors["apiPrefix"])+"/")
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -91,19 +92,35 @@ func TestIDsAreToldApart(t *testing.T) {
 	}
 }
 
-// A journal of the version that named origins in short is not mistaken for an
-// empty one.
-func TestJournalOfAnEarlierVersionIsRefused(t *testing.T) {
+// A journal with one entry that a node will not go on with.
+func refusedJournal(t *testing.T, key string) error {
+	t.Helper()
 	j := journal.NewMemory()
 	go j.Run(t.Context())
 	done := make(chan error)
-	j.Append([]journal.Entry{{Key: "k7f3q@zaaba", Data: codec.MustMarshal(event{Kind: evSubmitted, At: time.Now()})}}, func(err error) { done <- err })
+	j.Append([]journal.Entry{{Key: key, Data: codec.MustMarshal(event{Kind: evSubmitted, At: time.Now()})}}, func(err error) { done <- err })
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	s := New(Config{Self: vicinity.Member{ID: testNode(1), Slots: 1}, Rand: rand.New(rand.NewPCG(1, 2)), Journal: j, Dir: t.TempDir()})
+	return s.load()
+}
+
+// A journal of the version that named origins in short is not mistaken for an
+// empty one.
+func TestJournalOfAnEarlierVersionIsRefused(t *testing.T) {
 	const want = "read jobs: job k7f3q@zaaba was written by an earlier version, whose jobs this one cannot read: let that version end them, or begin with another state directory"
-	if err := s.load(); err == nil || err.Error() != want {
+	if err := refusedJournal(t, "k7f3q@zaaba"); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A node whose key is gone does not take the jobs of its former self for its
+// own.
+func TestJournalOfAnotherNodeIsRefused(t *testing.T) {
+	want := fmt.Sprintf("read jobs: job k7f3q@%s is one of node %s, and this is node %s: restore the identity.key of that node, or remove journal.db to begin without its jobs",
+		testNode(2).Short(), testNode(2), testNode(1))
+	if err := refusedJournal(t, "k7f3q@"+string(testNode(2))); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

@@ -30,6 +30,10 @@ func (s *Service) load() error {
 			}
 			return nil
 		}
+		if id.Origin() != s.self.ID {
+			return fmt.Errorf("job %s is one of node %s, and this is node %s: restore the identity.key of that node, or remove journal.db to begin without its jobs",
+				id.Short(), id.Origin(), s.self.ID)
+		}
 		j := s.jobs[id]
 		if j == nil {
 			j = &job{core: s.newPrimary(id), serving: map[vicinity.ID]int{}}

@@ -157,7 +157,7 @@ func (s *Service) Run(ctx context.Context) error {
 	case failure = <-s.failed:
 	}
 	s.call(func() { s.claims.closed = reasonLeaving })
-	if s.cfg.NodeLimit < 0 {
+	if s.cfg.NodeLimit < 0 || errors.Is(context.Cause(ctx), vicinity.ErrTwin) {
 		s.evict(reasonLeaving)
 	}
 	s.leave()

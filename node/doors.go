@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,16 +28,34 @@ const headerTimeout = 10 * time.Second
 // apiPrefix is where other nodes find this node's service.
 const apiPrefix = "/api"
 
-// servePeers serves other nodes: the peer protocol, blobs, and what may be
-// asked of a job's origin.
-func (n *Node) servePeers(g *group) error {
+// doorway hands requests to the handler that serves at this time.
+type doorway struct{ now atomic.Pointer[http.ServeMux] }
+
+// ServeHTTP implements http.Handler.
+func (d *doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.now.Load().ServeHTTP(w, r) }
+
+// servePeers serves other nodes: at first they can only find out whether they
+// are this one's twin.
+func (n *Node) servePeers(g *group) {
+	mux := http.NewServeMux()
+	mux.Handle(pathTwin, identified(n.twins))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the node is being started", http.StatusServiceUnavailable)
+	})
+	n.doorway.now.Store(mux)
+	n.serve(g, n.server(&n.doorway), n.overlay.PeerListener())
+}
+
+// openDoorway lets other nodes have the rest: the peer protocol, blobs, and
+// what may be asked of a job's origin.
+func (n *Node) openDoorway() {
 	n.service = newService(n)
 	mux := http.NewServeMux()
+	mux.Handle(pathTwin, identified(n.twins))
 	mux.Handle(jobs.PeerPrefix, n.jobs.PeerHandler())
 	mux.Handle("/v1/blobs/", transfer.Handler(n.store))
 	mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.PeerHandler(forPeers{n.service}))))
-	n.serve(g, n.server(mux), n.overlay.PeerListener())
-	return nil
+	n.doorway.now.Store(mux)
 }
 
 // server makes an HTTP server.

@@ -31,7 +31,8 @@ const (
 	probeTimeout = 10 * time.Second
 )
 
-// startNetwork makes the overlay on the node's port and what lives on it.
+// startNetwork makes the overlay on the node's port and what lives on it, and
+// lets other nodes ask for twins.
 func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) error {
 	if n.cfg.Seams.Runner == nil {
 		runner := process.New(process.Config{Log: n.log})
@@ -68,6 +69,8 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) e
 	}
 	n.peers = newPeers(n.overlay)
 	n.client = &http.Client{Transport: n.peers.transport()}
+	n.startTwins()
+	n.servePeers(g)
 	return nil
 }
 
@@ -142,6 +145,9 @@ func (e events) Message(from vicinity.ID, kind byte, payload []byte) {
 		e.n.unknown.Add(1)
 	}
 }
+
+// Elsewhere is called when others say that this node is at other addresses.
+func (e events) Elsewhere(addrs []string) { e.n.twins.hint(addrs) }
 
 // RTT is called when the overlay has measured a round trip.
 func (e events) RTT(id vicinity.ID, rtt time.Duration) { e.n.vicinity.Observe(id, rtt) }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -46,6 +47,9 @@ type Node struct {
 	owner    *owner
 	devices  []string // of the GPUs
 	creds    *trust.Credentials
+	fresh    bool // its key was made in this life
+	twins    *twins
+	doorway  doorway
 	invite   trust.Secret
 	overlay  Overlay
 	vicinity *vicinity.Table
@@ -107,9 +111,6 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if n.owner, err = loadOwner(ownerPath(n.cfg.State), n.cfg.Owner.Changes); err != nil {
-		return err
-	}
 	sockets, page, err := n.bind(ctx)
 	if err != nil {
 		return err
@@ -125,31 +126,29 @@ func (n *Node) Run(ctx context.Context) error {
 
 	disk := newGroup(context.WithoutCancel(ctx))
 	defer disk.stop()
-	log, err := n.openJournal(disk)
-	if err != nil {
-		return err
-	}
-	if err := n.openStore(); err != nil {
-		return err
-	}
-
 	network := newGroup(context.WithoutCancel(ctx))
 	defer network.stop()
 	if err := n.startNetwork(network, sockets, seeds); err != nil {
 		return err
 	}
 	defer n.client.CloseIdleConnections()
+	if err := n.alone(ctx, seeds); err != nil || ctx.Err() != nil {
+		return err
+	}
+	log, err := n.openDisk(disk)
+	if err != nil {
+		return err
+	}
 	if err := n.makeJobs(log); err != nil {
 		return err
 	}
-	if err := n.servePeers(network); err != nil {
-		return err
-	}
+	n.openDoorway()
 	n.startOverlay(network)
 
 	front := newGroup(ctx)
 	defer front.stop()
 	front.run(n.jobs.Run)
+	front.run(n.twins.watch)
 	empty := make(chan struct{})
 	front.run(func(ctx context.Context) error { return n.awaitDrained(ctx, empty) })
 	if err := n.serveClients(front, page); err != nil {
@@ -159,6 +158,9 @@ func (n *Node) Run(ctx context.Context) error {
 
 	select {
 	case <-front.ctx.Done():
+		if front.failure() != nil {
+			break
+		}
 		n.log.Info().Msg("stopping: leaving the network")
 	case <-empty:
 		n.log.Info().Msg("drained: leaving the network")
@@ -166,6 +168,7 @@ func (n *Node) Run(ctx context.Context) error {
 	case <-disk.ctx.Done():
 	}
 	front.stop()
+	network.stopBecause(context.Cause(front.ctx))
 	return errors.Join(front.failure(), network.failure(), disk.failure())
 }
 
@@ -184,7 +187,10 @@ func (n *Node) bind(ctx context.Context) (sockets *gossip.Sockets, page net.List
 
 // identify loads the node's key and the network's secret.
 func (n *Node) identify() (seeds []string, err error) {
-	id, err := trust.LoadIdentity(filepath.Join(n.cfg.State, "identity.key"))
+	path := filepath.Join(n.cfg.State, "identity.key")
+	_, missing := os.Stat(path)
+	n.fresh = errors.Is(missing, fs.ErrNotExist)
+	id, err := trust.LoadIdentity(path)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +206,19 @@ func (n *Node) identify() (seeds []string, err error) {
 	n.creds, err = trust.NewCredentials(id, network)
 	n.log = n.log.With().Str("node", id.ID().Short()).Logger()
 	return seeds, err
+}
+
+// openDisk opens what the node has kept.
+func (n *Node) openDisk(g *group) (journal.Journal, error) {
+	var err error
+	if n.owner, err = loadOwner(ownerPath(n.cfg.State), n.cfg.Owner.Changes); err != nil {
+		return nil, err
+	}
+	log, err := n.openJournal(g)
+	if err != nil {
+		return nil, err
+	}
+	return log, n.openStore()
 }
 
 func (n *Node) openJournal(g *group) (journal.Journal, error) {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -120,23 +121,38 @@ func (n *Node) secret() (trust.Secret, []string, error) {
 	return given, seeds, trust.SaveSecret(path, given)
 }
 
+// formerAddr begins the lines of peers that are addresses of this node itself.
+const formerAddr = "self "
+
 // loadPeers reads the saved addresses of members; what is not one is ignored.
-func (n *Node) loadPeers() []string {
+func (n *Node) loadPeers() []string { return n.loadAddrs("") }
+
+// formerAddrs reads where this node was when it ran last.
+func (n *Node) formerAddrs() []string { return n.loadAddrs(formerAddr) }
+
+func (n *Node) loadAddrs(prefix string) []string {
 	b, err := os.ReadFile(filepath.Join(n.cfg.State, "peers"))
 	if err != nil {
 		return nil
 	}
-	var peers []string
+	var addrs []string
 	for line := range strings.Lines(string(b)) {
-		if _, err := netip.ParseAddrPort(strings.TrimSpace(line)); err == nil {
-			peers = append(peers, strings.TrimSpace(line))
+		line, ok := strings.CutPrefix(strings.TrimSpace(line), prefix)
+		if _, err := netip.ParseAddrPort(line); err == nil && ok {
+			addrs = append(addrs, line)
 		}
 	}
-	return peers
+	return addrs
 }
 
-// savePeers keeps addresses for the next start.
+// savePeers keeps addresses for the next start, with those of this node.
 func (n *Node) savePeers(peers []string) error {
+	if n.overlay != nil {
+		peers = slices.Clone(peers)
+		for _, addr := range n.overlay.Self().Addrs {
+			peers = append(peers, formerAddr+addr)
+		}
+	}
 	return atomicfile.How{Sync: atomicfile.Loose}.Write(filepath.Join(n.cfg.State, "peers"), []byte(strings.Join(peers, "\n")+"\n"))
 }
 

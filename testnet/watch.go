@@ -87,5 +87,8 @@ func (t told) Message(from vicinity.ID, kind byte, payload []byte) {
 	}
 }
 
+// Elsewhere implements gossip.Handler.
+func (t told) Elsewhere(addrs []string) { t.handler.Elsewhere(addrs) }
+
 // RTT implements gossip.Handler.
 func (t told) RTT(id vicinity.ID, rtt time.Duration) { t.handler.RTT(id, rtt) }

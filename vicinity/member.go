@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -36,6 +37,10 @@ func (id ID) Valid() bool {
 func (id ID) Short() string {
 	return string(id[:min(len(id), 5)])
 }
+
+// ErrTwin is why a node stops that has met another one with its identity. It
+// says farewell to nobody: others would take that for the other one's.
+var ErrTwin = errors.New("another node has this identity")
 
 // Member is a node as the overlay sees it: what the node says of itself. All
 // of it comes from the network and has been checked for form, not for truth.

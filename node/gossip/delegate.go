@@ -73,9 +73,12 @@ func (d delegate) NotifyLeave(n *memberlist.Node) { d.o.table.remove(vicinity.ID
 
 // NotifyConflict implements memberlist.ConflictDelegate: a node is said to be
 // at another address than where it was.
-func (d delegate) NotifyConflict(existing, _ *memberlist.Node) {
+func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 	if vicinity.ID(existing.Name) != d.o.self.ID {
 		return
+	}
+	if m, err := decodeMember(other); err == nil {
+		d.o.cfg.Handler.Elsewhere(m.Addrs)
 	}
 	select {
 	case d.o.misplaced <- struct{}{}:

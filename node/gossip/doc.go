@@ -65,6 +65,6 @@
 // All methods may be called from any goroutine. Join and Leave of the Handler
 // are called one at a time, in order, from the goroutine of Run; Message and
 // RTT come from memberlist's goroutines, also before the Join of the node that
-// they are about. A Handler must not block. The member table is guarded by its
+// they are about; so does Elsewhere. A Handler must not block. The member table is guarded by its
 // own mutex, which is never held while anything is called.
 package gossip

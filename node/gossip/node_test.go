@@ -47,13 +47,14 @@ type message struct {
 // recorder is a Handler that remembers; await waits until what it remembers is
 // as wanted.
 type recorder struct {
-	rmu      sync.Mutex
-	members  map[vicinity.ID]vicinity.Member
-	left     map[vicinity.ID]int
-	messages []message
-	rtts     map[vicinity.ID]time.Duration
-	text     bytes.Buffer
-	change   chan struct{}
+	rmu       sync.Mutex
+	members   map[vicinity.ID]vicinity.Member
+	left      map[vicinity.ID]int
+	messages  []message
+	rtts      map[vicinity.ID]time.Duration
+	elsewhere []string
+	text      bytes.Buffer
+	change    chan struct{}
 }
 
 func newRecorder() *recorder {
@@ -74,6 +75,9 @@ func (r *recorder) Leave(id vicinity.ID) {
 }
 func (r *recorder) Message(from vicinity.ID, kind byte, p []byte) {
 	r.note(func() { r.messages = append(r.messages, message{from, kind, string(p)}) })
+}
+func (r *recorder) Elsewhere(addrs []string) {
+	r.note(func() { r.elsewhere = append(r.elsewhere, addrs...) })
 }
 func (r *recorder) RTT(id vicinity.ID, d time.Duration) { r.note(func() { r.rtts[id] = d }) }
 

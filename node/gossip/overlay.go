@@ -35,6 +35,9 @@ type Handler interface {
 	// Message is called with each packet that somebody has sent by Send. The
 	// payload belongs to the Handler.
 	Message(from vicinity.ID, kind byte, payload []byte)
+	// Elsewhere is called when others say that this node is at other addresses
+	// than its own: it was there before, or another node has its identity.
+	Elsewhere(addrs []string)
 	// RTT is called when a round trip to a member has been measured.
 	RTT(id vicinity.ID, rtt time.Duration)
 }
@@ -107,8 +110,8 @@ func New(cfg Config) (*Overlay, error) {
 	return o, nil
 }
 
-// Listen binds the node's port, unless it is bound. After it Self, Addr and PeerListener can be
-// used. Without a Run, Close gives the port back.
+// Listen binds the node's port, unless it is bound, and takes connections of
+// members. After it Self, Addr, PeerListener and DialPeer can be used. Without a Run, Close gives the port back.
 func (o *Overlay) Listen(ctx context.Context) error {
 	sockets, err := o.cfg.Sockets, error(nil)
 	if sockets == nil {
@@ -129,6 +132,7 @@ func (o *Overlay) Listen(ctx context.Context) error {
 		o.Close()
 		return fmt.Errorf("describe this node: %w", err)
 	}
+	o.transport.running.Go(o.accept)
 	return nil
 }
 
@@ -141,8 +145,8 @@ func (o *Overlay) Close() error {
 	return errors.Join(o.listener.Close(), o.packets.Close(), o.peers.Close())
 }
 
-// Run takes part in the network until ctx ends, then leaves and returns nil
-// when everything has ended. It needs Listen before it and works once.
+// Run takes part in the network until ctx ends, then leaves (without a farewell
+// if vicinity.ErrTwin is the cause) and returns nil when everything has ended. It needs Listen before it and works once.
 func (o *Overlay) Run(ctx context.Context) error {
 	if o.listener == nil {
 		return errors.New("overlay: Run without Listen")
@@ -150,7 +154,6 @@ func (o *Overlay) Run(ctx context.Context) error {
 	defer o.Close()
 	o.transport.joining = ctx
 	o.transport.running.Go(o.transport.readPackets)
-	o.transport.running.Go(o.accept)
 	ml, err := o.create()
 	if err != nil {
 		o.Close()
@@ -161,8 +164,10 @@ func (o *Overlay) Run(ctx context.Context) error {
 	children.Go(func() { o.beacons(ctx) })
 	children.Go(func() { o.watch(ctx, ml) })
 	children.Wait()
-	if err := ml.Leave(leaveTimeout); err != nil {
-		o.log.Debug().Err(err).Msg("leave the network")
+	if !errors.Is(context.Cause(ctx), vicinity.ErrTwin) {
+		if err := ml.Leave(leaveTimeout); err != nil {
+			o.log.Debug().Err(err).Msg("leave the network")
+		}
 	}
 	return ml.Shutdown()
 }

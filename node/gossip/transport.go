@@ -103,6 +103,12 @@ func (t *transport) DialAddressTimeout(to memberlist.Address, timeout time.Durat
 	ctx, cancel := context.WithTimeout(life, min(timeout, dialTimeout))
 	defer cancel()
 	c, err := t.o.dial(ctx, vicinity.ID(to.Name), to.Addr, protoGossip)
+	if err == nil && to.Name == "" {
+		if peer, perr := trust.PeerID(c.ConnectionState()); perr != nil || peer == t.o.self.ID {
+			c.Close()
+			err = fmt.Errorf("%s %w", to.Addr, errSelf)
+		}
+	}
 	if err != nil {
 		if to.Name == "" {
 			t.fail(to.Addr, err)
@@ -158,8 +164,8 @@ func (t *transport) readPackets() {
 	}
 }
 
-// dial connects to a node, or to any member but this one if id is empty, and
-// proves both ends.
+// dial connects to a node, or to any member if id is empty, and proves both
+// ends.
 func (o *Overlay) dial(ctx context.Context, id vicinity.ID, addr, proto string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -174,10 +180,6 @@ func (o *Overlay) dial(ctx context.Context, id vicinity.ID, addr, proto string) 
 			o.count.strangers.Add(1)
 		}
 		return nil, fmt.Errorf("%s: %w", addr, err)
-	}
-	if peer, err := trust.PeerID(c.ConnectionState()); err != nil || peer == o.self.ID && id == "" {
-		c.Close()
-		return nil, fmt.Errorf("%s %w", addr, errSelf)
 	}
 	return c, nil
 }

@@ -33,7 +33,6 @@ func bareNode(t *testing.T, f *fabric, i int) *testNode {
 	n.Overlay = o
 	o.transport.joining = o.ctx
 	o.transport.running.Go(o.transport.readPackets)
-	o.transport.running.Go(o.accept)
 	return n
 }
 
