@@ -97,7 +97,7 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 		j.stdin.close()
 	}
 	j.core = s.newPrimary(id)
-	j.core.staged.Total = tree.Size()
+	j.core.staged.Total = tree.Distinct()
 	s.jobs[id], s.last = j, id
 	j.refuse = func(err error) { accepted <- err }
 	j.core.do(doTell{func() {

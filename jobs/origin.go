@@ -277,7 +277,7 @@ func (s *Service) fetchOutputs(j *job, e doCollect) {
 		return
 	}
 	id := j.core.rec.id
-	tree, _, err := s.cfg.Fetch(s.stoppedCtx, "job/"+string(id), e.output.Manifest, []vicinity.ID{e.from})
+	tree, _, err := s.cfg.Fetch(s.stoppedCtx, "job/"+string(id), e.output.Manifest, []vicinity.ID{e.from}, nil)
 	globs := j.core.rec.spec.Globs()
 	for _, f := range tree.Entries {
 		if err == nil && !transfer.MatchOutput(globs, f.Path) {

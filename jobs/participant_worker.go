@@ -152,7 +152,7 @@ func (w *work) prepare(k *worker, root string) error {
 }
 
 // fetchInputs brings the inputs into the store; first is the worker whose
-// report tells how much of them had to be moved.
+// reports tell how much of them is there, and what had to be moved.
 func (w *work) fetchInputs(first *worker) {
 	defer close(w.fetched)
 	w.mu.Lock()
@@ -161,15 +161,16 @@ func (w *work) fetchInputs(first *worker) {
 	if inputs.IsZero() {
 		return
 	}
-	tree, stats, err := w.s.cfg.Fetch(w.ctx, w.pinInputs(), inputs, holders)
+	tree, _, err := w.s.cfg.Fetch(w.ctx, w.pinInputs(), inputs, holders, func(so transfer.Stats) {
+		w.mu.Lock()
+		first.stats = so
+		w.mu.Unlock()
+	})
 	if err != nil {
 		w.failed = fmt.Errorf("fetch inputs: %w", err)
 		return
 	}
 	w.tree = tree
-	w.mu.Lock()
-	first.stats = stats
-	w.mu.Unlock()
 }
 
 func (w *work) pinInputs() string { return "input/" + string(w.job) }

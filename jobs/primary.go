@@ -54,6 +54,7 @@ type primary struct {
 	received   map[RankAttempt]received
 	collecting map[RankAttempt]bool
 	staged     Staged
+	moved      map[RankAttempt]Staged // as its node told last; Total is not used
 	table      tableState
 	version    uint64
 }
@@ -191,6 +192,7 @@ func newPrimary(id ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Sche
 		parts:      map[vicinity.ID]*part{},
 		received:   map[RankAttempt]received{},
 		collecting: map[RankAttempt]bool{},
+		moved:      map[RankAttempt]Staged{},
 		version:    1, // 0 is what a client says that knows nothing
 	}
 }

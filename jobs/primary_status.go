@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
+	"zorilla/internal/units"
 	"zorilla/vicinity"
 )
 
@@ -20,7 +21,7 @@ func (p *primary) reason() string {
 		}
 		return p.waitReason()
 	case Staging:
-		return fmt.Sprintf("%d of %d workers are ready", p.count(WorkerReady), max(p.rec.spec.least(), p.count(WorkerPreparing, WorkerReady)))
+		return p.stagingReason()
 	case Running:
 		if p.missing() > 0 {
 			return p.waitReason()
@@ -39,6 +40,37 @@ func (p *primary) reason() string {
 		return fmt.Sprintf("fetching the outputs of %d workers", len(p.collecting))
 	}
 	return p.rec.reason
+}
+
+// stagingReason tells how much of the inputs is at the nodes that get them, or
+// how many workers are ready.
+func (p *primary) stagingReason() string {
+	there, lack := map[vicinity.ID]int64{}, map[vicinity.ID]bool{}
+	for i := range p.rec.ranks {
+		k := &p.rec.ranks[i]
+		if k.state != WorkerPreparing && k.state != WorkerReady {
+			continue
+		}
+		so := p.moved[RankAttempt{i, k.attempt}]
+		there[k.node] += so.Fetched + so.Cached
+		lack[k.node] = lack[k.node] || k.state == WorkerPreparing
+	}
+	nodes, have := int64(len(there)), int64(0)
+	for id, n := range there {
+		if n = min(n, p.staged.Total); !lack[id] {
+			n = p.staged.Total
+		}
+		have += n
+	}
+	whole := nodes * p.staged.Total
+	if have >= whole {
+		return fmt.Sprintf("%d of %d workers are ready", p.count(WorkerReady), max(p.rec.spec.least(), p.count(WorkerPreparing, WorkerReady)))
+	}
+	to := ""
+	if nodes > 1 {
+		to = fmt.Sprintf(" to %d nodes", nodes)
+	}
+	return fmt.Sprintf("inputs are sent%s: %s of %s are there", to, units.Bytes(have), units.Bytes(whole))
 }
 
 // awayReason names a node that is being started again, or is "".

@@ -36,12 +36,13 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 		}
 		p.tasksReported(now, w)
 		k := &p.rec.ranks[w.Rank]
+		if k.state == WorkerPreparing {
+			p.stages(w)
+		}
 		switch w.State {
 		case WorkerReady:
 			if k.state == WorkerPreparing {
 				k.state = WorkerReady
-				p.staged.Fetched += w.Fetched
-				p.staged.Cached += w.Cached
 				p.version++
 			} else if k.state == WorkerRunning {
 				missed = append(missed, w.RankAttempt)
@@ -59,6 +60,18 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 	ack := p.acknowledge(from, rep, missed)
 	ack.Table = p.tableFor(now, from, &rep)
 	p.do(doTell{func() { reply(ack) }})
+}
+
+// stages takes note of how much of the inputs a node has.
+func (p *primary) stages(w WorkerReport) {
+	before, now := p.moved[w.RankAttempt], Staged{Fetched: min(w.Fetched, p.staged.Total), Cached: min(w.Cached, p.staged.Total)}
+	if now.Fetched+now.Cached <= before.Fetched+before.Cached {
+		return // nothing new, or an older report
+	}
+	p.moved[w.RankAttempt] = now
+	p.staged.Fetched += now.Fetched - before.Fetched
+	p.staged.Cached += now.Cached - before.Cached
+	p.version++
 }
 
 // heard notes a sign of life of a participant.

@@ -58,8 +58,13 @@ func (g *grid) cancel(id jobs.ID) {
 // inputs puts a file into the store of node 0 and returns its manifest.
 func (g *grid) inputs() transfer.Hash {
 	g.t.Helper()
+	return g.inputsOf([]byte("some data"))
+}
+
+func (g *grid) inputsOf(data []byte) transfer.Hash {
+	g.t.Helper()
 	path := filepath.Join(g.t.TempDir(), "data")
-	if err := os.WriteFile(path, []byte("some data"), 0o644); err != nil {
+	if err := os.WriteFile(path, data, 0o644); err != nil {
 		g.t.Fatal(err)
 	}
 	tree, err := transfer.Ingest(g.t.Context(), g.node(0).store, []transfer.Input{{Path: path}})
@@ -102,9 +107,19 @@ func TestRowsOfASlowNetwork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantRow(t, "workers are granted", seen(st))
+		wantRow(t, "inputs are sent", seen(st))
 		st = g.await(0, id, 10*time.Minute, func(st jobs.Status) bool { return st.State == jobs.Collecting })
 		wantRow(t, "all workers have ended", seen(st))
+		g.await(0, id, 10*time.Minute, final)
+		g.during(func(_, to *gridNode, path string) error {
+			if to == g.node(1) && path == jobs.PeerPrefix+"grant" {
+				time.Sleep(slow)
+			}
+			return nil
+		})
+		id = g.submit(0, jobs.Spec{Args: ticking(1), Min: 2, Max: 2})
+		st = g.await(0, id, slow, func(st jobs.Status) bool { return strings.HasPrefix(st.Reason, "1 of 2") })
+		wantRow(t, "workers are granted", seen(st))
 		g.await(0, id, 10*time.Minute, final)
 	})
 }

@@ -60,8 +60,9 @@ type Config struct {
 }
 
 // FetchFunc brings the blobs of a manifest, and the manifest, from the holders
-// into the store, pinned for the owner.
-type FetchFunc func(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID) (transfer.Manifest, transfer.Stats, error)
+// into the store, pinned for the owner. Unless tell is nil it is called with
+// what is there so far.
+type FetchFunc func(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error)
 
 // Service runs jobs at one node: as the primary of those submitted here, and
 // as a participant in others'. One goroutine, that of Run, owns all primaries

@@ -144,7 +144,7 @@ type RankOutput struct {
 
 // Staged counts what the participants had to fetch.
 type Staged struct {
-	Total   int64 `json:"total"`   // bytes of input, once
+	Total   int64 `json:"total"`   // bytes of input, once, and of what is in it twice once
 	Fetched int64 `json:"fetched"` // bytes moved to participants
 	Cached  int64 `json:"cached"`  // bytes that participants had already
 }

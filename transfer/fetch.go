@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"zorilla/vicinity"
@@ -66,7 +65,10 @@ type Stats struct {
 // patience, and with ErrManifest if the hash names something else. What it
 // got until then stays pinned, so that the next Fetch goes on from there,
 // until the caller unpins owner.
-func (f *Fetcher) Fetch(ctx context.Context, owner string, manifest Hash, holders []vicinity.ID) (Manifest, Stats, error) {
+//
+// tell, unless it is nil, is called with what is there so far, once after
+// another; it must return at once.
+func (f *Fetcher) Fetch(ctx context.Context, owner string, manifest Hash, holders []vicinity.ID, tell func(Stats)) (Manifest, Stats, error) {
 	var stats Stats
 	if manifest.IsZero() {
 		return Manifest{}, stats, fmt.Errorf("fetch: %w: no hash", ErrManifest)
@@ -86,19 +88,28 @@ func (f *Fetcher) Fetch(ctx context.Context, owner string, manifest Hash, holder
 	// Nodes that fetch the same tree at the same time take its chunks in
 	// different orders, so that each soon has something for the others.
 	f.shuffle(len(chunks), func(i, j int) { chunks[i], chunks[j] = chunks[j], chunks[i] })
-	var fetched, cached atomic.Int64
+	var mu sync.Mutex // guards stats, and orders the calls of tell
+	add := func(more Stats) {
+		mu.Lock()
+		defer mu.Unlock()
+		stats.Fetched += more.Fetched
+		stats.Cached += more.Cached
+		if tell != nil {
+			tell(stats)
+		}
+	}
 	p := newPool(ctx, min(f.cfg.Parallel, len(chunks)))
 	for _, c := range chunks {
 		if f.cfg.Store.Has(c.hash) {
-			cached.Add(int64(c.size))
+			add(Stats{Cached: int64(c.size)})
 			continue
 		}
 		err = p.do(func(ctx context.Context, buf []byte) error {
 			moved, err := f.want(ctx, c.hash, c.size, r, buf)
 			if moved {
-				fetched.Add(int64(c.size))
+				add(Stats{Fetched: int64(c.size)})
 			} else if err == nil {
-				cached.Add(int64(c.size))
+				add(Stats{Cached: int64(c.size)})
 			}
 			return err
 		})
@@ -107,13 +118,21 @@ func (f *Fetcher) Fetch(ctx context.Context, owner string, manifest Hash, holder
 		}
 	}
 	err = p.wait(err)
-	stats = Stats{Fetched: fetched.Load(), Cached: cached.Load()}
 	return m, stats, err
 }
 
 type sizedChunk struct {
 	hash Hash
 	size int
+}
+
+// Distinct returns the bytes of all distinct chunks: what there is to fetch.
+func (m *Manifest) Distinct() int64 {
+	n := int64(0)
+	for _, c := range m.sizedChunks() {
+		n += int64(c.size)
+	}
+	return n
 }
 
 // sizedChunks returns the distinct chunks and how long each should be.

@@ -137,7 +137,7 @@ func TestFetchSpreadsOverHolders(t *testing.T) {
 		store := transfer.NewMemStore(0)
 		f := sw.fetcher(store, 1)
 		holders := []vicinity.ID{"za", "zb", "zc", "za", ""}
-		got, stats, err := f.Fetch(t.Context(), "job", h, holders)
+		got, stats, err := f.Fetch(t.Context(), "job", h, holders, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestFetchSpreadsOverHolders(t *testing.T) {
 		if sw.most != 4 || sw.asked[""] != 0 {
 			t.Errorf("%d requests at a time, want 4", sw.most)
 		}
-		_, stats, err = f.Fetch(t.Context(), "other job", h, nil)
+		_, stats, err = f.Fetch(t.Context(), "other job", h, nil, nil)
 		if err != nil || stats != (transfer.Stats{Cached: m.Size()}) {
 			t.Errorf("again: got %+v, %v", stats, err)
 		}
@@ -188,7 +188,7 @@ func TestFetchGetsAroundBadHolders(t *testing.T) {
 				sw.act["zbad"] = c.act
 				store := transfer.NewMemStore(0)
 				began := time.Now()
-				_, stats, err := sw.fetcher(store, 3).Fetch(t.Context(), "job", h, []vicinity.ID{"zbad", "zgood"})
+				_, stats, err := sw.fetcher(store, 3).Fetch(t.Context(), "job", h, []vicinity.ID{"zbad", "zgood"}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -252,7 +252,7 @@ func TestFetchWaitsForAHolder(t *testing.T) {
 			return sw.good(ctx, h)
 		}
 		store := transfer.NewMemStore(0)
-		if _, _, err := sw.fetcher(store, 1).Fetch(t.Context(), "job", h, []vicinity.ID{"zorigin"}); err != nil {
+		if _, _, err := sw.fetcher(store, 1).Fetch(t.Context(), "job", h, []vicinity.ID{"zorigin"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		complete(t, store, m)
@@ -276,7 +276,7 @@ func TestFetchGivesUp(t *testing.T) {
 		}
 		store := transfer.NewMemStore(0)
 		began := time.Now()
-		_, stats, err := sw.fetcher(store, 1).Fetch(t.Context(), "job", h, []vicinity.ID{"zdown2", "zmiss2"})
+		_, stats, err := sw.fetcher(store, 1).Fetch(t.Context(), "job", h, []vicinity.ID{"zdown2", "zmiss2"}, nil)
 		if !errors.Is(err, transfer.ErrNoHolder) {
 			t.Fatalf("got %v, want ErrNoHolder", err)
 		}
@@ -292,7 +292,7 @@ func TestFetchGivesUp(t *testing.T) {
 			t.Errorf("stats %+v", stats)
 		}
 		// What came is kept, the rest follows later.
-		_, stats, err = sw.fetcher(store, 1).Fetch(t.Context(), "job", h, []vicinity.ID{"zwell"})
+		_, stats, err = sw.fetcher(store, 1).Fetch(t.Context(), "job", h, []vicinity.ID{"zwell"}, nil)
 		if err != nil || stats != (transfer.Stats{Fetched: 4, Cached: transfer.ChunkSize}) {
 			t.Errorf("later: %+v, %v", stats, err)
 		}
@@ -306,12 +306,12 @@ func TestFetchGivesUpAtOnceWithoutHolders(t *testing.T) {
 		sw.act["zliar"] = says([]byte("lie"))
 		for _, holders := range [][]vicinity.ID{nil, {""}, {"zliar"}} {
 			began := time.Now()
-			_, _, err := sw.fetcher(transfer.NewMemStore(0), 1).Fetch(t.Context(), "job", h, holders)
+			_, _, err := sw.fetcher(transfer.NewMemStore(0), 1).Fetch(t.Context(), "job", h, holders, nil)
 			if !errors.Is(err, transfer.ErrNoHolder) || time.Since(began) > time.Second {
 				t.Errorf("%q: got %v after %v", holders, err, time.Since(began))
 			}
 		}
-		if _, _, err := sw.fetcher(transfer.NewMemStore(0), 1).Fetch(t.Context(), "job", transfer.Hash{}, []vicinity.ID{"za"}); !errors.Is(err, transfer.ErrManifest) {
+		if _, _, err := sw.fetcher(transfer.NewMemStore(0), 1).Fetch(t.Context(), "job", transfer.Hash{}, []vicinity.ID{"za"}, nil); !errors.Is(err, transfer.ErrManifest) {
 			t.Errorf("no hash: got %v", err)
 		}
 	})
@@ -325,7 +325,7 @@ func TestFetchRefusesWhatIsNoManifest(t *testing.T) {
 		if err := sw.store.Put(h, data); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := sw.fetcher(transfer.NewMemStore(0), 1).Fetch(t.Context(), "job", h, []vicinity.ID{"za"})
+		_, _, err := sw.fetcher(transfer.NewMemStore(0), 1).Fetch(t.Context(), "job", h, []vicinity.ID{"za"}, nil)
 		if !errors.Is(err, transfer.ErrManifest) {
 			t.Errorf("got %v, want ErrManifest", err)
 		}
@@ -343,7 +343,7 @@ func TestFetchesOfTheSameChunkAreJoined(t *testing.T) {
 		var sum transfer.Stats
 		for i := range 5 {
 			wg.Go(func() {
-				_, stats, err := f.Fetch(t.Context(), fmt.Sprint(i), h, []vicinity.ID{"za", "zb"})
+				_, stats, err := f.Fetch(t.Context(), fmt.Sprint(i), h, []vicinity.ID{"za", "zb"}, nil)
 				if err != nil {
 					t.Error(err)
 				}
@@ -379,13 +379,13 @@ func TestAnotherFetchTakesOver(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, _, err := f.Fetch(ctx, "first", h, []vicinity.ID{"zdead"}); !errors.Is(err, errStop) {
+			if _, _, err := f.Fetch(ctx, "first", h, []vicinity.ID{"zdead"}, nil); !errors.Is(err, errStop) {
 				t.Errorf("the cancelled fetch: got %v", err)
 			}
 		})
 		synctest.Wait()
 		wg.Go(func() {
-			if _, _, err := f.Fetch(t.Context(), "second", h, []vicinity.ID{"zgood"}); err != nil {
+			if _, _, err := f.Fetch(t.Context(), "second", h, []vicinity.ID{"zgood"}, nil); err != nil {
 				t.Errorf("the other fetch: got %v", err)
 			}
 		})
@@ -404,7 +404,7 @@ func TestFetchedChunksAreNotEvicted(t *testing.T) {
 		store := transfer.NewMemStore(2 << 20)
 		f := sw.fetcher(store, 1)
 		for owner, h := range map[string]transfer.Hash{"job": h, "job2": h2} {
-			if _, _, err := f.Fetch(t.Context(), owner, h, []vicinity.ID{"za"}); err != nil {
+			if _, _, err := f.Fetch(t.Context(), owner, h, []vicinity.ID{"za"}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -429,7 +429,7 @@ func TestFetchReportsAFullDiskAtOnce(t *testing.T) {
 		h, _ := sw.add(t, 3, "tail")
 		store := struct{ transfer.PinStore }{fullStore{transfer.NewMemStore(0)}}
 		began := time.Now()
-		_, _, err := sw.fetcher(store, 1).Fetch(t.Context(), "job", h, []vicinity.ID{"za", "zb"})
+		_, _, err := sw.fetcher(store, 1).Fetch(t.Context(), "job", h, []vicinity.ID{"za", "zb"}, nil)
 		if !errors.Is(err, syscall.ENOSPC) || time.Since(began) > time.Second {
 			t.Errorf("got %v after %v", err, time.Since(began))
 		}

@@ -95,7 +95,7 @@ func TestFetchOverHTTP(t *testing.T) {
 	})
 	store := openDir(t, t.TempDir(), 0)
 	f := transfer.NewFetcher(transfer.FetcherConfig{Store: store, Source: source, Rand: rand.New(rand.NewPCG(1, 1))})
-	got, stats, err := f.Fetch(t.Context(), "job", h, []vicinity.ID{"zgone", "zempty", "zunknown", "zorigin"})
+	got, stats, err := f.Fetch(t.Context(), "job", h, []vicinity.ID{"zgone", "zempty", "zunknown", "zorigin"}, nil)
 	if err != nil || stats.Fetched == 0 {
 		t.Fatalf("%+v, %v", stats, err)
 	}
