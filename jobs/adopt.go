@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,31 +107,48 @@ func (w *work) keep(k *worker, root string, start *Start) error {
 // removes what is not theirs. It runs before the loop does, so that nothing is
 // offered of what they use.
 func (s *Service) adoptWork() error {
-	dir := filepath.Join(s.cfg.Dir, "work")
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
+	roots, err := rootsIn(s.cfg.Work, s.self.ID)
+	if err != nil {
+		return err
+	}
+	for _, root := range slices.Sorted(maps.Keys(roots)) {
+		if err := s.adoptRoot(root, roots[root]); err != nil {
+			s.log.Error().Err(err).Msg("remove an old work directory")
+		}
+	}
+	return nil
+}
+
+// adoptRoot goes on with the worker of a root, or removes what is left of it.
+func (s *Service) adoptRoot(root string, kind rootKind) error {
+	log := s.log.With().Str("dir", filepath.Base(root)).Logger()
+	switch kind {
+	case bare:
+		return os.Remove(root) // nothing else, should there be something by now
+	case copied:
+		log.Warn().Msg("the copy of a worker's directory is removed: the worker is where the original is")
+		return s.cfg.CleanRoot(root)
+	}
+	c, err := loadClaim(root)
+	if err == nil {
+		if _, unmarked := process.RootOwner(root); errors.Is(unmarked, process.ErrNotMade) {
+			if err := process.MarkRoot(root, string(s.self.ID)); err != nil {
+				return err
+			}
+		}
+	}
+	if err == nil && c.Start != nil {
+		s.adopt(c)
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("read work directory: %w", err)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		log.Warn().Err(err).Msg("a worker of before cannot be followed: it is ended")
 	}
-	for _, e := range entries {
-		root := filepath.Join(dir, e.Name())
-		c, err := loadClaim(root)
-		if err == nil && c.Start != nil {
-			s.adopt(c)
-			continue
-		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			s.log.Warn().Err(err).Str("dir", e.Name()).Msg("a worker of before cannot be followed: it is ended")
-		}
-		if err := s.cfg.CleanRoot(root); err != nil {
-			s.log.Error().Err(err).Str("dir", e.Name()).Msg("remove an old work directory")
-			continue
-		}
-		if err == nil {
-			s.adopt(c)
-		}
+	if err := s.cfg.CleanRoot(root); err != nil {
+		return err
+	}
+	if err == nil {
+		s.adopt(c)
 	}
 	return nil
 }

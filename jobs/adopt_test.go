@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/process"
 	"zorilla/transfer"
 )
 
@@ -251,21 +253,23 @@ func TestSupersededWorkerIsEnded(t *testing.T) {
 	})
 }
 
+// What an earlier life left is removed if nothing can be made of it.
 func TestWorkDirectoriesThatNobodyKnows(t *testing.T) {
 	bubble(t, 1, 1, func(t *testing.T, g *grid) {
 		n := g.node(0)
 		n.stop()
-		for name, claim := range map[string]string{"empty": "", "half": "\x85\xa7version", "aaaaa@" + n.self.ID.Short() + "-0-1": "\x81\xa7version\x07"} {
-			root := filepath.Join(n.dir, "work", name)
-			if err := os.MkdirAll(filepath.Join(root, "work"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(root, "claim"), []byte(claim), 0o600); err != nil {
+		work, me := filepath.Join(n.dir, "work"), string(n.self.ID)
+		for name, claim := range map[string]string{"aaaaa": "", "bbbbb": "\x85\xa7version", "ccccc": "\x81\xa7version\x07"} {
+			root := filepath.Join(work, name+"@"+me+"-0-1")
+			if err := errors.Join(os.MkdirAll(work, 0o755), process.MakeRoot(root, me), os.WriteFile(filepath.Join(root, "claim"), []byte(claim), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		}
+		if err := os.Mkdir(filepath.Join(work, "ddddd@"+me+"-0-1"), 0o755); err != nil { // the node died while it made it
+			t.Fatal(err)
+		}
 		n.start()
-		left, err := os.ReadDir(filepath.Join(n.dir, "work"))
+		left, err := os.ReadDir(work)
 		if err != nil || len(left) != 0 || n.service.Busy() != 0 {
 			t.Errorf("left %v, %v, busy %d", left, err, n.service.Busy())
 		}

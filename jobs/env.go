@@ -1,11 +1,9 @@
 package jobs
 
 import (
-	"fmt"
 	"hash/fnv"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,14 +11,6 @@ import (
 
 	"zorilla/jobs/process"
 )
-
-// makeRoot makes a worker's own directory.
-func makeRoot(root string) error {
-	if err := os.MkdirAll(filepath.Join(root, "work"), 0o755); err != nil {
-		return fmt.Errorf("make work directory: %w", err)
-	}
-	return nil
-}
 
 // processSpec tells the supervisor what to run.
 func (w *work) processSpec(k *worker, root string, start Start) (process.Spec, error) {
@@ -33,7 +23,7 @@ func (w *work) processSpec(k *worker, root string, start Start) (process.Spec, e
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
 		Memory: spec.Memory, Walltime: spec.Walltime.Std(),
 		NodeLimit: max(w.s.cfg.NodeLimit, leastNodeLimit), OrphanLimit: w.s.cfg.OrphanLimit,
-		Expose: w.s.cfg.Expose, Hide: []string{w.s.cfg.Dir}, UID: -1, GID: -1,
+		Expose: w.s.cfg.Expose, Hide: []string{w.s.cfg.Dir, w.s.cfg.Work}, UID: -1, GID: -1,
 	}
 	if u := w.s.cfg.RunAs; u != nil {
 		p.UID, p.GID = u.UID, u.GID

@@ -19,6 +19,7 @@ import (
 	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/journal"
+	"zorilla/jobs/process"
 	"zorilla/testnet"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -190,7 +191,8 @@ func (n *gridNode) crash() {
 	<-n.done
 	for _, r := range roots {
 		if _, err := os.Stat(filepath.Join(work, r.Name())); err != nil {
-			if err := os.Rename(filepath.Join(aside, r.Name()), filepath.Join(work, r.Name())); err != nil {
+			back := filepath.Join(work, r.Name())
+			if err := errors.Join(os.Rename(filepath.Join(aside, r.Name()), back), process.MarkRoot(back, string(n.self.ID))); err != nil {
 				n.g.t.Error(err)
 			}
 		}

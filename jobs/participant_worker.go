@@ -16,7 +16,7 @@ import (
 
 // root is a worker's own directory.
 func (w *work) root(ra RankAttempt) string {
-	return filepath.Join(w.s.cfg.Dir, "work", rootName(w.job, ra))
+	return filepath.Join(w.s.cfg.Work, rootName(w.job, ra))
 }
 
 func rootName(job ID, ra RankAttempt) string {
@@ -138,7 +138,7 @@ func (w *work) pinOutput(k *worker) string {
 // prepare fetches the inputs, once for all workers of the job on this node,
 // and lays the worker's directory out.
 func (w *work) prepare(k *worker, root string) error {
-	if err := makeRoot(root); err != nil {
+	if err := w.makeRoot(root); err != nil {
 		return err
 	}
 	if err := w.keep(k, root, nil); err != nil {

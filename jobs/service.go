@@ -20,11 +20,12 @@ import (
 // User is whom workers run as.
 type User struct{ UID, GID int }
 
-// Config is what a Service needs. All fields but RunAs, Expose, Devices,
+// Config is what a Service needs. All fields but Work, RunAs, Expose, Devices,
 // Limits, FreeDisk and Schedule must be set.
 type Config struct {
 	Self    vicinity.Member
-	Dir     string // absolute; for output and work directories
+	Dir     string // absolute; for output
+	Work    string // absolute; for work directories, see CheckWork; "" = Dir/work
 	Overlay Overlay
 	Client  *http.Client // reaches node N as https://N/
 	PeerID  func(*http.Request) (vicinity.ID, error)
@@ -110,6 +111,9 @@ type Counts struct {
 
 // New makes a service; Run starts it.
 func New(cfg Config) *Service {
+	if cfg.Work == "" {
+		cfg.Work = filepath.Join(cfg.Dir, "work")
+	}
 	if cfg.NodeLimit == 0 {
 		cfg.NodeLimit = nodeLimit
 	}

@@ -26,6 +26,7 @@ const (
 // node on the default addresses.
 type Config struct {
 	State string // directory, absolute; made if missing
+	Work  string // directory below which workers have theirs, absolute; "" = in State
 	Owner Owner
 
 	Listen    string   // "host:port", TCP and UDP; DefaultListen

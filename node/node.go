@@ -46,6 +46,7 @@ type Node struct {
 	started  time.Time
 	owner    *owner
 	devices  []string // of the GPUs
+	work     string   // directory for workers
 	creds    *trust.Credentials
 	fresh    bool // its key was made in this life
 	twins    *twins
@@ -119,10 +120,11 @@ func (n *Node) Run(ctx context.Context) error {
 	if page != nil {
 		defer page.Close()
 	}
-	seeds, err := n.identify()
+	seeds, release, err := n.settle()
 	if err != nil {
 		return err
 	}
+	defer release()
 
 	disk := newGroup(context.WithoutCancel(ctx))
 	defer disk.stop()
@@ -183,6 +185,15 @@ func (n *Node) bind(ctx context.Context) (sockets *gossip.Sockets, page net.List
 		return nil, nil, err
 	}
 	return sockets, page, nil
+}
+
+// settle finds out who the node is, and takes the directory for its workers.
+func (n *Node) settle() (seeds []string, release func(), err error) {
+	if seeds, err = n.identify(); err != nil {
+		return nil, nil, err
+	}
+	release, err = n.openWork()
+	return seeds, release, err
 }
 
 // identify loads the node's key and the network's secret.
@@ -285,7 +296,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	n.jobs = jobs.New(jobs.Config{
-		Self: n.overlay.Self(), Dir: dir, Overlay: overlay{n}, Client: n.client, PeerID: peerID,
+		Self: n.overlay.Self(), Dir: dir, Work: n.work, Overlay: overlay{n}, Client: n.client, PeerID: peerID,
 		Sign: n.creds.Sign, Verify: trust.Verify,
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 			return n.service.awaitJob(ctx, id, since)

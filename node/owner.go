@@ -102,7 +102,7 @@ func (s *service) state() string {
 // its workers' directories.
 func (n *Node) freeDisk() (int64, error) {
 	var st syscall.Statfs_t
-	if err := syscall.Statfs(n.cfg.State, &st); err != nil {
+	if err := syscall.Statfs(n.work, &st); err != nil {
 		return 0, err
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil

@@ -16,12 +16,10 @@ import (
 	"time"
 
 	"zorilla/internal/atomicfile"
-	"zorilla/jobs/process"
 	"zorilla/node/trust"
 )
 
-// openState makes the state directory, locks it for this process and checks
-// that workers can live below it.
+// openState makes the state directory and locks it for this process.
 func (n *Node) openState() (unlock func(), err error) {
 	dir := n.cfg.State
 	if !filepath.IsAbs(dir) {
@@ -39,10 +37,6 @@ func (n *Node) openState() (unlock func(), err error) {
 		lock.Close()
 		return nil, fmt.Errorf("state directory %s: a node is using it already: choose another with --state", dir)
 	}
-	if err := n.checkRunAs(); err != nil {
-		lock.Close()
-		return nil, err
-	}
 	return func() { lock.Close() }, nil
 }
 
@@ -58,19 +52,6 @@ func locked(f *os.File) bool {
 }
 
 const lockWithin = time.Second
-
-// checkRunAs makes sure that the user of the workers can reach their
-// directories.
-func (n *Node) checkRunAs() error {
-	if n.cfg.Owner.RunAs == nil || n.cfg.Owner.RunAs.UID == os.Geteuid() {
-		return nil
-	}
-	work := filepath.Join(n.cfg.State, "work")
-	if err := os.MkdirAll(work, 0o711); err != nil {
-		return fmt.Errorf("work directory: %w", err)
-	}
-	return process.CheckReach(work, n.cfg.Owner.RunAs.UID, n.cfg.Owner.RunAs.GID)
-}
 
 // secret returns the network's secret and the addresses to join: from the
 // configuration, which is then kept, else from the state directory.

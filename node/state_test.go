@@ -47,17 +47,6 @@ func TestStateDirectoryIsForOneNode(t *testing.T) {
 	}
 }
 
-func TestWorkersOfAnotherUserMustReachTheirDirectories(t *testing.T) {
-	private := filepath.Join(t.TempDir(), "private")
-	if err := os.Mkdir(private, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	n := testNode(t, Config{State: filepath.Join(private, "state"), Owner: Owner{RunAs: &jobs.User{UID: 65534, GID: 65534}}})
-	if _, err := n.openState(); err == nil || !strings.Contains(err.Error(), private) {
-		t.Fatalf("got %v, want an error that names %s", err, private)
-	}
-}
-
 func TestSecretIsMadeKeptAndReplaced(t *testing.T) {
 	n := testNode(t, Config{})
 	unlock, err := n.openState()

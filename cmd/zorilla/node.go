@@ -20,7 +20,7 @@ import (
 
 // nodeOptions is what the command line says of a node.
 type nodeOptions struct {
-	State                  string // absolute
+	State, Work            string // absolute
 	Join                   []string
 	Secret                 string
 	Name, Site             string
@@ -74,6 +74,7 @@ zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
 			&cli.StringSliceFlag{Name: "allow", EnvVars: env("ALLOW"), Usage: "work only for `ID|NAME|NETWORK` of origins (repeatable, or with commas); kept"},
 			&cli.StringSliceFlag{Name: "deny", EnvVars: env("DENY"), Usage: "do not work for `ID|NAME|NETWORK`; kept"},
 			&cli.StringFlag{Name: "state", EnvVars: env("STATE"), DefaultText: "that of your user", Usage: "state directory `DIR`"},
+			&cli.StringFlag{Name: "work", EnvVars: env("WORK"), DefaultText: "work in the state directory", Usage: "directory `DIR` for the files of running workers, in which this node makes one of its own"},
 			&cli.StringFlag{Name: "run-as", EnvVars: env("RUN_AS"), DefaultText: "nobody", Usage: "run workers as `USER` if started by root"},
 			&cli.DurationFlag{Name: "node-limit", EnvVars: env("NODE_LIMIT"), Value: time.Hour, Usage: "end workers that were without this node for `DURATION`; 0 = they end with it"},
 			&cli.DurationFlag{Name: "orphan-limit", EnvVars: env("ORPHAN_LIMIT"), Value: time.Hour, Usage: "end workers that were without word of their job's node for `DURATION`"},
@@ -120,7 +121,7 @@ func (sh *shell) welcome(ctx context.Context, s api.Service) {
 
 func (sh *shell) nodeOptions(c *cli.Context) (nodeOptions, error) {
 	o := nodeOptions{
-		State: c.String("state"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
+		State: c.String("state"), Work: c.String("work"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
 		Name: c.String("name"), Site: c.String("site"),
 		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
 		Slots: c.Int("slots"), RunAs: c.String("run-as"), Expose: commas(c.StringSlice("expose")),
@@ -164,6 +165,11 @@ func (sh *shell) nodeOptions(c *cli.Context) (nodeOptions, error) {
 	var err error
 	if o.State, err = filepath.Abs(o.State); err != nil {
 		return o, err
+	}
+	if o.Work != "" {
+		if o.Work, err = filepath.Abs(o.Work); err != nil {
+			return o, err
+		}
 	}
 	for i, p := range o.Expose {
 		if o.Expose[i], err = filepath.Abs(p); err != nil {

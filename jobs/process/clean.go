@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -21,8 +20,18 @@ const (
 
 // CleanRoot removes root with all in it, after it has made sure that none of
 // its processes lives: it asks a supervisor that is still there to end its
-// worker, and kills what does not follow. A root that does not exist is fine.
+// worker, and kills what does not follow. It refuses a directory that MakeRoot
+// did not make; of a copy it touches the files alone, since the processes are
+// those of the original. A root that does not exist is fine.
 func CleanRoot(root string) error {
+	switch _, err := RootOwner(root); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, ErrCopied):
+		return removeTree(root, markFile)
+	case err != nil:
+		return err
+	}
 	var o order
 	var ended exitRecord
 	// What cannot be read tells of no process: then the record must do.
@@ -33,20 +42,7 @@ func CleanRoot(root string) error {
 		}
 		killLeftovers(root)
 	}
-	if o.Socket != "" {
-		_ = os.Remove(o.Socket)
-	}
-	if err := os.RemoveAll(root); err == nil {
-		return nil
-	}
-	// A worker may have taken its own directories' permissions away.
-	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(root)
+	return removeTree(root, markFile)
 }
 
 // askToEnd tells a living supervisor to end everything at once, and waits for
@@ -68,6 +64,9 @@ func askToEnd(o order) {
 // process and its session, and processes with an environment that names root.
 // It returns when none is left.
 func killLeftovers(root string) {
+	if _, err := RootOwner(root); err != nil { // a copy: they are the original's
+		return
+	}
 	var rec record
 	var o order
 	_ = load(root, recordFile, &rec)

@@ -9,8 +9,9 @@
 //
 // # Root
 //
-// The caller makes Root with Root/work in it; the rest is made here:
+// The caller makes Root with [MakeRoot]; the rest is made here:
 //
+//	mark      who made Root, and which directory it was: a copy is known by it
 //	spec      what the node asks for, with the control socket's path and key
 //	record    supervisor and worker (number, start time, boot), socket, version
 //	work/     the worker's directory, writable for it
@@ -20,16 +21,17 @@
 //	tasks     results of tasks, 32 bytes each: place and code (4 bytes each),
 //	          bytes written to stdout and stderr, nanoseconds (8 each)
 //	lines     the lines of tasks, taken out of work/
+//	control/  the control socket; for the node's user alone
 //	exit      how it ended; written, synced and renamed when no process is left
 //
-// spec, record and exit are msgpack. [CleanRoot] ends what is alive and removes
-// all of it. Only exit is synced: after a reboot the attempt is lost anyway,
+// mark, spec, record and exit are msgpack. [CleanRoot] ends what is alive and removes
+// all of it, if there is a mark; of a copy it removes the files alone. Only exit is synced: after a reboot the attempt is lost anyway,
 // which the boot in the record tells, unless it had ended and its output is
 // there to the last byte.
 //
 // # Control protocol, version 1
 //
-// A unix stream socket in a private directory, opened by the node, inherited
+// A unix stream socket in Root/control, opened by the node, inherited
 // as descriptor 3, served by the supervisor. Every connection begins with
 // hello, which carries the version and the key: without the key a process,
 // above all a worker, that finds the socket is sent away. A message is its

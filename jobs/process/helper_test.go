@@ -110,7 +110,7 @@ func (p *pattern) follows(b []byte) bool {
 func newRoot(t testing.TB) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "root")
-	if err := os.MkdirAll(filepath.Join(root, workDir), 0o755); err != nil {
+	if err := MakeRoot(root, "test"); err != nil {
 		t.Fatal(err)
 	}
 	return root

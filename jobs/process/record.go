@@ -17,11 +17,13 @@ import (
 
 // The files in Root.
 const (
+	markFile   = "mark"
 	orderFile  = "spec"
 	recordFile = "record"
 	exitFile   = "exit"
 	tasksFile  = "tasks"
 	linesFile  = "lines"
+	controlDir = "control"
 	workDir    = "work"
 	tmpDir     = "tmp"
 )
@@ -79,11 +81,14 @@ func identify(pid int) (procID, error) {
 	if err != nil {
 		return procID{}, err
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return procID{}, err
-	}
-	return procID{PID: pid, Start: st.start, Boot: strings.TrimSpace(string(boot))}, nil
+	boot, err := bootID()
+	return procID{PID: pid, Start: st.start, Boot: boot}, err
+}
+
+// bootID names the time since the machine was started.
+func bootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b)), err
 }
 
 // alive reports whether the very process still exists and is not a zombie.

@@ -24,10 +24,6 @@ type Config struct {
 	// Executable is the program that becomes the supervisor; its main calls
 	// Main first. "" = this program, even if its file has been replaced.
 	Executable string
-	// SocketDir is a directory for control sockets, with a short path, made
-	// with mode 0700 if it does not exist. "" = below XDG_RUNTIME_DIR or the
-	// directory for temporary files.
-	SocketDir string
 	// Grace is the time between SIGTERM and SIGKILL at the end of the
 	// walltime or without a node; 0 = 5 s.
 	Grace time.Duration
@@ -40,7 +36,6 @@ type Config struct {
 const (
 	defaultGrace     = 5 * time.Second
 	defaultNodeLimit = 30 * time.Second
-	maxSocketPath    = 107 // of a unix socket's address
 )
 
 // ErrSpec is wrapped by the errors of Start that are the caller's mistakes.
@@ -102,13 +97,13 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 // command writes down what the supervisor is to do. It comes before all else that
 // is made for the worker, so that whoever cleans up finds it.
 func (r *Runner) command(spec Spec) (order, error) {
-	dir, err := r.socketDir()
-	if err != nil {
+	// The name cannot be guessed, and a worker cannot list the directory.
+	socket := filepath.Join(spec.Root, controlDir, rand.Text())
+	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
+	if err := save(spec.Root, orderFile, o, false); err != nil {
 		return order{}, err
 	}
-	// The name cannot be guessed.
-	o := order{Version: protocol, Spec: spec, Socket: filepath.Join(dir, rand.Text()), Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
-	return o, save(spec.Root, orderFile, o, false)
+	return o, os.Mkdir(filepath.Dir(socket), 0o700)
 }
 
 // start runs a supervisor on the listener and connects to it: the connection
@@ -158,69 +153,6 @@ func (r *Runner) process(ctx context.Context, mode, arg string) *exec.Cmd {
 		cmd.Err = errNoMain
 	}
 	return cmd
-}
-
-// dial connects to a supervisor and says hello.
-func dial(o order, input bool) (*net.UnixConn, error) {
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: o.Socket, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	if err := writeMessage(conn, message{Kind: kindHello, Version: o.Version, Key: o.Key, Input: input}); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return conn, nil
-}
-
-// listen opens a control socket. The file belongs to the supervisor from then on.
-func listen(path string) (*net.UnixListener, error) {
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	ln.SetUnlinkOnClose(false)
-	return ln, nil
-}
-
-// socketDir finds or makes a directory whose path is short enough and that
-// nobody else can enter.
-func (r *Runner) socketDir() (string, error) {
-	dirs := []string{r.cfg.SocketDir}
-	if r.cfg.SocketDir == "" {
-		dirs = nil
-		name := fmt.Sprintf("zorilla-%d", os.Geteuid())
-		if run := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
-			dirs = append(dirs, filepath.Join(run, name))
-		}
-		dirs = append(dirs, filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name))
-	}
-	var last error
-	for _, dir := range dirs {
-		if len(dir)+1+len(rand.Text()) > maxSocketPath {
-			last = fmt.Errorf("%s: too long for sockets: at most %d bytes", dir, maxSocketPath-27)
-			continue
-		}
-		if last = privateDir(dir); last == nil {
-			return dir, nil
-		}
-	}
-	return "", fmt.Errorf("directory for control sockets: %w", last)
-}
-
-func privateDir(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s: want a directory of user %d alone (mode 0700)", dir, os.Geteuid())
-	}
-	return nil
 }
 
 // checkSpec refuses what no supervisor could use.

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"net"
 	"reflect"
 	"strings"
 	"testing"
@@ -152,7 +151,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		"other times": {message{Kind: kindHello, Version: protocol + 1, Key: o.Key}, "is not spoken"},
 		"rude":        {message{Kind: kindStop}, "hello first"},
 	} {
-		conn, err := net.Dial("unix", o.Socket)
+		conn, err := dialSocket(o.Socket)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,100 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/internal/codec"
+)
+
+// Errors of RootOwner.
+var (
+	// ErrNotMade: the directory is nobody's root, as far as can be seen.
+	ErrNotMade = errors.New("no node made it")
+	// ErrCopied: it is a copy of a root, whose processes are not its own.
+	ErrCopied = errors.New("it is a copy of a worker's directory")
+)
+
+// mark says, in Root/mark, who made Root. It is the first thing that is there and
+// the last that goes, so that a directory without it is not ours to remove.
+type mark struct {
+	Version int    `json:"version"`
+	Owner   string `json:"owner"`
+	Root    string `json:"root"`
+	Device  uint64 `json:"device"`
+	Inode   uint64 `json:"inode"`
+	Boot    string `json:"boot"`
+}
+
+// copied reports whether the mark came to a directory with a copy of another
+// one. As long as processes may live, what counts is which directory it is, also
+// if that was moved; its numbers may be others after the machine was started
+// anew.
+func (m *mark) copied(root string, st *unix.Stat_t) bool {
+	same := m.Device == st.Dev && m.Inode == st.Ino
+	if boot, err := bootID(); err == nil && boot == m.Boot {
+		return !same
+	}
+	return !same && m.Root != root
+}
+
+// MakeRoot makes a root with Root/work for the owner, the node's name for itself.
+// The directory around it must be there.
+func MakeRoot(root, owner string) error {
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return err
+	}
+	if err := MarkRoot(root, owner); err != nil {
+		_ = os.Remove(root) // nothing else is in it
+		return err
+	}
+	return os.Mkdir(filepath.Join(root, workDir), 0o755)
+}
+
+// MarkRoot makes a directory a root of the owner.
+func MarkRoot(root, owner string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(root, &st); err != nil {
+		return fmt.Errorf("mark %s: %w", root, err)
+	}
+	boot, err := bootID()
+	if err != nil {
+		return err
+	}
+	return save(root, markFile, mark{Version: 1, Owner: owner, Root: root, Device: st.Dev, Inode: st.Ino, Boot: boot}, false)
+}
+
+// RootOwner returns for whom MakeRoot made a directory; "" if that cannot be
+// read any more, or of a version before there were marks. The error is that
+// there is no directory, or wraps ErrNotMade, or ErrCopied, with the owner.
+func RootOwner(root string) (owner string, err error) {
+	var st unix.Stat_t
+	switch err := unix.Lstat(root, &st); {
+	case err != nil:
+		return "", &fs.PathError{Op: "lstat", Path: root, Err: err}
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return "", fmt.Errorf("%s: %w: it is no directory", root, ErrNotMade)
+	}
+	var m mark
+	switch err := load(root, markFile, &m); {
+	case err == nil && !m.copied(root, &st):
+		return m.Owner, nil
+	case err == nil:
+		return m.Owner, fmt.Errorf("%s: %w, %s", root, ErrCopied, m.Root)
+	case errors.Is(err, codec.ErrMalformed): // the machine failed before it was on the disk: no process of then is left
+		return "", nil
+	}
+	var o order
+	if load(root, orderFile, &o) != nil {
+		return "", fmt.Errorf("%s: %w", root, ErrNotMade)
+	}
+	if o.Spec.Root != root {
+		return "", fmt.Errorf("%s: %w, %s", root, ErrCopied, o.Spec.Root)
+	}
+	return "", nil
+}

@@ -1,0 +1,199 @@
+package process
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A worker may nest directories much deeper than a node may have files open, and
+// than a path may be long.
+func TestDeepDirectoriesAreRemoved(t *testing.T) {
+	root := newRoot(t)
+	nest(t, filepath.Join(root, workDir), 3000)
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	few := before
+	few.Cur = 100
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	err := CleanRoot(root)
+	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); e != nil {
+		t.Fatal(e)
+	}
+	if err != nil {
+		t.Fatalf("%.300s", err)
+	}
+	if _, err := os.Lstat(root); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the root is still there: %v", err)
+	}
+}
+
+// nest makes that many directories, one in the other, with a file and a closed
+// directory in some.
+func nest(t *testing.T, dir string, levels int) {
+	t.Helper()
+	at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for i := range levels {
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = unix.Mkdirat(at, "out.d", 0o755)
+		if i%500 == 0 {
+			err = errors.Join(err, unix.Mkdirat(at, ".removed-1", 0o755), unix.Mkdirat(at, "shut", 0), unix.Mknodat(at, "file", unix.S_IFREG, 0))
+		}
+		if err == nil {
+			var next int
+			next, err = unix.Openat(at, "out.d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			unix.Close(at)
+			at = next
+		}
+	}
+	unix.Close(at)
+}
+
+// Whatever a worker leaves in the way, nothing outside of its root changes.
+func TestRemovalFollowsNoLink(t *testing.T) {
+	outside := t.TempDir()
+	kept := filepath.Join(outside, "kept")
+	if err := os.WriteFile(kept, nil, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(outside, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	root := newRoot(t)
+	work := filepath.Join(root, workDir)
+	if err := errors.Join(os.Symlink(outside, filepath.Join(work, "dir")), os.Symlink(kept, filepath.Join(work, "file")), os.Link(kept, filepath.Join(work, "hard")),
+		os.Mkdir(filepath.Join(work, "shut"), 0), unix.Mkfifo(filepath.Join(work, "fifo"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := CleanRoot(root); err != nil {
+		t.Fatal(err)
+	}
+	for path, mode := range map[string]os.FileMode{outside: 0o750, kept: 0o640} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v, want it as it was", path, info, err)
+		}
+	}
+	swapped := filepath.Join(t.TempDir(), "root")
+	if err := os.Symlink(outside, swapped); err != nil {
+		t.Fatal(err)
+	}
+	if err := CleanRoot(swapped); !errors.Is(err, ErrNotMade) {
+		t.Errorf("a link instead of a root: %v", err)
+	}
+}
+
+// What no node made is not removed.
+func TestStrangersDirectoriesAreNotRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "thesis")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "t.tex"), []byte("x"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := CleanRoot(dir); !errors.Is(err, ErrNotMade) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "t.tex")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A state directory that was copied belongs to another node, which must leave
+// the processes and the sockets of the first one alone.
+func TestWorkersOutliveACopyOfTheirRoot(t *testing.T) {
+	root := newRoot(t)
+	spec := Spec{Root: root, Args: []string{"/bin/sh", "-c", `echo running; ` + gateText + `echo done`}, UID: -1,
+		Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=" + filepath.Join(root, tmpDir)}}
+	w := start(t, Config{}, spec)
+	awaitOutput(t, w, 8)
+	for name, end := range map[string]func(copied string) error{
+		"clean": CleanRoot,
+		"adopt": func(copied string) error {
+			_, err := New(Config{}).Adopt(t.Context(), copied)
+			if !errors.Is(err, ErrLost) {
+				t.Errorf("adopt: %v", err)
+			}
+			return CleanRoot(copied)
+		},
+	} {
+		copied := filepath.Join(t.TempDir(), "root")
+		if out, err := exec.Command("cp", "-a", root, copied).CombinedOutput(); err != nil {
+			t.Fatal(string(out))
+		}
+		if owner, err := RootOwner(copied); owner != "test" || !errors.Is(err, ErrCopied) {
+			t.Errorf("%s: the copy is of %q, %v", name, owner, err)
+		}
+		if err := end(copied); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(copied); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the copy is still there: %v", name, err)
+		}
+	}
+	openGate(t, root)
+	if e := await(t, w); e.Cause != Exited || e.Code != 0 || output(t, w, Stdout) != "running\ndone\n" {
+		t.Errorf("%+v, %q", e, output(t, w, Stdout))
+	}
+}
+
+// A root that was moved is still that of its processes.
+func TestMovedRootIsNoCopy(t *testing.T) {
+	root := newRoot(t)
+	moved := root + ".moved"
+	if err := os.Rename(root, moved); err != nil {
+		t.Fatal(err)
+	}
+	if owner, err := RootOwner(moved); owner != "test" || err != nil {
+		t.Errorf("%q, %v", owner, err)
+	}
+}
+
+// The sockets lie where only the node can make them, whoever was quicker where
+// everybody can, and however long the path is.
+func TestControlSocketIsWhereOnlyTheNodeCanMakeIt(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	t.Setenv("XDG_RUNTIME_DIR", tmp)
+	root := filepath.Join(t.TempDir(), strings.Repeat("long", 50))
+	if err := MakeRoot(root, "test"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := New(Config{}).Start(t.Context(), Spec{Root: root, Args: []string{"/bin/sh", "-c", "echo running; exec sleep 1000"}, UID: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitOutput(t, w, 8)
+	var o order
+	if err := load(root, orderFile, &o); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(o.Socket)
+	if err != nil || info.Mode().Type() != os.ModeSocket || !strings.HasPrefix(o.Socket, root+"/") {
+		t.Errorf("socket %s: %v, %v", o.Socket, info, err)
+	}
+	if dir, err := os.Stat(filepath.Dir(o.Socket)); err != nil || dir.Mode().Perm() != 0o700 {
+		t.Errorf("its directory: %v, %v", dir, err)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("the directory for everybody holds %v, %v", left, err)
+	}
+	w.Leave()
+	again := adopt(t, root)
+	again.Stop(0)
+	if e := await(t, again); e.Cause != Stopped {
+		t.Errorf("%+v", e)
+	}
+	if _, err := os.Lstat(o.Socket); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is left: %v", err)
+	}
+}
