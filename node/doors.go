@@ -109,18 +109,24 @@ func (n *Node) serveClients(g *group, page net.Listener) error {
 		return err
 	}
 	n.serve(g, n.server(api.Guard(api.Handler(n.service), token)), l)
-	if page == nil {
+	if _, none := page.(noPage); none {
 		return nil
 	}
 	return n.serveWeb(g, page)
 }
+
+// noPage is the listener of a node without a page.
+type noPage struct{ net.Listener }
+
+// Close implements net.Listener.
+func (noPage) Close() error { return nil }
 
 // bindPage opens the port of the page, if there is to be one. If the default
 // port is taken it is the next free one; a port that the user chose must be
 // free.
 func (n *Node) bindPage() (net.Listener, error) {
 	if n.cfg.Seams.Offline || n.cfg.Web == "none" {
-		return nil, nil
+		return noPage{}, nil
 	}
 	address, tries := n.cfg.Web, 1
 	if address == "" {

@@ -98,6 +98,10 @@ func (n *Node) Self() vicinity.Member { return n.overlay.Self() }
 // Vicinity tells who is near. Call it after Ready.
 func (n *Node) Vicinity() *vicinity.Table { return n.vicinity }
 
+// First reports whether the node's key was made in this life. Call it after
+// Ready.
+func (n *Node) First() bool { return n.fresh }
+
 // WebURL returns the address of the page with its token, or "" if the node
 // has none. Call it after Ready.
 func (n *Node) WebURL() string { return n.webURL }
@@ -117,14 +121,11 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 	defer sockets.Close()
-	if page != nil {
-		defer page.Close()
-	}
-	seeds, release, err := n.settle()
+	defer page.Close()
+	seeds, err := n.identify()
 	if err != nil {
 		return err
 	}
-	defer release()
 
 	disk := newGroup(context.WithoutCancel(ctx))
 	defer disk.stop()
@@ -137,6 +138,11 @@ func (n *Node) Run(ctx context.Context) error {
 	if err := n.alone(ctx, seeds); err != nil || ctx.Err() != nil {
 		return err
 	}
+	release, err := n.openWork()
+	if err != nil {
+		return err
+	}
+	defer release()
 	log, err := n.openDisk(disk)
 	if err != nil {
 		return err
@@ -185,15 +191,6 @@ func (n *Node) bind(ctx context.Context) (sockets *gossip.Sockets, page net.List
 		return nil, nil, err
 	}
 	return sockets, page, nil
-}
-
-// settle finds out who the node is, and takes the directory for its workers.
-func (n *Node) settle() (seeds []string, release func(), err error) {
-	if seeds, err = n.identify(); err != nil {
-		return nil, nil, err
-	}
-	release, err = n.openWork()
-	return seeds, release, err
 }
 
 // identify loads the node's key and the network's secret.

@@ -118,7 +118,7 @@ func copyOf(t *testing.T, state string, names ...string) string {
 
 func wantTwin(t *testing.T, err error, state string) {
 	t.Helper()
-	if !errors.Is(err, vicinity.ErrTwin) || !strings.Contains(err.Error(), "identity.key and journal.db in "+state) || strings.Contains(err.Error(), "\n") {
+	if !errors.Is(err, vicinity.ErrTwin) || !strings.Contains(err.Error(), "identity.key, journal.db and work in "+state) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want that another node has this identity, and the way out", err)
 	}
 }

@@ -99,9 +99,9 @@ func (d *devNetwork) command(ctx context.Context, args []string) error {
 
 // welcome prints how to use the network.
 func (d *devNetwork) welcome(ctx context.Context) error {
-	page := "none"
+	page := "page   none"
 	if url, err := d.nodes[0].client.Web(ctx); err == nil {
-		page = clean(url)
+		page = pageLine(url, onTerminal(d.sh.stdout))
 	}
 	_, err := fmt.Fprintf(d.sh.stdout, `%s, each with a state directory of its own below %s. In another terminal:
 
@@ -109,7 +109,7 @@ func (d *devNetwork) welcome(ctx context.Context) error {
   zorilla nodes
   zorilla run -l -n %d hostname
 
-page   %s
+%s
 Ctrl-C stops the network.
 `, count(len(d.nodes), "node"), d.dir, d.nodes[0].state, len(d.nodes), page)
 	return err

@@ -17,7 +17,7 @@ import (
 
 func main() {
 	process.Main()
-	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(context.Background(), ownArgs(), os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run is the whole command line but for the process around it.

@@ -36,8 +36,9 @@ type nodeOptions struct {
 	Log                    io.Writer
 }
 
-// startNode runs a node until ctx ends, and calls ready once it can be used.
-type startNode func(ctx context.Context, o nodeOptions, ready func(api.Service)) error
+// startNode runs a node until ctx ends, and calls ready once it can be used: for
+// the first time if its key was made now.
+type startNode func(ctx context.Context, o nodeOptions, ready func(s api.Service, first bool)) error
 
 func (sh *shell) nodeCommand() *cli.Command {
 	env := func(name string) []string { return []string{"ZORILLA_" + name} }
@@ -47,8 +48,8 @@ func (sh *shell) nodeCommand() *cli.Command {
 		Usage:     "start a node on this machine",
 		UsageText: "zorilla node [options]",
 		Description: `
-The first start makes an identity and a network; the line it prints lets another
-machine join. Machines of one local network that have the same secret find each
+The first start makes an identity and a network; on a terminal it prints the line
+that lets another machine join, later 'zorilla invite' does. Machines of one local network that have the same secret find each
 other. Stop it with Ctrl-C or SIGTERM: its workers go on, and the node finds
 them again when it is started with the same --state, also by a newer program.
 'zorilla drain --exit' lets them finish first.
@@ -59,7 +60,7 @@ zorilla node --secret-file ~/.zorilla-secret  # same secret, same local network
 zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "join", EnvVars: env("JOIN"), Usage: "`TOKEN|HOST:PORT` of the network to join (repeatable, or with commas)"},
-			&cli.StringFlag{Name: "secret", EnvVars: env("SECRET"), Usage: "network secret: a `PHRASE` of 16 characters or more; ps shows it to others of this machine, --secret-file does not"},
+			&cli.StringFlag{Name: "secret", EnvVars: env("SECRET"), Usage: "network secret: a `PHRASE` of 16 characters or more; others of this machine may see it for a moment, --secret-file shows it to nobody"},
 			&cli.StringFlag{Name: "secret-file", EnvVars: env("SECRET_FILE"), Usage: "read the network secret from `FILE`"},
 			&cli.StringFlag{Name: "name", EnvVars: env("NAME"), DefaultText: "the host name", Usage: "`LABEL` of this node"},
 			&cli.StringFlag{Name: "site", EnvVars: env("SITE"), Usage: "free `LABEL` of its place"},
@@ -100,23 +101,36 @@ func (sh *shell) nodeAction(c *cli.Context) error {
 	ctx, stop := signal.NotifyContext(c.Context, signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends a node that hangs
-	return sh.node(ctx, o, func(s api.Service) { sh.welcome(ctx, s) })
+	forgetSecrets()
+	return sh.node(ctx, o, func(s api.Service, first bool) { sh.welcome(ctx, s, first && onTerminal(sh.stdout)) })
 }
 
-// welcome prints what the owner needs next.
-func (sh *shell) welcome(ctx context.Context, s api.Service) {
-	if token, err := s.Invite(ctx); err != nil {
+// welcome prints what the owner needs next, with the tokens if nobody else can
+// see them.
+func (sh *shell) welcome(ctx context.Context, s api.Service, tokens bool) {
+	switch token, err := s.Invite(ctx); {
+	case err != nil:
 		sh.say("no invitation: %v", err)
-	} else {
+	case tokens:
 		fmt.Fprintf(sh.stdout, "join   zorilla node --join %s\n", clean(token))
+	default:
+		fmt.Fprintln(sh.stdout, "join   'zorilla invite' prints the token for other machines")
 	}
 	switch url, err := s.Web(ctx); {
 	case errors.Is(err, api.ErrUnavailable): // as its owner wants it
 	case err != nil:
 		sh.say("no page: %v", err)
 	default:
-		fmt.Fprintf(sh.stdout, "page   %s\n", clean(url))
+		fmt.Fprintln(sh.stdout, pageLine(url, tokens))
 	}
+}
+
+// pageLine names the page.
+func pageLine(url string, token bool) string {
+	if token {
+		return "page   " + clean(url)
+	}
+	return fmt.Sprintf("page   %s ('zorilla web' prints it with its token)", clean(withoutToken(url)))
 }
 
 func (sh *shell) nodeOptions(c *cli.Context) (nodeOptions, error) {

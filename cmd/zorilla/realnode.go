@@ -16,7 +16,7 @@ import (
 )
 
 // runNode is the real startNode.
-func runNode(ctx context.Context, o nodeOptions, ready func(api.Service)) error {
+func runNode(ctx context.Context, o nodeOptions, ready func(s api.Service, first bool)) error {
 	runAs, err := workerUser(o.RunAs)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func runNode(ctx context.Context, o nodeOptions, ready func(api.Service)) error 
 		defer close(told)
 		select {
 		case <-n.Ready():
-			ready(n.Service())
+			ready(n.Service(), n.First())
 		case <-ctx.Done():
 		}
 	}()

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 			if os.Getenv(realNodes) != "" {
 				sh.node = runNode
 			}
-			os.Exit(sh.run(context.Background(), os.Args))
+			os.Exit(sh.run(context.Background(), ownArgs()))
 		},
 	})
 }
@@ -105,7 +105,7 @@ func serveOn(s api.Service, l net.Listener) (stop func()) {
 
 // startFake is a startNode whose node is a fake. Nodes with neighbouring state
 // directories know each other, and a bad port cannot be listened on.
-func startFake(ctx context.Context, o nodeOptions, ready func(api.Service)) error {
+func startFake(ctx context.Context, o nodeOptions, ready func(s api.Service, first bool)) error {
 	if _, err := net.ResolveTCPAddr("tcp", o.Listen); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func startFake(ctx context.Context, o nodeOptions, ready func(api.Service)) erro
 	}
 	defer stop()
 	fmt.Fprintln(o.Log, "the fake node is up")
-	ready(f)
+	ready(f, false)
 	<-ctx.Done()
 	return nil
 }

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestSecretsAmongArguments(t *testing.T) {
+	for line, want := range map[string]map[int]int{
+		"zorilla node":                          {},
+		"zorilla node --join x --slots 2":       {3: 0},
+		"zorilla node -join=x --secret y":       {2: 6, 4: 0},
+		"zorilla node --secret=a=b --join":      {2: 9},
+		"zorilla node --secret-file f join x y": {},
+	} {
+		if got := secretsIn(strings.Fields(line)); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}
+
+// Neither a node's arguments nor anything that it starts shows its secrets.
+func TestSecretsAreOnNoProcessList(t *testing.T) {
+	t.Parallel()
+	const phrase = "a phrase for TestSecretsAreOnNoProcessList"
+	g := newGate(t)
+	network := &realNetwork{dir: openDir(t), nodes: map[int]*realNode{}}
+	t.Cleanup(network.stop)
+	first, err := network.start(1, nodeEnv(), []string{"--slots", "1", "--secret", phrase})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := network.invite
+	network.invite = ""
+	if _, err := network.start(2, nodeEnv(), []string{"--slots", "1", "--join=" + token}); err != nil {
+		t.Fatal(err)
+	}
+	network.invite = token
+	if _, err := network.start(3, nodeEnv(), []string{"--slots", "1"}); err != nil { // by ZORILLA_JOIN
+		t.Fatal(err)
+	}
+	first.knows(t, 3)
+	job := first.says(t, "submit", "-n", "3", "sh", "-c", g.wait())
+	first.job(t, "last", "running", allRun(3))
+	lines := 0
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		line, err := os.ReadFile(dir + "/cmdline")
+		if err != nil {
+			continue // it has ended
+		}
+		lines++
+		text := string(line)
+		var pid int
+		fmt.Sscanf(filepath.Base(dir), "%d", &pid)
+		// The nodes themselves were given ZORILLA_JOIN, as is a child of theirs until it has its own program.
+		if env, err := os.ReadFile(dir + "/environ"); err == nil && !strings.Contains(text, "zorilla\x00node\x00") {
+			text += string(env)
+		}
+		if strings.Contains(text, token) || strings.Contains(text, phrase) {
+			t.Errorf("process %d shows a secret: %q", pid, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+		if pid == first.process.Pid && !strings.Contains(text, "--secret\x00"+strings.Repeat(".", len(phrase))) {
+			t.Errorf("the first node's line is %q", text)
+		}
+	}
+	if lines < 6 {
+		t.Errorf("%d processes were looked at", lines)
+	}
+	g.open(t)
+	first.job(t, job, "COMPLETED", inState("COMPLETED"))
+}
+
+// The tokens are printed when a node is started for the first time, to a
+// terminal, and nowhere else.
+func TestTokensAreShownOnceAndToATerminalOnly(t *testing.T) {
+	t.Parallel()
+	dir := openDir(t)
+	for _, c := range []struct {
+		state    string
+		terminal bool
+		want     bool
+	}{{"a", true, true}, {"a", true, false}, {"b", false, false}} {
+		state := filepath.Join(dir, c.state)
+		cmd := zorilla(t, state, "node", "--state", state, "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0")
+		cmd.Env = append(nodeEnv(), "TERM=dumb")
+		var printed *os.File
+		if c.terminal {
+			printed, cmd.Stdout = pseudoterminal(t)
+		} else {
+			var w *os.File
+			var err error
+			if printed, w, err = os.Pipe(); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stdout = w
+		}
+		cmd.Stderr = cmd.Stdout // whatever it logs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdout.(*os.File).Close()
+		text, lines := "", bufio.NewReader(printed)
+		time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+		for !strings.Contains(text, "page   ") {
+			line, err := lines.ReadString('\n')
+			if text += line; err != nil {
+				t.Fatalf("%v after %q", err, text)
+			}
+		}
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		for err := error(nil); err == nil; { // a terminal ends with EIO
+			var line string
+			line, err = lines.ReadString('\n')
+			text += line
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		printed.Close()
+		for _, secret := range []string{"zor1.", "?token="} {
+			if strings.Contains(text, secret) != c.want {
+				t.Errorf("terminal %t, state %s: want %s: %t\n%s", c.terminal, c.state, secret, c.want, text)
+			}
+		}
+		if !c.want && (!strings.Contains(text, "'zorilla invite' prints") || !strings.Contains(text, "'zorilla web' prints")) {
+			t.Errorf("it does not say how to get the tokens:\n%s", text)
+		}
+	}
+}
+
+// pseudoterminal opens a pseudoterminal: what is written to it can be read from
+// printed.
+func pseudoterminal(t *testing.T) (printed, it *os.File) {
+	t.Helper()
+	printed, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(printed.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(printed.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err = os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return printed, it
+}
