@@ -184,13 +184,16 @@ func (r *arrayOutput) lose(id int, st process.Stream, from, n int64) {
 
 // damaged is the error of a reader who was told all that is left.
 func (r *arrayOutput) damaged() error {
+	if broken := r.job.core.rec.broken; broken != "" {
+		r.lost = append([]string{"its journal: " + broken}, r.lost...)
+	}
 	if len(r.lost) == 0 {
 		return nil
 	}
 	if r.more > 0 {
 		r.lost = append(r.lost, fmt.Sprintf("and %d more", r.more))
 	}
-	err := fmt.Errorf("output of job %s is %w: %s", r.job.output.job, ErrDamaged, strings.Join(r.lost, "; "))
+	err := fmt.Errorf("job %s is %w: %s", r.job.output.job.Short(), ErrDamaged, strings.Join(r.lost, "; "))
 	r.s.log.Error().Msg(err.Error())
 	return err
 }

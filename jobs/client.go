@@ -316,7 +316,7 @@ func (s *Service) Output(ctx context.Context, id ID, rank int, follow bool, f fu
 	counts := map[RankAttempt]bool{}
 	final := false
 	err := s.inJob(id, func(j *job) {
-		log, final = j.output, j.core.rec.state.Final()
+		log, final = j.output, j.core.rec.state.Final() && j.core.rec.broken == ""
 		if j.core.rec.tasks != nil || j.core.rec.replicated() {
 			array = j
 			return

@@ -97,7 +97,8 @@ type record struct {
 	state     State
 	reason    string // of the end
 	code      int
-	stored    int64 // bytes of its output file when it ended
+	stored    int64  // bytes of its output file when it ended
+	broken    string // why nothing is known of it from some point on, or ""
 	warnings  []string
 	submitted time.Time
 	started   time.Time

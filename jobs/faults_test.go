@@ -220,14 +220,14 @@ func TestBrokenFilesOfOneJobHarmNoOther(t *testing.T) {
 		n.wrap = nil
 		n.stop()
 		n.start()
-		for i, want := range []string{": standard output: bytes 0 to 5", ": standard output: bytes 0 to 5", "an entry of its journal cannot be read", ""} {
+		for i, want := range []string{": standard output: bytes 0 to 5", ": standard output: bytes 0 to 5", "an entry cannot be read", ""} {
 			st, _, err := n.service.Status(ids[i])
-			told := strings.Join(append(st.Warnings, st.Damaged...), "; ")
+			told := strings.Join(append(st.Warnings, st.Damaged...), "; ") + st.Broken
 			if err != nil || st.State != jobs.Completed || st.ExitCode != 0 || !strings.Contains(told, want) || (want == "") != (told == "") {
 				t.Errorf("job %d is %s with %q, %v, want %q", i, st.State, told, err, want)
 			}
 			err = n.service.Output(t.Context(), ids[i], -1, false, func(jobs.Output) error { return nil })
-			if errors.Is(err, jobs.ErrDamaged) != (i < 2) || i < 2 && !strings.HasSuffix(err.Error(), want) {
+			if errors.Is(err, jobs.ErrDamaged) != (i < 3) || i < 3 && !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("the output of job %d: %v", i, err)
 			}
 		}

@@ -40,7 +40,7 @@ type pendingStep struct {
 func (s *Service) view(j *job) (Status, uint64) {
 	st, version := j.core.status(), j.core.version
 	st.StdinBytes, _, _ = j.stdin.state()
-	st.Damaged = j.damage(-1)
+	st.Damaged = j.output.damage(&j.core.rec, -1)
 	if text := s.hindrance(j); text != "" && !st.State.Final() {
 		st.Reason = text
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -110,7 +112,36 @@ func (r *record) knowsOutput(worker int) bool {
 }
 
 // damage lists what the disk lost of a job.
-func (j *job) damage(worker int) []string { return j.output.damage(&j.core.rec, worker) }
+func (j *job) damage(worker int) []string {
+	list := j.output.damage(&j.core.rec, worker)
+	if broken := j.core.rec.broken; broken != "" {
+		list = append([]string{"its journal: " + broken}, list...)
+	}
+	return list
+}
+
+// lost tells what the disk lost of a job, in one line, if anything.
+func (j *job) lost() []string {
+	if list := j.damage(-1); len(list) > 0 {
+		return []string{fmt.Sprintf("job %s is damaged: %s", j.core.rec.id.Short(), strings.Join(list, "; "))}
+	}
+	return nil
+}
+
+// tellLost tells the owner what was lost since the node ran last.
+func (s *Service) tellLost(lines []string) {
+	if _, err := os.Stat(filepath.Join(s.cfg.Dir, "jobs")); errors.Is(err, os.ErrNotExist) && len(lines) > 0 {
+		s.log.Error().Msgf("the directory %s is not there any more: output of %d jobs is lost", filepath.Join(s.cfg.Dir, "jobs"), len(lines))
+		return
+	}
+	for i, l := range lines {
+		if i == maxDamage {
+			s.log.Error().Msgf("and %d more jobs are damaged: 'zorilla ps' lists them", len(lines)-i)
+			return
+		}
+		s.log.Error().Msg(l)
+	}
+}
 
 // damaged returns what was found to be lost of a job's output as an error, and has
 // the job's watchers hear of it.
@@ -124,7 +155,7 @@ func (s *Service) damaged(id ID, worker int) error {
 		}
 	})
 	if err == nil && len(list) > 0 {
-		err = fmt.Errorf("output of job %s is %w: %s", id, ErrDamaged, strings.Join(list, "; "))
+		err = fmt.Errorf("job %s is %w: %s", id.Short(), ErrDamaged, strings.Join(list, "; "))
 		s.log.Error().Msg(err.Error())
 	}
 	return err

@@ -102,7 +102,7 @@ func (p *primary) status() Status {
 	s := Status{
 		ID: r.id, Origin: r.origin, Spec: r.spec, State: r.state, Reason: p.reason(), ExitCode: r.code,
 		Submitted: r.submitted, Started: r.started, Ended: r.ended,
-		Rounds: slices.Clone(p.rounds), Warnings: slices.Clone(r.warnings), Staged: p.staged,
+		Rounds: slices.Clone(p.rounds), Warnings: slices.Clone(r.warnings), Staged: p.staged, Broken: r.broken,
 		Workers: []WorkerStatus{}, Array: r.tasks.status(), Worst: r.worst,
 	}
 	for i := range r.ranks {

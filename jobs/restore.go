@@ -1,11 +1,12 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
@@ -17,32 +18,15 @@ import (
 func (s *Service) load() error {
 	var order []ID
 	err := s.cfg.Journal.Load(func(e journal.Entry) error {
-		id := ID(e.Key)
-		if earlierForm(e.Key) {
-			return fmt.Errorf("job %s was written by an earlier version, whose jobs this one cannot read: let that version end them, or begin with another state directory", e.Key)
-		}
-		var ev event
-		unreadable := codec.Unmarshal(e.Data, &ev) != nil
-		if !id.Valid() || unreadable {
-			s.log.Warn().Str("key", e.Key).Msg("the journal has an entry that this version cannot read; it is ignored")
-			if j := s.jobs[id]; j != nil {
-				j.core.rec.warn("an entry of its journal cannot be read: something that happened to it is forgotten")
-			}
-			return nil
-		}
-		if id.Origin() != s.self.ID {
-			return fmt.Errorf("job %s is one of node %s, and this is node %s: restore the identity.key of that node, or remove journal.db to begin without its jobs",
-				id.Short(), id.Origin(), s.self.ID)
-		}
-		j := s.jobs[id]
+		j, err := s.jobOf(e)
 		if j == nil {
-			j = &job{core: s.newPrimary(id), serving: map[vicinity.ID]int{}}
-			s.jobs[id] = j
-			order = append(order, id)
+			return err
 		}
-		if ev.sound(&j.core.rec) {
-			j.core.rec.apply(ev)
+		if s.jobs[ID(e.Key)] == nil {
+			s.jobs[ID(e.Key)] = j
+			order = append(order, ID(e.Key))
 		}
+		j.core.rec.replay(e)
 		return nil
 	})
 	if err != nil {
@@ -51,14 +35,67 @@ func (s *Service) load() error {
 	if err := s.adoptWork(); err != nil {
 		return err
 	}
+	var lost []string
 	for _, id := range order {
 		if err := s.restore(id); err != nil {
 			s.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
 			delete(s.jobs, id)
+			continue
 		}
+		lost = append(lost, s.jobs[id].lost()...)
 	}
+	s.tellLost(lost)
 	s.prune()
 	return nil
+}
+
+// jobOf returns the job of an entry, which is made for the first one. It is nil if
+// there is an error, or if the entry is of no job.
+func (s *Service) jobOf(e journal.Entry) (*job, error) {
+	id := ID(e.Key)
+	switch {
+	case e.Damage != "" && (!id.Valid() || id.Origin() != s.self.ID), !id.Valid() && !earlierForm(e.Key):
+		s.log.Error().Msgf("the journal holds something of %s, which is no job of this node: %s", e.Key, cmp.Or(e.Damage, "it is ignored"))
+		return nil, nil
+	case !id.Valid():
+		return nil, fmt.Errorf("job %s was written by an earlier version, whose jobs this one cannot read: let that version end them, or begin with another state directory", e.Key)
+	case id.Origin() != s.self.ID:
+		return nil, fmt.Errorf("job %s is one of node %s, and this is node %s: restore the identity.key of that node, or remove journal.db to begin without its jobs",
+			id.Short(), id.Origin(), s.self.ID)
+	case s.jobs[id] != nil:
+		return s.jobs[id], nil
+	}
+	return &job{core: s.newPrimary(id), serving: map[vicinity.ID]int{}}, nil
+}
+
+// replay applies an entry of the journal. After one that is damaged nothing is
+// believed.
+func (r *record) replay(e journal.Entry) {
+	var ev event
+	switch {
+	case r.broken != "":
+	case e.Damage != "":
+		r.broken = e.Damage
+	case codec.Unmarshal(e.Data, &ev) != nil:
+		r.broken = "an entry cannot be read"
+	case !ev.sound(r):
+		r.broken = "an entry does not fit what came before"
+	default:
+		r.apply(ev)
+	}
+}
+
+// giveUp ends a job of which it is not known what happened to it. That is not
+// written down: the journal tells the same again.
+func (r *record) giveUp(now time.Time) {
+	if r.ranks == nil { // not even its submission is known
+		r.spec = Spec{Args: []string{"(not known)"}, Min: 1, Max: 1, Slots: 1}
+		r.ranks = make([]rankRecord, 1)
+	}
+	if !r.state.Final() {
+		r.state, r.code, r.ended = Failed, CodeZorilla, now
+		r.reason = "its journal is damaged: " + r.broken + ": what happened to it then is not known"
+	}
 }
 
 func (s *Service) newPrimary(id ID) *primary {
@@ -72,6 +109,9 @@ func (s *Service) newPrimary(id ID) *primary {
 func (s *Service) restore(id ID) error {
 	j := s.jobs[id]
 	rec := &j.core.rec
+	if rec.broken != "" {
+		rec.giveUp(s.now())
+	}
 	if rec.ranks == nil {
 		return errors.New("its submission is missing from the journal")
 	}
@@ -132,10 +172,7 @@ func (s *Service) keepStdinEnd(id ID) error {
 // checkOutput finds out what of the job's output was here and is not any more.
 func (s *Service) checkOutput(j *job) {
 	j.output.expect(&j.core.rec)
-	if list := j.damage(-1); len(list) > 0 {
-		j.toldLost = len(list)
-		s.log.Error().Str("job", string(j.core.rec.id)).Msg("its output is damaged: " + strings.Join(list, "; "))
-	}
+	j.toldLost = len(j.damage(-1))
 }
 
 func (s *Service) openFiles(j *job, id ID, goesOn bool) (err error) {

@@ -63,6 +63,7 @@ type Status struct {
 	Outputs  []RankOutput   `json:"outputs,omitempty"`    // of ranks that ended
 	Warnings []string       `json:"warnings,omitempty"`   // at most 100
 	Damaged  []string       `json:"damaged,omitempty"`    // what the disk of its origin lost of it, as far as that was noticed
+	Broken   string         `json:"broken,omitempty"`     // nothing is known of it from some point on, since its journal is damaged: how
 	Staged   Staged         `json:"staged"`
 	// StdinBytes is how much standard input has come for rank 0 so far.
 	StdinBytes int64 `json:"stdin_bytes,omitempty"`

@@ -21,7 +21,7 @@
 //	web-token      opens the page
 //	zorilla.sock   the client API
 //	client-token   proves that a client may read this directory
-//	journal.db     jobs that were submitted here
+//	journal.db     jobs that were submitted here; journal.db.mark tells that there is one
 //	jobs/          their output
 //	cache/         chunks of input and output files
 //	work/          directories of running workers

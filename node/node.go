@@ -232,10 +232,14 @@ func (n *Node) openDisk(g *group) (journal.Journal, error) {
 func (n *Node) openJournal(g *group) (journal.Journal, error) {
 	j := n.cfg.Seams.Journal
 	if j == nil {
-		var err error
-		if j, err = journal.Open(filepath.Join(n.cfg.State, "journal.db")); err != nil {
+		file, err := journal.Open(filepath.Join(n.cfg.State, "journal.db"))
+		if err != nil {
 			return nil, err
 		}
+		for _, line := range file.Lost() {
+			n.log.Error().Msg(line)
+		}
+		j = file
 	}
 	g.run(j.Run)
 	return j, nil

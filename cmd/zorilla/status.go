@@ -81,6 +81,11 @@ func (sh *shell) printStatus(st jobs.Status, now time.Time) error {
 			return err
 		}
 	}
+	if st.Broken != "" {
+		if _, err := fmt.Fprintf(sh.stdout, "damaged: its journal: %s\n", clean(st.Broken)); err != nil {
+			return err
+		}
+	}
 	for _, d := range st.Damaged {
 		if _, err := fmt.Fprintf(sh.stdout, "damaged: %s\n", clean(d)); err != nil {
 			return err

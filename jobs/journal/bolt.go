@@ -5,54 +5,60 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"runtime/debug"
 	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"zorilla/internal/atomicfile"
 )
 
 const lockWait = 400 * time.Millisecond // twice at most
 
-var root = []byte("zorilla journal 1")
+var root = []byte("zorilla journal 2")
 
 // Bolt is a journal in a file.
 type Bolt struct {
 	queue
-	path string
-	db   *bbolt.DB
+	path  string
+	db    *bbolt.DB
+	lost  []string
+	loose bool   // nothing is synced
+	stamp uint64 // of the last transaction; owned by the writer
 }
 
 // Open opens the journal in the file, and makes the file if there is none (not
-// its directory). It reads the whole file to see that it is sound. ErrLocked
-// comes within a second if another process has the file open; ErrDamaged means
-// that the file cannot be read. The file is closed by Run or by Close.
-func Open(path string) (*Bolt, error) {
-	info, err := os.Stat(path)
-	fresh := errors.Is(err, fs.ErrNotExist)
-	if err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open journal %s: not a regular file", path)
+// its directory). It reads the whole file to see that it is sound; if it is not,
+// what is left of the entries is copied into a new file and the damaged one is
+// kept beside it. ErrLocked comes within a second if another process has the file
+// open; ErrDamaged means that nothing can be read of it. The file is closed by Run
+// or by Close.
+func Open(path string) (*Bolt, error) { return open(path, false) }
+
+// open is Open; loose is for tests that do not end the machine.
+func open(path string, loose bool) (*Bolt, error) {
+	b := &Bolt{queue: newQueue(), path: path, loose: loose}
+	if err := b.examine(); err != nil {
+		return nil, err
 	}
-	if err == nil && info.Size() > 0 {
-		if err := verify(path); err != nil {
-			return nil, err
-		}
-	}
-	db, err := openFile(path, false)
+	db, err := b.openFile(path)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bolt{queue: newQueue(), path: path, db: db}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists(root)
-		return err
+	b.db = db
+	err = db.Update(func(tx *bbolt.Tx) error { // both heads of the file say the same now
+		outer, err := tx.CreateBucketIfNotExists(root)
+		if err != nil {
+			return err
+		}
+		n := uint64(0)
+		err = outer.ForEachBucket(func([]byte) error { n++; return nil })
+		return errors.Join(err, outer.SetSequence(n))
 	})
-	if err == nil && fresh {
-		err = syncDir(filepath.Dir(path))
+	if err == nil {
+		err = b.leaveMark()
 	}
 	if err != nil {
 		db.Close()
@@ -61,34 +67,28 @@ func Open(path string) (*Bolt, error) {
 	return b, nil
 }
 
-// openFile opens the file with bbolt, which panics on some kinds of damage.
-func openFile(path string, readOnly bool) (db *bbolt.DB, err error) {
-	var file *os.File
-	err = guard(path, func() (err error) {
-		db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-			Timeout:      lockWait,
-			ReadOnly:     readOnly,
-			FreelistType: bbolt.FreelistMapType,
-			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-				var err error
-				file, err = os.OpenFile(name, flag, mode)
-				return file, err
-			},
-		})
-		return err
-	})
+// Lost tells in a line each what was found to be lost when the journal was
+// opened, but for entries: of these Load tells.
+func (b *Bolt) Lost() []string { return b.lost }
+
+// markFile, beside the journal, tells that there was one.
+func markFile(path string) string { return path + ".mark" }
+
+func (b *Bolt) leaveMark() error {
+	if _, err := os.Stat(markFile(b.path)); err == nil {
+		return nil
+	}
+	return atomicfile.Write(markFile(b.path), []byte("there is a journal beside this file; if there is none, it was lost\n"))
+}
+
+// openFile opens a file that is sound, or new, with bbolt. Its list of free pages
+// is not kept in the file, where it could be damaged, but made anew.
+func (b *Bolt) openFile(path string) (*bbolt.DB, error) {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true, NoSync: b.loose})
 	var errno syscall.Errno
 	switch {
 	case err == nil:
 		return db, nil
-	case errors.Is(err, ErrDamaged):
-		if file != nil {
-			// bbolt gave up in the middle: its memory map stays, and would
-			// keep the lock beyond Close.
-			syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
-			file.Close()
-		}
-		return nil, err
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open journal %s: %w", path, ErrLocked)
 	case errors.As(err, &errno):
@@ -97,52 +97,19 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, err error) {
 	return nil, fmt.Errorf("open journal %s: %w (%v)", path, ErrDamaged, err)
 }
 
-// verify reads the whole file without changing it. A file that is shorter than
-// it says must be found before anything touches its missing pages, which would
-// end the process.
-func verify(path string) error {
-	db, err := openFile(path, true)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return db.View(func(tx *bbolt.Tx) error {
-		info, err := os.Stat(path)
-		if err != nil {
-			return fmt.Errorf("open journal: %w", err)
-		}
-		if info.Size() < tx.Size() {
-			return fmt.Errorf("open journal %s: %w (%d of %d bytes are there)", path, ErrDamaged, info.Size(), tx.Size())
-		}
-		err = guard(path, func() error {
-			return tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
-				if string(name) != string(root) {
-					return fmt.Errorf("open journal %s: made by another version of zorilla (it holds %.40q): use that version, or another directory with --state", path, name)
-				}
-				return nil
-			})
-		})
-		if err != nil {
-			return err
-		}
-		return load(tx, path, func(Entry) error { return nil })
-	})
-}
-
-// guard turns a panic or a fault while a damaged file is read into an error.
-func guard(path string, f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("read journal %s: %w (%v)", path, ErrDamaged, r)
-		}
-	}()
-	return f()
-}
-
 // Load calls f with every entry; see Journal.
 func (b *Bolt) Load(f func(Entry) error) error {
-	err := b.db.View(func(tx *bbolt.Tx) error { return load(tx, b.path, f) })
+	err := b.db.View(func(tx *bbolt.Tx) error {
+		outer := tx.Bucket(root)
+		return outer.ForEachBucket(func(key []byte) error {
+			for _, e := range readKey(outer.Bucket(key), string(key)) {
+				if err := f(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
@@ -152,8 +119,8 @@ func (b *Bolt) Load(f func(Entry) error) error {
 // Read returns the entries of one key; see Journal.
 func (b *Bolt) Read(key string) (entries []Entry, err error) {
 	err = b.db.View(func(tx *bbolt.Tx) (err error) {
-		if outer := tx.Bucket(root); outer.Bucket([]byte(key)) != nil {
-			entries, err = readKey(outer, b.path, key)
+		if bucket := tx.Bucket(root).Bucket([]byte(key)); bucket != nil {
+			entries = readKey(bucket, key)
 		}
 		return err
 	})
@@ -163,49 +130,39 @@ func (b *Bolt) Read(key string) (entries []Entry, err error) {
 	return entries, err
 }
 
-// load keeps f outside of guard: a panic of f is no damage of the file.
-func load(tx *bbolt.Tx, path string, f func(Entry) error) error {
-	outer := tx.Bucket(root)
-	if outer == nil {
-		return nil
+// readKey returns the entries of a key up to the first that is damaged or missing,
+// and then one that says so.
+func readKey(bucket *bbolt.Bucket, key string) (entries []Entry) {
+	total, n := bucket.Sequence(), uint64(0)
+	damage := func(format string, args ...any) []Entry {
+		return append(entries, Entry{Key: key, Damage: fmt.Sprintf(format, args...)})
 	}
-	var keys []string
-	err := guard(path, func() error {
-		return outer.ForEach(func(name, value []byte) error {
-			if value != nil || checkKey(string(name)) != nil {
-				return fmt.Errorf("read journal %s: %w (%.40q is not a key)", path, ErrDamaged, name)
-			}
-			keys = append(keys, string(name))
-			return nil
-		})
-	})
-	for i := 0; i < len(keys) && err == nil; i++ {
-		var entries []Entry
-		if entries, err = readKey(outer, path, keys[i]); err != nil {
+	born := uint64(0)
+	for c, i := bucket.Cursor(), 0; ; i++ {
+		name, value := c.Next()
+		if i == 0 {
+			name, value = c.First()
+		}
+		if name == nil {
 			break
 		}
-		for _, e := range entries {
-			if err := f(e); err != nil {
-				return err
-			}
+		r, size := parseRecord(value)
+		if n++; string(name) != string(sequence(n)) {
+			return damage("entry %d of %d is missing", n, max(total, n))
 		}
+		if size == 0 || size != len(value) || r.key != key || r.seq != n || n > 1 && r.born != born {
+			return damage("entry %d of %d is damaged", n, max(total, n))
+		}
+		born = r.born
+		entries = append(entries, Entry{Key: key, Data: append([]byte{}, r.data...)})
 	}
-	return err
+	if n != total {
+		return damage("%d entries are there of %d", n, total)
+	}
+	return entries
 }
 
-func readKey(outer *bbolt.Bucket, path, key string) (entries []Entry, err error) {
-	err = guard(path, func() error {
-		return outer.Bucket([]byte(key)).ForEach(func(seq, data []byte) error {
-			want := binary.BigEndian.AppendUint64(nil, uint64(len(entries))+1)
-			if string(seq) != string(want) || data == nil {
-				return fmt.Errorf("read journal %s: %w (entry %d of %s is missing)", path, ErrDamaged, len(entries)+1, key)
-			}
-			entries = append(entries, Entry{key, append([]byte{}, data...)})
-			return nil
-		})
-	})
-	return entries, err
-}
+func sequence(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 // Run writes until ctx ends, then closes the file.
 func (b *Bolt) Run(ctx context.Context) error {
@@ -220,6 +177,7 @@ func (b *Bolt) Close() error {
 		o.err = ErrClosed
 		o.finish()
 	}
+	_ = b.db.Update(func(*bbolt.Tx) error { return nil }) // see Open; all that counts is on disk
 	if err := b.db.Close(); err != nil {
 		return fmt.Errorf("close journal %s: %w", b.path, err)
 	}
@@ -227,16 +185,17 @@ func (b *Bolt) Close() error {
 }
 
 func (b *Bolt) commit(ops []op) error {
+	b.stamp++
 	err := b.db.Update(func(tx *bbolt.Tx) error {
 		outer := tx.Bucket(root)
 		for _, o := range ops {
 			if o.remove != "" {
-				if err := outer.DeleteBucket([]byte(o.remove)); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
+				if err := remove(outer, o.remove); err != nil {
 					return err
 				}
 			}
 			for _, e := range o.entries {
-				if err := put(outer, e); err != nil {
+				if err := put(outer, e, b.stamp); err != nil {
 					return err
 				}
 			}
@@ -249,28 +208,41 @@ func (b *Bolt) commit(ops []op) error {
 	return nil
 }
 
-func put(outer *bbolt.Bucket, e Entry) error {
-	bucket, err := outer.CreateBucketIfNotExists([]byte(e.Key))
-	if err != nil {
+// remove removes a key. The outer bucket's sequence counts the keys.
+func remove(outer *bbolt.Bucket, key string) error {
+	err := outer.DeleteBucket([]byte(key))
+	if errors.Is(err, bolterrors.ErrBucketNotFound) {
+		return nil
+	}
+	return errors.Join(err, outer.SetSequence(outer.Sequence()-1))
+}
+
+func put(outer *bbolt.Bucket, e Entry, stamp uint64) error {
+	bucket, err := outer.CreateBucket([]byte(e.Key))
+	switch {
+	case errors.Is(err, bolterrors.ErrBucketExists):
+		bucket = outer.Bucket([]byte(e.Key))
+	case err != nil:
 		return err
+	default:
+		if err := outer.SetSequence(outer.Sequence() + 1); err != nil {
+			return err
+		}
 	}
 	bucket.FillPercent = 0.9 // entries are only ever added at the end
+	born := stamp
+	if _, first := bucket.Cursor().First(); first != nil {
+		r, _ := parseRecord(first)
+		born = r.born
+	}
 	seq, err := bucket.NextSequence()
 	if err != nil {
 		return err
 	}
-	return bucket.Put(binary.BigEndian.AppendUint64(nil, seq), e.Data)
+	r := record{seq: seq, stamp: stamp, born: born, key: e.Key, data: e.Data}
+	return bucket.Put(sequence(seq), r.append(nil))
 }
 
 func (b *Bolt) writeError(err error) error {
 	return fmt.Errorf("write journal %s: %w: check that the disk has room", b.path, err)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -34,14 +34,26 @@
 //
 // # On disk
 //
-// [Bolt] is one bbolt file, with one bucket "zorilla journal 1", which holds one
-// bucket per key, which holds the entries under their sequence number (8 bytes,
-// big endian, from 1 without gaps). A change of the layout changes the name of
-// the outer bucket. Open finds files that are cut short and pages that cannot be
-// read; bbolt has no checksums, so a flipped bit inside the data of an entry is
-// for the reader of the entry to find. Of the file's two head pages the newer
-// sound one counts: if something else than a torn write destroys the newer one,
-// the last transaction is lost without an error.
+// [Bolt] is one bbolt file, with one bucket "zorilla journal 2", which holds one
+// bucket per key, which holds the entries under their number (8 bytes, big
+// endian, from 1 without gaps). A change of the layout changes the name of the outer
+// bucket. The sequence of a bucket counts what must be in it. An entry is stored with
+// its key, its number and a CRC-32C over all of it, so that one that was flipped,
+// moved or swapped is not taken for what it is not, and is found even if the pages
+// around it are not what they should be.
+//
+// # Damage
+//
+// A flipped bit is never believed, and costs one key at most. Load and Read give
+// the entries of a key up to the first that is damaged or missing, and then one that
+// says so. bbolt's pages have no checksums: Open checks all of their structure itself
+// before bbolt opens the file, since bbolt would crash, or write over what is in use.
+// If something is wrong, Open collects the entries from the bytes of the file, writes
+// a new one, keeps the damaged one beside it (NAME.damaged), and [Bolt.Lost] says so.
+// Of the two head pages the newer sound one counts; both say the same after Open and
+// Close, so that only a node that was killed can lose its last transaction with one of
+// them, which is told too. A file NAME.mark says that there is a journal, so that one
+// that vanished is missed. The list of free pages is not stored.
 //
 // [Memory] is the same without a disk, for tests and emulated nodes.
 package journal

@@ -26,6 +26,10 @@ var (
 type Entry struct {
 	Key  string // 1 to MaxKey of a-z A-Z 0-9 @ . _ -
 	Data []byte // at most MaxData
+	// Damage, of what Load and Read tell, says that the entry at this place, or
+	// one of those that must follow, is not what was appended, and how; nothing
+	// follows.
+	Damage string
 }
 
 // Journal is a durable, ordered store of entries.

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -16,7 +17,8 @@ type Memory struct {
 // disk is what outlives a Memory.
 type disk struct {
 	mu    sync.Mutex
-	owner *Memory // the one that may write
+	owner *Memory        // the one that may write
+	spoil map[string]int // the number of an entry that is damaged, from 1
 	keys  map[string][][]byte
 }
 
@@ -52,6 +54,7 @@ func (m *Memory) commit(ops []op) error {
 	for _, o := range ops {
 		if o.remove != "" {
 			delete(m.disk.keys, o.remove)
+			delete(m.disk.spoil, o.remove)
 		}
 		for _, e := range o.entries {
 			m.disk.keys[e.Key] = append(m.disk.keys[e.Key], bytes.Clone(e.Data))
@@ -60,25 +63,41 @@ func (m *Memory) commit(ops []op) error {
 	return nil
 }
 
+// Spoil damages an entry of a key, counted from 1, as a disk does.
+func (m *Memory) Spoil(key string, n int) {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	if m.disk.spoil == nil {
+		m.disk.spoil = map[string]int{}
+	}
+	m.disk.spoil[key] = n
+}
+
+// readLocked returns the entries of a key.
+func (m *Memory) readLocked(key string) (entries []Entry) {
+	all := m.disk.keys[key]
+	for i, data := range all {
+		if i+1 == m.disk.spoil[key] {
+			return append(entries, Entry{Key: key, Damage: fmt.Sprintf("entry %d of %d is damaged", i+1, len(all))})
+		}
+		entries = append(entries, Entry{Key: key, Data: append([]byte{}, data...)})
+	}
+	return entries
+}
+
 // Read returns the entries of one key; see Journal.
 func (m *Memory) Read(key string) ([]Entry, error) {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
-	var entries []Entry
-	for _, data := range m.disk.keys[key] {
-		entries = append(entries, Entry{key, append([]byte{}, data...)})
-	}
-	return entries, nil
+	return m.readLocked(key), nil
 }
 
 // Load calls f with every entry; see Journal.
 func (m *Memory) Load(f func(Entry) error) error {
 	var all []Entry
 	m.disk.mu.Lock()
-	for key, entries := range m.disk.keys {
-		for _, data := range entries {
-			all = append(all, Entry{key, append([]byte{}, data...)})
-		}
+	for key := range m.disk.keys {
+		all = append(all, m.readLocked(key)...)
 	}
 	m.disk.mu.Unlock()
 	for _, e := range all {

@@ -69,7 +69,7 @@ func deleteNow(j Journal, key string) error {
 	return <-done
 }
 
-func entry(key, data string) Entry { return Entry{key, []byte(data)} }
+func entry(key, data string) Entry { return Entry{Key: key, Data: []byte(data)} }
 
 // content is what Load gives, as "key: data data" lines in order of the keys.
 func content(t *testing.T, j Journal) string {
@@ -187,13 +187,13 @@ func testReplace(t *testing.T, impl implementation) {
 			t.Fatal(err)
 		}
 	}
-	if err := replaceNow(Entry{"b", make([]byte, MaxData+1)}); !errors.Is(err, ErrInvalid) {
+	if err := replaceNow(Entry{Key: "b", Data: make([]byte, MaxData+1)}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("too large: got %v, want ErrInvalid", err)
 	}
 	if err := appendNow(j, entry("b", "2")); err != nil {
 		t.Errorf("after a Replace that failed: %v", err)
 	}
-	if err := appendNow(j, Entry{"c", make([]byte, MaxData+1)}); !errors.Is(err, ErrInvalid) {
+	if err := appendNow(j, Entry{Key: "c", Data: make([]byte, MaxData+1)}); !errors.Is(err, ErrInvalid) {
 		t.Fatal(err)
 	}
 	if err := replaceNow(entry("c", "heals")); err != nil {
@@ -220,7 +220,7 @@ func testBadEntries(t *testing.T, impl implementation) {
 	defer stop()
 	for _, bad := range []Entry{
 		entry("", "x"), entry("a/b", "x"), entry("../x", "x"), entry("ü", "x"), entry(strings.Repeat("k", MaxKey+1), "x"),
-		{"good", make([]byte, MaxData+1)},
+		{Key: "good", Data: make([]byte, MaxData+1)},
 	} {
 		if err := appendNow(j, entry("other", "x"), bad); !errors.Is(err, ErrInvalid) {
 			t.Errorf("key %.20q, %d bytes: got %v, want ErrInvalid", bad.Key, len(bad.Data), err)
@@ -265,7 +265,7 @@ func testLoad(t *testing.T, impl implementation) {
 	stop := start(t, j)
 	defer stop()
 	data := []byte("1")
-	if err := appendNow(j, Entry{"a", data}, entry("a", "2")); err != nil {
+	if err := appendNow(j, Entry{Key: "a", Data: data}, entry("a", "2")); err != nil {
 		t.Fatal(err)
 	}
 	data[0] = 'X' // ours again after done
@@ -380,7 +380,7 @@ func BenchmarkAppend(b *testing.B) {
 			for b.Loop() {
 				free <- struct{}{}
 				n++
-				j.Append([]Entry{{fmt.Sprintf("k%d", n%1000), data}}, func(err error) {
+				j.Append([]Entry{{Key: fmt.Sprintf("k%d", n%1000), Data: data}}, func(err error) {
 					if err != nil {
 						b.Error(err)
 					}

@@ -1,0 +1,94 @@
+package jobs_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+)
+
+// A job whose journal lost an entry, whichever it is, is told as damaged; nothing
+// after that is believed, and the other jobs are as they were.
+func TestDamagedEntries(t *testing.T) {
+	bubble(t, 2, 2, func(t *testing.T, g *grid) {
+		n := g.node(0)
+		sound := g.submit(0, jobs.Spec{Args: []string{"echo", "hello"}, Min: 1, Max: 1})
+		g.await(0, sound, time.Minute, final)
+		for lost := 1; ; lost++ {
+			id := g.submit(0, jobs.Spec{Args: []string{"tick", "2"}, Min: 2, Max: 2, Outputs: []string{"left"}})
+			g.await(0, id, time.Minute, final)
+			entries, err := n.log.Read(string(id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lost > len(entries) {
+				break
+			}
+			n.log.Spoil(string(id), lost)
+			for range 2 { // each start tells the same
+				n.stop()
+				n.start()
+				st, _, err := n.service.Status(id)
+				if err != nil || st.State != jobs.Failed || st.ExitCode != 125 || !strings.Contains(st.Broken, "is damaged") || !strings.Contains(st.Reason, "its journal is damaged: ") {
+					t.Errorf("entry %d: %s with %d, %q, %v", lost, st.State, st.ExitCode, st.Broken, err)
+				}
+				err = n.service.Output(t.Context(), id, -1, false, func(jobs.Output) error { return nil })
+				if !errors.Is(err, jobs.ErrDamaged) {
+					t.Errorf("entry %d: its output: %v", lost, err)
+				}
+			}
+			if st, _, err := n.service.Status(sound); err != nil || st.State != jobs.Completed || st.Broken != "" || g.output(0, sound, 0) != "hello\n" {
+				t.Errorf("entry %d: the other job is %s, %v", lost, st.State, err)
+			}
+		}
+	})
+}
+
+// Workers of a job that was running when its journal was damaged are let go.
+func TestDamagedJournalOfARunningJob(t *testing.T) {
+	bubble(t, 2, 2, func(t *testing.T, g *grid) {
+		n := g.node(0)
+		id := g.submit(0, jobs.Spec{Args: []string{"tick", "600"}, Min: 4, Max: 4})
+		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+		n.log.Spoil(string(id), 2)
+		n.stop()
+		n.start()
+		if st, _, err := n.service.Status(id); err != nil || st.State != jobs.Failed || st.ExitCode != 125 {
+			t.Fatalf("%s with %d, %v", st.State, st.ExitCode, err)
+		}
+		time.Sleep(30 * time.Second)
+		for i := range 2 {
+			if busy := g.node(i).service.Busy(); busy != 0 {
+				t.Errorf("node %d has %d slots in use", i, busy)
+			}
+		}
+		if st := g.await(0, g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 4, Max: 4}), time.Minute, final); st.State != jobs.Completed {
+			t.Errorf("the next job is %s: %s", st.State, st.Reason)
+		}
+	})
+}
+
+// Output that is gone is missed.
+func TestDamagedDirectoryOfJobs(t *testing.T) {
+	bubble(t, 1, 2, func(t *testing.T, g *grid) {
+		n := g.node(0)
+		id := g.submit(0, jobs.Spec{Args: []string{"echo", "hello"}, Min: 1, Max: 1})
+		g.await(0, id, time.Minute, final)
+		n.stop()
+		if err := os.RemoveAll(filepath.Join(n.dir, "jobs")); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		st, _, err := n.service.Status(id)
+		if err != nil || st.State != jobs.Completed || st.ExitCode != 0 || strings.Join(st.Damaged, "") != "rank 0: standard output: bytes 0 to 5" {
+			t.Errorf("%s with %d, damaged: %q, %v", st.State, st.ExitCode, st.Damaged, err)
+		}
+		if err := n.service.Output(t.Context(), id, -1, false, func(jobs.Output) error { return nil }); !errors.Is(err, jobs.ErrDamaged) {
+			t.Errorf("its output: %v", err)
+		}
+	})
+}

@@ -1,0 +1,271 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// examined is what the bytes of a journal tell.
+type examined struct {
+	keys    map[string]uint64 // that the tree names, and how many entries each has had
+	claimed uint64            // how many keys there should be
+	stamp   uint64            // highest
+	root    string            // what it is, if not a journal of this version
+	nothing bool              // not even that
+	heads   int
+	err     error // why bbolt must not open the file
+}
+
+// examine finds out whether the file can be used, and puts a new one in its place
+// if it cannot.
+func (b *Bolt) examine() error {
+	f, err := os.Open(b.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		b.missed("is not there any more")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("open journal %s: not a regular file", b.path)
+	}
+	if info.Size() == 0 {
+		b.missed("is empty")
+		return nil
+	}
+	if err := lockFile(f); err != nil {
+		return fmt.Errorf("open journal %s: %w", b.path, err)
+	}
+	file, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("read journal %s: %w", b.path, err)
+	}
+	defer syscall.Munmap(file)
+	x := look(file)
+	b.stamp = x.stamp
+	if _, err := os.Stat(markFile(b.path)); x.nothing && err != nil {
+		return nil // the node died while it made it
+	}
+	if x.err != nil {
+		return b.rescue(file, x)
+	}
+	if x.heads == 1 {
+		b.lose("one of the two heads of journal %s is damaged: what was written last may be lost", b.path)
+	}
+	return nil
+}
+
+func (b *Bolt) lose(format string, args ...any) {
+	b.lost = append(b.lost, fmt.Sprintf(format, args...))
+}
+
+// missed notes that a journal that was here is gone.
+func (b *Bolt) missed(how string) {
+	if _, err := os.Stat(markFile(b.path)); err == nil {
+		b.lose("journal %s %s: all jobs that it held are lost", b.path, how)
+	}
+}
+
+// lockFile waits a moment until no other process writes the file.
+func lockFile(f *os.File) error {
+	for end := time.Now().Add(lockWait); ; time.Sleep(lockWait / 20) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return err
+		case time.Now().After(end):
+			return ErrLocked
+		}
+	}
+}
+
+// look reads all of the file's tree.
+func look(file []byte) (x examined) {
+	x.keys = map[string]uint64{}
+	t, ok := openTree(file)
+	if x.heads = t.heads; !ok {
+		x.err = fmt.Errorf("%w: it has no head", errPages)
+		return x
+	}
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", errPages, fmt.Sprintf(format, args...))
+	}
+	misnamed := map[string]bool{}
+	inner := func(key string, head []byte) error {
+		return t.bucket(head, func(name, value []byte, nested bool) error {
+			r, size := parseRecord(value)
+			x.stamp = max(x.stamp, r.stamp)
+			if size > 0 && r.key != key {
+				x.keys[r.key] = x.keys[key]
+				misnamed[key] = true
+			}
+			if nested || len(name) != 8 || size > 0 && (r.key != key || !bytes.Equal(name, sequence(r.seq))) {
+				return wrong("an entry of %s is in the wrong place", key)
+			}
+			return nil
+		})
+	}
+	var inside error
+	seen := false
+	outer := func(key, head []byte, nested bool) error {
+		if !nested || checkKey(string(key)) != nil || len(head) < bucketHead {
+			return wrong("%.40q is not a key", key)
+		}
+		x.keys[string(key)] = order.Uint64(head[8:])
+		if err := inner(string(key), head); err != nil && inside == nil {
+			inside = err
+		}
+		return nil
+	}
+	x.err = t.walk(t.root, span{}, 0, func(name, head []byte, nested bool) error {
+		if !bytes.Equal(name, root) || !nested || len(head) < bucketHead {
+			x.root = string(name)
+			return wrong("it holds %.40q", name)
+		}
+		seen, x.claimed = true, order.Uint64(head[8:])
+		err := t.bucket(head, outer)
+		for key := range misnamed {
+			delete(x.keys, key)
+		}
+		if err == nil && x.claimed != uint64(len(x.keys)) {
+			err = wrong("%d jobs are there of %d", len(x.keys), x.claimed)
+		}
+		return err
+	})
+	if x.nothing = x.err == nil && x.claimed == 0 && !seen; x.nothing {
+		x.err = wrong("it holds nothing")
+	}
+	if x.err == nil {
+		x.err = inside
+	}
+	if x.err == nil && uint64(len(file)) < t.pages*t.pageSize {
+		x.err = wrong("%d of %d bytes are there", len(file), t.pages*t.pageSize)
+	}
+	return x
+}
+
+// rescue puts a new file in the place of a damaged one, with all entries that are
+// found in its bytes, and keeps the damaged one beside it. Keys that were removed
+// may be found too, as long as nothing was written over them.
+func (b *Bolt) rescue(file []byte, x examined) error {
+	found := map[string]map[uint64]record{}
+	findRecords(file, func(r record) {
+		b.stamp = max(b.stamp, r.stamp)
+		of := found[r.key]
+		if of == nil {
+			of = map[uint64]record{}
+			found[r.key] = of
+		}
+		if old, ok := of[r.seq]; !ok || r.born > old.born || r.born == old.born && r.stamp > old.stamp {
+			of[r.seq] = r
+		}
+	})
+	if len(found) == 0 && x.root != "" {
+		return fmt.Errorf("open journal %s: made by another version of zorilla (it holds %.40q): use that version, or another directory with --state", b.path, x.root)
+	}
+	if len(found) == 0 && x.heads == 0 {
+		return fmt.Errorf("open journal %s: %w (%v)", b.path, ErrDamaged, x.err)
+	}
+	for key := range x.keys {
+		if found[key] == nil {
+			found[key] = map[uint64]record{} // somebody must miss what it held
+		}
+	}
+	fresh := b.path + ".new"
+	if err := b.writeRescued(fresh, found, x.keys); err != nil {
+		os.Remove(fresh)
+		return b.writeError(fmt.Errorf("copy what is left of it: %w", err))
+	}
+	kept := b.path + ".damaged"
+	err := os.Link(b.path, kept)
+	for i := 2; errors.Is(err, fs.ErrExist); i++ {
+		kept = fmt.Sprintf("%s.damaged-%d", b.path, i)
+		err = os.Link(b.path, kept)
+	}
+	if err == nil {
+		err = os.Rename(fresh, b.path)
+	}
+	if err == nil && !b.loose {
+		err = syncDir(filepath.Dir(b.path))
+	}
+	if err != nil {
+		return b.writeError(err)
+	}
+	b.lose("journal %s was damaged (%v): it was written anew with what is left of %d jobs, some of which may have been forgotten before; the damaged one is kept as %s", b.path, x.err, len(found), kept)
+	return nil
+}
+
+// writeRescued makes a journal of records. A key whose records have gaps keeps them.
+func (b *Bolt) writeRescued(path string, found map[string]map[uint64]record, claimed map[string]uint64) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	db, err := b.openFile(path)
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		outer, err := tx.CreateBucket(root)
+		if err != nil {
+			return err
+		}
+		for _, key := range slices.Sorted(maps.Keys(found)) {
+			if err := putAll(outer, key, found[key], claimed[key]); err != nil {
+				return err
+			}
+		}
+		return outer.SetSequence(uint64(len(found)))
+	})
+	return errors.Join(err, db.Close())
+}
+
+func putAll(outer *bbolt.Bucket, key string, records map[uint64]record, claimed uint64) error {
+	bucket, err := outer.CreateBucket([]byte(key))
+	if err != nil {
+		return err
+	}
+	born, last := uint64(0), uint64(1) // a key without entries misses at least one
+	for _, r := range records {
+		born = max(born, r.born)
+	}
+	for _, seq := range slices.Sorted(maps.Keys(records)) {
+		r := records[seq]
+		if r.born != born { // it was removed before the key was used again
+			continue
+		}
+		if err := bucket.Put(sequence(seq), r.append(nil)); err != nil {
+			return err
+		}
+		last = seq
+	}
+	if claimed > last && claimed < last+1000 { // else that is damaged too
+		last = claimed
+	}
+	return bucket.SetSequence(last)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
