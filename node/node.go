@@ -157,6 +157,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer front.stop()
 	front.run(n.jobs.Run)
 	front.run(n.twins.watch)
+	front.run(n.service.watchTraffic)
 	empty := make(chan struct{})
 	front.run(func(ctx context.Context) error { return n.awaitDrained(ctx, empty) })
 	if err := n.serveClients(front, page); err != nil {

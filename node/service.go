@@ -25,6 +25,7 @@ type service struct {
 	survey    *survey
 	clusters  clusters
 	measuring *turns
+	recent    recent
 }
 
 func newService(n *Node) *service {

@@ -18,7 +18,7 @@ import (
 func (s *service) Node(context.Context) (api.NodeInfo, error) {
 	n, info := s.n, s.self()
 	info.Cluster = s.clusters.of(n.vicinity)[info.ID]
-	info.Started, info.Release, info.StateDir, info.Traffic = n.started, Release, n.cfg.State, n.traffic()
+	info.Started, info.Release, info.StateDir, info.Traffic = n.started, Release, n.cfg.State, s.recent.fill(time.Now(), n.traffic())
 	return info, nil
 }
 

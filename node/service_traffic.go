@@ -9,8 +9,10 @@ import (
 	"zorilla/vicinity"
 )
 
-// traffic tells all counters of all parts, bad input and bad luck included:
-// whatever can go wrong on the network is counted somewhere in this list.
+// traffic tells all counters of all parts: whatever can go wrong on the network
+// is counted somewhere in this list. Bad is only what nobody should send. A
+// packet that was lost, a member that has just left and a peer of before that
+// is gone are bad luck, which a healthy network has as well.
 func (n *Node) traffic() api.Traffic {
 	return slices.Concat(
 		gossipTraffic(n.overlay.Stats(), n.unknown.Load()),
@@ -28,10 +30,10 @@ func vicinityTraffic(v vicinity.Stats) api.Traffic {
 		counted("bytes received", v.ReceivedBytes, "in these messages"),
 		bad("malformed", v.Malformed, "messages of wrong form"),
 		bad("absurd", v.Absurd, "round trips and coordinates that cannot be true"),
-		bad("unanswered", v.Unanswered, "questions without an answer: packets were lost, or members are gone"),
-		bad("strangers", v.Strangers, "messages of nodes that are no members"),
+		counted("unanswered", v.Unanswered, "questions without an answer: packets were lost, or members are gone"),
+		counted("strangers", v.Strangers, "messages of nodes that are no members"),
 		bad("excess", v.Excess, "messages dropped because a member sent too many"),
-		bad("lost", v.Lost, "messages not sent because too many were waiting"),
+		counted("lost", v.Lost, "messages not sent because too many were waiting"),
 	)
 }
 
@@ -46,10 +48,10 @@ func floodTraffic(f flood.Stats) api.Traffic {
 		counted("duplicates", int64(f.Duplicates), "copies of what had come before: floods run in circles"),
 		bad("malformed", int64(f.Malformed), "copies of wrong form, or passed on in another's name"),
 		bad("refused", int64(f.Refused), "floods that their origin has not signed"),
-		bad("limited", int64(f.Limited), "floods beyond what one node may send"),
-		bad("expired", int64(f.Expired), "copies that came too late to be of use"),
+		counted("limited", int64(f.Limited), "floods beyond what one node may send"),
+		counted("expired", int64(f.Expired), "copies that came too late to be of use"),
 		bad("cut", int64(f.Cut), "copies that wanted to travel farther than a flood may"),
-		bad("dropped", int64(f.Dropped), "copies not looked at because too many were waiting"),
+		counted("dropped", int64(f.Dropped), "copies not looked at because too many were waiting"),
 	)
 }
 
@@ -69,7 +71,7 @@ func gossipTraffic(stats map[string]int64, unknown int64) api.Traffic {
 		counted("packets received", 0, "the same of others"),
 		counted("joins", 0, "times that this node has joined others"),
 		counted("beacons received", 0, "nodes of this network calling on the local network"),
-		bad("joins failed", 0, "addresses where no node of this network answered"),
+		counted("joins failed", 0, "addresses where no node of this network answered"),
 		bad("packets refused", 0, "packets of another network, or damaged: they do not decrypt"),
 		bad("packets malformed", 0, "packets of members that are of wrong form"),
 		bad("strangers refused", 0, "connections with nodes of other networks"),
@@ -77,7 +79,7 @@ func gossipTraffic(stats map[string]int64, unknown int64) api.Traffic {
 		bad("connections over the limit", 0, "connections dropped, the oldest first, because too many had not proven who they are"),
 		bad("connections silent", 0, "connections that said nothing for a second"),
 		bad("members malformed", 0, "members that describe themselves wrongly"),
-		bad("beacons of other networks", 0, "nodes of other networks calling on the local network"),
+		counted("beacons of other networks", 0, "nodes of other networks calling on the local network"),
 		bad("beacons malformed", 0, "beacons of wrong form, or forged"),
 	)
 	for i := range t {
@@ -98,7 +100,7 @@ func counted(name string, value int64, help string) api.Counter {
 	return api.Counter{Name: name, Value: value, Help: help}
 }
 
-// bad counts what should not happen.
+// bad counts what nobody should send.
 func bad(name string, value int64, help string) api.Counter {
 	return api.Counter{Name: name, Value: value, Bad: true, Help: help}
 }

@@ -84,3 +84,41 @@ func (t *nodesTest) survey(from, of int) string {
 	}
 	return "not there"
 }
+
+// A network where nodes work, leave, come back and are started one after the
+// other sees no message that nobody should send.
+func TestACalmNetworkIsHealthy(t *testing.T) {
+	wholeNodes(t, 1, []int{3, 3, 2}, func(t *nodesTest) {
+		for i := range 4 {
+			t.await(i, t.submit(i, rigid(4, "echo")), time.Minute, completed)
+		}
+		t.leave(7)
+		if err := t.Restart(7); err != nil {
+			t.Fatal(err)
+		}
+		t.Crash(6)
+		time.Sleep(time.Minute)
+		if err := t.Restart(6); err != nil {
+			t.Fatal(err)
+		}
+		t.known(knownLimit, t.Up())
+		t.await(6, t.submit(6, rigid(4, "echo")), time.Minute, completed)
+		time.Sleep(5 * time.Minute)
+		luck := int64(0)
+		for _, i := range t.Up() {
+			info, err := t.Service(i).Node(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			luck += info.Traffic.Of("vicinity", "unanswered")
+			for _, c := range info.Traffic {
+				if c.Bad && (c.Value != 0 || c.Recent != 0) {
+					t.Errorf("node %d: %d %s %s, %d of them lately: %s", i, c.Value, c.Group, c.Name, c.Recent, c.Help)
+				}
+			}
+		}
+		if luck == 0 {
+			t.Error("a node crashed and nobody counts a question without an answer")
+		}
+	})
+}

@@ -30,7 +30,8 @@ to each other, as found from round trips; STATE which nodes are draining or
 paused by their owners, if any are.
 
 zorilla nodes --wide              with GPUs, labels, platform and addresses
-zorilla nodes -v                  and what the node that is asked has counted
+zorilla nodes -v                  and what the node that is asked has counted,
+                                  ! where bad messages came in the last ten minutes
 zorilla nodes --json | jq '.[].name'`,
 		Flags: []cli.Flag{
 			jsonFlag(),
@@ -129,8 +130,8 @@ func clusterNames(nodes []api.NodeInfo) map[string]string {
 	return names
 }
 
-// printTraffic writes counters by group, each with what it counts. What is bad
-// and has happened is marked.
+// printTraffic writes counters by group, each with what it counts. Bad messages
+// that have come in the last ten minutes are marked.
 func (sh *shell) printTraffic(traffic api.Traffic) error {
 	width := 0
 	for _, c := range traffic {
@@ -145,7 +146,7 @@ func (sh *shell) printTraffic(traffic api.Traffic) error {
 			}
 		}
 		mark := " "
-		if c.Bad && c.Value > 0 {
+		if c.Bad && c.Recent > 0 {
 			mark = "!"
 		}
 		line := fmt.Sprintf("  %-*s %10d %s %s", width, clean(c.Name), c.Value, mark, clean(c.Help))

@@ -368,9 +368,9 @@ func TestMapFollowsTheNetwork(t *testing.T) {
 	b.wait(dot + `.dataset.load === "free" && getComputedStyle(` + dot + `.querySelector(".core")).fill !== "` + full + `"`)
 	f.change(func() { f.nodes = f.nodes[:59] })
 	b.wait(`document.querySelectorAll(".map .dot").length === 59`)
-	b.wait(`document.querySelectorAll(".badlist > div").length === 3 && document.querySelector(".badlist").innerText.includes("212")`)
-	f.change(func() { f.self.Traffic[3].Value = 0 })
-	b.wait(`document.querySelectorAll(".badlist > div").length === 2`)
+	b.wait(`document.querySelectorAll(".badlist > div").length === 2 && document.querySelector(".badlist").innerText.includes("12")`)
+	f.change(func() { f.self.Traffic[3].Recent = 0 })
+	b.wait(`document.querySelectorAll(".badlist > div").length === 1`)
 	if p := b.console(); len(p) > 0 {
 		t.Errorf("errors in the console: %q", p)
 	}

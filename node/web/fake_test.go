@@ -324,8 +324,8 @@ func traffic(n int) api.Traffic {
 	return api.Traffic{
 		{Group: "gossip", Name: "packets sent", Value: 120_482, Help: "to members, by this node's parts"},
 		{Group: "gossip", Name: "packets received", Value: 131_007, Help: "the same of others"},
-		{Group: "gossip", Name: "packets refused", Value: 212, Bad: true, Help: "packets of another network, or damaged: they do not decrypt"},
-		{Group: "gossip", Name: "strangers refused", Value: 3, Bad: true, Help: "connections with nodes of other networks"},
+		{Group: "gossip", Name: "packets refused", Value: 212, Bad: true, Recent: 12, Help: "packets of another network, or damaged: they do not decrypt"},
+		{Group: "gossip", Name: "strangers refused", Value: 3, Bad: true, Recent: 3, Help: "connections with nodes of other networks"},
 		{Group: "gossip", Name: "members malformed", Bad: true, Help: "members that describe themselves wrongly"},
 		{Group: "vicinity", Name: "number of links", Value: int64(min(8, n-1)), Help: "neighbours now, near and far"},
 		{Group: "vicinity", Name: "number of members measured", Value: int64(min(57, n-1)), Help: "members whose round trip is known now"},
@@ -335,7 +335,7 @@ func traffic(n int) api.Traffic {
 		{Group: "flood", Name: "started", Value: 41, Help: "floods of jobs that were submitted here"},
 		{Group: "flood", Name: "copies forwarded", Value: 1204, Help: "of floods of others"},
 		{Group: "flood", Name: "duplicates", Value: 388, Help: "copies of what had come before: floods run in circles"},
-		{Group: "flood", Name: "limited", Value: 17, Bad: true, Help: "floods beyond what one node may send"},
+		{Group: "flood", Name: "limited", Value: 17, Help: "floods beyond what one node may send"},
 		{Group: "jobs", Name: "forged", Bad: true, Help: "answers that are not signed by the node that they are said to be from"},
 	}
 }

@@ -17,7 +17,7 @@ type healthView struct {
 	Measured string         `json:"measured"`
 	Rate     string         `json:"rate"`
 	Volume   string         `json:"volume"`
-	Bad      []tally        `json:"bad"` // those that are not zero
+	Bad      []tally        `json:"bad"` // what has come lately
 	Verdict  string         `json:"verdict"`
 	Groups   []counterGroup `json:"groups"`
 }
@@ -78,11 +78,11 @@ func (h *Handler) health(self api.NodeInfo, members int, now time.Time) healthVi
 		row := tally{Key: label(c.Name, nameLimit), Value: amount(c.Name, c.Value), Title: label(c.Help, textLimit)}
 		if c.Bad {
 			watched++
-			if c.Value != 0 {
-				row.Key = group + ": " + row.Key
-				v.Bad = append(v.Bad, row)
+			if c.Recent > 0 {
+				now := row
+				now.Key, now.Value = group+": "+row.Key, amount(c.Name, c.Recent)
+				v.Bad = append(v.Bad, now)
 			}
-			continue
 		}
 		if c.Value == 0 {
 			continue // what has not happened is no news
@@ -93,9 +93,9 @@ func (h *Handler) health(self api.NodeInfo, members int, now time.Time) healthVi
 		last := &v.Groups[len(v.Groups)-1]
 		last.Counters = append(last.Counters, row)
 	}
-	v.Verdict = plural(watched, "kind", "kinds") + " of bad input and bad luck are watched for; none has come."
+	v.Verdict = "No bad message has come in the last ten minutes; " + plural(watched, "kind is", "kinds are") + " watched for."
 	if len(v.Bad) > 0 {
-		v.Verdict = fmt.Sprintf("Dropped and counted: %d of %s of bad input and bad luck that are watched for.", len(v.Bad), plural(watched, "kind", "kinds"))
+		v.Verdict = fmt.Sprintf("Bad messages have come in the last ten minutes, and were dropped: %d of %s that are watched for.", len(v.Bad), plural(watched, "kind", "kinds"))
 	}
 	return v
 }

@@ -254,23 +254,26 @@ func facts(st *jobs.Status) []counter {
 	return list
 }
 
-// steps is the way of a job with the part done so far.
+// steps is the way of a job, with the states that it is known to have passed.
 func steps(st *jobs.Status) []step {
 	way := []jobs.State{jobs.Pending, jobs.Staging, jobs.Running, jobs.Collecting, jobs.Completed}
-	reached := slices.Index(way, st.State)
-	if st.State.Final() {
-		reached = len(way) - 1
-		way[reached] = st.State
+	over := st.State.Final()
+	if over {
+		way[len(way)-1] = st.State
 	}
+	collected := slices.ContainsFunc(st.Outputs, func(o jobs.RankOutput) bool { return o.Files > 0 })
+	placed := slices.ContainsFunc(st.Workers, func(w jobs.WorkerStatus) bool { return w.Node != "" })
+	passed := []bool{true, placed || !st.Started.IsZero(), !st.Started.IsZero(), collected}
+	reached := slices.Index(way, st.State)
 	var out []step
 	for i, s := range way {
 		e := step{Key: strconv.Itoa(i), Text: strings.ToLower(stateName(s)), Tone: "todo"}
 		switch {
-		case i == reached && st.State.Final():
+		case i == reached && over:
 			e.Tone = stateTone(s)
 		case i == reached:
 			e.Tone = "now"
-		case i < reached && (i == 0 || !st.State.Final() || !st.Started.IsZero()):
+		case i < reached && (!over || passed[i]):
 			e.Tone = "done"
 		}
 		out = append(out, e)

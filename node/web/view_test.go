@@ -117,22 +117,37 @@ func TestMembersAreSortedByRoundTrip(t *testing.T) {
 	}
 }
 
-func TestStepsTellHowFarAJobCame(t *testing.T) {
+func TestStatesThatAJobHasPassed(t *testing.T) {
 	nodes := network(2)
 	for _, c := range []struct {
 		state   jobs.State
-		started bool
+		came    string // how far before it ended
+		files   int
+		outputs int
 		want    string
 	}{
-		{jobs.Pending, false, "now todo todo todo todo"},
-		{jobs.Running, true, "done done now todo todo"},
-		{jobs.Completed, true, "done done done done completed"},
-		{jobs.Failed, false, "done todo todo todo failed"},
-		{jobs.NodeFail, true, "done done done done node_fail"},
+		{jobs.Pending, "", 0, 0, "now todo todo todo todo"},
+		{jobs.Staging, "placed", 0, 0, "done now todo todo todo"},
+		{jobs.Running, "started", 0, 0, "done done now todo todo"},
+		{jobs.Collecting, "started", 0, 0, "done done done now todo"},
+		{jobs.Completed, "started", 1, 1, "done done done done completed"},
+		{jobs.Completed, "started", 0, 0, "done done done todo completed"}, // no -o
+		{jobs.Failed, "started", 0, 1, "done done done todo failed"},       // -o, and nothing was there
+		{jobs.Failed, "started", 0, 0, "done done done todo failed"},       // such as a command that is not found
+		{jobs.Failed, "", 0, 0, "done todo todo todo failed"},
+		{jobs.Cancelled, "placed", 0, 0, "done done todo todo cancelled"},
+		{jobs.NodeFail, "started", 0, 0, "done done done todo node_fail"},
 	} {
 		st := sample("a2b3c@zaaaa", c.state, nodes, 1, time.Minute, "x")
-		if !c.started {
+		if c.came != "started" {
 			st.Started = time.Time{}
+		}
+		if c.came == "" {
+			st.Workers[0].Node = ""
+		}
+		st.Outputs = make([]jobs.RankOutput, c.outputs)
+		for i := range st.Outputs {
+			st.Outputs[i].Files = c.files
 		}
 		var tones []string
 		for _, s := range steps(&st) {

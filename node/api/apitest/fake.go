@@ -51,7 +51,7 @@ func New() *Fake {
 		Release: "test",
 		Traffic: api.Traffic{
 			{Group: "gossip", Name: "packets sent", Value: 7, Help: "to members"},
-			{Group: "gossip", Name: "packets refused", Value: 3, Bad: true, Help: "of another network"},
+			{Group: "gossip", Name: "packets refused", Value: 3, Bad: true, Recent: 1, Help: "of another network"},
 		},
 	}
 	return &Fake{
