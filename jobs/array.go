@@ -163,6 +163,7 @@ type TaskStatus struct {
 	Took   codec.Duration `json:"took,omitempty"`
 	Stdout int64          `json:"stdout,omitempty"` // bytes
 	Stderr int64          `json:"stderr,omitempty"`
+	Files  int64          `json:"files,omitempty"` // bytes of its output files, as they travel
 }
 
 // TaskQuery selects tasks of an array.
@@ -179,6 +180,15 @@ type TaskPage struct {
 	Next  int          `json:"next"` // where to go on; 0 = that was the end
 	// Picture sums all tasks up, in the letters CellWaits and so on.
 	Picture string `json:"picture,omitempty"`
+}
+
+// OutputQuery selects output.
+type OutputQuery struct {
+	Rank   int  // of an array: the ID of a task; -1 = all
+	Follow bool // wait for more until the job has ended
+	// Files asks an array for the output files of its tasks, as process.Files:
+	// a transfer.Pack for each, instead of what it wrote.
+	Files bool
 }
 
 // maxTaskPage bounds one answer.

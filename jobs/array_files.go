@@ -13,7 +13,8 @@ import (
 const taskMark = "%t"
 
 // Globs returns the patterns of output files. In those of an array taskMark
-// stands for anything: see TaskOf.
+// stands for anything, since a task's directory has its own files only: see
+// TaskOf.
 func (s *Spec) Globs() []string {
 	if s.Array == nil {
 		return s.Outputs
@@ -23,16 +24,6 @@ func (s *Spec) Globs() []string {
 		globs[i] = strings.ReplaceAll(g, taskMark, "*")
 	}
 	return globs
-}
-
-// NamesTasks reports whether all output files are named by their tasks.
-func (s *Spec) NamesTasks() bool {
-	for _, g := range s.Outputs {
-		if !strings.Contains(g, taskMark) {
-			return false
-		}
-	}
-	return s.Array != nil && len(s.Outputs) > 0
 }
 
 // TaskOf returns the task whose number an output file's path has where a
@@ -57,6 +48,17 @@ func (s *Spec) TaskOf(path string) (id int, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// NamesOutput reports whether an output pattern names a path without leaving
+// anything open, so that every task may be expected to make it.
+func (s *Spec) NamesOutput(path string) bool {
+	for _, g := range s.Outputs {
+		if !strings.Contains(g, taskMark) && !strings.ContainsAny(g, `*?[\`) && transfer.MatchOutput([]string{g}, path) {
+			return true
+		}
+	}
+	return false
 }
 
 var digitRuns = regexp.MustCompile(`[0-9]+`)

@@ -24,15 +24,8 @@ func TestFilesAreNamedByTasks(t *testing.T) {
 			t.Errorf("%s is of task %d, want %d", path, id, want)
 		}
 	}
-	if spec.NamesTasks() {
-		t.Error("log names no task")
-	}
-	spec.Outputs = spec.Outputs[:2]
-	if !spec.NamesTasks() {
-		t.Error("all patterns name tasks")
-	}
 	spec.Array = nil
-	if _, ok := spec.TaskOf("out-7.txt"); ok || spec.NamesTasks() || spec.Globs()[0] != "out-%t.txt" {
+	if _, ok := spec.TaskOf("out-7.txt"); ok || spec.Globs()[0] != "out-%t.txt" {
 		t.Error("without an array there are no tasks")
 	}
 }

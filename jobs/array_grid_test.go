@@ -42,7 +42,7 @@ func tell(ctx context.Context, w *testnet.FakeWorker) int {
 func (g *grid) eachOnce(i int, id jobs.ID, n int) {
 	g.t.Helper()
 	got := map[int]string{}
-	err := g.node(i).service.Output(g.t.Context(), id, -1, false, func(o jobs.Output) error {
+	err := g.node(i).service.Output(g.t.Context(), id, jobs.OutputQuery{Rank: -1}, func(o jobs.Output) error {
 		got[o.Rank] += string(o.Data)
 		return nil
 	})
@@ -80,17 +80,9 @@ func TestArrayRunsEachTaskOnce(t *testing.T) {
 }
 
 func TestArrayOutlivesNodes(t *testing.T) {
-	for _, outputs := range [][]string{nil, {"*"}} { // with files, what a lost worker has done is done again
-		arrayOutlivesNodes(t, outputs)
-	}
-}
-
-func arrayOutlivesNodes(t *testing.T, outputs []string) {
 	bubble(t, 4, 2, func(t *testing.T, g *grid) {
 		const n = 200
-		spec := numbered(n, "0.5")
-		spec.Outputs = outputs
-		id := g.submit(0, spec)
+		id := g.submit(0, numbered(n, "0.5"))
 		some := func(k int) func(jobs.Status) bool {
 			return func(st jobs.Status) bool { return st.Array != nil && st.Array.Done >= k }
 		}
@@ -129,7 +121,7 @@ func TestDamagedOutputOfTasks(t *testing.T) {
 		}
 		n.start()
 		told := map[int]string{}
-		err = n.service.Output(t.Context(), id, -1, false, func(o jobs.Output) error { told[o.Rank] += string(o.Data); return nil })
+		err = n.service.Output(t.Context(), id, jobs.OutputQuery{Rank: -1}, func(o jobs.Output) error { told[o.Rank] += string(o.Data); return nil })
 		if !errors.Is(err, jobs.ErrDamaged) || !strings.Contains(err.Error(), "task 7: standard output: bytes 0 to ") {
 			t.Errorf("got %v", err)
 		}
@@ -138,7 +130,7 @@ func TestDamagedOutputOfTasks(t *testing.T) {
 				t.Errorf("task %d: %q", task, told[task])
 			}
 		}
-		if err := n.service.Output(t.Context(), id, 19, false, func(jobs.Output) error { return nil }); err != nil && strings.Contains(err.Error(), "task 7") {
+		if err := n.service.Output(t.Context(), id, jobs.OutputQuery{Rank: 19}, func(jobs.Output) error { return nil }); err != nil && strings.Contains(err.Error(), "task 7") {
 			t.Errorf("task 19 alone: %v", err)
 		}
 	})

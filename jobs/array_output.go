@@ -31,13 +31,14 @@ type arrayOutput struct {
 	s    *Service
 	job  *job
 	want func(id int) bool
-	f    func(Output) error
+	// files: what is told is not what a task wrote but the pack of its files.
+	files bool
+	f     func(Output) error
 
 	file   *os.File
 	pos    int64 // of the output log, up to which pieces are known
 	pieces map[streamOf][]stretch
-	next   int          // in taskTable.order
-	told   map[int]bool // tasks that may be done again, by place
+	next   int // in taskTable.order
 
 	replicas *replicaOutput // nil of an array
 
@@ -55,14 +56,13 @@ type stretch struct{ offset, size, at int64 }
 
 // endedTask is a task whose output can be told.
 type endedTask struct {
-	id    int
-	place int
+	id int
 	taskRecord
 }
 
-// readTasks calls f with the output of tasks.
-func (s *Service) readTasks(ctx context.Context, j *job, task int, follow bool, f func(Output) error) error {
-	r := &arrayOutput{s: s, job: j, f: f, want: func(id int) bool { return task < 0 || id == task }, pieces: map[streamOf][]stretch{}, told: map[int]bool{}}
+// readTasks calls f with the output of tasks, or with their files.
+func (s *Service) readTasks(ctx context.Context, j *job, q OutputQuery, f func(Output) error) error {
+	r := &arrayOutput{s: s, job: j, files: q.Files, f: f, want: func(id int) bool { return q.Rank < 0 || id == q.Rank }, pieces: map[streamOf][]stretch{}}
 	if j.core.rec.spec.Replicas > 1 {
 		r.replicas = &replicaOutput{s: s, told: map[RankAttempt]bool{}}
 	}
@@ -82,7 +82,7 @@ func (s *Service) readTasks(ctx context.Context, j *job, task int, follow bool, 
 				err = r.tell(batch[i])
 			}
 		}
-		if err == nil && len(batch) == 0 && (!follow || !more) {
+		if err == nil && len(batch) == 0 && (!q.Follow || !more) {
 			return r.damaged()
 		}
 		if err != nil {
@@ -112,12 +112,7 @@ func (r *arrayOutput) batch() (batch []endedTask, more bool, err error) {
 		more = !r.job.core.rec.state.Final()
 		for ; r.next < len(t.order) && len(batch) < maxResults; r.next++ {
 			place := int(t.order[r.next])
-			if k := t.tasks[place]; k.done && int(k.at) == r.next && !r.told[place] {
-				if !t.keep {
-					r.told[place] = true
-				}
-				batch = append(batch, endedTask{t.numbers.ID(place), place, k})
-			}
+			batch = append(batch, endedTask{t.numbers.ID(place), t.tasks[place]})
 		}
 	})
 	if !ok {
@@ -163,10 +158,13 @@ func (r *arrayOutput) scan() (err error) {
 // tell passes on what a task wrote.
 func (r *arrayOutput) tell(k endedTask) error {
 	worker := RankAttempt{int(k.rank), int(k.try)}
-	if err := r.tellStream(k.id, streamOf{worker, process.Stdout}, k.from.stdout, k.wrote.stdout); err != nil {
+	if r.files {
+		return r.tellStream(k.id, streamOf{worker, process.Stderr}, process.Files, k.from.stderr+k.wrote.stderr, k.files)
+	}
+	if err := r.tellStream(k.id, streamOf{worker, process.Stdout}, process.Stdout, k.from.stdout, k.wrote.stdout); err != nil {
 		return err
 	}
-	return r.tellStream(k.id, streamOf{worker, process.Stderr}, k.from.stderr, k.wrote.stderr)
+	return r.tellStream(k.id, streamOf{worker, process.Stderr}, process.Stderr, k.from.stderr, k.wrote.stderr)
 }
 
 // lose notes bytes of a task that the disk lost.
@@ -198,7 +196,8 @@ func (r *arrayOutput) damaged() error {
 	return err
 }
 
-func (r *arrayOutput) tellStream(id int, key streamOf, from, size int64) error {
+// tellStream passes on bytes of a worker's stream, as those of another one.
+func (r *arrayOutput) tellStream(id int, key streamOf, as process.Stream, from, size int64) error {
 	pieces := r.pieces[key]
 	for done := int64(0); ; {
 		for len(pieces) > 0 && pieces[0].offset+pieces[0].size <= from+done {
@@ -214,7 +213,7 @@ func (r *arrayOutput) tellStream(id int, key streamOf, from, size int64) error {
 				n = min(n, pieces[0].offset-from-done)
 			}
 			if r.want(id) {
-				r.lose(id, key.stream, done, n)
+				r.lose(id, as, done, n)
 			}
 			done += n
 			continue
@@ -225,14 +224,14 @@ func (r *arrayOutput) tellStream(id int, key streamOf, from, size int64) error {
 			data := make([]byte, n)
 			_, err := r.file.ReadAt(data, pieces[0].at+skip)
 			if err == io.EOF { // it was cut short since
-				r.lose(id, key.stream, done, n)
+				r.lose(id, as, done, n)
 				done += n
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			if err := r.f(Output{Rank: id, Attempt: 1, Stream: key.stream, Offset: done, Data: data}); err != nil {
+			if err := r.f(Output{Rank: id, Attempt: 1, Stream: as, Offset: done, Data: data}); err != nil {
 				return err
 			}
 		}

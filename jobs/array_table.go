@@ -13,9 +13,6 @@ import (
 type taskTable struct {
 	numbers process.TaskNumbers
 	retries int
-	// keep: what a lost worker did counts. Without it its output files are
-	// lost, too, and the tasks are done again.
-	keep bool
 
 	tasks   []taskRecord
 	waiting []process.TaskRange
@@ -33,10 +30,10 @@ type taskTable struct {
 type taskRecord struct {
 	from  received // where its output begins in that of its worker
 	wrote received
+	files int64 // bytes, which follow its standard error
 	took  time.Duration
 	rank  int32
 	try   int32 // attempt of the rank
-	at    int32 // its place in taskTable.order: earlier ones are of attempts that were lost
 	code  uint8
 	done  bool
 }
@@ -45,7 +42,7 @@ type taskRecord struct {
 type taskLease struct {
 	attempt int
 	results int                 // that came
-	wrote   received            // by the tasks of these
+	wrote   received            // by the tasks of these, with their files
 	queue   []process.TaskRange // that have not ended, in order
 	left    int                 // tasks in queue
 	took    time.Duration       // a task, about; 0 = not known
@@ -53,7 +50,7 @@ type taskLease struct {
 }
 
 func newTaskTable(spec *Spec) *taskTable {
-	t := &taskTable{numbers: process.NumberTasks(spec.Array.Tasks), retries: spec.Retries, keep: len(spec.Outputs) == 0,
+	t := &taskTable{numbers: process.NumberTasks(spec.Array.Tasks), retries: spec.Retries,
 		leases: map[int]*taskLease{}, tries: map[int]int{}}
 	t.waits = t.numbers.Count()
 	t.tasks = make([]taskRecord, t.waits)
@@ -135,44 +132,12 @@ func (t *taskTable) wait(ranges ...process.TaskRange) {
 	t.waiting = append(ranges[:len(ranges):len(ranges)], t.waiting...)
 }
 
-// free takes back what a rank has not done.
+// free takes back what a rank has not done. What it has done counts, even if it
+// is lost: all of that is here.
 func (t *taskTable) free(rank int) {
 	if l := t.leases[rank]; l != nil {
 		delete(t.leases, rank)
 		t.wait(l.queue...)
-	}
-}
-
-// lose takes back what a lost attempt of a rank has not done, or what is lost
-// with its files.
-func (t *taskTable) lose(ra RankAttempt) {
-	t.free(ra.Rank)
-	if t.keep {
-		return
-	}
-	var again []process.TaskRange
-	for i := range t.tasks {
-		k := &t.tasks[i]
-		if !k.done || int(k.rank) != ra.Rank || int(k.try) != ra.Attempt {
-			continue
-		}
-		*k = taskRecord{}
-		t.done--
-		if n := len(again); n > 0 && again[n-1].From+again[n-1].Count == i {
-			again[n-1].Count++
-		} else {
-			again = append(again, process.TaskRange{From: i, Count: 1})
-		}
-	}
-	t.wait(again...)
-	t.recount()
-}
-
-// recount finds failures anew.
-func (t *taskTable) recount() {
-	t.failed, t.code = 0, 0
-	for i := range t.tasks {
-		t.judge(i)
 	}
 }
 
@@ -204,7 +169,7 @@ func (t *taskTable) fresh(ra RankAttempt, w *WorkerTasks, have received) []proce
 	wrote := l.wrote
 	for i, r := range rs {
 		wrote.stdout += r.Stdout
-		wrote.stderr += r.Stderr
+		wrote.stderr += r.Stderr + r.Files
 		if wrote.stdout > have.stdout || wrote.stderr > have.stderr || i >= l.left {
 			return rs[:i]
 		}
@@ -233,15 +198,15 @@ func (t *taskTable) ended(ra RankAttempt, rs []process.TaskResult) {
 		l.results++
 		from := l.wrote
 		l.wrote.stdout += r.Stdout
-		l.wrote.stderr += r.Stderr
+		l.wrote.stderr += r.Stderr + r.Files
 		sum += max(r.Took, time.Microsecond)
 		if r.Code != 0 && t.tries[r.Place] < t.retries {
 			t.tries[r.Place]++
 			t.wait(process.TaskRange{From: r.Place, Count: 1})
 			continue
 		}
-		t.tasks[r.Place] = taskRecord{from: from, wrote: received{r.Stdout, r.Stderr}, took: r.Took,
-			rank: int32(ra.Rank), try: int32(ra.Attempt), at: int32(len(t.order)), code: uint8(r.Code), done: true}
+		t.tasks[r.Place] = taskRecord{from: from, wrote: received{r.Stdout, r.Stderr}, files: r.Files, took: r.Took,
+			rank: int32(ra.Rank), try: int32(ra.Attempt), code: uint8(r.Code), done: true}
 		t.done++
 		t.order = append(t.order, int32(r.Place))
 		t.judge(r.Place)

@@ -78,13 +78,9 @@ func TestTasksCountOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		spec := Spec{Array: &Array{Tasks: []process.TaskIDs{{First: 1, Last: 1 + rnd.IntN(200), Step: 1}}}, Retries: rnd.IntN(3)}
-		if rnd.IntN(2) == 0 {
-			spec.Outputs = []string{"*"}
-		}
 		table := newTaskTable(&spec)
 		n := table.numbers.Count()
 		w := twin{make([]RankAttempt, n), make([]bool, n)}
-		by := make([]RankAttempt, n)
 		attempts := [4]int{1, 1, 1, 1}
 		for step := 0; !table.over(); step++ {
 			if step > 100_000 {
@@ -97,14 +93,11 @@ func TestTasksCountOnce(t *testing.T) {
 				if step > 2000 {
 					continue
 				}
-				table.lose(ra)
+				table.free(ra.Rank)
 				attempts[ra.Rank]++
 				for i := range w.holder {
 					if w.holder[i] == ra {
 						w.holder[i] = RankAttempt{}
-					}
-					if by[i] == ra && !table.keep {
-						w.done[i], by[i] = false, RankAttempt{}
 					}
 				}
 			case 1, 2, 3:
@@ -122,20 +115,23 @@ func TestTasksCountOnce(t *testing.T) {
 				if l == nil || l.left == 0 {
 					continue
 				}
-				r := process.TaskResult{Place: l.queue[0].From, Code: rnd.IntN(2), Stdout: 3, Took: time.Duration(rnd.IntN(1e9))}
+				r := process.TaskResult{Place: l.queue[0].From, Code: rnd.IntN(2), Stdout: 3, Stderr: 2, Files: int64(rnd.IntN(3)), Took: time.Duration(rnd.IntN(1e9))}
 				tried := table.tries[r.Place]
 				report := &WorkerTasks{From: l.results, Results: packResults([]process.TaskResult{r})}
 				if got := table.fresh(ra, report, l.wrote); len(got) != 0 {
 					t.Fatalf("seed %d: a result came before its output", seed)
 				}
-				fresh := table.fresh(ra, report, received{l.wrote.stdout + 3, 0})
+				if got := table.fresh(ra, report, received{l.wrote.stdout + 3, l.wrote.stderr + 1 + r.Files}); len(got) != 0 {
+					t.Fatalf("seed %d: a result came before its files", seed)
+				}
+				fresh := table.fresh(ra, report, received{l.wrote.stdout + 3, l.wrote.stderr + 2 + r.Files})
 				table.ended(ra, fresh)
 				if again := table.fresh(ra, report, received{1 << 40, 1 << 40}); len(again) != 0 {
 					t.Fatalf("seed %d: a result came twice", seed)
 				}
 				w.holder[r.Place] = RankAttempt{}
 				if r.Code == 0 || tried >= spec.Retries {
-					w.done[r.Place], by[r.Place] = true, ra
+					w.done[r.Place] = true
 				}
 			}
 			done, waits := 0, 0
@@ -228,7 +224,7 @@ func TestTaskTableIsSmall(t *testing.T) {
 		var rs []process.TaskResult
 		for _, r := range ranges {
 			for i := range r.Count {
-				rs = append(rs, process.TaskResult{Place: r.From + i, Code: 1, Took: time.Millisecond})
+				rs = append(rs, process.TaskResult{Place: r.From + i, Code: 1, Files: 100, Took: time.Millisecond})
 			}
 		}
 		table.ended(ra, rs)
@@ -242,7 +238,7 @@ func TestTaskTableIsSmall(t *testing.T) {
 }
 
 func FuzzTaskResults(f *testing.F) {
-	f.Add(packResults([]process.TaskResult{{Place: 3, Code: 7, Stdout: 5}, {Place: 1, Took: time.Second}}))
+	f.Add(packResults([]process.TaskResult{{Place: 3, Code: 7, Stdout: 5}, {Place: 1, Took: time.Second}, {Place: 9, Code: 255, Files: 1 << 40}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		rs, err := unpackResults(b)
 		if err != nil {

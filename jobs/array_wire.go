@@ -9,17 +9,27 @@ import (
 	"zorilla/jobs/process"
 )
 
+// withFiles is added to the code of a task that left files.
+const withFiles = 256
+
 // packResults makes results small: five varints each, the place as the
-// distance from the task after the one before.
+// distance from the task after the one before, and a sixth if there are files.
 func packResults(rs []process.TaskResult) []byte {
 	var b []byte
 	next := 0
 	for _, r := range rs {
 		b = binary.AppendVarint(b, int64(r.Place-next))
-		b = binary.AppendVarint(b, int64(r.Code))
+		code := int64(r.Code)
+		if r.Files > 0 {
+			code += withFiles
+		}
+		b = binary.AppendVarint(b, code)
 		b = binary.AppendVarint(b, r.Stdout)
 		b = binary.AppendVarint(b, r.Stderr)
 		b = binary.AppendVarint(b, int64(r.Took/time.Microsecond))
+		if r.Files > 0 {
+			b = binary.AppendVarint(b, r.Files)
+		}
 		next = r.Place + 1
 	}
 	return b
@@ -30,20 +40,26 @@ func unpackResults(b []byte) ([]process.TaskResult, error) {
 	var rs []process.TaskResult
 	next := int64(0)
 	for len(b) > 0 {
-		var v [5]int64
+		v := [6]int64{}
 		for i := range v {
+			if i == 5 && v[1] < withFiles {
+				break
+			}
 			n := 0
-			if v[i], n = binary.Varint(b); n <= 0 {
+			if v[i], n = binary.Varint(b); n <= 0 || i == 5 && v[i] == 0 {
 				return nil, fmt.Errorf("results of tasks: %w", codec.ErrMalformed)
 			}
 			b = b[n:]
 		}
+		if v[5] > 0 {
+			v[1] -= withFiles
+		}
 		place := next + v[0]
 		if len(rs) == maxResults || v[0] < -MaxTasks || v[0] > MaxTasks || place < 0 || place >= MaxTasks || v[1] < 0 || v[1] > 255 ||
-			v[2] < 0 || v[3] < 0 || v[4] < 0 || v[4] > int64(MaxTime/time.Microsecond) {
+			v[2] < 0 || v[3] < 0 || v[4] < 0 || v[4] > int64(MaxTime/time.Microsecond) || v[5] < 0 {
 			return nil, fmt.Errorf("results of tasks: %w", codec.ErrMalformed)
 		}
-		rs = append(rs, process.TaskResult{Place: int(place), Code: int(v[1]), Stdout: v[2], Stderr: v[3], Took: time.Duration(v[4]) * time.Microsecond})
+		rs = append(rs, process.TaskResult{Place: int(place), Code: int(v[1]), Stdout: v[2], Stderr: v[3], Files: v[5], Took: time.Duration(v[4]) * time.Microsecond})
 		next = place + 1
 	}
 	return rs, nil
@@ -54,7 +70,7 @@ func (t *WorkerTasks) check() error {
 	if t == nil {
 		return nil
 	}
-	if t.From < 0 || t.Ended < t.From || t.Added < t.Ended || len(t.Results) > maxResults*50 {
+	if t.From < 0 || t.Ended < t.From || t.Added < t.Ended || len(t.Results) > maxResults*60 {
 		return fmt.Errorf("report: tasks: %w", codec.ErrMalformed)
 	}
 	rs, err := unpackResults(t.Results)

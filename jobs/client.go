@@ -310,7 +310,7 @@ func (s *Service) Cancel(id ID, why string) error {
 // as a whole once a copy of it counts, or the job has ended. With follow it goes on until the job
 // has ended. Of a job that has ended only the attempts that count are told. ErrDamaged comes
 // after all that is left if the disk lost something of it.
-func (s *Service) Output(ctx context.Context, id ID, rank int, follow bool, f func(Output) error) error {
+func (s *Service) Output(ctx context.Context, id ID, q OutputQuery, f func(Output) error) error {
 	var log *outputLog
 	var array *job
 	counts := map[RankAttempt]bool{}
@@ -328,16 +328,19 @@ func (s *Service) Output(ctx context.Context, id ID, rank int, follow bool, f fu
 	if err != nil {
 		return err
 	}
-	if array != nil {
-		return s.readTasks(ctx, array, rank, follow, f)
+	if q.Files && (array == nil || array.core.rec.tasks == nil) {
+		return fmt.Errorf("%w: job %s has no tasks: files of its ranks are in manifests", ErrNotFound, id)
 	}
-	err = log.read(ctx, follow, func(ra RankAttempt) bool {
-		return (rank < 0 || ra.Rank == rank) && (!final || counts[ra])
+	if array != nil {
+		return s.readTasks(ctx, array, q, f)
+	}
+	err = log.read(ctx, q.Follow, func(ra RankAttempt) bool {
+		return (q.Rank < 0 || ra.Rank == q.Rank) && (!final || counts[ra])
 	}, f)
 	if err != nil {
 		return err
 	}
-	return s.damaged(id, rank)
+	return s.damaged(id, q.Rank)
 }
 
 // Stdin appends r to the standard input of rank 0 of a job of this origin, and

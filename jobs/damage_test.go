@@ -36,7 +36,7 @@ func TestDamagedEntries(t *testing.T) {
 				if err != nil || st.State != jobs.Failed || st.ExitCode != 125 || !strings.Contains(st.Broken, "is damaged") || !strings.Contains(st.Reason, "its journal is damaged: ") {
 					t.Errorf("entry %d: %s with %d, %q, %v", lost, st.State, st.ExitCode, st.Broken, err)
 				}
-				err = n.service.Output(t.Context(), id, -1, false, func(jobs.Output) error { return nil })
+				err = n.service.Output(t.Context(), id, jobs.OutputQuery{Rank: -1}, func(jobs.Output) error { return nil })
 				if !errors.Is(err, jobs.ErrDamaged) {
 					t.Errorf("entry %d: its output: %v", lost, err)
 				}
@@ -87,7 +87,7 @@ func TestDamagedDirectoryOfJobs(t *testing.T) {
 		if err != nil || st.State != jobs.Completed || st.ExitCode != 0 || strings.Join(st.Damaged, "") != "rank 0: standard output: bytes 0 to 5" {
 			t.Errorf("%s with %d, damaged: %q, %v", st.State, st.ExitCode, st.Damaged, err)
 		}
-		if err := n.service.Output(t.Context(), id, -1, false, func(jobs.Output) error { return nil }); !errors.Is(err, jobs.ErrDamaged) {
+		if err := n.service.Output(t.Context(), id, jobs.OutputQuery{Rank: -1}, func(jobs.Output) error { return nil }); !errors.Is(err, jobs.ErrDamaged) {
 			t.Errorf("its output: %v", err)
 		}
 	})

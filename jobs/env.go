@@ -32,24 +32,18 @@ func (w *work) processSpec(k *worker, root string, start Start) (process.Spec, e
 		p.Devices = w.s.cfg.Devices
 	}
 	if a := spec.Array; a != nil {
-		p.Tasks = &process.TaskSpec{IDs: a.Tasks}
+		p.Tasks = &process.TaskSpec{IDs: a.Tasks, Outputs: spec.Globs()}
 		if a.Lines {
 			p.Tasks.Lines = ArrayLines
 		}
 	}
-	if err := w.writeTableOf(spec, root, start); err != nil {
-		return p, err
+	if spec.Array == nil { // tasks do not know of each other
+		if err := writeTable(root, hostFile(start.Hosts), start.Epoch); err != nil {
+			return p, err
+		}
 	}
 	p.Env = w.environment(spec, k, root, start)
 	return p, nil
-}
-
-// writeTableOf gives a worker that is about to start its files.
-func (w *work) writeTableOf(spec Spec, root string, start Start) error {
-	if spec.Array != nil {
-		start.Epoch = 0
-	}
-	return writeTable(root, hostFile(start.Hosts), start.Epoch)
 }
 
 // environment is all that a worker finds: a plain system environment, what
@@ -58,9 +52,13 @@ func (w *work) environment(spec Spec, k *worker, root string, start Start) []str
 	local, localSize := w.place(&spec, start, k.Rank)
 	rank, replica := spec.RankOf(k.Rank)
 	master, port := masterOf(start), strconv.Itoa(masterPort(w.job))
+	home := filepath.Join(root, "work")
+	if spec.Array != nil {
+		home = filepath.Join(root, process.TaskDir)
+	}
 	env := map[string]string{
 		"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
-		"HOME": filepath.Join(root, "work"), "TMPDIR": filepath.Join(root, "tmp"), "SHELL": "/bin/sh",
+		"HOME": home, "TMPDIR": filepath.Join(root, "tmp"), "SHELL": "/bin/sh",
 		"ZORILLA_JOB_ID":     string(w.job),
 		"ZORILLA_RANK":       strconv.Itoa(rank),
 		"ZORILLA_REPLICA":    strconv.Itoa(replica),
@@ -77,7 +75,9 @@ func (w *work) environment(spec Spec, k *worker, root string, start Start) []str
 		"MASTER_ADDR":        master,
 		"MASTER_PORT":        port,
 	}
-	env["ZORILLA_HOSTFILE"] = filepath.Join(root, "tmp", hostFileName)
+	if spec.Array == nil {
+		env["ZORILLA_HOSTFILE"] = filepath.Join(root, "tmp", hostFileName)
+	}
 	if start.Epoch > 0 && spec.Array == nil {
 		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", epochFileName)
 	}

@@ -132,7 +132,7 @@ func (r *record) applyTasks(ev event) {
 		case ev.Kind == evExited:
 			r.tasks.free(ra.Rank)
 		case ev.Kind == evLost || ev.Kind == evRetried || ev.Kind == evReleased:
-			r.tasks.lose(ra)
+			r.tasks.free(ra.Rank)
 		}
 	}
 }

@@ -226,7 +226,7 @@ func TestBrokenFilesOfOneJobHarmNoOther(t *testing.T) {
 			if err != nil || st.State != jobs.Completed || st.ExitCode != 0 || !strings.Contains(told, want) || (want == "") != (told == "") {
 				t.Errorf("job %d is %s with %q, %v, want %q", i, st.State, told, err, want)
 			}
-			err = n.service.Output(t.Context(), ids[i], -1, false, func(jobs.Output) error { return nil })
+			err = n.service.Output(t.Context(), ids[i], jobs.OutputQuery{Rank: -1}, func(jobs.Output) error { return nil })
 			if errors.Is(err, jobs.ErrDamaged) != (i < 3) || i < 3 && !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("the output of job %d: %v", i, err)
 			}

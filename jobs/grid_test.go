@@ -70,7 +70,7 @@ func newGrid(t *testing.T, nodes, slots int) *grid {
 	g := &grid{t: t, nodes: map[vicinity.ID]*gridNode{}}
 	for i := range nodes {
 		id := vicinity.ID(fmt.Sprintf("z%cbcd%s", 'a'+i, strings.Repeat("a", 22)))
-		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish}),
+		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish, "leave": leave}),
 			self: vicinity.Member{ID: id, Name: fmt.Sprint("node", i), Addrs: []string{fmt.Sprintf("10.0.0.%d:5444", i+1)}, Slots: slots}}
 		g.nodes[id] = n
 		g.order = append(g.order, id)
@@ -357,7 +357,7 @@ func (g *grid) stop() {
 // output returns what a rank wrote to its standard output.
 func (g *grid) output(i int, id jobs.ID, rank int) string {
 	var b strings.Builder
-	err := g.node(i).service.Output(g.t.Context(), id, rank, false, func(o jobs.Output) error {
+	err := g.node(i).service.Output(g.t.Context(), id, jobs.OutputQuery{Rank: rank}, func(o jobs.Output) error {
 		b.Write(o.Data)
 		return nil
 	})

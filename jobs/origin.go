@@ -278,7 +278,7 @@ func (s *Service) fetchOutputs(j *job, e doCollect) {
 	}
 	id := j.core.rec.id
 	tree, _, err := s.cfg.Fetch(s.stoppedCtx, "job/"+string(id), e.output.Manifest, []vicinity.ID{e.from}, nil)
-	globs := j.core.rec.spec.Globs()
+	globs := j.core.rec.spec.Outputs
 	for _, f := range tree.Entries {
 		if err == nil && !transfer.MatchOutput(globs, f.Path) {
 			err = fmt.Errorf("%w: %.80q", errNotAsked, f.Path)

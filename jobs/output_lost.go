@@ -89,8 +89,11 @@ func (l *outputLog) damage(rec *record, worker int) (list []string) {
 }
 
 func streamName(st process.Stream) string {
-	if st == process.Stderr {
+	switch st {
+	case process.Stderr:
 		return "standard error"
+	case process.Files:
+		return "files"
 	}
 	return "standard output"
 }

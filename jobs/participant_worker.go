@@ -301,9 +301,9 @@ func isClosed(c <-chan struct{}) bool {
 // them.
 func (w *work) collect(k *worker, root string) (*RankOutput, []string, error) {
 	w.mu.Lock()
-	globs, who := w.spec.Globs(), w.spec.who(k.Rank)
+	globs, who := w.spec.Outputs, w.spec.who(k.Rank)
 	w.mu.Unlock()
-	if len(globs) == 0 {
+	if len(globs) == 0 || w.spec.Array != nil { // files of tasks came with their results
 		return nil, nil, nil
 	}
 	<-w.fetched

@@ -160,6 +160,7 @@ func (p *primary) taskPage(q TaskQuery) TaskPage {
 		if k.done {
 			st.Done, st.Code, st.Rank, st.Took = true, int(k.code), int(k.rank), codec.Duration(k.took)
 			st.Stdout, st.Stderr, st.Tries = k.wrote.stdout, k.wrote.stderr, st.Tries+1
+			st.Files = k.files
 			if r := &p.rec.ranks[k.rank]; r.attempt == int(k.try) {
 				st.Node = r.node
 			}

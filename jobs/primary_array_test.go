@@ -118,28 +118,20 @@ func TestArrayStopsWhenTooManyFail(t *testing.T) {
 	}
 }
 
-// What a lost worker had to do is done by others; what it had done counts,
-// unless its files are lost with it.
+// What a lost worker had to do is done by others; what it had done counts, with
+// its files, which came with it.
 func TestArrayOutlivesAWorker(t *testing.T) {
-	for _, files := range []bool{false, true} {
-		spec := arrayOf(3)
-		if files {
-			spec.Outputs = []string{"*"}
-		}
-		c := running(t, spec)
-		c.tasks(1, ra(0, 1), 0, 0)
-		c.tasks(1, ra(0, 1), 1, 0, did(0, 0))
-		c.tasks(1, ra(1, 1), 0, 0)
-		c.p.memberGone(c.now, testNode(1))
-		c.after(partLease)
-		c.step()
-		want := ArrayStatus{Tasks: 3, Done: 1, Left: 2}
-		if files {
-			want = ArrayStatus{Tasks: 3, Left: 3}
-		}
-		if st := c.p.status(); *st.Array != want || c.p.wanted() != 2 {
-			t.Errorf("files %t: %+v, %d wanted, want %+v, 2", files, st.Array, c.p.wanted(), want)
-		}
+	spec := arrayOf(3)
+	spec.Outputs = []string{"*"}
+	c := running(t, spec)
+	c.tasks(1, ra(0, 1), 0, 0)
+	c.tasks(1, ra(0, 1), 1, 0, did(0, 0))
+	c.tasks(1, ra(1, 1), 0, 0)
+	c.p.memberGone(c.now, testNode(1))
+	c.after(partLease)
+	c.step()
+	if st, want := c.p.status(), (ArrayStatus{Tasks: 3, Done: 1, Left: 2}); *st.Array != want || c.p.wanted() != 2 {
+		t.Errorf("%+v, %d wanted, want %+v, 2", st.Array, c.p.wanted(), want)
 	}
 }
 

@@ -19,7 +19,7 @@ func (r *replicaOutput) batch(j *job) (batch []endedTask, more bool, err error) 
 			if id := (RankAttempt{rank, ra.Attempt}); ra.Attempt > 0 && !r.told[id] {
 				r.told[id] = true
 				wrote := j.output.received([]RankAttempt{ra})[ra]
-				batch = append(batch, endedTask{id: rank, place: rank, taskRecord: taskRecord{rank: int32(worker), try: int32(ra.Attempt), wrote: wrote}})
+				batch = append(batch, endedTask{id: rank, taskRecord: taskRecord{rank: int32(worker), try: int32(ra.Attempt), wrote: wrote}})
 			}
 		}
 		for _, rank := range rec.won {

@@ -156,7 +156,7 @@ func (s *service) Output(ctx context.Context, ref string, q api.OutputQuery, f f
 	if remote != nil {
 		return remote.Output(ctx, string(id), q, f)
 	}
-	return s.n.jobs.Output(ctx, id, q.Rank, q.Follow, f)
+	return s.n.jobs.Output(ctx, id, q, f)
 }
 
 // Stdin feeds rank 0.

@@ -1,13 +1,18 @@
 package testnet
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/transfer"
 )
 
 // feed is a process.TaskFeed: it runs a Program for each task.
@@ -66,6 +71,12 @@ func (f *feed) do(ctx context.Context, program Program, n int) bool {
 	out, errs := f.w.Written()
 	begin := time.Now()
 	v := f.w.view()
+	if len(f.w.spec.Tasks.Outputs) > 0 {
+		v.Dir = filepath.Join(f.w.spec.Root, process.TaskDir)
+		if err := errors.Join(os.RemoveAll(v.Dir), os.MkdirAll(v.Dir, 0o755)); err != nil {
+			return false
+		}
+	}
 	v.env = append(slices.Clip(v.env), fmt.Sprint("ZORILLA_TASK_ID=", f.numbers.ID(place)), fmt.Sprint("ZORILLA_TASK_COUNT=", f.numbers.Count()))
 	code := program(ctx, v)
 	if ctx.Err() != nil {
@@ -77,11 +88,32 @@ func (f *feed) do(ctx context.Context, program Program, n int) bool {
 	r := process.TaskResult{Place: place, Code: code & 0xff, Took: time.Since(begin)}
 	r.Stdout, r.Stderr = f.w.Written()
 	r.Stdout, r.Stderr = r.Stdout-out, r.Stderr-errs
+	if len(f.w.spec.Tasks.Outputs) > 0 {
+		if err := f.leave(v.Dir, &r); err != nil {
+			return false
+		}
+	}
 	f.mu.Lock()
 	f.results = append(f.results, r)
 	f.mu.Unlock()
 	f.changed()
 	return true
+}
+
+// leave puts the files of a task behind what it wrote.
+func (f *feed) leave(dir string, r *process.TaskResult) error {
+	pack, _, err := transfer.Gather(context.Background(), dir, f.w.spec.Tasks.Outputs, nil)
+	if err != nil {
+		return err
+	}
+	defer pack.Close()
+	_, before := f.w.Written()
+	if err := pack.Write(bufio.NewWriter(writer{f.w, process.Stderr})); err != nil {
+		return err
+	}
+	_, after := f.w.Written()
+	r.Files = after - before
+	return nil
 }
 
 // changed tells those who wait for a change of the worker.

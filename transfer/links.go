@@ -70,7 +70,13 @@ func realPath(local string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.EvalSymlinks(abs)
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real, nil
+	}
+	if _, err := os.Stat(abs); err != nil {
+		return "", err
+	}
+	return abs, nil // of an open file below /proc, which may have no name any more
 }
 
 // addLink plans a symbolic link that lies depth directories below an input, if

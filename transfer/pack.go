@@ -2,12 +2,14 @@ package transfer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 )
 
@@ -169,14 +171,16 @@ var ErrPack = errors.New("not a pack of files")
 type PackReader struct {
 	r    *bufio.Reader
 	file Entry // whose bytes may follow
+	at   int64 // of the bytes that come next
+	left int64 // how many do, before the next record
 }
 
 // NewPackReader returns a reader of one pack, which ends where r does.
 func NewPackReader(r io.Reader) *PackReader { return &PackReader{r: bufio.NewReader(r)} }
 
-// Next returns the next file, or empty directory. The bytes of the one before
-// must have been read. It returns io.EOF at the end.
-func (p *PackReader) Next() (Entry, error) {
+// Next puts the chunks of the next file and returns its entry, or that of an
+// empty directory. It returns io.EOF at the end.
+func (p *PackReader) Next(put Putter) (Entry, error) {
 	kind, err := p.r.ReadByte()
 	if err != nil {
 		return Entry{}, err
@@ -196,52 +200,96 @@ func (p *PackReader) Next() (Entry, error) {
 	if err := CheckPath(e.Path); err != nil {
 		return Entry{}, fmt.Errorf("%w: %.100q: %v", ErrPack, e.Path, err)
 	}
-	if !e.Dir {
-		exec, err := p.number(1)
-		if err == nil {
-			e.Exec = exec == 1
-			e.Size, err = p.number(maxFile)
-		}
-		if err != nil {
-			return Entry{}, cutShort(err)
-		}
+	if e.Dir {
+		return e, nil
 	}
-	p.file = e
-	return e, nil
+	exec, err := p.number(1)
+	if err == nil {
+		e.Exec = exec == 1
+		e.Size, err = p.number(maxFile)
+	}
+	if err == nil {
+		p.file, p.at, p.left = e, 0, 0
+		err = p.chunks(&e, put)
+	}
+	return e, cutShort(err)
 }
 
-// Bytes writes the bytes of the file that Next has returned, and gives it its
-// size. What is not written is zero.
-func (p *PackReader) Bytes(f *os.File) error {
-	done := int64(0)
-	for {
-		if next, err := p.r.Peek(1); err != nil || next[0] != packData {
-			break
+// zeroChunk is the hash of a chunk of nothing but zeros.
+var zeroChunk = sync.OnceValue(func() Hash { return HashOf(make([]byte, ChunkSize)) })
+
+// chunks reads the bytes of a file. What is in no record is zero.
+func (p *PackReader) chunks(e *Entry, put Putter) error {
+	if err := p.advance(); err != nil {
+		return err
+	}
+	var buf []byte
+	zero := false // zeroChunk was put
+	for i := range chunkCount(e.Size) {
+		n, begin := chunkLen(e.Size, i), int64(i)*ChunkSize
+		if n == ChunkSize && zero && (p.left == 0 || p.at >= begin+ChunkSize) {
+			e.Chunks = append(e.Chunks, zeroChunk())
+			continue
 		}
-		p.r.ReadByte()
+		if buf == nil {
+			buf = make([]byte, n)
+		}
+		buf = buf[:n]
+		clear(buf)
+		for p.left > 0 && p.at < begin+int64(n) {
+			part := buf[p.at-begin : min(p.at-begin+p.left, int64(n))]
+			if _, err := io.ReadFull(p.r, part); err != nil {
+				return err
+			}
+			p.at, p.left = p.at+int64(len(part)), p.left-int64(len(part))
+			if p.left == 0 {
+				if err := p.advance(); err != nil {
+					return err
+				}
+			}
+		}
+		h := zeroChunk()
+		if n < ChunkSize || !isZero(buf) {
+			h = HashOf(buf)
+		} else {
+			zero = true
+		}
+		e.Chunks = append(e.Chunks, h)
+		if err := putHashed(put, h, buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance finds the next bytes of the file that are not in a hole.
+func (p *PackReader) advance() error {
+	for p.left == 0 {
+		next, err := p.r.Peek(1)
+		if err == io.EOF || err == nil && next[0] != packData {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		_, _ = p.r.Discard(1)
 		at, err := p.number(p.file.Size)
 		if err != nil {
-			return cutShort(err)
+			return err
 		}
-		n, err := p.number(p.file.Size - at)
-		if err != nil {
-			return cutShort(err)
-		}
-		if at < done {
+		if at < p.at {
 			return fmt.Errorf("%w: %.100q goes back", ErrPack, p.file.Path)
 		}
-		if _, err := f.Seek(at, io.SeekStart); err != nil {
-			return bare(err)
+		p.at = at
+		if p.left, err = p.number(p.file.Size - at); err != nil {
+			return err
 		}
-		if _, err := io.CopyN(f, p.r, n); err != nil {
-			return cutShort(bare(err))
-		}
-		done = at + n
 	}
-	if done == p.file.Size {
-		return nil
-	}
-	return bare(f.Truncate(p.file.Size))
+	return nil
+}
+
+func isZero(b []byte) bool {
+	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
 }
 
 // number reads a number that is at most so large.

@@ -3,6 +3,7 @@ package transfer
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,12 +35,15 @@ func (m *Manifest) write(ctx context.Context, get Getter, dir string, fresh bool
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	t, err := OpenTree(dir)
-	if err != nil {
-		return err
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write files: %w", err)
 	}
-	w := t.w
-	w.pool, w.get, w.fresh = newPool(ctx, parallel), get, fresh
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("write files: %w", err)
+	}
+	w := &treeWriter{pool: newPool(ctx, parallel), get: get, prefix: ".zorilla-" + rand.Text(), fresh: fresh}
+	w.dirs = []*openDir{newOpenDir("", root)}
 	for i := range m.Entries {
 		if err = w.entry(&m.Entries[i]); err != nil {
 			break
@@ -285,6 +289,9 @@ func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err
 	if len(data) != chunkLen(w.entry.Size, i) {
 		return fmt.Errorf("write %s: %w: chunk %d has %d bytes", w.entry.Path, ErrManifest, i, len(data))
 	}
+	if isZero(data) {
+		return nil // a hole, see done
+	}
 	if _, err := w.file.WriteAt(data, int64(i)*ChunkSize); err != nil {
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}
@@ -307,7 +314,7 @@ func (w *writing) done() error {
 	if w.entry.Exec {
 		mode = 0o755
 	}
-	if err := cmp.Or(w.file.Chmod(mode), w.file.Close()); err != nil {
+	if err := cmp.Or(w.file.Truncate(w.entry.Size), w.file.Chmod(mode), w.file.Close()); err != nil {
 		w.dir.root.Remove(w.temp)
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}

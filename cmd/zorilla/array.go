@@ -22,7 +22,7 @@ import (
 // arrayFlags make a job an array.
 func arrayFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "a", Aliases: []string{"array"}, Usage: "run the command for each of `TASKS`, such as 1-10000%50 (at most 50 at once) or 1-9:2,12"},
+		&cli.StringFlag{Name: "a", Aliases: []string{"array"}, Usage: "run the command for each of `TASKS`, such as 1-10000%50 (at most 50 at once) or 1-9:2,12; its number is in ZORILLA_TASK_ID"},
 		&cli.StringFlag{Name: "each-line", Usage: "run the command for each line of `FILE` (- is standard input), which takes the place of {} or comes last"},
 	}
 }
@@ -126,6 +126,26 @@ func tally(a *jobs.ArrayStatus) string {
 	return s
 }
 
+// hasTaskFiles reports whether a job's tasks may have left files.
+func hasTaskFiles(st jobs.Status) bool {
+	return st.Array != nil && st.Array.Done > 0 && len(st.Spec.Outputs) > 0
+}
+
+// taskEnded returns how the task of an array ended, once it has.
+func taskEnded(ctx context.Context, s api.Service, st jobs.Status, task int) (line string, code int, ended bool, err error) {
+	numbers := process.NumberTasks(st.Spec.Array.Tasks)
+	place, _ := numbers.Place(task)
+	page, err := s.Tasks(ctx, string(st.ID), jobs.TaskQuery{From: place, Limit: 1})
+	switch {
+	case err != nil:
+		return "", 0, false, err
+	case len(page.Tasks) == 1 && page.Tasks[0].Done:
+		code = page.Tasks[0].Code
+		return fmt.Sprintf("task %d of job %s ended with %d", task, st.ID.Short(), code), code, true, nil
+	}
+	return fmt.Sprintf("task %d was not done: %s", task, endLine(st)), max(st.ExitCode, 1), st.State.Final(), nil
+}
+
 // hasOutput returns an error if the job will never have output of the rank, or
 // of the task of an array.
 func hasOutput(st jobs.Status, rank int) error {
@@ -133,7 +153,7 @@ func hasOutput(st jobs.Status, rank int) error {
 		return hasRank(st, rank)
 	}
 	numbers := process.NumberTasks(st.Spec.Array.Tasks)
-	if _, ok := numbers.Place(rank); !ok {
+	if _, ok := numbers.Place(rank); !ok && rank >= 0 {
 		return fmt.Errorf("job %s has no task %d", st.ID.Short(), rank)
 	}
 	return nil
@@ -209,9 +229,9 @@ func arrayJob(ctx context.Context, s api.Service, job string) (string, process.T
 }
 
 func taskTable(list []jobs.TaskStatus) [][]string {
-	rows := [][]string{{"TASK", "EXIT", "TRIES", "RANK", "NODE", "TIME", "STDOUT", "STDERR"}}
+	rows := [][]string{{"TASK", "EXIT", "TRIES", "RANK", "NODE", "TIME", "STDOUT", "STDERR", "FILES"}}
 	for _, t := range list {
-		row := []string{strconv.Itoa(t.ID), "-", strconv.Itoa(t.Tries), "-", "-", "-", units.Bytes(t.Stdout), units.Bytes(t.Stderr)}
+		row := []string{strconv.Itoa(t.ID), "-", strconv.Itoa(t.Tries), "-", "-", "-", units.Bytes(t.Stdout), units.Bytes(t.Stderr), units.Bytes(t.Files)}
 		if t.Done {
 			row[1], row[3], row[5] = strconv.Itoa(t.Code), strconv.Itoa(t.Rank), time.Duration(t.Took).Round(time.Millisecond).String()
 			row[4] = nodeName(string(t.Node.Short()), "")

@@ -85,8 +85,8 @@ func splitJob(c *cli.Context, arg string) (job string, rank int, err error) {
 		return job, -1, nil
 	}
 	rank, err = strconv.Atoi(text)
-	if err != nil || rank < 0 || rank >= jobs.MaxRanks {
-		return "", 0, usage(c, "%s: want JOB or JOB:RANK", arg)
+	if err != nil || rank < 0 || rank > jobs.MaxTaskID {
+		return "", 0, usage(c, "%s: want JOB, JOB:RANK, or JOB:TASK of an array", arg)
 	}
 	return job, rank, nil
 }

@@ -240,7 +240,7 @@ func (f *follower) outputFailed(err error) error {
 // finish fetches the outputs of the ended job and makes its exit code ours.
 func (f *follower) finish(ctx context.Context) error {
 	st := f.status
-	if len(st.Outputs) > 0 {
+	if len(st.Outputs) > 0 || hasTaskFiles(st) {
 		if err := f.sh.pull(ctx, f.service, st, f.want); err != nil {
 			return err
 		}

@@ -14,7 +14,8 @@ func (sh *shell) getCommand() *cli.Command {
 		UsageText: "zorilla get [options] JOB[:RANK]",
 		Description: `
 All ranks share the directory; files of the same name that differ are kept as
-NAME.RANK. With %r in --into every rank has a directory of its own. If a file
+NAME.RANK. With %r in --into every rank has a directory of its own. Of an array
+JOB:N is task N, its files come as NAME.TASK, and %t gives each task a directory. If a file
 with other content is in the way nothing is fetched, unless --force replaces it.
 
 zorilla get last
@@ -35,12 +36,23 @@ zorilla get k7f3q:3`,
 			if err != nil {
 				return err
 			}
-			if st, err = onlyRank(st, rank); err != nil {
+			if st.Spec.Array != nil {
+				err = hasOutput(st, rank)
+			} else {
+				st, err = onlyRank(st, rank)
+			}
+			if err != nil {
 				return err
 			}
 			switch {
 			case len(st.Spec.Outputs) == 0:
 				sh.say("job %s was started without -o, so it has no output files", st.ID.Short())
+				return nil
+			case st.Array != nil && st.Array.Done == 0 && !st.State.Final():
+				return fmt.Errorf("job %s is %s, no task has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())
+			case st.Array != nil && !st.State.Final():
+				sh.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(st.Array.Done, "task"))
+			case st.Array != nil:
 			case len(st.Outputs) == 0 && !st.State.Final():
 				return fmt.Errorf("job %s is %s, no rank has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())
 			case len(st.Outputs) == 0:

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,6 +26,7 @@ own standard input, add --stdin none.
 zorilla run -n 6 -i data.txt -o 'part-*' -t 10m --mem 200M -- ./prog data.txt
 zorilla run -l -n 4 hostname
 zorilla run -n 2..16 -o log --into 'out/%r' -- ./prog
+zorilla run -a 1-100 -o log --into 'out/%t' -- ./prog    # $ZORILLA_TASK_ID
 
 Ctrl-C shows the state; twice within 2 s cancels (130). Ctrl-\ detaches.
 Exit codes: 124 walltime, 125 no workers or a lost node, 126/127 the command
@@ -44,8 +44,9 @@ func (sh *shell) runAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if into := c.String("into"); strings.Contains(into, "%t") && len(spec.Outputs) > 0 && !spec.NamesTasks() {
-		return usage(c, "--into %s: %%t needs an array, and %%t in each -o, as in -o 'out-%%t'", into)
+	want := wanted(c, -1)
+	if err := want.Check(&spec); err != nil {
+		return usage(c, "%v", err)
 	}
 	if err := hindered(c, &spec); err != nil {
 		return err

@@ -58,6 +58,9 @@ func onlyRank(st jobs.Status, rank int) (jobs.Status, error) {
 	if rank < 0 {
 		return st, nil
 	}
+	if st.Spec.Array != nil {
+		return st, fmt.Errorf("job %s has tasks, not ranks: 'zorilla tasks --from %d --limit 1 %s' tells of one", st.ID.Short(), rank, st.ID.Short())
+	}
 	st.Workers = slices.DeleteFunc(slices.Clone(st.Workers), func(w jobs.WorkerStatus) bool { return w.Rank != rank })
 	st.Outputs = slices.DeleteFunc(slices.Clone(st.Outputs), func(o jobs.RankOutput) bool { return o.Rank != rank })
 	if len(st.Workers) == 0 {

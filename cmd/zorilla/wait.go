@@ -40,10 +40,15 @@ zorilla wait last && zorilla get last`,
 				line, one, ended := "", 0, false
 				missing := error(nil)
 				for st := range statuses {
-					if missing = hasRank(st, rank); missing != nil {
+					if missing = hasOutput(st, rank); missing != nil {
 						break
 					}
-					if line, one, ended = ending(st, rank); ended {
+					if st.Spec.Array != nil && rank >= 0 {
+						line, one, ended, missing = taskEnded(ctx, client, st, rank)
+					} else {
+						line, one, ended = ending(st, rank)
+					}
+					if ended || missing != nil {
 						break
 					}
 				}

@@ -14,12 +14,15 @@
 //	mark      who made Root, and which directory it was: a copy is known by it
 //	spec      what the node asks for, with the control socket's path and key
 //	record    supervisor and worker (number, start time, boot), socket, version
-//	work/     the worker's directory, writable for it
+//	work/     the worker's directory, writable for it; of tasks, their inputs,
+//	          which they can only read
+//	task/     the directory that each task begins in, writable for it
 //	tmp/      for its TMPDIR, writable for it
 //	stdout    output so far, from its first byte on; acknowledged bytes are
 //	stderr    freed, so that offsets stay what they are
 //	tasks     results of tasks, 32 bytes each: place and code (4 bytes each),
-//	          bytes written to stdout and stderr, nanoseconds (8 each)
+//	          bytes written to stdout and stderr, nanoseconds (8 each); 8 more
+//	          for the bytes of its files, with TaskSpec.Outputs
 //	lines     the lines of tasks, taken out of work/
 //	control/  the control socket; for the node's user alone
 //	exit      how it ended; written, synced and renamed when no process is left
@@ -85,6 +88,12 @@
 // does never ends the worker. A task that is interrupted by the end of its
 // worker has no result.
 //
+// Each task finds Root/task anew, with links to what is in Root/work, and an
+// empty Root/tmp. What it left there and TaskSpec.Outputs names is packed
+// (transfer.Pack) when it has ended, and follows its standard error in that
+// stream: so files take the way of output, in order, acknowledged and freed as
+// that is, and a result is never told before them.
+//
 // # Memory
 //
 // A watchdog adds up what the tree cannot give back (anonymous, shared and
@@ -97,7 +106,7 @@
 //
 // # Sandbox
 //
-// With Landlock in the kernel the worker writes in Root/work and Root/tmp and
+// With Landlock in the kernel the worker writes in Root/work (a task in Root/task) and Root/tmp and
 // to null devices and Spec.Devices only, and reads these, the system directories and
 // Spec.Expose, nothing else: no home, no state, no other worker, no /dev/shm.
 // Around a path of Spec.Hide below an open directory each neighbour is opened

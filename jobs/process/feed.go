@@ -82,8 +82,10 @@ func (f *feed) Results(from, limit int) ([]TaskResult, error) {
 		}
 		f.file = file
 	}
-	b := make([]byte, n*resultSize)
-	if _, err := f.file.ReadAt(b, int64(from)*resultSize); err != nil {
+	tasks := f.w.order.Spec.Tasks
+	size := tasks.resultSize()
+	b := make([]byte, n*size)
+	if _, err := f.file.ReadAt(b, int64(from)*int64(size)); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("%w: results of tasks are missing", errMalformed)
 		}
@@ -92,7 +94,7 @@ func (f *feed) Results(from, limit int) ([]TaskResult, error) {
 	results := make([]TaskResult, n)
 	for i := range results {
 		var err error
-		if results[i], err = parseResult(b[i*resultSize:]); err != nil {
+		if results[i], err = tasks.parseResult(b[i*size:]); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +115,7 @@ func (f *feed) measure(least int) bool {
 	}
 	n := 0
 	if info, err := os.Lstat(filepath.Join(f.w.order.Spec.Root, tasksFile)); err == nil {
-		n = int(info.Size() / resultSize)
+		n = int(info.Size()) / f.w.order.Spec.Tasks.resultSize()
 	}
 	f.advance(n, n)
 	return n >= least

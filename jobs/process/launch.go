@@ -237,7 +237,11 @@ func giveFiles(s *Spec) error {
 	if err := os.Chmod(s.Root, 0o711); err != nil {
 		return err
 	}
-	for _, dir := range []string{workDir, tmpDir} {
+	dirs := []string{workDir, tmpDir}
+	if s.Tasks != nil { // which do not write to their inputs
+		dirs = []string{TaskDir, tmpDir}
+	}
+	for _, dir := range dirs {
 		err := filepath.WalkDir(filepath.Join(s.Root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil {
 				return err

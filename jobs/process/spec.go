@@ -37,19 +37,24 @@ type Spec struct {
 	GID     int      `json:"gid"`
 }
 
-// Stream is one of a worker's two outputs.
+// Stream is one of a worker's outputs.
 type Stream uint8
 
 // The streams.
 const (
 	Stdout Stream = 1
 	Stderr Stream = 2
+	// Files is for who tells of output: the files of a task, see TaskResult.
+	Files Stream = 3
 )
 
-// String returns "stdout" or "stderr".
+// String returns "stdout", "stderr" or "files".
 func (s Stream) String() string {
-	if s == Stderr {
+	switch s {
+	case Stderr:
 		return "stderr"
+	case Files:
+		return "files"
 	}
 	return "stdout"
 }

@@ -170,6 +170,13 @@ func (s *spool) flush() (int64, error) {
 	}
 }
 
+// put appends bytes that come from elsewhere.
+func (s *spool) put(p []byte) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.store(p)
+}
+
 func (s *spool) store(p []byte) error {
 	if len(p) == 0 {
 		return nil

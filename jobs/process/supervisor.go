@@ -165,8 +165,14 @@ func (s *supervisor) prepare(root string) (files [3]*os.File, err error) {
 		return files, fmt.Errorf("forbid core dumps: %w", err)
 	}
 	unix.Umask(0o022)
-	if err := os.Mkdir(filepath.Join(root, tmpDir), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return files, err
+	dirs := []string{tmpDir}
+	if s.order.Spec.Tasks != nil {
+		dirs = append(dirs, TaskDir)
+	}
+	for _, dir := range dirs {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return files, err
+		}
 	}
 	if err := giveFiles(&s.order.Spec); err != nil {
 		return files, err

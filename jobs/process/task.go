@@ -18,7 +18,13 @@ type TaskSpec struct {
 	// = none. It is taken out of the work directory. A task finds its line in
 	// ZORILLA_TASK_LINE and in its arguments: in place of {}, or at their end.
 	Lines string `json:"lines,omitempty"`
+	// Outputs are patterns of files, as of transfer.Collect, that are taken
+	// along when a task has ended.
+	Outputs []string `json:"outputs,omitempty"`
 }
+
+// TaskDir is the directory in Root that tasks begin in.
+const TaskDir = "task"
 
 // TaskIDs is a run of task numbers: First, First+Step and so on up to Last.
 type TaskIDs struct {
@@ -79,6 +85,7 @@ type TaskResult struct {
 	Place          int
 	Code           int   // 0..255, as in Exit
 	Stdout, Stderr int64 // bytes that it wrote; they follow those of the task before
+	Files          int64 // bytes of a transfer.Pack of its files, which follow its standard error in that stream
 	Took           time.Duration
 }
 
@@ -101,26 +108,41 @@ const (
 	maxTaskRanges = 128 // in one message
 	maxTaskRuns   = 100_000
 	maxTasks      = 1 << 24
-	resultSize    = 32
 )
 
 // appendResult writes a result as it stands in Root/tasks.
-func appendResult(b []byte, r TaskResult) []byte {
+func (t *TaskSpec) appendResult(b []byte, r TaskResult) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(r.Place))
 	b = binary.BigEndian.AppendUint32(b, uint32(r.Code))
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Stdout))
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Stderr))
-	return binary.BigEndian.AppendUint64(b, uint64(r.Took))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Took))
+	if len(t.Outputs) > 0 {
+		b = binary.BigEndian.AppendUint64(b, uint64(r.Files))
+	}
+	return b
+}
+
+// resultSize is how long that is. Supervisors that are older than Outputs write
+// no Files.
+func (t *TaskSpec) resultSize() int {
+	if len(t.Outputs) > 0 {
+		return 40
+	}
+	return 32
 }
 
 // parseResult reads what appendResult wrote.
-func parseResult(b []byte) (TaskResult, error) {
+func (t *TaskSpec) parseResult(b []byte) (TaskResult, error) {
 	r := TaskResult{
 		Place: int(binary.BigEndian.Uint32(b)), Code: int(binary.BigEndian.Uint32(b[4:])),
 		Stdout: int64(binary.BigEndian.Uint64(b[8:])), Stderr: int64(binary.BigEndian.Uint64(b[16:])),
 		Took: time.Duration(binary.BigEndian.Uint64(b[24:])),
 	}
-	if r.Place >= maxTasks || r.Code > 255 || r.Stdout < 0 || r.Stderr < 0 || r.Took < 0 {
+	if len(t.Outputs) > 0 {
+		r.Files = int64(binary.BigEndian.Uint64(b[32:]))
+	}
+	if r.Place >= maxTasks || r.Code > 255 || r.Stdout < 0 || r.Stderr < 0 || r.Took < 0 || r.Files < 0 {
 		return r, fmt.Errorf("%w: result of a task", errMalformed)
 	}
 	return r, nil

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -25,10 +26,12 @@ type tasks struct {
 	lines   *lineFile // nil without lines
 	results *os.File
 	files   [3]*os.File
-	path    string   // of the command, once it was found
-	oom     *os.File // nil if the kernel does not let us choose
-	calm    []byte   // what stands there for the supervisor itself
-	wrote   [2]int64 // by tasks that have ended
+	dir     *taskDir
+	pack    *bufio.Writer // of files, into the stream of standard error
+	path    string        // of the command, once it was found
+	oom     *os.File      // nil if the kernel does not let us choose
+	calm    []byte        // what stands there for the supervisor itself
+	wrote   [2]int64      // by tasks that have ended
 	wake    chan struct{}
 
 	mu      sync.Mutex // guards what follows; held while a task is forked
@@ -59,6 +62,10 @@ func newTasks(s *supervisor, files [3]*os.File) (*tasks, error) {
 			return nil, fmt.Errorf("lines of tasks: %w", err)
 		}
 	}
+	if t.dir, err = newTaskDir(&s.order.Spec); err != nil {
+		return nil, err
+	}
+	t.pack = bufio.NewWriterSize(packer{t}, packSize)
 	for _, st := range s.streams { // the confined thread could not
 		if err := st.open(); err != nil {
 			return nil, err
@@ -160,7 +167,7 @@ func (t *tasks) exceeded() {
 // returns at once.
 func (t *tasks) run() {
 	spec := &t.s.order.Spec
-	rules := sandboxRules(spec.Root, spec.Expose, spec.Devices, spec.Hide)
+	rules := t.dir.rules()
 	onOwnThread(func() {
 		err := confine(rules)
 		if err == nil && os.Geteuid() == 0 && !runsAs(spec) {
@@ -209,10 +216,14 @@ func (t *tasks) next() (place int, ok bool) {
 	}
 }
 
-// do runs one task to its end and writes down how it ended.
+// do runs one task to its end, takes its files along and writes down how it
+// ended.
 func (t *tasks) do(place int) error {
 	begin := time.Now()
 	args, env, err := t.command(place)
+	if err == nil {
+		err = t.dir.fill()
+	}
 	if err != nil {
 		return err
 	}
@@ -237,11 +248,25 @@ func (t *tasks) do(place int) error {
 	if halted {
 		return nil
 	}
+	id := t.numbers.ID(place)
 	if killed != 0 {
 		code = killed
-		t.say(fmt.Sprintf("task %d %s", t.numbers.ID(place), message))
+		t.say(fmt.Sprintf("task %d %s", id, message))
 	}
-	return t.record(TaskResult{Place: place, Code: code, Took: time.Since(begin)})
+	r := TaskResult{Place: place, Code: code, Took: time.Since(begin)}
+	files := t.gather(id, &r)
+	if files != nil {
+		defer files.Close()
+	}
+	if err := t.record(r, files); err != nil {
+		return err
+	}
+	if err := t.dir.clear(); err != nil {
+		return err
+	}
+	// Nobody may get ever further ahead of who takes the output away.
+	t.awaitRoom()
+	return nil
 }
 
 // await waits for a task's end, and ends what it leaves behind.
@@ -292,33 +317,6 @@ func (t *tasks) say(text string) {
 	_, _ = t.files[2].WriteString("zorilla: " + text + "\n")
 }
 
-// record completes a result by what the task wrote, and keeps it.
-func (t *tasks) record(r TaskResult) error {
-	var wrote [2]int64
-	for i, st := range t.s.streams {
-		var err error
-		if wrote[i], err = st.flush(); err != nil {
-			return err
-		}
-	}
-	r.Stdout, r.Stderr = wrote[0]-t.wrote[0], wrote[1]-t.wrote[1]
-	t.wrote = wrote
-	if _, err := t.results.Write(appendResult(nil, r)); err != nil {
-		return fmt.Errorf("results of tasks: %w", err)
-	}
-	t.mu.Lock()
-	t.ended++
-	t.mu.Unlock()
-	t.s.control.progress()
-	// Nobody may get ever further ahead of who takes the output away.
-	for _, st := range t.s.streams {
-		for st.room() <= 0 && !t.stopped() {
-			time.Sleep(sweepEvery)
-		}
-	}
-	return nil
-}
-
 func (t *tasks) stopped() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -349,7 +347,9 @@ func (t *tasks) fork(args, env []string) (pid int, halted bool, err error) {
 			return 0, false, err
 		}
 	}
-	attr := &syscall.ProcAttr{Env: env, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
+	// From Root/work, where the supervisor is: it may lie where the worker's user
+	// could not go from above.
+	attr := &syscall.ProcAttr{Env: env, Dir: "../" + TaskDir, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
 	for _, f := range t.files {
 		attr.Files = append(attr.Files, f.Fd())
 	}

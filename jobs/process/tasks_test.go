@@ -49,7 +49,7 @@ func results(t testing.TB, w Worker) (all []TaskResult, stdout, stderr []string)
 	out, errs := output(t, w, Stdout), output(t, w, Stderr)
 	for _, r := range all {
 		stdout, stderr = append(stdout, out[:r.Stdout]), append(stderr, errs[:r.Stderr])
-		out, errs = out[r.Stdout:], errs[r.Stderr:]
+		out, errs = out[r.Stdout:], errs[r.Stderr+r.Files:]
 	}
 	if out != "" || errs != "" {
 		t.Errorf("output of no task: %q, %q", out, errs)
@@ -146,19 +146,18 @@ func TestTasksWithoutTheirCommand(t *testing.T) {
 }
 
 func TestWhatTasksLeaveBehindIsKilled(t *testing.T) {
-	spec := array(t, 2, `if test $ZORILLA_TASK_ID = 1; then setsid sh -c 'echo $$ > pids; while :; do echo noise; sleep 0.01; done' & while ! test -s pids; do sleep 0.01; done; else echo quiet; fi`)
+	spec := array(t, 2, `if test $ZORILLA_TASK_ID = 1; then setsid sh -c 'echo $$ > pids; while :; do echo noise; sleep 0.01; done' & while ! test -s pids; do sleep 0.01; done; cat pids >&2; else echo quiet; fi`)
 	w := start(t, Config{}, spec)
 	w.Tasks().Add(0, []TaskRange{{0, 2}}, true)
 	await(t, w)
-	if _, stdout, _ := results(t, w); stdout[1] != "quiet\n" {
+	_, stdout, stderr := results(t, w)
+	if stdout[1] != "quiet\n" {
 		t.Errorf("second task: %q", stdout[1])
 	}
-	b, err := os.ReadFile(filepath.Join(spec.Root, workDir, "pids"))
-	if err != nil {
+	pid := 0
+	if _, err := fmt.Sscan(stderr[0], &pid); err != nil {
 		t.Fatal(err)
 	}
-	pid := 0
-	fmt.Sscan(string(b), &pid)
 	if err := unix.Kill(pid, 0); err != unix.ESRCH {
 		t.Errorf("process %d: %v", pid, err)
 	}
@@ -179,15 +178,16 @@ func TestTaskThatIsStoppedHasNoResult(t *testing.T) {
 
 // A node that is started again finds the tasks where they are.
 func TestAdoptedTasksGoOn(t *testing.T) {
-	spec := array(t, 3, `while ! test -e go$ZORILLA_TASK_ID; do sleep 0.01; done; echo $ZORILLA_TASK_ID`)
-	spec.NodeLimit = time.Minute
+	gates := t.TempDir()
+	spec := array(t, 3, `while ! test -e `+gates+`/go$ZORILLA_TASK_ID; do sleep 0.01; done; echo $ZORILLA_TASK_ID`)
+	spec.NodeLimit, spec.Expose = time.Minute, []string{gates}
 	r := New(Config{})
 	w, err := r.Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	allow := func(n int) {
-		if err := os.WriteFile(filepath.Join(spec.Root, workDir, fmt.Sprint("go", n)), nil, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(gates, fmt.Sprint("go", n)), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

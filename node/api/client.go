@@ -11,7 +11,9 @@ import (
 	"net/url"
 	"strconv"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/process"
 	"zorilla/transfer"
 )
 
@@ -129,7 +131,7 @@ func (c *Client) Output(ctx context.Context, job string, q OutputQuery, f func(j
 	if err := checkJob(job); err != nil {
 		return err
 	}
-	path := fmt.Sprintf("%s/output?rank=%d&follow=%t", jobPath(job), q.Rank, q.Follow)
+	path := fmt.Sprintf("%s/output?rank=%d&follow=%t&files=%t", jobPath(job), q.Rank, q.Follow, q.Files)
 	resp, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
@@ -142,6 +144,9 @@ func (c *Client) Output(ctx context.Context, job string, q OutputQuery, f func(j
 		}
 		if err != nil {
 			return c.broken(ctx, err)
+		}
+		if (o.Stream == process.Files) != q.Files {
+			return fmt.Errorf("%w: the node sent %v", codec.ErrMalformed, o.Stream)
 		}
 		if err := f(o); err != nil {
 			return err

@@ -41,7 +41,7 @@
 // A stream of output is a sequence of frames, all integers big-endian:
 //
 //	kind    1 byte   0 end, 1 output, 2 error
-//	stream  1 byte   1 stdout, 2 stderr
+//	stream  1 byte   1 stdout, 2 stderr, 3 files of a task (transfer.Pack)
 //	rank    4 bytes  of an array: the task
 //	attempt 4 bytes
 //	offset  8 bytes  of the first byte in the stream of that rank and attempt

@@ -23,17 +23,17 @@ func Push(ctx context.Context, s Service, inputs []transfer.Input) (transfer.Has
 
 // Wanted says which outputs Pull fetches, and where to.
 type Wanted struct {
-	Rank int // -1 = all
+	Rank int // of an array: a task; -1 = all
 	// Into is the directory. All ranks share it, as Merge says, unless it contains
-	// %r, which stands for the rank, or %t for the task: the files of an array's
-	// task are those that bear its number where the job's patterns have %t.
+	// %r, which stands for the rank. Of an array %t stands for the task; without
+	// it the tasks share it as placeTasks says.
 	Into  string
 	Force bool // replace files that are there
 }
 
 // Pulled tells what Pull did.
 type Pulled struct {
-	Ranks    int // whose outputs were there
+	Ranks    int // or tasks, whose outputs were there
 	Files    int // there now
 	Bytes    int64
 	Warnings []string // one line each
@@ -46,15 +46,57 @@ type Pulled struct {
 // The status comes from the network: files that none of the job's patterns
 // names are an error.
 func Pull(ctx context.Context, s Service, st jobs.Status, want Wanted) (Pulled, error) {
+	if err := want.Check(&st.Spec); err != nil {
+		return Pulled{}, err
+	}
+	if st.Spec.Array != nil {
+		return pullTasks(ctx, s, st, want)
+	}
 	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(st.ID), h) })
 	layout, done, err := plan(get, st, want)
 	if err != nil {
 		return done, err
 	}
+	return write(ctx, get, layout, want, done)
+}
+
+// Check refuses a directory that stands for what the job does not have.
+func (want *Wanted) Check(spec *jobs.Spec) error {
+	switch {
+	case spec.Array == nil && strings.Contains(want.Into, "%t"):
+		return fmt.Errorf("%w: --into %s: %%t stands for a task, and without -a there are none: want %%r, the rank", ErrInvalid, want.Into)
+	case spec.Array != nil && strings.Contains(want.Into, "%r"):
+		return fmt.Errorf("%w: --into %s: an array has tasks, not ranks: want %%t", ErrInvalid, want.Into)
+	}
+	return nil
+}
+
+// pullTasks is Pull for an array.
+func pullTasks(ctx context.Context, s Service, st jobs.Status, want Wanted) (done Pulled, err error) {
+	heap, err := heapFor(want.Into)
+	if err != nil {
+		return done, fmt.Errorf("fetch outputs: %w", err)
+	}
+	defer heap.Close()
+	tasks, err := fetchTasks(ctx, s, &st, want.Rank, heap)
+	done.Ranks = len(tasks)
+	var layout []placed
+	if err == nil {
+		layout, err = placeTasks(&st.Spec, tasks, want)
+	}
+	if err != nil {
+		return done, fmt.Errorf("fetch outputs: %w", err)
+	}
+	return write(ctx, heap, layout, want, done)
+}
+
+// write writes all of it, or nothing if anything is in the way.
+func write(ctx context.Context, get transfer.Getter, layout []placed, want Wanted, done Pulled) (Pulled, error) {
 	var way transfer.ObstacleError
 	for i := range layout {
 		p := &layout[i]
 		var list []transfer.Obstacle
+		var err error
 		if p.rest, list, err = p.tree.Obstacles(ctx, p.dir, want.Force); err != nil {
 			return done, fmt.Errorf("fetch outputs into %s: %w", p.dir, err)
 		}
@@ -86,10 +128,7 @@ type placed struct {
 
 // plan decides which file goes where.
 func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, done Pulled, err error) {
-	apart, tasks := strings.Contains(want.Into, "%r"), strings.Contains(want.Into, "%t")
-	if apart && tasks {
-		return nil, done, fmt.Errorf("%w: --into %s: want one of %%r and %%t", ErrInvalid, want.Into)
-	}
+	apart := strings.Contains(want.Into, "%r")
 	var trees []RankTree
 	for _, o := range st.Outputs {
 		if want.Rank >= 0 && o.Rank != want.Rank || o.Manifest.IsZero() {
@@ -99,7 +138,7 @@ func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, do
 		if err != nil {
 			return nil, done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
-		if err := checkOutputs(st.Spec.Globs(), m); err != nil {
+		if err := checkOutputs(st.Spec.Outputs, m); err != nil {
 			return nil, done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
 		done.Ranks++
@@ -109,12 +148,8 @@ func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, do
 		}
 		trees = append(trees, RankTree{o.Rank, m})
 	}
-	switch {
-	case apart || len(trees) == 0:
+	if apart || len(trees) == 0 {
 		return layout, done, nil
-	case tasks:
-		layout, done.Warnings, err = placeTasks(&st.Spec, trees, want.Into)
-		return layout, done, err
 	}
 	m, warnings, err := Merge(trees)
 	done.Warnings = warnings

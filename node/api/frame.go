@@ -87,7 +87,7 @@ func readFrame(r io.Reader) (jobs.Output, error) {
 		}
 		return jobs.Output{}, io.EOF
 	case frameOutput:
-		if o.Stream != process.Stdout && o.Stream != process.Stderr || o.Rank > jobs.MaxTaskID || o.Offset < 0 {
+		if o.Stream < process.Stdout || o.Stream > process.Files || o.Rank > jobs.MaxTaskID || o.Offset < 0 {
 			return jobs.Output{}, fmt.Errorf("%w: output frame of stream %d, rank %d, offset %d", codec.ErrMalformed, o.Stream, o.Rank, o.Offset)
 		}
 	case frameError:

@@ -32,7 +32,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 	}
 	for name, b := range map[string][]byte{
 		"kind":     frame(func(b []byte) { b[0] = 9 }),
-		"stream":   frame(func(b []byte) { b[1] = 3 }),
+		"stream":   frame(func(b []byte) { b[1] = 4 }),
 		"rank":     frame(func(b []byte) { b[2] = 255 }),
 		"offset":   frame(func(b []byte) { b[10] = 255 }),
 		"length":   frame(func(b []byte) { b[18] = 255 }),

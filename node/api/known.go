@@ -31,7 +31,8 @@ func KnownObstacles(spec *jobs.Spec, want Wanted) transfer.ObstacleError {
 }
 
 // knownFiles lists, by directory, the files that output patterns without
-// wildcards may become: NAME, or NAME.RANK where ranks differ.
+// wildcards may become: NAME, or NAME.RANK where ranks differ; of tasks that share
+// a directory always NAME.TASK.
 func knownFiles(spec *jobs.Spec, into string) map[string][]string {
 	files := map[string][]string{}
 	n := 0
@@ -64,10 +65,11 @@ func knownFiles(spec *jobs.Spec, into string) map[string][]string {
 			if spec.Array != nil {
 				own = strings.ReplaceAll(name, mark, text)
 			}
-			if i == 0 || own != name || dir != into {
+			same := own == name && dir == into // for all of them
+			if !same || i == 0 && (spec.Array == nil || name == ".") {
 				add(dir, own)
 			}
-			if own == name && dir == into && name != "." && len(marks) > 1 {
+			if same && name != "." && (len(marks) > 1 || spec.Array != nil) {
 				add(dir, name+"."+text)
 			}
 		}

@@ -1,56 +1,175 @@
 package api
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/process"
 	"zorilla/transfer"
 )
 
-// byTask sorts the files of ranks by the task whose number they bear. Others
-// are left out with a warning.
-func byTask(spec *jobs.Spec, trees []RankTree) (tasks map[int][]RankTree, warnings []string) {
-	tasks = map[int][]RankTree{}
-	for _, t := range trees {
-		own := map[int][]transfer.Entry{}
-		for _, e := range t.Manifest.Entries {
-			if e.Dir {
-				continue
-			}
-			id, ok := spec.TaskOf(e.Path)
-			if !ok {
-				warnings = append(warnings, fmt.Sprintf("rank %d: %q bears no task's number: it was left out", t.Rank, e.Path))
-				continue
-			}
-			own[id] = append(own[id], e)
-		}
-		for id, entries := range own {
-			tasks[id] = append(tasks[id], RankTree{t.Rank, transfer.Manifest{Entries: entries}})
-		}
-	}
-	if n := len(warnings) - maxMergeWarnings; n > 0 {
-		slices.Sort(warnings)
-		warnings = append(warnings[:maxMergeWarnings], fmt.Sprintf("and %d more files without a number", n))
-	}
-	return tasks, warnings
+// maxTaskBytes bounds the files of tasks that one Pull brings.
+const maxTaskBytes = int64(transfer.MaxBlob) / 32 * transfer.ChunkSize
+
+// taskFiles is the files of one task.
+type taskFiles struct {
+	task    int
+	entries []transfer.Entry
 }
 
-// placeTasks gives the files of each task a directory of its own.
-func placeTasks(spec *jobs.Spec, trees []RankTree, into string) (layout []placed, warnings []string, err error) {
-	if !spec.NamesTasks() {
-		return nil, nil, fmt.Errorf("%w: --into %s: %%t needs an array, and %%t in each of its output patterns (-o 'out-%%t')", ErrInvalid, into)
+// fetchTasks brings the files of all tasks of an array that have ended, or of
+// one. They come as one stream, task by task, and stay in the heap.
+func fetchTasks(ctx context.Context, s Service, st *jobs.Status, task int, heap *transfer.Heap) ([]taskFiles, error) {
+	f := &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), task: task, heap: heap}
+	err := s.Output(ctx, string(st.ID), OutputQuery{Rank: task, Files: true}, f.receive)
+	f.finish(err)
+	return f.all, cmp.Or(err, f.broken) // the former knows why
+}
+
+type taskFetch struct {
+	numbers process.TaskNumbers
+	globs   []string
+	task    int // the only one, or -1
+	heap    *transfer.Heap
+	all     []taskFiles
+	bytes   int64
+	broken  error // what was wrong first with what came
+
+	offset int64
+	pipe   *io.PipeWriter // to who unpacks the task that comes; nil = none
+	result chan error     // of that
+}
+
+// receive takes the next bytes of a task's files.
+func (f *taskFetch) receive(o jobs.Output) error {
+	if _, ok := f.numbers.Place(o.Rank); !ok || f.task >= 0 && o.Rank != f.task {
+		return fmt.Errorf("%w: the node sent files of task %d, which nobody asked for", ErrRefused, o.Rank)
 	}
-	tasks, warnings := byTask(spec, trees)
-	for id, trees := range tasks {
-		m, more, err := Merge(trees)
-		warnings = append(warnings, more...)
-		if err != nil {
-			return nil, warnings, err
+	if len(f.all) == 0 || o.Rank != f.all[len(f.all)-1].task {
+		f.finish(nil)
+		r, w := io.Pipe()
+		f.all = append(f.all, taskFiles{task: o.Rank})
+		f.offset, f.pipe, f.result = 0, w, make(chan error, 1)
+		go func() {
+			err := f.unpack(&f.all[len(f.all)-1], r)
+			r.CloseWithError(err)
+			f.result <- err
+		}()
+	}
+	if o.Offset == f.offset && f.pipe != nil {
+		f.offset += int64(len(o.Data))
+		if _, err := f.pipe.Write(o.Data); err == nil {
+			return nil
 		}
-		layout = append(layout, placed{dir: strings.ReplaceAll(into, "%t", strconv.Itoa(id)), tree: m})
 	}
-	return layout, warnings, nil
+	// The disk there lost what was before, or it is no pack: nothing will be
+	// written, but what Output says in the end tells more.
+	f.finish(nil)
+	if f.broken == nil {
+		f.broken = fmt.Errorf("%w: files of task %d from byte %d on, want %d", codec.ErrMalformed, o.Rank, o.Offset, f.offset)
+	}
+	return nil
+}
+
+// finish waits for the files of the task that came; err tells why they are not
+// all there.
+func (f *taskFetch) finish(err error) {
+	if f.pipe == nil {
+		return
+	}
+	f.pipe.CloseWithError(err) // nil: the end
+	f.pipe = nil
+	if err := <-f.result; err != nil && f.broken == nil {
+		f.broken = fmt.Errorf("files of task %d: %w", f.all[len(f.all)-1].task, err)
+	}
+}
+
+func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
+	for pack := transfer.NewPackReader(r); ; {
+		e, err := pack.Next(f.heap)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !transfer.MatchOutput(f.globs, e.Path) {
+			return fmt.Errorf("%w: its node sent %.80q, which no output pattern of the job names", ErrRefused, e.Path)
+		}
+		if f.bytes += e.Size; f.bytes > maxTaskBytes {
+			return fmt.Errorf("more than %d bytes with those before: fetch the tasks one by one, as JOB:%d", maxTaskBytes, t.task)
+		}
+		t.entries = append(t.entries, e)
+	}
+}
+
+// placeTasks decides which file of a task goes where. It keeps its name in a
+// directory of its task's own (%t), of one task alone, and where it bears the
+// task's number in place of %t in a pattern. Else it is NAME.TASK if a pattern
+// without wildcards names it, or if several tasks made one of that name.
+func placeTasks(spec *jobs.Spec, all []taskFiles, want Wanted) (layout []placed, err error) {
+	if strings.Contains(want.Into, "%t") {
+		for _, t := range all {
+			m, err := transfer.NewManifest(t.entries)
+			if err != nil {
+				return nil, fmt.Errorf("files of task %d: %w", t.task, err)
+			}
+			layout = append(layout, placed{dir: strings.ReplaceAll(want.Into, "%t", strconv.Itoa(t.task)), tree: m})
+		}
+		return layout, nil
+	}
+	makers := map[string]int{} // of each name, how many
+	for _, t := range all {
+		for _, e := range t.entries {
+			makers[e.Path]++
+		}
+	}
+	var entries []transfer.Entry
+	taken := map[string]bool{}
+	for _, t := range all {
+		suffix := "." + strconv.Itoa(t.task)
+		for _, e := range t.entries {
+			if e.Dir {
+				if !taken[e.Path] {
+					entries = append(entries, e)
+				}
+				taken[e.Path] = true
+				continue
+			}
+			id, bears := spec.TaskOf(e.Path)
+			if want.Rank < 0 && !(bears && id == t.task) && (makers[e.Path] > 1 || spec.NamesOutput(e.Path)) {
+				e.Path += suffix
+			}
+			for taken[e.Path] {
+				e.Path += suffix
+			}
+			taken[e.Path] = true
+			entries = append(entries, e)
+		}
+	}
+	m, err := transfer.NewManifest(entries)
+	if err != nil {
+		return nil, fmt.Errorf("%w: fetch the tasks into directories of their own, as with --into 'out/%%t'", err)
+	}
+	return []placed{{dir: want.Into, tree: m}}, nil
+}
+
+// heapFor makes a place for what is fetched, near to where it goes: in the
+// deepest directory that is there.
+func heapFor(into string) (*transfer.Heap, error) {
+	dir, _, _ := strings.Cut(into, "%")
+	for dir = filepath.Clean(dir + "x"); ; {
+		dir = filepath.Dir(dir)
+		if heap, err := transfer.NewHeap(dir); err == nil || dir == filepath.Dir(dir) {
+			return heap, err
+		}
+	}
 }

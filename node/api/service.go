@@ -150,7 +150,4 @@ type Link struct {
 }
 
 // OutputQuery selects output.
-type OutputQuery struct {
-	Rank   int  // of an array: the ID of a task; -1 = all
-	Follow bool // wait for more until the job has ended
-}
+type OutputQuery = jobs.OutputQuery

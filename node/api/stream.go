@@ -47,7 +47,11 @@ func outputQuery(r *http.Request, job string) (OutputQuery, error) {
 		return OutputQuery{}, fmt.Errorf("%w: rank=%.40q: want 0 to %d", ErrInvalid, r.FormValue("rank"), jobs.MaxTaskID)
 	}
 	follow, err := boolean(r, "follow")
-	return OutputQuery{Rank: rank, Follow: follow}, err
+	if err != nil {
+		return OutputQuery{}, err
+	}
+	files, err := boolean(r, "files")
+	return OutputQuery{Rank: rank, Follow: follow, Files: files}, err
 }
 
 // stdin hands the request body to the service while it comes in. The answer

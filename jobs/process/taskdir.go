@@ -1,0 +1,176 @@
+package process
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/transfer"
+)
+
+// taskDir is the directory in Root that a task begins in. It is the same one for
+// all tasks of a worker, since the rules of a sandbox are about directories that
+// exist, but each finds it anew: empty but for links to the inputs in Root/work,
+// which tasks can read and not write. A task that writes to an input is refused;
+// one that removes or replaces it has done so for itself alone.
+type taskDir struct {
+	spec *Spec
+	own  string
+	tmp  string
+	made transfer.Manifest // directories and links that a task finds, those above first
+}
+
+// newTaskDir makes Root/work read-only, and finds out what a task is to see of
+// it: a link for each file and for each directory, but directories that are empty,
+// or that an output pattern leads through, are made, with links in them.
+func newTaskDir(s *Spec) (*taskDir, error) {
+	t := &taskDir{spec: s, own: filepath.Join(s.Root, TaskDir), tmp: filepath.Join(s.Root, tmpDir)}
+	if err := t.plan(""); err != nil {
+		return nil, fmt.Errorf("inputs of tasks: %w", err)
+	}
+	slices.SortFunc(t.made.Entries, func(a, b transfer.Entry) int { return transfer.ComparePaths(a.Path, b.Path) })
+	err := filepath.WalkDir(filepath.Join(s.Root, workDir), func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		mode := fs.FileMode(0o444)
+		if d.IsDir() || info.Mode()&0o111 != 0 {
+			mode = 0o555
+		}
+		return os.Chmod(at, mode)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("protect inputs of tasks: %w", err)
+	}
+	return t, nil
+}
+
+// plan looks at the inputs in dir.
+func (t *taskDir) plan(dir string) error {
+	entries, err := os.ReadDir(filepath.Join(t.spec.Root, workDir, dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if e.IsDir() && (t.spec.Tasks.leadsThrough(name) || isEmpty(filepath.Join(t.spec.Root, workDir, name))) {
+			t.made.Entries = append(t.made.Entries, transfer.Entry{Path: name, Dir: true})
+			if err := t.plan(name); err != nil {
+				return err
+			}
+			continue
+		}
+		// Relative: the worker's user may not be able to go to Root from above.
+		target := strings.Repeat("../", strings.Count(name, "/")+1) + workDir + "/" + name
+		t.made.Entries = append(t.made.Entries, transfer.Entry{Path: name, Link: target})
+	}
+	return nil
+}
+
+func isEmpty(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(1)
+	return len(names) == 0
+}
+
+// leadsThrough reports whether an output pattern names something below a
+// directory, and not the directory itself.
+func (t *TaskSpec) leadsThrough(dir string) bool {
+	elements := strings.Split(dir, "/")
+	for _, glob := range t.Outputs {
+		parts := strings.Split(path.Clean(glob), "/")
+		through := len(parts) > len(elements)
+		for i := 0; through && i < len(elements); i++ {
+			through, _ = path.Match(parts[i], elements[i])
+		}
+		if through {
+			return true
+		}
+	}
+	return false
+}
+
+// fill makes what a task finds, which is the worker's user's own.
+func (t *taskDir) fill() error {
+	for _, e := range t.made.Entries {
+		at := filepath.Join(t.own, e.Path)
+		if !e.Dir {
+			if err := os.Symlink(e.Link, at); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := os.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+		if runsAs(t.spec) {
+			if err := os.Lchown(at, t.spec.UID, t.spec.GID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clear removes what a task has left. No process of it is alive.
+func (t *taskDir) clear() error {
+	for _, dir := range []string{t.own, t.tmp} {
+		if err := clearDir(dir); err != nil {
+			return fmt.Errorf("remove what a task has left: %w", err)
+		}
+	}
+	return nil
+}
+
+func clearDir(dir string) error {
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		at := filepath.Join(dir, e.Name())
+		if unix.Unlink(at) == nil || os.RemoveAll(at) == nil {
+			continue
+		}
+		// It has taken its own directories' permissions away.
+		_ = filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
+			if d != nil && d.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+		if err := os.RemoveAll(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rules opens inputs for reading, and the rest to tasks.
+func (t *taskDir) rules() []rule {
+	s := t.spec
+	rules := sandboxRules(s.Root, s.Expose, s.Devices, s.Hide)
+	for i := range rules {
+		if rules[i].path == filepath.Join(s.Root, workDir) {
+			rules[i].rights = readRights
+		}
+	}
+	return append(rules, rule{t.own, allRights})
+}

@@ -1,0 +1,88 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"zorilla/transfer"
+)
+
+// gather finds the files that a task left. One whose files cannot be had has
+// failed.
+func (t *tasks) gather(id int, r *TaskResult) *transfer.Pack {
+	spec := t.s.order.Spec.Tasks
+	if len(spec.Outputs) == 0 {
+		return nil
+	}
+	files, warnings, err := transfer.Gather(context.Background(), t.dir.own, spec.Outputs, &t.dir.made)
+	for _, w := range warnings {
+		t.say(fmt.Sprintf("warning: task %d: %s", id, w))
+	}
+	if err != nil {
+		t.say(fmt.Sprintf("task %d: its outputs are lost: %v", id, err))
+		if r.Code == 0 {
+			r.Code = 125
+		}
+		return nil
+	}
+	return files
+}
+
+// record completes a result by what the task wrote and left, and keeps it.
+func (t *tasks) record(r TaskResult, files *transfer.Pack) error {
+	var wrote [2]int64
+	for i, st := range t.s.streams {
+		var err error
+		if wrote[i], err = st.flush(); err != nil {
+			return err
+		}
+	}
+	r.Stdout, r.Stderr = wrote[0]-t.wrote[0], wrote[1]-t.wrote[1]
+	if files != nil && !files.Empty() {
+		t.pack.Reset(packer{t})
+		err := files.Write(t.pack)
+		if err != nil && t.stopped() {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("collect outputs of task %d: %w", t.numbers.ID(r.Place), err)
+		}
+		r.Files = t.s.streams[1].size() - wrote[1]
+		wrote[1] += r.Files
+	}
+	t.wrote = wrote
+	if _, err := t.results.Write(t.s.order.Spec.Tasks.appendResult(nil, r)); err != nil {
+		return fmt.Errorf("results of tasks: %w", err)
+	}
+	t.mu.Lock()
+	t.ended++
+	t.mu.Unlock()
+	t.s.control.progress()
+	return nil
+}
+
+// packSize is how much of a task's files is written at once.
+const packSize = 256 << 10
+
+// packer writes files into the stream of standard error, whose pipe is empty:
+// no process of the task is alive.
+type packer struct{ t *tasks }
+
+func (p packer) Write(b []byte) (int, error) {
+	p.t.awaitRoom()
+	if p.t.stopped() {
+		return 0, errors.New("the worker ends")
+	}
+	return len(b), p.t.s.streams[1].put(b)
+}
+
+// awaitRoom waits while too much of the output has not been taken away.
+func (t *tasks) awaitRoom() {
+	for _, st := range t.s.streams {
+		for st.room() <= 0 && !t.stopped() {
+			time.Sleep(sweepEvery)
+		}
+	}
+}
