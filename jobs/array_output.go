@@ -191,9 +191,7 @@ func (r *arrayOutput) damaged() error {
 	if r.more > 0 {
 		r.lost = append(r.lost, fmt.Sprintf("and %d more", r.more))
 	}
-	err := fmt.Errorf("job %s is %w: %s", r.job.output.job.Short(), ErrDamaged, strings.Join(r.lost, "; "))
-	r.s.log.Error().Msg(err.Error())
-	return err
+	return fmt.Errorf("job %s is %w: %s", r.job.output.job.Short(), ErrDamaged, strings.Join(r.lost, "; "))
 }
 
 // tellStream passes on bytes of a worker's stream, as those of another one.

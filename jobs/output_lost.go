@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"zorilla/jobs/process"
 )
@@ -146,20 +148,55 @@ func (s *Service) tellLost(lines []string) {
 	}
 }
 
-// damaged returns what was found to be lost of a job's output as an error, and has
-// the job's watchers hear of it.
+// damaged returns what was found to be lost of a job's output as an error. What is
+// found for the first time is told to the job's watchers, and to the owner.
 func (s *Service) damaged(id ID, worker int) error {
 	var list []string
 	err := s.inJob(id, func(j *job) {
-		if list = j.damage(worker); len(list) > j.toldLost {
-			j.toldLost = len(list)
+		if all := j.damage(-1); len(all) > j.toldLost {
+			j.toldLost = len(all)
 			j.core.version++
+			s.tellLost(j.lost())
 			s.notify()
 		}
+		list = j.damage(worker)
 	})
 	if err == nil && len(list) > 0 {
 		err = fmt.Errorf("job %s is %w: %s", id.Short(), ErrDamaged, strings.Join(list, "; "))
-		s.log.Error().Msg(err.Error())
 	}
 	return err
+}
+
+// checkRate is how many bytes a second of stored output are read when the node
+// starts: others want the disk too.
+const checkRate = 64 << 20
+
+// checkStored reads the output of all jobs that have ended, so that it is known
+// what the disk lost before somebody asks for it.
+func (s *Service) checkStored() {
+	logs := map[ID]*outputLog{}
+	s.call(func() {
+		for id, j := range s.jobs {
+			if j.core.rec.state.Final() {
+				logs[id] = j.output
+			}
+		}
+	})
+	for _, id := range slices.Sorted(maps.Keys(logs)) {
+		l := logs[id]
+		err := l.read(s.leavingCtx, false, func(RankAttempt) bool { return true }, func(Output) error { return s.leavingCtx.Err() })
+		if s.leavingCtx.Err() != nil {
+			return
+		}
+		if err != nil {
+			s.log.Error().Err(err).Msgf("read the output of job %s", id.Short())
+		}
+		_ = s.damaged(id, -1) // told there
+		size, _, _ := l.spool.state()
+		select {
+		case <-time.After(time.Duration(size) * time.Second / checkRate):
+		case <-s.leaving:
+			return
+		}
+	}
 }

@@ -153,6 +153,7 @@ func (s *Service) Run(ctx context.Context) error {
 		defer close(s.ended)
 		s.loop()
 	}()
+	s.children.Go(s.checkStored)
 	if s.cfg.FreeDisk != nil {
 		s.children.Go(s.watchDisk)
 	}

@@ -85,6 +85,14 @@ func InOrder(a, b Status) int {
 	return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(a.ID, b.ID))
 }
 
+// AllDamage lists what the disk of its origin lost of the job, one line each.
+func (s *Status) AllDamage() []string {
+	if s.Broken == "" {
+		return s.Damaged
+	}
+	return append([]string{"its journal: " + s.Broken}, s.Damaged...)
+}
+
 // WorkerStatus is one rank of a job.
 type WorkerStatus struct {
 	Rank    int            `json:"rank"`

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/urfave/cli/v2"
+
+	"zorilla/jobs"
 )
 
 func (sh *shell) getCommand() *cli.Command {
@@ -60,7 +62,13 @@ zorilla get k7f3q:3`,
 			case !st.State.Final():
 				sh.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(len(st.Outputs), "rank"))
 			}
-			return sh.pull(c.Context, client, st, wanted(c, rank))
+			if err := sh.pull(c.Context, client, st, wanted(c, rank)); err != nil {
+				return err
+			}
+			if st.Broken != "" { // there may have been more, or other ones
+				return fmt.Errorf("job %s is %w: its journal: %s", st.ID.Short(), jobs.ErrDamaged, st.Broken)
+			}
+			return nil
 		},
 	})
 }

@@ -112,6 +112,9 @@ func jobTable(list []jobs.Status, now time.Time) [][]string {
 	names := shortIDs(list, func(st jobs.Status) jobs.ID { return st.ID })
 	for i, st := range list {
 		reason := st.Reason
+		if reason == "" && len(st.Damaged) > 0 {
+			reason = "damaged: " + st.Damaged[0]
+		}
 		if st.LastKnown {
 			reason = strings.TrimSuffix("last known: "+reason, ": ")
 		}

@@ -84,22 +84,19 @@ func (sh *shell) printStatus(st jobs.Status, now time.Time) error {
 			return err
 		}
 	}
-	if st.Broken != "" {
-		if _, err := fmt.Fprintf(sh.stdout, "damaged: its journal: %s\n", clean(st.Broken)); err != nil {
-			return err
-		}
+	var notes []string
+	for _, d := range st.AllDamage() {
+		notes = append(notes, "damaged: "+d)
 	}
-	for _, d := range st.Damaged {
-		if _, err := fmt.Fprintf(sh.stdout, "damaged: %s\n", clean(d)); err != nil {
-			return err
-		}
+	for _, w := range st.Warnings {
+		notes = append(notes, "warning: "+w)
 	}
-	for i, w := range st.Warnings {
+	for i, n := range notes {
 		lead := ""
 		if i == 0 {
 			lead = "\n"
 		}
-		if _, err := fmt.Fprintf(sh.stdout, "%swarning: %s\n", lead, clean(w)); err != nil {
+		if _, err := fmt.Fprintf(sh.stdout, "%s%s\n", lead, clean(n)); err != nil {
 			return err
 		}
 	}

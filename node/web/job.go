@@ -114,8 +114,7 @@ func (h *Handler) job(ctx context.Context, st jobs.Status, failed int) jobView {
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Final: st.State.Final(), Fresh: !st.LastKnown,
 		Submitted: since(st.Submitted, now), Waited: between(st.Submitted, cmp.Or(st.Started, st.Ended), now), Ran: between(st.Started, st.Ended, now),
 		NotStarted: st.Started.IsZero(), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&st),
-		NoRounds:   len(st.Rounds) == 0,
-		NoWarnings: len(st.Warnings) == 0,
+		NoRounds: len(st.Rounds) == 0,
 	}
 	if v.Final {
 		v.Exit = "exit code " + strconv.Itoa(st.ExitCode)
@@ -138,7 +137,12 @@ func (h *Handler) job(ctx context.Context, st jobs.Status, failed int) jobView {
 	for _, r := range slices.Backward(st.Rounds[max(0, len(st.Rounds)-64):]) {
 		v.Rounds = append(v.Rounds, describeRound(r, now))
 	}
-	for i, w := range st.Warnings[:min(len(st.Warnings), 100)] {
+	warnings := st.Warnings
+	for _, d := range st.AllDamage() {
+		warnings = append([]string{"damaged: " + d}, warnings...)
+	}
+	v.NoWarnings = len(warnings) == 0
+	for i, w := range warnings[:min(len(warnings), 100)] {
 		v.Warnings = append(v.Warnings, counter{Key: strconv.Itoa(i), Value: label(w, textLimit)})
 	}
 	// Without an explanation, or without the map, the rest is still of use.
