@@ -43,10 +43,59 @@ func measureArray(program string, tasks, many int) error {
 	row("zorilla run -a", ours)
 	row("xargs -n1 -P2", theirs)
 	fmt.Printf("  %.0f %% of the rate of xargs; target: 80 %% or more\n\n", 100*float64(median(theirs))/float64(median(ours)))
+	if err := measureFiles(program, tasks); err != nil {
+		return err
+	}
 	if many == 0 {
 		return nil
 	}
 	return weigh(program, many)
+}
+
+// measureFiles compares tasks that leave a file, which comes home, with tasks
+// that leave none, and with xargs.
+func measureFiles(program string, tasks int) error {
+	dir, err := os.MkdirTemp("", "zorilla-files-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	n, times := strconv.Itoa(tasks), [3][]time.Duration{}
+	for run := range 3 { // in turn, so that all see the same noise
+		into := filepath.Join(dir, strconv.Itoa(run))
+		if err := os.MkdirAll(into+".xargs", 0o755); err != nil {
+			return err
+		}
+		var lines bytes.Buffer
+		for i := range tasks {
+			fmt.Fprintln(&lines, i)
+		}
+		xargs := exec.Command("xargs", "-P2", "-I{}", "/bin/cp", "/etc/hostname", into+".xargs/{}")
+		xargs.Stdin = &lines
+		for i, cmd := range []*exec.Cmd{
+			exec.Command(program, "run", "-q", "-a", "1-"+n, "--", "/bin/cp", "/etc/hostname", "out"),
+			exec.Command(program, "run", "-q", "-a", "1-"+n, "-o", "out", "--into", into, "--", "/bin/cp", "/etc/hostname", "out"),
+			xargs,
+		} {
+			took, err := timed(func() error { return quiet(cmd) })
+			if err != nil {
+				return fmt.Errorf("%s: %w", cmd.Args[0], err)
+			}
+			times[i] = append(times[i], took)
+		}
+		for _, made := range []string{into, into + ".xargs"} {
+			if files, err := os.ReadDir(made); err != nil || len(files) != tasks {
+				return fmt.Errorf("%d files, want %d: %v", len(files), tasks, err)
+			}
+		}
+	}
+	fmt.Printf("%d x cp /etc/hostname out, 3 runs in turn   median      min      max\n", tasks)
+	row("zorilla run -a, no file comes home", times[0])
+	row("zorilla run -a -o out", times[1])
+	row("xargs -I{} -P2", times[2])
+	without, with := float64(median(times[0])), float64(median(times[1]))
+	fmt.Printf("  with files %.0f %% of the rate without; target: 50 %% or more; %.0f %% of the rate of xargs\n\n", 100*without/with, 100*float64(median(times[2]))/with)
+	return nil
 }
 
 // weigh prints how the memory of the node grows with an array.

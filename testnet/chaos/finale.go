@@ -197,7 +197,17 @@ func fetch(ctx context.Context, client *api.Client, st jobs.Status) (*result, er
 			return nil, fmt.Errorf("fetch its tasks: %w", err)
 		}
 	}
-	if len(st.Outputs) == 0 {
+	apart, numbers := "%r", []int{}
+	for _, o := range st.Outputs {
+		numbers = append(numbers, o.Rank)
+	}
+	if st.Array != nil && len(st.Spec.Outputs) > 0 {
+		apart = "%t"
+		for _, t := range r.tasks {
+			numbers = append(numbers, t.ID)
+		}
+	}
+	if len(numbers) == 0 {
 		return r, nil
 	}
 	dir, err := os.MkdirTemp("", "zorilla-chaos-files-")
@@ -205,16 +215,16 @@ func fetch(ctx context.Context, client *api.Client, st jobs.Status) (*result, er
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if _, err := api.Pull(ctx, client, st, api.Wanted{Rank: -1, Into: filepath.Join(dir, "%r")}); err != nil {
+	if _, err := api.Pull(ctx, client, st, api.Wanted{Rank: -1, Into: filepath.Join(dir, apart)}); err != nil {
 		return nil, fmt.Errorf("fetch its files: %w", err)
 	}
-	for _, o := range st.Outputs {
-		r.files[o.Rank] = map[string][]byte{}
-		names, err := filepath.Glob(filepath.Join(dir, fmt.Sprint(o.Rank), "*"))
+	for _, n := range numbers {
+		r.files[n] = map[string][]byte{}
+		names, err := filepath.Glob(filepath.Join(dir, fmt.Sprint(n), "*"))
 		for _, name := range names {
 			b, rerr := os.ReadFile(name)
 			err = errors.Join(err, rerr)
-			r.files[o.Rank][filepath.Base(name)] = bytes.Clone(b)
+			r.files[n][filepath.Base(name)] = bytes.Clone(b)
 		}
 		if err != nil {
 			return nil, err

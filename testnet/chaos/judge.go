@@ -16,7 +16,7 @@ type result struct {
 	tasks  []jobs.TaskStatus
 	stdout map[int][]byte
 	stderr map[int][]byte
-	files  map[int]map[string][]byte // by rank
+	files  map[int]map[string][]byte // by rank, or task
 	broken bool                      // it was not fed all of its standard input
 }
 
@@ -78,7 +78,6 @@ func (j *order) warnings(st *jobs.Status, excuse excuses, v *verdict) {
 	for _, text := range st.Warnings {
 		switch host := hostIn(text); {
 		case strings.HasSuffix(text, fmt.Sprintf("ended with %d: trying again", j.prog.flaky)), strings.Contains(text, "standard input may be incomplete"):
-		case j.spec.Array != nil && strings.HasSuffix(text, "matches nothing"): // of a worker that had nothing to do
 		case host == "" || strings.Contains(text, "before its tasks were done") || strings.Contains(text, " ended with "):
 			v.add("it warns: %s", text)
 		case excuse(host, false) == "":
@@ -225,23 +224,17 @@ func (j *order) taskContent(r *result, v *verdict) {
 	if j.prog.out == 0 {
 		return
 	}
-	times := map[string]int{}
-	for rank, files := range r.files {
-		for name, content := range files {
-			var id int
-			if _, err := fmt.Sscanf(name, "out-%d", &id); err != nil {
-				v.add("rank %d left a file %q", rank, name)
-				continue
-			}
-			times[name]++
-			_, want := j.prog.file(who{rank: id, task: true})
-			same(fmt.Sprintf("task %d: file", id), content, want, v)
+	for id := range r.files {
+		if id < 1 || id > n {
+			v.add("there are files of task %d", id)
 		}
 	}
 	for id := 1; id <= n; id++ {
-		if name := fmt.Sprintf("out-%d", id); times[name] != 1 {
-			v.add("%s is there %d times", name, times[name])
+		name, want := j.prog.file(who{rank: id, task: true})
+		if files := r.files[id]; len(files) != 1 {
+			v.add("task %d left %d files, want %s alone", id, len(files), name)
 		}
+		same(fmt.Sprintf("task %d: file %s", id, name), r.files[id][name], want, v)
 	}
 }
 

@@ -35,10 +35,7 @@ func (j *order) ideal() *result {
 			fill(w)
 			r.tasks = append(r.tasks, jobs.TaskStatus{ID: id, Done: true, Code: j.prog.code(w)})
 			if name, content := j.prog.file(w); j.prog.out > 0 {
-				if r.files[id%2] == nil {
-					r.files[id%2] = map[string][]byte{}
-				}
-				r.files[id%2][name] = content
+				r.files[id] = map[string][]byte{name: content}
 			}
 		}
 		return r
@@ -105,7 +102,8 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	wrong(t, "array", "task 3: done false", nil, func(_ *order, r *result) { r.tasks[2].Done = false })
 	wrong(t, "array", "task 3: stdout", nil, func(_ *order, r *result) { r.stdout[3] = append(r.stdout[3], r.stdout[3]...) })
 	wrong(t, "array", "tasks are told", nil, func(_ *order, r *result) { r.tasks = r.tasks[1:] })
-	wrong(t, "array", "out-4 is there 2 times", func(j *order) bool { return j.prog.out > 0 }, func(_ *order, r *result) { r.files[1]["out-4"] = r.files[0]["out-4"] })
+	wrong(t, "array", "task 5 left 2 files", func(j *order) bool { return j.prog.out > 0 }, func(_ *order, r *result) { r.files[5]["out-4"] = r.files[4]["out-4"] })
+	wrong(t, "array", "task 4: file out-4: 0 bytes", func(j *order) bool { return j.prog.out > 0 }, func(_ *order, r *result) { delete(r.files, 4) })
 	wrong(t, "codes", "want [FAILED", nil, func(_ *order, r *result) { r.st.ExitCode++ })
 	wrong(t, "cancelled", "stdout", nil, func(_ *order, r *result) { r.stdout[0] = []byte("no beginning of it") })
 	wrong(t, "malleable", "it warns: node east-1", nil, func(_ *order, r *result) {
