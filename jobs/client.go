@@ -127,14 +127,20 @@ func (s *Service) waitReady(ctx context.Context) error {
 func (s *Service) Find(ref string) (ID, error) {
 	if ref == "last" {
 		var last ID
-		s.call(func() { last = s.last })
-		if last == "" {
+		switch running := s.call(func() { last = s.last }); {
+		case !running:
+			return "", errStopped
+		case last == "":
 			return "", fmt.Errorf("last job %w: none was submitted at this node", ErrNotFound)
 		}
 		return last, nil
 	}
 	found := s.Matching(ref)
-	if len(found) == 0 {
+	switch {
+	case len(found) > 0:
+	case !s.running():
+		return "", errStopped
+	default:
 		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, ErrNotFound)
 	}
 	return Only(ref, found)
@@ -194,14 +200,15 @@ func (s *Service) inJob(id ID, f func(*job)) error {
 	return err
 }
 
-// Owns reports whether this node is the job's origin and remembers it.
-func (s *Service) Owns(id ID) bool { return s.inJob(id, func(*job) {}) == nil }
+// Owns reports whether this node is the job's origin and remembers it. One that is
+// stopping says so of any job: what is asked next is told that it stops.
+func (s *Service) Owns(id ID) bool { return !errors.Is(s.inJob(id, func(*job) {}), ErrNotFound) }
 
 // Status returns a job and its version. Of a job of another origin that this
 // node works for it tells what the node itself knows, marked LastKnown.
 func (s *Service) Status(id ID) (st Status, version uint64, err error) {
-	if err = s.inJob(id, func(j *job) { st, version = s.view(j) }); err == nil {
-		return st, version, nil
+	if err = s.inJob(id, func(j *job) { st, version = s.view(j) }); !errors.Is(err, ErrNotFound) {
+		return st, version, err // a node that stops does not know whose job it is
 	}
 	s.mu.Lock()
 	w := s.works[id]
@@ -340,7 +347,7 @@ func (s *Service) Output(ctx context.Context, id ID, q OutputQuery, f func(Outpu
 	if err != nil {
 		return err
 	}
-	return s.damaged(id, q.Rank)
+	return s.damaged(id, q.Rank) // or that the node stops, which ends its logs, too
 }
 
 // Stdin appends r to the standard input of rank 0 of a job of this origin, and

@@ -339,5 +339,7 @@ func (s *Service) MemberGone(id vicinity.ID) {
 
 func (s *Service) jobDir(id ID) string { return filepath.Join(s.cfg.Dir, "jobs", string(id)) }
 
-// errStopped is what requests get when the service ends while they wait.
-var errStopped = errors.New("the node is stopping")
+// ErrStopped is what requests get when the service ends while they wait.
+var ErrStopped = errors.New("the node is stopping")
+
+var errStopped = ErrStopped

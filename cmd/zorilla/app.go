@@ -36,7 +36,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			sh.runCommand(), sh.submitCommand(), sh.psCommand(), sh.statusCommand(), sh.logsCommand(), sh.waitCommand(),
+			sh.runCommand(), sh.submitCommand(), sh.attachCommand(), sh.psCommand(), sh.statusCommand(), sh.logsCommand(), sh.waitCommand(),
 			sh.getCommand(), sh.cancelCommand(), sh.explainCommand(), sh.tasksCommand(), sh.rerunCommand(),
 			sh.nodeCommand(), sh.nodesCommand(), sh.rttCommand(), sh.drainCommand(), sh.inviteCommand(), sh.webCommand(), sh.devCommand(),
 			sh.ownerCommand(), sh.pauseCommand(), sh.resumeCommand(), sh.versionCommand(),

@@ -132,10 +132,14 @@ func hasTaskFiles(st jobs.Status) bool {
 }
 
 // taskEnded returns how the task of an array ended, once it has.
-func taskEnded(ctx context.Context, s api.Service, st jobs.Status, task int) (line string, code int, ended bool, err error) {
+func taskEnded(ctx context.Context, l *lifeline, st jobs.Status, task int) (line string, code int, ended bool, err error) {
 	numbers := process.NumberTasks(st.Spec.Array.Tasks)
 	place, _ := numbers.Place(task)
-	page, err := s.Tasks(ctx, string(st.ID), jobs.TaskQuery{From: place, Limit: 1})
+	var page jobs.TaskPage
+	err = l.try(ctx, func() (err error) {
+		page, err = l.service.Tasks(ctx, string(st.ID), jobs.TaskQuery{From: place, Limit: 1})
+		return err
+	})
 	switch {
 	case err != nil:
 		return "", 0, false, err

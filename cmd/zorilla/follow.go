@@ -17,7 +17,7 @@ import (
 // the goroutines it starts only send to it.
 type follower struct {
 	sh      *shell
-	service api.Service
+	line    *lifeline
 	id      jobs.ID
 	quiet   bool
 	want    api.Wanted
@@ -33,19 +33,22 @@ type follower struct {
 	cancelling  bool
 }
 
+func newFollower(sh *shell, service api.Service, id jobs.ID) *follower {
+	f := &follower{sh: sh, id: id, attempts: map[workerKey]int{}}
+	f.line = &lifeline{service: service, job: id, tell: f.tell}
+	return f
+}
+
 // run returns nil or an exitCode when the job has ended, or what went wrong.
 func (f *follower) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	f.attempts = map[workerKey]int{}
 	output := make(chan error, 1)
-	go func() {
-		output <- f.service.Output(ctx, string(f.id), api.OutputQuery{Rank: -1, Follow: true}, f.out.print)
-	}()
+	go func() { output <- f.line.output(ctx, api.OutputQuery{Rank: -1, Follow: true}, f.out) }()
 	if f.stdin != nil {
 		go f.forward(ctx)
 	}
-	statuses, lost := watch(ctx, f.service, string(f.id))
+	statuses, lost := watch(ctx, f.line)
 
 	wait := time.NewTimer(patience)
 	for output != nil || !f.status.State.Final() {
@@ -75,19 +78,31 @@ func (f *follower) run(ctx context.Context) error {
 	return f.finish(ctx)
 }
 
+// output prints the job's output. After the node was away it comes from its
+// beginning: the printer knows what it has had.
+func (l *lifeline) output(ctx context.Context, q api.OutputQuery, p *printer) error {
+	return l.try(ctx, func() error { return l.service.Output(ctx, string(l.job), q, p.print) })
+}
+
 // watch sends the status of a job at each change until its end. It closes
 // the channel when it can ask no more, and tells why.
-func watch(ctx context.Context, s api.Service, job string) (<-chan jobs.Status, <-chan error) {
+func watch(ctx context.Context, l *lifeline) (<-chan jobs.Status, <-chan error) {
 	statuses, lost := make(chan jobs.Status), make(chan error, 1)
 	go func() {
 		defer close(statuses)
 		for version := uint64(0); ; {
-			st, v, err := s.Await(ctx, job, version)
+			var st jobs.Status
+			err := l.try(ctx, func() (err error) {
+				st, version, err = l.service.Await(ctx, string(l.job), version)
+				if err != nil {
+					version = 0 // a node that is started again counts anew
+				}
+				return err
+			})
 			if err != nil {
 				lost <- err
 				return
 			}
-			version = v
 			select {
 			case statuses <- st:
 			case <-ctx.Done():
@@ -179,12 +194,8 @@ func (f *follower) signal(sig os.Signal) error {
 		return nil // the write that caused it tells more
 	}
 	if sig != os.Interrupt {
-		f.sh.say("detached from job %s, which goes on: 'zorilla wait %s' comes back to it, 'zorilla cancel %s' ends it", f.id.Short(), f.id.Short(), f.id.Short())
-		code := 128
-		if s, ok := sig.(syscall.Signal); ok {
-			code += int(s)
-		}
-		return exitCode(code)
+		f.sh.say("detached from job %s, which goes on: 'zorilla attach %s' comes back to it, 'zorilla cancel %s' ends it", f.id.Short(), f.id.Short(), f.id.Short())
+		return signalled(sig)
 	}
 	switch {
 	case f.cancelling:
@@ -195,7 +206,8 @@ func (f *follower) signal(sig os.Signal) error {
 		f.sh.say("cancelling job %s", f.id.Short())
 		go func() {
 			// If it fails, the status tells no end, and Ctrl-C still works.
-			_ = f.service.Cancel(context.Background(), string(f.id))
+			ctx := context.Background()
+			_ = f.line.try(ctx, func() error { return f.line.service.Cancel(ctx, string(f.id)) })
 		}()
 	default:
 		f.interrupted = time.Now()
@@ -212,7 +224,7 @@ func (f *follower) broken(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("lost sight of job %s: %w: 'zorilla wait %s' comes back to it", f.id.Short(), err, f.id.Short())
+	return fmt.Errorf("lost sight of job %s: %w: 'zorilla attach %s' comes back to it", f.id.Short(), err, f.id.Short())
 }
 
 // outputFailed decides what to do when output cannot be had or cannot be
@@ -230,7 +242,7 @@ func (f *follower) outputFailed(err error) error {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
-	if err := f.service.Cancel(ctx, string(f.id)); err != nil {
+	if err := f.line.service.Cancel(ctx, string(f.id)); err != nil {
 		return f.broken(err)
 	}
 	f.tell("standard output was closed: cancelled job %s", f.id.Short())
@@ -241,7 +253,7 @@ func (f *follower) outputFailed(err error) error {
 func (f *follower) finish(ctx context.Context) error {
 	st := f.status
 	if len(st.Outputs) > 0 || hasTaskFiles(st) {
-		if err := f.sh.pull(ctx, f.service, st, f.want); err != nil {
+		if err := f.sh.fetch(ctx, f.line, st, f.want, f.signals); err != nil {
 			return err
 		}
 	}

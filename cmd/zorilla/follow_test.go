@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -44,6 +42,7 @@ type following struct {
 	job      *apitest.Job
 	signals  chan os.Signal
 	out, err buffer
+	into     string
 	ended    chan error
 }
 
@@ -59,8 +58,11 @@ func follow(t *testing.T, s api.Service, f *apitest.Fake) *following {
 	}
 	fo := &following{fake: f, job: job, signals: make(chan os.Signal), ended: make(chan error, 1)}
 	sh := &shell{stdout: &fo.out, stderr: &fo.err}
+	fo.into = t.TempDir()
 	go func() {
-		fo.ended <- (&follower{sh: sh, service: s, id: id, out: newPrinter(&fo.out, &fo.err, false), want: api.Wanted{Rank: -1, Into: t.TempDir()}, signals: fo.signals}).run(t.Context())
+		f := newFollower(sh, s, id)
+		f.out, f.want, f.signals = newPrinter(&fo.out, &fo.err, false), api.Wanted{Rank: -1, Into: fo.into}, fo.signals
+		fo.ended <- f.run(t.Context())
 	}()
 	synctest.Wait()
 	return fo
@@ -70,7 +72,7 @@ func follow(t *testing.T, s api.Service, f *apitest.Fake) *following {
 func (fo *following) says(t *testing.T, want string) {
 	t.Helper()
 	synctest.Wait()
-	got := strings.ReplaceAll(fo.err.take(), string(fo.job.Status().ID), "ID")
+	got := strings.ReplaceAll(fo.err.take(), fo.job.Status().ID.Short(), "ID")
 	if got != want {
 		t.Errorf("stderr:\n got %q\nwant %q", got, want)
 	}
@@ -130,7 +132,7 @@ func TestTwoInterruptsWithinTwoSecondsCancel(t *testing.T) {
 
 func TestAThirdInterruptLeaves(t *testing.T) {
 	f := apitest.New()
-	fo := &follower{sh: &shell{stderr: &buffer{}}, service: f, id: "aaaaa@zeb2a"}
+	fo := newFollower(&shell{stderr: &buffer{}}, f, "aaaaa@zeb2a")
 	for i, want := range []error{nil, nil, exitCode(130)} {
 		if err := fo.signal(os.Interrupt); err != want {
 			t.Errorf("signal %d: got %v, want %v", i+1, err, want)
@@ -145,41 +147,13 @@ func TestSignalsThatDetach(t *testing.T) {
 			fo := follow(t, f, f)
 			fo.signals <- syscall.SIGPIPE // means nothing by itself
 			fo.signals <- sig
-			fo.says(t, "zorilla: detached from job ID, which goes on: 'zorilla wait ID' comes back to it, 'zorilla cancel ID' ends it\n")
+			fo.says(t, "zorilla: detached from job ID, which goes on: 'zorilla attach ID' comes back to it, 'zorilla cancel ID' ends it\n")
 			if err := <-fo.ended; err != code {
 				t.Errorf("%v: got %v, want %v", sig, err, code)
 			}
 			if st := fo.job.Status(); st.State.Final() {
 				t.Errorf("%v: job is %s", sig, st.State)
 			}
-		}
-	})
-}
-
-// lost is a node whose connection breaks in the middle.
-type lost struct {
-	*apitest.Fake
-	breaks chan struct{}
-}
-
-func (l lost) Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error) {
-	if since == 0 {
-		return l.Fake.Await(ctx, job, since)
-	}
-	<-l.breaks
-	return jobs.Status{}, 0, api.ErrUnavailable
-}
-
-func TestABrokenConnectionTellsHowToComeBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := apitest.New()
-		l := lost{f, make(chan struct{})}
-		fo := follow(t, l, f)
-		close(l.breaks)
-		err := <-fo.ended
-		id := string(fo.job.Status().ID)
-		if !errors.Is(err, api.ErrUnavailable) || !strings.HasSuffix(err.Error(), "'zorilla wait "+id+"' comes back to it") {
-			t.Errorf("got %v", err)
 		}
 	})
 }

@@ -62,7 +62,8 @@ zorilla get k7f3q:3`,
 			case !st.State.Final():
 				sh.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(len(st.Outputs), "rank"))
 			}
-			if err := sh.pull(c.Context, client, st, wanted(c, rank)); err != nil {
+			line := &lifeline{service: client, job: st.ID, tell: sh.say}
+			if err := sh.fetch(c.Context, line, st, wanted(c, rank), nil); err != nil {
 				return err
 			}
 			if st.Broken != "" { // there may have been more, or other ones

@@ -58,7 +58,7 @@ func TestInterruptsWithRealNodes(t *testing.T) {
 	signal(os.Interrupt, "Ctrl-C again")
 	signal(syscall.SIGTERM, "detached from job")
 	end(143)
-	wantRow(t, "run was told to detach", 143)
+	wantRow(t, "run or attach was told to detach", 143)
 	node.job(t, "last", "running", allRun(4))
 	g.open(t)
 	node.job(t, "last", "COMPLETED", inState(jobs.Completed))

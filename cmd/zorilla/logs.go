@@ -43,20 +43,23 @@ zorilla logs k7f3q:0 2>/dev/null`,
 			if c.IsSet("task") {
 				rank = c.Int("task")
 			}
-			if rank >= 0 { // it may be a rank that is still to come
-				st, err := client.Job(c.Context, job)
-				if err == nil {
-					err = hasOutput(st, rank)
-				}
-				if err != nil {
-					return err
-				}
+			st, err := client.Job(c.Context, job)
+			if err == nil && rank >= 0 { // it may be a rank that is still to come
+				err = hasOutput(st, rank)
+			}
+			if err != nil {
+				return err
 			}
 			out := newPrinter(sh.stdout, sh.stderr, c.Bool("l"))
 			pipe := make(chan os.Signal, 1)
 			signal.Notify(pipe, syscall.SIGPIPE) // logs | head ends quietly
 			defer signal.Stop(pipe)
-			err = client.Output(c.Context, job, api.OutputQuery{Rank: rank, Follow: c.Bool("f")}, out.print)
+			if c.Bool("f") {
+				line := &lifeline{service: client, job: st.ID, tell: sh.say}
+				err = line.output(c.Context, api.OutputQuery{Rank: rank, Follow: true}, out)
+			} else {
+				err = client.Output(c.Context, string(st.ID), api.OutputQuery{Rank: rank}, out.print)
+			}
 			if err == nil {
 				err = out.finish()
 			}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -19,6 +22,15 @@ func intoFlag() cli.Flag {
 
 func forceFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "force", Usage: "replace files that are in the way of output files"}
+}
+
+// followFlags are those of commands that stay with a job as run does.
+func followFlags() []cli.Flag {
+	return []cli.Flag{
+		intoFlag(), forceFlag(),
+		&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
+		&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"},
+	}
 }
 
 // wanted is what the options of a command say of output files.
@@ -38,9 +50,62 @@ func hindered(c *cli.Context, spec *jobs.Spec) error {
 	return usage(c, "not submitted: %v: --into DIR takes another directory for output files", way)
 }
 
+// fetch is pull that a signal ends: files get their names when they are complete,
+// and what was begun is removed. A second signal does not wait for that. signals
+// may be nil.
+func (sh *shell) fetch(ctx context.Context, l *lifeline, st jobs.Status, want api.Wanted, signals <-chan os.Signal) error {
+	if signals == nil {
+		own := make(chan os.Signal, 4)
+		signal.Notify(own, fatalSignals...)
+		defer signal.Stop(own)
+		signals = own
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- sh.pull(ctx, l, st, want) }()
+	var first os.Signal
+	for {
+		select {
+		case err := <-done:
+			if first == nil || err == nil {
+				return err
+			}
+			return sh.interrupted(st, first)
+		case sig := <-signals:
+			switch {
+			case sig == syscall.SIGPIPE:
+			case first == nil:
+				first = sig
+				stop()
+			default:
+				return sh.interrupted(st, first)
+			}
+		}
+	}
+}
+
+func (sh *shell) interrupted(st jobs.Status, sig os.Signal) error {
+	sh.say("not all output files of job %s were fetched: 'zorilla get %s' fetches the others", st.ID.Short(), st.ID.Short())
+	return signalled(sig)
+}
+
+// signalled is the exit code of a process that a signal ended.
+func signalled(sig os.Signal) exitCode {
+	code := 128
+	if s, ok := sig.(syscall.Signal); ok {
+		code += int(s)
+	}
+	return exitCode(code)
+}
+
 // pull fetches outputs and tells what Merge had to say.
-func (sh *shell) pull(ctx context.Context, s api.Service, st jobs.Status, want api.Wanted) error {
-	got, err := api.Pull(ctx, s, st, want)
+func (sh *shell) pull(ctx context.Context, l *lifeline, st jobs.Status, want api.Wanted) error {
+	var got api.Pulled
+	err := l.try(ctx, func() (err error) {
+		got, err = api.Pull(ctx, l.service, st, want)
+		return err
+	})
 	for _, w := range got.Warnings {
 		sh.say("warning: %s", strings.ReplaceAll(w, "\n", " "))
 	}

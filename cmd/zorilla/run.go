@@ -28,13 +28,13 @@ zorilla run -l -n 4 hostname
 zorilla run -n 2..16 -o log --into 'out/%r' -- ./prog
 zorilla run -a 1-100 -o log --into 'out/%t' -- ./prog    # $ZORILLA_TASK_ID
 
-Ctrl-C shows the state; twice within 2 s cancels (130). Ctrl-\ detaches.
+Ctrl-C shows the state; twice within 2 s cancels (130). Ctrl-\ detaches, and
+'zorilla attach JOB' comes back. If the node is stopped it is waited for, for two
+minutes: the job goes on without it.
 Exit codes: 124 walltime, 125 no workers or a lost node, 126/127 the command
 cannot be executed/found, 128+signal.`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
-			intoFlag(), forceFlag(),
-			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
-			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"}),
+			followFlags()...),
 		Action: sh.runAction,
 	})
 }
@@ -74,13 +74,21 @@ func (sh *shell) runAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
-	f := &follower{
-		sh: sh, service: client, id: id, quiet: c.Bool("q"), want: wanted(c, -1), stdin: stdin,
-		out: newPrinter(sh.stdout, sh.stderr, c.Bool("l")), signals: signals,
-	}
+	f := newFollower(sh, client, id)
+	f.stdin = stdin
+	return f.follow(c, signals)
+}
+
+// follow stays with the job as the options of a command say.
+func (f *follower) follow(c *cli.Context, signals chan os.Signal) error {
+	signal.Notify(signals, fatalSignals...)
+	f.quiet, f.want, f.signals = c.Bool("q"), wanted(c, -1), signals
+	f.out = newPrinter(f.sh.stdout, f.sh.stderr, c.Bool("l"))
 	return f.run(c.Context)
 }
+
+// fatalSignals would end the process at once.
+var fatalSignals = []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
 
 // patience is how long run waits before it says what for.
 const patience = time.Second

@@ -70,7 +70,7 @@ func (r *reading) Read(p []byte) (int, error) {
 // job has ended, is no news; that ours cannot be read is.
 func (f *follower) forward(ctx context.Context) {
 	r := &reading{Reader: f.stdin}
-	if err := f.service.Stdin(ctx, string(f.id), r); err != nil && r.err != nil && errors.Is(err, r.err) {
+	if err := f.line.service.Stdin(ctx, string(f.id), r); err != nil && r.err != nil && errors.Is(err, r.err) {
 		f.tell("standard input cannot be read any more: %v", r.err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/jobs"
+	"zorilla/node/api"
 )
 
 func (sh *shell) waitCommand() *cli.Command {
@@ -18,8 +19,12 @@ func (sh *shell) waitCommand() *cli.Command {
 		Description: `
 With several jobs the highest exit code counts.
 
-zorilla wait last && zorilla get last`,
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"}},
+zorilla wait --fetch last
+zorilla wait $a $b && zorilla get $a`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "fetch", Usage: "then fetch the output files, as get does"}, intoFlag(), forceFlag(),
+			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"},
+		},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
 				return usage(c, "which job? name it by its ID, the first characters of it, or last")
@@ -31,36 +36,9 @@ zorilla wait last && zorilla get last`,
 			defer client.Close()
 			code := 0
 			for _, arg := range c.Args().Slice() {
-				job, rank, err := splitJob(c, arg)
+				one, err := sh.waitFor(c, client, arg)
 				if err != nil {
 					return err
-				}
-				ctx, stop := context.WithCancel(c.Context)
-				statuses, lost := watch(ctx, client, job)
-				line, one, ended := "", 0, false
-				missing := error(nil)
-				for st := range statuses {
-					if missing = hasOutput(st, rank); missing != nil {
-						break
-					}
-					if st.Spec.Array != nil && rank >= 0 {
-						line, one, ended, missing = taskEnded(ctx, client, st, rank)
-					} else {
-						line, one, ended = ending(st, rank)
-					}
-					if ended || missing != nil {
-						break
-					}
-				}
-				stop()
-				if missing != nil {
-					return missing
-				}
-				if !ended {
-					return fmt.Errorf("wait for %s: %w", arg, <-lost)
-				}
-				if one != 0 && !c.Bool("q") {
-					sh.say("%s", line)
 				}
 				code = max(code, one)
 			}
@@ -70,6 +48,56 @@ zorilla wait last && zorilla get last`,
 			return exitCode(code)
 		},
 	})
+}
+
+// waitFor waits for the end of JOB or JOB:RANK and returns its exit code.
+func (sh *shell) waitFor(c *cli.Context, s api.Service, arg string) (code int, err error) {
+	job, rank, err := splitJob(c, arg)
+	if err != nil {
+		return 0, err
+	}
+	st, err := s.Job(c.Context, job) // "last" may be another one later
+	if err != nil {
+		return 0, fmt.Errorf("wait for %s: %w", arg, err)
+	}
+	if err := hasOutput(st, rank); err != nil {
+		return 0, err
+	}
+	quiet := c.Bool("q")
+	line := &lifeline{service: s, job: st.ID, tell: func(format string, args ...any) {
+		if !quiet {
+			sh.say(format, args...)
+		}
+	}}
+	ctx, stop := context.WithCancel(c.Context)
+	defer stop()
+	statuses, lost := watch(ctx, line)
+	text, ended := "", false
+	for st = range statuses {
+		if st.Spec.Array != nil && rank >= 0 {
+			text, code, ended, err = taskEnded(ctx, line, st, rank)
+		} else {
+			text, code, ended = ending(st, rank)
+		}
+		if ended || err != nil {
+			break
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !ended {
+		return 0, fmt.Errorf("wait for %s: %w: 'zorilla attach %s' comes back to it", arg, <-lost, line.job.Short())
+	}
+	if c.Bool("fetch") {
+		if err := sh.fetch(c.Context, line, st, wanted(c, rank), nil); err != nil {
+			return 0, err
+		}
+	}
+	if code != 0 {
+		line.tell("%s", text)
+	}
+	return code, nil
 }
 
 // hasRank returns an error if the job will never have the rank.

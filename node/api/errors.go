@@ -33,6 +33,7 @@ var kinds = []struct {
 	{"damaged", http.StatusInternalServerError, jobs.ErrDamaged},
 	{"refused", http.StatusForbidden, ErrRefused},
 	{"unavailable", http.StatusServiceUnavailable, ErrUnavailable},
+	{"unavailable", http.StatusServiceUnavailable, jobs.ErrStopped}, // means the same to who asked
 	{"deadline", http.StatusGatewayTimeout, context.DeadlineExceeded},
 	{"cancelled", http.StatusServiceUnavailable, context.Canceled},
 }
