@@ -197,7 +197,11 @@ func (w *work) resume(k *worker, epoch int64) {
 	proc, err := w.s.cfg.Runner.Adopt(w.s.stoppedCtx, root)
 	switch {
 	case err == nil:
-		w.follow(k, root, proc, epoch)
+		since := w.s.now()
+		if why := w.follow(k, root, proc, epoch); why != "" && w.notBegun(k, root, why, since) {
+			w.run(k)
+			return
+		}
 	case errors.Is(err, process.ErrNotStarted): // the origin will say again that it may
 		if err := w.s.cfg.CleanRoot(root); err != nil {
 			w.lose(k, err.Error())

@@ -182,7 +182,7 @@ func (s *story) read(a *audit, job ID, ev *event) string {
 		}
 	}
 	switch ev.Kind {
-	case evRetried:
+	case evRetried, evDeclined:
 		s.together = false
 	case evEnded:
 		s.final = ev.State
@@ -226,6 +226,14 @@ func (s *story) readRank(a *audit, job ID, ev *event, ra RankAttempt) string {
 	case evRetried:
 		if !s.spec.Rigid() && (was != evExited || c.code == 0) {
 			return "the rank has not failed"
+		}
+	case evDeclined:
+		switch r := a.runs[workerName{job, ra}]; {
+		case s.spec.Rigid():
+		case was != evStarted:
+			return "the rank was not started: " + string(was)
+		case r != nil:
+			return "its program has begun"
 		}
 	case evLost:
 		switch {

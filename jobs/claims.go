@@ -22,6 +22,7 @@ type claims struct {
 	rnd    *rand.Rand
 	closed string // why nothing is offered: the node is leaving or draining
 	limits Limits
+	starts starts
 	member func(vicinity.ID) (vicinity.Member, bool) // what is known of an origin
 	wheres map[string]where                          // expressions that were checked
 
@@ -157,7 +158,7 @@ func (c *claims) advertised(now time.Time, ad Advertisement) Answer {
 // offer holds room for the job and fills in the answer, if there is any.
 func (c *claims) offer(now time.Time, ad Advertisement, a *Answer) bool {
 	n := min(c.room(ad.order(), ad.needs()), ad.Wanted)
-	if n == 0 || len(c.holds) >= maxHolds || c.limits.Paused {
+	if n == 0 || len(c.holds) >= maxHolds || c.idle() != "" {
 		return false
 	}
 	h := c.holds[ad.Job]
@@ -338,7 +339,7 @@ func (c *claims) wakeQueue() {
 func (c *claims) offers(now time.Time) []outgoing {
 	c.expire(now)
 	c.loose = false
-	if c.closed != "" || c.limits.Paused {
+	if c.closed != "" || c.idle() != "" {
 		return nil
 	}
 	var out []outgoing

@@ -52,8 +52,8 @@ func (c *claims) notNow(ad *Advertisement) string {
 	o, w := ad.order(), ad.needs()
 	most := c.limits.MaxJobs
 	switch {
-	case c.limits.Paused:
-		return reasonPaused
+	case c.idle() != "":
+		return c.idle()
 	case c.has.disk < ad.Disk:
 		return reasonDisk
 	case c.left(o).fits(w) == 0:
@@ -161,7 +161,7 @@ func (c *claims) waiting(now time.Time) []Waiting {
 		}
 		switch {
 		case c.holds[ad.Job] != nil:
-		case !c.limits.Paused && c.room(ad.order(), ad.needs()) > 0:
+		case c.idle() == "" && c.room(ad.order(), ad.needs()) > 0:
 			w.Reason = "its origin did not want what was offered"
 		default:
 			w.Reason = c.notNow(ad)

@@ -37,6 +37,8 @@ type CoreConfig struct {
 	// Disk is how long it takes until what is written down is durable; nil =
 	// no time.
 	Disk func() time.Duration
+	// Unable tells why the node cannot start workers now; nil, or "" = it can.
+	Unable func() string
 	// Origin tells where a job was submitted; nil = jobs with dependencies are
 	// refused.
 	Origin func(job ID) (vicinity.ID, bool)
@@ -217,7 +219,7 @@ func (c *Core) Tick(now time.Time) Actions { return c.leave(now) }
 
 // Next returns when Tick is due; zero = only after an input.
 func (c *Core) Next() time.Time {
-	at := earlier(c.claims.wake(), c.measuring())
+	at := earlier(earlier(c.claims.wake(), c.claims.starts.next), c.measuring())
 	for _, id := range c.order {
 		at = earlier(at, c.jobs[id].next())
 	}
@@ -254,6 +256,7 @@ func (c *Core) leave(now time.Time) Actions {
 	for _, w := range slices.Clone(c.works) {
 		c.tend(now, w)
 	}
+	c.recover(now)
 	c.tellMeasured(now)
 	if at := c.claims.wake(); !at.IsZero() && !now.Before(at) {
 		c.offerQueued(now)

@@ -31,16 +31,17 @@ type coreWork struct {
 // coreWorker is one rank at this node.
 type coreWorker struct {
 	RankAttempt
-	fate    Fate
-	state   WorkerState
-	reason  string    // of WorkerLost
-	due     time.Time // when it is ready, runs, or ends; zero = not by itself
-	kept    time.Time // when it is written down that it is here
-	since   time.Time // when it began to run
-	started bool      // it may run, or does
-	stopped bool      // its end is wanted, and to be reported
-	dropped bool      // its end is wanted, or not even known at the origin
-	timeout bool      // it is ended by its walltime
+	fate     Fate
+	state    WorkerState
+	reason   string    // of WorkerLost
+	declined bool      // then: it did not begin
+	due      time.Time // when it is ready, runs, or ends; zero = not by itself
+	kept     time.Time // when it is written down that it is here
+	since    time.Time // when it began to run
+	started  bool      // it may run, or does
+	stopped  bool      // its end is wanted, and to be reported
+	dropped  bool      // its end is wanted, or not even known at the origin
+	timeout  bool      // it is ended by its walltime
 }
 
 // frozen reports whether a node that is being stopped leaves the worker to its
@@ -211,6 +212,10 @@ func (c *Core) run(now time.Time, w *coreWork, k *coreWorker) {
 }
 
 func (c *Core) execute(now time.Time, w *coreWork, k *coreWorker) {
+	if why := c.unable(); why != "" {
+		c.decline(now, w, k, why)
+		return
+	}
 	k.state, k.since, k.due = WorkerRunning, now, time.Time{}
 	run, most := k.fate.Run, time.Duration(w.spec.Walltime)
 	if most > 0 && (run <= 0 || run > most) {
@@ -297,6 +302,7 @@ func (c *Core) move(now time.Time, w *coreWork, k *coreWorker) {
 		k.state = WorkerLost
 	default:
 		k.state = WorkerEnded
+		c.claims.began()
 		c.claims.dequeue(w.job)
 	}
 	c.claims.freed(w.job, 1, w.spec.needs())
@@ -309,7 +315,7 @@ func (c *Core) report(now time.Time, w *coreWork) {
 	w.asking = true
 	rep := &Report{Job: w.job, Addrs: c.cfg.Self.Addrs, Epoch: w.epoch}
 	for _, k := range w.workers {
-		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state, Reason: k.reason}
+		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state, Reason: k.reason, Declined: k.declined}
 		if k.state == WorkerEnded {
 			wr.Exit = k.exit()
 			if len(w.spec.Outputs) > 0 {

@@ -19,15 +19,10 @@ func (w *work) processSpec(k *worker, root string, start Start) (process.Spec, e
 	w.mu.Unlock()
 	start = start.ofReplica(&spec, k.Rank)
 	rank, _ := spec.RankOf(k.Rank)
-	p := process.Spec{
+	p := w.s.confined(process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
 		Memory: spec.Memory, Walltime: spec.Walltime.Std(),
-		NodeLimit: max(w.s.cfg.NodeLimit, leastNodeLimit), OrphanLimit: w.s.cfg.OrphanLimit,
-		Expose: w.s.cfg.Expose, Hide: []string{w.s.cfg.Dir, w.s.cfg.Work}, UID: -1, GID: -1,
-	}
-	if u := w.s.cfg.RunAs; u != nil {
-		p.UID, p.GID = u.UID, u.GID
-	}
+	})
 	if len(k.gpus) > 0 {
 		p.Devices = w.s.cfg.Devices
 	}
@@ -44,6 +39,16 @@ func (w *work) processSpec(k *worker, root string, start Start) (process.Spec, e
 	}
 	p.Env = w.environment(spec, k, root, start)
 	return p, nil
+}
+
+// confined adds what holds for all workers of this node.
+func (s *Service) confined(p process.Spec) process.Spec {
+	p.NodeLimit, p.OrphanLimit = max(s.cfg.NodeLimit, leastNodeLimit), s.cfg.OrphanLimit
+	p.Expose, p.Hide, p.UID, p.GID = s.cfg.Expose, []string{s.cfg.Dir, s.cfg.Work}, -1, -1
+	if u := s.cfg.RunAs; u != nil {
+		p.UID, p.GID = u.UID, u.GID
+	}
+	return p
 }
 
 // environment is all that a worker finds: a plain system environment, what

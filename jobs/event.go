@@ -23,6 +23,7 @@ const (
 	evLost      eventKind = "lost"      // Ranks, Node, Reason
 	evAway      eventKind = "away"      // Node is being started again, until For has passed
 	evRetried   eventKind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
+	evDeclined  eventKind = "declined"  // the same, since the program of one did not begin at its node: it does not count
 	evLeased    eventKind = "leased"    // Ranks (one) gets Tasks of an array
 	evTasks     eventKind = "tasks"     // Ranks (one): Results of tasks
 	evWarned    eventKind = "warned"    // Warn
@@ -131,7 +132,7 @@ func (r *record) applyTasks(ev event) {
 			}
 		case ev.Kind == evExited:
 			r.tasks.free(ra.Rank)
-		case ev.Kind == evLost || ev.Kind == evRetried || ev.Kind == evReleased:
+		case ev.Kind == evLost || ev.Kind == evRetried || ev.Kind == evDeclined || ev.Kind == evReleased:
 			r.tasks.free(ra.Rank)
 		}
 	}
@@ -165,7 +166,7 @@ func (r *record) apply(ev event) {
 		r.each(ev.Ranks, func(k *rankRecord) {
 			*k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries, retried: ev.Reason}
 		})
-	case evRetried:
+	case evRetried, evDeclined:
 		r.again(ev)
 	case evFollowed:
 		r.met[ev.After-1], r.eligible = true, ev.At
@@ -210,15 +211,20 @@ func (r *record) apply(ev event) {
 	}
 }
 
-// again gives ranks another attempt.
+// again gives ranks another attempt, which is a retry if they began the last one.
 func (r *record) again(ev event) {
+	retries := 1
+	if ev.Kind == evDeclined {
+		retries = 0
+	}
 	r.each(ev.Ranks, func(k *rankRecord) {
-		*k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries + 1, retried: ev.Reason}
+		*k = rankRecord{attempt: k.attempt, state: WorkerWanted, retries: k.retries + retries, retried: ev.Reason}
 	})
 	warning := ev.Reason
 	if r.spec.Rigid() {
-		r.retries++
-		warning = fmt.Sprintf("attempt %d: %s", r.retries, warning)
+		if r.retries += retries; retries > 0 {
+			warning = fmt.Sprintf("attempt %d: %s", r.retries, warning)
+		}
 		r.undecide()
 		r.started = time.Time{} // all of it starts together, as the first time
 	}

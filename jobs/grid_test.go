@@ -37,19 +37,20 @@ type grid struct {
 }
 
 type gridNode struct {
-	g         *grid
-	self      vicinity.Member
-	dir       string
-	log       *journal.Memory
-	wrap      func(*journal.Memory) journal.Journal // nil = as it is
-	wrapStore func(transfer.PinStore) transfer.PinStore
-	store     *transfer.MemStore
-	runner    *testnet.Runner
-	cancel    context.CancelFunc
-	closeDisk context.CancelFunc
-	clean     func(root string) error // nil = os.RemoveAll
-	nap       atomic.Int64            // how long its loop stands still when it floods next
-	done      chan error
+	g          *grid
+	self       vicinity.Member
+	dir        string
+	log        *journal.Memory
+	wrap       func(*journal.Memory) journal.Journal // nil = as it is
+	wrapStore  func(transfer.PinStore) transfer.PinStore
+	store      *transfer.MemStore
+	runner     *testnet.Runner
+	wrapRunner func(jobs.Runner) jobs.Runner
+	cancel     context.CancelFunc
+	closeDisk  context.CancelFunc
+	clean      func(root string) error // nil = os.RemoveAll
+	nap        atomic.Int64            // how long its loop stands still when it floods next
+	done       chan error
 
 	service *jobs.Service // for the test itself
 	live    atomic.Pointer[gridLife]
@@ -131,6 +132,10 @@ func (n *gridNode) start() {
 	if n.wrapStore != nil {
 		store = n.wrapStore(store)
 	}
+	var runner jobs.Runner = n.runner
+	if n.wrapRunner != nil {
+		runner = n.wrapRunner(runner)
+	}
 	clean := n.clean
 	if clean == nil {
 		clean = os.RemoveAll
@@ -140,7 +145,7 @@ func (n *gridNode) start() {
 		PeerID:  func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil },
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: log, Store: store, Fetch: fetch.Fetch, Runner: n.runner, CleanRoot: clean, Rand: rnd, NodeLimit: n.g.nodeLimit,
+		Journal: log, Store: store, Fetch: fetch.Fetch, Runner: runner, CleanRoot: clean, Rand: rnd, NodeLimit: n.g.nodeLimit,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(jobs.PeerPrefix, n.service.PeerHandler())

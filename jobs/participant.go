@@ -54,25 +54,27 @@ type worker struct {
 
 	evict chan struct{} // closed when this node does not want it any more
 
-	state   WorkerState
-	reason  string
-	proc    process.Worker
-	exit    *process.Exit
-	output  *RankOutput
-	warn    []string
-	stats   transfer.Stats
-	acked   received
-	epoch   int64 // of the table that it knows; 0 = it is not told of changes
-	results int   // of tasks that the origin has
-	adopted bool  // what the origin has of its output is not known yet
-	started bool
-	stopped bool
-	dropped bool
-	evicted string // why
-	safe    bool
-	away    bool // it is left to the next life of this node
-	parted  bool // and its origin knows
-	gone    bool // its output cannot be read any more
+	state    WorkerState
+	reason   string
+	proc     process.Worker
+	exit     *process.Exit
+	output   *RankOutput
+	warn     []string
+	stats    transfer.Stats
+	acked    received
+	epoch    int64 // of the table that it knows; 0 = it is not told of changes
+	results  int   // of tasks that the origin has
+	again    int   // times that it was prepared anew, since it did not begin to run
+	adopted  bool  // what the origin has of its output is not known yet
+	started  bool
+	stopped  bool
+	dropped  bool
+	evicted  string // why
+	declined bool   // it did not begin to run
+	safe     bool
+	away     bool // it is left to the next life of this node
+	parted   bool // and its origin knows
+	gone     bool // its output cannot be read any more
 }
 
 const (

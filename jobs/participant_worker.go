@@ -26,16 +26,26 @@ func rootName(job ID, ra RankAttempt) string {
 // run is the life on this node of a worker that was granted.
 func (w *work) run(k *worker) {
 	root := w.root(k.RankAttempt)
+	begun := w.s.now()
 	err := w.prepare(k, root)
-	if err == nil {
+	for again := err == nil; again; {
+		again = false
 		w.set(k, func() { k.state = WorkerReady })
 		select {
 		case start := <-k.start:
-			w.execute(k, root, start)
+			begun = w.s.now()
+			if why := w.execute(k, root, start); why != "" && w.notBegun(k, root, why, begun) {
+				begun = w.s.now()
+				err = w.prepare(k, root)
+				again = err == nil
+			}
 		case <-k.drop:
 		case <-k.evict:
 		case <-w.s.leaving:
 		}
+	}
+	if err != nil {
+		w.suspect(err, begun)
 	}
 	w.mu.Lock()
 	waits := k.state == WorkerPreparing || k.state == WorkerReady
@@ -138,7 +148,7 @@ func (w *work) pinOutput(k *worker) string {
 // prepare fetches the inputs, once for all workers of the job on this node,
 // and lays the worker's directory out.
 func (w *work) prepare(k *worker, root string) error {
-	if err := w.makeRoot(root); err != nil {
+	if err := w.s.makeRoot(root); err != nil {
 		return err
 	}
 	if err := w.keep(k, root, nil); err != nil {
@@ -175,29 +185,28 @@ func (w *work) fetchInputs(first *worker) {
 
 func (w *work) pinInputs() string { return "input/" + string(w.job) }
 
-// execute starts the process, once it is written down that it may run.
-func (w *work) execute(k *worker, root string, start Start) {
+// execute starts the process, once it is written down that it may run, and goes
+// with it to its end. It returns why the program did not begin, if it did not.
+func (w *work) execute(k *worker, root string, start Start) (why string) {
 	if err := w.keep(k, root, &start); err != nil {
-		w.lose(k, "start worker: "+err.Error())
-		return
+		return err.Error()
 	}
 	spec, err := w.processSpec(k, root, start)
 	if err != nil {
-		w.lose(k, "start worker: "+err.Error())
-		return
+		return err.Error()
 	}
 	proc, err := w.s.cfg.Runner.Start(context.Background(), spec)
 	if err != nil {
-		w.lose(k, "start worker: "+err.Error())
-		return
+		return err.Error()
 	}
-	w.follow(k, root, proc, start.Epoch)
+	return w.follow(k, root, proc, start.Epoch)
 }
 
 // follow goes with a running process, which knows its job's table as of an
 // epoch, to its end and collects what it leaves. A
-// node that stops meanwhile leaves it to its next life.
-func (w *work) follow(k *worker, root string, proc process.Worker, epoch int64) {
+// node that stops meanwhile leaves it to its next life. It returns why the
+// program did not begin, if it did not.
+func (w *work) follow(k *worker, root string, proc process.Worker, epoch int64) (why string) {
 	w.set(k, func() {
 		k.state, k.proc = WorkerRunning, proc
 		if w.spec.Array == nil {
@@ -211,23 +220,26 @@ func (w *work) follow(k *worker, root string, proc process.Worker, epoch int64) 
 	}
 	lost, ended := w.watch(k, proc)
 	if !ended {
-		return
+		return ""
 	}
 	exit := proc.Exit()
 	switch exit.Detail = oneLine(exit.Detail); {
+	case exit.Cause == process.Unstarted:
+		return exit.Detail
 	case lost != "":
 		w.lose(k, lost)
-		return
+		return ""
 	case exit.Cause == process.Lost || exit.Cause == process.Orphaned:
 		w.lose(k, exit.Detail)
-		return
+		return ""
 	case exit.Cause == process.Stopped && !isClosed(k.stop) && !wasStopped(root):
 		w.lose(k, "its machine stopped it")
-		return
+		return ""
 	}
+	w.s.post(w.s.claims.began)
 	output, warn, err := w.collect(k, root)
 	if w.s.leavingCtx.Err() != nil { // perhaps not all of it: the next life collects again
-		return
+		return ""
 	}
 	if err != nil && exit.Code == 0 { // what it did is lost, and must not look as if it were not
 		exit.Code, exit.Cause, exit.Detail = CodeZorilla, process.Failed, oneLine(err.Error())
@@ -237,6 +249,7 @@ func (w *work) follow(k *worker, root string, proc process.Worker, epoch int64) 
 			k.state, k.exit, k.output, k.warn = WorkerEnded, &exit, output, warn
 		}
 	})
+	return ""
 }
 
 // watch waits for the end of the process and has its output reported as it

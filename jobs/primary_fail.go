@@ -90,17 +90,52 @@ func (p *primary) retryGang(now time.Time, why string) bool {
 	if !p.rec.spec.Rigid() || p.rec.retries >= p.rec.spec.Retries {
 		return false
 	}
+	p.startOver(now, evRetried, why)
+	return true
+}
+
+// startOver gives all ranks another attempt.
+func (p *primary) startOver(now time.Time, kind eventKind, why string) {
 	var all []RankAttempt
 	for i := range p.rec.ranks {
 		all = append(all, RankAttempt{i, p.rec.ranks[i].attempt})
 	}
-	p.retry(now, all, why)
+	p.emit(event{Kind: kind, At: now, Ranks: all, Reason: why})
+	p.search.Reset(now)
 	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
 		p.do(doRelease{to: id, release: Release{Job: p.rec.id, Ranks: all}})
 	}
 	p.parts = map[vicinity.ID]*part{}
 	p.yieldAll()
-	return true
+}
+
+// declined has a rank placed elsewhere whose node could not begin it. That is no
+// failure of the program, nor is anything lost; but a gang starts together, and
+// does so again.
+func (p *primary) declined(now time.Time, from vicinity.ID, w WorkerReport) {
+	why := fmt.Sprintf("%s: %s %s", p.rec.spec.who(w.Rank), label(p.rec.ranks[w.Rank].name, from), w.Reason)
+	p.avoid[from] = now.Add(avoidFor)
+	if a, ok := p.answers[from]; ok {
+		a.Offered, a.Reason, a.At = 0, w.Reason, now
+		p.answers[from] = a
+	}
+	ranks := []RankAttempt{w.RankAttempt}
+	if p.closing() { // nobody is looked for any more
+		p.lost(now, ranks, why)
+		return
+	}
+	if p.rec.replicated() {
+		p.emit(event{Kind: evLost, At: now, Ranks: ranks, Reason: why})
+		if p.survives(now, ranks) { // by the other copies
+			return
+		}
+	}
+	if p.rec.spec.Rigid() {
+		p.startOver(now, evDeclined, why)
+		return
+	}
+	p.emit(event{Kind: evDeclined, At: now, Ranks: ranks, Reason: why})
+	p.search.Reset(now)
 }
 
 // stopped returns how many ranks ended because others had failed.

@@ -48,7 +48,7 @@ func (k *rankRecord) inTable() bool { return k.state == WorkerRunning || k.state
 // table.
 func (r *record) turn(ev event) {
 	switch ev.Kind {
-	case evStarted, evLost, evRetried:
+	case evStarted, evLost, evRetried, evDeclined:
 	default:
 		return
 	}

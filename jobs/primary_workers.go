@@ -116,6 +116,10 @@ func (p *primary) couldNot(now time.Time, from vicinity.ID, w WorkerReport) {
 	if k.state == WorkerEnded && k.collected {
 		return // its node died while it removed what it does not need any more
 	}
+	if k.state == WorkerRunning && w.Declined {
+		p.declined(now, from, w)
+		return
+	}
 	if k.state == WorkerRunning || k.state == WorkerEnded {
 		p.avoid[from] = now.Add(avoidFor)
 		p.lost(now, []RankAttempt{w.RankAttempt}, fmt.Sprintf("%s: %s: %s", p.rec.spec.who(w.Rank), label(k.name, from), w.Reason))

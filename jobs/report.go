@@ -107,7 +107,7 @@ func (w *work) build() (rep Report, more bool) {
 	var readings []reading
 	var arrays []tasking
 	for _, k := range workers {
-		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state, Reason: k.reason, Exit: k.exit, Output: k.output, Warn: k.warn,
+		wr := WorkerReport{RankAttempt: k.RankAttempt, State: k.state, Reason: k.reason, Declined: k.declined, Exit: k.exit, Output: k.output, Warn: k.warn,
 			Fetched: k.stats.Fetched, Cached: k.stats.Cached}
 		if k.proc != nil && !k.gone {
 			wr.Stdout, wr.Stderr = k.proc.Written()

@@ -76,6 +76,7 @@ type Service struct {
 	log     zerolog.Logger
 	inbox   chan func()
 	fetches chan struct{} // a place for each fetch of outputs
+	trials  chan trial    // capacity 1: the latest, while none runs
 
 	// Owned by the loop.
 	claims *claims
@@ -122,10 +123,11 @@ func New(cfg Config) *Service {
 	}
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
-		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
+		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), trials: make(chan trial, 1), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
 		claims: newClaims(cfg.Self, cfg.Rand),
 		jobs:   map[ID]*job{}, works: map[ID]*work{}, changed: make(chan struct{}),
 	}
+	s.trials <- trial{}
 	s.claims.limits = cfg.Limits
 	s.claims.member = func(id vicinity.ID) (vicinity.Member, bool) {
 		m, _, ok := s.overlay.Member(id)

@@ -22,7 +22,7 @@ type storm struct {
 	length time.Duration
 	jobs   []ID
 	tall   map[ID]bool // that need more than there is
-	kills, failures, stops, cuts, owners,
+	kills, failures, stops, cuts, owners, fits,
 	cancels time.Duration // between such events; 0 = never
 	bury   bool      // nodes may be gone for good
 	gentle bool      // nothing lasts long enough for workers to be given up
@@ -55,6 +55,7 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	sometimes(0.3, func() { s.owners = every(20 * time.Second) })
 	sometimes(0.5, func() { s.cancels = every(20 * time.Second) })
 	sometimes(0.1, func() { s.bury = true })
+	sometimes(0.3, func() { s.fits = every(10 * time.Second) })
 	sometimes(0.3, s.soften)
 	for _, p := range s.nodes {
 		sometimes(0.5, func() { p.skew = s.clock() })
@@ -67,7 +68,7 @@ func newStorm(seed uint64, length time.Duration) *storm {
 // soften leaves only what must cost no worker that has started: packets that are
 // lost, connections that break, and nodes that are killed and come back soon.
 func (s *storm) soften() {
-	s.failures, s.stops, s.cuts, s.bury = 0, 0, 0, false
+	s.failures, s.stops, s.cuts, s.fits, s.bury = 0, 0, 0, 0, false
 	s.weather.stalled, s.weather.broken = 0, min(s.weather.broken, 0.1)
 	s.gentle, s.audit.gentle = true, true
 }
@@ -251,6 +252,10 @@ func (s *storm) rage() {
 		s.part(true)
 		s.after(s.upTo(20*time.Second), func() { s.part(false) })
 	})
+	s.strike(s.fits, func(p *place) {
+		p.unable = true
+		s.after(s.upTo(10*time.Second), func() { p.unable = false })
+	})
 	s.strike(s.owners, func(p *place) {
 		s.limit(p, Limits{Paused: s.chance(0.3), MaxJobs: s.rnd.IntN(4), MaxWorkersPerJob: s.rnd.IntN(3)})
 	})
@@ -267,6 +272,7 @@ func (s *storm) calm() {
 	s.weather = weather{disk: s.weather.disk}
 	s.part(false)
 	for _, p := range s.nodes {
+		p.unable = false
 		if p.core != nil {
 			s.limit(p, Limits{})
 		} else if !p.gone {

@@ -41,6 +41,7 @@ const (
 	maxHolders = 64
 	maxOnward  = 4096
 	maxText    = 500 // bytes of a reason or a warning
+	maxReason  = 200 // of a decline's
 )
 
 // SignatureDomain separates signatures of advertisements from all others.
@@ -113,7 +114,7 @@ type Answer struct {
 
 func (a *Answer) check() error {
 	if !a.Job.Valid() || a.Round < 0 || a.Workers < 0 || a.Workers > MaxRanks || a.Capacity < 0 || a.Capacity > MaxRanks ||
-		len(a.Reason) > 200 || !printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) ||
+		len(a.Reason) > maxReason || !printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) ||
 		a.Free < 0 || a.Free > MaxTime.Milliseconds() || a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > maxOnward || len(a.At) > vicinity.MaxBearings {
 		return fmt.Errorf("answer: %w", codec.ErrMalformed)
 	}
@@ -183,16 +184,19 @@ type (
 	// WorkerReport is one worker in a Report.
 	WorkerReport struct {
 		RankAttempt
-		State   WorkerState   `json:"state"`
-		Reason  string        `json:"reason,omitempty"` // of WorkerLost: why it could not be run
-		Exit    *process.Exit `json:"exit,omitempty"`
-		Output  *RankOutput   `json:"output,omitempty"` // manifest of the output files, if there are any
-		Warn    []string      `json:"warn,omitempty"`
-		Stdout  int64         `json:"stdout,omitempty"` // bytes written so far, in all
-		Stderr  int64         `json:"stderr,omitempty"`
-		Fetched int64         `json:"fetched,omitempty"` // bytes of input that were moved
-		Cached  int64         `json:"cached,omitempty"`
-		Tasks   *WorkerTasks  `json:"tasks,omitempty"` // of an array
+		State  WorkerState `json:"state"`
+		Reason string      `json:"reason,omitempty"` // of WorkerLost: why it could not be run
+		// Declined, of WorkerLost: its program did not begin, so that nothing is
+		// lost, and it may run elsewhere.
+		Declined bool          `json:"declined,omitempty"`
+		Exit     *process.Exit `json:"exit,omitempty"`
+		Output   *RankOutput   `json:"output,omitempty"` // manifest of the output files, if there are any
+		Warn     []string      `json:"warn,omitempty"`
+		Stdout   int64         `json:"stdout,omitempty"` // bytes written so far, in all
+		Stderr   int64         `json:"stderr,omitempty"`
+		Fetched  int64         `json:"fetched,omitempty"` // bytes of input that were moved
+		Cached   int64         `json:"cached,omitempty"`
+		Tasks    *WorkerTasks  `json:"tasks,omitempty"` // of an array
 	}
 
 	// Ack answers a Report.
@@ -379,15 +383,17 @@ func (w *WorkerReport) check() error {
 }
 
 // oneLine makes a text fit for a report: printable and not too long.
-func oneLine(s string) string {
+func oneLine(s string) string { return oneLineOf(s, maxText) }
+
+func oneLineOf(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > maxText {
-		s = strings.ToValidUTF8(s[:maxText-3], "") + "..."
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most-3], "") + "..."
 	}
 	return s
 }

@@ -30,7 +30,7 @@ const (
 
 // kindOf tells what an entry of the directory for workers is.
 func kindOf(root string, node vicinity.ID) rootKind {
-	if !isRootName(filepath.Base(root)) {
+	if name := filepath.Base(root); name != trialName && !isRootName(name) {
 		return strange
 	}
 	owner, err := process.RootOwner(root)
@@ -105,10 +105,10 @@ func rootsIn(dir string, node vicinity.ID) (roots map[string]rootKind, err error
 }
 
 // makeRoot makes a worker's own directory.
-func (w *work) makeRoot(root string) error {
-	err := os.MkdirAll(w.s.cfg.Work, 0o711) // workers of another user pass through
+func (s *Service) makeRoot(root string) error {
+	err := os.MkdirAll(s.cfg.Work, 0o711) // workers of another user pass through
 	if err == nil {
-		err = process.MakeRoot(root, string(w.s.self.ID))
+		err = process.MakeRoot(root, string(s.self.ID))
 	}
 	if err != nil {
 		return fmt.Errorf("make work directory: %w", err)

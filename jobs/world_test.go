@@ -44,6 +44,7 @@ type place struct {
 	island  int           // of the partition
 	gone    bool          // for good
 	leaving bool
+	unable  bool                // to start workers
 	silent  map[vicinity.ID]int // for how many sweeps others could not be reached
 }
 
@@ -107,6 +108,12 @@ func (w *world) config(p *place) CoreConfig {
 		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
 			to := w.byID[id]
 			return vicinity.Member{ID: id, Slots: to.slots}, 2 * w.latency(p, to), true
+		},
+		Unable: func() string {
+			if p.unable {
+				return "no more processes"
+			}
+			return ""
 		},
 		Fate: func(job ID, spec *Spec, ra RankAttempt) Fate { return w.fate(job, spec, ra) },
 		Origin: func(job ID) (vicinity.ID, bool) {

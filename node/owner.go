@@ -87,15 +87,25 @@ func (s *service) SetLimits(_ context.Context, changes []string) (jobs.Limits, e
 // Queue lists what waits here.
 func (s *service) Queue(context.Context) ([]jobs.Waiting, error) { return s.n.jobs.Queue(), nil }
 
-// statePaused is the state of a node whose owner lets no new work in.
-const statePaused = "paused"
+// What a node says of itself while it takes no new workers: its owner lets none
+// in, or it cannot start any.
+const (
+	statePaused = "paused"
+	stateBroken = "broken"
+)
 
-// state is how the node is, in one word; "" = as usual.
-func (s *service) state() string {
-	if s.n.owner.get().Paused {
-		return statePaused
+// state is how the node is, in one word; "" = as usual. why says more of one
+// that is broken.
+func (s *service) state() (state, why string) {
+	switch why := s.n.jobs.Broken(); {
+	case s.n.jobs.Drained().Draining:
+		return stateDraining, ""
+	case why != "":
+		return stateBroken, why
+	case s.n.owner.get().Paused:
+		return statePaused, ""
 	}
-	return ""
+	return "", ""
 }
 
 // freeDisk returns how many bytes users may still write where the node keeps

@@ -28,11 +28,9 @@ func (s *service) self() api.NodeInfo {
 	n := s.n
 	info := api.NodeInfo{
 		Member: n.overlay.Self(), Self: true, Position: n.vicinity.Position(n.creds.ID()),
-		Told: time.Now(), Busy: n.jobs.Busy(), State: s.state(), Links: links(n.vicinity.Neighbours()),
+		Told: time.Now(), Busy: n.jobs.Busy(), Links: links(n.vicinity.Neighbours()),
 	}
-	if n.jobs.Drained().Draining {
-		info.State = stateDraining
-	}
+	info.State, info.Why = s.state()
 	return info
 }
 

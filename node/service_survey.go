@@ -13,6 +13,7 @@ const (
 	surveyNearest  = 64               // members that are asked
 	surveyAgain    = time.Second      // and not asked again before: what is done at one is seen at all at once
 	surveySilent   = 15 * time.Second // the same for those that gave no answer, which others wait for
+	maxWhy         = 500              // bytes
 	surveyBelieved = 30 * time.Second // what one has told is not known any more then
 	maxTold        = 64               // links that a member is believed to have
 	clusterAgain   = 5 * time.Second  // clusters are found anew no sooner: it takes the square of the members
@@ -32,6 +33,7 @@ type told struct {
 	at     time.Time // when it was asked what it has told last; zero = nothing yet
 	busy   int
 	state  string
+	why    string
 	links  []api.Link
 }
 
@@ -66,7 +68,7 @@ func (s *service) Survey(ctx context.Context) ([]api.NodeInfo, error) {
 		case err != nil:
 			s.survey.silence(*id, asked)
 		default:
-			s.survey.put(*id, told{at: asked, busy: info.Busy, state: info.State, links: info.Links})
+			s.survey.put(*id, told{at: asked, busy: info.Busy, state: info.State, why: info.Why, links: info.Links})
 		}
 	})
 	if ctx.Err() != nil {
@@ -110,9 +112,13 @@ func (y *survey) put(id vicinity.ID, t told) {
 		}
 	}
 	t.asked, t.links, t.busy = t.at, links, max(0, t.busy)
-	if t.state != stateDraining && t.state != statePaused {
+	if t.state != stateDraining && t.state != statePaused && t.state != stateBroken {
 		t.state = ""
 	}
+	if t.state != stateBroken {
+		t.why = ""
+	}
+	t.why = t.why[:min(len(t.why), maxWhy)]
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.told[id] = t
@@ -140,7 +146,7 @@ func (y *survey) fill(list []api.NodeInfo, now time.Time) {
 	for i := range list {
 		n := &list[i]
 		if t := y.told[n.ID]; now.Sub(t.at) < surveyBelieved {
-			n.Told, n.Busy, n.State, n.Links = t.at, min(t.busy, n.Slots), t.state, t.links
+			n.Told, n.Busy, n.State, n.Why, n.Links = t.at, min(t.busy, n.Slots), t.state, t.why, t.links
 		}
 	}
 }

@@ -27,7 +27,8 @@ RTT is the round trip from the node that is asked; LINK tells the neighbours
 that it floods to; BUSY, of the nearest 64, how many of the slots are in use,
 and how old that is if a node does not answer now; CLUSTER which nodes are near
 to each other, as found from round trips; STATE which nodes are draining or
-paused by their owners, if any are.
+paused by their owners, or cannot start workers ("broken", with the cause), if
+any are.
 
 zorilla nodes --wide              with GPUs, labels, platform and addresses
 zorilla nodes -v                  and what the node that is asked has counted,
@@ -81,7 +82,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 		}
 		busy, state := "?/"+strconv.Itoa(n.Slots), "?"
 		if n.Loaded() {
-			busy, state = fmt.Sprintf("%d/%d", n.Busy, n.Slots), n.State
+			busy, state = fmt.Sprintf("%d/%d", n.Busy, n.Slots), stateOf(n)
 		}
 		// By the clock of the node that was asked, which may be another machine.
 		if age := nodes[0].Told.Sub(n.Told); n.Loaded() && age >= oldLoad {
@@ -106,6 +107,15 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// stateOf says whether a node takes new workers, and why one that is broken does
+// not.
+func stateOf(n api.NodeInfo) string {
+	if n.Why != "" {
+		return n.State + ": " + n.Why
+	}
+	return n.State
 }
 
 // oldLoad is the age from which on it is told: a node waits so long for answers.

@@ -62,6 +62,12 @@
 // does not. The end of the supervisor is the end of the connection; what
 // happened is in exit.
 //
+// # How a worker begins
+//
+// The record without a worker is the line: nothing of the program has run before it
+// is there. Whatever keeps the supervisor from starting the worker, other than the
+// command itself, is told as [Unstarted].
+//
 // # How a worker ends
 //
 // By the first of: its own exit, walltime, memory, stop, node gone, origin

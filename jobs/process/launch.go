@@ -44,6 +44,15 @@ func verdict(err error) Exit {
 	return Exit{Code: 125, Cause: Failed, Detail: err.Error()}
 }
 
+// unstarted turns the error of a worker that did not begin to run into an exit.
+func unstarted(err error) Exit {
+	e := verdict(err)
+	if e.Cause == Failed {
+		e.Cause = Unstarted
+	}
+	return e
+}
+
 // lookup finds the file of a command. The process is in Root/work.
 func lookup(command string, env []string) (string, error) {
 	if strings.Contains(command, "/") {

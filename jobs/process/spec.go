@@ -73,6 +73,7 @@ const (
 	NotFound  Cause = "not found" // the command does not exist (127)
 	NotRun    Cause = "not run"   // the command exists but cannot be executed (126)
 	Failed    Cause = "failed"    // the supervisor failed (125); Detail says how
+	Unstarted Cause = "unstarted" // nothing of the program ran, through no fault of it as far as can be told (125); Detail says why
 	Lost      Cause = "lost"      // the supervisor was killed (125), so that nobody knows how the worker ended
 )
 

@@ -97,8 +97,11 @@ func supervise(root string) error {
 // run starts the worker, and returns when nothing of it is left.
 func (s *supervisor) run(root string) Exit {
 	files, err := s.prepare(root)
+	if err == nil {
+		err = s.note(root, 0)
+	}
 	if err != nil {
-		return verdict(err)
+		return unstarted(err)
 	}
 	now := time.Now()
 	s.life.started, s.life.alone, s.life.heard = now, now, now
@@ -110,7 +113,7 @@ func (s *supervisor) run(root string) Exit {
 		_ = f.Close()
 	}
 	if err != nil {
-		return verdict(err)
+		return unstarted(err)
 	}
 	if err := s.note(root, pid); err != nil {
 		s.life.fail(err)
@@ -125,10 +128,7 @@ func (s *supervisor) run(root string) Exit {
 func (s *supervisor) runTasks(root string, files [3]*os.File) Exit {
 	s.life.walltime = 0 // it is that of each task
 	if err := closeOnExec(); err != nil {
-		return verdict(err)
-	}
-	if err := s.note(root, 0); err != nil {
-		return verdict(err)
+		return unstarted(err)
 	}
 	s.attend()
 	s.tasks.run()
@@ -139,8 +139,9 @@ func (s *supervisor) runTasks(root string, files [3]*os.File) Exit {
 	return s.settle()
 }
 
-// note records which processes belong to root. Before that a restarted node
-// finds the supervisor by its socket alone. Tasks, of which none has a number
+// note records which processes belong to root, first without the worker: as long
+// as there is no record nothing of it has run. Before that a restarted node finds
+// the supervisor by its socket alone. Tasks, of which none has a number
 // for good, are found by their environment.
 func (s *supervisor) note(root string, pid int) error {
 	self, err1 := identify(os.Getpid())

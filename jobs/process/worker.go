@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -173,7 +174,11 @@ func (w *worker) verdict(why string) Exit {
 	}
 	killLeftovers(root)
 	w.measure()
-	return Exit{Code: 125, Cause: Lost, Detail: why, Ended: time.Now()}
+	cause := Lost
+	if _, err := os.Lstat(filepath.Join(root, recordFile)); errors.Is(err, fs.ErrNotExist) {
+		cause = Unstarted
+	}
+	return Exit{Code: 125, Cause: cause, Detail: why, Ended: time.Now()}
 }
 
 // measure takes what the files hold as written.

@@ -115,7 +115,8 @@ type NodeInfo struct {
 	// Of the node itself, and of members that have told it:
 	Told  time.Time `json:"told,omitzero"`   // when; zero = what follows is not known
 	Busy  int       `json:"busy"`            // slots in use or held
-	State string    `json:"state,omitempty"` // "draining" or "paused" (by its owner): it takes no new workers; "" = it does
+	State string    `json:"state,omitempty"` // "draining", "paused" (by its owner) or "broken": it takes no new workers; "" = it does
+	Why   string    `json:"why,omitempty"`   // of "broken": what keeps it from starting workers
 	Links []Link    `json:"links,omitempty"`
 
 	// Of the node itself only:

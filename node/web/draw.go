@@ -155,6 +155,9 @@ func busy(n api.NodeInfo) string {
 	if n.State != "" {
 		text += ", " + n.State
 	}
+	if n.Why != "" {
+		text += ": " + n.Why
+	}
 	return text
 }
 
