@@ -62,17 +62,13 @@ func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 	if failed != nil {
 		return "", failed
 	}
-	select {
-	case err := <-accepted:
-		if err != nil {
-			return "", fmt.Errorf("accept job: %w", err)
-		}
-		return id, nil
-	case <-s.stopped:
-		return "", errStopped
-	case <-ctx.Done():
-		return id, ctx.Err()
+	switch err := s.written(ctx, accepted); {
+	case ctx.Err() != nil:
+		return id, err
+	case err != nil:
+		return "", fmt.Errorf("accept job: %w", err)
 	}
+	return id, nil
 }
 
 // begin makes the job's primary. It runs in the loop.
@@ -294,21 +290,16 @@ func (s *Service) Explain(id ID) (e Explanation, err error) {
 
 // Cancel ends a job of this origin and returns when that is durable.
 func (s *Service) Cancel(id ID, why string) error {
-	done := make(chan struct{})
+	done := make(chan error, 1)
 	err := s.inJob(id, func(j *job) {
 		j.core.cancel(s.now(), why)
-		j.core.do(doTell{func() { close(done) }})
+		j.core.do(doTell{func() { done <- nil }})
 		s.flush(j)
 	})
 	if err != nil {
 		return err
 	}
-	select {
-	case <-done:
-		return nil
-	case <-s.stopped:
-		return errStopped
-	}
+	return s.written(context.Background(), done)
 }
 
 // Output calls f with the output of a job of this origin, of one rank or of

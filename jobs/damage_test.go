@@ -5,10 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/journal"
 )
 
 // A job whose journal lost an entry, whichever it is, is told as damaged; nothing
@@ -89,6 +92,50 @@ func TestDamagedDirectoryOfJobs(t *testing.T) {
 		}
 		if err := n.service.Output(t.Context(), id, jobs.OutputQuery{Rank: -1}, func(jobs.Output) error { return nil }); !errors.Is(err, jobs.ErrDamaged) {
 			t.Errorf("its output: %v", err)
+		}
+	})
+}
+
+// late is a journal whose disk is full just after somebody asked.
+type late struct {
+	*faulty
+	asked atomic.Int64
+}
+
+func (l *late) Stalled() error {
+	if l.asked.Add(1) == 1 {
+		return nil
+	}
+	return l.faulty.Stalled()
+}
+
+// Who waits for a disk that got full is told, and does not hang.
+func TestFullDiskIsTold(t *testing.T) {
+	bubble(t, 1, 2, func(t *testing.T, g *grid) {
+		n := g.node(0)
+		running := g.submit(0, jobs.Spec{Args: ticking(600), Min: 1, Max: 1})
+		g.await(0, running, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+		disk := &late{faulty: newFaulty(n.log)}
+		n.stop()
+		n.wrap = func(m *journal.Memory) journal.Journal { disk.Memory = m; return disk }
+		n.start()
+		disk.mu.Lock()
+		disk.full = true
+		disk.mu.Unlock()
+		began := time.Now()
+		_, err := n.service.Submit(t.Context(), jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1, Slots: 1})
+		told := n.service.Cancel(running, "by a user")
+		for _, err := range []error{err, told} {
+			if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "when there is room") {
+				t.Errorf("got %v", err)
+			}
+		}
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("told after %v", d)
+		}
+		disk.makeRoom()
+		if st := g.await(0, running, time.Minute, final); st.State != jobs.Cancelled {
+			t.Errorf("the job is %s", st.State)
 		}
 	})
 }

@@ -1,8 +1,11 @@
 package jobs
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"syscall"
+	"time"
 )
 
 // hindrance says what keeps the origin from its part of a job, or "".
@@ -14,6 +17,27 @@ func (s *Service) hindrance(j *job) string {
 }
 
 const diskFull = "the disk of its origin is full"
+
+// written waits until what was handed to the journal is on disk, but not for a full
+// disk: who asked is told, and what was handed over is written when there is room.
+func (s *Service) written(ctx context.Context, done <-chan error) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-s.stopped:
+			return errStopped
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			if err := s.cfg.Journal.Stalled(); err != nil {
+				return fmt.Errorf("%s, and it is done when there is room: %w", diskFull, err)
+			}
+		}
+	}
+}
 
 // hindered notes whether a job's output could be stored.
 func (s *Service) hindered(j *job, err error) {
