@@ -73,6 +73,9 @@ func loadClaim(root string) (claimRecord, error) {
 	if err != nil {
 		return c, err
 	}
+	if b, err = codec.Unseal(b); err != nil {
+		return c, err
+	}
 	if err := codec.Unmarshal(b, &c); err != nil {
 		return c, err
 	}
@@ -100,7 +103,7 @@ func (w *work) keep(k *worker, root string, start *Start) error {
 	if start == nil { // a node that forgets it was not asked to start anything
 		how.Sync = atomicfile.Loose
 	}
-	return how.Write(filepath.Join(root, claimFile), b)
+	return how.Write(filepath.Join(root, claimFile), codec.Seal(b))
 }
 
 // adoptWork goes on with the workers of an earlier life of this node, and

@@ -232,8 +232,7 @@ func put(outer *bbolt.Bucket, e Entry, stamp uint64) error {
 	bucket.FillPercent = 0.9 // entries are only ever added at the end
 	born := stamp
 	if _, first := bucket.Cursor().First(); first != nil {
-		r, _ := parseRecord(first)
-		born = r.born
+		born = bornOf(first)
 	}
 	seq, err := bucket.NextSequence()
 	if err != nil {

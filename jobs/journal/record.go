@@ -61,6 +61,14 @@ func parseRecord(b []byte) (r record, size int) {
 	return r, size
 }
 
+// bornOf returns the stamp of the first entry of the key, without a look at the rest.
+func bornOf(b []byte) uint64 {
+	if len(b) < recordHeader {
+		return 0
+	}
+	return binary.BigEndian.Uint64(b[24:])
+}
+
 // findRecords calls f with all records in the bytes of a file, whatever is between
 // them.
 func findRecords(file []byte, f func(record)) {

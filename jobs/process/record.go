@@ -143,7 +143,7 @@ func save(root, name string, v any, sync bool) error {
 	if !sync {
 		how.Sync = atomicfile.Loose
 	}
-	return how.Write(filepath.Join(root, name), b)
+	return how.Write(filepath.Join(root, name), codec.Seal(b))
 }
 
 // load reads what save wrote.
@@ -160,7 +160,13 @@ func load(root, name string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := codec.Unmarshal(b, v); err != nil {
+	if !codec.Unsealed(b) { // else a supervisor of an earlier version wrote it
+		b, err = codec.Unseal(b)
+	}
+	if err == nil {
+		err = codec.Unmarshal(b, v)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
