@@ -113,6 +113,11 @@ func newRoot(t testing.TB) string {
 	if err := MakeRoot(root, "test"); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // inputs of tasks are not writable
+		if err := removeTree(root, ""); err != nil {
+			t.Error(err)
+		}
+	})
 	return root
 }
 

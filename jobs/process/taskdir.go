@@ -140,27 +140,12 @@ func clearDir(dir string) error {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(dir)
+	d, err := openDir(unix.AT_FDCWD, dir)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		at := filepath.Join(dir, e.Name())
-		if unix.Unlink(at) == nil || os.RemoveAll(at) == nil {
-			continue
-		}
-		// It has taken its own directories' permissions away.
-		_ = filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
-			if d != nil && d.IsDir() {
-				_ = os.Chmod(path, 0o700)
-			}
-			return nil
-		})
-		if err := os.RemoveAll(at); err != nil {
-			return err
-		}
-	}
-	return nil
+	defer d.Close()
+	return (&remover{top: d}).empty(d, 0)
 }
 
 // rules opens inputs for reading, and the rest to tasks.

@@ -115,7 +115,7 @@ func TestTasksLeaveHostileThings(t *testing.T) {
 1) ln -s /etc/passwd passwd; ln -s ../spec spec; ln -s /etc etc; mkfifo pipe; mkdir d; ln -s ../../../.. d/up; ln d/up hard
    touch "$(printf 'a\nb')"; truncate -s 1T holes; d=d; for i in $(seq 120); do d=$d/d; done; mkdir -p $d; echo ok >ok;;
 2) truncate -s 3T large; echo ok >ok;;
-3) rm -rf ../task ../tmp ../spec; chmod 0 . "$TMPDIR";;
+3) d=d/d/d/d/d/d/d/d/d/d; d=$d/$d/$d/$d/$d; for i in 1 2 3 4 5 6 7 8 9 10; do mkdir -p $d; cd $d; done; cd "$TMPDIR/../task" && rm -rf ../task/x ../tmp ../spec; chmod 0 d . "$TMPDIR";;
 4) ls -A . "$TMPDIR"; echo ok >ok;;
 esac`)
 	spec.Tasks.Outputs = []string{"*"}
