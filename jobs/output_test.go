@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"zorilla/jobs/journal"
 	"zorilla/jobs/process"
 )
 
@@ -166,15 +167,16 @@ func TestReaderBeyondTheEndWaitsForIt(t *testing.T) {
 
 func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	c := newTalk(t, Spec{Min: 1, Max: 1})
-	j := &job{core: c.p, stdin: &spool{}, steps: []*pendingStep{{}}}
-	_, before := new(Service).view(j)
+	j := &job{core: c.p, stdin: &spool{}, output: &outputLog{}, steps: []*pendingStep{{}}}
+	s := &Service{cfg: Config{Journal: journal.NewMemory()}}
+	_, before := s.view(j)
 	c.p.cancel(c.now, "cancelled by a user")
-	st, version := new(Service).view(j)
+	st, version := s.view(j)
 	if st.State.Final() || st.ExitCode != -1 || version < before {
 		t.Fatalf("got %s with %d at version %d before the end is in the journal", st.State, st.ExitCode, version)
 	}
 	j.steps = nil
-	if st, after := new(Service).view(j); st.State != Cancelled || after == version {
+	if st, after := s.view(j); st.State != Cancelled || after == version {
 		t.Fatalf("got %s at version %d after %d", st.State, after, version)
 	}
 }
