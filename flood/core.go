@@ -27,6 +27,7 @@ var (
 	ErrTooFast  = errors.New("too many floods in a short time: try again in a second")
 	ErrStopped  = errors.New("flooder has stopped")
 	ErrRefused  = errors.New("message refused")
+	ErrLate     = errors.New("message comes too late")
 	ErrArgument = errors.New("cannot flood")
 )
 
@@ -176,7 +177,13 @@ func (c *Core) first(now time.Time, key seenKey, m Message) Out {
 		c.stats.Limited++
 		return Out{Err: fmt.Errorf("flood from %s: neighbour %s sends what is refused: %w", m.Origin.Short(), m.LastHop.Short(), ErrTooFast)}
 	}
-	if err := c.cfg.Check(m.Origin, m.Payload); err != nil {
+	err := c.cfg.Check(m.Origin, m.Payload)
+	if errors.Is(err, ErrLate) {
+		// Nobody's fault, and not remembered: it may be judged otherwise later.
+		c.stats.Expired++
+		return Out{}
+	}
+	if err != nil {
 		c.refusals.take(now, m.LastHop)
 		c.seen.add(now, key, m.Life, seenEntry{dead: true})
 		c.stats.Refused++

@@ -156,6 +156,30 @@ func TestAlteredCopyDoesNotHideTheGenuineOne(t *testing.T) {
 	wantStats(t, c, Stats{Received: 3, Refused: 1, Delivered: 1, Duplicates: 1, Forwarded: 1})
 }
 
+// What comes too late goes no further, but is held against nobody, and judged
+// anew when it comes again.
+func TestLateMessagesAreNobodysFault(t *testing.T) {
+	late := true
+	c := testCore(t, func(cfg *Config) {
+		cfg.Check = func(vicinity.ID, []byte) error {
+			if late {
+				return ErrLate
+			}
+			return nil
+		}
+	}, 1, 2)
+	for i := range 100 {
+		if out := receive(c, begin, message(i, 1, 3, "x")); out.Err != nil || out.To != nil || out.Deliver != nil {
+			t.Fatalf("a late message: %+v", out)
+		}
+	}
+	late = false
+	if out := receive(c, begin, message(1, 1, 3, "x")); out.Deliver == nil || out.To == nil {
+		t.Fatalf("later it is on time: %+v", out)
+	}
+	wantStats(t, c, Stats{Received: 101, Expired: 100, Delivered: 1, Forwarded: 1})
+}
+
 func TestRefusedMessagesCostTheNeighbour(t *testing.T) {
 	checks := 0
 	c := testCore(t, func(cfg *Config) {

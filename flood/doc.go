@@ -45,7 +45,8 @@
 // forward) uses up tokens too; without them its new messages are dropped
 // unchecked, since checking a signature is the dearest step. A member can still
 // repeat a genuine payload under a new ID: the receiver of the payload must
-// recognise what it has seen.
+// recognise what it has seen. What somebody has recorded and sends again after
+// the memory has ended is for Check to refuse, with ErrLate.
 //
 // # Wire layout
 //

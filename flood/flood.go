@@ -25,7 +25,9 @@ type Config struct {
 	// effort. The packet is shared by several calls: it must not be changed.
 	Send func(to vicinity.ID, packet []byte)
 	// Check returns nil if the payload is genuine, that is, signed by the
-	// origin. It is asked once per message, before anything else is done.
+	// origin. It is asked once per message, before anything else is done; again
+	// if it returned ErrLate, by which a message goes no further and is no fault
+	// of whoever handed it on.
 	Check func(origin vicinity.ID, payload []byte) error
 	// Deliver gets the first copy of each message of other nodes.
 	Deliver func(Message)

@@ -6,8 +6,9 @@ import (
 	"zorilla/vicinity"
 )
 
-// seenMargin outlasts the time a copy spends on its way over MaxRadius hops.
-const seenMargin = time.Minute
+// seenMargin outlasts the time a copy spends on its way over MaxRadius hops, and
+// the time for which Check takes a copy that somebody has recorded for genuine.
+const seenMargin = 2 * time.Minute
 
 type seenKey [16]byte
 

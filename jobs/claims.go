@@ -303,6 +303,18 @@ func (c *claims) free(now time.Time, slots int) int64 {
 	return 0
 }
 
+// signed returns when the latest advertisement of a job that this node holds
+// slots for, or queues, was signed; 0 = there is none.
+func (c *claims) signed(job ID) (at int64) {
+	if h := c.holds[job]; h != nil {
+		at = h.ad.Signed
+	}
+	if i := c.position(job); i >= 0 {
+		at = max(at, c.queue[i].ad.Signed)
+	}
+	return at
+}
+
 // released ends the job's hold; with forget the node no longer queues it.
 func (c *claims) released(job ID, forget bool) {
 	delete(c.holds, job)

@@ -34,6 +34,7 @@ type grid struct {
 
 	nodeLimit time.Duration
 	hook      atomic.Pointer[func(from, to *gridNode, path string) error]
+	tap       func(from vicinity.ID, flooded bool, payload []byte) // sees all packets; set before any is sent
 }
 
 type gridNode struct {
@@ -206,6 +207,9 @@ func (n *gridNode) crash() {
 
 func (n *gridNode) Flood(_ int, payload []byte) flood.Flood {
 	time.Sleep(time.Duration(n.nap.Swap(0)))
+	if n.g.tap != nil {
+		n.g.tap(n.self.ID, true, payload)
+	}
 	for _, o := range n.g.nodes {
 		if o != n {
 			time.AfterFunc(hop, func() {
@@ -235,6 +239,9 @@ func (n *gridNode) Placed(id vicinity.ID, _ []byte) { n.g.t.Errorf("took a place
 func (n *gridNode) Probe(vicinity.ID) { n.g.t.Error("had a node measured whose distance is known") }
 
 func (n *gridNode) Send(to vicinity.ID, payload []byte) {
+	if n.g.tap != nil {
+		n.g.tap(n.self.ID, false, payload)
+	}
 	time.AfterFunc(hop, func() {
 		if o := n.g.nodes[to].live.Load(); o != nil && n.live.Load() != nil {
 			o.service.Receive(n.self.ID, payload)

@@ -59,6 +59,7 @@ func TestIDNamesItsWholeOrigin(t *testing.T) {
 	if _, err := s.measureReceived(twin.id, &Measure{Job: ad.Job}); !errors.Is(err, ErrRefused) {
 		t.Errorf("a twin's measurement: %v", err)
 	}
+	ad.Signed = time.Now().UnixMilli()
 	msg := codec.MustMarshal(ad)
 	if err := s.CheckAdvertisement(twin.id, append(twin.sign(SignatureDomain, msg), msg...)); err == nil {
 		t.Error("a twin advertised the origin's job")

@@ -9,15 +9,21 @@ import (
 )
 
 // CheckAdvertisement says whether a flood's payload is an advertisement that
-// its origin has signed.
+// its origin has signed, and signed just now: else it is flood.ErrLate.
 func (s *Service) CheckAdvertisement(origin vicinity.ID, payload []byte) error {
 	ad, err := decodeAdvertisement(payload, func(from vicinity.ID, msg, sig []byte) error {
 		return s.cfg.Verify(SignatureDomain, from, msg, sig)
 	})
-	if err == nil && ad.Origin() != origin {
-		err = codec.ErrMalformed
+	switch {
+	case err != nil:
+		return err
+	case ad.Origin() != origin:
+		return codec.ErrMalformed
+	case !s.clocks.fresh(s.now(), origin, ad.Signed):
+		s.tooLate(ad)
+		return flood.ErrLate
 	}
-	return err
+	return nil
 }
 
 // Advertised takes a flooded advertisement that CheckAdvertisement has
@@ -41,17 +47,22 @@ func (s *Service) Advertised(m flood.Message) {
 }
 
 // tryPost is post for the overlay's goroutines: what does not fit is lost, as
-// packets may be.
-func (s *Service) tryPost(f func()) {
+// packets may be; it reports whether it fits.
+func (s *Service) tryPost(f func()) bool {
 	select {
 	case s.inbox <- f:
+		return true
 	default:
+		return false
 	}
 }
 
 // sendPacket signs a packet and sends it.
 func (s *Service) sendPacket(to vicinity.ID, p packet) {
 	p.To = to
+	if p.Yield != "" {
+		p.Signed = s.now().UnixMilli()
+	}
 	msg := codec.MustMarshal(p)
 	s.overlay.Send(to, append(s.cfg.Sign(PacketDomain, msg), msg...))
 }
@@ -81,6 +92,9 @@ func (s *Service) Receive(from vicinity.ID, payload []byte) {
 		if p.Answer != nil {
 			s.answered(from, *p.Answer)
 			return
+		}
+		if p.Signed < s.claims.signed(p.Yield) {
+			return // recorded before the advertisement that it would undo
 		}
 		s.yielded(from, p.Yield, p.Forget)
 	})

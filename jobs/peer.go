@@ -26,6 +26,7 @@ const (
 	pathReport  = PeerPrefix + "report"
 	pathStdin   = PeerPrefix + "stdin"
 	pathMeasure = PeerPrefix + "measure"
+	pathClock   = PeerPrefix + "clock"
 )
 
 // send posts a message to a node and reads its answer into resp, if not nil.
@@ -67,6 +68,7 @@ func (s *Service) PeerHandler() http.Handler {
 	mux.Handle("POST "+pathRelease, serve(s, s.releaseReceived))
 	mux.Handle("POST "+pathReport, serve(s, s.reportReceived))
 	mux.Handle("POST "+pathMeasure, serve(s, s.measureReceived))
+	mux.Handle("POST "+pathClock, serve(s, s.clockAsked))
 	mux.HandleFunc("GET "+pathStdin, s.serveStdin)
 	return mux
 }

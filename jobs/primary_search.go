@@ -146,7 +146,7 @@ func (p *primary) flood(now time.Time, radius int) {
 	p.do(doFlood{radius: radius, ad: Advertisement{
 		Job: p.rec.id, Addrs: p.self.Addrs, Round: number, Wanted: p.wanted(),
 		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Where, Priority: spec.Priority, Stamp: p.rec.stamp, Near: spec.pairwise(),
-		Life: min(wait+10*time.Second, maxLife).Milliseconds(),
+		Life: min(wait+10*time.Second, maxLife).Milliseconds(), Signed: now.UnixMilli(),
 	}})
 }
 

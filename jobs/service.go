@@ -86,6 +86,8 @@ type Service struct {
 	soon   []func()  // what the loop has for itself to do next
 	next   time.Time // when it wants to wake; zero = only when something comes
 
+	clocks *clocks // of other nodes; it has a mutex of its own
+
 	children   sync.WaitGroup
 	leaving    <-chan struct{} // closed: leave the workers
 	leavingCtx context.Context
@@ -124,8 +126,8 @@ func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
 		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), trials: make(chan trial, 1), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
-		claims: newClaims(cfg.Self, cfg.Rand),
-		jobs:   map[ID]*job{}, works: map[ID]*work{}, changed: make(chan struct{}),
+		claims: newClaims(cfg.Self, cfg.Rand), clocks: newClocks(time.Now()),
+		jobs: map[ID]*job{}, works: map[ID]*work{}, changed: make(chan struct{}),
 	}
 	s.trials <- trial{}
 	s.claims.limits = cfg.Limits

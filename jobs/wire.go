@@ -31,6 +31,8 @@ type Advertisement struct {
 	Near bool `json:"n,omitempty"`
 	// Life is how long, in milliseconds, a node may keep it in its queue.
 	Life int64 `json:"l"`
+	// Signed is when, in milliseconds since 1970 by the origin's clock.
+	Signed int64 `json:"t"`
 }
 
 // Limits of what is read from packets.
@@ -240,6 +242,8 @@ type packet struct {
 	// Forget tells with Yield that the job looks for nobody any more: its
 	// advertisement need not be kept.
 	Forget bool `json:"e,omitempty"`
+	// Signed is when a Yield was, by the clock of Advertisement.Signed.
+	Signed int64 `json:"s,omitempty"`
 }
 
 // PacketDomain separates signatures of packets from all others.

@@ -20,15 +20,17 @@ func genuine(vicinity.ID, []byte, []byte) error { return nil }
 func TestAdvertisementBytes(t *testing.T) {
 	ad := testAd(testNode(1), "k7f3q", 40, 0x1234)
 	ad.Addrs, ad.Memory, ad.Priority = []string{"10.0.0.7:5444"}, 1<<20, -1
-	// A map of nine: j, a, r, w, c, m, p, s, l.
-	const want = "89a16ad9216b37663371407a6161626161616161616161616161616161616161616161616161" +
-		"a16191ad31302e302e302e373a35343434a17201a17728a16301a16dce00100000a170ffa173cd1234a16ccdea60"
+	ad.Signed = 1732233728000
+	// A map of ten: j, a, r, w, c, m, p, s, l, t.
+	const want = "8aa16ad9216b37663371407a6161626161616161616161616161616161616161616161616161" +
+		"a16191ad31302e302e302e373a35343434a17201a17728a16301a16dce00100000a170ffa173cd1234a16ccdea60a174cf00000193512d1000"
 	if got := hex.EncodeToString(codec.MustMarshal(ad)); got != want {
 		t.Fatalf("got %s", got)
 	}
 	full := testAd(testNode(1), "k7f3q", MaxRanks, 1<<63)
 	full.Slots, full.Memory, full.Disk, full.GPUs, full.Priority = MaxSlots, 1<<60, 1<<60, MaxGPUs, -100
 	full.Where, full.Near, full.Round, full.Life = strings.Repeat("x", MaxWhere), true, math.MaxInt, maxLife.Milliseconds()
+	full.Signed = math.MaxInt64
 	for range maxAddrs {
 		full.Addrs = append(full.Addrs, "[2001:db8:1111:2222:3333:4444:5555:6666]:65535")
 	}

@@ -1,0 +1,125 @@
+package jobs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"zorilla/vicinity"
+)
+
+const (
+	// signedWithin is how far from now a node's advertisements may be signed,
+	// by its own clock: what was recorded earlier calls for nobody any more.
+	// While it lasts, and for longer, package flood knows them again.
+	signedWithin = time.Minute
+	// clockAgain is how often the same node is asked for its clock at most.
+	clockAgain    = time.Minute
+	clockTimeout  = 5 * time.Second
+	maxClocks     = 4096
+	maxClockAsked = 8 // at the same time
+)
+
+// clocks knows what other nodes' clocks show: as much as this one's, unless they
+// were asked. It is a core, and guarded by its mutex.
+type clocks struct {
+	mu     sync.Mutex
+	began  time.Time // of this node; what was signed before is not for this life of it
+	asking int
+	known  map[vicinity.ID]farClock
+}
+
+type farClock struct {
+	ahead time.Duration
+	asked time.Time
+}
+
+func newClocks(began time.Time) *clocks {
+	return &clocks{began: began.Truncate(time.Millisecond), known: map[vicinity.ID]farClock{}}
+}
+
+// fresh reports whether what a node has signed, in milliseconds since 1970 by
+// its own clock, was signed just now.
+func (c *clocks) fresh(now time.Time, from vicinity.ID, signed int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := time.UnixMilli(signed).Add(-c.known[from].ahead)
+	return !at.Before(c.began) && !at.Before(now.Add(-signedWithin)) && !at.After(now.Add(signedWithin))
+}
+
+// ask reports whether the node should be asked for its clock now; told, or
+// silent, has to be called then.
+func (c *clocks) ask(now time.Time, id vicinity.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, known := c.known[id]
+	if known && now.Sub(f.asked) < clockAgain || c.asking >= maxClockAsked {
+		return false
+	}
+	for other := range c.known {
+		if known || len(c.known) < maxClocks {
+			break
+		}
+		delete(c.known, other)
+	}
+	c.asking++
+	f.asked = now
+	c.known[id] = f
+	return true
+}
+
+// told takes the answer, which came at now to a question of so long before.
+func (c *clocks) told(now time.Time, took time.Duration, id vicinity.ID, clock int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking--
+	f := c.known[id]
+	f.ahead = time.UnixMilli(clock).Sub(now.Add(-took / 2).Round(0))
+	c.known[id] = f
+}
+
+// silent says that there is no answer.
+func (c *clocks) silent() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking--
+}
+
+// AskClock asks a node for its clock.
+type AskClock struct{}
+
+func (AskClock) check() error { return nil }
+
+// Clock is the answer.
+type Clock struct {
+	Now int64 `json:"t"` // milliseconds since 1970
+}
+
+func (s *Service) clockAsked(vicinity.ID, *AskClock) (any, error) {
+	return Clock{s.now().UnixMilli()}, nil
+}
+
+// askClock asks the origin of an advertisement for its clock.
+func (s *Service) askClock(ad Advertisement) {
+	s.overlay.Learn(ad.Origin(), ad.Addrs)
+	s.children.Go(func() {
+		ctx, cancel := context.WithTimeout(s.stoppedCtx, clockTimeout)
+		defer cancel()
+		began := s.now()
+		var c Clock
+		if err := s.send(ctx, ad.Origin(), pathClock, AskClock{}, &c); err != nil {
+			s.clocks.silent()
+			return
+		}
+		now := s.now()
+		s.clocks.told(now, now.Sub(began), ad.Origin(), c.Now)
+	})
+}
+
+// tooLate asks for the clock of an origin whose advertisement was not signed
+// just now as far as its clock is known. The next one finds it known.
+func (s *Service) tooLate(ad Advertisement) {
+	if s.clocks.ask(s.now(), ad.Origin()) && !s.tryPost(func() { s.askClock(ad) }) {
+		s.clocks.silent()
+	}
+}
