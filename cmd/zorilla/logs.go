@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/jobs"
 	"zorilla/node/api"
 )
 
@@ -60,8 +61,8 @@ zorilla logs k7f3q:0 2>/dev/null`,
 			} else {
 				err = client.Output(c.Context, string(st.ID), api.OutputQuery{Rank: rank}, out.print)
 			}
-			if err == nil {
-				err = out.finish()
+			if err == nil || errors.Is(err, jobs.ErrDamaged) { // which comes after all that is left
+				err = errors.Join(out.finish(), err)
 			}
 			if errors.Is(err, syscall.EPIPE) {
 				return exitCode(128 + int(syscall.SIGPIPE))
