@@ -96,7 +96,7 @@ func (s *Service) readTasks(ctx context.Context, j *job, q OutputQuery, f func(O
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.stopped:
-			return errStopped
+			return ErrStopped
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (r *arrayOutput) batch() (batch []endedTask, more bool, err error) {
 		}
 	})
 	if !ok {
-		err = errStopped
+		err = ErrStopped
 	}
 	return batch, more, err
 }

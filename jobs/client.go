@@ -25,13 +25,22 @@ func (s *Service) pause(ctx context.Context) {
 }
 
 // Submit accepts a job and returns when it is durable. Its inputs must be in
-// the store. Errors wrap ErrInvalid if the job cannot be run as it is.
+// the store. With the key of a job that this origin knows it returns that job.
+// Errors wrap ErrInvalid if the job cannot be run as it is; after ErrStopped it
+// may have been accepted all the same.
 func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 	if err := spec.Validate(); err != nil {
 		return "", err
 	}
 	if err := s.waitReady(ctx); err != nil {
 		return "", err
+	}
+	accepted := make(chan error, 1)
+	var id ID
+	var failed error
+	ok := s.call(func() { id, failed = s.join(&spec, accepted) })
+	if !ok || failed != nil || id != "" {
+		return s.outcome(ctx, id, accepted, ok, failed)
 	}
 	if err := s.cfg.Journal.Stalled(); err != nil {
 		return "", fmt.Errorf("accept job: %w", err)
@@ -46,29 +55,17 @@ func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 		}
 	}
 	j := &job{serving: map[vicinity.ID]int{}}
-	var id ID
-	accepted := make(chan error, 1)
-	var failed error
-	ok := s.call(func() {
+	ok = s.call(func() {
+		if id, failed = s.join(&spec, accepted); failed != nil || id != "" {
+			return // it came twice at the same time
+		}
 		id = NewID(s.cfg.Rand, s.self.ID)
 		for s.jobs[id] != nil {
 			id = NewID(s.cfg.Rand, s.self.ID)
 		}
 		failed = s.begin(j, id, spec, accepted)
 	})
-	if !ok {
-		return "", errStopped
-	}
-	if failed != nil {
-		return "", failed
-	}
-	switch err := s.written(ctx, accepted); {
-	case ctx.Err() != nil:
-		return id, err
-	case err != nil:
-		return "", fmt.Errorf("accept job: %w", err)
-	}
-	return id, nil
+	return s.outcome(ctx, id, accepted, ok, failed)
 }
 
 // begin makes the job's primary. It runs in the loop.
@@ -95,11 +92,9 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 	j.core = s.newPrimary(id)
 	j.core.staged.Total = tree.Distinct()
 	s.jobs[id], s.last = j, id
-	j.refuse = func(err error) { accepted <- err }
-	j.core.do(doTell{func() {
-		j.refuse = nil
-		accepted <- nil
-	}})
+	s.keep(&spec, id)
+	j.submitters = []chan<- error{accepted}
+	j.core.do(doTell{func() { j.decided(nil) }})
 	j.core.submit(s.now(), spec, s.clock.now(s.now()), s.cfg.Schedule)
 	s.flush(j)
 	s.follow(j)
@@ -112,7 +107,7 @@ func (s *Service) waitReady(ctx context.Context) error {
 	case <-s.ready:
 		return nil
 	case <-s.stopped:
-		return errStopped
+		return ErrStopped
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -125,7 +120,7 @@ func (s *Service) Find(ref string) (ID, error) {
 		var last ID
 		switch running := s.call(func() { last = s.last }); {
 		case !running:
-			return "", errStopped
+			return "", ErrStopped
 		case last == "":
 			return "", fmt.Errorf("last job %w: none was submitted at this node", ErrNotFound)
 		}
@@ -135,7 +130,7 @@ func (s *Service) Find(ref string) (ID, error) {
 	switch {
 	case len(found) > 0:
 	case !s.running():
-		return "", errStopped
+		return "", ErrStopped
 	default:
 		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, ErrNotFound)
 	}
@@ -191,7 +186,7 @@ func (s *Service) inJob(id ID, f func(*job)) error {
 			f(j)
 		}
 	}) {
-		return errStopped
+		return ErrStopped
 	}
 	return err
 }
@@ -244,7 +239,7 @@ func (s *Service) Await(ctx context.Context, id ID, since uint64) (Status, uint6
 		select {
 		case <-changed:
 		case <-s.stopped:
-			return st, version, errStopped
+			return st, version, ErrStopped
 		case <-ctx.Done():
 			return st, version, ctx.Err()
 		}
@@ -361,7 +356,7 @@ func (s *Service) Stdin(ctx context.Context, id ID, r io.Reader) error {
 		}
 		if err == io.EOF {
 			if !s.running() {
-				return errStopped
+				return ErrStopped
 			}
 			// Whoever restores the job must know whether this was all.
 			if err := s.keepStdinEnd(id); err != nil {

@@ -102,8 +102,9 @@ func TestFullDiskUnderTheJournal(t *testing.T) {
 }
 
 // The origin dies at every write of its journal, before and after it, and is
-// started again with what it had written: nothing that finished runs twice, and
-// no byte of output is missing or doubled.
+// started again with what it had written: submitted once more with its key, the
+// job is there once, nothing that finished runs twice, and no byte of output is
+// missing or doubled.
 func TestOriginDiesAtEveryWrite(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at := 1; ; at++ {
@@ -133,11 +134,12 @@ func dieAt(t *testing.T, at int, after bool) (died bool) {
 		}
 		origin.start()
 		const seconds = 10
+		spec := jobs.Spec{Key: "once", Args: ticking(seconds), Min: 5, Max: 5, Slots: 1, Outputs: []string{"left"}}
 		var mu sync.Mutex
 		var id jobs.ID
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			got, _ := origin.service.Submit(ctx, jobs.Spec{Args: ticking(seconds), Min: 5, Max: 5, Slots: 1, Outputs: []string{"left"}})
+			got, _ := origin.service.Submit(ctx, spec)
 			mu.Lock()
 			defer mu.Unlock()
 			id = got
@@ -152,17 +154,15 @@ func dieAt(t *testing.T, at int, after bool) (died bool) {
 		}
 		cancel()
 		synctest.Wait()
+		again := g.submit(0, spec)
 		all := origin.service.List()
 		mu.Lock()
 		submitted := id
 		mu.Unlock()
-		switch {
-		case len(all) == 0 && submitted == "" && died: // it was never accepted
-			return
-		case len(all) != 1 || submitted != "" && all[0].ID != submitted:
-			t.Fatalf("death at write %d (after it: %v): submitted %q, there is %+v", at, after, submitted, all)
+		if len(all) != 1 || all[0].ID != again || submitted != "" && again != submitted {
+			t.Fatalf("death at write %d (after it: %v): submitted %q and then %q, there is %+v", at, after, submitted, again, all)
 		}
-		st := g.await(0, all[0].ID, 5*time.Minute, final)
+		st := g.await(0, again, 5*time.Minute, final)
 		if st.State != jobs.Completed {
 			t.Fatalf("death at write %d (after it: %v): the job is %s: %s", at, after, st.State, st.Reason)
 		}

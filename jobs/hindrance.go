@@ -28,7 +28,7 @@ func (s *Service) written(ctx context.Context, done <-chan error) error {
 		case err := <-done:
 			return err
 		case <-s.stopped:
-			return errStopped
+			return ErrStopped
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:

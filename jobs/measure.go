@@ -94,7 +94,7 @@ func (s *Service) measureReceived(from vicinity.ID, m *Measure) (any, error) {
 		select {
 		case <-pause.C:
 		case <-s.stopped:
-			return nil, errStopped
+			return nil, ErrStopped
 		}
 	}
 }

@@ -16,12 +16,13 @@ import (
 
 // job is one job at its origin. It is owned by the loop.
 type job struct {
-	core   *primary
-	wake   time.Time
-	steps  []*pendingStep // in order; their effects wait for the journal
-	output *outputLog
-	stdin  *spool
-	refuse func(error) // set until the submission is durable
+	core       *primary
+	wake       time.Time
+	steps      []*pendingStep // in order; their effects wait for the journal
+	output     *outputLog
+	stdin      *spool
+	submitters []chan<- error // who waits to know that it is accepted; nil = it is, or is refused
+	refusal    error          // why it was not accepted
 
 	serving map[vicinity.ID]int // reports that wait for an answer
 	trouble string              // why output cannot be stored; for people
@@ -82,6 +83,7 @@ func (s *Service) prune() {
 	for _, p := range ended[:len(ended)-keepJobs] {
 		id := p.rec.id
 		delete(s.jobs, id)
+		s.unkey(&p.rec)
 		s.store.Unpin("job/" + string(id))
 		s.cfg.Journal.Delete(string(id), func(err error) {
 			if err == nil {
@@ -137,7 +139,7 @@ func (s *Service) write(j *job, p *pendingStep, entries []journal.Entry) {
 			case err == nil:
 				p.durable = true
 				s.release(j)
-			case j.refuse != nil:
+			case j.submitters != nil || j.refusal != nil:
 				s.refused(j, err)
 			default:
 				s.fail(fmt.Errorf("write the journal: %w", err))
@@ -151,8 +153,9 @@ func (s *Service) write(j *job, p *pendingStep, entries []journal.Entry) {
 func (s *Service) refused(j *job, err error) {
 	delete(s.jobs, j.core.rec.id)
 	s.store.Unpin("job/" + string(j.core.rec.id))
-	j.refuse(err)
-	j.refuse = func(error) {}
+	s.unkey(&j.core.rec)
+	j.refusal = err
+	j.decided(err)
 	for i, st := range j.steps {
 		for _, e := range st.effects {
 			if tell, ok := e.(doTell); ok && i > 0 { // the first is what was refused

@@ -174,7 +174,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 		}
 	})
 	if !ok {
-		return nil, errStopped
+		return nil, ErrStopped
 	}
 	if j == nil {
 		return Ack{}, nil
@@ -206,7 +206,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 		}
 		return ack, nil
 	case <-s.stopped:
-		return nil, errStopped
+		return nil, ErrStopped
 	}
 }
 

@@ -30,7 +30,7 @@ func (r *replicaOutput) batch(j *job) (batch []endedTask, more bool, err error) 
 		}
 	})
 	if !ok {
-		err = errStopped
+		err = ErrStopped
 	}
 	return batch, more, err
 }

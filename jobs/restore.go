@@ -39,6 +39,7 @@ func (s *Service) load() error {
 	for _, id := range order {
 		if err := s.restore(id); err != nil {
 			s.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
+			s.unkey(&s.jobs[id].core.rec)
 			delete(s.jobs, id)
 			continue
 		}
@@ -118,6 +119,7 @@ func (s *Service) restore(id ID) error {
 	if err := s.openFiles(j, id, !rec.state.Final()); err != nil {
 		return err
 	}
+	s.keep(&rec.spec, id)
 	s.clock.saw(rec.stamp, s.now())
 	if last := s.jobs[s.last]; last == nil || last.core.rec.stamp < rec.stamp {
 		s.last = id

@@ -82,9 +82,10 @@ type Service struct {
 	claims *claims
 	clock  clock
 	jobs   map[ID]*job
-	last   ID        // submitted last
-	soon   []func()  // what the loop has for itself to do next
-	next   time.Time // when it wants to wake; zero = only when something comes
+	keys   map[string]keyed // jobs by the keys of their submissions
+	last   ID               // submitted last
+	soon   []func()         // what the loop has for itself to do next
+	next   time.Time        // when it wants to wake; zero = only when something comes
 
 	clocks *clocks // of other nodes; it has a mutex of its own
 
@@ -127,7 +128,7 @@ func New(cfg Config) *Service {
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
 		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), trials: make(chan trial, 1), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
 		claims: newClaims(cfg.Self, cfg.Rand), clocks: newClocks(time.Now()),
-		jobs: map[ID]*job{}, works: map[ID]*work{}, changed: make(chan struct{}),
+		jobs: map[ID]*job{}, keys: map[string]keyed{}, works: map[ID]*work{}, changed: make(chan struct{}),
 	}
 	s.trials <- trial{}
 	s.claims.limits = cfg.Limits
@@ -345,5 +346,3 @@ func (s *Service) jobDir(id ID) string { return filepath.Join(s.cfg.Dir, "jobs",
 
 // ErrStopped is what requests get when the service ends while they wait.
 var ErrStopped = errors.New("the node is stopping")
-
-var errStopped = ErrStopped

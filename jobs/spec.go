@@ -33,6 +33,10 @@ var ErrInvalid = errors.New("invalid job")
 
 // Spec is what a user wants to be run. It never changes after submission.
 type Spec struct {
+	// Key names the submission: with the same key the same spec is the same job,
+	// so that it can be submitted again without harm. "" = none.
+	Key string `json:"key,omitempty"`
+
 	Name    string            `json:"name,omitempty"`
 	Args    []string          `json:"args"` // command and arguments
 	Env     map[string]string `json:"env,omitempty"`
@@ -234,6 +238,9 @@ func (s *Spec) checkPlaces() string {
 
 // checkTexts checks arguments and environment.
 func (s *Spec) checkTexts() error {
+	if err := s.checkKey(); err != nil {
+		return err
+	}
 	size := 0
 	for _, a := range s.Args {
 		if strings.ContainsRune(a, 0) {

@@ -271,7 +271,7 @@ zorilla rerun --failed last`,
 			if err != nil {
 				return err
 			}
-			id, err := client.Submit(c.Context, spec)
+			id, err := sh.submit(c.Context, client, spec, nil)
 			if err == nil {
 				_, err = fmt.Fprintln(sh.stdout, id.Short())
 			}
@@ -290,7 +290,7 @@ func again(ctx context.Context, s api.Service, job string, failed bool) (jobs.Sp
 	case spec.Stdin && st.StdinBytes > 0:
 		return spec, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID.Short())
 	}
-	spec.After, spec.Stdin = nil, false
+	spec.After, spec.Stdin, spec.Key = nil, false, ""
 	if !failed {
 		return spec, nil
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +15,6 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/node/api"
 	"zorilla/transfer"
 )
 
@@ -33,6 +31,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern (repeatable)"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
 		&cli.StringSliceFlag{Name: "e", Aliases: []string{"env"}, Usage: "set `K=V` in the job's environment, or copy K from yours (repeatable)"},
+		&cli.StringFlag{Name: "key", Usage: "`KEY` of this submission, made up if not given: submitted again with it, and the same options, it is the same job"},
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
 		&cli.StringFlag{Name: "strategy", DefaultText: "nearest", Usage: "`HOW` to choose among offers: nearest, spread, concentrate or compact"},
@@ -55,7 +54,7 @@ func jobFlags() []cli.Flag {
 // specOf makes a job of the command line. Its inputs are still to be pushed.
 func (sh *shell) specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 	spec := jobs.Spec{
-		Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
+		Key: c.String("key"), Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
 		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"),
 		GPUs: c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
 		SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"),
@@ -197,21 +196,4 @@ func (sh *shell) hintCommand(command string) {
 	if _, err := exec.LookPath(command); err != nil {
 		sh.say("warning: %s is looked up on the worker's machine: ./%s sends along the file that is here", command, command)
 	}
-}
-
-// submit completes the IDs of dependencies, pushes the inputs and submits the
-// job.
-func submit(ctx context.Context, s api.Service, spec jobs.Spec, inputs []transfer.Input) (jobs.ID, error) {
-	for i, d := range spec.After {
-		st, err := s.Job(ctx, string(d.Job))
-		if err != nil {
-			return "", fmt.Errorf("-d %s:%s: %w", d.Kind, d.Job, err)
-		}
-		spec.After[i].Job = st.ID
-	}
-	var err error
-	if spec.Inputs, err = api.Push(ctx, s, inputs); err != nil {
-		return "", err
-	}
-	return s.Submit(ctx, spec)
 }

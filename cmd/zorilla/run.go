@@ -70,7 +70,7 @@ func (sh *shell) runAction(c *cli.Context) error {
 	signal.Notify(signals, syscall.SIGPIPE) // or a closed standard output would end us silently
 	defer signal.Stop(signals)
 	sh.hintCommand(spec.Args[0])
-	id, err := submit(c.Context, client, spec, inputs)
+	id, err := sh.submit(c.Context, client, spec, inputs)
 	if err != nil {
 		return err
 	}

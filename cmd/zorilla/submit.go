@@ -13,7 +13,9 @@ func (sh *shell) submitCommand() *cli.Command {
 		Usage:     "start a program on many machines and print the job's ID",
 		UsageText: "zorilla submit [options] [--] COMMAND [ARGUMENT...]",
 		Description: `
-Takes the options of run, stages the inputs, prints the ID alone and returns.
+Takes the options of run, stages the inputs, prints the ID alone and returns. If
+the connection to the node breaks it tries again for two minutes, and the job is
+not run twice; nor is it if you submit it again with the same --key.
 
 id=$(zorilla submit -n 2..16 -o 'out-*' -- ./prog data)
 zorilla wait $id && zorilla get $id`,
@@ -33,7 +35,7 @@ zorilla wait $id && zorilla get $id`,
 			}
 			defer client.Close()
 			sh.hintCommand(spec.Args[0])
-			id, err := submit(c.Context, client, spec, inputs)
+			id, err := sh.submit(c.Context, client, spec, inputs)
 			if err == nil {
 				_, err = fmt.Fprintln(sh.stdout, id.Short())
 			}

@@ -301,9 +301,9 @@ func (c *Client) broken(ctx context.Context, err error) error {
 		return unwrapURL(err)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: the connection to the node broke", ErrUnavailable)
+		return fmt.Errorf("%w: %w", ErrUnavailable, ErrBroken)
 	}
-	return fmt.Errorf("%w: the connection to the node broke: %v", ErrUnavailable, unwrapURL(err))
+	return fmt.Errorf("%w: %w: %v", ErrUnavailable, ErrBroken, unwrapURL(err))
 }
 
 // unwrapURL strips the method and the made-up host name, which mean nothing

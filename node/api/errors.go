@@ -14,6 +14,10 @@ import (
 // ErrNoNode is wrapped by every error of a Client whose node does not run.
 var ErrNoNode = errors.New("no node is running")
 
+// ErrBroken is wrapped by the error of a Client whose connection ended before the
+// answer had come: what it asked for may have been done.
+var ErrBroken = errors.New("the connection to the node broke")
+
 const (
 	codeInternal  = "internal"
 	maxErrorBytes = 64 << 10

@@ -51,6 +51,7 @@ type Service interface {
 	Measure(ctx context.Context, from, to string, pings int) (Measurement, error)
 
 	// Submit accepts a job. Its inputs must be in the node's store already.
+	// It may be repeated if the spec has a key.
 	Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error)
 	// Jobs lists the jobs that the node originates or works for, in the order
 	// of jobs.InOrder; with all it asks every member.

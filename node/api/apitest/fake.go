@@ -172,6 +172,13 @@ func (f *Fake) Submit(_ context.Context, spec jobs.Spec) (jobs.ID, error) {
 		return "", err
 	}
 	f.mu.Lock()
+	for _, j := range f.jobs {
+		if spec.Key != "" && j.status.Spec.Key == spec.Key {
+			id := j.status.ID
+			f.mu.Unlock()
+			return id, nil
+		}
+	}
 	id := jobs.NewID(f.rnd, f.Members[0].ID)
 	f.mu.Unlock()
 	j := f.Add(jobs.Status{ID: id, Origin: f.Members[0].ID, Spec: spec, State: jobs.Pending, ExitCode: -1, Submitted: time.Now().UTC()})

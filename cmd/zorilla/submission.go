@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/transfer"
+)
+
+const (
+	// submitFor is how long a submission is tried again after the connection to
+	// the node has broken: the node is being started again, perhaps.
+	submitFor   = 2 * time.Minute
+	submitPause = 500 * time.Millisecond
+)
+
+// submission is one submission of one job, in as many tries as it takes: its key
+// sees to it that they are one job.
+type submission struct {
+	sh      *shell
+	service api.Service
+	spec    jobs.Spec
+	inputs  []transfer.Input
+
+	reached bool      // the node has been there
+	asked   bool      // it may have accepted the job
+	until   time.Time // when to give up; zero before the connection breaks
+}
+
+// submit completes the IDs of dependencies, pushes the inputs and submits the
+// job. If the connection to the node breaks meanwhile it tries again.
+func (sh *shell) submit(ctx context.Context, s api.Service, spec jobs.Spec, inputs []transfer.Input) (jobs.ID, error) {
+	if spec.Key == "" {
+		spec.Key = rand.Text()
+	}
+	sub := &submission{sh: sh, service: s, spec: spec, inputs: inputs}
+	for {
+		id, err := sub.try(ctx)
+		if err == nil || ctx.Err() != nil || !sub.away(err) {
+			return id, err
+		}
+		switch now := time.Now(); {
+		case sub.until.IsZero():
+			sub.until = now.Add(submitFor)
+			sh.say("%v: submitting again for up to %v, which cannot make it two jobs (key %s)", err, submitFor, sub.spec.Key)
+		case now.After(sub.until) && sub.asked:
+			return "", fmt.Errorf("%w: the job may have been accepted: submit it again with --key %s, and it is not run twice", err, sub.spec.Key)
+		case now.After(sub.until):
+			return "", fmt.Errorf("%w: the job was not submitted", err)
+		}
+		select {
+		case <-time.After(submitPause):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// away reports whether a try failed because the node is not there now.
+func (s *submission) away(err error) bool {
+	switch {
+	case errors.Is(err, api.ErrBroken):
+		s.reached = true
+		return true
+	case errors.Is(err, api.ErrNoNode):
+		return s.reached
+	}
+	return s.asked && (errors.Is(err, api.ErrUnavailable) || errors.Is(err, context.Canceled)) // it is stopping
+}
+
+// try does what is left to do.
+func (s *submission) try(ctx context.Context) (jobs.ID, error) {
+	for i, d := range s.spec.After {
+		if d.Job.Valid() {
+			continue
+		}
+		st, err := s.service.Job(ctx, string(d.Job))
+		if err != nil {
+			return "", fmt.Errorf("-d %s:%s: %w", d.Kind, d.Job, err)
+		}
+		s.spec.After[i].Job, s.reached = st.ID, true
+	}
+	if s.asked { // it has the inputs, unless it lost them when it died
+		if id, err := s.ask(ctx); !errors.Is(err, jobs.ErrInvalid) {
+			return id, err
+		}
+	}
+	if len(s.inputs) > 0 {
+		tree, err := api.Push(ctx, s.service, s.inputs)
+		if err != nil {
+			return "", err
+		}
+		s.spec.Inputs, s.reached = tree, true
+	}
+	return s.ask(ctx)
+}
+
+func (s *submission) ask(ctx context.Context) (jobs.ID, error) {
+	id, err := s.service.Submit(ctx, s.spec)
+	s.asked = s.asked || !errors.Is(err, api.ErrNoNode)
+	return id, err
+}
