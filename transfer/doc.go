@@ -63,6 +63,7 @@
 //	'f'  length of path, path, 1 if executable else 0, size
 //	'd'  length of path, path: a directory that is empty
 //	'b'  offset, count, and so many bytes of the file before; in rising order
+//	'e'  the end
 //
 // # Layout of a store
 //

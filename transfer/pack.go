@@ -21,6 +21,7 @@ const (
 	packFile = 'f'
 	packDir  = 'd'
 	packData = 'b'
+	packEnd  = 'e'
 )
 
 // Pack is files that travel as one stream of bytes. It is for many small files
@@ -90,6 +91,9 @@ func (p *Pack) Write(w *bufio.Writer) error {
 		if err := s.pack(w); err != nil {
 			return err
 		}
+	}
+	if err := w.WriteByte(packEnd); err != nil {
+		return err
 	}
 	return w.Flush()
 }
@@ -183,7 +187,10 @@ func NewPackReader(r io.Reader) *PackReader { return &PackReader{r: bufio.NewRea
 func (p *PackReader) Next(put Putter) (Entry, error) {
 	kind, err := p.r.ReadByte()
 	if err != nil {
-		return Entry{}, err
+		return Entry{}, cutShort(err)
+	}
+	if kind == packEnd {
+		return Entry{}, io.EOF
 	}
 	if kind != packFile && kind != packDir {
 		return Entry{}, fmt.Errorf("%w: record %d", ErrPack, kind)

@@ -52,6 +52,9 @@ func runTasks(t testing.TB, spec Spec) (all []TaskResult, stdout, stderr []strin
 func unpack(t testing.TB, text string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
+	if text == "" {
+		return files
+	}
 	for r := transfer.NewPackReader(strings.NewReader(text)); ; {
 		first := "" // chunk
 		e, err := r.Next(transfer.PutterFunc(func(_ transfer.Hash, data []byte) error {

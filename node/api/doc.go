@@ -18,7 +18,7 @@
 //	GET  /v1/jobs/{job}/await?since=N       {"status", "version"}
 //	GET  /v1/jobs/{job}/explain             Explanation
 //	GET  /v1/jobs/{job}/tasks?from=&limit=&failed= TaskPage
-//	GET  /v1/jobs/{job}/output?rank=&follow= output frames
+//	GET  /v1/jobs/{job}/output?rank=&follow=&files= output frames
 //	PUT  /v1/jobs/{job}/stdin               bytes, as long as they come
 //	POST /v1/jobs/{job}/cancel
 //	POST /v1/blobs/missing                  [hash] -> [hash]

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,10 @@ func pullTasks(ctx context.Context, s Service, st jobs.Status, want Wanted) (don
 	defer heap.Close()
 	tasks, err := fetchTasks(ctx, s, &st, want.Rank, heap)
 	done.Ranks = len(tasks)
+	damaged := error(nil) // what is whole is written all the same
+	if errors.Is(err, jobs.ErrDamaged) {
+		damaged, err = fmt.Errorf("fetch outputs: %w", err), nil
+	}
 	var layout []placed
 	if err == nil {
 		layout, err = placeTasks(&st.Spec, tasks, want)
@@ -87,7 +92,8 @@ func pullTasks(ctx context.Context, s Service, st jobs.Status, want Wanted) (don
 	if err != nil {
 		return done, fmt.Errorf("fetch outputs: %w", err)
 	}
-	return write(ctx, heap, layout, want, done)
+	done, err = write(ctx, heap, layout, want, done)
+	return done, cmp.Or(err, damaged)
 }
 
 // write writes all of it, or nothing if anything is in the way.

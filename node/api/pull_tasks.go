@@ -26,11 +26,16 @@ type taskFiles struct {
 }
 
 // fetchTasks brings the files of all tasks of an array that have ended, or of
-// one. They come as one stream, task by task, and stay in the heap.
+// one. They come as one stream, task by task, and stay in the heap. With an error
+// that wraps jobs.ErrDamaged come those of the tasks whose files are whole.
 func fetchTasks(ctx context.Context, s Service, st *jobs.Status, task int, heap *transfer.Heap) ([]taskFiles, error) {
-	f := &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), task: task, heap: heap}
+	f := &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), task: task, heap: heap, now: -1}
 	err := s.Output(ctx, string(st.ID), OutputQuery{Rank: task, Files: true}, f.receive)
-	f.finish(err)
+	if errors.Is(err, jobs.ErrDamaged) {
+		f.finish(nil) // all that is left was told
+	} else {
+		f.finish(err)
+	}
 	return f.all, cmp.Or(err, f.broken) // the former knows why
 }
 
@@ -43,6 +48,7 @@ type taskFetch struct {
 	bytes   int64
 	broken  error // what was wrong first with what came
 
+	now    int // the task that comes
 	offset int64
 	pipe   *io.PipeWriter // to who unpacks the task that comes; nil = none
 	result chan error     // of that
@@ -53,11 +59,11 @@ func (f *taskFetch) receive(o jobs.Output) error {
 	if _, ok := f.numbers.Place(o.Rank); !ok || f.task >= 0 && o.Rank != f.task {
 		return fmt.Errorf("%w: the node sent files of task %d, which nobody asked for", ErrRefused, o.Rank)
 	}
-	if len(f.all) == 0 || o.Rank != f.all[len(f.all)-1].task {
+	if f.now != o.Rank {
 		f.finish(nil)
 		r, w := io.Pipe()
 		f.all = append(f.all, taskFiles{task: o.Rank})
-		f.offset, f.pipe, f.result = 0, w, make(chan error, 1)
+		f.now, f.offset, f.pipe, f.result = o.Rank, 0, w, make(chan error, 1)
 		go func() {
 			err := f.unpack(&f.all[len(f.all)-1], r)
 			r.CloseWithError(err)
@@ -70,12 +76,9 @@ func (f *taskFetch) receive(o jobs.Output) error {
 			return nil
 		}
 	}
-	// The disk there lost what was before, or it is no pack: nothing will be
-	// written, but what Output says in the end tells more.
-	f.finish(nil)
-	if f.broken == nil {
-		f.broken = fmt.Errorf("%w: files of task %d from byte %d on, want %d", codec.ErrMalformed, o.Rank, o.Offset, f.offset)
-	}
+	// The disk there lost what was before, or it is no pack: what Output says in
+	// the end tells more.
+	f.finish(fmt.Errorf("%w: they go on at byte %d, want %d", codec.ErrMalformed, o.Offset, f.offset))
 	return nil
 }
 
@@ -87,8 +90,9 @@ func (f *taskFetch) finish(err error) {
 	}
 	f.pipe.CloseWithError(err) // nil: the end
 	f.pipe = nil
-	if err := <-f.result; err != nil && f.broken == nil {
-		f.broken = fmt.Errorf("files of task %d: %w", f.all[len(f.all)-1].task, err)
+	if err := <-f.result; err != nil {
+		f.all = f.all[:len(f.all)-1]
+		f.broken = cmp.Or(f.broken, fmt.Errorf("files of task %d: %w", f.now, err))
 	}
 }
 

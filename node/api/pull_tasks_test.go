@@ -138,7 +138,7 @@ func TestPullTasksWritesAllOrNothing(t *testing.T) {
 		"other task":    {func(p *packs) { p.pieces[len(p.pieces)-1].Rank = 41 }, api.ErrRefused},
 		"other name":    {func(p *packs) { p.add(t, 9, map[string]string{".bashrc": "evil"}) }, api.ErrRefused},
 		"other stream":  {func(p *packs) { p.pieces[0].Stream = process.Stdout }, nil},
-		"piece is lost": {func(p *packs) { p.pieces = append(p.pieces[:3], p.pieces[4:]...); p.err = jobs.ErrDamaged }, jobs.ErrDamaged},
+		"piece is lost": {func(p *packs) { p.pieces = append(p.pieces[:3], p.pieces[4:]...) }, nil},
 		"no pack":       {func(p *packs) { p.pieces[2].Data = []byte("garbage") }, nil},
 		"breaks off":    {func(p *packs) { p.err = api.ErrUnavailable }, api.ErrUnavailable},
 		"half a file":   {func(p *packs) { p.pieces = p.pieces[:len(p.pieces)-1] }, nil},
@@ -157,7 +157,17 @@ func TestPullTasksWritesAllOrNothing(t *testing.T) {
 			t.Errorf("%s: wrote %q", name, have)
 		}
 	}
-	p := &packs{Fake: apitest.New(), hangs: true}
+	p := &packs{Fake: apitest.New(), err: jobs.ErrDamaged}
+	for task := range 3 {
+		p.add(t, task+1, map[string]string{"log": "log"})
+	}
+	p.pieces = append(p.pieces[:1], p.pieces[2:]...)
+	dir := t.TempDir()
+	got, err := api.Pull(t.Context(), overSocket(t, p), arrayStatus("log"), api.Wanted{Rank: -1, Into: dir})
+	if have, want := filesBelow(t, dir), (map[string]string{"log.2": "log", "log.3": "log"}); !errors.Is(err, jobs.ErrDamaged) || got.Files != 2 || !reflect.DeepEqual(have, want) {
+		t.Errorf("a disk that lost something: %+v, %v, %q, want %q", got, err, have, want)
+	}
+	p = &packs{Fake: apitest.New(), hangs: true}
 	p.add(t, 1, map[string]string{"log": large})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
