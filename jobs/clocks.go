@@ -35,7 +35,7 @@ type farClock struct {
 }
 
 func newClocks(began time.Time) *clocks {
-	return &clocks{began: began.Truncate(time.Millisecond), known: map[vicinity.ID]farClock{}}
+	return &clocks{began: began, known: map[vicinity.ID]farClock{}}
 }
 
 // fresh reports whether what a node has signed, in milliseconds since 1970 by
@@ -44,7 +44,10 @@ func (c *clocks) fresh(now time.Time, from vicinity.ID, signed int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := time.UnixMilli(signed).Add(-c.known[from].ahead)
-	return !at.Before(c.began) && !at.Before(now.Add(-signedWithin)) && !at.After(now.Add(signedWithin))
+	// How long this life lasts does not hang on the wall clock, which may have
+	// been wrong when it began.
+	since := min(signedWithin, now.Sub(c.began)+time.Millisecond)
+	return !at.Before(now.Add(-since)) && !at.After(now.Add(signedWithin))
 }
 
 // ask reports whether the node should be asked for its clock now; told, or
