@@ -359,7 +359,7 @@ func (s *Service) Stdin(ctx context.Context, id ID, r io.Reader) error {
 				return ErrStopped
 			}
 			// Whoever restores the job must know whether this was all.
-			if err := s.keepStdinEnd(id); err != nil {
+			if err := s.keepStdinEnd(id, stdin); err != nil {
 				return fmt.Errorf("keep input: %w", err)
 			}
 			return stdin.close()

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
-	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
 	"zorilla/jobs/journal"
 	"zorilla/vicinity"
@@ -138,37 +136,17 @@ func (s *Service) restore(id ID) error {
 	if rec.state.Final() {
 		return errors.Join(j.output.spool.close(), j.stdin.close())
 	}
-	if err := s.restoreStdin(j, id); err != nil {
+	damaged, err := s.restoreStdin(j, id)
+	if err != nil {
 		return err
 	}
 	j.core.resume(s.now(), s.cfg.Schedule)
+	if damaged && rec.ranks[0].state != WorkerEnded {
+		j.core.end(s.now(), Failed, stdinDamaged, CodeZorilla)
+	}
 	s.flush(j)
 	s.follow(j)
 	return nil
-}
-
-// restoreStdin ends the standard input of a job: who fed it went away with the
-// node. A program cannot tell that from the end that it waits for, but its user
-// shall.
-func (s *Service) restoreStdin(j *job, id ID) error {
-	if j.core.rec.spec.Stdin {
-		if _, err := os.Stat(s.stdinEnd(id)); errors.Is(err, os.ErrNotExist) {
-			j.core.warn(s.now(), stdinCut)
-		}
-	}
-	return j.stdin.close()
-}
-
-const stdinCut = "its standard input may be incomplete: the node that took it died meanwhile"
-
-// stdinEnd is the file that tells that a job was fed all of its input.
-func (s *Service) stdinEnd(id ID) string { return filepath.Join(s.jobDir(id), "stdin.end") }
-
-func (s *Service) keepStdinEnd(id ID) error {
-	if err := os.MkdirAll(s.jobDir(id), 0o700); err != nil {
-		return err
-	}
-	return atomicfile.Write(s.stdinEnd(id), nil)
 }
 
 // checkOutput finds out what of the job's output was here and is not any more.

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ type spool struct {
 	mu      sync.Mutex // guards what follows; never held while waiting
 	file    *os.File   // for writing; nil until the first append
 	size    int64
+	sum     uint32 // CRC-32C of what was appended in this life of the node
 	closed  bool
 	changed chan struct{}
 }
@@ -55,6 +57,7 @@ func (s *spool) append(p []byte) error {
 		return errors.Join(err, s.file.Truncate(s.size))
 	}
 	s.size += int64(len(p))
+	s.sum = crc32.Update(s.sum, castagnoli, p)
 	s.wakeLocked()
 	return nil
 }
@@ -73,6 +76,13 @@ func (s *spool) sync() error {
 		return nil
 	}
 	return f.Sync()
+}
+
+// digest tells what is in a spool that was begun in this life of the node.
+func (s *spool) digest() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return digest(s.size, s.sum)
 }
 
 // close ends writing; readers come to an end.

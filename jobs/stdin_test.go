@@ -3,7 +3,10 @@ package jobs_test
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +49,36 @@ func TestInputAndTheEndOfItsOrigin(t *testing.T) {
 				if err := <-fed; err == nil {
 					t.Error("the rest was accepted by a node that was dead")
 				}
+			}
+		})
+	}
+}
+
+// A program never works on input that the disk changed.
+func TestDamagedInput(t *testing.T) {
+	for _, flip := range []bool{true, false} {
+		bubble(t, 1, 1, func(t *testing.T, g *grid) {
+			n := g.node(0)
+			first := g.submit(0, jobs.Spec{Args: ticking(60), Min: 1, Max: 1})
+			g.await(0, first, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+			id := g.submit(0, jobs.Spec{Args: []string{"cat"}, Min: 1, Max: 1, Stdin: true})
+			if err := n.service.Stdin(t.Context(), id, strings.NewReader("input")); err != nil {
+				t.Fatal(err)
+			}
+			n.stop()
+			if path := filepath.Join(n.dir, "jobs", string(id), "stdin"); flip {
+				if err := os.WriteFile(path, []byte("inqut"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n.start()
+			st := g.await(0, id, 10*time.Minute, final)
+			g.await(0, first, 10*time.Minute, final)
+			if flip {
+				wantRow(t, "its standard input is damaged", seen(st))
+			}
+			if !flip && (st.State != jobs.Completed || g.output(0, id, 0) != "input" || len(st.Warnings) > 0) {
+				t.Errorf("%s with %d: %s, %q", st.State, st.ExitCode, st.Reason, st.Warnings)
 			}
 		})
 	}

@@ -276,3 +276,31 @@ func TestJournalThatWasThere(t *testing.T) {
 		}
 	}
 }
+
+// A power cut while the first journal is made leaves a file that says nothing: the
+// node can be started all the same.
+func TestPowerCutAtTheFirstStart(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	db, err := bbolt.Open(empty, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	fresh, err := os.ReadFile(empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, file := range map[string][]byte{"zeros": make([]byte, 16384), "no bucket yet": fresh} {
+		path := filepath.Join(t.TempDir(), "journal")
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			b, err := Open(path)
+			if err != nil || len(b.Lost()) != 0 {
+				t.Fatalf("%s: told %q, %v", what, b.Lost(), err)
+			}
+			b.Close()
+		}
+	}
+}

@@ -59,14 +59,26 @@ func (b *Bolt) examine() error {
 	defer syscall.Munmap(file)
 	x := look(file)
 	b.stamp = x.stamp
-	if _, err := os.Stat(markFile(b.path)); x.nothing && err != nil {
-		return nil // the node died while it made it
+	if _, err := os.Stat(markFile(b.path)); err != nil && (x.nothing || len(bytes.Trim(file, "\x00")) == 0) {
+		return b.begun(x) // the node, or its machine, died while it was made
 	}
 	if x.err != nil {
 		return b.rescue(file, x)
 	}
 	if x.heads == 1 {
 		b.lose("one of the two heads of journal %s is damaged: what was written last may be lost", b.path)
+	}
+	return nil
+}
+
+// begun removes what there is of a file that was never a journal, unless bbolt can
+// go on with it.
+func (b *Bolt) begun(x examined) error {
+	if x.nothing {
+		return nil
+	}
+	if err := os.Remove(b.path); err != nil {
+		return fmt.Errorf("open journal: %w", err)
 	}
 	return nil
 }
