@@ -49,12 +49,12 @@ func TestEveryCounterIsExplained(t *testing.T) {
 func TestOnlyBadMessagesAreCounted(t *testing.T) {
 	luck := []string{
 		"vicinity unanswered", "vicinity strangers", "vicinity lost", "flood duplicates", "flood limited", "flood expired", "flood dropped",
-		"gossip joins failed", "gossip beacons of other networks",
+		"gossip joins failed", "gossip connections silent", "gossip connections broken", "gossip beacons of other networks",
 	}
 	bad := []string{
 		"vicinity malformed", "vicinity absurd", "vicinity excess", "flood malformed", "flood refused", "flood cut", "jobs malformed", "jobs refused", "jobs forged",
 		"gossip packets refused", "gossip packets malformed", "gossip strangers refused", "gossip handshakes failed", "gossip connections over the limit",
-		"gossip connections silent", "gossip members malformed", "gossip beacons malformed", "gossip packets of unknown kinds",
+		"gossip members malformed", "gossip beacons malformed", "gossip packets of unknown kinds",
 	}
 	is := map[string]bool{}
 	all := 0

@@ -102,6 +102,14 @@ func TestACalmNetworkIsHealthy(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.known(knownLimit, t.Up())
+		for cut := range 30 * time.Second / time.Second { // in the middle of what both sides do
+			t.Partition([]int{3, 4})
+			t.survey(0, 3)
+			time.Sleep(cut * 100 * time.Millisecond)
+			t.Heal()
+			time.Sleep(cut * 77 * time.Millisecond)
+		}
+		t.known(knownLimit, t.Up())
 		t.await(6, t.submit(6, rigid(4, "echo")), time.Minute, completed)
 		time.Sleep(5 * time.Minute)
 		luck := int64(0)

@@ -58,7 +58,11 @@ func TestGarbageAtTheNodesPort(t *testing.T) {
 	if err := node.until("count what it refused", func(ctx context.Context) bool {
 		info, err := node.client.Node(ctx)
 		traffic = info.Traffic
-		return err == nil && traffic.Of("gossip", "packets refused") >= int64(len(packets))/2 && traffic.Of("gossip", "strangers refused")+traffic.Of("gossip", "handshakes failed") >= 28
+		refused := int64(0)
+		for _, name := range []string{"strangers refused", "handshakes failed", "connections silent", "connections broken"} {
+			refused += traffic.Of("gossip", name)
+		}
+		return err == nil && traffic.Of("gossip", "packets refused") >= int64(len(packets))/2 && refused >= 28
 	}); err != nil {
 		t.Errorf("%v; it counts %v", err, traffic)
 	}

@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -161,6 +163,13 @@ func (o *Overlay) refused(from net.Addr, err error) {
 		}
 		return
 	}
+	if errors.Is(err, net.ErrClosed) {
+		return // by this node, which has counted why
+	}
+	if broke(err) {
+		o.count.broken.Add(1)
+		return
+	}
 	o.count.badHandshakes.Add(1)
 	if errors.Is(err, trust.ErrVersion) && strings.Contains(err.Error(), protoFamily) {
 		if o.once.first("version " + host) {
@@ -171,6 +180,19 @@ func (o *Overlay) refused(from net.Addr, err error) {
 	if o.once.first("handshake " + host) {
 		o.log.Debug().Err(err).Msgf("refused %s: not a node", from)
 	}
+}
+
+// broke reports whether a connection ended before either side had said anything
+// wrong, as it does when the network is cut or a machine was asleep.
+func broke(err error) bool {
+	for _, end := range []error{
+		io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.DeadlineExceeded, context.Canceled, syscall.ECONNRESET, syscall.EPIPE,
+	} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // peerListener hands out connections that have proven themselves: a

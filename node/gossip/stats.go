@@ -9,6 +9,7 @@ type counters struct {
 	strangers, badHandshakes    atomic.Int64
 	overload                    atomic.Int64 // connections dropped because too many had not proven who they are
 	silent                      atomic.Int64 // connections that did not say a word
+	broken                      atomic.Int64 // connections that ended before they had proven who they are
 	badMembers                  atomic.Int64
 	beacons, foreign, badBeacon atomic.Int64
 	joins, failedJoins          atomic.Int64
@@ -26,6 +27,7 @@ func (o *Overlay) Stats() map[string]int64 {
 		"handshakes failed":          c.badHandshakes.Load(),
 		"connections over the limit": c.overload.Load(),
 		"connections silent":         c.silent.Load(),
+		"connections broken":         c.broken.Load(),
 		"members malformed":          c.badMembers.Load(),
 		"beacons received":           c.beacons.Load(),
 		"beacons of other networks":  c.foreign.Load(),

@@ -161,8 +161,16 @@ func TestSilentAndNoisyCallers(t *testing.T) {
 		for err == nil {
 			_, err = conn.Read(make([]byte, 100))
 		}
-		if n := a.Stats()["handshakes failed"]; n != maxFromOne+50+1 {
-			t.Errorf("%d handshakes failed", n)
+		gone, err := c.Dial(t.Context(), a.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone.Write([]byte{22, 3, 1}) // the beginning of a handshake
+		gone.Close()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if s := a.Stats(); s["handshakes failed"] != 1 || s["connections broken"] != 1 {
+			t.Errorf("%d handshakes failed, and %d connections broke", s["handshakes failed"], s["connections broken"])
 		}
 		peer, err := b.DialPeer(t.Context(), a.ID(), []string{"10.0.0.3:1", a.Addr()})
 		if err != nil {
