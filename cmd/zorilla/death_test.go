@@ -23,7 +23,7 @@ func TestKilledNodeOfAMalleableJob(t *testing.T) {
 	victim := net.elsewhere(t, st, 1)
 	net.nodes[victim].ends(t, syscall.SIGKILL)
 
-	line := expect(t, stderr, "starts again")
+	line := expect(t, stderr, " again (attempt ")
 	if !strings.Contains(line, "(attempt 2)") {
 		t.Errorf("run says %q", line)
 	}
