@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -242,7 +241,14 @@ func (w *work) decline(k *worker, why string) {
 // suspect has a trial made of a node that could not prepare a worker: whoever
 // comes next would fare no better.
 func (w *work) suspect(err error, since time.Time) {
-	if w.failed == nil && !errors.Is(err, os.ErrExist) && w.ctx.Err() == nil {
+	select {
+	case <-w.fetched:
+		if w.failed != nil { // the inputs did not come
+			return
+		}
+	default:
+	}
+	if w.ctx.Err() == nil {
 		_ = w.s.missed(since) // is counted
 	}
 }
