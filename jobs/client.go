@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"zorilla/transfer"
@@ -60,7 +59,7 @@ func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 			return // it came twice at the same time
 		}
 		id = NewID(s.cfg.Rand, s.self.ID)
-		for s.jobs[id] != nil {
+		for s.knows(id) {
 			id = NewID(s.cfg.Rand, s.self.ID)
 		}
 		failed = s.begin(j, id, spec, accepted)
@@ -70,7 +69,7 @@ func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 
 // begin makes the job's primary. It runs in the loop.
 func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
-	tree, err := s.pin(id, spec.Inputs)
+	tree, err := s.pin(inputsOwner(id), spec.Inputs)
 	if err == nil {
 		for _, h := range tree.Chunks() {
 			if !s.store.Has(h) {
@@ -79,11 +78,11 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 		}
 	}
 	if err != nil {
-		s.store.Unpin("job/" + string(id))
+		s.store.Unpin(inputsOwner(id))
 		return fmt.Errorf("%w: inputs: %w", ErrInvalid, err)
 	}
 	if err := s.openFiles(j, id, true); err != nil {
-		s.store.Unpin("job/" + string(id))
+		s.store.Unpin(inputsOwner(id))
 		return err
 	}
 	if !spec.Stdin {
@@ -91,14 +90,15 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 	}
 	j.core = s.newPrimary(id)
 	j.core.staged.Total = tree.Distinct()
-	s.jobs[id], s.last = j, id
+	s.jobs[id] = j
 	s.keep(&spec, id)
 	j.submitters = []chan<- error{accepted}
 	j.core.do(doTell{func() { j.decided(nil) }})
 	j.core.submit(s.now(), spec, s.clock.now(s.now()), s.cfg.Schedule)
+	s.sawLast(id, j.core.rec.stamp)
 	s.flush(j)
 	s.follow(j)
-	s.prune()
+	s.shed()
 	return nil
 }
 
@@ -113,92 +113,14 @@ func (s *Service) waitReady(ctx context.Context) error {
 	}
 }
 
-// Find returns the full ID of a job that this node originates or works for,
-// named by its ID, a unique prefix of it, or "last".
-func (s *Service) Find(ref string) (ID, error) {
-	if ref == "last" {
-		var last ID
-		switch running := s.call(func() { last = s.last }); {
-		case !running:
-			return "", ErrStopped
-		case last == "":
-			return "", fmt.Errorf("last job %w: none was submitted at this node", ErrNotFound)
-		}
-		return last, nil
-	}
-	found := s.Matching(ref)
-	switch {
-	case len(found) > 0:
-	case !s.running():
-		return "", ErrStopped
-	default:
-		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, ErrNotFound)
-	}
-	return Only(ref, found)
-}
-
-// Matching returns the jobs that this node originates or works for whose IDs
-// begin with the prefix; none if it is empty.
-func (s *Service) Matching(prefix string) []ID {
-	var found []ID
-	if prefix == "" {
-		return nil
-	}
-	s.call(func() {
-		for id := range s.jobs {
-			if strings.HasPrefix(string(id), prefix) {
-				found = append(found, id)
-			}
-		}
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id := range s.works {
-		if strings.HasPrefix(string(id), prefix) && !slices.Contains(found, id) {
-			found = append(found, id)
-		}
-	}
-	return found
-}
-
-// Only returns the job that ref names, if it is the only one; the error of an
-// ambiguous one lists them.
-func Only(ref string, found []ID) (ID, error) {
-	if len(found) == 1 {
-		return found[0], nil
-	}
-	slices.Sort(found)
-	const most = 5
-	list := Distinct(found)
-	text := strings.Join(list[:min(len(list), most)], ", ")
-	if len(list) > most {
-		text += fmt.Sprintf(" or one of %d more", len(list)-most)
-	}
-	return "", fmt.Errorf("job %.40q is %w: it could be %s", ref, ErrAmbiguous, text)
-}
-
-// inJob calls f in the loop with a job of this origin.
-func (s *Service) inJob(id ID, f func(*job)) error {
-	err := fmt.Errorf("job %s %w", id.Short(), ErrNotFound)
-	if !s.call(func() {
-		if j := s.jobs[id]; j != nil {
-			err = nil
-			f(j)
-		}
-	}) {
-		return ErrStopped
-	}
-	return err
-}
-
-// Owns reports whether this node is the job's origin and remembers it. One that is
-// stopping says so of any job: what is asked next is told that it stops.
-func (s *Service) Owns(id ID) bool { return !errors.Is(s.inJob(id, func(*job) {}), ErrNotFound) }
-
 // Status returns a job and its version. Of a job of another origin that this
 // node works for it tells what the node itself knows, marked LastKnown.
 func (s *Service) Status(id ID) (st Status, version uint64, err error) {
-	if err = s.inJob(id, func(j *job) { st, version = s.view(j) }); !errors.Is(err, ErrNotFound) {
+	err = s.inJob(id, func(j *job) { st, version = s.view(j) })
+	if past := (*forgottenError)(nil); errors.As(err, &past) {
+		return past.st, 1, nil
+	}
+	if !errors.Is(err, ErrNotFound) {
 		return st, version, err // a node that stops does not know whose job it is
 	}
 	s.mu.Lock()
@@ -246,32 +168,6 @@ func (s *Service) Await(ctx context.Context, id ID, since uint64) (Status, uint6
 	}
 }
 
-// List returns the jobs that this node originates or works for, in the order of
-// InOrder.
-func (s *Service) List() []Status {
-	var list []Status
-	s.call(func() {
-		for _, j := range s.jobs {
-			st, _ := s.view(j)
-			list = append(list, st)
-		}
-	})
-	own := len(list)
-	s.mu.Lock()
-	works := make([]*work, 0, len(s.works))
-	for id, w := range s.works {
-		if !slices.ContainsFunc(list[:own], func(st Status) bool { return st.ID == id }) {
-			works = append(works, w)
-		}
-	}
-	s.mu.Unlock()
-	for _, w := range works {
-		list = append(list, w.status())
-	}
-	slices.SortFunc(list, InOrder)
-	return list
-}
-
 // Explain tells why a job of this origin waits, or ended as it did.
 func (s *Service) Explain(id ID) (e Explanation, err error) {
 	err = s.inJob(id, func(j *job) {
@@ -291,6 +187,9 @@ func (s *Service) Cancel(id ID, why string) error {
 		j.core.do(doTell{func() { done <- nil }})
 		s.flush(j)
 	})
+	if errors.Is(err, ErrForgotten) { // it ended long ago
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -304,14 +203,13 @@ func (s *Service) Cancel(id ID, why string) error {
 // has ended. Of a job that has ended only the attempts that count are told. ErrDamaged comes
 // after all that is left if the disk lost something of it.
 func (s *Service) Output(ctx context.Context, id ID, q OutputQuery, f func(Output) error) error {
-	var log *outputLog
-	var array *job
+	var of *job
+	array := false
 	counts := map[RankAttempt]bool{}
 	final := false
 	err := s.inJob(id, func(j *job) {
-		log, final = j.output, j.core.rec.state.Final() && j.core.rec.broken == ""
-		if j.core.rec.tasks != nil || j.core.rec.replicated() {
-			array = j
+		of, final = j, j.core.rec.state.Final() && j.core.rec.broken == ""
+		if array = j.core.rec.tasks != nil || j.core.rec.replicated(); array {
 			return
 		}
 		for i := range j.core.rec.ranks {
@@ -321,19 +219,25 @@ func (s *Service) Output(ctx context.Context, id ID, q OutputQuery, f func(Outpu
 	if err != nil {
 		return err
 	}
-	if q.Files && (array == nil || array.core.rec.tasks == nil) {
+	if q.Files && of.core.rec.tasks == nil {
 		return fmt.Errorf("%w: job %s has no tasks: files of its ranks are in manifests", ErrNotFound, id)
 	}
-	if array != nil {
-		return s.readTasks(ctx, array, q, f)
+	if array {
+		err = s.readTasks(ctx, of, q, f)
+	} else {
+		err = of.output.read(ctx, q.Follow, func(ra RankAttempt) bool {
+			return (q.Rank < 0 || ra.Rank == q.Rank) && (!final || counts[ra])
+		}, f)
 	}
-	err = log.read(ctx, q.Follow, func(ra RankAttempt) bool {
-		return (q.Rank < 0 || ra.Rank == q.Rank) && (!final || counts[ra])
-	}, f)
-	if err != nil {
+	if errors.Is(err, os.ErrNotExist) { // forgotten meanwhile
+		if gone := s.inJob(id, func(*job) {}); gone != nil {
+			err = gone
+		}
+	}
+	if err != nil || array {
 		return err
 	}
-	return s.damaged(id, q.Rank) // or that the node stops, which ends its logs, too
+	return s.damaged(of, q.Rank) // or that the node stops, which ends its logs, too
 }
 
 // Stdin appends r to the standard input of rank 0 of a job of this origin, and
@@ -359,6 +263,9 @@ func (s *Service) Stdin(ctx context.Context, id ID, r io.Reader) error {
 				return ErrStopped
 			}
 			// Whoever restores the job must know whether this was all.
+			if _, closed, _ := stdin.state(); closed { // by the end of the job
+				return nil
+			}
 			if err := s.keepStdinEnd(id, stdin); err != nil {
 				return fmt.Errorf("keep input: %w", err)
 			}

@@ -28,6 +28,7 @@ const (
 	evTasks     eventKind = "tasks"     // Ranks (one): Results of tasks
 	evWarned    eventKind = "warned"    // Warn
 	evEnded     eventKind = "ended"     // State, Reason, Code
+	evForgotten eventKind = "forgotten" // Past: all that is left, in the place of all other events
 )
 
 // event is one durable change of a job. A job's record is a pure function of
@@ -56,6 +57,7 @@ type event struct {
 	Results []byte              `json:"results,omitempty"` // packed, see packResults
 
 	Worst *WorstPair `json:"worst,omitempty"` // of evStarted
+	Past  *past      `json:"past,omitempty"`
 
 	Stored int64 `json:"stored,omitempty"` // of evEnded: size of the file that holds its output
 }
@@ -114,6 +116,7 @@ type record struct {
 	winner    map[int]int               // by rank, of a job with replicas: the worker that counts
 	won       []int                     // ranks in the order in which that was known
 	worst     *WorstPair                // of the nodes at the latest START; nil = not known
+	past      *past                     // of a job whose results are forgotten: all that is known
 	away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
 }
 
@@ -289,6 +292,9 @@ func (r *record) derive() State {
 
 // sound reports whether an event that came from disk can be applied.
 func (ev *event) sound(r *record) bool {
+	if ev.Kind == evForgotten {
+		return ev.Past.sound()
+	}
 	if ev.Kind == evSubmitted {
 		return ev.Spec != nil && ev.Spec.Validate() == nil
 	}

@@ -155,7 +155,7 @@ func dieAt(t *testing.T, at int, after bool) (died bool) {
 		cancel()
 		synctest.Wait()
 		again := g.submit(0, spec)
-		all := origin.service.List()
+		all := origin.service.List(-1)
 		mu.Lock()
 		submitted := id
 		mu.Unlock()

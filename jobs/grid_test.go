@@ -53,6 +53,8 @@ type gridNode struct {
 	nap        atomic.Int64            // how long its loop stands still when it floods next
 	done       chan error
 
+	keepOutputs int64
+
 	service *jobs.Service // for the test itself
 	live    atomic.Pointer[gridLife]
 }
@@ -72,7 +74,7 @@ func newGrid(t *testing.T, nodes, slots int) *grid {
 	g := &grid{t: t, nodes: map[vicinity.ID]*gridNode{}}
 	for i := range nodes {
 		id := vicinity.ID(fmt.Sprintf("z%cbcd%s", 'a'+i, strings.Repeat("a", 22)))
-		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish, "leave": leave}),
+		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish, "leave": leave, "keepsake": keepsake}),
 			self: vicinity.Member{ID: id, Name: fmt.Sprint("node", i), Addrs: []string{fmt.Sprintf("10.0.0.%d:5444", i+1)}, Slots: slots}}
 		g.nodes[id] = n
 		g.order = append(g.order, id)
@@ -146,7 +148,7 @@ func (n *gridNode) start() {
 		PeerID:  func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil },
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: log, Store: store, Fetch: fetch.Fetch, Runner: runner, CleanRoot: clean, Rand: rnd, NodeLimit: n.g.nodeLimit,
+		Journal: log, Store: store, Fetch: fetch.Fetch, Runner: runner, CleanRoot: clean, Rand: rnd, NodeLimit: n.g.nodeLimit, KeepOutputs: n.keepOutputs,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(jobs.PeerPrefix, n.service.PeerHandler())

@@ -15,7 +15,7 @@ func TestJobsThatHaveNotEndedComeFirst(t *testing.T) {
 			g.await(0, g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1}), time.Minute, final)
 			time.Sleep(time.Second)
 		}
-		list := g.node(0).service.List()
+		list := g.node(0).service.List(-1)
 		if len(list) != 5 || list[0].ID != waits || list[1].ID != runs {
 			t.Fatalf("the list begins with %s, which is %s", list[0].ID, list[0].State)
 		}

@@ -35,9 +35,9 @@ func (s *Service) keep(spec *Spec, id ID) {
 }
 
 // unkey forgets the key of a job that is not known any more.
-func (s *Service) unkey(rec *record) {
-	if s.keys[rec.spec.Key].id == rec.id {
-		delete(s.keys, rec.spec.Key)
+func (s *Service) unkey(key string, id ID) {
+	if key != "" && s.keys[key].id == id {
+		delete(s.keys, key)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestOneKeyIsOneJob(t *testing.T) {
 		}
 		group.Wait()
 		id := first[0]
-		if first[1] != id || first[2] != id || len(origin.service.List()) != 1 {
+		if first[1] != id || first[2] != id || len(origin.service.List(-1)) != 1 {
 			t.Fatalf("submitted at the same time it is %q", first)
 		}
 		same := func(when string) {
@@ -61,7 +61,7 @@ func TestOneKeyIsOneJob(t *testing.T) {
 		origin.crash()
 		origin.start()
 		same("restarted")
-		if all := origin.service.List(); len(all) != 1 {
+		if all := origin.service.List(-1); len(all) != 1 {
 			t.Errorf("there are %d jobs: %+v", len(all), all)
 		}
 
@@ -132,7 +132,7 @@ func TestKeyOfAJobThatIsRefused(t *testing.T) {
 		if st := g.await(0, g.submit(0, spec), time.Minute, final); st.State != jobs.Completed {
 			t.Errorf("the job is %s: %s", st.State, st.Reason)
 		}
-		if all := origin.service.List(); len(all) != 1 {
+		if all := origin.service.List(-1); len(all) != 1 {
 			t.Errorf("there are %d jobs", len(all))
 		}
 	})

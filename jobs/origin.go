@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -25,6 +24,7 @@ type job struct {
 	refusal    error          // why it was not accepted
 
 	serving map[vicinity.ID]int // reports that wait for an answer
+	gone    bool                // it is forgotten: nothing is written down of it any more
 	trouble string              // why output cannot be stored; for people
 
 	toldLost int // of its damage, that watchers were told of
@@ -42,6 +42,7 @@ func (s *Service) view(j *job) (Status, uint64) {
 	st, version := j.core.status(), j.core.version
 	st.StdinBytes, _, _ = j.stdin.state()
 	st.Damaged = j.output.damage(&j.core.rec, -1)
+	st.Size = j.size()
 	if text := s.hindrance(j); text != "" && !st.State.Final() {
 		st.Reason = text
 	}
@@ -52,8 +53,8 @@ func (s *Service) view(j *job) (Status, uint64) {
 	return st, version
 }
 
-// pin keeps a file tree in the store as long as the job is remembered.
-func (s *Service) pin(id ID, manifest transfer.Hash) (transfer.Manifest, error) {
+// pin keeps a file tree in the store for an owner.
+func (s *Service) pin(owner string, manifest transfer.Hash) (transfer.Manifest, error) {
 	if manifest.IsZero() {
 		return transfer.Manifest{}, nil
 	}
@@ -61,39 +62,8 @@ func (s *Service) pin(id ID, manifest transfer.Hash) (transfer.Manifest, error) 
 	if err != nil {
 		return tree, err
 	}
-	s.store.Pin("job/"+string(id), append(tree.Chunks(), manifest)...)
+	s.store.Pin(owner, append(tree.Chunks(), manifest)...)
 	return tree, nil
-}
-
-// keepJobs is how many ended jobs an origin remembers.
-const keepJobs = 1000
-
-// prune forgets the oldest ended jobs beyond keepJobs.
-func (s *Service) prune() {
-	var ended []*primary
-	for _, j := range s.jobs {
-		if j.core.rec.state.Final() {
-			ended = append(ended, j.core)
-		}
-	}
-	if len(ended) <= keepJobs {
-		return
-	}
-	slices.SortFunc(ended, func(a, b *primary) int { return a.rec.ended.Compare(b.rec.ended) })
-	for _, p := range ended[:len(ended)-keepJobs] {
-		id := p.rec.id
-		delete(s.jobs, id)
-		s.unkey(&p.rec)
-		s.store.Unpin("job/" + string(id))
-		s.cfg.Journal.Delete(string(id), func(err error) {
-			if err == nil {
-				err = os.RemoveAll(s.jobDir(id))
-			}
-			if err != nil {
-				s.log.Error().Err(err).Str("job", string(id)).Msg("forget an old job")
-			}
-		})
-	}
 }
 
 // closeFiles closes the files of all jobs when the loop has ended.
@@ -109,6 +79,9 @@ func (s *Service) closeFiles() {
 func (s *Service) flush(j *job) {
 	st := j.core.take()
 	j.wake = j.core.wake()
+	if j.gone {
+		st.events = nil
+	}
 	if len(st.events) == 0 && len(st.effects) == 0 {
 		s.notify()
 		return
@@ -152,8 +125,8 @@ func (s *Service) write(j *job, p *pendingStep, entries []journal.Entry) {
 // after it.
 func (s *Service) refused(j *job, err error) {
 	delete(s.jobs, j.core.rec.id)
-	s.store.Unpin("job/" + string(j.core.rec.id))
-	s.unkey(&j.core.rec)
+	s.store.Unpin(inputsOwner(j.core.rec.id))
+	s.unkey(j.core.rec.spec.Key, j.core.rec.id)
 	j.refusal = err
 	j.decided(err)
 	for i, st := range j.steps {
@@ -178,6 +151,9 @@ func (s *Service) release(j *job) {
 	if j.core.rec.state.Final() && len(j.steps) == 0 {
 		j.output.spool.close()
 		j.stdin.close()
+		if !j.gone {
+			s.settled(&j.core.rec, j.wrote())
+		}
 	}
 	s.notify()
 }
@@ -280,7 +256,7 @@ func (s *Service) fetchOutputs(j *job, e doCollect) {
 		return
 	}
 	id := j.core.rec.id
-	tree, _, err := s.cfg.Fetch(s.stoppedCtx, "job/"+string(id), e.output.Manifest, []vicinity.ID{e.from}, nil)
+	tree, _, err := s.cfg.Fetch(s.stoppedCtx, outputsOwner(id), e.output.Manifest, []vicinity.ID{e.from}, nil)
 	globs := j.core.rec.spec.Outputs
 	for _, f := range tree.Entries {
 		if err == nil && !transfer.MatchOutput(globs, f.Path) {

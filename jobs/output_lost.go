@@ -150,9 +150,9 @@ func (s *Service) tellLost(lines []string) {
 
 // damaged returns what was found to be lost of a job's output as an error. What is
 // found for the first time is told to the job's watchers, and to the owner.
-func (s *Service) damaged(id ID, worker int) error {
+func (s *Service) damaged(j *job, worker int) error {
 	var list []string
-	err := s.inJob(id, func(j *job) {
+	ok := s.call(func() {
 		if all := j.damage(-1); len(all) > j.toldLost {
 			j.toldLost = len(all)
 			j.core.version++
@@ -161,37 +161,43 @@ func (s *Service) damaged(id ID, worker int) error {
 		}
 		list = j.damage(worker)
 	})
-	if err == nil && len(list) > 0 {
-		err = fmt.Errorf("job %s is %w: %s", id.Short(), ErrDamaged, strings.Join(list, "; "))
+	switch {
+	case !ok:
+		return ErrStopped
+	case len(list) == 0:
+		return nil
 	}
-	return err
+	return fmt.Errorf("job %s is %w: %s", j.core.rec.id.Short(), ErrDamaged, strings.Join(list, "; "))
 }
 
 // checkRate is how many bytes a second of stored output are read when the node
 // starts: others want the disk too.
 const checkRate = 64 << 20
 
-// checkStored reads the output of all jobs that have ended, so that it is known
-// what the disk lost before somebody asks for it.
+// checkStored reads the output of the jobs in memory that have ended, so that it
+// is known what the disk lost before somebody asks for it.
 func (s *Service) checkStored() {
-	logs := map[ID]*outputLog{}
+	ended := map[ID]*job{}
 	s.call(func() {
 		for id, j := range s.jobs {
 			if j.core.rec.state.Final() {
-				logs[id] = j.output
+				ended[id] = j
 			}
 		}
 	})
-	for _, id := range slices.Sorted(maps.Keys(logs)) {
-		l := logs[id]
+	for _, id := range slices.Sorted(maps.Keys(ended)) {
+		l := ended[id].output
 		err := l.read(s.leavingCtx, false, func(RankAttempt) bool { return true }, func(Output) error { return s.leavingCtx.Err() })
 		if s.leavingCtx.Err() != nil {
 			return
 		}
+		if errors.Is(err, os.ErrNotExist) { // forgotten meanwhile
+			continue
+		}
 		if err != nil {
 			s.log.Error().Err(err).Msgf("read the output of job %s", id.Short())
 		}
-		_ = s.damaged(id, -1) // told there
+		_ = s.damaged(ended[id], -1) // told there
 		size, _, _ := l.spool.state()
 		select {
 		case <-time.After(time.Duration(size) * time.Second / checkRate):

@@ -167,7 +167,7 @@ func TestReaderBeyondTheEndWaitsForIt(t *testing.T) {
 
 func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	c := newTalk(t, Spec{Min: 1, Max: 1})
-	j := &job{core: c.p, stdin: &spool{}, output: &outputLog{}, steps: []*pendingStep{{}}}
+	j := &job{core: c.p, output: &outputLog{spool: &spool{}}, stdin: &spool{}, steps: []*pendingStep{{}}}
 	s := &Service{cfg: Config{Journal: journal.NewMemory()}}
 	_, before := s.view(j)
 	c.p.cancel(c.now, "cancelled by a user")

@@ -55,6 +55,12 @@ type Config struct {
 	// an hour.
 	OrphanLimit time.Duration
 
+	// KeepFor is how long results of jobs that have ended are kept; 0 = a week.
+	// Their records live ten times as long.
+	KeepFor time.Duration
+	// KeepOutputs is how many bytes of results are kept; 0 = without limit.
+	KeepOutputs int64
+
 	Schedule flood.Schedule
 	Rand     *rand.Rand // owned by the service from now on
 	Log      zerolog.Logger
@@ -79,13 +85,15 @@ type Service struct {
 	trials  chan trial    // capacity 1: the latest, while none runs
 
 	// Owned by the loop.
-	claims *claims
-	clock  clock
-	jobs   map[ID]*job
-	keys   map[string]keyed // jobs by the keys of their submissions
-	last   ID               // submitted last
-	soon   []func()         // what the loop has for itself to do next
-	next   time.Time        // when it wants to wake; zero = only when something comes
+	claims    *claims
+	clock     clock
+	jobs      map[ID]*job
+	keys      map[string]keyed // jobs by the keys of their submissions
+	archive   archive          // of jobs that have ended
+	last      ID               // submitted last
+	lastStamp Stamp
+	soon      []func()  // what the loop has for itself to do next
+	next      time.Time // when it wants to wake; zero = only when something comes
 
 	clocks *clocks // of other nodes; it has a mutex of its own
 
@@ -129,6 +137,7 @@ func New(cfg Config) *Service {
 		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), trials: make(chan trial, 1), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
 		claims: newClaims(cfg.Self, cfg.Rand), clocks: newClocks(time.Now()),
 		jobs: map[ID]*job{}, keys: map[string]keyed{}, works: map[ID]*work{}, changed: make(chan struct{}),
+		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
 	}
 	s.trials <- trial{}
 	s.claims.limits = cfg.Limits
@@ -256,10 +265,13 @@ func (s *Service) due() {
 	if at := s.claims.wake(); !at.IsZero() && !now.Before(at) {
 		s.offerQueued()
 	}
+	if at := s.archive.next; !at.IsZero() && !now.Before(at) {
+		s.sweep()
+	}
 }
 
 func (s *Service) wake() time.Time {
-	at := s.claims.wake()
+	at := earlier(s.claims.wake(), s.archive.next)
 	for _, j := range s.jobs {
 		if at = earlier(at, j.wake); len(j.core.parts) > 0 {
 			at = earlier(at, s.now().Add(wakeful))

@@ -291,7 +291,7 @@ func TestNobodyWaitsForAServiceThatCannotStart(t *testing.T) {
 		if err := <-submitted; err == nil {
 			t.Error("a job was accepted")
 		}
-		s.List()
+		s.List(-1)
 	})
 }
 

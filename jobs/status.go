@@ -68,6 +68,17 @@ type Status struct {
 	// StdinBytes is how much standard input has come for rank 0 so far.
 	StdinBytes int64 `json:"stdin_bytes,omitempty"`
 
+	// Size is how many bytes of results the origin keeps: what the workers wrote,
+	// and the files that they made.
+	Size int64 `json:"size"`
+	// Forgotten is when the results of a job were, whose record is kept.
+	Forgotten time.Time `json:"forgotten,omitzero"`
+	// Brief is set if only the job's record is told: of the spec the name (or the
+	// beginning of the command) and how many workers it wanted, and no workers,
+	// rounds and outputs. So it is for jobs that are forgotten, and in lists for
+	// those that are older than the last thousand.
+	Brief bool `json:"brief,omitempty"`
+
 	// LastKnown is set when the origin could not be asked and a participant
 	// answers from its record.
 	LastKnown bool `json:"last_known,omitempty"`

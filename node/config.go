@@ -53,6 +53,12 @@ type Owner struct {
 	// word of the node where their job was submitted; 0 = an hour.
 	NodeLimit, OrphanLimit time.Duration
 
+	// KeepFor is how long results of jobs that were submitted here are kept
+	// after their end; 0 = a week. KeepOutputs is how many bytes of them; 0 = a
+	// tenth of the disk that the state directory is on.
+	KeepFor     time.Duration
+	KeepOutputs int64
+
 	Labels  map[string]string // told to others, see vicinity.CheckLabels
 	GPUs    int               // 0 = those that the machine reports; negative = none
 	Changes []string          // to what the owner allows, see jobs.Limits.Change; kept for later starts

@@ -305,6 +305,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		},
 		Journal: log, Store: n.store, Fetch: fetcher.Fetch, Runner: n.cfg.Seams.Runner, CleanRoot: clean,
 		RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose, Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
+		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.keepOutputs(),
 		Limits: n.owner.get(), FreeDisk: n.freeDisk, Schedule: n.cfg.Seams.Schedule,
 		Rand: rand.New(rand.NewPCG(rnd.Uint64(), rnd.Uint64())), Log: n.log,
 	})

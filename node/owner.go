@@ -118,5 +118,14 @@ func (n *Node) freeDisk() (int64, error) {
 	return int64(st.Bavail) * int64(st.Bsize), nil
 }
 
+// keepOutputs returns how many bytes of results are kept here.
+func (n *Node) keepOutputs() int64 {
+	var st syscall.Statfs_t
+	if n.cfg.Owner.KeepOutputs > 0 || syscall.Statfs(n.cfg.State, &st) != nil {
+		return n.cfg.Owner.KeepOutputs
+	}
+	return int64(st.Blocks) * int64(st.Bsize) / 10
+}
+
 // ownerPath is where it is kept what the owner allows.
 func ownerPath(state string) string { return filepath.Join(state, "owner.json") }

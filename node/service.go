@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/node/trust"
 	"zorilla/transfer"
@@ -73,6 +74,9 @@ func (s *service) PutChunk(_ context.Context, h transfer.Hash, data []byte) erro
 func (s *service) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
 	b, err := s.n.store.Get(h, nil)
 	if !errors.Is(err, transfer.ErrNotFound) {
+		if id := jobs.ID(job); id.Valid() {
+			s.n.jobs.Read(id)
+		}
 		return b, err
 	}
 	if job != "" {

@@ -22,7 +22,7 @@ func (s *service) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 // Jobs lists jobs, with all those of every member. Other origins are asked how
 // the jobs are that this node works for.
 func (s *service) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
-	list := s.n.jobs.List()
+	list := s.n.jobs.List(jobs.ListEnded)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if !all {
@@ -98,17 +98,33 @@ func (s *service) Await(ctx context.Context, ref string, since uint64) (jobs.Sta
 	if remote != nil {
 		return remote.Await(ctx, string(id), since)
 	}
-	return s.n.jobs.Await(ctx, id, since)
+	st, version, err := s.n.jobs.Await(ctx, id, since)
+	if err == nil && st.State.Final() {
+		s.n.jobs.Read(id)
+	}
+	return st, version, err
 }
 
-// awaitJob is Await for jobs that wait for others. The ID is whole, so that
+// awaitJob is Await for jobs that wait for others, which do not count as readers. The ID is whole, so that
 // nobody but the job's own origin can say that it is not known.
 func (s *service) awaitJob(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
-	st, version, err := s.Await(ctx, string(id), since)
+	whole, remote, err := s.locate(ctx, string(id))
+	if err != nil {
+		return jobs.Status{}, 0, notKnown(err)
+	}
+	if remote == nil {
+		return s.n.jobs.Await(ctx, whole, since)
+	}
+	st, version, err := remote.Await(ctx, string(id), since)
+	return st, version, notKnown(err)
+}
+
+// notKnown makes the error of another node that of package jobs.
+func notKnown(err error) error {
 	if errors.Is(err, api.ErrNotFound) {
 		err = fmt.Errorf("%w: %w", jobs.ErrNotFound, err)
 	}
-	return st, version, err
+	return err
 }
 
 // Tasks lists tasks of an array.
@@ -147,6 +163,19 @@ func (s *service) Cancel(ctx context.Context, ref string) error {
 	return s.n.jobs.Cancel(id, "cancelled by a user")
 }
 
+// Remove forgets a job. Whose node keeps it decides about it, so that it is not
+// asked of other nodes.
+func (s *service) Remove(ctx context.Context, ref string) error {
+	id, remote, err := s.locate(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return fmt.Errorf("%w: job %s was submitted at node %s: remove it there", api.ErrRefused, id.Short(), id.Origin().Short())
+	}
+	return s.n.jobs.Remove(id)
+}
+
 // Output tells what a job's workers wrote.
 func (s *service) Output(ctx context.Context, ref string, q api.OutputQuery, f func(jobs.Output) error) error {
 	id, remote, err := s.locate(ctx, ref)
@@ -156,7 +185,10 @@ func (s *service) Output(ctx context.Context, ref string, q api.OutputQuery, f f
 	if remote != nil {
 		return remote.Output(ctx, string(id), q, f)
 	}
-	return s.n.jobs.Output(ctx, id, q, f)
+	if err = s.n.jobs.Output(ctx, id, q, f); err == nil {
+		s.n.jobs.Read(id)
+	}
+	return err
 }
 
 // Stdin feeds rank 0.

@@ -96,7 +96,7 @@ func (f forPeers) Measure(ctx context.Context, from, to string, pings int) (api.
 }
 
 func (f forPeers) Jobs(context.Context, bool) ([]jobs.Status, error) {
-	return f.s.n.jobs.List(), nil
+	return f.s.n.jobs.List(jobs.ListEnded), nil
 }
 
 func (f forPeers) Job(ctx context.Context, ref string) (jobs.Status, error) {
@@ -110,7 +110,7 @@ func (f forPeers) Await(ctx context.Context, ref string, since uint64) (jobs.Sta
 	if err := f.own(ref); err != nil {
 		return jobs.Status{}, 0, err
 	}
-	return f.s.Await(ctx, ref, since)
+	return f.s.n.jobs.Await(ctx, jobs.ID(ref), since) // nobody at this node reads it
 }
 
 func (f forPeers) Tasks(ctx context.Context, ref string, q jobs.TaskQuery) (jobs.TaskPage, error) {

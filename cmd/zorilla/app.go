@@ -37,7 +37,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 		},
 		Commands: []*cli.Command{
 			sh.runCommand(), sh.submitCommand(), sh.attachCommand(), sh.psCommand(), sh.statusCommand(), sh.logsCommand(), sh.waitCommand(),
-			sh.getCommand(), sh.cancelCommand(), sh.explainCommand(), sh.tasksCommand(), sh.rerunCommand(),
+			sh.getCommand(), sh.cancelCommand(), sh.rmCommand(), sh.explainCommand(), sh.tasksCommand(), sh.rerunCommand(),
 			sh.nodeCommand(), sh.nodesCommand(), sh.rttCommand(), sh.drainCommand(), sh.inviteCommand(), sh.webCommand(), sh.devCommand(),
 			sh.ownerCommand(), sh.pauseCommand(), sh.resumeCommand(), sh.versionCommand(),
 		},

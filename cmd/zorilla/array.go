@@ -223,6 +223,9 @@ zorilla tasks --limit 0 --json k7f3q | jq '.[] | select(.took > 60) | .id'`,
 // arrayJob returns the whole ID of an array, and the numbers of its tasks.
 func arrayJob(ctx context.Context, s api.Service, job string) (string, process.TaskNumbers, error) {
 	st, err := s.Job(ctx, job)
+	if err == nil {
+		err = st.Gone()
+	}
 	if err != nil {
 		return job, process.TaskNumbers{}, err
 	}
@@ -287,6 +290,8 @@ func again(ctx context.Context, s api.Service, job string, failed bool) (jobs.Sp
 	switch {
 	case err != nil:
 		return spec, err
+	case st.Gone() != nil:
+		return spec, st.Gone()
 	case spec.Stdin && st.StdinBytes > 0:
 		return spec, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID.Short())
 	}

@@ -34,6 +34,9 @@ zorilla attach --into results k7f3q`,
 			}
 			defer client.Close()
 			st, err := client.Job(c.Context, job)
+			if err == nil {
+				err = st.Gone()
+			}
 			if err != nil {
 				return err
 			}

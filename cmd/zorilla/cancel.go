@@ -18,19 +18,9 @@ A job that has ended already is no error.
 
 zorilla cancel last`,
 		Action: func(c *cli.Context) error {
-			if !c.Args().Present() {
-				return usage(c, "which job? name it by its ID, the first characters of it, or last")
-			}
-			var names []string
-			for _, arg := range c.Args().Slice() {
-				job, rank, err := splitJob(c, arg)
-				if err != nil {
-					return err
-				}
-				if rank >= 0 {
-					return usage(c, "cancel is about whole jobs: leave out :%d", rank)
-				}
-				names = append(names, job)
+			names, err := wholeJobs(c)
+			if err != nil {
+				return err
 			}
 			client, err := sh.client(c)
 			if err != nil {

@@ -79,6 +79,25 @@ func wholeJob(c *cli.Context) (string, error) {
 	return job, err
 }
 
+// wholeJobs returns the arguments of commands that take several jobs and know no
+// ranks.
+func wholeJobs(c *cli.Context) (names []string, err error) {
+	if !c.Args().Present() {
+		return nil, usage(c, "which job? name it by its ID, the first characters of it, or last")
+	}
+	for _, arg := range c.Args().Slice() {
+		job, rank, err := splitJob(c, arg)
+		if err != nil {
+			return nil, err
+		}
+		if rank >= 0 {
+			return nil, usage(c, "%s is about whole jobs: leave out :%d", c.Command.Name, rank)
+		}
+		names = append(names, job)
+	}
+	return names, nil
+}
+
 func splitJob(c *cli.Context, arg string) (job string, rank int, err error) {
 	job, text, found := strings.Cut(arg, ":")
 	if !found {

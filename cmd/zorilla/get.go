@@ -38,6 +38,9 @@ zorilla get k7f3q:3`,
 			if err != nil {
 				return err
 			}
+			if err := st.Gone(); err != nil {
+				return err
+			}
 			if st.Spec.Array != nil {
 				err = hasOutput(st, rank)
 			} else {

@@ -45,6 +45,9 @@ zorilla logs k7f3q:0 2>/dev/null`,
 				rank = c.Int("task")
 			}
 			st, err := client.Job(c.Context, job)
+			if err == nil {
+				err = st.Gone()
+			}
 			if err == nil && rank >= 0 { // it may be a rank that is still to come
 				err = hasOutput(st, rank)
 			}

@@ -28,6 +28,8 @@ type nodeOptions struct {
 	Slots                  int
 	RunAs                  string // user name or number; "" = nobody if root, else oneself
 	NodeLimit, OrphanLimit time.Duration
+	KeepFor                time.Duration
+	KeepOutputs            int64 // bytes; 0 = a tenth of the disk
 	Expose                 []string
 	Labels                 map[string]string
 	GPUs                   int      // 0 = those that the machine reports; negative = none
@@ -79,6 +81,8 @@ zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
 			&cli.StringFlag{Name: "run-as", EnvVars: env("RUN_AS"), DefaultText: "nobody", Usage: "run workers as `USER` if started by root"},
 			&cli.DurationFlag{Name: "node-limit", EnvVars: env("NODE_LIMIT"), Value: time.Hour, Usage: "end workers that were without this node for `DURATION`; 0 = they end with it"},
 			&cli.DurationFlag{Name: "orphan-limit", EnvVars: env("ORPHAN_LIMIT"), Value: time.Hour, Usage: "end workers that were without word of their job's node for `DURATION`"},
+			&cli.StringFlag{Name: "keep-for", EnvVars: env("KEEP_FOR"), Value: "7d", Usage: "forget results of jobs submitted here `TIME` after their end"},
+			&cli.StringFlag{Name: "keep-outputs", EnvVars: env("KEEP_OUTPUTS"), DefaultText: "a tenth of the disk", Usage: "keep at most `SIZE` of them, the oldest go first"},
 			&cli.StringSliceFlag{Name: "expose", EnvVars: env("EXPOSE"), Usage: "let workers read `PATH` (repeatable, or with commas)"},
 			&cli.BoolFlag{Name: "v", Aliases: []string{"verbose"}, EnvVars: env("VERBOSE"), Usage: "log more"},
 		},
@@ -154,6 +158,9 @@ func (sh *shell) nodeOptions(c *cli.Context) (nodeOptions, error) {
 	if o.OrphanLimit <= 0 {
 		return o, usage(c, "--orphan-limit %v: want more than 0", o.OrphanLimit)
 	}
+	if err := keepOptions(c, &o); err != nil {
+		return o, usage(c, "%v", err)
+	}
 	if err := ownerOptions(c, &o); err != nil {
 		return o, err
 	}
@@ -191,6 +198,14 @@ func (sh *shell) nodeOptions(c *cli.Context) (nodeOptions, error) {
 		}
 	}
 	return o, nil
+}
+
+// keepOptions reads how long, and how much of, results are kept.
+func keepOptions(c *cli.Context, o *nodeOptions) (err error) {
+	if o.KeepFor, err = parseTime("--keep-for", c.String("keep-for")); err == nil && c.String("keep-outputs") != "" {
+		o.KeepOutputs, err = parseSize("--keep-outputs", c.String("keep-outputs"))
+	}
+	return err
 }
 
 // commas splits values further: a variable can hold only one string.

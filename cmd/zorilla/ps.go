@@ -21,6 +21,9 @@ func (sh *shell) psCommand() *cli.Command {
 		Usage:     "list the jobs that the node originates or works for",
 		UsageText: "zorilla ps [options]",
 		Description: `
+Of jobs that were submitted here and have ended the youngest 1000 are listed, after
+all that have not. KEPT is how much of their results is kept, see zorilla rm.
+
 zorilla ps --all                  # ask every member
 zorilla ps --queue                # what waits for room at this node, first come first
 zorilla ps --json | jq '.[].id'`,
@@ -108,7 +111,7 @@ func each(w jobs.Waiting) string {
 }
 
 func jobTable(list []jobs.Status, now time.Time) [][]string {
-	rows := [][]string{{"ID", "NAME", "STATE", "RANKS", "ORIGIN", "AGE", "REASON"}}
+	rows := [][]string{{"ID", "NAME", "STATE", "RANKS", "ORIGIN", "AGE", "KEPT", "REASON"}}
 	names := shortIDs(list, func(st jobs.Status) jobs.ID { return st.ID })
 	for i, st := range list {
 		reason := st.Reason
@@ -119,10 +122,21 @@ func jobTable(list []jobs.Status, now time.Time) [][]string {
 			reason = strings.TrimSuffix("last known: "+reason, ": ")
 		}
 		rows = append(rows, []string{
-			names[i], short(title(st.Spec), 24), string(st.State), ranks(st), st.Origin.Short(), span(now.Sub(st.Submitted)), short(reason, 60),
+			names[i], short(title(st.Spec), 24), string(st.State), ranks(st), st.Origin.Short(), span(now.Sub(st.Submitted)), kept(st), short(reason, 60),
 		})
 	}
 	return rows
+}
+
+// kept tells how much is kept of the results of a job at its origin.
+func kept(st jobs.Status) string {
+	switch {
+	case !st.Forgotten.IsZero():
+		return "forgotten"
+	case st.LastKnown:
+		return "-"
+	}
+	return units.Bytes(st.Size)
 }
 
 // title is the name of a job, or else its command.
@@ -148,7 +162,7 @@ func ranks(st jobs.Status) string {
 			have++
 		}
 	}
-	if st.Spec.Rigid() && (have == st.Spec.Workers() || st.State.Final()) {
+	if st.Brief || st.Spec.Rigid() && (have == st.Spec.Workers() || st.State.Final()) {
 		return want
 	}
 	return fmt.Sprintf("%d of %s", have, want)

@@ -130,6 +130,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	if st.State.Final() {
 		add("exit code", "%d", st.ExitCode)
 	}
+	if gone := st.Gone(); gone != nil {
+		add("note", "its output and files were forgotten %s", stamp(st.Forgotten, now))
+	}
 	add("origin", "%s", st.Origin.Short())
 	if st.Array != nil {
 		add("tasks", "%s", tally(st.Array))

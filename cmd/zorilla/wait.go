@@ -17,7 +17,8 @@ func (sh *shell) waitCommand() *cli.Command {
 		Usage:     "wait for the end of jobs and exit with their code",
 		UsageText: "zorilla wait [options] JOB[:RANK]...",
 		Description: `
-With several jobs the highest exit code counts.
+With several jobs the highest exit code counts. That of a job is known much longer
+than its output is kept, see zorilla rm.
 
 zorilla wait --fetch last
 zorilla wait $a $b && zorilla get $a`,
@@ -60,7 +61,7 @@ func (sh *shell) waitFor(c *cli.Context, s api.Service, arg string) (code int, e
 	if err != nil {
 		return 0, fmt.Errorf("wait for %s: %w", arg, err)
 	}
-	if err := hasOutput(st, rank); err != nil {
+	if err := hasOutput(st, rank); err != nil && st.Gone() == nil {
 		return 0, err
 	}
 	quiet := c.Bool("q")
@@ -88,6 +89,12 @@ func (sh *shell) waitFor(c *cli.Context, s api.Service, arg string) (code int, e
 	}
 	if !ended {
 		return 0, fmt.Errorf("wait for %s: %w: 'zorilla attach %s' comes back to it", arg, <-lost, line.job.Short())
+	}
+	if gone := st.Gone(); gone != nil {
+		if c.Bool("fetch") || rank >= 0 {
+			return 0, gone
+		}
+		line.tell("%v", gone)
 	}
 	if c.Bool("fetch") {
 		if err := sh.fetch(c.Context, line, st, wanted(c, rank), nil); err != nil {

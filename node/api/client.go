@@ -108,6 +108,14 @@ func (c *Client) Cancel(ctx context.Context, job string) error {
 	return c.call(ctx, http.MethodPost, jobPath(job)+"/cancel", nil, maxAnswer, &done{})
 }
 
+// Remove implements Service.
+func (c *Client) Remove(ctx context.Context, job string) error {
+	if err := checkJob(job); err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodDelete, jobPath(job), nil, maxAnswer, &done{})
+}
+
 // Stdin implements Service. It returns as soon as the other side has answered
 // or ctx ends, even while r waits for input: a Read of r may then still be
 // under way, and what it returns is lost.

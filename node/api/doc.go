@@ -21,6 +21,7 @@
 //	GET  /v1/jobs/{job}/output?rank=&follow=&files= output frames
 //	PUT  /v1/jobs/{job}/stdin               bytes, as long as they come
 //	POST /v1/jobs/{job}/cancel
+//	DELETE /v1/jobs/{job}
 //	POST /v1/blobs/missing                  [hash] -> [hash]
 //	GET  /v1/blobs/{hash}?job=J             bytes
 //	PUT  /v1/blobs/{hash}                   bytes

@@ -35,6 +35,7 @@ var kinds = []struct {
 	{"not_found", http.StatusNotFound, ErrNotFound},
 	{"ambiguous", http.StatusConflict, ErrAmbiguous},
 	{"damaged", http.StatusInternalServerError, jobs.ErrDamaged},
+	{"forgotten", http.StatusGone, jobs.ErrForgotten},
 	{"refused", http.StatusForbidden, ErrRefused},
 	{"unavailable", http.StatusServiceUnavailable, ErrUnavailable},
 	{"unavailable", http.StatusServiceUnavailable, jobs.ErrStopped}, // means the same to who asked

@@ -32,6 +32,7 @@ func Handler(s Service) http.Handler {
 	servePeers(mux, s)
 	mux.HandleFunc("GET /v1/nodes", answer(h.nodes))
 	mux.HandleFunc("POST /v1/jobs", answer(h.submit))
+	mux.HandleFunc("DELETE /v1/jobs/{job}", ofJob(func(r *http.Request, job string) (any, error) { return done{}, s.Remove(r.Context(), job) }))
 	mux.HandleFunc("POST /v1/blobs/missing", answer(h.missing))
 	mux.HandleFunc("PUT /v1/blobs/{hash}", answer(h.putChunk))
 	mux.HandleFunc("POST /v1/drain", answer(h.drain))

@@ -67,6 +67,9 @@ type Service interface {
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
 	// Cancel ends a job. Cancelling an ended job is not an error.
 	Cancel(ctx context.Context, job string) error
+	// Remove forgets a job that has ended and all of its results, for good. It
+	// is for clients of the job's origin only.
+	Remove(ctx context.Context, job string) error
 	// Output calls f with the job's output in the order of arrival. With
 	// Follow it goes on until the job has ended and all of it was sent. An
 	// error of f ends it and is returned.

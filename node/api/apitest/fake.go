@@ -262,6 +262,21 @@ func (f *Fake) Explain(_ context.Context, name string) (jobs.Explanation, error)
 	return e, nil
 }
 
+// Remove implements api.Service.
+func (f *Fake) Remove(_ context.Context, name string) error {
+	j, err := f.Find(name)
+	if err != nil {
+		return err
+	}
+	if st := j.Status(); !st.State.Final() {
+		return fmt.Errorf("%w: job %s is %s", api.ErrRefused, st.ID.Short(), st.State)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.jobs = slices.DeleteFunc(f.jobs, func(o *Job) bool { return o == j })
+	return nil
+}
+
 // Cancel implements api.Service.
 func (f *Fake) Cancel(_ context.Context, name string) error {
 	j, err := f.Find(name)

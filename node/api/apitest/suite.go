@@ -31,6 +31,7 @@ func Suite(t *testing.T, serve func(*testing.T, *Fake) api.Service) {
 		{"bad specs", testBadSpec},
 		{"await", testAwait},
 		{"cancel", testCancel},
+		{"remove", testRemove},
 		{"output", testOutput},
 		{"output is followed to the end", testFollow},
 		{"the reader of output may stop", testReaderStops},
@@ -204,6 +205,21 @@ func testAwait(t *testing.T, f *Fake, s api.Service) {
 	go cancel()
 	if _, _, err := s.Await(ctx, "last", version); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want Canceled", err)
+	}
+}
+
+func testRemove(t *testing.T, f *Fake, s api.Service) {
+	submit(t, f, s)
+	if err := s.Remove(t.Context(), "last"); !errors.Is(err, api.ErrRefused) {
+		t.Errorf("a job that waits: %v", err)
+	}
+	if err := s.Cancel(t.Context(), "last"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []error{nil, api.ErrNotFound} {
+		if err := s.Remove(t.Context(), "last"); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
 	}
 }
 

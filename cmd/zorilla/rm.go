@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (sh *shell) rmCommand() *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "rm",
+		Category:  groupJobs,
+		Usage:     "forget jobs that have ended, with their output and files",
+		UsageText: "zorilla rm [options] JOB...",
+		Description: `
+Only at the node where the job was submitted. It keeps results by itself for a week
+('zorilla node --keep-for') and as long as there is room (--keep-outputs), those
+that nobody has asked for at least a day; ID, state and exit code ten times as long.
+
+zorilla rm last`,
+		Action: func(c *cli.Context) error {
+			names, err := wholeJobs(c)
+			if err != nil {
+				return err
+			}
+			client, err := sh.client(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			var all error
+			for _, job := range names {
+				if err := client.Remove(c.Context, job); err != nil {
+					all = errors.Join(all, fmt.Errorf("rm: %w", err))
+				}
+			}
+			return all
+		},
+	})
+}
