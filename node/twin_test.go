@@ -278,3 +278,21 @@ func TestOneOfTwoTwinsYields(t *testing.T) {
 		}
 	}
 }
+
+// A node that comes back at another address, or at several, is not its own twin.
+func TestNodeThatMovedIsNoTwin(t *testing.T) {
+	a := start(t, Config{}).ready(t)
+	b := start(t, Config{Secret: a.invite.Text(), Join: []string{a.overlay.Self().Addrs[0]}}).ready(t)
+	a.members(t, 1)
+	for _, listen := range []string{"127.0.0.2:0", "0.0.0.0:0"} {
+		b.cancel()
+		if err := b.gone(t); err != nil {
+			t.Fatal(err)
+		}
+		b = start(t, Config{State: b.cfg.State, Listen: listen}).ready(t)
+		b.members(t, 1)
+		b.twins.look(t.Context(), b.formerAddrs())
+		b.lives(t)
+		a.lives(t)
+	}
+}
