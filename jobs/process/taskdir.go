@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -24,17 +25,22 @@ type taskDir struct {
 	own  string
 	tmp  string
 	made transfer.Manifest // directories and links that a task finds, those above first
+	find map[string]int    // places of these in made
+	kept map[string]bool   // which of them are as they were made
 }
 
 // newTaskDir makes Root/work read-only, and finds out what a task is to see of
 // it: a link for each file and for each directory, but directories that are empty,
 // or that an output pattern leads through, are made, with links in them.
 func newTaskDir(s *Spec) (*taskDir, error) {
-	t := &taskDir{spec: s, own: filepath.Join(s.Root, TaskDir), tmp: filepath.Join(s.Root, tmpDir)}
+	t := &taskDir{spec: s, own: filepath.Join(s.Root, TaskDir), tmp: filepath.Join(s.Root, tmpDir), find: map[string]int{}, kept: map[string]bool{}}
 	if err := t.plan(""); err != nil {
 		return nil, fmt.Errorf("inputs of tasks: %w", err)
 	}
 	slices.SortFunc(t.made.Entries, func(a, b transfer.Entry) int { return transfer.ComparePaths(a.Path, b.Path) })
+	for i, e := range t.made.Entries {
+		t.find[e.Path] = i
+	}
 	err := filepath.WalkDir(filepath.Join(s.Root, workDir), func(at string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink != 0 {
 			return err
@@ -107,6 +113,9 @@ func (t *TaskSpec) leadsThrough(dir string) bool {
 // fill makes what a task finds, which is the worker's user's own.
 func (t *taskDir) fill() error {
 	for _, e := range t.made.Entries {
+		if t.kept[e.Path] {
+			continue
+		}
 		at := filepath.Join(t.own, e.Path)
 		if !e.Dir {
 			if err := os.Symlink(e.Link, at); err != nil {
@@ -126,26 +135,79 @@ func (t *taskDir) fill() error {
 	return nil
 }
 
-// clear removes what a task has left. No process of it is alive.
+// clear removes what a task has left, and keeps what is as it was made: there may
+// be many inputs. No process of the task is alive.
 func (t *taskDir) clear() error {
-	for _, dir := range []string{t.own, t.tmp} {
-		if err := clearDir(dir); err != nil {
-			return fmt.Errorf("remove what a task has left: %w", err)
+	clear(t.kept)
+	err := t.tidy(t.own, "")
+	if err == nil {
+		err = (&taskDir{}).tidy(t.tmp, "")
+	}
+	if err != nil {
+		return fmt.Errorf("remove what a task has left: %w", err)
+	}
+	return nil
+}
+
+// tidy is clear for a directory at a path, which tasks know as dir.
+func (t *taskDir) tidy(at, dir string) error {
+	mode := fs.FileMode(0o755)
+	if dir == "" {
+		mode = 0o700
+	}
+	if err := os.Chmod(at, mode); err != nil {
+		return err
+	}
+	d, err := openDir(unix.AT_FDCWD, at)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	r := remover{top: d}
+	for again := true; again; {
+		names, err := d.Readdirnames(-1)
+		if err != nil {
+			return err
+		}
+		moved := r.moved
+		for _, name := range names {
+			keep, err := t.keep(d, at, dir, name)
+			if err == nil && !keep {
+				err = r.remove(d, name, 0)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		again = r.moved > moved // something deep was moved up to here
+		if _, err := d.Seek(0, io.SeekStart); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func clearDir(dir string) error {
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return err
+// keep reports whether an entry of a directory is as it was made; a directory is
+// tidied for that.
+func (t *taskDir) keep(d *os.File, at, dir, name string) (bool, error) {
+	rel := path.Join(dir, name)
+	i, made := t.find[rel]
+	if !made || t.kept[rel] {
+		return made, nil
 	}
-	d, err := openDir(unix.AT_FDCWD, dir)
-	if err != nil {
-		return err
+	e := &t.made.Entries[i]
+	if !e.Dir {
+		to := make([]byte, len(e.Link)+1)
+		n, err := unix.Readlinkat(int(d.Fd()), name, to)
+		t.kept[rel] = err == nil && string(to[:n]) == e.Link
+		return t.kept[rel], nil
 	}
-	defer d.Close()
-	return (&remover{top: d}).empty(d, 0)
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(d.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return false, nil
+	}
+	t.kept[rel] = true
+	return true, t.tidy(filepath.Join(at, name), rel)
 }
 
 // rules opens inputs for reading, and the rest to tasks.

@@ -93,15 +93,20 @@ func TestTasksHaveDirectoriesOfTheirOwn(t *testing.T) {
 }
 
 func TestTasksReadInputsOnly(t *testing.T) {
-	harm := `echo bad >data; echo bad >>sub/deep; echo bad >sub/new; rm -f sub/deep; rm -rf data; mv sub other; echo mine >data; echo own >empty/own`
+	harm := `echo bad >data; echo bad >>sub/deep; echo bad >sub/new; rm -f sub/deep; rm -rf data; mv sub other; echo mine >data; echo own >empty/own
+if test $ZORILLA_TASK_ID = 2; then rm data; ln -s /etc/passwd data; rm -r empty; ln -s /etc empty; chmod 0 tree tree/new; exit; fi`
 	if landlockVersion() > 0 {
 		harm += `; chmod u+w ../work/data; echo bad >../work/data; rm -f ../work/data; mv ../work/data .; ln -f ../work/data linked && echo bad >linked`
 	}
-	spec := array(t, 3, `cat data sub/deep; ls -A . sub empty; `+harm+`; cat data`)
-	inputs(t, spec, map[string]string{"data": "good\n", "sub/deep": "deep\n", "empty/": ""})
+	spec := array(t, 4, `cat data sub/deep; ls -A . sub empty tree; `+harm+`; cat data`)
+	spec.Tasks.Outputs = []string{"tree/*.out"}
+	inputs(t, spec, map[string]string{"data": "good\n", "sub/deep": "deep\n", "empty/": "", "tree/a": "", "tree/new/": ""})
 	all, stdout, _, _ := runTasks(t, spec)
 	for i := range all {
-		want := "good\ndeep\n.:\ndata\nempty\nsub\n\nempty:\n\nsub:\ndeep\nmine\n"
+		want := "good\ndeep\n.:\ndata\nempty\nsub\ntree\n\nempty:\n\nsub:\ndeep\n\ntree:\na\nnew\n"
+		if i != 1 {
+			want += "mine\n"
+		}
 		if stdout[i] != want {
 			t.Errorf("task %d: %q, want %q", i+1, stdout[i], want)
 		}
