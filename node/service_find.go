@@ -46,6 +46,11 @@ func (s *service) resolve(ctx context.Context, ref string) (jobs.ID, error) {
 		return s.n.jobs.Find(ref)
 	}
 	known := s.n.jobs.Matching(ref)
+	if len(known) == 0 {
+		if id, err := s.n.jobs.Find(ref); !errors.Is(err, jobs.ErrNotFound) {
+			return id, err // it is stopping
+		}
+	}
 	var others []jobs.ID
 	for _, m := range s.n.overlay.Members() {
 		id := jobs.ID(random).At(m.ID)
@@ -54,8 +59,8 @@ func (s *service) resolve(ctx context.Context, ref string) (jobs.ID, error) {
 		}
 	}
 	switch {
-	case len(known)+len(others) == 1: // whether it is known there is for the caller to ask
-		return append(known, others...)[0], nil
+	case len(known) == 1 && len(others) == 0:
+		return known[0], nil
 	case len(others) > maxNamesakes && len(known) > 0:
 		return jobs.Only(ref, known)
 	case len(others) > maxNamesakes:
@@ -69,7 +74,7 @@ func (s *service) resolve(ctx context.Context, ref string) (jobs.ID, error) {
 	case len(silent) > 0:
 		return "", fmt.Errorf("%w: job %.40q may originate at %s, which does not answer", api.ErrUnavailable, ref, silent[0].Origin())
 	case len(others) > 0:
-		return "", fmt.Errorf("job %.40q %w: none of the %d nodes whose IDs begin with %s knows it", ref, api.ErrNotFound, len(others), origin)
+		return "", fmt.Errorf("job %.40q %w: no node that is here, and whose ID begins with %s, knows it", ref, api.ErrNotFound, origin)
 	case strings.HasPrefix(string(s.n.creds.ID()), origin):
 		return s.n.jobs.Find(ref)
 	}

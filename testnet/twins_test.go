@@ -75,7 +75,7 @@ func TestJobsOfNodesWithTheSameShortID(t *testing.T) {
 
 		// A job that neither has, one of a node that is away, and too little.
 		unknown := jobs.ID("zzzzz").At(t.ID(0))
-		if _, err := t.Service(2).Job(t.Context(), unknown.Short()); !errors.Is(err, api.ErrNotFound) || !strings.Contains(err.Error(), "none of the 2 nodes whose IDs begin with zrval knows it") {
+		if _, err := t.Service(2).Job(t.Context(), unknown.Short()); !errors.Is(err, api.ErrNotFound) || !strings.Contains(err.Error(), "no node that is here, and whose ID begins with zrval, knows it") {
 			t.Errorf("a job that nobody has: %v", err)
 		}
 		id := t.submit(1, spec)
@@ -85,6 +85,9 @@ func TestJobsOfNodesWithTheSameShortID(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		if _, err := t.Service(2).Job(t.Context(), string(id)); !errors.Is(err, api.ErrUnavailable) {
 			t.Errorf("a job of a node that has left: %v", err)
+		}
+		if _, err := t.Service(2).Job(t.Context(), id.Short()); !errors.Is(err, api.ErrNotFound) || !strings.Contains(err.Error(), "no node that is here, and whose ID begins with zrval, knows it") {
+			t.Errorf("in short, while its twin is there: %v", err)
 		}
 	})
 }
