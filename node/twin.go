@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"context"
 	crand "crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -274,5 +276,10 @@ func (n *Node) alone(ctx context.Context, seeds []string) error {
 	if err := n.twins.alone(ctx, addrs); err != nil || ctx.Err() != nil {
 		return err
 	}
-	return n.savePeers(peers)
+	err := n.savePeers(peers)
+	if errors.Is(err, syscall.ENOSPC) { // who has room to make must reach a node for that
+		n.log.Warn().Err(err).Msg("save the addresses of members")
+		return nil
+	}
+	return err
 }

@@ -60,11 +60,23 @@ func open(path string, loose bool) (*Bolt, error) {
 	if err == nil {
 		err = b.leaveMark()
 	}
+	if isFull(err) && b.holdsRoot() { // it can be read, and who writes is told
+		err = nil
+	}
 	if err != nil {
 		db.Close()
 		return nil, b.writeError(err)
 	}
 	return b, nil
+}
+
+// holdsRoot reports whether the file is a journal already.
+func (b *Bolt) holdsRoot() (ok bool) {
+	_ = b.db.View(func(tx *bbolt.Tx) error {
+		ok = tx.Bucket(root) != nil
+		return nil
+	})
+	return ok
 }
 
 // Lost tells in a line each what was found to be lost when the journal was

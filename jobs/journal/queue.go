@@ -125,7 +125,7 @@ func (q *queue) run(ctx context.Context, commit func([]op) error) {
 func (q *queue) persist(ctx context.Context, ops []op, commit func([]op) error) error {
 	for {
 		err := commit(ops)
-		full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+		full := isFull(err)
 		q.mu.Lock()
 		if q.stalled = nil; full {
 			q.stalled = err
@@ -141,6 +141,8 @@ func (q *queue) persist(ctx context.Context, ops []op, commit func([]op) error) 
 		}
 	}
 }
+
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // againAfter is the pause between tries to write to a full disk.
 const againAfter = time.Second
