@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -185,6 +186,35 @@ func fetching(t *testing.T, m *mortal) (fo *following, dir string) {
 	})
 	synctest.Wait()
 	return fo, fo.into
+}
+
+func TestFilesAreFetchedThroughAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, open := newMortal(), make(chan struct{})
+		m.chunk = func(ctx context.Context, _ transfer.Hash) ([]byte, error) {
+			return []byte("content"), m.up(ctx, func(ctx context.Context) error {
+				select {
+				case <-open:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		}
+		fo, dir := fetching(t, m)
+		m.stop()
+		fo.says(t, saysAway)
+		close(open)
+		m.start()
+		time.Sleep(nodePoll)
+		fo.says(t, saysBack)
+		if err := <-fo.ended; err != nil {
+			t.Error(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, "a")); err != nil || string(b) != "content" {
+			t.Errorf("fetched %q, %v", b, err)
+		}
+	})
 }
 
 func TestSignalsWhileRunFetches(t *testing.T) {

@@ -102,8 +102,9 @@ func TestRunOfTasksOutlivesItsNode(t *testing.T) {
 	options := []string{"--slots", "2", "--expose", g.dir, "--node-limit", "10m"}
 	net := realNet(t, 2, options...)
 	node := net.nodes[1]
-	task := `i=$ZORILLA_TASK_ID; for n in 1 2 3; do echo $i: $n; done; [ $i -lt 30 ] || ` + g.wait() + `; exit $((i / 40 * 4))`
-	run := node.command(t, "run", "-a", "1-40", "sh", "-c", task)
+	task := `i=$ZORILLA_TASK_ID; for n in 1 2 3; do echo $i: $n; done; echo $i >f; [ $i -lt 30 ] || ` + g.wait() + `; exit $((i / 40 * 4))`
+	dir := t.TempDir()
+	run := node.command(t, "run", "-a", "1-40", "-o", "f", "--into", dir, "sh", "-c", task)
 	stdout, stderr := start(t, run)
 	out := later(stdout)
 	begun := node.job(t, "last", "done in part", func(st jobs.Status) bool { return st.Array != nil && st.Array.Done >= 20 })
@@ -121,6 +122,9 @@ func TestRunOfTasksOutlivesItsNode(t *testing.T) {
 	for i := range 40 {
 		if got := strings.Join(by[fmt.Sprint(i+1)], " "); got != "1 2 3" {
 			t.Errorf("task %d wrote %q", i+1, got)
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("f.%d", i+1))); err != nil || string(b) != fmt.Sprintln(i+1) {
+			t.Errorf("task %d left %q, %v", i+1, b, err)
 		}
 	}
 	g.deserted(t)
