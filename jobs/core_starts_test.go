@@ -12,6 +12,7 @@ func TestRigidJobBesideANodeThatCannotStartWorkers(t *testing.T) {
 		w := newCalm(t, 7, 3, 3, time.Second)
 		bad := w.nodes[0]
 		bad.unable = true
+		declined := 0
 		for range 5 {
 			id := w.submit(0, spec)
 			if !w.run(5*time.Minute, w.ended(id)) {
@@ -20,7 +21,17 @@ func TestRigidJobBesideANodeThatCannotStartWorkers(t *testing.T) {
 			if st := w.status(id); st.State != Completed {
 				t.Errorf("-n %d..%d: it is %s: %s", spec.Min, spec.Max, st.State, st.Reason)
 			}
+			rec := &bad.core.jobs[id].core.rec
+			for _, k := range rec.ranks {
+				declined += max(0, k.attempt-1)
+				if k.retries+rec.retries > 0 {
+					t.Errorf("-n %d..%d: that counts as %d retries", spec.Min, spec.Max, k.retries+rec.retries)
+				}
+			}
 			w.wait(time.Minute)
+		}
+		if declined == 0 {
+			t.Error("no rank was declined")
 		}
 		if bad.core.claims.starts.broken == "" {
 			t.Errorf("the node still offers after %d vain starts", bad.core.claims.starts.misses)
