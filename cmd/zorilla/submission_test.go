@@ -110,6 +110,9 @@ func TestSubmissionIsTriedAgain(t *testing.T) {
 				if said := stderr.String(); strings.Count(said, "\n") != min(len(c.says), 1) || !strings.Contains(said, c.says) {
 					t.Errorf("said %q", said)
 				}
+				if c.ending == may || c.ending == not {
+					wantRow(t, "the node of run, submit or rerun", exitFailure)
+				}
 				all, _ := node.Jobs(t.Context(), false)
 				if len(all) != c.jobs || node.sent != c.sent {
 					t.Errorf("%d jobs, %d chunks sent, want %d, %d", len(all), node.sent, c.jobs, c.sent)
