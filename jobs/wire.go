@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"strings"
 	"time"
 
 	"zorilla/flood"
@@ -340,20 +339,4 @@ func (w *WorkerReport) check() error {
 		return err
 	}
 	return checkRanks([]RankAttempt{w.RankAttempt})
-}
-
-// oneLine makes a text fit for a report: printable and not too long.
-func oneLine(s string) string { return oneLineOf(s, maxText) }
-
-func oneLineOf(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most-3], "") + "..."
-	}
-	return s
 }

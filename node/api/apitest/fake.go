@@ -47,8 +47,7 @@ func New() *Fake {
 			ID: "zeb2aaaaaaaaaaaaaaaaaaaaaaa", Name: "here", Site: "delft", Addrs: []string{"127.0.0.1:5444"},
 			Slots: 4, Memory: 8 << 30, Platform: "linux/amd64", Version: 1,
 		},
-		Self:    true,
-		Release: "test",
+		Self: true, Release: "test",
 		Traffic: api.Traffic{
 			{Group: "gossip", Name: "packets sent", Value: 7, Help: "to members"},
 			{Group: "gossip", Name: "packets refused", Value: 3, Bad: true, Recent: 1, Help: "of another network"},
