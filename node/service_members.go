@@ -18,6 +18,8 @@ import (
 func (s *service) Node(context.Context) (api.NodeInfo, error) {
 	n, info := s.n, s.self()
 	info.Cluster = s.clusters.of(n.vicinity)[info.ID]
+	results := n.jobs.Results()
+	info.Results = &results
 	info.Started, info.Release, info.StateDir, info.Traffic = n.started, Release, n.cfg.State, s.recent.fill(time.Now(), n.traffic())
 	return info, nil
 }

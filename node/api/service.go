@@ -128,6 +128,8 @@ type NodeInfo struct {
 	Release  string    `json:"release,omitempty"` // version of the program
 	Traffic  Traffic   `json:"traffic,omitempty"`
 	StateDir string    `json:"state_dir,omitempty"`
+	// Results is how much is kept of jobs that were submitted there and have ended.
+	Results *jobs.Results `json:"results,omitempty"`
 }
 
 // Drain says how a node is to become empty.

@@ -13,6 +13,7 @@ import (
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/vicinity"
 )
 
 // Limits of what one page shows, so that it stays quick whatever the network
@@ -135,12 +136,29 @@ func (h *Handler) overview(ctx context.Context) (overview, error) {
 	for i := range list[:min(len(list), maxJobRows)] {
 		v.Jobs = append(v.Jobs, describeJob(&list[i], now))
 	}
-	v.JobCount = countStates(list)
+	older := 0 // that have ended and are not in the list
+	if r := self.Results; r != nil {
+		older = max(0, r.Jobs-listed(list, self.ID))
+	}
+	v.JobCount = countStates(list, older)
 	v.Queue, v.QueueNote = describeQueue(queue, now)
-	if more := len(list) - maxJobRows; more > 0 {
-		v.JobNote = fmt.Sprintf("%s: zorilla ps lists all.", plural(more, "older job is not shown", "older jobs are not shown"))
+	if more := len(list) + older - maxJobRows; more > 0 {
+		v.JobNote = fmt.Sprintf("%s: zorilla ps lists the youngest thousand.", plural(more, "older job is not shown", "older jobs are not shown"))
+	}
+	if r := self.Results; r != nil && r.Full {
+		v.JobNote = strings.TrimSpace(fmt.Sprintf("Results of jobs take %s, of %s (--keep-outputs): what nobody has read is kept for a day all the same. %s", units.Bytes(r.Bytes), units.Bytes(r.Limit), v.JobNote))
 	}
 	return v, nil
+}
+
+// listed counts the jobs of a list that originate at a node and have ended.
+func listed(list []jobs.Status, origin vicinity.ID) (n int) {
+	for i := range list {
+		if list[i].Origin == origin && list[i].State.Final() {
+			n++
+		}
+	}
+	return n
 }
 
 // members asks for this node and all that it knows.
@@ -154,8 +172,9 @@ func (h *Handler) members(ctx context.Context) (self api.NodeInfo, nodes []api.N
 	return self, nodes, nil
 }
 
-func countStates(list []jobs.Status) string {
-	waiting, active, over := 0, 0, 0
+// countStates sums a list up, and jobs that have ended and are not in it.
+func countStates(list []jobs.Status, over int) string {
+	waiting, active := 0, 0
 	for i := range list {
 		switch s := list[i].State; {
 		case s.Final():

@@ -174,3 +174,21 @@ func TestJobsThatHaveNotEndedComeFirst(t *testing.T) {
 		t.Fatalf("%d rows, first %s, which is %s", len(v.Jobs), v.Jobs[0].Key, v.Jobs[0].State)
 	}
 }
+
+func TestResultsThatNeedTooMuchRoomAreTold(t *testing.T) {
+	f := newFake(network(2))
+	f.put(sample("aaaaa@zeb2a", jobs.Completed, f.nodes, 1, time.Hour, "first"))
+	f.self.Results = &jobs.Results{Jobs: 5001, Forgotten: 3000, Bytes: 3 << 30, Limit: 2 << 30, Full: true}
+	v, err := newPage(t, f).overview(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"4\u202f801 older jobs are not shown", "--keep-outputs", "kept for a day"} {
+		if !strings.Contains(v.JobNote, want) {
+			t.Errorf("%q lacks %q", v.JobNote, want)
+		}
+	}
+	if v.JobCount == "1 ended" {
+		t.Errorf("counts %q", v.JobCount)
+	}
+}
