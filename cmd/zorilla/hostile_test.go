@@ -145,8 +145,11 @@ func TestTheSocketWantsTheToken(t *testing.T) {
 	node := network.nodes[1]
 	for _, file := range []string{socketOf(node.state), node.state + "/client-token", node.state + "/identity.key", node.state + "/secret", node.state + "/journal.db", node.state + "/web-token"} {
 		info, err := os.Stat(file)
-		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v, want a mode of 0600", file, info.Mode(), err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, want a mode of 0600", file, info.Mode())
 		}
 	}
 	ask := func(token string) (int, string) {

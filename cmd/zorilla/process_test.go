@@ -131,10 +131,16 @@ func TestTheNodeGoesAway(t *testing.T) {
 	expect(t, stdout, "up")
 	stop()
 	line := expect(t, stderr, "lost sight of job")
-	if !strings.Contains(line, "'zorilla wait ") {
+	if !strings.Contains(line, "for its node to come back") {
+		t.Errorf("it does not say that it waits: %q", line)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if line := expect(t, stderr, "'zorilla attach "); !strings.Contains(line, "comes back") {
 		t.Errorf("no way back in %q", line)
 	}
-	ends(t, cmd, 125)
+	ends(t, cmd, 143)
 	if err := f.Cancel(t.Context(), "last"); err != nil {
 		t.Fatal(err)
 	}
