@@ -48,7 +48,7 @@ type Pulled struct {
 // names are an error.
 func Pull(ctx context.Context, s Service, st jobs.Status, want Wanted) (Pulled, error) {
 	if err := want.Check(&st.Spec); err != nil {
-		return Pulled{}, err
+		return Pulled{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if st.Spec.Array != nil {
 		return pullTasks(ctx, s, st, want)
@@ -65,9 +65,9 @@ func Pull(ctx context.Context, s Service, st jobs.Status, want Wanted) (Pulled, 
 func (want *Wanted) Check(spec *jobs.Spec) error {
 	switch {
 	case spec.Array == nil && strings.Contains(want.Into, "%t"):
-		return fmt.Errorf("%w: --into %s: %%t stands for a task, and without -a there are none: want %%r, the rank", ErrInvalid, want.Into)
+		return fmt.Errorf("--into %s: %%t stands for a task, and without -a there are none: want %%r, the rank", want.Into)
 	case spec.Array != nil && strings.Contains(want.Into, "%r"):
-		return fmt.Errorf("%w: --into %s: an array has tasks, not ranks: want %%t", ErrInvalid, want.Into)
+		return fmt.Errorf("--into %s: an array has tasks, not ranks: want %%t", want.Into)
 	}
 	return nil
 }
