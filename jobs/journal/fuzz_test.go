@@ -1,0 +1,74 @@
+package journal
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/bbolt"
+)
+
+// Whatever the file holds, looking at it ends, and if it is found to be sound then
+// bbolt can read it.
+func FuzzLook(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "journal")
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true, NoSync: true, PageSize: 1024})
+	if err != nil {
+		f.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		outer, err := tx.CreateBucket(root)
+		if err != nil {
+			return err
+		}
+		for _, key := range []string{"a@b", "c@d"} {
+			for range 3 {
+				if err := put(outer, Entry{Key: key, Data: make([]byte, 200)}, 1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	db.Close()
+	file, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if x := look(file); x.err != nil || len(x.keys) != 2 {
+		f.Fatalf("the sound file: %+v", x)
+	}
+	f.Add(0, 0, byte(0))
+	f.Add(1024*3+10, 1024*4+12, byte(3))
+	f.Fuzz(func(t *testing.T, at, other int, b byte) {
+		spoiled := append([]byte(nil), file...)
+		for _, i := range []int{at, other} {
+			if i >= 0 && i < len(spoiled) {
+				spoiled[i] ^= b
+			}
+		}
+		findRecords(spoiled, func(r record) {
+			if r.key != "a@b" && r.key != "c@d" || len(r.data) != 200 {
+				t.Errorf("found %+v", r)
+			}
+		})
+		if look(spoiled).err != nil {
+			return
+		}
+		path := filepath.Join(t.TempDir(), "journal")
+		if err := os.WriteFile(path, spoiled, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, err := open(path, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		if err := j.Load(func(Entry) error { return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+}
