@@ -14,7 +14,7 @@ const maxKey = 64
 
 func (s *Spec) checkKey() error {
 	if len(s.Key) > maxKey || strings.Trim(s.Key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:") != "" {
-		return fmt.Errorf("--key %.80q: want at most %d letters, digits and any of -_.:", s.Key, maxKey)
+		return fmt.Errorf("--key %.80q: want at most %d letters, digits and -_.: in it", s.Key, maxKey)
 	}
 	return nil
 }
