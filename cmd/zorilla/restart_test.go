@@ -121,7 +121,7 @@ func TestNodesAreStartedAgainUnderTheirWorkers(t *testing.T) {
 			options := []string{"--slots", "2", "--expose", g.dir, "--node-limit", "10m"}
 			net := realNet(t, 2, options...)
 			job := net.nodes[1].says(t, "submit", "-n", "4", "-o", "by-*", "--kill-on-bad-exit=false", "sh", "-c", g.chatter())
-			begun := net.nodes[1].job(t, job, "running", allRun(4))
+			begun := net.nodes[1].job(t, job, "running", allWrite(4))
 			for range 2 {
 				for _, k := range c.nodes {
 					net.nodes[k].ends(t, c.signal)
