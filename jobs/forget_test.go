@@ -349,3 +349,22 @@ func dieWhileForgetting(t *testing.T, g *grid, remove bool, steps int, whole boo
 		t.Errorf("at the end there is %v", left)
 	}
 }
+
+// Delete and Replace wait for room, too.
+func (f *faulty) Delete(key string, done func(error)) {
+	f.whenThereIsRoom(func() { f.Memory.Delete(key, done) })
+}
+
+func (f *faulty) Replace(e journal.Entry, done func(error)) {
+	f.whenThereIsRoom(func() { f.Memory.Replace(e, done) })
+}
+
+func (f *faulty) whenThereIsRoom(write func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.full {
+		f.held = append(f.held, write)
+	} else {
+		write()
+	}
+}
