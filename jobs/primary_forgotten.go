@@ -8,9 +8,9 @@ import (
 	"zorilla/vicinity"
 )
 
-// overslept is called when this node did not run for a while: paused, or on a
-// machine that had no time for it. Its participants were not silent then, they
-// were not heard.
+// overslept is called when this node did not run for a while: paused, on a
+// machine that had no time for it, or long in starting. Its participants were not
+// silent then, they were not heard.
 func (p *primary) overslept(now time.Time) {
 	for _, part := range p.parts {
 		part.heard, part.spare = now, true

@@ -202,6 +202,7 @@ func (s *Service) fail(err error) {
 func (s *Service) loop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	s.overslept() // who worked for the jobs could not be heard while the node started
 	for {
 		select {
 		case f := <-s.inbox:
@@ -244,6 +245,12 @@ func (s *Service) rouse() {
 	}
 	s.log.Warn().Msgf("this node was paused, or too busy to run, for %v", now.Sub(s.next).Round(time.Millisecond))
 	s.next = now
+	s.overslept()
+}
+
+// overslept gives the nodes that work for the jobs their time to report anew.
+func (s *Service) overslept() {
+	now := s.now()
 	for _, j := range s.jobs {
 		j.core.overslept(now)
 	}
