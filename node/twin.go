@@ -243,7 +243,10 @@ func (t *twins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		mine := t.life
 		told.Self, told.Life = t.asked[string(ask.Challenge)], &mine
 		t.mu.Unlock()
-		if !told.Self {
+		// A question of this node's own that was held up on its way comes when the
+		// challenge is forgotten. A copy of the process, whose life is the same,
+		// learns from the answer that it is not alone.
+		if !told.Self && !bytes.Equal(ask.Life.Nonce, mine.Nonce) {
 			host, _, _ := net.SplitHostPort(r.RemoteAddr)
 			t.met(ask.Life, host)
 		}

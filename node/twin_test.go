@@ -1,10 +1,13 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"zorilla/internal/codec"
 	"zorilla/vicinity"
 )
 
@@ -261,6 +265,32 @@ func TestAlone(t *testing.T) {
 	start(t, Config{Secret: b.invite.Text(), Join: again.Join}).ready(t)
 	if took := time.Since(began); took > twinWithin {
 		t.Errorf("a new key was looked for, for %v", took)
+	}
+}
+
+// Whoever passes a node's own question on to it, but not before the node has given
+// up, stops nobody; a question of a twin counts whenever it comes.
+func TestOwnQuestionThatComesLateStopsNobody(t *testing.T) {
+	a := newTwins("self", "", time.Unix(2, 0))
+	ask := func(l life) twinTold {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodPost, pathTwin, bytes.NewReader(codec.MustMarshal(twinAsk{[]byte("forgotten"), l})))
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), askerKey{}, a.self)))
+		var told twinTold
+		if err := codec.Unmarshal(w.Body.Bytes(), &told); err != nil {
+			t.Fatal(err)
+		}
+		return told
+	}
+	for _, settled := range []bool{false, true} {
+		a.life.Settled = settled
+		if told := ask(a.life); told.Self || told.Life == nil || len(a.over) > 0 {
+			t.Errorf("its own question was answered with %+v, and %d reasons to stop", told, len(a.over))
+		}
+	}
+	if ask(life{Started: 1, Settled: true, Nonce: []byte("other")}); len(a.over) != 1 {
+		t.Error("an older twin did not stop it")
 	}
 }
 
