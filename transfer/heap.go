@@ -21,13 +21,9 @@ type heapPlace struct {
 	size int
 }
 
-// NewHeap makes the file in a directory, or where temporary files are if it
-// cannot be made there.
+// NewHeap makes the file in a directory; "" = where temporary files are.
 func NewHeap(dir string) (*Heap, error) {
 	f, err := os.CreateTemp(dir, ".zorilla-")
-	if err != nil {
-		f, err = os.CreateTemp("", ".zorilla-")
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -166,14 +166,21 @@ func placeTasks(spec *jobs.Spec, all []taskFiles, want Wanted) (layout []placed,
 	return []placed{{dir: want.Into, tree: m}}, nil
 }
 
-// heapFor makes a place for what is fetched, near to where it goes: in the
-// deepest directory that is there.
+// heapFor makes a place for what is fetched, near to where it goes, which has to
+// have room for as much: in the deepest directory that is there and can be
+// written to. If there is none it is where temporary files are.
 func heapFor(into string) (*transfer.Heap, error) {
-	dir, _, _ := strings.Cut(into, "%")
-	for dir = filepath.Clean(dir + "x"); ; {
-		dir = filepath.Dir(dir)
-		if heap, err := transfer.NewHeap(dir); err == nil || dir == filepath.Dir(dir) {
-			return heap, err
+	dir, _, marked := strings.Cut(into, "%")
+	if marked {
+		dir = filepath.Dir(dir + "x") // part of a name names no directory
+	}
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		heap, err := transfer.NewHeap(dir)
+		if err == nil {
+			return heap, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return transfer.NewHeap("")
 		}
 	}
 }

@@ -175,3 +175,43 @@ func TestPullTasksWritesAllOrNothing(t *testing.T) {
 		t.Errorf("a node that hangs: %v", err)
 	}
 }
+
+// watched is a service that tells where the heap lies that is filled from it.
+type watched struct {
+	*packs
+	heap string
+}
+
+func (w *watched) Output(ctx context.Context, job string, q api.OutputQuery, f func(jobs.Output) error) error {
+	open, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		return err
+	}
+	for _, fd := range open {
+		if to, err := os.Readlink(fd); err == nil && strings.HasPrefix(filepath.Base(to), ".zorilla-") {
+			w.heap = filepath.Dir(to)
+		}
+	}
+	return w.packs.Output(ctx, job, q, f)
+}
+
+// Where temporary files are there may be no room for what is fetched.
+func TestTaskFilesWaitOnTheDiskThatTheyGoTo(t *testing.T) {
+	dir := t.TempDir()
+	temp := filepath.Join(dir, "temp")
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", temp)
+	for into, want := range map[string]string{"": dir, "new/deep": dir, "%t": dir, "later/res-%t/out": dir} {
+		if !filepath.IsAbs(into) {
+			into = filepath.Join(dir, into)
+		}
+		w := &watched{packs: &packs{Fake: apitest.New()}}
+		w.add(t, 1, map[string]string{"log": "log"})
+		_, err := api.Pull(t.Context(), w, arrayStatus("log"), api.Wanted{Rank: -1, Into: into, Force: true})
+		if w.heap != want || err != nil {
+			t.Errorf("files for %s wait in %s, want %s: %v", into, w.heap, want, err)
+		}
+	}
+}
