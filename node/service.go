@@ -27,10 +27,11 @@ type service struct {
 	clusters  clusters
 	measuring *turns
 	recent    recent
+	uploads   uploads
 }
 
 func newService(n *Node) *service {
-	return &service{n: n, survey: newSurvey(), measuring: newTurns()}
+	return &service{n: n, survey: newSurvey(), measuring: newTurns(), uploads: uploads{store: n.store}}
 }
 
 var _ api.Service = (*service)(nil)
@@ -54,8 +55,10 @@ func (s *service) at(id vicinity.ID) api.Peer {
 	return api.NewClient(s.n.client.Transport, peerURL(id)+apiPrefix)
 }
 
-// Missing returns the chunks that the node does not hold.
+// Missing returns the chunks that the node does not hold. The others are kept for
+// who asks, as those that come.
 func (s *service) Missing(_ context.Context, chunks []transfer.Hash) ([]transfer.Hash, error) {
+	s.uploads.hold(chunks...)
 	missing := []transfer.Hash{}
 	for _, h := range chunks {
 		if !s.n.store.Has(h) {
@@ -65,9 +68,12 @@ func (s *service) Missing(_ context.Context, chunks []transfer.Hash) ([]transfer
 	return missing, nil
 }
 
-// PutChunk stores one chunk.
+// PutChunk stores one chunk, and keeps it for the submission that needs it.
 func (s *service) PutChunk(_ context.Context, h transfer.Hash, data []byte) error {
-	return s.n.store.Put(h, data)
+	s.uploads.hold(h)
+	err := s.n.store.Put(h, data)
+	s.uploads.stored(err)
+	return err
 }
 
 // Chunk returns one chunk.

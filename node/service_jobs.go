@@ -11,12 +11,19 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/transfer"
 	"zorilla/vicinity"
 )
 
 // Submit accepts a job.
 func (s *service) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
-	return s.n.jobs.Submit(ctx, spec)
+	id, err := s.n.jobs.Submit(ctx, spec)
+	if err == nil && !spec.Inputs.IsZero() && !s.uploads.idle() { // the job keeps them itself
+		if tree, err := transfer.LoadManifest(s.n.store, spec.Inputs); err == nil {
+			s.uploads.submitted(append(tree.Chunks(), spec.Inputs)...)
+		}
+	}
+	return id, err
 }
 
 // Jobs lists jobs, with all those of every member. Other origins are asked how

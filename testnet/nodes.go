@@ -35,6 +35,7 @@ type NodesConfig struct {
 	Pace     time.Duration      // between the starts of two nodes; 0 = 50 ms
 	Keys     []uint64           // that the keys of the first nodes follow from; the others' from Seed
 	Programs map[string]Program // beside the standard ones
+	Cache    int64              // bytes of blobs that a node keeps although nobody needs them; 0 = transfer.DefaultCache
 	Log      zerolog.Logger     // of all nodes
 
 	// Directory puts an oracle in memberlist's place, for networks of more than
@@ -117,7 +118,7 @@ func StartNodes(cfg NodesConfig) (*Nodes, error) {
 	for i, host := range cfg.Sites.Hosts(n.Network) {
 		m := &member{
 			host: host, seed: rnd.Uint64(), state: filepath.Join(cfg.State, fmt.Sprintf("node-%03d", i)),
-			journal: journal.NewMemory(), store: transfer.NewMemStore(0), runner: NewRunner(cfg.Programs),
+			journal: journal.NewMemory(), store: transfer.NewMemStore(cfg.Cache), runner: NewRunner(cfg.Programs),
 		}
 		var from io.Reader = byteSource{rnd}
 		if i < len(cfg.Keys) {

@@ -1,0 +1,125 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"zorilla/transfer"
+)
+
+const (
+	// uploadHold is how long what clients have uploaded is kept for the
+	// submission that needs it, from the last sign of any upload.
+	uploadHold = 10 * time.Minute
+	// uploadMax is how long it is kept at most while others upload more.
+	uploadMax = 24 * time.Hour
+	// uploadBatch is how long chunks are put to the same batch.
+	uploadBatch = time.Minute
+)
+
+// uploads keeps what clients upload in the store until the job is submitted that
+// needs it: the inputs of one job may be larger than the cache, and those of others
+// may come meanwhile. No mutex is held while the store removes files, so what is
+// let go is a whole batch, whose owner nobody names again.
+type uploads struct {
+	store transfer.Pinner
+
+	mu      sync.Mutex // guards what follows
+	batches []*batchOfUploads
+	number  int       // of the batch that was made last
+	last    time.Time // sign of an upload
+	timer   *time.Timer
+}
+
+// batchOfUploads is chunks that came at about the same time.
+type batchOfUploads struct {
+	owner string
+	began time.Time
+	waits map[transfer.Hash]struct{} // not part of a job yet
+}
+
+// hold keeps chunks, which need not be there yet.
+func (u *uploads) hold(chunks ...transfer.Hash) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	u.last = now
+	var b *batchOfUploads
+	if n := len(u.batches); n > 0 {
+		b = u.batches[n-1]
+	}
+	if b == nil || now.Sub(b.began) > uploadBatch {
+		u.number++
+		b = &batchOfUploads{owner: fmt.Sprint("upload/", u.number), began: now, waits: map[transfer.Hash]struct{}{}}
+		u.batches = append(u.batches, b)
+	}
+	for _, h := range chunks {
+		b.waits[h] = struct{}{}
+	}
+	u.store.Pin(b.owner, chunks...)
+	if u.timer == nil {
+		u.timer = time.AfterFunc(uploadHold, u.expire)
+	}
+}
+
+// idle reports whether nothing is kept.
+func (u *uploads) idle() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.batches) == 0
+}
+
+// submitted lets go of the chunks of a job, which keeps them itself.
+func (u *uploads) submitted(chunks ...transfer.Hash) {
+	u.letGo(func(b *batchOfUploads) bool {
+		for _, h := range chunks {
+			delete(b.waits, h)
+		}
+		return len(b.waits) == 0
+	})
+}
+
+// expire lets go of what nobody has submitted.
+func (u *uploads) expire() {
+	u.mu.Lock()
+	now, last := time.Now(), u.last
+	u.timer = nil
+	u.mu.Unlock()
+	u.letGo(func(b *batchOfUploads) bool {
+		return now.Sub(last) >= uploadHold || now.Sub(b.began) >= uploadMax
+	})
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.batches) > 0 && u.timer == nil {
+		u.timer = time.AfterFunc(max(time.Second, uploadHold-now.Sub(last)), u.expire)
+	}
+}
+
+// stored takes note of how storing a chunk went. On a full disk nothing is kept for
+// uploads: their clients are told so, and jobs need the room.
+func (u *uploads) stored(err error) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		u.letGo(func(*batchOfUploads) bool { return true })
+	}
+}
+
+// letGo lets go of the batches of which done says so.
+func (u *uploads) letGo(done func(*batchOfUploads) bool) {
+	u.mu.Lock()
+	var gone, kept []*batchOfUploads
+	for _, b := range u.batches {
+		if done(b) {
+			gone = append(gone, b)
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	u.batches = kept
+	u.mu.Unlock()
+	for _, b := range gone {
+		u.store.Unpin(b.owner)
+	}
+}
