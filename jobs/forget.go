@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
@@ -246,7 +247,10 @@ func (s *Service) eraseSteps(list []erasure, decided func(error)) []func() error
 				list[i].marked = s.mark(&list[i])
 				all = all && list[i].marked
 			}
-			return syncDir(s.jobsDir())
+			if err := atomicfile.Sync(s.jobsDir()); !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+			return nil
 		},
 		func() error { // makes room, so that the journal can be written
 			for _, e := range list {
@@ -289,18 +293,6 @@ func (s *Service) mark(e *erasure) bool {
 		return false
 	}
 	return true
-}
-
-// syncDir makes the names in a directory durable; there may be none.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // empty removes what is in a directory; what cannot be removed now is tried again

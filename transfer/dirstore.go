@@ -249,14 +249,14 @@ func (s *DirStore) Sync(hashes ...Hash) error {
 			buf = data
 		}
 		name := s.file(h)
-		if err := syncFile(name); err != nil {
+		if err := atomicfile.Sync(name); err != nil {
 			return fmt.Errorf("sync blob: %w", err)
 		}
 		shelves[filepath.Dir(name)] = true
 		fresh = append(fresh, h)
 	}
 	for dir := range shelves {
-		if err := syncFile(dir); err != nil {
+		if err := atomicfile.Sync(dir); err != nil {
 			return fmt.Errorf("sync blob store: %w", err)
 		}
 	}
@@ -283,14 +283,6 @@ func (s *DirStore) note(f func(*item), hashes ...Hash) {
 			f(it)
 		}
 	}
-}
-
-func syncFile(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(f.Sync(), f.Close())
 }
 
 // Has implements Store. It does no I/O: a file that was damaged or removed

@@ -30,6 +30,15 @@ type How struct {
 	New bool
 }
 
+// Sync makes a file durable, or the names that are in a directory.
+func Sync(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
 // Loose is a How.Sync for what a machine that fails may lose.
 func Loose(*os.File) error { return nil }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"zorilla/internal/atomicfile"
 )
 
 // examined is what the bytes of a journal tell.
@@ -216,7 +218,7 @@ func (b *Bolt) rescue(file []byte, x examined) error {
 		err = os.Rename(fresh, b.path)
 	}
 	if err == nil && !b.loose {
-		err = syncDir(filepath.Dir(b.path))
+		err = atomicfile.Sync(filepath.Dir(b.path))
 	}
 	if err != nil {
 		return b.writeError(err)
@@ -272,12 +274,4 @@ func putAll(outer *bbolt.Bucket, key string, records map[uint64]record, claimed 
 		last = claimed
 	}
 	return bucket.SetSequence(last)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
