@@ -214,12 +214,11 @@ type ObstacleError []Obstacle
 
 // Error implements error.
 func (e ObstacleError) Error() string {
-	list := slices.Clone(e)
 	var words []string
-	for _, o := range list[:min(len(list), maxObstacles)] {
+	for _, o := range e[:min(len(e), maxObstacles)] {
 		words = append(words, fmt.Sprintf("%s %s", o.Path, o.Why))
 	}
-	if n := len(list) - maxObstacles; n > 0 {
+	if n := len(e) - maxObstacles; n > 0 {
 		words = append(words, fmt.Sprintf("and %d more", n))
 	}
 	return strings.Join(words, ", ")

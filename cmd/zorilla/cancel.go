@@ -1,10 +1,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/urfave/cli/v2"
+
+	"zorilla/node/api"
 )
 
 func (sh *shell) cancelCommand() *cli.Command {
@@ -17,23 +16,6 @@ func (sh *shell) cancelCommand() *cli.Command {
 A job that has ended already is no error.
 
 zorilla cancel last`,
-		Action: func(c *cli.Context) error {
-			names, err := wholeJobs(c)
-			if err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			var all error
-			for _, job := range names {
-				if err := client.Cancel(c.Context, job); err != nil {
-					all = errors.Join(all, fmt.Errorf("cancel: %w", err))
-				}
-			}
-			return all
-		},
+		Action: sh.ofJobs((*api.Client).Cancel),
 	})
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -35,6 +38,28 @@ func (sh *shell) ask(f func(*cli.Context, *api.Client) error) cli.ActionFunc {
 		}
 		defer client.Close()
 		return f(c, client)
+	}
+}
+
+// ofJobs is the action of a command that does the same to each of several jobs.
+func (sh *shell) ofJobs(do func(*api.Client, context.Context, string) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		names, err := wholeJobs(c)
+		if err != nil {
+			return err
+		}
+		client, err := sh.client(c)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		var all error
+		for _, job := range names {
+			if err := do(client, c.Context, job); err != nil {
+				all = errors.Join(all, fmt.Errorf("%s: %w", c.Command.Name, err))
+			}
+		}
+		return all
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // nodeAway is how long a node that does not answer any more is expected back:
 // it is being started again, perhaps by an upgrade. nodePoll is how often it is
-// asked meanwhile.
+// asked, or a submission tried again, meanwhile.
 const (
 	nodeAway = 2 * time.Minute
 	nodePoll = 500 * time.Millisecond

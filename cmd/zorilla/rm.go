@@ -1,10 +1,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/urfave/cli/v2"
+
+	"zorilla/node/api"
 )
 
 func (sh *shell) rmCommand() *cli.Command {
@@ -19,23 +18,6 @@ Only at the node where the job was submitted. It keeps results by itself for a w
 that nobody has asked for at least a day; ID, state and exit code ten times as long.
 
 zorilla rm last`,
-		Action: func(c *cli.Context) error {
-			names, err := wholeJobs(c)
-			if err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			var all error
-			for _, job := range names {
-				if err := client.Remove(c.Context, job); err != nil {
-					all = errors.Join(all, fmt.Errorf("rm: %w", err))
-				}
-			}
-			return all
-		},
+		Action: sh.ofJobs((*api.Client).Remove),
 	})
 }

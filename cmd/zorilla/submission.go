@@ -12,13 +12,6 @@ import (
 	"zorilla/transfer"
 )
 
-const (
-	// submitFor is how long a submission is tried again after the connection to
-	// the node has broken: the node is being started again, perhaps.
-	submitFor   = 2 * time.Minute
-	submitPause = 500 * time.Millisecond
-)
-
 // submission is one submission of one job, in as many tries as it takes: its key
 // sees to it that they are one job.
 type submission struct {
@@ -46,16 +39,14 @@ func (sh *shell) submit(ctx context.Context, s api.Service, spec jobs.Spec, inpu
 		}
 		switch now := time.Now(); {
 		case sub.until.IsZero():
-			sub.until = now.Add(submitFor)
-			sh.say("%v: submitting again for up to %v, which cannot make it two jobs (key %s)", err, submitFor, sub.spec.Key)
+			sub.until = now.Add(nodeAway)
+			sh.say("%v: submitting again for up to %v, which cannot make it two jobs (key %s)", err, nodeAway, sub.spec.Key)
 		case now.After(sub.until) && sub.asked:
 			return "", fmt.Errorf("%w: the job may have been accepted: submit it again with --key %s, and it is not run twice", err, sub.spec.Key)
 		case now.After(sub.until):
 			return "", fmt.Errorf("%w: the job was not submitted", err)
 		}
-		select {
-		case <-time.After(submitPause):
-		case <-ctx.Done():
+		if pause(ctx, nodePoll); ctx.Err() != nil {
 			return "", ctx.Err()
 		}
 	}

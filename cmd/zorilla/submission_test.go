@@ -81,12 +81,12 @@ func TestSubmissionIsTriedAgain(t *testing.T) {
 		sent   int           // chunks, of which the inputs are two
 	}{
 		"at once":              {sent: 2, jobs: 1},
-		"the answer is lost":   {node: flaky{lose: []error{broken}}, sent: 2, jobs: 1, says: "submitting again", took: submitPause},
-		"started again":        {node: flaky{lose: []error{broken, gone, gone, stopping, nil}}, sent: 2, jobs: 1, says: "submitting again", took: 4 * submitPause},
-		"it forgot the inputs": {node: flaky{lose: []error{broken, nil}, refuses: 1}, sent: 3, jobs: 1, says: "submitting again", took: submitPause},
-		"stays away":           {node: flaky{lose: append([]error{broken}, long...)}, sent: 2, jobs: 1, says: "submitting again", ending: may, took: submitFor},
+		"the answer is lost":   {node: flaky{lose: []error{broken}}, sent: 2, jobs: 1, says: "submitting again", took: nodePoll},
+		"started again":        {node: flaky{lose: []error{broken, gone, gone, stopping, nil}}, sent: 2, jobs: 1, says: "submitting again", took: 4 * nodePoll},
+		"it forgot the inputs": {node: flaky{lose: []error{broken, nil}, refuses: 1}, sent: 3, jobs: 1, says: "submitting again", took: nodePoll},
+		"stays away":           {node: flaky{lose: append([]error{broken}, long...)}, sent: 2, jobs: 1, says: "submitting again", ending: may, took: nodeAway},
 		"no node":              {node: flaky{ask: gone}, ending: "no node is running at x"},
-		"breaks before":        {node: flaky{ask: broken}, says: "submitting again", ending: not, took: submitFor},
+		"breaks before":        {node: flaky{ask: broken}, says: "submitting again", ending: not, took: nodeAway},
 		"origin is away":       {after: "k7f3q@zother", ending: "job k7f3q@zother: not found: 'zorilla ps' lists the jobs"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestSubmissionIsTriedAgain(t *testing.T) {
 				if c.ending == "" && (err != nil || !id.Valid()) || c.ending != "" && (err == nil || !strings.HasSuffix(err.Error(), c.ending)) {
 					t.Errorf("got %q, %v", id, err)
 				}
-				if took < c.took || took > c.took+2*submitPause {
+				if took < c.took || took > c.took+2*nodePoll {
 					t.Errorf("took %v, want %v", took, c.took)
 				}
 				if said := stderr.String(); strings.Count(said, "\n") != min(len(c.says), 1) || !strings.Contains(said, c.says) {
