@@ -19,7 +19,7 @@ func (s *Service) Tasks(id ID, q TaskQuery) (page TaskPage, err error) {
 		page = j.core.taskPage(q)
 	})
 	if err == nil && !array {
-		err = fmt.Errorf("%w: job %s has no tasks: it is not an array", ErrNotFound, id)
+		err = fmt.Errorf("%w: job %s has no tasks: it is not an array", ErrNotFound, id.Short())
 	}
 	return page, err
 }

@@ -266,11 +266,11 @@ func (c *claims) granted(now time.Time, origin vicinity.ID, g *Grant) error {
 	h := c.holds[job]
 	switch {
 	case h == nil || h.key != g.Key:
-		return fmt.Errorf("%w: nothing is held for job %s under this key", ErrRefused, job)
+		return fmt.Errorf("%w: nothing is held for job %s under this key", ErrRefused, job.Short())
 	case h.ad.Origin() != origin:
-		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, job)
+		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, job.Short())
 	case g.Spec.needs() != h.needs:
-		return fmt.Errorf("%w: job %s was advertised with other needs", ErrRefused, job)
+		return fmt.Errorf("%w: job %s was advertised with other needs", ErrRefused, job.Short())
 	case n > h.workers:
 		return fmt.Errorf("%w: %d workers granted, %d offered", ErrRefused, n, h.workers)
 	}

@@ -220,7 +220,7 @@ func (s *Service) Output(ctx context.Context, id ID, q OutputQuery, f func(Outpu
 		return err
 	}
 	if q.Files && of.core.rec.tasks == nil {
-		return fmt.Errorf("%w: job %s has no tasks: files of its ranks are in manifests", ErrNotFound, id)
+		return fmt.Errorf("%w: job %s has no tasks: files of its ranks are in manifests", ErrNotFound, id.Short())
 	}
 	if array {
 		err = s.readTasks(ctx, of, q, f)

@@ -131,16 +131,16 @@ func (c *Core) reported(now time.Time, from vicinity.ID, number uint64, rep *Rep
 // granted mirrors Service.granted.
 func (c *Core) granted(now time.Time, from vicinity.ID, g *Grant) error {
 	if from != g.Job.Origin() {
-		return fmt.Errorf("%w: job %s does not originate at %s", ErrRefused, g.Job, from.Short())
+		return fmt.Errorf("%w: job %s does not originate at %s", ErrRefused, g.Job.Short(), from.Short())
 	}
 	w := c.workFor(from, g.Job)
 	if w != nil {
 		if w.ending {
-			return fmt.Errorf("%w: earlier workers of job %s are not gone yet", ErrRefused, g.Job)
+			return fmt.Errorf("%w: earlier workers of job %s are not gone yet", ErrRefused, g.Job.Short())
 		}
 		for _, k := range w.workers {
 			if slices.Contains(g.Ranks, k.RankAttempt) {
-				return fmt.Errorf("%w: rank %d of job %s is here already", ErrRefused, k.Rank, g.Job)
+				return fmt.Errorf("%w: rank %d of job %s is here already", ErrRefused, k.Rank, g.Job.Short())
 			}
 		}
 	}

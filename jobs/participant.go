@@ -90,7 +90,7 @@ const (
 // prepared. It runs in a handler's goroutine.
 func (s *Service) granted(from vicinity.ID, g Grant) error {
 	if from != g.Job.Origin() {
-		return fmt.Errorf("%w: job %s does not originate at %s", ErrRefused, g.Job, from.Short())
+		return fmt.Errorf("%w: job %s does not originate at %s", ErrRefused, g.Job.Short(), from.Short())
 	}
 	s.overlay.Learn(from, g.Addrs)
 	var refused error
@@ -122,13 +122,13 @@ func (s *Service) engageable(from vicinity.ID, g *Grant) error {
 	defer w.mu.Unlock()
 	switch {
 	case w.origin != from:
-		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, g.Job)
+		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, g.Job.Short())
 	case w.ctx.Err() != nil:
-		return fmt.Errorf("%w: earlier workers of job %s are not gone yet", ErrRefused, g.Job)
+		return fmt.Errorf("%w: earlier workers of job %s are not gone yet", ErrRefused, g.Job.Short())
 	}
 	for _, ra := range g.Ranks {
 		if w.workers[ra] != nil {
-			return fmt.Errorf("%w: rank %d of job %s is here already", ErrRefused, ra.Rank, g.Job)
+			return fmt.Errorf("%w: rank %d of job %s is here already", ErrRefused, ra.Rank, g.Job.Short())
 		}
 	}
 	return nil

@@ -138,7 +138,7 @@ func (s *Service) workFor(from vicinity.ID, id ID) *work {
 func (s *Service) startReceived(from vicinity.ID, m *Start) (any, error) {
 	w := s.workFor(from, m.Job)
 	if w == nil {
-		return nil, fmt.Errorf("%w: no worker of job %s is here", ErrRefused, m.Job)
+		return nil, fmt.Errorf("%w: no worker of job %s is here", ErrRefused, m.Job.Short())
 	}
 	w.startRanks(*m)
 	return nil, nil

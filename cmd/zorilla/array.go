@@ -197,7 +197,7 @@ zorilla tasks --limit 0 --json k7f3q | jq '.[] | select(.took > 60) | .id'`,
 			if c.IsSet("from") {
 				var ok bool
 				if q.From, ok = numbers.Place(c.Int("from")); !ok {
-					return fmt.Errorf("job %s has no task %d", job, c.Int("from"))
+					return fmt.Errorf("job %s has no task %d", jobs.ID(job).Short(), c.Int("from"))
 				}
 			}
 			if q.Limit < 0 {
