@@ -24,19 +24,21 @@ type source struct {
 func chunkAll(ctx context.Context, put Putter, sources []*source) error {
 	p := newPool(ctx, parallel)
 	var err error
+	room := maxChunks // in one manifest
 	for _, s := range sources {
 		if s.open == nil {
 			continue
 		}
-		if err = s.chunk(p, put); err != nil {
+		if err = s.chunk(p, put, &room); err != nil {
 			break
 		}
 	}
 	return p.wait(err)
 }
 
-// chunk hands the chunks of one file to the pool.
-func (s *source) chunk(p *pool, put Putter) error {
+// chunk hands the chunks of one file to the pool, except those that are holes: they
+// take neither time nor room, however large the file says it is.
+func (s *source) chunk(p *pool, put Putter, room *int) error {
 	f, err := s.open()
 	if err != nil {
 		return err
@@ -53,13 +55,35 @@ func (s *source) chunk(p *pool, put Putter) error {
 		f.Close()
 		return fmt.Errorf("%s: %d bytes, at most %d", s.label, e.Size, int64(maxChunks)*ChunkSize)
 	}
+	if *room -= chunkCount(e.Size); *room < 0 {
+		f.Close()
+		return fmt.Errorf("%s: all files together have more than %d bytes: pack them into fewer", s.label, int64(maxChunks)*ChunkSize)
+	}
 	if err := checkEmpty(f, e.Size, s.label); err != nil {
 		f.Close()
 		return err
 	}
 	e.Chunks = make(HashList, chunkCount(e.Size))
 	r.users.Store(1)
+	data, zero := int64(0), false // where the file holds something next; zeroChunk was put
 	for i := range e.Chunks {
+		begin := int64(i) * ChunkSize
+		if data < begin+ChunkSize {
+			data = nextData(f, begin, e.Size)
+		}
+		if data >= begin+ChunkSize && begin+ChunkSize <= e.Size {
+			if e.Chunks[i] = zeroChunk(); zero {
+				continue
+			}
+			zero = true
+			if err = p.do(func(_ context.Context, buf []byte) error {
+				clear(buf)
+				return putHashed(put, zeroChunk(), buf)
+			}); err != nil {
+				break
+			}
+			continue
+		}
 		r.users.Add(1)
 		err = p.do(func(ctx context.Context, buf []byte) error {
 			return cmp.Or(r.chunk(ctx, put, e, i, buf), r.done())
@@ -70,6 +94,23 @@ func (s *source) chunk(p *pool, put Putter) error {
 		}
 	}
 	return cmp.Or(err, r.done())
+}
+
+// nextData returns where a file holds something at or after some place, or its end.
+// Of a small file, and if the file system does not tell, that is the place itself.
+func nextData(f *os.File, at, size int64) int64 {
+	const seekData = 3
+	if size < sparse {
+		return at
+	}
+	data, err := f.Seek(at, seekData)
+	switch {
+	case errors.Is(err, syscall.ENXIO):
+		return size
+	case err != nil:
+		return at
+	}
+	return data
 }
 
 // reading is a file while its chunks are read.

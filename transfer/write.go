@@ -248,7 +248,10 @@ func (w *treeWriter) begin(d *openDir, e *Entry) (*writing, error) {
 // file hands the chunks of a file to the pool.
 func (w *treeWriter) file(wr *writing) error {
 	var err error
-	for i := range wr.entry.Chunks {
+	for i, h := range wr.entry.Chunks {
+		if h == zeroChunk() && chunkLen(wr.entry.Size, i) == ChunkSize {
+			continue // a hole, see done
+		}
 		wr.users.Add(1)
 		err = w.pool.do(func(ctx context.Context, buf []byte) error {
 			return cmp.Or(wr.chunk(ctx, w.get, i, buf), wr.done())
