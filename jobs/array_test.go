@@ -121,6 +121,9 @@ func TestTasksCountOnce(t *testing.T) {
 				if got := table.fresh(ra, report, l.wrote); len(got) != 0 {
 					t.Fatalf("seed %d: a result came before its output", seed)
 				}
+				if got := table.fresh(ra, report, received{l.wrote.stdout + 2, l.wrote.stderr + 2 + r.Files}); len(got) != 0 {
+					t.Fatalf("seed %d: a result came before all of its output", seed)
+				}
 				if got := table.fresh(ra, report, received{l.wrote.stdout + 3, l.wrote.stderr + 1 + r.Files}); len(got) != 0 {
 					t.Fatalf("seed %d: a result came before its files", seed)
 				}

@@ -61,6 +61,19 @@ func TestOfferGrantAndFree(t *testing.T) {
 	}
 }
 
+// What a node offered before it was found unable to start workers is void.
+func TestOffersOfANodeThatCannotStartWorkersAreVoid(t *testing.T) {
+	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2}, testRand())
+	ad := testAd(testNode(1), "aaaaa", 2, 1)
+	a := c.advertised(start, ad)
+	for range maxMisses {
+		c.missed(start, "no room")
+	}
+	if err := c.granted(start, ad.Origin(), testGrant(ad, a.Key, 2)); !errors.Is(err, ErrRefused) || c.busy() != 0 {
+		t.Fatalf("a grant of what was offered before gives %v, %d slots are busy", err, c.busy())
+	}
+}
+
 func TestNoHoldOutlivesItsLease(t *testing.T) {
 	c := newClaims(vicinity.Member{ID: testNode(0), Slots: 2, Memory: 0}, testRand())
 	ad := testAd(testNode(1), "aaaaa", 2, 1)

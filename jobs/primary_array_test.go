@@ -135,6 +135,23 @@ func TestArrayOutlivesAWorker(t *testing.T) {
 	}
 }
 
+// What a worker did last may come after the news of its end, and counts.
+func TestArrayAwaitsTheResultsOfAWorkerThatHasEnded(t *testing.T) {
+	spec := arrayOf(2)
+	spec.Max = 1
+	c := running(t, spec)
+	c.tasks(1, ra(0, 1), 0, 0)
+	c.want(c.tasks(1, ra(0, 1), 1, 0, did(0, 0)), 1, 1, false, 1)
+	c.taskless(1, ra(0, 1), 2, 0)
+	c.state(Running, -1)
+	if w := c.p.status().Workers[0]; w.Attempt != 1 || w.State != WorkerRunning {
+		t.Errorf("attempt %d is %s, because %q", w.Attempt, w.State, w.Retried)
+	}
+	c.want(c.tasks(1, ra(0, 1), 2, 1, did(1, 0)), 2, 2, true)
+	c.taskless(1, ra(0, 1), 2, 0)
+	c.state(Completed, 0)
+}
+
 // A worker that ends with tasks undone is replaced, but not for ever.
 func TestArrayGivesUpWhenWorkersBreak(t *testing.T) {
 	spec := arrayOf(1)

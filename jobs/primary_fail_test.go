@@ -264,6 +264,10 @@ func TestStatusTellsWhyRanksAreTriedAgain(t *testing.T) {
 			c.exits(1, ra(0, 1), 3, process.Exited)
 			c.exits(1, ra(1, 1), 143, process.Stopped)
 		}, map[int]string{0: "rank 0 on " + one + " ended with 3", 1: "rank 0 on " + one + " ended with 3"}},
+		"its node declines": {Spec{Min: 2, Max: 2 + 2}, func(c *talk) { c.declines(1, ra(1, 1), "could not start it: no room") },
+			map[int]string{1: "rank 1: " + one + " could not start it: no room"}},
+		"a node of the gang declines": {Spec{Min: 2, Max: 2}, func(c *talk) { c.declines(1, ra(1, 1), "could not start it: no room") },
+			map[int]string{0: "rank 1: " + one + " could not start it: no room", 1: "rank 1: " + one + " could not start it: no room"}},
 		"its node": {Spec{Min: 2, Max: 2 + 2}, func(c *talk) { c.silence(2) },
 			map[int]string{2: "node " + two + " was lost with ranks 2..3 (2)"}},
 	} {
@@ -291,6 +295,12 @@ func TestStatusTellsWhyRanksAreTriedAgain(t *testing.T) {
 	c.step()
 	why := "given back before its start: node " + one + ": did not answer"
 	c.tells(map[int]string{0: why, 1: why})
+}
+
+// declines reports that a node could not begin a worker.
+func (c *talk) declines(n int, ra RankAttempt, why string) {
+	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra, State: WorkerLost, Declined: true, Reason: why}}}
+	c.p.reported(c.now, testNode(n), rep, map[RankAttempt]received{ra: {}}, func(Ack) {})
 }
 
 // tells compares why ranks are tried again, as the status and as the journal

@@ -101,6 +101,9 @@ if test $ZORILLA_TASK_ID = 2; then rm data; ln -s /etc/passwd data; rm -r empty;
 	spec := array(t, 4, `cat data sub/deep; ls -A . sub empty tree; `+harm+`; cat data`)
 	spec.Tasks.Outputs = []string{"tree/*.out"}
 	inputs(t, spec, map[string]string{"data": "good\n", "sub/deep": "deep\n", "empty/": "", "tree/a": "", "tree/new/": ""})
+	if err := os.Chmod(filepath.Join(spec.Root, workDir, "tree/a"), 0o644); err != nil { // the others are programs
+		t.Fatal(err)
+	}
 	all, stdout, _, _ := runTasks(t, spec)
 	for i := range all {
 		want := "good\ndeep\n.:\ndata\nempty\nsub\ntree\n\nempty:\n\nsub:\ndeep\n\ntree:\na\nnew\n"
@@ -109,6 +112,11 @@ if test $ZORILLA_TASK_ID = 2; then rm data; ln -s /etc/passwd data; rm -r empty;
 		}
 		if stdout[i] != want {
 			t.Errorf("task %d: %q, want %q", i+1, stdout[i], want)
+		}
+	}
+	for _, name := range []string{"", "sub", "sub/deep", "tree/a"} { // all that there is on kernels without Landlock
+		if info, err := os.Stat(filepath.Join(spec.Root, workDir, name)); err != nil || info.Mode()&0o222 != 0 {
+			t.Errorf("%q: %v, %v", name, info.Mode(), err)
 		}
 	}
 	for name, want := range map[string]string{"data": "good\n", "sub/deep": "deep\n"} {
