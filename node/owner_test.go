@@ -59,6 +59,9 @@ func TestOwnerIsSyncedBeforeItCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o.how.Sync != nil {
+		t.Error("outside of tests it is synced as an owner's file need not be")
+	}
 	synced, told := 0, 0
 	o.how.Sync = func(f *os.File) error {
 		if told > 0 || o.limits.Paused {

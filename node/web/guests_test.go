@@ -1,18 +1,23 @@
 package web
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
+
+	"zorilla/jobs"
 )
 
 // Whoever has no cookie can hold 64 connections, and keeps no owner out.
 func TestGuestsOfThePageAreFew(t *testing.T) {
-	page := newPage(t, scene())
+	f := scene()
+	page := newPage(t, f)
 	srv := httptest.NewUnstartedServer(page)
 	srv.Listener, srv.Config.ConnContext = page.Listen(srv.Listener), page.ConnContext
 	srv.Start()
@@ -64,7 +69,10 @@ func TestGuestsOfThePageAreFew(t *testing.T) {
 	if res, err := look("/", cookie); err != nil || res.StatusCode != http.StatusOK {
 		t.Errorf("the owner sees %v, %v", res, err)
 	}
-	if _, err := events.Body.Read(make([]byte, 1)); err != nil {
-		t.Errorf("a page that was open: %v", err)
+	f.put(sample("later@zaaaa", jobs.Running, f.nodes, 1, time.Minute, "x"))
+	for stream, line := bufio.NewReader(events.Body), ""; !strings.Contains(line, "later@zaaaa"); {
+		if line, err = stream.ReadString('\n'); err != nil {
+			t.Fatalf("a page that was open: %v", err)
+		}
 	}
 }

@@ -1,0 +1,21 @@
+package atomicfile
+
+import (
+	"os"
+	"testing"
+)
+
+// Who says nothing of it has files synced: what cannot be is an error.
+func TestFilesAreSyncedUnlessSomebodySaysOtherwise(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if (How{}).sync(f) == nil {
+		t.Error("a device without a disk was synced")
+	}
+	if err := (How{Sync: Loose}).sync(f); err != nil {
+		t.Error(err)
+	}
+}
