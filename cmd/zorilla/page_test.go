@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"os/exec"
@@ -190,6 +194,53 @@ func TestPageRefusesStrangers(t *testing.T) {
 		}
 		if c.want != http.StatusSeeOther && strings.Contains(string(body), "node1") {
 			t.Errorf("%s learns about the node", name)
+		}
+	}
+}
+
+// Who has not shown the cookie keeps no owner out of a real node's page: of very
+// many connections the oldest go, but never those of the owner.
+func TestGuestsOfARealPage(t *testing.T) {
+	t.Parallel()
+	node := realNet(t, 1, "--slots", "1").nodes[1]
+	address, err := url.Parse(node.says(t, "web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := &http.Client{Jar: jar, Transport: &http.Transport{}}
+	defer owner.CloseIdleConnections()
+	look := func(path string) *http.Response {
+		resp, err := owner.Get(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	if _, err := io.Copy(io.Discard, look(address.String()).Body); err != nil {
+		t.Fatal(err)
+	}
+	events := bufio.NewReader(look("http://" + address.Host + "/events").Body)
+	var guests []net.Conn
+	for range 2 * 64 {
+		c := dial(t, "tcp", address.Host)
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nX: ")
+		guests = append(guests, c)
+	}
+	for _, c := range guests[:64] { // before the time is over in which a request must come
+		c.SetReadDeadline(time.Now().Add(8 * time.Second))
+		if _, err := io.Copy(io.Discard, c); err != nil && err.(net.Error).Timeout() {
+			t.Fatal("the oldest guest is still there")
+		}
+	}
+	node.says(t, "submit", "-J", "later", "true")
+	for line := ""; !strings.Contains(line, "later"); {
+		if line, err = events.ReadString('\n'); err != nil {
+			t.Fatalf("a page that was open: %v", err)
 		}
 	}
 }

@@ -72,16 +72,18 @@ func TestSubmissionIsTriedAgain(t *testing.T) {
 	}
 	const may, not = "the job may have been accepted: submit it again with --key K, and it is not run twice", "the job was not submitted"
 	for name, c := range map[string]struct {
-		node   flaky
-		after  string
-		ending string // of the error
-		says   string
-		jobs   int
-		took   time.Duration // about
-		sent   int           // chunks, of which the inputs are two
+		node    flaky
+		keyless bool // the user gives no key
+		after   string
+		ending  string // of the error
+		says    string
+		jobs    int
+		took    time.Duration // about
+		sent    int           // chunks, of which the inputs are two
 	}{
 		"at once":              {sent: 2, jobs: 1},
 		"the answer is lost":   {node: flaky{lose: []error{broken}}, sent: 2, jobs: 1, says: "submitting again", took: nodePoll},
+		"without a key":        {node: flaky{lose: []error{broken}}, keyless: true, sent: 2, jobs: 1, says: "submitting again", took: nodePoll},
 		"started again":        {node: flaky{lose: []error{broken, gone, gone, stopping, nil}}, sent: 2, jobs: 1, says: "submitting again", took: 4 * nodePoll},
 		"it forgot the inputs": {node: flaky{lose: []error{broken, nil}, refuses: 1}, sent: 3, jobs: 1, says: "submitting again", took: nodePoll},
 		"stays away":           {node: flaky{lose: append([]error{broken}, long...)}, sent: 2, jobs: 1, says: "submitting again", ending: may, took: nodeAway},
@@ -95,6 +97,9 @@ func TestSubmissionIsTriedAgain(t *testing.T) {
 				node.Fake = apitest.New()
 				var stderr bytes.Buffer
 				spec := jobs.Spec{Key: "K", Args: []string{"a"}, Min: 1, Max: 1, Slots: 1}
+				if c.keyless {
+					spec.Key = ""
+				}
 				if c.after != "" {
 					spec.After = []jobs.Dependency{{Kind: jobs.AfterAny, Job: jobs.ID(c.after)}}
 				}
