@@ -39,8 +39,10 @@
 // Everything that a worker sends carries its rank and attempt; what the primary
 // no longer owns is answered with "drop". A participant that is silent for ten
 // seconds is lost; one that was stopped has said so and is waited for two
-// minutes. A participant whose origin is silent keeps its running workers for an
-// hour, and lets prepared ones go after ten seconds. Output carries offsets, so
+// minutes. A worker whose program did not begin is declined: it runs elsewhere, and
+// a node where that happens several times in a row offers nothing (see starts). A
+// participant whose origin is silent keeps its running workers for an hour, and
+// lets prepared ones go after ten seconds. Output carries offsets, so
 // that sending it twice is harmless. An origin that was killed reads its journal
 // and goes on; its participants report to it again. A participant that was
 // killed or stopped finds its workers again by the claims in their directories
@@ -60,8 +62,8 @@
 //
 // Packets (Advertisement in a flood, Answer, and "yield": an offer is not needed)
 // and the bodies of peer messages are msgpack, see package codec. Peer messages
-// are HTTP/2 POST requests to /v1/peer/grant, start, release and report of the
-// node in question; GET /v1/peer/stdin streams what the client sends to rank 0.
+// are HTTP/2 POST requests to /v1/peer/grant, start, release, report, measure and
+// clock of the node in question; GET /v1/peer/stdin streams what the client sends to rank 0.
 // Both ends are known by their certificates. Bodies are at most 8 MiB; a message
 // that is malformed is counted, dropped and answered with status 400, one that
 // is not allowed with 409.

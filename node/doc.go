@@ -15,15 +15,17 @@
 //
 // # State directory
 //
+//	owner.json     what the owner allows
 //	identity.key   the node's key; its hash is the node's ID
 //	secret         the network's secret
 //	peers          addresses of members, for the next start
 //	web-token      opens the page
 //	zorilla.sock   the client API
 //	client-token   proves that a client may read this directory
-//	journal.db     jobs that were submitted here; journal.db.mark tells that there is one
+//	journal.db     jobs that were submitted here; journal.db.mark tells that there
+//	               is one, journal.db.damaged is one that was written anew
 //	jobs/          their output
 //	cache/         chunks of input and output files
-//	work/          directories of running workers
+//	work/          directories of running workers; or work-at: where they are
 //	lock           held while a node uses the directory
 package node

@@ -76,7 +76,7 @@
 //
 // # Concurrency
 //
-// All types but Manifest may be used from any goroutine. Stores hold no lock
+// All types but Manifest, Pack and PackReader may be used from any goroutine. Stores hold no lock
 // during I/O. Ingest, Collect, Upload, Write and Fetch run a few goroutines
 // with a buffer of ChunkSize each and return when these have ended; nothing
 // else is started. Pins live in memory only: after a restart call

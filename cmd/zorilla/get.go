@@ -16,9 +16,10 @@ func (sh *shell) getCommand() *cli.Command {
 		UsageText: "zorilla get [options] JOB[:RANK]",
 		Description: `
 All ranks share the directory; files of the same name that differ are kept as
-NAME.RANK. With %r in --into every rank has a directory of its own. Of an array
-JOB:N is task N, its files come as NAME.TASK, and %t gives each task a directory. If a file
-with other content is in the way nothing is fetched, unless --force replaces it.
+NAME.RANK. With %r in --into every rank has a directory of its own. Files of an
+array come as NAME.TASK, or with %t in a directory of each task; those of one task,
+JOB:N, keep their names. If a file with other content is in the way nothing is
+fetched, unless --force replaces it.
 
 zorilla get last
 zorilla get --into 'out/%r' k7f3q
