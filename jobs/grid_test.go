@@ -125,7 +125,7 @@ func (g *grid) during(f func(from, to *gridNode, path string) error) { g.hook.St
 func (n *gridNode) start() {
 	client := &http.Client{Transport: n}
 	rnd := rand.New(rand.NewPCG(1, uint64(n.self.ID[1])))
-	fetch := transfer.NewFetcher(transfer.FetcherConfig{Store: n.store, Rand: rnd,
+	fetch := transfer.NewFetcher(transfer.FetcherConfig{Store: n.store, Rand: rand.New(rand.NewPCG(2, uint64(n.self.ID[1]))),
 		Source: transfer.HTTPSource(client, func(id vicinity.ID) string { return "https://" + string(id) })})
 	var log journal.Journal = n.log
 	if n.wrap != nil {

@@ -26,6 +26,7 @@ type job struct {
 	serving map[vicinity.ID]int // reports that wait for an answer
 	gone    bool                // it is forgotten: nothing is written down of it any more
 	trouble string              // why output cannot be stored; for people
+	mending bool                // its inputs are looked for
 
 	toldLost int // of its damage, that watchers were told of
 }

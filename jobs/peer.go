@@ -192,6 +192,9 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 	reply := make(chan Ack, 1)
 	s.post(func() {
 		s.hindered(j, nil)
+		if j.lacksInputs(from, rep) {
+			s.mendInputs(j)
+		}
 		j.core.reported(s.now(), from, *rep, j.output.received(ras), func(a Ack) { reply <- a })
 		s.flush(j)
 	})
