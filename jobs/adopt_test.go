@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/transfer"
@@ -266,6 +267,14 @@ func TestWorkDirectoriesThatNobodyKnows(t *testing.T) {
 			}
 		}
 		if err := os.Mkdir(filepath.Join(work, "ddddd@"+me+"-0-1"), 0o755); err != nil { // the node died while it made it
+			t.Fatal(err)
+		}
+		old := filepath.Join(work, "eeeee@zabcd-0-1") // of protocol version 1, which knew no marks
+		spec := codec.MustMarshal(map[string]any{"version": 1, "spec": process.Spec{Root: old}})
+		if err := errors.Join(os.Mkdir(old, 0o755), os.WriteFile(filepath.Join(old, "spec"), spec, 0o600), os.WriteFile(filepath.Join(old, "claim"), []byte("\x81\xa7version\x01"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := jobs.CheckWork(work, n.self.ID); err != nil {
 			t.Fatal(err)
 		}
 		n.start()

@@ -51,7 +51,8 @@ func kindOf(root string, node vicinity.ID) rootKind {
 	return strange
 }
 
-// isRootName reports whether a name is what rootName makes.
+// isRootName reports whether a name is what rootName makes, or made of an ID of
+// protocol version 1.
 func isRootName(name string) bool {
 	f := strings.Split(name, "-")
 	if len(f) != 3 {
@@ -59,7 +60,7 @@ func isRootName(name string) bool {
 	}
 	rank, err1 := strconv.Atoi(f[1])
 	attempt, err2 := strconv.Atoi(f[2])
-	return err1 == nil && err2 == nil && ID(f[0]).Valid() && rootName(ID(f[0]), RankAttempt{rank, attempt}) == name
+	return err1 == nil && err2 == nil && (ID(f[0]).Valid() || earlierForm(f[0])) && rootName(ID(f[0]), RankAttempt{rank, attempt}) == name
 }
 
 // CheckWork refuses a directory as one for the workers of a node, if it is there
