@@ -102,12 +102,15 @@ func clientCommand(c cli.Command) *cli.Command {
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	text := err.Error()
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		text = "unknown option " + name
-	}
 	name := "zorilla"
 	if c.Command != nil && c.Command.HelpName != "" {
 		name = c.Command.HelpName
+	}
+	if option, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
+		text = "unknown option " + option
+		if name == "zorilla" {
+			text += " before a command: options follow it, as in 'zorilla ps --all'"
+		}
 	}
 	return &usageError{name, text}
 }

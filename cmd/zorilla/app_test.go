@@ -75,3 +75,15 @@ func TestHelpShowsOneTrueDefault(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOptionBeforeTheCommandIsToldWhereItGoes(t *testing.T) {
+	for in, want := range map[string]string{
+		"--node /s ps": "unknown option -node before a command: options follow it",
+		"ps --nosuch":  "unknown option -nosuch\ntry 'zorilla ps --help'",
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append([]string{"zorilla"}, strings.Fields(in)...), nil, &out, &errs); code != 2 || !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: %d, %s", in, code, &errs)
+		}
+	}
+}

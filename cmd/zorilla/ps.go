@@ -110,6 +110,14 @@ func each(w jobs.Waiting) string {
 	return text
 }
 
+// age tells how long ago a job was submitted.
+func age(st jobs.Status, now time.Time) string {
+	if st.Submitted.IsZero() { // the journal lost it
+		return "-"
+	}
+	return span(now.Sub(st.Submitted))
+}
+
 func jobTable(list []jobs.Status, now time.Time) [][]string {
 	rows := [][]string{{"ID", "NAME", "STATE", "RANKS", "ORIGIN", "AGE", "KEPT", "REASON"}}
 	names := shortIDs(list, func(st jobs.Status) jobs.ID { return st.ID })
@@ -122,7 +130,7 @@ func jobTable(list []jobs.Status, now time.Time) [][]string {
 			reason = strings.TrimSuffix("last known: "+reason, ": ")
 		}
 		rows = append(rows, []string{
-			names[i], short(title(st.Spec), 24), string(st.State), ranks(st), st.Origin.Short(), span(now.Sub(st.Submitted)), kept(st), short(reason, 60),
+			names[i], short(title(st.Spec), 24), string(st.State), ranks(st), st.Origin.Short(), age(st, now), kept(st), short(reason, 60),
 		})
 	}
 	return rows

@@ -192,6 +192,9 @@ func wish(spec jobs.Spec) string {
 
 // stamp writes a time in the zone of now.
 func stamp(t, now time.Time) string {
+	if t.IsZero() { // the journal lost it
+		return "not known"
+	}
 	return fmt.Sprintf("%s (%s ago)", t.In(now.Location()).Format(time.RFC3339), span(now.Sub(t)))
 }
 

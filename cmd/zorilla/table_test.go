@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,5 +168,17 @@ func TestClustersThatSayNothingHaveNoName(t *testing.T) {
 	place[0].Site = "near sea"
 	if got := column(place); got != "near sea | near sea" {
 		t.Errorf("a site of that name: got %s", got)
+	}
+}
+
+// A job of which the journal lost the first entry was not submitted in the year 1.
+func TestATimeThatIsNotKnownIsNotTold(t *testing.T) {
+	st, now := apitest.Example(), time.Now()
+	st.Submitted = time.Time{}
+	if rows := jobTable([]jobs.Status{st}, now); rows[1][5] != "-" {
+		t.Errorf("its age is %s", rows[1][5])
+	}
+	if rows := facts(st, now); !slices.ContainsFunc(rows, func(row []string) bool { return slices.Equal(row, []string{"submitted", "not known"}) }) {
+		t.Errorf("got %q", rows)
 	}
 }

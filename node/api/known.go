@@ -1,7 +1,9 @@
 package api
 
 import (
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,8 +21,9 @@ const maxKnown = 100_000
 func KnownObstacles(spec *jobs.Spec, want Wanted) transfer.ObstacleError {
 	var way transfer.ObstacleError
 	seen := map[transfer.Obstacle]bool{}
-	for dir, names := range knownFiles(spec, want.Into) {
-		for _, o := range transfer.NameObstacles(dir, names, want.Force) {
+	files := knownFiles(spec, want.Into)
+	for _, dir := range slices.Sorted(maps.Keys(files)) {
+		for _, o := range transfer.NameObstacles(dir, files[dir], want.Force) {
 			if !seen[o] {
 				seen[o] = true
 				way = append(way, o)

@@ -142,3 +142,15 @@ func TestDirectoriesThatCannotBeWrittenToAreKnown(t *testing.T) {
 		t.Errorf("got %v", way)
 	}
 }
+
+// What is in the way is told in the same order each time.
+func TestKnownObstaclesHaveAnOrder(t *testing.T) {
+	dir := t.TempDir()
+	for _, rank := range "01234567" {
+		put(t, filepath.Join(dir, string(rank), "log"), "mine")
+	}
+	way := api.KnownObstacles(&jobs.Spec{Min: 8, Max: 8, Outputs: []string{"log"}}, api.Wanted{Rank: -1, Into: filepath.Join(dir, "%r")})
+	if len(way) != 8 || !slices.IsSortedFunc(way, func(a, b transfer.Obstacle) int { return strings.Compare(a.Path, b.Path) }) {
+		t.Errorf("got %v", way)
+	}
+}
