@@ -30,7 +30,7 @@ func (s *service) locate(ctx context.Context, ref string) (id jobs.ID, remote ap
 		return id, nil, nil
 	}
 	if _, ok := s.n.overlay.Member(at); !ok {
-		return id, nil, fmt.Errorf("%w: the origin of job %s is not reachable", api.ErrUnavailable, id.Short())
+		return id, nil, fmt.Errorf("%w: job %s: its node %s is not here: 'zorilla nodes' lists those that are", api.ErrUnavailable, id.Short(), at.Short())
 	}
 	return id, s.at(at), nil
 }
@@ -78,7 +78,7 @@ func (s *service) resolve(ctx context.Context, ref string) (jobs.ID, error) {
 	case strings.HasPrefix(string(s.n.creds.ID()), origin):
 		return s.n.jobs.Find(ref)
 	}
-	return "", fmt.Errorf("%w: the origin of job %.40s is not reachable", api.ErrUnavailable, ref)
+	return "", fmt.Errorf("%w: job %.40q: no node whose ID begins with %.30s is here: 'zorilla nodes' lists those that are", api.ErrUnavailable, ref, origin)
 }
 
 // known asks the origins of jobs whether they know them; silent are those of

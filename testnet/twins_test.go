@@ -83,8 +83,11 @@ func TestJobsOfNodesWithTheSameShortID(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
-		if _, err := t.Service(2).Job(t.Context(), string(id)); !errors.Is(err, api.ErrUnavailable) {
+		if _, err := t.Service(2).Job(t.Context(), string(id)); !errors.Is(err, api.ErrUnavailable) || !strings.Contains(err.Error(), "its node zrval is not here: 'zorilla nodes' lists") {
 			t.Errorf("a job of a node that has left: %v", err)
+		}
+		if _, err := t.Service(2).Job(t.Context(), "zzzzz@zqqqq"); !errors.Is(err, api.ErrUnavailable) || !strings.Contains(err.Error(), "no node whose ID begins with zqqqq is here: 'zorilla nodes' lists") {
+			t.Errorf("a job of a node that nobody knows: %v", err)
 		}
 		if _, err := t.Service(2).Job(t.Context(), id.Short()); !errors.Is(err, api.ErrNotFound) || !strings.Contains(err.Error(), "no node that is here, and whose ID begins with zrval, knows it") {
 			t.Errorf("in short, while its twin is there: %v", err)
