@@ -15,6 +15,9 @@ func TestFilesAreSyncedUnlessSomebodySaysOtherwise(t *testing.T) {
 	if (How{}).sync(f) == nil {
 		t.Error("a device without a disk was synced")
 	}
+	if Sync(os.DevNull) == nil {
+		t.Error("a device without a disk was synced by its name")
+	}
 	if err := (How{Sync: Loose}).sync(f); err != nil {
 		t.Error(err)
 	}
