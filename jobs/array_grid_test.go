@@ -135,3 +135,28 @@ func TestDamagedOutputOfTasks(t *testing.T) {
 		}
 	})
 }
+
+// An array that was ended early has no task that runs: not in its counts, nor in
+// its picture, nor after a restart.
+func TestArrayThatIsCancelledRunsNoTask(t *testing.T) {
+	bubble(t, 2, 2, func(t *testing.T, g *grid) {
+		const n = 100
+		id := g.submit(0, numbered(n, "1"))
+		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.Array != nil && st.Array.Done >= 10 && st.Array.Running == 4 })
+		if err := g.node(0).service.Cancel(id, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			st := g.await(0, id, time.Minute, final)
+			if a := st.Array; a.Running != 0 || a.Done < 10 || a.Left != n-a.Done || a.Tasks != n {
+				t.Errorf("it is %s with %+v", st.State, *a)
+			}
+			page, err := g.node(0).service.Tasks(id, jobs.TaskQuery{Cells: n})
+			if err != nil || strings.Count(page.Picture, string(jobs.CellDone)) != st.Array.Done || strings.Count(page.Picture, string(jobs.CellWaits)) != st.Array.Left {
+				t.Errorf("its tasks are %s, %v", page.Picture, err)
+			}
+			g.node(0).stop()
+			g.node(0).start()
+		}
+	})
+}

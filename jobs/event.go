@@ -206,6 +206,9 @@ func (r *record) apply(ev event) {
 			case WorkerPreparing, WorkerReady, WorkerRunning:
 				k.state = WorkerStopped
 			}
+			if r.tasks != nil { // nobody does them any more
+				r.tasks.free(i)
+			}
 		}
 	}
 	r.decide(ev.Ranks)
