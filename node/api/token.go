@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"zorilla/internal/atomicfile"
 )
 
 // tokenName is the file beside the socket that a client must be able to read.
@@ -29,10 +31,7 @@ func Token(socket string) (string, error) {
 		return "", fmt.Errorf("token for clients: %w", err)
 	}
 	token := rand.Text()
-	if err := os.WriteFile(path+".new", []byte(token+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("token for clients: %w", err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := atomicfile.Write(path, []byte(token+"\n")); err != nil {
 		return "", fmt.Errorf("token for clients: %w", err)
 	}
 	return token, nil
