@@ -133,13 +133,6 @@ func (s *Service) adoptRoot(root string, kind rootKind) error {
 		return s.cfg.CleanRoot(root)
 	}
 	c, err := loadClaim(root)
-	if err == nil {
-		if _, unmarked := process.RootOwner(root); errors.Is(unmarked, process.ErrNotMade) {
-			if err := process.MarkRoot(root, string(s.self.ID)); err != nil {
-				return err
-			}
-		}
-	}
 	if err == nil && c.Start != nil {
 		s.adopt(c)
 		return nil

@@ -45,9 +45,6 @@ func kindOf(root string, node vicinity.ID) rootKind {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) == 0 {
 		return bare
 	}
-	if _, err := loadClaim(root); err == nil { // of a version before there were marks
-		return own
-	}
 	return strange
 }
 
