@@ -2,6 +2,8 @@ package testnet
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -127,6 +129,36 @@ func TestACalmNetworkIsHealthy(t *testing.T) {
 		}
 		if luck == 0 {
 			t.Error("a node crashed and nobody counts a question without an answer")
+		}
+	})
+}
+
+// A node calls bad what has come in the last ten minutes, not what ever came.
+func TestBadMessagesAreOldNewsAfterAWhile(t *testing.T) {
+	wholeNodes(t, 1, []int{2}, func(t *nodesTest) {
+		from, to := t.list[1].host, t.list[0].host
+		c, err := from.ListenPacket(t.Context(), from.Addr(9))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.WriteTo([]byte("what no node says"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.IP(), nodePort))); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			after time.Duration
+			want  int64
+		}{{time.Second, 1}, {8 * time.Minute, 1}, {4 * time.Minute, 0}} {
+			time.Sleep(step.after)
+			info, err := t.Service(0).Node(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range info.Traffic {
+				if c.Name == "packets refused" && (c.Value != 1 || c.Recent != step.want) {
+					t.Errorf("%v later: %d, %d of them lately, want %d", step.after, c.Value, c.Recent, step.want)
+				}
+			}
 		}
 	})
 }
