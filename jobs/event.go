@@ -199,21 +199,26 @@ func (r *record) apply(ev event) {
 		}
 		r.away[ev.Node] = ev.At.Add(time.Duration(ev.For))
 	case evEnded:
-		r.state, r.reason, r.code, r.ended = ev.State, ev.Reason, ev.Code, ev.At
-		r.stored = ev.Stored
-		for i := range r.ranks {
-			switch k := &r.ranks[i]; k.state {
-			case WorkerPreparing, WorkerReady, WorkerRunning:
-				k.state = WorkerStopped
-			}
-			if r.tasks != nil { // nobody does them any more
-				r.tasks.free(i)
-			}
-		}
+		r.end(ev)
 	}
 	r.decide(ev.Ranks)
 	if !r.state.Final() {
 		r.state = r.derive()
+	}
+}
+
+// end notes how the job ended.
+func (r *record) end(ev event) {
+	r.state, r.reason, r.code, r.ended = ev.State, ev.Reason, ev.Code, ev.At
+	r.stored = ev.Stored
+	for i := range r.ranks {
+		switch k := &r.ranks[i]; k.state {
+		case WorkerPreparing, WorkerReady, WorkerRunning:
+			k.state = WorkerStopped
+		}
+		if r.tasks != nil { // nobody does them any more
+			r.tasks.free(i)
+		}
 	}
 }
 
