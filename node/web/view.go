@@ -317,6 +317,9 @@ func describeJob(st *jobs.Status, now time.Time) jobRow {
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Workers: progress(st),
 		When: since(st.Submitted, now), Took: between(st.Started, st.Ended, now),
 	}
+	if a := st.Array; a != nil {
+		v.Workers = fmt.Sprintf("%d/%d tasks", a.Done, a.Tasks)
+	}
 	if v.Command == v.Name {
 		v.Command = ""
 	}
