@@ -274,11 +274,11 @@ func (n *gridNode) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err := (*hook)(n, o, r.URL.Path); err != nil {
 			return nil, err
 		}
-		if o.live.Load() == nil {
-			return nil, errors.New("connection reset")
-		}
 	}
-	handler := o.live.Load().handler
+	live := o.live.Load() // it may have died meanwhile
+	if live == nil {
+		return nil, errors.New("connection reset")
+	}
 	r = r.Clone(r.Context())
 	r.Header.Set("From-Node", string(n.self.ID))
 	if r.Body == nil {
@@ -289,7 +289,7 @@ func (n *gridNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() {
 		defer w.Close()
 		defer answer.WriteHeader(http.StatusOK)
-		handler.ServeHTTP(answer, r)
+		live.handler.ServeHTTP(answer, r)
 	}()
 	select {
 	case code := <-answer.status:
