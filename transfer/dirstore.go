@@ -24,6 +24,7 @@ import (
 type DirStore struct {
 	dir   string
 	write func(h Hash, data []byte) error // to its place; a seam for tests of full disks
+	open  func(name string) (fs.File, error)
 
 	mu    sync.Mutex // guards what follows
 	index index
@@ -35,6 +36,7 @@ type DirStore struct {
 func NewDirStore(dir string, limit int64) *DirStore {
 	s := &DirStore{dir: dir, index: newIndex(limit), busy: make(map[Hash]chan struct{})}
 	s.write = s.writeFile
+	s.open = func(name string) (fs.File, error) { return os.Open(name) }
 	return s
 }
 
@@ -176,8 +178,8 @@ func (s *DirStore) writeFile(h Hash, data []byte) error {
 	return err
 }
 
-// Get implements Getter. A blob whose file is damaged is removed and
-// reported as ErrNotFound.
+// Get implements Getter. A blob whose file is damaged, or cannot be read
+// any more, is removed and reported as ErrNotFound.
 func (s *DirStore) Get(h Hash, buf []byte) ([]byte, error) {
 	if !s.Has(h) {
 		return nil, notFound(h)
@@ -197,7 +199,7 @@ func (s *DirStore) Get(h Hash, buf []byte) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		s.forget(h)
 		return nil, notFound(h)
-	case errors.Is(err, ErrMismatch):
+	case errors.Is(err, ErrMismatch), errors.Is(err, syscall.EIO):
 		s.forget(h)
 		if err := os.Remove(s.file(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("remove damaged blob: %w", err)
@@ -211,7 +213,7 @@ func (s *DirStore) verified() {}
 
 // read returns the verified content of the blob's file.
 func (s *DirStore) read(h Hash, buf []byte) ([]byte, error) {
-	f, err := os.Open(s.file(h))
+	f, err := s.open(s.file(h))
 	if err != nil {
 		return nil, err
 	}

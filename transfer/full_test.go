@@ -3,6 +3,7 @@ package transfer
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -45,5 +46,46 @@ func TestFullDisk(t *testing.T) {
 	}
 	if !s.Has(hashes[0]) || s.Has(hashes[1]) || !s.Has(hashes[room]) {
 		t.Error("the wrong blobs made room")
+	}
+}
+
+// spoilt is a file on a part of the disk that cannot be read any more.
+type spoilt struct{ fs.File }
+
+func (spoilt) Read([]byte) (int, error) {
+	return 0, &os.PathError{Op: "read", Path: "blob", Err: syscall.EIO}
+}
+
+// What a disk cannot read any more is not there; what only cannot be opened now is.
+func TestUnreadableBlobsAreNotThere(t *testing.T) {
+	s := NewDirStore(t.TempDir(), 0)
+	if err := s.Open(); err != nil {
+		t.Fatal(err)
+	}
+	data := []byte("bytes")
+	h := HashOf(data)
+	if err := s.Put(h, data); err != nil {
+		t.Fatal(err)
+	}
+	open := s.open
+	s.open = func(name string) (fs.File, error) {
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EMFILE}
+	}
+	if _, err := s.Get(h, nil); !errors.Is(err, syscall.EMFILE) || !s.Has(h) {
+		t.Errorf("while too many files are open: got %v, held: %v", err, s.Has(h))
+	}
+	s.open = func(name string) (fs.File, error) {
+		f, err := open(name)
+		return spoilt{f}, err
+	}
+	if _, err := s.Get(h, nil); !errors.Is(err, ErrNotFound) || s.Has(h) {
+		t.Errorf("after a read error: got %v, held: %v", err, s.Has(h))
+	}
+	s.open = open
+	if err := s.Put(h, data); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Get(h, nil); err != nil || string(got) != "bytes" {
+		t.Errorf("put again: got %q, %v", got, err)
 	}
 }
