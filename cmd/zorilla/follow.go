@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -183,8 +184,12 @@ func (f *follower) sayWaiting() {
 		reason = string(f.status.State)
 	}
 	if reason != f.told {
-		f.tell("job %s waits: %s", f.id.Short(), reason)
 		f.told = reason
+		if what, ok := strings.CutPrefix(reason, "waiting "); ok {
+			f.tell("job %s waits %s", f.id.Short(), what)
+		} else {
+			f.tell("job %s waits: %s", f.id.Short(), reason)
+		}
 	}
 }
 

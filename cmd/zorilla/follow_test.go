@@ -92,6 +92,9 @@ func TestRunSaysWhyItWaits(t *testing.T) {
 		fo.job.Update(func(s *jobs.Status) { s.State, s.Reason = jobs.Staging, "3 MB to go" })
 		time.Sleep(11 * patience)
 		fo.says(t, "zorilla: job ID waits: 3 MB to go\n")
+		fo.job.Update(func(s *jobs.Status) { s.Reason = "waiting for 2 workers: both busy" })
+		time.Sleep(11 * patience)
+		fo.says(t, "zorilla: job ID waits for 2 workers: both busy\n")
 		fo.job.Update(func(s *jobs.Status) {
 			s.State, s.Workers = jobs.Running, []jobs.WorkerStatus{{Rank: 0, Attempt: 1}, {Rank: 1, Attempt: 1}}
 		})
