@@ -109,7 +109,12 @@ func (f *fakeNode) runRank(ctx context.Context, j *apitest.Job, rank int) (jobs.
 		if in, err = transfer.LoadManifest(get, st.Spec.Inputs); err != nil {
 			return out, nil, err
 		}
-		if err := in.Write(ctx, get, dir); err != nil {
+		// A process that another goroutine starts meanwhile would hold open what is
+		// to be executed here.
+		syscall.ForkLock.RLock()
+		err = in.Write(ctx, get, dir)
+		syscall.ForkLock.RUnlock()
+		if err != nil {
 			return out, nil, err
 		}
 	}
