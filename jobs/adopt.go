@@ -33,6 +33,8 @@ type claimRecord struct {
 	Since time.Time `json:"since"`           // when this node was granted the job
 	Start *Start    `json:"start,omitempty"` // nil = it may not have started
 	At    time.Time `json:"at"`              // of Start
+	// Lost says why it did not begin here, and will not.
+	Lost string `json:"lost,omitempty"`
 }
 
 const claimVersion = 2
@@ -94,6 +96,9 @@ func (w *work) keep(k *worker, root string, start *Start) error {
 	w.mu.Lock()
 	c := claimRecord{Version: claimVersion, Job: w.job, Addrs: w.addrs, RankAttempt: k.RankAttempt,
 		Spec: w.spec, GPUs: k.gpus, Stamp: w.stamp, Since: w.since, Start: start, At: w.s.now()}
+	if k.declined {
+		c.Lost = k.reason
+	}
 	w.mu.Unlock()
 	b, err := codec.Marshal(c)
 	if err != nil {
@@ -140,13 +145,11 @@ func (s *Service) adoptRoot(root string, kind rootKind) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		log.Warn().Err(err).Msg("a worker of before cannot be followed: it is ended")
 	}
-	if err := s.cfg.CleanRoot(root); err != nil {
-		return err
-	}
-	if err == nil {
+	if err == nil { // what is there of it goes when it is prepared anew; without its claim nobody would tell of it
 		s.adopt(c)
+		return nil
 	}
-	return nil
+	return s.cfg.CleanRoot(root)
 }
 
 // adopt makes the record of a worker again: of one that may run to follow it,
@@ -170,7 +173,12 @@ func (s *Service) adopt(c claimRecord) {
 		s.children.Go(func() { w.knowInputs(k) })
 		s.children.Go(w.report)
 	}
-	if c.Start == nil {
+	switch {
+	case c.Lost != "":
+		k.state, k.declined, k.reason = WorkerLost, true, c.Lost
+		s.children.Go(func() { w.part(k, w.root(k.RankAttempt)) })
+		return
+	case c.Start == nil:
 		s.children.Go(func() { w.run(k) })
 		return
 	}
@@ -199,10 +207,6 @@ func (w *work) resume(k *worker, epoch int64) {
 			return
 		}
 	case errors.Is(err, process.ErrNotStarted): // the origin will say again that it may
-		if err := w.s.cfg.CleanRoot(root); err != nil {
-			w.lose(k, err.Error())
-			break
-		}
 		w.set(k, func() { k.state, k.started, k.adopted = WorkerPreparing, false, false })
 		w.run(k)
 		return

@@ -213,6 +213,7 @@ func (c *Core) run(now time.Time, w *coreWork, k *coreWorker) {
 
 func (c *Core) execute(now time.Time, w *coreWork, k *coreWorker) {
 	if why := c.unable(); why != "" {
+		c.claims.missed(now, why)
 		c.decline(now, w, k, why)
 		return
 	}
@@ -286,7 +287,7 @@ func (c *Core) tend(now time.Time, w *coreWork) {
 func (c *Core) move(now time.Time, w *coreWork, k *coreWorker) {
 	switch {
 	case k.state == WorkerPreparing && k.fate.Unfit != "":
-		k.state, k.reason = WorkerLost, k.fate.Unfit
+		k.state, k.reason, k.declined = WorkerLost, k.fate.Unfit, true
 	case k.state == WorkerPreparing:
 		k.state = WorkerReady
 		if k.started {
@@ -380,19 +381,5 @@ func (c *Core) acknowledged(now time.Time, w *coreWork, ack Ack) {
 	if ack.Start != nil {
 		w.knows(ack.Start)
 		c.startRanks(now, w, ack.Start.Ranks)
-	}
-}
-
-// unheard mirrors work.unheard.
-func (c *Core) unheard(now time.Time, w *coreWork) {
-	var drop []RankAttempt
-	silent := now.Sub(w.heard)
-	for _, k := range w.workers {
-		if silent > orphanLimit || silent > partLease && !k.started {
-			drop = append(drop, k.RankAttempt)
-		}
-	}
-	if len(drop) > 0 {
-		c.dropRanks(now, w, drop)
 	}
 }

@@ -29,7 +29,7 @@ func (c *Core) Kill(now time.Time, machine bool) Remains {
 	for _, w := range c.works {
 		left := *w
 		left.workers = slices.DeleteFunc(slices.Clone(w.workers), func(k *coreWorker) bool {
-			return k.state == WorkerPreparing && (machine || now.Before(k.kept)) || k.state == WorkerLost && k.since.IsZero()
+			return k.state == WorkerPreparing && (machine || now.Before(k.kept))
 		})
 		for _, k := range left.workers {
 			if machine && k.state == WorkerRunning {
@@ -82,6 +82,10 @@ func (c *Core) adopt(now time.Time, old *coreWork) {
 	w := c.newWork(now, old.job, old.origin, old.spec, old.stamp)
 	w.epoch = old.epoch
 	for _, k := range old.workers {
+		if k.declined { // its room was given away then
+			w.workers = append(w.workers, &coreWorker{RankAttempt: k.RankAttempt, fate: k.fate, kept: now, state: WorkerLost, reason: k.reason, declined: true})
+			continue
+		}
 		c.claims.adopted(&claimRecord{Job: w.job, Spec: w.spec, At: k.since}, now)
 		n := &coreWorker{RankAttempt: k.RankAttempt, fate: k.fate, kept: now, since: k.since, started: true,
 			state: WorkerRunning, due: k.due, timeout: k.timeout, reason: k.reason}

@@ -10,9 +10,8 @@ func (c *Core) unable() string {
 	return c.cfg.Unable()
 }
 
-// decline mirrors work.notBegun at a node where a trial fails, too.
+// decline mirrors work.decline, and the end of such a worker.
 func (c *Core) decline(now time.Time, w *coreWork, k *coreWorker, why string) {
-	c.claims.missed(now, why)
 	k.state, k.reason, k.declined, k.due = WorkerLost, why, true, time.Time{}
 	w.kick = true
 	c.claims.freed(w.job, 1, w.spec.needs())
@@ -30,4 +29,21 @@ func (c *Core) recover(now time.Time) {
 	}
 	c.claims.worked()
 	c.offerQueued(now)
+}
+
+// unheard mirrors work.unheard.
+func (c *Core) unheard(now time.Time, w *coreWork) {
+	var drop []RankAttempt
+	silent := now.Sub(w.heard)
+	for _, k := range w.workers {
+		switch {
+		case silent > orphanLimit:
+			drop = append(drop, k.RankAttempt)
+		case silent > partLease && !k.started && k.state != WorkerLost:
+			c.decline(now, w, k, reasonSilent)
+		}
+	}
+	if len(drop) > 0 {
+		c.dropRanks(now, w, drop)
+	}
 }

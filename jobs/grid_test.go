@@ -49,8 +49,8 @@ type gridNode struct {
 	wrapRunner func(jobs.Runner) jobs.Runner
 	cancel     context.CancelFunc
 	closeDisk  context.CancelFunc
-	clean      func(root string) error // nil = os.RemoveAll
-	nap        atomic.Int64            // how long its loop stands still when it floods next
+	clean      func(root string, keep ...string) error // nil = process.CleanFiles
+	nap        atomic.Int64                            // how long its loop stands still when it floods next
 	done       chan error
 
 	keepOutputs int64
@@ -141,7 +141,7 @@ func (n *gridNode) start() {
 	}
 	clean := n.clean
 	if clean == nil {
-		clean = os.RemoveAll
+		clean = process.CleanFiles
 	}
 	n.service = jobs.New(jobs.Config{
 		Self: n.self, Dir: n.dir, Overlay: n, Client: client,
@@ -198,11 +198,15 @@ func (n *gridNode) crash() {
 	n.cancel()
 	<-n.done
 	for _, r := range roots {
-		if _, err := os.Stat(filepath.Join(work, r.Name())); err != nil {
-			back := filepath.Join(work, r.Name())
-			if err := errors.Join(os.Rename(filepath.Join(aside, r.Name()), back), process.MarkRoot(back, string(n.self.ID))); err != nil {
-				n.g.t.Error(err)
-			}
+		back, was := filepath.Join(work, r.Name()), filepath.Join(aside, r.Name())
+		var err error
+		if _, gone := os.Stat(back); gone != nil {
+			err = errors.Join(os.Rename(was, back), process.MarkRoot(back, string(n.self.ID)))
+		} else if err = os.Rename(filepath.Join(was, "claim"), filepath.Join(back, "claim")); errors.Is(err, os.ErrNotExist) {
+			err = os.RemoveAll(filepath.Join(back, "claim"))
+		}
+		if err != nil {
+			n.g.t.Error(err)
 		}
 	}
 }

@@ -208,10 +208,16 @@ func (w *work) evict(why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.workers {
-		if k.evicted == "" {
-			k.evicted = why
-			close(k.evict)
-		}
+		k.unwanted(why)
+	}
+}
+
+// unwanted ends a worker that this node does not want any more. The caller holds
+// work.mu.
+func (k *worker) unwanted(why string) {
+	if k.evicted == "" {
+		k.evicted = why
+		close(k.evict)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +45,7 @@ func (w *work) run(k *worker) {
 		case <-w.s.leaving:
 		}
 	}
-	if err != nil {
+	if err != nil && !isClosed(k.evict) {
 		w.suspect(err, begun)
 	}
 	w.mu.Lock()
@@ -52,14 +53,30 @@ func (w *work) run(k *worker) {
 	w.mu.Unlock()
 	switch {
 	case waits && isClosed(k.evict):
-		w.lose(k, k.evicted)
+		w.decline(k, k.evicted)
 	case err != nil && w.s.leavingCtx.Err() == nil:
-		w.lose(k, err.Error())
+		w.decline(k, err.Error())
 	}
 	w.part(k, root)
 }
 
-// lose tells that a worker cannot be run, or not any more.
+// decline tells that a worker did not begin here, and is free to run elsewhere.
+func (w *work) decline(k *worker, why string) {
+	w.set(k, func() { k.state, k.proc, k.declined, k.reason = WorkerLost, nil, true, oneLine(why) })
+}
+
+// keepDeclined writes down that a worker did not begin here and will not, since its
+// room is given away: the next life of this node tells that, too, or its origin
+// would not hear what became of it.
+func (w *work) keepDeclined(k *worker, root string) bool {
+	err := w.keep(k, root, nil)
+	if err != nil { // on a full disk: it must not be prepared again
+		_ = os.Remove(filepath.Join(root, claimFile))
+	}
+	return err == nil
+}
+
+// lose tells that a worker cannot be run any more.
 func (w *work) lose(k *worker, reason string) {
 	w.set(k, func() { k.state, k.reason = WorkerLost, oneLine(reason) })
 }
@@ -71,9 +88,7 @@ func (w *work) part(k *worker, root string) {
 	w.mu.Lock()
 	ended, lost := k.state == WorkerEnded, k.state == WorkerLost
 	w.mu.Unlock()
-	if lost && k.proc == nil { // its room is given away: the next life of this node must not prepare it again
-		_ = os.Remove(filepath.Join(root, claimFile))
-	}
+	declined := k.declined && w.keepDeclined(k, root)
 	w.s.post(func() {
 		if ended { // then the job does not grow, but its origin hears of that later than of an offer
 			w.s.claims.dequeue(w.job)
@@ -87,14 +102,14 @@ func (w *work) part(k *worker, root string) {
 	case <-k.done:
 	case <-k.drop:
 	case <-w.s.leaving:
-		if !lost {
+		if !lost || declined {
 			w.set(k, func() { k.away = true })
 		}
 		select {
 		case <-k.done:
 		case <-k.drop:
 		case <-w.s.stopped:
-			left = !lost
+			left = !lost || declined
 		}
 	}
 	w.mu.Lock()
@@ -148,13 +163,20 @@ func (w *work) pinOutput(k *worker) string {
 // prepare fetches the inputs, once for all workers of the job on this node,
 // and lays the worker's directory out.
 func (w *work) prepare(k *worker, root string) error {
-	if err := w.s.makeRoot(root); err != nil {
+	err := w.s.makeRoot(root)
+	if again := errors.Is(err, fs.ErrExist); err == nil || again {
+		if err = w.keep(k, root, nil); err == nil && again {
+			err = w.s.cfg.CleanRoot(root, claimFile)
+		}
+	}
+	if err != nil {
 		return err
 	}
-	if err := w.keep(k, root, nil); err != nil {
-		return err
+	select {
+	case <-w.fetched:
+	case <-k.evict:
+		return errors.New(k.evicted)
 	}
-	<-w.fetched
 	if w.failed != nil {
 		return w.failed
 	}

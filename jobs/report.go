@@ -217,15 +217,19 @@ func (w *work) farewell(rep Report) {
 	w.s.notify()
 }
 
-// unheard handles an origin that does not answer: what has not started is
-// dropped when the lease has run out, what runs goes on up to the orphan limit.
+// unheard handles an origin that does not answer: what has not started is given
+// back when the lease has run out, which the origin is told when it answers again;
+// what runs goes on up to the orphan limit.
 func (w *work) unheard() {
 	var drop []RankAttempt
 	w.mu.Lock()
 	silent := w.s.now().Sub(w.heard)
 	for ra, k := range w.workers {
-		if silent > w.s.cfg.OrphanLimit || silent > partLease && !k.started {
+		switch {
+		case silent > w.s.cfg.OrphanLimit:
 			drop = append(drop, ra)
+		case silent > partLease && !k.started && k.state != WorkerLost:
+			k.unwanted(reasonSilent)
 		}
 	}
 	w.mu.Unlock()
@@ -233,6 +237,8 @@ func (w *work) unheard() {
 		w.dropRanks(drop)
 	}
 }
+
+const reasonSilent = "its origin was silent"
 
 // disengage forgets a job that has no worker here any more, unless a new grant
 // came in the meantime.

@@ -36,7 +36,7 @@ type Config struct {
 	Store     transfer.PinStore
 	Fetch     FetchFunc
 	Runner    Runner
-	CleanRoot func(root string) error // ends what is alive of a worker and removes its directory
+	CleanRoot func(root string, keep ...string) error // as process.CleanRoot
 
 	Await  AwaitFunc // of any job, for dependencies; nil = only of this node's
 	RunAs  *User

@@ -210,6 +210,7 @@ func TestNodeThatTakesItsWorkersAlongTellsOrigins(t *testing.T) {
 		}
 		id := g.submit(0, jobs.Spec{Args: []string{"sleep", "20"}, Min: 5, Max: 5})
 		st := g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+		time.Sleep(time.Second) // now it does
 		begun := time.Now()
 		g.nodes[st.Workers[4].Node].stop()
 		st = g.await(0, id, time.Minute, final)

@@ -202,6 +202,8 @@ func (s *Service) tryOut() (err error) {
 	return err
 }
 
+const notStarted = "could not start it: "
+
 // notBegun handles a worker whose program did not run, and reports whether it is
 // to be prepared and started once more here.
 func (w *work) notBegun(k *worker, root, why string, since time.Time) (again bool) {
@@ -209,33 +211,22 @@ func (w *work) notBegun(k *worker, root, why string, since time.Time) (again boo
 		_ = k.proc.Close()
 	}
 	if w.s.leavingCtx.Err() != nil || isClosed(k.drop) || isClosed(k.evict) || isClosed(k.stop) {
-		w.decline(k, why)
+		w.decline(k, notStarted+why)
 		return false
 	}
 	if err := w.s.missed(since); err != nil {
 		w.s.log.Warn().Err(err).Str("job", string(w.job)).Int("rank", k.Rank).Msg("a worker could not be started: it is left to others")
-		w.decline(k, err.Error())
+		w.decline(k, notStarted+err.Error())
 		return false
 	}
 	if k.again++; k.again <= maxAgain {
-		err := w.s.cfg.CleanRoot(root)
-		if err == nil {
-			w.set(k, func() { k.state, k.proc, k.started, k.adopted = WorkerPreparing, nil, false, false })
-			return true
-		}
-		why = err.Error()
+		w.set(k, func() { k.state, k.proc, k.started, k.adopted = WorkerPreparing, nil, false, false })
+		return true
 	}
 	// Others can be started here, so that this one is not the node's fault.
 	exit := process.Exit{Code: CodeZorilla, Cause: process.Failed, Detail: oneLine(why), Ended: w.s.now()}
 	w.set(k, func() { k.state, k.proc, k.exit = WorkerEnded, nil, &exit })
 	return false
-}
-
-// decline tells that a worker was not begun here, and is free to run elsewhere.
-func (w *work) decline(k *worker, why string) {
-	w.set(k, func() {
-		k.state, k.proc, k.declined, k.reason = WorkerLost, nil, true, oneLine("could not start it: "+why)
-	})
 }
 
 // suspect has a trial made of a node that could not prepare a worker: whoever

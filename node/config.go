@@ -69,7 +69,7 @@ type Seams struct {
 	Net       gossip.Net
 	Overlay   func(gossip.Config) (Overlay, error)
 	Runner    jobs.Runner
-	CleanRoot func(root string) error
+	CleanRoot func(root string, keep ...string) error
 	Journal   journal.Journal
 	Store     transfer.PinStore
 	Rand      *rand.Rand

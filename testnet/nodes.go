@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs/journal"
+	"zorilla/jobs/process"
 	"zorilla/node"
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
@@ -178,7 +179,7 @@ func (n *Nodes) start(i int) error {
 		State: m.state, Listen: m.host.Addr(nodePort), Join: n.seeds, Secret: n.secret, Web: "none", Log: n.cfg.Log,
 		Owner: node.Owner{Name: fmt.Sprintf("node-%03d", i), Site: fmt.Sprintf("site-%d", n.cfg.Sites.Site(m.host)), Slots: n.cfg.Slots, Memory: 1 << 30},
 		Seams: node.Seams{
-			Net: m.host, Runner: m.runner, CleanRoot: os.RemoveAll, Journal: m.journal, Store: m.store, Offline: true,
+			Net: m.host, Runner: m.runner, CleanRoot: process.CleanFiles, Journal: m.journal, Store: m.store, Offline: true,
 			Overlay: func(c gossip.Config) (node.Overlay, error) { return n.watched(i, c) },
 			Rand:    rand.New(rand.NewPCG(m.seed, m.lives)),
 		},

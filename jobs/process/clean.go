@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -22,13 +23,14 @@ const (
 // its processes lives: it asks a supervisor that is still there to end its
 // worker, and kills what does not follow. It refuses a directory that MakeRoot
 // did not make; of a copy it touches the files alone, since the processes are
-// those of the original. A root that does not exist is fine.
-func CleanRoot(root string) error {
+// those of the original. A root that does not exist is fine. With names of files
+// to keep it removes all but these, and leaves what MakeRoot makes.
+func CleanRoot(root string, keep ...string) error {
 	switch _, err := RootOwner(root); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case errors.Is(err, ErrCopied):
-		return removeTree(root, markFile)
+		return CleanFiles(root, keep...)
 	case err != nil:
 		return err
 	}
@@ -42,7 +44,19 @@ func CleanRoot(root string) error {
 		}
 		killLeftovers(root)
 	}
-	return removeTree(root, markFile)
+	return CleanFiles(root, keep...)
+}
+
+// CleanFiles is CleanRoot for a root that has no processes, as that of an emulated
+// worker.
+func CleanFiles(root string, keep ...string) error {
+	if len(keep) == 0 {
+		return removeTree(root, markFile)
+	}
+	if err := emptyTree(root, append([]string{markFile}, keep...)); err != nil {
+		return err
+	}
+	return os.Mkdir(filepath.Join(root, workDir), 0o755)
 }
 
 // askToEnd tells a living supervisor to end everything at once, and waits for

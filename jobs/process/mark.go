@@ -66,7 +66,13 @@ func MarkRoot(root, owner string) error {
 	if err != nil {
 		return err
 	}
-	return save(root, markFile, mark{Version: 1, Owner: owner, Root: root, Device: st.Dev, Inode: st.Ino, Boot: boot}, false)
+	b, err := codec.Marshal(mark{Version: 1, Owner: owner, Root: root, Device: st.Dev, Inode: st.Ino, Boot: boot})
+	if err != nil {
+		return err
+	}
+	// In place: who dies meanwhile leaves nothing, or a mark that cannot be read
+	// and counts as one, and no other file.
+	return os.WriteFile(filepath.Join(root, markFile), codec.Seal(b), 0o600)
 }
 
 // RootOwner returns for whom MakeRoot made a directory; "" if that cannot be

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -23,17 +24,12 @@ const (
 // own name is looked up, all else below descriptors. A worker may have taken
 // permissions away. What does not exist is removed already.
 func removeTree(path, last string) error {
-	dir, err := openDir(unix.AT_FDCWD, path)
+	err := emptyTree(path, []string{last})
+	if err == nil {
+		err = emptyTree(path, nil)
+	}
 	if errors.Is(err, unix.ENOENT) {
 		return nil
-	}
-	if err == nil {
-		r := remover{top: dir, last: last}
-		if err = r.empty(dir, 0); err == nil {
-			r.last = ""
-			err = r.empty(dir, 0)
-		}
-		err = errors.Join(err, dir.Close())
 	}
 	if err == nil {
 		err = unix.Rmdir(path)
@@ -44,11 +40,22 @@ func removeTree(path, last string) error {
 	return nil
 }
 
+// emptyTree removes all that is in a directory, but for the names to keep.
+func emptyTree(path string, keep []string) error {
+	dir, err := openDir(unix.AT_FDCWD, path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	r := remover{top: dir, keep: keep}
+	return r.empty(dir, 0)
+}
+
 // remover empties a directory.
 type remover struct {
 	top   *os.File
-	last  string // is left at the top; "" = nothing is
-	moved int    // directories that were moved up
+	keep  []string // are left at the top
+	moved int      // directories that were moved up
 }
 
 // empty removes all that is in a directory so far below the top.
@@ -70,7 +77,7 @@ func (r *remover) pass(dir *os.File, depth int) (found bool, err error) {
 	for {
 		names, err := dir.Readdirnames(removeBatch)
 		for _, name := range names {
-			if depth == 0 && name == r.last {
+			if depth == 0 && slices.Contains(r.keep, name) {
 				continue
 			}
 			if err := r.remove(dir, name, depth); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,7 +118,7 @@ func TestWorkersOutliveACopyOfTheirRoot(t *testing.T) {
 	w := start(t, Config{}, spec)
 	awaitOutput(t, w, 8)
 	for name, end := range map[string]func(copied string) error{
-		"clean": CleanRoot,
+		"clean": func(copied string) error { return CleanRoot(copied) },
 		"adopt": func(copied string) error {
 			_, err := New(Config{}).Adopt(t.Context(), copied)
 			if !errors.Is(err, ErrLost) {
@@ -195,5 +196,54 @@ func TestControlSocketIsWhereOnlyTheNodeCanMakeIt(t *testing.T) {
 	}
 	if _, err := os.Lstat(o.Socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is left: %v", err)
+	}
+}
+
+// Whoever dies while it makes a root leaves nothing that is not known to be one.
+func TestRootIsMadeOfItsMark(t *testing.T) {
+	root := newRoot(t)
+	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(watch)
+	if err := os.Remove(filepath.Join(root, markFile)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.InotifyAddWatch(watch, root, unix.IN_CREATE|unix.IN_MOVED_TO); err != nil {
+		t.Fatal(err)
+	}
+	if err := MarkRoot(root, "test"); err != nil {
+		t.Fatal(err)
+	}
+	events := make([]byte, 4096)
+	n, err := unix.Read(watch, events)
+	if name := strings.TrimRight(string(events[unix.SizeofInotifyEvent:n]), "\x00"); err != nil || name != markFile {
+		t.Errorf("what was made is %q, %v", name, err)
+	}
+}
+
+// A root can be laid out again without losing what is known of it.
+func TestCleanRootKeeps(t *testing.T) {
+	root := newRoot(t)
+	for _, name := range []string{"claim", "spec", "work/input"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := CleanRoot(root, "claim", "none"); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		if err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			left = append(left, strings.TrimPrefix(path, root))
+			return err
+		}); err != nil || !slices.Equal(left, []string{"", "/claim", "/mark", "/work"}) {
+			t.Errorf("left: %q, %v", left, err)
+		}
+		if owner, err := RootOwner(root); owner != "test" || err != nil {
+			t.Errorf("it is of %q, %v", owner, err)
+		}
 	}
 }
