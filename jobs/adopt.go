@@ -97,7 +97,7 @@ func (w *work) keep(k *worker, root string, start *Start) error {
 	c := claimRecord{Version: claimVersion, Job: w.job, Addrs: w.addrs, RankAttempt: k.RankAttempt,
 		Spec: w.spec, GPUs: k.gpus, Stamp: w.stamp, Since: w.since, Start: start, At: w.s.now()}
 	if k.declined {
-		c.Lost = k.reason
+		c.Lost, c.GPUs = k.reason, nil
 	}
 	w.mu.Unlock()
 	b, err := codec.Marshal(c)
@@ -191,7 +191,7 @@ func (s *Service) adopt(c claimRecord) {
 func (c *claims) adopted(r *claimRecord, now time.Time) {
 	c.claim(earlier(r.At, now), r.Job, 1, &r.Spec)
 	for _, i := range r.GPUs {
-		c.gpus[i] = true
+		c.gpus[i]++
 	}
 }
 

@@ -26,10 +26,10 @@ type claims struct {
 	member func(vicinity.ID) (vicinity.Member, bool) // what is known of an origin
 	wheres map[string]where                          // expressions that were checked
 
-	used  supply       // by claims
-	jobs  map[ID]int   // claimed workers
-	gpus  map[int]bool // by number; in use
-	ends  []end        // of claims with a walltime
+	used  supply      // by claims
+	jobs  map[ID]int  // claimed workers
+	gpus  map[int]int // by number: workers that have it, of which one can be alive
+	ends  []end       // of claims with a walltime
 	holds map[ID]*hold
 	queue []*queued // in order
 	loose bool      // a hold ended that left room which the queue was not offered yet
@@ -81,7 +81,7 @@ func newClaims(self vicinity.Member, rnd *rand.Rand) *claims {
 		self: self.ID, about: propertiesOf(self), rnd: rnd,
 		has:    supply{slots: self.Slots, memory: self.Memory, disk: math.MaxInt64, gpus: self.GPUs},
 		member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
-		wheres: map[string]where{}, jobs: map[ID]int{}, gpus: map[int]bool{}, holds: map[ID]*hold{},
+		wheres: map[string]where{}, jobs: map[ID]int{}, gpus: map[int]int{}, holds: map[ID]*hold{},
 	}
 	if self.Memory == 0 {
 		c.has.memory = math.MaxInt64

@@ -107,6 +107,10 @@ func TestAdoptedWorkerKeepsItsGPU(t *testing.T) {
 	if a := c.advertised(start, ad); a.Workers != 1 {
 		t.Fatalf("got %+v, want an offer of the GPU that is left", a)
 	}
+	// One that has ended may have had the same, and gives it back.
+	c.adopted(&claimRecord{Job: old.Job, Spec: Spec{Slots: 1, GPUs: 1}, GPUs: []int{0}, At: start}, start)
+	c.giveGPUs([]int{0})
+	c.freed(old.Job, 1, needs{slots: 1, gpus: 1})
 	if got := c.takeGPUs(1); len(got) != 1 || got[0] != 1 {
 		t.Fatalf("got GPU %v, want the other one", got)
 	}

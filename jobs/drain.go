@@ -3,7 +3,7 @@ package jobs
 // Drained is how far a node is with becoming empty.
 type Drained struct {
 	Draining bool `json:"draining"`
-	Workers  int  `json:"workers"` // that are here still, or whose results are
+	Workers  int  `json:"workers"` // that are here still, or of which something is to be told
 	Jobs     int  `json:"jobs"`    // that were submitted here and have not ended
 }
 
@@ -43,7 +43,12 @@ func (s *Service) Drained() Drained {
 	defer s.mu.Unlock()
 	for _, w := range s.works {
 		w.mu.Lock()
-		d.Workers += len(w.workers)
+		silent := s.now().Sub(w.heard) > partLease
+		for _, k := range w.workers {
+			if !k.declined || !silent { // a stopped node tells that in its next life, if anybody asks
+				d.Workers++
+			}
+		}
 		w.mu.Unlock()
 	}
 	return d

@@ -96,7 +96,7 @@ func (s *Service) leftovers() (running, ended int) {
 		w.mu.Lock()
 		for _, k := range w.workers {
 			switch {
-			case !k.away || k.state == WorkerPreparing || k.state == WorkerReady:
+			case !k.away || k.declined || k.state == WorkerPreparing || k.state == WorkerReady:
 			case k.state == WorkerRunning && (k.proc == nil || !isClosed(k.proc.Done())):
 				running++
 			default:

@@ -63,8 +63,8 @@ func (s supply) fits(w needs) int {
 func (c *claims) takeGPUs(n int) []int {
 	var taken []int
 	for i := 0; i < c.has.gpus && len(taken) < n; i++ {
-		if !c.gpus[i] {
-			c.gpus[i] = true
+		if c.gpus[i] == 0 {
+			c.gpus[i]++
 			taken = append(taken, i)
 		}
 	}
@@ -74,6 +74,6 @@ func (c *claims) takeGPUs(n int) []int {
 // giveGPUs takes the GPUs of a worker that has ended back.
 func (c *claims) giveGPUs(taken []int) {
 	for _, i := range taken {
-		delete(c.gpus, i)
+		c.gpus[i]--
 	}
 }

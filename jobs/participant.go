@@ -123,7 +123,7 @@ func (s *Service) engageable(from vicinity.ID, g *Grant) error {
 	switch {
 	case w.origin != from:
 		return fmt.Errorf("%w: job %s belongs to another origin", ErrRefused, g.Job.Short())
-	case w.ctx.Err() != nil:
+	case w.ctx.Err() != nil || isClosed(w.fetched) && w.failed != nil:
 		return fmt.Errorf("%w: earlier workers of job %s are not gone yet", ErrRefused, g.Job.Short())
 	}
 	for _, ra := range g.Ranks {
@@ -162,7 +162,7 @@ func (s *Service) engage(from vicinity.ID, g Grant) {
 		w = s.newWork(from, &g, s.now())
 	}
 	w.mu.Lock()
-	w.holders = g.Holders
+	w.holders, w.heard = g.Holders, s.now()
 	for _, ra := range g.Ranks {
 		k := w.newWorker(ra)
 		k.gpus = s.claims.takeGPUs(g.Spec.GPUs)

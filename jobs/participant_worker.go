@@ -34,6 +34,9 @@ func (w *work) run(k *worker) {
 		w.set(k, func() { k.state = WorkerReady })
 		select {
 		case start := <-k.start:
+			if isClosed(k.evict) {
+				break
+			}
 			begun = w.s.now()
 			if why := w.execute(k, root, start); why != "" && w.notBegun(k, root, why, begun) {
 				begun = w.s.now()
@@ -69,11 +72,24 @@ func (w *work) decline(k *worker, why string) {
 // room is given away: the next life of this node tells that, too, or its origin
 // would not hear what became of it.
 func (w *work) keepDeclined(k *worker, root string) bool {
-	err := w.keep(k, root, nil)
-	if err != nil { // on a full disk: it must not be prepared again
+	err := w.keepOnly(k, root)
+	if err != nil { // it must not be prepared again
 		_ = os.Remove(filepath.Join(root, claimFile))
 	}
 	return err == nil
+}
+
+// keepOnly empties a worker's directory but for its claim, which says that it has
+// not begun. The claim comes first: no death in between may lose the worker.
+func (w *work) keepOnly(k *worker, root string) error {
+	if err := w.keep(k, root, nil); err == nil {
+		return w.s.cfg.CleanRoot(root, claimFile)
+	}
+	// What is there may have filled the disk.
+	if err := w.s.cfg.CleanRoot(root, claimFile); err != nil {
+		return err
+	}
+	return w.keep(k, root, nil)
 }
 
 // lose tells that a worker cannot be run any more.
@@ -134,6 +150,7 @@ func (w *work) part(k *worker, root string) {
 		w.s.log.Error().Err(err).Str("job", string(w.job)).Msg("remove work directory")
 	}
 	w.s.store.Unpin(w.pinOutput(k))
+	<-w.fetched // it pins the inputs, which disengage lets go
 	w.mu.Lock()
 	delete(w.workers, k.RankAttempt)
 	w.mu.Unlock()
@@ -164,10 +181,11 @@ func (w *work) pinOutput(k *worker) string {
 // and lays the worker's directory out.
 func (w *work) prepare(k *worker, root string) error {
 	err := w.s.makeRoot(root)
-	if again := errors.Is(err, fs.ErrExist); err == nil || again {
-		if err = w.keep(k, root, nil); err == nil && again {
-			err = w.s.cfg.CleanRoot(root, claimFile)
-		}
+	switch {
+	case err == nil:
+		err = w.keep(k, root, nil)
+	case errors.Is(err, fs.ErrExist):
+		err = w.keepOnly(k, root)
 	}
 	if err != nil {
 		return err

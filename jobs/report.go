@@ -209,7 +209,7 @@ func (w *work) farewell(rep Report) {
 	}
 	w.mu.Lock()
 	for _, r := range rep.Workers {
-		if k := w.workers[r.RankAttempt]; k != nil && k.away {
+		if k := w.workers[r.RankAttempt]; k != nil && k.away && k.state == r.State {
 			k.parted = true
 		}
 	}

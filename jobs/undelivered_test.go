@@ -68,8 +68,8 @@ func TestNodeDiesBeforeItHearsOfAStart(t *testing.T) {
 					n.start()
 					if death == "long" { // it gives its workers back
 						time.Sleep(30 * time.Second)
-						if busy := n.service.Busy(); busy != 0 {
-							t.Errorf("%d slots are held for an origin that is silent", busy)
+						if busy, d := n.service.Busy(), n.service.Drained(); busy != 0 || d.Workers != 0 {
+							t.Errorf("%d slots and %d workers are held for an origin that is silent", busy, d.Workers)
 						}
 						continue
 					}
