@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,20 +14,43 @@ import (
 // undelivered submits a gang that its origin has started, without node 1 hearing
 // of it: the START and all reports of node 1 are lost until the network is mended.
 func undelivered(t *testing.T, g *grid) (id jobs.ID, mend func()) {
-	sent := make(chan struct{}, 100)
+	const (
+		others  = iota // node 0 does not hear that its own workers are ready
+		nobody         // nor, from now on, of node 1
+		origin         // node 0 hears of its own
+		started        // and has sent the START
+	)
+	var phase atomic.Int32
 	g.during(func(from, to *gridNode, path string) error {
-		if to == g.node(1) && path == jobs.PeerPrefix+"start" {
-			sent <- struct{}{}
-			return errors.New("no route to node 1")
+		now := phase.Load()
+		switch {
+		case to == g.node(1) && path == jobs.PeerPrefix+"start":
+			phase.Store(started)
+		case from == g.node(1) && to == g.node(0) && now > others:
+		case from == g.node(0) && to == g.node(0) && now < origin && path == jobs.PeerPrefix+"report":
+		default:
+			return nil
 		}
-		if from == g.node(1) && to == g.node(0) && len(sent) > 0 {
-			return errors.New("no route from node 1")
-		}
-		return nil
+		return errors.New("no route to host")
 	})
 	id = g.submit(0, jobs.Spec{Args: ticking(5), Min: 4, Max: 4})
-	for len(sent) == 0 {
+	g.await(0, id, time.Minute, func(st jobs.Status) bool {
+		ready := 0
+		for _, w := range st.Workers {
+			if w.State == jobs.WorkerReady {
+				ready++
+			}
+		}
+		return ready == 2
+	})
+	phase.Store(nobody)
+	time.Sleep(10 * hop)
+	phase.Store(origin)
+	for phase.Load() != started {
 		time.Sleep(100 * time.Microsecond)
+	}
+	if n := g.node(1).runner.Started(); n > 0 {
+		t.Fatalf("node 1 has started %d workers", n)
 	}
 	return id, func() { g.during(func(*gridNode, *gridNode, string) error { return nil }) }
 }
@@ -114,4 +138,42 @@ func TestOriginDiesAfterAStartThatIsNotDelivered(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a node gave back, because its origin was silent, does not shorten the lease
+// of what the origin grants it later.
+func TestGrantAfterASilenceHasItsOwnLease(t *testing.T) {
+	bubble(t, 2, 2, func(t *testing.T, g *grid) {
+		n := g.node(1)
+		g.during(func(from, _ *gridNode, path string) error {
+			if from == n && path == jobs.PeerPrefix+"report" {
+				return errors.New("no route from node 1")
+			}
+			return nil
+		})
+		id := g.submit(0, jobs.Spec{Args: ticking(5), Min: 4, Max: 4})
+		var spans []time.Duration
+		for begun := time.Now(); len(spans) < 3 && time.Since(begun) < 5*time.Minute; time.Sleep(100 * time.Millisecond) {
+			held := time.Now()
+			for n.service.Busy() > 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			if d := time.Since(held); d > 0 {
+				spans = append(spans, d)
+			}
+		}
+		for i, d := range spans {
+			if d < 9*time.Second || d > 13*time.Second {
+				t.Errorf("grant %d of %d was kept for %v", i+1, len(spans), d)
+			}
+		}
+		if len(spans) < 3 {
+			t.Errorf("it was granted the job %d times", len(spans))
+		}
+		g.during(func(*gridNode, *gridNode, string) error { return nil })
+		if st := g.await(0, id, 5*time.Minute, final); st.State != jobs.Completed {
+			t.Errorf("the job is %s: %s", st.State, st.Reason)
+		}
+		time.Sleep(time.Minute)
+	})
 }
