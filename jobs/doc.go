@@ -42,11 +42,11 @@
 // minutes. A worker whose program did not begin is declined: it runs elsewhere, and
 // a node where that happens several times in a row offers nothing (see starts). A
 // participant whose origin is silent keeps its running workers for an hour, and
-// lets prepared ones go after ten seconds. Output carries offsets, so
-// that sending it twice is harmless. An origin that was killed reads its journal
-// and goes on; its participants report to it again. A participant that was
-// killed or stopped finds its workers again by the claims in their directories
-// (see claimRecord) and their supervisors.
+// gives prepared ones back after ten seconds, of which it tells when the origin
+// answers. Output carries offsets, so that sending it twice is harmless. An
+// origin that was killed reads its journal and goes on; its participants report
+// to it again. A participant that was killed or stopped finds its workers again
+// by the claims in their directories (see claimRecord) and their supervisors.
 //
 // # Concurrency
 //

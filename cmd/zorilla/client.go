@@ -32,13 +32,18 @@ func (sh *shell) ask(f func(*cli.Context, *api.Client) error) cli.ActionFunc {
 		if err := noArguments(c); err != nil {
 			return err
 		}
-		client, err := sh.client(c)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		return f(c, client)
+		return sh.with(c, func(client *api.Client) error { return f(c, client) })
 	}
+}
+
+// with calls f with the node that the command is about.
+func (sh *shell) with(c *cli.Context, f func(*api.Client) error) error {
+	client, err := sh.client(c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return f(client)
 }
 
 // ofJobs is the action of a command that does the same to each of several jobs.
@@ -48,18 +53,15 @@ func (sh *shell) ofJobs(do func(*api.Client, context.Context, string) error) cli
 		if err != nil {
 			return err
 		}
-		client, err := sh.client(c)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		var all error
-		for _, job := range names {
-			if err := do(client, c.Context, job); err != nil {
-				all = errors.Join(all, fmt.Errorf("%s: %w", c.Command.Name, err))
+		return sh.with(c, func(client *api.Client) error {
+			var all error
+			for _, job := range names {
+				if err := do(client, c.Context, job); err != nil {
+					all = errors.Join(all, fmt.Errorf("%s: %w", c.Command.Name, err))
+				}
 			}
-		}
-		return all
+			return all
+		})
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -161,11 +160,11 @@ func (f *follower) tellRetries(st jobs.Status) {
 		f.attempts[key] = w.Attempt
 	}
 	for _, a := range order {
-		who, verb := ranks[a][0], "starts"
+		who, verb := ranks[a][0], "is"
 		if n := len(ranks[a]); n > 1 {
-			who, verb = count(n, "worker"), "start"
+			who, verb = count(n, "worker"), "are"
 		}
-		f.tell("%s %s again (attempt %d): %s", who, verb, a.attempt, a.why)
+		f.tell("%s %s placed again (attempt %d): %s", who, verb, a.attempt, a.why)
 	}
 }
 
@@ -185,11 +184,7 @@ func (f *follower) sayWaiting() {
 	}
 	if reason != f.told {
 		f.told = reason
-		if what, ok := strings.CutPrefix(reason, "waiting "); ok {
-			f.tell("job %s waits %s", f.id.Short(), what)
-		} else {
-			f.tell("job %s waits: %s", f.id.Short(), reason)
-		}
+		f.tell("job %s has not started: %s", f.id.Short(), reason)
 	}
 }
 

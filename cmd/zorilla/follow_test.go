@@ -86,15 +86,15 @@ func TestRunSaysWhyItWaits(t *testing.T) {
 		time.Sleep(patience - time.Nanosecond)
 		fo.says(t, "")
 		time.Sleep(time.Nanosecond)
-		fo.says(t, "zorilla: job ID waits: 2 nodes asked, both busy\n")
+		fo.says(t, "zorilla: job ID has not started: 2 nodes asked, both busy\n")
 		time.Sleep(time.Minute) // the same reason is no news
 		fo.says(t, "")
 		fo.job.Update(func(s *jobs.Status) { s.State, s.Reason = jobs.Staging, "3 MB to go" })
 		time.Sleep(11 * patience)
-		fo.says(t, "zorilla: job ID waits: 3 MB to go\n")
+		fo.says(t, "zorilla: job ID has not started: 3 MB to go\n")
 		fo.job.Update(func(s *jobs.Status) { s.Reason = "waiting for 2 workers: both busy" })
 		time.Sleep(11 * patience)
-		fo.says(t, "zorilla: job ID waits for 2 workers: both busy\n")
+		fo.says(t, "zorilla: job ID has not started: waiting for 2 workers: both busy\n")
 		fo.job.Update(func(s *jobs.Status) {
 			s.State, s.Workers = jobs.Running, []jobs.WorkerStatus{{Rank: 0, Attempt: 1}, {Rank: 1, Attempt: 1}}
 		})
@@ -103,7 +103,7 @@ func TestRunSaysWhyItWaits(t *testing.T) {
 			s.Workers = []jobs.WorkerStatus{{Rank: 0, Attempt: 1}, {Rank: 1, Attempt: 2, Retried: "rank 1 on there ended with 1"}}
 			s.Warnings = []string{"strange\x1b[2J"}
 		})
-		fo.says(t, "zorilla: rank 1 starts again (attempt 2): rank 1 on there ended with 1\nzorilla: warning: strange?[2J\n")
+		fo.says(t, "zorilla: rank 1 is placed again (attempt 2): rank 1 on there ended with 1\nzorilla: warning: strange?[2J\n")
 		fo.job.Update(func(s *jobs.Status) { s.State, s.Reason, s.ExitCode = jobs.Timeout, "rank 1 ran out of time", 124 })
 		time.Sleep(time.Second)
 		fo.says(t, "zorilla: job ID TIMEOUT, exit code 124: rank 1 ran out of time\n")
