@@ -93,7 +93,7 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 	s.jobs[id] = j
 	s.keep(&spec, id)
 	j.submitters = []chan<- error{accepted}
-	j.core.do(doTell{func() { j.decided(nil) }})
+	j.core.do(doAccepted{})
 	j.core.submit(s.now(), spec, s.clock.now(s.now()), s.cfg.Schedule)
 	s.sawLast(id, j.core.rec.stamp)
 	s.flush(j)
@@ -181,10 +181,10 @@ func (s *Service) Explain(id ID) (e Explanation, err error) {
 
 // Cancel ends a job of this origin and returns when that is durable.
 func (s *Service) Cancel(id ID, why string) error {
-	done := make(chan error, 1)
+	done := make(chan Ack, 1)
 	err := s.inJob(id, func(j *job) {
 		j.core.cancel(s.now(), why)
-		j.core.do(doTell{func() { done <- nil }})
+		j.core.do(doAnswer{number: s.awaited(done)})
 		s.flush(j)
 	})
 	if errors.Is(err, ErrForgotten) { // it ended long ago
@@ -193,7 +193,22 @@ func (s *Service) Cancel(id ID, why string) error {
 	if err != nil {
 		return err
 	}
-	return s.written(context.Background(), done)
+	_, err = whenWritten(context.Background(), s, done)
+	return err
+}
+
+// awaited returns the number under which the answer to a request comes. It runs in
+// the loop.
+func (s *Service) awaited(answer chan<- Ack) uint64 {
+	s.number++
+	s.answers[s.number] = answer
+	return s.number
+}
+
+// answer hands an answer to who waits for it. It runs in the loop.
+func (s *Service) answer(a doAnswer) {
+	s.answers[a.number] <- a.ack // which has room for one
+	delete(s.answers, a.number)
 }
 
 // Output calls f with the output of a job of this origin, of one rank or of

@@ -184,8 +184,8 @@ func (c *Core) questioned(id ID) State {
 
 func (c *Core) perform(now time.Time, j *coreJob, e effect) {
 	switch e := e.(type) {
-	case doTell:
-		e.f()
+	case doAnswer:
+		c.send(e.to, Reply, j.core.rec.id, e.ack, reply{number: e.number, ack: e.ack})
 	case doFlood:
 		payload := append(make([]byte, signatureLen), codec.MustMarshal(e.ad)...)
 		sent := c.cfg.Flood(now, Advert{Job: e.ad.Job, Round: e.ad.Round, Radius: e.radius, Payload: payload})

@@ -114,17 +114,16 @@ func (c *Core) requested(now time.Time, from vicinity.ID, r request) {
 
 // reported mirrors Service.reportReceived.
 func (c *Core) reported(now time.Time, from vicinity.ID, number uint64, rep *Report) {
-	answer := func(a Ack) { c.send(from, Reply, rep.Job, a, reply{number: number, ack: a}) }
 	j := c.jobs[rep.Job]
 	if j == nil {
-		answer(Ack{})
+		c.send(from, Reply, rep.Job, Ack{}, reply{number: number})
 		return
 	}
 	have := map[RankAttempt]received{}
 	for _, w := range rep.Workers {
 		have[w.RankAttempt] = received{}
 	}
-	j.core.reported(now, from, *rep, have, answer)
+	j.core.reported(now, from, *rep, have, number)
 	c.flush(now, j)
 }
 

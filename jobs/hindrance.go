@@ -18,22 +18,22 @@ func (s *Service) hindrance(j *job) string {
 
 const diskFull = "the disk of its origin is full"
 
-// written waits until what was handed to the journal is on disk, but not for a full
+// whenWritten waits for the answer to what was handed to the journal, but not for a full
 // disk: who asked is told, and what was handed over is written when there is room.
-func (s *Service) written(ctx context.Context, done <-chan error) error {
+func whenWritten[T any](ctx context.Context, s *Service, done <-chan T) (answer T, err error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
-		case err := <-done:
-			return err
+		case answer = <-done:
+			return answer, nil
 		case <-s.stopped:
-			return ErrStopped
+			return answer, ErrStopped
 		case <-ctx.Done():
-			return ctx.Err()
+			return answer, ctx.Err()
 		case <-tick.C:
 			if err := s.cfg.Journal.Stalled(); err != nil {
-				return fmt.Errorf("%s, and it is done when there is room: %w", diskFull, err)
+				return answer, fmt.Errorf("%s, and it is done when there is room: %w", diskFull, err)
 			}
 		}
 	}

@@ -68,7 +68,11 @@ func (s *Service) outcome(ctx context.Context, id ID, accepted <-chan error, ok 
 	if failed != nil {
 		return "", failed
 	}
-	switch err := s.written(ctx, accepted); {
+	refused, err := whenWritten(ctx, s, accepted)
+	if err == nil {
+		err = refused
+	}
+	switch {
 	case ctx.Err() != nil:
 		return id, err
 	case err != nil:

@@ -132,8 +132,8 @@ func (s *Service) refused(j *job, err error) {
 	j.decided(err)
 	for i, st := range j.steps {
 		for _, e := range st.effects {
-			if tell, ok := e.(doTell); ok && i > 0 { // the first is what was refused
-				tell.f()
+			if a, ok := e.(doAnswer); ok && i > 0 { // the first is what was refused
+				s.answer(a)
 			}
 		}
 	}
@@ -163,8 +163,10 @@ func (s *Service) release(j *job) {
 // of its own.
 func (s *Service) perform(j *job, e effect) {
 	switch e := e.(type) {
-	case doTell:
-		e.f()
+	case doAccepted:
+		j.decided(nil)
+	case doAnswer:
+		s.answer(e)
 	case doFlood:
 		s.advertise(j, e)
 	case doExtend:

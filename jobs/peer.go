@@ -195,7 +195,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 		if j.lacksInputs(from, rep) {
 			s.mendInputs(j)
 		}
-		j.core.reported(s.now(), from, *rep, j.output.received(ras), func(a Ack) { reply <- a })
+		j.core.reported(s.now(), from, *rep, j.output.received(ras), s.awaited(reply))
 		s.flush(j)
 	})
 	select {

@@ -129,18 +129,26 @@ type (
 		from   vicinity.ID
 		output RankOutput
 	}
-	doTell struct{ f func() } // somebody waits for what came before
+	// doAccepted tells who has submitted the job that it is durable.
+	doAccepted struct{}
+	// doAnswer answers a request: what came before it is durable.
+	doAnswer struct {
+		to     vicinity.ID
+		number uint64 // of the request
+		ack    Ack
+	}
 )
 
-func (doFlood) isEffect()   {}
-func (doExtend) isEffect()  {}
-func (doProbe) isEffect()   {}
-func (doGrant) isEffect()   {}
-func (doStart) isEffect()   {}
-func (doRelease) isEffect() {}
-func (doYield) isEffect()   {}
-func (doCollect) isEffect() {}
-func (doTell) isEffect()    {}
+func (doFlood) isEffect()    {}
+func (doExtend) isEffect()   {}
+func (doProbe) isEffect()    {}
+func (doGrant) isEffect()    {}
+func (doStart) isEffect()    {}
+func (doRelease) isEffect()  {}
+func (doYield) isEffect()    {}
+func (doCollect) isEffect()  {}
+func (doAccepted) isEffect() {}
+func (doAnswer) isEffect()   {}
 
 const (
 	// partLease is how long a participant may be silent before its ranks

@@ -20,10 +20,10 @@ func (c *talk) tasks(n int, ra RankAttempt, added, from int, rs ...process.TaskR
 	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra, State: WorkerRunning,
 		Tasks: &WorkerTasks{From: from, Added: added, Ended: from + len(rs), Results: packResults(rs)}}}}
 	var ack Ack
-	c.p.reported(c.now, testNode(n), rep, map[RankAttempt]received{ra: {}}, func(a Ack) { ack = a })
+	c.p.reported(c.now, testNode(n), rep, map[RankAttempt]received{ra: {}}, 0)
 	for _, e := range c.step() {
-		if tell, ok := e.(doTell); ok {
-			tell.f()
+		if a, ok := e.(doAnswer); ok {
+			ack = a.ack
 		}
 	}
 	return ack.Workers[0].Tasks
@@ -33,7 +33,7 @@ func (c *talk) tasks(n int, ra RankAttempt, added, from int, rs ...process.TaskR
 func (c *talk) taskless(n int, ra RankAttempt, ended, code int) {
 	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra, State: WorkerEnded,
 		Exit: &process.Exit{Code: code, Cause: process.Exited}, Tasks: &WorkerTasks{From: ended, Added: ended, Ended: ended}}}}
-	c.p.reported(c.now, testNode(n), rep, map[RankAttempt]received{ra: {}}, func(Ack) {})
+	c.p.reported(c.now, testNode(n), rep, map[RankAttempt]received{ra: {}}, 0)
 	c.step()
 }
 
@@ -110,7 +110,7 @@ func TestArrayStopsWhenTooManyFail(t *testing.T) {
 	for i := range 2 {
 		rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra(i, 1), State: WorkerEnded,
 			Exit: &process.Exit{Code: 143, Cause: process.Stopped}, Tasks: &WorkerTasks{From: 1, Added: 2, Ended: 1}}}}
-		c.p.reported(c.now, testNode(1), rep, nil, func(Ack) {})
+		c.p.reported(c.now, testNode(1), rep, nil, 0)
 	}
 	c.state(Failed, 3)
 	if r := c.p.status().Reason; !strings.Contains(r, "98 were not done") {

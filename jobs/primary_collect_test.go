@@ -12,7 +12,7 @@ func TestFilesOfALostRankComeLate(t *testing.T) {
 	c := running(t, Spec{Min: 1, Max: 2, Outputs: []string{"out"}})
 	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra(0, 1), State: WorkerEnded,
 		Exit: &process.Exit{Cause: process.Exited}, Output: &RankOutput{Rank: 0, Attempt: 1}}}}
-	c.p.reported(c.now, testNode(1), rep, nil, func(Ack) {})
+	c.p.reported(c.now, testNode(1), rep, nil, 0)
 	if f := only[doCollect](c); len(f) != 1 {
 		t.Fatalf("fetches %+v", f)
 	}

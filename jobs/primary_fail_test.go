@@ -48,7 +48,7 @@ func nodeNumber(id vicinity.ID) int {
 // exits reports how a rank of node n ended, and returns the effects.
 func (c *talk) exits(n int, ra RankAttempt, code int, cause process.Cause) []effect {
 	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra, State: WorkerEnded, Exit: &process.Exit{Code: code, Cause: cause}}}}
-	c.p.reported(c.now, testNode(n), rep, nil, func(Ack) {})
+	c.p.reported(c.now, testNode(n), rep, nil, 0)
 	return c.step()
 }
 
@@ -300,7 +300,7 @@ func TestStatusTellsWhyRanksAreTriedAgain(t *testing.T) {
 // declines reports that a node could not begin a worker.
 func (c *talk) declines(n int, ra RankAttempt, why string) {
 	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra, State: WorkerLost, Declined: true, Reason: why}}}
-	c.p.reported(c.now, testNode(n), rep, map[RankAttempt]received{ra: {}}, func(Ack) {})
+	c.p.reported(c.now, testNode(n), rep, map[RankAttempt]received{ra: {}}, 0)
 }
 
 // tells compares why ranks are tried again, as the status and as the journal

@@ -61,7 +61,7 @@ func (c *talk) ends(n, worker, code int, files bool) (fetched, stopped []int) {
 	if files {
 		w.Output = &RankOutput{Rank: worker, Attempt: attempt, Manifest: transfer.HashOf([]byte{byte(worker)}), Files: 1}
 	}
-	c.p.reported(c.now, testNode(n), Report{Job: c.p.rec.id, Workers: []WorkerReport{w}}, map[RankAttempt]received{w.RankAttempt: {}}, func(Ack) {})
+	c.p.reported(c.now, testNode(n), Report{Job: c.p.rec.id, Workers: []WorkerReport{w}}, map[RankAttempt]received{w.RankAttempt: {}}, 0)
 	for _, e := range c.step() {
 		switch e := e.(type) {
 		case doCollect:
@@ -152,7 +152,7 @@ func TestOtherCopiesAreStopped(t *testing.T) {
 	}
 	c.state(Running, -1)
 	c.p.reported(c.now, testNode(2), Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra(2, 1), State: WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}}},
-		map[RankAttempt]received{ra(2, 1): {}}, func(a Ack) {})
+		map[RankAttempt]received{ra(2, 1): {}}, 0)
 	c.state(Running, -1)
 	if _, stopped := c.ends(2, 3, 0, false); !slices.Equal(stopped, []int{1}) {
 		t.Errorf("stopped %v", stopped)
@@ -185,7 +185,7 @@ func TestRankFailsWithItsLastCopy(t *testing.T) {
 	}
 	stop := func(n, worker int) {
 		c.p.reported(c.now, testNode(n), Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra(worker, 1), State: WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}}},
-			map[RankAttempt]received{ra(worker, 1): {}}, func(a Ack) {})
+			map[RankAttempt]received{ra(worker, 1): {}}, 0)
 	}
 	stop(1, 1)
 	stop(2, 3)
@@ -225,7 +225,7 @@ func TestJobWhoseCopiesAreAllLost(t *testing.T) {
 		t.Fatalf("stopped %v", s)
 	}
 	c.p.reported(c.now, testNode(1), Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra(1, 1), State: WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}}},
-		map[RankAttempt]received{ra(1, 1): {}}, func(a Ack) {})
+		map[RankAttempt]received{ra(1, 1): {}}, 0)
 	c.state(Failed, 9)
 }
 

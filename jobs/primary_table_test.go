@@ -21,10 +21,10 @@ func (c *talk) knows(n int, epoch int64, ras ...RankAttempt) *Table {
 		rep.Workers = append(rep.Workers, WorkerReport{RankAttempt: ra, State: WorkerRunning})
 	}
 	var ack Ack
-	c.p.reported(c.now, testNode(n), rep, nil, func(a Ack) { ack = a })
+	c.p.reported(c.now, testNode(n), rep, nil, 0)
 	for _, e := range c.step() {
-		if tell, ok := e.(doTell); ok {
-			tell.f()
+		if a, ok := e.(doAnswer); ok {
+			ack = a.ack
 		}
 	}
 	return ack.Table

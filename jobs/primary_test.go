@@ -83,10 +83,10 @@ func (c *talk) report(n int, state WorkerState, code int, ras ...RankAttempt) Ac
 		have[ra] = received{}
 	}
 	var ack Ack
-	c.p.reported(c.now, testNode(n), rep, have, func(a Ack) { ack = a })
+	c.p.reported(c.now, testNode(n), rep, have, 0)
 	for _, e := range c.step() {
-		if tell, ok := e.(doTell); ok {
-			tell.f()
+		if a, ok := e.(doAnswer); ok {
+			ack = a.ack
 		}
 	}
 	return ack
@@ -274,9 +274,9 @@ func TestExitWaitsForAllOutput(t *testing.T) {
 	c.offer(1, 1)
 	c.report(1, WorkerReady, 0, ra(0, 1))
 	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{{RankAttempt: ra(0, 1), State: WorkerEnded, Stdout: 10, Exit: &process.Exit{Cause: process.Exited}}}}
-	c.p.reported(c.now, testNode(1), rep, map[RankAttempt]received{ra(0, 1): {stdout: 7}}, func(Ack) {})
+	c.p.reported(c.now, testNode(1), rep, map[RankAttempt]received{ra(0, 1): {stdout: 7}}, 0)
 	c.state(Running, -1)
-	c.p.reported(c.now, testNode(1), rep, map[RankAttempt]received{ra(0, 1): {stdout: 10}}, func(Ack) {})
+	c.p.reported(c.now, testNode(1), rep, map[RankAttempt]received{ra(0, 1): {stdout: 10}}, 0)
 	c.state(Completed, 0)
 }
 
@@ -287,7 +287,7 @@ func TestWalltimeIsATimeout(t *testing.T) {
 	rep := Report{Job: c.p.rec.id, Workers: []WorkerReport{
 		{RankAttempt: ra(0, 1), State: WorkerEnded, Exit: &process.Exit{Code: 137, Cause: process.Signalled}},
 		{RankAttempt: ra(1, 1), State: WorkerEnded, Exit: &process.Exit{Code: 124, Cause: process.Walltime}}}}
-	c.p.reported(c.now, testNode(1), rep, map[RankAttempt]received{}, func(Ack) {})
+	c.p.reported(c.now, testNode(1), rep, map[RankAttempt]received{}, 0)
 	c.state(Timeout, CodeTimeout)
 }
 

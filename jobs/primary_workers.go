@@ -21,8 +21,8 @@ func (p *primary) owned(from vicinity.ID, ra RankAttempt) bool {
 }
 
 // reported takes a participant's report, whose output is already stored as
-// far as have says, and replies once what follows from it is on disk.
-func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map[RankAttempt]received, reply func(Ack)) {
+// far as have says, and answers it once what follows from it is on disk.
+func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map[RankAttempt]received, number uint64) {
 	p.heard(now, from)
 	p.leaves(now, from, rep.Away)
 	var missed []RankAttempt
@@ -59,7 +59,7 @@ func (p *primary) reported(now time.Time, from vicinity.ID, rep Report, have map
 	p.pursue(now)
 	ack := p.acknowledge(from, rep, missed)
 	ack.Table = p.tableFor(now, from, &rep)
-	p.do(doTell{func() { reply(ack) }})
+	p.do(doAnswer{to: from, number: number, ack: ack})
 }
 
 // stages takes note of how much of the inputs a node has.

@@ -92,8 +92,10 @@ type Service struct {
 	archive   archive          // of jobs that have ended
 	last      ID               // submitted last
 	lastStamp Stamp
-	soon      []func()  // what the loop has for itself to do next
-	next      time.Time // when it wants to wake; zero = only when something comes
+	answers   map[uint64]chan<- Ack // to requests, by their numbers; each has room for one
+	number    uint64                // of the last of them
+	soon      []func()              // what the loop has for itself to do next
+	next      time.Time             // when it wants to wake; zero = only when something comes
 
 	clocks *clocks // of other nodes; it has a mutex of its own
 
@@ -136,7 +138,7 @@ func New(cfg Config) *Service {
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
 		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), trials: make(chan trial, 1), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
 		claims: newClaims(cfg.Self, cfg.Rand), clocks: newClocks(time.Now()),
-		jobs: map[ID]*job{}, keys: map[string]keyed{}, works: map[ID]*work{}, changed: make(chan struct{}),
+		jobs: map[ID]*job{}, keys: map[string]keyed{}, answers: map[uint64]chan<- Ack{}, works: map[ID]*work{}, changed: make(chan struct{}),
 		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
 	}
 	s.trials <- trial{}

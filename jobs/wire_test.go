@@ -143,7 +143,7 @@ func FuzzPeerMessages(f *testing.F) {
 		c := newTalk(t, spec)
 		c.offer(1, 2)
 		c.step()
-		c.p.reported(c.now, testNode(1), rep, nil, func(Ack) {})
+		c.p.reported(c.now, testNode(1), rep, nil, 0)
 		c.p.status()
 	})
 }
