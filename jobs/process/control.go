@@ -152,7 +152,7 @@ func (c *control) attend(conn net.Conn) {
 			c.s.streams[0].ack(m.Stdout)
 			c.s.streams[1].ack(m.Stderr)
 		case kindHeard:
-			c.s.post(c.s.life.originHeard)
+			c.s.post(c.s.life.OriginHeard)
 		case kindTasks:
 			if c.s.tasks != nil {
 				c.s.tasks.add(m.Added, m.Ranges, m.Last)
@@ -160,7 +160,7 @@ func (c *control) attend(conn net.Conn) {
 		case kindSignal:
 			c.s.post(func(time.Time) { hint(unix.Signal(m.Signal)) })
 		case kindStop:
-			c.s.post(func(now time.Time) { c.s.life.stop(now, m.Grace) })
+			c.s.post(func(now time.Time) { c.s.life.Stop(now, m.Grace) })
 		}
 	}
 	c.mu.Lock()
@@ -175,9 +175,9 @@ func (c *control) attend(conn net.Conn) {
 // and a new connection may come in any order.
 func (c *control) presence(now time.Time) {
 	if c.current() != nil {
-		c.s.life.nodeBack()
-	} else if c.s.life.alone.IsZero() {
-		c.s.life.nodeLost(now)
+		c.s.life.NodeBack()
+	} else {
+		c.s.life.NodeLost(now)
 	}
 }
 

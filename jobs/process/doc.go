@@ -128,6 +128,6 @@
 //
 // Runner and Worker may be used from any goroutine. Each worker has two
 // goroutines in the node, which end with its supervisor. In the supervisor one
-// loop owns the core (life); reaper, watchdog, pumps and connections post
+// loop owns the core ([Life]); reaper, watchdog, pumps and connections post
 // events to it.
 package process

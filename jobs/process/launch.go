@@ -39,9 +39,9 @@ func notRun(format string, args ...any) error {
 // verdict turns the error of a launch into an exit.
 func verdict(err error) Exit {
 	if r, ok := errors.AsType[*runError](err); ok {
-		return Exit{Code: map[Cause]int{NotFound: 127, NotRun: 126}[r.cause], Cause: r.cause, Detail: r.text}
+		return Refused(r.cause, r.text)
 	}
-	return Exit{Code: 125, Cause: Failed, Detail: err.Error()}
+	return Refused(Failed, err.Error())
 }
 
 // unstarted turns the error of a worker that did not begin to run into an exit.

@@ -10,20 +10,31 @@ import (
 	"zorilla/internal/units"
 )
 
-// phase is how far a worker has come.
-type phase int
+// Phase is how far a worker has come. It only grows.
+type Phase int
 
+// The phases.
 const (
-	running phase = iota
-	ending        // asked to end by SIGTERM; the grace runs
-	killing       // whatever is left gets SIGKILL until nothing is left
-	over          // no process is left
+	Running Phase = iota
+	Ending        // asked to end by SIGTERM; the grace runs
+	Killing       // whatever is left gets SIGKILL until nothing is left
+	Over          // no process is left
 )
 
-// life is the core of the supervisor: it decides when a worker ends and why.
-// The first reason counts. It sends nothing and reads no clock; the
-// supervisor's loop owns it.
-type life struct {
+// Codes of ends that the program did not choose.
+const (
+	codeTimeout  = 124
+	codeFailed   = 125
+	codeNotRun   = 126
+	codeNotFound = 127
+	codeKilled   = 128 + int(unix.SIGKILL)
+)
+
+// Life decides when a worker ends, why, and with which code. The first reason
+// counts. It sends nothing and reads no clock: its owner, one goroutine or a
+// mutex, tells it what happened when, looks at Phase after each event, and calls
+// Tick at the time that Next names.
+type Life struct {
 	walltime  time.Duration // 0 = unlimited
 	nodeLimit time.Duration
 	orphanLim time.Duration // 0 = unlimited
@@ -34,7 +45,7 @@ type life struct {
 	heard   time.Time // of the origin
 	alone   time.Time // since when no node is connected; zero while one is
 	killAt  time.Time // when ending becomes killing
-	phase   phase
+	phase   Phase
 
 	cause  Cause // "" until something has ended the worker
 	detail string
@@ -42,12 +53,32 @@ type life struct {
 	status syscall.WaitStatus
 }
 
-// exited says that the main process has ended. What it left behind is killed
+// NewLife returns the life of a worker with the limits of a spec, and with so
+// much time between SIGTERM and SIGKILL when a limit ends it. The walltime of a
+// spec with tasks is that of each task, and no limit here.
+func NewLife(s *Spec, grace time.Duration) *Life {
+	l := &Life{walltime: s.Walltime, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace, memory: s.Memory}
+	if s.Tasks != nil {
+		l.walltime = 0
+	}
+	if l.nodeLimit <= 0 {
+		l.nodeLimit = defaultNodeLimit
+	}
+	return l
+}
+
+// Begin says that the worker is about to start. No node is connected yet.
+func (l *Life) Begin(now time.Time) { l.started, l.alone, l.heard = now, now, now }
+
+// Phase returns how far the worker has come.
+func (l *Life) Phase() Phase { return l.phase }
+
+// Exited says that the main process has ended. What it left behind is killed
 // at once, unless the worker is being ended politely: then its children have
 // their grace too.
-func (l *life) exited(status syscall.WaitStatus) {
+func (l *Life) Exited(status syscall.WaitStatus) {
 	l.reaped, l.status = true, status
-	if l.phase != running {
+	if l.phase != Running {
 		return
 	}
 	if status.Signaled() {
@@ -55,76 +86,87 @@ func (l *life) exited(status syscall.WaitStatus) {
 	} else {
 		l.decide(Exited, "")
 	}
-	l.phase = killing
+	l.phase = Killing
 }
 
-// stop ends the worker for its node. A second stop can only shorten the grace.
-func (l *life) stop(now time.Time, grace time.Duration) {
-	if l.phase == ending && now.Add(grace).Before(l.killAt) {
+// Stop ends the worker for its node. A second stop can only shorten the grace.
+func (l *Life) Stop(now time.Time, grace time.Duration) {
+	if l.phase == Ending && now.Add(grace).Before(l.killAt) {
 		l.killAt = now.Add(grace)
 	}
-	if l.phase == running {
+	if l.phase == Running {
 		l.decide(Stopped, "stopped")
 		l.end(now, grace)
 	}
 }
 
-// exceeded says that the process tree uses more memory than it may.
-func (l *life) exceeded() {
-	if l.phase == running {
-		l.decide(Memory, fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(l.memory)))
-		l.phase = killing
+// Exceeded says that the process tree uses more memory than it may.
+func (l *Life) Exceeded() {
+	if l.phase == Running {
+		l.decide(Memory, overMemory(l.memory))
+		l.phase = Killing
 	}
 }
 
-// fail ends the worker because the supervisor cannot do its part.
-func (l *life) fail(err error) {
-	if l.phase < killing {
+// Fail ends the worker because the supervisor cannot do its part.
+func (l *Life) Fail(err error) {
+	if l.phase < Killing {
 		l.cause, l.detail = Failed, err.Error()
-		l.phase = killing
+		l.phase = Killing
 	}
 }
 
-// finished says that the worker ran tasks and runs none any more: the last one
+// Finished says that the worker ran tasks and runs none any more: the last one
 // has ended, or the worker is being ended.
-func (l *life) finished() {
+func (l *Life) Finished() {
 	l.reaped = true
-	if l.phase != running {
+	if l.phase != Running {
 		l.status = syscall.WaitStatus(unix.SIGTERM)
 	}
 	l.decide(Exited, "")
-	l.phase = over
+	l.phase = Over
 }
 
-func (l *life) nodeLost(now time.Time)    { l.alone = now }
-func (l *life) nodeBack()                 { l.alone = time.Time{} }
-func (l *life) originHeard(now time.Time) { l.heard = now }
-func (l *life) gone()                     { l.phase = over }
+// NodeLost says that no node is connected; it counts from the first time on.
+func (l *Life) NodeLost(now time.Time) {
+	if l.alone.IsZero() {
+		l.alone = now
+	}
+}
 
-// tick lets time pass.
-func (l *life) tick(now time.Time) {
+// NodeBack says that a node is connected.
+func (l *Life) NodeBack() { l.alone = time.Time{} }
+
+// OriginHeard says that the node has heard of the job's origin.
+func (l *Life) OriginHeard(now time.Time) { l.heard = now }
+
+// Gone says that no process is left.
+func (l *Life) Gone() { l.phase = Over }
+
+// Tick lets time pass.
+func (l *Life) Tick(now time.Time) {
 	due := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
-	if l.phase == running && due(l.wallEnd()) {
-		l.decide(Walltime, fmt.Sprintf("needed more than %v (-t)", l.walltime))
+	if l.phase == Running && due(l.wallEnd()) {
+		l.decide(Walltime, overTime(l.walltime))
 		l.end(now, l.grace)
 	}
-	if l.phase == running && due(l.aloneEnd()) {
+	if l.phase == Running && due(l.aloneEnd()) {
 		l.decide(Orphaned, fmt.Sprintf("its node was gone for %v", l.nodeLimit))
 		l.end(now, l.grace)
 	}
-	if l.phase == running && due(l.orphanEnd()) {
+	if l.phase == Running && due(l.orphanEnd()) {
 		l.decide(Orphaned, fmt.Sprintf("its origin was silent for %v", l.orphanLim))
 		l.end(now, l.grace)
 	}
-	if l.phase == ending && due(l.killAt) {
-		l.phase = killing
+	if l.phase == Ending && due(l.killAt) {
+		l.phase = Killing
 	}
 }
 
-// next returns when tick has something to do; zero means never.
-func (l *life) next() time.Time {
+// Next returns when tick has something to do; zero means never.
+func (l *Life) Next() time.Time {
 	switch l.phase {
-	case running:
+	case Running:
 		var first time.Time
 		for _, at := range []time.Time{l.wallEnd(), l.aloneEnd(), l.orphanEnd()} {
 			if first.IsZero() || !at.IsZero() && at.Before(first) {
@@ -132,62 +174,82 @@ func (l *life) next() time.Time {
 			}
 		}
 		return first
-	case ending:
+	case Ending:
 		return l.killAt
 	}
 	return time.Time{}
 }
 
-func (l *life) wallEnd() time.Time {
+func (l *Life) wallEnd() time.Time {
 	if l.walltime <= 0 {
 		return time.Time{}
 	}
 	return l.started.Add(l.walltime)
 }
 
-func (l *life) aloneEnd() time.Time {
+func (l *Life) aloneEnd() time.Time {
 	if l.alone.IsZero() {
 		return time.Time{}
 	}
 	return l.alone.Add(l.nodeLimit)
 }
 
-func (l *life) orphanEnd() time.Time {
+func (l *Life) orphanEnd() time.Time {
 	if l.orphanLim <= 0 {
 		return time.Time{}
 	}
 	return l.heard.Add(l.orphanLim)
 }
 
-func (l *life) decide(c Cause, detail string) {
+func (l *Life) decide(c Cause, detail string) {
 	if l.cause == "" {
 		l.cause, l.detail = c, detail
 	}
 }
 
-func (l *life) end(now time.Time, grace time.Duration) {
-	l.phase, l.killAt = ending, now.Add(grace)
+func (l *Life) end(now time.Time, grace time.Duration) {
+	l.phase, l.killAt = Ending, now.Add(grace)
 	if grace <= 0 {
-		l.phase = killing
+		l.phase = Killing
 	}
 }
 
-// exit is the verdict.
-func (l *life) exit() Exit {
+// Exit is the verdict, but for the time of the end and for what was used. It is
+// final when the phase is Over.
+func (l *Life) Exit() Exit {
 	e := Exit{Cause: l.cause, Detail: l.detail, Started: l.started}
 	switch {
 	case l.cause == Walltime:
-		e.Code = 124
+		e.Code = codeTimeout
 	case l.cause == Memory:
-		e.Code = 128 + int(unix.SIGKILL)
+		e.Code = codeKilled
 	case l.cause == Failed || !l.reaped:
-		e.Code = 125
+		e.Code = codeFailed
 	case l.status.Signaled():
 		e.Code = 128 + int(l.status.Signal())
 	default:
 		e.Code = l.status.ExitStatus()
 	}
 	return e
+}
+
+// Refused is the verdict where no process tells how it ended: 127 for NotFound,
+// 126 for NotRun, 125 for other causes.
+func Refused(cause Cause, detail string) Exit {
+	e := Exit{Code: codeFailed, Cause: cause, Detail: detail}
+	switch cause {
+	case NotFound:
+		e.Code = codeNotFound
+	case NotRun:
+		e.Code = codeNotRun
+	}
+	return e
+}
+
+func overTime(limit time.Duration) string { return fmt.Sprintf("needed more than %v (-t)", limit) }
+
+func overMemory(limit int64) string {
+	return fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(limit))
 }
 
 func signalName(s syscall.Signal) string {

@@ -13,44 +13,44 @@ func TestLife(t *testing.T) {
 	exit := func(code int) syscall.WaitStatus { return syscall.WaitStatus(code << 8) }
 	const killed = syscall.WaitStatus(9)
 	for name, c := range map[string]struct {
-		events func(l *life)
-		phase  phase
+		events func(l *Life)
+		phase  Phase
 		cause  Cause
 		code   int
 		next   time.Time // zero: never
 	}{
-		"runs":                   {func(l *life) { l.tick(at(99)) }, running, "", 125, at(100)},
-		"exits":                  {func(l *life) { l.exited(exit(3)) }, killing, Exited, 3, time.Time{}},
-		"exits, gone":            {func(l *life) { l.exited(exit(3)); l.gone() }, over, Exited, 3, time.Time{}},
-		"killed by others":       {func(l *life) { l.exited(killed) }, killing, Signalled, 137, time.Time{}},
-		"walltime":               {func(l *life) { l.tick(at(100)) }, ending, Walltime, 124, at(105)},
-		"walltime, no grace":     {func(l *life) { l.grace = 0; l.tick(at(100)) }, killing, Walltime, 124, time.Time{}},
-		"walltime, grace over":   {func(l *life) { l.tick(at(100)); l.tick(at(105)) }, killing, Walltime, 124, time.Time{}},
-		"walltime, exits":        {func(l *life) { l.tick(at(100)); l.exited(exit(0)) }, ending, Walltime, 124, at(105)},
-		"stop":                   {func(l *life) { l.stop(at(1), 7*time.Second); l.exited(exit(2)) }, ending, Stopped, 2, at(8)},
-		"stop at once":           {func(l *life) { l.stop(at(1), 0); l.exited(killed) }, killing, Stopped, 137, time.Time{}},
-		"stop, stop sooner":      {func(l *life) { l.stop(at(1), 9*time.Second); l.stop(at(2), time.Second) }, ending, Stopped, 125, at(3)},
-		"stop, stop later":       {func(l *life) { l.stop(at(1), time.Second); l.stop(at(1), time.Hour) }, ending, Stopped, 125, at(2)},
-		"exits, stop":            {func(l *life) { l.exited(exit(0)); l.stop(at(1), time.Hour) }, killing, Exited, 0, time.Time{}},
-		"memory":                 {func(l *life) { l.exceeded(); l.exited(killed) }, killing, Memory, 137, time.Time{}},
-		"stop, memory":           {func(l *life) { l.stop(at(1), time.Second); l.exceeded() }, ending, Stopped, 125, at(2)},
-		"exits, memory":          {func(l *life) { l.exited(exit(0)); l.exceeded() }, killing, Exited, 0, time.Time{}},
-		"node lost":              {func(l *life) { l.nodeLost(at(10)); l.tick(at(39)) }, running, "", 125, at(40)},
-		"node lost for long":     {func(l *life) { l.nodeLost(at(10)); l.tick(at(40)); l.exited(killed) }, ending, Orphaned, 137, at(45)},
-		"node back":              {func(l *life) { l.nodeLost(at(10)); l.nodeBack(); l.tick(at(40)) }, running, "", 125, at(100)},
-		"origin silent":          {func(l *life) { l.orphanLim = 20 * time.Second; l.originHeard(at(5)); l.tick(at(24)) }, running, "", 125, at(25)},
-		"origin silent for long": {func(l *life) { l.orphanLim = 20 * time.Second; l.originHeard(at(5)); l.tick(at(25)); l.exited(killed) }, ending, Orphaned, 137, at(30)},
-		"fails":                  {func(l *life) { l.fail(errors.New("disk full")); l.exited(killed) }, killing, Failed, 125, time.Time{}},
-		"stop, fails":            {func(l *life) { l.stop(at(1), time.Second); l.fail(errors.New("disk full")) }, killing, Failed, 125, time.Time{}},
+		"runs":                   {func(l *Life) { l.Tick(at(99)) }, Running, "", 125, at(100)},
+		"exits":                  {func(l *Life) { l.Exited(exit(3)) }, Killing, Exited, 3, time.Time{}},
+		"exits, gone":            {func(l *Life) { l.Exited(exit(3)); l.Gone() }, Over, Exited, 3, time.Time{}},
+		"killed by others":       {func(l *Life) { l.Exited(killed) }, Killing, Signalled, 137, time.Time{}},
+		"walltime":               {func(l *Life) { l.Tick(at(100)) }, Ending, Walltime, 124, at(105)},
+		"walltime, no grace":     {func(l *Life) { l.grace = 0; l.Tick(at(100)) }, Killing, Walltime, 124, time.Time{}},
+		"walltime, grace over":   {func(l *Life) { l.Tick(at(100)); l.Tick(at(105)) }, Killing, Walltime, 124, time.Time{}},
+		"walltime, exits":        {func(l *Life) { l.Tick(at(100)); l.Exited(exit(0)) }, Ending, Walltime, 124, at(105)},
+		"stop":                   {func(l *Life) { l.Stop(at(1), 7*time.Second); l.Exited(exit(2)) }, Ending, Stopped, 2, at(8)},
+		"stop at once":           {func(l *Life) { l.Stop(at(1), 0); l.Exited(killed) }, Killing, Stopped, 137, time.Time{}},
+		"stop, stop sooner":      {func(l *Life) { l.Stop(at(1), 9*time.Second); l.Stop(at(2), time.Second) }, Ending, Stopped, 125, at(3)},
+		"stop, stop later":       {func(l *Life) { l.Stop(at(1), time.Second); l.Stop(at(1), time.Hour) }, Ending, Stopped, 125, at(2)},
+		"exits, stop":            {func(l *Life) { l.Exited(exit(0)); l.Stop(at(1), time.Hour) }, Killing, Exited, 0, time.Time{}},
+		"memory":                 {func(l *Life) { l.Exceeded(); l.Exited(killed) }, Killing, Memory, 137, time.Time{}},
+		"stop, memory":           {func(l *Life) { l.Stop(at(1), time.Second); l.Exceeded() }, Ending, Stopped, 125, at(2)},
+		"exits, memory":          {func(l *Life) { l.Exited(exit(0)); l.Exceeded() }, Killing, Exited, 0, time.Time{}},
+		"node lost":              {func(l *Life) { l.NodeLost(at(10)); l.Tick(at(39)) }, Running, "", 125, at(40)},
+		"node lost for long":     {func(l *Life) { l.NodeLost(at(10)); l.Tick(at(40)); l.Exited(killed) }, Ending, Orphaned, 137, at(45)},
+		"node back":              {func(l *Life) { l.NodeLost(at(10)); l.NodeBack(); l.Tick(at(40)) }, Running, "", 125, at(100)},
+		"origin silent":          {func(l *Life) { l.orphanLim = 20 * time.Second; l.OriginHeard(at(5)); l.Tick(at(24)) }, Running, "", 125, at(25)},
+		"origin silent for long": {func(l *Life) { l.orphanLim = 20 * time.Second; l.OriginHeard(at(5)); l.Tick(at(25)); l.Exited(killed) }, Ending, Orphaned, 137, at(30)},
+		"fails":                  {func(l *Life) { l.Fail(errors.New("disk full")); l.Exited(killed) }, Killing, Failed, 125, time.Time{}},
+		"stop, fails":            {func(l *Life) { l.Stop(at(1), time.Second); l.Fail(errors.New("disk full")) }, Killing, Failed, 125, time.Time{}},
 	} {
-		l := &life{walltime: 100 * time.Second, nodeLimit: 30 * time.Second, grace: 5 * time.Second, started: start}
+		l := &Life{walltime: 100 * time.Second, nodeLimit: 30 * time.Second, grace: 5 * time.Second, started: start}
 		c.events(l)
-		if e := l.exit(); l.phase != c.phase || e.Cause != c.cause || e.Code != c.code || !l.next().Equal(c.next) {
-			t.Errorf("%s: phase %d, %+v, next %v", name, l.phase, e, l.next())
+		if e := l.Exit(); l.phase != c.phase || e.Cause != c.cause || e.Code != c.code || !l.Next().Equal(c.next) {
+			t.Errorf("%s: phase %d, %+v, next %v", name, l.phase, e, l.Next())
 		}
 	}
-	unlimited := &life{started: start}
-	if unlimited.tick(at(1e9)); unlimited.phase != running || !unlimited.next().IsZero() {
+	unlimited := &Life{started: start}
+	if unlimited.Tick(at(1e9)); unlimited.phase != Running || !unlimited.Next().IsZero() {
 		t.Error("a worker without limits ends by itself only")
 	}
 }

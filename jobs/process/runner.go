@@ -71,7 +71,7 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := checkSpec(&spec); err != nil {
+	if err := spec.Check(); err != nil {
 		return nil, err
 	}
 	if spec.NodeLimit <= 0 {
@@ -155,8 +155,9 @@ func (r *Runner) process(ctx context.Context, mode, arg string) *exec.Cmd {
 	return cmd
 }
 
-// checkSpec refuses what no supervisor could use.
-func checkSpec(s *Spec) error {
+// Check refuses, with an error that wraps ErrSpec, what no supervisor could use:
+// also a Root that another worker had, or without its work directory.
+func (s *Spec) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrSpec, fmt.Sprintf(format, args...))
 	}

@@ -55,7 +55,7 @@ func Main() {
 // talk to it through post.
 type supervisor struct {
 	order order
-	life  life
+	life  *Life
 
 	events    chan func(now time.Time)
 	terminate chan os.Signal
@@ -80,7 +80,7 @@ func supervise(root string) error {
 		return fmt.Errorf("%s: written by another version or for another directory", filepath.Join(root, orderFile))
 	}
 	o := &s.order
-	s.life = life{walltime: o.Spec.Walltime, nodeLimit: o.Spec.NodeLimit, orphanLim: o.Spec.OrphanLimit, grace: o.Grace, memory: o.Spec.Memory}
+	s.life = NewLife(&o.Spec, o.Grace)
 	exit := s.run(root)
 	exit.Ended = time.Now()
 	var size [2]int64
@@ -103,8 +103,7 @@ func (s *supervisor) run(root string) Exit {
 	if err != nil {
 		return unstarted(err)
 	}
-	now := time.Now()
-	s.life.started, s.life.alone, s.life.heard = now, now, now
+	s.life.Begin(time.Now())
 	if s.tasks != nil {
 		return s.runTasks(root, files)
 	}
@@ -116,7 +115,7 @@ func (s *supervisor) run(root string) Exit {
 		return unstarted(err)
 	}
 	if err := s.note(root, pid); err != nil {
-		s.life.fail(err)
+		s.life.Fail(err)
 	}
 	s.attend()
 	go s.reap(pid)
@@ -126,7 +125,6 @@ func (s *supervisor) run(root string) Exit {
 
 // runTasks runs what the node sends, one after the other.
 func (s *supervisor) runTasks(root string, files [3]*os.File) Exit {
-	s.life.walltime = 0 // it is that of each task
 	if err := closeOnExec(); err != nil {
 		return unstarted(err)
 	}
@@ -211,7 +209,7 @@ func (s *supervisor) attend() {
 		s.pumps.Go(func() {
 			if err := st.pump(); err != nil {
 				s.lost[i] = err
-				s.post(func(time.Time) { s.life.fail(err) })
+				s.post(func(time.Time) { s.life.Fail(err) })
 			}
 		})
 	}
@@ -220,7 +218,7 @@ func (s *supervisor) attend() {
 	}
 	go func() {
 		<-s.terminate
-		s.post(func(now time.Time) { s.life.stop(now, s.order.Grace) })
+		s.post(func(now time.Time) { s.life.Stop(now, s.order.Grace) })
 	}()
 }
 
@@ -228,7 +226,7 @@ func (s *supervisor) attend() {
 func (s *supervisor) watchMemory() {
 	limit := s.order.Spec.Memory
 	if s.tasks == nil {
-		watchMemory(limit, &s.peak, s.ended, func() { s.post(func(time.Time) { s.life.exceeded() }) })
+		watchMemory(limit, &s.peak, s.ended, func() { s.post(func(time.Time) { s.life.Exceeded() }) })
 		return
 	}
 	for !isClosed(s.ended) {
@@ -245,10 +243,10 @@ func (s *supervisor) reap(worker int) {
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
-			s.post(func(time.Time) { s.life.gone() })
+			s.post(func(time.Time) { s.life.Gone() })
 			return
 		case pid == worker:
-			s.post(func(time.Time) { s.life.exited(status) })
+			s.post(func(time.Time) { s.life.Exited(status) })
 		}
 	}
 }
@@ -267,29 +265,29 @@ func (s *supervisor) loop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	asked := false
-	for s.life.phase != over {
+	for s.life.Phase() != Over {
 		select {
 		case event := <-s.events:
 			event(time.Now())
 		case <-timer.C:
 		}
 		now := time.Now()
-		s.life.tick(now)
-		if s.tasks != nil && s.life.phase != running {
+		s.life.Tick(now)
+		if s.tasks != nil && s.life.Phase() != Running {
 			s.tasks.halt()
 		}
-		switch s.life.phase {
-		case ending:
+		switch s.life.Phase() {
+		case Ending:
 			if !asked {
 				asked = true
 				signalTree(unix.SIGTERM)
 			}
-		case killing:
+		case Killing:
 			signalTree(unix.SIGKILL)
 			timer.Reset(huntEvery)
 			continue
 		}
-		if next := s.life.next(); !next.IsZero() {
+		if next := s.life.Next(); !next.IsZero() {
 			timer.Reset(next.Sub(now))
 		} else {
 			timer.Stop()
@@ -309,7 +307,7 @@ func (s *supervisor) settle() Exit {
 			s.life.cause, s.life.detail = Failed, err.Error()
 		}
 	}
-	exit := s.life.exit()
+	exit := s.life.Exit()
 	var ru syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru); err == nil {
 		exit.CPU = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()

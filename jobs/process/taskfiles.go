@@ -23,7 +23,7 @@ func (t *tasks) gather(id int, r *TaskResult) *transfer.Pack {
 	if err != nil {
 		t.say(fmt.Sprintf("task %d: its outputs are lost: %v", id, err))
 		if r.Code == 0 {
-			r.Code = 125
+			r.Code = codeFailed
 		}
 		return nil
 	}

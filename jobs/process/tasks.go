@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"zorilla/internal/units"
 )
 
 // tasks runs the commands of an array in the supervisor: one thread, confined
@@ -160,7 +158,7 @@ func (t *tasks) exceeded() {
 	if pid == 0 || proportional(descendants(os.Getpid())) <= t.s.order.Spec.Memory {
 		return
 	}
-	t.end(pid, 128+int(unix.SIGKILL), fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(t.s.order.Spec.Memory)), unix.SIGKILL)
+	t.end(pid, codeKilled, overMemory(t.s.order.Spec.Memory), unix.SIGKILL)
 }
 
 // run confines a thread and runs tasks on it until there are no more. It
@@ -174,7 +172,7 @@ func (t *tasks) run() {
 			err = dropCapabilities()
 		}
 		if err != nil {
-			t.s.post(func(time.Time) { t.s.life.fail(fmt.Errorf("sandbox: %v", err)) })
+			t.s.post(func(time.Time) { t.s.life.Fail(fmt.Errorf("sandbox: %v", err)) })
 		}
 		for err == nil {
 			place, ok := t.next()
@@ -182,11 +180,11 @@ func (t *tasks) run() {
 				break
 			}
 			if err = t.do(place); err != nil {
-				t.s.post(func(time.Time) { t.s.life.fail(err) })
+				t.s.post(func(time.Time) { t.s.life.Fail(err) })
 			}
 		}
 		t.sweep()
-		t.s.post(func(time.Time) { t.s.life.finished() })
+		t.s.post(func(time.Time) { t.s.life.Finished() })
 	})
 }
 
@@ -272,9 +270,9 @@ func (t *tasks) do(place int) error {
 // await waits for a task's end, and ends what it leaves behind.
 func (t *tasks) await(pid int) (code int) {
 	if limit := t.s.order.Spec.Walltime; limit > 0 {
-		why := fmt.Sprintf("needed more than %v (-t)", limit)
-		soft := time.AfterFunc(limit, func() { t.end(pid, 124, why, unix.SIGTERM) })
-		hard := time.AfterFunc(limit+t.s.order.Grace, func() { t.end(pid, 124, why, unix.SIGKILL) })
+		why := overTime(limit)
+		soft := time.AfterFunc(limit, func() { t.end(pid, codeTimeout, why, unix.SIGTERM) })
+		hard := time.AfterFunc(limit+t.s.order.Grace, func() { t.end(pid, codeTimeout, why, unix.SIGKILL) })
 		defer soft.Stop()
 		defer hard.Stop()
 	}

@@ -178,7 +178,9 @@ func (w *worker) verdict(why string) Exit {
 	if _, err := os.Lstat(filepath.Join(root, recordFile)); errors.Is(err, fs.ErrNotExist) {
 		cause = Unstarted
 	}
-	return Exit{Code: 125, Cause: cause, Detail: why, Ended: time.Now()}
+	exit := Refused(cause, why)
+	exit.Ended = time.Now()
+	return exit
 }
 
 // measure takes what the files hold as written.
