@@ -75,7 +75,7 @@ func NewCore(cfg Config) *Core {
 	return &Core{
 		cfg:      cfg,
 		seen:     newSeenSet(MaxSeen),
-		origins:  newLimiter(cfg.Rate, float64(cfg.Burst), maxBuckets),
+		origins:  newLimiter(cfg.Rate, cfg.Burst, maxBuckets),
 		refusals: newLimiter(refusalRate, refusalBurst, maxBuckets),
 	}
 }
