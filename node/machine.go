@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -47,4 +48,20 @@ func findGPUs(root fs.FS) (count int, devices []string) {
 		return 0, nil
 	}
 	return count, append(devices, "/dev/kfd")
+}
+
+// findMemory returns how many bytes of memory the machine has, in a file system
+// that begins at the root; 0 = it is not told. sysinfo(2) would not do: a
+// container that is given less than its host tells so in this file only.
+func findMemory(root fs.FS) int64 {
+	f, err := root.Open("proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	var kilobytes int64
+	if _, err := fmt.Fscanf(f, "MemTotal: %d kB\n", &kilobytes); err != nil {
+		return 0
+	}
+	return kilobytes << 10
 }

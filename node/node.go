@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/shirou/gopsutil/v4/mem"
 
 	"zorilla/flood"
 	"zorilla/jobs"
@@ -276,9 +275,7 @@ func (n *Node) member(runner jobs.Runner) vicinity.Member {
 		m.GPUs = n.cfg.Owner.GPUs
 	}
 	if m.Memory == 0 {
-		if v, err := mem.VirtualMemory(); err == nil {
-			m.Memory = int64(v.Total)
-		}
+		m.Memory = findMemory(os.DirFS("/"))
 	}
 	return m
 }
