@@ -42,8 +42,7 @@ func TestServersDoNotHideWhyAListenerWasClosed(t *testing.T) {
 			return why
 		})
 		<-g.ctx.Done()
-		g.stop()
-		if err := g.failure(); err != why {
+		if err := g.stop(nil); err != why {
 			t.Fatalf("got %v", err)
 		}
 	}

@@ -2,7 +2,8 @@ package node
 
 import (
 	"context"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // group runs functions that belong together until its context ends or one of
@@ -10,59 +11,43 @@ import (
 type group struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup
+	all    *errgroup.Group
 }
 
 func newGroup(parent context.Context) *group {
-	g := &group{}
-	g.ctx, g.cancel = context.WithCancelCause(parent)
-	return g
+	parent, cancel := context.WithCancelCause(parent)
+	all, ctx := errgroup.WithContext(parent)
+	return &group{ctx: ctx, cancel: cancel, all: all}
 }
 
-// run starts f. An error of f ends the group.
+// run starts f. An error of f ends the group, unless it has ended before: what
+// f says then is only that it was told to return.
 func (g *group) run(f func(ctx context.Context) error) {
-	g.wg.Go(func() {
-		if err := f(g.ctx); err != nil && g.ctx.Err() == nil {
-			g.cancel(failed{err})
+	g.all.Go(func() error {
+		if err := f(g.ctx); g.ctx.Err() == nil {
+			return err
 		}
+		return nil
 	})
 }
 
-// stop ends the group and waits for all of it.
-func (g *group) stop() { g.stopBecause(nil) }
-
-// stopBecause is stop with a cause, which those in the group can find in their
-// context unless it has ended before.
-func (g *group) stopBecause(cause error) {
-	g.cancel(because{cause})
-	g.wg.Wait()
+// stop ends the group and waits for all of it. Those in the group find the
+// cause in their context unless that has ended before. It returns the error
+// that ended the group, if one did.
+func (g *group) stop(cause error) error {
+	g.cancel(cause)
+	return g.all.Wait()
 }
 
-// because is a cause that is not the group's own.
-type because struct{ error }
-
-// Unwrap makes errors.Is look at the cause.
-func (b because) Unwrap() error { return b.error }
-
-// Error implements error.
-func (b because) Error() string {
-	if b.error == nil {
-		return context.Canceled.Error()
+// inParallel calls f for all of a list, for 32 at the same time.
+func inParallel[T any](list []T, f func(*T)) {
+	var all errgroup.Group
+	all.SetLimit(32)
+	for i := range list {
+		all.Go(func() error {
+			f(&list[i])
+			return nil
+		})
 	}
-	return b.error.Error()
-}
-
-// failed marks an error of the group's own: the context of a parent has a
-// cause as well.
-type failed struct{ error }
-
-// Unwrap makes errors.Is look at the error.
-func (f failed) Unwrap() error { return f.error }
-
-// failure returns the error that ended the group, if one did.
-func (g *group) failure() error {
-	if own, ok := context.Cause(g.ctx).(failed); ok {
-		return own.error
-	}
-	return nil
+	_ = all.Wait() // f has no error
 }

@@ -127,9 +127,9 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 
 	disk := newGroup(context.WithoutCancel(ctx))
-	defer disk.stop()
+	defer disk.stop(nil)
 	network := newGroup(context.WithoutCancel(ctx))
-	defer network.stop()
+	defer network.stop(nil)
 	if err := n.startNetwork(network, sockets, seeds); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (n *Node) Run(ctx context.Context) error {
 	n.startOverlay(network)
 
 	front := newGroup(ctx)
-	defer front.stop()
+	defer front.stop(nil)
 	front.run(n.jobs.Run)
 	front.run(n.twins.watch)
 	front.run(n.service.watchTraffic)
@@ -166,18 +166,16 @@ func (n *Node) Run(ctx context.Context) error {
 
 	select {
 	case <-front.ctx.Done():
-		if front.failure() != nil {
-			break
+		if ctx.Err() != nil {
+			n.log.Info().Msg("stopping: leaving the network")
 		}
-		n.log.Info().Msg("stopping: leaving the network")
 	case <-empty:
 		n.log.Info().Msg("drained: leaving the network")
 	case <-network.ctx.Done():
 	case <-disk.ctx.Done():
 	}
-	front.stop()
-	network.stopBecause(context.Cause(front.ctx))
-	return errors.Join(front.failure(), network.failure(), disk.failure())
+	failed := front.stop(nil)
+	return errors.Join(failed, network.stop(context.Cause(front.ctx)), disk.stop(nil))
 }
 
 // bind opens the node's ports. It comes first, since a secret that is a phrase

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"zorilla/jobs"
@@ -35,20 +34,6 @@ func newService(n *Node) *service {
 }
 
 var _ api.Service = (*service)(nil)
-
-// inParallel calls f for all of a list, for 32 at the same time.
-func inParallel[T any](list []T, f func(*T)) {
-	var wg sync.WaitGroup
-	busy := make(chan struct{}, 32)
-	for i := range list {
-		busy <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-busy }()
-			f(&list[i])
-		})
-	}
-	wg.Wait()
-}
 
 // at is what another node does for this one.
 func (s *service) at(id vicinity.ID) api.Peer {

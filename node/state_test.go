@@ -159,14 +159,12 @@ func TestGroupEndsTogether(t *testing.T) {
 	g.run(func(ctx context.Context) error { <-ctx.Done(); ended++; return nil })
 	g.run(func(context.Context) error { return os.ErrClosed })
 	<-g.ctx.Done()
-	g.stop()
-	if ended != 1 || g.failure() != os.ErrClosed {
-		t.Fatalf("%d ended, failure %v", ended, g.failure())
+	if err := g.stop(nil); ended != 1 || err != os.ErrClosed {
+		t.Fatalf("%d ended, failure %v", ended, err)
 	}
 	calm := newGroup(t.Context())
 	calm.run(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-	calm.stop()
-	if err := calm.failure(); err != nil {
+	if err := calm.stop(nil); err != nil {
 		t.Fatalf("stopping is no failure, got %v", err)
 	}
 }
