@@ -9,10 +9,13 @@ import (
 )
 
 const (
-	landmarks     = 8 // members that all others measure
+	maxLandmarks  = 8 // members that all others measure
 	bearingLength = 4 // bytes on the wire: 2 of the tag, 2 of the round trip
 	maxCode       = math.MaxUint16 - 1
 )
+
+// MaxBearings is how many bytes Core.Bearings returns at most.
+const MaxBearings = maxLandmarks * bearingLength
 
 // bearing is a node's round trip to one landmark, which is known by a hash of
 // its ID.
@@ -54,7 +57,7 @@ func (b bearings) wire() []byte {
 // bearingsFromWire refuses what no node sends: too many bearings, or not
 // sorted. It has no bytes for what is not a possible round trip.
 func bearingsFromWire(b []byte) (bearings, bool) {
-	if len(b)%bearingLength != 0 || len(b) > landmarks*bearingLength {
+	if len(b)%bearingLength != 0 || len(b) > MaxBearings {
 		return nil, false
 	}
 	var out bearings

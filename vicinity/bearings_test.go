@@ -67,14 +67,14 @@ func TestLandmarksAreTheSameEverywhere(t *testing.T) {
 		want = append(want, testID(i))
 	}
 	slices.Sort(want)
-	want = want[:landmarks]
+	want = want[:maxLandmarks]
 	k := newTalk(t, 2, 1, 39)
 	k.core.cfg.Roster.Add(testID(0))
 	k.took(k.core.Join(k.now, testID(0)))
 	check := func() {
 		t.Helper()
 		var got []ID
-		for _, m := range k.core.landmarks() {
+		for _, m := range k.core.where.current() {
 			got = append(got, m.id)
 		}
 		slices.Sort(got)
@@ -86,7 +86,7 @@ func TestLandmarksAreTheSameEverywhere(t *testing.T) {
 	for i := range 40 { // one of them goes, and comes back
 		if testID(i) == want[0] && i > 0 {
 			k.leave(i)
-			if k.core.isLandmark(want[0]) || len(k.core.landmarks()) != landmarks {
+			if k.core.where.isLandmark(want[0]) || len(k.core.where.current()) != maxLandmarks {
 				t.Error("who is gone is still a landmark, or nobody took its place")
 			}
 			k.join(i)
@@ -103,14 +103,14 @@ func TestLiarMovesOnlyItself(t *testing.T) {
 			k.took(k.core.Observe(k.now, testID(i), time.Duration(i)*ms))
 		}
 	}
-	honest := k.core.bearings()
+	honest := k.core.where.bearings()
 	for i := 1; i <= 12; i++ {
 		k.hear(i, message{Kind: kindPing, Nonce: 1, Place: honest.wire()})
 	}
 	before := map[int]Coordinate{}
 	liar := 0
 	for i := 1; i <= 12; i++ {
-		if !k.core.isLandmark(testID(i)) {
+		if !k.core.where.isLandmark(testID(i)) {
 			liar = i
 		}
 		before[i], _ = k.core.Coordinate(testID(i))
@@ -151,7 +151,7 @@ func TestPlacedByOthersMessages(t *testing.T) {
 	}
 	var others []ID // that are no landmarks
 	for i := 1; i <= 12; i++ {
-		if !k.core.isLandmark(testID(i)) {
+		if !k.core.where.isLandmark(testID(i)) {
 			others = append(others, testID(i))
 		} else {
 			k.core.Placed(k.now, testID(i), mine)

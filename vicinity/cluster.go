@@ -219,7 +219,7 @@ func (t *Table) placesLocked() ([]placed, map[ID]Member) {
 	add := func(id ID) {
 		if at, ok := t.core.Coordinate(id); ok || id == t.cfg.Self {
 			rtt, _ := t.core.Estimate(id)
-			list = append(list, placed{id, at, t.core.bearingsOf(id), rtt})
+			list = append(list, placed{id, at, t.core.where.bearingsOf(id), rtt})
 		}
 	}
 	add(t.cfg.Self)

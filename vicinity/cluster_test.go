@@ -200,7 +200,7 @@ func BenchmarkGroupTwoThousand(b *testing.B) {
 		for d := range places[i].at.Vec {
 			places[i].at.Vec[d] = float64(i%40)*0.01 + rnd.Float64()*1e-4
 		}
-		for k := range landmarks {
+		for k := range maxLandmarks {
 			places[i].seen = append(places[i].seen, bearing{uint16(k), time.Duration(i%40+k)*ms + time.Duration(rnd.IntN(200_000))})
 		}
 	}

@@ -104,7 +104,7 @@ func locate(list []witness) Coordinate {
 
 // medianOf returns the median of the absolute values of a short list.
 func medianOf(list []float64) float64 {
-	var room [landmarks]float64
+	var room [maxLandmarks]float64
 	abs := room[:0]
 	for _, x := range list {
 		abs = append(abs, math.Abs(x))

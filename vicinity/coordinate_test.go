@@ -34,7 +34,7 @@ func TestLocateFindsThePlace(t *testing.T) {
 			return c
 		}
 		truth := somewhere()
-		list := make([]witness, landmarks)
+		list := make([]witness, maxLandmarks)
 		for i := range list {
 			at := somewhere()
 			list[i] = witness{at: at, rtt: truth.flat(at)}
@@ -42,7 +42,7 @@ func TestLocateFindsThePlace(t *testing.T) {
 		if locate(list).flat(truth) < 0.001 {
 			right++
 		}
-		list[rnd.IntN(landmarks)].rtt += 0.02 // one of them was slow
+		list[rnd.IntN(maxLandmarks)].rtt += 0.02 // one of them was slow
 		if locate(list).flat(truth) < 0.005 {
 			rightBeside++
 		}
@@ -56,7 +56,7 @@ func TestLocateFindsThePlace(t *testing.T) {
 // All at one place, or at none: no division by zero, nothing infinite.
 func TestLocateStaysFinite(t *testing.T) {
 	for _, rtt := range []float64{0, 1e-6, 10} {
-		list := make([]witness, landmarks)
+		list := make([]witness, maxLandmarks)
 		for i := range list {
 			list[i].rtt = rtt
 		}

@@ -1,133 +1,53 @@
 package vicinity
 
-import (
-	"math/rand/v2"
-	"time"
-)
-
-const (
-	activePause = time.Second      // between rounds while the neighbours change
-	calmPause   = 20 * time.Second // between rounds at the calmest
-	calmAfter   = 20 * time.Second // without a change
-	activePings = 5                // to candidates, in an active round
-	calmPings   = 2                // in a calm one
-	askAgain    = 30 * time.Second // a candidate is not pinged again before
-	ackEvery    = 5 * time.Second  // an answerer wants a sample of its own this often
-	maxBurst    = 12               // messages per second taken from one peer
-	maxPending  = 1024             // answers awaited
-)
-
-// Packet is a payload to be sent to a member.
-type Packet struct {
-	To      ID
-	Payload []byte
-}
-
-// Stats counts what a node did since it started.
-type Stats struct {
-	Sent          int64 `json:"sent"` // messages
-	Received      int64 `json:"received"`
-	SentBytes     int64 `json:"sent_bytes"`
-	ReceivedBytes int64 `json:"received_bytes"`
-	Malformed     int64 `json:"malformed"`  // messages dropped for their form
-	Absurd        int64 `json:"absurd"`     // round trips and coordinates not taken because they cannot be true
-	Strangers     int64 `json:"strangers"`  // messages dropped because the sender is no member
-	Excess        int64 `json:"excess"`     // messages dropped because a peer sent too many
-	Unanswered    int64 `json:"unanswered"` // questions whose answer did not come: it, or they, were lost, or the member is gone
-	Lost          int64 `json:"lost"`       // packets not sent because too many were waiting
-	Links         int   `json:"links"`
-	Measured      int   `json:"measured"` // members with a measured round trip
-}
-
-// CoreConfig describes a Core. Self, Rand and Roster are required.
-type CoreConfig struct {
-	Self      ID
-	Near, Far int        // links wanted; 0 = 6 and 2
-	Peers     int        // records of other nodes kept; 0 = 1024
-	Rand      *rand.Rand // owned by the core
-	Roster    *Roster    // all members; may hold Self; the caller keeps it up to date
-}
+import "time"
 
 // Core is the protocol without clock, goroutine or socket. Its methods must
 // not be called at the same time. Those that take now return the packets to
 // send; after each call the next Tick is due at Next. A time before an earlier
 // one counts as that earlier one.
+//
+// It is made of parts, each of which knows those above it only, and the core
+// knows all of them: it decides what an input means to which.
 type Core struct {
-	cfg   CoreConfig
-	epoch time.Time
-	at    time.Duration // now, since epoch
-	out   []Packet
-	stats Stats
-
-	known map[ID]*peer
-	peers []*peer // the same, in an order that does not depend on the map
-	order []*peer // cache of ranked
-	stale bool    // order is out of date
-	atlas atlas
-
-	links      []*link
-	picks      []ID // the far links wanted: a uniform sample of the members
-	version    uint64
-	candidates []candidate
-	pending    []pending // oldest first
-	answers    []Answer  // that Answers has yet to return
-
-	lastChange time.Duration // of the links wanted
-	pause      time.Duration
-	nextRound  time.Duration
-	nextPlan   time.Duration
+	*local
+	pace   *pace
+	peers  *peers
+	where  *coordinates
+	pings  *pings
+	links  *links
+	wishes *wishes
+	near   *candidates
 }
 
 // NewCore returns the core of a node that knows nobody yet.
 func NewCore(cfg CoreConfig, now time.Time) *Core {
-	if cfg.Near <= 0 {
-		cfg.Near = 6
-	}
-	if cfg.Far <= 0 {
-		cfg.Far = 2
-	}
-	if cfg.Peers <= 0 {
-		cfg.Peers = 1024
-	}
-	cfg.Peers = max(cfg.Peers, 4*maxLinks(cfg))
-	return &Core{
-		cfg: cfg, epoch: now, known: make(map[ID]*peer), atlas: atlas{stale: true, drawn: never},
-		pause: activePause, nextRound: activePause, nextPlan: forever,
-	}
-}
-
-// maxLinks is how many links a node keeps, its own wishes and those of others
-// together, so that one that is near to many is not overrun.
-func maxLinks(cfg CoreConfig) int { return 2 * (cfg.Near + cfg.Far) }
-
-const forever = time.Duration(1<<63 - 1)
-
-func (c *Core) enter(now time.Time) { c.at = max(c.at, now.Sub(c.epoch)) }
-
-func (c *Core) flush() []Packet {
-	out := c.out
-	c.out = nil
-	return out
+	l := &local{cfg: cfg.withDefaults(), epoch: now}
+	c := &Core{local: l, pace: newPace(l), peers: newPeers(l)}
+	c.where = newCoordinates(l, c.peers)
+	c.pings = &pings{local: l, where: c.where}
+	c.links = &links{local: l, pace: c.pace, pings: c.pings}
+	c.wishes = &wishes{local: l, pace: c.pace, peers: c.peers, links: c.links}
+	c.near = &candidates{local: l, peers: c.peers, where: c.where, links: c.links, pings: c.pings}
+	return c
 }
 
 // Next returns when Tick is due.
 func (c *Core) Next() time.Time {
-	next := min(c.nextRound, c.nextPlan)
-	for _, l := range c.links {
-		next = min(next, l.due, l.end())
-	}
-	return c.epoch.Add(next)
+	return c.epoch.Add(min(c.pace.nextRound, c.pace.nextPlan, c.links.due()))
 }
 
 // Tick does what is due.
 func (c *Core) Tick(now time.Time) []Packet {
 	c.enter(now)
-	c.tend()
-	if c.at >= c.nextRound {
+	if c.links.maintain() {
+		c.wishes.plan()
+	}
+	if c.at >= c.pace.nextRound {
 		c.round()
 	}
-	if c.at >= c.nextPlan {
-		c.plan()
+	if c.at >= c.pace.nextPlan {
+		c.wishes.plan()
 	}
 	return c.flush()
 }
@@ -136,16 +56,14 @@ func (c *Core) Tick(now time.Time) []Packet {
 // members links are asked for at once, whatever their distance.
 func (c *Core) Join(now time.Time, id ID) []Packet {
 	c.enter(now)
-	c.atlas.member(id)
-	switch n := c.others(); {
-	case id == c.cfg.Self || !c.cfg.Roster.Has(id):
-	case n <= c.cfg.Near+c.cfg.Far:
-		c.plan()
+	c.where.cameOrWent(id)
+	switch {
+	case !c.member(id):
+	case c.wishes.few():
+		c.wishes.plan()
 	default:
-		c.repick(id, n)
-		if len(c.candidates) < maxCandidates {
-			c.candidates = append(c.candidates, candidate{id: id, est: maxRTT})
-		}
+		c.wishes.repick(id, c.others())
+		c.near.joined(id)
 	}
 	return c.flush()
 }
@@ -153,19 +71,19 @@ func (c *Core) Join(now time.Time, id ID) []Packet {
 // Leave learns that a member is gone; it is no longer in the roster.
 func (c *Core) Leave(now time.Time, id ID) []Packet {
 	c.enter(now)
-	c.atlas.member(id)
-	p := c.known[id]
+	c.where.cameOrWent(id)
+	p := c.peers.known[id]
 	switch {
 	case p == nil:
 	case p.link != nil:
-		c.unlink(p.link)
-		c.forget(p)
-		c.plan()
+		c.links.remove(p.link)
+		c.peers.forget(p)
+		c.wishes.plan()
 	default:
-		c.forget(p)
+		c.peers.forget(p)
 	}
-	if c.others() <= c.cfg.Near+c.cfg.Far {
-		c.planSoon()
+	if c.wishes.few() {
+		c.pace.planSoon()
 	}
 	return c.flush()
 }
@@ -173,48 +91,140 @@ func (c *Core) Leave(now time.Time, id ID) []Packet {
 // Observe takes a round trip that something else measured.
 func (c *Core) Observe(now time.Time, id ID, rtt time.Duration) []Packet {
 	c.enter(now)
-	if id == c.cfg.Self || !c.cfg.Roster.Has(id) {
-		return c.flush()
-	}
-	if rtt < 0 || rtt > maxRTT {
+	switch {
+	case !c.member(id):
+	case rtt < 0 || rtt > maxRTT:
 		c.stats.Absurd++
-		return c.flush()
+	default:
+		c.measured(c.peers.get(id), rtt)
 	}
-	c.measured(c.peer(id), rtt)
 	return c.flush()
 }
 
-// others is the number of members beside the node itself.
-func (c *Core) others() int {
-	n := c.cfg.Roster.Len()
-	if c.cfg.Roster.Has(c.cfg.Self) {
-		n--
+// measured takes a sample.
+func (c *Core) measured(p *peer, rtt time.Duration) {
+	c.peers.sample(p, rtt)
+	c.where.check(p)
+	c.wishes.measured(p)
+}
+
+// Receive takes a payload that a member sent.
+func (c *Core) Receive(now time.Time, from ID, payload []byte) []Packet {
+	c.enter(now)
+	c.stats.Received++
+	c.stats.ReceivedBytes += int64(len(payload))
+	if !c.member(from) {
+		c.stats.Strangers++
+		return c.flush()
 	}
-	return n
+	m, err := decode(payload)
+	if err != nil {
+		c.stats.Malformed++
+		return c.flush()
+	}
+	p := c.peers.get(from)
+	p.heard = c.at
+	if p.flooding(c.at) {
+		c.stats.Excess++
+		return c.flush()
+	}
+	if at, ok := bearingsFromWire(m.Place); ok {
+		c.where.learn(p, at, c.at)
+	}
+	c.handle(p, m)
+	return c.flush()
 }
 
-func (c *Core) send(to ID, m message) {
-	b := m.encode()
-	c.stats.Sent++
-	c.stats.SentBytes += int64(len(b))
-	c.out = append(c.out, Packet{To: to, Payload: b})
-}
-
-// jitter returns d, up to a quarter more or less.
-func (c *Core) jitter(d time.Duration) time.Duration {
-	return d*3/4 + time.Duration(c.cfg.Rand.Int64N(int64(d)/2))
-}
-
-// changed notes that the links wanted are not what they were.
-func (c *Core) changed() {
-	c.lastChange = c.at
-	if c.pause > activePause {
-		c.pause = activePause
-		c.nextRound = min(c.nextRound, c.at+c.jitter(activePause))
+func (c *Core) handle(p *peer, m message) {
+	switch m.Kind {
+	case kindPing:
+		c.links.claimed(p, m.Link)
+		c.pings.pong(p, m)
+	case kindPong:
+		linked, ok := c.answered(p, m)
+		if !ok {
+			return
+		}
+		if m.Ack != 0 {
+			c.send(p.id, message{Kind: kindAck, Nonce: m.Ack})
+		}
+		c.links.granted(p, m.Link, linked)
+	case kindAck:
+		c.answered(p, m)
+	case kindSwap:
+		c.send(p.id, c.list(kindList, p))
+		c.learn(p, m)
+	case kindList:
+		c.learn(p, m)
+	case kindDrop:
+		if p.link != nil {
+			c.links.lose(p.link)
+		}
 	}
 }
 
-// planSoon looks over the links after a moment in which more news may come.
-func (c *Core) planSoon() {
-	c.nextPlan = min(c.nextPlan, c.at+c.jitter(200*time.Millisecond))
+// answered takes a pong or an ack, which measures the round trip. linked says
+// that a link was claimed with what it answers.
+func (c *Core) answered(p *peer, m message) (linked, ok bool) {
+	w, ok := c.pings.answered(p, m)
+	if rtt := c.at - w.sent; ok && rtt <= maxRTT {
+		c.measured(p, rtt)
+	}
+	return w.linked, ok
+}
+
+// learn takes a list.
+func (c *Core) learn(from *peer, m message) {
+	c.near.learn(from, m.Names)
+	c.where.learnRecords(m)
+	c.where.infer(from, m.Names)
+}
+
+// round is what happens once a second, more rarely in the calm: the links are
+// looked over, landmarks and candidates pinged, and lists swapped with one peer.
+func (c *Core) round() {
+	c.pace.round()
+	if c.others() == 0 {
+		return
+	}
+	c.wishes.plan()
+	for _, p := range c.where.due() {
+		c.pings.ping(p)
+	}
+	if p := c.partner(); p != nil {
+		c.send(p.id, c.list(kindSwap, p))
+	}
+	budget := activePings
+	if c.pace.slowed() {
+		budget = calmPings
+	}
+	c.near.explore(budget)
+}
+
+// partner returns one of the four nearest, or 1 time in 4 a random member.
+func (c *Core) partner() *peer {
+	near := c.peers.ranked()
+	if len(near) == 0 || c.cfg.Rand.IntN(4) == 0 {
+		id := c.draw(func(ID) bool { return true })
+		if id == "" {
+			return nil
+		}
+		return c.peers.get(id)
+	}
+	return near[c.cfg.Rand.IntN(min(4, len(near)))]
+}
+
+// list names the nearest, except the one it is for.
+func (c *Core) list(as kind, to *peer) message {
+	m := message{Kind: as, Place: c.where.bearings().wire()}
+	c.where.addRecords(&m, to)
+	for _, p := range c.peers.ranked() {
+		if len(m.Names) == listLength {
+			break
+		}
+		if p != to {
+			m.Names = append(m.Names, named{ID: p.id, RTT: uint32(p.rtt / time.Microsecond)})
+		}
+	}
+	return m
 }

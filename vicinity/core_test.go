@@ -147,12 +147,12 @@ func TestLinksOfOthersAreBounded(t *testing.T) {
 			refused++
 		}
 	}
-	if n := len(k.core.links); n != 4 || refused < 36 {
+	if n := len(k.core.links.list); n != 4 || refused < 36 {
 		t.Errorf("%d links, %d refused; want 4 links", n, refused)
 	}
 	// Its own wishes still find room, and who must go is told.
 	k.after(2 * time.Second)
-	if n := len(k.core.links); n > 4 {
+	if n := len(k.core.links.list); n > 4 {
 		t.Errorf("%d links", n)
 	}
 }
@@ -167,10 +167,10 @@ func TestRefusalLeadsToAnother(t *testing.T) {
 		t.Fatalf("the refused link is kept: %s", k.links())
 	}
 	k.after(time.Second)
-	if k.core.peer(testID(1)).link != nil {
+	if k.core.peers.get(testID(1)).link != nil {
 		t.Errorf("asked again at once: %s", k.links())
 	}
-	if len(k.core.links) < 2 {
+	if len(k.core.links.list) < 2 {
 		t.Errorf("links %s", k.links())
 	}
 }
@@ -197,7 +197,7 @@ func TestSilentLinkIsGivenUp(t *testing.T) {
 	k := newTalk(t, 2, 1, 1)
 	k.answer(1, ms, claimNear)
 	k.after(keepAlive + 12*time.Second)
-	if l := k.core.known[testID(1)].link; l != nil && l.confirmed {
+	if l := k.core.peers.known[testID(1)].link; l != nil && l.confirmed {
 		t.Errorf("links %s", k.links())
 	}
 	if len(k.said(1, kindPing)) < maxTries || len(k.said(1, kindDrop)) == 0 {
@@ -208,7 +208,7 @@ func TestSilentLinkIsGivenUp(t *testing.T) {
 func TestLinkThatNobodyWantsIsDropped(t *testing.T) {
 	k := newTalk(t, 1, 1, 10)
 	k.hear(5, message{Kind: kindPing, Nonce: 1, Link: claimNear})
-	if l := k.core.known[testID(5)].link; l == nil || l.want.wants() {
+	if l := k.core.peers.known[testID(5)].link; l == nil || l.want.wants() {
 		t.Fatalf("link %+v, want one that only the other end wants", l)
 	}
 	k.hear(5, message{Kind: kindPing, Nonce: 2, Link: claimHeld})
@@ -225,7 +225,7 @@ func TestNeighbourIsReplacedOnlyByAClearlyNearerOne(t *testing.T) {
 		k.join(i)
 	}
 	near := func() (id ID) {
-		for _, l := range k.core.links {
+		for _, l := range k.core.links.list {
 			if l.want == claimNear {
 				id = l.peer.id
 			}
@@ -248,7 +248,7 @@ func TestNeighbourIsReplacedOnlyByAClearlyNearerOne(t *testing.T) {
 	if near() != testID(8) {
 		t.Errorf("not replaced by a clearly nearer one: %s", k.links())
 	}
-	if k.core.known[testID(1)].link == nil {
+	if k.core.peers.known[testID(1)].link == nil {
 		t.Error("the old link went before the new one was there")
 	}
 }
@@ -274,13 +274,13 @@ func TestListsBringCandidates(t *testing.T) {
 		k.join(i)
 	}
 	k.after(300 * ms)
-	k.core.candidates = nil
+	k.core.near.list = nil
 	k.hear(1, message{Kind: kindSwap, Names: []named{{testID(40), 300}, {testID(0), 1}, {testID(99), 1}, {testID(41), 50_000}}})
 	if list := k.one(1, kindList); len(list.Names) != 0 {
 		t.Errorf("the list names %+v: the receiver itself, or somebody unmeasured", list.Names)
 	}
-	if len(k.core.candidates) != 1 || k.core.candidates[0].id != testID(40) {
-		t.Fatalf("candidates %+v, want member 40: not the node itself, no stranger, none that must be far", k.core.candidates)
+	if len(k.core.near.list) != 1 || k.core.near.list[0].id != testID(40) {
+		t.Fatalf("candidates %+v, want member 40: not the node itself, no stranger, none that must be far", k.core.near.list)
 	}
 	k.after(1500 * ms)
 	if len(k.said(40, kindPing)) != 1 {
@@ -361,10 +361,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		k.after(50 * ms)
 	}
 	c := k.core
-	if len(c.peers) > 30 || len(c.known) != len(c.peers) || len(c.pending) > maxPending || len(c.candidates) > maxCandidates {
-		t.Errorf("%d peers, %d known, %d pending, %d candidates", len(c.peers), len(c.known), len(c.pending), len(c.candidates))
+	if len(c.peers.list) > 30 || len(c.peers.known) != len(c.peers.list) || len(c.pings.pending) > maxPending || len(c.near.list) > maxCandidates {
+		t.Errorf("%d peers, %d known, %d pending, %d candidates", len(c.peers.list), len(c.peers.known), len(c.pings.pending), len(c.near.list))
 	}
-	if near := c.ranked()[0].rtt; near > 2*ms {
+	if near := c.peers.ranked()[0].rtt; near > 2*ms {
 		t.Errorf("the nearest of 500 was forgotten; now it is %v", near)
 	}
 }

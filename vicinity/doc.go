@@ -98,6 +98,15 @@
 // second are counted and not taken. What a member invents of its place moves
 // that member alone, and a landmark that lies is outvoted by the others.
 //
+// # Parts of the core
+//
+// Each is a type in a file of its own, and knows only those before it: local
+// (configuration, time, what is to be sent), pace (when to act), peers (records
+// of other nodes), coordinates (landmarks, bearings, where nodes are), pings
+// (questions and answers), links (the ends that this node keeps), wishes (which
+// links it wants), candidates (who may be nearer). [Core] owns them all and says
+// which of them an input concerns.
+//
 // # Concurrency
 //
 // [Core] is the protocol without clock, lock or goroutine; a simulation runs

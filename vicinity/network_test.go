@@ -107,11 +107,11 @@ func TestMemberThatDiesUnnoticedIsReplaced(t *testing.T) {
 	w.nodes[7].down = true // and the overlay never says so
 	w.run(30 * time.Second)
 	for _, n := range w.alive() {
-		if p := n.core.known[w.nodes[7].id]; p != nil && p.link != nil && p.link.confirmed {
+		if p := n.core.peers.known[w.nodes[7].id]; p != nil && p.link != nil && p.link.confirmed {
 			t.Errorf("node %s still keeps a link to the dead node", n.id.Short())
 		}
-		if len(n.core.links) < 8 {
-			t.Errorf("node %s has %d links", n.id.Short(), len(n.core.links))
+		if len(n.core.links.list) < 8 {
+			t.Errorf("node %s has %d links", n.id.Short(), len(n.core.links.list))
 		}
 	}
 }
@@ -175,12 +175,12 @@ func TestNewcomerIsFoundByItsSite(t *testing.T) {
 	w.run(120 * time.Second)
 	n := w.add(1, 0, 0)
 	w.run(2 * time.Second)
-	if len(n.core.links) < 8 {
-		t.Errorf("after 2 s the newcomer has %d links", len(n.core.links))
+	if len(n.core.links.list) < 8 {
+		t.Errorf("after 2 s the newcomer has %d links", len(n.core.links.list))
 	}
 	w.run(10 * time.Second)
 	got := 0
-	for _, l := range n.core.links {
+	for _, l := range n.core.links.list {
 		if l.want == claimNear && w.byID[l.peer.id].site == 1 {
 			got++
 		}

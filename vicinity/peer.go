@@ -1,10 +1,6 @@
 package vicinity
 
-import (
-	"cmp"
-	"slices"
-	"time"
-)
+import "time"
 
 const (
 	// Of each time slot the smallest sample is kept: many samples in a busy
@@ -12,6 +8,9 @@ const (
 	window   = 8 // slots kept of a peer
 	slotTime = 15 * time.Second
 	oldest   = 5 * time.Minute // older slots do not count beside a newer one
+
+	freshSample = 3  // a new neighbour is measured this often first
+	maxBurst    = 12 // messages per second taken from one peer
 )
 
 // slot is the smallest round trip measured in a time.
@@ -31,7 +30,7 @@ type peer struct {
 	sampled time.Duration // when the last sample was taken
 	heard   time.Duration // when it last sent something
 	asked   time.Duration // when it was last pinged
-	shun    time.Duration // no link is asked for before
+	backoff time.Duration // no link is asked for before
 	burst   int           // messages since second began
 	second  time.Duration
 	tries   int // pings to it as a landmark
@@ -39,7 +38,7 @@ type peer struct {
 	located time.Duration // when it had them
 	checked time.Duration // when they were last compared with the round trip
 	place   Coordinate    // by them
-	issue   int           // of the atlas that place was worked out with; 0 = none
+	issue   int           // of the coordinates that place is one of; 0 = none
 	link    *link
 }
 
@@ -87,98 +86,60 @@ func (p *peer) flooding(at time.Duration) bool {
 	return p.burst > maxBurst
 }
 
-// clearly reports whether a is so much nearer than b that it is worth a
+// claim is what this end says of the link.
+func (p *peer) claim() claim {
+	switch {
+	case p.link == nil:
+		return claimNone
+	case p.link.want.wants():
+		return p.link.want
+	default:
+		return claimHeld
+	}
+}
+
+// muchNearer reports whether a is so much nearer than b that it is worth a
 // change: within a site the order is noise.
-func clearly(a, b time.Duration) bool {
+func muchNearer(a, b time.Duration) bool {
 	return a < b/5*4 && b-a > 200*time.Microsecond
 }
 
-// peer returns the record of id, making one if there is none.
-func (c *Core) peer(id ID) *peer {
-	if p := c.known[id]; p != nil {
-		return p
-	}
-	if len(c.peers) >= c.cfg.Peers {
-		c.evict()
-	}
-	p := &peer{id: id, heard: c.at, asked: never, sampled: never, shun: never}
-	c.known[id] = p
-	c.peers = append(c.peers, p)
-	return p
+// linger is how long a link that nobody wants lives on.
+const linger = 3 * time.Second
+
+// link is one end of a link. It exists while at least one end wants it, the
+// other end answers, and it was not refused.
+type link struct {
+	peer      *peer
+	want      claim // of this node: none, near or far
+	theirs    claim // what the other end said last
+	confirmed bool  // the other end keeps it too
+	since     time.Duration
+	idle      time.Duration // since when nobody wants it; forever = somebody does
+	due       time.Duration // next ping
+	tries     int           // pings since the other end was heard
 }
 
-func (c *Core) forget(p *peer) {
-	delete(c.known, p.id)
-	i := slices.Index(c.peers, p)
-	c.peers[i] = c.peers[len(c.peers)-1]
-	c.peers[len(c.peers)-1] = nil
-	c.peers = c.peers[:len(c.peers)-1]
-	c.stale = true
+func (l *link) unwanted() bool { return !l.want.wants() && !l.theirs.wants() }
+
+// end is when the link is given up because nobody wants it.
+func (l *link) end() time.Duration {
+	if l.idle == forever {
+		return forever
+	}
+	return l.idle + linger
 }
 
-// evict forgets the peer not heard of for longest that is neither linked nor
-// one of the nearest.
-func (c *Core) evict() {
-	keep := c.ranked()
-	keep = keep[:min(len(keep), c.cfg.Peers/2)]
-	limit := time.Duration(0)
-	if len(keep) > 0 {
-		limit = keep[len(keep)-1].rtt
-	}
-	var oldest *peer
-	for _, p := range c.peers {
-		if p.link != nil || p.rtt > 0 && p.rtt <= limit || c.isLandmark(p.id) {
-			continue
-		}
-		if oldest == nil || p.heard < oldest.heard {
-			oldest = p
-		}
-	}
-	if oldest == nil { // many at exactly the same distance
-		for _, p := range c.peers {
-			if p.link == nil {
-				oldest = p
-				break
-			}
-		}
-	}
-	if oldest != nil {
-		c.forget(oldest)
+// noteIdle notes since when nobody wants the link.
+func (l *link) noteIdle(at time.Duration) {
+	switch {
+	case !l.unwanted():
+		l.idle = forever
+	case l.idle == forever:
+		l.idle = at
 	}
 }
 
-// ranked returns the measured peers, nearest first. The slice is the core's
-// own and valid until the next sample or loss.
-func (c *Core) ranked() []*peer {
-	if !c.stale {
-		return c.order
-	}
-	clear(c.order)
-	c.order = c.order[:0]
-	for _, p := range c.peers {
-		if p.rtt > 0 {
-			c.order = append(c.order, p)
-		}
-	}
-	slices.SortFunc(c.order, func(a, b *peer) int {
-		if a.rtt != b.rtt {
-			return cmp.Compare(a.rtt, b.rtt)
-		}
-		return cmp.Compare(a.id, b.id)
-	})
-	c.stale = false
-	return c.order
-}
-
-// draw returns a random other member that suits, or "" if a few tries find
-// none.
-func (c *Core) draw(suits func(ID) bool) ID {
-	n := c.cfg.Roster.Len()
-	for range min(2*n, 24) {
-		id := c.cfg.Roster.At(c.cfg.Rand.IntN(n))
-		if id != c.cfg.Self && suits(id) {
-			return id
-		}
-	}
-	return ""
+func (l *link) far() bool {
+	return l.want == claimFar || !l.want.wants() && l.theirs == claimFar
 }

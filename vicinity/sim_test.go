@@ -191,7 +191,7 @@ func (w *network) nearShare() float64 {
 	right, all := 0, 0
 	for _, n := range w.alive() {
 		possible, got := min(n.core.cfg.Near, size[n.site]-1), 0
-		for _, l := range n.core.links {
+		for _, l := range n.core.links.list {
 			if l.want == claimNear && w.byID[l.peer.id].site == n.site {
 				got++
 			}
@@ -207,7 +207,7 @@ func (w *network) oneSided() (bad, all int) {
 	for _, n := range w.alive() {
 		for _, x := range n.core.Neighbours() {
 			all++
-			p := w.byID[x.ID].core.known[n.id]
+			p := w.byID[x.ID].core.peers.known[n.id]
 			if w.byID[x.ID].down || p == nil || p.link == nil {
 				bad++
 			}
@@ -239,7 +239,7 @@ func (w *network) report() string {
 	live := w.alive()
 	most, least := 0, 1<<30
 	for _, n := range live {
-		most, least = max(most, len(n.core.links)), min(least, len(n.core.links))
+		most, least = max(most, len(n.core.links.list)), min(least, len(n.core.links.list))
 	}
 	return fmt.Sprintf("share %.3f, links %.1f (%d..%d), one-sided %d, reached %d of %d, %.0f B sent a node so far",
 		w.nearShare(), float64(all)/float64(len(live)), least, most, bad, w.reached(), len(live), float64(w.bytes)/float64(len(live)))
@@ -255,7 +255,7 @@ func (w *network) healthy() {
 		w.t.Errorf("a flood reaches %d of %d nodes", got, want)
 	}
 	for _, n := range w.alive() {
-		if got, low, high := len(n.core.links), n.core.cfg.Near+n.core.cfg.Far-1, maxLinks(n.core.cfg); got < low || got > high {
+		if got, low, high := len(n.core.links.list), n.core.cfg.Near+n.core.cfg.Far-1, maxLinks(n.core.cfg); got < low || got > high {
 			w.t.Errorf("node %s has %d links, want %d to %d", n.id.Short(), got, low, high)
 		}
 	}

@@ -1,8 +1,11 @@
 package vicinity
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"zorilla/internal/codec"
@@ -98,4 +101,59 @@ func decode(b []byte) (message, error) {
 		}
 	}
 	return m, nil
+}
+
+// Records of other nodes' bearings are packed, as they are most of a list: the
+// tags of the landmarks stand once for all of them, then for each node 17
+// bytes of its ID, the age in seconds and, in the tags' order, the round trips.
+const (
+	packedID  = 17
+	noBearing = math.MaxUint16
+	maxPlaces = 24 // records accepted in a list
+)
+
+const idAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
+
+// appendID packs a valid ID: 26 characters of 5 bits, then 6 bits of zero.
+func appendID(b []byte, id ID) []byte {
+	var bits, count uint
+	for _, c := range []byte(id[1:]) {
+		bits, count = bits<<5|uint(strings.IndexByte(idAlphabet, c)), count+5
+		if count >= 8 {
+			count -= 8
+			b = append(b, byte(bits>>count))
+		}
+	}
+	return append(b, byte(bits<<(8-count)))
+}
+
+func unpackID(b []byte) ID {
+	out := make([]byte, 1, idLength)
+	out[0] = 'z'
+	var bits, count uint
+	for _, x := range b {
+		bits, count = bits<<8|uint(x), count+8
+		for count >= 5 && len(out) < idLength {
+			count -= 5
+			out = append(out, idAlphabet[bits>>count&31])
+		}
+	}
+	return ID(out)
+}
+
+func recordLength(tags []byte) int { return packedID + 2 + len(tags) }
+
+func (m *message) validRecords() bool {
+	if len(m.Known) == 0 {
+		return len(m.Tags) <= 2*maxLandmarks
+	}
+	if len(m.Tags)%2 != 0 || len(m.Tags) > 2*maxLandmarks || len(m.Known)%recordLength(m.Tags) != 0 || len(m.Known) > maxPlaces*recordLength(m.Tags) {
+		return false
+	}
+	for i := 2; i < len(m.Tags); i += 2 {
+		if binary.BigEndian.Uint16(m.Tags[i:]) <= binary.BigEndian.Uint16(m.Tags[i-2:]) {
+			return false
+		}
+	}
+	return true
 }

@@ -62,17 +62,17 @@ func TestLargestMessagesFitIntoAPacket(t *testing.T) {
 		c.cfg.Roster.Add(testID(i + 1))
 	}
 	for i := range 50 {
-		p := c.peer(testID(i + 1))
+		p := c.peers.get(testID(i + 1))
 		p.sample(0, maxRTT)
 		p.sample(0, maxRTT)
-		c.place(p, c.bearings(), ms)
+		c.where.learn(p, c.where.bearings(), ms)
 	}
 	for i := range 50 {
-		c.place(c.peer(testID(i+1)), c.bearings(), 2*ms)
+		c.where.learn(c.peers.get(testID(i+1)), c.where.bearings(), 2*ms)
 	}
-	c.stale = true
+	c.peers.stale = true
 	m := c.list(kindSwap, nil)
-	if len(m.Names) != listLength || len(m.Known) != listPlaces*recordLength(m.Tags) || len(m.Tags) != 2*landmarks || len(m.Place) != landmarks*bearingLength {
+	if len(m.Names) != listLength || len(m.Known) != listPlaces*recordLength(m.Tags) || len(m.Tags) != 2*maxLandmarks || len(m.Place) != maxLandmarks*bearingLength {
 		t.Fatalf("%d names, %d bytes of places, %d of tags, %d of bearings", len(m.Names), len(m.Known), len(m.Tags), len(m.Place))
 	}
 	if n := len(m.encode()); n > MaxPacket {
@@ -94,12 +94,12 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 		"no nonce":           message{Kind: kindPing}.encode(),
 		"unknown link":       message{Kind: kindPing, Nonce: 1, Link: 4}.encode(),
 		"short bearings":     message{Kind: kindPing, Nonce: 1, Place: somePlace()[1:]}.encode(),
-		"too many bearings":  message{Kind: kindPing, Nonce: 1, Place: make([]byte, (landmarks+1)*bearingLength)}.encode(),
+		"too many bearings":  message{Kind: kindPing, Nonce: 1, Place: make([]byte, (maxLandmarks+1)*bearingLength)}.encode(),
 		"bearings twice":     message{Kind: kindPing, Nonce: 1, Place: append(somePlace()[:4], somePlace()[:4]...)}.encode(),
 		"half a record":      message{Kind: kindList, Tags: tags, Known: known[1:]}.encode(),
 		"half a landmark":    message{Kind: kindList, Tags: tags[1:], Known: known[:20]}.encode(),
 		"landmarks unsorted": message{Kind: kindList, Tags: []byte{0, 9, 0, 7}, Known: known}.encode(),
-		"too many landmarks": message{Kind: kindList, Tags: make([]byte, 2*landmarks+2)}.encode(),
+		"too many landmarks": message{Kind: kindList, Tags: make([]byte, 2*maxLandmarks+2)}.encode(),
 		"too many records":   message{Kind: kindList, Known: make([]byte, (maxPlaces+1)*recordLength(nil))}.encode(),
 		"too many names":     message{Kind: kindList, Names: make([]named, maxList+1)}.encode(),
 		"hostile name":       message{Kind: kindList, Names: []named{{ID: "../../etc/passwd"}}}.encode(),
@@ -156,7 +156,7 @@ func FuzzReceive(f *testing.F) {
 			talk.took(talk.core.Receive(talk.now, testID(1), payload))
 			talk.after(time.Duration(ms) * time.Millisecond)
 		}
-		if n := len(talk.core.links); n > maxLinks(talk.core.cfg) {
+		if n := len(talk.core.links.list); n > maxLinks(talk.core.cfg) {
 			t.Fatalf("%d links", n)
 		}
 		for _, x := range talk.core.Neighbours() {

@@ -11,8 +11,6 @@ const (
 	pingTimeout = 3 * time.Second
 	pingPause   = 200 * time.Millisecond // between pings to one member; it drops more than maxBurst a second
 	pingQueue   = 10 * time.Second       // callers do not wait longer for their turn
-	probePause  = time.Second            // between probes of one member
-	sureSamples = 2
 )
 
 // Errors of Ping.
@@ -21,56 +19,6 @@ var (
 	ErrNoAnswer = errors.New("no answer")
 	ErrBusy     = errors.New("too many pings at a time: try again later")
 )
-
-// Answer is a round trip that was asked for.
-type Answer struct {
-	Nonce uint64
-	RTT   time.Duration
-}
-
-// Ask pings a member for a caller who waits; Answers tells what comes of it.
-// The nonce is 0 if id is no other member.
-func (c *Core) Ask(now time.Time, id ID) (nonce uint64, out []Packet) {
-	c.enter(now)
-	if id == c.cfg.Self || !c.cfg.Roster.Has(id) {
-		return 0, nil
-	}
-	c.ping(c.peer(id))
-	last := &c.pending[len(c.pending)-1]
-	last.ask = true
-	return last.nonce, c.flush()
-}
-
-// Answers returns what came of Ask since the last call.
-func (c *Core) Answers() []Answer {
-	out := c.answers
-	c.answers = nil
-	return out
-}
-
-// Probe pings a member soon to be compared with others, unless it was asked
-// within the last second: twice, so that Sure has an answer then.
-func (c *Core) Probe(now time.Time, id ID) []Packet {
-	c.enter(now)
-	if id == c.cfg.Self || !c.cfg.Roster.Has(id) {
-		return c.flush()
-	}
-	if p := c.peer(id); c.at-p.asked >= probePause {
-		for range sureSamples {
-			c.ping(p)
-		}
-	}
-	return c.flush()
-}
-
-// Sure is RTT, but false for a member that was measured only once: one packet in
-// a hundred is held up on its way.
-func (c *Core) Sure(id ID) (time.Duration, bool) {
-	if p := c.known[id]; p == nil || p.count < sureSamples {
-		return 0, false
-	}
-	return c.RTT(id)
-}
 
 // Sure returns the round trip to a member that was measured more than once.
 func (t *Table) Sure(id ID) (time.Duration, bool) {
