@@ -9,36 +9,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
+	"zorilla/testnet/hosts/lab"
 )
 
 // settle waits until all jobs have ended, with a network that is whole.
 func (p *play) settle(ctx context.Context) error {
-	if err := lab("heal"); err != nil {
+	if _, err := lab.Do("heal"); err != nil {
 		return err
 	}
-	err := p.until(ctx, settleTime, "all jobs have ended", func(ctx context.Context) string {
-		var open []string
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for _, j := range p.story {
-			if id := p.ids[j.number]; id == "" {
-				open = append(open, fmt.Sprintf("job %d (%s) was not submitted", j.number, j.kind))
-			} else if _, ended := p.ends[id]; !ended {
-				open = append(open, fmt.Sprintf("job %d (%s) is %s", j.number, j.kind, id))
-				p.failed[id] = true
-			}
-		}
-		if len(open) == 0 {
-			clear(p.failed)
-		}
-		return strings.Join(open[:min(len(open), 10)], "; ")
-	})
+	_, err := lab.Until(ctx, settleTime, "all jobs have ended", func(context.Context) string { return p.open() })
 	if ctx.Err() != nil {
 		return err
 	}
@@ -58,19 +42,14 @@ func (p *play) finale(ctx context.Context) error {
 	}
 	p.empty(ctx)
 	p.log("-", "all nodes are killed and started once more")
-	var wait sync.WaitGroup
-	for _, h := range p.hosts {
-		wait.Go(func() {
-			err := h.end(syscall.SIGKILL)
-			if err == nil {
-				err = h.start(ctx)
-			}
-			if err != nil {
-				p.blame("%s: %v", h.name, err)
-			}
-		})
+	if err := p.each(p.nodes, func(n *lab.Node) error {
+		if err := n.End(syscall.SIGKILL); err != nil {
+			return err
+		}
+		return n.Start(ctx, p.args...)
+	}); err != nil {
+		p.blame("%v", err)
 	}
-	wait.Wait()
 	second, err := p.judgeAll(ctx)
 	if err != nil {
 		return err
@@ -81,14 +60,9 @@ func (p *play) finale(ctx context.Context) error {
 		}
 	}
 	p.empty(ctx)
-	for _, h := range p.hosts {
-		wait.Go(func() {
-			if err := h.end(syscall.SIGTERM); err != nil {
-				p.blame("%v", err)
-			}
-		})
+	if err := p.each(p.nodes, func(n *lab.Node) error { return n.End(syscall.SIGTERM) }); err != nil {
+		p.blame("%v", err)
 	}
-	wait.Wait()
 	p.deserted()
 	p.sane()
 	return nil
@@ -97,8 +71,8 @@ func (p *play) finale(ctx context.Context) error {
 // sane looks in the nodes' logs for what must never happen. Built with GOFLAGS=-race
 // they tell of races, too.
 func (p *play) sane() {
-	for _, h := range p.hosts {
-		b, err := os.ReadFile(h.logFile())
+	for _, n := range p.nodes {
+		b, err := os.ReadFile(n.LogFile())
 		if err != nil {
 			p.blame("%v", err)
 			continue
@@ -107,7 +81,7 @@ func (p *play) sane() {
 		for i, line := range lines {
 			for _, bad := range []string{"panic: ", "panic serving", "fatal error: ", "WARNING: DATA RACE"} {
 				if strings.Contains(line, bad) {
-					p.blame("%s: %s", h.name, strings.Join(lines[i:min(len(lines), i+12)], " | "))
+					p.blame("%s: %s", n.Name, strings.Join(lines[i:min(len(lines), i+12)], " | "))
 				}
 			}
 		}
@@ -119,26 +93,26 @@ func (p *play) sane() {
 func (p *play) judgeAll(ctx context.Context) (map[jobs.ID]string, error) {
 	known := map[jobs.ID]string{}
 	found := map[int]bool{}
-	for _, h := range p.hosts {
-		list, err := h.client().Jobs(ctx, false)
+	for _, n := range p.nodes {
+		list, err := n.Client.Jobs(ctx, false)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", h.name, err)
+			return nil, fmt.Errorf("%s: %w", n.Name, err)
 		}
 		for _, st := range list {
 			i := slices.IndexFunc(p.story, func(j *order) bool { return j.spec.Name == st.Spec.Name })
 			switch {
 			case st.LastKnown:
-				p.blame("%s still works for %s, whose origin does not tell of it", h.name, st.ID)
+				p.blame("%s still works for %s, whose origin does not tell of it", n.Name, st.ID)
 				continue
 			case i < 0:
-				p.blame("%s has a job %s that nobody submitted", h.name, st.ID)
+				p.blame("%s has a job %s that nobody submitted", n.Name, st.ID)
 				continue
 			}
-			if !h.owns(&st) {
+			if !n.Owns(&st) {
 				continue
 			}
 			found[i] = true
-			known[st.ID] = p.judge(ctx, h, p.story[i], st)
+			known[st.ID] = p.judge(ctx, n, p.story[i], st)
 		}
 	}
 	for _, j := range p.story {
@@ -150,8 +124,8 @@ func (p *play) judgeAll(ctx context.Context) (map[jobs.ID]string, error) {
 }
 
 // judge judges one job.
-func (p *play) judge(ctx context.Context, h *host, j *order, st jobs.Status) string {
-	r, err := fetch(ctx, h.client(), st)
+func (p *play) judge(ctx context.Context, n *lab.Node, j *order, st jobs.Status) string {
+	r, err := fetch(ctx, n.Client, st)
 	if err != nil {
 		p.blameJob(j, &st, err.Error())
 		return "-"
@@ -235,18 +209,18 @@ func fetch(ctx context.Context, client *api.Client, st jobs.Status) (*result, er
 
 // empty waits until nodes have nothing left of any job.
 func (p *play) empty(ctx context.Context) {
-	for _, h := range p.hosts {
-		if err := p.until(ctx, emptyTime, h.name+" has nothing left of any job", func(ctx context.Context) string { return leftAt(ctx, h) }); err != nil {
+	for _, n := range p.nodes {
+		if _, err := lab.Until(ctx, emptyTime, n.Name+" has nothing left of any job", func(ctx context.Context) string { return leftAt(ctx, n) }); err != nil {
 			p.blame("%v", err)
 		}
 	}
-	if err := p.until(ctx, emptyTime, "no worker is left", func(context.Context) string {
+	if _, err := lab.Until(ctx, emptyTime, "no worker is left", func(context.Context) string {
 		for _, q := range processes() {
 			if q.supervises() != "" || q.args[0] == trailName || len(q.args) > 1 && q.args[1] == workMode {
 				return fmt.Sprintf("process %d is %.300q", q.pid, q.args)
 			}
 		}
-		sockets, _ := filepath.Glob(filepath.Join(p.lab, "tmp", "*", "*")) // the pattern is good
+		sockets, _ := filepath.Glob(filepath.Join(p.dir, "tmp", "*", "*")) // the pattern is good
 		if len(sockets) > 0 {
 			return fmt.Sprintf("%d sockets, such as %s", len(sockets), sockets[0])
 		}
@@ -257,16 +231,16 @@ func (p *play) empty(ctx context.Context) {
 }
 
 // leftAt tells what a node has left of jobs.
-func leftAt(ctx context.Context, h *host) string {
-	info, err := h.client().Node(ctx)
+func leftAt(ctx context.Context, n *lab.Node) string {
+	info, err := n.Client.Node(ctx)
 	if err != nil {
 		return err.Error()
 	}
-	queue, err := h.client().Queue(ctx)
+	queue, err := n.Client.Queue(ctx)
 	if err != nil {
 		return err.Error()
 	}
-	dirs, err := os.ReadDir(filepath.Join(h.state(), "work"))
+	dirs, err := os.ReadDir(filepath.Join(n.State(), "work"))
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return err.Error()

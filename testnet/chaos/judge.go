@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,7 +78,7 @@ func (j *order) freed(before jobs.State) bool {
 func (j *order) warnings(st *jobs.Status, excuse excuses, v *verdict) {
 	for _, text := range st.Warnings {
 		switch host := hostIn(text); {
-		case strings.HasSuffix(text, fmt.Sprintf("ended with %d: trying again", j.prog.flaky)), strings.Contains(text, "standard input may be incomplete"):
+		case strings.HasSuffix(text, fmt.Sprintf("ended with %d: trying again", j.prog.Flaky)), strings.Contains(text, "standard input may be incomplete"):
 		case host == "" || strings.Contains(text, "before its tasks were done") || strings.Contains(text, " ended with "):
 			v.add("it warns: %s", text)
 		case excuse(host, false) == "":
@@ -88,18 +89,10 @@ func (j *order) warnings(st *jobs.Status, excuse excuses, v *verdict) {
 
 // hostIn returns the host whose loss a reason or warning tells.
 func hostIn(text string) string {
-	for word := range strings.FieldsSeq(text) {
-		if name := strings.TrimRight(word, ":,"); strings.Contains(name, "-") && isHost(name) {
-			return name
-		}
+	if m := regexp.MustCompile(`([a-z]+-[0-9]+) \(z`).FindStringSubmatch(text); m != nil { // with its ID
+		return m[1]
 	}
 	return ""
-}
-
-// isHost reports whether it is the name of one of the plan's hosts.
-func isHost(name string) bool {
-	site, number, ok := strings.Cut(name, "-")
-	return ok && len(number) == 1 && (site == "east" || site == "west" || site == "north")
 }
 
 // nothing checks that a job that was not started left nothing.
@@ -121,7 +114,7 @@ func (j *order) content(r *result, v *verdict) {
 	}
 	ended := 0
 	for _, k := range r.st.Workers {
-		w := who{rank: k.Rank, attempt: k.Attempt}
+		w := ranked(&k)
 		switch {
 		case k.State == jobs.WorkerWanted && k.Attempt == 0:
 			if len(r.stdout[k.Rank])+len(r.stderr[k.Rank]) > 0 {
@@ -143,7 +136,7 @@ func (j *order) content(r *result, v *verdict) {
 		v.add("%d ranks ended, want %d or more", ended, j.spec.Min)
 	}
 	told := slices.ContainsFunc(r.st.Warnings, func(w string) bool { return strings.Contains(w, "standard input may be incomplete") })
-	if j.prog.stdin > 0 && !told && r.broken && !bytes.HasSuffix(r.stdout[0], j.prog.fed(j.prog.feed())) {
+	if j.prog.Stdin > 0 && !told && r.broken && !bytes.HasSuffix(r.stdout[0], j.prog.fed(j.prog.feed())) {
 		v.add("it was not fed all of its input, and no warning says so")
 	}
 	j.outputFiles(r, v)
@@ -172,7 +165,7 @@ func (j *order) whole(w who, code int, r *result, v *verdict) {
 // beginnings checks that what is there of each rank is right as far as it goes.
 func (j *order) beginnings(r *result, v *verdict) {
 	for _, k := range r.st.Workers {
-		j.beginning(who{rank: k.Rank, attempt: k.Attempt}, r, v)
+		j.beginning(ranked(&k), r, v)
 	}
 }
 
@@ -186,14 +179,14 @@ func (j *order) beginning(w who, r *result, v *verdict) {
 
 // outputFiles checks that each rank that ended by itself left its file.
 func (j *order) outputFiles(r *result, v *verdict) {
-	if j.prog.out == 0 {
+	if j.prog.Out == 0 {
 		return
 	}
 	for _, k := range r.st.Workers {
 		if k.State != jobs.WorkerEnded {
 			continue
 		}
-		name, want := j.prog.file(who{rank: k.Rank, attempt: k.Attempt})
+		name, want := j.prog.file(ranked(&k))
 		if len(r.files[k.Rank]) != 1 {
 			v.add("rank %d left %d files, want 1", k.Rank, len(r.files[k.Rank]))
 		}
@@ -221,7 +214,7 @@ func (j *order) taskContent(r *result, v *verdict) {
 			v.add("there is output of task %d", id)
 		}
 	}
-	if j.prog.out == 0 {
+	if j.prog.Out == 0 {
 		return
 	}
 	for id := range r.files {

@@ -34,7 +34,7 @@ func (j *order) ideal() *result {
 			w := who{rank: id, task: true}
 			fill(w)
 			r.tasks = append(r.tasks, jobs.TaskStatus{ID: id, Done: true, Code: j.prog.code(w)})
-			if name, content := j.prog.file(w); j.prog.out > 0 {
+			if name, content := j.prog.file(w); j.prog.Out > 0 {
 				r.files[id] = map[string][]byte{name: content}
 			}
 		}
@@ -48,7 +48,7 @@ func (j *order) ideal() *result {
 			code = 127
 		}
 		r.st.Workers = append(r.st.Workers, jobs.WorkerStatus{Rank: rank, Attempt: 2, State: jobs.WorkerEnded, Exit: &process.Exit{Code: code, Cause: process.Exited}})
-		if name, content := j.prog.file(w); j.prog.out > 0 {
+		if name, content := j.prog.file(w); j.prog.Out > 0 {
 			r.files[rank] = map[string][]byte{name: content}
 		}
 	}
@@ -102,8 +102,8 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	wrong(t, "array", "task 3: done false", nil, func(_ *order, r *result) { r.tasks[2].Done = false })
 	wrong(t, "array", "task 3: stdout", nil, func(_ *order, r *result) { r.stdout[3] = append(r.stdout[3], r.stdout[3]...) })
 	wrong(t, "array", "tasks are told", nil, func(_ *order, r *result) { r.tasks = r.tasks[1:] })
-	wrong(t, "array", "task 5 left 2 files", func(j *order) bool { return j.prog.out > 0 }, func(_ *order, r *result) { r.files[5]["out-4"] = r.files[4]["out-4"] })
-	wrong(t, "array", "task 4: file out-4: 0 bytes", func(j *order) bool { return j.prog.out > 0 }, func(_ *order, r *result) { delete(r.files, 4) })
+	wrong(t, "array", "task 5 left 2 files", func(j *order) bool { return j.prog.Out > 0 }, func(_ *order, r *result) { r.files[5]["out-4"] = r.files[4]["out-4"] })
+	wrong(t, "array", "task 4: file out-4: 0 bytes", func(j *order) bool { return j.prog.Out > 0 }, func(_ *order, r *result) { delete(r.files, 4) })
 	wrong(t, "codes", "want [FAILED", nil, func(_ *order, r *result) { r.st.ExitCode++ })
 	wrong(t, "cancelled", "stdout", nil, func(_ *order, r *result) { r.stdout[0] = []byte("no beginning of it") })
 	wrong(t, "malleable", "it warns: node east-1", nil, func(_ *order, r *result) {

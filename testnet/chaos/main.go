@@ -3,6 +3,7 @@
 //
 //	go run ./testnet/chaos                                     # 200 jobs in two minutes; root of the repository
 //	go run ./testnet/chaos -seed 7 -length 10m -jobs 1000      # any other story
+//	go run ./testnet/chaos -story sixsites                     # twelve nodes at six sites, row by row; about a minute
 //
 // Five nodes run on five emulated hosts at three sites (see testnet/hosts). Jobs
 // of all kinds are submitted at all of them: gangs, malleable jobs, arrays, with
@@ -15,7 +16,7 @@
 //     only a rigid job without retries, and only if the node was really away for
 //     longer than jobs wait, or its workers were killed;
 //   - every byte of output, every output file and every task's output is right,
-//     there once, and from the attempt that counts;
+//     there once, and from the attempt that counts, at the host that is told;
 //   - all nodes tell the same again after they were killed and started;
 //   - no process, slot, hold, work directory, queue entry or socket is left.
 //
@@ -25,6 +26,12 @@
 // The same seed gives the same jobs and the same torments at the same times; what
 // they meet differs from run to run, since the nodes are real. If something is
 // wrong it says what, keeps the nodes' logs and states, and ends with 1.
+//
+// The story sixsites is not left to chance: twelve hosts at six sites with the
+// distances of Grid'5000 find each other and join, jobs go to the nearest free
+// slots, both sides of a cut go on working and heal, a lost host is replaced, lost
+// packets harm nobody, and nothing is left when a lab ends or is killed. Each is a
+// row of a table with a target; the same judge looks at its jobs.
 package main
 
 import (
@@ -33,29 +40,42 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
+
+	"zorilla/testnet/hosts/lab"
 )
 
+// The stories: jobs and torments by chance, one that is told row by row, and a
+// node that runs until it is killed, for who looks at what is left of it then.
 const (
-	labPlan = "testnet/chaos/network.json"
-	// labVariable is set in the script of a lab, see testnet/hosts.
-	labVariable = "ZORILLA_LAB"
-	// grace is how long after its length a story may take to come to its end.
-	grace = 4 * time.Minute
+	storyChance   = "chance"
+	storySixSites = "sixsites"
+	storyLinger   = "linger"
 )
+
+// grace is how long after its length a story may take to come to its end.
+const grace = 4 * time.Minute
 
 // options is the command line.
 type options struct {
+	story  string
 	seed   uint64
 	length time.Duration
 	jobs   int
 	keep   string
 	hail   bool
+}
+
+// plan is the file with the network of the story.
+func (o *options) plan() string {
+	if o.story == storyChance {
+		return "testnet/chaos/network.json"
+	}
+	return "testnet/hosts/grid5000.json"
 }
 
 func main() {
@@ -68,13 +88,12 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeoutCause(ctx, o.length+grace, fmt.Errorf("it took more than %v", o.length+grace))
-	if lab := os.Getenv(labVariable); lab != "" {
-		err = perform(ctx, lab, o)
+	if lab.Inside() {
+		err = perform(ctx, o)
 	} else {
-		err = outside(ctx, os.Args[1:])
+		err = outside(ctx, o, os.Args[1:])
 	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) { // the lab's script has said why
+	if err != nil {
 		if ctx.Err() != nil {
 			err = errors.Join(err, context.Cause(ctx))
 		}
@@ -88,8 +107,9 @@ func main() {
 }
 
 func parse(args []string) (options, error) {
-	o := options{seed: 1, length: 2 * time.Minute, jobs: 200}
+	o := options{story: storyChance, seed: 1, length: 2 * time.Minute, jobs: 200}
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.StringVar(&o.story, "story", o.story, "chance, or sixsites, which takes no options but -keep")
 	flags.Uint64Var(&o.seed, "seed", o.seed, "of the jobs and of what is done to the nodes")
 	flags.DurationVar(&o.length, "length", o.length, "how long jobs are submitted and nodes tormented")
 	flags.IntVar(&o.jobs, "jobs", o.jobs, "how many jobs")
@@ -102,11 +122,18 @@ func parse(args []string) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		err = fmt.Errorf("%q: want options only", flags.Arg(0))
+	case o.story != storyChance && o.story != storySixSites && o.story != storyLinger:
+		err = fmt.Errorf("-story %q: want %s or %s", o.story, storyChance, storySixSites)
 	case o.length < 10*time.Second || o.length > 24*time.Hour:
 		err = fmt.Errorf("-length %v: want 10s to 24h", o.length)
 	case o.jobs < 1 || o.jobs > 100_000:
 		err = fmt.Errorf("-jobs %d: want 1 to 100000", o.jobs)
 	}
+	flags.Visit(func(f *flag.Flag) {
+		if o.story != storyChance && f.Name != "story" && f.Name != "keep" && err == nil {
+			err = fmt.Errorf("-%s: the story %s has no such choice: leave it out", f.Name, o.story)
+		}
+	})
 	if o.keep != "" && err == nil {
 		o.keep, err = filepath.Abs(o.keep)
 	}
@@ -116,31 +143,23 @@ func parse(args []string) (options, error) {
 	return o, err
 }
 
-// outside builds the programs and runs this one again as the script of a lab,
-// with whose end the kernel removes all that there was.
-func outside(ctx context.Context, args []string) error {
-	dir, err := os.MkdirTemp("", "zorilla-chaos-")
+// outside plays this program as the script of a lab, with whose end the kernel
+// removes all that there was.
+func outside(ctx context.Context, o options, args []string) error {
+	stage, err := lab.Build(ctx, o.plan())
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	for name, folder := range map[string]string{"zorilla": "./cmd/zorilla", "lab": "./testnet/hosts"} {
-		build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name), folder)
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			return fmt.Errorf("build %s (%v): start me in the root of the repository", folder, err)
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
+	defer stage.Close()
+	if err := stage.Play(ctx, args...); err != nil || o.story != storySixSites {
 		return err
 	}
-	lab := exec.CommandContext(ctx, filepath.Join(dir, "lab"),
-		append([]string{"-zorilla", filepath.Join(dir, "zorilla"), labPlan, "--", self}, args...)...)
-	lab.Stdout, lab.Stderr = os.Stdout, os.Stderr
-	lab.Cancel = func() error { return lab.Process.Signal(syscall.SIGTERM) }
-	lab.WaitDelay = 10 * time.Second
-	return lab.Run()
+	fmt.Println("after the lab's end: no process, namespace, link or mount is left")
+	if err := stage.Kill(ctx, "-story", storyLinger); err != nil {
+		return err
+	}
+	fmt.Println("after kill -9 of a lab with running nodes: likewise")
+	return nil
 }
 
 // seconds writes a time of the story.

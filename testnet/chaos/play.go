@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/testnet/hosts/lab"
 )
 
 const (
@@ -22,85 +23,142 @@ const (
 
 // play is a story in a lab.
 type play struct {
+	*record
 	o     options
-	lab   string
-	begin time.Time
-	hosts []*host
+	dir   string   // of the lab
+	self  string   // this program as workers start it
+	args  []string // of each node
+	nodes []*lab.Node
 	away  *absences
-	story []*order
-
-	mu     sync.Mutex // guards what follows
-	ids    map[int]jobs.ID
-	ends   map[jobs.ID]jobs.Status // as they were told first
-	wrong  []string
-	deeds  map[deed]int
-	broken map[jobs.ID]bool // was not fed all of its standard input
-	failed map[jobs.ID]bool // jobs of which more is to be told
 }
 
 // perform is the lab's script.
-func perform(ctx context.Context, lab string, o options) error {
-	self := filepath.Join(lab, "bin", "chaos")
-	program, err := os.ReadFile("/proc/self/exe")
+func perform(ctx context.Context, o options) error {
+	plan, err := lab.ReadPlan(o.plan())
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(self, program, 0o755); err != nil {
+	p, err := newPlay(o, plan)
+	switch {
+	case err != nil:
 		return err
+	case o.story == storyLinger:
+		return p.linger(ctx)
+	case o.story == storySixSites:
+		err = (&sixSites{play: p, plan: plan}).acts(ctx)
+	default:
+		p.story = orders(o, plan.Hosts(), p.self)
+		err = p.acts(ctx, torments(o, plan.Hosts()))
 	}
-	if err := os.Mkdir(filepath.Join(lab, "tmp"), 0o755); err != nil {
-		return err
-	}
-	p := &play{o: o, lab: lab, begin: time.Now(), away: newAbsences(), ids: map[int]jobs.ID{}, ends: map[jobs.ID]jobs.Status{},
-		deeds: map[deed]int{}, broken: map[jobs.ID]bool{}, failed: map[jobs.ID]bool{}}
-	var names []string
-	for _, name := range []string{"east-1", "east-2", "west-1", "west-2", "north-1"} {
-		p.hosts, names = append(p.hosts, newHost(lab, name)), append(names, name)
-	}
-	p.story = orders(o, names, self)
-	err = p.acts(ctx, torments(o, names))
 	p.summary()
 	if err != nil {
 		p.blame("%v", err)
 	}
 	if len(p.wrong) == 0 {
-		fmt.Printf("seed %d: all %d jobs ended as they must; nothing is left\n", o.seed, len(p.story))
+		fmt.Printf("%s: all %d jobs ended as they must; nothing is left\n", o.name(), len(p.story))
 		return nil
 	}
 	return p.report()
 }
 
-// acts plays the story from its beginning to its end.
+// name tells a story from others.
+func (o *options) name() string {
+	if o.story == storyChance {
+		return fmt.Sprintf("seed %d", o.seed)
+	}
+	return o.story
+}
+
+func newPlay(o options, plan lab.Plan) (*play, error) {
+	dir, err := lab.Enter()
+	if err != nil {
+		return nil, err
+	}
+	p := &play{record: newRecord(), o: o, dir: dir, self: filepath.Join(dir, "bin", "chaos"), away: newAbsences()}
+	p.args = []string{"--slots", "6", "--join", lab.Address(0, 1) + ":5444"}
+	if o.story != storyChance {
+		p.args = []string{"--slots", fmt.Sprint(siteSlots)}
+	}
+	p.args = append(p.args, "--expose", filepath.Dir(p.self))
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(p.self, program, 0o755); err != nil {
+		return nil, err
+	}
+	for _, name := range plan.Hosts() {
+		n, err := lab.NewNode(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		p.nodes = append(p.nodes, n)
+	}
+	return p, nil
+}
+
+// linger runs a node until it is killed.
+func (p *play) linger(ctx context.Context) error {
+	if err := p.nodes[0].Start(ctx, p.args...); err != nil {
+		return err
+	}
+	fmt.Println("kill me")
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// acts plays a story of chance from its beginning to its end.
 func (p *play) acts(ctx context.Context, list []torment) error {
 	p.log("-", "seed %d: %d jobs and %d torments in %v", p.o.seed, len(p.story), len(list), p.o.length)
-	if err := p.start(ctx); err != nil {
+	// Somebody must be there to be joined.
+	if err := errors.Join(p.nodes[0].Start(ctx, p.args...), p.each(p.nodes[1:], func(n *lab.Node) error { return n.Start(ctx, p.args...) })); err != nil {
+		return err
+	}
+	if _, err := lab.Until(ctx, joinTime, "all nodes know all", lab.All(p.nodes, func(_ *lab.Node, members []api.NodeInfo) string {
+		if len(members) != len(p.nodes) {
+			return fmt.Sprintf("knows %d nodes", len(members))
+		}
+		return ""
+	})); err != nil {
 		return err
 	}
 	p.begin = time.Now()
+	return p.watched(ctx, func() error {
+		var actors sync.WaitGroup
+		for _, t := range list {
+			actors.Go(func() {
+				if p.pause(ctx, t.at) {
+					p.torment(ctx, t)
+				}
+			})
+		}
+		for _, j := range p.story {
+			actors.Go(func() {
+				if p.pause(ctx, j.at) {
+					p.submit(ctx, j)
+				}
+			})
+		}
+		actors.Wait()
+		p.log("-", "no more torments; the jobs come to their ends")
+		return nil
+	})
+}
+
+// watched plays with watchers of all nodes, lets the jobs come to their ends and
+// judges them.
+func (p *play) watched(ctx context.Context, act func() error) error {
 	watching, stop := context.WithCancel(ctx)
-	var watchers, actors sync.WaitGroup
+	var watchers sync.WaitGroup
 	defer watchers.Wait()
 	defer stop()
-	for _, h := range p.hosts {
-		watchers.Go(func() { p.watch(watching, h) })
+	for _, n := range p.nodes {
+		watchers.Go(func() { p.watch(watching, n) })
 	}
 	watchers.Go(func() { p.feelStalls(watching) })
-	for _, t := range list {
-		actors.Go(func() {
-			if p.pause(ctx, t.at) {
-				p.torment(ctx, t)
-			}
-		})
+	if err := act(); err != nil {
+		return err
 	}
-	for _, j := range p.story {
-		actors.Go(func() {
-			if p.pause(ctx, j.at) {
-				p.submit(ctx, j)
-			}
-		})
-	}
-	actors.Wait()
-	p.log("-", "no more torments; the jobs come to their ends")
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
@@ -109,50 +167,15 @@ func (p *play) acts(ctx context.Context, list []torment) error {
 	return p.finale(ctx)
 }
 
-// start starts all nodes and waits until all know all.
-func (p *play) start(ctx context.Context) error {
+// each does something to nodes at the same time.
+func (p *play) each(nodes []*lab.Node, do func(*lab.Node) error) error {
 	var wait sync.WaitGroup
-	errs := make([]error, len(p.hosts))
-	for i, h := range p.hosts {
-		if i == 0 { // somebody must be there to be joined
-			if err := h.start(ctx); err != nil {
-				return err
-			}
-			continue
-		}
-		wait.Go(func() { errs[i] = h.start(ctx) })
+	errs := make([]error, len(nodes))
+	for i, n := range nodes {
+		wait.Go(func() { errs[i] = do(n) })
 	}
 	wait.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return p.until(ctx, joinTime, "all nodes know all", func(ctx context.Context) string {
-		for _, h := range p.hosts {
-			members, err := h.client().Nodes(ctx)
-			if err != nil || len(members) != len(p.hosts) {
-				return fmt.Sprintf("%s knows %d nodes, %v", h.name, len(members), err)
-			}
-		}
-		return ""
-	})
-}
-
-// until asks again and again until missing returns "".
-func (p *play) until(ctx context.Context, limit time.Duration, what string, missing func(context.Context) string) error {
-	for end := time.Now().Add(limit); ; {
-		try, cancel := context.WithTimeout(ctx, 5*time.Second)
-		lacks := missing(try)
-		cancel()
-		switch {
-		case lacks == "":
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case time.Now().After(end):
-			return fmt.Errorf("not within %v: %s: %s", limit, what, lacks)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	return errors.Join(errs...)
 }
 
 // pause waits for a time of the story.
@@ -165,34 +188,27 @@ func (p *play) pause(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-// log writes a line of the story.
-func (p *play) log(host, format string, args ...any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	fmt.Printf("%7s  %-7s  %s\n", seconds(time.Since(p.begin)), host, fmt.Sprintf(format, args...))
+func (p *play) node(name string) *lab.Node {
+	return p.nodes[slices.IndexFunc(p.nodes, func(n *lab.Node) bool { return n.Name == name })]
 }
 
-// blame notes that something is wrong.
-func (p *play) blame(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	p.log("-", "WRONG: %s", text)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.wrong) < 1000 {
-		p.wrong = append(p.wrong, text)
+// watch looks how the jobs of an origin are, and that its node does not end by
+// itself.
+func (p *play) watch(ctx context.Context, n *lab.Node) {
+	seen := seenJobs{}
+	for ctx.Err() == nil {
+		try, cancel := context.WithTimeout(ctx, 3*time.Second)
+		list, err := n.Client.Jobs(try, false)
+		cancel()
+		if n.Gone() {
+			p.blame("the node of %s ended by itself: %s", n.Name, n.LastWords(8))
+			return
+		}
+		if err == nil {
+			p.note(n, list, seen)
+		}
+		time.Sleep(lookEvery)
 	}
-}
-
-// blameJob does so about a job, of which the report tells more.
-func (p *play) blameJob(j *order, st *jobs.Status, text string) {
-	p.blame("job %d (%s) %s of %s: %s", j.number, j.kind, st.ID, j.origin, text)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.failed[st.ID] = true
-}
-
-func (p *play) host(name string) *host {
-	return p.hosts[slices.IndexFunc(p.hosts, func(h *host) bool { return h.name == name })]
 }
 
 // feelStalls notes when this machine was too busy to run anything: then all
@@ -204,8 +220,8 @@ func (p *play) feelStalls(ctx context.Context) {
 		now := time.Now()
 		if now.Sub(last) > 2*time.Second {
 			p.log("-", "this machine stood still for %s", seconds(now.Sub(last)))
-			for _, h := range p.hosts {
-				p.away.begin(h.name, "the machine stood still", last)(now)
+			for _, n := range p.nodes {
+				p.away.begin(n.Name, "the machine stood still", last)(now)
 			}
 		}
 		last = now

@@ -5,51 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"zorilla/jobs"
+	"zorilla/testnet/hosts/lab"
 )
-
-// summary prints how the jobs of each kind ended, and what was done to the nodes.
-func (p *play) summary() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ends := map[string]map[jobs.State]int{}
-	took := map[string]time.Duration{}
-	for _, j := range p.story {
-		if ends[j.kind] == nil {
-			ends[j.kind] = map[jobs.State]int{}
-		}
-		st, ended := p.ends[p.ids[j.number]]
-		if !ended {
-			st.State = "open"
-		} else {
-			took[j.kind] = max(took[j.kind], st.Ended.Sub(st.Submitted))
-		}
-		ends[j.kind][st.State]++
-	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nKIND\tENDS\tLONGEST")
-	for _, kind := range slices.Sorted(maps.Keys(ends)) {
-		var list []string
-		for _, state := range slices.Sorted(maps.Keys(ends[kind])) {
-			list = append(list, fmt.Sprintf("%d %s", ends[kind][state], state))
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", kind, strings.Join(list, ", "), seconds(took[kind]))
-	}
-	fmt.Fprintln(w, "\nTORMENT\tTIMES\t")
-	for _, d := range slices.Sorted(maps.Keys(p.deeds)) {
-		fmt.Fprintf(w, "%s\t%d\t\n", d, p.deeds[d])
-	}
-	_ = w.Flush() // like any print
-	fmt.Println()
-}
 
 // report keeps what is needed to find out why something is wrong: what failed
 // jobs look like now, the nodes' logs, journals and output.
@@ -57,7 +19,7 @@ func (p *play) report() error {
 	dir := p.o.keep
 	var err error
 	if dir == "" {
-		dir, err = os.MkdirTemp("", fmt.Sprintf("zorilla-chaos-seed-%d-", p.o.seed))
+		dir, err = os.MkdirTemp("", "zorilla-chaos-"+strings.ReplaceAll(p.o.name(), " ", "-")+"-")
 	} else {
 		err = os.MkdirAll(dir, 0o755)
 	}
@@ -67,13 +29,13 @@ func (p *play) report() error {
 	for id := range p.failed {
 		err = errors.Join(err, p.explain(filepath.Join(dir, string(id)), id))
 	}
-	for _, h := range p.hosts {
-		err = errors.Join(err, copyFile(h.logFile(), filepath.Join(dir, h.name+".log")), keepState(h.state(), filepath.Join(dir, h.name)))
+	for _, n := range p.nodes {
+		err = errors.Join(err, copyFile(n.LogFile(), filepath.Join(dir, n.Name+".log")), keepState(n.State(), filepath.Join(dir, n.Name)))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos: not all can be kept:", err)
 	}
-	fmt.Printf("seed %d: %d things are wrong:\n", p.o.seed, len(p.wrong))
+	fmt.Printf("%s: %d things are wrong:\n", p.o.name(), len(p.wrong))
 	for i, text := range p.wrong {
 		if i == 30 {
 			fmt.Printf("  and %d more\n", len(p.wrong)-i)
@@ -82,7 +44,10 @@ func (p *play) report() error {
 		fmt.Println("  " + text)
 	}
 	again := fmt.Sprintf("go run ./testnet/chaos -seed %d -length %v -jobs %d", p.o.seed, p.o.length, p.o.jobs)
-	if p.o.hail {
+	switch {
+	case p.o.story != storyChance:
+		again = "go run ./testnet/chaos -story " + p.o.story
+	case p.o.hail:
 		again += " -hail"
 	}
 	return fmt.Errorf("status and explanation of the jobs, logs and states of the nodes: %s; again: %s", dir, again)
@@ -91,29 +56,29 @@ func (p *play) report() error {
 // explain writes down how a job is, and prints it in short. Its origin may have
 // to be started for that.
 func (p *play) explain(path string, id jobs.ID) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	ctx, cancel := context.WithTimeout(context.Background(), emptyTime)
 	defer cancel()
-	var h *host
+	var n *lab.Node
 	p.mu.Lock()
 	for _, j := range p.story {
 		if st := p.ends[id]; p.ids[j.number] == id || st.Spec.Name == j.spec.Name {
-			h = p.host(j.origin)
+			n = p.node(j.origin)
 		}
 	}
 	p.mu.Unlock()
-	if h == nil {
+	if n == nil {
 		return fmt.Errorf("job %s: nobody knows its origin", id)
 	}
-	if h.ended() {
-		if err := h.start(ctx); err != nil {
+	if n.Ended() {
+		if err := n.Start(ctx, p.args...); err != nil {
 			return err
 		}
 	}
-	st, err := h.client().Job(ctx, string(id))
+	st, err := n.Client.Job(ctx, string(id))
 	if err != nil {
 		return err
 	}
-	e, err := h.client().Explain(ctx, string(id))
+	e, err := n.Client.Explain(ctx, string(id))
 	if err != nil {
 		return err
 	}
@@ -121,7 +86,7 @@ func (p *play) explain(path string, id jobs.ID) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s of %s: %s with %d: %s\n  %s\n", id, h.name, st.State, st.ExitCode, st.Reason, e.Summary)
+	fmt.Printf("%s of %s: %s with %d: %s\n  %s\n", id, n.Name, st.State, st.ExitCode, st.Reason, e.Summary)
 	for _, w := range st.Workers {
 		fmt.Printf("  rank %d attempt %d at %s: %s, %d and %d bytes, exit %+v\n", w.Rank, w.Attempt, w.Name, w.State, w.Stdout, w.Stderr, w.Exit)
 	}
@@ -137,7 +102,10 @@ func keepState(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	err := errors.Join(copyFile(filepath.Join(from, "journal.db"), filepath.Join(to, "journal.db")), os.CopyFS(filepath.Join(to, "jobs"), os.DirFS(filepath.Join(from, "jobs"))))
+	err := copyFile(filepath.Join(from, "journal.db"), filepath.Join(to, "journal.db"))
+	if cerr := os.CopyFS(filepath.Join(to, "jobs"), os.DirFS(filepath.Join(from, "jobs"))); !errors.Is(cerr, os.ErrNotExist) { // an origin has them
+		err = errors.Join(err, cerr)
+	}
 	claims, _ := filepath.Glob(filepath.Join(from, "work", "*", "*")) // the pattern is good
 	for _, path := range claims {
 		if info, serr := os.Lstat(path); serr == nil && info.Mode().IsRegular() && info.Size() < 1<<20 {

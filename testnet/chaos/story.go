@@ -43,7 +43,7 @@ func orders(o options, hosts []string, self string) []*order {
 			number: i, at: time.Duration(float64(o.length) * 0.9 * float64(i) / float64(o.jobs)), origin: hosts[rnd.IntN(len(hosts))],
 			after: -1, ends: []end{{jobs.Completed, 0}},
 		}
-		j.prog.key = fmt.Sprintf("chaos-%d-%d", o.seed, i)
+		j.prog.Key = fmt.Sprintf("chaos-%d-%d", o.seed, i)
 		j.spec.Min, j.spec.Max, j.spec.Slots = 1, 1, 1
 		kind := pick(rnd)
 		j.kind = kind.name
@@ -53,7 +53,7 @@ func orders(o options, hosts []string, self string) []*order {
 				j.after, j.depend = -1, ""
 			}
 		}
-		j.spec.Name = j.prog.key
+		j.spec.Name = j.prog.Key
 		if j.spec.Args = j.prog.args(self); j.kind == "not found" {
 			j.spec.Args[0] = "no-such-program-of-chaos"
 		}
@@ -113,10 +113,10 @@ func between(rnd *rand.Rand, least, most int) time.Duration {
 // paced makes it write lines for some seconds, seldom for longer than a lost
 // node is waited for.
 func (j *order) paced(rnd *rand.Rand) {
-	j.prog.lines, j.prog.errs, j.prog.gap = 5+rnd.IntN(20), rnd.IntN(4), between(rnd, 20, 120)
-	j.prog.trail = rnd.IntN(4) == 0
+	j.prog.Lines, j.prog.Errs, j.prog.Gap = 5+rnd.IntN(20), rnd.IntN(4), between(rnd, 20, 120)
+	j.prog.Trail = rnd.IntN(4) == 0
 	if rnd.IntN(8) == 0 {
-		j.prog.lines, j.prog.gap = 60, between(rnd, 150, 250)
+		j.prog.Lines, j.prog.Gap = 60, between(rnd, 150, 250)
 	}
 }
 
@@ -131,8 +131,10 @@ func gang(j *order, rnd *rand.Rand) {
 
 func files(j *order, rnd *rand.Rand) {
 	gang(j, rnd)
-	j.prog.in = rnd.IntN(3) > 0
-	j.prog.out = 1 + rnd.IntN(400_000)
+	if rnd.IntN(3) > 0 {
+		j.prog.In = 300_000
+	}
+	j.prog.Out = 1 + rnd.IntN(400_000)
 	j.spec.Outputs = []string{"out-*"}
 	if rnd.IntN(3) == 0 { // they are fetched from several attempts then
 		j.spec.Min = 1
@@ -149,25 +151,25 @@ func array(j *order, rnd *rand.Rand) {
 	tasks := 10 + rnd.IntN(60)
 	j.spec.Array = &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: tasks, Step: 1}}}
 	j.spec.Max = min(tasks, 1+rnd.IntN(5))
-	j.prog.lines, j.prog.errs, j.prog.gap = 1+rnd.IntN(3), rnd.IntN(2), between(rnd, 0, 60)
+	j.prog.Lines, j.prog.Errs, j.prog.Gap = 1+rnd.IntN(3), rnd.IntN(2), between(rnd, 0, 60)
 	if rnd.IntN(4) == 0 {
-		j.prog.codes = []int{0, 0, 3, 0, 0, 0, 7}
+		j.prog.Codes = []int{0, 0, 3, 0, 0, 0, 7}
 		j.ends = []end{{jobs.Failed, 7}}
 	}
 	if rnd.IntN(4) == 0 {
-		j.prog.out = 2000
+		j.prog.Out = 2000
 		j.spec.Outputs = []string{"out-*"}
 	}
 }
 
 func lines(j *order, rnd *rand.Rand) {
 	array(j, rnd)
-	j.prog.lined, j.spec.Array.Lines = true, true
+	j.prog.Lined, j.spec.Array.Lines = true, true
 }
 
 func bulk(j *order, rnd *rand.Rand) {
 	j.ranks(1 + rnd.IntN(2))
-	j.prog.lines, j.prog.gap, j.prog.bulk = 3, between(rnd, 50, 300), 1_000_000+rnd.IntN(8_000_000)
+	j.prog.Lines, j.prog.Gap, j.prog.Bulk = 3, between(rnd, 50, 300), 1_000_000+rnd.IntN(8_000_000)
 }
 
 // fed lets rank 0 read its standard input when it has written its lines: what it
@@ -175,17 +177,17 @@ func bulk(j *order, rnd *rand.Rand) {
 func fed(j *order, rnd *rand.Rand) {
 	j.ranks(1 + rnd.IntN(2))
 	j.paced(rnd)
-	j.spec.Stdin, j.prog.stdin = true, 1+rnd.IntN(4_000_000)
+	j.spec.Stdin, j.prog.Stdin = true, 1+rnd.IntN(4_000_000)
 }
 
 func retriedGang(j *order, rnd *rand.Rand) {
 	gang(j, rnd)
-	j.spec.Retries, j.prog.flaky = 3, 9
+	j.spec.Retries, j.prog.Flaky = 3, 9
 }
 
 func retriedRanks(j *order, rnd *rand.Rand) {
 	malleable(j, rnd)
-	j.spec.Retries, j.prog.flaky = 3, 9
+	j.spec.Retries, j.prog.Flaky = 3, 9
 }
 
 // after wants the job to wait for another one.
@@ -202,13 +204,13 @@ func cancelled(j *order, rnd *rand.Rand) {
 		j.spec.Max += 2
 	}
 	j.paced(rnd)
-	j.prog.sleep, j.cancel = time.Hour, between(rnd, 200, 6000)
+	j.prog.Sleep, j.cancel = time.Hour, between(rnd, 200, 6000)
 	j.ends = []end{{jobs.Cancelled, jobs.CodeCancelled}}
 }
 
 func walltime(j *order, rnd *rand.Rand) {
 	j.ranks(1 + rnd.IntN(3))
-	j.prog.lines, j.prog.sleep = 4, time.Hour
+	j.prog.Lines, j.prog.Sleep = 4, time.Hour
 	j.spec.Walltime = codec.Duration(between(rnd, 1000, 4000))
 	j.ends = []end{{jobs.Timeout, jobs.CodeTimeout}}
 }
@@ -217,24 +219,24 @@ func walltime(j *order, rnd *rand.Rand) {
 func codes(j *order, rnd *rand.Rand) {
 	j.ranks(3 + rnd.IntN(3))
 	j.paced(rnd)
-	j.prog.codes = []int{0, 3, 1 + rnd.IntN(120)}
+	j.prog.Codes = []int{0, 3, 1 + rnd.IntN(120)}
 	goOn := false
 	j.spec.KillOnBadExit = &goOn
-	j.ends = []end{{jobs.Failed, max(3, j.prog.codes[2])}}
+	j.ends = []end{{jobs.Failed, max(3, j.prog.Codes[2])}}
 }
 
 // badExit lets one rank of a gang fail, which stops the others.
 func badExit(j *order, rnd *rand.Rand) {
 	j.ranks(3)
 	j.paced(rnd)
-	j.prog.codes = []int{0, 42, 0}
-	j.prog.sleep = between(rnd, 0, 500)
+	j.prog.Codes = []int{0, 42, 0}
+	j.prog.Sleep = between(rnd, 0, 500)
 	j.ends = []end{{jobs.Failed, 42}}
 }
 
 func signalled(j *order, rnd *rand.Rand) {
 	j.paced(rnd)
-	j.prog.die = true
+	j.prog.Die = true
 	j.ends = []end{{jobs.Failed, 137}}
 }
 

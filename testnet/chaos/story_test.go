@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/testnet/hosts/lab"
 	"zorilla/transfer"
 )
 
@@ -35,7 +36,7 @@ func TestOrdersAreOfAllKindsAndAccepted(t *testing.T) {
 	for _, j := range orders(options{seed: 3, length: time.Minute, jobs: 1000}, hostNames(), "/bin/chaos") {
 		seen[j.kind]++
 		spec := j.spec
-		if j.prog.in || j.prog.lined {
+		if j.prog.In > 0 || j.prog.Lined {
 			spec.Inputs = transfer.HashOf([]byte("some"))
 		}
 		if err := spec.Validate(); err != nil {
@@ -44,7 +45,7 @@ func TestOrdersAreOfAllKindsAndAccepted(t *testing.T) {
 		if j.lossy != spec.Rigid() || j.after >= j.number || j.at > time.Minute || (j.depend != "") != (j.after >= 0) {
 			t.Errorf("job %d: %+v", j.number, j)
 		}
-		if got, err := parseProgram(spec.Args[2:]); err != nil || !reflect.DeepEqual(got, j.prog) {
+		if got, err := parseProgram(append(spec.Args[2:], "the line of a task")); err != nil || !reflect.DeepEqual(got, j.prog) {
 			t.Errorf("job %d: the command line says %+v, %v; want %+v", j.number, got, err, j.prog)
 		}
 	}
@@ -84,9 +85,18 @@ func TestHostsSufferOneThingAtATime(t *testing.T) {
 }
 
 func TestHostsAreThoseOfThePlan(t *testing.T) {
-	for _, name := range hostNames() {
-		if !isHost(name) {
-			t.Errorf("%s is no host", name)
+	for _, o := range []options{{story: storyChance}, {story: storySixSites}} {
+		plan, err := lab.ReadPlan("../../" + o.plan())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names := plan.Hosts(); o.story == storyChance && !slices.Equal(names, hostNames()) {
+			t.Errorf("the hosts are %v", names)
+		}
+		for i, name := range plan.Hosts() {
+			if got := hostIn(fmt.Sprintf("node %s (zeb2a) was lost", name)); got != name || plan.SiteOf(name) < 0 || i == 0 && plan.SiteOf(name) != 0 {
+				t.Errorf("%s is found as %q, at site %d", name, got, plan.SiteOf(name))
+			}
 		}
 	}
 	for reason, want := range map[string]string{

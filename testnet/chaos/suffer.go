@@ -1,83 +1,97 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"zorilla/testnet/hosts/lab"
 )
 
 // torment does to a host, or several at once, what the story wants.
 func (p *play) torment(ctx context.Context, t torment) {
-	var wait sync.WaitGroup
-	switch t.deed {
-	case deedCutSite:
-		p.cutSite(t)
-	case deedLoss:
-		p.lose(t)
-	default:
-		for _, name := range t.hosts {
-			wait.Go(func() { p.hurt(ctx, p.host(name), t) })
-		}
+	var nodes []*lab.Node
+	for _, name := range t.hosts {
+		nodes = append(nodes, p.node(name))
 	}
-	wait.Wait()
+	switch t.deed {
+	case deedCutSite, deedLoss:
+		p.suffer(ctx, t, nodes...)
+	default:
+		_ = p.each(nodes, func(n *lab.Node) error { // it has told what is wrong
+			p.suffer(ctx, t, n)
+			return nil
+		})
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.deeds[t.deed]++
 }
 
-// hurt does it to one host.
-func (p *play) hurt(ctx context.Context, h *host, t torment) {
-	h.turn.Lock()
-	defer h.turn.Unlock()
+// suffer does it to one host, or to all of a site together.
+func (p *play) suffer(ctx context.Context, t torment, nodes ...*lab.Node) {
+	for _, n := range nodes {
+		n.Turn.Lock()
+		defer n.Turn.Unlock()
+	}
+	hold := func(do, undo func() error) error {
+		p.log(cmp.Or(strings.Join(t.hosts, " "), "-"), "%s for %s", t.deed, seconds(t.hold))
+		return p.hold(nodes, t.deed, do, undo, func() error {
+			time.Sleep(t.hold)
+			p.log(cmp.Or(strings.Join(t.hosts, " "), "-"), "goes on")
+			return nil
+		})
+	}
+	var n *lab.Node
+	if len(nodes) > 0 {
+		n = nodes[0]
+	}
 	var err error
 	switch t.deed {
 	case deedKill, deedKillAll:
-		err = p.restart(ctx, h, t, func() error { return h.end(syscall.SIGKILL) })
+		err = p.restart(ctx, n, t, func() error { return n.End(syscall.SIGKILL) })
 	case deedStumble:
-		err = p.restart(ctx, h, t, func() error {
-			err := h.end(syscall.SIGKILL)
+		err = p.restart(ctx, n, t, func() error {
+			err := n.End(syscall.SIGKILL)
 			for i := range 4 {
 				if err == nil {
-					err = h.stumble(time.Duration(t.dice>>(16*i)&0xffff%600) * time.Millisecond)
+					err = n.Stumble(time.Duration(t.dice>>(16*i)&0xffff%600)*time.Millisecond, p.args...)
 				}
 			}
 			return err
 		})
 	case deedStop:
-		err = p.restart(ctx, h, t, func() error { return h.end(syscall.SIGTERM) })
+		err = p.restart(ctx, n, t, func() error { return n.End(syscall.SIGTERM) })
 	case deedCrash:
-		err = p.restart(ctx, h, t, func() error {
-			h.wanted.Store(false)
-			if err := lab("crash", h.name); err != nil {
-				return err
-			}
-			_, done := h.process()
-			<-done
-			return nil
-		})
+		err = p.restart(ctx, n, t, n.Crash)
 	case deedPause:
-		err = p.hold(h, t, func() error { return h.signal(syscall.SIGSTOP) }, func() error { return h.signal(syscall.SIGCONT) })
+		err = hold(func() error { return n.Signal(syscall.SIGSTOP) }, func() error { return n.Signal(syscall.SIGCONT) })
 	case deedCut:
-		err = p.hold(h, t, func() error { return lab("cut", "host", h.name) }, func() error { return lab("heal", "host", h.name) })
+		err = hold(ask("cut", "host", n.Name), ask("heal", "host", n.Name))
+	case deedCutSite:
+		site, _, _ := strings.Cut(n.Name, "-")
+		err = hold(ask("cut", "site", site), ask("heal", "site", site))
+	case deedLoss:
+		err = hold(ask("loss", "10"), ask("loss", "0"))
 	case deedFreeze:
-		p.freeze(h, t)
+		p.freeze(n, t)
 	case deedOrphan:
-		p.orphan(h, t)
+		p.orphan(n, t)
 	}
 	if err != nil && ctx.Err() == nil {
-		p.blame("%s %s: %v", t.deed, h.name, err)
+		p.blame("%s %s: %v", t.deed, strings.Join(t.hosts, " "), err)
 	}
 }
 
 // restart ends a node and starts it again.
-func (p *play) restart(ctx context.Context, h *host, t torment, end func() error) error {
-	p.log(h.name, "%s, again in %s", t.deed, seconds(t.hold))
+func (p *play) restart(ctx context.Context, n *lab.Node, t torment, end func() error) error {
+	p.log(n.Name, "%s, again in %s", t.deed, seconds(t.hold))
 	begin := time.Now()
-	back := p.away.begin(h.name, t.deed, begin)
+	back := p.away.begin(n.Name, t.deed, begin)
 	defer func() { back(time.Now()) }()
 	if err := end(); err != nil {
 		return err
@@ -85,65 +99,37 @@ func (p *play) restart(ctx context.Context, h *host, t torment, end func() error
 	if !p.pause(ctx, time.Since(p.begin)+t.hold) {
 		return ctx.Err()
 	}
-	if err := h.start(ctx); err != nil {
+	if err := n.Start(ctx, p.args...); err != nil {
 		return err
 	}
-	p.log(h.name, "is back after %s", seconds(time.Since(begin)))
+	p.log(n.Name, "is back after %s", seconds(time.Since(begin)))
 	return nil
 }
 
-// hold does something to a host that is undone later.
-func (p *play) hold(h *host, t torment, do, undo func() error) error {
-	p.log(h.name, "%s for %s", t.deed, seconds(t.hold))
-	back := p.away.begin(h.name, t.deed, time.Now())
-	defer func() { back(time.Now()) }()
+// hold does something to hosts that takes them away, and undoes it after a while.
+func (p *play) hold(nodes []*lab.Node, why deed, do, undo, meanwhile func() error) error {
+	for _, n := range nodes {
+		back := p.away.begin(n.Name, why, time.Now())
+		defer func() { back(time.Now()) }()
+	}
 	if err := do(); err != nil {
 		return err
 	}
-	time.Sleep(t.hold)
-	p.log(h.name, "goes on")
-	return undo()
+	return errors.Join(meanwhile(), undo())
 }
 
-// cutSite cuts all hosts of a site off from the others.
-func (p *play) cutSite(t torment) {
-	site, _, _ := strings.Cut(t.hosts[0], "-")
-	p.log(site, "%s for %s", t.deed, seconds(t.hold))
-	for _, name := range t.hosts {
-		h := p.host(name)
-		h.turn.Lock()
-		defer h.turn.Unlock()
-		back := p.away.begin(name, t.deed, time.Now())
-		defer func() { back(time.Now()) }()
-	}
-	err := lab("cut", "site", site)
-	time.Sleep(t.hold)
-	if err == nil {
-		err = lab("heal", "site", site)
-	}
-	if err != nil {
-		p.blame("%s %s: %v", t.deed, site, err)
-	}
-	p.log(site, "goes on")
-}
-
-// lose has the router lose packets.
-func (p *play) lose(t torment) {
-	p.log("-", "%s for %s", t.deed, seconds(t.hold))
-	err := lab("loss", "10")
-	time.Sleep(t.hold)
-	if err == nil {
-		err = lab("loss", "0")
-	}
-	if err != nil {
-		p.blame("%s: %v", t.deed, err)
+// ask returns a function that asks the lab for something.
+func ask(request ...string) func() error {
+	return func() error {
+		_, err := lab.Do(request...)
+		return err
 	}
 }
 
 // freeze pauses a worker, its supervisor, or both.
-func (p *play) freeze(h *host, t torment) {
+func (p *play) freeze(n *lab.Node, t torment) {
 	all := processes()
-	list := supervisors(all, h.state())
+	list := supervisors(all, n.State())
 	if len(list) == 0 {
 		return
 	}
@@ -155,26 +141,21 @@ func (p *play) freeze(h *host, t torment) {
 	case 1:
 		what, pids = "a worker", below(all, s.pid)
 	}
-	p.log(h.name, "pause %s (%s) for %s", what, filepath.Base(s.supervises()), seconds(t.hold))
+	p.log(n.Name, "pause %s (%s) for %s", what, filepath.Base(s.supervises()), seconds(t.hold))
 	signalAll(pids, syscall.SIGSTOP)
 	time.Sleep(t.hold)
 	signalAll(pids, syscall.SIGCONT)
 }
 
 // orphan kills a supervisor: nobody can know how its worker ended.
-func (p *play) orphan(h *host, t torment) {
-	list := supervisors(processes(), h.state())
+func (p *play) orphan(n *lab.Node, t torment) {
+	list := supervisors(processes(), n.State())
 	if len(list) == 0 {
 		return
 	}
 	s := list[t.dice%uint64(len(list))]
 	root := s.supervises()
 	p.away.supervisorKilled(jobOf(root))
-	p.log(h.name, "%s (%s)", t.deed, filepath.Base(root))
+	p.log(n.Name, "%s (%s)", t.deed, filepath.Base(root))
 	signalAll([]int{s.pid}, syscall.SIGKILL)
-}
-
-// String tells a torment, for tests.
-func (t torment) String() string {
-	return fmt.Sprintf("%s %s %s for %s", seconds(t.at), t.deed, strings.Join(t.hosts, " "), seconds(t.hold))
 }

@@ -110,37 +110,20 @@ func roll(rnd *rand.Rand) torment {
 	if rnd.IntN(4) == 0 { // just bearable
 		short = between(rnd, 3500, 6000)
 	}
-	t.hold = short
-	switch n := rnd.IntN(31); {
-	case n == 30:
-		t.deed, t.hold = deedLoss, 2*short
-	case n < 8:
-		t.deed = deedKill
-	case n >= 28:
-		t.deed = deedStumble
-		t.hold = short / 4
-	case n < 9:
-		t.deed, t.hold = deedKill, long
-	case n < 12:
-		t.deed = deedStop
-	case n < 13:
-		t.deed, t.hold = deedStop, long
-	case n < 17:
-		t.deed = deedPause
-	case n < 18:
-		t.deed, t.hold = deedPause, long
-	case n < 21:
-		t.deed = deedCut
-	case n < 22:
-		t.deed, t.hold = deedCut, long
-	case n < 23:
-		t.deed = deedCutSite
-	case n < 26:
-		t.deed = deedFreeze
-	case n < 27:
-		t.deed = deedOrphan
-	default:
-		t.deed = deedCrash
+	n := rnd.IntN(31)
+	for _, c := range []struct {
+		weight int
+		deed   deed
+		hold   time.Duration
+	}{
+		{8, deedKill, short}, {1, deedKill, long}, {3, deedStop, short}, {1, deedStop, long}, {4, deedPause, short}, {1, deedPause, long},
+		{3, deedCut, short}, {1, deedCut, long}, {1, deedCutSite, short}, {3, deedFreeze, short}, {1, deedOrphan, short}, {1, deedCrash, short},
+		{2, deedStumble, short / 4}, {1, deedLoss, 2 * short},
+	} {
+		if n -= c.weight; n < 0 {
+			t.deed, t.hold = c.deed, c.hold
+			break
+		}
 	}
 	return t
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +9,15 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/testnet/hosts/lab"
 	"zorilla/vicinity"
 )
 
-func threeSites() *scene {
-	return &scene{sites: []string{"a", "b", "c"}, rtt: [][]float64{{0, 12, 10}, {12, 0, 12.5}, {10, 12.5, 0}}}
+func threeSites() *sixSites {
+	return &sixSites{plan: lab.Plan{
+		Sites: []lab.Site{{Name: "a", Hosts: 2}, {Name: "b", Hosts: 2}, {Name: "c", Hosts: 2}},
+		RTT:   [][]float64{{0, 12, 10}, {12, 0, 12.5}, {10, 12.5, 0}},
+	}}
 }
 
 func TestNearestSitesFirst(t *testing.T) {
@@ -23,7 +25,7 @@ func TestNearestSitesFirst(t *testing.T) {
 	for host, want := range map[string]string{"a-1": "a c b", "b-2": "b a c", "c-1": "c a b"} {
 		var got []string
 		for _, site := range s.nearest(host) {
-			got = append(got, s.sites[site])
+			got = append(got, s.plan.Sites[site].Name)
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("nearest to %s: %v, want %s", host, got, want)
@@ -47,7 +49,7 @@ func TestSortedSeesWrongOrderOnly(t *testing.T) {
 	if wrong := s.sorted("a-1", members(map[string]float64{"a-2": 0.3, "b-1": 11, "b-2": 11, "c-1": 12, "c-2": 12})); !strings.Contains(wrong, "c at 12.0 ms and b at 11.0 ms") {
 		t.Errorf("the wrong order gives %q", wrong)
 	}
-	s.rtt[0][1], s.rtt[1][0] = 10.5, 10.5
+	s.plan.RTT[0][1], s.plan.RTT[1][0] = 10.5, 10.5
 	if wrong := s.sorted("a-1", members(map[string]float64{"a-2": 0.3, "b-1": 11, "b-2": 11, "c-1": 12, "c-2": 12})); wrong != "" {
 		t.Errorf("half a millisecond matters: %s", wrong)
 	}
@@ -57,8 +59,8 @@ func TestPlaces(t *testing.T) {
 	s := threeSites()
 	const runs = jobs.WorkerRunning
 	st := jobs.Status{Workers: []jobs.WorkerStatus{{Name: "b-1", State: runs}, {Name: "b-2", State: runs}, {Name: "c-1", State: jobs.WorkerLost}}}
-	if got := s.places(st); got != "b" {
-		t.Errorf("both at b: %q", got)
+	if got := s.places(st); got != "b" || running(st) != 2 {
+		t.Errorf("both at b: %d at %q", running(st), got)
 	}
 	st.Workers = append(st.Workers, jobs.WorkerStatus{Name: "a-1", State: runs}, jobs.WorkerStatus{State: jobs.WorkerWanted})
 	if got := s.places(st); got != "1 a + 2 b" {
@@ -66,40 +68,26 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-func TestLeftoversFindProcesses(t *testing.T) {
-	before, err := lookAround()
-	if err != nil {
-		t.Fatal(err)
+func TestMustEndsWhatIsTold(t *testing.T) {
+	want := errors.New("the end")
+	if err := told(func() { must(nil); must(want); t.Error("it went on") }); !errors.Is(err, want) {
+		t.Errorf("told %v", err)
 	}
-	link, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(lines ...string) string {
-		file := filepath.Join(t.TempDir(), "census")
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-			t.Fatal(err)
+	defer func() {
+		if recover() == nil {
+			t.Error("another panic was swallowed")
 		}
-		return file
-	}
-	none := strings.Split(strings.Repeat("net:[1] ", 16), " ")
-	if left, err := before.leftovers(write(none...)); err != nil || len(left) > 0 {
-		t.Errorf("where nothing was: %v, %v", left, err)
-	}
-	if left, err := before.leftovers(write(append(none, link)...)); err != nil || len(left) == 0 {
-		t.Errorf("this process itself is not found: %v", err)
-	}
-	if _, err := before.leftovers(write("net:[1]")); err == nil {
-		t.Error("a list that is too short is accepted")
-	}
+	}()
+	_ = told(func() { panic("broken") })
 }
 
-func TestOutsideOfALabCommandsSaySo(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	if err := change("heal"); err == nil || !strings.Contains(err.Error(), exec.ErrNotFound.Error()) {
-		t.Errorf("without a lab: %v", err)
+func TestWrongRowsAreBlamed(t *testing.T) {
+	s := &sixSites{play: &play{record: newRecord()}}
+	s.row("right", "1", "1", true)
+	if len(s.wrong) > 0 {
+		t.Errorf("a right row is blamed: %v", s.wrong)
 	}
-	if err := probe([]string{"nonsense"}); err == nil {
-		t.Error("an unknown probe is accepted")
+	if s.row("packets lost", "3", "more than 50", false); len(s.wrong) != 1 || s.wrong[0] != "packets lost: 3, want more than 50" || s.rows[1][3] != "WRONG" {
+		t.Errorf("a wrong row gives %q, %q", s.wrong, s.rows)
 	}
 }
