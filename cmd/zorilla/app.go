@@ -7,13 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Groups of commands in the help.
-const (
-	groupJobs = "Jobs"
-	groupNet  = "Network"
-)
-
-func (sh *shell) app() *cli.App {
+// newApp makes the command line: of all files only this one knows every command.
+func newApp(con *console, start startNode) *cli.App {
 	return &cli.App{
 		Name:      "zorilla",
 		HelpName:  "zorilla",
@@ -23,9 +18,9 @@ func (sh *shell) app() *cli.App {
 zorilla run -n 8 -- ./prog data   runs from any of them
 'zorilla COMMAND --help' has examples.`,
 		Version:                   release(),
-		Reader:                    sh.stdin,
-		Writer:                    sh.stdout,
-		ErrWriter:                 sh.stderr,
+		Reader:                    con.stdin,
+		Writer:                    con.stdout,
+		ErrWriter:                 con.stderr,
 		DisableSliceFlagSeparator: true, // commas are part of patterns and values
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
@@ -36,10 +31,10 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			sh.runCommand(), sh.submitCommand(), sh.attachCommand(), sh.psCommand(), sh.statusCommand(), sh.logsCommand(), sh.waitCommand(),
-			sh.getCommand(), sh.cancelCommand(), sh.rmCommand(), sh.explainCommand(), sh.tasksCommand(), sh.rerunCommand(),
-			sh.nodeCommand(), sh.nodesCommand(), sh.rttCommand(), sh.drainCommand(), sh.inviteCommand(), sh.webCommand(), sh.devCommand(),
-			sh.ownerCommand(), sh.pauseCommand(), sh.resumeCommand(), sh.versionCommand(),
+			runCommand(con), submitCommand(con), attachCommand(con), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
+			getCommand(con), cancelCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
+			nodeCommand(con, start), nodesCommand(con), rttCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
+			ownerCommand(con), pauseCommand(con), resumeCommand(con), versionCommand(con),
 		},
 	}
 }
@@ -79,38 +74,4 @@ func optionsFirst(app *cli.App, args []string) []string {
 		}
 	}
 	return slices.Concat(args[:2], options, rest)
-}
-
-// command fills in what all commands have in common.
-func command(c cli.Command) *cli.Command {
-	c.HideHelpCommand = true // "help" may be the name of a program
-	c.OnUsageError = onUsageError
-	c.Description = strings.Trim(c.Description, "\n")
-	for _, f := range c.Flags {
-		if b, ok := f.(*cli.BoolFlag); ok && b.DefaultText == "" {
-			b.DisableDefaultText = true // what is not asked for is not done
-		}
-	}
-	return &c
-}
-
-// clientCommand is a command that talks to a node.
-func clientCommand(c cli.Command) *cli.Command {
-	c.Flags = append(c.Flags, clientFlags()...)
-	return command(c)
-}
-
-func onUsageError(c *cli.Context, err error, _ bool) error {
-	text := err.Error()
-	name := "zorilla"
-	if c.Command != nil && c.Command.HelpName != "" {
-		name = c.Command.HelpName
-	}
-	if option, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		text = "unknown option " + option
-		if name == "zorilla" {
-			text += " before a command: options follow it, as in 'zorilla ps --all'"
-		}
-	}
-	return &usageError{name, text}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestOptionsMayFollowTheJob(t *testing.T) {
-	app := (&shell{}).app()
+	app := newApp(&console{}, nil)
 	for in, want := range map[string]string{
 		"status last --json":            "status --json last",
 		"status --json last":            "status --json last",
@@ -39,9 +39,9 @@ func TestOptionsMayFollowTheJob(t *testing.T) {
 // An option has one default or none, it is what happens, and the help tells it in
 // one place.
 func TestHelpShowsOneTrueDefault(t *testing.T) {
-	for _, c := range (&shell{}).app().Commands {
+	for _, c := range newApp(&console{}, nil).Commands {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"zorilla", c.Name, "--help"}, nil, &out, &errs); code != 0 {
+		if code := run(t.Context(), &console{stdout: &out, stderr: &errs}, nil, []string{"zorilla", c.Name, "--help"}); code != 0 {
 			t.Fatalf("%s --help: %d, %s", c.Name, code, &errs)
 		}
 		for line := range strings.Lines(out.String()) {
@@ -82,7 +82,7 @@ func TestAnOptionBeforeTheCommandIsToldWhereItGoes(t *testing.T) {
 		"ps --nosuch":  "unknown option -nosuch\ntry 'zorilla ps --help'",
 	} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), append([]string{"zorilla"}, strings.Fields(in)...), nil, &out, &errs); code != 2 || !strings.Contains(errs.String(), want) {
+		if code := run(t.Context(), &console{stdout: &out, stderr: &errs}, nil, append([]string{"zorilla"}, strings.Fields(in)...)); code != 2 || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: %d, %s", in, code, &errs)
 		}
 	}

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/urfave/cli/v2"
+
+	"zorilla/node/api"
 )
 
-func (sh *shell) attachCommand() *cli.Command {
+func attachCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "attach",
 		Category:  groupJobs,
@@ -23,16 +21,7 @@ called, or to --into.
 zorilla attach last
 zorilla attach --into results k7f3q`,
 		Flags: followFlags(),
-		Action: func(c *cli.Context) error {
-			job, err := wholeJob(c)
-			if err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		Action: askJob(func(c *cli.Context, client *api.Client, job string) error {
 			st, err := client.Job(c.Context, job)
 			if err == nil {
 				err = st.Gone()
@@ -40,10 +29,9 @@ zorilla attach --into results k7f3q`,
 			if err != nil {
 				return err
 			}
-			signals := make(chan os.Signal, 4)
-			signal.Notify(signals, syscall.SIGPIPE) // or a closed standard output would end us silently
-			defer signal.Stop(signals)
-			return newFollower(sh, client, st.ID).follow(c, signals)
-		},
+			signals, stop := catchPipe()
+			defer stop()
+			return newFollower(con, client, st.ID).follow(c, signals)
+		}),
 	})
 }

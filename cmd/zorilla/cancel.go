@@ -6,7 +6,7 @@ import (
 	"zorilla/node/api"
 )
 
-func (sh *shell) cancelCommand() *cli.Command {
+func cancelCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "cancel",
 		Category:  groupJobs,
@@ -16,6 +16,6 @@ func (sh *shell) cancelCommand() *cli.Command {
 A job that has ended already is no error.
 
 zorilla cancel last`,
-		Action: sh.ofJobs((*api.Client).Cancel),
+		Action: askEachJob((*api.Client).Cancel),
 	})
 }

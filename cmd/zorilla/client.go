@@ -15,7 +15,13 @@ import (
 	"zorilla/node/api"
 )
 
-// clientFlags name the node to talk to. Their variables are read by client,
+// clientCommand is a command that talks to a node.
+func clientCommand(c cli.Command) *cli.Command {
+	c.Flags = append(c.Flags, clientFlags()...)
+	return command(c)
+}
+
+// clientFlags name the node to talk to. Their variables are read by connect,
 // because a --state that was typed has to win over a $ZORILLA_NODE.
 func clientFlags() []cli.Flag {
 	return []cli.Flag{
@@ -24,36 +30,50 @@ func clientFlags() []cli.Flag {
 	}
 }
 
-func jsonFlag() cli.Flag { return &cli.BoolFlag{Name: "json", Usage: "print one JSON document"} }
-
-// ask is the action of a command without arguments that asks the node.
-func (sh *shell) ask(f func(*cli.Context, *api.Client) error) cli.ActionFunc {
+// askNode is the action of a command without arguments.
+func askNode(do func(*cli.Context, *api.Client) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if err := noArguments(c); err != nil {
 			return err
 		}
-		return sh.with(c, func(client *api.Client) error { return f(c, client) })
+		return with(c, func(client *api.Client) error { return do(c, client) })
 	}
 }
 
-// with calls f with the node that the command is about.
-func (sh *shell) with(c *cli.Context, f func(*api.Client) error) error {
-	client, err := sh.client(c)
-	if err != nil {
-		return err
+// askRank is the action of a command about JOB[:RANK]; rank is -1 for all of it.
+func askRank(do func(c *cli.Context, client *api.Client, job string, rank int) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		job, rank, err := oneJob(c)
+		if err != nil {
+			return err
+		}
+		return with(c, func(client *api.Client) error { return do(c, client, job, rank) })
 	}
-	defer client.Close()
-	return f(client)
 }
 
-// ofJobs is the action of a command that does the same to each of several jobs.
-func (sh *shell) ofJobs(do func(*api.Client, context.Context, string) error) cli.ActionFunc {
+// askJob is the action of a command about one job that knows no ranks.
+func askJob(do func(c *cli.Context, client *api.Client, job string) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		job, rank, err := oneJob(c)
+		if err == nil {
+			err = noRank(c, rank)
+		}
+		if err != nil {
+			return err
+		}
+		return with(c, func(client *api.Client) error { return do(c, client, job) })
+	}
+}
+
+// askEachJob is the action of a command that does the same to each of several
+// jobs, and knows no ranks.
+func askEachJob(do func(*api.Client, context.Context, string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		names, err := wholeJobs(c)
 		if err != nil {
 			return err
 		}
-		return sh.with(c, func(client *api.Client) error {
+		return with(c, func(client *api.Client) error {
 			var all error
 			for _, job := range names {
 				if err := do(client, c.Context, job); err != nil {
@@ -65,8 +85,18 @@ func (sh *shell) ofJobs(do func(*api.Client, context.Context, string) error) cli
 	}
 }
 
-// client returns the node that the command is about.
-func (sh *shell) client(c *cli.Context) (*api.Client, error) {
+// with calls do with the node that the command is about.
+func with(c *cli.Context, do func(*api.Client) error) error {
+	client, err := connect(c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return do(client)
+}
+
+// connect returns the node that the command is about.
+func connect(c *cli.Context) (*api.Client, error) {
 	for _, address := range []string{c.String("node"), socketOf(c.String("state")), os.Getenv("ZORILLA_NODE"), socketOf(os.Getenv("ZORILLA_STATE"))} {
 		if address != "" {
 			return api.Dial(address)
@@ -97,13 +127,12 @@ func oneJob(c *cli.Context) (job string, rank int, err error) {
 	return splitJob(c, c.Args().First())
 }
 
-// wholeJob is oneJob for commands that know no ranks.
-func wholeJob(c *cli.Context) (string, error) {
-	job, rank, err := oneJob(c)
-	if err == nil && rank >= 0 {
-		err = usage(c, "%s is about whole jobs: leave out :%d", c.Command.Name, rank)
+// noRank refuses JOB:RANK where only whole jobs make sense.
+func noRank(c *cli.Context, rank int) error {
+	if rank >= 0 {
+		return usage(c, "%s is about whole jobs: leave out :%d", c.Command.Name, rank)
 	}
-	return job, err
+	return nil
 }
 
 // wholeJobs returns the arguments of commands that take several jobs and know no
@@ -114,11 +143,11 @@ func wholeJobs(c *cli.Context) (names []string, err error) {
 	}
 	for _, arg := range c.Args().Slice() {
 		job, rank, err := splitJob(c, arg)
+		if err == nil {
+			err = noRank(c, rank)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if rank >= 0 {
-			return nil, usage(c, "%s is about whole jobs: leave out :%d", c.Command.Name, rank)
 		}
 		names = append(names, job)
 	}

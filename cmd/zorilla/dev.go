@@ -7,17 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 )
 
-func (sh *shell) devCommand() *cli.Command {
+func devCommand(con *console) *cli.Command {
 	return command(cli.Command{
 		Name:      "dev",
 		Category:  groupNet,
@@ -36,11 +32,11 @@ zorilla dev -n 3 -- zorilla run -l -n 3 hostname`,
 			&cli.IntFlag{Name: "slots", DefaultText: "the number of cores", Usage: "`SLOTS` of each node"},
 			&cli.BoolFlag{Name: "v", Aliases: []string{"verbose"}, Usage: "show what the nodes log"},
 		},
-		Action: sh.devAction,
+		Action: func(c *cli.Context) error { return devAction(con, c) },
 	})
 }
 
-func (sh *shell) devAction(c *cli.Context) error {
+func devAction(con *console, c *cli.Context) error {
 	n := c.Int("n")
 	if n < 1 || n > maxDevNodes {
 		return usage(c, "-n %d: want 1 to %d nodes", n, maxDevNodes)
@@ -60,7 +56,7 @@ func (sh *shell) devAction(c *cli.Context) error {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return err
 	}
-	d := &devNetwork{sh: sh, dir: dir, port: c.Int("port"), slots: c.Int("slots"), verbose: c.Bool("v")}
+	d := &devNetwork{con: con, dir: dir, port: c.Int("port"), slots: c.Int("slots"), verbose: c.Bool("v")}
 	defer d.stop()
 	err = d.start(ctx, n)
 	switch {
@@ -80,7 +76,7 @@ func (sh *shell) devAction(c *cli.Context) error {
 // command runs a command whose clients find the first node.
 func (d *devNetwork) command(ctx context.Context, args []string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.sh.stdin, d.sh.stdout, d.sh.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.con.stdin, d.con.stdout, d.con.stderr
 	cmd.Env = append(cleanEnvironment(), "ZORILLA_STATE="+d.nodes[0].state)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
@@ -101,9 +97,9 @@ func (d *devNetwork) command(ctx context.Context, args []string) error {
 func (d *devNetwork) welcome(ctx context.Context) error {
 	page := "page   none"
 	if url, err := d.nodes[0].client.Web(ctx); err == nil {
-		page = pageLine(url, onTerminal(d.sh.stdout))
+		page = pageLine(url, onTerminal(d.con.stdout))
 	}
-	_, err := fmt.Fprintf(d.sh.stdout, `%s, each with a state directory of its own below %s. In another terminal:
+	_, err := fmt.Fprintf(d.con.stdout, `%s, each with a state directory of its own below %s. In another terminal:
 
   export ZORILLA_STATE=%s
   zorilla nodes
@@ -126,43 +122,3 @@ func (d *devNetwork) watch(ctx context.Context) error {
 	}
 	return fmt.Errorf("all nodes have ended: the last one said: %s", d.nodes[len(d.nodes)-1].lastLine())
 }
-
-// cleanEnvironment is ours without what would lead a node or a client to
-// another network.
-func cleanEnvironment() []string {
-	var env []string
-	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "ZORILLA_") {
-			env = append(env, kv)
-		}
-	}
-	return env
-}
-
-// nodeArgs is the command line of one node.
-func (d *devNetwork) nodeArgs(n *devNode, listen, web string) []string {
-	args := []string{"node", "--state", n.state, "--name", "node" + strconv.Itoa(n.number), "--listen", listen, "--web", web, "--node-limit", "0"}
-	if d.slots > 0 {
-		args = append(args, "--slots", strconv.Itoa(d.slots))
-	}
-	return args
-}
-
-// lastLine is the end of what a node logged.
-func (n *devNode) lastLine() string {
-	b, err := os.ReadFile(n.log)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	return lines[len(lines)-1]
-}
-
-const (
-	maxDevNodes  = 64
-	startTimeout = 30 * time.Second
-	stopGrace    = 10 * time.Second
-	pollEvery    = 20 * time.Millisecond
-)
-
-func (d *devNetwork) stateOf(number int) string { return filepath.Join(d.dir, strconv.Itoa(number)) }

@@ -9,16 +9,25 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"zorilla/node/api"
 )
 
+const (
+	maxDevNodes  = 64
+	startTimeout = 30 * time.Second
+	stopGrace    = 10 * time.Second
+	pollEvery    = 20 * time.Millisecond
+)
+
 // devNetwork is a network of child processes on loopback.
 type devNetwork struct {
-	sh      *shell
+	con     *console
 	dir     string
 	port    int // 0 = free ones
 	slots   int
@@ -142,7 +151,7 @@ func (d *devNetwork) prefixed(prefix string) io.WriteCloser {
 	go func() {
 		lines := bufio.NewScanner(r)
 		for lines.Scan() {
-			fmt.Fprintf(d.sh.stderr, "%s%s\n", prefix, lines.Bytes())
+			fmt.Fprintf(d.con.stderr, "%s%s\n", prefix, lines.Bytes())
 		}
 		_, _ = io.Copy(io.Discard, r) // after a line that is too long
 	}()
@@ -185,3 +194,36 @@ func freeAddress(host string) (string, error) {
 	}
 	return "", last
 }
+
+// cleanEnvironment is ours without what would lead a node or a client to
+// another network.
+func cleanEnvironment() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "ZORILLA_") {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+// nodeArgs is the command line of one node.
+func (d *devNetwork) nodeArgs(n *devNode, listen, web string) []string {
+	args := []string{"node", "--state", n.state, "--name", "node" + strconv.Itoa(n.number), "--listen", listen, "--web", web, "--node-limit", "0"}
+	if d.slots > 0 {
+		args = append(args, "--slots", strconv.Itoa(d.slots))
+	}
+	return args
+}
+
+// lastLine is the end of what a node logged.
+func (n *devNode) lastLine() string {
+	b, err := os.ReadFile(n.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return lines[len(lines)-1]
+}
+
+func (d *devNetwork) stateOf(number int) string { return filepath.Join(d.dir, strconv.Itoa(number)) }

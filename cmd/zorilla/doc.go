@@ -19,4 +19,12 @@
 // SIGHUP detach: the job goes on, and run ends with 128+signal, since the
 // result is not known. If standard output is closed (run ... | head), the job
 // is cancelled, as a local program would end.
+//
+// # Files
+//
+// Each command is a file of its own, with a function that makes it of a console;
+// app.go is the only one that knows them all. client.go finds the node and reads
+// JOB[:RANK] (askNode, askRank, askJob, askEachJob), job.go and array.go read what
+// run and submit have in common. What stays with a job is apart from commands: a
+// submission, a lifeline through outages, a follower, a printer.
 package main

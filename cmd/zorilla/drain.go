@@ -11,7 +11,7 @@ import (
 	"zorilla/node/api"
 )
 
-func (sh *shell) drainCommand() *cli.Command {
+func drainCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "drain",
 		Category:  groupNet,
@@ -33,7 +33,7 @@ zorilla drain --undo`,
 			&cli.BoolFlag{Name: "undo", Usage: "take work again"},
 			jsonFlag(),
 		},
-		Action: sh.ask(func(c *cli.Context, client *api.Client) error {
+		Action: askNode(func(c *cli.Context, client *api.Client) error {
 			d := api.Drain{Now: c.Bool("now"), Exit: c.Bool("exit"), Undo: c.Bool("undo")}
 			if d.Check() != nil {
 				return usage(c, "--undo goes with neither --now nor --exit")
@@ -43,11 +43,11 @@ zorilla drain --undo`,
 				return fmt.Errorf("drain: %w", err)
 			}
 			if c.Bool("json") {
-				if err := sh.printJSON(told); err != nil {
+				if err := con.printJSON(told); err != nil {
 					return err
 				}
 			} else {
-				sh.say("%s", drainText(d, told))
+				con.say("%s", drainText(d, told))
 			}
 			if d.Exit {
 				return awaitExit(c.Context, client)
@@ -76,6 +76,9 @@ func drainText(d api.Drain, told jobs.Drained) string {
 	return text
 }
 
+// exitPoll is how often awaitExit asks.
+const exitPoll = 20 * time.Millisecond
+
 // awaitExit returns when the node does not answer any more.
 func awaitExit(ctx context.Context, client *api.Client) error {
 	for {
@@ -83,7 +86,7 @@ func awaitExit(ctx context.Context, client *api.Client) error {
 			return ctx.Err()
 		}
 		select {
-		case <-time.After(pollEvery):
+		case <-time.After(exitPoll):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -11,9 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/jobs"
+	"zorilla/node/api"
 )
 
-func (sh *shell) explainCommand() *cli.Command {
+func explainCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "explain",
 		Category:  groupJobs,
@@ -24,16 +25,7 @@ Shows which nodes were asked, what they offered and why they declined.
 
 zorilla explain last`,
 		Flags: []cli.Flag{jsonFlag()},
-		Action: func(c *cli.Context) error {
-			job, err := wholeJob(c)
-			if err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		Action: askJob(func(c *cli.Context, client *api.Client, job string) error {
 			e, err := client.Explain(c.Context, job)
 			if err != nil {
 				return err
@@ -48,14 +40,14 @@ zorilla explain last`,
 				if e.Declined == nil {
 					e.Declined = map[string]int{}
 				}
-				return sh.printJSON(e)
+				return con.printJSON(e)
 			}
-			return sh.printExplanation(e, time.Now())
-		},
+			return printExplanation(con, e, time.Now())
+		}),
 	})
 }
 
-func (sh *shell) printExplanation(e jobs.Explanation, now time.Time) error {
+func printExplanation(con *console, e jobs.Explanation, now time.Time) error {
 	rows := [][]string{{"job", e.ID.Short()}, {"state", string(e.State)}, {"why", e.Summary}}
 	if e.Wanted > 0 && !e.State.Final() {
 		rows = append(rows, []string{"wanted", count(e.Wanted, "more worker")})
@@ -71,7 +63,7 @@ func (sh *shell) printExplanation(e jobs.Explanation, now time.Time) error {
 	if e.Next.After(now) && !e.State.Final() {
 		rows = append(rows, []string{"next flood", "in " + span(e.Next.Sub(now))})
 	}
-	if err := sh.printTable(rows); err != nil {
+	if err := con.printTable(rows); err != nil {
 		return err
 	}
 	if len(e.Nodes) > 0 {
@@ -79,14 +71,14 @@ func (sh *shell) printExplanation(e jobs.Explanation, now time.Time) error {
 		for _, n := range e.Nodes {
 			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), n.Reason, span(now.Sub(n.At)) + " ago"})
 		}
-		if err := sh.section(table); err != nil {
+		if err := con.section(table); err != nil {
 			return err
 		}
 	}
 	if len(e.Rounds) == 0 {
 		return nil
 	}
-	return sh.section(roundTable(e.Rounds, e.Rounds[0].At))
+	return con.section(roundTable(e.Rounds, e.Rounds[0].At))
 }
 
 // askedLine sums up the answers: "12 nodes: 3 offered, 7 busy, 2 no memory".

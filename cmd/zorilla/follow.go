@@ -6,17 +6,26 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
 
+// patience is how long run waits before it says what for.
+const patience = time.Second
+
+// cancelWindow is the time between two Ctrl-C that cancel.
+const cancelWindow = 2 * time.Second
+
 // follower stays with one job until its end. Its run loop owns all fields;
 // the goroutines it starts only send to it.
 type follower struct {
-	sh      *shell
+	con     *console
 	line    *lifeline
 	id      jobs.ID
 	quiet   bool
@@ -33,10 +42,18 @@ type follower struct {
 	cancelling  bool
 }
 
-func newFollower(sh *shell, service api.Service, id jobs.ID) *follower {
-	f := &follower{sh: sh, id: id, attempts: map[workerKey]int{}}
+func newFollower(con *console, service api.Service, id jobs.ID) *follower {
+	f := &follower{con: con, id: id, attempts: map[workerKey]int{}}
 	f.line = &lifeline{service: service, job: id, tell: f.tell}
 	return f
+}
+
+// follow stays with the job as the options of a command say.
+func (f *follower) follow(c *cli.Context, signals chan os.Signal) error {
+	signal.Notify(signals, fatalSignals...)
+	f.quiet, f.want, f.signals = c.Bool("q"), wanted(c, -1), signals
+	f.out = newPrinter(f.con.stdout, f.con.stderr, c.Bool("l"))
+	return f.run(c.Context)
 }
 
 // run returns nil or an exitCode when the job has ended, or what went wrong.
@@ -76,52 +93,6 @@ func (f *follower) run(ctx context.Context) error {
 		return f.outputFailed(err)
 	}
 	return f.finish(ctx)
-}
-
-// output prints the job's output. After the node was away it comes from its
-// beginning: the printer knows what it has had.
-func (l *lifeline) output(ctx context.Context, q api.OutputQuery, p *printer) error {
-	return l.try(ctx, func() error { return l.service.Output(ctx, string(l.job), q, p.print) })
-}
-
-// watch sends the status of a job at each change until its end. It closes
-// the channel when it can ask no more, and tells why.
-func watch(ctx context.Context, l *lifeline) (<-chan jobs.Status, <-chan error) {
-	statuses, lost := make(chan jobs.Status), make(chan error, 1)
-	go func() {
-		defer close(statuses)
-		for version := uint64(0); ; {
-			var st jobs.Status
-			err := l.try(ctx, func() (err error) {
-				st, version, err = l.service.Await(ctx, string(l.job), version)
-				if err != nil {
-					version = 0 // a node that is started again counts anew
-				}
-				return err
-			})
-			if err != nil {
-				lost <- err
-				return
-			}
-			select {
-			case statuses <- st:
-			case <-ctx.Done():
-				lost <- ctx.Err()
-				return
-			}
-			if st.State.Final() {
-				<-ctx.Done()
-				lost <- ctx.Err()
-				return
-			}
-			// A large status is dear: ask for it less often.
-			select {
-			case <-time.After(min(time.Duration(len(st.Workers))*50*time.Microsecond, time.Second)):
-			case <-ctx.Done():
-			}
-		}
-	}()
-	return statuses, lost
 }
 
 // update takes note of a new status and tells what the user must know.
@@ -170,7 +141,7 @@ func (f *follower) tellRetries(st jobs.Status) {
 
 func (f *follower) tell(format string, args ...any) {
 	if !f.quiet {
-		f.sh.say(format, args...)
+		f.con.say(format, args...)
 	}
 }
 
@@ -194,16 +165,16 @@ func (f *follower) signal(sig os.Signal) error {
 		return nil // the write that caused it tells more
 	}
 	if sig != os.Interrupt {
-		f.sh.say("detached from job %s, which goes on: 'zorilla attach %s' comes back to it, 'zorilla cancel %s' ends it", f.id.Short(), f.id.Short(), f.id.Short())
+		f.con.say("detached from job %s, which goes on: 'zorilla attach %s' comes back to it, 'zorilla cancel %s' ends it", f.id.Short(), f.id.Short(), f.id.Short())
 		return signalled(sig)
 	}
 	switch {
 	case f.cancelling:
-		f.sh.say("left job %s while it was being cancelled", f.id.Short())
+		f.con.say("left job %s while it was being cancelled", f.id.Short())
 		return exitCode(jobs.CodeCancelled)
 	case time.Since(f.interrupted) < cancelWindow:
 		f.cancelling = true
-		f.sh.say("cancelling job %s", f.id.Short())
+		f.con.say("cancelling job %s", f.id.Short())
 		go func() {
 			// If it fails, the status tells no end, and Ctrl-C still works.
 			ctx := context.Background()
@@ -215,9 +186,18 @@ func (f *follower) signal(sig os.Signal) error {
 		if f.status.Reason != "" {
 			state += " (" + f.status.Reason + ")"
 		}
-		f.sh.say(`job %s is %s, %d of %d workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run`, f.id.Short(), state, running(f.status), f.status.Spec.Workers())
+		f.con.say(`job %s is %s, %d of %d workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run`, f.id.Short(), state, running(f.status), f.status.Spec.Workers())
 	}
 	return nil
+}
+
+// forward sends standard input to rank 0. That it reads no more, or that the
+// job has ended, is no news; that ours cannot be read is.
+func (f *follower) forward(ctx context.Context) {
+	r := &reading{Reader: f.stdin}
+	if err := f.line.service.Stdin(ctx, string(f.id), r); err != nil && r.err != nil && errors.Is(err, r.err) {
+		f.tell("standard input cannot be read any more: %v", r.err)
+	}
 }
 
 func (f *follower) broken(err error) error {
@@ -253,7 +233,7 @@ func (f *follower) outputFailed(err error) error {
 func (f *follower) finish(ctx context.Context) error {
 	st := f.status
 	if len(st.Outputs) > 0 || hasTaskFiles(st) {
-		if err := f.sh.fetch(ctx, f.line, st, f.want, f.signals); err != nil {
+		if err := fetch(ctx, f.con, f.line, st, f.want, f.signals); err != nil {
 			return err
 		}
 	}
@@ -264,13 +244,4 @@ func (f *follower) finish(ctx context.Context) error {
 		return nil
 	}
 	return exitCode(st.ExitCode)
-}
-
-// endLine says in one line how a job ended.
-func endLine(st jobs.Status) string {
-	line := fmt.Sprintf("job %s %s, exit code %d", st.ID.Short(), st.State, st.ExitCode)
-	if st.Reason != "" {
-		line += ": " + st.Reason
-	}
-	return line
 }

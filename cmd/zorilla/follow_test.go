@@ -57,10 +57,10 @@ func follow(t *testing.T, s api.Service, f *apitest.Fake) *following {
 		t.Fatal(err)
 	}
 	fo := &following{fake: f, job: job, signals: make(chan os.Signal), ended: make(chan error, 1)}
-	sh := &shell{stdout: &fo.out, stderr: &fo.err}
+	con := &console{stdout: &fo.out, stderr: &fo.err}
 	fo.into = t.TempDir()
 	go func() {
-		f := newFollower(sh, s, id)
+		f := newFollower(con, s, id)
 		f.out, f.want, f.signals = newPrinter(&fo.out, &fo.err, false), api.Wanted{Rank: -1, Into: fo.into}, fo.signals
 		fo.ended <- f.run(t.Context())
 	}()
@@ -135,7 +135,7 @@ func TestTwoInterruptsWithinTwoSecondsCancel(t *testing.T) {
 
 func TestAThirdInterruptLeaves(t *testing.T) {
 	f := apitest.New()
-	fo := newFollower(&shell{stderr: &buffer{}}, f, "aaaaa@zeb2a")
+	fo := newFollower(&console{stderr: &buffer{}}, f, "aaaaa@zeb2a")
 	for i, want := range []error{nil, nil, exitCode(130)} {
 		if err := fo.signal(os.Interrupt); err != want {
 			t.Errorf("signal %d: got %v, want %v", i+1, err, want)

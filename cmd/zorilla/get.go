@@ -6,9 +6,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/jobs"
+	"zorilla/node/api"
 )
 
-func (sh *shell) getCommand() *cli.Command {
+func getCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "get",
 		Category:  groupJobs,
@@ -25,16 +26,7 @@ zorilla get last
 zorilla get --into 'out/%r' k7f3q
 zorilla get k7f3q:3`,
 		Flags: []cli.Flag{intoFlag(), forceFlag()},
-		Action: func(c *cli.Context) error {
-			job, rank, err := oneJob(c)
-			if err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
 			st, err := client.Job(c.Context, job)
 			if err != nil {
 				return err
@@ -52,28 +44,28 @@ zorilla get k7f3q:3`,
 			}
 			switch {
 			case len(st.Spec.Outputs) == 0:
-				sh.say("job %s was started without -o, so it has no output files", st.ID.Short())
+				con.say("job %s was started without -o, so it has no output files", st.ID.Short())
 				return nil
 			case st.Array != nil && st.Array.Done == 0 && !st.State.Final():
 				return fmt.Errorf("job %s is %s, no task has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())
 			case st.Array != nil && !st.State.Final():
-				sh.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(st.Array.Done, "task"))
+				con.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(st.Array.Done, "task"))
 			case st.Array != nil:
 			case len(st.Outputs) == 0 && !st.State.Final():
 				return fmt.Errorf("job %s is %s, no rank has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())
 			case len(st.Outputs) == 0:
-				sh.say("job %s left no output files", st.ID.Short())
+				con.say("job %s left no output files", st.ID.Short())
 			case !st.State.Final():
-				sh.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(len(st.Outputs), "rank"))
+				con.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(len(st.Outputs), "rank"))
 			}
-			line := &lifeline{service: client, job: st.ID, tell: sh.say}
-			if err := sh.fetch(c.Context, line, st, wanted(c, rank), nil); err != nil {
+			line := &lifeline{service: client, job: st.ID, tell: con.say}
+			if err := fetch(c.Context, con, line, st, wanted(c, rank), nil); err != nil {
 				return err
 			}
 			if st.Broken != "" { // there may have been more, or other ones
 				return fmt.Errorf("job %s is %w: its journal: %s", st.ID.Short(), jobs.ErrDamaged, st.Broken)
 			}
 			return nil
-		},
+		}),
 	})
 }

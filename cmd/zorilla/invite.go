@@ -8,7 +8,7 @@ import (
 	"zorilla/node/api"
 )
 
-func (sh *shell) inviteCommand() *cli.Command {
+func inviteCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "invite",
 		Category:  groupNet,
@@ -19,15 +19,15 @@ Who has the token can join: hand it over in private.
 
 zorilla node --join "$(ssh other zorilla invite)"`,
 		Flags: []cli.Flag{jsonFlag()},
-		Action: sh.ask(func(c *cli.Context, client *api.Client) error {
+		Action: askNode(func(c *cli.Context, client *api.Client) error {
 			token, err := client.Invite(c.Context)
 			if err != nil {
 				return err
 			}
 			if c.Bool("json") {
-				return sh.printJSON(map[string]string{"token": token})
+				return con.printJSON(map[string]string{"token": token})
 			}
-			_, err = fmt.Fprintln(sh.stdout, clean(token))
+			_, err = fmt.Fprintln(con.stdout, clean(token))
 			return err
 		}),
 	})

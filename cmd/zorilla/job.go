@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -51,35 +52,69 @@ func jobFlags() []cli.Flag {
 	}
 }
 
-// specOf makes a job of the command line. Its inputs are still to be pushed.
-func (sh *shell) specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
-	spec := jobs.Spec{
+// request is a job of the command line, whose inputs are still to be pushed.
+type request struct {
+	spec   jobs.Spec
+	inputs []transfer.Input
+	lines  *os.File // of --each-line, if they came on standard input; has no name
+}
+
+// close lets go of the lines.
+func (r *request) close() {
+	if r.lines != nil {
+		_ = r.lines.Close() // was only read from
+	}
+}
+
+// requestOf reads a command line; stdin may have the lines of an array.
+func requestOf(c *cli.Context, stdin io.Reader) (r *request, err error) {
+	r = &request{spec: jobs.Spec{
 		Key: c.String("key"), Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
 		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"),
 		GPUs: c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
 		SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"),
 		Search:         jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
+		Retries:        c.Int("retries"), MaxFails: c.Int("max-fails"),
+	}}
+	if err := readOptions(c, &r.spec); err != nil {
+		return nil, usage(c, "%v", err)
 	}
-	wrong := func(err error) (jobs.Spec, []transfer.Input, error) { return spec, nil, usage(c, "%v", err) }
+	if r.inputs, err = transfer.ExpandInputs(c.StringSlice("i")); err != nil {
+		return nil, err
+	}
+	if err := r.makeArray(c, stdin); err != nil {
+		return nil, usage(c, "%v", err)
+	}
+	if err := r.stageCommand(); err != nil {
+		return nil, err
+	}
+	known := r.spec
+	known.After = nil // their jobs may be named in short
+	if err := known.Validate(); err != nil {
+		return nil, usage(c, "%v", err)
+	}
+	return r, nil
+}
+
+// readOptions reads the options that are more than a word or a number.
+func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	if len(spec.Args) == 0 {
-		return wrong(fmt.Errorf("no command: put it after the options, as in '%s -n 4 -- ./prog'", c.Command.HelpName))
+		return fmt.Errorf("no command: put it after the options, as in '%s -n 4 -- ./prog'", c.Command.HelpName)
 	}
-	var err error
-	spec.Retries, spec.MaxFails = c.Int("retries"), c.Int("max-fails")
 	if c.IsSet("kill-on-bad-exit") {
 		kill := c.Bool("kill-on-bad-exit")
 		spec.KillOnBadExit = &kill
 	}
 	if c.IsSet("radius") && spec.Search.Radius == 0 {
-		return wrong(errors.New("--radius 0: want 1 to 32"))
+		return errors.New("--radius 0: want 1 to 32")
 	}
 	if spec.Min, spec.Max, err = parseRanks(c.String("n")); err != nil {
-		return wrong(err)
+		return err
 	}
 	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk} {
 		if s := c.String(flag); s != "" {
 			if *size, err = parseSize(dashes(flag), s); err != nil {
-				return wrong(err)
+				return err
 			}
 		}
 	}
@@ -87,33 +122,18 @@ func (sh *shell) specOf(c *cli.Context) (jobs.Spec, []transfer.Input, error) {
 		if s := c.String(flag); s != "" {
 			t, err := parseTime(dashes(flag), s)
 			if err != nil {
-				return wrong(err)
+				return err
 			}
 			*d = codec.Duration(t)
 		}
 	}
 	if spec.After, err = dependencies(c.String("d")); err != nil {
-		return wrong(err)
+		return err
 	}
 	if spec.Env, err = environment(c.StringSlice("e"), os.LookupEnv); err != nil {
-		return wrong(err)
+		return err
 	}
-	inputs, err := transfer.ExpandInputs(c.StringSlice("i"))
-	if err != nil {
-		return spec, nil, err
-	}
-	if err := sh.arrayOf(c, &spec, &inputs); err != nil {
-		return wrong(err)
-	}
-	if err := stageCommand(&spec, &inputs); err != nil {
-		return spec, nil, err
-	}
-	known := spec
-	known.After = nil // their jobs may be named in short
-	if err := known.Validate(); err != nil {
-		return wrong(err)
-	}
-	return spec, inputs, nil
+	return nil
 }
 
 // dependencies reads KIND:JOB, as many as there are.
@@ -158,8 +178,8 @@ func environment(args []string, lookup func(string) (string, bool)) (map[string]
 
 // stageCommand adds the command to the inputs if it is a relative path with a
 // slash, and names it as the worker finds it.
-func stageCommand(spec *jobs.Spec, inputs *[]transfer.Input) error {
-	command := spec.Args[0]
+func (r *request) stageCommand() error {
+	command := r.spec.Args[0]
 	if filepath.IsAbs(command) || !strings.Contains(command, "/") {
 		return nil
 	}
@@ -176,17 +196,17 @@ func stageCommand(spec *jobs.Spec, inputs *[]transfer.Input) error {
 	switch {
 	case !filepath.IsLocal(command):
 		in.Name = path.Base(command)
-		spec.Args = append([]string{"./" + in.Name}, spec.Args[1:]...)
+		r.spec.Args = append([]string{"./" + in.Name}, r.spec.Args[1:]...)
 	case strings.Contains(command, ".."): // what stands before it need not exist there
-		spec.Args = append([]string{"./" + filepath.Clean(command)}, spec.Args[1:]...)
+		r.spec.Args = append([]string{"./" + filepath.Clean(command)}, r.spec.Args[1:]...)
 	}
-	*inputs = append(*inputs, in)
+	r.inputs = append(r.inputs, in)
 	return nil
 }
 
 // hintCommand tells of a program in the current directory that a bare name
 // does not mean, if this machine has no other of that name.
-func (sh *shell) hintCommand(command string) {
+func hintCommand(con *console, command string) {
 	if strings.Contains(command, "/") {
 		return
 	}
@@ -194,6 +214,6 @@ func (sh *shell) hintCommand(command string) {
 		return
 	}
 	if _, err := exec.LookPath(command); err != nil {
-		sh.say("warning: %s is looked up on the worker's machine: ./%s sends along the file that is here", command, command)
+		con.say("warning: %s is looked up on the worker's machine: ./%s sends along the file that is here", command, command)
 	}
 }

@@ -126,3 +126,49 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	}
 }
+
+// output prints the job's output. After the node was away it comes from its
+// beginning: the printer knows what it has had.
+func (l *lifeline) output(ctx context.Context, q api.OutputQuery, p *printer) error {
+	return l.try(ctx, func() error { return l.service.Output(ctx, string(l.job), q, p.print) })
+}
+
+// watch sends the status of a job at each change until its end. It closes
+// the channel when it can ask no more, and tells why.
+func watch(ctx context.Context, l *lifeline) (<-chan jobs.Status, <-chan error) {
+	statuses, lost := make(chan jobs.Status), make(chan error, 1)
+	go func() {
+		defer close(statuses)
+		for version := uint64(0); ; {
+			var st jobs.Status
+			err := l.try(ctx, func() (err error) {
+				st, version, err = l.service.Await(ctx, string(l.job), version)
+				if err != nil {
+					version = 0 // a node that is started again counts anew
+				}
+				return err
+			})
+			if err != nil {
+				lost <- err
+				return
+			}
+			select {
+			case statuses <- st:
+			case <-ctx.Done():
+				lost <- ctx.Err()
+				return
+			}
+			if st.State.Final() {
+				<-ctx.Done()
+				lost <- ctx.Err()
+				return
+			}
+			// A large status is dear: ask for it less often.
+			select {
+			case <-time.After(min(time.Duration(len(st.Workers))*50*time.Microsecond, time.Second)):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return statuses, lost
+}

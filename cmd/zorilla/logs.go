@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -12,7 +10,7 @@ import (
 	"zorilla/node/api"
 )
 
-func (sh *shell) logsCommand() *cli.Command {
+func logsCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "logs",
 		Category:  groupJobs,
@@ -31,16 +29,7 @@ zorilla logs k7f3q:0 2>/dev/null`,
 			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank, or its task"},
 			&cli.IntFlag{Name: "task", Value: -1, DefaultText: "all", Usage: "of an array: only task `N`"},
 		},
-		Action: func(c *cli.Context) error {
-			job, rank, err := oneJob(c)
-			if err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
 			if c.IsSet("task") {
 				rank = c.Int("task")
 			}
@@ -54,12 +43,11 @@ zorilla logs k7f3q:0 2>/dev/null`,
 			if err != nil {
 				return err
 			}
-			out := newPrinter(sh.stdout, sh.stderr, c.Bool("l"))
-			pipe := make(chan os.Signal, 1)
-			signal.Notify(pipe, syscall.SIGPIPE) // logs | head ends quietly
-			defer signal.Stop(pipe)
+			out := newPrinter(con.stdout, con.stderr, c.Bool("l"))
+			_, stop := catchPipe() // logs | head ends quietly
+			defer stop()
 			if c.Bool("f") {
-				line := &lifeline{service: client, job: st.ID, tell: sh.say}
+				line := &lifeline{service: client, job: st.ID, tell: con.say}
 				err = line.output(c.Context, api.OutputQuery{Rank: rank, Follow: true}, out)
 			} else {
 				err = client.Output(c.Context, string(st.ID), api.OutputQuery{Rank: rank}, out.print)
@@ -71,6 +59,6 @@ zorilla logs k7f3q:0 2>/dev/null`,
 				return exitCode(128 + int(syscall.SIGPIPE))
 			}
 			return err
-		},
+		}),
 	})
 }

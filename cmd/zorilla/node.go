@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,31 +15,11 @@ import (
 	"zorilla/node/api"
 )
 
-// nodeOptions is what the command line says of a node.
-type nodeOptions struct {
-	State, Work            string // absolute
-	Join                   []string
-	Secret                 string
-	Name, Site             string
-	Listen, Advertise, Web string
-	Slots                  int
-	RunAs                  string // user name or number; "" = nobody if root, else oneself
-	NodeLimit, OrphanLimit time.Duration
-	KeepFor                time.Duration
-	KeepOutputs            int64 // bytes; 0 = a tenth of the disk
-	Expose                 []string
-	Labels                 map[string]string
-	GPUs                   int      // 0 = those that the machine reports; negative = none
-	Changes                []string // to what the owner allows
-	Verbose                bool
-	Log                    io.Writer
-}
-
 // startNode runs a node until ctx ends, and calls ready once it can be used: for
 // the first time if its key was made now.
 type startNode func(ctx context.Context, o nodeOptions, ready func(s api.Service, first bool)) error
 
-func (sh *shell) nodeCommand() *cli.Command {
+func nodeCommand(con *console, start startNode) *cli.Command {
 	env := func(name string) []string { return []string{"ZORILLA_" + name} }
 	return command(cli.Command{
 		Name:      "node",
@@ -86,15 +63,15 @@ zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
 			&cli.StringSliceFlag{Name: "expose", EnvVars: env("EXPOSE"), Usage: "let workers read `PATH` (repeatable, or with commas)"},
 			&cli.BoolFlag{Name: "v", Aliases: []string{"verbose"}, EnvVars: env("VERBOSE"), Usage: "log more"},
 		},
-		Action: sh.nodeAction,
+		Action: func(c *cli.Context) error { return nodeAction(con, start, c) },
 	})
 }
 
-func (sh *shell) nodeAction(c *cli.Context) error {
+func nodeAction(con *console, start startNode, c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	o, err := sh.nodeOptions(c)
+	o, err := optionsOf(c, con.stderr)
 	if err != nil {
 		return err
 	}
@@ -106,26 +83,26 @@ func (sh *shell) nodeAction(c *cli.Context) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends a node that hangs
 	forgetSecrets()
-	return sh.node(ctx, o, func(s api.Service, first bool) { sh.welcome(ctx, s, first && onTerminal(sh.stdout)) })
+	return start(ctx, o, func(s api.Service, first bool) { welcome(ctx, con, s, first && onTerminal(con.stdout)) })
 }
 
 // welcome prints what the owner needs next, with the tokens if nobody else can
 // see them.
-func (sh *shell) welcome(ctx context.Context, s api.Service, tokens bool) {
+func welcome(ctx context.Context, con *console, s api.Service, tokens bool) {
 	switch token, err := s.Invite(ctx); {
 	case err != nil:
-		sh.say("no invitation: %v", err)
+		con.say("no invitation: %v", err)
 	case tokens:
-		fmt.Fprintf(sh.stdout, "join   zorilla node --join %s\n", clean(token))
+		fmt.Fprintf(con.stdout, "join   zorilla node --join %s\n", clean(token))
 	default:
-		fmt.Fprintln(sh.stdout, "join   'zorilla invite' prints the token for other machines")
+		fmt.Fprintln(con.stdout, "join   'zorilla invite' prints the token for other machines")
 	}
 	switch url, err := s.Web(ctx); {
 	case errors.Is(err, api.ErrUnavailable): // as its owner wants it
 	case err != nil:
-		sh.say("no page: %v", err)
+		con.say("no page: %v", err)
 	default:
-		fmt.Fprintln(sh.stdout, pageLine(url, tokens))
+		fmt.Fprintln(con.stdout, pageLine(url, tokens))
 	}
 }
 
@@ -135,88 +112,4 @@ func pageLine(url string, token bool) string {
 		return "page   " + clean(url)
 	}
 	return fmt.Sprintf("page   %s ('zorilla web' prints it with its token)", clean(withoutToken(url)))
-}
-
-func (sh *shell) nodeOptions(c *cli.Context) (nodeOptions, error) {
-	o := nodeOptions{
-		State: c.String("state"), Work: c.String("work"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
-		Name: c.String("name"), Site: c.String("site"),
-		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
-		Slots: c.Int("slots"), RunAs: c.String("run-as"), Expose: commas(c.StringSlice("expose")),
-		NodeLimit: c.Duration("node-limit"), OrphanLimit: c.Duration("orphan-limit"),
-		Verbose: c.Bool("v"), Log: sh.stderr,
-	}
-	if c.IsSet("slots") && o.Slots < 1 {
-		return o, usage(c, "--slots %d: want 1 or more", o.Slots)
-	}
-	switch {
-	case o.NodeLimit < 0:
-		return o, usage(c, "--node-limit %v: want 0 or more", o.NodeLimit)
-	case o.NodeLimit == 0:
-		o.NodeLimit = -1 // the node's word for it
-	}
-	if o.OrphanLimit <= 0 {
-		return o, usage(c, "--orphan-limit %v: want more than 0", o.OrphanLimit)
-	}
-	if err := keepOptions(c, &o); err != nil {
-		return o, usage(c, "%v", err)
-	}
-	if err := ownerOptions(c, &o); err != nil {
-		return o, err
-	}
-	if file := c.String("secret-file"); file != "" {
-		if o.Secret != "" {
-			return o, usage(c, "--secret and --secret-file: give one of them")
-		}
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return o, fmt.Errorf("--secret-file: %w", err)
-		}
-		if o.Secret = strings.TrimSpace(string(b)); o.Secret == "" {
-			return o, fmt.Errorf("--secret-file %s: is empty", file)
-		}
-	}
-	if o.State == "" {
-		state, err := node.DefaultState()
-		if err != nil {
-			return o, err
-		}
-		o.State = state
-	}
-	var err error
-	if o.State, err = filepath.Abs(o.State); err != nil {
-		return o, err
-	}
-	if o.Work != "" {
-		if o.Work, err = filepath.Abs(o.Work); err != nil {
-			return o, err
-		}
-	}
-	for i, p := range o.Expose {
-		if o.Expose[i], err = filepath.Abs(p); err != nil {
-			return o, err
-		}
-	}
-	return o, nil
-}
-
-// keepOptions reads how long, and how much of, results are kept.
-func keepOptions(c *cli.Context, o *nodeOptions) (err error) {
-	if o.KeepFor, err = parseTime("--keep-for", c.String("keep-for")); err == nil && c.String("keep-outputs") != "" {
-		o.KeepOutputs, err = parseSize("--keep-outputs", c.String("keep-outputs"))
-	}
-	return err
-}
-
-// commas splits values further: a variable can hold only one string.
-func commas(values []string) []string {
-	var out []string
-	for _, v := range values {
-		for part := range strings.SplitSeq(v, ",") {
-			if part = strings.TrimSpace(part); part != "" {
-				out = append(out, part)
-			}
-		}
-	}
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"zorilla/node/api"
 )
 
-func (sh *shell) nodesCommand() *cli.Command {
+func nodesCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "nodes",
 		Category:  groupNet,
@@ -39,21 +40,21 @@ zorilla nodes --json | jq '.[].name'`,
 			&cli.BoolFlag{Name: "wide", Aliases: []string{"w"}, Usage: "print all columns, and names in full"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the counters of the node that is asked, too"},
 		},
-		Action: sh.ask(func(c *cli.Context, client *api.Client) error {
+		Action: askNode(func(c *cli.Context, client *api.Client) error {
 			nodes, err := client.Survey(c.Context)
 			if err != nil {
 				return err
 			}
 			if c.Bool("json") {
-				return sh.printJSON(nodes)
+				return con.printJSON(nodes)
 			}
-			if err := sh.printTable(nodeTable(nodes, c.Bool("wide"))); err != nil || !c.Bool("verbose") {
+			if err := con.printTable(nodeTable(nodes, c.Bool("wide"))); err != nil || !c.Bool("verbose") {
 				return err
 			}
 			if len(nodes) == 0 {
 				return errors.New("the node does not tell of itself")
 			}
-			return sh.printTraffic(nodes[0].Traffic)
+			return printTraffic(con, nodes[0].Traffic)
 		}),
 	})
 }
@@ -142,7 +143,7 @@ func clusterNames(nodes []api.NodeInfo) map[string]string {
 
 // printTraffic writes counters by group, each with what it counts. Bad messages
 // that have come in the last ten minutes are marked.
-func (sh *shell) printTraffic(traffic api.Traffic) error {
+func printTraffic(con *console, traffic api.Traffic) error {
 	width := 0
 	for _, c := range traffic {
 		width = max(width, utf8.RuneCountInString(c.Name))
@@ -151,7 +152,7 @@ func (sh *shell) printTraffic(traffic api.Traffic) error {
 	for _, c := range traffic {
 		if c.Group != group {
 			group = c.Group
-			if _, err := fmt.Fprintf(sh.stdout, "\n%s\n", clean(group)); err != nil {
+			if _, err := fmt.Fprintf(con.stdout, "\n%s\n", clean(group)); err != nil {
 				return err
 			}
 		}
@@ -160,9 +161,18 @@ func (sh *shell) printTraffic(traffic api.Traffic) error {
 			mark = "!"
 		}
 		line := fmt.Sprintf("  %-*s %10d %s %s", width, clean(c.Name), c.Value, mark, clean(c.Help))
-		if _, err := io.WriteString(sh.stdout, strings.TrimRight(line, " ")+"\n"); err != nil {
+		if _, err := io.WriteString(con.stdout, strings.TrimRight(line, " ")+"\n"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// labels writes labels in the order of their names.
+func labels(l map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(l)) {
+		parts = append(parts, fmt.Sprintf("%s=%s", k, l[k]))
+	}
+	return strings.Join(parts, ",")
 }

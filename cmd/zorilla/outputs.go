@@ -53,7 +53,7 @@ func hindered(c *cli.Context, spec *jobs.Spec) error {
 // fetch is pull that a signal ends: files get their names when they are complete,
 // and what was begun is removed. A second signal does not wait for that. signals
 // may be nil.
-func (sh *shell) fetch(ctx context.Context, l *lifeline, st jobs.Status, want api.Wanted, signals <-chan os.Signal) error {
+func fetch(ctx context.Context, con *console, l *lifeline, st jobs.Status, want api.Wanted, signals <-chan os.Signal) error {
 	if signals == nil {
 		own := make(chan os.Signal, 4)
 		signal.Notify(own, fatalSignals...)
@@ -63,7 +63,7 @@ func (sh *shell) fetch(ctx context.Context, l *lifeline, st jobs.Status, want ap
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- sh.pull(ctx, l, st, want) }()
+	go func() { done <- pull(ctx, con, l, st, want) }()
 	var first os.Signal
 	for {
 		select {
@@ -71,7 +71,7 @@ func (sh *shell) fetch(ctx context.Context, l *lifeline, st jobs.Status, want ap
 			if first == nil || err == nil {
 				return err
 			}
-			return sh.interrupted(st, first)
+			return interrupted(con, st, first)
 		case sig := <-signals:
 			switch {
 			case sig == syscall.SIGPIPE:
@@ -79,35 +79,26 @@ func (sh *shell) fetch(ctx context.Context, l *lifeline, st jobs.Status, want ap
 				first = sig
 				stop()
 			default:
-				return sh.interrupted(st, first)
+				return interrupted(con, st, first)
 			}
 		}
 	}
 }
 
-func (sh *shell) interrupted(st jobs.Status, sig os.Signal) error {
-	sh.say("not all output files of job %s were fetched: 'zorilla get %s' fetches the others", st.ID.Short(), st.ID.Short())
+func interrupted(con *console, st jobs.Status, sig os.Signal) error {
+	con.say("not all output files of job %s were fetched: 'zorilla get %s' fetches the others", st.ID.Short(), st.ID.Short())
 	return signalled(sig)
 }
 
-// signalled is the exit code of a process that a signal ended.
-func signalled(sig os.Signal) exitCode {
-	code := 128
-	if s, ok := sig.(syscall.Signal); ok {
-		code += int(s)
-	}
-	return exitCode(code)
-}
-
 // pull fetches outputs and tells what Merge had to say.
-func (sh *shell) pull(ctx context.Context, l *lifeline, st jobs.Status, want api.Wanted) error {
+func pull(ctx context.Context, con *console, l *lifeline, st jobs.Status, want api.Wanted) error {
 	var got api.Pulled
 	err := l.try(ctx, func() (err error) {
 		got, err = api.Pull(ctx, l.service, st, want)
 		return err
 	})
 	for _, w := range got.Warnings {
-		sh.say("warning: %s", strings.ReplaceAll(w, "\n", " "))
+		con.say("warning: %s", strings.ReplaceAll(w, "\n", " "))
 	}
 	job := st.ID.Short()
 	if want.Rank >= 0 {

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,10 +8,9 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/node/api"
-	"zorilla/vicinity"
 )
 
-func (sh *shell) ownerCommand() *cli.Command {
+func ownerCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "owner",
 		Category:  groupNet,
@@ -40,18 +35,18 @@ zorilla owner set max-jobs=none allow=none`,
 			changes := c.Args().Slice()
 			switch {
 			case len(changes) == 0:
-				return sh.withLimits(c, func(client *api.Client) (jobs.Limits, error) { return client.Limits(c.Context) })
+				return withLimits(con, c, func(client *api.Client) (jobs.Limits, error) { return client.Limits(c.Context) })
 			case changes[0] != "set":
 				return usage(c, "unexpected argument %q: want set NAME=VALUE...", changes[0])
 			case len(changes) == 1:
 				return usage(c, "nothing to set: want NAME=VALUE, as in max-jobs=2")
 			}
-			return sh.setLimits(c, changes[1:]...)
+			return setLimits(con, c, changes[1:]...)
 		},
 	})
 }
 
-func (sh *shell) pauseCommand() *cli.Command {
+func pauseCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "pause",
 		Category:  groupNet,
@@ -61,11 +56,11 @@ func (sh *shell) pauseCommand() *cli.Command {
 Workers that are here go on; jobs that are submitted here run elsewhere. It lasts
 over restarts of the node. 'zorilla drain --now' ends the workers, too.`,
 		Flags:  []cli.Flag{jsonFlag()},
-		Action: func(c *cli.Context) error { return sh.setPaused(c, "yes") },
+		Action: func(c *cli.Context) error { return setPaused(con, c, "yes") },
 	})
 }
 
-func (sh *shell) resumeCommand() *cli.Command {
+func resumeCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:        "resume",
 		Category:    groupNet,
@@ -73,19 +68,19 @@ func (sh *shell) resumeCommand() *cli.Command {
 		UsageText:   "zorilla resume [options]",
 		Description: "Jobs that wait are offered the room at once.",
 		Flags:       []cli.Flag{jsonFlag()},
-		Action:      func(c *cli.Context) error { return sh.setPaused(c, "no") },
+		Action:      func(c *cli.Context) error { return setPaused(con, c, "no") },
 	})
 }
 
-func (sh *shell) setPaused(c *cli.Context, yes string) error {
+func setPaused(con *console, c *cli.Context, yes string) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	return sh.setLimits(c, "paused="+yes)
+	return setLimits(con, c, "paused="+yes)
 }
 
 // setLimits makes changes and shows what is allowed then.
-func (sh *shell) setLimits(c *cli.Context, changes ...string) error {
+func setLimits(con *console, c *cli.Context, changes ...string) error {
 	var check jobs.Limits
 	for _, change := range changes {
 		// What is taken out of a list may be in it at the node only.
@@ -93,27 +88,24 @@ func (sh *shell) setLimits(c *cli.Context, changes ...string) error {
 			return usage(c, "%v", err)
 		}
 	}
-	return sh.withLimits(c, func(client *api.Client) (jobs.Limits, error) { return client.SetLimits(c.Context, changes) })
+	return withLimits(con, c, func(client *api.Client) (jobs.Limits, error) { return client.SetLimits(c.Context, changes) })
 }
 
 // withLimits asks the node and shows what is allowed then.
-func (sh *shell) withLimits(c *cli.Context, ask func(*api.Client) (jobs.Limits, error)) error {
-	client, err := sh.client(c)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	l, err := ask(client)
-	if err != nil {
-		return err
-	}
-	return sh.printLimits(c, l)
+func withLimits(con *console, c *cli.Context, ask func(*api.Client) (jobs.Limits, error)) error {
+	return with(c, func(client *api.Client) error {
+		l, err := ask(client)
+		if err != nil {
+			return err
+		}
+		return printLimits(con, c, l)
+	})
 }
 
-func (sh *shell) printLimits(c *cli.Context, l jobs.Limits) error {
+func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 	if c.Bool("json") {
 		l.Allow, l.Deny = append([]string{}, l.Allow...), append([]string{}, l.Deny...)
-		return sh.printJSON(l)
+		return con.printJSON(l)
 	}
 	number := func(n int) string {
 		if n == 0 {
@@ -131,58 +123,8 @@ func (sh *shell) printLimits(c *cli.Context, l jobs.Limits) error {
 	if l.Paused {
 		paused = "yes"
 	}
-	return sh.printTable([][]string{
+	return con.printTable([][]string{
 		{"paused", paused}, {"max-jobs", number(l.MaxJobs)}, {"max-workers-per-job", number(l.MaxWorkersPerJob)},
 		{"allow", list(l.Allow)}, {"deny", list(l.Deny)},
 	})
-}
-
-// ownerOptions reads what the owner says of a node when it is started.
-func ownerOptions(c *cli.Context, o *nodeOptions) error {
-	o.Labels = map[string]string{}
-	for _, l := range commas(c.StringSlice("label")) {
-		k, v, found := strings.Cut(l, "=")
-		if !found {
-			return usage(c, "--label %s: want NAME=VALUE", l)
-		}
-		o.Labels[k] = v
-	}
-	if err := vicinity.CheckLabels(o.Labels); err != nil {
-		return usage(c, "--label: %v", err)
-	}
-	if c.IsSet("gpus") {
-		if o.GPUs = c.Int("gpus"); o.GPUs < 0 || o.GPUs > jobs.MaxGPUs {
-			return usage(c, "--gpus %d: want 0 to %d", o.GPUs, jobs.MaxGPUs)
-		}
-		if o.GPUs == 0 {
-			o.GPUs = -1 // the node's word for none
-		}
-	}
-	var check jobs.Limits
-	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny"} {
-		if !c.IsSet(name) {
-			continue
-		}
-		value := strings.Join(commas(c.StringSlice(name)), ",")
-		if n := c.Int(name); name == "max-jobs" || name == "max-workers-per-job" {
-			if value = strconv.Itoa(n); n == 0 {
-				value = "none"
-			}
-		}
-		change := name + "=" + value
-		if err := check.Change(change); err != nil {
-			return usage(c, "--%s: %v", name, errors.Unwrap(err))
-		}
-		o.Changes = append(o.Changes, change)
-	}
-	return nil
-}
-
-// labels writes labels in the order of their names.
-func labels(l map[string]string) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(l)) {
-		parts = append(parts, fmt.Sprintf("%s=%s", k, l[k]))
-	}
-	return strings.Join(parts, ",")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"zorilla/node/api"
 )
 
-func (sh *shell) psCommand() *cli.Command {
+func psCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "ps",
 		Category:  groupJobs,
@@ -32,20 +31,12 @@ zorilla ps --json | jq '.[].id'`,
 			&cli.BoolFlag{Name: "queue", Aliases: []string{"q"}, Usage: "list the jobs, of all nodes, that wait for room at this one, in order"},
 			jsonFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		Action: askNode(func(c *cli.Context, client *api.Client) error {
 			if c.Bool("queue") {
 				if c.Bool("all") {
 					return usage(c, "--queue is about one node: leave out --all")
 				}
-				return sh.printQueue(c, client)
+				return printQueue(con, c, client)
 			}
 			list, err := client.Jobs(c.Context, c.Bool("all"))
 			if err != nil {
@@ -55,20 +46,20 @@ zorilla ps --json | jq '.[].id'`,
 				for i := range list {
 					list[i] = whole(list[i])
 				}
-				return sh.printJSON(list)
+				return con.printJSON(list)
 			}
-			return sh.printTable(jobTable(list, time.Now()))
-		},
+			return con.printTable(jobTable(list, time.Now()))
+		}),
 	})
 }
 
-func (sh *shell) printQueue(c *cli.Context, client *api.Client) error {
+func printQueue(con *console, c *cli.Context, client *api.Client) error {
 	queue, err := client.Queue(c.Context)
 	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
-		return sh.printJSON(queue)
+		return con.printJSON(queue)
 	}
 	now := time.Now()
 	rows := [][]string{{"JOB", "ORIGIN", "PRIORITY", "WANTED", "EACH", "SINCE", "EXPIRES", "REASON"}}
@@ -83,7 +74,7 @@ func (sh *shell) printQueue(c *cli.Context, client *api.Client) error {
 			span(now.Sub(w.Since)) + " ago", "in " + span(w.Expires.Sub(now)), reason,
 		})
 	}
-	return sh.printTable(rows)
+	return con.printTable(rows)
 }
 
 // shortIDs names the jobs of a listing.
@@ -145,14 +136,6 @@ func kept(st jobs.Status) string {
 		return "-"
 	}
 	return units.Bytes(st.Size)
-}
-
-// title is the name of a job, or else its command.
-func title(spec jobs.Spec) string {
-	if spec.Name != "" || len(spec.Args) == 0 {
-		return spec.Name
-	}
-	return strings.Join(append([]string{path.Base(spec.Args[0])}, spec.Args[1:]...), " ")
 }
 
 // ranks tells how many workers a job has and wants: "6", "3 of 6", "3 of 2-16".

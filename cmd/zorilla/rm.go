@@ -6,7 +6,7 @@ import (
 	"zorilla/node/api"
 )
 
-func (sh *shell) rmCommand() *cli.Command {
+func rmCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "rm",
 		Category:  groupJobs,
@@ -18,6 +18,6 @@ Only at the node where the job was submitted. It keeps results by itself for a w
 that nobody has asked for at least a day; ID, state and exit code ten times as long.
 
 zorilla rm last`,
-		Action: sh.ofJobs((*api.Client).Remove),
+		Action: askEachJob((*api.Client).Remove),
 	})
 }

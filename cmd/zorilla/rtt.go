@@ -15,7 +15,7 @@ const (
 	rttShown = 8 // pings that fit on a line
 )
 
-func (sh *shell) rttCommand() *cli.Command {
+func rttCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "rtt",
 		Category:  groupNet,
@@ -40,26 +40,27 @@ zorilla rtt node7 zeb2a -c 20     from node7 to zeb2a, 20 pings`,
 			if n := c.Int("count"); n < 1 || n > api.MaxPings {
 				return usage(c, "-c %d: want 1 to %d pings", n, api.MaxPings)
 			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			m, err := client.Measure(c.Context, from, to, c.Int("count"))
-			if err != nil {
-				return err
-			}
-			if c.Bool("json") {
-				err = sh.printJSON(m)
-			} else {
-				err = sh.printTable(rttTable(m))
-			}
-			if err == nil && len(m.Answered) == 0 {
-				return fmt.Errorf("%s: no answer to %s", endpoint(m.To), count(m.Sent, "ping"))
-			}
-			return err
+			return with(c, func(client *api.Client) error {
+				m, err := client.Measure(c.Context, from, to, c.Int("count"))
+				if err != nil {
+					return err
+				}
+				return printMeasurement(con, m, c.Bool("json"))
+			})
 		},
 	})
+}
+
+func printMeasurement(con *console, m api.Measurement, asJSON bool) (err error) {
+	if asJSON {
+		err = con.printJSON(m)
+	} else {
+		err = con.printTable(rttTable(m))
+	}
+	if err == nil && len(m.Answered) == 0 {
+		return fmt.Errorf("%s: no answer to %s", endpoint(m.To), count(m.Sent, "ping"))
+	}
+	return err
 }
 
 // twoNodes returns the ends that the arguments name.

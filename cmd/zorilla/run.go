@@ -1,17 +1,12 @@
 package main
 
 import (
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
-
 	"github.com/urfave/cli/v2"
 
-	"zorilla/jobs"
+	"zorilla/node/api"
 )
 
-func (sh *shell) runCommand() *cli.Command {
+func runCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "run",
 		Category:  groupJobs,
@@ -35,74 +30,42 @@ Exit codes: 124 walltime, 125 no workers or a lost node, 126/127 the command
 cannot be executed/found, 128+signal.`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
 			followFlags()...),
-		Action: sh.runAction,
+		Action: func(c *cli.Context) error { return runAction(con, c) },
 	})
 }
 
-func (sh *shell) runAction(c *cli.Context) error {
-	spec, inputs, err := sh.specOf(c)
+func runAction(con *console, c *cli.Context) error {
+	r, err := requestOf(c, con.stdin)
 	if err != nil {
 		return err
 	}
+	defer r.close()
 	want := wanted(c, -1)
-	if err := want.Check(&spec); err != nil {
+	if err := want.Check(&r.spec); err != nil {
 		return usage(c, "%v", err)
 	}
-	if err := hindered(c, &spec); err != nil {
+	if err := hindered(c, &r.spec); err != nil {
 		return err
 	}
 	from := c.String("stdin")
-	if spec.Array != nil {
+	if r.spec.Array != nil {
 		from = "none"
 	}
-	stdin, err := sh.openStdin(from)
+	stdin, err := openStdin(con.stdin, from)
 	if err != nil {
 		return err
 	}
-	spec.Stdin = stdin != nil
-	client, err := sh.client(c)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGPIPE) // or a closed standard output would end us silently
-	defer signal.Stop(signals)
-	sh.hintCommand(spec.Args[0])
-	id, err := sh.submit(c.Context, client, spec, inputs)
-	if err != nil {
-		return err
-	}
-	f := newFollower(sh, client, id)
-	f.stdin = stdin
-	return f.follow(c, signals)
-}
-
-// follow stays with the job as the options of a command say.
-func (f *follower) follow(c *cli.Context, signals chan os.Signal) error {
-	signal.Notify(signals, fatalSignals...)
-	f.quiet, f.want, f.signals = c.Bool("q"), wanted(c, -1), signals
-	f.out = newPrinter(f.sh.stdout, f.sh.stderr, c.Bool("l"))
-	return f.run(c.Context)
-}
-
-// fatalSignals would end the process at once.
-var fatalSignals = []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
-
-// patience is how long run waits before it says what for.
-const patience = time.Second
-
-// cancelWindow is the time between two Ctrl-C that cancel.
-const cancelWindow = 2 * time.Second
-
-// running tells how many workers run.
-func running(st jobs.Status) int {
-	n := 0
-	for _, w := range st.Workers {
-		if w.State == jobs.WorkerRunning {
-			n++
+	r.spec.Stdin = stdin != nil
+	return with(c, func(client *api.Client) error {
+		signals, stop := catchPipe()
+		defer stop()
+		hintCommand(con, r.spec.Args[0])
+		id, err := submit(c.Context, con, client, r.spec, r.inputs)
+		if err != nil {
+			return err
 		}
-	}
-	return n
+		f := newFollower(con, client, id)
+		f.stdin = stdin
+		return f.follow(c, signals)
+	})
 }

@@ -26,11 +26,12 @@ func TestMain(m *testing.M) {
 	process.Main()
 	testscript.Main(m, map[string]func(){
 		"zorilla": func() {
-			sh := &shell{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, node: startFake}
+			start := startNode(startFake)
 			if os.Getenv(realNodes) != "" {
-				sh.node = runNode
+				start = runNode
 			}
-			os.Exit(sh.run(context.Background(), ownArgs()))
+			con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+			os.Exit(run(context.Background(), con, start, ownArgs()))
 		},
 	})
 }

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"io"
 	"net/url"
 	"os"
 	"strings"
 	"unsafe"
-
-	"golang.org/x/term"
 )
 
 // secretOptions are those of the node command whose values nobody else on the
@@ -63,13 +60,6 @@ func forgetSecrets() {
 	for _, name := range secretOptions {
 		os.Unsetenv("ZORILLA_" + strings.ToUpper(name))
 	}
-}
-
-// onTerminal reports whether somebody reads along: what is written elsewhere
-// may be kept for others to see.
-func onTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // withoutToken returns the address of a page as everybody may see it.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,9 +10,10 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/node/api"
 )
 
-func (sh *shell) statusCommand() *cli.Command {
+func statusCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "status",
 		Category:  groupJobs,
@@ -24,16 +23,7 @@ func (sh *shell) statusCommand() *cli.Command {
 zorilla status last
 zorilla status --json k7f3q | jq .exit_code`,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "utc", Usage: "print times in UTC, not in your time zone"}, jsonFlag()},
-		Action: func(c *cli.Context) error {
-			job, rank, err := oneJob(c)
-			if err != nil {
-				return err
-			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
 			st, err := client.Job(c.Context, job)
 			if err != nil {
 				return err
@@ -42,45 +32,29 @@ zorilla status --json k7f3q | jq .exit_code`,
 				return err
 			}
 			if c.Bool("json") {
-				return sh.printJSON(whole(st))
+				return con.printJSON(whole(st))
 			}
 			now := time.Now()
 			if c.Bool("utc") {
 				now = now.UTC()
 			}
-			return sh.printStatus(st, now)
-		},
+			return printStatus(con, st, now)
+		}),
 	})
 }
 
-// onlyRank leaves out what is about other ranks, if rank is not -1.
-func onlyRank(st jobs.Status, rank int) (jobs.Status, error) {
-	if rank < 0 {
-		return st, nil
-	}
-	if st.Spec.Array != nil {
-		return st, fmt.Errorf("job %s has tasks, not ranks: 'zorilla tasks --from %d --limit 1 %s' tells of one", st.ID.Short(), rank, st.ID.Short())
-	}
-	st.Workers = slices.DeleteFunc(slices.Clone(st.Workers), func(w jobs.WorkerStatus) bool { return w.Rank != rank })
-	st.Outputs = slices.DeleteFunc(slices.Clone(st.Outputs), func(o jobs.RankOutput) bool { return o.Rank != rank })
-	if len(st.Workers) == 0 {
-		return st, fmt.Errorf("job %s has no rank %d", st.ID.Short(), rank)
-	}
-	return st, nil
-}
-
 // printStatus prints all that is known of a job, with times in the zone of now.
-func (sh *shell) printStatus(st jobs.Status, now time.Time) error {
-	if err := sh.printTable(facts(st, now)); err != nil {
+func printStatus(con *console, st jobs.Status, now time.Time) error {
+	if err := con.printTable(facts(st, now)); err != nil {
 		return err
 	}
 	if len(st.Workers) > 0 {
-		if err := sh.section(workerTable(st)); err != nil {
+		if err := con.section(workerTable(st)); err != nil {
 			return err
 		}
 	}
 	if len(st.Rounds) > 0 {
-		if err := sh.section(roundTable(st.Rounds, st.Submitted)); err != nil {
+		if err := con.section(roundTable(st.Rounds, st.Submitted)); err != nil {
 			return err
 		}
 	}
@@ -96,19 +70,11 @@ func (sh *shell) printStatus(st jobs.Status, now time.Time) error {
 		if i == 0 {
 			lead = "\n"
 		}
-		if _, err := fmt.Fprintf(sh.stdout, "%s%s\n", lead, clean(n)); err != nil {
+		if _, err := fmt.Fprintf(con.stdout, "%s%s\n", lead, clean(n)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// section is a table after an empty line.
-func (sh *shell) section(rows [][]string) error {
-	if _, err := io.WriteString(sh.stdout, "\n"); err != nil {
-		return err
-	}
-	return sh.printTable(rows)
 }
 
 func facts(st jobs.Status, now time.Time) [][]string {
@@ -229,16 +195,6 @@ func workerTable(st jobs.Status) [][]string {
 	return rows
 }
 
-func nodeName(id, name string) string {
-	switch {
-	case id == "":
-		return "-"
-	case name == "":
-		return id
-	}
-	return fmt.Sprintf("%s (%s)", name, id)
-}
-
 func roundTable(rounds []jobs.Round, since time.Time) [][]string {
 	rows := [][]string{{"ROUND", "AT", "RADIUS", "HOPS", "WANTED", "REACHED", "OFFERS", "WORKERS", "DECLINES", "MESSAGES", "DUPLICATES", "EXTENDED", "WAIT"}}
 	for _, r := range rounds {
@@ -249,4 +205,15 @@ func roundTable(rounds []jobs.Round, since time.Time) [][]string {
 		rows = append(rows, append(row, time.Duration(r.Wait).Round(10*time.Millisecond).String()))
 	}
 	return rows
+}
+
+// whole makes absent lists of a status empty ones, for programs that read it.
+func whole(st jobs.Status) jobs.Status {
+	if st.Workers == nil {
+		st.Workers = []jobs.WorkerStatus{}
+	}
+	if st.Rounds == nil {
+		st.Rounds = []jobs.Round{}
+	}
+	return st
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,19 +12,20 @@ import (
 	"golang.org/x/term"
 )
 
-// openStdin returns what rank 0 is to read, or nil for nothing.
-func (sh *shell) openStdin(name string) (io.Reader, error) {
+// openStdin returns what rank 0 is to read, or nil for nothing; own is our own
+// standard input.
+func openStdin(own io.Reader, name string) (io.Reader, error) {
 	switch name {
 	case "none":
 		return nil, nil
 	case "":
-		if f, ok := sh.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if f, ok := own.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			// A read from a terminal whose foreground we are not in would
 			// stop us. Now it fails instead.
 			signal.Ignore(syscall.SIGTTIN)
 			return terminal{f}, nil
 		}
-		return sh.stdin, nil
+		return own, nil
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -64,13 +64,4 @@ func (r *reading) Read(p []byte) (int, error) {
 		r.err = err
 	}
 	return n, err
-}
-
-// forward sends standard input to rank 0. That it reads no more, or that the
-// job has ended, is no news; that ours cannot be read is.
-func (f *follower) forward(ctx context.Context) {
-	r := &reading{Reader: f.stdin}
-	if err := f.line.service.Stdin(ctx, string(f.id), r); err != nil && r.err != nil && errors.Is(err, r.err) {
-		f.tell("standard input cannot be read any more: %v", r.err)
-	}
 }

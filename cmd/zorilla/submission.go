@@ -15,7 +15,7 @@ import (
 // submission is one submission of one job, in as many tries as it takes: its key
 // sees to it that they are one job.
 type submission struct {
-	sh      *shell
+	con     *console
 	service api.Service
 	spec    jobs.Spec
 	inputs  []transfer.Input
@@ -27,11 +27,11 @@ type submission struct {
 
 // submit completes the IDs of dependencies, pushes the inputs and submits the
 // job. If the connection to the node breaks meanwhile it tries again.
-func (sh *shell) submit(ctx context.Context, s api.Service, spec jobs.Spec, inputs []transfer.Input) (jobs.ID, error) {
+func submit(ctx context.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) (jobs.ID, error) {
 	if spec.Key == "" {
 		spec.Key = rand.Text()
 	}
-	sub := &submission{sh: sh, service: s, spec: spec, inputs: inputs}
+	sub := &submission{con: con, service: s, spec: spec, inputs: inputs}
 	for {
 		id, err := sub.try(ctx)
 		if err == nil || ctx.Err() != nil || !sub.away(err) {
@@ -40,7 +40,7 @@ func (sh *shell) submit(ctx context.Context, s api.Service, spec jobs.Spec, inpu
 		switch now := time.Now(); {
 		case sub.until.IsZero():
 			sub.until = now.Add(nodeAway)
-			sh.say("%v: submitting again for up to %v, which cannot make it two jobs (key %s)", err, nodeAway, sub.spec.Key)
+			con.say("%v: submitting again for up to %v, which cannot make it two jobs (key %s)", err, nodeAway, sub.spec.Key)
 		case now.After(sub.until) && sub.asked:
 			return "", fmt.Errorf("%w: the job may have been accepted: submit it again with --key %s, and it is not run twice", err, sub.spec.Key)
 		case now.After(sub.until):

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/transfer"
 )
 
-func (sh *shell) submitCommand() *cli.Command {
+func submitCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "submit",
 		Category:  groupJobs,
@@ -25,21 +30,24 @@ zorilla wait $id && zorilla get $id`,
 			if s := c.String("stdin"); s != "" && s != "none" {
 				return usage(c, "--stdin %s: nobody stays to send it: use run, or make it an input with -i %s", s, s)
 			}
-			spec, inputs, err := sh.specOf(c)
+			r, err := requestOf(c, con.stdin)
 			if err != nil {
 				return err
 			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			sh.hintCommand(spec.Args[0])
-			id, err := sh.submit(c.Context, client, spec, inputs)
-			if err == nil {
-				_, err = fmt.Fprintln(sh.stdout, id.Short())
-			}
-			return err
+			defer r.close()
+			return with(c, func(client *api.Client) error {
+				hintCommand(con, r.spec.Args[0])
+				return submitOnly(c.Context, con, client, r.spec, r.inputs)
+			})
 		},
 	})
+}
+
+// submitOnly submits a job and prints its ID.
+func submitOnly(ctx context.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) error {
+	id, err := submit(ctx, con, s, spec, inputs)
+	if err == nil {
+		_, err = fmt.Fprintln(con.stdout, id.Short())
+	}
+	return err
 }

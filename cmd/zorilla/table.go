@@ -1,52 +1,18 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 
 	"zorilla/jobs"
 )
 
-// clean makes text that may come from other machines safe for a terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
-}
-
-// printJSON writes v as one document.
-func (sh *shell) printJSON(v any) error {
-	enc := json.NewEncoder(sh.stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
-
-// whole makes absent lists of a status empty ones, for programs that read it.
-func whole(st jobs.Status) jobs.Status {
-	if st.Workers == nil {
-		st.Workers = []jobs.WorkerStatus{}
-	}
-	if st.Rounds == nil {
-		st.Rounds = []jobs.Round{}
-	}
-	return st
-}
-
 // printTable writes rows with aligned columns, the first one being the
 // heading. Colour is added where a cell is a job's or a worker's state.
-func (sh *shell) printTable(rows [][]string) error {
+func (con *console) printTable(rows [][]string) error {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -57,7 +23,7 @@ func (sh *shell) printTable(rows [][]string) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
-	colour := colours(sh.stdout)
+	colour := colours(con.stdout)
 	var b strings.Builder
 	for _, row := range rows {
 		line := ""
@@ -67,14 +33,16 @@ func (sh *shell) printTable(rows [][]string) error {
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	_, err := io.WriteString(sh.stdout, b.String())
+	_, err := io.WriteString(con.stdout, b.String())
 	return err
 }
 
-// colours reports whether w is a terminal whose user wants colour.
-func colours(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+// section is a table after an empty line.
+func (con *console) section(rows [][]string) error {
+	if _, err := io.WriteString(con.stdout, "\n"); err != nil {
+		return err
+	}
+	return con.printTable(rows)
 }
 
 func paint(cell string, colour bool) string {

@@ -27,15 +27,15 @@ func TestStatusLooksGood(t *testing.T) {
 	waiting := jobs.Status{ID: "aaaaa@zeb2a", Origin: st.Origin, Spec: jobs.Spec{Args: []string{"bin/long-program-name", "with", "arguments"}, Min: 9, Max: 9, Slots: 1}, State: jobs.Pending, Reason: "needs 5 more workers: " + strings.Repeat("busy ", 20), Submitted: st.Submitted}
 
 	var got bytes.Buffer
-	sh := &shell{stdout: &got}
+	con := &console{stdout: &got}
 	now := st.Submitted.Add(3 * time.Minute)
 	for _, s := range []jobs.Status{st, running, waiting} {
-		if err := sh.printStatus(s, now); err != nil {
+		if err := printStatus(con, s, now); err != nil {
 			t.Fatal(err)
 		}
 		got.WriteString("\n")
 	}
-	if err := sh.printTable(jobTable([]jobs.Status{waiting, running, st}, now)); err != nil {
+	if err := con.printTable(jobTable([]jobs.Status{waiting, running, st}, now)); err != nil {
 		t.Fatal(err)
 	}
 	got.WriteString("\n")
@@ -45,7 +45,7 @@ func TestStatusLooksGood(t *testing.T) {
 		Nodes:    []jobs.NodeAnswer{{Node: st.Workers[0].Node, Name: "there", RTT: codec.Duration(time.Millisecond), Offered: 2, Hops: 3, Reason: "only 2 slots", At: st.Submitted}},
 		Rounds:   st.Rounds, Since: st.Submitted, Next: now.Add(4 * time.Second),
 	}
-	if err := sh.printExplanation(e, now); err != nil {
+	if err := printExplanation(con, e, now); err != nil {
 		t.Fatal(err)
 	}
 
@@ -67,8 +67,8 @@ func TestStatusLooksGood(t *testing.T) {
 // What other machines say must not steer the terminal.
 func TestTablesAreClean(t *testing.T) {
 	var got bytes.Buffer
-	sh := &shell{stdout: &got}
-	if err := sh.printTable([][]string{{"a\x1b]0;x\a", "b\nc", "ü"}}); err != nil {
+	con := &console{stdout: &got}
+	if err := con.printTable([][]string{{"a\x1b]0;x\a", "b\nc", "ü"}}); err != nil {
 		t.Fatal(err)
 	}
 	if got.String() != "a?]0;x?  b?c  ü\n" {

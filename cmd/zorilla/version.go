@@ -10,7 +10,7 @@ import (
 	"zorilla/node"
 )
 
-func (sh *shell) versionCommand() *cli.Command {
+func versionCommand(con *console) *cli.Command {
 	return command(cli.Command{
 		Name:      "version",
 		Usage:     "print the version of this program",
@@ -22,9 +22,9 @@ func (sh *shell) versionCommand() *cli.Command {
 			}
 			platform := runtime.GOOS + "/" + runtime.GOARCH
 			if c.Bool("json") {
-				return sh.printJSON(map[string]string{"release": release(), "go": runtime.Version(), "platform": platform})
+				return con.printJSON(map[string]string{"release": release(), "go": runtime.Version(), "platform": platform})
 			}
-			_, err := fmt.Fprintf(sh.stdout, "zorilla %s %s %s\n", release(), runtime.Version(), platform)
+			_, err := fmt.Fprintf(con.stdout, "zorilla %s %s %s\n", release(), runtime.Version(), platform)
 			return err
 		},
 	})

@@ -7,10 +7,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/jobs"
+	"zorilla/jobs/process"
 	"zorilla/node/api"
 )
 
-func (sh *shell) waitCommand() *cli.Command {
+func waitCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "wait",
 		Category:  groupJobs,
@@ -30,29 +31,26 @@ zorilla wait $a $b && zorilla get $a`,
 			if !c.Args().Present() {
 				return usage(c, "which job? name it by its ID, the first characters of it, or last")
 			}
-			client, err := sh.client(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			code := 0
-			for _, arg := range c.Args().Slice() {
-				one, err := sh.waitFor(c, client, arg)
-				if err != nil {
-					return err
+			return with(c, func(client *api.Client) error {
+				code := 0
+				for _, arg := range c.Args().Slice() {
+					one, err := waitFor(con, c, client, arg)
+					if err != nil {
+						return err
+					}
+					code = max(code, one)
 				}
-				code = max(code, one)
-			}
-			if code == 0 {
-				return nil
-			}
-			return exitCode(code)
+				if code == 0 {
+					return nil
+				}
+				return exitCode(code)
+			})
 		},
 	})
 }
 
 // waitFor waits for the end of JOB or JOB:RANK and returns its exit code.
-func (sh *shell) waitFor(c *cli.Context, s api.Service, arg string) (code int, err error) {
+func waitFor(con *console, c *cli.Context, s api.Service, arg string) (code int, err error) {
 	job, rank, err := splitJob(c, arg)
 	if err != nil {
 		return 0, err
@@ -67,7 +65,7 @@ func (sh *shell) waitFor(c *cli.Context, s api.Service, arg string) (code int, e
 	quiet := c.Bool("q")
 	line := &lifeline{service: s, job: st.ID, tell: func(format string, args ...any) {
 		if !quiet {
-			sh.say(format, args...)
+			con.say(format, args...)
 		}
 	}}
 	ctx, stop := context.WithCancel(c.Context)
@@ -97,7 +95,7 @@ func (sh *shell) waitFor(c *cli.Context, s api.Service, arg string) (code int, e
 		line.tell("%v", gone)
 	}
 	if c.Bool("fetch") {
-		if err := sh.fetch(c.Context, line, st, wanted(c, rank), nil); err != nil {
+		if err := fetch(c.Context, con, line, st, wanted(c, rank), nil); err != nil {
 			return 0, err
 		}
 	}
@@ -105,14 +103,6 @@ func (sh *shell) waitFor(c *cli.Context, s api.Service, arg string) (code int, e
 		line.tell("%s", text)
 	}
 	return code, nil
-}
-
-// hasRank returns an error if the job will never have the rank.
-func hasRank(st jobs.Status, rank int) error {
-	if rank >= st.Spec.Max {
-		return fmt.Errorf("job %s has no rank %d", st.ID.Short(), rank)
-	}
-	return nil
 }
 
 // ending returns the exit code of the job, or of the rank if it is not -1,
@@ -126,4 +116,23 @@ func ending(st jobs.Status, rank int) (line string, code int, ended bool) {
 		}
 	}
 	return endLine(st), st.ExitCode, st.State.Final()
+}
+
+// taskEnded returns how the task of an array ended, once it has.
+func taskEnded(ctx context.Context, l *lifeline, st jobs.Status, task int) (line string, code int, ended bool, err error) {
+	numbers := process.NumberTasks(st.Spec.Array.Tasks)
+	place, _ := numbers.Place(task)
+	var page jobs.TaskPage
+	err = l.try(ctx, func() (err error) {
+		page, err = l.service.Tasks(ctx, string(st.ID), jobs.TaskQuery{From: place, Limit: 1})
+		return err
+	})
+	switch {
+	case err != nil:
+		return "", 0, false, err
+	case len(page.Tasks) == 1 && page.Tasks[0].Done:
+		code = page.Tasks[0].Code
+		return fmt.Sprintf("task %d of job %s ended with %d", task, st.ID.Short(), code), code, true, nil
+	}
+	return fmt.Sprintf("task %d was not done: %s", task, endLine(st)), max(st.ExitCode, 1), st.State.Final(), nil
 }

@@ -9,7 +9,7 @@ import (
 	"zorilla/node/api"
 )
 
-func (sh *shell) webCommand() *cli.Command {
+func webCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "web",
 		Category:  groupNet,
@@ -20,15 +20,15 @@ The address holds the token that the page wants.
 
 zorilla web --open`,
 		Flags: []cli.Flag{jsonFlag(), &cli.BoolFlag{Name: "open", Usage: "open it in a browser"}},
-		Action: sh.ask(func(c *cli.Context, client *api.Client) error {
+		Action: askNode(func(c *cli.Context, client *api.Client) error {
 			url, err := client.Web(c.Context)
 			if err != nil {
 				return err
 			}
 			if c.Bool("json") {
-				return sh.printJSON(map[string]string{"url": url})
+				return con.printJSON(map[string]string{"url": url})
 			}
-			if _, err := fmt.Fprintln(sh.stdout, clean(url)); err != nil || !c.Bool("open") {
+			if _, err := fmt.Fprintln(con.stdout, clean(url)); err != nil || !c.Bool("open") {
 				return err
 			}
 			if err := exec.Command("xdg-open", url).Run(); err != nil {

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/jobs"
+	"zorilla/node"
+	"zorilla/vicinity"
+)
+
+// nodeOptions is what the command line says of a node.
+type nodeOptions struct {
+	State, Work            string // absolute
+	Join                   []string
+	Secret                 string
+	Name, Site             string
+	Listen, Advertise, Web string
+	Slots                  int
+	RunAs                  string // user name or number; "" = nobody if root, else oneself
+	NodeLimit, OrphanLimit time.Duration
+	KeepFor                time.Duration
+	KeepOutputs            int64 // bytes; 0 = a tenth of the disk
+	Expose                 []string
+	Labels                 map[string]string
+	GPUs                   int      // 0 = those that the machine reports; negative = none
+	Changes                []string // to what the owner allows
+	Verbose                bool
+	Log                    io.Writer
+}
+
+// optionsOf reads the command line of a node that logs to log.
+func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
+	o := nodeOptions{
+		State: c.String("state"), Work: c.String("work"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
+		Name: c.String("name"), Site: c.String("site"),
+		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
+		Slots: c.Int("slots"), RunAs: c.String("run-as"), Expose: commas(c.StringSlice("expose")),
+		NodeLimit: c.Duration("node-limit"), OrphanLimit: c.Duration("orphan-limit"),
+		Verbose: c.Bool("v"), Log: log,
+	}
+	if c.IsSet("slots") && o.Slots < 1 {
+		return o, usage(c, "--slots %d: want 1 or more", o.Slots)
+	}
+	switch {
+	case o.NodeLimit < 0:
+		return o, usage(c, "--node-limit %v: want 0 or more", o.NodeLimit)
+	case o.NodeLimit == 0:
+		o.NodeLimit = -1 // the node's word for it
+	}
+	if o.OrphanLimit <= 0 {
+		return o, usage(c, "--orphan-limit %v: want more than 0", o.OrphanLimit)
+	}
+	if err := keepOptions(c, &o); err != nil {
+		return o, usage(c, "%v", err)
+	}
+	if err := ownerOptions(c, &o); err != nil {
+		return o, err
+	}
+	if file := c.String("secret-file"); file != "" {
+		if o.Secret != "" {
+			return o, usage(c, "--secret and --secret-file: give one of them")
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return o, fmt.Errorf("--secret-file: %w", err)
+		}
+		if o.Secret = strings.TrimSpace(string(b)); o.Secret == "" {
+			return o, fmt.Errorf("--secret-file %s: is empty", file)
+		}
+	}
+	if o.State == "" {
+		state, err := node.DefaultState()
+		if err != nil {
+			return o, err
+		}
+		o.State = state
+	}
+	var err error
+	if o.State, err = filepath.Abs(o.State); err != nil {
+		return o, err
+	}
+	if o.Work != "" {
+		if o.Work, err = filepath.Abs(o.Work); err != nil {
+			return o, err
+		}
+	}
+	for i, p := range o.Expose {
+		if o.Expose[i], err = filepath.Abs(p); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// keepOptions reads how long, and how much of, results are kept.
+func keepOptions(c *cli.Context, o *nodeOptions) (err error) {
+	if o.KeepFor, err = parseTime("--keep-for", c.String("keep-for")); err == nil && c.String("keep-outputs") != "" {
+		o.KeepOutputs, err = parseSize("--keep-outputs", c.String("keep-outputs"))
+	}
+	return err
+}
+
+// commas splits values further: a variable can hold only one string.
+func commas(values []string) []string {
+	var out []string
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+// ownerOptions reads what the owner says of a node when it is started.
+func ownerOptions(c *cli.Context, o *nodeOptions) error {
+	o.Labels = map[string]string{}
+	for _, l := range commas(c.StringSlice("label")) {
+		k, v, found := strings.Cut(l, "=")
+		if !found {
+			return usage(c, "--label %s: want NAME=VALUE", l)
+		}
+		o.Labels[k] = v
+	}
+	if err := vicinity.CheckLabels(o.Labels); err != nil {
+		return usage(c, "--label: %v", err)
+	}
+	if c.IsSet("gpus") {
+		if o.GPUs = c.Int("gpus"); o.GPUs < 0 || o.GPUs > jobs.MaxGPUs {
+			return usage(c, "--gpus %d: want 0 to %d", o.GPUs, jobs.MaxGPUs)
+		}
+		if o.GPUs == 0 {
+			o.GPUs = -1 // the node's word for none
+		}
+	}
+	var check jobs.Limits
+	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny"} {
+		if !c.IsSet(name) {
+			continue
+		}
+		value := strings.Join(commas(c.StringSlice(name)), ",")
+		if n := c.Int(name); name == "max-jobs" || name == "max-workers-per-job" {
+			if value = strconv.Itoa(n); n == 0 {
+				value = "none"
+			}
+		}
+		change := name + "=" + value
+		if err := check.Change(change); err != nil {
+			return usage(c, "--%s: %v", name, errors.Unwrap(err))
+		}
+		o.Changes = append(o.Changes, change)
+	}
+	return nil
+}
