@@ -7,10 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Errors of Adopt. Nothing of the worker is alive then; CleanRoot removes what
@@ -22,12 +19,9 @@ var (
 	ErrNotStarted = errors.New("worker had not started")
 )
 
-const (
-	// adoptWithin bounds how long a supervisor may take from letting go of its
-	// socket to its exit record.
-	adoptWithin = 5 * time.Second
-	lookEvery   = time.Second
-)
+// adoptWithin bounds how long a supervisor may take from letting go of its
+// socket to its exit record.
+const adoptWithin = 5 * time.Second
 
 // Adopt returns the worker that an earlier node started in root: it still runs,
 // or its exit record tells how it ended. Its supervisor may be of an older
@@ -98,80 +92,4 @@ func (r *Runner) adoptEnding(ctx context.Context, w *worker) (Worker, error) {
 		return nil, fmt.Errorf("%w: its machine was started anew", ErrLost)
 	}
 	return nil, fmt.Errorf("%w: its supervisor is gone and left no word", ErrLost)
-}
-
-// hasEnded takes the exit record, if there is one.
-func (w *worker) hasEnded() bool {
-	var rec exitRecord
-	if load(w.order.Spec.Root, exitFile, &rec) != nil {
-		return false
-	}
-	w.take(rec)
-	w.finish(rec.Exit)
-	return true
-}
-
-// complete returns an ended worker if its output outlived a failure of the
-// machine as its exit record did.
-func (w *worker) complete() (Worker, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i, s := range []Stream{Stdout, Stderr} {
-		info, err := os.Lstat(filepath.Join(w.order.Spec.Root, s.String()))
-		if w.written[i] > 0 && (err != nil || info.Size() < w.written[i]) {
-			return nil, fmt.Errorf("%w: not all of its %v is on the disk", ErrLost, s)
-		}
-	}
-	if w.feed != nil && !w.feed.measure(w.feed.ended) {
-		return nil, fmt.Errorf("%w: not all results of its tasks are on the disk", ErrLost)
-	}
-	return w, nil
-}
-
-// awaitSupervisor returns true when the supervisor of root has ended, or false
-// when stop is closed before.
-func awaitSupervisor(root string, stop <-chan struct{}) bool {
-	id, ok := supervisorOf(root)
-	if !ok {
-		return true
-	}
-	fd, err := unix.PidfdOpen(id.PID, 0)
-	if err == nil {
-		defer unix.Close(fd)
-	}
-	for id.alive() {
-		if err != nil { // before Linux 5.3
-			select {
-			case <-time.After(lookEvery / 100):
-			case <-stop:
-				return false
-			}
-			continue
-		}
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int((lookEvery / 10).Milliseconds()))
-		if isClosed(stop) {
-			return !id.alive()
-		}
-	}
-	return true
-}
-
-// supervisorOf finds the living supervisor of root: by its record, or, before it
-// has written one, by its arguments.
-func supervisorOf(root string) (procID, bool) {
-	var rec record
-	if load(root, recordFile, &rec) == nil {
-		return rec.Supervisor, rec.Supervisor.alive()
-	}
-	args := strings.Join([]string{supervisorName, "run", root, ""}, "\x00")
-	for _, pid := range processes() {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || string(b) != args {
-			continue
-		}
-		if id, err := identify(pid); err == nil && id.alive() {
-			return id, true
-		}
-	}
-	return procID{}, false
 }

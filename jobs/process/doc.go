@@ -124,6 +124,15 @@
 // unix sockets: a socket of the node needs a guard of its own. [Runner.Probe]
 // tells what a machine enforces.
 //
+// # Files
+//
+// What both sides say is in spec.go, task.go, result.go, record.go (files) and
+// wire.go (messages); which process is meant, in procid.go and tree.go. The node's
+// side is runner.go, adopt.go and worker.go with its parts (streams.go, outbox.go,
+// feed.go, input.go), and for what it finds mark.go, clean.go, leftovers.go and
+// remove.go. The supervisor's side is supervisor.go around life.go, with control.go,
+// spool.go, tasks.go and taskdir.go; launch.go and sandbox.go start the worker.
+//
 // # Concurrency
 //
 // Runner and Worker may be used from any goroutine. Each worker has two

@@ -16,20 +16,7 @@ type feed struct {
 	w     *worker
 	added int
 	ended int
-	adds  []message // to be sent
-	file  *os.File  // the results
-}
-
-// maxAdds bounds what waits for a supervisor that does not read: what is left
-// out is said again, see TaskFeed.Add.
-const maxAdds = 64
-
-// Tasks implements Worker.
-func (w *worker) Tasks() TaskFeed {
-	if w.feed == nil {
-		return nil
-	}
-	return w.feed
+	file  *os.File // the results
 }
 
 // Add implements TaskFeed.
@@ -39,9 +26,7 @@ func (f *feed) Add(before int, ranges []TaskRange, last bool) {
 		return
 	}
 	f.w.mu.Lock()
-	if len(f.adds) < maxAdds {
-		f.adds = append(f.adds, m)
-	}
+	f.w.outbox.add(m)
 	f.w.mu.Unlock()
 	f.w.poke()
 }
@@ -70,7 +55,7 @@ func (f *feed) Results(from, limit int) ([]TaskResult, error) {
 	defer f.w.mu.Unlock()
 	n := min(f.ended-from, limit)
 	switch {
-	case f.w.closed:
+	case f.w.output.closed:
 		return nil, os.ErrClosed
 	case from < 0 || n <= 0:
 		return nil, nil
@@ -99,12 +84,6 @@ func (f *feed) Results(from, limit int) ([]TaskResult, error) {
 		}
 	}
 	return results, nil
-}
-
-// take takes the counts of an exit record.
-func (w *worker) take(rec exitRecord) {
-	written, acked := rec.counts()
-	w.advance(written, acked, rec.Tasks, rec.Tasks)
 }
 
 // measure takes what the file holds as ended, and reports whether that is so

@@ -30,6 +30,9 @@ const (
 	codeKilled   = 128 + int(unix.SIGKILL)
 )
 
+// defaultNodeLimit is what Spec.NodeLimit is if it is 0.
+const defaultNodeLimit = 30 * time.Second
+
 // Life decides when a worker ends, why, and with which code. The first reason
 // counts. It sends nothing and reads no clock: its owner, one goroutine or a
 // mutex, tells it what happened when, looks at Phase after each event, and calls

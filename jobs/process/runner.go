@@ -33,13 +33,7 @@ type Config struct {
 	Log   zerolog.Logger
 }
 
-const (
-	defaultGrace     = 5 * time.Second
-	defaultNodeLimit = 30 * time.Second
-)
-
-// ErrSpec is wrapped by the errors of Start that are the caller's mistakes.
-var ErrSpec = errors.New("worker cannot be started")
+const defaultGrace = 5 * time.Second
 
 // Runner starts workers. Its methods may be called from any goroutine.
 type Runner struct {

@@ -1,6 +1,12 @@
 package process
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrSpec is wrapped by the errors of Start that are the caller's mistakes.
+var ErrSpec = errors.New("worker cannot be started")
 
 // Spec says how to run one worker. All of it is plain data: it is written
 // into the work directory and read back by the supervisor.

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"sort"
@@ -105,48 +104,9 @@ type TaskFeed interface {
 }
 
 const (
-	maxTaskRanges = 128 // in one message
-	maxTaskRuns   = 100_000
-	maxTasks      = 1 << 24
+	maxTaskRuns = 100_000
+	maxTasks    = 1 << 24
 )
-
-// appendResult writes a result as it stands in Root/tasks.
-func (t *TaskSpec) appendResult(b []byte, r TaskResult) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(r.Place))
-	b = binary.BigEndian.AppendUint32(b, uint32(r.Code))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.Stdout))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.Stderr))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.Took))
-	if len(t.Outputs) > 0 {
-		b = binary.BigEndian.AppendUint64(b, uint64(r.Files))
-	}
-	return b
-}
-
-// resultSize is how long that is. Supervisors that are older than Outputs write
-// no Files.
-func (t *TaskSpec) resultSize() int {
-	if len(t.Outputs) > 0 {
-		return 40
-	}
-	return 32
-}
-
-// parseResult reads what appendResult wrote.
-func (t *TaskSpec) parseResult(b []byte) (TaskResult, error) {
-	r := TaskResult{
-		Place: int(binary.BigEndian.Uint32(b)), Code: int(binary.BigEndian.Uint32(b[4:])),
-		Stdout: int64(binary.BigEndian.Uint64(b[8:])), Stderr: int64(binary.BigEndian.Uint64(b[16:])),
-		Took: time.Duration(binary.BigEndian.Uint64(b[24:])),
-	}
-	if len(t.Outputs) > 0 {
-		r.Files = int64(binary.BigEndian.Uint64(b[32:]))
-	}
-	if r.Place >= maxTasks || r.Code > 255 || r.Stdout < 0 || r.Stderr < 0 || r.Took < 0 || r.Files < 0 {
-		return r, fmt.Errorf("%w: result of a task", errMalformed)
-	}
-	return r, nil
-}
 
 // check refuses what no supervisor could use.
 func (t *TaskSpec) check() error {
@@ -164,19 +124,6 @@ func (t *TaskSpec) check() error {
 	}
 	if t.Lines != "" && (filepath.Base(t.Lines) != t.Lines || !filepath.IsLocal(t.Lines)) {
 		return fmt.Errorf("%w: lines in %q: want a file of the work directory", ErrSpec, t.Lines)
-	}
-	return nil
-}
-
-// checkRanges refuses ranges that no honest node sends.
-func checkRanges(ranges []TaskRange) error {
-	if len(ranges) > maxTaskRanges {
-		return fmt.Errorf("%w: %d ranges of tasks", errMalformed, len(ranges))
-	}
-	for _, r := range ranges {
-		if r.From < 0 || r.Count < 1 || r.From > maxTasks || r.Count > maxTasks-r.From {
-			return fmt.Errorf("%w: tasks %d+%d", errMalformed, r.From, r.Count)
-		}
 	}
 	return nil
 }

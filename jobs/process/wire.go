@@ -21,6 +21,8 @@ const (
 	maxGrace   = 24 * time.Hour
 	maxSignal  = 64
 	maxChunk   = 1 << 20 // of standard input
+
+	maxTaskRanges = 128
 )
 
 // The kinds of messages.
@@ -145,4 +147,17 @@ func copyChunks(w io.Writer, r io.Reader) error {
 			}
 		}
 	}
+}
+
+// checkRanges refuses ranges that no honest node sends.
+func checkRanges(ranges []TaskRange) error {
+	if len(ranges) > maxTaskRanges {
+		return fmt.Errorf("%w: %d ranges of tasks", errMalformed, len(ranges))
+	}
+	for _, r := range ranges {
+		if r.From < 0 || r.Count < 1 || r.From > maxTasks || r.Count > maxTasks-r.From {
+			return fmt.Errorf("%w: tasks %d+%d", errMalformed, r.From, r.Count)
+		}
+	}
+	return nil
 }

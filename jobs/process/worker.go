@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -14,14 +13,10 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sys/unix"
 )
 
-// Errors of a Worker's methods.
-var (
-	ErrAcked   = errors.New("output before this offset was acknowledged and may be gone")
-	ErrRunning = errors.New("worker is still running")
-)
+// ErrRunning is the error of Worker.Close before its end.
+var ErrRunning = errors.New("worker is still running")
 
 // worker is the node's view of a supervisor. Two goroutines serve it, send
 // and receive; both end with the supervisor, or soon after Leave.
@@ -39,22 +34,15 @@ type worker struct {
 
 	mu      sync.Mutex // guards what follows; never held during I/O but reads of spool files
 	changed chan struct{}
-	written [2]int64
-	acked   [2]int64
-	told    [2]int64  // acked, as the supervisor knows it
-	heard   bool      // the supervisor is to be told
-	hearing time.Time // when it was told last
-	signal  message   // to be sent; no kind = none
-	stop    bool
-	grace   time.Duration
-	files   [2]*os.File
-	closed  bool
+	output  streams
+	outbox  outbox
 	leaving bool
 	exit    Exit
 }
 
 func newWorker(o order, words *os.File, log zerolog.Logger) *worker {
 	w := &worker{order: o, log: log, words: words, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	w.output.root = o.Spec.Root
 	if o.Spec.Tasks != nil {
 		w.feed = &feed{w: w}
 	}
@@ -153,15 +141,6 @@ func (w *worker) awaitEnd() string {
 	return why
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // verdict reads the exit record. Without one the supervisor itself was
 // killed or failed, and what it looked after goes too.
 func (w *worker) verdict(why string) Exit {
@@ -183,15 +162,36 @@ func (w *worker) verdict(why string) Exit {
 	return exit
 }
 
+// hasEnded takes the exit record, if there is one.
+func (w *worker) hasEnded() bool {
+	var rec exitRecord
+	if load(w.order.Spec.Root, exitFile, &rec) != nil {
+		return false
+	}
+	w.take(rec)
+	w.finish(rec.Exit)
+	return true
+}
+
+// complete returns an ended worker if its output outlived a failure of the
+// machine as its exit record did.
+func (w *worker) complete() (Worker, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.output.complete(); err != nil {
+		return nil, err
+	}
+	if w.feed != nil && !w.feed.measure(w.feed.ended) {
+		return nil, fmt.Errorf("%w: not all results of its tasks are on the disk", ErrLost)
+	}
+	return w, nil
+}
+
 // measure takes what the files hold as written.
 func (w *worker) measure() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, s := range []Stream{Stdout, Stderr} {
-		if info, err := os.Lstat(filepath.Join(w.order.Spec.Root, s.String())); err == nil {
-			w.written[i] = max(w.written[i], info.Size())
-		}
-	}
+	w.output.measure()
 	w.feed.measure(0)
 }
 
@@ -205,16 +205,20 @@ func (w *worker) lastWords() string {
 	return string(bytes.ToValidUTF8(line, nil))
 }
 
-// advance takes what the supervisor tells. acked is news only after an
-// adoption: it is what earlier nodes have said.
+// take takes the counts of an exit record.
+func (w *worker) take(rec exitRecord) {
+	written, acked := rec.counts()
+	w.advance(written, acked, rec.Tasks, rec.Tasks)
+}
+
+// advance takes what the supervisor tells.
 func (w *worker) advance(written, acked [2]int64, added, ended int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.acked = [2]int64{max(w.acked[0], acked[0]), max(w.acked[1], acked[1])}
-	if !w.feed.advance(added, ended) && written[0] <= w.written[0] && written[1] <= w.written[1] {
+	more := w.feed.advance(added, ended)
+	if !w.output.advance(written, acked) && !more {
 		return
 	}
-	w.written = [2]int64{max(w.written[0], written[0]), max(w.written[1], written[1])}
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
@@ -230,42 +234,15 @@ func (w *worker) send() {
 		case <-w.left:
 			return
 		}
-		for _, m := range w.due() {
+		w.mu.Lock()
+		due := w.outbox.take(w.output.acked, min(w.order.Spool/8, 1<<20))
+		w.mu.Unlock()
+		for _, m := range due {
 			if writeMessage(w.conn, m) != nil {
 				return // receive sees the end, too
 			}
 		}
 	}
-}
-
-// due returns what has to be told. Small steps of acknowledgements make no
-// difference to the supervisor and are saved up.
-func (w *worker) due() []message {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var all []message
-	if w.stop {
-		all = append(all, message{Kind: kindStop, Grace: w.grace})
-		w.stop = false
-	}
-	if w.heard {
-		all = append(all, message{Kind: kindHeard})
-		w.heard = false
-	}
-	if w.signal.Kind != "" {
-		all = append(all, w.signal)
-		w.signal = message{}
-	}
-	if w.feed != nil {
-		all = append(all, w.feed.adds...)
-		w.feed.adds = nil
-	}
-	step := min(w.order.Spool/8, 1<<20)
-	if w.acked[0]-w.told[0] > step || w.acked[1]-w.told[1] > step {
-		w.told = w.acked
-		all = append(all, message{Kind: kindAck, Stdout: w.acked[0], Stderr: w.acked[1]})
-	}
-	return all
 }
 
 func (w *worker) poke() {
@@ -275,6 +252,7 @@ func (w *worker) poke() {
 	}
 }
 
+// Stdin implements Worker.
 func (w *worker) Stdin() Input {
 	if w.input == nil {
 		return nil
@@ -282,68 +260,77 @@ func (w *worker) Stdin() Input {
 	return w.input
 }
 
-func (w *worker) ReadOutput(s Stream, offset int64, p []byte) (int, error) {
-	if s != Stdout && s != Stderr {
-		return 0, fmt.Errorf("stream %d: want %d or %d", s, Stdout, Stderr)
+// Tasks implements Worker.
+func (w *worker) Tasks() TaskFeed {
+	if w.feed == nil {
+		return nil
 	}
-	i := int(s - Stdout)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.closed:
-		return 0, os.ErrClosed
-	case offset < w.acked[i]:
-		return 0, fmt.Errorf("%v at %d: %w", s, offset, ErrAcked)
-	case offset >= w.written[i] || len(p) == 0:
-		return 0, nil
-	}
-	if w.files[i] == nil {
-		f, err := os.OpenFile(filepath.Join(w.order.Spec.Root, s.String()), os.O_RDONLY|unix.O_NOFOLLOW, 0)
-		if err != nil {
-			return 0, err
-		}
-		w.files[i] = f
-	}
-	n, err := w.files[i].ReadAt(p[:min(int64(len(p)), w.written[i]-offset)], offset)
-	if errors.Is(err, io.EOF) && n > 0 {
-		err = nil
-	}
-	return n, err
+	return w.feed
 }
 
+// ReadOutput implements Worker.
+func (w *worker) ReadOutput(s Stream, offset int64, p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.output.read(s, offset, p)
+}
+
+// Written implements Worker.
 func (w *worker) Written() (stdout, stderr int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.written[0], w.written[1]
+	return w.output.written[0], w.output.written[1]
 }
 
+// Changed implements Worker.
 func (w *worker) Changed() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.changed
 }
 
+// Ack implements Worker.
 func (w *worker) Ack(stdout, stderr int64) {
 	w.mu.Lock()
-	w.acked[0] = min(max(w.acked[0], stdout), w.written[0])
-	w.acked[1] = min(max(w.acked[1], stderr), w.written[1])
+	w.output.ack(stdout, stderr)
 	w.mu.Unlock()
 	w.poke()
 }
 
+// Heard tells the supervisor only often enough for its limit.
+func (w *worker) Heard() {
+	w.mu.Lock()
+	due := w.outbox.heardAt(time.Now(), w.order.Spec.OrphanLimit)
+	w.mu.Unlock()
+	if due {
+		w.poke()
+	}
+}
+
+// Signal implements Worker.
+func (w *worker) Signal(number int) {
+	m := message{Kind: kindSignal, Signal: number}
+	if m.check() != nil {
+		return
+	}
+	w.mu.Lock()
+	w.outbox.signal = m
+	w.mu.Unlock()
+	w.poke()
+}
+
+// Stop implements Worker.
 func (w *worker) Stop(grace time.Duration) {
 	w.mu.Lock()
-	grace = min(max(grace, 0), maxGrace)
-	if !w.stop || grace < w.grace {
-		w.grace = grace
-	}
-	w.stop = true
+	w.outbox.stopWithin(grace)
 	w.mu.Unlock()
 	w.poke()
 }
 
+// Done implements Worker.
 func (w *worker) Done() <-chan struct{} { return w.done }
 
+// Exit implements Worker.
 func (w *worker) Exit() Exit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -365,13 +352,7 @@ func (w *worker) Close() error {
 func (w *worker) closeFiles() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closed = true
-	for _, f := range w.files {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
-	w.files = [2]*os.File{}
+	w.output.close()
 	w.feed.close()
 }
 
