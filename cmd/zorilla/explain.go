@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
@@ -56,12 +57,12 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time) error {
 	switch {
 	case e.Since.IsZero():
 	case !e.Until.IsZero():
-		rows = append(rows, []string{"waited", span(e.Until.Sub(e.Since))})
+		rows = append(rows, []string{"waited", units.Span(e.Until.Sub(e.Since))})
 	case !e.State.Final():
-		rows = append(rows, []string{"waiting", span(now.Sub(e.Since))})
+		rows = append(rows, []string{"waiting", units.Span(now.Sub(e.Since))})
 	}
 	if e.Next.After(now) && !e.State.Final() {
-		rows = append(rows, []string{"next flood", "in " + span(e.Next.Sub(now))})
+		rows = append(rows, []string{"next flood", "in " + units.Span(e.Next.Sub(now))})
 	}
 	if err := con.printTable(rows); err != nil {
 		return err
@@ -69,7 +70,7 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time) error {
 	if len(e.Nodes) > 0 {
 		table := [][]string{{"NODE", "RTT", "HOPS", "OFFERED", "REASON", "ANSWERED"}}
 		for _, n := range e.Nodes {
-			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), n.Reason, span(now.Sub(n.At)) + " ago"})
+			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), n.Reason, units.Span(now.Sub(n.At)) + " ago"})
 		}
 		if err := con.section(table); err != nil {
 			return err

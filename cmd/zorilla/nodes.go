@@ -87,7 +87,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 		}
 		// By the clock of the node that was asked, which may be another machine.
 		if age := nodes[0].Told.Sub(n.Told); n.Loaded() && age >= oldLoad {
-			busy += ", " + span(age) + " ago"
+			busy += ", " + units.Span(age) + " ago"
 		}
 		row := []string{
 			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), link, busy, named[n.Cluster], units.Bytes(n.Memory),

@@ -71,7 +71,7 @@ func printQueue(con *console, c *cli.Context, client *api.Client) error {
 		}
 		rows = append(rows, []string{
 			names[i], w.Origin.Short(), strconv.Itoa(w.Priority), strconv.Itoa(w.Wanted), each(w),
-			span(now.Sub(w.Since)) + " ago", "in " + span(w.Expires.Sub(now)), reason,
+			units.Span(now.Sub(w.Since)) + " ago", "in " + units.Span(w.Expires.Sub(now)), reason,
 		})
 	}
 	return con.printTable(rows)
@@ -106,7 +106,7 @@ func age(st jobs.Status, now time.Time) string {
 	if st.Submitted.IsZero() { // the journal lost it
 		return "-"
 	}
-	return span(now.Sub(st.Submitted))
+	return units.Span(now.Sub(st.Submitted))
 }
 
 func jobTable(list []jobs.Status, now time.Time) [][]string {

@@ -106,7 +106,7 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	add("workers", "%s", wish(st.Spec))
 	add("submitted", "%s", stamp(st.Submitted, now))
 	if !st.Started.IsZero() {
-		add("started", "%s, after %s", stamp(st.Started, now), span(st.Started.Sub(st.Submitted)))
+		add("started", "%s, after %s", stamp(st.Started, now), units.Span(st.Started.Sub(st.Submitted)))
 	}
 	if st.Worst != nil {
 		add("worst pair", "%s", st.Worst)
@@ -114,7 +114,7 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	if !st.Ended.IsZero() {
 		ended := stamp(st.Ended, now)
 		if !st.Started.IsZero() {
-			ended += ", ran for " + span(st.Ended.Sub(st.Started))
+			ended += ", ran for " + units.Span(st.Ended.Sub(st.Started))
 		}
 		add("ended", "%s", ended)
 	}
@@ -161,7 +161,7 @@ func stamp(t, now time.Time) string {
 	if t.IsZero() { // the journal lost it
 		return "not known"
 	}
-	return fmt.Sprintf("%s (%s ago)", t.In(now.Location()).Format(time.RFC3339), span(now.Sub(t)))
+	return fmt.Sprintf("%s (%s ago)", t.In(now.Location()).Format(time.RFC3339), units.Span(now.Sub(t)))
 }
 
 func workerTable(st jobs.Status) [][]string {

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 )
 
@@ -65,39 +65,17 @@ func paint(cell string, colour bool) string {
 	return "\x1b[" + code + "m" + cell + "\x1b[0m"
 }
 
-// span writes a length of time with one or two units.
-func span(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(max(d, 0).Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd", int(d.Hours())/24)
-}
-
-// rtt writes a round trip time; 0 was not measured.
+// rtt writes a round trip time.
 func rtt(d time.Duration) string {
-	switch {
-	case d < 5*time.Microsecond: // not known, or from a node to itself
+	text, known := units.Millis(d)
+	if !known {
 		return "-"
-	case d < time.Millisecond:
-		return fmt.Sprintf("%.2fms", d.Seconds()*1000)
-	case d < 100*time.Millisecond:
-		return fmt.Sprintf("%.1fms", d.Seconds()*1000)
 	}
-	return fmt.Sprintf("%dms", d.Milliseconds())
+	return text + "ms"
 }
 
 // count writes "1 file", "2 files".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
+func count(n int, thing string) string { return units.Count(n, thing, thing+"s") }
 
 func short(s string, n int) string {
 	r := []rune(s)

@@ -1,13 +1,18 @@
-// Package units writes quantities for people, everywhere alike.
+// Package units writes and reads quantities of people, everywhere alike: sizes
+// in units of 1024, lengths of time, round trips, counts.
 package units
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Bytes writes a number of bytes in units of 1024, which are those of options
-// such as --mem 2G: "512 B", "1.5 GiB".
+// such as --mem 2G: "512 B", "1.5 GiB". Less than none is written as none.
 func Bytes(n int64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d B", max(n, 0))
@@ -21,4 +26,137 @@ func Bytes(n int64) string {
 		text = strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 	}
 	return text + " " + "KMGTPE"[unit:unit+1] + "iB"
+}
+
+// ErrSize is the error of ParseBytes.
+var ErrSize = errors.New("want a size such as 200M or 2G")
+
+// sizes are the units that can be typed, each 1024 of the one before.
+const sizes = "KMGT"
+
+// maxBytes is what sizes that are typed are smaller than.
+const maxBytes = 1 << 62
+
+// ParseBytes reads a size as people type it: a number from 1 on, of bytes or with
+// one of the units K, M, G and T of 1024, in either case, also as KB or KiB.
+func ParseBytes(s string) (int64, error) {
+	s = strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s), "B"), "I")
+	power := 0
+	if s != "" {
+		if power = strings.IndexByte(sizes, s[len(s)-1]) + 1; power > 0 {
+			s = s[:len(s)-1]
+		}
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if n = math.Ldexp(n, 10*power); err != nil || !(n >= 1 && n < maxBytes) {
+		return 0, ErrSize
+	}
+	return int64(n), nil
+}
+
+// ScanBytes reads a size with a unit, such as 8G or 1.5GiB, at the beginning of a
+// text, and tells its length; 0 means that there is none.
+func ScanBytes(s string) (bytes int64, length int) {
+	digits := 0
+	for digits < len(s) && (s[digits] >= '0' && s[digits] <= '9' || s[digits] == '.') {
+		digits++
+	}
+	if digits == 0 || digits == len(s) {
+		return 0, 0
+	}
+	power := strings.IndexByte(sizes, s[digits]) + 1
+	n, err := strconv.ParseFloat(s[:digits], 64)
+	if n = math.Ldexp(n, 10*power); power == 0 || err != nil || n >= maxBytes {
+		return 0, 0
+	}
+	rest := strings.TrimPrefix(strings.TrimPrefix(s[digits+1:], "i"), "B")
+	return int64(n), len(s) - len(rest)
+}
+
+// Span writes a length of time with one or two units: "59s", "1m05s", "2d". Less
+// than none is written as none.
+func Span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(max(d, 0).Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}
+
+// ErrSpan is the error of ParseSpan.
+var ErrSpan = errors.New("want a time such as 10m, 1h30m, 2d, HH:MM:SS or seconds")
+
+// ParseSpan reads a length of time, more than 0, as people type it: 1h30m, 2d,
+// HH:MM:SS or a number of seconds.
+func ParseSpan(s string) (time.Duration, error) {
+	d, ok := parseSpan(s)
+	if !ok || d <= 0 {
+		return 0, ErrSpan
+	}
+	return d, nil
+}
+
+func parseSpan(s string) (time.Duration, bool) {
+	if seconds, err := strconv.ParseInt(s, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if parts := strings.Split(s, ":"); len(parts) == 3 {
+		var total uint64
+		for i, p := range parts {
+			n, err := strconv.ParseUint(p, 10, 31)
+			if err != nil || i > 0 && n > 59 {
+				return 0, false
+			}
+			total = total*60 + n
+		}
+		return seconds(float64(total))
+	}
+	if days, found := strings.CutSuffix(s, "d"); found {
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil {
+			return 0, false
+		}
+		return seconds(n * 24 * 3600)
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil
+}
+
+// seconds refuses what no time.Duration can hold.
+func seconds(n float64) (time.Duration, bool) {
+	if !(n >= 0 && n < 9e9) {
+		return 0, false
+	}
+	return time.Duration(n * float64(time.Second)), true
+}
+
+// NoNetwork is the round trip below which there is no network: a node is nearer
+// than that only to itself.
+const NoNetwork = 5 * time.Microsecond
+
+// Millis writes a round trip in milliseconds, without the unit: "0.04", "1.5",
+// "240". It is not known if it is shorter than NoNetwork.
+func Millis(d time.Duration) (text string, known bool) {
+	ms := float64(d) / float64(time.Millisecond)
+	switch {
+	case d < NoNetwork:
+		return "", false
+	case ms < 0.995:
+		return fmt.Sprintf("%.2f", ms), true
+	case ms < 99.95:
+		return fmt.Sprintf("%.1f", ms), true
+	}
+	return fmt.Sprintf("%.0f", ms), true
+}
+
+// Count writes a number of things: "1 copy", "2 copies".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -1,8 +1,10 @@
 package units_test
 
 import (
+	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"zorilla/internal/units"
 )
@@ -14,6 +16,79 @@ func TestBytes(t *testing.T) {
 		3 << 29: "1.5 GiB", 8 << 30: "8 GiB", 5 << 40: "5 TiB", 7 << 50: "7 PiB", math.MaxInt64: "8 EiB",
 	} {
 		if got := units.Bytes(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for s, want := range map[string]int64{
+		"1": 1, "200M": 200 << 20, "2G": 2 << 30, "2g": 2 << 30, "1.5K": 1536, "64KiB": 64 << 10, "64kib": 64 << 10, "3MB": 3 << 20, "1T": 1 << 40,
+		"512B": 512, "4095T": 4095 << 40, "1e3": 1000,
+	} {
+		if n, err := units.ParseBytes(s); err != nil || n != want {
+			t.Errorf("%s: got %d, %v, want %d", s, n, err, want)
+		}
+	}
+	for _, s := range []string{"", "0", "-1G", "G", "B", "lots", "1e30", "NaN", "Inf", "1GG", "1P", "1 G", "0.1", "9999999999T"} {
+		if n, err := units.ParseBytes(s); !errors.Is(err, units.ErrSize) {
+			t.Errorf("%q was accepted as %d: %v", s, n, err)
+		}
+	}
+}
+
+// What ScanBytes reads, ParseBytes reads too, and as the same.
+func TestScanBytes(t *testing.T) {
+	for s, want := range map[string]int{
+		"8G": 2, "8G && x": 2, "1.5GiB)": 6, "8GB": 3, "8Gi": 3, "8GBx": 3, "2K": 2, "8": 0, "": 0, "G": 0, "8g": 0, "8P": 0, "1.2.3G": 0, "-8G": 0, "9999999999T": 0,
+	} {
+		n, length := units.ScanBytes(s)
+		if length != want {
+			t.Errorf("%q: length %d, want %d", s, length, want)
+		} else if whole, err := units.ParseBytes(s[:length]); length > 0 && (err != nil || whole != n) {
+			t.Errorf("%q: %d, but ParseBytes says %d, %v", s, n, whole, err)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{-time.Second: "0s", 59 * time.Second: "59s", 61 * time.Second: "1m01s", 90 * time.Minute: "1h30m", 50 * time.Hour: "2d"} {
+		if got := units.Span(d); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestParseSpan(t *testing.T) {
+	for s, want := range map[string]time.Duration{
+		"90": 90 * time.Second, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "01:30:05": 90*time.Minute + 5*time.Second,
+		"2d": 48 * time.Hour, "100:00:00": 100 * time.Hour, "500ms": 500 * time.Millisecond,
+	} {
+		if d, err := units.ParseSpan(s); err != nil || d != want {
+			t.Errorf("%s: got %v, %v, want %v", s, d, err, want)
+		}
+	}
+	for _, s := range []string{"", "0", "-5m", "1:30", "1:60:00", "1:00:61", "x", "NaNd", "1e12d", "9999999999:00:00"} {
+		if d, err := units.ParseSpan(s); !errors.Is(err, units.ErrSpan) {
+			t.Errorf("%q was accepted as %v: %v", s, d, err)
+		}
+	}
+}
+
+func TestMillis(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "", 0: "", 4 * time.Microsecond: "", 5 * time.Microsecond: "0.01", 42 * time.Microsecond: "0.04", 999 * time.Microsecond: "1.0",
+		1500 * time.Microsecond: "1.5", 25 * time.Millisecond: "25.0", 99960 * time.Microsecond: "100", 240 * time.Millisecond: "240",
+	} {
+		if got, known := units.Millis(d); got != want || known != (want != "") {
+			t.Errorf("%v is %q, %v, want %q", d, got, known, want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 copies", 1: "1 copy", 2: "2 copies", 1200: "1200 copies"} {
+		if got := units.Count(n, "copy", "copies"); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}

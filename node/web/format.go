@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"zorilla/internal/units"
 )
 
 // label makes a name or a reason fit to be shown: one line, at most limit
@@ -61,29 +63,19 @@ func ago(d time.Duration) string {
 	}
 }
 
-// shortest is the round trip below which there is no network: a node is
-// nearer than that only to itself.
-const shortest = 5 * time.Microsecond
-
 // latency writes a round trip; 0 means not measured.
 func latency(d time.Duration) string {
-	ms := float64(d) / float64(time.Millisecond)
-	switch {
-	case d < shortest:
+	text, known := units.Millis(d)
+	if !known {
 		return "–"
-	case ms < 1:
-		return fmt.Sprintf("%.2f ms", ms)
-	case ms < 10:
-		return fmt.Sprintf("%.1f ms", ms)
-	default:
-		return fmt.Sprintf("%.0f ms", ms)
 	}
+	return text + " ms"
 }
 
 // far is the length of a latency bar from 0 to 100: logarithmic from 0.1 ms to
 // 300 ms, since a site and a continent must both be visible.
 func far(d time.Duration) int {
-	if d < shortest {
+	if d < units.NoNetwork {
 		return 0
 	}
 	ms := float64(d) / float64(time.Millisecond)

@@ -20,7 +20,7 @@ func TestFormats(t *testing.T) {
 		{span(0), "0.0 s"}, {span(-time.Hour), "0.0 s"}, {span(340 * time.Millisecond), "0.3 s"}, {span(59999 * time.Millisecond), "59 s"},
 		{span(62 * time.Second), "1 min 02 s"}, {span(3*time.Hour + 5*time.Minute), "3 h 05 min"}, {span(51 * time.Hour), "2 d 3 h"},
 		{ago(2 * time.Second), "just now"}, {ago(-time.Hour), "just now"}, {ago(70 * time.Second), "1 min ago"}, {ago(49 * time.Hour), "2 d ago"},
-		{latency(0), "–"}, {latency(20 * time.Microsecond), "0.02 ms"}, {latency(1700 * time.Microsecond), "1.7 ms"}, {latency(25 * time.Millisecond), "25 ms"},
+		{latency(0), "–"}, {latency(20 * time.Microsecond), "0.02 ms"}, {latency(1700 * time.Microsecond), "1.7 ms"}, {latency(25 * time.Millisecond), "25.0 ms"},
 		{count(7), "7"}, {count(1204), "1\u202f204"}, {count(-1204), "-1\u202f204"}, {count(-204), "-204"}, {count(1234567), "1\u202f234\u202f567"},
 		{label("a\nb\x1b\u202ec\xff", 9), "a\ufffdb\ufffd\ufffdc\ufffd"}, {label("abcdef", 3), "abc…"},
 		{command(&jobs.Spec{Args: []string{"echo", "it's", "", "$HOME"}}, 80), `echo 'it'\''s' '' '$HOME'`},
