@@ -3,7 +3,6 @@ package jobs
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 
+	"zorilla/internal/units"
 	"zorilla/vicinity"
 )
 
@@ -217,26 +217,11 @@ func sized(text string) sizedText {
 // sizeAt reads a size, such as 8G or 1.5GiB, at the beginning of a text; a
 // length of 0 means that there is none.
 func sizeAt(s string) (bytes int64, length int) {
-	digits := 0
-	for digits < len(s) && (s[digits] >= '0' && s[digits] <= '9' || s[digits] == '.') {
-		digits++
-	}
-	if digits == 0 || digits == len(s) {
+	bytes, length = units.ScanBytes(s)
+	if length < len(s) && wordy(s[length]) { // it begins a name
 		return 0, 0
 	}
-	unit := strings.IndexByte("KMGT", s[digits])
-	n, err := strconv.ParseFloat(s[:digits], 64)
-	if unit < 0 || err != nil {
-		return 0, 0
-	}
-	if n = math.Ldexp(n, 10*(unit+1)); n >= 1<<62 {
-		return 0, 0
-	}
-	rest := strings.TrimPrefix(strings.TrimPrefix(s[digits+1:], "i"), "B")
-	if rest != "" && wordy(rest[0]) {
-		return 0, 0
-	}
-	return int64(n), len(s) - len(rest)
+	return bytes, length
 }
 
 // wordy reports whether a character can stand in a name or number.
