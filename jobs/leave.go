@@ -1,8 +1,9 @@
 package jobs
 
 import (
-	"fmt"
 	"time"
+
+	"zorilla/internal/units"
 )
 
 const (
@@ -80,10 +81,10 @@ func (s *Service) bequeath() {
 	switch {
 	case running > 0 && s.cfg.NodeLimit > 0:
 		s.log.Info().Msgf("%s on: start the node again within %v, else their jobs count them as lost; without a node they end after %v",
-			plural(running, "worker goes", "workers go"), s.away(), s.cfg.NodeLimit)
+			units.Count(running, "worker goes", "workers go"), s.away(), s.cfg.NodeLimit)
 	case ended > 0:
 		s.log.Info().Msgf("%s here: start the node again within %v, else their jobs count them as lost",
-			plural(ended, "worker has results", "workers have results"), s.away())
+			units.Count(ended, "worker has results", "workers have results"), s.away())
 	}
 }
 
@@ -106,11 +107,4 @@ func (s *Service) leftovers() (running, ended int) {
 		w.mu.Unlock()
 	}
 	return running, ended
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
