@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"time"
 
 	"zorilla/jobs/process"
@@ -237,4 +238,55 @@ func (t *taskTable) status() *ArrayStatus {
 	}
 	s.Left = s.Tasks - s.Done - s.Running
 	return s
+}
+
+// ack tells a worker what it is to do, and what of it is safe here; failing is set
+// if the job ends because tasks failed. The worker's attempt is the current one.
+func (t *taskTable) ack(w WorkerReport, failing bool) *WorkerTasksAck {
+	if w.Tasks == nil {
+		return nil
+	}
+	l := t.leases[w.Rank]
+	if l == nil || l.attempt != w.Attempt {
+		return &WorkerTasksAck{Before: w.Tasks.Added, Last: t.waits == 0 || failing}
+	}
+	a := &WorkerTasksAck{Results: l.results, Before: w.Tasks.Added, Ranges: after(l.queue, w.Tasks.Added-l.results)}
+	if l.left == 0 && (t.waits == 0 || l.closed) {
+		l.closed, a.Last = true, true
+	}
+	return a
+}
+
+// after returns what follows the first n tasks of ranges.
+func after(ranges []process.TaskRange, n int) (rest []process.TaskRange) {
+	for _, r := range ranges {
+		skip := min(max(n, 0), r.Count)
+		n -= skip
+		if skip < r.Count && len(rest) < maxTaskRanges {
+			rest = append(rest, process.TaskRange{From: r.From + skip, Count: r.Count - skip})
+		}
+	}
+	return rest
+}
+
+// verdict tells how an array ends.
+func (t *taskTable) verdict() verdict {
+	if t.failed == 0 {
+		return verdict{state: Completed}
+	}
+	reason := fmt.Sprintf("%d of %d tasks failed, task %d with %d", t.failed, len(t.tasks), t.numbers.ID(t.first), t.tasks[t.first].code)
+	if left := len(t.tasks) - t.done; left > 0 {
+		reason += fmt.Sprintf("; %d were not done", left)
+	}
+	return verdict{Failed, t.code, reason}
+}
+
+// text tells how far a running array is.
+func (t *taskTable) text() string {
+	s := t.status()
+	text := fmt.Sprintf("%d of %d tasks done", s.Done, s.Tasks)
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", s.Failed)
+	}
+	return text + fmt.Sprintf(", %d running", s.Running)
 }

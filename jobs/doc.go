@@ -51,6 +51,8 @@
 // # Concurrency
 //
 // primary and claims are cores: plain structs without goroutine, lock or clock.
+// A primary has a search, which says what is next for a job that wants workers
+// and calls nobody, and a lifecycle, which says what becomes of its ranks.
 // [Service.Run] has the one goroutine, the loop, that owns them; it never waits
 // for a disk or the network. What a primary leaves to be done outside is
 // released in order, once the events before it are in the journal. Each worker

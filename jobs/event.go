@@ -109,7 +109,7 @@ type record struct {
 	met       map[int]bool              // fulfilled dependencies, by their place in the spec
 	eligible  time.Time                 // since when it may look for workers
 	tally     *Tally                    // of answers, when it started or ended
-	lacking   time.Time                 // when ranks were lost, or failed
+	lacking   time.Time                 // since when ranks need another attempt: of the latest loss or retry
 	retries   int                       // times that the gang was started again as a whole
 	tasks     *taskTable                // nil unless the job is an array
 	epoch     int64                     // of the table: how often it has changed

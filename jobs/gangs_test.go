@@ -167,7 +167,7 @@ func (c *contest) over() bool {
 // floods returns how often all of them together have flooded.
 func (c *contest) floods() (n int) {
 	for _, g := range c.gangs {
-		rounds := g.home.core.jobs[g.id].core.rounds
+		rounds := g.home.core.jobs[g.id].core.search.rounds
 		n += rounds[len(rounds)-1].Number
 	}
 	return n

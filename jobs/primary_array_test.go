@@ -130,8 +130,8 @@ func TestArrayOutlivesAWorker(t *testing.T) {
 	c.p.memberGone(c.now, testNode(1))
 	c.after(partLease)
 	c.step()
-	if st, want := c.p.status(), (ArrayStatus{Tasks: 3, Done: 1, Left: 2}); *st.Array != want || c.p.wanted() != 2 {
-		t.Errorf("%+v, %d wanted, want %+v, 2", st.Array, c.p.wanted(), want)
+	if st, want := c.p.status(), (ArrayStatus{Tasks: 3, Done: 1, Left: 2}); *st.Array != want || c.p.rec.wanted() != 2 {
+		t.Errorf("%+v, %d wanted, want %+v, 2", st.Array, c.p.rec.wanted(), want)
 	}
 }
 

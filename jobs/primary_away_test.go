@@ -46,7 +46,7 @@ func stopped(t *testing.T, away time.Duration) *talk {
 func (c *talk) pass(d time.Duration) {
 	for end := c.now.Add(d); c.now.Before(end); {
 		c.after(reportEvery)
-		if c.p.rec.state == Running && c.p.parts[testNode(1)].back.IsZero() {
+		if c.p.rec.state == Running && c.p.parts[testNode(1)].expectedBack.IsZero() {
 			c.report(1, WorkerRunning, 0, ra(0, 1))
 		}
 	}

@@ -21,7 +21,7 @@ func running(t *testing.T, spec Spec) *talk {
 // gang lets nodes take all ranks that are wanted, and start them.
 func (c *talk) gang() {
 	c.t.Helper()
-	for n := 1; c.p.wanted() > 0 && n < 10; n++ {
+	for n := 1; c.p.rec.wanted() > 0 && n < 10; n++ {
 		c.offer(n, 2)
 	}
 	c.after(maxSettle)
@@ -146,7 +146,7 @@ func TestRankIsTriedAgain(t *testing.T) {
 	c := running(t, Spec{Min: 2, Max: 2 + 2, Retries: 1})
 	c.exits(1, ra(1, 1), 3, process.Exited)
 	c.state(Running, -1)
-	if w := c.p.wanted(); w != 1 {
+	if w := c.p.rec.wanted(); w != 1 {
 		t.Fatalf("%d workers wanted, want 1: the rank again", w)
 	}
 	c.after(1100 * ms)
@@ -188,7 +188,7 @@ func TestGangIsTriedAgainAsAWhole(t *testing.T) {
 			c := running(t, Spec{Min: 3, Max: 3, Retries: 2})
 			fail(c)
 			c.state(Pending, -1)
-			if w := c.p.wanted(); w != 3 {
+			if w := c.p.rec.wanted(); w != 3 {
 				t.Fatalf("%d workers wanted, want all", w)
 			}
 			c.now = c.now.Add(avoidFor)
@@ -307,7 +307,7 @@ func (c *talk) declines(n int, ra RankAttempt, why string) {
 // have it.
 func (c *talk) tells(want map[int]string) {
 	c.t.Helper()
-	replay := newPrimary(c.p.rec.id, c.p.self, c.p.rnd, flood.Schedule{})
+	replay := newPrimary(c.p.rec.id, c.p.self, c.p.search.rnd, flood.Schedule{})
 	for _, ev := range c.log {
 		replay.rec.apply(ev)
 	}

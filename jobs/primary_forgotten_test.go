@@ -38,7 +38,7 @@ func TestGrantThatItsNodeHasForgotten(t *testing.T) {
 		t.Fatalf("got %+v, want the gang to be released", ack)
 	}
 	c.state(Pending, -1)
-	if a := c.p.answers[testNode(1)]; a.Reason != reasonForgot {
+	if a := c.p.search.answers[testNode(1)]; a.Reason != reasonForgot {
 		t.Errorf("node 1 counts as %q", a.Reason)
 	}
 }
@@ -106,7 +106,7 @@ func TestOriginThatOverslept(t *testing.T) {
 	c.state(Running, -1)
 
 	c = half(t, WorkerRunning)
-	again := newPrimary(c.p.rec.id, c.p.self, c.p.rnd, flood.Schedule{})
+	again := newPrimary(c.p.rec.id, c.p.self, c.p.search.rnd, flood.Schedule{})
 	for _, ev := range c.log {
 		again.rec.apply(ev)
 	}

@@ -207,7 +207,7 @@ func TestGrowthKeepsTheBound(t *testing.T) {
 	c.report(3, WorkerReady, 0, ra(2, 1))
 	c.state(Running, -1)
 	c.grants = nil
-	for len(c.p.rounds) < 2 {
+	for len(c.p.search.rounds) < 2 {
 		c.play(time.Second)
 	}
 	c.put(1, 3, 1)

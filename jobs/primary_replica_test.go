@@ -199,8 +199,8 @@ func TestJobSurvivesALostNode(t *testing.T) {
 	c := newCopies(t, nil)
 	c.vanish(2)
 	c.state(Running, -1)
-	if g := only[doFlood](c); len(g) != 0 || c.p.wanted() != 0 {
-		t.Errorf("looks for %d workers instead of the lost copies", c.p.wanted())
+	if g := only[doFlood](c); len(g) != 0 || c.p.rec.wanted() != 0 {
+		t.Errorf("looks for %d workers instead of the lost copies", c.p.rec.wanted())
 	}
 	if w := c.p.status().Warnings; len(w) != 1 || !strings.Contains(w[0], "was lost with ranks 0..1 (2), replica 1") {
 		t.Errorf("warns of %q", w)
@@ -253,7 +253,7 @@ func TestGangOfCopiesIsTriedAgainAsAWhole(t *testing.T) {
 	for len(only[doFlood](c)) == 0 {
 		c.after(c.p.wake().Sub(c.now))
 	}
-	if n := c.p.wanted(); n != 4 {
+	if n := c.p.rec.wanted(); n != 4 {
 		t.Fatalf("%d workers are wanted", n)
 	}
 	c.run()

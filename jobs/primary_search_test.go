@@ -35,7 +35,7 @@ func (c *flooding) sent() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.p.sent(c.now, len(c.p.rounds), f)
+	c.p.sent(c.now, len(c.p.search.rounds), f)
 }
 
 // answer lets node n answer the latest flood after a time; it is on the rim
@@ -43,7 +43,7 @@ func (c *flooding) sent() {
 func (c *flooding) answer(n int, rtt, after time.Duration, change func(*Answer)) {
 	c.now = c.now.Add(after)
 	c.p.tick(c.now)
-	a := Answer{Job: c.p.rec.id, Round: len(c.p.rounds), Capacity: 2, Reason: reasonBusy, Hops: 1, Rim: true, Onward: 5}
+	a := Answer{Job: c.p.rec.id, Round: len(c.p.search.rounds), Capacity: 2, Reason: reasonBusy, Hops: 1, Rim: true, Onward: 5}
 	change(&a)
 	if a.Workers > 0 {
 		a.Key, a.Reason = uint64(n)+1, ""
@@ -89,7 +89,7 @@ func TestFloodIsExtendedBeyondBusyNodesNearestFirst(t *testing.T) {
 	c.wantRim("when these have had time", 5, 6)
 	r := c.p.status().Rounds[0]
 	// 2 by the origin, and for each of six nodes one to it and five from it.
-	if len(c.p.rounds) != 1 || r.Extended != 6 || r.Messages != 2+6*6 || r.Duplicates != r.Messages-6 || r.Hops != 1 || r.Bytes < r.Messages*100 {
+	if len(c.p.search.rounds) != 1 || r.Extended != 6 || r.Messages != 2+6*6 || r.Duplicates != r.Messages-6 || r.Hops != 1 || r.Bytes < r.Messages*100 {
 		t.Errorf("counted %+v", r)
 	}
 }
@@ -157,7 +157,7 @@ func TestSearchWaitsForANearSlotThatIsFreeSoon(t *testing.T) {
 	c.answer(1, ms, 0, soon)
 	c.answer(2, ms, 0, soon)
 	c.answer(3, 15*ms, 0, busy)
-	for c.now.Add(ms).Before(c.p.flooded.Add(time.Second)) {
+	for c.now.Add(ms).Before(c.p.search.floodedAt.Add(time.Second)) {
 		c.after(ms)
 	}
 	if rim := c.rim(); len(rim) != 0 {
@@ -167,7 +167,7 @@ func TestSearchWaitsForANearSlotThatIsFreeSoon(t *testing.T) {
 	c.wantRim("at its time", 1, 2)
 	c.after(c.p.wake().Sub(c.now))
 	c.wantRim("and then farther", 3)
-	if n := len(c.p.rounds); n != 1 {
+	if n := len(c.p.search.rounds); n != 1 {
 		t.Errorf("%d floods, want none beside the first: it can still be extended", n)
 	}
 }
@@ -210,12 +210,12 @@ func TestSearchWithEnoughOffersEnds(t *testing.T) {
 	c.answer(1, 200*ms, 200*ms, offers(1))
 	for n := 2; c.p.rec.state == Pending; n++ {
 		c.answer(n, 100*ms, 30*ms, busy)
-		if c.now.After(c.p.flooded.Add(maxExtend + maxSettle + time.Second)) {
+		if c.now.After(c.p.search.floodedAt.Add(maxExtend + maxSettle + time.Second)) {
 			t.Fatal("the job does not start")
 		}
 	}
-	if len(c.p.offers) != 0 {
-		t.Errorf("%d offers stand still", len(c.p.offers))
+	if len(c.p.search.offers) != 0 {
+		t.Errorf("%d offers stand still", len(c.p.search.offers))
 	}
 }
 
@@ -234,10 +234,10 @@ func TestSearchForNearerNodesIsGivenUpAfterMany(t *testing.T) {
 		c.after(max(0, c.p.wake().Sub(c.now)))
 	}
 	// The last step but one may be one short of the limit, and doubles.
-	if n < maxVain || n > 10*maxVain {
+	if n < maxFruitless || n > 10*maxFruitless {
 		t.Errorf("granted the far offer after %d near nodes were busy", n)
 	}
-	if d := c.now.Sub(c.p.flooded); d > maxExtend/4 {
+	if d := c.now.Sub(c.p.search.floodedAt); d > maxExtend/4 {
 		t.Errorf("that took %v", d)
 	}
 }
@@ -255,8 +255,8 @@ func TestSpreadLooksForMoreNodes(t *testing.T) {
 	for c.p.rec.state == Pending {
 		c.after(max(ms, c.p.wake().Sub(c.now)))
 	}
-	if g := only[doGrant](c.talk); len(g) != 3 || c.now.Sub(c.p.flooded) > time.Second {
-		t.Fatalf("%d grants after %v, want one for each of three nodes: %+v", len(g), c.now.Sub(c.p.flooded), g)
+	if g := only[doGrant](c.talk); len(g) != 3 || c.now.Sub(c.p.search.floodedAt) > time.Second {
+		t.Fatalf("%d grants after %v, want one for each of three nodes: %+v", len(g), c.now.Sub(c.p.search.floodedAt), g)
 	}
 }
 
@@ -306,12 +306,12 @@ func TestChoiceThatWaitsForNearSlotsDoesNotSpin(t *testing.T) {
 			c.answer(n, ms, 0, func(a *Answer) { a.Free = 700 })
 		}
 		c.answer(4, 15*ms, 0, offers(1))
-		for wakes := 0; c.now.Before(c.p.flooded.Add(500 * ms)); wakes++ {
+		for wakes := 0; c.now.Before(c.p.search.floodedAt.Add(500 * ms)); wakes++ {
 			c.step()
 			c.now = c.p.wake()
 			c.p.tick(c.now)
 			if wakes > 2000 {
-				t.Fatalf("%s: woken %d times in %v", spec.Strategy, wakes, c.now.Sub(c.p.flooded))
+				t.Fatalf("%s: woken %d times in %v", spec.Strategy, wakes, c.now.Sub(c.p.search.floodedAt))
 			}
 		}
 	}

@@ -2,14 +2,11 @@ package jobs
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"zorilla/internal/codec"
-	"zorilla/internal/units"
-	"zorilla/vicinity"
 )
 
 // reason tells why the job is not further than it is, or why it ended.
@@ -21,80 +18,35 @@ func (p *primary) reason() string {
 		}
 		return p.waitReason()
 	case Staging:
-		return p.stagingReason()
+		return p.staging.text(&p.rec)
 	case Running:
-		if p.missing() > 0 {
+		if p.rec.missing() > 0 {
 			return p.waitReason()
 		}
 		if away := p.awayReason(); away != "" {
 			return away
 		}
 		if p.rec.tasks != nil {
-			return p.arrayReason()
+			return p.rec.tasks.text()
 		}
-		if p.rec.spec.Rigid() || p.wanted() == 0 {
+		if p.rec.spec.Rigid() || p.rec.wanted() == 0 {
 			return ""
 		}
-		return fmt.Sprintf("runs with %d workers, up to %d more are welcome", p.count(WorkerRunning, WorkerEnded), p.wanted())
+		return fmt.Sprintf("runs with %d workers, up to %d more are welcome", p.rec.count(WorkerRunning, WorkerEnded), p.rec.wanted())
 	case Collecting:
 		return fmt.Sprintf("fetching the outputs of %d workers", len(p.collecting))
 	}
 	return p.rec.reason
 }
 
-// stagingReason tells how much of the inputs is at the nodes that get them, or
-// how many workers are ready.
-func (p *primary) stagingReason() string {
-	there, lack := map[vicinity.ID]int64{}, map[vicinity.ID]bool{}
-	for i := range p.rec.ranks {
-		k := &p.rec.ranks[i]
-		if k.state != WorkerPreparing && k.state != WorkerReady {
-			continue
-		}
-		so := p.moved[RankAttempt{i, k.attempt}]
-		there[k.node] += so.Fetched + so.Cached
-		lack[k.node] = lack[k.node] || k.state == WorkerPreparing
-	}
-	nodes, have := int64(len(there)), int64(0)
-	for id, n := range there {
-		if n = min(n, p.staged.Total); !lack[id] {
-			n = p.staged.Total
-		}
-		have += n
-	}
-	whole := nodes * p.staged.Total
-	if have >= whole {
-		return fmt.Sprintf("%d of %d workers are ready", p.count(WorkerReady), max(p.rec.spec.least(), p.count(WorkerPreparing, WorkerReady)))
-	}
-	to := ""
-	if nodes > 1 {
-		to = fmt.Sprintf(" to %d nodes", nodes)
-	}
-	return fmt.Sprintf("inputs are sent%s: %s of %s are there", to, units.Bytes(have), units.Bytes(whole))
-}
-
 // awayReason names a node that is being started again, or is "".
 func (p *primary) awayReason() string {
-	for _, id := range slices.Sorted(maps.Keys(p.parts)) {
-		if back := p.parts[id].back; !back.IsZero() {
-			return fmt.Sprintf("node %s was stopped; its workers go on, and it is expected back by %s", label(p.nameOf(id), id), back.Format("15:04:05 MST"))
-		}
+	id, back := p.parts.expected()
+	if back.IsZero() {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("node %s was stopped; its workers go on, and it is expected back by %s", label(p.rec.nameOf(id), id), back.Format("15:04:05 MST"))
 }
-
-// nameOf returns the name that a node had when it was granted ranks.
-func (p *primary) nameOf(id vicinity.ID) string {
-	for i := range p.rec.ranks {
-		if p.rec.ranks[i].node == id {
-			return p.rec.ranks[i].name
-		}
-	}
-	return ""
-}
-
-// declines sums the latest answers up: "12 asked: 5 offered, 7 busy".
-func (p *primary) declines() string { return p.tally().String() }
 
 // status describes the job as it is now.
 func (p *primary) status() Status {
@@ -102,7 +54,7 @@ func (p *primary) status() Status {
 	s := Status{
 		ID: r.id, Origin: r.origin, Spec: r.spec, State: r.state, Reason: p.reason(), ExitCode: r.code,
 		Submitted: r.submitted, Started: r.started, Ended: r.ended,
-		Rounds: slices.Clone(p.rounds), Warnings: slices.Clone(r.warnings), Staged: p.staged, Broken: r.broken,
+		Rounds: slices.Clone(p.search.rounds), Warnings: slices.Clone(r.warnings), Staged: p.staged, Broken: r.broken,
 		Workers: []WorkerStatus{}, Array: r.tasks.status(), Worst: r.worst,
 	}
 	for i := range r.ranks {
@@ -129,10 +81,10 @@ func (p *primary) status() Status {
 
 // explain answers why the job waits, or ended as it did.
 func (p *primary) explain(now time.Time) Explanation {
-	t := p.tally()
+	t, waits := p.tally(), p.search.outlook(p.demand())
 	e := Explanation{
-		ID: p.rec.id, State: p.rec.state, Summary: p.reason(), Wanted: p.wanted(),
-		Asked: t.Asked, Offered: t.Offered, Declined: t.Declined, Nodes: []NodeAnswer{}, Rounds: slices.Clone(p.rounds),
+		ID: p.rec.id, State: p.rec.state, Summary: p.reason(), Wanted: waits.wanted,
+		Asked: t.Asked, Offered: t.Offered, Declined: t.Declined, Nodes: []NodeAnswer{}, Rounds: slices.Clone(p.search.rounds),
 		Since: p.rec.eligible,
 	}
 	switch {
@@ -140,13 +92,13 @@ func (p *primary) explain(now time.Time) Explanation {
 		if !p.rec.lacking.IsZero() {
 			e.Since = p.rec.lacking
 		}
-		e.Next = earlier(p.search.Wake(), p.poke)
+		e.Next = waits.flood
 	case !p.rec.started.IsZero():
 		e.Until = p.rec.started
 	default:
 		e.Until = p.rec.ended
 	}
-	for _, a := range p.answers {
+	for _, a := range p.search.answers {
 		e.Nodes = append(e.Nodes, a)
 	}
 	slices.SortFunc(e.Nodes, func(a, b NodeAnswer) int {
@@ -156,7 +108,7 @@ func (p *primary) explain(now time.Time) Explanation {
 		return strings.Compare(string(a.Node), string(b.Node))
 	})
 	if e.Summary == "" {
-		e.Summary = p.declines()
+		e.Summary = t.String()
 	}
 	return e
 }

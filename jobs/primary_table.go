@@ -25,8 +25,8 @@ const (
 
 // tableState is what a primary keeps for its participants.
 type tableState struct {
-	told  int64     // up to this epoch participants are told
-	since time.Time // when that began
+	lastEpoch int64     // up to this epoch participants are told
+	toldAt    time.Time // when that began
 
 	hosts []Host // of epoch; in use elsewhere, never changed
 	epoch int64
@@ -60,14 +60,14 @@ func (r *record) turn(ev event) {
 	}
 }
 
-// hosts returns the table by lowest rank.
-func (p *primary) hosts() []Host {
-	if p.table.epoch == p.rec.epoch && p.table.hosts != nil {
-		return p.table.hosts
+// of returns the table of a job by lowest rank.
+func (t *tableState) of(r *record) []Host {
+	if t.epoch == r.epoch && t.hosts != nil {
+		return t.hosts
 	}
 	byNode := map[vicinity.ID][]int{}
-	for i := range p.rec.ranks {
-		if k := &p.rec.ranks[i]; k.inTable() {
+	for i := range r.ranks {
+		if k := &r.ranks[i]; k.inTable() {
 			byNode[k.node] = append(byNode[k.node], i)
 		}
 	}
@@ -76,15 +76,15 @@ func (p *primary) hosts() []Host {
 		hosts = append(hosts, Host{Node: id, Ranks: ranks})
 	}
 	slices.SortFunc(hosts, func(a, b Host) int { return a.Ranks[0] - b.Ranks[0] })
-	p.table.hosts, p.table.epoch = hosts, p.rec.epoch
+	t.hosts, t.epoch = hosts, r.epoch
 	return hosts
 }
 
 // startMessage lets ranks start.
-func (p *primary) startMessage(ranks []RankAttempt) Start {
-	s := Start{Job: p.rec.id, Ranks: ranks, Size: p.rec.spec.Min, Hosts: p.hosts(), Epoch: p.rec.epoch, master: p.rec.ranks[0].node}
+func (p *lifecycle) startMessage(ranks []RankAttempt) Start {
+	s := Start{Job: p.rec.id, Ranks: ranks, Size: p.rec.spec.Min, Hosts: p.table.of(&p.rec), Epoch: p.rec.epoch, master: p.rec.ranks[0].node}
 	if !p.rec.spec.Rigid() {
-		s.Size = p.count(WorkerPreparing, WorkerReady, WorkerRunning, WorkerEnded)
+		s.Size = p.rec.count(WorkerPreparing, WorkerReady, WorkerRunning, WorkerEnded)
 	}
 	return s
 }
@@ -93,20 +93,20 @@ func (p *primary) startMessage(ranks []RankAttempt) Start {
 // know an older one and it is time to tell; else nil. A node that says nothing
 // of epochs has no use for it.
 func (p *primary) tableFor(now time.Time, from vicinity.ID, rep *Report) *Table {
-	if rep.Epoch <= 0 || rep.Epoch >= p.rec.epoch || p.rec.spec.Array != nil || p.rec.replicated() || p.rec.state.Final() || p.closing() {
+	if rep.Epoch <= 0 || rep.Epoch >= p.rec.epoch || p.rec.spec.Array != nil || p.rec.replicated() || p.rec.state.Final() || p.rec.closing() {
 		return nil
 	}
 	t := &p.table
-	if gone := now.Sub(t.since); t.told < p.rec.epoch && (gone >= tablePace(len(p.hosts())) || gone < 0) {
-		t.told, t.since = p.rec.epoch, now
+	if gone := now.Sub(t.toldAt); t.lastEpoch < p.rec.epoch && (gone >= tablePace(len(t.of(&p.rec))) || gone < 0) {
+		t.lastEpoch, t.toldAt = p.rec.epoch, now
 	}
 	runs := slices.ContainsFunc(rep.Workers, func(w WorkerReport) bool {
 		return w.State == WorkerRunning && p.owned(from, w.RankAttempt)
 	})
-	if rep.Epoch >= t.told || !runs {
+	if rep.Epoch >= t.lastEpoch || !runs {
 		return nil
 	}
-	return &Table{Epoch: p.rec.epoch, hosts: p.hosts()}
+	return &Table{Epoch: p.rec.epoch, hosts: t.of(&p.rec)}
 }
 
 // tablePace returns how long a change of a table of so many hosts is kept back

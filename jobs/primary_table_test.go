@@ -90,7 +90,7 @@ func TestChangesAreToldTogether(t *testing.T) {
 		c.after(maxSettle / 4)
 		c.report(n, WorkerReady, 0, ra(n-1, 1))
 	}
-	told := c.p.table.since
+	told := c.p.table.toldAt
 	if epoch := c.p.rec.epoch; epoch < 5 || c.now.After(told.Add(tableEvery)) {
 		t.Fatalf("%v after the first change: epoch %d", c.now.Sub(told), epoch)
 	}

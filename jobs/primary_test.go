@@ -63,11 +63,11 @@ func (c *talk) after(d time.Duration) {
 // offer lets node n offer workers in answer to the latest flood, not before
 // nearer ones have had their time.
 func (c *talk) offer(n, workers int) {
-	if at := c.p.flooded.Add(2 * time.Duration(n) * time.Millisecond); c.now.Before(at) {
+	if at := c.p.search.floodedAt.Add(2 * time.Duration(n) * time.Millisecond); c.now.Before(at) {
 		c.now = at
 	}
 	c.p.answered(c.now, vicinity.Member{ID: testNode(n), Name: "n"}, time.Duration(n)*time.Millisecond,
-		Answer{Job: c.p.rec.id, Round: len(c.p.rounds), Key: uint64(n) + 1, Workers: workers, Capacity: workers})
+		Answer{Job: c.p.rec.id, Round: len(c.p.search.rounds), Key: uint64(n) + 1, Workers: workers, Capacity: workers})
 }
 
 // report sends a report of node n on ranks that are all in one state.
@@ -226,11 +226,11 @@ func TestLostNodeIsReplacedInAMalleableJob(t *testing.T) {
 	c.report(2, WorkerReady, 0, ra(1, 1))
 	c.p.memberGone(c.now, testNode(2))
 	c.after(goneGrace)
-	if w := c.p.wanted(); w != 2 {
+	if w := c.p.rec.wanted(); w != 2 {
 		t.Fatalf("%d workers wanted, want the lost one and the one that was never found", w)
 	}
 	c.report(1, WorkerEnded, 0, ra(0, 1))
-	if w := c.p.wanted(); w != 1 {
+	if w := c.p.rec.wanted(); w != 1 {
 		t.Fatalf("%d workers wanted, want only the lost one: the job has stopped growing", w)
 	}
 	c.state(Running, -1)
@@ -332,8 +332,8 @@ func TestNearerOffersAreAwaited(t *testing.T) {
 	if g := only[doGrant](c); len(g) != 0 {
 		t.Fatalf("granted %+v at once, though nearer nodes may still answer", g)
 	}
-	if at := c.p.wake(); !at.Equal(c.p.flooded.Add(40 * time.Millisecond)) {
-		t.Fatalf("wakes at %v after the flood", at.Sub(c.p.flooded))
+	if at := c.p.wake(); !at.Equal(c.p.search.floodedAt.Add(40 * time.Millisecond)) {
+		t.Fatalf("wakes at %v after the flood", at.Sub(c.p.search.floodedAt))
 	}
 	c.now = c.now.Add(5 * time.Millisecond)
 	answer(3)

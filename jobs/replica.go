@@ -3,8 +3,6 @@ package jobs
 import (
 	"fmt"
 	"slices"
-
-	"zorilla/jobs/process"
 )
 
 // A job with replicas runs every rank several times, on different nodes. Its
@@ -112,9 +110,6 @@ func (r *record) decide(ras []RankAttempt) {
 
 // undecide forgets who won: all of it is tried again.
 func (r *record) undecide() { r.winner, r.won = map[int]int{}, nil }
-
-// succeeded reports whether a program ended with 0 by itself.
-func succeeded(e *process.Exit) bool { return e != nil && e.Code == 0 && e.Cause != process.Stopped }
 
 // spare reports whether the job does not need a worker any more, since another
 // copy of its rank counts.

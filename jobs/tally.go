@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Tally sums up the latest answers of all nodes to a job's advertisements.
@@ -23,41 +22,12 @@ const (
 	otherReasons = "declined for other reasons"
 )
 
-// tally sums up what nodes have answered. After a restart of the origin it is
-// what the journal says, until somebody answers anew.
-func (p *primary) tally() Tally {
-	if len(p.answers) == 0 && p.rec.tally != nil {
-		t := *p.rec.tally
-		t.Declined = map[string]int{}
-		maps.Copy(t.Declined, p.rec.tally.Declined)
-		return t
-	}
-	t := Tally{Asked: len(p.answers), Declined: map[string]int{}}
-	for _, a := range p.answers {
-		if a.Reason == "" {
-			t.Offered++
-			continue
-		}
-		t.Declined[a.Reason]++
-	}
-	if len(t.Declined) > maxReasons {
-		for _, r := range t.reasons()[maxReasons-1:] {
-			t.Declined[otherReasons] += t.Declined[r]
-			delete(t.Declined, r)
-		}
-	}
-	return t
-}
-
-// startEvent is a START for the journal. The first one tells why it was not
-// sooner.
-func (p *primary) startEvent(now time.Time, ready []RankAttempt) event {
-	ev := event{Kind: evStarted, At: now, Ranks: ready, Worst: p.worstPair()}
-	if p.rec.started.IsZero() {
-		t := p.tally()
-		ev.Tally = &t
-	}
-	return ev
+// clone returns a copy that its user may change.
+func (t *Tally) clone() Tally {
+	c := *t
+	c.Declined = map[string]int{}
+	maps.Copy(c.Declined, t.Declined)
+	return c
 }
 
 // reasons lists the reasons, the most frequent first.

@@ -26,8 +26,8 @@ type WorstPair struct {
 
 // worstPair returns the worst pair of the job's nodes, nil of one node, of very
 // many, and where nothing is known.
-func (p *primary) worstPair() *WorstPair {
-	nodes := p.nodes()
+func (p *lifecycle) worstPair() *WorstPair {
+	nodes := p.rec.nodes()
 	if len(nodes) < 2 || len(nodes) > maxWorst {
 		return nil
 	}
@@ -36,14 +36,14 @@ func (p *primary) worstPair() *WorstPair {
 		all[i] = i
 	}
 	a, b, rtt := placement.Worst(all, func(a, b int) time.Duration {
-		d, _ := p.between(nodes[a], nodes[b])
+		d, _ := p.search.between(nodes[a], nodes[b])
 		return d
 	})
 	if rtt >= maxApart {
 		return nil
 	}
-	w := &WorstPair{A: nodes[a], B: nodes[b], NameA: p.nameOf(nodes[a]), NameB: p.nameOf(nodes[b]), RTT: codec.Duration(rtt)}
-	_, sure := p.between(w.A, w.B)
+	w := &WorstPair{A: nodes[a], B: nodes[b], NameA: p.rec.nameOf(nodes[a]), NameB: p.rec.nameOf(nodes[b]), RTT: codec.Duration(rtt)}
+	_, sure := p.search.between(w.A, w.B)
 	w.Estimated = !sure
 	return w
 }

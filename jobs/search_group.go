@@ -1,0 +1,196 @@
+package jobs
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs/placement"
+	"zorilla/vicinity"
+)
+
+// The choice of nodes for jobs to which more matters than the distance from the
+// origin: the round trips between their own nodes (--strategy compact,
+// --max-rtt), or that copies of a rank are apart (--replicas). Whether offers
+// are enough is known only by trying. Distances between two other nodes are
+// estimated until a choice depends on them; then the nodes measure them.
+
+// group is what is known for such a choice.
+type group struct {
+	rtt        map[pair]time.Duration // measured; maxApart = in vain
+	unanswered int                    // requests to measure
+	answersBy  time.Time              // they are waited for until then at most; zero = there are none
+	rounds     int                    // of measurements since the flood
+	tried      int                    // offers at the last choice
+	chosenAt   time.Time              // of the last choice
+	apart      string                 // why the offers do not do; "" = they do
+}
+
+// pair is two nodes, in order.
+type pair struct{ a, b vicinity.ID }
+
+func pairOf(a, b vicinity.ID) pair {
+	if b < a {
+		a, b = b, a
+	}
+	return pair{a, b}
+}
+
+// placePause is between two vain choices while hardly anything changes.
+const placePause = 250 * time.Millisecond
+
+// grouped reports whether the job's nodes are chosen by chooseGroup.
+func (s *Spec) grouped() bool { return s.pairwise() || s.Replicas > 1 }
+
+// renew begins the choice anew with a flood: what could not be measured may be
+// tried again.
+func (g *group) renew() {
+	maps.DeleteFunc(g.rtt, func(_ pair, rtt time.Duration) bool { return rtt >= maxApart })
+	*g = group{rtt: g.rtt, apart: g.apart}
+}
+
+// chooseGroup is choose for jobs whose nodes depend on each other.
+func (s *search) chooseGroup(now time.Time, total int, d *demand, n *next) (horizon time.Duration) {
+	g := &s.group
+	if s.tooSoon(now) {
+		return s.horizon
+	}
+	offers := s.standing()
+	g.tried, g.chosenAt = len(offers), now
+	assign, err := s.place(offers, total, d)
+	if err != nil {
+		s.changed = true
+		if g.apart = err.Error(); s.mayExtend(now) {
+			s.decideAt = s.extended(now)
+		}
+		return anywhere
+	}
+	g.apart = ""
+	worst := farthest(offers, assign)
+	s.frontier.Refresh(s.measured)
+	if s.horizon = s.groupHorizon(offers, assign, worst, d); s.horizon < anywhere && !s.open(now) {
+		s.meet()
+	}
+	if s.mayExtend(now) {
+		g.tried = 0 // the next choice is another one
+		if s.horizon == anywhere {
+			g.tried = len(offers)
+		}
+		s.decideAt = s.extended(now)
+		return s.horizon
+	}
+	if s.measureNodes(now, n) {
+		s.measuredAt = now
+	}
+	if at := later(later(s.floodedAt, s.frontier.Sent()), s.measuredAt).Add(min(2*worst, maxSettle)); now.Before(at) {
+		g.tried = 0
+		s.decideAt = at
+		return 0
+	}
+	if s.measurePairs(now, chosen(offers, assign, d), n) {
+		g.tried = 0
+		s.decideAt = g.answersBy
+		s.releaseAt = later(s.releaseAt, g.answersBy.Add(keepOffers))
+		return 0
+	}
+	if g.apart != "" {
+		return 0
+	}
+	return s.grant(offers, assign, d, n)
+}
+
+// tooSoon reports whether another choice has to wait, and sets when it is due,
+// and the horizon.
+func (s *search) tooSoon(now time.Time) bool {
+	g := &s.group
+	if now.Before(g.answersBy) {
+		s.decideAt = g.answersBy
+		s.releaseAt = later(s.releaseAt, now.Add(keepOffers))
+		return true
+	}
+	if at := g.chosenAt.Add(placePace(len(s.offers))); now.Before(at) {
+		s.decideAt = at
+		return true
+	}
+	s.horizon = anywhere
+	few := len(s.offers)*4 < g.tried*5 // hardly more than at the last choice
+	switch {
+	case few && s.mayExtend(now):
+		s.decideAt = s.extended(now)
+		return true
+	case few && g.apart != "" && now.Before(g.chosenAt.Add(placePause)):
+		if len(s.offers) != g.tried {
+			s.decideAt = g.chosenAt.Add(placePause)
+		}
+		return true
+	}
+	return false
+}
+
+// placePace returns how soon a choice among so many offers may follow another
+// one: answers come by the hundred, and its cost grows with the square.
+func placePace(offers int) time.Duration {
+	return min(time.Duration(offers*offers)*time.Microsecond, placePause)
+}
+
+// groupHorizon says how far away more offers are welcome when there are enough.
+func (s *search) groupHorizon(offers []placement.Offer, assign []int, worst time.Duration, d *demand) time.Duration {
+	if len(assign) < d.wanted || s.spreading(d) {
+		return anywhere
+	}
+	if placement.Strategy(s.spec.Strategy) != placement.Compact {
+		return nearer(worst)
+	}
+	// Nodes that are nearer to each other may be anywhere. Four times as many
+	// as are needed are choice enough, and nothing is nearer than a neighbour.
+	nodes := chosen(offers, assign, d)
+	_, _, rtt := placement.Worst(assign, s.apart(offers, d))
+	if rtt <= time.Millisecond || len(offers) >= max(64, 4*len(nodes)) {
+		return 0
+	}
+	return anywhere
+}
+
+// place chooses offers for as many wanted ranks as it can, all of a rigid job.
+func (s *search) place(offers []placement.Offer, total int, d *demand) (assign []int, err error) {
+	most := min(total, d.wanted)
+	try := func(workers int) ([]int, error) {
+		w := placement.Wish{
+			Strategy: placement.Strategy(s.spec.Strategy), Ranks: workers / s.spec.copies(), Replicas: s.spec.Replicas,
+			MaxRTT: time.Duration(s.spec.MaxRTT), Between: s.apart(offers, d),
+		}
+		list, err := w.Place(offers)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Concat(list...), nil
+	}
+	if assign, err = try(most); err == nil || !errors.Is(err, placement.ErrApart) || s.spec.Rigid() {
+		return assign, err
+	}
+	low := d.least // the most that can be placed is looked for by halves
+	if assign, err = try(low); err != nil {
+		return nil, err
+	}
+	for high := most; high-low > 1; {
+		mid := low + (high-low)/2
+		if more, err := try(mid); err == nil {
+			assign, low = more, mid
+		} else {
+			high = mid
+		}
+	}
+	return assign, nil
+}
+
+// chosen lists the nodes that the job would have.
+func chosen(offers []placement.Offer, assign []int, d *demand) []vicinity.ID {
+	list := slices.Clone(d.nodes)
+	for _, i := range slices.Compact(slices.Sorted(slices.Values(assign))) {
+		if id := vicinity.ID(offers[i].Node); !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
