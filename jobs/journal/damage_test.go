@@ -19,7 +19,7 @@ import (
 // bytes, and more of them, make more pages.
 func sample(t *testing.T, path string, keys, entries, size int) ([]byte, map[string][]string) {
 	t.Helper()
-	b, err := open(path, true)
+	b, err := openLoose(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,13 @@ func check(t *testing.T, what, path string, file []byte, want map[string][]strin
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b, err := open(path, true)
+	return checkAt(t, what, path, want)
+}
+
+// checkAt is check of the journal as it is there.
+func checkAt(t *testing.T, what, path string, want map[string][]string) (told bool) {
+	t.Helper()
+	b, err := openLoose(path)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -206,7 +212,7 @@ func TestMissingEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 		db.Close()
-		b, err := open(path, true)
+		b, err := openLoose(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +265,7 @@ func TestJournalThatWasThere(t *testing.T) {
 		"is empty":              func(path string) error { return os.Truncate(path, 0) },
 	} {
 		path := filepath.Join(t.TempDir(), "journal")
-		b, err := open(path, true)
+		b, err := openLoose(path)
 		if err != nil || len(b.Lost()) != 0 {
 			t.Fatalf("a new one: %v, %v", b.Lost(), err)
 		}
@@ -268,7 +274,7 @@ func TestJournalThatWasThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []int{1, 0} {
-			b, err := open(path, true)
+			b, err := openLoose(path)
 			if err != nil || len(b.Lost()) != want || want == 1 && !strings.Contains(b.Lost()[0], path+" "+how) {
 				t.Errorf("%s: told %q, %v, want %d lines", how, b.Lost(), err, want)
 			}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,18 +18,15 @@ func FuzzLook(f *testing.F) {
 		f.Fatal(err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		outer, err := tx.CreateBucket(root)
-		if err != nil {
-			return err
-		}
+		logs := newTail()
 		for _, key := range []string{"a@b", "c@d"} {
-			for range 3 {
-				if err := put(outer, Entry{Key: key, Data: make([]byte, 200)}, 1); err != nil {
-					return err
-				}
+			for i := range uint64(3) {
+				r := record{seq: i + 1, stamp: 1, born: 1, key: key, data: make([]byte, 200)}
+				logs.add(1, []step{{key, i + 1, r.append(nil)}})
 			}
 		}
-		return nil
+		outer, err := tx.CreateBucket(root)
+		return errors.Join(err, apply(tx, logs), outer.SetSequence(2))
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -62,7 +60,7 @@ func FuzzLook(f *testing.F) {
 		if err := os.WriteFile(path, spoiled, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		j, err := open(path, true)
+		j, err := openLoose(path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,12 +61,11 @@ func parseRecord(b []byte) (r record, size int) {
 	return r, size
 }
 
-// bornOf returns the stamp of the first entry of the key, without a look at the rest.
+// bornOf returns the stamp of the first entry of the key, as the record tells; 0 if
+// it is damaged.
 func bornOf(b []byte) uint64 {
-	if len(b) < recordHeader {
-		return 0
-	}
-	return binary.BigEndian.Uint64(b[24:])
+	r, _ := parseRecord(b)
+	return r.born
 }
 
 // findRecords calls f with all records in the bytes of a file, whatever is between

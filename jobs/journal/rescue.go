@@ -22,77 +22,80 @@ type examined struct {
 	keys    map[string]uint64 // that the tree names, and how many entries each has had
 	claimed uint64            // how many keys there should be
 	stamp   uint64            // highest
-	root    string            // what it is, if not a journal of this version
-	nothing bool              // not even that
-	heads   int
-	err     error // why bbolt must not open the file
+	applied uint64            // number of the last transaction whose log is in the table
+	// appliedKnown is unset if that is damaged, or if there were no logs yet.
+	appliedKnown bool
+	root         string // what it is, if not a journal of this version
+	nothing      bool   // not even that
+	heads        int
+	err          error // why bbolt must not open the file
 }
 
 // examine finds out whether the file can be used, and puts a new one in its place
 // if it cannot.
-func (b *Bolt) examine() error {
-	f, err := os.Open(b.path)
+func (f *File) examine() error {
+	table, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		b.missed("is not there any more")
+		f.missed("is not there any more")
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("open journal: %w", err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	defer table.Close()
+	info, err := table.Stat()
 	if err != nil {
 		return fmt.Errorf("open journal: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("open journal %s: not a regular file", b.path)
+		return fmt.Errorf("open journal %s: not a regular file", f.path)
 	}
 	if info.Size() == 0 {
-		b.missed("is empty")
+		f.missed("is empty")
 		return nil
 	}
-	if err := lockFile(f); err != nil {
-		return fmt.Errorf("open journal %s: %w", b.path, err)
+	if err := lockFile(table); err != nil {
+		return fmt.Errorf("open journal %s: %w", f.path, err)
 	}
-	file, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
+	file, err := syscall.Mmap(int(table.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
-		return fmt.Errorf("read journal %s: %w", b.path, err)
+		return fmt.Errorf("read journal %s: %w", f.path, err)
 	}
 	defer syscall.Munmap(file)
 	x := look(file)
-	b.stamp = x.stamp
-	if _, err := os.Stat(markFile(b.path)); err != nil && (x.nothing || len(bytes.Trim(file, "\x00")) == 0) {
-		return b.begun(x) // the node, or its machine, died while it was made
+	f.found = x
+	if _, err := os.Stat(markFile(f.path)); err != nil && (x.nothing || len(bytes.Trim(file, "\x00")) == 0) {
+		return f.begun(x) // the node, or its machine, died while it was made
 	}
 	if x.err != nil {
-		return b.rescue(file, x)
+		return f.rescue(file, x)
 	}
 	if x.heads == 1 {
-		b.lose("one of the two heads of journal %s is damaged: what was written last may be lost", b.path)
+		f.lose("one of the two heads of journal %s is damaged: what was written last may be lost", f.path)
 	}
 	return nil
 }
 
 // begun removes what there is of a file that was never a journal, unless bbolt can
 // go on with it.
-func (b *Bolt) begun(x examined) error {
+func (f *File) begun(x examined) error {
 	if x.nothing {
 		return nil
 	}
-	if err := os.Remove(b.path); err != nil {
+	if err := os.Remove(f.path); err != nil {
 		return fmt.Errorf("open journal: %w", err)
 	}
 	return nil
 }
 
-func (b *Bolt) lose(format string, args ...any) {
-	b.lost = append(b.lost, fmt.Sprintf(format, args...))
+func (f *File) lose(format string, args ...any) {
+	f.lost = append(f.lost, fmt.Sprintf(format, args...))
 }
 
 // missed notes that a journal that was here is gone.
-func (b *Bolt) missed(how string) {
-	if _, err := os.Stat(markFile(b.path)); err == nil {
-		b.lose("journal %s %s: all jobs that it held are lost", b.path, how)
+func (f *File) missed(how string) {
+	if _, err := os.Stat(markFile(f.path)); err == nil {
+		f.lose("journal %s %s: all jobs that it held are lost", f.path, how)
 	}
 }
 
@@ -150,6 +153,9 @@ func look(file []byte) (x examined) {
 		return nil
 	}
 	x.err = t.walk(t.root, span{}, 0, func(name, head []byte, nested bool) error {
+		if bytes.Equal(name, logRoot) && nested {
+			return x.lookApplied(&t, head)
+		}
 		if !bytes.Equal(name, root) || !nested || len(head) < bucketHead {
 			x.root = string(name)
 			return wrong("it holds %.40q", name)
@@ -176,13 +182,24 @@ func look(file []byte) (x examined) {
 	return x
 }
 
+// lookApplied reads the bucket that tells of the logs.
+func (x *examined) lookApplied(t *tree, head []byte) error {
+	return t.bucket(head, func(name, value []byte, nested bool) error {
+		if nested || !bytes.Equal(name, appliedName) {
+			return fmt.Errorf("%w: %.40q is not of the logs", errPages, name)
+		}
+		x.applied, x.appliedKnown = parseApplied(value)
+		return nil
+	})
+}
+
 // rescue puts a new file in the place of a damaged one, with all entries that are
 // found in its bytes, and keeps the damaged one beside it. Keys that were removed
 // may be found too, as long as nothing was written over them.
-func (b *Bolt) rescue(file []byte, x examined) error {
+func (f *File) rescue(file []byte, x examined) error {
 	found := map[string]map[uint64]record{}
 	findRecords(file, func(r record) {
-		b.stamp = max(b.stamp, r.stamp)
+		f.found.stamp = max(f.found.stamp, r.stamp)
 		of := found[r.key]
 		if of == nil {
 			of = map[uint64]record{}
@@ -193,46 +210,41 @@ func (b *Bolt) rescue(file []byte, x examined) error {
 		}
 	})
 	if len(found) == 0 && x.root != "" {
-		return fmt.Errorf("open journal %s: made by another version of zorilla (it holds %.40q): use that version, or another directory with --state", b.path, x.root)
+		return fmt.Errorf("open journal %s: made by another version of zorilla (it holds %.40q): use that version, or another directory with --state", f.path, x.root)
 	}
 	if len(found) == 0 && x.heads == 0 {
-		return fmt.Errorf("open journal %s: %w (%v)", b.path, ErrDamaged, x.err)
+		return fmt.Errorf("open journal %s: %w (%v)", f.path, ErrDamaged, x.err)
 	}
 	for key := range x.keys {
 		if found[key] == nil {
 			found[key] = map[uint64]record{} // somebody must miss what it held
 		}
 	}
-	fresh := b.path + ".new"
-	if err := b.writeRescued(fresh, found, x.keys); err != nil {
+	fresh := f.path + ".new"
+	if err := f.writeRescued(fresh, found, x.keys); err != nil {
 		os.Remove(fresh)
-		return b.writeError(fmt.Errorf("copy what is left of it: %w", err))
+		return f.writeError(fmt.Errorf("copy what is left of it: %w", err))
 	}
-	kept := b.path + ".damaged"
-	err := os.Link(b.path, kept)
-	for i := 2; errors.Is(err, fs.ErrExist); i++ {
-		kept = fmt.Sprintf("%s.damaged-%d", b.path, i)
-		err = os.Link(b.path, kept)
-	}
+	kept, err := keepDamaged(f.path)
 	if err == nil {
-		err = os.Rename(fresh, b.path)
+		err = os.Rename(fresh, f.path)
 	}
-	if err == nil && !b.loose {
-		err = atomicfile.Sync(filepath.Dir(b.path))
+	if err == nil && !f.loose {
+		err = atomicfile.Sync(filepath.Dir(f.path))
 	}
 	if err != nil {
-		return b.writeError(err)
+		return f.writeError(err)
 	}
-	b.lose("journal %s was damaged (%v): it was written anew with what is left of %d jobs, some of which may have been forgotten before; the damaged one is kept as %s", b.path, x.err, len(found), kept)
+	f.lose("journal %s was damaged (%v): it was written anew with what is left of %d jobs, some of which may have been forgotten before; the damaged one is kept as %s", f.path, x.err, len(found), kept)
 	return nil
 }
 
 // writeRescued makes a journal of records. A key whose records have gaps keeps them.
-func (b *Bolt) writeRescued(path string, found map[string]map[uint64]record, claimed map[string]uint64) error {
+func (f *File) writeRescued(path string, found map[string]map[uint64]record, claimed map[string]uint64) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	db, err := b.openFile(path)
+	db, err := openTable(path, f.loose)
 	if err != nil {
 		return err
 	}
@@ -246,7 +258,10 @@ func (b *Bolt) writeRescued(path string, found map[string]map[uint64]record, cla
 				return err
 			}
 		}
-		return outer.SetSequence(uint64(len(found)))
+		if f.found.appliedKnown {
+			err = setApplied(tx, f.found.applied)
+		}
+		return errors.Join(err, outer.SetSequence(uint64(len(found))))
 	})
 	return errors.Join(err, db.Close())
 }

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,20 +19,25 @@ type implementation struct {
 }
 
 func implementations() map[string]implementation {
-	openBolt := func(t *testing.T, path string) Journal {
-		t.Helper()
-		b, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
+	onDisk := func(logSize int) implementation {
+		open := func(t *testing.T, path string) Journal {
+			t.Helper()
+			f, err := Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.logSize = logSize
+			t.Cleanup(func() { f.Close() })
+			return f
 		}
-		t.Cleanup(func() { b.Close() })
-		return b
+		return implementation{
+			open:   func(t *testing.T) Journal { return open(t, filepath.Join(t.TempDir(), "journal")) },
+			reopen: func(t *testing.T, j Journal) Journal { return open(t, j.(*File).path) },
+		}
 	}
 	return map[string]implementation{
-		"bolt": {
-			open:   func(t *testing.T) Journal { return openBolt(t, filepath.Join(t.TempDir(), "journal")) },
-			reopen: func(t *testing.T, j Journal) Journal { return openBolt(t, j.(*Bolt).path) },
-		},
+		"file":             onDisk(defaultLog),
+		"file, small logs": onDisk(1000),
 		"memory": {
 			open:   func(t *testing.T) Journal { return NewMemory() },
 			reopen: func(t *testing.T, j Journal) Journal { return j.(*Memory).Reopen() },
@@ -363,34 +367,4 @@ func testCallsFromDone(t *testing.T, impl implementation) {
 		t.Fatal(err)
 	}
 	wantContent(t, j, "a: 3")
-}
-
-func BenchmarkAppend(b *testing.B) {
-	for _, writers := range []int{1, 100} {
-		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
-			j, err := Open(filepath.Join(b.TempDir(), "journal"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(b.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- j.Run(ctx) }()
-			free := make(chan struct{}, writers)
-			data, n := bytes.Repeat([]byte("x"), 500), 0
-			for b.Loop() {
-				free <- struct{}{}
-				n++
-				j.Append([]Entry{{Key: fmt.Sprintf("k%d", n%1000), Data: data}}, func(err error) {
-					if err != nil {
-						b.Error(err)
-					}
-					<-free
-				})
-			}
-			cancel()
-			if err := <-ended; err != nil {
-				b.Fatal(err)
-			}
-		})
-	}
 }
