@@ -4,7 +4,9 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
+	"unicode"
+
+	"golang.org/x/text/width"
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
@@ -12,6 +14,7 @@ import (
 
 // printTable writes rows with aligned columns, the first one being the
 // heading. Colour is added where a cell is a job's or a worker's state.
+// (text/tabwriter would count colours, and wide characters as one column.)
 func (con *console) printTable(rows [][]string) error {
 	var widths []int
 	for _, row := range rows {
@@ -20,7 +23,7 @@ func (con *console) printTable(rows [][]string) error {
 				widths = append(widths, 0)
 			}
 			row[i] = clean(cell)
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			widths[i] = max(widths[i], columns(row[i]))
 		}
 	}
 	colour := colours(con.stdout)
@@ -28,13 +31,30 @@ func (con *console) printTable(rows [][]string) error {
 	for _, row := range rows {
 		line := ""
 		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			pad := strings.Repeat(" ", widths[i]-columns(cell))
 			line += paint(cell, colour) + pad + "  "
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	_, err := io.WriteString(con.stdout, b.String())
 	return err
+}
+
+// columns is how many columns of a terminal a text takes: characters of East Asia
+// and pictures two, marks upon the character before none.
+func columns(s string) int {
+	n := 0
+	for _, r := range s {
+		kind := width.LookupRune(r).Kind()
+		switch {
+		case unicode.In(r, unicode.Mn, unicode.Me):
+		case kind == width.EastAsianWide || kind == width.EastAsianFullwidth:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // section is a table after an empty line.
@@ -77,10 +97,14 @@ func rtt(d time.Duration) string {
 // count writes "1 file", "2 files".
 func count(n int, thing string) string { return units.Count(n, thing, thing+"s") }
 
-func short(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
+// short cuts a text that takes more than so many columns.
+func short(s string, limit int) string {
+	if columns(s) <= limit {
 		return s
 	}
-	return string(r[:n-1]) + "…"
+	r := []rune(s)
+	for len(r) > 0 && columns(string(r)) >= limit {
+		r = r[:len(r)-1]
+	}
+	return string(r) + "…"
 }

@@ -76,6 +76,18 @@ func TestTablesAreClean(t *testing.T) {
 	}
 }
 
+// Columns are aligned as a terminal shows them, whatever is written in them.
+func TestTablesAreAligned(t *testing.T) {
+	var got bytes.Buffer
+	con := &console{stdout: &got}
+	if err := con.printTable([][]string{{"NAME", "N"}, {"日本", "1"}, {"e\u0301te\u0301", "2"}, {"🙂 hm", "3"}, {short("日本語の名前", 8), "4"}, {short("abcdefghi", 8), "5"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "NAME      N\n日本      1\ne\u0301te\u0301       2\n🙂 hm     3\n日本語…   4\nabcdefg…  5\n"; got.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", &got, want)
+	}
+}
+
 func TestPaint(t *testing.T) {
 	if got := paint("FAILED", false); got != "FAILED" {
 		t.Errorf("without colour: %q", got)
