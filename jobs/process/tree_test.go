@@ -35,7 +35,7 @@ func TestLeftoversAreKilled(t *testing.T) {
 		"main exits":   {end: "exit 5", cause: Exited, code: 5},
 		"main crashes": {end: "kill -ABRT $$", cause: Signalled, code: 134},
 		"stopped":      {end: "wait", stop: true, cause: Stopped, code: 137},
-		"walltime":     {end: "wait", limit: func(s *Spec) { s.Walltime = 300 * time.Millisecond }, cause: Walltime, code: 124},
+		"walltime":     {end: "wait", limit: func(s *Spec) { s.Walltime = 1500 * time.Millisecond }, cause: Walltime, code: 124},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := script(t, runaway+"read line; "+c.end)
