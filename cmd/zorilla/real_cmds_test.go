@@ -81,17 +81,15 @@ func cmdKillNode(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(node.end(sig))
 }
 
-// within polls until the condition holds.
+// within polls until the condition holds, at longer and longer intervals: to ask
+// may mean to start a process, and others wait as well.
 func within(ok func() bool) bool {
-	end := time.NewTimer(realDeadline)
-	defer end.Stop()
-	again := time.NewTicker(pollEvery)
-	defer again.Stop()
-	for !ok() {
+	end := time.After(realDeadline)
+	for pause := pollEvery; !ok(); pause = min(2*pause, slowPoll) {
 		select {
-		case <-end.C:
+		case <-end:
 			return false
-		case <-again.C:
+		case <-time.After(pause):
 		}
 	}
 	return true

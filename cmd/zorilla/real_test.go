@@ -39,6 +39,7 @@ import (
 //	build NAME PACKAGE         go build a program of this repository
 //	socket NAME                make a unix socket
 func TestRealNodes(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/real",
 		Setup: func(env *testscript.Env) error {
@@ -71,8 +72,10 @@ func TestRealNodes(t *testing.T) {
 // realNodes is set in the environment of commands that start real nodes.
 const realNodes = "REALNODES"
 
-// realDeadline bounds every wait of a script.
-const realDeadline = time.Minute
+const (
+	realDeadline = time.Minute            // of every wait of a script
+	slowPoll     = 200 * time.Millisecond // how rarely a wait looks, at last
+)
 
 // openTo lets the workers' user pass through a directory of ours.
 func openTo(dir string) error {
@@ -189,7 +192,7 @@ func newRealNode(number int, state string) (*realNode, error) {
 func (n *realNode) until(what string, ok func(context.Context) bool) error {
 	ctx, stop := context.WithTimeout(context.Background(), realDeadline)
 	defer stop()
-	for !ok(ctx) {
+	for pause := pollEvery; !ok(ctx); pause = min(2*pause, slowPoll) {
 		select {
 		case <-n.done:
 			b, err := os.ReadFile(n.log)
@@ -197,7 +200,7 @@ func (n *realNode) until(what string, ok func(context.Context) bool) error {
 		case <-ctx.Done():
 			b, _ := os.ReadFile(n.log)
 			return fmt.Errorf("node %d does not %s: %s", n.number, what, b)
-		case <-time.After(pollEvery):
+		case <-time.After(pause):
 		}
 	}
 	return nil

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +26,11 @@ import (
 // the environment wants real ones.
 func TestMain(m *testing.M) {
 	process.Main()
+	// Tests of nodes wait more than they compute. An option -parallel counts for
+	// more: it is read later.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(8, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){
 		"zorilla": func() {
 			start := startNode(startFake)
@@ -39,6 +46,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs the scripts of testdata against a fake node on a unix
 // socket, whose jobs are real processes of this machine.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
