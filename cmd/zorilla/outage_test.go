@@ -69,7 +69,8 @@ func TestRunOutlivesItsNode(t *testing.T) {
 	saidToo()
 	ends(t, attach, 3)
 	total := 0
-	for rank := range 4 {
+	for _, w := range begun.Workers {
+		rank := w.Rank
 		lines := by[fmt.Sprint(rank)]
 		for i, line := range lines {
 			if want := fmt.Sprintf("line %d", i+1); line != want {
@@ -81,8 +82,8 @@ func TestRunOutlivesItsNode(t *testing.T) {
 		}
 		total += len(lines)
 		for _, place := range []string{"", "attached"} {
-			if b, err := os.ReadFile(filepath.Join(dir, place, fmt.Sprintf("by-%d", rank))); err != nil || string(b) != "1\n" {
-				t.Errorf("rank %d left %q, %v", rank, b, err)
+			if b, err := os.ReadFile(filepath.Join(dir, place, fmt.Sprintf("by-%d", rank))); err != nil || string(b) != fmt.Sprintln(w.Attempt) {
+				t.Errorf("rank %d left %q, %v, and ran as attempt %d before", rank, b, err, w.Attempt)
 			}
 		}
 	}

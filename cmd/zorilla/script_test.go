@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	process.Main()
 	// Tests of nodes wait more than they compute. An option -parallel counts for
 	// more: it is read later.
-	if err := flag.Set("test.parallel", strconv.Itoa(max(8, runtime.GOMAXPROCS(0)))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){
