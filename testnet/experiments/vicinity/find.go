@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,8 +16,8 @@ const calmFrom, calmTo = 2 * time.Minute, 4 * time.Minute
 
 // course is one run of a network: how it came to its neighbours.
 type course struct {
-	at      []float64 // seconds
-	right   []float64
+	at      []float64     // seconds
+	right   []float64     // percent
 	when    time.Duration // 99 % right, and not worse after; < 0: never
 	stretch float64
 	start   sim.Traffic // of the first minute, all nodes together
@@ -29,7 +30,7 @@ func watch(o *sim.Overlay) course {
 	for o.Elapsed() < time.Minute {
 		o.Run(time.Second)
 		q := o.Quality(want)
-		c.at, c.right = append(c.at, o.Elapsed().Seconds()), append(c.right, q.Right)
+		c.at, c.right = append(c.at, o.Elapsed().Seconds()), append(c.right, 100*q.Right)
 		switch {
 		case q.Right < 0.99:
 			c.when = -1
@@ -43,11 +44,7 @@ func watch(o *sim.Overlay) course {
 	o.Run(calmTo - o.Elapsed())
 	after := o.Traffic()
 	c.calm = sim.Traffic{Packets: after.Packets - before.Packets, Bytes: after.Bytes - before.Bytes}
-	for link := range nearLinks(o) {
-		if !links[link] {
-			c.changes++
-		}
-	}
+	c.changes = exchanged(nearLinks(o), links)
 	c.stretch = o.Quality(want).Stretch
 	return c
 }
@@ -65,10 +62,20 @@ func nearLinks(o *sim.Overlay) map[[2]int]bool {
 	return links
 }
 
+// exchanged counts the links that are not among others.
+func exchanged(links, others map[[2]int]bool) (n int) {
+	for link := range links {
+		if !others[link] {
+			n++
+		}
+	}
+	return n
+}
+
 // find measures how soon all know their nearest.
 func find(o options) error {
 	header := []string{"network", "nodes", "99 % right", "target", "worst seed", "stretch", "packets a node, 1st min", "kB a node, 1st min", "calm: packets/s", "calm: B/s", "target B/s", "links changed a node and min"}
-	var rows [][]string
+	var rows, data [][]string
 	fig := chart.Figure{Title: "Near neighbours that are right", X: "seconds since all know all", Y: "share, %"}
 	for _, n := range o.sizes {
 		for _, w := range networks() {
@@ -85,44 +92,31 @@ func find(o options) error {
 				}
 				when = append(when, last.when)
 			}
-			worst := time.Duration(0)
-			for _, d := range when {
-				worst = max(worst, d)
-			}
+			slices.Sort(when)
 			per := func(total int64, d time.Duration) string {
 				return fmt.Sprintf("%.1f", float64(total)/float64(n)/d.Seconds())
 			}
 			rows = append(rows, []string{
-				w.name, strconv.Itoa(n), seconds(median(when)), seconds(w.allowed(n)), seconds(worst), fmt.Sprintf("%.2f", last.stretch),
+				w.name, strconv.Itoa(n), seconds(when[len(when)/2]), seconds(w.allowed(n)), seconds(when[len(when)-1]), fmt.Sprintf("%.2f", last.stretch),
 				fmt.Sprintf("%.0f", float64(last.start.Packets)/float64(n)), fmt.Sprintf("%.0f", float64(last.start.Bytes)/float64(n)/1000),
 				per(last.calm.Packets, calmTo-calmFrom), per(last.calm.Bytes, calmTo-calmFrom), "1000",
 				fmt.Sprintf("%.3f", 2*float64(last.changes)/float64(n)/(calmTo-calmFrom).Minutes()),
 			})
 			fmt.Println(rows[len(rows)-1])
 			if n == o.sizes[0] || n == 2000 {
-				fig.Series = append(fig.Series, chart.Series{Name: fmt.Sprintf("%s, %d nodes", w.name, n), X: last.at[:40], Y: percent(last.right[:40]), Dashed: n == 2000})
+				s := chart.Series{Name: fmt.Sprintf("%s, %d nodes", w.name, n), X: last.at[:40], Y: last.right[:40], Dashed: n == 2000}
+				fig.Series = append(fig.Series, s)
+				for i := range s.X {
+					data = append(data, []string{s.Name, chart.Number(s.X[i]), chart.Number(s.Y[i])})
+				}
 			}
 		}
 	}
 	if err := o.keep("find", header, rows); err != nil || o.out == "" {
 		return err
 	}
-	var data [][]string
-	for _, s := range fig.Series {
-		for i := range s.X {
-			data = append(data, []string{s.Name, chart.Number(s.X[i]), chart.Number(s.Y[i])})
-		}
-	}
 	if err := chart.CSV(o.out+"/right.csv", []string{"network", "seconds", "percent right"}, data); err != nil {
 		return err
 	}
 	return fig.PNG(o.out + "/right.png")
-}
-
-func percent(list []float64) []float64 {
-	out := make([]float64, len(list))
-	for i, x := range list {
-		out[i] = 100 * x
-	}
-	return out
 }

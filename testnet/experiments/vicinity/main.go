@@ -11,9 +11,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"zorilla/testnet/chart"
@@ -102,22 +102,13 @@ func main() {
 
 // keep prints a table and writes it to NAME.csv.
 func (o options) keep(name string, header []string, rows [][]string) error {
-	widths := make([]int, len(header))
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{header}, rows...) {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
-		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	for _, row := range append([][]string{header}, rows...) {
-		var line strings.Builder
-		for i, cell := range row {
-			fmt.Fprintf(&line, "%-*s  ", widths[i], cell)
-		}
-		fmt.Println(strings.TrimRight(line.String(), " "))
-	}
-	fmt.Println()
-	if o.out == "" {
-		return nil
+	fmt.Fprintln(w)
+	if err := w.Flush(); err != nil || o.out == "" {
+		return err
 	}
 	return chart.CSV(o.out+"/"+name+".csv", header, rows)
 }
@@ -127,10 +118,4 @@ func seconds(d time.Duration) string {
 		return "never"
 	}
 	return fmt.Sprintf("%.0f s", d.Seconds())
-}
-
-func median[T int | int64 | float64 | time.Duration](list []T) T {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return list[len(list)/2]
 }

@@ -49,8 +49,7 @@ func until(o *sim.Overlay, right float64) time.Duration {
 // churn lets a node join every second, and another leave or crash, for three
 // minutes.
 func churn(o *sim.Overlay) [][]string {
-	var right []float64
-	least := 1.0
+	sum, least := 0.0, 1.0
 	before := o.Traffic()
 	const minutes = 3
 	for second := range 60 * minutes {
@@ -64,13 +63,13 @@ func churn(o *sim.Overlay) [][]string {
 		o.Add(o.Site(up[o.Rand().IntN(len(up))]))
 		o.Run(time.Second)
 		q := o.Quality(want)
-		right = append(right, q.Right)
+		sum += q.Right
 		least = min(least, q.Reached)
 	}
 	after := o.Traffic()
 	bytes := float64(after.Bytes-before.Bytes) / float64(len(o.Live())) / (60 * minutes)
 	return [][]string{
-		{"right, mean", fmt.Sprintf("%.2f %%", 100*mean(right)), ""},
+		{"right, mean", fmt.Sprintf("%.2f %%", 100*sum/(60*minutes)), ""},
 		{"reached by a flood, least", fmt.Sprintf("%.1f %%", 100*least), "100 %"},
 		{"bytes a second and node", fmt.Sprintf("%.0f", bytes), ""},
 	}
@@ -124,7 +123,7 @@ func cut(o *sim.Overlay) [][]string {
 // random, for ten seconds, and then others, for five minutes.
 func busy(o *sim.Overlay) [][]string {
 	links := nearLinks(o)
-	least, gone := 1.0, 0
+	least := 1.0
 	for range 30 {
 		for _, i := range o.Rand().Perm(o.Len())[:o.Len()/3] {
 			o.Busy(i, 10*time.Second, 40*time.Millisecond)
@@ -132,24 +131,11 @@ func busy(o *sim.Overlay) [][]string {
 		o.Run(10 * time.Second)
 		least = min(least, o.Quality(want).Right)
 	}
-	now := nearLinks(o)
-	for link := range links {
-		if !now[link] {
-			gone++
-		}
-	}
+	gone := exchanged(links, nearLinks(o))
 	return [][]string{
 		{"right, least in 5 min", fmt.Sprintf("%.2f %%", 100*least), "99 %"},
 		{"near links exchanged in 5 min", fmt.Sprintf("%.1f %%", 100*float64(gone)/float64(len(links))), ""},
 	}
-}
-
-func mean(list []float64) float64 {
-	sum := 0.0
-	for _, x := range list {
-		sum += x
-	}
-	return sum / float64(len(list))
 }
 
 // quantile returns the value below which a share of the list is.

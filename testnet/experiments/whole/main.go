@@ -1,17 +1,23 @@
-// Whole runs whole nodes on memberlist, as many as two processors bear, and asks
-// two things of them.
+// Whole runs whole nodes, as many as two processors bear, and asks three things of
+// them.
+//
+// Growth, what one more node costs everybody: whole nodes on memberlist, whole
+// nodes on an oracle that knows all members, and the bare cores of vicinity and
+// flood, at six sites with the distances of Grid'5000.
 //
 // Launch, the largest experiment of Drost et al. on more nodes than they had:
-// one job of 600 to 671 workers on 338 nodes with two slots at six sites with
-// the distances of Grid'5000, five of which crash while they work.
+// one job of 600 to 671 workers on 338 nodes with two slots at these sites, five
+// of which crash while they work.
 //
 // Series, whether the simulator lies: the same jobs of 1 to 512 workers, one
-// after the other, on whole nodes and on the bare cores of testnet/sim.
+// after the other, on the whole nodes of the launch and on the bare cores of
+// testnet/sim.
 //
-//	go run ./testnet/experiments/whole                        # about 15 minutes and 3 GB
-//	go run ./testnet/experiments/whole -nodes 60 -origins 2 -out ''
+//	go run ./testnet/experiments/whole                        # all, about 35 minutes and 8 GB
+//	go run ./testnet/experiments/whole -only growth -max 100 -directory 0 -cores 1000 -out ''
+//	go run ./testnet/experiments/whole -only jobs -nodes 60 -origins 2 -out ''
 //
-// It prints tables and writes them, with figures, into -out.
+// It prints tables and writes them, with figures, into folders of -out.
 package main
 
 import (
@@ -21,6 +27,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -35,9 +42,11 @@ import (
 const slots = 2
 
 type options struct {
-	nodes, origins int
-	seed           uint64
-	out            string
+	only                     string // "growth", "jobs" (launch and series) or ""
+	gossip, directory, cores int    // the largest networks of growth
+	nodes, origins           int    // of launch and series
+	seed                     uint64
+	out                      string
 }
 
 // modes are compared, in this order.
@@ -45,36 +54,58 @@ var modes = []string{jobs.SearchPaper, jobs.SearchAdaptive}
 
 func main() {
 	var o options
-	flag.IntVar(&o.nodes, "nodes", 338, "whole nodes")
-	flag.IntVar(&o.origins, "origins", 8, "jobs of each size in the series, each at another node")
+	flag.StringVar(&o.only, "only", "", "growth, or jobs: launch and series")
+	flag.IntVar(&o.gossip, "max", 300, "growth: most whole nodes on memberlist")
+	flag.IntVar(&o.directory, "directory", 1000, "growth: most whole nodes on the oracle membership")
+	flag.IntVar(&o.cores, "cores", 10_000, "growth: most bare cores")
+	flag.IntVar(&o.nodes, "nodes", 338, "jobs: whole nodes")
+	flag.IntVar(&o.origins, "origins", 8, "jobs: of each size in the series, each at another node")
 	flag.Uint64Var(&o.seed, "seed", 1, "of all chance but that of memberlist and TLS")
-	flag.StringVar(&o.out, "out", "docs/experiments/whole", "folder for the results; '' = none")
+	flag.StringVar(&o.out, "out", "docs/experiments", "where folders for the results are; '' = nowhere")
 	flag.Parse()
+	if o.only != "" && o.only != "growth" && o.only != "jobs" {
+		fmt.Fprintf(os.Stderr, "whole: -only %q: want growth or jobs\n", o.only)
+		os.Exit(2)
+	}
 	debug.SetGCPercent(300) // collecting garbage was a third of the time
 	testnet.Main(func(bubble testnet.Bubble) error { return run(bubble, o) })
 }
 
-func run(bubble testnet.Bubble, o options) (err error) {
-	w, done, err := chart.Results(o.out)
-	if err != nil {
-		return err
+// run plays the parts, each with a folder of its own.
+func run(bubble testnet.Bubble, o options) error {
+	for _, part := range []struct {
+		name, folder string
+		run          func(w io.Writer, bubble testnet.Bubble, o options, dir string) error
+	}{{"growth", "growth", growth}, {"jobs", "whole", launchAndSeries}} {
+		if o.only != "" && o.only != part.name {
+			continue
+		}
+		dir := ""
+		if o.out != "" {
+			dir = filepath.Join(o.out, part.folder)
+		}
+		w, done, err := chart.Results(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(part.run(w, bubble, o, dir), done()); err != nil {
+			return err
+		}
 	}
-	defer func() { err = errors.Join(err, done()) }()
-	state, err := os.MkdirTemp("", "whole")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(state)
+	return nil
+}
+
+// launchAndSeries runs jobs in one network of whole nodes, and in simulated ones.
+func launchAndSeries(w io.Writer, bubble testnet.Bubble, o options, dir string) error {
 	layout := sim.SixSites(o.nodes, true)
 	var launches []launch
 	var series []sample
 	var made links
-	err = bubble(func() error {
-		nodes, err := start(w, o, layout, state)
-		if err != nil {
-			return err
-		}
-		work := func() error {
+	err := bubble(func() error {
+		r := row{nodes: o.nodes}
+		return r.gather(layout, testnet.NodesConfig{Slots: slots, Seed: o.seed, Programs: map[string]testnet.Program{"work": work}}, func(nodes *testnet.Nodes) (err error) {
+			fmt.Fprintf(w, "seed %d: %d nodes at sites of %v know each other %v after the last start; 99 %% of their neighbours are right %v after 99 %% were known, %.4f in the end\n",
+				o.seed, o.nodes, layout.Sizes, r.all, r.right, nodes.Right())
 			for _, mode := range modes {
 				l, err := launchOne(nodes, mode)
 				if err != nil {
@@ -82,12 +113,10 @@ func run(bubble testnet.Bubble, o options) (err error) {
 				}
 				launches = append(launches, l)
 			}
-			var err error
 			made = linksOf(nodes)
 			series, err = wholeSeries(nodes, o)
 			return err
-		}
-		return errors.Join(work(), nodes.Stop())
+		})
 	})
 	if err != nil {
 		return err
@@ -103,30 +132,10 @@ func run(bubble testnet.Bubble, o options) (err error) {
 	points := summarize(slices.Concat(series, own, same))
 	printLaunches(w, launches)
 	printSeries(w, points)
-	if o.out == "" {
+	if dir == "" {
 		return nil
 	}
-	return write(o.out, launches, points)
-}
-
-// start brings the network up and lets it come to rest.
-func start(w io.Writer, o options, layout sim.Layout, state string) (*testnet.Nodes, error) {
-	real := testnet.RealTime()
-	begun := time.Now()
-	nodes, err := testnet.StartNodes(testnet.NodesConfig{
-		Sites: testnet.NewSites(layout.Sizes, layout.RTT), Slots: slots, State: state, Seed: o.seed,
-		Programs: map[string]testnet.Program{"work": work},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := together(nodes); err != nil {
-		return nil, errors.Join(err, nodes.Stop())
-	}
-	time.Sleep(30 * time.Second)
-	fmt.Fprintf(w, "seed %d: %d nodes at sites of %v know each other, %.4f of their neighbours are right: after %v (real: %v)\n",
-		o.seed, nodes.Len(), layout.Sizes, nodes.Right(), time.Since(begun).Round(time.Second), (testnet.RealTime() - real).Round(time.Second))
-	return nodes, nil
+	return write(dir, launches, points)
 }
 
 // together waits until all nodes that are up know each other.

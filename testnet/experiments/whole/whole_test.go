@@ -8,13 +8,13 @@ import (
 	"zorilla/testnet"
 )
 
-// TestSmall runs all of the experiment on a network of a few nodes.
-func TestSmall(t *testing.T) {
+// TestJobsOnASmallNetwork runs launch and series on a few nodes.
+func TestJobsOnASmallNetwork(t *testing.T) {
 	dir := t.TempDir()
-	if err := run(testnet.InTest(t), options{nodes: 15, origins: 1, seed: 3, out: dir}); err != nil {
+	if err := run(testnet.InTest(t), options{only: "jobs", nodes: 15, origins: 1, seed: 3, out: dir}); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"launch.csv", "series.csv", "rtt.png", "start.png", "messages.png"} {
+	for _, name := range []string{"whole/launch.csv", "whole/series.csv", "whole/rtt.png", "whole/start.png", "whole/messages.png"} {
 		if st, err := os.Stat(filepath.Join(dir, name)); err != nil || st.Size() < 100 {
 			t.Errorf("%s: %v, %v", name, st, err)
 		}

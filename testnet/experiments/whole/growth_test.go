@@ -8,8 +8,8 @@ import (
 	"zorilla/testnet"
 )
 
-// TestSmall measures networks of a few nodes of each kind.
-func TestSmall(t *testing.T) {
+// TestGrowthOfSmallNetworks measures networks of a few nodes of each kind.
+func TestGrowthOfSmallNetworks(t *testing.T) {
 	const n, seed = 12, 2
 	bubble := testnet.InTest(t)
 	var rows []row
@@ -31,7 +31,7 @@ func TestSmall(t *testing.T) {
 		rows = append(rows, r)
 	}
 	dir := t.TempDir()
-	if err := write(dir, rows); err != nil {
+	if err := writeGrowth(dir, rows); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"growth.csv", "bytes.png", "heap.png"} {

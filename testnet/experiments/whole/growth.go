@@ -1,17 +1,9 @@
-// Growth measures what one more node costs everybody: whole nodes on memberlist,
-// whole nodes on an oracle that knows all members, and the bare cores of
-// vicinity and flood, at six sites with the distances of Grid'5000.
-//
-//	go run ./testnet/experiments/growth                          # about 20 minutes and 8 GB
-//	go run ./testnet/experiments/growth -max 100 -directory 0 -cores 1000 -out ''
-//
-// It prints a table and writes it, with figures, into -out.
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -22,7 +14,7 @@ import (
 	"zorilla/testnet/chart"
 )
 
-// The experiment runs networks of these sizes, as far as the flags allow.
+// Growth looks at networks of these sizes, as far as the options allow.
 var (
 	gossipSizes    = []int{100, 200, 300, 338, 430}
 	directorySizes = []int{100, 300, 1000, 2000}
@@ -59,55 +51,41 @@ type rates struct {
 	vicinity       float64 // bytes of payload among them
 }
 
-func main() {
-	gossip := flag.Int("max", 300, "most whole nodes on memberlist")
-	oracle := flag.Int("directory", 1000, "most whole nodes on the oracle membership")
-	cores := flag.Int("cores", 10_000, "most bare cores")
-	seed := flag.Uint64("seed", 1, "of all chance but that of memberlist and TLS")
-	out := flag.String("out", "docs/experiments/growth", "folder for the results; '' = none")
-	flag.Parse()
-	debug.SetGCPercent(300)       // collecting garbage was a third of the time
+// growth measures networks of all kinds and sizes, as far as the options allow.
+func growth(w io.Writer, bubble testnet.Bubble, o options, dir string) error {
 	debug.SetMemoryLimit(6 << 30) // from there on, memory is worth more than time
-	testnet.Main(func(bubble testnet.Bubble) (err error) {
-		w, done, err := chart.Results(*out)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, done()) }()
-		fmt.Fprintf(w, "seed %d\n%s\n", *seed, strings.Join(head(), "\t"))
-		var rows []row
-		measure := func(sizes []int, most int, f func(n int) (row, error)) error {
-			for _, n := range sizes {
-				if n > most {
-					break
-				}
-				r, err := f(n)
-				if err != nil {
-					return fmt.Errorf("%d nodes: %w", n, err)
-				}
-				rows = append(rows, r)
-				fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
-				debug.FreeOSMemory()
+	defer debug.SetMemoryLimit(math.MaxInt64)
+	fmt.Fprintf(w, "seed %d\n%s\n", o.seed, strings.Join(head(), "\t"))
+	wholes := func(directory bool) func(int) (row, error) {
+		return func(n int) (row, error) { return wholeNodes(bubble, n, directory, o.seed) }
+	}
+	var rows []row
+	for _, kind := range []struct {
+		sizes   []int
+		most    int
+		measure func(nodes int) (row, error)
+	}{
+		{gossipSizes, o.gossip, wholes(false)},
+		{directorySizes, o.directory, wholes(true)},
+		{coreSizes, o.cores, func(n int) (row, error) { return bareCores(n, o.seed) }},
+	} {
+		for _, n := range kind.sizes {
+			if n > kind.most {
+				break
 			}
-			return nil
+			r, err := kind.measure(n)
+			if err != nil {
+				return fmt.Errorf("%d nodes: %w", n, err)
+			}
+			rows = append(rows, r)
+			fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
+			debug.FreeOSMemory()
 		}
-		whole := func(directory bool) func(int) (row, error) {
-			return func(n int) (row, error) { return wholeNodes(bubble, n, directory, *seed) }
-		}
-		if err := measure(gossipSizes, *gossip, whole(false)); err != nil {
-			return err
-		}
-		if err := measure(directorySizes, *oracle, whole(true)); err != nil {
-			return err
-		}
-		if err := measure(coreSizes, *cores, func(n int) (row, error) { return bareCores(n, *seed) }); err != nil {
-			return err
-		}
-		if *out == "" {
-			return nil
-		}
-		return write(*out, rows)
-	})
+	}
+	if dir == "" || len(rows) == 0 {
+		return nil
+	}
+	return writeGrowth(dir, rows)
 }
 
 // head names the columns.
@@ -130,8 +108,8 @@ func (r *row) cells() []string {
 	}
 }
 
-// write keeps the table and draws the figure.
-func write(dir string, rows []row) error {
+// writeGrowth keeps the table and draws the figures.
+func writeGrowth(dir string, rows []row) error {
 	var table [][]string
 	for _, r := range rows {
 		table = append(table, r.cells())

@@ -25,33 +25,36 @@ func wholeNodes(bubble testnet.Bubble, n int, directory bool, seed uint64) (row,
 	if directory {
 		r.kind = "directory"
 	}
-	state, err := os.MkdirTemp("", "growth")
-	if err != nil {
-		return r, err
-	}
-	defer os.RemoveAll(state)
-	real, cpu := testnet.RealTime(), testnet.CPUTime()
-	err = bubble(func() error {
-		begun := time.Now()
-		empty := heap()
-		layout := sim.SixSites(n, false)
-		nodes, err := testnet.StartNodes(testnet.NodesConfig{
-			Sites: testnet.NewSites(layout.Sizes, layout.RTT), State: state, Seed: seed, Directory: directory,
-		})
-		if err != nil {
-			return err
-		}
-		err = r.come(nodes)
-		r.coming = testnet.CPUTime() - cpu
-		if err == nil {
-			r.heap = max(0, heap()-empty) / int64(n)
-			err = r.rest(nodes)
-		}
-		r.virtual = time.Since(begun)
-		return errors.Join(err, nodes.Stop())
+	real := testnet.RealTime()
+	err := bubble(func() error {
+		return r.gather(sim.SixSites(n, false), testnet.NodesConfig{Seed: seed, Directory: directory}, r.rest)
 	})
 	r.took = testnet.RealTime() - real
 	return r, err
+}
+
+// gather starts whole nodes in a layout, measures how they come together, and
+// stops them after what is done in the calm.
+func (r *row) gather(layout sim.Layout, config testnet.NodesConfig, inCalm func(*testnet.Nodes) error) error {
+	state, err := os.MkdirTemp("", "whole")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(state)
+	begun, cpu, empty := time.Now(), testnet.CPUTime(), heap()
+	config.Sites, config.State = testnet.NewSites(layout.Sizes, layout.RTT), state
+	nodes, err := testnet.StartNodes(config)
+	if err != nil {
+		return err
+	}
+	err = r.come(nodes)
+	r.coming = testnet.CPUTime() - cpu
+	if err == nil {
+		r.heap = max(0, heap()-empty) / int64(nodes.Len())
+		err = inCalm(nodes)
+	}
+	r.virtual = time.Since(begun)
+	return errors.Join(err, nodes.Stop())
 }
 
 // come watches how the nodes get to know each other, and waits for the calm.
