@@ -37,11 +37,12 @@ func (s *sixSites) acts(ctx context.Context) error {
 	return s.watched(ctx, func() error {
 		return told(func() {
 			s.join(ctx)
-			s.cutSite(ctx)
 			s.crash(ctx)
 			s.loss(ctx)
-			s.distances(ctx) // they have settled meanwhile
+			s.cutSite(ctx)
+			s.distances(ctx) // busy moments have been forgotten in the calm of the cut
 			s.order(ctx)
+			s.ended(ctx, "two jobs across the former cut, each larger than two sites, have ended right", map[string]int{"sophia-2": 5 * siteSlots, "nancy-1": 5 * siteSlots})
 		})
 	})
 }

@@ -200,6 +200,7 @@ func (s *sixSites) order(ctx context.Context) {
 		var path []string
 		wrong, cost := 0, 0.0
 		own := s.siteOf(host)
+		s.empty(ctx) // slots are free a moment after their job has ended
 		// A single round trip stays wrong for a while after a busy moment. If it stays
 		// wrong for longer the rows show it.
 		_, _ = lab.Until(ctx, 30*time.Second, "each host has its place", lab.All([]*lab.Node{s.node(host)}, func(_ *lab.Node, members []api.NodeInfo) string {
