@@ -112,8 +112,8 @@ func TestProtocolNamesEveryPeerPath(t *testing.T) {
 	blobs := constants(t, "transfer/http.go")
 	wantRow(t, "PROTOCOL.md", table, "|`GET "+text(blobs, blobs["blobPath"])+"{hash}`|")
 	wantRow(t, "PROTOCOL.md", table, "|`POST "+text(consts, consts["PeerPrefix"])+"twin`|")
-	doors := constants(t, "node/doors.go")
-	wantRow(t, "PROTOCOL.md", table, "|`"+text(doors, doors["apiPrefix"])+"/")
+	peers := constants(t, "node/peers.go")
+	wantRow(t, "PROTOCOL.md", table, "|`"+text(peers, peers["apiPrefix"])+"/")
 }
 
 // TestProtocolNamesEveryRoute wants each pattern that the client API and the

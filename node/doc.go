@@ -9,9 +9,18 @@
 // # Goroutines
 //
 // Run owns the life and death of all others, in three layers that stop one
-// after the other: first the doors for clients and the jobs (workers are ended,
+// after the other: first the listeners for clients and the jobs (workers are ended,
 // their origins are told), then the overlay and its companions (the node leaves
 // the network), then the journal.
+//
+// # Parts
+//
+// [Node] only puts them together (node.go, setup.go); none of them knows it. The
+// state directory, the directory of workers, what the owner allows and the
+// network are types of their own. What clients ask is answered by four parts of
+// service: about jobs, members, the owner's wishes and single chunks. Requests
+// about one job go through jobService.of, which finds who answers: the job's
+// origin, be it another node or this one, so both are asked alike (api.Peer).
 //
 // # State directory
 //

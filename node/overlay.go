@@ -29,11 +29,3 @@ type Overlay interface {
 }
 
 var _ Overlay = (*gossip.Overlay)(nil)
-
-// newOverlay makes the overlay that the seams ask for.
-func (n *Node) newOverlay(cfg gossip.Config) (Overlay, error) {
-	if n.cfg.Seams.Overlay != nil {
-		return n.cfg.Seams.Overlay(cfg)
-	}
-	return gossip.New(cfg)
-}

@@ -1,15 +1,12 @@
 package node
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
-	"syscall"
 
 	"zorilla/internal/atomicfile"
 	"zorilla/jobs"
@@ -72,60 +69,3 @@ func (o *owner) get() jobs.Limits {
 	defer o.mu.Unlock()
 	return o.limits
 }
-
-// Limits returns what the owner allows.
-func (s *service) Limits(context.Context) (jobs.Limits, error) { return s.n.owner.get(), nil }
-
-// SetLimits changes what the owner allows.
-func (s *service) SetLimits(_ context.Context, changes []string) (jobs.Limits, error) {
-	if err := s.n.owner.change(changes, s.n.jobs.SetLimits); err != nil {
-		return jobs.Limits{}, err
-	}
-	return s.n.owner.get(), nil
-}
-
-// Queue lists what waits here.
-func (s *service) Queue(context.Context) ([]jobs.Waiting, error) { return s.n.jobs.Queue(), nil }
-
-// What a node says of itself while it takes no new workers: its owner lets none
-// in, or it cannot start any.
-const (
-	statePaused = "paused"
-	stateBroken = "broken"
-)
-
-// state is how the node is, in one word; "" = as usual. why says more of one
-// that is broken.
-func (s *service) state() (state, why string) {
-	switch why := s.n.jobs.Broken(); {
-	case s.n.jobs.Drained().Draining:
-		return stateDraining, ""
-	case why != "":
-		return stateBroken, why
-	case s.n.owner.get().Paused:
-		return statePaused, ""
-	}
-	return "", ""
-}
-
-// freeDisk returns how many bytes users may still write where the node keeps
-// its workers' directories.
-func (n *Node) freeDisk() (int64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(n.work, &st); err != nil {
-		return 0, err
-	}
-	return int64(st.Bavail) * int64(st.Bsize), nil
-}
-
-// keepOutputs returns how many bytes of results are kept here.
-func (n *Node) keepOutputs() int64 {
-	var st syscall.Statfs_t
-	if n.cfg.Owner.KeepOutputs > 0 || syscall.Statfs(n.cfg.State, &st) != nil {
-		return n.cfg.Owner.KeepOutputs
-	}
-	return int64(st.Blocks) * int64(st.Bsize) / 10
-}
-
-// ownerPath is where it is kept what the owner allows.
-func ownerPath(state string) string { return filepath.Join(state, "owner.json") }

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync"
@@ -88,6 +87,9 @@ func (p *peers) dial(ctx context.Context, _, address string) (net.Conn, error) {
 // peerURL is where a node's handlers are.
 func peerURL(id vicinity.ID) string { return "https://" + string(id) }
 
+// apiPrefix is where a node answers others as api.Peer says.
+const apiPrefix = "/api"
+
 // peerID returns which node sent a request.
 func peerID(r *http.Request) (vicinity.ID, error) {
 	if r.TLS == nil {
@@ -96,5 +98,24 @@ func peerID(r *http.Request) (vicinity.ID, error) {
 	return trust.PeerID(*r.TLS)
 }
 
-// split makes an independent source of randomness.
-func split(r *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) }
+// askerKey marks which node asks, in the context of a request.
+type askerKey struct{}
+
+// identified lets only nodes of this network through to h, which finds in asker
+// who it is.
+func identified(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, err := peerID(r)
+		if err != nil {
+			http.Error(w, "no node certificate", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), askerKey{}, id)))
+	})
+}
+
+// asker returns which node asks, in what identified handles.
+func asker(ctx context.Context) vicinity.ID {
+	id, _ := ctx.Value(askerKey{}).(vicinity.ID)
+	return id
+}

@@ -2,98 +2,55 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/node/trust"
-	"zorilla/transfer"
-	"zorilla/vicinity"
 )
 
 // Release is the version of the program.
 const Release = "0.1.0"
 
-// askTimeout bounds a question to another node whose answer is not needed.
-const askTimeout = 2 * time.Second
-
-// service is the node's door for clients.
+// service is the node's door for clients: that is what its parts do together.
 type service struct {
-	n         *Node
-	survey    *survey
-	clusters  clusters
-	measuring *turns
-	recent    recent
-	uploads   uploads
-}
+	*jobService
+	*memberService
+	*ownerService
+	*blobService
+	origin origin // the door for other nodes
 
-func newService(n *Node) *service {
-	return &service{n: n, survey: newSurvey(), measuring: newTurns(), uploads: uploads{store: n.store}}
+	jobs   *jobs.Service
+	net    *network
+	secret trust.Secret
+	webURL string // "" = the node has no page
 }
 
 var _ api.Service = (*service)(nil)
 
-// at is what another node does for this one.
-func (s *service) at(id vicinity.ID) api.Peer {
-	return api.NewClient(s.n.client.Transport, peerURL(id)+apiPrefix)
-}
-
-// Missing returns the chunks that the node does not hold. The others are kept for
-// who asks, as those that come.
-func (s *service) Missing(_ context.Context, chunks []transfer.Hash) ([]transfer.Hash, error) {
-	s.uploads.hold(chunks...)
-	missing := []transfer.Hash{}
-	for _, h := range chunks {
-		if !s.n.store.Has(h) {
-			missing = append(missing, h)
-		}
-	}
-	return missing, nil
-}
-
-// PutChunk stores one chunk, and keeps it for the submission that needs it.
-func (s *service) PutChunk(_ context.Context, h transfer.Hash, data []byte) error {
-	s.uploads.hold(h)
-	err := s.n.store.Put(h, data)
-	s.uploads.stored(err)
-	return err
-}
-
-// Chunk returns one chunk.
-func (s *service) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
-	b, err := s.n.store.Get(h, nil)
-	if !errors.Is(err, transfer.ErrNotFound) {
-		if id := jobs.ID(job); id.Valid() {
-			s.n.jobs.Read(id)
-		}
-		return b, err
-	}
-	if job != "" {
-		_, remote, err := s.locate(ctx, job)
-		if err != nil {
-			return nil, err
-		}
-		if remote != nil {
-			return remote.Chunk(ctx, "", h)
-		}
-	}
-	return nil, fmt.Errorf("%w: %w", api.ErrNotFound, err)
+func newService(n *Node) *service {
+	s := &service{jobs: n.jobs, net: n.net, secret: n.invite}
+	s.blobService = &blobService{store: n.store, uploads: uploads{store: n.store}}
+	s.ownerService = &ownerService{owner: n.owner, jobs: n.jobs}
+	self := &self{net: n.net, jobs: n.jobs, state: s.state}
+	s.origin = origin{self: self, jobs: n.jobs, blobs: s.blobService, measuring: newOneAtATime()}
+	s.jobService = &jobService{jobs: n.jobs, net: n.net, local: s.origin, blobs: s.blobService}
+	s.memberService = &memberService{self: self, net: n.net, stats: newMemberStats(), started: n.started, stateDir: n.cfg.State}
+	return s
 }
 
 // Invite returns the token that lets another machine join.
 func (s *service) Invite(context.Context) (string, error) {
-	return trust.Invite{Secret: s.n.invite, Addrs: s.n.overlay.Self().Addrs}.Token(), nil
+	return trust.Invite{Secret: s.secret, Addrs: s.net.overlay.Self().Addrs}.Token(), nil
 }
 
 // Web returns the page's address.
 func (s *service) Web(context.Context) (string, error) {
-	if s.n.webURL == "" {
+	if s.webURL == "" {
 		return "", fmt.Errorf("%w: this node has no page: start it without --web none", api.ErrUnavailable)
 	}
-	return s.n.webURL, nil
+	return s.webURL, nil
 }
 
 // Changes tells of changes.
-func (s *service) Changes() <-chan struct{} { return s.n.jobs.Changes() }
+func (s *service) Changes() <-chan struct{} { return s.jobs.Changes() }

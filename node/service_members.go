@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,47 +13,38 @@ import (
 	"zorilla/vicinity"
 )
 
+// askTimeout bounds a question to another node whose answer is not needed.
+const askTimeout = 2 * time.Second
+
+// memberService is what clients ask about this node and the other members.
+type memberService struct {
+	self     *self
+	net      *network
+	stats    *memberStats
+	clusters clusters
+	recent   recent
+
+	started  time.Time
+	stateDir string
+}
+
 // Node describes the node.
-func (s *service) Node(context.Context) (api.NodeInfo, error) {
-	n, info := s.n, s.self()
-	info.Cluster = s.clusters.of(n.vicinity)[info.ID]
-	results := n.jobs.Results()
+func (s *memberService) Node(context.Context) (api.NodeInfo, error) {
+	info := s.self.info()
+	info.Cluster = s.clusters.of(s.net.near)[info.ID]
+	results := s.self.jobs.Results()
 	info.Results = &results
-	info.Started, info.Release, info.StateDir, info.Traffic = n.started, Release, n.cfg.State, s.recent.fill(time.Now(), n.traffic())
+	info.Started, info.Release, info.StateDir, info.Traffic = s.started, Release, s.stateDir, s.recent.fill(time.Now(), s.net.traffic())
 	return info, nil
 }
 
-// self is what the node tells others of itself. It costs little, since many
-// may ask.
-func (s *service) self() api.NodeInfo {
-	n := s.n
-	info := api.NodeInfo{
-		Member: n.overlay.Self(), Self: true, Position: n.vicinity.Position(n.creds.ID()),
-		Told: time.Now(), Busy: n.jobs.Busy(), Links: links(n.vicinity.Neighbours()),
-	}
-	info.State, info.Why = s.state()
-	return info
+// watchTraffic takes samples of the counters while the node runs.
+func (s *memberService) watchTraffic(ctx context.Context) error {
+	return s.recent.watch(ctx, s.net.traffic)
 }
-
-func links(neighbours []vicinity.Neighbour) []api.Link {
-	list := make([]api.Link, len(neighbours))
-	for i, nb := range neighbours {
-		list[i] = api.Link{ID: nb.ID, Kind: linkNear}
-		if nb.Far {
-			list[i].Kind = linkFar
-		}
-	}
-	return list
-}
-
-// Kinds of links.
-const (
-	linkNear = "near"
-	linkFar  = "far"
-)
 
 // Nodes lists the members, with what the last survey has brought.
-func (s *service) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
+func (s *memberService) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 	self, err := s.Node(ctx)
 	if err != nil {
 		return nil, err
@@ -63,18 +53,18 @@ func (s *service) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 	for _, l := range self.Links {
 		kinds[l.ID] = l.Kind
 	}
-	clusters := s.clusters.of(s.n.vicinity)
+	clusters := s.clusters.of(s.net.near)
 	list := []api.NodeInfo{}
-	for _, m := range s.n.overlay.Members() {
+	for _, m := range s.net.overlay.Members() {
 		if m.ID == self.ID {
 			continue
 		}
-		rtt, _ := s.n.vicinity.Estimate(m.ID)
+		rtt, _ := s.net.near.Estimate(m.ID)
 		list = append(list, api.NodeInfo{
-			Member: m, RTT: codec.Duration(rtt), Neighbour: kinds[m.ID], Position: s.n.vicinity.Position(m.ID), Cluster: clusters[m.ID],
+			Member: m, RTT: codec.Duration(rtt), Neighbour: kinds[m.ID], Position: s.net.near.Position(m.ID), Cluster: clusters[m.ID],
 		})
 	}
-	s.survey.fill(list, time.Now())
+	s.stats.fill(list, time.Now())
 	slices.SortFunc(list, func(a, b api.NodeInfo) int {
 		if (a.RTT == 0) != (b.RTT == 0) {
 			return cmp.Compare(b.RTT, a.RTT) // not measured comes last
@@ -84,12 +74,8 @@ func (s *service) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 	return append([]api.NodeInfo{self}, list...), nil
 }
 
-// inVain is how many pings without any answer are enough: who answers none is
-// not there.
-const inVain = 5
-
 // Measure has one node ping another.
-func (s *service) Measure(ctx context.Context, from, to string, pings int) (api.Measurement, error) {
+func (s *memberService) Measure(ctx context.Context, from, to string, pings int) (api.Measurement, error) {
 	if err := api.CheckPings(pings); err != nil {
 		return api.Measurement{}, err
 	}
@@ -110,9 +96,9 @@ func (s *service) Measure(ctx context.Context, from, to string, pings int) (api.
 	}
 	m := api.Measurement{}
 	if a.Self {
-		m = s.ping(ctx, b.ID, pings)
+		m = s.self.ping(ctx, b.ID, pings)
 	} else {
-		told, err := s.at(a.ID).Measure(ctx, "self", string(b.ID), pings)
+		told, err := s.net.at(a.ID).Measure(ctx, "self", string(b.ID), pings)
 		if err != nil {
 			return api.Measurement{}, fmt.Errorf("ask node %s: %w", nameOf(a), err)
 		}
@@ -124,33 +110,12 @@ func (s *service) Measure(ctx context.Context, from, to string, pings int) (api.
 	if ctx.Err() != nil {
 		return api.Measurement{}, ctx.Err()
 	}
-	if d, ok := s.n.vicinity.Distance(a.ID, b.ID); ok && m.Estimate == 0 {
+	if d, ok := s.net.near.Distance(a.ID, b.ID); ok && m.Estimate == 0 {
 		m.Estimate = codec.Duration(d)
 	}
 	m.From = api.Endpoint{ID: a.ID, Name: a.Name, Site: a.Site}
 	m.To = api.Endpoint{ID: b.ID, Name: b.Name, Site: b.Site}
 	return m, nil
-}
-
-// ping measures from here.
-func (s *service) ping(ctx context.Context, to vicinity.ID, pings int) api.Measurement {
-	var answered []codec.Duration
-	sent := 0
-	for sent < pings && ctx.Err() == nil && (len(answered) > 0 || sent < inVain) {
-		rtt, err := s.n.vicinity.Ping(ctx, to)
-		if errors.Is(err, vicinity.ErrUnknown) || errors.Is(err, vicinity.ErrBusy) {
-			break
-		}
-		sent++
-		if err == nil {
-			answered = append(answered, codec.Duration(rtt))
-		}
-	}
-	m := api.NewMeasurement(sent, answered)
-	if d, ok := s.n.vicinity.Distance(s.n.creds.ID(), to); ok {
-		m.Estimate = codec.Duration(d)
-	}
-	return m
 }
 
 // maxCandidates is how many nodes an error names.

@@ -19,15 +19,15 @@ const (
 	clusterAgain   = 5 * time.Second  // clusters are found anew no sooner: it takes the square of the members
 )
 
-// survey remembers what members have told of their load and links.
-type survey struct {
+// memberStats remembers what members have told of their load and links.
+type memberStats struct {
 	asking chan struct{} // holds one token, of whoever asks
 
 	mu   sync.Mutex // guards told; not held while anybody is asked
-	told map[vicinity.ID]told
+	told map[vicinity.ID]memberStat
 }
 
-type told struct {
+type memberStat struct {
 	asked  time.Time
 	silent bool      // no answer came
 	at     time.Time // when it was asked what it has told last; zero = nothing yet
@@ -37,15 +37,15 @@ type told struct {
 	links  []api.Link
 }
 
-func newSurvey() *survey {
-	return &survey{asking: make(chan struct{}, 1), told: map[vicinity.ID]told{}}
+func newMemberStats() *memberStats {
+	return &memberStats{asking: make(chan struct{}, 1), told: map[vicinity.ID]memberStat{}}
 }
 
 // Survey asks the nearest members how they are, then lists all.
-func (s *service) Survey(ctx context.Context) ([]api.NodeInfo, error) {
+func (s *memberService) Survey(ctx context.Context) ([]api.NodeInfo, error) {
 	select {
-	case s.survey.asking <- struct{}{}:
-		defer func() { <-s.survey.asking }()
+	case s.stats.asking <- struct{}{}:
+		defer func() { <-s.stats.asking }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -53,8 +53,8 @@ func (s *service) Survey(ctx context.Context) ([]api.NodeInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.survey.forget(list)
-	due := s.survey.due(list[1:], time.Now())
+	s.stats.forget(list)
+	due := s.stats.due(list[1:], time.Now())
 	if len(due) == 0 {
 		return list, nil
 	}
@@ -62,13 +62,13 @@ func (s *service) Survey(ctx context.Context) ([]api.NodeInfo, error) {
 	defer cancel()
 	inParallel(due, func(id *vicinity.ID) {
 		asked := time.Now()
-		info, err := s.at(*id).Node(ask)
+		info, err := s.net.at(*id).Node(ask)
 		switch {
 		case ctx.Err() != nil: // it was not its fault
 		case err != nil:
-			s.survey.silence(*id, asked)
+			s.stats.silence(*id, asked)
 		default:
-			s.survey.put(*id, told{at: asked, busy: info.Busy, state: info.State, why: info.Why, links: info.Links})
+			s.stats.put(*id, memberStat{at: asked, busy: info.Busy, state: info.State, why: info.Why, links: info.Links})
 		}
 	})
 	if ctx.Err() != nil {
@@ -78,12 +78,12 @@ func (s *service) Survey(ctx context.Context) ([]api.NodeInfo, error) {
 }
 
 // due returns which of the nearest members are to be asked.
-func (y *survey) due(nearest []api.NodeInfo, now time.Time) []vicinity.ID {
-	y.mu.Lock()
-	defer y.mu.Unlock()
+func (m *memberStats) due(nearest []api.NodeInfo, now time.Time) []vicinity.ID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var due []vicinity.ID
 	for _, n := range nearest[:min(len(nearest), surveyNearest)] {
-		t, wait := y.told[n.ID], surveyAgain
+		t, wait := m.told[n.ID], surveyAgain
 		if t.silent {
 			wait = surveySilent
 		}
@@ -95,16 +95,16 @@ func (y *survey) due(nearest []api.NodeInfo, now time.Time) []vicinity.ID {
 }
 
 // silence notes that a member did not answer. What it told before stands.
-func (y *survey) silence(id vicinity.ID, asked time.Time) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	t := y.told[id]
+func (m *memberStats) silence(id vicinity.ID, asked time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.told[id]
 	t.asked, t.silent = asked, true
-	y.told[id] = t
+	m.told[id] = t
 }
 
 // put takes what a member has told, as far as it can be true.
-func (y *survey) put(id vicinity.ID, t told) {
+func (m *memberStats) put(id vicinity.ID, t memberStat) {
 	var links []api.Link
 	for _, l := range t.links[:min(len(t.links), maxTold)] {
 		if l.ID.Valid() && l.ID != id && (l.Kind == linkNear || l.Kind == linkFar) {
@@ -119,33 +119,33 @@ func (y *survey) put(id vicinity.ID, t told) {
 		t.why = ""
 	}
 	t.why = t.why[:min(len(t.why), maxWhy)]
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.told[id] = t
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told[id] = t
 }
 
 // forget drops who is no member any more.
-func (y *survey) forget(members []api.NodeInfo) {
+func (m *memberStats) forget(members []api.NodeInfo) {
 	is := make(map[vicinity.ID]bool, len(members))
 	for _, n := range members {
 		is[n.ID] = true
 	}
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	for id := range y.told {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range m.told {
 		if !is[id] {
-			delete(y.told, id)
+			delete(m.told, id)
 		}
 	}
 }
 
 // fill writes down what the members have told not too long ago.
-func (y *survey) fill(list []api.NodeInfo, now time.Time) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
+func (m *memberStats) fill(list []api.NodeInfo, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for i := range list {
 		n := &list[i]
-		if t := y.told[n.ID]; now.Sub(t.at) < surveyBelieved {
+		if t := m.told[n.ID]; now.Sub(t.at) < surveyBelieved {
 			n.Told, n.Busy, n.State, n.Why, n.Links = t.at, min(t.busy, n.Slots), t.state, t.why, t.links
 		}
 	}

@@ -17,7 +17,7 @@ func validID(c string) vicinity.ID {
 }
 
 func TestSurveyAsksTheNearestAndNoneTwice(t *testing.T) {
-	y, now := newSurvey(), time.Now()
+	y, now := newMemberStats(), time.Now()
 	nodes := make([]api.NodeInfo, 200)
 	for i := range nodes {
 		nodes[i].ID = vicinity.ID(string(validID("a"))[:25] + string(rune('a'+i/26)) + string(rune('a'+i%26)))
@@ -27,7 +27,7 @@ func TestSurveyAsksTheNearestAndNoneTwice(t *testing.T) {
 		t.Fatalf("%d members are asked, want %d", len(due), surveyNearest)
 	}
 	for i, id := range due {
-		if y.put(id, told{at: now, busy: 1}); i%2 == 0 {
+		if y.put(id, memberStat{at: now, busy: 1}); i%2 == 0 {
 			y.silence(id, now)
 		}
 	}
@@ -47,13 +47,13 @@ func TestSurveyAsksTheNearestAndNoneTwice(t *testing.T) {
 }
 
 func TestSurveyBelievesWhatCanBe(t *testing.T) {
-	y, self, other := newSurvey(), validID("a"), validID("b")
-	hostile := told{at: time.Now(), busy: 1 << 40, links: []api.Link{{ID: "../../x", Kind: "near"}, {ID: other, Kind: "<b>"}, {ID: self, Kind: "near"}, {ID: other, Kind: "far"}}}
+	y, self, other := newMemberStats(), validID("a"), validID("b")
+	hostile := memberStat{at: time.Now(), busy: 1 << 40, links: []api.Link{{ID: "../../x", Kind: "near"}, {ID: other, Kind: "<b>"}, {ID: self, Kind: "near"}, {ID: other, Kind: "far"}}}
 	for range 1000 {
 		hostile.links = append(hostile.links, api.Link{ID: other, Kind: "near"})
 	}
 	y.put(self, hostile)
-	y.put(other, told{at: time.Now(), busy: -5})
+	y.put(other, memberStat{at: time.Now(), busy: -5})
 	list := []api.NodeInfo{{Member: vicinity.Member{ID: self, Slots: 4}}, {Member: vicinity.Member{ID: other, Slots: 4}}, {Member: vicinity.Member{ID: validID("c"), Slots: 4}}}
 	y.fill(list, time.Now())
 	if n := list[0]; n.Busy != 4 || !n.Loaded() || len(n.Links) > maxTold || n.Links[0] != (api.Link{ID: other, Kind: "far"}) {
@@ -67,8 +67,8 @@ func TestSurveyBelievesWhatCanBe(t *testing.T) {
 // What a member told stands while it is silent, with the time of it, but not
 // for ever.
 func TestSilentMembersAreNotBelievedForEver(t *testing.T) {
-	y, now, id := newSurvey(), time.Now(), validID("a")
-	y.put(id, told{at: now, busy: 1, state: stateDraining})
+	y, now, id := newMemberStats(), time.Now(), validID("a")
+	y.put(id, memberStat{at: now, busy: 1, state: stateDraining})
 	y.silence(id, now.Add(surveyAgain))
 	list := []api.NodeInfo{{Member: vicinity.Member{ID: id, Slots: 4}}}
 	y.fill(list, now.Add(surveyBelieved-1))
@@ -82,7 +82,7 @@ func TestSilentMembersAreNotBelievedForEver(t *testing.T) {
 }
 
 func TestOneMeasurementForEachAsker(t *testing.T) {
-	turns := newTurns()
+	turns := newOneAtATime()
 	done, ok := turns.take("a")
 	if !ok {
 		t.Fatal("the first was refused")

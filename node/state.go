@@ -15,13 +15,21 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"zorilla/internal/atomicfile"
 	"zorilla/node/trust"
 )
 
-// openState makes the state directory and locks it for this process.
-func (n *Node) openState() (unlock func(), err error) {
-	dir := n.cfg.State
+// stateDir is the directory in which a node keeps what it has to know after its
+// next start; the package comment lists what is in it.
+type stateDir string
+
+func (d stateDir) file(name string) string { return filepath.Join(string(d), name) }
+
+// open makes the directory and locks it for this process.
+func (d stateDir) open() (unlock func(), err error) {
+	dir := string(d)
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("state directory %q: want an absolute path", dir)
 	}
@@ -29,7 +37,7 @@ func (n *Node) openState() (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(d.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -53,20 +61,20 @@ func locked(f *os.File) bool {
 
 const lockWithin = time.Second
 
-// secret returns the network's secret and the addresses to join: from the
-// configuration, which is then kept, else from the state directory.
-func (n *Node) secret() (trust.Secret, []string, error) {
-	path := filepath.Join(n.cfg.State, "secret")
+// secret returns the network's secret and the addresses to join: those that the
+// configuration gives, of which the secret is then kept, else what is kept here.
+func (d stateDir) secret(text string, join []string, log zerolog.Logger) (trust.Secret, []string, error) {
+	path := d.file("secret")
 	var given trust.Secret
 	var seeds []string
-	if n.cfg.Secret != "" {
-		s, err := trust.ParseSecret(n.cfg.Secret)
+	if text != "" {
+		s, err := trust.ParseSecret(text)
 		if err != nil {
 			return given, nil, err
 		}
 		given = s
 	}
-	for _, j := range n.cfg.Join {
+	for _, j := range join {
 		if !trust.IsInvite(j) {
 			if _, port, err := net.SplitHostPort(j); err != nil || port == "" {
 				return given, nil, fmt.Errorf("--join %.80q: want an invite token (zor1.…) or HOST:PORT", j)
@@ -96,8 +104,8 @@ func (n *Node) secret() (trust.Secret, []string, error) {
 	case err == nil && old.Equal(given):
 		return given, seeds, nil
 	case err == nil:
-		n.log.Warn().Msg("the network secret has changed: this node leaves its old network for the one it was told to join")
-		os.Remove(filepath.Join(n.cfg.State, "peers"))
+		log.Warn().Msg("the network secret has changed: this node leaves its old network for the one it was told to join")
+		os.Remove(d.file("peers"))
 	}
 	return given, seeds, trust.SaveSecret(path, given)
 }
@@ -106,13 +114,13 @@ func (n *Node) secret() (trust.Secret, []string, error) {
 const formerAddr = "self "
 
 // loadPeers reads the saved addresses of members; what is not one is ignored.
-func (n *Node) loadPeers() []string { return n.loadAddrs("") }
+func (d stateDir) loadPeers() []string { return d.loadAddrs("") }
 
 // formerAddrs reads where this node was when it ran last.
-func (n *Node) formerAddrs() []string { return n.loadAddrs(formerAddr) }
+func (d stateDir) formerAddrs() []string { return d.loadAddrs(formerAddr) }
 
-func (n *Node) loadAddrs(prefix string) []string {
-	b, err := os.ReadFile(filepath.Join(n.cfg.State, "peers"))
+func (d stateDir) loadAddrs(prefix string) []string {
+	b, err := os.ReadFile(d.file("peers"))
 	if err != nil {
 		return nil
 	}
@@ -126,20 +134,19 @@ func (n *Node) loadAddrs(prefix string) []string {
 	return addrs
 }
 
-// savePeers keeps addresses for the next start, with those of this node.
-func (n *Node) savePeers(peers []string) error {
-	if n.overlay != nil {
-		peers = slices.Clone(peers)
-		for _, addr := range n.overlay.Self().Addrs {
-			peers = append(peers, formerAddr+addr)
-		}
+// savePeers keeps addresses of members for the next start, with those of this
+// node.
+func (d stateDir) savePeers(peers, own []string) error {
+	lines := slices.Clone(peers)
+	for _, addr := range own {
+		lines = append(lines, formerAddr+addr)
 	}
-	return atomicfile.How{Sync: atomicfile.Loose}.Write(filepath.Join(n.cfg.State, "peers"), []byte(strings.Join(peers, "\n")+"\n"))
+	return atomicfile.How{Sync: atomicfile.Loose}.Write(d.file("peers"), []byte(strings.Join(lines, "\n")+"\n"))
 }
 
 // webToken returns the page's token, made at first use.
-func (n *Node) webToken() (string, error) {
-	path := filepath.Join(n.cfg.State, "web-token")
+func (d stateDir) webToken() (string, error) {
+	path := d.file("web-token")
 	if b, err := os.ReadFile(path); err == nil && len(b) > 20 {
 		return strings.TrimSpace(string(b)), nil
 	}
@@ -147,4 +154,14 @@ func (n *Node) webToken() (string, error) {
 	rand.Read(raw[:])
 	token := base64.RawURLEncoding.EncodeToString(raw[:])
 	return token, atomicfile.Write(path, []byte(token+"\n"))
+}
+
+// keepOutputs returns how many bytes of results are kept here: as many as the
+// owner says, else a tenth of the disk.
+func (d stateDir) keepOutputs(owner int64) int64 {
+	var st syscall.Statfs_t
+	if owner > 0 || syscall.Statfs(string(d), &st) != nil {
+		return owner
+	}
+	return int64(st.Blocks) * int64(st.Bsize) / 10
 }

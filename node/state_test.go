@@ -29,42 +29,46 @@ func testNode(t *testing.T, cfg Config) *Node {
 
 func TestStateDirectoryIsForOneNode(t *testing.T) {
 	n := testNode(t, Config{})
-	unlock, err := n.openState()
+	unlock, err := n.state.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := testNode(t, Config{State: n.cfg.State}).openState(); err == nil || !strings.Contains(err.Error(), "--state") {
+	if _, err := stateDir(n.cfg.State).open(); err == nil || !strings.Contains(err.Error(), "--state") {
 		t.Fatalf("a second node gets %v, want an error that names the way out", err)
 	}
 	unlock()
-	again, err := n.openState()
+	again, err := n.state.open()
 	if err != nil {
 		t.Fatalf("after the first has ended: %v", err)
 	}
 	again()
-	if _, err := testNode(t, Config{State: "relative"}).openState(); err == nil {
+	if _, err := stateDir("relative").open(); err == nil {
 		t.Fatal("a relative state directory was accepted")
 	}
 }
 
+func secretOf(n *Node) (trust.Secret, []string, error) {
+	return n.state.secret(n.cfg.Secret, n.cfg.Join, n.log)
+}
+
 func TestSecretIsMadeKeptAndReplaced(t *testing.T) {
 	n := testNode(t, Config{})
-	unlock, err := n.openState()
+	unlock, err := n.state.open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
-	first, seeds, err := n.secret()
+	first, seeds, err := secretOf(n)
 	if err != nil || len(seeds) != 0 {
 		t.Fatalf("got %v, %v", seeds, err)
 	}
-	if again, _, err := n.secret(); err != nil || !again.Equal(first) {
+	if again, _, err := secretOf(n); err != nil || !again.Equal(first) {
 		t.Fatalf("the secret is another one at the second start: %v", err)
 	}
-	if err := n.savePeers([]string{"10.0.0.1:5444", "10.0.0.2:5444"}); err != nil {
+	if err := n.state.savePeers([]string{"10.0.0.1:5444", "10.0.0.2:5444"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.loadPeers(); len(got) != 2 || got[1] != "10.0.0.2:5444" {
+	if got := n.state.loadPeers(); len(got) != 2 || got[1] != "10.0.0.2:5444" {
 		t.Fatalf("got peers %v", got)
 	}
 	other, err := trust.SecretFromPhrase("a phrase of more than sixteen characters")
@@ -72,24 +76,24 @@ func TestSecretIsMadeKeptAndReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.cfg.Join = []string{trust.Invite{Secret: other, Addrs: []string{"10.0.0.9:5444"}}.Token(), "10.0.0.8:5444"}
-	got, seeds, err := n.secret()
+	got, seeds, err := secretOf(n)
 	if err != nil || !got.Equal(other) || strings.Join(seeds, " ") != "10.0.0.9:5444 10.0.0.8:5444" {
 		t.Fatalf("got %v, %v, want the network of the token and both addresses", seeds, err)
 	}
-	if peers := n.loadPeers(); len(peers) != 0 {
+	if peers := n.state.loadPeers(); len(peers) != 0 {
 		t.Fatalf("peers of the old network are still there: %v", peers)
 	}
 	n.cfg.Join = nil
-	if kept, _, err := n.secret(); err != nil || !kept.Equal(other) {
+	if kept, _, err := secretOf(n); err != nil || !kept.Equal(other) {
 		t.Fatalf("the new network is forgotten at the next start: %v", err)
 	}
 	n.cfg.Secret = "too short"
-	if _, _, err := n.secret(); err == nil || !strings.Contains(err.Error(), "16") {
+	if _, _, err := secretOf(n); err == nil || !strings.Contains(err.Error(), "16") {
 		t.Fatalf("a short phrase gives %v", err)
 	}
 	n.cfg.Secret = "another phrase, long enough this time"
 	n.cfg.Join = []string{trust.Invite{Secret: other, Addrs: []string{"10.0.0.9:5444"}}.Token()}
-	if _, _, err := n.secret(); err == nil || !strings.Contains(err.Error(), "different networks") {
+	if _, _, err := secretOf(n); err == nil || !strings.Contains(err.Error(), "different networks") {
 		t.Fatalf("two secrets give %v", err)
 	}
 }
@@ -100,7 +104,7 @@ func TestPeersFileMayHoldAnything(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(n.cfg.State, "peers"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.loadPeers(); strings.Join(got, " ") != "10.0.0.1:5444 [::1]:1" {
+	if got := n.state.loadPeers(); strings.Join(got, " ") != "10.0.0.1:5444 [::1]:1" {
 		t.Fatalf("got %q", got)
 	}
 }
@@ -198,7 +202,7 @@ func TestTwoNodes(t *testing.T) {
 	}
 	b := run(Config{Listen: "127.0.0.1:0", Web: "none", Join: []string{token}, Owner: Owner{Name: "b", Slots: 1}})
 	for {
-		changed := b.vicinity.Changed()
+		changed := b.Vicinity().Changed()
 		if nodes, err := b.Service().Nodes(t.Context()); err == nil && len(nodes) == 2 {
 			break
 		}
@@ -227,7 +231,7 @@ func TestTwoNodes(t *testing.T) {
 	if _, err := b.Service().Job(t.Context(), "nosuch"); err == nil {
 		t.Fatal("an unknown job was found")
 	}
-	if _, err := api.NewClient(b.client.Transport, peerURL(a.Self().ID)+apiPrefix).Invite(t.Context()); err == nil {
+	if _, err := api.NewClient(b.net.client.Transport, peerURL(a.Self().ID)+apiPrefix).Invite(t.Context()); err == nil {
 		t.Fatal("a node gave its invitation to another node")
 	}
 	if url, err := a.Service().Web(t.Context()); err != nil || !strings.HasPrefix(url, "http://127.0.0.1:") {

@@ -5,14 +5,11 @@ import (
 	"cmp"
 	"context"
 	crand "crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -70,9 +67,8 @@ type twinTold struct {
 type twins struct {
 	self  vicinity.ID
 	state string // directory, for the way out
-	dial  func(ctx context.Context, addr string) (net.Conn, error)
+	peers *peers
 	known func(vicinity.ID) []string // where a member is
-	proto func() *http.Transport
 	log   zerolog.Logger
 
 	hints chan []string // addresses at which others say that this node is
@@ -84,10 +80,14 @@ type twins struct {
 	told  bool            // of a twin that has to go
 }
 
-func newTwins(self vicinity.ID, state string, started time.Time) *twins {
+func newTwins(self vicinity.ID, state stateDir, started time.Time, p *peers, log zerolog.Logger) *twins {
 	t := &twins{
-		self: self, state: state, hints: make(chan []string, 1), over: make(chan error, 1),
+		self: self, state: string(state), peers: p, log: log, hints: make(chan []string, 1), over: make(chan error, 1),
 		life: life{Started: started.UnixNano(), Nonce: make([]byte, 16)}, asked: map[string]bool{},
+		known: func(id vicinity.ID) []string {
+			m, _ := p.overlay.Member(id)
+			return m.Addrs
+		},
 	}
 	crand.Read(t.life.Nonce)
 	return t
@@ -183,8 +183,10 @@ func (t *twins) ask(ctx context.Context, addr string) (told twinTold) {
 		defer t.mu.Unlock()
 		delete(t.asked, string(challenge))
 	}()
-	tr := t.proto()
-	tr.DialTLSContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dial(ctx, addr) }
+	tr := t.peers.transport()
+	tr.DialTLSContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return t.peers.overlay.DialPeer(ctx, "", []string{addr})
+	}
 	defer tr.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://twin"+pathTwin, bytes.NewReader(question))
 	if err != nil {
@@ -236,8 +238,8 @@ func (t *twins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	told := twinTold{}
-	if asker, _ := r.Context().Value(askerKey{}).(vicinity.ID); asker != t.self {
-		told.At = t.known(asker)
+	if id := asker(r.Context()); id != t.self {
+		told.At = t.known(id)
 	} else {
 		t.mu.Lock()
 		mine := t.life
@@ -252,37 +254,4 @@ func (t *twins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Write(codec.MustMarshal(told))
-}
-
-// startTwins makes what looks for twins; the node can be asked from then on.
-func (n *Node) startTwins() {
-	n.twins = newTwins(n.creds.ID(), n.cfg.State, n.started)
-	n.twins.log = n.log
-	n.twins.proto = n.peers.transport
-	n.twins.dial = func(ctx context.Context, addr string) (net.Conn, error) {
-		return n.overlay.DialPeer(ctx, "", []string{addr})
-	}
-	n.twins.known = func(id vicinity.ID) []string {
-		m, _ := n.overlay.Member(id)
-		return m.Addrs
-	}
-}
-
-// alone makes sure that no other node has this one's identity before anything
-// is touched that they would share. A key that was made just now has no twin.
-func (n *Node) alone(ctx context.Context, seeds []string) error {
-	peers := n.loadPeers()
-	var addrs []string
-	if !n.fresh {
-		addrs = slices.Concat(n.formerAddrs(), seeds, peers)
-	}
-	if err := n.twins.alone(ctx, addrs); err != nil || ctx.Err() != nil {
-		return err
-	}
-	err := n.savePeers(peers)
-	if errors.Is(err, syscall.ENOSPC) { // who has room to make must reach a node for that
-		n.log.Warn().Err(err).Msg("save the addresses of members")
-		return nil
-	}
-	return err
 }

@@ -89,14 +89,14 @@ func (a *alive) lives(t *testing.T) {
 func (a *alive) members(t *testing.T, count int) {
 	t.Helper()
 	for {
-		changed := a.vicinity.Changed()
-		if len(a.overlay.Members()) == count {
+		changed := a.net.near.Changed()
+		if len(a.net.overlay.Members()) == count {
 			return
 		}
 		select {
 		case <-changed:
 		case <-time.After(30 * time.Second):
-			t.Fatalf("it knows %d members, want %d", len(a.overlay.Members()), count)
+			t.Fatalf("it knows %d members, want %d", len(a.net.overlay.Members()), count)
 		}
 	}
 }
@@ -141,10 +141,10 @@ func TestTheNewerOfTwoNodesWithOneKeyStops(t *testing.T) {
 	})
 	t.Run("a member tells it", func(t *testing.T) {
 		a := start(t, Config{}).ready(t)
-		b := start(t, Config{Secret: a.invite.Text(), Join: []string{a.overlay.Self().Addrs[0]}}).ready(t)
+		b := start(t, Config{Secret: a.invite.Text(), Join: []string{a.net.overlay.Self().Addrs[0]}}).ready(t)
 		a.members(t, 1)
 		twin := copyOf(t, b.cfg.State, "identity.key", "secret")
-		wantTwin(t, start(t, Config{State: twin, Join: []string{a.overlay.Self().Addrs[0]}}).gone(t), twin)
+		wantTwin(t, start(t, Config{State: twin, Join: []string{a.net.overlay.Self().Addrs[0]}}).gone(t), twin)
 		b.lives(t)
 		a.members(t, 1)
 	})
@@ -166,7 +166,7 @@ func TestTheNewerOfTwoNodesWithOneKeyStops(t *testing.T) {
 		wantTwin(t, newer.gone(t), newer.cfg.State)
 		older.lives(t)
 		a.members(t, 1)
-		if _, known := a.overlay.Member(older.creds.ID()); !known {
+		if _, known := a.net.overlay.Member(older.creds.ID()); !known {
 			t.Error("the older one is no member")
 		}
 	})
@@ -175,7 +175,7 @@ func TestTheNewerOfTwoNodesWithOneKeyStops(t *testing.T) {
 // Whatever others say, only a node that proves to have the key stops another.
 func TestFalseHintsStopNobody(t *testing.T) {
 	a := start(t, Config{}).ready(t)
-	self := a.overlay.Self().Addrs[0]
+	self := a.net.overlay.Self().Addrs[0]
 	b := start(t, Config{Secret: a.invite.Text(), Join: []string{self}}).ready(t)
 	a.members(t, 1)
 	listen := func(serve func(net.Conn)) string {
@@ -207,17 +207,17 @@ func TestFalseHintsStopNobody(t *testing.T) {
 		io.Copy(c, back)
 	})
 	// A member that says whatever it likes of others.
-	b.twins.known = func(vicinity.ID) []string { return []string{relay, silent, self, "127.0.0.1:1", "nonsense"} }
-	b.twins.mu.Lock()
-	b.twins.life = life{Settled: true}
-	b.twins.mu.Unlock()
-	a.twins.look(t.Context(), []string{silent, relay, self, "127.0.0.1:1", b.overlay.Self().Addrs[0], "", "nonsense"})
+	b.net.twins.known = func(vicinity.ID) []string { return []string{relay, silent, self, "127.0.0.1:1", "nonsense"} }
+	b.net.twins.mu.Lock()
+	b.net.twins.life = life{Settled: true}
+	b.net.twins.mu.Unlock()
+	a.net.twins.look(t.Context(), []string{silent, relay, self, "127.0.0.1:1", b.net.overlay.Self().Addrs[0], "", "nonsense"})
 	select {
-	case err := <-a.twins.over:
+	case err := <-a.net.twins.over:
 		t.Errorf("the node was to stop: %v", err)
 	default:
 	}
-	if n := len(a.twins.asked); n != 0 {
+	if n := len(a.net.twins.asked); n != 0 {
 		t.Errorf("%d challenges are remembered", n)
 	}
 	a.lives(t)
@@ -271,7 +271,7 @@ func TestAlone(t *testing.T) {
 // Whoever passes a node's own question on to it, but not before the node has given
 // up, stops nobody; a question of a twin counts whenever it comes.
 func TestOwnQuestionThatComesLateStopsNobody(t *testing.T) {
-	a := newTwins("self", "", time.Unix(2, 0))
+	a := newTwins("self", "", time.Unix(2, 0), nil, zerolog.Nop())
 	ask := func(l life) twinTold {
 		t.Helper()
 		r := httptest.NewRequest(http.MethodPost, pathTwin, bytes.NewReader(codec.MustMarshal(twinAsk{[]byte("forgotten"), l})))
@@ -312,7 +312,7 @@ func TestOneOfTwoTwinsYields(t *testing.T) {
 // A node that comes back at another address, or at several, is not its own twin.
 func TestNodeThatMovedIsNoTwin(t *testing.T) {
 	a := start(t, Config{}).ready(t)
-	b := start(t, Config{Secret: a.invite.Text(), Join: []string{a.overlay.Self().Addrs[0]}}).ready(t)
+	b := start(t, Config{Secret: a.invite.Text(), Join: []string{a.net.overlay.Self().Addrs[0]}}).ready(t)
 	a.members(t, 1)
 	for _, listen := range []string{"127.0.0.2:0", "0.0.0.0:0"} {
 		b.cancel()
@@ -321,7 +321,7 @@ func TestNodeThatMovedIsNoTwin(t *testing.T) {
 		}
 		b = start(t, Config{State: b.cfg.State, Listen: listen}).ready(t)
 		b.members(t, 1)
-		b.twins.look(t.Context(), b.formerAddrs())
+		b.net.twins.look(t.Context(), b.state.formerAddrs())
 		b.lives(t)
 		a.lives(t)
 	}

@@ -1,12 +1,14 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"syscall"
 	"time"
 
+	"zorilla/node/api"
 	"zorilla/transfer"
 )
 
@@ -19,6 +21,52 @@ const (
 	// uploadBatch is how long chunks are put to the same batch.
 	uploadBatch = time.Minute
 )
+
+// blobService is what clients do with single chunks.
+type blobService struct {
+	store   transfer.PinStore
+	uploads uploads
+}
+
+// Missing returns the chunks that the node does not hold. The others are kept for
+// who asks, as those that come.
+func (s *blobService) Missing(_ context.Context, chunks []transfer.Hash) ([]transfer.Hash, error) {
+	s.uploads.hold(chunks...)
+	missing := []transfer.Hash{}
+	for _, h := range chunks {
+		if !s.store.Has(h) {
+			missing = append(missing, h)
+		}
+	}
+	return missing, nil
+}
+
+// PutChunk stores one chunk, and keeps it for the submission that needs it.
+func (s *blobService) PutChunk(_ context.Context, h transfer.Hash, data []byte) error {
+	s.uploads.hold(h)
+	err := s.store.Put(h, data)
+	s.uploads.stored(err)
+	return err
+}
+
+// chunk returns one chunk that is here.
+func (s *blobService) chunk(h transfer.Hash) ([]byte, error) {
+	b, err := s.store.Get(h, nil)
+	if errors.Is(err, transfer.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", api.ErrNotFound, err)
+	}
+	return b, err
+}
+
+// submitted lets go of the inputs of a job, which keeps them itself.
+func (s *blobService) submitted(inputs transfer.Hash) {
+	if inputs.IsZero() || s.uploads.idle() {
+		return
+	}
+	if tree, err := transfer.LoadManifest(s.store, inputs); err == nil {
+		s.uploads.submitted(append(tree.Chunks(), inputs)...)
+	}
+}
 
 // uploads keeps what clients upload in the store until the job is submitted that
 // needs it: the inputs of one job may be larger than the cache, and those of others

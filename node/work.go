@@ -19,52 +19,53 @@ import (
 // not in the state directory: a node must not lose sight of those that it has.
 const workAt = "work-at"
 
-// openWork finds and checks the directory for workers, and reserves it for this
-// process. It needs to know who this node is.
-func (n *Node) openWork() (unlock func(), err error) {
-	state, err := filepath.EvalSymlinks(n.cfg.State)
+// workDir is the directory below which workers have theirs.
+type workDir string
+
+// openWork finds and checks the directory for the workers of node id, below the
+// one that its owner names, if any, and reserves it for this process.
+func openWork(d stateDir, named string, id vicinity.ID, runAs *jobs.User) (w workDir, unlock func(), err error) {
+	state, err := filepath.EvalSymlinks(string(d))
 	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return "", nil, fmt.Errorf("state directory: %w", err)
 	}
-	id := n.creds.ID()
-	usual := filepath.Join(state, "work")
-	n.work = usual
-	if n.cfg.Work != "" {
-		if n.work, err = ownWork(n.cfg.Work, id); err != nil {
-			return nil, err
+	usual := workDir(filepath.Join(state, "work"))
+	w = usual
+	if named != "" {
+		if w, err = ownWork(named, id); err != nil {
+			return "", nil, err
 		}
 	}
-	if err := n.leftBehind(usual, id); err != nil {
-		return nil, err
+	if err := w.check(d, usual, id); err != nil {
+		return w, nil, err
 	}
-	if err := jobs.CheckWork(n.work, id); err != nil {
-		return nil, err
+	if err := os.MkdirAll(string(w), 0o711); err != nil { // workers of another user pass through
+		return w, nil, fmt.Errorf("work directory: %w", err)
 	}
-	if err := os.MkdirAll(n.work, 0o711); err != nil { // workers of another user pass through
-		return nil, fmt.Errorf("work directory: %w", err)
+	if runAs != nil && runAs.UID != os.Geteuid() {
+		if err := process.CheckReach(string(w), runAs.UID, runAs.GID); err != nil {
+			return w, nil, err
+		}
 	}
-	if err := n.checkRunAs(); err != nil {
-		return nil, err
-	}
-	lock, err := os.Open(n.work)
+	lock, err := os.Open(string(w))
 	if err != nil {
-		return nil, fmt.Errorf("work directory: %w", err)
+		return w, nil, fmt.Errorf("work directory: %w", err)
 	}
 	if !locked(lock) {
 		lock.Close()
-		return nil, fmt.Errorf("work directory %s: a node is using it already: choose another with --work", n.work)
+		return w, nil, fmt.Errorf("work directory %s: a node is using it already: choose another with --work", w)
 	}
-	if err := n.rememberWork(usual); err != nil {
+	if err := w.remember(d, usual); err != nil {
 		lock.Close()
-		return nil, err
+		return w, nil, err
 	}
 	process.RemoveOldSockets()
-	return func() { lock.Close() }, nil
+	return w, func() { lock.Close() }, nil
 }
 
 // ownWork returns this node's own directory below one that its owner names, in
 // which there may be anything, also of other nodes.
-func ownWork(dir string, id vicinity.ID) (string, error) {
+func ownWork(dir string, id vicinity.ID) (workDir, error) {
 	if !filepath.IsAbs(dir) {
 		return "", fmt.Errorf("--work %q: want an absolute path", dir)
 	}
@@ -87,33 +88,34 @@ func ownWork(dir string, id vicinity.ID) (string, error) {
 	if st, ok := info.Sys().(*syscall.Stat_t); info.IsDir() && (!ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0) {
 		return "", fmt.Errorf("--work: %s can be changed by others than user %d: remove it, or choose another place", own, os.Geteuid())
 	}
-	return own, nil
+	return workDir(own), nil
 }
 
-// leftBehind refuses to start while workers of an earlier life are elsewhere.
-func (n *Node) leftBehind(usual string, id vicinity.ID) error {
+// check refuses a directory that holds what is not this node's, or beside which
+// workers of an earlier life are elsewhere.
+func (w workDir) check(d stateDir, usual workDir, id vicinity.ID) error {
 	before, named := usual, false
-	if b, err := os.ReadFile(filepath.Join(n.cfg.State, workAt)); err == nil {
-		before, named = strings.TrimSpace(string(b)), true
+	if b, err := os.ReadFile(d.file(workAt)); err == nil {
+		before, named = workDir(strings.TrimSpace(string(b))), true
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("work directory: %w", err)
 	}
-	if before == n.work || !jobs.HasWork(before, id) {
-		return nil
+	if before == w || !jobs.HasWork(string(before), id) {
+		return jobs.CheckWork(string(w), id)
 	}
 	how := "without --work"
 	if named {
-		how = "with --work " + filepath.Dir(before)
+		how = "with --work " + filepath.Dir(string(before))
 	}
 	return fmt.Errorf("work directory: workers of this node are still in %s: start it once more %s until they have ended (zorilla drain --exit)", before, how)
 }
 
-// rememberWork keeps where the workers are for the next start.
-func (n *Node) rememberWork(usual string) error {
-	path := filepath.Join(n.cfg.State, workAt)
+// remember keeps where the workers are for the next start.
+func (w workDir) remember(d stateDir, usual workDir) error {
+	path := d.file(workAt)
 	err := error(nil)
-	if n.work != usual {
-		err = atomicfile.Write(path, []byte(n.work+"\n"))
+	if w != usual {
+		err = atomicfile.Write(path, []byte(w+"\n"))
 	} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -123,12 +125,11 @@ func (n *Node) rememberWork(usual string) error {
 	return nil
 }
 
-// checkRunAs makes sure that the user of the workers can reach their
-// directories.
-func (n *Node) checkRunAs() error {
-	u := n.cfg.Owner.RunAs
-	if u == nil || u.UID == os.Geteuid() {
-		return nil
+// free returns how many bytes users may still write there.
+func (w workDir) free() (int64, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(string(w), &st); err != nil {
+		return 0, err
 	}
-	return process.CheckReach(n.work, u.UID, u.GID)
+	return int64(st.Bavail) * int64(st.Bsize), nil
 }

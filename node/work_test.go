@@ -16,7 +16,7 @@ func workNode(t *testing.T, cfg Config) *Node {
 	t.Helper()
 	cfg.Secret = "" // of its state, without a phrase to stretch
 	n := testNode(t, cfg)
-	unlock, err := n.openState()
+	unlock, err := n.state.open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,9 +27,15 @@ func workNode(t *testing.T, cfg Config) *Node {
 	return n
 }
 
-func openWork(t *testing.T, n *Node) {
+// openWorkOf opens the work directory as Node.Run does.
+func openWorkOf(n *Node) (unlock func(), err error) {
+	n.work, unlock, err = openWork(n.state, n.cfg.Work, n.creds.ID(), n.cfg.Owner.RunAs)
+	return unlock, err
+}
+
+func mustOpenWork(t *testing.T, n *Node) {
 	t.Helper()
-	unlock, err := n.openWork()
+	unlock, err := openWorkOf(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +44,7 @@ func openWork(t *testing.T, n *Node) {
 
 func refusesWork(t *testing.T, n *Node, want ...string) {
 	t.Helper()
-	unlock, err := n.openWork()
+	unlock, err := openWorkOf(n)
 	if err == nil {
 		unlock()
 		t.Fatalf("%s was accepted", n.work)
@@ -69,7 +75,7 @@ func TestWorkDirectoryIsNoLinkAndHoldsNothingOfOthers(t *testing.T) {
 	if err := os.Remove(filepath.Join(work, "thesis")); err != nil {
 		t.Fatal(err)
 	}
-	openWork(t, n)
+	mustOpenWork(t, n)
 	if _, err := os.Stat(kept); err != nil {
 		t.Error(err)
 	}
@@ -83,16 +89,16 @@ func TestWorkDirectoryOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := workNode(t, Config{Work: shared}), workNode(t, Config{Work: shared})
-	openWork(t, a)
-	openWork(t, b)
-	if a.work == b.work || filepath.Dir(a.work) != shared || filepath.Dir(b.work) != shared {
+	mustOpenWork(t, a)
+	mustOpenWork(t, b)
+	if a.work == b.work || filepath.Dir(string(a.work)) != shared || filepath.Dir(string(b.work)) != shared {
 		t.Errorf("the nodes work in %s and %s", a.work, b.work)
 	}
-	if free, err := a.freeDisk(); err != nil || free <= 0 {
+	if free, err := a.work.free(); err != nil || free <= 0 {
 		t.Errorf("free: %d, %v", free, err)
 	}
 	twin := workNode(t, Config{State: copyState(t, a.cfg.State), Work: shared})
-	refusesWork(t, twin, a.work, "using it already", "--work")
+	refusesWork(t, twin, string(a.work), "using it already", "--work")
 	refusesWork(t, workNode(t, Config{Work: "scratch"}), "absolute path")
 	if _, err := os.Stat(filepath.Join(shared, "thesis")); err != nil {
 		t.Error(err)
@@ -130,12 +136,12 @@ func TestWorkersAreNotLeftWhereTheyWere(t *testing.T) {
 	if err := process.CleanRoot(root); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := n.openWork()
+	unlock, err := openWorkOf(n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unlock()
-	root = filepath.Join(n.work, "aaaaa@"+string(n.creds.ID())+"-0-1")
+	root = filepath.Join(string(n.work), "aaaaa@"+string(n.creds.ID())+"-0-1")
 	if err := process.MakeRoot(root, string(n.creds.ID())); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +151,7 @@ func TestWorkersAreNotLeftWhereTheyWere(t *testing.T) {
 	if err := process.CleanRoot(root); err != nil {
 		t.Fatal(err)
 	}
-	openWork(t, n)
+	mustOpenWork(t, n)
 }
 
 func TestWorkersOfAnotherUserMustReachTheirDirectories(t *testing.T) {

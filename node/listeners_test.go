@@ -30,12 +30,12 @@ func TestServersTellOnlyOfPanics(t *testing.T) {
 // A server whose listener somebody closes leaves it to them to say why.
 func TestServersDoNotHideWhyAListenerWasClosed(t *testing.T) {
 	for range 50 {
-		n, g, why := &Node{}, newGroup(t.Context()), errors.New("why")
+		g, why := newGroup(t.Context()), errors.New("why")
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.serve(g, n.server(http.NotFoundHandler()), l)
+		serve(g, server(http.NotFoundHandler(), zerolog.Nop()), l)
 		g.run(func(context.Context) error {
 			l.Close()
 			runtime.Gosched()

@@ -60,12 +60,12 @@ func (r *recent) fill(now time.Time, t api.Traffic) api.Traffic {
 	return t
 }
 
-// watchTraffic takes samples while the node runs.
-func (s *service) watchTraffic(ctx context.Context) error {
+// watch takes samples until ctx ends.
+func (r *recent) watch(ctx context.Context, traffic func() api.Traffic) error {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	for {
-		s.recent.note(time.Now(), s.n.traffic())
+		r.note(time.Now(), traffic())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

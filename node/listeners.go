@@ -25,50 +25,54 @@ import (
 // headerTimeout bounds how long a request's header may take.
 const headerTimeout = 10 * time.Second
 
-// apiPrefix is where other nodes find this node's service.
-const apiPrefix = "/api"
+// peerHandler serves other nodes. At first they can only find out whether they
+// are this one's twin.
+type peerHandler struct {
+	twins http.Handler
+	now   atomic.Pointer[http.ServeMux]
+}
 
-// doorway hands requests to the handler that serves at this time.
-type doorway struct{ now atomic.Pointer[http.ServeMux] }
+func newPeerHandler(twins http.Handler) *peerHandler {
+	h := &peerHandler{twins: identified(twins)}
+	h.set(func(mux *http.ServeMux) {
+		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "the node is being started", http.StatusServiceUnavailable)
+		})
+	})
+	return h
+}
+
+// open lets other nodes have the rest: the peer protocol of jobs, blobs, and
+// what p does for them.
+func (h *peerHandler) open(js *jobs.Service, store transfer.Store, p api.Peer) {
+	h.set(func(mux *http.ServeMux) {
+		mux.Handle(jobs.PeerPrefix, js.PeerHandler())
+		mux.Handle("/v1/blobs/", transfer.Handler(store))
+		mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.PeerHandler(p))))
+	})
+}
+
+func (h *peerHandler) set(routes func(*http.ServeMux)) {
+	mux := http.NewServeMux()
+	mux.Handle(pathTwin, h.twins)
+	routes(mux)
+	h.now.Store(mux)
+}
 
 // ServeHTTP implements http.Handler.
-func (d *doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.now.Load().ServeHTTP(w, r) }
-
-// servePeers serves other nodes: at first they can only find out whether they
-// are this one's twin.
-func (n *Node) servePeers(g *group) {
-	mux := http.NewServeMux()
-	mux.Handle(pathTwin, identified(n.twins))
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the node is being started", http.StatusServiceUnavailable)
-	})
-	n.doorway.now.Store(mux)
-	n.serve(g, n.server(&n.doorway), n.overlay.PeerListener())
-}
-
-// openDoorway lets other nodes have the rest: the peer protocol, blobs, and
-// what may be asked of a job's origin.
-func (n *Node) openDoorway() {
-	n.service = newService(n)
-	mux := http.NewServeMux()
-	mux.Handle(pathTwin, identified(n.twins))
-	mux.Handle(jobs.PeerPrefix, n.jobs.PeerHandler())
-	mux.Handle("/v1/blobs/", transfer.Handler(n.store))
-	mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.PeerHandler(forPeers{n.service}))))
-	n.doorway.now.Store(mux)
-}
+func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.now.Load().ServeHTTP(w, r) }
 
 // server makes an HTTP server.
-func (n *Node) server(h http.Handler) *http.Server {
+func server(h http.Handler, log zerolog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ErrorLog: stdlog.New(serverLog{n.log}, "", 0), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10,
+		Handler: h, ErrorLog: stdlog.New(serverLog{log}, "", 0), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 	}
 }
 
 // serve runs an HTTP server on a listener until the group ends. Whoever closes
 // the listener before has a reason, which is for it to tell.
-func (n *Node) serve(g *group, srv *http.Server, l net.Listener) {
+func serve(g *group, srv *http.Server, l net.Listener) {
 	g.run(func(ctx context.Context) error {
 		stop := context.AfterFunc(ctx, func() { srv.Close() })
 		defer stop()
@@ -94,12 +98,9 @@ func (l serverLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// serveClients opens the unix socket for the command line, and the page.
-func (n *Node) serveClients(g *group, page net.Listener) error {
-	if n.cfg.Seams.Offline {
-		return nil
-	}
-	path := Socket(n.cfg.State)
+// serveSocket opens the unix socket for the command line.
+func serveSocket(g *group, d stateDir, svc api.Service, log zerolog.Logger) error {
+	path := Socket(string(d))
 	token, err := api.Token(path)
 	if err != nil {
 		return err
@@ -108,11 +109,8 @@ func (n *Node) serveClients(g *group, page net.Listener) error {
 	if err != nil {
 		return err
 	}
-	n.serve(g, n.server(api.Guard(api.Handler(n.service), token)), l)
-	if _, none := page.(noPage); none {
-		return nil
-	}
-	return n.serveWeb(g, page)
+	serve(g, server(api.Guard(api.Handler(svc), token), log), l)
+	return nil
 }
 
 // noPage is the listener of a node without a page.
@@ -121,14 +119,14 @@ type noPage struct{ net.Listener }
 // Close implements net.Listener.
 func (noPage) Close() error { return nil }
 
-// bindPage opens the port of the page, if there is to be one. If the default
-// port is taken it is the next free one; a port that the user chose must be
-// free.
-func (n *Node) bindPage() (net.Listener, error) {
-	if n.cfg.Seams.Offline || n.cfg.Web == "none" {
+// bindPage opens the port of the page at an address as that of Config.Web. If
+// the default port is taken it is the next free one; a port that the user chose
+// must be free.
+func bindPage(address string) (net.Listener, error) {
+	if address == "none" {
 		return noPage{}, nil
 	}
-	address, tries := n.cfg.Web, 1
+	tries := 1
 	if address == "" {
 		address, tries = DefaultWeb, 100
 	}
@@ -139,21 +137,20 @@ func (n *Node) bindPage() (net.Listener, error) {
 	return l, nil
 }
 
-// serveWeb serves the page.
-func (n *Node) serveWeb(g *group, l net.Listener) error {
-	token, err := n.webToken()
+// pageURL returns where the page is, with its token.
+func pageURL(l net.Listener, token string) string {
+	return (&url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/", RawQuery: url.Values{"token": {token}}.Encode()}).String()
+}
+
+// servePage serves the page to who has the token.
+func servePage(g *group, l net.Listener, token string, svc api.Service, log zerolog.Logger) error {
+	page, err := web.New(web.Config{Service: svc, Token: token, Log: log})
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	own := l.Addr().String()
-	n.webURL = (&url.URL{Scheme: "http", Host: own, Path: "/", RawQuery: url.Values{"token": {token}}.Encode()}).String()
-	page, err := web.New(web.Config{Service: n.service, Token: token, Log: n.log})
-	if err != nil {
-		return fmt.Errorf("page: %w", err)
-	}
-	srv := n.server(page)
+	srv := server(page, log)
 	srv.ConnContext = page.ConnContext
-	n.serve(g, srv, page.Listen(l))
+	serve(g, srv, page.Listen(l))
 	return nil
 }
 

@@ -13,10 +13,10 @@ import (
 // is counted somewhere in this list. Bad is only what nobody should send. A
 // packet that was lost, a member that has just left and a peer of before that
 // is gone are bad luck, which a healthy network has as well.
-func (n *Node) traffic() api.Traffic {
+func (n *network) traffic() api.Traffic {
 	return slices.Concat(
 		gossipTraffic(n.overlay.Stats(), n.unknown.Load()),
-		vicinityTraffic(n.vicinity.Stats()), floodTraffic(n.flooder.Stats()), jobsTraffic(n.jobs.Counts()),
+		vicinityTraffic(n.near.Stats()), floodTraffic(n.flooder.Stats()), jobsTraffic(n.jobs.Counts()),
 	)
 }
 

@@ -16,45 +16,63 @@ import (
 // originates at.
 const maxNamesakes = 16
 
-// locate finds a job: remote is nil if this node is its origin, else it is the
-// origin's service. The ID is told too if the origin is not reachable.
-func (s *service) locate(ctx context.Context, ref string) (id jobs.ID, remote api.Peer, err error) {
-	if id, err = s.resolve(ctx, ref); err != nil {
+// of finds a job, and who answers about it: this node if it is the job's origin,
+// else that one. The ID is told too if the origin is not reachable.
+func (s *jobService) of(ctx context.Context, ref string) (jobs.ID, api.Peer, error) {
+	id, err := s.resolve(ctx, ref)
+	if err != nil {
 		return "", nil, err
 	}
-	at := id.Origin()
-	if at == s.n.creds.ID() {
-		if !s.n.jobs.Owns(id) { // forgotten, though a worker may be here still
+	if s.here(id) {
+		if !s.jobs.Owns(id) { // forgotten, though a worker may be here still
 			return "", nil, fmt.Errorf("job %s %w: it does not originate here, or is forgotten", id.Short(), api.ErrNotFound)
 		}
-		return id, nil, nil
+		return id, s.local, nil
 	}
-	if _, ok := s.n.overlay.Member(at); !ok {
-		return id, nil, fmt.Errorf("%w: job %s: its node %s is not here: 'zorilla nodes' lists those that are", api.ErrUnavailable, id.Short(), at.Short())
+	if _, ok := s.net.overlay.Member(id.Origin()); !ok {
+		return id, nil, fmt.Errorf("%w: job %s: its node %s is not here: 'zorilla nodes' lists those that are", api.ErrUnavailable, id.Short(), id.Origin().Short())
 	}
-	return id, s.at(at), nil
+	return id, remote{s.net.at(id.Origin())}, nil
+}
+
+// here reports whether a job was submitted at this node.
+func (s *jobService) here(id jobs.ID) bool { return id.Origin() == s.net.self }
+
+// remote is the origin of a job that is another node. It is ErrUnavailable if it
+// does not tell how the job is soon.
+type remote struct{ api.Peer }
+
+// Job returns one job.
+func (r remote) Job(ctx context.Context, job string) (jobs.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	st, err := r.Peer.Job(ctx, job)
+	if err != nil && !errors.Is(err, api.ErrNotFound) {
+		err = fmt.Errorf("%w: the origin of job %s does not answer: %w", api.ErrUnavailable, jobs.ID(job).Short(), err)
+	}
+	return st, err
 }
 
 // resolve completes the ID of a job: that of one that this node knows, or, if
 // its random characters are all there, that of the origins it may have.
-func (s *service) resolve(ctx context.Context, ref string) (jobs.ID, error) {
+func (s *jobService) resolve(ctx context.Context, ref string) (jobs.ID, error) {
 	if id := jobs.ID(ref); id.Valid() {
 		return id, nil
 	}
 	random, origin, named := strings.Cut(ref, "@")
 	if !named || origin == "" || ref == "last" {
-		return s.n.jobs.Find(ref)
+		return s.jobs.Find(ref)
 	}
-	known := s.n.jobs.Matching(ref)
+	known := s.jobs.Matching(ref)
 	if len(known) == 0 {
-		if id, err := s.n.jobs.Find(ref); !errors.Is(err, jobs.ErrNotFound) {
+		if id, err := s.jobs.Find(ref); !errors.Is(err, jobs.ErrNotFound) {
 			return id, err // it is stopping
 		}
 	}
 	var others []jobs.ID
-	for _, m := range s.n.overlay.Members() {
+	for _, m := range s.net.overlay.Members() {
 		id := jobs.ID(random).At(m.ID)
-		if strings.HasPrefix(string(m.ID), origin) && id.Valid() && m.ID != s.n.creds.ID() && !slices.Contains(known, id) {
+		if strings.HasPrefix(string(m.ID), origin) && id.Valid() && m.ID != s.net.self && !slices.Contains(known, id) {
 			others = append(others, id)
 		}
 	}
@@ -75,20 +93,20 @@ func (s *service) resolve(ctx context.Context, ref string) (jobs.ID, error) {
 		return "", fmt.Errorf("%w: job %.40q may originate at %s, which does not answer", api.ErrUnavailable, ref, silent[0].Origin())
 	case len(others) > 0:
 		return "", fmt.Errorf("job %.40q %w: no node that is here, and whose ID begins with %s, knows it", ref, api.ErrNotFound, origin)
-	case strings.HasPrefix(string(s.n.creds.ID()), origin):
-		return s.n.jobs.Find(ref)
+	case strings.HasPrefix(string(s.net.self), origin):
+		return s.jobs.Find(ref)
 	}
 	return "", fmt.Errorf("%w: job %.40q: no node whose ID begins with %.30s is here: 'zorilla nodes' lists those that are", api.ErrUnavailable, ref, origin)
 }
 
 // known asks the origins of jobs whether they know them; silent are those of
 // which that is not known.
-func (s *service) known(ctx context.Context, ids []jobs.ID) (found, silent []jobs.ID) {
+func (s *jobService) known(ctx context.Context, ids []jobs.ID) (found, silent []jobs.ID) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	inParallel(ids, func(id *jobs.ID) {
-		_, err := s.at(id.Origin()).Job(ctx, string(*id))
+		_, err := s.net.at(id.Origin()).Job(ctx, string(*id))
 		mu.Lock()
 		defer mu.Unlock()
 		switch {

@@ -1,0 +1,72 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/vicinity"
+)
+
+// self tells how this node is, and measures from here.
+type self struct {
+	net   *network
+	jobs  *jobs.Service
+	state func() (state, why string)
+}
+
+// info is what the node tells others of itself. It costs little, since many
+// may ask.
+func (s *self) info() api.NodeInfo {
+	info := api.NodeInfo{
+		Member: s.net.overlay.Self(), Self: true, Position: s.net.near.Position(s.net.self),
+		Told: time.Now(), Busy: s.jobs.Busy(), Links: links(s.net.near.Neighbours()),
+	}
+	info.State, info.Why = s.state()
+	return info
+}
+
+// Kinds of links.
+const (
+	linkNear = "near"
+	linkFar  = "far"
+)
+
+func links(neighbours []vicinity.Neighbour) []api.Link {
+	list := make([]api.Link, len(neighbours))
+	for i, nb := range neighbours {
+		list[i] = api.Link{ID: nb.ID, Kind: linkNear}
+		if nb.Far {
+			list[i].Kind = linkFar
+		}
+	}
+	return list
+}
+
+// inVain is how many pings without any answer are enough: who answers none is
+// not there.
+const inVain = 5
+
+// ping measures from here.
+func (s *self) ping(ctx context.Context, to vicinity.ID, pings int) api.Measurement {
+	var answered []codec.Duration
+	sent := 0
+	for sent < pings && ctx.Err() == nil && (len(answered) > 0 || sent < inVain) {
+		rtt, err := s.net.near.Ping(ctx, to)
+		if errors.Is(err, vicinity.ErrUnknown) || errors.Is(err, vicinity.ErrBusy) {
+			break
+		}
+		sent++
+		if err == nil {
+			answered = append(answered, codec.Duration(rtt))
+		}
+	}
+	m := api.NewMeasurement(sent, answered)
+	if d, ok := s.net.near.Distance(s.net.self, to); ok {
+		m.Estimate = codec.Duration(d)
+	}
+	return m
+}

@@ -1,0 +1,228 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/journal"
+	"zorilla/jobs/process"
+	"zorilla/node/gossip"
+	"zorilla/node/trust"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// probeTimeout bounds how long finding out what the sandbox can do takes; it is
+// a few milliseconds where the program begins with process.Main.
+const probeTimeout = 10 * time.Second
+
+// bind opens the node's ports. It comes first, since a secret that is a phrase
+// takes a while to stretch and a port that is taken shall be told at once.
+func (n *Node) bind(ctx context.Context) (sockets *gossip.Sockets, page net.Listener, err error) {
+	if sockets, err = gossip.Bind(ctx, n.cfg.Seams.Net, n.cfg.Listen); err != nil {
+		return nil, nil, err
+	}
+	web := n.cfg.Web
+	if n.cfg.Seams.Offline {
+		web = "none"
+	}
+	if page, err = bindPage(web); err != nil {
+		sockets.Close()
+		return nil, nil, err
+	}
+	return sockets, page, nil
+}
+
+// identify loads the node's key and the network's secret.
+func (n *Node) identify() (seeds []string, err error) {
+	path := n.state.file("identity.key")
+	_, missing := os.Stat(path)
+	n.fresh = errors.Is(missing, fs.ErrNotExist)
+	id, err := trust.LoadIdentity(path)
+	if err != nil {
+		return nil, err
+	}
+	secret, seeds, err := n.state.secret(n.cfg.Secret, n.cfg.Join, n.log)
+	if err != nil {
+		return nil, err
+	}
+	network, err := trust.NewNetwork(secret)
+	if err != nil {
+		return nil, err
+	}
+	n.invite = secret
+	n.creds, err = trust.NewCredentials(id, network)
+	n.log = n.log.With().Str("node", id.ID().Short()).Logger()
+	return seeds, err
+}
+
+// startNetwork makes the overlay on the node's port and what lives on it, and
+// lets other nodes ask for twins. The rest of what they may ask is to be opened.
+func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (*peerHandler, error) {
+	if n.cfg.Seams.Runner == nil {
+		runner := process.New(process.Config{Log: n.log})
+		ctx, cancel := context.WithTimeout(g.ctx, probeTimeout)
+		defer cancel()
+		if err := runner.Probe(ctx); err != nil {
+			return nil, err
+		}
+		n.cfg.Seams.Runner = runner
+	}
+	var err error
+	n.net, err = newNetwork(gossip.Config{
+		Self: n.member(n.cfg.Seams.Runner), Creds: n.creds, Net: n.cfg.Seams.Net,
+		Sockets: sockets, Listen: n.cfg.Listen, Advertise: n.cfg.Advertise, Seeds: append(seeds, n.state.loadPeers()...),
+		Beacons: true, Log: n.log,
+	}, n.cfg.Seams.Rand, n.cfg.Seams.Overlay, n.state)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.net.overlay.Listen(g.ctx); err != nil {
+		return nil, err
+	}
+	n.net.twins = newTwins(n.creds.ID(), n.state, n.started, n.net.peers, n.log)
+	h := newPeerHandler(n.net.twins)
+	serve(g, server(h, n.log), n.net.overlay.PeerListener())
+	return h, nil
+}
+
+// alone makes sure that no other node has this one's identity before anything
+// is touched that they would share. A key that was made just now has no twin.
+func (n *Node) alone(ctx context.Context, seeds []string) error {
+	peers := n.state.loadPeers()
+	var addrs []string
+	if !n.fresh {
+		addrs = slices.Concat(n.state.formerAddrs(), seeds, peers)
+	}
+	if err := n.net.twins.alone(ctx, addrs); err != nil || ctx.Err() != nil {
+		return err
+	}
+	err := n.state.savePeers(peers, n.Self().Addrs)
+	if errors.Is(err, syscall.ENOSPC) { // who has room to make must reach a node for that
+		n.log.Warn().Err(err).Msg("save the addresses of members")
+		return nil
+	}
+	return err
+}
+
+// openDisk opens what the node has kept.
+func (n *Node) openDisk(g *group) (journal.Journal, error) {
+	var err error
+	if n.owner, err = loadOwner(n.state.file("owner.json"), n.cfg.Owner.Changes); err != nil {
+		return nil, err
+	}
+	log, err := n.openJournal(g)
+	if err != nil {
+		return nil, err
+	}
+	return log, n.openStore()
+}
+
+func (n *Node) openJournal(g *group) (journal.Journal, error) {
+	j := n.cfg.Seams.Journal
+	if j == nil {
+		file, err := journal.Open(n.state.file("journal.db"))
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range file.Lost() {
+			n.log.Error().Msg(line)
+		}
+		j = file
+	}
+	g.run(j.Run)
+	return j, nil
+}
+
+func (n *Node) openStore() error {
+	if n.cfg.Seams.Store != nil {
+		n.store = n.cfg.Seams.Store
+		return nil
+	}
+	disk := transfer.NewDirStore(n.state.file("cache"), transfer.DefaultCache)
+	n.store = disk
+	return disk.Open()
+}
+
+// member describes this node to others.
+func (n *Node) member(runner jobs.Runner) vicinity.Member {
+	m := vicinity.Member{
+		ID: n.creds.ID(), Name: n.cfg.Owner.Name, Site: n.cfg.Owner.Site,
+		Slots: n.cfg.Owner.Slots, Memory: n.cfg.Owner.Memory,
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Enforces: runner.Enforces(), Version: ProtocolVersion, Labels: n.cfg.Owner.Labels,
+	}
+	if m.Name == "" {
+		m.Name, _ = os.Hostname()
+	}
+	if m.Slots == 0 {
+		m.Slots = runtime.NumCPU()
+	}
+	if n.cfg.Owner.GPUs >= 0 {
+		m.GPUs, n.devices = findGPUs(os.DirFS("/"))
+	}
+	if n.cfg.Owner.GPUs > 0 {
+		m.GPUs = n.cfg.Owner.GPUs
+	}
+	if m.Memory == 0 {
+		m.Memory = findMemory(os.DirFS("/"))
+	}
+	return m
+}
+
+// makeJobs makes the service of jobs, which needs the node's addresses.
+func (n *Node) makeJobs(log journal.Journal) error {
+	rnd := n.cfg.Seams.Rand
+	fetcher := transfer.NewFetcher(transfer.FetcherConfig{
+		Store: n.store, Source: transfer.HTTPSource(n.net.client, peerURL), Rand: split(rnd),
+	})
+	clean := n.cfg.Seams.CleanRoot
+	if clean == nil {
+		clean = process.CleanRoot
+	}
+	dir, err := filepath.EvalSymlinks(n.cfg.State)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	n.jobs = jobs.New(jobs.Config{
+		Self: n.Self(), Dir: dir, Work: string(n.work), Overlay: jobsOverlay{n.net}, Client: n.net.client, PeerID: peerID,
+		Sign: n.creds.Sign, Verify: trust.Verify,
+		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
+			return n.service.awaitUnread(ctx, id, since)
+		},
+		Journal: log, Store: n.store, Fetch: fetcher.Fetch, Runner: n.cfg.Seams.Runner, CleanRoot: clean,
+		RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose, Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
+		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),
+		Limits: n.owner.get(), FreeDisk: n.work.free, Schedule: n.cfg.Seams.Schedule,
+		Rand: split(rnd), Log: n.log,
+	})
+	n.net.jobs = n.jobs
+	return nil
+}
+
+// serveClients opens the unix socket for the command line, and the page.
+func (n *Node) serveClients(g *group, page net.Listener) error {
+	if n.cfg.Seams.Offline {
+		return nil
+	}
+	if _, none := page.(noPage); !none {
+		token, err := n.state.webToken()
+		if err != nil {
+			return fmt.Errorf("page: %w", err)
+		}
+		n.service.webURL = pageURL(page, token)
+		if err := servePage(g, page, token, n.service, n.log); err != nil {
+			return err
+		}
+	}
+	return serveSocket(g, n.state, n.service, n.log)
+}
