@@ -5,7 +5,7 @@
 //
 // # How a page lives
 //
-// A view (view.go, job.go, layout.go) turns what api.Service tells into bounded
+// A view (views, in view.go and job.go) turns what api.Service tells into bounded
 // lists of ready texts, classes and numbers. The same view goes two ways: the
 // templates in content/templates write it as HTML for the first paint, and a
 // stream of server-sent events sends it as JSON whenever it has changed. In the

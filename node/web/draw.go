@@ -192,6 +192,24 @@ func drawLines(nodes []api.NodeInfo, at sheet) []line {
 	return out
 }
 
+// groupTones gives every cluster a colour: this node's own the first, the
+// others by name; there are eight, then they come again.
+func groupTones(nodes []api.NodeInfo) map[string]string {
+	var groups []string
+	for _, n := range nodes {
+		groups = append(groups, groupOf(n))
+	}
+	own := groupOf(nodes[0])
+	slices.SortFunc(groups, func(a, b string) int {
+		return cmp.Or(cmp.Compare(b2i(a != own), b2i(b != own)), cmp.Compare(a, b))
+	})
+	tones := make(map[string]string)
+	for i, group := range slices.Compact(groups) {
+		tones[group] = "site" + strconv.Itoa(i%8)
+	}
+	return tones
+}
+
 // groupOf is the cluster of a node, or its site as long as no cluster is found.
 func groupOf(n api.NodeInfo) string { return cmp.Or(n.Cluster, n.Site) }
 

@@ -16,8 +16,16 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
+// guard lets requests through that may see the page.
+type guard struct {
+	token   string
+	hosts   []string // further values of the Host header
+	pages   *pages
+	guarded http.Handler
+}
+
 // ServeHTTP answers a request that may see the page, and tells the others why not.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)
 	head.Set("X-Content-Type-Options", "nosniff")
@@ -31,26 +39,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		head.Set("Allow", "GET, HEAD")
 		http.Error(w, "this page only looks: use GET or HEAD", http.StatusMethodNotAllowed)
-	case !h.ownHost(r):
+	case !g.ownHost(r):
 		http.Error(w, "this page answers only under its own address and port; zorilla web prints it", http.StatusForbidden)
 	case foreign(r):
 		http.Error(w, "this page answers only to itself, not to a link or script of another page; type or paste its address", http.StatusForbidden)
 	case strings.HasPrefix(r.URL.Path, "/assets/"):
-		h.mux.ServeHTTP(w, r)
+		g.guarded.ServeHTTP(w, r)
 	case r.URL.Path == "/" && r.URL.Query().Has("token"):
-		h.signIn(w, r)
-	case !h.signedIn(r):
-		h.wantToken(w)
+		g.signIn(w, r)
+	case !g.signedIn(r):
+		g.wantToken(w)
 	default:
 		known(r)
-		h.mux.ServeHTTP(w, r)
+		g.guarded.ServeHTTP(w, r)
 	}
 }
 
 // ownHost reports whether the Host header names this listener: a loopback name,
 // the address the connection came in at, or one of the configured hosts.
-func (h *Handler) ownHost(r *http.Request) bool {
-	if slices.ContainsFunc(h.cfg.Hosts, func(s string) bool { return strings.EqualFold(s, r.Host) }) {
+func (g *guard) ownHost(r *http.Request) bool {
+	if slices.ContainsFunc(g.hosts, func(s string) bool { return strings.EqualFold(s, r.Host) }) {
 		return true
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -95,17 +103,17 @@ func foreign(r *http.Request) bool {
 // holds the port, because browsers send cookies to all ports of a host and a
 // machine may run several nodes. The value is not the token itself, so that
 // who catches it there can look at the page and do nothing else.
-func (h *Handler) cookie(r *http.Request) (name, value string) {
+func (g *guard) cookie(r *http.Request) (name, value string) {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		port = "80"
 	}
-	sum := sha256.Sum256([]byte("zorilla page " + port + " " + h.cfg.Token))
+	sum := sha256.Sum256([]byte("zorilla page " + port + " " + g.token))
 	return "zorilla-" + port, hex.EncodeToString(sum[:])
 }
 
-func (h *Handler) signedIn(r *http.Request) bool {
-	name, want := h.cookie(r)
+func (g *guard) signedIn(r *http.Request) bool {
+	name, want := g.cookie(r)
 	return slices.ContainsFunc(r.CookiesNamed(name), func(c *http.Cookie) bool { return same(c.Value, want) })
 }
 
@@ -116,21 +124,21 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
-	if !same(r.URL.Query().Get("token"), h.cfg.Token) {
-		h.wantToken(w)
+func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
+	if !same(r.URL.Query().Get("token"), g.token) {
+		g.wantToken(w)
 		return
 	}
 	known(r)
-	name, value := h.cookie(r)
+	name, value := g.cookie(r)
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: 30 * 24 * 3600})
 	// The next address in the bar and the history holds no secret.
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-func (h *Handler) wantToken(w http.ResponseWriter) {
+func (g *guard) wantToken(w http.ResponseWriter) {
 	w.Header().Set("WWW-Authenticate", `Zorilla realm="zorilla web"`)
-	h.render(w, http.StatusUnauthorized, "message", page{Title: "Who is there?", View: message{
+	g.pages.render(w, http.StatusUnauthorized, "message", page{Title: "Who is there?", View: message{
 		Title:   "Who is there?",
 		Text:    "This page shows itself to the owner of the node only. Run this on the node’s machine and open the address that it prints:",
 		Command: "zorilla web",

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,16 +14,6 @@ const maxGuests = 64
 
 // guestKey marks the connection of a request.
 type guestKey struct{}
-
-// Listen returns the listener whose connections the page is to be served on:
-// those that have not shown the cookie are few. ConnContext has to be that of
-// the server.
-func (h *Handler) Listen(l net.Listener) net.Listener { return guestListener{l, h.guests} }
-
-// ConnContext notes which connection a request comes on. It is for http.Server.
-func (h *Handler) ConnContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, guestKey{}, c)
-}
 
 // known says that the connection of a request belongs to the owner.
 func known(r *http.Request) {

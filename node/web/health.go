@@ -64,9 +64,9 @@ func (m *meter) read(started, now time.Time, messages, bytes int64) (perSecond [
 	return m.perSecond
 }
 
-func (h *Handler) health(self api.NodeInfo, members int, now time.Time) healthView {
+func describeHealth(m *meter, self api.NodeInfo, members int, now time.Time) healthView {
 	t := self.Traffic
-	rate := h.meter.read(self.Started, now, t.Of("vicinity", "messages sent"), t.Of("vicinity", "bytes sent"))
+	rate := m.read(self.Started, now, t.Of("vicinity", "messages sent"), t.Of("vicinity", "bytes sent"))
 	v := healthView{
 		Links:    count(t.Of("vicinity", "number of links")),
 		Measured: fmt.Sprintf("%s of %s", count(t.Of("vicinity", "number of members measured")), count(int64(members-1))),

@@ -12,7 +12,7 @@ import (
 // list of everything, and luck is nowhere else.
 func TestHealthTellsWhatIsBadNow(t *testing.T) {
 	look := func(recent int64) healthView {
-		return new(Handler).health(api.NodeInfo{Started: time.Now(), Traffic: api.Traffic{
+		return describeHealth(new(meter), api.NodeInfo{Started: time.Now(), Traffic: api.Traffic{
 			{Group: "gossip", Name: "packets refused", Value: 212, Bad: true, Recent: recent, Help: "r"},
 			{Group: "gossip", Name: "beacons malformed", Bad: true},
 			{Group: "vicinity", Name: "unanswered", Value: 9},

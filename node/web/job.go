@@ -107,10 +107,10 @@ type roundRow struct {
 
 // job turns a status, and what Explain says of it, into a view. Of an array's
 // failed tasks it lists some from a place on.
-func (h *Handler) job(ctx context.Context, st jobs.Status, failed int) jobView {
+func (s *views) job(ctx context.Context, st jobs.Status, failed int) jobView {
 	now := time.Now()
 	v := jobView{
-		Build: h.build, Now: iso(now), ID: label(st.ID.Short(), nameLimit), Title: jobName(&st.Spec), Command: command(&st.Spec, 2000),
+		Build: s.build, Now: iso(now), ID: label(st.ID.Short(), nameLimit), Title: jobName(&st.Spec), Command: command(&st.Spec, 2000),
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Final: st.State.Final(), Fresh: !st.LastKnown,
 		Submitted: since(st.Submitted, now), Waited: between(st.Submitted, cmp.Or(st.Started, st.Ended), now), Ran: between(st.Started, st.Ended, now),
 		NotStarted: st.Started.IsZero(), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&st),
@@ -126,7 +126,7 @@ func (h *Handler) job(ctx context.Context, st jobs.Status, failed int) jobView {
 	if v.Unit = "Rank"; st.Array != nil {
 		limit, v.Unit = maxArrayRows, "Task"
 	}
-	v.Tasks = h.tasks(ctx, &st, failed)
+	v.Tasks = s.tasks(ctx, &st, failed)
 	v.Workers, v.WorkerNote = describeWorkers(st.Workers, limit)
 	if st.Array != nil { // whose output is told apart by task
 		for i := range v.Workers {
@@ -147,70 +147,14 @@ func (h *Handler) job(ctx context.Context, st jobs.Status, failed int) jobView {
 	}
 	// Without an explanation, or without the map, the rest is still of use.
 	var answers []jobs.NodeAnswer
-	if ex, err := h.cfg.Service.Explain(ctx, string(st.ID)); err == nil {
+	if ex, err := s.service.Explain(ctx, string(st.ID)); err == nil {
 		v.Why, answers = explain(&ex, now), ex.Nodes
 	}
-	if self, nodes, err := h.members(ctx); err == nil {
+	if self, nodes, err := s.members(ctx); err == nil {
 		nodes = nearestFirst(self, nodes)
-		v.Ripple = drawRipple(nodes, h.atlas.place(nodes, now), &st, answers)
+		v.Ripple = drawRipple(nodes, s.atlas.place(nodes, now), &st, answers)
 	}
 	return v
-}
-
-func jobName(s *jobs.Spec) string {
-	return cmp.Or(label(s.Name, nameLimit), label(command(s, nameLimit), nameLimit), "job")
-}
-
-// command writes a job's command as it could be typed.
-func command(s *jobs.Spec, limit int) string {
-	var b strings.Builder
-	for i, a := range s.Args {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if a == "" || strings.ContainsAny(a, " \t\n\"'\\$&|;<>()*?[]{}#~`") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		if b.WriteString(a); b.Len() > 4*limit {
-			break
-		}
-	}
-	return label(b.String(), limit)
-}
-
-func stateName(s jobs.State) string { return label(string(s), 20) }
-
-// stateTone is the class of colour of a state; a state this node does not know
-// gets a neutral one.
-func stateTone(s jobs.State) string {
-	switch s {
-	case jobs.Pending, jobs.Staging, jobs.Running, jobs.Collecting, jobs.Completed, jobs.Failed, jobs.Cancelled, jobs.Timeout, jobs.NodeFail:
-		return strings.ToLower(string(s))
-	}
-	return "cancelled"
-}
-
-// progress counts a job's workers: how many are where they should be by now,
-// of how many there are or may be.
-func progress(st *jobs.Status) string {
-	ended, active := 0, 0
-	for _, w := range st.Workers {
-		switch w.State {
-		case jobs.WorkerEnded:
-			ended++
-		case jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning:
-			active++
-		}
-	}
-	all := max(len(st.Workers), st.Spec.Min)
-	switch {
-	case st.State.Final() || st.State == jobs.Collecting:
-		return fmt.Sprintf("%d/%d ended", ended, all)
-	case st.Spec.Rigid() || ended > 0:
-		return fmt.Sprintf("%d/%d", active+ended, all)
-	default:
-		return fmt.Sprintf("%d of %d–%d", active, st.Spec.Min, st.Spec.Max)
-	}
 }
 
 func facts(st *jobs.Status) []counter {
@@ -376,3 +320,17 @@ func describeRound(r jobs.Round, now time.Time) roundRow {
 	}
 	return v
 }
+
+// blankJob are the empty rows that the browser copies.
+var blankJob = struct {
+	Step    step
+	Tick    tick
+	Counter counter
+	Reason  reason
+	Answer  answerRow
+	Worker  workerRow
+	Circle  circle
+	Dot     dot
+	Round   roundRow
+	Task    taskRow
+}{}

@@ -25,6 +25,18 @@ const (
 	writeLimit = 20 * time.Second       // a browser that takes nothing for so long is gone
 )
 
+// streams sends what changes to browsers.
+type streams struct {
+	service Service
+	views   *views
+	pages   *pages
+	open    chan struct{} // one place for each open stream
+}
+
+// maxStreams bounds the open event streams of one node; a browser tab has at
+// most two.
+const maxStreams = 100
+
 // stream writes server-sent events to one browser.
 type stream struct {
 	w    http.ResponseWriter
@@ -32,11 +44,11 @@ type stream struct {
 	last []byte // data of the last view, without its time
 }
 
-// openStream answers with an event stream, or with an error if there are too
+// start answers with an event stream, or with an error if there are too
 // many (nil). The caller calls done when the stream ends.
-func (h *Handler) openStream(w http.ResponseWriter, r *http.Request) (s *stream, done func()) {
+func (h *streams) start(w http.ResponseWriter, r *http.Request) (s *stream, done func()) {
 	select {
-	case h.streams <- struct{}{}:
+	case h.open <- struct{}{}:
 	default:
 		http.Error(w, fmt.Sprintf("%d pages of this node are open already: close some", maxStreams), http.StatusServiceUnavailable)
 		return nil, nil
@@ -48,7 +60,7 @@ func (h *Handler) openStream(w http.ResponseWriter, r *http.Request) (s *stream,
 	if r.Method == http.MethodGet {
 		s.write("retry: 1000\n\n")
 	}
-	return s, func() { <-h.streams }
+	return s, func() { <-h.open }
 }
 
 func (s *stream) write(text string) error {
@@ -98,8 +110,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (h *Handler) streamOverview(w http.ResponseWriter, r *http.Request) {
-	s, done := h.openStream(w, r)
+func (h *streams) overview(w http.ResponseWriter, r *http.Request) {
+	s, done := h.start(w, r)
 	if s == nil {
 		return
 	}
@@ -114,8 +126,8 @@ func (h *Handler) streamOverview(w http.ResponseWriter, r *http.Request) {
 	defer survey.Wait()
 	defer cancel()
 	for {
-		changed := h.cfg.Service.Changes() // before the look, so that no change is missed
-		v, err := h.overview(ctx)
+		changed := h.service.Changes() // before the look, so that no change is missed
+		v, err := h.views.overview(ctx)
 		if err == nil {
 			timeless := v
 			timeless.Now = ""
@@ -143,9 +155,9 @@ func (h *Handler) streamOverview(w http.ResponseWriter, r *http.Request) {
 // survey has the members asked for their load and links while somebody looks,
 // and tells when there may be news. It is not done by the stream itself, since
 // a member that does not answer would hold up all else.
-func (h *Handler) survey(ctx context.Context, news chan<- struct{}) {
+func (h *streams) survey(ctx context.Context, news chan<- struct{}) {
 	for {
-		if _, err := h.cfg.Service.Survey(ctx); err == nil {
+		if _, err := h.service.Survey(ctx); err == nil {
 			select {
 			case news <- struct{}{}:
 			default:
@@ -157,13 +169,13 @@ func (h *Handler) survey(ctx context.Context, news chan<- struct{}) {
 	}
 }
 
-func (h *Handler) streamJob(w http.ResponseWriter, r *http.Request) {
+func (h *streams) job(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !plausible(id) {
-		h.fail(w, api.ErrNotFound)
+		h.pages.fail(w, api.ErrNotFound)
 		return
 	}
-	s, done := h.openStream(w, r)
+	s, done := h.start(w, r)
 	if s == nil {
 		return
 	}
@@ -189,7 +201,7 @@ func (h *Handler) streamJob(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		version, last = next, st
-		v := h.job(ctx, st, failedFrom(r))
+		v := h.views.job(ctx, st, failedFrom(r))
 		timeless := v
 		timeless.Now = ""
 		if s.view(v, timeless) != nil {
@@ -211,10 +223,10 @@ func (h *Handler) streamJob(w http.ResponseWriter, r *http.Request) {
 
 // await returns the job's next status, or the last one again after a while, so
 // that what only Explain knows is looked at too.
-func (h *Handler) await(ctx context.Context, id string, version uint64, last jobs.Status) (jobs.Status, uint64, error) {
+func (h *streams) await(ctx context.Context, id string, version uint64, last jobs.Status) (jobs.Status, uint64, error) {
 	look, cancel := context.WithTimeout(ctx, liveLook)
 	defer cancel()
-	st, next, err := h.cfg.Service.Await(look, id, version)
+	st, next, err := h.service.Await(look, id, version)
 	if err != nil && look.Err() != nil && version != 0 {
 		return last, version, nil
 	}
@@ -227,7 +239,7 @@ type batch struct {
 	Pieces  []piece `json:"pieces"`
 }
 
-func (h *Handler) streamOutput(w http.ResponseWriter, r *http.Request) {
+func (h *streams) output(w http.ResponseWriter, r *http.Request) {
 	id, rank := r.PathValue("id"), -1
 	if q := r.URL.Query().Get("rank"); q != "" {
 		n, err := strconv.Atoi(q)
@@ -238,10 +250,10 @@ func (h *Handler) streamOutput(w http.ResponseWriter, r *http.Request) {
 		rank = n
 	}
 	if !plausible(id) {
-		h.fail(w, api.ErrNotFound)
+		h.pages.fail(w, api.ErrNotFound)
 		return
 	}
-	s, done := h.openStream(w, r)
+	s, done := h.start(w, r)
 	if s == nil {
 		return
 	}
@@ -254,7 +266,7 @@ func (h *Handler) streamOutput(w http.ResponseWriter, r *http.Request) {
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		c := newCleaner()
-		t.end(h.cfg.Service.Output(ctx, id, api.OutputQuery{Rank: rank, Follow: true}, func(o jobs.Output) error {
+		t.end(h.service.Output(ctx, id, api.OutputQuery{Rank: rank, Follow: true}, func(o jobs.Output) error {
 			t.add(c.clean(o))
 			return ctx.Err()
 		}))

@@ -58,7 +58,7 @@ func subscribe(h *Handler, ctx context.Context, path string) (l *listener, gone 
 	r := httptest.NewRequest("GET", path, nil).WithContext(ctx)
 	go func() {
 		defer close(gone)
-		h.mux.ServeHTTP(l, r)
+		h.guarded.ServeHTTP(l, r)
 	}()
 	return l, gone
 }
@@ -112,8 +112,8 @@ func TestStreamEndsWithItsBrowser(t *testing.T) {
 			l.mu.Unlock()
 			<-gone // the next sign of life finds out
 		}
-		if len(h.streams) != 0 {
-			t.Errorf("%d places are still taken", len(h.streams))
+		if len(h.streams.open) != 0 {
+			t.Errorf("%d places are still taken", len(h.streams.open))
 		}
 	})
 }
@@ -272,8 +272,8 @@ func TestTooManyStreamsAreRefused(t *testing.T) {
 		for _, gone := range open {
 			<-gone
 		}
-		if len(h.streams) != 0 {
-			t.Errorf("%d places are still taken", len(h.streams))
+		if len(h.streams.open) != 0 {
+			t.Errorf("%d places are still taken", len(h.streams.open))
 		}
 	})
 }

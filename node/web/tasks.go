@@ -51,13 +51,13 @@ func failedFrom(r *http.Request) int {
 }
 
 // tasks describes the tasks of an array.
-func (h *Handler) tasks(ctx context.Context, st *jobs.Status, from int) tasksView {
+func (s *views) tasks(ctx context.Context, st *jobs.Status, from int) tasksView {
 	if st.Array == nil {
 		return tasksView{None: true}
 	}
 	a := st.Array
 	v := tasksView{Sum: fmt.Sprintf("%s of %s done, %s failed, %s running", count(int64(a.Done)), count(int64(a.Tasks)), count(int64(a.Failed)), count(int64(a.Running)))}
-	page, err := h.cfg.Service.Tasks(ctx, string(st.ID), jobs.TaskQuery{From: from, Limit: maxTaskRows, Failed: true, Cells: mapCells})
+	page, err := s.service.Tasks(ctx, string(st.ID), jobs.TaskQuery{From: from, Limit: maxTaskRows, Failed: true, Cells: mapCells})
 	if err != nil { // the origin is away: the rest is still of use
 		return v
 	}

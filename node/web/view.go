@@ -23,8 +23,6 @@ const (
 	maxJobRows  = 200
 	maxCells    = 32
 	maxCounters = 200
-	nameLimit   = 40
-	textLimit   = 300
 )
 
 // overview is everything that the first page shows.
@@ -70,11 +68,6 @@ type cell struct {
 	Tone string `json:"tone"`
 }
 
-type counter struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-}
-
 type nodeRow struct {
 	Key   string `json:"key"`
 	Name  string `json:"name"`
@@ -105,17 +98,17 @@ type jobRow struct {
 }
 
 // overview looks at the node once.
-func (h *Handler) overview(ctx context.Context) (overview, error) {
-	self, nodes, err := h.members(ctx)
+func (s *views) overview(ctx context.Context) (overview, error) {
+	self, nodes, err := s.members(ctx)
 	if err != nil {
 		return overview{}, err
 	}
-	list, err := h.cfg.Service.Jobs(ctx, false)
+	list, err := s.service.Jobs(ctx, false)
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the jobs: %w", err)
 	}
 	slices.SortFunc(list, jobs.InOrder)
-	queue, err := h.cfg.Service.Queue(ctx)
+	queue, err := s.service.Queue(ctx)
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the queue: %w", err)
 	}
@@ -123,8 +116,8 @@ func (h *Handler) overview(ctx context.Context) (overview, error) {
 	nodes = nearestFirst(self, nodes)
 	tones := groupTones(nodes)
 	v := overview{
-		Build: h.build, Now: iso(now), Self: describe(self, nodes, now), Health: h.health(self, len(nodes), now),
-		Map: drawMap(nodes, tones, h.atlas.place(nodes, now)),
+		Build: s.build, Now: iso(now), Self: describe(self, nodes, now), Health: describeHealth(&s.meter, self, len(nodes), now),
+		Map: drawMap(nodes, tones, s.atlas.place(nodes, now)),
 	}
 	v.Alone, v.Idle = len(nodes) < 2, len(list) == 0
 	for _, n := range nodes[:min(len(nodes), maxNodeRows)] {
@@ -161,17 +154,6 @@ func listed(list []jobs.Status, origin vicinity.ID) (n int) {
 	return n
 }
 
-// members asks for this node and all that it knows.
-func (h *Handler) members(ctx context.Context) (self api.NodeInfo, nodes []api.NodeInfo, err error) {
-	if self, err = h.cfg.Service.Node(ctx); err != nil {
-		return self, nil, fmt.Errorf("ask for the node: %w", err)
-	}
-	if nodes, err = h.cfg.Service.Nodes(ctx); err != nil {
-		return self, nil, fmt.Errorf("ask for the members: %w", err)
-	}
-	return self, nodes, nil
-}
-
 // countStates sums a list up, and jobs that have ended and are not in it.
 func countStates(list []jobs.Status, over int) string {
 	waiting, active := 0, 0
@@ -195,51 +177,6 @@ func countStates(list []jobs.Status, over int) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// nearestFirst puts the node itself in front, then what was measured, by round trip.
-func nearestFirst(self api.NodeInfo, nodes []api.NodeInfo) []api.NodeInfo {
-	self.Self = true
-	for _, n := range nodes {
-		if n.ID == self.ID && len(self.Position) == 0 {
-			self.Position = n.Position
-		}
-	}
-	sorted := []api.NodeInfo{self}
-	for _, n := range nodes {
-		if n.ID != self.ID {
-			sorted = append(sorted, n)
-		}
-	}
-	slices.SortStableFunc(sorted[1:], func(a, b api.NodeInfo) int {
-		return cmp.Or(cmp.Compare(b2i(a.RTT <= 0), b2i(b.RTT <= 0)), cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID))
-	})
-	return sorted
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// groupTones gives every cluster a colour: this node's own the first, the
-// others by name; there are eight, then they come again.
-func groupTones(nodes []api.NodeInfo) map[string]string {
-	var groups []string
-	for _, n := range nodes {
-		groups = append(groups, groupOf(n))
-	}
-	own := groupOf(nodes[0])
-	slices.SortFunc(groups, func(a, b string) int {
-		return cmp.Or(cmp.Compare(b2i(a != own), b2i(b != own)), cmp.Compare(a, b))
-	})
-	tones := make(map[string]string)
-	for i, group := range slices.Compact(groups) {
-		tones[group] = "site" + strconv.Itoa(i%8)
-	}
-	return tones
 }
 
 func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
@@ -286,10 +223,6 @@ func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
 	return v
 }
 
-func nodeName(n api.NodeInfo) string { return cmp.Or(label(n.Name, nameLimit), n.ID.Short()) }
-
-func siteName(site string) string { return cmp.Or(label(site, nameLimit), "no site") }
-
 func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
 	v := nodeRow{
 		Key: string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[groupOf(n)],
@@ -329,7 +262,7 @@ func describeJob(st *jobs.Status, now time.Time) jobRow {
 	return v
 }
 
-// blankOverview and blankJob are the empty rows that the browser copies.
+// blankOverview are the empty rows that the browser copies.
 var blankOverview = struct {
 	Cell    cell
 	Job     jobRow
@@ -341,17 +274,4 @@ var blankOverview = struct {
 	Circle  circle
 	Line    line
 	Dot     dot
-}{}
-
-var blankJob = struct {
-	Step    step
-	Tick    tick
-	Counter counter
-	Reason  reason
-	Answer  answerRow
-	Worker  workerRow
-	Circle  circle
-	Dot     dot
-	Round   roundRow
-	Task    taskRow
 }{}

@@ -166,7 +166,7 @@ func TestJobsThatHaveNotEndedComeFirst(t *testing.T) {
 	for i := range maxJobRows + 5 {
 		f.put(sample(fmt.Sprintf("baa%c%c@zeb2a", 'a'+i/20, 'a'+i%20), jobs.Completed, f.nodes, 1, time.Minute, "true"))
 	}
-	v, err := newPage(t, f).overview(t.Context())
+	v, err := newPage(t, f).views.overview(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestResultsThatNeedTooMuchRoomAreTold(t *testing.T) {
 	f := newFake(network(2))
 	f.put(sample("aaaaa@zeb2a", jobs.Completed, f.nodes, 1, time.Hour, "first"))
 	f.self.Results = &jobs.Results{Jobs: 5001, Forgotten: 3000, Bytes: 3 << 30, Limit: 2 << 30, Full: true}
-	v, err := newPage(t, f).overview(t.Context())
+	v, err := newPage(t, f).views.overview(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,73 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+)
+
+// Service is the part of api.Service that the page looks at.
+type Service interface {
+	Node(ctx context.Context) (api.NodeInfo, error)
+	Nodes(ctx context.Context) ([]api.NodeInfo, error)
+	Survey(ctx context.Context) ([]api.NodeInfo, error)
+	Jobs(ctx context.Context, all bool) ([]jobs.Status, error)
+	Job(ctx context.Context, job string) (jobs.Status, error)
+	Queue(ctx context.Context) ([]jobs.Waiting, error)
+	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
+	Explain(ctx context.Context, job string) (jobs.Explanation, error)
+	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
+	Output(ctx context.Context, job string, q api.OutputQuery, f func(jobs.Output) error) error
+	Changes() <-chan struct{}
+}
+
+// views makes what the pages show of what the service tells. What has to be kept
+// from one look to the next is kept here.
+type views struct {
+	service Service
+	build   string
+	atlas   atlas
+	meter   meter
+}
+
+// members asks for this node and all that it knows.
+func (s *views) members(ctx context.Context) (self api.NodeInfo, nodes []api.NodeInfo, err error) {
+	if self, err = s.service.Node(ctx); err != nil {
+		return self, nil, fmt.Errorf("ask for the node: %w", err)
+	}
+	if nodes, err = s.service.Nodes(ctx); err != nil {
+		return self, nil, fmt.Errorf("ask for the members: %w", err)
+	}
+	return self, nodes, nil
+}
+
+// nearestFirst puts the node itself in front, then what was measured, by round trip.
+func nearestFirst(self api.NodeInfo, nodes []api.NodeInfo) []api.NodeInfo {
+	self.Self = true
+	for _, n := range nodes {
+		if n.ID == self.ID && len(self.Position) == 0 {
+			self.Position = n.Position
+		}
+	}
+	sorted := []api.NodeInfo{self}
+	for _, n := range nodes {
+		if n.ID != self.ID {
+			sorted = append(sorted, n)
+		}
+	}
+	slices.SortStableFunc(sorted[1:], func(a, b api.NodeInfo) int {
+		return cmp.Or(cmp.Compare(b2i(a.RTT <= 0), b2i(b.RTT <= 0)), cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID))
+	})
+	return sorted
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,81 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+)
+
+// Characters of names, and of longer texts, that are shown.
+const (
+	nameLimit = 40
+	textLimit = 300
+)
+
+type counter struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+func nodeName(n api.NodeInfo) string { return cmp.Or(label(n.Name, nameLimit), n.ID.Short()) }
+
+func siteName(site string) string { return cmp.Or(label(site, nameLimit), "no site") }
+
+func jobName(s *jobs.Spec) string {
+	return cmp.Or(label(s.Name, nameLimit), label(command(s, nameLimit), nameLimit), "job")
+}
+
+// command writes a job's command as it could be typed.
+func command(s *jobs.Spec, limit int) string {
+	var b strings.Builder
+	for i, a := range s.Args {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if a == "" || strings.ContainsAny(a, " \t\n\"'\\$&|;<>()*?[]{}#~`") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		if b.WriteString(a); b.Len() > 4*limit {
+			break
+		}
+	}
+	return label(b.String(), limit)
+}
+
+func stateName(s jobs.State) string { return label(string(s), 20) }
+
+// stateTone is the class of colour of a state; a state this node does not know
+// gets a neutral one.
+func stateTone(s jobs.State) string {
+	switch s {
+	case jobs.Pending, jobs.Staging, jobs.Running, jobs.Collecting, jobs.Completed, jobs.Failed, jobs.Cancelled, jobs.Timeout, jobs.NodeFail:
+		return strings.ToLower(string(s))
+	}
+	return "cancelled"
+}
+
+// progress counts a job's workers: how many are where they should be by now,
+// of how many there are or may be.
+func progress(st *jobs.Status) string {
+	ended, active := 0, 0
+	for _, w := range st.Workers {
+		switch w.State {
+		case jobs.WorkerEnded:
+			ended++
+		case jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning:
+			active++
+		}
+	}
+	all := max(len(st.Workers), st.Spec.Min)
+	switch {
+	case st.State.Final() || st.State == jobs.Collecting:
+		return fmt.Sprintf("%d/%d ended", ended, all)
+	case st.Spec.Rigid() || ended > 0:
+		return fmt.Sprintf("%d/%d", active+ended, all)
+	default:
+		return fmt.Sprintf("%d of %d–%d", active, st.Spec.Min, st.Spec.Max)
+	}
+}
