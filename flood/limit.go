@@ -11,7 +11,8 @@ import (
 
 // limiter bounds how often each node's messages are taken, for the max nodes
 // heard of last. The time is an argument of rate.Limiter's methods too, so a
-// core that uses it has no clock.
+// core that uses it has no clock. Of a library for caches only the list and the
+// map would be used, which the standard library has.
 type limiter struct {
 	rate    rate.Limit // tokens per second
 	burst   int        // tokens in a full bucket

@@ -12,7 +12,8 @@ import (
 // traffic tells all counters of all parts: whatever can go wrong on the network
 // is counted somewhere in this list. Bad is only what nobody should send. A
 // packet that was lost, a member that has just left and a peer of before that
-// is gone are bad luck, which a healthy network has as well.
+// is gone are bad luck, which a healthy network has as well. It is a list for
+// people: nothing is scraped, so there is no use for prometheus/client_golang.
 func (n *network) traffic() api.Traffic {
 	return slices.Concat(
 		gossipTraffic(n.overlay.Stats(), n.unknown.Load()),

@@ -77,7 +77,8 @@ func (p *peer) distant() time.Duration {
 }
 
 // flooding counts a message of the peer and reports whether there were too
-// many of them within a second.
+// many of them within a second. What peers send comes in rounds, so that a token
+// bucket as in package flood would tell no more.
 func (p *peer) flooding(at time.Duration) bool {
 	if at-p.second >= time.Second {
 		p.second, p.burst = at, 0

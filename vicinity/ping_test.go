@@ -59,8 +59,8 @@ func TestPingsToOneMemberKeepADistance(t *testing.T) {
 			t.Errorf("the member dropped %d messages as too many", s.Excess)
 		}
 		time.Sleep(time.Minute)
-		if _, err := a.Ping(t.Context(), testID(2)); err != nil || len(a.turns) != 1 {
-			t.Errorf("%v, %d turns are kept", err, len(a.turns))
+		if _, err := a.Ping(t.Context(), testID(2)); err != nil || len(a.nextPing) != 1 {
+			t.Errorf("%v, %d turns are kept", err, len(a.nextPing))
 		}
 		l.end()
 	})

@@ -38,7 +38,7 @@ type Table struct {
 	members  map[ID]Member
 	waiting  []Packet
 	asked    map[uint64]chan<- time.Duration // callers of Ping, by nonce
-	turns    map[ID]time.Time                // when a member may be pinged for the next
+	nextPing map[ID]time.Time                // when a member may be pinged again
 	lost     int64
 	warned   bool
 	version  uint64
@@ -60,7 +60,7 @@ func New(cfg Config) *Table {
 	return &Table{
 		cfg: cfg, wake: make(chan struct{}, 1), core: NewCore(core, time.Now()), roster: roster,
 		members: make(map[ID]Member), changed: make(chan struct{}),
-		asked: make(map[uint64]chan<- time.Duration), turns: make(map[ID]time.Time),
+		asked: make(map[uint64]chan<- time.Duration), nextPing: make(map[ID]time.Time),
 	}
 }
 

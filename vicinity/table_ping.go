@@ -40,9 +40,9 @@ func (t *Table) Probe(id ID) {
 // member follow each other at 200 ms; who would wait 10 s for that gets
 // ErrBusy.
 func (t *Table) Ping(ctx context.Context, id ID) (time.Duration, error) {
-	turn, err := t.turn(id)
+	pause, err := t.reserve(id)
 	if err == nil {
-		err = wait(ctx, turn)
+		err = wait(ctx, pause)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("ping %s: %w", id.Short(), err)
@@ -75,27 +75,28 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// turn returns how long a caller has to wait before it may ping a member.
-func (t *Table) turn(id ID) (time.Duration, error) {
+// reserve returns how long a caller has to wait before it may ping a member, and
+// keeps that time for it.
+func (t *Table) reserve(id ID) (time.Duration, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if id == t.cfg.Self || !t.roster.Has(id) {
 		return 0, ErrUnknown
 	}
 	now := time.Now()
-	for other, at := range t.turns {
+	for other, at := range t.nextPing {
 		if at.Before(now) {
-			delete(t.turns, other)
+			delete(t.nextPing, other)
 		}
 	}
 	at := now
-	if t.turns[id].After(now) {
-		at = t.turns[id]
+	if t.nextPing[id].After(now) {
+		at = t.nextPing[id]
 	}
 	if at.Sub(now) > pingQueue {
 		return 0, ErrBusy
 	}
-	t.turns[id] = at.Add(pingPause)
+	t.nextPing[id] = at.Add(pingPause)
 	return at.Sub(now), nil
 }
 
