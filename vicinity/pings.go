@@ -5,7 +5,10 @@ import (
 	"time"
 )
 
-const maxPending = 1024 // answers awaited
+const (
+	maxPending = 1024            // answers awaited
+	ackEvery   = 5 * time.Second // an answerer wants a sample of its own this often
+)
 
 // pending is a ping or pong whose answer is awaited.
 type pending struct {
@@ -47,9 +50,6 @@ func (s *pings) pong(p *peer, ping message) {
 	}
 	s.send(p.id, pong)
 }
-
-// ackEvery is how often an answerer wants a sample of its own.
-const ackEvery = 5 * time.Second
 
 // ask is ping for a caller who waits for the answer with the nonce.
 func (s *pings) ask(p *peer) (nonce uint64) {
