@@ -27,12 +27,12 @@ func sampleMessage() Message {
 }
 
 // The layout of doc.go. If this changes, old nodes cannot read new floods.
-const golden = "87a26964c4080102030405060708a16fbb7a69376f66696465757a3233716a6972796f786172653437626e6fa17403a16802a16cbb7a74" +
+const goldenBytes = "87a26964c4080102030405060708a16fbb7a69376f66696465757a3233716a6972796f786172653437626e6fa17403a16802a16cbb7a74" +
 	"673766353634697a69716268706d6f6a3279646c376b633275a26d73cd05dca170c404776f726b"
 
 func TestGoldenPacket(t *testing.T) {
-	if got := hex.EncodeToString(encode(sampleMessage())); got != golden {
-		t.Fatalf("got  %s\nwant %s", got, golden)
+	if got := hex.EncodeToString(encode(sampleMessage())); got != goldenBytes {
+		t.Fatalf("got  %s\nwant %s", got, goldenBytes)
 	}
 }
 
