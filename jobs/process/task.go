@@ -103,6 +103,55 @@ type TaskFeed interface {
 	Results(from, limit int) ([]TaskResult, error)
 }
 
+// TaskQueue keeps what TaskFeed.Add brought and no task has been begun of. Its
+// owner, one goroutine or a mutex, guards it.
+type TaskQueue struct {
+	count  int // of all tasks that there are
+	added  int
+	last   bool
+	ranges []TaskRange
+}
+
+// NewTaskQueue returns an empty queue for tasks at places from 0 to count-1.
+func NewTaskQueue(count int) *TaskQueue { return &TaskQueue{count: count} }
+
+// Add is TaskFeed.Add. It passes over ranges that no honest node sends, and those
+// before which some are missing: they come again.
+func (q *TaskQueue) Add(before int, ranges []TaskRange, last bool) {
+	if before < 0 || checkRanges(ranges) != nil {
+		return
+	}
+	for _, r := range ranges {
+		if before > q.added {
+			break
+		}
+		known := min(q.added-before, r.Count)
+		before += r.Count
+		if r.From += known; r.Count > known && r.From+r.Count-known <= q.count {
+			q.ranges = append(q.ranges, TaskRange{r.From, r.Count - known})
+			q.added += r.Count - known
+		}
+	}
+	q.last = q.last || last && before == q.added
+}
+
+// Added returns how many tasks came in all.
+func (q *TaskQueue) Added() int { return q.added }
+
+// Next takes the task to begin next; with !ok there is none, and over says that
+// none comes any more.
+func (q *TaskQueue) Next() (place int, ok, over bool) {
+	if len(q.ranges) == 0 {
+		return 0, false, q.last
+	}
+	r := &q.ranges[0]
+	place = r.From
+	if r.From, r.Count = r.From+1, r.Count-1; r.Count == 0 {
+		q.ranges = q.ranges[1:]
+	}
+	return place, true, false
+}
+
 const (
 	maxTaskRuns = 100_000
 	maxTasks    = 1 << 24

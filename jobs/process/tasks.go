@@ -33,10 +33,8 @@ type tasks struct {
 	wake    chan struct{}
 
 	mu      sync.Mutex // guards what follows; held while a task is forked
-	queue   []TaskRange
-	added   int
+	queue   *TaskQueue
 	ended   int
-	last    bool // no more tasks come
 	halted  bool // no more tasks begin
 	pid     int  // of the task that runs; 0 = none
 	killed  int  // code of the task that runs and is being ended; 0 = none
@@ -49,6 +47,7 @@ const sweepEvery = time.Millisecond
 // newTasks takes what tasks need from Root. The caller is not confined.
 func newTasks(s *supervisor, files [3]*os.File) (*tasks, error) {
 	t := &tasks{s: s, numbers: NumberTasks(s.order.Spec.Tasks.IDs), files: files, wake: make(chan struct{}, 1)}
+	t.queue = NewTaskQueue(t.numbers.Count())
 	root := s.order.Spec.Root
 	var err error
 	if name := s.order.Spec.Tasks.Lines; name != "" {
@@ -88,18 +87,7 @@ func newTasks(s *supervisor, files [3]*os.File) (*tasks, error) {
 // add appends tasks that are new.
 func (t *tasks) add(before int, ranges []TaskRange, last bool) {
 	t.mu.Lock()
-	for _, r := range ranges {
-		if before > t.added { // some are missing; they come again
-			break
-		}
-		known := min(t.added-before, r.Count)
-		before += r.Count
-		if r.From += known; r.Count > known && r.From+r.Count-known <= t.numbers.Count() {
-			t.queue = append(t.queue, TaskRange{r.From, r.Count - known})
-			t.added += r.Count - known
-		}
-	}
-	t.last = t.last || last && before == t.added
+	t.queue.Add(before, ranges, last)
 	t.mu.Unlock()
 	t.poke()
 	t.s.control.progress()
@@ -125,7 +113,7 @@ func (t *tasks) poke() {
 func (t *tasks) counts() (added, ended int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.added, t.ended
+	return t.queue.Added(), t.ended
 }
 
 // halt lets no further task begin. One that is ended after that has no result.
@@ -193,23 +181,14 @@ func (t *tasks) run() {
 func (t *tasks) next() (place int, ok bool) {
 	for {
 		t.mu.Lock()
-		switch {
-		case t.halted:
-			t.mu.Unlock()
-			return 0, false
-		case len(t.queue) > 0:
-			r := &t.queue[0]
-			place = r.From
-			if r.From, r.Count = r.From+1, r.Count-1; r.Count == 0 {
-				t.queue = t.queue[1:]
-			}
-			t.mu.Unlock()
-			return place, true
-		case t.last:
-			t.mu.Unlock()
-			return 0, false
+		over := t.halted
+		if !over {
+			place, ok, over = t.queue.Next()
 		}
 		t.mu.Unlock()
+		if ok || over {
+			return place, ok
+		}
 		<-t.wake
 	}
 }
