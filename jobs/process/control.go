@@ -27,8 +27,9 @@ type control struct {
 	wake chan struct{} // capacity 1: there is progress to tell
 	room chan struct{} // a place for each connection
 
-	mu   sync.Mutex
-	conn net.Conn // of the node; nil while it is gone
+	mu    sync.Mutex
+	conn  net.Conn // of the node; nil while it is gone
+	place int      // of the latest one among all connections, in the order in which they came
 
 	feeding sync.Mutex // held by the one connection that writes to input; guards fed
 	fed     int64      // bytes passed on
@@ -75,7 +76,7 @@ func (c *control) listen(fd uintptr) error {
 	}
 	go c.tell()
 	go func() {
-		for {
+		for place := 1; ; place++ {
 			conn, err := ln.Accept()
 			if errors.Is(err, net.ErrClosed) {
 				return
@@ -86,7 +87,7 @@ func (c *control) listen(fd uintptr) error {
 			}
 			select {
 			case c.room <- struct{}{}:
-				go c.serve(conn)
+				go c.serve(conn, place)
 			default:
 				_ = conn.Close()
 			}
@@ -95,7 +96,7 @@ func (c *control) listen(fd uintptr) error {
 	return nil
 }
 
-func (c *control) serve(conn net.Conn) {
+func (c *control) serve(conn net.Conn, place int) {
 	defer func() {
 		_ = conn.Close()
 		<-c.room
@@ -114,7 +115,7 @@ func (c *control) serve(conn net.Conn) {
 		c.feed(conn)
 		return
 	}
-	c.attend(conn)
+	c.attend(conn, place)
 }
 
 // judge returns why a hello is not accepted. The key keeps out processes that
@@ -131,11 +132,16 @@ func (c *control) judge(m message) string {
 	return ""
 }
 
-// attend follows the node's wishes until the connection ends.
-func (c *control) attend(conn net.Conn) {
+// attend follows the node's wishes until the connection ends. One that came before
+// the latest is of a node that has gone, and must not take its place.
+func (c *control) attend(conn net.Conn, place int) {
 	c.mu.Lock()
+	if place < c.place {
+		c.mu.Unlock()
+		return
+	}
 	before := c.conn
-	c.conn = conn
+	c.conn, c.place = conn, place
 	c.mu.Unlock()
 	if before != nil {
 		_ = before.Close()

@@ -124,7 +124,7 @@ func (w *worker) finish(exit Exit) {
 // "" if the worker was left before.
 func (w *worker) awaitEnd() string {
 	if w.cmd == nil {
-		if !awaitSupervisor(w.order.Spec.Root, w.left) {
+		if !awaitSupervisor(w.order.Spec.Root, w.left) || isClosed(w.left) {
 			return ""
 		}
 		return "supervisor ended unexpectedly"
