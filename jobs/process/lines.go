@@ -67,8 +67,8 @@ func (l *lineFile) line(number int) (string, error) {
 	return string(b), nil
 }
 
-// fillIn puts a line into arguments: in place of each {}, or at their end.
-func fillIn(args []string, line string) []string {
+// FillIn puts a line into arguments: in place of each {}, or at their end.
+func FillIn(args []string, line string) []string {
 	filled, found := make([]string, len(args), len(args)+1), false
 	for i, a := range args {
 		filled[i] = strings.ReplaceAll(a, "{}", line)
