@@ -30,7 +30,7 @@ func (u *unable) Start(ctx context.Context, spec process.Spec) (process.Worker, 
 	if !u.late {
 		return nil, errors.New("start supervisor: resource temporarily unavailable")
 	}
-	spec.Args = []string{"true"} // which writes nothing
+	spec.Args = []string{"broken"} // which ends at once, and writes nothing
 	w, err := u.Runner.Start(ctx, spec)
 	return notBegun{w}, err
 }

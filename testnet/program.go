@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"zorilla/jobs/process"
@@ -17,7 +15,7 @@ import (
 
 // Program is what a fake worker runs. It returns the exit code, or minus the
 // number of the signal that ended it. It must return soon after ctx has ended,
-// which is the SIGTERM of a fake worker.
+// which is the SIGTERM of a fake worker, or, with FakeWorker.Trap, after Killed.
 //
 // The standard programs, for tests of jobs, are
 //
@@ -25,7 +23,7 @@ import (
 //	echo WORD...       prints its arguments
 //	write FILE WORD... writes them to a file in the work directory
 //	cat                copies its standard input to its standard output
-//	broken             its supervisor fails before it starts
+//	broken             its supervisor fails
 //	fail CODE          prints a line on standard error and exits with the code
 //
 // echo and write expand $NAME from the worker's environment.
@@ -34,11 +32,31 @@ type Program func(ctx context.Context, w *FakeWorker) int
 // FakeWorker is what a Program sees of itself.
 type FakeWorker struct {
 	Args           []string // Args[0] is the command
-	Dir            string   // the work directory
+	Dir            string   // where it begins: the work directory, or that of a task
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Signals        <-chan int // numbers of signals that it is sent; one that does not listen misses some
+	Signals        <-chan int      // numbers of signals that it is sent; one that does not listen misses some
+	Killed         <-chan struct{} // closed when nobody sees any more what it does
 	env            []string
+	tree           *tree
+}
+
+// Trap makes the program handle SIGTERM: how it ends after ctx is its own choice
+// then, as long as it has its grace.
+func (w *FakeWorker) Trap() {
+	w.tree.tell(func(*process.Life, time.Time) { w.tree.trapped = true })
+}
+
+// Spawn runs another program as a child, with the same view.
+func (w *FakeWorker) Spawn(program Program) { w.tree.start(program, w) }
+
+// Hold says how many bytes of memory the processes of the worker need now.
+func (w *FakeWorker) Hold(bytes int64) {
+	w.tree.tell(func(l *process.Life, _ time.Time) {
+		if limit := w.tree.s.spec.Memory; limit > 0 && bytes > limit {
+			l.Exceeded()
+		}
+	})
 }
 
 // Getenv returns a variable of the worker's environment, "" if it is not set.
@@ -57,27 +75,28 @@ func (w *FakeWorker) fail(code int, err any) int {
 	return code
 }
 
-// view is the program's side of a worker.
-func (w *worker) view() *FakeWorker {
+// view is what a process of the tree sees that begins in a directory of Root.
+func (t *tree) view(dir string) *FakeWorker {
+	spec := &t.s.spec
 	v := &FakeWorker{
-		Args: w.spec.Args, Dir: filepath.Join(w.spec.Root, "work"), env: w.spec.Env,
+		Args: spec.Args, Dir: filepath.Join(spec.Root, dir), env: spec.Env, tree: t,
 		Stdin:   strings.NewReader(""),
-		Stdout:  writer{w, process.Stdout},
-		Stderr:  writer{w, process.Stderr},
-		Signals: w.signals,
+		Stdout:  writer{t, process.Stdout},
+		Stderr:  writer{t, process.Stderr},
+		Signals: t.signals, Killed: t.killed,
 	}
-	if w.input != nil {
-		v.Stdin = w.input
+	if t.s.input != nil {
+		v.Stdin = t.s.input
 	}
 	return v
 }
 
 type writer struct {
-	w *worker
+	t *tree
 	s process.Stream
 }
 
-func (o writer) Write(p []byte) (int, error) { return o.w.write(o.s, p) }
+func (o writer) Write(p []byte) (int, error) { return o.t.write(o.s, p) }
 
 func standard() map[string]Program {
 	return map[string]Program{"sleep": sleeps, "echo": echo, "write": writes, "cat": cat, "fail": fails}
@@ -147,90 +166,4 @@ func fails(_ context.Context, w *FakeWorker) int {
 // text returns the arguments from the given one on, expanded.
 func (w *FakeWorker) text(from int) string {
 	return os.Expand(strings.Join(w.Args[from:], " "), w.Getenv)
-}
-
-const pipeSize = 64 << 10
-
-// input is a pipe to a worker: a process.Input for the node, an io.Reader for
-// the program.
-type input struct {
-	mu      sync.Mutex // guards what follows
-	changed sync.Cond
-	data    []byte
-	passed  int64 // bytes written so far
-	eof     bool  // nothing more is written
-	broken  bool  // nothing more is read
-}
-
-func newInput() *input {
-	in := &input{}
-	in.changed.L = &in.mu
-	return in
-}
-
-// Offset implements process.Input.
-func (in *input) Offset() (int64, error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.passed, nil
-}
-
-// Write waits while the pipe is full. It fails once nobody reads any more.
-func (in *input) Write(p []byte) (int, error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for n := 0; ; {
-		switch room := min(pipeSize-len(in.data), len(p)-n); {
-		case in.eof:
-			return n, os.ErrClosed
-		case in.broken:
-			return n, syscall.EPIPE
-		case n == len(p):
-			return n, nil
-		case room > 0:
-			in.data = append(in.data, p[n:n+room]...)
-			in.passed += int64(room)
-			n += room
-			in.changed.Broadcast()
-		default:
-			in.changed.Wait()
-		}
-	}
-}
-
-// Close ends the input after what was written.
-func (in *input) Close() error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.eof = true
-	in.changed.Broadcast()
-	return nil
-}
-
-// Read implements io.Reader.
-func (in *input) Read(p []byte) (int, error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for {
-		switch {
-		case in.broken:
-			return 0, os.ErrClosed
-		case len(in.data) > 0:
-			n := copy(p, in.data)
-			in.data = in.data[n:]
-			in.changed.Broadcast()
-			return n, nil
-		case in.eof:
-			return 0, io.EOF
-		}
-		in.changed.Wait()
-	}
-}
-
-// shut ends the reading side.
-func (in *input) shut() {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.broken = true
-	in.changed.Broadcast()
 }

@@ -2,8 +2,11 @@ package testnet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -15,13 +18,15 @@ import (
 
 const (
 	brokenCommand = "broken"
-	codeBroken    = 125
-	codeTimeout   = 124
-	codeNotFound  = 127
 	sigKill       = 9
 	sigTerm       = 15
+	maxSignal     = 64
+	limitGrace    = 5 * time.Second
 
-	walltimeGrace = 5 * time.Second
+	// What real workers have in Root, too.
+	workDir   = "work"
+	tmpDir    = "tmp"
+	orderFile = "spec" // tells that Root had a worker
 )
 
 // Runner starts workers that are Go functions in place of processes. It has
@@ -29,11 +34,12 @@ const (
 // bubble in which Start was called.
 type Runner struct {
 	programs map[string]Program
-	spool    int64 // bytes of a stream that may wait for their acknowledgement
+	grace    time.Duration // between SIGTERM and SIGKILL when a limit ends a worker
+	spool    int64         // bytes of a stream that may wait for their acknowledgement
 
 	mu      sync.Mutex // guards what follows
-	workers map[*worker]struct{}
-	roots   map[string]*worker // those that a node can adopt: neither closed nor killed
+	running map[*supervisor]struct{}
+	roots   map[string]*supervisor // those that a node can adopt
 	started int
 }
 
@@ -42,7 +48,7 @@ type Runner struct {
 func NewRunner(programs map[string]Program) *Runner {
 	all := standard()
 	maps.Copy(all, programs)
-	return &Runner{programs: all, spool: process.DefaultSpool, workers: map[*worker]struct{}{}, roots: map[string]*worker{}}
+	return &Runner{programs: all, grace: limitGrace, spool: process.DefaultSpool, running: map[*supervisor]struct{}{}, roots: map[string]*supervisor{}}
 }
 
 // Enforces lists what holds for these workers.
@@ -54,38 +60,51 @@ func (r *Runner) Start(ctx context.Context, spec process.Spec) (process.Worker, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if !filepath.IsAbs(spec.Root) || len(spec.Args) == 0 {
-		return nil, fmt.Errorf("%w: root %q, %d arguments", process.ErrSpec, spec.Root, len(spec.Args))
+	if err := spec.Check(); err != nil {
+		return nil, err
 	}
-	life, cancel := context.WithCancel(context.Background())
-	w := newWorker(spec, r.spool, cancel)
-	w.ended, w.removed = func() { r.forget(w) }, func() { r.remove(w) }
-	r.mu.Lock()
-	r.workers[w] = struct{}{}
-	r.roots[spec.Root] = w
-	r.started++
-	r.mu.Unlock()
-
-	program := r.programs[path.Base(spec.Args[0])]
-	if program == nil && path.Base(spec.Args[0]) != brokenCommand {
-		w.end(process.Exit{Code: codeNotFound, Cause: process.NotFound, Detail: spec.Args[0] + ": no such program"})
-		return w, nil
+	s, err := r.supervisor(spec)
+	if err != nil {
+		return nil, err
 	}
-	if path.Base(spec.Args[0]) == brokenCommand {
-		w.end(process.Exit{Code: codeBroken, Cause: process.Failed, Detail: "no space left on device"})
-		return w, nil
+	w, name := s.attach(), path.Base(spec.Args[0])
+	program := r.programs[name]
+	switch {
+	case name == brokenCommand:
+		s.main.tell(func(l *process.Life, _ time.Time) { l.Fail(errors.New("no space left on device")) })
+	case s.tasks != nil:
+		go s.tasks.run(program)
+	case program == nil:
+		s.main.tell(func(l *process.Life, _ time.Time) {
+			s.exit = process.Refused(process.NotFound, spec.Args[0]+": no such program")
+			l.Gone()
+		})
+	default:
+		s.main.start(program, s.main.view(workDir))
 	}
-	if w.feed != nil {
-		go func() { w.returned(w.feed.run(life, program)) }()
-		return w, nil
-	}
-	if spec.Walltime > 0 {
-		detail := fmt.Sprintf("needed more than %v", spec.Walltime)
-		w.limit(spec.Walltime, func() { w.stop(process.Walltime, detail, walltimeGrace) })
-	}
-	w.silence()
-	go func() { w.returned(program(life, w.view())) }()
 	return w, nil
+}
+
+// supervisor makes what a worker needs, and one that looks after it.
+func (r *Runner) supervisor(spec process.Spec) (*supervisor, error) {
+	s := &supervisor{r: r, spec: spec, changed: make(chan struct{})}
+	s.acked.L = &s.mu
+	s.main = s.newTree(context.Background(), &spec, s.ended)
+	if spec.Stdin {
+		s.input = newPipe()
+	}
+	err := errors.Join(os.WriteFile(filepath.Join(spec.Root, orderFile), nil, 0o600), os.MkdirAll(filepath.Join(spec.Root, tmpDir), 0o700))
+	if err == nil && spec.Tasks != nil {
+		s.tasks, err = newTasks(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[s], r.roots[spec.Root] = struct{}{}, s
+	r.started++
+	return s, nil
 }
 
 // Adopt returns the worker that an earlier node started in root and left.
@@ -93,21 +112,23 @@ func (r *Runner) Adopt(ctx context.Context, root string) (process.Worker, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if _, err := os.Lstat(filepath.Join(root, orderFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, process.ErrNotStarted
+	}
 	r.mu.Lock()
-	w := r.roots[root]
+	s := r.roots[root]
 	r.mu.Unlock()
-	if w == nil {
+	if s == nil {
 		return nil, fmt.Errorf("%w: nothing of it is left", process.ErrLost)
 	}
-	w.adopted()
-	return w, nil
+	return s.attach(), nil
 }
 
 // Running returns how many workers have not ended.
 func (r *Runner) Running() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.workers)
+	return len(r.running)
 }
 
 // Started returns how many workers have been started so far.
@@ -120,24 +141,16 @@ func (r *Runner) Started() int {
 // Kill ends all workers at once, as a failure of the machine's power would.
 func (r *Runner) Kill() {
 	r.mu.Lock()
-	workers := slices.Collect(maps.Keys(r.workers))
+	all := slices.Collect(maps.Keys(r.running))
 	clear(r.roots)
 	r.mu.Unlock()
-	for _, w := range workers {
-		w.end(process.Exit{Code: 128 + sigKill, Cause: process.Signalled, Detail: "killed with its machine"})
+	for _, s := range all {
+		s.main.kill()
 	}
 }
 
-func (r *Runner) remove(w *worker) {
+func (r *Runner) forget(s *supervisor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.roots[w.spec.Root] == w {
-		delete(r.roots, w.spec.Root)
-	}
-}
-
-func (r *Runner) forget(w *worker) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.workers, w)
+	delete(r.running, s)
 }

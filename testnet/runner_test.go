@@ -1,7 +1,6 @@
 package testnet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -106,6 +105,13 @@ func TestWorkerStopAndWalltime(t *testing.T) {
 		time.Sleep(time.Hour)
 		return 0
 	}
+	yes := func(ctx context.Context, w *FakeWorker) int { // waits with too much output
+		for {
+			if _, err := io.WriteString(w.Stdout, "y\n"); err != nil {
+				return 1
+			}
+		}
+	}
 	walltime := func(s *process.Spec) { s.Walltime = time.Minute }
 	for _, tc := range []struct {
 		program string
@@ -119,11 +125,13 @@ func TestWorkerStopAndWalltime(t *testing.T) {
 		{"sleep", nil, 0, 137, process.Stopped, 10 * time.Second},
 		{"stubborn", nil, 5 * time.Second, 137, process.Stopped, 15 * time.Second},
 		{"sleep", walltime, -1, 124, process.Walltime, time.Minute},
-		{"stubborn", walltime, -1, 124, process.Walltime, time.Minute + walltimeGrace},
+		{"stubborn", walltime, -1, 124, process.Walltime, time.Minute + limitGrace},
 		{"sleep", walltime, 5 * time.Second, 143, process.Stopped, 10 * time.Second},
+		{"yes", nil, time.Hour, 143, process.Stopped, 10 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := NewRunner(map[string]Program{"stubborn": stubborn})
+			r := NewRunner(map[string]Program{"stubborn": stubborn, "yes": yes})
+			r.spool = 64
 			w, begin := start(t, r, tc.change, tc.program, "3600"), time.Now()
 			if tc.grace >= 0 {
 				time.AfterFunc(10*time.Second, func() {
@@ -160,6 +168,9 @@ func TestRunnerKill(t *testing.T) {
 				t.Errorf("%+v", exit)
 			}
 		}
+		if _, err := r.Adopt(t.Context(), a.(*worker).s.spec.Root); !errors.Is(err, process.ErrLost) {
+			t.Errorf("adopt after a failure of the power: %v", err)
+		}
 		if _, err := b.Stdin().Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
 			t.Errorf("input of a killed worker: %v", err)
 		}
@@ -169,149 +180,39 @@ func TestRunnerKill(t *testing.T) {
 	})
 }
 
-func TestRunnerAdopt(t *testing.T) {
+// TestWorkersWithoutTheirNode is about the limits of workers whose node comes and
+// goes, and whose origin is heard of or not.
+func TestWorkersWithoutTheirNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewRunner(nil)
+		r, begin := NewRunner(nil), time.Now()
 		limits := func(s *process.Spec) { s.NodeLimit, s.OrphanLimit = time.Minute, time.Hour }
-		a, b, c := start(t, r, limits, "sleep", "2h"), start(t, r, limits, "echo", "hello"), start(t, r, limits, "sleep", "2h")
-		<-b.Done()
+		unheard, heard := start(t, r, limits, "sleep", "2h"), start(t, r, limits, "sleep", "2h")
+		all := []*worker{unheard.(*worker), heard.(*worker)}
 		for range 3 {
-			for _, w := range []process.Worker{a, b, c} {
+			for i, w := range all {
 				w.Leave()
-				time.Sleep(30 * time.Second)
-				again, err := r.Adopt(t.Context(), w.(*worker).spec.Root)
-				if err != nil || again != w {
-					t.Fatal(again, err)
-				}
-				c.Heard()
-			}
-		}
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := r.Adopt(t.Context(), b.(*worker).spec.Root); !errors.Is(err, process.ErrLost) {
-			t.Errorf("adopt what was closed: %v", err)
-		}
-		c.Leave()
-		<-c.Done()
-		if e := c.Exit(); e.Cause != process.Orphaned || e.Detail != "its node was gone for 1m0s" {
-			t.Errorf("%+v", e)
-		}
-		<-a.Done()
-		if e := a.Exit(); e.Cause != process.Orphaned || e.Detail != "its origin was silent for 1h0m0s" {
-			t.Errorf("%+v", e)
-		}
-		r.Kill()
-		if _, err := r.Adopt(t.Context(), c.(*worker).spec.Root); !errors.Is(err, process.ErrLost) {
-			t.Errorf("adopt after a failure of the power: %v", err)
-		}
-	})
-}
-
-func TestWorkerStdin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := start(t, NewRunner(nil), func(s *process.Spec) { s.Stdin = true }, "cat")
-		want := bytes.Repeat([]byte("0123456789"), 50_000) // more than the pipe holds
-		if n, err := w.Stdin().Write(want); n != len(want) || err != nil {
-			t.Fatalf("wrote %d, %v", n, err)
-		}
-		w.Stdin().Close()
-		<-w.Done()
-		if got := outputOf(t, w, process.Stdout); got != string(want) || w.Exit().Code != 0 {
-			t.Errorf("%d bytes came back, %+v", len(got), w.Exit())
-		}
-		if w := start(t, NewRunner(nil), nil, "cat"); w.Stdin() != nil {
-			t.Error("a worker without standard input has one")
-		}
-	})
-}
-
-// TestWorkerOutputIsBounded follows a worker the way a node does.
-func TestWorkerOutputIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const total = 10_000
-		r := NewRunner(map[string]Program{"flood": func(ctx context.Context, w *FakeWorker) int {
-			for i := range total / 10 {
-				w.Stdout.Write([]byte{byte(i), 1, 2, 3, 4, 5, 6, 7, 8, 9})
-			}
-			io.WriteString(w.Stderr, "done")
-			return 0
-		}})
-		r.spool = 256
-		w := start(t, r, nil, "flood")
-		synctest.Wait()
-		if out, _ := w.Written(); out != 256 {
-			t.Errorf("wrote %d bytes ahead of a spool of 256", out)
-		}
-		var got int64
-		p := make([]byte, 100)
-		for ended := false; !ended; {
-			changed := w.Changed()
-			for {
-				n, err := w.ReadOutput(process.Stdout, got, p)
+				time.Sleep(59 * time.Second)
+				again, err := r.Adopt(t.Context(), w.s.spec.Root)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if n == 0 {
-					break
-				}
-				got += int64(n)
-				w.Ack(got, 0)
+				all[i] = again.(*worker)
 			}
-			select {
-			case <-w.Done():
-				out, _ := w.Written()
-				ended = got == out
-			case <-changed:
-			}
+			all[1].Heard()
 		}
-		if out, errs := w.Written(); got != total || out != total || errs != 4 {
-			t.Errorf("read %d of %d bytes, %d of stderr", got, out, errs)
+		<-all[0].Done()
+		if e := all[0].Exit(); e.Cause != process.Orphaned || e.Detail != "its origin was silent for 1h0m0s" || e.Ended.Sub(begin) != time.Hour {
+			t.Errorf("%+v", e)
 		}
-		if _, err := w.ReadOutput(process.Stdout, 0, p); !errors.Is(err, process.ErrAcked) {
-			t.Errorf("acknowledged bytes: %v", err)
+		all[1].Leave()
+		left := time.Now()
+		<-all[1].s.main.killed
+		again, err := r.Adopt(t.Context(), all[1].s.spec.Root)
+		if err != nil {
+			t.Fatal(err)
 		}
-		w.Ack(1<<40, 1<<40) // more than there is
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := w.ReadOutput(process.Stderr, 0, p); !errors.Is(err, os.ErrClosed) {
-			t.Errorf("output of a closed worker: %v", err)
+		if e := again.Exit(); e.Cause != process.Orphaned || e.Detail != "its node was gone for 1m0s" || e.Ended.Sub(left) != time.Minute {
+			t.Errorf("%+v", e)
 		}
 	})
-}
-
-func TestStopFreesABlockedWriter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := NewRunner(map[string]Program{"yes": func(ctx context.Context, w *FakeWorker) int {
-			for {
-				if _, err := io.WriteString(w.Stdout, "y\n"); err != nil {
-					return 1
-				}
-			}
-		}})
-		r.spool = 64
-		w, begin := start(t, r, nil, "yes"), time.Now()
-		synctest.Wait()
-		w.Stop(time.Hour)
-		<-w.Done()
-		if exit := w.Exit(); exit.Code != 143 || exit.Cause != process.Stopped || time.Since(begin) != 0 {
-			t.Errorf("%+v after %v", exit, time.Since(begin))
-		}
-	})
-}
-
-func TestRunnerRefuses(t *testing.T) {
-	r := NewRunner(nil)
-	if _, err := r.Start(t.Context(), process.Spec{Root: "relative", Args: []string{"echo"}}); !errors.Is(err, process.ErrSpec) {
-		t.Errorf("a relative root: %v", err)
-	}
-	if _, err := r.Start(t.Context(), process.Spec{Root: t.TempDir()}); !errors.Is(err, process.ErrSpec) {
-		t.Errorf("no command: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.Start(ctx, process.Spec{Root: t.TempDir(), Args: []string{"echo"}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled context: %v", err)
-	}
 }

@@ -1,0 +1,108 @@
+package testnet
+
+import (
+	"io"
+	"os"
+	"sync"
+	"syscall"
+)
+
+const pipeSize = 64 << 10
+
+// pipe is the standard input of a worker, whose Programs read it.
+type pipe struct {
+	mu      sync.Mutex // guards what follows, and the fields of all its inputs
+	changed sync.Cond
+	data    []byte
+	passed  int64 // bytes written so far
+	eof     bool  // nothing more is written
+	broken  bool  // nothing more is read
+}
+
+func newPipe() *pipe {
+	p := &pipe{}
+	p.changed.L = &p.mu
+	return p
+}
+
+// input is a process.Input: what one node writes to a pipe.
+type input struct {
+	pipe *pipe
+	gone bool // its node has left
+}
+
+// Offset implements process.Input.
+func (in *input) Offset() (int64, error) {
+	in.pipe.mu.Lock()
+	defer in.pipe.mu.Unlock()
+	return in.pipe.passed, nil
+}
+
+// Write waits while the pipe is full. It fails once nobody reads any more.
+func (in *input) Write(b []byte) (int, error) {
+	p := in.pipe
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := 0; ; {
+		switch room := min(pipeSize-len(p.data), len(b)-n); {
+		case p.eof || in.gone:
+			return n, os.ErrClosed
+		case p.broken:
+			return n, syscall.EPIPE
+		case n == len(b):
+			return n, nil
+		case room > 0:
+			p.data = append(p.data, b[n:n+room]...)
+			p.passed += int64(room)
+			n += room
+			p.changed.Broadcast()
+		default:
+			p.changed.Wait()
+		}
+	}
+}
+
+// Close ends the input after what was written.
+func (in *input) Close() error {
+	in.pipe.mu.Lock()
+	defer in.pipe.mu.Unlock()
+	in.pipe.eof = in.pipe.eof || !in.gone
+	in.pipe.changed.Broadcast()
+	return nil
+}
+
+// leave makes a blocked writer give up; the pipe stays open for another node.
+func (in *input) leave() {
+	in.pipe.mu.Lock()
+	defer in.pipe.mu.Unlock()
+	in.gone = true
+	in.pipe.changed.Broadcast()
+}
+
+// Read implements io.Reader.
+func (p *pipe) Read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case p.broken:
+			return 0, os.ErrClosed
+		case len(p.data) > 0:
+			n := copy(b, p.data)
+			p.data = p.data[n:]
+			p.changed.Broadcast()
+			return n, nil
+		case p.eof:
+			return 0, io.EOF
+		}
+		p.changed.Wait()
+	}
+}
+
+// shut ends the reading side.
+func (p *pipe) shut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = true
+	p.changed.Broadcast()
+}
