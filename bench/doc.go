@@ -1,0 +1,14 @@
+// Package bench measures what users wait for, beside the limit on the same
+// machine in the same run:
+//
+//	go test -bench . ./bench                      # all of it, some ten minutes
+//	go test -bench 'Run|Supervisor' ./bench       # what a small job costs
+//	go test -bench Array ./bench                  # arrays, beside xargs
+//	go test -bench 'Jobs|Ps|Syncs' ./bench        # many jobs, and one of many
+//	go test -bench Jobs ./bench -program zorilla  # the same of another build
+//
+// Each benchmark builds zorilla and starts nodes on loopback as real processes.
+// Rivals run in turn, so that all see the same noise; the table that each prints
+// has the median, the least and the most of their times. Machines are noisy:
+// compare ratios, and figures of one run, not milliseconds of two days.
+package bench
