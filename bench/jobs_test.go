@@ -56,6 +56,7 @@ func BenchmarkJobs(b *testing.B) {
 	for _, kept := range []int{0, manyJobs} {
 		b.Run(fmt.Sprint(kept, "-kept"), func(b *testing.B) {
 			var accepted, ended time.Duration
+			var ticks int64
 			for b.Loop() {
 				func() {
 					b.StopTimer()
@@ -67,9 +68,11 @@ func BenchmarkJobs(b *testing.B) {
 					if _, _, err := submit(b.Context(), c, kept); err != nil {
 						b.Fatal(err)
 					}
+					ticks -= n.ticks()
 					b.StartTimer()
 					a, e, err := submit(b.Context(), c, manyJobs)
 					b.StopTimer()
+					ticks += n.ticks()
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -79,6 +82,7 @@ func BenchmarkJobs(b *testing.B) {
 			all := float64(manyJobs * b.N)
 			b.ReportMetric(all/ended.Seconds(), "jobs/s")
 			b.ReportMetric(all/accepted.Seconds(), "accepted/s")
+			b.ReportMetric(1000*float64(ticks)/ticksPerSecond/all, "node-cpu-ms/job") // of all nodes; not of workers
 			b.ReportMetric(0, "ns/op")
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -181,13 +182,16 @@ func timed(f func() error) func() (time.Duration, error) {
 }
 
 // compete runs rivals in turn, at least so many times, and reports the median of
-// each in milliseconds; ratio/X says how many times as long as X the first took.
+// each in milliseconds, and the processor time of the processes that it started and
+// waited for; ratio/X says how many times as long as X the first took.
 func compete(b *testing.B, rounds int, all ...rival) {
 	b.Helper()
-	times := make([][]time.Duration, len(all))
+	times, busy := make([][]time.Duration, len(all)), make([]time.Duration, len(all))
 	round := func() {
 		for i, r := range all {
+			before := childrenCPU()
 			took, err := r.run()
+			busy[i] += childrenCPU() - before
 			if err != nil {
 				b.Fatalf("%s: %v", r.name, err)
 			}
@@ -204,12 +208,22 @@ func compete(b *testing.B, rounds int, all ...rival) {
 	for i, r := range all {
 		table += fmt.Sprintf("\n%-30s %8.1f %8.1f %8.1f", r.name, ms(median(times[i])), ms(slices.Min(times[i])), ms(slices.Max(times[i])))
 		b.ReportMetric(ms(median(times[i])), "ms/"+r.name)
+		b.ReportMetric(ms(busy[i])/float64(len(times[i])), "cpu-ms/"+r.name)
 		if i > 0 {
 			b.ReportMetric(float64(median(times[0]))/float64(median(times[i])), "ratio/"+r.name)
 		}
 	}
 	b.ReportMetric(0, "ns/op") // of all rivals together: it says nothing
 	b.Log(table)
+}
+
+// childrenCPU is the processor time of all processes that were waited for.
+func childrenCPU() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

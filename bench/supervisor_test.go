@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,33 +19,9 @@ import (
 func BenchmarkSupervisor(b *testing.B) {
 	runner := process.New(process.Config{Executable: programOf(b)})
 	words := []string{"/bin/echo", "hello"}
-	var runs int
-	var busy, bare time.Duration
-	counted := func(sum *time.Duration, f func() (time.Duration, error)) func() (time.Duration, error) {
-		return func() (time.Duration, error) {
-			before := childrenCPU()
-			took, err := f()
-			*sum += childrenCPU() - before
-			return took, err
-		}
-	}
 	compete(b, 210,
-		rival{"supervisor", counted(&busy, func() (time.Duration, error) {
-			runs++
-			return firstByte(b, runner, words...)
-		})},
-		rival{"fork+exec", counted(&bare, func() (time.Duration, error) { return firstByteOf(exec.Command(words[0], words[1:]...)) })})
-	b.ReportMetric(ms(busy)/float64(runs), "cpu-ms/supervisor")
-	b.ReportMetric(ms(bare)/float64(runs), "cpu-ms/fork+exec")
-}
-
-// childrenCPU is the processor time of all processes that were waited for.
-func childrenCPU() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		rival{"supervisor", func() (time.Duration, error) { return firstByte(b, runner, words...) }},
+		rival{"fork+exec", func() (time.Duration, error) { return firstByteOf(exec.Command(words[0], words[1:]...)) }})
 }
 
 // worker starts a worker in a directory of its own.

@@ -49,6 +49,14 @@ func usageOf(b *testing.B, pid int) usage {
 	return u
 }
 
+// ticks is the processor time that all nodes have used so far.
+func (n *network) ticks() (sum int64) {
+	for _, pid := range n.pids() {
+		sum += usageOf(n.b, pid).ticks
+	}
+	return sum
+}
+
 func read(b *testing.B, pid int, name string) []byte {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
