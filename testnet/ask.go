@@ -129,28 +129,6 @@ func (n *Nodes) Await(ctx context.Context, i int, job jobs.ID, ok func(jobs.Stat
 // errNever: the job has ended in another state than the one waited for.
 var errNever = errors.New("it will not change any more")
 
-// MeanRTT returns the mean of the true round trips between node i and the
-// workers of a job.
-func (n *Nodes) MeanRTT(i int, workers []jobs.WorkerStatus) time.Duration {
-	var sum time.Duration
-	for _, w := range workers {
-		if at, ok := n.index[w.Node]; ok {
-			sum += n.RTT(i, at)
-		}
-	}
-	return sum / time.Duration(max(1, len(workers)))
-}
-
-// LeastRTT returns the mean of the true round trips between node i and the
-// workers of a job that is placed as near as it can be on idle nodes.
-func (n *Nodes) LeastRTT(i, workers int) time.Duration {
-	var sum time.Duration
-	for _, j := range n.Nearest(i, workers) {
-		sum += n.RTT(i, j)
-	}
-	return sum / time.Duration(max(1, workers))
-}
-
 // Nearest returns the nodes of so many slots, the nearest to node i when all
 // are idle, its own first; fewer if there are not so many.
 func (n *Nodes) Nearest(i, workers int) []int {

@@ -16,7 +16,7 @@ func TestDirectoryInPlaceOfMemberlist(t *testing.T) {
 	t.Parallel()
 	err := InTest(t)(func() error {
 		nodes, err := StartNodes(NodesConfig{
-			Sites: NewSites([]int{14, 13, 13}, ThreeSites()), State: t.TempDir(), Seed: 5, Directory: true, Pace: 10 * time.Millisecond,
+			Sites: NewSites([]int{14, 13, 13}, threeSites()), State: t.TempDir(), Seed: 5, Directory: true, Pace: 10 * time.Millisecond,
 		})
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func onDirectory(t *testing.T, n *Nodes) error {
 	if err != nil {
 		return err
 	}
-	if mean, least := n.MeanRTT(0, st.Workers), n.LeastRTT(0, 8); float64(mean) > 1.02*float64(least) {
+	if mean, least := n.meanRTT(0, st.Workers), n.leastRTT(0, 8); float64(mean) > 1.02*float64(least) {
 		t.Errorf("mean RTT %v, least %v", mean, least)
 	}
 	n.Crash(20)
@@ -83,4 +83,26 @@ func onDirectory(t *testing.T, n *Nodes) error {
 		t.Errorf("share known %v", n.Known())
 	}
 	return nil
+}
+
+// meanRTT returns the mean of the true round trips between node i and the
+// workers of a job.
+func (n *Nodes) meanRTT(i int, workers []jobs.WorkerStatus) time.Duration {
+	var sum time.Duration
+	for _, w := range workers {
+		if at, ok := n.index[w.Node]; ok {
+			sum += n.RTT(i, at)
+		}
+	}
+	return sum / time.Duration(max(1, len(workers)))
+}
+
+// leastRTT returns the mean of the true round trips between node i and the
+// workers of a job that is placed as near as it can be on idle nodes.
+func (n *Nodes) leastRTT(i, workers int) time.Duration {
+	var sum time.Duration
+	for _, j := range n.Nearest(i, workers) {
+		sum += n.RTT(i, j)
+	}
+	return sum / time.Duration(max(1, workers))
 }

@@ -88,7 +88,7 @@ func (t *nodesTest) placed(origin, workers int) float64 {
 	t.Helper()
 	id := t.submit(origin, rigid(workers, "echo"))
 	st := t.await(origin, id, time.Minute, completed)
-	mean, least := t.MeanRTT(origin, st.Workers), t.LeastRTT(origin, workers)
+	mean, least := t.meanRTT(origin, st.Workers), t.leastRTT(origin, workers)
 	ratio := float64(mean) / float64(least)
 	t.Logf("%d workers from node %d: mean RTT %v, least possible %v, ratio %.3f; started after %v, %d floods", workers, origin, mean, least, ratio, st.Started.Sub(st.Submitted), len(st.Rounds))
 	// A flood of radius 2 may miss one node of the site, seldom two.

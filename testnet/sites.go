@@ -28,11 +28,6 @@ func NewSites(sizes []int, rtt [][]time.Duration) *Sites {
 	return &Sites{sizes: sizes, rtt: rtt}
 }
 
-// ThreeSites returns the distances of three sites, two of them near each other.
-func ThreeSites() [][]time.Duration {
-	return milliseconds([][]float64{{0, 8, 20}, {8, 0, 16}, {20, 16, 0}})
-}
-
 // Grid5000 returns the distances of six sites like those of the Grid'5000
 // testbed: Nancy, Lyon, Rennes, Bordeaux, Grenoble, Sophia. The first row was
 // published for P2P-MPI (co-allocation on Grid'5000); the others are assumed, in its range.

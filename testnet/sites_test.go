@@ -10,7 +10,7 @@ func TestSites(t *testing.T) {
 		sizes []int
 		rtt   [][]time.Duration
 	}{
-		{[]int{17, 17, 16}, ThreeSites()},
+		{[]int{17, 17, 16}, threeSites()},
 		{[]int{300, 2, 2, 2, 2, 2}, Grid5000()},
 	} {
 		s := NewSites(tc.sizes, tc.rtt)
@@ -47,4 +47,9 @@ func TestSites(t *testing.T) {
 			t.Errorf("round trips within a site are %v to %v: too much alike", least, most)
 		}
 	}
+}
+
+// threeSites returns the distances of three sites, two of them near each other.
+func threeSites() [][]time.Duration {
+	return milliseconds([][]float64{{0, 8, 20}, {8, 0, 16}, {20, 16, 0}})
 }
