@@ -77,6 +77,7 @@ func (p *primary) tick(now time.Time) {
 	}
 	p.checkLeases(now)
 	if at := p.giveUpAt(); !at.IsZero() && !now.Before(at) && !p.rec.state.Final() {
+		p.waits = p.search.outlook(p.demand()) // which may have changed just now
 		p.end(now, Failed, fmt.Sprintf("gave up after %v: %s", time.Duration(p.rec.spec.GiveUp), p.reason()), CodeZorilla)
 	}
 	p.advance(now)
@@ -98,8 +99,7 @@ func (p *primary) wake() time.Time {
 	if p.rec.state.Final() {
 		return time.Time{}
 	}
-	at := p.search.outlook(p.demand()).until
-	return earlier(earlier(at, p.giveUpAt()), p.parts.wake())
+	return earlier(earlier(p.outlook().until, p.giveUpAt()), p.parts.wake())
 }
 
 // cancel ends the job because a user wants it.
@@ -125,6 +125,7 @@ func (p *primary) pursue(now time.Time) {
 // carryOut does what the search wants done.
 func (p *primary) carryOut(now time.Time, n next) {
 	p.noteSearch()
+	p.waits = n.outlook
 	if n.err != nil {
 		p.end(now, Failed, n.err.Error(), CodeZorilla)
 		return
@@ -192,6 +193,7 @@ func (p *primary) answered(now time.Time, from vicinity.Member, rtt time.Duratio
 		p.do(doYield{to: from.ID, job: p.rec.id})
 	}
 	if !act {
+		p.waits = p.search.outlook(p.demand())
 		return
 	}
 	p.pursue(now)

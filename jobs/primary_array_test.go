@@ -163,7 +163,7 @@ func TestArrayGivesUpWhenWorkersBreak(t *testing.T) {
 		c.taskless(n, ra(0, n), 0, 125)
 		if n <= maxBroken {
 			c.offer(n+1, 1)
-			c.after(maxSettle)
+			c.after(maxNearerWait)
 			c.step()
 			c.report(n+1, WorkerReady, 0, ra(0, n+1))
 		}

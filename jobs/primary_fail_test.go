@@ -24,7 +24,7 @@ func (c *talk) gang() {
 	for n := 1; c.p.rec.wanted() > 0 && n < 10; n++ {
 		c.offer(n, 2)
 	}
-	c.after(maxSettle)
+	c.after(maxNearerWait)
 	for _, g := range only[doGrant](c) {
 		n := int(nodeNumber(g.to))
 		c.report(n, WorkerReady, 0, g.grant.Ranks...)
@@ -77,7 +77,7 @@ func TestEnoughWorkersAreEnough(t *testing.T) {
 	c.offer(1, 2)
 	c.offer(2, 2)
 	c.offer(3, 2)
-	c.after(maxSettle)
+	c.after(maxNearerWait)
 	if y := only[doYield](c); c.p.rec.state != Staging || len(y) != 1 || y[0].to != testNode(3) || !y[0].forget {
 		t.Fatalf("gave back %+v, want the surplus offer, for good", y)
 	}
@@ -155,7 +155,7 @@ func TestRankIsTriedAgain(t *testing.T) {
 		t.Fatalf("granted %+v", g)
 	}
 	c.offer(3, 1)
-	c.after(maxSettle)
+	c.after(maxNearerWait)
 	g := only[doGrant](c)
 	if len(g) != 1 || g[0].to != testNode(3) || g[0].grant.Ranks[0] != ra(1, 2) {
 		t.Fatalf("granted %+v, want rank 1 attempt 2 to node 3", g)
@@ -290,7 +290,7 @@ func TestStatusTellsWhyRanksAreTriedAgain(t *testing.T) {
 	}
 	c := newTalk(t, Spec{Min: 2, Max: 2})
 	c.offer(1, 2)
-	c.after(maxSettle)
+	c.after(maxNearerWait)
 	c.p.grantFailed(c.now, testNode(1), []RankAttempt{ra(0, 1), ra(1, 1)}, false)
 	c.step()
 	why := "given back before its start: node " + one + ": did not answer"

@@ -15,6 +15,7 @@ import (
 type lifecycle struct {
 	ledger
 	search *search
+	waits  outlook // of the search, as of the last input
 	parts  leases
 	table  tableState
 }
@@ -106,7 +107,7 @@ func (p *lifecycle) end(now time.Time, state State, reason string, code int) {
 			p.do(doYield{to: id, job: p.rec.id, forget: true})
 		}
 	}
-	p.parts = leases{}
+	p.parts, p.waits = leases{}, outlook{}
 }
 
 // tally sums up what nodes have answered. After a restart of the origin it is
@@ -125,9 +126,18 @@ func (p *lifecycle) demand() demand {
 	return d
 }
 
+// outlook is what the search waits for, and why. As long as a job that was read
+// from the journal is not resumed, nobody has asked the search.
+func (p *lifecycle) outlook() outlook {
+	if p.waits == (outlook{}) && !p.rec.state.Final() {
+		return p.search.outlook(p.demand())
+	}
+	return p.waits
+}
+
 // waitReason says in one line what the job waits for.
 func (p *lifecycle) waitReason() string {
-	return p.search.outlook(p.demand()).text(p.search.tally())
+	return p.outlook().text(p.search.tally())
 }
 
 // giveOffersBack lets the nodes go that offer and have not been granted.

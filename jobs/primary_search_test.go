@@ -210,7 +210,7 @@ func TestSearchWithEnoughOffersEnds(t *testing.T) {
 	c.answer(1, 200*ms, 200*ms, offers(1))
 	for n := 2; c.p.rec.state == Pending; n++ {
 		c.answer(n, 100*ms, 30*ms, busy)
-		if c.now.After(c.p.search.floodedAt.Add(maxExtend + maxSettle + time.Second)) {
+		if c.now.After(c.p.search.floodedAt.Add(maxExtend + maxNearerWait + time.Second)) {
 			t.Fatal("the job does not start")
 		}
 	}

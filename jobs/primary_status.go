@@ -29,10 +29,10 @@ func (p *primary) reason() string {
 		if p.rec.tasks != nil {
 			return p.rec.tasks.text()
 		}
-		if p.rec.spec.Rigid() || p.rec.wanted() == 0 {
+		if p.rec.spec.Rigid() || p.outlook().wanted == 0 {
 			return ""
 		}
-		return fmt.Sprintf("runs with %d workers, up to %d more are welcome", p.rec.count(WorkerRunning, WorkerEnded), p.rec.wanted())
+		return fmt.Sprintf("runs with %d workers, up to %d more are welcome", p.rec.count(WorkerRunning, WorkerEnded), p.outlook().wanted)
 	case Collecting:
 		return fmt.Sprintf("fetching the outputs of %d workers", len(p.collecting))
 	}
@@ -81,7 +81,7 @@ func (p *primary) status() Status {
 
 // explain answers why the job waits, or ended as it did.
 func (p *primary) explain(now time.Time) Explanation {
-	t, waits := p.tally(), p.search.outlook(p.demand())
+	t, waits := p.tally(), p.outlook()
 	e := Explanation{
 		ID: p.rec.id, State: p.rec.state, Summary: p.reason(), Wanted: waits.wanted,
 		Asked: t.Asked, Offered: t.Offered, Declined: t.Declined, Nodes: []NodeAnswer{}, Rounds: slices.Clone(p.search.rounds),

@@ -68,7 +68,7 @@ func TestTableIsToldUntilItIsKnown(t *testing.T) {
 	c.after(time.Second)
 	c.step()
 	c.offer(3, 1)
-	c.after(maxSettle)
+	c.after(maxNearerWait)
 	c.report(3, WorkerReady, 0, ra(1, 2))
 	c.after(tableEvery)
 	c.wantTable(c.knows(1, 3, ra(0, 1)), 4, at(1, 0), at(3, 1))
@@ -87,7 +87,7 @@ func TestChangesAreToldTogether(t *testing.T) {
 	c.knows(1, 1, ra(0, 1))
 	for n := 3; n < 9; n++ {
 		c.offer(n, 1)
-		c.after(maxSettle / 4)
+		c.after(maxNearerWait / 4)
 		c.report(n, WorkerReady, 0, ra(n-1, 1))
 	}
 	told := c.p.table.toldAt
@@ -141,7 +141,7 @@ func TestEpochsOnlyGrow(t *testing.T) {
 	c.after(time.Second)
 	c.step()
 	c.offer(3, 2)
-	c.after(maxSettle)
+	c.after(maxNearerWait)
 	c.report(3, WorkerReady, 0, ra(0, 2))
 	ack := c.report(3, WorkerReady, 0, ra(1, 2))
 	if ack = c.report(3, WorkerReady, 0, ra(1, 2)); ack.Start == nil || ack.Start.Epoch != 3 || ack.Start.master != testNode(3) {

@@ -170,7 +170,7 @@ func TestQueueOfferMakesTheJobAskAgain(t *testing.T) {
 	}
 	c.offer(1, 1)
 	c.offer(2, 1)
-	c.after(maxSettle)
+	c.after(maxNearerWait)
 	if g := only[doGrant](c); len(g) != 2 {
 		t.Fatalf("got grants %+v", g)
 	}

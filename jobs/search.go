@@ -13,8 +13,8 @@ import (
 // and calls nobody: it is told of answers and of what the job wants, and next
 // says what is to be done about it, until when nothing else is, and why.
 type search struct {
-	*surroundings
-	nodeAnswers
+	*nodeAnswers
+	distances
 	rnd  *rand.Rand
 	spec *Spec
 
@@ -39,58 +39,14 @@ type search struct {
 	changed bool // what a user sees
 }
 
-// surroundings is what the node of a job knows of others.
-type surroundings struct {
-	measured func(id vicinity.ID) time.Duration // round trip; 0 = not measured
-	near     func(than time.Duration, limit int) []vicinity.Measured
-	members  func() int                           // how many, this node included
-	distance func(a, b vicinity.ID) time.Duration // between two others, estimated; 0 = not known
-	id       vicinity.ID                          // of this node
-}
-
-// demand is what a job wants of its search.
-type demand struct {
-	wanted int           // workers; 0 = none
-	least  int           // of them are taken at once, or none
-	nodes  []vicinity.ID // that the job has; only where the choice depends on them, see Spec.grouped
-}
-
-// next is what a search wants to be done now, in this order, and what it waits
-// for then.
-type next struct {
-	measure []measurement
-	grant   []choice
-	release []vicinity.ID // nodes whose offers are given back
-	over    bool          // these need not offer again
-	flood   Round         // to be advertised; Number 0 = none
-	extend  []flood.Reach // nodes beyond which the latest flood is carried
-	err     error         // no nodes can satisfy the job, and nothing is to be done
-	outlook
-}
-
-// measurement asks a node for its round trips to others.
-type measurement struct {
-	from  vicinity.ID // this node itself, or another one
-	nodes []vicinity.ID
-}
-
-// choice is an offer that is taken.
-type choice struct {
-	node   vicinity.ID
-	name   string
-	key    uint64
-	rtt    time.Duration
-	places []int // which of the wanted ranks it gets, from 0
-}
-
 const (
 	// anywhere is the horizon of a search that is short of workers.
 	anywhere = time.Duration(math.MaxInt64)
 	// keepOffers is how long a job that is short of workers lets others'
 	// slots be held after a flood.
 	keepOffers = time.Second
-	// maxSettle bounds the wait for nearer offers.
-	maxSettle = 250 * time.Millisecond
+	// maxNearerWait bounds the wait for nearer offers.
+	maxNearerWait = 250 * time.Millisecond
 	// maxExtend bounds how long a job that has enough offers looks for nearer
 	// ones; it is well below their lease.
 	maxExtend = time.Second
@@ -110,23 +66,12 @@ const (
 )
 
 func newSearch(self vicinity.ID, rnd *rand.Rand, schedule flood.Schedule) *search {
+	a := newNodeAnswers()
 	return &search{
-		surroundings: &surroundings{
-			measured: func(vicinity.ID) time.Duration { return 0 },
-			near:     func(time.Duration, int) []vicinity.Measured { return nil },
-			members:  func() int { return math.MaxInt },
-			distance: func(a, b vicinity.ID) time.Duration { return 0 },
-			id:       self,
-		},
+		nodeAnswers: a, distances: newDistances(self, a.roundTrip),
 		rnd: rnd, spec: &Spec{},
 		schedule: flood.NewSearch(schedule, 1),
 		reached:  map[vicinity.ID]bool{},
-		nodeAnswers: nodeAnswers{
-			answers: map[vicinity.ID]NodeAnswer{},
-			room:    map[vicinity.ID]capacity{},
-			offers:  map[vicinity.ID]offer{},
-			avoid:   map[vicinity.ID]time.Time{},
-		},
 	}
 }
 
@@ -156,6 +101,22 @@ func (s *search) next(now time.Time, d demand) (n next) {
 	}
 	n.outlook = s.outlook(d)
 	return n
+}
+
+// outlook says what the search waits for.
+func (s *search) outlook(d demand) outlook {
+	o := outlook{
+		flood: earlier(s.schedule.Wake(), s.refloodAt),
+		why:   why{wanted: d.wanted, least: d.least, asked: len(s.answers) > 0, room: s.roomFor, apart: s.group.apart},
+	}
+	switch {
+	case d.wanted == 0:
+	case !s.decideAt.IsZero():
+		o.until = earlier(s.decideAt, s.extendAt)
+	default:
+		o.until = earlier(earlier(o.flood, s.extendAt), s.releaseAt)
+	}
+	return o
 }
 
 // reachOut looks for more offers than there are.
@@ -188,18 +149,19 @@ func (s *search) reachOut(now time.Time, d *demand, n *next) {
 // and is not enough by itself: if the nodes that have answered could do it
 // together, they are asked again soon; else their slots are not blocked.
 func (s *search) followUp(now time.Time, d demand, from vicinity.ID) (n next) {
-	if _, stands := s.offers[from]; !stands || d.wanted == 0 {
-		return n
-	}
-	if s.roomFor < d.least {
+	_, stands := s.offers[from]
+	switch {
+	case !stands || d.wanted == 0:
+	case s.roomFor < d.least:
 		n.release = s.giveBack()
-		return n
+	default:
+		if s.refloodAt.IsZero() {
+			jitter := time.Duration(s.rnd.Int64N(int64(100 * time.Millisecond)))
+			s.refloodAt = later(now, s.floodedAt.Add(time.Second)).Add(jitter)
+		}
+		s.releaseAt = later(s.releaseAt, s.refloodAt.Add(keepOffers))
 	}
-	if s.refloodAt.IsZero() {
-		jitter := time.Duration(s.rnd.Int64N(int64(100 * time.Millisecond)))
-		s.refloodAt = later(now, s.floodedAt.Add(time.Second)).Add(jitter)
-	}
-	s.releaseAt = later(s.releaseAt, s.refloodAt.Add(keepOffers))
+	n.outlook = s.outlook(d)
 	return n
 }
 

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"zorilla/flood"
-	"zorilla/internal/codec"
 	"zorilla/vicinity"
 )
 
@@ -35,81 +33,18 @@ type nodeAnswers struct {
 	avoid   map[vicinity.ID]time.Time // nodes that could not do their work, until when
 }
 
-// answered takes a node's offer or decline; granted is set if its offer was
-// taken already. It reports whether next may have something to do because of
-// it, and whether the offer is refused, so that the node must be told.
-func (s *search) answered(now time.Time, from vicinity.Member, rtt time.Duration, a Answer, granted bool) (act, refused bool) {
-	if len(s.answers) >= MaxRanks {
-		return false, false
-	}
-	s.changed = true
-	exact := rtt > 0
-	if !exact {
-		rtt = now.Sub(s.floodedAt) // no larger than this
-	}
-	s.answers[from.ID] = NodeAnswer{
-		Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
-		At: now, Round: a.Round, Hops: a.Hops,
-	}
-	room := capacity{workers: a.Capacity}
-	if a.Free > 0 {
-		room.free = now.Add(time.Duration(a.Free) * time.Millisecond)
-	}
-	s.roomFor += room.workers - s.room[from.ID].workers
-	s.room[from.ID] = room
-	s.count(now, from.ID, rtt, a)
-	if granted {
-		return false, false // sent before the grant arrived; to give it back would take the grant back
-	}
-	if a.Workers == 0 {
-		delete(s.offers, from.ID)
-		return true, false
-	}
-	if until, ok := s.avoid[from.ID]; ok && now.Before(until) {
-		return false, true
-	}
-	s.offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, expires: now.Add(holdLease)}
-	return true, false
-}
-
-// count counts the first answer of a node to the latest round.
-func (s *search) count(now time.Time, from vicinity.ID, rtt time.Duration, a Answer) {
-	n := len(s.rounds)
-	if n == 0 || s.reached[from] || a.Round != s.rounds[n-1].Number {
-		return
-	}
-	s.reached[from] = true
-	r := &s.rounds[n-1]
-	r.Reached++
-	s.schedule.Heard(r.Reached)
-	if a.Hops > 0 {
-		switch {
-		case rtt >= s.horizon:
-		case a.Workers > 0:
-			s.fruitless = 0
-		default:
-			s.fruitless++
-		}
-		s.frontier.Answered(now, flood.Reach{Node: from, RTT: rtt, Hops: a.Hops, Rim: a.Rim, Onward: a.Onward})
-		s.countCost()
-	}
-	if a.Workers > 0 {
-		r.Offers++
-		r.Workers += a.Workers
-	} else {
-		r.Declines++
+func newNodeAnswers() *nodeAnswers {
+	return &nodeAnswers{
+		answers: map[vicinity.ID]NodeAnswer{},
+		room:    map[vicinity.ID]capacity{},
+		offers:  map[vicinity.ID]offer{},
+		avoid:   map[vicinity.ID]time.Time{},
 	}
 }
 
-// far is the round trip from the origin as far as it is known.
-func (s *search) far(id vicinity.ID) time.Duration {
-	if rtt := s.measured(id); rtt > 0 {
-		return rtt
-	}
-	if a, ok := s.answers[id]; ok && a.RTT > 0 {
-		return time.Duration(a.RTT)
-	}
-	return maxApart
+// roundTrip is the distance of a node by its latest answer; 0 = not known.
+func (s *nodeAnswers) roundTrip(id vicinity.ID) time.Duration {
+	return max(0, time.Duration(s.answers[id].RTT))
 }
 
 // expire drops the offers that have ended.

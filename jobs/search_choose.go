@@ -39,7 +39,7 @@ func (s *search) choose(now time.Time, d *demand, n *next) (horizon time.Duratio
 			s.decideAt = s.extended(now)
 			return s.horizon
 		}
-		horizon, since, worst = 0, later(since, s.frontier.Sent()), maxSettle
+		horizon, since, worst = 0, later(since, s.frontier.Sent()), maxNearerWait
 	case total >= d.wanted:
 		if s.spec.Search.adaptive() {
 			since = later(since, s.frontier.Sent())
@@ -57,7 +57,7 @@ func (s *search) choose(now time.Time, d *demand, n *next) (horizon time.Duratio
 	if s.measureNodes(now, n) {
 		s.measuredAt = now
 	}
-	if at := later(since, s.measuredAt).Add(min(2*worst, maxSettle)); now.Before(at) {
+	if at := later(since, s.measuredAt).Add(min(2*worst, maxNearerWait)); now.Before(at) {
 		s.decideAt = at
 		return horizon
 	}
@@ -80,7 +80,11 @@ func (s *search) grant(offers []placement.Offer, assign []int, d *demand, n *nex
 		delete(s.offers, id)
 		n.grant = append(n.grant, choice{node: id, name: s.answers[id].Name, key: o.key, rtt: o.rtt, places: list})
 	}
-	if d.wanted -= len(assign); d.wanted == 0 {
+	d.wanted -= len(assign)
+	if d.least = max(1, d.least-len(assign)); s.spec.Rigid() {
+		d.least = d.wanted
+	}
+	if d.wanted == 0 {
 		return 0
 	}
 	return anywhere

@@ -18,7 +18,8 @@ func (s *search) flood(now time.Time, radius int, d *demand, n *next) {
 	s.reached = map[vicinity.ID]bool{}
 	s.floodedAt, s.overdue, s.fruitless = now, false, 0
 	s.measuredAt, s.refloodAt, s.releaseAt = time.Time{}, time.Time{}, now.Add(keepOffers)
-	s.group.renew()
+	s.group = group{apart: s.group.apart}
+	s.distances.renew()
 	wait := max(s.schedule.Wake().Sub(now), 0)
 	n.flood = Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: d.wanted}
 	s.rounds = append(s.rounds, n.flood)
@@ -34,6 +35,72 @@ func (s *search) sent(now time.Time, round int, f flood.Flood) {
 		s.current = f
 		s.frontier.Begin(f, now)
 		s.countCost()
+	}
+}
+
+// answered takes a node's offer or decline; granted is set if its offer was
+// taken already. It reports whether next may have something to do because of
+// it, and whether the offer is refused, so that the node must be told.
+func (s *search) answered(now time.Time, from vicinity.Member, rtt time.Duration, a Answer, granted bool) (act, refused bool) {
+	if len(s.answers) >= MaxRanks {
+		return false, false
+	}
+	s.changed = true
+	exact := rtt > 0
+	if !exact {
+		rtt = now.Sub(s.floodedAt) // no larger than this
+	}
+	s.answers[from.ID] = NodeAnswer{
+		Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
+		At: now, Round: a.Round, Hops: a.Hops,
+	}
+	room := capacity{workers: a.Capacity}
+	if a.Free > 0 {
+		room.free = now.Add(time.Duration(a.Free) * time.Millisecond)
+	}
+	s.roomFor += room.workers - s.room[from.ID].workers
+	s.room[from.ID] = room
+	s.count(now, from.ID, rtt, a)
+	if granted {
+		return false, false // sent before the grant arrived; to give it back would take the grant back
+	}
+	if a.Workers == 0 {
+		delete(s.offers, from.ID)
+		return true, false
+	}
+	if until, ok := s.avoid[from.ID]; ok && now.Before(until) {
+		return false, true
+	}
+	s.offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, expires: now.Add(holdLease)}
+	return true, false
+}
+
+// count counts the first answer of a node to the latest round.
+func (s *search) count(now time.Time, from vicinity.ID, rtt time.Duration, a Answer) {
+	n := len(s.rounds)
+	if n == 0 || s.reached[from] || a.Round != s.rounds[n-1].Number {
+		return
+	}
+	s.reached[from] = true
+	r := &s.rounds[n-1]
+	r.Reached++
+	s.schedule.Heard(r.Reached)
+	if a.Hops > 0 {
+		switch {
+		case rtt >= s.horizon:
+		case a.Workers > 0:
+			s.fruitless = 0
+		default:
+			s.fruitless++
+		}
+		s.frontier.Answered(now, flood.Reach{Node: from, RTT: rtt, Hops: a.Hops, Rim: a.Rim, Onward: a.Onward})
+		s.countCost()
+	}
+	if a.Workers > 0 {
+		r.Offers++
+		r.Workers += a.Workers
+	} else {
+		r.Declines++
 	}
 }
 

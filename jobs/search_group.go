@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -16,25 +15,14 @@ import (
 // are enough is known only by trying. Distances between two other nodes are
 // estimated until a choice depends on them; then the nodes measure them.
 
-// group is what is known for such a choice.
+// group is how far such a choice is since the latest flood.
 type group struct {
-	rtt        map[pair]time.Duration // measured; maxApart = in vain
-	unanswered int                    // requests to measure
-	answersBy  time.Time              // they are waited for until then at most; zero = there are none
-	rounds     int                    // of measurements since the flood
-	tried      int                    // offers at the last choice
-	chosenAt   time.Time              // of the last choice
-	apart      string                 // why the offers do not do; "" = they do
-}
-
-// pair is two nodes, in order.
-type pair struct{ a, b vicinity.ID }
-
-func pairOf(a, b vicinity.ID) pair {
-	if b < a {
-		a, b = b, a
-	}
-	return pair{a, b}
+	unanswered int       // requests to measure
+	answersBy  time.Time // they are waited for until then at most; zero = there are none
+	rounds     int       // of measurements since the flood
+	tried      int       // offers at the last choice
+	chosenAt   time.Time // of the last choice
+	apart      string    // why the offers do not do; "" = they do
 }
 
 // placePause is between two vain choices while hardly anything changes.
@@ -42,13 +30,6 @@ const placePause = 250 * time.Millisecond
 
 // grouped reports whether the job's nodes are chosen by chooseGroup.
 func (s *Spec) grouped() bool { return s.pairwise() || s.Replicas > 1 }
-
-// renew begins the choice anew with a flood: what could not be measured may be
-// tried again.
-func (g *group) renew() {
-	maps.DeleteFunc(g.rtt, func(_ pair, rtt time.Duration) bool { return rtt >= maxApart })
-	*g = group{rtt: g.rtt, apart: g.apart}
-}
 
 // chooseGroup is choose for jobs whose nodes depend on each other.
 func (s *search) chooseGroup(now time.Time, total int, d *demand, n *next) (horizon time.Duration) {
@@ -83,7 +64,7 @@ func (s *search) chooseGroup(now time.Time, total int, d *demand, n *next) (hori
 	if s.measureNodes(now, n) {
 		s.measuredAt = now
 	}
-	if at := later(later(s.floodedAt, s.frontier.Sent()), s.measuredAt).Add(min(2*worst, maxSettle)); now.Before(at) {
+	if at := later(later(s.floodedAt, s.frontier.Sent()), s.measuredAt).Add(min(2*worst, maxNearerWait)); now.Before(at) {
 		g.tried = 0
 		s.decideAt = at
 		return 0

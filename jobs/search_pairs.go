@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -11,8 +10,6 @@ import (
 )
 
 const (
-	// maxApart stands for a round trip that could not be measured.
-	maxApart = 10 * time.Second
 	// maxPairs bounds what is measured for a job: the rest, of the nearest
 	// pairs by estimate, count by their estimates.
 	maxPairs = 8192
@@ -27,28 +24,6 @@ const (
 	// measured.
 	measureRounds = 6
 )
-
-// between is the round trip between two nodes; sure is false where it is
-// estimated, too high where hardly anything is known.
-func (s *search) between(a, b vicinity.ID) (rtt time.Duration, sure bool) {
-	if a == b {
-		return 0, true
-	}
-	if b == s.id {
-		a, b = b, a
-	}
-	if a == s.id {
-		rtt = s.measured(b)
-		return cmp.Or(rtt, s.far(b)), rtt > 0
-	}
-	if rtt, ok := s.group.rtt[pairOf(a, b)]; ok {
-		return rtt, true
-	}
-	if rtt = s.distance(a, b); rtt > 0 {
-		return rtt, false
-	}
-	return min(s.far(a)+s.far(b), maxApart), false
-}
 
 // apart tells how far apart the nodes of offers are, and each from the nodes
 // that the job has.
@@ -67,34 +42,6 @@ func (s *search) apart(offers []placement.Offer, d *demand) func(a, b int) time.
 	}
 }
 
-// unsurePair is two nodes between which the round trip is estimated.
-type unsurePair struct {
-	pair
-	rtt time.Duration
-}
-
-// unsurePairs lists the pairs of nodes that others must measure, the farthest
-// first, and the nodes that this one must.
-func (s *search) unsurePairs(nodes []vicinity.ID) (pairs []unsurePair, own []vicinity.ID) {
-	for i, a := range nodes {
-		for _, b := range nodes[:i] {
-			switch rtt, sure := s.between(a, b); {
-			case sure:
-			case a == s.id:
-				own = append(own, b)
-			case b == s.id:
-				own = append(own, a)
-			default:
-				pairs = append(pairs, unsurePair{pairOf(a, b), rtt})
-			}
-		}
-	}
-	slices.SortFunc(pairs, func(x, y unsurePair) int {
-		return cmp.Or(cmp.Compare(y.rtt, x.rtt), cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
-	})
-	return pairs, own
-}
-
 // measurePairs has the round trips between nodes measured that are not known,
 // and reports whether it is worth to wait for them.
 func (s *search) measurePairs(now time.Time, nodes []vicinity.ID, n *next) bool {
@@ -102,8 +49,8 @@ func (s *search) measurePairs(now time.Time, nodes []vicinity.ID, n *next) bool 
 		return false
 	}
 	g := &s.group
-	pairs, own := s.unsurePairs(nodes)
-	pairs = pairs[:min(len(pairs), max(0, maxPairs-len(g.rtt)))]
+	pairs, own := s.unsure(nodes)
+	pairs = pairs[:min(len(pairs), max(0, maxPairs-len(s.pairs)))]
 	if g.rounds >= measureRounds {
 		if len(pairs)+len(own) > 0 && s.spec.MaxRTT > 0 {
 			g.apart = "the round trips between nodes could not be measured"
@@ -139,20 +86,10 @@ func (s *search) measurePairs(now time.Time, nodes []vicinity.ID, n *next) bool 
 // of a node that did not answer there are none at all. It reports whether that
 // was the last answer that the choice waits for.
 func (s *search) paired(from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) (last bool) {
-	g := &s.group
-	if g.rtt == nil {
-		g.rtt = map[pair]time.Duration{}
+	s.learn(from, nodes, rtt)
+	if s.group.unanswered--; s.group.unanswered > 0 {
+		return false
 	}
-	for i, id := range nodes {
-		d := maxApart
-		if i < len(rtt) && rtt[i] > 0 {
-			d = min(rtt[i], maxApart)
-		}
-		g.rtt[pairOf(from, id)] = d
-	}
-	if g.unanswered--; g.unanswered <= 0 {
-		g.answersBy = time.Time{}
-		return true
-	}
-	return false
+	s.group.answersBy = time.Time{}
+	return true
 }
