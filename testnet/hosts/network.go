@@ -184,11 +184,17 @@ func (n *network) crash(i int) error {
 	if err := syscall.Stat(netns(n.dir, n.hosts[i].Name), &home); err != nil {
 		return err
 	}
+	// Nobody may see another process end and tell of it: all stand still first.
+	for range 2 {
+		if _, err := signalIn(home, syscall.SIGSTOP); err != nil {
+			return err
+		}
+	}
 	for quiet, end := 0, time.Now().Add(5*time.Second); quiet < 2; { // a process may be starting another
 		if time.Now().After(end) {
 			return fmt.Errorf("host %s: its processes do not end", n.hosts[i].Name)
 		}
-		found, err := killIn(home)
+		found, err := signalIn(home, syscall.SIGKILL)
 		if err != nil {
 			return err
 		}
@@ -200,9 +206,9 @@ func (n *network) crash(i int) error {
 	return nil
 }
 
-// killIn sends SIGKILL to all processes of a network namespace and tells
+// signalIn sends a signal to all processes of a network namespace and tells
 // whether there were any.
-func killIn(home syscall.Stat_t) (found bool, err error) {
+func signalIn(home syscall.Stat_t, s syscall.Signal) (found bool, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return false, err
@@ -215,7 +221,7 @@ func killIn(home syscall.Stat_t) (found bool, err error) {
 		}
 		if at.Ino == home.Ino && at.Dev == home.Dev {
 			found = true
-			_ = syscall.Kill(pid, syscall.SIGKILL) // likewise
+			_ = syscall.Kill(pid, s) // likewise
 		}
 	}
 	return found, nil
