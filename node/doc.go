@@ -31,7 +31,8 @@
 //	web-token      opens the page
 //	zorilla.sock   the client API
 //	client-token   proves that a client may read this directory
-//	journal.db     jobs that were submitted here; journal.db.mark tells that there
+//	journal.db     jobs that were submitted here, the newest changes of them in
+//	               journal.db.log-NUMBER; journal.db.mark tells that there
 //	               is one, journal.db.damaged is one that was written anew
 //	jobs/          their output
 //	cache/         chunks of input and output files

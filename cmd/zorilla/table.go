@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/width"
 
@@ -45,6 +46,10 @@ func (con *console) printTable(rows [][]string) error {
 func columns(s string) int {
 	n := 0
 	for _, r := range s {
+		if r < utf8.RuneSelf { // most of a long table, and quick
+			n++
+			continue
+		}
 		kind := width.LookupRune(r).Kind()
 		switch {
 		case unicode.In(r, unicode.Mn, unicode.Me):

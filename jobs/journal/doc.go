@@ -71,7 +71,8 @@
 // them, which is told too. A transaction in a log says twice which entries it has, so that the one
 // that a flipped bit hit is known; transactions are numbered without gaps, so that one that is missing is
 // missed. The last one may be incomplete, since its writer was stopped: where parts of it are still zero
-// it is dropped, which [File.Lost] tells. A log that lost transactions is kept (NAME.log-NUMBER.damaged). A file NAME.mark says that there is a journal, so that one
+// it is dropped, which [File.Lost] tells. A log that lost transactions,
+// or whose table is gone, is kept (NAME.log-NUMBER.damaged). A file NAME.mark says that there is a journal, so that one
 // that vanished is missed. The list of free pages is not stored.
 //
 // [Memory] is the same without a disk, for tests and emulated nodes.

@@ -47,6 +47,15 @@ func (f *File) recover() (r recovered, err error) {
 		r.files = append(r.files, l.path)
 	}
 	logs = slices.DeleteFunc(logs, func(l logOf) bool { return len(l.transactions) == 0 && l.rest == 0 })
+	if f.found.keys == nil { // there was no table
+		for _, l := range logs {
+			r.keep = append(r.keep, l.path)
+			for _, t := range l.transactions {
+				r.last = max(r.last, t.number)
+			}
+		}
+		return r, nil
+	}
 	supersede(logs)
 	f.dropTorn(logs)
 	last, known := f.found.applied, f.found.appliedKnown

@@ -19,10 +19,10 @@ type implementation struct {
 }
 
 func implementations() map[string]implementation {
-	onDisk := func(logSize int) implementation {
-		open := func(t *testing.T, path string) Journal {
+	onDisk := func(logSize int, m medium) implementation {
+		openAt := func(t *testing.T, path string) Journal {
 			t.Helper()
-			f, err := Open(path)
+			f, err := open(path, m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -31,13 +31,13 @@ func implementations() map[string]implementation {
 			return f
 		}
 		return implementation{
-			open:   func(t *testing.T) Journal { return open(t, filepath.Join(t.TempDir(), "journal")) },
-			reopen: func(t *testing.T, j Journal) Journal { return open(t, j.(*File).path) },
+			open:   func(t *testing.T) Journal { return openAt(t, filepath.Join(t.TempDir(), "journal")) },
+			reopen: func(t *testing.T, j Journal) Journal { return openAt(t, j.(*File).path) },
 		}
 	}
 	return map[string]implementation{
-		"file":             onDisk(defaultLog),
-		"file, small logs": onDisk(1000),
+		"file":             onDisk(defaultLog, realMedium{}),
+		"file, small logs": onDisk(1000, looseMedium{}),
 		"memory": {
 			open:   func(t *testing.T) Journal { return NewMemory() },
 			reopen: func(t *testing.T, j Journal) Journal { return j.(*Memory).Reopen() },
