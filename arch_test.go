@@ -35,6 +35,7 @@ var floors = map[string]int{
 	"flood":                   1,
 	"transfer":                1,
 	"transfer/storetest":      2,
+	"jobs/sandbox":            1,
 	"jobs/placement":          2,
 	"jobs/process":            2,
 	"jobs/process/workertest": 3,

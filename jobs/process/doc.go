@@ -131,7 +131,8 @@
 // side is runner.go, adopt.go and worker.go with its parts (streams.go, outbox.go,
 // feed.go, input.go), and for what it finds mark.go, clean.go, leftovers.go and
 // remove.go. The supervisor's side is supervisor.go around life.go, with control.go,
-// spool.go, tasks.go and taskdir.go; launch.go and sandbox.go start the worker.
+// spool.go, tasks.go and taskdir.go; launch.go starts the
+// worker, which jobs/sandbox confines.
 //
 // # Concurrency
 //

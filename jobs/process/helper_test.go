@@ -287,3 +287,13 @@ func awaitEnd(t testing.TB, p procID) {
 	}
 	t.Fatalf("process %d does not end", p.PID)
 }
+
+// realPath follows the links in a path.
+func realPath(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

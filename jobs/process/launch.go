@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/sandbox"
 )
 
 // defaultPath is used when the worker's environment has no PATH.
@@ -165,7 +167,6 @@ func launch(s *Spec, files [3]*os.File) (int, error) {
 	if runsAs(s) {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(s.UID), Gid: uint32(s.GID)}
 	}
-	rules := sandboxRules(s.Root, s.Expose, s.Devices, s.Hide)
 	defer volunteer()()
 	// What the node's own parent left open must not reach the worker.
 	if err := closeOnExec(); err != nil {
@@ -176,14 +177,9 @@ func launch(s *Spec, files [3]*os.File) (int, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	onOwnThread(func() {
-		err := confine(rules)
-		if err == nil && os.Geteuid() == 0 && !runsAs(s) {
-			err = dropCapabilities()
-		}
-		if err != nil {
-			// not wrapped: its error numbers say nothing about the command
-			done <- result{0, fmt.Errorf("sandbox: %v", err)}
+	sandbox.OnOwnThread(func() {
+		if err := confine(s, access(s, filepath.Join(s.Root, workDir))); err != nil {
+			done <- result{0, err}
 			return
 		}
 		pid, err := syscall.ForkExec(path, s.Args, attr)
@@ -213,6 +209,29 @@ func volunteer() (restore func()) {
 		return func() {}
 	}
 	return func() { _ = os.WriteFile(file, before, 0) }
+}
+
+// access says what the worker may do with files, with directories of its own
+// besides Root/tmp.
+func access(s *Spec, own ...string) sandbox.Access {
+	return sandbox.Access{
+		Write:  append(own, filepath.Join(s.Root, tmpDir)),
+		Expose: s.Expose, Devices: s.Devices,
+		Hide: append([]string{s.Root}, s.Hide...),
+	}
+}
+
+// confine restricts the calling thread for what it will start. An error is not
+// wrapped: its number says nothing about the command.
+func confine(s *Spec, a sandbox.Access) error {
+	err := sandbox.Confine(a)
+	if err == nil && os.Geteuid() == 0 && !runsAs(s) {
+		err = sandbox.DropCapabilities()
+	}
+	if err != nil {
+		return fmt.Errorf("sandbox: %v", err)
+	}
+	return nil
 }
 
 // runsAs reports whether the worker gets a user of its own.

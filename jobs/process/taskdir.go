@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/jobs/sandbox"
 	"zorilla/transfer"
 )
 
@@ -210,14 +211,9 @@ func (t *taskDir) keep(d *os.File, at, dir, name string) (bool, error) {
 	return true, t.tidy(filepath.Join(at, name), rel)
 }
 
-// rules opens inputs for reading, and the rest to tasks.
-func (t *taskDir) rules() []rule {
-	s := t.spec
-	rules := sandboxRules(s.Root, s.Expose, s.Devices, s.Hide)
-	for i := range rules {
-		if rules[i].path == filepath.Join(s.Root, workDir) {
-			rules[i].rights = readRights
-		}
-	}
-	return append(rules, rule{t.own, allRights})
+// access opens inputs for reading, and the rest to tasks.
+func (t *taskDir) access() sandbox.Access {
+	a := access(t.spec, t.own)
+	a.Read = []string{filepath.Join(t.spec.Root, workDir)}
+	return a
 }

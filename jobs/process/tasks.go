@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/sandbox"
 )
 
 // tasks runs the commands of an array in the supervisor: one thread, confined
@@ -153,14 +155,10 @@ func (t *tasks) exceeded() {
 // returns at once.
 func (t *tasks) run() {
 	spec := &t.s.order.Spec
-	rules := t.dir.rules()
-	onOwnThread(func() {
-		err := confine(rules)
-		if err == nil && os.Geteuid() == 0 && !runsAs(spec) {
-			err = dropCapabilities()
-		}
+	sandbox.OnOwnThread(func() {
+		err := confine(spec, t.dir.access())
 		if err != nil {
-			t.s.post(func(time.Time) { t.s.life.Fail(fmt.Errorf("sandbox: %v", err)) })
+			t.s.post(func(time.Time) { t.s.life.Fail(err) })
 		}
 		for err == nil {
 			place, ok := t.next()

@@ -164,7 +164,7 @@ func TestWorkerLeadsASessionInItsDirectory(t *testing.T) {
 	if pid != group || pid != session {
 		t.Errorf("process %d is in group %d, session %d", pid, group, session)
 	}
-	if want := resolve(filepath.Join(spec.Root, workDir)); dir != want {
+	if want := realPath(t, filepath.Join(spec.Root, workDir)); dir != want {
 		t.Errorf("worker runs in %s, want %s", dir, want)
 	}
 }
