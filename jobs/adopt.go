@@ -7,13 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
-	"zorilla/jobs/process"
-	"zorilla/transfer"
 )
 
 // claimFile, in a worker's own directory, holds its claimRecord.
@@ -90,22 +87,15 @@ func loadClaim(root string) (claimRecord, error) {
 	return c, nil
 }
 
-// keep writes down what the next life of this node must know of a worker; with
-// start so that no failure of the machine takes it away.
-func (w *work) keep(k *worker, root string, start *Start) error {
-	w.mu.Lock()
-	c := claimRecord{Version: claimVersion, Job: w.job, Addrs: w.addrs, RankAttempt: k.RankAttempt,
-		Spec: w.spec, GPUs: k.gpus, Stamp: w.stamp, Since: w.since, Start: start, At: w.s.now()}
-	if k.declined {
-		c.Lost, c.GPUs = k.reason, nil
-	}
-	w.mu.Unlock()
+// write writes a claim into a worker's directory; one that lets the worker start so that
+// no failure of the machine takes it away.
+func (c *claimRecord) write(root string) error {
 	b, err := codec.Marshal(c)
 	if err != nil {
 		return err
 	}
 	how := atomicfile.How{}
-	if start == nil { // a node that forgets it was not asked to start anything
+	if c.Start == nil { // a node that forgets it was not asked to start anything
 		how.Sync = atomicfile.Loose
 	}
 	return how.Write(filepath.Join(root, claimFile), codec.Seal(b))
@@ -138,106 +128,13 @@ func (s *Service) adoptRoot(root string, kind rootKind) error {
 		return s.cfg.CleanRoot(root)
 	}
 	c, err := loadClaim(root)
-	if err == nil && c.Start != nil {
-		s.adopt(c)
-		return nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		log.Warn().Err(err).Msg("a worker of before cannot be followed: it is ended")
-	}
-	if err == nil { // what is there of it goes when it is prepared anew; without its claim nobody would tell of it
-		s.adopt(c)
-		return nil
-	}
-	return s.cfg.CleanRoot(root)
-}
-
-// adopt makes the record of a worker again: of one that may run to follow it,
-// of one that never started to prepare it anew.
-func (s *Service) adopt(c claimRecord) {
-	s.overlay.Learn(c.Job.Origin(), c.Addrs)
-	s.clock.saw(c.Stamp, s.now())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.works[c.Job]
-	fresh := w == nil
-	if fresh {
-		w = s.newWork(c.Job.Origin(), &Grant{Job: c.Job, Addrs: c.Addrs, Spec: c.Spec, Stamp: c.Stamp}, c.Since)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	k := w.newWorker(c.RankAttempt)
-	k.gpus = c.GPUs
-	s.claims.adopted(&c, s.now())
-	if fresh {
-		s.children.Go(func() { w.knowInputs(k) })
-		s.children.Go(w.report)
-	}
-	switch {
-	case c.Lost != "":
-		k.state, k.declined, k.reason = WorkerLost, true, c.Lost
-		s.children.Go(func() { w.part(k, w.root(k.RankAttempt)) })
-		return
-	case c.Start == nil:
-		s.children.Go(func() { w.run(k) })
-		return
-	}
-	k.state, k.adopted, k.started = WorkerRunning, true, true
-	epoch := toldEpoch(w.root(k.RankAttempt), c.Start)
-	s.children.Go(func() { w.resume(k, epoch) })
-}
-
-// adopted counts a worker of an earlier life of this node.
-func (c *claims) adopted(r *claimRecord, now time.Time) {
-	c.claim(earlier(r.At, now), r.Job, 1, &r.Spec)
-	for _, i := range r.GPUs {
-		c.gpus[i]++
-	}
-}
-
-// resume is the life on this node of a worker that an earlier life started.
-func (w *work) resume(k *worker, epoch int64) {
-	root := w.root(k.RankAttempt)
-	proc, err := w.s.cfg.Runner.Adopt(w.s.stoppedCtx, root)
 	switch {
 	case err == nil:
-		since := w.s.now()
-		if why := w.follow(k, root, proc, epoch); why != "" && w.notBegun(k, root, why, since) {
-			w.run(k)
-			return
-		}
-	case errors.Is(err, process.ErrNotStarted): // the origin will say again that it may
-		w.set(k, func() { k.state, k.started, k.adopted = WorkerPreparing, false, false })
-		w.run(k)
-		return
-	case errors.Is(err, process.ErrLost):
-		w.lose(k, strings.TrimPrefix(err.Error(), process.ErrLost.Error()+": "))
-	case w.s.stoppedCtx.Err() == nil:
-		w.lose(k, err.Error())
+		s.overlay.Learn(c.Job.Origin(), c.Addrs)
+		s.core.adopt(s.now(), c)
+		return nil
+	case !errors.Is(err, os.ErrNotExist):
+		log.Warn().Err(err).Msg("a worker of before cannot be followed: it is ended")
 	}
-	w.part(k, root)
-}
-
-// knowInputs finds out what the inputs were, which for workers that have them
-// already costs no look at the network.
-func (w *work) knowInputs(first *worker) {
-	w.mu.Lock()
-	inputs := w.spec.Inputs
-	w.mu.Unlock()
-	tree, err := transfer.LoadManifest(w.s.store, inputs)
-	if inputs.IsZero() || err != nil {
-		w.fetchInputs(first)
-		return
-	}
-	w.s.store.Pin(w.pinInputs(), append(tree.Chunks(), inputs)...)
-	missing := false
-	for _, h := range tree.Chunks() {
-		missing = missing || !w.s.store.Has(h)
-	}
-	w.tree = tree
-	if missing {
-		w.fetchInputs(first)
-		return
-	}
-	close(w.fetched)
+	return s.cfg.CleanRoot(root)
 }

@@ -13,17 +13,12 @@ import (
 type audit struct {
 	wrong  string // the first thing; "" = nothing
 	about  ID     // the job that it is about; "" = a node
-	runs   map[workerName]*run
+	runs   map[workerID]*run
 	jobs   map[ID]*story
 	read   map[*place]int // entries of journals
+	disk   *modelDisk     // of the node whose journal is being read
 	gentle bool           // no worker that has started may be given up
 	stale  int            // events of the job before a report of superseded workers; -1 = it is none
-}
-
-// workerName names a worker of the whole world.
-type workerName struct {
-	job ID
-	RankAttempt
 }
 
 // run is what happened to a worker's process.
@@ -32,6 +27,8 @@ type run struct {
 	ended  bool
 	failed bool // with its machine
 	code   int
+	wants  int // bytes that it writes if nothing ends it
+	wrote  int // that it has written when it has ended
 }
 
 // story is what the journal says of a job, read by other eyes than a record's.
@@ -52,7 +49,7 @@ type chapter struct {
 }
 
 func newAudit() *audit {
-	return &audit{runs: map[workerName]*run{}, jobs: map[ID]*story{}, read: map[*place]int{}}
+	return &audit{runs: map[workerID]*run{}, jobs: map[ID]*story{}, read: map[*place]int{}}
 }
 
 func (a *audit) fail(about ID, format string, args ...any) {
@@ -66,12 +63,10 @@ func (a *audit) look(w *world, p *place) {
 	if p.core == nil {
 		return
 	}
-	a.follow(w, p, p.core.journal)
+	a.follow(w, p, &p.core.disk)
 	a.slots(w, p)
-	for _, k := range p.core.works {
-		for _, worker := range k.workers {
-			a.worker(w, p, k, worker)
-		}
+	for _, k := range p.core.disk.workers {
+		a.process(w, p, k)
 	}
 }
 
@@ -79,13 +74,16 @@ func (a *audit) look(w *world, p *place) {
 // have a lease that has not ended.
 func (a *audit) slots(w *world, p *place) {
 	used, held := p.core.Slots()
-	claims, workers, offers := p.core.claims, 0, 0
+	claims, workers, offers, ended := p.core.core.claims, 0, 0, 0
 	jobs := map[ID]int{}
-	for _, k := range p.core.works {
+	for _, k := range p.core.core.part.all() {
 		for _, worker := range k.workers {
-			if worker.uses() {
+			if !worker.freed {
 				workers += k.spec.Slots
 				jobs[k.job]++
+				if d := p.core.disk.worker(workerID{k.job, worker.RankAttempt}); d != nil && d.over {
+					ended += k.spec.Slots // a node that was started again has yet to see that
+				}
 			}
 		}
 	}
@@ -99,7 +97,7 @@ func (a *audit) slots(w *world, p *place) {
 	switch {
 	case used != workers || held != offers:
 		a.fail("", "node %s: %d slots count as used, %d as held; its workers have %d, its offers %d", p.id.Short(), used, held, workers, offers)
-	case used+held > p.slots:
+	case used+held-ended > p.slots:
 		a.fail("", "node %s has %d slots, %d are used and %d held", p.id.Short(), p.slots, used, held)
 	case len(jobs) != len(claims.jobs):
 		a.fail("", "node %s counts claims of %d jobs, it has workers of %d", p.id.Short(), len(claims.jobs), len(jobs))
@@ -111,33 +109,29 @@ func (a *audit) slots(w *world, p *place) {
 	}
 }
 
-// worker: the same attempt runs once, at one node, where it was granted, and not
+// process: the same attempt runs once, at one node, where it was granted, and not
 // before its START is durable.
-func (a *audit) worker(w *world, p *place, k *coreWork, worker *coreWorker) {
-	name := workerName{k.job, worker.RankAttempt}
-	r := a.runs[name]
+func (a *audit) process(w *world, p *place, k *modelWorker) {
+	r, runs := a.runs[k.workerID], !k.began.IsZero()
 	switch {
-	case worker.state == WorkerRunning && r == nil:
-		s := a.jobs[k.job]
-		if s == nil || s.begun[worker.RankAttempt] != p.id {
-			a.fail(k.job, "rank %d, attempt %d of job %s runs at node %s without a START in the journal", worker.Rank, worker.Attempt, k.job, p.id.Short())
+	case runs && r == nil:
+		s := a.jobs[k.Job]
+		if s == nil || s.begun[k.RankAttempt] != p.id {
+			a.fail(k.Job, "rank %d, attempt %d of job %s runs at node %s without a START in the journal", k.Rank, k.Attempt, k.Job, p.id.Short())
 		}
-		a.runs[name] = &run{at: p}
-		w.tracer.note(w, p, k.job, "runs rank %d, attempt %d", worker.Rank, worker.Attempt)
-	case worker.state == WorkerRunning && (r.at != p || r.ended):
-		a.fail(k.job, "rank %d, attempt %d of job %s runs at node %s, and ran at node %s", worker.Rank, worker.Attempt, k.job, p.id.Short(), r.at.id.Short())
-	case (worker.state == WorkerEnded || worker.state == WorkerLost) && r != nil && !r.ended:
-		r.ended, r.code = true, -1
-		if worker.state == WorkerEnded {
-			r.code = worker.exit().Code
-		}
-		w.tracer.note(w, p, k.job, "rank %d, attempt %d is %s with %d", worker.Rank, worker.Attempt, worker.state, r.code)
+		a.runs[k.workerID] = &run{at: p, wants: k.fate.Output}
+		w.tracer.note(w, p, k.Job, "runs rank %d, attempt %d", k.Rank, k.Attempt)
+	case runs && r.at != p, runs && !k.over && r.ended:
+		a.fail(k.Job, "rank %d, attempt %d of job %s runs at node %s, and ran at node %s", k.Rank, k.Attempt, k.Job, p.id.Short(), r.at.id.Short())
+	case runs && k.over && !r.ended:
+		r.ended, r.code, r.wrote = true, k.exit.Code, k.wrote
+		w.tracer.note(w, p, k.Job, "rank %d, attempt %d ended with %d", k.Rank, k.Attempt, r.code)
 	}
 }
 
 // killed notes what ends with a node's life.
 func (a *audit) killed(w *world, p *place, machine bool) {
-	a.follow(w, p, p.remains.journal)
+	a.follow(w, p, &p.remains.disk)
 	for _, r := range a.runs {
 		if machine && r.at == p && !r.ended {
 			r.ended, r.failed = true, true
@@ -146,8 +140,9 @@ func (a *audit) killed(w *world, p *place, machine bool) {
 }
 
 // follow reads what a node has written down since.
-func (a *audit) follow(w *world, p *place, journal []coreEntry) {
-	for _, e := range journal[a.read[p]:] {
+func (a *audit) follow(w *world, p *place, disk *modelDisk) {
+	a.disk = disk
+	for _, e := range disk.journal[a.read[p]:] {
 		w.tracer.note(w, p, e.job, "journal: %s %s %v %s", e.ev.Kind, nodeOf(e.ev), e.ev.Ranks, e.ev.Reason)
 		s := a.jobs[e.job]
 		if s == nil {
@@ -158,7 +153,7 @@ func (a *audit) follow(w *world, p *place, journal []coreEntry) {
 			a.fail(e.job, "journal of job %s: %s %v: %s", e.job, e.ev.Kind, e.ev.Ranks, text)
 		}
 	}
-	a.read[p] = len(journal)
+	a.read[p] = len(disk.journal)
 }
 
 // read takes the next event and says what is wrong with it.
@@ -215,12 +210,15 @@ func (s *story) readRank(a *audit, job ID, ev *event, ra RankAttempt) string {
 		}
 		s.begun[ra] = c.node
 	case evExited:
-		r := a.runs[workerName{job, ra}]
+		r := a.runs[workerID{job, ra}]
 		switch {
 		case was != evStarted:
 			return "the rank does not run: " + string(was)
 		case r == nil || !r.ended || r.failed || r.at.id != c.node || r.code != ev.Exit.Code:
 			return fmt.Sprintf("it ended with %d at node %s, in truth %+v", ev.Exit.Code, c.node.Short(), r)
+		}
+		if text := a.bytes(job, ra, r.wrote); text != "" {
+			return text
 		}
 		c.code = ev.Exit.Code
 	case evRetried:
@@ -228,7 +226,7 @@ func (s *story) readRank(a *audit, job ID, ev *event, ra RankAttempt) string {
 			return "the rank has not failed"
 		}
 	case evDeclined:
-		switch r := a.runs[workerName{job, ra}]; {
+		switch r := a.runs[workerID{job, ra}]; {
 		case s.spec.Rigid():
 		case was != evStarted:
 			return "the rank was not started: " + string(was)
@@ -241,6 +239,24 @@ func (s *story) readRank(a *audit, job ID, ev *event, ra RankAttempt) string {
 			return "the rank was not started: " + string(was)
 		case a.gentle && !strings.HasSuffix(ev.Reason, "its machine stopped it"):
 			return "there is no reason to give it up: " + ev.Reason
+		}
+	}
+	return ""
+}
+
+// bytes: who has ended has all of its output durable at the origin, as it was
+// written.
+func (a *audit) bytes(job ID, ra RankAttempt, wrote int) string {
+	o := a.disk.outputs[job][ra]
+	if o == nil {
+		o = &modelOutput{}
+	}
+	if o.safe < wrote {
+		return fmt.Sprintf("of %d bytes that it wrote %d are durable", wrote, o.safe)
+	}
+	for i, b := range o.data {
+		if b != OutputByte(job, ra, i) {
+			return fmt.Sprintf("byte %d of its output is not what it wrote", i)
 		}
 	}
 	return ""
@@ -276,12 +292,12 @@ func (a *audit) before(w *world, from, to *place, m Message) {
 	a.stale = -1
 	r, ok := m.body.(request)
 	rep, isReport := r.body.(*Report)
-	if !ok || !isReport || to.core.jobs[rep.Job] == nil {
+	if !ok || !isReport || to.core.core.jobs[rep.Job] == nil {
 		return
 	}
-	j := to.core.jobs[rep.Job]
+	j := to.core.core.jobs[rep.Job]
 	j.core.tick(w.local(to)) // which any input may bring about
-	to.core.flush(w.local(to), j)
+	to.core.core.flush(w.local(to), j)
 	w.perform(to, to.core.Tick(w.local(to)))
 	for _, k := range rep.Workers {
 		if j.core.owned(from.id, k.RankAttempt) {
@@ -303,15 +319,15 @@ func (a *audit) after(w *world, to *place, m Message) {
 }
 
 // events counts what is, or is about to be, in the journal.
-func (c *Core) events(job ID) (n int) {
-	for _, e := range c.journal {
+func (m *Model) events(job ID) (n int) {
+	for _, e := range m.disk.journal {
 		if e.job == job {
 			n++
 		}
 	}
-	for _, s := range c.writing {
-		if s.job.core.rec.id == job {
-			n += len(s.events)
+	for _, w := range m.writing {
+		if w.job == job {
+			n += len(w.events)
 		}
 	}
 	return n

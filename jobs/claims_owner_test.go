@@ -101,14 +101,14 @@ func TestRequirementsAreCounted(t *testing.T) {
 func TestAdoptedWorkerKeepsItsGPU(t *testing.T) {
 	c := bigNode()
 	old := testAd(testNode(1), "aaaaa", 1, 1)
-	c.adopted(&claimRecord{Job: old.Job, Spec: Spec{Slots: 1, GPUs: 1}, GPUs: []int{0}, At: start}, start)
+	c.adopted(old.Job, &Spec{Slots: 1, GPUs: 1}, []int{0}, start)
 	ad := testAd(testNode(2), "bbbbb", 2, 2)
 	ad.GPUs = 1
 	if a := c.advertised(start, ad); a.Workers != 1 {
 		t.Fatalf("got %+v, want an offer of the GPU that is left", a)
 	}
 	// One that has ended may have had the same, and gives it back.
-	c.adopted(&claimRecord{Job: old.Job, Spec: Spec{Slots: 1, GPUs: 1}, GPUs: []int{0}, At: start}, start)
+	c.adopted(old.Job, &Spec{Slots: 1, GPUs: 1}, []int{0}, start)
 	c.giveGPUs([]int{0})
 	c.freed(old.Job, 1, needs{slots: 1, gpus: 1})
 	if got := c.takeGPUs(1); len(got) != 1 || got[0] != 1 {

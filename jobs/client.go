@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"zorilla/transfer"
@@ -53,7 +52,7 @@ func (s *Service) Submit(ctx context.Context, spec Spec) (ID, error) {
 			return "", fmt.Errorf("%w: inputs: %w", ErrInvalid, err)
 		}
 	}
-	j := &job{serving: map[vicinity.ID]int{}}
+	j := &job{}
 	ok = s.call(func() {
 		if id, failed = s.join(&spec, accepted); failed != nil || id != "" {
 			return // it came twice at the same time
@@ -88,16 +87,11 @@ func (s *Service) begin(j *job, id ID, spec Spec, accepted chan<- error) error {
 	if !spec.Stdin {
 		j.stdin.close()
 	}
-	j.core = s.newPrimary(id)
-	j.core.staged.Total = tree.Distinct()
 	s.jobs[id] = j
 	s.keep(&spec, id)
 	j.submitters = []chan<- error{accepted}
-	j.core.do(doAccepted{})
-	j.core.submit(s.now(), spec, s.clock.now(s.now()), s.cfg.Schedule)
+	j.originJob = s.core.submit(s.now(), id, spec, tree.Distinct())
 	s.sawLast(id, j.core.rec.stamp)
-	s.flush(j)
-	s.follow(j)
 	s.shed()
 	return nil
 }
@@ -123,30 +117,12 @@ func (s *Service) Status(id ID) (st Status, version uint64, err error) {
 	if !errors.Is(err, ErrNotFound) {
 		return st, version, err // a node that stops does not know whose job it is
 	}
-	s.mu.Lock()
-	w := s.works[id]
-	s.mu.Unlock()
-	if w == nil {
-		return Status{}, 0, err
-	}
-	return w.status(), 0, nil
-}
-
-// status is a participant's view of a job.
-func (w *work) status() Status {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	st := Status{ID: w.job, Origin: w.origin, Spec: w.spec, State: w.state, Reason: w.reason, ExitCode: -1, Submitted: w.since, LastKnown: true, Workers: []WorkerStatus{}}
-	for _, k := range w.workers {
-		rank, replica := w.spec.RankOf(k.Rank)
-		ws := WorkerStatus{Rank: rank, Replica: replica, Attempt: k.Attempt, Node: w.s.self.ID, Name: w.s.self.Name, State: k.state, Exit: k.exit}
-		if k.proc != nil {
-			ws.Stdout, ws.Stderr = k.proc.Written()
+	s.call(func() {
+		if w := s.core.part.works[id]; w != nil {
+			st, err = w.status(s.self, s.exec.written), nil
 		}
-		st.Workers = append(st.Workers, ws)
-	}
-	slices.SortFunc(st.Workers, func(a, b WorkerStatus) int { return a.Rank - b.Rank })
-	return st
+	})
+	return st, 0, err
 }
 
 // Await returns the status of a job of this origin as soon as its version is
@@ -185,7 +161,7 @@ func (s *Service) Cancel(id ID, why string) error {
 	err := s.inJob(id, func(j *job) {
 		j.core.cancel(s.now(), why)
 		j.core.do(doAnswer{number: s.awaited(done)})
-		s.flush(j)
+		s.core.flush(s.now(), j.originJob)
 	})
 	if errors.Is(err, ErrForgotten) { // it ended long ago
 		return nil

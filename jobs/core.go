@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -10,263 +9,379 @@ import (
 	"zorilla/vicinity"
 )
 
-// CoreConfig describes a Core. Self, Rand, Flood, Member and Members are
-// required. The functions are called by the Core's methods and must not call
-// them.
-type CoreConfig struct {
-	Self     vicinity.Member
-	Schedule flood.Schedule
-	Rand     *rand.Rand // owned by the core
-	// Flood starts the flood of an advertisement; see flood.Core.Start.
-	Flood func(now time.Time, ad Advert) flood.Flood
-	// Member tells what is known of a node, and the round trip to it, 0 while
-	// it is not measured; see Overlay.
-	Member func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
-	// Nearer lists whom the node has measured to be near; see Overlay. Nil =
-	// nobody.
-	Nearer  func(than time.Duration, limit int) []vicinity.Measured
-	Members func() int // how many there are, this node included
-	// Distance estimates the round trip between two other nodes; nil, or 0, =
-	// not known.
-	Distance func(a, b vicinity.ID) time.Duration
-	// Busy is how many slots something uses for good that is not simulated.
-	Busy int
-	// Fate tells what becomes of a worker that was granted; nil = it is ready
-	// at once and runs until it is released.
-	Fate func(job ID, spec *Spec, ra RankAttempt) Fate
-	// Disk is how long it takes until what is written down is durable; nil =
-	// no time.
-	Disk func() time.Duration
-	// Unable tells why the node cannot start workers now; nil, or "" = it can.
-	Unable func() string
-	// Origin tells where a job was submitted; nil = jobs with dependencies are
-	// refused.
-	Origin func(job ID) (vicinity.ID, bool)
-}
-
-// Fate is what becomes of a worker.
-type Fate struct {
-	Prepare time.Duration // until it is ready
-	Unfit   string        // why it will not be ready; "" = it will
-	Run     time.Duration // until it ends by itself; 0 = never
-	Code    int           // that it ends with then
-	Stop    time.Duration // that it takes to end when it is told to
-}
-
-// Core is what one node does with jobs, for simulators and model checkers: the
-// primaries of the jobs that were submitted here, the claims on the node's
-// slots, and workers that only take time. The decisions are those of the very
-// structs that a Service runs; around them Core has no disk, process, network,
-// goroutine or clock. Its journal is in memory: [Core.Kill] returns it, with the
-// workers, which outlive their node, and [Revive] goes on from there.
+// core is all that one node decides about jobs: the primaries of those that were
+// submitted here, the claims on the node's slots, and its part in jobs as a
+// participant. It has no disk, process, network, goroutine or clock. A Service and a
+// Model each contain one: they tell it what happens, and do what it wants done.
 //
-// Its methods must not be called at the same time. Those that take now return
-// what is to be done outside; after each call the next Tick is due at Next. The
-// same calls always have the same results.
-type Core struct {
-	cfg      CoreConfig
-	claims   *claims
-	clock    clock
-	jobs     map[ID]*coreJob
-	order    []ID // of submission
-	works    []*coreWork
-	asked    []asked
-	measures []*coreMeasure
-	number   uint64 // of the last request
-	soon     []func()
-	out      Actions
-	away     bool // it is being stopped
+// Its methods must not be called at the same time. After each of them, advance has to
+// be called; the same calls always have the same results.
+type core struct {
+	self     vicinity.Member
+	network  network
+	rnd      *rand.Rand
+	schedule flood.Schedule
 
-	journal []coreEntry
-	writing []*coreStep // whose events are on their way to the journal, in order
+	claims *claims
+	clock  clock
+	jobs   map[ID]*originJob  // that were submitted here, and are in memory
+	live   agenda[*originJob] // those of them that have not ended, or are not known to have
+	part   participant
+	busy   int     // live jobs that nodes work for
+	soon   []inner // what this node has for itself to do next
+	out    []action
+	news   bool // watchers are to be told
 }
 
-// Actions is what a Core wants done.
-type Actions struct {
-	Extends  []Extend
-	Messages []Message
-	Probes   []vicinity.ID // members whose round trip should be measured soon
+// action is an effect that is to be done outside, and the job that was submitted here
+// whose it is, if it is one's.
+type action struct {
+	job ID
+	effect
 }
 
-// Advert is an advertisement to be flooded.
-type Advert struct {
-	Job     ID
-	Round   int
-	Radius  int
-	Payload []byte
+// network is what a core may ask of its network. Its methods must not block, nor
+// call the core.
+type network interface {
+	// Member returns what is known of a node. It reports false for a node that
+	// is not a member.
+	Member(id vicinity.ID) (m vicinity.Member, ok bool)
+	// Measured returns the RTT to a member if it was measured well enough to
+	// compare it with others, else 0.
+	Measured(id vicinity.ID) time.Duration
+	// Nearer returns the members that were measured to be nearer than a
+	// distance, nearest first, at most limit.
+	Nearer(than time.Duration, limit int) []vicinity.Measured
+	// Distance estimates the round trip between two other nodes; 0 = not known.
+	Distance(a, b vicinity.ID) time.Duration
+	// Size returns how many members there are, this node included.
+	Size() int
+	// Flood sends an advertisement to all nodes within the radius.
+	Flood(now time.Time, radius int, ad Advertisement) flood.Flood
+	// Bearings says where this node is, for Placed at another one.
+	Bearings() []byte
+	// Placed takes the bearings of a member.
+	Placed(id vicinity.ID, bearings []byte)
 }
 
-// Extend carries a flood of this node beyond its rim; see flood.Core.Extend.
-type Extend struct {
-	Job   ID
-	Flood flood.Flood
-	Rim   []flood.Reach
+// inner is what this node tells itself, once it has done what it is at: an answer
+// to its own advertisement, or that its own offer is not needed.
+type inner struct {
+	answer *Answer
+	yield  ID
+	forget bool
 }
 
-// NewCore returns the core of an idle node.
-func NewCore(cfg CoreConfig) *Core {
-	c := &Core{cfg: cfg, jobs: map[ID]*coreJob{}, claims: newClaims(cfg.Self, cfg.Rand)}
-	c.claims.used.slots = cfg.Busy
-	c.claims.member = func(id vicinity.ID) (vicinity.Member, bool) {
-		m, _, ok := cfg.Member(id)
-		return m, ok
-	}
+// doPacket sends a packet.
+type doPacket struct {
+	to     vicinity.ID
+	packet packet
+}
+
+func (doPacket) isEffect() {}
+
+// newCore makes the core of an idle node. Rnd is the core's own from then on.
+func newCore(self vicinity.Member, net network, rnd *rand.Rand, schedule flood.Schedule, orphan time.Duration) *core {
+	c := &core{self: self, network: net, rnd: rnd, schedule: schedule, claims: newClaims(self, rnd), jobs: map[ID]*originJob{}}
+	c.claims.member = net.Member
+	c.part = participant{claims: c.claims, addrs: self.Addrs, orphan: orphan, works: map[ID]*work{}}
 	return c
 }
 
-// Submit accepts a job. Errors wrap ErrInvalid.
-func (c *Core) Submit(now time.Time, spec Spec) (ID, Actions, error) {
-	if err := spec.Validate(); err != nil {
-		return "", Actions{}, err
+// advance does what is due, and returns what is to be done outside; news tells that
+// watchers want to know of it.
+func (c *core) advance(now time.Time) (out []action, news bool) {
+	var due []*originJob
+	for j, ok := c.live.due(now); ok; j, ok = c.live.due(now) {
+		due = append(due, j)
+		c.live.set(j, time.Time{}) // each once
 	}
-	if spec.Array != nil { // its workers only take time
-		return "", Actions{}, fmt.Errorf("%w: arrays cannot be simulated", ErrInvalid)
-	}
-	if len(spec.After) > 0 && c.cfg.Origin == nil {
-		return "", Actions{}, fmt.Errorf("%w: nobody is told what becomes of the jobs that it waits for", ErrInvalid)
-	}
-	id := NewID(c.cfg.Rand, c.cfg.Self.ID)
-	for c.jobs[id] != nil {
-		id = NewID(c.cfg.Rand, c.cfg.Self.ID)
-	}
-	j := c.newJob(id)
-	j.core.submit(now, spec, c.clock.now(now), c.cfg.Schedule)
-	c.flush(now, j)
-	j.follow(now)
-	return id, c.leave(now), nil
-}
-
-// Limit tells what the owner allows from now on.
-func (c *Core) Limit(now time.Time, l Limits) Actions {
-	c.claims.limit(l)
-	c.offerQueued(now)
-	return c.leave(now)
-}
-
-// Leave begins to stop the node, as SIGTERM does: nothing is offered or started
-// any more, and the origins of its workers are told that these go on. Kill
-// ends it.
-func (c *Core) Leave(now time.Time) Actions {
-	c.claims.closed, c.away = reasonLeaving, true
-	for _, w := range c.works {
-		w.kick = true
-	}
-	return c.leave(now)
-}
-
-// Cancel ends a job of this node.
-func (c *Core) Cancel(now time.Time, id ID) Actions {
-	if j := c.jobs[id]; j != nil {
-		j.core.cancel(now, "cancelled by a user")
+	for _, j := range due {
+		for from := range j.serving {
+			j.core.waitedFor(now, from)
+		}
+		j.core.tick(now)
 		c.flush(now, j)
 	}
-	return c.leave(now)
-}
-
-// Advertised takes a flooded advertisement.
-func (c *Core) Advertised(now time.Time, m flood.Message) Actions {
-	ad, err := decodeAdvertisement(m.Payload, func(vicinity.ID, []byte, []byte) error { return nil })
-	if err == nil && ad.Origin() != c.cfg.Self.ID {
-		c.clock.saw(ad.Stamp, now)
-		a := c.claims.advertised(now, ad)
-		a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, maxOnward)
-		c.packet(ad.Origin(), packet{Answer: &a})
-		c.sendAnswers(now, c.claims.takenBack())
-	}
-	return c.leave(now)
-}
-
-// Receive takes a message of another core, or of this one.
-func (c *Core) Receive(now time.Time, from vicinity.ID, m Message) Actions {
-	switch b := m.body.(type) {
-	case packet:
-		if b.Answer != nil {
-			c.answered(now, from, *b.Answer)
-		} else {
-			c.yielded(now, from, b.Yield, b.Forget)
+	for again := true; again; {
+		c.part.tick(now)
+		c.tryAgain(now)
+		if at := c.claims.wake(); !at.IsZero() && !now.Before(at) {
+			c.offerQueued(now)
 		}
-	case request:
-		c.requested(now, from, b)
-	case reply:
-		i := slices.IndexFunc(c.asked, func(a asked) bool { return a.number == b.number })
-		if i < 0 {
-			break
-		}
-		a := c.asked[i]
-		c.asked = slices.Delete(c.asked, i, i+1)
-		if b.refused || b.failed {
-			a.failed(now, b.refused)
-		} else {
-			a.done(now, b)
+		again = len(c.soon) > 0
+		if again {
+			next := c.soon[0]
+			c.soon = c.soon[1:]
+			if next.answer != nil {
+				c.answered(now, c.self.ID, *next.answer)
+				c.send(now, c.claims.takenBack())
+			} else {
+				c.yielded(now, c.self.ID, next.yield, next.forget)
+			}
 		}
 	}
-	return c.leave(now)
+	out, news = c.out, c.news || c.part.news
+	for _, e := range c.part.out {
+		out = append(out, action{effect: e})
+	}
+	c.out, c.part.out, c.news, c.part.news = nil, nil, false, false
+	return out, news
 }
 
-// MemberGone tells that the overlay has declared a node dead.
-func (c *Core) MemberGone(now time.Time, id vicinity.ID) Actions {
-	for _, job := range c.order {
-		if j := c.jobs[job]; !j.core.rec.state.Final() {
-			j.core.memberGone(now, id)
-			c.flush(now, j)
-		}
-	}
-	return c.leave(now)
-}
-
-// Tick does what is due.
-func (c *Core) Tick(now time.Time) Actions { return c.leave(now) }
-
-// Next returns when Tick is due; zero = only after an input.
-func (c *Core) Next() time.Time {
-	at := earlier(earlier(c.claims.wake(), c.claims.starts.next), c.measuring())
-	for _, id := range c.order {
-		at = earlier(at, c.jobs[id].next())
-	}
-	if len(c.writing) > 0 {
-		at = earlier(at, c.writing[0].due)
-	}
-	for _, a := range c.asked {
-		at = earlier(at, a.until)
-	}
-	for _, w := range c.works {
-		at = earlier(at, w.wake(c.away))
+// wake returns when advance is to be called next; zero = only after an input.
+func (c *core) wake() time.Time {
+	at := earlier(c.claims.wake(), earlier(c.live.next(), c.part.agenda.next()))
+	if s := &c.claims.starts; !s.trying {
+		at = earlier(at, s.next)
 	}
 	return at
 }
 
-// leave ends a call: it does what is due and what was left for the end, and
-// returns what is to be done outside.
-func (c *Core) leave(now time.Time) Actions {
-	c.written(now)
-	for _, id := range c.order {
-		j := c.jobs[id]
-		if !j.wake.IsZero() && !now.Before(j.wake) {
-			j.core.tick(now)
+// tryAgain finds out by and by whether a node that could not start workers can
+// again.
+func (c *core) tryAgain(now time.Time) {
+	if s := &c.claims.starts; !s.trying && !s.next.IsZero() && !now.Before(s.next) && c.part.away == 0 {
+		s.trying = true
+		c.part.do(doTry{since: now})
+	}
+}
+
+func (c *core) do(e effect) { c.out = append(c.out, action{effect: e}) }
+
+// submit makes the primary of a new job, whose inputs have so many bytes.
+func (c *core) submit(now time.Time, id ID, spec Spec, inputs int64) *originJob {
+	j := c.newJob(id)
+	c.add(j)
+	j.core.staged.Total = inputs
+	j.core.do(doAccepted{})
+	j.core.submit(now, spec, c.clock.now(now), c.schedule)
+	c.flush(now, j)
+	c.follow(j)
+	return j
+}
+
+// newJob makes a job of this node, of which nothing is known yet. It may be called
+// from any goroutine.
+func (c *core) newJob(id ID) *originJob {
+	p := newPrimary(id, c.self, c.rnd, c.schedule)
+	p.measured, p.near, p.members, p.distance = c.network.Measured, c.network.Nearer, c.network.Size, c.network.Distance
+	return &originJob{core: p, serving: map[vicinity.ID]int{}}
+}
+
+// add takes a job into memory; if it has ended, that must be durable.
+func (c *core) add(j *originJob) {
+	c.jobs[j.core.rec.id] = j
+	j.settled = j.core.rec.state.Final()
+}
+
+// resume goes on with a job that had not ended when this node's life before did.
+func (c *core) resume(now time.Time, j *originJob) {
+	j.core.resume(now, c.schedule)
+	c.flush(now, j)
+	c.follow(j)
+}
+
+// drop takes a job out of memory. Nothing is written down of it any more.
+func (c *core) drop(id ID) {
+	if j := c.jobs[id]; j != nil {
+		j.gone = true
+		c.settled(j)
+		delete(c.jobs, id)
+	}
+}
+
+// settled takes a job out of those that may have something to do. It may be called
+// again.
+func (c *core) settled(j *originJob) {
+	if j.settled = true; j.number > 0 {
+		c.live.remove(j)
+		c.count(j, false)
+	}
+}
+
+// refuse forgets a job whose submission could not be written down, and returns the
+// answers that were to come after that.
+func (c *core) refuse(id ID) (answers []doAnswer) {
+	for _, st := range c.jobs[id].steps[1:] {
+		for _, e := range st.effects {
+			if a, ok := e.(doAnswer); ok {
+				answers = append(answers, a)
+			}
+		}
+	}
+	c.drop(id)
+	return answers
+}
+
+// count notes whether nodes work for a job.
+func (c *core) count(j *originJob, busy bool) {
+	if busy != j.busy {
+		j.busy = busy
+		if busy {
+			c.busy++
+		} else {
+			c.busy--
+		}
+	}
+}
+
+// memberGone tells that the overlay has declared a node dead.
+func (c *core) memberGone(now time.Time, id vicinity.ID) {
+	for _, j := range slices.Clone(c.live.list) {
+		if !j.core.rec.state.Final() {
+			j.core.memberGone(now, id)
 			c.flush(now, j)
 		}
-		c.pollFollowed(now, j)
 	}
-	for _, a := range slices.Clone(c.asked) {
-		if !now.Before(a.until) {
-			c.asked = slices.DeleteFunc(c.asked, func(b asked) bool { return b.number == a.number })
-			a.failed(now, false)
+}
+
+// overslept gives the nodes that work for the jobs their time to report anew.
+func (c *core) overslept(now time.Time) {
+	for _, j := range c.live.list {
+		j.core.overslept(now)
+	}
+}
+
+// limit tells what the owner allows from now on.
+func (c *core) limit(l Limits) {
+	c.claims.limit(l)
+	c.claims.loose = true
+}
+
+// leave begins to stop the node; see participant.leave.
+func (c *core) leave(now time.Time, away time.Duration) {
+	c.claims.closed = reasonLeaving
+	c.part.leave(now, away)
+}
+
+// advertised takes an advertisement that came over so many hops; rim tells that
+// it was not to be passed on, else to how many nodes it is.
+func (c *core) advertised(now time.Time, ad Advertisement, m flood.Message) {
+	c.clock.saw(ad.Stamp, now)
+	a := c.claims.advertised(now, ad)
+	a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, maxOnward)
+	if ad.Near {
+		a.At = c.network.Bearings()
+	}
+	c.do(doPacket{ad.Origin(), packet{Answer: &a}})
+	c.send(now, c.claims.takenBack())
+}
+
+// received takes a packet of another node.
+func (c *core) received(now time.Time, from vicinity.ID, p packet) {
+	switch {
+	case p.Answer != nil:
+		c.answered(now, from, *p.Answer)
+	case p.Signed >= c.claims.signed(p.Yield): // else it was recorded before the advertisement that it would undo
+		c.yielded(now, from, p.Yield, p.Forget)
+	}
+}
+
+// answered hands an answer to the job's primary.
+func (c *core) answered(now time.Time, from vicinity.ID, a Answer) {
+	j := c.jobs[a.Job]
+	if j == nil {
+		if a.Job.Origin() == c.self.ID && a.Workers > 0 {
+			c.yield(from, a.Job, true, now)
 		}
+		return
 	}
-	for _, w := range slices.Clone(c.works) {
-		c.tend(now, w)
+	m, ok := c.network.Member(from)
+	if !ok {
+		m = vicinity.Member{ID: from}
 	}
-	c.recover(now)
-	c.tellMeasured(now)
-	if at := c.claims.wake(); !at.IsZero() && !now.Before(at) {
+	rtt := c.network.Measured(from)
+	if from == c.self.ID {
+		m, rtt = c.self, 1 // nearer than all others; 0 would mean "not known"
+	}
+	if len(a.At) > 0 {
+		c.network.Placed(from, a.At)
+	}
+	j.core.answered(now, m, rtt, a)
+	c.flush(now, j)
+}
+
+// yield tells a node that its offer is not needed.
+func (c *core) yield(to vicinity.ID, id ID, forget bool, now time.Time) {
+	if to == c.self.ID {
+		c.soon = append(c.soon, inner{yield: id, forget: forget})
+		return
+	}
+	c.do(doPacket{to, packet{Yield: id, Forget: forget, Signed: now.UnixMilli()}})
+}
+
+// yielded ends a hold that the origin does not need.
+func (c *core) yielded(now time.Time, from vicinity.ID, id ID, forget bool) {
+	if id.Origin() == from {
+		c.claims.released(id, forget)
 		c.offerQueued(now)
 	}
-	for len(c.soon) > 0 {
-		f := c.soon[0]
-		c.soon = c.soon[1:]
-		f()
+}
+
+// released ends what an origin does not want of this node.
+func (c *core) released(now time.Time, from vicinity.ID, m *Release) {
+	if len(m.Ranks) == 0 {
+		c.yielded(now, from, m.Job, true)
 	}
-	out := c.out
-	c.out = Actions{}
-	return out
+	if w := c.part.workFor(from, m.Job); w != nil {
+		what := wantDrop
+		if m.Stop {
+			what = wantStop
+		}
+		c.part.want(now, w, what, m.Ranks)
+	}
+}
+
+// started lets workers run, and reports whether there is any of that job here.
+func (c *core) started(now time.Time, from vicinity.ID, m *Start) bool {
+	if c.part.workFor(from, m.Job) == nil {
+		return false
+	}
+	c.part.started(now, m)
+	return true
+}
+
+// undrain makes the node take workers again.
+func (c *core) undrain() {
+	if c.claims.closed == reasonDraining {
+		c.claims.closed, c.claims.loose = "", true
+	}
+}
+
+// adopt goes on with a worker of an earlier life of this node.
+func (c *core) adopt(now time.Time, r claimRecord) {
+	c.clock.saw(r.Stamp, now)
+	c.part.adopt(now, r)
+}
+
+// granted takes a grant.
+func (c *core) granted(now time.Time, from vicinity.ID, g *Grant) error {
+	err := c.part.granted(now, from, g)
+	if err == nil {
+		c.clock.saw(g.Stamp, now)
+	}
+	c.offerQueued(now)
+	return err
+}
+
+// offerQueued offers free room to queued jobs.
+func (c *core) offerQueued(now time.Time) { c.send(now, c.claims.offers(now)) }
+
+func (c *core) send(now time.Time, list []outgoing) {
+	for _, out := range list {
+		if out.to == c.self.ID {
+			c.answered(now, out.to, out.answer)
+		} else {
+			c.do(doPacket{out.to, packet{Answer: &out.answer}})
+		}
+	}
+}
+
+// workFor finds what this node does for a job of that origin.
+func (p *participant) workFor(from vicinity.ID, id ID) *work {
+	if w := p.works[id]; w != nil && w.origin == from {
+		return w
+	}
+	return nil
 }

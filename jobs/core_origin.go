@@ -1,282 +1,171 @@
 package jobs
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
-	"zorilla/internal/codec"
 	"zorilla/vicinity"
 )
 
-// coreJob is a job that was submitted here.
-type coreJob struct {
+// originJob is a job that was submitted at this node.
+type originJob struct {
+	entry   // in core.live
 	core    *primary
-	wake    time.Time
-	steps   []*coreStep // in order; their effects wait for the journal
-	follows []followed
+	steps   []*pendingStep      // in order; their effects wait for the journal
+	wrote   int                 // the number of the last step
+	serving map[vicinity.ID]int // reports that wait for an answer
+	busy    bool                // nodes work for it
+	settled bool                // it has ended, and that is durable
+	gone    bool                // it is forgotten: nothing is written down of it any more
 }
 
-// coreStep is what a primary left at one time.
-type coreStep struct {
-	job     *coreJob
-	events  []event
+// pendingStep is what a primary left at one time: effects that wait until the
+// events before them are durable.
+type pendingStep struct {
+	number  int
 	effects []effect
 	durable bool
-	due     time.Time // when its events are durable
 }
 
-// coreEntry is one event in the journal of a Core.
-type coreEntry struct {
-	job ID
-	ev  event
-}
-
-// followed is a job that another one depends on.
-type followed struct {
-	job   ID
-	next  time.Time // when it is asked about
-	asked bool
-}
-
-func (c *Core) newJob(id ID) *coreJob {
-	j := &coreJob{core: newPrimary(id, c.cfg.Self, c.cfg.Rand, c.cfg.Schedule)}
-	j.core.measured = func(id vicinity.ID) time.Duration {
-		_, rtt, _ := c.cfg.Member(id)
-		return rtt
+type (
+	// doRecord makes events of a job durable: recorded.
+	doRecord struct {
+		job    ID
+		step   int
+		events []event
 	}
-	j.core.members = c.cfg.Members
-	if c.cfg.Nearer != nil {
-		j.core.near = c.cfg.Nearer
-	}
-	if c.cfg.Distance != nil {
-		j.core.distance = c.cfg.Distance
-	}
-	c.jobs[id] = j
-	c.order = append(c.order, id)
-	return j
-}
+	// doSettle: a job has ended, and that is durable.
+	doSettle struct{ job ID }
+	// doFollow finds out how a job ends that another one waits for: followed.
+	doFollow struct{ job, after ID }
+)
 
-// next returns when something is due for the job.
-func (j *coreJob) next() time.Time {
-	at := j.wake
-	for _, f := range j.follows {
-		if !f.asked {
-			at = earlier(at, f.next)
-		}
-	}
-	return at
-}
+func (doRecord) isEffect() {}
+func (doSettle) isEffect() {}
+func (doFollow) isEffect() {}
 
-// flush mirrors Service.flush: what a primary has left waits for its events,
-// and for what it left before.
-func (c *Core) flush(now time.Time, j *coreJob) {
+// flush hands what a primary has left to the journal, and its effects on once
+// they may be seen outside.
+func (c *core) flush(now time.Time, j *originJob) {
 	st := j.core.take()
-	j.wake = j.core.wake()
+	c.news = true
+	if !j.settled {
+		c.live.set(j, j.core.wake())
+		c.count(j, len(j.core.parts) > 0)
+	}
+	if j.gone {
+		st.events = nil
+	}
 	if len(st.events) == 0 && len(st.effects) == 0 {
 		return
 	}
-	s := &coreStep{job: j, events: st.events, effects: st.effects, due: now, durable: len(st.events) == 0}
-	j.steps = append(j.steps, s)
-	switch {
-	case s.durable:
-	case c.cfg.Disk == nil:
-		c.append(s)
-	default:
-		s.due = now.Add(c.cfg.Disk())
-		if n := len(c.writing); n > 0 { // one writer
-			s.due = later(s.due, c.writing[n-1].due)
-		}
-		c.writing = append(c.writing, s)
+	j.wrote++
+	j.steps = append(j.steps, &pendingStep{number: j.wrote, effects: st.effects, durable: len(st.events) == 0})
+	if len(st.events) > 0 {
+		c.do(doRecord{j.core.rec.id, j.wrote, st.events})
 	}
 	c.release(now, j)
 }
 
-// append makes a step's events durable.
-func (c *Core) append(s *coreStep) {
-	for _, ev := range s.events {
-		c.journal = append(c.journal, coreEntry{s.job.core.rec.id, ev})
+// recorded tells that the events of a step are durable.
+func (c *core) recorded(now time.Time, id ID, step int) {
+	j := c.jobs[id]
+	if j == nil {
+		return
 	}
-	s.durable = true
+	if i := slices.IndexFunc(j.steps, func(p *pendingStep) bool { return p.number == step }); i >= 0 {
+		j.steps[i].durable = true
+	}
+	c.release(now, j)
 }
 
-// written goes on after what is durable by now.
-func (c *Core) written(now time.Time) {
-	for len(c.writing) > 0 && !now.Before(c.writing[0].due) {
-		s := c.writing[0]
-		c.writing = c.writing[1:]
-		c.append(s)
-		c.release(now, s.job)
-	}
-}
-
-// release mirrors Service.release.
-func (c *Core) release(now time.Time, j *coreJob) {
+// release lets the effects go whose events are durable, in order.
+func (c *core) release(now time.Time, j *originJob) {
+	c.news = true
 	for len(j.steps) > 0 && j.steps[0].durable {
-		s := j.steps[0]
+		st := j.steps[0]
 		j.steps = j.steps[1:]
-		for _, e := range s.effects {
+		for _, e := range st.effects {
 			c.perform(now, j, e)
 		}
 	}
-}
-
-// follow mirrors Service.follow: it asks how the jobs end that a job depends on.
-func (j *coreJob) follow(now time.Time) {
-	for _, d := range j.core.unmet() {
-		if !slices.ContainsFunc(j.follows, func(f followed) bool { return f.job == d.Job }) {
-			j.follows = append(j.follows, followed{job: d.Job, next: now})
-		}
+	if j.core.rec.state.Final() && len(j.steps) == 0 && !j.settled {
+		c.settled(j)
+		c.do(doSettle{j.core.rec.id})
 	}
 }
 
-func (c *Core) pollFollowed(now time.Time, j *coreJob) {
-	if j.core.rec.state.Final() {
-		j.follows = nil
-	}
-	for i := range j.follows {
-		f := &j.follows[i]
-		if f.asked || now.Before(f.next) {
-			continue
-		}
-		job := f.job
-		to, ok := c.cfg.Origin(job)
-		if !ok {
-			f.next = now.Add(askAgain)
-			continue
-		}
-		f.asked = true
-		c.ask(now, to, job, nil, question{job}, askAgain, func(now time.Time, _ bool) {
-			j.askLater(job, now.Add(askAgain))
-		}, func(now time.Time, r reply) {
-			if r.state != "" && !r.state.Final() {
-				j.askLater(job, now.Add(askAgain))
-				return
-			}
-			j.follows = slices.DeleteFunc(j.follows, func(f followed) bool { return f.job == job })
-			j.core.followed(now, job, r.state)
-			c.flush(now, j)
-		})
-	}
-}
-
-// askLater has a job asked about again.
-func (j *coreJob) askLater(job ID, next time.Time) {
-	for i := range j.follows {
-		if f := &j.follows[i]; f.job == job {
-			f.asked, f.next = false, next
-		}
-	}
-}
-
-// questioned tells the state of a job of this node, the final one once it is
-// durable.
-func (c *Core) questioned(id ID) State {
-	j := c.jobs[id]
-	switch {
-	case j == nil:
-		return ""
-	case j.core.rec.state.Final() && len(j.steps) > 0:
-		return Collecting
-	}
-	return j.core.rec.state
-}
-
-func (c *Core) perform(now time.Time, j *coreJob, e effect) {
+// perform does one effect of a primary, or leaves it to be done outside.
+func (c *core) perform(now time.Time, j *originJob, e effect) {
 	switch e := e.(type) {
-	case doAnswer:
-		c.send(e.to, Reply, j.core.rec.id, e.ack, reply{number: e.number, ack: e.ack})
 	case doFlood:
-		payload := append(make([]byte, signatureLen), codec.MustMarshal(e.ad)...)
-		sent := c.cfg.Flood(now, Advert{Job: e.ad.Job, Round: e.ad.Round, Radius: e.radius, Payload: payload})
-		j.core.sent(now, e.ad.Round, sent)
+		j.core.sent(now, e.ad.Round, c.network.Flood(now, e.radius, e.ad))
 		a := c.claims.advertised(now, e.ad)
-		c.soon = append(c.soon, func() {
-			c.answered(now, c.cfg.Self.ID, a)
-			c.sendAnswers(now, c.claims.takenBack())
-		})
-	case doExtend:
-		c.out.Extends = append(c.out.Extends, Extend{Job: j.core.rec.id, Flood: e.flood, Rim: e.rim})
+		c.soon = append(c.soon, inner{answer: &a})
 	case doYield:
-		c.yield(now, e.to, e.job, e.forget)
-	case doGrant:
-		c.ask(now, e.to, e.grant.Job, &e.grant, &e.grant, grantTimeout, func(now time.Time, refused bool) {
-			j.core.grantFailed(now, e.to, e.grant.Ranks, refused)
-			c.flush(now, j)
-		}, func(time.Time, reply) {})
-	case doStart:
-		start := e.start
-		start.Hosts = slices.Clone(start.Hosts)
-		for i := range start.Hosts {
-			if m, _, ok := c.cfg.Member(start.Hosts[i].Node); ok {
-				start.Hosts[i].Addr = hostOf(m.Addrs)
-			}
-		}
-		c.send(e.to, Request, start.Job, &start, request{body: &start})
-	case doRelease:
-		c.send(e.to, Request, e.release.Job, &e.release, request{body: &e.release})
-	case doCollect:
-		ra := RankAttempt{e.output.Rank, e.output.Attempt}
-		collected := func(now time.Time, err error) {
-			j.core.collected(now, ra, err)
-			c.flush(now, j)
-		}
-		c.ask(now, e.from, j.core.rec.id, nil, fetch{j.core.rec.id, ra}, reportTimeout, func(now time.Time, _ bool) {
-			collected(now, errNoFiles)
-		}, func(now time.Time, _ reply) { collected(now, nil) })
-	case doProbe:
-		c.out.Probes = append(c.out.Probes, e.id)
-	case doMeasure:
-		c.haveMeasured(now, j, e)
-	default: // a simulation must not pass over what a node does
-		panic(fmt.Sprintf("jobs.Core does not know %T", e))
+		c.yield(e.to, e.job, e.forget, now)
+	default:
+		c.out = append(c.out, action{j.core.rec.id, e})
 	}
 }
 
-// answered mirrors Service.answered.
-func (c *Core) answered(now time.Time, from vicinity.ID, a Answer) {
-	j := c.jobs[a.Job]
+// follow has it found out how the jobs end that a job waits for.
+func (c *core) follow(j *originJob) {
+	seen := map[ID]bool{}
+	for _, d := range j.core.unmet() {
+		if !seen[d.Job] {
+			seen[d.Job] = true
+			c.do(doFollow{j.core.rec.id, d.Job})
+		}
+	}
+}
+
+// tell tells a job's primary what has become of an effect of it; nobody, if the job is
+// not in memory any more.
+func (c *core) tell(now time.Time, id ID, f func(*primary)) {
+	if j := c.jobs[id]; j != nil {
+		f(j.core)
+		c.flush(now, j)
+	}
+}
+
+// serve notes that a report of a node has come, and tells which of its workers still
+// count; ok is false if the job is not known. Until served the node is not silent: its
+// report may wait for a disk that is slow or full.
+func (c *core) serve(now time.Time, from vicinity.ID, rep *Report) (owned map[RankAttempt]bool, ok bool) {
+	j := c.jobs[rep.Job]
 	if j == nil {
-		if a.Job.Origin() == c.cfg.Self.ID && a.Workers > 0 {
-			c.yield(now, from, a.Job, true)
-		}
+		return nil, false
+	}
+	owned = map[RankAttempt]bool{}
+	j.core.heard(now, from)
+	j.serving[from]++
+	for _, w := range rep.Workers {
+		owned[w.RankAttempt] = j.core.owned(from, w.RankAttempt)
+	}
+	return owned, true
+}
+
+// served ends that.
+func (c *core) served(now time.Time, from vicinity.ID, id ID) {
+	j := c.jobs[id]
+	if j == nil {
 		return
 	}
-	m, rtt, ok := c.cfg.Member(from)
-	if !ok {
-		m = vicinity.Member{ID: from}
+	j.core.waitedFor(now, from)
+	if j.serving[from]--; j.serving[from] == 0 {
+		delete(j.serving, from)
 	}
-	if from == c.cfg.Self.ID {
-		m, rtt = c.cfg.Self, 1 // nearer than all others
+}
+
+// reported hands a report to the job's primary, whose output is stored as far as have
+// says. It is answered under its number.
+func (c *core) reported(now time.Time, from vicinity.ID, rep *Report, have map[RankAttempt]received, number uint64) {
+	j := c.jobs[rep.Job]
+	if j == nil {
+		c.do(doAnswer{to: from, number: number})
+		return
 	}
-	j.core.answered(now, m, rtt, a)
+	j.core.reported(now, from, *rep, have, number)
 	c.flush(now, j)
-}
-
-func (c *Core) yield(now time.Time, to vicinity.ID, id ID, forget bool) {
-	if to == c.cfg.Self.ID {
-		c.soon = append(c.soon, func() { c.yielded(now, to, id, forget) })
-		return
-	}
-	c.packet(to, packet{Yield: id, Forget: forget})
-}
-
-// yielded mirrors Service.yielded.
-func (c *Core) yielded(now time.Time, from vicinity.ID, id ID, forget bool) {
-	if id.Origin() == from {
-		c.claims.released(id, forget)
-		c.offerQueued(now)
-	}
-}
-
-func (c *Core) offerQueued(now time.Time) { c.sendAnswers(now, c.claims.offers(now)) }
-
-func (c *Core) sendAnswers(now time.Time, list []outgoing) {
-	for _, out := range list {
-		if out.to == c.cfg.Self.ID {
-			c.answered(now, out.to, out.answer)
-		} else {
-			c.packet(out.to, packet{Answer: &out.answer})
-		}
-	}
 }

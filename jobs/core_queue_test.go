@@ -30,8 +30,8 @@ func TestFreeSlotIsOfferedSoon(t *testing.T) {
 		w.limit(w.nodes[0], Limits{Paused: true})
 		first = w.submit(0, Spec{Min: 2, Max: 2})
 		w.run(7*time.Second, func() bool { return w.holds(c, first) })
-		if len(c.claims.queue) != 1 || w.holds(c, first) {
-			t.Fatalf("seed %d: a paused node has %d jobs in its queue", seed, len(c.claims.queue))
+		if len(c.core.claims.queue) != 1 || w.holds(c, first) {
+			t.Fatalf("seed %d: a paused node has %d jobs in its queue", seed, len(c.core.claims.queue))
 		}
 		w.limit(w.nodes[0], Limits{})
 		lifted := w.now
@@ -42,7 +42,7 @@ func TestFreeSlotIsOfferedSoon(t *testing.T) {
 }
 
 // holds reports whether slots are held for, or used by, a job.
-func (w *world) holds(c *Core, id ID) bool {
+func (w *world) holds(c *Model, id ID) bool {
 	for _, h := range c.Holdings() {
 		if h.Job == id {
 			return true

@@ -21,7 +21,7 @@ func TestRigidJobBesideANodeThatCannotStartWorkers(t *testing.T) {
 			if st := w.status(id); st.State != Completed {
 				t.Errorf("-n %d..%d: it is %s: %s", spec.Min, spec.Max, st.State, st.Reason)
 			}
-			rec := &bad.core.jobs[id].core.rec
+			rec := &bad.core.core.jobs[id].core.rec
 			for _, k := range rec.ranks {
 				declined += max(0, k.attempt-1)
 				if k.retries+rec.retries > 0 {
@@ -33,12 +33,12 @@ func TestRigidJobBesideANodeThatCannotStartWorkers(t *testing.T) {
 		if declined == 0 {
 			t.Error("no rank was declined")
 		}
-		if bad.core.claims.starts.broken == "" {
-			t.Errorf("the node still offers after %d vain starts", bad.core.claims.starts.misses)
+		if bad.core.core.claims.starts.broken == "" {
+			t.Errorf("the node still offers after %d vain starts", bad.core.core.claims.starts.misses)
 		}
 		bad.unable = false
 		w.wait(2 * maxTrialPause)
-		if bad.core.claims.starts.broken != "" {
+		if bad.core.core.claims.starts.broken != "" {
 			t.Error("the node offers nothing though it could")
 		}
 	}

@@ -102,24 +102,13 @@ type AwaitFunc func(ctx context.Context, id ID, since uint64) (Status, uint64, e
 // once more.
 const askAgain = 2 * time.Second
 
-// follow tells a job's primary how the jobs end that it waits for. It runs in
-// the loop.
-func (s *Service) follow(j *job) {
-	seen := map[ID]bool{}
-	for _, d := range j.core.unmet() {
-		if seen[d.Job] {
-			continue
+// follow finds out how a job ends that another one waits for.
+func (s *Service) follow(e doFollow) {
+	s.children.Go(func() {
+		if state, ok := s.awaitEnd(e.after); ok {
+			s.post(func() { s.core.tell(s.now(), e.job, func(p *primary) { p.followed(s.now(), e.after, state) }) })
 		}
-		seen[d.Job] = true
-		s.children.Go(func() {
-			if state, ok := s.awaitEnd(d.Job); ok {
-				s.post(func() {
-					j.core.followed(s.now(), d.Job, state)
-					s.flush(j)
-				})
-			}
-		})
-	}
+	})
 }
 
 // awaitEnd returns the final state of a job, "" if nobody knows it; ok is false

@@ -50,15 +50,19 @@
 //
 // # Concurrency
 //
-// primary and claims are cores: plain structs without goroutine, lock or clock.
-// A primary has a search, which says what is next for a job that wants workers
-// and calls nobody, and a lifecycle, which says what becomes of its ranks.
-// [Service.Run] has the one goroutine, the loop, that owns them; it never waits
-// for a disk or the network. What a primary leaves to be done outside is
-// released in order, once the events before it are in the journal. Each worker
-// of this node has a goroutine that moves it through its life, and each job that
-// this node works for has one that reports. All exported methods of Service may
-// be called from any goroutine.
+// All that a node decides is decided by its core, a plain struct without goroutine,
+// lock or clock: it has the primaries of the jobs that were submitted here, the claims
+// on the node's slots, and the node's part in jobs as a participant. A primary has a
+// search, which says what is next for a job that wants workers and calls nobody, and a
+// lifecycle, which says what becomes of its ranks. What a core wants done outside is
+// plain data. What a primary leaves is released in order, once the events before it are
+// in the journal. What a participant wants done for a worker is done by an executor,
+// one thing at a time for each worker, which tells how it ended.
+//
+// [Service.Run] has the one goroutine, the loop, that owns the core; it never waits for
+// a disk or the network, which have goroutines of their own. All exported methods of
+// Service may be called from any goroutine. A [Model] contains the same core, with
+// workers and a disk that only take time: the storms prove what ships.
 //
 // # On the wire
 //

@@ -10,21 +10,18 @@ type Drained struct {
 // Drain makes the node take no new workers. Those that it has go on; with now
 // they are ended, and their origins told at once that they are lost here.
 func (s *Service) Drain(now bool) {
-	s.call(func() { s.claims.drain() })
-	if now {
-		s.evict(reasonDraining)
-	}
+	s.call(func() {
+		s.core.claims.drain()
+		if now {
+			s.core.part.evictAll(s.now(), reasonDraining)
+		}
+	})
 	s.notify()
 }
 
 // Undrain makes the node take workers again.
 func (s *Service) Undrain() {
-	s.call(func() {
-		if s.claims.closed == reasonDraining {
-			s.claims.closed = ""
-			s.offerQueued()
-		}
-	})
+	s.call(s.core.undrain)
 	s.notify()
 }
 
@@ -32,25 +29,21 @@ func (s *Service) Undrain() {
 func (s *Service) Drained() Drained {
 	var d Drained
 	s.call(func() {
-		d.Draining = s.claims.closed == reasonDraining
-		for _, j := range s.jobs {
+		d.Draining = s.core.claims.closed == reasonDraining
+		for _, j := range s.core.live.list {
 			if !j.core.rec.state.Final() {
 				d.Jobs++
 			}
 		}
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.works {
-		w.mu.Lock()
-		silent := s.now().Sub(w.heard) > partLease
-		for _, k := range w.workers {
-			if !k.declined || !silent { // a stopped node tells that in its next life, if anybody asks
-				d.Workers++
+		for _, w := range s.core.part.works {
+			silent := s.now().Sub(w.heard) > partLease
+			for _, k := range w.workers {
+				if !k.declined || !silent { // a stopped node tells that in its next life, if anybody asks
+					d.Workers++
+				}
 			}
 		}
-		w.mu.Unlock()
-	}
+	})
 	return d
 }
 

@@ -12,19 +12,17 @@ import (
 	"zorilla/jobs/process"
 )
 
-// processSpec tells the supervisor what to run.
-func (w *work) processSpec(k *worker, root string, start Start) (process.Spec, error) {
-	w.mu.Lock()
-	spec := w.spec
-	w.mu.Unlock()
-	start = start.ofReplica(&spec, k.Rank)
-	rank, _ := spec.RankOf(k.Rank)
-	p := w.s.confined(process.Spec{
+// processSpec tells the supervisor what to run; ranks are those of the same copy of the
+// job at this node.
+func (s *Service) processSpec(root string, c *claimRecord, ranks []int) (process.Spec, error) {
+	spec, start := &c.Spec, c.Start.ofReplica(&c.Spec, c.Rank)
+	rank, _ := spec.RankOf(c.Rank)
+	p := s.confined(process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
 		Memory: spec.Memory, Walltime: spec.Walltime.Std(),
 	})
-	if len(k.gpus) > 0 {
-		p.Devices = w.s.cfg.Devices
+	if len(c.GPUs) > 0 {
+		p.Devices = s.cfg.Devices
 	}
 	if a := spec.Array; a != nil {
 		p.Tasks = &process.TaskSpec{IDs: a.Tasks, Outputs: spec.Globs()}
@@ -37,7 +35,7 @@ func (w *work) processSpec(k *worker, root string, start Start) (process.Spec, e
 			return p, err
 		}
 	}
-	p.Env = w.environment(spec, k, root, start)
+	p.Env = s.environment(c, root, start, ranks)
 	return p, nil
 }
 
@@ -53,10 +51,11 @@ func (s *Service) confined(p process.Spec) process.Spec {
 
 // environment is all that a worker finds: a plain system environment, what
 // tells it its place in the job, and what the user asked for.
-func (w *work) environment(spec Spec, k *worker, root string, start Start) []string {
-	local, localSize := w.place(&spec, start, k.Rank)
-	rank, replica := spec.RankOf(k.Rank)
-	master, port := masterOf(start), strconv.Itoa(masterPort(w.job))
+func (s *Service) environment(c *claimRecord, root string, start Start, ranks []int) []string {
+	spec := &c.Spec
+	local, localSize := s.place(spec, start, c.Rank, ranks)
+	rank, replica := spec.RankOf(c.Rank)
+	master, port := masterOf(start), strconv.Itoa(masterPort(c.Job))
 	home := filepath.Join(root, "work")
 	if spec.Array != nil {
 		home = filepath.Join(root, process.TaskDir)
@@ -64,7 +63,7 @@ func (w *work) environment(spec Spec, k *worker, root string, start Start) []str
 	env := map[string]string{
 		"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
 		"HOME": home, "TMPDIR": filepath.Join(root, "tmp"), "SHELL": "/bin/sh",
-		"ZORILLA_JOB_ID":     string(w.job),
+		"ZORILLA_JOB_ID":     string(c.Job),
 		"ZORILLA_RANK":       strconv.Itoa(rank),
 		"ZORILLA_REPLICA":    strconv.Itoa(replica),
 		"ZORILLA_SIZE":       strconv.Itoa(start.Size),
@@ -72,7 +71,7 @@ func (w *work) environment(spec Spec, k *worker, root string, start Start) []str
 		"ZORILLA_MAX":        strconv.Itoa(spec.Max),
 		"ZORILLA_LOCAL_RANK": strconv.Itoa(local),
 		"ZORILLA_NNODES":     strconv.Itoa(max(1, len(start.Hosts))),
-		"ZORILLA_ATTEMPT":    strconv.Itoa(k.Attempt),
+		"ZORILLA_ATTEMPT":    strconv.Itoa(c.Attempt),
 		"RANK":               strconv.Itoa(rank),
 		"WORLD_SIZE":         strconv.Itoa(start.Size),
 		"LOCAL_RANK":         strconv.Itoa(local),
@@ -86,7 +85,7 @@ func (w *work) environment(spec Spec, k *worker, root string, start Start) []str
 	if start.Epoch > 0 && spec.Array == nil {
 		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", epochFileName)
 	}
-	maps.Copy(env, gpuVariables(w.s.self.GPUs, k.gpus))
+	maps.Copy(env, gpuVariables(s.self.GPUs, c.GPUs))
 	maps.Copy(env, spec.Env)
 	list := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -111,23 +110,19 @@ func gpuVariables(have int, own []int) map[string]string {
 
 // place finds a rank's place among those of its own node, as far as the table
 // and this node know of them.
-func (w *work) place(spec *Spec, start Start, worker int) (local, size int) {
-	rank, replica := spec.RankOf(worker)
+func (s *Service) place(spec *Spec, start Start, worker int, here []int) (local, size int) {
+	rank, _ := spec.RankOf(worker)
 	ranks := map[int]bool{rank: true}
 	for _, h := range start.Hosts {
-		if h.Node == w.s.self.ID {
+		if h.Node == s.self.ID {
 			for _, r := range h.Ranks {
 				ranks[r] = true
 			}
 		}
 	}
-	w.mu.Lock()
-	for ra := range w.workers {
-		if other, of := spec.RankOf(ra.Rank); of == replica {
-			ranks[other] = true
-		}
+	for _, r := range here {
+		ranks[r] = true
 	}
-	w.mu.Unlock()
 	return slices.Index(slices.Sorted(maps.Keys(ranks)), rank), len(ranks)
 }
 

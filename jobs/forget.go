@@ -101,6 +101,7 @@ func (s *Service) shed() {
 	}
 	slices.SortFunc(ended, byEnd)
 	for _, p := range ended[:len(ended)-keepWhole] {
+		s.core.drop(p.ID)
 		delete(s.jobs, p.ID)
 	}
 }
@@ -132,8 +133,8 @@ func (s *Service) sweep() {
 // what is left to do on disk. It runs in the loop.
 func (s *Service) forget(p *past, remove bool) erasure {
 	e := erasure{id: p.ID, suffix: markForgotten}
-	if j := s.jobs[p.ID]; j != nil {
-		j.gone = true
+	if s.jobs[p.ID] != nil {
+		s.core.drop(p.ID)
 		delete(s.jobs, p.ID)
 	}
 	s.archive.forget(s.now(), p)

@@ -77,7 +77,7 @@ func (c *contest) enter(g *gang, lengths map[ID]time.Duration) {
 		c.audit.fail("", "%v", err)
 		return
 	}
-	rec := &g.home.core.jobs[id].core.rec
+	rec := &g.home.core.core.jobs[id].core.rec
 	g.id, g.order = id, order{0, rec.stamp, id}
 	lengths[id] = g.length
 	i, _ := slices.BinarySearchFunc(c.gangs, g, func(a, b *gang) int {
@@ -167,7 +167,7 @@ func (c *contest) over() bool {
 // floods returns how often all of them together have flooded.
 func (c *contest) floods() (n int) {
 	for _, g := range c.gangs {
-		rounds := g.home.core.jobs[g.id].core.search.rounds
+		rounds := g.home.core.core.jobs[g.id].core.search.rounds
 		n += rounds[len(rounds)-1].Number
 	}
 	return n

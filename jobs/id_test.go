@@ -45,15 +45,15 @@ func TestIDNamesItsWholeOrigin(t *testing.T) {
 	// What another node says of the origin's job has no weight, however alike
 	// their IDs look.
 	s := New(Config{Self: vicinity.Member{ID: testNode(1), Slots: 1}, Verify: verifySigned, Rand: rand.New(rand.NewPCG(1, 2))})
-	s.claims.member = func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }
+	s.core.claims.member = func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }
 	ad := testAd(origin.id, "aaaaa", 1, 1)
-	if a := s.claims.advertised(start, ad); a.Workers != 1 {
+	if a := s.core.claims.advertised(start, ad); a.Workers != 1 {
 		t.Fatalf("got %+v", a)
 	}
-	if s.yielded(twin.id, ad.Job, true); len(s.claims.holds) != 1 {
+	if s.core.yielded(start, twin.id, ad.Job, true); len(s.core.claims.holds) != 1 {
 		t.Error("a twin ended a hold")
 	}
-	if err := s.granted(twin.id, Grant{Job: ad.Job}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "does not originate at") {
+	if err := s.core.granted(start, twin.id, &Grant{Job: ad.Job}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "does not originate at") {
 		t.Errorf("a twin's grant: %v", err)
 	}
 	if _, err := s.measureReceived(twin.id, &Measure{Job: ad.Job}); !errors.Is(err, ErrRefused) {

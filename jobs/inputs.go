@@ -55,7 +55,7 @@ func (s *Service) mendInputs(j *job) {
 				s.store.Unpin(inputsOwner(id)) // which the fetch has pinned again, perhaps
 			} else if lost != "" {
 				j.core.inputLost(s.now(), lost)
-				s.flush(j)
+				s.core.flush(s.now(), j.originJob)
 			}
 		})
 	})

@@ -21,15 +21,6 @@ const (
 // away is how long origins shall wait for this node.
 func (s *Service) away() time.Duration { return max(min(awayLease, s.cfg.NodeLimit), time.Millisecond) }
 
-// evict ends all workers of this node, as far as they are known now.
-func (s *Service) evict(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.works {
-		w.evict(why)
-	}
-}
-
 // settle waits until all origins know what becomes of their workers here; for
 // those that must end first at most so long, and for the others at most a
 // little.
@@ -57,22 +48,21 @@ func (s *Service) settle() {
 // unsettled counts the workers of which origins do not know enough, and those
 // of them that are about to end. changed is closed when that may be different.
 func (s *Service) unsettled() (changed <-chan struct{}, left, ending int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.works {
-		w.mu.Lock()
-		for _, k := range w.workers {
-			if k.parted {
-				continue
-			}
-			left++
-			if !k.away && k.state != WorkerLost && k.state != WorkerEnded {
-				ending++
+	changed = s.Changes()
+	s.call(func() {
+		for _, w := range s.core.part.works {
+			for _, k := range w.workers {
+				if k.parted {
+					continue
+				}
+				left++
+				if !k.away && k.state != WorkerLost && k.state != WorkerEnded {
+					ending++
+				}
 			}
 		}
-		w.mu.Unlock()
-	}
-	return s.changed, left, ending
+	})
+	return changed, left, ending
 }
 
 // bequeath says what a stopped node leaves behind.
@@ -89,22 +79,18 @@ func (s *Service) bequeath() {
 }
 
 // leftovers counts the workers of which something is left to the next life of
-// this node: those that run, and those that have ended.
+// this node: those that run, and those that have ended. The loop has ended.
 func (s *Service) leftovers() (running, ended int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.works {
-		w.mu.Lock()
+	for _, w := range s.core.part.works {
 		for _, k := range w.workers {
 			switch {
 			case !k.away || k.declined || k.state == WorkerPreparing || k.state == WorkerReady:
-			case k.state == WorkerRunning && (k.proc == nil || !isClosed(k.proc.Done())):
+			case k.state == WorkerRunning && !s.exec.ended(workerID{w.job, k.RankAttempt}):
 				running++
 			default:
 				ended++
 			}
 		}
-		w.mu.Unlock()
 	}
 	return running, ended
 }

@@ -48,14 +48,12 @@ func (s *Service) Matching(prefix string) []ID {
 				found = append(found, id)
 			}
 		}
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id := range s.works {
-		if strings.HasPrefix(string(id), prefix) && !slices.Contains(found, id) {
-			found = append(found, id)
+		for id := range s.core.part.works {
+			if strings.HasPrefix(string(id), prefix) && !slices.Contains(found, id) {
+				found = append(found, id)
+			}
 		}
-	}
+	})
 	return found
 }
 
@@ -128,19 +126,15 @@ const ListEnded = 1000
 // for, the youngest; negative = all.
 func (s *Service) List(ended int) []Status {
 	var list []Status
-	s.call(func() { list = s.listOwn(ended) })
-	own := len(list)
-	s.mu.Lock()
-	works := make([]*work, 0, len(s.works))
-	for id, w := range s.works {
-		if !slices.ContainsFunc(list[:own], func(st Status) bool { return st.ID == id }) {
-			works = append(works, w)
+	s.call(func() {
+		list = s.listOwn(ended)
+		own := len(list)
+		for id, w := range s.core.part.works {
+			if !slices.ContainsFunc(list[:own], func(st Status) bool { return st.ID == id }) {
+				list = append(list, w.status(s.self, s.exec.written))
+			}
 		}
-	}
-	s.mu.Unlock()
-	for _, w := range works {
-		list = append(list, w.status())
-	}
+	})
 	slices.SortFunc(list, InOrder)
 	return list
 }

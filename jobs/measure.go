@@ -51,11 +51,11 @@ func (m *Measured) times(nodes int) []time.Duration {
 func microseconds(rtt time.Duration) int64 { return (rtt + time.Microsecond - 1).Microseconds() }
 
 // haveMeasured asks a node for its round trips to others.
-func (s *Service) haveMeasured(j *job, e doMeasure) {
+func (s *Service) haveMeasured(job ID, e doMeasure) {
 	ctx, cancel := context.WithTimeout(s.stoppedCtx, measureWait)
 	defer cancel()
 	var got Measured
-	err := s.send(ctx, e.from, pathMeasure, Measure{Job: j.core.rec.id, Nodes: e.nodes}, &got)
+	err := s.send(ctx, e.from, pathMeasure, Measure{Job: job, Nodes: e.nodes}, &got)
 	if err != nil {
 		if !s.running() {
 			return
@@ -63,8 +63,7 @@ func (s *Service) haveMeasured(j *job, e doMeasure) {
 		s.log.Debug().Err(err).Str("node", e.from.Short()).Msg("measure")
 	}
 	s.post(func() {
-		j.core.paired(s.now(), e.from, e.nodes, got.times(len(e.nodes)))
-		s.flush(j)
+		s.core.tell(s.now(), job, func(p *primary) { p.paired(s.now(), e.from, e.nodes, got.times(len(e.nodes))) })
 	})
 }
 

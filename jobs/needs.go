@@ -1,5 +1,7 @@
 package jobs
 
+import "time"
+
 // needs is what one worker takes of its node while it lives.
 type needs struct {
 	slots  int
@@ -75,5 +77,13 @@ func (c *claims) takeGPUs(n int) []int {
 func (c *claims) giveGPUs(taken []int) {
 	for _, i := range taken {
 		c.gpus[i]--
+	}
+}
+
+// adopted counts a worker of an earlier life of this node, which began then.
+func (c *claims) adopted(job ID, spec *Spec, gpus []int, at time.Time) {
+	c.claim(at, job, 1, spec)
+	for _, i := range gpus {
+		c.gpus[i]++
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
@@ -15,26 +16,16 @@ import (
 
 // job is one job at its origin. It is owned by the loop.
 type job struct {
-	core       *primary
-	wake       time.Time
-	steps      []*pendingStep // in order; their effects wait for the journal
+	*originJob // as the core has it
 	output     *outputLog
 	stdin      *spool
 	submitters []chan<- error // who waits to know that it is accepted; nil = it is, or is refused
 	refusal    error          // why it was not accepted
 
-	serving map[vicinity.ID]int // reports that wait for an answer
-	gone    bool                // it is forgotten: nothing is written down of it any more
-	trouble string              // why output cannot be stored; for people
-	mending bool                // its inputs are looked for
+	trouble string // why output cannot be stored; for people
+	mending bool   // its inputs are looked for
 
 	toldLost int // of its damage, that watchers were told of
-}
-
-// pendingStep is effects that wait until the events before them are durable.
-type pendingStep struct {
-	effects []effect
-	durable bool
 }
 
 // view is what clients see of a job, and its version: the end is told once it
@@ -75,44 +66,26 @@ func (s *Service) closeFiles() {
 	}
 }
 
-// flush hands what a primary has left to the journal, and its effects on once
-// they may be seen outside.
-func (s *Service) flush(j *job) {
-	st := j.core.take()
-	j.wake = j.core.wake()
-	if j.gone {
-		st.events = nil
-	}
-	if len(st.events) == 0 && len(st.effects) == 0 {
-		s.notify()
+// record makes events durable. A job whose submission cannot be written is
+// refused; after any other failure the node cannot keep its promises and stops:
+// its jobs go on from the journal when it is started again.
+func (s *Service) record(e doRecord) {
+	j := s.jobs[e.job]
+	if j == nil { // it was refused meanwhile
 		return
 	}
-	p := &pendingStep{effects: st.effects, durable: len(st.events) == 0}
-	j.steps = append(j.steps, p)
-	if p.durable {
-		s.release(j)
-		return
-	}
-	entries := make([]journal.Entry, len(st.events))
-	for i, ev := range st.events {
+	entries := make([]journal.Entry, len(e.events))
+	for i, ev := range e.events {
 		if ev.Kind == evEnded { // who finds less than that knows that something is lost
 			ev.Stored, _, _ = j.output.spool.state()
 		}
-		entries[i] = journal.Entry{Key: string(j.core.rec.id), Data: codec.MustMarshal(ev)}
+		entries[i] = journal.Entry{Key: string(e.job), Data: codec.MustMarshal(ev)}
 	}
-	s.write(j, p, entries)
-}
-
-// write appends a step's events. A job whose submission cannot be written is
-// refused; after any other failure the node cannot keep its promises and stops:
-// its jobs go on from the journal when it is started again.
-func (s *Service) write(j *job, p *pendingStep, entries []journal.Entry) {
 	s.cfg.Journal.Append(entries, func(err error) {
 		s.post(func() {
 			switch {
 			case err == nil:
-				p.durable = true
-				s.release(j)
+				s.core.recorded(s.now(), e.job, e.step)
 			case j.submitters != nil || j.refusal != nil:
 				s.refused(j, err)
 			default:
@@ -125,60 +98,54 @@ func (s *Service) write(j *job, p *pendingStep, entries []journal.Entry) {
 // refused forgets a job whose submission could not be written, and what came
 // after it.
 func (s *Service) refused(j *job, err error) {
-	delete(s.jobs, j.core.rec.id)
-	s.store.Unpin(inputsOwner(j.core.rec.id))
-	s.unkey(j.core.rec.spec.Key, j.core.rec.id)
+	if j.refusal != nil {
+		return
+	}
+	id := j.core.rec.id
+	delete(s.jobs, id)
+	s.store.Unpin(inputsOwner(id))
+	s.unkey(j.core.rec.spec.Key, id)
 	j.refusal = err
 	j.decided(err)
-	for i, st := range j.steps {
-		for _, e := range st.effects {
-			if a, ok := e.(doAnswer); ok && i > 0 { // the first is what was refused
-				s.answer(a)
-			}
-		}
+	for _, a := range s.core.refuse(id) {
+		s.answer(a)
 	}
-	j.steps = nil
 }
 
-// release lets the effects go whose events are durable, in order.
-func (s *Service) release(j *job) {
-	for len(j.steps) > 0 && j.steps[0].durable {
-		st := j.steps[0]
-		j.steps = j.steps[1:]
-		for _, e := range st.effects {
-			s.perform(j, e)
-		}
-	}
-	if j.core.rec.state.Final() && len(j.steps) == 0 {
-		j.output.spool.close()
-		j.stdin.close()
-		if !j.gone {
-			s.settled(&j.core.rec, j.wrote())
-		}
-	}
-	s.notify()
+// file files a job that has ended, which is durable now.
+func (s *Service) file(id ID) {
+	j := s.jobs[id]
+	j.output.spool.close()
+	j.stdin.close()
+	s.settled(&j.core.rec, j.wrote())
 }
 
-// perform does one effect; what waits for the network does so in a goroutine
-// of its own.
-func (s *Service) perform(j *job, e effect) {
-	switch e := e.(type) {
+// perform does what the core wants done; what waits for the network does so in a
+// goroutine of its own.
+func (s *Service) perform(a action) {
+	switch e := a.effect.(type) {
+	case doRecord:
+		s.record(e)
+	case doSettle:
+		s.file(e.job)
 	case doAccepted:
-		j.decided(nil)
+		if j := s.jobs[a.job]; j != nil {
+			j.decided(nil)
+		}
 	case doAnswer:
 		s.answer(e)
-	case doFlood:
-		s.advertise(j, e)
+	case doPacket:
+		s.sendPacket(e.to, e.packet)
 	case doExtend:
 		s.overlay.Extend(e.flood, e.rim)
 	case doProbe:
 		s.overlay.Probe(e.id)
 	case doMeasure:
-		s.children.Go(func() { s.haveMeasured(j, e) })
-	case doYield:
-		s.yield(e.to, e.job, e.forget)
+		s.children.Go(func() { s.haveMeasured(a.job, e) })
+	case doFollow:
+		s.follow(e)
 	case doGrant:
-		s.children.Go(func() { s.grant(j, e) })
+		s.children.Go(func() { s.grant(e) })
 	case doStart:
 		s.children.Go(func() {
 			s.sendOnce(e.to, pathStart, s.fillStart(e.start))
@@ -186,26 +153,38 @@ func (s *Service) perform(j *job, e effect) {
 	case doRelease:
 		s.children.Go(func() { s.sendOnce(e.to, pathRelease, e.release) })
 	case doCollect:
-		s.children.Go(func() { s.fetchOutputs(j, e) })
+		s.collect(a.job, e)
+	default:
+		s.exec.execute(e)
 	}
 }
 
-// advertise floods the job's advertisement and asks this node itself.
-func (s *Service) advertise(j *job, e doFlood) {
-	msg := codec.MustMarshal(e.ad)
-	payload := append(s.cfg.Sign(SignatureDomain, msg), msg...)
-	j.core.sent(s.now(), e.ad.Round, s.overlay.Flood(e.radius, payload))
-	a := s.claims.advertised(s.now(), e.ad)
-	s.soon = append(s.soon, func() {
-		s.answered(s.self.ID, a)
-		s.sendAnswers(s.claims.takenBack())
-	})
+// around is the network of a Service as its core sees it.
+type around struct{ s *Service }
+
+func (a around) Member(id vicinity.ID) (vicinity.Member, bool) {
+	m, _, ok := a.s.overlay.Member(id)
+	return m, ok
+}
+
+func (a around) Flood(_ time.Time, radius int, ad Advertisement) flood.Flood {
+	msg := codec.MustMarshal(ad)
+	return a.s.overlay.Flood(radius, append(a.s.cfg.Sign(SignatureDomain, msg), msg...))
+}
+
+func (a around) Measured(id vicinity.ID) time.Duration       { return a.s.overlay.Measured(id) }
+func (a around) Distance(from, to vicinity.ID) time.Duration { return a.s.overlay.Distance(from, to) }
+func (a around) Size() int                                   { return a.s.overlay.Size() }
+func (a around) Bearings() []byte                            { return a.s.overlay.Bearings() }
+func (a around) Placed(id vicinity.ID, bearings []byte)      { a.s.overlay.Placed(id, bearings) }
+func (a around) Nearer(than time.Duration, limit int) []vicinity.Measured {
+	return a.s.overlay.Nearer(than, limit)
 }
 
 // grantTimeout bounds one grant: a node that does not answer is not waited for.
 const grantTimeout = 5 * time.Second
 
-func (s *Service) grant(j *job, e doGrant) {
+func (s *Service) grant(e doGrant) {
 	ctx, cancel := context.WithTimeout(s.stoppedCtx, grantTimeout)
 	defer cancel()
 	err := s.send(ctx, e.to, pathGrant, e.grant, nil)
@@ -214,8 +193,7 @@ func (s *Service) grant(j *job, e doGrant) {
 	}
 	s.log.Debug().Err(err).Str("job", string(e.grant.Job)).Str("node", e.to.Short()).Msg("grant")
 	s.post(func() {
-		j.core.grantFailed(s.now(), e.to, e.grant.Ranks, errors.Is(err, ErrRefused))
-		s.flush(j)
+		s.core.tell(s.now(), e.grant.Job, func(p *primary) { p.grantFailed(s.now(), e.to, e.grant.Ranks, errors.Is(err, ErrRefused)) })
 	})
 }
 
@@ -250,32 +228,41 @@ func (s *Service) fillHosts(hosts []Host) []Host {
 // maxFetches bounds the memory for output files of ranks that end together.
 const maxFetches = 16
 
-// fetchOutputs brings a rank's output files here.
-func (s *Service) fetchOutputs(j *job, e doCollect) {
-	select {
-	case s.fetches <- struct{}{}:
-		defer func() { <-s.fetches }()
-	case <-s.stopped:
+// collect brings a rank's output files here.
+func (s *Service) collect(job ID, e doCollect) {
+	j := s.jobs[job]
+	if j == nil {
 		return
 	}
-	id := j.core.rec.id
-	tree, _, err := s.cfg.Fetch(s.stoppedCtx, outputsOwner(id), e.output.Manifest, []vicinity.ID{e.from}, nil)
 	globs := j.core.rec.spec.Outputs
+	s.children.Go(func() {
+		select {
+		case s.fetches <- struct{}{}:
+			defer func() { <-s.fetches }()
+		case <-s.stopped:
+			return
+		}
+		err := s.fetchOutputs(job, globs, e)
+		if err != nil && s.running() {
+			s.log.Warn().Err(err).Str("job", string(job)).Int("rank", e.output.Rank).Msg("fetch outputs; trying again")
+		}
+		s.post(func() {
+			s.core.tell(s.now(), job, func(p *primary) { p.collected(s.now(), RankAttempt{e.output.Rank, e.output.Attempt}, err) })
+		})
+	})
+}
+
+func (s *Service) fetchOutputs(job ID, globs []string, e doCollect) error {
+	tree, _, err := s.cfg.Fetch(s.stoppedCtx, outputsOwner(job), e.output.Manifest, []vicinity.ID{e.from}, nil)
+	if err != nil {
+		return err
+	}
 	for _, f := range tree.Entries {
-		if err == nil && !transfer.MatchOutput(globs, f.Path) {
-			err = fmt.Errorf("%w: %.80q", errNotAsked, f.Path)
+		if !transfer.MatchOutput(globs, f.Path) {
+			return fmt.Errorf("%w: %.80q", errNotAsked, f.Path)
 		}
 	}
-	if err == nil {
-		err = s.syncStore(tree, e.output.Manifest)
-	}
-	if err != nil && s.running() {
-		s.log.Warn().Err(err).Str("job", string(id)).Int("rank", e.output.Rank).Msg("fetch outputs; trying again")
-	}
-	s.post(func() {
-		j.core.collected(s.now(), RankAttempt{e.output.Rank, e.output.Attempt}, err)
-		s.flush(j)
-	})
+	return s.syncStore(tree, e.output.Manifest)
 }
 
 // errNotAsked: a node returned files that do not match the job's patterns.

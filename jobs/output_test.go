@@ -167,7 +167,7 @@ func TestReaderBeyondTheEndWaitsForIt(t *testing.T) {
 
 func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	c := newTalk(t, Spec{Min: 1, Max: 1})
-	j := &job{core: c.p, output: &outputLog{spool: &spool{}}, stdin: &spool{}, steps: []*pendingStep{{}}}
+	j := &job{originJob: &originJob{core: c.p, steps: []*pendingStep{{}}}, output: &outputLog{spool: &spool{}}, stdin: &spool{}}
 	s := &Service{cfg: Config{Journal: journal.NewMemory()}}
 	_, before := s.view(j)
 	c.p.cancel(c.now, "cancelled by a user")

@@ -7,7 +7,7 @@ const diskEvery = 10 * time.Second
 
 // Limits returns what the owner allows now.
 func (s *Service) Limits() (l Limits) {
-	s.call(func() { l = s.claims.limits })
+	s.call(func() { l = s.core.claims.limits })
 	return l
 }
 
@@ -16,8 +16,7 @@ func (s *Service) Limits() (l Limits) {
 // go on.
 func (s *Service) SetLimits(l Limits) {
 	s.call(func() {
-		s.claims.limit(l)
-		s.offerQueued()
+		s.core.limit(l)
 	})
 	s.notify()
 }
@@ -25,7 +24,7 @@ func (s *Service) SetLimits(l Limits) {
 // Queue lists the jobs that wait for room at this node, in the order in which
 // they get it.
 func (s *Service) Queue() (list []Waiting) {
-	s.call(func() { list = s.claims.waiting(s.now()) })
+	s.call(func() { list = s.core.claims.waiting(s.now()) })
 	return list
 }
 
@@ -36,8 +35,8 @@ func (s *Service) watchDisk() {
 	for {
 		if free, err := s.cfg.FreeDisk(); err == nil {
 			s.post(func() {
-				s.claims.measured(free)
-				s.offerQueued()
+				s.core.claims.measured(free)
+				s.core.claims.loose = true
 			})
 		}
 		select {

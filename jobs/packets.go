@@ -35,16 +35,7 @@ func (s *Service) Advertised(m flood.Message) {
 		return
 	}
 	s.overlay.Learn(ad.Origin(), ad.Addrs)
-	s.tryPost(func() {
-		s.clock.saw(ad.Stamp, s.now())
-		a := s.claims.advertised(s.now(), ad)
-		a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, maxOnward)
-		if ad.Near {
-			a.At = s.overlay.Bearings()
-		}
-		s.sendPacket(ad.Origin(), packet{Answer: &a})
-		s.sendAnswers(s.claims.takenBack())
-	})
+	s.tryPost(func() { s.core.advertised(s.now(), ad, m) })
 }
 
 // tryPost is post for the overlay's goroutines: what does not fit is lost, as
@@ -61,9 +52,6 @@ func (s *Service) tryPost(f func()) bool {
 // sendPacket signs a packet and sends it.
 func (s *Service) sendPacket(to vicinity.ID, p packet) {
 	p.To = to
-	if p.Yield != "" {
-		p.Signed = s.now().UnixMilli()
-	}
 	msg := codec.MustMarshal(p)
 	s.overlay.Send(to, append(s.cfg.Sign(PacketDomain, msg), msg...))
 }
@@ -89,74 +77,12 @@ func (s *Service) Receive(from vicinity.ID, payload []byte) {
 		s.mu.Unlock()
 		return
 	}
-	s.tryPost(func() {
-		if p.Answer != nil {
-			s.answered(from, *p.Answer)
-			return
-		}
-		if p.Signed < s.claims.signed(p.Yield) {
-			return // recorded before the advertisement that it would undo
-		}
-		s.yielded(from, p.Yield, p.Forget)
-	})
+	s.tryPost(func() { s.core.received(s.now(), from, p) })
 }
 
 // errForged: the packet is not by the node that it seems to come from, or not
 // for this one.
 var errForged = errors.New("forged packet")
-
-// yielded ends a hold that the origin does not need.
-func (s *Service) yielded(from vicinity.ID, id ID, forget bool) {
-	if id.Origin() == from {
-		s.claims.released(id, forget)
-		s.offerQueued()
-	}
-}
-
-// answered hands an answer to the job's primary.
-func (s *Service) answered(from vicinity.ID, a Answer) {
-	m, _, ok := s.overlay.Member(from)
-	if !ok {
-		m = vicinity.Member{ID: from}
-	}
-	rtt := s.overlay.Measured(from)
-	j := s.jobs[a.Job]
-	if j == nil {
-		if a.Job.Origin() == s.self.ID && a.Workers > 0 {
-			s.yield(from, a.Job, true)
-		}
-		return
-	}
-	if len(a.At) > 0 {
-		s.overlay.Placed(from, a.At)
-	}
-	if from == s.self.ID {
-		rtt = 1 // nearer than all others; 0 would mean "not known"
-	}
-	j.core.answered(s.now(), m, rtt, a)
-	s.flush(j)
-}
-
-func (s *Service) yield(to vicinity.ID, id ID, forget bool) {
-	if to == s.self.ID {
-		s.soon = append(s.soon, func() { s.yielded(to, id, forget) })
-		return
-	}
-	s.sendPacket(to, packet{Yield: id, Forget: forget})
-}
-
-// offerQueued offers free room to queued jobs.
-func (s *Service) offerQueued() { s.sendAnswers(s.claims.offers(s.now())) }
-
-func (s *Service) sendAnswers(list []outgoing) {
-	for _, out := range list {
-		if out.to == s.self.ID {
-			s.answered(s.self.ID, out.answer)
-		} else {
-			s.sendPacket(out.to, packet{Answer: &out.answer})
-		}
-	}
-}
 
 // packet is what jobs send as single packets: an answer to an advertisement,
 // or word to a node that its offer is not needed. It travels signed by its

@@ -81,17 +81,17 @@ func TestForgedPacketsAreCountedAndDropped(t *testing.T) {
 func TestYieldOfAStrangerIsIgnored(t *testing.T) {
 	self, origin, other := newSigner(1), newSigner(2), newSigner(3)
 	s := New(Config{Self: vicinity.Member{ID: self.id, Slots: 1}, Verify: verifySigned, Rand: rand.New(rand.NewPCG(1, 2))})
-	s.claims.member = func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }
+	s.core.claims.member = func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }
 	ad := testAd(origin.id, "aaaaa", 1, 1)
-	if a := s.claims.advertised(start, ad); a.Workers != 1 {
+	if a := s.core.claims.advertised(start, ad); a.Workers != 1 {
 		t.Fatalf("got %+v", a)
 	}
-	s.yielded(other.id, ad.Job, true)
-	if len(s.claims.holds) != 1 {
+	s.core.yielded(start, other.id, ad.Job, true)
+	if len(s.core.claims.holds) != 1 {
 		t.Fatal("a stranger ended a hold")
 	}
-	s.yielded(origin.id, ad.Job, true)
-	if len(s.claims.holds) != 0 {
+	s.core.yielded(start, origin.id, ad.Job, true)
+	if len(s.core.claims.holds) != 0 {
 		t.Fatal("the origin could not end its hold")
 	}
 }

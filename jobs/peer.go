@@ -63,7 +63,7 @@ func (s *Service) send(ctx context.Context, to vicinity.ID, path string, msg, re
 // PeerHandler serves the peer protocol below PeerPrefix.
 func (s *Service) PeerHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST "+pathGrant, serve(s, func(from vicinity.ID, g *Grant) (any, error) { return nil, s.granted(from, *g) }))
+	mux.Handle("POST "+pathGrant, serve(s, func(from vicinity.ID, g *Grant) (any, error) { return nil, s.granted(from, g) }))
 	mux.Handle("POST "+pathStart, serve(s, s.startReceived))
 	mux.Handle("POST "+pathRelease, serve(s, s.releaseReceived))
 	mux.Handle("POST "+pathReport, serve(s, s.reportReceived))
@@ -125,36 +125,29 @@ func serve[T any, P message[T]](s *Service, f func(from vicinity.ID, msg P) (any
 	})
 }
 
-// workFor finds what this node does for a job of that origin.
-func (s *Service) workFor(from vicinity.ID, id ID) *work {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.works[id]; w != nil && w.origin == from {
-		return w
+// granted takes a grant: the hold becomes a claim, and its workers are
+// prepared.
+func (s *Service) granted(from vicinity.ID, g *Grant) (err error) {
+	s.overlay.Learn(from, g.Addrs)
+	if !s.call(func() { err = s.core.granted(s.now(), from, g) }) {
+		return fmt.Errorf("%w: the node is leaving", ErrRefused)
 	}
-	return nil
+	return err
 }
 
 func (s *Service) startReceived(from vicinity.ID, m *Start) (any, error) {
-	w := s.workFor(from, m.Job)
-	if w == nil {
+	here := false
+	if !s.call(func() { here = s.core.started(s.now(), from, m) }) {
+		return nil, ErrStopped
+	}
+	if !here {
 		return nil, fmt.Errorf("%w: no worker of job %s is here", ErrRefused, m.Job.Short())
 	}
-	w.startRanks(*m)
 	return nil, nil
 }
 
 func (s *Service) releaseReceived(from vicinity.ID, m *Release) (any, error) {
-	if len(m.Ranks) == 0 {
-		s.post(func() { s.yielded(from, m.Job, true) })
-	}
-	switch w := s.workFor(from, m.Job); {
-	case w == nil:
-	case m.Stop:
-		w.stopRanks(m.Ranks)
-	default:
-		w.dropRanks(m.Ranks)
-	}
+	s.post(func() { s.core.released(s.now(), from, m) })
 	return nil, nil
 }
 
@@ -162,15 +155,11 @@ func (s *Service) releaseReceived(from vicinity.ID, m *Release) (any, error) {
 // It answers when all that follows from the report is durable.
 func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 	var j *job
-	owned := map[RankAttempt]bool{}
+	var owned map[RankAttempt]bool
 	ok := s.call(func() {
-		if j = s.jobs[rep.Job]; j == nil {
-			return
-		}
-		j.core.heard(s.now(), from) // also if the output cannot be stored now
-		j.serving[from]++
-		for _, w := range rep.Workers {
-			owned[w.RankAttempt] = j.core.owned(from, w.RankAttempt)
+		var here bool
+		if owned, here = s.core.serve(s.now(), from, rep); here { // also if the output cannot be stored now
+			j = s.jobs[rep.Job]
 		}
 	})
 	if !ok {
@@ -179,7 +168,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 	if j == nil {
 		return Ack{}, nil
 	}
-	defer s.post(func() { s.served(j, from) })
+	defer s.post(func() { s.core.served(s.now(), from, rep.Job) })
 	s.overlay.Learn(from, rep.Addrs)
 	if err := s.storeOutput(j, rep, owned); err != nil && !errors.Is(err, os.ErrClosed) { // closed: the job has just ended
 		s.post(func() { s.hindered(j, err) })
@@ -195,8 +184,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 		if j.lacksInputs(from, rep) {
 			s.mendInputs(j)
 		}
-		j.core.reported(s.now(), from, *rep, j.output.received(ras), s.awaited(reply))
-		s.flush(j)
+		s.core.reported(s.now(), from, rep, j.output.received(ras), s.awaited(reply))
 	})
 	select {
 	case ack := <-reply:
@@ -210,15 +198,6 @@ func (s *Service) reportReceived(from vicinity.ID, rep *Report) (any, error) {
 		return ack, nil
 	case <-s.stopped:
 		return nil, ErrStopped
-	}
-}
-
-// served ends the service of a report. A node is not silent as long as its
-// report waits for this one, whose disk may be slow or full.
-func (s *Service) served(j *job, from vicinity.ID) {
-	j.core.waitedFor(s.now(), from)
-	if j.serving[from]--; j.serving[from] == 0 {
-		delete(j.serving, from)
 	}
 }
 
@@ -314,13 +293,13 @@ func (s *Service) serveStdin(w http.ResponseWriter, r *http.Request) {
 
 // feedStdin brings the client's input to rank 0, beginning again where the
 // connection to the origin broke or where an earlier life of this node stopped.
-func (s *Service) feedStdin(ctx context.Context, w *work, in process.Input) {
+func (s *Service) feedStdin(ctx context.Context, job ID, in process.Input) {
 	sent, err := in.Offset()
 	if err != nil {
 		return // the worker has ended, or is left
 	}
 	for ctx.Err() == nil {
-		err := s.copyStdin(ctx, w, in, &sent)
+		err := s.copyStdin(ctx, job, in, &sent)
 		if err == nil || errors.Is(err, errInputClosed) {
 			in.Close()
 			return
@@ -331,8 +310,8 @@ func (s *Service) feedStdin(ctx context.Context, w *work, in process.Input) {
 
 var errInputClosed = errors.New("the worker does not read its input any more")
 
-func (s *Service) copyStdin(ctx context.Context, w *work, in process.Input, sent *int64) error {
-	url := fmt.Sprintf("https://%s%s?job=%s&offset=%d", w.origin, pathStdin, w.job, *sent)
+func (s *Service) copyStdin(ctx context.Context, job ID, in process.Input, sent *int64) error {
+	url := fmt.Sprintf("https://%s%s?job=%s&offset=%d", job.Origin(), pathStdin, job, *sent)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -343,7 +322,7 @@ func (s *Service) copyStdin(ctx context.Context, w *work, in process.Input, sent
 	}
 	defer r.Body.Close()
 	if r.StatusCode != http.StatusOK {
-		return fmt.Errorf("node %s answered %s", w.origin.Short(), r.Status)
+		return fmt.Errorf("node %s answered %s", job.Origin().Short(), r.Status)
 	}
 	buf := make([]byte, 32<<10)
 	for {

@@ -12,7 +12,6 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
-	"zorilla/vicinity"
 )
 
 // load rebuilds all jobs from the journal.
@@ -35,6 +34,7 @@ func (s *Service) load() error {
 			s.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
 			s.unkey(s.jobs[id].core.rec.spec.Key, id)
 			delete(s.jobs, id)
+			s.core.drop(id)
 			continue
 		}
 		lost = append(lost, s.jobs[id].lost()...)
@@ -62,6 +62,7 @@ func (s *Service) recallYoungest() (lost []string) {
 			continue
 		}
 		s.jobs[p.ID] = j
+		s.core.add(j.originJob)
 		lost = append(lost, j.lost()...)
 	}
 	return lost
@@ -133,10 +134,11 @@ func (l *loading) seal() {
 	default:
 		l.live = append(l.live, id)
 		s.jobs[id] = j
+		s.core.add(j.originJob)
 		return
 	}
 	s.sawLast(id, stamp)
-	s.clock.saw(stamp, s.now())
+	s.core.clock.saw(stamp, s.now())
 }
 
 // fileSize is that of a file, or 0.
@@ -163,7 +165,7 @@ func (s *Service) recall(id ID) (*job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read job %s: %w", id.Short(), err)
 	}
-	j := &job{core: s.newPrimary(id), serving: map[vicinity.ID]int{}}
+	j := &job{originJob: s.core.newJob(id)}
 	rec := &j.core.rec
 	for _, e := range entries {
 		rec.replay(e)
@@ -193,7 +195,7 @@ func (s *Service) jobOf(e journal.Entry) (*job, error) {
 		return nil, fmt.Errorf("job %s is one of node %s, and this is node %s: restore the identity.key of that node, or remove journal.db to begin without its jobs",
 			id.Short(), id.Origin(), s.self.ID)
 	}
-	return &job{core: s.newPrimary(id), serving: map[vicinity.ID]int{}}, nil
+	return &job{originJob: s.core.newJob(id)}, nil
 }
 
 // replay applies an entry of the journal. After one that is damaged nothing is
@@ -228,13 +230,6 @@ func (r *record) giveUp(now time.Time) {
 	}
 }
 
-func (s *Service) newPrimary(id ID) *primary {
-	p := newPrimary(id, s.self, s.cfg.Rand, s.cfg.Schedule)
-	p.measured, p.near, p.members = s.overlay.Measured, s.overlay.Nearer, s.overlay.Size
-	p.distance = s.overlay.Distance
-	return p
-}
-
 // restore opens the files of a job that has not ended, pins its blobs and goes on
 // with it.
 func (s *Service) restore(id ID) error {
@@ -246,7 +241,7 @@ func (s *Service) restore(id ID) error {
 	if err := s.openOutput(j, id); err != nil {
 		return err
 	}
-	s.clock.saw(rec.stamp, s.now())
+	s.core.clock.saw(rec.stamp, s.now())
 	s.sawLast(id, rec.stamp)
 	s.pinOutputs(rec)
 	s.pin(inputsOwner(id), rec.spec.Inputs)
@@ -254,12 +249,11 @@ func (s *Service) restore(id ID) error {
 	if err != nil {
 		return err
 	}
-	j.core.resume(s.now(), s.cfg.Schedule)
+	s.core.resume(s.now(), j.originJob)
 	if damaged && rec.ranks[0].state != WorkerEnded {
 		j.core.end(s.now(), Failed, stdinDamaged, CodeZorilla)
+		s.core.flush(s.now(), j.originJob)
 	}
-	s.flush(j)
-	s.follow(j)
 	return nil
 }
 

@@ -82,11 +82,10 @@ type Service struct {
 	log     zerolog.Logger
 	inbox   chan func()
 	fetches chan struct{} // a place for each fetch of outputs
-	trials  chan trial    // capacity 1: the latest, while none runs
 
 	// Owned by the loop.
-	claims    *claims
-	clock     clock
+	core      *core
+	exec      *executor
 	jobs      map[ID]*job
 	keys      map[string]keyed // jobs by the keys of their submissions
 	archive   archive          // of jobs that have ended
@@ -94,7 +93,6 @@ type Service struct {
 	lastStamp Stamp
 	answers   map[uint64]chan<- Ack // to requests, by their numbers; each has room for one
 	number    uint64                // of the last of them
-	soon      []func()              // what the loop has for itself to do next
 	next      time.Time             // when it wants to wake; zero = only when something comes
 
 	clocks *clocks // of other nodes; it has a mutex of its own
@@ -111,7 +109,6 @@ type Service struct {
 	failed     chan error    // capacity 1: why the service cannot go on
 
 	mu      sync.Mutex // guards what follows
-	works   map[ID]*work
 	changed chan struct{}
 	counts  Counts
 }
@@ -136,17 +133,14 @@ func New(cfg Config) *Service {
 	}
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
-		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), trials: make(chan trial, 1), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
-		claims: newClaims(cfg.Self, cfg.Rand), clocks: newClocks(time.Now()),
-		jobs: map[ID]*job{}, keys: map[string]keyed{}, answers: map[uint64]chan<- Ack{}, works: map[ID]*work{}, changed: make(chan struct{}),
+		inbox: make(chan func(), 1024), fetches: make(chan struct{}, maxFetches), ready: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
+		clocks: newClocks(time.Now()),
+		jobs:   map[ID]*job{}, keys: map[string]keyed{}, answers: map[uint64]chan<- Ack{}, changed: make(chan struct{}),
 		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
 	}
-	s.trials <- trial{}
-	s.claims.limits = cfg.Limits
-	s.claims.member = func(id vicinity.ID) (vicinity.Member, bool) {
-		m, _, ok := s.overlay.Member(id)
-		return m, ok
-	}
+	s.core = newCore(cfg.Self, around{s}, cfg.Rand, cfg.Schedule, cfg.OrphanLimit)
+	s.core.claims.limits = cfg.Limits
+	s.exec = newExecutor(s, &s.core.part)
 	s.leavingCtx, s.leave = context.WithCancel(context.Background())
 	s.stoppedCtx, s.stop = context.WithCancel(context.Background())
 	s.leaving, s.stopped = s.leavingCtx.Done(), s.stoppedCtx.Done()
@@ -178,15 +172,19 @@ func (s *Service) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case failure = <-s.failed:
 	}
-	s.call(func() { s.claims.closed = reasonLeaving })
-	if s.cfg.NodeLimit < 0 || errors.Is(context.Cause(ctx), vicinity.ErrTwin) {
-		s.evict(reasonLeaving)
-	}
+	s.call(func() {
+		s.core.claims.closed = reasonLeaving
+		if s.cfg.NodeLimit < 0 || errors.Is(context.Cause(ctx), vicinity.ErrTwin) {
+			s.core.part.evictAll(s.now(), reasonLeaving)
+		}
+		s.core.leave(s.now(), s.away())
+	})
 	s.leave()
 	s.settle()
 	s.stop()
 	<-s.ended
 	s.children.Wait()
+	s.exec.leave()
 	s.closeFiles()
 	s.bequeath()
 	return failure
@@ -215,11 +213,6 @@ func (s *Service) loop() {
 			return
 		}
 		s.due()
-		for len(s.soon) > 0 {
-			f := s.soon[0]
-			s.soon = s.soon[1:]
-			f()
-		}
 		if s.next = s.wake(); !s.next.IsZero() {
 			s.next = later(s.next, s.now())
 			timer.Reset(max(0, time.Until(s.next)))
@@ -251,40 +244,32 @@ func (s *Service) rouse() {
 }
 
 // overslept gives the nodes that work for the jobs their time to report anew.
-func (s *Service) overslept() {
-	now := s.now()
-	for _, j := range s.jobs {
-		j.core.overslept(now)
-	}
-}
+func (s *Service) overslept() { s.core.overslept(s.now()) }
 
-// due ticks the jobs and the claims whose time has come.
+// due does what the core wants done, and what else has come.
 func (s *Service) due() {
 	s.rouse()
-	now := s.now()
-	for _, j := range s.jobs {
-		if !j.wake.IsZero() && !now.Before(j.wake) {
-			for from := range j.serving {
-				j.core.waitedFor(now, from)
-			}
-			j.core.tick(now)
-			s.flush(j)
+	for {
+		list, news := s.core.advance(s.now())
+		if news {
+			s.notify()
+		}
+		if len(list) == 0 {
+			break
+		}
+		for _, a := range list {
+			s.perform(a)
 		}
 	}
-	if at := s.claims.wake(); !at.IsZero() && !now.Before(at) {
-		s.offerQueued()
-	}
-	if at := s.archive.next; !at.IsZero() && !now.Before(at) {
+	if at := s.archive.next; !at.IsZero() && !s.now().Before(at) {
 		s.sweep()
 	}
 }
 
 func (s *Service) wake() time.Time {
-	at := earlier(s.claims.wake(), s.archive.next)
-	for _, j := range s.jobs {
-		if at = earlier(at, j.wake); len(j.core.parts) > 0 {
-			at = earlier(at, s.now().Add(wakeful))
-		}
+	at := earlier(s.core.wake(), s.archive.next)
+	if s.core.busy > 0 {
+		at = earlier(at, s.now().Add(wakeful))
 	}
 	return at
 }
@@ -347,20 +332,13 @@ func (s *Service) Counts() Counts {
 
 // Busy returns how many slots are in use or held.
 func (s *Service) Busy() (slots int) {
-	s.call(func() { slots = s.claims.busy() })
+	s.call(func() { slots = s.core.claims.busy() })
 	return slots
 }
 
 // MemberGone tells that the overlay has declared a node dead.
 func (s *Service) MemberGone(id vicinity.ID) {
-	s.post(func() {
-		for _, j := range s.jobs {
-			if !j.core.rec.state.Final() {
-				j.core.memberGone(s.now(), id)
-				s.flush(j)
-			}
-		}
-	})
+	s.post(func() { s.core.memberGone(s.now(), id) })
 }
 
 func (s *Service) jobDir(id ID) string { return filepath.Join(s.cfg.Dir, "jobs", string(id)) }

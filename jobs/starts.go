@@ -18,9 +18,6 @@ import (
 const (
 	// maxMisses is how many starts may fail in a row before nothing is offered.
 	maxMisses = 3
-	// maxAgain is how often a worker that could not be started is tried at the
-	// same node, if a trial there works.
-	maxAgain = 2
 	// The first trial of a node that offers nothing follows after trialPause;
 	// the pauses double up to maxTrialPause.
 	trialPause    = time.Second
@@ -38,6 +35,7 @@ type starts struct {
 	broken string    // why workers cannot be started; "" = they can, as far as is known
 	next   time.Time // when broken: the next trial
 	pause  time.Duration
+	trying bool // a trial runs
 }
 
 // missed notes a start, or a trial, that failed because of the node.
@@ -93,79 +91,43 @@ func (c *claims) idle() string {
 
 // Broken says why this node cannot start workers, or "".
 func (s *Service) Broken() (why string) {
-	s.call(func() { why = s.claims.starts.broken })
+	s.call(func() { why = s.core.claims.starts.broken })
 	return why
 }
 
-// missed finds out whether a start failed because of this node, and counts it
-// then. It returns what is wrong with the node, or nil.
-func (s *Service) missed(since time.Time) error {
-	err := s.try(since)
-	if s.leavingCtx.Err() != nil {
-		return err
+// judge tells the participant whether workers can be started here.
+func (x *executor) judge(now time.Time, id workerID, trouble string) {
+	log := &x.s.log
+	if trouble != "" && id.Job != "" {
+		log.Warn().Str("job", string(id.Job)).Int("rank", id.Rank).Msg("a worker could not be started: " + trouble)
 	}
-	if err == nil {
-		s.post(func() { s.claims.began() })
-		return nil
-	}
-	s.post(func() {
-		if s.claims.missed(s.now(), oneLine(err.Error())) {
-			s.log.Error().Err(err).Msg("this node cannot start workers, and offers nothing until it can")
-			s.children.Go(s.recover)
-		}
-	})
-	s.notify()
-	return err
-}
-
-// recover tries by and by whether workers can be started again.
-func (s *Service) recover() {
-	for {
-		var pause time.Duration
-		if !s.call(func() { pause = s.claims.starts.next.Sub(s.now()) }) {
-			return
-		}
-		select {
-		case <-time.After(pause):
-		case <-s.leaving:
-			return
-		}
-		err := s.try(s.now())
-		if s.leavingCtx.Err() != nil {
-			return
-		}
-		s.call(func() {
-			if err != nil {
-				s.claims.missed(s.now(), oneLine(err.Error()))
-				return
-			}
-			s.claims.worked()
-			s.offerQueued()
-		})
-		s.notify()
-		if err == nil {
-			s.log.Info().Msg("this node can start workers again")
-			return
-		}
+	switch changed := x.part.tried(now, id, trouble); {
+	case changed && trouble != "":
+		log.Error().Msg("this node cannot start workers, and offers nothing until it can: " + trouble)
+	case changed:
+		log.Info().Msg("this node can start workers again")
 	}
 }
 
-// trial is the latest trial; Service.trials, which holds it, lets one run at a
+// trial is the latest trial; executor.trials, which holds it, lets one run at a
 // time.
 type trial struct {
-	begun time.Time
-	err   error
+	begun   time.Time
+	trouble string
 }
 
-// try starts a worker that does nothing, unless that was tried since a time.
-func (s *Service) try(since time.Time) error {
-	last := <-s.trials
+// try starts a worker that does nothing, unless that was tried since a time, and
+// returns why it could not be started, or "".
+func (x *executor) try(since time.Time) string {
+	last := <-x.trials
 	if !last.begun.After(since) {
-		last = trial{begun: s.now()}
-		last.err = s.tryOut()
+		last = trial{begun: x.s.now()}
+		if err := x.s.tryOut(); err != nil {
+			last.trouble = oneLine(err.Error())
+		}
 	}
-	s.trials <- last
-	return last.err
+	x.trials <- last
+	return last.trouble
 }
 
 // trialName is the directory of a trial, among those of the workers.
@@ -200,46 +162,4 @@ func (s *Service) tryOut() (err error) {
 	}
 	proc.Stop(0)
 	return err
-}
-
-const notStarted = "could not start it: "
-
-// notBegun handles a worker whose program did not run, and reports whether it is
-// to be prepared and started once more here.
-func (w *work) notBegun(k *worker, root, why string, since time.Time) (again bool) {
-	if k.proc != nil {
-		_ = k.proc.Close()
-	}
-	if w.s.leavingCtx.Err() != nil || isClosed(k.drop) || isClosed(k.evict) || isClosed(k.stop) {
-		w.decline(k, notStarted+why)
-		return false
-	}
-	if err := w.s.missed(since); err != nil {
-		w.s.log.Warn().Err(err).Str("job", string(w.job)).Int("rank", k.Rank).Msg("a worker could not be started: it is left to others")
-		w.decline(k, notStarted+err.Error())
-		return false
-	}
-	if k.again++; k.again <= maxAgain {
-		w.set(k, func() { k.state, k.proc, k.started, k.adopted = WorkerPreparing, nil, false, false })
-		return true
-	}
-	// Others can be started here, so that this one is not the node's fault.
-	exit := process.Exit{Code: CodeZorilla, Cause: process.Failed, Detail: oneLine(why), Ended: w.s.now()}
-	w.set(k, func() { k.state, k.proc, k.exit = WorkerEnded, nil, &exit })
-	return false
-}
-
-// suspect has a trial made of a node that could not prepare a worker: whoever
-// comes next would fare no better.
-func (w *work) suspect(err error, since time.Time) {
-	select {
-	case <-w.fetched:
-		if w.failed != nil { // the inputs did not come
-			return
-		}
-	default:
-	}
-	if w.ctx.Err() == nil {
-		_ = w.s.missed(since) // is counted
-	}
 }

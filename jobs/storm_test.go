@@ -22,7 +22,7 @@ type storm struct {
 	length time.Duration
 	jobs   []ID
 	tall   map[ID]bool // that need more than there is
-	kills, failures, stops, cuts, owners, fits,
+	kills, failures, stops, cuts, owners, fits, drains,
 	cancels time.Duration // between such events; 0 = never
 	bury   bool      // nodes may be gone for good
 	gentle bool      // nothing lasts long enough for workers to be given up
@@ -56,10 +56,11 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	sometimes(0.5, func() { s.cancels = every(20 * time.Second) })
 	sometimes(0.1, func() { s.bury = true })
 	sometimes(0.3, func() { s.fits = every(10 * time.Second) })
+	sometimes(0.3, func() { s.drains = every(20 * time.Second) })
 	sometimes(0.3, s.soften)
 	for _, p := range s.nodes {
 		sometimes(0.5, func() { p.skew = s.clock() })
-		p.core = NewCore(s.config(p)) // now that the weather is known
+		p.core = NewModel(s.config(p)) // now that the weather is known
 	}
 	s.world.fate = s.fate
 	return s
@@ -68,7 +69,7 @@ func newStorm(seed uint64, length time.Duration) *storm {
 // soften leaves only what must cost no worker that has started: packets that are
 // lost, connections that break, and nodes that are killed and come back soon.
 func (s *storm) soften() {
-	s.failures, s.stops, s.cuts, s.fits, s.bury = 0, 0, 0, 0, false
+	s.failures, s.stops, s.cuts, s.fits, s.drains, s.bury = 0, 0, 0, 0, 0, false
 	s.weather.stalled, s.weather.broken = 0, min(s.weather.broken, 0.1)
 	s.gentle, s.audit.gentle = true, true
 }
@@ -97,6 +98,9 @@ func (s *storm) fate(job ID, spec *Spec, ra RankAttempt) Fate {
 	}
 	if draw.IntN(8) == 0 {
 		f.Code = 1 + draw.IntN(3)
+	}
+	if draw.IntN(2) == 0 {
+		f.Output = draw.IntN(3 * modelReport)
 	}
 	if draw.IntN(2) == 0 {
 		f.Stop = time.Duration(draw.Int64N(int64(stopGrace)))
@@ -259,9 +263,13 @@ func (s *storm) rage() {
 	s.strike(s.owners, func(p *place) {
 		s.limit(p, Limits{Paused: s.chance(0.3), MaxJobs: s.rnd.IntN(4), MaxWorkersPerJob: s.rnd.IntN(3)})
 	})
+	s.strike(s.drains, func(p *place) {
+		s.drain(p, s.chance(0.5))
+		s.after(s.upTo(10*time.Second), func() { s.undrain(p) })
+	})
 	s.strike(s.cancels, func(p *place) {
-		if len(p.core.order) > 0 {
-			s.cancel(p, p.core.order[s.rnd.IntN(len(p.core.order))])
+		if len(p.core.Jobs()) > 0 {
+			s.cancel(p, p.core.Jobs()[s.rnd.IntN(len(p.core.Jobs()))])
 		}
 	})
 	s.wait(s.length)
@@ -275,6 +283,7 @@ func (s *storm) calm() {
 		p.unable = false
 		if p.core != nil {
 			s.limit(p, Limits{})
+			s.undrain(p)
 		} else if !p.gone {
 			s.after(0, func() {
 				if p.core == nil {
@@ -288,7 +297,7 @@ func (s *storm) calm() {
 		s.unfinished("has not ended two hours after the network has healed")
 	}
 	for _, p := range s.alive() {
-		for _, id := range slices.Clone(p.core.order) {
+		for _, id := range slices.Clone(p.core.Jobs()) {
 			s.cancel(p, id) // what waits for more than there is
 		}
 	}
@@ -317,11 +326,11 @@ func (s *storm) waits(id ID) bool {
 		switch {
 		case p.gone && p.id == id.Origin():
 			return true
-		case p.core == nil || p.core.jobs[id] == nil:
+		case p.core == nil || p.core.core.jobs[id] == nil:
 			continue
 		}
-		rec := &p.core.jobs[id].core.rec
-		if len(p.core.jobs[id].core.unmet()) > 0 {
+		rec := &p.core.core.jobs[id].core.rec
+		if len(p.core.core.jobs[id].core.unmet()) > 0 {
 			return slices.ContainsFunc(rec.spec.After, func(d Dependency) bool { return s.waits(d.Job) })
 		}
 		room := 0
@@ -354,7 +363,7 @@ func (s *storm) picture(id ID) string {
 		if st, ok := p.core.Status(id); ok {
 			text = st.Reason + ";" + text
 		}
-		text += fmt.Sprintf(" %s has %d slots, %d of them held or used", p.id.Short(), p.slots, p.core.claims.heldSlots())
+		text += fmt.Sprintf(" %s has %d slots, %d of them held or used", p.id.Short(), p.slots, p.core.core.claims.heldSlots())
 		for _, h := range p.core.Holdings() {
 			text += fmt.Sprintf(" [%s %d.%d %s]", h.Job, h.Rank.Rank, h.Rank.Attempt, h.State)
 		}
@@ -365,19 +374,19 @@ func (s *storm) picture(id ID) string {
 // empty reports whether nothing is left of any job.
 func (s *storm) empty() bool {
 	return s.idle() && !slices.ContainsFunc(s.alive(), func(p *place) bool {
-		return len(p.core.claims.queue) > 0 || len(p.core.asked) > 0
+		return len(p.core.core.claims.queue) > 0 || len(p.core.asked) > 0
 	})
 }
 
 func (s *storm) leftovers() {
 	for _, p := range s.alive() {
-		for _, q := range p.core.claims.queue {
+		for _, q := range p.core.core.claims.queue {
 			s.audit.fail(q.ad.Job, "node %s still queues job %s", p.id.Short(), q.ad.Job)
 		}
 		for _, h := range p.core.Holdings() {
 			s.audit.fail(h.Job, "node %s still has slots for job %s: %+v", p.id.Short(), h.Job, h)
 		}
-		for _, k := range p.core.works {
+		for _, k := range p.core.core.part.all() {
 			s.audit.fail(k.job, "node %s still works for job %s", p.id.Short(), k.job)
 		}
 	}

@@ -32,13 +32,7 @@ func (w *world) kill(p *place, machine bool) {
 // is down must not matter.
 func (w *world) revive(p *place, skew time.Duration) {
 	w.tracer.note(w, p, "", "started again, clock %v ahead", skew.Round(time.Millisecond))
-	for _, work := range p.remains.works {
-		for _, k := range work.workers {
-			if !k.due.IsZero() {
-				k.due = k.due.Add(skew - p.skew) // processes do not look at the clock
-			}
-		}
-	}
+	p.remains.Shift(skew - p.skew) // processes do not look at the clock
 	p.skew = skew
 	p.life++
 	core, out := Revive(w.local(p), w.config(p), *p.remains)
@@ -62,6 +56,20 @@ func (w *world) stop(p *place) {
 func (w *world) limit(p *place, l Limits) {
 	w.tracer.note(w, p, "", "limits: paused %v, %d jobs, %d workers per job", l.Paused, l.MaxJobs, l.MaxWorkersPerJob)
 	w.perform(p, p.core.Limit(w.local(p), l))
+}
+
+// drain lets a node take no new workers; with evict it ends those that it has.
+func (w *world) drain(p *place, evict bool) {
+	w.tracer.note(w, p, "", "drains, evicts: %v", evict)
+	w.perform(p, p.core.Drain(w.local(p), evict))
+}
+
+// undrain lets it take workers again, if it lives.
+func (w *world) undrain(p *place) {
+	if p.core != nil && !p.leaving {
+		w.tracer.note(w, p, "", "does not drain any more")
+		w.perform(p, p.core.Undrain(w.local(p)))
+	}
 }
 
 func (w *world) cancel(p *place, id ID) {

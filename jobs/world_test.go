@@ -36,7 +36,7 @@ type world struct {
 type place struct {
 	id      vicinity.ID
 	slots   int
-	core    *Core    // nil = it does not run
+	core    *Model   // nil = it does not run
 	remains *Remains // then
 	life    int      // how often it was started
 	next    time.Time
@@ -86,13 +86,13 @@ func newWorld(seed uint64, slots ...int) *world {
 	for i, n := range slots {
 		p := &place{id: testNode(i), slots: n, silent: map[vicinity.ID]int{}}
 		w.nodes, w.byID[p.id] = append(w.nodes, p), p
-		p.core = NewCore(w.config(p))
+		p.core = NewModel(w.config(p))
 	}
 	return w
 }
 
-func (w *world) config(p *place) CoreConfig {
-	cfg := CoreConfig{
+func (w *world) config(p *place) ModelConfig {
+	cfg := ModelConfig{
 		Self: vicinity.Member{ID: p.id, Slots: p.slots, Addrs: []string{"10.0.0.1:5444"}},
 		Rand: rand.New(rand.NewPCG(w.seed, w.rnd.Uint64())),
 		Flood: func(_ time.Time, ad Advert) flood.Flood {
@@ -319,7 +319,7 @@ func (w *world) submit(p *place, spec Spec) (ID, error) {
 // state is what the origin of a job says of it, or has written down.
 func (w *world) state(id ID) State {
 	for _, p := range w.nodes {
-		if p.core != nil && p.core.jobs[id] != nil {
+		if p.core != nil && p.core.core.jobs[id] != nil {
 			return p.core.State(id)
 		}
 	}
@@ -336,7 +336,7 @@ func (w *world) ended(ids ...ID) func() bool {
 // anybody.
 func (w *world) idle() bool {
 	return !slices.ContainsFunc(w.nodes, func(p *place) bool {
-		return p.core != nil && (len(p.core.works) > 0 || p.core.claims.heldSlots() > 0)
+		return p.core != nil && (len(p.core.core.part.works) > 0 || p.core.core.claims.heldSlots() > 0)
 	})
 }
 

@@ -25,7 +25,7 @@ type GridConfig struct {
 	Runtime func(*jobs.Spec) time.Duration
 }
 
-// Grid runs jobs on an overlay: a flood.Core and a jobs.Core at every node. A
+// Grid runs jobs on an overlay: a flood.Core and a jobs.Model at every node. A
 // node's cores are made when it first has something to do, so that many grids
 // of thousands of nodes can be made in turn.
 //
@@ -46,7 +46,7 @@ type Grid struct {
 }
 
 type gridNode struct {
-	jobs       *jobs.Core
+	jobs       *jobs.Model
 	flood      *flood.Core
 	neighbours []vicinity.ID // where they do not change
 	timer      time.Duration // when the jobs core is woken
@@ -97,7 +97,7 @@ func (g *Grid) node(i int) *gridNode {
 		Check:      func(vicinity.ID, []byte) error { return nil },
 		Rand:       g.rand(i, 1),
 	})
-	n.jobs = jobs.NewCore(jobs.CoreConfig{
+	n.jobs = jobs.NewModel(jobs.ModelConfig{
 		Self: g.member(i), Busy: g.cfg.Busy(i), Rand: g.rand(i, 2), Fate: g.fate,
 		Flood:   func(now time.Time, ad jobs.Advert) flood.Flood { return g.startFlood(i, now, ad) },
 		Members: func() int { return g.o.Len() - g.gone },
@@ -172,7 +172,7 @@ func (g *Grid) Cancel(node int, id jobs.ID) {
 }
 
 // Jobs returns a node's jobs core, to ask it.
-func (g *Grid) Jobs(node int) *jobs.Core { return g.node(node).jobs }
+func (g *Grid) Jobs(node int) *jobs.Model { return g.node(node).jobs }
 
 // Workers returns the nodes of a job's workers that were granted and not lost
 // since, in the order of their ranks.
@@ -219,7 +219,7 @@ func (g *Grid) Run(limit time.Duration, until func() bool) bool {
 	return true
 }
 
-// perform does what a jobs core wants done, and sets its timer.
+// perform does what a jobs model wants done, and sets its timer.
 func (g *Grid) perform(i int, out jobs.Actions) {
 	for _, e := range out.Extends {
 		for _, copies := range g.nodes[i].flood.Extend(g.o.Now(), e.Flood, e.Rim) {
@@ -243,7 +243,7 @@ func (g *Grid) perform(i int, out jobs.Actions) {
 	}
 }
 
-// tick wakes a jobs core, unless the timer was set anew since.
+// tick wakes a jobs model, unless the timer was set anew since.
 func (g *Grid) tick(i int, set time.Duration) {
 	n := g.nodes[i]
 	if n.timer != set || !g.o.Up(i) {

@@ -108,7 +108,7 @@ func (g *Grid) flooded(from, to int, packet []byte, l label) {
 	g.perform(to, n.jobs.Advertised(g.o.Now(), *out.Deliver))
 }
 
-// post brings a message of a jobs core to another one.
+// post brings a message of a jobs model to another one.
 func (g *Grid) post(from int, m jobs.Message) {
 	to, ok := g.o.Index(m.To)
 	if !ok {

@@ -21,34 +21,34 @@ type Holding struct {
 // Slots returns how many slots workers, and what is not simulated, use, and how many are held by offers
 // beside them. An older job may be offered what a younger one holds, until one of
 // them is granted; so there may be less than used+held.
-func (c *Core) Slots() (used, held int) {
-	return c.claims.used.slots, c.claims.heldSlots() - c.claims.used.slots
+func (m *Model) Slots() (used, held int) {
+	return m.core.claims.used.slots, m.core.claims.heldSlots() - m.core.claims.used.slots
 }
 
 // Holdings lists what the node's slots are used by and held for: workers by
 // job and rank, then offers by job.
-func (c *Core) Holdings() []Holding {
+func (m *Model) Holdings() []Holding {
 	var list []Holding
-	for _, w := range c.works {
+	for _, w := range m.core.part.all() {
 		for _, k := range w.workers {
-			if k.uses() {
+			if !k.freed {
 				list = append(list, Holding{Job: w.job, Origin: w.origin, Slots: w.spec.Slots, State: k.state, Rank: k.RankAttempt})
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.claims.holds)) {
-		h := c.claims.holds[id]
+	for _, id := range slices.Sorted(maps.Keys(m.core.claims.holds)) {
+		h := m.core.claims.holds[id]
 		list = append(list, Holding{Job: id, Origin: h.ad.Origin(), Slots: h.needs.slots * h.workers})
 	}
 	return list
 }
 
 // Jobs lists the jobs that were submitted here, in that order.
-func (c *Core) Jobs() []ID { return slices.Clone(c.order) }
+func (m *Model) Jobs() []ID { return slices.Clone(m.disk.jobs) }
 
 // Status describes a job that was submitted here.
-func (c *Core) Status(id ID) (Status, bool) {
-	j := c.jobs[id]
+func (m *Model) Status(id ID) (Status, bool) {
+	j := m.core.jobs[id]
 	if j == nil {
 		return Status{}, false
 	}
@@ -56,8 +56,8 @@ func (c *Core) Status(id ID) (Status, bool) {
 }
 
 // State is the state of a job that was submitted here, "" if it was not.
-func (c *Core) State(id ID) State {
-	if j := c.jobs[id]; j != nil {
+func (m *Model) State(id ID) State {
+	if j := m.core.jobs[id]; j != nil {
 		return j.core.rec.state
 	}
 	return ""

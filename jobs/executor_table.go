@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
@@ -85,63 +86,27 @@ func toldEpoch(root string, start *Start) int64 {
 	return max(epoch, start.Epoch)
 }
 
-// epochKnown returns the epoch that all workers which run here know; 0 = nobody
-// here is to be told. The caller holds work.mu.
-func (w *work) epochKnown() (least int64) {
-	for _, k := range w.workers {
-		if k.listens() && (least == 0 || k.epoch < least) {
-			least = k.epoch
+// table gives a worker its job's table.
+func (x *executor) table(e doTable) {
+	proc := x.procs[e.worker]
+	x.spawn(func() func(time.Time) {
+		root := x.root(e.worker)
+		log := x.s.log.With().Str("job", string(e.worker.Job)).Int("rank", e.worker.Rank).Logger()
+		if err := writeTable(root, e.table.File, e.table.Epoch); err != nil {
+			log.Warn().Err(err).Msg("write the host file")
+			if errors.Is(err, syscall.ENOSPC) { // the next answer brings it again
+				return func(time.Time) { x.part.tabled(e.worker, 0, false) }
+			}
 		}
-	}
-	return least
-}
-
-// listens reports whether a worker is told of changes. The caller holds work.mu.
-func (k *worker) listens() bool {
-	return k.epoch > 0 && k.state == WorkerRunning && k.proc != nil && !k.dropped && !k.gone
-}
-
-// tell gives workers that know an older one the job's table.
-func (w *work) tell(t *Table) {
-	if t == nil {
-		return
-	}
-	if err := t.check(); err != nil {
-		w.s.log.Warn().Err(err).Str("job", string(w.job)).Msg("a host file was not changed")
-		return
-	}
-	w.mu.Lock()
-	var behind []*worker
-	for _, k := range w.workers {
-		if k.listens() && k.epoch < t.Epoch {
-			behind = append(behind, k)
+		if e.signal > 0 && proc != nil {
+			proc.Signal(e.signal)
 		}
-	}
-	signal := signalNumber(w.spec.SignalOnChange)
-	w.mu.Unlock()
-	for _, k := range behind {
-		w.tellOne(k, t, signal)
-	}
-}
-
-func (w *work) tellOne(k *worker, t *Table, signal int) {
-	root := w.root(k.RankAttempt)
-	if err := writeTable(root, t.File, t.Epoch); err != nil {
-		w.s.log.Warn().Err(err).Str("job", string(w.job)).Int("rank", k.Rank).Msg("write the host file")
-		if errors.Is(err, syscall.ENOSPC) {
-			return // the next answer brings it again
+		// Now, so that a node that is killed meanwhile does all of it again.
+		if err := (atomicfile.How{Sync: atomicfile.Loose}).Write(filepath.Join(root, toldFile), []byte(strconv.FormatInt(e.table.Epoch, 10))); err != nil {
+			log.Warn().Err(err).Msg("note the epoch of a worker")
 		}
-	}
-	if signal > 0 {
-		k.proc.Signal(signal)
-	}
-	// Now, so that a node that is killed meanwhile does all of it again.
-	if err := (atomicfile.How{Sync: atomicfile.Loose}).Write(filepath.Join(root, toldFile), []byte(strconv.FormatInt(t.Epoch, 10))); err != nil {
-		w.s.log.Warn().Err(err).Str("job", string(w.job)).Int("rank", k.Rank).Msg("note the epoch of a worker")
-	}
-	w.mu.Lock()
-	k.epoch = t.Epoch
-	w.mu.Unlock()
+		return func(time.Time) { x.part.tabled(e.worker, e.table.Epoch, true) }
+	})
 }
 
 // checkSignal returns what is wrong, as a user sees it.

@@ -3,17 +3,15 @@ package jobs
 import (
 	"slices"
 	"time"
-
-	"zorilla/jobs/process"
 )
 
 // gatherFor is how long results of tasks are collected before they are
 // reported, as long as the worker has something to do.
 const gatherFor = 200 * time.Millisecond
 
-// gather waits for more results, unless the worker needs tasks or something
+// collect waits for more results, unless the worker needs tasks or something
 // else is to be done.
-func (w *work) gather(k *worker, proc process.Worker) {
+func (x *executor) collect(proc *handle) {
 	feed := proc.Tasks()
 	if feed == nil {
 		return
@@ -31,62 +29,41 @@ func (w *work) gather(k *worker, proc process.Worker) {
 			return
 		case <-proc.Done():
 			return
-		case <-k.stop:
+		case <-proc.steer:
 			return
-		case <-k.drop:
-			return
-		case <-k.evict:
-			return
-		case <-w.s.leaving:
+		case <-x.s.leaving:
 			return
 		}
 	}
 }
 
-// tasking is a worker in a report, and how many results its origin has.
-type tasking struct {
-	worker  int
-	proc    process.Worker
-	results int
-}
-
-// buildTasks tells of a worker's tasks what the origin does not know; nil if it
-// is no worker of an array.
-func (w *work) buildTasks(a tasking) *WorkerTasks {
-	feed := a.proc.Tasks()
+// buildTasks tells of a worker's tasks what the origin does not know, which knows so
+// many; nil if it is no worker of an array.
+func (r *handle) buildTasks(known int) (*WorkerTasks, error) {
+	feed := r.Tasks()
 	if feed == nil {
-		return nil
+		return nil, nil
 	}
 	t := &WorkerTasks{}
 	t.Added, t.Ended = feed.Counts()
-	t.From = min(a.results, t.Ended)
+	t.From = min(known, t.Ended)
 	rs, err := feed.Results(t.From, min(maxResults, t.Ended-t.From))
-	if err != nil {
-		w.s.log.Error().Err(err).Str("job", string(w.job)).Msg("read results of tasks")
-		return t
+	if err == nil {
+		t.Results = packResults(rs)
 	}
-	t.Results = packResults(rs)
-	return t
+	return t, err
 }
 
 // incomplete reports whether there are more results than one report holds; t
 // may be nil.
 func (t *WorkerTasks) incomplete() bool { return t != nil && t.Ended-t.From > maxResults }
 
-// acknowledgeTasks does what the origin says of a worker's tasks. The caller
-// holds work.mu.
-func (k *worker) acknowledgeTasks(a *WorkerTasksAck) {
-	if a == nil || k.proc == nil || checkTaskRanges(a.Ranges) != nil || a.Results < 0 || a.Before < 0 {
-		return
-	}
-	feed := k.proc.Tasks()
-	if feed == nil {
-		return
-	}
-	_, ended := feed.Counts()
-	k.results = min(a.Results, ended)
-	if len(a.Ranges) > 0 || a.Last {
-		feed.Add(a.Before, a.Ranges, a.Last)
+// acknowledged does what the origin says.
+func (r *handle) acknowledged(e doAck) {
+	r.Ack(e.safe.stdout, e.safe.stderr)
+	r.Heard()
+	if feed := r.Tasks(); feed != nil && e.tasks != nil && (len(e.tasks.Ranges) > 0 || e.tasks.Last) {
+		feed.Add(e.tasks.Before, e.tasks.Ranges, e.tasks.Last)
 	}
 }
 
