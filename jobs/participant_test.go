@@ -298,6 +298,24 @@ func TestEvictionGoesFirst(t *testing.T) {
 	}
 }
 
+// The origin is told why a worker was ended here, and whether it had begun.
+func TestEvictedWorkersSayWhy(t *testing.T) {
+	h := newHand(t, 2)
+	h.ready(2)
+	h.start(0)
+	h.report(&Ack{})
+	h.p.evictAll(h.now, reasonDraining)
+	h.p.exited(h.now, h.id(0), process.Exit{Code: 143, Cause: process.Stopped}, false, h.now)
+	h.p.parked(h.now, take[doPark](h)[0].worker)
+	h.used(0)
+	h.report(&Ack{})
+	for _, k := range h.report(&Ack{}).Workers {
+		if k.State != WorkerLost || k.Reason != reasonDraining || k.Declined != (k.Rank == 1) {
+			t.Errorf("told %+v", k)
+		}
+	}
+}
+
 // Nothing of a job is forgotten while its inputs are being fetched: what is fetched
 // would stay for ever.
 func TestForgetWaitsForTheInputs(t *testing.T) {
@@ -308,11 +326,11 @@ func TestForgetWaitsForTheInputs(t *testing.T) {
 	h.p.claimed(h.now, h.id(0), nil, h.now)
 	h.report(&Ack{Workers: []WorkerAck{{RankAttempt: RankAttempt{0, 1}, Drop: true}}})
 	h.p.removed(h.now, take[doRemove](h)[0].worker)
+	h.report(&Ack{})
 	if len(take[doCancelWork](h)) != 1 || len(take[doForgetWork](h)) != 0 {
 		t.Fatal("it is forgotten")
 	}
 	h.p.fetched(h.now, h.job, errors.New("cancelled"))
-	h.report(&Ack{})
 	if len(take[doForgetWork](h)) != 1 || len(h.p.works) != 0 {
 		t.Error("it is not forgotten")
 	}
