@@ -99,11 +99,11 @@ func (s *Service) Broken() (why string) {
 func (x *executor) judge(now time.Time, id workerID, trouble string) {
 	log := &x.s.log
 	if trouble != "" && id.Job != "" {
-		log.Warn().Str("job", string(id.Job)).Int("rank", id.Rank).Msg("a worker could not be started: " + trouble)
+		log.Warn().Str("error", trouble).Str("job", string(id.Job)).Int("rank", id.Rank).Msg("a worker could not be started: it is left to others")
 	}
 	switch changed := x.part.tried(now, id, trouble); {
 	case changed && trouble != "":
-		log.Error().Msg("this node cannot start workers, and offers nothing until it can: " + trouble)
+		log.Error().Str("error", trouble).Msg("this node cannot start workers, and offers nothing until it can")
 	case changed:
 		log.Info().Msg("this node can start workers again")
 	}
