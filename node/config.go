@@ -1,8 +1,10 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"zorilla/jobs/journal"
 	"zorilla/node/gossip"
 	"zorilla/transfer"
+	"zorilla/vicinity"
 )
 
 // Defaults of a node's addresses.
@@ -96,3 +99,25 @@ func DefaultState() (string, error) {
 
 // Socket returns where a node with this state directory serves its clients.
 func Socket(state string) string { return filepath.Join(state, "zorilla.sock") }
+
+// Overlay is a node's way to the other nodes. The real one is
+// *gossip.Overlay, whose documentation says what the methods do.
+type Overlay interface {
+	// Listen binds the node's port; Self and PeerListener can be used then.
+	Listen(ctx context.Context) error
+	// Run takes part in the network until ctx ends.
+	Run(ctx context.Context) error
+
+	Self() vicinity.Member
+	Members() []vicinity.Member
+	Member(id vicinity.ID) (vicinity.Member, bool)
+	Seeds() []string
+
+	Send(to vicinity.ID, kind byte, payload []byte) error
+	PeerListener() net.Listener
+	DialPeer(ctx context.Context, id vicinity.ID, addrs []string) (net.Conn, error)
+
+	Stats() map[string]int64
+}
+
+var _ Overlay = (*gossip.Overlay)(nil)

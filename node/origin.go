@@ -92,6 +92,11 @@ func (o origin) Jobs(context.Context, bool) ([]jobs.Status, error) {
 	return o.jobs.List(jobs.ListEnded), nil
 }
 
+// Summaries lists them in short.
+func (o origin) Summaries(context.Context, bool) ([]jobs.Summary, error) {
+	return jobs.Summaries(o.jobs.List(jobs.ListEnded)), nil
+}
+
 // Job returns one job.
 func (o origin) Job(_ context.Context, ref string) (jobs.Status, error) {
 	id, err := o.own(ref)

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"sync"
 
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
-	"zorilla/vicinity"
 )
 
 // jobService is what clients ask about jobs, wherever these originate.
@@ -29,54 +26,6 @@ func (s *jobService) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error
 		s.blobs.submitted(spec.Inputs)
 	}
 	return id, err
-}
-
-// Jobs lists jobs, with all those of every member. Other origins are asked how
-// the jobs are that this node works for.
-func (s *jobService) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
-	list := s.jobs.List(jobs.ListEnded)
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	if !all {
-		inParallel(list, func(st *jobs.Status) {
-			if !st.LastKnown {
-				return
-			}
-			if now, err := s.Job(ctx, string(st.ID)); err == nil {
-				*st = now
-			}
-		})
-		slices.SortFunc(list, jobs.InOrder) // an origin may have told of an end
-		return list, nil
-	}
-	var mu sync.Mutex
-	inParallel(s.net.overlay.Members(), func(m *vicinity.Member) {
-		more, err := s.net.at(m.ID).Jobs(ctx, false)
-		if err != nil {
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		list = append(list, more...)
-	})
-	return merge(list), nil
-}
-
-// merge keeps one status of each job, its origin's where there is one, in the
-// order of jobs.InOrder.
-func merge(list []jobs.Status) []jobs.Status {
-	best := map[jobs.ID]jobs.Status{}
-	for _, st := range list {
-		if old, ok := best[st.ID]; !ok || old.LastKnown && !st.LastKnown {
-			best[st.ID] = st
-		}
-	}
-	out := make([]jobs.Status, 0, len(best))
-	for _, st := range best {
-		out = append(out, st)
-	}
-	slices.SortFunc(out, jobs.InOrder)
-	return out
 }
 
 // Job returns one job, as far as this node knows if its origin cannot be asked.

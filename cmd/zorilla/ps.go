@@ -25,7 +25,7 @@ all that have not. KEPT is how much of their results is kept, see zorilla rm.
 
 zorilla ps --all                  # ask every member
 zorilla ps --queue                # what waits for room at this node, first come first
-zorilla ps --json | jq '.[].id'`,
+zorilla ps --json | jq '.[].id'   # all that is known of each, which takes longer`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "ask every member of the network"},
 			&cli.BoolFlag{Name: "queue", Aliases: []string{"q"}, Usage: "list the jobs, of all nodes, that wait for room at this one, in order"},
@@ -38,19 +38,28 @@ zorilla ps --json | jq '.[].id'`,
 				}
 				return printQueue(con, c, client)
 			}
-			list, err := client.Jobs(c.Context, c.Bool("all"))
+			if c.Bool("json") {
+				return printStatuses(con, c, client)
+			}
+			list, err := client.Summaries(c.Context, c.Bool("all"))
 			if err != nil {
 				return err
-			}
-			if c.Bool("json") {
-				for i := range list {
-					list[i] = whole(list[i])
-				}
-				return con.printJSON(list)
 			}
 			return con.printTable(jobTable(list, time.Now()))
 		}),
 	})
+}
+
+// printStatuses prints all that is known of the jobs, which takes longer than a list.
+func printStatuses(con *console, c *cli.Context, client *api.Client) error {
+	list, err := client.Jobs(c.Context, c.Bool("all"))
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		list[i] = whole(list[i])
+	}
+	return con.printJSON(list)
 }
 
 func printQueue(con *console, c *cli.Context, client *api.Client) error {
@@ -102,33 +111,33 @@ func each(w jobs.Waiting) string {
 }
 
 // age tells how long ago a job was submitted.
-func age(st jobs.Status, now time.Time) string {
+func age(st jobs.Summary, now time.Time) string {
 	if st.Submitted.IsZero() { // the journal lost it
 		return "-"
 	}
 	return units.Span(now.Sub(st.Submitted))
 }
 
-func jobTable(list []jobs.Status, now time.Time) [][]string {
+func jobTable(list []jobs.Summary, now time.Time) [][]string {
 	rows := [][]string{{"ID", "NAME", "STATE", "RANKS", "ORIGIN", "AGE", "KEPT", "REASON"}}
-	names := shortIDs(list, func(st jobs.Status) jobs.ID { return st.ID })
+	names := shortIDs(list, func(st jobs.Summary) jobs.ID { return st.ID })
 	for i, st := range list {
 		reason := st.Reason
-		if reason == "" && len(st.Damaged) > 0 {
-			reason = "damaged: " + st.Damaged[0]
+		if reason == "" && st.Damage != "" {
+			reason = "damaged: " + st.Damage
 		}
 		if st.LastKnown {
 			reason = strings.TrimSuffix("last known: "+reason, ": ")
 		}
 		rows = append(rows, []string{
-			names[i], short(title(st.Spec), 24), string(st.State), ranks(st), st.Origin.Short(), age(st, now), kept(st), short(reason, 60),
+			names[i], short(title(jobs.Spec{Name: st.Name, Args: st.Args}), 24), string(st.State), ranks(st), st.Origin.Short(), age(st, now), kept(st), short(reason, 60),
 		})
 	}
 	return rows
 }
 
 // kept tells how much is kept of the results of a job at its origin.
-func kept(st jobs.Status) string {
+func kept(st jobs.Summary) string {
 	switch {
 	case !st.Forgotten.IsZero():
 		return "forgotten"
@@ -139,21 +148,16 @@ func kept(st jobs.Status) string {
 }
 
 // ranks tells how many workers a job has and wants: "6", "3 of 6", "3 of 2-16".
-func ranks(st jobs.Status) string {
+func ranks(st jobs.Summary) string {
 	if st.Array != nil {
 		return fmt.Sprintf("%d/%d tasks", st.Array.Done, st.Array.Tasks)
 	}
-	want := strconv.Itoa(st.Spec.Workers())
-	if !st.Spec.Rigid() {
-		want = fmt.Sprintf("%d-%d", st.Spec.Min, st.Spec.Max)
+	want := strconv.Itoa(st.Wanted)
+	if !st.Rigid {
+		want = fmt.Sprintf("%d-%d", st.Min, st.Max)
 	}
-	have := 0
-	for _, w := range st.Workers {
-		if w.State != jobs.WorkerWanted && w.State != jobs.WorkerLost {
-			have++
-		}
-	}
-	if st.Brief || st.Spec.Rigid() && (have == st.Spec.Workers() || st.State.Final()) {
+	have := st.Count.All - st.Count.Stuck
+	if st.Brief || st.Rigid && (have == st.Wanted || st.State.Final()) {
 		return want
 	}
 	return fmt.Sprintf("%d of %s", have, want)

@@ -35,7 +35,7 @@ func TestStatusLooksGood(t *testing.T) {
 		}
 		got.WriteString("\n")
 	}
-	if err := con.printTable(jobTable([]jobs.Status{waiting, running, st}, now)); err != nil {
+	if err := con.printTable(jobTable([]jobs.Summary{waiting.Summary(), running.Summary(), st.Summary()}, now)); err != nil {
 		t.Fatal(err)
 	}
 	got.WriteString("\n")
@@ -125,7 +125,7 @@ func TestRanksOfAJob(t *testing.T) {
 		"4 of 2-4":       {State: jobs.Running, Spec: jobs.Spec{Min: 2, Max: 4}, Workers: workers(4)},
 		"980/1000 tasks": {State: jobs.Running, Array: &jobs.ArrayStatus{Tasks: 1000, Done: 980}},
 	} {
-		if got := ranks(st); got != want {
+		if got := ranks(st.Summary()); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -187,7 +187,7 @@ func TestClustersThatSayNothingHaveNoName(t *testing.T) {
 func TestATimeThatIsNotKnownIsNotTold(t *testing.T) {
 	st, now := apitest.Example(), time.Now()
 	st.Submitted = time.Time{}
-	if rows := jobTable([]jobs.Status{st}, now); rows[1][5] != "-" {
+	if rows := jobTable([]jobs.Summary{st.Summary()}, now); rows[1][5] != "-" {
 		t.Errorf("its age is %s", rows[1][5])
 	}
 	if rows := facts(st, now); !slices.ContainsFunc(rows, func(row []string) bool { return slices.Equal(row, []string{"submitted", "not known"}) }) {

@@ -83,6 +83,11 @@ func (c *Client) Jobs(ctx context.Context, all bool) (s []jobs.Status, err error
 	return s, c.get(ctx, "/v1/jobs?all="+strconv.FormatBool(all), &s)
 }
 
+// Summaries implements Service.
+func (c *Client) Summaries(ctx context.Context, all bool) (s []jobs.Summary, err error) {
+	return s, c.get(ctx, "/v1/summaries?all="+strconv.FormatBool(all), &s)
+}
+
 // Job implements Service.
 func (c *Client) Job(ctx context.Context, job string) (s jobs.Status, err error) {
 	return s, c.getJob(ctx, job, "", &s)

@@ -13,6 +13,7 @@
 //	GET  /v1/nodes?ask=true                 [NodeInfo]
 //	GET  /v1/rtt?from=&to=&pings=           Measurement
 //	GET  /v1/jobs?all=true                  [Status]
+//	GET  /v1/summaries?all=true             [Summary]
 //	POST /v1/jobs                           Spec -> {"id"}
 //	GET  /v1/jobs/{job}                     Status
 //	GET  /v1/jobs/{job}/await?since=N       {"status", "version"}

@@ -154,6 +154,14 @@ func (h peerHandler) jobs(r *http.Request) (any, error) {
 	return list(h.Jobs(r.Context(), all))
 }
 
+func (h peerHandler) summaries(r *http.Request) (any, error) {
+	all, err := boolean(r, "all")
+	if err != nil {
+		return nil, err
+	}
+	return list(h.Summaries(r.Context(), all))
+}
+
 func (h handler) submit(r *http.Request) (any, error) {
 	var spec jobs.Spec
 	if err := readJSON(r, maxSpecBytes, &spec); err != nil {

@@ -22,6 +22,8 @@ type Peer interface {
 	Measure(ctx context.Context, from, to string, pings int) (Measurement, error)
 	// Jobs asks nobody else, whatever all says.
 	Jobs(ctx context.Context, all bool) ([]jobs.Status, error)
+	// Summaries asks nobody else either.
+	Summaries(ctx context.Context, all bool) ([]jobs.Summary, error)
 	Job(ctx context.Context, job string) (jobs.Status, error)
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
@@ -52,6 +54,7 @@ func servePeers(mux *http.ServeMux, p Peer) {
 	mux.HandleFunc("GET /v1/node", answer(func(r *http.Request) (any, error) { return p.Node(r.Context()) }))
 	mux.HandleFunc("GET /v1/rtt", answer(h.rtt))
 	mux.HandleFunc("GET /v1/jobs", answer(h.jobs))
+	mux.HandleFunc("GET /v1/summaries", answer(h.summaries))
 	mux.HandleFunc("GET /v1/jobs/{job}", ofJob(func(r *http.Request, job string) (any, error) { return p.Job(r.Context(), job) }))
 	mux.HandleFunc("GET /v1/jobs/{job}/await", ofJob(h.await))
 	mux.HandleFunc("GET /v1/jobs/{job}/tasks", ofJob(h.tasks))

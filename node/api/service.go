@@ -56,6 +56,8 @@ type Service interface {
 	// Jobs lists the jobs that the node originates or works for, in the order
 	// of jobs.InOrder; with all it asks every member.
 	Jobs(ctx context.Context, all bool) ([]jobs.Status, error)
+	// Summaries is Jobs with no more of each job than lists tell.
+	Summaries(ctx context.Context, all bool) ([]jobs.Summary, error)
 	// Job returns one job.
 	Job(ctx context.Context, job string) (jobs.Status, error)
 	// Await returns the job's status as soon as it differs from what has the

@@ -109,12 +109,13 @@ func (f *fake) Nodes(context.Context) ([]api.NodeInfo, error) {
 
 func (f *fake) Survey(ctx context.Context) ([]api.NodeInfo, error) { return f.Nodes(ctx) }
 
-func (f *fake) Jobs(context.Context, bool) ([]jobs.Status, error) {
+func (f *fake) Summaries(context.Context, bool) ([]jobs.Summary, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var out []jobs.Status
+	var out []jobs.Summary
 	for _, id := range f.list {
-		out = append(out, f.copyLocked(f.jobs[id]))
+		st := f.copyLocked(f.jobs[id])
+		out = append(out, st.Summary())
 	}
 	return out, f.broken
 }

@@ -108,12 +108,12 @@ type roundRow struct {
 // job turns a status, and what Explain says of it, into a view. Of an array's
 // failed tasks it lists some from a place on.
 func (s *views) job(ctx context.Context, st jobs.Status, failed int) jobView {
-	now := time.Now()
+	now, short := time.Now(), st.Summary()
 	v := jobView{
 		Build: s.build, Now: iso(now), ID: label(st.ID.Short(), nameLimit), Title: jobName(&st.Spec), Command: command(&st.Spec, 2000),
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Final: st.State.Final(), Fresh: !st.LastKnown,
 		Submitted: since(st.Submitted, now), Waited: between(st.Submitted, cmp.Or(st.Started, st.Ended), now), Ran: between(st.Started, st.Ended, now),
-		NotStarted: st.Started.IsZero(), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&st),
+		NotStarted: st.Started.IsZero(), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&short),
 		NoRounds: len(st.Rounds) == 0,
 	}
 	if v.Final {

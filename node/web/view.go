@@ -103,11 +103,11 @@ func (s *views) overview(ctx context.Context) (overview, error) {
 	if err != nil {
 		return overview{}, err
 	}
-	list, err := s.service.Jobs(ctx, false)
+	list, err := s.service.Summaries(ctx, false)
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the jobs: %w", err)
 	}
-	slices.SortFunc(list, jobs.InOrder)
+	slices.SortFunc(list, jobs.SummariesInOrder)
 	queue, err := s.service.Queue(ctx)
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the queue: %w", err)
@@ -145,7 +145,7 @@ func (s *views) overview(ctx context.Context) (overview, error) {
 }
 
 // listed counts the jobs of a list that originate at a node and have ended.
-func listed(list []jobs.Status, origin vicinity.ID) (n int) {
+func listed(list []jobs.Summary, origin vicinity.ID) (n int) {
 	for i := range list {
 		if list[i].Origin == origin && list[i].State.Final() {
 			n++
@@ -155,7 +155,7 @@ func listed(list []jobs.Status, origin vicinity.ID) (n int) {
 }
 
 // countStates sums a list up, and jobs that have ended and are not in it.
-func countStates(list []jobs.Status, over int) string {
+func countStates(list []jobs.Summary, over int) string {
 	waiting, active := 0, 0
 	for i := range list {
 		switch s := list[i].State; {
@@ -244,9 +244,10 @@ func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
 	return v
 }
 
-func describeJob(st *jobs.Status, now time.Time) jobRow {
+func describeJob(st *jobs.Summary, now time.Time) jobRow {
+	spec := jobs.Spec{Name: st.Name, Args: st.Args}
 	v := jobRow{
-		Key: label(string(st.ID), nameLimit), Short: label(st.ID.Short(), nameLimit), Href: "/jobs/" + label(string(st.ID), nameLimit), Name: jobName(&st.Spec), Command: command(&st.Spec, 120),
+		Key: label(string(st.ID), nameLimit), Short: label(st.ID.Short(), nameLimit), Href: "/jobs/" + label(string(st.ID), nameLimit), Name: jobName(&spec), Command: command(&spec, 120),
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Workers: progress(st),
 		When: since(st.Submitted, now), Took: between(st.Started, st.Ended, now),
 	}

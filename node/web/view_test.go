@@ -197,11 +197,13 @@ func TestResultsThatNeedTooMuchRoomAreTold(t *testing.T) {
 func TestRowOfAnArrayCountsTasks(t *testing.T) {
 	f := newFake(network(2))
 	st := sample("aaaaa@zeb2a", jobs.Completed, f.nodes, 2, time.Hour, "sweep")
-	if row := describeJob(&st, time.Now()); row.Workers != "2/2 ended" {
+	short := st.Summary()
+	if row := describeJob(&short, time.Now()); row.Workers != "2/2 ended" {
 		t.Errorf("a job of two workers: %q", row.Workers)
 	}
 	st.Array = &jobs.ArrayStatus{Tasks: 20, Done: 19, Failed: 1}
-	if row := describeJob(&st, time.Now()); row.Workers != "19/20 tasks" {
+	short = st.Summary()
+	if row := describeJob(&short, time.Now()); row.Workers != "19/20 tasks" {
 		t.Errorf("an array: %q", row.Workers)
 	}
 }

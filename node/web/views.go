@@ -15,7 +15,7 @@ type Service interface {
 	Node(ctx context.Context) (api.NodeInfo, error)
 	Nodes(ctx context.Context) ([]api.NodeInfo, error)
 	Survey(ctx context.Context) ([]api.NodeInfo, error)
-	Jobs(ctx context.Context, all bool) ([]jobs.Status, error)
+	Summaries(ctx context.Context, all bool) ([]jobs.Summary, error)
 	Job(ctx context.Context, job string) (jobs.Status, error)
 	Queue(ctx context.Context) ([]jobs.Waiting, error)
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)

@@ -59,23 +59,15 @@ func stateTone(s jobs.State) string {
 
 // progress counts a job's workers: how many are where they should be by now,
 // of how many there are or may be.
-func progress(st *jobs.Status) string {
-	ended, active := 0, 0
-	for _, w := range st.Workers {
-		switch w.State {
-		case jobs.WorkerEnded:
-			ended++
-		case jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning:
-			active++
-		}
-	}
-	all := max(len(st.Workers), st.Spec.Min)
+func progress(st *jobs.Summary) string {
+	ended, active := st.Count.Ended, st.Count.Active
+	all := max(st.Count.All, st.Min)
 	switch {
 	case st.State.Final() || st.State == jobs.Collecting:
 		return fmt.Sprintf("%d/%d ended", ended, all)
-	case st.Spec.Rigid() || ended > 0:
+	case st.Rigid || ended > 0:
 		return fmt.Sprintf("%d/%d", active+ended, all)
 	default:
-		return fmt.Sprintf("%d of %d–%d", active, st.Spec.Min, st.Spec.Max)
+		return fmt.Sprintf("%d of %d–%d", active, st.Min, st.Max)
 	}
 }

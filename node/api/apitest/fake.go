@@ -198,6 +198,15 @@ func (f *Fake) Jobs(context.Context, bool) ([]jobs.Status, error) {
 	return all, nil
 }
 
+// Summaries implements api.Service.
+func (f *Fake) Summaries(ctx context.Context, all bool) (short []jobs.Summary, err error) {
+	list, err := f.Jobs(ctx, all)
+	for i := range list {
+		short = append(short, list[i].Summary())
+	}
+	return short, err
+}
+
 // Job implements api.Service.
 func (f *Fake) Job(_ context.Context, name string) (jobs.Status, error) {
 	j, err := f.Find(name)

@@ -89,6 +89,8 @@ func testListings(t *testing.T, f *Fake, s api.Service) {
 	same(t, "Survey", nodes, err, f.Members)
 	list, err := s.Jobs(ctx, true)
 	same(t, "Jobs", list, err, []jobs.Status{want})
+	short, err := s.Summaries(ctx, true)
+	same(t, "Summaries", short, err, []jobs.Summary{want.Summary()})
 	one, err := s.Job(ctx, "k7f")
 	same(t, "Job", one, err, want)
 	wantWhy, _ := f.Explain(ctx, "last")
@@ -113,16 +115,6 @@ func same[T any](t *testing.T, what string, got T, err error, want T) {
 		t.Errorf("%s: %v", what, err)
 	} else if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
-	}
-}
-
-func testEmpty(t *testing.T, f *Fake, s api.Service) {
-	if list, err := s.Jobs(t.Context(), false); err != nil || len(list) != 0 {
-		t.Errorf("Jobs: got %v, %v, want none", list, err)
-	}
-	f.Page = ""
-	if _, err := s.Web(t.Context()); !errors.Is(err, api.ErrUnavailable) {
-		t.Errorf("Web: got %v, want ErrUnavailable", err)
 	}
 }
 

@@ -1,0 +1,106 @@
+package jobs
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"zorilla/vicinity"
+)
+
+// maxSummaryArgs is how many bytes of its command a summary tells, about.
+const maxSummaryArgs = 512
+
+// Summary is what lists tell of a job: a Status without what grows with its workers,
+// floods and files.
+type Summary struct {
+	ID     ID          `json:"id"`
+	Origin vicinity.ID `json:"origin"`
+	Name   string      `json:"name,omitempty"`
+	// Args is the beginning of the command: at most about 512 bytes.
+	Args   []string `json:"args,omitempty"`
+	State  State    `json:"state"`
+	Reason string   `json:"reason,omitempty"`
+	// ExitCode is the job's exit code once State is final, else -1.
+	ExitCode  int       `json:"exit_code"`
+	Submitted time.Time `json:"submitted,omitzero"`
+	Started   time.Time `json:"started,omitzero"` // first START
+	Ended     time.Time `json:"ended,omitzero"`
+
+	Min    int          `json:"min"` // ranks
+	Max    int          `json:"max"`
+	Rigid  bool         `json:"rigid,omitempty"`
+	Wanted int          `json:"wanted"` // workers, all copies of the least ranks
+	Count  WorkerCount  `json:"count"`
+	Array  *ArrayStatus `json:"array,omitempty"` // nil unless the job is an array
+
+	Damage    string    `json:"damage,omitempty"` // the first of what the disk of its origin lost of it
+	Size      int64     `json:"size"`             // bytes of results that the origin keeps
+	Forgotten time.Time `json:"forgotten,omitzero"`
+	Brief     bool      `json:"brief,omitempty"`      // only the job's record is told, as in Status
+	LastKnown bool      `json:"last_known,omitempty"` // a participant answers for its origin
+}
+
+// WorkerCount says how the workers of a job are.
+type WorkerCount struct {
+	All    int `json:"all"`
+	Active int `json:"active"` // preparing, ready or running
+	Ended  int `json:"ended"`
+	Stuck  int `json:"stuck"` // wanted or lost: they have no node
+}
+
+// Summary returns what lists tell of the job.
+func (s *Status) Summary() Summary {
+	m := Summary{
+		ID: s.ID, Origin: s.Origin, Name: s.Spec.Name, Args: cutArgs(s.Spec.Args), State: s.State, Reason: s.Reason, ExitCode: s.ExitCode,
+		Submitted: s.Submitted, Started: s.Started, Ended: s.Ended,
+		Min: s.Spec.Min, Max: s.Spec.Max, Rigid: s.Spec.Rigid(), Wanted: s.Spec.Workers(), Array: s.Array,
+		Size: s.Size, Forgotten: s.Forgotten, Brief: s.Brief, LastKnown: s.LastKnown,
+	}
+	if len(s.Damaged) > 0 {
+		m.Damage = s.Damaged[0]
+	}
+	m.Count.All = len(s.Workers)
+	for i := range s.Workers {
+		switch s.Workers[i].State {
+		case WorkerPreparing, WorkerReady, WorkerRunning:
+			m.Count.Active++
+		case WorkerEnded:
+			m.Count.Ended++
+		case WorkerWanted, WorkerLost:
+			m.Count.Stuck++
+		}
+	}
+	return m
+}
+
+// cutArgs returns the beginning of a command.
+func cutArgs(args []string) []string {
+	room := maxSummaryArgs
+	for i, a := range args {
+		if room -= len(a); room < 0 {
+			return append(slices.Clone(args[:i]), a[:len(a)+room])
+		}
+	}
+	return args
+}
+
+// SummariesInOrder orders summaries as InOrder does statuses.
+func SummariesInOrder(a, b Summary) int {
+	if a.State.Final() != b.State.Final() {
+		if b.State.Final() {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(a.ID, b.ID))
+}
+
+// Summaries returns the summaries of statuses.
+func Summaries(list []Status) []Summary {
+	short := make([]Summary, len(list))
+	for i := range list {
+		short[i] = list[i].Summary()
+	}
+	return short
+}
