@@ -131,6 +131,9 @@ func (s *Service) adoptRoot(root string, kind rootKind) error {
 	switch {
 	case err == nil:
 		s.overlay.Learn(c.Job.Origin(), c.Addrs)
+		if _, err := s.pin(inputsPin(c.Job), c.Spec.Inputs); err != nil { // until doForgetWork
+			log.Debug().Err(err).Msg("what the inputs of a worker were is not here")
+		}
 		s.core.adopt(s.now(), c)
 		return nil
 	case !errors.Is(err, os.ErrNotExist):

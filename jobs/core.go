@@ -132,7 +132,7 @@ func (c *core) advance(now time.Time) (out []action, news bool) {
 // wake returns when advance is to be called next; zero = only after an input.
 func (c *core) wake() time.Time {
 	at := earlier(c.claims.wake(), earlier(c.live.next(), c.part.agenda.next()))
-	if s := &c.claims.starts; !s.trying {
+	if s := &c.claims.starts; !s.trying && c.part.away == 0 {
 		at = earlier(at, s.next)
 	}
 	return at

@@ -135,8 +135,8 @@ func (x *executor) step(e effect) {
 	case doPark:
 		x.close(e.worker)
 		x.spawn(func() func(time.Time) {
-			x.park(e)
-			return func(now time.Time) { x.part.parked(now, e.worker) }
+			err := x.park(e)
+			return func(now time.Time) { x.part.parked(now, e.worker, err) }
 		})
 	case doRemove:
 		proc := x.procs[e.worker]
@@ -217,11 +217,13 @@ func (x *executor) clear(root string, c *claimRecord) error {
 // park leaves of a worker's directory its claim, which says that it did not begin here
 // and will not, since its room is given away: the next life of this node tells that, too,
 // or its origin would not hear what became of it.
-func (x *executor) park(e doPark) {
+func (x *executor) park(e doPark) error {
 	root := x.root(e.worker)
-	if err := x.clear(root, &e.claim); err != nil { // it must not be prepared again
+	err := x.clear(root, &e.claim)
+	if err != nil { // it must not be prepared again
 		_ = os.Remove(filepath.Join(root, claimFile))
 	}
+	return err
 }
 
 // close lets go of a process that has not begun, or is not to be heard of any more.

@@ -67,6 +67,7 @@ func (x *executor) adopt(e doAdopt, since time.Time) func(time.Time) {
 // follow goes with a process to its end, or that of the node's life.
 func (x *executor) follow(id workerID, root string, proc process.Worker, epoch int64, since time.Time) func(time.Time) {
 	r := &handle{Worker: proc, job: id.Job, steer: make(chan struct{})}
+	changed := proc.Changed() // before the first report is made
 	if !x.s.call(func() {
 		x.procs[id] = r
 		x.part.begun(x.s.now(), id, epoch)
@@ -80,12 +81,12 @@ func (x *executor) follow(id workerID, root string, proc process.Worker, epoch i
 		x.s.children.Go(func() { x.s.feedStdin(feed, id.Job, in) })
 	}
 	for ended := false; !ended; {
-		changed := proc.Changed()
 		select {
 		case <-proc.Done():
 			ended = true
 		case <-changed:
 			x.collect(r)
+			changed = proc.Changed() // before the next
 			x.grown(r)
 		case <-x.s.stopped:
 			return nil

@@ -88,5 +88,8 @@ func TestManyEndedJobs(t *testing.T) {
 		if st, _, err := n.service.Status(first); err != nil || st.ExitCode != 3 || len(st.Spec.Args) != 3 || st.Brief {
 			t.Errorf("the first: %+v, %v", st, err)
 		}
+		if err := n.service.Cancel(first, "too late"); err != nil {
+			t.Errorf("cancel the first: %v", err)
+		}
 	})
 }

@@ -84,6 +84,8 @@ func (s *Service) leftovers() (running, ended int) {
 	for _, w := range s.core.part.works {
 		for _, k := range w.workers {
 			switch {
+			case k.phase == phaseStarting && k.state == WorkerRunning: // it was about to be adopted
+				running++
 			case !k.away || k.declined || k.state == WorkerPreparing || k.state == WorkerReady:
 			case k.state == WorkerRunning && !s.exec.ended(workerID{w.job, k.RankAttempt}):
 				running++

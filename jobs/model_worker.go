@@ -39,7 +39,7 @@ func (m *Model) execute(now time.Time, e effect) {
 	case doPark:
 		k := m.disk.worker(e.worker)
 		*k = modelWorker{workerID: k.workerID, fate: k.fate, claim: &e.claim}
-		part.parked(now, e.worker)
+		part.parked(now, e.worker, nil)
 	case doRemove:
 		m.disk.workers = slices.DeleteFunc(m.disk.workers, func(k *modelWorker) bool { return k.workerID == e.worker })
 		part.removed(now, e.worker)

@@ -232,10 +232,12 @@ func (p *participant) advance(now time.Time, w *work, k *worker) {
 	switch k.phase {
 	case phaseWaiting, phaseReady:
 		switch {
-		case k.wanted(wantDrop) || p.away > 0:
+		case k.wanted(wantDrop):
 			p.part(now, w, k)
 		case k.wanted(wantEvict):
 			p.decline(now, w, k, k.why)
+		case p.away > 0:
+			p.part(now, w, k)
 		case k.phase == phaseWaiting && w.inputs == inputsFailed:
 			p.decline(now, w, k, w.failed)
 		case k.phase == phaseWaiting && w.inputs == inputsHere:

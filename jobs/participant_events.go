@@ -144,9 +144,11 @@ func (p *participant) gathered(now time.Time, id workerID, output *RankOutput, w
 	p.part(now, w, k)
 }
 
-// parked tells that the claim of a worker that did not begin says so.
-func (p *participant) parked(now time.Time, id workerID) {
+// parked tells that the claim of a worker that did not begin says so, or that it could
+// not be written and is gone.
+func (p *participant) parked(now time.Time, id workerID, err error) {
 	w, k := p.of(id)
+	k.unclaimed = err != nil
 	p.part(now, w, k)
 }
 

@@ -13,10 +13,10 @@ import (
 // fault of this node is found out, since whoever comes next would fare no better.
 func (p *participant) unprepared(now time.Time, w *work, k *worker, why string, since time.Time) {
 	switch {
-	case p.away > 0:
-		p.part(now, w, k)
 	case k.wanted(wantEvict):
 		p.decline(now, w, k, k.why)
+	case p.away > 0:
+		p.part(now, w, k)
 	case w.ending:
 		p.decline(now, w, k, why)
 	default:
@@ -40,8 +40,12 @@ func (p *participant) unstarted(now time.Time, w *work, k *worker, why string, s
 // judged goes on with a worker that could not be prepared or started, now that it
 // is known whether others could be: trouble is why not, or "".
 func (p *participant) judged(now time.Time, w *work, k *worker, trouble string) {
-	switch {
-	case k.state == WorkerPreparing:
+	switch prepared := k.state != WorkerPreparing; {
+	case !prepared && k.wanted(wantEvict):
+		p.decline(now, w, k, k.why)
+	case !prepared && p.away > 0:
+		p.part(now, w, k)
+	case !prepared:
 		p.decline(now, w, k, cmp.Or(k.trouble, trouble))
 	case trouble != "":
 		p.decline(now, w, k, notStarted+trouble)

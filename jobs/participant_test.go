@@ -219,7 +219,7 @@ func TestSilentOrigin(t *testing.T) {
 		t.Fatalf("gave back %+v", parked)
 	}
 	for _, e := range parked {
-		h.p.parked(h.now, e.worker)
+		h.p.parked(h.now, e.worker, nil)
 	}
 	h.used(1)
 	h.now = start.Add(orphanLimit + reportEvery)
@@ -306,7 +306,7 @@ func TestEvictedWorkersSayWhy(t *testing.T) {
 	h.report(&Ack{})
 	h.p.evictAll(h.now, reasonDraining)
 	h.p.exited(h.now, h.id(0), process.Exit{Code: 143, Cause: process.Stopped}, false, h.now)
-	h.p.parked(h.now, take[doPark](h)[0].worker)
+	h.p.parked(h.now, take[doPark](h)[0].worker, nil)
 	h.used(0)
 	h.report(&Ack{})
 	for _, k := range h.report(&Ack{}).Workers {

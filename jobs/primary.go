@@ -132,7 +132,7 @@ func (p *primary) carryOut(now time.Time, n next) {
 	}
 	for _, m := range n.measure {
 		if m.from != p.self.ID {
-			p.do(doMeasure{m.from, m.nodes})
+			p.do(doMeasure(m))
 			continue
 		}
 		for _, id := range m.nodes {

@@ -173,7 +173,7 @@ func (s *Service) recall(id ID) (*job, error) {
 	if rec.broken != "" {
 		rec.giveUp(s.now())
 	}
-	if !rec.state.Final() {
+	if j.settled = true; !rec.state.Final() {
 		return nil, fmt.Errorf("job %s %w: the journal has lost it", id.Short(), ErrNotFound)
 	}
 	if err := s.openOutput(j, id); err != nil {

@@ -68,15 +68,20 @@ type worker struct {
 	why   string // this node does not want it any more
 
 	// What is done for it.
-	phase   phase
-	obeyed  wish          // what its process was told of
-	lost    string        // why it counts as lost once its process has ended
-	trouble string        // why it could not be prepared or started, while that is looked into
-	ended   *process.Exit // how, while its files are stored
-	again   int           // times that it was prepared anew, since it did not begin to run
-	freed   bool          // its room is given back
+	phase     phase
+	obeyed    wish          // what its process was told of
+	lost      string        // why it counts as lost once its process has ended
+	trouble   string        // why it could not be prepared or started, while that is looked into
+	ended     *process.Exit // how, while its files are stored
+	again     int           // times that it was prepared anew, since it did not begin to run
+	freed     bool          // its room is given back
+	unclaimed bool          // nothing is written down of it any more
 
-	// What the origin has of it.
+	heldByOrigin
+}
+
+// heldByOrigin is what the origin has of a worker, and knows of it.
+type heldByOrigin struct {
 	acked   received
 	adopted bool  // that is not known yet
 	results int   // of tasks
@@ -128,7 +133,7 @@ func (k *worker) listens() bool {
 
 // lasts reports whether something of the worker is left to the next life of a node
 // that is being stopped.
-func (k *worker) lasts() bool { return k.state != WorkerLost || k.declined }
+func (k *worker) lasts() bool { return k.state != WorkerLost || k.declined && !k.unclaimed }
 
 func (w *work) find(ra RankAttempt) *worker {
 	i := slices.IndexFunc(w.workers, func(k *worker) bool { return k.RankAttempt == ra })
