@@ -297,7 +297,15 @@ func (x *executor) written(id workerID) (so received) {
 // ended reports whether a worker has a process that has ended. The loop has ended.
 func (x *executor) ended(id workerID) bool {
 	proc := x.procs[id]
-	return proc != nil && isClosed(proc.Done())
+	if proc == nil {
+		return false
+	}
+	select {
+	case <-proc.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // leave lets go of the processes, which go on, when the loop has ended. What nobody

@@ -122,12 +122,3 @@ func wasStopped(root string) bool {
 	_, err := os.Stat(filepath.Join(root, stopFile))
 	return err == nil
 }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
