@@ -246,7 +246,19 @@ func (s *supervisor) reap(worker int) {
 			s.post(func(time.Time) { s.life.Gone() })
 			return
 		case pid == worker:
-			s.post(func(time.Time) { s.life.Exited(status) })
+			// Its orphans are children of this process by now. Mostly there are none,
+			// and nothing is to be looked for and killed.
+			_, err := syscall.Wait4(-1, nil, unix.WALL|unix.WNOHANG, nil)
+			alone := err == syscall.ECHILD
+			s.post(func(time.Time) {
+				s.life.Exited(status)
+				if alone {
+					s.life.Gone()
+				}
+			})
+			if alone {
+				return
+			}
 		}
 	}
 }
