@@ -94,10 +94,7 @@ func (c *claimRecord) write(root string) error {
 	if err != nil {
 		return err
 	}
-	how := atomicfile.How{}
-	if c.Start == nil { // a node that forgets it was not asked to start anything
-		how.Sync = atomicfile.Loose
-	}
+	how := atomicfile.How{Loose: c.Start == nil} // a node that forgets it was not asked to start anything
 	return how.Write(filepath.Join(root, claimFile), codec.Seal(b))
 }
 

@@ -113,7 +113,7 @@ const stopFile = "stop"
 
 // note writes down that a worker's origin wants its process to end.
 func (x *executor) note(id workerID) {
-	if err := (atomicfile.How{Sync: atomicfile.Loose}).Write(filepath.Join(x.root(id), stopFile), nil); err != nil {
+	if err := (atomicfile.How{Loose: true}).Write(filepath.Join(x.root(id), stopFile), nil); err != nil {
 		x.s.log.Warn().Err(err).Str("job", string(id.Job)).Msg("write down that a worker is to end")
 	}
 }

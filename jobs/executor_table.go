@@ -70,7 +70,7 @@ func writeTable(root, hosts string, epoch int64) error {
 // giveFile puts a file into a worker's temporary directory. It is written where
 // the worker cannot reach it: there may be a link of that name.
 func giveFile(root, name, text string) error {
-	return atomicfile.How{Mode: 0o644, Temp: root, Sync: atomicfile.Loose}.Write(filepath.Join(root, "tmp", name), []byte(text))
+	return atomicfile.How{Mode: 0o644, Temp: root, Loose: true}.Write(filepath.Join(root, "tmp", name), []byte(text))
 }
 
 // toldEpoch returns the epoch that a worker of before knows.
@@ -102,7 +102,7 @@ func (x *executor) table(e doTable) {
 			proc.Signal(e.signal)
 		}
 		// Now, so that a node that is killed meanwhile does all of it again.
-		if err := (atomicfile.How{Sync: atomicfile.Loose}).Write(filepath.Join(root, toldFile), []byte(strconv.FormatInt(e.table.Epoch, 10))); err != nil {
+		if err := (atomicfile.How{Loose: true}).Write(filepath.Join(root, toldFile), []byte(strconv.FormatInt(e.table.Epoch, 10))); err != nil {
 			log.Warn().Err(err).Msg("note the epoch of a worker")
 		}
 		return func(time.Time) { x.part.tabled(e.worker, e.table.Epoch, true) }

@@ -141,7 +141,7 @@ func (d stateDir) savePeers(peers, own []string) error {
 	for _, addr := range own {
 		lines = append(lines, formerAddr+addr)
 	}
-	return atomicfile.How{Sync: atomicfile.Loose}.Write(d.file("peers"), []byte(strings.Join(lines, "\n")+"\n"))
+	return atomicfile.How{Loose: true}.Write(d.file("peers"), []byte(strings.Join(lines, "\n")+"\n"))
 }
 
 // webToken returns the page's token, made at first use.

@@ -168,7 +168,7 @@ func isFull(err error) bool {
 
 // writeFile puts the file in its place at once and as a whole.
 func (s *DirStore) writeFile(h Hash, data []byte) error {
-	how, to := atomicfile.How{Temp: s.temp(), Sync: atomicfile.Loose}, s.file(h)
+	how, to := atomicfile.How{Temp: s.temp(), Loose: true}, s.file(h)
 	err := how.Write(to, data)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {

@@ -24,8 +24,10 @@ type How struct {
 	// Temp is the directory where the file is written, on the same file system;
 	// "" = where it belongs.
 	Temp string
-	// Sync makes a file or a directory durable; nil = as it should be. See Loose.
+	// Sync makes a file or a directory durable; nil = as it should be.
 	Sync func(*os.File) error
+	// Loose is for what a machine that fails may lose.
+	Loose bool
 	// New makes Write fail with fs.ErrExist instead of replacing a file.
 	New bool
 }
@@ -38,9 +40,6 @@ func Sync(path string) error {
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
-
-// Loose is a How.Sync for what a machine that fails may lose.
-func Loose(*os.File) error { return nil }
 
 // Write writes the file.
 func (h How) Write(path string, b []byte) error {
@@ -56,7 +55,7 @@ func (h How) Write(path string, b []byte) error {
 	if err != nil || h.New {
 		os.Remove(temp)
 	}
-	if err != nil {
+	if err != nil || h.Loose {
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(path))
@@ -90,7 +89,10 @@ func (h How) writeTemp(path string, b []byte) (string, error) {
 }
 
 func (h How) sync(f *os.File) error {
-	if h.Sync != nil {
+	switch {
+	case h.Loose:
+		return nil
+	case h.Sync != nil:
 		return h.Sync(f)
 	}
 	return f.Sync()

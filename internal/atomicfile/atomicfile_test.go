@@ -55,7 +55,7 @@ func TestWhatFailsLeavesTheOldFile(t *testing.T) {
 		"it is there":    {atomicfile.How{New: true}, fs.ErrExist},
 		"nowhere to go":  {atomicfile.How{Temp: filepath.Join(dir, "none")}, fs.ErrNotExist},
 		"all as it is":   {atomicfile.How{}, nil},
-		"beside, loose":  {atomicfile.How{Temp: t.TempDir(), Sync: atomicfile.Loose}, nil},
+		"beside, loose":  {atomicfile.How{Temp: t.TempDir(), Loose: true}, nil},
 		"open to others": {atomicfile.How{Mode: 0o644}, nil},
 	} {
 		want := "old"

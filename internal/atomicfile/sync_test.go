@@ -18,7 +18,7 @@ func TestFilesAreSyncedUnlessSomebodySaysOtherwise(t *testing.T) {
 	if Sync(os.DevNull) == nil {
 		t.Error("a device without a disk was synced by its name")
 	}
-	if err := (How{Sync: Loose}).sync(f); err != nil {
+	if err := (How{Loose: true}).sync(f); err != nil {
 		t.Error(err)
 	}
 }

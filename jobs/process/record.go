@@ -70,11 +70,7 @@ func save(root, name string, v any, sync bool) error {
 	if err != nil {
 		return err
 	}
-	how := atomicfile.How{}
-	if !sync {
-		how.Sync = atomicfile.Loose
-	}
-	return how.Write(filepath.Join(root, name), codec.Seal(b))
+	return atomicfile.How{Loose: !sync}.Write(filepath.Join(root, name), codec.Seal(b))
 }
 
 // load reads what save wrote.
