@@ -32,6 +32,7 @@ type claims struct {
 	ends  []end       // of claims with a walltime
 	holds map[ID]*hold
 	queue []*queued // in order
+	stale time.Time // before then nothing of the queue has expired; zero = it is empty
 	loose bool      // a hold ended that left room which the queue was not offered yet
 	taken []outgoing
 }
@@ -234,6 +235,7 @@ func (c *claims) enqueue(now time.Time, ad Advertisement) bool {
 		q.since, q.asleep = c.queue[i].since, c.queue[i].asleep
 		c.queue = slices.Delete(c.queue, i, i+1)
 	}
+	c.stale = earlier(c.stale, q.expires)
 	i, _ := slices.BinarySearchFunc(c.queue, q, func(a, b *queued) int {
 		if a.ad.order().before(b.ad.order()) {
 			return -1
@@ -356,6 +358,9 @@ func (c *claims) offers(now time.Time) []outgoing {
 	}
 	var out []outgoing
 	for _, q := range slices.Clone(c.queue) {
+		if c.left(q.ad.order()).slots <= 0 { // nor is there any for those after it
+			break
+		}
 		h := c.holds[q.ad.Job]
 		if q.asleep || h != nil && c.room(q.ad.order(), q.ad.needs()) <= h.workers {
 			continue
@@ -369,30 +374,4 @@ func (c *claims) offers(now time.Time) []outgoing {
 		}
 	}
 	return append(out, c.takenBack()...)
-}
-
-// expire forgets holds and queued advertisements whose time has passed.
-func (c *claims) expire(now time.Time) {
-	for id, h := range c.holds {
-		if !now.Before(h.expires) {
-			c.released(id, false)
-			c.loose = true
-		}
-	}
-	c.queue = slices.DeleteFunc(c.queue, func(q *queued) bool { return !now.Before(q.expires) })
-}
-
-// wake returns when offers has something to do next; zero = never.
-func (c *claims) wake() time.Time {
-	if c.loose {
-		return time.Unix(0, 0)
-	}
-	var at time.Time
-	for _, h := range c.holds {
-		at = earlier(at, h.expires)
-	}
-	for _, q := range c.queue {
-		at = earlier(at, q.expires)
-	}
-	return at
 }

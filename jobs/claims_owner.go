@@ -182,3 +182,33 @@ func (c *claims) heldSlots() int {
 
 // busy returns the slots that are used or held.
 func (c *claims) busy() int { return min(c.heldSlots(), c.has.slots) }
+
+// expire forgets holds and queued advertisements whose time has passed.
+func (c *claims) expire(now time.Time) {
+	for id, h := range c.holds {
+		if !now.Before(h.expires) {
+			c.released(id, false)
+			c.loose = true
+		}
+	}
+	if now.Before(c.stale) {
+		return
+	}
+	c.queue = slices.DeleteFunc(c.queue, func(q *queued) bool { return !now.Before(q.expires) })
+	c.stale = time.Time{}
+	for _, q := range c.queue {
+		c.stale = earlier(c.stale, q.expires)
+	}
+}
+
+// wake returns when offers has something to do next; zero = never.
+func (c *claims) wake() time.Time {
+	if c.loose {
+		return time.Unix(0, 0)
+	}
+	at := c.stale
+	for _, h := range c.holds {
+		at = earlier(at, h.expires)
+	}
+	return at
+}
