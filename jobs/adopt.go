@@ -94,8 +94,11 @@ func (c *claimRecord) write(root string) error {
 	if err != nil {
 		return err
 	}
-	how := atomicfile.How{Loose: c.Start == nil} // a node that forgets it was not asked to start anything
-	return how.Write(filepath.Join(root, claimFile), codec.Seal(b))
+	path := filepath.Join(root, claimFile)
+	if c.Start == nil { // a node that forgets it was not asked to start anything
+		return atomicfile.How{Loose: true}.Write(path, codec.Seal(b))
+	}
+	return atomicfile.Fill(path, codec.Seal(b))
 }
 
 // adoptWork goes on with the workers of an earlier life of this node, and

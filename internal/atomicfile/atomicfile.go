@@ -17,6 +17,28 @@ import (
 // the machine, when Write returns.
 func Write(path string, b []byte) error { return How{}.Write(path, b) }
 
+// page is what is written as a whole or not at all, if nothing but a process dies.
+const page = 4096
+
+// Fill replaces the private file, which is there and may be lost, as Write does, but
+// waits for the disk only once: up to a page is written in place, so that a machine
+// that fails meanwhile leaves a mixture of old and new, which a checksum tells.
+func Fill(path string, b []byte) error {
+	if len(b) > page {
+		return Write(path, b)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	dir := make(chan error, 1)
+	go func() { dir <- Sync(filepath.Dir(path)) }()
+	if _, err = f.Write(b); err == nil {
+		err = errors.Join(f.Truncate(int64(len(b))), f.Sync())
+	}
+	return errors.Join(err, f.Close(), <-dir)
+}
+
 // How says how a file is written. The zero How is for private files that must
 // survive a machine that fails.
 type How struct {
