@@ -161,15 +161,15 @@ func TestNothingToAdopt(t *testing.T) {
 		"left no word": func(root string, o order) error {
 			boot := boot
 			boot.Boot = now.Boot
-			return errors.Join(save(root, orderFile, o, false), save(root, recordFile, record{Version: 1, Supervisor: boot}, false))
+			return errors.Join(save(root, orderFile, o), save(root, recordFile, record{Version: 1, Supervisor: boot}))
 		},
-		"is for another directory": func(root string, o order) error { o.Spec.Root += "x"; return save(root, orderFile, o, false) },
-		"of version 2":             func(root string, o order) error { o.Version = 2; return save(root, orderFile, o, false) },
+		"is for another directory": func(root string, o order) error { o.Spec.Root += "x"; return save(root, orderFile, o) },
+		"of version 2":             func(root string, o order) error { o.Version = 2; return save(root, orderFile, o) },
 		"was started anew": func(root string, o order) error {
-			return errors.Join(save(root, orderFile, o, false), save(root, recordFile, record{Version: 1, Supervisor: boot}, false))
+			return errors.Join(save(root, orderFile, o), save(root, recordFile, record{Version: 1, Supervisor: boot}))
 		},
 		"not all of its stdout is on the disk": func(root string, o order) error {
-			return errors.Join(save(root, orderFile, o, false), save(root, exitFile, exitRecord{Version: 1, Stdout: 5}, false))
+			return errors.Join(save(root, orderFile, o), save(root, exitFile, exitRecord{Version: 1, Stdout: 5}))
 		},
 		"malformed": func(root string, o order) error {
 			return os.WriteFile(filepath.Join(root, orderFile), []byte("half a reco"), 0o600)
@@ -196,7 +196,7 @@ func TestNodeWasKilledBeforeItCouldStartTheWorker(t *testing.T) {
 		t.Errorf("without an order: %v", err)
 	}
 	o := order{Version: protocol, Spec: Spec{Root: root, Args: []string{"true"}}, Socket: filepath.Join(root, "none")}
-	if err := save(root, orderFile, o, false); err != nil {
+	if err := save(root, orderFile, o); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := New(Config{}).Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) {
@@ -249,7 +249,7 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	ln.SetUnlinkOnClose(false)
-	if err := save(root, orderFile, oldSpec(root, socket), false); err != nil {
+	if err := save(root, orderFile, oldSpec(root, socket)); err != nil {
 		t.Fatal(err)
 	}
 	self, err := identify(os.Getpid())
@@ -257,7 +257,7 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	self.Start++ // a process that is no more
-	if err := save(root, recordFile, map[string]any{"version": 1, "socket": socket, "supervisor": self, "worker": self}, false); err != nil {
+	if err := save(root, recordFile, map[string]any{"version": 1, "socket": socket, "supervisor": self, "worker": self}); err != nil {
 		t.Fatal(err)
 	}
 	heard := make(chan string, 10)
@@ -277,7 +277,7 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 			if m.Kind == "stop" {
 				exit := map[string]any{"code": 143, "cause": "stopped", "detail": "stopped", "ended": time.Unix(1, 0)}
 				_ = os.Remove(socket)
-				_ = save(root, exitFile, map[string]any{"version": 1, "exit": exit, "stdout": 5, "stderr": 0}, false)
+				_ = save(root, exitFile, map[string]any{"version": 1, "exit": exit, "stdout": 5, "stderr": 0})
 				break
 			}
 		}

@@ -25,12 +25,13 @@
 //	          for the bytes of its files, with TaskSpec.Outputs
 //	lines     the lines of tasks, taken out of work/
 //	control/  the control socket; for the node's user alone
-//	exit      how it ended; written, synced and renamed when no process is left
+//	exit      how it ended; written and renamed when no process is left
 //
 // mark, spec, record and exit are msgpack. [CleanRoot] ends what is alive and removes
-// all of it, if there is a mark; of a copy it removes the files alone. Only exit is synced: after a reboot the attempt is lost anyway,
-// which the boot in the record tells, unless it had ended and its output is
-// there to the last byte.
+// all of it, if there is a mark; of a copy it removes the files alone. Only exit is
+// synced, by the node if it is there still a moment later, else by the supervisor:
+// after a reboot the attempt is lost anyway, which the boot in the record tells,
+// unless it had ended and its output is there to the last byte.
 //
 // # Control protocol, version 1
 //

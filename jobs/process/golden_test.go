@@ -58,7 +58,7 @@ func writeGoldenRoot(t *testing.T, dir string) {
 		results = goldenOrder.Spec.Tasks.appendResult(results, r)
 	}
 	mark := codec.MustMarshal(mark{Version: 1, Owner: "the node", Root: "/state/work/w", Device: 1, Inode: 2, Boot: "an-earlier-one"})
-	err := errors.Join(save(dir, orderFile, goldenOrder, false), save(dir, recordFile, goldenRecord, false), save(dir, exitFile, goldenExit, false),
+	err := errors.Join(save(dir, orderFile, goldenOrder), save(dir, recordFile, goldenRecord), save(dir, exitFile, goldenExit),
 		os.WriteFile(filepath.Join(dir, markFile), codec.Seal(mark), 0o600), os.WriteFile(filepath.Join(dir, tasksFile), results, 0o600),
 		os.WriteFile(filepath.Join(dir, "stdout"), []byte("hello\nworld"), 0o600), os.WriteFile(filepath.Join(dir, "stderr"), []byte("!abc"), 0o600))
 	if err != nil {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -63,14 +64,23 @@ func (r *exitRecord) counts() (written, acked [2]int64) {
 	return [2]int64{r.Stdout, r.Stderr}, [2]int64{r.AckedOut, r.AckedErr}
 }
 
-// save writes v to Root/name so that a reader sees all of it or nothing; with
-// sync also after a crash of the machine.
-func save(root, name string, v any, sync bool) error {
+// save writes v to Root/name so that a reader sees all of it or nothing, and after
+// a failure of the machine at least whether it is all of it.
+func save(root, name string, v any) error {
 	b, err := codec.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return atomicfile.How{Loose: !sync}.Write(filepath.Join(root, name), codec.Seal(b))
+	return atomicfile.How{Loose: true}.Write(filepath.Join(root, name), codec.Seal(b))
+}
+
+// keepExit makes the exit record durable, if it is there.
+func keepExit(root string) error {
+	err := errors.Join(atomicfile.Sync(filepath.Join(root, exitFile)), atomicfile.Sync(root))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // load reads what save wrote.

@@ -14,7 +14,7 @@ import (
 func TestEveryBitOfAnExitRecord(t *testing.T) {
 	root := t.TempDir()
 	want := exitRecord{Version: protocol, Exit: Exit{Code: 3, Cause: Exited}, Stdout: 71}
-	if err := save(root, exitFile, want, false); err != nil {
+	if err := save(root, exitFile, want); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(filepath.Join(root, exitFile))

@@ -94,7 +94,7 @@ func (r *Runner) command(spec Spec) (order, error) {
 	// The name cannot be guessed, and a worker cannot list the directory.
 	socket := filepath.Join(spec.Root, controlDir, rand.Text())
 	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
-	if err := save(spec.Root, orderFile, o, false); err != nil {
+	if err := save(spec.Root, orderFile, o); err != nil {
 		return order{}, err
 	}
 	return o, os.Mkdir(filepath.Dir(socket), 0o700)

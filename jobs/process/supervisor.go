@@ -91,7 +91,12 @@ func supervise(root string) error {
 		}
 	}
 	_ = os.Remove(o.Socket)
-	return save(root, exitFile, exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1], AckedOut: acked[0], AckedErr: acked[1], Tasks: s.tasks.endedSoFar()}, true)
+	rec := exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1], AckedOut: acked[0], AckedErr: acked[1], Tasks: s.tasks.endedSoFar()}
+	err := save(root, exitFile, rec)
+	if err == nil && (s.control == nil || s.control.current() == nil) { // else the node does that, if need be
+		err = keepExit(root)
+	}
+	return err
 }
 
 // run starts the worker, and returns when nothing of it is left.
@@ -151,7 +156,7 @@ func (s *supervisor) note(root string, pid int) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	return save(root, recordFile, record{Version: protocol, Socket: s.order.Socket, Supervisor: self, Worker: worker}, false)
+	return save(root, recordFile, record{Version: protocol, Socket: s.order.Socket, Supervisor: self, Worker: worker})
 }
 
 // prepare makes everything that the worker needs, and returns its three

@@ -208,7 +208,7 @@ func TestCleanRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 		id.Start-- // another process had our number
-		if err := save(root, recordFile, record{Version: protocol, Supervisor: id, Worker: id}, false); err != nil {
+		if err := save(root, recordFile, record{Version: protocol, Supervisor: id, Worker: id}); err != nil {
 			t.Fatal(err)
 		}
 		if err := CleanRoot(root); err != nil {

@@ -38,7 +38,12 @@ type worker struct {
 	outbox  outbox
 	leaving bool
 	exit    Exit
+	keeping *time.Timer // makes the exit record durable; nil before there is an exit
 }
+
+// keepAfter is how long after its end a worker's exit record is made durable, unless
+// it was closed: mostly its origin has all of it by then, and the record goes.
+const keepAfter = 100 * time.Millisecond
 
 func newWorker(o order, words *os.File, log zerolog.Logger) *worker {
 	w := &worker{order: o, log: log, words: words, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
@@ -115,9 +120,17 @@ func (w *worker) receive() {
 func (w *worker) finish(exit Exit) {
 	w.mu.Lock()
 	w.exit = exit
+	w.keeping = time.AfterFunc(keepAfter, w.keep)
 	close(w.changed)
 	w.mu.Unlock()
 	close(w.done)
+}
+
+// keep makes the exit record durable.
+func (w *worker) keep() {
+	if err := keepExit(w.order.Spec.Root); err != nil {
+		w.log.Warn().Err(err).Msg("sync how a worker ended")
+	}
 }
 
 // awaitEnd waits for the end of the supervisor and says what is known of it, or
@@ -344,8 +357,17 @@ func (w *worker) Close() error {
 	default:
 		return ErrRunning
 	}
+	w.stopKeeping()
 	w.closeFiles()
 	return nil
+}
+
+// stopKeeping reports whether the exit record of a worker that has ended is not made
+// durable any more.
+func (w *worker) stopKeeping() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.keeping != nil && w.keeping.Stop()
 }
 
 // closeFiles ends reading.
@@ -365,6 +387,9 @@ func (w *worker) Leave() {
 	if !again && !isClosed(w.done) {
 		close(w.left)
 		w.disconnect()
+	}
+	if w.stopKeeping() { // it may be long until it is told
+		w.keep()
 	}
 	w.closeFiles()
 }
