@@ -255,9 +255,6 @@ func (x *executor) remove(id workerID, proc *handle) {
 // gather chunks the output files into the store, pinned until the origin has
 // them.
 func (x *executor) gather(e doGather, in *inputs) (*RankOutput, []string, error) {
-	if len(e.outputs) == 0 {
-		return nil, nil, nil
-	}
 	var tree transfer.Manifest
 	var warn []string
 	if in != nil {

@@ -148,10 +148,6 @@ func (m *Model) follow(now time.Time, id workerID, epoch int64) {
 
 // gather stores the output files of a worker that has ended.
 func (m *Model) gather(now time.Time, e doGather) {
-	var out *RankOutput
-	if len(e.outputs) > 0 {
-		out = &RankOutput{Rank: e.worker.Rank, Attempt: e.worker.Attempt}
-		m.disk.worker(e.worker).files = true
-	}
-	m.core.part.gathered(now, e.worker, out, nil, nil)
+	m.disk.worker(e.worker).files = true
+	m.core.part.gathered(now, e.worker, &RankOutput{Rank: e.worker.Rank, Attempt: e.worker.Attempt}, nil, nil)
 }

@@ -76,6 +76,11 @@ func (p *participant) granted(now time.Time, from vicinity.ID, g *Grant) error {
 	if fresh {
 		p.fetch(w, slices.Concat([]vicinity.ID{from}, g.Holders), false)
 	}
+	if fresh && w.inputs == inputsHere { // it will be ready in a moment, and must not wait for the answer to an earlier report
+		w.next, p.news = now.Add(reportEvery), true
+		p.schedule(now, w)
+		return nil
+	}
 	p.tell(now, w)
 	return nil
 }

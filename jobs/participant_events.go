@@ -120,8 +120,12 @@ func (p *participant) exited(now time.Time, id workerID, exit process.Exit, note
 		return
 	}
 	k.ended, k.phase = &exit, phaseGathering
-	p.do(doGather{id, w.spec.who(k.Rank), w.spec.gathered()})
-	p.tell(now, w)
+	if globs := w.spec.gathered(); len(globs) > 0 {
+		p.do(doGather{id, w.spec.who(k.Rank), globs})
+		p.tell(now, w)
+		return
+	}
+	p.gathered(now, id, nil, nil, nil)
 }
 
 // gathered lists the patterns of the files that are stored when a worker has ended.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"zorilla/jobs/process"
 )
 
 // A node that ends its workers when it leaves gives back what has not begun, wherever
@@ -66,4 +68,39 @@ func TestUnclaimedWorkersAreNotLeft(t *testing.T) {
 	if k := h.p.works[h.job].workers[0]; k.away || k.lasts() {
 		t.Errorf("%+v", k)
 	}
+}
+
+// What happens at once is told in one report: a grant to a job without inputs with
+// that it is ready, an exit without files with how it ended.
+func TestWhatFollowsAtOnceIsOneReport(t *testing.T) {
+	h := newHand(t, 1)
+	if err := h.grant(Spec{}, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	told := func(want WorkerState) {
+		t.Helper()
+		list := take[doReport](h)
+		if want == "" && len(list) != 0 || want != "" && (len(list) != 1 || list[0].report.Workers[0].State != want) {
+			t.Errorf("told %+v, want %q", list, want)
+		}
+		if len(list) > 0 {
+			h.p.acknowledged(h.now, &list[0].report, false, Ack{Known: true})
+		}
+	}
+	told("")
+	h.p.claimed(h.now, h.id(0), nil, h.now)
+	told("")
+	h.p.laid(h.now, h.id(0), nil, h.now)
+	told(WorkerReady)
+	h.start(0)
+	told(WorkerRunning)
+	h.p.exited(h.now, h.id(0), process.Exit{}, false, h.now)
+	told(WorkerEnded)
+
+	h = newHand(t, 1)
+	if err := h.grant(Spec{}, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	h.now = h.now.Add(reportEvery)
+	told(WorkerPreparing)
 }

@@ -156,6 +156,7 @@ func TestGrantsAreRefused(t *testing.T) {
 func TestAnswersAreObeyed(t *testing.T) {
 	h := newHand(t, 4)
 	h.ready(4)
+	h.p.works[h.job].spec.Outputs = []string{"out"}
 	h.start(0, 1, 2)
 	h.report(&Ack{Workers: []WorkerAck{
 		{RankAttempt: RankAttempt{0, 1}, Stop: true},
