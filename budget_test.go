@@ -29,22 +29,22 @@ const (
 // excused lists who is over a budget, with how much it has. The number may only
 // fall: when it does, write the new one here.
 var excused = map[string]int{
-	"jobs files":                    94, // is to be split: vocabulary, wire, claims, search, primary, participant, agent, model
-	"jobs circle":                   79,
-	"jobs.Service methods":          141,
-	"jobs.Service fields":           31,
-	"jobs.Config fields":            26,
-	"jobs.Model methods":            44,
-	"jobs.participant methods":      48,
-	"jobs.record fields":            26,
-	"jobs.Spec fields":              27, // each is an option of submit
-	"jobs/process files":            31, // the node's side and the supervisor's share their messages
-	"jobs/process.Worker interface": 13,
-	"cmd/zorilla files":             45, // one for each command
-	"node/web.jobView fields":       30, // what a page shows of a job
-	"node/api.Service interface":    25, // all that a client can ask
-	"testnet/chaos circle":          14,
-	"testnet/sim.Overlay methods":   41,
+	"jobs/agent files":                              33, // Service is to be cut
+	"jobs/agent circle":                             29,
+	"jobs/agent.Service methods":                    141,
+	"jobs/agent.Service fields":                     31,
+	"jobs/agent.Config fields":                      26,
+	"jobs/model.Model methods":                      44,
+	"jobs/internal/participant.Participant methods": 48,
+	"jobs/internal/record.Record fields":            26,
+	"jobs.Spec fields":                              27, // each is an option of submit
+	"jobs/process files":                            31, // the node's side and the supervisor's share their messages
+	"jobs/process.Worker interface":                 13,
+	"cmd/zorilla files":                             45, // one for each command
+	"node/web.jobView fields":                       30, // what a page shows of a job
+	"node/api.Service interface":                    25, // all that a client can ask
+	"testnet/chaos circle":                          14,
+	"testnet/sim.Overlay methods":                   41,
 }
 
 // measured is what a package is measured by.

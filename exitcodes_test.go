@@ -61,9 +61,9 @@ func TestEachDeclineHasARow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reasons := regexp.MustCompile(`(?m)^\s*reason\w+\s*= "([^"]+)"`).FindAllStringSubmatch(read(t, "jobs/claims_owner.go"), -1)
+	reasons := regexp.MustCompile(`(?m)^\s*Reason\w+\s*= "([^"]+)"`).FindAllStringSubmatch(read(t, "jobs/internal/wire/reasons.go"), -1)
 	if len(reasons) < 11 {
-		t.Errorf("%d reasons in jobs/claims_owner.go, want at least 11: have they moved?", len(reasons))
+		t.Errorf("%d reasons in jobs/internal/wire/reasons.go, want at least 11: have they moved?", len(reasons))
 	}
 	for _, m := range reasons {
 		if row, err := tables.Find(rows, m[1]); err != nil || row.Name != m[1] {

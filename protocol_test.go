@@ -98,7 +98,7 @@ func TestProtocolNamesEveryPacketKind(t *testing.T) {
 
 func TestProtocolNamesEveryPeerPath(t *testing.T) {
 	table := rows(read(t, "PROTOCOL.md"))
-	consts := constants(t, "jobs/peer.go")
+	consts := constants(t, "jobs/agent/peer.go")
 	paths := 0
 	for name, value := range consts {
 		if strings.HasPrefix(name, "path") {
@@ -107,7 +107,7 @@ func TestProtocolNamesEveryPeerPath(t *testing.T) {
 		}
 	}
 	if paths < 5 {
-		t.Errorf("jobs/peer.go names %d paths: have they moved?", paths)
+		t.Errorf("jobs/agent/peer.go names %d paths: have they moved?", paths)
 	}
 	blobs := constants(t, "transfer/http.go")
 	wantRow(t, "PROTOCOL.md", table, "|`GET "+text(blobs, blobs["blobPath"])+"{hash}`|")

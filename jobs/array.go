@@ -17,8 +17,8 @@ const (
 	MaxTaskID     = 1 << 30
 	ArrayLines    = ".zorilla-lines" // the input file with a line for each task
 	arrayWorkers  = 1000             // at once, if the user says nothing
-	maxResults    = 4096             // of tasks in one report
-	maxTaskRanges = 64               // leased to a worker at once
+	MaxResults    = 4096             // of tasks in one report
+	MaxTaskRanges = 64               // leased to a worker at once
 )
 
 // Array makes a job run its command once for each task, in workers that take
@@ -191,23 +191,17 @@ type OutputQuery struct {
 	Files bool
 }
 
-// maxTaskPage bounds one answer.
-const maxTaskPage = 10_000
+// MaxTaskPage bounds one answer.
+const MaxTaskPage = 10_000
 
-// Report of a worker's tasks, and its answer.
-type (
-	// WorkerTasks is part of a WorkerReport: results that follow each other.
-	WorkerTasks struct {
-		From    int    `json:"from"`              // number of the first one
-		Results []byte `json:"results,omitempty"` // packed, see packResults
-		Added   int    `json:"added"`             // tasks that the worker has got
-		Ended   int    `json:"ended"`             // of which so many have ended
-	}
-	// WorkerTasksAck is part of a WorkerAck.
-	WorkerTasksAck struct {
-		Results int                 `json:"results"` // that the origin has
-		Before  int                 `json:"before"`  // the tasks that follow come after so many
-		Ranges  []process.TaskRange `json:"ranges,omitempty"`
-		Last    bool                `json:"last,omitempty"`
-	}
+// MaxCells bounds the picture of an array.
+const MaxCells = 1000
+
+// Letters of a picture: how a stretch of tasks stands.
+const (
+	CellWaits  = '.' // nobody has one of them
+	CellRuns   = 'r' // a worker has some
+	CellPartly = 'p' // some are done, the others wait
+	CellDone   = 'd' // all have ended with 0
+	CellFailed = 'f' // one or more have failed
 )

@@ -2,7 +2,7 @@ package jobs
 
 import (
 	"errors"
-	"strings"
+	"fmt"
 )
 
 // Errors that callers act on; see also ErrInvalid.
@@ -14,18 +14,19 @@ var (
 	ErrForgotten = errors.New("forgotten") // the job is known, its results are not kept any more
 )
 
-// oneLine makes a text fit for a report: printable and not too long.
-func oneLine(s string) string { return oneLineOf(s, maxText) }
+// ForgottenError is what is said of results that are not here any more.
+type ForgottenError struct{ St Status }
 
-func oneLineOf(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most-3], "") + "..."
-	}
-	return s
+// ErrDamaged: the disk lost something of a job that the origin had stored.
+var ErrDamaged = errors.New("damaged")
+
+// ErrStopped is what requests get when the service ends while they wait.
+var ErrStopped = errors.New("the node is stopping")
+
+// Error tells how the job ended, and when its results went.
+func (e *ForgottenError) Error() string {
+	return fmt.Sprintf("job %s ended with %d; its output was %v on %s", e.St.ID.Short(), e.St.ExitCode, ErrForgotten, e.St.Forgotten.Local().Format("2006-01-02 15:04 MST"))
 }
+
+// Unwrap makes it an ErrForgotten.
+func (e *ForgottenError) Unwrap() error { return ErrForgotten }

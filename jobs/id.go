@@ -59,7 +59,7 @@ func Distinct(ids []ID) []string {
 		at, _ := slices.BinarySearch(sorted, id)
 		for _, other := range sorted[max(at-1, 0):min(at+2, len(sorted))] {
 			if other != id {
-				n = max(n, shared(id, other)+1)
+				n = max(n, Shared(id, other)+1)
 			}
 		}
 		texts[i] = string(id[:min(len(id), n)])
@@ -67,18 +67,9 @@ func Distinct(ids []ID) []string {
 	return texts
 }
 
-// shared is how many characters two IDs have in common at their beginning.
-func shared(a, b ID) int {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return n
-}
-
-// earlierForm reports whether a text is the ID of a job as protocol version 1
+// EarlierForm reports whether a text is the ID of a job as protocol version 1
 // had it: with the short ID of its origin only.
-func earlierForm(text string) bool { return len(text) == idShort && ID(text).shaped() }
+func EarlierForm(text string) bool { return len(text) == idShort && ID(text).shaped() }
 
 func (id ID) shaped() bool {
 	return id[idRandom] == '@' && id[idRandom+1] == 'z' && strings.Trim(string(id[:idRandom]), idAlphabet) == ""

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"zorilla/internal/plain"
 	"zorilla/vicinity"
 )
 
@@ -52,7 +54,7 @@ func (l *Limits) Validate() error {
 }
 
 func checkListed(e string) error {
-	if e == "" || len(e) > maxListEntry || !printable(e) || strings.ContainsRune(e, ',') {
+	if e == "" || len(e) > maxListEntry || !plain.Printable(e) || strings.ContainsRune(e, ',') {
 		return fmt.Errorf("want a node's ID, its name, or a network such as 10.1.0.0/16, in at most %d bytes", maxListEntry)
 	}
 	if strings.Contains(e, "/") {
@@ -154,10 +156,10 @@ func listed(old []string, op byte, value string) ([]string, error) {
 	return named, nil
 }
 
-// admits reports whether an origin's jobs are welcome. Of a node that is not
+// Admits reports whether an origin's jobs are welcome. Of a node that is not
 // known yet, which has no name, only what is certain counts: it is not welcome
 // where its name could exclude it.
-func (l *Limits) admits(origin vicinity.Member) bool {
+func (l *Limits) Admits(origin vicinity.Member) bool {
 	if len(l.Deny) > 0 && (meant(l.Deny, origin) || origin.Name == "" && slices.ContainsFunc(l.Deny, mayBeName)) {
 		return false
 	}
@@ -192,4 +194,19 @@ func mayBeName(e string) bool {
 	}
 	_, err := netip.ParseAddr(e)
 	return err != nil && !vicinity.ID(e).Valid()
+}
+
+// Waiting is a job that waits for room at a node.
+type Waiting struct {
+	Job      ID          `json:"job"`
+	Origin   vicinity.ID `json:"origin"`
+	Priority int         `json:"priority"`
+	Wanted   int         `json:"wanted"` // workers that it looks for, at all nodes together
+	Slots    int         `json:"slots"`  // per worker
+	Memory   int64       `json:"memory,omitempty"`
+	Disk     int64       `json:"disk,omitempty"`
+	GPUs     int         `json:"gpus,omitempty"`
+	Reason   string      `json:"reason"` // why nothing is offered to it now; "" = something is
+	Since    time.Time   `json:"since"`
+	Expires  time.Time   `json:"expires"` // if its origin does not ask again
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"zorilla/jobs/internal/jobtest"
 	"zorilla/vicinity"
 )
 
@@ -61,7 +62,7 @@ func TestLimitsChange(t *testing.T) {
 }
 
 func TestLimitsAdmit(t *testing.T) {
-	id := testNode(40)
+	id := jobtest.Node(40)
 	here := vicinity.Member{ID: id, Name: "noisy", Addrs: []string{"10.1.2.3:5444", "[fd00::1]:5444"}}
 	unknown := vicinity.Member{ID: id, Addrs: here.Addrs}
 	for _, c := range []struct {
@@ -73,7 +74,7 @@ func TestLimitsAdmit(t *testing.T) {
 		{"", "quiet", true, false},
 		{"", id.Short(), false, false},
 		{"", string(id), false, false},
-		{"", string(testNode(41)), true, true},
+		{"", string(jobtest.Node(41)), true, true},
 		{"", "zab", true, false}, // too short for an ID
 		{"", "10.1.0.0/16", false, false},
 		{"", "10.2.0.0/16", true, true},
@@ -92,8 +93,8 @@ func TestLimitsAdmit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if l.admits(here) != c.here || l.admits(unknown) != c.unknown {
-			t.Errorf("allow %q, deny %q: %v, and %v while it is not known", c.allow, c.deny, l.admits(here), l.admits(unknown))
+		if l.Admits(here) != c.here || l.Admits(unknown) != c.unknown {
+			t.Errorf("allow %q, deny %q: %v, and %v while it is not known", c.allow, c.deny, l.Admits(here), l.Admits(unknown))
 		}
 	}
 }
@@ -108,6 +109,6 @@ func FuzzLimits(f *testing.F) {
 		if l.Change(change) == nil && l.Validate() != nil {
 			t.Fatalf("%q leads to %+v, which is not valid", change, l)
 		}
-		l.admits(vicinity.Member{ID: testNode(1), Name: "b", Addrs: []string{"10.0.0.1:1", "x"}})
+		l.Admits(vicinity.Member{ID: jobtest.Node(1), Name: "b", Addrs: []string{"10.0.0.1:1", "x"}})
 	})
 }

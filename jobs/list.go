@@ -6,55 +6,16 @@ import (
 	"strings"
 )
 
-// Find returns the full ID of a job that this node originates or works for,
-// named by its ID, a unique prefix of it, or "last".
-func (s *Service) Find(ref string) (ID, error) {
-	if ref == "last" {
-		var last ID
-		switch running := s.call(func() { last = s.last }); {
-		case !running:
-			return "", ErrStopped
-		case last == "":
-			return "", fmt.Errorf("last job %w: none was submitted at this node", ErrNotFound)
-		}
-		return last, nil
-	}
-	found := s.Matching(ref)
-	switch {
-	case len(found) > 0:
-	case !s.running():
-		return "", ErrStopped
-	default:
-		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, ErrNotFound)
-	}
-	return Only(ref, found)
-}
+// ListEnded is how many jobs that have ended are listed if nothing is said.
+const ListEnded = 1000
 
-// Matching returns the jobs that this node originates or works for whose IDs
-// begin with the prefix; none if it is empty.
-func (s *Service) Matching(prefix string) []ID {
-	var found []ID
-	if prefix == "" {
-		return nil
+// Shared is how many characters two IDs have in common at their beginning.
+func Shared(a, b ID) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
 	}
-	s.call(func() {
-		for id := range s.jobs {
-			if strings.HasPrefix(string(id), prefix) {
-				found = append(found, id)
-			}
-		}
-		for id := range s.archive.all {
-			if s.jobs[id] == nil && strings.HasPrefix(string(id), prefix) {
-				found = append(found, id)
-			}
-		}
-		for id := range s.core.part.works {
-			if strings.HasPrefix(string(id), prefix) && !slices.Contains(found, id) {
-				found = append(found, id)
-			}
-		}
-	})
-	return found
+	return n
 }
 
 // Only returns the job that ref names, if it is the only one; the error of an
@@ -72,102 +33,3 @@ func Only(ref string, found []ID) (ID, error) {
 	}
 	return "", fmt.Errorf("job %.40q is %w: it could be %s", ref, ErrAmbiguous, text)
 }
-
-// knows reports whether the job originates here; it runs in the loop.
-func (s *Service) knows(id ID) bool { return s.jobs[id] != nil || s.archive.all[id] != nil }
-
-// inJob calls f in the loop with a job of this origin, which is read again if it
-// is not in memory any more. Of a job whose results are forgotten the error is a
-// forgottenError.
-func (s *Service) inJob(id ID, f func(*job)) error {
-	var old *job
-	for {
-		var err error
-		again := false
-		ok := s.call(func() {
-			p, j := s.archive.all[id], s.jobs[id]
-			if j == nil && p != nil && p.Forgotten == 0 {
-				j = old
-			}
-			switch {
-			case j != nil:
-				f(j)
-			case p == nil:
-				err = fmt.Errorf("job %s %w", id.Short(), ErrNotFound)
-			case p.Forgotten != 0:
-				err = &forgottenError{p.status(s.self.ID)}
-			default:
-				again = true
-			}
-		})
-		if !ok {
-			return ErrStopped
-		}
-		if !again {
-			return err
-		}
-		if old, err = s.recall(id); err != nil {
-			return err
-		}
-	}
-}
-
-// Owns reports whether this node is the job's origin and remembers it. One that is
-// stopping says so of any job: what is asked next is told that it stops.
-func (s *Service) Owns(id ID) (owns bool) {
-	return !s.call(func() { owns = s.knows(id) }) || owns
-}
-
-// ListEnded is how many jobs that have ended are listed if nothing is said.
-const ListEnded = 1000
-
-// List returns the jobs that this node originates or works for, in the order of
-// InOrder: of those that originate here and have ended at most so many as asked
-// for, the youngest; negative = all.
-func (s *Service) List(ended int) []Status {
-	var list []Status
-	s.call(func() {
-		list = s.listOwn(ended)
-		own := len(list)
-		for id, w := range s.core.part.works {
-			if !slices.ContainsFunc(list[:own], func(st Status) bool { return st.ID == id }) {
-				list = append(list, w.status(s.self, s.exec.written))
-			}
-		}
-	})
-	slices.SortFunc(list, InOrder)
-	return list
-}
-
-// listOwn lists jobs of this origin, in no order.
-func (s *Service) listOwn(ended int) (list []Status) {
-	order := s.archive.order
-	if ended >= 0 {
-		order = order[max(0, len(order)-ended):]
-	}
-	for _, p := range order {
-		if j := s.jobs[p.ID]; j == nil {
-			list = append(list, p.status(s.self.ID))
-		} else {
-			st, _ := s.view(j)
-			list = append(list, st)
-		}
-	}
-	for id, j := range s.jobs {
-		if s.archive.all[id] == nil {
-			st, _ := s.view(j)
-			list = append(list, st)
-		}
-	}
-	return list
-}
-
-// Results tells how much is kept of jobs that have ended.
-func (s *Service) Results() (r Results) {
-	s.call(func() { r = s.archive.results() })
-	return r
-}
-
-// Read notes that somebody who uses this node has asked for the results of a job:
-// waited for its end, read all of its output or fetched files.
-func (s *Service) Read(id ID) { s.post(func() { s.archive.sawRead(s.now(), id) }) }

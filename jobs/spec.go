@@ -1,15 +1,18 @@
 package jobs
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path"
 	"strings"
+	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"zorilla/flood"
 	"zorilla/internal/codec"
+	"zorilla/internal/plain"
+	"zorilla/jobs/internal/where"
 	"zorilla/jobs/placement"
 	"zorilla/transfer"
 )
@@ -73,16 +76,16 @@ type Spec struct {
 	SignalOnChange string `json:"signal_on_change,omitempty"`
 }
 
-// stopsOnBadExit reports whether one rank that fails stops the others.
-func (s *Spec) stopsOnBadExit() bool {
+// StopsOnBadExit reports whether one rank that fails stops the others.
+func (s *Spec) StopsOnBadExit() bool {
 	if s.KillOnBadExit != nil {
 		return *s.KillOnBadExit
 	}
 	return s.Rigid()
 }
 
-// pairwise reports whether the round trips between the job's own nodes count.
-func (s *Spec) pairwise() bool {
+// Pairwise reports whether the round trips between the job's own nodes count.
+func (s *Spec) Pairwise() bool {
 	w := placement.Wish{Strategy: placement.Strategy(s.Strategy), MaxRTT: time.Duration(s.MaxRTT)}
 	return w.Pairwise()
 }
@@ -121,8 +124,8 @@ func (s *Search) check() string {
 	return ""
 }
 
-// schedule returns the schedule with the fields that are set here.
-func (s *Search) schedule(d flood.Schedule) flood.Schedule {
+// Schedule returns the schedule with the fields that are set here.
+func (s *Search) Schedule(d flood.Schedule) flood.Schedule {
 	if s.Radius > 0 {
 		d.Radius = s.Radius
 	}
@@ -135,8 +138,8 @@ func (s *Search) schedule(d flood.Schedule) flood.Schedule {
 	return d
 }
 
-// adaptive reports whether the job uses the adaptive search.
-func (s *Search) adaptive() bool { return s.Mode != SearchPaper }
+// Adaptive reports whether the job uses the adaptive search.
+func (s *Search) Adaptive() bool { return s.Mode != SearchPaper }
 
 // Rigid reports whether the job is all or nothing (design: a gang).
 func (s *Spec) Rigid() bool { return s.Min == s.Max && s.Array == nil }
@@ -152,7 +155,7 @@ func (s *Spec) Validate() error {
 		return bad("no command: put it after the options, as in 'zorilla run -n 4 -- ./prog'")
 	case len(s.Args) > MaxArgs:
 		return bad("%d arguments, at most %d", len(s.Args), MaxArgs)
-	case len(s.Name) > MaxName || !printable(s.Name):
+	case len(s.Name) > MaxName || !plain.Printable(s.Name):
 		return bad("name %.80q: at most %d printable characters", s.Name, MaxName)
 	case s.Min < 1 || s.Max < s.Min:
 		return bad("-n %d..%d: want at least 1, and MIN at most MAX", s.Min, s.Max)
@@ -179,8 +182,8 @@ func (s *Spec) Validate() error {
 	case len(s.Outputs) > MaxGlobs:
 		return bad("%d output patterns, at most %d", len(s.Outputs), MaxGlobs)
 	}
-	if len(s.After) > maxDependencies {
-		return bad("-d: %d dependencies, at most %d", len(s.After), maxDependencies)
+	if len(s.After) > MaxDependencies {
+		return bad("-d: %d dependencies, at most %d", len(s.After), MaxDependencies)
 	}
 	for _, d := range s.After {
 		if text := d.check(); text != "" {
@@ -194,7 +197,7 @@ func (s *Spec) Validate() error {
 		return bad("%s", text)
 	}
 	if s.Where != "" {
-		if _, err := newWhere(s.Where); err != nil {
+		if _, err := where.Compile(s.Where); err != nil {
 			return bad("--where: %v", err)
 		}
 	}
@@ -220,8 +223,8 @@ func (s *Spec) checkPlaces() string {
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return fmt.Sprintf("--strategy: %v", err)
 	}
-	if s.MaxRTT < 0 || time.Duration(s.MaxRTT) > maxApart {
-		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", s.MaxRTT, maxApart)
+	if s.MaxRTT < 0 || time.Duration(s.MaxRTT) > MaxApart {
+		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", s.MaxRTT, MaxApart)
 	}
 	switch {
 	case s.Replicas < 0 || s.Replicas > MaxReplicas:
@@ -265,7 +268,7 @@ func (s *Spec) checkTexts() error {
 
 // checkGlob accepts patterns that can only name files below the work directory.
 func checkGlob(g string) error {
-	if g == "" || len(g) > 4096 || !printable(g) {
+	if g == "" || len(g) > 4096 || !plain.Printable(g) {
 		return errors.New("want a pattern such as 'out-*'")
 	}
 	if path.IsAbs(g) {
@@ -282,14 +285,69 @@ func checkGlob(g string) error {
 	return nil
 }
 
-func printable(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if r < ' ' || r == 0x7f {
-			return false
-		}
-	}
-	return true
+// RankAttempt names one try of one rank. Everything that a worker sends
+// carries it, and the primary drops what it no longer owns.
+type RankAttempt struct {
+	Rank    int `json:"rank"`
+	Attempt int `json:"attempt"`
 }
+
+// MaxKey bounds the key of a submission.
+const MaxKey = 64
+
+// MaxApart stands for a round trip that could not be measured.
+const MaxApart = 10 * time.Second
+
+// checkSignal returns what is wrong, as a user sees it.
+func (s *Spec) checkSignal() string {
+	switch {
+	case s.SignalOnChange == "":
+	case SignalNumber(s.SignalOnChange) == 0:
+		return fmt.Sprintf("--signal-on-change %.20q: want HUP, INT, USR1, USR2, URG or WINCH", s.SignalOnChange)
+	case s.Array != nil:
+		return "--signal-on-change: tasks of an array do not know of each other"
+	case s.Replicas > 1:
+		return "--signal-on-change: nothing changes for the copies of a job with --replicas"
+	}
+	return ""
+}
+
+// SignalNumber returns the signal of --signal-on-change, or 0.
+func SignalNumber(name string) int {
+	switch name {
+	case "HUP":
+		return int(syscall.SIGHUP)
+	case "INT":
+		return int(syscall.SIGINT)
+	case "USR1":
+		return int(syscall.SIGUSR1)
+	case "USR2":
+		return int(syscall.SIGUSR2)
+	case "URG":
+		return int(syscall.SIGURG)
+	case "WINCH":
+		return int(syscall.SIGWINCH)
+	}
+	return 0
+}
+
+func (s *Spec) checkKey() error {
+	if len(s.Key) > MaxKey || strings.Trim(s.Key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:") != "" {
+		return fmt.Errorf("--key %.80q: want at most %d letters, digits and -_.: in it", s.Key, MaxKey)
+	}
+	return nil
+}
+
+// Sum tells specs apart.
+func (s *Spec) Sum() [sha256.Size]byte { return sha256.Sum256(codec.MustMarshal(s)) }
+
+// Gathered lists the patterns of the files that are stored when a worker has ended.
+func (s *Spec) Gathered() []string {
+	if s.Array != nil { // files of tasks came with their results
+		return nil
+	}
+	return s.Outputs
+}
+
+// Grouped reports whether the job's nodes are chosen by chooseGroup.
+func (s *Spec) Grouped() bool { return s.Pairwise() || s.Replicas > 1 }

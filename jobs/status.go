@@ -205,3 +205,43 @@ type Output struct {
 	Offset  int64          `json:"offset"`
 	Data    []byte         `json:"data"`
 }
+
+// Drained is how far a node is with becoming empty.
+type Drained struct {
+	Draining bool `json:"draining"`
+	Workers  int  `json:"workers"` // that are here still, or of which something is to be told
+	Jobs     int  `json:"jobs"`    // that were submitted here and have not ended
+}
+
+// MaxWarnings bounds the warnings of a job, and of a report.
+const MaxWarnings = 100
+
+// Results tells how much an origin keeps of jobs that have ended.
+type Results struct {
+	Jobs      int            `json:"jobs"`                 // that have ended and whose record is kept
+	Forgotten int            `json:"forgotten"`            // of these, those without results
+	Bytes     int64          `json:"bytes"`                // of results
+	Inputs    int64          `json:"inputs,omitempty"`     // bytes of inputs, which make room for results
+	Limit     int64          `json:"limit,omitempty"`      // of Bytes; 0 = none
+	KeepFor   codec.Duration `json:"keep_for"`             // how long results are kept
+	Full      bool           `json:"over_limit,omitempty"` // nobody has read so much of it, and none of it is a day old
+}
+
+// User is whom workers run as.
+type User struct{ UID, GID int }
+
+// Counts tells how much arrived that could not be used.
+type Counts struct {
+	Malformed int64 // packets that are not what they should be
+	Forged    int64 // packets whose signature is not that of the node they seem to come from
+	Refused   int64 // peer messages that are not allowed
+}
+
+// Gone returns an error that wraps ErrForgotten, and says so in one line, if the
+// job's results are not kept any more.
+func (st *Status) Gone() error {
+	if st.Forgotten.IsZero() {
+		return nil
+	}
+	return &ForgottenError{*st}
+}

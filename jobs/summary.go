@@ -3,7 +3,9 @@ package jobs
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"zorilla/vicinity"
 )
@@ -103,4 +105,30 @@ func Summaries(list []Status) []Summary {
 		short[i] = list[i].Summary()
 	}
 	return short
+}
+
+const (
+	MaxPastName = 48
+)
+
+// Title is the name of a job, or the beginning of its command.
+func (s *Spec) Title() string {
+	name := s.Name
+	if name == "" && len(s.Args) > 0 {
+		args := slices.Clone(s.Args[:min(len(s.Args), MaxPastName)])
+		args[0] = args[0][strings.LastIndexByte(args[0], '/')+1:]
+		name = strings.Join(args, " ")
+	}
+	return CutText(name, MaxPastName)
+}
+
+// CutText returns the beginning of a text, in memory of its own.
+func CutText(s string, limit int) string {
+	if len(s) <= limit {
+		return strings.Clone(s)
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
 }

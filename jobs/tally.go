@@ -18,20 +18,20 @@ type Tally struct {
 // maxReasons bounds the reasons that a tally tells apart; what comes after them
 // is in otherReasons.
 const (
-	maxReasons   = 32
-	otherReasons = "declined for other reasons"
+	MaxReasons   = 32
+	OtherReasons = "declined for other reasons"
 )
 
-// clone returns a copy that its user may change.
-func (t *Tally) clone() Tally {
+// Clone returns a copy that its user may change.
+func (t *Tally) Clone() Tally {
 	c := *t
 	c.Declined = map[string]int{}
 	maps.Copy(c.Declined, t.Declined)
 	return c
 }
 
-// reasons lists the reasons, the most frequent first.
-func (t Tally) reasons() []string {
+// Reasons lists the reasons, the most frequent first.
+func (t Tally) Reasons() []string {
 	return slices.SortedFunc(maps.Keys(t.Declined), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.Declined[b], t.Declined[a]), strings.Compare(a, b))
 	})
@@ -43,7 +43,7 @@ func (t Tally) String() string {
 	if t.Offered > 0 {
 		parts = append(parts, fmt.Sprintf("%d offered", t.Offered))
 	}
-	for _, r := range t.reasons() {
+	for _, r := range t.Reasons() {
 		parts = append(parts, fmt.Sprintf("%d %s", t.Declined[r], r))
 	}
 	return fmt.Sprintf("%d asked: %s", t.Asked, strings.Join(parts, ", "))

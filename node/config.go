@@ -13,6 +13,7 @@ import (
 
 	"zorilla/flood"
 	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
 	"zorilla/node/gossip"
 	"zorilla/transfer"
@@ -71,7 +72,7 @@ type Owner struct {
 type Seams struct {
 	Net       gossip.Net
 	Overlay   func(gossip.Config) (Overlay, error)
-	Runner    jobs.Runner
+	Runner    agent.Runner
 	CleanRoot func(root string, keep ...string) error
 	Journal   journal.Journal
 	Store     transfer.PinStore

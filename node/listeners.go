@@ -16,7 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/node/web"
 	"zorilla/transfer"
@@ -44,9 +44,9 @@ func newPeerHandler(twins http.Handler) *peerHandler {
 
 // open lets other nodes have the rest: the peer protocol of jobs, blobs, and
 // what p does for them.
-func (h *peerHandler) open(js *jobs.Service, store transfer.Store, p api.Peer) {
+func (h *peerHandler) open(js *agent.Service, store transfer.Store, p api.Peer) {
 	h.set(func(mux *http.ServeMux) {
-		mux.Handle(jobs.PeerPrefix, js.PeerHandler())
+		mux.Handle(agent.PeerPrefix, js.PeerHandler())
 		mux.Handle("/v1/blobs/", transfer.Handler(store))
 		mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.PeerHandler(p))))
 	})

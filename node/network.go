@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/flood"
-	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/node/gossip"
 	"zorilla/vicinity"
@@ -46,7 +46,7 @@ type network struct {
 	unknown atomic.Int64 // packets of kinds that this version does not know
 
 	// Set before run, since they need the network's addresses.
-	jobs  *jobs.Service
+	jobs  *agent.Service
 	twins *twins
 }
 
@@ -218,4 +218,4 @@ func (o jobsOverlay) Member(id vicinity.ID) (vicinity.Member, time.Duration, boo
 
 func (o jobsOverlay) Learn(id vicinity.ID, addrs []string) { o.peers.Learn(id, addrs) }
 
-var _ jobs.Overlay = jobsOverlay{}
+var _ agent.Overlay = jobsOverlay{}

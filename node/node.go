@@ -10,7 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
@@ -38,7 +38,7 @@ type Node struct {
 	invite  trust.Secret
 	net     *network
 	store   transfer.PinStore
-	jobs    *jobs.Service
+	jobs    *agent.Service
 	service *service
 }
 

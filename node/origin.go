@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -19,7 +20,7 @@ import (
 // it, and for clients of this one jobService does.
 type origin struct {
 	self      *self
-	jobs      *jobs.Service
+	jobs      *agent.Service
 	blobs     *blobService
 	measuring *oneAtATime
 }

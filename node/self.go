@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
-	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/vicinity"
 )
@@ -14,7 +14,7 @@ import (
 // self tells how this node is, and measures from here.
 type self struct {
 	net   *network
-	jobs  *jobs.Service
+	jobs  *agent.Service
 	state func() (state, why string)
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/node/trust"
 )
@@ -20,7 +20,7 @@ type service struct {
 	*blobService
 	origin origin // the door for other nodes
 
-	jobs   *jobs.Service
+	jobs   *agent.Service
 	net    *network
 	secret trust.Secret
 	webURL string // "" = the node has no page

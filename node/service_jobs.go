@@ -7,13 +7,14 @@ import (
 	"io"
 
 	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/transfer"
 )
 
 // jobService is what clients ask about jobs, wherever these originate.
 type jobService struct {
-	jobs  *jobs.Service
+	jobs  *agent.Service
 	net   *network
 	local origin // answers about the jobs that were submitted here
 	blobs *blobService

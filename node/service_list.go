@@ -7,13 +7,14 @@ import (
 	"sync"
 
 	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/vicinity"
 )
 
 // listing is how jobs are listed as values of one type.
 type listing[T any] struct {
-	own   func(s *jobs.Service) []T
+	own   func(s *agent.Service) []T
 	ask   func(ctx context.Context, p api.Peer) ([]T, error)
 	of    func(jobs.Status) T
 	job   func(T) (id jobs.ID, lastKnown bool)
@@ -24,7 +25,7 @@ type listing[T any] struct {
 // the jobs are that this node works for.
 func (s *jobService) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
 	return listing[jobs.Status]{
-		own:   func(s *jobs.Service) []jobs.Status { return s.List(jobs.ListEnded) },
+		own:   func(s *agent.Service) []jobs.Status { return s.List(jobs.ListEnded) },
 		ask:   func(ctx context.Context, p api.Peer) ([]jobs.Status, error) { return p.Jobs(ctx, false) },
 		of:    func(st jobs.Status) jobs.Status { return st },
 		job:   func(st jobs.Status) (jobs.ID, bool) { return st.ID, st.LastKnown },
@@ -35,7 +36,7 @@ func (s *jobService) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) 
 // Summaries lists jobs as Jobs does.
 func (s *jobService) Summaries(ctx context.Context, all bool) ([]jobs.Summary, error) {
 	return listing[jobs.Summary]{
-		own:   func(s *jobs.Service) []jobs.Summary { return jobs.Summaries(s.List(jobs.ListEnded)) },
+		own:   func(s *agent.Service) []jobs.Summary { return jobs.Summaries(s.List(jobs.ListEnded)) },
 		ask:   askSummaries,
 		of:    func(st jobs.Status) jobs.Summary { return st.Summary() },
 		job:   func(m jobs.Summary) (jobs.ID, bool) { return m.ID, m.LastKnown },

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/api"
 )
 
 // ownerService is what the machine's owner asks of the node.
 type ownerService struct {
 	owner *owner
-	jobs  *jobs.Service
+	jobs  *agent.Service
 	exits atomic.Bool // the node is to stop once it is drained
 }
 

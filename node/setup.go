@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
 	"zorilla/jobs/process"
 	"zorilla/node/gossip"
@@ -155,7 +156,7 @@ func (n *Node) openStore() error {
 }
 
 // member describes this node to others.
-func (n *Node) member(runner jobs.Runner) vicinity.Member {
+func (n *Node) member(runner agent.Runner) vicinity.Member {
 	m := vicinity.Member{
 		ID: n.creds.ID(), Name: n.cfg.Owner.Name, Site: n.cfg.Owner.Site,
 		Slots: n.cfg.Owner.Slots, Memory: n.cfg.Owner.Memory,
@@ -193,7 +194,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	n.jobs = jobs.New(jobs.Config{
+	n.jobs = agent.New(agent.Config{
 		Self: n.Self(), Dir: dir, Work: string(n.work), Overlay: jobsOverlay{n.net}, Client: n.net.client, PeerID: peerID,
 		Sign: n.creds.Sign, Verify: trust.Verify,
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {

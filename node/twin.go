@@ -15,14 +15,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/internal/codec"
-	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
 
 // pathTwin is where a node asks whoever may be its twin, another node with its
 // identity, and those who may know one.
-const pathTwin = jobs.PeerPrefix + "twin"
+const pathTwin = agent.PeerPrefix + "twin"
 
 const (
 	twinWithin = 3 * time.Second // for all that are asked

@@ -11,6 +11,7 @@ import (
 
 	"zorilla/internal/atomicfile"
 	"zorilla/jobs"
+	"zorilla/jobs/agent"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
@@ -100,8 +101,8 @@ func (w workDir) check(d stateDir, usual workDir, id vicinity.ID) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("work directory: %w", err)
 	}
-	if before == w || !jobs.HasWork(string(before), id) {
-		return jobs.CheckWork(string(w), id)
+	if before == w || !agent.HasWork(string(before), id) {
+		return agent.CheckWork(string(w), id)
 	}
 	how := "without --work"
 	if named {

@@ -7,6 +7,7 @@ import (
 
 	"zorilla/flood"
 	"zorilla/jobs"
+	"zorilla/jobs/model"
 	"zorilla/vicinity"
 )
 
@@ -25,7 +26,7 @@ type GridConfig struct {
 	Runtime func(*jobs.Spec) time.Duration
 }
 
-// Grid runs jobs on an overlay: a flood.Core and a jobs.Model at every node. A
+// Grid runs jobs on an overlay: a flood.Core and a model.Model at every node. A
 // node's cores are made when it first has something to do, so that many grids
 // of thousands of nodes can be made in turn.
 //
@@ -46,7 +47,7 @@ type Grid struct {
 }
 
 type gridNode struct {
-	jobs       *jobs.Model
+	jobs       *model.Model
 	flood      *flood.Core
 	neighbours []vicinity.ID // where they do not change
 	timer      time.Duration // when the jobs core is woken
@@ -97,9 +98,9 @@ func (g *Grid) node(i int) *gridNode {
 		Check:      func(vicinity.ID, []byte) error { return nil },
 		Rand:       g.rand(i, 1),
 	})
-	n.jobs = jobs.NewModel(jobs.ModelConfig{
+	n.jobs = model.New(model.Config{
 		Self: g.member(i), Busy: g.cfg.Busy(i), Rand: g.rand(i, 2), Fate: g.fate,
-		Flood:   func(now time.Time, ad jobs.Advert) flood.Flood { return g.startFlood(i, now, ad) },
+		Flood:   func(now time.Time, ad model.Advert) flood.Flood { return g.startFlood(i, now, ad) },
 		Members: func() int { return g.o.Len() - g.gone },
 		Nearer: func(than time.Duration, limit int) []vicinity.Measured {
 			return g.cfg.Graph.Nearer(i, than, limit)
@@ -113,8 +114,8 @@ func (g *Grid) node(i int) *gridNode {
 	return n
 }
 
-func (g *Grid) fate(_ jobs.ID, spec *jobs.Spec, _ jobs.RankAttempt) jobs.Fate {
-	f := jobs.Fate{Prepare: g.cfg.Prepare}
+func (g *Grid) fate(_ jobs.ID, spec *jobs.Spec, _ jobs.RankAttempt) model.Fate {
+	f := model.Fate{Prepare: g.cfg.Prepare}
 	if g.cfg.Runtime != nil {
 		f.Run = g.cfg.Runtime(spec)
 	}
@@ -172,7 +173,7 @@ func (g *Grid) Cancel(node int, id jobs.ID) {
 }
 
 // Jobs returns a node's jobs core, to ask it.
-func (g *Grid) Jobs(node int) *jobs.Model { return g.node(node).jobs }
+func (g *Grid) Jobs(node int) *model.Model { return g.node(node).jobs }
 
 // Workers returns the nodes of a job's workers that were granted and not lost
 // since, in the order of their ranks.
@@ -220,7 +221,7 @@ func (g *Grid) Run(limit time.Duration, until func() bool) bool {
 }
 
 // perform does what a jobs model wants done, and sets its timer.
-func (g *Grid) perform(i int, out jobs.Actions) {
+func (g *Grid) perform(i int, out model.Actions) {
 	for _, e := range out.Extends {
 		for _, copies := range g.nodes[i].flood.Extend(g.o.Now(), e.Flood, e.Rim) {
 			g.carry(i, copies, g.tag(e.Job, 0))

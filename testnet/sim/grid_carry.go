@@ -5,6 +5,7 @@ import (
 
 	"zorilla/flood"
 	"zorilla/jobs"
+	"zorilla/jobs/model"
 )
 
 // Cost is what a job's search took, counted where it happens, not by what the
@@ -71,7 +72,7 @@ func (g *Grid) tag(id jobs.ID, radius int) label {
 	return label{c, len(c.Rounds) - 1}
 }
 
-func (g *Grid) startFlood(i int, now time.Time, ad jobs.Advert) flood.Flood {
+func (g *Grid) startFlood(i int, now time.Time, ad model.Advert) flood.Flood {
 	f, out, err := g.nodes[i].flood.Start(now, ad.Radius, advertisementLife, ad.Payload)
 	if err == nil { // else there are too many, and the search tries again later
 		g.carry(i, out, g.tag(ad.Job, ad.Radius))
@@ -109,14 +110,14 @@ func (g *Grid) flooded(from, to int, packet []byte, l label) {
 }
 
 // post brings a message of a jobs model to another one.
-func (g *Grid) post(from int, m jobs.Message) {
+func (g *Grid) post(from int, m model.Message) {
 	to, ok := g.o.Index(m.To)
 	if !ok {
 		return
 	}
 	arrive := func() { g.perform(to, g.node(to).jobs.Receive(g.o.Now(), g.o.ID(from), m)) }
 	c := g.cost(m.Job)
-	if m.Kind == jobs.Packet {
+	if m.Kind == model.Packet {
 		c.Answers++
 		c.AnswerBytes += m.Size + kindByte
 		g.o.Send(from, to, arrive)
@@ -125,7 +126,7 @@ func (g *Grid) post(from int, m jobs.Message) {
 	c.Requests++
 	c.RequestBytes += m.Size
 	at := g.o.at
-	if m.Kind == jobs.Request {
+	if m.Kind == model.Request {
 		at = g.connect(from, to)
 	}
 	at += g.o.delay(from, to)

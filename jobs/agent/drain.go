@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
+)
+
+// Drain makes the node take no new workers. Those that it has go on; with now
+// they are ended, and their origins told at once that they are lost here.
+func (s *Service) Drain(now bool) {
+	s.call(func() {
+		s.core.Claims.Drain()
+		if now {
+			s.core.Part.EvictAll(s.now(), wire.ReasonDraining)
+		}
+	})
+	s.notify()
+}
+
+// Undrain makes the node take workers again.
+func (s *Service) Undrain() {
+	s.call(s.core.Undrain)
+	s.notify()
+}
+
+// Drained tells how far the node is.
+func (s *Service) Drained() jobs.Drained {
+	var d jobs.Drained
+	s.call(func() {
+		d.Draining = s.core.Claims.Closed == wire.ReasonDraining
+		for _, j := range s.core.Live.List {
+			if !j.Core.Rec.State.Final() {
+				d.Jobs++
+			}
+		}
+		for _, w := range s.core.Part.Works {
+			silent := s.now().Sub(w.Heard) > wire.PartLease
+			for _, k := range w.Workers {
+				if !k.Declined || !silent { // a stopped node tells that in its next life, if anybody asks
+					d.Workers++
+				}
+			}
+		}
+	})
+	return d
+}

@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
+)
+
+// processSpec tells the supervisor what to run; ranks are those of the same copy of the
+// job at this node.
+func (s *Service) processSpec(root string, c *participant.ClaimRecord, ranks []int) (process.Spec, error) {
+	spec, start := &c.Spec, c.Start.OfReplica(&c.Spec, c.Rank)
+	rank, _ := spec.RankOf(c.Rank)
+	p := s.confined(process.Spec{
+		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
+		Memory: spec.Memory, Walltime: spec.Walltime.Std(),
+	})
+	if len(c.GPUs) > 0 {
+		p.Devices = s.cfg.Devices
+	}
+	if a := spec.Array; a != nil {
+		p.Tasks = &process.TaskSpec{IDs: a.Tasks, Outputs: spec.Globs()}
+		if a.Lines {
+			p.Tasks.Lines = jobs.ArrayLines
+		}
+	}
+	if spec.Array == nil { // tasks do not know of each other
+		if err := writeTable(root, wire.HostFile(start.Hosts), start.Epoch); err != nil {
+			return p, err
+		}
+	}
+	p.Env = s.environment(c, root, start, ranks)
+	return p, nil
+}
+
+// confined adds what holds for all workers of this node.
+func (s *Service) confined(p process.Spec) process.Spec {
+	p.NodeLimit, p.OrphanLimit = max(s.cfg.NodeLimit, leastNodeLimit), s.cfg.OrphanLimit
+	p.Expose, p.Hide, p.UID, p.GID = s.cfg.Expose, []string{s.cfg.Dir, s.cfg.Work}, -1, -1
+	if u := s.cfg.RunAs; u != nil {
+		p.UID, p.GID = u.UID, u.GID
+	}
+	return p
+}
+
+// environment is all that a worker finds: a plain system environment, what
+// tells it its place in the job, and what the user asked for.
+func (s *Service) environment(c *participant.ClaimRecord, root string, start wire.Start, ranks []int) []string {
+	spec := &c.Spec
+	local, localSize := s.place(spec, start, c.Rank, ranks)
+	rank, replica := spec.RankOf(c.Rank)
+	master, port := wire.MasterOf(start), strconv.Itoa(wire.MasterPort(c.Job))
+	home := filepath.Join(root, "work")
+	if spec.Array != nil {
+		home = filepath.Join(root, process.TaskDir)
+	}
+	env := map[string]string{
+		"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
+		"HOME": home, "TMPDIR": filepath.Join(root, "tmp"), "SHELL": "/bin/sh",
+		"ZORILLA_JOB_ID":     string(c.Job),
+		"ZORILLA_RANK":       strconv.Itoa(rank),
+		"ZORILLA_REPLICA":    strconv.Itoa(replica),
+		"ZORILLA_SIZE":       strconv.Itoa(start.Size),
+		"ZORILLA_MIN":        strconv.Itoa(spec.Min),
+		"ZORILLA_MAX":        strconv.Itoa(spec.Max),
+		"ZORILLA_LOCAL_RANK": strconv.Itoa(local),
+		"ZORILLA_NNODES":     strconv.Itoa(max(1, len(start.Hosts))),
+		"ZORILLA_ATTEMPT":    strconv.Itoa(c.Attempt),
+		"RANK":               strconv.Itoa(rank),
+		"WORLD_SIZE":         strconv.Itoa(start.Size),
+		"LOCAL_RANK":         strconv.Itoa(local),
+		"LOCAL_WORLD_SIZE":   strconv.Itoa(localSize),
+		"MASTER_ADDR":        master,
+		"MASTER_PORT":        port,
+	}
+	if spec.Array == nil {
+		env["ZORILLA_HOSTFILE"] = filepath.Join(root, "tmp", wire.HostFileName)
+	}
+	if start.Epoch > 0 && spec.Array == nil {
+		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", wire.EpochFileName)
+	}
+	maps.Copy(env, gpuVariables(s.self.GPUs, c.GPUs))
+	maps.Copy(env, spec.Env)
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+// gpuVariables tells the usual libraries which of the node's GPUs are the
+// worker's own. A worker that asked for none is shown none.
+func gpuVariables(have int, own []int) map[string]string {
+	if have == 0 {
+		return nil
+	}
+	var numbers []string
+	for _, i := range own {
+		numbers = append(numbers, strconv.Itoa(i))
+	}
+	list := strings.Join(numbers, ",")
+	return map[string]string{"ZORILLA_GPUS": list, "CUDA_VISIBLE_DEVICES": list, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ROCR_VISIBLE_DEVICES": list}
+}
+
+// place finds a rank's place among those of its own node, as far as the table
+// and this node know of them.
+func (s *Service) place(spec *jobs.Spec, start wire.Start, worker int, here []int) (local, size int) {
+	rank, _ := spec.RankOf(worker)
+	ranks := map[int]bool{rank: true}
+	for _, h := range start.Hosts {
+		if h.Node == s.self.ID {
+			for _, r := range h.Ranks {
+				ranks[r] = true
+			}
+		}
+	}
+	for _, r := range here {
+		ranks[r] = true
+	}
+	return slices.Index(slices.Sorted(maps.Keys(ranks)), rank), len(ranks)
+}

@@ -1,0 +1,320 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"zorilla/internal/plain"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
+	"zorilla/transfer"
+)
+
+// executor does what the participant of a Service decides: it has the processes and
+// directories of workers, and tells the participant what becomes of them. Its maps
+// are the loop's; what takes time is done in a goroutine, one at a time for each
+// worker.
+type executor struct {
+	s      *Service
+	part   *participant.Participant
+	inputs map[jobs.ID]*inputs
+	procs  map[participant.WorkerID]*handle
+	trials chan trial // capacity 1: the latest, while none runs
+}
+
+// inputs is what a job's workers on this node need to begin.
+type inputs struct {
+	ctx    context.Context // ends when no worker is wanted, or the node leaves
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the input files are in the store, or failed says why they are not
+	tree   transfer.Manifest
+	failed error
+}
+
+func newExecutor(s *Service, part *participant.Participant) *executor {
+	x := &executor{s: s, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1)}
+	x.trials <- trial{}
+	return x
+}
+
+func (x *executor) root(id participant.WorkerID) string {
+	return filepath.Join(x.s.cfg.Work, participant.RootName(id.Job, id.RankAttempt))
+}
+
+// spawn does something that takes time, and has the participant told by what it returns;
+// nil = nothing is to be told.
+func (x *executor) spawn(f func() (tell func(now time.Time))) {
+	x.s.children.Go(func() {
+		if tell := f(); tell != nil {
+			x.s.post(func() { tell(x.s.now()) })
+		}
+	})
+}
+
+// execute does one effect. It runs in the loop.
+func (x *executor) execute(e participant.Effect) {
+	switch e := e.(type) {
+	case participant.DoFetch:
+		x.fetch(e)
+	case participant.DoEnd:
+		if proc := x.procs[e.Worker]; proc != nil {
+			proc.halted()
+			x.s.children.Go(func() {
+				if e.Note {
+					x.note(e.Worker)
+				}
+				proc.Stop(participant.StopGrace)
+			})
+		}
+	case participant.DoTry:
+		x.spawn(func() func(time.Time) {
+			trouble := x.try(e.Since)
+			return func(now time.Time) { x.judge(now, e.Worker, trouble) }
+		})
+	case participant.DoReport:
+		x.report(e)
+	case participant.DoAck:
+		if proc := x.procs[e.Worker]; proc != nil {
+			proc.acknowledged(e)
+		}
+	case participant.DoTable:
+		x.table(e)
+	case participant.DoCancelWork:
+		if in := x.inputs[e.Job]; in != nil {
+			in.cancel()
+		}
+	case participant.DoForgetWork:
+		if in := x.inputs[e.Job]; in != nil {
+			in.cancel()
+			delete(x.inputs, e.Job)
+		}
+		x.s.store.Unpin(inputsPin(e.Job))
+	default:
+		x.step(e)
+	}
+}
+
+// step does what takes a worker one step on. It runs in the loop.
+func (x *executor) step(e participant.Effect) {
+	since := x.s.now()
+	switch e := e.(type) {
+	case participant.DoClaim:
+		x.close(e.Worker)
+		x.spawn(func() func(time.Time) {
+			err := x.claim(e)
+			return func(now time.Time) { x.part.Claimed(now, e.Worker, err, since) }
+		})
+	case participant.DoLay:
+		in := x.inputs[e.Worker.Job]
+		x.spawn(func() func(time.Time) {
+			ctx, tree := x.s.leavingCtx, transfer.Manifest{}
+			if in != nil {
+				ctx, tree = in.ctx, in.tree
+			}
+			err := tree.Write(ctx, x.s.store, filepath.Join(x.root(e.Worker), "work"))
+			return func(now time.Time) { x.part.Laid(now, e.Worker, err, since) }
+		})
+	case participant.DoRun:
+		x.spawn(func() func(time.Time) { return x.run(e, since) })
+	case participant.DoAdopt:
+		x.spawn(func() func(time.Time) { return x.adopt(e, since) })
+	case participant.DoGather:
+		in := x.inputs[e.Worker.Job]
+		x.spawn(func() func(time.Time) {
+			out, warn, err := x.gather(e, in)
+			return func(now time.Time) { x.part.Gathered(now, e.Worker, out, warn, err) }
+		})
+	case participant.DoPark:
+		x.close(e.Worker)
+		x.spawn(func() func(time.Time) {
+			err := x.park(e)
+			return func(now time.Time) { x.part.Parked(now, e.Worker, err) }
+		})
+	case participant.DoRemove:
+		proc := x.procs[e.Worker]
+		delete(x.procs, e.Worker)
+		x.spawn(func() func(time.Time) {
+			x.remove(e.Worker, proc)
+			return func(now time.Time) { x.part.Removed(now, e.Worker) }
+		})
+	default: // an effect that nobody does would leave a worker where it is for ever
+		panic(fmt.Sprintf("agent: nobody does %T", e))
+	}
+}
+
+func inputsPin(job jobs.ID) string { return "input/" + string(job) }
+
+func outputPin(id participant.WorkerID) string {
+	return fmt.Sprintf("output/%s/%d/%d", id.Job, id.Rank, id.Attempt)
+}
+
+// fetch brings the inputs of a job into the store.
+func (x *executor) fetch(e participant.DoFetch) {
+	in := &inputs{done: make(chan struct{})}
+	in.ctx, in.cancel = context.WithCancel(x.s.leavingCtx)
+	x.inputs[e.Job] = in
+	x.spawn(func() func(time.Time) {
+		defer close(in.done)
+		if !e.Known || !x.knowInputs(e, in) {
+			var err error
+			if in.tree, _, err = x.s.cfg.Fetch(in.ctx, inputsPin(e.Job), e.Inputs, e.Holders, func(so transfer.Stats) {
+				x.s.post(func() { x.part.Moved(e.Job, so) })
+			}); err != nil {
+				in.failed = fmt.Errorf("fetch inputs: %w", err)
+			}
+		}
+		return func(now time.Time) { x.part.Fetched(now, e.Job, in.failed) }
+	})
+}
+
+// knowInputs finds out what the inputs were, which for workers that have them
+// already costs no look at the network. It reports whether all of them are here.
+func (x *executor) knowInputs(e participant.DoFetch, in *inputs) bool {
+	tree, err := transfer.LoadManifest(x.s.store, e.Inputs)
+	if err != nil {
+		return false
+	}
+	x.s.store.Pin(inputsPin(e.Job), append(tree.Chunks(), e.Inputs)...)
+	in.tree = tree
+	return !slices.ContainsFunc(tree.Chunks(), func(h transfer.Hash) bool { return !x.s.store.Has(h) })
+}
+
+// claim makes a worker's directory, or empties that of an earlier try, and writes down
+// that the worker is here.
+func (x *executor) claim(e participant.DoClaim) error {
+	root := x.root(e.Worker)
+	err := x.s.makeRoot(root)
+	switch {
+	case err == nil:
+		return e.Claim.Write(root)
+	case errors.Is(err, fs.ErrExist):
+		return x.clear(root, &e.Claim)
+	}
+	return err
+}
+
+// clear empties a worker's directory but for its claim, which says that it has
+// not begun. The claim comes first: no death in between may lose the worker.
+func (x *executor) clear(root string, c *participant.ClaimRecord) error {
+	if err := c.Write(root); err == nil {
+		return x.s.cfg.CleanRoot(root, participant.ClaimFile)
+	}
+	// What is there may have filled the disk.
+	if err := x.s.cfg.CleanRoot(root, participant.ClaimFile); err != nil {
+		return err
+	}
+	return c.Write(root)
+}
+
+// park leaves of a worker's directory its claim, which says that it did not begin here
+// and will not, since its room is given away: the next life of this node tells that, too,
+// or its origin would not hear what became of it.
+func (x *executor) park(e participant.DoPark) error {
+	root := x.root(e.Worker)
+	err := x.clear(root, &e.Claim)
+	if err != nil { // it must not be prepared again
+		_ = os.Remove(filepath.Join(root, participant.ClaimFile))
+	}
+	return err
+}
+
+// close lets go of a process that has not begun, or is not to be heard of any more.
+func (x *executor) close(id participant.WorkerID) {
+	if proc := x.procs[id]; proc != nil {
+		delete(x.procs, id)
+		_ = proc.Close()
+	}
+}
+
+// remove removes all of a worker.
+func (x *executor) remove(id participant.WorkerID, proc *handle) {
+	if proc != nil {
+		_ = proc.Close()
+	}
+	root := x.root(id)
+	// The claim goes first: what is half removed when the node is killed must
+	// not be taken for a worker.
+	err := os.Remove(filepath.Join(root, participant.ClaimFile))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err = errors.Join(err, x.s.cfg.CleanRoot(root)); err != nil {
+		x.s.log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
+	}
+	x.s.store.Unpin(outputPin(id))
+}
+
+// gather chunks the output files into the store, pinned until the origin has
+// them.
+func (x *executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput, []string, error) {
+	var tree transfer.Manifest
+	var warn []string
+	if in != nil {
+		<-in.done
+		if tree = in.tree; in.failed != nil && len(tree.Entries) == 0 {
+			warn = append(warn, "what its inputs were is not known any more: some of them may be among the outputs")
+		}
+	}
+	put := transfer.PinTo(x.s.store, outputPin(e.Worker))
+	tree, more, err := transfer.Collect(x.s.leavingCtx, put, filepath.Join(x.root(e.Worker), "work"), e.Outputs, &tree)
+	var hash transfer.Hash
+	if err == nil {
+		hash, err = transfer.SaveManifest(put, tree)
+	}
+	warn = append(warn, more...)
+	for i := range warn {
+		warn[i] = plain.OneLine(fmt.Sprintf("%s: %s", e.Who, warn[i]))
+	}
+	if len(warn) > jobs.MaxWarnings {
+		warn = warn[:jobs.MaxWarnings]
+	}
+	if err != nil {
+		err = fmt.Errorf("its outputs are lost: %w", err)
+		return nil, append(warn, plain.OneLine(fmt.Sprintf("%s: %v", e.Who, err))), err
+	}
+	return &jobs.RankOutput{Rank: e.Worker.Rank, Attempt: e.Worker.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size()}, warn, nil
+}
+
+// written returns how much a worker has written. It runs in the loop.
+func (x *executor) written(id participant.WorkerID) (so wire.Received) {
+	if proc := x.procs[id]; proc != nil {
+		so.Stdout, so.Stderr = proc.Written()
+	}
+	return so
+}
+
+// ended reports whether a worker has a process that has ended. The loop has ended.
+func (x *executor) ended(id participant.WorkerID) bool {
+	proc := x.procs[id]
+	if proc == nil {
+		return false
+	}
+	select {
+	case <-proc.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// leave lets go of the processes, which go on, when the loop has ended. What nobody
+// asks for any more is removed.
+func (x *executor) leave() {
+	for _, w := range x.part.All() {
+		for _, k := range w.Workers {
+			id := participant.WorkerID{Job: w.Job, RankAttempt: k.RankAttempt}
+			if proc := x.procs[id]; k.Phase == participant.PhaseOver && !k.Lasts() {
+				x.remove(id, proc)
+			} else if proc != nil {
+				proc.Leave()
+			}
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"zorilla/internal/atomicfile"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/process"
+)
+
+// handle is a worker's process.
+type handle struct {
+	process.Worker
+	job   jobs.ID
+	steer chan struct{} // closed when it is told to end
+	once  sync.Once
+	fresh atomic.Bool // that it has written something is on its way to the loop
+}
+
+// halted says that a process is told to end. It may be called again.
+func (r *handle) halted() { r.once.Do(func() { close(r.steer) }) }
+
+// run starts a process, once it is durable that it may run.
+func (x *executor) run(e participant.DoRun, since time.Time) func(time.Time) {
+	root := x.root(e.Worker)
+	proc, err := x.start(root, &e)
+	if err != nil {
+		return func(now time.Time) { x.part.NotBegun(now, e.Worker, err.Error(), since) }
+	}
+	return x.follow(e.Worker, root, proc, e.Claim.Start.Epoch, since)
+}
+
+func (x *executor) start(root string, e *participant.DoRun) (process.Worker, error) {
+	if err := e.Claim.Write(root); err != nil {
+		return nil, err
+	}
+	spec, err := x.s.processSpec(root, &e.Claim, e.Ranks)
+	if err != nil {
+		return nil, err
+	}
+	return x.s.cfg.Runner.Start(context.Background(), spec)
+}
+
+// adopt goes on with a process that an earlier life of this node has started.
+func (x *executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time) {
+	root := x.root(e.Worker)
+	proc, err := x.s.cfg.Runner.Adopt(x.s.stoppedCtx, root)
+	switch {
+	case err == nil:
+		return x.follow(e.Worker, root, proc, toldEpoch(root, e.Claim.Start), since)
+	case errors.Is(err, process.ErrNotStarted):
+		return func(now time.Time) { x.part.NeverBegun(now, e.Worker) }
+	case x.s.stoppedCtx.Err() != nil:
+		return nil
+	}
+	return func(now time.Time) {
+		x.part.Gone(now, e.Worker, strings.TrimPrefix(err.Error(), process.ErrLost.Error()+": "))
+	}
+}
+
+// follow goes with a process to its end, or that of the node's life.
+func (x *executor) follow(id participant.WorkerID, root string, proc process.Worker, epoch int64, since time.Time) func(time.Time) {
+	r := &handle{Worker: proc, job: id.Job, steer: make(chan struct{})}
+	changed := proc.Changed() // before the first report is made
+	if !x.s.call(func() {
+		x.procs[id] = r
+		x.part.Begun(x.s.now(), id, epoch)
+	}) {
+		proc.Leave()
+		return nil
+	}
+	if in := proc.Stdin(); in != nil {
+		feed, cancel := context.WithCancel(x.s.stoppedCtx)
+		defer cancel()
+		x.s.children.Go(func() { x.s.feedStdin(feed, id.Job, in) })
+	}
+	for ended := false; !ended; {
+		select {
+		case <-proc.Done():
+			ended = true
+		case <-changed:
+			x.collect(r)
+			changed = proc.Changed() // before the next
+			x.grown(r)
+		case <-x.s.stopped:
+			return nil
+		}
+	}
+	exit, noted := proc.Exit(), wasStopped(root)
+	return func(now time.Time) { x.part.Exited(now, id, exit, noted, since) }
+}
+
+// grown has the origin told that a process has written something, unless that is on
+// its way.
+func (x *executor) grown(r *handle) {
+	if r.fresh.CompareAndSwap(false, true) {
+		x.s.post(func() {
+			r.fresh.Store(false)
+			x.part.Grown(x.s.now(), r.job)
+		})
+	}
+}
+
+// stopFile, in a worker's own directory, tells the next life of this node that the
+// worker's origin wanted its process to end.
+const stopFile = "stop"
+
+// note writes down that a worker's origin wants its process to end.
+func (x *executor) note(id participant.WorkerID) {
+	if err := (atomicfile.How{Loose: true}).Write(filepath.Join(x.root(id), stopFile), nil); err != nil {
+		x.s.log.Warn().Err(err).Str("job", string(id.Job)).Msg("write down that a worker is to end")
+	}
+}
+
+func wasStopped(root string) bool {
+	_, err := os.Stat(filepath.Join(root, stopFile))
+	return err == nil
+}

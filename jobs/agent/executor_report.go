@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
+)
+
+// report sends a report, with what can be read of the output.
+func (x *executor) report(e participant.DoReport) {
+	procs := make([]*handle, len(e.Readings))
+	for i, r := range e.Readings {
+		procs[i] = x.procs[participant.WorkerID{Job: e.Report.Job, RankAttempt: e.Report.Workers[r.Worker].RankAttempt}]
+	}
+	x.spawn(func() func(time.Time) {
+		rep := e.Report
+		more := x.fill(&rep, e.Readings, procs)
+		ctx, cancel := context.WithTimeout(x.s.stoppedCtx, wire.ReportTimeout)
+		defer cancel()
+		var ack wire.Ack
+		if err := x.s.send(ctx, e.To, pathReport, rep, &ack); err != nil {
+			return func(now time.Time) { x.part.Unheard(now, rep.Job) }
+		}
+		if ack.Table != nil {
+			if err := ack.Table.Check(); err != nil {
+				x.s.log.Warn().Err(err).Str("job", string(rep.Job)).Msg("a host file was not changed")
+			}
+		}
+		return func(now time.Time) { x.part.Acknowledged(now, &rep, more, ack) }
+	})
+}
+
+// fill adds output to a report, at most MaxReportBytes of it, and reports whether there
+// is more.
+func (x *executor) fill(rep *wire.Report, readings []wire.Reading, procs []*handle) (more bool) {
+	room := wire.MaxReportBytes
+	for i, r := range readings {
+		proc, w := procs[i], &rep.Workers[r.Worker]
+		if proc == nil {
+			continue
+		}
+		w.Stdout, w.Stderr = proc.Written()
+		tasks, err := proc.buildTasks(r.Results)
+		if err != nil {
+			x.s.log.Error().Err(err).Str("job", string(rep.Job)).Msg("read results of tasks")
+		}
+		w.Tasks = tasks
+		more = more || tasks.Incomplete()
+		if r.Skip {
+			continue
+		}
+		for _, st := range []struct {
+			stream   process.Stream
+			from, to int64
+		}{{process.Stdout, r.From.Stdout, w.Stdout}, {process.Stderr, r.From.Stderr, w.Stderr}} {
+			n := int(min(st.to-st.from, int64(room)))
+			if n <= 0 {
+				more = more || st.to > st.from
+				continue
+			}
+			buf := make([]byte, n)
+			n, err := proc.ReadOutput(st.stream, st.from, buf)
+			if errors.Is(err, process.ErrAcked) {
+				x.s.post(func() { x.part.Unreadable(x.s.now(), participant.WorkerID{Job: rep.Job, RankAttempt: w.RankAttempt}) })
+			}
+			if err != nil || n == 0 {
+				x.s.log.Debug().Err(err).Str("job", string(rep.Job)).Int("rank", w.Rank).Msg("read worker output")
+				continue
+			}
+			room -= n
+			more = more || st.from+int64(n) < st.to
+			rep.Output = append(rep.Output, jobs.Output{Rank: w.Rank, Attempt: w.Attempt, Stream: st.stream, Offset: st.from, Data: buf[:n]})
+		}
+	}
+	return more
+}

@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"zorilla/internal/atomicfile"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
+)
+
+// The files that tell a worker of its job's table. They are where its TMPDIR
+// is, which it can read whatever confines it.
+const (
+	// toldFile, which the worker cannot touch, holds the epoch that it was told
+	// of last, with all that belongs to that.
+	toldFile = "told"
+)
+
+// writeTable replaces a worker's host file, and then its epoch file, each in one
+// step: who reads the epoch first and then the hosts has hosts at least as new.
+func writeTable(root, hosts string, epoch int64) error {
+	if err := os.MkdirAll(filepath.Join(root, "tmp"), 0o755); err != nil {
+		return err
+	}
+	if err := giveFile(root, wire.HostFileName, hosts); err != nil {
+		return err
+	}
+	if epoch == 0 {
+		return nil
+	}
+	return giveFile(root, wire.EpochFileName, strconv.FormatInt(epoch, 10)+"\n")
+}
+
+// giveFile puts a file into a worker's temporary directory. It is written where
+// the worker cannot reach it: there may be a link of that name.
+func giveFile(root, name, text string) error {
+	return atomicfile.How{Mode: 0o644, Temp: root, Loose: true}.Write(filepath.Join(root, "tmp", name), []byte(text))
+}
+
+// toldEpoch returns the epoch that a worker of before knows.
+func toldEpoch(root string, start *wire.Start) int64 {
+	b, err := os.ReadFile(filepath.Join(root, toldFile))
+	if err != nil { // none since its start
+		return start.Epoch
+	}
+	epoch, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil {
+		return start.Epoch
+	}
+	return max(epoch, start.Epoch)
+}
+
+// table gives a worker its job's table.
+func (x *executor) table(e participant.DoTable) {
+	proc := x.procs[e.Worker]
+	x.spawn(func() func(time.Time) {
+		root := x.root(e.Worker)
+		log := x.s.log.With().Str("job", string(e.Worker.Job)).Int("rank", e.Worker.Rank).Logger()
+		if err := writeTable(root, e.Table.File, e.Table.Epoch); err != nil {
+			log.Warn().Err(err).Msg("write the host file")
+			if errors.Is(err, syscall.ENOSPC) { // the next answer brings it again
+				return func(time.Time) { x.part.Tabled(e.Worker, 0, false) }
+			}
+		}
+		if e.Signal > 0 && proc != nil {
+			proc.Signal(e.Signal)
+		}
+		// Now, so that a node that is killed meanwhile does all of it again.
+		if err := (atomicfile.How{Loose: true}).Write(filepath.Join(root, toldFile), []byte(strconv.FormatInt(e.Table.Epoch, 10))); err != nil {
+			log.Warn().Err(err).Msg("note the epoch of a worker")
+		}
+		return func(time.Time) { x.part.Tabled(e.Worker, e.Table.Epoch, true) }
+	})
+}

@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"zorilla/internal/plain"
+	"zorilla/jobs"
+)
+
+// hindrance says what keeps the origin from its part of a job, or "".
+func (s *Service) hindrance(j *job) string {
+	if len(j.Steps) > 0 && s.cfg.Journal.Stalled() != nil {
+		return diskFull + ": nothing can be written down"
+	}
+	return j.trouble
+}
+
+const diskFull = "the disk of its origin is full"
+
+// whenWritten waits for the answer to what was handed to the journal, but not for a full
+// disk: who asked is told, and what was handed over is written when there is room.
+func whenWritten[T any](ctx context.Context, s *Service, done <-chan T) (answer T, err error) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case answer = <-done:
+			return answer, nil
+		case <-s.stopped:
+			return answer, jobs.ErrStopped
+		case <-ctx.Done():
+			return answer, ctx.Err()
+		case <-tick.C:
+			if err := s.cfg.Journal.Stalled(); err != nil {
+				return answer, fmt.Errorf("%s, and it is done when there is room: %w", diskFull, err)
+			}
+		}
+	}
+}
+
+// hindered notes whether a job's output could be stored.
+func (s *Service) hindered(j *job, err error) {
+	text := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		text = diskFull + ": output waits at its nodes"
+	case err != nil:
+		text = plain.OneLine("its origin cannot store output, which waits at its nodes: " + err.Error())
+	}
+	if text == j.trouble {
+		return
+	}
+	if j.trouble = text; text != "" {
+		s.log.Error().Err(err).Str("job", string(j.Core.Rec.ID)).Msg("store output")
+	}
+	j.Core.Version++
+	s.notify()
+}

@@ -1,0 +1,80 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// What happens when the disk of an origin loses inputs of a job that it has
+// accepted: its nodes cannot get them, and asking more nodes does not help. They are
+// fetched back from nodes that have them, or the job fails.
+
+// mendFor bounds how long inputs are fetched back.
+const mendFor = 5 * time.Minute
+
+// lacksInputs reports whether a report may say that inputs could not be had. It runs
+// in the loop.
+func (j *job) lacksInputs(from vicinity.ID, rep *wire.Report) bool {
+	return !j.Core.Rec.Spec.Inputs.IsZero() && slices.ContainsFunc(rep.Workers, func(w wire.WorkerReport) bool {
+		return w.State == jobs.WorkerLost && j.Core.Owned(from, w.RankAttempt) && j.Core.Rec.Ranks[w.Rank].State == jobs.WorkerPreparing
+	})
+}
+
+// mendInputs looks whether the inputs are still here, and fetches back what is not
+// from nodes that worked for the job. It runs in the loop.
+func (s *Service) mendInputs(j *job) {
+	if j.mending {
+		return
+	}
+	j.mending = true
+	id, inputs := j.Core.Rec.ID, j.Core.Rec.Spec.Inputs
+	holders := slices.DeleteFunc(slices.Sorted(maps.Keys(j.Core.Parts)), func(id vicinity.ID) bool { return id == s.self.ID })
+	s.children.Go(func() {
+		lost := s.lostInput(inputs)
+		if lost != "" {
+			ctx, cancel := context.WithTimeout(s.stoppedCtx, mendFor)
+			_, _, err := s.cfg.Fetch(ctx, inputsOwner(id), inputs, holders, nil)
+			cancel()
+			if !s.running() {
+				return
+			}
+			s.log.Error().Err(err).Msgf("the disk lost %s of job %s; it was asked of %d nodes", lost, id.Short(), len(holders))
+			if err == nil {
+				lost = ""
+			}
+		}
+		s.post(func() {
+			if j.mending = false; j.Core.Rec.State.Final() {
+				s.store.Unpin(inputsOwner(id)) // which the fetch has pinned again, perhaps
+			} else if lost != "" {
+				j.Core.InputLost(s.now(), lost)
+				s.core.Flush(s.now(), j.Job)
+			}
+		})
+	})
+}
+
+// lostInput names an input file that is not all here, or returns "".
+func (s *Service) lostInput(inputs transfer.Hash) string {
+	tree, err := transfer.LoadManifest(s.store, inputs)
+	if errors.Is(err, transfer.ErrNotFound) {
+		return "the list of its input files"
+	}
+	for _, e := range tree.Entries {
+		for _, h := range e.Chunks {
+			if !s.store.Has(h) {
+				return fmt.Sprintf("its input %.200q", e.Path)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,58 @@
+package agent_test
+
+import (
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/transfer"
+)
+
+// What the disk of the origin lost of a job's inputs comes back from a node that
+// has it; if there is none the job fails and names it.
+func TestInputThatIsFoundDamagedIsSentAgain(t *testing.T) {
+	for _, lost := range []string{"chunk", "manifest"} {
+		for _, elsewhere := range []bool{true, false} {
+			bubble(t, 3, 1, func(t *testing.T, g *grid) {
+				store := g.node(0).store
+				inputs := g.inputsOf([]byte("this is data"))
+				tree, err := transfer.LoadManifest(store, inputs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if elsewhere {
+					for _, h := range append(tree.Chunks(), inputs) {
+						b, err := store.Get(h, nil)
+						if err == nil {
+							err = g.node(1).store.Put(h, b)
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				g.submit(0, jobs.Spec{Args: ticking(5), Min: 3, Max: 3})
+				id := g.submit(0, jobs.Spec{Args: ticking(1), Inputs: inputs, Min: 3, Max: 3})
+				store.Unpin("job-inputs/" + string(id))
+				gone := inputs
+				if lost == "chunk" {
+					gone = tree.Chunks()[0]
+				}
+				store.Pin("disk", gone)
+				store.Discard("disk")
+				st := g.await(0, id, 5*time.Minute, final)
+				if elsewhere {
+					if st.State != jobs.Completed {
+						t.Errorf("%s: the job is %s: %s", lost, st.State, st.Reason)
+					}
+					return
+				}
+				if lost == "chunk" {
+					wantRow(t, "an input file is damaged", seen(st))
+				} else if want := "the list of its input files is damaged: the disk of its origin lost some of it, and no node of the job has it"; st.State != jobs.Failed || st.ExitCode != 125 || st.Reason != want {
+					t.Errorf("the job is %s with %d: %s", st.State, st.ExitCode, st.Reason)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"time"
+
+	"zorilla/internal/units"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
+)
+
+const (
+	// leastNodeLimit is for workers that end with their node: it must have the
+	// time to connect to them.
+	leastNodeLimit = 2 * time.Second
+)
+
+// away is how long origins shall wait for this node.
+func (s *Service) away() time.Duration {
+	return max(min(wire.AwayLease, s.cfg.NodeLimit), time.Millisecond)
+}
+
+// settle waits until all origins know what becomes of their workers here; for
+// those that must end first at most so long, and for the others at most a
+// little.
+func (s *Service) settle() {
+	var told <-chan time.Time
+	limit := time.After(participant.StopGrace + 2*wire.LeaveWait)
+	for {
+		changed, left, ending := s.unsettled()
+		if left == 0 {
+			return
+		}
+		if ending == 0 && told == nil {
+			told = time.After(wire.LeaveWait)
+		}
+		select {
+		case <-changed:
+		case <-told:
+			return
+		case <-limit:
+			return
+		}
+	}
+}
+
+// unsettled counts the workers of which origins do not know enough, and those
+// of them that are about to end. changed is closed when that may be different.
+func (s *Service) unsettled() (changed <-chan struct{}, left, ending int) {
+	changed = s.Changes()
+	s.call(func() {
+		for _, w := range s.core.Part.Works {
+			for _, k := range w.Workers {
+				if k.Parted {
+					continue
+				}
+				left++
+				if !k.Away && k.State != jobs.WorkerLost && k.State != jobs.WorkerEnded {
+					ending++
+				}
+			}
+		}
+	})
+	return changed, left, ending
+}
+
+// bequeath says what a stopped node leaves behind.
+func (s *Service) bequeath() {
+	running, ended := s.leftovers()
+	switch {
+	case running > 0 && s.cfg.NodeLimit > 0:
+		s.log.Info().Msgf("%s on: start the node again within %v, else their jobs count them as lost; without a node they end after %v",
+			units.Count(running, "worker goes", "workers go"), s.away(), s.cfg.NodeLimit)
+	case ended > 0:
+		s.log.Info().Msgf("%s here: start the node again within %v, else their jobs count them as lost",
+			units.Count(ended, "worker has results", "workers have results"), s.away())
+	}
+}
+
+// leftovers counts the workers of which something is left to the next life of
+// this node: those that run, and those that have ended. The loop has ended.
+func (s *Service) leftovers() (running, ended int) {
+	for _, w := range s.core.Part.Works {
+		for _, k := range w.Workers {
+			switch {
+			case k.Phase == participant.PhaseStarting && k.State == jobs.WorkerRunning: // it was about to be adopted
+				running++
+			case !k.Away || k.Declined || k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady:
+			case k.State == jobs.WorkerRunning && !s.exec.ended(participant.WorkerID{Job: w.Job, RankAttempt: k.RankAttempt}):
+				running++
+			default:
+				ended++
+			}
+		}
+	}
+	return running, ended
+}

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// haveMeasured asks a node for its round trips to others.
+func (s *Service) haveMeasured(job jobs.ID, e primary.DoMeasure) {
+	ctx, cancel := context.WithTimeout(s.stoppedCtx, wire.MeasureWait)
+	defer cancel()
+	var got wire.Measured
+	err := s.send(ctx, e.From, pathMeasure, wire.Measure{Job: job, Nodes: e.Nodes}, &got)
+	if err != nil {
+		if !s.running() {
+			return
+		}
+		s.log.Debug().Err(err).Str("node", e.From.Short()).Msg("measure")
+	}
+	s.post(func() {
+		s.core.Tell(s.now(), job, func(p *primary.Primary) { p.Paired(s.now(), e.From, e.Nodes, got.Times(len(e.Nodes))) })
+	})
+}
+
+// measureReceived measures the round trips to nodes for an origin.
+func (s *Service) measureReceived(from vicinity.ID, m *wire.Measure) (any, error) {
+	if from != m.Job.Origin() {
+		return nil, fmt.Errorf("%w: job %s does not originate at %s", jobs.ErrRefused, m.Job, from.Short())
+	}
+	for _, id := range m.Nodes {
+		if s.overlay.Measured(id) == 0 {
+			s.overlay.Probe(id)
+		}
+	}
+	out := wire.Measured{RTT: make([]int64, len(m.Nodes))}
+	pause := time.NewTicker(wire.MeasurePause)
+	defer pause.Stop()
+	for waited := time.Duration(0); ; waited += wire.MeasurePause {
+		missing := 0
+		for i, id := range m.Nodes {
+			if out.RTT[i] = wire.Microseconds(s.overlay.Measured(id)); out.RTT[i] == 0 {
+				missing++
+			}
+		}
+		if missing == 0 || waited >= wire.MeasureTime {
+			return out, nil
+		}
+		select {
+		case <-pause.C:
+		case <-s.stopped:
+			return nil, jobs.ErrStopped
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package agent
+
+import (
+	"testing"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/output"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/journal"
+	"zorilla/vicinity"
+)
+
+func TestEndIsToldWhenItIsDurable(t *testing.T) {
+	self := vicinity.Member{ID: jobtest.Node(0)}
+	p := primary.New(jobs.ID("aaaaa").At(self.ID), self, jobtest.Rand(), flood.Schedule{})
+	p.Submit(jobtest.Start, jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 7, flood.Schedule{})
+	j := &job{Job: &core.Job{Core: p, Steps: []*core.PendingStep{{}}}, output: &output.Log{Spool: &output.Spool{}}, stdin: &output.Spool{}}
+	s := &Service{cfg: Config{Journal: journal.NewMemory()}}
+	_, before := s.view(j)
+	p.Cancel(jobtest.Start, "cancelled by a user")
+	st, version := s.view(j)
+	if st.State.Final() || st.ExitCode != -1 || version < before {
+		t.Fatalf("got %s with %d at version %d before the end is in the journal", st.State, st.ExitCode, version)
+	}
+	j.Steps = nil
+	if st, after := s.view(j); st.State != jobs.Cancelled || after == version {
+		t.Fatalf("got %s at version %d after %d", st.State, after, version)
+	}
+}

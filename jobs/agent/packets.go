@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"errors"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// CheckAdvertisement says whether a flood's payload is an advertisement that
+// its origin has signed, and signed just now: else it is flood.ErrLate.
+func (s *Service) CheckAdvertisement(origin vicinity.ID, payload []byte) error {
+	ad, err := wire.DecodeAdvertisement(payload, func(from vicinity.ID, msg, sig []byte) error {
+		return s.cfg.Verify(wire.SignatureDomain, from, msg, sig)
+	})
+	switch {
+	case err != nil:
+		return err
+	case ad.Origin() != origin:
+		return codec.ErrMalformed
+	case !s.clocks.fresh(s.now(), origin, ad.Signed):
+		s.tooLate(ad)
+		return flood.ErrLate
+	}
+	return nil
+}
+
+// Advertised takes a flooded advertisement that CheckAdvertisement has
+// accepted. It does not wait.
+func (s *Service) Advertised(m flood.Message) {
+	ad, err := wire.DecodeAdvertisement(m.Payload, func(vicinity.ID, []byte, []byte) error { return nil })
+	if err != nil || ad.Origin() == s.self.ID {
+		return
+	}
+	s.overlay.Learn(ad.Origin(), ad.Addrs)
+	s.tryPost(func() { s.core.Advertised(s.now(), ad, m) })
+}
+
+// tryPost is post for the overlay's goroutines: what does not fit is lost, as
+// packets may be; it reports whether it fits.
+func (s *Service) tryPost(f func()) bool {
+	select {
+	case s.inbox <- f:
+		return true
+	default:
+		return false
+	}
+}
+
+// sendPacket signs a packet and sends it.
+func (s *Service) sendPacket(to vicinity.ID, p wire.Packet) {
+	p.To = to
+	msg := codec.MustMarshal(p)
+	s.overlay.Send(to, append(s.cfg.Sign(wire.PacketDomain, msg), msg...))
+}
+
+// Receive takes a packet of another node's jobs. It does not wait.
+func (s *Service) Receive(from vicinity.ID, payload []byte) {
+	p, err := wire.DecodePacket(payload, func(msg, sig []byte) error {
+		if err := s.cfg.Verify(wire.PacketDomain, from, msg, sig); err != nil {
+			return errors.Join(errForged, err)
+		}
+		return nil
+	})
+	if err == nil && p.To != s.self.ID {
+		err = errForged // meant for another node
+	}
+	if err != nil {
+		s.mu.Lock()
+		if errors.Is(err, errForged) {
+			s.counts.Forged++
+		} else {
+			s.counts.Malformed++
+		}
+		s.mu.Unlock()
+		return
+	}
+	s.tryPost(func() { s.core.Received(s.now(), from, p) })
+}
+
+// errForged: the packet is not by the node that it seems to come from, or not
+// for this one.
+var errForged = errors.New("forged packet")

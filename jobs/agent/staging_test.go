@@ -1,0 +1,61 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/transfer"
+)
+
+// While the inputs are on their way, the job says how much of them is there,
+// and not that workers are waited for.
+func TestStagingTellsOfInputs(t *testing.T) {
+	bubble(t, 3, 1, func(t *testing.T, g *grid) {
+		const chunks = 12
+		data := make([]byte, (chunks+1)*transfer.ChunkSize) // the last is the first again, and moved once
+		for i := range chunks {
+			data[i*transfer.ChunkSize] = byte(i)
+		}
+		spec := jobs.Spec{Args: ticking(1), Inputs: g.inputsOf(data), Min: 3, Max: 3}
+		const slow = 2 * time.Second
+		g.during(func(_, _ *gridNode, path string) error {
+			if strings.HasPrefix(path, "/v1/blobs/") {
+				time.Sleep(slow)
+			}
+			return nil
+		})
+		id := g.submit(0, spec)
+		var told []string
+		st := g.await(0, id, time.Minute, func(st jobs.Status) bool {
+			if st.State == jobs.Staging && (len(told) == 0 || told[len(told)-1] != st.Reason) {
+				told = append(told, st.Reason)
+			}
+			return st.State == jobs.Running
+		})
+		last := int64(-1)
+		for i, text := range told {
+			var have int64
+			n, err := fmt.Sscanf(strings.Replace(text, "0 B", "0 MiB", 1), "inputs are sent to 3 nodes: %d MiB of 36 MiB are there", &have)
+			if n < 1 || have <= last || have >= 36 {
+				t.Errorf("it says %q after %q: %v", text, told[:i], err)
+			}
+			last = have
+		}
+		if len(told) < 5 || !strings.HasPrefix(told[0], "inputs are sent to 3 nodes: 0 B of ") {
+			t.Errorf("it says %q only", told)
+		}
+		if want := (jobs.Staged{Total: chunks << 20, Fetched: 2 * chunks << 20, Cached: chunks << 20}); st.Staged != want {
+			t.Errorf("in the end %+v, want %+v", st.Staged, want)
+		}
+		// The second time everything is there.
+		g.await(0, id, time.Minute, final)
+		id = g.submit(0, spec)
+		st = g.await(0, id, time.Minute, final)
+		if want := (jobs.Staged{Total: chunks << 20, Cached: 3 * chunks << 20}); st.Staged != want {
+			t.Errorf("the second time %+v, want %+v", st.Staged, want)
+		}
+	})
+}

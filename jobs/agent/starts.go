@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"zorilla/internal/plain"
+	"zorilla/jobs/internal/claims"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/process"
+)
+
+// trial is the latest trial; executor.trials, which holds it, lets one run at a
+// time.
+type trial struct {
+	begun   time.Time
+	trouble string
+}
+
+// trialName is the directory of a trial, among those of the workers.
+const trialName = "trial"
+
+// Broken says why this node cannot start workers, or "".
+func (s *Service) Broken() (why string) {
+	s.call(func() { why = s.core.Claims.Starts.Broken })
+	return why
+}
+
+// judge tells the participant whether workers can be started here.
+func (x *executor) judge(now time.Time, id participant.WorkerID, trouble string) {
+	log := &x.s.log
+	if trouble != "" && id.Job != "" {
+		log.Warn().Str("error", trouble).Str("job", string(id.Job)).Int("rank", id.Rank).Msg("a worker could not be started: it is left to others")
+	}
+	switch changed := x.part.Tried(now, id, trouble); {
+	case changed && trouble != "":
+		log.Error().Str("error", trouble).Msg("this node cannot start workers, and offers nothing until it can")
+	case changed:
+		log.Info().Msg("this node can start workers again")
+	}
+}
+
+// try starts a worker that does nothing, unless that was tried since a time, and
+// returns why it could not be started, or "".
+func (x *executor) try(since time.Time) string {
+	last := <-x.trials
+	if !last.begun.After(since) {
+		last = trial{begun: x.s.now()}
+		if err := x.s.tryOut(); err != nil {
+			last.trouble = plain.OneLine(err.Error())
+		}
+	}
+	x.trials <- last
+	return last.trouble
+}
+
+func (s *Service) tryOut() (err error) {
+	root := filepath.Join(s.cfg.Work, trialName)
+	if err := s.cfg.CleanRoot(root); err != nil { // of a node that was killed during one
+		return err
+	}
+	defer func() { err = errors.Join(err, s.cfg.CleanRoot(root)) }()
+	if err := s.makeRoot(root); err != nil {
+		return err
+	}
+	proc, err := s.cfg.Runner.Start(s.leavingCtx, s.confined(process.Spec{Root: root, Args: []string{"/bin/true"}, Walltime: claims.TrialTime}))
+	if err != nil {
+		return err
+	}
+	defer proc.Close()
+	timer := time.NewTimer(claims.TrialTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		err = fmt.Errorf("no word of a supervisor for %v", claims.TrialTime)
+	case <-s.stopped:
+		err = context.Canceled
+	case <-proc.Done():
+		if e := proc.Exit(); e.Cause == process.Unstarted || e.Cause == process.Lost {
+			err = errors.New(e.Detail)
+		}
+		return err
+	}
+	proc.Stop(0)
+	return err
+}

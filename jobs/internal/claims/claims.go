@@ -1,0 +1,316 @@
+// Package claims is the core that has a node's slots: it answers advertisements with
+// offers, which hold slots for a few seconds, or declines, keeps a queue of the jobs
+// that it has no room for, and turns holds into claims when they are granted. Nobody
+// else counts slots, memory, disk and GPUs.
+//
+// Claims has no goroutine, lock or clock; its methods take the time and return what
+// is to be answered.
+package claims
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/where"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// Claims is the core of a participant: who may use the node's slots. It holds
+// slots for jobs (a leased hold with a key: an offer), turns holds into claims
+// when the primary grants, and keeps a bounded queue of advertisements that
+// found no room (paper, section 3.2, "pending job queue"). No hold outlives
+// its lease.
+type Claims struct {
+	self   vicinity.ID
+	about  where.Properties
+	Has    Supply // what is not known is as good as without limit
+	rnd    *rand.Rand
+	Closed string // why nothing is offered: the node is leaving or draining
+	Limits jobs.Limits
+	Starts Starts
+	Member func(vicinity.ID) (vicinity.Member, bool) // what is known of an origin
+	wheres map[string]where.Expr                     // expressions that were checked
+
+	Used  Supply          // by claims
+	Jobs  map[jobs.ID]int // claimed workers
+	gpus  map[int]int     // by number: workers that have it, of which one can be alive
+	ends  []end           // of claims with a walltime
+	Holds map[jobs.ID]*Hold
+	Queue []*Queued // in order
+	stale time.Time // before then nothing of the queue has expired; zero = it is empty
+	Loose bool      // a hold ended that left room which the queue was not offered yet
+	taken []Outgoing
+}
+
+// Hold is an offer that the primary has not answered.
+type Hold struct {
+	Ad      wire.Advertisement
+	order   jobs.Order
+	key     uint64
+	Workers int
+	Needs   jobs.Needs // of each
+	Expires time.Time
+}
+
+// end is when a claim ends at the latest.
+type end struct {
+	job   jobs.ID
+	slots int
+	at    time.Time
+}
+
+const (
+	maxHolds = 1024
+)
+
+// Outgoing is an answer and whom it goes to.
+type Outgoing struct {
+	To     vicinity.ID
+	Answer wire.Answer
+}
+
+// New makes the core of a node that has nothing to do.
+func New(self vicinity.Member, rnd *rand.Rand) *Claims {
+	c := &Claims{
+		self: self.ID, about: where.PropertiesOf(self), rnd: rnd,
+		Has:    Supply{Slots: self.Slots, memory: self.Memory, disk: math.MaxInt64, GPUs: self.GPUs},
+		Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
+		wheres: map[string]where.Expr{}, Jobs: map[jobs.ID]int{}, gpus: map[int]int{}, Holds: map[jobs.ID]*Hold{},
+	}
+	if self.Memory == 0 {
+		c.Has.memory = math.MaxInt64
+	}
+	return c
+}
+
+// capacity returns how many such workers the node could run if it were idle.
+func (c *Claims) capacity(w jobs.Needs) int {
+	n := min(c.Has.fits(w), jobs.MaxRanks)
+	if most := c.Limits.MaxWorkersPerJob; most > 0 {
+		n = min(n, most)
+	}
+	return n
+}
+
+// room returns how many such workers fit beside what is used and held, not
+// counting the holds that the job may take: its own, and those of jobs after it.
+func (c *Claims) room(o jobs.Order, w jobs.Needs) int {
+	n := c.left(o).fits(w)
+	if most := c.Limits.MaxWorkersPerJob; most > 0 {
+		n = min(n, max(0, most-c.Jobs[o.ID]))
+	}
+	if most := c.Limits.MaxJobs; most > 0 && c.Jobs[o.ID] == 0 && c.others(o) >= most {
+		n = 0
+	}
+	return n
+}
+
+// left returns what is there for a job: all but what is claimed, and held for
+// jobs before it.
+func (c *Claims) left(o jobs.Order) Supply {
+	left := c.Has.beside(c.Used)
+	for id, h := range c.Holds {
+		if id != o.ID && h.order.Before(o) {
+			left = left.minus(h.Needs, h.Workers)
+		}
+	}
+	return left
+}
+
+// others returns how many jobs have workers here, or a hold that goes before.
+func (c *Claims) others(o jobs.Order) int {
+	n := len(c.Jobs)
+	for id, h := range c.Holds {
+		if id != o.ID && c.Jobs[id] == 0 && h.order.Before(o) {
+			n++
+		}
+	}
+	return n
+}
+
+// Advertised answers an advertisement and queues it where there is no room now.
+func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
+	c.expire(now)
+	a := wire.Answer{Job: ad.Job, Round: ad.Round}
+	if a.Reason = c.never(&ad); a.Reason != "" {
+		c.Dequeue(ad.Job)
+		return a
+	}
+	a.Capacity = c.capacity(ad.Needs())
+	if c.offer(now, ad, &a) {
+		return a
+	}
+	a.Reason, a.Free = c.notNow(&ad), c.free(now, ad.Slots)
+	if !c.enqueue(now, ad) {
+		a.Reason = wire.ReasonQueueing
+	} else {
+		c.Queue[c.position(ad.Job)].asleep = false // it asks again, and all room is news to it
+	}
+	return a
+}
+
+// offer holds room for the job and fills in the answer, if there is any.
+func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) bool {
+	n := min(c.room(ad.Order(), ad.Needs()), ad.Wanted)
+	if n == 0 || len(c.Holds) >= maxHolds || c.idle() != "" {
+		return false
+	}
+	h := c.Holds[ad.Job]
+	if h == nil {
+		h = &Hold{key: c.rnd.Uint64() | 1}
+		c.Holds[ad.Job] = h
+	}
+	h.Ad, h.order, h.Needs, h.Workers, h.Expires = ad, ad.Order(), ad.Needs(), n, now.Add(wire.HoldLease)
+	a.Key, a.Workers = h.key, n
+	c.yield(now, h)
+	if n < ad.Wanted {
+		// The node may have more room for this job later.
+		c.enqueue(now, ad)
+	} else {
+		c.Dequeue(ad.Job)
+	}
+	return true
+}
+
+// yield takes away the holds of jobs after h's that no longer fit beside it.
+// These wait in the queue again, and their primaries are told, so that they do
+// not count on what is gone.
+func (c *Claims) yield(now time.Time, h *Hold) {
+	later := make([]jobs.ID, 0, len(c.Holds))
+	for id, other := range c.Holds {
+		if h.order.Before(other.order) {
+			later = append(later, id)
+		}
+	}
+	slices.SortFunc(later, func(a, b jobs.ID) int { // the last in order go first
+		if c.Holds[a].order.Before(c.Holds[b].order) {
+			return 1
+		}
+		return -1
+	})
+	for _, id := range later {
+		left, jobs := c.promised()
+		if left.lacks(c.Holds[id].Needs) || jobs && c.Jobs[id] == 0 {
+			ad := c.Holds[id].Ad
+			delete(c.Holds, id)
+			c.taken = append(c.taken, Outgoing{ad.Origin(), wire.Answer{Job: id, Capacity: c.capacity(ad.Needs()), Reason: wire.ReasonBusy}})
+			c.enqueue(now, ad)
+		}
+	}
+}
+
+// TakenBack returns declines for those whose offers were taken back since the
+// last call.
+func (c *Claims) TakenBack() []Outgoing {
+	list := c.taken
+	c.taken = nil
+	return list
+}
+
+// promised returns what is left beside all claims and holds, less than nothing
+// where too much is held, and whether there are more jobs than the owner allows.
+func (c *Claims) promised() (left Supply, jobs bool) {
+	left, n := c.Has.beside(c.Used), len(c.Jobs)
+	for id, h := range c.Holds {
+		left = left.minus(h.Needs, h.Workers)
+		if c.Jobs[id] == 0 {
+			n++
+		}
+	}
+	return left, c.Limits.MaxJobs > 0 && n > c.Limits.MaxJobs
+}
+
+// Granted turns held workers into claims, one for each rank of the grant. What the hold has beyond them is
+// free again. An error says why the grant is refused.
+func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error {
+	c.expire(now)
+	job, n := g.Job, len(g.Ranks)
+	h := c.Holds[job]
+	switch {
+	case h == nil || h.key != g.Key:
+		return fmt.Errorf("%w: nothing is held for job %s under this key", jobs.ErrRefused, job.Short())
+	case h.Ad.Origin() != origin:
+		return fmt.Errorf("%w: job %s belongs to another origin", jobs.ErrRefused, job.Short())
+	case g.Spec.Needs() != h.Needs:
+		return fmt.Errorf("%w: job %s was advertised with other needs", jobs.ErrRefused, job.Short())
+	case n > h.Workers:
+		return fmt.Errorf("%w: %d workers granted, %d offered", jobs.ErrRefused, n, h.Workers)
+	}
+	delete(c.Holds, job)
+	c.claim(now, job, n, &g.Spec)
+	return nil
+}
+
+// claim counts n workers that begin now.
+func (c *Claims) claim(now time.Time, job jobs.ID, n int, spec *jobs.Spec) {
+	c.Used = c.Used.minus(spec.Needs(), -n)
+	c.Jobs[job] += n
+	if spec.Walltime > 0 && spec.Array == nil {
+		for range n {
+			c.ends = append(c.ends, end{job, spec.Slots, now.Add(time.Duration(spec.Walltime))})
+		}
+	}
+}
+
+// free returns in how many milliseconds so many slots will be free, as far as
+// walltimes tell; 0 = not known.
+func (c *Claims) free(now time.Time, slots int) int64 {
+	slices.SortFunc(c.ends, func(a, b end) int { return a.at.Compare(b.at) })
+	have := c.Has.Slots - c.Used.Slots
+	for _, e := range c.ends {
+		if have += e.slots; have >= slots {
+			return max(1, e.at.Sub(now).Milliseconds())
+		}
+	}
+	return 0
+}
+
+// Signed returns when the latest advertisement of a job that this node holds
+// slots for, or queues, was signed; 0 = there is none.
+func (c *Claims) Signed(job jobs.ID) (at int64) {
+	if h := c.Holds[job]; h != nil {
+		at = h.Ad.Signed
+	}
+	if i := c.position(job); i >= 0 {
+		at = max(at, c.Queue[i].Ad.Signed)
+	}
+	return at
+}
+
+// Released ends the job's hold; with forget the node no longer queues it.
+func (c *Claims) Released(job jobs.ID, forget bool) {
+	delete(c.Holds, job)
+	if forget {
+		c.Dequeue(job)
+	} else if i := c.position(job); i >= 0 {
+		c.Queue[i].asleep = true
+	}
+}
+
+// Freed gives the room of n ended workers of a job back and wakes the queue.
+func (c *Claims) Freed(job jobs.ID, n int, w jobs.Needs) {
+	for range n {
+		if i := slices.IndexFunc(c.ends, func(e end) bool { return e.job == job }); i >= 0 {
+			c.ends = slices.Delete(c.ends, i, i+1)
+		}
+	}
+	c.Used = c.Used.minus(w, n)
+	if c.Jobs[job] -= n; c.Jobs[job] <= 0 {
+		delete(c.Jobs, job)
+	}
+	c.wakeQueue()
+}
+
+// Drain takes all offers back and makes no new ones. Origins learn of it when
+// their grants are refused.
+func (c *Claims) Drain() {
+	if c.Closed == "" {
+		c.Closed = wire.ReasonDraining
+	}
+	clear(c.Holds)
+}

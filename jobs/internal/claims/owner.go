@@ -1,0 +1,188 @@
+package claims
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/where"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// maxWheres bounds the expressions that are kept ready.
+const maxWheres = 256
+
+// never says why the node will not work for a job as it and its owner are now,
+// or "". Such a job is not queued.
+func (c *Claims) never(ad *wire.Advertisement) string {
+	switch has := c.Has; {
+	case c.Closed != "":
+		return c.Closed
+	case !c.admitted(ad.Origin(), ad.Addrs):
+		return wire.ReasonDenied
+	case has.Slots < ad.Slots:
+		return wire.ReasonSlots
+	case ad.Memory > has.memory:
+		return wire.ReasonMemory
+	case has.GPUs < ad.GPUs:
+		return wire.ReasonGPUs
+	case !c.matches(ad.Where):
+		return wire.ReasonWhere
+	}
+	return ""
+}
+
+// notNow says why nothing was offered to a job.
+func (c *Claims) notNow(ad *wire.Advertisement) string {
+	o, w := ad.Order(), ad.Needs()
+	most := c.Limits.MaxJobs
+	switch {
+	case c.idle() != "":
+		return c.idle()
+	case c.Has.disk < ad.Disk:
+		return wire.ReasonDisk
+	case c.left(o).fits(w) == 0:
+		return wire.ReasonBusy
+	case most > 0 && c.Jobs[o.ID] == 0 && c.others(o) >= most:
+		return ownerAllows(most, "job")
+	case c.Limits.MaxWorkersPerJob > 0 && c.Jobs[o.ID] >= c.Limits.MaxWorkersPerJob:
+		return ownerAllows(c.Limits.MaxWorkersPerJob, "worker") + " per job"
+	}
+	return wire.ReasonBusy
+}
+
+func ownerAllows(n int, what string) string {
+	if n > 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("owner allows %d %s", n, what)
+}
+
+// admitted reports whether the owner lets the origin's jobs in. addrs is where
+// the origin says that it is, if nothing better is known.
+func (c *Claims) admitted(origin vicinity.ID, addrs []string) bool {
+	if origin == c.self {
+		return true
+	}
+	m, ok := c.Member(origin)
+	if !ok {
+		m = vicinity.Member{ID: origin, Addrs: addrs}
+	}
+	return c.Limits.Admits(m)
+}
+
+// matches reports whether the node is as an expression wants it. One that
+// cannot be read, of a newer node perhaps, does not match.
+func (c *Claims) matches(text string) bool {
+	if text == "" {
+		return true
+	}
+	w, ok := c.wheres[text]
+	if !ok {
+		w, _ = where.Compile(text) // its zero value matches nothing
+		if len(c.wheres) >= maxWheres {
+			c.wheres = map[string]where.Expr{}
+		}
+		c.wheres[text] = w
+	}
+	p := c.about
+	p.Disk = int(c.Has.disk)
+	return w.Holds(p)
+}
+
+// Limit tells what the owner allows from now on. Offers that stand are taken
+// back where it is less; what works goes on. The caller offers what is free to
+// the queue.
+func (c *Claims) Limit(l jobs.Limits) {
+	c.Limits = l
+	c.Queue = slices.DeleteFunc(c.Queue, func(q *Queued) bool { return !c.admitted(q.Ad.Origin(), q.Ad.Addrs) })
+	for _, id := range slices.SortedFunc(maps.Keys(c.Holds), func(a, b jobs.ID) int { // the last in order first
+		if c.Holds[a].order.Before(c.Holds[b].order) {
+			return 1
+		}
+		return -1
+	}) {
+		h := c.Holds[id]
+		_, jobs := c.promised()
+		if l.Paused || !c.admitted(h.Ad.Origin(), nil) || l.MaxWorkersPerJob > 0 && c.Jobs[id]+h.Workers > l.MaxWorkersPerJob || jobs && c.Jobs[id] == 0 {
+			delete(c.Holds, id)
+		}
+	}
+	c.wakeQueue()
+}
+
+// Measured tells how much disk space is free.
+func (c *Claims) Measured(free int64) {
+	if free > c.Has.disk {
+		c.wakeQueue()
+	}
+	c.Has.disk = free
+}
+
+// Waiting lists the queue in order.
+func (c *Claims) Waiting(now time.Time) []jobs.Waiting {
+	c.expire(now)
+	list := []jobs.Waiting{}
+	for _, q := range c.Queue {
+		ad := &q.Ad
+		w := jobs.Waiting{
+			Job: ad.Job, Origin: ad.Origin(), Priority: ad.Priority, Wanted: ad.Wanted, Slots: ad.Slots,
+			Memory: ad.Memory, Disk: ad.Disk, GPUs: ad.GPUs, Since: q.since, Expires: q.expires,
+		}
+		switch {
+		case c.Holds[ad.Job] != nil:
+		case c.idle() == "" && c.room(ad.Order(), ad.Needs()) > 0:
+			w.Reason = "its origin did not want what was offered"
+		default:
+			w.Reason = c.notNow(ad)
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// HeldSlots returns the slots that are used or held.
+func (c *Claims) HeldSlots() int {
+	n := c.Used.Slots
+	for _, h := range c.Holds {
+		n += h.Needs.Slots * h.Workers
+	}
+	return n
+}
+
+// Busy returns the slots that are used or held.
+func (c *Claims) Busy() int { return min(c.HeldSlots(), c.Has.Slots) }
+
+// expire forgets holds and queued advertisements whose time has passed.
+func (c *Claims) expire(now time.Time) {
+	for id, h := range c.Holds {
+		if !now.Before(h.Expires) {
+			c.Released(id, false)
+			c.Loose = true
+		}
+	}
+	if now.Before(c.stale) {
+		return
+	}
+	c.Queue = slices.DeleteFunc(c.Queue, func(q *Queued) bool { return !now.Before(q.expires) })
+	c.stale = time.Time{}
+	for _, q := range c.Queue {
+		c.stale = agenda.Earlier(c.stale, q.expires)
+	}
+}
+
+// Wake returns when offers has something to do next; zero = never.
+func (c *Claims) Wake() time.Time {
+	if c.Loose {
+		return time.Unix(0, 0)
+	}
+	at := c.stale
+	for _, h := range c.Holds {
+		at = agenda.Earlier(at, h.Expires)
+	}
+	return at
+}

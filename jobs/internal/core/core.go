@@ -1,0 +1,386 @@
+// Package core is all that a node decides about jobs, as one plain struct: the
+// primaries of the jobs that were submitted there, the claims on its slots, and its
+// part in jobs as a participant. Package agent has one and does what it wants with
+// processes, files and the network; package model has one in a simulation. What is
+// proven of the one holds for the other.
+//
+// Events before effects: what a primary wants done is released in order, when the
+// events before it are durable.
+package core
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/claims"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// Core is all that one node decides about jobs: the primaries of those that were
+// submitted here, the claims on the node's slots, and its part in jobs as a
+// participant. It has no disk, process, network, goroutine or clock. A Service and a
+// Model each contain one: they tell it what happens, and do what it wants done.
+//
+// Its methods must not be called at the same time. After each of them, advance has to
+// be called; the same calls always have the same results.
+type Core struct {
+	Self     vicinity.Member
+	network  Network
+	rnd      *rand.Rand
+	schedule flood.Schedule
+
+	Claims *claims.Claims
+	Clock  jobs.Clock
+	Jobs   map[jobs.ID]*Job    // that were submitted here, and are in memory
+	Live   agenda.Agenda[*Job] // those of them that have not ended, or are not known to have
+	Part   participant.Participant
+	Busy   int     // live jobs that nodes work for
+	soon   []inner // what this node has for itself to do next
+	out    []Action
+	news   bool // watchers are to be told
+}
+
+// Network is what a core may ask of its network. Its methods must not block, nor
+// call the core.
+type Network interface {
+	// Member returns what is known of a node. It reports false for a node that
+	// is not a member.
+	Member(id vicinity.ID) (m vicinity.Member, ok bool)
+	// Measured returns the RTT to a member if it was measured well enough to
+	// compare it with others, else 0.
+	Measured(id vicinity.ID) time.Duration
+	// Nearer returns the members that were measured to be nearer than a
+	// distance, nearest first, at most limit.
+	Nearer(than time.Duration, limit int) []vicinity.Measured
+	// Distance estimates the round trip between two other nodes; 0 = not known.
+	Distance(a, b vicinity.ID) time.Duration
+	// Size returns how many members there are, this node included.
+	Size() int
+	// Flood sends an advertisement to all nodes within the radius.
+	Flood(now time.Time, radius int, ad wire.Advertisement) flood.Flood
+	// Bearings says where this node is, for Placed at another one.
+	Bearings() []byte
+	// Placed takes the bearings of a member.
+	Placed(id vicinity.ID, bearings []byte)
+}
+
+// inner is what this node tells itself, once it has done what it is at: an answer
+// to its own advertisement, or that its own offer is not needed.
+type inner struct {
+	answer *wire.Answer
+	yield  jobs.ID
+	forget bool
+}
+
+// DoPacket sends a packet.
+type DoPacket struct {
+	To     vicinity.ID
+	Packet wire.Packet
+}
+
+func (DoPacket) IsEffect() {}
+
+// New makes the core of an idle node. Rnd is the core's own from then on.
+func New(self vicinity.Member, net Network, rnd *rand.Rand, schedule flood.Schedule, orphan time.Duration) *Core {
+	c := &Core{Self: self, network: net, rnd: rnd, schedule: schedule, Claims: claims.New(self, rnd), Jobs: map[jobs.ID]*Job{}}
+	c.Claims.Member = net.Member
+	c.Part = participant.Participant{Claims: c.Claims, Addrs: self.Addrs, Orphan: orphan, Works: map[jobs.ID]*participant.Work{}}
+	return c
+}
+
+// Advance does what is due, and returns what is to be done outside; news tells that
+// watchers want to know of it.
+func (c *Core) Advance(now time.Time) (out []Action, news bool) {
+	var due []*Job
+	for j, ok := c.Live.Due(now); ok; j, ok = c.Live.Due(now) {
+		due = append(due, j)
+		c.Live.Set(j, time.Time{}) // each once
+	}
+	for _, j := range due {
+		for from := range j.Serving {
+			j.Core.WaitedFor(now, from)
+		}
+		j.Core.Tick(now)
+		c.Flush(now, j)
+	}
+	for again := true; again; {
+		c.Part.Tick(now)
+		c.tryAgain(now)
+		if at := c.Claims.Wake(); !at.IsZero() && !now.Before(at) {
+			c.offerQueued(now)
+		}
+		again = len(c.soon) > 0
+		if again {
+			next := c.soon[0]
+			c.soon = c.soon[1:]
+			if next.answer != nil {
+				c.answered(now, c.Self.ID, *next.answer)
+				c.send(now, c.Claims.TakenBack())
+			} else {
+				c.Yielded(now, c.Self.ID, next.yield, next.forget)
+			}
+		}
+	}
+	out, news = c.out, c.news || c.Part.News
+	for _, e := range c.Part.Out {
+		out = append(out, Action{Effect: e})
+	}
+	c.out, c.Part.Out, c.news, c.Part.News = nil, nil, false, false
+	return out, news
+}
+
+// Wake returns when advance is to be called next; zero = only after an input.
+func (c *Core) Wake() time.Time {
+	at := agenda.Earlier(c.Claims.Wake(), agenda.Earlier(c.Live.Next(), c.Part.Agenda.Next()))
+	if s := &c.Claims.Starts; !s.Trying && c.Part.Away == 0 {
+		at = agenda.Earlier(at, s.Next)
+	}
+	return at
+}
+
+// tryAgain finds out by and by whether a node that could not start workers can
+// again.
+func (c *Core) tryAgain(now time.Time) {
+	if s := &c.Claims.Starts; !s.Trying && !s.Next.IsZero() && !now.Before(s.Next) && c.Part.Away == 0 {
+		s.Trying = true
+		c.Part.Do(participant.DoTry{Since: now})
+	}
+}
+
+func (c *Core) do(e Effect) { c.out = append(c.out, Action{Effect: e}) }
+
+// Submit makes the primary of a new job, whose inputs have so many bytes.
+func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *Job {
+	j := c.NewJob(id)
+	c.Add(j)
+	j.Core.Staged.Total = inputs
+	j.Core.Do(primary.DoAccepted{})
+	j.Core.Submit(now, spec, c.Clock.Now(now), c.schedule)
+	c.Flush(now, j)
+	c.follow(j)
+	return j
+}
+
+// NewJob makes a job of this node, of which nothing is known yet. It may be called
+// from any goroutine.
+func (c *Core) NewJob(id jobs.ID) *Job {
+	p := primary.New(id, c.Self, c.rnd, c.schedule)
+	p.Measured, p.Near, p.Members, p.Distance = c.network.Measured, c.network.Nearer, c.network.Size, c.network.Distance
+	return &Job{Core: p, Serving: map[vicinity.ID]int{}}
+}
+
+// Add takes a job into memory; if it has ended, that must be durable.
+func (c *Core) Add(j *Job) {
+	c.Jobs[j.Core.Rec.ID] = j
+	j.Settled = j.Core.Rec.State.Final()
+}
+
+// Resume goes on with a job that had not ended when this node's life before did.
+func (c *Core) Resume(now time.Time, j *Job) {
+	j.Core.Resume(now, c.schedule)
+	c.Flush(now, j)
+	c.follow(j)
+}
+
+// Drop takes a job out of memory. Nothing is written down of it any more.
+func (c *Core) Drop(id jobs.ID) {
+	if j := c.Jobs[id]; j != nil {
+		j.gone = true
+		c.settled(j)
+		delete(c.Jobs, id)
+	}
+}
+
+// settled takes a job out of those that may have something to do. It may be called
+// again.
+func (c *Core) settled(j *Job) {
+	if j.Settled = true; j.Number > 0 {
+		c.Live.Remove(j)
+		c.count(j, false)
+	}
+}
+
+// Refuse forgets a job whose submission could not be written down, and returns the
+// answers that were to come after that.
+func (c *Core) Refuse(id jobs.ID) (answers []primary.DoAnswer) {
+	for _, st := range c.Jobs[id].Steps[1:] {
+		for _, e := range st.effects {
+			if a, ok := e.(primary.DoAnswer); ok {
+				answers = append(answers, a)
+			}
+		}
+	}
+	c.Drop(id)
+	return answers
+}
+
+// count notes whether nodes work for a job.
+func (c *Core) count(j *Job, busy bool) {
+	if busy != j.busy {
+		j.busy = busy
+		if busy {
+			c.Busy++
+		} else {
+			c.Busy--
+		}
+	}
+}
+
+// MemberGone tells that the overlay has declared a node dead.
+func (c *Core) MemberGone(now time.Time, id vicinity.ID) {
+	for _, j := range slices.Clone(c.Live.List) {
+		if !j.Core.Rec.State.Final() {
+			j.Core.MemberGone(now, id)
+			c.Flush(now, j)
+		}
+	}
+}
+
+// Overslept gives the nodes that work for the jobs their time to report anew.
+func (c *Core) Overslept(now time.Time) {
+	for _, j := range c.Live.List {
+		j.Core.Overslept(now)
+	}
+}
+
+// Limit tells what the owner allows from now on.
+func (c *Core) Limit(l jobs.Limits) {
+	c.Claims.Limit(l)
+	c.Claims.Loose = true
+}
+
+// Leave begins to stop the node; see participant.Participant.Leave.
+func (c *Core) Leave(now time.Time, away time.Duration) {
+	c.Claims.Closed = wire.ReasonLeaving
+	c.Part.Leave(now, away)
+}
+
+// Advertised takes an advertisement that came over so many hops; rim tells that
+// it was not to be passed on, else to how many nodes it is.
+func (c *Core) Advertised(now time.Time, ad wire.Advertisement, m flood.Message) {
+	c.Clock.Saw(ad.Stamp, now)
+	a := c.Claims.Advertised(now, ad)
+	a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, wire.MaxOnward)
+	if ad.Near {
+		a.At = c.network.Bearings()
+	}
+	c.do(DoPacket{ad.Origin(), wire.Packet{Answer: &a}})
+	c.send(now, c.Claims.TakenBack())
+}
+
+// Received takes a packet of another node.
+func (c *Core) Received(now time.Time, from vicinity.ID, p wire.Packet) {
+	switch {
+	case p.Answer != nil:
+		c.answered(now, from, *p.Answer)
+	case p.Signed >= c.Claims.Signed(p.Yield): // else it was recorded before the advertisement that it would undo
+		c.Yielded(now, from, p.Yield, p.Forget)
+	}
+}
+
+// answered hands an answer to the job's primary.
+func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
+	j := c.Jobs[a.Job]
+	if j == nil {
+		if a.Job.Origin() == c.Self.ID && a.Workers > 0 {
+			c.yield(from, a.Job, true, now)
+		}
+		return
+	}
+	m, ok := c.network.Member(from)
+	if !ok {
+		m = vicinity.Member{ID: from}
+	}
+	rtt := c.network.Measured(from)
+	if from == c.Self.ID {
+		m, rtt = c.Self, 1 // nearer than all others; 0 would mean "not known"
+	}
+	if len(a.At) > 0 {
+		c.network.Placed(from, a.At)
+	}
+	j.Core.Answered(now, m, rtt, a)
+	c.Flush(now, j)
+}
+
+// yield tells a node that its offer is not needed.
+func (c *Core) yield(to vicinity.ID, id jobs.ID, forget bool, now time.Time) {
+	if to == c.Self.ID {
+		c.soon = append(c.soon, inner{yield: id, forget: forget})
+		return
+	}
+	c.do(DoPacket{to, wire.Packet{Yield: id, Forget: forget, Signed: now.UnixMilli()}})
+}
+
+// Yielded ends a hold that the origin does not need.
+func (c *Core) Yielded(now time.Time, from vicinity.ID, id jobs.ID, forget bool) {
+	if id.Origin() == from {
+		c.Claims.Released(id, forget)
+		c.offerQueued(now)
+	}
+}
+
+// Released ends what an origin does not want of this node.
+func (c *Core) Released(now time.Time, from vicinity.ID, m *wire.Release) {
+	if len(m.Ranks) == 0 {
+		c.Yielded(now, from, m.Job, true)
+	}
+	if w := c.Part.WorkFor(from, m.Job); w != nil {
+		what := participant.WantDrop
+		if m.Stop {
+			what = participant.WantStop
+		}
+		c.Part.Want(now, w, what, m.Ranks)
+	}
+}
+
+// Started lets workers run, and reports whether there is any of that job here.
+func (c *Core) Started(now time.Time, from vicinity.ID, m *wire.Start) bool {
+	if c.Part.WorkFor(from, m.Job) == nil {
+		return false
+	}
+	c.Part.Started(now, m)
+	return true
+}
+
+// Undrain makes the node take workers again.
+func (c *Core) Undrain() {
+	if c.Claims.Closed == wire.ReasonDraining {
+		c.Claims.Closed, c.Claims.Loose = "", true
+	}
+}
+
+// Adopt goes on with a worker of an earlier life of this node.
+func (c *Core) Adopt(now time.Time, r participant.ClaimRecord) {
+	c.Clock.Saw(r.Stamp, now)
+	c.Part.Adopt(now, r)
+}
+
+// Granted takes a grant.
+func (c *Core) Granted(now time.Time, from vicinity.ID, g *wire.Grant) error {
+	err := c.Part.Granted(now, from, g)
+	if err == nil {
+		c.Clock.Saw(g.Stamp, now)
+	}
+	c.offerQueued(now)
+	return err
+}
+
+// offerQueued offers free room to queued jobs.
+func (c *Core) offerQueued(now time.Time) { c.send(now, c.Claims.Offers(now)) }
+
+func (c *Core) send(now time.Time, list []claims.Outgoing) {
+	for _, out := range list {
+		if out.To == c.Self.ID {
+			c.answered(now, out.To, out.Answer)
+		} else {
+			c.do(DoPacket{out.To, wire.Packet{Answer: &out.Answer}})
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// Job is a job that was submitted at this node.
+type Job struct {
+	agenda.Entry // in Core.Live
+	Core         *primary.Primary
+	Steps        []*PendingStep      // in order; their effects wait for the journal
+	wrote        int                 // the number of the last step
+	Serving      map[vicinity.ID]int // reports that wait for an answer
+	busy         bool                // nodes work for it
+	Settled      bool                // it has ended, and that is durable
+	gone         bool                // it is forgotten: nothing is written down of it any more
+}
+
+// PendingStep is what a primary left at one time: effects that wait until the
+// events before them are durable.
+type PendingStep struct {
+	number  int
+	effects []primary.Effect
+	durable bool
+}
+
+type (
+	// DoRecord makes events of a job durable: recorded.
+	DoRecord struct {
+		Job    jobs.ID
+		Step   int
+		Events []record.Event
+	}
+	// DoSettle: a job has ended, and that is durable.
+	DoSettle struct{ Job jobs.ID }
+	// DoFollow finds out how a job ends that another one waits for: followed.
+	DoFollow struct{ Job, After jobs.ID }
+)
+
+func (DoRecord) IsEffect() {}
+func (DoSettle) IsEffect() {}
+func (DoFollow) IsEffect() {}
+
+// Flush hands what a primary has left to the journal, and its effects on once
+// they may be seen outside.
+func (c *Core) Flush(now time.Time, j *Job) {
+	st := j.Core.Take()
+	c.news = true
+	if !j.Settled {
+		c.Live.Set(j, j.Core.Wake())
+		c.count(j, len(j.Core.Parts) > 0)
+	}
+	if j.gone {
+		st.Events = nil
+	}
+	if len(st.Events) == 0 && len(st.Effects) == 0 {
+		return
+	}
+	j.wrote++
+	j.Steps = append(j.Steps, &PendingStep{number: j.wrote, effects: st.Effects, durable: len(st.Events) == 0})
+	if len(st.Events) > 0 {
+		c.do(DoRecord{j.Core.Rec.ID, j.wrote, st.Events})
+	}
+	c.release(now, j)
+}
+
+// Recorded tells that the events of a step are durable.
+func (c *Core) Recorded(now time.Time, id jobs.ID, step int) {
+	j := c.Jobs[id]
+	if j == nil {
+		return
+	}
+	if i := slices.IndexFunc(j.Steps, func(p *PendingStep) bool { return p.number == step }); i >= 0 {
+		j.Steps[i].durable = true
+	}
+	c.release(now, j)
+}
+
+// release lets the effects go whose events are durable, in order.
+func (c *Core) release(now time.Time, j *Job) {
+	c.news = true
+	for len(j.Steps) > 0 && j.Steps[0].durable {
+		st := j.Steps[0]
+		j.Steps = j.Steps[1:]
+		for _, e := range st.effects {
+			c.perform(now, j, e)
+		}
+	}
+	if j.Core.Rec.State.Final() && len(j.Steps) == 0 && !j.Settled {
+		c.settled(j)
+		c.do(DoSettle{j.Core.Rec.ID})
+	}
+}
+
+// perform does one effect of a primary, or leaves it to be done outside.
+func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
+	switch e := e.(type) {
+	case primary.DoFlood:
+		j.Core.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
+		a := c.Claims.Advertised(now, e.Ad)
+		c.soon = append(c.soon, inner{answer: &a})
+	case primary.DoYield:
+		c.yield(e.To, e.Job, e.Forget, now)
+	default:
+		c.out = append(c.out, Action{j.Core.Rec.ID, e})
+	}
+}
+
+// follow has it found out how the jobs end that a job waits for.
+func (c *Core) follow(j *Job) {
+	seen := map[jobs.ID]bool{}
+	for _, d := range j.Core.Unmet() {
+		if !seen[d.Job] {
+			seen[d.Job] = true
+			c.do(DoFollow{j.Core.Rec.ID, d.Job})
+		}
+	}
+}
+
+// Tell tells a job's primary what has become of an effect of it; nobody, if the job is
+// not in memory any more.
+func (c *Core) Tell(now time.Time, id jobs.ID, f func(*primary.Primary)) {
+	if j := c.Jobs[id]; j != nil {
+		f(j.Core)
+		c.Flush(now, j)
+	}
+}
+
+// Serve notes that a report of a node has come, and tells which of its workers still
+// count; ok is false if the job is not known. Until served the node is not silent: its
+// report may wait for a disk that is slow or full.
+func (c *Core) Serve(now time.Time, from vicinity.ID, rep *wire.Report) (owned map[jobs.RankAttempt]bool, ok bool) {
+	j := c.Jobs[rep.Job]
+	if j == nil {
+		return nil, false
+	}
+	owned = map[jobs.RankAttempt]bool{}
+	j.Core.Heard(now, from)
+	j.Serving[from]++
+	for _, w := range rep.Workers {
+		owned[w.RankAttempt] = j.Core.Owned(from, w.RankAttempt)
+	}
+	return owned, true
+}
+
+// Served ends that.
+func (c *Core) Served(now time.Time, from vicinity.ID, id jobs.ID) {
+	j := c.Jobs[id]
+	if j == nil {
+		return
+	}
+	j.Core.WaitedFor(now, from)
+	if j.Serving[from]--; j.Serving[from] == 0 {
+		delete(j.Serving, from)
+	}
+}
+
+// Reported hands a report to the job's primary, whose output is stored as far as have
+// says. It is answered under its number.
+func (c *Core) Reported(now time.Time, from vicinity.ID, rep *wire.Report, have map[jobs.RankAttempt]wire.Received, number uint64) {
+	j := c.Jobs[rep.Job]
+	if j == nil {
+		c.do(primary.DoAnswer{To: from, Number: number})
+		return
+	}
+	j.Core.Reported(now, from, *rep, have, number)
+	c.Flush(now, j)
+}

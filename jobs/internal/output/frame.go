@@ -1,0 +1,153 @@
+package output
+
+import (
+	"bufio"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
+)
+
+// Frame is a piece of output in the file that keeps a job's output: a header
+// and the bytes. The header, big-endian, is rank, attempt, stream, length, and
+// offset, then the CRC-32C of the bytes, and the CRC-32C of the job's ID, the
+// header's place in the file and all of the header before: what was flipped,
+// moved, or belongs to another file is no frame.
+type Frame struct {
+	jobs.Output        // without Data
+	N           int    // bytes
+	sum         uint32 // of them
+	At          int64  // where they begin in the file
+}
+
+const frameHeader = 4 + 4 + 1 + 4 + 8 + 4 + 4
+
+// StreamMark is the stream of a frame without bytes that says up to where the
+// file was durable when it was written, in its offset.
+const StreamMark process.Stream = 0
+
+// Castagnoli is the table of the checksums of frames and spools.
+var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func headerSum(job jobs.ID, place int64, h []byte) uint32 {
+	var seed [8]byte
+	binary.BigEndian.PutUint64(seed[:], uint64(place))
+	sum := crc32.Update(crc32.Checksum([]byte(job), Castagnoli), Castagnoli, seed[:])
+	return crc32.Update(sum, Castagnoli, h[:frameHeader-4])
+}
+
+// appendFrame appends the frame that is to stand at a place of the job's file.
+func appendFrame(b []byte, job jobs.ID, place int64, o jobs.Output) []byte {
+	start := len(b)
+	b = binary.BigEndian.AppendUint32(b, uint32(o.Rank))
+	b = binary.BigEndian.AppendUint32(b, uint32(o.Attempt))
+	b = append(b, byte(o.Stream))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(o.Data)))
+	b = binary.BigEndian.AppendUint64(b, uint64(o.Offset))
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(o.Data, Castagnoli))
+	b = binary.BigEndian.AppendUint32(b, headerSum(job, place, b[start:start+frameHeader-4:start+frameHeader-4]))
+	return append(b, o.Data...)
+}
+
+// parseFrame reads the header at a place of the job's file, and reports whether
+// it is one.
+func parseFrame(job jobs.ID, place int64, h []byte) (f Frame, ok bool) {
+	f.Rank, f.Attempt = int(binary.BigEndian.Uint32(h)), int(binary.BigEndian.Uint32(h[4:]))
+	f.Stream, f.N = process.Stream(h[8]), int(binary.BigEndian.Uint32(h[9:]))
+	f.Offset, f.sum = int64(binary.BigEndian.Uint64(h[13:])), binary.BigEndian.Uint32(h[21:])
+	f.At = place + frameHeader
+	switch f.Stream {
+	case process.Stdout, process.Stderr:
+		ok = f.N <= wire.MaxBody && f.Offset >= 0 && f.Attempt > 0
+	case StreamMark:
+		ok = f.N == 0 && f.Offset > 0 && f.Offset <= place
+	}
+	return f, ok && binary.BigEndian.Uint32(h[25:]) == headerSum(job, place, h)
+}
+
+func (f *Frame) ra() jobs.RankAttempt { return jobs.RankAttempt{Rank: f.Rank, Attempt: f.Attempt} }
+
+// Key tells whose bytes a frame has.
+func (f *Frame) Key() StreamOf { return StreamOf{f.ra(), f.Stream} }
+
+// Frames reads a job's file frame by frame.
+type Frames struct {
+	job jobs.ID
+	src io.Reader
+	r   *bufio.Reader
+	Pos int64
+}
+
+// NewFrames reads the frames of a job, the first of which is at pos.
+func NewFrames(job jobs.ID, src io.Reader, pos int64) *Frames {
+	return &Frames{job: job, src: src, r: bufio.NewReaderSize(src, 1<<16), Pos: pos}
+}
+
+// Next returns the next frame, whose bytes must then be read or skipped, and how
+// many bytes before it are no frame. At the end of the file it returns io.EOF.
+func (r *Frames) Next() (f Frame, skipped int64, err error) {
+	start := r.Pos
+	for {
+		h, err := r.r.Peek(frameHeader)
+		if err != nil {
+			if err == io.EOF {
+				r.Pos += int64(len(h))
+			}
+			return Frame{}, r.Pos - start, err
+		}
+		f, ok := parseFrame(r.job, r.Pos, h)
+		if ok {
+			r.r.Discard(frameHeader)
+			r.Pos += frameHeader
+			return f, r.Pos - frameHeader - start, nil
+		}
+		r.r.Discard(1)
+		r.Pos++
+	}
+}
+
+// Data reads the bytes of the frame; ok tells whether they are what was written.
+func (r *Frames) Data(f *Frame) (b []byte, ok bool, err error) {
+	b = make([]byte, f.N)
+	n, err := io.ReadFull(r.r, b)
+	r.Pos += int64(n)
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // the file was cut short
+		return nil, false, nil
+	}
+	return b, crc32.Checksum(b, Castagnoli) == f.sum, err
+}
+
+// skip leaves out the bytes of the frame. It reports false if they are not all there.
+func (r *Frames) skip(f *Frame) (ok bool, err error) {
+	file, seekable := r.src.(*os.File)
+	if !seekable || f.N <= r.r.Buffered() {
+		n, err := r.r.Discard(f.N)
+		r.Pos += int64(n)
+		if err == io.EOF {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	if r.Pos += int64(f.N); r.Pos > info.Size() {
+		r.Pos = info.Size()
+		r.r.Reset(eof{})
+		return false, nil
+	}
+	if _, err := file.Seek(r.Pos, io.SeekStart); err != nil {
+		return false, err
+	}
+	r.r.Reset(file)
+	return true, nil
+}
+
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }

@@ -1,0 +1,96 @@
+package output
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
+)
+
+// hole is bytes of a stream that the disk lost.
+type hole struct {
+	StreamOf
+	from, to int64
+}
+
+// note keeps in mind what was found to be lost.
+func (l *Log) note(h hole) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.from < h.to && !slices.Contains(l.lost, h) {
+		l.lost = append(l.lost, h)
+	}
+}
+
+// missing notes what somebody who has read the whole file was not told of what was
+// in it before.
+func (l *Log) missing(had map[jobs.RankAttempt]wire.Received, told map[StreamOf]int64, want func(jobs.RankAttempt) bool) {
+	for ra, got := range had {
+		for _, st := range []process.Stream{process.Stdout, process.Stderr} {
+			if key := (StreamOf{ra, st}); want(ra) {
+				l.note(hole{key, told[key], got.Of(st)})
+			}
+		}
+	}
+}
+
+// Expect compares what was found in the file with what the job's journal tells
+// of it.
+func (l *Log) Expect(rec *record.Record) {
+	for i := range rec.Ranks {
+		if k := &rec.Ranks[i]; k.Wrote != nil {
+			ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
+			had := map[jobs.RankAttempt]wire.Received{ra: {Stdout: k.Wrote.Stdout, Stderr: k.Wrote.Stderr}}
+			got := l.Received([]jobs.RankAttempt{ra})[ra]
+			l.missing(had, map[StreamOf]int64{{ra, process.Stdout}: got.Stdout, {ra, process.Stderr}: got.Stderr}, func(jobs.RankAttempt) bool { return true })
+		}
+	}
+	size, _, _ := l.Spool.State()
+	l.mu.Lock()
+	l.blind += max(0, rec.Stored-size)
+	l.mu.Unlock()
+}
+
+// MaxDamage bounds how much damage is told of one job.
+const MaxDamage = 20
+
+// Damage lists what the disk lost of a job's output that counts: of one worker,
+// or of all (-1).
+func (l *Log) Damage(rec *record.Record, worker int) (list []string) {
+	l.mu.Lock()
+	lost, blind := slices.Clone(l.lost), l.blind
+	l.mu.Unlock()
+	if len(lost) == 0 && blind == 0 {
+		return nil
+	}
+	slices.SortFunc(lost, func(a, b hole) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.from, b.from))
+	})
+	for _, h := range lost {
+		if (worker < 0 || h.Rank == worker) && rec.CountsOutput(h.RankAttempt) {
+			list = append(list, fmt.Sprintf("%s: %s: bytes %d to %d", rec.Spec.Who(h.Rank), StreamName(h.Stream), h.from, h.to-1))
+		}
+	}
+	if blind > 0 && !rec.KnowsOutput(worker) {
+		list = append(list, fmt.Sprintf("%d bytes of its output file, whose rank is not known", blind))
+	}
+	if more := len(list) - MaxDamage; more > 0 {
+		list = append(list[:MaxDamage], fmt.Sprintf("and %d more", more))
+	}
+	return list
+}
+
+// StreamName names a stream for people.
+func StreamName(st process.Stream) string {
+	switch st {
+	case process.Stderr:
+		return "standard error"
+	case process.Files:
+		return "files"
+	}
+	return "standard output"
+}

@@ -1,0 +1,107 @@
+package participant
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"zorilla/internal/atomicfile"
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
+)
+
+// ClaimFile, in a worker's own directory, holds its ClaimRecord.
+const ClaimFile = "claim"
+
+// ClaimRecord is what a node must know of a worker to go on with it in its next
+// life. It is written when the worker is prepared, and again, and made durable,
+// before the worker starts.
+type ClaimRecord struct {
+	Version int      `json:"version"`
+	Job     jobs.ID  `json:"job"`
+	Addrs   []string `json:"addrs"` // of its origin
+	jobs.RankAttempt
+	Spec  jobs.Spec   `json:"spec"`
+	GPUs  []int       `json:"gpus,omitempty"` // numbers of those that are its own
+	Stamp jobs.Stamp  `json:"stamp"`
+	Since time.Time   `json:"since"`           // when this node was granted the job
+	Start *wire.Start `json:"start,omitempty"` // nil = it may not have started
+	At    time.Time   `json:"at"`              // of Start
+	// Lost says why it did not begin here, and will not.
+	Lost string `json:"lost,omitempty"`
+}
+
+const claimVersion = 2
+
+// check refuses what this version did not write, or does not understand.
+func (c *ClaimRecord) check() error {
+	switch {
+	case c.Version != claimVersion:
+		return fmt.Errorf("claim of version %d, this node understands only %d", c.Version, claimVersion)
+	case len(c.GPUs) > jobs.MaxGPUs || slices.ContainsFunc(c.GPUs, func(i int) bool { return i < 0 }):
+		return fmt.Errorf("claim: GPUs: %w", codec.ErrMalformed)
+	case !c.Job.Valid(), c.Rank >= c.Spec.Workers():
+		return fmt.Errorf("claim: %w", codec.ErrMalformed)
+	case c.Start != nil && c.Start.Check() != nil:
+		return c.Start.Check()
+	}
+	if err := wire.CheckAddrs(c.Addrs); err != nil {
+		return err
+	}
+	if err := wire.CheckRanks([]jobs.RankAttempt{c.RankAttempt}); err != nil {
+		return err
+	}
+	return c.Spec.Validate()
+}
+
+// LoadClaim reads the claim of a worker's directory.
+func LoadClaim(root string) (ClaimRecord, error) {
+	var c ClaimRecord
+	path := filepath.Join(root, ClaimFile)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return c, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > wire.MaxBody {
+		return c, fmt.Errorf("%s: want a file of at most %d bytes", path, wire.MaxBody)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	if b, err = codec.Unseal(b); err != nil {
+		return c, err
+	}
+	if err := codec.Unmarshal(b, &c); err != nil {
+		return c, err
+	}
+	if err := c.check(); err != nil {
+		return c, err
+	}
+	if name := RootName(c.Job, c.RankAttempt); name != filepath.Base(root) {
+		return c, fmt.Errorf("claim of another worker: %s", name)
+	}
+	return c, nil
+}
+
+// Write writes a claim into a worker's directory; one that lets the worker start so that
+// no failure of the machine takes it away.
+func (c *ClaimRecord) Write(root string) error {
+	b, err := codec.Marshal(c)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(root, ClaimFile)
+	if c.Start == nil { // a node that forgets it was not asked to start anything
+		return atomicfile.How{Loose: true}.Write(path, codec.Seal(b))
+	}
+	return atomicfile.Fill(path, codec.Seal(b))
+}
+
+// RootName is the name of a worker's own directory.
+func RootName(job jobs.ID, ra jobs.RankAttempt) string {
+	return fmt.Sprintf("%s-%d-%d", job, ra.Rank, ra.Attempt)
+}

@@ -1,0 +1,51 @@
+package participant
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/internal/golden"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/internal/wire/wiretest"
+)
+
+// TestGoldenClaims reads what earlier versions wrote into the directories of their
+// workers: of one that runs, one that is prepared and one that did not begin.
+func TestGoldenClaims(t *testing.T) {
+	claim := ClaimRecord{Version: claimVersion, Job: wiretest.Job, Addrs: []string{"10.0.0.7:5444"}, RankAttempt: jobs.RankAttempt{Rank: 3, Attempt: 2}, Spec: wiretest.GoldenSpec(), GPUs: []int{1},
+		Stamp: 0x1234, Since: jobtest.Start, At: jobtest.Start.Add(time.Minute)}
+	runs, lost := claim, claim
+	runs.Start = &wire.Start{Job: wiretest.Job, Ranks: []jobs.RankAttempt{{Rank: 3, Attempt: 2}}, Size: 4, Epoch: 2, Master: "10.0.0.1", Hosts: []wire.Host{{Node: jobtest.Node(1), Addr: "10.0.0.1", Ranks: []int{0, 3}}}}
+	lost.Lost, lost.GPUs = "no such user", nil
+	decode := func(b []byte) (any, error) {
+		root := filepath.Join(t.TempDir(), RootName(wiretest.Job, jobs.RankAttempt{Rank: 3, Attempt: 2}))
+		if err := os.Mkdir(root, 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(root, ClaimFile), b, 0o600); err != nil {
+			return nil, err
+		}
+		return LoadClaim(root)
+	}
+	messages := map[string]golden.Message{}
+	for name, c := range map[string]ClaimRecord{"runs": runs, "prepared": claim, "lost": lost} {
+		messages[name] = golden.Message{Bytes: codec.Seal(codec.MustMarshal(c)), Decode: decode}
+	}
+	golden.Messages(t, "claims", messages)
+}
+
+// Nor is what that version left in its work directory.
+func TestClaimOfAnEarlierVersionIsRefused(t *testing.T) {
+	c := ClaimRecord{Version: 1, Job: wiretest.Job, RankAttempt: jobs.RankAttempt{Rank: 0, Attempt: 1}, Spec: jobs.Spec{Args: []string{"x"}, Min: 1, Max: 1, Slots: 1}}
+	if err := c.check(); err == nil || err.Error() != "claim of version 1, this node understands only 2" {
+		t.Errorf("got %v", err)
+	}
+	if c.Version = claimVersion; c.check() != nil {
+		t.Errorf("a claim of this version: %v", c.check())
+	}
+}

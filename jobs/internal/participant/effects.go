@@ -1,0 +1,108 @@
+package participant
+
+import (
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// What a participant has its executor do. Each but doEnd, doAck, doCancelWork and
+// doForgetWork ends with a call of one of the participant's methods.
+type (
+	// DoFetch brings the inputs of a job here: fetched. known says that an earlier
+	// life of this node may have had them.
+	DoFetch struct {
+		Job     jobs.ID
+		Inputs  transfer.Hash
+		Holders []vicinity.ID
+		Known   bool
+	}
+	// DoClaim makes a worker's directory, or empties it, and writes its claim down: claimed.
+	DoClaim struct {
+		Worker WorkerID
+		Claim  ClaimRecord
+	}
+	// DoLay writes a worker's input files: laid.
+	DoLay struct{ Worker WorkerID }
+	// DoRun starts a worker once it is durable that it may run: begun, or notBegun;
+	// when its process has ended: exited.
+	DoRun struct {
+		Worker WorkerID
+		Claim  ClaimRecord
+		Ranks  []int // of the same copy of the job at this node
+	}
+	// DoAdopt goes on with a worker of an earlier life of this node, as DoRun:
+	// begun, neverBegun, or gone, and then exited.
+	DoAdopt struct {
+		Worker WorkerID
+		Claim  ClaimRecord
+	}
+	// DoEnd ends a worker's process.
+	DoEnd struct {
+		Worker WorkerID
+		Note   bool // that its origin wants that
+	}
+	// DoTry finds out whether workers can be started here: tried. The worker is
+	// the one that could not be, or none.
+	DoTry struct {
+		Worker WorkerID
+		Since  time.Time // a trial that began later will do
+	}
+	// DoGather stores a worker's output files: gathered.
+	DoGather struct {
+		Worker  WorkerID
+		Who     string
+		Outputs []string
+	}
+	// DoPark leaves of a worker only its claim, which says that it did not begin: parked.
+	DoPark struct {
+		Worker WorkerID
+		Claim  ClaimRecord
+	}
+	// DoRemove removes all of a worker: removed.
+	DoRemove struct{ Worker WorkerID }
+	// DoReport sends a report, with output added to it: acknowledged, or unheard.
+	DoReport struct {
+		To       vicinity.ID
+		Report   wire.Report
+		Readings []wire.Reading
+	}
+	// DoAck tells a worker's process what its origin has, and wants done.
+	DoAck struct {
+		Worker WorkerID
+		Safe   wire.Received // bytes that are durable there
+		Tasks  *wire.WorkerTasksAck
+	}
+	// DoTable gives a worker its job's table: tabled.
+	DoTable struct {
+		Worker WorkerID
+		Table  wire.Table
+		Signal int // 0 = none
+	}
+	// DoCancelWork gives up what is being fetched and written for a job's workers.
+	DoCancelWork struct{ Job jobs.ID }
+	// DoForgetWork: nothing of a job is here any more.
+	DoForgetWork struct{ Job jobs.ID }
+)
+
+func (DoFetch) IsEffect()      {}
+func (DoClaim) IsEffect()      {}
+func (DoLay) IsEffect()        {}
+func (DoRun) IsEffect()        {}
+func (DoAdopt) IsEffect()      {}
+func (DoEnd) IsEffect()        {}
+func (DoTry) IsEffect()        {}
+func (DoGather) IsEffect()     {}
+func (DoPark) IsEffect()       {}
+func (DoRemove) IsEffect()     {}
+func (DoReport) IsEffect()     {}
+func (DoAck) IsEffect()        {}
+func (DoTable) IsEffect()      {}
+func (DoCancelWork) IsEffect() {}
+func (DoForgetWork) IsEffect() {}
+
+// Effect is something to be done for the participant.
+type Effect interface{ IsEffect() }

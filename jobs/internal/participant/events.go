@@ -1,0 +1,211 @@
+package participant
+
+import (
+	"slices"
+	"time"
+
+	"zorilla/internal/plain"
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+	"zorilla/transfer"
+)
+
+// What the executor of a participant tells.
+
+// of finds a worker that must be there, since it has something done for it.
+func (p *Participant) of(id WorkerID) (*Work, *Worker) {
+	w := p.Works[id.Job]
+	return w, w.find(id.RankAttempt)
+}
+
+// Fetched tells that the inputs of a job are here, or why they are not.
+func (p *Participant) Fetched(now time.Time, job jobs.ID, err error) {
+	w := p.Works[job]
+	if w.inputs = inputsHere; err != nil {
+		w.inputs, w.failed = inputsFailed, err.Error()
+	}
+	for _, k := range slices.Clone(w.Workers) {
+		p.advance(now, w, k)
+	}
+	p.schedule(now, w)
+}
+
+// Moved tells how much of the inputs is here so far.
+func (p *Participant) Moved(job jobs.ID, so transfer.Stats) {
+	if w := p.Works[job]; w != nil {
+		if k := w.find(w.first); k != nil {
+			k.stats = so
+		}
+	}
+}
+
+// Claimed tells that a worker's directory is made, or why not. What was tried since
+// then counts.
+func (p *Participant) Claimed(now time.Time, id WorkerID, err error, since time.Time) {
+	w, k := p.of(id)
+	if err != nil {
+		p.unprepared(now, w, k, err.Error(), since)
+		return
+	}
+	k.Phase = PhaseWaiting
+	p.advance(now, w, k)
+}
+
+// Laid tells that a worker's input files are there, or why not.
+func (p *Participant) Laid(now time.Time, id WorkerID, err error, since time.Time) {
+	w, k := p.of(id)
+	if err != nil {
+		p.unprepared(now, w, k, err.Error(), since)
+		return
+	}
+	k.Phase, k.State = PhaseReady, jobs.WorkerReady
+	p.tell(now, w)
+	p.advance(now, w, k)
+}
+
+// Begun tells that a worker's process runs, or ran, and knows its job's table as of
+// an epoch.
+func (p *Participant) Begun(now time.Time, id WorkerID, epoch int64) {
+	w, k := p.of(id)
+	k.State, k.Phase = jobs.WorkerRunning, PhaseRunning
+	if w.Spec.Array == nil {
+		k.epoch = epoch
+	}
+	p.tell(now, w)
+	p.advance(now, w, k)
+}
+
+// NotBegun tells why a worker could not be started.
+func (p *Participant) NotBegun(now time.Time, id WorkerID, why string, since time.Time) {
+	w, k := p.of(id)
+	p.unstarted(now, w, k, why, since)
+}
+
+// NeverBegun tells that a worker which was adopted had not begun to run. The origin
+// will say again that it may.
+func (p *Participant) NeverBegun(now time.Time, id WorkerID) {
+	w, k := p.of(id)
+	k.State, k.start, k.adopted = jobs.WorkerPreparing, nil, false
+	p.prepare(now, w, k)
+	p.tell(now, w)
+}
+
+// Gone tells why a worker cannot be adopted.
+func (p *Participant) Gone(now time.Time, id WorkerID, why string) {
+	w, k := p.of(id)
+	p.lose(now, w, k, why)
+}
+
+// Exited tells how a worker's process ended, and whether an earlier life of this
+// node noted that its origin wanted that. If its program did not begin, trials since
+// then count.
+func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, noted bool, since time.Time) {
+	w, k := p.of(id)
+	exit.Detail = plain.OneLine(exit.Detail)
+	switch {
+	case exit.Cause == process.Unstarted:
+		p.unstarted(now, w, k, exit.Detail, since)
+		return
+	case k.lost != "":
+		p.lose(now, w, k, k.lost)
+		return
+	case exit.Cause == process.Lost || exit.Cause == process.Orphaned:
+		p.lose(now, w, k, exit.Detail)
+		return
+	case exit.Cause == process.Stopped && !k.wanted(WantStop) && !noted:
+		p.lose(now, w, k, "its machine stopped it")
+		return
+	}
+	p.Claims.Began()
+	if p.Away > 0 { // perhaps its files would not all be stored in time: the next life does that
+		p.part(now, w, k)
+		return
+	}
+	k.ended, k.Phase = &exit, PhaseGathering
+	if globs := w.Spec.Gathered(); len(globs) > 0 {
+		p.Do(DoGather{id, w.Spec.Who(k.Rank), globs})
+		p.tell(now, w)
+		return
+	}
+	p.Gathered(now, id, nil, nil, nil)
+}
+
+// Gathered tells that the files of a worker that has ended are stored.
+func (p *Participant) Gathered(now time.Time, id WorkerID, output *jobs.RankOutput, warn []string, err error) {
+	w, k := p.of(id)
+	if p.Away == 0 && k.State != jobs.WorkerLost {
+		if err != nil && k.ended.Code == 0 { // what it did is lost, and must not look as if it were not
+			k.ended.Code, k.ended.Cause, k.ended.Detail = jobs.CodeZorilla, process.Failed, plain.OneLine(err.Error())
+		}
+		k.State, k.exit, k.output, k.warn = jobs.WorkerEnded, k.ended, output, warn
+	}
+	p.part(now, w, k)
+}
+
+// Parked tells that the claim of a worker that did not begin says so, or that it could
+// not be written and is gone.
+func (p *Participant) Parked(now time.Time, id WorkerID, err error) {
+	w, k := p.of(id)
+	k.unclaimed = err != nil
+	p.part(now, w, k)
+}
+
+// Removed tells that nothing is left of a worker.
+func (p *Participant) Removed(now time.Time, id WorkerID) {
+	w, k := p.of(id)
+	w.Workers = slices.DeleteFunc(w.Workers, func(other *Worker) bool { return other == k })
+	p.tell(now, w)
+}
+
+// Tried tells whether workers can be started here: why not, or "". It returns
+// whether that is new.
+func (p *Participant) Tried(now time.Time, id WorkerID, trouble string) (changed bool) {
+	was := p.Claims.Starts.Broken != ""
+	switch {
+	case p.Away > 0:
+	case trouble != "":
+		p.Claims.Missed(now, trouble)
+	case id.Job == "":
+		p.Claims.Worked()
+	default:
+		p.Claims.Began()
+	}
+	if id.Job != "" {
+		w, k := p.of(id)
+		p.judged(now, w, k, trouble)
+	} else {
+		p.Claims.Starts.Trying, p.Claims.Loose, p.News = false, true, true
+	}
+	return was != (p.Claims.Starts.Broken != "")
+}
+
+// Grown tells that workers of a job have written something.
+func (p *Participant) Grown(now time.Time, job jobs.ID) {
+	if w := p.Works[job]; w != nil {
+		p.tell(now, w)
+	}
+}
+
+// Unreadable tells that the origin misses output which it had confirmed.
+func (p *Participant) Unreadable(now time.Time, id WorkerID) {
+	if w := p.Works[id.Job]; w != nil {
+		if k := w.find(id.RankAttempt); k != nil {
+			k.State, k.reason = jobs.WorkerLost, "its origin misses output that it had confirmed: the disk there lost it"
+			p.tell(now, w)
+		}
+	}
+}
+
+// Tabled tells that a worker knows its job's table as of an epoch, or that it could
+// not be told.
+func (p *Participant) Tabled(id WorkerID, epoch int64, ok bool) {
+	w := p.Works[id.Job]
+	if w == nil {
+		return
+	}
+	if k := w.find(id.RankAttempt); k != nil {
+		if k.telling = false; ok {
+			k.epoch = epoch
+		}
+	}
+}

@@ -1,0 +1,352 @@
+// Package participant is the core of what a node does for jobs, its own and those of
+// others: what becomes of each worker that was granted to it, from the grant to the
+// moment at which all of the worker is safe at the origin.
+//
+// Each worker has a phase, what is being done for it, and wishes, what is wanted of
+// it; advance takes it one step on. What takes time is an Effect, of which the
+// participant is told how it ended.
+package participant
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/internal/plain"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/claims"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// Participant is the core of what a node does for jobs, its own and those of others:
+// it decides what becomes of each worker that was granted here, given how far it
+// is and what is wanted of it, and when origins are told. What takes time is left as
+// effects to an executor, which tells how each of them ended.
+//
+// It shares the claims on the node's slots with the core that it is part of.
+type Participant struct {
+	Claims *claims.Claims
+	Addrs  []string      // of this node
+	Orphan time.Duration // how long what runs goes on without word of its origin
+	Away   time.Duration // in which this node, which is being stopped, may be back; 0 = it is not
+	Works  map[jobs.ID]*Work
+	Agenda agenda.Agenda[*Work]
+	Out    []Effect
+	News   bool // watchers are to be told
+}
+
+// WorkerID names a worker among those of all jobs.
+type WorkerID struct {
+	Job jobs.ID
+	jobs.RankAttempt
+}
+
+const (
+	// StopGrace is between SIGTERM and SIGKILL.
+	StopGrace = 5 * time.Second
+	// NodeLimit and OrphanLimit are how long a worker goes on without its node
+	// and without its origin, if the owner says nothing else.
+	NodeLimit   = time.Hour
+	OrphanLimit = time.Hour
+	// maxAgain is how often a worker that could not be started is tried at the
+	// same node, if a trial there works.
+	maxAgain = 2
+)
+
+// All lists what this node does for jobs, in the order of their coming.
+func (p *Participant) All() []*Work {
+	return slices.SortedFunc(maps.Values(p.Works), func(a, b *Work) int { return cmp.Compare(a.Number, b.Number) })
+}
+
+func (p *Participant) Do(e Effect) { p.Out = append(p.Out, e) }
+
+// Granted takes a grant: the hold becomes claims, and its workers are prepared.
+func (p *Participant) Granted(now time.Time, from vicinity.ID, g *wire.Grant) error {
+	w := p.Works[g.Job]
+	if err := p.engageable(from, w, g); err != nil {
+		return err
+	}
+	if err := p.Claims.Granted(now, from, g); err != nil {
+		return err
+	}
+	fresh := w == nil
+	if fresh {
+		w = p.newWork(now, g, now)
+		w.first = g.Ranks[0]
+	}
+	w.Heard = now
+	for _, ra := range g.Ranks {
+		k := newWorker(ra, &w.Spec)
+		k.gpus = p.Claims.TakeGPUs(g.Spec.GPUs)
+		w.add(k)
+		p.prepare(now, w, k)
+	}
+	if fresh {
+		p.fetch(w, slices.Concat([]vicinity.ID{from}, g.Holders), false)
+	}
+	if fresh && w.inputs == inputsHere { // it will be ready in a moment, and must not wait for the answer to an earlier report
+		w.next, p.News = now.Add(wire.ReportEvery), true
+		p.schedule(now, w)
+		return nil
+	}
+	p.tell(now, w)
+	return nil
+}
+
+// engageable says why the ranks of a grant cannot be made, given what is here of the
+// job already.
+func (p *Participant) engageable(from vicinity.ID, w *Work, g *wire.Grant) error {
+	switch {
+	case from != g.Job.Origin():
+		return fmt.Errorf("%w: job %s does not originate at %s", jobs.ErrRefused, g.Job.Short(), from.Short())
+	case p.Away > 0:
+		return fmt.Errorf("%w: the node is leaving", jobs.ErrRefused)
+	case w == nil:
+		return nil
+	case w.ending || w.inputs == inputsFailed:
+		return fmt.Errorf("%w: earlier workers of job %s are not gone yet", jobs.ErrRefused, g.Job.Short())
+	}
+	for _, ra := range g.Ranks {
+		if w.find(ra) != nil {
+			return fmt.Errorf("%w: rank %d of job %s is here already", jobs.ErrRefused, ra.Rank, g.Job.Short())
+		}
+	}
+	return nil
+}
+
+func (p *Participant) newWork(now time.Time, g *wire.Grant, since time.Time) *Work {
+	w := &Work{Job: g.Job, Origin: g.Job.Origin(), addrs: g.Addrs, Spec: g.Spec, stamp: g.Stamp, state: jobs.Staging, Heard: now, since: since}
+	p.Works[g.Job] = w
+	return w
+}
+
+func (p *Participant) fetch(w *Work, holders []vicinity.ID, known bool) {
+	if w.Spec.Inputs.IsZero() {
+		w.inputs = inputsHere
+		return
+	}
+	p.Do(DoFetch{w.Job, w.Spec.Inputs, holders, known})
+}
+
+func (p *Participant) prepare(now time.Time, w *Work, k *Worker) {
+	k.Phase = PhaseClaiming
+	p.Do(DoClaim{WorkerID{w.Job, k.RankAttempt}, w.claim(now, k, nil)})
+}
+
+// Adopt goes on with a worker of an earlier life of this node: one that may run is
+// followed, one that never started is prepared anew, and of one that did not begin
+// and will not its origin is told.
+func (p *Participant) Adopt(now time.Time, c ClaimRecord) {
+	w := p.Works[c.Job]
+	if w == nil {
+		w = p.newWork(now, &wire.Grant{Job: c.Job, Addrs: c.Addrs, Spec: c.Spec, Stamp: c.Stamp}, c.Since)
+		w.first = c.RankAttempt
+		p.fetch(w, []vicinity.ID{w.Origin}, true)
+	}
+	k := newWorker(c.RankAttempt, &w.Spec)
+	w.add(k)
+	p.tell(now, w)
+	if c.Lost != "" { // its room was given away then
+		k.State, k.Declined, k.reason, k.Phase, k.Freed = jobs.WorkerLost, true, c.Lost, PhaseOver, true
+		return
+	}
+	k.gpus = c.GPUs
+	p.Claims.Adopted(c.Job, &c.Spec, c.GPUs, agenda.Earlier(c.At, now))
+	if c.Start == nil {
+		p.prepare(now, w, k)
+		return
+	}
+	k.State, k.adopted, k.start, k.Phase = jobs.WorkerRunning, true, c.Start, PhaseStarting
+	p.Do(DoAdopt{WorkerID{w.Job, k.RankAttempt}, c})
+}
+
+// tell has the origin told soon that something has changed.
+func (p *Participant) tell(now time.Time, w *Work) {
+	w.kick, p.News = true, true
+	p.schedule(now, w)
+}
+
+// schedule says when a work has something to do.
+func (p *Participant) schedule(now time.Time, w *Work) {
+	at := w.next
+	switch {
+	case w.asking:
+		at = time.Time{}
+	case w.kick && w.pause == 0 || len(w.Workers) == 0:
+		at = now
+	}
+	p.Agenda.Set(w, at)
+}
+
+// Want notes what is wanted of workers, of all if none is named, and goes on with
+// them.
+func (p *Participant) Want(now time.Time, w *Work, what Wish, ranks []jobs.RankAttempt) {
+	for _, k := range slices.Clone(w.Workers) {
+		if k.wanted(what|WantDone) || len(ranks) > 0 && !slices.Contains(ranks, k.RankAttempt) {
+			continue
+		}
+		k.wants |= what
+		p.advance(now, w, k)
+	}
+	dropped := func(k *Worker) bool { return k.wanted(WantDrop) }
+	if !w.ending && what == WantDrop && !slices.ContainsFunc(w.Workers, func(k *Worker) bool { return !dropped(k) }) {
+		w.ending = true
+		p.Do(DoCancelWork{w.Job})
+	}
+}
+
+// Started lets prepared workers run.
+func (p *Participant) Started(now time.Time, start *wire.Start) {
+	w := p.Works[start.Job]
+	for _, ra := range start.Ranks {
+		if k := w.find(ra); k != nil && k.start == nil {
+			k.start = start
+			p.advance(now, w, k)
+		}
+	}
+}
+
+// evict ends a worker that this node does not want any more.
+func (p *Participant) evict(now time.Time, w *Work, k *Worker, why string) {
+	if k.wanted(WantEvict) {
+		return
+	}
+	k.wants |= WantEvict
+	k.why = why
+	p.advance(now, w, k)
+}
+
+// EvictAll ends all workers that are here now.
+func (p *Participant) EvictAll(now time.Time, why string) {
+	for _, w := range p.All() {
+		for _, k := range slices.Clone(w.Workers) {
+			p.evict(now, w, k, why)
+		}
+	}
+}
+
+// Leave begins to stop the node: nothing is started any more, and what is here goes
+// on without it, for so long, of which the origins are told.
+func (p *Participant) Leave(now time.Time, away time.Duration) {
+	p.Away = away
+	for _, w := range p.All() {
+		for _, k := range slices.Clone(w.Workers) {
+			p.advance(now, w, k)
+		}
+		p.Do(DoCancelWork{w.Job})
+		p.tell(now, w)
+	}
+}
+
+// advance takes a worker one step on, given how far it is and what is wanted of it.
+// What the executor is at is waited for.
+func (p *Participant) advance(now time.Time, w *Work, k *Worker) {
+	id := WorkerID{w.Job, k.RankAttempt}
+	switch k.Phase {
+	case PhaseWaiting, PhaseReady:
+		switch {
+		case k.wanted(WantDrop):
+			p.part(now, w, k)
+		case k.wanted(WantEvict):
+			p.decline(now, w, k, k.why)
+		case p.Away > 0:
+			p.part(now, w, k)
+		case k.Phase == PhaseWaiting && w.inputs == inputsFailed:
+			p.decline(now, w, k, w.failed)
+		case k.Phase == PhaseWaiting && w.inputs == inputsHere:
+			k.Phase = PhaseLaying
+			p.Do(DoLay{id})
+		case k.Phase == PhaseReady && k.start != nil:
+			k.Phase = PhaseStarting
+			p.Do(DoRun{id, w.claim(now, k, k.start), w.siblings(k)})
+		}
+	case PhaseRunning:
+		p.steer(now, w, k)
+	case PhaseOver:
+		switch {
+		case k.wanted(WantDrop | WantDone):
+			k.Phase = PhaseRemoving
+			p.Do(DoRemove{id})
+		case p.Away > 0 && k.Lasts() && !k.Away:
+			k.Away = true
+			p.tell(now, w)
+		}
+	}
+}
+
+// siblings lists the ranks at this node that are of the same copy of the job.
+func (w *Work) siblings(k *Worker) (ranks []int) {
+	_, replica := w.Spec.RankOf(k.Rank)
+	for _, other := range w.Workers {
+		if rank, of := w.Spec.RankOf(other.Rank); of == replica {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
+
+// steer tells a worker's process what it was not told yet.
+func (p *Participant) steer(now time.Time, w *Work, k *Worker) {
+	id := WorkerID{w.Job, k.RankAttempt}
+	for _, one := range []Wish{WantStop, WantDrop, WantEvict} {
+		if !k.wanted(one) || k.obeyed&one != 0 {
+			continue
+		}
+		k.obeyed |= one
+		switch one {
+		case WantDrop:
+			k.lost = "not wanted any more"
+		case WantEvict:
+			k.lost = k.why
+		}
+		p.Do(DoEnd{id, one == WantStop})
+		p.tell(now, w)
+	}
+	if p.Away > 0 && k.lost == "" && !k.Away {
+		k.Away = true
+		p.tell(now, w)
+	}
+}
+
+// decline tells that a worker did not begin here, and is free to run elsewhere.
+func (p *Participant) decline(now time.Time, w *Work, k *Worker, why string) {
+	k.State, k.Declined, k.reason, k.Phase = jobs.WorkerLost, true, plain.OneLine(why), PhaseParking
+	p.Do(DoPark{WorkerID{w.Job, k.RankAttempt}, w.claim(now, k, nil)})
+	p.tell(now, w)
+}
+
+// lose tells that a worker cannot be run any more.
+func (p *Participant) lose(now time.Time, w *Work, k *Worker, why string) {
+	k.State, k.reason = jobs.WorkerLost, plain.OneLine(why)
+	p.part(now, w, k)
+}
+
+// part is the end of a worker's life on this node: its room is free, and it goes
+// when all of it is safe at the origin or not wanted. A node that stops keeps what
+// has not come so far.
+func (p *Participant) part(now time.Time, w *Work, k *Worker) {
+	k.Phase = PhaseOver
+	if !k.Freed {
+		k.Freed = true
+		if k.State == jobs.WorkerEnded { // then the job does not grow, but its origin hears of that later than of an offer
+			p.Claims.Dequeue(w.Job)
+		}
+		p.Claims.GiveGPUs(k.gpus)
+		p.Claims.Freed(w.Job, 1, k.needs)
+		p.Claims.Loose = true
+	}
+	p.tell(now, w)
+	p.advance(now, w, k)
+}
+
+// WorkFor finds what this node does for a job of that origin.
+func (p *Participant) WorkFor(from vicinity.ID, id jobs.ID) *Work {
+	if w := p.Works[id]; w != nil && w.Origin == from {
+		return w
+	}
+	return nil
+}

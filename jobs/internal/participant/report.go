@@ -1,0 +1,140 @@
+package participant
+
+import (
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
+)
+
+// Tick reports what is due.
+func (p *Participant) Tick(now time.Time) {
+	for w, ok := p.Agenda.Due(now); ok; w, ok = p.Agenda.Due(now) {
+		if len(w.Workers) == 0 {
+			p.forget(w)
+			continue
+		}
+		w.kick, w.asking = false, true
+		rep, readings := w.report()
+		rep.Addrs, rep.Away = p.Addrs, p.Away
+		p.Do(DoReport{w.Origin, rep, readings})
+		p.schedule(now, w)
+	}
+}
+
+// forget ends the record of a job that has no worker here any more, once nothing is
+// being done for it.
+func (p *Participant) forget(w *Work) {
+	if w.inputs == inputsComing {
+		if !w.ending {
+			w.ending = true
+			p.Do(DoCancelWork{w.Job})
+		}
+		p.Agenda.Set(w, time.Time{}) // until fetched
+		return
+	}
+	delete(p.Works, w.Job)
+	p.Agenda.Remove(w)
+	p.Do(DoForgetWork{w.Job})
+	p.News = true
+}
+
+// Unheard handles an origin that does not answer: what has not started is given
+// back when the lease has run out, which the origin is told when it answers again;
+// what runs goes on up to the orphan limit.
+func (p *Participant) Unheard(now time.Time, job jobs.ID) {
+	w := p.Works[job]
+	w.asking, w.pause = false, min(max(2*w.pause, 100*time.Millisecond), wire.ReportEvery)
+	w.next = now.Add(w.pause)
+	silent := now.Sub(w.Heard)
+	for _, k := range slices.Clone(w.Workers) {
+		switch {
+		case silent > p.Orphan:
+			p.Want(now, w, WantDrop, []jobs.RankAttempt{k.RankAttempt})
+		case silent > wire.PartLease && k.start == nil && k.State != jobs.WorkerLost:
+			p.evict(now, w, k, reasonSilent)
+		}
+	}
+	p.schedule(now, w)
+}
+
+const reasonSilent = "its origin was silent"
+
+// Acknowledged does what the origin's answer to a report says; more tells that the
+// report could not hold all that is to be told.
+func (p *Participant) Acknowledged(now time.Time, rep *wire.Report, more bool, ack wire.Ack) {
+	w := p.Works[rep.Job]
+	w.asking, w.pause, w.next = false, 0, now.Add(wire.ReportEvery)
+	w.kick = w.kick || more && !ack.Stuck(*rep)
+	p.News = true
+	if ack.Known {
+		w.Heard, w.state, w.reason = now, ack.State, ack.Reason
+		p.obey(now, w, rep, &ack)
+	} else {
+		p.Want(now, w, WantDrop, nil)
+	}
+	if rep.Away > 0 { // which workers the origin knows to go on without this node
+		for _, r := range rep.Workers {
+			if k := w.find(r.RankAttempt); k != nil && k.Away && k.State == r.State {
+				k.Parted = true
+			}
+		}
+	}
+	p.schedule(now, w)
+}
+
+// obey does what the origin's answer says of workers.
+func (p *Participant) obey(now time.Time, w *Work, rep *wire.Report, ack *wire.Ack) {
+	var drop, stop, done []jobs.RankAttempt
+	for _, a := range ack.Workers {
+		i := slices.IndexFunc(rep.Workers, func(r wire.WorkerReport) bool { return r.RankAttempt == a.RankAttempt })
+		if k := w.find(a.RankAttempt); k != nil && i >= 0 {
+			p.noteAck(w, k, &rep.Workers[i], &a)
+		}
+		switch {
+		case a.Done:
+			done = append(done, a.RankAttempt)
+		case a.Drop:
+			drop = append(drop, a.RankAttempt)
+		case a.Stop:
+			stop = append(stop, a.RankAttempt)
+		}
+	}
+	for _, o := range []struct {
+		what  Wish
+		ranks []jobs.RankAttempt
+	}{{WantDone, done}, {WantDrop, drop}, {WantStop, stop}} {
+		if len(o.ranks) > 0 {
+			p.Want(now, w, o.what, o.ranks)
+		}
+	}
+	if ack.Start != nil && ack.Start.Check() == nil && ack.Start.Job == w.Job {
+		p.Started(now, ack.Start)
+	}
+	if ack.Table != nil && ack.Table.Check() == nil {
+		p.table(w, ack.Table)
+	}
+}
+
+// noteAck notes what the origin has of a worker. It may have lost what it once
+// acknowledged.
+func (p *Participant) noteAck(w *Work, k *Worker, r *wire.WorkerReport, a *wire.WorkerAck) {
+	k.acked = wire.Received{Stdout: max(a.Stdout+a.AheadOut, 0), Stderr: max(a.Stderr+a.AheadErr, 0)}
+	k.adopted = false
+	e := DoAck{Worker: WorkerID{w.Job, k.RankAttempt}, Safe: wire.Received{Stdout: a.Stdout, Stderr: a.Stderr}}
+	if t := a.Tasks; t != nil && r.Tasks != nil && wire.CheckTaskRanges(t.Ranges) == nil && t.Results >= 0 && t.Before >= 0 {
+		k.results, e.Tasks = min(t.Results, r.Tasks.Ended), t
+	}
+	p.Do(e)
+}
+
+// table gives workers that know an older one the job's table.
+func (p *Participant) table(w *Work, t *wire.Table) {
+	for _, k := range w.Workers {
+		if k.listens() && !k.telling && k.epoch < t.Epoch {
+			k.telling = true
+			p.Do(DoTable{WorkerID{w.Job, k.RankAttempt}, *t, jobs.SignalNumber(w.Spec.SignalOnChange)})
+		}
+	}
+}

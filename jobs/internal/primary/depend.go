@@ -1,0 +1,51 @@
+package primary
+
+import (
+	"fmt"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
+)
+
+// Unmet lists the dependencies that are not fulfilled yet.
+func (p *Primary) Unmet() (list []jobs.Dependency) {
+	for i, d := range p.Rec.Spec.After {
+		if !p.Rec.Met[i] {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// Followed tells what has become of a job that this one waits for: its final
+// state, or "" if nobody knows it any more.
+func (p *Primary) Followed(now time.Time, job jobs.ID, state jobs.State) {
+	if p.Rec.State.Final() {
+		return
+	}
+	for i, d := range p.Rec.Spec.After {
+		switch {
+		case d.Job != job || p.Rec.Met[i]:
+		case state == "":
+			p.End(now, jobs.Failed, fmt.Sprintf("was not started: %s:%s: that job is not known any more", d.Kind, d.Job.Short()), jobs.CodeZorilla)
+			return
+		case !d.Met(state):
+			p.End(now, jobs.Failed, fmt.Sprintf("was not started: %s:%s: that job ended %s", d.Kind, d.Job.Short(), state), jobs.CodeZorilla)
+			return
+		default:
+			p.emit(record.Event{Kind: record.Followed, At: now, After: i + 1})
+		}
+	}
+	p.Tick(now)
+}
+
+// dependencyReason tells what the job waits for before it looks for workers.
+func (p *Primary) dependencyReason() string {
+	list := p.Unmet()
+	text := fmt.Sprintf("waits for job %s to end (%s)", list[0].Job.Short(), list[0].Kind)
+	if len(list) > 1 {
+		text += fmt.Sprintf(" and %d more", len(list)-1)
+	}
+	return text
+}

@@ -1,0 +1,93 @@
+package primary
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/record"
+)
+
+var first, second = jobs.ID("aaaaa").At(jobtest.Node(1)), jobs.ID("bbbbb").At(jobtest.Node(1))
+
+func TestJobStartsAfterOthers(t *testing.T) {
+	for _, c := range []struct {
+		kind   jobs.DependencyKind
+		state  jobs.State
+		starts bool
+	}{
+		{jobs.AfterOK, jobs.Completed, true}, {jobs.AfterOK, jobs.Failed, false}, {jobs.AfterOK, jobs.Cancelled, false},
+		{jobs.AfterNotOK, jobs.Completed, false}, {jobs.AfterNotOK, jobs.Timeout, true}, {jobs.AfterNotOK, jobs.NodeFail, true},
+		{jobs.AfterAny, jobs.Completed, true}, {jobs.AfterAny, jobs.Failed, true}, {jobs.AfterAny, "", false},
+	} {
+		t.Run(string(c.kind)+" "+string(c.state), func(t *testing.T) {
+			talk := newTalk(t, jobs.Spec{Min: 1, Max: 1, After: []jobs.Dependency{{Kind: c.kind, Job: first}}, GiveUp: codec.Duration(time.Minute)})
+			if f := only[DoFlood](talk); len(f) != 0 {
+				t.Fatalf("looks for workers at once: %+v", f)
+			}
+			talk.after(time.Hour) // the time to give up has not begun
+			talk.state(jobs.Pending, -1)
+			if r := talk.p.Status().Reason; r != "waits for job aaaaa@zaaba to end ("+string(c.kind)+")" {
+				t.Errorf("the reason is %q", r)
+			}
+			talk.p.Followed(talk.now, first, c.state)
+			floods := only[DoFlood](talk)
+			if c.starts != (len(floods) == 1) {
+				t.Fatalf("floods %+v", floods)
+			}
+			if c.starts {
+				talk.after(2 * time.Minute)
+				talk.state(jobs.Failed, jobs.CodeZorilla)
+				return
+			}
+			talk.state(jobs.Failed, jobs.CodeZorilla)
+			if r := talk.p.Status().Reason; !strings.HasPrefix(r, "was not started: "+string(c.kind)+":aaaaa@zaaba: that job ") {
+				t.Errorf("the reason is %q", r)
+			}
+		})
+	}
+}
+
+func TestJobStartsAfterAllOfThem(t *testing.T) {
+	talk := newTalk(t, jobs.Spec{Min: 1, Max: 1, After: []jobs.Dependency{{Kind: jobs.AfterOK, Job: first}, {Kind: jobs.AfterAny, Job: second}}})
+	talk.p.Followed(talk.now, second, jobs.Failed)
+	if f := only[DoFlood](talk); len(f) != 0 {
+		t.Fatal("one of two is enough")
+	}
+	// After a restart the fulfilled one need not be known any more.
+	replay := newTalk(t, jobs.Spec{Min: 1, Max: 1, After: []jobs.Dependency{{Kind: jobs.AfterOK, Job: first}, {Kind: jobs.AfterAny, Job: second}}})
+	for _, ev := range talk.log {
+		if !ev.Sound(&replay.p.Rec) && ev.Kind != record.Submitted {
+			t.Fatalf("%+v is not sound", ev)
+		}
+		replay.p.Rec.Apply(ev)
+	}
+	if u := replay.p.Unmet(); len(u) != 1 || u[0].Job != first {
+		t.Fatalf("still waits for %v", u)
+	}
+	replay.step()
+	replay.p.Followed(replay.now, first, jobs.Completed)
+	if f := only[DoFlood](replay); len(f) != 1 {
+		t.Fatalf("floods %+v", f)
+	}
+}
+
+func TestDependenciesAreChecked(t *testing.T) {
+	for _, d := range []jobs.Dependency{{Kind: "after", Job: first}, {Kind: jobs.AfterOK, Job: "aaaaa"}, {Kind: jobs.AfterOK, Job: "../../x"}, {Kind: "", Job: ""}} {
+		s := jobs.Spec{Args: []string{"x"}, Min: 1, Max: 1, Slots: 1, After: []jobs.Dependency{d}}
+		if s.Validate() == nil {
+			t.Errorf("%+v is accepted", d)
+		}
+	}
+	s := jobs.Spec{Args: []string{"x"}, Min: 1, Max: 1, Slots: 1, After: make([]jobs.Dependency, jobs.MaxDependencies+1)}
+	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "at most 64") {
+		t.Errorf("too many: %v", err)
+	}
+	r := record.Record{}
+	if ev := (record.Event{Kind: record.Followed, After: 1}); ev.Sound(&r) {
+		t.Error("an event for a dependency that there is not is sound")
+	}
+}

@@ -1,0 +1,148 @@
+package primary
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+const (
+	// maxAway bounds how long a node that was stopped is waited for.
+	maxAway = 10 * time.Minute
+	// goneGrace is what is left of it once the overlay has declared the node
+	// dead.
+	goneGrace = 3 * time.Second
+)
+
+// Leases is the participants of a job: who stays silent for longer than its
+// lease is given up.
+type Leases map[vicinity.ID]*participantRecord
+
+// participantRecord is what the primary knows of a participant.
+type participantRecord struct {
+	lastContact  time.Time // last sign of life
+	unverified   bool      // this node was away itself: until a report comes, what the overlay says of it may be old
+	expectedBack time.Time // its node is being started again, until then at the latest; zero = no
+	key          uint64    // of the offer that was granted last
+
+	comparedAt   time.Time                      // when its report was last compared with what it has
+	missingSince map[jobs.RankAttempt]time.Time // ranks that it has, but its reports do not name
+}
+
+// ends returns when a participant that stays silent is given up.
+func (k *participantRecord) ends() time.Time {
+	return agenda.Later(k.lastContact.Add(wire.PartLease), k.expectedBack)
+}
+
+// nodes lists the participants.
+func (ls Leases) nodes() []vicinity.ID { return slices.Sorted(maps.Keys(ls)) }
+
+// at returns the record of a participant, a new one if there is none.
+func (ls Leases) at(id vicinity.ID) *participantRecord {
+	if ls[id] == nil {
+		ls[id] = &participantRecord{}
+	}
+	return ls[id]
+}
+
+// wake returns when the first lease ends.
+func (ls Leases) wake() (at time.Time) {
+	for _, k := range ls {
+		at = agenda.Earlier(at, k.ends())
+	}
+	return at
+}
+
+// heard notes a sign of life of a participant. It reports whether its node was
+// being started again.
+func (ls Leases) heard(now time.Time, from vicinity.ID) (returned bool) {
+	k := ls[from]
+	if k == nil {
+		return false
+	}
+	returned = !k.expectedBack.IsZero()
+	k.lastContact, k.unverified, k.expectedBack = now, false, time.Time{}
+	return returned
+}
+
+// unheard begins all leases anew, since this node could not have heard anybody.
+func (ls Leases) unheard(now time.Time) {
+	for _, k := range ls {
+		k.lastContact, k.unverified = now, true
+	}
+}
+
+// gone shortens the lease of a node that the overlay has declared dead; that of
+// a node which has nothing to lose ends.
+func (ls Leases) gone(now time.Time, id vicinity.ID, idle bool) {
+	k := ls[id]
+	if k == nil || k.unverified || now.Before(k.expectedBack) {
+		return
+	}
+	k.lastContact = agenda.Earlier(k.lastContact, now.Add(goneGrace-wire.PartLease))
+	if idle {
+		k.lastContact = now.Add(-wire.PartLease)
+	}
+}
+
+// expected names a participant whose node is being started again, and when it is
+// back at the latest; "" if there is none.
+func (ls Leases) expected() (id vicinity.ID, back time.Time) {
+	for _, id := range ls.nodes() {
+		if back := ls[id].expectedBack; !back.IsZero() {
+			return id, back
+		}
+	}
+	return "", time.Time{}
+}
+
+// grantHolders bounds how many nodes a grant names that may have the inputs.
+const grantHolders = 16
+
+// holders lists nodes other than these two from which the job's inputs may be
+// fetched.
+func (ls Leases) holders(to, origin vicinity.ID) []vicinity.ID {
+	nodes := slices.DeleteFunc(ls.nodes(), func(id vicinity.ID) bool { return id == to || id == origin })
+	return append([]vicinity.ID{}, nodes[:min(len(nodes), grantHolders)]...)
+}
+
+// backBy returns when a node that was stopped before this one was is back at
+// the latest, or zero. Clocks may have jumped since.
+func backBy(now, back time.Time) time.Time {
+	if !now.Before(back) {
+		return time.Time{}
+	}
+	return agenda.Earlier(back, now.Add(maxAway))
+}
+
+// forgotten compares a node's report with the ranks that it has, now and then,
+// and tells which of them its reports have not named for a lease.
+func (ls Leases) forgotten(now time.Time, from vicinity.ID, rep wire.Report, has []jobs.RankAttempt) (gone map[jobs.RankAttempt]bool) {
+	k := ls[from]
+	k.comparedAt = now
+	gone = map[jobs.RankAttempt]bool{}
+	named := make(map[jobs.RankAttempt]bool, len(rep.Workers))
+	for _, w := range rep.Workers {
+		named[w.RankAttempt] = true
+	}
+	missing := map[jobs.RankAttempt]time.Time{}
+	for _, ra := range has {
+		if named[ra] {
+			continue
+		}
+		since, again := k.missingSince[ra]
+		if !again {
+			since = now
+		}
+		if missing[ra] = since; !now.Before(since.Add(wire.PartLease)) {
+			gone[ra] = true
+		}
+	}
+	k.missingSince = missing
+	return gone
+}

@@ -1,0 +1,135 @@
+package primary
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// ledger is the record of a job, and what its changes leave for the shell.
+type ledger struct {
+	Rec     record.Record
+	Version uint64 // counts what a client may see; 0 is what a client says that knows nothing
+	Out     step
+}
+
+// emit applies an event and hands it to the journal.
+func (l *ledger) emit(ev record.Event) {
+	l.Rec.Apply(ev)
+	l.Out.Events = append(l.Out.Events, ev)
+	l.Version++
+}
+
+// Warn tells the user something that matters even if the job ends well, once.
+func (l *ledger) Warn(now time.Time, text string) {
+	if !slices.Contains(l.Rec.Warnings, text) {
+		l.emit(record.Event{Kind: record.Warned, At: now, Warn: []string{text}})
+	}
+}
+
+func (l *ledger) Do(e Effect) { l.Out.Effects = append(l.Out.Effects, e) }
+
+// release lets nodes go, or stops ranks of theirs.
+func (l *ledger) release(ranks map[vicinity.ID][]jobs.RankAttempt, stop bool) {
+	for _, id := range slices.Sorted(maps.Keys(ranks)) {
+		l.Do(DoRelease{To: id, Release: wire.Release{Job: l.Rec.ID, Ranks: ranks[id], Stop: stop}})
+	}
+}
+
+// yield gives offers back.
+func (l *ledger) yield(nodes []vicinity.ID, forget bool) {
+	for _, id := range nodes {
+		l.Do(DoYield{To: id, Job: l.Rec.ID, Forget: forget})
+	}
+}
+
+// Take returns and clears what has been left to do.
+func (l *ledger) Take() step {
+	s := l.Out
+	l.Out = step{}
+	return s
+}
+
+// Owned tells which of a participant's workers still count.
+func (l *ledger) Owned(from vicinity.ID, ra jobs.RankAttempt) bool { return l.Rec.Owned(from, ra) }
+
+// ownedOf returns those of a participant's workers that still count.
+func (l *ledger) ownedOf(from vicinity.ID, ranks []jobs.RankAttempt) []jobs.RankAttempt {
+	return slices.DeleteFunc(slices.Clone(ranks), func(ra jobs.RankAttempt) bool { return !l.Owned(from, ra) })
+}
+
+// advertisement asks for the workers of a round; answers go to addrs.
+func (l *ledger) advertisement(now time.Time, r jobs.Round, addrs []string) wire.Advertisement {
+	spec := &l.Rec.Spec
+	life := min(time.Duration(r.Wait)+10*time.Second, wire.MaxLife)
+	return wire.Advertisement{
+		Job: l.Rec.ID, Addrs: addrs, Round: r.Number, Wanted: r.Wanted,
+		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Where,
+		Priority: spec.Priority, Stamp: l.Rec.Stamp, Near: spec.Pairwise(),
+		Life: life.Milliseconds(), Signed: now.UnixMilli(),
+	}
+}
+
+// exited is the event of a worker's end. A copy that is not needed leaves
+// nothing; one that failed while others go on leaves a warning.
+func (l *ledger) exited(now time.Time, w wire.WorkerReport) record.Event {
+	ev := record.Event{Kind: record.Exited, At: now, Ranks: []jobs.RankAttempt{w.RankAttempt}, Exit: w.Exit, Wrote: &record.Wrote{Stdout: w.Stdout, Stderr: w.Stderr}, Output: w.Output, Warn: w.Warn}
+	switch {
+	case !l.Rec.Replicated():
+	case l.Rec.Spare(w.Rank):
+		ev.Output, ev.Warn = nil, nil
+	case record.BadExit(w.Exit):
+		ev.Output = nil
+		rank, _ := l.Rec.Spec.RankOf(w.Rank)
+		others := false
+		l.Rec.CopiesOf(rank, func(worker int, k *record.Rank) {
+			others = others || worker != w.Rank && (k.State == jobs.WorkerRunning || k.State == jobs.WorkerEnded && record.Succeeded(k.Exit))
+		})
+		if k := l.Rec.Ranks[w.Rank]; others {
+			k.Exit = w.Exit
+			ev.Warn = append(slices.Clone(w.Warn), l.Rec.ExitReason(w.Rank, &k)+": another copy goes on")
+		}
+	}
+	return ev
+}
+
+// TaskPage lists tasks.
+func (l *ledger) TaskPage(q jobs.TaskQuery) jobs.TaskPage {
+	page := jobs.TaskPage{Tasks: []jobs.TaskStatus{}}
+	t := l.Rec.Tasks
+	if t == nil {
+		return page
+	}
+	page.Picture = t.Picture(q.Cells)
+	limit := q.Limit
+	if limit <= 0 || limit > jobs.MaxTaskPage {
+		limit = jobs.MaxTaskPage
+	}
+	for place := max(0, q.From); place < len(t.Tasks); place++ {
+		k := &t.Tasks[place]
+		if q.Failed && (!k.Done || k.Code == 0) {
+			continue
+		}
+		if len(page.Tasks) == limit {
+			page.Next = place
+			break
+		}
+		st := jobs.TaskStatus{ID: t.Numbers.ID(place), Code: -1, Rank: -1, Tries: t.Tries[place]}
+		if k.Done {
+			st.Done, st.Code, st.Rank, st.Took = true, int(k.Code), int(k.Rank), codec.Duration(k.Took)
+			st.Stdout, st.Stderr, st.Tries = k.Wrote.Stdout, k.Wrote.Stderr, st.Tries+1
+			st.Files = k.Files
+			if r := &l.Rec.Ranks[k.Rank]; r.Attempt == int(k.Try) {
+				st.Node = r.Node
+			}
+		}
+		page.Tasks = append(page.Tasks, st)
+	}
+	return page
+}

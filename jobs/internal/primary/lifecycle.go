@@ -1,0 +1,226 @@
+package primary
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/search"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// lifecycle is what becomes of a job: when its ranks start together, what the
+// loss or the end of one means for the others, and how the job ends. It tells the
+// search what to do without, and lets participants go.
+type lifecycle struct {
+	ledger
+	Search *search.Search
+	waits  search.Outlook // of the search, as of the last input
+	Parts  Leases
+	table  tableState
+}
+
+// advance starts what is ready and ends what has ended.
+func (p *lifecycle) advance(now time.Time) {
+	if p.Rec.State.Final() {
+		return
+	}
+	ready := []jobs.RankAttempt{}
+	active, failing := 0, p.Rec.Closing()
+	for i := range p.Rec.Ranks {
+		if p.Rec.Idle(i) {
+			continue
+		}
+		switch k := &p.Rec.Ranks[i]; k.State {
+		case jobs.WorkerReady:
+			ready = append(ready, jobs.RankAttempt{Rank: i, Attempt: k.Attempt})
+			active++
+		case jobs.WorkerRunning:
+			active++
+		case jobs.WorkerPreparing, jobs.WorkerLost:
+			if !failing {
+				active++
+			}
+		case jobs.WorkerEnded:
+			if !k.Collected {
+				active++
+			}
+		}
+	}
+	if failing {
+		if active -= len(ready); active == 0 {
+			p.finish(now)
+		}
+		return
+	}
+	if len(ready) > 0 && (!p.Rec.Started.IsZero() || len(ready) >= p.Rec.Spec.Least()) {
+		p.start(now, ready)
+		return
+	}
+	if !p.Rec.Started.IsZero() && active == 0 && p.Rec.Missing() == 0 {
+		p.finish(now)
+	}
+}
+
+// start sends START to the ready ranks. It is journalled before it is sent,
+// and a ready worker that missed it asks again with its next report.
+func (p *lifecycle) start(now time.Time, ready []jobs.RankAttempt) {
+	ev := record.Event{Kind: record.Started, At: now, Ranks: ready, Worst: p.worstPair()}
+	if p.Rec.Started.IsZero() { // why it was not sooner
+		t := p.tally()
+		ev.Tally = &t
+	}
+	p.emit(ev)
+	byNode := map[vicinity.ID][]jobs.RankAttempt{}
+	for _, ra := range ready {
+		id := p.Rec.Ranks[ra.Rank].Node
+		byNode[id] = append(byNode[id], ra)
+	}
+	message := p.startMessage(nil)
+	for _, id := range slices.Sorted(maps.Keys(byNode)) {
+		message.Ranks = byNode[id]
+		p.Do(DoStart{To: id, Start: message})
+	}
+}
+
+// finish ends the job by how its ranks ended, or tries a gang again.
+func (p *lifecycle) finish(now time.Time) {
+	v := p.Rec.Verdict()
+	if v.State == jobs.Failed && p.Rec.Tasks == nil {
+		if p.retryGang(now, v.Reason) {
+			return
+		}
+		v.Reason += p.Rec.StoppedText()
+	}
+	p.End(now, v.State, v.Reason, v.Code)
+}
+
+// End makes the job final and lets everybody go.
+func (p *lifecycle) End(now time.Time, state jobs.State, reason string, code int) {
+	t := p.tally()
+	p.emit(record.Event{Kind: record.Ended, At: now, State: state, Reason: reason, Code: code, Tally: &t})
+	for _, id := range p.Parts.nodes() {
+		p.Do(DoRelease{To: id, Release: wire.Release{Job: p.Rec.ID}})
+	}
+	for _, id := range p.Search.Close() {
+		if p.Parts[id] == nil {
+			p.Do(DoYield{To: id, Job: p.Rec.ID, Forget: true})
+		}
+	}
+	p.Parts, p.waits = Leases{}, search.Outlook{}
+}
+
+// tally sums up what nodes have answered. After a restart of the origin it is
+// what the journal says, until somebody answers anew.
+func (p *lifecycle) tally() jobs.Tally {
+	if t := p.Search.Tally(); t.Asked > 0 || p.Rec.Tally == nil {
+		return t
+	}
+	return p.Rec.Tally.Clone()
+}
+
+// demand is what the job wants of the search now.
+func (p *lifecycle) demand() search.Demand {
+	d := search.Demand{Wanted: p.Rec.Wanted()}
+	d.Least = p.Rec.Threshold(d.Wanted)
+	return d
+}
+
+// outlook is what the search waits for, and why. As long as a job that was read
+// from the journal is not resumed, nobody has asked the search.
+func (p *lifecycle) outlook() search.Outlook {
+	if p.waits == (search.Outlook{}) && !p.Rec.State.Final() {
+		return p.Search.Outlook(p.demand())
+	}
+	return p.waits
+}
+
+// waitReason says in one line what the job waits for.
+func (p *lifecycle) waitReason() string {
+	return p.outlook().Text(p.Search.Tally())
+}
+
+// giveOffersBack lets the nodes go that offer and have not been granted.
+func (p *lifecycle) giveOffersBack() {
+	if nodes := p.Search.GiveBack(); len(nodes) > 0 {
+		p.yield(nodes, p.Rec.Wanted() == 0) // then they need not offer again
+	}
+}
+
+// lost handles started ranks whose node is gone: a rigid job cannot go on, a
+// malleable one gets them replaced near by.
+func (p *lifecycle) lost(now time.Time, ranks []jobs.RankAttempt, why string) {
+	p.emit(record.Event{Kind: record.Lost, At: now, Ranks: ranks, Reason: why})
+	if p.Rec.Closing() {
+		if p.Rec.Replicated() { // perhaps only since this copy was lost
+			p.stopOthers()
+		}
+		p.advance(now)
+		return
+	}
+	if p.Rec.Replicated() && p.survives(now, ranks) || p.retryGang(now, why) {
+		return
+	}
+	if p.Rec.Spec.Rigid() {
+		p.End(now, jobs.NodeFail, why, jobs.CodeZorilla)
+		return
+	}
+	p.Search.Again(now)
+}
+
+// survives handles lost copies, and reports whether the job goes on, or ends, by
+// what is left. It does not if all copies of a rank were lost.
+func (p *lifecycle) survives(now time.Time, lost []jobs.RankAttempt) bool {
+	for _, ra := range lost {
+		rank, _ := p.Rec.Spec.RankOf(ra.Rank)
+		if dead, failed := p.Rec.Hopeless(rank); dead && !failed {
+			return false
+		}
+	}
+	p.advance(now)
+	return true
+}
+
+// unprepared returns ranks that their node cannot run to the wanted ones. A
+// job that cannot start with the others goes back to the beginning as a whole,
+// so that it does not hold slots while it waits for others' (design: claim).
+func (p *lifecycle) unprepared(now time.Time, node vicinity.ID, ranks []jobs.RankAttempt, why string) {
+	if ranks = p.ownedOf(node, ranks); len(ranks) == 0 {
+		return
+	}
+	p.Search.FailedAt(now, node, why)
+	why = fmt.Sprintf("given back before its start: node %s: %s", jobs.Label(p.Rec.Ranks[ranks[0].Rank].Name, node), why)
+	if p.Rec.Started.IsZero() && p.Rec.Count(jobs.WorkerPreparing, jobs.WorkerReady)-len(ranks) < p.Rec.Spec.Least() {
+		p.giveBack(now, why)
+		return
+	}
+	p.emit(record.Event{Kind: record.Released, At: now, Ranks: ranks, Reason: why})
+	p.Search.Again(now)
+}
+
+// giveBack releases a gang that could not be prepared and looks for it again
+// after a pause.
+func (p *lifecycle) giveBack(now time.Time, why string) {
+	var all []jobs.RankAttempt
+	for i := range p.Rec.Ranks {
+		if k := &p.Rec.Ranks[i]; k.State != jobs.WorkerWanted {
+			all = append(all, jobs.RankAttempt{Rank: i, Attempt: k.Attempt})
+		}
+	}
+	p.emit(record.Event{Kind: record.Released, At: now, Ranks: all, Reason: why})
+	p.letGo(all)
+	p.Search.BackOff(now)
+}
+
+// letGo lets all participants go, and those who offer.
+func (p *lifecycle) letGo(ranks []jobs.RankAttempt) {
+	for _, id := range p.Parts.nodes() {
+		p.Do(DoRelease{To: id, Release: wire.Release{Job: p.Rec.ID, Ranks: ranks}})
+	}
+	p.Parts = Leases{}
+	p.giveOffersBack()
+}

@@ -1,0 +1,244 @@
+// Package primary is the core of one job at its origin, the node that is answerable
+// for it: it carries out what a search for workers wants done, starts the ranks,
+// takes the reports of participants and decides how the job ends.
+//
+// A Primary embeds what it is made of: the ledger, which has the record and writes
+// events; the lifecycle, what becomes of ranks; leases, which participants are
+// there; staging, how far inputs have come. Each method leaves events and effects;
+// Take hands them over.
+package primary
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/search"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// Primary is the core of one job at its origin, the node that is answerable for
+// the job: it carries out what the search for workers wants done, and talks with
+// the participants. It has no goroutine, lock or clock; each method takes the
+// time and an input and leaves events and effects in out, which the shell takes:
+// effects are released once the events before them are on disk.
+type Primary struct {
+	lifecycle
+	staging
+	*search.Surroundings // of the search
+	self                 vicinity.Member
+
+	Received   map[jobs.RankAttempt]wire.Received
+	collecting map[jobs.RankAttempt]bool
+}
+
+// New makes the core of a job from its events: one for a new job, all
+// of the journal after a restart.
+func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Schedule) *Primary {
+	s := search.New(self.ID, rnd, schedule)
+	return &Primary{
+		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}},
+		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
+		Surroundings: s.Surroundings, self: self,
+		Received: map[jobs.RankAttempt]wire.Received{}, collecting: map[jobs.RankAttempt]bool{},
+	}
+}
+
+// Submit begins a new job.
+func (p *Primary) Submit(now time.Time, spec jobs.Spec, stamp jobs.Stamp, schedule flood.Schedule) {
+	p.emit(record.Event{Kind: record.Submitted, At: now, Spec: &spec, Stamp: stamp})
+	p.Search.Begin(&p.Rec.Spec, schedule)
+	p.Tick(now)
+}
+
+// Resume goes on after the origin was restarted: participants of before are
+// expected to report within a lease, ranks that had not started are searched
+// for again.
+func (p *Primary) Resume(now time.Time, schedule flood.Schedule) {
+	p.Search.Begin(&p.Rec.Spec, schedule)
+	var back []jobs.RankAttempt
+	for i := range p.Rec.Ranks {
+		k := &p.Rec.Ranks[i]
+		switch k.State {
+		case jobs.WorkerPreparing, jobs.WorkerReady:
+			back = append(back, jobs.RankAttempt{Rank: i, Attempt: k.Attempt})
+		case jobs.WorkerRunning, jobs.WorkerEnded:
+			p.Parts[k.Node] = &participantRecord{lastContact: now, unverified: true, expectedBack: backBy(now, p.Rec.Away[k.Node])}
+		}
+	}
+	if len(back) > 0 {
+		p.emit(record.Event{Kind: record.Released, At: now, Ranks: back, Reason: "given back before its start: this node was started again"})
+	}
+	p.Tick(now)
+}
+
+// Tick does what is due and must be called at wake, or at any other time.
+func (p *Primary) Tick(now time.Time) {
+	if p.Rec.State.Final() {
+		return
+	}
+	p.checkLeases(now)
+	if at := p.giveUpAt(); !at.IsZero() && !now.Before(at) && !p.Rec.State.Final() {
+		p.waits = p.Search.Outlook(p.demand()) // which may have changed just now
+		p.End(now, jobs.Failed, fmt.Sprintf("gave up after %v: %s", time.Duration(p.Rec.Spec.GiveUp), p.reason()), jobs.CodeZorilla)
+	}
+	p.advance(now)
+	p.pursue(now)
+}
+
+// giveUpAt returns when a job ends that has not started within its --give-up
+// time; zero = never.
+func (p *Primary) giveUpAt() time.Time {
+	d := time.Duration(p.Rec.Spec.GiveUp)
+	if d <= 0 || !p.Rec.Started.IsZero() || p.Rec.Blocked() {
+		return time.Time{}
+	}
+	return p.Rec.Eligible.Add(d)
+}
+
+// Wake returns when tick is due next; zero = only after an input.
+func (p *Primary) Wake() time.Time {
+	if p.Rec.State.Final() {
+		return time.Time{}
+	}
+	return agenda.Earlier(agenda.Earlier(p.outlook().Until, p.giveUpAt()), p.Parts.wake())
+}
+
+// Cancel ends the job because a user wants it.
+func (p *Primary) Cancel(now time.Time, why string) {
+	if p.Rec.State.Final() {
+		return
+	}
+	p.End(now, jobs.Cancelled, why, jobs.CodeCancelled)
+}
+
+// pursue looks for the workers that are still wanted.
+func (p *Primary) pursue(now time.Time) {
+	if p.Rec.State.Final() {
+		return
+	}
+	d := p.demand()
+	if d.Wanted > 0 && p.Rec.Spec.Grouped() {
+		d.Nodes = p.Rec.Nodes()
+	}
+	p.carryOut(now, p.Search.Next(now, d))
+}
+
+// carryOut does what the search wants done.
+func (p *Primary) carryOut(now time.Time, n search.Next) {
+	p.noteSearch()
+	p.waits = n.Outlook
+	if n.Err != nil {
+		p.End(now, jobs.Failed, n.Err.Error(), jobs.CodeZorilla)
+		return
+	}
+	for _, m := range n.Measure {
+		if m.From != p.self.ID {
+			p.Do(DoMeasure(m))
+			continue
+		}
+		for _, id := range m.Nodes {
+			p.Do(DoProbe{id})
+		}
+	}
+	p.grant(now, n.Grant)
+	p.yield(n.Release, n.Over)
+	if n.Flood.Number > 0 {
+		p.Do(DoFlood{Radius: n.Flood.Radius, Ad: p.advertisement(now, n.Flood, p.self.Addrs)})
+	}
+	if len(n.Extend) > 0 {
+		p.Do(DoExtend{Flood: p.Search.Current, Rim: n.Extend})
+	}
+}
+
+// noteSearch takes note of news of the search for those who watch the job.
+func (p *Primary) noteSearch() {
+	if p.Search.News() {
+		p.Version++
+	}
+}
+
+// grant gives wanted ranks to the nodes of offers.
+func (p *Primary) grant(now time.Time, taken []search.Choice) {
+	total := 0
+	for _, c := range taken {
+		total += len(c.Places)
+		p.Parts.at(c.Node) // all of them first: they fetch inputs from each other
+	}
+	wanted := p.Rec.WantedRanks(total)
+	for _, c := range taken {
+		var ranks []jobs.RankAttempt
+		for _, place := range c.Places {
+			rank := wanted[place]
+			ranks = append(ranks, jobs.RankAttempt{Rank: rank, Attempt: p.Rec.Ranks[rank].Attempt + 1})
+		}
+		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks})
+		k := p.Parts.at(c.Node)
+		k.lastContact, k.key = now, c.Key
+		p.Do(DoGrant{To: c.Node, Grant: wire.Grant{
+			Job: p.Rec.ID, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks, Spec: p.Rec.Spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
+		}})
+	}
+}
+
+// Answered takes a node's offer or decline.
+func (p *Primary) Answered(now time.Time, from vicinity.Member, rtt time.Duration, a wire.Answer) {
+	if p.Rec.State.Final() {
+		p.Do(DoYield{To: from.ID, Job: p.Rec.ID, Forget: true})
+		return
+	}
+	k := p.Parts[from.ID]
+	granted := k != nil && k.key == a.Key && a.Key != 0
+	act, refused := p.Search.Answered(now, from, rtt, a, granted)
+	p.noteSearch()
+	if refused {
+		p.Do(DoYield{To: from.ID, Job: p.Rec.ID})
+	}
+	if !act {
+		p.waits = p.Search.Outlook(p.demand())
+		return
+	}
+	p.pursue(now)
+	if a.Round == 0 && !p.Rec.State.Final() { // it came from a queue
+		p.carryOut(now, p.Search.FollowUp(now, p.demand(), from.ID))
+	}
+}
+
+// Sent tells that the round's flood is on its way.
+func (p *Primary) Sent(now time.Time, round int, f flood.Flood) {
+	p.Search.Sent(now, round, f)
+	p.noteSearch()
+}
+
+// Paired takes the round trips from one node to others, 0 where there is none;
+// of a node that did not answer there are none at all.
+func (p *Primary) Paired(now time.Time, from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) {
+	if !p.Rec.State.Final() && p.Search.Paired(from, nodes, rtt) {
+		p.pursue(now)
+	}
+}
+
+// GrantFailed takes back what a node refused, or did not answer to: a refusal
+// is no reason to avoid the node, its offer had only ended.
+func (p *Primary) GrantFailed(now time.Time, to vicinity.ID, ranks []jobs.RankAttempt, refused bool) {
+	if p.Rec.State.Final() {
+		return
+	}
+	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra jobs.RankAttempt) bool {
+		return p.Owned(to, ra) && p.Rec.Ranks[ra.Rank].State != jobs.WorkerPreparing // only the answer was lost
+	})
+	if !refused {
+		p.unprepared(now, to, ranks, "did not answer")
+	} else {
+		p.unprepared(now, to, ranks, "offer had ended")
+		p.Search.Forgive(to)
+	}
+	p.pursue(now)
+}

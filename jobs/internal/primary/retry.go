@@ -1,0 +1,117 @@
+package primary
+
+import (
+	"fmt"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// What happens when a rank fails: its program ends with another code than 0, or
+// its node is lost. Programs and machines are told apart, because a machine's
+// failure is nobody's fault: a malleable job replaces its rank without counting.
+// Copies of ranks (--replicas) make a job survive what leaves one copy of each
+// rank: a copy that fails or is lost matters only when no other can end with 0
+// any more. What is lost after the start is not replaced.
+
+// failed handles a rank whose program has just failed. A malleable job tries
+// the rank again, if it may; a gang is tried again as a whole, once the others
+// have ended.
+func (p *lifecycle) failed(now time.Time, from vicinity.ID, w wire.WorkerReport) {
+	k := &p.Rec.Ranks[w.Rank]
+	if !p.Rec.Spec.Rigid() && k.Retries < p.Rec.Spec.Retries {
+		p.Search.Shun(now, from)
+		p.retry(now, []jobs.RankAttempt{w.RankAttempt}, p.Rec.ExitReason(w.Rank, k))
+		return
+	}
+	if p.Rec.Failing() {
+		p.stopOthers()
+	}
+}
+
+// stopOthers has all that runs for the job stopped, and lets go of what does not
+// run yet. Acknowledgements say the same, in case the message is lost.
+func (p *lifecycle) stopOthers() {
+	running, idle := map[vicinity.ID][]jobs.RankAttempt{}, map[vicinity.ID][]jobs.RankAttempt{}
+	for i := range p.Rec.Ranks {
+		k := &p.Rec.Ranks[i]
+		switch k.State {
+		case jobs.WorkerRunning:
+			running[k.Node] = append(running[k.Node], jobs.RankAttempt{Rank: i, Attempt: k.Attempt})
+		case jobs.WorkerPreparing, jobs.WorkerReady:
+			idle[k.Node] = append(idle[k.Node], jobs.RankAttempt{Rank: i, Attempt: k.Attempt})
+		}
+	}
+	p.release(running, true)
+	p.release(idle, false)
+	p.giveOffersBack()
+}
+
+// stopSpare stops what is not needed any more since a worker counts.
+func (p *lifecycle) stopSpare(winner int) {
+	rank, _ := p.Rec.Spec.RankOf(winner)
+	if !p.Rec.Replicated() || p.Rec.Winner[rank] != winner {
+		return
+	}
+	stop := map[vicinity.ID][]jobs.RankAttempt{}
+	p.Rec.CopiesOf(rank, func(w int, k *record.Rank) {
+		if p.Rec.Spare(w) && k.State == jobs.WorkerRunning {
+			stop[k.Node] = append(stop[k.Node], jobs.RankAttempt{Rank: w, Attempt: k.Attempt})
+		}
+	})
+	p.release(stop, true)
+}
+
+// retry gives ranks another attempt.
+func (p *lifecycle) retry(now time.Time, ranks []jobs.RankAttempt, why string) {
+	p.emit(record.Event{Kind: record.Retried, At: now, Ranks: ranks, Reason: why})
+	p.Search.Again(now)
+}
+
+// retryGang starts a gang again as a whole, and reports whether it may.
+func (p *lifecycle) retryGang(now time.Time, why string) bool {
+	if !p.Rec.Spec.Rigid() || p.Rec.Retries >= p.Rec.Spec.Retries {
+		return false
+	}
+	p.startOver(now, record.Retried, why)
+	return true
+}
+
+// startOver gives all ranks another attempt.
+func (p *lifecycle) startOver(now time.Time, kind record.Kind, why string) {
+	var all []jobs.RankAttempt
+	for i := range p.Rec.Ranks {
+		all = append(all, jobs.RankAttempt{Rank: i, Attempt: p.Rec.Ranks[i].Attempt})
+	}
+	p.emit(record.Event{Kind: kind, At: now, Ranks: all, Reason: why})
+	p.Search.Again(now)
+	p.letGo(all)
+}
+
+// declined has a rank placed elsewhere whose node could not begin it. That is no
+// failure of the program, nor is anything lost; but a gang starts together, and
+// does so again.
+func (p *lifecycle) declined(now time.Time, from vicinity.ID, w wire.WorkerReport) {
+	why := fmt.Sprintf("%s: %s %s", p.Rec.Spec.Who(w.Rank), jobs.Label(p.Rec.Ranks[w.Rank].Name, from), w.Reason)
+	p.Search.FailedAt(now, from, w.Reason)
+	ranks := []jobs.RankAttempt{w.RankAttempt}
+	if p.Rec.Closing() { // nobody is looked for any more
+		p.lost(now, ranks, why)
+		return
+	}
+	if p.Rec.Replicated() {
+		p.emit(record.Event{Kind: record.Lost, At: now, Ranks: ranks, Reason: why})
+		if p.survives(now, ranks) { // by the other copies
+			return
+		}
+	}
+	if p.Rec.Spec.Rigid() {
+		p.startOver(now, record.Declined, why)
+		return
+	}
+	p.emit(record.Event{Kind: record.Declined, At: now, Ranks: ranks, Reason: why})
+	p.Search.Again(now)
+}

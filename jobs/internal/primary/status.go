@@ -1,0 +1,116 @@
+package primary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
+)
+
+// reason tells why the job is not further than it is, or why it ended.
+func (p *Primary) reason() string {
+	switch p.Rec.State {
+	case jobs.Pending:
+		if len(p.Unmet()) > 0 {
+			return p.dependencyReason()
+		}
+		return p.waitReason()
+	case jobs.Staging:
+		return p.staging.text(&p.Rec)
+	case jobs.Running:
+		if p.Rec.Missing() > 0 {
+			return p.waitReason()
+		}
+		if away := p.awayReason(); away != "" {
+			return away
+		}
+		if p.Rec.Tasks != nil {
+			return p.Rec.Tasks.Text()
+		}
+		if p.Rec.Spec.Rigid() || p.outlook().Wanted == 0 {
+			return ""
+		}
+		return fmt.Sprintf("runs with %d workers, up to %d more are welcome", p.Rec.Count(jobs.WorkerRunning, jobs.WorkerEnded), p.outlook().Wanted)
+	case jobs.Collecting:
+		return fmt.Sprintf("fetching the outputs of %d workers", len(p.collecting))
+	}
+	return p.Rec.Reason
+}
+
+// awayReason names a node that is being started again, or is "".
+func (p *Primary) awayReason() string {
+	id, back := p.Parts.expected()
+	if back.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("node %s was stopped; its workers go on, and it is expected back by %s", jobs.Label(p.Rec.NameOf(id), id), back.Format("15:04:05 MST"))
+}
+
+// Status describes the job as it is now.
+func (p *Primary) Status() jobs.Status {
+	r := &p.Rec
+	s := jobs.Status{
+		ID: r.ID, Origin: r.Origin, Spec: r.Spec, State: r.State, Reason: p.reason(), ExitCode: r.Code,
+		Submitted: r.Submitted, Started: r.Started, Ended: r.Ended,
+		Rounds: slices.Clone(p.Search.Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Broken: r.Broken,
+		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst,
+	}
+	for i := range r.Ranks {
+		k := &r.Ranks[i]
+		if k.Attempt == 0 && !r.Spec.Rigid() && i >= r.Spec.Min {
+			continue // never asked for in earnest
+		}
+		got := p.Received[jobs.RankAttempt{Rank: i, Attempt: k.Attempt}]
+		rank, replica := r.Spec.RankOf(i)
+		s.Workers = append(s.Workers, jobs.WorkerStatus{
+			Rank: rank, Replica: replica, Won: r.Replicated() && r.Telling(rank) == i && k.Collected && record.Succeeded(k.Exit), Attempt: k.Attempt, Retried: k.Retried, Node: k.Node, Name: k.Name, RTT: codec.Duration(k.RTT),
+			State: k.State, Exit: k.Exit, Stdout: got.Stdout, Stderr: got.Stderr,
+		})
+		if k.Output != nil && k.Collected && !r.Spare(i) {
+			s.Outputs = append(s.Outputs, *k.Output)
+			s.Outputs[len(s.Outputs)-1].Rank = rank
+		}
+	}
+	if r.Replicated() {
+		slices.SortStableFunc(s.Workers, func(a, b jobs.WorkerStatus) int { return a.Rank - b.Rank })
+	}
+	return s
+}
+
+// Explain answers why the job waits, or ended as it did.
+func (p *Primary) Explain(now time.Time) jobs.Explanation {
+	t, waits := p.tally(), p.outlook()
+	e := jobs.Explanation{
+		ID: p.Rec.ID, State: p.Rec.State, Summary: p.reason(), Wanted: waits.Wanted,
+		Asked: t.Asked, Offered: t.Offered, Declined: t.Declined, Nodes: []jobs.NodeAnswer{}, Rounds: slices.Clone(p.Search.Rounds),
+		Since: p.Rec.Eligible,
+	}
+	switch {
+	case e.Wanted > 0:
+		if !p.Rec.Lacking.IsZero() {
+			e.Since = p.Rec.Lacking
+		}
+		e.Next = waits.Flood
+	case !p.Rec.Started.IsZero():
+		e.Until = p.Rec.Started
+	default:
+		e.Until = p.Rec.Ended
+	}
+	for _, a := range p.Search.Answers {
+		e.Nodes = append(e.Nodes, a)
+	}
+	slices.SortFunc(e.Nodes, func(a, b jobs.NodeAnswer) int {
+		if a.RTT != b.RTT {
+			return int(max(-1, min(1, a.RTT-b.RTT)))
+		}
+		return strings.Compare(string(a.Node), string(b.Node))
+	})
+	if e.Summary == "" {
+		e.Summary = t.String()
+	}
+	return e
+}

@@ -1,0 +1,93 @@
+package primary
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/vicinity"
+)
+
+func (c *talk) decline(n int, reason string) {
+	c.p.Answered(c.now, vicinity.Member{ID: jobtest.Node(n)}, time.Millisecond, wire.Answer{Job: c.p.Rec.ID, Round: 1, Reason: reason})
+}
+
+func TestExplainSumsUp(t *testing.T) {
+	c := newTalk(t, jobs.Spec{Min: 1, Max: 1, GiveUp: codec.Duration(time.Minute)})
+	for n, reason := range []string{"busy", "busy", "owner paused", "too little memory", "busy", "too little memory"} {
+		c.decline(n+1, reason)
+	}
+	const sum = "6 asked: 3 busy, 2 too little memory, 1 owner paused"
+	c.now = c.now.Add(10 * time.Second)
+	e := c.p.Explain(c.now)
+	if e.Summary != "waiting for 1 worker: "+sum+"; together they have room for 0" || e.Asked != 6 || !e.Since.Equal(jobtest.Start) || !e.Until.IsZero() {
+		t.Fatalf("got %+v", e)
+	}
+	c.after(50 * time.Second)
+	c.state(jobs.Failed, jobs.CodeZorilla)
+	c.step()
+
+	// The journal keeps it for the next life of the origin.
+	again := New(c.p.Rec.ID, c.p.self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})
+	for _, ev := range c.log {
+		var back record.Event
+		if err := codec.Unmarshal(codec.MustMarshal(ev), &back); err != nil {
+			t.Fatal(err)
+		}
+		again.Rec.Apply(back)
+	}
+	e = again.Explain(c.now)
+	if e.Asked != 6 || e.Offered != 0 || e.Declined["busy"] != 3 || len(e.Declined) != 3 || len(e.Nodes) != 0 || !e.Until.Equal(jobtest.Start.Add(time.Minute)) {
+		t.Fatalf("after a restart it says %+v", e)
+	}
+	if got := again.tally().String(); got != sum {
+		t.Fatalf("after a restart it says %s", got)
+	}
+	e.Declined["busy"] = 0
+	if again.tally().Declined["busy"] != 3 {
+		t.Fatal("who asks can change the record")
+	}
+}
+
+func TestTallyOfAJobThatRuns(t *testing.T) {
+	c := newTalk(t, jobs.Spec{Min: 1, Max: 1})
+	c.decline(9, "busy")
+	c.now = c.now.Add(3 * time.Second)
+	c.offer(1, 1)
+	c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1))
+	c.state(jobs.Running, -1)
+	if e := c.p.Explain(c.now); !e.Until.Equal(c.now) || e.Summary != "2 asked: 1 offered, 1 busy" {
+		t.Fatalf("got %+v", e)
+	}
+	c.step()
+	kept := c.p.Rec.Tally
+	if kept == nil || kept.Asked != 2 || kept.Offered != 1 {
+		t.Fatalf("with the start it keeps %+v", kept)
+	}
+}
+
+// Reasons come from other nodes: they may be as many as there are nodes.
+func TestTallyIsBounded(t *testing.T) {
+	c := newTalk(t, jobs.Spec{Min: 1, Max: 1})
+	for n := range 500 {
+		c.decline(n+1, fmt.Sprintf("reason %d", n%250))
+	}
+	c.decline(501, "reason 7")
+	tally := c.p.tally()
+	sum := 0
+	for _, n := range tally.Declined {
+		sum += n
+	}
+	if len(tally.Declined) != jobs.MaxReasons || sum != 501 || !strings.HasPrefix(tally.String(), "501 asked: 438 declined for other reasons, 3 reason 7, 2 reason 0, ") {
+		t.Fatalf("%d reasons for %d nodes: %s", len(tally.Declined), sum, tally)
+	}
+}

@@ -1,0 +1,193 @@
+package primary
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// Reported takes a participant's report, whose output is already stored as
+// far as have says, and answers it once what follows from it is on disk.
+func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, have map[jobs.RankAttempt]wire.Received, number uint64) {
+	p.Heard(now, from)
+	p.leaves(now, from, rep.Away)
+	var missed []jobs.RankAttempt
+	for _, w := range rep.Workers {
+		if !p.Owned(from, w.RankAttempt) {
+			continue
+		}
+		if got, ok := have[w.RankAttempt]; ok && got != p.Received[w.RankAttempt] {
+			p.Received[w.RankAttempt] = got
+			p.Version++
+		}
+		p.tasksReported(now, w)
+		k := &p.Rec.Ranks[w.Rank]
+		if k.State == jobs.WorkerPreparing {
+			p.Version += p.staging.note(w)
+		}
+		switch w.State {
+		case jobs.WorkerReady:
+			if k.State == jobs.WorkerPreparing {
+				k.State = jobs.WorkerReady
+				p.Version++
+			} else if k.State == jobs.WorkerRunning {
+				missed = append(missed, w.RankAttempt)
+			}
+		case jobs.WorkerLost:
+			p.couldNot(now, from, w)
+		case jobs.WorkerEnded:
+			p.workerEnded(now, from, w)
+		}
+	}
+	p.leaseTasks(now, from, rep)
+	p.forgotten(now, from, rep)
+	p.advance(now)
+	p.pursue(now)
+	ack := p.acknowledge(from, rep, missed)
+	ack.Table = p.tableFor(now, from, &rep)
+	p.Do(DoAnswer{To: from, Number: number, Ack: ack})
+}
+
+// Heard notes a sign of life of a participant.
+func (p *Primary) Heard(now time.Time, from vicinity.ID) {
+	if p.Parts.heard(now, from) {
+		p.Version++
+	}
+}
+
+// WaitedFor renews the lease of a participant that waits for this node.
+func (p *Primary) WaitedFor(now time.Time, id vicinity.ID) {
+	if k := p.Parts[id]; k != nil {
+		k.lastContact = now
+	}
+}
+
+// Overslept is called when this node did not run for a while: paused, on a
+// machine that had no time for it, or long in starting. Its participants were not
+// silent then, they were not heard.
+func (p *Primary) Overslept(now time.Time) { p.Parts.unheard(now) }
+
+// acknowledge tells a participant what is safe at the origin and what is not
+// wanted any more.
+func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.RankAttempt) wire.Ack {
+	ack := wire.Ack{Known: true, State: p.Rec.State, Reason: p.reason()}
+	stop := p.Rec.Failing()
+	for _, w := range rep.Workers {
+		a := wire.WorkerAck{RankAttempt: w.RankAttempt}
+		if p.Rec.Owns(w.RankAttempt) && p.Rec.Ranks[w.Rank].Node == from {
+			got := p.Received[w.RankAttempt]
+			a.Stdout, a.Stderr = got.Stdout, got.Stderr
+			k := &p.Rec.Ranks[w.Rank]
+			a.Done = k.State == jobs.WorkerEnded && k.Collected
+			if p.Rec.Tasks != nil {
+				a.Tasks = p.Rec.Tasks.Ack(w, stop)
+			}
+		}
+		a.Drop = !a.Done && !p.Owned(from, w.RankAttempt)
+		a.Stop = (stop || p.Rec.Spare(w.Rank)) && !a.Drop && w.State == jobs.WorkerRunning
+		ack.Workers = append(ack.Workers, a)
+	}
+	if len(missed) > 0 {
+		start := p.startMessage(missed)
+		ack.Start = &start
+	}
+	return ack
+}
+
+// couldNot handles a worker that its node cannot run, or gives up.
+func (p *Primary) couldNot(now time.Time, from vicinity.ID, w wire.WorkerReport) {
+	k := &p.Rec.Ranks[w.Rank]
+	if k.State == jobs.WorkerEnded && k.Collected {
+		return // its node died while it removed what it does not need any more
+	}
+	if k.State == jobs.WorkerRunning && w.Declined {
+		p.declined(now, from, w)
+		return
+	}
+	if k.State == jobs.WorkerRunning || k.State == jobs.WorkerEnded {
+		p.Search.Shun(now, from)
+		p.lost(now, []jobs.RankAttempt{w.RankAttempt}, fmt.Sprintf("%s: %s: %s", p.Rec.Spec.Who(w.Rank), jobs.Label(k.Name, from), w.Reason))
+		return
+	}
+	p.unprepared(now, from, []jobs.RankAttempt{w.RankAttempt}, w.Reason)
+}
+
+// workerEnded records an exit once all of the worker's output is here, and
+// fetches its files.
+func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerReport) {
+	k := &p.Rec.Ranks[w.Rank]
+	if w.Exit == nil || k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady {
+		return
+	}
+	if got := p.Received[w.RankAttempt]; got != (wire.Received{Stdout: w.Stdout, Stderr: w.Stderr}) {
+		return // the rest of its output comes with the next reports
+	}
+	if k.State == jobs.WorkerRunning {
+		if p.tasksUnfinished(now, from, w) {
+			return
+		}
+		p.emit(p.exited(now, w))
+		p.stopSpare(w.Rank)
+		if record.BadExit(w.Exit) && p.Rec.Tasks == nil {
+			p.failed(now, from, w)
+		}
+		if !p.Rec.Owns(w.RankAttempt) || k.State != jobs.WorkerEnded {
+			return // tried again
+		}
+	}
+	if !k.Collected && !p.collecting[w.RankAttempt] && !p.fetching(w.Rank) {
+		p.collecting[w.RankAttempt] = true
+		p.Do(DoCollect{From: from, Output: *k.Output})
+	}
+}
+
+// Collected tells how fetching a rank's outputs went. After a failure the
+// participant's next report makes the primary try again.
+func (p *Primary) Collected(now time.Time, ra jobs.RankAttempt, err error) {
+	delete(p.collecting, ra)
+	if p.Rec.State.Final() || !p.Rec.Owns(ra) || p.Rec.Ranks[ra.Rank].State != jobs.WorkerEnded {
+		return // it is tried again
+	}
+	switch {
+	case err == nil:
+		p.emit(record.Event{Kind: record.Collected, At: now, Ranks: []jobs.RankAttempt{ra}})
+		p.stopSpare(ra.Rank)
+	case errors.Is(err, ErrNotAsked):
+		p.Search.Shun(now, p.Rec.Ranks[ra.Rank].Node)
+		p.lost(now, []jobs.RankAttempt{ra}, fmt.Sprintf("%s: %v", p.Rec.Spec.Who(ra.Rank), err))
+	}
+	p.Tick(now)
+}
+
+// fetching reports whether the files of another copy of a worker's rank are
+// being fetched, or it counts already.
+func (p *Primary) fetching(worker int) (yes bool) {
+	if !p.Rec.Replicated() {
+		return false
+	}
+	rank, _ := p.Rec.Spec.RankOf(worker)
+	p.Rec.CopiesOf(rank, func(w int, k *record.Rank) {
+		yes = yes || w != worker && k.State == jobs.WorkerEnded && p.collecting[jobs.RankAttempt{Rank: w, Attempt: k.Attempt}]
+	})
+	return yes || p.Rec.Spare(worker)
+}
+
+// ErrNotAsked: a node returned files that do not match the job's patterns.
+var ErrNotAsked = errors.New("the node returned a file that was not asked for")
+
+// InputLost ends a job whose input is not to be had any more, unless something of
+// it goes on without.
+func (p *Primary) InputLost(now time.Time, what string) {
+	goesOn := slices.ContainsFunc(p.Rec.Ranks, func(k record.Rank) bool {
+		return k.State == jobs.WorkerReady || k.State == jobs.WorkerRunning || k.State == jobs.WorkerEnded && !k.Collected
+	})
+	if !p.Rec.State.Final() && (!goesOn || p.Rec.Started.IsZero()) {
+		p.End(now, jobs.Failed, what+" is damaged: the disk of its origin lost some of it, and no node of the job has it", jobs.CodeZorilla)
+	}
+}

@@ -1,0 +1,134 @@
+package record
+
+import (
+	"fmt"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+)
+
+// What the ends of a job's ranks mean for the job.
+
+// BadExit reports whether a rank's program failed by itself: what Zorilla
+// stopped because of others says nothing about the job.
+func BadExit(e *process.Exit) bool { return e != nil && e.Code != 0 && e.Cause != process.Stopped }
+
+// Succeeded reports whether a program ended with 0 by itself.
+func Succeeded(e *process.Exit) bool { return e != nil && e.Code == 0 && e.Cause != process.Stopped }
+
+// failedRanks returns how many ranks have failed for good; of a rank with copies
+// none can end with 0 any more, and one at least failed.
+func (r *Record) failedRanks() (n int) {
+	if r.Replicated() {
+		for rank := range r.Spec.Max {
+			if _, failed := r.Hopeless(rank); failed {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range r.Ranks {
+		if k := &r.Ranks[i]; k.State == jobs.WorkerEnded && BadExit(k.Exit) {
+			n++
+		}
+	}
+	return n
+}
+
+// Failing reports whether the job ends because ranks have failed: nobody is
+// looked for any more, and who runs is stopped.
+func (r *Record) Failing() bool {
+	n := 0
+	if t := r.Tasks; t != nil {
+		n = t.failed
+	} else {
+		n = r.failedRanks()
+	}
+	return n > 0 && r.Spec.StopsOnBadExit() || r.Spec.MaxFails > 0 && n > r.Spec.MaxFails
+}
+
+// Closing reports whether the job looks for nobody any more and ends with those
+// that run.
+func (r *Record) Closing() bool { return r.Failing() || r.Tasks.over() }
+
+// Idle reports whether the end of the job does not wait for a worker.
+func (r *Record) Idle(worker int) bool {
+	return r.Replicated() && (r.Spare(worker) || r.Ranks[worker].State == jobs.WorkerLost)
+}
+
+// forgiven reports whether a program that failed did so in a copy that the job
+// could do without.
+func (r *Record) forgiven(worker int) bool {
+	if !r.Replicated() {
+		return false
+	}
+	rank, _ := r.Spec.RankOf(worker)
+	_, failed := r.Hopeless(rank)
+	return !failed
+}
+
+// Verdict is how a job ends.
+type Verdict struct {
+	State  jobs.State
+	Code   int
+	Reason string
+}
+
+// Verdict decides how the job ends from how its ranks, or tasks, ended.
+func (r *Record) Verdict() Verdict {
+	if r.Tasks != nil {
+		return r.Tasks.verdict()
+	}
+	v := Verdict{State: jobs.Completed}
+	for i := range r.Ranks {
+		k := &r.Ranks[i]
+		if !BadExit(k.Exit) || r.forgiven(i) {
+			continue
+		}
+		if v.State == jobs.Completed {
+			v.State = jobs.Failed
+		}
+		if k.Exit.Cause == process.Walltime {
+			v.State = jobs.Timeout
+		}
+		if k.Exit.Code > v.Code {
+			v.Code, v.Reason = k.Exit.Code, r.ExitReason(i, k)
+		}
+	}
+	if v.State == jobs.Timeout {
+		v.Code, v.Reason = jobs.CodeTimeout, fmt.Sprintf("needed more than %v (-t)", r.Spec.Walltime)
+	}
+	return v
+}
+
+// StoppedText adds to the reason of a failure that other ranks were stopped.
+func (r *Record) StoppedText() string {
+	n := r.Count(jobs.WorkerLost, jobs.WorkerPreparing, jobs.WorkerReady)
+	for i := range r.Ranks {
+		if e := r.Ranks[i].Exit; e != nil && e.Cause == process.Stopped {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 other was stopped"
+	}
+	return fmt.Sprintf("; %d others were stopped", n)
+}
+
+// ExitReason says how a worker's program ended.
+func (r *Record) ExitReason(worker int, k *Rank) string {
+	return exitText(fmt.Sprintf("%s on %s", r.Spec.Who(worker), jobs.Label(k.Name, k.Node)), k)
+}
+
+func exitText(who string, k *Rank) string {
+	switch {
+	case k.Exit.Detail == "":
+		return fmt.Sprintf("%s ended with %d", who, k.Exit.Code)
+	case k.Exit.Cause == process.Signalled:
+		return fmt.Sprintf("%s was %s", who, k.Exit.Detail)
+	}
+	return fmt.Sprintf("%s: %s", who, k.Exit.Detail)
+}

@@ -1,0 +1,329 @@
+// Package record is a job as its events tell it: Event is what the origin's journal
+// has, Record is the fold of them, and nothing else decides what state a job is in.
+// Applying an event twice, or one of an attempt that is over, changes nothing.
+//
+// Past is what is left of a job whose results were forgotten.
+package record
+
+import (
+	"fmt"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// Kind names what happened to a job.
+type Kind string
+
+const (
+	Submitted  Kind = "submitted" // Spec, Stamp
+	Granted    Kind = "granted"   // Node, Name, RTT, Ranks
+	Released   Kind = "released"  // Ranks went back before they had started; Reason
+	Started    Kind = "started"   // Ranks
+	Exited     Kind = "exited"    // Ranks (one), Exit, Output, Reason (a warning)
+	Collected  Kind = "collected" // Ranks (one): its outputs are in the store
+	Followed   Kind = "followed"  // After: the number of a dependency that is fulfilled, from 1
+	Lost       Kind = "lost"      // Ranks, Node, Reason
+	Away       Kind = "away"      // Node is being started again, until For has passed
+	Retried    Kind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
+	Declined   Kind = "declined"  // the same, since the program of one did not begin at its node: it does not count
+	Leased     Kind = "leased"    // Ranks (one) gets Tasks of an array
+	TasksEnded Kind = "tasks"     // Ranks (one): Results of tasks
+	Warned     Kind = "warned"    // Warn
+	Ended      Kind = "ended"     // State, Reason, Code
+	Forgotten  Kind = "forgotten" // Past: all that is left, in the place of all other events
+)
+
+// Event is one durable change of a job. A job's record is a pure function of
+// its events in order; unknown kinds, written by a newer node, change nothing.
+type Event struct {
+	Kind   Kind               `json:"kind"`
+	At     time.Time          `json:"at"`
+	Spec   *jobs.Spec         `json:"spec,omitempty"`
+	Stamp  jobs.Stamp         `json:"stamp,omitempty"`
+	Node   vicinity.ID        `json:"node,omitempty"`
+	Name   string             `json:"name,omitempty"`
+	RTT    codec.Duration     `json:"rtt,omitempty"`
+	For    codec.Duration     `json:"for,omitempty"`
+	Ranks  []jobs.RankAttempt `json:"ranks,omitempty"`
+	Exit   *process.Exit      `json:"exit,omitempty"`
+	Wrote  *Wrote             `json:"wrote,omitempty"` // of Exited
+	Output *jobs.RankOutput   `json:"output,omitempty"`
+	Warn   []string           `json:"warn,omitempty"`
+	State  jobs.State         `json:"state,omitempty"`
+	Reason string             `json:"reason,omitempty"`
+	Code   int                `json:"code,omitempty"`
+	After  int                `json:"after,omitempty"`
+	Tally  *jobs.Tally        `json:"tally,omitempty"` // of Started and Ended: what nodes had answered
+
+	Tasks   []process.TaskRange `json:"tasks,omitempty"`
+	Results []byte              `json:"results,omitempty"` // packed, see PackResults
+
+	Worst *jobs.WorstPair `json:"worst,omitempty"` // of Started
+	Past  *Past           `json:"past,omitempty"`
+
+	Stored int64 `json:"stored,omitempty"` // of Ended: size of the file that holds its output
+}
+
+// Wrote is how many bytes a rank wrote in all.
+type Wrote struct {
+	Stdout int64 `json:"stdout"`
+	Stderr int64 `json:"stderr"`
+}
+
+// Rank is what the primary knows of one rank.
+type Rank struct {
+	Attempt   int // of the current or last try; 0 = never granted
+	Node      vicinity.ID
+	Name      string
+	RTT       time.Duration
+	State     jobs.WorkerState
+	Exit      *process.Exit
+	Wrote     *Wrote // nil = not known
+	Output    *jobs.RankOutput
+	Collected bool
+	Retries   int    // attempts that followed a failure of the program
+	Retried   string // why a new attempt was, or is, needed
+}
+
+// Record is a job as its events tell it.
+type Record struct {
+	ID        jobs.ID
+	Origin    vicinity.ID
+	Spec      jobs.Spec
+	Stamp     jobs.Stamp
+	Ranks     []Rank // by worker, spec.Workers() of them
+	State     jobs.State
+	Reason    string // of the end
+	Code      int
+	Stored    int64  // bytes of its output file when it ended
+	Broken    string // why nothing is known of it from some point on, or ""
+	Warnings  []string
+	Submitted time.Time
+	Started   time.Time
+	Ended     time.Time
+	Met       map[int]bool              // fulfilled dependencies, by their place in the spec
+	Eligible  time.Time                 // since when it may look for workers
+	Tally     *jobs.Tally               // of answers, when it started or ended
+	Lacking   time.Time                 // since when ranks need another attempt: of the latest loss or retry
+	Retries   int                       // times that the gang was started again as a whole
+	Tasks     *TaskTable                // nil unless the job is an array
+	Epoch     int64                     // of the table: how often it has changed
+	Winner    map[int]int               // by rank, of a job with replicas: the worker that counts
+	Won       []int                     // ranks in the order in which that was known
+	Worst     *jobs.WorstPair           // of the nodes at the latest START; nil = not known
+	Past      *Past                     // of a job whose results are forgotten: all that is known
+	Away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
+}
+
+// applyTasks does what an event means for the tasks of an array.
+func (r *Record) applyTasks(ev Event) {
+	for _, ra := range ev.Ranks {
+		switch {
+		case r.Tasks == nil || !r.Owns(ra):
+		case ev.Kind == Leased:
+			r.Tasks.lease(ra, ev.Tasks)
+		case ev.Kind == TasksEnded:
+			if rs, err := wire.UnpackResults(ev.Results); err == nil {
+				r.Tasks.ended(ra, rs)
+			}
+		case ev.Kind == Exited:
+			r.Tasks.free(ra.Rank)
+		case ev.Kind == Lost || ev.Kind == Retried || ev.Kind == Declined || ev.Kind == Released:
+			r.Tasks.free(ra.Rank)
+		}
+	}
+}
+
+// Apply folds one event into the record. Events of superseded attempts change
+// nothing, so that replaying is safe whatever was sent twice.
+func (r *Record) Apply(ev Event) {
+	r.applyTasks(ev)
+	r.turn(ev)
+	if ev.Tally != nil {
+		r.Tally = ev.Tally
+	}
+	switch ev.Kind {
+	case Submitted:
+		r.Spec, r.Stamp, r.Submitted, r.State, r.Code = *ev.Spec, ev.Stamp, ev.At, jobs.Pending, -1
+		r.Met, r.Eligible = map[int]bool{}, ev.At
+		r.Ranks = make([]Rank, r.Spec.Workers())
+		r.undecide()
+		if r.Spec.Array != nil {
+			r.Tasks = NewTaskTable(&r.Spec)
+		}
+		for i := range r.Ranks {
+			r.Ranks[i].State = jobs.WorkerWanted
+		}
+	case Granted:
+		for _, ra := range ev.Ranks {
+			r.Ranks[ra.Rank] = Rank{Attempt: ra.Attempt, Node: ev.Node, Name: ev.Name, RTT: time.Duration(ev.RTT), State: jobs.WorkerPreparing, Retries: r.Ranks[ra.Rank].Retries, Retried: r.Ranks[ra.Rank].Retried}
+		}
+	case Released:
+		r.each(ev.Ranks, func(k *Rank) {
+			*k = Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: ev.Reason}
+		})
+	case Retried, Declined:
+		r.again(ev)
+	case Followed:
+		r.Met[ev.After-1], r.Eligible = true, ev.At
+	case Started:
+		if r.Started.IsZero() {
+			r.Started = ev.At
+		}
+		r.Worst = ev.Worst
+		r.each(ev.Ranks, func(k *Rank) { k.State = jobs.WorkerRunning })
+	case Exited:
+		r.each(ev.Ranks, func(k *Rank) {
+			k.State, k.Exit, k.Wrote, k.Output = jobs.WorkerEnded, ev.Exit, ev.Wrote, ev.Output
+			k.Collected = ev.Output == nil
+		})
+		r.warn(ev.Warn...)
+	case Collected:
+		r.each(ev.Ranks, func(k *Rank) { k.Collected = true })
+	case Lost:
+		r.each(ev.Ranks, func(k *Rank) { k.State, k.Retried = jobs.WorkerLost, ev.Reason })
+		r.warn(ev.Reason)
+		r.Lacking = ev.At
+	case Warned:
+		r.warn(ev.Warn...)
+	case Away:
+		if r.Away == nil {
+			r.Away = map[vicinity.ID]time.Time{}
+		}
+		r.Away[ev.Node] = ev.At.Add(time.Duration(ev.For))
+	case Ended:
+		r.end(ev)
+	}
+	r.decide(ev.Ranks)
+	if !r.State.Final() {
+		r.State = r.derive()
+	}
+}
+
+// end notes how the job ended.
+func (r *Record) end(ev Event) {
+	r.State, r.Reason, r.Code, r.Ended = ev.State, ev.Reason, ev.Code, ev.At
+	r.Stored = ev.Stored
+	for i := range r.Ranks {
+		switch k := &r.Ranks[i]; k.State {
+		case jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning:
+			k.State = jobs.WorkerStopped
+		}
+		if r.Tasks != nil { // nobody does them any more
+			r.Tasks.free(i)
+		}
+	}
+}
+
+// again gives ranks another attempt, which is a retry if they began the last one.
+func (r *Record) again(ev Event) {
+	retries := 1
+	if ev.Kind == Declined {
+		retries = 0
+	}
+	r.each(ev.Ranks, func(k *Rank) {
+		*k = Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries + retries, Retried: ev.Reason}
+	})
+	warning := ev.Reason
+	if r.Spec.Rigid() {
+		if r.Retries += retries; retries > 0 {
+			warning = fmt.Sprintf("attempt %d: %s", r.Retries, warning)
+		}
+		r.undecide()
+		r.Started = time.Time{} // all of it starts together, as the first time
+	}
+	r.warn(warning + ": trying again")
+	r.Lacking = ev.At
+}
+
+// each calls f for the ranks whose current attempt is named.
+func (r *Record) each(ras []jobs.RankAttempt, f func(*Rank)) {
+	for _, ra := range ras {
+		if r.Owns(ra) {
+			f(&r.Ranks[ra.Rank])
+		}
+	}
+}
+
+// Owns reports whether the rank's current attempt is meant.
+func (r *Record) Owns(ra jobs.RankAttempt) bool {
+	return ra.Rank >= 0 && ra.Rank < len(r.Ranks) && ra.Attempt > 0 && r.Ranks[ra.Rank].Attempt == ra.Attempt
+}
+
+func (r *Record) warn(texts ...string) {
+	for _, t := range texts {
+		if t != "" && len(r.Warnings) < jobs.MaxWarnings {
+			r.Warnings = append(r.Warnings, t)
+		}
+	}
+}
+
+// derive tells the state of a job that has not ended from its ranks.
+func (r *Record) derive() jobs.State {
+	var granted, running, ended, waiting int
+	for i := range r.Ranks {
+		if r.Spare(i) || r.Replicated() && r.Ranks[i].State == jobs.WorkerLost {
+			continue // nobody waits for it
+		}
+		switch r.Ranks[i].State {
+		case jobs.WorkerPreparing, jobs.WorkerReady:
+			granted++
+		case jobs.WorkerRunning:
+			running++
+		case jobs.WorkerEnded:
+			ended++
+		case jobs.WorkerLost:
+			waiting++
+		case jobs.WorkerWanted:
+			if r.Ranks[i].Attempt > 0 { // given back, see primary.missing
+				waiting++
+			}
+		}
+	}
+	switch {
+	case !r.Started.IsZero() && ended > 0 && running+granted+waiting == 0:
+		return jobs.Collecting
+	case !r.Started.IsZero():
+		return jobs.Running
+	case granted > 0:
+		return jobs.Staging
+	}
+	return jobs.Pending
+}
+
+// Sound reports whether an event that came from disk can be applied.
+func (ev *Event) Sound(r *Record) bool {
+	if ev.Kind == Forgotten {
+		return ev.Past.Sound()
+	}
+	if ev.Kind == Submitted {
+		return ev.Spec != nil && ev.Spec.Validate() == nil
+	}
+	if r.Ranks == nil || ev.Kind == Followed && (ev.After < 1 || ev.After > len(r.Spec.After)) {
+		return false
+	}
+	if wire.CheckTaskRanges(ev.Tasks) != nil {
+		return false
+	}
+	for _, ra := range ev.Ranks {
+		if ra.Rank < 0 || ra.Rank >= len(r.Ranks) || ra.Attempt < 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// Filed is how large the files are that the job made.
+func (r *Record) Filed() (n int64) {
+	for i := range r.Ranks {
+		if k := &r.Ranks[i]; k.Output != nil && k.Collected {
+			n += k.Output.Bytes
+		}
+	}
+	return n
+}

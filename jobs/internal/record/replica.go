@@ -1,0 +1,78 @@
+package record
+
+import "zorilla/jobs"
+
+// Replicated reports whether ranks have copies.
+func (r *Record) Replicated() bool { return r.Spec.Replicas > 1 }
+
+// decide notes which copy of a rank counts: the first that has ended with 0
+// and whose files are here.
+func (r *Record) decide(ras []jobs.RankAttempt) {
+	if !r.Replicated() {
+		return
+	}
+	for _, ra := range ras {
+		if !r.Owns(ra) {
+			continue
+		}
+		k := &r.Ranks[ra.Rank]
+		rank, _ := r.Spec.RankOf(ra.Rank)
+		if _, ok := r.Winner[rank]; !ok && k.State == jobs.WorkerEnded && k.Collected && Succeeded(k.Exit) {
+			r.Winner[rank] = ra.Rank
+			r.Won = append(r.Won, rank)
+		}
+	}
+}
+
+// undecide forgets who won: all of it is tried again.
+func (r *Record) undecide() { r.Winner, r.Won = map[int]int{}, nil }
+
+// Spare reports whether the job does not need a worker any more, since another
+// copy of its rank counts.
+func (r *Record) Spare(worker int) bool {
+	if !r.Replicated() {
+		return false
+	}
+	rank, _ := r.Spec.RankOf(worker)
+	winner, ok := r.Winner[rank]
+	return ok && winner != worker
+}
+
+// CopiesOf calls f with each copy of a rank.
+func (r *Record) CopiesOf(rank int, f func(worker int, k *Rank)) {
+	for w := rank; w < len(r.Ranks); w += r.Spec.Max {
+		f(w, &r.Ranks[w])
+	}
+}
+
+// Hopeless reports whether no copy of a rank can end with 0 any more, and
+// whether the program failed in one of them: else they were all lost.
+func (r *Record) Hopeless(rank int) (dead, failed bool) {
+	dead = true
+	r.CopiesOf(rank, func(_ int, k *Rank) {
+		switch {
+		case k.State == jobs.WorkerLost:
+		case k.State == jobs.WorkerEnded && BadExit(k.Exit):
+			failed = true
+		default:
+			dead = false
+		}
+	})
+	return dead, failed && dead
+}
+
+// Telling returns the copy of a rank whose output and end tell of it: the one
+// that counts, else the one that failed with the highest code, else the first.
+func (r *Record) Telling(rank int) (worker int) {
+	if winner, ok := r.Winner[rank]; ok {
+		return winner
+	}
+	worker = rank
+	code := 0
+	r.CopiesOf(rank, func(w int, k *Rank) {
+		if BadExit(k.Exit) && k.Exit.Code > code {
+			worker, code = w, k.Exit.Code
+		}
+	})
+	return worker
+}

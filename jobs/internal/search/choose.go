@@ -1,0 +1,160 @@
+package search
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/placement"
+	"zorilla/vicinity"
+)
+
+// choose takes offers if there are enough of them. It returns how far away more
+// workers would be welcome: 0 if they would not.
+func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duration) {
+	s.decideAt = time.Time{}
+	total := 0
+	for _, o := range s.Offers {
+		total += o.workers
+	}
+	if total == 0 || total < d.Least {
+		return anywhere
+	}
+	if s.spec.Grouped() {
+		return s.chooseGroup(now, total, d, n)
+	}
+	offers := s.standing()
+	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), offers, min(total, s.spec.Max, d.Wanted))
+	if err != nil {
+		n.Err = err
+		return 0
+	}
+	worst := farthest(offers, assign)
+	horizon, since := anywhere, s.FloodedAt
+	switch {
+	case s.spreading(d):
+		if s.horizon = anywhere; s.mayExtend(now) {
+			s.decideAt = s.extended(now)
+			return s.horizon
+		}
+		horizon, since, worst = 0, agenda.Later(since, s.frontier.Sent()), MaxNearerWait
+	case total >= d.Wanted:
+		if s.spec.Search.Adaptive() {
+			since = agenda.Later(since, s.frontier.Sent())
+		}
+		s.frontier.Refresh(s.Measured)
+		if s.horizon = nearer(worst); !s.open(now) {
+			s.meet()
+		}
+		if s.mayExtend(now) {
+			s.decideAt = s.extended(now)
+			return s.horizon
+		}
+		horizon = 0
+	}
+	if s.measureNodes(now, n) {
+		s.measuredAt = now
+	}
+	if at := agenda.Later(since, s.measuredAt).Add(min(2*worst, MaxNearerWait)); now.Before(at) {
+		s.decideAt = at
+		return horizon
+	}
+	return s.grant(offers, assign, d, n)
+}
+
+// grant takes the offers that ranks were assigned to. It returns the horizon for
+// the others.
+func (s *Search) grant(offers []placement.Offer, assign []int, d *Demand, n *Next) (horizon time.Duration) {
+	places := make([][]int, len(offers))
+	for rank, i := range assign {
+		places[i] = append(places[i], rank)
+	}
+	for i, list := range places {
+		if len(list) == 0 {
+			continue
+		}
+		id := vicinity.ID(offers[i].Node)
+		o := s.Offers[id]
+		delete(s.Offers, id)
+		n.Grant = append(n.Grant, Choice{Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})
+	}
+	d.Wanted -= len(assign)
+	if d.Least = max(1, d.Least-len(assign)); s.spec.Rigid() {
+		d.Least = d.Wanted
+	}
+	if d.Wanted == 0 {
+		return 0
+	}
+	return anywhere
+}
+
+// spreading reports whether a job that is to be spread could have more nodes
+// than have offered yet.
+func (s *Search) spreading(d *Demand) bool {
+	return placement.Strategy(s.spec.Strategy) == placement.Spread && len(s.Offers) < d.Wanted && !s.everybodyAnswered()
+}
+
+// standing lists the offers for placement, by node, with their distances as they
+// are known by now.
+func (s *Search) standing() []placement.Offer {
+	offers := make([]placement.Offer, 0, len(s.Offers))
+	for _, id := range slices.Sorted(maps.Keys(s.Offers)) {
+		o := s.Offers[id]
+		if !o.exact {
+			if rtt := s.Measured(id); rtt > 0 {
+				o.rtt, o.exact = rtt, true
+				s.Offers[id] = o
+				a := s.Answers[id]
+				a.RTT = codec.Duration(rtt)
+				s.Answers[id] = a
+			}
+		}
+		offers = append(offers, placement.Offer{Node: string(id), RTT: o.rtt, Workers: o.workers})
+	}
+	return offers
+}
+
+// farthest is the distance of the farthest node that ranks were assigned to.
+func farthest(offers []placement.Offer, assign []int) (worst time.Duration) {
+	for _, i := range assign {
+		worst = max(worst, offers[i].RTT)
+	}
+	return worst
+}
+
+// nearer returns the distance below which a node would be nearer than another:
+// less differs by noise only.
+func nearer(rtt time.Duration) time.Duration {
+	return max(0, rtt-max(rtt/32, 200*time.Microsecond))
+}
+
+// measureNodes has nodes measured of which only an upper bound of their distance
+// is known, and reports whether there were any: those that offer, and those on
+// the rim beyond which somebody nearer may be.
+func (s *Search) measureNodes(now time.Time, n *Next) bool {
+	var unknown []vicinity.ID
+	for id, o := range s.Offers {
+		if !o.exact && !o.probed {
+			unknown = append(unknown, id)
+		}
+	}
+	slices.SortFunc(unknown, func(a, b vicinity.ID) int {
+		return cmp.Or(cmp.Compare(s.Offers[a].rtt, s.Offers[b].rtt), cmp.Compare(a, b))
+	})
+	unknown = unknown[:min(len(unknown), maxProbes)]
+	for _, id := range unknown {
+		o := s.Offers[id]
+		o.probed = true
+		s.Offers[id] = o
+	}
+	if s.spec.Search.Adaptive() && s.horizon > 0 && s.fruitless < MaxFruitless && now.Before(s.FloodedAt.Add(MaxExtend)) {
+		unknown = append(unknown, s.frontier.Unsure(s.horizon, maxProbes-len(unknown))...)
+	}
+	if len(unknown) > 0 {
+		n.Measure = append(n.Measure, Measurement{s.id, unknown})
+	}
+	return len(unknown) > 0
+}

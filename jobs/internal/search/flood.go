@@ -1,0 +1,189 @@
+package search
+
+import (
+	"slices"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// flood begins a round: the job is advertised once.
+func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
+	number := 1
+	if last := len(s.Rounds) - 1; last >= 0 {
+		number = s.Rounds[last].Number + 1
+	}
+	s.reached = map[vicinity.ID]bool{}
+	s.FloodedAt, s.overdue, s.fruitless = now, false, 0
+	s.measuredAt, s.refloodAt, s.releaseAt = time.Time{}, time.Time{}, now.Add(KeepOffers)
+	s.group = group{apart: s.group.apart}
+	s.distances.renew()
+	wait := max(s.schedule.Wake().Sub(now), 0)
+	n.Flood = jobs.Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: d.Wanted}
+	s.Rounds = append(s.Rounds, n.Flood)
+	if len(s.Rounds) > maxRounds {
+		s.Rounds = slices.Delete(s.Rounds, 1, 2) // the first one tells most
+	}
+	s.changed = true
+}
+
+// Sent tells that the round's flood is on its way.
+func (s *Search) Sent(now time.Time, round int, f flood.Flood) {
+	if n := len(s.Rounds); n > 0 && s.Rounds[n-1].Number == round {
+		s.Current = f
+		s.frontier.Begin(f, now)
+		s.countCost()
+	}
+}
+
+// Answered takes a node's offer or decline; granted is set if its offer was
+// taken already. It reports whether next may have something to do because of
+// it, and whether the offer is refused, so that the node must be told.
+func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration, a wire.Answer, granted bool) (act, refused bool) {
+	if len(s.Answers) >= jobs.MaxRanks {
+		return false, false
+	}
+	s.changed = true
+	exact := rtt > 0
+	if !exact {
+		rtt = now.Sub(s.FloodedAt) // no larger than this
+	}
+	s.Answers[from.ID] = jobs.NodeAnswer{
+		Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
+		At: now, Round: a.Round, Hops: a.Hops,
+	}
+	room := capacity{workers: a.Capacity}
+	if a.Free > 0 {
+		room.free = now.Add(time.Duration(a.Free) * time.Millisecond)
+	}
+	s.roomFor += room.workers - s.room[from.ID].workers
+	s.room[from.ID] = room
+	s.count(now, from.ID, rtt, a)
+	if granted {
+		return false, false // sent before the grant arrived; to give it back would take the grant back
+	}
+	if a.Workers == 0 {
+		delete(s.Offers, from.ID)
+		return true, false
+	}
+	if until, ok := s.avoid[from.ID]; ok && now.Before(until) {
+		return false, true
+	}
+	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, expires: now.Add(wire.HoldLease)}
+	return true, false
+}
+
+// count counts the first answer of a node to the latest round.
+func (s *Search) count(now time.Time, from vicinity.ID, rtt time.Duration, a wire.Answer) {
+	n := len(s.Rounds)
+	if n == 0 || s.reached[from] || a.Round != s.Rounds[n-1].Number {
+		return
+	}
+	s.reached[from] = true
+	r := &s.Rounds[n-1]
+	r.Reached++
+	s.schedule.Heard(r.Reached)
+	if a.Hops > 0 {
+		switch {
+		case rtt >= s.horizon:
+		case a.Workers > 0:
+			s.fruitless = 0
+		default:
+			s.fruitless++
+		}
+		s.frontier.Answered(now, flood.Reach{Node: from, RTT: rtt, Hops: a.Hops, Rim: a.Rim, Onward: a.Onward})
+		s.countCost()
+	}
+	if a.Workers > 0 {
+		r.Offers++
+		r.Workers += a.Workers
+	} else {
+		r.Declines++
+	}
+}
+
+// countCost notes what the latest flood has taken so far.
+func (s *Search) countCost() {
+	r, c := &s.Rounds[len(s.Rounds)-1], s.frontier.Cost()
+	r.Messages, r.Duplicates, r.Bytes = c.Messages, max(0, c.Messages-c.Reached), c.Messages*s.Current.Size
+	r.Hops, r.Extended = c.Hops, c.Extended
+	s.changed = true
+}
+
+// extend carries the flood on beyond the nearest nodes of its rim that are
+// nearer than the horizon, and sets when it can be carried on again.
+func (s *Search) extend(now time.Time, d *Demand, n *Next) {
+	if !s.open(now) {
+		return
+	}
+	short := d.Wanted
+	for _, o := range s.Offers {
+		short -= o.workers
+	}
+	if short > 0 && s.freeSoon() >= short {
+		return
+	}
+	if rim := s.frontier.Next(now, s.horizon, short, s.Measured); len(rim) > 0 {
+		n.Extend = rim
+		s.releaseAt = agenda.Later(s.releaseAt, now.Add(KeepOffers))
+		s.countCost()
+	}
+	if s.open(now) {
+		s.extendAt = s.frontier.Ready()
+	}
+}
+
+// open reports whether the flood can be extended to nodes that have not been
+// reached, beyond nodes nearer than the horizon.
+func (s *Search) open(now time.Time) bool {
+	return s.spec.Search.Adaptive() && s.frontier.Open(now, s.horizon) && !s.everybodyAnswered()
+}
+
+// everybodyAnswered reports whether all members have answered the latest flood.
+func (s *Search) everybodyAnswered() bool { return s.frontier.Cost().Reached+1 >= s.Members() }
+
+// mayExtend reports whether somebody below the horizon may still be found. A
+// search that has enough offers does not go on for ever.
+func (s *Search) mayExtend(now time.Time) bool {
+	return s.open(now) && s.fruitless < MaxFruitless && now.Before(s.FloodedAt.Add(MaxExtend))
+}
+
+// extended returns when a flood that may be extended has brought more: not at
+// once, since it may have to wait for nodes that are free soon.
+func (s *Search) extended(now time.Time) time.Time {
+	return agenda.Later(now.Add(time.Millisecond), s.frontier.Ready())
+}
+
+// meet has the flood carried to members that are known to be nearer than the
+// horizon, though it found no way to them: all links of a small site may lead to
+// nodes farther away than that.
+func (s *Search) meet() {
+	if !s.spec.Search.Adaptive() || s.horizon <= 0 {
+		return
+	}
+	for _, m := range s.Near(s.horizon, maxMeet) {
+		s.frontier.Meet(m.ID, m.RTT)
+	}
+}
+
+// freeSoon returns how many busy nodes nearer than the rim will have room before
+// the timer of the schedule: it would be a pity to go farther for their sake.
+// Once the timer has run it is 0 until the next flood.
+func (s *Search) freeSoon() (nodes int) {
+	nearest, ok := s.frontier.Nearest()
+	if s.overdue || !ok {
+		return 0
+	}
+	timer := s.schedule.Wake()
+	for id, c := range s.room {
+		if !c.free.IsZero() && !c.free.After(timer) && time.Duration(s.Answers[id].RTT) <= nearest {
+			nodes++
+		}
+	}
+	return nodes
+}

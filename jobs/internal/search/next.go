@@ -1,0 +1,80 @@
+package search
+
+import (
+	"fmt"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/vicinity"
+)
+
+// What a search and its job say to each other, in plain values.
+
+// Demand is what a job wants of its search.
+type Demand struct {
+	Wanted int           // workers; 0 = none
+	Least  int           // of them are taken at once, or none
+	Nodes  []vicinity.ID // that the job has; only where the choice depends on them, see jobs.Spec.Grouped
+}
+
+// Next is what a search wants to be done now, in this order, and what it waits
+// for then.
+type Next struct {
+	Measure []Measurement
+	Grant   []Choice
+	Release []vicinity.ID // nodes whose offers are given back
+	Over    bool          // these need not offer again
+	Flood   jobs.Round    // to be advertised; Number 0 = none
+	Extend  []flood.Reach // nodes beyond which the latest flood is carried
+	Err     error         // no nodes can satisfy the job, and nothing is to be done
+	Outlook
+}
+
+// Measurement asks a node for its round trips to others.
+type Measurement struct {
+	From  vicinity.ID // this node itself, or another one
+	Nodes []vicinity.ID
+}
+
+// Choice is an offer that is taken.
+type Choice struct {
+	Node   vicinity.ID
+	Name   string
+	Key    uint64
+	RTT    time.Duration
+	Places []int // which of the wanted ranks it gets, from 0
+}
+
+// Outlook is what a search waits for, and why.
+type Outlook struct {
+	Until time.Time // when next is due; zero = only after an input
+	Flood time.Time // when the next flood is due
+	Why
+}
+
+// Why is what keeps a search from the workers that are wanted.
+type Why struct {
+	Wanted int
+	least  int    // of them are taken at once
+	asked  bool   // somebody has answered
+	room   int    // for so many workers of the job, at all nodes that have answered
+	apart  string // why the nodes that offer are too far apart, or too few; "" = they are not
+}
+
+// Text says it in one line; answers is what the nodes have answered.
+func (w Why) Text(answers jobs.Tally) string {
+	noun := "workers"
+	if w.Wanted == 1 {
+		noun = "worker"
+	}
+	switch {
+	case !w.asked:
+		return fmt.Sprintf("looking for %d %s", w.Wanted, noun)
+	case w.room < w.least:
+		return fmt.Sprintf("waiting for %d %s: %s; together they have room for %d", w.Wanted, noun, answers, w.room)
+	case w.apart != "":
+		return fmt.Sprintf("waiting for %d %s: %s; %s", w.Wanted, noun, answers, w.apart)
+	}
+	return fmt.Sprintf("waiting for %d %s: %s", w.Wanted, noun, answers)
+}

@@ -1,0 +1,89 @@
+package search
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/placement"
+	"zorilla/vicinity"
+)
+
+const (
+	// maxPairs bounds what is measured for a job: the rest, of the nearest
+	// pairs by estimate, count by their estimates.
+	maxPairs = 8192
+	// measureRounds is how often a choice may change because of what was
+	// measured.
+	measureRounds = 6
+)
+
+// apart tells how far apart the nodes of offers are, and each from the nodes
+// that the job has.
+func (s *Search) apart(offers []placement.Offer, d *Demand) func(a, b int) time.Duration {
+	return func(a, b int) (rtt time.Duration) {
+		x := vicinity.ID(offers[a].Node)
+		if a != b {
+			rtt, _ = s.Between(x, vicinity.ID(offers[b].Node))
+			return rtt
+		}
+		for _, id := range d.Nodes {
+			far, _ := s.Between(x, id)
+			rtt = max(rtt, far)
+		}
+		return rtt
+	}
+}
+
+// measurePairs has the round trips between nodes measured that are not known,
+// and reports whether it is worth to wait for them.
+func (s *Search) measurePairs(now time.Time, nodes []vicinity.ID, n *Next) bool {
+	if !s.spec.Pairwise() {
+		return false
+	}
+	g := &s.group
+	pairs, own := s.unsure(nodes)
+	pairs = pairs[:min(len(pairs), max(0, maxPairs-len(s.pairs)))]
+	if g.rounds >= measureRounds {
+		if len(pairs)+len(own) > 0 && s.spec.MaxRTT > 0 {
+			g.apart = "the round trips between nodes could not be measured"
+			s.changed = true
+		}
+		return false
+	}
+	asks := map[vicinity.ID][]vicinity.ID{}
+	for _, u := range pairs {
+		from, to := u.a, u.b
+		if len(asks[to]) < len(asks[from]) {
+			from, to = to, from
+		}
+		if len(asks[from]) < wire.MaxMeasured {
+			asks[from] = append(asks[from], to)
+		}
+	}
+	if len(asks) == 0 && len(own) == 0 {
+		return false
+	}
+	g.rounds++
+	g.unanswered, g.answersBy = len(asks), now.Add(wire.MeasureWait)
+	for _, from := range slices.Sorted(maps.Keys(asks)) {
+		n.Measure = append(n.Measure, Measurement{from, asks[from]})
+	}
+	if len(own) > 0 {
+		n.Measure = append(n.Measure, Measurement{s.id, own})
+	}
+	return true
+}
+
+// Paired takes the round trips from one node to others, 0 where there is none;
+// of a node that did not answer there are none at all. It reports whether that
+// was the last answer that the choice waits for.
+func (s *Search) Paired(from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) (last bool) {
+	s.learn(from, nodes, rtt)
+	if s.group.unanswered--; s.group.unanswered > 0 {
+		return false
+	}
+	s.group.answersBy = time.Time{}
+	return true
+}

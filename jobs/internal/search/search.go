@@ -1,0 +1,189 @@
+// Package search looks for the workers of one job: it counts offers, decides when there
+// are enough and which to take, and when the flood goes further or begins again (when
+// that is, package flood has from the paper). It calls nobody: Next answers one question,
+// what is to be done now, until when nothing else is, and why.
+package search
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/vicinity"
+)
+
+// Search looks for the workers of one job. It has no goroutine, lock or clock,
+// and calls nobody: it is told of answers and of what the job wants, and next
+// says what is to be done about it, until when nothing else is, and why.
+type Search struct {
+	*nodeAnswers
+	distances
+	Rnd  *rand.Rand
+	spec *jobs.Spec
+
+	schedule flood.Search   // of floods
+	frontier flood.Frontier // of the latest flood, which is current
+	Current  flood.Flood
+	Rounds   []jobs.Round
+	reached  map[vicinity.ID]bool // in the last round
+
+	group     group
+	horizon   time.Duration // more workers are welcome if they are nearer; 0 = no more
+	fruitless int           // nodes below the horizon that were reached since one of them offered
+	overdue   bool          // the flood is extended even if busy nodes will have room soon
+
+	FloodedAt  time.Time // of the latest flood
+	measuredAt time.Time // of the latest requests to measure nodes since then; zero = none
+	decideAt   time.Time // enough is offered; until then nearer nodes may answer. Zero = not enough
+	extendAt   time.Time // the flood can be carried on; zero = it cannot
+	refloodAt  time.Time // the nodes of the last round are asked again; zero = they are not
+	releaseAt  time.Time // offers that are not enough are given back; zero = there are none
+
+	changed bool // what a user sees
+}
+
+const (
+	// anywhere is the horizon of a search that is short of workers.
+	anywhere = time.Duration(math.MaxInt64)
+	// KeepOffers is how long a job that is short of workers lets others'
+	// slots be held after a flood.
+	KeepOffers = time.Second
+	// MaxNearerWait bounds the wait for nearer offers.
+	MaxNearerWait = 250 * time.Millisecond
+	// MaxExtend bounds how long a job that has enough offers looks for nearer
+	// ones; it is well below their lease.
+	MaxExtend = time.Second
+	// MaxFruitless bounds how many nodes that are near enough such a job
+	// reaches without an offer: near nodes that are all busy must not cost a
+	// flood of them all.
+	MaxFruitless = 1024
+	maxProbes    = 64
+	// maxMeet bounds the near members to which a flood is carried that did not
+	// reach them, at a time.
+	maxMeet   = 64
+	maxRounds = 64
+	// AvoidFor keeps a job away from a node that could not prepare it.
+	AvoidFor = 30 * time.Second
+	// giveBackPause bounds the pause of a job that gave all of its ranks back.
+	giveBackPause = 500 * time.Millisecond
+)
+
+// New makes a search that has not begun. Rnd is shared with the node's core.
+func New(self vicinity.ID, rnd *rand.Rand, schedule flood.Schedule) *Search {
+	a := newNodeAnswers()
+	return &Search{
+		nodeAnswers: a, distances: newDistances(self, a.roundTrip),
+		Rnd: rnd, spec: &jobs.Spec{},
+		schedule: flood.NewSearch(schedule, 1),
+		reached:  map[vicinity.ID]bool{},
+	}
+}
+
+// Begin takes the job's wishes. The spec is not changed by either side.
+func (s *Search) Begin(spec *jobs.Spec, schedule flood.Schedule) {
+	s.spec = spec
+	s.schedule = flood.NewSearch(spec.Search.Schedule(schedule), spec.Least())
+}
+
+// Next says what is to be done to find the workers that are wanted: with the
+// offers that stand, else by carrying the flood on, else by the next flood when
+// it is due. The search takes it that all of it is done.
+func (s *Search) Next(now time.Time, d Demand) (n Next) {
+	s.extendAt = time.Time{}
+	s.expire(now)
+	if d.Wanted > 0 {
+		s.horizon = s.choose(now, &d, &n)
+	}
+	switch {
+	case n.Err != nil:
+	case d.Wanted == 0:
+		n.Release, n.Over = s.GiveBack(), true
+	case !s.decideAt.IsZero(): // no flood while a choice is being made
+		s.extend(now, &d, &n)
+	default:
+		s.reachOut(now, &d, &n)
+	}
+	n.Outlook = s.Outlook(d)
+	return n
+}
+
+// Outlook says what the search waits for.
+func (s *Search) Outlook(d Demand) Outlook {
+	o := Outlook{
+		Flood: agenda.Earlier(s.schedule.Wake(), s.refloodAt),
+		Why:   Why{Wanted: d.Wanted, least: d.Least, asked: len(s.Answers) > 0, room: s.roomFor, apart: s.group.apart},
+	}
+	switch {
+	case d.Wanted == 0:
+	case !s.decideAt.IsZero():
+		o.Until = agenda.Earlier(s.decideAt, s.extendAt)
+	default:
+		o.Until = agenda.Earlier(agenda.Earlier(o.Flood, s.extendAt), s.releaseAt)
+	}
+	return o
+}
+
+// reachOut looks for more offers than there are.
+func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
+	if radius, due := s.schedule.Next(now); due {
+		s.schedule.Flooded(now)
+		if s.spec.Search.Adaptive() {
+			s.overdue = true
+			if s.open(now) {
+				s.extend(now, d, n) // not all of it again
+				return
+			}
+			radius = s.schedule.First()
+		}
+		s.flood(now, radius, d, n)
+		return
+	}
+	if !s.refloodAt.IsZero() && !now.Before(s.refloodAt) {
+		s.flood(now, s.Rounds[len(s.Rounds)-1].Radius, d, n)
+		return
+	}
+	if !s.releaseAt.IsZero() && !now.Before(s.releaseAt) {
+		s.releaseAt = time.Time{}
+		n.Release = s.GiveBack()
+	}
+	s.extend(now, d, n)
+}
+
+// FollowUp says what is to be done about an offer that came from a node's queue
+// and is not enough by itself: if the nodes that have answered could do it
+// together, they are asked again soon; else their slots are not blocked.
+func (s *Search) FollowUp(now time.Time, d Demand, from vicinity.ID) (n Next) {
+	_, stands := s.Offers[from]
+	switch {
+	case !stands || d.Wanted == 0:
+	case s.roomFor < d.Least:
+		n.Release = s.GiveBack()
+	default:
+		if s.refloodAt.IsZero() {
+			jitter := time.Duration(s.Rnd.Int64N(int64(100 * time.Millisecond)))
+			s.refloodAt = agenda.Later(now, s.FloodedAt.Add(time.Second)).Add(jitter)
+		}
+		s.releaseAt = agenda.Later(s.releaseAt, s.refloodAt.Add(KeepOffers))
+	}
+	n.Outlook = s.Outlook(d)
+	return n
+}
+
+// Again looks for workers in the place of lost ones.
+func (s *Search) Again(now time.Time) { s.schedule.Reset(now) }
+
+// BackOff looks for all workers again after a pause with jitter, so that two
+// jobs that were in each other's way do not meet again.
+func (s *Search) BackOff(now time.Time) {
+	s.schedule.Reset(now.Add(time.Duration(s.Rnd.Int64N(int64(giveBackPause)))))
+}
+
+// News reports whether what a user sees has changed since the last call.
+func (s *Search) News() bool {
+	changed := s.changed
+	s.changed = false
+	return changed
+}

@@ -1,0 +1,97 @@
+package wire
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/vicinity"
+)
+
+// The files that tell a worker of its job's table. They are where its TMPDIR
+// is, which it can read whatever confines it.
+const (
+	HostFileName  = "hostfile"
+	EpochFileName = "epoch"
+)
+
+// Table tells a participant where the ranks of a job are by now.
+type Table struct {
+	Epoch int64  `json:"epoch"`
+	File  string `json:"file"` // the host file
+	Hosts []Host `json:"-"`
+}
+
+type (
+	// Host is a node's part of the rank table.
+	Host struct {
+		Node  vicinity.ID `json:"node"`
+		Addr  string      `json:"addr"` // IP address of the node
+		Ranks []int       `json:"ranks"`
+	}
+)
+
+// MasterOf returns the address of rank 0's node.
+func MasterOf(start Start) string {
+	if start.Master != "" {
+		return start.Master
+	}
+	for _, h := range start.Hosts { // of an older origin
+		if slices.Contains(h.Ranks, 0) && h.Addr != "" {
+			return h.Addr
+		}
+	}
+	return "127.0.0.1"
+}
+
+// MasterPort is the same for all ranks of a job and seldom for two jobs.
+func MasterPort(job jobs.ID) int {
+	h := fnv.New32a()
+	h.Write([]byte(job))
+	return 20000 + int(h.Sum32()%10000)
+}
+
+// HostOf returns the IP address of "host:port", or "".
+func HostOf(addrs []string) string {
+	if len(addrs) == 0 {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(addrs[0])
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// HostFile writes a table as lines "address slots=N", by lowest rank. A node
+// whose address is not known any more is left out.
+func HostFile(hosts []Host) string {
+	var b strings.Builder
+	for _, h := range hosts {
+		if h.Addr != "" {
+			fmt.Fprintf(&b, "%s slots=%d\n", h.Addr, len(h.Ranks))
+		}
+	}
+	return b.String()
+}
+
+// Check refuses a table that is not what HostFile writes: programs rely on it.
+func (t *Table) Check() error {
+	bad := t.Epoch < 1
+	for line := range strings.Lines(t.File) {
+		addr, slots, found := strings.Cut(strings.TrimSuffix(line, "\n"), " slots=")
+		_, err := netip.ParseAddr(addr)
+		n, err2 := strconv.Atoi(slots)
+		bad = bad || !found || err != nil || err2 != nil || n < 1 || n > jobs.MaxRanks || !strings.HasSuffix(line, "\n")
+	}
+	if bad {
+		return fmt.Errorf("table: %w", codec.ErrMalformed)
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package wire
+
+// Reasons of declines; explain counts nodes by them.
+const (
+	ReasonBusy     = "busy"
+	ReasonSlots    = "too few slots"
+	ReasonMemory   = "too little memory"
+	ReasonDisk     = "too little disk"
+	ReasonGPUs     = "too few GPUs"
+	ReasonWhere    = "does not match --where"
+	ReasonDenied   = "denied by owner"
+	ReasonPaused   = "owner paused"
+	ReasonLeaving  = "leaving"
+	ReasonDraining = "draining"
+	ReasonQueueing = "too many jobs waiting"
+)
+
+// ReasonBroken begins the decline of such a node; the cause follows.
+const ReasonBroken = "cannot start workers"

@@ -1,0 +1,97 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"math"
+	"strings"
+	"testing"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/where"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/internal/wire/wiretest"
+)
+
+// TestAdvertisementBytes pins the layout: nodes of different versions must
+// agree on it.
+func TestAdvertisementBytes(t *testing.T) {
+	ad := wiretest.Ad(jobtest.Node(1), "k7f3q", 40, 0x1234)
+	ad.Addrs, ad.Memory, ad.Priority = []string{"10.0.0.7:5444"}, 1<<20, -1
+	ad.Signed = 1732233728000
+	// A map of ten: j, a, r, w, c, m, p, s, l, t.
+	const want = "8aa16ad9216b37663371407a6161626161616161616161616161616161616161616161616161" +
+		"a16191ad31302e302e302e373a35343434a17201a17728a16301a16dce00100000a170ffa173cd1234a16ccdea60a174cf00000193512d1000"
+	if got := hex.EncodeToString(codec.MustMarshal(ad)); got != want {
+		t.Fatalf("got %s", got)
+	}
+	full := wiretest.Ad(jobtest.Node(1), "k7f3q", jobs.MaxRanks, 1<<63)
+	full.Slots, full.Memory, full.Disk, full.GPUs, full.Priority = jobs.MaxSlots, 1<<60, 1<<60, jobs.MaxGPUs, -100
+	full.Where, full.Near, full.Round, full.Life = strings.Repeat("x", where.MaxLength), true, math.MaxInt, wire.MaxLife.Milliseconds()
+	full.Signed = math.MaxInt64
+	for range wire.MaxAddrs {
+		full.Addrs = append(full.Addrs, "[2001:db8:1111:2222:3333:4444:5555:6666]:65535")
+	}
+	if n := wire.SignatureLen + len(codec.MustMarshal(full)); n > flood.MaxPayload {
+		t.Fatalf("the largest advertisement takes %d bytes: it does not fit into a flood's packet", n)
+	}
+}
+
+func TestSenselessMessagesAreRefused(t *testing.T) {
+	good := wiretest.Ad(jobtest.Node(1), "k7f3q", 4, 1)
+	for name, change := range map[string]func(*wire.Advertisement){
+		"no job":            func(a *wire.Advertisement) { a.Job = "" },
+		"path as a job":     func(a *wire.Advertisement) { a.Job = "../..@zaaba" },
+		"short origin":      func(a *wire.Advertisement) { a.Job = jobs.ID(a.Job.Short()) },
+		"nobody wanted":     func(a *wire.Advertisement) { a.Wanted = 0 },
+		"too many wanted":   func(a *wire.Advertisement) { a.Wanted = 1 << 40 },
+		"no slots":          func(a *wire.Advertisement) { a.Slots = 0 },
+		"negative memory":   func(a *wire.Advertisement) { a.Memory = -1 },
+		"eternal":           func(a *wire.Advertisement) { a.Life = 1 << 50 },
+		"not an address":    func(a *wire.Advertisement) { a.Addrs = []string{"localhost; rm -rf /"} },
+		"too many adresses": func(a *wire.Advertisement) { a.Addrs = make([]string, 100) },
+	} {
+		ad := good
+		change(&ad)
+		b := append(make([]byte, wire.SignatureLen), codec.MustMarshal(ad)...)
+		if _, err := wire.DecodeAdvertisement(b, wiretest.Genuine); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	b := append(make([]byte, wire.SignatureLen), codec.MustMarshal(good)...)
+	if _, err := wire.DecodeAdvertisement(b, wiretest.Genuine); err != nil {
+		t.Errorf("a good one is refused: %v", err)
+	}
+}
+
+func FuzzDecodePacket(f *testing.F) {
+	signed := func(p wire.Packet) []byte { return append(make([]byte, wire.SignatureLen), codec.MustMarshal(p)...) }
+	f.Add(signed(wire.Packet{To: jobtest.Node(1), Answer: &wire.Answer{Job: wiretest.Job, Round: 1, Key: 7, Workers: 2, Capacity: 4, Hops: 2, Rim: true, Onward: 9, At: []byte{1, 2, 3, 4}}}))
+	f.Add(signed(wire.Packet{To: jobtest.Node(1), Yield: wiretest.Job, Forget: true}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := wire.DecodePacket(b, func(_, _ []byte) error { return nil })
+		if err != nil {
+			return
+		}
+		again, err := wire.DecodePacket(signed(p), func(_, _ []byte) error { return nil })
+		if err != nil || !bytes.Equal(codec.MustMarshal(again), codec.MustMarshal(p)) {
+			t.Fatalf("%+v does not survive the way: %v", p, err)
+		}
+	})
+}
+
+// What travels with the longest expression still fits into a flood.
+func TestAdvertisementWithEverythingFits(t *testing.T) {
+	full := wiretest.Ad(jobtest.Node(1), "k7f3q", jobs.MaxRanks, 1<<63)
+	full.Slots, full.Memory, full.Disk, full.GPUs, full.Priority = jobs.MaxSlots, 1<<60, 1<<60, jobs.MaxGPUs, -100
+	full.Where, full.Round, full.Life = strings.Repeat("x", where.MaxLength), 1<<31, wire.MaxLife.Milliseconds()
+	for range wire.MaxAddrs {
+		full.Addrs = append(full.Addrs, "[2001:db8:1111:2222:3333:4444:5555:6666]:65535")
+	}
+	if n := wire.SignatureLen + len(codec.MustMarshal(full)); n > 1000 {
+		t.Fatalf("the largest advertisement takes %d bytes: it does not fit into a flood's packet", n)
+	}
+}

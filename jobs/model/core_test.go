@@ -1,0 +1,88 @@
+package model
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/claims"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/internal/wire/wiretest"
+)
+
+// A node that leaves does not ask to be woken for a trial that it will not make.
+func TestNoTrialsWhileLeaving(t *testing.T) {
+	w := newWorld(1, 2)
+	c := w.nodes[0].core.core
+	for range claims.MaxMisses {
+		c.Claims.Missed(w.now, "no more processes")
+	}
+	if c.Wake().IsZero() {
+		t.Fatal("nothing is tried")
+	}
+	c.Leave(w.now, time.Minute)
+	if c.Advance(w.now); !c.Wake().IsZero() {
+		t.Errorf("wants to be woken at %v", c.Wake())
+	}
+}
+
+// A release of everything ends what is held, too, and what waits; of a job of another
+// origin it ends nothing.
+func TestReleaseEndsTheHold(t *testing.T) {
+	w := newWorld(1, 2, 2)
+	c := w.nodes[0].core.core
+	origin := w.nodes[1].id
+	ad := wiretest.Ad(origin, "aaaaa", 3, 1)
+	if a := c.Claims.Advertised(w.now, ad); a.Workers != 2 || len(c.Claims.Queue) != 1 {
+		t.Fatalf("%+v", a)
+	}
+	c.Released(w.now, jobtest.Node(7), &wire.Release{Job: ad.Job})
+	if len(c.Claims.Holds) != 1 || len(c.Claims.Queue) != 1 {
+		t.Error("a stranger has released it")
+	}
+	c.Released(w.now, origin, &wire.Release{Job: ad.Job})
+	if len(c.Claims.Holds) != 0 || len(c.Claims.Queue) != 0 {
+		t.Error("it is held, or waits")
+	}
+}
+
+// What a primary wants done waits for the events before it, and for what it left before.
+func TestEffectsWaitForTheirEvents(t *testing.T) {
+	w := newWorld(1, 2)
+	c := w.nodes[0].core.core
+	j := c.NewJob(jobs.ID("aaaaa").At(c.Self.ID))
+	c.Add(j)
+	ev := record.Event{Kind: record.Submitted, At: w.now, Spec: &jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}}
+	leave := func(number uint64, events ...record.Event) {
+		j.Core.Out.Events = append(j.Core.Out.Events, events...)
+		j.Core.Do(primary.DoAnswer{Number: number})
+		c.Flush(w.now, j)
+	}
+	done := func() (numbers []uint64) {
+		list, _ := c.Advance(w.now)
+		for _, a := range list {
+			if e, ok := a.Effect.(primary.DoAnswer); ok {
+				numbers = append(numbers, e.Number)
+			}
+		}
+		return numbers
+	}
+	leave(1, ev)
+	leave(2)
+	leave(3, ev)
+	if n := done(); len(n) != 0 {
+		t.Errorf("done before anything is durable: %v", n)
+	}
+	c.Recorded(w.now, j.Core.Rec.ID, 3)
+	if n := done(); len(n) != 0 {
+		t.Errorf("done before the first is durable: %v", n)
+	}
+	c.Recorded(w.now, j.Core.Rec.ID, 1)
+	if n := done(); !slices.Equal(n, []uint64{1, 2, 3}) {
+		t.Errorf("done: %v", n)
+	}
+}

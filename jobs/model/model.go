@@ -1,0 +1,340 @@
+// Package model is a node without a machine, for simulators and model checkers: a
+// Model contains the very core that package agent contains, with workers that only
+// take time and a disk in memory. It can be killed at any write, and revived.
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// Config describes a Model. Self, Rand, Flood, Member and Members are
+// required. The functions are called by the Model's methods and must not call
+// them.
+type Config struct {
+	Self     vicinity.Member
+	Schedule flood.Schedule
+	Rand     *rand.Rand // owned by the model
+	// Flood starts the flood of an advertisement; see flood.Core.Start.
+	Flood func(now time.Time, ad Advert) flood.Flood
+	// Member tells what is known of a node, and the round trip to it, 0 while
+	// it is not measured; see Overlay.
+	Member func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
+	// Nearer lists whom the node has measured to be near; see Overlay. Nil =
+	// nobody.
+	Nearer  func(than time.Duration, limit int) []vicinity.Measured
+	Members func() int // how many there are, this node included
+	// Distance estimates the round trip between two other nodes; nil, or 0, =
+	// not known.
+	Distance func(a, b vicinity.ID) time.Duration
+	// Busy is how many slots something uses for good that is not simulated.
+	Busy int
+	// Fate tells what becomes of a worker that was granted; nil = it is ready
+	// at once and runs until it is released.
+	Fate func(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) Fate
+	// Disk is how long it takes until what is written down is durable; nil =
+	// no time.
+	Disk func() time.Duration
+	// Unable tells why the node cannot start workers now; nil, or "" = it can.
+	Unable func() string
+	// Origin tells where a job was submitted; nil = jobs with dependencies are
+	// refused.
+	Origin func(job jobs.ID) (vicinity.ID, bool)
+}
+
+// Fate is what becomes of a worker.
+type Fate struct {
+	Prepare time.Duration // until it is ready
+	Unfit   string        // why it will not be ready; "" = it will
+	Run     time.Duration // until it ends by itself; 0 = never
+	Code    int           // that it ends with then
+	Stop    time.Duration // that it takes to end when it is told to
+	Output  int           // bytes that it writes, evenly while it runs; see OutputByte
+}
+
+// Model is a node for simulators and model checkers: the very core that a Service
+// contains, with workers that only take time, and a disk in memory. [Model.Kill]
+// returns what is on it, with the workers, which outlive their node, and [Revive]
+// goes on from there.
+//
+// Its methods must not be called at the same time. Those that take now return
+// what is to be done outside; after each call the next Tick is due at Next. The
+// same calls always have the same results.
+type Model struct {
+	cfg       Config
+	core      *core.Core
+	disk      disk
+	writing   []*write // events on their way to the journal, in order
+	timers    agenda.Agenda[*timer]
+	asked     []asked
+	measures  []*measure
+	follows   []*followed
+	following map[participant.WorkerID]bool // processes whose end the core is to be told of
+	number    uint64                        // of the last request
+	out       Actions
+}
+
+// Actions is what a Model wants done.
+type Actions struct {
+	Extends  []Extend
+	Messages []Message
+	Probes   []vicinity.ID // members whose round trip should be measured soon
+}
+
+// Advert is an advertisement to be flooded.
+type Advert struct {
+	Job     jobs.ID
+	Round   int
+	Radius  int
+	Payload []byte
+}
+
+// Extend carries a flood of this node beyond its rim; see flood.Core.Extend.
+type Extend struct {
+	Job   jobs.ID
+	Flood flood.Flood
+	Rim   []flood.Reach
+}
+
+// timer is something that takes time, and is lost with the node.
+type timer struct {
+	agenda.Entry
+	f func(now time.Time)
+}
+
+// New returns an idle node.
+func New(cfg Config) *Model {
+	m := &Model{cfg: cfg, disk: newModelDisk(), following: map[participant.WorkerID]bool{}}
+	m.core = core.New(cfg.Self, around{m}, cfg.Rand, cfg.Schedule, participant.OrphanLimit)
+	m.core.Claims.Used.Slots = cfg.Busy
+	return m
+}
+
+// Submit accepts a job. Errors wrap ErrInvalid.
+func (m *Model) Submit(now time.Time, spec jobs.Spec) (jobs.ID, Actions, error) {
+	if err := spec.Validate(); err != nil {
+		return "", Actions{}, err
+	}
+	if spec.Array != nil { // its workers only take time
+		return "", Actions{}, fmt.Errorf("%w: arrays cannot be simulated", jobs.ErrInvalid)
+	}
+	if len(spec.After) > 0 && m.cfg.Origin == nil {
+		return "", Actions{}, fmt.Errorf("%w: nobody is told what becomes of the jobs that it waits for", jobs.ErrInvalid)
+	}
+	id := jobs.NewID(m.cfg.Rand, m.cfg.Self.ID)
+	for m.core.Jobs[id] != nil {
+		id = jobs.NewID(m.cfg.Rand, m.cfg.Self.ID)
+	}
+	m.core.Submit(now, id, spec, 0)
+	m.disk.jobs = append(m.disk.jobs, id)
+	return id, m.Tick(now), nil
+}
+
+// Limit tells what the owner allows from now on.
+func (m *Model) Limit(now time.Time, l jobs.Limits) Actions {
+	m.core.Limit(l)
+	return m.Tick(now)
+}
+
+// Leave begins to stop the node, as SIGTERM does: nothing is offered or started
+// any more, and the origins of its workers are told that these go on. Kill
+// ends it.
+func (m *Model) Leave(now time.Time) Actions {
+	m.core.Leave(now, wire.AwayLease)
+	return m.Tick(now)
+}
+
+// Drain makes the node take no new workers. With evict those that it has are ended, and
+// are lost there.
+func (m *Model) Drain(now time.Time, evict bool) Actions {
+	m.core.Claims.Drain()
+	if evict {
+		m.core.Part.EvictAll(now, wire.ReasonDraining)
+	}
+	return m.Tick(now)
+}
+
+// Undrain makes the node take workers again.
+func (m *Model) Undrain(now time.Time) Actions {
+	m.core.Undrain()
+	return m.Tick(now)
+}
+
+// Cancel ends a job of this node.
+func (m *Model) Cancel(now time.Time, id jobs.ID) Actions {
+	m.core.Tell(now, id, func(p *primary.Primary) { p.Cancel(now, "cancelled by a user") })
+	return m.Tick(now)
+}
+
+// Advertised takes a flooded advertisement.
+func (m *Model) Advertised(now time.Time, f flood.Message) Actions {
+	ad, err := wire.DecodeAdvertisement(f.Payload, func(vicinity.ID, []byte, []byte) error { return nil })
+	if err == nil && ad.Origin() != m.cfg.Self.ID {
+		m.core.Advertised(now, ad, f)
+	}
+	return m.Tick(now)
+}
+
+// MemberGone tells that the overlay has declared a node dead.
+func (m *Model) MemberGone(now time.Time, id vicinity.ID) Actions {
+	m.core.MemberGone(now, id)
+	return m.Tick(now)
+}
+
+// Tick does what is due.
+func (m *Model) Tick(now time.Time) Actions {
+	m.written(now)
+	m.expire(now)
+	m.poll(now)
+	m.tellMeasured(now)
+	for {
+		for t, ok := m.timers.Due(now); ok; t, ok = m.timers.Due(now) {
+			m.timers.Remove(t)
+			t.f(now)
+		}
+		list, _ := m.core.Advance(now)
+		for _, a := range list {
+			m.perform(now, a)
+		}
+		if _, more := m.timers.Due(now); !more && len(list) == 0 {
+			break
+		}
+	}
+	out := m.out
+	m.out = Actions{}
+	return out
+}
+
+// Next returns when Tick is due; zero = only after an input.
+func (m *Model) Next() time.Time {
+	at := agenda.Earlier(agenda.Earlier(m.core.Wake(), m.timers.Next()), m.measuring())
+	if len(m.writing) > 0 {
+		at = agenda.Earlier(at, m.writing[0].due)
+	}
+	for _, a := range m.asked {
+		at = agenda.Earlier(at, a.until)
+	}
+	for _, f := range m.follows {
+		if !f.asked {
+			at = agenda.Earlier(at, f.next)
+		}
+	}
+	return at
+}
+
+// after has something done after a time; at once if that is none.
+func (m *Model) after(now time.Time, d time.Duration, f func(now time.Time)) {
+	if d <= 0 {
+		f(now)
+		return
+	}
+	m.timers.Set(&timer{f: f}, now.Add(d))
+}
+
+// sync is how long it takes until what is written down is durable.
+func (m *Model) sync() time.Duration {
+	if m.cfg.Disk == nil {
+		return 0
+	}
+	return m.cfg.Disk()
+}
+
+// unable tells why workers cannot be started now, or "".
+func (m *Model) unable() string {
+	if m.cfg.Unable == nil {
+		return ""
+	}
+	return m.cfg.Unable()
+}
+
+// perform does what the core wants done.
+func (m *Model) perform(now time.Time, a core.Action) {
+	switch e := a.Effect.(type) {
+	case primary.DoAccepted, core.DoSettle, participant.DoCancelWork, participant.DoForgetWork:
+	case core.DoRecord:
+		m.record(now, e)
+	case core.DoFollow:
+		m.follows = append(m.follows, &followed{job: e.Job, after: e.After, next: now})
+		m.poll(now)
+	case core.DoPacket:
+		m.packet(e.To, e.Packet)
+	case primary.DoAnswer:
+		m.answer(a.Job, e)
+	case primary.DoExtend:
+		m.out.Extends = append(m.out.Extends, Extend{Job: a.Job, Flood: e.Flood, Rim: e.Rim})
+	case primary.DoProbe:
+		m.out.Probes = append(m.out.Probes, e.ID)
+	case primary.DoGrant:
+		m.ask(now, e.To, e.Grant.Job, &e.Grant, a, wire.GrantTimeout)
+	case primary.DoStart:
+		start := e.Start
+		start.Hosts = slices.Clone(start.Hosts)
+		for i := range start.Hosts {
+			if m, _, ok := m.cfg.Member(start.Hosts[i].Node); ok {
+				start.Hosts[i].Addr = wire.HostOf(m.Addrs)
+			}
+		}
+		m.send(e.To, Request, start.Job, &start, request{body: &start})
+	case primary.DoRelease:
+		m.send(e.To, Request, e.Release.Job, &e.Release, request{body: &e.Release})
+	case primary.DoCollect:
+		m.ask(now, e.From, a.Job, fetch{a.Job, jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}}, a, wire.ReportTimeout)
+	case primary.DoMeasure:
+		m.ask(now, e.From, a.Job, &wire.Measure{Job: a.Job, Nodes: e.Nodes}, a, wire.MeasureWait)
+	case participant.DoReport:
+		rep := m.disk.fill(now, &e)
+		m.ask(now, e.To, rep.Job, rep, core.Action{Effect: participant.DoReport{Report: *rep}}, wire.ReportTimeout)
+	default:
+		m.execute(now, e)
+	}
+}
+
+// around is a Model as its core sees the network.
+type around struct{ m *Model }
+
+func (a around) Member(id vicinity.ID) (vicinity.Member, bool) {
+	m, _, ok := a.m.cfg.Member(id)
+	return m, ok
+}
+
+func (a around) Measured(id vicinity.ID) time.Duration {
+	_, rtt, _ := a.m.cfg.Member(id)
+	return rtt
+}
+
+func (a around) Nearer(than time.Duration, limit int) []vicinity.Measured {
+	if a.m.cfg.Nearer == nil {
+		return nil
+	}
+	return a.m.cfg.Nearer(than, limit)
+}
+
+func (a around) Distance(x, y vicinity.ID) time.Duration {
+	if a.m.cfg.Distance == nil {
+		return 0
+	}
+	return a.m.cfg.Distance(x, y)
+}
+
+func (a around) Size() int { return a.m.cfg.Members() }
+
+func (a around) Flood(now time.Time, radius int, ad wire.Advertisement) flood.Flood {
+	payload := append(make([]byte, wire.SignatureLen), codec.MustMarshal(ad)...)
+	return a.m.cfg.Flood(now, Advert{Job: ad.Job, Round: ad.Round, Radius: radius, Payload: payload})
+}
+
+func (a around) Bearings() []byte { return nil }
+
+func (a around) Placed(vicinity.ID, []byte) {}

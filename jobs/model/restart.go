@@ -1,0 +1,97 @@
+package model
+
+import (
+	"slices"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
+)
+
+// Remains is what a node leaves behind that was killed: what it had written
+// down, and its workers, which go on without it.
+type Remains struct {
+	number uint64
+	disk   disk
+}
+
+// Shift moves the times of processes to another clock: they do not look at it.
+func (r *Remains) Shift(d time.Duration) {
+	for _, k := range r.disk.workers {
+		if !k.began.IsZero() {
+			k.began = k.began.Add(d)
+		}
+		if !k.ends.IsZero() {
+			k.ends = k.ends.Add(d)
+		}
+	}
+}
+
+// Kill ends the node at once, as SIGKILL does; the Model must not be used any
+// more. What was on its way to the disk may have got there. If the machine fails
+// with it, the workers are gone, and perhaps what was not durable.
+func (m *Model) Kill(now time.Time, machine bool) Remains {
+	for _, w := range m.writing[:m.cfg.Rand.IntN(len(m.writing)+1)] {
+		m.disk.append(w)
+	}
+	m.disk.workers = slices.DeleteFunc(m.disk.workers, func(k *worker) bool {
+		k.finish(now)
+		return k.claim == nil || machine && !k.synced && m.cfg.Rand.IntN(2) == 0
+	})
+	if machine {
+		m.disk.fail(now)
+	}
+	return Remains{m.number, m.disk}
+}
+
+// fail is the end of a machine.
+func (d *disk) fail(now time.Time) {
+	for _, k := range d.workers {
+		if !k.began.IsZero() && !k.over {
+			k.wrote, k.over, k.failed = k.written(now), true, true
+		}
+	}
+	for _, job := range d.outputs {
+		for _, o := range job {
+			o.data = o.data[:o.safe]
+		}
+	}
+}
+
+// Revive makes a node go on with what an earlier life of it left. A worker
+// whose end came in the meantime has ended.
+func Revive(now time.Time, cfg Config, r Remains) (*Model, Actions) {
+	m := New(cfg)
+	m.number, m.disk = r.number+1, r.disk
+	m.disk.jobs = nil
+	for _, e := range m.disk.journal { // as agent.Service.load does
+		j := m.core.Jobs[e.job]
+		if j == nil {
+			j = m.core.NewJob(e.job)
+			m.core.Add(j)
+			m.disk.jobs = append(m.disk.jobs, e.job)
+		}
+		var ev record.Event
+		if err := codec.Unmarshal(codec.MustMarshal(e.ev), &ev); err != nil || !ev.Sound(&j.Core.Rec) {
+			panic("model: its journal cannot be read")
+		}
+		j.Core.Rec.Apply(ev)
+	}
+	for _, k := range m.disk.workers {
+		m.core.Adopt(now, *k.claim)
+	}
+	for _, id := range m.disk.jobs {
+		j := m.core.Jobs[id]
+		m.core.Clock.Saw(j.Core.Rec.Stamp, now)
+		for i := range j.Core.Rec.Ranks {
+			ra := jobs.RankAttempt{Rank: i, Attempt: j.Core.Rec.Ranks[i].Attempt}
+			j.Core.Received[ra] = m.disk.has(id, ra)
+		}
+		if j.Settled = j.Core.Rec.State.Final(); !j.Settled {
+			m.core.Resume(now, j)
+		}
+	}
+	m.core.Overslept(now)
+	return m, m.Tick(now)
+}
