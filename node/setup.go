@@ -195,13 +195,16 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	n.jobs = agent.New(agent.Config{
-		Self: n.Self(), Dir: dir, Work: string(n.work), Overlay: jobsOverlay{n.net}, Client: n.net.client, PeerID: peerID,
+		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Client: n.net.client, PeerID: peerID,
 		Sign: n.creds.Sign, Verify: trust.Verify,
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 			return n.service.awaitUnread(ctx, id, since)
 		},
-		Journal: log, Store: n.store, Fetch: fetcher.Fetch, Runner: n.cfg.Seams.Runner, CleanRoot: clean,
-		RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose, Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
+		Journal: log, Store: n.store, Fetch: fetcher.Fetch,
+		Workers: agent.Workers{
+			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Expose: n.cfg.Owner.Expose,
+			Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
+		},
 		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),
 		Limits: n.owner.get(), FreeDisk: n.work.free, Schedule: n.cfg.Seams.Schedule,
 		Rand: split(rnd), Log: n.log,

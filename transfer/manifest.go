@@ -298,3 +298,17 @@ func LoadManifest(g Getter, h Hash) (Manifest, error) {
 	}
 	return m, nil
 }
+
+// PinManifest loads a manifest, none if the hash is zero, and pins it with its chunks
+// for the owner. Chunks that are not in the store yet are kept once they come.
+func PinManifest(s PinStore, owner string, h Hash) (Manifest, error) {
+	if h.IsZero() {
+		return Manifest{}, nil
+	}
+	m, err := LoadManifest(s, h)
+	if err != nil {
+		return m, err
+	}
+	s.Pin(owner, append(m.Chunks(), h)...)
+	return m, nil
+}

@@ -93,7 +93,7 @@ func (s *Service) readTasks(ctx context.Context, j *job, q jobs.OutputQuery, f f
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.stopped:
+		case <-s.loop.Stopped.Done():
 			return jobs.ErrStopped
 		}
 	}
@@ -105,7 +105,7 @@ func (r *arrayOutput) batch() (batch []endedTask, more bool, err error) {
 	if r.replicas != nil {
 		return r.replicas.batch(r.job)
 	}
-	ok := r.s.call(func() {
+	ok := r.s.loop.Call(func() {
 		t := r.job.Core.Rec.Tasks
 		more = !r.job.Core.Rec.State.Final()
 		for ; r.next < len(t.Order) && len(batch) < jobs.MaxResults; r.next++ {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/output"
@@ -15,16 +14,6 @@ import (
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
-
-// retryPause is waited before a broken stream is opened again.
-const retryPause = 500 * time.Millisecond
-
-func (s *Service) pause(ctx context.Context) {
-	select {
-	case <-time.After(retryPause):
-	case <-ctx.Done():
-	}
-}
 
 // Submit accepts a job and returns when it is durable. Its inputs must be in
 // the store. With the key of a job that this origin knows it returns that job.
@@ -40,7 +29,7 @@ func (s *Service) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 	accepted := make(chan error, 1)
 	var id jobs.ID
 	var failed error
-	ok := s.call(func() { id, failed = s.join(&spec, accepted) })
+	ok := s.loop.Call(func() { id, failed = s.join(&spec, accepted) })
 	if !ok || failed != nil || id != "" {
 		return s.outcome(ctx, id, accepted, ok, failed)
 	}
@@ -57,7 +46,7 @@ func (s *Service) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 		}
 	}
 	j := &job{}
-	ok = s.call(func() {
+	ok = s.loop.Call(func() {
 		if id, failed = s.join(&spec, accepted); failed != nil || id != "" {
 			return // it came twice at the same time
 		}
@@ -72,7 +61,7 @@ func (s *Service) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 
 // begin makes the job's primary. It runs in the loop.
 func (s *Service) begin(j *job, id jobs.ID, spec jobs.Spec, accepted chan<- error) error {
-	tree, err := s.pin(inputsOwner(id), spec.Inputs)
+	tree, err := transfer.PinManifest(s.store, inputsOwner(id), spec.Inputs)
 	if err == nil {
 		for _, h := range tree.Chunks() {
 			if !s.store.Has(h) {
@@ -94,7 +83,7 @@ func (s *Service) begin(j *job, id jobs.ID, spec jobs.Spec, accepted chan<- erro
 	s.jobs[id] = j
 	s.keep(&spec, id)
 	j.submitters = []chan<- error{accepted}
-	j.Job = s.core.Submit(s.now(), id, spec, tree.Distinct())
+	j.Job = s.core.Submit(s.loop.Now(), id, spec, tree.Distinct())
 	s.sawLast(id, j.Core.Rec.Stamp)
 	s.shed()
 	return nil
@@ -102,9 +91,9 @@ func (s *Service) begin(j *job, id jobs.ID, spec jobs.Spec, accepted chan<- erro
 
 func (s *Service) waitReady(ctx context.Context) error {
 	select {
-	case <-s.ready:
+	case <-s.loop.Running():
 		return nil
-	case <-s.stopped:
+	case <-s.loop.Stopped.Done():
 		return jobs.ErrStopped
 	case <-ctx.Done():
 		return ctx.Err()
@@ -121,9 +110,9 @@ func (s *Service) Status(id jobs.ID) (st jobs.Status, version uint64, err error)
 	if !errors.Is(err, jobs.ErrNotFound) {
 		return st, version, err // a node that stops does not know whose job it is
 	}
-	s.call(func() {
+	s.loop.Call(func() {
 		if w := s.core.Part.Works[id]; w != nil {
-			st, err = w.Status(s.self, s.exec.written), nil
+			st, err = w.Status(s.self, s.exec.Written), nil
 		}
 	})
 	return st, 0, err
@@ -140,7 +129,7 @@ func (s *Service) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Sta
 		}
 		select {
 		case <-changed:
-		case <-s.stopped:
+		case <-s.loop.Stopped.Done():
 			return st, version, jobs.ErrStopped
 		case <-ctx.Done():
 			return st, version, ctx.Err()
@@ -151,7 +140,7 @@ func (s *Service) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Sta
 // Explain tells why a job of this origin waits, or ended as it did.
 func (s *Service) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 	err = s.inJob(id, func(j *job) {
-		e = j.Core.Explain(s.now())
+		e = j.Core.Explain(s.loop.Now())
 		if text := s.hindrance(j); text != "" && !e.State.Final() {
 			e.Summary = text
 		}
@@ -163,9 +152,9 @@ func (s *Service) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 func (s *Service) Cancel(id jobs.ID, why string) error {
 	done := make(chan wire.Ack, 1)
 	err := s.inJob(id, func(j *job) {
-		j.Core.Cancel(s.now(), why)
+		j.Core.Cancel(s.loop.Now(), why)
 		j.Core.Do(primary.DoAnswer{Number: s.awaited(done)})
-		s.core.Flush(s.now(), j.Job)
+		s.core.Flush(s.loop.Now(), j.Job)
 	})
 	if errors.Is(err, jobs.ErrForgotten) { // it ended long ago
 		return nil
@@ -254,7 +243,7 @@ func (s *Service) Stdin(ctx context.Context, id jobs.ID, r io.Reader) error {
 			}
 		}
 		if err == io.EOF {
-			if !s.running() {
+			if s.loop.Stopped.Err() != nil {
 				return jobs.ErrStopped
 			}
 			// Whoever restores the job must know whether this was all.

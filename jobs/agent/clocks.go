@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -89,22 +90,22 @@ func (c *clocks) silent() {
 }
 
 func (s *Service) clockAsked(vicinity.ID, *wire.AskClock) (any, error) {
-	return wire.Clock{Now: s.now().UnixMilli()}, nil
+	return wire.Clock{Now: s.loop.Now().UnixMilli()}, nil
 }
 
 // askClock asks the origin of an advertisement for its clock.
 func (s *Service) askClock(ad wire.Advertisement) {
 	s.overlay.Learn(ad.Origin(), ad.Addrs)
-	s.children.Go(func() {
-		ctx, cancel := context.WithTimeout(s.stoppedCtx, clockTimeout)
+	s.loop.Go(func() {
+		ctx, cancel := context.WithTimeout(s.loop.Stopped, clockTimeout)
 		defer cancel()
-		began := s.now()
+		began := s.loop.Now()
 		var c wire.Clock
-		if err := s.send(ctx, ad.Origin(), pathClock, wire.AskClock{}, &c); err != nil {
+		if err := s.peers.Send(ctx, ad.Origin(), peer.PathClock, wire.AskClock{}, &c); err != nil {
 			s.clocks.silent()
 			return
 		}
-		now := s.now()
+		now := s.loop.Now()
 		s.clocks.told(now, now.Sub(began), ad.Origin(), c.Now)
 	})
 }
@@ -112,7 +113,7 @@ func (s *Service) askClock(ad wire.Advertisement) {
 // tooLate asks for the clock of an origin whose advertisement was not signed
 // just now as far as its clock is known. The next one finds it known.
 func (s *Service) tooLate(ad wire.Advertisement) {
-	if s.clocks.ask(s.now(), ad.Origin()) && !s.tryPost(func() { s.askClock(ad) }) {
+	if s.clocks.ask(s.loop.Now(), ad.Origin()) && !s.loop.TryPost(func() { s.askClock(ad) }) {
 		s.clocks.silent()
 	}
 }

@@ -48,7 +48,7 @@ func TestOldAdvertisementsHoldNothing(t *testing.T) {
 			far := &farAway{ahead: ahead}
 			life := func() *Service {
 				s := New(Config{Self: vicinity.Member{ID: self.ID, Slots: 1}, Overlay: far, Client: &http.Client{Transport: far}, Verify: jobtest.Verify, Rand: rand.New(rand.NewPCG(1, 2))})
-				go s.loop()
+				s.loop.Start(owner{s})
 				return s
 			}
 			s := life()
@@ -85,7 +85,7 @@ func TestOldAdvertisementsHoldNothing(t *testing.T) {
 			// It is started again.
 			recorded = time.Now()
 			time.Sleep(time.Second)
-			s.stop()
+			s.loop.Stop()
 			s = life()
 			check(recorded)
 			time.Sleep(time.Second)
@@ -96,7 +96,7 @@ func TestOldAdvertisementsHoldNothing(t *testing.T) {
 			time.Sleep(time.Hour)
 			is("a recording, of a node that is gone", check(recorded), flood.ErrLate)
 			time.Sleep(clockTimeout)
-			s.stop()
+			s.loop.Stop()
 		})
 	}
 }

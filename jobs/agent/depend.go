@@ -17,9 +17,11 @@ type AwaitFunc func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status,
 
 // follow finds out how a job ends that another one waits for.
 func (s *Service) follow(e core.DoFollow) {
-	s.children.Go(func() {
+	s.loop.Go(func() {
 		if state, ok := s.awaitEnd(e.After); ok {
-			s.post(func() { s.core.Tell(s.now(), e.Job, func(p *primary.Primary) { p.Followed(s.now(), e.After, state) }) })
+			s.loop.Post(func() {
+				s.core.Tell(s.loop.Now(), e.Job, func(p *primary.Primary) { p.Followed(s.loop.Now(), e.After, state) })
+			})
 		}
 	})
 }
@@ -32,8 +34,8 @@ func (s *Service) awaitEnd(id jobs.ID) (state jobs.State, ok bool) {
 		await = s.Await
 	}
 	version := uint64(0)
-	for s.running() {
-		st, v, err := await(s.stoppedCtx, id, version)
+	for s.loop.Stopped.Err() == nil {
+		st, v, err := await(s.loop.Stopped, id, version)
 		switch {
 		case err == nil && st.State.Final() && !st.LastKnown:
 			return st.State, true
@@ -45,7 +47,7 @@ func (s *Service) awaitEnd(id jobs.ID) (state jobs.State, ok bool) {
 		}
 		select {
 		case <-time.After(wire.AskAgain):
-		case <-s.stopped:
+		case <-s.loop.Stopped.Done():
 		}
 	}
 	return "", false

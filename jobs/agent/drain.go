@@ -8,25 +8,25 @@ import (
 // Drain makes the node take no new workers. Those that it has go on; with now
 // they are ended, and their origins told at once that they are lost here.
 func (s *Service) Drain(now bool) {
-	s.call(func() {
+	s.loop.Call(func() {
 		s.core.Claims.Drain()
 		if now {
-			s.core.Part.EvictAll(s.now(), wire.ReasonDraining)
+			s.core.Part.EvictAll(s.loop.Now(), wire.ReasonDraining)
 		}
 	})
-	s.notify()
+	s.loop.Notify()
 }
 
 // Undrain makes the node take workers again.
 func (s *Service) Undrain() {
-	s.call(s.core.Undrain)
-	s.notify()
+	s.loop.Call(s.core.Undrain)
+	s.loop.Notify()
 }
 
 // Drained tells how far the node is.
 func (s *Service) Drained() jobs.Drained {
 	var d jobs.Drained
-	s.call(func() {
+	s.loop.Call(func() {
 		d.Draining = s.core.Claims.Closed == wire.ReasonDraining
 		for _, j := range s.core.Live.List {
 			if !j.Core.Rec.State.Final() {
@@ -34,7 +34,7 @@ func (s *Service) Drained() jobs.Drained {
 			}
 		}
 		for _, w := range s.core.Part.Works {
-			silent := s.now().Sub(w.Heard) > wire.PartLease
+			silent := s.loop.Now().Sub(w.Heard) > wire.PartLease
 			for _, k := range w.Workers {
 				if !k.Declined || !silent { // a stopped node tells that in its next life, if anybody asks
 					d.Workers++

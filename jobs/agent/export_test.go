@@ -11,7 +11,7 @@ import (
 
 // Erasing forgets a job in memory, and returns what is to be done on disk.
 func (s *Service) Erasing(id jobs.ID, remove bool) (steps []func() error) {
-	s.call(func() {
+	s.loop.Call(func() {
 		steps = s.eraseSteps([]erasure{s.forget(s.archive.all[id], remove)}, func(error) {})
 	})
 	return steps

@@ -65,7 +65,7 @@ func (s *Service) settled(rec *record.Record, wrote int64) {
 			s.store.Pin(treeOwner(inputs), append(tree.Chunks(), inputs)...)
 		}
 	}
-	s.archive.add(s.now(), p, inputs, size)
+	s.archive.add(s.loop.Now(), p, inputs, size)
 	s.store.Unpin(inputsOwner(rec.ID))
 	s.dropTrees()
 }
@@ -101,7 +101,7 @@ func (s *Service) shed() {
 // sweep forgets what is due.
 func (s *Service) sweep() {
 	was := s.archive.full
-	forget, drop := s.archive.sweep(s.now())
+	forget, drop := s.archive.sweep(s.loop.Now())
 	s.dropTrees()
 	if r := s.archive.results(); r.Full && !was {
 		s.log.Warn().Int64("bytes", r.Bytes).Int64("limit", r.Limit).Msg("the results of jobs need more room than --keep-outputs allows: those that nobody has read are kept for a day all the same")
@@ -117,8 +117,8 @@ func (s *Service) sweep() {
 		return
 	}
 	s.log.Info().Int("results", len(forget)).Int("records", len(drop)).Msg("forgot jobs that ended long ago, or whose results had no room")
-	s.children.Go(func() { s.eraseAll(list, func(error) {}) })
-	s.notify()
+	s.loop.Go(func() { s.eraseAll(list, func(error) {}) })
+	s.loop.Notify()
 }
 
 // forget takes the results of a job out of memory, or all of it, and returns
@@ -129,7 +129,7 @@ func (s *Service) forget(p *record.Past, remove bool) erasure {
 		s.core.Drop(p.ID)
 		delete(s.jobs, p.ID)
 	}
-	s.archive.forget(s.now(), p)
+	s.archive.forget(s.loop.Now(), p)
 	if remove {
 		s.archive.remove(p)
 		s.unkey(p.Key, p.ID)
@@ -150,7 +150,7 @@ func (s *Service) recordOf(p *record.Past) []byte {
 	if k, ok := s.keys[p.Key]; ok && k.id == p.ID {
 		whole.Sum = k.sum[:]
 	}
-	return codec.MustMarshal(record.Event{Kind: record.Forgotten, At: s.now(), Past: &whole})
+	return codec.MustMarshal(record.Event{Kind: record.Forgotten, At: s.loop.Now(), Past: &whole})
 }
 
 // findLast looks which job was submitted last of those that are left.
@@ -175,14 +175,14 @@ func (s *Service) sawLast(id jobs.ID, stamp jobs.Stamp) {
 func (s *Service) Remove(id jobs.ID) error {
 	err := fmt.Errorf("job %s %w", id.Short(), jobs.ErrNotFound)
 	done := make(chan error, 2)
-	ok := s.call(func() {
+	ok := s.loop.Call(func() {
 		p, j := s.archive.all[id], s.jobs[id]
 		switch {
 		case p != nil:
 			err = nil
 			e := s.forget(p, true)
-			s.children.Go(func() { s.eraseAll([]erasure{e}, func(err error) { done <- err }) })
-			s.notify()
+			s.loop.Go(func() { s.eraseAll([]erasure{e}, func(err error) { done <- err }) })
+			s.loop.Notify()
 		case j != nil:
 			st, _ := s.view(j)
 			err = fmt.Errorf("%w: job %s is %s: 'zorilla cancel %s' ends it", jobs.ErrRefused, id.Short(), st.State, id.Short())
@@ -197,7 +197,7 @@ func (s *Service) Remove(id jobs.ID) error {
 	select {
 	case err := <-done:
 		return err
-	case <-s.stopped:
+	case <-s.loop.Stopped.Done():
 		return jobs.ErrStopped
 	}
 }
@@ -219,7 +219,7 @@ func (s *Service) eraseAll(list []erasure, decided func(error)) {
 	for part := range slices.Chunk(list, maxErase) {
 		for _, step := range s.eraseSteps(part, decided) {
 			if err := step(); err != nil {
-				if s.running() {
+				if s.loop.Stopped.Err() == nil {
 					s.log.Error().Err(err).Str("job", string(part[0].id)).Int("jobs", len(part)).Msg("forget jobs")
 				}
 				decided(err)
@@ -323,7 +323,7 @@ func (s *Service) eraseEntries(list []erasure) error {
 			if all == nil {
 				all = err
 			}
-		case <-s.stopped:
+		case <-s.loop.Stopped.Done():
 			return jobs.ErrStopped
 		}
 	}
@@ -352,7 +352,7 @@ func (s *Service) markedAt(e erasure) time.Time {
 	if info, err := os.Stat(s.jobDir(e.id) + e.suffix); err == nil {
 		return info.ModTime()
 	}
-	return s.now()
+	return s.loop.Now()
 }
 
 func (s *Service) jobsDir() string { return filepath.Join(s.cfg.Dir, "jobs") }

@@ -30,7 +30,7 @@ func whenWritten[T any](ctx context.Context, s *Service, done <-chan T) (answer 
 		select {
 		case answer = <-done:
 			return answer, nil
-		case <-s.stopped:
+		case <-s.loop.Stopped.Done():
 			return answer, jobs.ErrStopped
 		case <-ctx.Done():
 			return answer, ctx.Err()
@@ -58,5 +58,5 @@ func (s *Service) hindered(j *job, err error) {
 		s.log.Error().Err(err).Str("job", string(j.Core.Rec.ID)).Msg("store output")
 	}
 	j.Core.Version++
-	s.notify()
+	s.loop.Notify()
 }

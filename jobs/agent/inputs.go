@@ -38,13 +38,13 @@ func (s *Service) mendInputs(j *job) {
 	j.mending = true
 	id, inputs := j.Core.Rec.ID, j.Core.Rec.Spec.Inputs
 	holders := slices.DeleteFunc(slices.Sorted(maps.Keys(j.Core.Parts)), func(id vicinity.ID) bool { return id == s.self.ID })
-	s.children.Go(func() {
+	s.loop.Go(func() {
 		lost := s.lostInput(inputs)
 		if lost != "" {
-			ctx, cancel := context.WithTimeout(s.stoppedCtx, mendFor)
+			ctx, cancel := context.WithTimeout(s.loop.Stopped, mendFor)
 			_, _, err := s.cfg.Fetch(ctx, inputsOwner(id), inputs, holders, nil)
 			cancel()
-			if !s.running() {
+			if s.loop.Stopped.Err() != nil {
 				return
 			}
 			s.log.Error().Err(err).Msgf("the disk lost %s of job %s; it was asked of %d nodes", lost, id.Short(), len(holders))
@@ -52,12 +52,12 @@ func (s *Service) mendInputs(j *job) {
 				lost = ""
 			}
 		}
-		s.post(func() {
+		s.loop.Post(func() {
 			if j.mending = false; j.Core.Rec.State.Final() {
 				s.store.Unpin(inputsOwner(id)) // which the fetch has pinned again, perhaps
 			} else if lost != "" {
-				j.Core.InputLost(s.now(), lost)
-				s.core.Flush(s.now(), j.Job)
+				j.Core.InputLost(s.loop.Now(), lost)
+				s.core.Flush(s.loop.Now(), j.Job)
 			}
 		})
 	})

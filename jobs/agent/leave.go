@@ -9,15 +9,9 @@ import (
 	"zorilla/jobs/internal/wire"
 )
 
-const (
-	// leastNodeLimit is for workers that end with their node: it must have the
-	// time to connect to them.
-	leastNodeLimit = 2 * time.Second
-)
-
 // away is how long origins shall wait for this node.
 func (s *Service) away() time.Duration {
-	return max(min(wire.AwayLease, s.cfg.NodeLimit), time.Millisecond)
+	return max(min(wire.AwayLease, s.cfg.Workers.NodeLimit), time.Millisecond)
 }
 
 // settle waits until all origins know what becomes of their workers here; for
@@ -48,7 +42,7 @@ func (s *Service) settle() {
 // of them that are about to end. changed is closed when that may be different.
 func (s *Service) unsettled() (changed <-chan struct{}, left, ending int) {
 	changed = s.Changes()
-	s.call(func() {
+	s.loop.Call(func() {
 		for _, w := range s.core.Part.Works {
 			for _, k := range w.Workers {
 				if k.Parted {
@@ -68,9 +62,9 @@ func (s *Service) unsettled() (changed <-chan struct{}, left, ending int) {
 func (s *Service) bequeath() {
 	running, ended := s.leftovers()
 	switch {
-	case running > 0 && s.cfg.NodeLimit > 0:
+	case running > 0 && s.cfg.Workers.NodeLimit > 0:
 		s.log.Info().Msgf("%s on: start the node again within %v, else their jobs count them as lost; without a node they end after %v",
-			units.Count(running, "worker goes", "workers go"), s.away(), s.cfg.NodeLimit)
+			units.Count(running, "worker goes", "workers go"), s.away(), s.cfg.Workers.NodeLimit)
 	case ended > 0:
 		s.log.Info().Msgf("%s here: start the node again within %v, else their jobs count them as lost",
 			units.Count(ended, "worker has results", "workers have results"), s.away())
@@ -86,7 +80,7 @@ func (s *Service) leftovers() (running, ended int) {
 			case k.Phase == participant.PhaseStarting && k.State == jobs.WorkerRunning: // it was about to be adopted
 				running++
 			case !k.Away || k.Declined || k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady:
-			case k.State == jobs.WorkerRunning && !s.exec.ended(participant.WorkerID{Job: w.Job, RankAttempt: k.RankAttempt}):
+			case k.State == jobs.WorkerRunning && !s.exec.Ended(participant.WorkerID{Job: w.Job, RankAttempt: k.RankAttempt}):
 				running++
 			default:
 				ended++

@@ -13,7 +13,7 @@ import (
 func (s *Service) Find(ref string) (jobs.ID, error) {
 	if ref == "last" {
 		var last jobs.ID
-		switch running := s.call(func() { last = s.last }); {
+		switch running := s.loop.Call(func() { last = s.last }); {
 		case !running:
 			return "", jobs.ErrStopped
 		case last == "":
@@ -24,7 +24,7 @@ func (s *Service) Find(ref string) (jobs.ID, error) {
 	found := s.Matching(ref)
 	switch {
 	case len(found) > 0:
-	case !s.running():
+	case s.loop.Stopped.Err() != nil:
 		return "", jobs.ErrStopped
 	default:
 		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, jobs.ErrNotFound)
@@ -39,7 +39,7 @@ func (s *Service) Matching(prefix string) []jobs.ID {
 	if prefix == "" {
 		return nil
 	}
-	s.call(func() {
+	s.loop.Call(func() {
 		for id := range s.jobs {
 			if strings.HasPrefix(string(id), prefix) {
 				found = append(found, id)
@@ -70,7 +70,7 @@ func (s *Service) inJob(id jobs.ID, f func(*job)) error {
 	for {
 		var err error
 		again := false
-		ok := s.call(func() {
+		ok := s.loop.Call(func() {
 			p, j := s.archive.all[id], s.jobs[id]
 			if j == nil && p != nil && p.Forgotten == 0 {
 				j = old
@@ -101,7 +101,7 @@ func (s *Service) inJob(id jobs.ID, f func(*job)) error {
 // Owns reports whether this node is the job's origin and remembers it. One that is
 // stopping says so of any job: what is asked next is told that it stops.
 func (s *Service) Owns(id jobs.ID) (owns bool) {
-	return !s.call(func() { owns = s.knows(id) }) || owns
+	return !s.loop.Call(func() { owns = s.knows(id) }) || owns
 }
 
 // List returns the jobs that this node originates or works for, in the order of
@@ -109,12 +109,12 @@ func (s *Service) Owns(id jobs.ID) (owns bool) {
 // for, the youngest; negative = all.
 func (s *Service) List(ended int) []jobs.Status {
 	var list []jobs.Status
-	s.call(func() {
+	s.loop.Call(func() {
 		list = s.listOwn(ended)
 		own := len(list)
 		for id, w := range s.core.Part.Works {
 			if !slices.ContainsFunc(list[:own], func(st jobs.Status) bool { return st.ID == id }) {
-				list = append(list, w.Status(s.self, s.exec.written))
+				list = append(list, w.Status(s.self, s.exec.Written))
 			}
 		}
 	})
@@ -147,10 +147,10 @@ func (s *Service) listOwn(ended int) (list []jobs.Status) {
 
 // Results tells how much is kept of jobs that have ended.
 func (s *Service) Results() (r jobs.Results) {
-	s.call(func() { r = s.archive.results() })
+	s.loop.Call(func() { r = s.archive.results() })
 	return r
 }
 
 // Read notes that somebody who uses this node has asked for the results of a job:
 // waited for its end, read all of its output or fetched files.
-func (s *Service) Read(id jobs.ID) { s.post(func() { s.archive.sawRead(s.now(), id) }) }
+func (s *Service) Read(id jobs.ID) { s.loop.Post(func() { s.archive.sawRead(s.loop.Now(), id) }) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -13,18 +14,18 @@ import (
 
 // haveMeasured asks a node for its round trips to others.
 func (s *Service) haveMeasured(job jobs.ID, e primary.DoMeasure) {
-	ctx, cancel := context.WithTimeout(s.stoppedCtx, wire.MeasureWait)
+	ctx, cancel := context.WithTimeout(s.loop.Stopped, wire.MeasureWait)
 	defer cancel()
 	var got wire.Measured
-	err := s.send(ctx, e.From, pathMeasure, wire.Measure{Job: job, Nodes: e.Nodes}, &got)
+	err := s.peers.Send(ctx, e.From, peer.PathMeasure, wire.Measure{Job: job, Nodes: e.Nodes}, &got)
 	if err != nil {
-		if !s.running() {
+		if s.loop.Stopped.Err() != nil {
 			return
 		}
 		s.log.Debug().Err(err).Str("node", e.From.Short()).Msg("measure")
 	}
-	s.post(func() {
-		s.core.Tell(s.now(), job, func(p *primary.Primary) { p.Paired(s.now(), e.From, e.Nodes, got.Times(len(e.Nodes))) })
+	s.loop.Post(func() {
+		s.core.Tell(s.loop.Now(), job, func(p *primary.Primary) { p.Paired(s.loop.Now(), e.From, e.Nodes, got.Times(len(e.Nodes))) })
 	})
 }
 
@@ -53,7 +54,7 @@ func (s *Service) measureReceived(from vicinity.ID, m *wire.Measure) (any, error
 		}
 		select {
 		case <-pause.C:
-		case <-s.stopped:
+		case <-s.loop.Stopped.Done():
 			return nil, jobs.ErrStopped
 		}
 	}

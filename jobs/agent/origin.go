@@ -12,6 +12,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/output"
+	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
@@ -51,19 +52,6 @@ func (s *Service) view(j *job) (jobs.Status, uint64) {
 	return st, version
 }
 
-// pin keeps a file tree in the store for an owner.
-func (s *Service) pin(owner string, manifest transfer.Hash) (transfer.Manifest, error) {
-	if manifest.IsZero() {
-		return transfer.Manifest{}, nil
-	}
-	tree, err := transfer.LoadManifest(s.store, manifest)
-	if err != nil {
-		return tree, err
-	}
-	s.store.Pin(owner, append(tree.Chunks(), manifest)...)
-	return tree, nil
-}
-
 // closeFiles closes the files of all jobs when the loop has ended.
 func (s *Service) closeFiles() {
 	for _, j := range s.jobs {
@@ -88,14 +76,14 @@ func (s *Service) record(e core.DoRecord) {
 		entries[i] = journal.Entry{Key: string(e.Job), Data: codec.MustMarshal(ev)}
 	}
 	s.cfg.Journal.Append(entries, func(err error) {
-		s.post(func() {
+		s.loop.Post(func() {
 			switch {
 			case err == nil:
-				s.core.Recorded(s.now(), e.Job, e.Step)
+				s.core.Recorded(s.loop.Now(), e.Job, e.Step)
 			case j.submitters != nil || j.refusal != nil:
 				s.refused(j, err)
 			default:
-				s.fail(fmt.Errorf("write the journal: %w", err))
+				s.loop.Fail(fmt.Errorf("write the journal: %w", err))
 			}
 		})
 	})
@@ -147,21 +135,21 @@ func (s *Service) perform(a core.Action) {
 	case primary.DoProbe:
 		s.overlay.Probe(e.ID)
 	case primary.DoMeasure:
-		s.children.Go(func() { s.haveMeasured(a.Job, e) })
+		s.loop.Go(func() { s.haveMeasured(a.Job, e) })
 	case core.DoFollow:
 		s.follow(e)
 	case primary.DoGrant:
-		s.children.Go(func() { s.grant(e) })
+		s.loop.Go(func() { s.grant(e) })
 	case primary.DoStart:
-		s.children.Go(func() {
-			s.sendOnce(e.To, pathStart, s.fillStart(e.Start))
+		s.loop.Go(func() {
+			s.sendOnce(e.To, peer.PathStart, s.fillStart(e.Start))
 		})
 	case primary.DoRelease:
-		s.children.Go(func() { s.sendOnce(e.To, pathRelease, e.Release) })
+		s.loop.Go(func() { s.sendOnce(e.To, peer.PathRelease, e.Release) })
 	case primary.DoCollect:
 		s.collect(a.Job, e)
 	default:
-		s.exec.execute(e)
+		s.exec.Execute(e)
 	}
 }
 
@@ -188,24 +176,26 @@ func (a around) Nearer(than time.Duration, limit int) []vicinity.Measured {
 }
 
 func (s *Service) grant(e primary.DoGrant) {
-	ctx, cancel := context.WithTimeout(s.stoppedCtx, wire.GrantTimeout)
+	ctx, cancel := context.WithTimeout(s.loop.Stopped, wire.GrantTimeout)
 	defer cancel()
-	err := s.send(ctx, e.To, pathGrant, e.Grant, nil)
-	if err == nil || !s.running() {
+	err := s.peers.Send(ctx, e.To, peer.PathGrant, e.Grant, nil)
+	if err == nil || s.loop.Stopped.Err() != nil {
 		return
 	}
 	s.log.Debug().Err(err).Str("job", string(e.Grant.Job)).Str("node", e.To.Short()).Msg("grant")
-	s.post(func() {
-		s.core.Tell(s.now(), e.Grant.Job, func(p *primary.Primary) { p.GrantFailed(s.now(), e.To, e.Grant.Ranks, errors.Is(err, jobs.ErrRefused)) })
+	s.loop.Post(func() {
+		s.core.Tell(s.loop.Now(), e.Grant.Job, func(p *primary.Primary) {
+			p.GrantFailed(s.loop.Now(), e.To, e.Grant.Ranks, errors.Is(err, jobs.ErrRefused))
+		})
 	})
 }
 
 // sendOnce sends a message that need not arrive: a participant asks again for
 // a START, and hears with its next report that it is not wanted.
 func (s *Service) sendOnce(to vicinity.ID, path string, msg any) {
-	ctx, cancel := context.WithTimeout(s.stoppedCtx, wire.GrantTimeout)
+	ctx, cancel := context.WithTimeout(s.loop.Stopped, wire.GrantTimeout)
 	defer cancel()
-	if err := s.send(ctx, to, path, msg, nil); err != nil && s.running() {
+	if err := s.peers.Send(ctx, to, path, msg, nil); err != nil && s.loop.Stopped.Err() == nil {
 		s.log.Debug().Err(err).Str("node", to.Short()).Msg(path)
 	}
 }
@@ -238,27 +228,27 @@ func (s *Service) collect(job jobs.ID, e primary.DoCollect) {
 		return
 	}
 	globs := j.Core.Rec.Spec.Outputs
-	s.children.Go(func() {
+	s.loop.Go(func() {
 		select {
 		case s.fetches <- struct{}{}:
 			defer func() { <-s.fetches }()
-		case <-s.stopped:
+		case <-s.loop.Stopped.Done():
 			return
 		}
 		err := s.fetchOutputs(job, globs, e)
-		if err != nil && s.running() {
+		if err != nil && s.loop.Stopped.Err() == nil {
 			s.log.Warn().Err(err).Str("job", string(job)).Int("rank", e.Output.Rank).Msg("fetch outputs; trying again")
 		}
-		s.post(func() {
-			s.core.Tell(s.now(), job, func(p *primary.Primary) {
-				p.Collected(s.now(), jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}, err)
+		s.loop.Post(func() {
+			s.core.Tell(s.loop.Now(), job, func(p *primary.Primary) {
+				p.Collected(s.loop.Now(), jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}, err)
 			})
 		})
 	})
 }
 
 func (s *Service) fetchOutputs(job jobs.ID, globs []string, e primary.DoCollect) error {
-	tree, _, err := s.cfg.Fetch(s.stoppedCtx, outputsOwner(job), e.Output.Manifest, []vicinity.ID{e.From}, nil)
+	tree, _, err := s.cfg.Fetch(s.loop.Stopped, outputsOwner(job), e.Output.Manifest, []vicinity.ID{e.From}, nil)
 	if err != nil {
 		return err
 	}

@@ -54,12 +54,12 @@ func (s *Service) tellLost(lines []string) {
 // found for the first time is told to the job's watchers, and to the owner.
 func (s *Service) damaged(j *job, worker int) error {
 	var list []string
-	ok := s.call(func() {
+	ok := s.loop.Call(func() {
 		if all := j.damage(-1); len(all) > j.toldLost {
 			j.toldLost = len(all)
 			j.Core.Version++
 			s.tellLost(j.lost())
-			s.notify()
+			s.loop.Notify()
 		}
 		list = j.damage(worker)
 	})
@@ -76,7 +76,7 @@ func (s *Service) damaged(j *job, worker int) error {
 // is known what the disk lost before somebody asks for it.
 func (s *Service) checkStored() {
 	ended := map[jobs.ID]*job{}
-	s.call(func() {
+	s.loop.Call(func() {
 		for id, j := range s.jobs {
 			if j.Core.Rec.State.Final() {
 				ended[id] = j
@@ -85,8 +85,8 @@ func (s *Service) checkStored() {
 	})
 	for _, id := range slices.Sorted(maps.Keys(ended)) {
 		l := ended[id].output
-		err := l.Read(s.leavingCtx, false, func(jobs.RankAttempt) bool { return true }, func(jobs.Output) error { return s.leavingCtx.Err() })
-		if s.leavingCtx.Err() != nil {
+		err := l.Read(s.loop.Leaving, false, func(jobs.RankAttempt) bool { return true }, func(jobs.Output) error { return s.loop.Leaving.Err() })
+		if s.loop.Leaving.Err() != nil {
 			return
 		}
 		if errors.Is(err, os.ErrNotExist) { // forgotten meanwhile
@@ -99,7 +99,7 @@ func (s *Service) checkStored() {
 		size, _, _ := l.Spool.State()
 		select {
 		case <-time.After(time.Duration(size) * time.Second / checkRate):
-		case <-s.leaving:
+		case <-s.loop.Leaving.Done():
 			return
 		}
 	}

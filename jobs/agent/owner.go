@@ -11,7 +11,7 @@ const diskEvery = 10 * time.Second
 
 // Limits returns what the owner allows now.
 func (s *Service) Limits() (l jobs.Limits) {
-	s.call(func() { l = s.core.Claims.Limits })
+	s.loop.Call(func() { l = s.core.Claims.Limits })
 	return l
 }
 
@@ -19,16 +19,16 @@ func (s *Service) Limits() (l jobs.Limits) {
 // it returns, nothing beyond them is offered or accepted. Workers that are here
 // go on.
 func (s *Service) SetLimits(l jobs.Limits) {
-	s.call(func() {
+	s.loop.Call(func() {
 		s.core.Limit(l)
 	})
-	s.notify()
+	s.loop.Notify()
 }
 
 // Queue lists the jobs that wait for room at this node, in the order in which
 // they get it.
 func (s *Service) Queue() (list []jobs.Waiting) {
-	s.call(func() { list = s.core.Claims.Waiting(s.now()) })
+	s.loop.Call(func() { list = s.core.Claims.Waiting(s.loop.Now()) })
 	return list
 }
 
@@ -38,14 +38,14 @@ func (s *Service) watchDisk() {
 	defer tick.Stop()
 	for {
 		if free, err := s.cfg.FreeDisk(); err == nil {
-			s.post(func() {
+			s.loop.Post(func() {
 				s.core.Claims.Measured(free)
 				s.core.Claims.Loose = true
 			})
 		}
 		select {
 		case <-tick.C:
-		case <-s.leaving:
+		case <-s.loop.Leaving.Done():
 			return
 		}
 	}

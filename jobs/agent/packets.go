@@ -20,7 +20,7 @@ func (s *Service) CheckAdvertisement(origin vicinity.ID, payload []byte) error {
 		return err
 	case ad.Origin() != origin:
 		return codec.ErrMalformed
-	case !s.clocks.fresh(s.now(), origin, ad.Signed):
+	case !s.clocks.fresh(s.loop.Now(), origin, ad.Signed):
 		s.tooLate(ad)
 		return flood.ErrLate
 	}
@@ -35,18 +35,7 @@ func (s *Service) Advertised(m flood.Message) {
 		return
 	}
 	s.overlay.Learn(ad.Origin(), ad.Addrs)
-	s.tryPost(func() { s.core.Advertised(s.now(), ad, m) })
-}
-
-// tryPost is post for the overlay's goroutines: what does not fit is lost, as
-// packets may be; it reports whether it fits.
-func (s *Service) tryPost(f func()) bool {
-	select {
-	case s.inbox <- f:
-		return true
-	default:
-		return false
-	}
+	s.loop.TryPost(func() { s.core.Advertised(s.loop.Now(), ad, m) })
 }
 
 // sendPacket signs a packet and sends it.
@@ -68,16 +57,14 @@ func (s *Service) Receive(from vicinity.ID, payload []byte) {
 		err = errForged // meant for another node
 	}
 	if err != nil {
-		s.mu.Lock()
 		if errors.Is(err, errForged) {
-			s.counts.Forged++
+			s.dropped.Forged()
 		} else {
-			s.counts.Malformed++
+			s.dropped.Malformed()
 		}
-		s.mu.Unlock()
 		return
 	}
-	s.tryPost(func() { s.core.Received(s.now(), from, p) })
+	s.loop.TryPost(func() { s.core.Received(s.loop.Now(), from, p) })
 }
 
 // errForged: the packet is not by the node that it seems to come from, or not

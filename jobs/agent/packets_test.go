@@ -24,8 +24,8 @@ func TestForgedPacketsAreCountedAndDropped(t *testing.T) {
 	offer := wire.Packet{To: self.ID, Answer: &wire.Answer{Job: job, Round: 1, Key: 7, Workers: 1, Capacity: 1}}
 	good := signed(friend, wire.PacketDomain, offer)
 	s.Receive(friend.ID, good)
-	if c := s.Counts(); c != (jobs.Counts{}) || len(s.inbox) != 1 {
-		t.Fatalf("a genuine answer: %+v, %d in the inbox", c, len(s.inbox))
+	if c := s.Counts(); c != (jobs.Counts{}) || s.loop.Waiting() != 1 {
+		t.Fatalf("a genuine answer: %+v, %d in the inbox", c, s.loop.Waiting())
 	}
 	altered := bytes.Clone(good)
 	altered[len(altered)-1] ^= 1
@@ -42,15 +42,15 @@ func TestForgedPacketsAreCountedAndDropped(t *testing.T) {
 	for what, receive := range forged {
 		receive()
 		n++
-		if c := s.Counts(); c != (jobs.Counts{Forged: n}) || len(s.inbox) != 1 {
-			t.Errorf("%s: counted %+v, want %d forged; %d in the inbox", what, c, n, len(s.inbox))
+		if c := s.Counts(); c != (jobs.Counts{Forged: n}) || s.loop.Waiting() != 1 {
+			t.Errorf("%s: counted %+v, want %d forged; %d in the inbox", what, c, n, s.loop.Waiting())
 		}
 	}
 	for _, b := range [][]byte{nil, good[:50], good[:len(good)-3], signed(friend, wire.PacketDomain, wire.Packet{To: self.ID})} {
 		s.Receive(friend.ID, b)
 	}
 	s.Receive(friend.ID, altered)
-	if c := s.Counts(); c.Malformed+c.Forged != n+5 || c.Malformed < 4 || len(s.inbox) != 1 {
+	if c := s.Counts(); c.Malformed+c.Forged != n+5 || c.Malformed < 4 || s.loop.Waiting() != 1 {
 		t.Errorf("counted %+v", c)
 	}
 }

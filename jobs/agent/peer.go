@@ -1,139 +1,39 @@
 package agent
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 
-	"zorilla/internal/codec"
-	"zorilla/internal/plain"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/output"
+	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
 
-// The peer protocol: POST with a msgpack body to one of these paths, at the
-// node that the URL's host names; the sender is known by its certificate.
-const (
-	PeerPrefix  = "/v1/peer/"
-	pathGrant   = PeerPrefix + "grant"
-	pathStart   = PeerPrefix + "start"
-	pathRelease = PeerPrefix + "release"
-	pathReport  = PeerPrefix + "report"
-	pathStdin   = PeerPrefix + "stdin"
-	pathMeasure = PeerPrefix + "measure"
-	pathClock   = PeerPrefix + "clock"
-)
-
-// send posts a message to a node and reads its answer into resp, if not nil.
-func (s *Service) send(ctx context.Context, to vicinity.ID, path string, msg, resp any) error {
-	body, err := codec.Marshal(msg)
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(to)+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r, err := s.cfg.Client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(r.Body, wire.MaxBody+1))
-	switch {
-	case err != nil:
-		return err
-	case len(b) > wire.MaxBody:
-		return fmt.Errorf("answer of node %s: %w", to.Short(), codec.ErrMalformed)
-	case r.StatusCode == http.StatusConflict:
-		return fmt.Errorf("%w by node %s: %s", jobs.ErrRefused, to.Short(), plain.OneLine(strings.TrimSpace(string(b))))
-	case r.StatusCode != http.StatusOK:
-		return fmt.Errorf("node %s answered %s: %s", to.Short(), r.Status, plain.OneLine(strings.TrimSpace(string(b))))
-	case resp == nil:
-		return nil
-	}
-	return codec.Unmarshal(b, resp)
-}
-
-// PeerHandler serves the peer protocol below PeerPrefix.
+// PeerHandler serves the peer protocol below peer.Prefix.
 func (s *Service) PeerHandler() http.Handler {
+	server := &peer.Server{ID: s.cfg.PeerID, Ready: s.waitReady, Counters: s.dropped, Log: s.log}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+pathGrant, serve(s, func(from vicinity.ID, g *wire.Grant) (any, error) { return nil, s.granted(from, g) }))
-	mux.Handle("POST "+pathStart, serve(s, s.startReceived))
-	mux.Handle("POST "+pathRelease, serve(s, s.releaseReceived))
-	mux.Handle("POST "+pathReport, serve(s, s.reportReceived))
-	mux.Handle("POST "+pathMeasure, serve(s, s.measureReceived))
-	mux.Handle("POST "+pathClock, serve(s, s.clockAsked))
-	mux.HandleFunc("GET "+pathStdin, s.serveStdin)
+	mux.Handle("POST "+peer.PathGrant, peer.Handle(server, func(from vicinity.ID, g *wire.Grant) (any, error) { return nil, s.granted(from, g) }))
+	mux.Handle("POST "+peer.PathStart, peer.Handle(server, s.startReceived))
+	mux.Handle("POST "+peer.PathRelease, peer.Handle(server, s.releaseReceived))
+	mux.Handle("POST "+peer.PathReport, peer.Handle(server, s.reportReceived))
+	mux.Handle("POST "+peer.PathMeasure, peer.Handle(server, s.measureReceived))
+	mux.Handle("POST "+peer.PathClock, peer.Handle(server, s.clockAsked))
+	mux.HandleFunc("GET "+peer.PathStdin, s.serveStdin)
 	return mux
-}
-
-// message is what the handlers take: a pointer to a decodable, checkable type.
-type message[T any] interface {
-	*T
-	Check() error
-}
-
-// serve reads a message, checks it and answers with what f returns.
-func serve[T any, P message[T]](s *Service, f func(from vicinity.ID, msg P) (any, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from, err := s.cfg.PeerID(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusForbidden)
-			return
-		}
-		if err := s.waitReady(r.Context()); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
-		msg := P(new(T))
-		if err == nil {
-			err = codec.Unmarshal(b, msg)
-		}
-		if err == nil {
-			err = msg.Check()
-		}
-		if err != nil {
-			s.mu.Lock()
-			s.counts.Malformed++
-			first := s.counts.Malformed == 1
-			s.mu.Unlock()
-			if first {
-				s.log.Warn().Err(err).Str("from", from.Short()).Str("path", r.URL.Path).Msg("a peer message was dropped; further ones are only counted")
-			}
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		answer, err := f(from, msg)
-		switch {
-		case errors.Is(err, jobs.ErrRefused):
-			s.mu.Lock()
-			s.counts.Refused++
-			s.mu.Unlock()
-			http.Error(w, err.Error(), http.StatusConflict)
-		case err != nil:
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		case answer != nil:
-			w.Write(codec.MustMarshal(answer))
-		}
-	})
 }
 
 // granted takes a grant: the hold becomes a claim, and its workers are
 // prepared.
 func (s *Service) granted(from vicinity.ID, g *wire.Grant) (err error) {
 	s.overlay.Learn(from, g.Addrs)
-	if !s.call(func() { err = s.core.Granted(s.now(), from, g) }) {
+	if !s.loop.Call(func() { err = s.core.Granted(s.loop.Now(), from, g) }) {
 		return fmt.Errorf("%w: the node is leaving", jobs.ErrRefused)
 	}
 	return err
@@ -141,7 +41,7 @@ func (s *Service) granted(from vicinity.ID, g *wire.Grant) (err error) {
 
 func (s *Service) startReceived(from vicinity.ID, m *wire.Start) (any, error) {
 	here := false
-	if !s.call(func() { here = s.core.Started(s.now(), from, m) }) {
+	if !s.loop.Call(func() { here = s.core.Started(s.loop.Now(), from, m) }) {
 		return nil, jobs.ErrStopped
 	}
 	if !here {
@@ -151,7 +51,7 @@ func (s *Service) startReceived(from vicinity.ID, m *wire.Start) (any, error) {
 }
 
 func (s *Service) releaseReceived(from vicinity.ID, m *wire.Release) (any, error) {
-	s.post(func() { s.core.Released(s.now(), from, m) })
+	s.loop.Post(func() { s.core.Released(s.loop.Now(), from, m) })
 	return nil, nil
 }
 
@@ -160,9 +60,9 @@ func (s *Service) releaseReceived(from vicinity.ID, m *wire.Release) (any, error
 func (s *Service) reportReceived(from vicinity.ID, rep *wire.Report) (any, error) {
 	var j *job
 	var owned map[jobs.RankAttempt]bool
-	ok := s.call(func() {
+	ok := s.loop.Call(func() {
 		var here bool
-		if owned, here = s.core.Serve(s.now(), from, rep); here { // also if the output cannot be stored now
+		if owned, here = s.core.Serve(s.loop.Now(), from, rep); here { // also if the output cannot be stored now
 			j = s.jobs[rep.Job]
 		}
 	})
@@ -172,10 +72,10 @@ func (s *Service) reportReceived(from vicinity.ID, rep *wire.Report) (any, error
 	if j == nil {
 		return wire.Ack{}, nil
 	}
-	defer s.post(func() { s.core.Served(s.now(), from, rep.Job) })
+	defer s.loop.Post(func() { s.core.Served(s.loop.Now(), from, rep.Job) })
 	s.overlay.Learn(from, rep.Addrs)
 	if err := s.storeOutput(j, rep, owned); err != nil && !errors.Is(err, os.ErrClosed) { // closed: the job has just ended
-		s.post(func() { s.hindered(j, err) })
+		s.loop.Post(func() { s.hindered(j, err) })
 		return nil, err
 	}
 	ras := make([]jobs.RankAttempt, len(rep.Workers))
@@ -183,12 +83,12 @@ func (s *Service) reportReceived(from vicinity.ID, rep *wire.Report) (any, error
 		ras[i] = w.RankAttempt
 	}
 	reply := make(chan wire.Ack, 1)
-	s.post(func() {
+	s.loop.Post(func() {
 		s.hindered(j, nil)
 		if j.lacksInputs(from, rep) {
 			s.mendInputs(j)
 		}
-		s.core.Reported(s.now(), from, rep, j.output.Received(ras), s.awaited(reply))
+		s.core.Reported(s.loop.Now(), from, rep, j.output.Received(ras), s.awaited(reply))
 	})
 	select {
 	case ack := <-reply:
@@ -200,7 +100,7 @@ func (s *Service) reportReceived(from vicinity.ID, rep *wire.Report) (any, error
 			ack.Table.File = wire.HostFile(s.fillHosts(ack.Table.Hosts))
 		}
 		return ack, nil
-	case <-s.stopped:
+	case <-s.loop.Stopped.Done():
 		return nil, jobs.ErrStopped
 	}
 }
@@ -228,7 +128,7 @@ func (s *Service) storeOutput(j *job, rep *wire.Report, owned map[jobs.RankAttem
 	case loose > maxLoose:
 		return j.output.Sync()
 	case loose > syncLoose && j.output.Behind.CompareAndSwap(false, true):
-		s.children.Go(func() {
+		s.loop.Go(func() {
 			defer j.output.Behind.Store(false)
 			_ = j.output.Sync() // if it goes on to fail, a report will
 		})
@@ -263,7 +163,7 @@ func (s *Service) serveStdin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var stdin *output.Spool
-	s.call(func() {
+	s.loop.Call(func() {
 		if j := s.jobs[id]; j != nil && j.Core.Parts[from] != nil {
 			stdin = j.stdin
 		}
@@ -291,57 +191,6 @@ func (s *Service) serveStdin(w http.ResponseWriter, r *http.Request) {
 		}
 		if err != nil {
 			panic(http.ErrAbortHandler) // the reader must not take this for the end
-		}
-	}
-}
-
-// feedStdin brings the client's input to rank 0, beginning again where the
-// connection to the origin broke or where an earlier life of this node stopped.
-func (s *Service) feedStdin(ctx context.Context, job jobs.ID, in process.Input) {
-	sent, err := in.Offset()
-	if err != nil {
-		return // the worker has ended, or is left
-	}
-	for ctx.Err() == nil {
-		err := s.copyStdin(ctx, job, in, &sent)
-		if err == nil || errors.Is(err, errInputClosed) {
-			in.Close()
-			return
-		}
-		s.pause(ctx)
-	}
-}
-
-var errInputClosed = errors.New("the worker does not read its input any more")
-
-func (s *Service) copyStdin(ctx context.Context, job jobs.ID, in process.Input, sent *int64) error {
-	url := fmt.Sprintf("https://%s%s?job=%s&offset=%d", job.Origin(), pathStdin, job, *sent)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	r, err := s.cfg.Client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer r.Body.Close()
-	if r.StatusCode != http.StatusOK {
-		return fmt.Errorf("node %s answered %s", job.Origin().Short(), r.Status)
-	}
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := r.Body.Read(buf)
-		if n > 0 {
-			if _, err := in.Write(buf[:n]); err != nil {
-				return errInputClosed
-			}
-			*sent += int64(n)
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
 		}
 	}
 }

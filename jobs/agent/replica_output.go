@@ -15,7 +15,7 @@ type replicaOutput struct {
 
 // batch returns what can be told now; more tells that there may be more later.
 func (r *replicaOutput) batch(j *job) (batch []endedTask, more bool, err error) {
-	ok := r.s.call(func() {
+	ok := r.s.loop.Call(func() {
 		rec := &j.Core.Rec
 		more = !rec.State.Final()
 		tell := func(rank int) {

@@ -10,6 +10,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/output"
+	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
@@ -27,7 +28,7 @@ func (s *Service) load() error {
 	}
 	l.seal()
 	lost := s.recallYoungest()
-	if err := s.adoptWork(); err != nil {
+	if err := s.exec.Adopt(s.adopt); err != nil {
 		return err
 	}
 	for _, id := range l.live {
@@ -45,7 +46,7 @@ func (s *Service) load() error {
 		l.erase = append(l.erase, e)
 	}
 	if len(l.erase) > 0 {
-		s.children.Go(func() { s.eraseAll(l.erase, func(error) {}) })
+		s.loop.Go(func() { s.eraseAll(l.erase, func(error) {}) })
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func (l *loading) seal() {
 	l.job = nil
 	rec := &j.Core.Rec
 	if rec.Broken != "" {
-		rec.GiveUp(s.now())
+		rec.GiveUp(s.loop.Now())
 	}
 	p, id := rec.Past, rec.ID
 	mark, marked := l.marks[id]
@@ -128,7 +129,7 @@ func (l *loading) seal() {
 	case p != nil:
 		p.Intern()
 		stamp = p.Stamp
-		s.archive.add(s.now(), p, transfer.Hash{}, 0)
+		s.archive.add(s.loop.Now(), p, transfer.Hash{}, 0)
 	case rec.State.Final():
 		s.pinOutputs(rec)
 		s.settled(rec, fileSize(s.outputPath(id))+fileSize(s.stdinPath(id)))
@@ -139,7 +140,7 @@ func (l *loading) seal() {
 		return
 	}
 	s.sawLast(id, stamp)
-	s.core.Clock.Saw(stamp, s.now())
+	s.core.Clock.Saw(stamp, s.loop.Now())
 }
 
 // fileSize is that of a file, or 0.
@@ -154,7 +155,7 @@ func fileSize(path string) int64 {
 func (s *Service) pinOutputs(rec *record.Record) {
 	for i := range rec.Ranks {
 		if k := &rec.Ranks[i]; k.Output != nil {
-			s.pin(outputsOwner(rec.ID), k.Output.Manifest)
+			transfer.PinManifest(s.store, outputsOwner(rec.ID), k.Output.Manifest)
 		}
 	}
 }
@@ -172,7 +173,7 @@ func (s *Service) recall(id jobs.ID) (*job, error) {
 		rec.Replay(e)
 	}
 	if rec.Broken != "" {
-		rec.GiveUp(s.now())
+		rec.GiveUp(s.loop.Now())
 	}
 	if j.Settled = true; !rec.State.Final() {
 		return nil, fmt.Errorf("job %s %w: the journal has lost it", id.Short(), jobs.ErrNotFound)
@@ -210,18 +211,18 @@ func (s *Service) restore(id jobs.ID) error {
 	if err := s.openOutput(j, id); err != nil {
 		return err
 	}
-	s.core.Clock.Saw(rec.Stamp, s.now())
+	s.core.Clock.Saw(rec.Stamp, s.loop.Now())
 	s.sawLast(id, rec.Stamp)
 	s.pinOutputs(rec)
-	s.pin(inputsOwner(id), rec.Spec.Inputs)
+	transfer.PinManifest(s.store, inputsOwner(id), rec.Spec.Inputs)
 	damaged, err := s.restoreStdin(j, id)
 	if err != nil {
 		return err
 	}
-	s.core.Resume(s.now(), j.Job)
+	s.core.Resume(s.loop.Now(), j.Job)
 	if damaged && rec.Ranks[0].State != jobs.WorkerEnded {
-		j.Core.End(s.now(), jobs.Failed, stdinDamaged, jobs.CodeZorilla)
-		s.core.Flush(s.now(), j.Job)
+		j.Core.End(s.loop.Now(), jobs.Failed, stdinDamaged, jobs.CodeZorilla)
+		s.core.Flush(s.loop.Now(), j.Job)
 	}
 	return nil
 }
@@ -256,3 +257,9 @@ func (s *Service) openFiles(j *job, id jobs.ID, goesOn bool) (err error) {
 
 func (s *Service) outputPath(id jobs.ID) string { return filepath.Join(s.jobDir(id), "output") }
 func (s *Service) stdinPath(id jobs.ID) string  { return filepath.Join(s.jobDir(id), "stdin") }
+
+// adopt goes on with a worker of an earlier life of this node.
+func (s *Service) adopt(c participant.ClaimRecord) {
+	s.overlay.Learn(c.Job.Origin(), c.Addrs)
+	s.core.Adopt(s.loop.Now(), c)
+}

@@ -21,7 +21,7 @@ func (s *Service) restoreStdin(j *job, id jobs.ID) (damaged bool, err error) {
 		end, err := os.ReadFile(s.stdinEnd(id))
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			j.Core.Warn(s.now(), stdinCut)
+			j.Core.Warn(s.loop.Now(), stdinCut)
 		case err != nil:
 			return false, err
 		default:

@@ -1,4 +1,4 @@
-package agent
+package executor
 
 import (
 	"fmt"
@@ -6,9 +6,12 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+
+	"github.com/rs/zerolog"
 )
 
 // spoken is a process that wrote something, whose first bytes are gone.
@@ -34,15 +37,15 @@ func TestOutputIsReadFromWhereTheOriginIs(t *testing.T) {
 	id := participant.WorkerID{Job: jobs.ID("aaaaa").At(jobtest.Node(2)), RankAttempt: jobs.RankAttempt{Rank: 0, Attempt: 1}}
 	procs := []*handle{{Worker: spoken{freed: 10, wrote: 25}, job: id.Job}}
 	rep := wire.Report{Job: id.Job, Workers: []wire.WorkerReport{{RankAttempt: id.RankAttempt}}}
-	x := &executor{s: &Service{inbox: make(chan func(), 1)}}
-	if more := x.fill(&rep, []wire.Reading{{Skip: true}}, procs); more || len(rep.Output) != 0 || rep.Workers[0].Stdout != 25 || len(x.s.inbox) != 0 {
-		t.Errorf("read %d pieces of %d bytes, %d complaints", len(rep.Output), rep.Workers[0].Stdout, len(x.s.inbox))
+	x := &Executor{loop: loop.New(zerolog.Nop())}
+	if more := x.fill(&rep, []wire.Reading{{Skip: true}}, procs); more || len(rep.Output) != 0 || rep.Workers[0].Stdout != 25 || x.loop.Waiting() != 0 {
+		t.Errorf("read %d pieces of %d bytes, %d complaints", len(rep.Output), rep.Workers[0].Stdout, x.loop.Waiting())
 	}
 	x.fill(&rep, []wire.Reading{{From: wire.Received{Stdout: 10}}}, procs)
-	if len(rep.Output) != 1 || rep.Output[0].Offset != 10 || len(rep.Output[0].Data) != 15 || len(x.s.inbox) != 0 {
+	if len(rep.Output) != 1 || rep.Output[0].Offset != 10 || len(rep.Output[0].Data) != 15 || x.loop.Waiting() != 0 {
 		t.Errorf("read %+v", rep.Output)
 	}
-	if rep.Output = nil; x.fill(&rep, []wire.Reading{{From: wire.Received{Stdout: 9}}}, procs) || len(rep.Output) != 0 || len(x.s.inbox) != 1 {
-		t.Errorf("read %+v, %d complaints, before what is kept", rep.Output, len(x.s.inbox))
+	if rep.Output = nil; x.fill(&rep, []wire.Reading{{From: wire.Received{Stdout: 9}}}, procs) || len(rep.Output) != 0 || x.loop.Waiting() != 1 {
+		t.Errorf("read %+v, %d complaints, before what is kept", rep.Output, x.loop.Waiting())
 	}
 }

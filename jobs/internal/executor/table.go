@@ -1,4 +1,4 @@
-package agent
+package executor
 
 import (
 	"errors"
@@ -56,11 +56,11 @@ func toldEpoch(root string, start *wire.Start) int64 {
 }
 
 // table gives a worker its job's table.
-func (x *executor) table(e participant.DoTable) {
+func (x *Executor) table(e participant.DoTable) {
 	proc := x.procs[e.Worker]
 	x.spawn(func() func(time.Time) {
 		root := x.root(e.Worker)
-		log := x.s.log.With().Str("job", string(e.Worker.Job)).Int("rank", e.Worker.Rank).Logger()
+		log := x.cfg.Log.With().Str("job", string(e.Worker.Job)).Int("rank", e.Worker.Rank).Logger()
 		if err := writeTable(root, e.Table.File, e.Table.Epoch); err != nil {
 			log.Warn().Err(err).Msg("write the host file")
 			if errors.Is(err, syscall.ENOSPC) { // the next answer brings it again

@@ -1,4 +1,4 @@
-package agent
+package executor
 
 import (
 	"context"
@@ -12,17 +12,19 @@ import (
 
 	"zorilla/internal/plain"
 	"zorilla/jobs"
+	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
 	"zorilla/transfer"
 )
 
-// executor does what the participant of a Service decides: it has the processes and
-// directories of workers, and tells the participant what becomes of them. Its maps
-// are the loop's; what takes time is done in a goroutine, one at a time for each
-// worker.
-type executor struct {
-	s      *Service
+// Executor does what a participant decides: it has the processes and directories of
+// workers, and tells the participant what becomes of them. What takes time is done in a
+// goroutine, one at a time for each worker. Its methods run in the loop, if they do not
+// say otherwise.
+type Executor struct {
+	cfg    Config
+	loop   *loop.Loop
 	part   *participant.Participant
 	inputs map[jobs.ID]*inputs
 	procs  map[participant.WorkerID]*handle
@@ -38,35 +40,36 @@ type inputs struct {
 	failed error
 }
 
-func newExecutor(s *Service, part *participant.Participant) *executor {
-	x := &executor{s: s, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1)}
+// New makes an executor without workers. What happens to them is told to part, in l.
+func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
+	x := &Executor{cfg: cfg, loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1)}
 	x.trials <- trial{}
 	return x
 }
 
-func (x *executor) root(id participant.WorkerID) string {
-	return filepath.Join(x.s.cfg.Work, participant.RootName(id.Job, id.RankAttempt))
+func (x *Executor) root(id participant.WorkerID) string {
+	return filepath.Join(x.cfg.Dir, participant.RootName(id.Job, id.RankAttempt))
 }
 
 // spawn does something that takes time, and has the participant told by what it returns;
 // nil = nothing is to be told.
-func (x *executor) spawn(f func() (tell func(now time.Time))) {
-	x.s.children.Go(func() {
+func (x *Executor) spawn(f func() (tell func(now time.Time))) {
+	x.loop.Go(func() {
 		if tell := f(); tell != nil {
-			x.s.post(func() { tell(x.s.now()) })
+			x.loop.Post(func() { tell(x.loop.Now()) })
 		}
 	})
 }
 
-// execute does one effect. It runs in the loop.
-func (x *executor) execute(e participant.Effect) {
+// Execute does one effect.
+func (x *Executor) Execute(e participant.Effect) {
 	switch e := e.(type) {
 	case participant.DoFetch:
 		x.fetch(e)
 	case participant.DoEnd:
 		if proc := x.procs[e.Worker]; proc != nil {
 			proc.halted()
-			x.s.children.Go(func() {
+			x.loop.Go(func() {
 				if e.Note {
 					x.note(e.Worker)
 				}
@@ -95,15 +98,15 @@ func (x *executor) execute(e participant.Effect) {
 			in.cancel()
 			delete(x.inputs, e.Job)
 		}
-		x.s.store.Unpin(inputsPin(e.Job))
+		x.cfg.Store.Unpin(InputsPin(e.Job))
 	default:
 		x.step(e)
 	}
 }
 
-// step does what takes a worker one step on. It runs in the loop.
-func (x *executor) step(e participant.Effect) {
-	since := x.s.now()
+// step does what takes a worker one step on.
+func (x *Executor) step(e participant.Effect) {
+	since := x.loop.Now()
 	switch e := e.(type) {
 	case participant.DoClaim:
 		x.close(e.Worker)
@@ -114,11 +117,11 @@ func (x *executor) step(e participant.Effect) {
 	case participant.DoLay:
 		in := x.inputs[e.Worker.Job]
 		x.spawn(func() func(time.Time) {
-			ctx, tree := x.s.leavingCtx, transfer.Manifest{}
+			ctx, tree := x.loop.Leaving, transfer.Manifest{}
 			if in != nil {
 				ctx, tree = in.ctx, in.tree
 			}
-			err := tree.Write(ctx, x.s.store, filepath.Join(x.root(e.Worker), "work"))
+			err := tree.Write(ctx, x.cfg.Store, filepath.Join(x.root(e.Worker), "work"))
 			return func(now time.Time) { x.part.Laid(now, e.Worker, err, since) }
 		})
 	case participant.DoRun:
@@ -145,27 +148,30 @@ func (x *executor) step(e participant.Effect) {
 			return func(now time.Time) { x.part.Removed(now, e.Worker) }
 		})
 	default: // an effect that nobody does would leave a worker where it is for ever
-		panic(fmt.Sprintf("agent: nobody does %T", e))
+		panic(fmt.Sprintf("executor: nobody does %T", e))
 	}
 }
 
-func inputsPin(job jobs.ID) string { return "input/" + string(job) }
+// InputsPin and OutputPin name what keeps blobs in the store: the inputs of a job, the
+// outputs of a worker.
+func InputsPin(job jobs.ID) string { return "input/" + string(job) }
 
-func outputPin(id participant.WorkerID) string {
+// OutputPin is for a worker.
+func OutputPin(id participant.WorkerID) string {
 	return fmt.Sprintf("output/%s/%d/%d", id.Job, id.Rank, id.Attempt)
 }
 
 // fetch brings the inputs of a job into the store.
-func (x *executor) fetch(e participant.DoFetch) {
+func (x *Executor) fetch(e participant.DoFetch) {
 	in := &inputs{done: make(chan struct{})}
-	in.ctx, in.cancel = context.WithCancel(x.s.leavingCtx)
+	in.ctx, in.cancel = context.WithCancel(x.loop.Leaving)
 	x.inputs[e.Job] = in
 	x.spawn(func() func(time.Time) {
 		defer close(in.done)
 		if !e.Known || !x.knowInputs(e, in) {
 			var err error
-			if in.tree, _, err = x.s.cfg.Fetch(in.ctx, inputsPin(e.Job), e.Inputs, e.Holders, func(so transfer.Stats) {
-				x.s.post(func() { x.part.Moved(e.Job, so) })
+			if in.tree, _, err = x.cfg.Fetch(in.ctx, InputsPin(e.Job), e.Inputs, e.Holders, func(so transfer.Stats) {
+				x.loop.Post(func() { x.part.Moved(e.Job, so) })
 			}); err != nil {
 				in.failed = fmt.Errorf("fetch inputs: %w", err)
 			}
@@ -176,21 +182,20 @@ func (x *executor) fetch(e participant.DoFetch) {
 
 // knowInputs finds out what the inputs were, which for workers that have them
 // already costs no look at the network. It reports whether all of them are here.
-func (x *executor) knowInputs(e participant.DoFetch, in *inputs) bool {
-	tree, err := transfer.LoadManifest(x.s.store, e.Inputs)
+func (x *Executor) knowInputs(e participant.DoFetch, in *inputs) bool {
+	tree, err := transfer.PinManifest(x.cfg.Store, InputsPin(e.Job), e.Inputs)
 	if err != nil {
 		return false
 	}
-	x.s.store.Pin(inputsPin(e.Job), append(tree.Chunks(), e.Inputs)...)
 	in.tree = tree
-	return !slices.ContainsFunc(tree.Chunks(), func(h transfer.Hash) bool { return !x.s.store.Has(h) })
+	return !slices.ContainsFunc(tree.Chunks(), func(h transfer.Hash) bool { return !x.cfg.Store.Has(h) })
 }
 
 // claim makes a worker's directory, or empties that of an earlier try, and writes down
 // that the worker is here.
-func (x *executor) claim(e participant.DoClaim) error {
+func (x *Executor) claim(e participant.DoClaim) error {
 	root := x.root(e.Worker)
-	err := x.s.makeRoot(root)
+	err := x.makeRoot(root)
 	switch {
 	case err == nil:
 		return e.Claim.Write(root)
@@ -202,12 +207,12 @@ func (x *executor) claim(e participant.DoClaim) error {
 
 // clear empties a worker's directory but for its claim, which says that it has
 // not begun. The claim comes first: no death in between may lose the worker.
-func (x *executor) clear(root string, c *participant.ClaimRecord) error {
+func (x *Executor) clear(root string, c *participant.ClaimRecord) error {
 	if err := c.Write(root); err == nil {
-		return x.s.cfg.CleanRoot(root, participant.ClaimFile)
+		return x.cfg.CleanRoot(root, participant.ClaimFile)
 	}
 	// What is there may have filled the disk.
-	if err := x.s.cfg.CleanRoot(root, participant.ClaimFile); err != nil {
+	if err := x.cfg.CleanRoot(root, participant.ClaimFile); err != nil {
 		return err
 	}
 	return c.Write(root)
@@ -216,7 +221,7 @@ func (x *executor) clear(root string, c *participant.ClaimRecord) error {
 // park leaves of a worker's directory its claim, which says that it did not begin here
 // and will not, since its room is given away: the next life of this node tells that, too,
 // or its origin would not hear what became of it.
-func (x *executor) park(e participant.DoPark) error {
+func (x *Executor) park(e participant.DoPark) error {
 	root := x.root(e.Worker)
 	err := x.clear(root, &e.Claim)
 	if err != nil { // it must not be prepared again
@@ -226,7 +231,7 @@ func (x *executor) park(e participant.DoPark) error {
 }
 
 // close lets go of a process that has not begun, or is not to be heard of any more.
-func (x *executor) close(id participant.WorkerID) {
+func (x *Executor) close(id participant.WorkerID) {
 	if proc := x.procs[id]; proc != nil {
 		delete(x.procs, id)
 		_ = proc.Close()
@@ -234,7 +239,7 @@ func (x *executor) close(id participant.WorkerID) {
 }
 
 // remove removes all of a worker.
-func (x *executor) remove(id participant.WorkerID, proc *handle) {
+func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 	if proc != nil {
 		_ = proc.Close()
 	}
@@ -245,15 +250,15 @@ func (x *executor) remove(id participant.WorkerID, proc *handle) {
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
-	if err = errors.Join(err, x.s.cfg.CleanRoot(root)); err != nil {
-		x.s.log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
+	if err = errors.Join(err, x.cfg.CleanRoot(root)); err != nil {
+		x.cfg.Log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
 	}
-	x.s.store.Unpin(outputPin(id))
+	x.cfg.Store.Unpin(OutputPin(id))
 }
 
 // gather chunks the output files into the store, pinned until the origin has
 // them.
-func (x *executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput, []string, error) {
+func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput, []string, error) {
 	var tree transfer.Manifest
 	var warn []string
 	if in != nil {
@@ -262,8 +267,8 @@ func (x *executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput,
 			warn = append(warn, "what its inputs were is not known any more: some of them may be among the outputs")
 		}
 	}
-	put := transfer.PinTo(x.s.store, outputPin(e.Worker))
-	tree, more, err := transfer.Collect(x.s.leavingCtx, put, filepath.Join(x.root(e.Worker), "work"), e.Outputs, &tree)
+	put := transfer.PinTo(x.cfg.Store, OutputPin(e.Worker))
+	tree, more, err := transfer.Collect(x.loop.Leaving, put, filepath.Join(x.root(e.Worker), "work"), e.Outputs, &tree)
 	var hash transfer.Hash
 	if err == nil {
 		hash, err = transfer.SaveManifest(put, tree)
@@ -282,16 +287,16 @@ func (x *executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput,
 	return &jobs.RankOutput{Rank: e.Worker.Rank, Attempt: e.Worker.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size()}, warn, nil
 }
 
-// written returns how much a worker has written. It runs in the loop.
-func (x *executor) written(id participant.WorkerID) (so wire.Received) {
+// Written returns how much a worker has written.
+func (x *Executor) Written(id participant.WorkerID) (so wire.Received) {
 	if proc := x.procs[id]; proc != nil {
 		so.Stdout, so.Stderr = proc.Written()
 	}
 	return so
 }
 
-// ended reports whether a worker has a process that has ended. The loop has ended.
-func (x *executor) ended(id participant.WorkerID) bool {
+// Ended reports whether a worker has a process that has ended.
+func (x *Executor) Ended(id participant.WorkerID) bool {
 	proc := x.procs[id]
 	if proc == nil {
 		return false
@@ -304,9 +309,9 @@ func (x *executor) ended(id participant.WorkerID) bool {
 	}
 }
 
-// leave lets go of the processes, which go on, when the loop has ended. What nobody
+// Leave lets go of the processes, which go on, when the loop has ended. What nobody
 // asks for any more is removed.
-func (x *executor) leave() {
+func (x *Executor) Leave() {
 	for _, w := range x.part.All() {
 		for _, k := range w.Workers {
 			id := participant.WorkerID{Job: w.Job, RankAttempt: k.RankAttempt}

@@ -1,27 +1,34 @@
 package agent
 
 import (
-	"context"
 	"time"
 
 	"zorilla/flood"
-	"zorilla/jobs/process"
+	"zorilla/jobs/internal/executor"
+	"zorilla/jobs/internal/peer"
 	"zorilla/vicinity"
 )
 
-// Runner starts worker processes. process.Runner is the real one; tests on an
-// emulated network use one that runs functions in virtual time.
-type Runner interface {
-	// Start starts a worker whose input files are in spec.Root/work. It
-	// returns before the program runs; how it went is in Worker.Exit.
-	Start(ctx context.Context, spec process.Spec) (process.Worker, error)
-	// Adopt returns the worker that an earlier life of this node started in
-	// root, whether it still runs or has ended. Errors wrap process.ErrLost or
-	// process.ErrNotStarted, or are those of ctx.
-	Adopt(ctx context.Context, root string) (process.Worker, error)
-	// Enforces lists what really confines workers, for people and for --where.
-	Enforces() []string
-}
+// What a node gives an agent for its workers.
+type (
+	// Workers says how workers are run.
+	Workers = executor.Workers
+	// Runner starts worker processes.
+	Runner = executor.Runner
+	// FetchFunc brings files from other nodes.
+	FetchFunc = executor.FetchFunc
+)
+
+// PeerPrefix begins the paths of requests to PeerHandler.
+const PeerPrefix = peer.Prefix
+
+// CheckWork refuses a directory as one for the workers of a node, if it is there
+// and not the node's alone.
+func CheckWork(dir string, node vicinity.ID) error { return executor.CheckDir(dir, node) }
+
+// HasWork reports whether something of a node's workers is in a directory for
+// them.
+func HasWork(dir string, node vicinity.ID) bool { return executor.HasWork(dir, node) }
 
 // Overlay is what jobs need of the network besides HTTP. Its methods may be
 // called from any goroutine and must not block.

@@ -1,4 +1,4 @@
-package agent
+package executor
 
 import (
 	"maps"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
@@ -15,15 +16,15 @@ import (
 
 // processSpec tells the supervisor what to run; ranks are those of the same copy of the
 // job at this node.
-func (s *Service) processSpec(root string, c *participant.ClaimRecord, ranks []int) (process.Spec, error) {
+func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []int) (process.Spec, error) {
 	spec, start := &c.Spec, c.Start.OfReplica(&c.Spec, c.Rank)
 	rank, _ := spec.RankOf(c.Rank)
-	p := s.confined(process.Spec{
+	p := x.confined(process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
 		Memory: spec.Memory, Walltime: spec.Walltime.Std(),
 	})
 	if len(c.GPUs) > 0 {
-		p.Devices = s.cfg.Devices
+		p.Devices = x.cfg.Devices
 	}
 	if a := spec.Array; a != nil {
 		p.Tasks = &process.TaskSpec{IDs: a.Tasks, Outputs: spec.Globs()}
@@ -36,15 +37,15 @@ func (s *Service) processSpec(root string, c *participant.ClaimRecord, ranks []i
 			return p, err
 		}
 	}
-	p.Env = s.environment(c, root, start, ranks)
+	p.Env = x.environment(c, root, start, ranks)
 	return p, nil
 }
 
 // confined adds what holds for all workers of this node.
-func (s *Service) confined(p process.Spec) process.Spec {
-	p.NodeLimit, p.OrphanLimit = max(s.cfg.NodeLimit, leastNodeLimit), s.cfg.OrphanLimit
-	p.Expose, p.Hide, p.UID, p.GID = s.cfg.Expose, []string{s.cfg.Dir, s.cfg.Work}, -1, -1
-	if u := s.cfg.RunAs; u != nil {
+func (x *Executor) confined(p process.Spec) process.Spec {
+	p.NodeLimit, p.OrphanLimit = max(x.cfg.NodeLimit, leastNodeLimit), x.cfg.OrphanLimit
+	p.Expose, p.Hide, p.UID, p.GID = x.cfg.Expose, []string{x.cfg.State, x.cfg.Dir}, -1, -1
+	if u := x.cfg.RunAs; u != nil {
 		p.UID, p.GID = u.UID, u.GID
 	}
 	return p
@@ -52,9 +53,9 @@ func (s *Service) confined(p process.Spec) process.Spec {
 
 // environment is all that a worker finds: a plain system environment, what
 // tells it its place in the job, and what the user asked for.
-func (s *Service) environment(c *participant.ClaimRecord, root string, start wire.Start, ranks []int) []string {
+func (x *Executor) environment(c *participant.ClaimRecord, root string, start wire.Start, ranks []int) []string {
 	spec := &c.Spec
-	local, localSize := s.place(spec, start, c.Rank, ranks)
+	local, localSize := x.place(spec, start, c.Rank, ranks)
 	rank, replica := spec.RankOf(c.Rank)
 	master, port := wire.MasterOf(start), strconv.Itoa(wire.MasterPort(c.Job))
 	home := filepath.Join(root, "work")
@@ -86,7 +87,7 @@ func (s *Service) environment(c *participant.ClaimRecord, root string, start wir
 	if start.Epoch > 0 && spec.Array == nil {
 		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", wire.EpochFileName)
 	}
-	maps.Copy(env, gpuVariables(s.self.GPUs, c.GPUs))
+	maps.Copy(env, gpuVariables(x.cfg.Self.GPUs, c.GPUs))
 	maps.Copy(env, spec.Env)
 	list := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -111,11 +112,11 @@ func gpuVariables(have int, own []int) map[string]string {
 
 // place finds a rank's place among those of its own node, as far as the table
 // and this node know of them.
-func (s *Service) place(spec *jobs.Spec, start wire.Start, worker int, here []int) (local, size int) {
+func (x *Executor) place(spec *jobs.Spec, start wire.Start, worker int, here []int) (local, size int) {
 	rank, _ := spec.RankOf(worker)
 	ranks := map[int]bool{rank: true}
 	for _, h := range start.Hosts {
-		if h.Node == s.self.ID {
+		if h.Node == x.cfg.Self.ID {
 			for _, r := range h.Ranks {
 				ranks[r] = true
 			}
@@ -126,3 +127,7 @@ func (s *Service) place(spec *jobs.Spec, start wire.Start, worker int, here []in
 	}
 	return slices.Index(slices.Sorted(maps.Keys(ranks)), rank), len(ranks)
 }
+
+// leastNodeLimit is for workers that end with their node: it must have the
+// time to connect to them.
+const leastNodeLimit = 2 * time.Second

@@ -1,4 +1,4 @@
-package agent
+package executor
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
 )
 
 // report sends a report, with what can be read of the output.
-func (x *executor) report(e participant.DoReport) {
+func (x *Executor) report(e participant.DoReport) {
 	procs := make([]*handle, len(e.Readings))
 	for i, r := range e.Readings {
 		procs[i] = x.procs[participant.WorkerID{Job: e.Report.Job, RankAttempt: e.Report.Workers[r.Worker].RankAttempt}]
@@ -20,15 +21,15 @@ func (x *executor) report(e participant.DoReport) {
 	x.spawn(func() func(time.Time) {
 		rep := e.Report
 		more := x.fill(&rep, e.Readings, procs)
-		ctx, cancel := context.WithTimeout(x.s.stoppedCtx, wire.ReportTimeout)
+		ctx, cancel := context.WithTimeout(x.loop.Stopped, wire.ReportTimeout)
 		defer cancel()
 		var ack wire.Ack
-		if err := x.s.send(ctx, e.To, pathReport, rep, &ack); err != nil {
+		if err := x.cfg.Peers.Send(ctx, e.To, peer.PathReport, rep, &ack); err != nil {
 			return func(now time.Time) { x.part.Unheard(now, rep.Job) }
 		}
 		if ack.Table != nil {
 			if err := ack.Table.Check(); err != nil {
-				x.s.log.Warn().Err(err).Str("job", string(rep.Job)).Msg("a host file was not changed")
+				x.cfg.Log.Warn().Err(err).Str("job", string(rep.Job)).Msg("a host file was not changed")
 			}
 		}
 		return func(now time.Time) { x.part.Acknowledged(now, &rep, more, ack) }
@@ -37,7 +38,7 @@ func (x *executor) report(e participant.DoReport) {
 
 // fill adds output to a report, at most MaxReportBytes of it, and reports whether there
 // is more.
-func (x *executor) fill(rep *wire.Report, readings []wire.Reading, procs []*handle) (more bool) {
+func (x *Executor) fill(rep *wire.Report, readings []wire.Reading, procs []*handle) (more bool) {
 	room := wire.MaxReportBytes
 	for i, r := range readings {
 		proc, w := procs[i], &rep.Workers[r.Worker]
@@ -47,7 +48,7 @@ func (x *executor) fill(rep *wire.Report, readings []wire.Reading, procs []*hand
 		w.Stdout, w.Stderr = proc.Written()
 		tasks, err := proc.buildTasks(r.Results)
 		if err != nil {
-			x.s.log.Error().Err(err).Str("job", string(rep.Job)).Msg("read results of tasks")
+			x.cfg.Log.Error().Err(err).Str("job", string(rep.Job)).Msg("read results of tasks")
 		}
 		w.Tasks = tasks
 		more = more || tasks.Incomplete()
@@ -66,10 +67,12 @@ func (x *executor) fill(rep *wire.Report, readings []wire.Reading, procs []*hand
 			buf := make([]byte, n)
 			n, err := proc.ReadOutput(st.stream, st.from, buf)
 			if errors.Is(err, process.ErrAcked) {
-				x.s.post(func() { x.part.Unreadable(x.s.now(), participant.WorkerID{Job: rep.Job, RankAttempt: w.RankAttempt}) })
+				x.loop.Post(func() {
+					x.part.Unreadable(x.loop.Now(), participant.WorkerID{Job: rep.Job, RankAttempt: w.RankAttempt})
+				})
 			}
 			if err != nil || n == 0 {
-				x.s.log.Debug().Err(err).Str("job", string(rep.Job)).Int("rank", w.Rank).Msg("read worker output")
+				x.cfg.Log.Debug().Err(err).Str("job", string(rep.Job)).Int("rank", w.Rank).Msg("read worker output")
 				continue
 			}
 			room -= n

@@ -1,4 +1,4 @@
-package agent
+package executor
 
 import (
 	"context"
@@ -23,15 +23,9 @@ type trial struct {
 // trialName is the directory of a trial, among those of the workers.
 const trialName = "trial"
 
-// Broken says why this node cannot start workers, or "".
-func (s *Service) Broken() (why string) {
-	s.call(func() { why = s.core.Claims.Starts.Broken })
-	return why
-}
-
 // judge tells the participant whether workers can be started here.
-func (x *executor) judge(now time.Time, id participant.WorkerID, trouble string) {
-	log := &x.s.log
+func (x *Executor) judge(now time.Time, id participant.WorkerID, trouble string) {
+	log := &x.cfg.Log
 	if trouble != "" && id.Job != "" {
 		log.Warn().Str("error", trouble).Str("job", string(id.Job)).Int("rank", id.Rank).Msg("a worker could not be started: it is left to others")
 	}
@@ -45,11 +39,11 @@ func (x *executor) judge(now time.Time, id participant.WorkerID, trouble string)
 
 // try starts a worker that does nothing, unless that was tried since a time, and
 // returns why it could not be started, or "".
-func (x *executor) try(since time.Time) string {
+func (x *Executor) try(since time.Time) string {
 	last := <-x.trials
 	if !last.begun.After(since) {
-		last = trial{begun: x.s.now()}
-		if err := x.s.tryOut(); err != nil {
+		last = trial{begun: x.loop.Now()}
+		if err := x.tryOut(); err != nil {
 			last.trouble = plain.OneLine(err.Error())
 		}
 	}
@@ -57,16 +51,16 @@ func (x *executor) try(since time.Time) string {
 	return last.trouble
 }
 
-func (s *Service) tryOut() (err error) {
-	root := filepath.Join(s.cfg.Work, trialName)
-	if err := s.cfg.CleanRoot(root); err != nil { // of a node that was killed during one
+func (x *Executor) tryOut() (err error) {
+	root := filepath.Join(x.cfg.Dir, trialName)
+	if err := x.cfg.CleanRoot(root); err != nil { // of a node that was killed during one
 		return err
 	}
-	defer func() { err = errors.Join(err, s.cfg.CleanRoot(root)) }()
-	if err := s.makeRoot(root); err != nil {
+	defer func() { err = errors.Join(err, x.cfg.CleanRoot(root)) }()
+	if err := x.makeRoot(root); err != nil {
 		return err
 	}
-	proc, err := s.cfg.Runner.Start(s.leavingCtx, s.confined(process.Spec{Root: root, Args: []string{"/bin/true"}, Walltime: claims.TrialTime}))
+	proc, err := x.cfg.Runner.Start(x.loop.Leaving, x.confined(process.Spec{Root: root, Args: []string{"/bin/true"}, Walltime: claims.TrialTime}))
 	if err != nil {
 		return err
 	}
@@ -76,7 +70,7 @@ func (s *Service) tryOut() (err error) {
 	select {
 	case <-timer.C:
 		err = fmt.Errorf("no word of a supervisor for %v", claims.TrialTime)
-	case <-s.stopped:
+	case <-x.loop.Stopped.Done():
 		err = context.Canceled
 	case <-proc.Done():
 		if e := proc.Exit(); e.Cause == process.Unstarted || e.Cause == process.Lost {

@@ -1,4 +1,4 @@
-package agent
+package executor
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type handle struct {
 func (r *handle) halted() { r.once.Do(func() { close(r.steer) }) }
 
 // run starts a process, once it is durable that it may run.
-func (x *executor) run(e participant.DoRun, since time.Time) func(time.Time) {
+func (x *Executor) run(e participant.DoRun, since time.Time) func(time.Time) {
 	root := x.root(e.Worker)
 	proc, err := x.start(root, &e)
 	if err != nil {
@@ -38,27 +38,27 @@ func (x *executor) run(e participant.DoRun, since time.Time) func(time.Time) {
 	return x.follow(e.Worker, root, proc, e.Claim.Start.Epoch, since)
 }
 
-func (x *executor) start(root string, e *participant.DoRun) (process.Worker, error) {
+func (x *Executor) start(root string, e *participant.DoRun) (process.Worker, error) {
 	if err := e.Claim.Write(root); err != nil {
 		return nil, err
 	}
-	spec, err := x.s.processSpec(root, &e.Claim, e.Ranks)
+	spec, err := x.processSpec(root, &e.Claim, e.Ranks)
 	if err != nil {
 		return nil, err
 	}
-	return x.s.cfg.Runner.Start(context.Background(), spec)
+	return x.cfg.Runner.Start(context.Background(), spec)
 }
 
 // adopt goes on with a process that an earlier life of this node has started.
-func (x *executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time) {
+func (x *Executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time) {
 	root := x.root(e.Worker)
-	proc, err := x.s.cfg.Runner.Adopt(x.s.stoppedCtx, root)
+	proc, err := x.cfg.Runner.Adopt(x.loop.Stopped, root)
 	switch {
 	case err == nil:
 		return x.follow(e.Worker, root, proc, toldEpoch(root, e.Claim.Start), since)
 	case errors.Is(err, process.ErrNotStarted):
 		return func(now time.Time) { x.part.NeverBegun(now, e.Worker) }
-	case x.s.stoppedCtx.Err() != nil:
+	case x.loop.Stopped.Err() != nil:
 		return nil
 	}
 	return func(now time.Time) {
@@ -67,20 +67,20 @@ func (x *executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time)
 }
 
 // follow goes with a process to its end, or that of the node's life.
-func (x *executor) follow(id participant.WorkerID, root string, proc process.Worker, epoch int64, since time.Time) func(time.Time) {
+func (x *Executor) follow(id participant.WorkerID, root string, proc process.Worker, epoch int64, since time.Time) func(time.Time) {
 	r := &handle{Worker: proc, job: id.Job, steer: make(chan struct{})}
 	changed := proc.Changed() // before the first report is made
-	if !x.s.call(func() {
+	if !x.loop.Call(func() {
 		x.procs[id] = r
-		x.part.Begun(x.s.now(), id, epoch)
+		x.part.Begun(x.loop.Now(), id, epoch)
 	}) {
 		proc.Leave()
 		return nil
 	}
 	if in := proc.Stdin(); in != nil {
-		feed, cancel := context.WithCancel(x.s.stoppedCtx)
+		feed, cancel := context.WithCancel(x.loop.Stopped)
 		defer cancel()
-		x.s.children.Go(func() { x.s.feedStdin(feed, id.Job, in) })
+		x.loop.Go(func() { x.cfg.Peers.FeedStdin(feed, id.Job, in) })
 	}
 	for ended := false; !ended; {
 		select {
@@ -90,7 +90,7 @@ func (x *executor) follow(id participant.WorkerID, root string, proc process.Wor
 			x.collect(r)
 			changed = proc.Changed() // before the next
 			x.grown(r)
-		case <-x.s.stopped:
+		case <-x.loop.Stopped.Done():
 			return nil
 		}
 	}
@@ -100,11 +100,11 @@ func (x *executor) follow(id participant.WorkerID, root string, proc process.Wor
 
 // grown has the origin told that a process has written something, unless that is on
 // its way.
-func (x *executor) grown(r *handle) {
+func (x *Executor) grown(r *handle) {
 	if r.fresh.CompareAndSwap(false, true) {
-		x.s.post(func() {
+		x.loop.Post(func() {
 			r.fresh.Store(false)
-			x.part.Grown(x.s.now(), r.job)
+			x.part.Grown(x.loop.Now(), r.job)
 		})
 	}
 }
@@ -114,9 +114,9 @@ func (x *executor) grown(r *handle) {
 const stopFile = "stop"
 
 // note writes down that a worker's origin wants its process to end.
-func (x *executor) note(id participant.WorkerID) {
+func (x *Executor) note(id participant.WorkerID) {
 	if err := (atomicfile.How{Loose: true}).Write(filepath.Join(x.root(id), stopFile), nil); err != nil {
-		x.s.log.Warn().Err(err).Str("job", string(id.Job)).Msg("write down that a worker is to end")
+		x.cfg.Log.Warn().Err(err).Str("job", string(id.Job)).Msg("write down that a worker is to end")
 	}
 }
 

@@ -1,4 +1,4 @@
-package agent
+package executor
 
 import (
 	"errors"
@@ -62,9 +62,9 @@ func isRootName(name string) bool {
 	return err1 == nil && err2 == nil && (jobs.ID(f[0]).Valid() || jobs.EarlierForm(f[0])) && participant.RootName(jobs.ID(f[0]), jobs.RankAttempt{Rank: rank, Attempt: attempt}) == name
 }
 
-// CheckWork refuses a directory as one for the workers of a node, if it is there
+// CheckDir refuses a directory as one for the workers of a node, if it is there
 // and not the node's alone.
-func CheckWork(dir string, node vicinity.ID) error {
+func CheckDir(dir string, node vicinity.ID) error {
 	_, err := rootsIn(dir, node)
 	return err
 }
@@ -105,10 +105,10 @@ func rootsIn(dir string, node vicinity.ID) (roots map[string]rootKind, err error
 }
 
 // makeRoot makes a worker's own directory.
-func (s *Service) makeRoot(root string) error {
-	err := os.MkdirAll(s.cfg.Work, 0o711) // workers of another user pass through
+func (x *Executor) makeRoot(root string) error {
+	err := os.MkdirAll(x.cfg.Dir, 0o711) // workers of another user pass through
 	if err == nil {
-		err = process.MakeRoot(root, string(s.self.ID))
+		err = process.MakeRoot(root, string(x.cfg.Self.ID))
 	}
 	if err != nil {
 		return fmt.Errorf("make work directory: %w", err)

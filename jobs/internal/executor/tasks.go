@@ -1,4 +1,4 @@
-package agent
+package executor
 
 import (
 	"time"
@@ -14,7 +14,7 @@ const gatherFor = 200 * time.Millisecond
 
 // collect waits for more results, unless the worker needs tasks or something
 // else is to be done.
-func (x *executor) collect(proc *handle) {
+func (x *Executor) collect(proc *handle) {
 	feed := proc.Tasks()
 	if feed == nil {
 		return
@@ -34,7 +34,7 @@ func (x *executor) collect(proc *handle) {
 			return
 		case <-proc.steer:
 			return
-		case <-x.s.leaving:
+		case <-x.loop.Leaving.Done():
 			return
 		}
 	}

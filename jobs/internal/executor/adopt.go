@@ -1,0 +1,52 @@
+package executor
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"zorilla/jobs/internal/participant"
+	"zorilla/transfer"
+)
+
+// Adopt finds the workers of an earlier life of this node, and removes what is not
+// theirs; their inputs are pinned. It must be called before the loop runs, so that
+// nothing is offered of what they use.
+func (x *Executor) Adopt(adopt func(participant.ClaimRecord)) error {
+	roots, err := rootsIn(x.cfg.Dir, x.cfg.Self.ID)
+	if err != nil {
+		return err
+	}
+	for _, root := range slices.Sorted(maps.Keys(roots)) {
+		if err := x.adoptRoot(root, roots[root], adopt); err != nil {
+			x.cfg.Log.Error().Err(err).Msg("remove an old work directory")
+		}
+	}
+	return nil
+}
+
+// adoptRoot goes on with the worker of a root, or removes what is left of it.
+func (x *Executor) adoptRoot(root string, kind rootKind, adopt func(participant.ClaimRecord)) error {
+	log := x.cfg.Log.With().Str("dir", filepath.Base(root)).Logger()
+	switch kind {
+	case bare:
+		return os.Remove(root) // nothing else, should there be something by now
+	case copied:
+		log.Warn().Msg("the copy of a worker's directory is removed: the worker is where the original is")
+		return x.cfg.CleanRoot(root)
+	}
+	c, err := participant.LoadClaim(root)
+	switch {
+	case err == nil:
+		if _, err := transfer.PinManifest(x.cfg.Store, InputsPin(c.Job), c.Spec.Inputs); err != nil { // until DoForgetWork
+			log.Debug().Err(err).Msg("what the inputs of a worker were is not here")
+		}
+		adopt(c)
+		return nil
+	case !errors.Is(err, os.ErrNotExist):
+		log.Warn().Err(err).Msg("a worker of before cannot be followed: it is ended")
+	}
+	return x.cfg.CleanRoot(root)
+}

@@ -1,0 +1,64 @@
+// Package executor does on a machine what a node's participant decides: it makes the
+// directories of workers, fetches their inputs, starts, follows and ends their processes,
+// and sends what they wrote to the origins of their jobs.
+package executor
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/peer"
+	"zorilla/jobs/process"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// Runner starts worker processes. process.Runner is the real one; tests on an
+// emulated network use one that runs functions in virtual time.
+type Runner interface {
+	// Start starts a worker whose input files are in spec.Root/work. It
+	// returns before the program runs; how it went is in Worker.Exit.
+	Start(ctx context.Context, spec process.Spec) (process.Worker, error)
+	// Adopt returns the worker that an earlier life of this node started in
+	// root, whether it still runs or has ended. Errors wrap process.ErrLost or
+	// process.ErrNotStarted, or are those of ctx.
+	Adopt(ctx context.Context, root string) (process.Worker, error)
+	// Enforces lists what really confines workers, for people and for --where.
+	Enforces() []string
+}
+
+// FetchFunc brings the blobs of a manifest, and the manifest, from the holders
+// into the store, pinned for the owner. Unless tell is nil it is called with
+// what is there so far.
+type FetchFunc func(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error)
+
+// Workers says how a node runs workers.
+type Workers struct {
+	Dir       string // absolute; for work directories, see CheckDir
+	Runner    Runner
+	CleanRoot func(root string, keep ...string) error // as process.CleanRoot
+	RunAs     *jobs.User
+	Expose    []string
+	// Devices are device files that workers with GPUs may use.
+	Devices []string
+	// NodeLimit is how long workers go on without this node; 0 = an hour,
+	// negative = they end with it.
+	NodeLimit time.Duration
+	// OrphanLimit is how long workers go on without word of their origin; 0 =
+	// an hour.
+	OrphanLimit time.Duration
+}
+
+// Config is what an Executor needs. All fields must be set.
+type Config struct {
+	Workers
+	Self  vicinity.Member
+	State string // absolute; the node's own directory, which workers must not see
+	Store transfer.PinStore
+	Fetch FetchFunc
+	Peers *peer.Client
+	Log   zerolog.Logger
+}
