@@ -29,11 +29,8 @@ const (
 // excused lists who is over a budget, with how much it has. The number may only
 // fall: when it does, write the new one here.
 var excused = map[string]int{
-	"jobs/agent files":                              33, // Service is to be cut
-	"jobs/agent circle":                             29,
-	"jobs/agent.Service methods":                    141,
-	"jobs/agent.Service fields":                     31,
-	"jobs/agent.Config fields":                      26,
+	"jobs/agent circle":                             18, // Service is to be cut
+	"jobs/agent.Service methods":                    117,
 	"jobs/model.Model methods":                      44,
 	"jobs/internal/participant.Participant methods": 48,
 	"jobs/internal/record.Record fields":            26,

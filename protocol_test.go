@@ -98,20 +98,20 @@ func TestProtocolNamesEveryPacketKind(t *testing.T) {
 
 func TestProtocolNamesEveryPeerPath(t *testing.T) {
 	table := rows(read(t, "PROTOCOL.md"))
-	consts := constants(t, "jobs/agent/peer.go")
+	consts := constants(t, "jobs/internal/peer/client.go")
 	paths := 0
 	for name, value := range consts {
-		if strings.HasPrefix(name, "path") {
+		if strings.HasPrefix(name, "Path") {
 			paths++
 			wantRow(t, "PROTOCOL.md", table, text(consts, value))
 		}
 	}
 	if paths < 5 {
-		t.Errorf("jobs/agent/peer.go names %d paths: have they moved?", paths)
+		t.Errorf("jobs/internal/peer/client.go names %d paths: have they moved?", paths)
 	}
 	blobs := constants(t, "transfer/http.go")
 	wantRow(t, "PROTOCOL.md", table, "|`GET "+text(blobs, blobs["blobPath"])+"{hash}`|")
-	wantRow(t, "PROTOCOL.md", table, "|`POST "+text(consts, consts["PeerPrefix"])+"twin`|")
+	wantRow(t, "PROTOCOL.md", table, "|`POST "+text(consts, consts["Prefix"])+"twin`|")
 	peers := constants(t, "node/peers.go")
 	wantRow(t, "PROTOCOL.md", table, "|`"+text(peers, peers["apiPrefix"])+"/")
 }

@@ -110,8 +110,6 @@ func New(cfg Config) *Service {
 	return s
 }
 
-func (s *Service) now() time.Time { return time.Now() }
-
 // Run reads the journal and then works until ctx ends. Then it tells the origins
 // of its workers that these go on without it, and returns when that is done. It
 // ends them instead if Config.NodeLimit says so.
