@@ -41,7 +41,6 @@ var excused = map[string]int{
 	"node/web.jobView fields":                       30, // what a page shows of a job
 	"node/api.Service interface":                    25, // all that a client can ask
 	"testnet/chaos circle":                          14,
-	"testnet/sim.Overlay methods":                   41,
 }
 
 // measured is what a package is measured by.

@@ -15,7 +15,7 @@
 //
 // Latency is one way and per pair of hosts. Bandwidth is unlimited.
 //
-// Packets are copied, offered to the filter, lost by chance (seeded) or
+// Packets are copied, lost by chance (seeded) or
 // because there is no way, and else put into the receiver's inbox one latency
 // later. A full inbox drops what arrives. The sender never learns of any of it.
 //

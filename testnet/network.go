@@ -10,8 +10,6 @@ import (
 	"time"
 )
 
-const defaultInbox = 4096
-
 // Config describes a network. The functions must be safe for concurrent use
 // and must not block.
 type Config struct {
@@ -21,28 +19,12 @@ type Config struct {
 	Loss float64
 	// Seed makes the chances repeatable.
 	Seed uint64
-	// Inbox is how many packets a socket holds before it drops; 0 means 4096.
-	Inbox int
-	// Filter sees each packet before it is sent. It may change it (also its
-	// destination; Data is a copy) or drop it by returning false.
-	Filter func(Packet) (Packet, bool)
-}
-
-// Packet is one datagram.
-type Packet struct {
-	From, To netip.AddrPort
-	Data     []byte
 }
 
 // Counters tell what a network has carried so far.
 type Counters struct {
 	Packets     int64 // sent, whatever became of them
 	PacketBytes int64
-	Filtered    int64 // packets dropped by the filter
-	Lost        int64 // packets lost by chance
-	Unreachable int64 // packets to hosts or ports that do not exist, are down or cut off
-	Overruns    int64 // packets dropped at a full inbox
-	Delivered   int64 // packets put into an inbox
 	Streams     int64 // connections established
 	StreamBytes int64 // written to connections
 }
@@ -61,9 +43,6 @@ type Network struct {
 func NewNetwork(cfg Config) *Network {
 	if cfg.Latency == nil {
 		cfg.Latency = func(a, b *Host) time.Duration { return 100 * time.Microsecond }
-	}
-	if cfg.Inbox <= 0 {
-		cfg.Inbox = defaultInbox
 	}
 	return &Network{
 		cfg:   cfg,
@@ -175,11 +154,4 @@ func (n *Network) reach(a, b *Host) bool {
 
 func (n *Network) reachLocked(a, b *Host) bool {
 	return a.up && b.up && (a == b || a.group == b.group)
-}
-
-// count changes the counters.
-func (n *Network) count(f func(*Counters)) {
-	n.mu.Lock()
-	f(&n.counters)
-	n.mu.Unlock()
 }

@@ -91,36 +91,36 @@ func TestPacketLatency(t *testing.T) {
 		if got := n.RTT(a, b); got != there+back {
 			t.Errorf("RTT = %v, want %v", got, there+back)
 		}
-		if c := n.Counters(); c.Packets != 2 || c.PacketBytes != 9 || c.Delivered != 2 {
+		if c := n.Counters(); c.Packets != 2 || c.PacketBytes != 9 {
 			t.Errorf("counters: %+v", c)
 		}
 	})
 }
 
 func TestPacketLossIsSeeded(t *testing.T) {
-	run := func(seed uint64) (got []string, c Counters) {
+	run := func(seed uint64) (got []string) {
 		synctest.Test(t, func(t *testing.T) {
-			n, a, b := duo(Config{Loss: 0.3, Seed: seed})
+			_, a, b := duo(Config{Loss: 0.3, Seed: seed})
 			pa, pb := listenPacket(t, a, 1), listenPacket(t, b, 2)
 			for i := range 1000 {
 				pa.WriteTo([]byte{byte(i), byte(i >> 8)}, udp(b, 2))
 				time.Sleep(time.Millisecond)
 			}
-			got, c = drain(t, pb), n.Counters()
+			got = drain(t, pb)
 		})
-		return got, c
+		return got
 	}
-	first, c := run(7)
-	if c.Lost < 250 || c.Lost > 350 || int(c.Lost)+len(first) != 1000 {
-		t.Errorf("lost %d, received %d of 1000 at a loss of 0.3", c.Lost, len(first))
+	first := run(7)
+	if len(first) < 650 || len(first) > 750 {
+		t.Errorf("received %d of 1000 at a loss of 0.3", len(first))
 	}
 	same := func(a, b []string) bool {
 		return bytes.Equal([]byte(join(a)), []byte(join(b)))
 	}
-	if again, _ := run(7); !same(first, again) {
+	if again := run(7); !same(first, again) {
 		t.Error("the same seed lost other packets")
 	}
-	if other, _ := run(8); same(first, other) {
+	if other := run(8); same(first, other) {
 		t.Error("another seed lost the same packets")
 	}
 }
@@ -133,27 +133,20 @@ func join(s []string) string {
 	return string(b)
 }
 
-func TestPacketFilterAndInbox(t *testing.T) {
+func TestPacketInboxAndNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		filter := func(p Packet) (Packet, bool) {
-			if p.Data[0] == 'e' {
-				p.Data[0] = 'E'
-			}
-			return p, p.Data[0] != 'd'
-		}
-		n, a, b := duo(Config{Filter: filter, Inbox: 3})
+		n, a, b := duo(Config{})
 		pa, pb := listenPacket(t, a, 1), listenPacket(t, b, 2)
-		for _, s := range []string{"drop", "edit", "3", "4", "over", "over"} {
-			pa.WriteTo([]byte(s), udp(b, 2))
-			time.Sleep(time.Millisecond)
+		for range inbox + 3 {
+			pa.WriteTo([]byte("in"), udp(b, 2))
 		}
 		pa.WriteTo([]byte("x"), udp(b, 99))
 		pa.WriteTo([]byte("x"), &net.UDPAddr{IP: net.IPv4(10, 9, 9, 9), Port: 2})
 		time.Sleep(time.Second)
-		if got := join(drain(t, pb)); got != "Edit34" {
-			t.Errorf("received %q", got)
+		if got := len(drain(t, pb)); got != inbox {
+			t.Errorf("received %d packets of %d, want %d", got, inbox+3, inbox)
 		}
-		want := Counters{Packets: 8, PacketBytes: 20, Filtered: 1, Unreachable: 2, Overruns: 2, Delivered: 3}
+		want := Counters{Packets: inbox + 5, PacketBytes: 2*(inbox+3) + 2}
 		if c := n.Counters(); c != want {
 			t.Errorf("counters %+v, want %+v", c, want)
 		}

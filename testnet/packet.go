@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"bytes"
 	"net"
 	"net/netip"
 	"os"
@@ -8,7 +9,16 @@ import (
 	"time"
 )
 
-const maxDatagram = 65507 // bytes, as for UDP over IPv4
+const (
+	maxDatagram = 65507 // bytes, as for UDP over IPv4
+	inbox       = 4096  // packets that a socket holds before it drops
+)
+
+// datagram is one packet.
+type datagram struct {
+	from netip.AddrPort
+	data []byte
+}
 
 // packetConn is a host's packet socket: a net.PacketConn.
 type packetConn struct {
@@ -16,7 +26,7 @@ type packetConn struct {
 	addr *net.UDPAddr
 
 	in     gate // guards what follows
-	queue  []Packet
+	queue  []datagram
 	closed bool
 }
 
@@ -38,9 +48,9 @@ func (s *packetConn) ReadFrom(b []byte) (int, net.Addr, error) {
 			return 0, nil, s.fail("read", os.ErrDeadlineExceeded)
 		case len(s.queue) > 0:
 			p := s.queue[0]
-			s.queue[0] = Packet{}
+			s.queue[0] = datagram{}
 			s.queue = s.queue[1:]
-			return copy(b, p.Data), net.UDPAddrFromAddrPort(p.From), nil
+			return copy(b, p.data), net.UDPAddrFromAddrPort(p.from), nil
 		}
 		if err := s.in.wait(); err != nil {
 			return 0, nil, s.fail("read", err)
@@ -63,70 +73,39 @@ func (s *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	if closed {
 		return 0, s.fail("write", net.ErrClosed)
 	}
-	s.host.net.send(s.host, Packet{From: s.addr.AddrPort(), To: dest, Data: append([]byte(nil), b...)})
+	s.host.net.send(s.host, dest, datagram{s.addr.AddrPort(), bytes.Clone(b)})
 	return len(b), nil
 }
 
 // send decides the fate of a packet. It owns its data.
-func (n *Network) send(from *Host, p Packet) {
-	size := int64(len(p.Data))
-	keep := true
-	if n.cfg.Filter != nil {
-		p, keep = n.cfg.Filter(p)
-	}
+func (n *Network) send(from *Host, dest netip.AddrPort, p datagram) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.counters.Packets++
-	n.counters.PacketBytes += size
-	to := n.hosts[p.To.Addr()]
-	switch {
-	case !keep:
-		n.counters.Filtered++
-	case n.cfg.Loss > 0 && n.rnd.Float64() < n.cfg.Loss:
-		n.counters.Lost++
-		keep = false
-	case to == nil || !n.reachLocked(from, to):
-		n.counters.Unreachable++
-		keep = false
+	n.counters.PacketBytes += int64(len(p.data))
+	if n.cfg.Loss > 0 && n.rnd.Float64() < n.cfg.Loss {
+		return
 	}
-	n.mu.Unlock()
-	if keep {
-		time.AfterFunc(n.cfg.Latency(from, to), func() { n.arrive(to, p) })
+	if to := n.hosts[dest.Addr()]; to != nil && n.reachLocked(from, to) {
+		time.AfterFunc(n.cfg.Latency(from, to), func() {
+			n.mu.Lock()
+			s := to.sockets[dest.Port()]
+			n.mu.Unlock()
+			if s != nil {
+				s.put(p)
+			}
+		})
 	}
 }
 
-// arrive puts a packet into the inbox that it was sent to.
-func (n *Network) arrive(to *Host, p Packet) {
-	n.mu.Lock()
-	s := to.sockets[p.To.Port()]
-	n.mu.Unlock()
-	delivered, full := false, false
-	if s != nil {
-		delivered, full = s.put(p, n.cfg.Inbox)
-	}
-	n.count(func(c *Counters) {
-		switch {
-		case delivered:
-			c.Delivered++
-		case full:
-			c.Overruns++
-		default:
-			c.Unreachable++
-		}
-	})
-}
-
-func (s *packetConn) put(p Packet, limit int) (ok, full bool) {
+// put lets a packet arrive; a full inbox drops it.
+func (s *packetConn) put(p datagram) {
 	s.in.Lock()
 	defer s.in.Unlock()
-	if s.closed {
-		return false, false
+	if !s.closed && len(s.queue) < inbox {
+		s.queue = append(s.queue, p)
+		s.in.changed.Broadcast()
 	}
-	if len(s.queue) >= limit {
-		return false, true
-	}
-	s.queue = append(s.queue, p)
-	s.in.changed.Broadcast()
-	return true, false
 }
 
 // Close implements net.PacketConn.

@@ -32,7 +32,6 @@ type Figure struct {
 	Title      string
 	X, Y       string // what the axes show, with the unit
 	LogX, LogY bool   // all values of that axis must be > 0
-	Stacked    bool   // each line is drawn on top of the one before, filled
 	LegendLeft bool   // for lines that rise
 	Series     []Series
 }
@@ -58,30 +57,16 @@ func (f Figure) PNG(path string) error {
 	if f.LogY {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}
-	var below []float64
 	for i, s := range f.Series {
 		if len(s.X) != len(s.Y) {
 			return fmt.Errorf("draw %s: series %q has %d x and %d y", path, s.Name, len(s.X), len(s.Y))
-		}
-		y := s.Y
-		if f.Stacked {
-			if below == nil {
-				below = make([]float64, len(y))
-			}
-			if len(below) != len(y) {
-				return fmt.Errorf("draw %s: series %q has %d points, the one below %d", path, s.Name, len(y), len(below))
-			}
-			y = sum(below, y)
 		}
 		colour := i
 		if s.Colour > 0 {
 			colour = s.Colour - 1
 		}
-		if err := add(p, s, y, below, palette[colour%len(palette)]); err != nil {
+		if err := add(p, s, palette[colour%len(palette)]); err != nil {
 			return fmt.Errorf("draw %s: series %q: %w", path, s.Name, err)
-		}
-		if f.Stacked {
-			below = y
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -90,19 +75,11 @@ func (f Figure) PNG(path string) error {
 	return p.Save(vg.Points(720), vg.Points(430), path)
 }
 
-func sum(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = a[i] + b[i]
-	}
-	return out
-}
-
-// add draws one series; below is the upper edge of what it is stacked on.
-func add(p *plot.Plot, s Series, y, below []float64, c color.NRGBA) error {
-	points := make(plotter.XYs, len(y))
-	for i := range y {
-		points[i] = plotter.XY{X: s.X[i], Y: y[i]}
+// add draws one series.
+func add(p *plot.Plot, s Series, c color.NRGBA) error {
+	points := make(plotter.XYs, len(s.X))
+	for i := range points {
+		points[i] = plotter.XY{X: s.X[i], Y: s.Y[i]}
 	}
 	line, marks, err := plotter.NewLinePoints(points)
 	if err != nil {
@@ -111,21 +88,6 @@ func add(p *plot.Plot, s Series, y, below []float64, c color.NRGBA) error {
 	line.Color, line.Width, marks.Color = c, vg.Points(1.8), c
 	if s.Dashed {
 		line.Dashes = []vg.Length{vg.Points(6), vg.Points(4)}
-	}
-	if below != nil {
-		area := make(plotter.XYs, 0, 2*len(y))
-		area = append(area, points...)
-		for i := len(y) - 1; i >= 0; i-- {
-			area = append(area, plotter.XY{X: s.X[i], Y: below[i]})
-		}
-		fill, err := plotter.NewPolygon(area)
-		if err != nil {
-			return err
-		}
-		light := c
-		light.A = 90
-		fill.Color, fill.LineStyle.Width = light, 0
-		p.Add(fill)
 	}
 	p.Add(line)
 	if s.Points {

@@ -14,21 +14,18 @@ func TestFigureAndTable(t *testing.T) {
 		{Name: "ours", X: []float64{10, 100, 1000}, Y: []float64{1, 2, 3}, Points: true},
 		{Name: "ideal", X: []float64{10, 100, 1000}, Y: []float64{1, 1, 1}, Dashed: true, Colour: 1},
 	}}
-	for _, stacked := range []bool{false, true} {
-		f.Stacked = stacked
-		path := filepath.Join(dir, "figure.png")
-		if err := f.PNG(path); err != nil {
-			t.Fatal(err)
-		}
-		file, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		img, err := png.Decode(file)
-		file.Close()
-		if err != nil || img.Bounds().Dx() < 800 {
-			t.Fatalf("drew %v, %v", img, err)
-		}
+	path := filepath.Join(dir, "figure.png")
+	if err := f.PNG(path); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(file)
+	file.Close()
+	if err != nil || img.Bounds().Dx() < 800 {
+		t.Fatalf("drew %v, %v", img, err)
 	}
 	f.Series[0].Y = f.Series[0].Y[:2]
 	if err := f.PNG(filepath.Join(dir, "bad.png")); err == nil || !strings.Contains(err.Error(), `"ours" has 3 x and 2 y`) {

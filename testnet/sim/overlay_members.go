@@ -56,13 +56,6 @@ func (o *Overlay) Crash(nodes ...int) {
 	}
 }
 
-// Die stops nodes, and nobody is ever told.
-func (o *Overlay) Die(nodes ...int) {
-	for _, i := range nodes {
-		o.hosts[i].down = true
-	}
-}
-
 // Leave stops nodes that say goodbye: the others hear of it at once, one by
 // one.
 func (o *Overlay) Leave(nodes ...int) {

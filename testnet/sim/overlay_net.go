@@ -84,6 +84,3 @@ func (o *Overlay) delay(from, to int) time.Duration {
 func (o *Overlay) Busy(i int, d, late time.Duration) {
 	o.hosts[i].busy, o.hosts[i].late = o.at+d, late
 }
-
-// SetNoise changes the network from now on.
-func (o *Overlay) SetNoise(n Noise) { o.cfg.Noise = n }

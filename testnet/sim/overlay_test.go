@@ -72,7 +72,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	}
 	o.Crash(0, 1)
 	o.Leave(2)
-	o.Die(3)
+	o.hosts[3].down = true // and nobody is ever told
 	o.Run(30 * time.Second)
 	if n := o.Reached(4); n != 57 {
 		t.Errorf("a flood reaches %d nodes, want 57", n)
@@ -119,7 +119,7 @@ func TestSendCarriesOverTheNetwork(t *testing.T) {
 	if late < 30*ms || late > 41*ms {
 		t.Errorf("a busy node is at most %v late, want about 40ms", late)
 	}
-	o.SetNoise(Noise{Loss: 0.5, Doubled: 1})
+	o.cfg.Noise = Noise{Loss: 0.5, Doubled: 1}
 	arrived, promised := 0, 0
 	for range 1000 {
 		if o.Send(0, 5, func() { arrived++ }) {
@@ -131,7 +131,7 @@ func TestSendCarriesOverTheNetwork(t *testing.T) {
 		t.Errorf("%d arrivals of %d packets, want each twice and half of 1000", arrived, promised)
 	}
 	o.Cut(0)
-	o.Die(3)
+	o.hosts[3].down = true // and nobody is ever told
 	if o.Send(0, 11, func() {}) || o.Send(4, 3, func() {}) {
 		t.Error("a packet passes a cut, or reaches a dead node")
 	}
