@@ -40,7 +40,6 @@ var excused = map[string]int{
 	"cmd/zorilla files":                             45, // one for each command
 	"node/web.jobView fields":                       30, // what a page shows of a job
 	"node/api.Service interface":                    25, // all that a client can ask
-	"testnet/chaos circle":                          14,
 }
 
 // measured is what a package is measured by.

@@ -61,14 +61,6 @@ func perform(ctx context.Context, o options) error {
 	return p.report()
 }
 
-// name tells a story from others.
-func (o *options) name() string {
-	if o.story == storyChance {
-		return fmt.Sprintf("seed %d", o.seed)
-	}
-	return o.story
-}
-
 func newPlay(o options, plan lab.Plan) (*play, error) {
 	dir, err := lab.Enter()
 	if err != nil {

@@ -1,16 +1,11 @@
-// Package chart keeps the results of an experiment: a figure as PNG and the
-// numbers behind it as CSV, in a folder that is committed with the command that
-// made it. It is for testnet/experiments and tests, never for the program.
+// Package chart keeps the results of an experiment: what it prints, figures as PNG
+// and the numbers behind them as CSV, in a folder that is committed with the command
+// that made it. It is for testnet/experiments and tests, never for the program.
 package chart
 
 import (
-	"encoding/csv"
 	"fmt"
 	"image/color"
-	"io"
-	"math"
-	"os"
-	"path/filepath"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -43,8 +38,18 @@ var palette = []color.NRGBA{
 	{204, 121, 167, 255}, {86, 180, 233, 255}, {120, 120, 120, 255}, {200, 190, 40, 255},
 }
 
-// PNG draws the figure, about 1000 by 600 pixels, into a file.
-func (f Figure) PNG(path string) error {
+// Line adds to a series the points of those rows that have one.
+func Line[T any](s Series, rows []T, point func(T) (x, y float64, ok bool)) Series {
+	for _, r := range rows {
+		if x, y, ok := point(r); ok {
+			s.X, s.Y = append(s.X, x), append(s.Y, y)
+		}
+	}
+	return s
+}
+
+// draw draws the figure, about 1000 by 600 pixels, into a file.
+func (f Figure) draw(path string) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
 	p.Title.Padding = vg.Points(8)
@@ -68,9 +73,6 @@ func (f Figure) PNG(path string) error {
 		if err := add(p, s, palette[colour%len(palette)]); err != nil {
 			return fmt.Errorf("draw %s: series %q: %w", path, s.Name, err)
 		}
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
 	}
 	return p.Save(vg.Points(720), vg.Points(430), path)
 }
@@ -97,46 +99,4 @@ func add(p *plot.Plot, s Series, c color.NRGBA) error {
 		p.Legend.Add(s.Name, line)
 	}
 	return nil
-}
-
-// CSV writes a table with a header into a file.
-func CSV(path string, header []string, rows [][]string) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	w := csv.NewWriter(f)
-	err = w.WriteAll(append([][]string{header}, rows...))
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
-}
-
-// Results returns a writer to standard output and to results.txt in a folder; to
-// standard output alone if the folder is empty. Call done at the end.
-func Results(dir string) (w io.Writer, done func() error, err error) {
-	if dir == "" {
-		return os.Stdout, func() error { return nil }, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, nil, err
-	}
-	f, err := os.Create(filepath.Join(dir, "results.txt"))
-	if err != nil {
-		return nil, nil, err
-	}
-	return io.MultiWriter(os.Stdout, f), f.Close, nil
-}
-
-// Number writes a number for a CSV file: up to four digits after the point,
-// and nothing for what is not a number.
-func Number(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return ""
-	}
-	return fmt.Sprintf("%.10g", math.Round(v*1e4)/1e4)
 }

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"errors"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -14,11 +15,14 @@ func TestFigureAndTable(t *testing.T) {
 		{Name: "ours", X: []float64{10, 100, 1000}, Y: []float64{1, 2, 3}, Points: true},
 		{Name: "ideal", X: []float64{10, 100, 1000}, Y: []float64{1, 1, 1}, Dashed: true, Colour: 1},
 	}}
-	path := filepath.Join(dir, "figure.png")
-	if err := f.PNG(path); err != nil {
+	if err := Keep(dir, func(r *Results) error {
+		r.PNG("figure.png", f)
+		r.CSV("data.csv", []string{"nodes", "messages"}, [][]any{{10, 1.0 / 3}})
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(path)
+	file, err := os.Open(filepath.Join(dir, "figure.png"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +32,8 @@ func TestFigureAndTable(t *testing.T) {
 		t.Fatalf("drew %v, %v", img, err)
 	}
 	f.Series[0].Y = f.Series[0].Y[:2]
-	if err := f.PNG(filepath.Join(dir, "bad.png")); err == nil || !strings.Contains(err.Error(), `"ours" has 3 x and 2 y`) {
+	if err := Keep(dir, func(r *Results) error { r.PNG("bad.png", f); return nil }); err == nil || !strings.Contains(err.Error(), `"ours" has 3 x and 2 y`) {
 		t.Errorf("uneven series: %v", err)
-	}
-	if err := CSV(filepath.Join(dir, "data.csv"), []string{"nodes", "messages"}, [][]string{{"10", Number(1.0 / 3)}}); err != nil {
-		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "data.csv"))
 	if err != nil || string(b) != "nodes,messages\n10,0.3333\n" {
@@ -42,17 +43,27 @@ func TestFigureAndTable(t *testing.T) {
 
 func TestResults(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
-	w, done, err := Results(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write([]byte("a table\n")); err != nil || done() != nil {
+	if err := Keep(dir, func(r *Results) error { _, err := r.Write([]byte("a table\n")); return err }); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "results.txt")); err != nil || string(b) != "a table\n" {
 		t.Errorf("kept %q, %v", b, err)
 	}
-	if w, done, err = Results(""); err != nil || w != os.Stdout || done() != nil {
-		t.Errorf("without a folder: %v, %v", w, err)
+	why := errors.New("broken")
+	if err := Keep("", func(r *Results) error {
+		if r.Writer != os.Stdout {
+			t.Error("without a folder text goes elsewhere")
+		}
+		r.CSV("data.csv", nil, nil)
+		return why
+	}); err != why {
+		t.Errorf("without a folder: %v", err)
+	}
+}
+
+func TestLineTakesRowsWithPoints(t *testing.T) {
+	s := Line(Series{Name: "odd"}, []int{1, 2, 3}, func(n int) (x, y float64, ok bool) { return float64(n), 10, n%2 == 1 })
+	if len(s.X) != 2 || len(s.Y) != 2 || s.X[1] != 3 || s.Name != "odd" {
+		t.Errorf("got %+v", s)
 	}
 }

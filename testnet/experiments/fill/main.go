@@ -10,12 +10,8 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"zorilla/jobs"
@@ -30,56 +26,40 @@ const (
 	limit   = 10 * time.Minute // a job that waits for so long finds no room
 )
 
-func main() {
-	out := flag.String("out", "docs/experiments/fill", "folder for the results; empty = none")
-	seeds := flag.Int("seeds", 5, "networks")
-	flag.Parse()
-	w, done, err := chart.Results(*out)
-	if err == nil {
-		err = errors.Join(run(w, *out, *seeds), done())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fill:", err)
-		os.Exit(1)
-	}
-}
+func main() { chart.Main("fill", 5, run) }
 
-func run(w io.Writer, out string, seeds int) error {
+func run(w *chart.Results, seeds int) error {
 	fmt.Fprintln(w, "search    seed  jobs  workers  not the nearest free slot (target < 2 %)  or one that a lost packet kept  RTT/oracle  messages a job  floods a job  all placed after")
-	var rows [][]string
-	for _, mode := range []string{jobs.SearchPaper, jobs.SearchAdaptive} {
-		placed, wrong := 0, 0
-		for seed := range seeds {
-			r, err := fill(w, mode, uint64(seed)+1)
-			if err != nil {
-				return err
-			}
-			placed, wrong = placed+r.placed(), wrong+r.wrong
-			fmt.Fprintf(w, "%-9s %4d  %4d  %7d  %23d, %5.2f %% %24d, %5.2f %% %17.3f %15.0f %13.1f %14.1f s\n", mode, seed+1, len(r.jobs), r.placed(), r.wrong,
-				percent(r.wrong, r.placed()), r.kept, percent(r.kept, r.placed()), float64(r.rtt)/float64(r.best), float64(r.messages)/float64(len(r.jobs)), float64(r.floods)/float64(len(r.jobs)), r.time.Seconds())
-			for i, j := range r.jobs {
-				row := []string{mode, fmt.Sprint(seed + 1), fmt.Sprint(i + 1), chart.Number(j.started.Seconds())}
-				for s := range j.sites {
-					row = append(row, fmt.Sprint(j.sites[s]), fmt.Sprint(j.best[s]))
-				}
-				rows = append(rows, row)
-			}
-			if seed == 0 && out != "" {
-				if err := figure(r, mode, out); err != nil {
-					return err
-				}
-			}
-		}
-		fmt.Fprintf(w, "%-9s  all  %d of %d workers were not at the nearest free slot: %.2f %%, target < 2 %%\n", mode, wrong, placed, percent(wrong, placed))
-	}
-	if out == "" {
-		return nil
-	}
 	header := []string{"search", "seed", "job", "started_s"}
 	for _, name := range sim.PaperSites() {
 		header = append(header, name, name+"_ideal")
 	}
-	return chart.CSV(filepath.Join(out, "fill.csv"), header, rows)
+	var rows [][]any
+	for _, mode := range []string{jobs.SearchPaper, jobs.SearchAdaptive} {
+		placed, wrong := 0, 0
+		for seed := 1; seed <= seeds; seed++ {
+			r, err := fill(w, mode, uint64(seed))
+			if err != nil {
+				return err
+			}
+			placed, wrong = placed+r.placed(), wrong+r.wrong
+			fmt.Fprintf(w, "%-9s %4d  %4d  %7d  %23d, %5.2f %% %24d, %5.2f %% %17.3f %15.0f %13.1f %14.1f s\n", mode, seed, len(r.jobs), r.placed(), r.wrong,
+				percent(r.wrong, r.placed()), r.kept, percent(r.kept, r.placed()), float64(r.rtt)/float64(r.best), float64(r.messages)/float64(len(r.jobs)), float64(r.floods)/float64(len(r.jobs)), r.time.Seconds())
+			for i, j := range r.jobs {
+				row := []any{mode, seed, i + 1, j.started.Seconds()}
+				for s := range j.sites {
+					row = append(row, j.sites[s], j.best[s])
+				}
+				rows = append(rows, row)
+			}
+			if seed == 1 {
+				w.PNG(mode+".png", r.figure(mode))
+			}
+		}
+		fmt.Fprintf(w, "%-9s  all  %d of %d workers were not at the nearest free slot: %.2f %%, target < 2 %%\n", mode, wrong, placed, percent(wrong, placed))
+	}
+	w.CSV("fill.csv", header, rows)
+	return nil
 }
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
@@ -105,10 +85,9 @@ func (r *result) placed() int { return len(r.jobs) * workers }
 // fill fills a grid with jobs.
 func fill(w io.Writer, mode string, seed uint64) (*result, error) {
 	layout := sim.Paper(nodes)
-	settled := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: sim.Usual()})
-	settled.Run(time.Minute)
+	graph := sim.Settled(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: sim.Usual()}, time.Minute)
 	o := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: sim.Usual(), Idle: true})
-	g := sim.NewGrid(sim.GridConfig{Overlay: o, Graph: sim.Known(settled), Seed: seed})
+	g := sim.NewGrid(sim.GridConfig{Overlay: o, Graph: graph, Seed: seed})
 	const origin = 0 // in Sophia
 	free := func(i int) int {
 		used, held := g.Jobs(i).Slots()
@@ -122,16 +101,15 @@ func fill(w io.Writer, mode string, seed uint64) (*result, error) {
 	ideal := o.Nearest(origin, nodes*slots, func(int) int { return slots })
 	for len(ideal) >= (len(r.jobs)+1)*workers {
 		best, unheld := o.Nearest(origin, workers, unused), o.Nearest(origin, workers, free)
-		id, err := g.Submit(origin, jobs.Spec{Args: []string{"prog"}, Min: workers, Max: workers, Slots: 1, Search: jobs.Search{Mode: mode}})
-		if err != nil {
+		id, err := g.Start(origin, jobs.Spec{Args: []string{"prog"}, Min: workers, Max: workers, Slots: 1, Search: jobs.Search{Mode: mode}}, limit)
+		if err != nil && id == "" {
 			return nil, err
 		}
-		if !g.Run(limit, func() bool { return g.Jobs(origin).State(id) == jobs.Running }) {
-			st, _ := g.Jobs(origin).Status(id)
-			fmt.Fprintf(w, "%s, seed %d: job %d of %d does not start: %s\n", mode, seed, len(r.jobs)+1, len(ideal)/workers, st.Reason)
+		if err != nil {
+			fmt.Fprintf(w, "%s, seed %d: job %d of %d does not start: %v\n", mode, seed, len(r.jobs)+1, len(ideal)/workers, err)
 			return r, nil
 		}
-		g.Run(100*time.Millisecond, func() bool { return false }) // reports, and what is given back
+		g.Pass(100 * time.Millisecond) // reports, and what is given back
 		chosen := g.Workers(origin, id)
 		r.kept += wrong(o.Distances(origin, chosen), o.Distances(origin, best))
 		r.add(o, origin, chosen, unheld, ideal)
@@ -173,26 +151,20 @@ func wrong(got, best []time.Duration) (n int) {
 }
 
 // figure draws the workers of each site as the grid fills up.
-func figure(r *result, mode, out string) error {
+func (r *result) figure(mode string) chart.Figure {
 	f := chart.Figure{
 		Title: fmt.Sprintf("430 nodes fill up with jobs of 8 workers from Sophia, %s search (dashed: nearest first)", mode),
 		X:     "jobs", Y: "workers at the site",
 	}
-	for _, ideal := range []bool{false, true} {
-		for s, name := range sim.PaperSites() {
-			line := chart.Series{Name: name, Colour: s + 1}
-			if ideal {
-				line.Name, line.Dashed = "", true
-			}
-			for i, j := range r.jobs {
-				n := j.sites[s]
-				if ideal {
-					n = j.best[s]
-				}
-				line.X, line.Y = append(line.X, float64(i+1)), append(line.Y, float64(n))
-			}
-			f.Series = append(f.Series, line)
+	var ideals []chart.Series // drawn last
+	for s, name := range sim.PaperSites() {
+		got, ideal := chart.Series{Name: name, Colour: s + 1}, chart.Series{Colour: s + 1, Dashed: true}
+		for i, j := range r.jobs {
+			got.X, got.Y = append(got.X, float64(i+1)), append(got.Y, float64(j.sites[s]))
+			ideal.X, ideal.Y = got.X, append(ideal.Y, float64(j.best[s]))
 		}
+		f.Series, ideals = append(f.Series, got), append(ideals, ideal)
 	}
-	return f.PNG(filepath.Join(out, mode+".png"))
+	f.Series = append(f.Series, ideals...)
+	return f
 }

@@ -10,12 +10,8 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"zorilla/internal/codec"
@@ -36,19 +32,7 @@ const (
 	patience = 10 * time.Minute
 )
 
-func main() {
-	out := flag.String("out", "docs/experiments/launch", "folder for the results; empty = none")
-	seeds := flag.Int("seeds", 3, "networks")
-	flag.Parse()
-	w, done, err := chart.Results(*out)
-	if err == nil {
-		err = errors.Join(run(w, *out, *seeds), done())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "launch:", err)
-		os.Exit(1)
-	}
-}
+func main() { chart.Main("launch", 3, run) }
 
 // kinds are the searches to compare.
 func kinds() []kind {
@@ -64,35 +48,33 @@ type kind struct {
 	search jobs.Search
 }
 
-func run(w io.Writer, out string, seeds int) error {
+func run(w *chart.Results, seeds int) error {
 	fmt.Fprintln(w, "one job of 600..671 workers on 676 slots; the paper: 671 in 90 s; target: 3 s with the adaptive search")
 	fmt.Fprintln(w, "search                 seed | 600 run after   671 run after | nodes reached  messages (floods) answers  requests    MB | five nodes lost: workers  after | all ended")
-	var rows [][]string
-	var lines []chart.Series
+	var rows [][]any
+	f := chart.Figure{
+		Title: "600..671 workers on 338 nodes; five nodes are lost 20 s after the submission, or when all run", X: "seconds after the submission", Y: "workers that run",
+	}
 	for _, k := range kinds() {
-		for seed := range seeds {
-			r, err := launch(k.search, uint64(seed)+1)
+		for seed := 1; seed <= seeds; seed++ {
+			r, err := launch(k.search, uint64(seed))
 			if err != nil {
 				return err
 			}
-			r.print(w, k.name, seed+1)
+			r.print(w, k.name, seed)
 			for _, s := range r.curve {
-				rows = append(rows, []string{k.name, fmt.Sprint(seed + 1), chart.Number(s.at.Seconds()), fmt.Sprint(s.running)})
+				rows = append(rows, []any{k.name, seed, s.at.Seconds(), s.running})
 			}
-			if seed == 0 {
-				lines = append(lines, r.line(k.name))
+			if seed == 1 { // the first three quarters of a minute
+				f.Series = append(f.Series, chart.Line(chart.Series{Name: k.name}, r.curve, func(s sample) (x, y float64, ok bool) {
+					return s.at.Seconds(), float64(s.running), s.at <= 45*time.Second
+				}))
 			}
 		}
 	}
-	if out == "" {
-		return nil
-	}
-	if err := chart.CSV(filepath.Join(out, "launch.csv"), []string{"search", "seed", "time_s", "running"}, rows); err != nil {
-		return err
-	}
-	return chart.Figure{
-		Title: "600..671 workers on 338 nodes; five nodes are lost 20 s after the submission, or when all run", X: "seconds after the submission", Y: "workers that run", Series: lines,
-	}.PNG(filepath.Join(out, "launch.png"))
+	w.CSV("launch.csv", []string{"search", "seed", "time_s", "running"}, rows)
+	w.PNG("launch.png", f)
+	return nil
 }
 
 // sample is how many workers run at a time.
@@ -173,7 +155,7 @@ func (t *trial) pass() {
 	if t.now() < 5*time.Second {
 		step = 5 * time.Millisecond
 	}
-	t.g.Run(step, func() bool { return false })
+	t.g.Pass(step)
 	n := t.running()
 	if c := t.r.curve; len(c) == 0 || c[len(c)-1].running != n || t.now()-c[len(c)-1].at >= time.Second {
 		t.r.curve = append(t.r.curve, sample{t.now(), n})
@@ -216,15 +198,4 @@ func (r *result) print(w io.Writer, name string, seed int) {
 	fmt.Fprintf(w, "%-22s %4d | %11.3f s %13.3f s | %13d %9d (%9d) %8d %9d %5.1f | %8d %9.1f s | %s after %.0f s\n", name, seed, r.first.Seconds(), r.full.Seconds(),
 		r.reached, c.Sum.Messages, len(c.Rounds), c.Answers, c.Requests, float64(c.Sum.Bytes+c.AnswerBytes+c.RequestBytes)/1e6,
 		r.replaced, r.repaired.Seconds(), r.state, r.ended.Seconds())
-}
-
-// line draws the first half minute.
-func (r *result) line(name string) chart.Series {
-	s := chart.Series{Name: name}
-	for _, p := range r.curve {
-		if p.at <= 45*time.Second {
-			s.X, s.Y = append(s.X, p.at.Seconds()), append(s.Y, float64(p.running))
-		}
-	}
-	return s
 }

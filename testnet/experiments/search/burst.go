@@ -57,7 +57,7 @@ func burst(workers int, mode string, o options) (burstResult, error) {
 		}
 		sent := 0
 		for ov.Elapsed() < limit && (ov.Elapsed() < time.Second || !ended()) {
-			g.Run(time.Second, func() bool { return false })
+			g.Pass(time.Second)
 			all := 0
 			for _, id := range ids {
 				c := g.Cost(id)

@@ -10,10 +10,8 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -33,21 +31,14 @@ type options struct {
 	settled               int
 	burst                 bool
 	out                   string
-	log                   io.Writer
 }
 
 func main() {
 	o, err := parse(os.Args[1:])
 	if err == nil {
-		var done func() error
-		if o.log, done, err = chart.Results(o.out); err == nil {
-			err = errors.Join(run(o), done())
-		}
+		err = chart.Keep(o.out, func(w *chart.Results) error { return run(w, o) })
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "search:", err)
-		os.Exit(1)
-	}
+	chart.Exit("search", err)
 }
 
 func parse(args []string) (options, error) {
@@ -93,9 +84,9 @@ func parse(args []string) (options, error) {
 	return o, err
 }
 
-func run(o options) error {
+func run(w *chart.Results, o options) error {
 	var all []result
-	fmt.Fprintln(o.log, header)
+	fmt.Fprintln(w, header)
 	for _, sites := range o.sites {
 		for _, n := range o.nodes {
 			var nets []*network
@@ -103,42 +94,40 @@ func run(o options) error {
 				nets = append(nets, newNetwork(n, sites, uint64(seed)+1, n <= o.settled))
 			}
 			for _, fill := range o.fills {
-				for _, w := range o.workers {
+				for _, workers := range o.workers {
 					for _, mode := range o.modes {
-						r, err := measure(nets, fill, w, mode, o.origins)
+						r, err := measure(nets, fill, workers, mode, o.origins)
 						if err != nil {
 							return err
 						}
 						if r.jobs > 0 {
 							all = append(all, r)
-							fmt.Fprintln(o.log, r)
+							fmt.Fprintln(w, r)
 						}
 					}
 				}
 			}
 		}
 	}
-	fmt.Fprintln(o.log)
+	fmt.Fprintln(w)
 	var bursts []burstResult
 	if o.burst {
-		fmt.Fprintln(o.log, burstHeader)
+		fmt.Fprintln(w, burstHeader)
 		for _, mode := range o.modes {
-			for _, w := range []int{1, 2, 4} {
-				b, err := burst(w, mode, o)
+			for _, workers := range []int{1, 2, 4} {
+				b, err := burst(workers, mode, o)
 				if err != nil {
 					return err
 				}
 				bursts = append(bursts, b)
-				fmt.Fprintln(o.log, b)
+				fmt.Fprintln(w, b)
 			}
 		}
-		fmt.Fprintln(o.log)
+		fmt.Fprintln(w)
 	}
-	fmt.Fprint(o.log, verdict(all))
-	if o.out == "" {
-		return nil
-	}
-	return write(o, all, bursts)
+	fmt.Fprint(w, verdict(all))
+	keep(w, all, bursts)
+	return nil
 }
 
 // layout lays a network out at six equal sites, or at more on a plane.
@@ -163,9 +152,7 @@ func newNetwork(n, sites int, seed uint64, settle bool) *network {
 		w.graph = sim.Ideal(w.overlay(0), seed)
 		return w
 	}
-	settled := sim.NewOverlay(sim.OverlayConfig{Layout: w.layout, Seed: seed, Noise: sim.Usual(), Peers: 256})
-	settled.Run(time.Minute)
-	w.graph = sim.Known(settled)
+	w.graph = sim.Settled(sim.OverlayConfig{Layout: w.layout, Seed: seed, Noise: sim.Usual(), Peers: 256}, time.Minute)
 	return w
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -50,51 +49,34 @@ func verdict(all []result) string {
 	return b.String()
 }
 
-// write keeps the tables and figures.
-func write(o options, all []result, bursts []burstResult) error {
-	var rows [][]string
-	num := chart.Number
+// keep keeps the tables and figures.
+func keep(w *chart.Results, all []result, bursts []burstResult) {
+	var rows [][]any
 	for _, r := range all {
-		rows = append(rows, []string{fmt.Sprint(r.sites), fmt.Sprint(r.nodes), r.fill, fmt.Sprint(r.workers), r.mode, fmt.Sprint(r.jobs), fmt.Sprint(r.failed),
-			num(r.messages), num(r.bytes), num(r.duplicates), num(r.reached), num(r.rounds), num(r.answers), num(r.repeat),
-			num(millis(r.time)), num(millis(r.slowest)), num(millis(r.rtt)), num(r.ratio), num(r.clear), num(r.worst)})
+		rows = append(rows, []any{r.sites, r.nodes, r.fill, r.workers, r.mode, r.jobs, r.failed, r.messages, r.bytes, r.duplicates, r.reached, r.rounds, r.answers, r.repeat,
+			millis(r.time), millis(r.slowest), millis(r.rtt), r.ratio, r.clear, r.worst})
 	}
-	err := chart.CSV(filepath.Join(o.out, "search.csv"), strings.Fields("sites nodes fill workers search jobs failed messages bytes duplicates reached floods answers repeat start_ms slowest_ms rtt_ms ratio clear worst"), rows)
-	if err != nil {
-		return err
-	}
+	w.CSV("search.csv", strings.Fields("sites nodes fill workers search jobs failed messages bytes duplicates reached floods answers repeat start_ms slowest_ms rtt_ms ratio clear worst"), rows)
 	rows = nil
 	for _, b := range bursts {
-		rows = append(rows, []string{b.mode, fmt.Sprint(b.workers), fmt.Sprint(b.jobs), fmt.Sprint(b.done), num(b.median.Seconds()), num(b.most.Seconds()),
-			num(b.all.Seconds()), num(b.ideal.Seconds()), num(b.messages), fmt.Sprint(b.highest), num(b.answers), num(float64(b.busiest) / burstNodes)})
+		rows = append(rows, []any{b.mode, b.workers, b.jobs, b.done, b.median.Seconds(), b.most.Seconds(), b.all.Seconds(), b.ideal.Seconds(),
+			b.messages, b.highest, b.answers, float64(b.busiest) / burstNodes})
 	}
-	err = chart.CSV(filepath.Join(o.out, "burst.csv"), strings.Fields("search workers jobs ended median_s last_s all_s ideal_s messages most answers busiest_second_per_node"), rows)
-	if err != nil {
-		return err
-	}
-	if err := growth(all, "messages", "messages per job, idle, 6 sites", func(r result) float64 { return r.messages }).PNG(filepath.Join(o.out, "messages.png")); err != nil {
-		return err
-	}
-	return growth(all, "start, ms", "time until all workers of a job run, 80 % full, 6 sites", func(r result) float64 { return millis(r.time) }).PNG(filepath.Join(o.out, "start.png"))
+	w.CSV("burst.csv", strings.Fields("search workers jobs ended median_s last_s all_s ideal_s messages most answers busiest_second_per_node"), rows)
+	w.PNG("messages.png", growth(all, "idle", "messages", "messages per job, idle, 6 sites", func(r result) float64 { return r.messages }))
+	w.PNG("start.png", growth(all, "80", "start, ms", "time until all workers of a job run, 80 % full, 6 sites", func(r result) float64 { return millis(r.time) }))
 }
 
 // growth draws a quantity over the number of nodes, a line for each size of
 // job: full for the adaptive search, dashed for the paper's.
-func growth(all []result, axis, title string, of func(result) float64) chart.Figure {
+func growth(all []result, fill, axis, title string, of func(result) float64) chart.Figure {
 	f := chart.Figure{Title: title, X: "nodes", Y: axis, LogX: true, LogY: true}
-	fill := "idle"
-	if strings.Contains(title, "80") {
-		fill = "80"
-	}
 	for _, mode := range []string{jobs.SearchAdaptive, jobs.SearchPaper} {
 		for _, w := range []int{1, 8, 64, 512} {
 			s := chart.Series{Name: fmt.Sprintf("%d workers, %s", w, mode), Dashed: mode == jobs.SearchPaper, Points: true}
-			for _, r := range all {
-				if r.sites == 6 && r.fill == fill && r.mode == mode && r.workers == w && r.failed < r.jobs {
-					s.X, s.Y = append(s.X, float64(r.nodes)), append(s.Y, of(r))
-				}
-			}
-			f.Series = append(f.Series, s)
+			f.Series = append(f.Series, chart.Line(s, all, func(r result) (x, y float64, ok bool) {
+				return float64(r.nodes), of(r), r.sites == 6 && r.fill == fill && r.mode == mode && r.workers == w && r.failed < r.jobs
+			}))
 		}
 	}
 	return f

@@ -63,18 +63,13 @@ func (w *network) try(fill string, workers int, mode string, origin int) (t tria
 		return t, false, nil // no room for it
 	}
 	g := sim.NewGrid(sim.GridConfig{Overlay: o, Graph: w.graph, Seed: w.seed<<32 + uint64(origin), Busy: busy})
-	id, err := g.Submit(origin, jobs.Spec{Args: []string{"prog"}, Min: workers, Max: workers, Slots: 1, Search: jobs.Search{Mode: mode}})
+	id, err := g.Start(origin, jobs.Spec{Args: []string{"prog"}, Min: workers, Max: workers, Slots: 1, Search: jobs.Search{Mode: mode}}, limit)
 	if err != nil {
-		return t, false, err
-	}
-	core := g.Jobs(origin)
-	if !g.Run(limit, func() bool { return core.State(id) == jobs.Running || core.State(id).Final() }) {
-		st, _ := core.Status(id)
-		t.failed = fmt.Sprintf("seed %d, origin %d: %s: %s", w.seed, origin, st.State, st.Reason)
+		t.failed = fmt.Sprintf("seed %d, origin %d: %v", w.seed, origin, err)
 		return t, true, nil
 	}
 	t.fill = o.Elapsed()
-	g.Run(2*time.Second, func() bool { return false }) // copies that are still on their way
+	g.Pass(2 * time.Second) // copies that are still on their way
 	chosen, ideal := o.Distances(origin, g.Workers(origin, id)), o.Distances(origin, best)
 	t.ratio, t.clear = sim.Excess(chosen, ideal)
 	for _, d := range chosen {

@@ -124,9 +124,7 @@ func (g *grid) measure(k kind, seed uint64, sizes []int) ([]place, error) {
 	idle.Idle = true
 	var graph sim.Graph
 	if !k.once {
-		settled := sim.NewOverlay(cfg)
-		settled.Run(time.Minute)
-		graph = sim.Known(settled)
+		graph = sim.Settled(cfg, time.Minute)
 	}
 	var list []place
 	for _, s := range strategies() {
@@ -148,17 +146,12 @@ func (g *grid) measure(k kind, seed uint64, sizes []int) ([]place, error) {
 // play runs one job.
 func (g *grid) play(o *sim.Overlay, graph sim.Graph, p *place) error {
 	run := sim.NewGrid(sim.GridConfig{Overlay: o, Graph: graph, Seed: p.seed<<16 + uint64(p.size), Slots: func(i int) int { return g.slots[i] }})
-	id, err := run.Submit(origin, jobs.Spec{Args: []string{"hostname"}, Min: p.size, Max: p.size, Slots: 1, Strategy: string(p.strategy)})
+	id, err := run.Start(origin, jobs.Spec{Args: []string{"hostname"}, Min: p.size, Max: p.size, Slots: 1, Strategy: string(p.strategy)}, limit)
 	if err != nil {
-		return err
-	}
-	core := run.Jobs(origin)
-	if !run.Run(limit, func() bool { return core.State(id) == jobs.Running }) {
-		st, _ := core.Status(id)
-		return fmt.Errorf("%s, seed %d, %s: %d processes do not start: %s", p.kind.name, p.seed, p.strategy, p.size, st.Reason)
+		return fmt.Errorf("%s, seed %d, %s: %d processes do not start: %w", p.kind.name, p.seed, p.strategy, p.size, err)
 	}
 	p.started = o.Elapsed()
-	run.Run(time.Second, func() bool { return false }) // copies that are still on their way
+	run.Pass(time.Second) // copies that are still on their way
 	p.messages = run.Cost(id).Sum.Messages
 	p.got = g.count(run.Workers(origin, id))
 	return nil

@@ -10,72 +10,41 @@
 package main
 
 import (
-	"errors"
-	"flag"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-
 	"zorilla/jobs/placement"
 	"zorilla/testnet/chart"
 )
 
-// options is what the command line chooses.
-type options struct {
-	grid  *grid
-	sizes []int // of jobs
-	seeds int
-	out   string
-}
-
 func main() {
-	out := flag.String("out", "docs/experiments/strategies", "folder for the results; empty = none")
-	seeds := flag.Int("seeds", 5, "networks of each kind")
-	flag.Parse()
-	w, done, err := chart.Results(*out)
-	if err == nil {
-		o := options{grid: table1(), seeds: *seeds, out: *out}
+	chart.Main("strategies", 5, func(w *chart.Results, seeds int) error {
+		var sizes []int
 		for n := 100; n <= 600; n += 50 {
-			o.sizes = append(o.sizes, n)
+			sizes = append(sizes, n)
 		}
-		err = errors.Join(run(w, o), done())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "strategies:", err)
-		os.Exit(1)
-	}
+		return run(w, table1(), sizes, seeds)
+	})
 }
 
-// run places all jobs in all networks and writes tables and figures.
-func run(w io.Writer, o options) error {
+// run places jobs of all sizes in all networks and writes tables and figures.
+func run(w *chart.Results, g *grid, sizes []int, seeds int) error {
 	var all []place
 	for _, k := range kinds() {
-		for seed := range o.seeds {
-			list, err := o.grid.measure(k, uint64(seed)+1, o.sizes)
+		for seed := range seeds {
+			list, err := g.measure(k, uint64(seed)+1, sizes)
 			if err != nil {
 				return err
 			}
 			all = append(all, list...)
 		}
 	}
-	report(w, o, all)
-	if o.out == "" {
-		return nil
-	}
-	if err := o.csv(all); err != nil {
-		return err
-	}
+	report(w, g, all)
+	w.CSV("strategies.csv", g.header(), g.rows(all))
 	for _, k := range kinds() {
 		if !k.drawn {
 			continue
 		}
 		for _, s := range strategies() {
-			for _, hosts := range []bool{true, false} {
-				if err := o.figure(all, k, s, hosts); err != nil {
-					return err
-				}
-			}
+			g.draw(w, all, k, s, "hosts", func(u use) []int { return u.hosts })
+			g.draw(w, all, k, s, "cores", func(u use) []int { return u.cores })
 		}
 	}
 	return nil
@@ -85,20 +54,22 @@ func strategies() []placement.Strategy {
 	return []placement.Strategy{placement.Concentrate, placement.Spread}
 }
 
-// csv keeps what every job got at every site.
-func (o *options) csv(all []place) error {
+// header and rows tell what every job got at every site.
+func (g *grid) header() []string {
 	header := []string{"network", "seed", "strategy", "processes", "started_ms", "messages", "elsewhere"}
-	for _, s := range o.grid.sites {
+	for _, s := range g.sites {
 		header = append(header, s+"_hosts", s+"_cores", s+"_hosts_ideal", s+"_cores_ideal")
 	}
-	var rows [][]string
+	return header
+}
+
+func (g *grid) rows(all []place) (rows [][]any) {
 	for _, p := range all {
-		row := []string{p.kind.name, fmt.Sprint(p.seed), string(p.strategy), fmt.Sprint(p.size),
-			chart.Number(1000 * p.started.Seconds()), fmt.Sprint(p.messages), fmt.Sprint(p.elsewhere())}
-		for s := range o.grid.sites {
-			row = append(row, fmt.Sprint(p.got.hosts[s]), fmt.Sprint(p.got.cores[s]), fmt.Sprint(p.ideal.hosts[s]), fmt.Sprint(p.ideal.cores[s]))
+		row := []any{p.kind.name, p.seed, p.strategy, p.size, 1000 * p.started.Seconds(), p.messages, p.elsewhere()}
+		for s := range g.sites {
+			row = append(row, p.got.hosts[s], p.got.cores[s], p.ideal.hosts[s], p.ideal.cores[s])
 		}
 		rows = append(rows, row)
 	}
-	return chart.CSV(filepath.Join(o.out, "strategies.csv"), header, rows)
+	return rows
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"zorilla/jobs/placement"
+	"zorilla/testnet/chart"
 )
 
 func TestTable1(t *testing.T) {
@@ -54,15 +56,18 @@ func TestSmallGrid(t *testing.T) {
 		{0, rtt[0][1], rtt[0][5]}, {rtt[0][1], 0, rtt[1][5]}, {rtt[0][5], rtt[1][5], 0},
 	}, []cluster{{0, 6, 24}, {1, 5, 10}, {2, 4, 4}, {2, 3, 12}})
 	var text bytes.Buffer
-	o := options{grid: g, sizes: []int{4, 12, 18, 30, 50}, seeds: 1, out: t.TempDir()}
-	if err := run(&text, o); err != nil {
+	dir := t.TempDir()
+	if err := chart.Keep(dir, func(w *chart.Results) error {
+		w.Writer = io.MultiWriter(w.Writer, &text)
+		return run(w, g, []int{4, 12, 18, 30, 50}, 1)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if s := text.String(); strings.Count(s, "elsewhere") != 6 || !strings.Contains(s, "spread       calm hosts                          0 of 114, 0.00 %") {
 		t.Error(s)
 	}
-	files, err := os.ReadDir(o.out)
-	if err != nil || len(files) != 9 {
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 10 { // and what it has printed
 		t.Errorf("%d files, %v", len(files), err)
 	}
 	list, err := g.measure(kinds()[0], 2, []int{12, 60})

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"zorilla/jobs/placement"
@@ -12,8 +11,7 @@ import (
 
 // report prints where the jobs of the first network of each kind are, and how
 // far all are from the ideal.
-func report(w io.Writer, o options, all []place) {
-	g := o.grid
+func report(w io.Writer, g *grid, all []place) {
 	fmt.Fprintln(w, "hosts/cores at each site; in brackets the ideal where it differs; first network of each kind")
 	for _, k := range kinds() {
 		for _, s := range strategies() {
@@ -64,40 +62,25 @@ func report(w io.Writer, o options, all []place) {
 	}
 }
 
-// figure draws hosts or cores per site over the size of the job, in the first
+// draw draws hosts or cores per site over the size of the job, in the first
 // network of a kind.
-func (o *options) figure(all []place, k kind, s placement.Strategy, hosts bool) error {
-	what := "cores"
-	if hosts {
-		what = "hosts"
-	}
+func (g *grid) draw(w *chart.Results, all []place, k kind, s placement.Strategy, what string, of func(use) []int) {
 	f := chart.Figure{
 		Title: fmt.Sprintf("%s: %s used at each site, %s (dashed: nearest first)", s, what, k.title),
 		X:     "processes", Y: what, LegendLeft: true,
 	}
-	for _, ideal := range []bool{false, true} {
-		for i, name := range o.grid.sites {
-			h, c := o.grid.cores(i)
-			line := chart.Series{Name: fmt.Sprintf("%s, %.1f ms, %d hosts, %d cores", name, o.grid.rtt[0][i].Seconds()*1000, h, c), Colour: i + 1, Points: true}
-			if ideal {
-				line.Name, line.Dashed, line.Points = "", true, false
-			}
-			for _, p := range all {
-				if p.kind.name != k.name || p.strategy != s || p.seed != 1 {
-					continue
-				}
-				u := p.got
-				if ideal {
-					u = p.ideal
-				}
-				y := u.cores[i]
-				if hosts {
-					y = u.hosts[i]
-				}
-				line.X, line.Y = append(line.X, float64(p.size)), append(line.Y, float64(y))
-			}
-			f.Series = append(f.Series, line)
-		}
+	line := func(series chart.Series, site int, of func(place) []int) {
+		f.Series = append(f.Series, chart.Line(series, all, func(p place) (x, y float64, ok bool) {
+			return float64(p.size), float64(of(p)[site]), p.kind.name == k.name && p.strategy == s && p.seed == 1
+		}))
 	}
-	return f.PNG(filepath.Join(o.out, fmt.Sprintf("%s-%s-%s.png", s, what, k.name)))
+	for i, name := range g.sites {
+		h, c := g.cores(i)
+		title := fmt.Sprintf("%s, %.1f ms, %d hosts, %d cores", name, g.rtt[0][i].Seconds()*1000, h, c)
+		line(chart.Series{Name: title, Colour: i + 1, Points: true}, i, func(p place) []int { return of(p.got) })
+	}
+	for i := range g.sites {
+		line(chart.Series{Colour: i + 1, Dashed: true}, i, func(p place) []int { return of(p.ideal) })
+	}
+	w.PNG(fmt.Sprintf("%s-%s-%s.png", s, what, k.name), f)
 }

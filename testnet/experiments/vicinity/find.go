@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"zorilla/testnet/chart"
@@ -75,7 +74,7 @@ func exchanged(links, others map[[2]int]bool) (n int) {
 // find measures how soon all know their nearest.
 func find(o options) error {
 	header := []string{"network", "nodes", "99 % right", "target", "worst seed", "stretch", "packets a node, 1st min", "kB a node, 1st min", "calm: packets/s", "calm: B/s", "target B/s", "links changed a node and min"}
-	var rows, data [][]string
+	var rows, data [][]any
 	fig := chart.Figure{Title: "Near neighbours that are right", X: "seconds since all know all", Y: "share, %"}
 	for _, n := range o.sizes {
 		for _, w := range networks() {
@@ -96,27 +95,23 @@ func find(o options) error {
 			per := func(total int64, d time.Duration) string {
 				return fmt.Sprintf("%.1f", float64(total)/float64(n)/d.Seconds())
 			}
-			rows = append(rows, []string{
-				w.name, strconv.Itoa(n), seconds(when[len(when)/2]), seconds(w.allowed(n)), seconds(when[len(when)-1]), fmt.Sprintf("%.2f", last.stretch),
+			rows = append(rows, []any{
+				w.name, n, seconds(when[len(when)/2]), seconds(w.allowed(n)), seconds(when[len(when)-1]), fmt.Sprintf("%.2f", last.stretch),
 				fmt.Sprintf("%.0f", float64(last.start.Packets)/float64(n)), fmt.Sprintf("%.0f", float64(last.start.Bytes)/float64(n)/1000),
 				per(last.calm.Packets, calmTo-calmFrom), per(last.calm.Bytes, calmTo-calmFrom), "1000",
 				fmt.Sprintf("%.3f", 2*float64(last.changes)/float64(n)/(calmTo-calmFrom).Minutes()),
 			})
-			fmt.Println(rows[len(rows)-1])
+			fmt.Fprintln(o, rows[len(rows)-1]...)
 			if n == o.sizes[0] || n == 2000 {
 				s := chart.Series{Name: fmt.Sprintf("%s, %d nodes", w.name, n), X: last.at[:40], Y: last.right[:40], Dashed: n == 2000}
 				fig.Series = append(fig.Series, s)
 				for i := range s.X {
-					data = append(data, []string{s.Name, chart.Number(s.X[i]), chart.Number(s.Y[i])})
+					data = append(data, []any{s.Name, s.X[i], s.Y[i]})
 				}
 			}
 		}
 	}
-	if err := o.keep("find", header, rows); err != nil || o.out == "" {
-		return err
-	}
-	if err := chart.CSV(o.out+"/right.csv", []string{"network", "seconds", "percent right"}, data); err != nil {
-		return err
-	}
-	return fig.PNG(o.out + "/right.png")
+	o.CSV("right.csv", []string{"network", "seconds", "percent right"}, data)
+	o.PNG("right.png", fig)
+	return o.keep("find", header, rows)
 }

@@ -60,7 +60,8 @@ func (w network) start(nodes int, seed uint64) *sim.Overlay {
 }
 
 type options struct {
-	out   string
+	*chart.Results
+	quick bool
 	seeds int
 	sizes []int
 }
@@ -72,11 +73,11 @@ func main() {
 	sizes := flag.String("sizes", "400,1000,2000", "how many nodes, for the part find")
 	only := flag.String("only", "", "one part: find, places, trouble")
 	flag.Parse()
-	o := options{out: *out, seeds: *seeds}
-	if *quick {
+	o := options{quick: *quick, seeds: *seeds}
+	if o.quick {
 		o.seeds, *sizes = 1, "120"
-	} else if o.out == "" {
-		o.out = "docs/experiments/vicinity"
+	} else if *out == "" {
+		*out = "docs/experiments/vicinity"
 	}
 	for word := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(word)
@@ -86,31 +87,33 @@ func main() {
 		}
 		o.sizes = append(o.sizes, n)
 	}
-	for _, part := range []struct {
-		name string
-		run  func(options) error
-	}{{"find", find}, {"places", places}, {"trouble", trouble}} {
-		if *only != "" && *only != part.name {
-			continue
+	chart.Exit("vicinity", chart.Keep(*out, func(w *chart.Results) error {
+		o.Results = w
+		for _, part := range []struct {
+			name string
+			run  func(options) error
+		}{{"find", find}, {"places", places}, {"trouble", trouble}} {
+			if *only != "" && *only != part.name {
+				continue
+			}
+			if err := part.run(o); err != nil {
+				return err
+			}
 		}
-		if err := part.run(o); err != nil {
-			fmt.Fprintln(os.Stderr, "vicinity:", err)
-			os.Exit(1)
-		}
-	}
+		return nil
+	}))
 }
 
 // keep prints a table and writes it to NAME.csv.
-func (o options) keep(name string, header []string, rows [][]string) error {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{header}, rows...) {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+func (o options) keep(name string, header []string, rows [][]any) error {
+	w := tabwriter.NewWriter(o, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(header, "\t"))
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(chart.Cells(row...), "\t"))
 	}
 	fmt.Fprintln(w)
-	if err := w.Flush(); err != nil || o.out == "" {
-		return err
-	}
-	return chart.CSV(o.out+"/"+name+".csv", header, rows)
+	o.CSV(name+".csv", header, rows)
+	return w.Flush()
 }
 
 func seconds(d time.Duration) string {

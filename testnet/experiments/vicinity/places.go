@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"zorilla/testnet/sim"
@@ -14,12 +13,12 @@ import (
 // whether the clusters it finds are the sites.
 func places(o options) error {
 	header := []string{"network", "nodes", "after", "pairs known", "median error", "90 % below", "clusters", "sites", "Rand index", "adjusted"}
-	var rows [][]string
+	var rows [][]any
 	one := func(n int, _ uint64) sim.Layout { return sim.OneSite(n) }
 	three := func(n int, seed uint64) sim.Layout { return sim.Plane(n, 3, seed) }
 	list := append(networks()[:3], network{name: "3 sites", layout: three}, network{name: "one LAN", layout: one})
 	sizes := []int{100, 400}
-	if o.out == "" {
+	if o.quick {
 		sizes = sizes[:1]
 	}
 	for _, n := range sizes {
@@ -27,7 +26,7 @@ func places(o options) error {
 			net := w.start(n, 1)
 			for _, after := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute} {
 				net.Run(after - net.Elapsed())
-				rows = append(rows, append([]string{w.name, strconv.Itoa(n), seconds(after)}, viewed(net)...))
+				rows = append(rows, append([]any{w.name, n, seconds(after)}, viewed(net)...))
 			}
 		}
 	}
@@ -36,7 +35,7 @@ func places(o options) error {
 
 // viewed returns what some nodes know, on average, of the distances between
 // all others, and the worst of their clusterings.
-func viewed(o *sim.Overlay) []string {
+func viewed(o *sim.Overlay) []any {
 	var errors []float64
 	pairs, known := 0, 0
 	clusters, rand, adjusted := 0, 1.0, 2.0
@@ -63,9 +62,9 @@ func viewed(o *sim.Overlay) []string {
 	for i := range o.Len() {
 		sites[o.Site(i)] = true
 	}
-	return []string{
+	return []any{
 		fmt.Sprintf("%.0f %%", 100*float64(known)/float64(pairs)), fmt.Sprintf("%.1f %%", 100*quantile(errors, 0.5)), fmt.Sprintf("%.1f %%", 100*quantile(errors, 0.9)),
-		strconv.Itoa(clusters), strconv.Itoa(len(sites)), fmt.Sprintf("%.4f", rand), fmt.Sprintf("%.4f", adjusted),
+		clusters, len(sites), fmt.Sprintf("%.4f", rand), fmt.Sprintf("%.4f", adjusted),
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"zorilla/testnet/sim"
@@ -13,20 +12,20 @@ import (
 // are busy.
 func trouble(o options) error {
 	n := 400
-	if o.out == "" {
+	if o.quick {
 		n = 120
 	}
 	header := []string{"network", "nodes", "trouble", "what", "value", "target"}
-	var rows [][]string
+	var rows [][]any
 	for _, w := range networks() {
 		for _, t := range []struct {
 			name string
-			run  func(*sim.Overlay) [][]string
+			run  func(*sim.Overlay) [][]any
 		}{{"coming and going", churn}, {"30 % crash", crash}, {"a site is cut off", cut}, {"busy hosts", busy}} {
 			net := w.start(n, 1)
 			net.Run(time.Minute)
 			for _, row := range t.run(net) {
-				rows = append(rows, append([]string{w.name, strconv.Itoa(n), t.name}, row...))
+				rows = append(rows, append([]any{w.name, n, t.name}, row...))
 			}
 		}
 	}
@@ -48,7 +47,7 @@ func until(o *sim.Overlay, right float64) time.Duration {
 
 // churn lets a node join every second, and another leave or crash, for three
 // minutes.
-func churn(o *sim.Overlay) [][]string {
+func churn(o *sim.Overlay) [][]any {
 	sum, least := 0.0, 1.0
 	before := o.Traffic()
 	const minutes = 3
@@ -68,7 +67,7 @@ func churn(o *sim.Overlay) [][]string {
 	}
 	after := o.Traffic()
 	bytes := float64(after.Bytes-before.Bytes) / float64(len(o.Live())) / (60 * minutes)
-	return [][]string{
+	return [][]any{
 		{"right, mean", fmt.Sprintf("%.2f %%", 100*sum/(60*minutes)), ""},
 		{"reached by a flood, least", fmt.Sprintf("%.1f %%", 100*least), "100 %"},
 		{"bytes a second and node", fmt.Sprintf("%.0f", bytes), ""},
@@ -76,12 +75,12 @@ func churn(o *sim.Overlay) [][]string {
 }
 
 // crash stops 30 % of the nodes at once.
-func crash(o *sim.Overlay) [][]string {
+func crash(o *sim.Overlay) [][]any {
 	all := o.Len()
 	o.Crash(o.Rand().Perm(all)[:all*3/10]...)
 	at := o.Quality(want)
 	o.Run(10 * time.Second)
-	return [][]string{
+	return [][]any{
 		{"reached by a flood at once", fmt.Sprintf("%.1f %%", 100*at.Reached), "100 %"},
 		{"reached 10 s later", fmt.Sprintf("%.1f %%", 100*o.Quality(want).Reached), "100 %"},
 		{"99 % right again, after the crash", seconds(10*time.Second + until(o, 0.99)), ""},
@@ -89,7 +88,7 @@ func crash(o *sim.Overlay) [][]string {
 }
 
 // cut separates the first site for a minute.
-func cut(o *sim.Overlay) [][]string {
+func cut(o *sim.Overlay) [][]any {
 	inside, outside := 0, 0
 	for i := range o.Len() {
 		if o.Site(i) == 0 {
@@ -111,7 +110,7 @@ func cut(o *sim.Overlay) [][]string {
 		}
 		o.Run(time.Second)
 	}
-	return [][]string{
+	return [][]any{
 		{"nodes of the site reached inside", fmt.Sprintf("%d of %d", a, inside), "all"},
 		{"nodes of the rest reached there", fmt.Sprintf("%d of %d", b, outside), "all"},
 		{"one network again, after healing", seconds(whole), ""},
@@ -121,7 +120,7 @@ func cut(o *sim.Overlay) [][]string {
 
 // busy makes a random third of the nodes answer late, by up to 40 ms at
 // random, for ten seconds, and then others, for five minutes.
-func busy(o *sim.Overlay) [][]string {
+func busy(o *sim.Overlay) [][]any {
 	links := nearLinks(o)
 	least := 1.0
 	for range 30 {
@@ -132,7 +131,7 @@ func busy(o *sim.Overlay) [][]string {
 		least = min(least, o.Quality(want).Right)
 	}
 	gone := exchanged(links, nearLinks(o))
-	return [][]string{
+	return [][]any{
 		{"right, least in 5 min", fmt.Sprintf("%.2f %%", 100*least), "99 %"},
 		{"near links exchanged in 5 min", fmt.Sprintf("%.1f %%", 100*float64(gone)/float64(len(links))), ""},
 	}

@@ -2,10 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -52,7 +49,7 @@ type rates struct {
 }
 
 // growth measures networks of all kinds and sizes, as far as the options allow.
-func growth(w io.Writer, bubble testnet.Bubble, o options, dir string) error {
+func growth(w *chart.Results, bubble testnet.Bubble, o options) error {
 	debug.SetMemoryLimit(6 << 30) // from there on, memory is worth more than time
 	defer debug.SetMemoryLimit(math.MaxInt64)
 	fmt.Fprintf(w, "seed %d\n%s\n", o.seed, strings.Join(head(), "\t"))
@@ -78,14 +75,14 @@ func growth(w io.Writer, bubble testnet.Bubble, o options, dir string) error {
 				return fmt.Errorf("%d nodes: %w", n, err)
 			}
 			rows = append(rows, r)
-			fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
+			fmt.Fprintln(w, strings.Join(chart.Cells(r.cells()...), "\t"))
 			debug.FreeOSMemory()
 		}
 	}
-	if dir == "" || len(rows) == 0 {
-		return nil
+	if len(rows) > 0 {
+		keepGrowth(w, rows)
 	}
-	return writeGrowth(dir, rows)
+	return nil
 }
 
 // head names the columns.
@@ -96,51 +93,37 @@ func head() []string {
 	}
 }
 
-func (r *row) cells() []string {
-	ms := func(d time.Duration) string { return chart.Number(float64(d.Microseconds()) / 1000) }
-	s := func(d time.Duration) string { return chart.Number(float64(d.Milliseconds()) / 1000) }
-	perNode := func(v float64) string { return chart.Number(v / float64(r.nodes)) }
-	return []string{
-		r.kind, fmt.Sprint(r.nodes), s(r.most), s(r.all), s(r.right), chart.Number(r.final),
+func (r *row) cells() []any {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	s := func(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+	perNode := func(v float64) float64 { return v / float64(r.nodes) }
+	return []any{
+		r.kind, r.nodes, s(r.most), s(r.all), s(r.right), r.final,
 		fmt.Sprintf("%.0f", r.calm.bytes), fmt.Sprintf("%.2f", r.calm.packets), fmt.Sprintf("%.0f", r.calm.vicinity),
-		ms(r.flood.Last), ms(r.flood.Mean), fmt.Sprint(r.flood.Hops), perNode(float64(r.flood.Messages)), fmt.Sprint(r.flood.Reached),
-		fmt.Sprint(r.heap >> 10), perNode(float64(r.cpu.Milliseconds()) / calm.Minutes()), s(r.coming), s(r.virtual), s(r.took),
+		ms(r.flood.Last), ms(r.flood.Mean), r.flood.Hops, perNode(float64(r.flood.Messages)), r.flood.Reached,
+		r.heap >> 10, perNode(float64(r.cpu.Milliseconds()) / calm.Minutes()), s(r.coming), s(r.virtual), s(r.took),
 	}
 }
 
-// writeGrowth keeps the table and draws the figures.
-func writeGrowth(dir string, rows []row) error {
-	var table [][]string
+// keepGrowth keeps the table and draws the figures.
+func keepGrowth(w *chart.Results, rows []row) {
+	var table [][]any
 	for _, r := range rows {
 		table = append(table, r.cells())
 	}
-	if err := chart.CSV(filepath.Join(dir, "growth.csv"), head(), table); err != nil {
-		return err
-	}
-	for _, fig := range []struct {
-		file, title, axis string
-		left              bool // the legend
-		of                func(row) float64
-	}{
-		{"bytes.png", "What a calm node sends", "bytes a second", false, func(r row) float64 { return r.calm.bytes }},
-		{"heap.png", "What a node needs of memory", "kB", true, func(r row) float64 { return float64(r.heap) / 1024 }},
-	} {
-		f := chart.Figure{Title: fig.title, X: "nodes", Y: fig.axis, LogX: true, LogY: true, LegendLeft: fig.left}
+	w.CSV("growth.csv", head(), table)
+	draw := func(file, title, axis string, left bool, of func(row) float64) {
+		f := chart.Figure{Title: title, X: "nodes", Y: axis, LogX: true, LogY: true, LegendLeft: left}
 		for _, kind := range []string{"memberlist", "directory", "cores"} {
-			s := chart.Series{Name: kind, Points: true}
-			for _, r := range rows {
-				if v := fig.of(r); r.kind == kind && v > 0 {
-					s.X, s.Y = append(s.X, float64(r.nodes)), append(s.Y, v)
-				}
-			}
+			s := chart.Line(chart.Series{Name: kind, Points: true}, rows, func(r row) (x, y float64, ok bool) {
+				return float64(r.nodes), of(r), r.kind == kind && of(r) > 0
+			})
 			if len(s.X) > 0 {
 				f.Series = append(f.Series, s)
 			}
 		}
-		if err := f.PNG(filepath.Join(dir, fig.file)); err != nil {
-			return err
-		}
+		w.PNG(file, f)
 	}
-	fmt.Fprintln(os.Stderr, "wrote", dir)
-	return nil
+	draw("bytes.png", "What a calm node sends", "bytes a second", false, func(r row) float64 { return r.calm.bytes })
+	draw("heap.png", "What a node needs of memory", "kB", true, func(r row) float64 { return float64(r.heap) / 1024 })
 }

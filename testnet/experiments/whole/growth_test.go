@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"zorilla/testnet"
+	"zorilla/testnet/chart"
 )
 
 // TestGrowthOfSmallNetworks measures networks of a few nodes of each kind.
@@ -31,7 +32,7 @@ func TestGrowthOfSmallNetworks(t *testing.T) {
 		rows = append(rows, r)
 	}
 	dir := t.TempDir()
-	if err := writeGrowth(dir, rows); err != nil {
+	if err := chart.Keep(dir, func(w *chart.Results) error { keepGrowth(w, rows); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"growth.csv", "bytes.png", "heap.png"} {

@@ -22,10 +22,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -75,7 +73,7 @@ func main() {
 func run(bubble testnet.Bubble, o options) error {
 	for _, part := range []struct {
 		name, folder string
-		run          func(w io.Writer, bubble testnet.Bubble, o options, dir string) error
+		run          func(w *chart.Results, bubble testnet.Bubble, o options) error
 	}{{"growth", "growth", growth}, {"jobs", "whole", launchAndSeries}} {
 		if o.only != "" && o.only != part.name {
 			continue
@@ -84,11 +82,7 @@ func run(bubble testnet.Bubble, o options) error {
 		if o.out != "" {
 			dir = filepath.Join(o.out, part.folder)
 		}
-		w, done, err := chart.Results(dir)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(part.run(w, bubble, o, dir), done()); err != nil {
+		if err := chart.Keep(dir, func(w *chart.Results) error { return part.run(w, bubble, o) }); err != nil {
 			return err
 		}
 	}
@@ -96,7 +90,7 @@ func run(bubble testnet.Bubble, o options) error {
 }
 
 // launchAndSeries runs jobs in one network of whole nodes, and in simulated ones.
-func launchAndSeries(w io.Writer, bubble testnet.Bubble, o options, dir string) error {
+func launchAndSeries(w *chart.Results, bubble testnet.Bubble, o options) error {
 	layout := sim.SixSites(o.nodes, true)
 	var launches []launch
 	var series []sample
@@ -132,10 +126,8 @@ func launchAndSeries(w io.Writer, bubble testnet.Bubble, o options, dir string) 
 	points := summarize(slices.Concat(series, own, same))
 	printLaunches(w, launches)
 	printSeries(w, points)
-	if dir == "" {
-		return nil
-	}
-	return write(dir, launches, points)
+	keep(w, launches, points)
+	return nil
 }
 
 // together waits until all nodes that are up know each other.

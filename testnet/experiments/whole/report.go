@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"time"
 
 	"zorilla/testnet/chart"
@@ -115,45 +113,29 @@ func printSeries(w io.Writer, points []point) {
 	}
 }
 
-// write keeps the tables and draws the figures.
-func write(dir string, launches []launch, points []point) error {
-	num := chart.Number
-	var rows [][]string
+// keep keeps the tables and draws the figures.
+func keep(w *chart.Results, launches []launch, points []point) {
+	var rows [][]any
 	for _, l := range launches {
-		rows = append(rows, []string{
-			l.mode, fmt.Sprint(l.least), fmt.Sprint(l.most), num(l.started.Seconds()), num(l.full.Seconds()), fmt.Sprint(l.rounds), fmt.Sprint(l.reached),
-			fmt.Sprint(l.messages), fmt.Sprint(l.counted), fmt.Sprint(l.lost), fmt.Sprint(l.replaced), num(l.recovered.Seconds()), num(l.done.Seconds()), fmt.Sprint(l.outputs),
-		})
+		rows = append(rows, []any{l.mode, l.least, l.most, l.started.Seconds(), l.full.Seconds(), l.rounds, l.reached,
+			l.messages, l.counted, l.lost, l.replaced, l.recovered.Seconds(), l.done.Seconds(), l.outputs})
 	}
-	head := []string{"search", "min", "max", "start_s", "full_s", "floods", "reached", "messages", "counted", "lost", "replaced", "recovered_s", "done_s", "outputs"}
-	if err := chart.CSV(filepath.Join(dir, "launch.csv"), head, rows); err != nil {
-		return err
-	}
+	w.CSV("launch.csv", []string{"search", "min", "max", "start_s", "full_s", "floods", "reached", "messages", "counted", "lost", "replaced", "recovered_s", "done_s", "outputs"}, rows)
 	rows = nil
 	for _, p := range points {
-		rows = append(rows, []string{p.kind, p.mode, fmt.Sprint(p.workers), num(p.ratio), num(p.clear), num(p.start), num(p.messages), num(p.reached)})
+		rows = append(rows, []any{p.kind, p.mode, p.workers, p.ratio, p.clear, p.start, p.messages, p.reached})
 	}
-	head = []string{"nodes", "search", "workers", "rtt_ratio", "rtt_ratio_clear", "start_ms", "messages", "reached"}
-	if err := chart.CSV(filepath.Join(dir, "series.csv"), head, rows); err != nil {
-		return err
-	}
+	w.CSV("series.csv", []string{"nodes", "search", "workers", "rtt_ratio", "rtt_ratio_clear", "start_ms", "messages", "reached"}, rows)
 	for _, m := range measures {
 		fig := chart.Figure{Title: "The same jobs on whole nodes and in the simulator", X: "workers", Y: m.axis, LogX: true, LogY: m.file != "rtt.png", LegendLeft: m.file != "rtt.png"}
 		for _, mode := range modes {
 			for _, kind := range []string{whole, simulated} {
 				s := chart.Series{Name: kind + ", " + mode + " search", Points: true, Dashed: kind == simulated}
-				for _, p := range points {
-					if p.kind == kind && p.mode == mode {
-						s.X, s.Y = append(s.X, float64(p.workers)), append(s.Y, max(m.of(p), 1e-3))
-					}
-				}
-				fig.Series = append(fig.Series, s)
+				fig.Series = append(fig.Series, chart.Line(s, points, func(p point) (x, y float64, ok bool) {
+					return float64(p.workers), max(m.of(p), 1e-3), p.kind == kind && p.mode == mode
+				}))
 			}
 		}
-		if err := fig.PNG(filepath.Join(dir, m.file)); err != nil {
-			return err
-		}
+		w.PNG(m.file, fig)
 	}
-	fmt.Fprintln(os.Stderr, "wrote", dir)
-	return nil
 }

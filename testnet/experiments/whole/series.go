@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -127,9 +126,8 @@ func wholeTrial(nodes *testnet.Nodes, t trial) (sample, error) {
 func simulatedSeries(layout sim.Layout, o options) ([]sample, error) {
 	var list []sample
 	for seed := range uint64(simulations) {
-		settled := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: o.seed + seed})
-		settled.Run(2 * time.Minute)
-		more, err := onGrid(simulated, layout, o, seed, func(*sim.Overlay) sim.Graph { return sim.Known(settled) })
+		settled := sim.Settled(sim.OverlayConfig{Layout: layout, Seed: o.seed + seed}, 2*time.Minute)
+		more, err := onGrid(simulated, layout, o, seed, func(*sim.Overlay) sim.Graph { return settled })
 		if err != nil {
 			return nil, err
 		}
@@ -167,21 +165,18 @@ func onGrid(kind string, layout sim.Layout, o options, seed uint64, graph func(*
 func simulatedTrial(ground *sim.Overlay, g *sim.Grid, t trial) (sample, error) {
 	s := sample{trial: t}
 	begun := ground.Elapsed()
-	id, err := g.Submit(t.origin, t.spec())
+	id, err := g.Start(t.origin, t.spec(), seriesLimit)
 	if err != nil {
 		return s, err
 	}
 	core := g.Jobs(t.origin)
-	if !g.Run(seriesLimit, func() bool { return core.State(id) == jobs.Running || core.State(id).Final() }) {
-		return s, errors.New("does not start")
-	}
 	s.start = ground.Elapsed() - begun
 	s.chosen = ground.Distances(t.origin, g.Workers(t.origin, id))
 	s.best = ground.Distances(t.origin, ground.Nearest(t.origin, t.workers, func(int) int { return slots }))
 	if !g.Run(seriesLimit, func() bool { return core.State(id).Final() }) || core.State(id) != jobs.Completed {
 		return s, fmt.Errorf("it is %s", core.State(id))
 	}
-	g.Run(pauseLength, func() bool { return false })
+	g.Pass(pauseLength)
 	cost := g.Cost(id)
 	s.messages = cost.Sum.Messages
 	s.reached = cost.Rounds[len(cost.Rounds)-1].Reached
