@@ -31,7 +31,6 @@ type directory struct {
 	mu      sync.Mutex // guards what follows
 	log     []news
 	members map[vicinity.ID]*entry
-	readers map[*directed]struct{}
 }
 
 // news is one line of the directory's log.
@@ -47,10 +46,10 @@ type entry struct {
 }
 
 func newDirectory() *directory {
-	return &directory{members: map[vicinity.ID]*entry{}, readers: map[*directed]struct{}{}}
+	return &directory{members: map[vicinity.ID]*entry{}}
 }
 
-// tell appends to the log; everybody reads it one delay later.
+// tell appends to the log; everybody reads it within a delay.
 func (d *directory) tell(m vicinity.Member, gone bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,9 +64,6 @@ func (d *directory) tell(m vicinity.Member, gone bool) {
 		e.member, e.came = m, len(d.log)
 	}
 	d.log = append(d.log, news{m, gone})
-	for o := range d.readers {
-		o.rouseLocked()
-	}
 }
 
 // directed is one node's overlay: a node.Overlay.
@@ -76,34 +72,19 @@ type directed struct {
 	cfg   gossip.Config
 	host  *Host
 	delay time.Duration // of news
-	wake  chan struct{}
 
 	// Set by Listen:
 	self    vicinity.Member
 	peers   net.Listener
 	packets net.PacketConn
 
-	// Guarded by dir.mu:
-	read   int // lines of the log
-	roused bool
+	read int // lines of the log; guarded by dir.mu
 }
 
 func (d *directory) overlay(cfg gossip.Config, host *Host) node.Overlay {
 	return &directed{
-		dir: d, cfg: cfg, host: host, wake: make(chan struct{}, 1),
+		dir: d, cfg: cfg, host: host,
 		delay: newsDelay/10 + time.Duration(cfg.Rand.Int64N(int64(newsDelay*9/10))),
-	}
-}
-
-func (o *directed) rouseLocked() {
-	if !o.roused {
-		o.roused = true
-		time.AfterFunc(o.delay, func() {
-			select {
-			case o.wake <- struct{}{}:
-			default:
-			}
-		})
 	}
 }
 
@@ -120,17 +101,9 @@ func (o *directed) Listen(context.Context) error {
 func (o *directed) Run(ctx context.Context) error {
 	var reader sync.WaitGroup
 	reader.Go(o.receive)
-	o.dir.mu.Lock()
-	o.dir.readers[o] = struct{}{}
-	o.rouseLocked()
-	o.dir.mu.Unlock()
 	o.dir.tell(o.self, false)
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-o.wake:
-			o.hear()
-		}
+	for sleep(ctx, o.delay) == nil {
+		o.hear()
 	}
 	o.bow()
 	err := errors.Join(o.peers.Close(), o.packets.Close())
@@ -146,7 +119,6 @@ func (o *directed) Run(ctx context.Context) error {
 func (o *directed) bow() {
 	d := o.dir
 	d.mu.Lock()
-	delete(d.readers, o)
 	came := d.members[o.self.ID].came
 	d.mu.Unlock()
 	if _, up := o.host.state(); up {
@@ -167,7 +139,7 @@ func (o *directed) bow() {
 func (o *directed) hear() {
 	o.dir.mu.Lock()
 	list := o.dir.log[o.read:] // of which no line ever changes
-	o.read, o.roused = len(o.dir.log), false
+	o.read = len(o.dir.log)
 	o.dir.mu.Unlock()
 	for _, n := range list {
 		switch {

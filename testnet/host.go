@@ -49,35 +49,19 @@ func (h *Host) Addr(port int) string {
 // unspecified; port 0 means a free one. The context ends only the opening,
 // which takes no time.
 func (h *Host) Listen(ctx context.Context, address string) (net.Listener, error) {
-	want, err := h.localAddr(ctx, address)
+	l, err := open(ctx, h, address, h.listeners, newListener)
 	if err != nil {
 		return nil, fmt.Errorf("listen tcp %s: %w", address, err)
 	}
-	h.net.mu.Lock()
-	defer h.net.mu.Unlock()
-	port, err := pick(h, want.Port(), h.listeners)
-	if err != nil {
-		return nil, fmt.Errorf("listen tcp %s: %w", address, err)
-	}
-	l := newListener(h, port)
-	h.listeners[port] = l
 	return l, nil
 }
 
 // ListenPacket opens a packet socket; see Listen for the address.
 func (h *Host) ListenPacket(ctx context.Context, address string) (net.PacketConn, error) {
-	want, err := h.localAddr(ctx, address)
+	s, err := open(ctx, h, address, h.sockets, newPacketConn)
 	if err != nil {
 		return nil, fmt.Errorf("listen udp %s: %w", address, err)
 	}
-	h.net.mu.Lock()
-	defer h.net.mu.Unlock()
-	port, err := pick(h, want.Port(), h.sockets)
-	if err != nil {
-		return nil, fmt.Errorf("listen udp %s: %w", address, err)
-	}
-	s := newPacketConn(h, port)
-	h.sockets[port] = s
 	return s, nil
 }
 
@@ -196,6 +180,32 @@ func (h *Host) localAddr(ctx context.Context, address string) (netip.AddrPort, e
 		return netip.AddrPort{}, syscall.EADDRNOTAVAIL
 	}
 	return a, nil
+}
+
+// open makes a socket at an address and adds it to the host's.
+func open[S any](ctx context.Context, h *Host, address string, taken map[uint16]S, make func(*Host, uint16) S) (s S, err error) {
+	want, err := h.localAddr(ctx, address)
+	if err != nil {
+		return s, err
+	}
+	h.net.mu.Lock()
+	defer h.net.mu.Unlock()
+	port, err := pick(h, want.Port(), taken)
+	if err != nil {
+		return s, err
+	}
+	s = make(h, port)
+	taken[port] = s
+	return s, nil
+}
+
+// free removes a socket that is being closed from the host's.
+func free[S comparable](h *Host, taken map[uint16]S, port int, s S) {
+	h.net.mu.Lock()
+	defer h.net.mu.Unlock()
+	if taken[uint16(port)] == s {
+		delete(taken, uint16(port))
+	}
 }
 
 // pick returns the wanted port, or a free one for 0. The network is locked.

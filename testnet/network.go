@@ -106,17 +106,17 @@ func (n *Network) Crash(h *Host) {
 	n.mu.Lock()
 	h.up = false
 	h.life++
-	listeners, sockets, conns := h.listeners, h.sockets, h.conns
-	h.listeners = map[uint16]*listener{}
-	h.sockets = map[uint16]*packetConn{}
-	h.conns = map[*conn]struct{}{}
+	listeners, sockets, conns := maps.Clone(h.listeners), maps.Clone(h.sockets), maps.Clone(h.conns)
+	clear(h.listeners)
+	clear(h.sockets)
+	clear(h.conns)
 	n.mu.Unlock()
 
 	for _, l := range listeners {
-		l.shut()
+		l.ready.shut()
 	}
 	for _, s := range sockets {
-		s.shut()
+		s.in.shut()
 	}
 	for c := range conns {
 		c.end(net.ErrClosed)

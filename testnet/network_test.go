@@ -137,16 +137,16 @@ func TestPacketInboxAndNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a, b := duo(Config{})
 		pa, pb := listenPacket(t, a, 1), listenPacket(t, b, 2)
-		for range inbox + 3 {
+		for range inboxSize + 3 {
 			pa.WriteTo([]byte("in"), udp(b, 2))
 		}
 		pa.WriteTo([]byte("x"), udp(b, 99))
 		pa.WriteTo([]byte("x"), &net.UDPAddr{IP: net.IPv4(10, 9, 9, 9), Port: 2})
 		time.Sleep(time.Second)
-		if got := len(drain(t, pb)); got != inbox {
-			t.Errorf("received %d packets of %d, want %d", got, inbox+3, inbox)
+		if got := len(drain(t, pb)); got != inboxSize {
+			t.Errorf("received %d packets of %d, want %d", got, inboxSize+3, inboxSize)
 		}
-		want := Counters{Packets: inbox + 5, PacketBytes: 2*(inbox+3) + 2}
+		want := Counters{Packets: inboxSize + 5, PacketBytes: 2*(inboxSize+3) + 2}
 		if c := n.Counters(); c != want {
 			t.Errorf("counters %+v, want %+v", c, want)
 		}

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"net"
 	"net/netip"
-	"os"
 	"syscall"
 	"time"
 )
 
 const (
 	maxDatagram = 65507 // bytes, as for UDP over IPv4
-	inbox       = 4096  // packets that a socket holds before it drops
+	inboxSize   = 4096  // packets that a socket holds before it drops
 )
 
 // datagram is one packet.
@@ -24,53 +23,31 @@ type datagram struct {
 type packetConn struct {
 	host *Host
 	addr *net.UDPAddr
-
-	in     gate // guards what follows
-	queue  []datagram
-	closed bool
+	in   *inbox[datagram]
 }
 
 func newPacketConn(h *Host, port uint16) *packetConn {
-	s := &packetConn{host: h, addr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(h.ip, port))}
-	s.in.init()
-	return s
+	return &packetConn{host: h, addr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(h.ip, port)), in: newInbox[datagram](inboxSize)}
 }
 
 // ReadFrom implements net.PacketConn.
 func (s *packetConn) ReadFrom(b []byte) (int, net.Addr, error) {
-	s.in.Lock()
-	defer s.in.Unlock()
-	for {
-		switch {
-		case s.closed:
-			return 0, nil, s.fail("read", net.ErrClosed)
-		case s.in.expired():
-			return 0, nil, s.fail("read", os.ErrDeadlineExceeded)
-		case len(s.queue) > 0:
-			p := s.queue[0]
-			s.queue[0] = datagram{}
-			s.queue = s.queue[1:]
-			return copy(b, p.data), net.UDPAddrFromAddrPort(p.from), nil
-		}
-		if err := s.in.wait(); err != nil {
-			return 0, nil, s.fail("read", err)
-		}
+	p, err := s.in.take()
+	if err != nil {
+		return 0, nil, s.fail("read", err)
 	}
+	return copy(b, p.data), net.UDPAddrFromAddrPort(p.from), nil
 }
 
 // WriteTo implements net.PacketConn. It never blocks.
 func (s *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	dest, err := addrPort(to)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, s.fail("write", err)
-	}
-	if len(b) > maxDatagram {
+	case len(b) > maxDatagram:
 		return 0, s.fail("write", syscall.EMSGSIZE)
-	}
-	s.in.Lock()
-	closed := s.closed
-	s.in.Unlock()
-	if closed {
+	case s.in.isClosed():
 		return 0, s.fail("write", net.ErrClosed)
 	}
 	s.host.net.send(s.host, dest, datagram{s.addr.AddrPort(), bytes.Clone(b)})
@@ -92,45 +69,17 @@ func (n *Network) send(from *Host, dest netip.AddrPort, p datagram) {
 			s := to.sockets[dest.Port()]
 			n.mu.Unlock()
 			if s != nil {
-				s.put(p)
+				s.in.put(p)
 			}
 		})
 	}
 }
 
-// put lets a packet arrive; a full inbox drops it.
-func (s *packetConn) put(p datagram) {
-	s.in.Lock()
-	defer s.in.Unlock()
-	if !s.closed && len(s.queue) < inbox {
-		s.queue = append(s.queue, p)
-		s.in.changed.Broadcast()
-	}
-}
-
 // Close implements net.PacketConn.
 func (s *packetConn) Close() error {
-	h := s.host
-	h.net.mu.Lock()
-	if port := uint16(s.addr.Port); h.sockets[port] == s {
-		delete(h.sockets, port)
-	}
-	h.net.mu.Unlock()
-	if !s.shut() {
-		return s.fail("close", net.ErrClosed)
-	}
-	return nil
-}
-
-// shut closes the socket itself; it reports whether it was open.
-func (s *packetConn) shut() bool {
-	s.in.Lock()
-	defer s.in.Unlock()
-	was := !s.closed
-	s.closed = true
-	s.queue = nil
-	s.in.changed.Broadcast()
-	return was
+	free(s.host, s.host.sockets, s.addr.Port, s)
+	_, err := s.in.shut()
+	return s.fail("close", err)
 }
 
 // LocalAddr implements net.PacketConn.
@@ -149,6 +98,9 @@ func (s *packetConn) SetReadDeadline(t time.Time) error {
 func (s *packetConn) SetWriteDeadline(time.Time) error { return nil }
 
 func (s *packetConn) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &net.OpError{Op: op, Net: "udp", Source: s.addr, Err: err}
 }
 

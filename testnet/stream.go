@@ -57,9 +57,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		case c.err != nil:
 			return 0, c.fail("read", c.err)
 		}
-		if err := c.in.wait(); err != nil {
-			return 0, c.fail("read", err)
-		}
+		c.in.changed.Wait()
 	}
 }
 

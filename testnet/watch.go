@@ -2,7 +2,6 @@ package testnet
 
 import (
 	"sync/atomic"
-	"time"
 
 	"zorilla/node"
 	"zorilla/node/gossip"
@@ -22,9 +21,8 @@ const (
 // counts whom the node knows and what it sends.
 type watch struct {
 	node.Overlay
-	handler gossip.Handler
-	nodes   *Nodes
-	here    []bool // members, by number of node; owned by the goroutine that calls Join and Leave
+	nodes *Nodes
+	here  []bool // members, by number of node; owned by the goroutine that calls Join and Leave
 
 	known atomic.Int64 // other members
 	probe atomic.Pointer[probe]
@@ -35,8 +33,8 @@ type tally struct{ packets, bytes atomic.Int64 }
 // watched returns the overlay of node i.
 func (n *Nodes) watched(i int, cfg gossip.Config) (node.Overlay, error) {
 	m := n.list[i]
-	w := &watch{nodes: n, handler: cfg.Handler, here: make([]bool, len(n.list))}
-	cfg.Handler = told{w}
+	w := &watch{nodes: n, here: make([]bool, len(n.list))}
+	cfg.Handler = told{cfg.Handler, w}
 	if n.directory != nil {
 		w.Overlay = n.directory.overlay(cfg, m.host)
 	} else {
@@ -58,7 +56,10 @@ func (w *watch) Send(to vicinity.ID, kind byte, payload []byte) error {
 }
 
 // told is a gossip.Handler: what the overlay tells, on its way to the node.
-type told struct{ *watch }
+type told struct {
+	gossip.Handler
+	*watch
+}
 
 // Join implements gossip.Handler.
 func (t told) Join(m vicinity.Member) {
@@ -66,7 +67,7 @@ func (t told) Join(m vicinity.Member) {
 		t.here[i] = true
 		t.known.Add(1)
 	}
-	t.handler.Join(m)
+	t.Handler.Join(m)
 }
 
 // Leave implements gossip.Handler.
@@ -75,20 +76,14 @@ func (t told) Leave(id vicinity.ID) {
 		t.here[i] = false
 		t.known.Add(-1)
 	}
-	t.handler.Leave(id)
+	t.Handler.Leave(id)
 }
 
 // Message implements gossip.Handler.
 func (t told) Message(from vicinity.ID, kind byte, payload []byte) {
 	if kind != kindProbe {
-		t.handler.Message(from, kind, payload)
+		t.Handler.Message(from, kind, payload)
 	} else if p := t.probe.Load(); p != nil {
 		p.flooder.Receive(from, payload)
 	}
 }
-
-// Elsewhere implements gossip.Handler.
-func (t told) Elsewhere(addrs []string) { t.handler.Elsewhere(addrs) }
-
-// RTT implements gossip.Handler.
-func (t told) RTT(id vicinity.ID, rtt time.Duration) { t.handler.RTT(id, rtt) }

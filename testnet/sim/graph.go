@@ -74,7 +74,10 @@ const (
 // random ones; links have two ends. It has measured its neighbours and 150
 // others.
 func Ideal(o *Overlay, seed uint64) Graph {
-	g := &ideal{o: o, links: make([][]int, o.Len())}
+	g := &linked{o: o, links: make([][]int, o.Len())}
+	g.measured = func(node, other int) bool {
+		return slices.Contains(g.links[node], other) || hash(uint64(node)<<32+uint64(other))%uint64(o.Len()) < idealKnown
+	}
 	rnd := rand.New(rand.NewPCG(seed, 0x1dea))
 	rings := g.rings()
 	for _, i := range rnd.Perm(o.Len()) {
@@ -91,14 +94,21 @@ func Ideal(o *Overlay, seed uint64) Graph {
 	return g
 }
 
-type ideal struct {
-	o     *Overlay
-	links [][]int
+// Linked returns a graph of given links, nearest first, in which distances are the
+// true ones, of those others that a node has measured.
+func Linked(o *Overlay, links [][]int, measured func(node, other int) bool) Graph {
+	return &linked{o, links, measured}
+}
+
+type linked struct {
+	o        *Overlay
+	links    [][]int
+	measured func(node, other int) bool
 }
 
 // rings lists, for each site, the nodes at it and then those at the others in
 // rings of about the same distance.
-func (g *ideal) rings() [][][]int {
+func (g *linked) rings() [][][]int {
 	rtt := g.o.cfg.Layout.RTT
 	at := make([][]int, len(rtt))
 	for i := range g.o.Len() {
@@ -127,7 +137,7 @@ func (g *ideal) rings() [][][]int {
 	return rings
 }
 
-func (g *ideal) near(i int, rings [][]int, rnd *rand.Rand) {
+func (g *linked) near(i int, rings [][]int, rnd *rand.Rand) {
 	want := idealNear
 	for _, ring := range rings {
 		for _, k := range g.links[i] {
@@ -154,7 +164,7 @@ func (g *ideal) near(i int, rings [][]int, rnd *rand.Rand) {
 	}
 }
 
-func (g *ideal) link(a, b int) bool {
+func (g *linked) link(a, b int) bool {
 	if a == b || len(g.links[a]) >= idealMost || len(g.links[b]) >= idealMost || slices.Contains(g.links[a], b) {
 		return false
 	}
@@ -162,7 +172,7 @@ func (g *ideal) link(a, b int) bool {
 	return true
 }
 
-func (g *ideal) Neighbours(node int) []vicinity.ID {
+func (g *linked) Neighbours(node int) []vicinity.ID {
 	var ids []vicinity.ID
 	for _, k := range g.links[node] {
 		ids = append(ids, g.o.ID(k))
@@ -170,28 +180,19 @@ func (g *ideal) Neighbours(node int) []vicinity.ID {
 	return ids
 }
 
-func (g *ideal) RTT(node int, to vicinity.ID) (time.Duration, bool) {
+func (g *linked) RTT(node int, to vicinity.ID) (time.Duration, bool) {
 	k, ok := g.o.Index(to)
-	if !ok || !slices.Contains(g.links[node], k) && hash(uint64(node)<<32+uint64(k))%uint64(g.o.Len()) >= idealKnown {
+	if !ok || !g.measured(node, k) {
 		return 0, false
 	}
 	return g.o.RTT(node, k), true
 }
 
-func (g *ideal) Nearer(node int, than time.Duration, limit int) []vicinity.Measured {
-	return NearerOf(g.o, node, than, limit, func(other int) bool {
-		_, ok := g.RTT(node, g.o.ID(other))
-		return ok
-	})
-}
-
-// NearerOf returns, of the others that a node has measured, those that are truly
-// nearer than a distance, nearest first, at most limit.
-func NearerOf(o *Overlay, node int, than time.Duration, limit int, measured func(other int) bool) []vicinity.Measured {
+func (g *linked) Nearer(node int, than time.Duration, limit int) []vicinity.Measured {
 	var list []vicinity.Measured
-	for k := range o.Len() {
-		if rtt := o.RTT(node, k); rtt < than && k != node && measured(k) {
-			list = append(list, vicinity.Measured{ID: o.ID(k), RTT: rtt})
+	for k := range g.o.Len() {
+		if rtt := g.o.RTT(node, k); rtt < than && k != node && g.measured(node, k) {
+			list = append(list, vicinity.Measured{ID: g.o.ID(k), RTT: rtt})
 		}
 	}
 	slices.SortFunc(list, func(a, b vicinity.Measured) int { return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID)) })
@@ -199,7 +200,7 @@ func NearerOf(o *Overlay, node int, than time.Duration, limit int, measured func
 }
 
 // Distance is wrong by up to a tenth, the same at all nodes.
-func (g *ideal) Distance(_ int, a, b vicinity.ID) (time.Duration, bool) {
+func (g *linked) Distance(_ int, a, b vicinity.ID) (time.Duration, bool) {
 	i, ok := g.o.Index(a)
 	k, ok2 := g.o.Index(b)
 	if !ok || !ok2 {

@@ -139,7 +139,9 @@ func simulatedSeries(layout sim.Layout, o options) ([]sample, error) {
 // relinkedSeries runs them on cores of flood and jobs with the links of whole
 // nodes, so that chance does not make other links.
 func relinkedSeries(layout sim.Layout, o options, l links) ([]sample, error) {
-	return onGrid(relinked, layout, o, 0, func(ground *sim.Overlay) sim.Graph { return lifted{ground, l} })
+	return onGrid(relinked, layout, o, 0, func(ground *sim.Overlay) sim.Graph {
+		return sim.Linked(ground, l.neighbours, func(node, other int) bool { return l.measured[node][other] })
+	})
 }
 
 func onGrid(kind string, layout sim.Layout, o options, seed uint64, graph func(*sim.Overlay) sim.Graph) ([]sample, error) {
