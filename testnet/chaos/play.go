@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -47,8 +46,8 @@ func perform(ctx context.Context, o options) error {
 	case o.story == storySixSites:
 		err = (&sixSites{play: p, plan: plan}).acts(ctx)
 	default:
-		p.story = orders(o, plan.Hosts(), p.self)
-		err = p.acts(ctx, torments(o, plan.Hosts()))
+		p.story = orders(o, plan.Names(), p.self)
+		err = p.acts(ctx, torments(o, plan.Names()))
 	}
 	p.summary()
 	if err != nil {
@@ -61,25 +60,21 @@ func perform(ctx context.Context, o options) error {
 	return p.report()
 }
 
-func newPlay(o options, plan lab.Plan) (*play, error) {
+func newPlay(o options, plan *lab.Plan) (*play, error) {
 	dir, err := lab.Enter()
 	if err != nil {
 		return nil, err
 	}
 	p := &play{record: newRecord(), o: o, dir: dir, self: filepath.Join(dir, "bin", "chaos"), away: newAbsences()}
-	p.args = []string{"--slots", "6", "--join", lab.Address(0, 1) + ":5444"}
+	p.args = []string{"--slots", "6", "--join", lab.Address(0, 1).String() + ":5444"}
 	if o.story != storyChance {
 		p.args = []string{"--slots", fmt.Sprint(siteSlots)}
 	}
 	p.args = append(p.args, "--expose", filepath.Dir(p.self))
-	program, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
+	if err := lab.Copy("/proc/self/exe", p.self, 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(p.self, program, 0o755); err != nil {
-		return nil, err
-	}
-	for _, name := range plan.Hosts() {
+	for _, name := range plan.Names() {
 		n, err := lab.NewNode(dir, name)
 		if err != nil {
 			return nil, err

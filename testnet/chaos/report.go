@@ -30,7 +30,7 @@ func (p *play) report() error {
 		err = errors.Join(err, p.explain(filepath.Join(dir, string(id)), id))
 	}
 	for _, n := range p.nodes {
-		err = errors.Join(err, copyFile(n.LogFile(), filepath.Join(dir, n.Name+".log")), keepState(n.State(), filepath.Join(dir, n.Name)))
+		err = errors.Join(err, lab.Copy(n.LogFile(), filepath.Join(dir, n.Name+".log"), 0o600), keepState(n.State(), filepath.Join(dir, n.Name)))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos: not all can be kept:", err)
@@ -102,23 +102,15 @@ func keepState(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	err := copyFile(filepath.Join(from, "journal.db"), filepath.Join(to, "journal.db"))
+	err := lab.Copy(filepath.Join(from, "journal.db"), filepath.Join(to, "journal.db"), 0o600)
 	if cerr := os.CopyFS(filepath.Join(to, "jobs"), os.DirFS(filepath.Join(from, "jobs"))); !errors.Is(cerr, os.ErrNotExist) { // an origin has them
 		err = errors.Join(err, cerr)
 	}
 	claims, _ := filepath.Glob(filepath.Join(from, "work", "*", "*")) // the pattern is good
 	for _, path := range claims {
 		if info, serr := os.Lstat(path); serr == nil && info.Mode().IsRegular() && info.Size() < 1<<20 {
-			err = errors.Join(err, copyFile(path, filepath.Join(to, filepath.Base(filepath.Dir(path))+"."+filepath.Base(path))))
+			err = errors.Join(err, lab.Copy(path, filepath.Join(to, filepath.Base(filepath.Dir(path))+"."+filepath.Base(path)), 0o600))
 		}
 	}
 	return err
-}
-
-func copyFile(from, to string) error {
-	b, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, 0o600)
 }

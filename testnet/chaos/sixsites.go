@@ -21,7 +21,7 @@ const siteSlots = 4 // of each node
 // it cannot go on.
 type sixSites struct {
 	*play
-	plan lab.Plan
+	plan *lab.Plan
 	rows [][4]string
 }
 

@@ -36,7 +36,7 @@ func (s *sixSites) truth(ctx context.Context) {
 				if from == to || !strings.HasSuffix(n.Name, "-1") { // one per site is enough
 					continue
 				}
-				trips, err := s.ping(n.Name, lab.Address(to, 2))
+				trips, err := s.ping(n.Name, lab.Address(to, 2).String())
 				if err != nil {
 					return err
 				}
@@ -104,7 +104,7 @@ func (s *sixSites) join(ctx context.Context) {
 	}
 	must(s.each(firsts, func(n *lab.Node) error { return n.End(syscall.SIGTERM) }))
 	begin := time.Now()
-	joined := append(slices.Clone(s.args), "--join", lab.Address(0, 1)+":5444")
+	joined := append(slices.Clone(s.args), "--join", lab.Address(0, 1).String()+":5444")
 	must(s.each(firsts, func(n *lab.Node) error { return n.Start(ctx, joined...) }))
 	s.know(ctx, 90*time.Second, s.nodes)
 	s.row("all know all after five nodes joined by an address", since(begin), "90 s", true)

@@ -14,7 +14,7 @@ import (
 )
 
 func threeSites() *sixSites {
-	return &sixSites{plan: lab.Plan{
+	return &sixSites{plan: &lab.Plan{
 		Sites: []lab.Site{{Name: "a", Hosts: 2}, {Name: "b", Hosts: 2}, {Name: "c", Hosts: 2}},
 		RTT:   [][]float64{{0, 12, 10}, {12, 0, 12.5}, {10, 12.5, 0}},
 	}}

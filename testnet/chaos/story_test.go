@@ -90,10 +90,10 @@ func TestHostsAreThoseOfThePlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if names := plan.Hosts(); o.story == storyChance && !slices.Equal(names, hostNames()) {
+		if names := plan.Names(); o.story == storyChance && !slices.Equal(names, hostNames()) {
 			t.Errorf("the hosts are %v", names)
 		}
-		for i, name := range plan.Hosts() {
+		for i, name := range plan.Names() {
 			if got := hostIn(fmt.Sprintf("node %s (zeb2a) was lost", name)); got != name || plan.SiteOf(name) < 0 || i == 0 && plan.SiteOf(name) != 0 {
 				t.Errorf("%s is found as %q, at site %d", name, got, plan.SiteOf(name))
 			}

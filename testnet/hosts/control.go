@@ -2,17 +2,17 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
 )
+
+const maxMbit = 100_000
 
 const controlUsage = `lab host HOST COMMAND [ARGUMENT...]     run a command on a host
 lab show                                hosts, addresses, what is cut, packets between sites
@@ -31,8 +31,6 @@ type control struct {
 	net *network
 	cut []bool // by host; guarded by mu
 }
-
-func controlSocket(dir string) string { return filepath.Join(dir, "control") }
 
 // serve answers requests until the listener is closed.
 func (c *control) serve(l net.Listener) {
@@ -81,13 +79,13 @@ func (c *control) do(args []string) (text string, err error) {
 		clear(c.cut)
 		return "", n.heal()
 	case is("cut", "site", ""), is("heal", "site", ""):
-		i, err := n.plan.site(args[2])
+		i, err := known("site", args[2], n.plan.SiteIndex)
 		if err == nil {
 			n.cutSite(i, args[0] == "cut")
 		}
 		return "", err
 	case is("cut", "host", ""), is("heal", "host", ""):
-		i, err := n.plan.host(args[2])
+		i, err := known("host", args[2], n.plan.HostIndex)
 		if err == nil {
 			c.cut[i] = args[0] == "cut"
 			err = n.cutHost(i, c.cut[i])
@@ -106,7 +104,7 @@ func (c *control) do(args []string) (text string, err error) {
 		}
 		return "", err
 	case is("rate", "host", "", ""):
-		i, err := n.plan.host(args[2])
+		i, err := known("host", args[2], n.plan.HostIndex)
 		if err != nil {
 			return "", err
 		}
@@ -116,13 +114,35 @@ func (c *control) do(args []string) (text string, err error) {
 		}
 		return "", n.hostRate(i, mbit)
 	case is("crash", ""):
-		i, err := n.plan.host(args[1])
+		i, err := known("host", args[1], n.plan.HostIndex)
 		if err != nil {
 			return "", err
 		}
 		return "", n.crash(i)
 	}
 	return "", fmt.Errorf("%.80q is no request: 'lab help' lists them", strings.Join(args, " "))
+}
+
+// known returns the index of a site or host.
+func known(what, name string, index func(string) int) (int, error) {
+	if i := index(name); i >= 0 {
+		return i, nil
+	}
+	return 0, fmt.Errorf("%s %.40q: there is no such %s: 'lab show' lists them", what, name, what)
+}
+
+func checkLoss(percent float64) error {
+	if !(percent >= 0 && percent <= 100) {
+		return fmt.Errorf("%v percent, want 0 to 100", percent)
+	}
+	return nil
+}
+
+func checkRate(mbit float64) error {
+	if !(mbit == 0 || mbit >= 0.01 && mbit <= maxMbit) {
+		return fmt.Errorf("%v Mbit/s, want 0.01 to %d, or 0 for no limit", mbit, maxMbit)
+	}
+	return nil
 }
 
 func number(text string, check func(float64) error) (float64, error) {
@@ -153,34 +173,4 @@ func (c *control) show() string {
 	fmt.Fprintf(&b, "between sites: loss %v %%, rate %v Mbit/s (0: no limit); packets: %d carried, %d lost or cut, %d beyond a queue\n",
 		now.loss, now.mbit, r.carried.Load(), r.lost.Load(), r.dropped.Load())
 	return b.String()
-}
-
-// request asks the lab in dir to do something and returns what it says.
-func request(dir string, args []string) (string, error) {
-	for _, a := range args {
-		if strings.ContainsAny(a, " \t\n") || a == "" {
-			return "", fmt.Errorf("%.40q: want one word", a)
-		}
-	}
-	conn, err := net.Dial("unix", controlSocket(dir))
-	if err != nil {
-		return "", fmt.Errorf("no lab answers at %s: run this in the script of a lab", dir)
-	}
-	defer conn.Close()
-	if _, err := fmt.Fprintln(conn, strings.Join(args, " ")); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(conn)
-	if err != nil {
-		return "", err
-	}
-	text := strings.TrimSuffix(string(answer), "\n")
-	end := strings.LastIndexByte(text, '\n') + 1
-	if said, bad := strings.CutPrefix(text[end:], "error: "); bad {
-		return "", errors.New(said)
-	}
-	if text[end:] != "ok" {
-		return "", errors.New("the lab ended before it answered")
-	}
-	return text[:end], nil
 }

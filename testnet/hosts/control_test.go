@@ -5,16 +5,18 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"zorilla/testnet/hosts/lab"
 )
 
 func TestControlChangesTheNetwork(t *testing.T) {
-	p, err := ReadPlan("grid5000.json")
+	p, err := lab.ReadPlan("grid5000.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	n := &network{dir: dir, plan: p, hosts: p.Hosts(), router: newRouter(p, []io.ReadWriter{})}
-	l, err := net.Listen("unix", controlSocket(dir))
+	l, err := net.Listen("unix", lab.ControlSocket(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,11 +24,11 @@ func TestControlChangesTheNetwork(t *testing.T) {
 	go (&control{net: n, cut: make([]bool, len(n.hosts))}).serve(l)
 
 	for _, line := range []string{"cut site sophia", "cut site lyon", "heal site lyon", "loss 2.5", "rate sites 100"} {
-		if text, err := request(dir, strings.Fields(line)); err != nil || text != "" {
+		if text, err := lab.Request(dir, strings.Fields(line)); err != nil || text != "" {
 			t.Fatalf("%s: %q, %v", line, text, err)
 		}
 	}
-	show, err := request(dir, []string{"show"})
+	show, err := lab.Request(dir, []string{"show"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,20 +50,20 @@ func TestControlChangesTheNetwork(t *testing.T) {
 		"cut site":              "is no request",
 		"show all":              "is no request",
 	} {
-		if _, err := request(dir, strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := lab.Request(dir, strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s gives %v, want %s", line, err, want)
 		}
 	}
-	if _, err := request(dir, []string{"cut", "site", "sophia\nheal"}); err == nil {
+	if _, err := lab.Request(dir, []string{"cut", "site", "sophia\nheal"}); err == nil {
 		t.Error("two requests in one were sent")
 	}
-	if _, err := request(t.TempDir(), []string{"show"}); err == nil || !strings.Contains(err.Error(), "no lab answers") {
+	if _, err := lab.Request(t.TempDir(), []string{"show"}); err == nil || !strings.Contains(err.Error(), "no lab answers") {
 		t.Errorf("without a lab: %v", err)
 	}
 }
 
 func TestCommandLine(t *testing.T) {
-	t.Setenv(labVariable, "")
+	t.Setenv(lab.Variable, "")
 	for _, args := range [][]string{{}, {"grid5000.json", "true"}, {"-what"}} {
 		if code, err := run(args); code != 2 || err != nil {
 			t.Errorf("%q gives %d, %v, want 2", args, code, err)
@@ -70,7 +72,7 @@ func TestCommandLine(t *testing.T) {
 	if code, err := run([]string{"missing.json"}); code != 2 || err == nil {
 		t.Errorf("a missing file gives %d, %v", code, err)
 	}
-	t.Setenv(labVariable, t.TempDir())
+	t.Setenv(lab.Variable, t.TempDir())
 	for _, args := range [][]string{{"host", "a-1"}, {"host", "../a", "true"}, {"host", "a-1", "true"}, {"show"}} {
 		if code, err := run(args); code == 0 || err == nil {
 			t.Errorf("in a script without its lab %q gives %d, %v", args, code, err)

@@ -1,6 +1,10 @@
 package main
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"zorilla/testnet/hosts/lab"
+)
 
 const (
 	ethernetHeader = 14
@@ -12,20 +16,20 @@ const (
 // router: if it is a packet from a host of this site to one of another, it
 // writes the hardware addresses of the next link into it and returns the
 // other site. All else that a bridge floods to its ports is none of ours.
-func (p *Plan) route(site int, frame []byte) (to int, ok bool) {
-	if len(frame) < ethernetHeader+ipv4Header || string(frame[:6]) != string(macOf(site, gatewayHost)) ||
+func route(p *lab.Plan, site int, frame []byte) (to int, ok bool) {
+	if len(frame) < ethernetHeader+ipv4Header || string(frame[:6]) != string(lab.MAC(site, lab.GatewayHost)) ||
 		binary.BigEndian.Uint16(frame[12:]) != typeIPv4 || frame[ethernetHeader]>>4 != 4 {
 		return 0, false
 	}
-	from, _, ok := p.placeOf([4]byte(frame[ethernetHeader+12:]))
+	from, _, ok := p.PlaceOf([4]byte(frame[ethernetHeader+12:]))
 	if !ok || from != site { // forged
 		return 0, false
 	}
-	to, host, ok := p.placeOf([4]byte(frame[ethernetHeader+16:]))
+	to, host, ok := p.PlaceOf([4]byte(frame[ethernetHeader+16:]))
 	if !ok || to == site {
 		return 0, false
 	}
-	copy(frame, macOf(to, host))
-	copy(frame[6:], macOf(to, gatewayHost))
+	copy(frame, lab.MAC(to, host))
+	copy(frame[6:], lab.MAC(to, lab.GatewayHost))
 	return to, true
 }

@@ -31,7 +31,6 @@ import (
 	"crypto/rand"
 	"flag"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -43,10 +42,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// labVariable holds the lab's directory in the environment of its script.
-const labVariable = "ZORILLA_LAB"
+	"zorilla/testnet/hosts/lab"
+)
 
 func main() {
 	code, err := run(os.Args[1:])
@@ -57,7 +55,7 @@ func main() {
 }
 
 func run(args []string) (code int, err error) {
-	if dir := os.Getenv(labVariable); dir != "" {
+	if dir := os.Getenv(lab.Variable); dir != "" {
 		return inScript(dir, args)
 	}
 	flags := flag.NewFlagSet("hosts", flag.ContinueOnError)
@@ -73,7 +71,7 @@ func run(args []string) (code int, err error) {
 		flags.Usage()
 		return 2, nil
 	}
-	plan, err := ReadPlan(flags.Arg(0))
+	plan, err := lab.ReadPlan(flags.Arg(0))
 	if err != nil {
 		return 2, err
 	}
@@ -92,7 +90,7 @@ func run(args []string) (code int, err error) {
 }
 
 // work builds everything inside the lab's namespaces and runs the script.
-func work(plan *Plan, zorilla string, script []string) (int, error) {
+func work(plan *lab.Plan, zorilla string, script []string) (int, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := furnish(ctx, zorilla); err != nil {
@@ -109,7 +107,7 @@ func work(plan *Plan, zorilla string, script []string) (int, error) {
 	if err := hurry(); err != nil {
 		return 1, err
 	}
-	l, err := net.Listen("unix", controlSocket(labDir))
+	l, err := net.Listen("unix", lab.ControlSocket(labDir))
 	if err != nil {
 		return 1, err
 	}
@@ -124,11 +122,11 @@ func work(plan *Plan, zorilla string, script []string) (int, error) {
 		fmt.Print(c.show(), "\n", controlUsage)
 	}
 	cmd := exec.CommandContext(ctx, script[0], script[1:]...)
-	cmd.Env = append(os.Environ(), labVariable+"="+labDir)
+	cmd.Env = append(os.Environ(), lab.Variable+"="+labDir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
-	err = inNetns(netns(labDir, fabric), func() error {
+	err = lab.On(labDir, lab.Fabric, func() error {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 0) // to hurry is for the router
 		return cmd.Start()
 	})
@@ -147,11 +145,11 @@ func furnish(ctx context.Context, zorilla string) error {
 	if err := os.WriteFile(filepath.Join(labDir, "secret"), []byte(rand.Text()), 0o600); err != nil {
 		return err
 	}
-	if err := copyProgram("/proc/self/exe", filepath.Join(bin, "lab")); err != nil {
+	if err := lab.Copy("/proc/self/exe", filepath.Join(bin, "lab"), 0o755); err != nil {
 		return err
 	}
 	if zorilla != "" {
-		return copyProgram(zorilla, filepath.Join(bin, "zorilla"))
+		return lab.Copy(zorilla, filepath.Join(bin, "zorilla"), 0o755)
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "zorilla"), "./cmd/zorilla")
 	build.Stderr = os.Stderr
@@ -159,23 +157,6 @@ func furnish(ctx context.Context, zorilla string) error {
 		return fmt.Errorf("build zorilla: %w: start me in the root of the repository, or give me the program with -zorilla", err)
 	}
 	return nil
-}
-
-func copyProgram(from, to string) error {
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(dst, src); err != nil {
-		_ = dst.Close()
-		return err
-	}
-	return dst.Close()
 }
 
 // inScript is what "lab" does in a script.
@@ -190,7 +171,7 @@ func inScript(dir string, args []string) (int, error) {
 		}
 		return 125, onHost(dir, args[1], args[2:])
 	}
-	text, err := request(dir, args)
+	text, err := lab.Request(dir, args)
 	fmt.Print(text)
 	if err != nil {
 		return 1, err
@@ -204,7 +185,7 @@ func onHost(dir, host string, command []string) error {
 		return fmt.Errorf("host %.40q: there is no such host: 'lab show' lists them", host)
 	}
 	runtime.LockOSThread()
-	if err := enterNetns(netns(dir, host)); err != nil {
+	if err := lab.EnterNetns(dir, host); err != nil {
 		if os.IsNotExist(err) {
 			return fmt.Errorf("host %.40q: there is no such host: 'lab show' lists them", host)
 		}

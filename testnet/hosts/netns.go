@@ -3,62 +3,23 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/testnet/hosts/lab"
 )
-
-// fabric is the network namespace of the bridges and of the script. No host
-// can have this name, since those end with a number.
-const fabric = "fabric"
-
-// netns returns the file that stands for a host's network namespace.
-func netns(dir, name string) string { return filepath.Join(dir, "net", name) }
 
 // makeNetns makes a network namespace that lasts as long as its file.
 func makeNetns(file string) error {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		return err
 	}
-	return onOwnThread(func() error {
+	return lab.OnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("make a network namespace: %w", err)
 		}
 		return unix.Mount("/proc/thread-self/ns/net", file, "", unix.MS_BIND, "")
 	})
-}
-
-// enterNetns moves the calling thread, to which the caller is locked, into a
-// network namespace. What it starts or opens then belongs there.
-func enterNetns(file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
-}
-
-// inNetns runs f in a network namespace.
-func inNetns(file string, f func() error) error {
-	return onOwnThread(func() error {
-		if err := enterNetns(file); err != nil {
-			return err
-		}
-		return f()
-	})
-}
-
-// onOwnThread runs f on a thread that ends with it, since f changes the
-// thread.
-func onOwnThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		done <- f()
-	}()
-	return <-done
 }
 
 // openTap makes a TAP port with this name in the calling thread's network

@@ -12,30 +12,28 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"zorilla/testnet/hosts/lab"
 )
 
 // network is a Plan that has been built below dir.
 type network struct {
 	dir    string
-	plan   *Plan
-	hosts  []Host
+	plan   *lab.Plan
+	hosts  []lab.Host
 	router *router
 }
 
 // buildNetwork makes a namespace per host, a bridge per site with the hosts on
 // it, and the router between the bridges. It is removed when the namespaces of
 // the calling process end.
-func buildNetwork(dir string, p *Plan) (*network, error) {
+func buildNetwork(dir string, p *lab.Plan) (*network, error) {
 	n := &network{dir: dir, plan: p, hosts: p.Hosts()}
 	if err := os.Mkdir(filepath.Join(dir, "net"), 0o755); err != nil {
 		return nil, err
 	}
-	names := []string{fabric}
-	for _, h := range n.hosts {
-		names = append(names, h.Name)
-	}
-	for _, name := range names {
-		if err := makeNetns(netns(dir, name)); err != nil {
+	for _, name := range append(p.Names(), lab.Fabric) {
+		if err := makeNetns(lab.Netns(dir, name)); err != nil {
 			return nil, err
 		}
 	}
@@ -49,14 +47,6 @@ func buildNetwork(dir string, p *Plan) (*network, error) {
 		}
 	}
 	n.router = newRouter(p, ports)
-	for i := range n.hosts {
-		if p.HostMbit == 0 {
-			break
-		}
-		if err := n.hostRate(i, p.HostMbit); err != nil {
-			return nil, err
-		}
-	}
 	return n, nil
 }
 
@@ -66,7 +56,7 @@ func (n *network) bridges() ([]io.ReadWriter, error) {
 	var script strings.Builder
 	script.WriteString("link set lo up\n")
 	for s := range n.plan.Sites {
-		err := inNetns(netns(n.dir, fabric), func() error {
+		err := lab.On(n.dir, lab.Fabric, func() error {
 			tap, err := openTap("port" + strconv.Itoa(s))
 			ports = append(ports, tap)
 			return err
@@ -79,16 +69,16 @@ func (n *network) bridges() ([]io.ReadWriter, error) {
 		fmt.Fprintf(&script, "link set site%d up\n", s)
 	}
 	for i, h := range n.hosts {
-		fmt.Fprintf(&script, "link add host%d type veth peer name eth0 netns %s address %s\n", i, netns(n.dir, h.Name), h.MAC)
+		fmt.Fprintf(&script, "link add host%d type veth peer name eth0 netns %s address %s\n", i, lab.Netns(n.dir, h.Name), h.MAC)
 		fmt.Fprintf(&script, "link set host%d master site%d up\n", i, h.Site)
 	}
-	return ports, n.ip(fabric, script.String())
+	return ports, n.ip(lab.Fabric, script.String())
 }
 
 // connect makes a host ready for use: its address, and the router as its way
 // to the other sites.
-func (n *network) connect(h Host) error {
-	err := inNetns(netns(n.dir, h.Name), func() error {
+func (n *network) connect(h lab.Host) error {
+	err := lab.On(n.dir, h.Name, func() error {
 		// Reno slows down when packets are lost, as the users' systems do; BBR,
 		// the default of some kernels, does not and would hide it.
 		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0); err != nil {
@@ -103,13 +93,13 @@ func (n *network) connect(h Host) error {
 	if err != nil {
 		return err
 	}
-	gateway := addrOf(h.Site, gatewayHost)
+	gateway := lab.Address(h.Site, lab.GatewayHost)
 	return n.ip(h.Name, fmt.Sprintf(`link set lo up
 addr add %s brd + dev eth0
 link set eth0 up
 neigh add %s lladdr %s dev eth0 nud permanent
 route add default via %s
-`, netip.PrefixFrom(h.Addr, 24), gateway, macOf(h.Site, gatewayHost), gateway))
+`, netip.PrefixFrom(h.Addr, 24), gateway, lab.MAC(h.Site, lab.GatewayHost), gateway))
 }
 
 // ip runs lines of ip(8) in a namespace.
@@ -124,7 +114,7 @@ func (n *network) tool(where string, cmd *exec.Cmd) error {
 	if cmd.Err != nil {
 		return fmt.Errorf("%w: install iproute2", cmd.Err)
 	}
-	return inNetns(netns(n.dir, where), func() error {
+	return lab.On(n.dir, where, func() error {
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, strings.Join(strings.Fields(string(out)), " "))
@@ -142,7 +132,7 @@ func (n *network) cutHost(i int, cut bool) error {
 		state = disabled
 	}
 	// "ip link set" takes a state, too, but sets it back to forwarding.
-	return n.tool(fabric, exec.Command("bridge", "link", "set", "dev", "host"+strconv.Itoa(i), "state", strconv.Itoa(state)))
+	return n.tool(lab.Fabric, exec.Command("bridge", "link", "set", "dev", "host"+strconv.Itoa(i), "state", strconv.Itoa(state)))
 }
 
 // cutSite stops, or lets through, all between a site and the others.
@@ -163,7 +153,7 @@ func (n *network) heal() error {
 
 // hostRate limits both directions of a host's cable; 0 is no limit.
 func (n *network) hostRate(i int, mbit float64) error {
-	for _, end := range []struct{ where, device string }{{fabric, "host" + strconv.Itoa(i)}, {n.hosts[i].Name, "eth0"}} {
+	for _, end := range []struct{ where, device string }{{lab.Fabric, "host" + strconv.Itoa(i)}, {n.hosts[i].Name, "eth0"}} {
 		args := []string{"qdisc", "replace", "dev", end.device, "root", "noqueue"}
 		if mbit > 0 {
 			rate := fmt.Sprintf("%.0fbit", mbit*1e6)
@@ -181,7 +171,7 @@ func (n *network) hostRate(i int, mbit float64) error {
 // crash kills all processes of a host, as if its power had failed.
 func (n *network) crash(i int) error {
 	var home syscall.Stat_t
-	if err := syscall.Stat(netns(n.dir, n.hosts[i].Name), &home); err != nil {
+	if err := syscall.Stat(lab.Netns(n.dir, n.hosts[i].Name), &home); err != nil {
 		return err
 	}
 	// Nobody may see another process end and tell of it: all stand still first.

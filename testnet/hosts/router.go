@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/testnet/hosts/lab"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 // router carries packets between sites: one port per site, one line per
 // direction between two sites. Its methods may be called by any goroutine.
 type router struct {
-	plan  *Plan
+	plan  *lab.Plan
 	ports []io.ReadWriter // each write and each read is one frame
 	frees sync.Pool
 
@@ -45,9 +47,9 @@ type parcel struct {
 }
 
 // newRouter starts the router; it ends with the process.
-func newRouter(p *Plan, ports []io.ReadWriter) *router {
+func newRouter(p *lab.Plan, ports []io.ReadWriter) *router {
 	r := &router{plan: p, ports: ports, frees: sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}}
-	r.now.Store(&conditions{cut: make([]bool, len(p.Sites)), loss: p.Loss, mbit: p.SitesMbit})
+	r.now.Store(&conditions{cut: make([]bool, len(p.Sites))})
 	for site := range ports {
 		go r.read(site)
 	}
@@ -93,7 +95,7 @@ func (r *router) read(site int) {
 		if err != nil {
 			return
 		}
-		to, ok := r.plan.route(site, buf[:n])
+		to, ok := route(r.plan, site, buf[:n])
 		if !ok {
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"zorilla/testnet/hosts/lab"
 )
 
 func TestLineKeepsOrderAndDelay(t *testing.T) {
@@ -42,23 +44,23 @@ func TestLineKeepsOrderAndDelay(t *testing.T) {
 
 // frame makes a packet between two hosts as the first one's bridge hands it on.
 func frame(fromSite, fromHost, toSite, toHost int, text string) []byte {
-	f := append([]byte(nil), macOf(fromSite, gatewayHost)...)
-	f = append(f, macOf(fromSite, fromHost)...)
+	f := append([]byte(nil), lab.MAC(fromSite, lab.GatewayHost)...)
+	f = append(f, lab.MAC(fromSite, fromHost)...)
 	f = append(f, 8, 0)
 	head := make([]byte, ipv4Header)
 	head[0] = 0x45
-	copy(head[12:], addrOf(fromSite, fromHost).AsSlice())
-	copy(head[16:], addrOf(toSite, toHost).AsSlice())
+	copy(head[12:], lab.Address(fromSite, fromHost).AsSlice())
+	copy(head[16:], lab.Address(toSite, toHost).AsSlice())
 	return append(append(f, head...), text...)
 }
 
 func TestRouteTakesOnlyPacketsToOtherSites(t *testing.T) {
-	p := &Plan{Sites: []Site{{"a", 2}, {"b", 2}}}
+	p := &lab.Plan{Sites: []lab.Site{{Name: "a", Hosts: 2}, {Name: "b", Hosts: 2}}}
 	f := frame(0, 1, 1, 2, "hello")
-	if to, ok := p.route(0, f); !ok || to != 1 {
+	if to, ok := route(p, 0, f); !ok || to != 1 {
 		t.Fatalf("goes to %d, %v", to, ok)
 	}
-	if want := frame(0, 1, 1, 2, "hello"); !bytes.Equal(f[:6], macOf(1, 2)) || !bytes.Equal(f[6:12], macOf(1, gatewayHost)) || !bytes.Equal(f[12:], want[12:]) {
+	if want := frame(0, 1, 1, 2, "hello"); !bytes.Equal(f[:6], lab.MAC(1, 2)) || !bytes.Equal(f[6:12], lab.MAC(1, lab.GatewayHost)) || !bytes.Equal(f[12:], want[12:]) {
 		t.Errorf("the frame is now %x", f)
 	}
 	broadcast := frame(0, 1, 1, 2, "")
@@ -70,10 +72,10 @@ func TestRouteTakesOnlyPacketsToOtherSites(t *testing.T) {
 		"half a header":         frame(0, 1, 1, 2, "")[:ethernetHeader+ipv4Header-1],
 		"its own site":          frame(0, 1, 0, 2, ""),
 		"a host that is not":    frame(0, 1, 1, 3, ""),
-		"the other gateway":     frame(0, 1, 1, gatewayHost, ""),
-		"another site's sender": append(append([]byte(nil), macOf(0, gatewayHost)...), frame(1, 1, 1, 2, "")[6:]...),
+		"the other gateway":     frame(0, 1, 1, lab.GatewayHost, ""),
+		"another site's sender": append(append([]byte(nil), lab.MAC(0, lab.GatewayHost)...), frame(1, 1, 1, 2, "")[6:]...),
 	} {
-		if to, ok := p.route(0, f); ok {
+		if to, ok := route(p, 0, f); ok {
 			t.Errorf("%s goes to %d", what, to)
 		}
 	}
@@ -83,11 +85,11 @@ func TestRouteTakesOnlyPacketsToOtherSites(t *testing.T) {
 func FuzzRoute(f *testing.F) {
 	f.Add(0, frame(0, 1, 1, 2, "hello"))
 	f.Add(1, frame(1, 1, 0, 200, ""))
-	p := &Plan{Sites: []Site{{"a", 2}, {"b", 2}}}
+	p := &lab.Plan{Sites: []lab.Site{{Name: "a", Hosts: 2}, {Name: "b", Hosts: 2}}}
 	f.Fuzz(func(t *testing.T, site int, b []byte) {
 		site &= 1
 		before := bytes.Clone(b)
-		to, ok := p.route(site, b)
+		to, ok := route(p, site, b)
 		if !ok && !bytes.Equal(b, before) {
 			t.Error("changed a frame that it does not want")
 		}
@@ -114,7 +116,7 @@ func (p port) Write(b []byte) (int, error) {
 }
 
 func TestRouterDeliversInOrderAndCuts(t *testing.T) {
-	p := &Plan{Sites: []Site{{"a", 1}, {"b", 1}, {"c", 1}}, RTT: [][]float64{{0, 2, 1}, {2, 0, 1}, {1, 1, 0}}}
+	p := &lab.Plan{Sites: []lab.Site{{Name: "a", Hosts: 1}, {Name: "b", Hosts: 1}, {Name: "c", Hosts: 1}}, RTT: [][]float64{{0, 2, 1}, {2, 0, 1}, {1, 1, 0}}}
 	var sites [3]port
 	var ports []io.ReadWriter
 	for i := range sites {

@@ -6,76 +6,54 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"zorilla/node/api"
 )
 
-// Plan is what a script needs to know of the file that describes its network; see
-// testnet/hosts for all of it.
-type Plan struct {
-	Sites []Site
-	RTT   [][]float64 `json:"rtt_ms"` // between sites, in milliseconds
-}
-
-// Site is a local network with some hosts.
-type Site struct {
-	Name  string
-	Hosts int
-}
-
-// ReadPlan reads a Plan from a file that the lab has accepted, or will check.
-func ReadPlan(file string) (p Plan, err error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return p, fmt.Errorf("%w: start me in the root of the repository", err)
-	}
-	return p, json.Unmarshal(b, &p)
-}
-
-// Hosts returns the names of all hosts, in the order of the sites.
-func (p *Plan) Hosts() []string {
-	var all []string
-	for _, s := range p.Sites {
-		for i := range s.Hosts {
-			all = append(all, fmt.Sprintf("%s-%d", s.Name, i+1))
-		}
-	}
-	return all
-}
-
-// SiteOf returns the index of a host's site, -1 if there is none.
-func (p *Plan) SiteOf(host string) int {
-	name := host[:max(0, strings.LastIndexByte(host, '-'))]
-	for i, s := range p.Sites {
-		if s.Name == name {
-			return i
-		}
-	}
-	return -1
-}
-
-// Address returns the IPv4 address of a host, from 1 on, of a site, from 0 on.
-func Address(site, host int) string { return fmt.Sprintf("10.0.%d.%d", site+1, host) }
-
 // Do asks the lab for something, such as Do("cut", "host", "east-1"), and returns
 // what it answers.
-func Do(request ...string) (string, error) {
-	out, err := exec.Command("lab", request...).CombinedOutput()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return "", fmt.Errorf("lab %s: %s", strings.Join(request, " "), strings.TrimSpace(string(out)))
+func Do(request ...string) (string, error) { return Request(os.Getenv(Variable), request) }
+
+// ControlSocket is where the lab in dir answers requests: one line each, and after
+// the answer's text a line that is "ok" or "error: ...".
+func ControlSocket(dir string) string { return filepath.Join(dir, "control") }
+
+// Request asks the lab in dir to do something and returns what it says.
+func Request(dir string, args []string) (string, error) {
+	for _, a := range args {
+		if strings.ContainsAny(a, " \t\n") || a == "" {
+			return "", fmt.Errorf("%.40q: want one word", a)
+		}
 	}
-	return string(out), err
+	conn, err := net.Dial("unix", ControlSocket(dir))
+	if err != nil {
+		return "", fmt.Errorf("no lab answers at %s: run this in the script of a lab", dir)
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintln(conn, strings.Join(args, " ")); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSuffix(string(answer), "\n")
+	end := strings.LastIndexByte(text, '\n') + 1
+	if said, bad := strings.CutPrefix(text[end:], "error: "); bad {
+		return "", errors.New(said)
+	}
+	if text[end:] != "ok" {
+		return "", errors.New("the lab ended before it answered")
+	}
+	return text[:end], nil
 }
 
 // Until asks again and again, ten times a second, until missing returns "". It
@@ -98,24 +76,6 @@ func Until(ctx context.Context, limit time.Duration, what string, missing func(c
 	}
 }
 
-// On runs f in the network of a host. The sockets that it opens stay there.
-func On(dir, host string, f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // for good: the thread is changed, and ends with f
-		file, err := os.Open(filepath.Join(dir, "net", host))
-		if err == nil {
-			err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
-			_ = file.Close() // it was only read
-		}
-		if err == nil {
-			err = f()
-		}
-		done <- err
-	}()
-	return <-done
-}
-
 // All returns a question for Until: what is missing in what nodes tell of the
 // members of their network.
 func All(nodes []*Node, missing func(*Node, []api.NodeInfo) string) func(context.Context) string {
@@ -131,4 +91,13 @@ func All(nodes []*Node, missing func(*Node, []api.NodeInfo) string) func(context
 		}
 		return ""
 	}
+}
+
+// Copy copies a file.
+func Copy(from, to string, mode os.FileMode) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, mode)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ func TestPlanNamesHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := p.Hosts()
+	names := p.Names()
 	if len(names) != 12 || names[0] != "nancy-1" || names[11] != "sophia-2" || p.SiteOf("sophia-2") != 5 || p.SiteOf("paris-1") != -1 || p.SiteOf("nancy") != -1 {
 		t.Errorf("hosts %v, at %d and %d", names, p.SiteOf("sophia-2"), p.SiteOf("paris-1"))
 	}
@@ -59,14 +58,14 @@ func TestLeftoversFindProcesses(t *testing.T) {
 }
 
 func TestOutsideOfALabRequestsSaySo(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	if _, err := Do("heal"); !errors.Is(err, exec.ErrNotFound) {
+	t.Setenv(Variable, t.TempDir())
+	if _, err := Do("heal"); err == nil || !strings.Contains(err.Error(), "no lab answers") {
 		t.Errorf("without a lab: %v", err)
 	}
 	if err := On(t.TempDir(), "nancy-1", func() error { return nil }); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a host without a lab: %v", err)
 	}
-	t.Setenv(directoryVariable, "")
+	t.Setenv(Variable, "")
 	if Inside() {
 		t.Error("this is no script")
 	}

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// directoryVariable is set in the environment of a lab's script.
-	directoryVariable = "ZORILLA_LAB"
+	// Variable holds the lab's directory in the environment of its script.
+	Variable = "ZORILLA_LAB"
 	// censusVariable names the file in which a script writes down the namespace of
 	// its lab's processes. Nothing else can hold the lab's other namespaces, but mounts.
 	censusVariable = "ZORILLA_CENSUS"
 )
 
 // Inside reports whether this program is the script of a lab.
-func Inside() bool { return os.Getenv(directoryVariable) != "" }
+func Inside() bool { return os.Getenv(Variable) != "" }
 
 // Enter is the first thing that a script does. It returns the lab's directory, in
 // which there is a folder "bin" of programs, and "tmp".
 func Enter() (dir string, err error) {
-	dir = os.Getenv(directoryVariable)
+	dir = os.Getenv(Variable)
 	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o755); err != nil {
 		return "", err
 	}

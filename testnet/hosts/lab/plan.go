@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -19,23 +20,19 @@ const (
 	maxHostsPerSite = 200
 	maxHosts        = 400
 	maxRTT          = 10 * time.Second
-	maxMbit         = 100_000
-	gatewayHost     = 254
+
+	// GatewayHost is the number of a site's way to the other sites.
+	GatewayHost = 254
 )
 
 // Plan describes a network. Its file is JSON with these fields, others are
 // errors:
 //
 //	{"sites": [{"name": "rennes", "hosts": 2}, {"name": "nancy", "hosts": 2}],
-//	 "rtt_ms": [[0, 11.6], [11.6, 0]],
-//	 "loss_percent": 0, "mbit_between_sites": 0, "mbit_of_hosts": 0}
+//	 "rtt_ms": [[0, 11.6], [11.6, 0]]}
 type Plan struct {
 	Sites []Site      `json:"sites"`
 	RTT   [][]float64 `json:"rtt_ms"` // between sites, 0 to 10000 ms; symmetric
-
-	Loss      float64 `json:"loss_percent"`       // of the packets between sites, 0 to 100
-	SitesMbit float64 `json:"mbit_between_sites"` // of each pair of sites and direction; 0: no limit
-	HostMbit  float64 `json:"mbit_of_hosts"`      // of each host and direction; 0: no limit
 }
 
 // Site is a local network. Its hosts are called NAME-1, NAME-2, ...
@@ -56,7 +53,7 @@ type Host struct {
 func ReadPlan(file string) (*Plan, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: start me in the root of the repository", err)
 	}
 	p, err := ParsePlan(b)
 	if err != nil {
@@ -81,15 +78,6 @@ func ParsePlan(b []byte) (*Plan, error) {
 	}
 	if err := p.checkRTT(); err != nil {
 		return nil, err
-	}
-	if err := checkLoss(p.Loss); err != nil {
-		return nil, fmt.Errorf("loss_percent: %w", err)
-	}
-	if err := checkRate(p.SitesMbit); err != nil {
-		return nil, fmt.Errorf("mbit_between_sites: %w", err)
-	}
-	if err := checkRate(p.HostMbit); err != nil {
-		return nil, fmt.Errorf("mbit_of_hosts: %w", err)
 	}
 	return &p, nil
 }
@@ -167,20 +155,6 @@ func (p *Plan) checkRTT() error {
 	return nil
 }
 
-func checkLoss(percent float64) error {
-	if !(percent >= 0 && percent <= 100) {
-		return fmt.Errorf("%v percent, want 0 to 100", percent)
-	}
-	return nil
-}
-
-func checkRate(mbit float64) error {
-	if !(mbit == 0 || mbit >= 0.01 && mbit <= maxMbit) {
-		return fmt.Errorf("%v Mbit/s, want 0.01 to %d, or 0 for no limit", mbit, maxMbit)
-	}
-	return nil
-}
-
 // OneWay returns the delay from one site to another.
 func (p *Plan) OneWay(from, to int) time.Duration {
 	return time.Duration(p.RTT[from][to] / 2 * float64(time.Millisecond))
@@ -191,46 +165,52 @@ func (p *Plan) Hosts() []Host {
 	var all []Host
 	for s, site := range p.Sites {
 		for i := range min(site.Hosts, maxHostsPerSite) {
-			all = append(all, Host{Name: site.Name + "-" + strconv.Itoa(i+1), Site: s, Addr: addrOf(s, i+1), MAC: macOf(s, i+1)})
+			all = append(all, Host{Name: site.Name + "-" + strconv.Itoa(i+1), Site: s, Addr: Address(s, i+1), MAC: MAC(s, i+1)})
 		}
 	}
 	return all
 }
 
-// addrOf returns the address of a site's host, which counts from 1.
-func addrOf(site, host int) netip.Addr {
+// Names returns the names of all hosts, in the order of the sites.
+func (p *Plan) Names() []string {
+	var all []string
+	for _, h := range p.Hosts() {
+		all = append(all, h.Name)
+	}
+	return all
+}
+
+// Address returns the address of a host, from 1 on, of a site, from 0 on.
+func Address(site, host int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 0, byte(site + 1), byte(host)})
 }
 
-// macOf returns the hardware address of a site's host: it tells the same as
-// the IP address, so nothing has to be looked up.
-func macOf(site, host int) net.HardwareAddr {
+// MAC returns the hardware address of a site's host: it tells the same as the IP
+// address, so nothing has to be looked up.
+func MAC(site, host int) net.HardwareAddr {
 	return net.HardwareAddr{2, 0, 0, 0, byte(site + 1), byte(host)}
 }
 
-// placeOf is the inverse of addrOf; ok is false for what is no host's address.
-func (p *Plan) placeOf(a [4]byte) (site, host int, ok bool) {
+// PlaceOf is the inverse of Address; ok is false for what is no host's address.
+func (p *Plan) PlaceOf(a [4]byte) (site, host int, ok bool) {
 	site, host = int(a[2])-1, int(a[3])
 	ok = a[0] == 10 && a[1] == 0 && site >= 0 && site < len(p.Sites) && host >= 1 && host <= p.Sites[site].Hosts
 	return site, host, ok
 }
 
-// site returns the index of the site with this name.
-func (p *Plan) site(name string) (int, error) {
-	for i, s := range p.Sites {
-		if s.Name == name {
-			return i, nil
-		}
+// SiteOf returns the index of a host's site, -1 if there is no such host.
+func (p *Plan) SiteOf(host string) int {
+	if i := p.HostIndex(host); i >= 0 {
+		return p.Hosts()[i].Site
 	}
-	return 0, fmt.Errorf("site %.40q: there is no such site: 'lab show' lists them", name)
+	return -1
 }
 
-// host returns the index of the host with this name, in the order of Hosts.
-func (p *Plan) host(name string) (int, error) {
-	for i, h := range p.Hosts() {
-		if h.Name == name {
-			return i, nil
-		}
-	}
-	return 0, fmt.Errorf("host %.40q: there is no such host: 'lab show' lists them", name)
+// SiteIndex returns the index of the site with this name, -1 if there is none.
+func (p *Plan) SiteIndex(name string) int {
+	return slices.IndexFunc(p.Sites, func(s Site) bool { return s.Name == name })
 }
+
+// HostIndex returns the index of the host with this name, in the order of Hosts, -1
+// if there is none.
+func (p *Plan) HostIndex(name string) int { return slices.Index(p.Names(), name) }
