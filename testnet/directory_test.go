@@ -16,7 +16,7 @@ func TestDirectoryInPlaceOfMemberlist(t *testing.T) {
 	t.Parallel()
 	err := InTest(t)(func() error {
 		nodes, err := StartNodes(NodesConfig{
-			Sites: NewSites([]int{14, 13, 13}, threeSites()), State: t.TempDir(), Seed: 5, Directory: true, Pace: 10 * time.Millisecond,
+			Sites: &Sites{[]int{14, 13, 13}, threeSites()}, State: t.TempDir(), Seed: 5, Directory: true, Pace: 10 * time.Millisecond,
 		})
 		if err != nil {
 			return err

@@ -147,7 +147,7 @@ func (h *Host) connect(l *listener) (net.Conn, error) {
 	if l.host.life == l.life {
 		l.host.conns[far] = struct{}{}
 	}
-	n.counters.Streams++
+	n.counters.Streams.Count++
 	n.mu.Unlock()
 	time.AfterFunc(n.cfg.Latency(h, l.host), func() { l.offer(far) })
 	return near, nil

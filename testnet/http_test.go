@@ -183,7 +183,7 @@ func TestHundredConnections(t *testing.T) {
 		clients.Wait()
 		l.Close()
 		all.Wait()
-		if c := n.Counters(); c.Streams != 100 || c.StreamBytes != 100*20*1000*2 {
+		if c := n.Counters(); c.Streams.Count != 100 || c.Streams.Bytes != 100*20*1000*2 {
 			t.Errorf("counters: %+v", c)
 		}
 	})

@@ -21,7 +21,7 @@ func TestHundredNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const seed = 100
 		t.Logf("seed %d", seed)
-		nodes, err := StartNodes(NodesConfig{Sites: NewSites(sizes, Grid5000()), State: t.TempDir(), Seed: seed})
+		nodes, err := StartNodes(NodesConfig{Sites: &Sites{sizes, Grid5000()}, State: t.TempDir(), Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}

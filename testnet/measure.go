@@ -34,7 +34,10 @@ func (n *Nodes) Right() float64 {
 		return 1
 	}
 	if !slices.Equal(up, n.sixthOf) {
-		n.sixth, n.sixthOf = n.farthest(up, want), up
+		n.sixth, n.sixthOf = n.sixth[:0], up
+		for _, i := range up {
+			n.sixth = append(n.sixth, NearestRTTs(i, up, want, n.RTT)[want-1])
+		}
 	}
 	right := 0
 	for k, i := range up {
@@ -42,33 +45,34 @@ func (n *Nodes) Right() float64 {
 		for _, nb := range n.list[i].node.Vicinity().Neighbours() {
 			if j, ok := n.index[nb.ID]; ok && !nb.Far && n.list[j].node != nil && got < want {
 				got++
-				right += one(!clearly(n.sixth[k], n.RTT(i, j)))
+				right += one(!Clearly(n.sixth[k], n.RTT(i, j)))
 			}
 		}
 	}
 	return float64(right) / float64(want*len(up))
 }
 
-// farthest returns, for each of the nodes, the true round trip to the farthest
-// of so many nearest others.
-func (n *Nodes) farthest(nodes []int, want int) []time.Duration {
-	limits := make([]time.Duration, len(nodes))
-	var all []time.Duration
-	for k, i := range nodes {
-		all = all[:0]
-		for _, j := range nodes {
-			if j != i {
-				all = append(all, n.RTT(i, j))
-			}
+// NearestRTTs returns the round trips from a node to the nearest of some others, at
+// most so many, sorted.
+func NearestRTTs(i int, among []int, most int, rtt func(i, j int) time.Duration) []time.Duration {
+	near := make([]time.Duration, 0, most+1)
+	for _, j := range among {
+		if j == i {
+			continue
 		}
-		slices.Sort(all)
-		limits[k] = all[want-1]
+		d := rtt(i, j)
+		if len(near) == most && d >= near[most-1] {
+			continue
+		}
+		at, _ := slices.BinarySearch(near, d)
+		near = slices.Insert(near, at, d)
+		near = near[:min(len(near), most)]
 	}
-	return limits
+	return near
 }
 
-// clearly is what vicinity holds to be nearer beyond doubt.
-func clearly(a, b time.Duration) bool { return a < b/5*4 && b-a > 200*time.Microsecond }
+// Clearly is what vicinity holds to be nearer beyond doubt.
+func Clearly(a, b time.Duration) bool { return a < b/5*4 && b-a > 200*time.Microsecond }
 
 func one(b bool) int {
 	if b {
@@ -81,28 +85,20 @@ func one(b bool) int {
 // those of payloads but in Packets, which counts what went over the network.
 type Traffic struct {
 	Vicinity, Flood, Jobs Amount
-	Packets               Amount // of all kinds, memberlist's included, as they are on the wire
-	Streams               Amount // connections, and the bytes written to them
+	Counters              // of all kinds, memberlist's included, as they are on the wire
 }
-
-// Amount is a number of packets, or connections, with their bytes.
-type Amount struct{ Count, Bytes int64 }
 
 // Minus returns the difference.
 func (t Traffic) Minus(u Traffic) Traffic {
 	minus := func(a, b Amount) Amount { return Amount{a.Count - b.Count, a.Bytes - b.Bytes} }
 	return Traffic{
 		minus(t.Vicinity, u.Vicinity), minus(t.Flood, u.Flood), minus(t.Jobs, u.Jobs),
-		minus(t.Packets, u.Packets), minus(t.Streams, u.Streams),
+		Counters{minus(t.Packets, u.Packets), minus(t.Streams, u.Streams)},
 	}
 }
 
 // Traffic returns what was sent so far.
 func (n *Nodes) Traffic() Traffic {
 	kind := func(k byte) Amount { return Amount{n.sent[k].packets.Load(), n.sent[k].bytes.Load()} }
-	c := n.Network.Counters()
-	return Traffic{
-		kind(kindVicinity), kind(kindFlood), kind(kindJobs),
-		Amount{c.Packets, c.PacketBytes}, Amount{c.Streams, c.StreamBytes},
-	}
+	return Traffic{kind(kindVicinity), kind(kindFlood), kind(kindJobs), n.Network.Counters()}
 }

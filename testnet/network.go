@@ -23,11 +23,12 @@ type Config struct {
 
 // Counters tell what a network has carried so far.
 type Counters struct {
-	Packets     int64 // sent, whatever became of them
-	PacketBytes int64
-	Streams     int64 // connections established
-	StreamBytes int64 // written to connections
+	Packets Amount // sent, whatever became of them
+	Streams Amount // connections, and the bytes written to them
 }
+
+// Amount is a number of packets, or connections, with their bytes.
+type Amount struct{ Count, Bytes int64 }
 
 // Network joins hosts. See the package documentation for how it behaves.
 type Network struct {

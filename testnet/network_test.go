@@ -91,7 +91,7 @@ func TestPacketLatency(t *testing.T) {
 		if got := n.RTT(a, b); got != there+back {
 			t.Errorf("RTT = %v, want %v", got, there+back)
 		}
-		if c := n.Counters(); c.Packets != 2 || c.PacketBytes != 9 {
+		if c := n.Counters(); c.Packets != (Amount{2, 9}) {
 			t.Errorf("counters: %+v", c)
 		}
 	})
@@ -146,7 +146,7 @@ func TestPacketInboxAndNowhere(t *testing.T) {
 		if got := len(drain(t, pb)); got != inboxSize {
 			t.Errorf("received %d packets of %d, want %d", got, inboxSize+3, inboxSize)
 		}
-		want := Counters{Packets: inboxSize + 5, PacketBytes: 2*(inboxSize+3) + 2}
+		want := Counters{Packets: Amount{inboxSize + 5, 2*(inboxSize+3) + 2}}
 		if c := n.Counters(); c != want {
 			t.Errorf("counters %+v, want %+v", c, want)
 		}

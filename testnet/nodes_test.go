@@ -28,7 +28,7 @@ func wholeNodes(t *testing.T, seed uint64, sizes []int, f func(t *nodesTest)) {
 		t.Logf("seed %d", seed)
 		start := time.Now()
 		nodes, err := StartNodes(NodesConfig{
-			Sites: NewSites(sizes, milliseconds([][]float64{{0, 10, 20}, {10, 0, 15}, {20, 15, 0}})),
+			Sites: &Sites{sizes, milliseconds([][]float64{{0, 10, 20}, {10, 0, 15}, {20, 15, 0}})},
 			State: t.TempDir(), Seed: seed,
 		})
 		if err != nil {

@@ -58,8 +58,8 @@ func (s *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 func (n *Network) send(from *Host, dest netip.AddrPort, p datagram) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.counters.Packets++
-	n.counters.PacketBytes += int64(len(p.data))
+	n.counters.Packets.Count++
+	n.counters.Packets.Bytes += int64(len(p.data))
 	if n.cfg.Loss > 0 && n.rnd.Float64() < n.cfg.Loss {
 		return
 	}

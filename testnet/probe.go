@@ -14,11 +14,27 @@ import (
 // FloodReport tells how one flood went.
 type FloodReport struct {
 	Reached    int           // nodes, the origin not counted
-	Last, Mean time.Duration // from the start until the last of them had it, and on average
+	Last       time.Duration // from the start until the last of them had it
+	sum        time.Duration // of these times
 	Hops       int           // links to the one with the most
 	Messages   int64         // copies sent
 	Duplicates int64         // copies that a node had already
 }
+
+// Arrived counts a node that has the flood, so long after its start.
+func (r *FloodReport) Arrived(m flood.Message, after time.Duration) {
+	r.Reached++
+	r.Last, r.Hops, r.sum = max(r.Last, after), max(r.Hops, int(m.Hops)), r.sum+after
+}
+
+// Add adds what a node has sent and got.
+func (r *FloodReport) Add(s flood.Stats) {
+	r.Messages += int64(s.Sent + s.Forwarded)
+	r.Duplicates += int64(s.Duplicates)
+}
+
+// Mean is how long a node waited for the flood on average.
+func (r *FloodReport) Mean() time.Duration { return r.sum / time.Duration(max(1, r.Reached)) }
 
 // probe is a node's second flooder, beside that of its jobs.
 type probe struct {
@@ -37,16 +53,12 @@ func (n *Nodes) Flood(ctx context.Context, i, radius int) (FloodReport, error) {
 		mu     sync.Mutex // guards report and begun
 		report FloodReport
 		begun  time.Time
-		sum    time.Duration
 		done   sync.WaitGroup
 	)
 	deliver := func(m flood.Message) {
 		mu.Lock()
 		defer mu.Unlock()
-		d := time.Since(begun)
-		report.Reached++
-		report.Last, report.Hops = max(report.Last, d), max(report.Hops, int(m.Hops))
-		sum += d
+		report.Arrived(m, time.Since(begun))
 	}
 	probes := map[int]*probe{}
 	for _, k := range n.Up() {
@@ -63,14 +75,11 @@ func (n *Nodes) Flood(ctx context.Context, i, radius int) (FloodReport, error) {
 	}
 	done.Wait()
 	for _, p := range probes {
-		s := p.flooder.Stats()
-		report.Messages += int64(s.Sent + s.Forwarded)
-		report.Duplicates += int64(s.Duplicates)
+		report.Add(p.flooder.Stats())
 	}
 	if err != nil {
 		return report, fmt.Errorf("flood from node %d: %w", i, err)
 	}
-	report.Mean = sum / time.Duration(max(1, report.Reached))
 	return report, nil
 }
 

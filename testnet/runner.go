@@ -91,7 +91,7 @@ func (r *Runner) supervisor(spec process.Spec) (*supervisor, error) {
 	s.acked.L = &s.mu
 	s.main = s.newTree(context.Background(), &spec, s.ended)
 	if spec.Stdin {
-		s.input = newPipe()
+		s.input = newPipe(&s.mu)
 	}
 	err := errors.Join(os.WriteFile(filepath.Join(spec.Root, orderFile), nil, 0o600), os.MkdirAll(filepath.Join(spec.Root, tmpDir), 0o700))
 	if err == nil && spec.Tasks != nil {

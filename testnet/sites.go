@@ -5,27 +5,12 @@ import (
 	"time"
 )
 
-// Sites lays hosts out at sites. The round trip of two hosts is that of their
-// sites plus what each host adds itself, 50 to 150 µs; so it is 0.1 to 0.3 ms
-// within a site. It never changes: Sites knows the truth about distances.
+// Sites lays hosts out at sites, at most 256 of up to 50,000 hosts. The round trip of
+// two hosts is that of their sites plus what each host adds itself, 50 to 150 µs; so it
+// is 0.1 to 0.3 ms within a site. It never changes: Sites knows the truth about distances.
 type Sites struct {
-	sizes []int
-	rtt   [][]time.Duration
-}
-
-// NewSites describes sites with so many hosts each. rtt[a][b] is the round
-// trip between the sites a and b; the diagonal is not used. It panics if the
-// matrix is too small or a site has more than 50,000 hosts.
-func NewSites(sizes []int, rtt [][]time.Duration) *Sites {
-	if len(sizes) > 256 || len(rtt) < len(sizes) {
-		panic(fmt.Sprintf("%d sites with a matrix of %d: want at most 256 and as many rows", len(sizes), len(rtt)))
-	}
-	for s, size := range sizes {
-		if size > 50_000 || len(rtt[s]) < len(sizes) {
-			panic(fmt.Sprintf("site %d: %d hosts, %d distances: want at most 50000 and %d", s, size, len(rtt[s]), len(sizes)))
-		}
-	}
-	return &Sites{sizes: sizes, rtt: rtt}
+	Sizes []int             // hosts of each site
+	RTT   [][]time.Duration // between sites; the diagonal is not used
 }
 
 // Grid5000 returns the distances of six sites like those of the Grid'5000
@@ -61,7 +46,7 @@ func (s *Sites) Addr(site, host int) string {
 // Hosts makes all the hosts, in the order of the sites.
 func (s *Sites) Hosts(n *Network) []*Host {
 	var all []*Host
-	for site, size := range s.sizes {
+	for site, size := range s.Sizes {
 		for i := range size {
 			all = append(all, n.Host(s.Addr(site, i)))
 		}
@@ -80,7 +65,7 @@ func (s *Sites) Latency(a, b *Host) time.Duration {
 	}
 	d := (access(a) + access(b)) / 2
 	if from, to := s.Site(a), s.Site(b); from != to {
-		d += s.rtt[from][to] / 2
+		d += s.RTT[from][to] / 2
 	}
 	return d
 }

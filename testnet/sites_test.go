@@ -13,7 +13,7 @@ func TestSites(t *testing.T) {
 		{[]int{17, 17, 16}, threeSites()},
 		{[]int{300, 2, 2, 2, 2, 2}, Grid5000()},
 	} {
-		s := NewSites(tc.sizes, tc.rtt)
+		s := &Sites{tc.sizes, tc.rtt}
 		n := NewNetwork(Config{Latency: s.Latency})
 		hosts := s.Hosts(n)
 		sum := 0

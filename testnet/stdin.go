@@ -9,9 +9,10 @@ import (
 
 const pipeSize = 64 << 10
 
-// pipe is the standard input of a worker, whose Programs read it.
+// pipe is the standard input of a worker, whose Programs read it. Its fields are
+// guarded by supervisor.mu.
 type pipe struct {
-	mu      sync.Mutex // guards what follows, and the fields of all its inputs
+	mu      *sync.Mutex
 	changed sync.Cond
 	data    []byte
 	passed  int64 // bytes written so far
@@ -19,33 +20,30 @@ type pipe struct {
 	broken  bool  // nothing more is read
 }
 
-func newPipe() *pipe {
-	p := &pipe{}
-	p.changed.L = &p.mu
-	return p
-}
+func newPipe(mu *sync.Mutex) *pipe { return &pipe{mu: mu, changed: sync.Cond{L: mu}} }
 
 // input is a process.Input: what one node writes to a pipe.
 type input struct {
-	pipe *pipe
-	gone bool // its node has left
+	*pipe
+	w *worker
 }
 
 // Offset implements process.Input.
-func (in *input) Offset() (int64, error) {
-	in.pipe.mu.Lock()
-	defer in.pipe.mu.Unlock()
-	return in.pipe.passed, nil
+func (in input) Offset() (int64, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.passed, nil
 }
 
-// Write waits while the pipe is full. It fails once nobody reads any more.
-func (in *input) Write(b []byte) (int, error) {
+// Write waits while the pipe is full. It fails once nobody reads any more, or the
+// node has left, after which another one may go on.
+func (in input) Write(b []byte) (int, error) {
 	p := in.pipe
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for n := 0; ; {
 		switch room := min(pipeSize-len(p.data), len(b)-n); {
-		case p.eof || in.gone:
+		case p.eof || in.w.left:
 			return n, os.ErrClosed
 		case p.broken:
 			return n, syscall.EPIPE
@@ -63,20 +61,12 @@ func (in *input) Write(b []byte) (int, error) {
 }
 
 // Close ends the input after what was written.
-func (in *input) Close() error {
-	in.pipe.mu.Lock()
-	defer in.pipe.mu.Unlock()
-	in.pipe.eof = in.pipe.eof || !in.gone
-	in.pipe.changed.Broadcast()
+func (in input) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.eof = in.eof || !in.w.left
+	in.changed.Broadcast()
 	return nil
-}
-
-// leave makes a blocked writer give up; the pipe stays open for another node.
-func (in *input) leave() {
-	in.pipe.mu.Lock()
-	defer in.pipe.mu.Unlock()
-	in.gone = true
-	in.pipe.changed.Broadcast()
 }
 
 // Read implements io.Reader.
@@ -97,12 +87,4 @@ func (p *pipe) Read(b []byte) (int, error) {
 		}
 		p.changed.Wait()
 	}
-}
-
-// shut ends the reading side.
-func (p *pipe) shut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.broken = true
-	p.changed.Broadcast()
 }

@@ -89,7 +89,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	if len(b) > 0 {
 		n := c.host.net
 		n.mu.Lock()
-		n.counters.StreamBytes += int64(len(b))
+		n.counters.Streams.Bytes += int64(len(b))
 		n.mu.Unlock()
 		c.peer.send(n.cfg.Latency(c.host, c.peer.host), append([]byte(nil), b...))
 	}

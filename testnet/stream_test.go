@@ -82,7 +82,7 @@ func TestStreamLatency(t *testing.T) {
 				t.Errorf("read %q, %v after %v, want %q", got, err, took, want)
 			}
 		}
-		if c := n.Counters(); c.Streams != 1 || c.StreamBytes != 6 {
+		if c := n.Counters(); c.Streams != (Amount{1, 6}) {
 			t.Errorf("counters: %+v", c)
 		}
 	})

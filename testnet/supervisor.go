@@ -138,7 +138,8 @@ func (t *tree) stop() {
 	t.cancel()
 	t.s.acked.Broadcast()
 	if t == t.s.main && t.s.input != nil {
-		t.s.input.shut()
+		t.s.input.broken = true
+		t.s.input.changed.Broadcast()
 	}
 }
 
@@ -175,9 +176,6 @@ func (s *supervisor) attach() *worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &worker{s: s, done: make(chan struct{})}
-	if s.input != nil {
-		w.input = &input{pipe: s.input}
-	}
 	if s.main.life.Phase() == process.Over {
 		close(w.done)
 		return w

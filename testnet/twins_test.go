@@ -19,7 +19,7 @@ func withTwins(t *testing.T, f func(t *nodesTest)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		nodes, err := StartNodes(NodesConfig{
-			Sites: NewSites([]int{1, 1, 1}, milliseconds([][]float64{{0, 10, 20}, {10, 0, 15}, {20, 15, 0}})),
+			Sites: &Sites{[]int{1, 1, 1}, milliseconds([][]float64{{0, 10, 20}, {10, 0, 15}, {20, 15, 0}})},
 			State: t.TempDir(), Seed: 1, Keys: twinKeys,
 		})
 		if err != nil {

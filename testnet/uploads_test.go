@@ -18,7 +18,7 @@ import (
 func TestUploadsAreNotPushedOut(t *testing.T) {
 	const cache = 2 * transfer.ChunkSize
 	synctest.Test(t, func(t *testing.T) {
-		nodes, err := StartNodes(NodesConfig{Sites: NewSites([]int{2}, milliseconds([][]float64{{0}})), State: t.TempDir(), Seed: 1, Cache: cache})
+		nodes, err := StartNodes(NodesConfig{Sites: &Sites{[]int{2}, milliseconds([][]float64{{0}})}, State: t.TempDir(), Seed: 1, Cache: cache})
 		if err != nil {
 			t.Fatal(err)
 		}

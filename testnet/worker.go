@@ -11,9 +11,8 @@ import (
 // worker is a process.Worker: a node's view of what a supervisor looks after. Its
 // fields are guarded by supervisor.mu, but for those that never change.
 type worker struct {
-	s     *supervisor
-	input *input // nil without standard input
-	done  chan struct{}
+	s    *supervisor
+	done chan struct{}
 
 	closed bool // its output is not read any more
 	left   bool // its node has gone
@@ -21,10 +20,10 @@ type worker struct {
 
 // Stdin implements process.Worker.
 func (w *worker) Stdin() process.Input {
-	if w.input == nil {
+	if w.s.input == nil {
 		return nil
 	}
-	return w.input
+	return input{w.s.input, w}
 }
 
 // ReadOutput implements process.Worker.
@@ -47,11 +46,7 @@ func (w *worker) ReadOutput(s process.Stream, offset int64, p []byte) (int, erro
 }
 
 // Written implements process.Worker.
-func (w *worker) Written() (stdout, stderr int64) {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	return w.s.out[0].written(), w.s.out[1].written()
-}
+func (w *worker) Written() (stdout, stderr int64) { return w.s.written() }
 
 // Changed implements process.Worker.
 func (w *worker) Changed() <-chan struct{} {
@@ -117,8 +112,8 @@ func (w *worker) Leave() {
 		return
 	}
 	w.left = true
-	if w.input != nil {
-		w.input.leave()
+	if w.s.input != nil {
+		w.s.input.changed.Broadcast()
 	}
 	w.s.detach(w)
 }

@@ -18,11 +18,10 @@ import (
 // OverlayConfig describes an Overlay. Layout is required; zero fields of Noise
 // mean none of it.
 type OverlayConfig struct {
-	Layout    Layout
-	Seed      uint64
-	Noise     Noise
-	Near, Far int // links wanted by each node; 0 = the protocol's own
-	Peers     int // nodes that a core remembers; 0 = the protocol's own
+	Layout Layout
+	Seed   uint64
+	Noise  Noise
+	Peers  int // nodes that a core remembers; 0 = the protocol's own
 	// Heard is how long news of a member need to reach the others: each hears
 	// of it after a time of its own, up to this. 0 = 1 s.
 	Heard time.Duration

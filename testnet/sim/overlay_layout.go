@@ -8,13 +8,8 @@ import (
 	"zorilla/testnet"
 )
 
-// Layout says how many hosts each site has, and the round trips between the
-// sites; the diagonal is not used. Each host adds 50 to 150 µs of its own to
-// its round trips, so that they are 0.1 to 0.3 ms within a site.
-type Layout struct {
-	Sizes []int
-	RTT   [][]time.Duration
-}
+// Layout is the same for simulated nodes as for whole ones.
+type Layout = testnet.Sites
 
 // SixSites lays n hosts out at six sites with the distances of Grid'5000, of
 // the same size or, uneven, with 40, 22, 16, 12, 6 and 4 % of them.

@@ -29,7 +29,7 @@ func (o *Overlay) begin(i int) {
 	h := o.hosts[i]
 	roster := o.roster[h.site]
 	h.core = vicinity.NewCore(vicinity.CoreConfig{
-		Self: h.id, Near: o.cfg.Near, Far: o.cfg.Far, Peers: o.cfg.Peers, Roster: roster,
+		Self: h.id, Peers: o.cfg.Peers, Roster: roster,
 		Rand: rand.New(rand.NewPCG(o.rnd.Uint64(), uint64(i))),
 	}, o.Now())
 	o.Feed(i, h.core.Join(o.Now(), roster.At(o.rnd.IntN(roster.Len()))))

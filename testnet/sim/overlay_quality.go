@@ -1,8 +1,9 @@
 package sim
 
 import (
-	"slices"
 	"time"
+
+	"zorilla/testnet"
 )
 
 // Quality says how good the neighbours of the running nodes are.
@@ -16,7 +17,6 @@ type Quality struct {
 	// Stretch is the mean true round trip of these neighbours over that of the
 	// truly nearest.
 	Stretch float64
-	Links   float64 // mean number of links of a node, near and far
 	Reached float64 // share of the nodes that a flood from one of them reaches
 }
 
@@ -25,16 +25,15 @@ type Quality struct {
 func (o *Overlay) Quality(k int) Quality {
 	up := o.Live()
 	var q Quality
-	var right, wanted, links int
+	var right, wanted int
 	var mine, best time.Duration
 	for _, i := range up {
-		near := o.nearest(i, up, k)
+		near := testnet.NearestRTTs(i, up, k, o.RTT)
 		if len(near) == 0 {
 			continue
 		}
 		last, got := near[len(near)-1], 0
 		for _, nb := range o.Neighbours(i) {
-			links++
 			to, _ := o.Index(nb.ID)
 			if nb.Far || got == len(near) || !o.Up(to) {
 				continue
@@ -43,7 +42,7 @@ func (o *Overlay) Quality(k int) Quality {
 			mine += rtt
 			best += near[got]
 			got++
-			if !(last < rtt/5*4 && rtt-last > 200*time.Microsecond) {
+			if !testnet.Clearly(last, rtt) {
 				right++
 			}
 		}
@@ -56,7 +55,6 @@ func (o *Overlay) Quality(k int) Quality {
 	if best > 0 {
 		q.Stretch = float64(mine) / float64(best)
 	}
-	q.Links = float64(links) / float64(len(up))
 	q.Reached = float64(o.Reached(up[0])) / float64(len(up))
 	return q
 }
@@ -70,24 +68,6 @@ func (o *Overlay) Live() []int {
 		}
 	}
 	return up
-}
-
-// nearest returns the true round trips to the k nearest of some nodes, sorted.
-func (o *Overlay) nearest(i int, among []int, k int) []time.Duration {
-	near := make([]time.Duration, 0, k+1)
-	for _, to := range among {
-		if to == i {
-			continue
-		}
-		d := o.RTT(i, to)
-		if len(near) == k && d >= near[k-1] {
-			continue
-		}
-		at, _ := slices.BinarySearch(near, d)
-		near = slices.Insert(near, at, d)
-		near = near[:min(len(near), k)]
-	}
-	return near
 }
 
 // Reached counts the nodes that a flood from a node reaches, itself included,

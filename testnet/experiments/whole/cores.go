@@ -50,7 +50,6 @@ func bareCores(n int, seed uint64) (row, error) {
 // floodCores floods from the first node over the neighbour sets as they are.
 func floodCores(o *sim.Overlay, seed uint64) (testnet.FloodReport, error) {
 	var report testnet.FloodReport
-	var sum time.Duration
 	begun := o.Now()
 	cores := make([]*flood.Core, o.Len())
 	for i := range cores {
@@ -75,10 +74,7 @@ func floodCores(o *sim.Overlay, seed uint64) (testnet.FloodReport, error) {
 			o.Send(from, to, func() {
 				got := cores[to].Receive(o.Now(), 0, o.ID(from), out.Packet)
 				if m := got.Deliver; m != nil {
-					d := o.Now().Sub(begun)
-					report.Reached++
-					report.Last, report.Hops = max(report.Last, d), max(report.Hops, int(m.Hops))
-					sum += d
+					report.Arrived(*m, o.Now().Sub(begun))
 				}
 				carry(to, got)
 			})
@@ -91,11 +87,8 @@ func floodCores(o *sim.Overlay, seed uint64) (testnet.FloodReport, error) {
 	carry(0, out)
 	o.Run(2 * time.Second) // longer than any copy is on its way
 	for _, c := range cores {
-		s := c.Stats()
-		report.Messages += int64(s.Sent + s.Forwarded)
-		report.Duplicates += int64(s.Duplicates)
+		report.Add(c.Stats())
 	}
-	report.Mean = sum / time.Duration(max(1, report.Reached))
 	if report.Reached != o.Len()-1 {
 		return report, fmt.Errorf("a flood reached %d of %d nodes", report.Reached, o.Len()-1)
 	}

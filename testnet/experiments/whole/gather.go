@@ -42,7 +42,7 @@ func (r *row) gather(layout sim.Layout, config testnet.NodesConfig, inCalm func(
 	}
 	defer os.RemoveAll(state)
 	begun, cpu, empty := time.Now(), testnet.CPUTime(), heap()
-	config.Sites, config.State = testnet.NewSites(layout.Sizes, layout.RTT), state
+	config.Sites, config.State = &layout, state
 	nodes, err := testnet.StartNodes(config)
 	if err != nil {
 		return err

@@ -100,7 +100,7 @@ func (r *row) cells() []any {
 	return []any{
 		r.kind, r.nodes, s(r.most), s(r.all), s(r.right), r.final,
 		fmt.Sprintf("%.0f", r.calm.bytes), fmt.Sprintf("%.2f", r.calm.packets), fmt.Sprintf("%.0f", r.calm.vicinity),
-		ms(r.flood.Last), ms(r.flood.Mean), r.flood.Hops, perNode(float64(r.flood.Messages)), r.flood.Reached,
+		ms(r.flood.Last), ms(r.flood.Mean()), r.flood.Hops, perNode(float64(r.flood.Messages)), r.flood.Reached,
 		r.heap >> 10, perNode(float64(r.cpu.Milliseconds()) / calm.Minutes()), s(r.coming), s(r.virtual), s(r.took),
 	}
 }
