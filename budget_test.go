@@ -29,8 +29,6 @@ const (
 // excused lists who is over a budget, with how much it has. The number may only
 // fall: when it does, write the new one here.
 var excused = map[string]int{
-	"jobs/agent circle":                             18, // Service is to be cut
-	"jobs/agent.Service methods":                    117,
 	"jobs/model.Model methods":                      44,
 	"jobs/internal/participant.Participant methods": 48,
 	"jobs/internal/record.Record fields":            26,

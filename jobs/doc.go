@@ -16,6 +16,8 @@
 // Package agent is what a node does for jobs, model the same in simulations. Both
 // contain the core that is below internal, which nobody else can import:
 //
+//	origin      the jobs submitted at a node, with journal and files
+//	executor    the workers of a node, with processes and directories
 //	core        all decisions of one node
 //	primary     one job at its origin: ranks, leases, how it ends
 //	search      who is to get its ranks: floods, offers, the choice

@@ -11,6 +11,7 @@ import (
 )
 
 const (
+
 	// signedWithin is how far from now a node's advertisements may be signed,
 	// by its own clock: what was recorded earlier calls for nobody any more.
 	// While it lasts, and for longer, package flood knows them again.

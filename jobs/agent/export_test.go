@@ -11,10 +11,7 @@ import (
 
 // Erasing forgets a job in memory, and returns what is to be done on disk.
 func (s *Service) Erasing(id jobs.ID, remove bool) (steps []func() error) {
-	s.loop.Call(func() {
-		steps = s.eraseSteps([]erasure{s.forget(s.archive.all[id], remove)}, func(error) {})
-	})
-	return steps
+	return s.own.Erasing(id, remove)
 }
 
 // Ended is the journal of a job that ended without a worker.

@@ -41,7 +41,7 @@ func (s *Service) settle() {
 // unsettled counts the workers of which origins do not know enough, and those
 // of them that are about to end. changed is closed when that may be different.
 func (s *Service) unsettled() (changed <-chan struct{}, left, ending int) {
-	changed = s.Changes()
+	changed = s.loop.Changes()
 	s.loop.Call(func() {
 		for _, w := range s.core.Part.Works {
 			for _, k := range w.Workers {

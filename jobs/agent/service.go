@@ -9,24 +9,24 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rs/zerolog"
 	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
 	"zorilla/jobs/internal/loop"
+	"zorilla/jobs/internal/origin"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
 	"zorilla/vicinity"
-
-	"github.com/rs/zerolog"
 )
 
-// Config is what a Service needs. All fields but Work, RunAs, Expose, Devices,
-// Limits, FreeDisk and Schedule must be set.
+// Config is what a Service needs. All fields but Await, Limits, FreeDisk, KeepFor,
+// KeepOutputs and Schedule must be set.
 type Config struct {
 	Self vicinity.Member
 	Dir  string // absolute; for output
@@ -64,29 +64,22 @@ type Config struct {
 // as a participant in others'. One goroutine, that of Run, owns all primaries
 // and the claims; everything else sends it functions to call.
 type Service struct {
-	cfg     Config
-	self    vicinity.Member
-	overlay Overlay
-	store   transfer.PinStore
-	log     zerolog.Logger
-	loop    *loop.Loop
-	peers   *peer.Client
-	dropped *peer.Counters
-	fetches chan struct{} // a place for each fetch of outputs
+	cfg           Config
+	self          vicinity.Member
+	overlay       Overlay
+	store         transfer.PinStore
+	log           zerolog.Logger
+	loop          *loop.Loop
+	peers         *peer.Client
+	dropped       *peer.Counters // messages
+	own           *origin.Jobs
+	origin.Client // what clients ask about them
 
 	// Owned by the loop.
-	core      *core.Core
-	exec      *executor.Executor
-	jobs      map[jobs.ID]*job
-	keys      map[string]keyed // jobs by the keys of their submissions
-	archive   archive          // of jobs that have ended
-	last      jobs.ID          // submitted last
-	lastStamp jobs.Stamp
-	answers   map[uint64]chan<- wire.Ack // to requests, by their numbers; each has room for one
-	number    uint64                     // of the last of them
+	core *core.Core
+	exec *executor.Executor
 
 	clocks *clocks // of other nodes; it has a mutex of its own
-
 }
 
 // New makes a service; Run starts it.
@@ -98,15 +91,19 @@ func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
 		loop: loop.New(cfg.Log), peers: &peer.Client{HTTP: cfg.Client}, dropped: &peer.Counters{},
-		fetches: make(chan struct{}, maxFetches), clocks: newClocks(time.Now()),
-		jobs: map[jobs.ID]*job{}, keys: map[string]keyed{}, answers: map[uint64]chan<- wire.Ack{},
-		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
+		clocks: newClocks(time.Now()),
 	}
 	s.core = core.New(cfg.Self, around{s}, cfg.Rand, cfg.Schedule, w.OrphanLimit)
 	s.core.Claims.Limits = cfg.Limits
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
 	}, s.loop, &s.core.Part)
+	s.own = origin.New(origin.Config{
+		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written,
+		Learn:   func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
+		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Rand: cfg.Rand, Log: cfg.Log,
+	}, s.loop, s.core)
+	s.Client = s.own.Client()
 	return s
 }
 
@@ -115,12 +112,12 @@ func New(cfg Config) *Service {
 // ends them instead if Config.NodeLimit says so.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.loop.Stop() // whoever waits for the service must not do so for ever
-	if err := s.load(); err != nil {
+	if err := s.own.Load(func() error { return s.exec.Adopt(s.adopt) }); err != nil {
 		return err
 	}
 	s.store.StartEviction() // what the jobs need is pinned by now
 	s.loop.Start(owner{s})
-	s.loop.Go(s.checkStored)
+	s.loop.Go(s.own.CheckStored)
 	if s.cfg.FreeDisk != nil {
 		s.loop.Go(s.watchDisk)
 	}
@@ -141,7 +138,7 @@ func (s *Service) Run(ctx context.Context) error {
 	s.loop.Stop()
 	s.loop.Wait()
 	s.exec.Leave()
-	s.closeFiles()
+	s.own.Close()
 	s.bequeath()
 	return failure
 }
@@ -171,14 +168,12 @@ func (o owner) Due() {
 			s.perform(a)
 		}
 	}
-	if at := s.archive.next; !at.IsZero() && !s.loop.Now().Before(at) {
-		s.sweep()
-	}
+	s.own.Due()
 }
 
 // Wake returns when something is due.
 func (o owner) Wake() time.Time {
-	at := agenda.Earlier(o.s.core.Wake(), o.s.archive.next)
+	at := agenda.Earlier(o.s.core.Wake(), o.s.own.Wake())
 	if o.s.core.Busy > 0 {
 		at = agenda.Earlier(at, o.s.loop.Now().Add(wakeful))
 	}
@@ -202,10 +197,17 @@ func (s *Service) MemberGone(id vicinity.ID) {
 	s.loop.Post(func() { s.core.MemberGone(s.loop.Now(), id) })
 }
 
-func (s *Service) jobDir(id jobs.ID) string { return filepath.Join(s.cfg.Dir, "jobs", string(id)) }
-
 // Broken says why this node cannot start workers, or "".
 func (s *Service) Broken() (why string) {
 	s.loop.Call(func() { why = s.core.Claims.Starts.Broken })
 	return why
+}
+
+// Self returns the node that the service runs at.
+func (s *Service) Self() vicinity.Member { return s.self }
+
+// adopt goes on with a worker of an earlier life of this node.
+func (s *Service) adopt(c participant.ClaimRecord) {
+	s.overlay.Learn(c.Job.Origin(), c.Addrs)
+	s.core.Adopt(s.loop.Now(), c)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
 )
 
@@ -73,8 +74,17 @@ func (l *Loop) Start(o Owner) {
 	}()
 }
 
-// Running is closed when the loop was started.
-func (l *Loop) Running() <-chan struct{} { return l.running }
+// Ready waits until the loop runs. The error is that of ctx, or jobs.ErrStopped.
+func (l *Loop) Ready(ctx context.Context) error {
+	select {
+	case <-l.running:
+		return nil
+	case <-l.Stopped.Done():
+		return jobs.ErrStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Leave ends Leaving, Stop ends Stopped, and with it the loop.
 func (l *Loop) Leave() { l.leave() }

@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 
 // Find returns the full ID of a job that this node originates or works for,
 // named by its ID, a unique prefix of it, or "last".
-func (s *Service) Find(ref string) (jobs.ID, error) {
+func (c *Client) Find(ref string) (jobs.ID, error) {
 	if ref == "last" {
 		var last jobs.ID
-		switch running := s.loop.Call(func() { last = s.last }); {
+		switch running := c.own.loop.Call(func() { last = c.own.last }); {
 		case !running:
 			return "", jobs.ErrStopped
 		case last == "":
@@ -21,10 +21,10 @@ func (s *Service) Find(ref string) (jobs.ID, error) {
 		}
 		return last, nil
 	}
-	found := s.Matching(ref)
+	found := c.Matching(ref)
 	switch {
 	case len(found) > 0:
-	case s.loop.Stopped.Err() != nil:
+	case c.own.loop.Stopped.Err() != nil:
 		return "", jobs.ErrStopped
 	default:
 		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, jobs.ErrNotFound)
@@ -34,23 +34,23 @@ func (s *Service) Find(ref string) (jobs.ID, error) {
 
 // Matching returns the jobs that this node originates or works for whose IDs
 // begin with the prefix; none if it is empty.
-func (s *Service) Matching(prefix string) []jobs.ID {
+func (c *Client) Matching(prefix string) []jobs.ID {
 	var found []jobs.ID
 	if prefix == "" {
 		return nil
 	}
-	s.loop.Call(func() {
-		for id := range s.jobs {
+	c.own.loop.Call(func() {
+		for id := range c.own.jobs {
 			if strings.HasPrefix(string(id), prefix) {
 				found = append(found, id)
 			}
 		}
-		for id := range s.archive.all {
-			if s.jobs[id] == nil && strings.HasPrefix(string(id), prefix) {
+		for id := range c.own.archive.all {
+			if c.own.jobs[id] == nil && strings.HasPrefix(string(id), prefix) {
 				found = append(found, id)
 			}
 		}
-		for id := range s.core.Part.Works {
+		for id := range c.own.core.Part.Works {
 			if strings.HasPrefix(string(id), prefix) && !slices.Contains(found, id) {
 				found = append(found, id)
 			}
@@ -60,18 +60,18 @@ func (s *Service) Matching(prefix string) []jobs.ID {
 }
 
 // knows reports whether the job originates here; it runs in the loop.
-func (s *Service) knows(id jobs.ID) bool { return s.jobs[id] != nil || s.archive.all[id] != nil }
+func (o *Jobs) knows(id jobs.ID) bool { return o.jobs[id] != nil || o.archive.all[id] != nil }
 
 // inJob calls f in the loop with a job of this origin, which is read again if it
 // is not in memory any more. Of a job whose results are forgotten the error is a
 // ForgottenError.
-func (s *Service) inJob(id jobs.ID, f func(*job)) error {
+func (o *Jobs) inJob(id jobs.ID, f func(*job)) error {
 	var old *job
 	for {
 		var err error
 		again := false
-		ok := s.loop.Call(func() {
-			p, j := s.archive.all[id], s.jobs[id]
+		ok := o.loop.Call(func() {
+			p, j := o.archive.all[id], o.jobs[id]
 			if j == nil && p != nil && p.Forgotten == 0 {
 				j = old
 			}
@@ -81,7 +81,7 @@ func (s *Service) inJob(id jobs.ID, f func(*job)) error {
 			case p == nil:
 				err = fmt.Errorf("job %s %w", id.Short(), jobs.ErrNotFound)
 			case p.Forgotten != 0:
-				err = &jobs.ForgottenError{St: p.Status(s.self.ID)}
+				err = &jobs.ForgottenError{St: p.Status(o.self.ID)}
 			default:
 				again = true
 			}
@@ -92,7 +92,7 @@ func (s *Service) inJob(id jobs.ID, f func(*job)) error {
 		if !again {
 			return err
 		}
-		if old, err = s.recall(id); err != nil {
+		if old, err = o.recall(id); err != nil {
 			return err
 		}
 	}
@@ -100,21 +100,21 @@ func (s *Service) inJob(id jobs.ID, f func(*job)) error {
 
 // Owns reports whether this node is the job's origin and remembers it. One that is
 // stopping says so of any job: what is asked next is told that it stops.
-func (s *Service) Owns(id jobs.ID) (owns bool) {
-	return !s.loop.Call(func() { owns = s.knows(id) }) || owns
+func (c *Client) Owns(id jobs.ID) (owns bool) {
+	return !c.own.loop.Call(func() { owns = c.own.knows(id) }) || owns
 }
 
 // List returns the jobs that this node originates or works for, in the order of
 // InOrder: of those that originate here and have ended at most so many as asked
 // for, the youngest; negative = all.
-func (s *Service) List(ended int) []jobs.Status {
+func (c *Client) List(ended int) []jobs.Status {
 	var list []jobs.Status
-	s.loop.Call(func() {
-		list = s.listOwn(ended)
+	c.own.loop.Call(func() {
+		list = c.own.listOwn(ended)
 		own := len(list)
-		for id, w := range s.core.Part.Works {
+		for id, w := range c.own.core.Part.Works {
 			if !slices.ContainsFunc(list[:own], func(st jobs.Status) bool { return st.ID == id }) {
-				list = append(list, w.Status(s.self, s.exec.Written))
+				list = append(list, w.Status(c.own.self, c.own.cfg.Written))
 			}
 		}
 	})
@@ -123,22 +123,22 @@ func (s *Service) List(ended int) []jobs.Status {
 }
 
 // listOwn lists jobs of this origin, in no order.
-func (s *Service) listOwn(ended int) (list []jobs.Status) {
-	order := s.archive.order
+func (o *Jobs) listOwn(ended int) (list []jobs.Status) {
+	order := o.archive.order
 	if ended >= 0 {
 		order = order[max(0, len(order)-ended):]
 	}
 	for _, p := range order {
-		if j := s.jobs[p.ID]; j == nil {
-			list = append(list, p.Status(s.self.ID))
+		if j := o.jobs[p.ID]; j == nil {
+			list = append(list, p.Status(o.self.ID))
 		} else {
-			st, _ := s.view(j)
+			st, _ := o.view(j)
 			list = append(list, st)
 		}
 	}
-	for id, j := range s.jobs {
-		if s.archive.all[id] == nil {
-			st, _ := s.view(j)
+	for id, j := range o.jobs {
+		if o.archive.all[id] == nil {
+			st, _ := o.view(j)
 			list = append(list, st)
 		}
 	}
@@ -146,11 +146,13 @@ func (s *Service) listOwn(ended int) (list []jobs.Status) {
 }
 
 // Results tells how much is kept of jobs that have ended.
-func (s *Service) Results() (r jobs.Results) {
-	s.loop.Call(func() { r = s.archive.results() })
+func (c *Client) Results() (r jobs.Results) {
+	c.own.loop.Call(func() { r = c.own.archive.results() })
 	return r
 }
 
 // Read notes that somebody who uses this node has asked for the results of a job:
 // waited for its end, read all of its output or fetched files.
-func (s *Service) Read(id jobs.ID) { s.loop.Post(func() { s.archive.sawRead(s.loop.Now(), id) }) }
+func (c *Client) Read(id jobs.ID) {
+	c.own.loop.Post(func() { c.own.archive.sawRead(c.own.loop.Now(), id) })
+}

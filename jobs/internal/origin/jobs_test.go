@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"testing"
@@ -18,7 +18,7 @@ func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	p := primary.New(jobs.ID("aaaaa").At(self.ID), self, jobtest.Rand(), flood.Schedule{})
 	p.Submit(jobtest.Start, jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 7, flood.Schedule{})
 	j := &job{Job: &core.Job{Core: p, Steps: []*core.PendingStep{{}}}, output: &output.Log{Spool: &output.Spool{}}, stdin: &output.Spool{}}
-	s := &Service{cfg: Config{Journal: journal.NewMemory()}}
+	s := &Jobs{cfg: Config{Journal: journal.NewMemory()}}
 	_, before := s.view(j)
 	p.Cancel(jobtest.Start, "cancelled by a user")
 	st, version := s.view(j)

@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 
 	"zorilla/internal/plain"
 	"zorilla/jobs"
+	"zorilla/jobs/journal"
 )
 
 // hindrance says what keeps the origin from its part of a job, or "".
-func (s *Service) hindrance(j *job) string {
-	if len(j.Steps) > 0 && s.cfg.Journal.Stalled() != nil {
+func (j *job) hindrance(log journal.Journal) string {
+	if len(j.Steps) > 0 && log.Stalled() != nil {
 		return diskFull + ": nothing can be written down"
 	}
 	return j.trouble
@@ -23,7 +24,7 @@ const diskFull = "the disk of its origin is full"
 
 // whenWritten waits for the answer to what was handed to the journal, but not for a full
 // disk: who asked is told, and what was handed over is written when there is room.
-func whenWritten[T any](ctx context.Context, s *Service, done <-chan T) (answer T, err error) {
+func whenWritten[T any](ctx context.Context, s *Jobs, done <-chan T) (answer T, err error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -43,7 +44,7 @@ func whenWritten[T any](ctx context.Context, s *Service, done <-chan T) (answer 
 }
 
 // hindered notes whether a job's output could be stored.
-func (s *Service) hindered(j *job, err error) {
+func (o *Jobs) hindered(j *job, err error) {
 	text := ""
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -55,8 +56,8 @@ func (s *Service) hindered(j *job, err error) {
 		return
 	}
 	if j.trouble = text; text != "" {
-		s.log.Error().Err(err).Str("job", string(j.Core.Rec.ID)).Msg("store output")
+		o.log.Error().Err(err).Str("job", string(j.Core.Rec.ID)).Msg("store output")
 	}
 	j.Core.Version++
-	s.loop.Notify()
+	o.loop.Notify()
 }

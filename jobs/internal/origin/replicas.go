@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"zorilla/jobs"
@@ -9,7 +9,7 @@ import (
 // each rank that of the copy that counts, once it is known; at the end of the job
 // also that of ranks without one, since it may tell what went wrong.
 type replicaOutput struct {
-	s    *Service
+	s    *Jobs
 	told map[jobs.RankAttempt]bool // by rank, not by worker
 }
 

@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"context"
@@ -31,47 +31,47 @@ func (j *job) lacksInputs(from vicinity.ID, rep *wire.Report) bool {
 
 // mendInputs looks whether the inputs are still here, and fetches back what is not
 // from nodes that worked for the job. It runs in the loop.
-func (s *Service) mendInputs(j *job) {
+func (o *Jobs) mendInputs(j *job) {
 	if j.mending {
 		return
 	}
 	j.mending = true
 	id, inputs := j.Core.Rec.ID, j.Core.Rec.Spec.Inputs
-	holders := slices.DeleteFunc(slices.Sorted(maps.Keys(j.Core.Parts)), func(id vicinity.ID) bool { return id == s.self.ID })
-	s.loop.Go(func() {
-		lost := s.lostInput(inputs)
+	holders := slices.DeleteFunc(slices.Sorted(maps.Keys(j.Core.Parts)), func(id vicinity.ID) bool { return id == o.self.ID })
+	o.loop.Go(func() {
+		lost := lostInput(o.store, inputs)
 		if lost != "" {
-			ctx, cancel := context.WithTimeout(s.loop.Stopped, mendFor)
-			_, _, err := s.cfg.Fetch(ctx, inputsOwner(id), inputs, holders, nil)
+			ctx, cancel := context.WithTimeout(o.loop.Stopped, mendFor)
+			_, _, err := o.cfg.Fetch(ctx, inputsOwner(id), inputs, holders, nil)
 			cancel()
-			if s.loop.Stopped.Err() != nil {
+			if o.loop.Stopped.Err() != nil {
 				return
 			}
-			s.log.Error().Err(err).Msgf("the disk lost %s of job %s; it was asked of %d nodes", lost, id.Short(), len(holders))
+			o.log.Error().Err(err).Msgf("the disk lost %s of job %s; it was asked of %d nodes", lost, id.Short(), len(holders))
 			if err == nil {
 				lost = ""
 			}
 		}
-		s.loop.Post(func() {
+		o.loop.Post(func() {
 			if j.mending = false; j.Core.Rec.State.Final() {
-				s.store.Unpin(inputsOwner(id)) // which the fetch has pinned again, perhaps
+				o.store.Unpin(inputsOwner(id)) // which the fetch has pinned again, perhaps
 			} else if lost != "" {
-				j.Core.InputLost(s.loop.Now(), lost)
-				s.core.Flush(s.loop.Now(), j.Job)
+				j.Core.InputLost(o.loop.Now(), lost)
+				o.core.Flush(o.loop.Now(), j.Job)
 			}
 		})
 	})
 }
 
 // lostInput names an input file that is not all here, or returns "".
-func (s *Service) lostInput(inputs transfer.Hash) string {
-	tree, err := transfer.LoadManifest(s.store, inputs)
+func lostInput(store transfer.PinStore, inputs transfer.Hash) string {
+	tree, err := transfer.LoadManifest(store, inputs)
 	if errors.Is(err, transfer.ErrNotFound) {
 		return "the list of its input files"
 	}
 	for _, e := range tree.Entries {
 		for _, h := range e.Chunks {
-			if !s.store.Has(h) {
+			if !store.Has(h) {
 				return fmt.Sprintf("its input %.200q", e.Path)
 			}
 		}

@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"cmp"
@@ -6,65 +6,62 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/output"
-	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
 )
 
-// load rebuilds all jobs from the journal.
-func (s *Service) load() error {
-	marks, err := s.readMarks()
+// Load rebuilds all jobs from the journal.
+func (o *Jobs) Load(adopt func() error) error {
+	marks, err := o.disk.readMarks()
 	if err != nil {
 		return err
 	}
-	l := loading{s: s, marks: marks}
-	if err := s.cfg.Journal.Load(l.entry); err != nil {
+	l := loading{s: o, marks: marks}
+	if err := o.cfg.Journal.Load(l.entry); err != nil {
 		return fmt.Errorf("read jobs: %w", err)
 	}
 	l.seal()
-	lost := s.recallYoungest()
-	if err := s.exec.Adopt(s.adopt); err != nil {
+	lost := o.recallYoungest()
+	if err := adopt(); err != nil {
 		return err
 	}
 	for _, id := range l.live {
-		if err := s.restore(id); err != nil {
-			s.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
-			s.unkey(s.jobs[id].Core.Rec.Spec.Key, id)
-			delete(s.jobs, id)
-			s.core.Drop(id)
+		if err := o.restore(id); err != nil {
+			o.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
+			o.keys.forget(o.jobs[id].Core.Rec.Spec.Key, id)
+			delete(o.jobs, id)
+			o.core.Drop(id)
 			continue
 		}
-		lost = append(lost, s.jobs[id].lost()...)
+		lost = append(lost, o.jobs[id].lost()...)
 	}
-	s.tellLost(lost)
+	o.disk.tellLost(lost)
 	for _, e := range l.marks { // of jobs that the journal has forgotten already
 		l.erase = append(l.erase, e)
 	}
 	if len(l.erase) > 0 {
-		s.loop.Go(func() { s.eraseAll(l.erase, func(error) {}) })
+		o.loop.Go(func() { o.disk.eraseAll(l.erase, func(error) {}) })
 	}
 	return nil
 }
 
 // recallYoungest takes the jobs into memory that ended last, and tells what the
 // disk lost of them.
-func (s *Service) recallYoungest() (lost []string) {
-	for _, p := range s.archive.order[max(0, len(s.archive.order)-keepWhole):] {
+func (o *Jobs) recallYoungest() (lost []string) {
+	for _, p := range o.archive.order[max(0, len(o.archive.order)-keepWhole):] {
 		if p.Forgotten != 0 {
 			continue
 		}
-		j, err := s.recall(p.ID)
+		j, err := o.recall(p.ID)
 		if err != nil {
-			s.log.Error().Err(err).Str("job", string(p.ID)).Msg("a job of before cannot be read")
+			o.log.Error().Err(err).Str("job", string(p.ID)).Msg("a job of before cannot be read")
 			continue
 		}
-		s.jobs[p.ID] = j
-		s.core.Add(j.Job)
+		o.jobs[p.ID] = j
+		o.core.Add(j.Job)
 		lost = append(lost, j.lost()...)
 	}
 	return lost
@@ -73,7 +70,7 @@ func (s *Service) recallYoungest() (lost []string) {
 // loading makes jobs of the entries of the journal, of which those of one job
 // come together. Of jobs that have ended it keeps the record only.
 type loading struct {
-	s     *Service
+	s     *Jobs
 	marks map[jobs.ID]erasure // of jobs that were not met yet
 	job   *job                // of which entries come
 	live  []jobs.ID           // jobs that had not ended
@@ -112,14 +109,14 @@ func (l *loading) seal() {
 		return
 	}
 	if p == nil {
-		s.keep(&rec.Spec, id)
+		s.keys.keep(&rec.Spec, id)
 	} else if p.ID = id; len(p.Sum) == sha256.Size {
 		s.keys[p.Key], p.Sum = keyed{id, [sha256.Size]byte(p.Sum)}, nil
 	}
 	if marked {
 		if p == nil {
 			p = record.PastOf(rec)
-			p.Forgotten = s.markedAt(mark).UnixNano()
+			p.Forgotten = s.disk.markedAt(mark).UnixNano()
 		}
 		mark.record = s.recordOf(p)
 		l.erase = append(l.erase, mark)
@@ -131,8 +128,8 @@ func (l *loading) seal() {
 		stamp = p.Stamp
 		s.archive.add(s.loop.Now(), p, transfer.Hash{}, 0)
 	case rec.State.Final():
-		s.pinOutputs(rec)
-		s.settled(rec, fileSize(s.outputPath(id))+fileSize(s.stdinPath(id)))
+		pinOutputs(s.store, rec)
+		s.settled(rec, fileSize(s.disk.outputPath(id))+fileSize(s.disk.stdinPath(id)))
 	default:
 		l.live = append(l.live, id)
 		s.jobs[id] = j
@@ -152,114 +149,77 @@ func fileSize(path string) int64 {
 }
 
 // pinOutputs keeps the files that a job made.
-func (s *Service) pinOutputs(rec *record.Record) {
+func pinOutputs(store transfer.PinStore, rec *record.Record) {
 	for i := range rec.Ranks {
 		if k := &rec.Ranks[i]; k.Output != nil {
-			transfer.PinManifest(s.store, outputsOwner(rec.ID), k.Output.Manifest)
+			transfer.PinManifest(store, outputsOwner(rec.ID), k.Output.Manifest)
 		}
 	}
 }
 
 // recall makes a job that has ended again of what the journal and the disk have
 // of it.
-func (s *Service) recall(id jobs.ID) (*job, error) {
-	entries, err := s.cfg.Journal.Read(string(id))
+func (o *Jobs) recall(id jobs.ID) (*job, error) {
+	entries, err := o.cfg.Journal.Read(string(id))
 	if err != nil {
 		return nil, fmt.Errorf("read job %s: %w", id.Short(), err)
 	}
-	j := &job{Job: s.core.NewJob(id)}
+	j := &job{Job: o.core.NewJob(id)}
 	rec := &j.Core.Rec
 	for _, e := range entries {
 		rec.Replay(e)
 	}
 	if rec.Broken != "" {
-		rec.GiveUp(s.loop.Now())
+		rec.GiveUp(o.loop.Now())
 	}
 	if j.Settled = true; !rec.State.Final() {
 		return nil, fmt.Errorf("job %s %w: the journal has lost it", id.Short(), jobs.ErrNotFound)
 	}
-	if err := s.openOutput(j, id); err != nil {
+	if err := o.disk.openOutput(j, id); err != nil {
 		return nil, fmt.Errorf("read job %s: %w", id.Short(), err)
 	}
 	return j, errors.Join(j.output.Spool.Close(), j.stdin.Close())
 }
 
 // jobOf makes the job of its first entry. It is nil if there is an error, or if the entry is of no job.
-func (s *Service) jobOf(e journal.Entry) (*job, error) {
+func (o *Jobs) jobOf(e journal.Entry) (*job, error) {
 	id := jobs.ID(e.Key)
 	switch {
-	case e.Damage != "" && (!id.Valid() || id.Origin() != s.self.ID), !id.Valid() && !jobs.EarlierForm(e.Key):
-		s.log.Error().Msgf("the journal holds something of %s, which is no job of this node: %s", e.Key, cmp.Or(e.Damage, "it is ignored"))
+	case e.Damage != "" && (!id.Valid() || id.Origin() != o.self.ID), !id.Valid() && !jobs.EarlierForm(e.Key):
+		o.log.Error().Msgf("the journal holds something of %s, which is no job of this node: %s", e.Key, cmp.Or(e.Damage, "it is ignored"))
 		return nil, nil
 	case !id.Valid():
 		return nil, fmt.Errorf("job %s was written by an earlier version, whose jobs this one cannot read: let that version end them, or begin with another state directory", e.Key)
-	case id.Origin() != s.self.ID:
+	case id.Origin() != o.self.ID:
 		return nil, fmt.Errorf("job %s is one of node %s, and this is node %s: restore the identity.key of that node, or remove journal.db to begin without its jobs",
-			id.Short(), id.Origin(), s.self.ID)
+			id.Short(), id.Origin(), o.self.ID)
 	}
-	return &job{Job: s.core.NewJob(id)}, nil
+	return &job{Job: o.core.NewJob(id)}, nil
 }
 
 // restore opens the files of a job that has not ended, pins its blobs and goes on
 // with it.
-func (s *Service) restore(id jobs.ID) error {
-	j := s.jobs[id]
+func (o *Jobs) restore(id jobs.ID) error {
+	j := o.jobs[id]
 	rec := &j.Core.Rec
 	if rec.Ranks == nil {
 		return errors.New("its submission is missing from the journal")
 	}
-	if err := s.openOutput(j, id); err != nil {
+	if err := o.disk.openOutput(j, id); err != nil {
 		return err
 	}
-	s.core.Clock.Saw(rec.Stamp, s.loop.Now())
-	s.sawLast(id, rec.Stamp)
-	s.pinOutputs(rec)
-	transfer.PinManifest(s.store, inputsOwner(id), rec.Spec.Inputs)
-	damaged, err := s.restoreStdin(j, id)
+	o.core.Clock.Saw(rec.Stamp, o.loop.Now())
+	o.sawLast(id, rec.Stamp)
+	pinOutputs(o.store, rec)
+	transfer.PinManifest(o.store, inputsOwner(id), rec.Spec.Inputs)
+	damaged, err := o.disk.restoreStdin(j, id)
 	if err != nil {
 		return err
 	}
-	s.core.Resume(s.loop.Now(), j.Job)
+	o.core.Resume(o.loop.Now(), j.Job)
 	if damaged && rec.Ranks[0].State != jobs.WorkerEnded {
-		j.Core.End(s.loop.Now(), jobs.Failed, stdinDamaged, jobs.CodeZorilla)
-		s.core.Flush(s.loop.Now(), j.Job)
+		j.Core.End(o.loop.Now(), jobs.Failed, stdinDamaged, jobs.CodeZorilla)
+		o.core.Flush(o.loop.Now(), j.Job)
 	}
 	return nil
-}
-
-// openOutput opens a job's files and counts what is in them.
-func (s *Service) openOutput(j *job, id jobs.ID) error {
-	if err := s.openFiles(j, id, !j.Core.Rec.State.Final()); err != nil {
-		return err
-	}
-	all := make([]jobs.RankAttempt, len(j.Core.Rec.Ranks))
-	for i := range all {
-		all[i] = jobs.RankAttempt{Rank: i, Attempt: j.Core.Rec.Ranks[i].Attempt}
-	}
-	j.Core.Received = j.output.Received(all)
-	s.checkOutput(j)
-	return nil
-}
-
-// checkOutput finds out what of the job's output was here and is not any more.
-func (s *Service) checkOutput(j *job) {
-	j.output.Expect(&j.Core.Rec)
-	j.toldLost = len(j.damage(-1))
-}
-
-func (s *Service) openFiles(j *job, id jobs.ID, goesOn bool) (err error) {
-	if j.output, err = output.Open(s.outputPath(id), id, goesOn); err != nil {
-		return err
-	}
-	j.stdin, err = output.OpenSpool(s.stdinPath(id))
-	return err
-}
-
-func (s *Service) outputPath(id jobs.ID) string { return filepath.Join(s.jobDir(id), "output") }
-func (s *Service) stdinPath(id jobs.ID) string  { return filepath.Join(s.jobDir(id), "stdin") }
-
-// adopt goes on with a worker of an earlier life of this node.
-func (s *Service) adopt(c participant.ClaimRecord) {
-	s.overlay.Learn(c.Job.Origin(), c.Addrs)
-	s.core.Adopt(s.loop.Now(), c)
 }

@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 )
 
 // Tasks lists tasks of an array of this origin.
-func (s *Service) Tasks(id jobs.ID, q jobs.TaskQuery) (page jobs.TaskPage, err error) {
+func (c *Client) Tasks(id jobs.ID, q jobs.TaskQuery) (page jobs.TaskPage, err error) {
 	array := false
-	err = s.inJob(id, func(j *job) {
+	err = c.own.inJob(id, func(j *job) {
 		array = j.Core.Rec.Tasks != nil
 		page = j.Core.TaskPage(q)
 	})
@@ -31,7 +31,7 @@ func (s *Service) Tasks(id jobs.ID, q jobs.TaskQuery) (page jobs.TaskPage, err e
 // it has ended, in the order of their ends. It remembers where bytes lie in the
 // job's output only until the task that wrote them has ended.
 type arrayOutput struct {
-	s    *Service
+	s    *Jobs
 	job  *job
 	want func(id int) bool
 	// files: what is told is not what a task wrote but the pack of its files.
@@ -59,10 +59,10 @@ type endedTask struct {
 }
 
 // readTasks calls f with the output of tasks, or with their files.
-func (s *Service) readTasks(ctx context.Context, j *job, q jobs.OutputQuery, f func(jobs.Output) error) error {
-	r := &arrayOutput{s: s, job: j, files: q.Files, f: f, want: func(id int) bool { return q.Rank < 0 || id == q.Rank }, pieces: map[output.StreamOf][]stretch{}}
+func (o *Jobs) readTasks(ctx context.Context, j *job, q jobs.OutputQuery, f func(jobs.Output) error) error {
+	r := &arrayOutput{s: o, job: j, files: q.Files, f: f, want: func(id int) bool { return q.Rank < 0 || id == q.Rank }, pieces: map[output.StreamOf][]stretch{}}
 	if j.Core.Rec.Spec.Replicas > 1 {
-		r.replicas = &replicaOutput{s: s, told: map[jobs.RankAttempt]bool{}}
+		r.replicas = &replicaOutput{s: o, told: map[jobs.RankAttempt]bool{}}
 	}
 	defer func() {
 		if r.file != nil {
@@ -70,7 +70,7 @@ func (s *Service) readTasks(ctx context.Context, j *job, q jobs.OutputQuery, f f
 		}
 	}()
 	for {
-		changed := s.Changes()
+		changed := o.loop.Changes()
 		batch, more, err := r.batch()
 		if err == nil {
 			err = r.scan()
@@ -93,7 +93,7 @@ func (s *Service) readTasks(ctx context.Context, j *job, q jobs.OutputQuery, f f
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.loop.Stopped.Done():
+		case <-o.loop.Stopped.Done():
 			return jobs.ErrStopped
 		}
 	}

@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 )
 
 const (
+
 	// sweepPause is between two looks at what has become too old.
 	sweepPause = time.Minute
 )

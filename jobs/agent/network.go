@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/peer"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// perform does what the core wants done; what waits for the network does so in a
+// goroutine of its own.
+func (s *Service) perform(a core.Action) {
+	switch e := a.Effect.(type) {
+	case core.DoPacket:
+		s.sendPacket(e.To, e.Packet)
+	case primary.DoExtend:
+		s.overlay.Extend(e.Flood, e.Rim)
+	case primary.DoProbe:
+		s.overlay.Probe(e.ID)
+	case primary.DoMeasure:
+		s.loop.Go(func() { s.haveMeasured(a.Job, e) })
+	case core.DoFollow:
+		s.follow(e)
+	case primary.DoGrant:
+		s.loop.Go(func() { s.grant(e) })
+	case primary.DoStart:
+		s.loop.Go(func() {
+			s.sendOnce(e.To, peer.PathStart, fillStart(s.overlay, e.Start))
+		})
+	case primary.DoRelease:
+		s.loop.Go(func() { s.sendOnce(e.To, peer.PathRelease, e.Release) })
+	default:
+		if !s.own.Perform(a) {
+			s.exec.Execute(e)
+		}
+	}
+}
+
+// around is the network of a Service as its core sees it.
+type around struct{ s *Service }
+
+func (a around) Member(id vicinity.ID) (vicinity.Member, bool) {
+	m, _, ok := a.s.overlay.Member(id)
+	return m, ok
+}
+
+func (a around) Flood(_ time.Time, radius int, ad wire.Advertisement) flood.Flood {
+	msg := codec.MustMarshal(ad)
+	return a.s.overlay.Flood(radius, append(a.s.cfg.Sign(wire.SignatureDomain, msg), msg...))
+}
+
+func (a around) Measured(id vicinity.ID) time.Duration       { return a.s.overlay.Measured(id) }
+func (a around) Distance(from, to vicinity.ID) time.Duration { return a.s.overlay.Distance(from, to) }
+func (a around) Size() int                                   { return a.s.overlay.Size() }
+func (a around) Bearings() []byte                            { return a.s.overlay.Bearings() }
+func (a around) Placed(id vicinity.ID, bearings []byte)      { a.s.overlay.Placed(id, bearings) }
+func (a around) Nearer(than time.Duration, limit int) []vicinity.Measured {
+	return a.s.overlay.Nearer(than, limit)
+}
+
+func (s *Service) grant(e primary.DoGrant) {
+	ctx, cancel := context.WithTimeout(s.loop.Stopped, wire.GrantTimeout)
+	defer cancel()
+	err := s.peers.Send(ctx, e.To, peer.PathGrant, e.Grant, nil)
+	if err == nil || s.loop.Stopped.Err() != nil {
+		return
+	}
+	s.log.Debug().Err(err).Str("job", string(e.Grant.Job)).Str("node", e.To.Short()).Msg("grant")
+	s.loop.Post(func() {
+		s.core.Tell(s.loop.Now(), e.Grant.Job, func(p *primary.Primary) {
+			p.GrantFailed(s.loop.Now(), e.To, e.Grant.Ranks, errors.Is(err, jobs.ErrRefused))
+		})
+	})
+}
+
+// sendOnce sends a message that need not arrive: a participant asks again for
+// a START, and hears with its next report that it is not wanted.
+func (s *Service) sendOnce(to vicinity.ID, path string, msg any) {
+	ctx, cancel := context.WithTimeout(s.loop.Stopped, wire.GrantTimeout)
+	defer cancel()
+	if err := s.peers.Send(ctx, to, path, msg, nil); err != nil && s.loop.Stopped.Err() == nil {
+		s.log.Debug().Err(err).Str("node", to.Short()).Msg(path)
+	}
+}
+
+// fillStart adds the addresses.
+func fillStart(o Overlay, start wire.Start) wire.Start {
+	start.Hosts = fillHosts(o, start.Hosts)
+	start.Master = fillHosts(o, []wire.Host{{Node: start.MasterNode}})[0].Addr
+	return start
+}
+
+// fillHosts adds addresses to a rank table.
+func fillHosts(o Overlay, hosts []wire.Host) []wire.Host {
+	hosts = slices.Clone(hosts)
+	for i := range hosts {
+		if m, _, ok := o.Member(hosts[i].Node); ok {
+			hosts[i].Addr = wire.HostOf(m.Addrs)
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,52 @@
+package origin
+
+import (
+	"fmt"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/primary"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// maxFetches bounds the memory for output files of ranks that end together.
+const maxFetches = 16
+
+// collect brings a rank's output files here.
+func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
+	j := o.jobs[job]
+	if j == nil {
+		return
+	}
+	globs := j.Core.Rec.Spec.Outputs
+	o.loop.Go(func() {
+		select {
+		case o.fetches <- struct{}{}:
+			defer func() { <-o.fetches }()
+		case <-o.loop.Stopped.Done():
+			return
+		}
+		err := o.fetchOutputs(job, globs, e)
+		if err != nil && o.loop.Stopped.Err() == nil {
+			o.log.Warn().Err(err).Str("job", string(job)).Int("rank", e.Output.Rank).Msg("fetch outputs; trying again")
+		}
+		o.loop.Post(func() {
+			o.core.Tell(o.loop.Now(), job, func(p *primary.Primary) {
+				p.Collected(o.loop.Now(), jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}, err)
+			})
+		})
+	})
+}
+
+func (o *Jobs) fetchOutputs(job jobs.ID, globs []string, e primary.DoCollect) error {
+	tree, _, err := o.cfg.Fetch(o.loop.Stopped, outputsOwner(job), e.Output.Manifest, []vicinity.ID{e.From}, nil)
+	if err != nil {
+		return err
+	}
+	for _, f := range tree.Entries {
+		if !transfer.MatchOutput(globs, f.Path) {
+			return fmt.Errorf("%w: %.80q", primary.ErrNotAsked, f.Path)
+		}
+	}
+	return syncTree(o.store, tree, e.Output.Manifest)
+}

@@ -1,0 +1,219 @@
+// Package origin has the jobs that were submitted at a node: their files and the journal
+// around what the core decides of them, what clients ask about them, and what is kept of
+// those that have ended, for how long.
+package origin
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/loop"
+	"zorilla/jobs/internal/output"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/journal"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+
+	"github.com/rs/zerolog"
+)
+
+// Config is what Jobs need. All fields but the limits must be set.
+type Config struct {
+	Self    vicinity.Member
+	Dir     string // absolute
+	Journal journal.Journal
+	Store   transfer.PinStore
+	// Fetch brings files from other nodes: the blobs of a manifest, and the manifest,
+	// into the store, pinned for the owner.
+	Fetch func(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error)
+	// Learn takes note of the addresses of a node.
+	Learn func(id vicinity.ID, addrs []string)
+
+	// KeepFor is how long results of jobs that have ended are kept; 0 = a week.
+	// KeepOutputs is how many bytes of them; 0 = without limit.
+	KeepFor     time.Duration
+	KeepOutputs int64
+
+	Rand *rand.Rand
+	Log  zerolog.Logger
+	// Written tells how much a worker at this node has written.
+	Written func(participant.WorkerID) wire.Received
+}
+
+// Jobs are the jobs that were submitted at this node: those in memory, with
+// their files, and the records of all others. Its methods run in the loop, if they do
+// not say otherwise.
+type Jobs struct {
+	cfg   Config
+	self  vicinity.Member
+	store transfer.PinStore
+	log   zerolog.Logger
+	loop  *loop.Loop
+	core  *core.Core
+	disk  *disk
+
+	fetches chan struct{} // a place for each fetch of outputs
+
+	jobs      map[jobs.ID]*job
+	keys      keys    // jobs by the keys of their submissions
+	archive   archive // of jobs that have ended
+	last      jobs.ID // submitted last
+	lastStamp jobs.Stamp
+	answers   answers
+}
+
+// New are no jobs yet: Load reads the journal.
+func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
+	return &Jobs{
+		cfg: cfg, self: cfg.Self, store: cfg.Store, log: cfg.Log, loop: l, core: c,
+		disk:    &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped},
+		fetches: make(chan struct{}, maxFetches),
+		jobs:    map[jobs.ID]*job{}, keys: keys{}, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
+		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
+	}
+}
+
+// Client is what clients ask about these jobs.
+func (o *Jobs) Client() Client { return Client{o} }
+
+// Client is what clients of a node ask about its jobs. Its methods may be called
+// from any goroutine.
+type Client struct{ own *Jobs }
+
+// Wake returns when due is to be called; zero = not before something changes.
+func (o *Jobs) Wake() time.Time { return o.archive.next }
+
+// Due forgets what is due to be forgotten.
+func (o *Jobs) Due() {
+	if at := o.archive.next; !at.IsZero() && !o.loop.Now().Before(at) {
+		o.sweep()
+	}
+}
+
+// Perform does an effect that has to do with the journal, with who waits for an answer
+// or with files of a job. It reports false of all others.
+func (o *Jobs) Perform(a core.Action) bool {
+	switch e := a.Effect.(type) {
+	case core.DoRecord:
+		o.record(e)
+	case core.DoSettle:
+		o.file(e.Job)
+	case primary.DoAccepted:
+		if j := o.jobs[a.Job]; j != nil {
+			j.decided(nil)
+		}
+	case primary.DoAnswer:
+		o.answers.give(e)
+	case primary.DoCollect:
+		o.collect(a.Job, e)
+	default:
+		return false
+	}
+	return true
+}
+
+// job is one job at its origin. It is owned by the loop.
+type job struct {
+	*core.Job  // as the core has it
+	output     *output.Log
+	stdin      *output.Spool
+	submitters []chan<- error // who waits to know that it is accepted; nil = it is, or is refused
+	refusal    error          // why it was not accepted
+
+	trouble string // why output cannot be stored; for people
+	mending bool   // its inputs are looked for
+
+	toldLost int // of its damage, that watchers were told of
+}
+
+// view is what clients see of a job, and its version: the end is told once it
+// is durable, so that no restart takes it back.
+func (o *Jobs) view(j *job) (jobs.Status, uint64) {
+	st, version := j.Core.Status(), j.Core.Version
+	st.StdinBytes, _, _ = j.stdin.State()
+	st.Damaged = j.output.Damage(&j.Core.Rec, -1)
+	st.Size = j.size()
+	if text := j.hindrance(o.cfg.Journal); text != "" && !st.State.Final() {
+		st.Reason = text
+	}
+	if st.State.Final() && len(j.Steps) > 0 {
+		st.State, st.ExitCode, st.Ended = jobs.Collecting, -1, time.Time{}
+		st.Reason, version = "writing down how it ended", version-1
+	}
+	return st, version
+}
+
+// Close closes the files of all jobs when the loop has ended.
+func (o *Jobs) Close() {
+	for _, j := range o.jobs {
+		j.output.Spool.Close()
+		j.stdin.Close()
+	}
+}
+
+// record makes events durable. A job whose submission cannot be written is
+// refused; after any other failure the node cannot keep its promises and stops:
+// its jobs go on from the journal when it is started again.
+func (o *Jobs) record(e core.DoRecord) {
+	j := o.jobs[e.Job]
+	if j == nil { // it was refused meanwhile
+		return
+	}
+	entries := make([]journal.Entry, len(e.Events))
+	for i, ev := range e.Events {
+		if ev.Kind == record.Ended { // who finds less than that knows that something is lost
+			ev.Stored, _, _ = j.output.Spool.State()
+		}
+		entries[i] = journal.Entry{Key: string(e.Job), Data: codec.MustMarshal(ev)}
+	}
+	o.cfg.Journal.Append(entries, func(err error) {
+		o.loop.Post(func() {
+			switch {
+			case err == nil:
+				o.core.Recorded(o.loop.Now(), e.Job, e.Step)
+			case j.submitters != nil || j.refusal != nil:
+				o.refused(j, err)
+			default:
+				o.loop.Fail(fmt.Errorf("write the journal: %w", err))
+			}
+		})
+	})
+}
+
+// refused forgets a job whose submission could not be written, and what came
+// after it.
+func (o *Jobs) refused(j *job, err error) {
+	if j.refusal != nil {
+		return
+	}
+	id := j.Core.Rec.ID
+	delete(o.jobs, id)
+	o.store.Unpin(inputsOwner(id))
+	o.keys.forget(j.Core.Rec.Spec.Key, id)
+	j.refusal = err
+	j.decided(err)
+	for _, a := range o.core.Refuse(id) {
+		o.answers.give(a)
+	}
+}
+
+// file files a job that has ended, which is durable now.
+func (o *Jobs) file(id jobs.ID) {
+	j := o.jobs[id]
+	j.output.Spool.Close()
+	j.stdin.Close()
+	o.settled(&j.Core.Rec, j.wrote())
+}
+
+// syncTree makes a file tree durable.
+func syncTree(store transfer.PinStore, tree transfer.Manifest, manifest transfer.Hash) error {
+	return store.Sync(append(tree.Chunks(), manifest)...)
+}

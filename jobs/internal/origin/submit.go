@@ -1,0 +1,155 @@
+package origin
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"zorilla/jobs"
+	"zorilla/transfer"
+)
+
+// keyed is the job that was submitted with a key.
+type keyed struct {
+	id  jobs.ID
+	sum [sha256.Size]byte // of its spec
+}
+
+// keys are those of submissions.
+type keys map[string]keyed
+
+// keep remembers the key of a job for as long as the job is known.
+func (k keys) keep(spec *jobs.Spec, id jobs.ID) {
+	if spec.Key != "" {
+		k[spec.Key] = keyed{id, spec.Sum()}
+	}
+}
+
+// forget forgets the key of a job that is not known any more.
+func (k keys) forget(key string, id jobs.ID) {
+	if key != "" && k[key].id == id {
+		delete(k, key)
+	}
+}
+
+// join lets a submission share the outcome of an earlier one that had the same
+// key. The ID is "" if there was none. It runs in the loop.
+func (o *Jobs) join(spec *jobs.Spec, accepted chan<- error) (jobs.ID, error) {
+	k, known := o.keys[spec.Key]
+	if spec.Key == "" || !known {
+		return "", nil
+	}
+	if k.sum != spec.Sum() {
+		return "", fmt.Errorf("%w: --key %s was used for job %s, which is not the same: each job needs a key of its own", jobs.ErrInvalid, spec.Key, k.id.Short())
+	}
+	if j := o.jobs[k.id]; j != nil && j.submitters != nil {
+		j.submitters = append(j.submitters, accepted)
+	} else {
+		accepted <- nil
+	}
+	return k.id, nil
+}
+
+// outcome waits until it is known whether a job is accepted that was begun (ok),
+// unless that failed.
+func (o *Jobs) outcome(ctx context.Context, id jobs.ID, accepted <-chan error, ok bool, failed error) (jobs.ID, error) {
+	if !ok {
+		return "", jobs.ErrStopped
+	}
+	if failed != nil {
+		return "", failed
+	}
+	refused, err := whenWritten(ctx, o, accepted)
+	if err == nil {
+		err = refused
+	}
+	switch {
+	case ctx.Err() != nil:
+		return id, err
+	case err != nil:
+		return "", fmt.Errorf("accept job: %w", err)
+	}
+	return id, nil
+}
+
+// decided tells all who submitted the job whether it is accepted.
+func (j *job) decided(err error) {
+	for _, c := range j.submitters {
+		c <- err
+	}
+	j.submitters = nil
+}
+
+// Submit accepts a job and returns when it is durable. Its inputs must be in
+// the store. With the key of a job that this origin knows it returns that job.
+// Errors wrap ErrInvalid if the job cannot be run as it is; after ErrStopped it
+// may have been accepted all the same.
+func (c *Client) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
+	if err := spec.Validate(); err != nil {
+		return "", err
+	}
+	if err := c.own.loop.Ready(ctx); err != nil {
+		return "", err
+	}
+	accepted := make(chan error, 1)
+	var id jobs.ID
+	var failed error
+	ok := c.own.loop.Call(func() { id, failed = c.own.join(&spec, accepted) })
+	if !ok || failed != nil || id != "" {
+		return c.own.outcome(ctx, id, accepted, ok, failed)
+	}
+	if err := c.own.cfg.Journal.Stalled(); err != nil {
+		return "", fmt.Errorf("accept job: %w", err)
+	}
+	if !spec.Inputs.IsZero() { // a job that was accepted keeps its inputs, come what may
+		tree, err := transfer.LoadManifest(c.own.store, spec.Inputs)
+		if err == nil {
+			err = syncTree(c.own.store, tree, spec.Inputs)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w: inputs: %w", jobs.ErrInvalid, err)
+		}
+	}
+	j := &job{}
+	ok = c.own.loop.Call(func() {
+		if id, failed = c.own.join(&spec, accepted); failed != nil || id != "" {
+			return // it came twice at the same time
+		}
+		id = jobs.NewID(c.own.cfg.Rand, c.own.self.ID)
+		for c.own.knows(id) {
+			id = jobs.NewID(c.own.cfg.Rand, c.own.self.ID)
+		}
+		failed = c.own.begin(j, id, spec, accepted)
+	})
+	return c.own.outcome(ctx, id, accepted, ok, failed)
+}
+
+// begin makes the job's primary. It runs in the loop.
+func (o *Jobs) begin(j *job, id jobs.ID, spec jobs.Spec, accepted chan<- error) error {
+	tree, err := transfer.PinManifest(o.store, inputsOwner(id), spec.Inputs)
+	if err == nil {
+		for _, h := range tree.Chunks() {
+			if !o.store.Has(h) {
+				err = fmt.Errorf("chunk %s: %w", h, transfer.ErrNotFound)
+			}
+		}
+	}
+	if err != nil {
+		o.store.Unpin(inputsOwner(id))
+		return fmt.Errorf("%w: inputs: %w", jobs.ErrInvalid, err)
+	}
+	if err := o.disk.openFiles(j, id, true); err != nil {
+		o.store.Unpin(inputsOwner(id))
+		return err
+	}
+	if !spec.Stdin {
+		j.stdin.Close()
+	}
+	o.jobs[id] = j
+	o.keys.keep(&spec, id)
+	j.submitters = []chan<- error{accepted}
+	j.Job = o.core.Submit(o.loop.Now(), id, spec, tree.Distinct())
+	o.sawLast(id, j.Core.Rec.Stamp)
+	o.shed()
+	return nil
+}
