@@ -132,12 +132,18 @@ var errNever = errors.New("it will not change any more")
 // Nearest returns the nodes of so many slots, the nearest to node i when all
 // are idle, its own first; fewer if there are not so many.
 func (n *Nodes) Nearest(i, workers int) []int {
-	up := n.Up()
-	slices.SortStableFunc(up, func(a, b int) int { return cmp.Compare(n.RTT(i, a), n.RTT(i, b)) })
+	return NearestSlots(n.Up(), workers, func(j int) time.Duration { return n.RTT(i, j) }, func(int) int { return n.cfg.Slots })
+}
+
+// NearestSlots returns the nodes of so many slots, the nearest of some by their
+// distances and the slots that each has free; fewer if there are not so many.
+func NearestSlots(nodes []int, slots int, distance func(node int) time.Duration, free func(node int) int) []int {
+	nodes = slices.Clone(nodes)
+	slices.SortFunc(nodes, func(a, b int) int { return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b)) })
 	var list []int
-	for _, j := range up {
-		for range min(n.cfg.Slots, workers-len(list)) {
-			list = append(list, j)
+	for _, i := range nodes {
+		for range min(free(i), slots-len(list)) {
+			list = append(list, i)
 		}
 	}
 	return list

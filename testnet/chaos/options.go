@@ -24,7 +24,6 @@ type options struct {
 	length time.Duration
 	jobs   int
 	keep   string
-	hail   bool
 }
 
 // plan is the file with the network of the story.
@@ -51,7 +50,6 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.length, "length", o.length, "how long jobs are submitted and nodes tormented")
 	flags.IntVar(&o.jobs, "jobs", o.jobs, "how many jobs")
 	flags.StringVar(&o.keep, "keep", "", "keep logs and states in this `DIRECTORY` (default: a new one, if something is wrong)")
-	flags.BoolVar(&o.hail, "hail", false, "nodes are killed with -9 all the time, and do little else than start; jobs must not lose a byte, but take long")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -44,11 +44,8 @@ func (p *play) report() error {
 		fmt.Println("  " + text)
 	}
 	again := fmt.Sprintf("go run ./testnet/chaos -seed %d -length %v -jobs %d", p.o.seed, p.o.length, p.o.jobs)
-	switch {
-	case p.o.story != storyChance:
+	if p.o.story != storyChance {
 		again = "go run ./testnet/chaos -story " + p.o.story
-	case p.o.hail:
-		again += " -hail"
 	}
 	return fmt.Errorf("status and explanation of the jobs, logs and states of the nodes: %s; again: %s", dir, again)
 }

@@ -45,11 +45,7 @@ func torments(o options, hosts []string) []torment {
 	var list []torment
 	free := map[string]time.Duration{} // when the host can be hit again
 	all := o.length * 6 / 10           // when all are killed at once
-	least, most := 200, 1400
-	if o.hail {
-		least, most = 50, 300
-	}
-	for at := firstTorment; at < o.length; at += between(rnd, least, most) {
+	for at := firstTorment; at < o.length; at += between(rnd, 200, 1400) {
 		if all > 0 && at >= all {
 			for _, h := range hosts {
 				at = max(at, free[h])
@@ -62,12 +58,7 @@ func torments(o options, hosts []string) []torment {
 			continue
 		}
 		t := roll(rnd)
-		if t.at = at; o.hail {
-			t.deed, t.hold = deedKill, between(rnd, 0, 500)
-			if rnd.IntN(4) == 0 {
-				t.deed = deedStumble
-			}
-		}
+		t.at = at
 		victim := hosts[rnd.IntN(len(hosts))]
 		t.hosts = []string{victim}
 		if t.deed == deedCutSite {

@@ -19,8 +19,7 @@ lab show                                hosts, addresses, what is cut, packets b
 lab cut site SITE | host HOST           nothing gets in or out any more
 lab heal [site SITE | host HOST]        end this cut, or all
 lab loss PERCENT                        lose packets between sites
-lab rate sites MBIT                     limit each direction between two sites; 0: no limit
-lab rate host HOST MBIT                 limit each direction of a host's cable
+lab rate host HOST MBIT                 limit each direction of a host's cable; 0: no limit
 lab crash HOST                          kill all processes of a host
 `
 
@@ -97,12 +96,6 @@ func (c *control) do(args []string) (text string, err error) {
 			n.router.change(func(c *conditions) { c.loss = percent })
 		}
 		return "", err
-	case is("rate", "sites", ""):
-		mbit, err := number(args[2], checkRate)
-		if err == nil {
-			n.router.change(func(c *conditions) { c.mbit = mbit })
-		}
-		return "", err
 	case is("rate", "host", "", ""):
 		i, err := known("host", args[2], n.plan.HostIndex)
 		if err != nil {
@@ -170,7 +163,7 @@ func (c *control) show() string {
 	}
 	_ = w.Flush() // into memory
 	r := c.net.router
-	fmt.Fprintf(&b, "between sites: loss %v %%, rate %v Mbit/s (0: no limit); packets: %d carried, %d lost or cut, %d beyond a queue\n",
-		now.loss, now.mbit, r.carried.Load(), r.lost.Load(), r.dropped.Load())
+	fmt.Fprintf(&b, "between sites: loss %v %%; packets: %d carried, %d lost or cut, %d beyond a queue\n",
+		now.loss, r.carried.Load(), r.lost.Load(), r.dropped.Load())
 	return b.String()
 }

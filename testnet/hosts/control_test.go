@@ -23,7 +23,7 @@ func TestControlChangesTheNetwork(t *testing.T) {
 	defer l.Close()
 	go (&control{net: n, cut: make([]bool, len(n.hosts))}).serve(l)
 
-	for _, line := range []string{"cut site sophia", "cut site lyon", "heal site lyon", "loss 2.5", "rate sites 100"} {
+	for _, line := range []string{"cut site sophia", "cut site lyon", "heal site lyon", "loss 2.5"} {
 		if text, err := lab.Request(dir, strings.Fields(line)); err != nil || text != "" {
 			t.Fatalf("%s: %q, %v", line, text, err)
 		}
@@ -32,7 +32,7 @@ func TestControlChangesTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"sophia-1    sophia    10.0.6.1  site\n", "lyon-2      lyon      10.0.2.2  -\n", "loss 2.5 %, rate 100 Mbit/s"} {
+	for _, want := range []string{"sophia-1    sophia    10.0.6.1  site\n", "lyon-2      lyon      10.0.2.2  -\n", "loss 2.5 %; packets"} {
 		if !strings.Contains(show, want) {
 			t.Errorf("lab show lacks %q:\n%s", want, show)
 		}
@@ -44,7 +44,7 @@ func TestControlChangesTheNetwork(t *testing.T) {
 		"loss much":             `"much": want a number`,
 		"loss NaN":              "NaN percent, want 0 to 100",
 		"loss 101":              "101 percent, want 0 to 100",
-		"rate sites -1":         "-1 Mbit/s",
+		"rate host sophia-1 -1": "-1 Mbit/s",
 		"rate host sophia-1 no": `"no": want a number`,
 		"cut":                   `"cut" is no request: 'lab help' lists them`,
 		"cut site":              "is no request",

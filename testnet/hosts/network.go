@@ -151,6 +151,10 @@ func (n *network) heal() error {
 	return nil
 }
 
+// maxBacklog is how long a packet may wait for a cable with a limited rate before it
+// is dropped, as at the port of a switch.
+const maxBacklog = 50 * time.Millisecond
+
 // hostRate limits both directions of a host's cable; 0 is no limit.
 func (n *network) hostRate(i int, mbit float64) error {
 	for _, end := range []struct{ where, device string }{{lab.Fabric, "host" + strconv.Itoa(i)}, {n.hosts[i].Name, "eth0"}} {

@@ -38,7 +38,6 @@ type router struct {
 type conditions struct {
 	cut  []bool  // by site
 	loss float64 // percent
-	mbit float64 // of each line; 0: unlimited
 }
 
 type parcel struct {
@@ -81,14 +80,10 @@ func (r *router) change(f func(*conditions)) {
 	r.now.Store(&c)
 }
 
-// read takes frames from a site until its port is closed, and owns the lines
-// that begin there.
+// read takes frames from a site until its port is closed, and owns the queues
+// of the lines that begin there.
 func (r *router) read(site int) {
 	queues := make([]chan parcel, len(r.ports)) // nil until it is needed: each has a thread
-	lines := make([]line, len(r.ports))
-	for to := range lines {
-		lines[to].delay = r.plan.OneWay(site, to)
-	}
 	buf := make([]byte, maxFrame)
 	for {
 		n, err := r.ports[site].Read(buf)
@@ -104,11 +99,6 @@ func (r *router) read(site int) {
 			r.lost.Add(1)
 			continue
 		}
-		due, ok := lines[to].enter(time.Now(), n, c.mbit)
-		if !ok {
-			r.dropped.Add(1)
-			continue
-		}
 		if queues[to] == nil {
 			queues[to] = make(chan parcel, maxQueue)
 			go r.carry(queues[to], r.ports[to])
@@ -116,7 +106,7 @@ func (r *router) read(site int) {
 		frame := r.frees.Get().(*[]byte)
 		*frame = append((*frame)[:0], buf[:n]...)
 		select {
-		case queues[to] <- parcel{frame, due}:
+		case queues[to] <- parcel{frame, time.Now().Add(r.plan.OneWay(site, to))}:
 		default:
 			r.dropped.Add(1)
 			r.frees.Put(frame)

@@ -5,42 +5,9 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"time"
 
 	"zorilla/testnet/hosts/lab"
 )
-
-func TestLineKeepsOrderAndDelay(t *testing.T) {
-	start := time.Unix(1000, 0)
-	l := line{delay: 5 * time.Millisecond}
-	if due, ok := l.enter(start, 1500, 0); !ok || due.Sub(start) != 5*time.Millisecond {
-		t.Fatalf("without a limit: due after %v, %v", due.Sub(start), ok)
-	}
-	// 10 Mbit/s put 1250 bytes on the wire in a millisecond.
-	var last time.Time
-	passed := 0
-	for range 100 {
-		due, ok := l.enter(start, 1250, 10)
-		if !ok {
-			continue
-		}
-		passed++
-		if want := start.Add(5*time.Millisecond + time.Duration(passed)*time.Millisecond); !due.Equal(want) {
-			t.Fatalf("packet %d is due after %v, want %v", passed, due.Sub(start), want.Sub(start))
-		}
-		last = due
-	}
-	if passed != 51 { // those that wait for at most 50 ms
-		t.Errorf("%d of 100 packets that came at once passed, want 51", passed)
-	}
-	// The limit is lifted: nothing overtakes what is on its way.
-	if due, ok := l.enter(start.Add(10*time.Millisecond), 1250, 0); !ok || due.Before(last) {
-		t.Errorf("a packet arrives %v before the one in front of it, %v", last.Sub(due), ok)
-	}
-	if due, ok := l.enter(start.Add(time.Second), 1250, 10); !ok || due.Sub(start) != time.Second+6*time.Millisecond {
-		t.Errorf("after a pause: due after %v, %v", due.Sub(start), ok)
-	}
-}
 
 // frame makes a packet between two hosts as the first one's bridge hands it on.
 func frame(fromSite, fromHost, toSite, toHost int, text string) []byte {

@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"zorilla/testnet"
 )
 
 // Nearest returns where an oracle that knows everything would run so many
@@ -10,25 +12,7 @@ import (
 // It returns fewer if there are not so many. free tells how many slots a node
 // has to spare.
 func (o *Overlay) Nearest(origin, workers int, free func(node int) int) []int {
-	order := make([]int, 0, o.Len())
-	for i := range o.Len() {
-		if o.Up(i) && free(i) > 0 {
-			order = append(order, i)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		if d := int(o.Distance(origin, a) - o.Distance(origin, b)); d != 0 {
-			return d
-		}
-		return a - b
-	})
-	var list []int
-	for _, i := range order {
-		for range min(free(i), workers-len(list)) {
-			list = append(list, i)
-		}
-	}
-	return list
+	return testnet.NearestSlots(o.Live(), workers, func(i int) time.Duration { return o.Distance(origin, i) }, free)
 }
 
 // Distance is the true round trip from an origin to a worker's node; 0 to

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"zorilla/jobs"
@@ -23,7 +21,8 @@ type grid struct {
 	sites  []string
 	rtt    [][]time.Duration
 	layout sim.Layout
-	slots  []int // by node
+	site   []int // by node
+	slots  []int // likewise
 }
 
 // table1 is the testbed of the paper: 350 hosts, 1040 cores. It gives the
@@ -48,7 +47,7 @@ func newGrid(sites []string, rtt [][]time.Duration, clusters []cluster) *grid {
 	for _, c := range clusters {
 		sizes[c.site] += c.hosts
 		for range c.hosts {
-			g.slots = append(g.slots, c.cores/c.hosts)
+			g.site, g.slots = append(g.site, c.site), append(g.slots, c.cores/c.hosts)
 		}
 	}
 	g.layout = sim.Layout{Sizes: sizes, RTT: rtt}
@@ -57,12 +56,10 @@ func newGrid(sites []string, rtt [][]time.Duration, clusters []cluster) *grid {
 
 // cores returns how many there are at a site, and at how many hosts.
 func (g *grid) cores(site int) (hosts, cores int) {
-	first := 0
-	for _, size := range g.layout.Sizes[:site] {
-		first += size
-	}
-	for _, n := range g.slots[first : first+g.layout.Sizes[site]] {
-		cores += n
+	for i, s := range g.site {
+		if s == site {
+			cores += g.slots[i]
+		}
 	}
 	return g.layout.Sizes[site], cores
 }
@@ -130,7 +127,7 @@ func (g *grid) measure(k kind, seed uint64, sizes []int) ([]place, error) {
 	for _, s := range strategies() {
 		for _, n := range sizes {
 			o := sim.NewOverlay(idle)
-			order := nearest(o.Len(), func(i int) time.Duration { return o.Distance(origin, i) })
+			order := nearest(o, func(i int) time.Duration { return o.Distance(origin, i) })
 			p := place{kind: k, seed: seed, strategy: s, size: n, ideal: g.deal(order, s, n)}
 			if k.once {
 				p.got = g.deal(once(o, seed, k.noise), s, n)
@@ -158,13 +155,8 @@ func (g *grid) play(o *sim.Overlay, graph sim.Graph, p *place) error {
 }
 
 // nearest lists the nodes in order of their distance.
-func nearest(nodes int, distance func(i int) time.Duration) []int {
-	order := make([]int, nodes)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance(a), distance(b)) })
-	return order
+func nearest(o *sim.Overlay, distance func(i int) time.Duration) []int {
+	return testnet.NearestSlots(o.Live(), o.Len(), distance, func(int) int { return 1 })
 }
 
 // once lists the nodes in the order in which one measurement of each has them.
@@ -177,7 +169,7 @@ func once(o *sim.Overlay, seed uint64, noise sim.Noise) []int {
 			seen[i] += time.Duration(rnd.ExpFloat64() * float64(noise.Queue))
 		}
 	}
-	return nearest(o.Len(), func(i int) time.Duration { return seen[i] })
+	return nearest(o, func(i int) time.Duration { return seen[i] })
 }
 
 // deal gives processes to the nodes in order as the paper says, written anew
@@ -208,11 +200,7 @@ func (g *grid) count(workers []int) use {
 	u := use{make([]int, len(g.sites)), make([]int, len(g.sites))}
 	seen := map[int]bool{}
 	for _, i := range workers {
-		s, first := 0, 0
-		for i >= first+g.layout.Sizes[s] {
-			first += g.layout.Sizes[s]
-			s++
-		}
+		s := g.site[i]
 		u.cores[s]++
 		if !seen[i] {
 			seen[i] = true
