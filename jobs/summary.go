@@ -98,15 +98,6 @@ func SummariesInOrder(a, b Summary) int {
 	return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(a.ID, b.ID))
 }
 
-// Summaries returns the summaries of statuses.
-func Summaries(list []Status) []Summary {
-	short := make([]Summary, len(list))
-	for i := range list {
-		short[i] = list[i].Summary()
-	}
-	return short
-}
-
 const (
 	MaxPastName = 48
 )

@@ -95,7 +95,7 @@ func (o origin) Jobs(context.Context, bool) ([]jobs.Status, error) {
 
 // Summaries lists them in short.
 func (o origin) Summaries(context.Context, bool) ([]jobs.Summary, error) {
-	return jobs.Summaries(o.jobs.List(jobs.ListEnded)), nil
+	return o.jobs.Summaries(jobs.ListEnded), nil
 }
 
 // Job returns one job.

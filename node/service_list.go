@@ -36,7 +36,7 @@ func (s *jobService) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) 
 // Summaries lists jobs as Jobs does.
 func (s *jobService) Summaries(ctx context.Context, all bool) ([]jobs.Summary, error) {
 	return listing[jobs.Summary]{
-		own:   func(s *agent.Service) []jobs.Summary { return jobs.Summaries(s.List(jobs.ListEnded)) },
+		own:   func(s *agent.Service) []jobs.Summary { return s.Summaries(jobs.ListEnded) },
 		ask:   askSummaries,
 		of:    func(st jobs.Status) jobs.Summary { return st.Summary() },
 		job:   func(m jobs.Summary) (jobs.ID, bool) { return m.ID, m.LastKnown },
@@ -62,13 +62,16 @@ func (l listing[T]) list(ctx context.Context, s *jobService, all bool) []T {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if !all {
-		inParallel(list, func(e *T) {
-			id, lastKnown := l.job(*e)
-			if !lastKnown {
-				return
+		var guesses []int
+		for i, e := range list {
+			if _, lastKnown := l.job(e); lastKnown {
+				guesses = append(guesses, i)
 			}
+		}
+		inParallel(guesses, func(i *int) {
+			id, _ := l.job(list[*i])
 			if now, err := s.Job(ctx, string(id)); err == nil {
-				*e = l.of(now)
+				list[*i] = l.of(now)
 			}
 		})
 		slices.SortFunc(list, l.order) // an origin may have told of an end

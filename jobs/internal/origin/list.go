@@ -108,40 +108,47 @@ func (c *Client) Owns(id jobs.ID) (owns bool) {
 // InOrder: of those that originate here and have ended at most so many as asked
 // for, the youngest; negative = all.
 func (c *Client) List(ended int) []jobs.Status {
-	var list []jobs.Status
-	c.own.loop.Call(func() {
-		list = c.own.listOwn(ended)
-		own := len(list)
-		for id, w := range c.own.core.Part.Works {
-			if !slices.ContainsFunc(list[:own], func(st jobs.Status) bool { return st.ID == id }) {
-				list = append(list, w.Status(c.own.self, c.own.cfg.Written))
-			}
-		}
-	})
+	list := listAs(c.own, ended, func(st *jobs.Status) jobs.Status { return *st })
 	slices.SortFunc(list, jobs.InOrder)
 	return list
 }
 
-// listOwn lists jobs of this origin, in no order.
-func (o *Jobs) listOwn(ended int) (list []jobs.Status) {
-	order := o.archive.order
-	if ended >= 0 {
-		order = order[max(0, len(order)-ended):]
-	}
-	for _, p := range order {
-		if j := o.jobs[p.ID]; j == nil {
-			list = append(list, p.Status(o.self.ID))
-		} else {
-			st, _ := o.view(j)
-			list = append(list, st)
+// Summaries lists the same jobs in short, in the order of jobs.SummariesInOrder.
+func (c *Client) Summaries(ended int) []jobs.Summary {
+	list := listAs(c.own, ended, (*jobs.Status).Summary)
+	slices.SortFunc(list, jobs.SummariesInOrder)
+	return list
+}
+
+// listAs returns what is made of the statuses of the jobs of List, in no order. It may be
+// called from any goroutine.
+func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
+	o.loop.Call(func() {
+		tell := func(st jobs.Status) { list = append(list, of(&st)) }
+		order := o.archive.order
+		if ended >= 0 {
+			order = order[max(0, len(order)-ended):]
 		}
-	}
-	for id, j := range o.jobs {
-		if o.archive.all[id] == nil {
-			st, _ := o.view(j)
-			list = append(list, st)
+		for _, p := range order {
+			if j := o.jobs[p.ID]; j == nil {
+				tell(p.Status(o.self.ID))
+			} else {
+				st, _ := o.view(j)
+				tell(st)
+			}
 		}
-	}
+		for id, j := range o.jobs {
+			if o.archive.all[id] == nil {
+				st, _ := o.view(j)
+				tell(st)
+			}
+		}
+		for id, w := range o.core.Part.Works {
+			if !o.knows(id) {
+				tell(w.Status(o.self, o.cfg.Written))
+			}
+		}
+	})
 	return list
 }
 

@@ -2,6 +2,7 @@ package primary
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,8 +125,13 @@ func TestRigidJobRunsWhenAllOfItIsOffered(t *testing.T) {
 	c.state(jobs.Staging, -1)
 	c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1), wiretest.RA(1, 1))
 	c.state(jobs.Staging, -1)
-	c.report(2, jobs.WorkerReady, 0, wiretest.RA(2, 1))
+	c.p.Reported(c.now, jobtest.Node(2), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(2, 1), State: jobs.WorkerReady}}}, nil, 0)
 	c.state(jobs.Running, -1)
+	// Who is ready last hears of START by the answer, all others by a message.
+	told := c.step()
+	if len(told) != 2 || told[0].(DoStart).To != jobtest.Node(1) || len(told[0].(DoStart).Start.Ranks) != 2 || !slices.Equal(told[1].(DoAnswer).Ack.Start.Ranks, []jobs.RankAttempt{wiretest.RA(2, 1)}) {
+		t.Fatalf("told %+v, want START to node 1 and in the answer to node 2", told)
+	}
 	// A ready worker whose START was lost asks again.
 	if ack := c.report(2, jobs.WorkerReady, 0, wiretest.RA(2, 1)); ack.Start == nil || ack.Start.Size != 3 || len(ack.Start.Hosts) != 2 {
 		t.Fatalf("got %+v, want START with the rank table", ack)
