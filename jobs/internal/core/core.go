@@ -336,7 +336,7 @@ func (c *Core) Released(now time.Time, from vicinity.ID, m *wire.Release) {
 		if m.Stop {
 			what = participant.WantStop
 		}
-		c.Part.Want(now, w, what, m.Ranks)
+		w.Want(now, what, m.Ranks)
 	}
 }
 

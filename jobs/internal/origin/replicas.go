@@ -27,7 +27,7 @@ func (r *replicaOutput) batch(j *job) (batch []endedTask, more bool, err error) 
 				batch = append(batch, endedTask{id: rank, Task: record.Task{Rank: int32(worker), Try: int32(ra.Attempt), Wrote: wrote}})
 			}
 		}
-		for _, rank := range rec.Won {
+		for _, rank := range rec.Won.Order {
 			tell(rank)
 		}
 		for rank := 0; rank < rec.Spec.Max && !more; rank++ {

@@ -25,9 +25,9 @@ func (p *Participant) Fetched(now time.Time, job jobs.ID, err error) {
 		w.inputs, w.failed = inputsFailed, err.Error()
 	}
 	for _, k := range slices.Clone(w.Workers) {
-		p.advance(now, w, k)
+		k.advance(now)
 	}
-	p.schedule(now, w)
+	w.schedule(now)
 }
 
 // Moved tells how much of the inputs is here so far.
@@ -42,25 +42,25 @@ func (p *Participant) Moved(job jobs.ID, so transfer.Stats) {
 // Claimed tells that a worker's directory is made, or why not. What was tried since
 // then counts.
 func (p *Participant) Claimed(now time.Time, id WorkerID, err error, since time.Time) {
-	w, k := p.of(id)
+	_, k := p.of(id)
 	if err != nil {
-		p.unprepared(now, w, k, err.Error(), since)
+		k.unprepared(now, err.Error(), since)
 		return
 	}
 	k.Phase = PhaseWaiting
-	p.advance(now, w, k)
+	k.advance(now)
 }
 
 // Laid tells that a worker's input files are there, or why not.
 func (p *Participant) Laid(now time.Time, id WorkerID, err error, since time.Time) {
 	w, k := p.of(id)
 	if err != nil {
-		p.unprepared(now, w, k, err.Error(), since)
+		k.unprepared(now, err.Error(), since)
 		return
 	}
 	k.Phase, k.State = PhaseReady, jobs.WorkerReady
-	p.tell(now, w)
-	p.advance(now, w, k)
+	w.tell(now)
+	k.advance(now)
 }
 
 // Begun tells that a worker's process runs, or ran, and knows its job's table as of
@@ -71,14 +71,14 @@ func (p *Participant) Begun(now time.Time, id WorkerID, epoch int64) {
 	if w.Spec.Array == nil {
 		k.epoch = epoch
 	}
-	p.tell(now, w)
-	p.advance(now, w, k)
+	w.tell(now)
+	k.advance(now)
 }
 
 // NotBegun tells why a worker could not be started.
 func (p *Participant) NotBegun(now time.Time, id WorkerID, why string, since time.Time) {
-	w, k := p.of(id)
-	p.unstarted(now, w, k, why, since)
+	_, k := p.of(id)
+	k.unstarted(now, why, since)
 }
 
 // NeverBegun tells that a worker which was adopted had not begun to run. The origin
@@ -86,14 +86,14 @@ func (p *Participant) NotBegun(now time.Time, id WorkerID, why string, since tim
 func (p *Participant) NeverBegun(now time.Time, id WorkerID) {
 	w, k := p.of(id)
 	k.State, k.start, k.adopted = jobs.WorkerPreparing, nil, false
-	p.prepare(now, w, k)
-	p.tell(now, w)
+	k.prepare(now)
+	w.tell(now)
 }
 
 // Gone tells why a worker cannot be adopted.
 func (p *Participant) Gone(now time.Time, id WorkerID, why string) {
-	w, k := p.of(id)
-	p.lose(now, w, k, why)
+	_, k := p.of(id)
+	k.lose(now, why)
 }
 
 // Exited tells how a worker's process ended, and whether an earlier life of this
@@ -104,27 +104,27 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 	exit.Detail = plain.OneLine(exit.Detail)
 	switch {
 	case exit.Cause == process.Unstarted:
-		p.unstarted(now, w, k, exit.Detail, since)
+		k.unstarted(now, exit.Detail, since)
 		return
 	case k.lost != "":
-		p.lose(now, w, k, k.lost)
+		k.lose(now, k.lost)
 		return
 	case exit.Cause == process.Lost || exit.Cause == process.Orphaned:
-		p.lose(now, w, k, exit.Detail)
+		k.lose(now, exit.Detail)
 		return
 	case exit.Cause == process.Stopped && !k.wanted(WantStop) && !noted:
-		p.lose(now, w, k, "its machine stopped it")
+		k.lose(now, "its machine stopped it")
 		return
 	}
 	p.Claims.Began()
 	if p.Away > 0 { // perhaps its files would not all be stored in time: the next life does that
-		p.part(now, w, k)
+		k.part(now)
 		return
 	}
 	k.ended, k.Phase = &exit, PhaseGathering
 	if globs := w.Spec.Gathered(); len(globs) > 0 {
 		p.Do(DoGather{id, w.Spec.Who(k.Rank), globs})
-		p.tell(now, w)
+		w.tell(now)
 		return
 	}
 	p.Gathered(now, id, nil, nil, nil)
@@ -132,29 +132,29 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 
 // Gathered tells that the files of a worker that has ended are stored.
 func (p *Participant) Gathered(now time.Time, id WorkerID, output *jobs.RankOutput, warn []string, err error) {
-	w, k := p.of(id)
+	_, k := p.of(id)
 	if p.Away == 0 && k.State != jobs.WorkerLost {
 		if err != nil && k.ended.Code == 0 { // what it did is lost, and must not look as if it were not
 			k.ended.Code, k.ended.Cause, k.ended.Detail = jobs.CodeZorilla, process.Failed, plain.OneLine(err.Error())
 		}
 		k.State, k.exit, k.output, k.warn = jobs.WorkerEnded, k.ended, output, warn
 	}
-	p.part(now, w, k)
+	k.part(now)
 }
 
 // Parked tells that the claim of a worker that did not begin says so, or that it could
 // not be written and is gone.
 func (p *Participant) Parked(now time.Time, id WorkerID, err error) {
-	w, k := p.of(id)
+	_, k := p.of(id)
 	k.unclaimed = err != nil
-	p.part(now, w, k)
+	k.part(now)
 }
 
 // Removed tells that nothing is left of a worker.
 func (p *Participant) Removed(now time.Time, id WorkerID) {
 	w, k := p.of(id)
 	w.Workers = slices.DeleteFunc(w.Workers, func(other *Worker) bool { return other == k })
-	p.tell(now, w)
+	w.tell(now)
 }
 
 // Tried tells whether workers can be started here: why not, or "". It returns
@@ -171,8 +171,8 @@ func (p *Participant) Tried(now time.Time, id WorkerID, trouble string) (changed
 		p.Claims.Began()
 	}
 	if id.Job != "" {
-		w, k := p.of(id)
-		p.judged(now, w, k, trouble)
+		_, k := p.of(id)
+		k.judged(now, trouble)
 	} else {
 		p.Claims.Starts.Trying, p.Claims.Loose, p.News = false, true, true
 	}
@@ -182,7 +182,7 @@ func (p *Participant) Tried(now time.Time, id WorkerID, trouble string) (changed
 // Grown tells that workers of a job have written something.
 func (p *Participant) Grown(now time.Time, job jobs.ID) {
 	if w := p.Works[job]; w != nil {
-		p.tell(now, w)
+		w.tell(now)
 	}
 }
 
@@ -191,7 +191,7 @@ func (p *Participant) Unreadable(now time.Time, id WorkerID) {
 	if w := p.Works[id.Job]; w != nil {
 		if k := w.find(id.RankAttempt); k != nil {
 			k.State, k.reason = jobs.WorkerLost, "its origin misses output that it had confirmed: the disk there lost it"
-			p.tell(now, w)
+			w.tell(now)
 		}
 	}
 }

@@ -80,20 +80,20 @@ func (p *Participant) Granted(now time.Time, from vicinity.ID, g *wire.Grant) er
 	}
 	w.Heard = now
 	for _, ra := range g.Ranks {
-		k := newWorker(ra, &w.Spec)
+		k := w.newWorker(ra)
 		k.gpus = p.Claims.TakeGPUs(g.Spec.GPUs)
 		w.add(k)
-		p.prepare(now, w, k)
+		k.prepare(now)
 	}
 	if fresh {
-		p.fetch(w, slices.Concat([]vicinity.ID{from}, g.Holders), false)
+		w.fetch(slices.Concat([]vicinity.ID{from}, g.Holders), false)
 	}
 	if fresh && w.inputs == inputsHere { // it will be ready in a moment, and must not wait for the answer to an earlier report
 		w.next, p.News = now.Add(wire.ReportEvery), true
-		p.schedule(now, w)
+		w.schedule(now)
 		return nil
 	}
-	p.tell(now, w)
+	w.tell(now)
 	return nil
 }
 
@@ -119,22 +119,23 @@ func (p *Participant) engageable(from vicinity.ID, w *Work, g *wire.Grant) error
 }
 
 func (p *Participant) newWork(now time.Time, g *wire.Grant, since time.Time) *Work {
-	w := &Work{Job: g.Job, Origin: g.Job.Origin(), addrs: g.Addrs, Spec: g.Spec, stamp: g.Stamp, state: jobs.Staging, Heard: now, since: since}
+	w := &Work{part: p, Job: g.Job, Origin: g.Job.Origin(), addrs: g.Addrs, Spec: g.Spec, stamp: g.Stamp, state: jobs.Staging, Heard: now, since: since}
 	p.Works[g.Job] = w
 	return w
 }
 
-func (p *Participant) fetch(w *Work, holders []vicinity.ID, known bool) {
+func (w *Work) fetch(holders []vicinity.ID, known bool) {
 	if w.Spec.Inputs.IsZero() {
 		w.inputs = inputsHere
 		return
 	}
-	p.Do(DoFetch{w.Job, w.Spec.Inputs, holders, known})
+	w.part.Do(DoFetch{w.Job, w.Spec.Inputs, holders, known})
 }
 
-func (p *Participant) prepare(now time.Time, w *Work, k *Worker) {
+func (k *Worker) prepare(now time.Time) {
+	p, w := k.work.part, k.work
 	k.Phase = PhaseClaiming
-	p.Do(DoClaim{WorkerID{w.Job, k.RankAttempt}, w.claim(now, k, nil)})
+	p.Do(DoClaim{k.id(), w.claim(now, k, nil)})
 }
 
 // Adopt goes on with a worker of an earlier life of this node: one that may run is
@@ -145,11 +146,11 @@ func (p *Participant) Adopt(now time.Time, c ClaimRecord) {
 	if w == nil {
 		w = p.newWork(now, &wire.Grant{Job: c.Job, Addrs: c.Addrs, Spec: c.Spec, Stamp: c.Stamp}, c.Since)
 		w.first = c.RankAttempt
-		p.fetch(w, []vicinity.ID{w.Origin}, true)
+		w.fetch([]vicinity.ID{w.Origin}, true)
 	}
-	k := newWorker(c.RankAttempt, &w.Spec)
+	k := w.newWorker(c.RankAttempt)
 	w.add(k)
-	p.tell(now, w)
+	w.tell(now)
 	if c.Lost != "" { // its room was given away then
 		k.State, k.Declined, k.reason, k.Phase, k.Freed = jobs.WorkerLost, true, c.Lost, PhaseOver, true
 		return
@@ -157,21 +158,21 @@ func (p *Participant) Adopt(now time.Time, c ClaimRecord) {
 	k.gpus = c.GPUs
 	p.Claims.Adopted(c.Job, &c.Spec, c.GPUs, agenda.Earlier(c.At, now))
 	if c.Start == nil {
-		p.prepare(now, w, k)
+		k.prepare(now)
 		return
 	}
 	k.State, k.adopted, k.start, k.Phase = jobs.WorkerRunning, true, c.Start, PhaseStarting
-	p.Do(DoAdopt{WorkerID{w.Job, k.RankAttempt}, c})
+	p.Do(DoAdopt{k.id(), c})
 }
 
 // tell has the origin told soon that something has changed.
-func (p *Participant) tell(now time.Time, w *Work) {
-	w.kick, p.News = true, true
-	p.schedule(now, w)
+func (w *Work) tell(now time.Time) {
+	w.kick, w.part.News = true, true
+	w.schedule(now)
 }
 
 // schedule says when a work has something to do.
-func (p *Participant) schedule(now time.Time, w *Work) {
+func (w *Work) schedule(now time.Time) {
 	at := w.next
 	switch {
 	case w.asking:
@@ -179,23 +180,23 @@ func (p *Participant) schedule(now time.Time, w *Work) {
 	case w.kick && w.pause == 0 || len(w.Workers) == 0:
 		at = now
 	}
-	p.Agenda.Set(w, at)
+	w.part.Agenda.Set(w, at)
 }
 
 // Want notes what is wanted of workers, of all if none is named, and goes on with
 // them.
-func (p *Participant) Want(now time.Time, w *Work, what Wish, ranks []jobs.RankAttempt) {
+func (w *Work) Want(now time.Time, what Wish, ranks []jobs.RankAttempt) {
 	for _, k := range slices.Clone(w.Workers) {
 		if k.wanted(what|WantDone) || len(ranks) > 0 && !slices.Contains(ranks, k.RankAttempt) {
 			continue
 		}
 		k.wants |= what
-		p.advance(now, w, k)
+		k.advance(now)
 	}
 	dropped := func(k *Worker) bool { return k.wanted(WantDrop) }
 	if !w.ending && what == WantDrop && !slices.ContainsFunc(w.Workers, func(k *Worker) bool { return !dropped(k) }) {
 		w.ending = true
-		p.Do(DoCancelWork{w.Job})
+		w.part.Do(DoCancelWork{w.Job})
 	}
 }
 
@@ -205,26 +206,26 @@ func (p *Participant) Started(now time.Time, start *wire.Start) {
 	for _, ra := range start.Ranks {
 		if k := w.find(ra); k != nil && k.start == nil {
 			k.start = start
-			p.advance(now, w, k)
+			k.advance(now)
 		}
 	}
 }
 
 // evict ends a worker that this node does not want any more.
-func (p *Participant) evict(now time.Time, w *Work, k *Worker, why string) {
+func (k *Worker) evict(now time.Time, why string) {
 	if k.wanted(WantEvict) {
 		return
 	}
 	k.wants |= WantEvict
 	k.why = why
-	p.advance(now, w, k)
+	k.advance(now)
 }
 
 // EvictAll ends all workers that are here now.
 func (p *Participant) EvictAll(now time.Time, why string) {
 	for _, w := range p.All() {
 		for _, k := range slices.Clone(w.Workers) {
-			p.evict(now, w, k, why)
+			k.evict(now, why)
 		}
 	}
 }
@@ -235,28 +236,29 @@ func (p *Participant) Leave(now time.Time, away time.Duration) {
 	p.Away = away
 	for _, w := range p.All() {
 		for _, k := range slices.Clone(w.Workers) {
-			p.advance(now, w, k)
+			k.advance(now)
 		}
 		p.Do(DoCancelWork{w.Job})
-		p.tell(now, w)
+		w.tell(now)
 	}
 }
 
 // advance takes a worker one step on, given how far it is and what is wanted of it.
 // What the executor is at is waited for.
-func (p *Participant) advance(now time.Time, w *Work, k *Worker) {
-	id := WorkerID{w.Job, k.RankAttempt}
+func (k *Worker) advance(now time.Time) {
+	p, w := k.work.part, k.work
+	id := k.id()
 	switch k.Phase {
 	case PhaseWaiting, PhaseReady:
 		switch {
 		case k.wanted(WantDrop):
-			p.part(now, w, k)
+			k.part(now)
 		case k.wanted(WantEvict):
-			p.decline(now, w, k, k.why)
+			k.decline(now, k.why)
 		case p.Away > 0:
-			p.part(now, w, k)
+			k.part(now)
 		case k.Phase == PhaseWaiting && w.inputs == inputsFailed:
-			p.decline(now, w, k, w.failed)
+			k.decline(now, w.failed)
 		case k.Phase == PhaseWaiting && w.inputs == inputsHere:
 			k.Phase = PhaseLaying
 			p.Do(DoLay{id})
@@ -265,7 +267,7 @@ func (p *Participant) advance(now time.Time, w *Work, k *Worker) {
 			p.Do(DoRun{id, w.claim(now, k, k.start), w.siblings(k)})
 		}
 	case PhaseRunning:
-		p.steer(now, w, k)
+		k.steer(now)
 	case PhaseOver:
 		switch {
 		case k.wanted(WantDrop | WantDone):
@@ -273,7 +275,7 @@ func (p *Participant) advance(now time.Time, w *Work, k *Worker) {
 			p.Do(DoRemove{id})
 		case p.Away > 0 && k.Lasts() && !k.Away:
 			k.Away = true
-			p.tell(now, w)
+			w.tell(now)
 		}
 	}
 }
@@ -290,8 +292,9 @@ func (w *Work) siblings(k *Worker) (ranks []int) {
 }
 
 // steer tells a worker's process what it was not told yet.
-func (p *Participant) steer(now time.Time, w *Work, k *Worker) {
-	id := WorkerID{w.Job, k.RankAttempt}
+func (k *Worker) steer(now time.Time) {
+	p, w := k.work.part, k.work
+	id := k.id()
 	for _, one := range []Wish{WantStop, WantDrop, WantEvict} {
 		if !k.wanted(one) || k.obeyed&one != 0 {
 			continue
@@ -304,31 +307,33 @@ func (p *Participant) steer(now time.Time, w *Work, k *Worker) {
 			k.lost = k.why
 		}
 		p.Do(DoEnd{id, one == WantStop})
-		p.tell(now, w)
+		w.tell(now)
 	}
 	if p.Away > 0 && k.lost == "" && !k.Away {
 		k.Away = true
-		p.tell(now, w)
+		w.tell(now)
 	}
 }
 
 // decline tells that a worker did not begin here, and is free to run elsewhere.
-func (p *Participant) decline(now time.Time, w *Work, k *Worker, why string) {
+func (k *Worker) decline(now time.Time, why string) {
+	p, w := k.work.part, k.work
 	k.State, k.Declined, k.reason, k.Phase = jobs.WorkerLost, true, plain.OneLine(why), PhaseParking
-	p.Do(DoPark{WorkerID{w.Job, k.RankAttempt}, w.claim(now, k, nil)})
-	p.tell(now, w)
+	p.Do(DoPark{k.id(), w.claim(now, k, nil)})
+	w.tell(now)
 }
 
 // lose tells that a worker cannot be run any more.
-func (p *Participant) lose(now time.Time, w *Work, k *Worker, why string) {
+func (k *Worker) lose(now time.Time, why string) {
 	k.State, k.reason = jobs.WorkerLost, plain.OneLine(why)
-	p.part(now, w, k)
+	k.part(now)
 }
 
 // part is the end of a worker's life on this node: its room is free, and it goes
 // when all of it is safe at the origin or not wanted. A node that stops keeps what
 // has not come so far.
-func (p *Participant) part(now time.Time, w *Work, k *Worker) {
+func (k *Worker) part(now time.Time) {
+	p, w := k.work.part, k.work
 	k.Phase = PhaseOver
 	if !k.Freed {
 		k.Freed = true
@@ -339,8 +344,8 @@ func (p *Participant) part(now time.Time, w *Work, k *Worker) {
 		p.Claims.Freed(w.Job, 1, k.needs)
 		p.Claims.Loose = true
 	}
-	p.tell(now, w)
-	p.advance(now, w, k)
+	w.tell(now)
+	k.advance(now)
 }
 
 // WorkFor finds what this node does for a job of that origin.

@@ -136,7 +136,7 @@ func TestGrantsAreRefused(t *testing.T) {
 		t.Errorf("a rank that is here: %v", err)
 	}
 	h.used(2)
-	h.p.Want(h.now, h.p.Works[h.job], WantDrop, nil)
+	h.p.Works[h.job].Want(h.now, WantDrop, nil)
 	if len(take[DoCancelWork](h)) != 1 {
 		t.Error("what is fetched for nobody goes on")
 	}
@@ -284,7 +284,7 @@ func TestOriginKnowsWhoIsLeft(t *testing.T) {
 	if w.Workers[0].Parted || !w.Workers[1].Parted || first.Away != time.Minute {
 		t.Errorf("the origin knows of rank 0: %v, of rank 1: %v", w.Workers[0].Parted, w.Workers[1].Parted)
 	}
-	h.p.tell(h.now, w)
+	w.tell(h.now)
 	h.report(&wire.Ack{})
 	if !w.Workers[0].Parted {
 		t.Error("the origin does not know of rank 0")

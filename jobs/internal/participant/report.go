@@ -12,20 +12,21 @@ import (
 func (p *Participant) Tick(now time.Time) {
 	for w, ok := p.Agenda.Due(now); ok; w, ok = p.Agenda.Due(now) {
 		if len(w.Workers) == 0 {
-			p.forget(w)
+			w.forget()
 			continue
 		}
 		w.kick, w.asking = false, true
 		rep, readings := w.report()
 		rep.Addrs, rep.Away = p.Addrs, p.Away
 		p.Do(DoReport{w.Origin, rep, readings})
-		p.schedule(now, w)
+		w.schedule(now)
 	}
 }
 
 // forget ends the record of a job that has no worker here any more, once nothing is
 // being done for it.
-func (p *Participant) forget(w *Work) {
+func (w *Work) forget() {
+	p := w.part
 	if w.inputs == inputsComing {
 		if !w.ending {
 			w.ending = true
@@ -51,12 +52,12 @@ func (p *Participant) Unheard(now time.Time, job jobs.ID) {
 	for _, k := range slices.Clone(w.Workers) {
 		switch {
 		case silent > p.Orphan:
-			p.Want(now, w, WantDrop, []jobs.RankAttempt{k.RankAttempt})
+			w.Want(now, WantDrop, []jobs.RankAttempt{k.RankAttempt})
 		case silent > wire.PartLease && k.start == nil && k.State != jobs.WorkerLost:
-			p.evict(now, w, k, reasonSilent)
+			k.evict(now, reasonSilent)
 		}
 	}
-	p.schedule(now, w)
+	w.schedule(now)
 }
 
 const reasonSilent = "its origin was silent"
@@ -70,9 +71,9 @@ func (p *Participant) Acknowledged(now time.Time, rep *wire.Report, more bool, a
 	p.News = true
 	if ack.Known {
 		w.Heard, w.state, w.reason = now, ack.State, ack.Reason
-		p.obey(now, w, rep, &ack)
+		w.obey(now, rep, &ack)
 	} else {
-		p.Want(now, w, WantDrop, nil)
+		w.Want(now, WantDrop, nil)
 	}
 	if rep.Away > 0 { // which workers the origin knows to go on without this node
 		for _, r := range rep.Workers {
@@ -81,11 +82,12 @@ func (p *Participant) Acknowledged(now time.Time, rep *wire.Report, more bool, a
 			}
 		}
 	}
-	p.schedule(now, w)
+	w.schedule(now)
 }
 
 // obey does what the origin's answer says of workers.
-func (p *Participant) obey(now time.Time, w *Work, rep *wire.Report, ack *wire.Ack) {
+func (w *Work) obey(now time.Time, rep *wire.Report, ack *wire.Ack) {
+	p := w.part
 	var drop, stop, done []jobs.RankAttempt
 	for _, a := range ack.Workers {
 		i := slices.IndexFunc(rep.Workers, func(r wire.WorkerReport) bool { return r.RankAttempt == a.RankAttempt })
@@ -106,14 +108,14 @@ func (p *Participant) obey(now time.Time, w *Work, rep *wire.Report, ack *wire.A
 		ranks []jobs.RankAttempt
 	}{{WantDone, done}, {WantDrop, drop}, {WantStop, stop}} {
 		if len(o.ranks) > 0 {
-			p.Want(now, w, o.what, o.ranks)
+			w.Want(now, o.what, o.ranks)
 		}
 	}
 	if ack.Start != nil && ack.Start.Check() == nil && ack.Start.Job == w.Job {
 		p.Started(now, ack.Start)
 	}
 	if ack.Table != nil && ack.Table.Check() == nil {
-		p.table(w, ack.Table)
+		w.table(ack.Table)
 	}
 }
 
@@ -122,7 +124,7 @@ func (p *Participant) obey(now time.Time, w *Work, rep *wire.Report, ack *wire.A
 func (p *Participant) noteAck(w *Work, k *Worker, r *wire.WorkerReport, a *wire.WorkerAck) {
 	k.acked = wire.Received{Stdout: max(a.Stdout+a.AheadOut, 0), Stderr: max(a.Stderr+a.AheadErr, 0)}
 	k.adopted = false
-	e := DoAck{Worker: WorkerID{w.Job, k.RankAttempt}, Safe: wire.Received{Stdout: a.Stdout, Stderr: a.Stderr}}
+	e := DoAck{Worker: k.id(), Safe: wire.Received{Stdout: a.Stdout, Stderr: a.Stderr}}
 	if t := a.Tasks; t != nil && r.Tasks != nil && wire.CheckTaskRanges(t.Ranges) == nil && t.Results >= 0 && t.Before >= 0 {
 		k.results, e.Tasks = min(t.Results, r.Tasks.Ended), t
 	}
@@ -130,11 +132,11 @@ func (p *Participant) noteAck(w *Work, k *Worker, r *wire.WorkerReport, a *wire.
 }
 
 // table gives workers that know an older one the job's table.
-func (p *Participant) table(w *Work, t *wire.Table) {
+func (w *Work) table(t *wire.Table) {
 	for _, k := range w.Workers {
 		if k.listens() && !k.telling && k.epoch < t.Epoch {
 			k.telling = true
-			p.Do(DoTable{WorkerID{w.Job, k.RankAttempt}, *t, jobs.SignalNumber(w.Spec.SignalOnChange)})
+			w.part.Do(DoTable{k.id(), *t, jobs.SignalNumber(w.Spec.SignalOnChange)})
 		}
 	}
 }

@@ -13,52 +13,55 @@ import (
 
 // unprepared handles a worker that could not be prepared: whether that is the
 // fault of this node is found out, since whoever comes next would fare no better.
-func (p *Participant) unprepared(now time.Time, w *Work, k *Worker, why string, since time.Time) {
+func (k *Worker) unprepared(now time.Time, why string, since time.Time) {
+	p, w := k.work.part, k.work
 	switch {
 	case k.wanted(WantEvict):
-		p.decline(now, w, k, k.why)
+		k.decline(now, k.why)
 	case p.Away > 0:
-		p.part(now, w, k)
+		k.part(now)
 	case w.ending:
-		p.decline(now, w, k, why)
+		k.decline(now, why)
 	default:
 		k.Phase, k.trouble = PhaseTrying, why
-		p.Do(DoTry{WorkerID{w.Job, k.RankAttempt}, since})
+		p.Do(DoTry{k.id(), since})
 	}
 }
 
 const notStarted = "could not start it: "
 
 // unstarted handles a worker whose program did not begin.
-func (p *Participant) unstarted(now time.Time, w *Work, k *Worker, why string, since time.Time) {
+func (k *Worker) unstarted(now time.Time, why string, since time.Time) {
+	p := k.work.part
 	if p.Away > 0 || k.wanted(WantDrop|WantEvict|WantStop) {
-		p.decline(now, w, k, notStarted+why)
+		k.decline(now, notStarted+why)
 		return
 	}
 	k.Phase, k.trouble = PhaseTrying, why
-	p.Do(DoTry{WorkerID{w.Job, k.RankAttempt}, since})
+	p.Do(DoTry{k.id(), since})
 }
 
 // judged goes on with a worker that could not be prepared or started, now that it
 // is known whether others could be: trouble is why not, or "".
-func (p *Participant) judged(now time.Time, w *Work, k *Worker, trouble string) {
+func (k *Worker) judged(now time.Time, trouble string) {
+	p, w := k.work.part, k.work
 	switch prepared := k.State != jobs.WorkerPreparing; {
 	case !prepared && k.wanted(WantEvict):
-		p.decline(now, w, k, k.why)
+		k.decline(now, k.why)
 	case !prepared && p.Away > 0:
-		p.part(now, w, k)
+		k.part(now)
 	case !prepared:
-		p.decline(now, w, k, cmp.Or(k.trouble, trouble))
+		k.decline(now, cmp.Or(k.trouble, trouble))
 	case trouble != "":
-		p.decline(now, w, k, notStarted+trouble)
+		k.decline(now, notStarted+trouble)
 	case k.again < maxAgain:
 		k.again++
 		k.State, k.start, k.adopted = jobs.WorkerPreparing, nil, false
-		p.prepare(now, w, k)
-		p.tell(now, w)
+		k.prepare(now)
+		w.tell(now)
 	default: // others can be started here, so that this one is not the node's fault
 		k.exit = &process.Exit{Code: jobs.CodeZorilla, Cause: process.Failed, Detail: plain.OneLine(k.trouble), Ended: now}
 		k.State = jobs.WorkerEnded
-		p.part(now, w, k)
+		k.part(now)
 	}
 }

@@ -16,6 +16,7 @@ import (
 // Work is what a node does for one job: its record as a participant, and its
 // workers there.
 type Work struct {
+	part         *Participant
 	agenda.Entry // in Participant.Agenda: when it reports
 	Job          jobs.ID
 	Origin       vicinity.ID
@@ -52,6 +53,7 @@ const (
 // Worker is one rank of a job at this node: what is to be reported of it, what is
 // wanted of it, and what is being done for it.
 type Worker struct {
+	work *Work
 	jobs.RankAttempt
 	needs jobs.Needs
 	gpus  []int // numbers of those that are its own
@@ -122,9 +124,12 @@ const (
 	PhaseRemoving               // its directory
 )
 
-func newWorker(ra jobs.RankAttempt, spec *jobs.Spec) *Worker {
-	return &Worker{RankAttempt: ra, needs: spec.Needs(), State: jobs.WorkerPreparing}
+func (w *Work) newWorker(ra jobs.RankAttempt) *Worker {
+	return &Worker{work: w, RankAttempt: ra, needs: w.Spec.Needs(), State: jobs.WorkerPreparing}
 }
+
+// id names the worker among those of all jobs.
+func (k *Worker) id() WorkerID { return WorkerID{k.work.Job, k.RankAttempt} }
 
 // wanted reports whether any of these is wanted.
 func (k *Worker) wanted(any Wish) bool { return k.wants&any != 0 }
@@ -193,7 +198,7 @@ func (w *Work) Status(self vicinity.Member, written func(WorkerID) wire.Received
 	st := jobs.Status{ID: w.Job, Origin: w.Origin, Spec: w.Spec, State: w.state, Reason: w.reason, ExitCode: -1, Submitted: w.since, LastKnown: true, Workers: []jobs.WorkerStatus{}}
 	for _, k := range w.Workers {
 		rank, replica := w.Spec.RankOf(k.Rank)
-		so := written(WorkerID{w.Job, k.RankAttempt})
+		so := written(k.id())
 		st.Workers = append(st.Workers, jobs.WorkerStatus{Rank: rank, Replica: replica, Attempt: k.Attempt, Node: self.ID, Name: self.Name, State: k.State, Exit: k.exit,
 			Stdout: so.Stdout, Stderr: so.Stderr})
 	}

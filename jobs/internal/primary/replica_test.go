@@ -273,8 +273,8 @@ func TestGangOfCopiesIsTriedAgainAsAWhole(t *testing.T) {
 	for _, ev := range c.log {
 		replayed.Apply(ev)
 	}
-	if replayed.State != jobs.Completed || len(replayed.Won) != 2 || replayed.Telling(0) != 2 || replayed.Telling(1) != 3 {
-		t.Errorf("after a restart it is %s, won by %v", replayed.State, replayed.Winner)
+	if replayed.State != jobs.Completed || len(replayed.Won.Order) != 2 || replayed.Telling(0) != 2 || replayed.Telling(1) != 3 {
+		t.Errorf("after a restart it is %s, won by %v", replayed.State, replayed.Won.Worker)
 	}
 }
 

@@ -53,7 +53,7 @@ func (p *lifecycle) stopOthers() {
 // stopSpare stops what is not needed any more since a worker counts.
 func (p *lifecycle) stopSpare(winner int) {
 	rank, _ := p.Rec.Spec.RankOf(winner)
-	if !p.Rec.Replicated() || p.Rec.Winner[rank] != winner {
+	if !p.Rec.Replicated() || p.Rec.Won.Worker[rank] != winner {
 		return
 	}
 	stop := map[vicinity.ID][]jobs.RankAttempt{}

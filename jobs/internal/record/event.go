@@ -113,8 +113,7 @@ type Record struct {
 	Retries   int                       // times that the gang was started again as a whole
 	Tasks     *TaskTable                // nil unless the job is an array
 	Epoch     int64                     // of the table: how often it has changed
-	Winner    map[int]int               // by rank, of a job with replicas: the worker that counts
-	Won       []int                     // ranks in the order in which that was known
+	Won       Winners                   // of a job with replicas
 	Worst     *jobs.WorstPair           // of the nodes at the latest START; nil = not known
 	Past      *Past                     // of a job whose results are forgotten: all that is known
 	Away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest

@@ -2,6 +2,12 @@ package record
 
 import "zorilla/jobs"
 
+// Winners are the copies that count.
+type Winners struct {
+	Worker map[int]int // by rank
+	Order  []int       // ranks, in the order in which that was known
+}
+
 // Replicated reports whether ranks have copies.
 func (r *Record) Replicated() bool { return r.Spec.Replicas > 1 }
 
@@ -17,15 +23,15 @@ func (r *Record) decide(ras []jobs.RankAttempt) {
 		}
 		k := &r.Ranks[ra.Rank]
 		rank, _ := r.Spec.RankOf(ra.Rank)
-		if _, ok := r.Winner[rank]; !ok && k.State == jobs.WorkerEnded && k.Collected && Succeeded(k.Exit) {
-			r.Winner[rank] = ra.Rank
-			r.Won = append(r.Won, rank)
+		if _, ok := r.Won.Worker[rank]; !ok && k.State == jobs.WorkerEnded && k.Collected && Succeeded(k.Exit) {
+			r.Won.Worker[rank] = ra.Rank
+			r.Won.Order = append(r.Won.Order, rank)
 		}
 	}
 }
 
 // undecide forgets who won: all of it is tried again.
-func (r *Record) undecide() { r.Winner, r.Won = map[int]int{}, nil }
+func (r *Record) undecide() { r.Won = Winners{Worker: map[int]int{}} }
 
 // Spare reports whether the job does not need a worker any more, since another
 // copy of its rank counts.
@@ -34,7 +40,7 @@ func (r *Record) Spare(worker int) bool {
 		return false
 	}
 	rank, _ := r.Spec.RankOf(worker)
-	winner, ok := r.Winner[rank]
+	winner, ok := r.Won.Worker[rank]
 	return ok && winner != worker
 }
 
@@ -64,7 +70,7 @@ func (r *Record) Hopeless(rank int) (dead, failed bool) {
 // Telling returns the copy of a rank whose output and end tell of it: the one
 // that counts, else the one that failed with the highest code, else the first.
 func (r *Record) Telling(rank int) (worker int) {
-	if winner, ok := r.Winner[rank]; ok {
+	if winner, ok := r.Won.Worker[rank]; ok {
 		return winner
 	}
 	worker = rank
