@@ -35,6 +35,24 @@ const (
 	Reply
 )
 
+// Asks is the number of a request whose sender waits for a reply; 0 = it is none.
+func (m Message) Asks() uint64 {
+	r, _ := m.body.(request)
+	return r.number
+}
+
+// Answers is the number of the request that a reply answers; 0 = it is none.
+func (m Message) Answers() uint64 {
+	r, _ := m.body.(reply)
+	return r.number
+}
+
+// Broken is what the sender of a request gets in place of the reply when its
+// connection breaks.
+func (m Message) Broken() Message {
+	return Message{Kind: Reply, Job: m.Job, body: reply{number: m.Asks(), failed: true}}
+}
+
 // What travels in a Message beside a packet.
 type (
 	request struct {

@@ -20,10 +20,20 @@ type GridConfig struct {
 	Seed  uint64
 	Slots func(node int) int // capacity; nil = 2
 	Busy  func(node int) int // slots that are used for good from the start; nil = 0
-	// Prepare is how long a granted worker takes to get ready; 0 = 1 ms.
-	Prepare time.Duration
-	// Runtime is how long a worker runs; nil, or 0, = for ever.
-	Runtime func(*jobs.Spec) time.Duration
+	// Fate tells what becomes of a worker that was granted; nil = it is ready after
+	// a millisecond and runs for ever.
+	Fate func(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) model.Fate
+	// Clock is how far a node's clock is ahead at first; nil = not at all.
+	Clock func(node int) time.Duration
+	// Unable tells why a node cannot start workers now; nil, or "" = it can.
+	Unable func(node int) string
+	Watch  Watcher // nil = nobody looks
+}
+
+// Lasting is the fate of workers that need some time to get ready and then run for
+// another; 0 = for ever.
+func Lasting(prepare, run time.Duration) func(jobs.ID, *jobs.Spec, jobs.RankAttempt) model.Fate {
+	return func(jobs.ID, *jobs.Spec, jobs.RankAttempt) model.Fate { return model.Fate{Prepare: prepare, Run: run} }
 }
 
 // Grid runs jobs on an overlay: a flood.Core and a model.Model at every node. A
@@ -31,10 +41,11 @@ type GridConfig struct {
 // of thousands of nodes can be made in turn.
 //
 // Packets are lost, doubled and reordered as the overlay's noise has it.
-// Requests and replies arrive, if both nodes live, though later where a packet
-// would have been lost; the first request of a node to another waits for two
-// round trips, those of the handshakes of TCP and TLS 1.3.
+// Requests and replies arrive, though later where a packet would have been lost,
+// if Faults do not break their connections; the first request of a node to another
+// waits for two round trips, those of the handshakes of TCP and TLS 1.3.
 type Grid struct {
+	Faults   Faults // may be changed at any time
 	cfg      GridConfig
 	changing bool // the neighbours
 	o        *Overlay
@@ -42,17 +53,20 @@ type Grid struct {
 	links    map[[2]int]time.Duration // connections: when they are open
 	probed   map[[2]int]time.Duration // distances that were measured for a search
 	costs    map[jobs.ID]*Cost
-	gone     int // nodes that crashed, as far as it was noticed
 	members  []vicinity.Member
 }
 
 type gridNode struct {
-	jobs       *model.Model
+	jobs       *model.Model // nil = it was killed
 	flood      *flood.Core
 	neighbours []vicinity.ID // where they do not change
 	timer      time.Duration // when the jobs core is woken
 	spins      int           // without time passing
 	spun       time.Duration
+	clock      time.Duration // that it is ahead
+	leaving    bool
+	remains    model.Remains // when it was killed
+	owes       []owed
 }
 
 // advertisementLife is how long copies of a flood are passed on, as in a node.
@@ -69,17 +83,19 @@ func NewGrid(cfg GridConfig) *Grid {
 	if cfg.Busy == nil {
 		cfg.Busy = func(int) int { return 0 }
 	}
-	if cfg.Prepare == 0 {
-		cfg.Prepare = time.Millisecond
+	if cfg.Fate == nil {
+		cfg.Fate = Lasting(time.Millisecond, 0)
 	}
 	changing := cfg.Graph == nil
 	if changing {
 		cfg.Graph = Known(cfg.Overlay)
 	}
-	return &Grid{
+	g := &Grid{
 		cfg: cfg, changing: changing, o: cfg.Overlay, nodes: make([]*gridNode, cfg.Overlay.Len()), links: map[[2]int]time.Duration{},
 		probed: map[[2]int]time.Duration{}, costs: map[jobs.ID]*Cost{},
 	}
+	g.o.gone = append(g.o.gone, g.memberGone)
+	return g
 }
 
 // node returns a node's cores.
@@ -91,17 +107,26 @@ func (g *Grid) node(i int) *gridNode {
 		return n
 	}
 	n := &gridNode{timer: forever}
+	if g.cfg.Clock != nil {
+		n.clock = g.cfg.Clock(i)
+	}
 	g.nodes[i] = n
-	n.flood = flood.NewCore(flood.Config{
+	n.jobs = model.New(g.begin(i))
+	return n
+}
+
+// begin gives a node that starts a flood core, and returns what its jobs core needs.
+func (g *Grid) begin(i int) model.Config {
+	g.nodes[i].flood = flood.NewCore(flood.Config{
 		Self:       g.o.ID(i),
 		Neighbours: func() []vicinity.ID { return g.neighbours(i) },
 		Check:      func(vicinity.ID, []byte) error { return nil },
 		Rand:       g.rand(i, 1),
 	})
-	n.jobs = model.New(model.Config{
-		Self: g.member(i), Busy: g.cfg.Busy(i), Rand: g.rand(i, 2), Fate: g.fate,
+	return model.Config{
+		Self: g.member(i), Busy: g.cfg.Busy(i), Rand: g.rand(i, 2), Fate: g.cfg.Fate,
 		Flood:   func(now time.Time, ad model.Advert) flood.Flood { return g.startFlood(i, now, ad) },
-		Members: func() int { return g.o.Len() - g.gone },
+		Members: func() int { return g.o.roster[g.o.Site(i)].Len() },
 		Nearer: func(than time.Duration, limit int) []vicinity.Measured {
 			return g.cfg.Graph.Nearer(i, than, limit)
 		},
@@ -110,20 +135,19 @@ func (g *Grid) node(i int) *gridNode {
 			return rtt
 		},
 		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
-	})
-	return n
-}
-
-func (g *Grid) fate(_ jobs.ID, spec *jobs.Spec, _ jobs.RankAttempt) model.Fate {
-	f := model.Fate{Prepare: g.cfg.Prepare}
-	if g.cfg.Runtime != nil {
-		f.Run = g.cfg.Runtime(spec)
+		Disk:   g.sync,
+		Unable: func() string {
+			if g.cfg.Unable == nil {
+				return ""
+			}
+			return g.cfg.Unable(i)
+		},
 	}
-	return f
 }
 
+// rand is another source of chance in each life of a node.
 func (g *Grid) rand(i int, what uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(hash(g.cfg.Seed), hash(uint64(i)<<8+what)))
+	return rand.New(rand.NewPCG(hash(g.cfg.Seed), hash(uint64(g.o.hosts[i].life)<<40+uint64(i)<<8+what)))
 }
 
 func (g *Grid) neighbours(i int) []vicinity.ID {
@@ -162,17 +186,21 @@ func (g *Grid) known(i int, id vicinity.ID) (vicinity.Member, time.Duration, boo
 
 // Submit submits a job at a node.
 func (g *Grid) Submit(node int, spec jobs.Spec) (jobs.ID, error) {
-	id, out, err := g.node(node).jobs.Submit(g.o.Now(), spec)
+	id, out, err := g.node(node).jobs.Submit(g.Local(node), spec)
 	g.perform(node, out)
 	return id, err
 }
 
-// Cancel ends a job at its origin.
-func (g *Grid) Cancel(node int, id jobs.ID) {
-	g.perform(node, g.node(node).jobs.Cancel(g.o.Now(), id))
+// Do gives the jobs core of a node that runs an input, and does what it wants done
+// then.
+func (g *Grid) Do(node int, input func(m *model.Model, now time.Time) model.Actions) {
+	g.perform(node, input(g.node(node).jobs, g.Local(node)))
 }
 
-// Jobs returns a node's jobs core, to ask it.
+// Local is the time by a node's own clock.
+func (g *Grid) Local(node int) time.Time { return g.o.Now().Add(g.node(node).clock) }
+
+// Jobs returns a node's jobs core, to ask it; nil = it was killed.
 func (g *Grid) Jobs(node int) *model.Model { return g.node(node).jobs }
 
 // Workers returns the nodes of a job's workers that were granted and not lost
@@ -186,24 +214,6 @@ func (g *Grid) Workers(node int, id jobs.ID) []int {
 		}
 	}
 	return list
-}
-
-// Crash stops nodes. The others hear of it when the overlay has noticed.
-func (g *Grid) Crash(nodes ...int) {
-	g.o.Crash(nodes...)
-	for _, dead := range nodes {
-		id := g.o.ID(dead)
-		g.o.Schedule(g.o.cfg.Suspicion, func() {
-			g.gone++
-			for i := range g.nodes {
-				g.o.Schedule(g.o.upTo(g.o.cfg.Heard), func() {
-					if n := g.nodes[i]; n != nil && g.o.Up(i) {
-						g.perform(i, n.jobs.MemberGone(g.o.Now(), id))
-					}
-				})
-			}
-		})
-	}
 }
 
 // Run lets time pass until a condition holds, which is looked at after each
@@ -223,7 +233,7 @@ func (g *Grid) Run(limit time.Duration, until func() bool) bool {
 // perform does what a jobs model wants done, and sets its timer.
 func (g *Grid) perform(i int, out model.Actions) {
 	for _, e := range out.Extends {
-		for _, copies := range g.nodes[i].flood.Extend(g.o.Now(), e.Flood, e.Rim) {
+		for _, copies := range g.nodes[i].flood.Extend(g.Local(i), e.Flood, e.Rim) {
 			g.carry(i, copies, g.tag(e.Job, 0))
 		}
 	}
@@ -234,13 +244,14 @@ func (g *Grid) perform(i int, out model.Actions) {
 		g.probe(i, id)
 	}
 	n := g.nodes[i]
-	next := n.jobs.Next()
-	if next.IsZero() {
-		return
+	if next := n.jobs.Next(); !next.IsZero() {
+		if at := max(g.o.at, next.Sub(time.Unix(0, 0))-n.clock); at < n.timer {
+			n.timer = at
+			g.o.Schedule(at-g.o.at, func() { g.tick(i, at) })
+		}
 	}
-	if at := max(g.o.at, next.Sub(time.Unix(0, 0))); at < n.timer {
-		n.timer = at
-		g.o.Schedule(at-g.o.at, func() { g.tick(i, at) })
+	if g.cfg.Watch != nil {
+		g.cfg.Watch.Acted(i)
 	}
 }
 
@@ -257,7 +268,7 @@ func (g *Grid) tick(i int, set time.Duration) {
 	if n.spins++; n.spins > 10_000 {
 		panic(fmt.Sprintf("seed %d: node %d wants to be woken without end at %v", g.cfg.Seed, i, g.o.at))
 	}
-	g.perform(i, n.jobs.Tick(g.o.Now()))
+	g.Do(i, (*model.Model).Tick)
 }
 
 // probe has a node measure another one, twice. The smallest sample counts.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"zorilla/flood"
@@ -99,14 +100,14 @@ func (g *Grid) carry(from int, out flood.Out, l label) {
 
 func (g *Grid) flooded(from, to int, packet []byte, l label) {
 	n := g.node(to)
-	out := n.flood.Receive(g.o.Now(), 0, g.o.ID(from), packet)
+	out := n.flood.Receive(g.Local(to), 0, g.o.ID(from), packet)
 	g.carry(to, out, l)
 	if out.Deliver == nil {
 		l.round().Duplicates++
 		return
 	}
 	l.round().Reached++
-	g.perform(to, n.jobs.Advertised(g.o.Now(), *out.Deliver))
+	g.perform(to, n.jobs.Advertised(g.Local(to), *out.Deliver))
 }
 
 // post brings a message of a jobs model to another one.
@@ -115,12 +116,11 @@ func (g *Grid) post(from int, m model.Message) {
 	if !ok {
 		return
 	}
-	arrive := func() { g.perform(to, g.node(to).jobs.Receive(g.o.Now(), g.o.ID(from), m)) }
 	c := g.cost(m.Job)
 	if m.Kind == model.Packet {
 		c.Answers++
 		c.AnswerBytes += m.Size + kindByte
-		g.o.Send(from, to, arrive)
+		g.o.Send(from, to, func() { g.receive(from, to, m) })
 		return
 	}
 	c.Requests++
@@ -133,11 +133,53 @@ func (g *Grid) post(from int, m model.Message) {
 	for g.o.rnd.Float64() < g.o.cfg.Noise.Loss {
 		at += resend
 	}
-	g.o.Schedule(at-g.o.at, func() {
-		if g.o.Up(to) && g.o.Up(from) && g.o.part[g.o.Site(from)] == g.o.part[g.o.Site(to)] {
-			arrive()
+	g.convey(from, to, at-g.o.at, m)
+}
+
+// convey brings a request or a reply to another node after a time, if nothing goes
+// wrong.
+func (g *Grid) convey(from, to int, d time.Duration, m model.Message) {
+	if number := m.Answers(); number > 0 {
+		n := g.nodes[from]
+		n.owes = slices.DeleteFunc(n.owes, func(o owed) bool { return o.to == to && o.Asks() == number })
+	}
+	life := g.o.hosts[to].life
+	breaks := from != to && m.Kind == model.Request && g.chance(g.Faults.Broken)
+	switch {
+	case from == to:
+	case breaks && g.chance(0.5): // before it arrives
+		g.fails(owed{from, to, m}, d)
+		return
+	case breaks:
+		g.fails(owed{from, to, m}, d)
+	case g.chance(g.Faults.Stalled):
+		d += g.o.upTo(20 * time.Second)
+	case g.o.severed(from, to) && g.chance(0.5): // it is sent again until the network has healed
+		d += g.o.upTo(time.Minute)
+	}
+	g.o.Schedule(d, func() {
+		switch {
+		case g.o.severed(from, to): // nobody says that it is lost
+		case !g.o.Up(to) || g.o.hosts[to].life != life:
+			g.fails(owed{from, to, m}, g.o.delay(to, from))
+		default:
+			g.receive(from, to, m)
 		}
 	})
+}
+
+func (g *Grid) receive(from, to int, m model.Message) {
+	n, watch := g.node(to), g.cfg.Watch
+	if m.Asks() > 0 && from != to {
+		n.owes = append(n.owes, owed{from, to, m})
+	}
+	if watch != nil {
+		watch.Arrives(from, to, m)
+	}
+	g.perform(to, n.jobs.Receive(g.Local(to), g.o.ID(from), m))
+	if watch != nil {
+		watch.Arrived(from, to, m)
+	}
 }
 
 // connect returns when a node's connection to another one is open.

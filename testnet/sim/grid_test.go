@@ -46,7 +46,7 @@ func TestIdealGraph(t *testing.T) {
 func TestGridRunsJobs(t *testing.T) {
 	for _, mode := range []string{jobs.SearchPaper, jobs.SearchAdaptive} {
 		o, graph := idle(t, 60, 2, Usual())
-		g := NewGrid(GridConfig{Overlay: o, Graph: graph, Seed: 2, Runtime: func(*jobs.Spec) time.Duration { return time.Second }})
+		g := NewGrid(GridConfig{Overlay: o, Graph: graph, Seed: 2, Fate: Lasting(time.Millisecond, time.Second)})
 		id, err := g.Submit(7, spec(8, 8, mode))
 		if err != nil {
 			t.Fatal(err)

@@ -5,7 +5,9 @@
 // An [Overlay] is the ground on which all else stands: hosts at sites whose
 // round trips are known exactly, a network with noise and loss between them,
 // members that come and go, and a [vicinity.Core] at every host. What runs on
-// top uses Send for its packets and Schedule for its timers.
+// top uses Send for its packets and Schedule for its timers. A [Grid] is what does:
+// nodes that run jobs, with real floods, for experiments in which little fails and
+// for storms in which everything does.
 package sim
 
 import (
@@ -43,9 +45,11 @@ type Overlay struct {
 	queue  queue
 	hosts  []*host
 	index  map[vicinity.ID]int
-	part   []int              // of each site; packets between parts are lost
-	roster []*vicinity.Roster // of each site: who is a member in its eyes
-	own    Traffic            // of the vicinity cores
+	part   []int                          // of each site; packets between parts are lost
+	cuts   int                            // how often it was cut
+	roster []*vicinity.Roster             // of each site: who is a member in its eyes
+	gone   []func(at int, id vicinity.ID) // called when a node hears that another one is gone
+	own    Traffic                        // of the vicinity cores
 }
 
 // host is one node's place in the simulation.
@@ -55,6 +59,7 @@ type host struct {
 	access time.Duration
 	core   *vicinity.Core
 	down   bool
+	life   int           // how often it was started
 	timer  time.Duration // when its core is woken; 0 = not yet started
 	busy   time.Duration // until then its answers are late,
 	late   time.Duration // by up to this

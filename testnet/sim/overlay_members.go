@@ -38,88 +38,116 @@ func (o *Overlay) begin(i int) {
 // Add starts a new node, which joins by the help of a random member and knows
 // all others at once; they hear of it one by one.
 func (o *Overlay) Add(site int) int {
-	h := o.addHost(site)
-	i := o.index[h.id]
-	o.joined(i, func(s int) bool { return o.part[s] == o.part[site] })
-	if !o.cfg.Idle {
-		o.begin(i)
-	}
+	i := o.index[o.addHost(site).id]
+	o.Revive(i)
 	return i
 }
 
-// Crash stops nodes. The others believe in them for as long as Suspicion says,
-// and then hear of their end one by one.
-func (o *Overlay) Crash(nodes ...int) {
-	for _, i := range nodes {
-		o.hosts[i].down = true
-		o.Schedule(o.cfg.Suspicion, func() { o.left(i, func(int) bool { return true }) })
+// Revive starts a node that was stopped, where it was before.
+func (o *Overlay) Revive(i int) {
+	h := o.hosts[i]
+	h.down, h.life, h.core, h.timer = false, h.life+1, nil, forever
+	o.tell(i, func(s int) bool { return o.part[s] == o.part[h.site] }, true)
+	if !o.cfg.Idle {
+		o.begin(i)
 	}
 }
+
+// Crash stops nodes. The others believe in them for as long as Suspicion says,
+// and then hear of their end one by one, if they have not come back by then.
+func (o *Overlay) Crash(nodes ...int) {
+	for _, i := range nodes {
+		h := o.hosts[i]
+		life := h.life
+		h.down = true
+		o.Schedule(o.cfg.Suspicion, func() {
+			if h.life == life {
+				o.tell(i, everywhere, false)
+			}
+		})
+	}
+}
+
+func everywhere(int) bool { return true }
 
 // Leave stops nodes that say goodbye: the others hear of it at once, one by
 // one.
 func (o *Overlay) Leave(nodes ...int) {
 	for _, i := range nodes {
 		o.hosts[i].down = true
-		o.left(i, func(int) bool { return true })
+		o.tell(i, everywhere, false)
 	}
 }
 
-// joined makes a node a member in the eyes of some sites.
-func (o *Overlay) joined(i int, at func(site int) bool) {
-	o.tell(i, at, (*vicinity.Roster).Add, (*vicinity.Core).Join)
-}
-
-// left ends a node's membership in the eyes of some sites.
-func (o *Overlay) left(i int, at func(site int) bool) {
-	o.tell(i, at, (*vicinity.Roster).Remove, (*vicinity.Core).Leave)
-}
-
-func (o *Overlay) tell(i int, at func(int) bool, set func(*vicinity.Roster, vicinity.ID) bool, news func(*vicinity.Core, time.Time, vicinity.ID) []vicinity.Packet) {
-	id := o.hosts[i].id
+// tell makes a node a member in the eyes of some sites, or one no more. The nodes
+// there to which that is news hear of it one by one.
+func (o *Overlay) tell(i int, at func(site int) bool, member bool) {
+	set, news := (*vicinity.Roster).Remove, (*vicinity.Core).Leave
+	if member {
+		set, news = (*vicinity.Roster).Add, (*vicinity.Core).Join
+	}
+	id, changed := o.hosts[i].id, make([]bool, len(o.roster))
 	for site, r := range o.roster {
-		if at(site) {
-			set(r, id)
-		}
+		changed[site] = at(site) && set(r, id)
 	}
-	if o.cfg.Idle {
-		return
+	if o.cfg.Idle && (member || len(o.gone) == 0) {
+		return // nobody listens
 	}
 	for k, h := range o.hosts {
-		if k == i || h.down || !at(h.site) {
+		if k == i || h.down || !changed[h.site] {
 			continue
 		}
+		life := h.life
 		o.Schedule(o.upTo(o.cfg.Heard), func() {
-			if h.core != nil && !h.down {
+			if h.down || h.life != life {
+				return
+			}
+			if h.core != nil {
 				o.Feed(k, news(h.core, o.Now(), id))
+			}
+			if !member {
+				for _, hear := range o.gone {
+					hear(k, id)
+				}
 			}
 		})
 	}
 }
 
 // Cut separates some sites from all others: no packet passes between the two
-// parts, and after the time of Suspicion each forgets the other. A network
-// that is cut must be healed before it is cut again.
+// parts, and after the time of Suspicion each forgets the other. A cut from before
+// is healed.
 func (o *Overlay) Cut(sites ...int) {
+	o.Heal()
 	for _, s := range sites {
 		o.part[s] = 1
 	}
-	o.Schedule(o.cfg.Suspicion, func() { o.across(o.left) })
+	o.cuts++
+	this := o.cuts
+	o.Schedule(o.cfg.Suspicion, func() {
+		if o.cuts == this {
+			o.across(false)
+		}
+	})
 }
 
 // Heal joins the parts of a network that was cut. Their nodes are members of
 // each other again at once, and hear so one by one.
 func (o *Overlay) Heal() {
-	o.across(o.joined)
+	o.across(true)
 	clear(o.part)
 }
 
-// across makes each part see the nodes of the other in another way.
-func (o *Overlay) across(see func(i int, at func(site int) bool)) {
+// across makes the nodes of each part members in the eyes of the other, or no more.
+// One that is down does not come back by that.
+func (o *Overlay) across(member bool) {
 	part := slices.Clone(o.part)
 	for i, h := range o.hosts {
-		if !h.down {
-			see(i, func(s int) bool { return part[s] != part[h.site] })
+		if !member || !h.down {
+			o.tell(i, func(s int) bool { return part[s] != part[h.site] }, member)
 		}
 	}
 }
+
+// severed reports whether no packet passes between two nodes.
+func (o *Overlay) severed(a, b int) bool { return o.part[o.Site(a)] != o.part[o.Site(b)] }

@@ -47,8 +47,8 @@ func (o *Overlay) Send(from, to int, arrive func()) bool {
 }
 
 func (o *Overlay) carry(from, to int, e event) bool {
-	a, b, noise := o.hosts[from], o.hosts[to], &o.cfg.Noise
-	if o.part[a.site] != o.part[b.site] || b.down || noise.Loss > 0 && o.rnd.Float64() < noise.Loss {
+	noise := &o.cfg.Noise
+	if o.severed(from, to) || o.hosts[to].down || noise.Loss > 0 && o.rnd.Float64() < noise.Loss {
 		return false
 	}
 	e.at = o.at + o.delay(from, to)
@@ -84,3 +84,6 @@ func (o *Overlay) delay(from, to int) time.Duration {
 func (o *Overlay) Busy(i int, d, late time.Duration) {
 	o.hosts[i].busy, o.hosts[i].late = o.at+d, late
 }
+
+// SetNoise changes the network from now on.
+func (o *Overlay) SetNoise(n Noise) { o.cfg.Noise = n }

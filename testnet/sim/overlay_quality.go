@@ -78,7 +78,7 @@ func (o *Overlay) Reached(from int) int {
 	list := []int{from}
 	for at := 0; at < len(list); at++ {
 		for _, nb := range o.Neighbours(list[at]) {
-			if k, _ := o.Index(nb.ID); !seen[k] && o.Up(k) && o.part[o.Site(k)] == o.part[o.Site(from)] {
+			if k, _ := o.Index(nb.ID); !seen[k] && o.Up(k) && !o.severed(k, from) {
 				seen[k] = true
 				list = append(list, k)
 			}

@@ -84,6 +84,14 @@ func TestMembersComeAndGo(t *testing.T) {
 			}
 		}
 	}
+	o.Revive(0)
+	o.Crash(4)
+	o.Run(time.Second)
+	o.Revive(4)
+	o.Run(10 * time.Second)
+	if n := o.Reached(0); n != 58 || o.roster[0].Len() != 59 { // who has not looked knows of 3
+		t.Errorf("a flood reaches %d nodes, want 58, of %d members", n, o.roster[0].Len())
+	}
 }
 
 func TestCutSitesForgetEachOtherAndReturn(t *testing.T) {
@@ -119,7 +127,7 @@ func TestSendCarriesOverTheNetwork(t *testing.T) {
 	if late < 30*ms || late > 41*ms {
 		t.Errorf("a busy node is at most %v late, want about 40ms", late)
 	}
-	o.cfg.Noise = Noise{Loss: 0.5, Doubled: 1}
+	o.SetNoise(Noise{Loss: 0.5, Doubled: 1})
 	arrived, promised := 0, 0
 	for range 1000 {
 		if o.Send(0, 5, func() { arrived++ }) {

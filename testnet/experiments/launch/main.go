@@ -109,7 +109,7 @@ const origin = 0 // in Sophia
 func launch(search jobs.Search, seed uint64) (*result, error) {
 	o := sim.NewOverlay(sim.OverlayConfig{Layout: sim.Paper(nodes), Seed: seed, Noise: sim.Usual(), Suspicion: noticed})
 	o.Run(time.Minute)
-	t := &trial{o: o, begin: o.Elapsed(), g: sim.NewGrid(sim.GridConfig{Overlay: o, Seed: seed, Runtime: func(*jobs.Spec) time.Duration { return runtime }})}
+	t := &trial{o: o, begin: o.Elapsed(), g: sim.NewGrid(sim.GridConfig{Overlay: o, Seed: seed, Fate: sim.Lasting(time.Millisecond, runtime)})}
 	var err error
 	t.id, err = t.g.Submit(origin, jobs.Spec{Args: []string{"queens", "22"}, Min: fewest, Max: most, Slots: 1, Search: search})
 	if err != nil {

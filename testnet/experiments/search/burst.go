@@ -34,7 +34,7 @@ func burst(workers int, mode string, o options) (burstResult, error) {
 	for seed := range max(3, o.seeds) {
 		w := newNetwork(burstNodes, 6, uint64(seed)+1, burstNodes <= o.settled)
 		ov := w.overlay(0)
-		g := sim.NewGrid(sim.GridConfig{Overlay: ov, Graph: w.graph, Seed: w.seed, Runtime: func(*jobs.Spec) time.Duration { return burstRuntime }})
+		g := sim.NewGrid(sim.GridConfig{Overlay: ov, Graph: w.graph, Seed: w.seed, Fate: sim.Lasting(time.Millisecond, burstRuntime)})
 		rnd := rand.New(rand.NewPCG(w.seed, 0xb0))
 		ids := make([]jobs.ID, burstNodes)
 		var failed error

@@ -148,9 +148,8 @@ func onGrid(kind string, layout sim.Layout, o options, seed uint64, graph func(*
 	ground := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: o.seed + seed, Idle: true})
 	g := sim.NewGrid(sim.GridConfig{
 		Overlay: ground, Graph: graph(ground), Seed: o.seed + seed,
-		Slots:   func(int) int { return slots },
-		Prepare: time.Microsecond, // fake workers of whole nodes take no time either
-		Runtime: func(*jobs.Spec) time.Duration { return workerLength },
+		Slots: func(int) int { return slots },
+		Fate:  sim.Lasting(time.Microsecond, workerLength), // fake workers of whole nodes take no time either
 	})
 	var list []sample
 	for _, t := range plan(o) {
