@@ -6,29 +6,30 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
 
-// audit looks at a world after each step and says what is wrong with it. It
+// Audit looks at each node after each of its steps and says what is wrong. It
 // knows what no node can know: what runs where, and what all journals say.
-type audit struct {
-	wrong  string  // the first thing; "" = nothing
-	about  jobs.ID // the job that it is about; "" = a node
-	runs   map[participant.WorkerID]*run
-	jobs   map[jobs.ID]*story
-	read   map[*place]int // entries of journals
-	disk   *disk          // of the node whose journal is being read
-	gentle bool           // no worker that has started may be given up
-	stale  int            // events of the job before a report of superseded workers; -1 = it is none
+type Audit struct {
+	Wrong  string  // the first thing; "" = nothing
+	About  jobs.ID // the job that it is about; "" = a node
+	Gentle bool    // no worker that has started may be given up
+	// Note is told what happens.
+	Note  func(node vicinity.ID, job jobs.ID, format string, args ...any)
+	runs  map[participant.WorkerID]*run
+	jobs  map[jobs.ID]*story
+	read  map[vicinity.ID]int // entries of journals
+	disk  *disk               // of the node whose journal is being read
+	stale int                 // events of the job before a report of superseded workers; -1 = it is none
 }
 
 // run is what happened to a worker's process.
 type run struct {
-	at     *place
+	at     vicinity.ID
 	ended  bool
 	failed bool // with its machine
 	code   int
@@ -53,116 +54,115 @@ type chapter struct {
 	code    int
 }
 
-func newAudit() *audit {
-	return &audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[*place]int{}}
+func NewAudit() *Audit {
+	return &Audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[vicinity.ID]int{}}
 }
 
-func (a *audit) fail(about jobs.ID, format string, args ...any) {
-	if a.wrong == "" {
-		a.wrong, a.about = fmt.Sprintf(format, args...), about
+// Accepted reports whether a journal has a job.
+func (a *Audit) Accepted(id jobs.ID) bool { return a.jobs[id] != nil }
+
+func (a *Audit) Fail(about jobs.ID, format string, args ...any) {
+	if a.Wrong == "" {
+		a.Wrong, a.About = fmt.Sprintf(format, args...), about
 	}
 }
 
-// look checks a node that has just done something.
-func (a *audit) look(w *world, p *place) {
-	if p.core == nil {
-		return
-	}
-	a.follow(w, p, &p.core.disk)
-	a.slots(w, p)
-	for _, k := range p.core.disk.workers {
-		a.process(w, p, k)
+// Look checks a node that has just done something.
+func (a *Audit) Look(now time.Time, m *Model) {
+	a.follow(m.cfg.Self.ID, &m.disk)
+	a.slots(now, m)
+	for _, k := range m.disk.workers {
+		a.process(m.cfg.Self.ID, k)
 	}
 }
 
 // slots: no more are used than there are, all by workers, and offers that stand
 // have a lease that has not ended.
-func (a *audit) slots(w *world, p *place) {
-	used, held := p.core.Slots()
-	claims, workers, offers, ended := p.core.core.Claims, 0, 0, 0
+func (a *Audit) slots(now time.Time, m *Model) {
+	used, held := m.Slots()
+	self, claims, workers, offers, ended := m.cfg.Self, m.core.Claims, 0, 0, 0
 	jobs := map[jobs.ID]int{}
-	for _, k := range p.core.core.Part.All() {
+	for _, k := range m.core.Part.All() {
 		for _, worker := range k.Workers {
 			if !worker.Freed {
 				workers += k.Spec.Slots
 				jobs[k.Job]++
-				if d := p.core.disk.worker(participant.WorkerID{Job: k.Job, RankAttempt: worker.RankAttempt}); d != nil && d.over {
+				if d := m.disk.worker(participant.WorkerID{Job: k.Job, RankAttempt: worker.RankAttempt}); d != nil && d.over {
 					ended += k.Spec.Slots // a node that was started again has yet to see that
 				}
 			}
 		}
 	}
-	now := w.local(p)
 	for id, h := range claims.Holds {
 		offers += h.Needs.Slots * h.Workers
 		if !now.Before(h.Expires) || h.Expires.After(now.Add(wire.HoldLease)) {
-			a.fail(id, "node %s holds slots for job %s until %v from now", p.id.Short(), id, h.Expires.Sub(now))
+			a.Fail(id, "node %s holds slots for job %s until %v from now", self.ID.Short(), id, h.Expires.Sub(now))
 		}
 	}
 	switch {
 	case used != workers || held != offers:
-		a.fail("", "node %s: %d slots count as used, %d as held; its workers have %d, its offers %d", p.id.Short(), used, held, workers, offers)
-	case used+held-ended > p.slots:
-		a.fail("", "node %s has %d slots, %d are used and %d held", p.id.Short(), p.slots, used, held)
+		a.Fail("", "node %s: %d slots count as used, %d as held; its workers have %d, its offers %d", self.ID.Short(), used, held, workers, offers)
+	case used+held-ended > self.Slots:
+		a.Fail("", "node %s has %d slots, %d are used and %d held", self.ID.Short(), self.Slots, used, held)
 	case len(jobs) != len(claims.Jobs):
-		a.fail("", "node %s counts claims of %d jobs, it has workers of %d", p.id.Short(), len(claims.Jobs), len(jobs))
+		a.Fail("", "node %s counts claims of %d jobs, it has workers of %d", self.ID.Short(), len(claims.Jobs), len(jobs))
 	}
 	for id, n := range jobs {
 		if claims.Jobs[id] != n {
-			a.fail(id, "node %s counts %d claims of job %s, it has %d workers", p.id.Short(), claims.Jobs[id], id, n)
+			a.Fail(id, "node %s counts %d claims of job %s, it has %d workers", self.ID.Short(), claims.Jobs[id], id, n)
 		}
 	}
 }
 
 // process: the same attempt runs once, at one node, where it was granted, and not
 // before its START is durable.
-func (a *audit) process(w *world, p *place, k *worker) {
+func (a *Audit) process(node vicinity.ID, k *worker) {
 	r, runs := a.runs[k.WorkerID], !k.began.IsZero()
 	switch {
 	case runs && r == nil:
 		s := a.jobs[k.Job]
-		if s == nil || s.begun[k.RankAttempt] != p.id {
-			a.fail(k.Job, "rank %d, attempt %d of job %s runs at node %s without a START in the journal", k.Rank, k.Attempt, k.Job, p.id.Short())
+		if s == nil || s.begun[k.RankAttempt] != node {
+			a.Fail(k.Job, "rank %d, attempt %d of job %s runs at node %s without a START in the journal", k.Rank, k.Attempt, k.Job, node.Short())
 		}
-		a.runs[k.WorkerID] = &run{at: p, wants: k.fate.Output}
-		w.tracer.note(w, p, k.Job, "runs rank %d, attempt %d", k.Rank, k.Attempt)
-	case runs && r.at != p, runs && !k.over && r.ended:
-		a.fail(k.Job, "rank %d, attempt %d of job %s runs at node %s, and ran at node %s", k.Rank, k.Attempt, k.Job, p.id.Short(), r.at.id.Short())
+		a.runs[k.WorkerID] = &run{at: node, wants: k.fate.Output}
+		a.Note(node, k.Job, "runs rank %d, attempt %d", k.Rank, k.Attempt)
+	case runs && r.at != node, runs && !k.over && r.ended:
+		a.Fail(k.Job, "rank %d, attempt %d of job %s runs at node %s, and ran at node %s", k.Rank, k.Attempt, k.Job, node.Short(), r.at.Short())
 	case runs && k.over && !r.ended:
 		r.ended, r.code, r.wrote = true, k.exit.Code, k.wrote
-		w.tracer.note(w, p, k.Job, "rank %d, attempt %d ended with %d", k.Rank, k.Attempt, r.code)
+		a.Note(node, k.Job, "rank %d, attempt %d ended with %d", k.Rank, k.Attempt, r.code)
 	}
 }
 
-// killed notes what ends with a node's life.
-func (a *audit) killed(w *world, p *place, machine bool) {
-	a.follow(w, p, &p.remains.disk)
+// Killed notes what ends with a node's life.
+func (a *Audit) Killed(node vicinity.ID, machine bool, left *Remains) {
+	a.follow(node, &left.disk)
 	for _, r := range a.runs {
-		if machine && r.at == p && !r.ended {
+		if machine && r.at == node && !r.ended {
 			r.ended, r.failed = true, true
 		}
 	}
 }
 
 // follow reads what a node has written down since.
-func (a *audit) follow(w *world, p *place, disk *disk) {
+func (a *Audit) follow(node vicinity.ID, disk *disk) {
 	a.disk = disk
-	for _, e := range disk.journal[a.read[p]:] {
-		w.tracer.note(w, p, e.job, "journal: %s %s %v %s", e.ev.Kind, nodeOf(e.ev), e.ev.Ranks, e.ev.Reason)
+	for _, e := range disk.journal[a.read[node]:] {
+		a.Note(node, e.job, "journal: %s %s %v %s", e.ev.Kind, nodeOf(e.ev), e.ev.Ranks, e.ev.Reason)
 		s := a.jobs[e.job]
 		if s == nil {
 			s = &story{begun: map[jobs.RankAttempt]vicinity.ID{}}
 			a.jobs[e.job] = s
 		}
 		if text := s.read(a, e.job, &e.ev); text != "" {
-			a.fail(e.job, "journal of job %s: %s %v: %s", e.job, e.ev.Kind, e.ev.Ranks, text)
+			a.Fail(e.job, "journal of job %s: %s %v: %s", e.job, e.ev.Kind, e.ev.Ranks, text)
 		}
 	}
-	a.read[p] = len(disk.journal)
+	a.read[node] = len(disk.journal)
 }
 
 // read takes the next event and says what is wrong with it.
-func (s *story) read(a *audit, job jobs.ID, ev *record.Event) string {
+func (s *story) read(a *Audit, job jobs.ID, ev *record.Event) string {
 	if s.final != "" {
 		return "after the end"
 	}
@@ -191,7 +191,7 @@ func (s *story) read(a *audit, job jobs.ID, ev *record.Event) string {
 	return ""
 }
 
-func (s *story) readRank(a *audit, job jobs.ID, ev *record.Event, ra jobs.RankAttempt) string {
+func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAttempt) string {
 	c := &s.ranks[ra.Rank]
 	if ev.Kind == record.Granted {
 		switch {
@@ -219,7 +219,7 @@ func (s *story) readRank(a *audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		switch {
 		case was != record.Started:
 			return "the rank does not run: " + string(was)
-		case r == nil || !r.ended || r.failed || r.at.id != c.node || r.code != ev.Exit.Code:
+		case r == nil || !r.ended || r.failed || r.at != c.node || r.code != ev.Exit.Code:
 			return fmt.Sprintf("it ended with %d at node %s, in truth %+v", ev.Exit.Code, c.node.Short(), r)
 		}
 		if text := a.bytes(job, ra, r.wrote); text != "" {
@@ -242,7 +242,7 @@ func (s *story) readRank(a *audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		switch {
 		case was != record.Started && was != record.Exited:
 			return "the rank was not started: " + string(was)
-		case a.gentle && !strings.HasSuffix(ev.Reason, "its machine stopped it"):
+		case a.Gentle && !strings.HasSuffix(ev.Reason, "its machine stopped it"):
 			return "there is no reason to give it up: " + ev.Reason
 		}
 	}
@@ -251,7 +251,7 @@ func (s *story) readRank(a *audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 
 // bytes: who has ended has all of its output durable at the origin, as it was
 // written.
-func (a *audit) bytes(job jobs.ID, ra jobs.RankAttempt, wrote int) string {
+func (a *Audit) bytes(job jobs.ID, ra jobs.RankAttempt, wrote int) string {
 	o := a.disk.outputs[job][ra]
 	if o == nil {
 		o = &output{}
@@ -292,34 +292,35 @@ func (s *story) readEnd(ev *record.Event) string {
 	return ""
 }
 
-// before and after check that a report of superseded workers changes nothing.
-func (a *audit) before(w *world, from, to *place, m Message) {
+// Arrives and Arrived check that a report of superseded workers changes nothing;
+// tick has the node do first what is due.
+func (a *Audit) Arrives(now time.Time, from vicinity.ID, to *Model, m Message, tick func()) {
 	a.stale = -1
 	r, ok := m.body.(request)
 	rep, isReport := r.body.(*wire.Report)
-	if !ok || !isReport || to.core.core.Jobs[rep.Job] == nil {
+	if !ok || !isReport || to.core.Jobs[rep.Job] == nil {
 		return
 	}
-	j := to.core.core.Jobs[rep.Job]
-	j.Core.Tick(w.local(to)) // which any input may bring about
-	to.core.core.Flush(w.local(to), j)
-	w.perform(to, to.core.Tick(w.local(to)))
+	j := to.core.Jobs[rep.Job]
+	j.Core.Tick(now) // which any input may bring about
+	to.core.Flush(now, j)
+	tick()
 	for _, k := range rep.Workers {
-		if j.Core.Owned(from.id, k.RankAttempt) {
+		if j.Core.Owned(from, k.RankAttempt) {
 			return
 		}
 	}
 	if rep.Away == 0 {
-		a.stale = to.core.events(rep.Job)
+		a.stale = to.events(rep.Job)
 	}
 }
 
-func (a *audit) after(w *world, to *place, m Message) {
+func (a *Audit) Arrived(to *Model, m Message) {
 	if a.stale < 0 {
 		return
 	}
-	if n := to.core.events(m.Job); n != a.stale {
-		a.fail(m.Job, "a report of superseded workers changed job %s", m.Job)
+	if n := to.events(m.Job); n != a.stale {
+		a.Fail(m.Job, "a report of superseded workers changed job %s", m.Job)
 	}
 }
 
@@ -345,38 +346,8 @@ func nodeOf(ev record.Event) string {
 	return ev.Node.Short()
 }
 
-// tracer keeps what happens, for people.
-type tracer struct {
-	on    bool
-	until time.Duration // 0 = for ever
-	lines []traceLine
-}
-
-type traceLine struct {
-	at   time.Duration
-	node string
-	job  jobs.ID // "" = all
-	text string
-}
-
-func (t *tracer) note(w *world, p *place, job jobs.ID, format string, args ...any) {
-	if !t.on || t.until > 0 && w.now.Sub(jobtest.Start) > t.until {
-		return
-	}
-	node := "-"
-	if p != nil {
-		node = p.id.Short()
-	}
-	t.lines = append(t.lines, traceLine{w.now.Sub(jobtest.Start), node, job, fmt.Sprintf(format, args...)})
-}
-
-func (t *tracer) message(w *world, from, to *place, m Message) {
-	if t.on {
-		t.note(w, to, m.Job, "from %s: %s", from.id.Short(), m.describe())
-	}
-}
-
-func (m Message) describe() string {
+// Describe tells people of a message.
+func (m Message) Describe() string {
 	switch b := m.body.(type) {
 	case wire.Packet:
 		switch {
@@ -410,20 +381,4 @@ func (m Message) describe() string {
 		return text
 	}
 	return fmt.Sprintf("%T", m.body)
-}
-
-// about returns the last so many lines on a job, and on all that happens to
-// nodes; "" = on all jobs.
-func (t *tracer) about(job jobs.ID, most int) string {
-	var lines []traceLine
-	for _, l := range t.lines {
-		if l.job == job || l.job == "" || job == "" {
-			lines = append(lines, l)
-		}
-	}
-	var text strings.Builder
-	for _, l := range lines[max(0, len(lines)-most):] {
-		fmt.Fprintf(&text, "%12v %s %s %s\n", l.at.Round(10*time.Microsecond), l.node, l.job, l.text)
-	}
-	return text.String()
 }

@@ -7,25 +7,34 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/claims"
+	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/vicinity"
 )
+
+// alone returns the core of a node with two slots.
+func alone() (*core.Core, time.Time) {
+	return New(Config{
+		Self: vicinity.Member{ID: jobtest.Node(0), Slots: 2}, Rand: jobtest.Rand(),
+		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return vicinity.Member{ID: id}, 0, true },
+	}).core, jobtest.Start
+}
 
 // A node that leaves does not ask to be woken for a trial that it will not make.
 func TestNoTrialsWhileLeaving(t *testing.T) {
-	w := newWorld(1, 2)
-	c := w.nodes[0].core.core
+	c, now := alone()
 	for range claims.MaxMisses {
-		c.Claims.Missed(w.now, "no more processes")
+		c.Claims.Missed(now, "no more processes")
 	}
 	if c.Wake().IsZero() {
 		t.Fatal("nothing is tried")
 	}
-	c.Leave(w.now, time.Minute)
-	if c.Advance(w.now); !c.Wake().IsZero() {
+	c.Leave(now, time.Minute)
+	if c.Advance(now); !c.Wake().IsZero() {
 		t.Errorf("wants to be woken at %v", c.Wake())
 	}
 }
@@ -33,18 +42,17 @@ func TestNoTrialsWhileLeaving(t *testing.T) {
 // A release of everything ends what is held, too, and what waits; of a job of another
 // origin it ends nothing.
 func TestReleaseEndsTheHold(t *testing.T) {
-	w := newWorld(1, 2, 2)
-	c := w.nodes[0].core.core
-	origin := w.nodes[1].id
+	c, now := alone()
+	origin := jobtest.Node(1)
 	ad := wiretest.Ad(origin, "aaaaa", 3, 1)
-	if a := c.Claims.Advertised(w.now, ad); a.Workers != 2 || len(c.Claims.Queue) != 1 {
+	if a := c.Claims.Advertised(now, ad); a.Workers != 2 || len(c.Claims.Queue) != 1 {
 		t.Fatalf("%+v", a)
 	}
-	c.Released(w.now, jobtest.Node(7), &wire.Release{Job: ad.Job})
+	c.Released(now, jobtest.Node(7), &wire.Release{Job: ad.Job})
 	if len(c.Claims.Holds) != 1 || len(c.Claims.Queue) != 1 {
 		t.Error("a stranger has released it")
 	}
-	c.Released(w.now, origin, &wire.Release{Job: ad.Job})
+	c.Released(now, origin, &wire.Release{Job: ad.Job})
 	if len(c.Claims.Holds) != 0 || len(c.Claims.Queue) != 0 {
 		t.Error("it is held, or waits")
 	}
@@ -52,18 +60,17 @@ func TestReleaseEndsTheHold(t *testing.T) {
 
 // What a primary wants done waits for the events before it, and for what it left before.
 func TestEffectsWaitForTheirEvents(t *testing.T) {
-	w := newWorld(1, 2)
-	c := w.nodes[0].core.core
+	c, now := alone()
 	j := c.NewJob(jobs.ID("aaaaa").At(c.Self.ID))
 	c.Add(j)
-	ev := record.Event{Kind: record.Submitted, At: w.now, Spec: &jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}}
+	ev := record.Event{Kind: record.Submitted, At: now, Spec: &jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}}
 	leave := func(number uint64, events ...record.Event) {
 		j.Core.Out.Events = append(j.Core.Out.Events, events...)
 		j.Core.Do(primary.DoAnswer{Number: number})
-		c.Flush(w.now, j)
+		c.Flush(now, j)
 	}
 	done := func() (numbers []uint64) {
-		list, _ := c.Advance(w.now)
+		list, _ := c.Advance(now)
 		for _, a := range list {
 			if e, ok := a.Effect.(primary.DoAnswer); ok {
 				numbers = append(numbers, e.Number)
@@ -77,11 +84,11 @@ func TestEffectsWaitForTheirEvents(t *testing.T) {
 	if n := done(); len(n) != 0 {
 		t.Errorf("done before anything is durable: %v", n)
 	}
-	c.Recorded(w.now, j.Core.Rec.ID, 3)
+	c.Recorded(now, j.Core.Rec.ID, 3)
 	if n := done(); len(n) != 0 {
 		t.Errorf("done before the first is durable: %v", n)
 	}
-	c.Recorded(w.now, j.Core.Rec.ID, 1)
+	c.Recorded(now, j.Core.Rec.ID, 1)
 	if n := done(); !slices.Equal(n, []uint64{1, 2, 3}) {
 		t.Errorf("done: %v", n)
 	}

@@ -49,9 +49,6 @@ type Config struct {
 	Disk func() time.Duration
 	// Unable tells why the node cannot start workers now; nil, or "" = it can.
 	Unable func() string
-	// Origin tells where a job was submitted; nil = jobs with dependencies are
-	// refused.
-	Origin func(job jobs.ID) (vicinity.ID, bool)
 }
 
 // Fate is what becomes of a worker.
@@ -129,9 +126,6 @@ func (m *Model) Submit(now time.Time, spec jobs.Spec) (jobs.ID, Actions, error) 
 	}
 	if spec.Array != nil { // its workers only take time
 		return "", Actions{}, fmt.Errorf("%w: arrays cannot be simulated", jobs.ErrInvalid)
-	}
-	if len(spec.After) > 0 && m.cfg.Origin == nil {
-		return "", Actions{}, fmt.Errorf("%w: nobody is told what becomes of the jobs that it waits for", jobs.ErrInvalid)
 	}
 	id := jobs.NewID(m.cfg.Rand, m.cfg.Self.ID)
 	for m.core.Jobs[id] != nil {

@@ -1,4 +1,4 @@
-package model
+package model_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/jobtest"
+	"zorilla/testnet/sim"
 )
 
 // calm is a world of equal nodes whose workers run for so long.
@@ -21,13 +21,13 @@ func newCalm(t *testing.T, seed uint64, nodes, slots int, run time.Duration) *ca
 		each[i] = slots
 	}
 	w := newWorld(seed, each...)
-	w.fate = func(jobs.ID, *jobs.Spec, jobs.RankAttempt) Fate { return Fate{Prepare: time.Millisecond, Run: run} }
+	w.fate = sim.Lasting(time.Millisecond, run)
 	return &calm{w, t}
 }
 
 func (w *calm) submit(node int, spec jobs.Spec) jobs.ID {
 	w.t.Helper()
-	id, err := w.world.submit(w.nodes[node], spec)
+	id, err := w.world.submit(node, spec)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -42,12 +42,9 @@ func (w *calm) run(limit time.Duration, until func() bool) bool {
 }
 
 func (w *calm) status(id jobs.ID) jobs.Status {
-	for _, p := range w.nodes {
-		if p.core != nil {
-			if st, ok := p.core.Status(id); ok {
-				return st
-			}
-		}
+	if m := w.origin(id); m != nil {
+		st, _ := m.Status(id)
+		return st
 	}
 	return jobs.Status{}
 }
@@ -59,13 +56,13 @@ func TestCoresRunAJob(t *testing.T) {
 		t.Fatal("the job did not end")
 	}
 	st := w.status(id)
-	if st.State != jobs.Completed || len(st.Workers) != 7 || st.Started.Sub(jobtest.Start) > time.Second || st.Ended.Sub(st.Started) < 10*time.Second {
-		t.Fatalf("it is %s (%s), started after %v, ran %v", st.State, st.Reason, st.Started.Sub(jobtest.Start), st.Ended.Sub(st.Started))
+	if st.State != jobs.Completed || len(st.Workers) != 7 || st.Started.Sub(st.Submitted) > time.Second || st.Ended.Sub(st.Started) < 10*time.Second {
+		t.Fatalf("it is %s (%s), started after %v, ran %v", st.State, st.Reason, st.Started.Sub(st.Submitted), st.Ended.Sub(st.Started))
 	}
 	if !w.run(20*time.Second, w.idle) {
 		t.Fatal("slots are still in use")
 	}
-	if _, _, err := w.nodes[0].core.Submit(w.now, jobs.Spec{}); !errors.Is(err, jobs.ErrInvalid) {
+	if _, _, err := w.Jobs(0).Submit(w.Local(0), jobs.Spec{}); !errors.Is(err, jobs.ErrInvalid) {
 		t.Fatalf("an empty job: %v", err)
 	}
 }
@@ -75,7 +72,7 @@ func TestCoresRunAJob(t *testing.T) {
 func TestCoresShareSlots(t *testing.T) {
 	for seed := range uint64(5) {
 		w := newCalm(t, seed, 6, 2, time.Second)
-		w.weather.loss = 0.1
+		w.net.SetNoise(sim.Noise{Loss: 0.1})
 		var ids []jobs.ID
 		for i := range 18 {
 			ids = append(ids, w.submit(i%6, jobs.Spec{Min: 1 + i%4, Max: 1 + i%4 + i%3}))
@@ -98,8 +95,8 @@ func TestCoresReplaceALostNode(t *testing.T) {
 	}
 	w.wait(time.Second)
 	for _, k := range w.status(id).Workers {
-		if victim := w.byID[k.Node]; victim != w.nodes[0] && victim.core != nil {
-			w.kill(victim, true)
+		if victim, _ := w.net.Index(k.Node); victim != 0 {
+			w.Kill(victim, true)
 			break
 		}
 	}
@@ -120,11 +117,10 @@ func TestCoreIsRevived(t *testing.T) {
 		waiting := w.submit(0, jobs.Spec{Min: 3, Max: 3})
 		w.run(5*time.Second, func() bool { return w.state(id) == jobs.Running })
 		w.wait(time.Second)
-		p := w.nodes[victim]
-		w.kill(p, false)
+		w.Kill(victim, false)
 		w.wait(4 * time.Second)
-		w.revive(p, p.skew)
-		if used, _ := p.core.Slots(); used != 2 {
+		w.Revive(victim, w.Clock(victim))
+		if used, _ := w.Jobs(victim).Slots(); used != 2 {
 			t.Errorf("node %d uses %d slots after its start", victim, used)
 		}
 		if !w.run(2*time.Minute, w.ended(id, waiting)) {
@@ -145,9 +141,9 @@ func TestCoreWhoseMachineFails(t *testing.T) {
 	id := w.submit(0, jobs.Spec{Min: 4, Max: 4})
 	w.run(5*time.Second, func() bool { return w.state(id) == jobs.Running })
 	w.wait(time.Second)
-	w.kill(w.nodes[1], true)
+	w.Kill(1, true)
 	w.wait(time.Second)
-	w.revive(w.nodes[1], time.Hour)
+	w.Revive(1, w.Clock(1)+time.Hour)
 	if !w.run(time.Minute, w.ended(id)) || w.state(id) != jobs.NodeFail {
 		t.Fatalf("it is %s", w.state(id))
 	}
@@ -162,12 +158,12 @@ func TestCoreLeaves(t *testing.T) {
 	id := w.submit(0, jobs.Spec{Min: 4, Max: 4})
 	w.run(5*time.Second, func() bool { return w.state(id) == jobs.Running })
 	w.wait(time.Second)
-	w.stop(w.nodes[1])
+	w.stop(1)
 	w.wait(time.Minute)
-	if w.nodes[1].core != nil || w.state(id) != jobs.Running {
+	if w.net.Up(1) || w.state(id) != jobs.Running {
 		t.Fatalf("the job is %s", w.state(id))
 	}
-	w.revive(w.nodes[1], 0)
+	w.Revive(1, w.Clock(1))
 	if !w.run(10*time.Second, w.ended(id)) || w.state(id) != jobs.Completed {
 		t.Fatalf("the job is %s", w.state(id))
 	}
@@ -177,11 +173,11 @@ func TestCoreCancel(t *testing.T) {
 	w := newCalm(t, 4, 3, 2, 0)
 	id := w.submit(1, jobs.Spec{Min: 5, Max: 5})
 	w.wait(5 * time.Second)
-	c := w.nodes[1].core
+	c := w.Jobs(1)
 	if used, _ := c.Slots(); c.State(id) != jobs.Running || used != 2 {
 		t.Fatalf("it is %s with %d slots in use at the origin", c.State(id), used)
 	}
-	w.cancel(w.nodes[1], id)
+	w.cancel(1, id)
 	if !w.run(5*time.Second, w.idle) || c.State(id) != jobs.Cancelled {
 		t.Fatalf("it is %s, and slots are in use", c.State(id))
 	}
@@ -193,7 +189,7 @@ func TestCoresAreDeterministic(t *testing.T) {
 	for i := range traces {
 		s := weathered(9, 20*time.Second, true)
 		s.sound(t)
-		traces[i] = s.tracer.about("", 1<<20)
+		traces[i] = s.trace.about("", 1<<20)
 	}
 	if traces[0] != traces[1] || len(traces[0]) < 1000 {
 		t.Fatalf("two runs with one seed differ (%d and %d bytes of trace)", len(traces[0]), len(traces[1]))

@@ -1,4 +1,4 @@
-package model
+package model_test
 
 import (
 	"testing"
@@ -14,8 +14,8 @@ import (
 func TestRigidJobBesideANodeThatCannotStartWorkers(t *testing.T) {
 	for _, spec := range []jobs.Spec{{Min: 3, Max: 3}, {Min: 2, Max: 4}} {
 		w := newCalm(t, 7, 3, 3, time.Second)
-		bad := w.nodes[0]
-		bad.unable = true
+		bad := w.Jobs(0).Core()
+		w.unable[0] = true
 		declined := 0
 		for range 5 {
 			id := w.submit(0, spec)
@@ -25,7 +25,7 @@ func TestRigidJobBesideANodeThatCannotStartWorkers(t *testing.T) {
 			if st := w.status(id); st.State != jobs.Completed {
 				t.Errorf("-n %d..%d: it is %s: %s", spec.Min, spec.Max, st.State, st.Reason)
 			}
-			rec := &bad.core.core.Jobs[id].Core.Rec
+			rec := &bad.Jobs[id].Core.Rec
 			for _, k := range rec.Ranks {
 				declined += max(0, k.Attempt-1)
 				if k.Retries+rec.Retries > 0 {
@@ -37,12 +37,12 @@ func TestRigidJobBesideANodeThatCannotStartWorkers(t *testing.T) {
 		if declined == 0 {
 			t.Error("no rank was declined")
 		}
-		if bad.core.core.Claims.Starts.Broken == "" {
-			t.Errorf("the node still offers after %d vain starts", bad.core.core.Claims.Starts.Misses)
+		if bad.Claims.Starts.Broken == "" {
+			t.Errorf("the node still offers after %d vain starts", bad.Claims.Starts.Misses)
 		}
-		bad.unable = false
+		w.unable[0] = false
 		w.wait(2 * claims.MaxTrialPause)
-		if bad.core.core.Claims.Starts.Broken != "" {
+		if bad.Claims.Starts.Broken != "" {
 			t.Error("the node offers nothing though it could")
 		}
 	}

@@ -1,8 +1,7 @@
-package model
+package model_test
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -13,24 +12,24 @@ import (
 
 	"zorilla/internal/seeds"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/jobtest"
-	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/placement"
+	"zorilla/jobs/model"
+	"zorilla/testnet/sim"
 )
 
 // storm is a world with jobs of all kinds in which everything that can go wrong
 // does for a time; then it heals, and all must come to an end.
 type storm struct {
 	*world
+	rnd    *rand.Rand
 	length time.Duration
 	jobs   []jobs.ID
-	tall   map[jobs.ID]bool // that need more than there is
 	kills, failures, stops, cuts, owners, fits, drains,
 	cancels time.Duration // between such events; 0 = never
-	bury   bool      // nodes may be gone for good
-	gentle bool      // nothing lasts long enough for workers to be given up
-	calmed time.Time // then all have spoken with each other since the last node was killed
+	bury   bool          // nodes may be gone for good
+	gone   []bool        // for good
+	gentle bool          // nothing lasts long enough for workers to be given up
+	calmed time.Duration // then all have spoken with each other since the last node was killed
 }
 
 func newStorm(seed uint64, length time.Duration) *storm {
@@ -44,14 +43,16 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	for i := range slots {
 		slots[i] = 1 + draw.IntN(4)
 	}
-	s := &storm{world: newWorld(seed, slots...), length: length, tall: map[jobs.ID]bool{}}
+	s := &storm{world: newWorld(seed, slots...), length: length, gone: make([]bool, len(slots))}
+	s.rnd = s.net.Rand()
+	storm := noise
 	every := func(d time.Duration) time.Duration { return d/2 + time.Duration(draw.Int64N(int64(2*d))) }
-	sometimes(0.6, func() { s.weather.loss = draw.Float64() * 0.4 })
-	sometimes(0.3, func() { s.weather.double = draw.Float64() * 0.3 })
-	sometimes(0.3, func() { s.weather.late = draw.Float64() * 0.3 })
-	sometimes(0.4, func() { s.weather.broken = draw.Float64() * 0.3 })
-	sometimes(0.3, func() { s.weather.stalled = draw.Float64() * 0.1 })
-	sometimes(0.6, func() { s.weather.disk = time.Duration(1 + draw.Int64N(int64(50*time.Millisecond))) })
+	sometimes(0.6, func() { storm.Loss = draw.Float64() * 0.4 })
+	sometimes(0.3, func() { storm.Doubled = draw.Float64() * 0.3 })
+	sometimes(0.3, func() { storm.Spike, storm.Spikes = time.Second, draw.Float64()*0.3 })
+	sometimes(0.4, func() { s.Faults.Broken = draw.Float64() * 0.3 })
+	sometimes(0.3, func() { s.Faults.Stalled = draw.Float64() * 0.1 })
+	sometimes(0.6, func() { s.Faults.Disk = time.Duration(1 + draw.Int64N(int64(50*time.Millisecond))) })
 	sometimes(0.5, func() { s.kills = every(10 * time.Second) })
 	sometimes(0.3, func() { s.failures = every(20 * time.Second) })
 	sometimes(0.3, func() { s.stops = every(20 * time.Second) })
@@ -62,10 +63,10 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	sometimes(0.3, func() { s.fits = every(10 * time.Second) })
 	sometimes(0.3, func() { s.drains = every(20 * time.Second) })
 	sometimes(0.3, s.soften)
-	for _, p := range s.nodes {
-		sometimes(0.5, func() { p.skew = s.clock() })
-		p.core = New(s.config(p)) // now that the weather is known
+	for i := range s.clocks {
+		sometimes(0.5, func() { s.clocks[i] += s.wrong() })
 	}
+	s.net.SetNoise(storm)
 	s.world.fate = s.fate
 	return s
 }
@@ -74,12 +75,12 @@ func newStorm(seed uint64, length time.Duration) *storm {
 // lost, connections that break, and nodes that are killed and come back soon.
 func (s *storm) soften() {
 	s.failures, s.stops, s.cuts, s.fits, s.drains, s.bury = 0, 0, 0, 0, 0, false
-	s.weather.stalled, s.weather.broken = 0, min(s.weather.broken, 0.1)
-	s.gentle, s.audit.gentle = true, true
+	s.Faults.Stalled, s.Faults.Broken = 0, min(s.Faults.Broken, 0.1)
+	s.gentle, s.audit.Gentle = true, true
 }
 
-// clock returns how wrong a clock is: seconds, or hours.
-func (s *storm) clock() time.Duration {
+// wrong returns how wrong a clock is: seconds, or hours.
+func (s *storm) wrong() time.Duration {
 	d := 20 * time.Second
 	if s.chance(0.2) {
 		d = 5 * time.Hour
@@ -87,116 +88,18 @@ func (s *storm) clock() time.Duration {
 	return s.upTo(2*d) - d
 }
 
-// fate is the same for a worker whenever it is asked.
-func (s *storm) fate(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) Fate {
-	h := fnv.New64a()
-	fmt.Fprint(h, job, ra.Rank, ra.Attempt)
-	draw := rand.New(rand.NewPCG(s.seed, h.Sum64()))
-	f := Fate{Prepare: time.Duration(draw.Int64N(int64(100 * time.Millisecond)))}
-	f.Run = time.Duration(1 + draw.Int64N(int64([]time.Duration{time.Second, 5 * time.Second, 30 * time.Second}[draw.IntN(3)])))
-	if draw.IntN(20) == 0 {
-		f.Prepare = time.Duration(draw.Int64N(int64(15 * time.Second)))
-	}
-	if draw.IntN(20) == 0 {
-		f.Unfit = "its inputs could not be fetched"
-	}
-	if draw.IntN(8) == 0 {
-		f.Code = 1 + draw.IntN(3)
-	}
-	if draw.IntN(2) == 0 {
-		f.Output = draw.IntN(3 * modelReport)
-	}
-	if draw.IntN(2) == 0 {
-		f.Stop = time.Duration(draw.Int64N(int64(participant.StopGrace)))
-	}
-	return f
-}
-
-func (s *storm) capacity() (all, most int) {
-	for _, p := range s.nodes {
-		all += p.slots
-		most = max(most, p.slots)
-	}
-	return all, most
-}
-
-// job makes up a job.
-func (s *storm) job() (spec jobs.Spec, tall bool) {
-	all, most := s.capacity()
-	spec = jobs.Spec{Slots: 1, Priority: s.rnd.IntN(3) - 1, Retries: max(0, s.rnd.IntN(6)-2)}
-	if s.chance(0.25) {
-		spec.Slots = 1 + s.rnd.IntN(most)
-	}
-	room := 0
-	for _, p := range s.nodes {
-		room += p.slots / spec.Slots
-	}
-	spec.Min = 1 + s.rnd.IntN(max(1, min(room, 1+s.rnd.IntN(room))))
-	spec.Max = spec.Min
-	switch s.rnd.IntN(10) {
-	case 0:
-		spec.Min, tall = room+1+s.rnd.IntN(3), true
-		spec.Max = spec.Min + s.rnd.IntN(2)
-	case 1, 2, 3:
-		spec.Max = spec.Min + 1 + s.rnd.IntN(all)
-	}
-	if s.chance(0.1) {
-		no := false
-		spec.KillOnBadExit = &no
-	}
-	if s.chance(0.1) {
-		spec.MaxFails = 1
-	}
-	if s.chance(0.1) {
-		spec.Walltime = 5e9
-	}
-	if s.chance(0.1) {
-		spec.GiveUp = 20e9
-	}
-	if s.chance(0.2) {
-		spec.Outputs = []string{"out-*"}
-	}
-	if s.chance(0.1) {
-		spec.Search.Mode = jobs.SearchPaper
-	}
-	if s.chance(0.2) {
-		spec.Strategy = []string{"spread", "compact"}[s.rnd.IntN(2)]
-	}
-	if s.chance(0.1) {
-		spec.MaxRTT = 9e9 // which only nodes break that cannot be measured
-	}
-	if copies := 2 + s.rnd.IntN(2); s.chance(0.2) && spec.Min == spec.Max && s.room(spec.Slots, spec.Min, copies) == nil {
-		spec.Replicas = copies
-	}
-	if n := len(s.jobs); n > 0 && s.chance(0.1) {
-		kind := []jobs.DependencyKind{jobs.AfterOK, jobs.AfterAny, jobs.AfterNotOK}[s.rnd.IntN(3)]
-		spec.After = []jobs.Dependency{{Kind: kind, Job: s.jobs[s.rnd.IntN(n)]}}
-	}
-	return spec, tall
-}
-
-// room says whether the nodes could hold so many ranks in so many copies if
-// they were idle.
-func (s *storm) room(slots, ranks, copies int) error {
-	var offers []placement.Offer
-	for _, p := range s.nodes {
-		if !p.gone {
-			offers = append(offers, placement.Offer{Node: string(p.id), Workers: p.slots / slots})
-		}
-	}
-	return placement.Feasible(offers, ranks, copies)
-}
+func (s *storm) chance(p float64) bool { return s.rnd.Float64() < p }
 
 // strike has something happen again and again, as long as the storm lasts.
-func (s *storm) strike(every time.Duration, what func(p *place)) {
+func (s *storm) strike(every time.Duration, what func(node int)) {
 	if every == 0 {
 		return
 	}
-	s.after(s.upTo(2*every), func() {
-		if s.now.Sub(jobtest.Start) >= s.length {
+	s.net.Schedule(s.upTo(2*every), func() {
+		if s.net.Elapsed() >= s.length {
 			return
 		}
-		if list := s.alive(); len(list) > 0 {
+		if list := s.Alive(); len(list) > 0 {
 			what(list[s.rnd.IntN(len(list))])
 		}
 		s.strike(every, what)
@@ -204,9 +107,9 @@ func (s *storm) strike(every time.Duration, what func(p *place)) {
 }
 
 // back starts a node again after a time.
-func (s *storm) back(p *place) {
-	if s.bury && s.chance(0.3) && len(s.alive()) > 0 {
-		p.gone = true
+func (s *storm) back(node int) {
+	if s.bury && s.chance(0.3) && len(s.Alive()) > 0 {
+		s.gone[node] = true
 		return
 	}
 	d := s.upTo(8 * time.Second)
@@ -215,94 +118,115 @@ func (s *storm) back(p *place) {
 	} else if s.chance(0.3) {
 		d = s.upTo(40 * time.Second)
 	}
-	s.after(d, func() {
-		if p.core == nil {
-			skew := p.skew
+	s.net.Schedule(d, func() {
+		if !s.net.Up(node) {
+			clock := s.Clock(node)
 			if s.chance(0.2) {
-				skew = s.clock()
+				clock = ahead + s.wrong()
 			}
-			s.revive(p, skew)
+			s.revive(node, clock)
 		}
 	})
 }
 
 func (s *storm) rage() {
-	s.strike(s.length/time.Duration(5+s.rnd.IntN(20)), func(p *place) {
-		spec, tall := s.job()
-		id, err := s.submit(p, spec)
+	s.strike(s.length/time.Duration(5+s.rnd.IntN(20)), func(node int) {
+		id, err := s.submit(node, s.job())
 		if err != nil {
-			s.audit.fail("", "submit: %v", err)
+			s.audit.Fail("", "submit: %v", err)
 			return
 		}
 		s.jobs = append(s.jobs, id)
-		s.tall[id] = tall
 	})
-	s.strike(s.kills, func(p *place) {
-		if len(p.core.writing) == 0 && s.chance(0.7) { // rather while something is written down
+	s.strike(s.kills, func(node int) {
+		if !s.Jobs(node).Writing() && s.chance(0.7) { // rather while something is written down
 			return
 		}
-		if s.gentle && s.now.Before(s.calmed) {
+		if s.gentle && s.net.Elapsed() < s.calmed {
 			return
 		}
-		s.calmed = s.now.Add(wire.PartLease)
-		s.kill(p, false)
-		s.back(p)
+		s.calmed = s.net.Elapsed() + wire.PartLease
+		s.Kill(node, false)
+		s.back(node)
 	})
-	s.strike(s.failures, func(p *place) {
-		s.kill(p, true)
-		s.back(p)
+	s.strike(s.failures, func(node int) {
+		s.Kill(node, true)
+		s.back(node)
 	})
-	s.strike(s.stops, func(p *place) {
-		s.stop(p)
-		s.after(wire.LeaveWait+time.Millisecond, func() { s.back(p) })
+	s.strike(s.stops, func(node int) {
+		s.stop(node)
+		s.net.Schedule(wire.LeaveWait+time.Millisecond, func() { s.back(node) })
 	})
-	s.strike(s.cuts, func(*place) {
-		s.part(true)
-		s.after(s.upTo(20*time.Second), func() { s.part(false) })
+	s.strike(s.cuts, func(int) {
+		s.cut()
+		s.net.Schedule(s.upTo(20*time.Second), s.net.Heal)
 	})
-	s.strike(s.fits, func(p *place) {
-		p.unable = true
-		s.after(s.upTo(10*time.Second), func() { p.unable = false })
+	s.strike(s.fits, func(node int) {
+		s.unable[node] = true
+		s.net.Schedule(s.upTo(10*time.Second), func() { s.unable[node] = false })
 	})
-	s.strike(s.owners, func(p *place) {
-		s.limit(p, jobs.Limits{Paused: s.chance(0.3), MaxJobs: s.rnd.IntN(4), MaxWorkersPerJob: s.rnd.IntN(3)})
+	s.strike(s.owners, func(node int) {
+		s.limit(node, jobs.Limits{Paused: s.chance(0.3), MaxJobs: s.rnd.IntN(4), MaxWorkersPerJob: s.rnd.IntN(3)})
 	})
-	s.strike(s.drains, func(p *place) {
-		s.drain(p, s.chance(0.5))
-		s.after(s.upTo(10*time.Second), func() { s.undrain(p) })
+	s.strike(s.drains, func(node int) {
+		s.drain(node, s.chance(0.5))
+		s.net.Schedule(s.upTo(10*time.Second), func() { s.undrain(node) })
 	})
-	s.strike(s.cancels, func(p *place) {
-		if len(p.core.Jobs()) > 0 {
-			s.cancel(p, p.core.Jobs()[s.rnd.IntN(len(p.core.Jobs()))])
+	s.strike(s.cancels, func(node int) {
+		if list := s.Jobs(node).Jobs(); len(list) > 0 {
+			s.cancel(node, list[s.rnd.IntN(len(list))])
 		}
 	})
 	s.wait(s.length)
 }
 
-// calm heals everything, and checks that all comes to an end.
-func (s *storm) calm() {
-	s.weather = weather{disk: s.weather.disk}
-	s.part(false)
-	for _, p := range s.nodes {
-		p.unable = false
-		if p.core != nil {
-			s.limit(p, jobs.Limits{})
-			s.undrain(p)
-		} else if !p.gone {
-			s.after(0, func() {
-				if p.core == nil {
-					s.revive(p, p.skew)
-				}
-			})
+// cut cuts some sites off.
+func (s *storm) cut() {
+	var off []int
+	for site := range s.sites {
+		if s.chance(0.4) {
+			off = append(off, site)
 		}
 	}
-	s.tracer.until = s.now.Add(5 * time.Minute).Sub(jobtest.Start)
+	s.note("", "", "sites %v of %d are cut off", off, s.sites)
+	s.net.Cut(off...)
+}
+
+// drain lets a node take no new workers; with evict it ends those that it has.
+func (s *storm) drain(node int, evict bool) {
+	s.note(s.net.ID(node), "", "drains, evicts: %v", evict)
+	s.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Drain(now, evict) })
+}
+
+// undrain lets it take workers again, if it lives.
+func (s *storm) undrain(node int) {
+	if s.net.Up(node) && !s.Leaving(node) {
+		s.note(s.net.ID(node), "", "does not drain any more")
+		s.Do(node, (*model.Model).Undrain)
+	}
+}
+
+// calm heals everything, and checks that all comes to an end.
+func (s *storm) calm() {
+	s.Faults = sim.Faults{Disk: s.Faults.Disk}
+	s.net.SetNoise(noise)
+	s.net.Heal()
+	clear(s.unable)
+	for i := range s.slots {
+		if s.net.Up(i) {
+			s.limit(i, jobs.Limits{})
+			s.undrain(i)
+		} else if !s.gone[i] {
+			s.revive(i, s.Clock(i))
+		}
+	}
+	s.trace.until = s.net.Elapsed() + 5*time.Minute
 	if !s.run(2*time.Hour, s.over) {
 		s.unfinished("has not ended two hours after the network has healed")
 	}
-	for _, p := range s.alive() {
-		for _, id := range slices.Clone(p.core.Jobs()) {
-			s.cancel(p, id) // what waits for more than there is
+	for _, i := range s.Alive() {
+		for _, id := range s.Jobs(i).Jobs() {
+			s.cancel(i, id) // what waits for more than there is
 		}
 	}
 	if !s.run(2*time.Hour, s.empty) {
@@ -312,8 +236,8 @@ func (s *storm) calm() {
 
 // over reports whether all jobs have ended that can.
 func (s *storm) over() bool {
-	for _, p := range s.nodes {
-		if p.leaving || p.core == nil && !p.gone {
+	for i, gone := range s.gone {
+		if s.Leaving(i) || !gone && !s.net.Up(i) {
 			return false
 		}
 	}
@@ -323,36 +247,32 @@ func (s *storm) over() bool {
 // waits reports whether a job has a true reason to wait, or nobody to answer
 // for it, or was never accepted.
 func (s *storm) waits(id jobs.ID) bool {
-	if s.audit.jobs[id] == nil {
+	home, _ := s.net.Index(id.Origin())
+	if !s.audit.Accepted(id) || s.gone[home] {
 		return true
 	}
-	for _, p := range s.nodes {
-		switch {
-		case p.gone && p.id == id.Origin():
-			return true
-		case p.core == nil || p.core.core.Jobs[id] == nil:
-			continue
-		}
-		rec := &p.core.core.Jobs[id].Core.Rec
-		if len(p.core.core.Jobs[id].Core.Unmet()) > 0 {
-			return slices.ContainsFunc(rec.Spec.After, func(d jobs.Dependency) bool { return s.waits(d.Job) })
-		}
-		room := 0
-		for _, p := range s.nodes {
-			if !p.gone {
-				room += p.slots / rec.Spec.Slots
-			}
-		}
-		short := room < rec.Spec.Min || rec.Replicated() && s.room(rec.Spec.Slots, rec.Spec.Min, rec.Spec.Replicas) != nil
-		return short && rec.State == jobs.Pending || room == 0
+	m := s.origin(id)
+	if m == nil || m.Core().Jobs[id] == nil {
+		return false
 	}
-	return false
+	job := m.Core().Jobs[id].Core
+	if len(job.Unmet()) > 0 {
+		return slices.ContainsFunc(job.Rec.Spec.After, func(d jobs.Dependency) bool { return s.waits(d.Job) })
+	}
+	spec, room := &job.Rec.Spec, 0
+	for i, n := range s.slots {
+		if !s.gone[i] {
+			room += n / spec.Slots
+		}
+	}
+	short := room < spec.Min || job.Rec.Replicated() && s.room(spec.Slots, spec.Min, spec.Replicas) != nil
+	return short && job.Rec.State == jobs.Pending || room == 0
 }
 
 func (s *storm) unfinished(what string) {
 	for _, id := range s.jobs {
 		if !s.state(id).Final() && !s.waits(id) {
-			s.audit.fail(id, "job %s is %q and %s; %s", id, s.state(id), what, s.picture(id))
+			s.audit.Fail(id, "job %s is %q and %s; %s", id, s.state(id), what, s.picture(id))
 		}
 	}
 }
@@ -360,15 +280,13 @@ func (s *storm) unfinished(what string) {
 // picture tells what a job waits for, and what nodes do instead.
 func (s *storm) picture(id jobs.ID) string {
 	text := ""
-	for _, p := range s.nodes {
-		if p.core == nil {
-			continue
-		}
-		if st, ok := p.core.Status(id); ok {
+	for _, i := range s.net.Live() {
+		m := s.Jobs(i)
+		if st, ok := m.Status(id); ok {
 			text = st.Reason + ";" + text
 		}
-		text += fmt.Sprintf(" %s has %d slots, %d of them held or used", p.id.Short(), p.slots, p.core.core.Claims.HeldSlots())
-		for _, h := range p.core.Holdings() {
+		text += fmt.Sprintf(" %s has %d slots, %d of them held or used", s.net.ID(i).Short(), s.slots[i], m.Core().Claims.HeldSlots())
+		for _, h := range m.Holdings() {
 			text += fmt.Sprintf(" [%s %d.%d %s]", h.Job, h.Rank.Rank, h.Rank.Attempt, h.State)
 		}
 	}
@@ -377,21 +295,22 @@ func (s *storm) picture(id jobs.ID) string {
 
 // empty reports whether nothing is left of any job.
 func (s *storm) empty() bool {
-	return s.idle() && !slices.ContainsFunc(s.alive(), func(p *place) bool {
-		return len(p.core.core.Claims.Queue) > 0 || len(p.core.asked) > 0
+	return s.idle() && !slices.ContainsFunc(s.Alive(), func(i int) bool {
+		return len(s.Jobs(i).Core().Claims.Queue) > 0 || s.Jobs(i).Asking()
 	})
 }
 
 func (s *storm) leftovers() {
-	for _, p := range s.alive() {
-		for _, q := range p.core.core.Claims.Queue {
-			s.audit.fail(q.Ad.Job, "node %s still queues job %s", p.id.Short(), q.Ad.Job)
+	for _, i := range s.Alive() {
+		m, name := s.Jobs(i), s.net.ID(i).Short()
+		for _, q := range m.Core().Claims.Queue {
+			s.audit.Fail(q.Ad.Job, "node %s still queues job %s", name, q.Ad.Job)
 		}
-		for _, h := range p.core.Holdings() {
-			s.audit.fail(h.Job, "node %s still has slots for job %s: %+v", p.id.Short(), h.Job, h)
+		for _, h := range m.Holdings() {
+			s.audit.Fail(h.Job, "node %s still has slots for job %s: %+v", name, h.Job, h)
 		}
-		for _, k := range p.core.core.Part.All() {
-			s.audit.fail(k.Job, "node %s still works for job %s", p.id.Short(), k.Job)
+		for _, k := range m.Core().Part.All() {
+			s.audit.Fail(k.Job, "node %s still works for job %s", name, k.Job)
 		}
 	}
 }
@@ -399,9 +318,9 @@ func (s *storm) leftovers() {
 // weathered runs the storm of a seed; trace is about what was wrong.
 func weathered(seed uint64, length time.Duration, traced bool) *storm {
 	s := newStorm(seed, length)
-	s.tracer.on = traced
+	s.trace.on = traced
 	s.rage()
-	if s.audit.wrong == "" {
+	if s.audit.Wrong == "" {
 		s.calm()
 	}
 	return s
@@ -427,12 +346,12 @@ func TestStorms(t *testing.T) {
 		group.Go(func() {
 			for seed := range try {
 				s := weathered(seed, length, false)
-				if s.audit.wrong == "" {
+				if s.audit.Wrong == "" {
 					continue
 				}
 				s = weathered(seed, length, true)
 				t.Errorf("seed %d: after %v: %s\n%sthe same again: ZORILLA_SEEDS=%d-%d ZORILLA_STORM=%v go test -run TestStorms ./jobs/model",
-					seed, s.now.Sub(jobtest.Start), s.audit.wrong, s.tracer.about(s.audit.about, 120), seed, seed, length)
+					seed, s.net.Elapsed(), s.audit.Wrong, s.trace.about(s.audit.About, 120), seed, seed, length)
 			}
 		})
 	}

@@ -237,13 +237,8 @@ func (m *Model) poll(now time.Time) {
 		if f.asked || now.Before(f.next) {
 			continue
 		}
-		to, ok := m.cfg.Origin(f.after)
-		if !ok {
-			f.next = now.Add(wire.AskAgain)
-			continue
-		}
 		f.asked = true
-		m.ask(now, to, f.after, question{f.after}, core.Action{Job: f.job, Effect: core.DoFollow{Job: f.job, After: f.after}}, wire.AskAgain)
+		m.ask(now, f.after.Origin(), f.after, question{f.after}, core.Action{Job: f.job, Effect: core.DoFollow{Job: f.job, After: f.after}}, wire.AskAgain)
 	}
 }
 

@@ -1,332 +1,151 @@
-package model
+package model_test
 
 import (
-	"container/heap"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"zorilla/flood"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
-	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/model"
+	"zorilla/testnet/sim"
 	"zorilla/vicinity"
 )
 
-// world is a network of Cores in virtual time, in which every flood goes to
-// everybody. Without further ado nothing is lost in it, and nobody fails; see
-// weather for what may happen. All that it does follows from its seed.
+// world is a few nodes at a few sites, audited after every step. Without further ado
+// nothing is lost in it, and nobody fails. All that it does follows from its seed.
 type world struct {
-	seed    uint64
-	rnd     *rand.Rand
-	now     time.Time
-	nodes   []*place
-	byID    map[vicinity.ID]*place
-	queue   happenings
-	number  uint64
-	weather weather
-	fate    func(jobs.ID, *jobs.Spec, jobs.RankAttempt) Fate
-	audit   *audit
-	tracer  tracer
-	watch   func(p *place) // sees nodes that have done something; nil = nobody does
-	pinging bool           // the sweep for members that are gone is due
-
-	owed []owing
+	*sim.Grid
+	net    *sim.Overlay
+	seed   uint64
+	slots  []int
+	sites  int
+	clocks []time.Duration // how far they are ahead at first
+	unable []bool          // to start workers
+	fate   func(jobs.ID, *jobs.Spec, jobs.RankAttempt) model.Fate
+	audit  *model.Audit
+	watch  func(node int) // sees nodes that have done something; nil = nobody does
+	trace  trace
 }
 
-// place is where a node is, whether it lives or not.
-type place struct {
-	id      vicinity.ID
-	slots   int
-	core    *Model   // nil = it does not run
-	remains *Remains // then
-	life    int      // how often it was started
-	next    time.Time
-	skew    time.Duration // of its clock
-	island  int           // of the partition
-	gone    bool          // for good
-	leaving bool
-	unable  bool                // to start workers
-	silent  map[vicinity.ID]int // for how many sweeps others could not be reached
-}
+// noise is what a calm network adds to the truth.
+var noise = sim.Noise{Jitter: 0.2, Queue: 100 * time.Microsecond}
 
-// weather is what the network and the disks do.
-type weather struct {
-	loss    float64       // of packets
-	double  float64       // of packets
-	late    float64       // packets that come up to a second later
-	broken  float64       // requests whose connection breaks, before they arrive or after
-	stalled float64       // requests and replies that come up to 20 s later
-	disk    time.Duration // at most, until an event is durable
-}
+// ahead are all clocks, so that one that is wrong shows no time before all time.
+const ahead = 24 * time.Hour
 
-type happening struct {
-	at     time.Time
-	number uint64
-	what   func()
-}
-
-type happenings []happening
-
-func (h happenings) Len() int { return len(h) }
-func (h happenings) Less(i, k int) bool {
-	return h[i].at.Before(h[k].at) || h[i].at.Equal(h[k].at) && h[i].number < h[k].number
-}
-func (h happenings) Swap(i, k int) { h[i], h[k] = h[k], h[i] }
-func (h *happenings) Push(x any)   { *h = append(*h, x.(happening)) }
-func (h *happenings) Pop() any {
-	last := len(*h) - 1
-	x := (*h)[last]
-	*h = (*h)[:last]
-	return x
-}
-
-// newWorld returns idle nodes with so many slots each.
+// newWorld returns idle nodes with so many slots each, at sites up to 50 ms apart.
+// Links are ideal, so that eight nodes flood to all others.
 func newWorld(seed uint64, slots ...int) *world {
-	w := &world{seed: seed, rnd: rand.New(rand.NewPCG(seed, 1)), now: jobtest.Start, byID: map[vicinity.ID]*place{}, audit: newAudit()}
-	w.fate = func(jobs.ID, *jobs.Spec, jobs.RankAttempt) Fate { return Fate{Prepare: time.Millisecond} }
-	for i, n := range slots {
-		p := &place{id: jobtest.Node(i), slots: n, silent: map[vicinity.ID]int{}}
-		w.nodes, w.byID[p.id] = append(w.nodes, p), p
-		p.core = New(w.config(p))
+	n, draw := len(slots), rand.New(rand.NewPCG(seed, 1))
+	layout := sim.Plane(n, 1+draw.IntN(n), seed)
+	clear(layout.Sizes)
+	for range n {
+		layout.Sizes[draw.IntN(len(layout.Sizes))]++
 	}
-	return w
-}
-
-func (w *world) config(p *place) Config {
-	cfg := Config{
-		Self: vicinity.Member{ID: p.id, Slots: p.slots, Addrs: []string{"10.0.0.1:5444"}},
-		Rand: rand.New(rand.NewPCG(w.seed, w.rnd.Uint64())),
-		Flood: func(_ time.Time, ad Advert) flood.Flood {
-			w.tracer.note(w, p, ad.Job, "flood %d", ad.Round)
-			for _, to := range w.nodes {
-				if to != p {
-					w.packet(p, to, func() { w.advertised(to, ad) })
-				}
-			}
-			return flood.Flood{Copies: len(w.nodes) - 1}
-		},
-		Members: func() int { return len(w.nodes) - w.missed(p) },
-		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
-			to := w.byID[id]
-			return vicinity.Member{ID: id, Slots: to.slots}, 2 * w.latency(p, to), true
-		},
-		Unable: func() string {
-			if p.unable {
+	w := &world{seed: seed, slots: slots, sites: len(layout.Sizes), clocks: make([]time.Duration, n), unable: make([]bool, n), audit: model.NewAudit()}
+	for i := range w.clocks {
+		w.clocks[i] = ahead
+	}
+	w.net = sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: noise, Idle: true})
+	w.fate = sim.Lasting(time.Millisecond, 0)
+	w.Grid = sim.NewGrid(sim.GridConfig{
+		Overlay: w.net, Graph: sim.Ideal(w.net, seed), Seed: seed, Watch: w,
+		Slots: func(i int) int { return slots[i] },
+		Clock: func(i int) time.Duration { return w.clocks[i] },
+		Fate:  func(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) model.Fate { return w.fate(job, spec, ra) },
+		Unable: func(i int) string {
+			if w.unable[i] {
 				return "no more processes"
 			}
 			return ""
 		},
-		Fate: func(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) Fate { return w.fate(job, spec, ra) },
-		Origin: func(job jobs.ID) (vicinity.ID, bool) {
-			for _, o := range w.nodes {
-				if o.id == job.Origin() {
-					return o.id, true
-				}
-			}
-			return "", false
-		},
-	}
-	if w.weather.disk > 0 {
-		cfg.Disk = func() time.Duration { return time.Duration(w.rnd.Int64N(int64(w.weather.disk))) }
-	}
-	return cfg
-}
-
-// local is the time by a node's own clock.
-func (w *world) local(p *place) time.Time { return w.now.Add(p.skew) }
-
-// latency is how long a packet travels at least: up to 8 ms, the same for ever.
-func (w *world) latency(a, b *place) time.Duration {
-	if a == b {
-		return 50 * time.Microsecond
-	}
-	x, y := []byte(a.id)[:4], []byte(b.id)[:4]
-	mix := uint64(0)
-	for i := range x {
-		mix = mix*31 + uint64(x[i]^y[i]) + uint64(x[i])*uint64(y[i])
-	}
-	return 500*time.Microsecond + time.Duration(mix*7919%7500)*time.Microsecond
-}
-
-func (w *world) after(d time.Duration, what func()) {
-	w.number++
-	heap.Push(&w.queue, happening{w.now.Add(d), w.number, what})
-}
-
-// upTo returns a random length of time.
-func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd.Int64N(int64(d) + 1)) }
-
-func (w *world) chance(p float64) bool { return p > 0 && w.rnd.Float64() < p }
-
-// reachable reports whether messages get from one node to another.
-func (w *world) reachable(a, b *place) bool { return a == b || a.island == b.island }
-
-// packet sends what may be lost.
-func (w *world) packet(from, to *place, arrive func()) {
-	copies := 1
-	if w.chance(w.weather.double) {
-		copies = 2
-	}
-	for range copies {
-		if w.chance(w.weather.loss) || !w.reachable(from, to) {
-			continue
-		}
-		d := w.latency(from, to) + w.upTo(time.Millisecond)
-		if w.chance(w.weather.late) {
-			d += w.upTo(time.Second)
-		}
-		w.after(d, func() {
-			if to.core != nil && w.reachable(from, to) {
-				arrive()
-			}
-		})
-	}
-}
-
-func (w *world) advertised(to *place, ad Advert) {
-	w.perform(to, to.core.Advertised(w.local(to), flood.Message{TTL: 1, Hops: 1, Payload: ad.Payload}))
-}
-
-// post brings a message of a core to another one.
-func (w *world) post(from *place, m Message) {
-	to := w.byID[m.To]
-	if m.Kind == Packet {
-		w.packet(from, to, func() { w.receive(from, to, m) })
-		return
-	}
-	if r, ok := m.body.(reply); ok {
-		w.owed = slices.DeleteFunc(w.owed, func(o owing) bool { return o.from == to && o.number == r.number })
-	}
-	d, life := w.latency(from, to)+w.upTo(time.Millisecond), to.life
-	breaks := from != to && m.Kind == Request && w.chance(w.weather.broken)
-	switch {
-	case from == to:
-	case breaks && w.chance(0.5): // before it arrives
-		w.fails(from, m, d)
-		return
-	case breaks:
-		w.fails(from, m, d)
-	case w.chance(w.weather.stalled):
-		d += w.upTo(20 * time.Second)
-	case !w.reachable(from, to) && w.chance(0.5): // it is sent again until the network has healed
-		d += w.upTo(time.Minute)
-	}
-	w.after(d, func() {
-		switch {
-		case !w.reachable(from, to): // nobody says that it is lost
-		case to.core == nil || to.life != life:
-			w.fails(from, m, d)
-		default:
-			w.receive(from, to, m)
-		}
 	})
+	w.audit.Note = w.note
+	return w
 }
 
-// fails tells who asks that its connection is broken.
-func (w *world) fails(from *place, m Message, after time.Duration) {
-	r, ok := m.body.(request)
-	if !ok || r.number == 0 {
-		return
-	}
-	life := from.life
-	w.after(after, func() {
-		if from.core != nil && from.life == life {
-			w.perform(from, from.core.Receive(w.local(from), m.To, Message{To: from.id, Kind: Reply, Job: m.Job, body: reply{number: r.number, failed: true}}))
-		}
-	})
-}
-
-// owing is a request that has arrived and is not answered: its connection
-// breaks with the node.
-type owing struct {
-	from, to *place
-	number   uint64
-	m        Message
-}
-
-func (w *world) receive(from, to *place, m Message) {
-	if r, ok := m.body.(request); ok && r.number > 0 && from != to {
-		w.owed = append(w.owed, owing{from, to, r.number, m})
-	}
-	w.tracer.message(w, from, to, m)
-	w.audit.before(w, from, to, m)
-	w.perform(to, to.core.Receive(w.local(to), from.id, m))
-	w.audit.after(w, to, m)
-}
-
-// perform does what a node wants done, and looks at what it has become.
-func (w *world) perform(p *place, out Actions) {
-	for _, m := range out.Messages {
-		w.post(p, m)
-	}
-	w.settle(p)
-	w.audit.look(w, p)
+// Acted, Arrives, Arrived and Killed have the audit look at what happens.
+func (w *world) Acted(node int) {
+	w.audit.Look(w.Local(node), w.Jobs(node))
 	if w.watch != nil {
-		w.watch(p)
+		w.watch(node)
 	}
 }
 
-func (w *world) settle(p *place) {
-	p.next = time.Time{}
-	if p.core != nil {
-		if at := p.core.Next(); !at.IsZero() {
-			p.next = agenda.Later(at.Add(-p.skew), w.now)
-		}
+func (w *world) Arrives(from, to int, m model.Message) {
+	if w.trace.on {
+		w.note(w.net.ID(to), m.Job, "from %s: %s", w.net.ID(from).Short(), m.Describe())
 	}
+	w.audit.Arrives(w.Local(to), w.net.ID(from), w.Jobs(to), m, func() { w.Do(to, (*model.Model).Tick) })
+}
+
+func (w *world) Arrived(_, to int, m model.Message) { w.audit.Arrived(w.Jobs(to), m) }
+
+func (w *world) Killed(node int, machine bool, left *model.Remains) {
+	w.note(w.net.ID(node), "", "killed, with its machine: %v", machine)
+	w.audit.Killed(w.net.ID(node), machine, left)
 }
 
 // run lets time pass until a condition holds, and reports whether it ever did.
 // It stops when something is wrong.
 func (w *world) run(limit time.Duration, until func() bool) bool {
-	for end := w.now.Add(limit); !until(); {
-		if w.audit.wrong != "" {
-			return false
-		}
-		at, who := end, (*place)(nil)
-		for _, p := range w.nodes {
-			if !p.next.IsZero() && p.next.Before(at) {
-				at, who = p.next, p
-			}
-		}
-		switch {
-		case len(w.queue) > 0 && !w.queue[0].at.After(at):
-			h := heap.Pop(&w.queue).(happening)
-			w.now = agenda.Later(w.now, h.at)
-			h.what()
-		case who != nil:
-			w.now = agenda.Later(w.now, at)
-			w.perform(who, who.core.Tick(w.local(who)))
-		default:
-			w.now = end
-			return until()
-		}
-	}
-	return true
+	done := false
+	w.Run(limit, func() bool { done = w.audit.Wrong == "" && until(); return done || w.audit.Wrong != "" })
+	return done
 }
 
 func (w *world) wait(d time.Duration) { w.run(d, func() bool { return false }) }
 
+// upTo returns a random length of time.
+func (w *world) upTo(d time.Duration) time.Duration {
+	return time.Duration(w.net.Rand().Int64N(int64(d) + 1))
+}
+
 // submit submits a job at a node, which must live.
-func (w *world) submit(p *place, spec jobs.Spec) (jobs.ID, error) {
+func (w *world) submit(node int, spec jobs.Spec) (jobs.ID, error) {
 	spec.Args, spec.Slots = []string{"prog"}, max(1, spec.Slots)
-	id, out, err := p.core.Submit(w.local(p), spec)
-	if err == nil {
-		w.tracer.note(w, p, id, "submitted: -n %d..%d -c %d priority %d, %d retries", spec.Min, spec.Max, spec.Slots, spec.Priority, spec.Retries)
-		w.perform(p, out)
-	}
+	id, err := w.Submit(node, spec)
+	w.note(w.net.ID(node), id, "submitted: -n %d..%d -c %d priority %d, %d retries", spec.Min, spec.Max, spec.Slots, spec.Priority, spec.Retries)
 	return id, err
+}
+
+func (w *world) cancel(node int, id jobs.ID) {
+	w.note(w.net.ID(node), id, "cancelled")
+	w.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Cancel(now, id) })
+}
+
+func (w *world) limit(node int, l jobs.Limits) {
+	w.note(w.net.ID(node), "", "limits: paused %v, %d jobs, %d workers per job", l.Paused, l.MaxJobs, l.MaxWorkersPerJob)
+	w.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Limit(now, l) })
+}
+
+// stop ends a node as SIGTERM does.
+func (w *world) stop(node int) {
+	w.note(w.net.ID(node), "", "is being stopped")
+	w.Stop(node, wire.LeaveWait)
+}
+
+func (w *world) revive(node int, clock time.Duration) {
+	w.note(w.net.ID(node), "", "started again, clock %v ahead", clock.Round(time.Millisecond))
+	w.Revive(node, clock)
 }
 
 // state is what the origin of a job says of it, or has written down.
 func (w *world) state(id jobs.ID) jobs.State {
-	for _, p := range w.nodes {
-		if p.core != nil && p.core.core.Jobs[id] != nil {
-			return p.core.State(id)
-		}
+	if m := w.origin(id); m != nil {
+		return m.State(id)
 	}
 	return ""
+}
+
+// origin returns the node where a job was submitted; nil = it does not run.
+func (w *world) origin(id jobs.ID) *model.Model {
+	i, _ := w.net.Index(id.Origin())
+	return w.Jobs(i)
 }
 
 func (w *world) ended(ids ...jobs.ID) func() bool {
@@ -338,15 +157,53 @@ func (w *world) ended(ids ...jobs.ID) func() bool {
 // idle reports whether no node that lives uses or holds slots, or works for
 // anybody.
 func (w *world) idle() bool {
-	return !slices.ContainsFunc(w.nodes, func(p *place) bool {
-		return p.core != nil && (len(p.core.core.Part.Works) > 0 || p.core.core.Claims.HeldSlots() > 0)
+	return !slices.ContainsFunc(w.net.Live(), func(i int) bool {
+		c := w.Jobs(i).Core()
+		return len(c.Part.Works) > 0 || c.Claims.HeldSlots() > 0
 	})
 }
 
 // sound fails the test if something was wrong.
 func (w *world) sound(t testing.TB) {
 	t.Helper()
-	if w.audit.wrong != "" {
-		t.Fatalf("seed %d, %v: %s", w.seed, w.now.Sub(jobtest.Start), w.audit.wrong)
+	if w.audit.Wrong != "" {
+		t.Fatalf("seed %d, %v: %s", w.seed, w.net.Elapsed(), w.audit.Wrong)
 	}
+}
+
+// trace keeps what happens, for people.
+type trace struct {
+	on    bool
+	until time.Duration // 0 = for ever
+	lines []traceLine
+}
+
+type traceLine struct {
+	at   time.Duration
+	node vicinity.ID
+	job  jobs.ID // "" = all
+	text string
+}
+
+// note keeps what happens at a node.
+func (w *world) note(node vicinity.ID, job jobs.ID, format string, args ...any) {
+	if at := w.net.Elapsed(); w.trace.on && (w.trace.until == 0 || at <= w.trace.until) {
+		w.trace.lines = append(w.trace.lines, traceLine{at, node, job, fmt.Sprintf(format, args...)})
+	}
+}
+
+// about returns the last so many lines on a job, and on all that happens to
+// nodes; "" = on all jobs.
+func (t *trace) about(job jobs.ID, most int) string {
+	var lines []traceLine
+	for _, l := range t.lines {
+		if l.job == job || l.job == "" || job == "" {
+			lines = append(lines, l)
+		}
+	}
+	var text strings.Builder
+	for _, l := range lines[max(0, len(lines)-most):] {
+		fmt.Fprintf(&text, "%12v %s %s %s\n", l.at.Round(10*time.Microsecond), l.node.Short(), l.job, l.text)
+	}
+	return text.String()
 }

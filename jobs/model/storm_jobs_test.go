@@ -1,0 +1,113 @@
+package model_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/model"
+	"zorilla/jobs/placement"
+)
+
+// fate is the same for a worker whenever it is asked.
+func (s *storm) fate(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) model.Fate {
+	h := fnv.New64a()
+	fmt.Fprint(h, job, ra.Rank, ra.Attempt)
+	draw := rand.New(rand.NewPCG(s.seed, h.Sum64()))
+	f := model.Fate{Prepare: time.Duration(draw.Int64N(int64(100 * time.Millisecond)))}
+	f.Run = time.Duration(1 + draw.Int64N(int64([]time.Duration{time.Second, 5 * time.Second, 30 * time.Second}[draw.IntN(3)])))
+	if draw.IntN(20) == 0 {
+		f.Prepare = time.Duration(draw.Int64N(int64(15 * time.Second)))
+	}
+	if draw.IntN(20) == 0 {
+		f.Unfit = "its inputs could not be fetched"
+	}
+	if draw.IntN(8) == 0 {
+		f.Code = 1 + draw.IntN(3)
+	}
+	if draw.IntN(2) == 0 {
+		f.Output = draw.IntN(3 * model.ReportSize)
+	}
+	if draw.IntN(2) == 0 {
+		f.Stop = time.Duration(draw.Int64N(int64(participant.StopGrace)))
+	}
+	return f
+}
+
+func (s *storm) capacity() (all, most int) {
+	for _, n := range s.slots {
+		all += n
+		most = max(most, n)
+	}
+	return all, most
+}
+
+// job makes up a job.
+func (s *storm) job() jobs.Spec {
+	all, most := s.capacity()
+	spec := jobs.Spec{Slots: 1, Priority: s.rnd.IntN(3) - 1, Retries: max(0, s.rnd.IntN(6)-2)}
+	if s.chance(0.25) {
+		spec.Slots = 1 + s.rnd.IntN(most)
+	}
+	room := 0
+	for _, n := range s.slots {
+		room += n / spec.Slots
+	}
+	spec.Min = 1 + s.rnd.IntN(max(1, min(room, 1+s.rnd.IntN(room))))
+	spec.Max = spec.Min
+	switch s.rnd.IntN(10) {
+	case 0:
+		spec.Min = room + 1 + s.rnd.IntN(3) // more than there is
+		spec.Max = spec.Min + s.rnd.IntN(2)
+	case 1, 2, 3:
+		spec.Max = spec.Min + 1 + s.rnd.IntN(all)
+	}
+	if s.chance(0.1) {
+		no := false
+		spec.KillOnBadExit = &no
+	}
+	if s.chance(0.1) {
+		spec.MaxFails = 1
+	}
+	if s.chance(0.1) {
+		spec.Walltime = 5e9
+	}
+	if s.chance(0.1) {
+		spec.GiveUp = 20e9
+	}
+	if s.chance(0.2) {
+		spec.Outputs = []string{"out-*"}
+	}
+	if s.chance(0.1) {
+		spec.Search.Mode = jobs.SearchPaper
+	}
+	if s.chance(0.2) {
+		spec.Strategy = []string{"spread", "compact"}[s.rnd.IntN(2)]
+	}
+	if s.chance(0.1) {
+		spec.MaxRTT = 9e9 // which only nodes break that cannot be measured
+	}
+	if copies := 2 + s.rnd.IntN(2); s.chance(0.2) && spec.Min == spec.Max && s.room(spec.Slots, spec.Min, copies) == nil {
+		spec.Replicas = copies
+	}
+	if n := len(s.jobs); n > 0 && s.chance(0.1) {
+		kind := []jobs.DependencyKind{jobs.AfterOK, jobs.AfterAny, jobs.AfterNotOK}[s.rnd.IntN(3)]
+		spec.After = []jobs.Dependency{{Kind: kind, Job: s.jobs[s.rnd.IntN(n)]}}
+	}
+	return spec
+}
+
+// room says whether the nodes could hold so many ranks in so many copies if
+// they were idle.
+func (s *storm) room(slots, ranks, copies int) error {
+	var offers []placement.Offer
+	for i, n := range s.slots {
+		if !s.gone[i] {
+			offers = append(offers, placement.Offer{Node: string(s.net.ID(i)), Workers: n / slots})
+		}
+	}
+	return placement.Feasible(offers, ranks, copies)
+}
