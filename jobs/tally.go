@@ -15,8 +15,8 @@ type Tally struct {
 	Declined map[string]int `json:"declined"` // the others, by reason
 }
 
-// maxReasons bounds the reasons that a tally tells apart; what comes after them
-// is in otherReasons.
+// MaxReasons bounds the reasons that a tally tells apart; what comes after them
+// is in OtherReasons.
 const (
 	MaxReasons   = 32
 	OtherReasons = "declined for other reasons"

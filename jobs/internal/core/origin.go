@@ -33,7 +33,7 @@ type PendingStep struct {
 }
 
 type (
-	// DoRecord makes events of a job durable: recorded.
+	// DoRecord makes events of a job durable: Recorded.
 	DoRecord struct {
 		Job    jobs.ID
 		Step   int
@@ -41,7 +41,7 @@ type (
 	}
 	// DoSettle: a job has ended, and that is durable.
 	DoSettle struct{ Job jobs.ID }
-	// DoFollow finds out how a job ends that another one waits for: followed.
+	// DoFollow finds out how a job ends that another one waits for: Followed of its primary.
 	DoFollow struct{ Job, After jobs.ID }
 )
 

@@ -9,10 +9,10 @@ import (
 	"zorilla/vicinity"
 )
 
-// What a participant has its executor do. Each but doEnd, doAck, doCancelWork and
-// doForgetWork ends with a call of one of the participant's methods.
+// What a participant has its executor do. Each but DoEnd, DoAck, DoCancelWork and
+// DoForgetWork ends with a call of one of the participant's methods.
 type (
-	// DoFetch brings the inputs of a job here: fetched. known says that an earlier
+	// DoFetch brings the inputs of a job here: Fetched. Known says that an earlier
 	// life of this node may have had them.
 	DoFetch struct {
 		Job     jobs.ID
@@ -20,22 +20,22 @@ type (
 		Holders []vicinity.ID
 		Known   bool
 	}
-	// DoClaim makes a worker's directory, or empties it, and writes its claim down: claimed.
+	// DoClaim makes a worker's directory, or empties it, and writes its claim down: Claimed.
 	DoClaim struct {
 		Worker WorkerID
 		Claim  ClaimRecord
 	}
-	// DoLay writes a worker's input files: laid.
+	// DoLay writes a worker's input files: Laid.
 	DoLay struct{ Worker WorkerID }
-	// DoRun starts a worker once it is durable that it may run: begun, or notBegun;
-	// when its process has ended: exited.
+	// DoRun starts a worker once it is durable that it may run: Begun, or NotBegun;
+	// when its process has ended: Exited.
 	DoRun struct {
 		Worker WorkerID
 		Claim  ClaimRecord
 		Ranks  []int // of the same copy of the job at this node
 	}
 	// DoAdopt goes on with a worker of an earlier life of this node, as DoRun:
-	// begun, neverBegun, or gone, and then exited.
+	// Begun, NeverBegun, or Gone, and then Exited.
 	DoAdopt struct {
 		Worker WorkerID
 		Claim  ClaimRecord
@@ -45,26 +45,26 @@ type (
 		Worker WorkerID
 		Note   bool // that its origin wants that
 	}
-	// DoTry finds out whether workers can be started here: tried. The worker is
+	// DoTry finds out whether workers can be started here: Tried. The worker is
 	// the one that could not be, or none.
 	DoTry struct {
 		Worker WorkerID
 		Since  time.Time // a trial that began later will do
 	}
-	// DoGather stores a worker's output files: gathered.
+	// DoGather stores a worker's output files: Gathered.
 	DoGather struct {
 		Worker  WorkerID
 		Who     string
 		Outputs []string
 	}
-	// DoPark leaves of a worker only its claim, which says that it did not begin: parked.
+	// DoPark leaves of a worker only its claim, which says that it did not begin: Parked.
 	DoPark struct {
 		Worker WorkerID
 		Claim  ClaimRecord
 	}
-	// DoRemove removes all of a worker: removed.
+	// DoRemove removes all of a worker: Removed.
 	DoRemove struct{ Worker WorkerID }
-	// DoReport sends a report, with output added to it: acknowledged, or unheard.
+	// DoReport sends a report, with output added to it: Acknowledged, or Unheard.
 	DoReport struct {
 		To       vicinity.ID
 		Report   wire.Report
@@ -76,7 +76,7 @@ type (
 		Safe   wire.Received // bytes that are durable there
 		Tasks  *wire.WorkerTasksAck
 	}
-	// DoTable gives a worker its job's table: tabled.
+	// DoTable gives a worker its job's table: Tabled.
 	DoTable struct {
 		Worker WorkerID
 		Table  wire.Table

@@ -18,39 +18,47 @@ type step struct {
 // Effect is something to be done outside of the core.
 type Effect interface{ IsEffect() }
 
+// What a primary wants done.
 type (
+	// DoFlood sends an advertisement to all nodes within the radius: Sent.
 	DoFlood struct {
 		Ad     wire.Advertisement
 		Radius int
 	}
+	// DoExtend carries a flood on beyond nodes on its rim.
 	DoExtend struct {
 		Flood flood.Flood
 		Rim   []flood.Reach
 	}
-	DoProbe struct{ ID vicinity.ID } // have the RTT measured
-	// DoMeasure has a node measure the round trips to others for a job; paired
-	// takes what comes of it.
+	// DoProbe has the RTT to a node measured.
+	DoProbe struct{ ID vicinity.ID }
+	// DoMeasure has a node measure the round trips to others for a job: Paired.
 	DoMeasure struct {
 		From  vicinity.ID
 		Nodes []vicinity.ID
 	}
+	// DoGrant grants ranks to a node: GrantFailed, if it refuses or does not answer.
 	DoGrant struct {
 		To    vicinity.ID
 		Grant wire.Grant
 	}
+	// DoStart lets ready ranks run.
 	DoStart struct {
 		To    vicinity.ID
 		Start wire.Start
 	}
+	// DoRelease ends holds and workers at a node.
 	DoRelease struct {
 		To      vicinity.ID
 		Release wire.Release
 	}
-	DoYield struct { // a hold is not needed (now)
+	// DoYield tells a node that a hold is not needed now.
+	DoYield struct {
 		To     vicinity.ID
 		Job    jobs.ID
 		Forget bool // nor is another one
 	}
+	// DoCollect fetches the output files of a rank: Collected.
 	DoCollect struct {
 		From   vicinity.ID
 		Output jobs.RankOutput

@@ -80,7 +80,7 @@ type unsurePair struct {
 	rtt time.Duration
 }
 
-// unsurePairs lists the pairs of nodes that others must measure, the farthest
+// unsure lists the pairs of nodes that others must measure, the farthest
 // first, and the nodes that this one must.
 func (s *distances) unsure(nodes []vicinity.ID) (pairs []unsurePair, own []vicinity.ID) {
 	for i, a := range nodes {
