@@ -23,18 +23,20 @@ const page = 4096
 // Fill replaces the private file, which is there and may be lost, as Write does, but
 // waits for the disk only once: up to a page is written in place, so that a machine
 // that fails meanwhile leaves a mixture of old and new, which a checksum tells.
-func Fill(path string, b []byte) error {
+func Fill(path string, b []byte) error { return How{}.fill(path, b) }
+
+func (h How) fill(path string, b []byte) error {
 	if len(b) > page {
-		return Write(path, b)
+		return h.Write(path, b)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	dir := make(chan error, 1)
-	go func() { dir <- Sync(filepath.Dir(path)) }()
+	go func() { dir <- h.syncDir(path) }()
 	if _, err = f.Write(b); err == nil {
-		err = errors.Join(f.Truncate(int64(len(b))), f.Sync())
+		err = errors.Join(f.Truncate(int64(len(b))), h.sync(f))
 	}
 	return errors.Join(err, f.Close(), <-dir)
 }
@@ -80,6 +82,11 @@ func (h How) Write(path string, b []byte) error {
 	if err != nil || h.Loose {
 		return err
 	}
+	return h.syncDir(path)
+}
+
+// syncDir makes the name of a file durable.
+func (h How) syncDir(path string) error {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err

@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"zorilla/internal/codec"
+
+	"github.com/rs/zerolog"
 )
 
 // How a worker ended is not read from a file of which a bit was flipped: then it is
@@ -39,5 +42,30 @@ func TestEveryBitOfAnExitRecord(t *testing.T) {
 	var got exitRecord
 	if err := load(root, exitFile, &got); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// unsynced tells of errors that are logged.
+type unsynced chan string
+
+func (u unsynced) Write(b []byte) (int, error) { u <- string(b); return len(b), nil }
+
+// The exit record of a worker is made durable soon, or when the node leaves it, but not
+// when it is closed before: then it goes.
+func TestExitRecordsAreSynced(t *testing.T) {
+	for name, end := range map[string]func(*worker){"soon": func(*worker) {}, "left": (*worker).Leave} {
+		root := t.TempDir()
+		if err := os.Symlink(os.DevNull, filepath.Join(root, exitFile)); err != nil { // which cannot be synced
+			t.Fatal(err)
+		}
+		told := make(unsynced, 2)
+		w := newWorker(order{Spec: Spec{Root: root}}, nil, zerolog.New(told))
+		w.finish(Exit{})
+		end(w)
+		select {
+		case <-told:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: its exit record was not synced", name)
+		}
 	}
 }
