@@ -36,15 +36,18 @@ type Claims struct {
 	Member func(vicinity.ID) (vicinity.Member, bool) // what is known of an origin
 	wheres map[string]where.Expr                     // expressions that were checked
 
-	Used  Supply          // by claims
-	Jobs  map[jobs.ID]int // claimed workers
-	gpus  map[int]int     // by number: workers that have it, of which one can be alive
-	ends  []end           // of claims with a walltime
-	Holds map[jobs.ID]*Hold
-	Queue []*Queued // in order
-	stale time.Time // before then nothing of the queue has expired; zero = it is empty
-	Loose bool      // a hold ended that left room which the queue was not offered yet
-	taken []Outgoing
+	Used Supply          // by claims
+	Jobs map[jobs.ID]int // claimed workers
+	// Ending are jobs that are offered nothing until their earlier workers are gone,
+	// since a grant would be refused until then.
+	Ending map[jobs.ID]bool
+	gpus   map[int]int // by number: workers that have it, of which one can be alive
+	ends   []end       // of claims with a walltime
+	Holds  map[jobs.ID]*Hold
+	Queue  []*Queued // in order
+	stale  time.Time // before then nothing of the queue has expired; zero = it is empty
+	Loose  bool      // a hold ended that left room which the queue was not offered yet
+	taken  []Outgoing
 }
 
 // Hold is an offer that the primary has not answered.
@@ -80,7 +83,7 @@ func New(self vicinity.Member, rnd *rand.Rand) *Claims {
 		self: self.ID, about: where.PropertiesOf(self), rnd: rnd,
 		Has:    Supply{Slots: self.Slots, memory: self.Memory, disk: math.MaxInt64, GPUs: self.GPUs},
 		Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
-		wheres: map[string]where.Expr{}, Jobs: map[jobs.ID]int{}, gpus: map[int]int{}, Holds: map[jobs.ID]*Hold{},
+		wheres: map[string]where.Expr{}, Jobs: map[jobs.ID]int{}, gpus: map[int]int{}, Holds: map[jobs.ID]*Hold{}, Ending: map[jobs.ID]bool{},
 	}
 	if self.Memory == 0 {
 		c.Has.memory = math.MaxInt64
@@ -157,7 +160,7 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 // offer holds room for the job and fills in the answer, if there is any.
 func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) bool {
 	n := min(c.room(ad.Order(), ad.Needs()), ad.Wanted)
-	if n == 0 || len(c.Holds) >= maxHolds || c.idle() != "" {
+	if n == 0 || len(c.Holds) >= maxHolds || c.Ending[ad.Job] || c.idle() != "" {
 		return false
 	}
 	h := c.Holds[ad.Job]

@@ -195,8 +195,7 @@ func (w *Work) Want(now time.Time, what Wish, ranks []jobs.RankAttempt) {
 	}
 	dropped := func(k *Worker) bool { return k.wanted(WantDrop) }
 	if !w.ending && what == WantDrop && !slices.ContainsFunc(w.Workers, func(k *Worker) bool { return !dropped(k) }) {
-		w.ending = true
-		w.part.Do(DoCancelWork{w.Job})
+		w.end()
 	}
 }
 

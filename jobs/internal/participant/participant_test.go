@@ -159,6 +159,28 @@ func TestGrantsAreRefused(t *testing.T) {
 	}
 }
 
+// What would be refused is not offered: a job waits in the queue until its earlier
+// workers are gone.
+func TestNothingIsOfferedWhileEarlierWorkersGo(t *testing.T) {
+	h := newHand(t, 4)
+	h.ready(2)
+	h.p.Works[h.job].Want(h.now, WantDrop, nil)
+	h.used(0)
+	ad := wiretest.Ad(h.origin, "aaaaa", 2, 2)
+	ad.Job = h.job
+	if a := h.p.Claims.Advertised(h.now, ad); a.Workers != 0 || a.Reason != wire.ReasonBusy {
+		t.Errorf("%+v", a)
+	}
+	for _, e := range take[DoRemove](h) {
+		h.p.Removed(h.now, e.Worker)
+	}
+	h.report(&wire.Ack{})
+	h.p.Tick(h.now)
+	if list := h.p.Claims.Offers(h.now); len(list) != 1 || list[0].Answer.Workers != 2 {
+		t.Errorf("then it is offered %+v", list)
+	}
+}
+
 // What an answer to a report says of workers is done, once.
 func TestAnswersAreObeyed(t *testing.T) {
 	h := newHand(t, 4)

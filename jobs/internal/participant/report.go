@@ -23,19 +23,29 @@ func (p *Participant) Tick(now time.Time) {
 	}
 }
 
+// end has all that is being done for a job's workers here come to an end.
+func (w *Work) end() {
+	w.ending = true
+	w.part.Claims.Ending[w.Job] = true
+	w.part.Do(DoCancelWork{w.Job})
+}
+
 // forget ends the record of a job that has no worker here any more, once nothing is
 // being done for it.
 func (w *Work) forget() {
 	p := w.part
 	if w.inputs == inputsComing {
 		if !w.ending {
-			w.ending = true
-			p.Do(DoCancelWork{w.Job})
+			w.end()
 		}
 		p.Agenda.Set(w, time.Time{}) // until fetched
 		return
 	}
 	delete(p.Works, w.Job)
+	if w.ending {
+		delete(p.Claims.Ending, w.Job)
+		p.Claims.Loose = true
+	}
 	p.Agenda.Remove(w)
 	p.Do(DoForgetWork{w.Job})
 	p.News = true
