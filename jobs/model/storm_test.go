@@ -39,7 +39,9 @@ func newStorm(seed uint64, length time.Duration) *storm {
 			f()
 		}
 	}
-	slots := make([]int, 2+draw.IntN(6))
+	nodes := 2 + draw.IntN(6)
+	sometimes(0.03, func() { nodes += 10 }) // then floods take several hops
+	slots := make([]int, nodes)
 	for i := range slots {
 		slots[i] = 1 + draw.IntN(4)
 	}
