@@ -411,3 +411,33 @@ func TestGivingUpWhileStagingSaysSo(t *testing.T) {
 		t.Errorf("the reason is %q", r)
 	}
 }
+
+// All ranks of one START are told one size, whoever hears of it how, though the job
+// grows at the same time.
+func TestOneStartHasOneSize(t *testing.T) {
+	c := newTalk(t, jobs.Spec{Min: 2, Max: 4})
+	c.offer(1, 1)
+	c.offer(2, 1)
+	c.after(time.Second)
+	c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1))
+	c.step()
+	far := vicinity.Member{ID: jobtest.Node(3), Name: "n"}
+	c.p.Answered(c.now, far, 50*time.Millisecond, wire.Answer{Job: c.p.Rec.ID, Round: len(c.p.Search.Rounds), Key: 9, Workers: 1, Capacity: 1})
+	c.now = c.now.Add(time.Second) // it is chosen at the next look
+	c.p.Reported(c.now, jobtest.Node(2), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(1, 1), State: jobs.WorkerReady}}}, nil, 0)
+	var sizes []int
+	granted := 0
+	for _, e := range c.step() {
+		switch e := e.(type) {
+		case DoStart:
+			sizes = append(sizes, e.Start.Size)
+		case DoAnswer:
+			sizes = append(sizes, e.Ack.Start.Size)
+		case DoGrant:
+			granted++
+		}
+	}
+	if !slices.Equal(sizes, []int{2, 2}) || granted != 1 {
+		t.Errorf("told sizes %v, granted to %d", sizes, granted)
+	}
+}

@@ -49,23 +49,29 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 	p.forgotten(now, from, rep)
 	p.advance(now)
 	p.pursue(now)
-	ack := p.acknowledge(from, rep, append(missed, p.unsent(from)...))
+	ack := p.acknowledge(from, rep, missed)
+	if start, found := p.unsent(from); found {
+		start.Ranks = slices.Concat(start.Ranks, missed)
+		ack.Start = &start
+	}
 	ack.Table = p.tableFor(now, from, &rep)
 	p.Do(DoAnswer{To: from, Number: number, Ack: ack})
 }
 
-// unsent takes back a START that is about to be sent to a participant, and returns
-// its ranks: the answer to the report that the participant waits for tells it, and
-// comes as soon.
-func (p *Primary) unsent(to vicinity.ID) (ranks []jobs.RankAttempt) {
-	p.Out.Effects = slices.DeleteFunc(p.Out.Effects, func(e Effect) bool {
+// unsent takes back the START that is about to be sent to a participant, if there is
+// one: the answer to the report that the participant waits for brings it, and comes as
+// soon.
+func (p *Primary) unsent(to vicinity.ID) (start wire.Start, found bool) {
+	i := slices.IndexFunc(p.Out.Effects, func(e Effect) bool {
 		s, ok := e.(DoStart)
-		if ok = ok && s.To == to; ok {
-			ranks = s.Start.Ranks
-		}
-		return ok
+		return ok && s.To == to
 	})
-	return ranks
+	if i < 0 {
+		return start, false
+	}
+	start = p.Out.Effects[i].(DoStart).Start
+	p.Out.Effects = slices.Delete(p.Out.Effects, i, i+1)
+	return start, true
 }
 
 // Heard notes a sign of life of a participant.
