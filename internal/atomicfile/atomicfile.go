@@ -21,22 +21,23 @@ func Write(path string, b []byte) error { return How{}.Write(path, b) }
 const page = 4096
 
 // Fill replaces the private file, which is there and may be lost, as Write does, but
-// waits for the disk only once: up to a page is written in place, so that a machine
-// that fails meanwhile leaves a mixture of old and new, which a checksum tells.
+// waits for the disk only once: up to a page, if what is there is not longer, is written
+// in place, so that a machine that fails meanwhile leaves a mixture of old and new, which
+// a checksum tells.
 func Fill(path string, b []byte) error { return How{}.fill(path, b) }
 
 func (h How) fill(path string, b []byte) error {
-	if len(b) > page {
-		return h.Write(path, b)
-	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
+	if info, err := f.Stat(); err != nil || len(b) > page || info.Size() > int64(len(b)) {
+		return errors.Join(err, f.Close(), h.Write(path, b))
+	}
 	dir := make(chan error, 1)
 	go func() { dir <- h.syncDir(path) }()
 	if _, err = f.Write(b); err == nil {
-		err = errors.Join(f.Truncate(int64(len(b))), h.sync(f))
+		err = h.sync(f)
 	}
 	return errors.Join(err, f.Close(), <-dir)
 }

@@ -76,11 +76,13 @@ func save(root, name string, v any) error {
 
 // keepExit makes the exit record durable, if it is there.
 func keepExit(root string) error {
-	err := errors.Join(atomicfile.Sync(filepath.Join(root, exitFile)), atomicfile.Sync(root))
-	if errors.Is(err, fs.ErrNotExist) {
+	switch err := atomicfile.Sync(filepath.Join(root, exitFile)); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err != nil:
+		return err
 	}
-	return err
+	return atomicfile.Sync(root)
 }
 
 // load reads what save wrote.

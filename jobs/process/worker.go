@@ -39,6 +39,7 @@ type worker struct {
 	leaving bool
 	exit    Exit
 	keeping *time.Timer // makes the exit record durable; nil before there is an exit
+	kept    sync.Once   // that it was
 }
 
 // keepAfter is how long after its end a worker's exit record is made durable, unless
@@ -126,11 +127,13 @@ func (w *worker) finish(exit Exit) {
 	close(w.done)
 }
 
-// keep makes the exit record durable.
+// keep makes the exit record durable, if there is one, and returns when that is done.
 func (w *worker) keep() {
-	if err := keepExit(w.order.Spec.Root); err != nil {
-		w.log.Warn().Err(err).Msg("sync how a worker ended")
-	}
+	w.kept.Do(func() {
+		if err := keepExit(w.order.Spec.Root); err != nil {
+			w.log.Warn().Err(err).Msg("sync how a worker ended")
+		}
+	})
 }
 
 // awaitEnd waits for the end of the supervisor and says what is known of it, or
@@ -357,17 +360,11 @@ func (w *worker) Close() error {
 	default:
 		return ErrRunning
 	}
-	w.stopKeeping()
+	w.mu.Lock()
+	w.keeping.Stop() // who closes it removes it, or begins anew
+	w.mu.Unlock()
 	w.closeFiles()
 	return nil
-}
-
-// stopKeeping reports whether the exit record of a worker that has ended is not made
-// durable any more.
-func (w *worker) stopKeeping() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.keeping != nil && w.keeping.Stop()
 }
 
 // closeFiles ends reading.
@@ -388,8 +385,6 @@ func (w *worker) Leave() {
 		close(w.left)
 		w.disconnect()
 	}
-	if w.stopKeeping() { // it may be long until it is told
-		w.keep()
-	}
+	w.keep() // the supervisor left it to this node, perhaps before that has heard of it
 	w.closeFiles()
 }
