@@ -13,19 +13,24 @@
 //
 // # Where the rest is
 //
-// Package agent is what a node does for jobs, model the same in simulations. Both
-// contain the core that is below internal, which nobody else can import:
+// Package agent is what a node does for jobs, model the same in simulations. They, and
+// nobody else, can import what is below internal. Both contain
 //
-//	origin      the jobs submitted at a node, with journal and files
-//	executor    the workers of a node, with processes and directories
-//	core        all decisions of one node
+//	core        all decisions of one node, made of
 //	primary     one job at its origin: ranks, leases, how it ends
 //	search      who is to get its ranks: floods, offers, the choice
 //	record      what its events tell of a job
 //	participant the workers that a node was granted
 //	claims      the slots of a node: offers, holds, its queue
-//	output      what workers wrote, at the origin
 //	wire        the messages of all of them, leases, reasons
 //	where       conditions on nodes
 //	agenda      who is to be woken when
+//
+// and agent has around it
+//
+//	origin      the jobs submitted at a node, with journal and files
+//	output      what workers wrote, at the origin
+//	executor    the workers of a node, with processes and directories
+//	peer        requests between nodes
+//	loop        the goroutine that owns the core
 package jobs

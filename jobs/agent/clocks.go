@@ -11,7 +11,6 @@ import (
 )
 
 const (
-
 	// signedWithin is how far from now a node's advertisements may be signed,
 	// by its own clock: what was recorded earlier calls for nobody any more.
 	// While it lasts, and for longer, package flood knows them again.

@@ -3,8 +3,8 @@
 //
 // # One job's way
 //
-// The primary floods an wire.Advertisement with growing radius. Every node that
-// hears of it answers the origin with one packet, an wire.Answer: an offer, which
+// The primary floods a wire.Advertisement with growing radius. Every node that
+// hears of it answers the origin with one packet, a wire.Answer: an offer, which
 // holds slots under a key for five seconds, or a decline with its reason. A node
 // without room queues the advertisement and offers later. When enough is
 // offered, and nodes that are nearer than the farthest chosen one have had the

@@ -29,7 +29,7 @@ func (s *Service) Drained() jobs.Drained {
 	s.loop.Call(func() {
 		d.Draining = s.core.Claims.Closed == wire.ReasonDraining
 		for _, j := range s.core.Live.List {
-			if !j.Core.Rec.State.Final() {
+			if !j.Primary.Rec.State.Final() {
 				d.Jobs++
 			}
 		}

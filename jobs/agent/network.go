@@ -3,13 +3,14 @@ package agent
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"time"
 
 	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
@@ -34,13 +35,15 @@ func (s *Service) perform(a core.Action) {
 		s.loop.Go(func() { s.grant(e) })
 	case primary.DoStart:
 		s.loop.Go(func() {
-			s.sendOnce(e.To, peer.PathStart, fillStart(s.overlay, e.Start))
+			s.sendOnce(e.To, peer.PathStart, e.Start.WithAddrs(around{s}.Member))
 		})
 	case primary.DoRelease:
 		s.loop.Go(func() { s.sendOnce(e.To, peer.PathRelease, e.Release) })
+	case participant.Effect:
+		s.exec.Execute(e)
 	default:
-		if !s.own.Perform(a) {
-			s.exec.Execute(e)
+		if !s.own.Perform(a) { // what waits for it would do so for ever
+			panic(fmt.Sprintf("agent: nobody does %T", e))
 		}
 	}
 }
@@ -90,22 +93,4 @@ func (s *Service) sendOnce(to vicinity.ID, path string, msg any) {
 	if err := s.peers.Send(ctx, to, path, msg, nil); err != nil && s.loop.Stopped.Err() == nil {
 		s.log.Debug().Err(err).Str("node", to.Short()).Msg(path)
 	}
-}
-
-// fillStart adds the addresses.
-func fillStart(o Overlay, start wire.Start) wire.Start {
-	start.Hosts = fillHosts(o, start.Hosts)
-	start.Master = fillHosts(o, []wire.Host{{Node: start.MasterNode}})[0].Addr
-	return start
-}
-
-// fillHosts adds addresses to a rank table.
-func fillHosts(o Overlay, hosts []wire.Host) []wire.Host {
-	hosts = slices.Clone(hosts)
-	for i := range hosts {
-		if m, _, ok := o.Member(hosts[i].Node); ok {
-			hosts[i].Addr = wire.HostOf(m.Addrs)
-		}
-	}
-	return hosts
 }

@@ -105,10 +105,10 @@ func (s *Service) reportReceived(from vicinity.ID, rep *wire.Report) (any, error
 		return nil, err
 	}
 	if ack.Start != nil {
-		*ack.Start = fillStart(s.overlay, *ack.Start)
+		*ack.Start = ack.Start.WithAddrs(around{s}.Member)
 	}
 	if ack.Table != nil {
-		ack.Table.File = wire.HostFile(fillHosts(s.overlay, ack.Table.Hosts))
+		ack.Table.File = wire.HostFile(wire.WithAddrs(ack.Table.Hosts, around{s}.Member))
 	}
 	return ack, nil
 }

@@ -11,7 +11,6 @@ import (
 
 // What a node gives an agent for its workers.
 type (
-
 	// Workers says how workers are run.
 	Workers = executor.Workers
 	// Runner starts worker processes.

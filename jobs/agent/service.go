@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
 	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
@@ -109,7 +110,7 @@ func New(cfg Config) *Service {
 
 // Run reads the journal and then works until ctx ends. Then it tells the origins
 // of its workers that these go on without it, and returns when that is done. It
-// ends them instead if Config.NodeLimit says so.
+// ends them instead if Workers.NodeLimit says so.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.loop.Stop() // whoever waits for the service must not do so for ever
 	if err := s.own.Load(func() error { return s.exec.Adopt(s.adopt) }); err != nil {

@@ -302,11 +302,11 @@ func (a *Audit) Arrives(now time.Time, from vicinity.ID, to *Model, m Message, t
 		return
 	}
 	j := to.core.Jobs[rep.Job]
-	j.Core.Tick(now) // which any input may bring about
+	j.Primary.Tick(now) // which any input may bring about
 	to.core.Flush(now, j)
 	tick()
 	for _, k := range rep.Workers {
-		if j.Core.Owned(from, k.RankAttempt) {
+		if j.Primary.Owned(from, k.RankAttempt) {
 			return
 		}
 	}

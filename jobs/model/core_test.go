@@ -65,8 +65,8 @@ func TestEffectsWaitForTheirEvents(t *testing.T) {
 	c.Add(j)
 	ev := record.Event{Kind: record.Submitted, At: now, Spec: &jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}}
 	leave := func(number uint64, events ...record.Event) {
-		j.Core.Out.Events = append(j.Core.Out.Events, events...)
-		j.Core.Do(primary.DoAnswer{Number: number})
+		j.Primary.Out.Events = append(j.Primary.Out.Events, events...)
+		j.Primary.Do(primary.DoAnswer{Number: number})
 		c.Flush(now, j)
 	}
 	done := func() (numbers []uint64) {
@@ -84,11 +84,11 @@ func TestEffectsWaitForTheirEvents(t *testing.T) {
 	if n := done(); len(n) != 0 {
 		t.Errorf("done before anything is durable: %v", n)
 	}
-	c.Recorded(now, j.Core.Rec.ID, 3)
+	c.Recorded(now, j.Primary.Rec.ID, 3)
 	if n := done(); len(n) != 0 {
 		t.Errorf("done before the first is durable: %v", n)
 	}
-	c.Recorded(now, j.Core.Rec.ID, 1)
+	c.Recorded(now, j.Primary.Rec.ID, 1)
 	if n := done(); !slices.Equal(n, []uint64{1, 2, 3}) {
 		t.Errorf("done: %v", n)
 	}

@@ -84,7 +84,7 @@ func (c *contest) enter(g *gang, lengths map[jobs.ID]time.Duration) {
 		c.audit.Fail("", "%v", err)
 		return
 	}
-	rec := &c.Jobs(g.home).Core().Jobs[id].Core.Rec
+	rec := &c.Jobs(g.home).Core().Jobs[id].Primary.Rec
 	g.id, g.order = id, jobs.Order{Priority: 0, Stamp: rec.Stamp, ID: id}
 	lengths[id] = g.length
 	i, _ := slices.BinarySearchFunc(c.gangs, g, func(a, b *gang) int {
@@ -174,7 +174,7 @@ func (c *contest) over() bool {
 // floods returns how often all of them together have flooded.
 func (c *contest) floods() (n int) {
 	for _, g := range c.gangs {
-		rounds := c.Jobs(g.home).Core().Jobs[g.id].Core.Search.Rounds
+		rounds := c.Jobs(g.home).Core().Jobs[g.id].Primary.Search.Rounds
 		n += rounds[len(rounds)-1].Number
 	}
 	return n

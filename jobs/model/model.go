@@ -6,7 +6,6 @@ package model
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"zorilla/flood"
@@ -273,13 +272,7 @@ func (m *Model) perform(now time.Time, a core.Action) {
 	case primary.DoGrant:
 		m.ask(now, e.To, e.Grant.Job, &e.Grant, a, wire.GrantTimeout)
 	case primary.DoStart:
-		start := e.Start
-		start.Hosts = slices.Clone(start.Hosts)
-		for i := range start.Hosts {
-			if m, _, ok := m.cfg.Member(start.Hosts[i].Node); ok {
-				start.Hosts[i].Addr = wire.HostOf(m.Addrs)
-			}
-		}
+		start := e.Start.WithAddrs(around{m}.Member)
 		m.send(e.To, Request, start.Job, &start, request{body: &start})
 	case primary.DoRelease:
 		m.send(e.To, Request, e.Release.Job, &e.Release, request{body: &e.Release})
@@ -290,8 +283,10 @@ func (m *Model) perform(now time.Time, a core.Action) {
 	case participant.DoReport:
 		rep := m.disk.fill(now, &e)
 		m.ask(now, e.To, rep.Job, rep, core.Action{Effect: participant.DoReport{Report: *rep}}, wire.ReportTimeout)
-	default:
+	case participant.Effect:
 		m.execute(now, e)
+	default:
+		panic(fmt.Sprintf("model: nobody does %T", e))
 	}
 }
 

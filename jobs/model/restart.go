@@ -73,22 +73,22 @@ func Revive(now time.Time, cfg Config, r Remains) (*Model, Actions) {
 			m.disk.jobs = append(m.disk.jobs, e.job)
 		}
 		var ev record.Event
-		if err := codec.Unmarshal(codec.MustMarshal(e.ev), &ev); err != nil || !ev.Sound(&j.Core.Rec) {
+		if err := codec.Unmarshal(codec.MustMarshal(e.ev), &ev); err != nil || !ev.Sound(&j.Primary.Rec) {
 			panic("model: its journal cannot be read")
 		}
-		j.Core.Rec.Apply(ev)
+		j.Primary.Rec.Apply(ev)
 	}
 	for _, k := range m.disk.workers {
 		m.core.Adopt(now, *k.claim)
 	}
 	for _, id := range m.disk.jobs {
 		j := m.core.Jobs[id]
-		m.core.Clock.Saw(j.Core.Rec.Stamp, now)
-		for i := range j.Core.Rec.Ranks {
-			ra := jobs.RankAttempt{Rank: i, Attempt: j.Core.Rec.Ranks[i].Attempt}
-			j.Core.Received[ra] = m.disk.has(id, ra)
+		m.core.Clock.Saw(j.Primary.Rec.Stamp, now)
+		for i := range j.Primary.Rec.Ranks {
+			ra := jobs.RankAttempt{Rank: i, Attempt: j.Primary.Rec.Ranks[i].Attempt}
+			j.Primary.Received[ra] = m.disk.has(id, ra)
 		}
-		if j.Settled = j.Core.Rec.State.Final(); !j.Settled {
+		if j.Settled = j.Primary.Rec.State.Final(); !j.Settled {
 			m.core.Resume(now, j)
 		}
 	}

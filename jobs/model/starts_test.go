@@ -25,7 +25,7 @@ func TestRigidJobBesideANodeThatCannotStartWorkers(t *testing.T) {
 			if st := w.status(id); st.State != jobs.Completed {
 				t.Errorf("-n %d..%d: it is %s: %s", spec.Min, spec.Max, st.State, st.Reason)
 			}
-			rec := &bad.Jobs[id].Core.Rec
+			rec := &bad.Jobs[id].Primary.Rec
 			for _, k := range rec.Ranks {
 				declined += max(0, k.Attempt-1)
 				if k.Retries+rec.Retries > 0 {

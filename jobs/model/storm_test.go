@@ -257,7 +257,7 @@ func (s *storm) waits(id jobs.ID) bool {
 	if m == nil || m.Core().Jobs[id] == nil {
 		return false
 	}
-	job := m.Core().Jobs[id].Core
+	job := m.Core().Jobs[id].Primary
 	if len(job.Unmet()) > 0 {
 		return slices.ContainsFunc(job.Rec.Spec.After, func(d jobs.Dependency) bool { return s.waits(d.Job) })
 	}

@@ -53,13 +53,13 @@ func (m *Model) Status(id jobs.ID) (jobs.Status, bool) {
 	if j == nil {
 		return jobs.Status{}, false
 	}
-	return j.Core.Status(), true
+	return j.Primary.Status(), true
 }
 
 // State is the state of a job that was submitted here, "" if it was not.
 func (m *Model) State(id jobs.ID) jobs.State {
 	if j := m.core.Jobs[id]; j != nil {
-		return j.Core.Rec.State
+		return j.Primary.Rec.State
 	}
 	return ""
 }

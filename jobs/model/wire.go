@@ -228,6 +228,10 @@ func (m *Model) answer(job jobs.ID, a primary.DoAnswer) {
 			w.Stdout -= w.AheadOut
 		}
 	}
+	if a.Ack.Start != nil {
+		start := a.Ack.Start.WithAddrs(around{m}.Member)
+		a.Ack.Start = &start
+	}
 	m.send(a.To, Reply, job, a.Ack, reply{number: a.Number, ack: a.Ack})
 }
 
@@ -262,10 +266,10 @@ func (m *Model) questioned(id jobs.ID) jobs.State {
 	switch {
 	case j == nil:
 		return ""
-	case j.Core.Rec.State.Final() && len(j.Steps) > 0:
+	case j.Primary.Rec.State.Final() && len(j.Steps) > 0:
 		return jobs.Collecting
 	}
-	return j.Core.Rec.State
+	return j.Primary.Rec.State
 }
 
 // measure is round trips that a Model measures for an origin.

@@ -175,7 +175,7 @@ func (c *Claims) expire(now time.Time) {
 	}
 }
 
-// Wake returns when offers has something to do next; zero = never.
+// Wake returns when Offers has something to do next; zero = never.
 func (c *Claims) Wake() time.Time {
 	if c.Loose {
 		return time.Unix(0, 0)

@@ -28,7 +28,7 @@ import (
 // participant. It has no disk, process, network, goroutine or clock. A Service and a
 // Model each contain one: they tell it what happens, and do what it wants done.
 //
-// Its methods must not be called at the same time. After each of them, advance has to
+// Its methods must not be called at the same time. After each of them, Advance has to
 // be called; the same calls always have the same results.
 type Core struct {
 	Self     vicinity.Member
@@ -85,8 +85,6 @@ type DoPacket struct {
 	Packet wire.Packet
 }
 
-func (DoPacket) IsEffect() {}
-
 // New makes the core of an idle node. Rnd is the core's own from then on.
 func New(self vicinity.Member, net Network, rnd *rand.Rand, schedule flood.Schedule, orphan time.Duration) *Core {
 	c := &Core{Self: self, network: net, rnd: rnd, schedule: schedule, Claims: claims.New(self, rnd), Jobs: map[jobs.ID]*Job{}}
@@ -105,9 +103,9 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 	}
 	for _, j := range due {
 		for from := range j.Serving {
-			j.Core.WaitedFor(now, from)
+			j.Primary.WaitedFor(now, from)
 		}
-		j.Core.Tick(now)
+		j.Primary.Tick(now)
 		c.Flush(now, j)
 	}
 	for again := true; again; {
@@ -136,7 +134,7 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 	return out, news
 }
 
-// Wake returns when advance is to be called next; zero = only after an input.
+// Wake returns when Advance is to be called next; zero = only after an input.
 func (c *Core) Wake() time.Time {
 	at := agenda.Earlier(c.Claims.Wake(), agenda.Earlier(c.Live.Next(), c.Part.Agenda.Next()))
 	if s := &c.Claims.Starts; !s.Trying && c.Part.Away == 0 {
@@ -160,9 +158,9 @@ func (c *Core) do(e Effect) { c.out = append(c.out, Action{Effect: e}) }
 func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *Job {
 	j := c.NewJob(id)
 	c.Add(j)
-	j.Core.Staged.Total = inputs
-	j.Core.Do(primary.DoAccepted{})
-	j.Core.Submit(now, spec, c.Clock.Now(now), c.schedule)
+	j.Primary.Staged.Total = inputs
+	j.Primary.Do(primary.DoAccepted{})
+	j.Primary.Submit(now, spec, c.Clock.Now(now), c.schedule)
 	c.Flush(now, j)
 	c.follow(j)
 	return j
@@ -173,18 +171,18 @@ func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *
 func (c *Core) NewJob(id jobs.ID) *Job {
 	p := primary.New(id, c.Self, c.rnd, c.schedule)
 	p.Measured, p.Near, p.Members, p.Distance = c.network.Measured, c.network.Nearer, c.network.Size, c.network.Distance
-	return &Job{Core: p, Serving: map[vicinity.ID]int{}}
+	return &Job{Primary: p, Serving: map[vicinity.ID]int{}}
 }
 
 // Add takes a job into memory; if it has ended, that must be durable.
 func (c *Core) Add(j *Job) {
-	c.Jobs[j.Core.Rec.ID] = j
-	j.Settled = j.Core.Rec.State.Final()
+	c.Jobs[j.Primary.Rec.ID] = j
+	j.Settled = j.Primary.Rec.State.Final()
 }
 
 // Resume goes on with a job that had not ended when this node's life before did.
 func (c *Core) Resume(now time.Time, j *Job) {
-	j.Core.Resume(now, c.schedule)
+	j.Primary.Resume(now, c.schedule)
 	c.Flush(now, j)
 	c.follow(j)
 }
@@ -236,8 +234,8 @@ func (c *Core) count(j *Job, busy bool) {
 // MemberGone tells that the overlay has declared a node dead.
 func (c *Core) MemberGone(now time.Time, id vicinity.ID) {
 	for _, j := range slices.Clone(c.Live.List) {
-		if !j.Core.Rec.State.Final() {
-			j.Core.MemberGone(now, id)
+		if !j.Primary.Rec.State.Final() {
+			j.Primary.MemberGone(now, id)
 			c.Flush(now, j)
 		}
 	}
@@ -246,7 +244,7 @@ func (c *Core) MemberGone(now time.Time, id vicinity.ID) {
 // Overslept gives the nodes that work for the jobs their time to report anew.
 func (c *Core) Overslept(now time.Time) {
 	for _, j := range c.Live.List {
-		j.Core.Overslept(now)
+		j.Primary.Overslept(now)
 	}
 }
 
@@ -305,7 +303,7 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 	if len(a.At) > 0 {
 		c.network.Placed(from, a.At)
 	}
-	j.Core.Answered(now, m, rtt, a)
+	j.Primary.Answered(now, m, rtt, a)
 	c.Flush(now, j)
 }
 

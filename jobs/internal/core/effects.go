@@ -9,6 +9,6 @@ type Action struct {
 	Effect
 }
 
-// Effect is something to be done outside: an effect of a primary or of the
-// participant, or one of this package.
-type Effect interface{ IsEffect() }
+// Effect is something to be done outside: a primary.Effect, a participant.Effect,
+// DoPacket, DoRecord, DoSettle or DoFollow.
+type Effect any

@@ -15,7 +15,7 @@ import (
 // Job is a job that was submitted at this node.
 type Job struct {
 	agenda.Entry // in Core.Live
-	Core         *primary.Primary
+	Primary      *primary.Primary
 	Steps        []*PendingStep      // in order; their effects wait for the journal
 	wrote        int                 // the number of the last step
 	Serving      map[vicinity.ID]int // reports that wait for an answer
@@ -45,18 +45,14 @@ type (
 	DoFollow struct{ Job, After jobs.ID }
 )
 
-func (DoRecord) IsEffect() {}
-func (DoSettle) IsEffect() {}
-func (DoFollow) IsEffect() {}
-
 // Flush hands what a primary has left to the journal, and its effects on once
 // they may be seen outside.
 func (c *Core) Flush(now time.Time, j *Job) {
-	st := j.Core.Take()
+	st := j.Primary.Take()
 	c.news = true
 	if !j.Settled {
-		c.Live.Set(j, j.Core.Wake())
-		c.count(j, len(j.Core.Parts) > 0)
+		c.Live.Set(j, j.Primary.Wake())
+		c.count(j, len(j.Primary.Parts) > 0)
 	}
 	if j.gone {
 		st.Events = nil
@@ -67,7 +63,7 @@ func (c *Core) Flush(now time.Time, j *Job) {
 	j.wrote++
 	j.Steps = append(j.Steps, &PendingStep{number: j.wrote, effects: st.Effects, durable: len(st.Events) == 0})
 	if len(st.Events) > 0 {
-		c.do(DoRecord{j.Core.Rec.ID, j.wrote, st.Events})
+		c.do(DoRecord{j.Primary.Rec.ID, j.wrote, st.Events})
 	}
 	c.release(now, j)
 }
@@ -94,9 +90,9 @@ func (c *Core) release(now time.Time, j *Job) {
 			c.perform(now, j, e)
 		}
 	}
-	if j.Core.Rec.State.Final() && len(j.Steps) == 0 && !j.Settled {
+	if j.Primary.Rec.State.Final() && len(j.Steps) == 0 && !j.Settled {
 		c.settled(j)
-		c.do(DoSettle{j.Core.Rec.ID})
+		c.do(DoSettle{j.Primary.Rec.ID})
 	}
 }
 
@@ -104,23 +100,23 @@ func (c *Core) release(now time.Time, j *Job) {
 func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 	switch e := e.(type) {
 	case primary.DoFlood:
-		j.Core.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
+		j.Primary.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
 		a := c.Claims.Advertised(now, e.Ad)
 		c.soon = append(c.soon, inner{answer: &a})
 	case primary.DoYield:
 		c.yield(e.To, e.Job, e.Forget, now)
 	default:
-		c.out = append(c.out, Action{j.Core.Rec.ID, e})
+		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	}
 }
 
 // follow has it found out how the jobs end that a job waits for.
 func (c *Core) follow(j *Job) {
 	seen := map[jobs.ID]bool{}
-	for _, d := range j.Core.Unmet() {
+	for _, d := range j.Primary.Unmet() {
 		if !seen[d.Job] {
 			seen[d.Job] = true
-			c.do(DoFollow{j.Core.Rec.ID, d.Job})
+			c.do(DoFollow{j.Primary.Rec.ID, d.Job})
 		}
 	}
 }
@@ -129,7 +125,7 @@ func (c *Core) follow(j *Job) {
 // not in memory any more.
 func (c *Core) Tell(now time.Time, id jobs.ID, f func(*primary.Primary)) {
 	if j := c.Jobs[id]; j != nil {
-		f(j.Core)
+		f(j.Primary)
 		c.Flush(now, j)
 	}
 }
@@ -143,10 +139,10 @@ func (c *Core) Serve(now time.Time, from vicinity.ID, rep *wire.Report) (owned m
 		return nil, false
 	}
 	owned = map[jobs.RankAttempt]bool{}
-	j.Core.Heard(now, from)
+	j.Primary.Heard(now, from)
 	j.Serving[from]++
 	for _, w := range rep.Workers {
-		owned[w.RankAttempt] = j.Core.Owned(from, w.RankAttempt)
+		owned[w.RankAttempt] = j.Primary.Owned(from, w.RankAttempt)
 	}
 	return owned, true
 }
@@ -157,7 +153,7 @@ func (c *Core) Served(now time.Time, from vicinity.ID, id jobs.ID) {
 	if j == nil {
 		return
 	}
-	j.Core.WaitedFor(now, from)
+	j.Primary.WaitedFor(now, from)
 	if j.Serving[from]--; j.Serving[from] == 0 {
 		delete(j.Serving, from)
 	}
@@ -171,6 +167,6 @@ func (c *Core) Reported(now time.Time, from vicinity.ID, rep *wire.Report, have 
 		c.do(primary.DoAnswer{To: from, Number: number})
 		return
 	}
-	j.Core.Reported(now, from, *rep, have, number)
+	j.Primary.Reported(now, from, *rep, have, number)
 	c.Flush(now, j)
 }

@@ -40,7 +40,7 @@ func (x *Executor) adoptRoot(root string, kind rootKind, adopt func(participant.
 	c, err := participant.LoadClaim(root)
 	switch {
 	case err == nil:
-		if _, err := transfer.PinManifest(x.cfg.Store, InputsPin(c.Job), c.Spec.Inputs); err != nil { // until DoForgetWork
+		if _, err := transfer.PinManifest(x.cfg.Store, inputsPin(c.Job), c.Spec.Inputs); err != nil { // until DoForgetWork
 			log.Debug().Err(err).Msg("what the inputs of a worker were is not here")
 		}
 		adopt(c)

@@ -40,9 +40,9 @@ type Workers struct {
 	Dir       string // absolute; for work directories, see CheckDir
 	Runner    Runner
 	CleanRoot func(root string, keep ...string) error // as process.CleanRoot
-	RunAs     *jobs.User
-	Expose    []string
-	// Devices are device files that workers with GPUs may use.
+	RunAs     *jobs.User                              // nil = as the node
+	Expose    []string                                // paths that workers may read, beside the system's; may be empty
+	// Devices are device files that workers with GPUs may use; may be empty.
 	Devices []string
 	// NodeLimit is how long workers go on without this node; 0 = an hour,
 	// negative = they end with it.
@@ -52,7 +52,8 @@ type Workers struct {
 	OrphanLimit time.Duration
 }
 
-// Config is what an Executor needs. All fields must be set.
+// Config is what an Executor needs. All fields but those of Workers
+// that say so must be set.
 type Config struct {
 	Workers
 	Self  vicinity.Member

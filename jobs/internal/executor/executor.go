@@ -20,8 +20,8 @@ import (
 
 // Executor does what a participant decides: it has the processes and directories of
 // workers, and tells the participant what becomes of them. What takes time is done in a
-// goroutine, one at a time for each worker. Its methods run in the loop, if they do not
-// say otherwise.
+// goroutine, one at a time for each worker. Execute, Written and Ended run in the loop;
+// what they spawn touches neither inputs nor procs.
 type Executor struct {
 	cfg    Config
 	loop   *loop.Loop
@@ -98,7 +98,7 @@ func (x *Executor) Execute(e participant.Effect) {
 			in.cancel()
 			delete(x.inputs, e.Job)
 		}
-		x.cfg.Store.Unpin(InputsPin(e.Job))
+		x.cfg.Store.Unpin(inputsPin(e.Job))
 	default:
 		x.step(e)
 	}
@@ -152,12 +152,11 @@ func (x *Executor) step(e participant.Effect) {
 	}
 }
 
-// InputsPin and OutputPin name what keeps blobs in the store: the inputs of a job, the
+// inputsPin and outputPin name what keeps blobs in the store: the inputs of a job, the
 // outputs of a worker.
-func InputsPin(job jobs.ID) string { return "input/" + string(job) }
+func inputsPin(job jobs.ID) string { return "input/" + string(job) }
 
-// OutputPin is for a worker.
-func OutputPin(id participant.WorkerID) string {
+func outputPin(id participant.WorkerID) string {
 	return fmt.Sprintf("output/%s/%d/%d", id.Job, id.Rank, id.Attempt)
 }
 
@@ -170,7 +169,7 @@ func (x *Executor) fetch(e participant.DoFetch) {
 		defer close(in.done)
 		if !e.Known || !x.knowInputs(e, in) {
 			var err error
-			if in.tree, _, err = x.cfg.Fetch(in.ctx, InputsPin(e.Job), e.Inputs, e.Holders, func(so transfer.Stats) {
+			if in.tree, _, err = x.cfg.Fetch(in.ctx, inputsPin(e.Job), e.Inputs, e.Holders, func(so transfer.Stats) {
 				x.loop.Post(func() { x.part.Moved(e.Job, so) })
 			}); err != nil {
 				in.failed = fmt.Errorf("fetch inputs: %w", err)
@@ -183,7 +182,7 @@ func (x *Executor) fetch(e participant.DoFetch) {
 // knowInputs finds out what the inputs were, which for workers that have them
 // already costs no look at the network. It reports whether all of them are here.
 func (x *Executor) knowInputs(e participant.DoFetch, in *inputs) bool {
-	tree, err := transfer.PinManifest(x.cfg.Store, InputsPin(e.Job), e.Inputs)
+	tree, err := transfer.PinManifest(x.cfg.Store, inputsPin(e.Job), e.Inputs)
 	if err != nil {
 		return false
 	}
@@ -253,7 +252,7 @@ func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 	if err = errors.Join(err, x.cfg.CleanRoot(root)); err != nil {
 		x.cfg.Log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
 	}
-	x.cfg.Store.Unpin(OutputPin(id))
+	x.cfg.Store.Unpin(outputPin(id))
 }
 
 // gather chunks the output files into the store, pinned until the origin has
@@ -267,7 +266,7 @@ func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput,
 			warn = append(warn, "what its inputs were is not known any more: some of them may be among the outputs")
 		}
 	}
-	put := transfer.PinTo(x.cfg.Store, OutputPin(e.Worker))
+	put := transfer.PinTo(x.cfg.Store, outputPin(e.Worker))
 	tree, more, err := transfer.Collect(x.loop.Leaving, put, filepath.Join(x.root(e.Worker), "work"), e.Outputs, &tree)
 	var hash transfer.Hash
 	if err == nil {

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
-
-	"github.com/rs/zerolog"
 )
 
 // spoken is a process that wrote something, whose first bytes are gone.

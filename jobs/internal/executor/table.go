@@ -13,13 +13,9 @@ import (
 	"zorilla/jobs/internal/wire"
 )
 
-// The files that tell a worker of its job's table. They are where its TMPDIR
-// is, which it can read whatever confines it.
-const (
-	// toldFile, which the worker cannot touch, holds the epoch that it was told
-	// of last, with all that belongs to that.
-	toldFile = "told"
-)
+// toldFile, which the worker cannot touch, holds the epoch that it was told of last,
+// with all that belongs to that.
+const toldFile = "told"
 
 // writeTable replaces a worker's host file, and then its epoch file, each in one
 // step: who reads the epoch first and then the hosts has hosts at least as new.

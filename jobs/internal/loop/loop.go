@@ -15,7 +15,7 @@ import (
 )
 
 // Loop calls functions one after the other. Its methods may be called from any
-// goroutine; what they are given runs in the loop, and must not wait for it.
+// goroutine; what Post, TryPost and Call are given must not wait for the loop.
 type Loop struct {
 	// Leaving ends when workers are to be left, Stopped when all else is to end.
 	Leaving, Stopped context.Context
@@ -86,10 +86,10 @@ func (l *Loop) Ready(ctx context.Context) error {
 	}
 }
 
-// Leave ends Leaving, Stop ends Stopped, and with it the loop.
+// Leave ends Leaving.
 func (l *Loop) Leave() { l.leave() }
 
-// Stop ends the loop: who waits for it is told that it has ended.
+// Stop ends Stopped, and with it the loop: who waits for it is told.
 func (l *Loop) Stop() { l.stop() }
 
 // Wait returns when the loop and all goroutines that it was given have ended.

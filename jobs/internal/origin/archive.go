@@ -13,7 +13,6 @@ import (
 )
 
 const (
-
 	// sweepPause is between two looks at what has become too old.
 	sweepPause = time.Minute
 )

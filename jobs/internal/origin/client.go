@@ -53,7 +53,7 @@ func (c *Client) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Stat
 // Explain tells why a job of this origin waits, or ended as it did.
 func (c *Client) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 	err = c.own.inJob(id, func(j *job) {
-		e = j.Core.Explain(c.own.loop.Now())
+		e = j.Primary.Explain(c.own.loop.Now())
 		if text := j.hindrance(c.own.cfg.Journal); text != "" && !e.State.Final() {
 			e.Summary = text
 		}
@@ -65,8 +65,8 @@ func (c *Client) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 func (c *Client) Cancel(id jobs.ID, why string) error {
 	done := make(chan wire.Ack, 1)
 	err := c.own.inJob(id, func(j *job) {
-		j.Core.Cancel(c.own.loop.Now(), why)
-		j.Core.Do(primary.DoAnswer{Number: c.own.answers.expect(done)})
+		j.Primary.Cancel(c.own.loop.Now(), why)
+		j.Primary.Do(primary.DoAnswer{Number: c.own.answers.expect(done)})
 		c.own.core.Flush(c.own.loop.Now(), j.Job)
 	})
 	if errors.Is(err, jobs.ErrForgotten) { // it ended long ago
@@ -91,18 +91,18 @@ func (c *Client) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f f
 	counts := map[jobs.RankAttempt]bool{}
 	final := false
 	err := c.own.inJob(id, func(j *job) {
-		of, final = j, j.Core.Rec.State.Final() && j.Core.Rec.Broken == ""
-		if array = j.Core.Rec.Tasks != nil || j.Core.Rec.Replicated(); array {
+		of, final = j, j.Primary.Rec.State.Final() && j.Primary.Rec.Broken == ""
+		if array = j.Primary.Rec.Tasks != nil || j.Primary.Rec.Replicated(); array {
 			return
 		}
-		for i := range j.Core.Rec.Ranks {
-			counts[jobs.RankAttempt{Rank: i, Attempt: j.Core.Rec.Ranks[i].Attempt}] = true
+		for i := range j.Primary.Rec.Ranks {
+			counts[jobs.RankAttempt{Rank: i, Attempt: j.Primary.Rec.Ranks[i].Attempt}] = true
 		}
 	})
 	if err != nil {
 		return err
 	}
-	if q.Files && of.Core.Rec.Tasks == nil {
+	if q.Files && of.Primary.Rec.Tasks == nil {
 		return fmt.Errorf("%w: job %s has no tasks: files of its ranks are in manifests", jobs.ErrNotFound, id.Short())
 	}
 	if array {

@@ -18,7 +18,7 @@ func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
 	if j == nil {
 		return
 	}
-	globs := j.Core.Rec.Spec.Outputs
+	globs := j.Primary.Rec.Spec.Outputs
 	o.loop.Go(func() {
 		select {
 		case o.fetches <- struct{}{}:
@@ -38,6 +38,8 @@ func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
 	})
 }
 
+// fetchOutputs fetches them, and sees to it that they outlive the machine. It waits
+// for the network, outside the loop.
 func (o *Jobs) fetchOutputs(job jobs.ID, globs []string, e primary.DoCollect) error {
 	tree, _, err := o.cfg.Fetch(o.loop.Stopped, outputsOwner(job), e.Output.Manifest, []vicinity.ID{e.From}, nil)
 	if err != nil {

@@ -18,8 +18,8 @@ const checkRate = 64 << 20
 
 // damage lists what the disk lost of a job.
 func (j *job) damage(worker int) []string {
-	list := j.output.Damage(&j.Core.Rec, worker)
-	if broken := j.Core.Rec.Broken; broken != "" {
+	list := j.output.Damage(&j.Primary.Rec, worker)
+	if broken := j.Primary.Rec.Broken; broken != "" {
 		list = append([]string{"its journal: " + broken}, list...)
 	}
 	return list
@@ -28,19 +28,20 @@ func (j *job) damage(worker int) []string {
 // lost tells what the disk lost of a job, in one line, if anything.
 func (j *job) lost() []string {
 	if list := j.damage(-1); len(list) > 0 {
-		return []string{fmt.Sprintf("job %s is damaged: %s", j.Core.Rec.ID.Short(), strings.Join(list, "; "))}
+		return []string{fmt.Sprintf("job %s is damaged: %s", j.Primary.Rec.ID.Short(), strings.Join(list, "; "))}
 	}
 	return nil
 }
 
 // damaged returns what was found to be lost of a job's output as an error. What is
-// found for the first time is told to the job's watchers, and to the owner.
+// found for the first time is told to the job's watchers, and to the owner. It waits
+// for the loop.
 func (o *Jobs) damaged(j *job, worker int) error {
 	var list []string
 	ok := o.loop.Call(func() {
 		if all := j.damage(-1); len(all) > j.toldLost {
 			j.toldLost = len(all)
-			j.Core.Version++
+			j.Primary.Version++
 			o.disk.tellLost(j.lost())
 			o.loop.Notify()
 		}
@@ -52,16 +53,16 @@ func (o *Jobs) damaged(j *job, worker int) error {
 	case len(list) == 0:
 		return nil
 	}
-	return fmt.Errorf("job %s is %w: %s", j.Core.Rec.ID.Short(), jobs.ErrDamaged, strings.Join(list, "; "))
+	return fmt.Errorf("job %s is %w: %s", j.Primary.Rec.ID.Short(), jobs.ErrDamaged, strings.Join(list, "; "))
 }
 
-// CheckStored reads the output of the jobs in memory that have ended, so that it
-// is known what the disk lost before somebody asks for it.
+// CheckStored reads the output of the jobs in memory that have ended, so that it is
+// known what the disk lost before somebody asks for it. It waits for the loop.
 func (o *Jobs) CheckStored() {
 	ended := map[jobs.ID]*job{}
 	o.loop.Call(func() {
 		for id, j := range o.jobs {
-			if j.Core.Rec.State.Final() {
+			if j.Primary.Rec.State.Final() {
 				ended[id] = j
 			}
 		}

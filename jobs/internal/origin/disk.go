@@ -10,14 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
-
-	"github.com/rs/zerolog"
 )
 
 // Marks: what the directory of a job is called from the moment in which its
@@ -238,15 +238,15 @@ func (d *disk) openFiles(j *job, id jobs.ID, goesOn bool) (err error) {
 
 // openOutput opens a job's files and counts what is in them.
 func (d *disk) openOutput(j *job, id jobs.ID) error {
-	if err := d.openFiles(j, id, !j.Core.Rec.State.Final()); err != nil {
+	if err := d.openFiles(j, id, !j.Primary.Rec.State.Final()); err != nil {
 		return err
 	}
-	all := make([]jobs.RankAttempt, len(j.Core.Rec.Ranks))
+	all := make([]jobs.RankAttempt, len(j.Primary.Rec.Ranks))
 	for i := range all {
-		all[i] = jobs.RankAttempt{Rank: i, Attempt: j.Core.Rec.Ranks[i].Attempt}
+		all[i] = jobs.RankAttempt{Rank: i, Attempt: j.Primary.Rec.Ranks[i].Attempt}
 	}
-	j.Core.Received = j.output.Received(all)
-	j.output.Expect(&j.Core.Rec) // what was here and is not any more
+	j.Primary.Received = j.output.Received(all)
+	j.output.Expect(&j.Primary.Rec) // what was here and is not any more
 	j.toldLost = len(j.damage(-1))
 	return nil
 }

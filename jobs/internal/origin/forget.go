@@ -32,7 +32,7 @@ func treeOwner(inputs transfer.Hash) string { return "kept-inputs/" + inputs.Str
 
 // size is how many bytes of results the job has here.
 func (j *job) size() int64 {
-	return j.wrote() + j.Core.Rec.Filed()
+	return j.wrote() + j.Primary.Rec.Filed()
 }
 
 // wrote is how large the files are that hold its output and its input.
@@ -152,7 +152,7 @@ func (o *Jobs) findLast() {
 		o.sawLast(id, p.Stamp)
 	}
 	for id, j := range o.jobs {
-		o.sawLast(id, j.Core.Rec.Stamp)
+		o.sawLast(id, j.Primary.Rec.Stamp)
 	}
 }
 
@@ -195,7 +195,7 @@ func (c *Client) Remove(id jobs.ID) error {
 }
 
 // Erasing forgets a job in memory, and returns the steps in which eraseAll would erase
-// it, for tests that stop between two of them.
+// it, for tests that stop between two of them. It waits for the loop.
 func (o *Jobs) Erasing(id jobs.ID, remove bool) (steps []func() error) {
 	o.loop.Call(func() {
 		steps = o.disk.eraseSteps([]erasure{o.forget(o.archive.all[id], remove)}, func(error) {})

@@ -13,8 +13,8 @@ import (
 )
 
 // hindrance says what keeps the origin from its part of a job, or "".
-func (j *job) hindrance(log journal.Journal) string {
-	if len(j.Steps) > 0 && log.Stalled() != nil {
+func (j *job) hindrance(events journal.Journal) string {
+	if len(j.Steps) > 0 && events.Stalled() != nil {
 		return diskFull + ": nothing can be written down"
 	}
 	return j.trouble
@@ -24,19 +24,19 @@ const diskFull = "the disk of its origin is full"
 
 // whenWritten waits for the answer to what was handed to the journal, but not for a full
 // disk: who asked is told, and what was handed over is written when there is room.
-func whenWritten[T any](ctx context.Context, s *Jobs, done <-chan T) (answer T, err error) {
+func whenWritten[T any](ctx context.Context, o *Jobs, done <-chan T) (answer T, err error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case answer = <-done:
 			return answer, nil
-		case <-s.loop.Stopped.Done():
+		case <-o.loop.Stopped.Done():
 			return answer, jobs.ErrStopped
 		case <-ctx.Done():
 			return answer, ctx.Err()
 		case <-tick.C:
-			if err := s.cfg.Journal.Stalled(); err != nil {
+			if err := o.cfg.Journal.Stalled(); err != nil {
 				return answer, fmt.Errorf("%s, and it is done when there is room: %w", diskFull, err)
 			}
 		}
@@ -56,8 +56,8 @@ func (o *Jobs) hindered(j *job, err error) {
 		return
 	}
 	if j.trouble = text; text != "" {
-		o.log.Error().Err(err).Str("job", string(j.Core.Rec.ID)).Msg("store output")
+		o.log.Error().Err(err).Str("job", string(j.Primary.Rec.ID)).Msg("store output")
 	}
-	j.Core.Version++
+	j.Primary.Version++
 	o.loop.Notify()
 }

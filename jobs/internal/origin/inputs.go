@@ -24,8 +24,8 @@ const mendFor = 5 * time.Minute
 // lacksInputs reports whether a report may say that inputs could not be had. It runs
 // in the loop.
 func (j *job) lacksInputs(from vicinity.ID, rep *wire.Report) bool {
-	return !j.Core.Rec.Spec.Inputs.IsZero() && slices.ContainsFunc(rep.Workers, func(w wire.WorkerReport) bool {
-		return w.State == jobs.WorkerLost && j.Core.Owned(from, w.RankAttempt) && j.Core.Rec.Ranks[w.Rank].State == jobs.WorkerPreparing
+	return !j.Primary.Rec.Spec.Inputs.IsZero() && slices.ContainsFunc(rep.Workers, func(w wire.WorkerReport) bool {
+		return w.State == jobs.WorkerLost && j.Primary.Owned(from, w.RankAttempt) && j.Primary.Rec.Ranks[w.Rank].State == jobs.WorkerPreparing
 	})
 }
 
@@ -36,8 +36,8 @@ func (o *Jobs) mendInputs(j *job) {
 		return
 	}
 	j.mending = true
-	id, inputs := j.Core.Rec.ID, j.Core.Rec.Spec.Inputs
-	holders := slices.DeleteFunc(slices.Sorted(maps.Keys(j.Core.Parts)), func(id vicinity.ID) bool { return id == o.self.ID })
+	id, inputs := j.Primary.Rec.ID, j.Primary.Rec.Spec.Inputs
+	holders := slices.DeleteFunc(slices.Sorted(maps.Keys(j.Primary.Parts)), func(id vicinity.ID) bool { return id == o.self.ID })
 	o.loop.Go(func() {
 		lost := lostInput(o.store, inputs)
 		if lost != "" {
@@ -53,10 +53,10 @@ func (o *Jobs) mendInputs(j *job) {
 			}
 		}
 		o.loop.Post(func() {
-			if j.mending = false; j.Core.Rec.State.Final() {
+			if j.mending = false; j.Primary.Rec.State.Final() {
 				o.store.Unpin(inputsOwner(id)) // which the fetch has pinned again, perhaps
 			} else if lost != "" {
-				j.Core.InputLost(o.loop.Now(), lost)
+				j.Primary.InputLost(o.loop.Now(), lost)
 				o.core.Flush(o.loop.Now(), j.Job)
 			}
 		})

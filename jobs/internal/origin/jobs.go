@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
@@ -21,8 +23,6 @@ import (
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
 	"zorilla/vicinity"
-
-	"github.com/rs/zerolog"
 )
 
 // Config is what Jobs need. All fields but the limits must be set.
@@ -49,8 +49,8 @@ type Config struct {
 }
 
 // Jobs are the jobs that were submitted at this node: those in memory, with
-// their files, and the records of all others. Its methods run in the loop, if they do
-// not say otherwise.
+// their files, and the records of all others. Its methods run in the loop, but for
+// those that say that they wait for it, or run outside of it.
 type Jobs struct {
 	cfg   Config
 	self  vicinity.Member
@@ -137,9 +137,9 @@ type job struct {
 // view is what clients see of a job, and its version: the end is told once it
 // is durable, so that no restart takes it back.
 func (o *Jobs) view(j *job) (jobs.Status, uint64) {
-	st, version := j.Core.Status(), j.Core.Version
+	st, version := j.Primary.Status(), j.Primary.Version
 	st.StdinBytes, _, _ = j.stdin.State()
-	st.Damaged = j.output.Damage(&j.Core.Rec, -1)
+	st.Damaged = j.output.Damage(&j.Primary.Rec, -1)
 	st.Size = j.size()
 	if text := j.hindrance(o.cfg.Journal); text != "" && !st.State.Final() {
 		st.Reason = text
@@ -194,10 +194,10 @@ func (o *Jobs) refused(j *job, err error) {
 	if j.refusal != nil {
 		return
 	}
-	id := j.Core.Rec.ID
+	id := j.Primary.Rec.ID
 	delete(o.jobs, id)
 	o.store.Unpin(inputsOwner(id))
-	o.keys.forget(j.Core.Rec.Spec.Key, id)
+	o.keys.forget(j.Primary.Rec.Spec.Key, id)
 	j.refusal = err
 	j.decided(err)
 	for _, a := range o.core.Refuse(id) {
@@ -210,7 +210,7 @@ func (o *Jobs) file(id jobs.ID) {
 	j := o.jobs[id]
 	j.output.Spool.Close()
 	j.stdin.Close()
-	o.settled(&j.Core.Rec, j.wrote())
+	o.settled(&j.Primary.Rec, j.wrote())
 }
 
 // syncTree makes a file tree durable.

@@ -62,9 +62,9 @@ func (c *Client) Matching(prefix string) []jobs.ID {
 // knows reports whether the job originates here; it runs in the loop.
 func (o *Jobs) knows(id jobs.ID) bool { return o.jobs[id] != nil || o.archive.all[id] != nil }
 
-// inJob calls f in the loop with a job of this origin, which is read again if it
-// is not in memory any more. Of a job whose results are forgotten the error is a
-// ForgottenError.
+// inJob calls f in the loop with a job of this origin, which is read again if it is
+// not in memory any more. Of a job whose results are forgotten the error is a
+// ForgottenError. It waits for the loop.
 func (o *Jobs) inJob(id jobs.ID, f func(*job)) error {
 	var old *job
 	for {
@@ -106,7 +106,7 @@ func (c *Client) Owns(id jobs.ID) (owns bool) {
 
 // List returns the jobs that this node originates or works for, in the order of
 // InOrder: of those that originate here and have ended at most so many as asked
-// for, the youngest; negative = all.
+// for, the youngest; negative = all. Of its own jobs a node tells nothing as a participant.
 func (c *Client) List(ended int) []jobs.Status {
 	list := listAs(c.own, ended, func(st *jobs.Status) jobs.Status { return *st })
 	slices.SortFunc(list, jobs.InOrder)

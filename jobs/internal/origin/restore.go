@@ -13,13 +13,13 @@ import (
 	"zorilla/transfer"
 )
 
-// Load rebuilds all jobs from the journal.
+// Load rebuilds all jobs from the journal. The loop must not run yet.
 func (o *Jobs) Load(adopt func() error) error {
 	marks, err := o.disk.readMarks()
 	if err != nil {
 		return err
 	}
-	l := loading{s: o, marks: marks}
+	l := loading{of: o, marks: marks}
 	if err := o.cfg.Journal.Load(l.entry); err != nil {
 		return fmt.Errorf("read jobs: %w", err)
 	}
@@ -31,7 +31,7 @@ func (o *Jobs) Load(adopt func() error) error {
 	for _, id := range l.live {
 		if err := o.restore(id); err != nil {
 			o.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
-			o.keys.forget(o.jobs[id].Core.Rec.Spec.Key, id)
+			o.keys.forget(o.jobs[id].Primary.Rec.Spec.Key, id)
 			delete(o.jobs, id)
 			o.core.Drop(id)
 			continue
@@ -70,7 +70,7 @@ func (o *Jobs) recallYoungest() (lost []string) {
 // loading makes jobs of the entries of the journal, of which those of one job
 // come together. Of jobs that have ended it keeps the record only.
 type loading struct {
-	s     *Jobs
+	of    *Jobs
 	marks map[jobs.ID]erasure // of jobs that were not met yet
 	job   *job                // of which entries come
 	live  []jobs.ID           // jobs that had not ended
@@ -78,25 +78,25 @@ type loading struct {
 }
 
 func (l *loading) entry(e journal.Entry) error {
-	if l.job == nil || l.job.Core.Rec.ID != jobs.ID(e.Key) {
+	if l.job == nil || l.job.Primary.Rec.ID != jobs.ID(e.Key) {
 		l.seal()
 		var err error
-		if l.job, err = l.s.jobOf(e); l.job == nil {
+		if l.job, err = l.of.jobOf(e); l.job == nil {
 			return err
 		}
 	}
-	l.job.Core.Rec.Replay(e)
+	l.job.Primary.Rec.Replay(e)
 	return nil
 }
 
 // seal does what follows once all entries of a job were met.
 func (l *loading) seal() {
-	s, j := l.s, l.job
+	s, j := l.of, l.job
 	if j == nil {
 		return
 	}
 	l.job = nil
-	rec := &j.Core.Rec
+	rec := &j.Primary.Rec
 	if rec.Broken != "" {
 		rec.GiveUp(s.loop.Now())
 	}
@@ -157,15 +157,15 @@ func pinOutputs(store transfer.PinStore, rec *record.Record) {
 	}
 }
 
-// recall makes a job that has ended again of what the journal and the disk have
-// of it.
+// recall makes a job that has ended again of what the journal and the disk have of it.
+// It reads files, and is called outside the loop.
 func (o *Jobs) recall(id jobs.ID) (*job, error) {
 	entries, err := o.cfg.Journal.Read(string(id))
 	if err != nil {
 		return nil, fmt.Errorf("read job %s: %w", id.Short(), err)
 	}
 	j := &job{Job: o.core.NewJob(id)}
-	rec := &j.Core.Rec
+	rec := &j.Primary.Rec
 	for _, e := range entries {
 		rec.Replay(e)
 	}
@@ -201,7 +201,7 @@ func (o *Jobs) jobOf(e journal.Entry) (*job, error) {
 // with it.
 func (o *Jobs) restore(id jobs.ID) error {
 	j := o.jobs[id]
-	rec := &j.Core.Rec
+	rec := &j.Primary.Rec
 	if rec.Ranks == nil {
 		return errors.New("its submission is missing from the journal")
 	}
@@ -218,7 +218,7 @@ func (o *Jobs) restore(id jobs.ID) error {
 	}
 	o.core.Resume(o.loop.Now(), j.Job)
 	if damaged && rec.Ranks[0].State != jobs.WorkerEnded {
-		j.Core.End(o.loop.Now(), jobs.Failed, stdinDamaged, jobs.CodeZorilla)
+		j.Primary.End(o.loop.Now(), jobs.Failed, stdinDamaged, jobs.CodeZorilla)
 		o.core.Flush(o.loop.Now(), j.Job)
 	}
 	return nil

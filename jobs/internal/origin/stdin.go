@@ -17,11 +17,11 @@ import (
 // node. A program cannot tell that from the end that it waits for, but its user
 // shall. It reports whether the input is not what it was.
 func (d *disk) restoreStdin(j *job, id jobs.ID) (damaged bool, err error) {
-	if j.Core.Rec.Spec.Stdin {
+	if j.Primary.Rec.Spec.Stdin {
 		end, err := os.ReadFile(d.stdinEnd(id))
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			j.Core.Warn(time.Now(), stdinCut)
+			j.Primary.Warn(time.Now(), stdinCut)
 		case err != nil:
 			return false, err
 		default:
@@ -59,7 +59,7 @@ func endsStdin(end []byte, path string) bool {
 // called from any goroutine.
 func (o *Jobs) Stdin(from vicinity.ID, id jobs.ID) (stdin *output.Spool) {
 	o.loop.Call(func() {
-		if j := o.jobs[id]; j != nil && j.Core.Parts[from] != nil {
+		if j := o.jobs[id]; j != nil && j.Primary.Parts[from] != nil {
 			stdin = j.stdin
 		}
 	})

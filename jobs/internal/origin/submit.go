@@ -51,7 +51,7 @@ func (o *Jobs) join(spec *jobs.Spec, accepted chan<- error) (jobs.ID, error) {
 }
 
 // outcome waits until it is known whether a job is accepted that was begun (ok),
-// unless that failed.
+// unless that failed. It waits for the loop.
 func (o *Jobs) outcome(ctx context.Context, id jobs.ID, accepted <-chan error, ok bool, failed error) (jobs.ID, error) {
 	if !ok {
 		return "", jobs.ErrStopped
@@ -149,7 +149,7 @@ func (o *Jobs) begin(j *job, id jobs.ID, spec jobs.Spec, accepted chan<- error) 
 	o.keys.keep(&spec, id)
 	j.submitters = []chan<- error{accepted}
 	j.Job = o.core.Submit(o.loop.Now(), id, spec, tree.Distinct())
-	o.sawLast(id, j.Core.Rec.Stamp)
+	o.sawLast(id, j.Primary.Rec.Stamp)
 	o.shed()
 	return nil
 }

@@ -18,8 +18,8 @@ import (
 func (c *Client) Tasks(id jobs.ID, q jobs.TaskQuery) (page jobs.TaskPage, err error) {
 	array := false
 	err = c.own.inJob(id, func(j *job) {
-		array = j.Core.Rec.Tasks != nil
-		page = j.Core.TaskPage(q)
+		array = j.Primary.Rec.Tasks != nil
+		page = j.Primary.TaskPage(q)
 	})
 	if err == nil && !array {
 		err = fmt.Errorf("%w: job %s has no tasks: it is not an array", jobs.ErrNotFound, id.Short())
@@ -31,7 +31,7 @@ func (c *Client) Tasks(id jobs.ID, q jobs.TaskQuery) (page jobs.TaskPage, err er
 // it has ended, in the order of their ends. It remembers where bytes lie in the
 // job's output only until the task that wrote them has ended.
 type arrayOutput struct {
-	s    *Jobs
+	of   *Jobs
 	job  *job
 	want func(id int) bool
 	// files: what is told is not what a task wrote but the pack of its files.
@@ -41,7 +41,7 @@ type arrayOutput struct {
 	file   *os.File
 	pos    int64 // of the output log, up to which pieces are known
 	pieces map[output.StreamOf][]stretch
-	next   int // in TaskTable.order
+	next   int // in TaskTable.Order
 
 	replicas *replicaOutput // nil of an array
 
@@ -58,11 +58,12 @@ type endedTask struct {
 	record.Task
 }
 
-// readTasks calls f with the output of tasks, or with their files.
+// readTasks calls f with the output of tasks, or with their files. It waits for the
+// loop.
 func (o *Jobs) readTasks(ctx context.Context, j *job, q jobs.OutputQuery, f func(jobs.Output) error) error {
-	r := &arrayOutput{s: o, job: j, files: q.Files, f: f, want: func(id int) bool { return q.Rank < 0 || id == q.Rank }, pieces: map[output.StreamOf][]stretch{}}
-	if j.Core.Rec.Spec.Replicas > 1 {
-		r.replicas = &replicaOutput{s: o, told: map[jobs.RankAttempt]bool{}}
+	r := &arrayOutput{of: o, job: j, files: q.Files, f: f, want: func(id int) bool { return q.Rank < 0 || id == q.Rank }, pieces: map[output.StreamOf][]stretch{}}
+	if j.Primary.Rec.Spec.Replicas > 1 {
+		r.replicas = &replicaOutput{of: o, told: map[jobs.RankAttempt]bool{}}
 	}
 	defer func() {
 		if r.file != nil {
@@ -105,9 +106,9 @@ func (r *arrayOutput) batch() (batch []endedTask, more bool, err error) {
 	if r.replicas != nil {
 		return r.replicas.batch(r.job)
 	}
-	ok := r.s.loop.Call(func() {
-		t := r.job.Core.Rec.Tasks
-		more = !r.job.Core.Rec.State.Final()
+	ok := r.of.loop.Call(func() {
+		t := r.job.Primary.Rec.Tasks
+		more = !r.job.Primary.Rec.State.Final()
 		for ; r.next < len(t.Order) && len(batch) < jobs.MaxResults; r.next++ {
 			place := int(t.Order[r.next])
 			batch = append(batch, endedTask{t.Numbers.ID(place), t.Tasks[place]})
@@ -180,7 +181,7 @@ func (r *arrayOutput) lose(id int, st process.Stream, from, n int64) {
 
 // damaged is the error of a reader who was told all that is left.
 func (r *arrayOutput) damaged() error {
-	if broken := r.job.Core.Rec.Broken; broken != "" {
+	if broken := r.job.Primary.Rec.Broken; broken != "" {
 		r.lost = append([]string{"its journal: " + broken}, r.lost...)
 	}
 	if len(r.lost) == 0 {

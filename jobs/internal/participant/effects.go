@@ -88,21 +88,21 @@ type (
 	DoForgetWork struct{ Job jobs.ID }
 )
 
-func (DoFetch) IsEffect()      {}
-func (DoClaim) IsEffect()      {}
-func (DoLay) IsEffect()        {}
-func (DoRun) IsEffect()        {}
-func (DoAdopt) IsEffect()      {}
-func (DoEnd) IsEffect()        {}
-func (DoTry) IsEffect()        {}
-func (DoGather) IsEffect()     {}
-func (DoPark) IsEffect()       {}
-func (DoRemove) IsEffect()     {}
-func (DoReport) IsEffect()     {}
-func (DoAck) IsEffect()        {}
-func (DoTable) IsEffect()      {}
-func (DoCancelWork) IsEffect() {}
-func (DoForgetWork) IsEffect() {}
+func (DoFetch) ofParticipant()      {}
+func (DoClaim) ofParticipant()      {}
+func (DoLay) ofParticipant()        {}
+func (DoRun) ofParticipant()        {}
+func (DoAdopt) ofParticipant()      {}
+func (DoEnd) ofParticipant()        {}
+func (DoTry) ofParticipant()        {}
+func (DoGather) ofParticipant()     {}
+func (DoPark) ofParticipant()       {}
+func (DoRemove) ofParticipant()     {}
+func (DoReport) ofParticipant()     {}
+func (DoAck) ofParticipant()        {}
+func (DoTable) ofParticipant()      {}
+func (DoCancelWork) ofParticipant() {}
+func (DoForgetWork) ofParticipant() {}
 
 // Effect is something to be done for the participant.
-type Effect interface{ IsEffect() }
+type Effect interface{ ofParticipant() }

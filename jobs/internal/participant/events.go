@@ -118,7 +118,7 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 	}
 	p.Claims.Began()
 	if p.Away > 0 { // perhaps its files would not all be stored in time: the next life does that
-		k.part(now)
+		k.over(now)
 		return
 	}
 	k.ended, k.Phase = &exit, PhaseGathering
@@ -139,7 +139,7 @@ func (p *Participant) Gathered(now time.Time, id WorkerID, output *jobs.RankOutp
 		}
 		k.State, k.exit, k.output, k.warn = jobs.WorkerEnded, k.ended, output, warn
 	}
-	k.part(now)
+	k.over(now)
 }
 
 // Parked tells that the claim of a worker that did not begin says so, or that it could
@@ -147,7 +147,7 @@ func (p *Participant) Gathered(now time.Time, id WorkerID, output *jobs.RankOutp
 func (p *Participant) Parked(now time.Time, id WorkerID, err error) {
 	_, k := p.of(id)
 	k.unclaimed = err != nil
-	k.part(now)
+	k.over(now)
 }
 
 // Removed tells that nothing is left of a worker.

@@ -62,6 +62,7 @@ func (p *Participant) All() []*Work {
 	return slices.SortedFunc(maps.Values(p.Works), func(a, b *Work) int { return cmp.Compare(a.Number, b.Number) })
 }
 
+// Do leaves an effect to be done.
 func (p *Participant) Do(e Effect) { p.Out = append(p.Out, e) }
 
 // Granted takes a grant: the hold becomes claims, and its workers are prepared.
@@ -251,11 +252,11 @@ func (k *Worker) advance(now time.Time) {
 	case PhaseWaiting, PhaseReady:
 		switch {
 		case k.wanted(WantDrop):
-			k.part(now)
+			k.over(now)
 		case k.wanted(WantEvict):
 			k.decline(now, k.why)
 		case p.Away > 0:
-			k.part(now)
+			k.over(now)
 		case k.Phase == PhaseWaiting && w.inputs == inputsFailed:
 			k.decline(now, w.failed)
 		case k.Phase == PhaseWaiting && w.inputs == inputsHere:
@@ -325,13 +326,13 @@ func (k *Worker) decline(now time.Time, why string) {
 // lose tells that a worker cannot be run any more.
 func (k *Worker) lose(now time.Time, why string) {
 	k.State, k.reason = jobs.WorkerLost, plain.OneLine(why)
-	k.part(now)
+	k.over(now)
 }
 
-// part is the end of a worker's life on this node: its room is free, and it goes
+// over is the end of a worker's life on this node: its room is free, and it goes
 // when all of it is safe at the origin or not wanted. A node that stops keeps what
 // has not come so far.
-func (k *Worker) part(now time.Time) {
+func (k *Worker) over(now time.Time) {
 	p, w := k.work.part, k.work
 	k.Phase = PhaseOver
 	if !k.Freed {

@@ -19,7 +19,7 @@ func (k *Worker) unprepared(now time.Time, why string, since time.Time) {
 	case k.wanted(WantEvict):
 		k.decline(now, k.why)
 	case p.Away > 0:
-		k.part(now)
+		k.over(now)
 	case w.ending:
 		k.decline(now, why)
 	default:
@@ -49,7 +49,7 @@ func (k *Worker) judged(now time.Time, trouble string) {
 	case !prepared && k.wanted(WantEvict):
 		k.decline(now, k.why)
 	case !prepared && p.Away > 0:
-		k.part(now)
+		k.over(now)
 	case !prepared:
 		k.decline(now, cmp.Or(k.trouble, trouble))
 	case trouble != "":
@@ -62,6 +62,6 @@ func (k *Worker) judged(now time.Time, trouble string) {
 	default: // others can be started here, so that this one is not the node's fault
 		k.exit = &process.Exit{Code: jobs.CodeZorilla, Cause: process.Failed, Detail: plain.OneLine(k.trouble), Ended: now}
 		k.State = jobs.WorkerEnded
-		k.part(now)
+		k.over(now)
 	}
 }

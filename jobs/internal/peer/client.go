@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
 	"zorilla/internal/codec"
 	"zorilla/internal/plain"
 	"zorilla/jobs"

@@ -6,12 +6,13 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/rs/zerolog"
+
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
-
-	"github.com/rs/zerolog"
 )
 
 // Server answers other nodes.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"time"
+
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 )
@@ -26,7 +27,7 @@ func (c *Client) FeedStdin(ctx context.Context, job jobs.ID, in process.Input) {
 			in.Close()
 			return
 		}
-		Pause(ctx)
+		pause(ctx)
 	}
 }
 
@@ -65,8 +66,8 @@ func (c *Client) copyStdin(ctx context.Context, job jobs.ID, in process.Input, s
 // retryPause is waited before a broken stream is opened again.
 const retryPause = 500 * time.Millisecond
 
-// Pause waits a little before something is tried again.
-func Pause(ctx context.Context) {
+// pause waits a little before something is tried again.
+func pause(ctx context.Context) {
 	select {
 	case <-time.After(retryPause):
 	case <-ctx.Done():

@@ -16,7 +16,7 @@ type step struct {
 }
 
 // Effect is something to be done outside of the core.
-type Effect interface{ IsEffect() }
+type Effect interface{ ofPrimary() }
 
 // What a primary wants done.
 type (
@@ -73,14 +73,14 @@ type (
 	}
 )
 
-func (DoFlood) IsEffect()    {}
-func (DoExtend) IsEffect()   {}
-func (DoProbe) IsEffect()    {}
-func (DoMeasure) IsEffect()  {}
-func (DoGrant) IsEffect()    {}
-func (DoStart) IsEffect()    {}
-func (DoRelease) IsEffect()  {}
-func (DoYield) IsEffect()    {}
-func (DoCollect) IsEffect()  {}
-func (DoAccepted) IsEffect() {}
-func (DoAnswer) IsEffect()   {}
+func (DoFlood) ofPrimary()    {}
+func (DoExtend) ofPrimary()   {}
+func (DoProbe) ofPrimary()    {}
+func (DoMeasure) ofPrimary()  {}
+func (DoGrant) ofPrimary()    {}
+func (DoStart) ofPrimary()    {}
+func (DoRelease) ofPrimary()  {}
+func (DoYield) ofPrimary()    {}
+func (DoCollect) ofPrimary()  {}
+func (DoAccepted) ofPrimary() {}
+func (DoAnswer) ofPrimary()   {}

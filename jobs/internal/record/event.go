@@ -153,7 +153,7 @@ func (r *Record) Apply(ev Event) {
 		r.Ranks = make([]Rank, r.Spec.Workers())
 		r.undecide()
 		if r.Spec.Array != nil {
-			r.Tasks = NewTaskTable(&r.Spec)
+			r.Tasks = newTaskTable(&r.Spec)
 		}
 		for i := range r.Ranks {
 			r.Ranks[i].State = jobs.WorkerWanted

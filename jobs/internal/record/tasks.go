@@ -52,8 +52,8 @@ type TaskLease struct {
 	closed  bool                // the worker was told that no more come
 }
 
-// NewTaskTable is the table of an array of which no task was done.
-func NewTaskTable(spec *jobs.Spec) *TaskTable {
+// newTaskTable is the table of an array of which no task was done.
+func newTaskTable(spec *jobs.Spec) *TaskTable {
 	t := &TaskTable{Numbers: process.NumberTasks(spec.Array.Tasks), retries: spec.Retries,
 		Leases: map[int]*TaskLease{}, Tries: map[int]int{}}
 	t.waits = t.Numbers.Count()

@@ -24,7 +24,7 @@ func TestTasksCountOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		spec := jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 1 + rnd.IntN(200), Step: 1}}}, Retries: rnd.IntN(3)}
-		table := NewTaskTable(&spec)
+		table := newTaskTable(&spec)
 		n := table.Numbers.Count()
 		w := twin{make([]jobs.RankAttempt, n), make([]bool, n)}
 		attempts := [4]int{1, 1, 1, 1}
@@ -103,7 +103,7 @@ func TestPicture(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		n, cells := 1+rnd.IntN(300), 1+rnd.IntN(100)
-		table := NewTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}})
+		table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}})
 		letters := make([]byte, n) // of each task
 		for i := range letters {
 			letters[i] = jobs.CellWaits
@@ -148,7 +148,7 @@ func TestPicture(t *testing.T) {
 }
 
 func BenchmarkPicture(b *testing.B) {
-	table := NewTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 100_000, Step: 1}}}})
+	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 100_000, Step: 1}}}})
 	for b.Loop() {
 		table.Picture(400)
 	}
@@ -165,7 +165,7 @@ func TestTaskTableIsSmall(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	table := NewTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}})
+	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}})
 	ra := jobs.RankAttempt{Rank: 0, Attempt: 1}
 	for !table.over() {
 		ranges := table.Choose(0, 1)

@@ -95,3 +95,22 @@ func (t *Table) Check() error {
 	}
 	return nil
 }
+
+// WithAddrs returns a rank table with the addresses of its nodes, as far as they are
+// members.
+func WithAddrs(hosts []Host, member func(vicinity.ID) (vicinity.Member, bool)) []Host {
+	hosts = slices.Clone(hosts)
+	for i := range hosts {
+		if m, ok := member(hosts[i].Node); ok {
+			hosts[i].Addr = HostOf(m.Addrs)
+		}
+	}
+	return hosts
+}
+
+// WithAddrs returns the message with the addresses of nodes.
+func (s Start) WithAddrs(member func(vicinity.ID) (vicinity.Member, bool)) Start {
+	s.Hosts = WithAddrs(s.Hosts, member)
+	s.Master = WithAddrs([]Host{{Node: s.MasterNode}}, member)[0].Addr
+	return s
+}

@@ -15,10 +15,12 @@ import (
 // Job is a job of Node(1).
 var Job = jobs.ID("k7f3q").At(jobtest.Node(1))
 
+// Ad is an advertisement of a job for workers of one slot.
 func Ad(origin vicinity.ID, job string, wanted int, stamp jobs.Stamp) wire.Advertisement {
 	return wire.Advertisement{Job: jobs.ID(job).At(origin), Round: 1, Wanted: wanted, Slots: 1, Stamp: stamp, Life: 60_000}
 }
 
+// Grant grants the first ranks of the job of an advertisement.
 func Grant(ad wire.Advertisement, key uint64, n int) *wire.Grant {
 	return &wire.Grant{Job: ad.Job, Key: key, Spec: jobs.Spec{Slots: ad.Slots, Memory: ad.Memory, Disk: ad.Disk, GPUs: ad.GPUs}, Ranks: make([]jobs.RankAttempt, n)}
 }
@@ -32,6 +34,8 @@ func GoldenSpec() jobs.Spec {
 		After: []jobs.Dependency{{Kind: jobs.AfterOK, Job: Job}}, Retries: 2, KillOnBadExit: &kill, MaxFails: 1, SignalOnChange: "USR1"}
 }
 
+// RA names an attempt of a rank.
 func RA(rank, attempt int) jobs.RankAttempt { return jobs.RankAttempt{Rank: rank, Attempt: attempt} }
 
+// Genuine takes every signature for a good one.
 func Genuine(vicinity.ID, []byte, []byte) error { return nil }
