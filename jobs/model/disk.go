@@ -176,7 +176,7 @@ func (d *disk) gathered(id participant.WorkerID) bool {
 
 // record brings events to the journal, one write at a time.
 func (m *Model) record(now time.Time, e core.DoRecord) {
-	w := &write{e, now.Add(m.sync())}
+	w := &write{e, now.Add(m.cfg.Disk())}
 	if n := len(m.writing); n > 0 {
 		w.due = agenda.Later(w.due, m.writing[n-1].due)
 	}

@@ -112,6 +112,12 @@ type timer struct {
 
 // New returns an idle node.
 func New(cfg Config) *Model {
+	if cfg.Disk == nil {
+		cfg.Disk = func() time.Duration { return 0 }
+	}
+	if cfg.Unable == nil {
+		cfg.Unable = func() string { return "" }
+	}
 	m := &Model{cfg: cfg, disk: newModelDisk(), following: map[participant.WorkerID]bool{}}
 	m.core = core.New(cfg.Self, around{m}, cfg.Rand, cfg.Schedule, participant.OrphanLimit)
 	m.core.Claims.Used.Slots = cfg.Busy
@@ -212,7 +218,7 @@ func (m *Model) Tick(now time.Time) Actions {
 
 // Next returns when Tick is due; zero = only after an input.
 func (m *Model) Next() time.Time {
-	at := agenda.Earlier(agenda.Earlier(m.core.Wake(), m.timers.Next()), m.measuring())
+	at := agenda.Earlier(agenda.Earlier(m.core.Wake(), m.timers.Next()), earliest(m.measures))
 	if len(m.writing) > 0 {
 		at = agenda.Earlier(at, m.writing[0].due)
 	}
@@ -234,22 +240,6 @@ func (m *Model) after(now time.Time, d time.Duration, f func(now time.Time)) {
 		return
 	}
 	m.timers.Set(&timer{f: f}, now.Add(d))
-}
-
-// sync is how long it takes until what is written down is durable.
-func (m *Model) sync() time.Duration {
-	if m.cfg.Disk == nil {
-		return 0
-	}
-	return m.cfg.Disk()
-}
-
-// unable tells why workers cannot be started now, or "".
-func (m *Model) unable() string {
-	if m.cfg.Unable == nil {
-		return ""
-	}
-	return m.cfg.Unable()
 }
 
 // perform does what the core wants done.

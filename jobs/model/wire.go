@@ -209,7 +209,7 @@ func (m *Model) reportReceived(now time.Time, from vicinity.ID, number uint64, r
 	ended := m.disk.store(rep, owned)
 	wait := time.Duration(0)
 	if ended {
-		wait = m.sync()
+		wait = m.cfg.Disk()
 	}
 	m.after(now, wait, func(now time.Time) {
 		if ended {
@@ -316,9 +316,9 @@ func (m *Model) tellMeasured(now time.Time) {
 	m.measures = going
 }
 
-// measuring returns when tellMeasured is due; zero = not by itself.
-func (m *Model) measuring() (at time.Time) {
-	for _, x := range m.measures {
+// earliest returns when tellMeasured is due; zero = not by itself.
+func earliest(measures []*measure) (at time.Time) {
+	for _, x := range measures {
 		at = agenda.Earlier(at, x.next)
 	}
 	return at

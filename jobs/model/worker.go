@@ -35,9 +35,12 @@ func (m *Model) execute(now time.Time, e participant.Effect) {
 		m.disk.worker(e.Worker).end(now, e.Note)
 		m.watch(now, e.Worker)
 	case participant.DoTry:
-		part.Tried(now, e.Worker, m.unable())
+		part.Tried(now, e.Worker, m.cfg.Unable())
 	case participant.DoGather:
-		m.after(now, m.sync(), func(now time.Time) { m.gather(now, e) })
+		m.after(now, m.cfg.Disk(), func(now time.Time) {
+			m.disk.worker(e.Worker).files = true
+			part.Gathered(now, e.Worker, &jobs.RankOutput{Rank: e.Worker.Rank, Attempt: e.Worker.Attempt}, nil, nil)
+		})
 	case participant.DoPark:
 		k := m.disk.worker(e.Worker)
 		*k = worker{WorkerID: k.WorkerID, fate: k.fate, claim: &e.Claim}
@@ -69,7 +72,7 @@ func (m *Model) claim(now time.Time, e participant.DoClaim) {
 	if m.cfg.Fate != nil {
 		k.fate = m.cfg.Fate(e.Claim.Job, &e.Claim.Spec, e.Claim.RankAttempt)
 	}
-	m.after(now, m.sync(), func(now time.Time) {
+	m.after(now, m.cfg.Disk(), func(now time.Time) {
 		k.claim = &e.Claim
 		m.core.Part.Claimed(now, e.Worker, nil, now)
 	})
@@ -78,9 +81,9 @@ func (m *Model) claim(now time.Time, e participant.DoClaim) {
 // start starts a process, once it is durable that it may run.
 func (m *Model) start(now time.Time, e participant.DoRun) {
 	k := m.disk.worker(e.Worker)
-	m.after(now, m.sync(), func(now time.Time) {
+	m.after(now, m.cfg.Disk(), func(now time.Time) {
 		k.claim, k.synced = &e.Claim, true
-		if why := m.unable(); why != "" {
+		if why := m.cfg.Unable(); why != "" {
 			m.core.Part.NotBegun(now, e.Worker, why, now)
 			return
 		}
@@ -129,7 +132,7 @@ func (m *Model) watch(now time.Time, id participant.WorkerID) {
 
 // adopt goes on with a process of an earlier life of the node.
 func (m *Model) adopt(now time.Time, e participant.DoAdopt) {
-	m.after(now, m.sync(), func(now time.Time) {
+	m.after(now, m.cfg.Disk(), func(now time.Time) {
 		switch k := m.disk.worker(e.Worker); {
 		case k.failed:
 			m.core.Part.Gone(now, e.Worker, "its machine failed")
@@ -146,10 +149,4 @@ func (m *Model) follow(now time.Time, id participant.WorkerID, epoch int64) {
 	m.following[id] = true
 	m.core.Part.Begun(now, id, epoch)
 	m.watch(now, id)
-}
-
-// gather stores the output files of a worker that has ended.
-func (m *Model) gather(now time.Time, e participant.DoGather) {
-	m.disk.worker(e.Worker).files = true
-	m.core.Part.Gathered(now, e.Worker, &jobs.RankOutput{Rank: e.Worker.Rank, Attempt: e.Worker.Attempt}, nil, nil)
 }
