@@ -182,7 +182,7 @@ func (c *contest) floods() (n int) {
 
 // TestGangs lets two hundred gangs compete for 60 slots, of which some want more
 // than half, and compares what they get with what is promised: ARCHITECTURE.md,
-// "Order". ZORILLA_SEEDS=FROM-TO chooses other seeds.
+// "Claims". ZORILLA_SEEDS=FROM-TO chooses other seeds.
 func TestGangs(t *testing.T) {
 	const gangs, burst = 200, 20 * time.Second
 	from, to := seeds.Range(t, 1)
