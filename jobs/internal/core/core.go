@@ -293,12 +293,12 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 		return
 	}
 	m, ok := c.network.Member(from)
-	if !ok {
-		m = vicinity.Member{ID: from}
-	}
 	rtt := c.network.Measured(from)
 	if from == c.Self.ID {
-		m, rtt = c.Self, 1 // nearer than all others; 0 would mean "not known"
+		m, ok, rtt = c.Self, true, 1 // nearer than all others; 0 would mean "not known"
+	}
+	if !ok { // it could not be reached, nor others be told where it is: it has just come, or is gone
+		return
 	}
 	if len(a.At) > 0 {
 		c.network.Placed(from, a.At)
