@@ -28,7 +28,8 @@ func (s *sixSites) ended(ctx context.Context, row string, sizes map[string]int) 
 // heals.
 func (s *sixSites) cutSite(ctx context.Context) {
 	var across []*order
-	for _, host := range []string{"grenoble-1", "sophia-1"} {
+	for i, host := range []string{"grenoble-1", "sophia-1"} {
+		s.used(ctx, 4*i) // what the job before was offered beyond that is given back a moment later
 		j := s.job(ctx, host, 3, 4, func(j *order) {
 			j.spec.Strategy, j.spec.Where = string(placement.Spread), `site in ["grenoble", "sophia"]`
 		})
@@ -46,6 +47,25 @@ func (s *sixSites) cutSite(ctx context.Context) {
 	begin = time.Now()
 	s.end(ctx, 60*time.Second, across...)
 	s.row("the two jobs that had lost ranks have ended right", since(begin), "60 s", true)
+}
+
+// used waits until no more slots are used or held at all nodes than so many.
+func (s *sixSites) used(ctx context.Context, slots int) {
+	_, err := lab.Until(ctx, 15*time.Second, fmt.Sprintf("%d slots are used", slots), func(ctx context.Context) string {
+		busy := 0
+		for _, n := range s.nodes {
+			info, err := n.Client.Node(ctx)
+			if err != nil {
+				return fmt.Sprintf("%s: %v", n.Name, err)
+			}
+			busy += info.Busy
+		}
+		if busy > slots {
+			return fmt.Sprintf("%d are used or held", busy)
+		}
+		return ""
+	})
+	must(err)
 }
 
 // apart is what happens while the site is cut off.
