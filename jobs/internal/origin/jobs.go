@@ -4,7 +4,6 @@
 package origin
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/executor"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/participant"
@@ -31,9 +31,8 @@ type Config struct {
 	Dir     string // absolute
 	Journal journal.Journal
 	Store   transfer.PinStore
-	// Fetch brings files from other nodes: the blobs of a manifest, and the manifest,
-	// into the store, pinned for the owner.
-	Fetch func(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error)
+	// Fetch brings files from other nodes.
+	Fetch executor.FetchFunc
 	// Learn takes note of the addresses of a node.
 	Learn func(id vicinity.ID, addrs []string)
 
