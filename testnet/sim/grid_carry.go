@@ -14,10 +14,8 @@ import (
 type Cost struct {
 	Rounds []RoundCost
 	Sum    RoundCost // of the rounds
-	// Answers are packets that offer, decline or give back. Requests are those
-	// and their replies.
-	Answers, AnswerBytes   int
-	Requests, RequestBytes int
+	// Answers are packets that offer, decline or give back.
+	Answers, AnswerBytes int
 }
 
 // RoundCost is what one flood took.
@@ -116,15 +114,13 @@ func (g *Grid) post(from int, m model.Message) {
 	if !ok {
 		return
 	}
-	c := g.cost(m.Job)
 	if m.Kind == model.Packet {
+		c := g.cost(m.Job)
 		c.Answers++
 		c.AnswerBytes += m.Size + kindByte
 		g.o.Send(from, to, func() { g.receive(from, to, m) })
 		return
 	}
-	c.Requests++
-	c.RequestBytes += m.Size
 	at := g.o.at
 	if m.Kind == model.Request {
 		at = g.connect(from, to)

@@ -64,7 +64,7 @@ func TestGridRunsJobs(t *testing.T) {
 			t.Errorf("%s: the job does not end", mode)
 		}
 		c := g.Cost(id)
-		if c.Sum.Messages == 0 || c.Sum.Reached+c.Sum.Duplicates > c.Sum.Messages || c.Answers == 0 || c.Requests == 0 || c.Sum.Bytes < 200*c.Sum.Messages {
+		if c.Sum.Messages == 0 || c.Sum.Reached+c.Sum.Duplicates > c.Sum.Messages || c.Answers == 0 || c.Sum.Bytes < 200*c.Sum.Messages {
 			t.Errorf("%s: cost %+v", mode, c)
 		}
 	}
@@ -127,21 +127,6 @@ func TestExcess(t *testing.T) {
 	}
 	if ratio, clear = Excess([]time.Duration{0}, []time.Duration{0}); ratio != 1 || clear != 1 {
 		t.Errorf("got %v and %v at the origin itself", ratio, clear)
-	}
-}
-
-func TestPaperLayout(t *testing.T) {
-	for _, n := range []int{338, 430} {
-		l, sum := Paper(n), 0
-		for s, size := range l.Sizes {
-			sum += size
-			if s > 1 && l.RTT[0][s] < l.RTT[0][s-1] {
-				t.Errorf("site %d is nearer than the one before", s)
-			}
-		}
-		if sum != n || len(PaperSites()) != len(l.Sizes) {
-			t.Errorf("%d nodes, want %d", sum, n)
-		}
 	}
 }
 

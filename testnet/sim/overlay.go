@@ -24,16 +24,18 @@ type OverlayConfig struct {
 	Seed   uint64
 	Noise  Noise
 	Peers  int // nodes that a core remembers; 0 = the protocol's own
-	// Heard is how long news of a member need to reach the others: each hears
-	// of it after a time of its own, up to this. 0 = 1 s.
-	Heard time.Duration
-	// Suspicion is how long a dead or cut off member is still believed to be
-	// there. 0 = 5 s.
-	Suspicion time.Duration
 	// Idle leaves the vicinity cores without events, for who brings a graph of
 	// neighbours of his own: Neighbours is empty, Core must not be used.
 	Idle bool
 }
+
+const (
+	// heard is how long news of a member need to reach the others: each hears
+	// of it after a time of its own, up to this.
+	heard = time.Second
+	// suspicion is how long a dead or cut off member is still believed to be there.
+	suspicion = 5 * time.Second
+)
 
 // Overlay is a network of simulated nodes, called by numbers from 0. Methods
 // must not be called at the same time, but may be called by the functions that
@@ -74,12 +76,6 @@ type Traffic struct {
 // members since the start: each knows all others, but nobody's distance. Their
 // cores begin within the first second.
 func NewOverlay(cfg OverlayConfig) *Overlay {
-	if cfg.Heard <= 0 {
-		cfg.Heard = time.Second
-	}
-	if cfg.Suspicion <= 0 {
-		cfg.Suspicion = 5 * time.Second
-	}
 	o := &Overlay{cfg: cfg, rnd: rand.New(rand.NewPCG(cfg.Seed, 0x0e1)), index: make(map[vicinity.ID]int)}
 	o.part = make([]int, len(cfg.Layout.Sizes))
 	for range cfg.Layout.Sizes {

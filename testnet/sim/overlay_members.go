@@ -53,14 +53,14 @@ func (o *Overlay) Revive(i int) {
 	}
 }
 
-// Crash stops nodes. The others believe in them for as long as Suspicion says,
+// Crash stops nodes. The others believe in them for as long as suspicion says,
 // and then hear of their end one by one, if they have not come back by then.
 func (o *Overlay) Crash(nodes ...int) {
 	for _, i := range nodes {
 		h := o.hosts[i]
 		life := h.life
 		h.down = true
-		o.Schedule(o.cfg.Suspicion, func() {
+		o.Schedule(suspicion, func() {
 			if h.life == life {
 				o.tell(i, everywhere, false)
 			}
@@ -98,7 +98,7 @@ func (o *Overlay) tell(i int, at func(site int) bool, member bool) {
 			continue
 		}
 		life := h.life
-		o.Schedule(o.upTo(o.cfg.Heard), func() {
+		o.Schedule(o.upTo(heard), func() {
 			if h.down || h.life != life {
 				return
 			}
@@ -115,7 +115,7 @@ func (o *Overlay) tell(i int, at func(site int) bool, member bool) {
 }
 
 // Cut separates some sites from all others: no packet passes between the two
-// parts, and after the time of Suspicion each forgets the other. A cut from before
+// parts, and after the time of suspicion each forgets the other. A cut from before
 // is healed.
 func (o *Overlay) Cut(sites ...int) {
 	o.Heal()
@@ -124,7 +124,7 @@ func (o *Overlay) Cut(sites ...int) {
 	}
 	o.cuts++
 	this := o.cuts
-	o.Schedule(o.cfg.Suspicion, func() {
+	o.Schedule(suspicion, func() {
 		if o.cuts == this {
 			o.across(false)
 		}

@@ -31,7 +31,7 @@ func main() { chart.Main("fill", 5, run) }
 func run(w *chart.Results, seeds int) error {
 	fmt.Fprintln(w, "search    seed  jobs  workers  not the nearest free slot (target < 2 %)  or one that a lost packet kept  RTT/oracle  messages a job  floods a job  all placed after")
 	header := []string{"search", "seed", "job", "started_s"}
-	for _, name := range sim.PaperSites() {
+	for _, name := range siteNames {
 		header = append(header, name, name+"_ideal")
 	}
 	var rows [][]any
@@ -84,7 +84,7 @@ func (r *result) placed() int { return len(r.jobs) * workers }
 
 // fill fills a grid with jobs.
 func fill(w io.Writer, mode string, seed uint64) (*result, error) {
-	layout := sim.Paper(nodes)
+	layout := layout()
 	graph := sim.Settled(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: sim.Usual()}, time.Minute)
 	o := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: sim.Usual(), Idle: true})
 	g := sim.NewGrid(sim.GridConfig{Overlay: o, Graph: graph, Seed: seed})
@@ -126,7 +126,7 @@ func (r *result) add(o *sim.Overlay, origin int, chosen, best, ideal []int) {
 	for i := range got {
 		r.rtt, r.best = r.rtt+got[i], r.best+want[min(i, len(want)-1)]
 	}
-	j := job{started: o.Elapsed(), sites: make([]int, len(sim.PaperSites())), best: make([]int, len(sim.PaperSites()))}
+	j := job{started: o.Elapsed(), sites: make([]int, len(siteNames)), best: make([]int, len(siteNames))}
 	if n := len(r.jobs); n > 0 {
 		copy(j.sites, r.jobs[n-1].sites)
 	}
@@ -157,7 +157,7 @@ func (r *result) figure(mode string) chart.Figure {
 		X:     "jobs", Y: "workers at the site",
 	}
 	var ideals []chart.Series // drawn last
-	for s, name := range sim.PaperSites() {
+	for s, name := range siteNames {
 		got, ideal := chart.Series{Name: name, Colour: s + 1}, chart.Series{Colour: s + 1, Dashed: true}
 		for i, j := range r.jobs {
 			got.X, got.Y = append(got.X, float64(i+1)), append(got.Y, float64(j.sites[s]))
