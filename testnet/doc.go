@@ -53,9 +53,8 @@
 //	})
 //
 // memberlist costs the square of the number of nodes: 100 nodes start and find
-// each other in some 6 s of one processor, 300 in 50 s. [NodesConfig].Directory
-// replaces it by an oracle for more. [Nodes] measures itself: Known, Right,
-// Traffic, Flood.
+// each other in some 6 s of one processor, 300 in 50 s. [Nodes] measures itself:
+// Known, Right, Traffic, Flood.
 //
 // A command does the same outside of "go test": [Main] lends it a [Bubble].
 //

@@ -226,3 +226,25 @@ func TestHundredJobsAtOnce(t *testing.T) {
 		t.Logf("%d jobs, %d workers of 2 s on 40 slots: done after %v, %v is the least; %d floods", len(ids), slots, time.Since(begun), least, floods)
 	})
 }
+
+// meanRTT returns the mean of the true round trips between node i and the
+// workers of a job.
+func (n *Nodes) meanRTT(i int, workers []jobs.WorkerStatus) time.Duration {
+	var sum time.Duration
+	for _, w := range workers {
+		if at, ok := n.index[w.Node]; ok {
+			sum += n.RTT(i, at)
+		}
+	}
+	return sum / time.Duration(max(1, len(workers)))
+}
+
+// leastRTT returns the mean of the true round trips between node i and the
+// workers of a job that is placed as near as it can be on idle nodes.
+func (n *Nodes) leastRTT(i, workers int) time.Duration {
+	var sum time.Duration
+	for _, j := range n.Nearest(i, workers) {
+		sum += n.RTT(i, j)
+	}
+	return sum / time.Duration(max(1, workers))
+}

@@ -38,11 +38,6 @@ type NodesConfig struct {
 	Programs map[string]Program // beside the standard ones
 	Cache    int64              // bytes of blobs that a node keeps although nobody needs them; 0 = transfer.DefaultCache
 	Log      zerolog.Logger     // of all nodes
-
-	// Directory puts an oracle in memberlist's place, for networks of more than
-	// some 400 nodes: everybody learns within a second who came and who left,
-	// and within 11 s who crashed. It knows nothing of partitions.
-	Directory bool
 }
 
 // Nodes are whole nodes (node.Node) on a Network: their TLS, memberlist,
@@ -52,13 +47,12 @@ type NodesConfig struct {
 type Nodes struct {
 	Network *Network
 
-	cfg       NodesConfig
-	secret    string
-	seeds     []string // addresses that everybody is told
-	list      []*member
-	index     map[vicinity.ID]int
-	directory *directory // nil = memberlist
-	sent      [256]tally // by kind
+	cfg    NodesConfig
+	secret string
+	seeds  []string // addresses that everybody is told
+	list   []*member
+	index  map[vicinity.ID]int
+	sent   [256]tally // by kind
 
 	sixth   []time.Duration // how far the sixth nearest node truly is
 	sixthOf []int           // from these nodes
@@ -105,9 +99,6 @@ func StartNodes(cfg NodesConfig) (*Nodes, error) {
 	n := &Nodes{
 		cfg: cfg, index: map[vicinity.ID]int{},
 		Network: NewNetwork(Config{Latency: cfg.Sites.Latency, Loss: cfg.Loss, Seed: cfg.Seed}),
-	}
-	if cfg.Directory {
-		n.directory = newDirectory()
 	}
 	rnd := rand.New(rand.NewPCG(cfg.Seed, 0x6e6f646573))
 	secret, err := trust.NewSecret(byteSource{rnd})

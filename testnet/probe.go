@@ -13,12 +13,11 @@ import (
 
 // FloodReport tells how one flood went.
 type FloodReport struct {
-	Reached    int           // nodes, the origin not counted
-	Last       time.Duration // from the start until the last of them had it
-	sum        time.Duration // of these times
-	Hops       int           // links to the one with the most
-	Messages   int64         // copies sent
-	Duplicates int64         // copies that a node had already
+	Reached  int           // nodes, the origin not counted
+	Last     time.Duration // from the start until the last of them had it
+	sum      time.Duration // of these times
+	Hops     int           // links to the one with the most
+	Messages int64         // copies sent
 }
 
 // Arrived counts a node that has the flood, so long after its start.
@@ -27,11 +26,8 @@ func (r *FloodReport) Arrived(m flood.Message, after time.Duration) {
 	r.Last, r.Hops, r.sum = max(r.Last, after), max(r.Hops, int(m.Hops)), r.sum+after
 }
 
-// Add adds what a node has sent and got.
-func (r *FloodReport) Add(s flood.Stats) {
-	r.Messages += int64(s.Sent + s.Forwarded)
-	r.Duplicates += int64(s.Duplicates)
-}
+// Add adds what a node has sent.
+func (r *FloodReport) Add(s flood.Stats) { r.Messages += int64(s.Sent + s.Forwarded) }
 
 // Mean is how long a node waited for the flood on average.
 func (r *FloodReport) Mean() time.Duration { return r.sum / time.Duration(max(1, r.Reached)) }

@@ -32,19 +32,13 @@ type tally struct{ packets, bytes atomic.Int64 }
 
 // watched returns the overlay of node i.
 func (n *Nodes) watched(i int, cfg gossip.Config) (node.Overlay, error) {
-	m := n.list[i]
 	w := &watch{nodes: n, here: make([]bool, len(n.list))}
 	cfg.Handler = told{cfg.Handler, w}
-	if n.directory != nil {
-		w.Overlay = n.directory.overlay(cfg, m.host)
-	} else {
-		o, err := gossip.New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		w.Overlay = o
+	o, err := gossip.New(cfg)
+	if err != nil {
+		return nil, err
 	}
-	m.watch = w
+	w.Overlay, n.list[i].watch = o, w
 	return w, nil
 }
 

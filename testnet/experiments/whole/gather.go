@@ -20,14 +20,11 @@ const (
 )
 
 // wholeNodes measures a network of whole nodes.
-func wholeNodes(bubble testnet.Bubble, n int, directory bool, seed uint64) (row, error) {
+func wholeNodes(bubble testnet.Bubble, n int, seed uint64) (row, error) {
 	r := row{kind: "memberlist", nodes: n}
-	if directory {
-		r.kind = "directory"
-	}
 	real := testnet.RealTime()
 	err := bubble(func() error {
-		return r.gather(sim.SixSites(n, false), testnet.NodesConfig{Seed: seed, Directory: directory}, r.rest)
+		return r.gather(sim.SixSites(n, false), testnet.NodesConfig{Seed: seed}, r.rest)
 	})
 	r.took = testnet.RealTime() - real
 	return r, err

@@ -13,9 +13,8 @@ import (
 
 // Growth looks at networks of these sizes, as far as the options allow.
 var (
-	gossipSizes    = []int{100, 200, 300, 338, 430}
-	directorySizes = []int{100, 300, 1000, 2000}
-	coreSizes      = []int{300, 1000, 3000, 10_000}
+	wholeSizes = []int{100, 200, 300, 338, 430}
+	coreSizes  = []int{300, 1000, 3000, 10_000}
 )
 
 const (
@@ -53,17 +52,13 @@ func growth(w *chart.Results, bubble testnet.Bubble, o options) error {
 	debug.SetMemoryLimit(6 << 30) // from there on, memory is worth more than time
 	defer debug.SetMemoryLimit(math.MaxInt64)
 	fmt.Fprintf(w, "seed %d\n%s\n", o.seed, strings.Join(head(), "\t"))
-	wholes := func(directory bool) func(int) (row, error) {
-		return func(n int) (row, error) { return wholeNodes(bubble, n, directory, o.seed) }
-	}
 	var rows []row
 	for _, kind := range []struct {
 		sizes   []int
 		most    int
 		measure func(nodes int) (row, error)
 	}{
-		{gossipSizes, o.gossip, wholes(false)},
-		{directorySizes, o.directory, wholes(true)},
+		{wholeSizes, o.most, func(n int) (row, error) { return wholeNodes(bubble, n, o.seed) }},
 		{coreSizes, o.cores, func(n int) (row, error) { return bareCores(n, o.seed) }},
 	} {
 		for _, n := range kind.sizes {
@@ -114,7 +109,7 @@ func keepGrowth(w *chart.Results, rows []row) {
 	w.CSV("growth.csv", head(), table)
 	draw := func(file, title, axis string, left bool, of func(row) float64) {
 		f := chart.Figure{Title: title, X: "nodes", Y: axis, LogX: true, LogY: true, LegendLeft: left}
-		for _, kind := range []string{"memberlist", "directory", "cores"} {
+		for _, kind := range []string{"memberlist", "cores"} {
 			s := chart.Line(chart.Series{Name: kind, Points: true}, rows, func(r row) (x, y float64, ok bool) {
 				return float64(r.nodes), of(r), r.kind == kind && of(r) > 0
 			})

@@ -15,8 +15,7 @@ func TestGrowthOfSmallNetworks(t *testing.T) {
 	bubble := testnet.InTest(t)
 	var rows []row
 	for _, measure := range []func() (row, error){
-		func() (row, error) { return wholeNodes(bubble, n, false, seed) },
-		func() (row, error) { return wholeNodes(bubble, n, true, seed) },
+		func() (row, error) { return wholeNodes(bubble, n, seed) },
 		func() (row, error) { return bareCores(2*n, seed) },
 	} {
 		r, err := measure()

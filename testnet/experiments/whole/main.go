@@ -1,9 +1,8 @@
 // Whole runs whole nodes, as many as two processors bear, and asks three things of
 // them.
 //
-// Growth, what one more node costs everybody: whole nodes on memberlist, whole
-// nodes on an oracle that knows all members, and the bare cores of vicinity and
-// flood, at six sites with the distances of Grid'5000.
+// Growth, what one more node costs everybody: whole nodes, and the bare cores of
+// vicinity and flood, at six sites with the distances of Grid'5000.
 //
 // Launch, the largest experiment of Drost et al. on more nodes than they had:
 // one job of 600 to 671 workers on 338 nodes with two slots at these sites, five
@@ -13,8 +12,8 @@
 // after the other, on the whole nodes of the launch and on the bare cores of
 // testnet/sim.
 //
-//	go run ./testnet/experiments/whole                        # all, about 35 minutes and 8 GB
-//	go run ./testnet/experiments/whole -only growth -max 100 -directory 0 -cores 1000 -out ''
+//	go run ./testnet/experiments/whole                        # all, about 35 minutes and 6 GB
+//	go run ./testnet/experiments/whole -only growth -max 100 -cores 1000 -out ''
 //	go run ./testnet/experiments/whole -only jobs -nodes 60 -origins 2 -out ''
 //
 // It prints tables and writes them, with figures, into folders of -out.
@@ -40,11 +39,11 @@ import (
 const slots = 2
 
 type options struct {
-	only                     string // "growth", "jobs" (launch and series) or ""
-	gossip, directory, cores int    // the largest networks of growth
-	nodes, origins           int    // of launch and series
-	seed                     uint64
-	out                      string
+	only           string // "growth", "jobs" (launch and series) or ""
+	most, cores    int    // the largest networks of growth
+	nodes, origins int    // of launch and series
+	seed           uint64
+	out            string
 }
 
 // modes are compared, in this order.
@@ -53,8 +52,7 @@ var modes = []string{jobs.SearchPaper, jobs.SearchAdaptive}
 func main() {
 	var o options
 	flag.StringVar(&o.only, "only", "", "growth, or jobs: launch and series")
-	flag.IntVar(&o.gossip, "max", 300, "growth: most whole nodes on memberlist")
-	flag.IntVar(&o.directory, "directory", 1000, "growth: most whole nodes on the oracle membership")
+	flag.IntVar(&o.most, "max", 300, "growth: most whole nodes")
 	flag.IntVar(&o.cores, "cores", 10_000, "growth: most bare cores")
 	flag.IntVar(&o.nodes, "nodes", 338, "jobs: whole nodes")
 	flag.IntVar(&o.origins, "origins", 8, "jobs: of each size in the series, each at another node")
