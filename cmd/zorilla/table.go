@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"io"
-	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -28,16 +28,17 @@ func (con *console) printTable(rows [][]string) error {
 		}
 	}
 	colour := colours(con.stdout)
-	var b strings.Builder
+	var out []byte
 	for _, row := range rows {
-		line := ""
 		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-columns(cell))
-			line += paint(cell, colour) + pad + "  "
+			out = append(out, paint(cell, colour)...)
+			for range widths[i] - columns(cell) + 2 {
+				out = append(out, ' ')
+			}
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		out = append(bytes.TrimRight(out, " "), '\n')
 	}
-	_, err := io.WriteString(con.stdout, b.String())
+	_, err := con.stdout.Write(out)
 	return err
 }
 

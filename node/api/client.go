@@ -62,8 +62,8 @@ func (c *Client) Node(ctx context.Context) (n NodeInfo, err error) {
 }
 
 // Nodes implements Service.
-func (c *Client) Nodes(ctx context.Context) (n []NodeInfo, err error) {
-	return n, c.get(ctx, "/v1/nodes", &n)
+func (c *Client) Nodes(ctx context.Context) ([]NodeInfo, error) {
+	return getList[NodeInfo](ctx, c, "/v1/nodes")
 }
 
 // Submit implements Service.
@@ -79,13 +79,13 @@ func (c *Client) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 }
 
 // Jobs implements Service.
-func (c *Client) Jobs(ctx context.Context, all bool) (s []jobs.Status, err error) {
-	return s, c.get(ctx, "/v1/jobs?all="+strconv.FormatBool(all), &s)
+func (c *Client) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
+	return getList[jobs.Status](ctx, c, "/v1/jobs?all="+strconv.FormatBool(all))
 }
 
 // Summaries implements Service.
-func (c *Client) Summaries(ctx context.Context, all bool) (s []jobs.Summary, err error) {
-	return s, c.get(ctx, "/v1/summaries?all="+strconv.FormatBool(all), &s)
+func (c *Client) Summaries(ctx context.Context, all bool) ([]jobs.Summary, error) {
+	return getList[jobs.Summary](ctx, c, "/v1/summaries?all="+strconv.FormatBool(all))
 }
 
 // Job implements Service.
@@ -281,7 +281,7 @@ func (c *Client) call(ctx context.Context, method, path string, body io.Reader, 
 		return c.broken(ctx, err)
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%w: the node's answer cannot be read: %v", ErrUnavailable, err)
+		return unreadable(err)
 	}
 	return nil
 }

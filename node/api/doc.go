@@ -34,7 +34,8 @@
 //	GET  /v1/web                            {"url"}
 //	GET  /v1/changes                        answers at once, ends at the next change
 //
-// Listings are JSON: times RFC 3339, durations seconds. An error is
+// Answers are JSON: times RFC 3339, durations seconds; a listing has a line for each
+// element, which is sent as soon as it is encoded. An error is
 // {"error": one line, "code": word}; the codes are those of the table in
 // errors.go, and the client turns them back into the sentinel they stand for.
 //

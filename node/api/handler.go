@@ -30,15 +30,15 @@ func Handler(s Service) http.Handler {
 	h := handler{s}
 	mux := http.NewServeMux()
 	servePeers(mux, s)
-	mux.HandleFunc("GET /v1/nodes", answer(h.nodes))
+	mux.HandleFunc("GET /v1/nodes", answerList(h.nodes))
 	mux.HandleFunc("POST /v1/jobs", answer(h.submit))
 	mux.HandleFunc("DELETE /v1/jobs/{job}", ofJob(func(r *http.Request, job string) (any, error) { return done{}, s.Remove(r.Context(), job) }))
-	mux.HandleFunc("POST /v1/blobs/missing", answer(h.missing))
+	mux.HandleFunc("POST /v1/blobs/missing", answerList(h.missing))
 	mux.HandleFunc("PUT /v1/blobs/{hash}", answer(h.putChunk))
 	mux.HandleFunc("POST /v1/drain", answer(h.drain))
 	mux.HandleFunc("GET /v1/owner", answer(func(r *http.Request) (any, error) { return s.Limits(r.Context()) }))
 	mux.HandleFunc("POST /v1/owner", answer(h.setLimits))
-	mux.HandleFunc("GET /v1/queue", answer(func(r *http.Request) (any, error) { return list(s.Queue(r.Context())) }))
+	mux.HandleFunc("GET /v1/queue", answerList(func(r *http.Request) ([]jobs.Waiting, error) { return s.Queue(r.Context()) }))
 	mux.HandleFunc("GET /v1/invite", answer(func(r *http.Request) (any, error) {
 		token, err := s.Invite(r.Context())
 		return tokenBody{token}, err
@@ -106,14 +106,6 @@ func checkJob(job string) error {
 	return nil
 }
 
-// list makes an empty listing [] rather than null.
-func list[T any](items []T, err error) ([]T, error) {
-	if items == nil {
-		items = []T{}
-	}
-	return items, err
-}
-
 // readJSON decodes a request body of at most limit bytes.
 func readJSON(r *http.Request, limit int64, v any) error {
 	b, err := readBody(r, limit)
@@ -146,20 +138,20 @@ func readAll(r io.Reader, announced int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-func (h peerHandler) jobs(r *http.Request) (any, error) {
+func (h peerHandler) jobs(r *http.Request) ([]jobs.Status, error) {
 	all, err := boolean(r, "all")
 	if err != nil {
 		return nil, err
 	}
-	return list(h.Jobs(r.Context(), all))
+	return h.Jobs(r.Context(), all)
 }
 
-func (h peerHandler) summaries(r *http.Request) (any, error) {
+func (h peerHandler) summaries(r *http.Request) ([]jobs.Summary, error) {
 	all, err := boolean(r, "all")
 	if err != nil {
 		return nil, err
 	}
-	return list(h.Summaries(r.Context(), all))
+	return h.Summaries(r.Context(), all)
 }
 
 func (h handler) submit(r *http.Request) (any, error) {
@@ -188,7 +180,7 @@ func (h peerHandler) await(r *http.Request, job string) (any, error) {
 	return awaitBody{status, version}, err
 }
 
-func (h handler) missing(r *http.Request) (any, error) {
+func (h handler) missing(r *http.Request) ([]transfer.Hash, error) {
 	var ask []transfer.Hash
 	if err := readJSON(r, maxMissingBody, &ask); err != nil {
 		return nil, err
@@ -196,7 +188,7 @@ func (h handler) missing(r *http.Request) (any, error) {
 	if len(ask) > maxMissing {
 		return nil, fmt.Errorf("%w: %d hashes in one question, at most %d", ErrInvalid, len(ask), maxMissing)
 	}
-	return list(h.Missing(r.Context(), ask))
+	return h.Missing(r.Context(), ask)
 }
 
 func (h handler) putChunk(r *http.Request) (any, error) {

@@ -77,15 +77,15 @@ func CheckNode(name string) error {
 	return nil
 }
 
-func (h handler) nodes(r *http.Request) (any, error) {
+func (h handler) nodes(r *http.Request) ([]NodeInfo, error) {
 	ask, err := boolean(r, "ask")
 	if err != nil {
 		return nil, err
 	}
 	if ask {
-		return list(h.Survey(r.Context()))
+		return h.Survey(r.Context())
 	}
-	return list(h.Nodes(r.Context()))
+	return h.Nodes(r.Context())
 }
 
 func (h peerHandler) rtt(r *http.Request) (any, error) {
@@ -107,8 +107,8 @@ func (h peerHandler) rtt(r *http.Request) (any, error) {
 }
 
 // Survey implements Service.
-func (c *Client) Survey(ctx context.Context) (n []NodeInfo, err error) {
-	return n, c.get(ctx, "/v1/nodes?ask=true", &n)
+func (c *Client) Survey(ctx context.Context) ([]NodeInfo, error) {
+	return getList[NodeInfo](ctx, c, "/v1/nodes?ask=true")
 }
 
 // Measure implements Service.

@@ -33,6 +33,6 @@ func (c *Client) SetLimits(ctx context.Context, changes []string) (l jobs.Limits
 }
 
 // Queue implements Service.
-func (c *Client) Queue(ctx context.Context) (w []jobs.Waiting, err error) {
-	return w, c.get(ctx, "/v1/queue", &w)
+func (c *Client) Queue(ctx context.Context) ([]jobs.Waiting, error) {
+	return getList[jobs.Waiting](ctx, c, "/v1/queue")
 }

@@ -53,8 +53,8 @@ func servePeers(mux *http.ServeMux, p Peer) {
 	h := peerHandler{p}
 	mux.HandleFunc("GET /v1/node", answer(func(r *http.Request) (any, error) { return p.Node(r.Context()) }))
 	mux.HandleFunc("GET /v1/rtt", answer(h.rtt))
-	mux.HandleFunc("GET /v1/jobs", answer(h.jobs))
-	mux.HandleFunc("GET /v1/summaries", answer(h.summaries))
+	mux.HandleFunc("GET /v1/jobs", answerList(h.jobs))
+	mux.HandleFunc("GET /v1/summaries", answerList(h.summaries))
 	mux.HandleFunc("GET /v1/jobs/{job}", ofJob(func(r *http.Request, job string) (any, error) { return p.Job(r.Context(), job) }))
 	mux.HandleFunc("GET /v1/jobs/{job}/await", ofJob(h.await))
 	mux.HandleFunc("GET /v1/jobs/{job}/tasks", ofJob(h.tasks))

@@ -68,7 +68,7 @@ func Dial(address string) (*Client, error) {
 	if address == "" {
 		return nil, fmt.Errorf("%w: no address of a node: want the path of a socket or a URL", ErrInvalid)
 	}
-	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8}
+	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8, ReadBufferSize: pieceSize}
 	base := "http://node" // a unix socket needs no name, but HTTP wants one
 	dial := dialUnix
 	if strings.Contains(address, "://") {

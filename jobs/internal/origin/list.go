@@ -129,6 +129,7 @@ func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
 		if ended >= 0 {
 			order = order[max(0, len(order)-ended):]
 		}
+		list = make([]T, 0, len(order)+len(o.core.Part.Works)) // about
 		for _, p := range order {
 			if j := o.jobs[p.ID]; j == nil {
 				tell(p.Status(o.self.ID))
