@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -33,7 +32,7 @@ func (s *Spec) TaskOf(path string) (id int, ok bool) {
 		return 0, false
 	}
 	numbers := process.NumberTasks(s.Array.Tasks)
-	for _, digits := range digitRuns.FindAllString(path, -1) {
+	for _, digits := range strings.FieldsFunc(path, notDigit) {
 		id, err := strconv.Atoi(digits)
 		if err != nil {
 			continue
@@ -61,4 +60,4 @@ func (s *Spec) NamesOutput(path string) bool {
 	return false
 }
 
-var digitRuns = regexp.MustCompile(`[0-9]+`)
+func notDigit(r rune) bool { return r < '0' || r > '9' }

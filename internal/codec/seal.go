@@ -9,11 +9,13 @@ import (
 // sealed begins a sealed value: no value in msgpack begins so.
 const sealed = 0xc1
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// Castagnoli is the table of CRC-32C, which all our checksums are. It is made at its
+// first use, since it is longer in the making than most commands need it for.
+func Castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // Seal returns b for a file, with a checksum: sealed, CRC-32C of b (big-endian), b.
 func Seal(b []byte) []byte {
-	out := binary.BigEndian.AppendUint32([]byte{sealed}, crc32.Checksum(b, castagnoli))
+	out := binary.BigEndian.AppendUint32([]byte{sealed}, crc32.Checksum(b, Castagnoli()))
 	return append(out, b...)
 }
 
@@ -23,7 +25,7 @@ func Unseal(b []byte) ([]byte, error) {
 	switch {
 	case len(b) < 5 || b[0] != sealed:
 		return nil, fmt.Errorf("%w: it has no checksum", ErrMalformed)
-	case crc32.Checksum(b[5:], castagnoli) != binary.BigEndian.Uint32(b[1:]):
+	case crc32.Checksum(b[5:], Castagnoli()) != binary.BigEndian.Uint32(b[1:]):
 		return nil, fmt.Errorf("%w: it is damaged", ErrMalformed)
 	}
 	return b[5:], nil

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+
+	"zorilla/internal/codec"
 )
 
 // record is an entry as it is stored. It names itself: an entry that was moved
@@ -26,8 +28,6 @@ var recordMagic = []byte{0x9c, 'z', 'j', 2}
 
 const recordHeader = 4 + 4 + 8 + 8 + 8 + 4 + 1
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 func (r *record) append(b []byte) []byte {
 	start := len(b)
 	b = append(b, recordMagic...)
@@ -39,7 +39,7 @@ func (r *record) append(b []byte) []byte {
 	b = append(b, byte(len(r.key)))
 	b = append(b, r.key...)
 	b = append(b, r.data...)
-	binary.BigEndian.PutUint32(b[start+4:], crc32.Checksum(b[start+8:], castagnoli))
+	binary.BigEndian.PutUint32(b[start+4:], crc32.Checksum(b[start+8:], codec.Castagnoli()))
 	return b
 }
 
@@ -50,7 +50,7 @@ func parseRecord(b []byte) (r record, size int) {
 		return r, 0
 	}
 	n, key := int(binary.BigEndian.Uint32(b[32:])), int(b[36])
-	if size = recordHeader + key + n; n > MaxData || size > len(b) || crc32.Checksum(b[8:size], castagnoli) != binary.BigEndian.Uint32(b[4:]) {
+	if size = recordHeader + key + n; n > MaxData || size > len(b) || crc32.Checksum(b[8:size], codec.Castagnoli()) != binary.BigEndian.Uint32(b[4:]) {
 		return r, 0
 	}
 	r.seq, r.stamp, r.born = binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint64(b[16:]), binary.BigEndian.Uint64(b[24:])

@@ -12,6 +12,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"zorilla/internal/codec"
 )
 
 // The table is the bbolt file, which has all entries but those of the logs.
@@ -54,7 +56,7 @@ func holdsRoot(db *bbolt.DB) (ok bool) {
 // parseApplied reads which transaction was the last whose log was applied to the
 // table. ok is false if that is damaged.
 func parseApplied(b []byte) (number uint64, ok bool) {
-	if len(b) != 12 || crc32.Checksum(b[:8], castagnoli) != binary.BigEndian.Uint32(b[8:]) {
+	if len(b) != 12 || crc32.Checksum(b[:8], codec.Castagnoli()) != binary.BigEndian.Uint32(b[8:]) {
 		return 0, false
 	}
 	return binary.BigEndian.Uint64(b), true
@@ -73,7 +75,7 @@ func setApplied(tx *bbolt.Tx, number uint64) error {
 		return err
 	}
 	value := binary.BigEndian.AppendUint64(nil, max(number, appliedOf(tx)))
-	return b.Put(appliedName, binary.BigEndian.AppendUint32(value, crc32.Checksum(value, castagnoli)))
+	return b.Put(appliedName, binary.BigEndian.AppendUint32(value, crc32.Checksum(value, codec.Castagnoli())))
 }
 
 // apply brings what is in a log into the table.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+
+	"zorilla/internal/codec"
 )
 
 // step is one change that a transaction makes: a key is removed, or gets one more
@@ -66,7 +68,7 @@ func appendTransaction(b []byte, number uint64, steps []step) []byte {
 		b = append(b, byte(len(s.key)))
 		b = append(b, s.key...)
 	}
-	binary.BigEndian.PutUint32(b[summary:], crc32.Checksum(b[summary+4:], castagnoli))
+	binary.BigEndian.PutUint32(b[summary:], crc32.Checksum(b[summary+4:], codec.Castagnoli()))
 	head := b[summary:]
 	for _, s := range steps {
 		b = append(b, s.record...)
@@ -90,7 +92,7 @@ func sizeOf(steps []step) int {
 // parseSummary reads what both ends of a transaction say; ok is false if they say
 // nothing that can be believed.
 func parseSummary(summary, directory []byte) (t transaction, ok bool) {
-	sum := crc32.Update(crc32.Checksum(summary[4:], castagnoli), castagnoli, directory)
+	sum := crc32.Update(crc32.Checksum(summary[4:], codec.Castagnoli()), codec.Castagnoli(), directory)
 	if sum != binary.BigEndian.Uint32(summary) {
 		return t, false
 	}

@@ -70,14 +70,12 @@ func (want *Wanted) Check(spec *jobs.Spec) error {
 	case spec.Array != nil && strings.Contains(want.Into, "%r"):
 		return fmt.Errorf("--into %s: an array has tasks, not ranks: want %%t", want.Into)
 	}
-	if mark := unknownMark.FindString(want.Into); mark != "" {
+	// What somebody wrote who knows the marks of other systems.
+	if mark := regexp.MustCompile(`%[a-qsu-zA-Z]`).FindString(want.Into); mark != "" {
 		return fmt.Errorf("--into %s: %s stands for nothing: want %%r, the rank, or %%t, the task of an array", want.Into, mark)
 	}
 	return nil
 }
-
-// unknownMark is what somebody wrote who knows the marks of other systems.
-var unknownMark = regexp.MustCompile(`%[a-qsu-zA-Z]`)
 
 // pullTasks is Pull for an array.
 func pullTasks(ctx context.Context, s Service, st jobs.Status, want Wanted) (done Pulled, err error) {

@@ -42,7 +42,7 @@ func endsStdin(end []byte, path string) bool {
 	if err != nil {
 		return false
 	}
-	sum := crc32.New(output.Castagnoli)
+	sum := crc32.New(codec.Castagnoli())
 	size := int64(0)
 	f, err := os.Open(path)
 	if err == nil {

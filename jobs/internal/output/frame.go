@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
@@ -30,14 +31,11 @@ const frameHeader = 4 + 4 + 1 + 4 + 8 + 4 + 4
 // file was durable when it was written, in its offset.
 const StreamMark process.Stream = 0
 
-// Castagnoli is the table of the checksums of frames and spools.
-var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 func headerSum(job jobs.ID, place int64, h []byte) uint32 {
 	var seed [8]byte
 	binary.BigEndian.PutUint64(seed[:], uint64(place))
-	sum := crc32.Update(crc32.Checksum([]byte(job), Castagnoli), Castagnoli, seed[:])
-	return crc32.Update(sum, Castagnoli, h[:frameHeader-4])
+	sum := crc32.Update(crc32.Checksum([]byte(job), codec.Castagnoli()), codec.Castagnoli(), seed[:])
+	return crc32.Update(sum, codec.Castagnoli(), h[:frameHeader-4])
 }
 
 // appendFrame appends the frame that is to stand at a place of the job's file.
@@ -48,7 +46,7 @@ func appendFrame(b []byte, job jobs.ID, place int64, o jobs.Output) []byte {
 	b = append(b, byte(o.Stream))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(o.Data)))
 	b = binary.BigEndian.AppendUint64(b, uint64(o.Offset))
-	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(o.Data, Castagnoli))
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(o.Data, codec.Castagnoli()))
 	b = binary.BigEndian.AppendUint32(b, headerSum(job, place, b[start:start+frameHeader-4:start+frameHeader-4]))
 	return append(b, o.Data...)
 }
@@ -118,7 +116,7 @@ func (r *Frames) Data(f *Frame) (b []byte, ok bool, err error) {
 	if err == io.EOF || err == io.ErrUnexpectedEOF { // the file was cut short
 		return nil, false, nil
 	}
-	return b, crc32.Checksum(b, Castagnoli) == f.sum, err
+	return b, crc32.Checksum(b, codec.Castagnoli()) == f.sum, err
 }
 
 // skip leaves out the bytes of the frame. It reports false if they are not all there.

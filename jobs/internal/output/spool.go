@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"zorilla/internal/codec"
 )
 
 // Spool is a file that grows at its end while others read it, until it is
@@ -57,7 +59,7 @@ func (s *Spool) Append(p []byte) error {
 		return errors.Join(err, s.file.Truncate(s.size))
 	}
 	s.size += int64(len(p))
-	s.sum = crc32.Update(s.sum, Castagnoli, p)
+	s.sum = crc32.Update(s.sum, codec.Castagnoli(), p)
 	s.wakeLocked()
 	return nil
 }
