@@ -1,6 +1,16 @@
 package model
 
-import "zorilla/jobs/internal/core"
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
 
 // Core is what tests look into.
 func (m *Model) Core() *core.Core { return m.core }
@@ -13,3 +23,63 @@ func (m *Model) Asking() bool { return len(m.asked) > 0 }
 
 // ReportSize is how much output is in one report at most.
 const ReportSize = modelReport
+
+// Limit tells what the owner allows from now on.
+func (m *Model) Limit(now time.Time, l jobs.Limits) Actions {
+	m.core.Limit(l)
+	return m.Tick(now)
+}
+
+// Drain makes the node take no new workers. With evict those that it has are ended, and
+// are lost there.
+func (m *Model) Drain(now time.Time, evict bool) Actions {
+	m.core.Claims.Drain()
+	if evict {
+		m.core.Part.EvictAll(now, wire.ReasonDraining)
+	}
+	return m.Tick(now)
+}
+
+// Undrain makes the node take workers again.
+func (m *Model) Undrain(now time.Time) Actions {
+	m.core.Undrain()
+	return m.Tick(now)
+}
+
+// Cancel ends a job of this node.
+func (m *Model) Cancel(now time.Time, id jobs.ID) Actions {
+	m.core.Tell(now, id, func(p *primary.Primary) { p.Cancel(now, "cancelled by a user") })
+	return m.Tick(now)
+}
+
+// Holding is some of a node's slots that belong to a job.
+type Holding struct {
+	Job    jobs.ID
+	Origin vicinity.ID
+	Slots  int
+	// State is that of the worker that has the slots, and Rank which one it
+	// is; "" = they are held by an offer that stands.
+	State jobs.WorkerState
+	Rank  jobs.RankAttempt
+}
+
+// Holdings lists what the node's slots are used by and held for: workers by
+// job and rank, then offers by job.
+func (m *Model) Holdings() []Holding {
+	var list []Holding
+	for _, w := range m.core.Part.All() {
+		for _, k := range w.Workers {
+			if !k.Freed {
+				list = append(list, Holding{Job: w.Job, Origin: w.Origin, Slots: w.Spec.Slots, State: k.State, Rank: k.RankAttempt})
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.core.Claims.Holds)) {
+		h := m.core.Claims.Holds[id]
+		list = append(list, Holding{Job: id, Origin: h.Ad.Origin(), Slots: h.Needs.Slots * h.Workers})
+	}
+	return list
+}
+
+// Jobs lists the jobs that were submitted here, in that order.
+func (m *Model) Jobs() []jobs.ID { return slices.Clone(m.disk.jobs) }

@@ -1,6 +1,4 @@
-// Package model is a node without a machine, for simulators and model checkers: a
-// Model contains the very core that package agent contains, with workers that only
-// take time and a disk in memory. It can be killed at any write, and revived.
+// Package model is a node without a machine, for simulators and model checkers.
 package model
 
 import (
@@ -118,6 +116,12 @@ func New(cfg Config) *Model {
 	if cfg.Unable == nil {
 		cfg.Unable = func() string { return "" }
 	}
+	if cfg.Nearer == nil {
+		cfg.Nearer = func(time.Duration, int) []vicinity.Measured { return nil }
+	}
+	if cfg.Distance == nil {
+		cfg.Distance = func(a, b vicinity.ID) time.Duration { return 0 }
+	}
 	m := &Model{cfg: cfg, disk: newModelDisk(), following: map[participant.WorkerID]bool{}}
 	m.core = core.New(cfg.Self, around{m}, cfg.Rand, cfg.Schedule, participant.OrphanLimit)
 	m.core.Claims.Used.Slots = cfg.Busy
@@ -141,39 +145,11 @@ func (m *Model) Submit(now time.Time, spec jobs.Spec) (jobs.ID, Actions, error) 
 	return id, m.Tick(now), nil
 }
 
-// Limit tells what the owner allows from now on.
-func (m *Model) Limit(now time.Time, l jobs.Limits) Actions {
-	m.core.Limit(l)
-	return m.Tick(now)
-}
-
 // Leave begins to stop the node, as SIGTERM does: nothing is offered or started
 // any more, and the origins of its workers are told that these go on. Kill
 // ends it.
 func (m *Model) Leave(now time.Time) Actions {
 	m.core.Leave(now, wire.AwayLease)
-	return m.Tick(now)
-}
-
-// Drain makes the node take no new workers. With evict those that it has are ended, and
-// are lost there.
-func (m *Model) Drain(now time.Time, evict bool) Actions {
-	m.core.Claims.Drain()
-	if evict {
-		m.core.Part.EvictAll(now, wire.ReasonDraining)
-	}
-	return m.Tick(now)
-}
-
-// Undrain makes the node take workers again.
-func (m *Model) Undrain(now time.Time) Actions {
-	m.core.Undrain()
-	return m.Tick(now)
-}
-
-// Cancel ends a job of this node.
-func (m *Model) Cancel(now time.Time, id jobs.ID) Actions {
-	m.core.Tell(now, id, func(p *primary.Primary) { p.Cancel(now, "cancelled by a user") })
 	return m.Tick(now)
 }
 
@@ -294,20 +270,11 @@ func (a around) Measured(id vicinity.ID) time.Duration {
 }
 
 func (a around) Nearer(than time.Duration, limit int) []vicinity.Measured {
-	if a.m.cfg.Nearer == nil {
-		return nil
-	}
 	return a.m.cfg.Nearer(than, limit)
 }
 
-func (a around) Distance(x, y vicinity.ID) time.Duration {
-	if a.m.cfg.Distance == nil {
-		return 0
-	}
-	return a.m.cfg.Distance(x, y)
-}
-
-func (a around) Size() int { return a.m.cfg.Members() }
+func (a around) Distance(x, y vicinity.ID) time.Duration { return a.m.cfg.Distance(x, y) }
+func (a around) Size() int                               { return a.m.cfg.Members() }
 
 func (a around) Flood(now time.Time, radius int, ad wire.Advertisement) flood.Flood {
 	payload := append(make([]byte, wire.SignatureLen), codec.MustMarshal(ad)...)

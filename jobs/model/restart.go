@@ -65,7 +65,7 @@ func Revive(now time.Time, cfg Config, r Remains) (*Model, Actions) {
 	m := New(cfg)
 	m.number, m.disk = r.number+1, r.disk
 	m.disk.jobs = nil
-	for _, e := range m.disk.journal { // as agent.Service.load does
+	for _, e := range m.disk.journal { // as origin.Jobs.Load does
 		j := m.core.Jobs[e.job]
 		if j == nil {
 			j = m.core.NewJob(e.job)

@@ -109,5 +109,6 @@ func (s *storm) room(slots, ranks, copies int) error {
 			offers = append(offers, placement.Offer{Node: string(s.net.ID(i)), Workers: n / slots})
 		}
 	}
-	return placement.Feasible(offers, ranks, copies)
+	_, err := placement.PlaceReplicas(placement.Nearest, offers, ranks, copies)
+	return err
 }

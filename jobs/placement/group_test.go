@@ -89,7 +89,7 @@ func TestGroupsAgainstBruteForce(t *testing.T) {
 				for i, k := range list {
 					some[i] = p.offers[k]
 				}
-				if Feasible(some, n, r) != nil {
+				if feasible(some, n, r) != nil {
 					return
 				}
 				_, _, worst := Worst(list, p.between)
@@ -152,7 +152,7 @@ func TestLargeGroups(t *testing.T) {
 		for range 6 {
 			p := newPlane(rnd, 50+rnd.IntN(150), rnd.IntN(3)*6, 4)
 			n, r := 2+rnd.IntN(60), 1+rnd.IntN(2)
-			if Feasible(p.offers, n, r) != nil {
+			if feasible(p.offers, n, r) != nil {
 				continue
 			}
 			least := time.Duration(math.MaxInt64)

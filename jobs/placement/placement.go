@@ -117,13 +117,6 @@ func deal(strategy Strategy, list []host, n, r int) (assign [][]int) {
 	return assign
 }
 
-// Feasible reports whether n ranks with r replicas each can be placed: nil, or
-// an error with the numbers that wraps ErrInfeasible.
-func Feasible(offers []Offer, n, r int) error {
-	_, err := shortList(offers, n, r)
-	return err
-}
-
 // host is an offer on the short list ("slist" in the paper).
 type host struct {
 	index    int // into the offers

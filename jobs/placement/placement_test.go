@@ -81,13 +81,13 @@ func TestErrors(t *testing.T) {
 		{second(Place(Nearest, site, 24)), ErrInfeasible, "not enough offers: 24 workers wanted, room for 23 on 5 nodes"},
 		{second(Place(Nearest, nil, 1)), ErrInfeasible, "not enough offers: 1 replicas need 1 nodes, 0 offered"},
 		{second(Place(Compact, site, 1)), ErrInvalid, "needs the distances"},
-		{Feasible(site[:2], 2, 3), ErrInfeasible, "not enough offers: 3 replicas need 3 nodes, 2 offered"},
-		{Feasible([]Offer{{"x", ms, 100}, {"y", ms, 1}}, 3, 2), ErrInfeasible, "not enough offers: 6 workers wanted, room for 4 on 2 nodes"},
-		{Feasible(site, 0, 1), ErrInvalid, "at least 1"},
-		{Feasible(site, 1, -1), ErrInvalid, "at least 1"},
-		{Feasible(site, 1<<40, 1<<40), ErrInvalid, "10000000 in all"},
-		{Feasible([]Offer{{"x", ms, 1}, {"x", ms, 1}}, 1, 1), ErrInvalid, `two offers of node "x"`},
-		{Feasible([]Offer{{"x", ms, 1 << 62}, {"y", ms, 1 << 62}}, 3, 2), nil, ""},
+		{feasible(site[:2], 2, 3), ErrInfeasible, "not enough offers: 3 replicas need 3 nodes, 2 offered"},
+		{feasible([]Offer{{"x", ms, 100}, {"y", ms, 1}}, 3, 2), ErrInfeasible, "not enough offers: 6 workers wanted, room for 4 on 2 nodes"},
+		{feasible(site, 0, 1), ErrInvalid, "at least 1"},
+		{feasible(site, 1, -1), ErrInvalid, "at least 1"},
+		{feasible(site, 1<<40, 1<<40), ErrInvalid, "10000000 in all"},
+		{feasible([]Offer{{"x", ms, 1}, {"x", ms, 1}}, 1, 1), ErrInvalid, `two offers of node "x"`},
+		{feasible([]Offer{{"x", ms, 1 << 62}, {"y", ms, 1 << 62}}, 3, 2), nil, ""},
 	} {
 		if !errors.Is(test.err, test.want) || test.err != nil && !strings.Contains(test.err.Error(), test.text) {
 			t.Errorf("got %v, want %q", test.err, test.text)
@@ -96,6 +96,12 @@ func TestErrors(t *testing.T) {
 }
 
 func second(_ []int, err error) error { return err }
+
+// feasible says why n ranks with r replicas each cannot be placed, or nil.
+func feasible(offers []Offer, n, r int) error {
+	_, err := PlaceReplicas(Nearest, offers, n, r)
+	return err
+}
 
 // random returns offers with ties, gaps and unknown distances.
 func random(rnd *rand.Rand, hosts, workers int) []Offer {
@@ -192,13 +198,10 @@ func TestLikeThePaper(t *testing.T) {
 				c = append(c, min(o.Workers, n))
 				sum += min(o.Workers, n)
 			}
-			feasible := len(list) >= r && sum >= n*r
-			if err := Feasible(offers, n, r); feasible != (err == nil) {
-				t.Fatalf("feasible %v, got %v for n=%d r=%d %v", feasible, err, n, r, offers)
-			}
+			room := len(list) >= r && sum >= n*r
 			for _, s := range byRTT {
 				assign, err := PlaceReplicas(s, offers, n, r)
-				if !feasible {
+				if !room {
 					if !errors.Is(err, ErrInfeasible) {
 						t.Fatalf("got %v", err)
 					}
