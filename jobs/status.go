@@ -87,13 +87,17 @@ type Status struct {
 // InOrder orders a list of jobs, for slices.SortFunc: those that have not ended
 // first, so that no list of bounded length loses one of them, then the newest.
 func InOrder(a, b Status) int {
-	if a.State.Final() != b.State.Final() {
-		if b.State.Final() {
+	return inOrder(a.State, b.State, a.Submitted, b.Submitted, a.ID, b.ID)
+}
+
+func inOrder(stateA, stateB State, a, b time.Time, idA, idB ID) int {
+	if stateA.Final() != stateB.Final() {
+		if stateB.Final() {
 			return -1
 		}
 		return 1
 	}
-	return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(b.Compare(a), cmp.Compare(idA, idB))
 }
 
 // AllDamage lists what the disk of its origin lost of the job, one line each.

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -89,18 +88,11 @@ func cutArgs(args []string) []string {
 
 // SummariesInOrder orders summaries as InOrder does statuses.
 func SummariesInOrder(a, b Summary) int {
-	if a.State.Final() != b.State.Final() {
-		if b.State.Final() {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(a.ID, b.ID))
+	return inOrder(a.State, b.State, a.Submitted, b.Submitted, a.ID, b.ID)
 }
 
-const (
-	MaxPastName = 48
-)
+// MaxPastName is how many bytes of a job's title are told.
+const MaxPastName = 48
 
 // Title is the name of a job, or the beginning of its command.
 func (s *Spec) Title() string {

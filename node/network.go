@@ -207,13 +207,11 @@ func (o jobsOverlay) Send(to vicinity.ID, payload []byte) {
 	}
 }
 
-func (o jobsOverlay) Member(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
+func (o jobsOverlay) Member(id vicinity.ID) (vicinity.Member, bool) {
 	if self := o.overlay.Self(); self.ID == id {
-		return self, 0, true
+		return self, true
 	}
-	m, ok := o.overlay.Member(id)
-	rtt, _ := o.near.Estimate(id)
-	return m, rtt, ok
+	return o.overlay.Member(id)
 }
 
 func (o jobsOverlay) Learn(id vicinity.ID, addrs []string) { o.peers.Learn(id, addrs) }

@@ -256,12 +256,12 @@ func (n *gridNode) Send(to vicinity.ID, payload []byte) {
 	})
 }
 
-func (n *gridNode) Member(id vicinity.ID) (vicinity.Member, time.Duration, bool) {
+func (n *gridNode) Member(id vicinity.ID) (vicinity.Member, bool) {
 	o := n.g.nodes[id]
 	if o == nil { // as that of a rank that is looked for
-		return vicinity.Member{}, 0, false
+		return vicinity.Member{}, false
 	}
-	return o.self, 2 * hop, true
+	return o.self, true
 }
 
 func (n *gridNode) Size() int { return len(n.g.nodes) }

@@ -49,7 +49,7 @@ func (s *Service) unsettled() (changed <-chan struct{}, left, ending int) {
 					continue
 				}
 				left++
-				if !k.Away && k.State != jobs.WorkerLost && k.State != jobs.WorkerEnded {
+				if !k.Detached && k.State != jobs.WorkerLost && k.State != jobs.WorkerEnded {
 					ending++
 				}
 			}
@@ -79,7 +79,7 @@ func (s *Service) leftovers() (running, ended int) {
 			switch {
 			case k.Phase == participant.PhaseStarting && k.State == jobs.WorkerRunning: // it was about to be adopted
 				running++
-			case !k.Away || k.Declined || k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady:
+			case !k.Detached || k.Declined || k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady:
 			case k.State == jobs.WorkerRunning && !s.exec.Ended(participant.WorkerID{Job: w.Job, RankAttempt: k.RankAttempt}):
 				running++
 			default:

@@ -35,7 +35,7 @@ func (s *Service) perform(a core.Action) {
 		s.loop.Go(func() { s.grant(e) })
 	case primary.DoStart:
 		s.loop.Go(func() {
-			s.sendOnce(e.To, peer.PathStart, e.Start.WithAddrs(around{s}.Member))
+			s.sendOnce(e.To, peer.PathStart, e.Start.WithAddrs(s.overlay.Member))
 		})
 	case primary.DoRelease:
 		s.loop.Go(func() { s.sendOnce(e.To, peer.PathRelease, e.Release) })
@@ -48,26 +48,16 @@ func (s *Service) perform(a core.Action) {
 	}
 }
 
-// around is the network of a Service as its core sees it.
-type around struct{ s *Service }
-
-func (a around) Member(id vicinity.ID) (vicinity.Member, bool) {
-	m, _, ok := a.s.overlay.Member(id)
-	return m, ok
+// around is the network as the core sees it: what is flooded is an advertisement, and
+// signed.
+type around struct {
+	Overlay
+	sign func(domain string, msg []byte) []byte
 }
 
 func (a around) Flood(_ time.Time, radius int, ad wire.Advertisement) flood.Flood {
 	msg := codec.MustMarshal(ad)
-	return a.s.overlay.Flood(radius, append(a.s.cfg.Sign(wire.SignatureDomain, msg), msg...))
-}
-
-func (a around) Measured(id vicinity.ID) time.Duration       { return a.s.overlay.Measured(id) }
-func (a around) Distance(from, to vicinity.ID) time.Duration { return a.s.overlay.Distance(from, to) }
-func (a around) Size() int                                   { return a.s.overlay.Size() }
-func (a around) Bearings() []byte                            { return a.s.overlay.Bearings() }
-func (a around) Placed(id vicinity.ID, bearings []byte)      { a.s.overlay.Placed(id, bearings) }
-func (a around) Nearer(than time.Duration, limit int) []vicinity.Measured {
-	return a.s.overlay.Nearer(than, limit)
+	return a.Overlay.Flood(radius, append(a.sign(wire.SignatureDomain, msg), msg...))
 }
 
 func (s *Service) grant(e primary.DoGrant) {

@@ -105,10 +105,10 @@ func (s *Service) reportReceived(from vicinity.ID, rep *wire.Report) (any, error
 		return nil, err
 	}
 	if ack.Start != nil {
-		*ack.Start = ack.Start.WithAddrs(around{s}.Member)
+		*ack.Start = ack.Start.WithAddrs(s.overlay.Member)
 	}
 	if ack.Table != nil {
-		ack.Table.File = wire.HostFile(wire.WithAddrs(ack.Table.Hosts, around{s}.Member))
+		ack.Table.File = wire.HostFile(wire.WithAddrs(ack.Table.Hosts, s.overlay.Member))
 	}
 	return ack, nil
 }

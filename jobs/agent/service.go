@@ -65,16 +65,16 @@ type Config struct {
 // as a participant in others'. One goroutine, that of Run, owns all primaries
 // and the claims; everything else sends it functions to call.
 type Service struct {
-	cfg           Config
-	self          vicinity.Member
-	overlay       Overlay
-	store         transfer.PinStore
-	log           zerolog.Logger
-	loop          *loop.Loop
-	peers         *peer.Client
-	dropped       *peer.Counters // messages
-	own           *origin.Jobs
-	origin.Client // what clients ask about them
+	cfg        Config
+	self       vicinity.Member
+	overlay    Overlay
+	store      transfer.PinStore
+	log        zerolog.Logger
+	loop       *loop.Loop
+	peers      *peer.Client
+	dropped    *peer.Counters // messages
+	own        *origin.Jobs
+	origin.API // what clients ask about them
 
 	// Owned by the loop.
 	core *core.Core
@@ -94,7 +94,7 @@ func New(cfg Config) *Service {
 		loop: loop.New(cfg.Log), peers: &peer.Client{HTTP: cfg.Client}, dropped: &peer.Counters{},
 		clocks: newClocks(time.Now()),
 	}
-	s.core = core.New(cfg.Self, around{s}, cfg.Rand, cfg.Schedule, w.OrphanLimit)
+	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign}, cfg.Rand, cfg.Schedule, w.OrphanLimit)
 	s.core.Claims.Limits = cfg.Limits
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
@@ -104,7 +104,7 @@ func New(cfg Config) *Service {
 		Learn:   func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
 		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)
-	s.Client = s.own.Client()
+	s.API = s.own.API()
 	return s
 }
 

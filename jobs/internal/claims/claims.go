@@ -67,9 +67,7 @@ type end struct {
 	at    time.Time
 }
 
-const (
-	maxHolds = 1024
-)
+const maxHolds = 1024
 
 // Outgoing is an answer and whom it goes to.
 type Outgoing struct {
@@ -184,19 +182,7 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 // These wait in the queue again, and their primaries are told, so that they do
 // not count on what is gone.
 func (c *Claims) yield(now time.Time, h *Hold) {
-	later := make([]jobs.ID, 0, len(c.Holds))
-	for id, other := range c.Holds {
-		if h.order.Before(other.order) {
-			later = append(later, id)
-		}
-	}
-	slices.SortFunc(later, func(a, b jobs.ID) int { // the last in order go first
-		if c.Holds[a].order.Before(c.Holds[b].order) {
-			return 1
-		}
-		return -1
-	})
-	for _, id := range later {
+	for _, id := range c.lastFirst(func(other *Hold) bool { return h.order.Before(other.order) }) {
 		left, jobs := c.promised()
 		if left.lacks(c.Holds[id].Needs) || jobs && c.Jobs[id] == 0 {
 			ad := c.Holds[id].Ad
@@ -205,6 +191,22 @@ func (c *Claims) yield(now time.Time, h *Hold) {
 			c.enqueue(now, ad)
 		}
 	}
+}
+
+// lastFirst lists the jobs of those holds, the last in order first.
+func (c *Claims) lastFirst(which func(*Hold) bool) (list []jobs.ID) {
+	for id, h := range c.Holds {
+		if which(h) {
+			list = append(list, id)
+		}
+	}
+	slices.SortFunc(list, func(a, b jobs.ID) int {
+		if c.Holds[a].order.Before(c.Holds[b].order) {
+			return 1
+		}
+		return -1
+	})
+	return list
 }
 
 // TakenBack returns declines for those whose offers were taken back since the

@@ -2,7 +2,6 @@ package claims
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -100,12 +99,7 @@ func (c *Claims) matches(text string) bool {
 func (c *Claims) Limit(l jobs.Limits) {
 	c.Limits = l
 	c.Queue = slices.DeleteFunc(c.Queue, func(q *Queued) bool { return !c.admitted(q.Ad.Origin(), q.Ad.Addrs) })
-	for _, id := range slices.SortedFunc(maps.Keys(c.Holds), func(a, b jobs.ID) int { // the last in order first
-		if c.Holds[a].order.Before(c.Holds[b].order) {
-			return 1
-		}
-		return -1
-	}) {
+	for _, id := range c.lastFirst(func(*Hold) bool { return true }) {
 		h := c.Holds[id]
 		_, jobs := c.promised()
 		if l.Paused || !c.admitted(h.Ad.Origin(), nil) || l.MaxWorkersPerJob > 0 && c.Jobs[id]+h.Workers > l.MaxWorkersPerJob || jobs && c.Jobs[id] == 0 {

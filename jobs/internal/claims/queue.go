@@ -19,9 +19,7 @@ type Queued struct {
 	asleep bool
 }
 
-const (
-	maxQueue = 4096
-)
+const maxQueue = 4096
 
 // enqueue keeps the advertisement for later, in order, and reports whether
 // there was place.

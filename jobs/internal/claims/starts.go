@@ -46,14 +46,11 @@ func (s *Starts) Missed(now time.Time, why string) {
 func (s *Starts) Worked() { *s = Starts{} }
 
 // Missed notes that a worker could not be started, and takes back what is
-// offered if that is too often. It reports whether that is new.
-func (c *Claims) Missed(now time.Time, why string) (broken bool) {
-	was := c.Starts.Broken != ""
-	if c.Starts.Missed(now, why); c.Starts.Broken == "" || was {
-		return false
+// offered if that is too often.
+func (c *Claims) Missed(now time.Time, why string) {
+	if c.Starts.Missed(now, why); c.Starts.Broken != "" {
+		clear(c.Holds)
 	}
-	clear(c.Holds)
-	return true
 }
 
 // Worked notes that workers can be started.

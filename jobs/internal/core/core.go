@@ -1,8 +1,6 @@
-// Package core is all that a node decides about jobs, as one plain struct: the
-// primaries of the jobs that were submitted there, the claims on its slots, and its
-// part in jobs as a participant. Package agent has one and does what it wants with
-// processes, files and the network; package model has one in a simulation. What is
-// proven of the one holds for the other.
+// Package core is all that a node decides about jobs, as one plain struct. Package
+// agent has one and does what it wants with processes, files and the network; package
+// model has one in a simulation. What is proven of the one holds for the other.
 //
 // Events before effects: what a primary wants done is released in order, when the
 // events before it are durable.
@@ -25,8 +23,8 @@ import (
 
 // Core is all that one node decides about jobs: the primaries of those that were
 // submitted here, the claims on the node's slots, and its part in jobs as a
-// participant. It has no disk, process, network, goroutine or clock. A Service and a
-// Model each contain one: they tell it what happens, and do what it wants done.
+// participant. It has no disk, process, network, goroutine or clock: it is told what
+// happens, and says what is to be done.
 //
 // Its methods must not be called at the same time. After each of them, Advance has to
 // be called; the same calls always have the same results.
@@ -50,6 +48,13 @@ type Core struct {
 // Network is what a core may ask of its network. Its methods must not block, nor
 // call the core.
 type Network interface {
+	Around
+	// Flood sends an advertisement to all nodes within the radius.
+	Flood(now time.Time, radius int, ad wire.Advertisement) flood.Flood
+}
+
+// Around is who the others are, and how far.
+type Around interface {
 	// Member returns what is known of a node. It reports false for a node that
 	// is not a member.
 	Member(id vicinity.ID) (m vicinity.Member, ok bool)
@@ -63,8 +68,6 @@ type Network interface {
 	Distance(a, b vicinity.ID) time.Duration
 	// Size returns how many members there are, this node included.
 	Size() int
-	// Flood sends an advertisement to all nodes within the radius.
-	Flood(now time.Time, radius int, ad wire.Advertisement) flood.Flood
 	// Bearings says where this node is, for Placed at another one.
 	Bearings() []byte
 	// Placed takes the bearings of a member.
@@ -137,7 +140,7 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 // Wake returns when Advance is to be called next; zero = only after an input.
 func (c *Core) Wake() time.Time {
 	at := agenda.Earlier(c.Claims.Wake(), agenda.Earlier(c.Live.Next(), c.Part.Agenda.Next()))
-	if s := &c.Claims.Starts; !s.Trying && c.Part.Away == 0 {
+	if s := &c.Claims.Starts; !s.Trying && c.Part.Leaving == 0 {
 		at = agenda.Earlier(at, s.Next)
 	}
 	return at
@@ -146,7 +149,7 @@ func (c *Core) Wake() time.Time {
 // tryAgain finds out by and by whether a node that could not start workers can
 // again.
 func (c *Core) tryAgain(now time.Time) {
-	if s := &c.Claims.Starts; !s.Trying && !s.Next.IsZero() && !now.Before(s.Next) && c.Part.Away == 0 {
+	if s := &c.Claims.Starts; !s.Trying && !s.Next.IsZero() && !now.Before(s.Next) && c.Part.Leaving == 0 {
 		s.Trying = true
 		c.Part.Do(participant.DoTry{Since: now})
 	}

@@ -12,10 +12,8 @@ import (
 	"zorilla/transfer"
 )
 
-const (
-	// sweepPause is between two looks at what has become too old.
-	sweepPause = time.Minute
-)
+// sweepPause is between two looks at what has become too old.
+const sweepPause = time.Minute
 
 // archive is the core of what an origin keeps of jobs that have ended. It has no
 // lock, clock or I/O.

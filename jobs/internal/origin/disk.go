@@ -26,6 +26,7 @@ import (
 // say anything.
 const (
 	markForgotten = ".forgotten"
+	markRemoved   = ".removed"
 )
 
 // erasure is what is to be done on disk about a job that is forgotten.
@@ -172,12 +173,10 @@ func (d *disk) markedAt(e erasure) time.Time {
 	return time.Now()
 }
 
-func (d *disk) jobsDir() string { return filepath.Join(d.dir, "jobs") }
-
+func (d *disk) jobsDir() string              { return filepath.Join(d.dir, "jobs") }
+func (d *disk) jobDir(id jobs.ID) string     { return filepath.Join(d.jobsDir(), string(id)) }
 func (d *disk) outputPath(id jobs.ID) string { return filepath.Join(d.jobDir(id), "output") }
 func (d *disk) stdinPath(id jobs.ID) string  { return filepath.Join(d.jobDir(id), "stdin") }
-
-func (d *disk) jobDir(id jobs.ID) string { return filepath.Join(d.dir, "jobs", string(id)) }
 
 // stdinEnd is the file that tells that a job was fed all of its input, how long
 // that is, and its CRC-32C.

@@ -15,14 +15,6 @@ import (
 // others are read when somebody asks.
 const keepWhole = 1000
 
-// Marks: what the directory of a job is called from the moment in which its
-// results count as forgotten, or the whole job as removed, until the journal
-// says so. A name can be changed on a disk that has no room for the journal to
-// say anything.
-const (
-	markRemoved = ".removed"
-)
-
 // outputsOwner, inputsOwner and treeOwner name who pins what in the store: the
 // files that a job made, the inputs of a job that has not ended, and inputs of
 // jobs that have.
@@ -164,19 +156,19 @@ func (o *Jobs) sawLast(id jobs.ID, stamp jobs.Stamp) {
 
 // Remove forgets a job of this origin that has ended, with its results. It
 // returns when that outlives the node.
-func (c *Client) Remove(id jobs.ID) error {
+func (a *API) Remove(id jobs.ID) error {
 	err := fmt.Errorf("job %s %w", id.Short(), jobs.ErrNotFound)
 	done := make(chan error, 2)
-	ok := c.own.loop.Call(func() {
-		p, j := c.own.archive.all[id], c.own.jobs[id]
+	ok := a.own.loop.Call(func() {
+		p, j := a.own.archive.all[id], a.own.jobs[id]
 		switch {
 		case p != nil:
 			err = nil
-			e := c.own.forget(p, true)
-			c.own.loop.Go(func() { c.own.disk.eraseAll([]erasure{e}, func(err error) { done <- err }) })
-			c.own.loop.Notify()
+			e := a.own.forget(p, true)
+			a.own.loop.Go(func() { a.own.disk.eraseAll([]erasure{e}, func(err error) { done <- err }) })
+			a.own.loop.Notify()
 		case j != nil:
-			st, _ := c.own.view(j)
+			st, _ := a.own.view(j)
 			err = fmt.Errorf("%w: job %s is %s: 'zorilla cancel %s' ends it", jobs.ErrRefused, id.Short(), st.State, id.Short())
 		}
 	})
@@ -189,7 +181,7 @@ func (c *Client) Remove(id jobs.ID) error {
 	select {
 	case err := <-done:
 		return err
-	case <-c.own.loop.Stopped.Done():
+	case <-a.own.loop.Stopped.Done():
 		return jobs.ErrStopped
 	}
 }

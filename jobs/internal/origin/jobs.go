@@ -80,12 +80,12 @@ func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 	}
 }
 
-// Client is what clients ask about these jobs.
-func (o *Jobs) Client() Client { return Client{o} }
+// API is what clients ask about these jobs.
+func (o *Jobs) API() API { return API{o} }
 
-// Client is what clients of a node ask about its jobs. Its methods may be called
-// from any goroutine.
-type Client struct{ own *Jobs }
+// API is what clients of a node ask about its jobs. Its methods may be called from
+// any goroutine.
+type API struct{ own *Jobs }
 
 // Wake returns when due is to be called; zero = not before something changes.
 func (o *Jobs) Wake() time.Time { return o.archive.next }
@@ -122,7 +122,7 @@ func (o *Jobs) Perform(a core.Action) bool {
 // job is one job at its origin. It is owned by the loop.
 type job struct {
 	*core.Job  // as the core has it
-	output     *output.Log
+	output     *output.File
 	stdin      *output.Spool
 	submitters []chan<- error // who waits to know that it is accepted; nil = it is, or is refused
 	refusal    error          // why it was not accepted

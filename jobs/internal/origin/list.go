@@ -10,10 +10,10 @@ import (
 
 // Find returns the full ID of a job that this node originates or works for,
 // named by its ID, a unique prefix of it, or "last".
-func (c *Client) Find(ref string) (jobs.ID, error) {
+func (a *API) Find(ref string) (jobs.ID, error) {
 	if ref == "last" {
 		var last jobs.ID
-		switch running := c.own.loop.Call(func() { last = c.own.last }); {
+		switch running := a.own.loop.Call(func() { last = a.own.last }); {
 		case !running:
 			return "", jobs.ErrStopped
 		case last == "":
@@ -21,10 +21,10 @@ func (c *Client) Find(ref string) (jobs.ID, error) {
 		}
 		return last, nil
 	}
-	found := c.Matching(ref)
+	found := a.Matching(ref)
 	switch {
 	case len(found) > 0:
-	case c.own.loop.Stopped.Err() != nil:
+	case a.own.loop.Stopped.Err() != nil:
 		return "", jobs.ErrStopped
 	default:
 		return "", fmt.Errorf("job %.40q %w: 'zorilla ps --all' lists all jobs", ref, jobs.ErrNotFound)
@@ -34,23 +34,23 @@ func (c *Client) Find(ref string) (jobs.ID, error) {
 
 // Matching returns the jobs that this node originates or works for whose IDs
 // begin with the prefix; none if it is empty.
-func (c *Client) Matching(prefix string) []jobs.ID {
+func (a *API) Matching(prefix string) []jobs.ID {
 	var found []jobs.ID
 	if prefix == "" {
 		return nil
 	}
-	c.own.loop.Call(func() {
-		for id := range c.own.jobs {
+	a.own.loop.Call(func() {
+		for id := range a.own.jobs {
 			if strings.HasPrefix(string(id), prefix) {
 				found = append(found, id)
 			}
 		}
-		for id := range c.own.archive.all {
-			if c.own.jobs[id] == nil && strings.HasPrefix(string(id), prefix) {
+		for id := range a.own.archive.all {
+			if a.own.jobs[id] == nil && strings.HasPrefix(string(id), prefix) {
 				found = append(found, id)
 			}
 		}
-		for id := range c.own.core.Part.Works {
+		for id := range a.own.core.Part.Works {
 			if strings.HasPrefix(string(id), prefix) && !slices.Contains(found, id) {
 				found = append(found, id)
 			}
@@ -100,22 +100,22 @@ func (o *Jobs) inJob(id jobs.ID, f func(*job)) error {
 
 // Owns reports whether this node is the job's origin and remembers it. One that is
 // stopping says so of any job: what is asked next is told that it stops.
-func (c *Client) Owns(id jobs.ID) (owns bool) {
-	return !c.own.loop.Call(func() { owns = c.own.knows(id) }) || owns
+func (a *API) Owns(id jobs.ID) (owns bool) {
+	return !a.own.loop.Call(func() { owns = a.own.knows(id) }) || owns
 }
 
 // List returns the jobs that this node originates or works for, in the order of
 // InOrder: of those that originate here and have ended at most so many as asked
 // for, the youngest; negative = all. Of its own jobs a node tells nothing as a participant.
-func (c *Client) List(ended int) []jobs.Status {
-	list := listAs(c.own, ended, func(st *jobs.Status) jobs.Status { return *st })
+func (a *API) List(ended int) []jobs.Status {
+	list := listAs(a.own, ended, func(st *jobs.Status) jobs.Status { return *st })
 	slices.SortFunc(list, jobs.InOrder)
 	return list
 }
 
 // Summaries lists the same jobs in short, in the order of jobs.SummariesInOrder.
-func (c *Client) Summaries(ended int) []jobs.Summary {
-	list := listAs(c.own, ended, (*jobs.Status).Summary)
+func (a *API) Summaries(ended int) []jobs.Summary {
+	list := listAs(a.own, ended, (*jobs.Status).Summary)
 	slices.SortFunc(list, jobs.SummariesInOrder)
 	return list
 }
@@ -154,13 +154,13 @@ func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
 }
 
 // Results tells how much is kept of jobs that have ended.
-func (c *Client) Results() (r jobs.Results) {
-	c.own.loop.Call(func() { r = c.own.archive.results() })
+func (a *API) Results() (r jobs.Results) {
+	a.own.loop.Call(func() { r = a.own.archive.results() })
 	return r
 }
 
 // Read notes that somebody who uses this node has asked for the results of a job:
 // waited for its end, read all of its output or fetched files.
-func (c *Client) Read(id jobs.ID) {
-	c.own.loop.Post(func() { c.own.archive.sawRead(c.own.loop.Now(), id) })
+func (a *API) Read(id jobs.ID) {
+	a.own.loop.Post(func() { a.own.archive.sawRead(a.own.loop.Now(), id) })
 }

@@ -84,44 +84,44 @@ func (j *job) decided(err error) {
 // the store. With the key of a job that this origin knows it returns that job.
 // Errors wrap ErrInvalid if the job cannot be run as it is; after ErrStopped it
 // may have been accepted all the same.
-func (c *Client) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
+func (a *API) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 	if err := spec.Validate(); err != nil {
 		return "", err
 	}
-	if err := c.own.loop.Ready(ctx); err != nil {
+	if err := a.own.loop.Ready(ctx); err != nil {
 		return "", err
 	}
 	accepted := make(chan error, 1)
 	var id jobs.ID
 	var failed error
-	ok := c.own.loop.Call(func() { id, failed = c.own.join(&spec, accepted) })
+	ok := a.own.loop.Call(func() { id, failed = a.own.join(&spec, accepted) })
 	if !ok || failed != nil || id != "" {
-		return c.own.outcome(ctx, id, accepted, ok, failed)
+		return a.own.outcome(ctx, id, accepted, ok, failed)
 	}
-	if err := c.own.cfg.Journal.Stalled(); err != nil {
+	if err := a.own.cfg.Journal.Stalled(); err != nil {
 		return "", fmt.Errorf("accept job: %w", err)
 	}
 	if !spec.Inputs.IsZero() { // a job that was accepted keeps its inputs, come what may
-		tree, err := transfer.LoadManifest(c.own.store, spec.Inputs)
+		tree, err := transfer.LoadManifest(a.own.store, spec.Inputs)
 		if err == nil {
-			err = syncTree(c.own.store, tree, spec.Inputs)
+			err = syncTree(a.own.store, tree, spec.Inputs)
 		}
 		if err != nil {
 			return "", fmt.Errorf("%w: inputs: %w", jobs.ErrInvalid, err)
 		}
 	}
 	j := &job{}
-	ok = c.own.loop.Call(func() {
-		if id, failed = c.own.join(&spec, accepted); failed != nil || id != "" {
+	ok = a.own.loop.Call(func() {
+		if id, failed = a.own.join(&spec, accepted); failed != nil || id != "" {
 			return // it came twice at the same time
 		}
-		id = jobs.NewID(c.own.cfg.Rand, c.own.self.ID)
-		for c.own.knows(id) {
-			id = jobs.NewID(c.own.cfg.Rand, c.own.self.ID)
+		id = jobs.NewID(a.own.cfg.Rand, a.own.self.ID)
+		for a.own.knows(id) {
+			id = jobs.NewID(a.own.cfg.Rand, a.own.self.ID)
 		}
-		failed = c.own.begin(j, id, spec, accepted)
+		failed = a.own.begin(j, id, spec, accepted)
 	})
-	return c.own.outcome(ctx, id, accepted, ok, failed)
+	return a.own.outcome(ctx, id, accepted, ok, failed)
 }
 
 // begin makes the job's primary. It runs in the loop.

@@ -15,9 +15,9 @@ import (
 )
 
 // Tasks lists tasks of an array of this origin.
-func (c *Client) Tasks(id jobs.ID, q jobs.TaskQuery) (page jobs.TaskPage, err error) {
+func (a *API) Tasks(id jobs.ID, q jobs.TaskQuery) (page jobs.TaskPage, err error) {
 	array := false
-	err = c.own.inJob(id, func(j *job) {
+	err = a.own.inJob(id, func(j *job) {
 		array = j.Primary.Rec.Tasks != nil
 		page = j.Primary.TaskPage(q)
 	})
@@ -39,7 +39,7 @@ type arrayOutput struct {
 	f     func(jobs.Output) error
 
 	file   *os.File
-	pos    int64 // of the output log, up to which pieces are known
+	pos    int64 // of the output file, up to which pieces are known
 	pieces map[output.StreamOf][]stretch
 	next   int // in TaskTable.Order
 
@@ -49,7 +49,7 @@ type arrayOutput struct {
 	more int      // beyond that
 }
 
-// stretch is where bytes of a worker lie in the log.
+// stretch is where bytes of a worker lie in the file.
 type stretch struct{ offset, size, at int64 }
 
 // endedTask is a task whose output can be told.

@@ -18,21 +18,21 @@ type hole struct {
 }
 
 // note keeps in mind what was found to be lost.
-func (l *Log) note(h hole) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h.from < h.to && !slices.Contains(l.lost, h) {
-		l.lost = append(l.lost, h)
+func (w *File) note(h hole) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h.from < h.to && !slices.Contains(w.lost, h) {
+		w.lost = append(w.lost, h)
 	}
 }
 
 // missing notes what somebody who has read the whole file was not told of what was
 // in it before.
-func (l *Log) missing(had map[jobs.RankAttempt]wire.Received, told map[StreamOf]int64, want func(jobs.RankAttempt) bool) {
+func (w *File) missing(had map[jobs.RankAttempt]wire.Received, told map[StreamOf]int64, want func(jobs.RankAttempt) bool) {
 	for ra, got := range had {
 		for _, st := range []process.Stream{process.Stdout, process.Stderr} {
 			if key := (StreamOf{ra, st}); want(ra) {
-				l.note(hole{key, told[key], got.Of(st)})
+				w.note(hole{key, told[key], got.Of(st)})
 			}
 		}
 	}
@@ -40,19 +40,19 @@ func (l *Log) missing(had map[jobs.RankAttempt]wire.Received, told map[StreamOf]
 
 // Expect compares what was found in the file with what the job's journal tells
 // of it.
-func (l *Log) Expect(rec *record.Record) {
+func (w *File) Expect(rec *record.Record) {
 	for i := range rec.Ranks {
 		if k := &rec.Ranks[i]; k.Wrote != nil {
 			ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
 			had := map[jobs.RankAttempt]wire.Received{ra: {Stdout: k.Wrote.Stdout, Stderr: k.Wrote.Stderr}}
-			got := l.Received([]jobs.RankAttempt{ra})[ra]
-			l.missing(had, map[StreamOf]int64{{ra, process.Stdout}: got.Stdout, {ra, process.Stderr}: got.Stderr}, func(jobs.RankAttempt) bool { return true })
+			got := w.Received([]jobs.RankAttempt{ra})[ra]
+			w.missing(had, map[StreamOf]int64{{ra, process.Stdout}: got.Stdout, {ra, process.Stderr}: got.Stderr}, func(jobs.RankAttempt) bool { return true })
 		}
 	}
-	size, _, _ := l.Spool.State()
-	l.mu.Lock()
-	l.blind += max(0, rec.Stored-size)
-	l.mu.Unlock()
+	size, _, _ := w.Spool.State()
+	w.mu.Lock()
+	w.blind += max(0, rec.Stored-size)
+	w.mu.Unlock()
 }
 
 // MaxDamage bounds how much damage is told of one job.
@@ -60,10 +60,10 @@ const MaxDamage = 20
 
 // Damage lists what the disk lost of a job's output that counts: of one worker,
 // or of all (-1).
-func (l *Log) Damage(rec *record.Record, worker int) (list []string) {
-	l.mu.Lock()
-	lost, blind := slices.Clone(l.lost), l.blind
-	l.mu.Unlock()
+func (w *File) Damage(rec *record.Record, worker int) (list []string) {
+	w.mu.Lock()
+	lost, blind := slices.Clone(w.lost), w.blind
+	w.mu.Unlock()
 	if len(lost) == 0 && blind == 0 {
 		return nil
 	}

@@ -21,24 +21,24 @@ const lostJob jobs.ID = "k7f3q@zeb2a"
 // stream holds, and the record of the job when it has ended.
 func written(t testing.TB, path string) (map[StreamOf]string, *record.Record) {
 	t.Helper()
-	l, err := Open(path, lostJob, true)
+	file, err := Open(path, lostJob, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[StreamOf]string{}
 	for i, text := range []string{"one ", "two, longer ", "tres ", "four ", "five\n", "six\n"} {
 		key := StreamOf{wiretest.RA(i%2, 1), process.Stdout + process.Stream(i/4)}
-		if err := l.Append([]jobs.Output{{Rank: i % 2, Attempt: 1, Stream: key.Stream, Offset: int64(len(want[key])), Data: []byte(text)}}); err != nil {
+		if err := file.Append([]jobs.Output{{Rank: i % 2, Attempt: 1, Stream: key.Stream, Offset: int64(len(want[key])), Data: []byte(text)}}); err != nil {
 			t.Fatal(err)
 		}
 		if want[key] += text; i%2 == 1 {
-			if err := l.Sync(); err != nil {
+			if err := file.Sync(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	size, _, _ := l.Spool.State()
-	l.Spool.Close()
+	size, _, _ := file.Spool.State()
+	file.Spool.Close()
 	rec := &record.Record{ID: lostJob, Spec: jobs.Spec{Min: 2, Max: 2}, Stored: size}
 	for i := range 2 {
 		rec.Ranks = append(rec.Ranks, record.Rank{Attempt: 1, Wrote: &record.Wrote{Stdout: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stdout}])), Stderr: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stderr}]))}})
@@ -46,11 +46,11 @@ func written(t testing.TB, path string) (map[StreamOf]string, *record.Record) {
 	return want, rec
 }
 
-// tell reads a log and fails if a byte of it is not what was written.
-func tell(t testing.TB, what string, l *Log, want map[StreamOf]string) map[StreamOf]string {
+// tell reads a file and fails if a byte of it is not what was written.
+func tell(t testing.TB, what string, file *File, want map[StreamOf]string) map[StreamOf]string {
 	t.Helper()
 	got := map[StreamOf]string{}
-	err := l.Read(t.Context(), false, func(jobs.RankAttempt) bool { return true }, func(o jobs.Output) error {
+	err := file.Read(t.Context(), false, func(jobs.RankAttempt) bool { return true }, func(o jobs.Output) error {
 		key := StreamOf{jobs.RankAttempt{Rank: o.Rank, Attempt: o.Attempt}, o.Stream}
 		end := o.Offset + int64(len(o.Data))
 		if end > int64(len(want[key])) || want[key][o.Offset:end] != string(o.Data) {
@@ -69,13 +69,13 @@ func tell(t testing.TB, what string, l *Log, want map[StreamOf]string) map[Strea
 // missing and nobody says so, or the other way round.
 func ended(t testing.TB, what, path string, want map[StreamOf]string, rec *record.Record) []string {
 	t.Helper()
-	l, err := Open(path, lostJob, false)
+	file, err := Open(path, lostJob, false)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	l.Expect(rec)
-	got := tell(t, what, l, want)
-	list := l.Damage(rec, -1)
+	file.Expect(rec)
+	got := tell(t, what, file, want)
+	list := file.Damage(rec, -1)
 	whole := fmt.Sprint(got) == fmt.Sprint(want)
 	if known := rec.KnowsOutput(-1); whole != (len(list) == 0) && (known || !whole) {
 		t.Fatalf("%s: got %v, of %v; told as damage: %q", what, got, want, list)
@@ -103,21 +103,21 @@ func TestEveryBitOfAnOutputLog(t *testing.T) {
 		ended(t, what, path, want, rec)
 		ended(t, what+", cancelled", path, want, &unknown)
 		// A job that goes on gets again what was not durable, and only that.
-		l, err := Open(path, lostJob, true)
+		file, err := Open(path, lostJob, true)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		resent := l.all()
+		resent := file.all()
 		for key, text := range want {
 			if from := resent[key.RankAttempt].Of(key.Stream); from < int64(len(text)) {
-				if err := l.Append([]jobs.Output{{Rank: key.Rank, Attempt: 1, Stream: key.Stream, Offset: from, Data: []byte(text[from:])}}); err != nil {
+				if err := file.Append([]jobs.Output{{Rank: key.Rank, Attempt: 1, Stream: key.Stream, Offset: from, Data: []byte(text[from:])}}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		l.Spool.Close()
-		got := tell(t, what, l, want)
-		if list := l.Damage(rec, -1); (fmt.Sprint(got) == fmt.Sprint(want)) != (len(list) == 0) {
+		file.Spool.Close()
+		got := tell(t, what, file, want)
+		if list := file.Damage(rec, -1); (fmt.Sprint(got) == fmt.Sprint(want)) != (len(list) == 0) {
 			t.Fatalf("%s of a job that goes on: got %v, damage %q", what, got, list)
 		}
 	}
@@ -166,11 +166,11 @@ func TestMovedFrames(t *testing.T) {
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := Open(path, "other@zeb2a", false)
+	file, err := Open(path, "other@zeb2a", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := tell(t, "another job", l, want); len(got) != 0 {
+	if got := tell(t, "another job", file, want); len(got) != 0 {
 		t.Errorf("another job's file tells %v", got)
 	}
 }
@@ -179,21 +179,21 @@ func TestMovedFrames(t *testing.T) {
 // was durable before stays, even if it is damaged.
 func TestTornOutput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "output")
-	l, err := Open(path, lostJob, true)
+	file, err := Open(path, lostJob, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(4) {
-		if err := l.Append([]jobs.Output{outputPiece(0, 5*i, "12345")}); err != nil {
+		if err := file.Append([]jobs.Output{outputPiece(0, 5*i, "12345")}); err != nil {
 			t.Fatal(err)
 		}
 		if i == 1 {
-			if err := l.Sync(); err != nil {
+			if err := file.Sync(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	l.Spool.Close()
+	file.Spool.Close()
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -224,14 +224,14 @@ func TestTornOutput(t *testing.T) {
 		if err := os.WriteFile(path, c.bytes, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l, err := Open(path, lostJob, true)
+		file, err := Open(path, lostJob, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tell(t, name, l, map[StreamOf]string{{wiretest.RA(0, 1), process.Stdout}: strings.Repeat("12345", 4)})
+		tell(t, name, file, map[StreamOf]string{{wiretest.RA(0, 1), process.Stdout}: strings.Repeat("12345", 4)})
 		rec := &record.Record{Ranks: []record.Rank{{Attempt: 1}}}
-		list := strings.Join(l.Damage(rec, -1), "; ")
-		if left, ahead := confirmed(l, 0); left != c.left || ahead != 0 || !strings.HasPrefix(list, c.damage) || (c.damage == "") != (list == "") {
+		list := strings.Join(file.Damage(rec, -1), "; ")
+		if left, ahead := confirmed(file, 0); left != c.left || ahead != 0 || !strings.HasPrefix(list, c.damage) || (c.damage == "") != (list == "") {
 			t.Errorf("%s: %d bytes are left (%d ahead), damage %q; want %d and %q", name, left, ahead, list, c.left, c.damage)
 		}
 	}
@@ -252,12 +252,12 @@ func FuzzOutputLog(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l, err := Open(path, lostJob, goesOn)
+		file, err := Open(path, lostJob, goesOn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tell(t, "fuzz", l, want)
-		l.Damage(&record.Record{Ranks: []record.Rank{{Attempt: 1}}}, -1)
+		tell(t, "fuzz", file, want)
+		file.Damage(&record.Record{Ranks: []record.Rank{{Attempt: 1}}}, -1)
 		if left, err := os.ReadFile(path); err != nil || !bytes.HasPrefix(b, left) || !goesOn && len(left) < len(b) {
 			t.Fatalf("opening it changed the file: %v", err)
 		}

@@ -117,7 +117,7 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 		return
 	}
 	p.Claims.Began()
-	if p.Away > 0 { // perhaps its files would not all be stored in time: the next life does that
+	if p.Leaving > 0 { // perhaps its files would not all be stored in time: the next life does that
 		k.over(now)
 		return
 	}
@@ -133,7 +133,7 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 // Gathered tells that the files of a worker that has ended are stored.
 func (p *Participant) Gathered(now time.Time, id WorkerID, output *jobs.RankOutput, warn []string, err error) {
 	_, k := p.of(id)
-	if p.Away == 0 && k.State != jobs.WorkerLost {
+	if p.Leaving == 0 && k.State != jobs.WorkerLost {
 		if err != nil && k.ended.Code == 0 { // what it did is lost, and must not look as if it were not
 			k.ended.Code, k.ended.Cause, k.ended.Detail = jobs.CodeZorilla, process.Failed, plain.OneLine(err.Error())
 		}
@@ -162,7 +162,7 @@ func (p *Participant) Removed(now time.Time, id WorkerID) {
 func (p *Participant) Tried(now time.Time, id WorkerID, trouble string) (changed bool) {
 	was := p.Claims.Starts.Broken != ""
 	switch {
-	case p.Away > 0:
+	case p.Leaving > 0:
 	case trouble != "":
 		p.Claims.Missed(now, trouble)
 	case id.Job == "":

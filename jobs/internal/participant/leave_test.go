@@ -37,7 +37,7 @@ func TestWorkersOfANodeThatLeaves(t *testing.T) {
 			t.Errorf("evicts %v: %d are given back, want %d", evict, len(parked), want)
 		}
 		for _, k := range h.p.Works[h.job].Workers {
-			if k.Declined != evict || evict && k.reason != wire.ReasonLeaving || !evict && !k.Away {
+			if k.Declined != evict || evict && k.reason != wire.ReasonLeaving || !evict && !k.Detached {
 				t.Errorf("evicts %v: %+v", evict, k)
 			}
 		}
@@ -51,7 +51,7 @@ func TestUnclaimedWorkersAreNotLeft(t *testing.T) {
 	h.p.EvictAll(h.now, wire.ReasonDraining)
 	h.p.Parked(h.now, take[DoPark](h)[0].Worker, errors.New("disk full"))
 	h.p.Leave(h.now, time.Minute)
-	if k := h.p.Works[h.job].Workers[0]; k.Away || k.Lasts() {
+	if k := h.p.Works[h.job].Workers[0]; k.Detached || k.Lasts() {
 		t.Errorf("%+v", k)
 	}
 }

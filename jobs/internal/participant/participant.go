@@ -1,6 +1,5 @@
-// Package participant is the core of what a node does for jobs, its own and those of
-// others: what becomes of each worker that was granted to it, from the grant to the
-// moment at which all of the worker is safe at the origin.
+// Package participant is the core of what a node does for jobs, from the grant of a
+// worker to the moment at which all of it is safe at the origin.
 //
 // Each worker has a phase, what is being done for it, and wishes, what is wanted of
 // it; advance takes it one step on. What takes time is an Effect, of which the
@@ -29,14 +28,14 @@ import (
 //
 // It shares the claims on the node's slots with the core that it is part of.
 type Participant struct {
-	Claims *claims.Claims
-	Addrs  []string      // of this node
-	Orphan time.Duration // how long what runs goes on without word of its origin
-	Away   time.Duration // in which this node, which is being stopped, may be back; 0 = it is not
-	Works  map[jobs.ID]*Work
-	Agenda agenda.Agenda[*Work]
-	Out    []Effect
-	News   bool // watchers are to be told
+	Claims  *claims.Claims
+	Addrs   []string      // of this node
+	Orphan  time.Duration // how long what runs goes on without word of its origin
+	Leaving time.Duration // this node is being stopped, and may be back in this time; 0 = it is not
+	Works   map[jobs.ID]*Work
+	Agenda  agenda.Agenda[*Work]
+	Out     []Effect
+	News    bool // watchers are to be told
 }
 
 // WorkerID names a worker among those of all jobs.
@@ -104,7 +103,7 @@ func (p *Participant) engageable(from vicinity.ID, w *Work, g *wire.Grant) error
 	switch {
 	case from != g.Job.Origin():
 		return fmt.Errorf("%w: job %s does not originate at %s", jobs.ErrRefused, g.Job.Short(), from.Short())
-	case p.Away > 0:
+	case p.Leaving > 0:
 		return fmt.Errorf("%w: the node is leaving", jobs.ErrRefused)
 	case w == nil:
 		return nil
@@ -233,7 +232,7 @@ func (p *Participant) EvictAll(now time.Time, why string) {
 // Leave begins to stop the node: nothing is started any more, and what is here goes
 // on without it, for so long, of which the origins are told.
 func (p *Participant) Leave(now time.Time, away time.Duration) {
-	p.Away = away
+	p.Leaving = away
 	for _, w := range p.All() {
 		for _, k := range slices.Clone(w.Workers) {
 			k.advance(now)
@@ -255,7 +254,7 @@ func (k *Worker) advance(now time.Time) {
 			k.over(now)
 		case k.wanted(WantEvict):
 			k.decline(now, k.why)
-		case p.Away > 0:
+		case p.Leaving > 0:
 			k.over(now)
 		case k.Phase == PhaseWaiting && w.inputs == inputsFailed:
 			k.decline(now, w.failed)
@@ -273,8 +272,8 @@ func (k *Worker) advance(now time.Time) {
 		case k.wanted(WantDrop | WantDone):
 			k.Phase = PhaseRemoving
 			p.Do(DoRemove{id})
-		case p.Away > 0 && k.Lasts() && !k.Away:
-			k.Away = true
+		case p.Leaving > 0 && k.Lasts() && !k.Detached:
+			k.Detached = true
 			w.tell(now)
 		}
 	}
@@ -309,8 +308,8 @@ func (k *Worker) steer(now time.Time) {
 		p.Do(DoEnd{id, one == WantStop})
 		w.tell(now)
 	}
-	if p.Away > 0 && k.lost == "" && !k.Away {
-		k.Away = true
+	if p.Leaving > 0 && k.lost == "" && !k.Detached {
+		k.Detached = true
 		w.tell(now)
 	}
 }

@@ -297,8 +297,8 @@ func TestOriginKnowsWhoIsLeft(t *testing.T) {
 	w := h.p.Works[h.job]
 	first := take[DoReport](h)[0].Report
 	for _, k := range w.Workers {
-		if !k.Away || k.Parted {
-			t.Errorf("rank %d is away: %v, its origin knows: %v", k.Rank, k.Away, k.Parted)
+		if !k.Detached || k.Parted {
+			t.Errorf("rank %d is away: %v, its origin knows: %v", k.Rank, k.Detached, k.Parted)
 		}
 	}
 	w.Workers[0].State = jobs.WorkerEnded // meanwhile

@@ -17,7 +17,7 @@ func (p *Participant) Tick(now time.Time) {
 		}
 		w.kick, w.asking = false, true
 		rep, readings := w.report()
-		rep.Addrs, rep.Away = p.Addrs, p.Away
+		rep.Addrs, rep.Away = p.Addrs, p.Leaving
 		p.Do(DoReport{w.Origin, rep, readings})
 		w.schedule(now)
 	}
@@ -87,7 +87,7 @@ func (p *Participant) Acknowledged(now time.Time, rep *wire.Report, more bool, a
 	}
 	if rep.Away > 0 { // which workers the origin knows to go on without this node
 		for _, r := range rep.Workers {
-			if k := w.find(r.RankAttempt); k != nil && k.Away && k.State == r.State {
+			if k := w.find(r.RankAttempt); k != nil && k.Detached && k.State == r.State {
 				k.Parted = true
 			}
 		}

@@ -18,7 +18,7 @@ func (k *Worker) unprepared(now time.Time, why string, since time.Time) {
 	switch {
 	case k.wanted(WantEvict):
 		k.decline(now, k.why)
-	case p.Away > 0:
+	case p.Leaving > 0:
 		k.over(now)
 	case w.ending:
 		k.decline(now, why)
@@ -33,7 +33,7 @@ const notStarted = "could not start it: "
 // unstarted handles a worker whose program did not begin.
 func (k *Worker) unstarted(now time.Time, why string, since time.Time) {
 	p := k.work.part
-	if p.Away > 0 || k.wanted(WantDrop|WantEvict|WantStop) {
+	if p.Leaving > 0 || k.wanted(WantDrop|WantEvict|WantStop) {
 		k.decline(now, notStarted+why)
 		return
 	}
@@ -48,7 +48,7 @@ func (k *Worker) judged(now time.Time, trouble string) {
 	switch prepared := k.State != jobs.WorkerPreparing; {
 	case !prepared && k.wanted(WantEvict):
 		k.decline(now, k.why)
-	case !prepared && p.Away > 0:
+	case !prepared && p.Leaving > 0:
 		k.over(now)
 	case !prepared:
 		k.decline(now, cmp.Or(k.trouble, trouble))

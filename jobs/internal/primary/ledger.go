@@ -34,7 +34,6 @@ func (l *ledger) Warn(now time.Time, text string) {
 }
 
 // Do leaves an effect to be done.
-// Do leaves an effect to be done.
 func (l *ledger) Do(e Effect) { l.Out.Effects = append(l.Out.Effects, e) }
 
 // release lets nodes go, or stops ranks of theirs.

@@ -1,6 +1,4 @@
-// Package primary is the core of one job at its origin, the node that is answerable
-// for it: it carries out what a search for workers wants done, starts the ranks,
-// takes the reports of participants and decides how the job ends.
+// Package primary is the core of one job at its origin.
 //
 // A Primary embeds what it is made of: the ledger, which has the record and writes
 // events; the lifecycle, what becomes of ranks; leases, which participants are
@@ -25,10 +23,10 @@ import (
 )
 
 // Primary is the core of one job at its origin, the node that is answerable for
-// the job: it carries out what the search for workers wants done, and talks with
-// the participants. It has no goroutine, lock or clock; each method takes the
-// time and an input and leaves events and effects in out, which the shell takes:
-// effects are released once the events before them are on disk.
+// the job: it carries out what the search for workers wants done, starts the ranks,
+// takes the reports of participants and decides how the job ends. It has no
+// goroutine, lock or clock; each method takes the time and an input and leaves
+// events and effects, which are released once the events before them are on disk.
 type Primary struct {
 	lifecycle
 	staging

@@ -15,9 +15,8 @@ import (
 	"zorilla/vicinity"
 )
 
-// Search looks for the workers of one job. It has no goroutine, lock or clock,
-// and calls nobody: it is told of answers and of what the job wants, and next
-// says what is to be done about it, until when nothing else is, and why.
+// Search has no goroutine, lock or clock: it is told of answers and of what the job
+// wants.
 type Search struct {
 	*nodeAnswers
 	distances

@@ -42,11 +42,7 @@ const (
 
 	maxHolders = 64
 	MaxOnward  = 4096
-)
-
-// Limits of what is read from packets.
-const (
-	MaxReason = 200 // of a decline's
+	MaxReason  = 200 // bytes of a decline's
 )
 
 // SignatureDomain separates signatures of advertisements from all others.
@@ -122,12 +118,10 @@ func CheckAddrs(addrs []string) error {
 func (ad *Advertisement) Origin() vicinity.ID { return ad.Job.Origin() }
 
 // Order is the place of the job among all jobs.
-// Order is the place of the job among all jobs.
 func (ad *Advertisement) Order() jobs.Order {
 	return jobs.Order{Priority: ad.Priority, Stamp: ad.Stamp, ID: ad.Job}
 }
 
-// Check refuses what no honest node sends.
 // Check refuses what no honest node sends.
 func (a *Answer) Check() error {
 	if !a.Job.Valid() || a.Round < 0 || a.Workers < 0 || a.Workers > jobs.MaxRanks || a.Capacity < 0 || a.Capacity > jobs.MaxRanks ||

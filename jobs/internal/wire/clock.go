@@ -1,8 +1,6 @@
 package wire
 
-const (
-	MaxClockAsked = 8 // at the same time
-)
+const MaxClockAsked = 8 // at the same time
 
 // AskClock asks a node for its clock.
 type AskClock struct{}

@@ -28,14 +28,12 @@ type Table struct {
 	Hosts []Host `json:"-"`
 }
 
-type (
-	// Host is a node's part of the rank table.
-	Host struct {
-		Node  vicinity.ID `json:"node"`
-		Addr  string      `json:"addr"` // IP address of the node
-		Ranks []int       `json:"ranks"`
-	}
-)
+// Host is a node's part of the rank table.
+type Host struct {
+	Node  vicinity.ID `json:"node"`
+	Addr  string      `json:"addr"` // IP address of the node
+	Ranks []int       `json:"ranks"`
+}
 
 // MasterOf returns the address of rank 0's node.
 func MasterOf(start Start) string {

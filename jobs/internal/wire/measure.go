@@ -20,10 +20,8 @@ type Measured struct {
 	RTT []int64 `json:"rtt"` // microseconds, in the order of the nodes; 0 = no answer in time
 }
 
-const (
-	// MaxMeasured bounds one request.
-	MaxMeasured = 256
-)
+// MaxMeasured bounds one request.
+const MaxMeasured = 256
 
 // Check refuses what no honest node sends.
 func (m *Measure) Check() error {

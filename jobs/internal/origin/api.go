@@ -15,17 +15,17 @@ import (
 
 // Status returns a job and its version. Of a job of another origin that this
 // node works for it tells what the node itself knows, marked LastKnown.
-func (c *Client) Status(id jobs.ID) (st jobs.Status, version uint64, err error) {
-	err = c.own.inJob(id, func(j *job) { st, version = c.own.view(j) })
+func (a *API) Status(id jobs.ID) (st jobs.Status, version uint64, err error) {
+	err = a.own.inJob(id, func(j *job) { st, version = a.own.view(j) })
 	if past := (*jobs.ForgottenError)(nil); errors.As(err, &past) {
 		return past.St, 1, nil
 	}
 	if !errors.Is(err, jobs.ErrNotFound) {
 		return st, version, err // a node that stops does not know whose job it is
 	}
-	c.own.loop.Call(func() {
-		if w := c.own.core.Part.Works[id]; w != nil {
-			st, err = w.Status(c.own.self, c.own.cfg.Written), nil
+	a.own.loop.Call(func() {
+		if w := a.own.core.Part.Works[id]; w != nil {
+			st, err = w.Status(a.own.self, a.own.cfg.Written), nil
 		}
 	})
 	return st, 0, err
@@ -33,16 +33,16 @@ func (c *Client) Status(id jobs.ID) (st jobs.Status, version uint64, err error) 
 
 // Await returns the status of a job of this origin as soon as its version is
 // not since.
-func (c *Client) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
+func (a *API) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 	for {
-		changed := c.own.loop.Changes()
-		st, version, err := c.Status(id)
+		changed := a.own.loop.Changes()
+		st, version, err := a.Status(id)
 		if err != nil || version != since || since == 0 {
 			return st, version, err
 		}
 		select {
 		case <-changed:
-		case <-c.own.loop.Stopped.Done():
+		case <-a.own.loop.Stopped.Done():
 			return st, version, jobs.ErrStopped
 		case <-ctx.Done():
 			return st, version, ctx.Err()
@@ -51,10 +51,10 @@ func (c *Client) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Stat
 }
 
 // Explain tells why a job of this origin waits, or ended as it did.
-func (c *Client) Explain(id jobs.ID) (e jobs.Explanation, err error) {
-	err = c.own.inJob(id, func(j *job) {
-		e = j.Primary.Explain(c.own.loop.Now())
-		if text := j.hindrance(c.own.cfg.Journal); text != "" && !e.State.Final() {
+func (a *API) Explain(id jobs.ID) (e jobs.Explanation, err error) {
+	err = a.own.inJob(id, func(j *job) {
+		e = j.Primary.Explain(a.own.loop.Now())
+		if text := j.hindrance(a.own.cfg.Journal); text != "" && !e.State.Final() {
 			e.Summary = text
 		}
 	})
@@ -62,12 +62,12 @@ func (c *Client) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 }
 
 // Cancel ends a job of this origin and returns when that is durable.
-func (c *Client) Cancel(id jobs.ID, why string) error {
+func (a *API) Cancel(id jobs.ID, why string) error {
 	done := make(chan wire.Ack, 1)
-	err := c.own.inJob(id, func(j *job) {
-		j.Primary.Cancel(c.own.loop.Now(), why)
-		j.Primary.Do(primary.DoAnswer{Number: c.own.answers.expect(done)})
-		c.own.core.Flush(c.own.loop.Now(), j.Job)
+	err := a.own.inJob(id, func(j *job) {
+		j.Primary.Cancel(a.own.loop.Now(), why)
+		j.Primary.Do(primary.DoAnswer{Number: a.own.answers.expect(done)})
+		a.own.core.Flush(a.own.loop.Now(), j.Job)
 	})
 	if errors.Is(err, jobs.ErrForgotten) { // it ended long ago
 		return nil
@@ -75,7 +75,7 @@ func (c *Client) Cancel(id jobs.ID, why string) error {
 	if err != nil {
 		return err
 	}
-	_, err = whenWritten(context.Background(), c.own, done)
+	_, err = whenWritten(context.Background(), a.own, done)
 	return err
 }
 
@@ -85,12 +85,12 @@ func (c *Client) Cancel(id jobs.ID, why string) error {
 // as a whole once a copy of it counts, or the job has ended. With follow it goes on until the job
 // has ended. Of a job that has ended only the attempts that count are told. ErrDamaged comes
 // after all that is left if the disk lost something of it.
-func (c *Client) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func(jobs.Output) error) error {
+func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func(jobs.Output) error) error {
 	var of *job
 	array := false
 	counts := map[jobs.RankAttempt]bool{}
 	final := false
-	err := c.own.inJob(id, func(j *job) {
+	err := a.own.inJob(id, func(j *job) {
 		of, final = j, j.Primary.Rec.State.Final() && j.Primary.Rec.Broken == ""
 		if array = j.Primary.Rec.Tasks != nil || j.Primary.Rec.Replicated(); array {
 			return
@@ -106,28 +106,28 @@ func (c *Client) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f f
 		return fmt.Errorf("%w: job %s has no tasks: files of its ranks are in manifests", jobs.ErrNotFound, id.Short())
 	}
 	if array {
-		err = c.own.readTasks(ctx, of, q, f)
+		err = a.own.readTasks(ctx, of, q, f)
 	} else {
 		err = of.output.Read(ctx, q.Follow, func(ra jobs.RankAttempt) bool {
 			return (q.Rank < 0 || ra.Rank == q.Rank) && (!final || counts[ra])
 		}, f)
 	}
 	if errors.Is(err, os.ErrNotExist) { // forgotten meanwhile
-		if gone := c.own.inJob(id, func(*job) {}); gone != nil {
+		if gone := a.own.inJob(id, func(*job) {}); gone != nil {
 			err = gone
 		}
 	}
 	if err != nil || array {
 		return err
 	}
-	return c.own.damaged(of, q.Rank) // or that the node stops, which ends its logs, too
+	return a.own.damaged(of, q.Rank) // or that the node stops, which ends its files, too
 }
 
 // Stdin appends r to the standard input of rank 0 of a job of this origin, and
 // ends it when r ends.
-func (c *Client) Stdin(ctx context.Context, id jobs.ID, r io.Reader) error {
+func (a *API) Stdin(ctx context.Context, id jobs.ID, r io.Reader) error {
 	var stdin *output.Spool
-	if err := c.own.inJob(id, func(j *job) { stdin = j.stdin }); err != nil {
+	if err := a.own.inJob(id, func(j *job) { stdin = j.stdin }); err != nil {
 		return err
 	}
 	buf := make([]byte, 32<<10)
@@ -142,14 +142,14 @@ func (c *Client) Stdin(ctx context.Context, id jobs.ID, r io.Reader) error {
 			}
 		}
 		if err == io.EOF {
-			if c.own.loop.Stopped.Err() != nil {
+			if a.own.loop.Stopped.Err() != nil {
 				return jobs.ErrStopped
 			}
 			// Whoever restores the job must know whether this was all.
 			if _, closed, _ := stdin.State(); closed { // by the end of the job
 				return nil
 			}
-			if err := c.own.disk.keepStdinEnd(id, stdin); err != nil {
+			if err := a.own.disk.keepStdinEnd(id, stdin); err != nil {
 				return fmt.Errorf("keep input: %w", err)
 			}
 			return stdin.Close()

@@ -18,7 +18,7 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		path := filepath.Join(t.TempDir(), "job", "output")
-		log, err := Open(path, "k7f3q@zeb2a", true)
+		file, err := Open(path, "k7f3q@zeb2a", true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 		}
 		// Send random pieces, again and again, until all of it has arrived.
 		for {
-			got := log.Received([]jobs.RankAttempt{{Rank: 3, Attempt: 1}})[jobs.RankAttempt{Rank: 3, Attempt: 1}]
+			got := file.Received([]jobs.RankAttempt{{Rank: 3, Attempt: 1}})[jobs.RankAttempt{Rank: 3, Attempt: 1}]
 			if got.Stdout == int64(len(want[process.Stdout])) && got.Stderr == int64(len(want[process.Stderr])) {
 				break
 			}
@@ -43,18 +43,18 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 			if from >= to {
 				continue
 			}
-			if err := log.Append([]jobs.Output{{Rank: 3, Attempt: 1, Stream: st, Offset: int64(from), Data: want[st][from:to]}}); err != nil {
+			if err := file.Append([]jobs.Output{{Rank: 3, Attempt: 1, Stream: st, Offset: int64(from), Data: want[st][from:to]}}); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			if rnd.IntN(10) == 0 { // a restart finds what was there
-				log.Spool.Close()
-				if log, err = Open(path, "k7f3q@zeb2a", true); err != nil {
+				file.Spool.Close()
+				if file, err = Open(path, "k7f3q@zeb2a", true); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		got := map[process.Stream][]byte{}
-		err = log.Read(t.Context(), false, func(jobs.RankAttempt) bool { return true }, func(o jobs.Output) error {
+		err = file.Read(t.Context(), false, func(jobs.RankAttempt) bool { return true }, func(o jobs.Output) error {
 			if int(o.Offset) != len(got[o.Stream]) {
 				t.Fatalf("seed %d: a piece at %d after %d bytes", seed, o.Offset, len(got[o.Stream]))
 			}
@@ -69,16 +69,16 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 
 func TestOutputLogCutShortByACrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "output")
-	log, err := Open(path, "k7f3q@zeb2a", true)
+	file, err := Open(path, "k7f3q@zeb2a", true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, text := range []string{"first ", "second"} {
-		if err := log.Append([]jobs.Output{{Rank: 0, Attempt: 1, Stream: process.Stdout, Offset: int64(i * 6), Data: []byte(text)}}); err != nil {
+		if err := file.Append([]jobs.Output{{Rank: 0, Attempt: 1, Stream: process.Stdout, Offset: int64(i * 6), Data: []byte(text)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	log.Spool.Close()
+	file.Spool.Close()
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -87,11 +87,11 @@ func TestOutputLogCutShortByACrash(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		log, err := Open(path, "k7f3q@zeb2a", true)
+		file, err := Open(path, "k7f3q@zeb2a", true)
 		if err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
-		if got := log.Received([]jobs.RankAttempt{{Rank: 0, Attempt: 1}})[jobs.RankAttempt{Rank: 0, Attempt: 1}].Stdout; got != int64(cut/(len(whole)/2))*6 {
+		if got := file.Received([]jobs.RankAttempt{{Rank: 0, Attempt: 1}})[jobs.RankAttempt{Rank: 0, Attempt: 1}].Stdout; got != int64(cut/(len(whole)/2))*6 {
 			t.Fatalf("cut at %d: %d bytes are there", cut, got)
 		}
 	}
@@ -99,14 +99,14 @@ func TestOutputLogCutShortByACrash(t *testing.T) {
 
 func TestFollowEndsWhenTheLogIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, err := Open(filepath.Join(t.TempDir(), "output"), "k7f3q@zeb2a", true)
+		file, err := Open(filepath.Join(t.TempDir(), "output"), "k7f3q@zeb2a", true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []byte
 		done := make(chan error)
 		go func() {
-			done <- log.Read(t.Context(), true, func(ra jobs.RankAttempt) bool { return ra.Rank == 1 }, func(o jobs.Output) error {
+			done <- file.Read(t.Context(), true, func(ra jobs.RankAttempt) bool { return ra.Rank == 1 }, func(o jobs.Output) error {
 				got = append(got, o.Data...)
 				return nil
 			})
@@ -114,12 +114,12 @@ func TestFollowEndsWhenTheLogIsClosed(t *testing.T) {
 		for i := range 3 {
 			pieces := []jobs.Output{{Rank: 1, Attempt: 1, Stream: process.Stdout, Offset: int64(i), Data: []byte{'a' + byte(i)}},
 				{Rank: 2, Attempt: 1, Stream: process.Stdout, Offset: int64(i), Data: []byte{'x'}}}
-			if err := log.Append(pieces); err != nil {
+			if err := file.Append(pieces); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		log.Spool.Close()
+		file.Spool.Close()
 		if err := <-done; err != nil || string(got) != "abc" {
 			t.Fatalf("got %q, %v", got, err)
 		}

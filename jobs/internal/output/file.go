@@ -1,4 +1,4 @@
-// Package output keeps what workers write, at the origin of their job: a log of
+// Package output keeps what workers write, at the origin of their job: a file of
 // frames, each with its own checksum, in which every byte has its rank, attempt,
 // stream and offset, so that receiving it twice is harmless and damage is found
 // where it is.
@@ -21,10 +21,10 @@ import (
 	"zorilla/jobs/process"
 )
 
-// Log keeps what a job's workers wrote, in the order of its arrival at
+// File keeps what a job's workers wrote, in the order of its arrival at
 // the origin, in one file of frames. Bytes that arrive twice are stored once.
 // Its methods may be called from any goroutine.
-type Log struct {
+type File struct {
 	Job   jobs.ID
 	Spool *Spool
 
@@ -42,22 +42,22 @@ type Log struct {
 	blind int64                              // bytes of the file that tell nothing
 }
 
-// Open opens the log of a job and finds out what is in it. What does
+// Open opens the file of a job and finds out what is in it. What does
 // not stand there as it was written is lost. The file of a job that goes on is cut
 // there if it was not durable yet: whoever wrote that still has it.
-func Open(path string, job jobs.ID, goesOn bool) (*Log, error) {
-	l := &Log{Job: job, have: map[jobs.RankAttempt]wire.Received{}, fresh: map[jobs.RankAttempt]wire.Received{}}
-	err := l.scan(path, goesOn)
+func Open(path string, job jobs.ID, goesOn bool) (*File, error) {
+	w := &File{Job: job, have: map[jobs.RankAttempt]wire.Received{}, fresh: map[jobs.RankAttempt]wire.Received{}}
+	err := w.scan(path, goesOn)
 	if err != nil {
 		return nil, fmt.Errorf("output of a job: %w", err)
 	}
-	l.safe = maps.Clone(l.have)
-	l.Spool, err = OpenSpool(path)
-	return l, err
+	w.safe = maps.Clone(w.have)
+	w.Spool, err = OpenSpool(path)
+	return w, err
 }
 
 // scan finds out what is in the file.
-func (l *Log) scan(path string, goesOn bool) error {
+func (w *File) scan(path string, goesOn bool) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -72,24 +72,24 @@ func (l *Log) scan(path string, goesOn bool) error {
 	}
 	durable := info.Size()
 	if goesOn {
-		durable, err = l.durable(f)
-		l.mark = durable
+		durable, err = w.durable(f)
+		w.mark = durable
 	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
-	r := NewFrames(l.Job, f, 0)
+	r := NewFrames(w.Job, f, 0)
 	for err == nil && r.Pos < durable {
 		var fr Frame
 		var skipped int64
 		fr, skipped, err = r.Next()
-		if l.blind += skipped; err != nil {
+		if w.blind += skipped; err != nil {
 			break
 		}
-		l.count(&fr)
+		w.count(&fr)
 		var whole bool
 		if whole, err = r.skip(&fr); err == nil && !whole {
-			l.lost = append(l.lost, hole{fr.Key(), fr.Offset, fr.Offset + int64(fr.N)})
+			w.lost = append(w.lost, hole{fr.Key(), fr.Offset, fr.Offset + int64(fr.N)})
 		}
 	}
 	if err != nil && err != io.EOF {
@@ -98,15 +98,15 @@ func (l *Log) scan(path string, goesOn bool) error {
 	if !goesOn {
 		return nil
 	}
-	if l.upTo, err = l.scanLoose(r, info.Size()); err != nil {
+	if w.upTo, err = w.scanLoose(r, info.Size()); err != nil {
 		return err
 	}
-	return errors.Join(f.Truncate(l.upTo), f.Sync())
+	return errors.Join(f.Truncate(w.upTo), f.Sync())
 }
 
 // durable returns up to where the file says that it was durable.
-func (l *Log) durable(f *os.File) (upTo int64, err error) {
-	for r := NewFrames(l.Job, f, 0); err == nil; {
+func (w *File) durable(f *os.File) (upTo int64, err error) {
+	for r := NewFrames(w.Job, f, 0); err == nil; {
 		var fr Frame
 		if fr, _, err = r.Next(); err == nil {
 			if fr.Stream == StreamMark {
@@ -123,7 +123,7 @@ func (l *Log) durable(f *os.File) (upTo int64, err error) {
 
 // scanLoose reads what may not have been durable, and returns where the last
 // frame of it ends that is whole.
-func (l *Log) scanLoose(r *Frames, size int64) (valid int64, err error) {
+func (w *File) scanLoose(r *Frames, size int64) (valid int64, err error) {
 	for valid = r.Pos; valid < size; valid = r.Pos {
 		f, skipped, err := r.Next()
 		if err == io.EOF || skipped > 0 {
@@ -132,43 +132,43 @@ func (l *Log) scanLoose(r *Frames, size int64) (valid int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if _, whole, err := r.Data(&f); err != nil || !whole || f.Stream != StreamMark && f.Offset != l.next(f.Key()) {
+		if _, whole, err := r.Data(&f); err != nil || !whole || f.Stream != StreamMark && f.Offset != w.next(f.Key()) {
 			return valid, err
 		}
-		l.count(&f)
+		w.count(&f)
 	}
 	return valid, nil
 }
 
 // next returns the offset at which a stream goes on.
-func (l *Log) next(key StreamOf) int64 { return l.have[key.RankAttempt].Of(key.Stream) }
+func (w *File) next(key StreamOf) int64 { return w.have[key.RankAttempt].Of(key.Stream) }
 
 // count notes a frame, and what is missing before it.
-func (l *Log) count(f *Frame) {
+func (w *File) count(f *Frame) {
 	if f.Stream == StreamMark {
 		return
 	}
-	if at := l.next(f.Key()); f.Offset > at {
-		l.lost = append(l.lost, hole{f.Key(), at, f.Offset})
+	if at := w.next(f.Key()); f.Offset > at {
+		w.lost = append(w.lost, hole{f.Key(), at, f.Offset})
 	}
-	got := l.have[f.ra()]
+	got := w.have[f.ra()]
 	if f.Stream == process.Stderr {
 		got.Stderr = f.Offset + int64(f.N)
 	} else {
 		got.Stdout = f.Offset + int64(f.N)
 	}
-	l.have[f.ra()] = got
+	w.have[f.ra()] = got
 }
 
 // Append stores what is new of the pieces. Pieces that would leave a gap are
 // left out.
-func (l *Log) Append(pieces []jobs.Output) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	place, _, _ := l.Spool.State()
+func (w *File) Append(pieces []jobs.Output) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	place, _, _ := w.Spool.State()
 	var buf []byte
-	if l.upTo > l.mark {
-		buf = appendFrame(buf, l.Job, place, jobs.Output{Stream: StreamMark, Offset: l.upTo})
+	if w.upTo > w.mark {
+		buf = appendFrame(buf, w.Job, place, jobs.Output{Stream: StreamMark, Offset: w.upTo})
 	}
 	mark := len(buf)
 	var added []Frame
@@ -177,7 +177,7 @@ func (l *Log) Append(pieces []jobs.Output) error {
 		ra := jobs.RankAttempt{Rank: o.Rank, Attempt: o.Attempt}
 		got, ok := next[ra]
 		if !ok {
-			got = l.have[ra]
+			got = w.have[ra]
 		}
 		at := &got.Stdout
 		if o.Stream == process.Stderr {
@@ -190,107 +190,107 @@ func (l *Log) Append(pieces []jobs.Output) error {
 		o.Offset = *at
 		*at += int64(len(o.Data))
 		next[ra] = got
-		buf = appendFrame(buf, l.Job, place+int64(len(buf)), o)
+		buf = appendFrame(buf, w.Job, place+int64(len(buf)), o)
 		added = append(added, Frame{Output: o, N: len(o.Data)})
 	}
 	if len(added) == 0 {
 		return nil
 	}
-	if err := l.Spool.Append(buf); err != nil {
+	if err := w.Spool.Append(buf); err != nil {
 		return fmt.Errorf("store output: %w", err)
 	}
 	for i := range added {
-		l.count(&added[i])
-		l.fresh[added[i].ra()] = l.have[added[i].ra()]
+		w.count(&added[i])
+		w.fresh[added[i].ra()] = w.have[added[i].ra()]
 	}
 	if mark > 0 {
-		l.mark = l.upTo
+		w.mark = w.upTo
 	}
-	l.loose += int64(len(buf))
+	w.loose += int64(len(buf))
 	return nil
 }
 
 // Sync makes durable what has been appended so far. Callers that come while it
 // runs share the next one.
-func (l *Log) Sync() error {
-	l.syncing.Lock()
-	defer l.syncing.Unlock()
-	l.mu.Lock()
-	fresh, loose := l.fresh, l.loose
-	upTo, _, _ := l.Spool.State()
-	l.fresh, l.loose = map[jobs.RankAttempt]wire.Received{}, 0
-	l.mu.Unlock()
+func (w *File) Sync() error {
+	w.syncing.Lock()
+	defer w.syncing.Unlock()
+	w.mu.Lock()
+	fresh, loose := w.fresh, w.loose
+	upTo, _, _ := w.Spool.State()
+	w.fresh, w.loose = map[jobs.RankAttempt]wire.Received{}, 0
+	w.mu.Unlock()
 	if len(fresh) == 0 {
 		return nil
 	}
-	err := l.Spool.Sync()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	err := w.Spool.Sync()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err == nil {
-		maps.Copy(l.safe, fresh)
-		l.upTo = max(l.upTo, upTo)
+		maps.Copy(w.safe, fresh)
+		w.upTo = max(w.upTo, upTo)
 		return nil
 	}
 	for ra, got := range fresh {
-		if _, newer := l.fresh[ra]; !newer {
-			l.fresh[ra] = got
+		if _, newer := w.fresh[ra]; !newer {
+			w.fresh[ra] = got
 		}
 	}
-	l.loose += loose
+	w.loose += loose
 	return fmt.Errorf("sync output: %w", err)
 }
 
 // Loosely returns how many bytes are not durable.
-func (l *Log) Loosely() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.loose
+func (w *File) Loosely() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.loose
 }
 
 // Confirm tells in an acknowledgement what may be freed: what is durable.
-func (l *Log) Confirm(acks []wire.WorkerAck) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (w *File) Confirm(acks []wire.WorkerAck) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i := range acks {
 		a := &acks[i]
-		safe := l.safe[a.RankAttempt]
+		safe := w.safe[a.RankAttempt]
 		a.AheadOut, a.AheadErr = max(0, a.Stdout-safe.Stdout), max(0, a.Stderr-safe.Stderr)
 		a.Stdout, a.Stderr = a.Stdout-a.AheadOut, a.Stderr-a.AheadErr
 	}
 }
 
-func (l *Log) all() map[jobs.RankAttempt]wire.Received {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.have)
+func (w *File) all() map[jobs.RankAttempt]wire.Received {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.have)
 }
 
 // Received returns how many bytes of each worker are there.
-func (l *Log) Received(ras []jobs.RankAttempt) map[jobs.RankAttempt]wire.Received {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (w *File) Received(ras []jobs.RankAttempt) map[jobs.RankAttempt]wire.Received {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	m := make(map[jobs.RankAttempt]wire.Received, len(ras))
 	for _, ra := range ras {
-		m[ra] = l.have[ra]
+		m[ra] = w.have[ra]
 	}
 	return m
 }
 
 // Read calls f with each piece that is wanted and whole, in order, and notes what
-// is not. With follow it goes on until the log is closed.
-func (l *Log) Read(ctx context.Context, follow bool, want func(jobs.RankAttempt) bool, f func(jobs.Output) error) error {
-	l.mu.Lock()
-	src, had := l.Spool.Reader(ctx, follow), maps.Clone(l.have)
-	l.mu.Unlock()
+// is not. With follow it goes on until the file is closed.
+func (w *File) Read(ctx context.Context, follow bool, want func(jobs.RankAttempt) bool, f func(jobs.Output) error) error {
+	w.mu.Lock()
+	src, had := w.Spool.Reader(ctx, follow), maps.Clone(w.have)
+	w.mu.Unlock()
 	defer src.Close()
 	told := map[StreamOf]int64{}
-	for r := NewFrames(l.Job, src, 0); ; {
+	for r := NewFrames(w.Job, src, 0); ; {
 		fr, _, err := r.Next()
 		if err == io.EOF {
 			if follow {
-				had = l.all()
+				had = w.all()
 			}
-			l.missing(had, told, want)
+			w.missing(had, told, want)
 			return nil
 		}
 		if err != nil {
@@ -307,9 +307,9 @@ func (l *Log) Read(ctx context.Context, follow bool, want func(jobs.RankAttempt)
 			return err
 		}
 		key := fr.Key()
-		l.note(hole{key, told[key], fr.Offset})
+		w.note(hole{key, told[key], fr.Offset})
 		if told[key] = fr.Offset + int64(fr.N); !whole {
-			l.note(hole{key, fr.Offset, told[key]})
+			w.note(hole{key, fr.Offset, told[key]})
 			continue
 		}
 		fr.Output.Data = data
