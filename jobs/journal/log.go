@@ -103,8 +103,7 @@ func (f *File) write(steps []step) error {
 	if err := f.room(size); err != nil {
 		return err
 	}
-	b := appendTransaction(make([]byte, 0, size), f.number+1, steps)
-	err := f.medium.write(f.log.File, b, int64(f.log.at))
+	err := f.medium.write(f.log.File, appendTransaction(nil, f.number+1, steps), int64(f.log.at))
 	if err == nil {
 		err = f.medium.sync(f.log.File)
 	}
@@ -123,7 +122,7 @@ func (f *File) room(size int) error {
 	if f.log != nil && !f.log.spoiled && f.log.at+size <= f.log.size {
 		return nil
 	}
-	for _, n := f.tails.sealed(); n >= maxSealed; _, n = f.tails.sealed() {
+	for f.tails.waiting() >= maxSealed {
 		if err := <-f.freed; err != nil {
 			return err
 		}
@@ -160,7 +159,7 @@ func (f *File) room(size int) error {
 // ends.
 func (f *File) keep(ctx context.Context) {
 	for {
-		err := f.applySealed()
+		err := f.applyLogs(1) // all but the one that is written
 		select {
 		case <-f.freed:
 		default:
@@ -182,8 +181,9 @@ func (f *File) keep(ctx context.Context) {
 	}
 }
 
-func (f *File) applySealed() error {
-	for t, _ := f.tails.sealed(); t != nil; t, _ = f.tails.sealed() {
+// applyLogs brings logs into the table, the oldest first, until so many are left.
+func (f *File) applyLogs(left int) error {
+	for t := f.tails.oldest(left); t != nil; t = f.tails.oldest(left) {
 		if err := f.applyLog(t); err != nil {
 			return err
 		}
@@ -231,9 +231,5 @@ func (f *File) closeLogs() {
 		_ = f.medium.remove(spare.Name())
 	}
 	f.spare <- nil
-	for t := f.tails.first(); t != nil; t = f.tails.first() {
-		if f.applyLog(t) != nil {
-			return
-		}
-	}
+	_ = f.applyLogs(0)
 }

@@ -272,7 +272,7 @@ func TestEndAtEveryStep(t *testing.T) {
 		if err := now.try(f, batch(rnd, n)); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(f.applySealed(), f.makeSpare()); err != nil && rnd.IntN(3) == 0 {
+		if err := errors.Join(f.applyLogs(1), f.makeSpare()); err != nil && rnd.IntN(3) == 0 {
 			t.Fatal(err)
 		}
 	}
@@ -316,9 +316,9 @@ func TestFailuresAtRandom(t *testing.T) {
 					}
 				}
 				if rnd.IntN(3) == 0 {
-					_ = errors.Join(f.applySealed(), f.makeSpare())
+					_ = errors.Join(f.applyLogs(1), f.makeSpare())
 				}
-				if _, waiting := f.tails.sealed(); waiting == maxSealed && len(f.freed) == 0 {
+				if f.tails.waiting() == maxSealed && len(f.freed) == 0 {
 					f.freed <- syscall.EIO // there is no keeper that says so
 				}
 			}

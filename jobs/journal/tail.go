@@ -135,22 +135,18 @@ func (t *tails) begin(file string) {
 	last.files = append(last.files, file)
 }
 
-// sealed returns the first log that is not written any more, or nil, and how many
-// there are.
-func (t *tails) sealed() (first *tail, n int) {
+// waiting returns how many logs are not written any more.
+func (t *tails) waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.list) < 2 {
-		return nil, 0
-	}
-	return t.list[0], len(t.list) - 1
+	return max(0, len(t.list)-1)
 }
 
-// first returns the first log, or nil. The writer has ended.
-func (t *tails) first() *tail {
+// oldest returns the first log, nil if there are only so many.
+func (t *tails) oldest(left int) *tail {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.list) == 0 {
+	if len(t.list) <= left {
 		return nil
 	}
 	return t.list[0]

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"iter"
+	"slices"
 
 	"zorilla/internal/codec"
 )
@@ -49,35 +51,26 @@ const (
 
 // appendTransaction encodes a transaction at the end of b.
 func appendTransaction(b []byte, number uint64, steps []step) []byte {
-	size, directory := 2*(markSize+summarySize), 0
+	var directory []byte
 	for _, s := range steps {
-		directory += stepSize + len(s.key)
-		size += len(s.record)
+		directory = binary.BigEndian.AppendUint64(directory, s.seq)
+		directory = binary.BigEndian.AppendUint32(directory, uint32(len(s.record)))
+		directory = append(append(directory, byte(len(s.key))), s.key...)
 	}
-	size += 2 * directory
-	start := len(b)
-	b = append(b, headMark...)
-	summary := len(b)
-	b = append(b, 0, 0, 0, 0)
-	b = binary.BigEndian.AppendUint64(b, number)
-	b = binary.BigEndian.AppendUint32(b, uint32(size))
-	b = binary.BigEndian.AppendUint32(b, uint32(directory))
-	for _, s := range steps {
-		b = binary.BigEndian.AppendUint64(b, s.seq)
-		b = binary.BigEndian.AppendUint32(b, uint32(len(s.record)))
-		b = append(b, byte(len(s.key)))
-		b = append(b, s.key...)
-	}
-	binary.BigEndian.PutUint32(b[summary:], crc32.Checksum(b[summary+4:], codec.Castagnoli()))
-	head := b[summary:]
+	summary := make([]byte, 4, summarySize)
+	summary = binary.BigEndian.AppendUint64(summary, number)
+	summary = binary.BigEndian.AppendUint32(summary, uint32(sizeOf(steps)))
+	summary = binary.BigEndian.AppendUint32(summary, uint32(len(directory)))
+	binary.BigEndian.PutUint32(summary, summarySum(summary, directory))
+	b = append(append(append(slices.Grow(b, sizeOf(steps)), headMark...), summary...), directory...)
 	for _, s := range steps {
 		b = append(b, s.record...)
 	}
-	b = append(b, head[summarySize:]...)
-	b = append(b, head[:summarySize]...)
-	b = append(b, footMark...)
-	_ = b[start : start+size] // the length that it tells is its length
-	return b
+	return append(append(append(b, directory...), summary...), footMark...)
+}
+
+func summarySum(summary, directory []byte) uint32 {
+	return crc32.Update(crc32.Checksum(summary[4:], codec.Castagnoli()), codec.Castagnoli(), directory)
 }
 
 // sizeOf is how many bytes the transaction takes.
@@ -92,8 +85,7 @@ func sizeOf(steps []step) int {
 // parseSummary reads what both ends of a transaction say; ok is false if they say
 // nothing that can be believed.
 func parseSummary(summary, directory []byte) (t transaction, ok bool) {
-	sum := crc32.Update(crc32.Checksum(summary[4:], codec.Castagnoli()), codec.Castagnoli(), directory)
-	if sum != binary.BigEndian.Uint32(summary) {
+	if summarySum(summary, directory) != binary.BigEndian.Uint32(summary) {
 		return t, false
 	}
 	t.number, t.size = binary.BigEndian.Uint64(summary[4:]), int(binary.BigEndian.Uint32(summary[12:]))
@@ -179,6 +171,19 @@ func (t *transaction) damaged() (bad []step) {
 	return bad
 }
 
+// places lists where a mark is in a log, from a place on.
+func places(log, mark []byte, from int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for {
+			i := bytes.Index(log[from:], mark)
+			if i < 0 || !yield(from+i) {
+				return
+			}
+			from += i + 1
+		}
+	}
+}
+
 // transactionAt reads the transaction at a place of a log, by its head or, if that is
 // damaged, by its foot.
 func transactionAt(log []byte, at int) (t transaction, ok bool) {
@@ -186,45 +191,32 @@ func transactionAt(log []byte, at int) (t transaction, ok bool) {
 		t.at = at
 		return t, true
 	}
-	for end := at; ; {
-		i := bytes.Index(log[end:], footMark)
-		if i < 0 {
-			return t, false
-		}
-		end += i + markSize
-		if t, ok = footAt(log[:end]); ok && t.at == at {
+	for foot := range places(log, footMark, at) {
+		if t, ok = footAt(log[:foot+markSize]); ok && t.at == at {
 			return t, true
 		}
 	}
+	return t, false
 }
 
 // transactionAfter finds the first transaction that begins at a place of the log or
 // behind it.
 func transactionAfter(log []byte, at int) (found transaction, ok bool) {
-	for from := at; ; from++ {
-		i := bytes.Index(log[from:], headMark)
-		if i < 0 {
-			break
-		}
-		from += i
-		if found, ok = headAt(log[from:]); ok {
-			found.at = from
+	for head := range places(log, headMark, at) {
+		if found, ok = headAt(log[head:]); ok {
+			found.at = head
 			break
 		}
 	}
-	for end := at; ; {
-		i := bytes.Index(log[end:], footMark)
-		if i < 0 {
-			return found, ok
+	for foot := range places(log, footMark, at) {
+		if ok && foot+markSize > found.at {
+			break
 		}
-		end += i + markSize
-		if ok && end > found.at {
-			return found, ok
-		}
-		if t, whole := footAt(log[:end]); whole && t.at >= at {
+		if t, whole := footAt(log[:foot+markSize]); whole && t.at >= at {
 			return t, true
 		}
 	}
+	return found, ok
 }
 
 // logContent is what there is in a log.
