@@ -26,12 +26,12 @@ type options struct {
 	keep   string
 }
 
-// plan is the file with the network of the story.
+// plan names the network of the story.
 func (o *options) plan() string {
 	if o.story == storyChance {
-		return "testnet/chaos/network.json"
+		return "small"
 	}
-	return "testnet/hosts/grid5000.json"
+	return "grid5000"
 }
 
 // name tells a story from others.

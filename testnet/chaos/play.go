@@ -33,7 +33,7 @@ type play struct {
 
 // perform is the lab's script.
 func perform(ctx context.Context, o options) error {
-	plan, err := lab.ReadPlan(o.plan())
+	plan, err := lab.PlanOf(o.plan())
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func TestHostsSufferOneThingAtATime(t *testing.T) {
 
 func TestHostsAreThoseOfThePlan(t *testing.T) {
 	for _, o := range []options{{story: storyChance}, {story: storySixSites}} {
-		plan, err := lab.ReadPlan("../../" + o.plan())
+		plan, err := lab.PlanOf(o.plan())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestControlChangesTheNetwork(t *testing.T) {
-	p, err := lab.ReadPlan("grid5000.json")
+	p, err := lab.PlanOf("grid5000")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +64,13 @@ func TestControlChangesTheNetwork(t *testing.T) {
 
 func TestCommandLine(t *testing.T) {
 	t.Setenv(lab.Variable, "")
-	for _, args := range [][]string{{}, {"grid5000.json", "true"}, {"-what"}} {
+	for _, args := range [][]string{{}, {"grid5000", "true"}, {"-what"}} {
 		if code, err := run(args); code != 2 || err != nil {
 			t.Errorf("%q gives %d, %v, want 2", args, code, err)
 		}
 	}
-	if code, err := run([]string{"missing.json"}); code != 2 || err == nil {
-		t.Errorf("a missing file gives %d, %v", code, err)
+	if code, err := run([]string{"paris"}); code != 2 || err == nil {
+		t.Errorf("a network that there is not gives %d, %v", code, err)
 	}
 	t.Setenv(lab.Variable, t.TempDir())
 	for _, args := range [][]string{{"host", "a-1"}, {"host", "../a", "true"}, {"host", "a-1", "true"}, {"show"}} {

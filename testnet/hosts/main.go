@@ -2,10 +2,10 @@
 // machine and runs a script in it. Every host is a network namespace with a
 // cable to the bridge of its site; what passes between sites is delayed by a
 // router in this process, so programs run unchanged and see real sockets, local
-// broadcasts and the round trips that a file describes.
+// broadcasts and the round trips of a plan.
 //
-//	go run ./testnet/hosts testnet/hosts/grid5000.json                    # a shell in it
-//	go run ./testnet/hosts testnet/hosts/grid5000.json -- sh script.sh    # ends with its exit code
+//	go run ./testnet/hosts grid5000                    # a shell in it
+//	go run ./testnet/hosts grid5000 -- sh script.sh    # ends with its exit code
 //
 // It builds zorilla first. The script finds it and the command "lab" in its
 // path:
@@ -60,8 +60,8 @@ func run(args []string) (code int, err error) {
 	}
 	flags := flag.NewFlagSet("hosts", flag.ContinueOnError)
 	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "go run ./testnet/hosts [-zorilla PROGRAM] FILE [-- SCRIPT [ARGUMENT...]]\n\n"+
-			"Builds the network that FILE describes and runs SCRIPT, or a shell, in it.\n\n%s", controlUsage)
+		fmt.Fprintf(flags.Output(), "go run ./testnet/hosts [-zorilla PROGRAM] NETWORK [-- SCRIPT [ARGUMENT...]]\n\n"+
+			"Builds the NETWORK, %s, and runs SCRIPT, or a shell, in it.\n\n%s", lab.Plans, controlUsage)
 	}
 	zorilla := flags.String("zorilla", "", "use this `PROGRAM` instead of building ./cmd/zorilla")
 	if err := flags.Parse(args); err != nil {
@@ -71,7 +71,7 @@ func run(args []string) (code int, err error) {
 		flags.Usage()
 		return 2, nil
 	}
-	plan, err := lab.ReadPlan(flags.Arg(0))
+	plan, err := lab.PlanOf(flags.Arg(0))
 	if err != nil {
 		return 2, err
 	}

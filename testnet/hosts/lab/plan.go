@@ -1,44 +1,27 @@
 package lab
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
 )
 
-const (
-	maxSites        = 32 // every ordered pair of them may get a thread
-	maxHostsPerSite = 200
-	maxHosts        = 400
-	maxRTT          = 10 * time.Second
+// GatewayHost is the number of a site's way to the other sites.
+const GatewayHost = 254
 
-	// GatewayHost is the number of a site's way to the other sites.
-	GatewayHost = 254
-)
-
-// Plan describes a network. Its file is JSON with these fields, others are
-// errors:
-//
-//	{"sites": [{"name": "rennes", "hosts": 2}, {"name": "nancy", "hosts": 2}],
-//	 "rtt_ms": [[0, 11.6], [11.6, 0]]}
+// Plan is a network of at most 253 hosts at each site.
 type Plan struct {
-	Sites []Site      `json:"sites"`
-	RTT   [][]float64 `json:"rtt_ms"` // between sites, 0 to 10000 ms; symmetric
+	Sites []Site
+	RTT   [][]float64 // between sites, in ms; symmetric
 }
 
 // Site is a local network. Its hosts are called NAME-1, NAME-2, ...
 type Site struct {
-	Name  string `json:"name"`
-	Hosts int    `json:"hosts"`
+	Name  string
+	Hosts int
 }
 
 // Host is one host of a Plan.
@@ -49,110 +32,29 @@ type Host struct {
 	MAC  net.HardwareAddr
 }
 
-// ReadPlan reads a Plan from a file.
-func ReadPlan(file string) (*Plan, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("%w: start me in the root of the repository", err)
-	}
-	p, err := ParsePlan(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return p, nil
-}
+// Plans names the networks that can be built.
+const Plans = "grid5000 or small"
 
-// ParsePlan reads a Plan and checks all of it.
-func ParsePlan(b []byte) (*Plan, error) {
-	var p Plan
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&p); err != nil {
-		return nil, where(b, err)
+// PlanOf returns the network of that name: six sites with the distances of
+// Grid'5000, or three with five hosts.
+func PlanOf(name string) (*Plan, error) {
+	switch name {
+	case "grid5000":
+		return &Plan{
+			Sites: []Site{{"nancy", 2}, {"lyon", 2}, {"rennes", 2}, {"bordeaux", 2}, {"grenoble", 2}, {"sophia", 2}},
+			RTT: [][]float64{
+				{0, 10.5, 11.6, 12.6, 13.2, 17.1},
+				{10.5, 0, 12.1, 11.0, 10.2, 11.3},
+				{11.6, 12.1, 0, 10.8, 15.6, 19.4},
+				{12.6, 11.0, 10.8, 0, 15.9, 10.9},
+				{13.2, 10.2, 15.6, 15.9, 0, 10.4},
+				{17.1, 11.3, 19.4, 10.9, 10.4, 0},
+			},
+		}, nil
+	case "small":
+		return &Plan{Sites: []Site{{"east", 2}, {"west", 2}, {"north", 1}}, RTT: [][]float64{{0, 6, 9}, {6, 0, 8}, {9, 8, 0}}}, nil
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("something follows the network's description: remove it")
-	}
-	if err := p.checkSites(); err != nil {
-		return nil, err
-	}
-	if err := p.checkRTT(); err != nil {
-		return nil, err
-	}
-	return &p, nil
-}
-
-// where adds the line to an error of the JSON decoder.
-func where(b []byte, err error) error {
-	offset := int64(len(b))
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		offset = syntax.Offset
-	case errors.As(err, &kind):
-		offset = kind.Offset
-		err = fmt.Errorf("%s: want %s, not %s", kind.Field, kind.Type, kind.Value)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		err = errors.New("the description ends too early")
-	default:
-		return err
-	}
-	return fmt.Errorf("line %d: %w", 1+bytes.Count(b[:min(offset, int64(len(b)))], []byte("\n")), err)
-}
-
-func (p *Plan) checkSites() error {
-	valid := regexp.MustCompile(`^[a-z]([a-z0-9-]{0,29}[a-z0-9])?$`)
-	if len(p.Sites) == 0 || len(p.Sites) > maxSites {
-		return fmt.Errorf("sites: %d, want 1 to %d", len(p.Sites), maxSites)
-	}
-	seen := map[string]bool{}
-	for _, s := range p.Sites {
-		switch {
-		case !valid.MatchString(s.Name):
-			return fmt.Errorf("site %.40q: want a name of at most 31 small letters, digits and hyphens", s.Name)
-		case seen[s.Name]:
-			return fmt.Errorf("site %s: is there twice", s.Name)
-		case s.Hosts < 1 || s.Hosts > maxHostsPerSite:
-			return fmt.Errorf("site %s: %d hosts, want 1 to %d", s.Name, s.Hosts, maxHostsPerSite)
-		}
-		seen[s.Name] = true
-	}
-	names := map[string]bool{} // sites a and a-1 can both have an a-1-1
-	for _, h := range p.Hosts() {
-		if names[h.Name] || seen[h.Name] {
-			return fmt.Errorf("host %s: another host or site has this name: rename its site", h.Name)
-		}
-		names[h.Name] = true
-	}
-	if len(names) > maxHosts {
-		return fmt.Errorf("%d hosts in all, want at most %d", len(names), maxHosts)
-	}
-	return nil
-}
-
-func (p *Plan) checkRTT() error {
-	if len(p.RTT) != len(p.Sites) {
-		return fmt.Errorf("rtt_ms: %d rows for %d sites", len(p.RTT), len(p.Sites))
-	}
-	for a, row := range p.RTT {
-		if len(row) != len(p.Sites) {
-			return fmt.Errorf("rtt_ms: the row of %s has %d numbers for %d sites", p.Sites[a].Name, len(row), len(p.Sites))
-		}
-	}
-	for a, row := range p.RTT {
-		for b, ms := range row {
-			switch most := maxRTT.Seconds() * 1000; {
-			case a == b && ms != 0:
-				return fmt.Errorf("rtt_ms: %s to itself is %v, want 0", p.Sites[a].Name, ms)
-			case !(ms >= 0 && ms <= most):
-				return fmt.Errorf("rtt_ms: %s to %s is %v, want 0 to %v", p.Sites[a].Name, p.Sites[b].Name, ms, most)
-			case ms != p.RTT[b][a]:
-				return fmt.Errorf("rtt_ms: %s to %s is %v, but back it is %v: want the same", p.Sites[a].Name, p.Sites[b].Name, ms, p.RTT[b][a])
-			}
-		}
-	}
-	return nil
+	return nil, fmt.Errorf("network %.40q: want %s", name, Plans)
 }
 
 // OneWay returns the delay from one site to another.
@@ -164,7 +66,7 @@ func (p *Plan) OneWay(from, to int) time.Duration {
 func (p *Plan) Hosts() []Host {
 	var all []Host
 	for s, site := range p.Sites {
-		for i := range min(site.Hosts, maxHostsPerSite) {
+		for i := range site.Hosts {
 			all = append(all, Host{Name: site.Name + "-" + strconv.Itoa(i+1), Site: s, Addr: Address(s, i+1), MAC: MAC(s, i+1)})
 		}
 	}

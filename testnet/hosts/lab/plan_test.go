@@ -1,17 +1,14 @@
 package lab
 
 import (
-	"encoding/json"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"zorilla/testnet"
 )
 
 func TestGrid5000IsThatOfTheEmulation(t *testing.T) {
-	p, err := ReadPlan("../grid5000.json")
+	p, err := PlanOf("grid5000")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,32 +21,29 @@ func TestGrid5000IsThatOfTheEmulation(t *testing.T) {
 	}
 }
 
-func TestBadPlansSayWhatIsWrong(t *testing.T) {
-	two := `"sites": [{"name": "a", "hosts": 2}, {"name": "b", "hosts": 1}]`
-	for _, c := range []struct{ text, want string }{
-		{``, "line 1: the description ends too early"},
-		{"{\n\"sites\": [,", "line 2: invalid character ','"},
-		{`{"sites": 3}`, "line 1: sites: want []lab.Site, not number"},
-		{`{"site": []}`, `unknown field "site"`},
-		{`{}`, "sites: 0, want 1 to 32"},
-		{`{"sites": [{"name": "A b", "hosts": 1}], "rtt_ms": [[0]]}`, `site "A b": want a name`},
-		{`{"sites": [{"name": "a/b", "hosts": 1}], "rtt_ms": [[0]]}`, `site "a/b": want a name`},
-		{`{"sites": [{"name": "a", "hosts": 1}, {"name": "a", "hosts": 1}]}`, "site a: is there twice"},
-		{`{"sites": [{"name": "a", "hosts": 0}]}`, "site a: 0 hosts, want 1 to 200"},
-		{`{"sites": [{"name": "a", "hosts": 201}]}`, "site a: 201 hosts"},
-		{`{"sites": [{"name": "a", "hosts": 200}, {"name": "b", "hosts": 200}, {"name": "c", "hosts": 1}]}`, "401 hosts in all, want at most 400"},
-		{`{"sites": [{"name": "a", "hosts": 1}, {"name": "a-1", "hosts": 1}]}`, "host a-1: another host or site has this name"},
-		{`{` + two + `}`, "rtt_ms: 0 rows for 2 sites"},
-		{`{` + two + `, "rtt_ms": [[0, 1], [1]]}`, "rtt_ms: the row of b has 1 numbers for 2 sites"},
-		{`{` + two + `, "rtt_ms": [[0, 1], [2, 0]]}`, "rtt_ms: a to b is 1, but back it is 2: want the same"},
-		{`{` + two + `, "rtt_ms": [[3, 1], [1, 0]]}`, "rtt_ms: a to itself is 3, want 0"},
-		{`{` + two + `, "rtt_ms": [[0, -1], [-1, 0]]}`, "rtt_ms: a to b is -1, want 0 to 10000"},
-		{`{` + two + `, "rtt_ms": [[0, 10001], [10001, 0]]}`, "want 0 to 10000"},
-		{`{` + two + `, "rtt_ms": [[0, 1], [1, 0]]} {}`, "something follows"},
-	} {
-		if _, err := ParsePlan([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s\ngives %v\nwant %s", c.text, err, c.want)
+func TestPlansCanBeBuilt(t *testing.T) {
+	for _, name := range strings.Split(Plans, " or ") {
+		p, err := PlanOf(name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		seen := map[string]bool{Fabric: true}
+		for _, h := range p.Hosts() {
+			if seen[h.Name] || strings.Trim(h.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+				t.Errorf("%s: a host is called %q", name, h.Name)
+			}
+			seen[h.Name] = true
+		}
+		for a := range p.Sites {
+			for b := range p.Sites {
+				if d := p.OneWay(a, b); d < 0 || d != p.OneWay(b, a) || (d == 0) != (a == b) {
+					t.Errorf("%s: %s to %s: %v", name, p.Sites[a].Name, p.Sites[b].Name, d)
+				}
+			}
+		}
+	}
+	if _, err := PlanOf("paris"); err == nil || !strings.Contains(err.Error(), "want grid5000 or small") {
+		t.Errorf("a network that there is not: %v", err)
 	}
 }
 
@@ -72,46 +66,4 @@ func TestAddressesTellThePlace(t *testing.T) {
 			t.Errorf("%v is host %d of site %d", a, number, site)
 		}
 	}
-}
-
-// FuzzParsePlan checks that what is accepted can be built: bounded, with
-// distances that are the same both ways, and names that are safe in paths.
-func FuzzParsePlan(f *testing.F) {
-	grid, err := os.ReadFile("../grid5000.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(grid)
-	f.Add([]byte(`{"sites": [{"name": "a", "hosts": 1}], "rtt_ms": [[0]]}`))
-	f.Add([]byte(`{"sites": [{"name": "a", "hosts": -1}], "rtt_ms": [[1e400]]}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := ParsePlan(b)
-		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("the error has several lines: %q", err)
-			}
-			return
-		}
-		hosts := p.Hosts()
-		if len(hosts) == 0 || len(hosts) > maxHosts || len(p.Sites) > maxSites {
-			t.Errorf("%d hosts at %d sites", len(hosts), len(p.Sites))
-		}
-		for _, h := range hosts {
-			if strings.Trim(h.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || h.Name == Fabric {
-				t.Errorf("a host is called %q", h.Name)
-			}
-		}
-		for a := range p.Sites {
-			for b := range p.Sites {
-				if d := p.OneWay(a, b); d < 0 || d > 5*time.Second || d != p.OneWay(b, a) || a == b && d != 0 {
-					t.Errorf("%d to %d: %v", a, b, d)
-				}
-			}
-		}
-		if again, err := json.Marshal(p); err != nil {
-			t.Error(err)
-		} else if _, err := ParsePlan(again); err != nil {
-			t.Errorf("written and read again: %v", err)
-		}
-	})
 }
