@@ -90,7 +90,7 @@ func (c *clocks) silent() {
 }
 
 func (s *Service) clockAsked(vicinity.ID, *wire.AskClock) (any, error) {
-	return wire.Clock{Now: s.loop.Now().UnixMilli()}, nil
+	return wire.Clock{Now: time.Now().UnixMilli()}, nil
 }
 
 // askClock asks the origin of an advertisement for its clock.
@@ -99,13 +99,13 @@ func (s *Service) askClock(ad wire.Advertisement) {
 	s.loop.Go(func() {
 		ctx, cancel := context.WithTimeout(s.loop.Stopped, clockTimeout)
 		defer cancel()
-		began := s.loop.Now()
+		began := time.Now()
 		var c wire.Clock
 		if err := s.peers.Send(ctx, ad.Origin(), peer.PathClock, wire.AskClock{}, &c); err != nil {
 			s.clocks.silent()
 			return
 		}
-		now := s.loop.Now()
+		now := time.Now()
 		s.clocks.told(now, now.Sub(began), ad.Origin(), c.Now)
 	})
 }
@@ -113,7 +113,7 @@ func (s *Service) askClock(ad wire.Advertisement) {
 // tooLate asks for the clock of an origin whose advertisement was not signed
 // just now as far as its clock is known. The next one finds it known.
 func (s *Service) tooLate(ad wire.Advertisement) {
-	if s.clocks.ask(s.loop.Now(), ad.Origin()) && !s.loop.TryPost(func() { s.askClock(ad) }) {
+	if s.clocks.ask(time.Now(), ad.Origin()) && !s.loop.TryPost(func() { s.askClock(ad) }) {
 		s.clocks.silent()
 	}
 }

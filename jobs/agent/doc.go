@@ -49,12 +49,4 @@
 // once the events before it are in the journal. What a participant wants done for a
 // worker is done by an executor, one thing at a time for each worker, which tells how it
 // ended.
-//
-// # On the wire
-//
-// The messages are those of package wire. Peer messages are HTTP/2 POST requests to /v1/peer/grant, start, release, report, measure and
-// clock of the node in question; GET /v1/peer/stdin streams what the client sends to rank 0.
-// Both ends are known by their certificates. Bodies are at most 8 MiB; a message
-// that is malformed is counted, dropped and answered with status 400, one that
-// is not allowed with 409.
 package agent

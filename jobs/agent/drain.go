@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"time"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 )
@@ -11,7 +12,7 @@ func (s *Service) Drain(now bool) {
 	s.loop.Call(func() {
 		s.core.Claims.Drain()
 		if now {
-			s.core.Part.EvictAll(s.loop.Now(), wire.ReasonDraining)
+			s.core.Part.EvictAll(time.Now(), wire.ReasonDraining)
 		}
 	})
 	s.loop.Notify()
@@ -34,7 +35,7 @@ func (s *Service) Drained() jobs.Drained {
 			}
 		}
 		for _, w := range s.core.Part.Works {
-			silent := s.loop.Now().Sub(w.Heard) > wire.PartLease
+			silent := time.Since(w.Heard) > wire.PartLease
 			for _, k := range w.Workers {
 				if !k.Declined || !silent { // a stopped node tells that in its next life, if anybody asks
 					d.Workers++

@@ -69,8 +69,8 @@ func (s *Service) grant(e primary.DoGrant) {
 	}
 	s.log.Debug().Err(err).Str("job", string(e.Grant.Job)).Str("node", e.To.Short()).Msg("grant")
 	s.loop.Post(func() {
-		s.core.Tell(s.loop.Now(), e.Grant.Job, func(p *primary.Primary) {
-			p.GrantFailed(s.loop.Now(), e.To, e.Grant.Ranks, errors.Is(err, jobs.ErrRefused))
+		s.core.Tell(time.Now(), e.Grant.Job, func(p *primary.Primary) {
+			p.GrantFailed(time.Now(), e.To, e.Grant.Ranks, errors.Is(err, jobs.ErrRefused))
 		})
 	})
 }

@@ -28,7 +28,7 @@ func (s *Service) SetLimits(l jobs.Limits) {
 // Queue lists the jobs that wait for room at this node, in the order in which
 // they get it.
 func (s *Service) Queue() (list []jobs.Waiting) {
-	s.loop.Call(func() { list = s.core.Claims.Waiting(s.loop.Now()) })
+	s.loop.Call(func() { list = s.core.Claims.Waiting(time.Now()) })
 	return list
 }
 

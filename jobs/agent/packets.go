@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"time"
 
 	"zorilla/flood"
 	"zorilla/internal/codec"
@@ -20,7 +21,7 @@ func (s *Service) CheckAdvertisement(origin vicinity.ID, payload []byte) error {
 		return err
 	case ad.Origin() != origin:
 		return codec.ErrMalformed
-	case !s.clocks.fresh(s.loop.Now(), origin, ad.Signed):
+	case !s.clocks.fresh(time.Now(), origin, ad.Signed):
 		s.tooLate(ad)
 		return flood.ErrLate
 	}
@@ -35,7 +36,7 @@ func (s *Service) Advertised(m flood.Message) {
 		return
 	}
 	s.overlay.Learn(ad.Origin(), ad.Addrs)
-	s.loop.TryPost(func() { s.core.Advertised(s.loop.Now(), ad, m) })
+	s.loop.TryPost(func() { s.core.Advertised(time.Now(), ad, m) })
 }
 
 // sendPacket signs a packet and sends it.
@@ -64,7 +65,7 @@ func (s *Service) Receive(from vicinity.ID, payload []byte) {
 		}
 		return
 	}
-	s.loop.TryPost(func() { s.core.Received(s.loop.Now(), from, p) })
+	s.loop.TryPost(func() { s.core.Received(time.Now(), from, p) })
 }
 
 // errForged: the packet is not by the node that it seems to come from, or not

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/peer"
@@ -30,7 +31,7 @@ func (s *Service) PeerHandler() http.Handler {
 // prepared.
 func (s *Service) granted(from vicinity.ID, g *wire.Grant) (err error) {
 	s.overlay.Learn(from, g.Addrs)
-	if !s.loop.Call(func() { err = s.core.Granted(s.loop.Now(), from, g) }) {
+	if !s.loop.Call(func() { err = s.core.Granted(time.Now(), from, g) }) {
 		return fmt.Errorf("%w: the node is leaving", jobs.ErrRefused)
 	}
 	return err
@@ -38,7 +39,7 @@ func (s *Service) granted(from vicinity.ID, g *wire.Grant) (err error) {
 
 func (s *Service) startReceived(from vicinity.ID, m *wire.Start) (any, error) {
 	here := false
-	if !s.loop.Call(func() { here = s.core.Started(s.loop.Now(), from, m) }) {
+	if !s.loop.Call(func() { here = s.core.Started(time.Now(), from, m) }) {
 		return nil, jobs.ErrStopped
 	}
 	if !here {
@@ -48,7 +49,7 @@ func (s *Service) startReceived(from vicinity.ID, m *wire.Start) (any, error) {
 }
 
 func (s *Service) releaseReceived(from vicinity.ID, m *wire.Release) (any, error) {
-	s.loop.Post(func() { s.core.Released(s.loop.Now(), from, m) })
+	s.loop.Post(func() { s.core.Released(time.Now(), from, m) })
 	return nil, nil
 }
 

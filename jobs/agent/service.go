@@ -130,9 +130,9 @@ func (s *Service) Run(ctx context.Context) error {
 	s.loop.Call(func() {
 		s.core.Claims.Closed = wire.ReasonLeaving
 		if s.cfg.Workers.NodeLimit < 0 || errors.Is(context.Cause(ctx), vicinity.ErrTwin) {
-			s.core.Part.EvictAll(s.loop.Now(), wire.ReasonLeaving)
+			s.core.Part.EvictAll(time.Now(), wire.ReasonLeaving)
 		}
-		s.core.Leave(s.loop.Now(), s.away())
+		s.core.Leave(time.Now(), s.away())
 	})
 	s.loop.Leave()
 	s.settle()
@@ -152,13 +152,13 @@ const wakeful = time.Second
 type owner struct{ s *Service }
 
 // Overslept gives the nodes that work for the jobs their time to report anew.
-func (o owner) Overslept() { o.s.core.Overslept(o.s.loop.Now()) }
+func (o owner) Overslept() { o.s.core.Overslept(time.Now()) }
 
 // Due does what the core wants done, and what else has come.
 func (o owner) Due() {
 	s := o.s
 	for {
-		list, news := s.core.Advance(s.loop.Now())
+		list, news := s.core.Advance(time.Now())
 		if news {
 			s.loop.Notify()
 		}
@@ -176,7 +176,7 @@ func (o owner) Due() {
 func (o owner) Wake() time.Time {
 	at := agenda.Earlier(o.s.core.Wake(), o.s.own.Wake())
 	if o.s.core.Busy > 0 {
-		at = agenda.Earlier(at, o.s.loop.Now().Add(wakeful))
+		at = agenda.Earlier(at, time.Now().Add(wakeful))
 	}
 	return at
 }
@@ -195,7 +195,7 @@ func (s *Service) Busy() (slots int) {
 
 // MemberGone tells that the overlay has declared a node dead.
 func (s *Service) MemberGone(id vicinity.ID) {
-	s.loop.Post(func() { s.core.MemberGone(s.loop.Now(), id) })
+	s.loop.Post(func() { s.core.MemberGone(time.Now(), id) })
 }
 
 // Broken says why this node cannot start workers, or "".
@@ -210,5 +210,5 @@ func (s *Service) Self() vicinity.Member { return s.self }
 // adopt goes on with a worker of an earlier life of this node.
 func (s *Service) adopt(c participant.ClaimRecord) {
 	s.overlay.Learn(c.Job.Origin(), c.Addrs)
-	s.core.Adopt(s.loop.Now(), c)
+	s.core.Adopt(time.Now(), c)
 }

@@ -306,7 +306,7 @@ func (a *Audit) Arrives(now time.Time, from vicinity.ID, to *Model, m Message, t
 	to.core.Flush(now, j)
 	tick()
 	for _, k := range rep.Workers {
-		if j.Primary.Owned(from, k.RankAttempt) {
+		if j.Primary.Rec.Owned(from, k.RankAttempt) {
 			return
 		}
 	}

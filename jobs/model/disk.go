@@ -153,19 +153,19 @@ func (d *disk) syncOutput(job jobs.ID) {
 }
 
 // received returns how much of the output of a report's workers is here.
-func (d *disk) received(rep *wire.Report) map[jobs.RankAttempt]wire.Received {
-	have := make(map[jobs.RankAttempt]wire.Received, len(rep.Workers))
+func (d *disk) received(rep *wire.Report) map[jobs.RankAttempt]wire.Written {
+	have := make(map[jobs.RankAttempt]wire.Written, len(rep.Workers))
 	for _, w := range rep.Workers {
 		have[w.RankAttempt] = d.has(rep.Job, w.RankAttempt)
 	}
 	return have
 }
 
-func (d *disk) has(job jobs.ID, ra jobs.RankAttempt) wire.Received {
+func (d *disk) has(job jobs.ID, ra jobs.RankAttempt) wire.Written {
 	if o := d.outputs[job][ra]; o != nil {
-		return wire.Received{Stdout: int64(len(o.data))}
+		return wire.Written{Stdout: int64(len(o.data))}
 	}
-	return wire.Received{}
+	return wire.Written{}
 }
 
 // gathered reports whether the output files of a worker can be fetched.

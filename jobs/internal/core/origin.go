@@ -142,7 +142,7 @@ func (c *Core) Serve(now time.Time, from vicinity.ID, rep *wire.Report) (owned m
 	j.Primary.Heard(now, from)
 	j.Serving[from]++
 	for _, w := range rep.Workers {
-		owned[w.RankAttempt] = j.Primary.Owned(from, w.RankAttempt)
+		owned[w.RankAttempt] = j.Primary.Rec.Owned(from, w.RankAttempt)
 	}
 	return owned, true
 }
@@ -161,7 +161,7 @@ func (c *Core) Served(now time.Time, from vicinity.ID, id jobs.ID) {
 
 // Reported hands a report to the job's primary, whose output is stored as far as have
 // says. It is answered under its number.
-func (c *Core) Reported(now time.Time, from vicinity.ID, rep *wire.Report, have map[jobs.RankAttempt]wire.Received, number uint64) {
+func (c *Core) Reported(now time.Time, from vicinity.ID, rep *wire.Report, have map[jobs.RankAttempt]wire.Written, number uint64) {
 	j := c.Jobs[rep.Job]
 	if j == nil {
 		c.do(primary.DoAnswer{To: from, Number: number})

@@ -56,7 +56,7 @@ func (x *Executor) root(id participant.WorkerID) string {
 func (x *Executor) spawn(f func() (tell func(now time.Time))) {
 	x.loop.Go(func() {
 		if tell := f(); tell != nil {
-			x.loop.Post(func() { tell(x.loop.Now()) })
+			x.loop.Post(func() { tell(time.Now()) })
 		}
 	})
 }
@@ -106,7 +106,7 @@ func (x *Executor) Execute(e participant.Effect) {
 
 // step does what takes a worker one step on.
 func (x *Executor) step(e participant.Effect) {
-	since := x.loop.Now()
+	since := time.Now()
 	switch e := e.(type) {
 	case participant.DoClaim:
 		x.close(e.Worker)
@@ -287,7 +287,7 @@ func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput,
 }
 
 // Written returns how much a worker has written.
-func (x *Executor) Written(id participant.WorkerID) (so wire.Received) {
+func (x *Executor) Written(id participant.WorkerID) (so wire.Written) {
 	if proc := x.procs[id]; proc != nil {
 		so.Stdout, so.Stderr = proc.Written()
 	}

@@ -72,7 +72,7 @@ func (x *Executor) follow(id participant.WorkerID, root string, proc process.Wor
 	changed := proc.Changed() // before the first report is made
 	if !x.loop.Call(func() {
 		x.procs[id] = r
-		x.part.Begun(x.loop.Now(), id, epoch)
+		x.part.Begun(time.Now(), id, epoch)
 	}) {
 		proc.Leave()
 		return nil
@@ -104,7 +104,7 @@ func (x *Executor) grown(r *handle) {
 	if r.fresh.CompareAndSwap(false, true) {
 		x.loop.Post(func() {
 			r.fresh.Store(false)
-			x.part.Grown(x.loop.Now(), r.job)
+			x.part.Grown(time.Now(), r.job)
 		})
 	}
 }

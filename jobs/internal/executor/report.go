@@ -68,7 +68,7 @@ func (x *Executor) fill(rep *wire.Report, readings []wire.Reading, procs []*hand
 			n, err := proc.ReadOutput(st.stream, st.from, buf)
 			if errors.Is(err, process.ErrAcked) {
 				x.loop.Post(func() {
-					x.part.Unreadable(x.loop.Now(), participant.WorkerID{Job: rep.Job, RankAttempt: w.RankAttempt})
+					x.part.Unreadable(time.Now(), participant.WorkerID{Job: rep.Job, RankAttempt: w.RankAttempt})
 				})
 			}
 			if err != nil || n == 0 {

@@ -41,11 +41,11 @@ func TestOutputIsReadFromWhereTheOriginIs(t *testing.T) {
 	if more := x.fill(&rep, []wire.Reading{{Skip: true}}, procs); more || len(rep.Output) != 0 || rep.Workers[0].Stdout != 25 || x.loop.Waiting() != 0 {
 		t.Errorf("read %d pieces of %d bytes, %d complaints", len(rep.Output), rep.Workers[0].Stdout, x.loop.Waiting())
 	}
-	x.fill(&rep, []wire.Reading{{From: wire.Received{Stdout: 10}}}, procs)
+	x.fill(&rep, []wire.Reading{{From: wire.Written{Stdout: 10}}}, procs)
 	if len(rep.Output) != 1 || rep.Output[0].Offset != 10 || len(rep.Output[0].Data) != 15 || x.loop.Waiting() != 0 {
 		t.Errorf("read %+v", rep.Output)
 	}
-	if rep.Output = nil; x.fill(&rep, []wire.Reading{{From: wire.Received{Stdout: 9}}}, procs) || len(rep.Output) != 0 || x.loop.Waiting() != 1 {
+	if rep.Output = nil; x.fill(&rep, []wire.Reading{{From: wire.Written{Stdout: 9}}}, procs) || len(rep.Output) != 0 || x.loop.Waiting() != 1 {
 		t.Errorf("read %+v, %d complaints, before what is kept", rep.Output, x.loop.Waiting())
 	}
 }

@@ -42,7 +42,7 @@ func (x *Executor) judge(now time.Time, id participant.WorkerID, trouble string)
 func (x *Executor) try(since time.Time) string {
 	last := <-x.trials
 	if !last.begun.After(since) {
-		last = trial{begun: x.loop.Now()}
+		last = trial{begun: time.Now()}
 		if err := x.tryOut(); err != nil {
 			last.trouble = plain.OneLine(err.Error())
 		}

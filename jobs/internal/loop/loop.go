@@ -17,17 +17,18 @@ import (
 // Loop calls functions one after the other. Its methods may be called from any
 // goroutine; what Post, TryPost and Call are given must not wait for the loop.
 type Loop struct {
-	// Leaving ends when workers are to be left, Stopped when all else is to end.
+	// Leaving ends when workers are to be left, with Leave; Stopped when all else is to
+	// end, with Stop, and with it the loop.
 	Leaving, Stopped context.Context
+	Leave, Stop      context.CancelFunc
 
-	leave, stop context.CancelFunc
-	inbox       chan func()
-	children    sync.WaitGroup
-	running     chan struct{} // closed when Run was called
-	ended       chan struct{} // closed when the loop does not run any more
-	failed      chan error    // capacity 1: why the loop cannot go on
-	log         zerolog.Logger
-	next        time.Time // when the loop wants to wake; zero = only when something comes
+	inbox    chan func()
+	children sync.WaitGroup
+	running  chan struct{} // closed when Run was called
+	ended    chan struct{} // closed when the loop does not run any more
+	failed   chan error    // capacity 1: why the loop cannot go on
+	log      zerolog.Logger
+	next     time.Time // when the loop wants to wake; zero = only when something comes
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -57,13 +58,10 @@ func New(log zerolog.Logger) *Loop {
 		inbox: make(chan func(), backlog), running: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
 		log: log, changed: make(chan struct{}),
 	}
-	l.Leaving, l.leave = context.WithCancel(context.Background())
-	l.Stopped, l.stop = context.WithCancel(context.Background())
+	l.Leaving, l.Leave = context.WithCancel(context.Background())
+	l.Stopped, l.Stop = context.WithCancel(context.Background())
 	return l
 }
-
-// Now is the time.
-func (l *Loop) Now() time.Time { return time.Now() }
 
 // Start runs the loop in a goroutine of its own, until Stop.
 func (l *Loop) Start(o Owner) {
@@ -85,12 +83,6 @@ func (l *Loop) Ready(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// Leave ends Leaving.
-func (l *Loop) Leave() { l.leave() }
-
-// Stop ends Stopped, and with it the loop: who waits for it is told.
-func (l *Loop) Stop() { l.stop() }
 
 // Wait returns when the loop and all goroutines that it was given have ended.
 func (l *Loop) Wait() {
@@ -129,7 +121,7 @@ func (l *Loop) run(o Owner) {
 		l.rouse(o)
 		o.Due()
 		if l.next = o.Wake(); !l.next.IsZero() {
-			l.next = agenda.Later(l.next, l.Now())
+			l.next = agenda.Later(l.next, time.Now())
 			timer.Reset(max(0, time.Until(l.next)))
 		} else {
 			timer.Stop()
@@ -140,7 +132,7 @@ func (l *Loop) run(o Owner) {
 // rouse looks whether the loop has slept too long, before anything else sees what
 // time it is.
 func (l *Loop) rouse(o Owner) {
-	now := l.Now()
+	now := time.Now()
 	if l.next.IsZero() || now.Before(l.next.Add(drowsy)) {
 		return
 	}

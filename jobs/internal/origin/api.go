@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/output"
@@ -53,7 +54,7 @@ func (a *API) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Status,
 // Explain tells why a job of this origin waits, or ended as it did.
 func (a *API) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 	err = a.own.inJob(id, func(j *job) {
-		e = j.Primary.Explain(a.own.loop.Now())
+		e = j.Primary.Explain(time.Now())
 		if text := j.hindrance(a.own.cfg.Journal); text != "" && !e.State.Final() {
 			e.Summary = text
 		}
@@ -65,9 +66,9 @@ func (a *API) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 func (a *API) Cancel(id jobs.ID, why string) error {
 	done := make(chan wire.Ack, 1)
 	err := a.own.inJob(id, func(j *job) {
-		j.Primary.Cancel(a.own.loop.Now(), why)
+		j.Primary.Cancel(time.Now(), why)
 		j.Primary.Do(primary.DoAnswer{Number: a.own.answers.expect(done)})
-		a.own.core.Flush(a.own.loop.Now(), j.Job)
+		a.own.core.Flush(time.Now(), j.Job)
 	})
 	if errors.Is(err, jobs.ErrForgotten) { // it ended long ago
 		return nil

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"fmt"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/primary"
@@ -31,8 +32,8 @@ func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
 			o.log.Warn().Err(err).Str("job", string(job)).Int("rank", e.Output.Rank).Msg("fetch outputs; trying again")
 		}
 		o.loop.Post(func() {
-			o.core.Tell(o.loop.Now(), job, func(p *primary.Primary) {
-				p.Collected(o.loop.Now(), jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}, err)
+			o.core.Tell(time.Now(), job, func(p *primary.Primary) {
+				p.Collected(time.Now(), jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}, err)
 			})
 		})
 	})

@@ -3,6 +3,7 @@ package origin
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
@@ -49,7 +50,7 @@ func (o *Jobs) settled(rec *record.Record, wrote int64) {
 			o.store.Pin(treeOwner(inputs), append(tree.Chunks(), inputs)...)
 		}
 	}
-	o.archive.add(o.loop.Now(), p, inputs, size)
+	o.archive.add(time.Now(), p, inputs, size)
 	o.store.Unpin(inputsOwner(rec.ID))
 	o.dropTrees()
 }
@@ -85,7 +86,7 @@ func (o *Jobs) shed() {
 // sweep forgets what is due.
 func (o *Jobs) sweep() {
 	was := o.archive.full
-	forget, drop := o.archive.sweep(o.loop.Now())
+	forget, drop := o.archive.sweep(time.Now())
 	o.dropTrees()
 	if r := o.archive.results(); r.Full && !was {
 		o.log.Warn().Int64("bytes", r.Bytes).Int64("limit", r.Limit).Msg("the results of jobs need more room than --keep-outputs allows: those that nobody has read are kept for a day all the same")
@@ -113,7 +114,7 @@ func (o *Jobs) forget(p *record.Past, remove bool) erasure {
 		o.core.Drop(p.ID)
 		delete(o.jobs, p.ID)
 	}
-	o.archive.forget(o.loop.Now(), p)
+	o.archive.forget(time.Now(), p)
 	if remove {
 		o.archive.remove(p)
 		o.keys.forget(p.Key, p.ID)
@@ -134,7 +135,7 @@ func (o *Jobs) recordOf(p *record.Past) []byte {
 	if k, ok := o.keys[p.Key]; ok && k.id == p.ID {
 		whole.Sum = k.sum[:]
 	}
-	return codec.MustMarshal(record.Event{Kind: record.Forgotten, At: o.loop.Now(), Past: &whole})
+	return codec.MustMarshal(record.Event{Kind: record.Forgotten, At: time.Now(), Past: &whole})
 }
 
 // findLast looks which job was submitted last of those that are left.

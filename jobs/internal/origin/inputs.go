@@ -25,7 +25,7 @@ const mendFor = 5 * time.Minute
 // in the loop.
 func (j *job) lacksInputs(from vicinity.ID, rep *wire.Report) bool {
 	return !j.Primary.Rec.Spec.Inputs.IsZero() && slices.ContainsFunc(rep.Workers, func(w wire.WorkerReport) bool {
-		return w.State == jobs.WorkerLost && j.Primary.Owned(from, w.RankAttempt) && j.Primary.Rec.Ranks[w.Rank].State == jobs.WorkerPreparing
+		return w.State == jobs.WorkerLost && j.Primary.Rec.Owned(from, w.RankAttempt) && j.Primary.Rec.Ranks[w.Rank].State == jobs.WorkerPreparing
 	})
 }
 
@@ -56,8 +56,8 @@ func (o *Jobs) mendInputs(j *job) {
 			if j.mending = false; j.Primary.Rec.State.Final() {
 				o.store.Unpin(inputsOwner(id)) // which the fetch has pinned again, perhaps
 			} else if lost != "" {
-				j.Primary.InputLost(o.loop.Now(), lost)
-				o.core.Flush(o.loop.Now(), j.Job)
+				j.Primary.InputLost(time.Now(), lost)
+				o.core.Flush(time.Now(), j.Job)
 			}
 		})
 	})

@@ -44,7 +44,7 @@ type Config struct {
 	Rand *rand.Rand
 	Log  zerolog.Logger
 	// Written tells how much a worker at this node has written.
-	Written func(participant.WorkerID) wire.Received
+	Written func(participant.WorkerID) wire.Written
 }
 
 // Jobs are the jobs that were submitted at this node: those in memory, with
@@ -92,7 +92,7 @@ func (o *Jobs) Wake() time.Time { return o.archive.next }
 
 // Due forgets what is due to be forgotten.
 func (o *Jobs) Due() {
-	if at := o.archive.next; !at.IsZero() && !o.loop.Now().Before(at) {
+	if at := o.archive.next; !at.IsZero() && !time.Now().Before(at) {
 		o.sweep()
 	}
 }
@@ -177,7 +177,7 @@ func (o *Jobs) record(e core.DoRecord) {
 		o.loop.Post(func() {
 			switch {
 			case err == nil:
-				o.core.Recorded(o.loop.Now(), e.Job, e.Step)
+				o.core.Recorded(time.Now(), e.Job, e.Step)
 			case j.submitters != nil || j.refusal != nil:
 				o.refused(j, err)
 			default:

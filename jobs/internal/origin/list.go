@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"zorilla/jobs"
 )
@@ -162,5 +163,5 @@ func (a *API) Results() (r jobs.Results) {
 // Read notes that somebody who uses this node has asked for the results of a job:
 // waited for its end, read all of its output or fetched files.
 func (a *API) Read(id jobs.ID) {
-	a.own.loop.Post(func() { a.own.archive.sawRead(a.own.loop.Now(), id) })
+	a.own.loop.Post(func() { a.own.archive.sawRead(time.Now(), id) })
 }

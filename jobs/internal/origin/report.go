@@ -3,6 +3,7 @@ package origin
 import (
 	"errors"
 	"os"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/loop"
@@ -18,7 +19,7 @@ func (o *Jobs) Report(from vicinity.ID, rep *wire.Report) (ack wire.Ack, err err
 	var owned map[jobs.RankAttempt]bool
 	ok := o.loop.Call(func() {
 		var here bool
-		if owned, here = o.core.Serve(o.loop.Now(), from, rep); here { // also if the output cannot be stored now
+		if owned, here = o.core.Serve(time.Now(), from, rep); here { // also if the output cannot be stored now
 			j = o.jobs[rep.Job]
 		}
 	})
@@ -28,7 +29,7 @@ func (o *Jobs) Report(from vicinity.ID, rep *wire.Report) (ack wire.Ack, err err
 	if j == nil {
 		return ack, nil
 	}
-	defer o.loop.Post(func() { o.core.Served(o.loop.Now(), from, rep.Job) })
+	defer o.loop.Post(func() { o.core.Served(time.Now(), from, rep.Job) })
 	o.cfg.Learn(from, rep.Addrs)
 	if err := j.store(o.loop, rep, owned); err != nil && !errors.Is(err, os.ErrClosed) { // closed: the job has just ended
 		o.loop.Post(func() { o.hindered(j, err) })
@@ -44,7 +45,7 @@ func (o *Jobs) Report(from vicinity.ID, rep *wire.Report) (ack wire.Ack, err err
 		if j.lacksInputs(from, rep) {
 			o.mendInputs(j)
 		}
-		o.core.Reported(o.loop.Now(), from, rep, j.output.Received(ras), o.answers.expect(reply))
+		o.core.Reported(time.Now(), from, rep, j.output.Received(ras), o.answers.expect(reply))
 	})
 	select {
 	case ack = <-reply:

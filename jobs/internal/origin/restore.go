@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
@@ -98,7 +99,7 @@ func (l *loading) seal() {
 	l.job = nil
 	rec := &j.Primary.Rec
 	if rec.Broken != "" {
-		rec.GiveUp(s.loop.Now())
+		rec.GiveUp(time.Now())
 	}
 	p, id := rec.Past, rec.ID
 	mark, marked := l.marks[id]
@@ -126,7 +127,7 @@ func (l *loading) seal() {
 	case p != nil:
 		p.Intern()
 		stamp = p.Stamp
-		s.archive.add(s.loop.Now(), p, transfer.Hash{}, 0)
+		s.archive.add(time.Now(), p, transfer.Hash{}, 0)
 	case rec.State.Final():
 		pinOutputs(s.store, rec)
 		s.settled(rec, fileSize(s.disk.outputPath(id))+fileSize(s.disk.stdinPath(id)))
@@ -137,7 +138,7 @@ func (l *loading) seal() {
 		return
 	}
 	s.sawLast(id, stamp)
-	s.core.Clock.Saw(stamp, s.loop.Now())
+	s.core.Clock.Saw(stamp, time.Now())
 }
 
 // fileSize is that of a file, or 0.
@@ -170,7 +171,7 @@ func (o *Jobs) recall(id jobs.ID) (*job, error) {
 		rec.Replay(e)
 	}
 	if rec.Broken != "" {
-		rec.GiveUp(o.loop.Now())
+		rec.GiveUp(time.Now())
 	}
 	if j.Settled = true; !rec.State.Final() {
 		return nil, fmt.Errorf("job %s %w: the journal has lost it", id.Short(), jobs.ErrNotFound)
@@ -208,7 +209,7 @@ func (o *Jobs) restore(id jobs.ID) error {
 	if err := o.disk.openOutput(j, id); err != nil {
 		return err
 	}
-	o.core.Clock.Saw(rec.Stamp, o.loop.Now())
+	o.core.Clock.Saw(rec.Stamp, time.Now())
 	o.sawLast(id, rec.Stamp)
 	pinOutputs(o.store, rec)
 	transfer.PinManifest(o.store, inputsOwner(id), rec.Spec.Inputs)
@@ -216,10 +217,10 @@ func (o *Jobs) restore(id jobs.ID) error {
 	if err != nil {
 		return err
 	}
-	o.core.Resume(o.loop.Now(), j.Job)
+	o.core.Resume(time.Now(), j.Job)
 	if damaged && rec.Ranks[0].State != jobs.WorkerEnded {
-		j.Primary.End(o.loop.Now(), jobs.Failed, stdinDamaged, jobs.CodeZorilla)
-		o.core.Flush(o.loop.Now(), j.Job)
+		j.Primary.End(time.Now(), jobs.Failed, stdinDamaged, jobs.CodeZorilla)
+		o.core.Flush(time.Now(), j.Job)
 	}
 	return nil
 }

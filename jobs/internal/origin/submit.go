@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/transfer"
@@ -148,7 +149,7 @@ func (o *Jobs) begin(j *job, id jobs.ID, spec jobs.Spec, accepted chan<- error) 
 	o.jobs[id] = j
 	o.keys.keep(&spec, id)
 	j.submitters = []chan<- error{accepted}
-	j.Job = o.core.Submit(o.loop.Now(), id, spec, tree.Distinct())
+	j.Job = o.core.Submit(time.Now(), id, spec, tree.Distinct())
 	o.sawLast(id, j.Primary.Rec.Stamp)
 	o.shed()
 	return nil

@@ -32,21 +32,21 @@ type File struct {
 	syncing sync.Mutex  // held while the file is synced; who waits for it profits
 
 	mu    sync.Mutex // guards what follows, and makes "look, then append" one step
-	have  map[jobs.RankAttempt]wire.Received
-	safe  map[jobs.RankAttempt]wire.Received // of these, what is durable
-	fresh map[jobs.RankAttempt]wire.Received // what is not: as have
-	loose int64                              // bytes that are not durable
-	upTo  int64                              // the file is durable up to there
-	mark  int64                              // and says so up to there
-	lost  []hole                             // what the disk lost, as far as it was noticed
-	blind int64                              // bytes of the file that tell nothing
+	have  map[jobs.RankAttempt]wire.Written
+	safe  map[jobs.RankAttempt]wire.Written // of these, what is durable
+	fresh map[jobs.RankAttempt]wire.Written // what is not: as have
+	loose int64                             // bytes that are not durable
+	upTo  int64                             // the file is durable up to there
+	mark  int64                             // and says so up to there
+	lost  []hole                            // what the disk lost, as far as it was noticed
+	blind int64                             // bytes of the file that tell nothing
 }
 
 // Open opens the file of a job and finds out what is in it. What does
 // not stand there as it was written is lost. The file of a job that goes on is cut
 // there if it was not durable yet: whoever wrote that still has it.
 func Open(path string, job jobs.ID, goesOn bool) (*File, error) {
-	w := &File{Job: job, have: map[jobs.RankAttempt]wire.Received{}, fresh: map[jobs.RankAttempt]wire.Received{}}
+	w := &File{Job: job, have: map[jobs.RankAttempt]wire.Written{}, fresh: map[jobs.RankAttempt]wire.Written{}}
 	err := w.scan(path, goesOn)
 	if err != nil {
 		return nil, fmt.Errorf("output of a job: %w", err)
@@ -172,7 +172,7 @@ func (w *File) Append(pieces []jobs.Output) error {
 	}
 	mark := len(buf)
 	var added []Frame
-	next := map[jobs.RankAttempt]wire.Received{}
+	next := map[jobs.RankAttempt]wire.Written{}
 	for _, o := range pieces {
 		ra := jobs.RankAttempt{Rank: o.Rank, Attempt: o.Attempt}
 		got, ok := next[ra]
@@ -218,7 +218,7 @@ func (w *File) Sync() error {
 	w.mu.Lock()
 	fresh, loose := w.fresh, w.loose
 	upTo, _, _ := w.Spool.State()
-	w.fresh, w.loose = map[jobs.RankAttempt]wire.Received{}, 0
+	w.fresh, w.loose = map[jobs.RankAttempt]wire.Written{}, 0
 	w.mu.Unlock()
 	if len(fresh) == 0 {
 		return nil
@@ -259,17 +259,17 @@ func (w *File) Confirm(acks []wire.WorkerAck) {
 	}
 }
 
-func (w *File) all() map[jobs.RankAttempt]wire.Received {
+func (w *File) all() map[jobs.RankAttempt]wire.Written {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.have)
 }
 
 // Received returns how many bytes of each worker are there.
-func (w *File) Received(ras []jobs.RankAttempt) map[jobs.RankAttempt]wire.Received {
+func (w *File) Received(ras []jobs.RankAttempt) map[jobs.RankAttempt]wire.Written {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := make(map[jobs.RankAttempt]wire.Received, len(ras))
+	m := make(map[jobs.RankAttempt]wire.Written, len(ras))
 	for _, ra := range ras {
 		m[ra] = w.have[ra]
 	}

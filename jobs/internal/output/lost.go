@@ -28,7 +28,7 @@ func (w *File) note(h hole) {
 
 // missing notes what somebody who has read the whole file was not told of what was
 // in it before.
-func (w *File) missing(had map[jobs.RankAttempt]wire.Received, told map[StreamOf]int64, want func(jobs.RankAttempt) bool) {
+func (w *File) missing(had map[jobs.RankAttempt]wire.Written, told map[StreamOf]int64, want func(jobs.RankAttempt) bool) {
 	for ra, got := range had {
 		for _, st := range []process.Stream{process.Stdout, process.Stderr} {
 			if key := (StreamOf{ra, st}); want(ra) {
@@ -44,7 +44,7 @@ func (w *File) Expect(rec *record.Record) {
 	for i := range rec.Ranks {
 		if k := &rec.Ranks[i]; k.Wrote != nil {
 			ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
-			had := map[jobs.RankAttempt]wire.Received{ra: {Stdout: k.Wrote.Stdout, Stderr: k.Wrote.Stderr}}
+			had := map[jobs.RankAttempt]wire.Written{ra: *k.Wrote}
 			got := w.Received([]jobs.RankAttempt{ra})[ra]
 			w.missing(had, map[StreamOf]int64{{ra, process.Stdout}: got.Stdout, {ra, process.Stderr}: got.Stderr}, func(jobs.RankAttempt) bool { return true })
 		}

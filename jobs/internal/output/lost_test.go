@@ -11,6 +11,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/process"
 )
@@ -41,7 +42,7 @@ func written(t testing.TB, path string) (map[StreamOf]string, *record.Record) {
 	file.Spool.Close()
 	rec := &record.Record{ID: lostJob, Spec: jobs.Spec{Min: 2, Max: 2}, Stored: size}
 	for i := range 2 {
-		rec.Ranks = append(rec.Ranks, record.Rank{Attempt: 1, Wrote: &record.Wrote{Stdout: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stdout}])), Stderr: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stderr}]))}})
+		rec.Ranks = append(rec.Ranks, record.Rank{Attempt: 1, Wrote: &wire.Written{Stdout: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stdout}])), Stderr: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stderr}]))}})
 	}
 	return want, rec
 }

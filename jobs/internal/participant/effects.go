@@ -73,7 +73,7 @@ type (
 	// DoAck tells a worker's process what its origin has, and wants done.
 	DoAck struct {
 		Worker WorkerID
-		Safe   wire.Received // bytes that are durable there
+		Safe   wire.Written // bytes that are durable there
 		Tasks  *wire.WorkerTasksAck
 	}
 	// DoTable gives a worker its job's table: Tabled.

@@ -132,9 +132,9 @@ func (w *Work) obey(now time.Time, rep *wire.Report, ack *wire.Ack) {
 // noteAck notes what the origin has of a worker. It may have lost what it once
 // acknowledged.
 func (p *Participant) noteAck(w *Work, k *Worker, r *wire.WorkerReport, a *wire.WorkerAck) {
-	k.acked = wire.Received{Stdout: max(a.Stdout+a.AheadOut, 0), Stderr: max(a.Stderr+a.AheadErr, 0)}
+	k.acked = wire.Written{Stdout: max(a.Stdout+a.AheadOut, 0), Stderr: max(a.Stderr+a.AheadErr, 0)}
 	k.adopted = false
-	e := DoAck{Worker: k.id(), Safe: wire.Received{Stdout: a.Stdout, Stderr: a.Stderr}}
+	e := DoAck{Worker: k.id(), Safe: wire.Written{Stdout: a.Stdout, Stderr: a.Stderr}}
 	if t := a.Tasks; t != nil && r.Tasks != nil && wire.CheckTaskRanges(t.Ranges) == nil && t.Results >= 0 && t.Before >= 0 {
 		k.results, e.Tasks = min(t.Results, r.Tasks.Ended), t
 	}

@@ -87,7 +87,7 @@ type Worker struct {
 
 // heldByOrigin is what the origin has of a worker, and knows of it.
 type heldByOrigin struct {
-	acked    wire.Received
+	acked    wire.Written
 	adopted  bool  // that is not known yet
 	results  int   // of tasks
 	epoch    int64 // of the table that it knows; 0 = it is not told of changes
@@ -194,7 +194,7 @@ func (w *Work) claim(now time.Time, k *Worker, start *wire.Start) ClaimRecord {
 }
 
 // Status is a participant's view of a job.
-func (w *Work) Status(self vicinity.Member, written func(WorkerID) wire.Received) jobs.Status {
+func (w *Work) Status(self vicinity.Member, written func(WorkerID) wire.Written) jobs.Status {
 	st := jobs.Status{ID: w.Job, Origin: w.Origin, Spec: w.Spec, State: w.state, Reason: w.reason, ExitCode: -1, Submitted: w.since, LastKnown: true, Workers: []jobs.WorkerStatus{}}
 	for _, k := range w.Workers {
 		rank, replica := w.Spec.RankOf(k.Rank)

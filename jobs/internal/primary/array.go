@@ -39,7 +39,7 @@ func (p *Primary) leaseTasks(now time.Time, from vicinity.ID, rep wire.Report) {
 	}
 	running := p.Rec.Count(jobs.WorkerRunning)
 	for _, w := range rep.Workers {
-		if w.Tasks == nil || w.State != jobs.WorkerRunning || !p.Owned(from, w.RankAttempt) || p.Rec.Ranks[w.Rank].State != jobs.WorkerRunning {
+		if w.Tasks == nil || w.State != jobs.WorkerRunning || !p.Rec.Owned(from, w.RankAttempt) || p.Rec.Ranks[w.Rank].State != jobs.WorkerRunning {
 			continue
 		}
 		if ranges := t.Choose(w.Rank, running); len(ranges) > 0 {

@@ -26,7 +26,7 @@ func (c *talk) tasks(n int, ra jobs.RankAttempt, added, from int, rs ...process.
 	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerRunning,
 		Tasks: &wire.WorkerTasks{From: from, Added: added, Ended: from + len(rs), Results: wire.PackResults(rs)}}}}
 	var ack wire.Ack
-	c.p.Reported(c.now, jobtest.Node(n), rep, map[jobs.RankAttempt]wire.Received{ra: {}}, 0)
+	c.p.Reported(c.now, jobtest.Node(n), rep, map[jobs.RankAttempt]wire.Written{ra: {}}, 0)
 	for _, e := range c.step() {
 		if a, ok := e.(DoAnswer); ok {
 			ack = a.Ack
@@ -39,7 +39,7 @@ func (c *talk) tasks(n int, ra jobs.RankAttempt, added, from int, rs ...process.
 func (c *talk) taskless(n int, ra jobs.RankAttempt, ended, code int) {
 	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerEnded,
 		Exit: &process.Exit{Code: code, Cause: process.Exited}, Tasks: &wire.WorkerTasks{From: ended, Added: ended, Ended: ended}}}}
-	c.p.Reported(c.now, jobtest.Node(n), rep, map[jobs.RankAttempt]wire.Received{ra: {}}, 0)
+	c.p.Reported(c.now, jobtest.Node(n), rep, map[jobs.RankAttempt]wire.Written{ra: {}}, 0)
 	c.step()
 }
 

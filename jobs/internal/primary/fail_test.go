@@ -306,7 +306,7 @@ func TestStatusTellsWhyRanksAreTriedAgain(t *testing.T) {
 // declines reports that a node could not begin a worker.
 func (c *talk) declines(n int, ra jobs.RankAttempt, why string) {
 	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerLost, Declined: true, Reason: why}}}
-	c.p.Reported(c.now, jobtest.Node(n), rep, map[jobs.RankAttempt]wire.Received{ra: {}}, 0)
+	c.p.Reported(c.now, jobtest.Node(n), rep, map[jobs.RankAttempt]wire.Written{ra: {}}, 0)
 }
 
 // tells compares why ranks are tried again, as the status and as the journal

@@ -57,12 +57,9 @@ func (l *ledger) Take() step {
 	return s
 }
 
-// Owned tells which of a participant's workers still count.
-func (l *ledger) Owned(from vicinity.ID, ra jobs.RankAttempt) bool { return l.Rec.Owned(from, ra) }
-
 // ownedOf returns those of a participant's workers that still count.
 func (l *ledger) ownedOf(from vicinity.ID, ranks []jobs.RankAttempt) []jobs.RankAttempt {
-	return slices.DeleteFunc(slices.Clone(ranks), func(ra jobs.RankAttempt) bool { return !l.Owned(from, ra) })
+	return slices.DeleteFunc(slices.Clone(ranks), func(ra jobs.RankAttempt) bool { return !l.Rec.Owned(from, ra) })
 }
 
 // advertisement asks for the workers of a round; answers go to addrs.
@@ -80,7 +77,7 @@ func (l *ledger) advertisement(now time.Time, r jobs.Round, addrs []string) wire
 // exited is the event of a worker's end. A copy that is not needed leaves
 // nothing; one that failed while others go on leaves a warning.
 func (l *ledger) exited(now time.Time, w wire.WorkerReport) record.Event {
-	ev := record.Event{Kind: record.Exited, At: now, Ranks: []jobs.RankAttempt{w.RankAttempt}, Exit: w.Exit, Wrote: &record.Wrote{Stdout: w.Stdout, Stderr: w.Stderr}, Output: w.Output, Warn: w.Warn}
+	ev := record.Event{Kind: record.Exited, At: now, Ranks: []jobs.RankAttempt{w.RankAttempt}, Exit: w.Exit, Wrote: &wire.Written{Stdout: w.Stdout, Stderr: w.Stderr}, Output: w.Output, Warn: w.Warn}
 	switch {
 	case !l.Rec.Replicated():
 	case l.Rec.Spare(w.Rank):

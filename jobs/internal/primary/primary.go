@@ -33,7 +33,7 @@ type Primary struct {
 	*search.Surroundings // of the search
 	self                 vicinity.Member
 
-	Received   map[jobs.RankAttempt]wire.Received
+	Received   map[jobs.RankAttempt]wire.Written
 	collecting map[jobs.RankAttempt]bool
 }
 
@@ -45,7 +45,7 @@ func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Schedu
 		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
-		Received: map[jobs.RankAttempt]wire.Received{}, collecting: map[jobs.RankAttempt]bool{},
+		Received: map[jobs.RankAttempt]wire.Written{}, collecting: map[jobs.RankAttempt]bool{},
 	}
 }
 
@@ -230,7 +230,7 @@ func (p *Primary) GrantFailed(now time.Time, to vicinity.ID, ranks []jobs.RankAt
 		return
 	}
 	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra jobs.RankAttempt) bool {
-		return p.Owned(to, ra) && p.Rec.Ranks[ra.Rank].State != jobs.WorkerPreparing // only the answer was lost
+		return p.Rec.Owned(to, ra) && p.Rec.Ranks[ra.Rank].State != jobs.WorkerPreparing // only the answer was lost
 	})
 	if !refused {
 		p.unprepared(now, to, ranks, "did not answer")

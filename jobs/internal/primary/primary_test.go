@@ -80,14 +80,14 @@ func (c *talk) offer(n, workers int) {
 // report sends a report of node n on ranks that are all in one state.
 func (c *talk) report(n int, state jobs.WorkerState, code int, ras ...jobs.RankAttempt) wire.Ack {
 	rep := wire.Report{Job: c.p.Rec.ID}
-	have := map[jobs.RankAttempt]wire.Received{}
+	have := map[jobs.RankAttempt]wire.Written{}
 	for _, ra := range ras {
 		w := wire.WorkerReport{RankAttempt: ra, State: state}
 		if state == jobs.WorkerEnded {
 			w.Exit = &process.Exit{Code: code, Cause: process.Exited}
 		}
 		rep.Workers = append(rep.Workers, w)
-		have[ra] = wire.Received{}
+		have[ra] = wire.Written{}
 	}
 	var ack wire.Ack
 	c.p.Reported(c.now, jobtest.Node(n), rep, have, 0)
@@ -284,9 +284,9 @@ func TestExitWaitsForAllOutput(t *testing.T) {
 	c.offer(1, 1)
 	c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1))
 	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(0, 1), State: jobs.WorkerEnded, Stdout: 10, Exit: &process.Exit{Cause: process.Exited}}}}
-	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Received{wiretest.RA(0, 1): {Stdout: 7}}, 0)
+	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Written{wiretest.RA(0, 1): {Stdout: 7}}, 0)
 	c.state(jobs.Running, -1)
-	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Received{wiretest.RA(0, 1): {Stdout: 10}}, 0)
+	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Written{wiretest.RA(0, 1): {Stdout: 10}}, 0)
 	c.state(jobs.Completed, 0)
 }
 
@@ -297,7 +297,7 @@ func TestWalltimeIsATimeout(t *testing.T) {
 	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{
 		{RankAttempt: wiretest.RA(0, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 137, Cause: process.Signalled}},
 		{RankAttempt: wiretest.RA(1, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 124, Cause: process.Walltime}}}}
-	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Received{}, 0)
+	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Written{}, 0)
 	c.state(jobs.Timeout, jobs.CodeTimeout)
 }
 

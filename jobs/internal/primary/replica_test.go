@@ -67,7 +67,7 @@ func (c *talk) ends(n, worker, code int, files bool) (fetched, stopped []int) {
 	if files {
 		w.Output = &jobs.RankOutput{Rank: worker, Attempt: attempt, Manifest: transfer.HashOf([]byte{byte(worker)}), Files: 1}
 	}
-	c.p.Reported(c.now, jobtest.Node(n), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{w}}, map[jobs.RankAttempt]wire.Received{w.RankAttempt: {}}, 0)
+	c.p.Reported(c.now, jobtest.Node(n), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{w}}, map[jobs.RankAttempt]wire.Written{w.RankAttempt: {}}, 0)
 	for _, e := range c.step() {
 		switch e := e.(type) {
 		case DoCollect:
@@ -158,7 +158,7 @@ func TestOtherCopiesAreStopped(t *testing.T) {
 	}
 	c.state(jobs.Running, -1)
 	c.p.Reported(c.now, jobtest.Node(2), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(2, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}}},
-		map[jobs.RankAttempt]wire.Received{wiretest.RA(2, 1): {}}, 0)
+		map[jobs.RankAttempt]wire.Written{wiretest.RA(2, 1): {}}, 0)
 	c.state(jobs.Running, -1)
 	if _, stopped := c.ends(2, 3, 0, false); !slices.Equal(stopped, []int{1}) {
 		t.Errorf("stopped %v", stopped)
@@ -191,7 +191,7 @@ func TestRankFailsWithItsLastCopy(t *testing.T) {
 	}
 	stop := func(n, worker int) {
 		c.p.Reported(c.now, jobtest.Node(n), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(worker, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}}},
-			map[jobs.RankAttempt]wire.Received{wiretest.RA(worker, 1): {}}, 0)
+			map[jobs.RankAttempt]wire.Written{wiretest.RA(worker, 1): {}}, 0)
 	}
 	stop(1, 1)
 	stop(2, 3)
@@ -231,7 +231,7 @@ func TestJobWhoseCopiesAreAllLost(t *testing.T) {
 		t.Fatalf("stopped %v", s)
 	}
 	c.p.Reported(c.now, jobtest.Node(1), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(1, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}}},
-		map[jobs.RankAttempt]wire.Received{wiretest.RA(1, 1): {}}, 0)
+		map[jobs.RankAttempt]wire.Written{wiretest.RA(1, 1): {}}, 0)
 	c.state(jobs.Failed, 9)
 }
 

@@ -76,7 +76,7 @@ func (p *Primary) tableFor(now time.Time, from vicinity.ID, rep *wire.Report) *w
 		t.lastEpoch, t.toldAt = p.Rec.Epoch, now
 	}
 	runs := slices.ContainsFunc(rep.Workers, func(w wire.WorkerReport) bool {
-		return w.State == jobs.WorkerRunning && p.Owned(from, w.RankAttempt)
+		return w.State == jobs.WorkerRunning && p.Rec.Owned(from, w.RankAttempt)
 	})
 	if rep.Epoch >= t.lastEpoch || !runs {
 		return nil

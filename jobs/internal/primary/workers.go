@@ -14,12 +14,12 @@ import (
 
 // Reported takes a participant's report, whose output is already stored as
 // far as have says, and answers it once what follows from it is on disk.
-func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, have map[jobs.RankAttempt]wire.Received, number uint64) {
+func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, have map[jobs.RankAttempt]wire.Written, number uint64) {
 	p.Heard(now, from)
 	p.leaves(now, from, rep.Away)
 	var missed []jobs.RankAttempt
 	for _, w := range rep.Workers {
-		if !p.Owned(from, w.RankAttempt) {
+		if !p.Rec.Owned(from, w.RankAttempt) {
 			continue
 		}
 		if got, ok := have[w.RankAttempt]; ok && got != p.Received[w.RankAttempt] {
@@ -109,7 +109,7 @@ func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.R
 				a.Tasks = p.Rec.Tasks.Ack(w, stop)
 			}
 		}
-		a.Drop = !a.Done && !p.Owned(from, w.RankAttempt)
+		a.Drop = !a.Done && !p.Rec.Owned(from, w.RankAttempt)
 		a.Stop = (stop || p.Rec.Spare(w.Rank)) && !a.Drop && w.State == jobs.WorkerRunning
 		ack.Workers = append(ack.Workers, a)
 	}
@@ -145,7 +145,7 @@ func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerRepo
 	if w.Exit == nil || k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady {
 		return
 	}
-	if got := p.Received[w.RankAttempt]; got != (wire.Received{Stdout: w.Stdout, Stderr: w.Stderr}) {
+	if got := p.Received[w.RankAttempt]; got != (wire.Written{Stdout: w.Stdout, Stderr: w.Stderr}) {
 		return // the rest of its output comes with the next reports
 	}
 	if k.State == jobs.WorkerRunning {

@@ -51,7 +51,7 @@ type Event struct {
 	For    codec.Duration     `json:"for,omitempty"`
 	Ranks  []jobs.RankAttempt `json:"ranks,omitempty"`
 	Exit   *process.Exit      `json:"exit,omitempty"`
-	Wrote  *Wrote             `json:"wrote,omitempty"` // of Exited
+	Wrote  *wire.Written      `json:"wrote,omitempty"` // of Exited
 	Output *jobs.RankOutput   `json:"output,omitempty"`
 	Warn   []string           `json:"warn,omitempty"`
 	State  jobs.State         `json:"state,omitempty"`
@@ -69,12 +69,6 @@ type Event struct {
 	Stored int64 `json:"stored,omitempty"` // of Ended: size of the file that holds its output
 }
 
-// Wrote is how many bytes a rank wrote in all.
-type Wrote struct {
-	Stdout int64 `json:"stdout"`
-	Stderr int64 `json:"stderr"`
-}
-
 // Rank is what the primary knows of one rank.
 type Rank struct {
 	Attempt   int // of the current or last try; 0 = never granted
@@ -83,7 +77,7 @@ type Rank struct {
 	RTT       time.Duration
 	State     jobs.WorkerState
 	Exit      *process.Exit
-	Wrote     *Wrote // nil = not known
+	Wrote     *wire.Written // nil = not known
 	Output    *jobs.RankOutput
 	Collected bool
 	Retries   int    // attempts that followed a failure of the program

@@ -31,8 +31,8 @@ type TaskTable struct {
 
 // Task is a task that has ended.
 type Task struct {
-	From  wire.Received // where its output begins in that of its worker
-	Wrote wire.Received
+	From  wire.Written // where its output begins in that of its worker
+	Wrote wire.Written
 	Files int64 // bytes, which follow its standard error
 	Took  time.Duration
 	Rank  int32
@@ -45,7 +45,7 @@ type Task struct {
 type TaskLease struct {
 	attempt int
 	Results int                 // that came
-	wrote   wire.Received       // by the tasks of these, with their files
+	wrote   wire.Written        // by the tasks of these, with their files
 	queue   []process.TaskRange // that have not ended, in order
 	Left    int                 // tasks in queue
 	took    time.Duration       // a task, about; 0 = not known
@@ -160,7 +160,7 @@ func (t *TaskTable) judge(place int) {
 
 // Fresh returns those of a worker's results that are news and whose output is
 // here.
-func (t *TaskTable) Fresh(ra jobs.RankAttempt, w *wire.WorkerTasks, have wire.Received) []process.TaskResult {
+func (t *TaskTable) Fresh(ra jobs.RankAttempt, w *wire.WorkerTasks, have wire.Written) []process.TaskResult {
 	l := t.Leases[ra.Rank]
 	if l == nil || l.attempt != ra.Attempt || w.From > l.Results {
 		return nil
@@ -209,7 +209,7 @@ func (t *TaskTable) ended(ra jobs.RankAttempt, rs []process.TaskResult) {
 			t.wait(process.TaskRange{From: r.Place, Count: 1})
 			continue
 		}
-		t.Tasks[r.Place] = Task{From: from, Wrote: wire.Received{Stdout: r.Stdout, Stderr: r.Stderr}, Files: r.Files, Took: r.Took,
+		t.Tasks[r.Place] = Task{From: from, Wrote: wire.Written{Stdout: r.Stdout, Stderr: r.Stderr}, Files: r.Files, Took: r.Took,
 			Rank: int32(ra.Rank), Try: int32(ra.Attempt), Code: uint8(r.Code), Done: true}
 		t.done++
 		t.Order = append(t.Order, int32(r.Place))

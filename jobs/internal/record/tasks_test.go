@@ -67,15 +67,15 @@ func TestTasksCountOnce(t *testing.T) {
 				if got := table.Fresh(ra, report, l.wrote); len(got) != 0 {
 					t.Fatalf("seed %d: a result came before its output", seed)
 				}
-				if got := table.Fresh(ra, report, wire.Received{Stdout: l.wrote.Stdout + 2, Stderr: l.wrote.Stderr + 2 + r.Files}); len(got) != 0 {
+				if got := table.Fresh(ra, report, wire.Written{Stdout: l.wrote.Stdout + 2, Stderr: l.wrote.Stderr + 2 + r.Files}); len(got) != 0 {
 					t.Fatalf("seed %d: a result came before all of its output", seed)
 				}
-				if got := table.Fresh(ra, report, wire.Received{Stdout: l.wrote.Stdout + 3, Stderr: l.wrote.Stderr + 1 + r.Files}); len(got) != 0 {
+				if got := table.Fresh(ra, report, wire.Written{Stdout: l.wrote.Stdout + 3, Stderr: l.wrote.Stderr + 1 + r.Files}); len(got) != 0 {
 					t.Fatalf("seed %d: a result came before its files", seed)
 				}
-				fresh := table.Fresh(ra, report, wire.Received{Stdout: l.wrote.Stdout + 3, Stderr: l.wrote.Stderr + 2 + r.Files})
+				fresh := table.Fresh(ra, report, wire.Written{Stdout: l.wrote.Stdout + 3, Stderr: l.wrote.Stderr + 2 + r.Files})
 				table.ended(ra, fresh)
-				if again := table.Fresh(ra, report, wire.Received{Stdout: 1 << 40, Stderr: 1 << 40}); len(again) != 0 {
+				if again := table.Fresh(ra, report, wire.Written{Stdout: 1 << 40, Stderr: 1 << 40}); len(again) != 0 {
 					t.Fatalf("seed %d: a result came twice", seed)
 				}
 				w.holder[r.Place] = jobs.RankAttempt{}

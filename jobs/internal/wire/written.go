@@ -2,19 +2,23 @@ package wire
 
 import "zorilla/jobs/process"
 
-// Received counts output bytes that the origin has.
-type Received struct{ Stdout, Stderr int64 }
+// Written counts the bytes of a worker's output: those that it wrote, or that its
+// origin has of them.
+type Written struct {
+	Stdout int64 `json:"stdout"`
+	Stderr int64 `json:"stderr"`
+}
 
 // Reading says what the origin has of the output of a worker in a Report.
 type Reading struct {
 	Worker  int // its index
-	From    Received
+	From    Written
 	Skip    bool // nothing is sent before it is known what the origin has
 	Results int  // of tasks
 }
 
 // Of returns the bytes of one stream.
-func (r Received) Of(st process.Stream) int64 {
+func (r Written) Of(st process.Stream) int64 {
 	if st == process.Stderr {
 		return r.Stderr
 	}
