@@ -230,7 +230,7 @@ func TestFilesAndFunctionsStayReadable(t *testing.T) {
 // clock: only files that have to do with bubbles may call time.Sleep.
 func TestNoInitAndNoSleep(t *testing.T) {
 	initFunc := regexp.MustCompile(`(?m)^func init\(\)`)
-	inBubble := regexp.MustCompile(`\b(bubble|wholeNodes)\(t`) // helpers that make one
+	inBubble := regexp.MustCompile(`\b(bubble|wholeNodes|atHome)\(t`) // helpers that make one
 	for _, path := range sources(t) {
 		src, err := os.ReadFile(path)
 		if err != nil {

@@ -54,8 +54,6 @@ type gridNode struct {
 	nap        atomic.Int64                            // how long its loop stands still when it floods next
 	done       chan error
 
-	keepOutputs int64
-
 	service *agent.Service // for the test itself
 	live    atomic.Pointer[gridLife]
 }
@@ -149,7 +147,7 @@ func (n *gridNode) start() {
 		PeerID:  func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil },
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: log, Store: store, Fetch: fetch.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, CleanRoot: clean, NodeLimit: n.g.nodeLimit}, KeepOutputs: n.keepOutputs,
+		Journal: log, Store: store, Fetch: fetch.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, CleanRoot: clean, NodeLimit: n.g.nodeLimit},
 	})
 	mux := http.NewServeMux()
 	mux.Handle(agent.PeerPrefix, n.service.PeerHandler())

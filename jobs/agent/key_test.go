@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"zorilla/jobs"
@@ -79,61 +78,6 @@ func TestOneKeyIsOneJob(t *testing.T) {
 			if _, err := origin.service.Submit(t.Context(), spec); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "--key") {
 				t.Errorf("key %q: %v", key, err)
 			}
-		}
-	})
-}
-
-// unlucky is a journal whose writes wait and may fail.
-type unlucky struct {
-	journal.Journal
-	next chan bool // each write waits for one: whether it fails
-}
-
-func (b *unlucky) Append(entries []journal.Entry, done func(error)) {
-	go func() {
-		if <-b.next {
-			done(errors.New("no luck"))
-			return
-		}
-		b.Journal.Append(entries, done)
-	}()
-}
-
-// A key whose job was refused is free again, and all who had submitted it are
-// told.
-func TestKeyOfAJobThatIsRefused(t *testing.T) {
-	bubble(t, 1, 2, func(t *testing.T, g *grid) {
-		origin := g.node(0)
-		disk := &unlucky{next: make(chan bool)}
-		origin.stop()
-		origin.wrap = func(m *journal.Memory) journal.Journal { disk.Journal = m; return disk }
-		origin.start()
-		spec := jobs.Spec{Key: "k", Args: []string{"echo"}, Min: 1, Max: 1, Slots: 1}
-		results := make(chan error, 2)
-		for range 2 {
-			go func() {
-				_, err := origin.service.Submit(t.Context(), spec)
-				results <- err
-			}()
-			synctest.Wait()
-		}
-		select {
-		case err := <-results:
-			t.Fatalf("answered before it was written down: %v", err)
-		default:
-		}
-		disk.next <- true
-		for range 2 {
-			if err := <-results; err == nil || !strings.Contains(err.Error(), "no luck") {
-				t.Errorf("got %v", err)
-			}
-		}
-		close(disk.next)
-		if st := g.await(0, g.submit(0, spec), time.Minute, final); st.State != jobs.Completed {
-			t.Errorf("the job is %s: %s", st.State, st.Reason)
-		}
-		if all := origin.service.List(-1); len(all) != 1 {
-			t.Errorf("there are %d jobs", len(all))
 		}
 	})
 }

@@ -186,12 +186,3 @@ func (a *API) Remove(id jobs.ID) error {
 		return jobs.ErrStopped
 	}
 }
-
-// Erasing forgets a job in memory, and returns the steps in which eraseAll would erase
-// it, for tests that stop between two of them. It waits for the loop.
-func (o *Jobs) Erasing(id jobs.ID, remove bool) (steps []func() error) {
-	o.loop.Call(func() {
-		steps = o.disk.eraseSteps([]erasure{o.forget(o.archive.all[id], remove)}, func(error) {})
-	})
-	return steps
-}

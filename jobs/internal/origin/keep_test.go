@@ -1,4 +1,4 @@
-package agent_test
+package origin_test
 
 import (
 	"fmt"
@@ -10,19 +10,21 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/agent"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/journal"
 )
 
 func TestJobsThatHaveNotEndedComeFirst(t *testing.T) {
-	bubble(t, 1, 2, func(t *testing.T, g *grid) {
-		runs := g.submit(0, jobs.Spec{Args: []string{"sleep", "100"}, Min: 1, Max: 1})
-		waits := g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1, After: []jobs.Dependency{{Kind: jobs.AfterAny, Job: runs}}})
+	atHome(t, func(t *testing.T, h *home) {
+		runs := h.submit(jobs.Spec{Args: []string{"wait"}})
+		waits := h.submit(jobs.Spec{Args: []string{"echo"}, After: []jobs.Dependency{{Kind: jobs.AfterAny, Job: runs}}})
 		for range 3 {
-			g.await(0, g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1}), time.Minute, final)
+			h.await(h.submit(jobs.Spec{Args: []string{"echo"}}))
 			time.Sleep(time.Second)
 		}
-		list := g.node(0).service.List(-1)
+		list := h.List(-1)
 		if len(list) != 5 || list[0].ID != waits || list[1].ID != runs {
 			t.Fatalf("the list begins with %s, which is %s", list[0].ID, list[0].State)
 		}
@@ -31,8 +33,22 @@ func TestJobsThatHaveNotEndedComeFirst(t *testing.T) {
 				t.Errorf("job %d of those that ended is %s, submitted %v", i, st.State, st.Submitted)
 			}
 		}
-		g.await(0, waits, 5*time.Minute, final)
+		if err := h.Cancel(runs, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		h.await(waits)
 	})
+}
+
+// ended is the journal of a job that ended without a worker.
+func ended(id jobs.ID, at time.Time, spec jobs.Spec, reason string) (list []journal.Entry) {
+	for _, ev := range []record.Event{
+		{Kind: record.Submitted, At: at, Spec: &spec, Stamp: jobs.Stamp(at.UnixMilli() << 16)},
+		{Kind: record.Ended, At: at, State: jobs.Failed, Code: 3, Reason: reason},
+	} {
+		list = append(list, journal.Entry{Key: string(id), Data: codec.MustMarshal(ev)})
+	}
+	return list
 }
 
 // A node with very many jobs that have ended starts soon, needs little memory for
@@ -42,8 +58,7 @@ func TestManyEndedJobs(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ZORILLA_ENDED")); err == nil {
 		many = n
 	}
-	bubble(t, 1, 2, func(t *testing.T, g *grid) {
-		n := g.node(0)
+	atHome(t, func(t *testing.T, h *home) {
 		used := func() (time.Duration, int64) {
 			var r syscall.Rusage
 			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -59,37 +74,37 @@ func TestManyEndedJobs(t *testing.T) {
 		var first jobs.ID
 		done := make(chan error, many)
 		for i := range many {
-			id := jobs.NewID(rnd, n.self.ID)
+			id := jobs.NewID(rnd, h.self.ID)
 			if i == 0 {
 				first = id
 			}
 			spec := jobs.Spec{Args: []string{"/usr/bin/simulate", "--seed", strconv.Itoa(i)}, Min: 1, Max: 1, Slots: 1, Key: fmt.Sprintf("%032d", i)}
-			n.log.Append(agent.Ended(id, now.Add(time.Duration(i)*time.Millisecond), spec, "rank 0 on node7 (zeb2a) ended with 3"), func(err error) { done <- err })
+			h.log.Append(ended(id, now.Add(time.Duration(i)*time.Millisecond), spec, "rank 0 on node7 (zeb2a) ended with 3"), func(err error) { done <- err })
 		}
 		for range many {
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
 		}
-		n.stop()
+		h.stop()
 		took, before := used()
-		n.start()
+		h.start()
 		after, heap := used()
 		each := (heap - before) / int64(many)
 		t.Logf("%d jobs: %v of CPU time to start, %d bytes of memory each", many, after-took, each)
-		if r := n.service.Results(); r.Jobs < many*99/100 { // a few have the same ID
+		if r := h.Results(); r.Jobs < many*99/100 { // a few have the same ID
 			t.Fatalf("%+v", r)
 		}
 		if whole := int64(1000 * 20_000); heap-before > int64(many)*550+whole {
 			t.Errorf("%d bytes for each of %d jobs", each, many)
 		}
-		if list := n.service.List(jobs.ListEnded); len(list) != jobs.ListEnded {
+		if list := h.List(jobs.ListEnded); len(list) != jobs.ListEnded {
 			t.Errorf("lists %d jobs", len(list))
 		}
-		if st, _, err := n.service.Status(first); err != nil || st.ExitCode != 3 || len(st.Spec.Args) != 3 || st.Brief {
+		if st, _, err := h.Status(first); err != nil || st.ExitCode != 3 || len(st.Spec.Args) != 3 || st.Brief {
 			t.Errorf("the first: %+v, %v", st, err)
 		}
-		if err := n.service.Cancel(first, "too late"); err != nil {
+		if err := h.Cancel(first, "too late"); err != nil {
 			t.Errorf("cancel the first: %v", err)
 		}
 	})

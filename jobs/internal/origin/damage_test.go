@@ -1,0 +1,112 @@
+package origin_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/journal"
+)
+
+// A job whose journal lost an entry, whichever it is, is told as damaged; nothing
+// after that is believed, and the other jobs are as they were.
+func TestDamagedEntries(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		sound := h.submit(jobs.Spec{Args: []string{"echo", "hello"}})
+		h.await(sound)
+		for lost := 1; ; lost++ {
+			id := h.submit(jobs.Spec{Args: []string{"say", "text"}, Min: 2, Outputs: []string{"left"}})
+			h.await(id)
+			entries, err := h.log.Read(string(id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lost > len(entries) {
+				break
+			}
+			h.log.Spoil(string(id), lost)
+			for range 2 { // each start tells the same
+				h.stop()
+				h.start()
+				st, _, err := h.Status(id)
+				if err != nil || st.State != jobs.Failed || st.ExitCode != 125 || !strings.Contains(st.Broken, "is damaged") || !strings.Contains(st.Reason, "its journal is damaged: ") {
+					t.Errorf("entry %d: %s with %d, %q, %v", lost, st.State, st.ExitCode, st.Broken, err)
+				}
+				err = h.Output(t.Context(), id, jobs.OutputQuery{Rank: -1}, func(jobs.Output) error { return nil })
+				if !errors.Is(err, jobs.ErrDamaged) {
+					t.Errorf("entry %d: its output: %v", lost, err)
+				}
+			}
+			if st, _, err := h.Status(sound); err != nil || st.State != jobs.Completed || st.Broken != "" || h.printed(sound, 0) != "hello\n" {
+				t.Errorf("entry %d: the other job is %s, %v", lost, st.State, err)
+			}
+		}
+	})
+}
+
+// Output that is gone is missed.
+func TestDamagedDirectoryOfJobs(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		id := h.submit(jobs.Spec{Args: []string{"echo", "hello"}})
+		h.await(id)
+		h.stop()
+		if err := os.RemoveAll(filepath.Join(h.dir, "jobs")); err != nil {
+			t.Fatal(err)
+		}
+		h.start()
+		st, _, err := h.Status(id)
+		if err != nil || st.State != jobs.Completed || st.ExitCode != 0 || strings.Join(st.Damaged, "") != "rank 0: standard output: bytes 0 to 5" {
+			t.Errorf("%s with %d, damaged: %q, %v", st.State, st.ExitCode, st.Damaged, err)
+		}
+		if err := h.Output(t.Context(), id, jobs.OutputQuery{Rank: -1}, func(jobs.Output) error { return nil }); !errors.Is(err, jobs.ErrDamaged) {
+			t.Errorf("its output: %v", err)
+		}
+	})
+}
+
+// late is a journal whose disk is full just after somebody asked.
+type late struct {
+	*faulty
+	asked atomic.Int64
+}
+
+func (l *late) Stalled() error {
+	if l.asked.Add(1) == 1 {
+		return nil
+	}
+	return l.faulty.Stalled()
+}
+
+// Who waits for a disk that got full is told, and does not hang.
+func TestFullDiskIsTold(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		running := h.submit(jobs.Spec{Args: []string{"wait"}})
+		h.await(running, jobs.Running)
+		disk := &late{}
+		h.stop()
+		h.wrap = func(m *journal.Memory) journal.Journal { disk.faulty = &faulty{Memory: m}; return disk }
+		h.start()
+		disk.fill(true)
+		began := time.Now()
+		_, err := h.Submit(t.Context(), jobs.Spec{Args: []string{"say"}, Min: 1, Max: 1, Slots: 1})
+		told := h.Cancel(running, "by a user")
+		for _, err := range []error{err, told} {
+			if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "when there is room") {
+				t.Errorf("got %v", err)
+			}
+		}
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("told after %v", d)
+		}
+		disk.fill(false)
+		if st := h.await(running); st.State != jobs.Cancelled {
+			t.Errorf("the job is %s", st.State)
+		}
+	})
+}

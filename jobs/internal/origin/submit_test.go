@@ -1,0 +1,64 @@
+package origin_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"zorilla/jobs"
+	"zorilla/jobs/journal"
+)
+
+// unlucky is a journal whose writes wait and may fail.
+type unlucky struct {
+	journal.Journal
+	next chan bool // each write waits for one: whether it fails
+}
+
+func (b *unlucky) Append(entries []journal.Entry, done func(error)) {
+	go func() {
+		if <-b.next {
+			done(errors.New("no luck"))
+			return
+		}
+		b.Journal.Append(entries, done)
+	}()
+}
+
+// A key whose job was refused is free again, and all who had submitted it are
+// told.
+func TestKeyOfAJobThatIsRefused(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		disk := &unlucky{next: make(chan bool)}
+		h.stop()
+		h.wrap = func(m *journal.Memory) journal.Journal { disk.Journal = m; return disk }
+		h.start()
+		spec := jobs.Spec{Key: "k", Args: []string{"say"}, Min: 1, Max: 1, Slots: 1}
+		results := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := h.Submit(t.Context(), spec)
+				results <- err
+			}()
+			synctest.Wait()
+		}
+		select {
+		case err := <-results:
+			t.Fatalf("answered before it was written down: %v", err)
+		default:
+		}
+		disk.next <- true
+		for range 2 {
+			if err := <-results; err == nil || !strings.Contains(err.Error(), "no luck") {
+				t.Errorf("got %v", err)
+			}
+		}
+		close(disk.next)
+		if st := h.await(h.submit(spec)); st.State != jobs.Completed {
+			t.Errorf("the job is %s: %s", st.State, st.Reason)
+		}
+		if all := h.List(-1); len(all) != 1 {
+			t.Errorf("there are %d jobs", len(all))
+		}
+	})
+}
