@@ -74,8 +74,15 @@ type network struct {
 // start starts nodes that last until stop.
 func start(b *testing.B, nodes, slots int) *network {
 	b.Helper()
+	return startUnder(b, nodes, slots)
+}
+
+// startUnder is start with a command in front that runs the nodes, as strace does.
+func startUnder(b *testing.B, nodes, slots int, front ...string) *network {
+	b.Helper()
 	n := &network{b: b, program: programOf(b)}
-	n.dev = exec.Command(n.program, "dev", "-n", strconv.Itoa(nodes), "--slots", strconv.Itoa(slots), "--", "sh", "-c", "echo $ZORILLA_STATE; cat")
+	words := append(front, n.program, "dev", "-n", strconv.Itoa(nodes), "--slots", strconv.Itoa(slots), "--", "sh", "-c", "echo $ZORILLA_STATE; cat")
+	n.dev = exec.Command(words[0], words[1:]...)
 	n.dev.Stderr = os.Stderr
 	in, err := n.dev.StdinPipe()
 	if err != nil {
@@ -183,8 +190,9 @@ func timed(f func() error) func() (time.Duration, error) {
 
 // compete runs rivals in turn, at least so many times, and reports the median of
 // each in milliseconds, and the processor time of the processes that it started and
-// waited for; ratio/X says how many times as long as X the first took.
-func compete(b *testing.B, rounds int, all ...rival) {
+// waited for; ratio/X says how many times as long as X the first took. It returns the
+// times of each.
+func compete(b *testing.B, rounds int, all ...rival) [][]time.Duration {
 	b.Helper()
 	times, busy := make([][]time.Duration, len(all)), make([]time.Duration, len(all))
 	round := func() {
@@ -215,6 +223,7 @@ func compete(b *testing.B, rounds int, all ...rival) {
 	}
 	b.ReportMetric(0, "ns/op") // of all rivals together: it says nothing
 	b.Log(table)
+	return times
 }
 
 // childrenCPU is the processor time of all processes that were waited for.
