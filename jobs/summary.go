@@ -36,7 +36,7 @@ type Summary struct {
 	Array  *ArrayStatus `json:"array,omitempty"` // nil unless the job is an array
 
 	Damage    string    `json:"damage,omitempty"` // the first of what the disk of its origin lost of it
-	Size      int64     `json:"size"`             // bytes of results that the origin keeps
+	Size      int64     `json:"size,omitempty"`   // bytes of results that the origin keeps
 	Forgotten time.Time `json:"forgotten,omitzero"`
 	Brief     bool      `json:"brief,omitempty"`      // only the job's record is told, as in Status
 	LastKnown bool      `json:"last_known,omitempty"` // a participant answers for its origin
@@ -45,9 +45,9 @@ type Summary struct {
 // WorkerCount says how the workers of a job are.
 type WorkerCount struct {
 	All    int `json:"all"`
-	Active int `json:"active"` // preparing, ready or running
-	Ended  int `json:"ended"`
-	Stuck  int `json:"stuck"` // wanted or lost: they have no node
+	Active int `json:"active,omitempty"` // preparing, ready or running
+	Ended  int `json:"ended,omitempty"`
+	Stuck  int `json:"stuck,omitempty"` // wanted or lost: they have no node
 }
 
 // Summary returns what lists tell of the job.
