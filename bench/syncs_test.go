@@ -42,7 +42,7 @@ func countSyncs(text string, from, to time.Time) (n int) {
 func BenchmarkSyncs(b *testing.B) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		b.Skip("strace is not there")
+		b.Skipf("it needs strace: %v", err)
 	}
 	const fast, slow = 20 * time.Millisecond, 100 * time.Millisecond
 	for _, c := range []struct{ nodes, workers int }{{1, 1}, {3, 6}} {
