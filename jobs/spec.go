@@ -124,18 +124,9 @@ func (s *Search) check() string {
 	return ""
 }
 
-// Schedule returns the schedule with the fields that are set here.
-func (s *Search) Schedule(d flood.Schedule) flood.Schedule {
-	if s.Radius > 0 {
-		d.Radius = s.Radius
-	}
-	if s.Wait > 0 {
-		d.First = time.Duration(s.Wait)
-	}
-	if s.Factor > 0 {
-		d.Factor = s.Factor
-	}
-	return d
+// Schedule returns when to flood.
+func (s *Search) Schedule() flood.Schedule {
+	return flood.Schedule{Radius: s.Radius, First: time.Duration(s.Wait), Factor: s.Factor}
 }
 
 // Adaptive reports whether the job uses the adaptive search.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
@@ -77,7 +76,6 @@ type Seams struct {
 	Journal   journal.Journal
 	Store     transfer.PinStore
 	Rand      *rand.Rand
-	Schedule  flood.Schedule
 	Offline   bool // no unix socket and no page: tests call Service directly
 }
 

@@ -15,9 +15,9 @@
 //
 // Latency is one way and per pair of hosts. Bandwidth is unlimited.
 //
-// Packets are copied, lost by chance (seeded) or
-// because there is no way, and else put into the receiver's inbox one latency
-// later. A full inbox drops what arrives. The sender never learns of any of it.
+// Packets are copied, lost if there is no way, and else put into the receiver's inbox
+// one latency later. A full inbox drops what arrives. The sender never learns of any of
+// it.
 //
 // Streams behave like TCP that never loses a segment for long:
 //
@@ -61,9 +61,8 @@
 // # Limits of truth
 //
 // In a bubble time is deterministic, but the order of what happens at the same
-// instant is not; so a seed makes the chance of loss, not each single loss,
-// repeatable. Streams are not slowed by loss. Addresses are those of the
-// hosts: there is no loopback address and no broadcast.
+// instant is not. Nothing is lost by chance: see sim and hosts for that. Addresses are
+// those of the hosts: there is no loopback address and no broadcast.
 //
 // # Concurrency
 //

@@ -84,15 +84,15 @@ func one(b bool) int {
 // Traffic is what nodes have sent, all lives of all nodes together. Bytes are
 // those of payloads but in Packets, which counts what went over the network.
 type Traffic struct {
-	Vicinity, Flood, Jobs Amount
-	Counters              // of all kinds, memberlist's included, as they are on the wire
+	Vicinity, Flood Amount
+	Counters        // of all kinds, memberlist's included, as they are on the wire
 }
 
 // Minus returns the difference.
 func (t Traffic) Minus(u Traffic) Traffic {
 	minus := func(a, b Amount) Amount { return Amount{a.Count - b.Count, a.Bytes - b.Bytes} }
 	return Traffic{
-		minus(t.Vicinity, u.Vicinity), minus(t.Flood, u.Flood), minus(t.Jobs, u.Jobs),
+		minus(t.Vicinity, u.Vicinity), minus(t.Flood, u.Flood),
 		Counters{minus(t.Packets, u.Packets), minus(t.Streams, u.Streams)},
 	}
 }
@@ -100,5 +100,5 @@ func (t Traffic) Minus(u Traffic) Traffic {
 // Traffic returns what was sent so far.
 func (n *Nodes) Traffic() Traffic {
 	kind := func(k byte) Amount { return Amount{n.sent[k].packets.Load(), n.sent[k].bytes.Load()} }
-	return Traffic{kind(kindVicinity), kind(kindFlood), kind(kindJobs), n.Network.Counters()}
+	return Traffic{kind(kindVicinity), kind(kindFlood), n.Network.Counters()}
 }

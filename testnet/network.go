@@ -2,7 +2,6 @@ package testnet
 
 import (
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -10,15 +9,11 @@ import (
 	"time"
 )
 
-// Config describes a network. The functions must be safe for concurrent use
-// and must not block.
+// Config describes a network.
 type Config struct {
-	// Latency is the one-way delay from a to b; nil means 0.1 ms.
+	// Latency is the one-way delay from a to b; nil means 0.1 ms. It must be safe for
+	// concurrent use and must not block.
 	Latency func(a, b *Host) time.Duration
-	// Loss is the chance, 0 to 1, that a packet is lost. Streams lose nothing.
-	Loss float64
-	// Seed makes the chances repeatable.
-	Seed uint64
 }
 
 // Counters tell what a network has carried so far.
@@ -36,7 +31,6 @@ type Network struct {
 
 	mu       sync.Mutex // guards what follows, and the fields of Host that say so
 	hosts    map[netip.Addr]*Host
-	rnd      *rand.Rand
 	counters Counters
 }
 
@@ -45,11 +39,7 @@ func NewNetwork(cfg Config) *Network {
 	if cfg.Latency == nil {
 		cfg.Latency = func(a, b *Host) time.Duration { return 100 * time.Microsecond }
 	}
-	return &Network{
-		cfg:   cfg,
-		hosts: map[netip.Addr]*Host{},
-		rnd:   rand.New(rand.NewPCG(cfg.Seed, 0x746573746e6574)),
-	}
+	return &Network{cfg: cfg, hosts: map[netip.Addr]*Host{}}
 }
 
 // Host returns the host with the IP address, as in "10.0.1.7", and makes it if

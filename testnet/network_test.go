@@ -1,7 +1,6 @@
 package testnet
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"net/netip"
@@ -95,42 +94,6 @@ func TestPacketLatency(t *testing.T) {
 			t.Errorf("counters: %+v", c)
 		}
 	})
-}
-
-func TestPacketLossIsSeeded(t *testing.T) {
-	run := func(seed uint64) (got []string) {
-		synctest.Test(t, func(t *testing.T) {
-			_, a, b := duo(Config{Loss: 0.3, Seed: seed})
-			pa, pb := listenPacket(t, a, 1), listenPacket(t, b, 2)
-			for i := range 1000 {
-				pa.WriteTo([]byte{byte(i), byte(i >> 8)}, udp(b, 2))
-				time.Sleep(time.Millisecond)
-			}
-			got = drain(t, pb)
-		})
-		return got
-	}
-	first := run(7)
-	if len(first) < 650 || len(first) > 750 {
-		t.Errorf("received %d of 1000 at a loss of 0.3", len(first))
-	}
-	same := func(a, b []string) bool {
-		return bytes.Equal([]byte(join(a)), []byte(join(b)))
-	}
-	if again := run(7); !same(first, again) {
-		t.Error("the same seed lost other packets")
-	}
-	if other := run(8); same(first, other) {
-		t.Error("another seed lost the same packets")
-	}
-}
-
-func join(s []string) string {
-	var b []byte
-	for _, v := range s {
-		b = append(b, v...)
-	}
-	return string(b)
 }
 
 func TestPacketInboxAndNowhere(t *testing.T) {
@@ -252,4 +215,12 @@ func TestListenAddresses(t *testing.T) {
 		}
 		s.Close()
 	})
+}
+
+func join(s []string) string {
+	var b []byte
+	for _, v := range s {
+		b = append(b, v...)
+	}
+	return string(b)
 }

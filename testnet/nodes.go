@@ -15,8 +15,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"zorilla/jobs/journal"
 	"zorilla/jobs/process"
 	"zorilla/node"
@@ -31,13 +29,10 @@ type NodesConfig struct {
 	Sites    *Sites             // where the nodes are
 	Slots    int                // of each node; 0 = 2
 	State    string             // directory for the nodes' state directories, absolute
-	Seed     uint64             // of keys, and of what the nodes and the network leave to chance
-	Loss     float64            // see Config
-	Pace     time.Duration      // between the starts of two nodes; 0 = 50 ms
+	Seed     uint64             // of keys, and of what the nodes leave to chance
 	Keys     []uint64           // that the keys of the first nodes follow from; the others' from Seed
 	Programs map[string]Program // beside the standard ones
 	Cache    int64              // bytes of blobs that a node keeps although nobody needs them; 0 = transfer.DefaultCache
-	Log      zerolog.Logger     // of all nodes
 }
 
 // Nodes are whole nodes (node.Node) on a Network: their TLS, memberlist,
@@ -79,8 +74,8 @@ type member struct {
 const (
 	nodePort     = 5444
 	defaultSlots = 2
-	maxSeeds     = 3 // each at another site
-	defaultPace  = 50 * time.Millisecond
+	maxSeeds     = 3                     // each at another site
+	pace         = 50 * time.Millisecond // between the starts of two nodes
 
 	// settleTime is longer than any timer that a node leaves behind when it
 	// has ended: idle connections of HTTP are closed after two minutes.
@@ -93,12 +88,9 @@ func StartNodes(cfg NodesConfig) (*Nodes, error) {
 	if cfg.Slots == 0 {
 		cfg.Slots = defaultSlots
 	}
-	if cfg.Pace == 0 {
-		cfg.Pace = defaultPace
-	}
 	n := &Nodes{
 		cfg: cfg, index: map[vicinity.ID]int{},
-		Network: NewNetwork(Config{Latency: cfg.Sites.Latency, Loss: cfg.Loss, Seed: cfg.Seed}),
+		Network: NewNetwork(Config{Latency: cfg.Sites.Latency}),
 	}
 	rnd := rand.New(rand.NewPCG(cfg.Seed, 0x6e6f646573))
 	secret, err := trust.NewSecret(byteSource{rnd})
@@ -130,7 +122,7 @@ func StartNodes(cfg NodesConfig) (*Nodes, error) {
 		if err := n.start(i); err != nil {
 			return nil, errors.Join(err, n.Stop())
 		}
-		time.Sleep(cfg.Pace)
+		time.Sleep(pace)
 	}
 	return n, nil
 }
@@ -167,7 +159,7 @@ func (n *Nodes) start(i int) error {
 	m := n.list[i]
 	m.lives++
 	nd, err := node.New(node.Config{
-		State: m.state, Listen: m.host.Addr(nodePort), Join: n.seeds, Secret: n.secret, Web: "none", Log: n.cfg.Log,
+		State: m.state, Listen: m.host.Addr(nodePort), Join: n.seeds, Secret: n.secret, Web: "none",
 		Owner: node.Owner{Name: fmt.Sprintf("node-%03d", i), Site: fmt.Sprintf("site-%d", n.cfg.Sites.Site(m.host)), Slots: n.cfg.Slots, Memory: 1 << 30},
 		Seams: node.Seams{
 			Net: m.host, Runner: m.runner, CleanRoot: process.CleanFiles, Journal: m.journal, Store: m.store, Offline: true,

@@ -60,9 +60,6 @@ func (n *Network) send(from *Host, dest netip.AddrPort, p datagram) {
 	defer n.mu.Unlock()
 	n.counters.Packets.Count++
 	n.counters.Packets.Bytes += int64(len(p.data))
-	if n.cfg.Loss > 0 && n.rnd.Float64() < n.cfg.Loss {
-		return
-	}
 	if to := n.hosts[dest.Addr()]; to != nil && n.reachLocked(from, to) {
 		time.AfterFunc(n.cfg.Latency(from, to), func() {
 			n.mu.Lock()

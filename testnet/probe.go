@@ -83,7 +83,7 @@ func (n *Nodes) startProbe(ctx context.Context, k int, done *sync.WaitGroup, del
 	m := n.list[k]
 	table, out := m.node.Vicinity(), m.watch
 	f := flood.New(flood.Config{
-		Self: m.id, Rand: rand.New(rand.NewPCG(m.seed, uint64(time.Now().UnixNano()))), Log: n.cfg.Log,
+		Self: m.id, Rand: rand.New(rand.NewPCG(m.seed, uint64(time.Now().UnixNano()))),
 		Neighbours: func() (ids []vicinity.ID) {
 			for _, nb := range table.Neighbours() {
 				ids = append(ids, nb.ID)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
@@ -26,8 +25,8 @@ import (
 	"zorilla/vicinity"
 )
 
-// Config is what a Service needs. All fields but Await, Limits, FreeDisk, KeepFor,
-// KeepOutputs and Schedule must be set.
+// Config is what a Service needs. All fields but Await, Limits, FreeDisk, KeepFor
+// and KeepOutputs must be set.
 type Config struct {
 	Self vicinity.Member
 	Dir  string // absolute; for output
@@ -56,9 +55,8 @@ type Config struct {
 	// KeepOutputs is how many bytes of results are kept; 0 = without limit.
 	KeepOutputs int64
 
-	Schedule flood.Schedule
-	Rand     *rand.Rand // owned by the service from now on
-	Log      zerolog.Logger
+	Rand *rand.Rand // owned by the service from now on
+	Log  zerolog.Logger
 }
 
 // Service runs jobs at one node: as the primary of those submitted here, and
@@ -94,7 +92,7 @@ func New(cfg Config) *Service {
 		loop: loop.New(cfg.Log), peers: &peer.Client{HTTP: cfg.Client}, dropped: &peer.Counters{},
 		clocks: newClocks(time.Now()),
 	}
-	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign}, cfg.Rand, cfg.Schedule, w.OrphanLimit)
+	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign}, cfg.Rand, w.OrphanLimit)
 	s.core.Claims.Limits = cfg.Limits
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,

@@ -21,9 +21,8 @@ import (
 // required. The functions are called by the Model's methods and must not call
 // them.
 type Config struct {
-	Self     vicinity.Member
-	Schedule flood.Schedule
-	Rand     *rand.Rand // owned by the model
+	Self vicinity.Member
+	Rand *rand.Rand // owned by the model
 	// Flood starts the flood of an advertisement; see flood.Core.Start.
 	Flood func(now time.Time, ad Advert) flood.Flood
 	// Member tells what is known of a node, and the round trip to it, 0 while
@@ -90,7 +89,6 @@ type Actions struct {
 // Advert is an advertisement to be flooded.
 type Advert struct {
 	Job     jobs.ID
-	Round   int
 	Radius  int
 	Payload []byte
 }
@@ -123,7 +121,7 @@ func New(cfg Config) *Model {
 		cfg.Distance = func(a, b vicinity.ID) time.Duration { return 0 }
 	}
 	m := &Model{cfg: cfg, disk: newModelDisk(), following: map[participant.WorkerID]bool{}}
-	m.core = core.New(cfg.Self, around{m}, cfg.Rand, cfg.Schedule, participant.OrphanLimit)
+	m.core = core.New(cfg.Self, around{m}, cfg.Rand, participant.OrphanLimit)
 	m.core.Claims.Used.Slots = cfg.Busy
 	return m
 }
@@ -278,7 +276,7 @@ func (a around) Size() int                               { return a.m.cfg.Member
 
 func (a around) Flood(now time.Time, radius int, ad wire.Advertisement) flood.Flood {
 	payload := append(make([]byte, wire.SignatureLen), codec.MustMarshal(ad)...)
-	return a.m.cfg.Flood(now, Advert{Job: ad.Job, Round: ad.Round, Radius: radius, Payload: payload})
+	return a.m.cfg.Flood(now, Advert{Job: ad.Job, Radius: radius, Payload: payload})
 }
 
 func (a around) Bearings() []byte { return nil }

@@ -29,10 +29,9 @@ import (
 // Its methods must not be called at the same time. After each of them, Advance has to
 // be called; the same calls always have the same results.
 type Core struct {
-	Self     vicinity.Member
-	network  Network
-	rnd      *rand.Rand
-	schedule flood.Schedule
+	Self    vicinity.Member
+	network Network
+	rnd     *rand.Rand
 
 	Claims *claims.Claims
 	Clock  jobs.Clock
@@ -89,8 +88,8 @@ type DoPacket struct {
 }
 
 // New makes the core of an idle node. Rnd is the core's own from then on.
-func New(self vicinity.Member, net Network, rnd *rand.Rand, schedule flood.Schedule, orphan time.Duration) *Core {
-	c := &Core{Self: self, network: net, rnd: rnd, schedule: schedule, Claims: claims.New(self, rnd), Jobs: map[jobs.ID]*Job{}}
+func New(self vicinity.Member, net Network, rnd *rand.Rand, orphan time.Duration) *Core {
+	c := &Core{Self: self, network: net, rnd: rnd, Claims: claims.New(self, rnd), Jobs: map[jobs.ID]*Job{}}
 	c.Claims.Member = net.Member
 	c.Part = participant.Participant{Claims: c.Claims, Addrs: self.Addrs, Orphan: orphan, Works: map[jobs.ID]*participant.Work{}}
 	return c
@@ -163,7 +162,7 @@ func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *
 	c.Add(j)
 	j.Primary.Staged.Total = inputs
 	j.Primary.Do(primary.DoAccepted{})
-	j.Primary.Submit(now, spec, c.Clock.Now(now), c.schedule)
+	j.Primary.Submit(now, spec, c.Clock.Now(now))
 	c.Flush(now, j)
 	c.follow(j)
 	return j
@@ -172,7 +171,7 @@ func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *
 // NewJob makes a job of this node, of which nothing is known yet. It may be called
 // from any goroutine.
 func (c *Core) NewJob(id jobs.ID) *Job {
-	p := primary.New(id, c.Self, c.rnd, c.schedule)
+	p := primary.New(id, c.Self, c.rnd)
 	p.Measured, p.Near, p.Members, p.Distance = c.network.Measured, c.network.Nearer, c.network.Size, c.network.Distance
 	return &Job{Primary: p, Serving: map[vicinity.ID]int{}}
 }
@@ -185,7 +184,7 @@ func (c *Core) Add(j *Job) {
 
 // Resume goes on with a job that had not ended when this node's life before did.
 func (c *Core) Resume(now time.Time, j *Job) {
-	j.Primary.Resume(now, c.schedule)
+	j.Primary.Resume(now)
 	c.Flush(now, j)
 	c.follow(j)
 }

@@ -29,7 +29,7 @@ func (f few) Placed(vicinity.ID, []byte)                                   {}
 func TestOffersOfStrangersAreNotTaken(t *testing.T) {
 	self, other := vicinity.Member{ID: jobtest.Node(1)}, jobtest.Node(2)
 	for name, members := range map[string]few{"": {}, "other": {other: {ID: other, Name: "other"}}} {
-		c := New(self, members, jobtest.Rand(), flood.Schedule{}, time.Hour)
+		c := New(self, members, jobtest.Rand(), time.Hour)
 		now := jobtest.Start
 		id := jobs.NewID(jobtest.Rand(), self.ID)
 		c.Submit(now, id, jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 0)

@@ -81,7 +81,7 @@ func (h *home) start() {
 	rnd := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	l := &life{loop: loop.New(zerolog.Nop())}
 	h.life = l
-	l.core = core.New(h.self, around{h}, rnd, flood.Schedule{}, time.Hour)
+	l.core = core.New(h.self, around{h}, rnd, time.Hour)
 	l.own = origin.New(origin.Config{
 		Self: h.self, Dir: h.dir, Journal: log, Store: h.store, Rand: rnd, Log: zerolog.Nop(), KeepOutputs: h.limit,
 		Learn:   func(vicinity.ID, []string) {},

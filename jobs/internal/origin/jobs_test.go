@@ -3,7 +3,6 @@ package origin
 import (
 	"testing"
 
-	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/jobtest"
@@ -15,8 +14,8 @@ import (
 
 func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	self := vicinity.Member{ID: jobtest.Node(0)}
-	p := primary.New(jobs.ID("aaaaa").At(self.ID), self, jobtest.Rand(), flood.Schedule{})
-	p.Submit(jobtest.Start, jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 7, flood.Schedule{})
+	p := primary.New(jobs.ID("aaaaa").At(self.ID), self, jobtest.Rand())
+	p.Submit(jobtest.Start, jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 7)
 	j := &job{Job: &core.Job{Primary: p, Steps: []*core.PendingStep{{}}}, output: &output.File{Spool: &output.Spool{}}, stdin: &output.Spool{}}
 	s := &Jobs{cfg: Config{Journal: journal.NewMemory()}}
 	_, before := s.view(j)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
@@ -134,7 +133,7 @@ func (c *talk) restarted(down time.Duration) *talk {
 	c.t.Helper()
 	c.step()
 	again := &talk{t: c.t, now: c.now.Add(down), log: c.log}
-	again.p = New(c.p.Rec.ID, c.p.self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})
+	again.p = New(c.p.Rec.ID, c.p.self, rand.New(rand.NewPCG(1, 2)))
 	for _, ev := range c.log {
 		var back record.Event
 		if err := codec.Unmarshal(codec.MustMarshal(ev), &back); err != nil || !back.Sound(&again.p.Rec) {
@@ -142,6 +141,6 @@ func (c *talk) restarted(down time.Duration) *talk {
 		}
 		again.p.Rec.Apply(back)
 	}
-	again.p.Resume(again.now, flood.Schedule{})
+	again.p.Resume(again.now)
 	return again
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/record"
@@ -313,7 +312,7 @@ func (c *talk) declines(n int, ra jobs.RankAttempt, why string) {
 // have it.
 func (c *talk) tells(want map[int]string) {
 	c.t.Helper()
-	replay := New(c.p.Rec.ID, c.p.self, c.p.Search.Rnd, flood.Schedule{})
+	replay := New(c.p.Rec.ID, c.p.self, c.p.Search.Rnd)
 	for _, ev := range c.log {
 		replay.Rec.Apply(ev)
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
@@ -110,12 +109,12 @@ func TestOriginThatOverslept(t *testing.T) {
 	c.state(jobs.Running, -1)
 
 	c = half(t, jobs.WorkerRunning)
-	again := New(c.p.Rec.ID, c.p.self, c.p.Search.Rnd, flood.Schedule{})
+	again := New(c.p.Rec.ID, c.p.self, c.p.Search.Rnd)
 	for _, ev := range c.log {
 		again.Rec.Apply(ev)
 	}
 	c.p = again
-	c.p.Resume(c.now, flood.Schedule{})
+	c.p.Resume(c.now)
 	c.p.MemberGone(c.now, jobtest.Node(2)) // perhaps it was, before this node was started again
 	c.after(wire.PartLease - time.Second)
 	c.p.Overslept(c.now)

@@ -39,8 +39,8 @@ type Primary struct {
 
 // New makes the core of a job from its events: one for a new job, all
 // of the journal after a restart.
-func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Schedule) *Primary {
-	s := search.New(self.ID, rnd, schedule)
+func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
+	s := search.New(self.ID, rnd)
 	return &Primary{
 		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
@@ -50,17 +50,17 @@ func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand, schedule flood.Schedu
 }
 
 // Submit begins a new job.
-func (p *Primary) Submit(now time.Time, spec jobs.Spec, stamp jobs.Stamp, schedule flood.Schedule) {
+func (p *Primary) Submit(now time.Time, spec jobs.Spec, stamp jobs.Stamp) {
 	p.emit(record.Event{Kind: record.Submitted, At: now, Spec: &spec, Stamp: stamp})
-	p.Search.Begin(&p.Rec.Spec, schedule)
+	p.Search.Begin(&p.Rec.Spec)
 	p.Tick(now)
 }
 
 // Resume goes on after the origin was restarted: participants of before are
 // expected to report within a lease, ranks that had not started are searched
 // for again.
-func (p *Primary) Resume(now time.Time, schedule flood.Schedule) {
-	p.Search.Begin(&p.Rec.Spec, schedule)
+func (p *Primary) Resume(now time.Time) {
+	p.Search.Begin(&p.Rec.Spec)
 	var back []jobs.RankAttempt
 	for i := range p.Rec.Ranks {
 		k := &p.Rec.Ranks[i]

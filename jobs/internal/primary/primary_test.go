@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
@@ -39,8 +38,8 @@ func newTalk(t *testing.T, spec jobs.Spec) *talk {
 		t.Fatal(err)
 	}
 	self := vicinity.Member{ID: jobtest.Node(0), Name: "origin", Addrs: []string{"10.0.0.1:5444"}}
-	c := &talk{t: t, now: jobtest.Start, p: New(jobs.ID("aaaaa").At(self.ID), self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})}
-	c.p.Submit(c.now, spec, 7, flood.Schedule{})
+	c := &talk{t: t, now: jobtest.Start, p: New(jobs.ID("aaaaa").At(self.ID), self, rand.New(rand.NewPCG(1, 2)))}
+	c.p.Submit(c.now, spec, 7)
 	return c
 }
 
@@ -310,7 +309,7 @@ func TestStateIsAFunctionOfTheEvents(t *testing.T) {
 	c.report(2, jobs.WorkerReady, 0, wiretest.RA(1, 1))
 	c.report(1, jobs.WorkerEnded, 2, wiretest.RA(0, 1))
 	c.step()
-	again := New(c.p.Rec.ID, c.p.self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})
+	again := New(c.p.Rec.ID, c.p.self, rand.New(rand.NewPCG(1, 2)))
 	for _, ev := range c.log {
 		var back record.Event
 		if err := codec.Unmarshal(codec.MustMarshal(ev), &back); err != nil {
@@ -325,7 +324,7 @@ func TestStateIsAFunctionOfTheEvents(t *testing.T) {
 	if a.State != b.State || len(a.Workers) != len(b.Workers) || a.Workers[0].Exit.Code != b.Workers[0].Exit.Code || a.Workers[1].State != b.Workers[1].State || !a.Started.Equal(b.Started) {
 		t.Fatalf("replayed:\n%+v\nwas:\n%+v", b, a)
 	}
-	again.Resume(c.now, flood.Schedule{})
+	again.Resume(c.now)
 	c.p = again
 	c.report(2, jobs.WorkerEnded, 0, wiretest.RA(1, 1))
 	c.state(jobs.Failed, 2)

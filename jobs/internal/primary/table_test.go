@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
@@ -152,7 +151,7 @@ func TestEpochsOnlyGrow(t *testing.T) {
 		t.Fatalf("the second START is %+v", ack.Start)
 	}
 	c.step()
-	again := New(c.p.Rec.ID, c.p.self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})
+	again := New(c.p.Rec.ID, c.p.self, rand.New(rand.NewPCG(1, 2)))
 	for _, ev := range c.log {
 		var back record.Event
 		if err := codec.Unmarshal(codec.MustMarshal(ev), &back); err != nil {

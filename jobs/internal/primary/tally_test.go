@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
@@ -37,7 +36,7 @@ func TestExplainSumsUp(t *testing.T) {
 	c.step()
 
 	// The journal keeps it for the next life of the origin.
-	again := New(c.p.Rec.ID, c.p.self, rand.New(rand.NewPCG(1, 2)), flood.Schedule{})
+	again := New(c.p.Rec.ID, c.p.self, rand.New(rand.NewPCG(1, 2)))
 	for _, ev := range c.log {
 		var back record.Event
 		if err := codec.Unmarshal(codec.MustMarshal(ev), &back); err != nil {

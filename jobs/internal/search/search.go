@@ -71,20 +71,20 @@ const (
 )
 
 // New makes a search that has not begun. Rnd is shared with the node's core.
-func New(self vicinity.ID, rnd *rand.Rand, schedule flood.Schedule) *Search {
+func New(self vicinity.ID, rnd *rand.Rand) *Search {
 	a := newNodeAnswers()
 	return &Search{
 		nodeAnswers: a, distances: newDistances(self, a.roundTrip),
 		Rnd: rnd, spec: &jobs.Spec{},
-		schedule: flood.NewSearch(schedule, 1),
+		schedule: flood.NewSearch(flood.Schedule{}, 1),
 		reached:  map[vicinity.ID]bool{},
 	}
 }
 
 // Begin takes the job's wishes. The spec is not changed by either side.
-func (s *Search) Begin(spec *jobs.Spec, schedule flood.Schedule) {
+func (s *Search) Begin(spec *jobs.Spec) {
 	s.spec = spec
-	s.schedule = flood.NewSearch(spec.Search.Schedule(schedule), spec.Least())
+	s.schedule = flood.NewSearch(spec.Search.Schedule(), spec.Least())
 }
 
 // Next says what is to be done to find the workers that are wanted: with the

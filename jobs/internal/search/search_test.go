@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
@@ -22,8 +21,8 @@ type hunt struct {
 }
 
 func newHunt(spec jobs.Spec) *hunt {
-	s := New(jobtest.Node(0), rand.New(rand.NewPCG(1, 2)), flood.Schedule{})
-	s.Begin(&spec, flood.Schedule{})
+	s := New(jobtest.Node(0), rand.New(rand.NewPCG(1, 2)))
+	s.Begin(&spec)
 	return &hunt{s: s, now: jobtest.Start, d: Demand{Wanted: spec.Workers(), Least: spec.Least()}}
 }
 
