@@ -1,9 +1,13 @@
 package zorilla_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -66,5 +70,52 @@ func TestTools(t *testing.T) {
 	out, err := tools(t, []string{"go", "git", "tc", "ip", "bridge"}, "0", `[ "$1" = update ] || { cp "$BIN/go" "$BIN/chromium"; }`)
 	if err != nil || out != "== install chromium\n" {
 		t.Errorf("installed: %v, %q", err, out)
+	}
+}
+
+// TestWhatDoesLessUnderTheRaceDetector sees that .ci/again finds every test that
+// does less with the race detector: each asks internal/seeds in its own function.
+func TestWhatDoesLessUnderTheRaceDetector(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "bash", ".ci/again", "-n").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := strings.FieldsFunc(string(out), func(r rune) bool { return strings.ContainsRune(" \n^$()|/", r) })
+	packages := strings.Fields(string(out))
+	found := 0
+	for _, path := range sources(t) {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		for _, c := range f.Comments {
+			if text := c.List[0].Text; strings.HasPrefix(text, "//go:build ") && strings.HasSuffix(text, "race") && dir != "internal/seeds" {
+				t.Errorf("%s depends on the race detector: ask internal/seeds", path)
+			}
+		}
+		for _, d := range f.Decls {
+			name, asks := "", false
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				name = fn.Name.Name
+			}
+			ast.Inspect(d, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok {
+					x, ok := s.X.(*ast.Ident)
+					asks = asks || ok && x.Name == "seeds" && slices.Contains([]string{"Raced", "Fewer", "Longer", "OneGoroutine"}, s.Sel.Name)
+				}
+				return true
+			})
+			switch {
+			case !asks || dir == "cmd/zorilla" && name == "condition": // whose scripts run again
+			case !strings.HasPrefix(name, "Test") || !slices.Contains(command, name) || !slices.Contains(packages, "./"+dir):
+				t.Errorf("%s: %s does less under the race detector, and .ci/again does not run it", path, name)
+			default:
+				found++
+			}
+		}
+	}
+	if found < 20 || !slices.Contains(command, "job-bigout") {
+		t.Errorf("%d tests run again: %s", found, out)
 	}
 }

@@ -6,29 +6,25 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/seeds"
 	"zorilla/jobs"
 )
 
-var fifty = []int{scaled(17), scaled(17), scaled(16)}
-
-// scaled returns how many to have where n are meant. The race detector makes
-// whole nodes five times slower, so it gets half of them.
-func scaled(n int) int {
-	if underRace {
-		return (n + 1) / 2
-	}
-	return n
+// thirds returns the sizes of three sites.
+func thirds(all int) []int {
+	return []int{(all + 2) / 3, (all + 1) / 3, all / 3}
 }
 
 func TestFiftyNodesPlaceNearAndSurviveCrashes(t *testing.T) {
-	wholeNodes(t, 1, fifty, func(t *nodesTest) {
+	all := seeds.Fewer(50, 24)
+	wholeNodes(t, 1, thirds(all), func(t *nodesTest) {
 		time.Sleep(time.Minute)
 		done := t.submit(8, rigid(3, "echo", "rank $ZORILLA_RANK"))
 		t.await(8, done, time.Minute, completed)
 		sum := 0.0
 		origins := []int{0, 8, 20, 30, 40, 49}
 		for _, origin := range origins {
-			sum += t.placed(scaled(origin), 40)
+			sum += t.placed(origin*all/50, 40)
 		}
 		if mean := sum / float64(len(origins)); mean > 1.25 {
 			t.Errorf("on average, mean RTT is %.3f of the least possible, want at most 1.25", mean)
@@ -174,7 +170,8 @@ func oneIf(b bool) int {
 }
 
 func TestFiftyNodesPartitioned(t *testing.T) {
-	wholeNodes(t, 2, fifty, func(t *nodesTest) {
+	nodes := seeds.Fewer(50, 18)
+	wholeNodes(t, 2, thirds(nodes), func(t *nodesTest) {
 		cut, rest := t.Site(2), append(t.Site(0), t.Site(1)...)
 		t.Partition(cut)
 		begun := time.Now()
@@ -187,7 +184,7 @@ func TestFiftyNodesPartitioned(t *testing.T) {
 		t.alone(rest)
 		t.Heal()
 		t.Logf("healed: all know all after %v", t.known(knownLimit, t.Up()))
-		all := t.submit(cut[0], rigid(scaled(100), "sleep", "1"))
+		all := t.submit(cut[0], rigid(2*nodes, "sleep", "1"))
 		st := t.await(cut[0], all, 2*time.Minute, completed)
 		t.Logf("a job of %d workers started after %v and %d floods", len(st.Workers), st.Started.Sub(st.Submitted), len(st.Rounds))
 	})
@@ -208,7 +205,7 @@ func (t *nodesTest) alone(side []int) {
 
 func TestHundredJobsAtOnce(t *testing.T) {
 	wholeNodes(t, 3, []int{7, 7, 6}, func(t *nodesTest) {
-		ids := make([]jobs.ID, scaled(100))
+		ids := make([]jobs.ID, seeds.Fewer(100, 20))
 		slots := 0
 		begun := time.Now()
 		for k := range ids {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"zorilla/internal/seeds"
 	"zorilla/jobs"
 )
 
@@ -14,8 +15,8 @@ import (
 func TestHundredNodes(t *testing.T) {
 	t.Parallel()
 	sizes := []int{17, 17, 17, 17, 16, 16}
-	if underRace {
-		sizes = []int{6, 5, 5, 5, 5, 4}
+	if seeds.Raced {
+		sizes = []int{3, 3, 3, 3, 3, 3}
 	}
 	begun := RealTime()
 	synctest.Test(t, func(t *testing.T) {

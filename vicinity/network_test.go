@@ -3,22 +3,15 @@ package vicinity
 import (
 	"testing"
 	"time"
+
+	"zorilla/internal/seeds"
 )
 
-// scaled returns how many nodes to simulate where n are meant. A simulation is
-// one goroutine; the race detector finds nothing there and takes ten times as
-// long.
-func scaled(n int) int {
-	if underRace {
-		return (n + 1) / 2
-	}
-	return n
-}
-
 func TestEqualSites(t *testing.T) {
+	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 1)
-	all := scaled(150)
+	all := 150
 	for i := range all {
 		w.add(i%6, 0, 0)
 	}
@@ -44,10 +37,11 @@ func TestEqualSites(t *testing.T) {
 }
 
 func TestUnevenSites(t *testing.T) {
+	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 2)
 	for site, size := range []int{100, 60, 40, 20, 12, 5, 2, 1} {
-		for range scaled(size) {
+		for range size {
 			w.add(site, 0, 0)
 		}
 	}
@@ -60,9 +54,10 @@ func TestUnevenSites(t *testing.T) {
 }
 
 func TestFortySmallSites(t *testing.T) {
+	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 3)
-	for i := range scaled(160) {
+	for i := range 160 {
 		w.add(i%40, 0, 0)
 	}
 	w.run(30 * time.Second)
@@ -74,9 +69,10 @@ func TestFortySmallSites(t *testing.T) {
 }
 
 func TestThirdOfNodesCrashes(t *testing.T) {
+	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 4)
-	all := scaled(120)
+	all := 120
 	for i := range all {
 		w.add(i%6, 0, 0)
 	}
@@ -98,6 +94,7 @@ func TestThirdOfNodesCrashes(t *testing.T) {
 }
 
 func TestMemberThatDiesUnnoticedIsReplaced(t *testing.T) {
+	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 5)
 	for i := range 60 {
@@ -119,6 +116,7 @@ func TestMemberThatDiesUnnoticedIsReplaced(t *testing.T) {
 // A network is cut in two until each half has forgotten the other; when the
 // members return the halves must be one again.
 func TestCutNetworkGrowsTogether(t *testing.T) {
+	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 6)
 	for i := range 120 {
@@ -167,9 +165,10 @@ func (w *network) changeSides(side func(*simNode) bool, tell func(*Core, time.Ti
 }
 
 func TestNewcomerIsFoundByItsSite(t *testing.T) {
+	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 7)
-	for i := range scaled(120) {
+	for i := range 120 {
 		w.add(i%3, 0, 0)
 	}
 	w.run(120 * time.Second)
@@ -191,6 +190,7 @@ func TestNewcomerIsFoundByItsSite(t *testing.T) {
 }
 
 func TestCoordinatesPredictDistances(t *testing.T) {
+	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 8)
 	for i := range 60 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/seeds"
 	"zorilla/jobs"
 )
 
@@ -58,7 +59,7 @@ func TestKilledNodeOfARigidJob(t *testing.T) {
 	began := time.Now()
 	net.nodes[2].ends(t, syscall.SIGKILL)
 	line := expect(t, stderr, "NODE_FAIL")
-	faster(t, began, 20*time.Second, "NODE_FAIL")
+	faster(t, began, seeds.Longer(20*time.Second), "NODE_FAIL")
 	if !strings.Contains(line, "exit code 125") || !strings.Contains(line, "node2") {
 		t.Errorf("run says %q", line)
 	}
@@ -68,7 +69,7 @@ func TestKilledNodeOfARigidJob(t *testing.T) {
 	// Those of the living nodes are ended by their nodes, those of the dead
 	// one end by themselves.
 	g.deserted(t)
-	faster(t, began, 60*time.Second, "the end of all workers")
+	faster(t, began, seeds.Longer(60*time.Second), "the end of all workers")
 }
 
 // The job's only worker cannot be at the origin, which is killed.
@@ -114,7 +115,7 @@ func TestKilledOrigin(t *testing.T) {
 	g.open(t)
 	opened := time.Now()
 	st := origin.job(t, later, "COMPLETED", inState(jobs.Completed))
-	faster(t, opened, 10*time.Second, "the end after the restart")
+	faster(t, opened, seeds.Longer(10*time.Second), "the end after the restart")
 	if st.Workers[0].Attempt != 1 || st.ExitCode != 0 {
 		t.Errorf("after the restart the job ended as %+v", st)
 	}
@@ -142,14 +143,14 @@ func TestNodeThatTakesItsWorkersAlong(t *testing.T) {
 	for _, k := range []int{1, 3} {
 		net.nodes[k].knows(t, 2)
 	}
-	faster(t, began, 10*time.Second, "leaving")
+	faster(t, began, seeds.Longer(10*time.Second), "leaving")
 	line := expect(t, stderr, "NODE_FAIL")
-	faster(t, began, 10*time.Second, "NODE_FAIL")
+	faster(t, began, seeds.Longer(10*time.Second), "NODE_FAIL")
 	if !strings.Contains(line, "leaving") || !strings.Contains(line, "node2") {
 		t.Errorf("run says %q, want that node2 is leaving", line)
 	}
 	rest(t, stdout)
 	ends(t, cmd, 125)
 	g.deserted(t)
-	faster(t, began, 20*time.Second, "the end of all workers")
+	faster(t, began, seeds.Longer(20*time.Second), "the end of all workers")
 }

@@ -189,9 +189,6 @@ func rest(t *testing.T, r *bufio.Reader) string {
 // faster fails the test if it took longer since start.
 func faster(t *testing.T, since time.Time, limit time.Duration, what string) {
 	t.Helper()
-	if raceEnabled {
-		limit *= 2
-	}
 	if d := time.Since(since); d > limit {
 		t.Errorf("%s took %v, want at most %v", what, d, limit)
 	}

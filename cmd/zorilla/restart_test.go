@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/seeds"
 	"zorilla/jobs"
 	"zorilla/node"
 )
@@ -213,7 +214,7 @@ func TestNodeThatDoesNotComeBack(t *testing.T) {
 	rest(t, stdout)
 	ends(t, cmd, 125)
 	g.deserted(t)
-	faster(t, began, 40*time.Second, "the end of all workers")
+	faster(t, began, seeds.Longer(40*time.Second), "the end of all workers")
 	net.again(t, 2, options...)
 	net.nodes[2].empty(t)
 }

@@ -3,6 +3,7 @@ package seeds
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestRandom(t *testing.T) {
@@ -54,4 +55,22 @@ func TestAgain(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
+}
+
+func TestLessUnderTheRaceDetector(t *testing.T) {
+	most, limit := 9, time.Second
+	if Raced {
+		most, limit = 3, 2*time.Second
+	}
+	if n, d := Fewer(9, 3), Longer(time.Second); n != most || d != limit {
+		t.Errorf("with Raced = %v: %d and %v", Raced, n, d)
+	}
+	if ran := t.Run("one goroutine", func(t *testing.T) {
+		OneGoroutine(t)
+		if Raced {
+			t.Error("goes on")
+		}
+	}); !ran {
+		t.Error("failed")
+	}
 }

@@ -122,6 +122,7 @@ func flip(file []byte, bit int) []byte {
 
 // A bit that is flipped anywhere changes at most one key, and never without a word.
 func TestEveryBitOfAFile(t *testing.T) {
+	seeds.OneGoroutine(t)
 	path := filepath.Join(t.TempDir(), "journal")
 	file, want := sample(t, path, 2, 2, 0)
 	told, tried := 0, 0
@@ -145,7 +146,7 @@ func TestBitsOfALargerFile(t *testing.T) {
 	var places []int
 	inUse(file, func(at int) { places = append(places, at) })
 	rnd := rand.New(rand.NewPCG(seeds.One(t), 1))
-	for range 200 {
+	for range seeds.Fewer(200, 20) {
 		bit := 8*places[rnd.IntN(len(places))] + rnd.IntN(8)
 		check(t, fmt.Sprintf("bit %d of byte %d", bit%8, bit/8), path, flip(file, bit), want)
 	}
@@ -153,7 +154,7 @@ func TestBitsOfALargerFile(t *testing.T) {
 	if x.err != nil || len(x.keys) != 150 || x.heads != 2 {
 		t.Fatalf("the sound file: %+v", x)
 	}
-	for range 200 { // those of pages' heads and elements matter most
+	for range seeds.Fewer(200, 20) { // those of pages' heads and elements matter most
 		page := os.Getpagesize() * rnd.IntN(len(file)/os.Getpagesize())
 		bit := 8*page + rnd.IntN(8*64)
 		check(t, fmt.Sprintf("bit %d of byte %d", bit%8, bit/8), path, flip(file, bit), want)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"zorilla/internal/seeds"
 )
 
 // logged makes a journal whose process was killed, and returns its table, its log and
@@ -49,6 +51,7 @@ func spoiled(t *testing.T, path string, table, log []byte) {
 // A bit that is flipped in a log, in the newest transaction too, costs one key at
 // most, and that is named.
 func TestEveryBitOfALog(t *testing.T) {
+	seeds.OneGoroutine(t)
 	path := filepath.Join(t.TempDir(), "journal")
 	table, log, want := logged(t, path, 2)
 	for bit := range 8 * len(log) {

@@ -184,6 +184,7 @@ func (c *contest) floods() (n int) {
 // than half, and compares what they get with what is promised: ARCHITECTURE.md,
 // "Claims". ZORILLA_SEEDS=FROM-TO chooses other seeds.
 func TestGangs(t *testing.T) {
+	seeds.OneGoroutine(t)
 	const gangs, burst = 200, 20 * time.Second
 	from, to := seeds.Range(t, 1)
 	for seed := from; seed <= to; seed++ {

@@ -3,6 +3,8 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"zorilla/internal/seeds"
 )
 
 // near returns the near links of all nodes.
@@ -29,6 +31,7 @@ func exchanged(before, now map[[2]int]bool) (n int) {
 }
 
 func TestNoiseChangesNoLinksInTheCalm(t *testing.T) {
+	seeds.OneGoroutine(t)
 	o := start(t, SixSites(90, false), 11)
 	o.Run(90 * time.Second)
 	before := near(o)
@@ -41,6 +44,7 @@ func TestNoiseChangesNoLinksInTheCalm(t *testing.T) {
 // A third of the hosts, always others, answer up to 40 ms late for 10 s: more
 // than the sites are apart.
 func TestBusyHostsKeepTheirRank(t *testing.T) {
+	seeds.OneGoroutine(t)
 	o := start(t, SixSites(90, false), 12)
 	o.Run(60 * time.Second)
 	before := near(o)
@@ -59,6 +63,7 @@ func TestBusyHostsKeepTheirRank(t *testing.T) {
 }
 
 func TestLostDoubledAndReorderedPackets(t *testing.T) {
+	seeds.OneGoroutine(t)
 	o := NewOverlay(OverlayConfig{Layout: SixSites(90, true), Seed: 13, Noise: Noise{
 		Jitter: 0.2, Queue: 100 * time.Microsecond, Spikes: 0.05, Spike: 50 * ms, Loss: 0.1, Doubled: 0.1,
 	}})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
+	"zorilla/internal/seeds"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/journal"
@@ -54,7 +55,7 @@ func ended(id jobs.ID, at time.Time, spec jobs.Spec, reason string) (list []jour
 // A node with very many jobs that have ended starts soon, needs little memory for
 // each, and answers as one with few.
 func TestManyEndedJobs(t *testing.T) {
-	many := 20_000
+	many := seeds.Fewer(20_000, 2_000)
 	if n, err := strconv.Atoi(os.Getenv("ZORILLA_ENDED")); err == nil {
 		many = n
 	}

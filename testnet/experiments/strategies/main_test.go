@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/seeds"
 	"zorilla/jobs/placement"
 	"zorilla/testnet/chart"
 )
@@ -51,6 +52,7 @@ func TestIdealIsThePapers(t *testing.T) {
 
 // The experiment itself, small: three sites, and all files that it writes.
 func TestSmallGrid(t *testing.T) {
+	seeds.OneGoroutine(t)
 	rtt := table1().rtt
 	g := newGrid([]string{"here", "near", "far"}, [][]time.Duration{
 		{0, rtt[0][1], rtt[0][5]}, {rtt[0][1], 0, rtt[1][5]}, {rtt[0][5], rtt[1][5], 0},

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"zorilla/internal/seeds"
 )
 
 func TestRandIndex(t *testing.T) {
@@ -26,6 +28,7 @@ func TestRandIndex(t *testing.T) {
 
 // The simulator is the referee of the targets: a small network meets them.
 func TestSmallNetworksMeetTheirTargets(t *testing.T) {
+	seeds.OneGoroutine(t)
 	for _, w := range networks() {
 		const nodes, seed = 60, 1
 		o := w.start(nodes, seed)

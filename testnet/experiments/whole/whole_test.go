@@ -5,13 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"zorilla/internal/seeds"
 	"zorilla/testnet"
 )
 
 // TestJobsOnASmallNetwork runs launch and series on a few nodes.
 func TestJobsOnASmallNetwork(t *testing.T) {
 	dir := t.TempDir()
-	if err := run(testnet.InTest(t), options{only: "jobs", nodes: 15, origins: 1, seed: 3, out: dir}); err != nil {
+	if err := run(testnet.InTest(t), options{only: "jobs", nodes: seeds.Fewer(15, 9), origins: 1, seed: 3, out: dir}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"whole/launch.csv", "whole/series.csv", "whole/rtt.png", "whole/start.png", "whole/messages.png"} {

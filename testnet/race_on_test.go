@@ -1,5 +1,0 @@
-//go:build race
-
-package testnet
-
-const underRace = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package vicinity
-
-const underRace = false
