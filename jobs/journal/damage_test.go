@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -52,10 +53,21 @@ func sample(t *testing.T, path string, keys, entries, size int) ([]byte, map[str
 // was appended, or is missing, and nobody says so; or if a key vanished.
 func check(t *testing.T, what, path string, file []byte, want map[string][]string) (told bool) {
 	t.Helper()
-	if err := os.WriteFile(path, file, 0o600); err != nil {
+	if err := overwrite(path, file); err != nil {
 		t.Fatal(err)
 	}
 	return checkAt(t, what, path, want)
+}
+
+// overwrite is os.WriteFile that never empties the file, for which ext4 waits
+// until what was in it is on the disk.
+func overwrite(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Truncate(int64(len(b))), f.Close())
 }
 
 // checkAt is check of the journal as it is there.

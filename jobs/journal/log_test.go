@@ -43,7 +43,7 @@ func logged(t *testing.T, path string, entries int) (table, log []byte, want map
 // spoiled puts a journal there with a log.
 func spoiled(t *testing.T, path string, table, log []byte) {
 	t.Helper()
-	if err := errors.Join(os.WriteFile(path, table, 0o600), os.WriteFile(logFile(path, 1), log, 0o600)); err != nil {
+	if err := errors.Join(overwrite(path, table), overwrite(logFile(path, 1), log)); err != nil {
 		t.Fatal(err)
 	}
 }
