@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -197,8 +198,8 @@ func TestWorkersAreNoClients(t *testing.T) {
 	node := network.nodes[1]
 	script := fmt.Sprintf(`
 		for f in client-token secret identity.key web-token journal.db; do cat %[1]s/$f && echo "read $f"; done 2>/dev/null
-		ls %[1]s 2>/dev/null && echo listed
-		echo x >%[1]s/x && echo wrote
+		find %[1]s -type f ! -path "$HOME/*" ! -path "$TMPDIR/*" 2>/dev/null
+		echo x >%[1]s/client-token
 		./zorilla invite --state %[1]s && echo invited
 		env | grep -E 'SECRET|TOKEN|JOIN|STATE' && echo told
 		cat /proc/$PPID/environ 2>/dev/null | grep -q zor1 && echo peeped
@@ -211,8 +212,11 @@ func TestWorkersAreNoClients(t *testing.T) {
 	if got != "done\n" {
 		t.Errorf("a worker says %q", got)
 	}
-	if !regexp.MustCompile(`zorilla: .*(refused|permission denied|only for clients|another user)`).MatchString(said) {
+	if !regexp.MustCompile(`zorilla: .*(refused|permission denied|only for clients|another user|no node is running)`).MatchString(said) {
 		t.Errorf("its client says %q", said)
+	}
+	if b, err := os.ReadFile(filepath.Join(node.state, "client-token")); err != nil || len(b) < 10 {
+		t.Errorf("the token is %q, %v", b, err)
 	}
 }
 

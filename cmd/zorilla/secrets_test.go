@@ -35,17 +35,17 @@ func TestSecretsAreOnNoProcessList(t *testing.T) {
 	g := newGate(t)
 	network := &realNetwork{dir: openDir(t), nodes: map[int]*realNode{}}
 	t.Cleanup(network.stop)
-	first, err := network.start(1, nodeEnv(), []string{"--slots", "1", "--secret", phrase})
+	first, err := network.start(1, nodeEnv(), []string{"--slots", "1", "--secret", phrase, "--expose", g.dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	token := network.invite
 	network.invite = ""
-	if _, err := network.start(2, nodeEnv(), []string{"--slots", "1", "--join=" + token}); err != nil {
+	if _, err := network.start(2, nodeEnv(), []string{"--slots", "1", "--join=" + token, "--expose", g.dir}); err != nil {
 		t.Fatal(err)
 	}
 	network.invite = token
-	if _, err := network.start(3, nodeEnv(), []string{"--slots", "1"}); err != nil { // by ZORILLA_JOIN
+	if _, err := network.start(3, nodeEnv(), []string{"--slots", "1", "--expose", g.dir}); err != nil { // by ZORILLA_JOIN
 		t.Fatal(err)
 	}
 	first.knows(t, 3)

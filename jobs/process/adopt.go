@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"zorilla/jobs/proc"
 )
 
 // Errors of Adopt. Nothing of the worker is alive then; CleanRoot removes what
@@ -43,7 +45,7 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 	case o.Version < 1 || o.Version > protocol:
 		return lost("its supervisor is of version %d, this node understands up to %d", o.Version, protocol)
 	}
-	w := newWorker(o, nil, r.cfg.Log)
+	w := newWorker(o, r.cfg.Log)
 	w.measure()
 	if w.hasEnded() {
 		return w.complete()
@@ -72,7 +74,7 @@ func (r *Runner) adoptEnding(ctx context.Context, w *worker) (Worker, error) {
 	root := w.order.Spec.Root
 	ctx, cancel := context.WithTimeout(ctx, adoptWithin)
 	defer cancel()
-	ended := awaitSupervisor(root, ctx.Done())
+	ended := awaitSupervisor(root, func() bool { return ctx.Err() != nil })
 	if w.hasEnded() {
 		return w.complete()
 	}
@@ -88,7 +90,7 @@ func (r *Runner) adoptEnding(ctx context.Context, w *worker) (Worker, error) {
 	if err := load(root, recordFile, &rec); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotStarted
 	}
-	if now, err := identify(os.Getpid()); err == nil && rec.Supervisor.Boot != "" && rec.Supervisor.Boot != now.Boot {
+	if now, err := proc.Identify(os.Getpid()); err == nil && rec.Supervisor.Boot != "" && rec.Supervisor.Boot != now.Boot {
 		return nil, fmt.Errorf("%w: its machine was started anew", ErrLost)
 	}
 	return nil, fmt.Errorf("%w: its supervisor is gone and left no word", ErrLost)

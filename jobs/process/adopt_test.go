@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/internal/codec"
+	"zorilla/jobs/proc"
 )
 
 // adopt adopts the worker of root and makes sure that it does not outlive the
@@ -67,7 +68,8 @@ func TestAdoptAfterTwoKilledNodes(t *testing.T) {
 	if err := load(root, recordFile, &rec); err != nil {
 		t.Fatal(err)
 	}
-	mustBeGone(t, []procID{rec.Supervisor, rec.Worker})
+	mustBeGone(t, []proc.ID{rec.Launcher})
+	awaitEnd(t, rec.Supervisor)
 }
 
 func TestAdoptWhatEndedWithoutANode(t *testing.T) {
@@ -152,8 +154,8 @@ func TestAdoptedWorkerKnowsWhatWasDelivered(t *testing.T) {
 }
 
 func TestNothingToAdopt(t *testing.T) {
-	boot := procID{PID: 1 << 30, Start: 1, Boot: "of before"}
-	now, err := identify(os.Getpid())
+	boot := proc.ID{PID: 1 << 30, Start: 1, Boot: "of before"}
+	now, err := proc.Identify(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +223,8 @@ func TestSupervisorIsKilledWithItsNode(t *testing.T) {
 	if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "left no word") {
 		t.Errorf("got %v", err)
 	}
-	mustBeGone(t, []procID{rec.Supervisor, rec.Worker})
+	mustBeGone(t, []proc.ID{rec.Launcher})
+	awaitEnd(t, rec.Supervisor)
 	if err := CleanRoot(root); err != nil {
 		t.Error(err)
 	}
@@ -252,7 +255,7 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 	if err := save(root, orderFile, oldSpec(root, socket)); err != nil {
 		t.Fatal(err)
 	}
-	self, err := identify(os.Getpid())
+	self, err := proc.Identify(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +320,8 @@ func TestSupervisorIsKilledAfterItsAdoption(t *testing.T) {
 	if e := await(t, w); e.Cause != Lost || e.Code != 125 || output(t, w, Stdout) != "started\n" {
 		t.Errorf("%+v %q", e, output(t, w, Stdout))
 	}
-	mustBeGone(t, []procID{rec.Supervisor, rec.Worker})
+	mustBeGone(t, []proc.ID{rec.Launcher})
+	awaitEnd(t, rec.Supervisor)
 }
 
 func TestOriginIsSilent(t *testing.T) {

@@ -35,7 +35,11 @@ func CleanRoot(root string, keep ...string) error {
 		if err == nil && o.Spec.Root == root {
 			askToEnd(o)
 		}
-		killLeftovers(root)
+		// Other workers may have the same supervisor, which is killed only if it did
+		// not obey.
+		if load(root, exitFile, &ended) != nil {
+			killLeftovers(root)
+		}
 	}
 	return CleanFiles(root, keep...)
 }

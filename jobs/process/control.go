@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"time"
+	"zorilla/internal/plain"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,21 +24,26 @@ const (
 // control is the supervisor's end of the control socket: one connection for
 // messages, of which the latest counts, and one for standard input.
 type control struct {
-	s    *supervisor
+	s    *keeper
 	wake chan struct{} // capacity 1: there is progress to tell
 	room chan struct{} // a place for each connection
+	over chan struct{} // closed at the end
 
-	mu    sync.Mutex
-	conn  net.Conn // of the node; nil while it is gone
-	place int      // of the latest one among all connections, in the order in which they came
+	listener net.Listener
+
+	mu     sync.Mutex
+	closed bool
+	conns  map[net.Conn]bool
+	conn   net.Conn // of the node; nil while it is gone
+	place  int      // of the latest one among all connections, in the order in which they came
 
 	feeding sync.Mutex // held by the one connection that writes to input; guards fed
 	fed     int64      // bytes passed on
 	input   *os.File   // writing end; nil if there is none
 }
 
-func newControl(s *supervisor) *control {
-	return &control{s: s, wake: make(chan struct{}, 1), room: make(chan struct{}, maxConns)}
+func newControl(s *keeper) *control {
+	return &control{s: s, wake: make(chan struct{}, 1), room: make(chan struct{}, maxConns), over: make(chan struct{}), conns: map[net.Conn]bool{}}
 }
 
 // inputPipe makes the worker's standard input.
@@ -63,21 +69,18 @@ func (c *control) closeInput() {
 	}
 }
 
-// listen serves the socket that the node opened.
-func (c *control) listen(fd uintptr) error {
-	file := os.NewFile(fd, "control")
-	if file == nil {
-		return errors.New("control socket: not inherited")
-	}
-	ln, err := net.FileListener(file)
-	_ = file.Close()
-	if err != nil {
-		return fmt.Errorf("control socket: %w", err)
-	}
+// listen takes the socket that the node opened. Nobody is served yet.
+func (c *control) listen(socket *os.File) (err error) {
+	c.listener, err = listener(socket)
+	return err
+}
+
+// serveAll serves whoever connects.
+func (c *control) serveAll() error {
 	go c.tell()
 	go func() {
 		for place := 1; ; place++ {
-			conn, err := ln.Accept()
+			conn, err := c.listener.Accept()
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
@@ -96,11 +99,44 @@ func (c *control) listen(fd uintptr) error {
 	return nil
 }
 
+// close lets the node know that the worker has ended.
+func (c *control) close() {
+	if c.listener != nil {
+		_ = c.listener.Close()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for conn := range c.conns {
+		_ = conn.Close()
+	}
+	close(c.over)
+}
+
+// lament tells the node, or whoever reads what this process says, why there is no exit
+// record.
+func (c *control) lament(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	if conn := c.current(); conn != nil {
+		_ = writeMessage(conn, message{Kind: kindLost, Text: plain.OneLine(err.Error())})
+	}
+}
+
 func (c *control) serve(conn net.Conn, place int) {
 	defer func() {
+		c.mu.Lock()
+		delete(c.conns, conn)
+		c.mu.Unlock()
 		_ = conn.Close()
 		<-c.room
 	}()
+	c.mu.Lock()
+	c.conns[conn] = true
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		return
+	}
 	_ = conn.SetReadDeadline(time.Now().Add(helloWithin))
 	m, err := readMessage(conn)
 	if err != nil {
@@ -164,7 +200,7 @@ func (c *control) attend(conn net.Conn, place int) {
 				c.s.tasks.add(m.Added, m.Ranges, m.Last)
 			}
 		case kindSignal:
-			c.s.post(func(time.Time) { hint(unix.Signal(m.Signal)) })
+			c.s.post(func(time.Time) { c.s.world.launcher.Hint(c.s.number, unix.Signal(m.Signal)) })
 		case kindStop:
 			c.s.post(func(now time.Time) { c.s.life.Stop(now, m.Grace) })
 		}
@@ -208,7 +244,12 @@ func (c *control) tell() {
 	if c.s.order.Spec.Tasks != nil {
 		pace = tasksEvery
 	}
-	for range c.wake {
+	for {
+		select {
+		case <-c.wake:
+		case <-c.over:
+			return
+		}
 		conn := c.current()
 		if conn == nil {
 			continue

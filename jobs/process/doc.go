@@ -1,11 +1,12 @@
 // Package process runs worker processes under supervisors of their own.
 //
-// A [Runner] starts, for each worker, a supervisor: the same program again,
-// dispatched by [Main] before anything else. The supervisor limits and
-// confines the worker, keeps its output, and ends the whole process tree. It
-// goes on without its node for [Spec].NodeLimit, and without word of the job's
-// origin for OrphanLimit. The node sees a [Worker]. A node that was started
-// again, also one of a newer version, gets it back with [Runner.Adopt].
+// A [Runner] starts, for the workers of each job, a supervisor: the same program
+// again, dispatched by [Main] before anything else. For each worker it keeps the
+// output and the limits, and ends the whole process tree; a launcher (jobs/launch),
+// its child, confines and starts them. A worker goes on without its node for
+// [Spec].NodeLimit, and without word of the job's origin for OrphanLimit. The node
+// sees a [Worker]. A node that was started again, also one of a newer version, gets it
+// back with [Runner.Adopt].
 //
 // # Root
 //
@@ -13,7 +14,7 @@
 //
 //	mark      who made Root, and which directory it was: a copy is known by it
 //	spec      what the node asks for, with the control socket's path and key
-//	record    supervisor and worker (number, start time, boot), socket, version
+//	record    supervisor, launcher and worker (number, start time, boot), socket, version
 //	work/     the worker's directory, writable for it; of tasks, their inputs,
 //	          which they can only read
 //	task/     the directory that each task begins in, writable for it
@@ -35,8 +36,11 @@
 //
 // # Control protocol, version 1
 //
-// A unix stream socket in Root/control, opened by the node, inherited
-// as descriptor 3, served by the supervisor. Every connection begins with
+// A unix stream socket in Root/control, opened by the node, which passes it on to the
+// supervisor over the socket that it has had since its start; when that is closed no
+// worker comes any more, and the supervisor lives until its last one has ended. A
+// supervisor without workers waits a second for those of another job, since its start
+// costs more than a small job. Every connection to the control socket begins with
 // hello, which carries the version and the key: without the key a process,
 // above all a worker, that finds the socket is sent away. A message is its
 // length in four bytes, big endian, at most 4096, then msgpack:
@@ -53,6 +57,7 @@
 //	          acked_stderr, stdin,  hello
 //	          added, ended
 //	refused   text                  supervisor, last
+//	lost      text                  supervisor, last: there is no exit record
 //
 // Unknown kinds and fields are ignored; a node says hello with the version of
 // the supervisor's spec. The latest control connection counts; when it ends the
@@ -60,8 +65,8 @@
 // progress as soon as it has passed on all that earlier connections brought:
 // stdin is how much that was. Then chunks follow: length in four bytes, at most
 // 1 MiB, then bytes; length zero ends the worker's input, a broken connection
-// does not. The end of the supervisor is the end of the connection; what
-// happened is in exit.
+// does not. The end of the worker is the end of all connections; what happened is in
+// exit by then.
 //
 // # How a worker begins
 //
@@ -72,24 +77,24 @@
 // # How a worker ends
 //
 // By the first of: its own exit, walltime, memory, stop, node gone, origin
-// silent. Then the rest of its tree is killed. The supervisor is a subreaper: orphans, also
-// those with a session of their own, become its children, and it is done when
-// the kernel says that it has no child. Asked to end politely, children have
-// the same grace as the worker.
+// silent. Then the rest of its tree is killed: the launcher finds all of it
+// (jobs/launch), and the worker is done when nothing is left. Asked to end politely,
+// children have the same grace as the worker.
 //
-// If the supervisor itself is killed, the kernel kills the worker's main
-// process, and the node kills what it recognises: the worker's session, and
-// processes with a variable of Spec.Env that names Root, such as TMPDIR. Not
-// covered: a descendant with a session and an environment of its own, and a
-// node that dies together with the supervisor (Adopt or CleanRoot then do the
-// same at its next start). Workers are the kernel's first choice when the machine
-// runs out of memory.
+// With namespaces the kernel ends everything when the launcher dies, and that when the
+// supervisor does. Without, the launcher ends what it started when it is left alone. If
+// both are killed at once, the kernel kills the worker's main process, and the node
+// what it recognises: the worker's session, and processes with a variable of Spec.Env
+// that names Root, such as TMPDIR. Not covered then: a descendant with a session and
+// an environment of its own, and a node that dies at the same time (Adopt or CleanRoot
+// then do the same at its next start). Workers are the kernel's first choice when the
+// machine runs out of memory.
 //
 // # Tasks
 //
 // With Spec.Tasks a worker runs its command many times, for the tasks that
-// [TaskFeed] gets, one after the other. A supervisor forks them all from one
-// confined thread, so that a task costs little more than its fork and exec. A
+// [TaskFeed] gets, one after the other. The launcher that is there forks them all, so
+// that a task costs little more than its fork and exec. A
 // task ends when no process of it is left; then its result says how much of the
 // streams is its own. Walltime and memory are limits of a task, and what a task
 // does never ends the worker. A task that is interrupted by the end of its
@@ -103,42 +108,46 @@
 //
 // # Memory
 //
-// A watchdog adds up what the tree cannot give back (anonymous, shared and
-// swapped pages; shared ones once), every 5 to 100 ms depending on how near
-// the limit is. It needs no cgroup and no right, and gives the true cause; a
-// tree may be over its limit for that long. Limits per process (RLIMIT_DATA)
-// are not used: threads and runtimes reserve far more than they need, and a
-// refused allocation would look like a fault of the program. [Exit].Peak
-// begins at the few MiB that the supervisor had when it started the worker.
+// The launcher adds up what the tree cannot give back: anonymous, shared and swapped
+// pages, shared ones once, files in memory (memfd), and with namespaces what is in /tmp,
+// /dev/shm and System V segments, of which each worker of the job counts its part. It
+// looks every 5 to 100 ms, depending on how near the limit is. It needs no cgroup and
+// no right, and gives the true cause; a tree may be over its limit for that long.
+// Limits per process (RLIMIT_DATA) are not used: threads and runtimes reserve far more
+// than they need, and a refused allocation would look like a fault of the program.
+// [Exit].Peak begins at the few MiB that the launcher had when it started the worker.
 //
 // # Sandbox
 //
-// With Landlock in the kernel the worker writes in Root/work (a task in Root/task) and Root/tmp and
-// to null devices and Spec.Devices only, and reads these, the system directories and
-// Spec.Expose, nothing else: no home, no state, no other worker, no /dev/shm.
-// Around a path of Spec.Hide below an open directory each neighbour is opened
-// by itself, so that the directories above cannot be listed. From Landlock
-// version 6 it can signal only its own kind. It has no core dumps, no way to
-// new privileges, no kernel interfaces that administer the machine, and under
-// a root node no capabilities. Landlock does not cover modes, owners and times
-// of files that the worker's user owns, nor, before version 9, connections to
-// unix sockets: a socket of the node needs a guard of its own. [Runner.Probe]
-// tells what a machine enforces.
+// With namespaces a worker sees the system directories, Spec.Expose, its own Root/work
+// and Root/tmp (a task Root/task, and Root/work to read), Spec.Devices, and /proc, /dev,
+// /tmp and /dev/shm of its job's own: processes, sockets and files of others do not
+// exist for it.
+//
+// With Landlock in the kernel it writes in its own directories and to null devices and
+// Spec.Devices only; without namespaces it reads these, the system directories and
+// Spec.Expose, nothing else. Around a path of Spec.Hide below an open directory each
+// neighbour is opened by itself, so that the directories above cannot be listed. From
+// Landlock version 6 it can signal only its own kind. It has no core dumps, no way to
+// new privileges, no kernel interfaces that administer the machine, cannot change the
+// limits of others, and under a root node has no capabilities. Landlock does not cover
+// modes, owners and times of files that the worker's user owns. Without namespaces, and
+// before version 9, it does not cover connections to unix sockets either: seccomp then
+// lets workers make none. [Runner.Probe] tells what a machine enforces.
 //
 // # Files
 //
 // What both sides say is in spec.go, task.go, result.go, record.go (files) and
 // wire.go (messages); which process is meant, in procid.go and tree.go. The node's
 // side is runner.go, adopt.go and worker.go with its parts (streams.go, outbox.go,
-// feed.go, input.go), and for what it finds mark.go, clean.go, leftovers.go and
-// remove.go. The supervisor's side is supervisor.go around life.go, with control.go,
-// spool.go, tasks.go and taskdir.go; launch.go starts the
-// worker, which jobs/sandbox confines.
+// feed.go, input.go), host.go for its supervisors, and for what it finds mark.go,
+// clean.go, leftovers.go and remove.go. The supervisor is supervisor.go; for each worker
+// keeper.go around life.go, with control.go, spool.go, tasks.go and taskdir.go, and
+// begin.go for what its launcher needs.
 //
 // # Concurrency
 //
 // Runner and Worker may be used from any goroutine. Each worker has two
-// goroutines in the node, which end with its supervisor. In the supervisor one
-// loop owns the core ([Life]); reaper, watchdog, pumps and connections post
-// events to it.
+// goroutines in the node, which end with it. In the supervisor one loop for each
+// worker owns the core ([Life]); launcher, pumps and connections post events to it.
 package process

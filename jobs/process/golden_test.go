@@ -13,6 +13,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/internal/golden"
+	"zorilla/jobs/proc"
 )
 
 // TestGoldenMessages reads what supervisors of earlier versions say, and what
@@ -45,7 +46,7 @@ var (
 		Spec: Spec{Root: "/state/work/w", Args: []string{"./prog", "{}"}, Env: []string{"TMPDIR=/state/work/w/tmp"}, Memory: 1 << 30, Walltime: time.Hour,
 			NodeLimit: 2 * time.Hour, OrphanLimit: 3 * time.Hour, Hide: []string{"/state"}, Expose: []string{"/opt"}, UID: -1, GID: -1,
 			Tasks: &TaskSpec{IDs: []TaskIDs{{First: 1, Last: 9, Step: 2}}, Lines: "list", Outputs: []string{"out-*"}}}}
-	goldenRecord = record{Version: 1, Socket: "/state/sockets/w", Supervisor: procID{PID: 4001, Start: 77, Boot: "an-earlier-one"}, Worker: procID{PID: 4002, Start: 78, Boot: "an-earlier-one"}}
+	goldenRecord = record{Version: 1, Socket: "/state/sockets/w", Supervisor: proc.ID{PID: 4001, Start: 77, Boot: "an-earlier-one"}, Worker: proc.ID{PID: 4002, Start: 78, Boot: "an-earlier-one"}}
 	goldenExit   = exitRecord{Version: 1, Stdout: 11, Stderr: 4, AckedOut: 5, Tasks: 2,
 		Exit: Exit{Code: 3, Cause: Exited, Detail: "it said so", Started: goldenEnded.Add(-3 * time.Second), Ended: goldenEnded, CPU: 1.5, Peak: 1 << 20}}
 	goldenResults = []TaskResult{{Place: 0, Code: 0, Stdout: 5, Took: time.Second}, {Place: 2, Code: 3, Stdout: 6, Stderr: 1, Files: 3, Took: time.Millisecond}}
@@ -84,11 +85,11 @@ func TestGoldenRoot(t *testing.T) {
 		if !reflect.DeepEqual(o, goldenOrder) {
 			t.Errorf("the order is %+v, was %+v", o, goldenOrder)
 		}
-		if rec != goldenRecord || rec.Supervisor.alive() {
+		if rec != goldenRecord || rec.Supervisor.Alive() {
 			t.Errorf("the record is %+v", rec)
 		}
 		o.Spec.Root = root
-		w := newWorker(o, nil, zerolog.Nop())
+		w := newWorker(o, zerolog.Nop())
 		if !w.hasEnded() {
 			t.Fatal("its exit record is not understood")
 		}

@@ -11,12 +11,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/proc"
 )
 
 // deadline is how long a test waits for an event that should come at once.
@@ -46,6 +49,10 @@ func helper(mode string, args []string) int {
 			_, _ = io.Copy(io.Discard, os.Stdin)
 		}
 		fmt.Println("touched", n, b[len(b)/2])
+	case "attack":
+		return attack(args)
+	case "hoard":
+		return hoard(args)
 	case "flood": // writes so many bytes of the pattern
 		n, _ := strconv.Atoi(args[0])
 		if _, err := io.CopyN(os.Stdout, newPattern(), int64(n)); err != nil {
@@ -146,7 +153,7 @@ func (c complain) Write(p []byte) (int, error) {
 func start(t testing.TB, cfg Config, spec Spec) Worker {
 	t.Helper()
 	cfg.Log = zerolog.New(complain{t})
-	w, err := New(cfg).Start(t.Context(), spec)
+	w, err := probed(t, cfg).Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +165,30 @@ func start(t testing.TB, cfg Config, spec Spec) Worker {
 		}
 	})
 	return w
+}
+
+// enforced is what this machine enforces; it is found once.
+var enforced = sync.OnceValues(func() ([]string, error) {
+	r := New(Config{})
+	err := r.Probe(context.Background())
+	return r.Enforces(), err
+})
+
+// probed returns a runner that knows what this machine enforces.
+func probed(t testing.TB, cfg Config) *Runner {
+	t.Helper()
+	r := New(cfg)
+	if cfg.Executable != "" {
+		return r
+	}
+	names, err := enforced()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cfg.Basic {
+		r.enforces = names
+	}
+	return r
 }
 
 func await(t testing.TB, w Worker) Exit {
@@ -215,35 +246,58 @@ func awaitOutput(t testing.TB, w Worker, bytes int64) {
 
 // pids reads process numbers that a script wrote to a file in its work
 // directory, and identifies them.
-func pids(t testing.TB, root, name string) []procID {
+func pids(t testing.TB, root, name string) []proc.ID {
 	t.Helper()
 	f, err := os.Open(filepath.Join(root, workDir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var all []procID
+	var all []proc.ID
 	for in := bufio.NewScanner(f); in.Scan(); {
 		pid, err := strconv.Atoi(in.Text())
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := identify(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, id)
+		all = append(all, outside(t, root, pid))
 	}
 	return all
 }
 
-func mustBeGone(t testing.TB, all []procID) {
+// outside identifies a process of a root by the number that it has for itself.
+func outside(t testing.TB, root string, pid int) proc.ID {
+	t.Helper()
+	var rec record
+	if err := load(root, recordFile, &rec); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range proc.Descendants(rec.Launcher.PID) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(b)) {
+			rest, ok := strings.CutPrefix(line, "NSpid:")
+			if f := strings.Fields(rest); ok && f[len(f)-1] == strconv.Itoa(pid) {
+				id, err := proc.Identify(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return id
+			}
+		}
+	}
+	t.Fatalf("no process of %s has the number %d", root, pid)
+	return proc.ID{}
+}
+
+func mustBeGone(t testing.TB, all []proc.ID) {
 	t.Helper()
 	if len(all) == 0 {
 		t.Error("no process was recorded")
 	}
 	for _, p := range all {
-		if p.alive() {
+		if p.Alive() {
 			t.Errorf("process %d is still alive", p.PID)
 			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
@@ -267,7 +321,7 @@ func awaitRecord(t testing.TB, root string) exitRecord {
 }
 
 // awaitEnd waits for the end of any process.
-func awaitEnd(t testing.TB, p procID) {
+func awaitEnd(t testing.TB, p proc.ID) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
@@ -276,7 +330,7 @@ func awaitEnd(t testing.TB, p procID) {
 	defer unix.Close(fd)
 	// A zombie's other threads may still hold its sockets: only the descriptor
 	// tells when all of it is gone.
-	if now, err := identify(p.PID); err != nil || now != p {
+	if now, err := proc.Identify(p.PID); err != nil || now != p {
 		return
 	}
 	for end := time.Now().Add(deadline); time.Now().Before(end); {

@@ -3,69 +3,74 @@ package process
 import (
 	"bytes"
 	"errors"
-	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/proc"
 )
 
 const (
-	// lookEvery is how often awaitSupervisor looks at stop; a tenth of that where
-	// the kernel cannot tell of the end.
-	lookEvery = 100 * time.Millisecond
+	// lookEvery is how often awaitSupervisor looks for an exit record, and at stop.
+	lookEvery = 20 * time.Millisecond
 	// maxRounds bounds how often killLeftovers looks for more.
 	maxRounds = 200
 )
 
-// awaitSupervisor returns true when the supervisor of root has ended, or false
-// when stop is closed before.
-func awaitSupervisor(root string, stop <-chan struct{}) bool {
-	id, ok := supervisorOf(root)
-	if !ok {
+// awaitSupervisor returns true when the worker of root has an exit record, or its
+// supervisor has ended, or root was removed, or false when stop says so before.
+func awaitSupervisor(root string, stop func() bool) bool {
+	ended := func() bool {
+		_, err := os.Lstat(filepath.Join(root, exitFile))
+		return err == nil || isGone(root)
+	}
+	if ended() {
 		return true
 	}
+	var rec record
+	if load(root, recordFile, &rec) != nil { // there was none yet
+		return true
+	}
+	id := rec.Supervisor
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	for id.alive() {
+	for id.Alive() {
 		if err != nil { // before Linux 5.3
-			select {
-			case <-time.After(lookEvery / 10):
-			case <-stop:
-				return false
-			}
-			continue
+			time.Sleep(lookEvery)
+		} else {
+			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(lookEvery.Milliseconds()))
 		}
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(lookEvery.Milliseconds()))
-		if isClosed(stop) {
-			return !id.alive()
+		if ended() {
+			return true
+		}
+		if stop() {
+			return !id.Alive()
 		}
 	}
 	return true
 }
 
-// supervisorOf finds the living supervisor of root: by its record, or, before it
-// has written one, by its arguments.
-func supervisorOf(root string) (procID, bool) {
+// SupervisorOf returns the process that looks after the worker of root, 0 if none does
+// any more.
+func SupervisorOf(root string) int {
 	var rec record
-	if load(root, recordFile, &rec) == nil {
-		return rec.Supervisor, rec.Supervisor.alive()
+	if load(root, recordFile, &rec) != nil || !rec.Supervisor.Alive() {
+		return 0
 	}
-	args := strings.Join([]string{supervisorName, "run", root, ""}, "\x00")
-	for _, pid := range processes() {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || string(b) != args {
-			continue
-		}
-		if id, err := identify(pid); err == nil && id.alive() {
-			return id, true
-		}
-	}
-	return procID{}, false
+	return rec.Supervisor.PID
+}
+
+// isGone reports whether somebody has removed the root of a worker.
+func isGone(root string) bool {
+	_, err := os.Lstat(filepath.Join(root, orderFile))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // killLeftovers kills, for a root whose supervisor is dead or does not obey,
@@ -83,7 +88,7 @@ func killLeftovers(root string) {
 	marks := envMarks(root, o.Spec.Env)
 	for range maxRounds {
 		found := false
-		for _, pid := range processes() {
+		for _, pid := range proc.All() {
 			if pid != os.Getpid() && belongs(pid, rec, marks) {
 				found = kill(pid, func() bool { return belongs(pid, rec, marks) }) || found
 			}
@@ -108,18 +113,18 @@ func envMarks(root string, env []string) [][]byte {
 }
 
 func belongs(pid int, rec record, marks [][]byte) bool {
-	id, err := identify(pid)
+	id, err := proc.Identify(pid)
 	if err != nil {
 		return false
 	}
-	st, err := readStat(pid)
-	if err != nil || st.state == 'Z' || st.state == 'X' {
+	st, err := proc.ReadStat(pid)
+	if err != nil || st.State == 'Z' || st.State == 'X' {
 		return false
 	}
 	switch {
-	case id == rec.Supervisor || id == rec.Worker:
+	case id == rec.Supervisor || id == rec.Launcher || id == rec.Worker:
 		return true
-	case rec.Worker.PID > 0 && rec.Worker.Boot == id.Boot && st.session == rec.Worker.PID && id.Start >= rec.Worker.Start:
+	case rec.Worker.PID > 0 && rec.Worker.Boot == id.Boot && st.Session == rec.Worker.PID && id.Start >= rec.Worker.Start:
 		return true
 	case len(marks) == 0:
 		return false
@@ -156,4 +161,14 @@ func kill(pid int, still func() bool) bool {
 	}
 	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 1000)
 	return true
+}
+
+// isClosed reports whether a channel was closed that nothing is sent on.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

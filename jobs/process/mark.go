@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/codec"
+	"zorilla/jobs/proc"
 )
 
 // Errors of RootOwner.
@@ -37,7 +38,7 @@ type mark struct {
 // anew.
 func (m *mark) copied(root string, st *unix.Stat_t) bool {
 	same := m.Device == st.Dev && m.Inode == st.Ino
-	if boot, err := bootID(); err == nil && boot == m.Boot {
+	if boot, err := proc.BootID(); err == nil && boot == m.Boot {
 		return !same
 	}
 	return !same && m.Root != root
@@ -62,7 +63,7 @@ func MarkRoot(root, owner string) error {
 	if err := unix.Lstat(root, &st); err != nil {
 		return fmt.Errorf("mark %s: %w", root, err)
 	}
-	boot, err := bootID()
+	boot, err := proc.BootID()
 	if err != nil {
 		return err
 	}

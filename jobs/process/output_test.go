@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"zorilla/jobs/proc"
 )
 
 // drink reads a stream to its end, checks that it is the pattern, and
@@ -38,7 +40,7 @@ func drink(t *testing.T, w Worker, root string) (n, peak int64) {
 		if rec.Supervisor.PID == 0 {
 			_ = load(root, recordFile, &rec)
 		}
-		peak = max(peak, sumKB("/proc/"+strconv.Itoa(rec.Supervisor.PID)+"/status", "VmHWM:"))
+		peak = max(peak, proc.MostResident(rec.Supervisor.PID))
 		select {
 		case <-w.Done():
 			if all, _ := w.Written(); n == all {

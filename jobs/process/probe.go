@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/jobs/launch"
+	"zorilla/jobs/proc"
 	"zorilla/jobs/sandbox"
 )
 
@@ -24,6 +26,7 @@ func probe(w io.Writer) error {
 		{"landlock", sandbox.TryFiles},
 		{"seccomp", sandbox.TryCalls},
 		{"user", sandbox.TryUser},
+		{namespaces, func() error { return launch.Try(childEnv()) }},
 	}
 	for _, c := range checks {
 		done := make(chan error, 1)
@@ -38,15 +41,18 @@ func probe(w io.Writer) error {
 	return nil
 }
 
+// namespaces is what Probe calls namespaces for each job.
+const namespaces = "namespaces"
+
 func probeTree() error {
-	if _, err := identify(os.Getpid()); err != nil {
+	if _, err := proc.Identify(os.Getpid()); err != nil {
 		return err
 	}
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 }
 
 func probeMemory() error {
-	if resident(os.Getpid()) == 0 {
+	if proc.Resident(os.Getpid()) == (proc.Memory{}) {
 		return errors.New("what a process needs cannot be seen")
 	}
 	return nil

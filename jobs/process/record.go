@@ -10,6 +10,7 @@ import (
 
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
+	"zorilla/jobs/proc"
 )
 
 // The files in Root.
@@ -38,15 +39,18 @@ type order struct {
 	Grace   time.Duration `json:"grace"`
 	Spool   int64         `json:"spool"`
 	Counts  bool          `json:"counts"` // the supervisor, of the same version, tells how much input it passed on
+	// Namespaces: whether the worker gets namespaces of its own.
+	Namespaces bool `json:"namespaces,omitempty"`
 }
 
 // record says which processes belong to Root, in Root/record. A node that
 // finds it can connect to Socket with the Key of Root/spec.
 type record struct {
-	Version    int    `json:"version"`
-	Socket     string `json:"socket"`
-	Supervisor procID `json:"supervisor"`
-	Worker     procID `json:"worker,omitzero"` // leader of the worker's session
+	Version    int     `json:"version"`
+	Socket     string  `json:"socket"`
+	Supervisor proc.ID `json:"supervisor"`
+	Launcher   proc.ID `json:"launcher,omitzero"` // not of earlier versions
+	Worker     proc.ID `json:"worker,omitzero"`   // leader of the worker's session; not with namespaces
 }
 
 // exitRecord is how it ended, in Root/exit.
@@ -82,7 +86,10 @@ func keepExit(root string) error {
 	case err != nil:
 		return err
 	}
-	return atomicfile.Sync(root)
+	if err := atomicfile.Sync(root); !errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+		return err
+	}
+	return nil
 }
 
 // load reads what save wrote.

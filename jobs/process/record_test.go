@@ -59,7 +59,7 @@ func TestExitRecordsAreSynced(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := make(unsynced, 2)
-		w := newWorker(order{Spec: Spec{Root: root}}, nil, zerolog.New(told))
+		w := newWorker(order{Spec: Spec{Root: root}}, zerolog.New(told))
 		w.finish(Exit{})
 		end(w)
 		select {

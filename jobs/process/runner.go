@@ -30,6 +30,8 @@ type Config struct {
 	// Spool is how many bytes of each stream may wait for their
 	// acknowledgement; 0 = DefaultSpool.
 	Spool int64
+	// Basic: workers get no namespaces, also where they can be had.
+	Basic bool
 	Log   zerolog.Logger
 }
 
@@ -37,7 +39,8 @@ const defaultGrace = 5 * time.Second
 
 // Runner starts workers. Its methods may be called from any goroutine.
 type Runner struct {
-	cfg Config
+	cfg   Config
+	hosts hosts
 
 	mu       sync.Mutex
 	enforces []string
@@ -55,7 +58,7 @@ func New(cfg Config) *Runner {
 	if cfg.Spool <= 0 {
 		cfg.Spool = DefaultSpool
 	}
-	return &Runner{cfg: cfg}
+	return &Runner{cfg: cfg, hosts: hosts{busy: map[string]*host{}}}
 }
 
 // Start starts the supervisor of a worker and returns without waiting for
@@ -93,23 +96,18 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 func (r *Runner) command(spec Spec) (order, error) {
 	// The name cannot be guessed, and a worker cannot list the directory.
 	socket := filepath.Join(spec.Root, controlDir, rand.Text())
-	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
+	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true, Namespaces: slices.Contains(r.Enforces(), namespaces)}
 	if err := save(spec.Root, orderFile, o); err != nil {
 		return order{}, err
 	}
 	return o, os.Mkdir(filepath.Dir(socket), 0o700)
 }
 
-// start runs a supervisor on the listener and connects to it: the connection
-// waits in the socket's queue until the supervisor is ready.
+// start gives a supervisor the listener and connects to it: the connection waits in
+// the socket's queue until the supervisor is ready.
 func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 	root := o.Spec.Root
-	words, log, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	w := newWorker(o, words, r.cfg.Log)
+	w := newWorker(o, r.cfg.Log)
 	if err := w.connect(true); err != nil {
 		w.disconnect()
 		return nil, err
@@ -120,26 +118,34 @@ func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 		return nil, err
 	}
 	defer socket.Close()
-	w.cmd = r.process(context.Background(), "run", root)
-	w.cmd.Stderr = log
-	w.cmd.ExtraFiles = []*os.File{socket}
-	if err := w.cmd.Start(); err != nil {
+	if w.host, err = r.host(group(&o), filepath.Dir(root)); err != nil {
 		w.disconnect()
-		return nil, fmt.Errorf("start supervisor: %w", err)
+		return nil, err
 	}
+	w.host.take(root, socket)
 	go w.send()
 	go w.receive()
 	return w, nil
 }
 
+// group names the supervisor of a worker: one that workers share needs to tell their
+// processes from each other.
+func group(o *order) string {
+	if alone := os.Geteuid() == 0 && o.Spec.UID <= 0; !o.Namespaces || alone || o.Spec.Group == "" {
+		return o.Spec.Root
+	}
+	return "job " + o.Spec.Group
+}
+
 var errNoMain = errors.New("this program is to become a supervisor: its main must call process.Main first")
 
 // process is that of the supervisor: no terminal, no session, nothing of
-// the node's environment.
-func (r *Runner) process(ctx context.Context, mode, arg string) *exec.Cmd {
+// the node's environment. Where its workers are is told for people who look at
+// processes.
+func (r *Runner) process(ctx context.Context, mode, where string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.cfg.Executable)
-	cmd.Args = []string{supervisorName, mode, arg}
-	cmd.Env = []string{supervisorEnv + "=1", "GOMAXPROCS=2"}
+	cmd.Args = []string{supervisorName, mode, where}
+	cmd.Env = childEnv()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if IsSupervisor() {
 		// This is what would come of a program without Main: it starts
@@ -216,6 +222,9 @@ func (r *Runner) Probe(ctx context.Context) error {
 	}
 	var found []string
 	for _, f := range bytes.Fields(out) {
+		if r.cfg.Basic && string(f) == namespaces {
+			continue
+		}
 		found = append(found, string(f))
 	}
 	slices.Sort(found)
@@ -225,8 +234,8 @@ func (r *Runner) Probe(ctx context.Context) error {
 	return nil
 }
 
-// Enforces lists what Probe found, sorted: "landlock", "memory", "seccomp",
-// "tree-kill", "user", "walltime". It is empty before Probe.
+// Enforces lists what Probe found, sorted: "landlock", "memory", "namespaces",
+// "seccomp", "tree-kill", "user", "walltime". It is empty before Probe.
 func (r *Runner) Enforces() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

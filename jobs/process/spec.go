@@ -18,6 +18,10 @@ type Spec struct {
 	// the supervisor makes (for TMPDIR in Env). One Root is for one worker.
 	Root string `json:"root"`
 
+	// Group names the job that the worker is of: where they have namespaces, workers
+	// of a group share them, and their supervisor. "" = none.
+	Group string `json:"group,omitempty"`
+
 	Args []string `json:"args"` // command and arguments; a command with a slash that is not absolute is below Root/work
 	Env  []string `json:"env"`  // the whole environment, K=V
 

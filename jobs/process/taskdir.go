@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"zorilla/jobs/sandbox"
 	"zorilla/transfer"
 )
 
@@ -209,11 +208,4 @@ func (t *taskDir) keep(d *os.File, at, dir, name string) (bool, error) {
 	}
 	t.kept[rel] = true
 	return true, t.tidy(filepath.Join(at, name), rel)
-}
-
-// access opens inputs for reading, and the rest to tasks.
-func (t *taskDir) access() sandbox.Access {
-	a := access(t.spec, t.own)
-	a.Read = []string{filepath.Join(t.spec.Root, workDir)}
-	return a
 }

@@ -97,7 +97,7 @@ func TestTasksReadInputsOnly(t *testing.T) {
 	harm := `echo bad >data; echo bad >>sub/deep; echo bad >sub/new; rm -f sub/deep; rm -rf data; mv sub other; echo mine >data; echo own >empty/own
 if test $ZORILLA_TASK_ID = 2; then rm data; ln -s /etc/passwd data; rm -r empty; ln -s /etc empty; chmod 0 tree tree/new; exit; fi`
 	if sandbox.LandlockVersion() > 0 {
-		harm += `; chmod u+w ../work/data; echo bad >../work/data; rm -f ../work/data; mv ../work/data .; ln -f ../work/data linked && echo bad >linked`
+		harm += `; chmod u+w ../work/data; echo bad >../work/data; rm -f ../work/data; mv ../work/data moved; ln -f ../work/data linked && echo bad >linked`
 	}
 	spec := array(t, 4, `cat data sub/deep; ls -A . sub empty tree; `+harm+`; cat data`)
 	spec.Tasks.Outputs = []string{"tree/*.out"}

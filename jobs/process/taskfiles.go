@@ -82,7 +82,7 @@ func (p packer) Write(b []byte) (int, error) {
 func (t *tasks) awaitRoom() {
 	for _, st := range t.s.streams {
 		for st.room() <= 0 && !t.stopped() {
-			time.Sleep(sweepEvery)
+			time.Sleep(roomEvery)
 		}
 	}
 }

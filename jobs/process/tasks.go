@@ -14,41 +14,49 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"zorilla/jobs/sandbox"
+	"zorilla/jobs/launch"
 )
 
-// tasks runs the commands of an array in the supervisor: one thread, confined
-// once, forks and awaits one task after the other, so that a task costs little
-// more than its fork and exec.
+// tasks runs the commands of an array, one after the other, by the launcher, so that
+// a task costs little more than its fork and exec.
 type tasks struct {
-	s       *supervisor
+	s       *keeper
 	numbers TaskNumbers
 	lines   *lineFile // nil without lines
 	results *os.File
 	files   [3]*os.File
 	dir     *taskDir
 	pack    *bufio.Writer // of files, into the stream of standard error
-	path    string        // of the command, once it was found
-	oom     *os.File      // nil if the kernel does not let us choose
-	calm    []byte        // what stands there for the supervisor itself
-	wrote   [2]int64      // by tasks that have ended
+	events  chan taskEnd
+	wrote   [2]int64 // by tasks that have ended
 	wake    chan struct{}
 
 	mu      sync.Mutex // guards what follows; held while a task is forked
 	queue   *TaskQueue
 	ended   int
 	halted  bool // no more tasks begin
-	pid     int  // of the task that runs; 0 = none
+	serial  int  // of the latest task
+	runs    bool // that one
 	killed  int  // code of the task that runs and is being ended; 0 = none
 	message string
 }
 
-// sweepEvery is how often processes that outlive their task are looked for.
-const sweepEvery = time.Millisecond
+// roomEvery is how often is looked whether output was taken away.
+const roomEvery = time.Millisecond
+
+// taskEnd is what a launcher tells of a task's end.
+type taskEnd struct {
+	status syscall.WaitStatus
+	gone   bool // nothing of the task is left
+	use    launch.Use
+	lost   error
+
+	refused error // it did not begin
+}
 
 // newTasks takes what tasks need from Root. The caller is not confined.
-func newTasks(s *supervisor, files [3]*os.File) (*tasks, error) {
-	t := &tasks{s: s, numbers: NumberTasks(s.order.Spec.Tasks.IDs), files: files, wake: make(chan struct{}, 1)}
+func newTasks(s *keeper, files [3]*os.File) (*tasks, error) {
+	t := &tasks{s: s, numbers: NumberTasks(s.order.Spec.Tasks.IDs), files: files, wake: make(chan struct{}, 1), events: make(chan taskEnd, 4)}
 	t.queue = NewTaskQueue(t.numbers.Count())
 	root := s.order.Spec.Root
 	var err error
@@ -65,23 +73,9 @@ func newTasks(s *supervisor, files [3]*os.File) (*tasks, error) {
 		return nil, err
 	}
 	t.pack = bufio.NewWriterSize(packer{t}, packSize)
-	for _, st := range s.streams { // the confined thread could not
-		if err := st.open(); err != nil {
-			return nil, err
-		}
-	}
 	t.results, err = os.OpenFile(filepath.Join(root, tasksFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("results of tasks: %w", err)
-	}
-	// Opened before the thread is confined: tasks are the first choice of a
-	// machine that runs out of memory, see volunteer.
-	if t.oom, err = os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0); err == nil {
-		t.calm = make([]byte, 16)
-		n, _ := t.oom.ReadAt(t.calm, 0)
-		t.calm = t.calm[:n]
-	} else {
-		t.oom = nil
 	}
 	return t, nil
 }
@@ -127,51 +121,54 @@ func (t *tasks) halt() {
 }
 
 // end ends the task that runs, whose code is to be told with a message.
-func (t *tasks) end(pid, code int, message string, sig unix.Signal) {
+func (t *tasks) end(serial, code int, message string, sig unix.Signal) {
 	t.mu.Lock()
-	runs := t.pid == pid
-	if runs && t.killed == 0 {
-		t.killed, t.message = code, message
-	}
-	t.mu.Unlock()
-	if runs {
-		signalTree(sig)
-	}
-}
-
-// exceeded says that some task was seen to use more memory than it may. It looks
-// again, in case that one has ended by now and another one runs.
-func (t *tasks) exceeded() {
-	t.mu.Lock()
-	pid := t.pid
-	t.mu.Unlock()
-	if pid == 0 || proportional(descendants(os.Getpid())) <= t.s.order.Spec.Memory {
+	defer t.mu.Unlock() // no other task begins meanwhile
+	if t.serial != serial || !t.runs {
 		return
 	}
-	t.end(pid, codeKilled, overMemory(t.s.order.Spec.Memory), unix.SIGKILL)
+	if t.killed == 0 {
+		t.killed, t.message = code, message
+	}
+	if sig == unix.SIGKILL {
+		t.s.world.launcher.Kill(t.s.number)
+	} else {
+		t.s.world.launcher.Signal(t.s.number, sig)
+	}
 }
 
-// run confines a thread and runs tasks on it until there are no more. It
-// returns at once.
+// Exited implements launch.Observer.
+func (t *tasks) Exited(status syscall.WaitStatus, alone bool, use launch.Use) {
+	t.events <- taskEnd{status: status, gone: alone, use: use}
+}
+
+// Gone implements launch.Observer.
+func (t *tasks) Gone(use launch.Use) { t.events <- taskEnd{gone: true, use: use} }
+
+// Exceeded implements launch.Observer.
+func (t *tasks) Exceeded(serial int) { // aside: who holds mu may await the launcher
+	go t.end(serial, codeKilled, overMemory(t.s.order.Spec.Memory), unix.SIGKILL)
+}
+
+// Refused implements launch.Observer.
+func (t *tasks) Refused(err error) { t.events <- taskEnd{gone: true, refused: err} }
+
+// Lost implements launch.Observer.
+func (t *tasks) Lost(err error) { t.events <- taskEnd{gone: true, lost: err} }
+
+// run runs tasks until there are no more.
 func (t *tasks) run() {
-	spec := &t.s.order.Spec
-	sandbox.OnOwnThread(func() {
-		err := confine(spec, t.dir.access())
-		if err != nil {
+	for {
+		place, ok := t.next()
+		if !ok {
+			break
+		}
+		if err := t.do(place); err != nil {
 			t.s.post(func(time.Time) { t.s.life.Fail(err) })
+			break
 		}
-		for err == nil {
-			place, ok := t.next()
-			if !ok {
-				break
-			}
-			if err = t.do(place); err != nil {
-				t.s.post(func(time.Time) { t.s.life.Fail(err) })
-			}
-		}
-		t.sweep()
-		t.s.post(func(time.Time) { t.s.life.Finished() })
-	})
+	}
+	t.s.post(func(time.Time) { t.s.life.Finished() })
 }
 
 // next waits for a task to begin. There is none after the last, or when the
@@ -202,22 +199,23 @@ func (t *tasks) do(place int) error {
 	if err != nil {
 		return err
 	}
-	pid, halted, err := t.fork(args, env)
+	serial, halted, err := t.fork(args, env)
 	if halted {
 		return nil
 	}
 	code := 0
+	if err == nil {
+		code, err = t.await(serial)
+	}
 	if err != nil {
 		e := verdict(err)
 		if code = e.Code; e.Cause == Failed {
 			return err
 		}
 		t.say(e.Detail)
-	} else {
-		code = t.await(pid)
 	}
 	t.mu.Lock()
-	t.pid = 0
+	t.runs = false
 	halted, killed, message := t.halted, t.killed, t.message
 	t.mu.Unlock()
 	if halted {
@@ -244,47 +242,37 @@ func (t *tasks) do(place int) error {
 	return nil
 }
 
-// await waits for a task's end, and ends what it leaves behind.
-func (t *tasks) await(pid int) (code int) {
+// await waits for a task's end, and ends what it leaves behind, unless the worker is
+// ended politely: then the supervisor's loop does in time.
+func (t *tasks) await(serial int) (code int, err error) {
 	if limit := t.s.order.Spec.Walltime; limit > 0 {
 		why := overTime(limit)
-		soft := time.AfterFunc(limit, func() { t.end(pid, codeTimeout, why, unix.SIGTERM) })
-		hard := time.AfterFunc(limit+t.s.order.Grace, func() { t.end(pid, codeTimeout, why, unix.SIGKILL) })
+		soft := time.AfterFunc(limit, func() { t.end(serial, codeTimeout, why, unix.SIGTERM) })
+		hard := time.AfterFunc(limit+t.s.order.Grace, func() { t.end(serial, codeTimeout, why, unix.SIGKILL) })
 		defer soft.Stop()
 		defer hard.Stop()
 	}
-	var status syscall.WaitStatus
-	for {
-		if _, err := syscall.Wait4(pid, &status, 0, nil); err != syscall.EINTR {
-			break
-		}
-	}
-	t.sweep()
-	if status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return status.ExitStatus()
-}
-
-// sweep returns when this process has no child. It kills what there is, unless
-// the worker is ended politely: then the supervisor's loop does in time.
-func (t *tasks) sweep() {
-	for {
-		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG|unix.WALL, nil)
-		switch {
-		case err == syscall.EINTR || pid > 0:
-			continue
-		case err != nil:
-			return
-		}
+	e := <-t.events
+	status := e.status
+	if !e.gone {
 		t.mu.Lock()
-		halted := t.halted
-		t.mu.Unlock()
-		if !halted {
-			t.s.aside(func() { signalTree(unix.SIGKILL) })
+		if !t.halted {
+			t.s.world.launcher.Kill(t.s.number)
 		}
-		time.Sleep(sweepEvery)
+		t.mu.Unlock()
+		e = <-t.events
 	}
+	t.s.using.Lock()
+	t.s.used.CPU += e.use.CPU
+	t.s.used.Peak = max(t.s.used.Peak, e.use.Peak)
+	t.s.using.Unlock()
+	if err := errors.Join(e.lost, e.refused); err != nil {
+		return 0, err
+	}
+	if status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return status.ExitStatus(), nil
 }
 
 // say writes a line of the supervisor's own to the task's standard error.
@@ -314,57 +302,17 @@ func (t *tasks) command(place int) (args, env []string, err error) {
 }
 
 // fork starts a task, unless no more may begin.
-func (t *tasks) fork(args, env []string) (pid int, halted bool, err error) {
-	spec := &t.s.order.Spec
-	path := t.path
-	if path == "" || args[0] != spec.Args[0] {
-		if path, err = lookup(args[0], env); err != nil {
-			return 0, false, err
-		}
-	}
-	// From Root/work, where the supervisor is: it may lie where the worker's user
-	// could not go from above.
-	attr := &syscall.ProcAttr{Env: env, Dir: "../" + TaskDir, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
-	for _, f := range t.files {
-		attr.Files = append(attr.Files, f.Fd())
-	}
-	if runsAs(spec) {
-		attr.Sys.Credential = &syscall.Credential{Uid: uint32(spec.UID), Gid: uint32(spec.GID)}
-	}
+func (t *tasks) fork(args, env []string) (serial int, halted bool, err error) {
+	c := t.s.commandOf(args, env)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.halted {
 		return 0, true, nil
 	}
 	t.killed, t.message = 0, ""
-	if t.oom != nil {
-		_, _ = t.oom.WriteAt([]byte("500"), 0)
-		defer t.oom.WriteAt(t.calm, 0)
-	}
-	pid, err = syscall.ForkExec(path, args, attr)
-	for end := time.Now().Add(busyFor); err == unix.ETXTBSY && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
-		pid, err = syscall.ForkExec(path, args, attr)
-	}
-	if err == nil {
-		t.pid = pid
-		if args[0] == spec.Args[0] {
-			t.path = path
-		}
-		return pid, false, nil
-	}
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		t.s.aside(func() { err = explainExec(args[0], path, errno) })
-	}
-	return 0, false, err
-}
-
-// aside runs f on a thread that is not confined, and waits for it.
-func (s *supervisor) aside(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	<-done
+	t.serial++
+	c.Serial = t.serial
+	err = t.s.world.launcher.Begin(t.s.number, c, t.files, t)
+	t.runs = err == nil
+	return t.serial, false, err
 }

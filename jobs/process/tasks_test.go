@@ -156,20 +156,14 @@ func TestTasksWithoutTheirCommand(t *testing.T) {
 }
 
 func TestWhatTasksLeaveBehindIsKilled(t *testing.T) {
-	spec := array(t, 2, `if test $ZORILLA_TASK_ID = 1; then setsid sh -c 'echo $$ > pids; while :; do echo noise; sleep 0.01; done' & while ! test -s pids; do sleep 0.01; done; cat pids >&2; else echo quiet; fi`)
-	w := start(t, Config{}, spec)
-	w.Tasks().Add(0, []TaskRange{{0, 2}}, true)
-	await(t, w)
-	_, stdout, stderr := results(t, w)
-	if stdout[1] != "quiet\n" {
-		t.Errorf("second task: %q", stdout[1])
-	}
-	pid := 0
-	if _, err := fmt.Sscan(stderr[0], &pid); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Kill(pid, 0); err != unix.ESRCH {
-		t.Errorf("process %d: %v", pid, err)
+	for _, basic := range []bool{false, true} {
+		spec := array(t, 2, `if test $ZORILLA_TASK_ID = 1; then setsid sh -c 'touch begun; while :; do echo noise; sleep 0.01; done' & while ! test -e begun; do sleep 0.01; done; else sleep 0.1; echo quiet; fi`)
+		w := start(t, Config{Basic: basic}, spec)
+		w.Tasks().Add(0, []TaskRange{{0, 2}}, true)
+		await(t, w)
+		if _, stdout, _ := results(t, w); stdout[1] != "quiet\n" {
+			t.Errorf("second task: %q", stdout[1])
+		}
 	}
 }
 

@@ -5,11 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"zorilla/jobs/proc"
 )
 
 // runaway is a script that leaves processes behind in every way: in the
@@ -81,7 +82,8 @@ func TestSupervisorIsKilled(t *testing.T) {
 	if out := output(t, w, Stdout); out != "started\n" {
 		t.Errorf("output %q", out)
 	}
-	mustBeGone(t, append(left, rec.Supervisor, rec.Worker))
+	mustBeGone(t, append(left, rec.Launcher))
+	awaitEnd(t, rec.Supervisor)
 	if err := CleanRoot(spec.Root); err != nil {
 		t.Error(err)
 	}
@@ -203,7 +205,7 @@ func TestCleanRoot(t *testing.T) {
 	})
 	t.Run("of a worker long gone", func(t *testing.T) {
 		root := newRoot(t)
-		id, err := identify(os.Getpid())
+		id, err := proc.Identify(os.Getpid())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,52 +247,4 @@ func TestMemoryLimit(t *testing.T) {
 			t.Fatalf("%+v %q", e, out)
 		}
 	})
-}
-
-func TestFindingDescendants(t *testing.T) {
-	cmd := exec.Command("/bin/sh", "-c", "(sleep 1007; :) & (sleep 1008; :) & echo; wait")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait()
-	}()
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if me := os.Getpid(); !sameMemory(me, me) || sameMemory(me, cmd.Process.Pid) || sharesMemory(cmd.Process.Pid) {
-		t.Error("a process shares memory with itself, not with its child")
-	}
-	for end := time.Now().Add(deadline); ; {
-		fast, slow := descendants(cmd.Process.Pid), scanDescendants(cmd.Process.Pid)
-		slices.Sort(fast)
-		slices.Sort(slow)
-		if len(fast) == 4 && slices.Equal(fast, slow) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("children files say %v, scan says %v", fast, slow)
-		}
-	}
-}
-
-func TestParseStat(t *testing.T) {
-	fields := " S 7 8 9 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0"
-	for _, name := range []string{"(sh)", "(a b)", "(evil) R 1 1 1)", "()"} {
-		st, err := parseStat([]byte("42 " + name + fields))
-		if err != nil || st != (stat{state: 'S', parent: 7, session: 9, start: 12345}) {
-			t.Errorf("%s: %+v %v", name, st, err)
-		}
-	}
-	for _, bad := range []string{"", "42", "42 (sh) S 7", "42 (sh) S x" + fields[4:]} {
-		if st, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("%q was read as %+v", bad, st)
-		}
-	}
 }

@@ -35,6 +35,7 @@ const (
 	kindSignal   = "signal"   // node: for the processes that handle it
 	kindProgress = "progress" // supervisor: output written so far
 	kindRefused  = "refused"  // supervisor: last on a connection that it does not want
+	kindLost     = "lost"     // supervisor: last, if there is no exit record
 )
 
 // errMalformed is wrapped by the errors of readMessage that are not those of
@@ -54,7 +55,7 @@ type message struct {
 	Stdin    int64         `json:"stdin,omitempty"`  // progress on a connection with input
 	Grace    time.Duration `json:"grace,omitempty"`  // stop
 	Signal   int           `json:"signal,omitempty"` // signal
-	Text     string        `json:"text,omitempty"`   // refused
+	Text     string        `json:"text,omitempty"`   // refused, lost
 	Ranges   []TaskRange   `json:"ranges,omitempty"` // tasks
 	Added    int           `json:"added,omitempty"`  // tasks: that came before; progress: that came in all
 	Last     bool          `json:"last,omitempty"`   // tasks: no more come

@@ -1,13 +1,11 @@
 package process
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -23,9 +21,8 @@ var ErrRunning = errors.New("worker is still running")
 type worker struct {
 	order order
 	log   zerolog.Logger
-	cmd   *exec.Cmd // nil if the supervisor is another node's child
+	host  *host // nil if the supervisor is another node's child
 	conn  *net.UnixConn
-	words *os.File // what the supervisor itself says on its standard error; nil as cmd
 	input *input
 	feed  *feed // nil without tasks
 	done  chan struct{}
@@ -46,8 +43,8 @@ type worker struct {
 // it was closed: mostly its origin has all of it by then, and the record goes.
 const keepAfter = 100 * time.Millisecond
 
-func newWorker(o order, words *os.File, log zerolog.Logger) *worker {
-	w := &worker{order: o, log: log, words: words, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+func newWorker(o order, log zerolog.Logger) *worker {
+	w := &worker{order: o, log: log, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
 	w.output.root = o.Spec.Root
 	if o.Spec.Tasks != nil {
 		w.feed = &feed{w: w}
@@ -77,9 +74,6 @@ func (w *worker) connectInput() error {
 }
 
 func (w *worker) disconnect() {
-	if w.words != nil {
-		_ = w.words.Close()
-	}
 	if w.conn != nil {
 		_ = w.conn.Close()
 	}
@@ -100,13 +94,15 @@ func (w *worker) receive() {
 		switch m.Kind {
 		case kindProgress:
 			w.advance([2]int64{m.Stdout, m.Stderr}, [2]int64{m.AckedOut, m.AckedErr}, m.Added, m.Ended)
-		case kindRefused:
-			refused = "supervisor refused its node: " + m.Text
+		case kindRefused, kindLost:
+			if refused = "supervisor: " + m.Text; m.Kind == kindRefused {
+				refused = "supervisor refused its node: " + m.Text
+			}
 			w.log.Warn().Str("root", w.order.Spec.Root).Msg(refused)
 		}
 	}
 	why := refused
-	if refused == "" {
+	if refused == "" && !w.hasRecord() {
 		if why = w.awaitEnd(); why == "" { // left
 			return
 		}
@@ -124,6 +120,7 @@ func (w *worker) finish(exit Exit) {
 	w.keeping = time.AfterFunc(keepAfter, w.keep)
 	close(w.changed)
 	w.mu.Unlock()
+	w.host.dismiss()
 	close(w.done)
 }
 
@@ -136,25 +133,25 @@ func (w *worker) keep() {
 	})
 }
 
-// awaitEnd waits for the end of the supervisor and says what is known of it, or
-// "" if the worker was left before.
+// awaitEnd waits, when the connection has ended, for the exit record or the end of the
+// supervisor, and says what is known of that, or "" if the worker was left before.
 func (w *worker) awaitEnd() string {
-	if w.cmd == nil {
-		if !awaitSupervisor(w.order.Spec.Root, w.left) || isClosed(w.left) {
-			return ""
-		}
-		return "supervisor ended unexpectedly"
+	ended := awaitSupervisor(w.order.Spec.Root, func() bool { return isClosed(w.left) })
+	if isGone(w.order.Spec.Root) {
+		return "its directory was removed"
 	}
-	_ = w.cmd.Wait()
+	if w.host != nil && ended && !w.hasRecord() {
+		select { // who has killed it?
+		case <-w.host.done:
+			return w.host.lastWords()
+		case <-w.left:
+		case <-time.After(adoptWithin):
+		}
+	}
 	if isClosed(w.left) {
 		return ""
 	}
-	why := fmt.Sprintf("supervisor ended unexpectedly (%v)", w.cmd.ProcessState)
-	if words := w.lastWords(); words != "" {
-		w.log.Warn().Str("root", w.order.Spec.Root).Msg("supervisor: " + words)
-		why += ": " + words
-	}
-	return why
+	return "supervisor ended unexpectedly"
 }
 
 // verdict reads the exit record. Without one the supervisor itself was
@@ -176,6 +173,11 @@ func (w *worker) verdict(why string) Exit {
 	exit := Refused(cause, why)
 	exit.Ended = time.Now()
 	return exit
+}
+
+func (w *worker) hasRecord() bool {
+	_, err := os.Lstat(filepath.Join(w.order.Spec.Root, exitFile))
+	return err == nil && !isClosed(w.left)
 }
 
 // hasEnded takes the exit record, if there is one.
@@ -209,16 +211,6 @@ func (w *worker) measure() {
 	defer w.mu.Unlock()
 	w.output.measure()
 	w.feed.measure(0)
-}
-
-// lastWords returns the first line, if any, that a supervisor has left. It
-// has ended, so that there is nothing to wait for.
-func (w *worker) lastWords() string {
-	_ = w.words.SetReadDeadline(time.Now().Add(time.Second))
-	head := make([]byte, 300)
-	n, _ := w.words.Read(head)
-	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
-	return string(bytes.ToValidUTF8(line, nil))
 }
 
 // take takes the counts of an exit record.
@@ -384,6 +376,7 @@ func (w *worker) Leave() {
 	if !again && !isClosed(w.done) {
 		close(w.left)
 		w.disconnect()
+		w.host.dismiss()
 	}
 	w.keep() // the supervisor left it to this node, perhaps before that has heard of it
 	w.closeFiles()

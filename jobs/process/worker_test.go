@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"zorilla/jobs/proc"
 )
 
 func TestHowWorkersEnd(t *testing.T) {
@@ -281,7 +283,12 @@ func TestManyWorkersLeaveNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if left := descendants(os.Getpid()); len(left) > 0 {
+	for _, pid := range proc.Descendants(os.Getpid()) { // supervisors wait a moment for more workers
+		if id, err := proc.Identify(pid); err == nil {
+			awaitEnd(t, id)
+		}
+	}
+	if left := proc.Descendants(os.Getpid()); len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
 	if after := descriptors(t); after > before {

@@ -46,6 +46,9 @@ type Access struct {
 	Expose  []string // paths to read and execute, as the system directories are
 	Devices []string // device files, besides the null devices
 	Hide    []string // closed, also where they lie below a path of Expose
+	// Alone: in namespaces that the worker shares only with its job, so that nobody
+	// else is to be kept from it otherwise.
+	Alone bool
 }
 
 // rules returns what Landlock is to open.

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"unsafe"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,8 +34,8 @@ func Confine(a Access) error {
 			return err
 		}
 	}
-	if seccomp.Supported() {
-		return denyCalls()
+	if hasSeccomp() {
+		return denyCalls(!a.Alone, !a.Alone && LandlockVersion() < 9)
 	}
 	return nil
 }
@@ -116,23 +115,6 @@ func addRule(set int, r rule, handled uint64) error {
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0)
 	if errno != 0 {
 		return errno
-	}
-	return nil
-}
-
-// denyCalls keeps the calling thread from kernel interfaces that no job needs
-// and that have a history of holes. ptrace and unshare stay: debuggers,
-// browsers and nested sandboxes use them, and Landlock confines both.
-func denyCalls() error {
-	err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Policy: seccomp.Policy{
-		DefaultAction: seccomp.ActionAllow,
-		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno, Names: []string{
-			"mount", "umount2", "pivot_root", "setns", "bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key",
-			"kexec_load", "init_module", "finit_module", "delete_module", "swapon", "swapoff", "reboot", "open_by_handle_at",
-		}}},
-	}})
-	if err != nil {
-		return fmt.Errorf("seccomp: %w", err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,10 +35,10 @@ func TryFiles() error {
 // TryCalls reports, by trying it on the calling thread, whether seccomp denies
 // system calls here.
 func TryCalls() error {
-	if !seccomp.Supported() {
+	if !hasSeccomp() {
 		return unix.ENOSYS
 	}
-	if err := denyCalls(); err != nil {
+	if err := denyCalls(true, true); err != nil {
 		return err
 	}
 	if _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); err != unix.EPERM {

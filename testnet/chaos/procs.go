@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 
 	"zorilla/jobs"
+	"zorilla/jobs/process"
 )
 
 // proc is a process of the lab, whose process numbers are its own.
@@ -41,20 +43,38 @@ func processes() []proc {
 	return all
 }
 
-// supervises returns the directory of the worker that a process looks after, or
-// "".
-func (p *proc) supervises() string {
-	if len(p.args) == 3 && p.args[0] == "zorilla-supervisor" && p.args[1] == "run" {
-		return p.args[2]
-	}
-	return ""
+// supervisor is a process that looks after workers.
+type supervisor struct {
+	pid   int
+	roots []string // directories of the workers
 }
 
-// supervisors returns those of a host.
-func supervisors(all []proc, state string) []proc {
-	return slices.DeleteFunc(slices.Clone(all), func(p proc) bool {
-		return filepath.Dir(filepath.Dir(p.supervises())) != state
-	})
+// supervisors returns those of a host, in the order of their numbers.
+func supervisors(state string) []supervisor {
+	roots, _ := filepath.Glob(filepath.Join(state, "work", "*")) // the pattern is good
+	found := map[int]*supervisor{}
+	for _, root := range roots {
+		if pid := process.SupervisorOf(root); pid > 0 {
+			if found[pid] == nil {
+				found[pid] = &supervisor{pid: pid}
+			}
+			found[pid].roots = append(found[pid].roots, root)
+		}
+	}
+	var list []supervisor
+	for _, pid := range slices.Sorted(maps.Keys(found)) {
+		list = append(list, *found[pid])
+	}
+	return list
+}
+
+// names lists the directories of its workers for people.
+func (s *supervisor) names() string {
+	var names []string
+	for _, root := range s.roots {
+		names = append(names, filepath.Base(root))
+	}
+	return strings.Join(names, ", ")
 }
 
 // jobOf returns whose worker a directory belongs to: its name is JOB-RANK-ATTEMPT.

@@ -124,17 +124,12 @@ func TestCommandLine(t *testing.T) {
 }
 
 func TestProcessesOfWorkers(t *testing.T) {
-	s := proc{pid: 7, parent: 1, args: []string{"zorilla-supervisor", "run", "/lab/east-1/work/k7f3q@zeb2a-12-3"}}
-	w := proc{pid: 8, parent: 7, args: []string{"/lab/bin/chaos", workMode}}
-	all := []proc{{pid: 1}, {pid: 5, parent: 1, args: []string{"zorilla", "node"}}, s, w, {pid: 9, parent: 8}}
-	if got := supervisors(all, "/lab/east-1"); len(got) != 1 || got[0].pid != 7 || jobOf(got[0].supervises()) != "k7f3q@zeb2a" {
-		t.Errorf("found %v", got)
-	}
-	if got := supervisors(all, "/lab/east-2"); len(got) != 0 {
-		t.Errorf("found %v at another host", got)
-	}
+	all := []proc{{pid: 1}, {pid: 5, parent: 1, args: []string{"zorilla", "node"}}, {pid: 7, parent: 5}, {pid: 8, parent: 7}, {pid: 9, parent: 8}}
 	if got := below(all, 7); !slices.Equal(got, []int{8, 9}) {
 		t.Errorf("below are %v", got)
+	}
+	if job := jobOf("/lab/east-1/work/k7f3q@zeb2a-12-3"); job != "k7f3q@zeb2a" {
+		t.Errorf("got the job %s", job)
 	}
 	if own := processes(); !slices.ContainsFunc(own, func(p proc) bool { return strings.HasSuffix(p.args[0], "chaos.test") }) {
 		t.Errorf("this process is not among %s", fmt.Sprint(len(own)))

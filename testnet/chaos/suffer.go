@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -129,19 +128,19 @@ func ask(request ...string) func() error {
 // freeze pauses a worker, its supervisor, or both.
 func (p *play) freeze(n *lab.Node, t torment) {
 	all := processes()
-	list := supervisors(all, n.State())
+	list := supervisors(n.State())
 	if len(list) == 0 {
 		return
 	}
 	s := list[t.dice%uint64(len(list))]
-	what, pids := "a worker and its supervisor", append(below(all, s.pid), s.pid)
+	what, pids := "workers and their supervisor", append(below(all, s.pid), s.pid)
 	switch t.dice >> 32 % 3 {
 	case 0:
 		what, pids = "a supervisor", []int{s.pid}
 	case 1:
-		what, pids = "a worker", below(all, s.pid)
+		what, pids = "workers", below(all, s.pid)
 	}
-	p.log(n.Name, "pause %s (%s) for %s", what, filepath.Base(s.supervises()), seconds(t.hold))
+	p.log(n.Name, "pause %s (%s) for %s", what, s.names(), seconds(t.hold))
 	signalAll(pids, syscall.SIGSTOP)
 	time.Sleep(t.hold)
 	signalAll(pids, syscall.SIGCONT)
@@ -149,13 +148,14 @@ func (p *play) freeze(n *lab.Node, t torment) {
 
 // orphan kills a supervisor: nobody can know how its worker ended.
 func (p *play) orphan(n *lab.Node, t torment) {
-	list := supervisors(processes(), n.State())
+	list := supervisors(n.State())
 	if len(list) == 0 {
 		return
 	}
 	s := list[t.dice%uint64(len(list))]
-	root := s.supervises()
-	p.away.supervisorKilled(jobOf(root))
-	p.log(n.Name, "%s (%s)", t.deed, filepath.Base(root))
+	for _, root := range s.roots {
+		p.away.supervisorKilled(jobOf(root))
+	}
+	p.log(n.Name, "%s (%s)", t.deed, s.names())
 	signalAll([]int{s.pid}, syscall.SIGKILL)
 }

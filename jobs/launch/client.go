@@ -1,0 +1,353 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/internal/fdpass"
+	"zorilla/jobs/proc"
+	"zorilla/jobs/sandbox"
+)
+
+// Use is what a command and what it started have used so far.
+type Use struct {
+	CPU  float64 // seconds, of processes that have ended
+	Peak int64   // bytes: the highest sum that was seen, or the largest process
+}
+
+// Observer is told what becomes of a command. Its methods are called one at a time,
+// and hold up those of the launcher's other commands.
+type Observer interface {
+	// Exited: the main process has ended; alone, nothing else is left.
+	Exited(status syscall.WaitStatus, alone bool, use Use)
+	// Gone: after Exited without alone, when nothing is left.
+	Gone(use Use)
+	// Exceeded: the command of that serial number needs more memory than it may.
+	Exceeded(serial int)
+	// Refused: the command with a serial number could not be run; no other method is
+	// called after it. An *Error says whose fault that was.
+	Refused(err error)
+	// Lost: the launcher has ended, which ends the command, and nothing is left. It
+	// is called at most once, and no other method after it.
+	Lost(err error)
+}
+
+// Launcher is a supervisor's end of a launcher process. Its methods may be called
+// from any goroutine.
+type Launcher struct {
+	world World
+	conn  *net.UnixConn
+	pid   int
+	done  chan struct{} // closed when the process has ended
+
+	mu        sync.Mutex // guards what follows, and writing
+	observers map[int]Observer
+	answers   map[int]chan report
+	closed    bool
+}
+
+// Start starts a launcher, and returns before it has built its world: that it cannot
+// is the error of each Run. The calling process is a subreaper, and has no other
+// child unless the world has namespaces. env is the launcher's environment, which its
+// program needs to know what it is.
+func Start(w World, env []string) (*Launcher, error) {
+	conn, theirs, err := fdpass.Pair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	l := &Launcher{world: w, conn: conn, done: make(chan struct{}), observers: map[int]Observer{}, answers: map[int]chan report{}}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args, cmd.Env, cmd.ExtraFiles = []string{Name, w.Base}, env, []*os.File{theirs}
+	cmd.Stderr = os.Stderr
+	cmd.Dir = "/"
+	cmd.SysProcAttr = attributes(&w)
+	started := make(chan error, 1)
+	sandbox.OnOwnThread(func() { // its end would be the launcher's
+		defer volunteer()()
+		started <- cmd.Start()
+	})
+	if err := <-started; err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("start launcher: %w", err)
+	}
+	l.pid = cmd.Process.Pid
+	if err := fdpass.Send(l.conn, request{Op: opWorld, World: &w}); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("start launcher: %w", err)
+	}
+	go l.follow(cmd)
+	return l, nil
+}
+
+// endWithin is how long a launcher without namespaces may take to end everything.
+const endWithin = 5 * time.Second
+
+// powers are what the first process of a user namespace needs in it.
+var powers = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_KILL}
+
+// everybody maps all users of the machine to themselves.
+var everybody = []syscall.SysProcIDMap{{Size: 1<<32 - 1}}
+
+func attributes(w *World) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true}
+	if !w.Namespaces { // it ends all of them when it is left alone
+		return a
+	}
+	a.Pdeathsig = syscall.SIGKILL
+	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	if os.Geteuid() == 0 {
+		a.UidMappings, a.GidMappings, a.GidMappingsEnableSetgroups = everybody, everybody, true
+		return a
+	}
+	self := func(id int) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+	}
+	a.UidMappings, a.GidMappings, a.AmbientCaps = self(os.Geteuid()), self(os.Getegid()), powers
+	return a
+}
+
+// volunteer makes what is started now the first choice of a machine that runs
+// out of memory, and returns how to take that back: workers go before their
+// supervisors and the node.
+func volunteer() (restore func()) {
+	const file = "/proc/self/oom_score_adj"
+	before, err := os.ReadFile(file)
+	if err != nil || os.WriteFile(file, []byte("500"), 0) != nil {
+		return func() {}
+	}
+	return func() { _ = os.WriteFile(file, before, 0) }
+}
+
+// Ended reports whether the launcher has ended, or is about to.
+func (l *Launcher) Ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// PID returns the launcher's process number.
+func (l *Launcher) PID() int { return l.pid }
+
+// Run starts a command with three descriptors under a number, from 1, that none has
+// that runs, and returns when it runs, with its process number, which with namespaces is one of
+// theirs. What becomes of it is told to o from then on. An *Error says whose fault it
+// was that nothing runs.
+func (l *Launcher) Run(number int, c Command, files [3]*os.File, o Observer) (pid int, err error) {
+	answer := make(chan report, 1)
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return 0, errLost
+	}
+	l.observers[number], l.answers[number] = o, answer
+	err = fdpass.Send(l.conn, request{Op: opRun, Number: number, Command: &c}, files[:]...)
+	l.mu.Unlock()
+	runtime.KeepAlive(files)
+	var r report
+	if err == nil {
+		r = <-answer
+	} else {
+		r = report{Op: opRefused, Cause: Failed, Text: err.Error()}
+	}
+	if r.Op == opStarted && number > 0 {
+		return r.PID, nil
+	}
+	l.mu.Lock()
+	delete(l.observers, number)
+	l.mu.Unlock()
+	if r.Op == opStarted {
+		return 0, nil
+	}
+	return 0, &Error{r.Cause, r.Text}
+}
+
+// Ready returns when the launcher has built its world, or why it cannot. The number,
+// from 1, is one that nobody else asks with meanwhile.
+func (l *Launcher) Ready(number int) error {
+	_, err := l.Run(-number, Command{}, [3]*os.File{os.Stderr, os.Stderr, os.Stderr}, nil)
+	return err
+}
+
+var errLost = errors.New("the launcher ended unexpectedly")
+
+// Begin starts a command with a serial number as Run does, but does not wait: that it
+// could not be run is told to o, too.
+func (l *Launcher) Begin(number int, c Command, files [3]*os.File, o Observer) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return errLost
+	}
+	l.observers[number] = o
+	err := fdpass.Send(l.conn, request{Op: opRun, Number: number, Command: &c}, files[:]...)
+	runtime.KeepAlive(files)
+	if err != nil {
+		delete(l.observers, number)
+	}
+	return err
+}
+
+// Signal sends a signal to all processes of a command, and wakes those that are
+// stopped.
+func (l *Launcher) Signal(number int, sig unix.Signal) {
+	l.ask(request{Op: opSignal, Number: number, Signal: int(sig)})
+}
+
+// Hint sends a signal to the processes of a command that handle it: others, which have
+// not got so far, would be ended by it.
+func (l *Launcher) Hint(number int, sig unix.Signal) {
+	l.ask(request{Op: opHint, Number: number, Signal: int(sig)})
+}
+
+// Kill kills all of a command until nothing is left.
+func (l *Launcher) Kill(number int) { l.ask(request{Op: opKill, Number: number}) }
+
+// Release takes the directories of a command away from those that still run.
+func (l *Launcher) Release(c Command) { l.ask(request{Op: opRelease, Command: &c}) }
+
+func (l *Launcher) ask(r request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = fdpass.Send(l.conn, r) // who has ended is seen by follow
+}
+
+// Close ends the launcher and all that runs, and returns when nothing is left.
+// Observers hear no more.
+func (l *Launcher) Close() {
+	l.mu.Lock()
+	clear(l.observers)
+	l.closed = true
+	l.mu.Unlock()
+	_ = l.conn.Close()
+	<-l.done
+}
+
+// follow passes reports on until the launcher's end.
+func (l *Launcher) follow(cmd *exec.Cmd) {
+	for {
+		var r report
+		if _, err := fdpass.Receive(l.conn, &r); err != nil {
+			break
+		}
+		l.pass(&r)
+	}
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	if l.world.Namespaces {
+		_ = cmd.Process.Kill() // and with it everything
+	} else { // it ends everything, and itself
+		late := time.AfterFunc(endWithin, func() { _ = cmd.Process.Kill() })
+		defer late.Stop()
+	}
+	_ = cmd.Wait()
+	if !l.world.Namespaces {
+		bury()
+	}
+	l.mu.Lock()
+	lost, waiting := l.observers, l.answers
+	l.observers, l.answers = nil, nil
+	l.mu.Unlock()
+	close(l.done)
+	for n, c := range waiting {
+		c <- report{Op: opRefused, Cause: Failed, Text: errLost.Error()}
+		delete(lost, n)
+	}
+	for _, o := range lost {
+		o.Lost(fmt.Errorf("%w (%v)", errLost, cmd.ProcessState))
+	}
+}
+
+func (l *Launcher) pass(r *report) {
+	l.mu.Lock()
+	if r.Op == opStarted || r.Op == opRefused {
+		c, o := l.answers[r.Number], l.observers[r.Number]
+		delete(l.answers, r.Number)
+		if c == nil {
+			delete(l.observers, r.Number)
+		}
+		l.mu.Unlock()
+		if c != nil {
+			c <- *r
+		} else if o != nil {
+			o.Refused(&Error{r.Cause, r.Text})
+		}
+		return
+	}
+	o := l.observers[r.Number]
+	if r.Op == opGone || r.Op == opExited && r.Alone {
+		delete(l.observers, r.Number)
+	}
+	l.mu.Unlock()
+	if o == nil {
+		return
+	}
+	use := Use{r.CPU, r.Peak}
+	switch r.Op {
+	case opExited:
+		o.Exited(syscall.WaitStatus(r.Status), r.Alone, use)
+	case opGone:
+		o.Gone(use)
+	case opExceeded:
+		o.Exceeded(r.Serial)
+	}
+}
+
+// bury kills all that is below this process, and returns when nothing is left.
+func bury() {
+	for {
+		switch _, err := syscall.Wait4(-1, nil, syscall.WNOHANG|unix.WALL, nil); {
+		case err == syscall.ECHILD:
+			return
+		case err == nil:
+			for _, pid := range proc.Descendants(os.Getpid()) {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// Try reports whether a world of namespaces can be made here, by making one.
+func Try(env []string) error {
+	l, err := Start(World{Namespaces: true, UID: -1, Base: "/var/lib/zorilla-probe"}, env)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	ended := make(tried, 1)
+	if _, err := l.Run(1, Command{Args: []string{"/bin/true"}, Dir: "/"}, [3]*os.File{null, null, null}, ended); err != nil {
+		return err
+	}
+	return <-ended
+}
+
+// tried is the observer of a trial.
+type tried chan error
+
+func (t tried) Exited(status syscall.WaitStatus, _ bool, _ Use) {
+	if status != 0 {
+		t <- fmt.Errorf("/bin/true ended with %d", status)
+		return
+	}
+	t <- nil
+}
+func (t tried) Gone(Use)       {}
+func (t tried) Exceeded(int)   {}
+func (t tried) Refused(error)  {}
+func (t tried) Lost(err error) { t <- err }

@@ -1,0 +1,243 @@
+package launch
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+	"zorilla/jobs/proc"
+
+	"golang.org/x/sys/unix"
+)
+
+// tells reports whether processes of commands can be told from each other.
+func (l *launcher) tells() bool { return l.world.Namespaces && !l.world.rootless() }
+
+// members returns the processes of each command that is not gone, zombies left out or
+// not. The caller holds mu.
+func (l *launcher) members() map[int][]int {
+	if !l.world.Namespaces {
+		return l.toOne(proc.Descendants(os.Getpid()))
+	}
+	all := proc.All()
+	all = slices.DeleteFunc(all, func(pid int) bool { return pid == os.Getpid() })
+	if len(l.runs) == 1 {
+		return l.toOne(all)
+	}
+	numbers := map[string]int{}
+	for n, w := range l.runs {
+		numbers[w.mark] = n
+	}
+	members := map[int][]int{}
+	for _, pid := range all {
+		// In a namespace of its own making a process is where its parent is.
+		for at := pid; at > 1; {
+			if n, ok := numbers[markOf(at)]; ok {
+				members[n] = append(members[n], pid)
+				break
+			}
+			st, err := proc.ReadStat(at)
+			if err != nil {
+				break
+			}
+			at = st.Parent
+		}
+	}
+	return members
+}
+
+func (l *launcher) toOne(pids []int) map[int][]int {
+	for n := range l.runs {
+		return map[int][]int{n: pids}
+	}
+	return nil
+}
+
+// markOf names the UTS namespace of a process, "" if it has ended.
+func markOf(pid int) string {
+	mark, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/uts", pid))
+	return mark
+}
+
+func (l *launcher) signal(number int, f func(pid int)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs[number] == nil {
+		return
+	}
+	for _, pid := range l.members()[number] {
+		f(pid)
+	}
+}
+
+// kill kills all of a command until nothing is left.
+func (l *launcher) kill(number int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.runs[number]
+	if w == nil || w.killed {
+		return
+	}
+	w.killed = true
+	go func() {
+		for pace := time.Millisecond; ; pace = min(2*pace, huntEvery) {
+			l.mu.Lock()
+			over := l.runs[number] != w
+			if !over {
+				l.strike(w)
+				over = l.lookForEnd(w)
+			}
+			l.mu.Unlock()
+			if over {
+				return
+			}
+			time.Sleep(pace)
+		}
+	}()
+}
+
+// strike kills what there is of a command now. The caller holds mu.
+func (l *launcher) strike(w *run) {
+	if l.world.Namespaces && len(l.runs) == 1 {
+		_ = unix.Kill(-1, unix.SIGKILL) // all at once, however fast they fork
+		return
+	}
+	// What is stopped forks no more: first all of it is, then it is killed.
+	stopped := map[int]bool{}
+	for range 20 {
+		found := false
+		for _, pid := range l.members()[w.number] {
+			if !stopped[pid] {
+				stopped[pid] = unix.Kill(pid, unix.SIGSTOP) == nil
+				found = found || stopped[pid]
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	for pid := range stopped {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// lookForEnd reports whether a command whose main process has ended is gone, and
+// tells it. The caller holds mu.
+func (l *launcher) lookForEnd(w *run) bool {
+	if !w.ended || l.left(w) {
+		return false
+	}
+	l.forget(w)
+	l.tell(report{Op: opGone, Number: w.number, CPU: w.cpu, Peak: w.peak})
+	return true
+}
+
+// forget says that nothing of a command is left. The caller holds mu.
+func (l *launcher) forget(w *run) {
+	delete(l.runs, w.number)
+	w.unpin()
+}
+
+// left reports whether something is left of a command whose main process has ended.
+// The caller holds mu.
+func (l *launcher) left(w *run) bool {
+	if len(l.runs) == 1 { // orphans are children of this process
+		_, err := waitChild(unix.WNOHANG | unix.WNOWAIT | unix.WEXITED)
+		return err == nil
+	}
+	if len(proc.Orphans()) == 0 { // what it had started would be among them
+		return false
+	}
+	return slices.ContainsFunc(l.members()[w.number], func(pid int) bool {
+		st, err := proc.ReadStat(pid)
+		return err == nil && st.State != 'Z' && st.State != 'X'
+	})
+}
+
+// waitChild is waitid for any child; it reaps nothing with WNOWAIT.
+func waitChild(options int) (pid int, err error) {
+	var info unix.Siginfo
+	err = unix.Waitid(unix.P_ALL, 0, &info, options|unix.WALL, nil)
+	return 0, err
+}
+
+// reap awaits all children: orphans become this process's.
+func (l *launcher) reap() {
+	for {
+		var status syscall.WaitStatus
+		var used syscall.Rusage
+		pid, err := syscall.Wait4(-1, &status, unix.WALL, &used)
+		if err == syscall.EINTR {
+			continue
+		}
+		l.mu.Lock()
+		if err != nil { // no child
+			for _, w := range slices.Collect(maps.Values(l.runs)) {
+				l.lookForEnd(w)
+			}
+			if len(l.runs) == 0 {
+				l.reaps = false
+				l.mu.Unlock()
+				return
+			}
+			l.mu.Unlock()
+			continue
+		}
+		l.reaped(pid, status, &used)
+		l.mu.Unlock()
+	}
+}
+
+// reaped takes the end of a process. The caller holds mu.
+func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusage) {
+	var its *run
+	for _, w := range l.runs {
+		if w.pid == pid && !w.ended {
+			its = w
+		}
+	}
+	owner := its
+	if owner == nil && len(l.runs) == 1 {
+		for _, w := range l.runs {
+			owner = w
+		}
+	}
+	if owner != nil {
+		owner.cpu += time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+		owner.peak = max(owner.peak, used.Maxrss<<10)
+	}
+	if its != nil {
+		its.ended, its.status = true, status
+		alone := !l.left(its)
+		if alone {
+			l.forget(its)
+		}
+		l.tell(report{Op: opExited, Number: its.number, Status: int(status), Alone: alone, CPU: its.cpu, Peak: its.peak})
+		return
+	}
+	if len(l.runs) > 1 {
+		for _, w := range slices.Collect(maps.Values(l.runs)) {
+			if w.ended {
+				l.lookForEnd(w)
+			}
+		}
+	}
+}
+
+// endAll kills everything below this process.
+func (l *launcher) endAll() {
+	for {
+		l.mu.Lock()
+		numbers := slices.Collect(maps.Keys(l.runs))
+		l.mu.Unlock()
+		if len(numbers) == 0 {
+			return
+		}
+		for _, n := range numbers {
+			l.kill(n)
+		}
+		time.Sleep(huntEvery)
+	}
+}

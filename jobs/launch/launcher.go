@@ -1,0 +1,325 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/internal/fdpass"
+	"zorilla/jobs/proc"
+	"zorilla/jobs/sandbox"
+)
+
+const (
+	// Name is the first argument of a launcher, as ps shows it; the other is the base
+	// of its world.
+	Name     = "zorilla-launcher"
+	socketFD = 3
+	// huntEvery is how often processes that shall die are looked for, at most.
+	huntEvery = 10 * time.Millisecond
+)
+
+// launcher is the state of a launcher process.
+type launcher struct {
+	conn    *fdpass.Blocking
+	world   World
+	broken  error // why nothing can be run
+	outside *sandbox.Outside
+	brought map[string]bool // directories of commands
+	forker  forker
+
+	writing sync.Mutex // of reports
+
+	mu    sync.Mutex // guards what follows
+	runs  map[int]*run
+	reaps bool // a goroutine awaits children
+	watch bool // a goroutine watches memory
+}
+
+// run is a command that runs, or of which something is left.
+type run struct {
+	number int
+	pid    int
+	mark   string // of the UTS namespace of its processes; "" = they cannot be told by it
+	pin    int    // a descriptor of that; 0 = none
+	memory int64
+	serial int
+	ended  bool // the main process
+	killed bool // a goroutine hunts what is left
+	told   bool // that it needs too much memory
+	cpu    float64
+	peak   int64
+	status syscall.WaitStatus
+}
+
+// unpin gives the number of the command's namespace back.
+func (w *run) unpin() {
+	if w.pin > 0 {
+		_ = unix.Close(w.pin)
+	}
+}
+
+// Main is a launcher's whole life.
+func Main() error {
+	// Nobody of the same user may trace it, or read its memory.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	conn, err := fdpass.Block(os.NewFile(socketFD, "supervisor"))
+	if err != nil {
+		return err
+	}
+	l := &launcher{conn: conn, runs: map[int]*run{}, brought: map[string]bool{}}
+	var first request
+	if _, err := l.conn.Receive(&first); err != nil || first.World == nil {
+		return fmt.Errorf("launcher: no world: %w", err)
+	}
+	l.world = *first.World
+	l.broken = l.build()
+	done := make(chan struct{})
+	sandbox.OnOwnThread(func() {
+		l.serve()
+		close(done)
+	})
+	<-done
+	if !l.world.Namespaces { // else the kernel does
+		l.endAll()
+	}
+	return nil
+}
+
+// serve obeys until nobody asks any more, on the one thread that starts commands: what
+// it is confined to holds for them, and for no other thread. That it reads, too, saves
+// each command two switches of threads.
+func (l *launcher) serve() {
+	for {
+		var r request
+		fds, err := l.conn.Receive(&r)
+		if err != nil {
+			return
+		}
+		l.obey(&r, fds)
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// aside runs f on a thread that is not confined, and waits for it.
+func aside(f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return <-done
+}
+
+// build makes the world.
+func (l *launcher) build() error {
+	if err := closeOnExec(); err != nil {
+		return err
+	}
+	if err := limits(&l.world); err != nil {
+		return err
+	}
+	if !l.world.Namespaces {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("become subreaper: %w", err)
+		}
+		return nil
+	}
+	if os.Getpid() != 1 {
+		return errors.New("no PID namespace")
+	}
+	var err error
+	if l.outside, err = sandbox.NewOutside(); err != nil {
+		return fmt.Errorf("mount namespace: %w", err)
+	}
+	root := sandbox.Root{Base: l.world.Base, Expose: l.world.Expose, Devices: l.world.Devices, Hide: l.world.Hide, Scratch: l.world.Scratch}
+	return root.Enter()
+}
+
+// limits bounds what every process of the commands inherits.
+func limits(w *World) error {
+	if err := syscall.Setrlimit(unix.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
+		return fmt.Errorf("forbid core dumps: %w", err)
+	}
+	// As many files as parallel programs use; few enough for those that close all.
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		files.Cur = min(files.Max, openFiles)
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
+	}
+	if w.Namespaces && w.Processes > 0 { // the user has no other processes there
+		var now syscall.Rlimit
+		if err := syscall.Getrlimit(unix.RLIMIT_NPROC, &now); err == nil {
+			warm()
+			n := min(uint64(w.Processes), now.Max)
+			_ = syscall.Setrlimit(unix.RLIMIT_NPROC, &syscall.Rlimit{Cur: n, Max: n})
+		}
+	}
+	return nil
+}
+
+// openFiles is the soft limit on descriptors that a command finds, or the node's
+// hard limit if that is lower.
+const openFiles = 65536
+
+// warm has the runtime make the threads that it may need, before the commands can
+// have used up all that their user may have.
+func warm() {
+	const threads = 3
+	var all sync.WaitGroup
+	wait := make(chan struct{})
+	for range threads {
+		all.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			all.Done()
+			<-wait
+			runtime.UnlockOSThread()
+		}()
+	}
+	all.Wait()
+	close(wait)
+}
+
+// closeOnExec marks all descriptors but the first three: what the node's own parent
+// left open must not reach a command.
+func closeOnExec() error {
+	err := unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	entries, err := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		var fd int
+		if _, err := fmt.Sscan(e.Name(), &fd); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// obey does what the supervisor asks for.
+func (l *launcher) obey(r *request, fds []int) {
+	switch r.Op {
+	case opRun:
+		l.run(r, fds)
+	case opSignal:
+		l.signal(r.Number, func(pid int) {
+			_ = unix.Kill(pid, unix.Signal(r.Signal))
+			_ = unix.Kill(pid, unix.SIGCONT) // what is stopped could not follow
+		})
+	case opHint:
+		l.signal(r.Number, func(pid int) {
+			if proc.Heeds(pid, unix.Signal(r.Signal)) {
+				_ = unix.Kill(pid, unix.Signal(r.Signal))
+			}
+		})
+	case opKill:
+		l.kill(r.Number)
+	case opRelease:
+		if r.Command != nil {
+			l.release(r.Command)
+		}
+	}
+}
+
+func (l *launcher) tell(r report) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	_ = l.conn.Send(r) // nobody is there any more: receive sees that, too
+}
+
+// run starts a command.
+func (l *launcher) run(r *request, fds []int) {
+	w := &run{number: r.Number}
+	err := l.broken
+	if err == nil && r.Number < 0 { // it was only asked
+		l.tell(report{Op: opStarted, Number: r.Number})
+		return
+	}
+	if err == nil && (r.Command == nil || len(fds) != 3) {
+		err = errors.New("launcher: want a command with three descriptors")
+	}
+	if err == nil {
+		w.memory, w.serial = r.Command.Memory, r.Command.Serial
+		err = l.start(w, r.Command, fds)
+	}
+	if err != nil {
+		refused := report{Op: opRefused, Number: r.Number, Cause: Failed, Text: err.Error()}
+		if e, ok := errors.AsType[*Error](err); ok {
+			refused.Cause, refused.Text = e.Cause, e.Text
+		}
+		l.tell(refused)
+	}
+}
+
+// start forks a command, so that its end cannot be told before its beginning.
+func (l *launcher) start(w *run, c *Command, fds []int) error {
+	if err := l.bring(c); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs[w.number] != nil || len(l.runs) > 0 && !l.tells() {
+		return errors.New("launcher: another command runs")
+	}
+	if err := l.forker.fork(&l.world, w, c, fds); err != nil {
+		if e, ok := errors.AsType[*Error](err); ok && e.Cause == NotFound && l.outside != nil && filepath.IsAbs(c.Args[0]) && l.outside.Exists(c.Args[0]) {
+			return notRun("%s: workers cannot see it: the node's owner can expose it (--expose)", c.Args[0])
+		}
+		return err
+	}
+	l.runs[w.number] = w
+	if !l.reaps {
+		l.reaps = true
+		go l.reap()
+	}
+	if w.memory > 0 && !l.watch {
+		l.watch = true
+		go l.watchMemory()
+	}
+	if w.serial == 0 {
+		l.tell(report{Op: opStarted, Number: w.number, PID: w.pid})
+	}
+	return nil
+}
+
+// bring makes the directories of a command be there.
+func (l *launcher) bring(c *Command) error {
+	if l.outside == nil || len(c.Write) > 0 && l.brought[c.Write[0]] {
+		return nil
+	}
+	err := aside(func() error { return errors.Join(l.outside.Bring(c.Write, false), l.outside.Bring(c.Read, true)) })
+	if err == nil && len(c.Write) > 0 {
+		l.brought[c.Write[0]] = true
+	}
+	return err
+}
+
+// release takes the directories of a command away.
+func (l *launcher) release(c *Command) {
+	if l.outside == nil || len(c.Write) == 0 {
+		return
+	}
+	delete(l.brought, c.Write[0])
+	_ = aside(func() error {
+		sandbox.Drop(slices.Concat(c.Write, c.Read))
+		return nil
+	})
+}
+
+// rootless reports whether commands run as root without its powers: then the thread
+// that forks them cannot make namespaces.
+func (w *World) rootless() bool { return os.Geteuid() == 0 && w.UID <= 0 }

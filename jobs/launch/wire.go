@@ -1,0 +1,71 @@
+package launch
+
+// World is what a launcher builds for all its commands.
+type World struct {
+	// Namespaces: whether the commands are to have namespaces; else there is only
+	// Landlock and seccomp, and one command at a time.
+	Namespaces bool `json:"namespaces"`
+	UID        int  `json:"uid"` // user and group of the commands; not positive = those of the launcher
+	GID        int  `json:"gid"`
+	// Base holds the directories of all commands. They see none but their own, and
+	// with namespaces those of each other.
+	Base      string   `json:"base"`
+	Expose    []string `json:"expose"`
+	Devices   []string `json:"devices"`
+	Hide      []string `json:"hide"`
+	Scratch   int64    `json:"scratch"`   // bytes for each of /tmp and /dev/shm, with namespaces; 0 = half of the memory
+	Processes int      `json:"processes"` // bound on processes and threads of the user, with namespaces; 0 = none
+}
+
+// Command is what a launcher is to run.
+type Command struct {
+	Args   []string `json:"args"`
+	Env    []string `json:"env"`
+	Dir    string   `json:"dir"`   // absolute; where it begins, one of Write
+	Write  []string `json:"write"` // directories below Base, also all that later commands of the same number need
+	Read   []string `json:"read"`  // the same, to read and execute from
+	Memory int64    `json:"memory"`
+	// Serial, if it is not 0, names this one of the commands of a number; nobody waits
+	// for the answer that it has begun.
+	Serial int `json:"serial,omitempty"`
+}
+
+// The kinds of requests.
+const (
+	opWorld   = "world"
+	opRun     = "run"
+	opSignal  = "signal"  // to all processes of a command
+	opHint    = "hint"    // to those that handle it
+	opKill    = "kill"    // all processes of a command, until none is left
+	opRelease = "release" // the directories of a number: nothing of it runs any more
+)
+
+type request struct {
+	Op      string   `json:"op"`
+	World   *World   `json:"world,omitempty"`
+	Number  int      `json:"number,omitempty"`
+	Command *Command `json:"command,omitempty"`
+	Signal  int      `json:"signal,omitempty"`
+}
+
+// The kinds of reports.
+const (
+	opStarted  = "started"
+	opRefused  = "refused"
+	opExited   = "exited"   // the command's main process
+	opGone     = "gone"     // nothing of the command is left
+	opExceeded = "exceeded" // it needs more memory than it may
+)
+
+type report struct {
+	Op     string  `json:"op"`
+	Number int     `json:"number,omitempty"`
+	PID    int     `json:"pid,omitempty"`
+	Serial int     `json:"serial,omitempty"` // exceeded: of the command
+	Cause  Cause   `json:"cause,omitempty"`
+	Text   string  `json:"text,omitempty"`
+	Status int     `json:"status,omitempty"`
+	Alone  bool    `json:"alone,omitempty"` // exited: nothing is left; gone does not follow
+	CPU    float64 `json:"cpu,omitempty"`   // seconds
+	Peak   int64   `json:"peak,omitempty"`  // bytes
+}

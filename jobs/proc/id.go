@@ -1,0 +1,75 @@
+// Package proc reads what the kernel tells of processes in /proc.
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ID names a process for good: numbers of processes come again, and the
+// clock ticks of Start begin anew with each boot.
+type ID struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks after boot
+	Boot  string `json:"boot"`
+}
+
+// Identify returns the identity of a living process.
+func Identify(pid int) (ID, error) {
+	st, err := ReadStat(pid)
+	if err != nil {
+		return ID{}, err
+	}
+	boot, err := BootID()
+	return ID{PID: pid, Start: st.Start, Boot: boot}, err
+}
+
+// BootID names the time since the machine was started.
+func BootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b)), err
+}
+
+// Alive reports whether the very process still exists and is not a zombie.
+func (p ID) Alive() bool {
+	if p.PID <= 0 {
+		return false
+	}
+	if now, err := Identify(p.PID); err != nil || now != p {
+		return false
+	}
+	st, err := ReadStat(p.PID)
+	return err == nil && st.State != 'Z' && st.State != 'X'
+}
+
+// Stat is the part of /proc/PID/stat that is of use here.
+type Stat struct {
+	State   byte
+	Parent  int
+	Session int
+	Start   uint64 // clock ticks after boot
+}
+
+func ReadStat(pid int) (Stat, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Stat{}, err
+	}
+	return parseStat(b)
+}
+
+// parseStat reads the fields after the command's name, which may itself hold
+// spaces and parentheses.
+func parseStat(b []byte) (Stat, error) {
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(f) < 20 || len(f[0]) != 1 {
+		return Stat{}, errors.New("process status is not as expected")
+	}
+	parent, err1 := strconv.Atoi(string(f[1]))
+	session, err2 := strconv.Atoi(string(f[3]))
+	start, err3 := strconv.ParseUint(string(f[19]), 10, 64)
+	return Stat{State: f[0][0], Parent: parent, Session: session, Start: start}, errors.Join(err1, err2, err3)
+}

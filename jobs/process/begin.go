@@ -1,0 +1,58 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"zorilla/jobs/launch"
+)
+
+// verdict turns the error of a launch into an exit.
+func verdict(err error) Exit {
+	if r, ok := errors.AsType[*launch.Error](err); ok {
+		return Refused(Cause(r.Cause), r.Text)
+	}
+	return Refused(Failed, err.Error())
+}
+
+// unstarted turns the error of a worker that did not begin to run into an exit.
+func unstarted(err error) Exit {
+	e := verdict(err)
+	if e.Cause == Failed {
+		e.Cause = Unstarted
+	}
+	return e
+}
+
+// runsAs reports whether the worker gets a user of its own.
+func runsAs(s *Spec) bool { return s.UID > 0 && os.Geteuid() == 0 }
+
+// giveFiles hands Root/work and Root/tmp to the worker's user. The rest of
+// Root stays closed to it, but must be passable.
+func giveFiles(s *Spec) error {
+	if !runsAs(s) {
+		return nil
+	}
+	if err := os.Chmod(s.Root, 0o711); err != nil {
+		return err
+	}
+	dirs := []string{workDir, tmpDir}
+	if s.Tasks != nil { // which do not write to their inputs
+		dirs = []string{TaskDir, tmpDir}
+	}
+	for _, dir := range dirs {
+		err := filepath.WalkDir(filepath.Join(s.Root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(path, s.UID, s.GID)
+		})
+		if err != nil {
+			return fmt.Errorf("give files to user %d: %w", s.UID, err)
+		}
+	}
+	return nil
+}

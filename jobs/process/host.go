@@ -1,0 +1,165 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"zorilla/internal/fdpass"
+)
+
+// hosts are the supervisors that a Runner has started, by what they are for.
+type hosts struct {
+	mu   sync.Mutex // guards all, and what it guards of each
+	busy map[string]*host
+	idle []*host // without workers: they wait for those of another group
+}
+
+const (
+	// idleAtMost and idleFor bound the supervisors that wait for more workers: a
+	// start that they save costs more than the worker of a small job.
+	idleAtMost = 2
+	idleFor    = time.Second
+)
+
+// host is a supervisor process.
+type host struct {
+	all   *hosts
+	group string
+	cmd   *exec.Cmd
+	conn  *net.UnixConn
+	words words
+	done  chan struct{} // closed when the process has ended
+
+	workers int // guarded by all.mu
+}
+
+// words keeps the first line that a supervisor says, and logs all.
+type words struct {
+	log zerolog.Logger
+
+	mu   sync.Mutex
+	said string
+}
+
+// Write implements io.Writer.
+func (w *words) Write(p []byte) (int, error) {
+	line, _, _ := bytes.Cut(p[:min(len(p), 300)], []byte("\n"))
+	text := string(bytes.ToValidUTF8(line, nil))
+	w.log.Warn().Msg("supervisor: " + text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.said == "" {
+		w.said = text
+	}
+	return len(p), nil
+}
+
+// lastWords says, after its end, how a supervisor has ended.
+func (h *host) lastWords() string {
+	why := fmt.Sprintf("supervisor ended unexpectedly (%v)", h.cmd.ProcessState)
+	h.words.mu.Lock()
+	defer h.words.mu.Unlock()
+	if h.words.said != "" {
+		why += ": " + h.words.said
+	}
+	return why
+}
+
+// host returns a supervisor for one more worker of a group, whose directory lies where
+// all do.
+func (r *Runner) host(group, where string) (*host, error) {
+	all := &r.hosts
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	h := all.busy[group]
+	if h == nil || isClosed(h.done) {
+		h = nil
+		for len(all.idle) > 0 && h == nil {
+			if h, all.idle = all.idle[0], all.idle[1:]; isClosed(h.done) {
+				h = nil
+			}
+		}
+	}
+	if h == nil {
+		var err error
+		if h, err = r.spawn(where); err != nil {
+			return nil, err
+		}
+	}
+	h.group = group
+	h.workers++
+	all.busy[group] = h
+	return h, nil
+}
+
+// spawn starts a supervisor.
+func (r *Runner) spawn(where string) (*host, error) {
+	conn, theirs, err := fdpass.Pair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	h := &host{all: &r.hosts, conn: conn, words: words{log: r.cfg.Log}, done: make(chan struct{})}
+	h.cmd = r.process(context.Background(), "run", where)
+	h.cmd.Stderr = &h.words
+	h.cmd.WaitDelay = time.Second // whoever has its standard error outlives it no longer
+	h.cmd.ExtraFiles = []*os.File{theirs}
+	if err := h.cmd.Start(); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+	go func() {
+		_ = h.cmd.Wait()
+		_ = conn.Close()
+		close(h.done)
+	}()
+	return h, nil
+}
+
+// take gives the supervisor the worker of a root. That it has ended already shows in
+// the worker.
+func (h *host) take(root string, socket *os.File) {
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	_ = fdpass.Send(h.conn, take{root}, socket)
+}
+
+// dismiss says that a worker has ended, or was left. h may be nil.
+func (h *host) dismiss() {
+	if h == nil {
+		return
+	}
+	all := h.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if h.workers--; h.workers > 0 {
+		return
+	}
+	if all.busy[h.group] == h {
+		delete(all.busy, h.group)
+	}
+	if len(all.idle) == idleAtMost {
+		_ = h.conn.Close() // it ends with its workers
+		return
+	}
+	all.idle = append(all.idle, h)
+	time.AfterFunc(idleFor, func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		for i, w := range all.idle {
+			if w == h {
+				all.idle = append(all.idle[:i], all.idle[i+1:]...)
+				_ = h.conn.Close()
+				return
+			}
+		}
+	})
+}

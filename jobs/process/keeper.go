@@ -1,0 +1,292 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/launch"
+	"zorilla/jobs/proc"
+)
+
+// keeper looks after one worker in its supervisor. Its run loop owns life; other
+// goroutines talk to it through post.
+type keeper struct {
+	sup   *supervisor
+	order order
+	life  *Life
+
+	events    chan func(now time.Time)
+	terminate chan struct{} // closed when the supervisor is to end
+	ended     chan struct{} // closed after the loop
+	streams   [2]*spool
+	control   *control
+	tasks     *tasks // nil unless the spec has some
+	world     *world // what the worker's launcher has made; nil before
+	number    int    // of its commands there
+	left      bool   // that world, for good
+	pumps     sync.WaitGroup
+	lost      [2]error // of the pumps; read after pumps.Wait
+
+	using sync.Mutex // guards used
+	used  launch.Use
+}
+
+// run starts the worker, and returns when nothing of it is left.
+func (s *keeper) run(root string) Exit {
+	files, err := s.prepare(root)
+	if err == nil {
+		err = s.sup.enter(s)
+	}
+	if err == nil {
+		err = s.note(root, 0)
+	}
+	defer s.leave()
+	if err != nil {
+		return unstarted(err)
+	}
+	s.life.Begin(time.Now())
+	if s.tasks != nil {
+		return s.runTasks(files)
+	}
+	pid, err := s.world.launcher.Run(s.number, s.commandOf(s.order.Spec.Args, s.order.Spec.Env), files, s)
+	for _, f := range files {
+		_ = f.Close()
+	}
+	if err != nil {
+		return unstarted(err)
+	}
+	if !s.order.Namespaces { // else its number is one of theirs
+		if err := s.note(root, pid); err != nil {
+			s.life.Fail(err)
+		}
+	}
+	s.attend()
+	s.loop()
+	return s.settle()
+}
+
+// runTasks runs what the node sends, one after the other.
+func (s *keeper) runTasks(files [3]*os.File) Exit {
+	if err := s.world.launcher.Ready(s.number); err != nil {
+		return unstarted(err)
+	}
+	s.attend()
+	go s.tasks.run()
+	s.loop()
+	for _, f := range files {
+		_ = f.Close()
+	}
+	return s.settle()
+}
+
+// wants is what the launcher is to build.
+func (s *keeper) wants() launch.World {
+	spec := &s.order.Spec
+	w := launch.World{
+		Namespaces: s.order.Namespaces, UID: -1, GID: -1, Base: spec.Root,
+		Expose: spec.Expose, Devices: spec.Devices, Hide: spec.Hide, Processes: maxProcesses,
+	}
+	if w.Namespaces { // of all workers
+		w.Base = filepath.Dir(spec.Root)
+	}
+	if runsAs(spec) {
+		w.UID, w.GID = spec.UID, spec.GID
+	}
+	return w
+}
+
+// maxProcesses bounds the processes and threads of a job at a node, where it has
+// namespaces.
+const maxProcesses = 4096
+
+// commandOf is what the launcher is to run, in the directory of the worker or task.
+func (s *keeper) commandOf(args, env []string) launch.Command {
+	root := s.order.Spec.Root
+	work, tmp := filepath.Join(root, workDir), filepath.Join(root, tmpDir)
+	c := launch.Command{Args: args, Env: env, Dir: work, Write: []string{work, tmp}, Memory: s.order.Spec.Memory}
+	if s.tasks != nil {
+		c.Dir = filepath.Join(root, TaskDir)
+		c.Write, c.Read = []string{c.Dir, tmp}, []string{work}
+	}
+	return c
+}
+
+// note records which processes belong to root, first without the worker: as long
+// as there is no record nothing of it has run. Before that a restarted node finds
+// the supervisor by its socket alone. Tasks, of which none has a number
+// for good, are found by their environment.
+func (s *keeper) note(root string, pid int) error {
+	self, err1 := proc.Identify(os.Getpid())
+	launcher, err2 := proc.Identify(s.world.launcher.PID())
+	var worker proc.ID
+	if pid > 0 {
+		worker, _ = proc.Identify(pid) // unless it has ended already
+	}
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	return save(root, recordFile, record{Version: protocol, Socket: s.order.Socket, Supervisor: self, Launcher: launcher, Worker: worker})
+}
+
+// prepare makes everything that the worker needs, and returns its three
+// standard descriptors.
+func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
+	dirs := []string{tmpDir}
+	if s.order.Spec.Tasks != nil {
+		dirs = append(dirs, TaskDir)
+	}
+	for _, dir := range dirs {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return files, err
+		}
+	}
+	if err := giveFiles(&s.order.Spec); err != nil {
+		return files, err
+	}
+	for i, stream := range []Stream{Stdout, Stderr} {
+		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, s.control.progress); err != nil {
+			return files, err
+		}
+		if runsAs(&s.order.Spec) { // for /dev/stdout and /dev/stderr
+			if err := files[i+1].Chown(s.order.Spec.UID, s.order.Spec.GID); err != nil {
+				return files, err
+			}
+		}
+	}
+	if files[0], err = s.control.inputPipe(s.order.Spec.Stdin); err != nil {
+		return files, err
+	}
+	if s.order.Spec.Tasks != nil {
+		if s.tasks, err = newTasks(s, files); err != nil {
+			return files, err
+		}
+	}
+	return files, s.control.serveAll()
+}
+
+// attend starts the goroutines that watch the worker.
+func (s *keeper) attend() {
+	for i, st := range s.streams {
+		s.pumps.Go(func() {
+			if err := st.pump(); err != nil {
+				s.lost[i] = err
+				s.post(func(time.Time) { s.life.Fail(err) })
+			}
+		})
+	}
+	go func() {
+		select {
+		case <-s.terminate:
+			s.post(func(now time.Time) { s.life.Stop(now, s.order.Grace) })
+		case <-s.ended:
+		}
+	}()
+}
+
+// Exited implements launch.Observer.
+func (s *keeper) Exited(status syscall.WaitStatus, alone bool, use launch.Use) {
+	s.uses(use)
+	s.post(func(time.Time) {
+		s.life.Exited(status)
+		if alone {
+			s.life.Gone()
+		}
+	})
+}
+
+// Gone implements launch.Observer.
+func (s *keeper) Gone(use launch.Use) {
+	s.uses(use)
+	s.post(func(time.Time) { s.life.Gone() })
+}
+
+// Exceeded implements launch.Observer.
+func (s *keeper) Exceeded(int) { s.post(func(time.Time) { s.life.Exceeded() }) }
+
+// Refused implements launch.Observer: Run has told it.
+func (s *keeper) Refused(error) {}
+
+// Lost implements launch.Observer.
+func (s *keeper) Lost(err error) {
+	s.post(func(time.Time) {
+		s.life.Fail(err)
+		s.life.Gone()
+	})
+}
+
+// uses keeps what the only command has used in all.
+func (s *keeper) uses(u launch.Use) {
+	s.using.Lock()
+	defer s.using.Unlock()
+	s.used = u
+}
+
+// post hands an event to the loop; after the loop it is dropped.
+func (s *keeper) post(event func(now time.Time)) {
+	select {
+	case s.events <- event:
+	case <-s.ended:
+	}
+}
+
+// loop runs until nothing of the worker is left.
+func (s *keeper) loop() {
+	defer close(s.ended)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	asked := false
+	for s.life.Phase() != Over {
+		select {
+		case event := <-s.events:
+			event(time.Now())
+		case <-timer.C:
+		}
+		now := time.Now()
+		s.life.Tick(now)
+		if s.tasks != nil && s.life.Phase() != Running {
+			s.tasks.halt()
+		}
+		switch s.life.Phase() {
+		case Ending:
+			if !asked {
+				asked = true
+				s.world.launcher.Signal(s.number, unix.SIGTERM)
+			}
+		case Killing:
+			s.world.launcher.Kill(s.number) // until it says that nothing is left
+			timer.Stop()
+			continue
+		}
+		if next := s.life.Next(); !next.IsZero() {
+			timer.Reset(next.Sub(now))
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// settle completes the output when all processes are gone, and sums up.
+func (s *keeper) settle() Exit {
+	s.leave()
+	s.control.closeInput()
+	for _, st := range s.streams {
+		st.finish()
+	}
+	s.pumps.Wait()
+	for _, err := range s.lost {
+		if err != nil {
+			s.life.cause, s.life.detail = Failed, err.Error()
+		}
+	}
+	exit := s.life.Exit()
+	s.using.Lock()
+	defer s.using.Unlock()
+	exit.CPU, exit.Peak = s.used.CPU, s.used.Peak
+	return exit
+}
