@@ -283,9 +283,11 @@ func TestManyWorkersLeaveNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, pid := range proc.Descendants(os.Getpid()) { // supervisors wait a moment for more workers
-		if id, err := proc.Identify(pid); err == nil {
-			awaitEnd(t, id)
+	for _, w := range all { // supervisors wait a moment for more workers
+		select {
+		case <-w.(*worker).host.done:
+		case <-time.After(deadline):
+			t.Fatal("a supervisor does not end")
 		}
 	}
 	if left := proc.Descendants(os.Getpid()); len(left) > 0 {
