@@ -81,10 +81,7 @@ func Start(w World, env []string) (*Launcher, error) {
 		return nil, fmt.Errorf("start launcher: %w", err)
 	}
 	l.pid = cmd.Process.Pid
-	if err := fdpass.Send(l.conn, request{Op: opWorld, World: &w}); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("start launcher: %w", err)
-	}
+	l.ask(request{Op: opWorld, World: &w})
 	go l.follow(cmd)
 	return l, nil
 }
@@ -139,9 +136,9 @@ func (l *Launcher) Ended() bool {
 func (l *Launcher) PID() int { return l.pid }
 
 // Run starts a command with three descriptors under a number, from 1, that none has
-// that runs, and returns when it runs, with its process number, which with namespaces is one of
-// theirs. What becomes of it is told to o from then on. An *Error says whose fault it
-// was that nothing runs.
+// that runs, and returns when it runs, with its process number, which with namespaces
+// is one of theirs. What becomes of it is told to o from then on. An *Error says whose
+// fault it was that nothing runs.
 func (l *Launcher) Run(number int, c Command, files [3]*os.File, o Observer) (pid int, err error) {
 	answer := make(chan report, 1)
 	l.mu.Lock()

@@ -7,13 +7,11 @@ import (
 	"slices"
 	"syscall"
 	"time"
-	"zorilla/jobs/proc"
 
 	"golang.org/x/sys/unix"
-)
 
-// tells reports whether processes of commands can be told from each other.
-func (l *launcher) tells() bool { return l.world.Namespaces && !l.world.rootless() }
+	"zorilla/jobs/proc"
+)
 
 // members returns the processes of each command that is not gone, zombies left out or
 // not. The caller holds mu.
@@ -144,8 +142,8 @@ func (l *launcher) forget(w *run) {
 // The caller holds mu.
 func (l *launcher) left(w *run) bool {
 	if len(l.runs) == 1 { // orphans are children of this process
-		_, err := waitChild(unix.WNOHANG | unix.WNOWAIT | unix.WEXITED)
-		return err == nil
+		var info unix.Siginfo // reaps nothing
+		return unix.Waitid(unix.P_ALL, 0, &info, unix.WNOHANG|unix.WNOWAIT|unix.WEXITED|unix.WALL, nil) == nil
 	}
 	if len(proc.Orphans()) == 0 { // what it had started would be among them
 		return false
@@ -154,13 +152,6 @@ func (l *launcher) left(w *run) bool {
 		st, err := proc.ReadStat(pid)
 		return err == nil && st.State != 'Z' && st.State != 'X'
 	})
-}
-
-// waitChild is waitid for any child; it reaps nothing with WNOWAIT.
-func waitChild(options int) (pid int, err error) {
-	var info unix.Siginfo
-	err = unix.Waitid(unix.P_ALL, 0, &info, options|unix.WALL, nil)
-	return 0, err
 }
 
 // reap awaits all children: orphans become this process's.
@@ -209,7 +200,7 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 		owner.peak = max(owner.peak, used.Maxrss<<10)
 	}
 	if its != nil {
-		its.ended, its.status = true, status
+		its.ended = true
 		alone := !l.left(its)
 		if alone {
 			l.forget(its)

@@ -56,7 +56,7 @@ func (f *forker) clone(world *World, w *run, c *Command, path string, fds []int)
 		}
 		f.confined = true
 	}
-	if world.Namespaces && !world.rootless() {
+	if world.shared() {
 		if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
 			return fmt.Errorf("UTS namespace: %v", err)
 		}

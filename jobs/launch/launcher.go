@@ -57,7 +57,6 @@ type run struct {
 	told   bool // that it needs too much memory
 	cpu    float64
 	peak   int64
-	status syscall.WaitStatus
 }
 
 // unpin gives the number of the command's namespace back.
@@ -141,7 +140,7 @@ func (l *launcher) build() error {
 	if l.outside, err = sandbox.NewOutside(); err != nil {
 		return fmt.Errorf("mount namespace: %w", err)
 	}
-	root := sandbox.Root{Base: l.world.Base, Expose: l.world.Expose, Devices: l.world.Devices, Hide: l.world.Hide, Scratch: l.world.Scratch}
+	root := sandbox.Root{Base: l.world.Base, Expose: l.world.Expose, Devices: l.world.Devices, Hide: l.world.Hide}
 	return root.Enter()
 }
 
@@ -272,7 +271,7 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.runs[w.number] != nil || len(l.runs) > 0 && !l.tells() {
+	if l.runs[w.number] != nil || len(l.runs) > 0 && !l.world.shared() {
 		return errors.New("launcher: another command runs")
 	}
 	if err := l.forker.fork(&l.world, w, c, fds); err != nil {
@@ -320,6 +319,15 @@ func (l *launcher) release(c *Command) {
 	})
 }
 
+// shared reports whether several commands may run in a world at once.
+func (w *World) shared() bool { return Shared(w.Namespaces, w.UID) }
+
 // rootless reports whether commands run as root without its powers: then the thread
 // that forks them cannot make namespaces.
-func (w *World) rootless() bool { return os.Geteuid() == 0 && w.UID <= 0 }
+func (w *World) rootless() bool { return rootless(w.UID) }
+
+func rootless(uid int) bool { return os.Geteuid() == 0 && uid <= 0 }
+
+// Shared reports whether a launcher can tell the processes of several commands from
+// each other, with or without namespaces and for a user as in World.
+func Shared(namespaces bool, uid int) bool { return namespaces && !rootless(uid) }

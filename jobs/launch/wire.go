@@ -13,7 +13,6 @@ type World struct {
 	Expose    []string `json:"expose"`
 	Devices   []string `json:"devices"`
 	Hide      []string `json:"hide"`
-	Scratch   int64    `json:"scratch"`   // bytes for each of /tmp and /dev/shm, with namespaces; 0 = half of the memory
 	Processes int      `json:"processes"` // bound on processes and threads of the user, with namespaces; 0 = none
 }
 

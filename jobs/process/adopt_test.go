@@ -69,7 +69,7 @@ func TestAdoptAfterTwoKilledNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustBeGone(t, []proc.ID{rec.Launcher})
-	awaitEnd(t, rec.Supervisor)
+	mustEnd(t, rec.Supervisor)
 }
 
 func TestAdoptWhatEndedWithoutANode(t *testing.T) {
@@ -210,24 +210,54 @@ func TestSupervisorIsKilledWithItsNode(t *testing.T) {
 	root := newRoot(t)
 	node := nodeOf(t, root, runaway+"wait", time.Hour)
 	var rec record
+	var o order
 	if err := load(root, recordFile, &rec); err != nil {
 		t.Fatal(err)
 	}
 	_ = node.Process.Kill()
 	_ = node.Wait()
+	if err := syscall.Kill(rec.Launcher.PID, syscall.SIGSTOP); err != nil { // so that it cannot see to it itself
+		t.Fatal(err)
+	}
 	if err := syscall.Kill(rec.Supervisor.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	awaitEnd(t, rec.Supervisor)
+	mustEnd(t, rec.Supervisor)
+	if load(root, orderFile, &o) == nil && o.Namespaces { // by the kernel; else by who comes next
+		mustEnd(t, rec.Launcher)
+	}
 	_, err := New(Config{}).Adopt(t.Context(), root)
 	if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "left no word") {
 		t.Errorf("got %v", err)
 	}
 	mustBeGone(t, []proc.ID{rec.Launcher})
-	awaitEnd(t, rec.Supervisor)
+	mustEnd(t, rec.Supervisor)
 	if err := CleanRoot(root); err != nil {
 		t.Error(err)
 	}
+}
+
+// Without namespaces the launcher is who finds what has a session and an environment
+// of its own: nobody may end it before it has.
+func TestSupervisorAndNodeAreKilledWithoutNamespaces(t *testing.T) {
+	root := newRoot(t)
+	node := nodeOf(t, root, strings.ReplaceAll(runaway, "(setsid", "(env -i setsid")+"wait", time.Hour, "basic")
+	left := pids(t, root, "left")
+	_ = node.Process.Kill()
+	_ = node.Wait()
+	supervisor, err := proc.Identify(SupervisorOf(root))
+	if err == nil {
+		err = syscall.Kill(supervisor.PID, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustEnd(t, supervisor)
+	if _, err := New(Config{}).Adopt(t.Context(), root); !errors.Is(err, ErrLost) {
+		t.Errorf("got %v", err)
+	}
+	mustBeGone(t, left)
+	nothingOf(t, root)
 }
 
 // oldSpec is Root/spec as the first version wrote it, but for the paths, and
@@ -321,7 +351,7 @@ func TestSupervisorIsKilledAfterItsAdoption(t *testing.T) {
 		t.Errorf("%+v %q", e, output(t, w, Stdout))
 	}
 	mustBeGone(t, []proc.ID{rec.Launcher})
-	awaitEnd(t, rec.Supervisor)
+	mustEnd(t, rec.Supervisor)
 }
 
 func TestOriginIsSilent(t *testing.T) {

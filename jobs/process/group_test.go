@@ -90,8 +90,9 @@ kill -0 $(cat /dev/shm/one) && kill -0 $(cat /dev/shm/two) && echo both; sleep 0
 func TestWorkersOfAJobEndOneByOne(t *testing.T) {
 	needNamespaces(t)
 	stays, goes, killed := member(t, "job", runaway+gateText+"echo done"), member(t, "job", runaway+"exit 3"), member(t, "job", runaway+"wait")
-	together(t, &stays, &goes, &killed)
-	all := startAll(t, stays, goes, killed)
+	cleaned := member(t, "job", runaway+"wait")
+	together(t, &stays, &goes, &killed, &cleaned)
+	all := startAll(t, stays, goes, killed, cleaned)
 	awaitOutput(t, all[0], 8)
 	awaitOutput(t, all[2], 8)
 	left, its := pids(t, stays.Root, "left"), pids(t, killed.Root, "left")
@@ -101,6 +102,12 @@ func TestWorkersOfAJobEndOneByOne(t *testing.T) {
 	all[2].Stop(0)
 	if e := await(t, all[2]); e.Cause != Stopped {
 		t.Errorf("%+v", e)
+	}
+	mustBeGone(t, its)
+	awaitOutput(t, all[3], 8)
+	its = pids(t, cleaned.Root, "left")
+	if err := CleanRoot(cleaned.Root); err != nil {
+		t.Error(err)
 	}
 	mustBeGone(t, its)
 	var rec record

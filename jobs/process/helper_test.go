@@ -60,6 +60,12 @@ func helper(mode string, args []string) int {
 		}
 	case "node": // runs a worker in args[0] until it is killed
 		r := New(Config{Grace: 100 * time.Millisecond})
+		if r.cfg.Basic = len(args) > 3; !r.cfg.Basic {
+			if err := r.Probe(context.Background()); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+		}
 		limit, err := time.ParseDuration(args[2])
 		if err != nil {
 			return 2
@@ -312,7 +318,7 @@ func awaitRecord(t testing.TB, root string) exitRecord {
 	if err := load(root, recordFile, &r); err != nil {
 		t.Fatal(err)
 	}
-	awaitEnd(t, r.Supervisor)
+	mustEnd(t, r.Supervisor)
 	var rec exitRecord
 	if err := load(root, exitFile, &rec); err != nil {
 		t.Fatal(err)
@@ -321,7 +327,7 @@ func awaitRecord(t testing.TB, root string) exitRecord {
 }
 
 // awaitEnd waits for the end of any process.
-func awaitEnd(t testing.TB, p proc.ID) {
+func mustEnd(t testing.TB, p proc.ID) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,10 @@ type host struct {
 	words words
 	done  chan struct{} // closed when the process has ended
 
-	workers int // guarded by all.mu
+	sending sync.Mutex // on conn
+
+	workers int         // guarded by all.mu
+	rest    *time.Timer // while it is idle; the same
 }
 
 // words keeps the first line that a supervisor says, and logs all.
@@ -83,7 +87,9 @@ func (r *Runner) host(group, where string) (*host, error) {
 	if h == nil || isClosed(h.done) {
 		h = nil
 		for len(all.idle) > 0 && h == nil {
-			if h, all.idle = all.idle[0], all.idle[1:]; isClosed(h.done) {
+			h, all.idle = all.idle[0], all.idle[1:]
+			h.rest.Stop()
+			if isClosed(h.done) {
 				h = nil
 			}
 		}
@@ -127,8 +133,8 @@ func (r *Runner) spawn(where string) (*host, error) {
 // take gives the supervisor the worker of a root. That it has ended already shows in
 // the worker.
 func (h *host) take(root string, socket *os.File) {
-	h.all.mu.Lock()
-	defer h.all.mu.Unlock()
+	h.sending.Lock()
+	defer h.sending.Unlock()
 	_ = fdpass.Send(h.conn, take{root}, socket)
 }
 
@@ -151,15 +157,12 @@ func (h *host) dismiss() {
 		return
 	}
 	all.idle = append(all.idle, h)
-	time.AfterFunc(idleFor, func() {
+	h.rest = time.AfterFunc(idleFor, func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		for i, w := range all.idle {
-			if w == h {
-				all.idle = append(all.idle[:i], all.idle[i+1:]...)
-				_ = h.conn.Close()
-				return
-			}
+		if i := slices.Index(all.idle, h); i >= 0 {
+			all.idle = slices.Delete(all.idle, i, i+1)
+			_ = h.conn.Close()
 		}
 	})
 }

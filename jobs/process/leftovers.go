@@ -18,6 +18,8 @@ import (
 const (
 	// lookEvery is how often awaitSupervisor looks for an exit record, and at stop.
 	lookEvery = 20 * time.Millisecond
+	// launcherWithin is how long a launcher may take to end everything.
+	launcherWithin = 2 * time.Second
 	// maxRounds bounds how often killLeftovers looks for more.
 	maxRounds = 200
 )
@@ -85,6 +87,13 @@ func killLeftovers(root string) {
 	var o order
 	_ = load(root, recordFile, &rec)
 	_ = load(root, orderFile, &o)
+	// A launcher that is left alone finds more than can be recognised from here.
+	if id := rec.Supervisor; rec.Launcher.Alive() && id.Alive() {
+		kill(id.PID, id.Alive)
+	}
+	if !awaitEnd(rec.Launcher, launcherWithin) && rec.Launcher.Alive() {
+		kill(rec.Launcher.PID, rec.Launcher.Alive)
+	}
 	marks := envMarks(root, o.Spec.Env)
 	for range maxRounds {
 		found := false
@@ -97,6 +106,19 @@ func killLeftovers(root string) {
 			return
 		}
 	}
+}
+
+// awaitEnd waits for the end of a process, and reports whether it has ended.
+func awaitEnd(id proc.ID, limit time.Duration) bool {
+	fd, err := unix.PidfdOpen(id.PID, 0)
+	if err != nil { // gone, or before Linux 5.3
+		return !id.Alive()
+	}
+	defer unix.Close(fd)
+	if id.Alive() {
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(limit.Milliseconds()))
+	}
+	return !id.Alive()
 }
 
 // envMarks returns the variables that give a worker's processes away. PWD is

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"zorilla/jobs/launch"
 )
 
 // Config says how a Runner works. The zero value is good.
@@ -131,7 +133,7 @@ func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 // group names the supervisor of a worker: one that workers share needs to tell their
 // processes from each other.
 func group(o *order) string {
-	if alone := os.Geteuid() == 0 && o.Spec.UID <= 0; !o.Namespaces || alone || o.Spec.Group == "" {
+	if o.Spec.Group == "" || !launch.Shared(o.Namespaces, o.Spec.UID) {
 		return o.Spec.Root
 	}
 	return "job " + o.Spec.Group

@@ -228,3 +228,26 @@ func TestCheckReach(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What the owner opens may lie around what is hidden, above all the node's state in a
+// home: that is not there then, and its neighbours are.
+func TestWhatIsHiddenInWhatIsExposed(t *testing.T) {
+	needLandlock(t)
+	for _, basic := range []bool{false, true} {
+		home := realPath(t, t.TempDir())
+		state := filepath.Join(home, "state")
+		for _, f := range []string{filepath.Join(home, "tool"), filepath.Join(state, "secret")} {
+			if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(f, []byte("text\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spec := script(t, "cat "+home+"/tool; cat "+state+"/secret; ls "+state)
+		spec.Expose, spec.Hide = []string{home}, []string{state}
+		if e, out, stderr := run(t, Config{Basic: basic}, spec); out != "text\n" {
+			t.Errorf("basic %v: %+v %q %q", basic, e, out, stderr)
+		}
+	}
+}

@@ -159,7 +159,7 @@ func (s *supervisor) enter(k *keeper) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.world == nil || s.world.launcher.Ended() {
-		l, err := launch.Start(k.wants(), []string{supervisorEnv + "=1", "GOMAXPROCS=4"})
+		l, err := launch.Start(k.wants(), childEnv())
 		if err != nil {
 			return err
 		}

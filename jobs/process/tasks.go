@@ -2,7 +2,6 @@ package process
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,9 +48,7 @@ type taskEnd struct {
 	status syscall.WaitStatus
 	gone   bool // nothing of the task is left
 	use    launch.Use
-	lost   error
-
-	refused error // it did not begin
+	err    error // it did not begin, or nobody knows
 }
 
 // newTasks takes what tasks need from Root. The caller is not confined.
@@ -151,10 +148,10 @@ func (t *tasks) Exceeded(serial int) { // aside: who holds mu may await the laun
 }
 
 // Refused implements launch.Observer.
-func (t *tasks) Refused(err error) { t.events <- taskEnd{gone: true, refused: err} }
+func (t *tasks) Refused(err error) { t.events <- taskEnd{gone: true, err: err} }
 
 // Lost implements launch.Observer.
-func (t *tasks) Lost(err error) { t.events <- taskEnd{gone: true, lost: err} }
+func (t *tasks) Lost(err error) { t.events <- taskEnd{gone: true, err: err} }
 
 // run runs tasks until there are no more.
 func (t *tasks) run() {
@@ -266,8 +263,8 @@ func (t *tasks) await(serial int) (code int, err error) {
 	t.s.used.CPU += e.use.CPU
 	t.s.used.Peak = max(t.s.used.Peak, e.use.Peak)
 	t.s.using.Unlock()
-	if err := errors.Join(e.lost, e.refused); err != nil {
-		return 0, err
+	if e.err != nil {
+		return 0, e.err
 	}
 	if status.Signaled() {
 		return 128 + int(status.Signal()), nil

@@ -83,7 +83,7 @@ func TestSupervisorIsKilled(t *testing.T) {
 		t.Errorf("output %q", out)
 	}
 	mustBeGone(t, append(left, rec.Launcher))
-	awaitEnd(t, rec.Supervisor)
+	mustEnd(t, rec.Supervisor)
 	if err := CleanRoot(spec.Root); err != nil {
 		t.Error(err)
 	}
@@ -107,13 +107,13 @@ func TestSupervisorIsAskedToEnd(t *testing.T) {
 
 // nodeOf starts a node in a process of its own and returns it when its worker
 // runs.
-func nodeOf(t *testing.T, root, text string, limit time.Duration) *exec.Cmd {
+func nodeOf(t *testing.T, root, text string, limit time.Duration, more ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := exec.Command(exe, "helper:node", root, text, limit.String())
+	node := exec.Command(exe, append([]string{"helper:node", root, text, limit.String()}, more...)...)
 	out, err := node.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

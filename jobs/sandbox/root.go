@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +18,6 @@ type Root struct {
 	Expose  []string // paths to read and execute, as the system directories are
 	Devices []string // device files, besides the null devices
 	Hide    []string // empty, also where they lie below a path of Expose
-	Scratch int64    // bytes that /tmp, and as many that /dev/shm may hold; 0 = half of the machine's memory
 }
 
 // skeleton is how much memory the directories may need that hold all others.
@@ -104,7 +102,7 @@ func (r *Root) Enter() error {
 			return err
 		}
 	}
-	if err := r.special(at); err != nil {
+	if err := special(at); err != nil {
 		return err
 	}
 	for _, t := range trees {
@@ -135,14 +133,14 @@ func (r *Root) collect() (links map[string]string, trees []tree, err error) {
 	}
 	links = map[string]string{}
 	var paths []string
-	for _, p := range append(systemDirs(), r.Expose...) {
+	for _, p := range append(systemDirs(), topmost(r.Expose)...) {
 		p = filepath.Clean(p)
 		if target, err := os.Readlink(p); err == nil {
 			links[p] = target
 			p = resolve(p)
 		}
 		hidden := slices.ContainsFunc(hide, func(h string) bool { return within(p, h) })
-		if !hidden && p != "/" && p != "/proc" {
+		if !hidden && p != "/proc" {
 			paths = append(paths, p)
 		}
 	}
@@ -181,6 +179,25 @@ func (r *Root) collect() (links map[string]string, trees []tree, err error) {
 	return links, trees, nil
 }
 
+// topmost puts what is in the root directory in its place: that is another one here,
+// with a /proc, a /dev and a /tmp of its own.
+func topmost(paths []string) []string {
+	var all []string
+	for _, p := range paths {
+		if filepath.Clean(p) != "/" {
+			all = append(all, p)
+			continue
+		}
+		entries, _ := os.ReadDir("/")
+		for _, e := range entries {
+			if !slices.Contains([]string{"proc", "dev", "tmp"}, e.Name()) {
+				all = append(all, "/"+e.Name())
+			}
+		}
+	}
+	return all
+}
+
 // cover hides what lies below a path that is shown, and makes the base.
 func (r *Root) cover(at string) error {
 	for _, p := range append(slices.Clone(r.Hide), r.Base) {
@@ -199,15 +216,11 @@ func (r *Root) cover(at string) error {
 }
 
 // special mounts what the kernel has for each process, and what is new.
-func (r *Root) special(at string) error {
-	scratch := "mode=1777"
-	if r.Scratch > 0 {
-		scratch += ",size=" + strconv.FormatInt(r.Scratch, 10)
-	}
+func special(at string) error {
 	for _, m := range []struct{ path, kind, options string }{
 		{"/proc", "proc", ""},
-		{"/tmp", "tmpfs", scratch},
-		{"/dev/shm", "tmpfs", scratch},
+		{"/tmp", "tmpfs", "mode=1777"},
+		{"/dev/shm", "tmpfs", "mode=1777"},
 		{"/dev/pts", "devpts", "newinstance,ptmxmode=0666,mode=0620"},
 	} {
 		if err := os.MkdirAll(at+m.path, 0o755); err != nil {
@@ -266,12 +279,9 @@ func (o *Outside) Exists(path string) bool {
 }
 
 // Bring attaches directories of the machine to the root of this process, where they
-// are there, too: below Base, and only those that are not attached yet.
+// are there, too: below Base.
 func (o *Outside) Bring(paths []string, readOnly bool) error {
 	for _, p := range paths {
-		if _, err := os.Lstat(p); err == nil {
-			continue
-		}
 		var t tree
 		err := o.call(func() (err error) {
 			t, err = openTree(p)
