@@ -11,12 +11,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs"
+	"zorilla/jobs/proc"
 	"zorilla/node"
 	"zorilla/node/api"
 )
 
 // runNode is the real startNode.
 func runNode(ctx context.Context, o nodeOptions, ready func(s api.Service, first bool)) error {
+	if err := proc.Guard(); err != nil { // it holds the secret
+		return err
+	}
 	runAs, err := workerUser(o.RunAs)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -160,4 +161,43 @@ func pseudoterminal(t *testing.T) (printed, it *os.File) {
 		t.Fatal(err)
 	}
 	return printed, it
+}
+
+// Nobody of its user reads what a node has in memory, or in its environment: the files
+// that would show it are not the user's.
+func TestNodeIsGuarded(t *testing.T) {
+	t.Parallel()
+	dir := openDir(t)
+	program, err := exec.LookPath("zorilla")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(program)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "zorilla"), b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen, err := freeAddress("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nobody = 65534
+	cmd := exec.Command(filepath.Join(dir, "zorilla"), "node", "--state", filepath.Join(dir, "state"), "--listen", listen, "--web", "none")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	cmd.Env = nodeEnv()
+	stdout, _ := start(t, cmd)
+	expect(t, stdout, "zorilla invite")
+	var st syscall.Stat_t
+	if err := syscall.Stat(fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid), &st); err != nil || st.Uid != 0 {
+		t.Errorf("its environment is that of user %d, %v", st.Uid, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, cmd, 0)
 }

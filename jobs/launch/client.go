@@ -57,7 +57,8 @@ type Launcher struct {
 
 // Start starts a launcher, and returns before it has built its world: that it cannot
 // is the error of each Run. The calling process is a subreaper, and has no other
-// child unless the world has namespaces. env is the launcher's environment, which its
+// child unless the world has namespaces; one that is guarded (proc.Guard) makes no two
+// of these calls at a time. env is the launcher's environment, which its
 // program needs to know what it is.
 func Start(w World, env []string) (*Launcher, error) {
 	conn, theirs, err := fdpass.Pair()
@@ -73,8 +74,11 @@ func Start(w World, env []string) (*Launcher, error) {
 	cmd.SysProcAttr = attributes(&w)
 	started := make(chan error, 1)
 	sandbox.OnOwnThread(func() { // its end would be the launcher's
-		defer volunteer()()
-		started <- cmd.Start()
+		proc.Unguarded(func() {
+			defer volunteer()()
+			err = cmd.Start()
+		})
+		started <- err
 	})
 	if err := <-started; err != nil {
 		_ = conn.Close()

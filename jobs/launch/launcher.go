@@ -68,8 +68,7 @@ func (w *run) unpin() {
 
 // Main is a launcher's whole life.
 func Main() error {
-	// Nobody of the same user may trace it, or read its memory.
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+	if err := proc.Guard(); err != nil {
 		return err
 	}
 	conn, err := fdpass.Block(os.NewFile(socketFD, "supervisor"))

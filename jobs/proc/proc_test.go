@@ -56,3 +56,21 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 }
+
+func TestHiddenProcesses(t *testing.T) {
+	const disk, proc = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n", "23 22 0:21 / /proc rw,nosuid shared:5 - proc proc rw"
+	for mounts, want := range map[string]bool{
+		"":                           false,
+		disk + proc + "\n":           false,
+		disk + proc + ",hidepid=2\n": true,
+		disk + proc + ",gid=4,hidepid=invisible\n":               true,
+		disk + proc + ",hidepid=0\n":                             false,
+		disk + proc + ",hidepid=off\n":                           false,
+		proc + ",hidepid=2\n" + proc + "\n":                      false,
+		"24 23 0:22 / /proc/sys/fs rw - autofs x rw,hidepid=2\n": false,
+	} {
+		if got := hidden([]byte(mounts)); got != want {
+			t.Errorf("%q: %v", mounts, got)
+		}
+	}
+}

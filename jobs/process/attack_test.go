@@ -215,6 +215,44 @@ func TestWorkerKillsAllItCan(t *testing.T) {
 	})
 }
 
+// Who is the same user, and no worker, can neither trace a supervisor nor read what it
+// has in memory; a launcher only without namespaces, since those are the user's.
+func TestAttacksFromOutside(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Log("root may do all that: what this test shows is shown as an ordinary user")
+		return
+	}
+	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
+		s := spec("none")
+		s.Args = []string{"/bin/sh", "-c", "echo started; " + gateText}
+		w := start(t, cfg, s)
+		awaitOutput(t, w, 8)
+		var rec record
+		if err := load(s.Root, recordFile, &rec); err != nil {
+			t.Fatal(err)
+		}
+		guarded := map[string]int{"supervisor": rec.Supervisor.PID}
+		if cfg.Basic {
+			guarded["launcher"] = rec.Launcher.PID
+		}
+		for who, pid := range guarded {
+			if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, 0, 0, 0); errno == 0 {
+				t.Errorf("the %s can be traced", who)
+			}
+			for _, name := range []string{"mem", "environ", "root/etc"} {
+				if f, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, name)); err == nil {
+					_ = f.Close()
+					t.Errorf("%s of the %s is open", name, who)
+				}
+			}
+		}
+		openGate(t, s.Root)
+		if e := await(t, w); e.Code != 0 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
 // nothingOf makes sure that no process is in a root.
 func nothingOf(t *testing.T, root string) {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 
 	"zorilla/internal/fdpass"
 	"zorilla/jobs/launch"
+	"zorilla/jobs/proc"
 )
 
 const (
@@ -95,6 +96,9 @@ func supervise() error {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
 	unix.Umask(0o022)
+	if err := proc.Guard(); err != nil {
+		return err
+	}
 	node, err := fdpass.Open(os.NewFile(nodeFD, "node"))
 	if err != nil {
 		return err
