@@ -39,6 +39,7 @@ var floors = map[string]int{
 	"transfer/storetest":          2,
 	"jobs/sandbox":                0,
 	"jobs/proc":                   0,
+	"jobs/shown":                  0,
 	"jobs/launch":                 1,
 	"jobs/placement":              2,
 	"jobs/process":                2,

@@ -7,7 +7,7 @@
 //
 // With [World].Namespaces the launcher is the first process of a PID namespace, and
 // has user, mount, IPC and UTS namespaces of its own. The root directory holds the
-// system directories and what is exposed, read-only, the directories of the commands,
+// system directories and what is exposed, read-only but for [World].Writable, the directories of the commands,
 // and /proc, /dev, /tmp and /dev/shm of its own (sandbox.Root). All commands of a
 // launcher share them: the ranks of a job see each other's processes and shared
 // memory, as parallel programs need, and nothing of others. The end of the launcher,

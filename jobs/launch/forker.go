@@ -30,7 +30,7 @@ func (f *forker) fork(world *World, w *run, c *Command, fds []int) error {
 	if !slices.Equal(key, f.found) {
 		var err error
 		if path, err = lookup(c.Args[0], c.Dir, c.Env); err != nil {
-			return err
+			return aside(func() error { return world.blind(c, err) })
 		}
 	}
 	err := f.clone(world, w, c, path, fds)
@@ -40,7 +40,7 @@ func (f *forker) fork(world *World, w *run, c *Command, fds []int) error {
 	}
 	f.found = nil
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		return aside(func() error { return explainExec(c.Args[0], inDir(c.Dir, path), errno) })
+		return aside(func() error { return world.blind(c, world.explainExec(c, inDir(c.Dir, path), errno)) })
 	}
 	return err
 }
@@ -97,9 +97,12 @@ func confine(world *World, c *Command) error {
 		return err
 	}
 	unix.Umask(0o022)
-	a := sandbox.Access{Write: []string{world.Base, "/tmp", "/dev"}, Read: []string{"/"}, Devices: world.Devices, Alone: true}
-	if !world.Namespaces {
-		a = sandbox.Access{Write: c.Write, Read: c.Read, Expose: world.Expose, Devices: world.Devices, Hide: append([]string{world.Base}, world.Hide...)}
+	a := sandbox.Access{
+		Expose: world.Expose, Writable: world.Writable, Devices: world.Devices, Hide: append([]string{world.Base}, world.Hide...),
+		Write: c.Write, Read: c.Read,
+	}
+	if world.Namespaces { // what the root directory has is open
+		a.Write, a.Read, a.Alone = []string{world.Base, "/tmp", "/dev"}, []string{"/"}, true
 	}
 	// Powers over the namespaces are this thread's alone.
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && err != unix.EINVAL {

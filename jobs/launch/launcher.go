@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -139,7 +138,7 @@ func (l *launcher) build() error {
 	if l.outside, err = sandbox.NewOutside(); err != nil {
 		return fmt.Errorf("mount namespace: %w", err)
 	}
-	root := sandbox.Root{Base: l.world.Base, Expose: l.world.Expose, Devices: l.world.Devices, Hide: l.world.Hide}
+	root := sandbox.Root{Base: l.world.Base, Expose: l.world.Expose, Writable: l.world.Writable, Devices: l.world.Devices, Hide: l.world.Hide}
 	return root.Enter()
 }
 
@@ -274,9 +273,6 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 		return errors.New("launcher: another command runs")
 	}
 	if err := l.forker.fork(&l.world, w, c, fds); err != nil {
-		if e, ok := errors.AsType[*Error](err); ok && e.Cause == NotFound && l.outside != nil && filepath.IsAbs(c.Args[0]) && l.outside.Exists(c.Args[0]) {
-			return notRun("%s: workers cannot see it: the node's owner can expose it (--expose)", c.Args[0])
-		}
 		return err
 	}
 	l.runs[w.number] = w

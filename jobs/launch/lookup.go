@@ -93,16 +93,24 @@ func inDir(dir, path string) string {
 }
 
 // explainExec says for people why the kernel refused to run a file.
-func explainExec(command, file string, err error) error {
+func (w *World) explainExec(c *Command, file string, err error) error {
+	command := c.Args[0]
 	info, serr := os.Stat(file)
 	switch {
 	case serr == nil && info.IsDir():
 		return notRun("%s: is a directory", command)
 	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELIBBAD):
-		return notRun("%s: its interpreter %s does not exist on this node", command, interpreter(file))
+		name, words := interpreter(file)
+		if filepath.IsAbs(name) && !w.Shows(c, name) {
+			return notRun("%s: its interpreter %s %s", command, words, unseen)
+		}
+		return notRun("%s: its interpreter %s does not exist on this node", command, words)
 	case errors.Is(err, unix.EACCES) && serr == nil && info.Mode()&0o111 == 0:
 		return notRun("%s: is not executable (chmod +x)", command)
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
+		if name, words := interpreter(file); filepath.IsAbs(name) && !w.Shows(c, name) {
+			return notRun("%s: its interpreter %s %s", command, words, unseen)
+		}
 		return notRun("%s: permission denied: workers run programs from their work directory, the system directories and what the node exposes (--expose)", command)
 	case errors.Is(err, unix.ENOEXEC):
 		return notRun("%s: %s", command, explainFormat(file))
@@ -122,31 +130,33 @@ func explainFormat(file string) string {
 	return fmt.Sprintf("built for another architecture or not an executable file (%s; this node is %s)", machine, runtime.GOARCH)
 }
 
-// interpreter names what a file asks to be run by.
-func interpreter(file string) string {
+// interpreter names what a file asks to be run by, if that can be told, and says it in
+// words.
+func interpreter(file string) (name, words string) {
 	if f, err := elf.Open(file); err == nil {
 		defer f.Close()
 		for _, p := range f.Progs {
 			if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
 				b, _ := io.ReadAll(p.Open())
-				return string(bytes.TrimRight(b, "\x00"))
+				name = string(bytes.TrimRight(b, "\x00"))
+				return name, name
 			}
 		}
-		return "(none named)"
+		return "", "(none named)"
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return "(unknown)"
+		return "", "(unknown)"
 	}
 	defer f.Close()
 	head := make([]byte, 256)
 	n, _ := io.ReadFull(f, head)
 	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
 	if bytes.HasSuffix(line, []byte("\r")) {
-		return fmt.Sprintf("%q (its lines end as those of Windows do: try dos2unix)", bytes.TrimPrefix(line, []byte("#!")))
+		return "", fmt.Sprintf("%q (its lines end as those of Windows do: try dos2unix)", bytes.TrimPrefix(line, []byte("#!")))
 	}
-	if words := strings.Fields(strings.TrimPrefix(string(line), "#!")); len(words) > 0 {
-		return fmt.Sprintf("%q", words[0])
+	if parts := strings.Fields(strings.TrimPrefix(string(line), "#!")); len(parts) > 0 {
+		return parts[0], fmt.Sprintf("%q", parts[0])
 	}
-	return "(unknown)"
+	return "", "(unknown)"
 }

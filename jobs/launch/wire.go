@@ -11,6 +11,7 @@ type World struct {
 	// with namespaces those of each other.
 	Base      string   `json:"base"`
 	Expose    []string `json:"expose"`
+	Writable  []string `json:"writable,omitempty"` // as Expose, and to write
 	Devices   []string `json:"devices"`
 	Hide      []string `json:"hide"`
 	Processes int      `json:"processes"` // bound on processes and threads of the user, with namespaces; 0 = none

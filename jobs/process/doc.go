@@ -119,16 +119,22 @@
 //
 // # Sandbox
 //
-// With namespaces a worker sees the system directories, Spec.Expose, its own Root/work
+// With namespaces a worker sees the system directories, Spec.Expose, Spec.Writable, its own Root/work
 // and Root/tmp (a task Root/task, and Root/work to read), Spec.Devices, and /proc, /dev,
 // /tmp and /dev/shm of its job's own: processes, sockets and files of others do not
 // exist for it.
 //
-// With Landlock in the kernel it writes in its own directories and to null devices and
-// Spec.Devices only; without namespaces it reads these, the system directories and
-// Spec.Expose, nothing else. Around a path of Spec.Hide below an open directory each
-// neighbour is opened by itself, so that the directories above cannot be listed. From
-// Landlock version 6 it can signal only its own kind. It has no core dumps, no way to
+// With Landlock in the kernel it writes in its own directories and Spec.Writable, to null
+// devices and Spec.Devices only; without namespaces it reads these, the system directories
+// and Spec.Expose, nothing else. Around a path of Spec.Hide below an open directory each
+// neighbour is opened by itself, so that the directories above cannot be listed, and with
+// or without namespaces nothing can be made or renamed there: so it is around a path that
+// is to be read below one of Spec.Writable, too.
+//
+// A command, interpreter or argument that is not shown is named (launch.World.Unseen),
+// and nobody looks whether it is there.
+//
+// From Landlock version 6 a worker can signal only its own kind. It has no core dumps, no way to
 // new privileges, no kernel interfaces that administer the machine, cannot change the
 // limits of others, and under a root node has no capabilities. Landlock does not cover
 // modes, owners and times of files that the worker's user owns. Without namespaces, and

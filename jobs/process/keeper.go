@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -90,7 +91,7 @@ func (s *keeper) wants() launch.World {
 	spec := &s.order.Spec
 	w := launch.World{
 		Namespaces: s.order.Namespaces, UID: -1, GID: -1, Base: spec.Root,
-		Expose: spec.Expose, Devices: spec.Devices, Hide: spec.Hide, Processes: maxProcesses,
+		Expose: spec.Expose, Writable: spec.Writable, Devices: spec.Devices, Hide: spec.Hide, Processes: maxProcesses,
 	}
 	if w.Namespaces { // of all workers
 		w.Base = filepath.Dir(spec.Root)
@@ -100,6 +101,9 @@ func (s *keeper) wants() launch.World {
 	}
 	return w
 }
+
+// soon is how early a worker fails that may not have found what it was given.
+const soon = 30 * time.Second
 
 // maxProcesses bounds the processes and threads of a job at a node, where it has
 // namespaces.
@@ -285,6 +289,12 @@ func (s *keeper) settle() Exit {
 		}
 	}
 	exit := s.life.Exit()
+	if exit.Cause == Exited && exit.Code != 0 && s.tasks == nil && time.Since(exit.Started) < soon {
+		w, c := s.wants(), s.commandOf(s.order.Spec.Args, nil)
+		if why := w.Unseen(&c); why != "" {
+			exit.Detail = fmt.Sprintf("ended with %d; %s", exit.Code, why)
+		}
+	}
 	s.using.Lock()
 	defer s.using.Unlock()
 	exit.CPU, exit.Peak = s.used.CPU, s.used.Peak

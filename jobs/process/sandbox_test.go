@@ -160,7 +160,7 @@ func TestProgramsOutsideDoNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := Spec{Root: newRoot(t), Args: []string{prog}, UID: -1}
-	if e, _, _ := run(t, Config{}, spec); e.Cause != NotRun || e.Code != 126 || !strings.Contains(e.Detail, "--expose") {
+	if e, _, _ := run(t, Config{}, spec); e.Cause != NotFound || e.Code != 127 || !strings.Contains(e.Detail, "--mount") {
 		t.Errorf("%+v", e)
 	}
 	spec.Root, spec.Expose = newRoot(t), []string{dir}
@@ -168,7 +168,7 @@ func TestProgramsOutsideDoNotRun(t *testing.T) {
 		t.Errorf("exposed: %+v %q", e, out)
 	}
 	spec.Root, spec.Hide = newRoot(t), []string{dir}
-	if e, _, _ := run(t, Config{}, spec); e.Cause != NotRun {
+	if e, _, _ := run(t, Config{}, spec); e.Cause != NotFound {
 		t.Errorf("exposed and hidden: %+v", e)
 	}
 }

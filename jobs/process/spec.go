@@ -40,9 +40,12 @@ type Spec struct {
 	Tasks *TaskSpec `json:"tasks,omitempty"`
 
 	Expose []string `json:"expose"` // further paths that the worker may read
+	// Writable are further paths that the worker may read and write, but for those of
+	// Expose below them.
+	Writable []string `json:"writable,omitempty"`
 	// Devices are device files that the worker may use.
 	Devices []string `json:"devices,omitempty"`
-	Hide    []string `json:"hide"` // never readable, even if exposed (the node's state, with all Roots in it)
+	Hide    []string `json:"hide"` // never open, even if exposed (the node's state, with all Roots in it)
 	UID     int      `json:"uid"`  // run as this user and group when >= 0 and the node is root
 	GID     int      `json:"gid"`
 }

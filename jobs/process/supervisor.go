@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"syscall"
 	"time"
@@ -77,6 +78,7 @@ type supervisor struct {
 // world is a launcher that workers share. It ends with the last of them.
 type world struct {
 	launcher *launch.Launcher
+	wants    launch.World
 	users    int
 }
 
@@ -162,12 +164,15 @@ func (s *supervisor) keep(root string, socket *os.File) {
 func (s *supervisor) enter(k *keeper) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.world == nil || s.world.launcher.Ended() {
-		l, err := launch.Start(k.wants(), childEnv())
+	// Where the owner shows something else by now, those that begin see that; those
+	// that are here keep what they have.
+	wants := k.wants()
+	if s.world == nil || s.world.launcher.Ended() || !reflect.DeepEqual(s.world.wants, wants) {
+		l, err := launch.Start(wants, childEnv())
 		if err != nil {
 			return err
 		}
-		s.world = &world{launcher: l}
+		s.world = &world{launcher: l, wants: wants}
 	}
 	s.next++
 	s.world.users++

@@ -66,13 +66,13 @@ func TestCommandsThatCannotRun(t *testing.T) {
 		detail string
 	}{
 		"missing":         {args: "./prog", code: 127, cause: NotFound, detail: "./prog: no such file in the work directory"},
-		"missing, global": {args: "/no/such/prog", code: 127, cause: NotFound, detail: "/no/such/prog: no such file on this node"},
+		"missing, global": {args: "/no/such/prog", code: 127, cause: NotFound, detail: "/no/such/prog: is not shown to workers on this node"},
 		"not on the path": {args: "surely-not-there", code: 127, cause: NotFound, detail: "surely-not-there: command not found"},
 		"below a file":    {args: "./prog/x", file: []byte("x"), mode: 0o755, code: 127, cause: NotFound},
 		"other machine":   {args: "./prog", file: foreign, mode: 0o755, code: 126, cause: NotRun, detail: "./prog: built for another architecture or not an executable file (s390"},
 		"garbage":         {args: "./prog", file: []byte("\x01\x02\x03"), mode: 0o755, code: 126, cause: NotRun, detail: "./prog: not an executable file"},
 		"empty":           {args: "./prog", file: []byte{}, mode: 0o755, code: 126, cause: NotRun, detail: "./prog: not an executable"},
-		"interpreter":     {args: "./prog", file: []byte("#!/no/such/python -u\n"), mode: 0o755, code: 126, cause: NotRun, detail: `./prog: its interpreter "/no/such/python" does not exist`},
+		"interpreter":     {args: "./prog", file: []byte("#!/no/such/python -u\n"), mode: 0o755, code: 126, cause: NotRun, detail: `./prog: its interpreter "/no/such/python" is not shown to workers`},
 		"line ends":       {args: "./prog", file: []byte("#!/bin/sh\r\necho\r\n"), mode: 0o755, code: 126, cause: NotRun, detail: `./prog: its interpreter "/bin/sh\r" (its lines end as those of Windows do: try dos2unix) does not exist`},
 		"not executable":  {args: "./prog", file: []byte("#!/bin/sh\n"), mode: 0o644, code: 126, cause: NotRun, detail: "./prog: is not executable"},
 		"directory":       {args: "../work", code: 126, cause: NotRun, detail: "../work: is a directory"},

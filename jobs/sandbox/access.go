@@ -3,16 +3,17 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// systemDirs may be read and executed from, as far as they exist and the
+// SystemDirs may be read and executed from, as far as they exist and the
 // ordinary permissions allow it. It is a list of what is allowed, so that
 // homes, state directories and whatever else a machine holds stay closed.
 // The entries below /run and /var are targets of links in /etc and /usr.
-func systemDirs() []string {
+func SystemDirs() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys", "/nix", "/gnu",
 		"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf", "/run/current-system", "/run/opengl-driver",
@@ -31,12 +32,18 @@ const (
 	deviceRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	fileRights   = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	allRights    = 1<<15 - 1 | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	// sharedRights are for directories that others use, too: no devices, and no
+	// connections to what listens there.
+	sharedRights = (1<<15 - 1) &^ (unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
 )
 
 // rule opens a path, and all below it, for some rights.
 type rule struct {
 	path   string
 	rights uint64
+	// direct: the path had no links in it when it was looked at. One that has them now
+	// is not what was meant.
+	direct bool
 }
 
 // Access says what a worker may do with files.
@@ -45,7 +52,10 @@ type Access struct {
 	Read    []string // paths to read and execute, also below Hide
 	Expose  []string // paths to read and execute, as the system directories are
 	Devices []string // device files, besides the null devices
-	Hide    []string // closed, also where they lie below a path of Expose
+	Hide    []string // closed, also where they lie below a path of Expose or Writable
+	// Writable are paths of the machine to read, execute and write, but for what Expose
+	// or the system directories have below them.
+	Writable []string
 	// Alone: in namespaces that the worker shares only with its job, so that nobody
 	// else is to be kept from it otherwise.
 	Alone bool
@@ -55,45 +65,63 @@ type Access struct {
 func (a *Access) rules() []rule {
 	var rules []rule
 	for _, p := range a.Write {
-		rules = append(rules, rule{p, allRights})
+		rules = append(rules, rule{path: p, rights: allRights})
 	}
 	for _, p := range a.Read {
-		rules = append(rules, rule{p, readRights})
+		rules = append(rules, rule{path: p, rights: readRights})
 	}
-	rules = append(rules, rule{"/dev", listRights})
+	rules = append(rules, rule{path: "/dev", rights: listRights})
 	for _, d := range append(deviceFiles(), a.Devices...) {
-		rules = append(rules, rule{d, deviceRights})
+		rules = append(rules, rule{path: d, rights: deviceRights})
 	}
-	var hide []string
-	for _, h := range a.Hide {
-		hide = append(hide, resolve(h))
-	}
+	hide := resolveAll(a.Hide)
 	seen := map[string]bool{}
-	for _, p := range append(systemDirs(), a.Expose...) {
-		for _, r := range readable(p, hide) {
+	for _, p := range slices.Concat(SystemDirs(), a.Expose) {
+		for _, r := range around(resolve(p), hide) {
 			if !seen[r] {
-				rules = append(rules, rule{r, readRights})
+				rules = append(rules, rule{r, readRights, true})
 			}
 			seen[r] = true
 		}
 	}
+	for _, p := range writable(a.Writable, a.Expose, hide) {
+		rules = append(rules, rule{p, sharedRights, true})
+	}
 	return rules
 }
 
-// readable returns paths that together open all of path but what is hidden.
+// writable returns paths that together open all of some paths for writing, but for what
+// is hidden or only to be read. The directories above that are not among them: who could
+// rename those would put something else in its place.
+func writable(paths, read, hide []string) (all []string) {
+	for _, p := range resolveAll(paths) {
+		closed := append(slices.Clone(hide), "/dev")
+		for _, r := range resolveAll(append(SystemDirs(), read...)) {
+			if r != p && within(r, p) {
+				closed = append(closed, r)
+			}
+		}
+		if slices.Contains(closed, p) { // its links lead there
+			continue
+		}
+		all = append(all, around(p, closed)...)
+	}
+	return all
+}
+
+// around returns paths that together are all of path but what is hidden.
 // Rules cover everything below them, so around a hidden directory each
 // neighbour gets a rule of its own, and the directories above it cannot be
 // listed. Links there get none: their targets may be hidden.
-func readable(path string, hide []string) []string {
-	path = resolve(path)
-	around := false
+func around(path string, hide []string) []string {
+	above := false
 	for _, h := range hide {
 		if within(path, h) {
 			return nil
 		}
-		around = around || within(h, path)
+		above = above || within(h, path)
 	}
-	if !around {
+	if !above {
 		return []string{path}
 	}
 	entries, err := os.ReadDir(path)
@@ -103,8 +131,16 @@ func readable(path string, hide []string) []string {
 	var all []string
 	for _, e := range entries {
 		if e.Type()&os.ModeSymlink == 0 {
-			all = append(all, readable(filepath.Join(path, e.Name()), hide)...)
+			all = append(all, around(filepath.Join(path, e.Name()), hide)...)
 		}
+	}
+	return all
+}
+
+func resolveAll(paths []string) []string {
+	all := make([]string, 0, len(paths))
+	for _, p := range paths {
+		all = append(all, resolve(p))
 	}
 	return all
 }

@@ -32,7 +32,7 @@ func TestReadable(t *testing.T) {
 		for _, h := range strings.Fields(c.hide) {
 			hide = append(hide, filepath.Join(base, h))
 		}
-		for _, p := range readable(filepath.Join(base, c.path), hide) {
+		for _, p := range around(resolve(filepath.Join(base, c.path)), hide) {
 			rel, err := filepath.Rel(base, p)
 			if err != nil {
 				t.Fatal(err)

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,13 +12,16 @@ import (
 )
 
 // Root is the root directory that a process makes for itself in a mount namespace of
-// its own, in which it may mount: the system directories and what is exposed, read-only,
-// /proc, a minimal /dev, and /tmp and /dev/shm of its own. Nothing else is there.
+// its own, in which it may mount: the system directories and what is exposed, read-only
+// but for Writable, /proc, a minimal /dev, and /tmp and /dev/shm of its own. Nothing else is there.
 type Root struct {
 	Base    string   // an empty directory: what Bring attaches lies below it
 	Expose  []string // paths to read and execute, as the system directories are
 	Devices []string // device files, besides the null devices
-	Hide    []string // empty, also where they lie below a path of Expose
+	Hide    []string // empty, also where they lie below a path of Expose or Writable
+	// Writable are paths to read, execute and write, but for what Expose or the system
+	// directories have below them.
+	Writable []string
 }
 
 // skeleton is how much memory the directories may need that hold all others.
@@ -25,15 +29,31 @@ const skeleton = "size=4m,mode=755"
 
 // tree is a piece of the machine's files, not attached to anything.
 type tree struct {
-	path string
-	fd   int
-	dir  bool
+	path  string
+	fd    int
+	dir   bool
+	write bool
 }
 
-// openTree copies the mounts at a path and below it.
-func openTree(path string) (tree, error) {
+// openDirect copies the mounts at a path and below it, if there is no link in the path.
+func openDirect(path string) (tree, error) {
+	at, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return tree{}, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(at)
+	return openTree(at, "", path)
+}
+
+// openTree copies the mounts at a path and below it, which may be "": that of at. It is
+// to be attached at path.
+func openTree(at int, source, path string) (tree, error) {
 	var st unix.Stat_t
-	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE)
+	if source == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	fd, err := unix.OpenTree(at, source, flags)
 	if err != nil {
 		return tree{}, &os.PathError{Op: "open tree", Path: path, Err: err}
 	}
@@ -41,7 +61,7 @@ func openTree(path string) (tree, error) {
 		_ = unix.Close(fd)
 		return tree{}, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
-	return tree{path, fd, st.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
+	return tree{path: path, fd: fd, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
 }
 
 // lock makes all of a tree read-only.
@@ -65,6 +85,9 @@ func (t *tree) attach(at string) error {
 }
 
 func (t *tree) place(at string) error {
+	if _, err := os.Lstat(at); err == nil { // in another tree, which may be read-only
+		return nil
+	}
 	if t.dir {
 		return os.MkdirAll(at, 0o755)
 	}
@@ -127,36 +150,23 @@ func (r *Root) Enter() error {
 
 // collect opens what the root is to show. A path that is a link stays one.
 func (r *Root) collect() (links map[string]string, trees []tree, err error) {
-	var hide []string
-	for _, h := range r.Hide {
-		hide = append(hide, resolve(h))
-	}
-	links = map[string]string{}
-	var paths []string
-	for _, p := range append(systemDirs(), topmost(r.Expose)...) {
-		p = filepath.Clean(p)
-		if target, err := os.Readlink(p); err == nil {
-			links[p] = target
-			p = resolve(p)
-		}
-		hidden := slices.ContainsFunc(hide, func(h string) bool { return within(p, h) })
-		if !hidden && p != "/proc" {
-			paths = append(paths, p)
-		}
-	}
-	slices.Sort(paths) // those above come first
-	for _, p := range paths {
-		if slices.ContainsFunc(trees, func(t tree) bool { return within(p, t.path) }) {
+	links, modes := r.plan()
+	for _, p := range slices.Sorted(maps.Keys(modes)) { // those above come first
+		if above := nearest(trees, p); above != nil && above.write == modes[p] {
 			continue
 		}
-		t, err := openTree(p)
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
+		t, err := openDirect(p)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ELOOP) {
 			continue // nothing there to be shown
 		}
 		if err != nil {
 			return nil, trees, err
 		}
+		t.write = modes[p]
 		trees = append(trees, t)
+		if t.write {
+			continue
+		}
 		if err := t.lock(); err != nil {
 			return nil, trees, err
 		}
@@ -167,7 +177,7 @@ func (r *Root) collect() (links map[string]string, trees []tree, err error) {
 		}
 	}
 	for _, p := range append(deviceFiles(), r.Devices...) {
-		t, err := openTree(p)
+		t, err := openTree(unix.AT_FDCWD, p, p)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
 			continue
 		}
@@ -177,6 +187,54 @@ func (r *Root) collect() (links map[string]string, trees []tree, err error) {
 		trees = append(trees, t)
 	}
 	return links, trees, nil
+}
+
+// plan lists what is to be shown, by paths without links, and whether it is writable.
+// A path that is a link is shown as one, too.
+func (r *Root) plan() (links map[string]string, modes map[string]bool) {
+	hide := resolveAll(r.Hide)
+	links, modes = map[string]string{}, map[string]bool{}
+	show := func(p string) {
+		p = filepath.Clean(p)
+		if target, err := os.Readlink(p); err == nil {
+			links[p] = target
+		}
+		p = resolve(p)
+		hidden := slices.ContainsFunc(hide, func(h string) bool { return within(p, h) })
+		if !hidden && p != "/proc" {
+			modes[p] = false
+		}
+	}
+	for _, p := range slices.Concat(SystemDirs(), topmost(r.Expose), topmost(r.Writable)) {
+		show(p)
+	}
+	var write []string
+	for _, p := range r.Writable {
+		if filepath.Clean(p) == "/" { // the system directories stay as they are
+			p = "/"
+			for _, w := range topmost([]string{p}) {
+				if !slices.Contains(SystemDirs(), w) {
+					write = append(write, w)
+				}
+			}
+			continue
+		}
+		write = append(write, p)
+	}
+	for _, p := range writable(write, r.Expose, hide) {
+		modes[p] = true
+	}
+	return links, modes
+}
+
+// nearest returns the tree that holds a path most closely, or nil.
+func nearest(trees []tree, path string) *tree {
+	for i := range slices.Backward(trees) { // those above come first
+		if within(path, trees[i].path) {
+			return &trees[i]
+		}
+	}
+	return nil
 }
 
 // topmost puts what is in the root directory in its place: that is another one here,
@@ -270,21 +328,13 @@ func (o *Outside) call(f func() error) error {
 	return <-done
 }
 
-// Exists reports whether there is something at a path of the machine.
-func (o *Outside) Exists(path string) bool {
-	return o.call(func() error {
-		_, err := os.Stat(path)
-		return err
-	}) == nil
-}
-
 // Bring attaches directories of the machine to the root of this process, where they
 // are there, too: below Base.
 func (o *Outside) Bring(paths []string, readOnly bool) error {
 	for _, p := range paths {
 		var t tree
 		err := o.call(func() (err error) {
-			t, err = openTree(p)
+			t, err = openTree(unix.AT_FDCWD, p, p)
 			return err
 		})
 		if err != nil {

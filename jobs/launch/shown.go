@@ -1,0 +1,64 @@
+package launch
+
+import (
+	"path/filepath"
+	"strings"
+
+	"zorilla/jobs/sandbox"
+	"zorilla/jobs/shown"
+)
+
+// unseen ends what is said of a path that workers are not shown. It is said whether there
+// is something at the path or not: that is nothing that a job is to learn.
+const unseen = "is not shown to workers on this node: its owner can expose it, or the job can ask for it (--mount)"
+
+// Shows reports whether a path of the machine, absolute, is among those that a command
+// of the world may see. It looks at names only.
+func (w *World) Shows(c *Command, path string) bool {
+	path = filepath.Clean(path)
+	below := func(dirs ...string) bool {
+		for _, d := range dirs {
+			if d = filepath.Clean(d); shown.Within(path, d) {
+				return true
+			}
+			if real, err := filepath.EvalSymlinks(d); err == nil && shown.Within(path, real) {
+				return true
+			}
+		}
+		return false
+	}
+	if below(c.Write...) || below(c.Read...) || below("/dev", "/proc") {
+		return true
+	}
+	if below(w.Base) || below(w.Hide...) {
+		return false
+	}
+	return below(sandbox.SystemDirs()...) || below(w.Expose...) || below(w.Writable...)
+}
+
+// Unseen returns what there is to say of the arguments of a command that has failed:
+// which of them is a path that it cannot have found, or "".
+func (w *World) Unseen(c *Command) string {
+	for _, a := range c.Args[min(1, len(c.Args)):] {
+		if name, value, found := strings.Cut(a, "="); found && strings.HasPrefix(name, "-") {
+			a = value
+		}
+		switch {
+		case !filepath.IsAbs(a), filepath.Clean(a) == "/", len(a) > shown.MaxPath, w.Shows(c, a):
+		case w.Namespaces && shown.Within(filepath.Clean(a), "/tmp"):
+			return a + ", which it was given, is a path in a /tmp of the job's own"
+		default:
+			return a + ", which it was given, " + unseen
+		}
+	}
+	return ""
+}
+
+// blind tells an error about a command as far as the job may know it: what is not shown
+// is not told from what is not there.
+func (w *World) blind(c *Command, err error) error {
+	if len(c.Args) > 0 && filepath.IsAbs(c.Args[0]) && !w.Shows(c, c.Args[0]) {
+		return &Error{NotFound, c.Args[0] + ": " + unseen}
+	}
+	return err
+}
