@@ -138,7 +138,13 @@ func (l *launcher) build() error {
 	if l.outside, err = sandbox.NewOutside(); err != nil {
 		return fmt.Errorf("mount namespace: %w", err)
 	}
-	root := sandbox.Root{Base: l.world.Base, Expose: l.world.Expose, Writable: l.world.Writable, Devices: l.world.Devices, Hide: l.world.Hide}
+	root := sandbox.Root{
+		Base: l.world.Base, Expose: l.world.Expose, Writable: l.world.Writable, Devices: l.world.Devices, Hide: l.world.Hide,
+		UID: os.Geteuid(), GID: os.Getegid(),
+	}
+	if l.world.UID > 0 && root.UID == 0 {
+		root.UID, root.GID = l.world.UID, l.world.GID
+	}
 	return root.Enter()
 }
 

@@ -122,7 +122,7 @@
 // With namespaces a worker sees the system directories, Spec.Expose, Spec.Writable, its own Root/work
 // and Root/tmp (a task Root/task, and Root/work to read), Spec.Devices, and /proc, /dev,
 // /tmp and /dev/shm of its job's own: processes, sockets and files of others do not
-// exist for it.
+// exist for it. Its user has a name, and what of /proc is the machine's is read-only.
 //
 // With Landlock in the kernel it writes in its own directories and Spec.Writable, to null
 // devices and Spec.Devices only; without namespaces it reads these, the system directories

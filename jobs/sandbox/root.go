@@ -22,6 +22,8 @@ type Root struct {
 	// Writable are paths to read, execute and write, but for what Expose or the system
 	// directories have below them.
 	Writable []string
+	UID      int // whose name is UserName, if it has none; and its group's
+	GID      int
 }
 
 // skeleton is how much memory the directories may need that hold all others.
@@ -78,6 +80,19 @@ func (t *tree) attach(at string) error {
 	if err := t.place(at); err != nil {
 		return err
 	}
+	return t.move(at)
+}
+
+// cover puts a tree over what is at a path, and lets go of it.
+func (t *tree) cover(at string) error {
+	if t.path == "" {
+		return nil // it could not be opened
+	}
+	defer unix.Close(t.fd)
+	return t.move(at)
+}
+
+func (t *tree) move(at string) error {
 	if err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return &os.PathError{Op: "move mount", Path: at, Err: err}
 	}
@@ -133,7 +148,7 @@ func (r *Root) Enter() error {
 			return err
 		}
 	}
-	if err := r.cover(at); err != nil {
+	if err := errors.Join(r.cover(at), r.machine(at), r.names(at)); err != nil {
 		return err
 	}
 	if err := os.Chdir(at); err != nil {
