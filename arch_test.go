@@ -37,6 +37,7 @@ var floors = map[string]int{
 	"flood":                       1,
 	"transfer":                    1,
 	"transfer/storetest":          2,
+	"jobs/cgroup":                 0,
 	"jobs/sandbox":                0,
 	"jobs/proc":                   0,
 	"jobs/shown":                  0,

@@ -14,14 +14,26 @@ import (
 	"zorilla/jobs/process"
 )
 
-// BenchmarkSupervisor is when the first byte of a worker comes, beside a bare
-// process, and the processor time that both need. Target: at most 6 ms more.
+// BenchmarkSupervisor is when the first byte of a worker comes, with the whole wall of
+// this machine around it, beside one without control groups, one with neither these nor
+// namespaces, and a bare process; and the processor time that all of them need. Target:
+// at most 6 ms more than the bare process.
 func BenchmarkSupervisor(b *testing.B) {
-	runner := process.New(process.Config{Executable: programOf(b)})
+	var rivals []rival
 	words := []string{"/bin/echo", "hello"}
-	compete(b, 210,
-		rival{"supervisor", func() (time.Duration, error) { return firstByte(b, runner, words...) }},
-		rival{"fork+exec", func() (time.Duration, error) { return firstByteOf(exec.Command(words[0], words[1:]...)) }})
+	for _, kind := range []struct {
+		name   string
+		basic  bool
+		groups string
+	}{{"supervisor", false, fmt.Sprint("bench-", os.Getpid())}, {"without-groups", false, ""}, {"nor-namespaces", true, ""}} {
+		runner := process.New(process.Config{Executable: programOf(b), Basic: kind.basic, Groups: kind.groups})
+		if err := runner.Probe(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		rivals = append(rivals, rival{kind.name, func() (time.Duration, error) { return firstByte(b, runner, words...) }})
+	}
+	bare := rival{"fork+exec", func() (time.Duration, error) { return firstByteOf(exec.Command(words[0], words[1:]...)) }}
+	compete(b, 210, append(rivals, bare)...)
 }
 
 // worker starts a worker in a directory of its own.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -48,6 +49,22 @@ func findGPUs(root fs.FS) (count int, devices []string) {
 		return 0, nil
 	}
 	return count, append(devices, "/dev/kfd")
+}
+
+// findProcesses returns how many processes and threads workers may have together, so
+// that some of the machine's remain; 0 = it is not told.
+func findProcesses(root fs.FS) int {
+	least := 0
+	for _, name := range []string{"pid_max", "threads-max"} {
+		b, err := fs.ReadFile(root, "proc/sys/kernel/"+name)
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least / 4 * 3
 }
 
 // findMemory returns how many bytes of memory the machine has, in a file system

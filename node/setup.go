@@ -71,7 +71,9 @@ func (n *Node) identify() (seeds []string, err error) {
 // lets other nodes ask for twins. The rest of what they may ask is to be opened.
 func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (*peerHandler, error) {
 	if n.cfg.Seams.Runner == nil {
-		runner := process.New(process.Config{Log: n.log})
+		runner := process.New(process.Config{
+			Groups: string(n.creds.ID()), Memory: forWorkers(n.memory()), Processes: findProcesses(os.DirFS("/")), Log: n.log,
+		})
 		ctx, cancel := context.WithTimeout(g.ctx, probeTimeout)
 		defer cancel()
 		if err := runner.Probe(ctx); err != nil {
@@ -159,7 +161,7 @@ func (n *Node) openStore() error {
 func (n *Node) member(runner agent.Runner) vicinity.Member {
 	m := vicinity.Member{
 		ID: n.creds.ID(), Name: n.cfg.Owner.Name, Site: n.cfg.Owner.Site,
-		Slots: n.cfg.Owner.Slots, Memory: n.cfg.Owner.Memory,
+		Slots: n.cfg.Owner.Slots, Memory: n.memory(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Enforces: runner.Enforces(), Version: ProtocolVersion, Labels: n.cfg.Owner.Labels,
 	}
 	if m.Name == "" {
@@ -174,11 +176,20 @@ func (n *Node) member(runner agent.Runner) vicinity.Member {
 	if n.cfg.Owner.GPUs > 0 {
 		m.GPUs = n.cfg.Owner.GPUs
 	}
-	if m.Memory == 0 {
-		m.Memory = findMemory(os.DirFS("/"))
-	}
 	return m
 }
+
+// memory is what there is for workers, as others are told.
+func (n *Node) memory() int64 {
+	if n.cfg.Owner.Memory > 0 {
+		return n.cfg.Owner.Memory
+	}
+	return findMemory(os.DirFS("/"))
+}
+
+// forWorkers is what workers may fill of so much memory: the machine itself, and the
+// node, need some.
+func forWorkers(memory int64) int64 { return memory - min(memory/16, 1<<30) }
 
 // makeJobs makes the service of jobs, which needs the node's addresses.
 func (n *Node) makeJobs(log journal.Journal) error {

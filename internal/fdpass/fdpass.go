@@ -50,6 +50,9 @@ func Open(end *os.File) (*net.UnixConn, error) {
 // easily.
 const maxMessage = 16 << 20
 
+// MaxFiles is how many descriptors a message may have.
+const MaxFiles = 16
+
 // Send writes a message in one piece, with descriptors.
 func Send(conn *net.UnixConn, v any, files ...*os.File) error {
 	body, err := codec.Marshal(v)
@@ -83,7 +86,7 @@ func Receive(conn *net.UnixConn, v any) (fds []int, err error) {
 
 func receive(v any, rest io.Reader, first func(p, oob []byte) (n, oobn int, err error)) (fds []int, err error) {
 	var head [4]byte
-	oob := make([]byte, unix.CmsgSpace(4*4))
+	oob := make([]byte, unix.CmsgSpace(4*MaxFiles))
 	n, oobn, err := first(head[:], oob)
 	if err != nil {
 		return nil, err

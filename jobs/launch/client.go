@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/fdpass"
+	"zorilla/jobs/cgroup"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/sandbox"
 )
@@ -213,8 +214,25 @@ func (l *Launcher) Hint(number int, sig unix.Signal) {
 // Kill kills all of a command until nothing is left.
 func (l *Launcher) Kill(number int) { l.ask(request{Op: opKill, Number: number}) }
 
-// Release takes the directories of a command away from those that still run.
-func (l *Launcher) Release(c Command) { l.ask(request{Op: opRelease, Command: &c}) }
+// Release takes the directories of a number's commands away from those that still run.
+func (l *Launcher) Release(number int, c Command) {
+	l.ask(request{Op: opRelease, Number: number, Command: &c})
+}
+
+// Join has all commands of a number start in a control group.
+func (l *Launcher) Join(number int, g *cgroup.Group) error {
+	files, err := g.Door()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err = fdpass.Send(l.conn, request{Op: opJoin, Number: number}, files...)
+	for _, f := range files {
+		_ = f.Close()
+	}
+	return err
+}
 
 func (l *Launcher) ask(r request) {
 	l.mu.Lock()
@@ -319,20 +337,21 @@ func bury() {
 	}
 }
 
-// Try reports whether a world of namespaces can be made here, by making one.
-func Try(env []string) error {
-	l, err := Start(World{Namespaces: true, UID: -1, Base: "/var/lib/zorilla-probe"}, env)
+// Try reports whether a world can be made here, by making it and having it run a
+// command, in a group unless that is nil.
+func Try(w World, c Command, group *cgroup.Group, files [3]*os.File, env []string) error {
+	l, err := Start(w, env)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
+	if group != nil {
+		if err := l.Join(1, group); err != nil {
+			return err
+		}
 	}
-	defer null.Close()
 	ended := make(tried, 1)
-	if _, err := l.Run(1, Command{Args: []string{"/bin/true"}, Dir: "/"}, [3]*os.File{null, null, null}, ended); err != nil {
+	if _, err := l.Run(1, c, files, ended); err != nil {
 		return err
 	}
 	return <-ended
@@ -343,7 +362,7 @@ type tried chan error
 
 func (t tried) Exited(status syscall.WaitStatus, _ bool, _ Use) {
 	if status != 0 {
-		t <- fmt.Errorf("/bin/true ended with %d", status)
+		t <- fmt.Errorf("a trial ended with %d", status)
 		return
 	}
 	t <- nil

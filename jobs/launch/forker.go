@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/jobs/cgroup"
 	"zorilla/jobs/sandbox"
 )
 
@@ -20,8 +21,9 @@ type forker struct {
 	found    []string
 }
 
-// fork starts a command with three descriptors, and tells w which process it is.
-func (f *forker) fork(world *World, w *run, c *Command, fds []int) error {
+// fork starts a command with three descriptors behind a door, and tells w which
+// process it is.
+func (f *forker) fork(world *World, w *run, c *Command, fds []int, door *cgroup.Door) error {
 	if len(c.Args) == 0 {
 		return errors.New("launcher: no command")
 	}
@@ -33,7 +35,7 @@ func (f *forker) fork(world *World, w *run, c *Command, fds []int) error {
 			return aside(func() error { return world.blind(c, err) })
 		}
 	}
-	err := f.clone(world, w, c, path, fds)
+	err := f.clone(world, w, c, path, fds, door)
 	if err == nil {
 		f.path, f.found = path, key
 		return nil
@@ -49,7 +51,7 @@ func (f *forker) fork(world *World, w *run, c *Command, fds []int) error {
 const ownMark = "/proc/thread-self/ns/uts"
 
 // clone forks a command, from the thread that this makes the confined one.
-func (f *forker) clone(world *World, w *run, c *Command, path string, fds []int) error {
+func (f *forker) clone(world *World, w *run, c *Command, path string, fds []int, door *cgroup.Door) error {
 	if !f.confined {
 		if err := confine(world, c); err != nil {
 			return fmt.Errorf("sandbox: %v", err) // its number says nothing of the command
@@ -80,11 +82,14 @@ func (f *forker) clone(world *World, w *run, c *Command, path string, fds []int)
 	if world.UID > 0 && os.Geteuid() == 0 {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(world.UID), Gid: uint32(world.GID)}
 	}
-	pid, err := syscall.ForkExec(path, c.Args, attr)
-	for end := time.Now().Add(busyFor); err == unix.ETXTBSY && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
-		pid, err = syscall.ForkExec(path, c.Args, attr)
-	}
+	pid, err := door.Pass(attr.Sys, func() (int, error) {
+		pid, err := syscall.ForkExec(path, c.Args, attr)
+		for end := time.Now().Add(busyFor); err == unix.ETXTBSY && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond)
+			pid, err = syscall.ForkExec(path, c.Args, attr)
+		}
+		return pid, err
+	})
 	if w.pid = pid; err != nil {
 		w.unpin()
 	}

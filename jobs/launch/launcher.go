@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/fdpass"
+	"zorilla/jobs/cgroup"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/sandbox"
 )
@@ -32,7 +33,8 @@ type launcher struct {
 	world   World
 	broken  error // why nothing can be run
 	outside *sandbox.Outside
-	brought map[string]bool // directories of commands
+	brought map[string]bool      // directories of commands
+	doors   map[int]*cgroup.Door // by the number of commands
 	forker  forker
 
 	writing sync.Mutex // of reports
@@ -74,7 +76,7 @@ func Main() error {
 	if err != nil {
 		return err
 	}
-	l := &launcher{conn: conn, runs: map[int]*run{}, brought: map[string]bool{}}
+	l := &launcher{conn: conn, runs: map[int]*run{}, brought: map[string]bool{}, doors: map[int]*cgroup.Door{}}
 	var first request
 	if _, err := l.conn.Receive(&first); err != nil || first.World == nil {
 		return fmt.Errorf("launcher: no world: %w", err)
@@ -216,6 +218,12 @@ func closeOnExec() error {
 // obey does what the supervisor asks for.
 func (l *launcher) obey(r *request, fds []int) {
 	switch r.Op {
+	case opJoin:
+		if door, err := cgroup.NewDoor(fds); err == nil {
+			l.doors[r.Number] = door
+		} else if l.broken == nil {
+			l.broken = err
+		}
 	case opRun:
 		l.run(r, fds)
 	case opSignal:
@@ -233,7 +241,7 @@ func (l *launcher) obey(r *request, fds []int) {
 		l.kill(r.Number)
 	case opRelease:
 		if r.Command != nil {
-			l.release(r.Command)
+			l.release(r.Number, r.Command)
 		}
 	}
 }
@@ -278,7 +286,7 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 	if l.runs[w.number] != nil || len(l.runs) > 0 && !l.world.shared() {
 		return errors.New("launcher: another command runs")
 	}
-	if err := l.forker.fork(&l.world, w, c, fds); err != nil {
+	if err := l.forker.fork(&l.world, w, c, fds, l.doors[w.number]); err != nil {
 		return err
 	}
 	l.runs[w.number] = w
@@ -308,8 +316,10 @@ func (l *launcher) bring(c *Command) error {
 	return err
 }
 
-// release takes the directories of a command away.
-func (l *launcher) release(c *Command) {
+// release takes the directories of a command, and its way to a control group, away.
+func (l *launcher) release(number int, c *Command) {
+	l.doors[number].Close()
+	delete(l.doors, number)
 	if l.outside == nil || len(c.Write) == 0 {
 		return
 	}

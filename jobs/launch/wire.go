@@ -33,6 +33,7 @@ type Command struct {
 // The kinds of requests.
 const (
 	opWorld   = "world"
+	opJoin    = "join" // descriptors of the control group of a number's commands come along
 	opRun     = "run"
 	opSignal  = "signal"  // to all processes of a command
 	opHint    = "hint"    // to those that handle it

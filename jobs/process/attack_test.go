@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -79,6 +80,19 @@ var attacks = map[string]func(args []string) string{
 			return "entered"
 		}
 		return ""
+	},
+	"control groups": func([]string) string {
+		var got []string
+		_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && (e.Name() == "tasks" || e.Name() == "cgroup.procs" || e.Name() == "release_agent") {
+				if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
+					_ = f.Close()
+					got = append(got, path)
+				}
+			}
+			return nil
+		})
+		return strings.Join(got, " ")
 	},
 	"io_uring": func([]string) string {
 		var params [120]byte

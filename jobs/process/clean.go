@@ -41,6 +41,9 @@ func CleanRoot(root string, keep ...string) error {
 			killLeftovers(root)
 		}
 	}
+	if !o.Groups.IsZero() { // nothing is left of it but, perhaps, the group itself
+		o.Groups.Kill(groupName(root))
+	}
 	return CleanFiles(root, keep...)
 }
 

@@ -34,7 +34,11 @@ func TestMain(m *testing.M) {
 			os.Exit(helper(mode, os.Args[2:]))
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if r, err := enforced(); err == nil {
+		r.groups.Remove()
+	}
+	os.Exit(code)
 }
 
 func helper(mode string, args []string) int {
@@ -174,10 +178,9 @@ func start(t testing.TB, cfg Config, spec Spec) Worker {
 }
 
 // enforced is what this machine enforces; it is found once.
-var enforced = sync.OnceValues(func() ([]string, error) {
-	r := New(Config{})
-	err := r.Probe(context.Background())
-	return r.Enforces(), err
+var enforced = sync.OnceValues(func() (*Runner, error) {
+	r := New(Config{Groups: fmt.Sprint("test-", os.Getpid())})
+	return r, r.Probe(context.Background())
 })
 
 // probed returns a runner that knows what this machine enforces.
@@ -187,12 +190,12 @@ func probed(t testing.TB, cfg Config) *Runner {
 	if cfg.Executable != "" {
 		return r
 	}
-	names, err := enforced()
+	known, err := enforced()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !cfg.Basic {
-		r.enforces = names
+	if r.groups = known.groups; !cfg.Basic {
+		r.enforces = known.enforces
 	}
 	return r
 }

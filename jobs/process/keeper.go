@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
 )
@@ -31,23 +32,28 @@ type keeper struct {
 	world     *world // what the worker's launcher has made; nil before
 	number    int    // of its commands there
 	left      bool   // that world, for good
+	group     *cgroup.Group
 	pumps     sync.WaitGroup
 	lost      [2]error // of the pumps; read after pumps.Wait
 
-	using sync.Mutex // guards used
+	using sync.Mutex // guards what follows
 	used  launch.Use
+	kills int // of the group's processes, for want of memory, that were told of
 }
 
 // run starts the worker, and returns when nothing of it is left.
 func (s *keeper) run(root string) Exit {
+	defer s.depart()
 	files, err := s.prepare(root)
 	if err == nil {
 		err = s.sup.enter(s)
 	}
+	if err == nil && s.group != nil {
+		err = s.world.launcher.Join(s.number, s.group)
+	}
 	if err == nil {
 		err = s.note(root, 0)
 	}
-	defer s.leave()
 	if err != nil {
 		return unstarted(err)
 	}
@@ -70,6 +76,14 @@ func (s *keeper) run(root string) Exit {
 	s.attend()
 	s.loop()
 	return s.settle()
+}
+
+// depart gives back what was made for the worker.
+func (s *keeper) depart() {
+	s.leave()
+	if s.group != nil {
+		s.group.Remove()
+	}
 }
 
 // runTasks runs what the node sends, one after the other.
@@ -171,6 +185,12 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 			return files, err
 		}
 	}
+	if groups := &s.order.Groups; !groups.IsZero() {
+		limits := cgroup.Limits{Memory: s.order.Spec.Memory, Processes: maxProcesses, Shares: s.order.Spec.Shares}
+		if s.group, err = groups.New(groupName(root), limits); err != nil {
+			return files, err
+		}
+	}
 	return files, s.control.serveAll()
 }
 
@@ -191,12 +211,65 @@ func (s *keeper) attend() {
 		case <-s.ended:
 		}
 	}()
+	if s.group != nil {
+		go s.watchGroup()
+	}
+}
+
+// watchEvery is how often is looked whether the kernel has killed one of the worker's
+// processes for want of memory, while others go on.
+const watchEvery = time.Second
+
+// watchGroup ends the worker, or its task, if the kernel has begun with that.
+func (s *keeper) watchGroup() {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.ended:
+			return
+		}
+		switch starved, own := s.starved(); {
+		case !starved:
+		case s.tasks != nil:
+			s.tasks.starved(own)
+		default:
+			s.post(func(time.Time) { s.starve(own) })
+		}
+	}
+}
+
+// starved reports whether the kernel has killed a process of the worker for want of
+// memory since it was asked last, and whether the worker's own limit was why.
+func (s *keeper) starved() (yes, own bool) {
+	if s.group == nil {
+		return false, false
+	}
+	kills, own := s.group.OutOfMemory()
+	s.using.Lock()
+	defer s.using.Unlock()
+	yes = kills > s.kills
+	s.kills = kills
+	return yes, own
+}
+
+func (s *keeper) starve(own bool) {
+	if own {
+		s.life.Exceeded()
+	} else {
+		s.life.Starved()
+	}
 }
 
 // Exited implements launch.Observer.
 func (s *keeper) Exited(status syscall.WaitStatus, alone bool, use launch.Use) {
 	s.uses(use)
+	starved, own := s.starved()
 	s.post(func(time.Time) {
+		if starved {
+			s.starve(own)
+		}
 		s.life.Exited(status)
 		if alone {
 			s.life.Gone()
@@ -298,5 +371,8 @@ func (s *keeper) settle() Exit {
 	s.using.Lock()
 	defer s.using.Unlock()
 	exit.CPU, exit.Peak = s.used.CPU, s.used.Peak
+	if s.group != nil { // with processes that nobody has waited for
+		exit.CPU = max(exit.CPU, s.group.CPU().Seconds())
+	}
 	return exit
 }

@@ -94,6 +94,9 @@ func killLeftovers(root string) {
 	if !awaitEnd(rec.Launcher, launcherWithin) && rec.Launcher.Alive() {
 		kill(rec.Launcher.PID, rec.Launcher.Alive)
 	}
+	if !o.Groups.IsZero() {
+		o.Groups.Kill(groupName(root))
+	}
 	marks := envMarks(root, o.Spec.Env)
 	for range maxRounds {
 		found := false

@@ -104,9 +104,15 @@ func (l *Life) Stop(now time.Time, grace time.Duration) {
 }
 
 // Exceeded says that the process tree uses more memory than it may.
-func (l *Life) Exceeded() {
+func (l *Life) Exceeded() { l.starve(overMemory(l.memory)) }
+
+// Starved says that the kernel has begun to kill the process tree, since there was no
+// memory left for workers.
+func (l *Life) Starved() { l.starve(noMemory) }
+
+func (l *Life) starve(why string) {
 	if l.phase == Running {
-		l.decide(Memory, overMemory(l.memory))
+		l.decide(Memory, why)
 		l.phase = Killing
 	}
 }
@@ -254,6 +260,8 @@ func overTime(limit time.Duration) string { return fmt.Sprintf("needed more than
 func overMemory(limit int64) string {
 	return fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(limit))
 }
+
+const noMemory = "was killed, since its node had no memory left for workers: ask for what it needs (--mem)"
 
 func signalName(s syscall.Signal) string {
 	if name := unix.SignalName(s); name != "" {

@@ -5,17 +5,30 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/codec"
+	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/sandbox"
 )
 
 // probe tries every limit on this process, which does nothing else, and
-// writes the names of those that work, one per line.
-func probe(w io.Writer) error {
+// writes the names of those that work, one per line. Of groups, the place that it reads
+// is tried.
+func probe(r io.Reader, w io.Writer) error {
+	var groups cgroup.Place
+	b, err := io.ReadAll(io.LimitReader(r, maxFile))
+	if err == nil {
+		err = codec.Unmarshal(b, &groups)
+	}
+	if err != nil {
+		return err
+	}
+	works := map[string]bool{}
 	checks := []struct {
 		name string
 		try  func() error
@@ -26,7 +39,8 @@ func probe(w io.Writer) error {
 		{"landlock", sandbox.TryFiles},
 		{"seccomp", sandbox.TryCalls},
 		{"user", sandbox.TryUser},
-		{namespaces, func() error { return launch.Try(childEnv()) }},
+		{namespaces, func() error { return tryLauncher(true, nil, nil) }},
+		{cgroups, func() error { return tryGroups(&groups, works[namespaces]) }},
 	}
 	for _, c := range checks {
 		done := make(chan error, 1)
@@ -34,6 +48,7 @@ func probe(w io.Writer) error {
 		if <-done != nil {
 			continue
 		}
+		works[c.name] = true
 		if _, err := fmt.Fprintln(w, c.name); err != nil {
 			return err
 		}
@@ -41,8 +56,54 @@ func probe(w io.Writer) error {
 	return nil
 }
 
-// namespaces is what Probe calls namespaces for each job.
-const namespaces = "namespaces"
+// What Probe calls namespaces for each job, and control groups for each worker.
+const (
+	namespaces = "namespaces"
+	cgroups    = "cgroups"
+)
+
+// tryLauncher runs a command that shows its group, which may be nil.
+func tryLauncher(spaces bool, group *cgroup.Group, stdout *os.File) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	if stdout == nil {
+		stdout = null
+	}
+	w := launch.World{Namespaces: spaces, UID: -1, Base: "/var/lib/zorilla-probe"}
+	c := launch.Command{Args: []string{"/bin/cat", "/proc/self/cgroup"}, Dir: "/"}
+	return launch.Try(w, c, group, [3]*os.File{null, stdout, null}, childEnv())
+}
+
+// tryGroups looks whether what is started in a group is there.
+func tryGroups(p *cgroup.Place, spaces bool) error {
+	if p.IsZero() {
+		return cgroup.ErrNone
+	}
+	const name = "probe"
+	group, err := p.New(name, cgroup.Limits{Memory: 64 << 20, Processes: 64})
+	if err != nil {
+		return err
+	}
+	defer group.Remove()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	err = tryLauncher(spaces, group, w)
+	_ = w.Close()
+	if err != nil {
+		return err
+	}
+	said, err := io.ReadAll(r)
+	if err == nil && !strings.Contains(string(said), "/"+name) {
+		err = cgroup.ErrNone
+	}
+	return err
+}
 
 func probeTree() error {
 	if _, err := proc.Identify(os.Getpid()); err != nil {

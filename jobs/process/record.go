@@ -10,6 +10,7 @@ import (
 
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
+	"zorilla/jobs/cgroup"
 	"zorilla/jobs/proc"
 )
 
@@ -41,7 +42,12 @@ type order struct {
 	Counts  bool          `json:"counts"` // the supervisor, of the same version, tells how much input it passed on
 	// Namespaces: whether the worker gets namespaces of its own.
 	Namespaces bool `json:"namespaces,omitempty"`
+	// Groups is where the worker's control group is to be.
+	Groups cgroup.Place `json:"groups,omitzero"`
 }
+
+// groupName names the control group of the worker of a root.
+func groupName(root string) string { return filepath.Base(root) }
 
 // record says which processes belong to Root, in Root/record. A node that
 // finds it can connect to Socket with the Key of Root/spec.

@@ -18,6 +18,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"zorilla/internal/codec"
+	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
 )
 
@@ -34,7 +36,13 @@ type Config struct {
 	Spool int64
 	// Basic: workers get no namespaces, also where they can be had.
 	Basic bool
-	Log   zerolog.Logger
+	// Groups names this node's place for the control groups of its workers, which no
+	// other node of the machine has; "" = they get none. Memory is how many bytes they
+	// may have together, and Processes how many processes; 0 = unlimited.
+	Groups    string
+	Memory    int64
+	Processes int
+	Log       zerolog.Logger
 }
 
 const defaultGrace = 5 * time.Second
@@ -46,6 +54,7 @@ type Runner struct {
 
 	mu       sync.Mutex
 	enforces []string
+	groups   cgroup.Place
 }
 
 // New returns a Runner. It does nothing yet.
@@ -98,7 +107,10 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 func (r *Runner) command(spec Spec) (order, error) {
 	// The name cannot be guessed, and a worker cannot list the directory.
 	socket := filepath.Join(spec.Root, controlDir, rand.Text())
-	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true, Namespaces: slices.Contains(r.Enforces(), namespaces)}
+	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
+	r.mu.Lock()
+	o.Namespaces, o.Groups = slices.Contains(r.enforces, namespaces), r.groups
+	r.mu.Unlock()
 	if err := save(spec.Root, orderFile, o); err != nil {
 		return order{}, err
 	}
@@ -216,9 +228,17 @@ func CheckReach(dir string, uid, gid int) error {
 }
 
 // Probe finds out what this machine really enforces, by trying it in a child
-// that lives for a few milliseconds. Call it once at start.
+// that lives for a few milliseconds. Call it once at start, before there are other
+// processes: it makes a place for control groups.
 func (r *Runner) Probe(ctx context.Context) error {
-	out, err := r.process(ctx, "probe", "-").Output()
+	groups := r.makeGroups()
+	place, err := codec.Marshal(groups)
+	if err != nil {
+		return err
+	}
+	cmd := r.process(ctx, "probe", "-")
+	cmd.Stdin = bytes.NewReader(place)
+	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("probe for limits: %w", err)
 	}
@@ -230,13 +250,28 @@ func (r *Runner) Probe(ctx context.Context) error {
 		found = append(found, string(f))
 	}
 	slices.Sort(found)
+	if !slices.Contains(found, cgroups) {
+		groups.Remove()
+		groups = cgroup.Place{}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enforces = found
+	r.enforces, r.groups = found, groups
 	return nil
 }
 
-// Enforces lists what Probe found, sorted: "landlock", "memory", "namespaces",
+func (r *Runner) makeGroups() cgroup.Place {
+	if r.cfg.Groups == "" {
+		return cgroup.Place{}
+	}
+	p, err := cgroup.Make(r.cfg.Groups, cgroup.Limits{Memory: r.cfg.Memory, Processes: r.cfg.Processes})
+	if err != nil {
+		r.cfg.Log.Debug().Err(err).Msg("workers get no control groups")
+	}
+	return p
+}
+
+// Enforces lists what Probe found, sorted: "cgroups", "landlock", "memory", "namespaces",
 // "seccomp", "tree-kill", "user", "walltime". It is empty before Probe.
 func (r *Runner) Enforces() []string {
 	r.mu.Lock()

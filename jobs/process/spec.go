@@ -30,6 +30,7 @@ type Spec struct {
 	Stdin bool `json:"stdin"`
 
 	Memory    int64         `json:"memory"`     // bytes for the whole process tree; 0 = unlimited
+	Shares    int           `json:"shares"`     // parts of the processors that it gets beside other workers, if they can be told out; 0 = 1
 	Walltime  time.Duration `json:"walltime"`   // 0 = unlimited
 	NodeLimit time.Duration `json:"node_limit"` // ends the worker so long after its node is gone; 0 = 30 s
 	// OrphanLimit ends the worker so long after Worker.Heard was called last,

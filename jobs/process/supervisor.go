@@ -51,7 +51,7 @@ func Main() {
 	case os.Args[1] == "run":
 		err = supervise()
 	case os.Args[1] == "probe":
-		err = probe(os.Stdout)
+		err = probe(os.Stdin, os.Stdout)
 	default:
 		err = fmt.Errorf("unknown mode %q", os.Args[1])
 	}
@@ -198,7 +198,7 @@ func (k *keeper) leave() {
 	if last {
 		w.launcher.Close()
 	} else {
-		w.launcher.Release(k.commandOf(nil, nil))
+		w.launcher.Release(k.number, k.commandOf(nil, nil))
 	}
 }
 

@@ -147,6 +147,22 @@ func (t *tasks) Exceeded(serial int) { // aside: who holds mu may await the laun
 	go t.end(serial, codeKilled, overMemory(t.s.order.Spec.Memory), unix.SIGKILL)
 }
 
+// starved ends the task that runs: the kernel has killed one of its processes, because
+// of its own limit or not.
+func (t *tasks) starved(own bool) {
+	t.mu.Lock()
+	serial := t.serial
+	t.mu.Unlock()
+	t.end(serial, codeKilled, t.whyStarved(own), unix.SIGKILL)
+}
+
+func (t *tasks) whyStarved(own bool) string {
+	if own {
+		return overMemory(t.s.order.Spec.Memory)
+	}
+	return noMemory
+}
+
 // Refused implements launch.Observer.
 func (t *tasks) Refused(err error) { t.events <- taskEnd{gone: true, err: err} }
 
@@ -251,6 +267,13 @@ func (t *tasks) await(serial int) (code int, err error) {
 	}
 	e := <-t.events
 	status := e.status
+	if starved, own := t.s.starved(); starved {
+		t.mu.Lock()
+		if t.killed == 0 {
+			t.killed, t.message = codeKilled, t.whyStarved(own)
+		}
+		t.mu.Unlock()
+	}
 	if !e.gone {
 		t.mu.Lock()
 		if !t.halted {

@@ -133,7 +133,7 @@ func TestTasksThatFailDoNotEndTheWorker(t *testing.T) {
 			}
 		}
 	}
-	spec := array(t, 3, `case $ZORILLA_TASK_ID in 1) kill -KILL $$;; 2) sleep 1000 | `+exe+` helper:hog 300 wait;; esac; echo fine`)
+	spec := array(t, 3, `case $ZORILLA_TASK_ID in 1) kill -KILL $$;; 2) exec 2>/dev/null; sleep 1000 | `+exe+` helper:hog 300 wait;; esac; echo fine`)
 	spec.Expose, spec.Memory = []string{exe}, 100<<20
 	run(spec, end{137, "", ""}, end{137, "", "zorilla: task 2 needed more than 100 MiB of memory (--mem)\n"}, end{0, "fine\n", ""})
 

@@ -21,7 +21,7 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 	rank, _ := spec.RankOf(c.Rank)
 	p := x.confined(process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
-		Memory: spec.Memory, Walltime: spec.Walltime.Std(),
+		Memory: spec.Memory, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
 	})
 	if len(c.GPUs) > 0 {
 		p.Devices = x.cfg.Devices

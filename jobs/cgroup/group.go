@@ -1,0 +1,266 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Group is the group of one worker.
+type Group struct {
+	place Place
+	dirs  map[string]string
+	all   []string
+	limit int64 // on memory; 0 = none of its own
+}
+
+// New makes a group. The name is one that no other group of the place has.
+func (p *Place) New(name string, l Limits) (*Group, error) {
+	g := p.group(name)
+	g.limit = l.Memory
+	var err error
+	for range 3 { // the place may be swept away in between
+		if err = g.make(l); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err := p.make(); err != nil {
+			return nil, fmt.Errorf("control group: %w", err)
+		}
+	}
+	if err != nil {
+		g.Remove()
+		return nil, fmt.Errorf("control group: %w", err)
+	}
+	return g, nil
+}
+
+func (p *Place) group(name string) *Group {
+	name = strings.ReplaceAll(name, "/", "_")
+	g := &Group{place: *p, dirs: map[string]string{}}
+	for c, dir := range p.Dirs {
+		g.dirs[c] = filepath.Join(dir, name)
+	}
+	for _, dir := range p.dirs() {
+		g.all = append(g.all, filepath.Join(dir, name))
+	}
+	return g
+}
+
+func (g *Group) make(l Limits) error {
+	for _, dir := range g.all {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return g.place.limit(g.dirs, l)
+}
+
+// Door returns files for NewDoor, in this process or in another one that they are sent
+// to. The caller closes them.
+func (g *Group) Door() ([]*os.File, error) {
+	var files []*os.File
+	open := func(path string, flags int) error {
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		files = append(files, os.NewFile(uintptr(fd), path))
+		return nil
+	}
+	err := func() error {
+		if g.place.Unified {
+			return open(g.all[0], unix.O_RDONLY|unix.O_DIRECTORY)
+		}
+		at, err := hierarchies()
+		if err != nil {
+			return err
+		}
+		seen := map[string]bool{}
+		for c, dir := range g.dirs {
+			if seen[dir] {
+				continue
+			}
+			seen[dir] = true
+			if at.legacy[c] == nil {
+				return fmt.Errorf("controller %s: is gone", c)
+			}
+			if err := errors.Join(open(filepath.Join(dir, "tasks"), unix.O_WRONLY), open(filepath.Join(at.legacy[c].own, "tasks"), unix.O_WRONLY)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	if err != nil {
+		for _, f := range files {
+			_ = f.Close()
+		}
+		return nil, fmt.Errorf("control group: %w", err)
+	}
+	return files, nil
+}
+
+// MaxDoor is how many files a door has at most.
+const MaxDoor = 10
+
+// OutOfMemory returns how many of the group's processes the kernel has killed for want
+// of memory, and whether that was because of the group's own limit.
+func (g *Group) OutOfMemory() (kills int, own bool) {
+	dir := g.dirs["memory"]
+	if g.place.Unified {
+		events := numbers(filepath.Join(dir, "memory.events"))
+		return int(events["oom_kill"]), g.limit > 0 && events["oom"] > 0
+	}
+	kills = int(numbers(filepath.Join(dir, "memory.oom_control"))["oom_kill"])
+	// Kernels that charge in batches count no failures: who was killed at its limit had
+	// come near it.
+	return kills, g.limit > 0 && number(filepath.Join(dir, "memory.max_usage_in_bytes")) > g.limit-g.limit/16
+}
+
+// CPU returns how much time of the processors all that ran in the group has had.
+func (g *Group) CPU() time.Duration {
+	if g.place.Unified {
+		return time.Duration(numbers(filepath.Join(g.all[0], "cpu.stat"))["usage_usec"]) * time.Microsecond
+	}
+	if dir, ok := g.dirs["cpuacct"]; ok {
+		return time.Duration(number(filepath.Join(dir, "cpuacct.usage")))
+	}
+	return 0
+}
+
+// Remove removes the group when its processes have ended, and reports whether it is
+// gone: a process that has just ended may hold it up.
+func (g *Group) Remove() bool {
+	gone := true
+	for _, dir := range g.all {
+		err := unix.Rmdir(dir)
+		for end := time.Now().Add(removeWithin); err == unix.EBUSY && time.Now().Before(end); err = unix.Rmdir(dir) {
+			time.Sleep(time.Millisecond)
+		}
+		gone = gone && (err == nil || err == unix.ENOENT)
+	}
+	return gone
+}
+
+const removeWithin = 100 * time.Millisecond
+
+// Kill kills whatever is in the group of that name, until nothing is left, and removes
+// it: for who finds it without a supervisor. It gives up after some seconds, for a
+// process that even the kernel cannot end.
+func (p *Place) Kill(name string) {
+	g := p.group(name)
+	for end := time.Now().Add(killWithin); time.Now().Before(end); {
+		for _, dir := range g.all {
+			if !p.Unified || set(dir, "cgroup.kill", "1") != nil {
+				killAll(dir)
+			}
+		}
+		if g.Remove() {
+			return
+		}
+	}
+}
+
+const killWithin = 5 * time.Second
+
+func killAll(dir string) {
+	b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	for line := range strings.FieldsSeq(string(b)) {
+		if pid, err := strconv.Atoi(line); err == nil && pid > 1 {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}
+
+// numbers reads a file of lines with a name and a number.
+func numbers(file string) map[string]int64 {
+	b, _ := os.ReadFile(file)
+	all := map[string]int64{}
+	for line := range strings.Lines(string(b)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			all[name], _ = strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return all
+}
+
+// number reads a file of one number; 0 if it is not there.
+func number(file string) int64 {
+	b, _ := os.ReadFile(file)
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	return n
+}
+
+// Door leads into a group. It belongs to one thread at a time.
+type Door struct {
+	in, out []int // version 1: in turn for each hierarchy; version 2: in only
+}
+
+// NewDoor makes one of the descriptors of files of Group.Door, of which it keeps
+// copies.
+func NewDoor(fds []int) (*Door, error) {
+	d := &Door{}
+	if len(fds) != 1 && len(fds)%2 != 0 || len(fds) == 0 || len(fds) > MaxDoor {
+		return nil, fmt.Errorf("control group: %d descriptors", len(fds))
+	}
+	for i, fd := range fds {
+		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			d.Close()
+			return nil, fmt.Errorf("control group: %w", err)
+		}
+		if i%2 == 0 {
+			d.in = append(d.in, copied)
+		} else {
+			d.out = append(d.out, copied)
+		}
+	}
+	return d, nil
+}
+
+// Close closes the copies. d may be nil.
+func (d *Door) Close() {
+	if d == nil {
+		return
+	}
+	for _, fd := range append(d.in, d.out...) {
+		_ = unix.Close(fd)
+	}
+	d.in, d.out = nil, nil
+}
+
+// Pass has fork start a process in the group, with attributes that may be changed for
+// it. With version 1 the calling thread, to which the caller is locked, is in the group
+// meanwhile: what it starts begins where it is. A nil door leads nowhere.
+func (d *Door) Pass(attr *syscall.SysProcAttr, fork func() (int, error)) (int, error) {
+	if d == nil || len(d.in) == 0 {
+		return fork()
+	}
+	if len(d.out) == 0 {
+		attr.UseCgroupFD, attr.CgroupFD = true, d.in[0]
+		return fork()
+	}
+	defer step(d.out)
+	if err := step(d.in); err != nil {
+		return 0, fmt.Errorf("control group: %v", err) // its number says nothing of the command
+	}
+	return fork()
+}
+
+// step moves the calling thread.
+func step(to []int) error {
+	var all error
+	for _, fd := range to {
+		if _, err := unix.Write(fd, []byte("0")); err != nil {
+			all = errors.Join(all, err)
+		}
+	}
+	return all
+}

@@ -1,0 +1,186 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits bound the processes of a group. What is 0 is not bounded.
+type Limits struct {
+	Memory    int64 `json:"memory,omitempty"`    // bytes, with files in memory; nothing of it is swapped
+	Processes int   `json:"processes,omitempty"` // and threads
+	// Shares is how many parts of the processors and the disks it gets where several
+	// groups want them: what the others do not need it may have, too. 0 = 1.
+	Shares int `json:"shares,omitempty"`
+}
+
+// Place is where the groups of a node's workers are. Its zero value is nowhere. It is
+// plain data, for another process to use.
+type Place struct {
+	Unified bool `json:"unified,omitempty"` // version 2: the same directory for all controllers
+	// Dirs are directories of their own, by controller: "memory", "pids", "cpu", "io",
+	// with version 1 also "cpuacct", and "blkio" for "io".
+	Dirs map[string]string `json:"dirs,omitempty"`
+	All  Limits            `json:"all,omitzero"` // what the workers have together
+}
+
+// required are the controllers without which Make finds no place.
+var required = []string{"memory", "pids"}
+
+// optional ones are used where they are there.
+var optional = map[bool][]string{true: {"cpu", "io"}, false: {"cpu", "cpuacct", "blkio"}}
+
+// prefix is what the names of all places begin with.
+const prefix = "zorilla-"
+
+// ErrNone is wrapped by the errors of Make: this process may not make groups.
+var ErrNone = errors.New("no control groups")
+
+// Make finds a place with room for groups, and makes it; name tells it from those of
+// other nodes. With version 2 it may move the calling process to a group beside it:
+// call it before other processes are started. What nodes that are gone have left
+// behind is removed.
+func Make(name string, all Limits) (Place, error) {
+	if name == "" || strings.ContainsAny(name, "/\x00") {
+		return Place{}, fmt.Errorf("%w: bad name %q", ErrNone, name)
+	}
+	mounts, err := hierarchies()
+	if err != nil {
+		return Place{}, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	p, err := mounts.place(prefix + name)
+	if err != nil {
+		return Place{}, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	p.All = all
+	if err := p.make(); err != nil {
+		p.Remove()
+		return Place{}, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	return p, nil
+}
+
+// IsZero reports whether there are no groups.
+func (p *Place) IsZero() bool { return len(p.Dirs) == 0 }
+
+// dirs returns each directory once.
+func (p *Place) dirs() []string {
+	var all []string
+	for _, d := range p.Dirs {
+		all = append(all, d)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// make makes the place, which another node may have removed while it was empty.
+func (p *Place) make() error {
+	for _, dir := range p.dirs() {
+		sweep(filepath.Dir(dir))
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if p.Unified {
+			if err := enable(dir, p.controllers()); err != nil {
+				return err
+			}
+		}
+	}
+	return p.limit(p.Dirs, p.All)
+}
+
+func (p *Place) controllers() []string {
+	var all []string
+	for c := range p.Dirs {
+		all = append(all, c)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// sweep removes places that are empty: whoever still wants one makes it again.
+func sweep(dir string) {
+	places, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
+	for _, p := range places {
+		_ = unix.Rmdir(p)
+	}
+}
+
+// Remove removes the place, if no worker is there.
+func (p *Place) Remove() {
+	for _, dir := range p.dirs() {
+		_ = unix.Rmdir(dir)
+	}
+}
+
+// set writes a value to a file of a group, without which a limit would not hold.
+func set(dir, file, value string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(value)
+	return err
+}
+
+// The kernel's bounds, and its values of a share.
+const (
+	maxWeight    = 10000
+	maxBFQ       = 1000
+	weight       = 100  // version 2, and of the disk
+	cpuShares    = 1024 // version 1
+	maxCPUShares = 262144
+)
+
+// limit sets the limits of a group, by its directories.
+func (p *Place) limit(dirs map[string]string, l Limits) error {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	shares := int64(max(l.Shares, 1))
+	type setting struct {
+		controller, file, value string
+		must                    bool
+	}
+	var all []setting
+	add := func(controller, file, value string, must bool) {
+		all = append(all, setting{controller, file, value, must})
+	}
+	switch {
+	case p.Unified:
+		if l.Memory > 0 {
+			add("memory", "memory.max", number(l.Memory), true)
+			add("memory", "memory.swap.max", "0", false) // not there without swap
+		}
+		add("memory", "memory.oom.group", "1", false)
+		add("cpu", "cpu.weight", number(min(weight*shares, maxWeight)), false)
+		add("io", "io.weight", number(min(weight*shares, maxWeight)), false)
+	default:
+		if l.Memory > 0 {
+			add("memory", "memory.limit_in_bytes", number(l.Memory), true)
+			add("memory", "memory.memsw.limit_in_bytes", number(l.Memory), false)
+		}
+		add("cpu", "cpu.shares", number(min(cpuShares*shares, maxCPUShares)), false)
+		add("blkio", "blkio.bfq.weight", number(min(weight*shares, maxBFQ)), false)
+	}
+	if l.Processes > 0 {
+		add("pids", "pids.max", strconv.Itoa(l.Processes), true)
+	}
+	for _, s := range all {
+		dir, ok := dirs[s.controller]
+		if !ok {
+			continue
+		}
+		if err := set(dir, s.file, s.value); err != nil && s.must {
+			return err
+		}
+	}
+	return nil
+}

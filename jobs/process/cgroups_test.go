@@ -1,0 +1,118 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"zorilla/jobs/proc"
+)
+
+// groupOf returns where the control group of a running worker is.
+func groupOf(t *testing.T, root string) string {
+	t.Helper()
+	var o order
+	if err := load(root, orderFile, &o); err != nil {
+		t.Fatal(err)
+	}
+	if o.Groups.IsZero() {
+		t.Fatal("root can have no control groups on this machine: what this test shows cannot be shown here")
+	}
+	return filepath.Join(o.Groups.Dirs["pids"], filepath.Base(root))
+}
+
+// rootOnly reports whether this test is root's to show: others have no groups, unless
+// they were given some.
+func rootOnly(t *testing.T) bool {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Log("a machine's root only can count on control groups")
+	}
+	return os.Geteuid() == 0
+}
+
+// All of a worker is in its group, which bounds it, and which goes with it.
+func TestGroupOfAWorker(t *testing.T) {
+	if !rootOnly(t) {
+		return
+	}
+	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
+		s := spec("none")
+		s.Args = []string{"/bin/sh", "-c", "(setsid sleep 1000 &); sleep 1000 & echo $$; " + gateText + "(while :; do :; done) & sleep 0.3"}
+		w := start(t, cfg, s)
+		awaitOutput(t, w, 1)
+		dir := groupOf(t, s.Root)
+		if b, err := os.ReadFile(filepath.Join(dir, "pids.max")); err != nil || strings.TrimSpace(string(b)) != strconv.Itoa(maxProcesses) {
+			t.Errorf("%q %v", b, err)
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err != nil || len(strings.Fields(string(b))) < 3 {
+			t.Errorf("%q %v, want its three processes", b, err)
+		}
+		openGate(t, s.Root)
+		if e := await(t, w); e.Cause != Exited || e.CPU < 0.1 { // of a process that nobody waited for
+			t.Errorf("%+v", e)
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+	})
+}
+
+// Processes that hide from all but the kernel go, also when those that would end them
+// were killed at once.
+func TestLauncherAndSupervisorAreKilled(t *testing.T) {
+	if !rootOnly(t) {
+		return
+	}
+	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
+		s := spec("none")
+		s.Args = []string{"/bin/sh", "-c", "(cd /; env -i setsid sleep 3021 &); echo begun; exec sleep 3022"}
+		w, err := probed(t, cfg).Start(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitOutput(t, w, 1)
+		dir := groupOf(t, s.Root)
+		b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []proc.ID
+		for _, f := range strings.Fields(string(b)) {
+			pid, err := strconv.Atoi(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, err := proc.Identify(pid); err == nil {
+				all = append(all, id)
+			}
+		}
+		var rec record
+		if err := load(s.Root, recordFile, &rec); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []proc.ID{rec.Supervisor, rec.Launcher} {
+			if err := syscall.Kill(id.PID, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range []proc.ID{rec.Launcher, rec.Supervisor} {
+			if err := syscall.Kill(id.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e := await(t, w); e.Cause != Lost {
+			t.Errorf("%+v", e)
+		}
+		mustBeGone(t, all)
+		if _, err := os.Lstat(dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
