@@ -13,7 +13,8 @@ import (
 	"zorilla/vicinity"
 )
 
-// Limits is what the owner of a node allows. The zero value allows everything.
+// Limits is what the owner of a node allows. The zero value lets all work in,
+// and shows workers nothing but the system.
 type Limits struct {
 	Paused           bool `json:"paused"`              // no new work, for whomever; what runs goes on
 	MaxJobs          int  `json:"max_jobs"`            // jobs with workers here at a time; 0 = no limit
@@ -25,6 +26,11 @@ type Limits struct {
 	// and addresses are what nodes say of themselves.
 	Allow []string `json:"allow"`
 	Deny  []string `json:"deny"`
+
+	// Expose are paths that all workers are shown, PATH:ro or PATH:rw; see shown.List.
+	Expose []string `json:"expose"`
+	// Mounts is what jobs that were submitted here may ask for beyond them.
+	Mounts string `json:"mounts"`
 }
 
 const (
@@ -39,6 +45,9 @@ func (l *Limits) Validate() error {
 	}
 	if l.MaxWorkersPerJob < 0 || l.MaxWorkersPerJob > MaxRanks {
 		return fmt.Errorf("max-workers-per-job %d: want 0 (no limit) to %d", l.MaxWorkersPerJob, MaxRanks)
+	}
+	if err := l.checkShown(); err != nil {
+		return err
 	}
 	for name, list := range map[string][]string{"allow": l.Allow, "deny": l.Deny} {
 		if len(list) > maxListed {
@@ -66,8 +75,8 @@ func checkListed(e string) error {
 }
 
 // Change makes one change, as people write it: max-jobs=2, max-workers-per-job=none,
-// paused=yes, deny=A,B, deny+=A, deny-=A, allow=none. Nothing is changed if it
-// returns an error.
+// paused=yes, deny=A,B, deny+=A, deny-=A, allow=none, expose+=/data:ro, mounts=own.
+// Nothing is changed if it returns an error.
 func (l *Limits) Change(text string) error {
 	key, value, found := strings.Cut(text, "=")
 	op := byte(0)
@@ -83,16 +92,20 @@ func (l *Limits) Change(text string) error {
 		next.Allow, err = listed(l.Allow, op, value)
 	case key == "deny":
 		next.Deny, err = listed(l.Deny, op, value)
+	case key == "expose":
+		next.Expose, err = exposed(l.Expose, op, value)
 	case op != 0:
-		err = fmt.Errorf("only allow and deny can be changed with %c=", op)
+		err = fmt.Errorf("only allow, deny and expose can be changed with %c=", op)
 	case key == "max-jobs":
 		next.MaxJobs, err = limit(value)
 	case key == "max-workers-per-job":
 		next.MaxWorkersPerJob, err = limit(value)
 	case key == "paused":
 		next.Paused, err = yesNo(value)
+	case key == "mounts":
+		next.Mounts, err = mounts(value)
 	default:
-		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny and paused")
+		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny, expose, mounts and paused")
 	}
 	if err != nil {
 		return fmt.Errorf("%.80q: %w", text, err)
@@ -128,14 +141,7 @@ func yesNo(value string) (bool, error) {
 // listed returns a list as it is after a change: replaced, or with or without
 // what is named.
 func listed(old []string, op byte, value string) ([]string, error) {
-	var named []string
-	if value != "none" || op != 0 {
-		for part := range strings.SplitSeq(value, ",") {
-			if part = strings.TrimSpace(part); part != "" && !slices.Contains(named, part) {
-				named = append(named, part)
-			}
-		}
-	}
+	named := parts(op, value)
 	switch op {
 	case '+':
 		list := slices.Clone(old)
@@ -154,6 +160,19 @@ func listed(old []string, op byte, value string) ([]string, error) {
 		return slices.DeleteFunc(slices.Clone(old), func(e string) bool { return slices.Contains(named, e) }), nil
 	}
 	return named, nil
+}
+
+// parts splits what a list is changed by; a list that is set to none is empty.
+func parts(op byte, value string) (named []string) {
+	if value == "none" && op == 0 {
+		return nil
+	}
+	for part := range strings.SplitSeq(value, ",") {
+		if part = strings.TrimSpace(part); part != "" && !slices.Contains(named, part) {
+			named = append(named, part)
+		}
+	}
+	return named
 }
 
 // Admits reports whether an origin's jobs are welcome. Of a node that is not

@@ -18,7 +18,7 @@ func TestLimitsChange(t *testing.T) {
 	}{
 		{change: "max-jobs=2", want: Limits{MaxJobs: 2}},
 		{change: "max-jobs=0", bad: "want a number from 1, or none"},
-		{change: "max-jobs+=1", bad: "only allow and deny can be changed with +="},
+		{change: "max-jobs+=1", bad: "only allow, deny and expose can be changed with +="},
 		{change: "max-jobs", bad: "want NAME=VALUE"},
 		{change: "=3", bad: "there are max-jobs"},
 		{change: "colour=red", bad: "there are max-jobs"},
@@ -37,6 +37,15 @@ func TestLimitsChange(t *testing.T) {
 		{change: "allow+=none", want: Limits{Allow: []string{"none"}, Deny: []string{"10.1.0.0/16"}}},
 		{change: "deny=none", want: Limits{Allow: []string{"none"}}},
 		{change: "allow=", want: Limits{}},
+		{change: "expose+=/data,/scratch/:rw", want: Limits{Expose: []string{"/data:ro", "/scratch:rw"}}},
+		{change: "expose+=/data:rw,/b", want: Limits{Expose: []string{"/data:rw", "/scratch:rw", "/b:ro"}}},
+		{change: "expose-=/data,/b:ro", want: Limits{Expose: []string{"/scratch:rw"}}},
+		{change: "expose-=/data", bad: "is not in the list"},
+		{change: "expose+=data", bad: "want an absolute path"},
+		{change: "expose=/a,/a:rw", bad: "it is there twice"},
+		{change: "mounts=all", bad: "want own, own:rw or exposed"},
+		{change: "mounts=exposed", want: Limits{Expose: []string{"/scratch:rw"}, Mounts: "exposed"}},
+		{change: "expose=none", want: Limits{Mounts: "exposed"}},
 	} {
 		before := l
 		err := l.Change(step.change)
@@ -50,6 +59,9 @@ func TestLimitsChange(t *testing.T) {
 		default:
 			if len(l.Allow)+len(step.want.Allow) == 0 {
 				l.Allow = nil
+			}
+			if len(l.Expose)+len(step.want.Expose) == 0 {
+				l.Expose = nil
 			}
 			if len(l.Deny)+len(step.want.Deny) == 0 {
 				l.Deny = nil

@@ -67,13 +67,22 @@ type Spec struct {
 	After    []Dependency   `json:"after,omitempty"` // all must be fulfilled before it looks for workers
 
 	// What happens when a program fails: ends with another code than 0.
-	Retries       int   `json:"retries,omitempty"`          // more attempts of a rank; of a rigid job as a whole, also if a node is lost
-	KillOnBadExit *bool `json:"kill_on_bad_exit,omitempty"` // a rank that fails for good stops the others; nil = in a rigid job
-	MaxFails      int   `json:"max_fails,omitempty"`        // the job is stopped when more ranks have failed; 0 = no limit
+	Retries int `json:"retries,omitempty"` // more attempts of a rank; of a rigid job as a whole, also if a node is lost
+	Failing
 
 	// SignalOnChange is sent to each process of the job that handles it when the
 	// host file has changed: HUP, INT, USR1, USR2, URG or WINCH; "" = none.
 	SignalOnChange string `json:"signal_on_change,omitempty"`
+
+	// Mounts are paths of the nodes that the workers need, PATH:ro or PATH:rw: only nodes
+	// whose owners show them to the job offer.
+	Mounts []string `json:"mounts,omitempty"`
+}
+
+// Failing says what a rank that has failed for good means for the others.
+type Failing struct {
+	KillOnBadExit *bool `json:"kill_on_bad_exit,omitempty"` // it stops the others; nil = in a rigid job
+	MaxFails      int   `json:"max_fails,omitempty"`        // the job is stopped when more ranks have failed; 0 = no limit
 }
 
 // StopsOnBadExit reports whether one rank that fails stops the others.
@@ -211,6 +220,9 @@ func (s *Spec) Validate() error {
 
 // checkPlaces returns what is wrong with where the workers should be.
 func (s *Spec) checkPlaces() string {
+	if text := s.checkMounts(); text != "" {
+		return text
+	}
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return fmt.Sprintf("--strategy: %v", err)
 	}

@@ -49,7 +49,6 @@ type Owner struct {
 	Slots  int        // capacity; the number of cores
 	Memory int64      // bytes; what the machine has
 	RunAs  *jobs.User // whom workers run as; nil = the node's own user
-	Expose []string   // further paths that workers may read
 
 	// NodeLimit is how long workers go on without the node; 0 = an hour,
 	// negative = they end with it. OrphanLimit is how long they go on without

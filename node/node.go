@@ -19,7 +19,7 @@ import (
 )
 
 // ProtocolVersion is what nodes tell each other of what they speak.
-const ProtocolVersion = 2
+const ProtocolVersion = 3
 
 // Node is one node. Make it with New; it works while Run does.
 type Node struct {

@@ -16,6 +16,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/shown"
 	"zorilla/transfer"
 )
 
@@ -28,6 +29,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "disk", Usage: "disk space that must be free for each worker: `SIZE`"},
 		&cli.IntFlag{Name: "gpus", Usage: "`N` GPUs of its own for each worker"},
 		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
+		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},
 		&cli.StringFlag{Name: "t", Aliases: []string{"time"}, Usage: "walltime: `TIME` such as 10m, 1h30m, HH:MM:SS or seconds"},
 		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern (repeatable)"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
@@ -74,7 +76,7 @@ func requestOf(c *cli.Context, stdin io.Reader) (r *request, err error) {
 		GPUs: c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
 		SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"),
 		Search:         jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
-		Retries:        c.Int("retries"), MaxFails: c.Int("max-fails"),
+		Retries:        c.Int("retries"), Failing: jobs.Failing{MaxFails: c.Int("max-fails")},
 	}}
 	if err := readOptions(c, &r.spec); err != nil {
 		return nil, usage(c, "%v", err)
@@ -126,6 +128,13 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 			}
 			*d = codec.Duration(t)
 		}
+	}
+	for _, m := range c.StringSlice("mount") {
+		p, err := shown.Parse(m)
+		if err != nil {
+			return fmt.Errorf("--mount %s: %w", m, err)
+		}
+		spec.Mounts = append(spec.Mounts, p.String())
 	}
 	if spec.After, err = dependencies(c.String("d")); err != nil {
 		return err

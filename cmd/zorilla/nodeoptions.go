@@ -29,7 +29,6 @@ type nodeOptions struct {
 	NodeLimit, OrphanLimit time.Duration
 	KeepFor                time.Duration
 	KeepOutputs            int64 // bytes; 0 = a tenth of the disk
-	Expose                 []string
 	Labels                 map[string]string
 	GPUs                   int      // 0 = those that the machine reports; negative = none
 	Changes                []string // to what the owner allows
@@ -43,7 +42,7 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 		State: c.String("state"), Work: c.String("work"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
 		Name: c.String("name"), Site: c.String("site"),
 		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
-		Slots: c.Int("slots"), RunAs: c.String("run-as"), Expose: commas(c.StringSlice("expose")),
+		Slots: c.Int("slots"), RunAs: c.String("run-as"),
 		NodeLimit: c.Duration("node-limit"), OrphanLimit: c.Duration("orphan-limit"),
 		Verbose: c.Bool("v"), Log: log,
 	}
@@ -93,11 +92,6 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 			return o, err
 		}
 	}
-	for i, p := range o.Expose {
-		if o.Expose[i], err = filepath.Abs(p); err != nil {
-			return o, err
-		}
-	}
 	return o, nil
 }
 
@@ -144,11 +138,25 @@ func ownerOptions(c *cli.Context, o *nodeOptions) error {
 		}
 	}
 	var check jobs.Limits
-	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny"} {
+	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose", "mounts"} {
 		if !c.IsSet(name) {
 			continue
 		}
-		value := strings.Join(commas(c.StringSlice(name)), ",")
+		values := commas(c.StringSlice(name))
+		if name == "mounts" {
+			values = []string{c.String(name)}
+		}
+		for i, p := range values {
+			if name != "expose" || p == "none" {
+				continue
+			}
+			abs, err := filepath.Abs(p)
+			if err != nil {
+				return err
+			}
+			values[i] = abs
+		}
+		value := strings.Join(values, ",")
 		if n := c.Int(name); name == "max-jobs" || name == "max-workers-per-job" {
 			if value = strconv.Itoa(n); n == 0 {
 				value = "none"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,10 @@ func ownerCommand(con *console) *cli.Command {
   deny=WHO,...            do not work for jobs that these nodes submit
   allow=WHO,...           work only for these
   paused=yes|no           as zorilla pause and resume do
+  expose=PATH[:ro|:rw],...  show workers these paths, to read or to write, too
+  mounts=own|own:rw|exposed  what jobs that are submitted at this node may have
+                          by --mount: any path to read, also to write, or only
+                          what is exposed to all
 none takes a limit or list away; deny+=WHO and deny-=WHO change a list. WHO is a
 node's ID (its first 5 characters or more), a node's name, or a network such as
 10.1.0.0/16. IDs are proven; names and addresses are what nodes say of
@@ -29,7 +34,8 @@ themselves. All of it counts at once and is kept; workers that run go on. The
 node's own jobs are not subject to allow and deny.
 
 zorilla owner set max-jobs=2 deny+=noisy,10.1.0.0/16
-zorilla owner set max-jobs=none allow=none`,
+zorilla owner set max-jobs=none allow=none
+zorilla owner set expose+=/data:ro,/scratch:rw`,
 		Flags: []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
 			changes := c.Args().Slice()
@@ -104,7 +110,8 @@ func withLimits(con *console, c *cli.Context, ask func(*api.Client) (jobs.Limits
 
 func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 	if c.Bool("json") {
-		l.Allow, l.Deny = append([]string{}, l.Allow...), append([]string{}, l.Deny...)
+		l.Allow, l.Deny, l.Expose = append([]string{}, l.Allow...), append([]string{}, l.Deny...), append([]string{}, l.Expose...)
+		l.Mounts = cmp.Or(l.Mounts, jobs.MountsOwn)
 		return con.printJSON(l)
 	}
 	number := func(n int) string {
@@ -126,5 +133,6 @@ func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 	return con.printTable([][]string{
 		{"paused", paused}, {"max-jobs", number(l.MaxJobs)}, {"max-workers-per-job", number(l.MaxWorkersPerJob)},
 		{"allow", list(l.Allow)}, {"deny", list(l.Deny)},
+		{"expose", list(l.Expose)}, {"mounts", cmp.Or(l.Mounts, jobs.MountsOwn)},
 	})
 }

@@ -241,7 +241,7 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 		return fmt.Errorf("%w: nothing is held for job %s under this key", jobs.ErrRefused, job.Short())
 	case h.Ad.Origin() != origin:
 		return fmt.Errorf("%w: job %s belongs to another origin", jobs.ErrRefused, job.Short())
-	case g.Spec.Needs() != h.Needs:
+	case g.Spec.Needs() != h.Needs || !slices.Equal(g.Spec.Mounts, h.Ad.Mounts):
 		return fmt.Errorf("%w: job %s was advertised with other needs", jobs.ErrRefused, job.Short())
 	case n > h.Workers:
 		return fmt.Errorf("%w: %d workers granted, %d offered", jobs.ErrRefused, n, h.Workers)

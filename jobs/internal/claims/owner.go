@@ -32,8 +32,22 @@ func (c *Claims) never(ad *wire.Advertisement) string {
 	case !c.matches(ad.Where):
 		return wire.ReasonWhere
 	}
+	return unshown(&c.Limits, c.self, ad)
+}
+
+// unshown says which path that a job asks for is not shown to it at self, or "".
+func unshown(l *jobs.Limits, self vicinity.ID, ad *wire.Advertisement) string {
+	if len(ad.Mounts) == 0 {
+		return ""
+	}
+	if _, missing := l.Grant(ad.Origin() == self, ad.Mounts); missing != "" {
+		return fmt.Sprintf("%s %.*s", wire.ReasonMount, maxNamed, missing)
+	}
 	return ""
 }
+
+// maxNamed bounds a path in a reason, so that it fits into an answer.
+const maxNamed = wire.MaxReason - len(wire.ReasonMount) - 1
 
 // notNow says why nothing was offered to a job.
 func (c *Claims) notNow(ad *wire.Advertisement) string {
@@ -98,11 +112,13 @@ func (c *Claims) matches(text string) bool {
 // the queue.
 func (c *Claims) Limit(l jobs.Limits) {
 	c.Limits = l
-	c.Queue = slices.DeleteFunc(c.Queue, func(q *Queued) bool { return !c.admitted(q.Ad.Origin(), q.Ad.Addrs) })
+	c.Queue = slices.DeleteFunc(c.Queue, func(q *Queued) bool {
+		return !c.admitted(q.Ad.Origin(), q.Ad.Addrs) || unshown(&l, c.self, &q.Ad) != ""
+	})
 	for _, id := range c.lastFirst(func(*Hold) bool { return true }) {
 		h := c.Holds[id]
 		_, jobs := c.promised()
-		if l.Paused || !c.admitted(h.Ad.Origin(), nil) || l.MaxWorkersPerJob > 0 && c.Jobs[id]+h.Workers > l.MaxWorkersPerJob || jobs && c.Jobs[id] == 0 {
+		if l.Paused || !c.admitted(h.Ad.Origin(), nil) || unshown(&l, c.self, &h.Ad) != "" || l.MaxWorkersPerJob > 0 && c.Jobs[id]+h.Workers > l.MaxWorkersPerJob || jobs && c.Jobs[id] == 0 {
 			delete(c.Holds, id)
 		}
 	}

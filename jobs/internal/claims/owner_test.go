@@ -14,6 +14,9 @@ import (
 	"zorilla/vicinity"
 )
 
+// ownedMount is a path that the tests' owner shows, to be read.
+const ownedMount = "/data"
+
 // bigNode has everything that a job can ask for.
 func bigNode() *Claims {
 	return New(vicinity.Member{ID: jobtest.Node(0), Name: "big", Slots: 8, Memory: 8 << 30, GPUs: 2, Platform: "linux/amd64"}, jobtest.Rand())
@@ -21,11 +24,19 @@ func bigNode() *Claims {
 
 func TestReasonsOfDeclines(t *testing.T) {
 	for want, change := range map[string]func(*Claims, *wire.Advertisement){
-		wire.ReasonSlots:     func(_ *Claims, ad *wire.Advertisement) { ad.Slots = 9 },
-		wire.ReasonMemory:    func(_ *Claims, ad *wire.Advertisement) { ad.Memory = 9 << 30 },
-		wire.ReasonGPUs:      func(_ *Claims, ad *wire.Advertisement) { ad.GPUs = 3 },
-		wire.ReasonDisk:      func(c *Claims, ad *wire.Advertisement) { c.Measured(1 << 20); ad.Disk = 2 << 20 },
-		wire.ReasonWhere:     func(_ *Claims, ad *wire.Advertisement) { ad.Where = `os == "plan9"` },
+		wire.ReasonSlots:  func(_ *Claims, ad *wire.Advertisement) { ad.Slots = 9 },
+		wire.ReasonMemory: func(_ *Claims, ad *wire.Advertisement) { ad.Memory = 9 << 30 },
+		wire.ReasonGPUs:   func(_ *Claims, ad *wire.Advertisement) { ad.GPUs = 3 },
+		wire.ReasonDisk:   func(c *Claims, ad *wire.Advertisement) { c.Measured(1 << 20); ad.Disk = 2 << 20 },
+		wire.ReasonWhere:  func(_ *Claims, ad *wire.Advertisement) { ad.Where = `os == "plan9"` },
+		wire.ReasonMount + " /home/ann": func(c *Claims, ad *wire.Advertisement) {
+			c.Limit(jobs.Limits{Expose: []string{ownedMount + ":ro"}})
+			ad.Mounts = []string{ownedMount + "/x:ro", "/home/ann:ro"}
+		},
+		wire.ReasonMount + " " + ownedMount: func(c *Claims, ad *wire.Advertisement) {
+			c.Limit(jobs.Limits{Expose: []string{ownedMount + ":ro"}})
+			ad.Mounts = []string{ownedMount + ":rw"}
+		},
 		wire.ReasonLeaving:   func(c *Claims, _ *wire.Advertisement) { c.Closed = wire.ReasonLeaving },
 		wire.ReasonPaused:    func(c *Claims, _ *wire.Advertisement) { c.Limit(jobs.Limits{Paused: true}) },
 		wire.ReasonDenied:    func(c *Claims, ad *wire.Advertisement) { c.Limit(jobs.Limits{Deny: []string{string(ad.Origin())}}) },
@@ -55,7 +66,7 @@ func TestReasonsOfDeclines(t *testing.T) {
 		if a.Reason != want || (a.Workers == 0) != (want != "") {
 			t.Errorf("got %+v, want %q", a, want)
 		}
-		never := want == wire.ReasonSlots || want == wire.ReasonMemory || want == wire.ReasonGPUs || want == wire.ReasonWhere || want == wire.ReasonLeaving || want == wire.ReasonDenied
+		never := want == wire.ReasonSlots || want == wire.ReasonMemory || want == wire.ReasonGPUs || want == wire.ReasonWhere || want == wire.ReasonLeaving || want == wire.ReasonDenied || strings.HasPrefix(want, wire.ReasonMount)
 		if never && (a.Capacity != 0 || len(c.Queue) != 0) {
 			t.Errorf("%s: it says %+v and queues the job, which it will never run", want, a)
 		}
@@ -65,6 +76,48 @@ func TestReasonsOfDeclines(t *testing.T) {
 		if queue := c.Waiting(jobtest.Start); want != "" && !never && queue[0].Reason != want {
 			t.Errorf("%s: the queue says %q", want, queue[0].Reason)
 		}
+	}
+}
+
+// Only what a job asked for when it was offered slots is given to it, and only as long as
+// the owner shows it. A job of the node itself gets more, and nobody else's does.
+func TestMounts(t *testing.T) {
+	c := bigNode()
+	c.Limit(jobs.Limits{Expose: []string{ownedMount + ":ro"}})
+	ad := wiretest.Ad(jobtest.Node(1), "aaaaa", 2, 1)
+	a := c.Advertised(jobtest.Start, ad)
+	g := wiretest.Grant(ad, a.Key, 2)
+	g.Spec.Mounts = []string{ownedMount + ":ro"}
+	if err := c.Granted(jobtest.Start, ad.Origin(), g); !errors.Is(err, jobs.ErrRefused) {
+		t.Errorf("a grant with other mounts than advertised gives %v", err)
+	}
+	ad.Mounts = g.Spec.Mounts
+	if a = c.Advertised(jobtest.Start, ad); a.Workers != 2 {
+		t.Fatalf("got %+v, want an offer", a)
+	}
+	c.Limit(jobs.Limits{})
+	if len(c.Holds) != 0 {
+		t.Error("what is not shown any more is still offered")
+	}
+	spec := jobs.Spec{Mounts: []string{"/data:ro"}}
+	older := ad
+	older.Where, older.Mounts = spec.Condition(), nil // it does not know that field
+	if a := c.Advertised(jobtest.Start, older); a.Reason != wire.ReasonWhere {
+		t.Errorf("a node that knows no mounts says %+v", a)
+	}
+	own := wiretest.Ad(jobtest.Node(0), "bbbbb", 2, 1)
+	own.Mounts = []string{"/home/ann:ro"}
+	if a := c.Advertised(jobtest.Start, own); a.Workers != 2 {
+		t.Errorf("the node's own job gets %+v", a)
+	}
+	own.Mounts = []string{"/" + strings.Repeat("x", 250) + ":rw"}
+	if a := c.Advertised(jobtest.Start, own); a.Workers != 0 || a.Check() != nil {
+		t.Errorf("the node's own job gets %+v, which is %v", a, a.Check())
+	}
+	c.Limit(jobs.Limits{Mounts: jobs.MountsExposed})
+	own.Mounts = []string{"/home/ann:ro"}
+	if a := c.Advertised(jobtest.Start, own); a.Workers != 0 || a.Reason != wire.ReasonMount+" /home/ann" {
+		t.Errorf("the node's own job gets %+v, want a decline", a)
 	}
 }
 

@@ -41,7 +41,9 @@ type Workers struct {
 	Runner    Runner
 	CleanRoot func(root string, keep ...string) error // as process.CleanRoot
 	RunAs     *jobs.User                              // nil = as the node
-	Expose    []string                                // paths that workers may read, beside the system's; may be empty
+	// Limits tells what the owner allows now, of which is what workers are shown; nil =
+	// nothing but the system.
+	Limits func() jobs.Limits
 	// Devices are device files that workers with GPUs may use; may be empty.
 	Devices []string
 	// NodeLimit is how long workers go on without this node; 0 = an hour,

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,10 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
 		Memory: spec.Memory, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
 	})
+	var err error
+	if p.Expose, p.Writable, err = x.shown(c.Job.Origin() == x.cfg.Self.ID, spec.Mounts); err != nil {
+		return p, err
+	}
 	if len(c.GPUs) > 0 {
 		p.Devices = x.cfg.Devices
 	}
@@ -42,10 +47,25 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 	return p, nil
 }
 
+// shown returns what a worker is shown that asks for mounts, as the owner wants it now:
+// perhaps no longer as when the job was offered its slots.
+func (x *Executor) shown(own bool, mounts []string) (read, write []string, err error) {
+	var l jobs.Limits
+	if x.cfg.Limits != nil {
+		l = x.cfg.Limits()
+	}
+	all, missing := l.Grant(own, mounts)
+	if missing != "" {
+		return nil, nil, fmt.Errorf("%s %s", wire.ReasonMount, missing)
+	}
+	read, write = all.Split()
+	return read, write, nil
+}
+
 // confined adds what holds for all workers of this node.
 func (x *Executor) confined(p process.Spec) process.Spec {
 	p.NodeLimit, p.OrphanLimit = max(x.cfg.NodeLimit, leastNodeLimit), x.cfg.OrphanLimit
-	p.Expose, p.Hide, p.UID, p.GID = x.cfg.Expose, []string{x.cfg.State, x.cfg.Dir}, -1, -1
+	p.Hide, p.UID, p.GID = []string{x.cfg.State, x.cfg.Dir}, -1, -1
 	if u := x.cfg.RunAs; u != nil {
 		p.UID, p.GID = u.UID, u.GID
 	}

@@ -114,7 +114,7 @@ func TestBadExitStopsTheOthersOfAGang(t *testing.T) {
 
 func TestBadExitLeavesTheOthers(t *testing.T) {
 	for name, spec := range map[string]jobs.Spec{
-		"rigid, told so": {Min: 4, Max: 4, KillOnBadExit: kill(false)},
+		"rigid, told so": {Min: 4, Max: 4, Failing: jobs.Failing{KillOnBadExit: kill(false)}},
 		"malleable":      {Min: 2, Max: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestBadExitLeavesTheOthers(t *testing.T) {
 }
 
 func TestMaxFails(t *testing.T) {
-	c := running(t, jobs.Spec{Min: 2, Max: 6, MaxFails: 1})
+	c := running(t, jobs.Spec{Min: 2, Max: 6, Failing: jobs.Failing{MaxFails: 1}})
 	if r := releases(c.exits(1, wiretest.RA(0, 1), 1, process.Exited)); len(r) != 0 {
 		t.Fatalf("stopped after the first failure: %+v", r)
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"zorilla/flood"
@@ -10,6 +11,7 @@ import (
 	"zorilla/internal/plain"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/where"
+	"zorilla/jobs/shown"
 	"zorilla/vicinity"
 )
 
@@ -25,6 +27,7 @@ type Advertisement struct {
 	Disk     int64      `json:"d,omitempty"`
 	GPUs     int        `json:"g,omitempty"`
 	Where    string     `json:"x,omitempty"` // an expression of --where
+	Mounts   []string   `json:"v,omitempty"` // of --mount
 	Priority int        `json:"p,omitempty"`
 	Stamp    jobs.Stamp `json:"s"`
 	// Near asks nodes to tell where they are.
@@ -100,6 +103,10 @@ func (ad *Advertisement) check() error {
 		ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
 		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs:
 		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)
+	}
+	if list, err := shown.ParseAll(ad.Mounts); err != nil || len(list) > jobs.MaxMounts || !slices.Equal(list.Strings(), ad.Mounts) ||
+		len(list) > 0 && jobs.SizeOfMounts(ad.Mounts)+len(ad.Where) > where.MaxLength {
+		return fmt.Errorf("advertisement: mounts: %w", codec.ErrMalformed)
 	}
 	return CheckAddrs(ad.Addrs)
 }

@@ -15,5 +15,9 @@ const (
 	ReasonQueueing = "too many jobs waiting"
 )
 
+// ReasonMount begins the decline of a node whose owner does not show a path; the path
+// follows.
+const ReasonMount = "its owner does not expose"
+
 // ReasonBroken begins the decline of such a node; the cause follows.
 const ReasonBroken = "cannot start workers"

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -43,15 +44,24 @@ func TestAdvertisementBytes(t *testing.T) {
 func TestSenselessMessagesAreRefused(t *testing.T) {
 	good := wiretest.Ad(jobtest.Node(1), "k7f3q", 4, 1)
 	for name, change := range map[string]func(*wire.Advertisement){
-		"no job":            func(a *wire.Advertisement) { a.Job = "" },
-		"path as a job":     func(a *wire.Advertisement) { a.Job = "../..@zaaba" },
-		"short origin":      func(a *wire.Advertisement) { a.Job = jobs.ID(a.Job.Short()) },
-		"nobody wanted":     func(a *wire.Advertisement) { a.Wanted = 0 },
-		"too many wanted":   func(a *wire.Advertisement) { a.Wanted = 1 << 40 },
-		"no slots":          func(a *wire.Advertisement) { a.Slots = 0 },
-		"negative memory":   func(a *wire.Advertisement) { a.Memory = -1 },
-		"eternal":           func(a *wire.Advertisement) { a.Life = 1 << 50 },
-		"not an address":    func(a *wire.Advertisement) { a.Addrs = []string{"localhost; rm -rf /"} },
+		"no job":          func(a *wire.Advertisement) { a.Job = "" },
+		"path as a job":   func(a *wire.Advertisement) { a.Job = "../..@zaaba" },
+		"short origin":    func(a *wire.Advertisement) { a.Job = jobs.ID(a.Job.Short()) },
+		"nobody wanted":   func(a *wire.Advertisement) { a.Wanted = 0 },
+		"too many wanted": func(a *wire.Advertisement) { a.Wanted = 1 << 40 },
+		"no slots":        func(a *wire.Advertisement) { a.Slots = 0 },
+		"negative memory": func(a *wire.Advertisement) { a.Memory = -1 },
+		"eternal":         func(a *wire.Advertisement) { a.Life = 1 << 50 },
+		"not an address":  func(a *wire.Advertisement) { a.Addrs = []string{"localhost; rm -rf /"} },
+		"too many paths": func(a *wire.Advertisement) {
+			a.Mounts = strings.Fields("/1:ro /2:ro /3:ro /4:ro /5:ro /6:ro /7:ro /8:ro /9:ro")
+		},
+		"a relative path": func(a *wire.Advertisement) { a.Mounts = []string{"../etc:ro"} },
+		"no clean path":   func(a *wire.Advertisement) { a.Mounts = []string{"/data/../etc:ro"} },
+		"no ending":       func(a *wire.Advertisement) { a.Mounts = []string{"/data"} },
+		"too much of both": func(a *wire.Advertisement) {
+			a.Mounts, a.Where = []string{"/data:ro"}, strings.Repeat("x", where.MaxLength-9)
+		},
 		"too many adresses": func(a *wire.Advertisement) { a.Addrs = make([]string, 100) },
 	} {
 		ad := good
@@ -83,15 +93,25 @@ func FuzzDecodePacket(f *testing.F) {
 	})
 }
 
-// What travels with the longest expression still fits into a flood.
+// What travels with the longest expression, or as many paths instead, fits into a flood.
 func TestAdvertisementWithEverythingFits(t *testing.T) {
 	full := wiretest.Ad(jobtest.Node(1), "k7f3q", jobs.MaxRanks, 1<<63)
 	full.Slots, full.Memory, full.Disk, full.GPUs, full.Priority = jobs.MaxSlots, 1<<60, 1<<60, jobs.MaxGPUs, -100
-	full.Where, full.Round, full.Life = strings.Repeat("x", where.MaxLength), 1<<31, wire.MaxLife.Milliseconds()
+	full.Round, full.Life, full.Near, full.Signed = math.MaxInt, wire.MaxLife.Milliseconds(), true, math.MaxInt64
 	for range wire.MaxAddrs {
 		full.Addrs = append(full.Addrs, "[2001:db8:1111:2222:3333:4444:5555:6666]:65535")
 	}
-	if n := wire.SignatureLen + len(codec.MustMarshal(full)); n > 1000 {
-		t.Fatalf("the largest advertisement takes %d bytes: it does not fit into a flood's packet", n)
+	for i := range jobs.MaxMounts {
+		full.Mounts = append(full.Mounts, fmt.Sprintf("/%d%s:ro", i, strings.Repeat("x", 20)))
+	}
+	full.Where = strings.Repeat("x", where.MaxLength-jobs.SizeOfMounts(full.Mounts))
+	for what, change := range map[string]func(){"both": func() {}, "no paths": func() {
+		full.Where, full.Mounts = strings.Repeat("x", where.MaxLength), nil
+	}} {
+		change()
+		b := append(make([]byte, wire.SignatureLen), codec.MustMarshal(full)...)
+		if _, err := wire.DecodeAdvertisement(b, wiretest.Genuine); err != nil || len(b) > flood.MaxPayload {
+			t.Errorf("%s: %v; the largest advertisement takes %d bytes of %d", what, err, len(b), flood.MaxPayload)
+		}
 	}
 }

@@ -1,0 +1,147 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"zorilla/jobs/internal/where"
+	"zorilla/jobs/shown"
+)
+
+// What a job that was submitted at a node may ask for there beyond what the node's owner
+// shows to all: values of Limits.Mounts.
+const (
+	MountsOwn      = "own"     // any path, to read: who can submit there can read it anyway; also ""
+	MountsOwnWrite = "own:rw"  // and to write
+	MountsExposed  = "exposed" // nothing
+)
+
+// MaxMounts is how many paths a job may ask for.
+const MaxMounts = 8
+
+// mountsVersion is the protocol version of nodes that know what a job asks for.
+const mountsVersion = 3
+
+// checkMounts returns what is wrong with the paths that the job asks for, as a user sees it.
+func (s *Spec) checkMounts() string {
+	if len(s.Mounts) == 0 {
+		return ""
+	}
+	if len(s.Mounts) > MaxMounts {
+		return fmt.Sprintf("--mount: %d paths, at most %d", len(s.Mounts), MaxMounts)
+	}
+	list, err := shown.ParseAll(s.Mounts)
+	if err != nil {
+		return fmt.Sprintf("--mount %v", err)
+	}
+	if !slices.Equal(list.Strings(), s.Mounts) {
+		return fmt.Sprintf("--mount %.300q: want PATH:ro or PATH:rw, with clean paths", s.Mounts)
+	}
+	if n := SizeOfMounts(s.Mounts) + len(s.Condition()); n > where.MaxLength {
+		return fmt.Sprintf("--mount and --where: %d bytes too long together: both travel in one packet", n-where.MaxLength)
+	}
+	if _, err := where.Compile(s.Condition()); err != nil {
+		return fmt.Sprintf("--mount and --where: %v", err)
+	}
+	return ""
+}
+
+// SizeOfMounts is how much of an advertisement the paths take, in bytes.
+func SizeOfMounts(mounts []string) int {
+	n := 0
+	for _, m := range mounts {
+		n += len(m) + 2
+	}
+	return n
+}
+
+// Condition is the expression that a node must fulfil: that of the user, and that the
+// node knows what is asked for. An older one would offer, and show nothing.
+func (s *Spec) Condition() string {
+	if len(s.Mounts) == 0 {
+		return s.Where
+	}
+	known := fmt.Sprintf("version >= %d", mountsVersion)
+	if s.Where == "" {
+		return known
+	}
+	return known + " && (" + s.Where + ")"
+}
+
+// Exposed are the paths that the owner shows to all workers.
+func (l *Limits) Exposed() shown.List {
+	list, _ := shown.ParseAll(l.Expose) // Validate has done that
+	return list
+}
+
+// Grant decides what a job is shown that asks for mounts: what all are shown, and what it
+// alone gets since it was submitted at this node (own). It names the first mount that the
+// owner shows neither way, or returns "".
+func (l *Limits) Grant(own bool, mounts []string) (all shown.List, missing string) {
+	exposed := l.Exposed()
+	all = slices.Clone(exposed)
+	for _, text := range mounts {
+		m, err := shown.Parse(text)
+		switch {
+		case err != nil:
+			return nil, text
+		case exposed.Allows(m): // nothing more is opened, so that links there lead nowhere
+		case own && (l.Mounts == MountsOwnWrite || l.Mounts != MountsExposed && !m.Write):
+			all = append(slices.DeleteFunc(all, func(p shown.Path) bool { return p.Path == m.Path }), m)
+		default:
+			return nil, m.Path
+		}
+	}
+	return all, ""
+}
+
+// exposed returns the list of paths as it is after a change: replaced, or with or without
+// what is named. One that is named again has its new ending.
+func exposed(old []string, op byte, value string) ([]string, error) {
+	paths, err := shown.ParseAll(parts(op, value))
+	if err != nil || op == 0 {
+		return paths.Strings(), err
+	}
+	list, err := shown.ParseAll(old)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range paths {
+		i := slices.IndexFunc(list, func(e shown.Path) bool { return e.Path == p.Path })
+		switch {
+		case op == '-' && i < 0:
+			return nil, fmt.Errorf("%.80q is not in the list", p.Path)
+		case op == '-':
+			list = slices.Delete(list, i, i+1)
+		case i >= 0:
+			list[i] = p
+		default:
+			list = append(list, p)
+		}
+	}
+	return list.Strings(), nil
+}
+
+func mounts(value string) (string, error) {
+	if !slices.Contains([]string{MountsOwn, MountsOwnWrite, MountsExposed}, value) {
+		return "", errors.New("want own, own:rw or exposed")
+	}
+	return value, nil
+}
+
+// checkShown says what is wrong with what is shown, of limits that come from a file.
+func (l *Limits) checkShown() error {
+	if len(l.Expose) > maxListed {
+		return fmt.Errorf("expose: %d entries, at most %d", len(l.Expose), maxListed)
+	}
+	if _, err := shown.ParseAll(l.Expose); err != nil {
+		return fmt.Errorf("expose %w", err)
+	}
+	if l.Mounts != "" {
+		if _, err := mounts(l.Mounts); err != nil {
+			return fmt.Errorf("mounts %.40q: %w", l.Mounts, err)
+		}
+	}
+	return nil
+}
