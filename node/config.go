@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -49,6 +51,9 @@ type Owner struct {
 	Slots  int        // capacity; the number of cores
 	Memory int64      // bytes; what the machine has
 	RunAs  *jobs.User // whom workers run as; nil = the node's own user
+	// Require is what must confine workers, or the node does not start: a value of
+	// Requirements; "" = nothing.
+	Require string
 
 	// NodeLimit is how long workers go on without the node; 0 = an hour,
 	// negative = they end with it. OrphanLimit is how long they go on without
@@ -119,3 +124,31 @@ type Overlay interface {
 }
 
 var _ Overlay = (*gossip.Overlay)(nil)
+
+// Requirements are the values of Owner.Require, the weakest first.
+func Requirements() []string { return []string{"none", "basic", "full"} }
+
+// require returns an error if what confines workers is less than what the owner wants.
+func require(what string, enforces []string) error {
+	has := func(name string) bool { return slices.Contains(enforces, name) }
+	var ok bool
+	missing := ""
+	switch what {
+	case "", "none":
+		return nil
+	case "basic":
+		ok, missing = has("landlock") || has("namespaces"), "neither Landlock (kernel 5.13 or later, CONFIG_SECURITY_LANDLOCK) nor namespaces"
+	case "full":
+		ok, missing = has("namespaces"), "no namespaces for its user (kernel 5.12 or later; not forbidden by kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces or a container)"
+	default:
+		return fmt.Errorf("--require-sandbox %.20q: want %s", what, strings.Join(Requirements(), ", "))
+	}
+	if ok {
+		return nil
+	}
+	found := "nothing works"
+	if len(enforces) > 0 {
+		found = "what works is " + strings.Join(enforces, ", ")
+	}
+	return fmt.Errorf("--require-sandbox %s: this machine has %s; %s", what, missing, found)
+}

@@ -81,7 +81,10 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (
 		}
 		n.cfg.Seams.Runner = runner
 	}
-	var err error
+	err := require(n.cfg.Owner.Require, n.cfg.Seams.Runner.Enforces())
+	if err != nil {
+		return nil, err
+	}
 	n.net, err = newNetwork(gossip.Config{
 		Self: n.member(n.cfg.Seams.Runner), Creds: n.creds, Net: n.cfg.Seams.Net,
 		Sockets: sockets, Listen: n.cfg.Listen, Advertise: n.cfg.Advertise, Seeds: append(seeds, n.state.loadPeers()...),

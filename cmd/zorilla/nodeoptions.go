@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ type nodeOptions struct {
 	KeepFor                time.Duration
 	KeepOutputs            int64 // bytes; 0 = a tenth of the disk
 	Labels                 map[string]string
+	Require                string   // one of node.Requirements
 	GPUs                   int      // 0 = those that the machine reports; negative = none
 	Changes                []string // to what the owner allows
 	Verbose                bool
@@ -42,7 +44,7 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 		State: c.String("state"), Work: c.String("work"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
 		Name: c.String("name"), Site: c.String("site"),
 		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
-		Slots: c.Int("slots"), RunAs: c.String("run-as"),
+		Slots: c.Int("slots"), RunAs: c.String("run-as"), Require: c.String("require-sandbox"),
 		NodeLimit: c.Duration("node-limit"), OrphanLimit: c.Duration("orphan-limit"),
 		Verbose: c.Bool("v"), Log: log,
 	}
@@ -54,6 +56,9 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 		return o, usage(c, "--node-limit %v: want 0 or more", o.NodeLimit)
 	case o.NodeLimit == 0:
 		o.NodeLimit = -1 // the node's word for it
+	}
+	if !slices.Contains(node.Requirements(), o.Require) {
+		return o, usage(c, "--require-sandbox %s: want none, basic or full", o.Require)
 	}
 	if o.OrphanLimit <= 0 {
 		return o, usage(c, "--orphan-limit %v: want more than 0", o.OrphanLimit)
