@@ -16,6 +16,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
+	"zorilla/jobs/users"
 	"zorilla/node/gossip"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -51,6 +52,9 @@ type Owner struct {
 	Slots  int        // capacity; the number of cores
 	Memory int64      // bytes; what the machine has
 	RunAs  *jobs.User // whom workers run as; nil = the node's own user
+	// Users are numbers of which each job gets one, instead of RunAs; nil = none. The
+	// node is root.
+	Users *users.Range
 	// Require is what must confine workers, or the node does not start: a value of
 	// Requirements; "" = nothing.
 	Require string

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs/agent"
+	"zorilla/jobs/users"
 	"zorilla/node/api"
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
@@ -33,6 +34,7 @@ type Node struct {
 	owner   *owner
 	devices []string // of the GPUs
 	work    workDir
+	users   *users.Block // of jobs; nil = none
 	creds   *trust.Credentials
 	fresh   bool // its key was made in this life
 	invite  trust.Secret
@@ -85,6 +87,23 @@ func (n *Node) First() bool { return n.fresh }
 // has none. Call it after Ready.
 func (n *Node) WebURL() string { return n.service.webURL }
 
+// lodge reserves what workers live in and run as.
+func (n *Node) lodge() (release func(), err error) {
+	o := &n.cfg.Owner
+	if n.work, release, err = openWork(n.state, n.cfg.Work, n.creds.ID(), passers(o, n.cfg.Seams.Runner.Enforces())); err != nil || o.Users == nil {
+		return release, err
+	}
+	unlock := release
+	if n.users, err = users.Reserve(users.Place, *o.Users, string(n.work)); err != nil {
+		unlock()
+		return nil, err
+	}
+	return func() {
+		n.users.Close()
+		unlock()
+	}, nil
+}
+
 // Run works until ctx ends, or until the node is empty if its owner wants that,
 // then tells the origins of its workers that these go on without it, leaves the
 // network and returns nil. An error says why the node could not go on.
@@ -118,8 +137,8 @@ func (n *Node) Run(ctx context.Context) error {
 	if err := n.alone(ctx, seeds); err != nil || ctx.Err() != nil {
 		return err
 	}
-	var release func()
-	if n.work, release, err = openWork(n.state, n.cfg.Work, n.creds.ID(), n.cfg.Owner.RunAs); err != nil {
+	release, err := n.lodge()
+	if err != nil {
 		return err
 	}
 	defer release()

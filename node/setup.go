@@ -216,7 +216,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		},
 		Journal: log, Store: n.store, Fetch: fetcher.Fetch,
 		Workers: agent.Workers{
-			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Limits: n.owner.get,
+			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Users: n.users, Limits: n.owner.get,
 			Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
 		},
 		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),

@@ -33,8 +33,12 @@ func (d stateDir) open() (unlock func(), err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("state directory %q: want an absolute path", dir)
 	}
-	// Workers of another user pass through; everything private is 0600.
-	if err := os.MkdirAll(dir, 0o711); err != nil {
+	// What is private is 0600 all the same: workers may have to pass through.
+	err = os.MkdirAll(filepath.Dir(dir), passable)
+	if err == nil {
+		err = os.Mkdir(dir, shut)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	lock, err := os.OpenFile(d.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -24,8 +25,9 @@ const workAt = "work-at"
 type workDir string
 
 // openWork finds and checks the directory for the workers of node id, below the
-// one that its owner names, if any, and reserves it for this process.
-func openWork(d stateDir, named string, id vicinity.ID, runAs *jobs.User) (w workDir, unlock func(), err error) {
+// one that its owner names, if any, and reserves it for this process. The passers, if
+// any, are users who have to pass through.
+func openWork(d stateDir, named string, id vicinity.ID, passers *jobs.User) (w workDir, unlock func(), err error) {
 	state, err := filepath.EvalSymlinks(string(d))
 	if err != nil {
 		return "", nil, fmt.Errorf("state directory: %w", err)
@@ -40,11 +42,14 @@ func openWork(d stateDir, named string, id vicinity.ID, runAs *jobs.User) (w wor
 	if err := w.check(d, usual, id); err != nil {
 		return w, nil, err
 	}
-	if err := os.MkdirAll(string(w), 0o711); err != nil { // workers of another user pass through
+	if err := os.MkdirAll(string(w), shut); err != nil {
 		return w, nil, fmt.Errorf("work directory: %w", err)
 	}
-	if runAs != nil && runAs.UID != os.Geteuid() {
-		if err := process.CheckReach(string(w), runAs.UID, runAs.GID); err != nil {
+	if err := letPass(passers != nil, agent.HasWork(string(w), id), string(d), string(w)); err != nil {
+		return w, nil, fmt.Errorf("work directory: %w", err)
+	}
+	if passers != nil {
+		if err := process.CheckReach(string(w), passers.UID, passers.GID); err != nil {
 			return w, nil, err
 		}
 	}
@@ -70,7 +75,7 @@ func ownWork(dir string, id vicinity.ID) (workDir, error) {
 	if !filepath.IsAbs(dir) {
 		return "", fmt.Errorf("--work %q: want an absolute path", dir)
 	}
-	if err := os.MkdirAll(dir, 0o711); err != nil {
+	if err := os.MkdirAll(dir, passable); err != nil {
 		return "", fmt.Errorf("--work: %w", err)
 	}
 	dir, err := filepath.EvalSymlinks(dir)
@@ -78,7 +83,7 @@ func ownWork(dir string, id vicinity.ID) (workDir, error) {
 		return "", fmt.Errorf("--work: %w", err)
 	}
 	own := filepath.Join(dir, "zorilla-"+string(id))
-	if err := os.Mkdir(own, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(own, shut); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("--work: %w", err)
 	}
 	info, err := os.Lstat(own)
@@ -133,4 +138,47 @@ func (w workDir) free() (int64, error) {
 		return 0, err
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil
+}
+
+// The modes of directories that no other user looks into, or passes through.
+const (
+	shut     = 0o700
+	passable = 0o711
+)
+
+// letPass gives directories that have one of these modes the other one, if need be. They
+// are not shut as long as there are workers, which may be of a time when they had to pass.
+func letPass(needed, workers bool, dirs ...string) error {
+	from, to := fs.FileMode(passable), fs.FileMode(shut)
+	if needed {
+		from, to = to, from
+	} else if workers {
+		return nil
+	}
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err == nil && info.Mode().Perm() == from {
+			err = os.Chmod(dir, to)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passers returns the user of workers who has to pass through the node's directories,
+// nil if none has: with namespaces theirs are brought to them, and otherwise who is the
+// node's user owns them.
+func passers(o *Owner, enforced []string) *jobs.User {
+	if slices.Contains(enforced, process.Namespaces) {
+		return nil
+	}
+	if r := o.Users; r != nil {
+		return &jobs.User{UID: r.First, GID: r.First}
+	}
+	if u := o.RunAs; u != nil && u.UID != os.Geteuid() {
+		return u
+	}
+	return nil
 }

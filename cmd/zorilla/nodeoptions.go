@@ -26,7 +26,7 @@ type nodeOptions struct {
 	Name, Site             string
 	Listen, Advertise, Web string
 	Slots                  int
-	RunAs                  string // user name or number; "" = nobody if root, else oneself
+	RunAs                  string // user name or number, or FIRST-LAST; "" = users.Default if root, else oneself
 	NodeLimit, OrphanLimit time.Duration
 	KeepFor                time.Duration
 	KeepOutputs            int64 // bytes; 0 = a tenth of the disk

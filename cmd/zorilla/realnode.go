@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -12,6 +13,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/users"
 	"zorilla/node"
 	"zorilla/node/api"
 )
@@ -21,7 +23,7 @@ func runNode(ctx context.Context, o nodeOptions, ready func(s api.Service, first
 	if err := proc.Guard(); err != nil { // it holds the secret
 		return err
 	}
-	runAs, err := workerUser(o.RunAs)
+	runAs, numbers, err := workerUsers(o.RunAs)
 	if err != nil {
 		return err
 	}
@@ -33,7 +35,7 @@ func runNode(ctx context.Context, o nodeOptions, ready func(s api.Service, first
 		Level(level).With().Timestamp().Logger()
 	n, err := node.New(node.Config{
 		State: o.State, Work: o.Work,
-		Owner:  node.Owner{Name: o.Name, Site: o.Site, Slots: o.Slots, RunAs: runAs, Require: o.Require, Labels: o.Labels, GPUs: o.GPUs, Changes: o.Changes, NodeLimit: o.NodeLimit, OrphanLimit: o.OrphanLimit, KeepFor: o.KeepFor, KeepOutputs: o.KeepOutputs},
+		Owner:  node.Owner{Name: o.Name, Site: o.Site, Slots: o.Slots, RunAs: runAs, Users: numbers, Require: o.Require, Labels: o.Labels, GPUs: o.GPUs, Changes: o.Changes, NodeLimit: o.NodeLimit, OrphanLimit: o.OrphanLimit, KeepFor: o.KeepFor, KeepOutputs: o.KeepOutputs},
 		Listen: o.Listen, Advertise: o.Advertise, Web: o.Web, Join: o.Join, Secret: o.Secret,
 		Log: log,
 	})
@@ -56,15 +58,38 @@ func runNode(ctx context.Context, o nodeOptions, ready func(s api.Service, first
 	return err
 }
 
-// workerUser returns whom workers run as, or nil for the node's own user.
-func workerUser(name string) (*jobs.User, error) {
+// workerUsers returns whom workers run as, or the numbers of which each job gets one;
+// neither for the node's own user.
+func workerUsers(named string) (*jobs.User, *users.Range, error) {
 	root := os.Geteuid() == 0
-	if name == "" {
-		if !root {
-			return nil, nil
+	numbers, err := users.Default, error(nil)
+	switch {
+	case named == "" && !root:
+		return nil, nil, nil
+	case named == "" && !numbers.Mapped(): // in a container of an ordinary user
+		named = "nobody"
+	case users.IsRange(named):
+		if numbers, err = users.Parse(named); err == nil && !root {
+			err = errors.New("only root can run workers as other users")
 		}
-		name = "nobody"
+		if err == nil && !numbers.Mapped() {
+			err = errors.New("this container has no such users")
+		}
 	}
+	if named != "" && !users.IsRange(named) {
+		u, err := workerUser(named, root)
+		return u, nil, err
+	}
+	if err == nil {
+		err = numbers.Check()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("--run-as: %w", err)
+	}
+	return nil, &numbers, nil
+}
+
+func workerUser(name string, root bool) (*jobs.User, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		if u, err = user.LookupId(name); err != nil {

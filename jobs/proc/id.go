@@ -73,3 +73,21 @@ func parseStat(b []byte) (Stat, error) {
 	start, err3 := strconv.ParseUint(string(f[19]), 10, 64)
 	return Stat{State: f[0][0], Parent: parent, Session: session, Start: start}, errors.Join(err1, err2, err3)
 }
+
+// User returns the number of the user that a process is, -1 if that cannot be seen.
+func User(pid int) int {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return -1
+	}
+	_, rest, _ := bytes.Cut(b, []byte("\nUid:"))
+	f := bytes.Fields(rest[:min(len(rest), 100)])
+	if len(f) == 0 {
+		return -1
+	}
+	n, err := strconv.Atoi(string(f[0]))
+	if err != nil {
+		return -1
+	}
+	return n
+}

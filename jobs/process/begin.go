@@ -31,13 +31,16 @@ func unstarted(err error) Exit {
 func runsAs(s *Spec) bool { return s.UID > 0 && os.Geteuid() == 0 }
 
 // giveFiles hands Root/work and Root/tmp to the worker's user. The rest of
-// Root stays closed to it, but must be passable.
-func giveFiles(s *Spec) error {
+// Root stays closed to it; without namespaces it passes through, and nobody else does.
+func giveFiles(o *order) error {
+	s := &o.Spec
 	if !runsAs(s) {
 		return nil
 	}
-	if err := os.Chmod(s.Root, 0o711); err != nil {
-		return err
+	if !o.Namespaces {
+		if err := errors.Join(os.Chown(s.Root, -1, s.GID), os.Chmod(s.Root, 0o710)); err != nil {
+			return err
+		}
 	}
 	dirs := []string{workDir, tmpDir}
 	if s.Tasks != nil { // which do not write to their inputs

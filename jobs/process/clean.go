@@ -56,7 +56,7 @@ func CleanFiles(root string, keep ...string) error {
 	if err := emptyTree(root, append([]string{markFile}, keep...)); err != nil {
 		return err
 	}
-	return os.Mkdir(filepath.Join(root, workDir), 0o755)
+	return os.Mkdir(filepath.Join(root, workDir), 0o700)
 }
 
 // askToEnd tells a living supervisor to end everything at once, and waits for

@@ -41,7 +41,7 @@ func together(t *testing.T, specs ...*Spec) {
 
 func needNamespaces(t *testing.T) {
 	t.Helper()
-	if known, err := enforced(); err != nil || !slices.Contains(known.enforces, namespaces) {
+	if known, err := enforced(); err != nil || !slices.Contains(known.enforces, Namespaces) {
 		t.Fatalf("this machine has no namespaces for its users: what this test shows cannot be shown here (%v, %v)", known.enforces, err)
 	}
 }

@@ -164,7 +164,7 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 			return files, err
 		}
 	}
-	if err := giveFiles(&s.order.Spec); err != nil {
+	if err := giveFiles(&s.order); err != nil {
 		return files, err
 	}
 	for i, stream := range []Stream{Stdout, Stderr} {

@@ -69,6 +69,16 @@ func SupervisorOf(root string) int {
 	return rec.Supervisor.PID
 }
 
+// UserOf returns the user that the worker of root was given, -1 if it was given none, or
+// has not been started.
+func UserOf(root string) int {
+	o := order{Spec: Spec{UID: -1}}
+	if load(root, orderFile, &o) != nil {
+		return -1
+	}
+	return o.Spec.UID
+}
+
 // isGone reports whether somebody has removed the root of a worker.
 func isGone(root string) bool {
 	_, err := os.Lstat(filepath.Join(root, orderFile))

@@ -47,14 +47,14 @@ func (m *mark) copied(root string, st *unix.Stat_t) bool {
 // MakeRoot makes a root with Root/work for the owner, the node's name for itself.
 // The directory around it must be there.
 func MakeRoot(root, owner string) error {
-	if err := os.Mkdir(root, 0o755); err != nil {
+	if err := os.Mkdir(root, 0o700); err != nil {
 		return err
 	}
 	if err := MarkRoot(root, owner); err != nil {
 		_ = os.Remove(root) // nothing else is in it
 		return err
 	}
-	return os.Mkdir(filepath.Join(root, workDir), 0o755)
+	return os.Mkdir(filepath.Join(root, workDir), 0o700)
 }
 
 // MarkRoot makes a directory a root of the owner.

@@ -39,8 +39,8 @@ func probe(r io.Reader, w io.Writer) error {
 		{"landlock", sandbox.TryFiles},
 		{"seccomp", sandbox.TryCalls},
 		{"user", sandbox.TryUser},
-		{namespaces, func() error { return tryLauncher(true, nil, nil) }},
-		{cgroups, func() error { return tryGroups(&groups, works[namespaces]) }},
+		{Namespaces, func() error { return tryLauncher(true, nil, nil) }},
+		{cgroups, func() error { return tryGroups(&groups, works[Namespaces]) }},
 	}
 	for _, c := range checks {
 		done := make(chan error, 1)
@@ -58,7 +58,7 @@ func probe(r io.Reader, w io.Writer) error {
 
 // What Probe calls namespaces for each job, and control groups for each worker.
 const (
-	namespaces = "namespaces"
+	Namespaces = "namespaces"
 	cgroups    = "cgroups"
 )
 

@@ -109,7 +109,7 @@ func (r *Runner) command(spec Spec) (order, error) {
 	socket := filepath.Join(spec.Root, controlDir, rand.Text())
 	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
 	r.mu.Lock()
-	o.Namespaces, o.Groups = slices.Contains(r.enforces, namespaces), r.groups
+	o.Namespaces, o.Groups = slices.Contains(r.enforces, Namespaces), r.groups
 	r.mu.Unlock()
 	if err := save(spec.Root, orderFile, o); err != nil {
 		return order{}, err
@@ -244,7 +244,7 @@ func (r *Runner) Probe(ctx context.Context) error {
 	}
 	var found []string
 	for _, f := range bytes.Fields(out) {
-		if r.cfg.Basic && string(f) == namespaces {
+		if r.cfg.Basic && string(f) == Namespaces {
 			continue
 		}
 		found = append(found, string(f))

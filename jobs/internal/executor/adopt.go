@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/process"
 	"zorilla/transfer"
 )
 
@@ -18,6 +20,9 @@ func (x *Executor) Adopt(adopt func(participant.ClaimRecord)) error {
 	roots, err := rootsIn(x.cfg.Dir, x.cfg.Self.ID)
 	if err != nil {
 		return err
+	}
+	for root := range roots { // before anything is removed, which may fail
+		x.cfg.Users.Known(jobOf(root), root, process.UserOf(root))
 	}
 	for _, root := range slices.Sorted(maps.Keys(roots)) {
 		if err := x.adoptRoot(root, roots[root], adopt); err != nil {
@@ -35,7 +40,7 @@ func (x *Executor) adoptRoot(root string, kind rootKind, adopt func(participant.
 		return os.Remove(root) // nothing else, should there be something by now
 	case copied:
 		log.Warn().Msg("the copy of a worker's directory is removed: the worker is where the original is")
-		return x.cfg.CleanRoot(root)
+		return x.clean(root)
 	}
 	c, err := participant.LoadClaim(root)
 	switch {
@@ -48,5 +53,20 @@ func (x *Executor) adoptRoot(root string, kind rootKind, adopt func(participant.
 	case !errors.Is(err, os.ErrNotExist):
 		log.Warn().Err(err).Msg("a worker of before cannot be followed: it is ended")
 	}
-	return x.cfg.CleanRoot(root)
+	return x.clean(root)
+}
+
+// clean removes a root, and gives the job's user back if it was the last one.
+func (x *Executor) clean(root string) error {
+	err := x.cfg.CleanRoot(root)
+	if err == nil {
+		x.cfg.Users.Left(root)
+	}
+	return err
+}
+
+// jobOf returns the name of a root's job.
+func jobOf(root string) string {
+	job, _, _ := strings.Cut(filepath.Base(root), "-")
+	return job
 }

@@ -12,6 +12,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/process"
+	"zorilla/jobs/users"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -41,6 +42,7 @@ type Workers struct {
 	Runner    Runner
 	CleanRoot func(root string, keep ...string) error // as process.CleanRoot
 	RunAs     *jobs.User                              // nil = as the node
+	Users     *users.Block                            // of jobs, instead of RunAs; nil = none
 	// Limits tells what the owner allows now, of which is what workers are shown; nil =
 	// nothing but the system.
 	Limits func() jobs.Limits

@@ -3,6 +3,8 @@ package executor
 import (
 	"fmt"
 	"maps"
+	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/jobs/sandbox"
 )
 
 // processSpec tells the supervisor what to run; ranks are those of the same copy of the
@@ -20,11 +23,13 @@ import (
 func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []int) (process.Spec, error) {
 	spec, start := &c.Spec, c.Start.OfReplica(&c.Spec, c.Rank)
 	rank, _ := spec.RankOf(c.Rank)
-	p := x.confined(process.Spec{
+	p, err := x.confined(string(c.Job), process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
 		Memory: spec.Memory, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
 	})
-	var err error
+	if err != nil {
+		return p, err
+	}
 	if p.Expose, p.Writable, err = x.shown(c.Job.Origin() == x.cfg.Self.ID, spec.Mounts); err != nil {
 		return p, err
 	}
@@ -62,14 +67,31 @@ func (x *Executor) shown(own bool, mounts []string) (read, write []string, err e
 	return read, write, nil
 }
 
-// confined adds what holds for all workers of this node.
-func (x *Executor) confined(p process.Spec) process.Spec {
+// confined adds what holds for all workers of this node, and the user of a job.
+func (x *Executor) confined(job string, p process.Spec) (process.Spec, error) {
 	p.NodeLimit, p.OrphanLimit = max(x.cfg.NodeLimit, leastNodeLimit), x.cfg.OrphanLimit
 	p.Hide, p.UID, p.GID = []string{x.cfg.State, x.cfg.Dir}, -1, -1
 	if u := x.cfg.RunAs; u != nil {
 		p.UID, p.GID = u.UID, u.GID
 	}
-	return p
+	if x.cfg.Users == nil {
+		return p, nil
+	}
+	n, err := x.cfg.Users.Number(job, p.Root)
+	p.UID, p.GID = n, n
+	return p, err
+}
+
+// userName is what workers are told who they are.
+func userName(w *Workers) string {
+	uid := os.Geteuid()
+	if w.RunAs != nil {
+		uid = w.RunAs.UID
+	}
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil && w.Users == nil {
+		return u.Username
+	}
+	return sandbox.UserName
 }
 
 // environment is all that a worker finds: a plain system environment, what
@@ -86,6 +108,7 @@ func (x *Executor) environment(c *participant.ClaimRecord, root string, start wi
 	env := map[string]string{
 		"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
 		"HOME": home, "TMPDIR": filepath.Join(root, "tmp"), "SHELL": "/bin/sh",
+		"USER": x.user, "LOGNAME": x.user,
 		"ZORILLA_JOB_ID":     string(c.Job),
 		"ZORILLA_RANK":       strconv.Itoa(rank),
 		"ZORILLA_REPLICA":    strconv.Itoa(replica),

@@ -24,6 +24,7 @@ import (
 // what they spawn touches neither inputs nor procs.
 type Executor struct {
 	cfg    Config
+	user   string // name
 	loop   *loop.Loop
 	part   *participant.Participant
 	inputs map[jobs.ID]*inputs
@@ -42,7 +43,7 @@ type inputs struct {
 
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
-	x := &Executor{cfg: cfg, loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1)}
+	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1)}
 	x.trials <- trial{}
 	return x
 }
@@ -249,7 +250,7 @@ func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
-	if err = errors.Join(err, x.cfg.CleanRoot(root)); err != nil {
+	if err = errors.Join(err, x.clean(root)); err != nil {
 		x.cfg.Log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
 	}
 	x.cfg.Store.Unpin(outputPin(id))

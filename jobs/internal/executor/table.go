@@ -20,7 +20,7 @@ const toldFile = "told"
 // writeTable replaces a worker's host file, and then its epoch file, each in one
 // step: who reads the epoch first and then the hosts has hosts at least as new.
 func writeTable(root, hosts string, epoch int64) error {
-	if err := os.MkdirAll(filepath.Join(root, "tmp"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(root, "tmp"), 0o700); err != nil {
 		return err
 	}
 	if err := giveFile(root, wire.HostFileName, hosts); err != nil {

@@ -53,14 +53,18 @@ func (x *Executor) try(since time.Time) string {
 
 func (x *Executor) tryOut() (err error) {
 	root := filepath.Join(x.cfg.Dir, trialName)
-	if err := x.cfg.CleanRoot(root); err != nil { // of a node that was killed during one
+	if err := x.clean(root); err != nil { // of a node that was killed during one
 		return err
 	}
-	defer func() { err = errors.Join(err, x.cfg.CleanRoot(root)) }()
+	defer func() { err = errors.Join(err, x.clean(root)) }()
 	if err := x.makeRoot(root); err != nil {
 		return err
 	}
-	proc, err := x.cfg.Runner.Start(x.loop.Leaving, x.confined(process.Spec{Root: root, Args: []string{"/bin/true"}, Walltime: claims.TrialTime}))
+	spec, err := x.confined(trialName, process.Spec{Root: root, Args: []string{"/bin/true"}, Walltime: claims.TrialTime})
+	if err != nil {
+		return err
+	}
+	proc, err := x.cfg.Runner.Start(x.loop.Leaving, spec)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func rootsIn(dir string, node vicinity.ID) (roots map[string]rootKind, err error
 
 // makeRoot makes a worker's own directory.
 func (x *Executor) makeRoot(root string) error {
-	err := os.MkdirAll(x.cfg.Dir, 0o711) // workers of another user pass through
+	err := os.MkdirAll(x.cfg.Dir, 0o711) // it is there, unless somebody took it away
 	if err == nil {
 		err = process.MakeRoot(root, string(x.cfg.Self.ID))
 	}

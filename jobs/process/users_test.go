@@ -1,0 +1,93 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"zorilla/jobs/proc"
+)
+
+// What a worker has is its user's own: a worker of another job, who is another user, can
+// do nothing with it, and neither can another user of the machine whom nothing confines.
+func TestUsersOfJobs(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("only root can start workers as other users")
+		return
+	}
+	for _, basic := range []bool{false, true} {
+		t.Run(fmt.Sprintf("basic %v", basic), func(t *testing.T) {
+			if !basic {
+				needNamespaces(t)
+			}
+			own, other := member(t, "own", `umask 000; echo text > file; echo started; `+gateText), member(t, "other", "")
+			together(t, &own, &other)
+			own.UID, own.GID, other.UID, other.GID = 2100000001, 2100000001, 2100000002, 2100000002
+			for dir := filepath.Dir(own.Root); dir != "/tmp" && len(dir) > 1; dir = filepath.Dir(dir) {
+				if err := os.Chmod(dir, 0o711); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(own.Root, workDir, "input"), []byte("input"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			cfg := Config{Basic: basic}
+			w := start(t, cfg, own)
+			awaitOutput(t, w, 8)
+			var rec record
+			if err := load(own.Root, recordFile, &rec); err != nil {
+				t.Fatal(err)
+			}
+			text := `cd /; may() { if "$@" > /dev/null 2>&1; then echo "$*"; fi; }; write_() { echo x > $1; }
+for f in work/file work/input stdout spec claim; do may cat ROOT/$f; may write_ ROOT/$f; may rm ROOT/$f; done
+for d in . work tmp control; do may ls ROOT/$d; may write_ ROOT/$d/new; may mv ROOT/$d ROOT/moved; done
+for p in PIDS; do may kill -0 $p; may ls /proc/$p/fd; may cat /proc/$p/environ; may write_ /proc/$p/oom_score_adj; done; echo done`
+			pids := proc.Descendants(rec.Launcher.PID)
+			if len(pids) == 0 {
+				t.Fatal("the worker has no processes")
+			}
+			text = strings.ReplaceAll(strings.ReplaceAll(text, "ROOT", own.Root), "PIDS", strings.Trim(fmt.Sprint(pids), "[]"))
+			other.Args = []string{"/bin/sh", "-c", text}
+			if e, out, stderr := run(t, cfg, other); e.Code != 0 || !basic && strings.Contains(out, own.Root) || basic && out != "done\n" {
+				t.Errorf("another job can: %+v\n%s%s", e, out, stderr)
+			}
+			stranger := exec.Command("/bin/sh", "-c", text)
+			stranger.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 2100000002, Gid: 2100000002}}
+			if out, err := stranger.CombinedOutput(); err != nil || string(out) != "done\n" {
+				t.Errorf("another user can: %v\n%s", err, out)
+			}
+			if got := UserOf(own.Root); got != own.UID {
+				t.Errorf("the directory is of user %d", got)
+			}
+			openGate(t, own.Root)
+			if e := await(t, w); e.Code != 0 {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// With namespaces workers need not pass the directories above theirs.
+func TestDirectoriesThatNobodyPasses(t *testing.T) {
+	needNamespaces(t)
+	spec := member(t, "", `pwd; cat input; echo out > out; echo $PWD/out > $TMPDIR/x; cat $(cat $TMPDIR/x)`)
+	together(t, &spec)
+	for _, dir := range []string{spec.Root, filepath.Dir(spec.Root)} {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(spec.Root, workDir, "input"), []byte("in\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e, out, stderr := run(t, Config{}, spec); e.Code != 0 || out != filepath.Join(spec.Root, workDir)+"\nin\nout\n" {
+		t.Errorf("%+v\n%s%s", e, out, stderr)
+	}
+	if info, err := os.Stat(spec.Root); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}

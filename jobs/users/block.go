@@ -1,0 +1,234 @@
+package users
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/proc"
+)
+
+// Place is where the nodes of a machine keep their reservations, over its restarts.
+const Place = "/var/lib/zorilla/users"
+
+// blockSize is how many jobs may have directories at a node at once.
+const blockSize = 1024
+
+// Block is the numbers that a node has reserved. Its methods may be called from any
+// goroutine. Those of a nil Block give no numbers.
+type Block struct {
+	numbers Range
+	work    string
+	files   []*os.File // of reservations, locked
+
+	mu    sync.Mutex // guards what follows
+	next  int        // to be given out
+	alive map[int]bool
+	roots map[string]tenant // directories
+}
+
+// tenant is who has a directory.
+type tenant struct {
+	job    string
+	number int
+}
+
+// Reserve reserves numbers of a range for the node whose workers are in a directory, at a
+// place that all nodes of the machine know.
+func Reserve(place string, r Range, work string) (*Block, error) {
+	if err := os.MkdirAll(place, 0o700); err != nil {
+		return nil, fmt.Errorf("reserve users: %w", err)
+	}
+	all, err := os.Open(place)
+	if err != nil {
+		return nil, fmt.Errorf("reserve users: %w", err)
+	}
+	defer all.Close()
+	if err := unix.Flock(int(all.Fd()), unix.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("reserve users: %w", err)
+	}
+	b := &Block{work: work, roots: map[string]tenant{}}
+	if err := b.reserve(place, r); err != nil {
+		b.letGo()
+		return nil, fmt.Errorf("reserve users: %w", err)
+	}
+	b.next = b.numbers.First
+	b.alive = b.living()
+	return b, nil
+}
+
+// reserve takes what the node had, or else what is free, of a range; what it had of
+// others stays its own as long as it lives.
+func (b *Block) reserve(place string, r Range) error {
+	entries, err := os.ReadDir(place)
+	if err != nil {
+		return err
+	}
+	var all []Range
+	for _, e := range entries {
+		numbers, err := Parse(e.Name())
+		if err != nil {
+			continue
+		}
+		stands, err := b.look(filepath.Join(place, e.Name()), numbers, r)
+		if err != nil {
+			return err
+		}
+		if stands {
+			all = append(all, numbers)
+		}
+	}
+	if b.numbers != (Range{}) {
+		return nil
+	}
+	for first := r.First; first <= r.Last; first += blockSize {
+		numbers := Range{first, min(first+blockSize-1, r.Last)}
+		free := true
+		for _, other := range all {
+			free = free && !numbers.overlaps(other)
+		}
+		if free {
+			return b.take(filepath.Join(place, numbers.String()), numbers)
+		}
+	}
+	return fmt.Errorf("other nodes of this machine have all of %v: choose more, FIRST-LAST, with --run-as", r)
+}
+
+// look takes a reservation that is this node's own, removes one that nobody needs any
+// more, and reports whether it stands.
+func (b *Block) look(path string, numbers, r Range) (stands bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) { // its node has just ended
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 4096))
+	locked := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	switch {
+	case err != nil:
+	case locked && string(text) == b.work:
+		b.files = append(b.files, f)
+		if b.numbers == (Range{}) && r.holds(numbers.First) && r.holds(numbers.Last) {
+			b.numbers = numbers
+		}
+		return true, nil
+	case locked && isEmpty(string(text)):
+		err = os.Remove(path)
+	default:
+		stands = true
+	}
+	return stands, errors.Join(err, f.Close())
+}
+
+// take writes a reservation.
+func (b *Block) take(path string, numbers Range) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	b.files, b.numbers = append(b.files, f), numbers
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return err
+	}
+	_, err = f.WriteString(b.work)
+	return errors.Join(err, f.Sync())
+}
+
+// isEmpty reports whether there is nothing in a directory of workers, or no such
+// directory.
+func isEmpty(work string) bool {
+	if work == "" { // whoever reserved it died before it had any
+		return true
+	}
+	entries, err := os.ReadDir(work)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
+}
+
+// letGo gives the locks back.
+func (b *Block) letGo() {
+	for _, f := range b.files {
+		_ = f.Close()
+	}
+}
+
+// Close ends the reservation, unless there are workers, or files of theirs.
+func (b *Block) Close() {
+	if b == nil {
+		return
+	}
+	if isEmpty(b.work) {
+		for _, f := range b.files {
+			_ = os.Remove(f.Name()) // the next node that starts does it otherwise
+		}
+	}
+	b.letGo()
+}
+
+// living returns the numbers that processes have.
+func (b *Block) living() map[int]bool {
+	alive := map[int]bool{}
+	for _, pid := range proc.All() {
+		if n := proc.User(pid); b.numbers.holds(n) {
+			alive[n] = true
+		}
+	}
+	return alive
+}
+
+// Number returns the number of a job's user and group, and notes that root is a directory
+// of it. Of a nil Block it is -1.
+func (b *Block) Number(job, root string) (int, error) {
+	if b == nil {
+		return -1, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	used := map[int]bool{}
+	for _, t := range b.roots {
+		used[t.number] = true
+		if t.job == job && b.numbers.holds(t.number) {
+			b.roots[root] = t
+			return t.number, nil
+		}
+	}
+	for range 2 * (b.numbers.Last - b.numbers.First + 1) {
+		n := b.next
+		if b.next++; b.next > b.numbers.Last {
+			b.next, b.alive = b.numbers.First, b.living()
+		}
+		if !used[n] && !b.alive[n] {
+			b.roots[root] = tenant{job, n}
+			return n, nil
+		}
+	}
+	return -1, fmt.Errorf("jobs that are not removed yet have all users %v", b.numbers)
+}
+
+// Known notes that a directory of a job belongs to a number, from an earlier life of the
+// node.
+func (b *Block) Known(job, root string, number int) {
+	if b == nil || number < 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.roots[root] = tenant{job, number}
+}
+
+// Left notes that a directory is gone.
+func (b *Block) Left(root string) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.roots, root)
+}
