@@ -1,10 +1,13 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestReadable(t *testing.T) {
@@ -41,6 +44,23 @@ func TestReadable(t *testing.T) {
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%q without %q: got %q, want %q", c.path, c.hide, got, c.want)
+		}
+	}
+}
+
+// A path that had no links in it when it was looked at may have some now: it is not what
+// was meant then.
+func TestDirectPathsFollowNoLinks(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "there"), 0o755), os.Symlink("there", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openDirect(filepath.Join(dir, "link")); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("to be mounted: %v", err)
+	}
+	for direct, want := range map[bool]error{true: nil, false: unix.EBADF} { // no rule, or one for no set
+		if err := addRule(-1, rule{filepath.Join(dir, "link"), readRights, direct}, readRights); !errors.Is(err, want) {
+			t.Errorf("to be opened, direct %v: %v, want %v", direct, err, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,5 +90,14 @@ func TestDependenciesAreChecked(t *testing.T) {
 	r := record.Record{}
 	if ev := (record.Event{Kind: record.Followed, After: 1}); ev.Sound(&r) {
 		t.Error("an event for a dependency that there is not is sound")
+	}
+}
+
+// Nodes that do not know what a job asks for must not offer.
+func TestMountsAreAskedForWithAVersion(t *testing.T) {
+	c := newTalk(t, jobs.Spec{Min: 3, Max: 3, Where: "slots > 1", Mounts: []string{"/data:ro"}})
+	floods := only[DoFlood](c)
+	if len(floods) != 1 || floods[0].Ad.Where != "version >= 3 && (slots > 1)" || !slices.Equal(floods[0].Ad.Mounts, []string{"/data:ro"}) {
+		t.Fatalf("got %+v", floods)
 	}
 }
