@@ -50,7 +50,7 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 	}
 	e := &s.entry
 	e.Size = r.before.Size()
-	e.Exec = r.before.Mode()&0o111 != 0
+	e.setMode(r.before.Mode())
 	if e.Size > int64(maxChunks)*ChunkSize {
 		f.Close()
 		return fmt.Errorf("%s: %d bytes, at most %d", s.label, e.Size, int64(maxChunks)*ChunkSize)

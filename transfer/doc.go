@@ -45,13 +45,14 @@
 //	"dir"     bool: a directory, without any of the following; only needed
 //	          for those that are empty
 //	"exec"    bool: mode 0755 instead of 0644
+//	"mode"    integer: the permissions, at most 0777, if they are others
 //	"size"    integer, bytes
 //	"chunks"  binary, 32 bytes for each chunk
 //	"link"    string: a symbolic link, without any of the others; where it
 //	          leads, relative to its directory
 //
 // Fields that are false, zero or empty are left out; unknown ones are
-// ignored. Owners, times and other modes do not travel. A manifest that has
+// ignored; who does not know "mode" writes 0644 or 0755. Owners, times and modes of directories do not travel. A manifest that has
 // links begins with "zman2" instead: who does not know of them refuses it.
 //
 // # Layout of a pack

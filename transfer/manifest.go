@@ -32,9 +32,12 @@ type Manifest struct {
 // Entry is a file, a symbolic link to something in the tree, or a directory
 // that would not be made for a file.
 type Entry struct {
-	Path   string   `json:"path"` // relative, slash-separated, clean
-	Dir    bool     `json:"dir,omitempty"`
-	Exec   bool     `json:"exec,omitempty"`
+	Path string `json:"path"` // relative, slash-separated, clean
+	Dir  bool   `json:"dir,omitempty"`
+	Exec bool   `json:"exec,omitempty"`
+	// Mode is the permissions of a file that has others than 0644 or, if it is
+	// executable, 0755; else 0.
+	Mode   uint32   `json:"mode,omitempty"`
 	Size   int64    `json:"size,omitempty"`   // bytes
 	Chunks HashList `json:"chunks,omitempty"` // all of ChunkSize but the last
 	Link   string   `json:"link,omitempty"`   // relative to the entry's directory, clean; "" is no link
@@ -131,10 +134,13 @@ func checkEntry(e *Entry) error {
 		return checkLink(e)
 	}
 	if e.Dir {
-		if e.Exec || e.Size != 0 || len(e.Chunks) != 0 {
+		if e.Exec || e.Mode != 0 || e.Size != 0 || len(e.Chunks) != 0 {
 			return fmt.Errorf("a directory with content")
 		}
 		return nil
+	}
+	if e.Mode > 0o777 || e.Mode != 0 && (e.Mode&0o111 != 0) != e.Exec {
+		return fmt.Errorf("mode %#o", e.Mode)
 	}
 	if e.Size < 0 || e.Size > int64(maxChunks)*ChunkSize {
 		return fmt.Errorf("size of %d bytes", e.Size)

@@ -85,7 +85,7 @@ func TestWriteNewReplacesNothing(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		write(t, dir, there)
-		if err := m.WriteNew(t.Context(), s, dir); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "write d/b") {
+		if err := m.WriteTo(t.Context(), s, dir, transfer.How{New: true}); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "write d/b") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		for f, content := range read(t, dir) {
@@ -95,7 +95,7 @@ func TestWriteNewReplacesNothing(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := m.WriteNew(t.Context(), s, dir); err != nil {
+	if err := m.WriteTo(t.Context(), s, dir, transfer.How{New: true}); err != nil {
 		t.Error(err)
 	}
 	sameTree(t, read(t, dir), map[string]string{"a": "new", "d/b*": "new", "z": "z"})
@@ -109,7 +109,7 @@ func TestWriteNewLosesARace(t *testing.T) {
 		write(t, dir, map[string]string{"a": "theirs"})
 		return s.Get(h, buf)
 	})
-	if err := m.WriteNew(t.Context(), get, dir); !errors.Is(err, fs.ErrExist) {
+	if err := m.WriteTo(t.Context(), get, dir, transfer.How{New: true}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("got %v", err)
 	}
 	sameTree(t, read(t, dir), map[string]string{"a": "theirs"})

@@ -13,25 +13,27 @@ import (
 	"sync/atomic"
 )
 
+// How says how Manifest.WriteTo writes. The zero value replaces what is there.
+type How struct {
+	New   bool        // replace nothing
+	Umask fs.FileMode // what others are not allowed; see Umask
+}
+
 // Write makes the tree below dir, which it makes too if it is missing. Files
 // that exist are replaced as a whole; other files are left alone. Files get
-// mode 0644, or 0755 if they are executable, whatever the umask. Symbolic
+// the modes that they had, whatever the umask. Symbolic
 // links below dir are never followed: one in place of a directory is an
 // error, one in place of a file or a link is replaced.
 //
 // Every chunk is verified. If one is not held (any more) the error is
 // ErrNotFound. After an error some files are there, each of them complete.
 func (m *Manifest) Write(ctx context.Context, get Getter, dir string) error {
-	return m.write(ctx, get, dir, false)
+	return m.WriteTo(ctx, get, dir, How{})
 }
 
-// WriteNew is Write that replaces nothing: what is there, or comes meanwhile, in
-// place of a file is an error that wraps fs.ErrExist.
-func (m *Manifest) WriteNew(ctx context.Context, get Getter, dir string) error {
-	return m.write(ctx, get, dir, true)
-}
-
-func (m *Manifest) write(ctx context.Context, get Getter, dir string, fresh bool) error {
+// WriteTo is Write, but for what how says. With How.New what is there, or comes
+// meanwhile, in place of a file is an error that wraps fs.ErrExist.
+func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
@@ -42,7 +44,7 @@ func (m *Manifest) write(ctx context.Context, get Getter, dir string, fresh bool
 	if err != nil {
 		return fmt.Errorf("write files: %w", err)
 	}
-	w := &treeWriter{pool: newPool(ctx, parallel), get: get, prefix: ".zorilla-" + rand.Text(), fresh: fresh}
+	w := &treeWriter{pool: newPool(ctx, parallel), get: get, prefix: ".zorilla-" + rand.Text(), how: how}
 	w.dirs = []*openDir{newOpenDir("", root)}
 	for i := range m.Entries {
 		if err = w.entry(&m.Entries[i]); err != nil {
@@ -60,7 +62,7 @@ type treeWriter struct {
 	pool   *pool
 	get    Getter
 	prefix string // of temporary files
-	fresh  bool   // replace nothing
+	how    How
 	count  int
 	dirs   []*openDir
 }
@@ -124,7 +126,7 @@ func (w *treeWriter) link(d *openDir, e *Entry) error {
 	if err := d.root.Symlink(e.Link, temp); err != nil {
 		return fmt.Errorf("write %s: %w", e.Path, bare(err))
 	}
-	return d.place(temp, e, w.fresh)
+	return d.place(temp, e, w.how.New)
 }
 
 // temp returns a name for what is not yet in its place.
@@ -187,7 +189,7 @@ func (w *treeWriter) enter(dir string) (*openDir, error) {
 			return at, nil
 		}
 		name, _, _ := strings.Cut(rest, "/")
-		sub, err := openSub(at.root, name)
+		sub, err := openSub(at.root, name, 0o755&^w.how.Umask)
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", path.Join(at.path, name), err)
 		}
@@ -196,13 +198,13 @@ func (w *treeWriter) enter(dir string) (*openDir, error) {
 }
 
 // openSub opens, and makes if need be, a directory in a directory.
-func openSub(parent *os.Root, name string) (*os.Root, error) {
+func openSub(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error) {
 	seen, err := parent.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := parent.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := parent.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if err := parent.Chmod(name, 0o755); err != nil {
+		if err := parent.Chmod(name, mode); err != nil {
 			return nil, err
 		}
 		seen, err = parent.Lstat(name)
@@ -240,7 +242,7 @@ func (w *treeWriter) begin(d *openDir, e *Entry) (*writing, error) {
 		return nil, fmt.Errorf("write %s: %w", e.Path, bare(err))
 	}
 	d.users.Add(1)
-	wr := &writing{entry: e, dir: d, temp: temp, file: f, fresh: w.fresh}
+	wr := &writing{entry: e, dir: d, temp: temp, file: f, how: w.how}
 	wr.users.Store(1)
 	return wr, nil
 }
@@ -271,7 +273,7 @@ type writing struct {
 	dir    *openDir
 	temp   string
 	file   *os.File
-	fresh  bool
+	how    How
 	users  atomic.Int64 // chunks in work, and the one who hands them out
 	failed atomic.Bool
 }
@@ -313,15 +315,11 @@ func (w *writing) done() error {
 		w.dir.root.Remove(w.temp)
 		return nil
 	}
-	mode := os.FileMode(0o644)
-	if w.entry.Exec {
-		mode = 0o755
-	}
-	if err := cmp.Or(w.file.Truncate(w.entry.Size), w.file.Chmod(mode), w.file.Close()); err != nil {
+	if err := cmp.Or(w.file.Truncate(w.entry.Size), w.file.Chmod(w.entry.mode()&^w.how.Umask), w.file.Close()); err != nil {
 		w.dir.root.Remove(w.temp)
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}
-	return w.dir.place(w.temp, w.entry, w.fresh)
+	return w.dir.place(w.temp, w.entry, w.how.New)
 }
 
 // bare takes the operation and the temporary file's name off an error.

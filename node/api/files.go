@@ -116,12 +116,9 @@ func write(ctx context.Context, get transfer.Getter, layout []placed, want Wante
 	if len(way) > 0 {
 		return done, fmt.Errorf("outputs were not fetched: %w", way)
 	}
+	how := transfer.How{New: !want.Force, Umask: transfer.Umask()}
 	for _, p := range layout {
-		write := p.rest.WriteNew
-		if want.Force {
-			write = p.rest.Write
-		}
-		if err := write(ctx, get, p.dir); err != nil {
+		if err := p.rest.WriteTo(ctx, get, p.dir, how); err != nil {
 			return done, fmt.Errorf("fetch outputs into %s: %w", p.dir, err)
 		}
 		done.Files += p.tree.Files()
