@@ -36,10 +36,11 @@ func (w *World) Shows(c *Command, path string) bool {
 	return below(sandbox.SystemDirs()...) || below(w.Expose...) || below(w.Writable...)
 }
 
-// Unseen returns what there is to say of the arguments of a command that has failed:
-// which of them is a path that it cannot have found, or "".
+// Unseen returns what there is to say of a command that has failed: which of its words
+// is a path that it cannot have found, or "". The first may be such a path, too: without
+// namespaces a link leads from there to what is shown.
 func (w *World) Unseen(c *Command) string {
-	for _, a := range c.Args[min(1, len(c.Args)):] {
+	for _, a := range c.Args {
 		if name, value, found := strings.Cut(a, "="); found && strings.HasPrefix(name, "-") {
 			a = value
 		}

@@ -129,6 +129,20 @@ func TestWhatIsShownChangesUnderWay(t *testing.T) {
 	}
 }
 
+// Without namespaces a link that is not shown leads to what is: so begins the Python of a
+// virtual environment, and then finds nothing else of it.
+func TestLinkThatIsNotShownIsNamed(t *testing.T) {
+	needLandlock(t)
+	link := filepath.Join(tree(t), "python")
+	if err := os.Symlink("/bin/sh", link); err != nil {
+		t.Fatal(err)
+	}
+	spec := Spec{Root: newRoot(t), Args: []string{link, "-c", "exit 3"}, UID: -1}
+	if e, _, _ := run(t, Config{Basic: true}, spec); e.Code != 3 || !strings.HasPrefix(e.Detail, "ended with 3; "+link+", which it was given, is not shown") {
+		t.Errorf("got %+v", e)
+	}
+}
+
 // What is not shown is named, and not told from what is not there.
 func TestWhatIsNotShownIsNamed(t *testing.T) {
 	needLandlock(t)
