@@ -161,7 +161,7 @@ func limits(w *World) error {
 		files.Cur = min(files.Max, openFiles)
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
 	}
-	if w.Namespaces && w.Processes > 0 { // the user has no other processes there
+	if w.Processes > 0 {
 		var now syscall.Rlimit
 		if err := syscall.Getrlimit(unix.RLIMIT_NPROC, &now); err == nil {
 			warm()

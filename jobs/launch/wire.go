@@ -14,7 +14,7 @@ type World struct {
 	Writable  []string `json:"writable,omitempty"` // as Expose, and to write
 	Devices   []string `json:"devices"`
 	Hide      []string `json:"hide"`
-	Processes int      `json:"processes"` // bound on processes and threads of the user, with namespaces; 0 = none
+	Processes int      `json:"processes"` // bound on processes and threads of the user, who has no others; 0 = none
 }
 
 // Command is what a launcher is to run.

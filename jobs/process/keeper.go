@@ -105,10 +105,13 @@ func (s *keeper) wants() launch.World {
 	spec := &s.order.Spec
 	w := launch.World{
 		Namespaces: s.order.Namespaces, UID: -1, GID: -1, Base: spec.Root,
-		Expose: spec.Expose, Writable: spec.Writable, Devices: spec.Devices, Hide: spec.Hide, Processes: maxProcesses,
+		Expose: spec.Expose, Writable: spec.Writable, Devices: spec.Devices, Hide: spec.Hide,
 	}
 	if w.Namespaces { // of all workers
 		w.Base = filepath.Dir(spec.Root)
+	}
+	if w.Namespaces || spec.OwnUser { // the user has no other processes there
+		w.Processes = maxProcesses
 	}
 	if runsAs(spec) {
 		w.UID, w.GID = spec.UID, spec.GID
@@ -120,7 +123,7 @@ func (s *keeper) wants() launch.World {
 const soon = 30 * time.Second
 
 // maxProcesses bounds the processes and threads of a job at a node, where it has
-// namespaces.
+// namespaces or a user of its own.
 const maxProcesses = 4096
 
 // commandOf is what the launcher is to run, in the directory of the worker or task.

@@ -49,6 +49,8 @@ type Spec struct {
 	Hide    []string `json:"hide"` // never open, even if exposed (the node's state, with all Roots in it)
 	UID     int      `json:"uid"`  // run as this user and group when >= 0 and the node is root
 	GID     int      `json:"gid"`
+	// OwnUser: nobody but workers of this job is UID.
+	OwnUser bool `json:"own_user,omitempty"`
 }
 
 // Stream is one of a worker's outputs.

@@ -91,3 +91,26 @@ func TestDirectoriesThatNobodyPasses(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }
+
+// A job that has a user of its own cannot take all processes of the machine, without
+// namespaces neither.
+func TestProcessesOfAUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("only root can start workers as other users")
+		return
+	}
+	for own, want := range map[bool]int{true: maxProcesses, false: -1} {
+		spec := script(t, "ulimit -u")
+		for dir := filepath.Dir(spec.Root); dir != "/tmp" && len(dir) > 1; dir = filepath.Dir(dir) {
+			if err := os.Chmod(dir, 0o711); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spec.Args[0] = "/bin/bash"
+		spec.UID, spec.GID, spec.OwnUser = 2100000003, 2100000003, own
+		_, out, stderr := run(t, Config{Basic: true}, spec)
+		if got := strings.TrimSpace(out); (got == fmt.Sprint(want)) != own {
+			t.Errorf("own user %v: at most %q processes %s", own, got, stderr)
+		}
+	}
+}

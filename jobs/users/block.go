@@ -42,7 +42,11 @@ type tenant struct {
 // Reserve reserves numbers of a range for the node whose workers are in a directory, at a
 // place that all nodes of the machine know.
 func Reserve(place string, r Range, work string) (*Block, error) {
-	if err := os.MkdirAll(place, 0o700); err != nil {
+	// A state directory may be beside it, which workers pass to.
+	if err := os.MkdirAll(filepath.Dir(place), 0o711); err != nil {
+		return nil, fmt.Errorf("reserve users: %w", err)
+	}
+	if err := os.Mkdir(place, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("reserve users: %w", err)
 	}
 	all, err := os.Open(place)

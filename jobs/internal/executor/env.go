@@ -78,7 +78,7 @@ func (x *Executor) confined(job string, p process.Spec) (process.Spec, error) {
 		return p, nil
 	}
 	n, err := x.cfg.Users.Number(job, p.Root)
-	p.UID, p.GID = n, n
+	p.UID, p.GID, p.OwnUser = n, n, true
 	return p, err
 }
 
