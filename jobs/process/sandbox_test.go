@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"zorilla/jobs/sandbox"
 )
 
@@ -29,6 +31,9 @@ func TestProbe(t *testing.T) {
 	}
 	if slices.Contains(got, "landlock") != (sandbox.LandlockVersion() > 0) {
 		t.Errorf("landlock version %d, but %v", sandbox.LandlockVersion(), got)
+	}
+	if _, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); slices.Contains(got, "seccomp") != (err == nil) {
+		t.Errorf("whether the kernel has seccomp: %v, but %v", err, got)
 	}
 }
 

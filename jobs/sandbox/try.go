@@ -38,6 +38,9 @@ func TryCalls() error {
 	if !hasSeccomp() {
 		return unix.ENOSYS
 	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil { // else filters are root's
+		return err
+	}
 	if err := denyCalls(true, true); err != nil {
 		return err
 	}
