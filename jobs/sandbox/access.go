@@ -76,7 +76,11 @@ func (a *Access) rules() []rule {
 	}
 	hide := resolveAll(a.Hide)
 	seen := map[string]bool{}
-	for _, p := range slices.Concat(SystemDirs(), a.Expose) {
+	readable := slices.Concat(SystemDirs(), a.Expose)
+	if slices.Contains(a.Read, "/") {
+		readable = nil // all of it is
+	}
+	for _, p := range readable {
 		for _, r := range around(resolve(p), hide) {
 			if !seen[r] {
 				rules = append(rules, rule{r, readRights, true})
