@@ -42,6 +42,7 @@ var floors = map[string]int{
 	"jobs/users":                  1,
 	"jobs/proc":                   0,
 	"jobs/shown":                  0,
+	"jobs/disk":                   0,
 	"jobs/launch":                 1,
 	"jobs/placement":              2,
 	"jobs/process":                2,

@@ -59,6 +59,15 @@ func (w *FakeWorker) Hold(bytes int64) {
 	})
 }
 
+// Fill says how many bytes the files of the worker take now.
+func (w *FakeWorker) Fill(bytes int64) {
+	w.tree.tell(func(l *process.Life, _ time.Time) {
+		if limit := w.tree.s.spec.Disk; limit > 0 && bytes > limit {
+			l.Overfilled()
+		}
+	})
+}
+
 // Getenv returns a variable of the worker's environment, "" if it is not set.
 func (w *FakeWorker) Getenv(name string) string {
 	for _, kv := range w.env {

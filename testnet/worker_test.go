@@ -77,6 +77,7 @@ func programOf(p workertest.Program) Program {
 			},
 			Spawn: func(name string) { w.Spawn(programOf(workertest.Programs()[name])) },
 			Hold:  func(bytes int) { w.Hold(int64(bytes)) },
+			Fill:  func(bytes int) { w.Fill(int64(bytes)) },
 		})
 	}
 }

@@ -26,7 +26,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1", DefaultText: "1", Usage: "workers: `N` (all or nothing), or MIN..MAX to start with MIN and grow"},
 		&cli.IntFlag{Name: "c", Value: 1, Usage: "`SLOTS` (cores) for each worker"},
 		&cli.StringFlag{Name: "mem", Usage: "memory limit of each worker: `SIZE` such as 200M or 2G"},
-		&cli.StringFlag{Name: "disk", Usage: "disk space that must be free for each worker: `SIZE`"},
+		&cli.StringFlag{Name: "disk", Usage: "disk space for the files of each worker, and its limit: `SIZE`"},
 		&cli.IntFlag{Name: "gpus", Usage: "`N` GPUs of its own for each worker"},
 		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
 		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},

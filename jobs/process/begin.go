@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
+	"zorilla/jobs/disk"
 	"zorilla/jobs/launch"
 )
 
@@ -58,4 +60,22 @@ func giveFiles(o *order) error {
 		}
 	}
 	return nil
+}
+
+// guard has the directories of the worker watched, if it may take only so much there.
+// Of tasks it ends the one whose files were looked at.
+func (s *keeper) guard() {
+	spec := &s.order.Spec
+	if spec.Disk <= 0 {
+		return
+	}
+	var dirs []string
+	for _, dir := range []string{workDir, TaskDir, tmpDir} {
+		dirs = append(dirs, filepath.Join(spec.Root, dir))
+	}
+	task, over := func() int { return 0 }, func(int) { s.post(func(time.Time) { s.life.Overfilled() }) }
+	if s.tasks != nil {
+		task, over = s.tasks.current, s.tasks.overfilled
+	}
+	go disk.NewGuard(spec.Disk, dirs...).Watch(s.ended, task, over)
 }

@@ -76,7 +76,7 @@
 //
 // # How a worker ends
 //
-// By the first of: its own exit, walltime, memory, stop, node gone, origin
+// By the first of: its own exit, walltime, memory, disk, stop, node gone, origin
 // silent. Then the rest of its tree is killed: the launcher finds all of it
 // (jobs/launch), and the worker is done when nothing is left. Asked to end politely,
 // children have the same grace as the worker.
@@ -116,6 +116,13 @@
 // Limits per process (RLIMIT_DATA) are not used: threads and runtimes reserve far more
 // than they need, and a refused allocation would look like a fault of the program.
 // [Exit].Peak begins at the few MiB that the launcher had when it started the worker.
+//
+// # Disk
+//
+// What the files in Root/work, Root/task and Root/tmp take is counted again and again by
+// the supervisor (jobs/disk), sooner when little is left; streams do not count, since
+// they have a bound of their own. A worker may be over its limit for as long as that
+// takes. A limit is one of each task, with the inputs in it.
 //
 // # Sandbox
 //

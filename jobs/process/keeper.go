@@ -207,6 +207,7 @@ func (s *keeper) attend() {
 			}
 		})
 	}
+	s.guard()
 	go func() {
 		select {
 		case <-s.terminate:

@@ -43,6 +43,7 @@ type Life struct {
 	orphanLim time.Duration // 0 = unlimited
 	grace     time.Duration
 	memory    int64
+	disk      int64
 
 	started time.Time
 	heard   time.Time // of the origin
@@ -60,7 +61,7 @@ type Life struct {
 // much time between SIGTERM and SIGKILL when a limit ends it. The walltime of a
 // spec with tasks is that of each task, and no limit here.
 func NewLife(s *Spec, grace time.Duration) *Life {
-	l := &Life{walltime: s.Walltime, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace, memory: s.Memory}
+	l := &Life{walltime: s.Walltime, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace, memory: s.Memory, disk: s.Disk}
 	if s.Tasks != nil {
 		l.walltime = 0
 	}
@@ -113,6 +114,14 @@ func (l *Life) Starved() { l.starve(noMemory) }
 func (l *Life) starve(why string) {
 	if l.phase == Running {
 		l.decide(Memory, why)
+		l.phase = Killing
+	}
+}
+
+// Overfilled says that the directories of the worker take more than they may.
+func (l *Life) Overfilled() {
+	if l.phase == Running {
+		l.decide(Disk, overDisk(l.disk))
 		l.phase = Killing
 	}
 }
@@ -230,7 +239,7 @@ func (l *Life) Exit() Exit {
 	switch {
 	case l.cause == Walltime:
 		e.Code = codeTimeout
-	case l.cause == Memory:
+	case l.cause == Memory || l.cause == Disk:
 		e.Code = codeKilled
 	case l.cause == Failed || !l.reaped:
 		e.Code = codeFailed
@@ -262,6 +271,10 @@ func overMemory(limit int64) string {
 }
 
 const noMemory = "was killed, since its node had no memory left for workers: ask for what it needs (--mem)"
+
+func overDisk(limit int64) string {
+	return fmt.Sprintf("needed more than %s of disk space (--disk)", units.Bytes(limit))
+}
 
 func signalName(s syscall.Signal) string {
 	if name := unix.SignalName(s); name != "" {

@@ -147,6 +147,18 @@ func (t *tasks) Exceeded(serial int) { // aside: who holds mu may await the laun
 	go t.end(serial, codeKilled, overMemory(t.s.order.Spec.Memory), unix.SIGKILL)
 }
 
+// overfilled says that the files of a task take more than they may.
+func (t *tasks) overfilled(serial int) {
+	t.end(serial, codeKilled, overDisk(t.s.order.Spec.Disk), unix.SIGKILL)
+}
+
+// current is the latest task.
+func (t *tasks) current() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.serial
+}
+
 // starved ends the task that runs: the kernel has killed one of its processes, because
 // of its own limit or not.
 func (t *tasks) starved(own bool) {

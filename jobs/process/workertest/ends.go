@@ -22,6 +22,7 @@ var ends = []test{
 	{"ends at its walltime", testWalltime},
 	{"ends at its walltime whatever it does", testWalltimeIgnored},
 	{"ends when it needs too much memory", testMemory},
+	{"ends when it needs too much disk space", testDisk},
 	{"stops", testStop},
 	{"stops at once", testStopAtOnce},
 	{"stops in its own way", testStopTrapped},
@@ -126,6 +127,12 @@ func testMemory(s *suite) {
 	spec := s.spec("hold", fmt.Sprint(300<<20))
 	spec.Memory = 100 << 20
 	s.want(s.start(spec), 137, process.Memory, "needed more than 100 MiB of memory (--mem)")
+}
+
+func testDisk(s *suite) {
+	spec := s.spec("fill", fmt.Sprint(24<<20))
+	spec.Disk = 16 << 20
+	s.want(s.start(spec), 137, process.Disk, "needed more than 16 MiB of disk space (--disk)")
 }
 
 func testStop(s *suite) {

@@ -28,6 +28,7 @@ type Self struct {
 	Sleep  func()                      // does not return
 	Spawn  func(name string)           // starts a child with the same streams, and a session of its own
 	Hold   func(bytes int)             // takes so much memory
+	Fill   func(bytes int)             // has so much in files
 }
 
 // Program returns its exit code, or minus the signal that ends it.
@@ -51,6 +52,8 @@ func Programs() map[string]Program {
 		"noise":    noise,
 		"shell":    func(s *Self) int { s.Spawn("polite"); s.Sleep(); return 0 },
 		"hold":     func(s *Self) int { s.Hold(number(s.Args[0])); s.Sleep(); return 0 },
+		"fill":     func(s *Self) int { s.Fill(number(s.Args[0])); s.Sleep(); return 0 },
+		"filler":   filler,
 		"flood":    flood,
 		"cat":      cat,
 		"lines":    lines,
@@ -60,6 +63,16 @@ func Programs() map[string]Program {
 		"trouble":  trouble,
 		"leaver":   leaver,
 	}
+}
+
+// filler is, by the ID of its task: too large, good.
+func filler(s *Self) int {
+	if s.Getenv("ZORILLA_TASK_ID") == "1" {
+		s.Fill(24 << 20)
+		s.Sleep()
+	}
+	fmt.Fprintln(s.Stdout, "fine")
+	return 0
 }
 
 func number(text string) int {
@@ -269,6 +282,14 @@ func self(dir string) *Self {
 				b[i] = 1
 			}
 			go func() { sleep(); _ = b[0] }()
+		},
+		Fill: func(bytes int) {
+			for i := range 2 { // in both of its directories, each of them within the limit
+				dir := []string{".", os.Getenv("TMPDIR")}[i]
+				if err := os.WriteFile(filepath.Join(dir, "fill"), make([]byte, bytes/2), 0o644); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+			}
 		},
 	}
 }

@@ -18,6 +18,7 @@ var tasks = []test{
 	{"gives lines to tasks", testTaskLines},
 	{"misses a line", testTaskLineMissing},
 	{"survives its tasks", testTaskTrouble},
+	{"survives tasks that need too much disk space", testTaskDisk},
 	{"does not find the command of tasks", testTaskNotFound},
 	{"has no result of a task that is stopped", testTaskStop},
 	{"gives each task a new directory, and keeps its files", testTaskFiles},
@@ -191,6 +192,20 @@ func testTaskTrouble(s *suite) {
 	if last := s.output(w, process.Stdout); !strings.HasSuffix(last, "fine\n") || all[4].Stdout != 5 {
 		s.Errorf("the last task wrote %d bytes: %q", all[4].Stdout, last)
 	}
+}
+
+func testTaskDisk(s *suite) {
+	s.configure(deadline, process.DefaultSpool)
+	spec := s.array(2, "filler")
+	spec.Disk = 16 << 20
+	w := s.start(spec)
+	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 2}}, true)
+	s.want(w, 0, process.Exited, "")
+	all, err := w.Tasks().Results(0, 2)
+	if err != nil || len(all) != 2 || all[0].Code != 137 || all[1].Code != 0 {
+		s.Fatalf("%+v, %v", all, err)
+	}
+	s.wantOutput(w, "fine\n", "zorilla: task 1 needed more than 16 MiB of disk space (--disk)\n")
 }
 
 func testTaskNotFound(s *suite) {

@@ -1,0 +1,67 @@
+package disk
+
+import (
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The pace of a guard: once a second, the sooner the less is missing to the limit, as
+// if it were filled at fillRate, and never more than a twentieth of a processor, or a
+// third of the time that a slow disk takes.
+const (
+	fillRate  = 1 << 30 // bytes per second
+	lookLeast = 100 * time.Millisecond
+	lookMost  = time.Second
+	cpuShare  = 20
+	timeShare = 3
+)
+
+// Guard watches that directories take no more than a limit.
+type Guard struct {
+	limit int64
+	dirs  []string
+}
+
+// NewGuard returns a guard that lets directories take so many bytes together. They
+// need not exist yet.
+func NewGuard(limit int64, dirs ...string) *Guard { return &Guard{limit: limit, dirs: dirs} }
+
+// Watch calls over, each time that it has seen too much, until done is closed. What the
+// directories are used for may change: over gets what of said before the look.
+func (g *Guard) Watch(done <-chan struct{}, of func() int, over func(of int)) {
+	// The thread's own time is what tells what a look costs.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	timer := time.NewTimer(lookLeast)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-done:
+			return
+		}
+		now, begin, cpu := of(), time.Now(), threadTime()
+		used := Used(g.limit, g.dirs...)
+		if used > g.limit {
+			over(now)
+		}
+		timer.Reset(pace(g.limit-used, threadTime()-cpu, time.Since(begin)))
+	}
+}
+
+// pace is how long to wait after a look that has cost so much.
+func pace(room int64, cpu, took time.Duration) time.Duration {
+	soon := time.Duration(float64(max(room, 0)) / fillRate * float64(time.Second))
+	return max(min(soon, lookMost), lookLeast, (cpuShare-1)*cpu, (timeShare-1)*took)
+}
+
+// threadTime is how much time of a processor this thread has needed.
+func threadTime() time.Duration {
+	var used unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_THREAD, &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
