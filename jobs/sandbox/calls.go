@@ -15,16 +15,58 @@ import (
 // what it makes.
 var deniedCalls = []uint32{
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_SETNS, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT,
-	unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_MOUNT_SETATTR, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
-	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE,
+	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_TREE_ATTR, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE,
 	unix.SYS_DELETE_MODULE, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_REBOOT, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_IO_URING_SETUP,
+	unix.SYS_MEMFD_SECRET, // memory that is not counted
+	unix.SYS_SYSLOG,       // tells of the machine what helps attackers of its kernel
 }
 
 // callsToOthers reach processes of the same user, or what outlives a process. Without
 // namespaces they would reach the node and other jobs.
 var callsToOthers = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET,
+	unix.SYS_MQ_OPEN,
 }
+
+// only allows a system call if an argument is one of some values; with a condition
+// that does not hold, also otherwise.
+type only struct {
+	call   uint32
+	when   *equal
+	arg    uint32
+	values []uint32
+	errno  unix.Errno
+}
+
+// equal is the condition that an argument has a value.
+type equal struct{ arg, value uint32 }
+
+// rules hold for all workers.
+var rules = []only{
+	// The limits of the caller itself; those of another process are not its own.
+	{call: unix.SYS_PRLIMIT64, arg: 0, values: []uint32{0}, errno: unix.EPERM},
+	// Other families speak to the kernel or to the machine below it, not to networks, and a
+	// user namespace opens even those that want powers.
+	{call: unix.SYS_SOCKET, arg: 0, values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}, errno: unix.EAFNOSUPPORT},
+	// What libraries look for interfaces, devices and their own sockets with.
+	{call: unix.SYS_SOCKET, when: &equal{0, unix.AF_NETLINK}, arg: 2, errno: unix.EPROTONOSUPPORT,
+		values: []uint32{unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG, unix.NETLINK_KOBJECT_UEVENT, unix.NETLINK_RDMA}},
+}
+
+// rulesOnOthers keep priorities as they are of processes that are not the caller's own:
+// without namespaces they would be all of the user. Threads may be given the usual
+// policies, as by pthread_create.
+var rulesOnOthers = []only{
+	{call: unix.SYS_SETPRIORITY, arg: 0, values: []uint32{unix.PRIO_PROCESS}, errno: unix.EPERM},
+	{call: unix.SYS_SETPRIORITY, arg: 1, values: []uint32{0}, errno: unix.EPERM},
+	{call: unix.SYS_IOPRIO_SET, arg: 0, values: []uint32{ioprioProcess}, errno: unix.EPERM},
+	{call: unix.SYS_IOPRIO_SET, arg: 1, values: []uint32{0}, errno: unix.EPERM},
+	{call: unix.SYS_SCHED_SETSCHEDULER, arg: 1, values: []uint32{unix.SCHED_NORMAL, unix.SCHED_BATCH}, errno: unix.EPERM},
+	{call: unix.SYS_SCHED_SETATTR, arg: 0, values: []uint32{0}, errno: unix.EPERM},
+}
+
+const ioprioProcess = 1 // IOPRIO_WHO_PROCESS
 
 // machine is what the kernel calls this processor's own system calls; others, such as
 // those of 32 bits, have numbers of their own.
@@ -38,37 +80,51 @@ const (
 	otherABI   = 0x40000000 // x32 on amd64
 )
 
-// filter decides about a system call. It reads the first argument of some, as the
-// kernel does: 32 bits of it.
-func filter(others, sockets bool) []bpf.Instruction {
-	deny := func(errno unix.Errno) bpf.Instruction {
-		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+func deny(errno unix.Errno) bpf.Instruction {
+	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+}
+
+var loadNumber = bpf.LoadAbsolute{Off: callNumber, Size: 4}
+
+// loadArg loads an argument as the kernel reads those that are checked: 32 bits of it.
+func loadArg(n uint32) bpf.Instruction {
+	return bpf.LoadAbsolute{Off: firstArg + 8*n, Size: 4}
+}
+
+// instructions expects the call's number to be loaded, and leaves it so.
+func (o *only) instructions() []bpf.Instruction {
+	var check []bpf.Instruction
+	for i, v := range o.values {
+		check = append(check, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: uint8(len(o.values) - i)})
 	}
-	denied := slices.Clone(deniedCalls)
+	check = append(append([]bpf.Instruction{loadArg(o.arg)}, check...), deny(o.errno))
+	if o.when != nil {
+		skip := bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: o.when.value, SkipTrue: uint8(len(check))}
+		check = append([]bpf.Instruction{loadArg(o.when.arg), skip}, check...)
+	}
+	skip := bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: o.call, SkipTrue: uint8(len(check) + 1)}
+	return append(append([]bpf.Instruction{skip}, check...), loadNumber)
+}
+
+// filter decides about a system call.
+func filter(others, sockets bool) []bpf.Instruction {
+	denied, checked := slices.Clone(deniedCalls), slices.Clone(rules)
 	if others {
-		denied = append(denied, callsToOthers...)
+		denied, checked = append(denied, callsToOthers...), append(checked, rulesOnOthers...)
+	}
+	if sockets { // who has only its own cannot be told: pairs stay
+		checked = append(checked, only{call: unix.SYS_SOCKET, arg: 0, values: []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}, errno: unix.EPERM})
 	}
 	f := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: callArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: machine, SkipTrue: 1},
 		deny(unix.ENOSYS),
-		bpf.LoadAbsolute{Off: callNumber, Size: 4},
+		loadNumber,
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: otherABI, SkipTrue: 1},
 		deny(unix.ENOSYS),
-		// The limits of the caller itself; those of another process are not its own.
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_PRLIMIT64, SkipTrue: 4},
-		bpf.LoadAbsolute{Off: firstArg, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
-		deny(unix.EPERM),
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
 	}
-	if sockets { // who has only its own cannot be told: pairs stay
-		f = append(f,
-			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 4},
-			bpf.LoadAbsolute{Off: firstArg, Size: 4},
-			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_UNIX, SkipTrue: 1},
-			deny(unix.EPERM),
-			bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
+	for _, c := range checked {
+		f = append(f, c.instructions()...)
 	}
 	for _, number := range denied {
 		f = append(f, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, deny(unix.EPERM))

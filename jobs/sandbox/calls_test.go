@@ -10,7 +10,7 @@ import (
 
 // decide runs the filter as the kernel would; the machine of the test reads numbers in
 // network order.
-func decide(t *testing.T, others, sockets bool, arch, number, arg uint32) uint32 {
+func decide(t *testing.T, others, sockets bool, arch, number uint32, args ...uint32) uint32 {
 	t.Helper()
 	vm, err := bpf.NewVM(filter(others, sockets))
 	if err != nil {
@@ -19,7 +19,9 @@ func decide(t *testing.T, others, sockets bool, arch, number, arg uint32) uint32
 	data := make([]byte, 64)
 	binary.BigEndian.PutUint32(data[callNumber:], number)
 	binary.BigEndian.PutUint32(data[callArch:], arch)
-	binary.BigEndian.PutUint32(data[firstArg:], arg)
+	for i, a := range args {
+		binary.BigEndian.PutUint32(data[firstArg+8*i:], a)
+	}
 	n, err := vm.Run(data)
 	if err != nil {
 		t.Fatal(err)
@@ -50,10 +52,48 @@ func TestFilter(t *testing.T) {
 		"pair of sockets":        {true, true, machine, unix.SYS_SOCKETPAIR, unix.AF_UNIX, allow},
 		"mount, by 32 bits":      {false, false, unix.AUDIT_ARCH_I386, 21, 0, enosys},
 		"another ABI's number":   {false, false, machine, otherABI | unix.SYS_WRITE, 0, enosys},
+		"a socket to the host":   {false, false, machine, unix.SYS_SOCKET, unix.AF_VSOCK, unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)},
+		"own nice value":         {true, true, machine, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, allow},
+		"nice values of a user":  {true, true, machine, unix.SYS_SETPRIORITY, unix.PRIO_USER, eperm},
+		"the same, alone":        {false, false, machine, unix.SYS_SETPRIORITY, unix.PRIO_USER, allow},
+		"queue":                  {true, true, machine, unix.SYS_MQ_OPEN, 0, eperm},
+		"queue, alone":           {false, false, machine, unix.SYS_MQ_OPEN, 0, allow},
+		"memory that is secret":  {false, false, machine, unix.SYS_MEMFD_SECRET, 0, eperm},
 		"unshare, for sandboxes": {true, true, machine, unix.SYS_UNSHARE, unix.CLONE_NEWUSER, allow},
 	} {
 		if got := decide(t, c.others, c.sockets, c.arch, c.number, c.arg); got != c.want {
 			t.Errorf("%s: got %#x, want %#x", name, got, c.want)
+		}
+	}
+}
+
+// Of some calls later arguments decide.
+func TestFilterOfLaterArguments(t *testing.T) {
+	const allow = unix.SECCOMP_RET_ALLOW
+	for name, c := range map[string]struct {
+		number uint32
+		args   []uint32
+		errno  unix.Errno
+	}{
+		"routes":                   {unix.SYS_SOCKET, []uint32{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, 0},
+		"packet filters":           {unix.SYS_SOCKET, []uint32{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, unix.EPROTONOSUPPORT},
+		"datagrams of a number":    {unix.SYS_SOCKET, []uint32{unix.AF_INET, unix.SOCK_DGRAM, unix.NETLINK_NETFILTER}, 0},
+		"nice of itself":           {unix.SYS_SETPRIORITY, []uint32{unix.PRIO_PROCESS, 0, 5}, 0},
+		"nice of another":          {unix.SYS_SETPRIORITY, []uint32{unix.PRIO_PROCESS, 42, 5}, unix.EPERM},
+		"a thread's usual policy":  {unix.SYS_SCHED_SETSCHEDULER, []uint32{42, unix.SCHED_NORMAL}, 0},
+		"a policy that starves":    {unix.SYS_SCHED_SETSCHEDULER, []uint32{42, unix.SCHED_IDLE}, unix.EPERM},
+		"own attributes":           {unix.SYS_SCHED_SETATTR, []uint32{0}, 0},
+		"attributes of another":    {unix.SYS_SCHED_SETATTR, []uint32{42}, unix.EPERM},
+		"disk priority of itself":  {unix.SYS_IOPRIO_SET, []uint32{ioprioProcess, 0}, 0},
+		"disk priority of a user":  {unix.SYS_IOPRIO_SET, []uint32{3, 0}, unix.EPERM},
+		"disk priority of another": {unix.SYS_IOPRIO_SET, []uint32{ioprioProcess, 42}, unix.EPERM},
+	} {
+		want := uint32(allow)
+		if c.errno != 0 {
+			want = unix.SECCOMP_RET_ERRNO | uint32(c.errno)
+		}
+		if got := decide(t, true, false, machine, c.number, c.args...); got != want {
+			t.Errorf("%s: got %#x, want %#x", name, got, want)
 		}
 	}
 }
