@@ -86,6 +86,9 @@ func Start(w World, env []string) (*Launcher, error) {
 		return nil, fmt.Errorf("start launcher: %w", err)
 	}
 	l.pid = cmd.Process.Pid
+	if !w.Namespaces { // there it cannot be stopped from within
+		l.endStopped(cmd)
+	}
 	l.ask(request{Op: opWorld, World: &w})
 	go l.follow(cmd)
 	return l, nil
