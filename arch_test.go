@@ -47,6 +47,7 @@ var floors = map[string]int{
 	"jobs/placement":              2,
 	"jobs/process":                2,
 	"jobs/process/workertest":     3,
+	"jobs/process/walltest":       3,
 	"jobs/journal":                2,
 	"jobs/internal/agenda":        0,
 	"jobs/internal/where":         1,
