@@ -14,11 +14,36 @@ import (
 // homes, state directories and whatever else a machine holds stay closed.
 // The entries below /run and /var are targets of links in /etc and /usr.
 func SystemDirs() []string {
-	return []string{
+	dirs := []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys", "/nix", "/gnu",
 		"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf", "/run/current-system", "/run/opengl-driver",
 		"/var/lib/ca-certificates", "/var/cache/fontconfig",
 	}
+	for _, f := range []string{"/etc/resolv.conf", "/etc/hosts", "/etc/localtime"} {
+		dirs = append(dirs, linked(f)...)
+	}
+	return dirs
+}
+
+// linked returns what a link leads to, one link after the other: some services keep
+// files of /etc elsewhere.
+func linked(path string) []string {
+	var all []string
+	for range 8 {
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = filepath.Clean(target)
+		if slices.ContainsFunc([]string{"/proc", "/dev", "/tmp"}, func(dir string) bool { return within(path, dir) }) {
+			break // those are a worker's own
+		}
+		all = append(all, path)
+	}
+	return all
 }
 
 // deviceFiles may be read and written.

@@ -64,3 +64,26 @@ func TestDirectPathsFollowNoLinks(t *testing.T) {
 		}
 	}
 }
+
+// A file of /etc may be a link to one that a service writes, by way of others.
+func TestLinked(t *testing.T) {
+	base, err := os.MkdirTemp("/var/tmp", "linked")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	in := func(name string) string { return filepath.Join(base, name) }
+	for link, target := range map[string]string{"etc": "run/stub", "run": in("real"), "round": "round", "short": "/tmp/x"} {
+		if err := os.Symlink(target, in(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"etc": in("run/stub"), "run": in("real"), "short": "", "none": ""} {
+		if got := strings.Join(linked(in(name)), " "); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	if got := linked(in("round")); len(got) != 8 {
+		t.Errorf("a circle: %q", got)
+	}
+}
