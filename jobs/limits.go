@@ -31,6 +31,9 @@ type Limits struct {
 	Expose []string `json:"expose"`
 	// Mounts is what jobs that were submitted here may ask for beyond them.
 	Mounts string `json:"mounts"`
+
+	// Network is the most that workers may reach: NetNone or NetHost; "" = NetHost.
+	Network string `json:"network,omitempty"`
 }
 
 const (
@@ -46,7 +49,7 @@ func (l *Limits) Validate() error {
 	if l.MaxWorkersPerJob < 0 || l.MaxWorkersPerJob > MaxRanks {
 		return fmt.Errorf("max-workers-per-job %d: want 0 (no limit) to %d", l.MaxWorkersPerJob, MaxRanks)
 	}
-	if err := l.checkShown(); err != nil {
+	if err := errors.Join(l.checkShown(), l.checkNetwork()); err != nil {
 		return err
 	}
 	for name, list := range map[string][]string{"allow": l.Allow, "deny": l.Deny} {
@@ -104,8 +107,10 @@ func (l *Limits) Change(text string) error {
 		next.Paused, err = yesNo(value)
 	case key == "mounts":
 		next.Mounts, err = mounts(value)
+	case key == "network":
+		next.Network, err = value, checkNet(value)
 	default:
-		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny, expose, mounts and paused")
+		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny, expose, mounts, network and paused")
 	}
 	if err != nil {
 		return fmt.Errorf("%.80q: %w", text, err)

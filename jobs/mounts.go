@@ -20,8 +20,8 @@ const (
 // MaxMounts is how many paths a job may ask for.
 const MaxMounts = 8
 
-// mountsVersion is the protocol version of nodes that know what a job asks for.
-const mountsVersion = 3
+// wallVersion is the protocol version of nodes that know Mounts and Net.
+const wallVersion = 3
 
 // checkMounts returns what is wrong with the paths that the job asks for, as a user sees it.
 func (s *Spec) checkMounts() string {
@@ -59,10 +59,10 @@ func SizeOfMounts(mounts []string) int {
 // Condition is the expression that a node must fulfil: that of the user, and that the
 // node knows what is asked for. An older one would offer, and show nothing.
 func (s *Spec) Condition() string {
-	if len(s.Mounts) == 0 {
+	if len(s.Mounts) == 0 && s.Net != NetNone {
 		return s.Where
 	}
-	known := fmt.Sprintf("version >= %d", mountsVersion)
+	known := fmt.Sprintf("version >= %d", wallVersion)
 	if s.Where == "" {
 		return known
 	}

@@ -64,7 +64,7 @@ func TestMountsOfASpec(t *testing.T) {
 		{mounts: []string{long}, where: strings.Repeat("slots > 1 && ", 3) + "slots > 1", bad: "bytes too long together"},
 		{mounts: []string{"/a:ro"}, where: "slots > 1 // all", bad: "--mount and --where"},
 	} {
-		s := Spec{Args: []string{"true"}, Min: 1, Max: 1, Slots: 1, Where: c.where, Mounts: c.mounts}
+		s := Spec{Args: []string{"true"}, Min: 1, Max: 1, Slots: 1, Where: c.where, Access: Access{Mounts: c.mounts}}
 		switch err := s.Validate(); {
 		case c.bad == "" && err != nil, c.bad != "" && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.bad)):
 			t.Errorf("%q %q: %v", c.mounts, c.where, err)

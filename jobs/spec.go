@@ -74,9 +74,17 @@ type Spec struct {
 	// host file has changed: HUP, INT, USR1, USR2, URG or WINCH; "" = none.
 	SignalOnChange string `json:"signal_on_change,omitempty"`
 
+	Access
+}
+
+// Access is what workers can reach of a node.
+type Access struct {
 	// Mounts are paths of the nodes that the workers need, PATH:ro or PATH:rw: only nodes
 	// whose owners show them to the job offer.
 	Mounts []string `json:"mounts,omitempty"`
+
+	// Net is what the workers can reach: NetNone or NetHost; "" = NetHost.
+	Net string `json:"net,omitempty"`
 }
 
 // Failing says what a rank that has failed for good means for the others.
@@ -222,6 +230,12 @@ func (s *Spec) Validate() error {
 func (s *Spec) checkPlaces() string {
 	if text := s.checkMounts(); text != "" {
 		return text
+	}
+	if err := checkNet(s.Net); err != nil {
+		return fmt.Sprintf("--net %.40q: %v", s.Net, err)
+	}
+	if n := len(s.Condition()); n > where.MaxLength && s.Where != "" {
+		return fmt.Sprintf("--where: %d bytes with what --net adds, at most %d", n, where.MaxLength)
 	}
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return fmt.Sprintf("--strategy: %v", err)

@@ -30,6 +30,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "gpus", Usage: "`N` GPUs of its own for each worker"},
 		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
 		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},
+		&cli.StringFlag{Name: "net", DefaultText: "host", Usage: "`WHAT` workers can reach: host, or none (only each other, on the same node)"},
 		&cli.StringFlag{Name: "t", Aliases: []string{"time"}, Usage: "walltime: `TIME` such as 10m, 1h30m, HH:MM:SS or seconds"},
 		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern (repeatable)"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
@@ -72,7 +73,7 @@ func (r *request) close() {
 func requestOf(c *cli.Context, stdin io.Reader) (r *request, err error) {
 	r = &request{spec: jobs.Spec{
 		Key: c.String("key"), Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
-		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"),
+		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"), Access: jobs.Access{Net: c.String("net")},
 		GPUs: c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
 		SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"),
 		Search:         jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},

@@ -143,12 +143,12 @@ func ownerOptions(c *cli.Context, o *nodeOptions) error {
 		}
 	}
 	var check jobs.Limits
-	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose", "mounts"} {
+	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose", "mounts", "network"} {
 		if !c.IsSet(name) {
 			continue
 		}
 		values := commas(c.StringSlice(name))
-		if name == "mounts" {
+		if name == "mounts" || name == "network" {
 			values = []string{c.String(name)}
 		}
 		for i, p := range values {

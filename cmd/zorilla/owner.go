@@ -27,6 +27,8 @@ func ownerCommand(con *console) *cli.Command {
   mounts=own|own:rw|exposed  what jobs that are submitted at this node may have
                           by --mount: any path to read, also to write, or only
                           what is exposed to all
+  network=host|none       the most that workers may reach: with none only jobs
+                          with --net none run here
 none takes a limit or list away; deny+=WHO and deny-=WHO change a list. WHO is a
 node's ID (its first 5 characters or more), a node's name, or a network such as
 10.1.0.0/16. IDs are proven; names and addresses are what nodes say of
@@ -111,7 +113,7 @@ func withLimits(con *console, c *cli.Context, ask func(*api.Client) (jobs.Limits
 func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 	if c.Bool("json") {
 		l.Allow, l.Deny, l.Expose = append([]string{}, l.Allow...), append([]string{}, l.Deny...), append([]string{}, l.Expose...)
-		l.Mounts = cmp.Or(l.Mounts, jobs.MountsOwn)
+		l.Mounts, l.Network = cmp.Or(l.Mounts, jobs.MountsOwn), cmp.Or(l.Network, jobs.NetHost)
 		return con.printJSON(l)
 	}
 	number := func(n int) string {
@@ -134,5 +136,6 @@ func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 		{"paused", paused}, {"max-jobs", number(l.MaxJobs)}, {"max-workers-per-job", number(l.MaxWorkersPerJob)},
 		{"allow", list(l.Allow)}, {"deny", list(l.Deny)},
 		{"expose", list(l.Expose)}, {"mounts", cmp.Or(l.Mounts, jobs.MountsOwn)},
+		{"network", cmp.Or(l.Network, jobs.NetHost)},
 	})
 }

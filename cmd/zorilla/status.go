@@ -153,6 +153,9 @@ func wish(spec jobs.Spec) string {
 	if spec.MaxRTT > 0 {
 		s += ", within " + time.Duration(spec.MaxRTT).String() + " of each other"
 	}
+	if spec.Net == jobs.NetNone {
+		s += ", without a network"
+	}
 	if len(spec.Mounts) > 0 {
 		s += ", with " + strings.Join(spec.Mounts, ", ")
 	}

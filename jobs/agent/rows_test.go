@@ -156,6 +156,9 @@ func TestRowsOfGrantsThatFail(t *testing.T) {
 				return nil
 			})
 		}
+		alone := g.submit(0, jobs.Spec{Args: []string{"true"}, Min: 1, Max: 1, Access: jobs.Access{Net: jobs.NetNone}}) // nobody has namespaces here
+		wantRow(t, "cannot keep workers from the network", g.declined(alone))
+		g.cancel(alone)
 		both := jobs.Spec{Args: []string{"sleep", "1000"}, Min: 2, Max: 2}
 		grants(4996 * time.Millisecond) // a hold lasts five seconds, and so long, a little later, is a grant's answer waited for
 		id := g.submit(0, both)

@@ -98,7 +98,7 @@ func Start(w World, env []string) (*Launcher, error) {
 const endWithin = 5 * time.Second
 
 // powers are what the first process of a user namespace needs in it.
-var powers = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_KILL}
+var powers = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_KILL, unix.CAP_NET_ADMIN}
 
 // everybody maps all users of the machine to themselves.
 var everybody = []syscall.SysProcIDMap{{Size: 1<<32 - 1}}
@@ -110,6 +110,9 @@ func attributes(w *World) *syscall.SysProcAttr {
 	}
 	a.Pdeathsig = syscall.SIGKILL
 	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	if w.Alone {
+		a.Cloneflags |= unix.CLONE_NEWNET
+	}
 	if os.Geteuid() == 0 {
 		a.UidMappings, a.GidMappings, a.GidMappingsEnableSetgroups = everybody, everybody, true
 		return a

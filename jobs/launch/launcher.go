@@ -128,6 +128,9 @@ func (l *launcher) build() error {
 		return err
 	}
 	if !l.world.Namespaces {
+		if l.world.Alone {
+			return errors.New("no namespaces, without which there is no network apart")
+		}
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("become subreaper: %w", err)
 		}
@@ -135,6 +138,11 @@ func (l *launcher) build() error {
 	}
 	if os.Getpid() != 1 {
 		return errors.New("no PID namespace")
+	}
+	if l.world.Alone {
+		if err := loopback(); err != nil {
+			return fmt.Errorf("loopback interface: %w", err)
+		}
 	}
 	var err error
 	if l.outside, err = sandbox.NewOutside(); err != nil {
@@ -148,6 +156,21 @@ func (l *launcher) build() error {
 		root.UID, root.GID = l.world.UID, l.world.GID
 	}
 	return root.Enter()
+}
+
+// loopback switches the only interface of a new network namespace on.
+func loopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
 // limits bounds what every process of the commands inherits.

@@ -5,8 +5,11 @@ type World struct {
 	// Namespaces: whether the commands are to have namespaces; else there is only
 	// Landlock and seccomp, and one command at a time.
 	Namespaces bool `json:"namespaces"`
-	UID        int  `json:"uid"` // user and group of the commands; not positive = those of the launcher
-	GID        int  `json:"gid"`
+	// Alone: the commands' only network is a loopback interface of their own. It needs
+	// namespaces.
+	Alone bool `json:"alone,omitempty"`
+	UID   int  `json:"uid"` // user and group of the commands; not positive = those of the launcher
+	GID   int  `json:"gid"`
 	// Base holds the directories of all commands. They see none but their own, and
 	// with namespaces those of each other.
 	Base      string   `json:"base"`

@@ -55,6 +55,8 @@ func helper(mode string, args []string) int {
 		fmt.Println("touched", n, b[len(b)/2])
 	case "attack":
 		return attack(args)
+	case "network":
+		return useNetwork(args)
 	case "hoard":
 		return hoard(args)
 	case "flood": // writes so many bytes of the pattern

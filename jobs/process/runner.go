@@ -102,6 +102,9 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 	return w, nil
 }
 
+// errAlone is why a worker that is to have no network is not started.
+var errAlone = errors.New("this node cannot keep workers from the network: it has no namespaces")
+
 // command writes down what the supervisor is to do. It comes before all else that
 // is made for the worker, so that whoever cleans up finds it.
 func (r *Runner) command(spec Spec) (order, error) {
@@ -111,6 +114,9 @@ func (r *Runner) command(spec Spec) (order, error) {
 	r.mu.Lock()
 	o.Namespaces, o.Groups = slices.Contains(r.enforces, Namespaces), r.groups
 	r.mu.Unlock()
+	if spec.Alone && !o.Namespaces {
+		return order{}, errAlone
+	}
 	if err := save(spec.Root, orderFile, o); err != nil {
 		return order{}, err
 	}

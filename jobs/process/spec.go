@@ -52,6 +52,10 @@ type Spec struct {
 	GID     int      `json:"gid"`
 	// OwnUser: nobody but workers of this job is UID.
 	OwnUser bool `json:"own_user,omitempty"`
+
+	// Alone: the only network of the workers of its group is a loopback interface of
+	// their own. It needs namespaces.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // Stream is one of a worker's outputs.

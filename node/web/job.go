@@ -185,6 +185,9 @@ func facts(st *jobs.Status) []counter {
 	if s.MaxRTT > 0 {
 		list = append(list, counter{"Nodes within", span(time.Duration(s.MaxRTT))})
 	}
+	if s.Net == jobs.NetNone {
+		list = append(list, counter{"Network", "none"})
+	}
 	if len(s.Mounts) > 0 {
 		list = append(list, counter{"Asks for", strings.Join(s.Mounts, ", ")})
 	}

@@ -31,12 +31,17 @@ func (c *Claims) never(ad *wire.Advertisement) string {
 		return wire.ReasonGPUs
 	case !c.matches(ad.Where):
 		return wire.ReasonWhere
+	case ad.Net == jobs.NetNone && !c.confines:
+		return wire.ReasonNoNet
 	}
-	return unshown(&c.Limits, c.self, ad)
+	return forbidden(&c.Limits, c.self, ad)
 }
 
-// unshown says which path that a job asks for is not shown to it at self, or "".
-func unshown(l *jobs.Limits, self vicinity.ID, ad *wire.Advertisement) string {
+// forbidden says what a job asks for that the owner does not allow it at self, or "".
+func forbidden(l *jobs.Limits, self vicinity.ID, ad *wire.Advertisement) string {
+	if !l.AllowsNet(ad.Net) {
+		return wire.ReasonNetwork
+	}
 	if len(ad.Mounts) == 0 {
 		return ""
 	}
@@ -113,12 +118,12 @@ func (c *Claims) matches(text string) bool {
 func (c *Claims) Limit(l jobs.Limits) {
 	c.Limits = l
 	c.Queue = slices.DeleteFunc(c.Queue, func(q *Queued) bool {
-		return !c.admitted(q.Ad.Origin(), q.Ad.Addrs) || unshown(&l, c.self, &q.Ad) != ""
+		return !c.admitted(q.Ad.Origin(), q.Ad.Addrs) || forbidden(&l, c.self, &q.Ad) != ""
 	})
 	for _, id := range c.lastFirst(func(*Hold) bool { return true }) {
 		h := c.Holds[id]
 		_, jobs := c.promised()
-		if l.Paused || !c.admitted(h.Ad.Origin(), nil) || unshown(&l, c.self, &h.Ad) != "" || l.MaxWorkersPerJob > 0 && c.Jobs[id]+h.Workers > l.MaxWorkersPerJob || jobs && c.Jobs[id] == 0 {
+		if l.Paused || !c.admitted(h.Ad.Origin(), nil) || forbidden(&l, c.self, &h.Ad) != "" || l.MaxWorkersPerJob > 0 && c.Jobs[id]+h.Workers > l.MaxWorkersPerJob || jobs && c.Jobs[id] == 0 {
 			delete(c.Holds, id)
 		}
 	}

@@ -46,6 +46,8 @@ func TestReasonsOfDeclines(t *testing.T) {
 			c.Jobs = map[jobs.ID]int{"a": 1, "b": 1}
 			c.Limit(jobs.Limits{MaxJobs: 2})
 		},
+		wire.ReasonNetwork:           func(c *Claims, _ *wire.Advertisement) { c.Limit(jobs.Limits{Network: jobs.NetNone}) },
+		wire.ReasonNoNet:             func(_ *Claims, ad *wire.Advertisement) { ad.Net = jobs.NetNone },
 		"owner allows 1 job ":        nil, // one that has workers here may have more of them
 		"owner allows 3 workers per": nil,
 	} {
@@ -66,7 +68,7 @@ func TestReasonsOfDeclines(t *testing.T) {
 		if a.Reason != want || (a.Workers == 0) != (want != "") {
 			t.Errorf("got %+v, want %q", a, want)
 		}
-		never := want == wire.ReasonSlots || want == wire.ReasonMemory || want == wire.ReasonGPUs || want == wire.ReasonWhere || want == wire.ReasonLeaving || want == wire.ReasonDenied || strings.HasPrefix(want, wire.ReasonMount)
+		never := want == wire.ReasonSlots || want == wire.ReasonNetwork || want == wire.ReasonNoNet || want == wire.ReasonMemory || want == wire.ReasonGPUs || want == wire.ReasonWhere || want == wire.ReasonLeaving || want == wire.ReasonDenied || strings.HasPrefix(want, wire.ReasonMount)
 		if never && (a.Capacity != 0 || len(c.Queue) != 0) {
 			t.Errorf("%s: it says %+v and queues the job, which it will never run", want, a)
 		}
@@ -76,6 +78,30 @@ func TestReasonsOfDeclines(t *testing.T) {
 		if queue := c.Waiting(jobtest.Start); want != "" && !never && queue[0].Reason != want {
 			t.Errorf("%s: the queue says %q", want, queue[0].Reason)
 		}
+	}
+}
+
+// Jobs without a network run where that can be had, also where the owner allows no other.
+func TestJobsWithoutNetwork(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 8, Enforces: []string{"namespaces"}}, jobtest.Rand())
+	c.Limit(jobs.Limits{Network: jobs.NetNone})
+	ad := wiretest.Ad(jobtest.Node(1), "aaaaa", 2, 1)
+	ad.Net = jobs.NetNone
+	a := c.Advertised(jobtest.Start, ad)
+	if a.Workers != 2 {
+		t.Fatalf("got %+v, want an offer", a)
+	}
+	if err := c.Granted(jobtest.Start, ad.Origin(), wiretest.Grant(ad, a.Key, 2)); !errors.Is(err, jobs.ErrRefused) {
+		t.Errorf("a grant with a network gives %v", err)
+	}
+	with := wiretest.Ad(jobtest.Node(1), "bbbbb", 2, 1)
+	c.Limit(jobs.Limits{})
+	if a := c.Advertised(jobtest.Start, with); a.Workers != 2 {
+		t.Fatalf("got %+v, want an offer", a)
+	}
+	c.Limit(jobs.Limits{Network: jobs.NetNone})
+	if len(c.Holds) != 1 {
+		t.Errorf("%d are offered slots, want the one without a network", len(c.Holds))
 	}
 }
 
@@ -99,7 +125,7 @@ func TestMounts(t *testing.T) {
 	if len(c.Holds) != 0 {
 		t.Error("what is not shown any more is still offered")
 	}
-	spec := jobs.Spec{Mounts: []string{"/data:ro"}}
+	spec := jobs.Spec{Access: jobs.Access{Mounts: []string{"/data:ro"}}}
 	older := ad
 	older.Where, older.Mounts = spec.Condition(), nil // it does not know that field
 	if a := c.Advertised(jobtest.Start, older); a.Reason != wire.ReasonWhere {

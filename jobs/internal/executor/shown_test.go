@@ -45,7 +45,7 @@ func TestWorkersAreShownWhatTheOwnerShows(t *testing.T) {
 		if err := process.MakeRoot(root+"/worker", string(self)); err != nil {
 			t.Fatal(err)
 		}
-		spec := jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1, Array: &jobs.Array{}, Mounts: c.mounts}
+		spec := jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1, Array: &jobs.Array{}, Access: jobs.Access{Mounts: c.mounts}}
 		claim := participant.ClaimRecord{Job: jobs.ID("aaaaa").At(c.origin), RankAttempt: wiretest.RA(0, 1), Spec: spec, Start: &wire.Start{}}
 		p, err := x.processSpec(root+"/worker", &claim, nil)
 		read, write := limits.Exposed().Split()

@@ -94,10 +94,17 @@ func TestDependenciesAreChecked(t *testing.T) {
 }
 
 // Nodes that do not know what a job asks for must not offer.
-func TestMountsAreAskedForWithAVersion(t *testing.T) {
-	c := newTalk(t, jobs.Spec{Min: 3, Max: 3, Where: "slots > 1", Mounts: []string{"/data:ro"}})
-	floods := only[DoFlood](c)
-	if len(floods) != 1 || floods[0].Ad.Where != "version >= 3 && (slots > 1)" || !slices.Equal(floods[0].Ad.Mounts, []string{"/data:ro"}) {
+func TestWhatIsNewIsAskedForWithAVersion(t *testing.T) {
+	mounts := []string{"/data:ro"}
+	for _, spec := range []jobs.Spec{{Access: jobs.Access{Mounts: mounts}}, {Access: jobs.Access{Net: jobs.NetNone}}} {
+		spec.Min, spec.Max, spec.Where = 3, 3, "slots > 1"
+		floods := only[DoFlood](newTalk(t, spec))
+		if len(floods) != 1 || floods[0].Ad.Where != "version >= 3 && (slots > 1)" || !slices.Equal(floods[0].Ad.Mounts, spec.Mounts) || floods[0].Ad.Net != spec.Net {
+			t.Fatalf("got %+v", floods)
+		}
+	}
+	floods := only[DoFlood](newTalk(t, jobs.Spec{Min: 3, Max: 3, Access: jobs.Access{Net: jobs.NetHost}}))
+	if len(floods) != 1 || floods[0].Ad.Where != "" {
 		t.Fatalf("got %+v", floods)
 	}
 }

@@ -68,7 +68,7 @@ func (l *ledger) advertisement(now time.Time, r jobs.Round, addrs []string) wire
 	life := min(time.Duration(r.Wait)+10*time.Second, wire.MaxLife)
 	return wire.Advertisement{
 		Job: l.Rec.ID, Addrs: addrs, Round: r.Number, Wanted: r.Wanted,
-		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Condition(), Mounts: spec.Mounts,
+		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Condition(), Mounts: spec.Mounts, Net: spec.Net,
 		Priority: spec.Priority, Stamp: l.Rec.Stamp, Near: spec.Pairwise(),
 		Life: life.Milliseconds(), Signed: now.UnixMilli(),
 	}

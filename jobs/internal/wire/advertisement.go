@@ -28,6 +28,7 @@ type Advertisement struct {
 	GPUs     int        `json:"g,omitempty"`
 	Where    string     `json:"x,omitempty"` // an expression of --where
 	Mounts   []string   `json:"v,omitempty"` // of --mount
+	Net      string     `json:"h,omitempty"` // of --net
 	Priority int        `json:"p,omitempty"`
 	Stamp    jobs.Stamp `json:"s"`
 	// Near asks nodes to tell where they are.
@@ -100,7 +101,7 @@ func (ad *Advertisement) check() error {
 	switch {
 	case !ad.Job.Valid(), ad.Wanted < 1 || ad.Wanted > jobs.MaxRanks, ad.Slots < 1 || ad.Slots > jobs.MaxSlots, ad.Memory < 0,
 		ad.Disk < 0, ad.GPUs < 0 || ad.GPUs > jobs.MaxGPUs, len(ad.Where) > where.MaxLength || !plain.Printable(ad.Where),
-		ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
+		ad.Net != "" && ad.Net != jobs.NetNone && ad.Net != jobs.NetHost, ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
 		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs:
 		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)
 	}

@@ -13,6 +13,8 @@ const (
 	ReasonLeaving  = "leaving"
 	ReasonDraining = "draining"
 	ReasonQueueing = "too many jobs waiting"
+	ReasonNetwork  = "its owner allows --net none only"
+	ReasonNoNet    = "cannot keep workers from the network"
 )
 
 // ReasonMount begins the decline of a node whose owner does not show a path; the path

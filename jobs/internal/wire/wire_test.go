@@ -56,6 +56,7 @@ func TestSenselessMessagesAreRefused(t *testing.T) {
 		"too many paths": func(a *wire.Advertisement) {
 			a.Mounts = strings.Fields("/1:ro /2:ro /3:ro /4:ro /5:ro /6:ro /7:ro /8:ro /9:ro")
 		},
+		"another network": func(a *wire.Advertisement) { a.Net = "all" },
 		"a relative path": func(a *wire.Advertisement) { a.Mounts = []string{"../etc:ro"} },
 		"no clean path":   func(a *wire.Advertisement) { a.Mounts = []string{"/data/../etc:ro"} },
 		"no ending":       func(a *wire.Advertisement) { a.Mounts = []string{"/data"} },
@@ -98,6 +99,7 @@ func TestAdvertisementWithEverythingFits(t *testing.T) {
 	full := wiretest.Ad(jobtest.Node(1), "k7f3q", jobs.MaxRanks, 1<<63)
 	full.Slots, full.Memory, full.Disk, full.GPUs, full.Priority = jobs.MaxSlots, 1<<60, 1<<60, jobs.MaxGPUs, -100
 	full.Round, full.Life, full.Near, full.Signed = math.MaxInt, wire.MaxLife.Milliseconds(), true, math.MaxInt64
+	full.Net = jobs.NetNone
 	for range wire.MaxAddrs {
 		full.Addrs = append(full.Addrs, "[2001:db8:1111:2222:3333:4444:5555:6666]:65535")
 	}

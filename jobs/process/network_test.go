@@ -1,0 +1,78 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A worker that is to have no network reaches nobody, not even by the loopback interface
+// of the machine or its abstract sockets, and has one of its own.
+func TestWithoutNetwork(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	abstract := "@zorilla-alone-" + fmt.Sprint(os.Getpid())
+	ln, err := net.Listen("unix", abstract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
+		s := spec("network", tcp.Addr().String(), abstract)
+		if s.Alone = true; cfg.Basic {
+			if _, err := probed(t, cfg).Start(t.Context(), s); !errors.Is(err, errAlone) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		e, out, stderr := run(t, cfg, s)
+		if e.Code != 0 || strings.TrimSpace(out) != "interfaces: lo; talks to itself" {
+			t.Errorf("%+v %q %q", e, out, stderr)
+		}
+		s = spec("network", tcp.Addr().String())
+		if _, out, _ = run(t, cfg, s); !strings.Contains(out, "reaches "+tcp.Addr().String()) {
+			t.Errorf("with the host's network: %q", out)
+		}
+	})
+}
+
+// useNetwork is a helper that tells what it reaches.
+func useNetwork(args []string) int {
+	var said []string
+	all, err := net.Interfaces()
+	names := make([]string, 0, len(all))
+	for _, i := range all {
+		names = append(names, i.Name)
+	}
+	said = append(said, "interfaces: "+strings.Join(names, " "))
+	for _, to := range args {
+		kind := "tcp"
+		if strings.HasPrefix(to, "@") {
+			kind = "unix"
+		}
+		if conn, err := net.Dial(kind, to); err == nil {
+			_ = conn.Close()
+			said = append(said, "reaches "+to)
+		}
+	}
+	ln, err2 := net.Listen("tcp", "127.0.0.1:0")
+	if err2 == nil {
+		var conn net.Conn
+		if conn, err2 = net.Dial("tcp", ln.Addr().String()); err2 == nil {
+			_ = conn.Close()
+			said = append(said, "talks to itself")
+		}
+	}
+	fmt.Println(strings.Join(said, "; "))
+	if err := errors.Join(err, err2); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
