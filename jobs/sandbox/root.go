@@ -359,7 +359,7 @@ func (o *Outside) Bring(paths []string, readOnly bool) error {
 			err = t.lock()
 		}
 		if err == nil {
-			err = t.attach(p)
+			err = t.bring(p)
 		}
 		_ = unix.Close(t.fd)
 		if err != nil {
