@@ -10,5 +10,6 @@
 // Entries that come and go while it walks are counted or not.
 //
 // A [Guard] looks again and again, the sooner the less room is left, and never needs
-// more than a twentieth of a processor.
+// more than a twentieth of a processor. [First] says who is to make room on a disk that
+// is full.
 package disk

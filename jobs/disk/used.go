@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,8 @@ const (
 	// several names, which count for each of them beyond that.
 	maxDepth  = 1 << 20
 	maxLinked = 1 << 20
+	// lookAtClock is after how many entries a walk looks how late it is.
+	lookAtClock = 128
 	// block is the unit of st_blocks, whatever the file system has.
 	block = 512
 )
@@ -44,14 +47,25 @@ type walk struct {
 	dev    uint64 // of the tree
 	path   []level
 	linked map[inode]bool
-	spare  []byte // for the levels that have no buffer
+	spare  []byte    // for the levels that have no buffer
+	until  time.Time // it takes no longer; zero = as long as it takes
+	steps  int
 }
 
 // Used returns how many bytes the trees of directories take. It stops, with what it has
 // by then, when that is more than most. Directories that do not exist take nothing; a
 // tree that is nested so deeply that nobody can count it takes math.MaxInt64.
 func Used(most int64, dirs ...string) int64 {
-	w := &walk{most: most, linked: map[inode]bool{}}
+	return count(&walk{most: most}, dirs)
+}
+
+// UsedWithin is Used for who cannot wait: what it has not seen by then, it does not count.
+func UsedWithin(limit time.Duration, dirs ...string) int64 {
+	return count(&walk{most: math.MaxInt64, until: time.Now().Add(limit)}, dirs)
+}
+
+func count(w *walk, dirs []string) int64 {
+	w.linked = map[inode]bool{}
 	for _, dir := range dirs {
 		if fd, err := openDir(unix.AT_FDCWD, dir); err == nil {
 			w.dev = 0
@@ -65,6 +79,9 @@ func Used(most int64, dirs ...string) int64 {
 // run goes through a tree whose top was entered.
 func (w *walk) run() {
 	for len(w.path) > 0 {
+		if w.steps++; w.steps%lookAtClock == 0 && !w.until.IsZero() && time.Now().After(w.until) {
+			w.most = -1 // is reached
+		}
 		l := &w.path[len(w.path)-1]
 		name, kind, ok := w.next(l)
 		switch {
