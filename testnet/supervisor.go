@@ -2,6 +2,7 @@ package testnet
 
 import (
 	"context"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -159,6 +160,11 @@ func (s *supervisor) ended() {
 		s.exit = s.main.life.Exit()
 	}
 	s.exit.Ended = time.Now()
+	if s.exit.Cause == process.Full {
+		for _, dir := range process.FileDirs(s.spec.Root) {
+			_ = os.RemoveAll(dir)
+		}
+	}
 	if s.tasks != nil && s.tasks.now != nil {
 		s.tasks.now.die()
 		s.tasks.now.obey(s.exit.Ended)

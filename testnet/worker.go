@@ -86,6 +86,11 @@ func (w *worker) Stop(grace time.Duration) {
 	w.tell(func(l *process.Life, now time.Time) { l.Stop(now, max(grace, 0)) })
 }
 
+// Yield implements process.Yielder.
+func (w *worker) Yield(used int64) {
+	w.tell(func(l *process.Life, _ time.Time) { l.Crowded(used) })
+}
+
 // Heard implements process.Worker.
 func (w *worker) Heard() { w.tell((*process.Life).OriginHeard) }
 

@@ -69,13 +69,23 @@ func (s *keeper) guard() {
 	if spec.Disk <= 0 {
 		return
 	}
-	var dirs []string
-	for _, dir := range []string{workDir, TaskDir, tmpDir} {
-		dirs = append(dirs, filepath.Join(spec.Root, dir))
-	}
 	task, over := func() int { return 0 }, func(int) { s.post(func(time.Time) { s.life.Overfilled() }) }
 	if s.tasks != nil {
 		task, over = s.tasks.current, s.tasks.overfilled
 	}
-	go disk.NewGuard(spec.Disk, dirs...).Watch(s.ended, task, over)
+	go disk.NewGuard(spec.Disk, FileDirs(spec.Root)...).Watch(s.ended, task, over)
+}
+
+// FileDirs are the directories of a worker that Spec.Disk is about. Not all of them have to
+// exist.
+func FileDirs(root string) []string {
+	return []string{filepath.Join(root, workDir), filepath.Join(root, TaskDir), filepath.Join(root, tmpDir)}
+}
+
+// yield removes the files of a worker that has ended to make room: before its end is
+// written down, which needs some, and however long its origin takes to hear of it.
+func (s *Spec) yield() {
+	for _, dir := range FileDirs(s.Root) {
+		_ = emptyTree(dir, nil) // what cannot be removed now, is with all of Root
+	}
 }

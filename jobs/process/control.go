@@ -202,7 +202,13 @@ func (c *control) attend(conn net.Conn, place int) {
 		case kindSignal:
 			c.s.post(func(time.Time) { c.s.world.launcher.Hint(c.s.number, unix.Signal(m.Signal)) })
 		case kindStop:
-			c.s.post(func(now time.Time) { c.s.life.Stop(now, m.Grace) })
+			c.s.post(func(now time.Time) {
+				if m.Full > 0 {
+					c.s.life.Crowded(m.Full)
+				} else {
+					c.s.life.Stop(now, m.Grace)
+				}
+			})
 		}
 	}
 	c.mu.Lock()

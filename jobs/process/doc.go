@@ -49,6 +49,7 @@
 //	ack       stdout, stderr        node: delivered up to these offsets
 //	heard     -                     node: the origin was heard of
 //	stop      grace                 node: SIGTERM, after the grace SIGKILL
+//	stop      full                  node: SIGKILL, since it takes so much of a full disk
 //	signal    signal                node: for each process that handles it
 //	tasks     added, ranges, last   node: tasks to run, after so many others; the
 //	                                last ones?
@@ -76,7 +77,7 @@
 //
 // # How a worker ends
 //
-// By the first of: its own exit, walltime, memory, disk, stop, node gone, origin
+// By the first of: its own exit, walltime, memory, disk, disk full, stop, node gone, origin
 // silent. Then the rest of its tree is killed: the launcher finds all of it
 // (jobs/launch), and the worker is done when nothing is left. Asked to end politely,
 // children have the same grace as the worker.
@@ -123,6 +124,9 @@
 // the supervisor (jobs/disk), sooner when little is left; streams do not count, since
 // they have a bound of their own. A worker may be over its limit for as long as that
 // takes. A limit is one of each task, with the inputs in it.
+//
+// A node whose disk is full ends workers by [Yielder], which ends all tasks of one, too: the
+// task that ran has no result. Their files are removed before their exit is told.
 //
 // # Sandbox
 //

@@ -367,6 +367,9 @@ func (s *keeper) settle() Exit {
 		}
 	}
 	exit := s.life.Exit()
+	if exit.Cause == Full {
+		s.order.Spec.yield()
+	}
 	if exit.Cause == Exited && exit.Code != 0 && s.tasks == nil && time.Since(exit.Started) < soon {
 		w, c := s.wants(), s.commandOf(s.order.Spec.Args, nil)
 		if why := w.Unseen(&c); why != "" {

@@ -126,6 +126,15 @@ func (l *Life) Overfilled() {
 	}
 }
 
+// Crowded says that the disk of the node is full, and that the worker, whose files take so
+// much of it, has to make room.
+func (l *Life) Crowded(used int64) {
+	if l.phase < Killing {
+		l.decide(Full, fmt.Sprintf("ended, since the disk of its node was nearly full: its files took %s", units.Bytes(used)))
+		l.phase = Killing
+	}
+}
+
 // Fail ends the worker because the supervisor cannot do its part.
 func (l *Life) Fail(err error) {
 	if l.phase < Killing {
@@ -239,7 +248,7 @@ func (l *Life) Exit() Exit {
 	switch {
 	case l.cause == Walltime:
 		e.Code = codeTimeout
-	case l.cause == Memory || l.cause == Disk:
+	case l.cause == Memory || l.cause == Disk || l.cause == Full:
 		e.Code = codeKilled
 	case l.cause == Failed || !l.reaped:
 		e.Code = codeFailed

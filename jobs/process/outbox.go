@@ -14,6 +14,7 @@ type outbox struct {
 	signal  message   // no kind = none
 	stop    bool
 	grace   time.Duration
+	full    int64 // what the worker takes on a disk that is full; 0 = that is not so
 	tasks   []message
 }
 
@@ -51,6 +52,9 @@ func (b *outbox) add(m message) {
 // most step bytes make no difference to the supervisor and are saved up.
 func (b *outbox) take(acked [2]int64, step int64) []message {
 	var all []message
+	if b.full > 0 {
+		all = append(all, message{Kind: kindStop, Full: b.full})
+	}
 	if b.stop {
 		all = append(all, message{Kind: kindStop, Grace: b.grace})
 	}
@@ -61,7 +65,7 @@ func (b *outbox) take(acked [2]int64, step int64) []message {
 		all = append(all, b.signal)
 	}
 	all = append(all, b.tasks...)
-	b.stop, b.heard, b.signal, b.tasks = false, false, message{}, nil
+	b.full, b.stop, b.heard, b.signal, b.tasks = 0, false, false, message{}, nil
 	if acked[0]-b.told[0] > step || acked[1]-b.told[1] > step {
 		b.told = acked
 		all = append(all, message{Kind: kindAck, Stdout: acked[0], Stderr: acked[1]})

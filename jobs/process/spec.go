@@ -90,6 +90,7 @@ const (
 	Walltime  Cause = "walltime"  // needed more than its time
 	Memory    Cause = "memory"    // needed more than its memory
 	Disk      Cause = "disk"      // needed more than its disk space
+	Full      Cause = "disk full" // by Yielder.Yield; its files are gone
 	Stopped   Cause = "stopped"   // by Worker.Stop
 	Orphaned  Cause = "orphaned"  // its node was gone, or its origin silent, for too long
 	NotFound  Cause = "not found" // the command does not exist (127)
@@ -101,7 +102,7 @@ const (
 
 // Exit is how a worker ended.
 type Exit struct {
-	Code    int       `json:"code"` // 0..255; 128+signal; 124 walltime; 137 memory, disk; 125, 126, 127 as in Cause
+	Code    int       `json:"code"` // 0..255; 128+signal; 124 walltime; 137 memory, disk, full; 125, 126, 127 as in Cause
 	Cause   Cause     `json:"cause"`
 	Detail  string    `json:"detail,omitempty"` // one line for people
 	Started time.Time `json:"started,omitzero"`
@@ -150,6 +151,14 @@ type Worker interface {
 	// Leave lets go of a worker that goes on without its node until a node
 	// adopts it. Done is never closed then, unless it is already.
 	Leave()
+}
+
+// Yielder is a Worker that can be ended for want of room. Those of a [Runner] can.
+type Yielder interface {
+	// Yield ends the whole process tree at once, and removes its files, since the disk of
+	// its node is full, where they take so many bytes. It returns at once. A supervisor
+	// that is older than this stops its worker, and leaves the files.
+	Yield(used int64)
 }
 
 // Input is the writing end of a worker's standard input.

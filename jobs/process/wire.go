@@ -54,6 +54,7 @@ type message struct {
 	AckedErr int64         `json:"acked_stderr,omitempty"`
 	Stdin    int64         `json:"stdin,omitempty"`  // progress on a connection with input
 	Grace    time.Duration `json:"grace,omitempty"`  // stop
+	Full     int64         `json:"full,omitempty"`   // stop, at once: bytes that the worker takes on a disk that is full
 	Signal   int           `json:"signal,omitempty"` // signal
 	Text     string        `json:"text,omitempty"`   // refused, lost
 	Ranges   []TaskRange   `json:"ranges,omitempty"` // tasks
@@ -67,7 +68,7 @@ func (m *message) check() error {
 	switch {
 	case len(m.Kind) > 32, len(m.Key) > maxKey, len(m.Text) > maxText:
 		return fmt.Errorf("%w: field too long", errMalformed)
-	case m.Version < 0, m.Stdout < 0, m.Stderr < 0, m.Stdin < 0, m.AckedOut < 0, m.AckedErr < 0, m.Added < 0, m.Ended < 0, m.Ended > m.Added && m.Kind == kindProgress:
+	case m.Version < 0, m.Stdout < 0, m.Stderr < 0, m.Stdin < 0, m.AckedOut < 0, m.AckedErr < 0, m.Full < 0, m.Added < 0, m.Ended < 0, m.Ended > m.Added && m.Kind == kindProgress:
 		return fmt.Errorf("%w: negative number", errMalformed)
 	case m.Signal < 0 || m.Signal > maxSignal || m.Signal == 0 && m.Kind == kindSignal:
 		return fmt.Errorf("%w: signal %d", errMalformed, m.Signal)

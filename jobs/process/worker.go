@@ -335,6 +335,14 @@ func (w *worker) Stop(grace time.Duration) {
 	w.poke()
 }
 
+// Yield implements Yielder.
+func (w *worker) Yield(used int64) {
+	w.mu.Lock()
+	w.outbox.full = max(used, 1)
+	w.mu.Unlock()
+	w.poke()
+}
+
 // Done implements Worker.
 func (w *worker) Done() <-chan struct{} { return w.done }
 

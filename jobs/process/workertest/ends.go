@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ var ends = []test{
 	{"ends at its walltime whatever it does", testWalltimeIgnored},
 	{"ends when it needs too much memory", testMemory},
 	{"ends when it needs too much disk space", testDisk},
+	{"makes room", testYield},
 	{"stops", testStop},
 	{"stops at once", testStopAtOnce},
 	{"stops in its own way", testStopTrapped},
@@ -133,6 +135,29 @@ func testDisk(s *suite) {
 	spec := s.spec("fill", fmt.Sprint(24<<20))
 	spec.Disk = 16 << 20
 	s.want(s.start(spec), 137, process.Disk, "needed more than 16 MiB of disk space (--disk)")
+}
+
+func testYield(s *suite) {
+	const why = "ended, since the disk of its node was nearly full: its files took 2 MiB"
+	for _, adopted := range []bool{false, true} {
+		s.configure(deadline, process.DefaultSpool)
+		spec := s.spec("stubborn")
+		w := s.ready(spec)
+		if adopted {
+			w.Leave()
+			w = s.adopt(spec)
+		}
+		if err := os.WriteFile(filepath.Join(spec.Root, "work", "big"), []byte("x"), 0o644); err != nil {
+			s.Fatal(err)
+		}
+		w.(process.Yielder).Yield(2 << 20)
+		s.want(w, 137, process.Full, why)
+		s.wantOutput(w, "ready\n", "")
+		s.want(s.adopt(spec), 137, process.Full, why)
+		if left, _ := os.ReadDir(filepath.Join(spec.Root, "work")); len(left) > 0 {
+			s.Errorf("its files are still there: %v", left)
+		}
+	}
 }
 
 func testStop(s *suite) {

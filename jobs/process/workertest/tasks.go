@@ -19,6 +19,7 @@ var tasks = []test{
 	{"misses a line", testTaskLineMissing},
 	{"survives its tasks", testTaskTrouble},
 	{"survives tasks that need too much disk space", testTaskDisk},
+	{"makes room with all of its tasks", testTasksYield},
 	{"does not find the command of tasks", testTaskNotFound},
 	{"has no result of a task that is stopped", testTaskStop},
 	{"gives each task a new directory, and keeps its files", testTaskFiles},
@@ -191,6 +192,18 @@ func testTaskTrouble(s *suite) {
 	}
 	if last := s.output(w, process.Stdout); !strings.HasSuffix(last, "fine\n") || all[4].Stdout != 5 {
 		s.Errorf("the last task wrote %d bytes: %q", all[4].Stdout, last)
+	}
+}
+
+func testTasksYield(s *suite) {
+	s.configure(deadline, process.DefaultSpool)
+	w := s.start(s.array(3, "idle"))
+	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 3}}, true)
+	s.awaitOutput(w, "ready\n")
+	w.(process.Yielder).Yield(2 << 20)
+	s.want(w, 137, process.Full, "ended, since the disk of its node was nearly full: its files took 2 MiB")
+	if all, err := w.Tasks().Results(0, 3); err != nil || len(all) != 0 {
+		s.Errorf("%+v, %v: a task that was interrupted has no result", all, err)
 	}
 }
 

@@ -1,0 +1,68 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// The limit of a worker's files, and its end for want of room, do not depend on what
+// confines it, nor on the node that started it.
+func TestDisk(t *testing.T) {
+	const (
+		tooMuch = "needed more than 4 MiB of disk space (--disk)"
+		crowded = "ended, since the disk of its node was nearly full: its files took 8 MiB"
+	)
+	fill := "echo ready; until [ -e go ]; do sleep 0.02; done; head -c 8388608 /dev/zero > sub/big; sync sub/big; exec sleep 60.2049"
+	for name, cfg := range map[string]Config{"all": {Grace: time.Second}, "basic": {Grace: time.Second, Basic: true}} {
+		for _, adopted := range []bool{false, true} {
+			for _, full := range []bool{false, true} {
+				spec := script(t, "mkdir -p sub; "+fill)
+				spec.NodeLimit = time.Hour
+				if !full {
+					spec.Disk = 4 << 20
+				}
+				w := begin(t, cfg, spec, adopted)
+				work := filepath.Join(spec.Root, workDir)
+				if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				cause, why := Disk, tooMuch
+				if full {
+					cause, why = Full, crowded
+					w.(Yielder).Yield(8 << 20)
+				}
+				if e := await(t, w); e.Cause != cause || e.Code != 137 || e.Detail != why {
+					t.Errorf("%s, adopted %v: %+v", name, adopted, e)
+				}
+				if left, err := os.ReadDir(work); full && (err != nil || len(left) > 0) {
+					t.Errorf("%s, adopted %v: its files are still there: %v, %v", name, adopted, left, err)
+				}
+			}
+		}
+	}
+}
+
+// begin starts a worker, which another node adopts if that is wanted.
+func begin(t *testing.T, cfg Config, spec Spec, adopted bool) Worker {
+	t.Helper()
+	r := probed(t, cfg)
+	w, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitOutput(t, w, 6)
+	if adopted {
+		w.Leave()
+		if w, err = probed(t, cfg).Adopt(t.Context(), spec.Root); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		w.Stop(0)
+		await(t, w)
+		_ = w.Close()
+	})
+	return w
+}
