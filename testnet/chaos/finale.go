@@ -130,6 +130,9 @@ func (p *play) judge(ctx context.Context, n *lab.Node, j *order, st jobs.Status)
 		p.blameJob(j, &st, err.Error())
 		return "-"
 	}
+	if info, err := n.Client.Node(ctx); err == nil {
+		r.boundless = !slices.Contains(info.Enforces, "cgroups")
+	}
 	before := jobs.State("")
 	p.mu.Lock()
 	r.broken = p.broken[st.ID]
@@ -224,7 +227,7 @@ func (p *play) empty(ctx context.Context) {
 		if len(sockets) > 0 {
 			return fmt.Sprintf("%d sockets, such as %s", len(sockets), sockets[0])
 		}
-		return ""
+		return systemV("/proc/sysvipc")
 	}); err != nil {
 		p.blame("%v", err)
 	}
@@ -240,12 +243,15 @@ func leftAt(ctx context.Context, n *lab.Node) string {
 	if err != nil {
 		return err.Error()
 	}
+	groups := groups(groupRoot, info.ID)
 	dirs, err := os.ReadDir(filepath.Join(n.State(), "work"))
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return err.Error()
 	case len(dirs) > 0:
 		return fmt.Sprintf("%d work directories, such as %s", len(dirs), dirs[0].Name())
+	case len(groups) > 0:
+		return fmt.Sprintf("%d control groups, such as %s", len(groups), groups[0])
 	case info.Busy > 0:
 		return fmt.Sprintf("%d slots are used or held", info.Busy)
 	case len(queue) > 0:

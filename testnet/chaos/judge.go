@@ -19,6 +19,8 @@ type result struct {
 	stderr map[int][]byte
 	files  map[int]map[string][]byte // by rank, or task
 	broken bool                      // it was not fed all of its standard input
+	// boundless tells that nothing bounds how many processes workers have.
+	boundless bool
 }
 
 // verdict collects what is wrong with a job.
@@ -49,6 +51,9 @@ func (j *order) judge(r *result, excuse excuses, before jobs.State) (v verdict) 
 		}
 		j.nothing(r, &v)
 	case right:
+		if j.words != "" && got.state != jobs.Cancelled && !strings.Contains(st.Reason, j.words) {
+			v.add("it ended %v (%s), want %q", got, st.Reason, j.words)
+		}
 		j.content(r, &v)
 	case got == end{jobs.NodeFail, jobs.CodeZorilla} && j.lossy:
 		if host := hostIn(st.Reason); host == "" || excuse(host, true) == "" {
@@ -170,7 +175,11 @@ func (j *order) beginnings(r *result, v *verdict) {
 }
 
 func (j *order) beginning(w who, r *result, v *verdict) {
-	for stream, text := range map[string][2][]byte{"stdout": {r.stdout[w.rank], j.prog.stdout(w)}, "stderr": {r.stderr[w.rank], j.prog.stderr(w)}} {
+	stdout := r.stdout[w.rank]
+	if j.prog.Hostile == wayBomb && r.boundless {
+		stdout = bytes.TrimSuffix(stdout, []byte(bombGrew+"\n"))
+	}
+	for stream, text := range map[string][2][]byte{"stdout": {stdout, j.prog.stdout(w)}, "stderr": {r.stderr[w.rank], j.prog.stderr(w)}} {
 		if !bytes.HasPrefix(text[1], text[0]) && !(r.broken && j.prog.reads(w)) {
 			same(fmt.Sprint(w, ": ", stream), text[0], text[1][:min(len(text[0]), len(text[1]))], v)
 		}

@@ -25,7 +25,7 @@ func of(t *testing.T, kind string, fits func(*order) bool) (*order, *result) {
 
 func (j *order) ideal() *result {
 	r := &result{stdout: map[int][]byte{}, stderr: map[int][]byte{}, files: map[int]map[string][]byte{}}
-	r.st = jobs.Status{Spec: j.spec, State: j.ends[0].state, ExitCode: j.ends[0].code}
+	r.st = jobs.Status{Spec: j.spec, State: j.ends[0].state, ExitCode: j.ends[0].code, Reason: "rank 0 on east-1 (zabcd): " + j.words}
 	fill := func(w who) {
 		r.stdout[w.rank], r.stderr[w.rank] = j.prog.stdout(w), j.prog.stderr(w)
 	}
@@ -61,7 +61,7 @@ func guilty(host string, _ bool) string {
 }
 
 func TestIdealResultsAreRight(t *testing.T) {
-	for _, k := range kinds() {
+	for _, k := range append(kinds(), hostile()...) {
 		j, r := of(t, k.name, nil)
 		before := jobs.Completed
 		if j.depend == jobs.AfterNotOK {
@@ -119,6 +119,30 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	})
 	wrong(t, "after", "was to start afternotok", func(j *order) bool { return j.depend == jobs.AfterNotOK }, func(*order, *result) {})
 	wrong(t, "walltime", "ended COMPLETED", nil, func(_ *order, r *result) { r.st.State, r.st.ExitCode = jobs.Completed, 0 })
+}
+
+func TestJudgeSeesLimitsThatDoNotHold(t *testing.T) {
+	for kind, word := range map[string]string{"memory hog": "of memory (--mem)", "disk filler": "of disk space (--disk)", "spinner": "(-t)", "fork bomb": "(-t)"} {
+		wrong(t, kind, word, nil, func(_ *order, r *result) { r.st.Reason = "rank 0 on east-1 (zabcd) ended with 137" })
+		wrong(t, kind, "ended COMPLETED with 0", nil, func(_ *order, r *result) { r.st.State, r.st.ExitCode = jobs.Completed, 0 })
+		wrong(t, kind, "stdout", nil, func(_ *order, r *result) { r.stdout[0] = []byte("something else") })
+	}
+	companied := func(j *order) bool { return j.spec.Max == 2 }
+	for _, kind := range []string{"memory hog", "disk filler"} {
+		wrong(t, kind, "rank 1 attempt 2 at : stdout", companied, func(_ *order, r *result) { r.stdout[1] = nil })
+		wrong(t, kind, "rank 1 attempt 2 at  ended with 137, want 0", companied, func(_ *order, r *result) { r.st.Workers[1].Exit.Code = 137 })
+		wrong(t, kind, "rank 0 attempt 2 at  ended with 0, want 137", companied, func(_ *order, r *result) { r.st.Workers[0].Exit.Code = 0 })
+	}
+	grow := func(_ *order, r *result) {
+		r.stdout[0] = append(bytes.TrimSuffix(r.stdout[0], []byte(bombRefused+"\n")), bombGrew+"\n"...)
+	}
+	wrong(t, "fork bomb", bombGrew, nil, grow)
+	j, r := of(t, "fork bomb", nil)
+	grow(j, r)
+	r.boundless = true
+	if v := j.judge(r, innocent, ""); len(v) > 0 {
+		t.Errorf("where nothing bounds processes: %v", v)
+	}
 }
 
 func TestJudgeExcusesLostNodes(t *testing.T) {

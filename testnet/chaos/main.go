@@ -10,15 +10,20 @@
 // files, much output, failures, retries, dependencies, cancellations and time
 // limits. Meanwhile nodes are killed with -9, origins too, stopped, paused and
 // cut off, all at once now and then; hosts lose their power, packets get lost;
-// workers are paused and lose their supervisors. At the end the network is healed, and then
+// workers are paused and lose their supervisors. One job in ten is hostile: it forks
+// without end, needs more memory or disk than it asked for, or keeps more processors busy
+// than it has slots. At the end the network is healed, and then
 //
 //   - every job that was accepted has ended, and as it must: a lost node excuses
 //     only a rigid job without retries, and only if the node was really away for
 //     longer than jobs wait, or its workers were killed;
 //   - every byte of output, every output file and every task's output is right,
 //     there once, and from the attempt that counts, at the host that is told;
+//   - hostile jobs were ended, and the limit named at which; no other job, and no other
+//     rank of theirs, was harmed;
 //   - all nodes tell the same again after they were killed and started;
-//   - no process, slot, hold, work directory, queue entry or socket is left.
+//   - no process, slot, hold, work directory, queue entry, socket, control group or
+//     shared memory is left.
 //
 // Workers that run again elsewhere need an excuse, too. With GOFLAGS=-race in the
 // environment the nodes are built with the race detector, and what it finds is wrong.

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/process"
+	"zorilla/vicinity"
 )
 
 // proc is a process of the lab, whose process numbers are its own.
@@ -104,4 +108,38 @@ func signalAll(pids []int, s syscall.Signal) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, s)
 	}
+}
+
+// groupRoot is where control groups are, of both versions.
+const groupRoot = "/sys/fs/cgroup"
+
+// groups lists the control groups of a node's workers below a directory: the node has
+// a place for them in each hierarchy.
+func groups(root string, node vicinity.ID) []string {
+	var list []string
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() { // groups of others come and go
+			return nil
+		}
+		if filepath.Base(filepath.Dir(path)) == "zorilla-"+string(node) {
+			list = append(list, path)
+		}
+		return nil
+	})
+	return list
+}
+
+// systemV tells of shared memory, semaphores and queues of System V, "" if there are
+// none in the lab.
+func systemV(dir string) string {
+	for _, kind := range []string{"shm", "sem", "msg"} {
+		b, err := os.ReadFile(filepath.Join(dir, kind))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without them
+			return err.Error()
+		}
+		if n := bytes.Count(b, []byte("\n")); n > 1 { // below the heading
+			return fmt.Sprintf("%d of System V's %s", n-1, kind)
+		}
+	}
+	return ""
 }

@@ -18,7 +18,8 @@ type order struct {
 	origin string
 	spec   jobs.Spec // without what is known only when it is submitted
 	prog   program
-	ends   []end // that are right whatever happens
+	ends   []end  // that are right whatever happens
+	words  string // that tell of the limit at which it ends; "" = of none
 	// lossy tells that a lost node may end it: a rigid job.
 	lossy  bool
 	after  int // number of the job that must end first; -1 = none
@@ -46,6 +47,9 @@ func orders(o options, hosts []string, self string) []*order {
 		j.prog.Key = fmt.Sprintf("chaos-%d-%d", o.seed, i)
 		j.spec.Min, j.spec.Max, j.spec.Slots = 1, 1, 1
 		kind := pick(rnd)
+		if h, ok := hostileAt(o.seed, i); ok {
+			kind = h
+		}
 		j.kind = kind.name
 		kind.make(j, rnd)
 		if j.after == 0 { // it wants another job
@@ -212,8 +216,11 @@ func walltime(j *order, rnd *rand.Rand) {
 	j.ranks(1 + rnd.IntN(3))
 	j.prog.Lines, j.prog.Sleep = 4, time.Hour
 	j.spec.Walltime = codec.Duration(between(rnd, 1000, 4000))
-	j.ends = []end{{jobs.Timeout, jobs.CodeTimeout}}
+	j.ends, j.words = []end{{jobs.Timeout, jobs.CodeTimeout}}, overTime(j.spec.Walltime)
 }
+
+// overTime is what is told of a job that needed longer than it may.
+func overTime(limit codec.Duration) string { return fmt.Sprintf("needed more than %v (-t)", limit) }
 
 // codes lets every rank come to its own end; the highest counts.
 func codes(j *order, rnd *rand.Rand) {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,9 +51,23 @@ func TestOrdersAreOfAllKindsAndAccepted(t *testing.T) {
 			t.Errorf("job %d: the command line says %+v, %v; want %+v", j.number, got, err, j.prog)
 		}
 	}
-	for _, k := range kinds() {
+	for _, k := range append(kinds(), hostile()...) {
 		if seen[k.name] == 0 {
 			t.Errorf("none of 1000 jobs is of kind %s", k.name)
+		}
+	}
+}
+
+func TestShortStoriesHaveAllHostileKinds(t *testing.T) {
+	for seed := range uint64(8) {
+		seen := map[string]bool{}
+		for _, j := range orders(options{seed: seed, length: time.Minute, jobs: 60}, hostNames(), "/bin/chaos") {
+			if j.prog.Hostile != "" {
+				seen[j.kind] = true
+			}
+		}
+		if len(seen) != len(hostile()) {
+			t.Errorf("seed %d has %v", seed, seen)
 		}
 	}
 }
@@ -133,5 +149,25 @@ func TestProcessesOfWorkers(t *testing.T) {
 	}
 	if own := processes(); !slices.ContainsFunc(own, func(p proc) bool { return strings.HasSuffix(p.args[0], "chaos.test") }) {
 		t.Errorf("this process is not among %s", fmt.Sprint(len(own)))
+	}
+}
+
+func TestWhatIsLeftIsFound(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"pids/zorilla-zabcd/job-0-1", "memory/own/zorilla-zabcd", "pids/zorilla-zother/job-0-1"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := groups(root, "zabcd"), filepath.Join(root, "pids/zorilla-zabcd/job-0-1"); !slices.Equal(got, []string{want}) {
+		t.Errorf("groups: %q, want %s alone", got, want)
+	}
+	for text, want := range map[string]string{"key shmid\n": "", "key shmid\n0 7\n0 8\n": "2 of System V's shm"} {
+		if err := os.WriteFile(filepath.Join(root, "shm"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := systemV(root); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
 	}
 }

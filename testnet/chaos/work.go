@@ -44,6 +44,8 @@ type program struct {
 	Gate  string        // a file for which it waits after its lines; "" = none
 	Sleep time.Duration // at last
 	Trail bool          // it leaves a process of another session behind
+	// Hostile is how rank 0 is that after its lines, until it is ended; "" = not.
+	Hostile string `json:",omitempty"`
 }
 
 // args is the command line of a program.
@@ -89,6 +91,8 @@ func (p *program) code(w who) int {
 	switch {
 	case p.fails(w):
 		return p.Flaky
+	case p.isHostile(w):
+		return p.stopped()
 	case p.Die:
 		return 128 + int(syscall.SIGKILL)
 	case len(p.Codes) == 0:
@@ -133,6 +137,9 @@ func (p *program) fed(b []byte) []byte {
 // stdout is all of it.
 func (p *program) stdout(w who) []byte {
 	lines, bulk := p.said(w)
+	if p.Hostile == wayBomb && p.isHostile(w) {
+		bulk = append(bulk, bombRefused+"\n"...)
+	}
 	return append(bytes.Join(lines, nil), bulk...)
 }
 
@@ -245,6 +252,9 @@ func (p *program) run() (int, error) {
 	}
 	if _, err := os.Stdout.Write(bulk); err != nil {
 		return 0, err
+	}
+	if p.isHostile(w) {
+		return 0, p.misbehave()
 	}
 	if p.Out > 0 && !p.fails(w) {
 		name, content := p.file(w)
