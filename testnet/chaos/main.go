@@ -35,8 +35,8 @@
 // The story sixsites is not left to chance: twelve hosts at six sites with the
 // distances of Grid'5000 find each other and join, jobs go to the nearest free
 // slots, both sides of a cut go on working and heal, a lost host is replaced, lost
-// packets harm nobody, and nothing is left when a lab ends or is killed. Each is a
-// row of a table with a target; the same judge looks at its jobs.
+// packets harm nobody, nor do hostile jobs, and nothing is left when a lab ends or is
+// killed. Each is a row of a table with a target; the same judge looks at its jobs.
 package main
 
 import (

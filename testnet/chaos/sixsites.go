@@ -42,7 +42,9 @@ func (s *sixSites) acts(ctx context.Context) error {
 			s.cutSite(ctx)
 			s.distances(ctx) // busy moments have been forgotten in the calm of the cut
 			s.order(ctx)
-			s.ended(ctx, "two jobs across the former cut, each larger than two sites, have ended right", map[string]int{"sophia-2": 5 * siteSlots, "nancy-1": 5 * siteSlots})
+			s.besideHostile(ctx, func() {
+				s.ended(ctx, "two jobs across the former cut, each larger than two sites, have ended right", map[string]int{"sophia-2": 5 * siteSlots, "nancy-1": 5 * siteSlots})
+			})
 		})
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -191,4 +192,29 @@ func (s *sixSites) thin(ctx context.Context) {
 	least := time.Duration(float64(size) * 8 / mbit * float64(time.Microsecond))
 	s.row(fmt.Sprintf("4 MiB of input from a host with a cable of %d Mbit/s to the workers of its site", mbit), precise(took), "more than "+precise(least), took > least)
 	s.ask("rate", "host", "rennes-1", "0")
+}
+
+// besideHostile has jobs run beside one of each hostile kind, whose limits have to
+// hold.
+func (s *sixSites) besideHostile(ctx context.Context, act func()) {
+	begin := time.Now()
+	rnd := rand.New(rand.NewPCG(0, 3))
+	var list []*order
+	for _, k := range hostile() {
+		list = append(list, s.job(ctx, "lyon-1", 1, 1, func(j *order) {
+			j.kind = k.name
+			k.make(j, rnd)
+			j.prog.Gate, j.cancel, j.ends = "", 0, j.ends[:1]
+		}))
+	}
+	act()
+	var ends []string
+	right := true
+	for _, j := range list {
+		st := s.becomes(ctx, j, 60*time.Second, "ends", func(st jobs.Status) bool { return st.State.Final() })
+		s.judge(ctx, s.node(j.origin), j, st)
+		right = right && j.ends[0] == end{st.State, st.ExitCode}
+		ends = append(ends, fmt.Sprintf("%s: %d", j.kind, st.ExitCode))
+	}
+	s.row("meanwhile each hostile job was ended at its limit", strings.Join(ends, ", ")+", in "+since(begin), "124 by time, 137 by room", right)
 }
