@@ -273,7 +273,7 @@ func TestShares(t *testing.T) {
 	for _, pid := range pids {
 		_, _ = syscall.Wait4(pid, nil, 0, nil)
 	}
-	if ratio := got[3].Seconds() / got[1].Seconds(); ratio < 1.5 {
+	if ratio := got[3].Seconds() / got[1].Seconds(); ratio < 1.3 {
 		t.Errorf("%v and %v: ratio %.1f, want about 3", got[3], got[1], ratio)
 	}
 }

@@ -126,7 +126,11 @@ func (m *mounts) place(name string) (Place, error) {
 // process's user and has no processes: such ones cannot have groups below them.
 func (h *hierarchy) place(name string) (Place, error) {
 	var why []error
-	for dir := h.own; ; dir = filepath.Dir(dir) {
+	dir := h.own
+	if filepath.Base(dir) == leaf && dir != h.top { // its other groups are beside it
+		dir = filepath.Dir(dir)
+	}
+	for ; ; dir = filepath.Dir(dir) {
 		p, err := h.below(dir, name)
 		if err == nil {
 			return p, nil
