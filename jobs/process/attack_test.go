@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/proc"
+	"zorilla/jobs/sandbox"
 )
 
 // attacks are what a worker tries; each returns what it got, "" if that was nothing.
@@ -42,7 +43,10 @@ var attacks = map[string]func(args []string) string{
 	},
 	"environment of others": func([]string) string {
 		return reached(func(pid int) error {
-			_, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			if err == nil && len(b) == 0 { // as of the kernel's own
+				err = io.EOF
+			}
 			return err
 		})
 	},
@@ -172,10 +176,18 @@ func eachWay(t *testing.T, test func(t *testing.T, cfg Config, spec func(mode st
 	}
 }
 
+// scopes is the version of Landlock from which on it keeps signals and abstract sockets
+// within.
+const scopes = 6
+
 // What a worker tries against the node, its supervisor and others comes to nothing.
 func TestAttacks(t *testing.T) {
 	socket, abstract := filepath.Join(t.TempDir(), "socket"), "@zorilla-test-"+strconv.Itoa(os.Getpid())
-	for _, path := range []string{socket, abstract} {
+	paths := []string{socket}
+	if sandbox.LandlockVersion() >= scopes { // else it is open, see docs/sandbox.md
+		paths = append(paths, abstract)
+	}
+	for _, path := range paths {
 		ln, err := net.Listen("unix", path)
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +195,7 @@ func TestAttacks(t *testing.T) {
 		defer ln.Close()
 	}
 	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
-		e, out, stderr := run(t, cfg, spec("attack", socket, abstract))
+		e, out, stderr := run(t, cfg, spec("attack", paths...))
 		if e.Code != 0 || out != "" {
 			t.Errorf("%+v\n%s%s", e, out, stderr)
 		}
@@ -209,6 +221,9 @@ func TestForkBomb(t *testing.T) {
 // along, and leaves nobody behind.
 func TestWorkerKillsAllItCan(t *testing.T) {
 	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
+		if cfg.Basic && sandbox.LandlockVersion() < scopes {
+			return // who has the same user would be killed, see docs/sandbox.md
+		}
 		s := spec("none")
 		s.Args = []string{"/bin/sh", "-c", `env -i setsid sleep 3011 & (env -i setsid sh -c 'sleep 3012 & sleep 3013' &); echo begun; sleep 0.1; kill -9 -1; kill -9 $PPID; sleep 0.2`}
 		other := spec("none")

@@ -23,7 +23,7 @@ import (
 )
 
 // deadline is how long a test waits for an event that should come at once.
-const deadline = 30 * time.Second
+const deadline = 2 * time.Minute
 
 // TestMain makes the test binary a supervisor, or one of the helpers below,
 // when it is started as such.

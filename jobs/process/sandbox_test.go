@@ -121,7 +121,7 @@ may ln -s $SECRET trick; may read_ trick; may touch $STATE/new; may rm $SECRET; 
 			out = strings.Replace(strings.Replace(out, "yes: "+access, "", 1), "no: "+access, "", 1)
 		}
 	}
-	if cfg.Basic && sandbox.LandlockVersion() < 6 { // signals are not confined before
+	if cfg.Basic && sandbox.LandlockVersion() < scopes { // signals are not confined before
 		want = strings.Replace(want, "no: kill", "yes: kill", 1)
 	}
 	if out != want {
