@@ -70,6 +70,10 @@ type Owner struct {
 	KeepFor     time.Duration
 	KeepOutputs int64
 
+	// KeepFree is how many bytes workers leave free where their files are; 0 = 1 GiB, or
+	// 2 % of that file system if that is less; negative = none.
+	KeepFree int64
+
 	Labels  map[string]string // told to others, see vicinity.CheckLabels
 	GPUs    int               // 0 = those that the machine reports; negative = none
 	Changes []string          // to what the owner allows, see jobs.Limits.Change; kept for later starts

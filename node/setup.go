@@ -220,7 +220,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 			Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
 		},
 		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),
-		Limits: n.owner.get(), FreeDisk: n.work.free,
+		Limits: n.owner.get(), FreeDisk: n.work.free, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree),
 		Rand: split(rnd), Log: n.log,
 	})
 	n.net.jobs = n.jobs

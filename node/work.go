@@ -140,6 +140,15 @@ func (w workDir) free() (int64, error) {
 	return int64(st.Bavail) * int64(st.Bsize), nil
 }
 
+// keepFree returns how many bytes workers leave free there: as many as the owner says.
+func (w workDir) keepFree(owner int64) int64 {
+	var st syscall.Statfs_t
+	if owner != 0 || syscall.Statfs(string(w), &st) != nil {
+		return max(owner, 0)
+	}
+	return min(int64(st.Blocks)*int64(st.Bsize)/50, 1<<30)
+}
+
 // The modes of directories that no other user looks into, or passes through.
 const (
 	shut     = 0o700

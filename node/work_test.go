@@ -162,3 +162,16 @@ func TestWorkersOfAnotherUserMustReachTheirDirectories(t *testing.T) {
 	n := workNode(t, Config{State: filepath.Join(private, "state"), Owner: Owner{RunAs: &jobs.User{UID: 65534, GID: 65534}}})
 	refusesWork(t, n, private)
 }
+
+func TestKeepFree(t *testing.T) {
+	w := workDir(t.TempDir())
+	if got := w.keepFree(7); got != 7 {
+		t.Errorf("the owner keeps 7, the node %d", got)
+	}
+	if got := w.keepFree(-1); got != 0 {
+		t.Errorf("the owner keeps nothing, the node %d", got)
+	}
+	if got := w.keepFree(0); got <= 0 || got > 1<<30 {
+		t.Errorf("%d are kept if the owner says nothing", got)
+	}
+}

@@ -30,6 +30,7 @@ type nodeOptions struct {
 	NodeLimit, OrphanLimit time.Duration
 	KeepFor                time.Duration
 	KeepOutputs            int64 // bytes; 0 = a tenth of the disk
+	KeepFree               int64 // bytes; 0 = as usual; negative = nothing
 	Labels                 map[string]string
 	Require                string   // one of node.Requirements
 	GPUs                   int      // 0 = those that the machine reports; negative = none
@@ -100,10 +101,17 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 	return o, nil
 }
 
-// keepOptions reads how long, and how much of, results are kept.
+// keepOptions reads how long, and how much of, results are kept, and what is kept free.
 func keepOptions(c *cli.Context, o *nodeOptions) (err error) {
 	if o.KeepFor, err = parseTime("--keep-for", c.String("keep-for")); err == nil && c.String("keep-outputs") != "" {
 		o.KeepOutputs, err = parseSize("--keep-outputs", c.String("keep-outputs"))
+	}
+	switch free := c.String("keep-free"); {
+	case err != nil || free == "":
+	case free == "0":
+		o.KeepFree = -1 // the node's word for it
+	default:
+		o.KeepFree, err = parseSize("--keep-free", free)
 	}
 	return err
 }

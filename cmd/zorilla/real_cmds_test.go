@@ -209,3 +209,16 @@ func cmdSocket(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = unix.Close(fd) }) // it was never used
 	ts.Check(unix.Bind(fd, &unix.SockaddrUnix{Name: ts.MkAbs(args[0])}))
 }
+
+func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tmpfs NAME SIZE")
+	}
+	dir, n := ts.MkAbs(args[0]), networkOf(ts)
+	ts.Check(os.Mkdir(dir, 0o755))
+	ts.Check(syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=755,size="+args[1]))
+	ts.Defer(func() {
+		n.stop() // first: workers have files there
+		_ = syscall.Unmount(dir, syscall.MNT_DETACH)
+	})
+}

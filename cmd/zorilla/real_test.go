@@ -39,6 +39,7 @@ import (
 //	nodelog K REGEXP           wait until the log of node K matches
 //	build NAME PACKAGE         go build a program of this repository
 //	socket NAME                make a unix socket
+//	tmpfs NAME SIZE            mount a small disk, until the end of the script
 func TestRealNodes(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -59,17 +60,20 @@ func TestRealNodes(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "network": cmdNetwork, "startnode": cmdStartNode, "killnode": cmdKillNode,
 			"waitfor": cmdWaitFor, "procs": cmdProcs, "peak": cmdPeak, "nodelog": cmdNodeLog,
-			"build": cmdBuild, "socket": cmdSocket, "row": cmdRow,
+			"build": cmdBuild, "socket": cmdSocket, "row": cmdRow, "tmpfs": cmdTmpfs,
 		},
 		Condition: condition,
 	})
 }
 
-// condition knows [race]. Scripts that ask for it run without the race detector
+// condition knows [root] and [race]. Scripts that ask for it run without the race detector
 // too, as tests do that ask seeds.Raced: see .ci/run.
 func condition(cond string) (bool, error) {
-	if cond == "race" {
+	switch cond {
+	case "race":
 		return seeds.Raced, nil
+	case "root":
+		return os.Geteuid() == 0, nil
 	}
 	return false, fmt.Errorf("unknown condition %q", cond)
 }

@@ -53,6 +53,8 @@ type gridNode struct {
 	clean      func(root string, keep ...string) error // nil = process.CleanFiles
 	nap        atomic.Int64                            // how long its loop stands still when it floods next
 	done       chan error
+	freeDisk   func() (int64, error) // nil = without limit
+	keepFree   int64
 
 	service *agent.Service // for the test itself
 	live    atomic.Pointer[gridLife]
@@ -73,7 +75,7 @@ func newGrid(t *testing.T, nodes, slots int) *grid {
 	g := &grid{t: t, nodes: map[vicinity.ID]*gridNode{}}
 	for i := range nodes {
 		id := vicinity.ID(fmt.Sprintf("z%cbcd%s", 'a'+i, strings.Repeat("a", 22)))
-		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish, "leave": leave, "keepsake": keepsake}),
+		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish, "leave": leave, "keepsake": keepsake, "swell": swell}),
 			self: vicinity.Member{ID: id, Name: fmt.Sprint("node", i), Addrs: []string{fmt.Sprintf("10.0.0.%d:5444", i+1)}, Slots: slots, Version: 3}}
 		g.nodes[id] = n
 		g.order = append(g.order, id)
@@ -148,6 +150,7 @@ func (n *gridNode) start() {
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
 		Journal: log, Store: store, Fetch: fetch.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, CleanRoot: clean, NodeLimit: n.g.nodeLimit},
+		FreeDisk: n.freeDisk, KeepFree: n.keepFree,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(agent.PeerPrefix, n.service.PeerHandler())

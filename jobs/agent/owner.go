@@ -4,10 +4,15 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/disk"
 )
 
-// diskEvery is how often the free disk space is looked at.
-const diskEvery = 10 * time.Second
+const (
+	// diskEvery is how often is looked whether workers run, whose disk needs an eye.
+	diskEvery = time.Second
+	// diskSeldom is how often all hear of the free disk space.
+	diskSeldom = 10 * time.Second
+)
 
 // Limits returns what the owner allows now.
 func (s *Service) Limits() (l jobs.Limits) {
@@ -32,21 +37,47 @@ func (s *Service) Queue() (list []jobs.Waiting) {
 	return list
 }
 
-// watchDisk keeps an eye on the free disk space until the node leaves.
+// watchDisk keeps an eye on the free disk space until the node leaves, and has workers
+// make room if too little is left.
 func (s *Service) watchDisk() {
-	tick := time.NewTicker(diskEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var told time.Time
+	short := false
 	for {
-		if free, err := s.cfg.FreeDisk(); err == nil {
-			s.loop.Post(func() {
-				s.core.Claims.Measured(free)
-				s.core.Claims.Loose = true
-			})
-		}
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-s.loop.Leaving.Done():
 			return
 		}
+		wait := diskEvery
+		if due := short || time.Since(told) >= diskSeldom; due || s.exec.Busy() {
+			if due {
+				told = time.Now()
+			}
+			short, wait = lookAtDisk(s, due)
+		}
+		timer.Reset(wait)
 	}
+}
+
+// lookAtDisk reports whether too little disk space is left, after it has had a worker make
+// room, and when to look again. What is free is told if that is wanted.
+func lookAtDisk(s *Service, tell bool) (short bool, again time.Duration) {
+	free, err := s.cfg.FreeDisk()
+	if err != nil {
+		return false, diskEvery
+	}
+	short = free < s.cfg.KeepFree
+	if short || tell {
+		s.loop.Post(func() {
+			s.core.Claims.Measured(free)
+			s.core.Claims.Loose = true
+		})
+	}
+	if short {
+		s.exec.MakeRoom()
+		return true, diskEvery
+	}
+	return false, disk.Soon(free - s.cfg.KeepFree)
 }

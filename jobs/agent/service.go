@@ -25,8 +25,8 @@ import (
 	"zorilla/vicinity"
 )
 
-// Config is what a Service needs. All fields but Await, Limits, FreeDisk, KeepFor
-// and KeepOutputs must be set.
+// Config is what a Service needs. All fields but Await, Limits, FreeDisk, KeepFree,
+// KeepFor and KeepOutputs must be set.
 type Config struct {
 	Self vicinity.Member
 	Dir  string // absolute; for output
@@ -48,6 +48,9 @@ type Config struct {
 	// FreeDisk is how many bytes are free where the work directories are; nil =
 	// without limit.
 	FreeDisk func() (int64, error)
+	// KeepFree is how many bytes of that workers leave free: below it none is taken in,
+	// and those whose files take most are ended.
+	KeepFree int64
 
 	// KeepFor is how long results of jobs that have ended are kept; 0 = a week.
 	// Their records live ten times as long.
@@ -93,7 +96,7 @@ func New(cfg Config) *Service {
 		clocks: newClocks(time.Now()),
 	}
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign}, cfg.Rand, w.OrphanLimit)
-	s.core.Claims.Limits = cfg.Limits
+	s.core.Claims.Limits, s.core.Claims.Disk.Keep = cfg.Limits, cfg.KeepFree
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
 	}, s.loop, &s.core.Part)
@@ -196,9 +199,13 @@ func (s *Service) MemberGone(id vicinity.ID) {
 	s.loop.Post(func() { s.core.MemberGone(time.Now(), id) })
 }
 
-// Broken says why this node cannot start workers, or "".
+// Broken says why this node cannot start workers, or has no room for their files, or "".
 func (s *Service) Broken() (why string) {
-	s.loop.Call(func() { why = s.core.Claims.Starts.Broken })
+	s.loop.Call(func() {
+		if why = s.core.Claims.Starts.Broken; s.core.Claims.Disk.Full {
+			why = wire.ReasonFull
+		}
+	})
 	return why
 }
 

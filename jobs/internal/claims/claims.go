@@ -34,6 +34,7 @@ type Claims struct {
 	Closed string // why nothing is offered: the node is leaving or draining
 	Limits jobs.Limits
 	Starts Starts
+	Disk   Reserve
 	Member func(vicinity.ID) (vicinity.Member, bool) // what is known of an origin
 	wheres map[string]where.Expr                     // expressions that were checked
 	// confines: whether workers can be kept from the network.

@@ -130,12 +130,16 @@ func (c *Claims) Limit(l jobs.Limits) {
 	c.wakeQueue()
 }
 
-// Measured tells how much disk space is free.
+// Measured tells how much disk space is free. On a full disk what is offered is taken back.
 func (c *Claims) Measured(free int64) {
-	if free > c.Has.disk {
+	was, forWorkers := c.Disk.Full, c.Disk.look(free)
+	if c.Disk.Full {
+		clear(c.Holds)
+	}
+	if was && !c.Disk.Full || forWorkers > c.Has.disk {
 		c.wakeQueue()
 	}
-	c.Has.disk = free
+	c.Has.disk = forWorkers
 }
 
 // Waiting lists the queue in order.

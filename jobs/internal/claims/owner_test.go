@@ -37,6 +37,7 @@ func TestReasonsOfDeclines(t *testing.T) {
 			c.Limit(jobs.Limits{Expose: []string{ownedMount + ":ro"}})
 			ad.Mounts = []string{ownedMount + ":rw"}
 		},
+		wire.ReasonFull:      func(c *Claims, _ *wire.Advertisement) { c.Disk.Keep = 2 << 20; c.Measured(1 << 20) },
 		wire.ReasonLeaving:   func(c *Claims, _ *wire.Advertisement) { c.Closed = wire.ReasonLeaving },
 		wire.ReasonPaused:    func(c *Claims, _ *wire.Advertisement) { c.Limit(jobs.Limits{Paused: true}) },
 		wire.ReasonDenied:    func(c *Claims, ad *wire.Advertisement) { c.Limit(jobs.Limits{Deny: []string{string(ad.Origin())}}) },
@@ -144,6 +145,40 @@ func TestMounts(t *testing.T) {
 	own.Mounts = []string{"/home/ann:ro"}
 	if a := c.Advertised(jobtest.Start, own); a.Workers != 0 || a.Reason != wire.ReasonMount+" /home/ann" {
 		t.Errorf("the node's own job gets %+v, want a decline", a)
+	}
+}
+
+// What is to be kept free is nobody's, and a node that has come to that takes nobody in
+// until there is some room.
+func TestDiskIsKeptFree(t *testing.T) {
+	const mib = 1 << 20
+	c := bigNode()
+	c.Disk.Keep = 100 * mib
+	c.Measured(150 * mib)
+	first := wiretest.Ad(jobtest.Node(1), "aaaaa", 4, 1)
+	first.Disk = 20 * mib
+	if a := c.Advertised(jobtest.Start, first); a.Workers != 2 {
+		t.Fatalf("got %+v, want two workers: there is disk for no more", a)
+	}
+	second := wiretest.Ad(jobtest.Node(2), "bbbbb", 2, 1)
+	c.Measured(100*mib - 1)
+	if len(c.Holds) != 0 || !c.Disk.Full {
+		t.Errorf("%d offers stand on a full disk", len(c.Holds))
+	}
+	if a := c.Advertised(jobtest.Start, second); a.Workers != 0 || a.Reason != wire.ReasonFull {
+		t.Errorf("got %+v, want a decline", a)
+	}
+	for _, free := range []int64{100 * mib, 110*mib - 1} {
+		if c.Measured(free); !c.Disk.Full || len(c.Offers(jobtest.Start)) != 0 {
+			t.Errorf("with %d free something is offered again", free)
+		}
+	}
+	c.Measured(110 * mib)
+	if out := c.Offers(jobtest.Start); len(out) != 1 || out[0].Answer.Workers != 2 || c.Disk.Full {
+		t.Errorf("there is room again, and %+v is offered", out)
+	}
+	if c.Measured(105 * mib); c.Disk.Full {
+		t.Error("the disk is full although as much is free as is to be")
 	}
 }
 

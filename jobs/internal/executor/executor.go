@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"zorilla/internal/plain"
@@ -30,6 +31,8 @@ type Executor struct {
 	inputs map[jobs.ID]*inputs
 	procs  map[participant.WorkerID]*handle
 	trials chan trial // capacity 1: the latest, while none runs
+
+	running atomic.Int32 // workers
 }
 
 // inputs is what a job's workers on this node need to begin.

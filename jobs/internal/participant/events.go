@@ -122,12 +122,16 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 		return
 	}
 	k.ended, k.Phase = &exit, PhaseGathering
-	if globs := w.Spec.Gathered(); len(globs) > 0 {
+	globs := w.Spec.Gathered()
+	switch {
+	case len(globs) == 0:
+		p.Gathered(now, id, nil, nil, nil)
+	case exit.Cause == process.Full: // they were removed
+		p.Gathered(now, id, nil, []string{w.Spec.Who(k.Rank) + ": its output files were removed, since the disk of its node was nearly full"}, nil)
+	default:
 		p.Do(DoGather{id, w.Spec.Who(k.Rank), globs})
 		w.tell(now)
-		return
 	}
-	p.Gathered(now, id, nil, nil, nil)
 }
 
 // Gathered tells that the files of a worker that has ended are stored.

@@ -127,7 +127,7 @@ func exitText(who string, k *Rank) string {
 	switch {
 	case k.Exit.Detail == "":
 		return fmt.Sprintf("%s ended with %d", who, k.Exit.Code)
-	case k.Exit.Cause == process.Signalled:
+	case k.Exit.Cause == process.Signalled || k.Exit.Cause == process.Full:
 		return fmt.Sprintf("%s was %s", who, k.Exit.Detail)
 	}
 	return fmt.Sprintf("%s: %s", who, k.Exit.Detail)

@@ -13,6 +13,7 @@ const (
 	ReasonLeaving  = "leaving"
 	ReasonDraining = "draining"
 	ReasonQueueing = "too many jobs waiting"
+	ReasonFull     = "its disk is nearly full"
 	ReasonNetwork  = "its owner allows --net none only"
 	ReasonNoNet    = "cannot keep workers from the network"
 )
