@@ -219,7 +219,7 @@ func (p *play) empty(ctx context.Context) {
 	}
 	if _, err := lab.Until(ctx, emptyTime, "no worker is left", func(context.Context) string {
 		for _, q := range processes() {
-			if q.args[0] == "zorilla-launcher" || q.args[0] == trailName || len(q.args) > 1 && q.args[1] == workMode {
+			if q.args[0] == launcherName || q.args[0] == trailName || len(q.args) > 1 && q.args[1] == workMode {
 				return fmt.Sprintf("process %d is %.300q", q.pid, q.args)
 			}
 		}

@@ -103,6 +103,17 @@ func below(all []proc, pid int) []int {
 	return list
 }
 
+// launcherName is the first argument of what starts workers for a supervisor.
+const launcherName = "zorilla-launcher"
+
+// workersBelow returns the processes below one that are workers: a launcher that is
+// stopped is ended by its supervisor where a worker could have done it.
+func workersBelow(all []proc, pid int) []int {
+	return slices.DeleteFunc(below(all, pid), func(pid int) bool {
+		return slices.ContainsFunc(all, func(p proc) bool { return p.pid == pid && len(p.args) > 0 && p.args[0] == launcherName })
+	})
+}
+
 // signalAll sends a signal to processes that may have ended.
 func signalAll(pids []int, s syscall.Signal) {
 	for _, pid := range pids {

@@ -140,9 +140,12 @@ func TestCommandLine(t *testing.T) {
 }
 
 func TestProcessesOfWorkers(t *testing.T) {
-	all := []proc{{pid: 1}, {pid: 5, parent: 1, args: []string{"zorilla", "node"}}, {pid: 7, parent: 5}, {pid: 8, parent: 7}, {pid: 9, parent: 8}}
+	all := []proc{{pid: 1}, {pid: 5, parent: 1, args: []string{"zorilla", "node"}}, {pid: 7, parent: 5}, {pid: 8, parent: 7, args: []string{launcherName}}, {pid: 9, parent: 8}}
 	if got := below(all, 7); !slices.Equal(got, []int{8, 9}) {
 		t.Errorf("below are %v", got)
+	}
+	if got := workersBelow(all, 7); !slices.Equal(got, []int{9}) {
+		t.Errorf("of these workers are %v", got)
 	}
 	if job := jobOf("/lab/east-1/work/k7f3q@zeb2a-12-3"); job != "k7f3q@zeb2a" {
 		t.Errorf("got the job %s", job)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -133,16 +134,17 @@ func (p *play) freeze(n *lab.Node, t torment) {
 		return
 	}
 	s := list[t.dice%uint64(len(list))]
-	what, pids := "workers and their supervisor", append(below(all, s.pid), s.pid)
+	what, pids := "workers and their supervisor", append([]int{s.pid}, below(all, s.pid)...) // it is not to see them stop
 	switch t.dice >> 32 % 3 {
 	case 0:
 		what, pids = "a supervisor", []int{s.pid}
 	case 1:
-		what, pids = "workers", below(all, s.pid)
+		what, pids = "workers", workersBelow(all, s.pid)
 	}
 	p.log(n.Name, "pause %s (%s) for %s", what, s.names(), seconds(t.hold))
 	signalAll(pids, syscall.SIGSTOP)
 	time.Sleep(t.hold)
+	slices.Reverse(pids)
 	signalAll(pids, syscall.SIGCONT)
 }
 
