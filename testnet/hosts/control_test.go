@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,5 +78,16 @@ func TestCommandLine(t *testing.T) {
 		if code, err := run(args); code == 0 || err == nil {
 			t.Errorf("in a script without its lab %q gives %d, %v", args, code, err)
 		}
+	}
+}
+
+// A process that sees its child stop may do something about it.
+func TestEldersFirst(t *testing.T) {
+	parents := map[int]int{998: 12, 1003: 998, 7: 1003, 12: 1, 20: 12} // the numbers have begun anew
+	if got, want := eldersFirst(parents), []int{12, 20, 998, 1003, 7}; !slices.Equal(got, want) {
+		t.Errorf("in the order %v, want %v", got, want)
+	}
+	if got := eldersFirst(map[int]int{3: 4, 4: 3}); len(got) != 2 {
+		t.Errorf("of two that changed while they were read: %v", got)
 	}
 }

@@ -1,18 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"zorilla/jobs/proc"
 	"zorilla/testnet/hosts/lab"
 )
 
@@ -200,13 +204,14 @@ func (n *network) crash(i int) error {
 	return nil
 }
 
-// signalIn sends a signal to all processes of a network namespace and tells
-// whether there were any.
+// signalIn sends a signal to all processes of a network namespace, to each before its
+// children, which some look after. It tells whether there were any.
 func signalIn(home syscall.Stat_t, s syscall.Signal) (found bool, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return false, err
 	}
+	parents := map[int]int{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		var at syscall.Stat_t
@@ -214,9 +219,26 @@ func signalIn(home syscall.Stat_t, s syscall.Signal) (found bool, err error) {
 			continue // no process, or it has ended just now
 		}
 		if at.Ino == home.Ino && at.Dev == home.Dev {
-			found = true
-			_ = syscall.Kill(pid, s) // likewise
+			st, _ := proc.ReadStat(pid) // likewise
+			parents[pid] = st.Parent
 		}
 	}
+	for _, pid := range eldersFirst(parents) {
+		found = true
+		_ = syscall.Kill(pid, s) // likewise
+	}
 	return found, nil
+}
+
+// eldersFirst sorts processes by how many of the others they descend from.
+func eldersFirst(parents map[int]int) []int {
+	generation := func(pid int) (n int) {
+		for p, ok := parents[pid]; ok && n < len(parents); p, ok = parents[p] {
+			n++
+		}
+		return n
+	}
+	return slices.SortedFunc(maps.Keys(parents), func(a, b int) int {
+		return cmp.Or(cmp.Compare(generation(a), generation(b)), cmp.Compare(a, b))
+	})
 }
