@@ -47,6 +47,7 @@ func (s *Service) watchDisk() {
 	for {
 		select {
 		case <-timer.C:
+		case <-s.exec.Began: // what it writes at once must not wait
 		case <-s.loop.Leaving.Done():
 			return
 		}

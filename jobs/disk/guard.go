@@ -53,14 +53,16 @@ func (g *Guard) Watch(done <-chan struct{}, of func() int, over func(of int)) {
 
 // pace is how long to wait after a look that has cost so much.
 func pace(room int64, cpu, took time.Duration) time.Duration {
-	return max(Soon(room), (cpuShare-1)*cpu, (timeShare-1)*took)
+	return max(Soon(room), lookLeast, (cpuShare-1)*cpu, (timeShare-1)*took)
 }
 
-// Soon is when to look again whether so much room is still there: after a tenth of a second
-// to a second.
+// glanceLeast is how often who is told what is free, and has nothing to count, looks at most.
+const glanceLeast = 20 * time.Millisecond
+
+// Soon is when to look again whether so much room is still there, a second at most.
 func Soon(room int64) time.Duration {
 	soon := time.Duration(float64(max(room, 0)) / fillRate * float64(time.Second))
-	return max(min(soon, lookMost), lookLeast)
+	return max(min(soon, lookMost), glanceLeast)
 }
 
 // threadTime is how much time of a processor this thread has needed.

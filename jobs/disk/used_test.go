@@ -235,6 +235,14 @@ func TestPace(t *testing.T) {
 	}
 }
 
+func TestSoon(t *testing.T) {
+	for room, want := range map[int64]time.Duration{100 << 30: time.Second, 512 << 20: 500 * time.Millisecond, 1 << 20: glanceLeast, -5: glanceLeast} {
+		if got := Soon(room); got != want {
+			t.Errorf("with %d left: %v, want %v", room, got, want)
+		}
+	}
+}
+
 // A guard has at most a twentieth of a processor, also for many files.
 func TestManyFilesCostLittle(t *testing.T) {
 	dir := t.TempDir()

@@ -32,7 +32,8 @@ type Executor struct {
 	procs  map[participant.WorkerID]*handle
 	trials chan trial // capacity 1: the latest, while none runs
 
-	running atomic.Int32 // workers
+	running atomic.Int32  // workers
+	Began   chan struct{} // capacity 1: one of them has begun
 }
 
 // inputs is what a job's workers on this node need to begin.
@@ -46,7 +47,7 @@ type inputs struct {
 
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
-	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1)}
+	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1), Began: make(chan struct{}, 1)}
 	x.trials <- trial{}
 	return x
 }

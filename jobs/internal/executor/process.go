@@ -69,6 +69,10 @@ func (x *Executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time)
 // follow goes with a process to its end, or that of the node's life.
 func (x *Executor) follow(id participant.WorkerID, root string, proc process.Worker, epoch int64, since time.Time) func(time.Time) {
 	x.running.Add(1)
+	select {
+	case x.Began <- struct{}{}:
+	default:
+	}
 	defer x.running.Add(-1)
 	r := &handle{Worker: proc, job: id.Job, steer: make(chan struct{})}
 	changed := proc.Changed() // before the first report is made
