@@ -186,6 +186,21 @@ func TestMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.Remove()
+			neighbour, err := p.New("neighbour", Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			calm, err := begin(t, neighbour, "sleep", "1000")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if pid, _ := syscall.Wait4(calm, nil, syscall.WNOHANG, nil); pid != 0 {
+					t.Error("another group was ended, too")
+				}
+				p.Kill("neighbour")
+				_, _ = syscall.Wait4(calm, nil, 0, nil)
+			}()
 			if kills, _ := g.OutOfMemory(); kills != 0 {
 				t.Errorf("%d kills before", kills)
 			}

@@ -153,9 +153,10 @@ const removeWithin = 100 * time.Millisecond
 
 // Kill kills whatever is in the group of that name, until nothing is left, and removes
 // it: for who finds it without a supervisor. It gives up after some seconds, for a
-// process that even the kernel cannot end.
-func (p *Place) Kill(name string) {
+// process that even the kernel cannot end, and reports whether all is gone.
+func (p *Place) Kill(name string) bool {
 	g := p.group(name)
+	_ = set(g.dirs["pids"], "pids.max", "0") // nothing new begins
 	for end := time.Now().Add(killWithin); time.Now().Before(end); {
 		for _, dir := range g.all {
 			if !p.Unified || set(dir, "cgroup.kill", "1") != nil {
@@ -163,9 +164,10 @@ func (p *Place) Kill(name string) {
 			}
 		}
 		if g.Remove() {
-			return
+			return true
 		}
 	}
+	return false
 }
 
 const killWithin = 5 * time.Second

@@ -122,24 +122,40 @@ func (m *mounts) place(name string) (Place, error) {
 	return p, nil
 }
 
-// place finds the nearest group, from the own one upwards, that belongs to this
-// process's user and has no processes: such ones cannot have groups below them.
+// place finds the highest group from the own one upwards that belongs to this process's
+// user and has no processes: such ones cannot have groups below them, and whoever starts
+// this process again may want to put it where it is now. Else it takes the own one, if
+// this process is alone there; root may take the root of all.
 func (h *hierarchy) place(name string) (Place, error) {
-	var why []error
-	dir := h.own
-	if filepath.Base(dir) == leaf && dir != h.top { // its other groups are beside it
-		dir = filepath.Dir(dir)
+	var above []string
+	for dir := h.own; len(dir) > len(h.top); dir = filepath.Dir(dir) {
+		above = append(above, dir)
 	}
-	for ; ; dir = filepath.Dir(dir) {
+	var why []error
+	for _, dir := range slices.Backward(above) {
+		if !h.delegated(dir) || !isVacant(dir) {
+			continue
+		}
 		p, err := h.below(dir, name)
 		if err == nil {
 			return p, nil
 		}
 		why = append(why, err)
-		if dir == h.top || len(dir) <= len(h.top) {
-			return Place{}, errors.Join(why...)
-		}
 	}
+	for _, dir := range []string{h.own, h.top} {
+		p, err := h.below(dir, name)
+		if err == nil {
+			return p, nil
+		}
+		why = append(why, err)
+	}
+	return Place{}, errors.Join(why...)
+}
+
+// isVacant reports whether a group has no processes of its own.
+func isVacant(dir string) bool {
+	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	return err == nil && len(strings.TrimSpace(string(b))) == 0
 }
 
 // below tries a group for a place.

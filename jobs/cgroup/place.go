@@ -159,7 +159,9 @@ func (p *Place) limit(dirs map[string]string, l Limits) error {
 			add("memory", "memory.max", number(l.Memory), true)
 			add("memory", "memory.swap.max", "0", false) // not there without swap
 		}
-		add("memory", "memory.oom.group", "1", false)
+		if dirs["memory"] != p.Dirs["memory"] { // of a worker: others go on
+			add("memory", "memory.oom.group", "1", false)
+		}
 		add("cpu", "cpu.weight", number(min(weight*shares, maxWeight)), false)
 		add("io", "io.weight", number(min(weight*shares, maxWeight)), false)
 	default:

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -42,7 +43,9 @@ func CleanRoot(root string, keep ...string) error {
 		}
 	}
 	if !o.Groups.IsZero() { // nothing is left of it but, perhaps, the group itself
-		o.Groups.Kill(groupName(root))
+		if !o.Groups.Kill(groupName(root)) {
+			return fmt.Errorf("processes in the control group of %s cannot be ended", root)
+		}
 	}
 	return CleanFiles(root, keep...)
 }
