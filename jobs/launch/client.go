@@ -98,7 +98,7 @@ func Start(w World, env []string) (*Launcher, error) {
 const endWithin = 5 * time.Second
 
 // powers are what the first process of a user namespace needs in it.
-var powers = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_KILL, unix.CAP_NET_ADMIN}
+var powers = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_KILL, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE}
 
 // everybody maps all users of the machine to themselves.
 var everybody = []syscall.SysProcIDMap{{Size: 1<<32 - 1}}

@@ -16,6 +16,7 @@ import (
 
 // forker starts commands. All of it runs on the thread that serves.
 type forker struct {
+	inside   *sandbox.Inside // nil without namespaces
 	confined bool
 	path     string // of the latest command, and what it was found for
 	found    []string
@@ -72,7 +73,7 @@ func (f *forker) clone(world *World, w *run, c *Command, path string, fds []int,
 		w.mark = mark
 	}
 	// It may lie where the command's user could not go by itself.
-	if err := unix.Chdir(c.Dir); err != nil {
+	if err := f.enter(c.Dir); err != nil {
 		return fmt.Errorf("%s: %v", c.Dir, err)
 	}
 	attr := &syscall.ProcAttr{Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
@@ -94,6 +95,19 @@ func (f *forker) clone(world *World, w *run, c *Command, path string, fds []int,
 		w.unpin()
 	}
 	return err
+}
+
+// enter makes a directory that of the calling thread.
+func (f *forker) enter(dir string) error {
+	if f.inside == nil || dir == "/" {
+		return unix.Chdir(dir)
+	}
+	fd, err := f.inside.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Fchdir(fd)
 }
 
 // confine restricts the calling thread, and all that it will start, for good.

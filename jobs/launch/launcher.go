@@ -33,6 +33,7 @@ type launcher struct {
 	world   World
 	broken  error // why nothing can be run
 	outside *sandbox.Outside
+	inside  *sandbox.Inside
 	brought map[string]bool      // directories of commands
 	doors   map[int]*cgroup.Door // by the number of commands
 	forker  forker
@@ -144,6 +145,8 @@ func (l *launcher) build() error {
 			return fmt.Errorf("loopback interface: %w", err)
 		}
 	}
+	// A network of its own would give a worker powers over the kernel's packet filters.
+	_ = os.WriteFile("/proc/sys/user/max_net_namespaces", []byte("0"), 0)
 	var err error
 	if l.outside, err = sandbox.NewOutside(); err != nil {
 		return fmt.Errorf("mount namespace: %w", err)
@@ -155,7 +158,9 @@ func (l *launcher) build() error {
 	if l.world.UID > 0 && root.UID == 0 {
 		root.UID, root.GID = l.world.UID, l.world.GID
 	}
-	return root.Enter()
+	l.inside, err = root.Enter()
+	l.forker.inside = l.inside
+	return err
 }
 
 // loopback switches the only interface of a new network namespace on.
@@ -329,10 +334,12 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 
 // bring makes the directories of a command be there.
 func (l *launcher) bring(c *Command) error {
-	if l.outside == nil || len(c.Write) > 0 && l.brought[c.Write[0]] {
+	if l.inside == nil || len(c.Write) > 0 && l.brought[c.Write[0]] {
 		return nil
 	}
-	err := aside(func() error { return errors.Join(l.outside.Bring(c.Write, false), l.outside.Bring(c.Read, true)) })
+	err := aside(func() error {
+		return errors.Join(l.inside.Bring(l.outside, c.Write, false), l.inside.Bring(l.outside, c.Read, true))
+	})
 	if err == nil && len(c.Write) > 0 {
 		l.brought[c.Write[0]] = true
 	}
@@ -343,12 +350,12 @@ func (l *launcher) bring(c *Command) error {
 func (l *launcher) release(number int, c *Command) {
 	l.doors[number].Close()
 	delete(l.doors, number)
-	if l.outside == nil || len(c.Write) == 0 {
+	if l.inside == nil || len(c.Write) == 0 {
 		return
 	}
 	delete(l.brought, c.Write[0])
 	_ = aside(func() error {
-		sandbox.Drop(slices.Concat(c.Write, c.Read))
+		l.inside.Drop(slices.Concat(c.Write, c.Read))
 		return nil
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"zorilla/jobs/proc"
-	"zorilla/jobs/sandbox"
 )
 
 // The pace of the watchdog: often enough that a command which fills memory at fillRate
@@ -44,7 +43,7 @@ func (l *launcher) watchMemory() {
 		}
 		kept := files
 		if l.world.Namespaces {
-			kept += sandbox.Used() + proc.SharedSegments()
+			kept += l.inside.Used() + proc.SharedSegments()
 		}
 		room := int64(fillRate)
 		for n, w := range l.runs {

@@ -42,6 +42,20 @@ func TestWithoutNetwork(t *testing.T) {
 	})
 }
 
+// A user namespace within is for sandboxes; a network in it would open packet filters.
+func TestNoNetworkOfItsOwn(t *testing.T) {
+	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
+		if cfg.Basic {
+			return // see docs/sandbox.md
+		}
+		s := spec("none")
+		s.Args = []string{"/bin/sh", "-c", "unshare -U true && echo user; unshare -U -n true 2>/dev/null && echo network; true"}
+		if e, out, stderr := run(t, cfg, s); e.Code != 0 || out != "user\n" {
+			t.Errorf("%+v %q %q", e, out, stderr)
+		}
+	})
+}
+
 // useNetwork is a helper that tells what it reaches.
 func useNetwork(args []string) int {
 	var said []string

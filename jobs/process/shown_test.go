@@ -192,3 +192,17 @@ func TestWhatIsNotShownIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// Links in directories that are shown anyway are shown as they are, and the memory of a
+// directory that is the machine's is not a worker's.
+func TestShownTwice(t *testing.T) {
+	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
+		s := spec("none")
+		s.Args = []string{"/bin/sh", "-c", "cat < /etc/passwd > /dev/null && sleep 0.3 && echo fine"}
+		s.Expose = append(s.Expose, "/bin/sh", "/usr/bin/awk", "/tmp")
+		s.Memory = 64 << 20
+		if e, out, stderr := run(t, cfg, s); e.Code != 0 || out != "fine\n" {
+			t.Errorf("%+v %q %q", e, out, stderr)
+		}
+	})
+}

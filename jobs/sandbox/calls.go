@@ -107,13 +107,17 @@ func (o *only) instructions() []bpf.Instruction {
 }
 
 // filter decides about a system call.
-func filter(others, sockets bool) []bpf.Instruction {
+func filter(others, sockets, truncate bool) []bpf.Instruction {
 	denied, checked := slices.Clone(deniedCalls), slices.Clone(rules)
 	if others {
 		denied, checked = append(denied, callsToOthers...), append(checked, rulesOnOthers...)
 	}
 	if sockets { // who has only its own cannot be told: pairs stay
-		checked = append(checked, only{call: unix.SYS_SOCKET, arg: 0, values: []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}, errno: unix.EPERM})
+		checked = append(checked, only{call: unix.SYS_SOCKET, arg: 0, values: []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}, errno: unix.EPERM},
+			only{call: unix.SYS_SOCKETPAIR, arg: 1, values: connected, errno: unix.EPERM})
+	}
+	if truncate {
+		denied = append(denied, unix.SYS_TRUNCATE)
 	}
 	f := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: callArch, Size: 4},
@@ -132,13 +136,21 @@ func filter(others, sockets bool) []bpf.Instruction {
 	return append(f, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
 }
 
+// connected are the kinds of sockets that speak to their other end alone: datagrams go to
+// any address.
+var connected = []uint32{
+	unix.SOCK_STREAM, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, unix.SOCK_STREAM | unix.SOCK_NONBLOCK, unix.SOCK_STREAM | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK,
+	unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC, unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK,
+}
+
 // denyCalls keeps the calling thread, and what it starts, from system calls; others:
-// also from those that reach other processes; sockets: from unix sockets but pairs.
-func denyCalls(others, sockets bool) error {
+// also from those that reach other processes; sockets: from unix sockets but connected
+// pairs; truncate: from emptying files by their path.
+func denyCalls(others, sockets, truncate bool) error {
 	if machine == 0 {
 		return nil // no filter is known for it
 	}
-	raw, err := bpf.Assemble(filter(others, sockets))
+	raw, err := bpf.Assemble(filter(others, sockets, truncate))
 	if err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}

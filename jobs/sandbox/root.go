@@ -118,7 +118,15 @@ func (t *tree) place(at string) error {
 
 // Enter makes the root that of all threads of the process, which has not begun to
 // use its mount namespace. What it opened before stays open.
-func (r *Root) Enter() error {
+func (r *Root) Enter() (*Inside, error) {
+	in := &Inside{base: resolve(r.Base)}
+	if err := r.enter(in); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+func (r *Root) enter(in *Inside) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
@@ -140,7 +148,7 @@ func (r *Root) Enter() error {
 			return err
 		}
 	}
-	if err := special(at); err != nil {
+	if err := errors.Join(special(at), in.count(at)); err != nil {
 		return err
 	}
 	for _, t := range trees {
@@ -148,7 +156,7 @@ func (r *Root) Enter() error {
 			return err
 		}
 	}
-	if err := errors.Join(r.cover(at), r.machine(at), r.names(at)); err != nil {
+	if err := errors.Join(r.cover(at), r.machine(at), r.names(at), in.open(at)); err != nil {
 		return err
 	}
 	if err := os.Chdir(at); err != nil {
@@ -211,8 +219,8 @@ func (r *Root) plan() (links map[string]string, modes map[string]bool) {
 	links, modes = map[string]string{}, map[string]bool{}
 	show := func(p string) {
 		p = filepath.Clean(p)
-		if target, err := os.Readlink(p); err == nil {
-			links[p] = target
+		if target, err := os.Readlink(p); err == nil { // where it really lies
+			links[filepath.Join(resolve(filepath.Dir(p)), filepath.Base(p))] = target
 		}
 		p = resolve(p)
 		hidden := slices.ContainsFunc(hide, func(h string) bool { return within(p, h) })
@@ -271,18 +279,21 @@ func topmost(paths []string) []string {
 	return all
 }
 
-// cover hides what lies below a path that is shown, and makes the base.
+// cover hides what lies below a path that is shown, and makes the base, which is a file
+// system of its own.
 func (r *Root) cover(at string) error {
-	for _, p := range append(slices.Clone(r.Hide), r.Base) {
+	for i, p := range append(slices.Clone(r.Hide), r.Base) {
 		p = at + resolve(p)
-		if _, err := os.Lstat(p); err == nil {
-			if err := unix.Mount("tmpfs", p, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, skeleton); err != nil {
-				return &os.PathError{Op: "cover", Path: p, Err: err}
+		if _, err := os.Lstat(p); err != nil {
+			if err := os.MkdirAll(p, 0o755); err != nil {
+				return err
 			}
-			continue
+			if i < len(r.Hide) {
+				continue
+			}
 		}
-		if err := os.MkdirAll(p, 0o755); err != nil {
-			return err
+		if err := unix.Mount("tmpfs", p, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, skeleton); err != nil {
+			return &os.PathError{Op: "cover", Path: p, Err: err}
 		}
 	}
 	return nil
@@ -341,51 +352,4 @@ func (o *Outside) call(f func() error) error {
 	done := make(chan error, 1)
 	o.do <- func() { done <- f() }
 	return <-done
-}
-
-// Bring attaches directories of the machine to the root of this process, where they
-// are there, too: below Base.
-func (o *Outside) Bring(paths []string, readOnly bool) error {
-	for _, p := range paths {
-		var t tree
-		err := o.call(func() (err error) {
-			t, err = openTree(unix.AT_FDCWD, p, p)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if readOnly {
-			err = t.lock()
-		}
-		if err == nil {
-			err = t.bring(p)
-		}
-		_ = unix.Close(t.fd)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Drop takes away what Bring has brought.
-func Drop(paths []string) {
-	for _, p := range paths {
-		if unix.Unmount(p, unix.MNT_DETACH) == nil {
-			_ = os.Remove(p)
-		}
-	}
-}
-
-// Used returns how much memory the files of /tmp and /dev/shm need.
-func Used() int64 {
-	var sum int64
-	for _, p := range []string{"/tmp", "/dev/shm"} {
-		var st unix.Statfs_t
-		if unix.Statfs(p, &st) == nil {
-			sum += int64(st.Blocks-st.Bfree) * st.Bsize
-		}
-	}
-	return sum
 }

@@ -29,13 +29,14 @@ func Confine(a Access) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
 	}
-	if v := LandlockVersion(); v > 0 {
+	v := LandlockVersion()
+	if v > 0 {
 		if err := restrictFiles(a.rules(), v); err != nil {
 			return err
 		}
 	}
 	if hasSeccomp() {
-		return denyCalls(!a.Alone, !a.Alone && LandlockVersion() < 9)
+		return denyCalls(!a.Alone, !a.Alone && v < 9, !a.Alone && v < 3)
 	}
 	return nil
 }
