@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -330,4 +331,37 @@ func TestMakeRefusesBadNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+}
+
+// Nodes that start sweep, while others make groups, which find a place all the same.
+func TestGroupsWhileOthersSweep(t *testing.T) {
+	p := place(t, Limits{})
+	done := make(chan struct{})
+	var sweepers sync.WaitGroup
+	for range 2 {
+		sweepers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				for _, dir := range p.dirs() {
+					sweep(filepath.Dir(dir))
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		g, err := p.New(fmt.Sprint(i), Limits{Processes: 5})
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if !g.Remove() {
+			t.Error("not removed")
+		}
+	}
+	close(done)
+	sweepers.Wait()
 }

@@ -27,7 +27,7 @@ func (p *Place) New(name string, l Limits) (*Group, error) {
 	g := p.group(name)
 	g.limit = l.Memory
 	var err error
-	for range 3 { // the place may be swept away in between
+	for range 10 { // the place may be swept away in between, in one hierarchy after the other
 		if err = g.make(l); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}

@@ -61,6 +61,9 @@ func Make(name string, all Limits) (Place, error) {
 		return Place{}, fmt.Errorf("%w: %w", ErrNone, err)
 	}
 	p.All = all
+	for _, dir := range p.dirs() {
+		sweep(filepath.Dir(dir))
+	}
 	if err := p.make(); err != nil {
 		p.Remove()
 		return Place{}, fmt.Errorf("%w: %w", ErrNone, err)
@@ -84,7 +87,6 @@ func (p *Place) dirs() []string {
 // make makes the place, which another node may have removed while it was empty.
 func (p *Place) make() error {
 	for _, dir := range p.dirs() {
-		sweep(filepath.Dir(dir))
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
