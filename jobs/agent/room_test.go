@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -103,6 +104,9 @@ func TestTasksGoWhereThereIsRoom(t *testing.T) {
 		st := g.await(1, id, 10*time.Minute, final)
 		if st.State != jobs.Completed || st.Array == nil || st.Array.Failed != 0 {
 			t.Errorf("the job is %s, %d: %s; %+v", st.State, st.ExitCode, st.Reason, st.Array)
+		}
+		if !strings.Contains(fmt.Sprint(st.Warnings), "the disk of its node was nearly full") {
+			t.Errorf("nobody was ended: %q", st.Warnings)
 		}
 		if why := n.service.Broken(); why != "its disk is nearly full" || n.service.Busy() != 0 {
 			t.Errorf("the full node says %q, and %d of its slots are used", why, n.service.Busy())
