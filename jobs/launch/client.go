@@ -28,14 +28,17 @@ type Use struct {
 // Observer is told what becomes of a command. Its methods are called one at a time,
 // and hold up those of the launcher's other commands.
 type Observer interface {
+	// Started: the command of Begin without a serial number runs, and this is its
+	// process number.
+	Started(pid int)
 	// Exited: the main process has ended; alone, nothing else is left.
 	Exited(status syscall.WaitStatus, alone bool, use Use)
 	// Gone: after Exited without alone, when nothing is left.
 	Gone(use Use)
 	// Exceeded: the command of that serial number needs more memory than it may.
 	Exceeded(serial int)
-	// Refused: the command with a serial number could not be run; no other method is
-	// called after it. An *Error says whose fault that was.
+	// Refused: the command of Begin could not be run; no other method is called after
+	// it. An *Error says whose fault that was.
 	Refused(err error)
 	// Lost: the launcher has ended, which ends the command, and nothing is left. It
 	// is called at most once, and no other method after it.
@@ -188,8 +191,9 @@ func (l *Launcher) Ready(number int) error {
 
 var errLost = errors.New("the launcher ended unexpectedly")
 
-// Begin starts a command with a serial number as Run does, but does not wait: that it
-// could not be run is told to o, too.
+// Begin starts a command as Run does, but does not wait: that it runs, unless it has a
+// serial number, or could not be run is told to o, too. Signal and Kill are heeded from
+// then on.
 func (l *Launcher) Begin(number int, c Command, files [3]*os.File, o Observer) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,6 +261,10 @@ func (l *Launcher) Close() {
 	<-l.done
 }
 
+// Abandon ends the launcher and all that runs, as if it had ended by itself: it does
+// not do what it is asked for.
+func (l *Launcher) Abandon() { _ = l.conn.Close() }
+
 // follow passes reports on until the launcher's end.
 func (l *Launcher) follow(cmd *exec.Cmd) {
 	for {
@@ -298,13 +306,17 @@ func (l *Launcher) pass(r *report) {
 	if r.Op == opStarted || r.Op == opRefused {
 		c, o := l.answers[r.Number], l.observers[r.Number]
 		delete(l.answers, r.Number)
-		if c == nil {
+		if c == nil && r.Op == opRefused {
 			delete(l.observers, r.Number)
 		}
 		l.mu.Unlock()
-		if c != nil {
+		switch {
+		case c != nil:
 			c <- *r
-		} else if o != nil {
+		case o == nil:
+		case r.Op == opStarted:
+			o.Started(r.PID)
+		default:
 			o.Refused(&Error{r.Cause, r.Text})
 		}
 		return
@@ -373,6 +385,7 @@ func (t tried) Exited(status syscall.WaitStatus, _ bool, _ Use) {
 	}
 	t <- nil
 }
+func (t tried) Started(int)    {}
 func (t tried) Gone(Use)       {}
 func (t tried) Exceeded(int)   {}
 func (t tried) Refused(error)  {}

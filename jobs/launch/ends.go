@@ -16,35 +16,79 @@ import (
 // members returns the processes of each command that is not gone, zombies left out or
 // not. The caller holds mu.
 func (l *launcher) members() map[int][]int {
+	members, _ := l.find()
+	return members
+}
+
+// strayRounds is how often those are looked for that were forked while others of no
+// command were killed.
+const strayRounds = 20
+
+// find returns the processes of each command, and whether some are left that can belong
+// to none: orphans in UTS namespaces of their own making, while there are several
+// commands, would be in nobody's limits and have nobody's end, so they are killed here.
+// The caller holds mu.
+func (l *launcher) find() (members map[int][]int, strays bool) {
 	if !l.world.Namespaces {
-		return l.toOne(proc.Descendants(os.Getpid()))
+		return l.toOne(proc.Descendants(os.Getpid())), false
 	}
-	all := proc.All()
-	all = slices.DeleteFunc(all, func(pid int) bool { return pid == os.Getpid() })
-	if len(l.runs) == 1 {
-		return l.toOne(all)
+	for range strayRounds {
+		all := proc.All()
+		all = slices.DeleteFunc(all, func(pid int) bool { return pid == os.Getpid() })
+		if len(l.runs) == 1 {
+			return l.toOne(all), false
+		}
+		strays, members = false, map[int][]int{}
+		of := l.owners()
+		for _, pid := range all {
+			n, stray := of(pid)
+			if stray {
+				strays = true
+				_ = unix.Kill(pid, unix.SIGKILL)
+			} else if n != 0 {
+				members[n] = append(members[n], pid)
+			}
+		}
+		if !strays {
+			break
+		}
 	}
-	numbers := map[string]int{}
+	return members, strays
+}
+
+// owners returns what tells the number of the command that a process belongs to, 0 if
+// nobody knows, or that it can be none's. The caller holds mu.
+func (l *launcher) owners() func(pid int) (number int, stray bool) {
+	marks, mains := map[string]int{}, map[int]int{}
 	for n, w := range l.runs {
-		numbers[w.mark] = n
+		marks[w.uts] = n
+		if !w.ended {
+			mains[w.pid] = n
+		}
 	}
-	members := map[int][]int{}
-	for _, pid := range all {
+	return func(pid int) (int, bool) {
 		// In a namespace of its own making a process is where its parent is.
 		for at := pid; at > 1; {
-			if n, ok := numbers[markOf(at)]; ok {
-				members[n] = append(members[n], pid)
-				break
+			if n := marks[markOf(at)]; n != 0 {
+				return n, false
+			}
+			if n := mains[at]; n != 0 { // what it runs may hide its mark
+				return n, false
 			}
 			st, err := proc.ReadStat(at)
 			if err != nil {
-				break
+				return 0, false
+			}
+			if st.Parent == os.Getpid() {
+				return 0, len(marks) > 0 && alive(&st)
 			}
 			at = st.Parent
 		}
+		return 0, false
 	}
-	return members
 }
+
+func alive(st *proc.Stat) bool { return st.State != 'Z' && st.State != 'X' }
 
 func (l *launcher) toOne(pids []int) map[int][]int {
 	for n := range l.runs {
@@ -148,9 +192,10 @@ func (l *launcher) left(w *run) bool {
 	if len(proc.Orphans()) == 0 { // what it had started would be among them
 		return false
 	}
-	return slices.ContainsFunc(l.members()[w.number], func(pid int) bool {
+	members, strays := l.find()
+	return strays || slices.ContainsFunc(members[w.number], func(pid int) bool { // those may be its own
 		st, err := proc.ReadStat(pid)
-		return err == nil && st.State != 'Z' && st.State != 'X'
+		return err == nil && alive(&st)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,60 +21,75 @@ type forker struct {
 	found    []string
 }
 
-// fork starts a command with three descriptors behind a door, and tells w which
-// process it is.
-func (f *forker) fork(world *World, w *run, c *Command, fds []int, door *cgroup.Door) error {
+// find makes the thread ready for a command, and returns the path to run it by.
+func (f *forker) find(world *World, c *Command) (path string, err error) {
 	if len(c.Args) == 0 {
-		return errors.New("launcher: no command")
+		return "", errors.New("launcher: no command")
+	}
+	if !f.confined {
+		if err := confine(world, c); err != nil {
+			return "", fmt.Errorf("sandbox: %v", err) // its number says nothing of the command
+		}
+		f.confined = true
+	}
+	// It may lie where the command's user could not go by itself.
+	if err := f.enter(c.Dir); err != nil {
+		return "", fmt.Errorf("%s: %v", c.Dir, err)
 	}
 	key := []string{c.Args[0], c.Dir}
-	path := f.path
-	if !slices.Equal(key, f.found) {
-		var err error
-		if path, err = lookup(c.Args[0], c.Dir, c.Env); err != nil {
-			return aside(func() error { return world.blind(c, err) })
-		}
-	}
-	err := f.clone(world, w, c, path, fds, door)
-	if err == nil {
-		f.path, f.found = path, key
-		return nil
+	if slices.Equal(key, f.found) {
+		return f.path, nil
 	}
 	f.found = nil
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		return aside(func() error { return world.blind(c, world.explainExec(c, inDir(c.Dir, path), errno)) })
+	if unable := world.asCommand(func() { path, err = lookup(c.Args[0], c.Env) }); unable != nil {
+		return "", unable
 	}
-	return err
+	if err != nil {
+		return "", aside(func() error { return world.blind(c, err) })
+	}
+	f.path, f.found = path, key
+	return path, nil
+}
+
+// refused says why a command that was found could not be started.
+func (f *forker) refused(world *World, c *Command, err error) error {
+	path := f.path
+	f.found = nil
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		return err
+	}
+	var its file
+	if unable := world.asCommand(func() { its = inspect(path) }); unable != nil {
+		return unable
+	}
+	return aside(func() error { return world.blind(c, world.explainExec(c, &its, errno)) })
 }
 
 // ownMark leads to the UTS namespace of the calling thread.
 const ownMark = "/proc/thread-self/ns/uts"
 
-// clone forks a command, from the thread that this makes the confined one.
-func (f *forker) clone(world *World, w *run, c *Command, path string, fds []int, door *cgroup.Door) error {
-	if !f.confined {
-		if err := confine(world, c); err != nil {
-			return fmt.Errorf("sandbox: %v", err) // its number says nothing of the command
-		}
-		f.confined = true
+// mark has what the thread forks from now on be told from all else, if it has to be.
+func (w *run) mark(world *World) error {
+	if !world.shared() {
+		return nil
 	}
-	if world.shared() {
-		if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
-			return fmt.Errorf("UTS namespace: %v", err)
-		}
-		mark, err := os.Readlink(ownMark)
-		if err == nil { // as long as it is open no other one has its number
-			w.pin, err = unix.Open(ownMark, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		}
-		if err != nil {
-			return fmt.Errorf("UTS namespace: %v", err)
-		}
-		w.mark = mark
+	if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
+		return fmt.Errorf("UTS namespace: %v", err)
 	}
-	// It may lie where the command's user could not go by itself.
-	if err := f.enter(c.Dir); err != nil {
-		return fmt.Errorf("%s: %v", c.Dir, err)
+	name, err := os.Readlink(ownMark)
+	if err == nil { // as long as it is open no other one has its number
+		w.pin, err = unix.Open(ownMark, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
+	if err != nil {
+		return fmt.Errorf("UTS namespace: %v", err)
+	}
+	w.uts = name
+	return nil
+}
+
+// clone forks a command with three descriptors behind a door.
+func clone(world *World, c *Command, path string, fds []int, door *cgroup.Door) (pid int, err error) {
 	attr := &syscall.ProcAttr{Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
 	for _, fd := range fds {
 		attr.Files = append(attr.Files, uintptr(fd))
@@ -83,18 +97,7 @@ func (f *forker) clone(world *World, w *run, c *Command, path string, fds []int,
 	if world.UID > 0 && os.Geteuid() == 0 {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(world.UID), Gid: uint32(world.GID)}
 	}
-	pid, err := door.Pass(attr.Sys, func() (int, error) {
-		pid, err := syscall.ForkExec(path, c.Args, attr)
-		for end := time.Now().Add(busyFor); err == unix.ETXTBSY && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-			pid, err = syscall.ForkExec(path, c.Args, attr)
-		}
-		return pid, err
-	})
-	if w.pid = pid; err != nil {
-		w.unpin()
-	}
-	return err
+	return door.Pass(attr.Sys, func() (int, error) { return syscall.ForkExec(path, c.Args, attr) })
 }
 
 // enter makes a directory that of the calling thread.
@@ -126,6 +129,11 @@ func confine(world *World, c *Command) error {
 	// Powers over the namespaces are this thread's alone.
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && err != unix.EINVAL {
 		return err
+	}
+	if world.UID > 0 && os.Geteuid() == 0 { // commands have none of them; see asCommand
+		if _, _, errno := syscall.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
+			return fmt.Errorf("groups: %w", errno)
+		}
 	}
 	if err := sandbox.Confine(a); err != nil {
 		return err

@@ -50,7 +50,7 @@ type launcher struct {
 type run struct {
 	number int
 	pid    int
-	mark   string // of the UTS namespace of its processes; "" = they cannot be told by it
+	uts    string // the namespace of its processes; "" = they cannot be told by it
 	pin    int    // a descriptor of that; 0 = none
 	memory int64
 	serial int
@@ -304,17 +304,44 @@ func (l *launcher) run(r *request, fds []int) {
 	}
 }
 
-// start forks a command, so that its end cannot be told before its beginning.
+// start starts a command. Only forking itself holds the others up: what the job has a
+// say in, as its path, is looked at before and after.
 func (l *launcher) start(w *run, c *Command, fds []int) error {
+	l.mu.Lock()
+	busy := l.runs[w.number] != nil || len(l.runs) > 0 && !l.world.shared()
+	l.mu.Unlock()
+	if busy {
+		return errors.New("launcher: another command runs")
+	}
 	if err := l.bring(c); err != nil {
 		return err
 	}
+	path, err := l.forker.find(&l.world, c)
+	if err != nil {
+		return err
+	}
+	if err := w.mark(&l.world); err != nil {
+		w.unpin()
+		return err
+	}
+	err = l.fork(w, c, path, fds)
+	for end := time.Now().Add(busyFor); err == unix.ETXTBSY && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+		err = l.fork(w, c, path, fds)
+	}
+	if err != nil {
+		w.unpin()
+		return l.forker.refused(&l.world, c, err)
+	}
+	return nil
+}
+
+// fork forks a command, so that its end cannot be told before its beginning, and none
+// of its processes be found before it is known whose they are.
+func (l *launcher) fork(w *run, c *Command, path string, fds []int) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.runs[w.number] != nil || len(l.runs) > 0 && !l.world.shared() {
-		return errors.New("launcher: another command runs")
-	}
-	if err := l.forker.fork(&l.world, w, c, fds, l.doors[w.number]); err != nil {
+	if w.pid, err = clone(&l.world, c, path, fds, l.doors[w.number]); err != nil {
 		return err
 	}
 	l.runs[w.number] = w
@@ -359,16 +386,3 @@ func (l *launcher) release(number int, c *Command) {
 		return nil
 	})
 }
-
-// shared reports whether several commands may run in a world at once.
-func (w *World) shared() bool { return Shared(w.Namespaces, w.UID) }
-
-// rootless reports whether commands run as root without its powers: then the thread
-// that forks them cannot make namespaces.
-func (w *World) rootless() bool { return rootless(w.UID) }
-
-func rootless(uid int) bool { return os.Geteuid() == 0 && uid <= 0 }
-
-// Shared reports whether a launcher can tell the processes of several commands from
-// each other, with or without namespaces and for a user as in World.
-func Shared(namespaces bool, uid int) bool { return namespaces && !rootless(uid) }

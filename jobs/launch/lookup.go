@@ -46,16 +46,9 @@ func notRun(format string, args ...any) error {
 	return &Error{NotRun, fmt.Sprintf(format, args...)}
 }
 
-// lookup finds the file of a command that begins in dir.
-func lookup(command, dir string, env []string) (string, error) {
+// lookup finds the file of a command. One that is a path is left to the kernel.
+func lookup(command string, env []string) (string, error) {
 	if strings.Contains(command, "/") {
-		_, err := os.Stat(inDir(dir, command))
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && filepath.IsAbs(command):
-			return "", &Error{NotFound, command + ": no such file on this node"}
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
-			return "", &Error{NotFound, command + ": no such file in the work directory (-i stages it)"}
-		}
 		return command, nil
 	}
 	path := defaultPath
@@ -85,78 +78,147 @@ func lookup(command, dir string, env []string) (string, error) {
 	return "", &Error{NotFound, fmt.Sprintf("%s: command not found on this node (PATH=%s)", command, path)}
 }
 
-func inDir(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
+// asCommand calls f as the user of the world's commands, as far as files are concerned:
+// nothing is to be told of what that user cannot look at. The calling thread is the one
+// that is confined.
+func (w *World) asCommand(f func()) error {
+	if w.UID <= 0 || os.Geteuid() != 0 {
+		f()
+		return nil
 	}
-	return filepath.Join(dir, path)
+	defer func() {
+		_ = unix.Setfsuid(os.Geteuid())
+		_ = unix.Setfsgid(os.Getegid())
+	}()
+	_, _ = unix.SetfsgidRetGid(w.GID) // these return what was before, and no errors
+	_, _ = unix.SetfsuidRetUid(w.UID)
+	gid, _ := unix.SetfsgidRetGid(-1)
+	uid, _ := unix.SetfsuidRetUid(-1)
+	if uid != w.UID || gid != w.GID {
+		return fmt.Errorf("look at files as user %d: not permitted", w.UID)
+	}
+	f()
+	return nil
+}
+
+// file is what a command's user can tell of a file that the kernel refused to run.
+type file struct {
+	err     error // there is no such file
+	mode    fs.FileMode
+	machine string // of an ELF file
+	interp  string // what it asks to be run by, "" if that cannot be told
+	words   string // the same for people
+}
+
+// maxHead is how much of a file is read to explain why it cannot be run.
+const maxHead = 1 << 20
+
+// inspect looks at a file that a job has chosen: it may be anything, also what would
+// keep its reader waiting.
+func inspect(path string) file {
+	f := file{words: "(unknown)"}
+	info, err := os.Stat(path)
+	if err != nil {
+		f.err = err
+		return f
+	}
+	if f.mode = info.Mode(); !f.mode.IsRegular() {
+		return f
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return f
+	}
+	opened := os.NewFile(uintptr(fd), path)
+	defer opened.Close()
+	if info, err = opened.Stat(); err != nil || !info.Mode().IsRegular() { // another one by now
+		return f
+	}
+	f.read(opened)
+	return f
+}
+
+// read takes what the head of a file tells.
+func (f *file) read(from io.ReaderAt) {
+	head, _ := io.ReadAll(io.NewSectionReader(from, 0, maxHead))
+	if e, err := elf.NewFile(bytes.NewReader(withoutSections(head))); err == nil {
+		f.machine, f.words = strings.ToLower(strings.TrimPrefix(e.Machine.String(), "EM_")), "(none named)"
+		for _, p := range e.Progs {
+			if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
+				b := make([]byte, p.Filesz)
+				n, _ := from.ReadAt(b, int64(p.Off))
+				f.interp = string(bytes.TrimRight(b[:n], "\x00"))
+				f.words = f.interp
+				return
+			}
+		}
+		return
+	}
+	line, _, _ := bytes.Cut(head[:min(len(head), 256)], []byte("\n"))
+	if bytes.HasSuffix(line, []byte("\r")) {
+		f.words = fmt.Sprintf("%q (its lines end as those of Windows do: try dos2unix)", bytes.TrimPrefix(line, []byte("#!")))
+		return
+	}
+	if parts := strings.Fields(strings.TrimPrefix(string(line), "#!")); len(parts) > 0 {
+		f.interp, f.words = parts[0], fmt.Sprintf("%q", parts[0])
+	}
+}
+
+// withoutSections returns the head of an ELF file as if it had no sections, which lie
+// anywhere in it and may claim any size.
+func withoutSections(head []byte) []byte {
+	if len(head) < 64 || string(head[:4]) != elf.ELFMAG {
+		return head
+	}
+	head = bytes.Clone(head)
+	switch elf.Class(head[elf.EI_CLASS]) {
+	case elf.ELFCLASS32:
+		clear(head[32:36])
+		clear(head[48:52])
+	case elf.ELFCLASS64:
+		clear(head[40:48])
+		clear(head[60:64])
+	}
+	return head
 }
 
 // explainExec says for people why the kernel refused to run a file.
-func (w *World) explainExec(c *Command, file string, err error) error {
+func (w *World) explainExec(c *Command, f *file, err error) error {
 	command := c.Args[0]
-	info, serr := os.Stat(file)
+	hidden := filepath.IsAbs(f.interp) && !w.Shows(c, f.interp)
 	switch {
-	case serr == nil && info.IsDir():
+	case f.err == nil && f.mode.IsDir():
 		return notRun("%s: is a directory", command)
-	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELIBBAD):
-		name, words := interpreter(file)
-		if filepath.IsAbs(name) && !w.Shows(c, name) {
-			return notRun("%s: its interpreter %s %s", command, words, unseen)
+	case f.err != nil && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)):
+		if filepath.IsAbs(command) {
+			return &Error{NotFound, command + ": no such file on this node"}
 		}
-		return notRun("%s: its interpreter %s does not exist on this node", command, words)
-	case errors.Is(err, unix.EACCES) && serr == nil && info.Mode()&0o111 == 0:
+		return &Error{NotFound, command + ": no such file in the work directory (-i stages it)"}
+	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELIBBAD):
+		if hidden {
+			return notRun("%s: its interpreter %s %s", command, f.words, unseen)
+		}
+		return notRun("%s: its interpreter %s does not exist on this node", command, f.words)
+	case errors.Is(err, unix.EACCES) && f.err == nil && f.mode&0o111 == 0:
 		return notRun("%s: is not executable (chmod +x)", command)
+	case errors.Is(err, unix.EACCES) && f.err == nil && !f.mode.IsRegular():
+		return notRun("%s: is not a file that could be executed", command)
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
-		if name, words := interpreter(file); filepath.IsAbs(name) && !w.Shows(c, name) {
-			return notRun("%s: its interpreter %s %s", command, words, unseen)
+		if hidden {
+			return notRun("%s: its interpreter %s %s", command, f.words, unseen)
 		}
 		return notRun("%s: permission denied: workers run programs from their work directory, the system directories and what the node exposes (--expose)", command)
 	case errors.Is(err, unix.ENOEXEC):
-		return notRun("%s: %s", command, explainFormat(file))
-	case errors.Is(err, unix.ETXTBSY), errors.Is(err, unix.E2BIG), errors.Is(err, unix.ELOOP):
+		return notRun("%s: %s", command, f.format())
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ETXTBSY), errors.Is(err, unix.E2BIG), errors.Is(err, unix.ELOOP):
 		return notRun("%s: %v", command, err)
 	}
 	return fmt.Errorf("%s: cannot be started: %w", command, err)
 }
 
-func explainFormat(file string) string {
-	f, err := elf.Open(file)
-	if err != nil {
+func (f *file) format() string {
+	if f.machine == "" {
 		return "not an executable file (a script begins with a line such as #!/bin/sh)"
 	}
-	defer f.Close()
-	machine := strings.ToLower(strings.TrimPrefix(f.Machine.String(), "EM_"))
-	return fmt.Sprintf("built for another architecture or not an executable file (%s; this node is %s)", machine, runtime.GOARCH)
-}
-
-// interpreter names what a file asks to be run by, if that can be told, and says it in
-// words.
-func interpreter(file string) (name, words string) {
-	if f, err := elf.Open(file); err == nil {
-		defer f.Close()
-		for _, p := range f.Progs {
-			if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
-				b, _ := io.ReadAll(p.Open())
-				name = string(bytes.TrimRight(b, "\x00"))
-				return name, name
-			}
-		}
-		return "", "(none named)"
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return "", "(unknown)"
-	}
-	defer f.Close()
-	head := make([]byte, 256)
-	n, _ := io.ReadFull(f, head)
-	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
-	if bytes.HasSuffix(line, []byte("\r")) {
-		return "", fmt.Sprintf("%q (its lines end as those of Windows do: try dos2unix)", bytes.TrimPrefix(line, []byte("#!")))
-	}
-	if parts := strings.Fields(strings.TrimPrefix(string(line), "#!")); len(parts) > 0 {
-		return parts[0], fmt.Sprintf("%q", parts[0])
-	}
-	return "", "(unknown)"
+	return fmt.Sprintf("built for another architecture or not an executable file (%s; this node is %s)", f.machine, runtime.GOARCH)
 }

@@ -1,5 +1,7 @@
 package launch
 
+import "os"
+
 // World is what a launcher builds for all its commands.
 type World struct {
 	// Namespaces: whether the commands are to have namespaces; else there is only
@@ -19,6 +21,19 @@ type World struct {
 	Hide      []string `json:"hide"`
 	Processes int      `json:"processes"` // bound on processes and threads of the user, who has no others; 0 = none
 }
+
+// shared reports whether several commands may run in a world at once.
+func (w *World) shared() bool { return Shared(w.Namespaces, w.UID) }
+
+// rootless reports whether commands run as root without its powers: then the thread
+// that forks them cannot make namespaces.
+func (w *World) rootless() bool { return rootless(w.UID) }
+
+func rootless(uid int) bool { return os.Geteuid() == 0 && uid <= 0 }
+
+// Shared reports whether a launcher can tell the processes of several commands from
+// each other, with or without namespaces and for a user as in World.
+func Shared(namespaces bool, uid int) bool { return namespaces && !rootless(uid) }
 
 // Command is what a launcher is to run.
 type Command struct {

@@ -29,6 +29,42 @@ func unstarted(err error) Exit {
 	return e
 }
 
+// Started implements launch.Observer.
+func (s *keeper) Started(pid int) {
+	s.post(func(time.Time) {
+		s.answered = true
+		if s.order.Namespaces { // its number is one of theirs
+			return
+		}
+		if err := s.note(s.order.Spec.Root, pid); err != nil {
+			s.life.Fail(err)
+		}
+	})
+}
+
+// Refused implements launch.Observer. What ended the worker before counts.
+func (s *keeper) Refused(err error) {
+	s.post(func(time.Time) {
+		if s.life.Phase() == Running {
+			s.refused = err
+		}
+		s.life.Gone()
+	})
+}
+
+// answerWithin is how long a launcher may take to say what has become of a start when
+// the worker is to be killed.
+const answerWithin = 5 * time.Second
+
+// abandon ends a launcher that is caught in the start of the worker.
+func (s *keeper) abandon() {
+	s.post(func(time.Time) {
+		if !s.answered {
+			s.world.launcher.Abandon()
+		}
+	})
+}
+
 // runsAs reports whether the worker gets a user of its own.
 func runsAs(s *Spec) bool { return s.UID > 0 && os.Geteuid() == 0 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -49,7 +50,11 @@ func needNamespaces(t *testing.T) {
 // startAll starts workers at one node.
 func startAll(t *testing.T, specs ...Spec) []Worker {
 	t.Helper()
-	r := probed(t, Config{})
+	return startAt(t, probed(t, Config{}), specs...)
+}
+
+func startAt(t *testing.T, r *Runner, specs ...Spec) []Worker {
+	t.Helper()
 	var all []Worker
 	for _, s := range specs {
 		w, err := r.Start(t.Context(), s)
@@ -193,5 +198,68 @@ func TestTasksOfWorkersOfAJob(t *testing.T) {
 				t.Errorf("worker %d: task %d ended with %d", i, j+1, r.Code)
 			}
 		}
+	}
+}
+
+// What one of several workers starts and hides in namespaces of its own, without a parent,
+// is in nobody's limits: it has no time to use them.
+func TestOrphanInNamespacesOfItsOwn(t *testing.T) {
+	needNamespaces(t)
+	hide := `mkfifo held; (unshare -U -u setsid sh -c 'echo $$ >left; exec sleep 1005' >held &); `
+	gone := member(t, "job", hide+`cat held; echo gone; exit 3`)
+	ends := member(t, "job", hide+`exec 3<held; until test -s left; do sleep 0.01; done; exit 4`)
+	other := member(t, "job", gateText+"echo done")
+	gone.Memory = 1 << 30 // is watched
+	together(t, &gone, &ends, &other)
+	node := probed(t, Config{})
+	all := startAt(t, node, other, gone)
+	if e := await(t, all[1]); e.Code != 3 || output(t, all[1], Stdout) != "gone\n" {
+		t.Errorf("a hidden process goes on: %+v %q", e, output(t, all[1], Stderr))
+	}
+	var rec record
+	if err := load(other.Root, recordFile, &rec); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, startAt(t, node, ends)...)
+	if e := await(t, all[2]); e.Code != 4 {
+		t.Errorf("%+v %q", e, output(t, all[2], Stderr))
+	}
+	for _, pid := range proc.Descendants(rec.Launcher.PID) {
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(b), "1005") {
+			t.Errorf("process %d is left: %q", pid, b)
+		}
+	}
+	openGate(t, other.Root)
+	if e := await(t, all[0]); e.Code != 0 || output(t, all[0], Stdout) != "done\n" {
+		t.Errorf("%+v %q", e, output(t, all[0], Stdout))
+	}
+}
+
+// A launcher that is caught in the start of a worker is ended with it when its time is up.
+func TestWalltimeHoldsAtTheStart(t *testing.T) {
+	needNamespaces(t)
+	first, second := member(t, "job", "echo started; sleep 1000"), member(t, "job", "exit 3")
+	second.Walltime = 50 * time.Millisecond
+	together(t, &first, &second)
+	node := probed(t, Config{})
+	one := startAt(t, node, first)[0]
+	awaitOutput(t, one, 8)
+	var rec record
+	if err := load(first.Root, recordFile, &rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(rec.Launcher.PID, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if rec.Launcher.Alive() {
+			_ = unix.Kill(rec.Launcher.PID, unix.SIGCONT)
+		}
+	})
+	if e := await(t, startAt(t, node, second)[0]); e.Cause != Walltime || e.Code != codeTimeout {
+		t.Errorf("%+v", e)
+	}
+	if e := await(t, one); e.Cause != Failed {
+		t.Errorf("%+v", e)
 	}
 }

@@ -32,6 +32,8 @@ type keeper struct {
 	world     *world // what the worker's launcher has made; nil before
 	number    int    // of its commands there
 	left      bool   // that world, for good
+	answered  bool   // it runs the worker, or has refused to
+	refused   error  // why nothing ran
 	group     *cgroup.Group
 	pumps     sync.WaitGroup
 	lost      [2]error // of the pumps; read after pumps.Wait
@@ -61,21 +63,21 @@ func (s *keeper) run(root string) Exit {
 	if s.tasks != nil {
 		return s.runTasks(files)
 	}
-	pid, err := s.world.launcher.Run(s.number, s.commandOf(s.order.Spec.Args, s.order.Spec.Env), files, s)
+	// The limits hold from here on, whatever the launcher makes of the command.
+	err = s.world.launcher.Begin(s.number, s.commandOf(s.order.Spec.Args, s.order.Spec.Env), files, s)
 	for _, f := range files {
 		_ = f.Close()
 	}
 	if err != nil {
 		return unstarted(err)
 	}
-	if !s.order.Namespaces { // else its number is one of theirs
-		if err := s.note(root, pid); err != nil {
-			s.life.Fail(err)
-		}
-	}
 	s.attend()
 	s.loop()
-	return s.settle()
+	exit := s.settle()
+	if s.refused != nil {
+		return unstarted(s.refused)
+	}
+	return exit
 }
 
 // depart gives back what was made for the worker.
@@ -91,6 +93,7 @@ func (s *keeper) runTasks(files [3]*os.File) Exit {
 	if err := s.world.launcher.Ready(s.number); err != nil {
 		return unstarted(err)
 	}
+	s.answered = true
 	s.attend()
 	go s.tasks.run()
 	s.loop()
@@ -291,12 +294,12 @@ func (s *keeper) Gone(use launch.Use) {
 // Exceeded implements launch.Observer.
 func (s *keeper) Exceeded(int) { s.post(func(time.Time) { s.life.Exceeded() }) }
 
-// Refused implements launch.Observer: Run has told it.
-func (s *keeper) Refused(error) {}
-
 // Lost implements launch.Observer.
 func (s *keeper) Lost(err error) {
 	s.post(func(time.Time) {
+		if !s.answered && s.life.Phase() == Running {
+			s.refused = err
+		}
 		s.life.Fail(err)
 		s.life.Gone()
 	})
@@ -342,7 +345,10 @@ func (s *keeper) loop() {
 			}
 		case Killing:
 			s.world.launcher.Kill(s.number) // until it says that nothing is left
-			timer.Stop()
+			if timer.Stop(); !s.answered {
+				late := time.AfterFunc(answerWithin, s.abandon)
+				defer late.Stop()
+			}
 			continue
 		}
 		if next := s.life.Next(); !next.IsZero() {

@@ -134,6 +134,9 @@ func (t *tasks) end(serial, code int, message string, sig unix.Signal) {
 	}
 }
 
+// Started implements launch.Observer: of tasks it is not told.
+func (t *tasks) Started(int) {}
+
 // Exited implements launch.Observer.
 func (t *tasks) Exited(status syscall.WaitStatus, alone bool, use launch.Use) {
 	t.events <- taskEnd{status: status, gone: alone, use: use}
