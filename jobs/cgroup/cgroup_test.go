@@ -336,32 +336,22 @@ func TestMakeRefusesBadNames(t *testing.T) {
 // Nodes that start sweep, while others make groups, which find a place all the same.
 func TestGroupsWhileOthersSweep(t *testing.T) {
 	p := place(t, Limits{})
-	done := make(chan struct{})
-	var sweepers sync.WaitGroup
-	for range 2 {
-		sweepers.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
+	for i := range 200 {
+		var nodes sync.WaitGroup
+		for range 4 {
+			nodes.Go(func() {
 				for _, dir := range p.dirs() {
 					sweep(filepath.Dir(dir))
 				}
-			}
-		})
-	}
-	for i := range 300 {
+			})
+		}
 		g, err := p.New(fmt.Sprint(i), Limits{Processes: 5})
+		nodes.Wait()
 		if err != nil {
-			t.Error(err)
-			break
+			t.Fatal(err)
 		}
 		if !g.Remove() {
 			t.Error("not removed")
 		}
 	}
-	close(done)
-	sweepers.Wait()
 }

@@ -26,13 +26,13 @@ type Group struct {
 func (p *Place) New(name string, l Limits) (*Group, error) {
 	g := p.group(name)
 	g.limit = l.Memory
-	var err error
-	for range 10 { // the place may be swept away in between, in one hierarchy after the other
-		if err = g.make(l); !errors.Is(err, fs.ErrNotExist) {
+	err := g.make(l)
+	for range 10 {
+		if !isSwept(err) {
 			break
 		}
-		if err := p.make(); err != nil {
-			return nil, fmt.Errorf("control group: %w", err)
+		if err = p.make(); err == nil {
+			err = g.make(l)
 		}
 	}
 	if err != nil {
@@ -41,6 +41,10 @@ func (p *Place) New(name string, l Limits) (*Group, error) {
 	}
 	return g, nil
 }
+
+// isSwept reports whether a place was swept away meanwhile, perhaps of one hierarchy after
+// the other, or while a file of it was open.
+func isSwept(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
 func (p *Place) group(name string) *Group {
 	name = strings.ReplaceAll(name, "/", "_")
