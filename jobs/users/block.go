@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -62,7 +63,7 @@ func Reserve(place string, r Range, work string) (*Block, error) {
 		b.letGo()
 		return nil, fmt.Errorf("reserve users: %w", err)
 	}
-	b.next = b.numbers.First
+	b.next = b.numbers.First + rand.IntN(b.numbers.Last-b.numbers.First+1) // not those of just before a restart
 	b.alive = b.living()
 	return b, nil
 }
@@ -125,7 +126,9 @@ func (b *Block) look(path string, numbers, r Range) (stands bool, err error) {
 		}
 		return true, nil
 	case locked && isEmpty(string(text)):
-		err = os.Remove(path)
+		if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) { // its node did
+			err = nil
+		}
 	default:
 		stands = true
 	}
