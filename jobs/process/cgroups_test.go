@@ -61,6 +61,26 @@ func TestGroupOfAWorker(t *testing.T) {
 	})
 }
 
+// What is left of a group, whose supervisor could not remove it, goes with the worker's
+// directory.
+func TestGroupGoesWithItsRoot(t *testing.T) {
+	if !hasGroups(t) {
+		return
+	}
+	s := script(t, "true")
+	run(t, Config{}, s)
+	dir := groupOf(t, s.Root)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := CleanRoot(s.Root); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		t.Errorf("%s is left", dir)
+	}
+}
+
 // Processes that hide from all but the kernel go, also when those that would end them
 // were killed at once.
 func TestLauncherAndSupervisorAreKilled(t *testing.T) {

@@ -29,6 +29,8 @@ func Parse(text string) (Path, error) {
 		p = Path{before, true}
 	} else if before, ok := strings.CutSuffix(text, ":ro"); ok {
 		p.Path = before
+	} else if strings.Contains(path.Base(text), ":") { // more likely a slip than a name
+		return Path{}, errors.New("want :ro or :rw behind the path")
 	}
 	switch {
 	case !path.IsAbs(p.Path):

@@ -9,7 +9,7 @@ import (
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"/data": "/data:ro", "/data:ro": "/data:ro", "/data/:rw": "/data:rw", "/a/../b": "/b:ro", "/": "/:ro", "/:rw": "/:rw",
-		"/odd:name": "/odd:name:ro", "/twice:ro:rw": "/twice:ro:rw", "/with space:rw": "/with space:rw",
+		"/odd:name:ro": "/odd:name:ro", "/odd:name": "", "/data:rx": "", "/odd:dir/name": "/odd:dir/name:ro", "/twice:ro:rw": "/twice:ro:rw", "/with space:rw": "/with space:rw",
 		"": "", ":rw": "", "data": "", "~/data": "", "./data:ro": "", "/a,b": "", "/a\nb": "", "/" + strings.Repeat("x", MaxPath): "",
 	} {
 		p, err := Parse(text)
