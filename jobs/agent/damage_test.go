@@ -3,6 +3,7 @@ package agent_test
 import (
 	"testing"
 	"time"
+
 	"zorilla/jobs"
 )
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"time"
+
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 )

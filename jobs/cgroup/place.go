@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,12 +77,7 @@ func (p *Place) IsZero() bool { return len(p.Dirs) == 0 }
 
 // dirs returns each directory once.
 func (p *Place) dirs() []string {
-	var all []string
-	for _, d := range p.Dirs {
-		all = append(all, d)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Compact(slices.Sorted(maps.Values(p.Dirs)))
 }
 
 // make makes the place, which another node may have removed while it was empty.
@@ -99,14 +95,7 @@ func (p *Place) make() error {
 	return p.limit(p.Dirs, p.All)
 }
 
-func (p *Place) controllers() []string {
-	var all []string
-	for c := range p.Dirs {
-		all = append(all, c)
-	}
-	slices.Sort(all)
-	return all
-}
+func (p *Place) controllers() []string { return slices.Sorted(maps.Keys(p.Dirs)) }
 
 // sweep removes places that are empty: whoever still wants one makes it again.
 func sweep(dir string) {

@@ -9,9 +9,10 @@ import (
 	"os"
 	"sync"
 	"time"
-	"zorilla/internal/plain"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/plain"
 )
 
 const (

@@ -38,8 +38,10 @@ func TestAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list.Allows(p) != want {
-			t.Errorf("%s: allowed is %v", text, !want)
+		backwards := slices.Clone(list)
+		slices.Reverse(backwards)
+		if list.Allows(p) != want || backwards.Allows(p) != want {
+			t.Errorf("%s: allowed is %v, %v", text, list.Allows(p), backwards.Allows(p))
 		}
 	}
 	if !(List{{Path: "/"}}).Allows(Path{Path: "/any"}) || (List{}).Allows(Path{Path: "/"}) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
 	"zorilla/jobs"
 	"zorilla/jobs/journal"
 )

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
 	"zorilla/jobs"
 	"zorilla/jobs/journal"
 )
