@@ -23,17 +23,19 @@ func findGPUs(root fs.FS) (count int, devices []string) {
 		return err == nil
 	}
 	for _, d := range glob("dev/nvidia*") {
-		switch number := strings.TrimPrefix(d, "dev/nvidia"); {
-		case number != "" && strings.Trim(number, "0123456789") == "":
+		if number := strings.TrimPrefix(d, "dev/nvidia"); number != "" && strings.Trim(number, "0123456789") == "" {
 			count++
-			devices = append(devices, "/"+d)
-		case slices.Contains([]string{"ctl", "-uvm", "-uvm-tools", "-modeset"}, number):
 			devices = append(devices, "/"+d)
 		}
 	}
 	count = max(count, len(glob("proc/driver/nvidia/gpus/*")))
-	if count > 0 {
-		return count, devices
+	if count > 0 { // some of them are made when the first program outside begins to compute
+		for i := range count {
+			if d := "/dev/nvidia" + strconv.Itoa(i); !slices.Contains(devices, d) {
+				devices = append(devices, d)
+			}
+		}
+		return count, append(devices, "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 	}
 	if !exists("dev/kfd") {
 		return 0, nil

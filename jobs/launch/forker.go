@@ -124,7 +124,7 @@ func confine(world *World, c *Command) error {
 		Write: c.Write, Read: c.Read,
 	}
 	if world.Namespaces { // what the root directory has is open
-		a.Write, a.Read, a.Alone = []string{world.Base, "/tmp", "/dev"}, []string{"/"}, true
+		a.Write, a.Read, a.Alone = []string{world.Base, "/tmp", "/dev/shm", "/dev/pts"}, []string{"/"}, true
 	}
 	// Powers over the namespaces are this thread's alone.
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && err != unix.EINVAL {

@@ -108,6 +108,8 @@ type file struct {
 	machine string // of an ELF file
 	interp  string // what it asks to be run by, "" if that cannot be told
 	words   string // the same for people
+	// Where links lead from there, one after the other: from the file, from its interpreter.
+	links, interpLinks []string
 }
 
 // maxHead is how much of a file is read to explain why it cannot be run.
@@ -116,7 +118,7 @@ const maxHead = 1 << 20
 // inspect looks at a file that a job has chosen: it may be anything, also what would
 // keep its reader waiting.
 func inspect(path string) file {
-	f := file{words: "(unknown)"}
+	f := file{words: "(unknown)", links: follow(path)}
 	info, err := os.Stat(path)
 	if err != nil {
 		f.err = err
@@ -135,7 +137,24 @@ func inspect(path string) file {
 		return f
 	}
 	f.read(opened)
+	f.interpLinks = follow(f.interp)
 	return f
+}
+
+// follow returns where a path that is a link leads, one link after the other.
+func follow(path string) (to []string) {
+	for range 8 {
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = filepath.Clean(target)
+		to = append(to, path)
+	}
+	return to
 }
 
 // read takes what the head of a file tells.
@@ -182,10 +201,21 @@ func withoutSections(head []byte) []byte {
 	return head
 }
 
+// refusesAccess reports whether an error may be about a path that is not shown.
+func refusesAccess(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOTDIR)
+}
+
 // explainExec says for people why the kernel refused to run a file.
 func (w *World) explainExec(c *Command, f *file, err error) error {
 	command := c.Args[0]
 	hidden := filepath.IsAbs(f.interp) && !w.Shows(c, f.interp)
+	if lost := w.leadsOut(c, f.links); lost != "" && refusesAccess(err) {
+		return &Error{NotFound, fmt.Sprintf("%s: leads to %s, which %s", command, lost, unseen)}
+	}
+	if lost := w.leadsOut(c, f.interpLinks); lost != "" && !hidden && refusesAccess(err) {
+		return notRun("%s: its interpreter %s leads to %s, which %s", command, f.words, lost, unseen)
+	}
 	switch {
 	case f.err == nil && f.mode.IsDir():
 		return notRun("%s: is a directory", command)

@@ -63,3 +63,13 @@ func (w *World) blind(c *Command, err error) error {
 	}
 	return err
 }
+
+// leadsOut returns the first of some paths that is not shown, or "".
+func (w *World) leadsOut(c *Command, paths []string) string {
+	for _, p := range paths {
+		if filepath.IsAbs(p) && !w.Shows(c, p) {
+			return p
+		}
+	}
+	return ""
+}

@@ -16,7 +16,8 @@ import (
 func SystemDirs() []string {
 	dirs := []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys", "/nix", "/gnu",
-		"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf", "/run/current-system", "/run/opengl-driver",
+		"/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf", // the directory has sockets, too
+		"/run/resolvconf", "/run/NetworkManager/resolv.conf", "/run/current-system", "/run/opengl-driver",
 		"/var/lib/ca-certificates", "/var/cache/fontconfig",
 	}
 	for _, f := range []string{"/etc/resolv.conf", "/etc/hosts", "/etc/localtime"} {
@@ -48,7 +49,7 @@ func linked(path string) []string {
 
 // deviceFiles may be read and written.
 func deviceFiles() []string {
-	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 }
 
 const (
@@ -115,6 +116,11 @@ func (a *Access) rules() []rule {
 	}
 	for _, p := range writable(a.Writable, a.Expose, hide) {
 		rules = append(rules, rule{p, sharedRights, true})
+	}
+	for _, p := range topmost(a.Writable) { // as an owner shows the devices of a network
+		if p = resolve(p); within(p, "/dev") {
+			rules = append(rules, rule{p, deviceRights | listRights, true})
+		}
 	}
 	return rules
 }

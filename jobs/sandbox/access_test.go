@@ -87,3 +87,23 @@ func TestLinked(t *testing.T) {
 		t.Errorf("a circle: %q", got)
 	}
 }
+
+// What is shown of /dev is for reading and writing where the owner says so, and nothing
+// can be made there.
+func TestDevicesThatAreShown(t *testing.T) {
+	for path, want := range map[string]uint64{"/dev/null": readRights, "/dev/full": deviceRights | listRights, "/dev/shm": 0} {
+		var got uint64
+		a := Access{Expose: []string{"/dev/null"}, Writable: []string{"/dev"}}
+		if path == "/dev/full" {
+			a.Writable = []string{path}
+		}
+		for _, r := range a.rules() {
+			if r.path == path && r.direct {
+				got |= r.rights
+			}
+		}
+		if got &^= deviceRights &^ want; got != want { // null is among the devices of all
+			t.Errorf("%s: %x, want %x", path, got, want)
+		}
+	}
+}

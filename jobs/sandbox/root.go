@@ -260,19 +260,23 @@ func nearest(trees []tree, path string) *tree {
 	return nil
 }
 
-// topmost puts what is in the root directory in its place: that is another one here,
-// with a /proc, a /dev and a /tmp of its own.
+// topmost puts what is in the root directory, and in /dev, in its place: those are other
+// ones here, with a /proc, a /dev, a /tmp and a /dev/shm of their own.
 func topmost(paths []string) []string {
 	var all []string
 	for _, p := range paths {
-		if filepath.Clean(p) != "/" {
+		p = filepath.Clean(p)
+		if p != "/" && p != "/dev" {
 			all = append(all, p)
 			continue
 		}
-		entries, _ := os.ReadDir("/")
+		entries, _ := os.ReadDir(p)
 		for _, e := range entries {
-			if !slices.Contains([]string{"proc", "dev", "tmp"}, e.Name()) {
-				all = append(all, "/"+e.Name())
+			if e.Type()&os.ModeSymlink != 0 && p == "/dev" {
+				continue
+			}
+			if !slices.Contains([]string{"proc", "dev", "tmp", "shm", "pts", "ptmx"}, e.Name()) {
+				all = append(all, filepath.Join(p, e.Name()))
 			}
 		}
 	}
