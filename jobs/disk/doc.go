@@ -10,6 +10,8 @@
 // Entries that come and go while it walks are counted or not.
 //
 // A [Guard] looks again and again, the sooner the less room is left, and never needs
-// more than a twentieth of a processor. [First] says who is to make room on a disk that
+// more than a twentieth of a processor. What has no name any more, others tell it of
+// ([Guard].Held); what loses its name while the guard looks is not taken for two files.
+// [First] says who is to make room on a disk that
 // is full.
 package disk

@@ -20,8 +20,22 @@ const (
 
 // Guard watches that directories take no more than a limit.
 type Guard struct {
+	// Held, unless it is nil, tells what else counts: files without a name, as they were at
+	// a time that is told, too. With now it looks at once, as far as it can.
+	Held func(now bool) (used int64, at time.Time)
+
 	limit int64
 	dirs  []string
+	doubt doubt
+}
+
+// doubt is that too much was seen together in the directories and without a name. What
+// loses its name, or gets one, between two looks counts in both: only what had none
+// before and after the look at the directories is sure.
+type doubt struct {
+	used, held int64
+	of         int
+	since      time.Time // zero = there is none
 }
 
 // NewGuard returns a guard that lets directories take so many bytes together. They
@@ -43,12 +57,42 @@ func (g *Guard) Watch(done <-chan struct{}, of func() int, over func(of int)) {
 			return
 		}
 		now, begin, cpu := of(), time.Now(), threadTime()
-		used := Used(g.limit, g.dirs...)
-		if used > g.limit {
+		used, yes := g.look(now)
+		if yes {
 			over(now)
 		}
 		timer.Reset(pace(g.limit-used, threadTime()-cpu, time.Since(begin)))
 	}
+}
+
+// look returns what is used, and whether that is surely too much.
+func (g *Guard) look(of int) (used int64, over bool) {
+	if g.Held == nil {
+		used = Used(g.limit, g.dirs...)
+		return used, used > g.limit
+	}
+	held, at := g.Held(false)
+	if d := g.doubt; !d.since.IsZero() && (d.of != of || at.After(d.since)) {
+		if g.doubt = (doubt{}); d.of == of && d.used+min(d.held, held) > g.limit {
+			return g.limit + 1, true
+		}
+	}
+	used = Used(g.limit, g.dirs...)
+	if used > g.limit {
+		return used, true
+	}
+	if used += held; used <= g.limit {
+		return used, false
+	}
+	if g.doubt.since.IsZero() {
+		g.doubt = doubt{used - held, held, of, time.Now()}
+	}
+	if again, at := g.Held(true); at.After(g.doubt.since) {
+		d := g.doubt
+		g.doubt = doubt{}
+		return used, d.used+min(d.held, again) > g.limit
+	}
+	return used, false
 }
 
 // pace is how long to wait after a look that has cost so much.

@@ -87,21 +87,28 @@ func MemoryFiles(pids []int) int64 {
 	var sum int64
 	seen := map[uint64]bool{}
 	for _, pid := range pids {
-		dir := "/proc/" + strconv.Itoa(pid) + "/fd"
-		fds, err := os.ReadDir(dir)
-		if err != nil {
+		for _, table := range Tables(pid) {
+			sum += memoryFiles(table, seen)
+		}
+	}
+	return sum
+}
+
+// memoryFiles is how much those of a table of descriptors need that were not seen yet.
+func memoryFiles(table string, seen map[uint64]bool) (sum int64) {
+	fds, err := os.ReadDir(table)
+	if err != nil {
+		return 0
+	}
+	for _, fd := range fds {
+		var st unix.Stat_t
+		path := table + "/" + fd.Name()
+		name, err := os.Readlink(path)
+		if err != nil || !strings.HasPrefix(name, "/memfd:") || unix.Stat(path, &st) != nil || seen[st.Ino] {
 			continue
 		}
-		for _, fd := range fds {
-			var st unix.Stat_t
-			path := dir + "/" + fd.Name()
-			name, err := os.Readlink(path)
-			if err != nil || !strings.HasPrefix(name, "/memfd:") || unix.Stat(path, &st) != nil || seen[st.Ino] {
-				continue
-			}
-			seen[st.Ino] = true
-			sum += st.Blocks * 512
-		}
+		seen[st.Ino] = true
+		sum += st.Blocks * 512
 	}
 	return sum
 }

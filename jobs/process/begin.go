@@ -6,10 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"zorilla/jobs/disk"
 	"zorilla/jobs/launch"
+	"zorilla/jobs/proc"
 )
 
 // verdict turns the error of a launch into an exit.
@@ -109,13 +112,68 @@ func (s *keeper) guard() {
 	if s.tasks != nil {
 		task, over = s.tasks.current, s.tasks.overfilled
 	}
-	go disk.NewGuard(spec.Disk, FileDirs(spec.Root)...).Watch(s.ended, task, over)
+	guard := disk.NewGuard(spec.Disk, FileDirs(spec.Root)...)
+	guard.Held = func(now bool) (int64, time.Time) { return s.world.removed().Of(filepath.Base(spec.Root), now) }
+	go guard.Watch(s.ended, task, over)
 }
 
-// FileDirs are the directories of a worker that Spec.Disk is about. Not all of them have to
-// exist.
-func FileDirs(root string) []string {
-	return []string{filepath.Join(root, workDir), filepath.Join(root, TaskDir), filepath.Join(root, tmpDir)}
+// fileDirs are the directories of a worker that Spec.Disk is about, in its Root. Not all of
+// them have to exist.
+var fileDirs = []string{workDir, TaskDir, tmpDir}
+
+// FileDirs are the paths of these directories.
+func FileDirs(root string) (dirs []string) {
+	for _, dir := range fileDirs {
+		dirs = append(dirs, filepath.Join(root, dir))
+	}
+	return dirs
+}
+
+// removed adds up, by the names of workers' roots below a directory, what files take that
+// were removed from FileDirs and are held open by what is below some processes.
+func removed(parent string, tops func() []int) *proc.Removed {
+	if real, err := filepath.EvalSymlinks(parent); err == nil {
+		parent = real
+	}
+	pids := func() (all []int) {
+		for _, top := range tops() {
+			all = append(all, proc.Descendants(top)...)
+		}
+		return all
+	}
+	return proc.NewRemoved(pids, func(path string) string {
+		rel, _ := strings.CutPrefix(path, parent)
+		if f := strings.SplitN(rel, "/", 5); len(f) > 3 && len(rel) < len(path) && slices.Contains(fileDirs, f[2]) {
+			return f[1]
+		}
+		return ""
+	}, parent)
+}
+
+// Measure returns what the files of workers take whose roots are in one directory, as far
+// as that can be seen in some time: those in FileDirs, and those that were removed from
+// there and are open.
+func Measure(within time.Duration, roots []string) []int64 {
+	used, end := make([]int64, len(roots)), time.Now().Add(within)
+	if len(roots) == 0 {
+		return used
+	}
+	held := removed(filepath.Dir(roots[0]), func() (tops []int) {
+		for _, root := range roots {
+			var rec record
+			if load(root, recordFile, &rec) == nil && rec.Launcher.Alive() && !slices.Contains(tops, rec.Launcher.PID) {
+				tops = append(tops, rec.Launcher.PID)
+			}
+		}
+		return tops
+	})
+	held.Pass(within / 4)
+	for i, root := range roots {
+		share := time.Until(end) / time.Duration(len(roots)-i)
+		nameless, _ := held.Of(filepath.Base(root), false)
+		used[i] = disk.UsedWithin(share, FileDirs(root)...) + nameless
+	}
+	return used
 }
 
 // yield removes the files of a worker that has ended to make room: before its end is

@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -65,4 +66,24 @@ func begin(t *testing.T, cfg Config, spec Spec, adopted bool) Worker {
 		_ = w.Close()
 	})
 	return w
+}
+
+// What was removed and is still open counts where room is to be made, for its worker alone.
+func TestMeasure(t *testing.T) {
+	for name, cfg := range map[string]Config{"all": {Grace: time.Second}, "basic": {Grace: time.Second, Basic: true}} {
+		dir, roots := t.TempDir(), []string{}
+		for i, command := range []string{"exec 3>file; rm file; head -c 8388608 /dev/zero >&3; sync /dev/fd/3; echo ready; sleep 3600", "echo ready; sleep 3600"} {
+			spec := script(t, command)
+			spec.Group = "job"
+			spec.Root = filepath.Join(dir, strconv.Itoa(i))
+			if err := MakeRoot(spec.Root, "test"); err != nil {
+				t.Fatal(err)
+			}
+			roots = append(roots, spec.Root)
+			begin(t, cfg, spec, false)
+		}
+		if got := Measure(time.Minute, roots); got[0] < 8<<20 || got[0] > 9<<20 || got[1] > 1<<20 {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
 }

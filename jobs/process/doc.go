@@ -122,8 +122,11 @@
 //
 // What the files in Root/work, Root/task and Root/tmp take is counted again and again by
 // the supervisor (jobs/disk), sooner when little is left; streams do not count, since
-// they have a bound of their own. A worker may be over its limit for as long as that
-// takes. A limit is one of each task, with the inputs in it.
+// they have a bound of their own. Files that were removed from there count while something
+// below the launcher holds them open (proc.Removed), by their last path. Who is not root
+// sees that of traceable processes alone: commands cannot make themselves untraceable.
+// A worker may be over its limit for as long as that takes. A limit is one of each task,
+// with the inputs in it.
 //
 // A node whose disk is full ends workers by [Yielder], which ends all tasks of one, too: the
 // task that ran has no result. Their files are removed before their exit is told.

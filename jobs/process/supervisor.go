@@ -79,6 +79,7 @@ type supervisor struct {
 type world struct {
 	launcher *launch.Launcher
 	wants    launch.World
+	removed  func() *proc.Removed // made when a worker needs it
 	users    int
 }
 
@@ -172,7 +173,10 @@ func (s *supervisor) enter(k *keeper) error {
 		if err != nil {
 			return err
 		}
-		s.world = &world{launcher: l, wants: wants}
+		held := func() *proc.Removed {
+			return removed(filepath.Dir(k.order.Spec.Root), func() []int { return []int{l.PID()} })
+		}
+		s.world = &world{launcher: l, wants: wants, removed: sync.OnceValue(held)}
 	}
 	s.next++
 	s.world.users++

@@ -60,6 +60,8 @@ func TestFilter(t *testing.T) {
 		"queue":                  {true, true, machine, unix.SYS_MQ_OPEN, 0, eperm},
 		"queue, alone":           {false, false, machine, unix.SYS_MQ_OPEN, 0, allow},
 		"memory that is secret":  {false, false, machine, unix.SYS_MEMFD_SECRET, 0, eperm},
+		"being traced":           {true, true, machine, unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, allow},
+		"being no more traced":   {false, false, machine, unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, unix.SECCOMP_RET_ERRNO},
 		"unshare, for sandboxes": {true, true, machine, unix.SYS_UNSHARE, unix.CLONE_NEWUSER, allow},
 	} {
 		if got := decide(t, c.others, c.sockets, c.arch, c.number, c.arg); got != c.want {

@@ -33,10 +33,12 @@ func (x *Executor) Busy() bool { return x.running.Load() > 0 }
 func (x *Executor) MakeRoom() {
 	var list []tenant
 	x.loop.Call(func() { list = x.tenants() })
-	taken, end := make([]disk.Taken, len(list)), time.Now().Add(measureWithin)
+	taken, roots := make([]disk.Taken, len(list)), make([]string, len(list))
 	for i, t := range list {
-		share := time.Until(end) / time.Duration(len(list)-i)
-		taken[i] = disk.Taken{Used: disk.UsedWithin(share, process.FileDirs(x.root(t.id))...), Limit: t.limit}
+		roots[i] = x.root(t.id)
+	}
+	for i, used := range process.Measure(measureWithin, roots) {
+		taken[i] = disk.Taken{Used: used, Limit: list[i].limit}
 	}
 	first := disk.First(taken)
 	if first < 0 {

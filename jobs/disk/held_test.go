@@ -1,0 +1,51 @@
+package disk
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What is held counts with what has a name, when it is sure that it is not the same.
+func TestHeld(t *testing.T) {
+	type look struct {
+		held  []int64 // by one look after the other
+		slow  bool    // what began before the latest look at the directories comes first
+		of    int
+		write bool // something that has a name
+		over  bool
+	}
+	const mib = 1 << 20
+	for name, looks := range map[string][]look{
+		"little":                        {{held: []int64{mib}}, {held: []int64{2 * mib}}},
+		"too much":                      {{held: []int64{8 * mib, 8 * mib}, over: true}},
+		"together":                      {{held: []int64{3 * mib}}, {held: []int64{3 * mib, 3 * mib}, write: true, over: true}},
+		"it got a name meanwhile":       {{held: []int64{3 * mib, 0}, write: true}},
+		"slowly":                        {{held: []int64{8 * mib, 8 * mib}, slow: true}, {held: []int64{8 * mib}, over: true}},
+		"slowly, and closed":            {{held: []int64{8 * mib, 8 * mib}, slow: true}, {held: []int64{0}}},
+		"slowly, of a task that ended":  {{held: []int64{8 * mib, 8 * mib}, slow: true}, {held: []int64{mib}, of: 1}},
+		"slowly, of the task that came": {{held: []int64{8 * mib, 8 * mib}, slow: true}, {held: []int64{8 * mib, 8 * mib}, of: 1, over: true}},
+	} {
+		dir := t.TempDir()
+		g, begin := NewGuard(4*mib, dir), time.Now()
+		for i, l := range looks {
+			if l.write {
+				write(t, filepath.Join(dir, "file"), 2*mib)
+				grown(t, dir, func() {})
+			}
+			g.Held = func(bool) (int64, time.Time) {
+				used, at := l.held[0], time.Now()
+				if l.held = l.held[1:]; l.slow {
+					at = begin
+				}
+				return used, at
+			}
+			if _, over := g.look(l.of); over != l.over {
+				t.Errorf("%s, look %d: too much: %v", name, i, over)
+			}
+			if len(l.held) > 0 {
+				t.Errorf("%s, look %d: nobody has looked at %v", name, i, l.held)
+			}
+		}
+	}
+}
