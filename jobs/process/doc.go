@@ -146,7 +146,8 @@
 // is to be read below one of Spec.Writable, too.
 //
 // A command, interpreter or argument that is not shown is named (launch.World.Unseen),
-// and nobody looks whether it is there.
+// a shared library by what the command has said of it (launch.Library), and nobody looks
+// whether it is there.
 //
 // From Landlock version 6 a worker can signal only its own kind. It has no core dumps, no way to
 // new privileges, no kernel interfaces that administer the machine, cannot change the

@@ -239,10 +239,15 @@ func output(t testing.TB, w Worker, s Stream) string {
 // awaitOutput waits until a worker has written so many bytes to stdout.
 func awaitOutput(t testing.TB, w Worker, bytes int64) {
 	t.Helper()
+	awaitBoth(t, w, bytes, 0)
+}
+
+func awaitBoth(t testing.TB, w Worker, stdout, stderr int64) {
+	t.Helper()
 	late := time.After(deadline)
 	for {
 		changed := w.Changed()
-		if n, _ := w.Written(); n >= bytes {
+		if o, e := w.Written(); o >= stdout && e >= stderr {
 			return
 		}
 		select {

@@ -123,9 +123,6 @@ func (s *keeper) wants() launch.World {
 	return w
 }
 
-// soon is how early a worker fails that may not have found what it was given.
-const soon = 30 * time.Second
-
 // maxProcesses bounds the processes and threads of a job at a node, where it has
 // namespaces or a user of its own.
 const maxProcesses = 4096
@@ -377,8 +374,7 @@ func (s *keeper) settle() Exit {
 		s.order.Spec.yield()
 	}
 	if exit.Cause == Exited && exit.Code != 0 && s.tasks == nil && time.Since(exit.Started) < soon {
-		w, c := s.wants(), s.commandOf(s.order.Spec.Args, nil)
-		if why := w.Unseen(&c); why != "" {
+		if why := s.whyFailed(s.order.Spec.Args, 0); why != "" {
 			exit.Detail = fmt.Sprintf("ended with %d; %s", exit.Code, why)
 		}
 	}

@@ -86,7 +86,7 @@ func TestSlowReaderBlocksTheWorker(t *testing.T) {
 	spec := helperSpec(t, "flood", strconv.Itoa(size))
 	spec.Args = append([]string{"/bin/sh", "-c", `echo begun >&2; "$@"; echo all >&2`, "sh"}, spec.Args...)
 	w := start(t, Config{Spool: spool}, spec)
-	awaitOutput(t, w, spool)
+	awaitBoth(t, w, spool, int64(len("begun\n"))) // each stream goes its own way
 	stdout, stderr := w.Written()
 	if stdout != spool || output(t, w, Stderr) != "begun\n" {
 		t.Errorf("%d and %d bytes before any acknowledgement", stdout, stderr)

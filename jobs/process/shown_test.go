@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -205,4 +206,51 @@ func TestShownTwice(t *testing.T) {
 			t.Errorf("%+v %q %q", e, out, stderr)
 		}
 	})
+}
+
+// A shared library that is not there is named, in what a rank comes to and in the standard
+// error of tasks, the first of them.
+func TestLibraryThatIsMissingIsNamed(t *testing.T) {
+	program, err := os.ReadFile("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program = bytes.ReplaceAll(program, []byte("libc.so.6\x00"), []byte("libx.so.6\x00"))
+	const words = "; libx.so.6, a shared library that it needs, was not found: what is outside the system directories is not shown to workers on this node: " +
+		"its owner can expose it, or the job can ask for it (--mount)"
+	for _, tasks := range []int{0, maxHints + 2} {
+		spec := Spec{Root: newRoot(t), Args: []string{"./prog"}, UID: -1}
+		if err := os.WriteFile(filepath.Join(spec.Root, workDir, "prog"), program, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if tasks == 0 {
+			if e, _, stderr := run(t, Config{}, spec); e.Code != codeNotFound || e.Detail != "ended with 127"+words {
+				t.Errorf("%+v %q", e, stderr)
+			}
+			continue
+		}
+		spec.Tasks = &TaskSpec{IDs: []TaskIDs{{1, tasks, 1}}}
+		w := start(t, Config{}, spec)
+		w.Tasks().Add(0, []TaskRange{{0, tasks}}, true)
+		e, stderr := await(t, w), output(t, w, Stderr)
+		if e.Code != 0 || strings.Count(stderr, words+"\n") != maxHints || !strings.Contains(stderr, "\nzorilla: task 2 ended with 127"+words) {
+			t.Errorf("%+v %q", e, stderr)
+		}
+	}
+}
+
+// So is a path that a task was given.
+func TestPathOfATaskIsNamed(t *testing.T) {
+	needLandlock(t)
+	spec := Spec{Root: newRoot(t), Args: []string{"cat", "/home/none/data"}, UID: -1, Tasks: &TaskSpec{IDs: []TaskIDs{{7, 7, 1}}}}
+	w := start(t, Config{}, spec)
+	w.Tasks().Add(0, []TaskRange{{0, 1}}, true)
+	e, stderr := await(t, w), output(t, w, Stderr)
+	if e.Code != 0 || !strings.HasSuffix(stderr, "\nzorilla: task 7 ended with 1; /home/none/data, which it was given, is not shown to workers on this node: its owner can expose it, or the job can ask for it (--mount)\n") {
+		t.Errorf("%+v %q", e, stderr)
+	}
+	results, err := w.Tasks().Results(0, 10)
+	if err != nil || len(results) != 1 || results[0].Stderr != int64(len(stderr)) {
+		t.Errorf("%+v, %v: want all %d bytes of standard error to be the task's", results, err, len(stderr))
+	}
 }

@@ -241,3 +241,19 @@ func (s *spool) ack(offset int64) {
 		_ = unix.Fallocate(int(s.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, upto-from)
 	}
 }
+
+// tail returns the last bytes, at most that many, of those that were stored from an offset
+// on; none if they cannot be read.
+func (s *spool) tail(from, most int64) []byte {
+	end := s.size()
+	if from = max(from, end-most); from >= end {
+		return nil
+	}
+	f, err := os.Open(s.path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.NewSectionReader(f, from, end-from))
+	return b
+}

@@ -28,6 +28,7 @@ type tasks struct {
 	pack    *bufio.Writer // of files, into the stream of standard error
 	events  chan taskEnd
 	wrote   [2]int64 // by tasks that have ended
+	hints   int      // what tasks did not find, told
 	wake    chan struct{}
 
 	mu      sync.Mutex // guards what follows; held while a task is forked
@@ -253,6 +254,8 @@ func (t *tasks) do(place int) error {
 	if killed != 0 {
 		code = killed
 		t.say(fmt.Sprintf("task %d %s", id, message))
+	} else if err == nil && code != 0 && time.Since(begin) < soon {
+		t.explain(id, code, args)
 	}
 	r := TaskResult{Place: place, Code: code, Took: time.Since(begin)}
 	files := t.gather(id, &r)
@@ -308,6 +311,38 @@ func (t *tasks) await(serial int) (code int, err error) {
 		return 128 + int(status.Signal()), nil
 	}
 	return status.ExitStatus(), nil
+}
+
+const (
+	// soon is how early a command fails that may not have found what it needs.
+	soon = 30 * time.Second
+	// maxHints bounds how often the tasks of a worker are told what they did not find.
+	maxHints = 10
+)
+
+// whyFailed says what a command has not found, as far as it is known, or "". Its standard
+// error begins at an offset.
+func (s *keeper) whyFailed(args []string, from int64) string {
+	if why := launch.Library(s.streams[1].tail(from, launch.MaxWords)); why != "" {
+		return why
+	}
+	w, c := s.wants(), s.commandOf(args, nil)
+	return w.Unseen(&c)
+}
+
+// explain says in a task's standard error what it has not found, as far as it is known.
+// Nothing of the task is alive.
+func (t *tasks) explain(id, code int, args []string) {
+	if t.hints == maxHints {
+		return
+	}
+	if _, err := t.s.streams[1].flush(); err != nil {
+		return // who records the result meets it, too
+	}
+	if why := t.s.whyFailed(args, t.wrote[1]); why != "" {
+		t.hints++
+		t.say(fmt.Sprintf("task %d ended with %d; %s", id, code, why))
+	}
 }
 
 // say writes a line of the supervisor's own to the task's standard error.
