@@ -76,7 +76,7 @@ func place(t *testing.T, all Limits) *Place {
 	}
 	t.Cleanup(func() {
 		p.Remove()
-		for _, d := range p.dirs() {
+		for _, d := range append(p.dirs(), p.Plain) {
 			if _, err := os.Lstat(d); err == nil {
 				t.Errorf("%s is left", d)
 			}

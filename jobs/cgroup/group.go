@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,8 @@ type Group struct {
 	place Place
 	dirs  map[string]string
 	all   []string
-	limit int64 // on memory; 0 = none of its own
+	plain string // of version 2, beside those of version 1; "" = none
+	limit int64  // on memory; 0 = none of its own
 }
 
 // New makes a group. The name is one that no other group of the place has.
@@ -28,7 +30,7 @@ func (p *Place) New(name string, l Limits) (*Group, error) {
 	g.limit = l.Memory
 	err := g.make(l)
 	for range 10 {
-		if !isSwept(err) {
+		if !isSwept(err) || p.Unified && p.Around != "" { // what holds around it would be missing
 			break
 		}
 		if err = p.make(); err == nil {
@@ -46,14 +48,21 @@ func (p *Place) New(name string, l Limits) (*Group, error) {
 // the other, or while a file of it was open.
 func isSwept(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
+// groupName is the name of a group's directory.
+func groupName(name string) string { return strings.ReplaceAll(name, "/", "_") }
+
 func (p *Place) group(name string) *Group {
-	name = strings.ReplaceAll(name, "/", "_")
+	name = groupName(name)
 	g := &Group{place: *p, dirs: map[string]string{}}
 	for c, dir := range p.Dirs {
 		g.dirs[c] = filepath.Join(dir, name)
 	}
 	for _, dir := range p.dirs() {
 		g.all = append(g.all, filepath.Join(dir, name))
+	}
+	if p.Around != "" && !p.Unified {
+		g.plain = filepath.Join(p.Around, name)
+		g.all = append(g.all, g.plain)
 	}
 	return g
 }
@@ -100,6 +109,9 @@ func (g *Group) Door() ([]*os.File, error) {
 				return err
 			}
 		}
+		if g.plain != "" {
+			return open(g.plain, unix.O_RDONLY|unix.O_DIRECTORY)
+		}
 		return nil
 	}()
 	if err != nil {
@@ -112,7 +124,7 @@ func (g *Group) Door() ([]*os.File, error) {
 }
 
 // MaxDoor is how many files a door has at most.
-const MaxDoor = 10
+const MaxDoor = 11
 
 // OutOfMemory returns how many of the group's processes the kernel has killed for want
 // of memory, and whether that was because of the group's own limit.
@@ -206,14 +218,15 @@ func number(file string) int64 {
 
 // Door leads into a group. It belongs to one thread at a time.
 type Door struct {
-	in, out []int // version 1: in turn for each hierarchy; version 2: in only
+	in, out []int // version 1: in turn for each hierarchy
+	dir     []int // version 2: one at most
 }
 
 // NewDoor makes one of the descriptors of files of Group.Door, of which it keeps
 // copies.
 func NewDoor(fds []int) (*Door, error) {
 	d := &Door{}
-	if len(fds) != 1 && len(fds)%2 != 0 || len(fds) == 0 || len(fds) > MaxDoor {
+	if len(fds) == 0 || len(fds) > MaxDoor {
 		return nil, fmt.Errorf("control group: %d descriptors", len(fds))
 	}
 	for i, fd := range fds {
@@ -222,9 +235,12 @@ func NewDoor(fds []int) (*Door, error) {
 			d.Close()
 			return nil, fmt.Errorf("control group: %w", err)
 		}
-		if i%2 == 0 {
+		switch {
+		case i == len(fds)-1 && i%2 == 0:
+			d.dir = append(d.dir, copied)
+		case i%2 == 0:
 			d.in = append(d.in, copied)
-		} else {
+		default:
 			d.out = append(d.out, copied)
 		}
 	}
@@ -236,21 +252,20 @@ func (d *Door) Close() {
 	if d == nil {
 		return
 	}
-	for _, fd := range append(d.in, d.out...) {
+	for _, fd := range slices.Concat(d.in, d.out, d.dir) {
 		_ = unix.Close(fd)
 	}
-	d.in, d.out = nil, nil
+	d.in, d.out, d.dir = nil, nil, nil
 }
 
 // Pass has fork start a process in the group, with attributes that may be changed for
 // it. With version 1 the calling thread, to which the caller is locked, is in the group
 // meanwhile: what it starts begins where it is. A nil door leads nowhere.
 func (d *Door) Pass(attr *syscall.SysProcAttr, fork func() (int, error)) (int, error) {
-	if d == nil || len(d.in) == 0 {
-		return fork()
+	if d != nil && len(d.dir) > 0 {
+		attr.UseCgroupFD, attr.CgroupFD = true, d.dir[0]
 	}
-	if len(d.out) == 0 {
-		attr.UseCgroupFD, attr.CgroupFD = true, d.in[0]
+	if d == nil || len(d.in) == 0 {
 		return fork()
 	}
 	defer step(d.out)

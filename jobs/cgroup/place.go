@@ -31,6 +31,11 @@ type Place struct {
 	// with version 1 also "cpuacct", and "blkio" for "io".
 	Dirs map[string]string `json:"dirs,omitempty"`
 	All  Limits            `json:"all,omitzero"` // what the workers have together
+
+	// Plain is the same directory, with version 1 one of version 2 beside it, if there are
+	// such groups; "" = none. Around is one within, around all groups of this place; "" = none.
+	Plain  string `json:"plain,omitempty"`
+	Around string `json:"around,omitempty"`
 }
 
 // required are the controllers without which Make finds no place.
@@ -64,6 +69,11 @@ func Make(name string, all Limits) (Place, error) {
 	p.All = all
 	for _, dir := range p.dirs() {
 		sweep(filepath.Dir(dir))
+	}
+	if p.Unified {
+		p.Plain = p.Dirs[required[0]]
+	} else if p.Plain = mounts.plain(prefix + name); p.Plain != "" {
+		sweep(filepath.Dir(p.Plain))
 	}
 	if err := p.make(); err != nil {
 		p.Remove()
@@ -109,6 +119,9 @@ func sweep(dir string) {
 func (p *Place) Remove() {
 	for _, dir := range p.dirs() {
 		_ = unix.Rmdir(dir)
+	}
+	if p.Plain != "" {
+		_ = unix.Rmdir(p.Plain)
 	}
 }
 

@@ -1,0 +1,114 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// around is what the names of groups around others begin with.
+const around = "job-"
+
+// plain finds where there can be groups of version 2 without controllers, beside those of
+// version 1; "" = nowhere.
+func (m *mounts) plain(name string) string {
+	if m.unified == nil {
+		return ""
+	}
+	for _, dir := range []string{m.unified.own, m.unified.top} {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o755); err == nil || errors.Is(err, fs.ErrExist) {
+			return path
+		}
+	}
+	return ""
+}
+
+// Of returns the place for the groups of the workers of one job, which are in a group of
+// version 2 (Around) of their own. Reserve makes it.
+func (p *Place) Of(job string) (Place, error) {
+	if p.Plain == "" || job == "" || strings.ContainsAny(job, "/\x00") {
+		return Place{}, fmt.Errorf("%w of version 2 for a job", ErrNone)
+	}
+	its := *p
+	its.Around = filepath.Join(p.Plain, around+job)
+	if p.Unified {
+		its.Dirs = map[string]string{}
+		for c := range p.Dirs {
+			its.Dirs[c] = its.Around
+		}
+	}
+	return its, nil
+}
+
+// Reserve makes the group around the workers of a job, and that of one of them in it, so
+// that it stays until they are removed. It reports whether it was not there before. What
+// is to hold in it has to be done before the worker is started. p is one of Place.Of.
+func (p *Place) Reserve(worker string) (fresh bool, err error) {
+	for range 10 {
+		var made bool
+		if made, err = p.surround(); err == nil {
+			fresh = fresh || made
+			err = os.Mkdir(filepath.Join(p.Around, groupName(worker)), 0o755)
+		}
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return fresh, nil
+		}
+		if !isSwept(err) {
+			break
+		}
+	}
+	return fresh, fmt.Errorf("control group of a job: %w", err)
+}
+
+// surround makes the group around others.
+func (p *Place) surround() (made bool, err error) {
+	if err := os.Mkdir(p.Plain, 0o755); err == nil && p.Unified { // another node may have removed it while it was empty
+		if err := errors.Join(enable(p.Plain, p.controllers()), p.limit(p.outer(), p.All)); err != nil {
+			return false, err
+		}
+	} else if err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, err
+	}
+	err = os.Mkdir(p.Around, 0o755)
+	if made = err == nil; err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, err
+	}
+	if p.Unified {
+		return made, enable(p.Around, p.controllers())
+	}
+	return made, nil
+}
+
+// outer are the directories of the place around that of a job.
+func (p *Place) outer() map[string]string {
+	dirs := map[string]string{}
+	for c := range p.Dirs {
+		dirs[c] = p.Plain
+	}
+	return dirs
+}
+
+// Left removes the group around others if none is left in it. p may be any place.
+func (p *Place) Left() {
+	if p.Around != "" {
+		_ = unix.Rmdir(p.Around)
+	}
+}
+
+// Sweep removes the groups of jobs that have no workers. Those of workers stay: one may be
+// between two tasks.
+func (p *Place) Sweep() {
+	if p.Plain == "" {
+		return
+	}
+	jobs, _ := filepath.Glob(filepath.Join(p.Plain, around+"*"))
+	for _, job := range jobs {
+		_ = unix.Rmdir(job)
+	}
+}

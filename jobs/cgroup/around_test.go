@@ -1,0 +1,91 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// ofJob makes the place of a job's workers, which needs groups of version 2.
+func ofJob(t *testing.T, p *Place, job string) *Place {
+	t.Helper()
+	if p.Plain == "" {
+		t.Skip("no groups of version 2")
+	}
+	its, err := p.Of(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &its
+}
+
+// The workers of a job have a group around theirs, which is there before the first of them
+// and as long as one is; nobody makes it again who does not know what held there.
+func TestGroupAroundWorkers(t *testing.T) {
+	p := place(t, Limits{})
+	its := ofJob(t, p, "a")
+	reserve := func(worker string, want bool) {
+		t.Helper()
+		if fresh, err := its.Reserve(worker); err != nil || fresh != want {
+			t.Errorf("%s: %v, %v", worker, fresh, err)
+		}
+	}
+	reserve("w/1", true)
+	its.Left()
+	reserve("w/2", false)
+	p.Sweep()
+	reserve("w/1", false)
+	if !its.Kill("w/2") || !its.Kill("w/1") {
+		t.Error("what is empty stays")
+	}
+	p.Sweep()
+	reserve("w/1", true)
+	g, err := its.New("w/1", Limits{Memory: 64 << 20, Processes: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := begin(t, g, "sleep", "1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(its.Around, "w_1", "cgroup.procs"))
+	if err != nil || strings.TrimSpace(string(b)) == "" {
+		t.Errorf("in the group: %q, %v", b, err)
+	}
+	p.Sweep()
+	its.Left()
+	if _, err := os.Lstat(filepath.Join(its.Around, "w_1")); err != nil {
+		t.Errorf("a group that is in use: %v", err)
+	}
+	_ = unix.Kill(pid, unix.SIGKILL)
+	wait(t, pid)
+	if !its.Kill("w/1") {
+		t.Error("it stays")
+	}
+	its.Left()
+	if _, err := os.Lstat(its.Around); err == nil {
+		t.Error("the group of the job is left")
+	}
+	if g, err := its.New("w/3", Limits{}); err == nil {
+		t.Error("the group of a job was made by who knows nothing of it")
+		g.Remove()
+	}
+}
+
+func TestNamesOfJobs(t *testing.T) {
+	p := &Place{Plain: "/x", Unified: true, Dirs: map[string]string{"memory": "/x"}}
+	for _, name := range []string{"", "a/b", "a\x00"} {
+		if its, err := p.Of(name); err == nil {
+			t.Errorf("%q: %+v", name, its)
+		}
+	}
+	if its, err := p.Of("a"); err != nil || its.Around != "/x/job-a" || its.Dirs["memory"] != its.Around || p.Around != "" {
+		t.Errorf("got %+v, %v", its, err)
+	}
+	if _, err := (&Place{}).Of("a"); err == nil {
+		t.Error("where there are no groups of version 2")
+	}
+}
