@@ -44,6 +44,7 @@ var floors = map[string]int{
 	"jobs/shown":                  0,
 	"jobs/disk":                   0,
 	"jobs/launch":                 1,
+	"jobs/reach":                  1,
 	"jobs/placement":              2,
 	"jobs/process":                2,
 	"jobs/process/workertest":     3,

@@ -1,0 +1,155 @@
+package reach
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// MaxAddrs is how many addresses a group may reach.
+const MaxAddrs = 1 << 16
+
+// What the map says of an address.
+const (
+	other = 0 // of another machine
+	own   = 1 // of this one: who is behind it counts
+)
+
+// entry is an address in the map; those of version 4 are mapped to version 6.
+type entry struct {
+	addr [16]byte
+	what uint32
+}
+
+// entries are what the map is to hold for these addresses on a machine that has those.
+// Nobody's address, such as one for many machines, is left out.
+func entries(addrs, has []netip.Addr) []entry {
+	all := map[netip.Addr]uint32{netip.IPv6Loopback(): own}
+	for _, a := range addrs {
+		if a = a.Unmap().WithZone(""); a.IsValid() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && a != broadcast {
+			all[a] = other
+		}
+	}
+	for _, a := range has {
+		if a = a.Unmap().WithZone(""); a.IsValid() && !a.IsLinkLocalUnicast() {
+			all[a] = own
+		}
+	}
+	list := make([]entry, 0, len(all))
+	for a, what := range all {
+		list = append(list, entry{a.As16(), what})
+	}
+	slices.SortFunc(list, func(a, b entry) int { return slices.Compare(a.addr[:], b.addr[:]) })
+	return list
+}
+
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// machine lists the addresses of this machine.
+func machine() ([]netip.Addr, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var list []netip.Addr
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(n.IP); ok {
+				list = append(list, addr)
+			}
+		}
+	}
+	return list, nil
+}
+
+// programs are what a group gets.
+var programs = []struct {
+	name   string
+	kind   ebpf.ProgramType
+	attach ebpf.AttachType
+}{
+	{"zorilla_in", ebpf.CGroupSKB, ebpf.AttachCGroupInetIngress},
+	{"zorilla_out", ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress},
+	{"zorilla_to4", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect},
+	{"zorilla_to6", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet6Connect},
+}
+
+// set has what is started in a group, and in groups below it, reach itself and the
+// addresses of the list from now on, instead of those of before. The group is a directory of
+// version 2, of the caller's alone.
+func set(group string, list []entry) error {
+	dir, err := os.Open(group)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return err
+	}
+	addrs, err := ebpf.NewMap(&ebpf.MapSpec{Name: "zorilla_addrs", Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: uint32(len(list)), Flags: unix.BPF_F_RDONLY_PROG})
+	if err != nil {
+		return err
+	}
+	defer addrs.Close()
+	for _, e := range list {
+		if err := addrs.Put(e.addr[:], e.what); err != nil {
+			return err
+		}
+	}
+	for _, p := range programs {
+		spec := &ebpf.ProgramSpec{Name: p.name, Type: p.kind, AttachType: p.attach, License: "Apache-2.0"}
+		switch p.attach {
+		case ebpf.AttachCGroupInet4Connect:
+			spec.Instructions = connects(addrs.FD(), &ip4)
+		case ebpf.AttachCGroupInet6Connect:
+			spec.Instructions = connects(addrs.FD(), &ip6)
+		default: // a group's ID is its directory's number
+			spec.Instructions = packets(addrs.FD(), st.Ino, p.attach == ebpf.AttachCGroupInetIngress)
+		}
+		if err := replace(dir, spec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace has a program hold for a group, and then those of before no longer: meanwhile
+// passes what both let pass.
+func replace(dir *os.File, spec *ebpf.ProgramSpec) error {
+	before, err := link.QueryPrograms(link.QueryOptions{Target: int(dir.Fd()), Attach: spec.AttachType})
+	if err != nil {
+		return err
+	}
+	program, err := ebpf.NewProgram(spec)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	err = link.RawAttachProgram(link.RawAttachProgramOptions{Target: int(dir.Fd()), Program: program, Attach: spec.AttachType, Flags: unix.BPF_F_ALLOW_MULTI})
+	if err != nil {
+		return err
+	}
+	for _, p := range before.Programs {
+		err = errors.Join(err, detach(dir, p.ID, spec.AttachType))
+	}
+	return err
+}
+
+func detach(dir *os.File, id ebpf.ProgramID, from ebpf.AttachType) error {
+	program, err := ebpf.NewProgramFromID(id)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	return link.RawDetachProgram(link.RawDetachProgramOptions{Target: int(dir.Fd()), Program: program, Attach: from})
+}
