@@ -46,6 +46,7 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 		return lost("its supervisor is of version %d, this node understands up to %d", o.Version, protocol)
 	}
 	w := newWorker(o, r.cfg.Log)
+	w.reach = &r.reach
 	w.measure()
 	if w.hasEnded() {
 		return w.complete()

@@ -46,6 +46,7 @@ func CleanRoot(root string, keep ...string) error {
 		if !o.Groups.Kill(groupName(root)) {
 			return fmt.Errorf("processes in the control group of %s cannot be ended", root)
 		}
+		o.Groups.Left()
 	}
 	return CleanFiles(root, keep...)
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -196,9 +197,8 @@ func probed(t testing.TB, cfg Config) *Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.groups = known.groups; !cfg.Basic {
-		r.enforces = known.enforces
-	}
+	r.groups = known.groups
+	r.enforces = slices.DeleteFunc(slices.Clone(known.enforces), func(s string) bool { return cfg.Basic && s == Namespaces })
 	return r
 }
 

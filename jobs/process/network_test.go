@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A worker that is to have no network reaches nobody, not even by the loopback interface
@@ -42,6 +44,46 @@ func TestWithoutNetwork(t *testing.T) {
 	})
 }
 
+// silence is how long a worker waits for an answer that does not come.
+const silence = 500 * time.Millisecond
+
+// A worker that is to reach its job alone does not reach the services of its machine, from its
+// first moment on; and what was made for its job goes with the last worker's directory.
+func TestAmongItsJob(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
+		s := spec("network", tcp.Addr().String())
+		s.Among = &Among{Job: "among" + fmt.Sprint(os.Getpid())}
+		if !slices.Contains(probed(t, cfg).Enforces(), NetworkJob) {
+			if _, err := probed(t, cfg).Start(t.Context(), s); !errors.Is(err, errAmong) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		w := start(t, cfg, s)
+		its := w.(*worker).order.Groups
+		if e := await(t, w); e.Code != 0 || !strings.HasSuffix(output(t, w, Stdout), "; talks to itself\n") {
+			t.Errorf("%+v %q %q", e, output(t, w, Stdout), output(t, w, Stderr))
+		}
+		if strings.Contains(output(t, w, Stdout), "reaches") {
+			t.Errorf("it %s", output(t, w, Stdout))
+		}
+		if _, err := os.Lstat(its.Around); err != nil {
+			t.Error(err)
+		}
+		if err := CleanRoot(s.Root); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(its.Around); err == nil {
+			t.Error("the group of the job is left")
+		}
+	})
+}
+
 // A user namespace within is for sandboxes; a network in it would open packet filters.
 func TestNoNetworkOfItsOwn(t *testing.T) {
 	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
@@ -70,7 +112,7 @@ func useNetwork(args []string) int {
 		if strings.HasPrefix(to, "@") {
 			kind = "unix"
 		}
-		if conn, err := net.Dial(kind, to); err == nil {
+		if conn, err := net.DialTimeout(kind, to, silence); err == nil {
 			_ = conn.Close()
 			said = append(said, "reaches "+to)
 		}

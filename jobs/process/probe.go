@@ -13,6 +13,7 @@ import (
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/reach"
 	"zorilla/jobs/sandbox"
 )
 
@@ -41,6 +42,7 @@ func probe(r io.Reader, w io.Writer) error {
 		{"user", sandbox.TryUser},
 		{Namespaces, func() error { return tryLauncher(true, nil, nil) }},
 		{cgroups, func() error { return tryGroups(&groups, works[Namespaces]) }},
+		{NetworkJob, func() error { return tryReach(&groups, works[cgroups] && works["seccomp"]) }}, // last: it moves this process
 	}
 	for _, c := range checks {
 		done := make(chan error, 1)
@@ -56,11 +58,22 @@ func probe(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// What Probe calls namespaces for each job, and control groups for each worker.
+// What Probe calls namespaces for each job, control groups for each worker, and a network
+// that ends at the nodes of a job.
 const (
 	Namespaces = "namespaces"
+	NetworkJob = "network-job"
 	cgroups    = "cgroups"
 )
+
+// tryReach looks whether it can be said whom workers reach, by other sockets than those of
+// networks neither.
+func tryReach(p *cgroup.Place, confined bool) error {
+	if !confined {
+		return cgroup.ErrNone
+	}
+	return reach.Try(p)
+}
 
 // tryLauncher runs a command that shows its group, which may be nil.
 func tryLauncher(spaces bool, group *cgroup.Group, stdout *os.File) error {

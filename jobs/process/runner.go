@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
+	"zorilla/jobs/reach"
 )
 
 // Config says how a Runner works. The zero value is good.
@@ -51,6 +53,7 @@ const defaultGrace = 5 * time.Second
 type Runner struct {
 	cfg   Config
 	hosts hosts
+	reach reach.Keeper
 
 	mu       sync.Mutex
 	enforces []string
@@ -102,8 +105,20 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 	return w, nil
 }
 
-// errAlone is why a worker that is to have no network is not started.
-var errAlone = errors.New("this node cannot keep workers from the network: it has no namespaces")
+// errAlone and errAmong are why a worker that is to have no network, or that of its job, is
+// not started.
+var (
+	errAlone = errors.New("this node cannot keep workers from the network: it has no namespaces")
+	errAmong = errors.New("this node cannot keep workers to the nodes of their job")
+)
+
+// Among implements Fenced.
+func (w *worker) Among(addrs []netip.Addr) error {
+	if w.order.Groups.Around == "" {
+		return nil
+	}
+	return w.reach.Change(&w.order.Groups, addrs)
+}
 
 // command writes down what the supervisor is to do. It comes before all else that
 // is made for the worker, so that whoever cleans up finds it.
@@ -117,8 +132,22 @@ func (r *Runner) command(spec Spec) (order, error) {
 	if spec.Alone && !o.Namespaces {
 		return order{}, errAlone
 	}
+	if a := spec.Among; a != nil {
+		if !slices.Contains(r.Enforces(), NetworkJob) {
+			return order{}, errAmong
+		}
+		var err error
+		if o.Groups, err = o.Groups.Of(a.Job); err != nil {
+			return order{}, err
+		}
+	}
 	if err := save(spec.Root, orderFile, o); err != nil {
 		return order{}, err
+	}
+	if spec.Among != nil {
+		if err := r.reach.Admit(&o.Groups, groupName(spec.Root), spec.Among.Addrs); err != nil {
+			return order{}, err
+		}
 	}
 	return o, os.Mkdir(filepath.Dir(socket), 0o700)
 }
@@ -128,6 +157,7 @@ func (r *Runner) command(spec Spec) (order, error) {
 func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
 	root := o.Spec.Root
 	w := newWorker(o, r.cfg.Log)
+	w.reach = &r.reach
 	if err := w.connect(true); err != nil {
 		w.disconnect()
 		return nil, err
@@ -256,6 +286,7 @@ func (r *Runner) Probe(ctx context.Context) error {
 		found = append(found, string(f))
 	}
 	slices.Sort(found)
+	reach.Tried(&groups)
 	if !slices.Contains(found, cgroups) {
 		groups.Remove()
 		groups = cgroup.Place{}
@@ -278,7 +309,7 @@ func (r *Runner) makeGroups() cgroup.Place {
 }
 
 // Enforces lists what Probe found, sorted: "cgroups", "landlock", "memory", "namespaces",
-// "seccomp", "tree-kill", "user", "walltime". It is empty before Probe.
+// "network-job", "seccomp", "tree-kill", "user", "walltime". It is empty before Probe.
 func (r *Runner) Enforces() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

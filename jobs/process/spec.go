@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"net/netip"
 	"time"
 )
 
@@ -56,6 +57,15 @@ type Spec struct {
 	// Alone: the only network of the workers of its group is a loopback interface of
 	// their own. It needs namespaces.
 	Alone bool `json:"alone,omitempty"`
+	// Among: the workers of a job at this node reach each other and these addresses, and
+	// nothing else; nil = what the node does. It needs what Probe calls NetworkJob.
+	Among *Among `json:"among,omitempty"`
+}
+
+// Among is whom the workers of a job reach.
+type Among struct {
+	Job   string       `json:"job"`
+	Addrs []netip.Addr `json:"-"` // of other machines, at the start of the worker; see Fenced
 }
 
 // Stream is one of a worker's outputs.
@@ -159,6 +169,13 @@ type Yielder interface {
 	// its node is full, where they take so many bytes. It returns at once. A supervisor
 	// that is older than this stops its worker, and leaves the files.
 	Yield(used int64)
+}
+
+// Fenced is a Worker of a job that reaches some addresses only. Those of a [Runner] are.
+type Fenced interface {
+	// Among replaces the addresses for all workers of its job at this node. It does nothing
+	// if they are the same, or without Spec.Among.
+	Among(addrs []netip.Addr) error
 }
 
 // Input is the writing end of a worker's standard input.

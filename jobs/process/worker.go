@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"zorilla/jobs/reach"
 )
 
 // ErrRunning is the error of Worker.Close before its end.
@@ -22,6 +24,7 @@ type worker struct {
 	order order
 	log   zerolog.Logger
 	host  *host // nil if the supervisor is another node's child
+	reach *reach.Keeper
 	conn  *net.UnixConn
 	input *input
 	feed  *feed // nil without tasks
