@@ -33,10 +33,10 @@ type Host struct {
 }
 
 // Plans names the networks that can be built.
-const Plans = "grid5000 or small"
+const Plans = "grid5000 or small or lans"
 
 // PlanOf returns the network of that name: six sites with the distances of
-// Grid'5000, or three with five hosts.
+// Grid'5000, three with five hosts, or two local networks of three hosts each.
 func PlanOf(name string) (*Plan, error) {
 	switch name {
 	case "grid5000":
@@ -53,6 +53,8 @@ func PlanOf(name string) (*Plan, error) {
 		}, nil
 	case "small":
 		return &Plan{Sites: []Site{{"east", 2}, {"west", 2}, {"north", 1}}, RTT: [][]float64{{0, 6, 9}, {6, 0, 8}, {9, 8, 0}}}, nil
+	case "lans":
+		return &Plan{Sites: []Site{{"lan", 3}, {"other", 3}}, RTT: [][]float64{{0, 5}, {5, 0}}}, nil
 	}
 	return nil, fmt.Errorf("network %.40q: want %s", name, Plans)
 }

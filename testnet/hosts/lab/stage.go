@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -82,6 +83,8 @@ func (s *Stage) script(ctx context.Context, args []string) (*exec.Cmd, error) {
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
+	// A lab ends with whoever plays in it; the caller's thread stands for that.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	return cmd, nil
 }
 
@@ -90,6 +93,8 @@ func (s *Stage) census() string { return filepath.Join(s.dir, "census") }
 // Play plays this program, with arguments, as a script to its end, after which
 // nothing may be left of the lab.
 func (s *Stage) Play(ctx context.Context, args ...string) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd, err := s.script(ctx, args)
 	if err != nil {
 		return err
@@ -105,6 +110,8 @@ func (s *Stage) Play(ctx context.Context, args ...string) error {
 // Kill plays a script until it has printed a line, and kills the lab with -9.
 // Something must be seen of it before, and nothing may be left after.
 func (s *Stage) Kill(ctx context.Context, args ...string) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd, err := s.script(ctx, args)
 	if err != nil {
 		return err
