@@ -14,7 +14,7 @@ import (
 
 // tools runs .ci/tools where only the programs of the shell and those given are
 // there, and id and apt-get are scripts.
-func tools(t *testing.T, have []string, id, apt string) (string, error) {
+func tools(t *testing.T, have []string, id, apt string, args ...string) (string, error) {
 	t.Helper()
 	bin := t.TempDir()
 	script := func(name, text string) {
@@ -46,7 +46,7 @@ func tools(t *testing.T, have []string, id, apt string) (string, error) {
 	}
 	// What lies in the usual places of root must not count.
 	script("tools", strings.ReplaceAll(string(text), ":/usr/sbin:/sbin", ""))
-	cmd := exec.CommandContext(t.Context(), bash, filepath.Join(bin, "tools"))
+	cmd := exec.CommandContext(t.Context(), bash, append([]string{filepath.Join(bin, "tools")}, args...)...)
 	cmd.Env = []string{"PATH=" + bin}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -70,6 +70,10 @@ func TestTools(t *testing.T) {
 	out, err := tools(t, []string{"go", "git", "tc", "ip", "bridge"}, "0", `[ "$1" = update ] || { cp "$BIN/go" "$BIN/chromium"; }`)
 	if err != nil || out != "== install chromium\n" {
 		t.Errorf("installed: %v, %q", err, out)
+	}
+	out, err = tools(t, []string{"go", "git", "tc", "ip", "bridge", "srun", "mpiexec.hydra"}, "1000", "exit 1", "starts")
+	if err == nil || !strings.Contains(out, "apt-get install slurm-wlm munge openmpi-bin\n") {
+		t.Errorf("what is started beside zorilla: %v, %q", err, out)
 	}
 }
 
