@@ -5,9 +5,11 @@
 //	go test -bench 'Run|Supervisor' ./bench       # what a small job costs
 //	go test -bench Array ./bench                  # arrays, beside xargs
 //	go test -bench 'Jobs|Ps|Syncs' ./bench        # many jobs, and one of many
+//	go test -bench Starts ./bench                 # what a parallel job's start costs, beside srun and mpirun
 //	go test -bench Jobs ./bench -program zorilla  # the same of another build
 //
-// Each benchmark builds zorilla and starts nodes on loopback as real processes.
+// Each benchmark builds zorilla and starts nodes on loopback as real processes; Starts
+// does so on emulated hosts, and needs root and programs that it installs.
 // Rivals run in turn, so that all see the same noise; the table that each prints
 // has the median, the least and the most of their times. Machines are noisy:
 // compare ratios, and figures of one run, not milliseconds of two days.
