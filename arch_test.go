@@ -32,6 +32,7 @@ var floors = map[string]int{
 	"internal/atomicfile":         -1,
 	"internal/lobby":              -1,
 	"internal/fdpass":             0,
+	"internal/entries":            0,
 	"docs/tables":                 -1,
 	"vicinity":                    0,
 	"flood":                       1,

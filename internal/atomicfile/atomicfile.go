@@ -17,31 +17,6 @@ import (
 // the machine, when Write returns.
 func Write(path string, b []byte) error { return How{}.Write(path, b) }
 
-// page is what is written as a whole or not at all, if nothing but a process dies.
-const page = 4096
-
-// Fill replaces the private file, which is there and may be lost, as Write does, but
-// waits for the disk only once: up to a page, if what is there is not longer, is written
-// in place, so that a machine that fails meanwhile leaves a mixture of old and new, which
-// a checksum tells.
-func Fill(path string, b []byte) error { return How{}.fill(path, b) }
-
-func (h How) fill(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	if info, err := f.Stat(); err != nil || len(b) > page || info.Size() > int64(len(b)) {
-		return errors.Join(err, f.Close(), h.Write(path, b))
-	}
-	dir := make(chan error, 1)
-	go func() { dir <- h.syncDir(path) }()
-	if _, err = f.Write(b); err == nil {
-		err = h.sync(f)
-	}
-	return errors.Join(err, f.Close(), <-dir)
-}
-
 // How says how a file is written. The zero How is for private files that must
 // survive a machine that fails.
 type How struct {
@@ -65,6 +40,9 @@ func Sync(path string) error {
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
+
+// SyncDir makes the name of a file durable.
+func SyncDir(path string) error { return Sync(filepath.Dir(path)) }
 
 // Write writes the file.
 func (h How) Write(path string, b []byte) error {

@@ -82,21 +82,3 @@ func TestWhatFailsLeavesTheOldFile(t *testing.T) {
 		t.Errorf("got %q", b)
 	}
 }
-
-// What is filled in is all of the file, however long it was.
-func TestFilled(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f")
-	if err := atomicfile.Fill(path, []byte("new")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
-	}
-	for _, size := range []int{1, 4096, 10, 4097, 5000, 0} {
-		if err := os.WriteFile(path, []byte("some 20 bytes before"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		want := strings.Repeat("x", size)
-		err := atomicfile.Fill(path, []byte(want))
-		if b, _ := os.ReadFile(path); err != nil || string(b) != want {
-			t.Errorf("%d bytes instead of %d, %v", len(b), size, err)
-		}
-	}
-}

@@ -2,7 +2,6 @@ package atomicfile
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -21,20 +20,5 @@ func TestFilesAreSyncedUnlessSomebodySaysOtherwise(t *testing.T) {
 	}
 	if err := (How{Loose: true}).sync(f); err != nil {
 		t.Error(err)
-	}
-}
-
-// A file that is written in place, and its name, are synced as one that is replaced.
-func TestFilledFilesAreSynced(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, size := range []int{1, page + 1} {
-		synced := make(chan string, 2)
-		how := How{Sync: func(f *os.File) error { synced <- filepath.Base(f.Name()); return nil }}
-		if err := how.fill(path, make([]byte, size)); err != nil || len(synced) != 2 {
-			t.Errorf("%d bytes: %d of the file and its directory were synced, %v", size, len(synced), err)
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +139,7 @@ func TestNodeDiesWhileItRemovesAWorker(t *testing.T) {
 		// Rank 0, at the origin, waits for its input; the others end at once.
 		id := g.submit(0, jobs.Spec{Args: []string{"cat"}, Min: 4, Max: 4, Stdin: true})
 		root := <-begun
-		if _, err := os.Stat(filepath.Join(root, "claim")); err == nil {
+		if _, err := process.Noted(root, "claim"); err == nil {
 			t.Error("the claim of a worker that is being removed is still there")
 		}
 		n.clean = nil
@@ -271,7 +272,7 @@ func TestWorkDirectoriesThatNobodyKnows(t *testing.T) {
 			t.Fatal(err)
 		}
 		torn := filepath.Join(work, "fffff@"+me+"-0-1") // a little later
-		if err := errors.Join(process.MakeRoot(torn, me), os.Truncate(filepath.Join(torn, "mark"), 7)); err != nil {
+		if err := errors.Join(process.MakeRoot(torn, me), os.Truncate(filepath.Join(torn, "entries"), 7)); err != nil {
 			t.Fatal(err)
 		}
 		old := filepath.Join(work, "eeeee@zabcd-0-1") // of protocol version 1, which knew no marks
@@ -328,9 +329,9 @@ func TestWorkerThatWasGivenUpDoesNotComeBack(t *testing.T) {
 
 // claims lists the workers that a node has written down.
 func claims(t *testing.T, n *gridNode) []string {
-	list, err := filepath.Glob(filepath.Join(n.dir, "work", "*", "claim"))
+	list, err := filepath.Glob(filepath.Join(n.dir, "work", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return list
+	return slices.DeleteFunc(list, func(root string) bool { _, err := process.Noted(root, "claim"); return err != nil })
 }

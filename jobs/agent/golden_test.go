@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/internal/golden"
 	"zorilla/jobs"
 	"zorilla/jobs/journal"
@@ -80,8 +81,8 @@ func keepGolden(t *testing.T, from, to string) {
 	roots, err := filepath.Glob(filepath.Join(from, "work", "*"))
 	for _, root := range roots {
 		at := filepath.Join(to, "work", filepath.Base(root))
-		b, readErr := os.ReadFile(filepath.Join(root, "claim"))
-		err = errors.Join(err, readErr, os.MkdirAll(at, 0o755), os.WriteFile(filepath.Join(at, "claim"), b, 0o644))
+		b, readErr := process.Noted(root, "claim")
+		err = errors.Join(err, readErr, os.MkdirAll(at, 0o755), os.WriteFile(filepath.Join(at, "claim"), codec.Seal(b), 0o644))
 	}
 	if stored := filepath.Join(from, "jobs"); err == nil {
 		if _, none := os.Stat(stored); none == nil {

@@ -204,8 +204,8 @@ func (n *gridNode) crash() {
 		var err error
 		if _, gone := os.Stat(back); gone != nil {
 			err = errors.Join(os.Rename(was, back), process.MarkRoot(back, string(n.self.ID)))
-		} else if err = os.Rename(filepath.Join(was, "claim"), filepath.Join(back, "claim")); errors.Is(err, os.ErrNotExist) {
-			err = os.RemoveAll(filepath.Join(back, "claim"))
+		} else {
+			err = os.Rename(filepath.Join(was, "entries"), filepath.Join(back, "entries"))
 		}
 		if err != nil {
 			n.g.t.Error(err)

@@ -63,14 +63,14 @@ func TestCopiedWorkIsNotAdopted(t *testing.T) {
 			t.Fatal(roots, err)
 		}
 		n.crash()
-		mark := filepath.Join(roots[0], "mark")
-		if err := os.Rename(mark, mark+".away"); err != nil {
+		notes := filepath.Join(roots[0], "entries")
+		if err := os.Rename(notes, notes+".away"); err != nil {
 			t.Fatal(err)
 		}
 		if err := agent.CheckWork(filepath.Join(n.dir, "work"), n.self.ID); err == nil {
-			t.Error("a directory with a claim and without a mark was taken for the node's own")
+			t.Error("a directory without a mark was taken for the node's own")
 		}
-		if err := os.Rename(mark+".away", mark); err != nil {
+		if err := os.Rename(notes+".away", notes); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(os.CopyFS(roots[0]+".copy", os.DirFS(roots[0])), os.RemoveAll(roots[0]), os.Rename(roots[0]+".copy", roots[0])); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"zorilla/jobs/proc"
@@ -35,13 +34,13 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 		return nil, fmt.Errorf("%w: %s", ErrLost, fmt.Sprintf(format, args...))
 	}
 	var o order
-	switch err := load(root, orderFile, &o); {
+	switch err := load(root, orderEntry, &o); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ErrNotStarted
 	case err != nil:
 		return lost("%v", err)
 	case o.Spec.Root != root:
-		return lost("%s is for another directory", filepath.Join(root, orderFile))
+		return lost("what is noted in %s is for another directory", root)
 	case o.Version < 1 || o.Version > protocol:
 		return lost("its supervisor is of version %d, this node understands up to %d", o.Version, protocol)
 	}
@@ -51,7 +50,7 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 	if w.hasEnded() {
 		return w.complete()
 	}
-	if err := w.connect(false); err != nil {
+	if err := w.connect(); err != nil {
 		return r.adoptEnding(ctx, w)
 	}
 	if o.Spec.Stdin {
@@ -88,7 +87,7 @@ func (r *Runner) adoptEnding(ctx context.Context, w *worker) (Worker, error) {
 		return nil, fmt.Errorf("%w: its supervisor does not listen", ErrLost)
 	}
 	var rec record
-	if err := load(root, recordFile, &rec); errors.Is(err, fs.ErrNotExist) {
+	if err := load(root, recordEntry, &rec); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotStarted
 	}
 	if now, err := proc.Identify(os.Getpid()); err == nil && rec.Supervisor.Boot != "" && rec.Supervisor.Boot != now.Boot {

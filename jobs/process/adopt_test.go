@@ -65,7 +65,7 @@ func TestAdoptAfterTwoKilledNodes(t *testing.T) {
 		t.Error(err)
 	}
 	var rec record
-	if err := load(root, recordFile, &rec); err != nil {
+	if err := load(root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	mustBeGone(t, []proc.ID{rec.Launcher})
@@ -163,18 +163,18 @@ func TestNothingToAdopt(t *testing.T) {
 		"left no word": func(root string, o order) error {
 			boot := boot
 			boot.Boot = now.Boot
-			return errors.Join(save(root, orderFile, o), save(root, recordFile, record{Version: 1, Supervisor: boot}))
+			return errors.Join(save(root, orderEntry, o), save(root, recordEntry, record{Version: 1, Supervisor: boot}))
 		},
-		"is for another directory": func(root string, o order) error { o.Spec.Root += "x"; return save(root, orderFile, o) },
-		"of version 2":             func(root string, o order) error { o.Version = 2; return save(root, orderFile, o) },
+		"is for another directory": func(root string, o order) error { o.Spec.Root += "x"; return save(root, orderEntry, o) },
+		"of version 2":             func(root string, o order) error { o.Version = 2; return save(root, orderEntry, o) },
 		"was started anew": func(root string, o order) error {
-			return errors.Join(save(root, orderFile, o), save(root, recordFile, record{Version: 1, Supervisor: boot}))
+			return errors.Join(save(root, orderEntry, o), save(root, recordEntry, record{Version: 1, Supervisor: boot}))
 		},
 		"not all of its stdout is on the disk": func(root string, o order) error {
-			return errors.Join(save(root, orderFile, o), save(root, exitFile, exitRecord{Version: 1, Stdout: 5}))
+			return errors.Join(save(root, orderEntry, o), save(root, exitEntry, exitRecord{Version: 1, Stdout: 5}))
 		},
 		"malformed": func(root string, o order) error {
-			return os.WriteFile(filepath.Join(root, orderFile), []byte("half a reco"), 0o600)
+			return os.WriteFile(filepath.Join(root, orderEntry), []byte("half a reco"), 0o600)
 		},
 	} {
 		root := newRoot(t)
@@ -198,7 +198,7 @@ func TestNodeWasKilledBeforeItCouldStartTheWorker(t *testing.T) {
 		t.Errorf("without an order: %v", err)
 	}
 	o := order{Version: protocol, Spec: Spec{Root: root, Args: []string{"true"}}, Socket: filepath.Join(root, "none")}
-	if err := save(root, orderFile, o); err != nil {
+	if err := save(root, orderEntry, o); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := New(Config{}).Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) {
@@ -211,7 +211,7 @@ func TestSupervisorIsKilledWithItsNode(t *testing.T) {
 	node := nodeOf(t, root, runaway+"wait", time.Hour)
 	var rec record
 	var o order
-	if err := load(root, recordFile, &rec); err != nil {
+	if err := load(root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	_ = node.Process.Kill()
@@ -223,7 +223,7 @@ func TestSupervisorIsKilledWithItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustEnd(t, rec.Supervisor)
-	if load(root, orderFile, &o) == nil && o.Namespaces { // by the kernel; else by who comes next
+	if load(root, orderEntry, &o) == nil && o.Namespaces { // by the kernel; else by who comes next
 		mustEnd(t, rec.Launcher)
 	}
 	_, err := New(Config{}).Adopt(t.Context(), root)
@@ -282,7 +282,7 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	ln.SetUnlinkOnClose(false)
-	if err := save(root, orderFile, oldSpec(root, socket)); err != nil {
+	if err := save(root, orderEntry, oldSpec(root, socket)); err != nil {
 		t.Fatal(err)
 	}
 	self, err := proc.Identify(os.Getpid())
@@ -290,7 +290,7 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	self.Start++ // a process that is no more
-	if err := save(root, recordFile, map[string]any{"version": 1, "socket": socket, "supervisor": self, "worker": self}); err != nil {
+	if err := save(root, recordEntry, map[string]any{"version": 1, "socket": socket, "supervisor": self, "worker": self}); err != nil {
 		t.Fatal(err)
 	}
 	heard := make(chan string, 10)
@@ -310,7 +310,7 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 			if m.Kind == "stop" {
 				exit := map[string]any{"code": 143, "cause": "stopped", "detail": "stopped", "ended": time.Unix(1, 0)}
 				_ = os.Remove(socket)
-				_ = save(root, exitFile, map[string]any{"version": 1, "exit": exit, "stdout": 5, "stderr": 0})
+				_ = save(root, exitEntry, map[string]any{"version": 1, "exit": exit, "stdout": 5, "stderr": 0})
 				break
 			}
 		}
@@ -341,7 +341,7 @@ func TestSupervisorIsKilledAfterItsAdoption(t *testing.T) {
 	_ = node.Wait()
 	w := adopt(t, root)
 	var rec record
-	if err := load(root, recordFile, &rec); err != nil {
+	if err := load(root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(rec.Supervisor.PID, syscall.SIGKILL); err != nil {
@@ -373,7 +373,7 @@ func TestSocketIsWrittenDownBeforeItIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written order
-	if err := load(root, orderFile, &written); err != nil || written.Socket != o.Socket {
+	if err := load(root, orderEntry, &written); err != nil || written.Socket != o.Socket {
 		t.Fatalf("the order names %q, %v, want %q", written.Socket, err, o.Socket)
 	}
 	if _, err := os.Lstat(o.Socket); !errors.Is(err, os.ErrNotExist) {

@@ -257,7 +257,7 @@ func TestAttacksFromOutside(t *testing.T) {
 		w := start(t, cfg, s)
 		awaitOutput(t, w, 8)
 		var rec record
-		if err := load(s.Root, recordFile, &rec); err != nil {
+		if err := load(s.Root, recordEntry, &rec); err != nil {
 			t.Fatal(err)
 		}
 		guarded := map[string]int{"supervisor": rec.Supervisor.PID}

@@ -161,7 +161,7 @@ func Measure(within time.Duration, roots []string) []int64 {
 	held := removed(filepath.Dir(roots[0]), func() (tops []int) {
 		for _, root := range roots {
 			var rec record
-			if load(root, recordFile, &rec) == nil && rec.Launcher.Alive() && !slices.Contains(tops, rec.Launcher.PID) {
+			if load(root, recordEntry, &rec) == nil && rec.Launcher.Alive() && !slices.Contains(tops, rec.Launcher.PID) {
 				tops = append(tops, rec.Launcher.PID)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 func groupOf(t *testing.T, root string) string {
 	t.Helper()
 	var o order
-	if err := load(root, orderFile, &o); err != nil {
+	if err := load(root, orderEntry, &o); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(o.Groups.Dirs["pids"], filepath.Base(root))
@@ -111,7 +111,7 @@ func TestLauncherAndSupervisorAreKilled(t *testing.T) {
 			}
 		}
 		var rec record
-		if err := load(s.Root, recordFile, &rec); err != nil {
+		if err := load(s.Root, recordEntry, &rec); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []proc.ID{rec.Supervisor, rec.Launcher} {

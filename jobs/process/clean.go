@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"zorilla/internal/entries"
 )
 
 // stopWithin bounds how long a supervisor may take to end its worker.
@@ -17,8 +19,8 @@ const stopWithin = 5 * time.Second
 // its processes lives: it asks a supervisor that is still there to end its
 // worker, and kills what does not follow. It refuses a directory that MakeRoot
 // did not make; of a copy it touches the files alone, since the processes are
-// those of the original. A root that does not exist is fine. With names of files
-// to keep it removes all but these, and leaves what MakeRoot makes.
+// those of the original. A root that does not exist is fine. With names of
+// notes (Note) to keep it removes all but these, and leaves what MakeRoot makes.
 func CleanRoot(root string, keep ...string) error {
 	switch _, err := RootOwner(root); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -31,14 +33,14 @@ func CleanRoot(root string, keep ...string) error {
 	var o order
 	var ended exitRecord
 	// What cannot be read tells of no process: then the record must do.
-	err := load(root, orderFile, &o)
-	if load(root, exitFile, &ended) != nil { // it is written when no process is left
+	err := load(root, orderEntry, &o)
+	if load(root, exitEntry, &ended) != nil { // it is written when no process is left
 		if err == nil && o.Spec.Root == root {
 			askToEnd(o)
 		}
 		// Other workers may have the same supervisor, which is killed only if it did
 		// not obey.
-		if load(root, exitFile, &ended) != nil {
+		if load(root, exitEntry, &ended) != nil {
 			killLeftovers(root)
 		}
 	}
@@ -55,9 +57,13 @@ func CleanRoot(root string, keep ...string) error {
 // worker.
 func CleanFiles(root string, keep ...string) error {
 	if len(keep) == 0 {
-		return removeTree(root, markFile)
+		return removeTree(root, entriesFile, markEntry)
 	}
-	if err := emptyTree(root, append([]string{markFile}, keep...)); err != nil {
+	keep = append([]string{markEntry}, keep...)
+	if err := emptyTree(root, append([]string{entriesFile}, keep...)); err != nil {
+		return err
+	}
+	if err := entries.Keep(filepath.Join(root, entriesFile), maxFile, keep...); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.Mkdir(filepath.Join(root, workDir), 0o700)

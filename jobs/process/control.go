@@ -2,7 +2,6 @@ package process
 
 import (
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/fdpass"
 	"zorilla/internal/plain"
 )
 
@@ -27,10 +27,8 @@ const (
 type control struct {
 	s    *keeper
 	wake chan struct{} // capacity 1: there is progress to tell
-	room chan struct{} // a place for each connection
 	over chan struct{} // closed at the end
-
-	listener net.Listener
+	came []*os.File    // connections, until they are served
 
 	mu     sync.Mutex
 	closed bool
@@ -43,8 +41,8 @@ type control struct {
 	input   *os.File   // writing end; nil if there is none
 }
 
-func newControl(s *keeper) *control {
-	return &control{s: s, wake: make(chan struct{}, 1), room: make(chan struct{}, maxConns), over: make(chan struct{}), conns: map[net.Conn]bool{}}
+func newControl(s *keeper, came []*os.File) *control {
+	return &control{s: s, came: came, wake: make(chan struct{}, 1), over: make(chan struct{}), conns: map[net.Conn]bool{}}
 }
 
 // inputPipe makes the worker's standard input.
@@ -70,40 +68,30 @@ func (c *control) closeInput() {
 	}
 }
 
-// listen takes the socket that the node opened. Nobody is served yet.
-func (c *control) listen(socket *os.File) (err error) {
-	c.listener, err = listener(socket)
-	return err
-}
-
-// serveAll serves whoever connects.
-func (c *control) serveAll() error {
+// open serves whoever connects, those first who came along.
+func (c *control) open() error {
 	go c.tell()
-	go func() {
-		for place := 1; ; place++ {
-			conn, err := c.listener.Accept()
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			if err != nil { // out of descriptors: that may pass
-				time.Sleep(helloWithin / 100)
-				continue
-			}
-			select {
-			case c.room <- struct{}{}:
-				go c.serve(conn, place)
-			default:
-				_ = conn.Close()
-			}
+	for _, f := range c.came {
+		conn, err := fdpass.Open(f)
+		if err != nil {
+			return err
 		}
-	}()
+		go func() {
+			if m, err := hello(conn); err == nil {
+				c.serve(conn, m, 0)
+			}
+		}()
+	}
+	c.came = nil
+	c.s.sup.reception.open(c.s.order.Key, c)
 	return nil
 }
 
 // close lets the node know that the worker has ended.
 func (c *control) close() {
-	if c.listener != nil {
-		_ = c.listener.Close()
+	c.s.sup.reception.close(c.s.order.Key)
+	for _, f := range c.came {
+		_ = f.Close()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,44 +111,35 @@ func (c *control) lament(err error) {
 	}
 }
 
-func (c *control) serve(conn net.Conn, place int) {
+// serve goes on with a connection that has said hello.
+func (c *control) serve(conn net.Conn, m message, place int) {
 	defer func() {
 		c.mu.Lock()
 		delete(c.conns, conn)
 		c.mu.Unlock()
 		_ = conn.Close()
-		<-c.room
 	}()
 	c.mu.Lock()
-	c.conns[conn] = true
-	closed := c.closed
+	crowded := c.closed || len(c.conns) >= maxConns
+	if !crowded {
+		c.conns[conn] = true
+	}
 	c.mu.Unlock()
-	if closed {
-		return
-	}
-	_ = conn.SetReadDeadline(time.Now().Add(helloWithin))
-	m, err := readMessage(conn)
-	if err != nil {
-		return
-	}
-	if text := c.judge(m); text != "" {
+	switch text := c.judge(m); {
+	case crowded:
+	case text != "":
 		_ = writeMessage(conn, message{Kind: kindRefused, Text: text})
-		return
-	}
-	_ = conn.SetReadDeadline(time.Time{})
-	if m.Input {
+	case m.Input:
 		c.feed(conn)
-		return
+	default:
+		c.attend(conn, place)
 	}
-	c.attend(conn, place)
 }
 
 // judge returns why a hello is not accepted. The key keeps out processes that
 // merely found the socket, workers above all.
 func (c *control) judge(m message) string {
 	switch {
-	case m.Kind != kindHello:
-		return "want hello first"
 	case m.Version != protocol:
 		return fmt.Sprintf("protocol %d is not spoken here, want %d", m.Version, protocol)
 	case subtle.ConstantTimeCompare([]byte(m.Key), []byte(c.s.order.Key)) != 1:

@@ -12,9 +12,13 @@
 //
 // The caller makes Root with [MakeRoot]; the rest is made here:
 //
-//	mark      who made Root, and which directory it was: a copy is known by it
-//	spec      what the node asks for, with the control socket's path and key
-//	record    supervisor, launcher and worker (number, start time, boot), socket, version
+//	entries   what is known of the worker (internal/entries), one after the other:
+//	            mark    who made Root, and which directory it was: a copy is known by it
+//	            claim   the caller's, or of any other name ([Note])
+//	            spec    what the node asks for, with the control socket's path and key
+//	            record  supervisor, launcher and worker (number, start time, boot),
+//	                    socket, version
+//	            exit    how it ended; when no process is left
 //	work/     the worker's directory, writable for it; of tasks, their inputs,
 //	          which they can only read
 //	task/     the directory that each task begins in, writable for it
@@ -25,24 +29,25 @@
 //	          bytes written to stdout and stderr, nanoseconds (8 each); 8 more
 //	          for the bytes of its files, with TaskSpec.Outputs
 //	lines     the lines of tasks, taken out of work/
-//	control/  the control socket; for the node's user alone
-//	exit      how it ended; written and renamed when no process is left
+//	control-* the control socket; for the node's user alone
 //
-// mark, spec, record and exit are msgpack. [CleanRoot] ends what is alive and removes
-// all of it, if there is a mark; of a copy it removes the files alone. Only exit is
-// synced, by the node if it is there still a moment later, else by the supervisor:
+// One file for what is known, since to make one costs more than all that is written.
+// Earlier versions had files of these names, which are still understood. [CleanRoot] ends
+// what is alive and removes all of it, if there is a mark; of a copy it removes the files
+// alone. Only exit is synced, by the node if it is there still a moment later, else by the supervisor:
 // after a reboot the attempt is lost anyway, which the boot in the record tells,
 // unless it had ended and its output is there to the last byte.
 //
 // # Control protocol, version 1
 //
-// A unix stream socket in Root/control, opened by the node, which passes it on to the
-// supervisor over the socket that it has had since its start; when that is closed no
-// worker comes any more, and the supervisor lives until its last one has ended. A
+// The node passes connections on to the supervisor, over the socket that it has had since
+// its start, with the worker; when that is closed no worker comes any more, and the
+// supervisor lives until its last one has ended. A node that adopts a worker connects to
+// the control socket in its Root: one of the supervisor, by a name for each worker. A
 // supervisor without workers waits a second for those of another job, since its start
-// costs more than a small job. Every connection to the control socket begins with
-// hello, which carries the version and the key: without the key a process,
-// above all a worker, that finds the socket is sent away. A message is its
+// costs more than a small job. Every connection begins with hello, which carries the
+// version and the key of the worker: without one a process, above all a worker, that
+// finds the socket is sent away. A message is its
 // length in four bytes, big endian, at most 4096, then msgpack:
 //
 //	hello     version, key, input   node, first on each connection
@@ -158,11 +163,12 @@
 //
 // # Files
 //
-// What both sides say is in spec.go, task.go, result.go, record.go (files) and
+// What both sides say is in spec.go, task.go, record.go (files) and
 // wire.go (messages); which process is meant, in procid.go and tree.go. The node's
 // side is runner.go, adopt.go and worker.go with its parts (streams.go, outbox.go,
 // feed.go, input.go), host.go for its supervisors, and for what it finds mark.go,
-// clean.go, leftovers.go and remove.go. The supervisor is supervisor.go; for each worker
+// clean.go, leftovers.go and remove.go. The supervisor is supervisor.go, with reception.go
+// for who connects; for each worker
 // keeper.go around life.go, with control.go, spool.go, tasks.go and taskdir.go, and
 // begin.go for what its launcher needs.
 //

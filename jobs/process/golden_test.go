@@ -11,7 +11,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"zorilla/internal/codec"
 	"zorilla/internal/golden"
 	"zorilla/jobs/proc"
 )
@@ -58,9 +57,8 @@ func writeGoldenRoot(t *testing.T, dir string) {
 	for _, r := range goldenResults {
 		results = goldenOrder.Spec.Tasks.appendResult(results, r)
 	}
-	mark := codec.MustMarshal(mark{Version: 1, Owner: "the node", Root: "/state/work/w", Device: 1, Inode: 2, Boot: "an-earlier-one"})
-	err := errors.Join(save(dir, orderFile, goldenOrder), save(dir, recordFile, goldenRecord), save(dir, exitFile, goldenExit),
-		os.WriteFile(filepath.Join(dir, markFile), codec.Seal(mark), 0o600), os.WriteFile(filepath.Join(dir, tasksFile), results, 0o600),
+	err := errors.Join(save(dir, markEntry, mark{Version: 1, Owner: "the node", Root: "/state/work/w", Device: 1, Inode: 2, Boot: "an-earlier-one"}), save(dir, orderEntry, goldenOrder), save(dir, recordEntry, goldenRecord), save(dir, exitEntry, goldenExit),
+		os.WriteFile(filepath.Join(dir, tasksFile), results, 0o600),
 		os.WriteFile(filepath.Join(dir, "stdout"), []byte("hello\nworld"), 0o600), os.WriteFile(filepath.Join(dir, "stderr"), []byte("!abc"), 0o600))
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +77,7 @@ func TestGoldenRoot(t *testing.T) {
 		}
 		var o order
 		var rec record
-		if err := errors.Join(load(root, orderFile, &o), load(root, recordFile, &rec)); err != nil {
+		if err := errors.Join(load(root, orderEntry, &o), load(root, recordEntry, &rec)); err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(o, goldenOrder) {
@@ -104,7 +102,7 @@ func TestGoldenRoot(t *testing.T) {
 			t.Errorf("it ended with %+v", e)
 		}
 		var ended exitRecord
-		if err := load(root, exitFile, &ended); err != nil || ended.AckedOut != 5 || ended.AckedErr != 0 {
+		if err := load(root, exitEntry, &ended); err != nil || ended.AckedOut != 5 || ended.AckedErr != 0 {
 			t.Errorf("of its output is acknowledged: %+v, %v", ended, err)
 		}
 		if stdout, stderr := w.Written(); stdout != 11 || stderr != 4 {

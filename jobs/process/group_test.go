@@ -117,7 +117,7 @@ func TestWorkersOfAJobEndOneByOne(t *testing.T) {
 	}
 	mustBeGone(t, its)
 	var rec record
-	if err := load(stays.Root, recordFile, &rec); err != nil {
+	if err := load(stays.Root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	for _, pid := range proc.Descendants(rec.Launcher.PID) {
@@ -217,7 +217,7 @@ func TestOrphanInNamespacesOfItsOwn(t *testing.T) {
 		t.Errorf("a hidden process goes on: %+v %q", e, output(t, all[1], Stderr))
 	}
 	var rec record
-	if err := load(other.Root, recordFile, &rec); err != nil {
+	if err := load(other.Root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	all = append(all, startAt(t, node, ends)...)
@@ -245,7 +245,7 @@ func TestWalltimeHoldsAtTheStart(t *testing.T) {
 	one := startAt(t, node, first)[0]
 	awaitOutput(t, one, 8)
 	var rec record
-	if err := load(first.Root, recordFile, &rec); err != nil {
+	if err := load(first.Root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Kill(rec.Launcher.PID, unix.SIGSTOP); err != nil {

@@ -284,7 +284,7 @@ func pids(t testing.TB, root, name string) []proc.ID {
 func outside(t testing.TB, root string, pid int) proc.ID {
 	t.Helper()
 	var rec record
-	if err := load(root, recordFile, &rec); err != nil {
+	if err := load(root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range proc.Descendants(rec.Launcher.PID) {
@@ -325,12 +325,12 @@ func mustBeGone(t testing.TB, all []proc.ID) {
 func awaitRecord(t testing.TB, root string) exitRecord {
 	t.Helper()
 	var r record
-	if err := load(root, recordFile, &r); err != nil {
+	if err := load(root, recordEntry, &r); err != nil {
 		t.Fatal(err)
 	}
 	mustEnd(t, r.Supervisor)
 	var rec exitRecord
-	if err := load(root, exitFile, &rec); err != nil {
+	if err := load(root, exitEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	return rec

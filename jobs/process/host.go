@@ -39,7 +39,8 @@ type host struct {
 	words words
 	done  chan struct{} // closed when the process has ended
 
-	sending sync.Mutex // on conn
+	sending sync.Mutex // on conn; guards socket
+	socket  string     // the latest control socket
 
 	workers int         // guarded by all.mu
 	rest    *time.Timer // while it is idle; the same
@@ -130,12 +131,29 @@ func (r *Runner) spawn(where string) (*host, error) {
 	return h, nil
 }
 
-// take gives the supervisor the worker of a root. That it has ended already shows in
-// the worker.
-func (h *host) take(root string, socket *os.File) {
+// take gives the supervisor the worker of a root, with connections, and makes its control
+// socket. That the supervisor has ended already shows in the worker.
+func (h *host) take(root, socket string, conns []*os.File) error {
 	h.sending.Lock()
 	defer h.sending.Unlock()
-	_ = fdpass.Send(h.conn, take{root}, socket)
+	t := take{Root: root}
+	// One socket by many names costs less than many, and so it can be found in each root.
+	if h.socket == "" || os.Link(h.socket, socket) != nil {
+		ln, err := listen(socket)
+		if err != nil {
+			return err
+		}
+		defer ln.Close()
+		file, err := ln.File()
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		t.Listens, conns = true, append(conns, file)
+	}
+	h.socket = socket
+	_ = fdpass.Send(h.conn, t, conns...)
+	return nil
 }
 
 // dismiss says that a worker has ended, or was left. h may be nil.

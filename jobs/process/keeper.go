@@ -153,7 +153,7 @@ func (s *keeper) note(root string, pid int) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	return save(root, recordFile, record{Version: protocol, Socket: s.order.Socket, Supervisor: self, Launcher: launcher, Worker: worker})
+	return save(root, recordEntry, record{Version: protocol, Socket: s.order.Socket, Supervisor: self, Launcher: launcher, Worker: worker})
 }
 
 // prepare makes everything that the worker needs, and returns its three
@@ -195,7 +195,7 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 			return files, err
 		}
 	}
-	return files, s.control.serveAll()
+	return files, s.control.open()
 }
 
 // attend starts the goroutines that watch the worker.

@@ -3,9 +3,7 @@ package process
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -27,15 +25,12 @@ const (
 // awaitSupervisor returns true when the worker of root has an exit record, or its
 // supervisor has ended, or root was removed, or false when stop says so before.
 func awaitSupervisor(root string, stop func() bool) bool {
-	ended := func() bool {
-		_, err := os.Lstat(filepath.Join(root, exitFile))
-		return err == nil || isGone(root)
-	}
+	ended := func() bool { return isNoted(root, exitEntry) || isGone(root) }
 	if ended() {
 		return true
 	}
 	var rec record
-	if load(root, recordFile, &rec) != nil { // there was none yet
+	if load(root, recordEntry, &rec) != nil { // there was none yet
 		return true
 	}
 	id := rec.Supervisor
@@ -63,7 +58,7 @@ func awaitSupervisor(root string, stop func() bool) bool {
 // any more.
 func SupervisorOf(root string) int {
 	var rec record
-	if load(root, recordFile, &rec) != nil || !rec.Supervisor.Alive() {
+	if load(root, recordEntry, &rec) != nil || !rec.Supervisor.Alive() {
 		return 0
 	}
 	return rec.Supervisor.PID
@@ -73,17 +68,14 @@ func SupervisorOf(root string) int {
 // has not been started.
 func UserOf(root string) int {
 	o := order{Spec: Spec{UID: -1}}
-	if load(root, orderFile, &o) != nil {
+	if load(root, orderEntry, &o) != nil {
 		return -1
 	}
 	return o.Spec.UID
 }
 
 // isGone reports whether somebody has removed the root of a worker.
-func isGone(root string) bool {
-	_, err := os.Lstat(filepath.Join(root, orderFile))
-	return errors.Is(err, fs.ErrNotExist)
-}
+func isGone(root string) bool { return !isNoted(root, orderEntry) }
 
 // killLeftovers kills, for a root whose supervisor is dead or does not obey,
 // the supervisor and what is recognisable as its worker's: the recorded
@@ -95,8 +87,8 @@ func killLeftovers(root string) {
 	}
 	var rec record
 	var o order
-	_ = load(root, recordFile, &rec)
-	_ = load(root, orderFile, &o)
+	_ = load(root, recordEntry, &rec)
+	_ = load(root, orderEntry, &o)
 	// A launcher that is left alone finds more than can be recognised from here.
 	if id := rec.Supervisor; rec.Launcher.Alive() && id.Alive() {
 		kill(id.PID, id.Alive)

@@ -21,7 +21,7 @@ var (
 	ErrCopied = errors.New("it is a copy of a worker's directory")
 )
 
-// mark says, in Root/mark, who made Root. It is the first thing that is there and
+// mark says who made Root. It is the first thing that is there and
 // the last that goes, so that a directory without it is not ours to remove.
 type mark struct {
 	Version int    `json:"version"`
@@ -67,13 +67,8 @@ func MarkRoot(root, owner string) error {
 	if err != nil {
 		return err
 	}
-	b, err := codec.Marshal(mark{Version: 1, Owner: owner, Root: root, Device: st.Dev, Inode: st.Ino, Boot: boot})
-	if err != nil {
-		return err
-	}
-	// In place: who dies meanwhile leaves nothing, or a mark that cannot be read
-	// and counts as one, and no other file.
-	return os.WriteFile(filepath.Join(root, markFile), codec.Seal(b), 0o600)
+	// Who dies meanwhile leaves nothing, or a file without a mark, which counts as one.
+	return save(root, markEntry, mark{Version: 1, Owner: owner, Root: root, Device: st.Dev, Inode: st.Ino, Boot: boot})
 }
 
 // RootOwner returns for whom MakeRoot made a directory; "" if that cannot be
@@ -88,7 +83,7 @@ func RootOwner(root string) (owner string, err error) {
 		return "", fmt.Errorf("%s: %w: it is no directory", root, ErrNotMade)
 	}
 	var m mark
-	switch err := load(root, markFile, &m); {
+	switch err := load(root, markEntry, &m); {
 	case err == nil && !m.copied(root, &st):
 		return m.Owner, nil
 	case err == nil:
@@ -96,8 +91,11 @@ func RootOwner(root string) (owner string, err error) {
 	case errors.Is(err, codec.ErrMalformed): // the machine failed before it was on the disk: no process of then is left
 		return "", nil
 	}
+	if _, err := os.Lstat(filepath.Join(root, entriesFile)); err == nil {
+		return "", nil
+	}
 	var o order
-	if load(root, orderFile, &o) != nil {
+	if load(root, orderEntry, &o) != nil {
 		return "", fmt.Errorf("%s: %w", root, ErrNotMade)
 	}
 	if o.Spec.Root != root {

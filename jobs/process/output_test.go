@@ -38,7 +38,7 @@ func drink(t *testing.T, w Worker, root string) (n, peak int64) {
 			w.Ack(n, 0)
 		}
 		if rec.Supervisor.PID == 0 {
-			_ = load(root, recordFile, &rec)
+			_ = load(root, recordEntry, &rec)
 		}
 		peak = max(peak, proc.MostResident(rec.Supervisor.PID))
 		select {

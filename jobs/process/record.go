@@ -6,32 +6,40 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
+	"zorilla/internal/entries"
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/proc"
 )
 
+// What is known of a worker: entries of one file, or files of earlier versions.
+const (
+	markEntry   = "mark"
+	orderEntry  = "spec"
+	recordEntry = "record"
+	exitEntry   = "exit"
+)
+
 // The files in Root.
 const (
-	markFile   = "mark"
-	orderFile  = "spec"
-	recordFile = "record"
-	exitFile   = "exit"
-	tasksFile  = "tasks"
-	linesFile  = "lines"
-	controlDir = "control"
-	workDir    = "work"
-	tmpDir     = "tmp"
+	entriesFile = "entries"
+	tasksFile   = "tasks"
+	linesFile   = "lines"
+	workDir     = "work"
+	tmpDir      = "tmp"
+	// socketPrefix begins the name of the control socket.
+	socketPrefix = "control-"
 )
 
 // maxFile bounds what is read back from Root: arguments and environment of
-// the longest job fit in easily.
-const maxFile = 8 << 20
+// the longest job fit in easily, some times.
+const maxFile = 32 << 20
 
-// order is what the node asks of the supervisor, in Root/spec.
+// order is what the node asks of the supervisor.
 type order struct {
 	Version int           `json:"version"`
 	Spec    Spec          `json:"spec"`
@@ -49,8 +57,8 @@ type order struct {
 // groupName names the control group of the worker of a root.
 func groupName(root string) string { return filepath.Base(root) }
 
-// record says which processes belong to Root, in Root/record. A node that
-// finds it can connect to Socket with the Key of Root/spec.
+// record says which processes belong to Root. A node that finds it can connect to
+// Socket with the Key of the order.
 type record struct {
 	Version    int     `json:"version"`
 	Socket     string  `json:"socket"`
@@ -59,7 +67,7 @@ type record struct {
 	Worker     proc.ID `json:"worker,omitzero"`   // leader of the worker's session; not with namespaces
 }
 
-// exitRecord is how it ended, in Root/exit.
+// exitRecord is how it ended.
 type exitRecord struct {
 	Version  int   `json:"version"`
 	Exit     Exit  `json:"exit"`
@@ -74,52 +82,90 @@ func (r *exitRecord) counts() (written, acked [2]int64) {
 	return [2]int64{r.Stdout, r.Stderr}, [2]int64{r.AckedOut, r.AckedErr}
 }
 
-// save writes v to Root/name so that a reader sees all of it or nothing, and after
-// a failure of the machine at least whether it is all of it.
+// save notes v in Root.
 func save(root, name string, v any) error {
 	b, err := codec.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return atomicfile.How{Loose: true}.Write(filepath.Join(root, name), codec.Seal(b))
+	return Note(root, name, b, false)
+}
+
+// Note notes a value of the caller's in Root, beside what is known of the worker; if it
+// is to be durable it is on the disk when Note returns. It must not be called while the
+// worker has a supervisor.
+func Note(root, name string, value []byte, durable bool) error {
+	how := entries.Append
+	if durable {
+		how = entries.Sync
+	}
+	return how(filepath.Join(root, entriesFile), name, value)
+}
+
+// Noted returns the latest value of a name. The error wraps fs.ErrNotExist if there is
+// none, or codec.ErrMalformed if it is damaged.
+func Noted(root, name string) ([]byte, error) {
+	all, err := entries.Read(filepath.Join(root, entriesFile), maxFile)
+	var b []byte
+	if err == nil {
+		b, err = all.Get(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fromFile(root, name)
+	}
+	return b, err
+}
+
+// fromFile returns what an earlier version noted in a file of its own.
+func fromFile(root, name string) ([]byte, error) {
+	path := filepath.Join(root, name)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, fmt.Errorf("%s: %w: want a file of at most %d bytes", path, fs.ErrInvalid, maxFile)
+	}
+	b, err := os.ReadFile(path)
+	if err == nil && !codec.Unsealed(b) {
+		b, err = codec.Unseal(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return b, nil
+}
+
+// Forget takes the notes of a name away. It needs no room on the disk.
+func Forget(root, name string) error {
+	all := []error{entries.Drop(filepath.Join(root, entriesFile), name), os.Remove(filepath.Join(root, name))} // the latter of an earlier version
+	return errors.Join(slices.DeleteFunc(all, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })...)
+}
+
+// isNoted reports whether there is a value of a name, be it damaged.
+func isNoted(root, name string) bool {
+	_, err := Noted(root, name)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // keepExit makes the exit record durable, if it is there.
 func keepExit(root string) error {
-	switch err := atomicfile.Sync(filepath.Join(root, exitFile)); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	}
-	if err := atomicfile.Sync(root); !errors.Is(err, fs.ErrNotExist) { // removed meanwhile
-		return err
+	for _, name := range []string{entriesFile, exitEntry, "."} {
+		if err := atomicfile.Sync(filepath.Join(root, name)); err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+			return err
+		}
 	}
 	return nil
 }
 
-// load reads what save wrote.
+// load reads what save noted.
 func load(root, name string, v any) error {
-	path := filepath.Join(root, name)
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return fmt.Errorf("%s: %w: want a file of at most %d bytes", path, fs.ErrInvalid, maxFile)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if !codec.Unsealed(b) { // else a supervisor of an earlier version wrote it
-		b, err = codec.Unseal(b)
-	}
+	b, err := Noted(root, name)
 	if err == nil {
 		err = codec.Unmarshal(b, v)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s of %s: %w", name, root, err)
 	}
 	return nil
 }

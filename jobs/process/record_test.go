@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,30 +18,31 @@ import (
 func TestEveryBitOfAnExitRecord(t *testing.T) {
 	root := t.TempDir()
 	want := exitRecord{Version: protocol, Exit: Exit{Code: 3, Cause: Exited}, Stdout: 71}
-	if err := save(root, exitFile, want); err != nil {
+	if err := save(root, exitEntry, want); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.ReadFile(filepath.Join(root, exitFile))
+	path := filepath.Join(root, entriesFile)
+	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for bit := range 8 * len(file) {
 		spoiled := bytes.Clone(file)
 		spoiled[bit/8] ^= 1 << (bit % 8)
-		if err := os.WriteFile(filepath.Join(root, exitFile), spoiled, 0o600); err != nil {
+		if err := os.WriteFile(path, spoiled, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var got exitRecord
-		if err := load(root, exitFile, &got); err == nil {
+		if err := load(root, exitEntry, &got); err == nil {
 			t.Errorf("bit %d: got %+v", bit, got)
 		}
 	}
 	// That of a supervisor of an earlier version is read.
-	if err := os.WriteFile(filepath.Join(root, exitFile), codec.MustMarshal(want), 0o600); err != nil {
+	if err := errors.Join(os.Remove(path), os.WriteFile(filepath.Join(root, exitEntry), codec.MustMarshal(want), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	var got exitRecord
-	if err := load(root, exitFile, &got); err != nil || got != want {
+	if err := load(root, exitEntry, &got); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -55,7 +57,7 @@ func (u unsynced) Write(b []byte) (int, error) { u <- string(b); return len(b), 
 func TestExitRecordsAreSynced(t *testing.T) {
 	for name, end := range map[string]func(*worker){"soon": func(*worker) {}, "left": (*worker).Leave} {
 		root := t.TempDir()
-		if err := os.Symlink(os.DevNull, filepath.Join(root, exitFile)); err != nil { // which cannot be synced
+		if err := os.Symlink(os.DevNull, filepath.Join(root, entriesFile)); err != nil { // which cannot be synced
 			t.Fatal(err)
 		}
 		told := make(unsynced, 2)

@@ -19,12 +19,12 @@ const (
 	removeBatch = 1024
 )
 
-// removeTree removes a directory with all in it; the file named last goes last.
+// removeTree removes a directory with all in it; the files named last go last.
 // It follows no link, and needs no path longer than a name: only the directory's
 // own name is looked up, all else below descriptors. A worker may have taken
 // permissions away. What does not exist is removed already.
-func removeTree(path, last string) error {
-	err := emptyTree(path, []string{last})
+func removeTree(path string, last ...string) error {
+	err := emptyTree(path, last)
 	if err == nil {
 		err = emptyTree(path, nil)
 	}

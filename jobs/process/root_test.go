@@ -175,7 +175,7 @@ func TestControlSocketIsWhereOnlyTheNodeCanMakeIt(t *testing.T) {
 	}
 	awaitOutput(t, w, 8)
 	var o order
-	if err := load(root, orderFile, &o); err != nil {
+	if err := load(root, orderEntry, &o); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(o.Socket)
@@ -207,7 +207,7 @@ func TestRootIsMadeOfItsMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(watch)
-	if err := os.Remove(filepath.Join(root, markFile)); err != nil {
+	if err := os.Remove(filepath.Join(root, entriesFile)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := unix.InotifyAddWatch(watch, root, unix.IN_CREATE|unix.IN_MOVED_TO); err != nil {
@@ -218,7 +218,7 @@ func TestRootIsMadeOfItsMark(t *testing.T) {
 	}
 	events := make([]byte, 4096)
 	n, err := unix.Read(watch, events)
-	if name := strings.TrimRight(string(events[unix.SizeofInotifyEvent:n]), "\x00"); err != nil || name != markFile {
+	if name := strings.TrimRight(string(events[unix.SizeofInotifyEvent:n]), "\x00"); err != nil || name != entriesFile {
 		t.Errorf("what was made is %q, %v", name, err)
 	}
 }
@@ -226,10 +226,8 @@ func TestRootIsMadeOfItsMark(t *testing.T) {
 // A root can be laid out again without losing what is known of it.
 func TestCleanRootKeeps(t *testing.T) {
 	root := newRoot(t)
-	for _, name := range []string{"claim", "spec", "work/input"} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(Note(root, "claim", []byte("mine"), false), Note(root, orderEntry, nil, false), os.WriteFile(filepath.Join(root, "work", "input"), nil, 0o600)); err != nil {
+		t.Fatal(err)
 	}
 	for range 2 {
 		if err := CleanRoot(root, "claim", "none"); err != nil {
@@ -239,11 +237,17 @@ func TestCleanRootKeeps(t *testing.T) {
 		if err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			left = append(left, strings.TrimPrefix(path, root))
 			return err
-		}); err != nil || !slices.Equal(left, []string{"", "/claim", "/mark", "/work"}) {
+		}); err != nil || !slices.Equal(left, []string{"", "/entries", "/work"}) {
 			t.Errorf("left: %q, %v", left, err)
 		}
 		if owner, err := RootOwner(root); owner != "test" || err != nil {
 			t.Errorf("it is of %q, %v", owner, err)
 		}
+		if claim, err := Noted(root, "claim"); string(claim) != "mine" || err != nil || isNoted(root, orderEntry) {
+			t.Errorf("noted is %q, %v", claim, err)
+		}
+	}
+	if err := Forget(root, "claim"); err != nil || isNoted(root, "claim") || !isNoted(root, markEntry) {
+		t.Errorf("forgotten: %v", err)
 	}
 }

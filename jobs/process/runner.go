@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -92,17 +91,7 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	ln, err := listen(o.Socket)
-	if err != nil {
-		return nil, err
-	}
-	defer ln.Close()
-	w, err := r.start(ln, o)
-	if err != nil {
-		_ = os.Remove(o.Socket)
-		return nil, err
-	}
-	return w, nil
+	return r.start(o)
 }
 
 // errAlone and errAmong are why a worker that is to have no network, or that of its job, is
@@ -124,7 +113,7 @@ func (w *worker) Among(addrs []netip.Addr) error {
 // is made for the worker, so that whoever cleans up finds it.
 func (r *Runner) command(spec Spec) (order, error) {
 	// The name cannot be guessed, and a worker cannot list the directory.
-	socket := filepath.Join(spec.Root, controlDir, rand.Text())
+	socket := filepath.Join(spec.Root, socketPrefix+rand.Text())
 	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
 	r.mu.Lock()
 	o.Namespaces, o.Groups = slices.Contains(r.enforces, Namespaces), r.groups
@@ -141,38 +130,35 @@ func (r *Runner) command(spec Spec) (order, error) {
 			return order{}, err
 		}
 	}
-	if err := save(spec.Root, orderFile, o); err != nil {
+	if err := save(spec.Root, orderEntry, o); err != nil {
 		return order{}, err
 	}
 	if spec.Among != nil {
-		if err := r.reach.Admit(&o.Groups, groupName(spec.Root), spec.Among.Addrs); err != nil {
-			return order{}, err
-		}
+		return o, r.reach.Admit(&o.Groups, groupName(spec.Root), spec.Among.Addrs)
 	}
-	return o, os.Mkdir(filepath.Dir(socket), 0o700)
+	return o, nil
 }
 
-// start gives a supervisor the listener and connects to it: the connection waits in
-// the socket's queue until the supervisor is ready.
-func (r *Runner) start(ln *net.UnixListener, o order) (*worker, error) {
-	root := o.Spec.Root
+// start gives a worker to a supervisor, with connections to it, which wait until it is
+// ready.
+func (r *Runner) start(o order) (Worker, error) {
 	w := newWorker(o, r.cfg.Log)
 	w.reach = &r.reach
-	if err := w.connect(true); err != nil {
-		w.disconnect()
-		return nil, err
+	theirs, err := w.pair()
+	if err == nil {
+		w.host, err = r.host(group(&o), filepath.Dir(o.Spec.Root))
 	}
-	socket, err := ln.File()
+	if err == nil {
+		err = w.host.take(o.Spec.Root, o.Socket, theirs)
+	}
+	for _, f := range theirs {
+		_ = f.Close()
+	}
 	if err != nil {
 		w.disconnect()
+		w.host.dismiss()
 		return nil, err
 	}
-	defer socket.Close()
-	if w.host, err = r.host(group(&o), filepath.Dir(root)); err != nil {
-		w.disconnect()
-		return nil, err
-	}
-	w.host.take(root, socket)
 	go w.send()
 	go w.receive()
 	return w, nil
@@ -227,7 +213,7 @@ func (s *Spec) Check() error {
 	if info, err := os.Lstat(filepath.Join(s.Root, workDir)); err != nil || !info.IsDir() {
 		return bad("%s is not a directory", filepath.Join(s.Root, workDir))
 	}
-	if _, err := os.Lstat(filepath.Join(s.Root, orderFile)); err == nil {
+	if isNoted(s.Root, orderEntry) {
 		return bad("root %s was used before: want a new one for each worker", s.Root)
 	}
 	for _, text := range slices.Concat(s.Args, s.Env) {

@@ -22,7 +22,6 @@ func TestWorkersThatDoNotBegin(t *testing.T) {
 		detail string
 	}{
 		"supervisor ends at once": {config: Config{Executable: "/bin/false"}, detail: "supervisor ended unexpectedly"},
-		"no place for its record": {spoil: func(root string) error { return os.MkdirAll(filepath.Join(root, recordFile, "x"), 0o755) }, detail: recordFile},
 		"no place for its tasks": {spoil: func(root string) error { return os.Mkdir(filepath.Join(root, tasksFile), 0o755) },
 			tasks: &TaskSpec{IDs: []TaskIDs{{First: 1, Last: 3, Step: 1}}}, detail: "tasks"},
 	} {

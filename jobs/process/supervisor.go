@@ -3,7 +3,6 @@ package process
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -68,6 +67,7 @@ func Main() {
 // as that is there, and goes on until the last one has ended.
 type supervisor struct {
 	terminate chan struct{} // closed when all workers are to end
+	reception *reception
 	keepers   sync.WaitGroup
 
 	mu    sync.Mutex // guards what follows
@@ -83,15 +83,17 @@ type world struct {
 	users    int
 }
 
-// take is what a node asks of a supervisor: to look after the worker of a root, whose
-// control socket comes with it.
+// take is what a node asks of a supervisor: to look after the worker of a root. The
+// connections to it come along, and last a listener on its control socket, if that is
+// not another name of an earlier one.
 type take struct {
-	Root string `json:"root"`
+	Root    string `json:"root"`
+	Listens bool   `json:"listens,omitempty"`
 }
 
 // supervise is the whole life of a supervisor process.
 func supervise() error {
-	s := &supervisor{terminate: make(chan struct{})}
+	s := &supervisor{terminate: make(chan struct{}), reception: newReception()}
 	// Before there is a worker, which nobody would end otherwise.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -114,29 +116,35 @@ func supervise() error {
 	for {
 		var t take
 		fds, err := fdpass.Receive(node, &t)
-		if err != nil || len(fds) != 1 {
+		if err != nil {
 			break
 		}
-		s.keepers.Go(func() { s.keep(t.Root, os.NewFile(uintptr(fds[0]), "control")) })
+		conns := make([]*os.File, len(fds))
+		for i, fd := range fds {
+			conns[i] = os.NewFile(uintptr(fd), "control")
+		}
+		s.reception.expect()
+		if t.Listens && len(conns) > 0 {
+			s.reception.listen(conns[len(conns)-1])
+			conns = conns[:len(conns)-1]
+		}
+		s.keepers.Go(func() { s.keep(t.Root, conns) })
 	}
 	s.keepers.Wait()
 	return nil
 }
 
 // keep looks after a worker until it has ended and that is written down.
-func (s *supervisor) keep(root string, socket *os.File) {
+func (s *supervisor) keep(root string, conns []*os.File) {
 	k := &keeper{sup: s, events: make(chan func(time.Time)), terminate: s.terminate, ended: make(chan struct{})}
-	k.control = newControl(k)
+	k.control = newControl(k, conns)
 	defer k.control.close()
-	err := k.control.listen(socket)
-	if err == nil {
-		err = load(root, orderFile, &k.order)
-	}
+	err := load(root, orderEntry, &k.order)
 	if err == nil && (k.order.Version != protocol || k.order.Spec.Root != root) {
-		err = fmt.Errorf("%s: written by another version or for another directory", filepath.Join(root, orderFile))
+		err = fmt.Errorf("what is noted in %s is of another version or for another directory", root)
 	}
 	if err != nil {
-		k.control.lament(errors.Join(err, save(root, exitFile, exitRecord{Version: protocol, Exit: unstarted(err)})))
+		k.control.lament(errors.Join(err, save(root, exitEntry, exitRecord{Version: protocol, Exit: unstarted(err)})))
 		return
 	}
 	o := &k.order
@@ -151,7 +159,7 @@ func (s *supervisor) keep(root string, socket *os.File) {
 	}
 	_ = os.Remove(o.Socket)
 	rec := exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1], AckedOut: acked[0], AckedErr: acked[1], Tasks: k.tasks.endedSoFar()}
-	err = save(root, exitFile, rec)
+	err = save(root, exitEntry, rec)
 	if err == nil && k.control.current() == nil { // else the node does that, if need be
 		err = keepExit(root)
 	}
@@ -204,14 +212,4 @@ func (k *keeper) leave() {
 	} else {
 		w.launcher.Release(k.number, k.commandOf(nil, nil))
 	}
-}
-
-// listener makes a listener of the socket that a node has opened.
-func listener(socket *os.File) (net.Listener, error) {
-	ln, err := net.FileListener(socket)
-	_ = socket.Close()
-	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	return ln, nil
 }

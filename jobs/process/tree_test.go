@@ -68,7 +68,7 @@ func TestSupervisorIsKilled(t *testing.T) {
 	w := start(t, Config{}, spec)
 	awaitOutput(t, w, 8)
 	var rec record
-	if err := load(spec.Root, recordFile, &rec); err != nil {
+	if err := load(spec.Root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	left := pids(t, spec.Root, "left")
@@ -94,7 +94,7 @@ func TestSupervisorIsAskedToEnd(t *testing.T) {
 	w := start(t, Config{}, spec)
 	awaitOutput(t, w, 8)
 	var rec record
-	if err := load(spec.Root, recordFile, &rec); err != nil {
+	if err := load(spec.Root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(rec.Supervisor.PID, syscall.SIGTERM); err != nil {
@@ -155,7 +155,7 @@ func TestNodeComesBackInTime(t *testing.T) {
 	_ = node.Process.Kill()
 	_ = node.Wait()
 	var o order
-	if err := load(root, orderFile, &o); err != nil {
+	if err := load(root, orderEntry, &o); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := dial(o, false)
@@ -196,7 +196,7 @@ func TestCleanRoot(t *testing.T) {
 	})
 	t.Run("that cannot be read", func(t *testing.T) {
 		root := newRoot(t)
-		if err := os.WriteFile(filepath.Join(root, orderFile), []byte("nonsense"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, orderEntry), []byte("nonsense"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := CleanRoot(root); err != nil {
@@ -210,7 +210,7 @@ func TestCleanRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 		id.Start-- // another process had our number
-		if err := save(root, recordFile, record{Version: protocol, Supervisor: id, Worker: id}); err != nil {
+		if err := save(root, recordEntry, record{Version: protocol, Supervisor: id, Worker: id}); err != nil {
 			t.Fatal(err)
 		}
 		if err := CleanRoot(root); err != nil {

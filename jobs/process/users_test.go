@@ -39,7 +39,7 @@ func TestUsersOfJobs(t *testing.T) {
 			w := start(t, cfg, own)
 			awaitOutput(t, w, 8)
 			var rec record
-			if err := load(own.Root, recordFile, &rec); err != nil {
+			if err := load(own.Root, recordEntry, &rec); err != nil {
 				t.Fatal(err)
 			}
 			text := `cd /; may() { if "$@" > /dev/null 2>&1; then echo "$*"; fi; }; write_() { echo x > $1; }

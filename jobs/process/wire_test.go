@@ -139,7 +139,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	w := start(t, Config{}, spec)
 	awaitOutput(t, w, 8)
 	var o order
-	if err := load(spec.Root, orderFile, &o); err != nil {
+	if err := load(spec.Root, orderEntry, &o); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {

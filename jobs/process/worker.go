@@ -3,10 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,12 +18,10 @@ var ErrRunning = errors.New("worker is still running")
 // worker is the node's view of a supervisor. Two goroutines serve it, send
 // and receive; both end with the supervisor, or soon after Leave.
 type worker struct {
-	order order
+	line
 	log   zerolog.Logger
 	host  *host // nil if the supervisor is another node's child
 	reach *reach.Keeper
-	conn  *net.UnixConn
-	input *input
 	feed  *feed // nil without tasks
 	done  chan struct{}
 	left  chan struct{} // closed by Leave
@@ -47,42 +42,12 @@ type worker struct {
 const keepAfter = 100 * time.Millisecond
 
 func newWorker(o order, log zerolog.Logger) *worker {
-	w := &worker{order: o, log: log, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	w := &worker{line: line{order: o}, log: log, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
 	w.output.root = o.Spec.Root
 	if o.Spec.Tasks != nil {
 		w.feed = &feed{w: w}
 	}
 	return w
-}
-
-// connect opens what the worker needs of its supervisor.
-func (w *worker) connect(input bool) error {
-	var err error
-	if w.conn, err = dial(w.order, false); err != nil || !input {
-		return err
-	}
-	return w.connectInput()
-}
-
-// connectInput opens the way of the worker's standard input, if it has one.
-func (w *worker) connectInput() error {
-	if !w.order.Spec.Stdin {
-		return nil
-	}
-	conn, err := dial(w.order, true)
-	if err == nil {
-		w.input = &input{conn: conn}
-	}
-	return err
-}
-
-func (w *worker) disconnect() {
-	if w.conn != nil {
-		_ = w.conn.Close()
-	}
-	if w.input != nil {
-		_ = w.input.conn.Close()
-	}
 }
 
 // receive follows the supervisor's progress, and takes the verdict when it
@@ -162,7 +127,7 @@ func (w *worker) awaitEnd() string {
 func (w *worker) verdict(why string) Exit {
 	root := w.order.Spec.Root
 	var rec exitRecord
-	err := load(root, exitFile, &rec)
+	err := load(root, exitEntry, &rec)
 	if err == nil {
 		w.take(rec)
 		return rec.Exit
@@ -170,7 +135,7 @@ func (w *worker) verdict(why string) Exit {
 	killLeftovers(root)
 	w.measure()
 	cause := Lost
-	if _, err := os.Lstat(filepath.Join(root, recordFile)); errors.Is(err, fs.ErrNotExist) {
+	if !isNoted(root, recordEntry) {
 		cause = Unstarted
 	}
 	exit := Refused(cause, why)
@@ -179,14 +144,13 @@ func (w *worker) verdict(why string) Exit {
 }
 
 func (w *worker) hasRecord() bool {
-	_, err := os.Lstat(filepath.Join(w.order.Spec.Root, exitFile))
-	return err == nil && !isClosed(w.left)
+	return isNoted(w.order.Spec.Root, exitEntry) && !isClosed(w.left)
 }
 
 // hasEnded takes the exit record, if there is one.
 func (w *worker) hasEnded() bool {
 	var rec exitRecord
-	if load(w.order.Spec.Root, exitFile, &rec) != nil {
+	if load(w.order.Spec.Root, exitEntry, &rec) != nil {
 		return false
 	}
 	w.take(rec)

@@ -44,7 +44,7 @@ func TestHowWorkersEnd(t *testing.T) {
 				t.Errorf("times: %v to %v", e.Started, e.Ended)
 			}
 			var rec exitRecord
-			if err := load(spec.Root, exitFile, &rec); err != nil || rec.Exit.Code != c.code {
+			if err := load(spec.Root, exitEntry, &rec); err != nil || rec.Exit.Code != c.code {
 				t.Errorf("exit record: %+v, %v", rec, err)
 			}
 		})

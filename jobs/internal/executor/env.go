@@ -45,7 +45,7 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 	}
 	if spec.Array == nil { // tasks do not know of each other
 		p.Group = string(c.Job)
-		if err := writeTable(root, wire.HostFile(start.Hosts), start.Epoch); err != nil {
+		if err := x.tables.give(root, c.Job, wire.HostFile(start.Hosts), start.Epoch); err != nil {
 			return p, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
 	"zorilla/transfer"
 )
 
@@ -31,6 +31,7 @@ type Executor struct {
 	inputs map[jobs.ID]*inputs
 	procs  map[participant.WorkerID]*handle
 	trials chan trial // capacity 1: the latest, while none runs
+	tables tables
 
 	running atomic.Int32  // workers
 	Began   chan struct{} // capacity 1: one of them has begun
@@ -47,7 +48,7 @@ type inputs struct {
 
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
-	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1), Began: make(chan struct{}, 1)}
+	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, Began: make(chan struct{}, 1)}
 	x.trials <- trial{}
 	return x
 }
@@ -103,6 +104,7 @@ func (x *Executor) Execute(e participant.Effect) {
 			in.cancel()
 			delete(x.inputs, e.Job)
 		}
+		x.tables.forget(e.Job)
 		x.cfg.Store.Unpin(inputsPin(e.Job))
 	default:
 		x.step(e)
@@ -213,10 +215,10 @@ func (x *Executor) claim(e participant.DoClaim) error {
 // not begun. The claim comes first: no death in between may lose the worker.
 func (x *Executor) clear(root string, c *participant.ClaimRecord) error {
 	if err := c.Write(root); err == nil {
-		return x.cfg.CleanRoot(root, participant.ClaimFile)
+		return x.cfg.CleanRoot(root, participant.ClaimNote)
 	}
 	// What is there may have filled the disk.
-	if err := x.cfg.CleanRoot(root, participant.ClaimFile); err != nil {
+	if err := x.cfg.CleanRoot(root, participant.ClaimNote); err != nil {
 		return err
 	}
 	return c.Write(root)
@@ -229,7 +231,7 @@ func (x *Executor) park(e participant.DoPark) error {
 	root := x.root(e.Worker)
 	err := x.clear(root, &e.Claim)
 	if err != nil { // it must not be prepared again
-		_ = os.Remove(filepath.Join(root, participant.ClaimFile))
+		_ = process.Forget(root, participant.ClaimNote)
 	}
 	return err
 }
@@ -250,11 +252,7 @@ func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 	root := x.root(id)
 	// The claim goes first: what is half removed when the node is killed must
 	// not be taken for a worker.
-	err := os.Remove(filepath.Join(root, participant.ClaimFile))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	if err = errors.Join(err, x.clean(root)); err != nil {
+	if err := errors.Join(process.Forget(root, participant.ClaimNote), x.clean(root)); err != nil {
 		x.cfg.Log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
 	}
 	x.cfg.Store.Unpin(outputPin(id))

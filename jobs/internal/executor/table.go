@@ -2,13 +2,16 @@ package executor
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
 	"zorilla/internal/atomicfile"
+	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
 )
@@ -16,6 +19,64 @@ import (
 // toldFile, which the worker cannot touch, holds the epoch that it was told of last,
 // with all that belongs to that.
 const toldFile = "told"
+
+// tables are the host files that workers of this node began with, for others of their
+// job: a link costs less than a file.
+type tables struct {
+	mu   sync.Mutex
+	made map[jobs.ID]madeTable
+}
+
+type madeTable struct {
+	root, hosts string
+	epoch       int64
+}
+
+// give gives a worker that has not begun its job's table.
+func (t *tables) give(root string, job jobs.ID, hosts string, epoch int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if like := t.made[job]; like.hosts == hosts && like.epoch == epoch && linkTable(like.root, root, epoch) == nil {
+		return nil
+	}
+	// What is linked lies where no worker can put something else in its place.
+	loose := atomicfile.How{Mode: 0o644, Loose: true}
+	err := loose.Write(filepath.Join(root, wire.HostFileName), []byte(hosts))
+	if err == nil && epoch > 0 {
+		err = loose.Write(filepath.Join(root, wire.EpochFileName), epochText(epoch))
+	}
+	if err == nil && linkTable(root, root, epoch) == nil {
+		t.made[job] = madeTable{root, hosts, epoch}
+		return nil
+	}
+	return errors.Join(err, writeTable(root, hosts, epoch)) // not every file system has links
+}
+
+func (t *tables) forget(job jobs.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.made, job)
+}
+
+// linkTable gives a worker the files that lie in the root of another one. They belong to
+// the same user, who may have written in them since.
+func linkTable(from, to string, epoch int64) error {
+	if err := os.MkdirAll(filepath.Join(to, "tmp"), 0o700); err != nil {
+		return err
+	}
+	names := []string{wire.HostFileName, wire.EpochFileName}
+	if epoch == 0 {
+		names = names[:1]
+	}
+	for _, name := range names {
+		if err := os.Link(filepath.Join(from, name), filepath.Join(to, "tmp", name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func epochText(epoch int64) []byte { return fmt.Appendln(nil, epoch) }
 
 // writeTable replaces a worker's host file, and then its epoch file, each in one
 // step: who reads the epoch first and then the hosts has hosts at least as new.
@@ -29,7 +90,7 @@ func writeTable(root, hosts string, epoch int64) error {
 	if epoch == 0 {
 		return nil
 	}
-	return giveFile(root, wire.EpochFileName, strconv.FormatInt(epoch, 10)+"\n")
+	return giveFile(root, wire.EpochFileName, string(epochText(epoch)))
 }
 
 // giveFile puts a file into a worker's temporary directory. It is written where

@@ -1,10 +1,14 @@
 package executor
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 )
 
@@ -37,5 +41,63 @@ func TestHostFileIsNotWrittenThroughALink(t *testing.T) {
 	}
 	if b, err := os.ReadFile(secret); err != nil || string(b) != "kept" {
 		t.Errorf("another file was changed: %q, %v", b, err)
+	}
+}
+
+// Workers that begin with the same table share its files; what one is told later, or puts
+// in their place, is not for others.
+func TestTablesAreShared(t *testing.T) {
+	dir := t.TempDir()
+	all := tables{made: map[jobs.ID]madeTable{}}
+	root := func(name string) string {
+		r := filepath.Join(dir, name)
+		if err := os.MkdirAll(r, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	inode := func(name string) uint64 {
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(dir, name, "tmp", wire.HostFileName), &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Ino
+	}
+	give := func(name string, job jobs.ID, hosts string, epoch int64) {
+		t.Helper()
+		if err := all.give(root(name), job, hosts, epoch); err != nil {
+			t.Fatal(err)
+		}
+		for file, want := range map[string]string{wire.HostFileName: hosts, wire.EpochFileName: fmt.Sprintln(epoch)} {
+			if b, err := os.ReadFile(filepath.Join(dir, name, "tmp", file)); err != nil || string(b) != want {
+				t.Errorf("%s of %s: %q, %v", file, name, b, err)
+			}
+		}
+	}
+	give("a", "job", "one\n", 1)
+	if err := os.Remove(filepath.Join(dir, "a", "tmp", wire.HostFileName)); err != nil {
+		t.Fatal(err)
+	}
+	give("b", "job", "one\n", 1)
+	give("c", "job", "one\n", 1)
+	if inode("b") != inode("c") {
+		t.Error("two have files of their own")
+	}
+	if err := writeTable(filepath.Join(dir, "b"), "two\n", 2); err != nil {
+		t.Fatal(err)
+	}
+	give("d", "job", "one\n", 1)
+	give("e", "job", "two\n", 2)
+	give("f", "other", "two\n", 2)
+	if inode("e") == inode("b") || inode("e") == inode("f") || inode("d") != inode("c") {
+		t.Error("files are shared that should not be")
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "e")); err != nil {
+		t.Fatal(err)
+	}
+	give("g", "job", "two\n", 2)
+	all.forget("job")
+	if len(all.made) != 1 {
+		t.Errorf("%d jobs are known", len(all.made))
 	}
 }

@@ -2,19 +2,18 @@ package participant
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
 )
 
-// ClaimFile, in a worker's own directory, holds its ClaimRecord.
-const ClaimFile = "claim"
+// ClaimNote is the name of a ClaimRecord among the notes of a worker's directory.
+const ClaimNote = "claim"
 
 // ClaimRecord is what a node must know of a worker to go on with it in its next
 // life. It is written when the worker is prepared, and again, and made durable,
@@ -60,20 +59,12 @@ func (c *ClaimRecord) check() error {
 // LoadClaim reads the claim of a worker's directory.
 func LoadClaim(root string) (ClaimRecord, error) {
 	var c ClaimRecord
-	path := filepath.Join(root, ClaimFile)
-	info, err := os.Lstat(path)
+	b, err := process.Noted(root, ClaimNote)
 	if err != nil {
 		return c, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > wire.MaxBody {
-		return c, fmt.Errorf("%s: want a file of at most %d bytes", path, wire.MaxBody)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return c, err
-	}
-	if b, err = codec.Unseal(b); err != nil {
-		return c, err
+	if len(b) > wire.MaxBody {
+		return c, fmt.Errorf("claim: %w: %d bytes", codec.ErrMalformed, len(b))
 	}
 	if err := codec.Unmarshal(b, &c); err != nil {
 		return c, err
@@ -94,11 +85,7 @@ func (c *ClaimRecord) Write(root string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, ClaimFile)
-	if c.Start == nil { // a node that forgets it was not asked to start anything
-		return atomicfile.How{Loose: true}.Write(path, codec.Seal(b))
-	}
-	return atomicfile.Fill(path, codec.Seal(b))
+	return process.Note(root, ClaimNote, b, c.Start != nil) // a node that forgets one without Start was not asked to start anything
 }
 
 // RootName is the name of a worker's own directory.

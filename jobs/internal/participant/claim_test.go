@@ -1,8 +1,11 @@
 package participant
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -27,10 +30,24 @@ func TestGoldenClaims(t *testing.T) {
 		if err := os.Mkdir(root, 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(root, ClaimFile), b, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, ClaimNote), b, 0o600); err != nil {
 			return nil, err
 		}
 		return LoadClaim(root)
+	}
+	// Today's lie among the notes.
+	at := filepath.Join(t.TempDir(), RootName(wiretest.Job, claim.RankAttempt))
+	for _, c := range []ClaimRecord{claim, runs} {
+		err := c.Write(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errors.Join(os.Mkdir(at, 0o755), c.Write(at))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := LoadClaim(at); err != nil || !reflect.DeepEqual(got.Start, runs.Start) {
+		t.Errorf("the latest of two is %+v, %v", got, err)
 	}
 	messages := map[string]golden.Message{}
 	for name, c := range map[string]ClaimRecord{"runs": runs, "prepared": claim, "lost": lost} {
