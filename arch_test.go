@@ -44,6 +44,7 @@ var floors = map[string]int{
 	"jobs/proc":                   0,
 	"jobs/shown":                  0,
 	"jobs/disk":                   0,
+	"jobs/trees":                  0,
 	"jobs/launch":                 1,
 	"jobs/reach":                  1,
 	"jobs/placement":              2,

@@ -16,6 +16,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
+	"zorilla/jobs/trees"
 	"zorilla/jobs/users"
 	"zorilla/node/gossip"
 	"zorilla/transfer"
@@ -84,7 +85,7 @@ type Seams struct {
 	Net       gossip.Net
 	Overlay   func(gossip.Config) (Overlay, error)
 	Runner    agent.Runner
-	CleanRoot func(root string, keep ...string) error
+	CleanRoot func(root string, pace trees.Pace, keep ...string) error
 	Journal   journal.Journal
 	Store     transfer.PinStore
 	Rand      *rand.Rand

@@ -133,7 +133,7 @@ func TestWorkersAreNotLeftWhereTheyWere(t *testing.T) {
 	}
 	n.cfg.Work = t.TempDir()
 	refusesWork(t, n, "without --work", "drain")
-	if err := process.CleanRoot(root); err != nil {
+	if err := process.CleanRoot(root, nil); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := openWorkOf(n)
@@ -148,7 +148,7 @@ func TestWorkersAreNotLeftWhereTheyWere(t *testing.T) {
 	there := n.cfg.Work
 	n.cfg.Work = ""
 	refusesWork(t, n, "with --work "+there)
-	if err := process.CleanRoot(root); err != nil {
+	if err := process.CleanRoot(root, nil); err != nil {
 		t.Fatal(err)
 	}
 	mustOpenWork(t, n)

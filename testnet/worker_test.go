@@ -29,7 +29,7 @@ func TestEmulatedWorkers(t *testing.T) {
 		Ended: func(t *testing.T, r workertest.Runner, root string) { <-r.(*Runner).roots[root].main.killed },
 		Clean: func(r workertest.Runner, root string) error {
 			r.(*Runner).Kill()
-			return process.CleanFiles(root)
+			return process.CleanFiles(root, nil)
 		},
 		In: func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
 	})

@@ -21,6 +21,7 @@ import (
 	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
 	"zorilla/jobs/process"
+	"zorilla/jobs/trees"
 	"zorilla/testnet"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -50,8 +51,8 @@ type gridNode struct {
 	wrapRunner func(agent.Runner) agent.Runner
 	cancel     context.CancelFunc
 	closeDisk  context.CancelFunc
-	clean      func(root string, keep ...string) error // nil = process.CleanFiles
-	nap        atomic.Int64                            // how long its loop stands still when it floods next
+	clean      func(root string, pace trees.Pace, keep ...string) error // nil = process.CleanFiles
+	nap        atomic.Int64                                             // how long its loop stands still when it floods next
 	done       chan error
 	freeDisk   func() (int64, error) // nil = without limit
 	keepFree   int64

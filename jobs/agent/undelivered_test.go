@@ -10,6 +10,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/process"
+	"zorilla/jobs/trees"
 )
 
 // undelivered submits a gang that its origin has started, without node 1 hearing
@@ -78,9 +79,9 @@ func TestNodeDiesBeforeItHearsOfAStart(t *testing.T) {
 				for _, death := range deaths {
 					n.crash()
 					reached := make(chan struct{}, 10)
-					n.clean = func(root string, keep ...string) error {
+					n.clean = func(root string, pace trees.Pace, keep ...string) error {
 						if death == "emptied" {
-							if err := process.CleanFiles(root, keep...); err != nil {
+							if err := process.CleanFiles(root, pace, keep...); err != nil {
 								return err
 							}
 						}
@@ -88,7 +89,7 @@ func TestNodeDiesBeforeItHearsOfAStart(t *testing.T) {
 							reached <- struct{}{}
 							time.Sleep(time.Millisecond) // its death is sooner: until then no time passes
 						}
-						return process.CleanFiles(root, keep...)
+						return process.CleanFiles(root, pace, keep...)
 					}
 					n.start()
 					if death == "long" { // it gives its workers back

@@ -25,7 +25,7 @@ func adopt(t *testing.T, root string) Worker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := CleanRoot(root); err != nil {
+		if err := CleanRoot(root, nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -186,7 +186,7 @@ func TestNothingToAdopt(t *testing.T) {
 		if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		if err := CleanRoot(root); err != nil {
+		if err := CleanRoot(root, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestSupervisorIsKilledWithItsNode(t *testing.T) {
 	}
 	mustBeGone(t, []proc.ID{rec.Launcher})
 	mustEnd(t, rec.Supervisor)
-	if err := CleanRoot(root); err != nil {
+	if err := CleanRoot(root, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -392,7 +392,7 @@ func TestSocketIsWrittenDownBeforeItIsMade(t *testing.T) {
 	if _, err := r.Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) {
 		t.Errorf("adopt: %v", err)
 	}
-	if err := CleanRoot(root); err != nil {
+	if err := CleanRoot(root, nil); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(o.Socket); !errors.Is(err, os.ErrNotExist) {

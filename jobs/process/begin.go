@@ -13,6 +13,7 @@ import (
 	"zorilla/jobs/disk"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/trees"
 )
 
 // verdict turns the error of a launch into an exit.
@@ -180,6 +181,6 @@ func Measure(within time.Duration, roots []string) []int64 {
 // written down, which needs some, and however long its origin takes to hear of it.
 func (s *Spec) yield() {
 	for _, dir := range FileDirs(s.Root) {
-		_ = emptyTree(dir, nil) // what cannot be removed now, is with all of Root
+		_ = trees.Empty(dir, nil) // what cannot be removed now, is with all of Root
 	}
 }

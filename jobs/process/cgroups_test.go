@@ -73,7 +73,7 @@ func TestGroupGoesWithItsRoot(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := CleanRoot(s.Root); err != nil {
+	if err := CleanRoot(s.Root, nil); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(dir); err == nil {

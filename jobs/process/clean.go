@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"zorilla/internal/entries"
+	"zorilla/jobs/trees"
 )
 
 // stopWithin bounds how long a supervisor may take to end its worker.
@@ -20,13 +21,15 @@ const stopWithin = 5 * time.Second
 // worker, and kills what does not follow. It refuses a directory that MakeRoot
 // did not make; of a copy it touches the files alone, since the processes are
 // those of the original. A root that does not exist is fine. With names of
-// notes (Note) to keep it removes all but these, and leaves what MakeRoot makes.
-func CleanRoot(root string, keep ...string) error {
+// notes (Note) to keep it removes all but these, and leaves what MakeRoot makes. The pace
+// is that of the files; when it ends the removal no process is left, and the root is still
+// one.
+func CleanRoot(root string, pace trees.Pace, keep ...string) error {
 	switch _, err := RootOwner(root); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case errors.Is(err, ErrCopied):
-		return CleanFiles(root, keep...)
+		return CleanFiles(root, pace, keep...)
 	case err != nil:
 		return err
 	}
@@ -50,17 +53,17 @@ func CleanRoot(root string, keep ...string) error {
 		}
 		o.Groups.Left()
 	}
-	return CleanFiles(root, keep...)
+	return CleanFiles(root, pace, keep...)
 }
 
 // CleanFiles is CleanRoot for a root that has no processes, as that of an emulated
 // worker.
-func CleanFiles(root string, keep ...string) error {
+func CleanFiles(root string, pace trees.Pace, keep ...string) error {
 	if len(keep) == 0 {
-		return removeTree(root, entriesFile, markEntry)
+		return trees.Remove(root, pace, entriesFile, markEntry)
 	}
 	keep = append([]string{markEntry}, keep...)
-	if err := emptyTree(root, append([]string{entriesFile}, keep...)); err != nil {
+	if err := trees.Empty(root, pace, append([]string{entriesFile}, keep...)...); err != nil {
 		return err
 	}
 	if err := entries.Keep(filepath.Join(root, entriesFile), maxFile, keep...); err != nil && !errors.Is(err, fs.ErrNotExist) {

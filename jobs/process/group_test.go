@@ -112,7 +112,7 @@ func TestWorkersOfAJobEndOneByOne(t *testing.T) {
 	mustBeGone(t, its)
 	awaitOutput(t, all[3], 8)
 	its = pids(t, cleaned.Root, "left")
-	if err := CleanRoot(cleaned.Root); err != nil {
+	if err := CleanRoot(cleaned.Root, nil); err != nil {
 		t.Error(err)
 	}
 	mustBeGone(t, its)
@@ -132,7 +132,7 @@ func TestWorkersOfAJobEndOneByOne(t *testing.T) {
 		}
 	}
 	for _, s := range []Spec{goes, killed} {
-		if err := CleanRoot(s.Root); err != nil {
+		if err := CleanRoot(s.Root, nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/proc"
+	"zorilla/jobs/trees"
 )
 
 // deadline is how long a test waits for an event that should come at once.
@@ -134,7 +135,7 @@ func newRoot(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // inputs of tasks are not writable
-		if err := removeTree(root, ""); err != nil {
+		if err := trees.Remove(root, nil); err != nil {
 			t.Error(err)
 		}
 	})

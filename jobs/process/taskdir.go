@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/jobs/trees"
 	"zorilla/transfer"
 )
 
@@ -158,28 +159,28 @@ func (t *taskDir) tidy(at, dir string) error {
 	if err := os.Chmod(at, mode); err != nil {
 		return err
 	}
-	d, err := openDir(unix.AT_FDCWD, at)
+	d, err := trees.Open(unix.AT_FDCWD, at)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	r := remover{top: d}
+	r := trees.Remover{Top: d}
 	for again := true; again; {
 		names, err := d.Readdirnames(-1)
 		if err != nil {
 			return err
 		}
-		moved := r.moved
+		moved := r.Moved
 		for _, name := range names {
 			keep, err := t.keep(d, at, dir, name)
 			if err == nil && !keep {
-				err = r.remove(d, name, 0)
+				err = r.Remove(name)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		again = r.moved > moved // something deep was moved up to here
+		again = r.Moved > moved // something deep was moved up to here
 		if _, err := d.Seek(0, io.SeekStart); err != nil {
 			return err
 		}

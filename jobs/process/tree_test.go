@@ -84,7 +84,7 @@ func TestSupervisorIsKilled(t *testing.T) {
 	}
 	mustBeGone(t, append(left, rec.Launcher))
 	mustEnd(t, rec.Supervisor)
-	if err := CleanRoot(spec.Root); err != nil {
+	if err := CleanRoot(spec.Root, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -181,7 +181,7 @@ func TestCleanRoot(t *testing.T) {
 		w := start(t, Config{}, spec)
 		awaitOutput(t, w, 13)
 		left := pids(t, spec.Root, "left")
-		if err := CleanRoot(spec.Root); err != nil {
+		if err := CleanRoot(spec.Root, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Lstat(spec.Root); !os.IsNotExist(err) {
@@ -190,7 +190,7 @@ func TestCleanRoot(t *testing.T) {
 		mustBeGone(t, left)
 	})
 	t.Run("that does not exist", func(t *testing.T) {
-		if err := CleanRoot(filepath.Join(t.TempDir(), "none")); err != nil {
+		if err := CleanRoot(filepath.Join(t.TempDir(), "none"), nil); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -199,7 +199,7 @@ func TestCleanRoot(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(root, orderEntry), []byte("nonsense"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := CleanRoot(root); err != nil {
+		if err := CleanRoot(root, nil); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -213,7 +213,7 @@ func TestCleanRoot(t *testing.T) {
 		if err := save(root, recordEntry, record{Version: protocol, Supervisor: id, Worker: id}); err != nil {
 			t.Fatal(err)
 		}
-		if err := CleanRoot(root); err != nil {
+		if err := CleanRoot(root, nil); err != nil {
 			t.Fatal(err)
 		}
 	})

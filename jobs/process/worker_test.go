@@ -279,7 +279,7 @@ func TestManyWorkersLeaveNothing(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := CleanRoot(roots[i]); err != nil {
+		if err := CleanRoot(roots[i], nil); err != nil {
 			t.Error(err)
 		}
 	}

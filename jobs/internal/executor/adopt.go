@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
+	"zorilla/jobs/trees"
 	"zorilla/transfer"
 )
 
@@ -24,23 +26,30 @@ func (x *Executor) Adopt(adopt func(participant.ClaimRecord)) error {
 	for root := range roots { // before anything is removed, which may fail
 		x.cfg.Users.Known(jobOf(root), root, process.UserOf(root))
 	}
+	pace := trees.Budget(atStart)
 	for _, root := range slices.Sorted(maps.Keys(roots)) {
-		if err := x.adoptRoot(root, roots[root], adopt); err != nil {
-			x.cfg.Log.Error().Err(err).Msg("remove an old work directory")
+		if err := x.adoptRoot(root, roots[root], pace, adopt); err != nil {
+			x.cfg.Log.Error().Err(err).Msg(failedToRemove)
 		}
 	}
 	return nil
 }
 
+const (
+	// atStart is how many files are removed before a node begins: it has no time for more.
+	atStart        = 2000
+	failedToRemove = "remove an old work directory"
+)
+
 // adoptRoot goes on with the worker of a root, or removes what is left of it.
-func (x *Executor) adoptRoot(root string, kind rootKind, adopt func(participant.ClaimRecord)) error {
+func (x *Executor) adoptRoot(root string, kind rootKind, pace trees.Pace, adopt func(participant.ClaimRecord)) error {
 	log := x.cfg.Log.With().Str("dir", filepath.Base(root)).Logger()
 	switch kind {
 	case bare:
 		return os.Remove(root) // nothing else, should there be something by now
 	case copied:
 		log.Warn().Msg("the copy of a worker's directory is removed: the worker is where the original is")
-		return x.clean(root)
+		return x.discard(root, pace)
 	}
 	c, err := participant.LoadClaim(root)
 	switch {
@@ -53,12 +62,36 @@ func (x *Executor) adoptRoot(root string, kind rootKind, adopt func(participant.
 	case !errors.Is(err, os.ErrNotExist):
 		log.Warn().Err(err).Msg("a worker of before cannot be followed: it is ended")
 	}
-	return x.clean(root)
+	return x.discard(root, pace)
 }
 
-// clean removes a root, and gives the job's user back if it was the last one.
-func (x *Executor) clean(root string) error {
-	err := x.cfg.CleanRoot(root)
+// discard ends what runs in a root, and removes what the pace allows; the rest later.
+func (x *Executor) discard(root string, pace trees.Pace) error {
+	leave := x.bin.Enter(root)
+	err := x.cfg.CleanRoot(root, pace)
+	if !trees.IsOver(err) {
+		defer leave()
+		if err == nil {
+			x.cfg.Users.Left(root)
+		}
+		return err
+	}
+	x.loop.Go(func() {
+		defer leave()
+		if x.loop.Ready(x.loop.Leaving) != nil {
+			return
+		}
+		if err := x.clean(x.loop.Leaving, root); err != nil && !errors.Is(err, context.Canceled) {
+			x.cfg.Log.Error().Err(err).Msg(failedToRemove)
+		}
+	})
+	return nil
+}
+
+// clean removes a root, which must be had, and gives the job's user back if it was the
+// last one. When ctx ends what is large is left to the next life of the node.
+func (x *Executor) clean(ctx context.Context, root string) error {
+	err := x.bin.Run(ctx, func(pace trees.Pace) error { return x.cfg.CleanRoot(root, pace) })
 	if err == nil {
 		x.cfg.Users.Left(root)
 	}

@@ -1,8 +1,12 @@
 package executor
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -12,6 +16,7 @@ import (
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/process"
+	"zorilla/jobs/trees"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -52,5 +57,75 @@ func TestInputsOfAdoptedWorkersAreKept(t *testing.T) {
 	}
 	if !store.Has(chunk) || !store.Has(tree) {
 		t.Errorf("its input is here: %v, the list of them: %v", store.Has(chunk), store.Has(tree))
+	}
+}
+
+// asOwner is the part of a node that its loop runs for.
+type asOwner struct{}
+
+func (asOwner) Due()            {}
+func (asOwner) Wake() time.Time { return time.Time{} }
+func (asOwner) Overslept()      {}
+
+// A node that starts does not wait until all that was left of workers is removed; who gets
+// the place of one does.
+func TestLargeRootIsRemovedLater(t *testing.T) {
+	ra, work, self := wiretest.RA(0, 1), t.TempDir(), jobtest.Node(2)
+	root := filepath.Join(work, participant.RootName(wiretest.Job, ra))
+	if err := process.MakeRoot(root, string(self)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range atStart {
+		if err := os.Mkdir(filepath.Join(root, "work", strconv.Itoa(i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := loop.New(zerolog.Nop())
+	cfg := Config{Self: vicinity.Member{ID: self}, Workers: Workers{Dir: work, CleanRoot: process.CleanFiles}, Log: zerolog.Nop()}
+	x := New(cfg, l, &participant.Participant{})
+	if err := x.Adopt(func(participant.ClaimRecord) { t.Error("something is adopted") }); err != nil {
+		t.Fatal(err)
+	}
+	if owner, err := process.RootOwner(root); owner != string(self) || err != nil {
+		t.Errorf("before the node runs, it is of %q, %v", owner, err)
+	}
+	l.Start(asOwner{})
+	id := participant.WorkerID{Job: wiretest.Job, RankAttempt: ra}
+	if err := x.claim(participant.DoClaim{Worker: id, Claim: participant.ClaimRecord{Job: wiretest.Job, RankAttempt: ra}}); err != nil {
+		t.Fatal(err)
+	}
+	l.Stop()
+	l.Wait()
+	left, err := os.ReadDir(filepath.Join(root, "work"))
+	if _, cerr := participant.LoadClaim(root); err != nil || errors.Is(cerr, os.ErrNotExist) || len(left) > 0 {
+		t.Errorf("%d files left, %v, %v", len(left), err, cerr)
+	}
+}
+
+// What a node does not get to remove before it leaves is its next life's.
+func TestLargeRootIsLeft(t *testing.T) {
+	ra, work, self := wiretest.RA(0, 1), t.TempDir(), jobtest.Node(2)
+	root := filepath.Join(work, participant.RootName(wiretest.Job, ra))
+	if err := process.MakeRoot(root, string(self)); err != nil {
+		t.Fatal(err)
+	}
+	l := loop.New(zerolog.Nop())
+	clean := func(root string, pace trees.Pace, _ ...string) error {
+		for {
+			if err := pace(); err != nil {
+				return err
+			}
+		}
+	}
+	x := New(Config{Self: vicinity.Member{ID: self}, Workers: Workers{Dir: work, CleanRoot: clean}, Log: zerolog.Nop()}, l, &participant.Participant{})
+	if err := x.Adopt(nil); err != nil {
+		t.Fatal(err)
+	}
+	l.Start(asOwner{})
+	l.Leave()
+	l.Stop()
+	l.Wait()
+	if owner, err := process.RootOwner(root); owner != string(self) || err != nil {
+		t.Errorf("it is of %q, %v", owner, err)
 	}
 }

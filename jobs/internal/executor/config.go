@@ -12,6 +12,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/process"
+	"zorilla/jobs/trees"
 	"zorilla/jobs/users"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -40,9 +41,9 @@ type FetchFunc func(ctx context.Context, owner string, manifest transfer.Hash, h
 type Workers struct {
 	Dir       string // absolute; for work directories, see CheckDir
 	Runner    Runner
-	CleanRoot func(root string, keep ...string) error // as process.CleanRoot
-	RunAs     *jobs.User                              // nil = as the node
-	Users     *users.Block                            // of jobs, instead of RunAs; nil = none
+	CleanRoot func(root string, pace trees.Pace, keep ...string) error // as process.CleanRoot
+	RunAs     *jobs.User                                               // nil = as the node
+	Users     *users.Block                                             // of jobs, instead of RunAs; nil = none
 	// Limits tells what the owner allows now, of which is what workers are shown; nil =
 	// nothing but the system.
 	Limits func() jobs.Limits

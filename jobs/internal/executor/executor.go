@@ -16,6 +16,7 @@ import (
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/jobs/trees"
 	"zorilla/transfer"
 )
 
@@ -30,6 +31,7 @@ type Executor struct {
 	part   *participant.Participant
 	inputs map[jobs.ID]*inputs
 	procs  map[participant.WorkerID]*handle
+	bin    *trees.Bin // where roots are removed, by their paths
 	trials chan trial // capacity 1: the latest, while none runs
 	tables tables
 
@@ -48,7 +50,7 @@ type inputs struct {
 
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
-	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, Began: make(chan struct{}, 1)}
+	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, Began: make(chan struct{}, 1)}
 	x.trials <- trial{}
 	return x
 }
@@ -201,7 +203,8 @@ func (x *Executor) knowInputs(e participant.DoFetch, in *inputs) bool {
 // that the worker is here.
 func (x *Executor) claim(e participant.DoClaim) error {
 	root := x.root(e.Worker)
-	err := x.makeRoot(root)
+	x.bin.Wait(root) // something of an earlier life
+	err := makeRoot(&x.cfg, root)
 	switch {
 	case err == nil:
 		return e.Claim.Write(root)
@@ -215,10 +218,10 @@ func (x *Executor) claim(e participant.DoClaim) error {
 // not begun. The claim comes first: no death in between may lose the worker.
 func (x *Executor) clear(root string, c *participant.ClaimRecord) error {
 	if err := c.Write(root); err == nil {
-		return x.cfg.CleanRoot(root, participant.ClaimNote)
+		return x.cfg.CleanRoot(root, nil, participant.ClaimNote)
 	}
 	// What is there may have filled the disk.
-	if err := x.cfg.CleanRoot(root, participant.ClaimNote); err != nil {
+	if err := x.cfg.CleanRoot(root, nil, participant.ClaimNote); err != nil {
 		return err
 	}
 	return c.Write(root)
@@ -250,9 +253,11 @@ func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 		_ = proc.Close()
 	}
 	root := x.root(id)
+	defer x.bin.Enter(root)()
 	// The claim goes first: what is half removed when the node is killed must
 	// not be taken for a worker.
-	if err := errors.Join(process.Forget(root, participant.ClaimNote), x.clean(root)); err != nil {
+	err := errors.Join(process.Forget(root, participant.ClaimNote), x.clean(x.loop.Leaving, root))
+	if err != nil && !errors.Is(err, context.Canceled) { // the next life goes on with that
 		x.cfg.Log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
 	}
 	x.cfg.Store.Unpin(outputPin(id))

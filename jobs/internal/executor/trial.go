@@ -53,11 +53,11 @@ func (x *Executor) try(since time.Time) string {
 
 func (x *Executor) tryOut() (err error) {
 	root := filepath.Join(x.cfg.Dir, trialName)
-	if err := x.clean(root); err != nil { // of a node that was killed during one
+	if err := x.clean(x.loop.Leaving, root); err != nil { // of a node that was killed during one
 		return err
 	}
-	defer func() { err = errors.Join(err, x.clean(root)) }()
-	if err := x.makeRoot(root); err != nil {
+	defer func() { err = errors.Join(err, x.clean(x.loop.Leaving, root)) }()
+	if err := makeRoot(&x.cfg, root); err != nil {
 		return err
 	}
 	spec, err := x.confined(trialName, process.Spec{Root: root, Args: []string{"/bin/true"}, Walltime: claims.TrialTime})

@@ -105,10 +105,10 @@ func rootsIn(dir string, node vicinity.ID) (roots map[string]rootKind, err error
 }
 
 // makeRoot makes a worker's own directory.
-func (x *Executor) makeRoot(root string) error {
-	err := os.MkdirAll(x.cfg.Dir, 0o711) // it is there, unless somebody took it away
+func makeRoot(cfg *Config, root string) error {
+	err := os.MkdirAll(cfg.Dir, 0o711) // it is there, unless somebody took it away
 	if err == nil {
-		err = process.MakeRoot(root, string(x.cfg.Self.ID))
+		err = process.MakeRoot(root, string(cfg.Self.ID))
 	}
 	if err != nil {
 		return fmt.Errorf("make work directory: %w", err)

@@ -104,7 +104,7 @@ func (w way) specIn(t *testing.T, root string, files map[string][]byte, args ...
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := process.CleanRoot(root); err != nil {
+		if err := process.CleanRoot(root, nil); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Lstat(root); err == nil {

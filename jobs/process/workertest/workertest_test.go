@@ -37,7 +37,7 @@ func TestProcesses(t *testing.T) {
 			spec.Args, spec.Expose = workertest.Command(exe, program, args...), []string{exe}
 		},
 		Ended: awaitSupervisor,
-		Clean: func(_ workertest.Runner, root string) error { return process.CleanRoot(root) },
+		Clean: func(_ workertest.Runner, root string) error { return process.CleanRoot(root, nil) },
 		In:    func(t *testing.T, test func(t *testing.T)) { test(t) },
 	})
 }

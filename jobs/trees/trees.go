@@ -1,4 +1,9 @@
-package process
+// Package trees removes directory trees that others have made, whatever is in them: deeper
+// than a path may be long, with permissions taken away, with more files than one would wait
+// for. It follows no link, holds a few dozen descriptors at most, and needs no memory that
+// grows with a tree. A Bin does it so that nobody else is in want of the disk, or has to
+// wait.
+package trees
 
 import (
 	"errors"
@@ -11,6 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Pace is asked before each entry is removed, and may take its time. Its error ends a
+// removal, which can be taken up again by another. Nil = at once.
+type Pace func() error
+
 const (
 	// removeDepth is how deep a tree is followed. What lies deeper is moved up
 	// first, so that a removal never holds more descriptors than that, whatever
@@ -19,14 +28,13 @@ const (
 	removeBatch = 1024
 )
 
-// removeTree removes a directory with all in it; the files named last go last.
-// It follows no link, and needs no path longer than a name: only the directory's
-// own name is looked up, all else below descriptors. A worker may have taken
-// permissions away. What does not exist is removed already.
-func removeTree(path string, last ...string) error {
-	err := emptyTree(path, last)
+// Remove removes a directory with all in it; the files named last go last. Only the
+// directory's own name is looked up, all else below descriptors. What does not exist is
+// removed already.
+func Remove(path string, pace Pace, last ...string) error {
+	err := Empty(path, pace, last...)
 	if err == nil {
-		err = emptyTree(path, nil)
+		err = Empty(path, nil)
 	}
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -40,26 +48,31 @@ func removeTree(path string, last ...string) error {
 	return nil
 }
 
-// emptyTree removes all that is in a directory, but for the names to keep.
-func emptyTree(path string, keep []string) error {
-	dir, err := openDir(unix.AT_FDCWD, path)
+// Empty removes all that is in a directory, but for the names to keep.
+func Empty(path string, pace Pace, keep ...string) error {
+	dir, err := Open(unix.AT_FDCWD, path)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	r := remover{top: dir, keep: keep}
+	r := Remover{Top: dir, keep: keep, pace: pace}
 	return r.empty(dir, 0)
 }
 
-// remover empties a directory.
-type remover struct {
-	top   *os.File
+// Remover empties a directory.
+type Remover struct {
+	Top   *os.File // by Open
+	Moved int      // directories that were moved up, into Top
 	keep  []string // are left at the top
-	moved int      // directories that were moved up
+	pace  Pace
 }
 
+// Remove removes an entry of the directory, with all in it. What lies deep in there may
+// have been moved into the directory, as Moved tells.
+func (r *Remover) Remove(name string) error { return r.remove(r.Top, name, 0) }
+
 // empty removes all that is in a directory so far below the top.
-func (r *remover) empty(dir *os.File, depth int) error {
+func (r *Remover) empty(dir *os.File, depth int) error {
 	for {
 		found, err := r.pass(dir, depth)
 		if err != nil || !found {
@@ -70,7 +83,7 @@ func (r *remover) empty(dir *os.File, depth int) error {
 
 // pass goes through a directory once. Entries that are removed, or added by
 // moving, may hide others: only a pass that finds nothing is the last one.
-func (r *remover) pass(dir *os.File, depth int) (found bool, err error) {
+func (r *Remover) pass(dir *os.File, depth int) (found bool, err error) {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
@@ -95,7 +108,12 @@ func (r *remover) pass(dir *os.File, depth int) (found bool, err error) {
 }
 
 // remove removes one entry, or moves it to the top if it is too deep.
-func (r *remover) remove(dir *os.File, name string, depth int) error {
+func (r *Remover) remove(dir *os.File, name string, depth int) error {
+	if r.pace != nil {
+		if err := r.pace(); err != nil {
+			return err
+		}
+	}
 	fd := int(dir.Fd())
 	err := unix.Unlinkat(fd, name, 0)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -104,7 +122,7 @@ func (r *remover) remove(dir *os.File, name string, depth int) error {
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	sub, derr := openDir(fd, name)
+	sub, derr := Open(fd, name)
 	if errors.Is(derr, unix.ENOTDIR) || errors.Is(derr, unix.ELOOP) { // EPERM was meant
 		return err
 	}
@@ -122,20 +140,20 @@ func (r *remover) remove(dir *os.File, name string, depth int) error {
 }
 
 // moveUp puts a directory into the top one, under a name that is free there.
-func (r *remover) moveUp(fd int, name string) error {
+func (r *Remover) moveUp(fd int, name string) error {
 	for {
-		r.moved++
-		err := unix.Renameat(fd, name, int(r.top.Fd()), ".removed-"+strconv.Itoa(r.moved))
+		r.Moved++
+		err := unix.Renameat(fd, name, int(r.Top.Fd()), ".removed-"+strconv.Itoa(r.Moved))
 		if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTDIR) {
 			return err
 		}
 	}
 }
 
-// openDir opens a directory, not through a link, so that it can be read and
+// Open opens a directory by its name below another one, not through a link, so that it can be read and
 // written: its mode is changed through the descriptor, which cannot become
 // something else meanwhile.
-func openDir(at int, name string) (*os.File, error) {
+func Open(at int, name string) (*os.File, error) {
 	const dirOnly = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	path, err := unix.Openat(at, name, unix.O_PATH|dirOnly, 0)
 	if err != nil {
