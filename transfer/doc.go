@@ -64,7 +64,11 @@
 //	'f'  length of path, path, 1 if executable else 0, size
 //	'd'  length of path, path: a directory that is empty
 //	'b'  offset, count, and so many bytes of the file before; in rising order
-//	'e'  the end
+//	'e'  the end, but for
+//	'm'  number of a record of a file or directory, from 0; mode of that file, where it
+//	     is not 0644 or, if it is executable, 0755
+//
+// Who does not know what follows the end passes over it.
 //
 // # Layout of a store
 //

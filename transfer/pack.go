@@ -22,6 +22,7 @@ const (
 	packDir  = 'd'
 	packData = 'b'
 	packEnd  = 'e'
+	packMode = 'm'
 )
 
 // Pack is files that travel as one stream of bytes. It is for many small files
@@ -75,7 +76,8 @@ func (s *source) measure(f *os.File) error {
 	if info.Size() > maxFile {
 		return fmt.Errorf("%s: %d bytes, at most %d", s.label, info.Size(), maxFile)
 	}
-	s.entry.Size, s.entry.Exec = info.Size(), info.Mode()&0o111 != 0
+	s.entry.Size = info.Size()
+	s.entry.setMode(info.Mode())
 	return nil
 }
 
@@ -92,7 +94,13 @@ func (p *Pack) Write(w *bufio.Writer) error {
 			return err
 		}
 	}
-	if err := w.WriteByte(packEnd); err != nil {
+	tail := []byte{packEnd}
+	for i, s := range p.files {
+		if s.entry.Mode != 0 {
+			tail = binary.AppendUvarint(binary.AppendUvarint(append(tail, packMode), uint64(i)), uint64(s.entry.Mode))
+		}
+	}
+	if _, err := w.Write(tail); err != nil {
 		return err
 	}
 	return w.Flush()
@@ -122,7 +130,7 @@ func (s *source) pack(w *bufio.Writer) error {
 		return changed(s.label)
 	}
 	exec := uint64(0)
-	if e.Exec {
+	if s.entry.Exec {
 		exec = 1
 	}
 	if _, err := w.Write(binary.AppendUvarint(binary.AppendUvarint(head, exec), uint64(e.Size))); err != nil {
@@ -177,21 +185,28 @@ type PackReader struct {
 	file Entry // whose bytes may follow
 	at   int64 // of the bytes that come next
 	left int64 // how many do, before the next record
+
+	count int            // entries so far
+	modes map[int]uint32 // of some of them; known at the end
 }
 
 // NewPackReader returns a reader of one pack, which ends where r does.
 func NewPackReader(r io.Reader) *PackReader { return &PackReader{r: bufio.NewReader(r)} }
 
 // Next puts the chunks of the next file and returns its entry, or that of an
-// empty directory. It returns io.EOF at the end.
+// empty directory. It returns io.EOF at the end; then Modes knows more.
 func (p *PackReader) Next(put Putter) (Entry, error) {
 	kind, err := p.r.ReadByte()
 	if err != nil {
 		return Entry{}, cutShort(err)
 	}
 	if kind == packEnd {
+		if err := p.readModes(); err != nil {
+			return Entry{}, cutShort(err)
+		}
 		return Entry{}, io.EOF
 	}
+	p.count++
 	if kind != packFile && kind != packDir {
 		return Entry{}, fmt.Errorf("%w: record %d", ErrPack, kind)
 	}
@@ -220,6 +235,45 @@ func (p *PackReader) Next(put Putter) (Entry, error) {
 		err = p.chunks(&e, put)
 	}
 	return e, cutShort(err)
+}
+
+// readModes reads what follows the end. Who wrote 'e' last knew of no modes, and what is
+// not known here belongs to a later version.
+func (p *PackReader) readModes() error {
+	p.modes = map[int]uint32{}
+	for {
+		kind, err := p.r.ReadByte()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if kind != packMode {
+			_, err = io.Copy(io.Discard, p.r)
+			return err
+		}
+		i, err := p.number(int64(max(p.count-1, 0)))
+		if err != nil {
+			return err
+		}
+		mode, err := p.number(0o777)
+		if err != nil {
+			return err
+		}
+		p.modes[int(i)] = uint32(mode)
+	}
+}
+
+// Modes gives entries their modes: all that Next has returned, in that order, after its
+// last one.
+func (p *PackReader) Modes(entries []Entry) {
+	for i := range entries {
+		e := &entries[i]
+		if mode := p.modes[i]; !e.Dir && (mode&0o111 != 0) == e.Exec {
+			e.Mode = mode
+		}
+	}
 }
 
 // zeroChunk is the hash of a chunk of nothing but zeros.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -42,6 +43,7 @@ func unpack(t testing.TB, b []byte, dir string) (names []string, err error) {
 	for r := transfer.NewPackReader(bytes.NewReader(b)); ; {
 		e, err := r.Next(heap)
 		if err == io.EOF {
+			r.Modes(entries)
 			break
 		}
 		if err != nil {
@@ -61,7 +63,7 @@ func TestPackBringsFiles(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
 	large := strings.Repeat("0123456789abcdef", 200_000)
 	write(t, from, map[string]string{"a": "one", "sub/b": large, "sub/none/": "", "empty": "", "left": "x"})
-	err := errors.Join(os.Chmod(filepath.Join(from, "a"), 0o700), os.WriteFile(filepath.Join(from, "holes"), []byte("begin"), 0o644), os.Truncate(filepath.Join(from, "holes"), 1<<30))
+	err := errors.Join(os.Chmod(filepath.Join(from, "a"), 0o700), os.Chmod(filepath.Join(from, "sub/b"), 0o640), os.WriteFile(filepath.Join(from, "holes"), []byte("begin"), 0o644), os.Truncate(filepath.Join(from, "holes"), 1<<30))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +87,10 @@ func TestPackBringsFiles(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(to, "a")); err != nil || info.Mode() != 0o755 {
-		t.Errorf("a: %v, %v", info.Mode(), err)
+	for name, want := range map[string]os.FileMode{"a": 0o700, "sub/b": 0o640, "empty": 0o644, "holes": 0o644} {
+		if info, err := os.Stat(filepath.Join(to, name)); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+		}
 	}
 	info, err := os.Stat(filepath.Join(to, "holes"))
 	if err != nil || info.Size() != 1<<30 || info.Sys().(*syscall.Stat_t).Blocks > 1<<12 {
@@ -114,6 +118,33 @@ func TestPackLeavesOutWhatWasMade(t *testing.T) {
 	}
 }
 
+// A pack of before knows of no modes, and who reads one of today may know of none. What
+// comes later is passed over.
+func TestModesOfPacks(t *testing.T) {
+	const one, two = "f\x01a\x00\x00", "f\x01b\x01\x00"
+	for tail, want := range map[string]string{
+		"": "0 0", "m\x00\x80\x03": "600 0", "m\x01\xc0\x03m\x00\xa0\x03": "640 700", "m\x00\x80\x03n what is this": "600 0",
+		"m\x00\xc0\x03": "0 0", // who may run it is part of the record
+	} {
+		r := transfer.NewPackReader(strings.NewReader(one + two + "e" + tail))
+		var entries []transfer.Entry
+		for {
+			e, err := r.Next(nil)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries = append(entries, e)
+		}
+		r.Modes(entries)
+		if got := fmt.Sprintf("%o %o", entries[0].Mode, entries[1].Mode); got != want {
+			t.Errorf("%q: got %s, want %s", tail, got, want)
+		}
+	}
+}
+
 func TestPacksThatAreNone(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"a/b": "some bytes", "c": "more"})
@@ -126,6 +157,7 @@ func TestPacksThatAreNone(t *testing.T) {
 	for name, b := range map[string]string{
 		"outside": "f\x04../x\x00\x00", "absolute": "f\x02/x\x00\x00", "unknown": "x", "bytes first": "b\x00\x01x", "too large": "f\x01x\x00\xff\xff\xff\xff\xff\xff\xff\x7f",
 		"beyond the end": "f\x01x\x00\x02b\x01\x02ab", "back": "f\x01x\x00\x04b\x02\x01ab\x00\x01a", "mode": "f\x01x\x07\x00",
+		"no such file": "f\x01x\x00\x00em\x01\x00", "no such mode": "f\x01x\x00\x00em\x00\x80\x08", "cut short": "f\x01x\x00\x00em\x00",
 	} {
 		if _, err := unpack(t, []byte(b), t.TempDir()); !errors.Is(err, transfer.ErrPack) {
 			t.Errorf("%s: %v", name, err)

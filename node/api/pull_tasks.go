@@ -100,6 +100,7 @@ func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
 	for pack := transfer.NewPackReader(r); ; {
 		e, err := pack.Next(f.heap)
 		if errors.Is(err, io.EOF) {
+			pack.Modes(t.entries)
 			return nil
 		}
 		if err != nil {
