@@ -8,7 +8,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,6 +31,7 @@ type Block struct {
 	files   []*os.File // of reservations, locked
 
 	mu    sync.Mutex // guards what follows
+	fresh bool       // nothing was ever there
 	next  int        // to be given out
 	alive map[int]bool
 	roots map[string]tenant // directories
@@ -68,6 +71,14 @@ func Reserve(place string, r Range, work string) (*Block, error) {
 	return b, nil
 }
 
+// reservation is what another node of the machine has.
+type reservation struct {
+	path    string
+	numbers Range
+	begun   time.Time // when its node began last
+	idle    bool      // nothing of its workers is to be seen
+}
+
 // reserve takes what the node had, or else what is free, of a range; what it had of
 // others stays its own as long as it lives.
 func (b *Block) reserve(place string, r Range) error {
@@ -75,64 +86,87 @@ func (b *Block) reserve(place string, r Range) error {
 	if err != nil {
 		return err
 	}
-	var all []Range
+	var others []reservation
 	for _, e := range entries {
 		numbers, err := Parse(e.Name())
 		if err != nil {
 			continue
 		}
-		stands, err := b.look(filepath.Join(place, e.Name()), numbers, r)
+		other, stands, err := b.look(filepath.Join(place, e.Name()), numbers, r)
 		if err != nil {
 			return err
 		}
 		if stands {
-			all = append(all, numbers)
+			others = append(others, other)
 		}
 	}
 	if b.numbers != (Range{}) {
 		return nil
 	}
-	for first := r.First; first <= r.Last; first += blockSize {
-		numbers := Range{first, min(first+blockSize-1, r.Last)}
-		free := true
-		for _, other := range all {
-			free = free && !numbers.overlaps(other)
+	if numbers, ok := r.free(others); ok {
+		return b.take(filepath.Join(place, numbers.String()), numbers)
+	}
+	// Files may be on a disk that is not there just now: those whose node was away longest
+	// are the last that one misses.
+	slices.SortFunc(others, func(a, b reservation) int { return a.begun.Compare(b.begun) })
+	for i, other := range others {
+		numbers, ok := r.free(slices.Delete(slices.Clone(others), i, i+1))
+		if !other.idle || !ok {
+			continue
 		}
-		if free {
-			return b.take(filepath.Join(place, numbers.String()), numbers)
+		if err := os.Remove(other.path); err != nil {
+			return err
 		}
+		return b.take(filepath.Join(place, numbers.String()), numbers)
 	}
 	return fmt.Errorf("other nodes of this machine have all of %v: choose more, FIRST-LAST, with --run-as", r)
 }
 
-// look takes a reservation that is this node's own, removes one that nobody needs any
-// more, and reports whether it stands.
-func (b *Block) look(path string, numbers, r Range) (stands bool, err error) {
+// free returns numbers of a range that no other node has.
+func (r Range) free(others []reservation) (Range, bool) {
+	for first := r.First; first <= r.Last; first += blockSize {
+		numbers := Range{first, min(first+blockSize-1, r.Last)}
+		if !slices.ContainsFunc(others, func(o reservation) bool { return numbers.overlaps(o.numbers) }) {
+			return numbers, true
+		}
+	}
+	return Range{}, false
+}
+
+// look takes a reservation that is this node's own, removes one that was never used, and
+// reports whether it stands.
+func (b *Block) look(path string, numbers, r Range) (other reservation, stands bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) { // its node has just ended
-		return false, nil
+		return other, false, nil
 	}
 	if err != nil {
-		return false, err
+		return other, false, err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 4096))
-	locked := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
-	switch {
-	case err != nil:
+	info, serr := f.Stat()
+	if err = errors.Join(err, serr); err != nil {
+		return other, false, errors.Join(err, f.Close())
+	}
+	other = reservation{path: path, numbers: numbers, begun: info.ModTime()}
+	switch locked := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil; {
 	case locked && string(text) == b.work:
 		b.files = append(b.files, f)
 		if b.numbers == (Range{}) && r.holds(numbers.First) && r.holds(numbers.Last) {
 			b.numbers = numbers
 		}
-		return true, nil
-	case locked && isEmpty(string(text)):
+		now := time.Now()
+		_ = os.Chtimes(path, now, now)
+		return other, true, nil
+	case locked && len(text) == 0: // whoever reserved it died before it had any
 		if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) { // its node did
 			err = nil
 		}
-	default:
-		stands = true
+		return other, false, errors.Join(err, f.Close())
+	case locked:
+		other.idle = seemsEmpty(string(text))
 	}
-	return stands, errors.Join(err, f.Close())
+	return other, true, f.Close()
 }
 
 // take writes a reservation.
@@ -141,7 +175,7 @@ func (b *Block) take(path string, numbers Range) error {
 	if err != nil {
 		return err
 	}
-	b.files, b.numbers = append(b.files, f), numbers
+	b.files, b.numbers, b.fresh = append(b.files, f), numbers, isMissing(b.work)
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return err
 	}
@@ -149,14 +183,18 @@ func (b *Block) take(path string, numbers Range) error {
 	return errors.Join(err, f.Sync())
 }
 
-// isEmpty reports whether there is nothing in a directory of workers, or no such
-// directory.
+// seemsEmpty reports whether there is nothing in a directory of workers, or no such
+// directory. Its disk may not be there.
+func seemsEmpty(work string) bool { return isEmpty(work) || isMissing(work) }
+
 func isEmpty(work string) bool {
-	if work == "" { // whoever reserved it died before it had any
-		return true
-	}
 	entries, err := os.ReadDir(work)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
+	return err == nil && len(entries) == 0
+}
+
+func isMissing(work string) bool {
+	_, err := os.Lstat(work)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // letGo gives the locks back.
@@ -171,7 +209,9 @@ func (b *Block) Close() {
 	if b == nil {
 		return
 	}
-	if isEmpty(b.work) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if isEmpty(b.work) || b.fresh {
 		for _, f := range b.files {
 			_ = os.Remove(f.Name()) // the next node that starts does it otherwise
 		}
@@ -198,6 +238,7 @@ func (b *Block) Number(job, root string) (int, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.fresh = false
 	used := map[int]bool{}
 	for _, t := range b.roots {
 		used[t.number] = true

@@ -1,6 +1,7 @@
 package users
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestRanges(t *testing.T) {
@@ -98,8 +100,8 @@ func TestReservations(t *testing.T) {
 	a.letGo() // as SIGKILL does
 	c.letGo()
 	d := reserve(t, place, at("d"))
-	if d.numbers != first[2] {
-		t.Errorf("got %v, want %v of a node without workers", d.numbers, first[2])
+	if d.numbers.overlaps(first[0]) || d.numbers.overlaps(first[2]) {
+		t.Errorf("got %v, had by nodes that were killed: %v", d.numbers, first)
 	}
 	if a = reserve(t, place, at("a")); a.numbers != first[0] {
 		t.Errorf("a node that came back has %v, had %v", a.numbers, first[0])
@@ -125,6 +127,54 @@ func TestReservations(t *testing.T) {
 	defer moved.Close()
 	if other := reserve(t, place, at("e")); other.numbers.overlaps(first[0]) {
 		t.Errorf("another node has %v", other.numbers)
+	}
+}
+
+// The disk of a node's files may not be there when another node starts: its numbers go to
+// others only when there are no more, those of who was away longest first.
+func TestReservationOfADiskThatIsAway(t *testing.T) {
+	place, work := filepath.Join(t.TempDir(), "users"), t.TempDir()
+	at := func(name string) string { return filepath.Join(work, name) }
+	was := map[string]Range{}
+	for i, name := range []string{"away", "here", "longest", "empty"} {
+		if err := os.MkdirAll(at(name)+"/x", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		b := reserve(t, place, at(name))
+		was[name] = b.numbers
+		begun := time.Now().Add(time.Duration(-i) * time.Hour)
+		if err := os.Chtimes(filepath.Join(place, b.numbers.String()), begun, begun); err != nil {
+			t.Fatal(err)
+		}
+		b.letGo()
+	}
+	back := reserve(t, place, at("empty"))
+	back.letGo() // it began last
+	if err := errors.Join(os.Rename(at("away"), at("elsewhere")), os.RemoveAll(at("longest")), os.Remove(at("empty")+"/x")); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"longest", "away", "empty"} {
+		if b := reserve(t, place, at(fmt.Sprint("new", i))); b.numbers != was[want] {
+			t.Errorf("got %v, want those of %s: %v", b.numbers, want, was)
+		}
+	}
+	if _, err := Reserve(place, Range{100_001, 100_000 + 4*blockSize}, at("more")); err == nil {
+		t.Error("a node has the numbers of one with workers")
+	}
+}
+
+// A node that stops cannot tell that nothing is left where it cannot look.
+func TestReservationStaysWithoutADisk(t *testing.T) {
+	place, work := filepath.Join(t.TempDir(), "users"), filepath.Join(t.TempDir(), "work")
+	for _, used := range []bool{false, true} {
+		b := reserve(t, place, work)
+		if used {
+			b.mustNumber(t, "job", work+"/x")
+		}
+		b.Close()
+		if _, err := os.Stat(filepath.Join(place, b.numbers.String())); (err == nil) != used {
+			t.Errorf("used %v: %v", used, err)
+		}
 	}
 }
 
