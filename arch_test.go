@@ -45,6 +45,8 @@ var floors = map[string]int{
 	"jobs/shown":                  0,
 	"jobs/disk":                   0,
 	"jobs/trees":                  0,
+	"jobs/quota":                  0,
+	"jobs/quota/quotatest":        1,
 	"jobs/launch":                 1,
 	"jobs/reach":                  1,
 	"jobs/placement":              2,

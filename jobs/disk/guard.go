@@ -20,6 +20,9 @@ const (
 
 // Guard watches that directories take no more than a limit.
 type Guard struct {
+	// All, unless it is nil, tells what is used, to the last byte; false = it cannot. Then
+	// the directories are looked at.
+	All func() (used int64, ok bool)
 	// Held, unless it is nil, tells what else counts: files without a name, as they were at
 	// a time that is told, too. With now it looks at once, as far as it can.
 	Held func(now bool) (used int64, at time.Time)
@@ -67,6 +70,11 @@ func (g *Guard) Watch(done <-chan struct{}, of func() int, over func(of int)) {
 
 // look returns what is used, and whether that is surely too much.
 func (g *Guard) look(of int) (used int64, over bool) {
+	if g.All != nil {
+		if used, ok := g.All(); ok {
+			return used, used > g.limit
+		}
+	}
 	if g.Held == nil {
 		used = Used(g.limit, g.dirs...)
 		return used, used > g.limit

@@ -49,3 +49,21 @@ func TestHeld(t *testing.T) {
 		}
 	}
 }
+
+// Who is told what all files take, does not look at them, as long as it is told.
+func TestTold(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), 2<<20)
+	grown(t, dir, func() {})
+	g := NewGuard(1<<20, dir)
+	for _, told := range []struct {
+		used int64
+		ok   bool
+		over bool
+	}{{1 << 20, true, false}, {1<<20 + 1, true, true}, {0, false, true}, {0, true, false}} {
+		g.All = func() (int64, bool) { return told.used, told.ok }
+		if _, over := g.look(0); over != told.over {
+			t.Errorf("%+v: too much: %v", told, over)
+		}
+	}
+}

@@ -24,14 +24,14 @@ kernel=$(ls "$cache"/boot/vmlinuz-* | tail -1)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root"/{bin,usr/bin,etc,proc,sys,dev,tmp,tests,home/ann,lib,lib64,usr/lib,var/lib,run}
-for p in jobs/cgroup jobs/sandbox jobs/process; do
+for p in jobs/cgroup jobs/sandbox jobs/quota jobs/process; do
 	mkdir -p "$root/tests/$p"
 	CGO_ENABLED=0 go test -c -o "$root/tests/$p/test" "./$p"
 	[ ! -d "$p/testdata" ] || cp -r "$p/testdata" "$root/tests/$p/"
 done
 # The programs of this machine that tests use, and their libraries where they expect them.
 for program in sh bash sleep cat grep head tail wc env setsid setpriv ls mkdir mount true false echo timeout id touch ps seq dd stat chmod ln rm \
-	mkfifo readlink mv cp tr date sort dirname basename chown tee cut sed uname hostname find unshare awk nproc getent su yes df du truncate install nice pwd getfattr setfattr chattr; do
+	mkfifo readlink mkfs.ext4 umount mv cp tr date sort dirname basename chown tee cut sed uname hostname find unshare awk nproc getent su yes df du truncate install nice pwd getfattr setfattr chattr; do
 	path=$(type -P $program 2>/dev/null) || continue
 	cp -L "$path" "$root/usr/bin/$program"
 	for lib in $(ldd "$path" 2>/dev/null | grep -o '/[^ ]*'); do
@@ -41,6 +41,10 @@ for program in sh bash sleep cat grep head tail wc env setsid setpriv ls mkdir m
 done
 rm -rf "$root/bin" && ln -s usr/bin "$root/bin"
 cp "$(command -v busybox)" "$root/busybox"
+mkdir "$root/modules" # for file systems with quotas of projects, in files
+for module in drivers/block/loop fs/quota/quota_tree fs/quota/quota_v2; do
+	cp "$cache"/lib/modules/"${kernel##*/vmlinuz-}/kernel/$module".ko "$root/modules/"
+done
 printf 'root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n' >"$root/etc/passwd"
 printf 'root:x:0:\nann:x:1000:\nnogroup:x:65534:\n' >"$root/etc/group"
 cat >"$root/init" <<'INIT'
@@ -49,7 +53,7 @@ cat >"$root/init" <<'INIT'
 /busybox mount -t tmpfs -o mode=755,size=2g tmpfs /run
 /busybox mkdir /run/new
 /busybox mount -t tmpfs -o mode=755,size=3g tmpfs /run/new
-for d in /bin /usr /etc /tests /home /lib /lib64 /busybox /stage2; do [ -e $d ] && /busybox cp -a $d /run/new/; done
+for d in /bin /usr /etc /tests /home /lib /lib64 /modules /busybox /stage2; do [ -e $d ] && /busybox cp -a $d /run/new/; done
 /busybox mkdir -p /run/new/proc /run/new/sys /run/new/dev /run/new/tmp /run/new/var/lib /run/new/var/tmp /run/new/run /run/new/root
 exec /busybox switch_root /run/new /stage2
 INIT
@@ -61,11 +65,12 @@ mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
 /busybox mkdir -p /dev/shm /dev/pts; mount -t tmpfs shm /dev/shm; mount -t devpts -o ptmxmode=666 pts /dev/pts
 for fd in 0:stdin 1:stdout 2:stderr; do /busybox ln -s /proc/self/fd/${fd%:*} /dev/${fd#*:}; done; /busybox ln -s /proc/self/fd /dev/fd
 mount -t cgroup2 cgroup2 /sys/fs/cgroup; mount -t tmpfs -o mode=1777 tmp /tmp
+for module in loop quota_tree quota_v2; do /busybox insmod /modules/$module.ko; done
 /busybox ip link set lo up; /busybox hostname guest
 /busybox chown -R 1000:1000 /home/ann; /busybox chmod 1777 /var/tmp
 pattern=$(/busybox sed -n 's/.*tests=\([^ ]*\).*/\1/p' /proc/cmdline)
 echo "=== kernel $(/busybox uname -r), controllers: $(/busybox cat /sys/fs/cgroup/cgroup.controllers)"
-for t in /tests/jobs/*; do cd $t; echo "=== root: $t"; ./test -test.run "$pattern" -test.timeout 900s && echo "--- passed" || echo "--- failed"; done
+for t in /tests/jobs/*; do cd $t; echo "=== root: $t"; ZORILLA_QUOTAS=1 ./test -test.run "$pattern" -test.timeout 900s && echo "--- passed" || echo "--- failed"; done
 echo "+memory +pids +cpu +io" >/sys/fs/cgroup/cgroup.subtree_control
 for t in /tests/jobs/*; do
 	cd $t; echo "=== user, group delegated: $t"
