@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,7 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (
 	if n.cfg.Seams.Runner == nil {
 		runner := process.New(process.Config{
 			Groups: string(n.creds.ID()), Memory: forWorkers(n.memory()), Processes: findProcesses(os.DirFS("/")), Log: n.log,
+			Work: cmp.Or(n.cfg.Work, filepath.Join(string(n.state), "work")),
 		})
 		ctx, cancel := context.WithTimeout(g.ctx, probeTimeout)
 		defer cancel()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"zorilla/jobs/disk"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/quota"
 	"zorilla/jobs/trees"
 )
 
@@ -114,8 +116,44 @@ func (s *keeper) guard() {
 		task, over = s.tasks.current, s.tasks.overfilled
 	}
 	guard := disk.NewGuard(spec.Disk, FileDirs(spec.Root)...)
+	guard.All = s.allFiles
 	guard.Held = func(now bool) (int64, time.Time) { return s.world.removed().Of(filepath.Base(spec.Root), now) }
 	go guard.Watch(s.ended, task, over)
+}
+
+// spareFiles is how much more than the limit the file system lets a worker take, of which
+// it is ended: a write that is refused would leave the cause to what the program says.
+func spareFiles(limit int64) int64 { return min(max(limit/16, 4<<20), 256<<20) }
+
+// bound has the file system bound the worker's files. Where it does not, they are counted.
+func (s *keeper) bound() {
+	if spec := &s.order.Spec; s.order.Quota && s.order.Namespaces && spec.Disk > 0 && spec.Disk < math.MaxInt64/2 {
+		s.quota, _ = quota.New(spec.Root, spec.Disk+spareFiles(spec.Disk), existing(FileDirs(spec.Root))...)
+	}
+}
+
+// existing are those of some directories that are there.
+func existing(dirs []string) []string {
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		_, err := os.Lstat(dir)
+		return err != nil
+	})
+}
+
+// allFiles is what the worker's files take, if the file system tells.
+func (s *keeper) allFiles() (used int64, ok bool) {
+	if s.quota == nil {
+		return 0, false
+	}
+	used, _, err := s.quota.Used()
+	return used, err == nil
+}
+
+// overfull reports whether the file system has let the worker take more than its limit,
+// and may have refused it something.
+func (s *keeper) overfull() bool {
+	used, ok := s.allFiles()
+	return ok && used > s.order.Spec.Disk
 }
 
 // fileDirs are the directories of a worker that Spec.Disk is about, in its Root. Not all of
@@ -171,6 +209,12 @@ func Measure(within time.Duration, roots []string) []int64 {
 	held.Pass(within / 4)
 	for i, root := range roots {
 		share := time.Until(end) / time.Duration(len(roots)-i)
+		if q := quota.Of(filepath.Join(root, workDir)); q != nil {
+			if n, _, err := q.Used(); err == nil {
+				used[i] = n
+				continue
+			}
+		}
 		nameless, _ := held.Of(filepath.Base(root), false)
 		used[i] = disk.UsedWithin(share, FileDirs(root)...) + nameless
 	}

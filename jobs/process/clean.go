@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"zorilla/internal/entries"
+	"zorilla/jobs/quota"
 	"zorilla/jobs/trees"
 )
 
@@ -59,6 +60,12 @@ func CleanRoot(root string, pace trees.Pace, keep ...string) error {
 // CleanFiles is CleanRoot for a root that has no processes, as that of an emulated
 // worker.
 func CleanFiles(root string, pace trees.Pace, keep ...string) error {
+	for _, dir := range FileDirs(root) {
+		if q := quota.Of(dir); q != nil { // it is known by its directories alone
+			_ = q.Remove()
+			break
+		}
+	}
 	if len(keep) == 0 {
 		return trees.Remove(root, pace, entriesFile, markEntry)
 	}

@@ -133,6 +133,11 @@
 // A worker may be over its limit for as long as that takes. A limit is one of each task,
 // with the inputs in it.
 //
+// Under a root node with namespaces the three directories are in a project of the file
+// system's, if it has quotas (jobs/quota): its count is looked at instead, and it refuses
+// what is more than a little beyond the limit. The directories keep the project until
+// [CleanRoot]. Nothing can be renamed into them from elsewhere then.
+//
 // A node whose disk is full ends workers by [Yielder], which ends all tasks of one, too: the
 // task that ran has no result. Their files are removed before their exit is told.
 //

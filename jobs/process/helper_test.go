@@ -59,6 +59,8 @@ func helper(mode string, args []string) int {
 		return attack(args)
 	case "network":
 		return useNetwork(args)
+	case "leave":
+		return leaveProject(args)
 	case "hoard":
 		return hoard(args)
 	case "flood": // writes so many bytes of the pattern
@@ -192,6 +194,12 @@ func probed(t testing.TB, cfg Config) *Runner {
 	t.Helper()
 	r := New(cfg)
 	if cfg.Executable != "" {
+		return r
+	}
+	if cfg.Work != "" {
+		if err := r.Probe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		return r
 	}
 	known, err := enforced()

@@ -14,6 +14,7 @@ import (
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/quota"
 )
 
 // keeper looks after one worker in its supervisor. Its run loop owns life; other
@@ -35,6 +36,7 @@ type keeper struct {
 	answered  bool   // it runs the worker, or has refused to
 	refused   error  // why nothing ran
 	group     *cgroup.Group
+	quota     *quota.Quota // nil = the files are counted
 	pumps     sync.WaitGroup
 	lost      [2]error // of the pumps; read after pumps.Wait
 
@@ -171,6 +173,7 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 	if err := giveFiles(&s.order); err != nil {
 		return files, err
 	}
+	s.bound()
 	for i, stream := range []Stream{Stdout, Stderr} {
 		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, s.control.progress); err != nil {
 			return files, err
@@ -271,9 +274,12 @@ func (s *keeper) starve(own bool) {
 func (s *keeper) Exited(status syscall.WaitStatus, alone bool, use launch.Use) {
 	s.uses(use)
 	starved, own := s.starved()
+	refused := status != 0 && s.overfull()
 	s.post(func(time.Time) {
 		if starved {
 			s.starve(own)
+		} else if refused {
+			s.life.Overfilled()
 		}
 		s.life.Exited(status)
 		if alone {

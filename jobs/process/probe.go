@@ -58,12 +58,13 @@ func probe(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// What Probe calls namespaces for each job, control groups for each worker, and a network
-// that ends at the nodes of a job.
+// What Probe calls namespaces for each job, control groups for each worker, a network that
+// ends at the nodes of a job, and a file system that bounds what a worker's files take.
 const (
 	Namespaces = "namespaces"
 	NetworkJob = "network-job"
 	cgroups    = "cgroups"
+	quotas     = "quota"
 )
 
 // tryReach looks whether it can be said whom workers reach, by other sockets than those of

@@ -52,6 +52,8 @@ type order struct {
 	Namespaces bool `json:"namespaces,omitempty"`
 	// Groups is where the worker's control group is to be.
 	Groups cgroup.Place `json:"groups,omitzero"`
+	// Quota: whether the file system is to bound the worker's files.
+	Quota bool `json:"quota,omitempty"`
 }
 
 // groupName names the control group of the worker of a root.

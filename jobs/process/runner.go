@@ -21,6 +21,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
+	"zorilla/jobs/quota"
 	"zorilla/jobs/reach"
 )
 
@@ -43,7 +44,10 @@ type Config struct {
 	Groups    string
 	Memory    int64
 	Processes int
-	Log       zerolog.Logger
+	// Work is the directory of all roots, which need not be there yet: Probe looks what its
+	// file system enforces. "" = nothing.
+	Work string
+	Log  zerolog.Logger
 }
 
 const defaultGrace = 5 * time.Second
@@ -117,6 +121,7 @@ func (r *Runner) command(spec Spec) (order, error) {
 	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: r.cfg.Grace, Spool: r.cfg.Spool, Counts: true}
 	r.mu.Lock()
 	o.Namespaces, o.Groups = slices.Contains(r.enforces, Namespaces), r.groups
+	o.Quota = slices.Contains(r.enforces, quotas)
 	r.mu.Unlock()
 	if spec.Alone && !o.Namespaces {
 		return order{}, errAlone
@@ -271,6 +276,10 @@ func (r *Runner) Probe(ctx context.Context) error {
 		}
 		found = append(found, string(f))
 	}
+	// Who is in no user namespace could leave a project.
+	if r.cfg.Work != "" && slices.Contains(found, Namespaces) && quota.Works(r.cfg.Work) {
+		found = append(found, quotas)
+	}
 	slices.Sort(found)
 	reach.Tried(&groups)
 	if !slices.Contains(found, cgroups) {
@@ -295,7 +304,8 @@ func (r *Runner) makeGroups() cgroup.Place {
 }
 
 // Enforces lists what Probe found, sorted: "cgroups", "landlock", "memory", "namespaces",
-// "network-job", "seccomp", "tree-kill", "user", "walltime". It is empty before Probe.
+// "network-job", "quota", "seccomp", "tree-kill", "user", "walltime". It is empty before
+// Probe.
 func (r *Runner) Enforces() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -285,13 +285,17 @@ func (t *tasks) await(serial int) (code int, err error) {
 	}
 	e := <-t.events
 	status := e.status
+	why := ""
 	if starved, own := t.s.starved(); starved {
-		t.mu.Lock()
-		if t.killed == 0 {
-			t.killed, t.message = codeKilled, t.whyStarved(own)
-		}
-		t.mu.Unlock()
+		why = t.whyStarved(own)
+	} else if status != 0 && t.s.overfull() {
+		why = overDisk(t.s.order.Spec.Disk)
 	}
+	t.mu.Lock()
+	if why != "" && t.killed == 0 {
+		t.killed, t.message = codeKilled, why
+	}
+	t.mu.Unlock()
 	if !e.gone {
 		t.mu.Lock()
 		if !t.halted {
