@@ -79,7 +79,24 @@ func (g *Group) make(l Limits) error {
 // Door returns files for NewDoor, in this process or in another one that they are sent
 // to. The caller closes them.
 func (g *Group) Door() ([]*os.File, error) {
-	var files []*os.File
+	files, err := g.door(whereabouts)
+	if err != nil { // this process was moved, perhaps
+		files, err = g.door(hierarchies)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("control group: %w", err)
+	}
+	return files, nil
+}
+
+func (g *Group) door(where func() (*mounts, error)) (files []*os.File, err error) {
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				_ = f.Close()
+			}
+		}
+	}()
 	open := func(path string, flags int) error {
 		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -88,39 +105,31 @@ func (g *Group) Door() ([]*os.File, error) {
 		files = append(files, os.NewFile(uintptr(fd), path))
 		return nil
 	}
-	err := func() error {
-		if g.place.Unified {
-			return open(g.all[0], unix.O_RDONLY|unix.O_DIRECTORY)
-		}
-		at, err := hierarchies()
-		if err != nil {
-			return err
-		}
-		seen := map[string]bool{}
-		for c, dir := range g.dirs {
-			if seen[dir] {
-				continue
-			}
-			seen[dir] = true
-			if at.legacy[c] == nil {
-				return fmt.Errorf("controller %s: is gone", c)
-			}
-			if err := errors.Join(open(filepath.Join(dir, "tasks"), unix.O_WRONLY), open(filepath.Join(at.legacy[c].own, "tasks"), unix.O_WRONLY)); err != nil {
-				return err
-			}
-		}
-		if g.plain != "" {
-			return open(g.plain, unix.O_RDONLY|unix.O_DIRECTORY)
-		}
-		return nil
-	}()
-	if err != nil {
-		for _, f := range files {
-			_ = f.Close()
-		}
-		return nil, fmt.Errorf("control group: %w", err)
+	if g.place.Unified {
+		err = open(g.all[0], unix.O_RDONLY|unix.O_DIRECTORY)
+		return files, err
 	}
-	return files, nil
+	at, err := where()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for c, dir := range g.dirs {
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		if at.legacy[c] == nil {
+			return files, fmt.Errorf("controller %s: is gone", c)
+		}
+		if err := errors.Join(open(filepath.Join(dir, "tasks"), unix.O_WRONLY), open(filepath.Join(at.legacy[c].own, "tasks"), unix.O_WRONLY)); err != nil {
+			return files, err
+		}
+	}
+	if g.plain != "" {
+		err = open(g.plain, unix.O_RDONLY|unix.O_DIRECTORY)
+	}
+	return files, err
 }
 
 // MaxDoor is how many files a door has at most.
@@ -140,7 +149,8 @@ func (g *Group) OutOfMemory() (kills int, own bool) {
 	return kills, g.limit > 0 && number(filepath.Join(dir, "memory.max_usage_in_bytes")) > g.limit-g.limit/16
 }
 
-// CPU returns how much time of the processors all that ran in the group has had.
+// CPU returns how much time of the processors all that ran in the group has had; 0 if
+// nobody counts that, as with version 1 where cpuacct has a hierarchy for itself.
 func (g *Group) CPU() time.Duration {
 	if g.place.Unified {
 		return time.Duration(numbers(filepath.Join(g.all[0], "cpu.stat"))["usage_usec"]) * time.Microsecond

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +39,9 @@ func hierarchies() (*mounts, error) {
 	}
 	return parse(string(groups), string(info)), nil
 }
+
+// whereabouts is hierarchies for a process that nobody moves.
+var whereabouts = sync.OnceValues(hierarchies)
 
 // parse reads /proc/PID/cgroup and /proc/PID/mountinfo, see proc(5) and cgroups(7).
 func parse(groups, info string) *mounts {
@@ -113,6 +117,9 @@ func (m *mounts) place(name string) (Place, error) {
 	}
 	p := Place{Dirs: map[string]string{}}
 	for _, c := range append(slices.Clone(required), optional[false]...) {
+		if c == "cpuacct" && m.legacy["cpu"] != nil && m.legacy[c] != nil && m.legacy["cpu"].top != m.legacy[c].top {
+			continue // a hierarchy only to count costs more than it tells
+		}
 		if h := m.legacy[c]; h != nil && unix.Access(h.own, unix.W_OK) == nil {
 			p.Dirs[c] = filepath.Join(h.own, name)
 		} else if slices.Contains(required, c) {

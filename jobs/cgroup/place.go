@@ -79,6 +79,12 @@ func Make(name string, all Limits) (Place, error) {
 		p.Remove()
 		return Place{}, fmt.Errorf("%w: %w", ErrNone, err)
 	}
+	if dir, ok := p.Dirs["blkio"]; ok {
+		if _, err := os.Lstat(filepath.Join(dir, bfqWeight)); err != nil { // no disk has a scheduler with weights
+			_ = unix.Rmdir(dir)
+			delete(p.Dirs, "blkio")
+		}
+	}
 	return p, nil
 }
 
@@ -143,6 +149,8 @@ const (
 	weight       = 100  // version 2, and of the disk
 	cpuShares    = 1024 // version 1
 	maxCPUShares = 262144
+
+	bfqWeight = "blkio.bfq.weight"
 )
 
 // limit sets the limits of a group, by its directories.
@@ -174,7 +182,7 @@ func (p *Place) limit(dirs map[string]string, l Limits) error {
 			add("memory", "memory.memsw.limit_in_bytes", number(l.Memory), false)
 		}
 		add("cpu", "cpu.shares", number(min(cpuShares*shares, maxCPUShares)), false)
-		add("blkio", "blkio.bfq.weight", number(min(weight*shares, maxBFQ)), false)
+		add("blkio", bfqWeight, number(min(weight*shares, maxBFQ)), false)
 	}
 	if l.Processes > 0 {
 		add("pids", "pids.max", strconv.Itoa(l.Processes), true)

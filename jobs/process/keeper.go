@@ -84,6 +84,11 @@ func (s *keeper) run(root string) Exit {
 
 // depart gives back what was made for the worker.
 func (s *keeper) depart() {
+	for _, st := range s.streams {
+		if st != nil {
+			st.close()
+		}
+	}
 	s.leave()
 	if s.group != nil {
 		s.group.Remove()

@@ -17,9 +17,10 @@ import (
 const DefaultSpool = 64 << 20
 
 const (
-	pipeSize  = 1 << 20 // asked for; the kernel's limit for users
-	pumpSize  = 256 << 10
-	punchSize = 16 << 20 // acknowledged bytes are freed in steps of this
+	pipeSize  = 1 << 20   // asked for; the kernel's limit for users
+	firstSize = 8 << 10   // of the buffer: most streams are short
+	pumpSize  = 256 << 10 // of those that are not
+	punchSize = 16 << 20  // acknowledged bytes are freed in steps of this
 )
 
 // spool moves one stream of the worker from its pipe into a file. While too
@@ -36,8 +37,9 @@ type spool struct {
 	last chan struct{} // closed when the worker's processes are gone
 	wake chan struct{} // capacity 1: acked has changed
 
-	turn sync.Mutex // held from reading the pipe until it is stored
-	buf  []byte     // for who has the turn
+	turn   sync.Mutex // held from reading the pipe until it is stored
+	buf    []byte     // for who has the turn; so is closed
+	closed bool
 
 	mu      sync.Mutex
 	written int64
@@ -131,17 +133,21 @@ func (s *spool) access(f func() bool) error {
 // take stores what one read brings. The caller has the turn.
 func (s *spool) take(limit int64) (int, error) {
 	if s.buf == nil {
-		s.buf = make([]byte, pumpSize)
+		s.buf = make([]byte, firstSize)
 	}
 	for {
-		n, err := unix.Read(s.fd, s.buf[:limit])
+		n, err := unix.Read(s.fd, s.buf[:min(limit, int64(len(s.buf)))])
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
-		return n, s.store(s.buf[:n])
+		err = s.store(s.buf[:n])
+		if n == len(s.buf) && n < pumpSize {
+			s.buf = make([]byte, pumpSize)
+		}
+		return n, err
 	}
 }
 
@@ -205,6 +211,17 @@ func (s *spool) open() (err error) {
 	return nil
 }
 
+// close gives the descriptors back. Nobody moves bytes any more.
+func (s *spool) close() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.closed = true
+	_ = s.pipe.Close()
+	if s.file != nil {
+		_ = s.file.Close()
+	}
+}
+
 func (s *spool) room() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,6 +254,11 @@ func (s *spool) ack(offset int64) {
 	default:
 	}
 	if upto > from {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		if s.closed {
+			return
+		}
 		// Not every file system can; then the file just stays long.
 		_ = unix.Fallocate(int(s.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, upto-from)
 	}
