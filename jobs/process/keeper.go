@@ -76,7 +76,7 @@ func (s *keeper) run(root string) Exit {
 	s.attend()
 	s.loop()
 	exit := s.settle()
-	if s.refused != nil {
+	if s.refused != nil && s.streams[0].size()+s.streams[1].size() == 0 { // else it has begun, and nobody could say so
 		return unstarted(s.refused)
 	}
 	return exit
