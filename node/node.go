@@ -42,6 +42,8 @@ type Node struct {
 	store   transfer.PinStore
 	jobs    *agent.Service
 	service *service
+
+	closeRunner func() // when no worker is to be started any more; may be nil
 }
 
 // New makes a node. It does no I/O.
@@ -104,6 +106,16 @@ func (n *Node) lodge() (release func(), err error) {
 	}, nil
 }
 
+// leave gives back what startNetwork has made.
+func (n *Node) leave() {
+	if n.closeRunner != nil {
+		n.closeRunner()
+	}
+	if n.net != nil {
+		n.net.client.CloseIdleConnections()
+	}
+}
+
 // Run works until ctx ends, or until the node is empty if its owner wants that,
 // then tells the origins of its workers that these go on without it, leaves the
 // network and returns nil. An error says why the node could not go on.
@@ -129,11 +141,11 @@ func (n *Node) Run(ctx context.Context) error {
 	defer disk.stop(nil)
 	network := newGroup(context.WithoutCancel(ctx))
 	defer network.stop(nil)
+	defer n.leave()
 	peers, err := n.startNetwork(network, sockets, seeds)
 	if err != nil {
 		return err
 	}
-	defer n.net.client.CloseIdleConnections()
 	if err := n.alone(ctx, seeds); err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (
 		if err := runner.Probe(ctx); err != nil {
 			return nil, err
 		}
-		n.cfg.Seams.Runner = runner
+		n.cfg.Seams.Runner, n.closeRunner = runner, runner.Close
 	}
 	err := require(n.cfg.Owner.Require, n.cfg.Seams.Runner.Enforces())
 	if err != nil {

@@ -166,13 +166,19 @@ func (g *Group) CPU() time.Duration {
 func (g *Group) Remove() bool {
 	gone := true
 	for _, dir := range g.all {
-		err := unix.Rmdir(dir)
-		for end := time.Now().Add(removeWithin); err == unix.EBUSY && time.Now().Before(end); err = unix.Rmdir(dir) {
-			time.Sleep(time.Millisecond)
-		}
+		err := rmdir(dir)
 		gone = gone && (err == nil || err == unix.ENOENT)
 	}
 	return gone
+}
+
+// rmdir removes a group, which the kernel may still think busy with what has just ended.
+func rmdir(dir string) error {
+	err := unix.Rmdir(dir)
+	for end := time.Now().Add(removeWithin); err == unix.EBUSY && time.Now().Before(end); err = unix.Rmdir(dir) {
+		time.Sleep(time.Millisecond)
+	}
+	return err
 }
 
 const removeWithin = 100 * time.Millisecond

@@ -121,13 +121,18 @@ func sweep(dir string) {
 	}
 }
 
-// Remove removes the place, if no worker is there.
+// Remove removes the place, with the groups of jobs in it, if no worker is there.
 func (p *Place) Remove() {
-	for _, dir := range p.dirs() {
-		_ = unix.Rmdir(dir)
-	}
-	if p.Plain != "" {
-		_ = unix.Rmdir(p.Plain)
+	p.Left()
+	p.Sweep()
+	for _, dir := range append(p.dirs(), p.Plain) {
+		if dir == "" {
+			continue
+		}
+		within, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
+		if len(within) == 0 { // else there are workers
+			_ = rmdir(dir)
+		}
 	}
 }
 

@@ -1,12 +1,16 @@
 package process
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rs/zerolog"
 
 	"zorilla/jobs/proc"
 )
@@ -59,6 +63,39 @@ func TestGroupOfAWorker(t *testing.T) {
 			t.Errorf("%s is left", dir)
 		}
 	})
+}
+
+// What a node made for the groups of its workers goes when it stops, unless one goes on.
+func TestPlaceGoesWithItsNode(t *testing.T) {
+	if !hasGroups(t) {
+		return
+	}
+	r := New(Config{Groups: "test-closed", Log: zerolog.Nop()})
+	if err := r.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	there := func() (n int) {
+		for _, dir := range append(slices.Collect(maps.Values(r.groups.Dirs)), r.groups.Plain) {
+			if _, err := os.Lstat(dir); err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	before := there()
+	w, err := r.Start(t.Context(), script(t, "echo begun; "+gateText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitOutput(t, w, 1)
+	if r.Close(); before == 0 || there() < before-1 { // that for jobs alone may go
+		t.Errorf("%d directories while a worker goes on, had %d", there(), before)
+	}
+	w.Stop(0)
+	await(t, w)
+	if r.Close(); there() != 0 {
+		t.Errorf("%d directories are left", there())
+	}
 }
 
 // What is left of a group, whose supervisor could not remove it, goes with the worker's

@@ -292,6 +292,14 @@ func (r *Runner) Probe(ctx context.Context) error {
 	return nil
 }
 
+// Close gives back what Probe has made for workers, when none is to be started any more.
+// Those that go on keep it, and their supervisors give it back.
+func (r *Runner) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.groups.Remove()
+}
+
 func (r *Runner) makeGroups() cgroup.Place {
 	if r.cfg.Groups == "" {
 		return cgroup.Place{}

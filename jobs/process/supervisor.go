@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/fdpass"
+	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
 )
@@ -70,9 +71,10 @@ type supervisor struct {
 	reception *reception
 	keepers   sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows
-	next  int        // number of a worker's commands
-	world *world     // of the workers that there are
+	mu     sync.Mutex // guards what follows
+	next   int        // number of a worker's commands
+	world  *world     // of the workers that there are
+	groups cgroup.Place
 }
 
 // world is a launcher that workers share. It ends with the last of them.
@@ -94,6 +96,7 @@ type take struct {
 // supervise is the whole life of a supervisor process.
 func supervise() error {
 	s := &supervisor{terminate: make(chan struct{}), reception: newReception()}
+	parent := os.Getppid()
 	// Before there is a worker, which nobody would end otherwise.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -131,6 +134,9 @@ func supervise() error {
 		s.keepers.Go(func() { s.keep(t.Root, conns) })
 	}
 	s.keepers.Wait()
+	if os.Getppid() != parent { // its node is gone: perhaps for good
+		s.groups.Remove()
+	}
 	return nil
 }
 
@@ -188,6 +194,7 @@ func (s *supervisor) enter(k *keeper) error {
 	}
 	s.next++
 	s.world.users++
+	s.groups = k.order.Groups
 	k.world, k.number = s.world, s.next
 	return nil
 }
