@@ -37,7 +37,6 @@ var deleted = []byte(" (deleted)")
 type Removed struct {
 	pids  func() []int
 	owner func(path string) string
-	dir   string
 	dev   uint64
 	maps  bool // mappings can be seen
 
@@ -66,7 +65,12 @@ type file struct{ dev, ino uint64 }
 // each pass. A file counts for the owner that its last path names, "" = nobody; one whose
 // path is too long to be told counts for all if it is in the file system of dir.
 func NewRemoved(pids func() []int, owner func(path string) string, dir string) *Removed {
-	return &Removed{pids: pids, owner: owner, dir: dir, whole: &pass{}}
+	r := &Removed{pids: pids, owner: owner, maps: seesMappings(), whole: &pass{}}
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) == nil {
+		r.dev = uint64(st.Dev)
+	}
+	return r
 }
 
 // Of returns what such files of an owner take in the latest whole pass, and when that
@@ -120,10 +124,6 @@ func (p *pass) of(owner string) int64 {
 // round goes on with a pass, or begins one. The caller holds mu.
 func (r *Removed) round() {
 	if r.pass == nil {
-		var st unix.Stat_t
-		if r.dev == 0 && unix.Stat(r.dir, &st) == nil {
-			r.dev, r.maps = uint64(st.Dev), seesMappings()
-		}
 		r.pass = &pass{begun: time.Now(), used: map[string]int64{}, seen: map[file]bool{}}
 		r.pass.pids = r.pids()
 	}

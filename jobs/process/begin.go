@@ -117,7 +117,14 @@ func (s *keeper) guard() {
 	}
 	guard := disk.NewGuard(spec.Disk, FileDirs(spec.Root)...)
 	guard.All = s.allFiles
-	guard.Held = func(now bool) (int64, time.Time) { return s.world.removed().Of(filepath.Base(spec.Root), now) }
+	held, uid := s.world.removed(), -1
+	if runsAs(spec) && !s.order.Namespaces { // of which it is the owner
+		uid = spec.UID
+	}
+	guard.Held = func(now bool) (used int64, at time.Time) {
+		proc.Seeing(uid, spec.GID, func() { used, at = held.Of(filepath.Base(spec.Root), now) })
+		return used, at
+	}
 	go guard.Watch(s.ended, task, over)
 }
 
