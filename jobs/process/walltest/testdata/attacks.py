@@ -95,7 +95,11 @@ def what_proc_tells_of_others():
             if works(os.listdir, f"/proc/{pid}/{name}"):
                 yield f"{pid}/{name}"
         for name in ("fd", "map_files"): # numbers alone tell nothing
-            for n in os.listdir(f"/proc/{pid}/{name}") if works(os.listdir, f"/proc/{pid}/{name}") else []:
+            try:
+                numbers = os.listdir(f"/proc/{pid}/{name}")
+            except OSError: # it may just have ended
+                continue
+            for n in numbers:
                 if works(os.readlink, f"/proc/{pid}/{name}/{n}"):
                     yield f"{pid}/{name}/{n}"
                     break
