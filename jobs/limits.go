@@ -32,7 +32,7 @@ type Limits struct {
 	// Mounts is what jobs that were submitted here may ask for beyond them.
 	Mounts string `json:"mounts"`
 
-	// Network is the most that workers may reach: NetNone or NetHost; "" = NetHost.
+	// Network is the most that workers may reach: NetNone, NetJob or NetHost; "" = NetHost.
 	Network string `json:"network,omitempty"`
 }
 

@@ -43,7 +43,7 @@ func TestLimitsChange(t *testing.T) {
 		{change: "expose-=/data", bad: "is not in the list"},
 		{change: "expose+=data", bad: "want an absolute path"},
 		{change: "expose=/a,/a:rw", bad: "it is there twice"},
-		{change: "network=all", bad: "want none or host"},
+		{change: "network=all", bad: "want none, job or host"},
 		{change: "mounts=all", bad: "want own, own:rw or exposed"},
 		{change: "mounts=exposed", want: Limits{Expose: []string{"/scratch:rw"}, Mounts: "exposed"}},
 		{change: "expose=none", want: Limits{Mounts: "exposed"}},

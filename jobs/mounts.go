@@ -20,8 +20,11 @@ const (
 // MaxMounts is how many paths a job may ask for.
 const MaxMounts = 8
 
-// wallVersion is the protocol version of nodes that know Mounts and Net.
-const wallVersion = 3
+// The protocol versions of nodes that know Mounts and Net, and NetJob.
+const (
+	wallVersion  = 3
+	fenceVersion = 4
+)
 
 // checkMounts returns what is wrong with the paths that the job asks for, as a user sees it.
 func (s *Spec) checkMounts() string {
@@ -59,10 +62,14 @@ func SizeOfMounts(mounts []string) int {
 // Condition is the expression that a node must fulfil: that of the user, and that the
 // node knows what is asked for. An older one would offer, and show nothing.
 func (s *Spec) Condition() string {
-	if len(s.Mounts) == 0 && s.Net != NetNone {
+	version := wallVersion
+	switch {
+	case s.Net == NetJob:
+		version = fenceVersion
+	case len(s.Mounts) == 0 && s.Net != NetNone:
 		return s.Where
 	}
-	known := fmt.Sprintf("version >= %d", wallVersion)
+	known := fmt.Sprintf("version >= %d", version)
 	if s.Where == "" {
 		return known
 	}

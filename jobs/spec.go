@@ -83,7 +83,7 @@ type Access struct {
 	// whose owners show them to the job offer.
 	Mounts []string `json:"mounts,omitempty"`
 
-	// Net is what the workers can reach: NetNone or NetHost; "" = NetHost.
+	// Net is what the workers can reach: NetNone, NetJob or NetHost; "" = NetHost.
 	Net string `json:"net,omitempty"`
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // ProtocolVersion is what nodes tell each other of what they speak.
-const ProtocolVersion = 3
+const ProtocolVersion = 4
 
 // Node is one node. Make it with New; it works while Run does.
 type Node struct {

@@ -30,7 +30,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "gpus", Usage: "`N` GPUs of its own for each worker"},
 		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
 		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},
-		&cli.StringFlag{Name: "net", DefaultText: "host", Usage: "`WHAT` workers can reach: host, or none (only each other, on the same node)"},
+		&cli.StringFlag{Name: "net", DefaultText: "host", Usage: "`WHAT` workers can reach: host, job (each other, and their nodes) or none (each other on the same node)"},
 		&cli.StringFlag{Name: "t", Aliases: []string{"time"}, Usage: "walltime: `TIME` such as 10m, 1h30m, HH:MM:SS or seconds"},
 		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern (repeatable)"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},

@@ -27,8 +27,9 @@ func ownerCommand(con *console) *cli.Command {
   mounts=own|own:rw|exposed  what jobs that are submitted at this node may have
                           by --mount: any path to read, also to write, or only
                           what is exposed to all
-  network=host|none       the most that workers may reach: with none only jobs
-                          with --net none run here
+  network=host|job|none   the most that workers may reach: with job only jobs
+                          with --net job or none run here, with none only those
+                          with --net none
 none takes a limit or list away; deny+=WHO and deny-=WHO change a list. WHO is a
 node's ID (its first 5 characters or more), a node's name, or a network such as
 10.1.0.0/16. IDs are proven; names and addresses are what nodes say of

@@ -153,8 +153,11 @@ func wish(spec jobs.Spec) string {
 	if spec.MaxRTT > 0 {
 		s += ", within " + time.Duration(spec.MaxRTT).String() + " of each other"
 	}
-	if spec.Net == jobs.NetNone {
+	switch spec.Net {
+	case jobs.NetNone:
 		s += ", without a network"
+	case jobs.NetJob:
+		s += ", that reach each other's nodes alone"
 	}
 	if len(spec.Mounts) > 0 {
 		s += ", with " + strings.Join(spec.Mounts, ", ")

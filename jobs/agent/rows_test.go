@@ -159,6 +159,9 @@ func TestRowsOfGrantsThatFail(t *testing.T) {
 		alone := g.submit(0, jobs.Spec{Args: []string{"true"}, Min: 1, Max: 1, Access: jobs.Access{Net: jobs.NetNone}}) // nobody has namespaces here
 		wantRow(t, "cannot keep workers from the network", g.declined(alone))
 		g.cancel(alone)
+		among := g.submit(0, jobs.Spec{Args: []string{"true"}, Min: 1, Max: 1, Access: jobs.Access{Net: jobs.NetJob}})
+		wantRow(t, "cannot keep workers to the nodes of their job", g.declined(among))
+		g.cancel(among)
 		both := jobs.Spec{Args: []string{"sleep", "1000"}, Min: 2, Max: 2}
 		grants(4996 * time.Millisecond) // a hold lasts five seconds, and so long, a little later, is a grant's answer waited for
 		id := g.submit(0, both)

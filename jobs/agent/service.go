@@ -99,6 +99,7 @@ func New(cfg Config) *Service {
 	s.core.Claims.Limits, s.core.Claims.Disk.Keep = cfg.Limits, cfg.KeepFree
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
+		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
 	}, s.loop, &s.core.Part)
 	s.own = origin.New(origin.Config{
 		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written,

@@ -185,8 +185,11 @@ func facts(st *jobs.Status) []counter {
 	if s.MaxRTT > 0 {
 		list = append(list, counter{"Nodes within", span(time.Duration(s.MaxRTT))})
 	}
-	if s.Net == jobs.NetNone {
+	switch s.Net {
+	case jobs.NetNone:
 		list = append(list, counter{"Network", "none"})
+	case jobs.NetJob:
+		list = append(list, counter{"Network", "the job's nodes"})
 	}
 	if len(s.Mounts) > 0 {
 		list = append(list, counter{"Asks for", strings.Join(s.Mounts, ", ")})

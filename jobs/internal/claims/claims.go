@@ -17,7 +17,6 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
 
@@ -37,8 +36,8 @@ type Claims struct {
 	Disk   Reserve
 	Member func(vicinity.ID) (vicinity.Member, bool) // what is known of an origin
 	wheres map[string]where.Expr                     // expressions that were checked
-	// confines: whether workers can be kept from the network.
-	confines bool
+	// cannot says why, by what workers are to reach.
+	cannot map[string]string
 
 	Used Supply          // by claims
 	Jobs map[jobs.ID]int // claimed workers
@@ -82,7 +81,7 @@ type Outgoing struct {
 // New makes the core of a node that has nothing to do.
 func New(self vicinity.Member, rnd *rand.Rand) *Claims {
 	c := &Claims{
-		self: self.ID, about: where.PropertiesOf(self), confines: slices.Contains(self.Enforces, process.Namespaces), rnd: rnd,
+		self: self.ID, about: where.PropertiesOf(self), cannot: unable(self.Enforces), rnd: rnd,
 		Has:    Supply{Slots: self.Slots, memory: self.Memory, disk: math.MaxInt64, GPUs: self.GPUs},
 		Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
 		wheres: map[string]where.Expr{}, Jobs: map[jobs.ID]int{}, gpus: map[int]int{}, Holds: map[jobs.ID]*Hold{}, Ending: map[jobs.ID]bool{},
@@ -245,7 +244,7 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 		return fmt.Errorf("%w: nothing is held for job %s under this key", jobs.ErrRefused, job.Short())
 	case h.Ad.Origin() != origin:
 		return fmt.Errorf("%w: job %s belongs to another origin", jobs.ErrRefused, job.Short())
-	case g.Spec.Needs() != h.Needs || !slices.Equal(g.Spec.Mounts, h.Ad.Mounts) || g.Spec.Net != h.Ad.Net:
+	case g.Spec.Needs() != h.Needs || !slices.Equal(g.Spec.Mounts, h.Ad.Mounts) || g.Spec.Net != h.Ad.Network():
 		return fmt.Errorf("%w: job %s was advertised with other needs", jobs.ErrRefused, job.Short())
 	case n > h.Workers:
 		return fmt.Errorf("%w: %d workers granted, %d offered", jobs.ErrRefused, n, h.Workers)

@@ -9,11 +9,26 @@ import (
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
 
 // maxWheres bounds the expressions that are kept ready.
 const maxWheres = 256
+
+// unable says which networks workers cannot be kept to where so much is enforced.
+func unable(enforces []string) map[string]string {
+	why := map[string]string{}
+	for net, its := range map[string]struct{ needs, why string }{
+		jobs.NetNone: {process.Namespaces, wire.ReasonNoNet},
+		jobs.NetJob:  {process.NetworkJob, wire.ReasonNoFence},
+	} {
+		if !slices.Contains(enforces, its.needs) {
+			why[net] = its.why
+		}
+	}
+	return why
+}
 
 // never says why the node will not work for a job as it and its owner are now,
 // or "". Such a job is not queued.
@@ -31,15 +46,19 @@ func (c *Claims) never(ad *wire.Advertisement) string {
 		return wire.ReasonGPUs
 	case !c.matches(ad.Where):
 		return wire.ReasonWhere
-	case ad.Net == jobs.NetNone && !c.confines:
-		return wire.ReasonNoNet
+	case c.cannot[ad.Network()] != "":
+		return c.cannot[ad.Network()]
 	}
 	return forbidden(&c.Limits, c.self, ad)
 }
 
 // forbidden says what a job asks for that the owner does not allow it at self, or "".
 func forbidden(l *jobs.Limits, self vicinity.ID, ad *wire.Advertisement) string {
-	if !l.AllowsNet(ad.Net) {
+	switch {
+	case l.AllowsNet(ad.Network()):
+	case l.Network == jobs.NetJob:
+		return wire.ReasonNetJob
+	default:
 		return wire.ReasonNetwork
 	}
 	if len(ad.Mounts) == 0 {

@@ -48,7 +48,9 @@ func TestReasonsOfDeclines(t *testing.T) {
 			c.Limit(jobs.Limits{MaxJobs: 2})
 		},
 		wire.ReasonNetwork:           func(c *Claims, _ *wire.Advertisement) { c.Limit(jobs.Limits{Network: jobs.NetNone}) },
+		wire.ReasonNetJob:            func(c *Claims, _ *wire.Advertisement) { c.Limit(jobs.Limits{Network: jobs.NetJob}) },
 		wire.ReasonNoNet:             func(_ *Claims, ad *wire.Advertisement) { ad.Net = jobs.NetNone },
+		wire.ReasonNoFence:           func(_ *Claims, ad *wire.Advertisement) { ad.Among = true },
 		"owner allows 1 job ":        nil, // one that has workers here may have more of them
 		"owner allows 3 workers per": nil,
 	} {
@@ -69,7 +71,7 @@ func TestReasonsOfDeclines(t *testing.T) {
 		if a.Reason != want || (a.Workers == 0) != (want != "") {
 			t.Errorf("got %+v, want %q", a, want)
 		}
-		never := want == wire.ReasonSlots || want == wire.ReasonNetwork || want == wire.ReasonNoNet || want == wire.ReasonMemory || want == wire.ReasonGPUs || want == wire.ReasonWhere || want == wire.ReasonLeaving || want == wire.ReasonDenied || strings.HasPrefix(want, wire.ReasonMount)
+		never := want == wire.ReasonSlots || strings.Contains(want, "--net") || strings.HasPrefix(want, "cannot keep workers") || want == wire.ReasonMemory || want == wire.ReasonGPUs || want == wire.ReasonWhere || want == wire.ReasonLeaving || want == wire.ReasonDenied || strings.HasPrefix(want, wire.ReasonMount)
 		if never && (a.Capacity != 0 || len(c.Queue) != 0) {
 			t.Errorf("%s: it says %+v and queues the job, which it will never run", want, a)
 		}
@@ -103,6 +105,30 @@ func TestJobsWithoutNetwork(t *testing.T) {
 	c.Limit(jobs.Limits{Network: jobs.NetNone})
 	if len(c.Holds) != 1 {
 		t.Errorf("%d are offered slots, want the one without a network", len(c.Holds))
+	}
+}
+
+// Jobs that reach their own nodes alone run where that can be had, unless the owner allows
+// less, and are not granted another network.
+func TestJobsAmongTheirNodes(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 8, Enforces: []string{"network-job"}}, jobtest.Rand())
+	for allowed, want := range map[string]string{"": "", jobs.NetHost: "", jobs.NetJob: "", jobs.NetNone: wire.ReasonNetwork} {
+		c.Limit(jobs.Limits{Network: allowed})
+		ad := wiretest.Ad(jobtest.Node(1), "aaaaa", 2, 1)
+		ad.Ask(jobs.NetJob)
+		a := c.Advertised(jobtest.Start, ad)
+		if a.Reason != want || (want == "") != (a.Workers == 2) {
+			t.Errorf("%q: got %+v", allowed, a)
+		}
+		if want == "" {
+			if err := c.Granted(jobtest.Start, ad.Origin(), wiretest.Grant(ad, a.Key, 2)); !errors.Is(err, jobs.ErrRefused) {
+				t.Errorf("a grant with the network of the node gives %v", err)
+			}
+		}
+	}
+	c.Limit(jobs.Limits{Network: jobs.NetJob})
+	if a := c.Advertised(jobtest.Start, wiretest.Ad(jobtest.Node(1), "bbbbb", 2, 1)); a.Reason != wire.ReasonNetJob {
+		t.Errorf("with the network of the node: %+v", a)
 	}
 }
 

@@ -66,5 +66,7 @@ type Config struct {
 	Store transfer.PinStore
 	Fetch FetchFunc
 	Peers *peer.Client
-	Log   zerolog.Logger
+	// Member tells what is known of a node. It must not block.
+	Member func(vicinity.ID) (vicinity.Member, bool)
+	Log    zerolog.Logger
 }

@@ -33,7 +33,7 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 	if p.Expose, p.Writable, err = x.shown(c.Job.Origin() == x.cfg.Self.ID, spec.Mounts); err != nil {
 		return p, err
 	}
-	p.Alone = spec.Net == jobs.NetNone
+	p.Alone, p.Among = spec.Net == jobs.NetNone, x.fences.around(c)
 	if len(c.GPUs) > 0 {
 		p.Devices = x.cfg.Devices
 	}

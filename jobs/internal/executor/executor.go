@@ -34,6 +34,7 @@ type Executor struct {
 	bin    *trees.Bin // where roots are removed, by their paths
 	trials chan trial // capacity 1: the latest, while none runs
 	tables tables
+	fences *fences
 
 	running atomic.Int32  // workers
 	Began   chan struct{} // capacity 1: one of them has begun
@@ -50,7 +51,7 @@ type inputs struct {
 
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
-	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, Began: make(chan struct{}, 1)}
+	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, Began: make(chan struct{}, 1)}
 	x.trials <- trial{}
 	return x
 }
@@ -107,6 +108,7 @@ func (x *Executor) Execute(e participant.Effect) {
 			delete(x.inputs, e.Job)
 		}
 		x.tables.forget(e.Job)
+		x.fences.forget(e.Job)
 		x.cfg.Store.Unpin(inputsPin(e.Job))
 	default:
 		x.step(e)

@@ -55,6 +55,7 @@ func (x *Executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time)
 	proc, err := x.cfg.Runner.Adopt(x.loop.Stopped, root)
 	switch {
 	case err == nil:
+		x.fences.readopt(root, &e.Claim)
 		return x.follow(e.Worker, root, proc, toldEpoch(root, e.Claim.Start), since)
 	case errors.Is(err, process.ErrNotStarted):
 		return func(now time.Time) { x.part.NeverBegun(now, e.Worker) }

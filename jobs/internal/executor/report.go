@@ -14,11 +14,12 @@ import (
 
 // report sends a report, with what can be read of the output.
 func (x *Executor) report(e participant.DoReport) {
-	procs := make([]*handle, len(e.Readings))
+	procs, fenced := make([]*handle, len(e.Readings)), x.fences.within(e.Report.Job, x.procs)
 	for i, r := range e.Readings {
 		procs[i] = x.procs[participant.WorkerID{Job: e.Report.Job, RankAttempt: e.Report.Workers[r.Worker].RankAttempt}]
 	}
 	x.spawn(func() func(time.Time) {
+		x.fences.renew(e.Report.Job, fenced, true)
 		rep := e.Report
 		more := x.fill(&rep, e.Readings, procs)
 		ctx, cancel := context.WithTimeout(x.loop.Stopped, wire.ReportTimeout)

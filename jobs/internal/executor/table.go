@@ -114,10 +114,18 @@ func toldEpoch(root string, start *wire.Start) int64 {
 
 // table gives a worker its job's table.
 func (x *Executor) table(e participant.DoTable) {
-	proc := x.procs[e.Worker]
+	proc, fenced := x.procs[e.Worker], x.fences.within(e.Worker.Job, x.procs)
 	x.spawn(func() func(time.Time) {
 		root := x.root(e.Worker)
 		log := x.cfg.Log.With().Str("job", string(e.Worker.Job)).Int("rank", e.Worker.Rank).Logger()
+		if len(fenced) > 0 { // whom it reads of it reaches
+			if err := saveNodes(root, e.Table.Nodes); err != nil {
+				log.Warn().Err(err).Msg("note the nodes of a job")
+				return func(time.Time) { x.part.Tabled(e.Worker, 0, false) }
+			}
+			x.fences.told(e.Worker.Job, e.Table.Epoch, e.Table.Nodes)
+			x.fences.renew(e.Worker.Job, fenced, false)
+		}
 		if err := writeTable(root, e.Table.File, e.Table.Epoch); err != nil {
 			log.Warn().Err(err).Msg("write the host file")
 			if errors.Is(err, syscall.ENOSPC) { // the next answer brings it again

@@ -103,7 +103,11 @@ func TestWhatIsNewIsAskedForWithAVersion(t *testing.T) {
 			t.Fatalf("got %+v", floods)
 		}
 	}
-	floods := only[DoFlood](newTalk(t, jobs.Spec{Min: 3, Max: 3, Access: jobs.Access{Net: jobs.NetHost}}))
+	floods := only[DoFlood](newTalk(t, jobs.Spec{Min: 3, Max: 3, Where: "slots > 1", Access: jobs.Access{Mounts: mounts, Net: jobs.NetJob}}))
+	if len(floods) != 1 || floods[0].Ad.Where != "version >= 4 && (slots > 1)" || floods[0].Ad.Network() != jobs.NetJob || floods[0].Ad.Net != "" {
+		t.Fatalf("got %+v", floods)
+	}
+	floods = only[DoFlood](newTalk(t, jobs.Spec{Min: 3, Max: 3, Access: jobs.Access{Net: jobs.NetHost}}))
 	if len(floods) != 1 || floods[0].Ad.Where != "" {
 		t.Fatalf("got %+v", floods)
 	}

@@ -66,12 +66,14 @@ func (l *ledger) ownedOf(from vicinity.ID, ranks []jobs.RankAttempt) []jobs.Rank
 func (l *ledger) advertisement(now time.Time, r jobs.Round, addrs []string) wire.Advertisement {
 	spec := &l.Rec.Spec
 	life := min(time.Duration(r.Wait)+10*time.Second, wire.MaxLife)
-	return wire.Advertisement{
+	ad := wire.Advertisement{
 		Job: l.Rec.ID, Addrs: addrs, Round: r.Number, Wanted: r.Wanted,
-		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Condition(), Mounts: spec.Mounts, Net: spec.Net,
+		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Condition(), Mounts: spec.Mounts,
 		Priority: spec.Priority, Stamp: l.Rec.Stamp, Near: spec.Pairwise(),
 		Life: life.Milliseconds(), Signed: now.UnixMilli(),
 	}
+	ad.Ask(spec.Net)
+	return ad
 }
 
 // exited is the event of a worker's end. A copy that is not needed leaves

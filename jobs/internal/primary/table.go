@@ -81,7 +81,13 @@ func (p *Primary) tableFor(now time.Time, from vicinity.ID, rep *wire.Report) *w
 	if rep.Epoch >= t.lastEpoch || !runs {
 		return nil
 	}
-	return &wire.Table{Epoch: p.Rec.Epoch, Hosts: t.of(&p.Rec)}
+	table := &wire.Table{Epoch: p.Rec.Epoch, Hosts: t.of(&p.Rec)}
+	if p.Rec.Spec.Net == jobs.NetJob {
+		for _, h := range table.Hosts {
+			table.Nodes = append(table.Nodes, h.Node)
+		}
+	}
+	return table
 }
 
 // tablePace returns how long a change of a table of so many hosts is kept back

@@ -28,7 +28,8 @@ type Advertisement struct {
 	GPUs     int        `json:"g,omitempty"`
 	Where    string     `json:"x,omitempty"` // an expression of --where
 	Mounts   []string   `json:"v,omitempty"` // of --mount
-	Net      string     `json:"h,omitempty"` // of --net
+	Net      string     `json:"h,omitempty"` // of --net; see Network
+	Among    bool       `json:"u,omitempty"` // --net job, which nodes of version 3 do not know in Net
 	Priority int        `json:"p,omitempty"`
 	Stamp    jobs.Stamp `json:"s"`
 	// Near asks nodes to tell where they are.
@@ -80,6 +81,21 @@ func (ad *Advertisement) Needs() jobs.Needs {
 	return jobs.Needs{Slots: ad.Slots, Memory: ad.Memory, Disk: ad.Disk, GPUs: ad.GPUs}
 }
 
+// Network is what workers are to reach, as of jobs.Spec.
+func (ad *Advertisement) Network() string {
+	if ad.Among {
+		return jobs.NetJob
+	}
+	return ad.Net
+}
+
+// Ask sets the network of a job.
+func (ad *Advertisement) Ask(net string) {
+	if ad.Among = net == jobs.NetJob; !ad.Among {
+		ad.Net = net
+	}
+}
+
 // DecodeAdvertisement reads a flood payload: signature, then the message.
 // verify checks the signature against the origin that the job names.
 func DecodeAdvertisement(b []byte, verify func(from vicinity.ID, msg, sig []byte) error) (Advertisement, error) {
@@ -101,7 +117,7 @@ func (ad *Advertisement) check() error {
 	switch {
 	case !ad.Job.Valid(), ad.Wanted < 1 || ad.Wanted > jobs.MaxRanks, ad.Slots < 1 || ad.Slots > jobs.MaxSlots, ad.Memory < 0,
 		ad.Disk < 0, ad.GPUs < 0 || ad.GPUs > jobs.MaxGPUs, len(ad.Where) > where.MaxLength || !plain.Printable(ad.Where),
-		ad.Net != "" && ad.Net != jobs.NetNone && ad.Net != jobs.NetHost, ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
+		!jobs.HasNet(ad.Net) || ad.Net == jobs.NetJob, ad.Among && ad.Net != "", ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
 		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs:
 		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)
 	}

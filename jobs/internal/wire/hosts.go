@@ -26,6 +26,8 @@ type Table struct {
 	Epoch int64  `json:"epoch"`
 	File  string `json:"file"` // the host file
 	Hosts []Host `json:"-"`
+	// Nodes are those of Hosts, for jobs whose workers reach these alone.
+	Nodes []vicinity.ID `json:"nodes,omitempty"`
 }
 
 // Host is a node's part of the rank table.
@@ -81,7 +83,7 @@ func HostFile(hosts []Host) string {
 
 // Check refuses a table that is not what HostFile writes: programs rely on it.
 func (t *Table) Check() error {
-	bad := t.Epoch < 1
+	bad := t.Epoch < 1 || len(t.Nodes) > jobs.MaxRanks || slices.ContainsFunc(t.Nodes, func(id vicinity.ID) bool { return !id.Valid() })
 	for line := range strings.Lines(t.File) {
 		addr, slots, found := strings.Cut(strings.TrimSuffix(line, "\n"), " slots=")
 		_, err := netip.ParseAddr(addr)

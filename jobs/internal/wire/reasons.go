@@ -15,7 +15,9 @@ const (
 	ReasonQueueing = "too many jobs waiting"
 	ReasonFull     = "its disk is nearly full"
 	ReasonNetwork  = "its owner allows --net none only"
+	ReasonNetJob   = "its owner allows --net job and none only"
 	ReasonNoNet    = "cannot keep workers from the network"
+	ReasonNoFence  = "cannot keep workers to the nodes of their job"
 )
 
 // ReasonMount begins the decline of a node whose owner does not show a path; the path

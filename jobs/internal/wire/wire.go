@@ -44,7 +44,7 @@ type (
 		// Master is the IP address of rank 0's node, which may not be in the
 		// table yet; "" = not known.
 		Master     string      `json:"master,omitempty"`
-		MasterNode vicinity.ID `json:"-"`
+		MasterNode vicinity.ID `json:"master_node,omitempty"`
 	}
 
 	// Release ends holds and workers: of the named ranks, or of everything
@@ -165,6 +165,9 @@ func (g *Grant) Check() error {
 
 // Check refuses what no honest node sends.
 func (s *Start) Check() error {
+	if s.MasterNode != "" && !s.MasterNode.Valid() {
+		return fmt.Errorf("start: master: %w", codec.ErrMalformed)
+	}
 	if !s.Job.Valid() || s.Size < 1 || s.Epoch < 0 || s.Size > jobs.MaxRanks || len(s.Hosts) > jobs.MaxRanks {
 		return fmt.Errorf("start: %w", codec.ErrMalformed)
 	}

@@ -57,6 +57,8 @@ func TestSenselessMessagesAreRefused(t *testing.T) {
 			a.Mounts = strings.Fields("/1:ro /2:ro /3:ro /4:ro /5:ro /6:ro /7:ro /8:ro /9:ro")
 		},
 		"another network": func(a *wire.Advertisement) { a.Net = "all" },
+		"two networks":    func(a *wire.Advertisement) { a.Net, a.Among = jobs.NetHost, true },
+		"a network of version 4 in the field of version 3": func(a *wire.Advertisement) { a.Net = jobs.NetJob },
 		"a relative path": func(a *wire.Advertisement) { a.Mounts = []string{"../etc:ro"} },
 		"no clean path":   func(a *wire.Advertisement) { a.Mounts = []string{"/data/../etc:ro"} },
 		"no ending":       func(a *wire.Advertisement) { a.Mounts = []string{"/data"} },

@@ -1,0 +1,120 @@
+package executor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/loop"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// fenced is a worker that notes whom it reaches.
+type fenced struct {
+	process.Worker
+	told []string
+}
+
+func (f *fenced) Among(addrs []netip.Addr) error {
+	f.told = append(f.told, texts(addrs))
+	return nil
+}
+
+// Done implements process.Worker.
+func (f *fenced) Done() <-chan struct{} { return nil }
+
+func texts(addrs []netip.Addr) string {
+	var list []string
+	for _, a := range addrs {
+		list = append(list, a.String())
+	}
+	return strings.Join(list, " ")
+}
+
+// Workers reach the nodes that their origin names, by the addresses that the overlay knows of
+// these, and never by those that it says.
+func TestWorkersReachTheirNodes(t *testing.T) {
+	members := map[vicinity.ID]vicinity.Member{}
+	join := func(i int, addrs ...string) {
+		members[jobtest.Node(i)] = vicinity.Member{ID: jobtest.Node(i), Addrs: addrs}
+	}
+	join(1, "10.0.0.1:5444", "[fd00::1]:5444")
+	join(2, "10.0.0.2:5444", "nonsense")
+	x := New(Config{Self: members[jobtest.Node(1)], Log: zerolog.Nop(), Member: func(id vicinity.ID) (vicinity.Member, bool) {
+		m, ok := members[id]
+		return m, ok
+	}}, loop.New(zerolog.Nop()), &participant.Participant{})
+	host := func(i int) wire.Host {
+		return wire.Host{Node: jobtest.Node(i), Addr: fmt.Sprint("192.0.2.", i), Ranks: []int{i}}
+	}
+	c := participant.ClaimRecord{Job: wiretest.Job, Start: &wire.Start{Epoch: 3, Hosts: []wire.Host{host(1), host(2), host(3)}, Master: "192.0.2.9", MasterNode: jobtest.Node(4)}}
+	if a := x.fences.around(&c); a != nil {
+		t.Errorf("a job that says nothing reaches %+v", a)
+	}
+	if x.fences.within(c.Job, x.procs) != nil || x.fences.has(c.Job) {
+		t.Error("it is looked after")
+	}
+	c.Spec.Net = jobs.NetJob
+	const first = "10.0.0.1 fd00::1 10.0.0.2"
+	if a := x.fences.around(&c); a == nil || a.Job != string(c.Job) || texts(a.Addrs) != first {
+		t.Errorf("it reaches %+v", a)
+	}
+	w := &fenced{}
+	procs := []*handle{{Worker: w, job: c.Job}}
+	want := func(what, addrs string, complete bool) {
+		t.Helper()
+		w.told = nil
+		x.fences.renew(c.Job, procs, complete)
+		if got := strings.Join(w.told, "; "); got != addrs {
+			t.Errorf("%s: %q, want %q", what, got, addrs)
+		}
+	}
+	want("while two nodes are not known", "", true)
+	join(3, "10.0.0.3:5444")
+	join(4, "10.0.0.4:5444")
+	want("when they are", first+" 10.0.0.3 10.0.0.4", true)
+	delete(members, jobtest.Node(2))
+	want("when one is not heard of", first+" 10.0.0.3 10.0.0.4", true)
+	x.fences.told(c.Job, 2, []vicinity.ID{jobtest.Node(1)})
+	want("after what is older", first+" 10.0.0.3 10.0.0.4", true)
+	x.fences.told(c.Job, 4, []vicinity.ID{jobtest.Node(1), jobtest.Node(5)})
+	want("after it has moved", "10.0.0.1 fd00::1", false)
+	array := c
+	array.Job, array.Spec.Array = jobs.ID("aaaaa").At(jobtest.Node(1)), &jobs.Array{}
+	if a := x.fences.around(&array); a == nil || len(a.Addrs) > 0 {
+		t.Errorf("a task reaches %+v", a)
+	}
+}
+
+// The next life of a node knows where its workers' jobs are, and tells the kernel nothing
+// before it knows all of it.
+func TestNodesAreKnownAgain(t *testing.T) {
+	x := New(Config{Log: zerolog.Nop(), Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }}, loop.New(zerolog.Nop()), &participant.Participant{})
+	root, w := t.TempDir(), &fenced{}
+	c := participant.ClaimRecord{Job: wiretest.Job, Spec: jobs.Spec{Access: jobs.Access{Net: jobs.NetJob}}, Start: &wire.Start{Epoch: 1, Hosts: []wire.Host{{Node: jobtest.Node(1)}}}}
+	for _, nodes := range [][]vicinity.ID{{jobtest.Node(1)}, {jobtest.Node(2), jobtest.Node(3)}} {
+		if nodes[0] != jobtest.Node(1) {
+			if err := saveNodes(root, nodes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clear(x.fences.of)
+		x.fences.readopt(root, &c)
+		if its := x.fences.of[c.Job]; its == nil || !slices.Equal(its.nodes, nodes) {
+			t.Errorf("got %+v, want %q", its, nodes)
+		}
+		if x.fences.renew(c.Job, []*handle{{Worker: w}}, true); w.told != nil {
+			t.Errorf("it was told %q", w.told)
+		}
+	}
+}
