@@ -1,9 +1,11 @@
 package cgroup
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -88,4 +90,24 @@ func TestNamesOfJobs(t *testing.T) {
 	if _, err := (&Place{}).Of("a"); err == nil {
 		t.Error("where there are no groups of version 2")
 	}
+}
+
+// Nodes that start at the same time sweep each other's places away while these are empty;
+// each has one all the same.
+func TestPlacesMadeTogether(t *testing.T) {
+	place(t, Limits{}) // skips where there are none
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for range 100 {
+				p, err := Make(fmt.Sprintf("together-%d-%d", i, os.Getpid()), Limits{Memory: 1 << 30})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				p.Remove()
+			}
+		})
+	}
+	all.Wait()
 }

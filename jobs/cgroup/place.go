@@ -75,7 +75,12 @@ func Make(name string, all Limits) (Place, error) {
 	} else if p.Plain = mounts.plain(prefix + name); p.Plain != "" {
 		sweep(filepath.Dir(p.Plain))
 	}
-	if err := p.make(); err != nil {
+	for range 10 {
+		if err = p.make(); !isSwept(err) {
+			break
+		}
+	}
+	if err != nil {
 		p.Remove()
 		return Place{}, fmt.Errorf("%w: %w", ErrNone, err)
 	}
