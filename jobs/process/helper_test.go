@@ -59,6 +59,8 @@ func helper(mode string, args []string) int {
 		return attack(args)
 	case "network":
 		return useNetwork(args)
+	case "stick":
+		return stick(args)
 	case "leave":
 		return leaveProject(args)
 	case "hoard":

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -201,4 +202,45 @@ func TestCleanRootKeeps(t *testing.T) {
 	if err := Forget(root, "claim"); err != nil || isNoted(root, "claim") || !isNoted(root, markEntry) {
 		t.Errorf("forgotten: %v", err)
 	}
+}
+
+// stick is a helper: it tries to make a file that nobody can remove, and shuts all that
+// it has made.
+func stick(args []string) int {
+	for _, name := range args {
+		f, err := os.Open(name)
+		if err != nil {
+			fmt.Println(err)
+			return 2
+		}
+		for _, flag := range []int{unix.STATX_ATTR_IMMUTABLE, unix.STATX_ATTR_APPEND} { // the same bits
+			if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flag); err == nil {
+				fmt.Println(name, "sticks")
+			}
+		}
+		if err := errors.Join(f.Close(), os.Chmod(name, 0)); err != nil {
+			fmt.Println(err)
+			return 2
+		}
+	}
+	return 0
+}
+
+// No worker can make files that stay.
+func TestFilesThatAreToStay(t *testing.T) {
+	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
+		s := spec("stick", "dir/file", "dir", ".")
+		if err := errors.Join(os.Mkdir(filepath.Join(s.Root, workDir, "dir"), 0o777), os.WriteFile(filepath.Join(s.Root, workDir, "dir/file"), nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		if e, out, stderr := run(t, cfg, s); e.Code != 0 || out != "" {
+			t.Errorf("%+v %q %q", e, out, stderr)
+		}
+		if err := CleanRoot(s.Root, nil); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(s.Root); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("its directory is left: %v", err)
+		}
+	})
 }

@@ -68,10 +68,11 @@ func gone(t testing.TB, dir string) {
 
 // A tree may be deeper than a process may have files open, and than a path may be long.
 func TestDeepTree(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "dir")
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	dir, err := os.MkdirTemp("/dev/shm", "deep") // a disk would have its own work with it
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	nest(t, dir, 20_000)
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
@@ -82,9 +83,7 @@ func TestDeepTree(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	err := Remove(dir, nil)
-	t.Logf("%v", time.Since(began))
+	err = Remove(dir, nil)
 	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); e != nil {
 		t.Fatal(e)
 	}
@@ -99,7 +98,7 @@ func TestDeepTree(t *testing.T) {
 func TestBin(t *testing.T) {
 	dir := t.TempDir()
 	b := NewBin()
-	for name, files := range map[string]int{"small": quickly / 2, "large": 2 * quickly} {
+	for name, files := range map[string]int{"small": quickly / 4, "large": quickly + 100} {
 		root := filepath.Join(dir, name)
 		if err := os.Mkdir(root, 0o755); err != nil {
 			t.Fatal(err)
