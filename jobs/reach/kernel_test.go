@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -93,6 +94,8 @@ func serve() {
 			answer = word(keeper.Change(&cgroup.Place{Around: f[1]}, addrs))
 		case "try":
 			answer = word(Try(&cgroup.Place{Plain: f[1]}))
+		case "came":
+			answer = fmt.Sprint(came.Load())
 		case "listen":
 			answer = listenAt(f[1], f[2])
 		case "say":
@@ -109,6 +112,9 @@ func word(err error) string {
 	}
 	return "ok"
 }
+
+// came counts the datagrams that a helper has got.
+var came atomic.Int64
 
 // kept are sockets: those of a helper live as long as it does.
 var kept []io.Closer
@@ -128,6 +134,7 @@ func listenAt(kind, addr string) string {
 				if err != nil {
 					return
 				}
+				came.Add(1)
 				_, _ = c.WriteTo(b[:n], from)
 			}
 		}()
@@ -317,7 +324,11 @@ func TestWhoIsReached(t *testing.T) {
 		check(when, inside, "denied", aside)
 		check(when, inside, "refused", "127.0.0.1:900 10.9.0.1:900 [::1]:900 10.9.0.2:900")
 		check(when, inside, "denied", "255.255.255.255:700 224.0.0.1:700 192.0.2.1:700")
+		before := inside.ask("came")
 		check(when, stage, "silence", itself)
+		if after := inside.ask("came"); after != before {
+			t.Errorf("%s: %s datagrams came, %s before", when, after, before)
+		}
 		check(when, stage, "heard", others+" "+there)
 		check(when, far, "heard", "10.9.0.1:800 [fd09::1]:800 10.9.0.2:700")
 		stage.must(t, set+"10.9.0.2 fd09::2")
@@ -325,7 +336,11 @@ func TestWhoIsReached(t *testing.T) {
 	stage.must(t, set+"10.9.0.3 fd09::3")
 	check("changed", inside, "denied", there)
 	check("changed", inside, "heard", aside+" "+itself)
+	before := inside.ask("came")
 	check("changed", far, "silence", "10.9.0.1:800 [fd09::1]:800")
+	if after := inside.ask("came"); after != before {
+		t.Errorf("%s datagrams came, %s before", after, before)
+	}
 }
 
 // A node tries it before it offers it; the trial leaves nothing. An
