@@ -24,14 +24,14 @@ kernel=$(ls "$cache"/boot/vmlinuz-* | tail -1)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root"/{bin,usr/bin,etc,proc,sys,dev,tmp,tests,home/ann,lib,lib64,usr/lib,var/lib,run}
-for p in jobs/cgroup jobs/sandbox jobs/quota jobs/process; do
+for p in jobs/cgroup jobs/reach jobs/sandbox jobs/quota jobs/process; do
 	mkdir -p "$root/tests/$p"
 	CGO_ENABLED=0 go test -c -o "$root/tests/$p/test" "./$p"
 	[ ! -d "$p/testdata" ] || cp -r "$p/testdata" "$root/tests/$p/"
 done
 # The programs of this machine that tests use, and their libraries where they expect them.
 for program in sh bash sleep cat grep head tail wc env setsid setpriv ls mkdir mount true false echo timeout id touch ps seq dd stat chmod ln rm \
-	mkfifo readlink mkfs.ext4 umount mv cp tr date sort dirname basename chown tee cut sed uname hostname find unshare awk nproc getent su yes df du truncate install nice pwd getfattr setfattr chattr; do
+	mkfifo readlink mkfs.ext4 umount mv cp tr date sort dirname basename chown tee cut sed uname hostname find unshare awk nproc getent su yes df du truncate install nice pwd getfattr setfattr chattr ip; do
 	path=$(type -P $program 2>/dev/null) || continue
 	cp -L "$path" "$root/usr/bin/$program"
 	for lib in $(ldd "$path" 2>/dev/null | grep -o '/[^ ]*'); do
@@ -41,8 +41,8 @@ for program in sh bash sleep cat grep head tail wc env setsid setpriv ls mkdir m
 done
 rm -rf "$root/bin" && ln -s usr/bin "$root/bin"
 cp "$(command -v busybox)" "$root/busybox"
-mkdir "$root/modules" # for file systems with quotas of projects, in files
-for module in drivers/block/loop fs/quota/quota_tree fs/quota/quota_v2; do
+mkdir "$root/modules" # for file systems with quotas of projects, in files, and for linked machines
+for module in drivers/block/loop fs/quota/quota_tree fs/quota/quota_v2 drivers/net/veth; do
 	cp "$cache"/lib/modules/"${kernel##*/vmlinuz-}/kernel/$module".ko "$root/modules/"
 done
 printf 'root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n' >"$root/etc/passwd"
@@ -65,7 +65,7 @@ mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
 /busybox mkdir -p /dev/shm /dev/pts; mount -t tmpfs shm /dev/shm; mount -t devpts -o ptmxmode=666 pts /dev/pts
 for fd in 0:stdin 1:stdout 2:stderr; do /busybox ln -s /proc/self/fd/${fd%:*} /dev/${fd#*:}; done; /busybox ln -s /proc/self/fd /dev/fd
 mount -t cgroup2 cgroup2 /sys/fs/cgroup; mount -t tmpfs -o mode=1777 tmp /tmp
-for module in loop quota_tree quota_v2; do /busybox insmod /modules/$module.ko; done
+for module in loop quota_tree quota_v2 veth; do /busybox insmod /modules/$module.ko; done
 /busybox ip link set lo up; /busybox hostname guest
 /busybox chown -R 1000:1000 /home/ann; /busybox chmod 1777 /var/tmp
 pattern=$(/busybox sed -n 's/.*tests=\([^ ]*\).*/\1/p' /proc/cmdline)
