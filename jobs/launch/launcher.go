@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -79,7 +80,10 @@ func Main() error {
 	}
 	l := &launcher{conn: conn, runs: map[int]*run{}, brought: map[string]bool{}, doors: map[int]*cgroup.Door{}}
 	var first request
-	if _, err := l.conn.Receive(&first); err != nil || first.World == nil {
+	switch _, err := l.conn.Receive(&first); {
+	case errors.Is(err, io.EOF): // nobody needed it
+		return nil
+	case err != nil || first.World == nil:
 		return fmt.Errorf("launcher: no world: %w", err)
 	}
 	l.world = *first.World

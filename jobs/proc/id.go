@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // ID names a process for good: numbers of processes come again, and the
@@ -28,10 +29,12 @@ func Identify(pid int) (ID, error) {
 }
 
 // BootID names the time since the machine was started.
-func BootID() (string, error) {
+func BootID() (string, error) { return bootID() }
+
+var bootID = sync.OnceValues(func() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b)), err
-}
+})
 
 // Alive reports whether the very process still exists and is not a zombie.
 func (p ID) Alive() bool {

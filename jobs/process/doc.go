@@ -44,8 +44,8 @@
 // its start, with the worker; when that is closed no worker comes any more, and the
 // supervisor lives until its last one has ended. A node that adopts a worker connects to
 // the control socket in its Root: one of the supervisor, by a name for each worker. A
-// supervisor without workers waits a second for those of another job, since its start
-// costs more than a small job. Every connection begins with hello, which carries the
+// supervisor without workers waits twenty seconds for those of another job, with a
+// launcher ready, since their start costs more than a small job. Every connection begins with hello, which carries the
 // version and the key of the worker: without one a process, above all a worker, that
 // finds the socket is sent away. A message is its
 // length in four bytes, big endian, at most 4096, then msgpack:

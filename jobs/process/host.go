@@ -27,7 +27,7 @@ const (
 	// idleAtMost and idleFor bound the supervisors that wait for more workers: a
 	// start that they save costs more than the worker of a small job.
 	idleAtMost = 2
-	idleFor    = time.Second
+	idleFor    = 20 * time.Second
 )
 
 // host is a supervisor process.
@@ -107,6 +107,28 @@ func (r *Runner) host(group, where string) (*host, error) {
 	return h, nil
 }
 
+// Warm has a supervisor be there for a worker that will soon be started, in a directory
+// where roots are.
+func (r *Runner) Warm(where string) {
+	all := &r.hosts
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.idle = slices.DeleteFunc(all.idle, func(h *host) bool { return isClosed(h.done) })
+	if len(all.idle) > 0 {
+		return
+	}
+	h, err := r.spawn(where)
+	if err != nil {
+		return // who starts the worker will see that
+	}
+	all.keep(h)
+	if slices.Contains(r.Enforces(), Namespaces) {
+		h.sending.Lock()
+		defer h.sending.Unlock()
+		_ = fdpass.Send(h.conn, take{})
+	}
+}
+
 // spawn starts a supervisor.
 func (r *Runner) spawn(where string) (*host, error) {
 	conn, theirs, err := fdpass.Pair()
@@ -170,6 +192,11 @@ func (h *host) dismiss() {
 	if all.busy[h.group] == h {
 		delete(all.busy, h.group)
 	}
+	all.keep(h)
+}
+
+// keep has a supervisor without workers wait for some. all.mu is held.
+func (all *hosts) keep(h *host) {
 	if len(all.idle) == idleAtMost {
 		_ = h.conn.Close() // it ends with its workers
 		return

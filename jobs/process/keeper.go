@@ -151,8 +151,8 @@ func (s *keeper) commandOf(args, env []string) launch.Command {
 // the supervisor by its socket alone. Tasks, of which none has a number
 // for good, are found by their environment.
 func (s *keeper) note(root string, pid int) error {
-	self, err1 := proc.Identify(os.Getpid())
-	launcher, err2 := proc.Identify(s.world.launcher.PID())
+	self, err1 := self()
+	launcher, err2 := s.world.id()
 	var worker proc.ID
 	if pid > 0 {
 		worker, _ = proc.Identify(pid) // unless it has ended already

@@ -67,6 +67,7 @@ func Main() {
 // supervisor is this process: it takes workers from the node that started it, as long
 // as that is there, and goes on until the last one has ended.
 type supervisor struct {
+	where     string        // the directory of its workers' roots
 	terminate chan struct{} // closed when all workers are to end
 	reception *reception
 	keepers   sync.WaitGroup
@@ -75,27 +76,32 @@ type supervisor struct {
 	next   int        // number of a worker's commands
 	world  *world     // of the workers that there are
 	groups cgroup.Place
+	spare  *launch.Launcher
 }
 
 // world is a launcher that workers share. It ends with the last of them.
 type world struct {
 	launcher *launch.Launcher
+	id       func() (proc.ID, error) // its process
 	wants    launch.World
 	removed  func() *proc.Removed // made when a worker needs it
 	users    int
 }
 
+// self is this process.
+var self = sync.OnceValues(func() (proc.ID, error) { return proc.Identify(os.Getpid()) })
+
 // take is what a node asks of a supervisor: to look after the worker of a root. The
 // connections to it come along, and last a listener on its control socket, if that is
 // not another name of an earlier one.
 type take struct {
-	Root    string `json:"root"`
+	Root    string `json:"root"` // "" = one will come, with namespaces
 	Listens bool   `json:"listens,omitempty"`
 }
 
 // supervise is the whole life of a supervisor process.
 func supervise() error {
-	s := &supervisor{terminate: make(chan struct{}), reception: newReception()}
+	s := &supervisor{where: os.Args[2], terminate: make(chan struct{}), reception: newReception()}
 	parent := os.Getppid()
 	// Before there is a worker, which nobody would end otherwise.
 	signals := make(chan os.Signal, 1)
@@ -121,6 +127,10 @@ func supervise() error {
 		fds, err := fdpass.Receive(node, &t)
 		if err != nil {
 			break
+		}
+		if t.Root == "" {
+			go s.prepare()
+			continue
 		}
 		conns := make([]*os.File, len(fds))
 		for i, fd := range fds {
@@ -174,6 +184,30 @@ func (s *supervisor) keep(root string, conns []*os.File) {
 	}
 }
 
+// prepare starts a launcher for the next workers, unless there is one.
+func (s *supervisor) prepare() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.world == nil && (s.spare == nil || s.spare.Ended()) {
+		s.spare, _ = launch.Prestart(launch.World{Namespaces: true, Base: s.where}, childEnv())
+	}
+}
+
+// launcher returns one with a world, the one that was prepared if that will do.
+func (s *supervisor) launcher(wants launch.World) (*launch.Launcher, error) {
+	l := s.spare
+	s.spare = nil
+	switch {
+	case l == nil:
+	case wants.Namespaces && !wants.Alone && wants.Base == s.where && !l.Ended():
+		l.Build(wants)
+		return l, nil
+	default:
+		l.Close()
+	}
+	return launch.Start(wants, childEnv())
+}
+
 // enter gives a worker its place in the world of those that there are, or in a new
 // one.
 func (s *supervisor) enter(k *keeper) error {
@@ -183,14 +217,15 @@ func (s *supervisor) enter(k *keeper) error {
 	// that are here keep what they have.
 	wants := k.wants()
 	if s.world == nil || s.world.launcher.Ended() || !reflect.DeepEqual(s.world.wants, wants) {
-		l, err := launch.Start(wants, childEnv())
+		l, err := s.launcher(wants)
 		if err != nil {
 			return err
 		}
 		held := func() *proc.Removed {
 			return removed(filepath.Dir(k.order.Spec.Root), func() []int { return []int{l.PID()} })
 		}
-		s.world = &world{launcher: l, wants: wants, removed: sync.OnceValue(held)}
+		id := sync.OnceValues(func() (proc.ID, error) { return proc.Identify(l.PID()) })
+		s.world = &world{launcher: l, id: id, wants: wants, removed: sync.OnceValue(held)}
 	}
 	s.next++
 	s.world.users++
@@ -216,6 +251,9 @@ func (k *keeper) leave() {
 	s.mu.Unlock()
 	if last {
 		w.launcher.Close()
+		if w.wants.Namespaces {
+			go s.prepare()
+		}
 	} else {
 		w.launcher.Release(k.number, k.commandOf(nil, nil))
 	}

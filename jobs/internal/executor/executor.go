@@ -209,6 +209,9 @@ func (x *Executor) claim(e participant.DoClaim) error {
 	err := makeRoot(&x.cfg, root)
 	switch {
 	case err == nil:
+		if r, ok := x.cfg.Runner.(interface{ Warm(where string) }); ok {
+			r.Warm(x.cfg.Dir)
+		}
 		return e.Claim.Write(root)
 	case errors.Is(err, fs.ErrExist):
 		return x.clear(root, &e.Claim)

@@ -1,0 +1,106 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/launch"
+	"zorilla/jobs/proc"
+)
+
+// oneAfterTheOther runs workers of different jobs, and returns their launchers and the
+// supervisor of the last one.
+func oneAfterTheOther(t *testing.T, node *Runner, specs ...Spec) (launchers []int, supervisor int) {
+	t.Helper()
+	for _, s := range specs {
+		w := startAt(t, node, s)[0]
+		if e := await(t, w); e.Code != 0 {
+			t.Fatalf("%+v", e)
+		}
+		var rec record
+		if err := load(s.Root, recordEntry, &rec); err != nil {
+			t.Fatal(err)
+		}
+		launchers, supervisor = append(launchers, rec.Launcher.PID), rec.Supervisor.PID
+	}
+	return launchers, supervisor
+}
+
+// launcherOf waits for a supervisor's launcher.
+func launcherOf(t *testing.T, supervisor int) int {
+	t.Helper()
+	for end := time.Now().Add(deadline); time.Now().Before(end); _, _ = unix.Poll(nil, 1) {
+		for _, pid := range proc.Descendants(supervisor) {
+			if b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")); err == nil && strings.HasPrefix(string(b), launch.Name) {
+				return pid
+			}
+		}
+	}
+	t.Fatalf("supervisor %d has no launcher: %v", supervisor, proc.Descendants(supervisor))
+	return 0
+}
+
+// A supervisor that was asked to be there has a launcher when the worker comes, and has
+// another one ready when that has ended.
+func TestSupervisorsAndLaunchersAreReady(t *testing.T) {
+	needNamespaces(t)
+	node := probed(t, Config{})
+	first, second := member(t, "one", "true"), member(t, "two", "true")
+	together(t, &first, &second)
+	node.Warm(filepath.Dir(first.Root))
+	node.Warm(filepath.Dir(first.Root))
+	node.hosts.mu.Lock()
+	warm := len(node.hosts.idle)
+	ready := launcherOf(t, node.hosts.idle[0].cmd.Process.Pid)
+	node.hosts.mu.Unlock()
+	if warm != 1 {
+		t.Errorf("%d supervisors were started", warm)
+	}
+	launchers, supervisor := oneAfterTheOther(t, node, first)
+	if launchers[0] != ready {
+		t.Errorf("launcher %d was ready, %d was used", ready, launchers[0])
+	}
+	ready = launcherOf(t, supervisor)
+	launchers, again := oneAfterTheOther(t, node, second)
+	if launchers[0] != ready || again != supervisor {
+		t.Errorf("supervisor %d with launcher %d was ready, %d with %d was used", supervisor, ready, again, launchers[0])
+	}
+}
+
+// A supervisor that looks after one worker after the other does not grow with them.
+func TestSupervisorsDoNotGrow(t *testing.T) {
+	needNamespaces(t)
+	node := probed(t, Config{})
+	specs := make([]Spec, 24)
+	all := make([]*Spec, len(specs))
+	for i := range specs {
+		specs[i] = member(t, strconv.Itoa(i), "echo x; echo y >&2")
+		all[i] = &specs[i]
+	}
+	together(t, all...)
+	count := func(supervisor int, what string) int {
+		entries, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(supervisor), what))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	_, before := oneAfterTheOther(t, node, specs[:4]...)
+	threads, files := count(before, "task"), count(before, "fd")
+	_, after := oneAfterTheOther(t, node, specs[4:]...)
+	if before != after {
+		t.Fatalf("supervisor %d, then %d", before, after)
+	}
+	if more := count(after, "task") - threads; more > 8 {
+		t.Errorf("%d threads more", more)
+	}
+	if more := count(after, "fd") - files; more > 8 {
+		t.Errorf("%d descriptors more", more)
+	}
+}
