@@ -24,6 +24,8 @@ type How struct {
 	// Temp is the directory where the file is written, on the same file system;
 	// "" = where it belongs.
 	Temp string
+	// Prepare is called with the file before it gets its name; nil = nothing.
+	Prepare func(*os.File) error
 	// Sync makes a file or a directory durable; nil = as it should be.
 	Sync func(*os.File) error
 	// Loose is for what a machine that fails may lose.
@@ -85,6 +87,9 @@ func (h How) writeTemp(path string, b []byte) (string, error) {
 	_, err = f.Write(b)
 	if err == nil && h.Mode != 0 {
 		err = f.Chmod(h.Mode)
+	}
+	if err == nil && h.Prepare != nil {
+		err = h.Prepare(f)
 	}
 	if err == nil {
 		err = h.sync(f)

@@ -160,12 +160,12 @@ func open(sealed []byte) (name string, value []byte, ok bool) {
 
 // Get returns the latest value of a name. The error wraps fs.ErrNotExist if there is
 // none, or codec.ErrMalformed if the file is damaged: then only its first value is
-// known, the others perhaps not to the latest.
+// known for certain, of another one the latest before the damage, nil if there is none.
 func (f *File) Get(name string) ([]byte, error) {
 	value, ok := f.values[name]
 	switch {
 	case f.damaged && (!ok || name != f.first):
-		return nil, fmt.Errorf("%s: %w: it is damaged", f.path, codec.ErrMalformed)
+		return value, fmt.Errorf("%s: %w: it is damaged", f.path, codec.ErrMalformed)
 	case !ok:
 		return nil, &fs.PathError{Op: "read entry " + name, Path: f.path, Err: fs.ErrNotExist}
 	}

@@ -63,9 +63,6 @@ func Prestart(w World, env []string) (*Launcher, error) {
 
 // Build has a launcher of Prestart build its world. It is called once, before all else.
 func (l *Launcher) Build(w World) {
-	l.mu.Lock()
-	l.world = w
-	l.mu.Unlock()
 	l.ask(request{Op: opWorld, World: &w})
 }
 

@@ -35,6 +35,8 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 	}
 	var o order
 	switch err := load(root, orderEntry, &o); {
+	case errors.Is(err, fs.ErrNotExist) && anew(root): // it was not on the disk yet, perhaps
+		return lost("its machine was started anew")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ErrNotStarted
 	case err != nil:
@@ -86,12 +88,21 @@ func (r *Runner) adoptEnding(ctx context.Context, w *worker) (Worker, error) {
 	if !ended {
 		return nil, fmt.Errorf("%w: its supervisor does not listen", ErrLost)
 	}
-	var rec record
-	if err := load(root, recordEntry, &rec); errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotStarted
-	}
-	if now, err := proc.Identify(os.Getpid()); err == nil && rec.Supervisor.Boot != "" && rec.Supervisor.Boot != now.Boot {
+	if anew(root) {
 		return nil, fmt.Errorf("%w: its machine was started anew", ErrLost)
 	}
+	if isMissing(root, recordEntry) {
+		return nil, ErrNotStarted
+	}
 	return nil, fmt.Errorf("%w: its supervisor is gone and left no word", ErrLost)
+}
+
+// anew reports whether the machine was started anew since a root was made, or the worker
+// began in it: of what was noted then some may never have come to the disk.
+func anew(root string) bool {
+	var m mark
+	var rec record
+	_, _ = load(root, markEntry, &m), load(root, recordEntry, &rec)
+	boot, err := proc.BootID()
+	return err == nil && (m.Boot != "" && m.Boot != boot || rec.Supervisor.Boot != "" && rec.Supervisor.Boot != boot)
 }

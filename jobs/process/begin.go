@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"zorilla/jobs/disk"
@@ -91,8 +92,8 @@ func giveFiles(o *order) error {
 		dirs = []string{TaskDir, tmpDir}
 	}
 	for _, dir := range dirs {
-		err := filepath.WalkDir(filepath.Join(s.Root, dir), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil {
+		err := filepath.WalkDir(filepath.Join(s.Root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || dir == tmpDir && isShared(d) {
 				return err
 			}
 			return os.Lchown(path, s.UID, s.GID)
@@ -102,6 +103,16 @@ func giveFiles(o *order) error {
 		}
 	}
 	return nil
+}
+
+// isShared reports whether a file has other names, too: it belongs to several workers.
+func isShared(d fs.DirEntry) bool {
+	info, err := d.Info()
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink > 1
 }
 
 // guard has the directories of the worker watched, if it may take only so much there.
@@ -234,4 +245,17 @@ func (s *Spec) yield() {
 	for _, dir := range FileDirs(s.Root) {
 		_ = trees.Empty(dir, nil) // what cannot be removed now, is with all of Root
 	}
+}
+
+// runTasks runs what the node sends, one after the other.
+func (s *keeper) runTasks(files [3]*os.File) Exit {
+	if err := s.world.launcher.Ready(s.number); err != nil {
+		return unstarted(err)
+	}
+	s.answered = true
+	s.attend()
+	go s.tasks.run()
+	s.loop()
+	closeFiles(files)
+	return s.settle()
 }

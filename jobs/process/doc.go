@@ -169,12 +169,11 @@
 // # Files
 //
 // What both sides say is in spec.go, task.go, record.go (files) and
-// wire.go (messages); which process is meant, in procid.go and tree.go. The node's
+// wire.go (messages); which process is meant, in jobs/proc. The node's
 // side is runner.go, adopt.go and worker.go with its parts (streams.go, outbox.go,
 // feed.go, input.go), host.go for its supervisors, and for what it finds mark.go,
-// clean.go, leftovers.go and remove.go. The supervisor is supervisor.go, with reception.go
-// for who connects; for each worker
-// keeper.go around life.go, with control.go, spool.go, tasks.go and taskdir.go, and
+// clean.go and leftovers.go. The supervisor is supervisor.go, with reception.go for who
+// connects; for each worker keeper.go around life.go, with control.go, spool.go, tasks.go and taskdir.go, and
 // begin.go for what its launcher needs.
 //
 // # Concurrency

@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 
 	"zorilla/internal/fdpass"
 )
@@ -40,7 +42,7 @@ type host struct {
 	done  chan struct{} // closed when the process has ended
 
 	sending sync.Mutex // on conn; guards socket
-	socket  string     // the latest control socket
+	socket  *os.File   // the latest control socket, by whatever name it has; nil = none
 
 	workers int         // guarded by all.mu
 	rest    *time.Timer // while it is idle; the same
@@ -107,12 +109,15 @@ func (r *Runner) host(group, where string) (*host, error) {
 	return h, nil
 }
 
-// Warm has a supervisor be there for a worker that will soon be started, in a directory
-// where roots are.
-func (r *Runner) Warm(where string) {
+// Warm has a supervisor be there for a worker that will soon be started, of a group, in a
+// directory where roots are.
+func (r *Runner) Warm(group, where string) {
 	all := &r.hosts
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	if h := all.busy[groupPrefix+group]; group != "" && h != nil && !isClosed(h.done) {
+		return
+	}
 	all.idle = slices.DeleteFunc(all.idle, func(h *host) bool { return isClosed(h.done) })
 	if len(all.idle) > 0 {
 		return
@@ -147,7 +152,7 @@ func (r *Runner) spawn(where string) (*host, error) {
 	}
 	go func() {
 		_ = h.cmd.Wait()
-		_ = conn.Close()
+		h.forget()
 		close(h.done)
 	}()
 	return h, nil
@@ -160,7 +165,7 @@ func (h *host) take(root, socket string, conns []*os.File) error {
 	defer h.sending.Unlock()
 	t := take{Root: root}
 	// One socket by many names costs less than many, and so it can be found in each root.
-	if h.socket == "" || os.Link(h.socket, socket) != nil {
+	if h.name(socket) != nil {
 		ln, err := listen(socket)
 		if err != nil {
 			return err
@@ -171,11 +176,39 @@ func (h *host) take(root, socket string, conns []*os.File) error {
 			return err
 		}
 		defer file.Close()
+		if h.socket != nil {
+			_ = h.socket.Close()
+		}
+		if h.socket, err = os.OpenFile(socket, unix.O_PATH|unix.O_NOFOLLOW, 0); err != nil {
+			h.socket = nil
+		}
 		t.Listens, conns = true, append(conns, file)
 	}
-	h.socket = socket
+	t.Conns = len(conns)
 	_ = fdpass.Send(h.conn, t, conns...)
 	return nil
+}
+
+var errNoSocket = errors.New("no control socket")
+
+// name gives the control socket that there is one more name, which it can get as long as a
+// worker has one.
+func (h *host) name(path string) error {
+	if h.socket == nil {
+		return errNoSocket
+	}
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", h.socket.Fd()), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
+}
+
+// forget closes what is left of a supervisor that has ended.
+func (h *host) forget() {
+	_ = h.conn.Close()
+	h.sending.Lock()
+	defer h.sending.Unlock()
+	if h.socket != nil {
+		_ = h.socket.Close()
+		h.socket = nil
+	}
 }
 
 // dismiss says that a worker has ended, or was left. h may be nil.

@@ -33,8 +33,9 @@ type keeper struct {
 	world     *world // what the worker's launcher has made; nil before
 	number    int    // of its commands there
 	left      bool   // that world, for good
-	answered  bool   // it runs the worker, or has refused to
-	refused   error  // why nothing ran
+	looped    bool
+	answered  bool  // it runs the worker, or has refused to
+	refused   error // why nothing ran
 	group     *cgroup.Group
 	quota     *quota.Quota // nil = the files are counted
 	pumps     sync.WaitGroup
@@ -49,6 +50,7 @@ type keeper struct {
 func (s *keeper) run(root string) Exit {
 	defer s.depart()
 	files, err := s.prepare(root)
+	defer func() { closeFiles(files) }()
 	if err == nil {
 		err = s.sup.enter(s)
 	}
@@ -67,9 +69,7 @@ func (s *keeper) run(root string) Exit {
 	}
 	// The limits hold from here on, whatever the launcher makes of the command.
 	err = s.world.launcher.Begin(s.number, s.commandOf(s.order.Spec.Args, s.order.Spec.Env), files, s)
-	for _, f := range files {
-		_ = f.Close()
-	}
+	closeFiles(files)
 	if err != nil {
 		return unstarted(err)
 	}
@@ -82,8 +82,18 @@ func (s *keeper) run(root string) Exit {
 	return exit
 }
 
+// closeFiles closes files that may be closed already, or not have been made.
+func closeFiles(files [3]*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
 // depart gives back what was made for the worker.
 func (s *keeper) depart() {
+	if !s.looped {
+		close(s.ended)
+	}
 	for _, st := range s.streams {
 		if st != nil {
 			st.close()
@@ -93,21 +103,6 @@ func (s *keeper) depart() {
 	if s.group != nil {
 		s.group.Remove()
 	}
-}
-
-// runTasks runs what the node sends, one after the other.
-func (s *keeper) runTasks(files [3]*os.File) Exit {
-	if err := s.world.launcher.Ready(s.number); err != nil {
-		return unstarted(err)
-	}
-	s.answered = true
-	s.attend()
-	go s.tasks.run()
-	s.loop()
-	for _, f := range files {
-		_ = f.Close()
-	}
-	return s.settle()
 }
 
 // wants is what the launcher is to build.
@@ -330,6 +325,7 @@ func (s *keeper) post(event func(now time.Time)) {
 
 // loop runs until nothing of the worker is left.
 func (s *keeper) loop() {
+	s.looped = true
 	defer close(s.ended)
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs/proc"
 )
 
@@ -30,8 +32,18 @@ func awaitSupervisor(root string, stop func() bool) bool {
 		return true
 	}
 	var rec record
-	if load(root, recordEntry, &rec) != nil { // there was none yet
-		return true
+	for {
+		err := load(root, recordEntry, &rec)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, codec.ErrMalformed) { // there was none yet, or never
+			return true
+		}
+		if stop() {
+			return false
+		}
+		time.Sleep(lookEvery) // out of descriptors: that may pass
 	}
 	id := rec.Supervisor
 	fd, err := unix.PidfdOpen(id.PID, 0)
@@ -75,7 +87,7 @@ func UserOf(root string) int {
 }
 
 // isGone reports whether somebody has removed the root of a worker.
-func isGone(root string) bool { return !isNoted(root, orderEntry) }
+func isGone(root string) bool { return isMissing(root, orderEntry) }
 
 // killLeftovers kills, for a root whose supervisor is dead or does not obey,
 // the supervisor and what is recognisable as its worker's: the recorded

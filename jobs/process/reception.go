@@ -64,16 +64,15 @@ func (r *reception) listen(socket *os.File) {
 
 func (r *reception) accept(ln net.Listener) {
 	for {
-		r.room <- struct{}{}
 		conn, err := ln.Accept()
 		if err != nil {
-			<-r.room
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
 			time.Sleep(helloWithin / 100) // out of descriptors: that may pass
 			continue
 		}
+		r.room <- struct{}{}
 		r.mu.Lock()
 		r.places++
 		place := r.places

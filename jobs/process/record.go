@@ -105,7 +105,8 @@ func Note(root, name string, value []byte, durable bool) error {
 }
 
 // Noted returns the latest value of a name. The error wraps fs.ErrNotExist if there is
-// none, or codec.ErrMalformed if it is damaged.
+// none, or codec.ErrMalformed if it, or what may be a later one, is damaged: then the value
+// is the latest before that, or nil.
 func Noted(root, name string) ([]byte, error) {
 	all, err := entries.Read(filepath.Join(root, entriesFile), maxFile)
 	var b []byte
@@ -144,10 +145,16 @@ func Forget(root, name string) error {
 	return errors.Join(slices.DeleteFunc(all, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })...)
 }
 
-// isNoted reports whether there is a value of a name, be it damaged.
+// isNoted reports whether there is a value of a name, be it damaged; isMissing whether there
+// is none. Where nobody can tell both are false.
 func isNoted(root, name string) bool {
 	_, err := Noted(root, name)
-	return !errors.Is(err, fs.ErrNotExist)
+	return err == nil || errors.Is(err, codec.ErrMalformed)
+}
+
+func isMissing(root, name string) bool {
+	_, err := Noted(root, name)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // keepExit makes the exit record durable, if it is there.

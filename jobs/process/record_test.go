@@ -71,3 +71,24 @@ func TestExitRecordsAreSynced(t *testing.T) {
 		}
 	}
 }
+
+// A worker of which nothing is noted did not start, unless the machine has failed since:
+// then it may have been noted and lost.
+func TestNothingIsNotedOfAWorker(t *testing.T) {
+	for boot, want := range map[string]error{"": ErrNotStarted, "an earlier one": ErrLost} {
+		root := newRoot(t)
+		var m mark
+		if err := load(root, markEntry, &m); err != nil {
+			t.Fatal(err)
+		}
+		if boot != "" {
+			m.Boot = boot
+		}
+		if err := save(root, markEntry, m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(Config{}).Adopt(t.Context(), root); !errors.Is(err, want) {
+			t.Errorf("made in the time of boot %q: %v, want %v", boot, err, want)
+		}
+	}
+}

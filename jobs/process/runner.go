@@ -175,8 +175,11 @@ func group(o *order) string {
 	if o.Spec.Group == "" || !launch.Shared(o.Namespaces, o.Spec.UID) {
 		return o.Spec.Root
 	}
-	return "job " + o.Spec.Group
+	return groupPrefix + o.Spec.Group
 }
+
+// groupPrefix tells the names of groups from those of roots.
+const groupPrefix = "job "
 
 var errNoMain = errors.New("this program is to become a supervisor: its main must call process.Main first")
 
@@ -218,7 +221,7 @@ func (s *Spec) Check() error {
 	if info, err := os.Lstat(filepath.Join(s.Root, workDir)); err != nil || !info.IsDir() {
 		return bad("%s is not a directory", filepath.Join(s.Root, workDir))
 	}
-	if isNoted(s.Root, orderEntry) {
+	if !isMissing(s.Root, orderEntry) {
 		return bad("root %s was used before: want a new one for each worker", s.Root)
 	}
 	for _, text := range slices.Concat(s.Args, s.Env) {

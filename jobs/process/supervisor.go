@@ -77,6 +77,7 @@ type supervisor struct {
 	world  *world     // of the workers that there are
 	groups cgroup.Place
 	spare  *launch.Launcher
+	alone  bool // no worker comes any more
 }
 
 // world is a launcher that workers share. It ends with the last of them.
@@ -97,6 +98,7 @@ var self = sync.OnceValues(func() (proc.ID, error) { return proc.Identify(os.Get
 type take struct {
 	Root    string `json:"root"` // "" = one will come, with namespaces
 	Listens bool   `json:"listens,omitempty"`
+	Conns   int    `json:"conns,omitempty"` // how many descriptors come along
 }
 
 // supervise is the whole life of a supervisor process.
@@ -125,7 +127,13 @@ func supervise() error {
 	for {
 		var t take
 		fds, err := fdpass.Receive(node, &t)
+		if err == nil && len(fds) < t.Conns { // there was no room for more: the node sees that the others end
+			fmt.Fprintln(os.Stderr, "a worker cannot be looked after: too many open files")
+			closeAll(fds)
+			continue
+		}
 		if err != nil {
+			closeAll(fds)
 			break
 		}
 		if t.Root == "" {
@@ -143,6 +151,9 @@ func supervise() error {
 		}
 		s.keepers.Go(func() { s.keep(t.Root, conns) })
 	}
+	s.mu.Lock()
+	s.alone = true
+	s.mu.Unlock()
 	s.keepers.Wait()
 	if os.Getppid() != parent { // its node is gone: perhaps for good
 		s.groups.Remove()
@@ -184,11 +195,17 @@ func (s *supervisor) keep(root string, conns []*os.File) {
 	}
 }
 
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}
+
 // prepare starts a launcher for the next workers, unless there is one.
 func (s *supervisor) prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.world == nil && (s.spare == nil || s.spare.Ended()) {
+	if !s.alone && s.world == nil && (s.spare == nil || s.spare.Ended()) {
 		s.spare, _ = launch.Prestart(launch.World{Namespaces: true, Base: s.where}, childEnv())
 	}
 }

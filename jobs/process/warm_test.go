@@ -53,8 +53,8 @@ func TestSupervisorsAndLaunchersAreReady(t *testing.T) {
 	node := probed(t, Config{})
 	first, second := member(t, "one", "true"), member(t, "two", "true")
 	together(t, &first, &second)
-	node.Warm(filepath.Dir(first.Root))
-	node.Warm(filepath.Dir(first.Root))
+	node.Warm("one", filepath.Dir(first.Root))
+	node.Warm("one", filepath.Dir(first.Root))
 	node.hosts.mu.Lock()
 	warm := len(node.hosts.idle)
 	ready := launcherOf(t, node.hosts.idle[0].cmd.Process.Pid)
@@ -84,23 +84,55 @@ func TestSupervisorsDoNotGrow(t *testing.T) {
 		all[i] = &specs[i]
 	}
 	together(t, all...)
-	count := func(supervisor int, what string) int {
-		entries, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(supervisor), what))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(entries)
-	}
 	_, before := oneAfterTheOther(t, node, specs[:4]...)
-	threads, files := count(before, "task"), count(before, "fd")
+	threads, files := entriesOf(t, before, "task"), entriesOf(t, before, "fd")
 	_, after := oneAfterTheOther(t, node, specs[4:]...)
 	if before != after {
 		t.Fatalf("supervisor %d, then %d", before, after)
 	}
-	if more := count(after, "task") - threads; more > 8 {
+	if more := entriesOf(t, after, "task") - threads; more > 8 {
 		t.Errorf("%d threads more", more)
 	}
-	if more := count(after, "fd") - files; more > 8 {
+	if more := entriesOf(t, after, "fd") - files; more > 8 {
 		t.Errorf("%d descriptors more", more)
 	}
+}
+
+// Workers that overlap have one control socket, however many have ended between: the one
+// that stays can be adopted, and the supervisor does not grow.
+func TestWorkersThatOverlapShareASocket(t *testing.T) {
+	needNamespaces(t)
+	node := probed(t, Config{})
+	specs := make([]Spec, 24)
+	all := make([]*Spec, len(specs))
+	for i := range specs {
+		specs[i] = member(t, "job", "true")
+		all[i] = &specs[i]
+	}
+	together(t, all...)
+	specs[0].Args = []string{"/bin/sh", "-c", "echo started; " + gateText}
+	stays := startAt(t, node, specs[0])[0]
+	awaitOutput(t, stays, 8)
+	_, supervisor := oneAfterTheOther(t, node, specs[1:4]...)
+	before := entriesOf(t, supervisor, "fd")
+	_, again := oneAfterTheOther(t, node, specs[4:]...)
+	if more := entriesOf(t, again, "fd") - before; again != supervisor || more > 8 {
+		t.Errorf("supervisors %d and %d, %d descriptors more", supervisor, again, more)
+	}
+	stays.Leave()
+	adopted := adopt(t, specs[0].Root)
+	openGate(t, specs[0].Root)
+	if e := await(t, adopted); e.Cause != Exited || e.Code != 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// entriesOf counts what a directory of a process in /proc holds.
+func entriesOf(t *testing.T, pid int, what string) int {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), what))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
 }

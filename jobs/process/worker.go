@@ -135,7 +135,7 @@ func (w *worker) verdict(why string) Exit {
 	killLeftovers(root)
 	w.measure()
 	cause := Lost
-	if !isNoted(root, recordEntry) {
+	if isMissing(root, recordEntry) {
 		cause = Unstarted
 	}
 	exit := Refused(cause, why)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -128,7 +129,8 @@ func namedProjects() (map[uint32]bool, error) {
 }
 
 // take puts a tree into the project: directories and files, which are all that takes
-// blocks worth counting. What is in another project stays there.
+// blocks worth counting. A file that has other names, too, stays where it is: it belongs to
+// several.
 func (q *Quota) take(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
@@ -139,8 +141,26 @@ func (q *Quota) take(dir string) error {
 			return err
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err != nil || !d.IsDir() && info.Sys().(*syscall.Stat_t).Nlink > 1 {
+			return err
+		}
 		return assign(f, q.id, d.IsDir())
 	})
+}
+
+// Join puts a file into the project of a directory, if that is in one: so that it can be
+// moved there.
+func Join(file *os.File, dir string) error {
+	d, err := openDir(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	a, err := attributesOf(d)
+	if err != nil || a.project == 0 {
+		return err
+	}
+	return assign(file, a.project, false)
 }
 
 // Of returns the quota that New has made for a directory, nil if there is none.

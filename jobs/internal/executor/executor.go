@@ -209,8 +209,12 @@ func (x *Executor) claim(e participant.DoClaim) error {
 	err := makeRoot(&x.cfg, root)
 	switch {
 	case err == nil:
-		if r, ok := x.cfg.Runner.(interface{ Warm(where string) }); ok {
-			r.Warm(x.cfg.Dir)
+		if r, ok := x.cfg.Runner.(interface{ Warm(group, where string) }); ok {
+			group := string(e.Claim.Job)
+			if e.Claim.Spec.Array != nil {
+				group = ""
+			}
+			r.Warm(group, x.cfg.Dir)
 		}
 		return e.Claim.Write(root)
 	case errors.Is(err, fs.ErrExist):

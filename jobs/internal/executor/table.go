@@ -14,6 +14,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/quota"
 )
 
 // toldFile, which the worker cannot touch, holds the epoch that it was told of last,
@@ -36,11 +37,12 @@ type madeTable struct {
 func (t *tables) give(root string, job jobs.ID, hosts string, epoch int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if like := t.made[job]; like.hosts == hosts && like.epoch == epoch && linkTable(like.root, root, epoch) == nil {
+	if like, ok := t.made[job]; ok && like.hosts == hosts && like.epoch == epoch && linkTable(like.root, root, epoch) == nil {
 		return nil
 	}
-	// What is linked lies where no worker can put something else in its place.
-	loose := atomicfile.How{Mode: 0o644, Loose: true}
+	// What is linked lies where no worker can put something else in its place, and is to
+	// be read: who wants it otherwise makes a copy.
+	loose := atomicfile.How{Mode: 0o444, Loose: true}
 	err := loose.Write(filepath.Join(root, wire.HostFileName), []byte(hosts))
 	if err == nil && epoch > 0 {
 		err = loose.Write(filepath.Join(root, wire.EpochFileName), epochText(epoch))
@@ -58,8 +60,7 @@ func (t *tables) forget(job jobs.ID) {
 	delete(t.made, job)
 }
 
-// linkTable gives a worker the files that lie in the root of another one. They belong to
-// the same user, who may have written in them since.
+// linkTable gives a worker the files that lie in the root of another one, or its own.
 func linkTable(from, to string, epoch int64) error {
 	if err := os.MkdirAll(filepath.Join(to, "tmp"), 0o700); err != nil {
 		return err
@@ -96,7 +97,14 @@ func writeTable(root, hosts string, epoch int64) error {
 // giveFile puts a file into a worker's temporary directory. It is written where
 // the worker cannot reach it: there may be a link of that name.
 func giveFile(root, name, text string) error {
-	return atomicfile.How{Mode: 0o644, Temp: root, Loose: true}.Write(filepath.Join(root, "tmp", name), []byte(text))
+	to, tmp := filepath.Join(root, "tmp", name), filepath.Join(root, "tmp")
+	how := atomicfile.How{Mode: 0o644, Temp: root, Loose: true}
+	err := how.Write(to, []byte(text))
+	if errors.Is(err, syscall.EXDEV) { // the file system bounds what is in there
+		how.Prepare = func(f *os.File) error { return quota.Join(f, tmp) }
+		err = how.Write(to, []byte(text))
+	}
+	return err
 }
 
 // toldEpoch returns the epoch that a worker of before knows.

@@ -101,3 +101,24 @@ func TestTablesAreShared(t *testing.T) {
 		t.Errorf("%d jobs are known", len(all.made))
 	}
 }
+
+// A table without hosts is no other one's: nothing is linked from where the node happens
+// to be.
+func TestTableOfNobodyIsNotShared(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile(wire.HostFileName, []byte("the owner's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, "root")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	all := tables{made: map[jobs.ID]madeTable{}}
+	if err := all.give(root, "job", "", 0); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(root, "tmp", wire.HostFileName)); err != nil || len(b) > 0 {
+		t.Errorf("got %q, %v", b, err)
+	}
+}

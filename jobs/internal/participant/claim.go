@@ -59,9 +59,9 @@ func (c *ClaimRecord) check() error {
 // LoadClaim reads the claim of a worker's directory.
 func LoadClaim(root string) (ClaimRecord, error) {
 	var c ClaimRecord
-	b, err := process.Noted(root, ClaimNote)
-	if err != nil {
-		return c, err
+	b, damaged := process.Noted(root, ClaimNote)
+	if b == nil && damaged != nil {
+		return c, damaged
 	}
 	if len(b) > wire.MaxBody {
 		return c, fmt.Errorf("claim: %w: %d bytes", codec.ErrMalformed, len(b))
@@ -71,6 +71,9 @@ func LoadClaim(root string) (ClaimRecord, error) {
 	}
 	if err := c.check(); err != nil {
 		return c, err
+	}
+	if damaged != nil && c.Start == nil { // what is damaged may be that it was to start
+		return c, damaged
 	}
 	if name := RootName(c.Job, c.RankAttempt); name != filepath.Base(root) {
 		return c, fmt.Errorf("claim of another worker: %s", name)

@@ -15,6 +15,7 @@ import (
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/jobs/process"
 )
 
 // TestGoldenClaims reads what earlier versions wrote into the directories of their
@@ -64,5 +65,32 @@ func TestClaimOfAnEarlierVersionIsRefused(t *testing.T) {
 	}
 	if c.Version = claimVersion; c.check() != nil {
 		t.Errorf("a claim of this version: %v", c.check())
+	}
+}
+
+// A claim that says when to start outlives what is damaged behind it; one that says
+// nothing of that does not: what is damaged may have been it.
+func TestClaimBeforeWhatIsDamaged(t *testing.T) {
+	for _, starts := range []bool{true, false} {
+		c := ClaimRecord{Version: claimVersion, Job: wiretest.Job, Addrs: []string{"10.0.0.7:5444"}, RankAttempt: jobs.RankAttempt{Rank: 3, Attempt: 2}, Spec: wiretest.GoldenSpec()}
+		if starts {
+			c.Start = &wire.Start{Job: wiretest.Job, Ranks: []jobs.RankAttempt{c.RankAttempt}, Size: 4, Epoch: 2, Master: "10.0.0.1", Hosts: []wire.Host{{Node: jobtest.Node(1), Addr: "10.0.0.1", Ranks: []int{0, 3}}}}
+		}
+		root := filepath.Join(t.TempDir(), RootName(wiretest.Job, c.RankAttempt))
+		if err := errors.Join(process.MakeRoot(root, "me"), c.Write(root)); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(filepath.Join(root, "entries"), os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(make([]byte, 100)); err != nil { // as a machine that failed leaves it
+			t.Fatal(err)
+		}
+		_ = f.Close()
+		got, err := LoadClaim(root)
+		if starts && (err != nil || got.Start == nil) || !starts && !errors.Is(err, codec.ErrMalformed) {
+			t.Errorf("with a start %v: %+v, %v", starts, got, err)
+		}
 	}
 }
