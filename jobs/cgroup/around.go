@@ -47,42 +47,39 @@ func (p *Place) Of(job string) (Place, error) {
 }
 
 // Reserve makes the group around the workers of a job, and that of one of them in it, so
-// that it stays until they are removed. It reports whether it was not there before. What
-// is to hold in it has to be done before the worker is started. p is one of Place.Of.
-func (p *Place) Reserve(worker string) (fresh bool, err error) {
+// that it stays until they are removed. What is to hold in it has to be done before the worker
+// is started, whether it was there or not. p is one of Place.Of.
+func (p *Place) Reserve(worker string) (err error) {
 	for range 10 {
-		var made bool
-		if made, err = p.surround(); err == nil {
-			fresh = fresh || made
+		if err = p.surround(); err == nil {
 			err = os.Mkdir(filepath.Join(p.Around, groupName(worker)), 0o755)
 		}
 		if err == nil || errors.Is(err, fs.ErrExist) {
-			return fresh, nil
+			return nil
 		}
 		if !isSwept(err) {
 			break
 		}
 	}
-	return fresh, fmt.Errorf("control group of a job: %w", err)
+	return fmt.Errorf("control group of a job: %w", err)
 }
 
 // surround makes the group around others.
-func (p *Place) surround() (made bool, err error) {
+func (p *Place) surround() error {
 	if err := os.Mkdir(p.Plain, 0o755); err == nil && p.Unified { // another node may have removed it while it was empty
 		if err := errors.Join(enable(p.Plain, p.controllers()), p.limit(p.outer(), p.All)); err != nil {
-			return false, err
+			return err
 		}
 	} else if err != nil && !errors.Is(err, fs.ErrExist) {
-		return false, err
+		return err
 	}
-	err = os.Mkdir(p.Around, 0o755)
-	if made = err == nil; err != nil && !errors.Is(err, fs.ErrExist) {
-		return false, err
+	if err := os.Mkdir(p.Around, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	if p.Unified {
-		return made, enable(p.Around, p.controllers())
+		return enable(p.Around, p.controllers())
 	}
-	return made, nil
+	return nil
 }
 
 // outer are the directories of the place around that of a job.

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,11 +30,14 @@ func ofJob(t *testing.T, p *Place, job string) *Place {
 func TestGroupAroundWorkers(t *testing.T) {
 	p := place(t, Limits{})
 	its := ofJob(t, p, "a")
+	var before uint64
 	reserve := func(worker string, want bool) {
 		t.Helper()
-		if fresh, err := its.Reserve(worker); err != nil || fresh != want {
-			t.Errorf("%s: %v, %v", worker, fresh, err)
+		var st unix.Stat_t
+		if err := errors.Join(its.Reserve(worker), unix.Lstat(its.Around, &st)); err != nil || (st.Ino != before) != want {
+			t.Errorf("%s: %v, new: %t", worker, err, st.Ino != before)
 		}
+		before = st.Ino
 	}
 	reserve("w/1", true)
 	its.Left()

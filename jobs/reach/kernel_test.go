@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,11 +86,19 @@ func serve() {
 				answer = fmt.Sprintf("%v: %.200s", err, strings.ReplaceAll(string(out), "\n", " "))
 			}
 		case "set":
-			var addrs []netip.Addr
-			for _, a := range f[2:] {
-				addrs = append(addrs, netip.MustParseAddr(a))
+			answer = word(keeper.Change(&cgroup.Place{Around: f[1]}, addrs(strings.Join(f[2:], " "))))
+		case "admit":
+			its, _ := (&cgroup.Place{Plain: f[1]}).Of("a")
+			answer = word(keeper.Admit(&its, f[2], addrs(strings.Join(f[3:], " "))))
+		case "successor": // another life of the node
+			answer, keeper = "ok", new(Keeper)
+		case "later":
+			for _, its := range keeper.of {
+				its.until = time.Now()
 			}
-			answer = word(keeper.Change(&cgroup.Place{Around: f[1]}, addrs))
+			answer = "ok"
+		case "stray":
+			answer = word(stray(f[1], f[2]))
 		case "try":
 			answer = word(Try(&cgroup.Place{Plain: f[1]}))
 		case "came":
@@ -200,7 +207,7 @@ func newGroup(t *testing.T) string {
 	}
 	for line := range strings.Lines(string(info)) {
 		if before, after, _ := strings.Cut(line, " - "); strings.HasPrefix(after, "cgroup2 ") {
-			dir, err := os.MkdirTemp(strings.Fields(before)[4], "zorilla-reach-test-")
+			dir, err := os.MkdirTemp(strings.Fields(before)[4], "reach-test-")
 			if err != nil {
 				t.Skip(err)
 			}
@@ -229,7 +236,7 @@ func machines(t *testing.T) (group string, stage, far, inside *helper) {
 	far = startMachine(t)
 	its, err := (&cgroup.Place{Plain: group}).Of("a")
 	if err == nil {
-		_, err = its.Reserve("worker")
+		err = its.Reserve("worker")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -351,7 +358,7 @@ func TestTry(t *testing.T) {
 	for _, c := range []struct {
 		user, owner int
 		want        string
-	}{{0, 0, "ok"}, {nobody, 0, "permission denied"}, {nobody, nobody, "operation not permitted"}} {
+	}{{0, 0, "ok"}, {nobody, 0, "permission denied"}, {nobody, nobody, "whom to reach"}} {
 		if err := os.Chown(dir, c.owner, c.owner); err != nil {
 			t.Fatal(err)
 		}

@@ -155,12 +155,15 @@ func find(addrs int) asm.Instructions {
 	}
 }
 
-// ours passes what goes between sockets of the group, and what no socket gets or has sent.
+// ours passes what goes between sockets of the group, and what no socket gets. Of what no
+// socket seems to have sent, TCP alone.
 func (f *family) ours(group uint64, incoming bool) asm.Instructions {
 	ports := tupleAt + 2*f.size
 	first, second := ports, ports+2
+	unsent := "pass"
 	if incoming {
 		first, second = second, first
+		unsent = "drop" // a socket that is connected elsewhere, or bound to a device, is not found
 	}
 	code := asm.Instructions{
 		asm.JEq.Imm(asm.R8, f.echo, "drop").WithSymbol(f.name + " own"),
@@ -183,10 +186,11 @@ func (f *family) ours(group uint64, incoming bool) asm.Instructions {
 		asm.Mov.Imm(asm.R5, 0),
 		asm.JEq.Imm(asm.R8, udp, f.name+" datagrams"),
 		asm.FnSkLookupTcp.Call(),
+		asm.JEq.Imm(asm.R0, 0, "pass"), // of nobody: "refused", or the last word of a connection
 		asm.Ja.Label(f.name + " socket"),
 		asm.FnSkLookupUdp.Call().WithSymbol(f.name + " datagrams"),
-		asm.JEq.Imm(asm.R0, 0, "pass").WithSymbol(f.name + " socket"),
-		asm.Mov.Reg(asm.R9, asm.R0),
+		asm.JEq.Imm(asm.R0, 0, unsent),
+		asm.Mov.Reg(asm.R9, asm.R0).WithSymbol(f.name + " socket"),
 		asm.LoadImm(asm.R7, int64(group), asm.DWord),
 	}
 	for level := int32(1); level <= deepest; level++ {

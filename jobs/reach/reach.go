@@ -68,6 +68,13 @@ func machine() ([]netip.Addr, error) {
 	return list, nil
 }
 
+// The map as others find it.
+const (
+	mapName   = "zorilla_addrs"
+	keySize   = 16
+	valueSize = 4
+)
+
 // programs are what a group gets.
 var programs = []struct {
 	name   string
@@ -82,18 +89,9 @@ var programs = []struct {
 
 // set has what is started in a group, and in groups below it, reach itself and the
 // addresses of the list from now on, instead of those of before. The group is a directory of
-// version 2, of the caller's alone.
-func set(group string, list []entry) error {
-	dir, err := os.Open(group)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
-		return err
-	}
-	addrs, err := ebpf.NewMap(&ebpf.MapSpec{Name: "zorilla_addrs", Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: uint32(len(list)), Flags: unix.BPF_F_RDONLY_PROG})
+// version 2, of the caller's alone, and its ID the directory's number.
+func set(dir *os.File, group uint64, list []entry) error {
+	addrs, err := ebpf.NewMap(&ebpf.MapSpec{Name: mapName, Type: ebpf.Hash, KeySize: keySize, ValueSize: valueSize, MaxEntries: uint32(len(list)), Flags: unix.BPF_F_RDONLY_PROG})
 	if err != nil {
 		return err
 	}
@@ -110,8 +108,8 @@ func set(group string, list []entry) error {
 			spec.Instructions = connects(addrs.FD(), &ip4)
 		case ebpf.AttachCGroupInet6Connect:
 			spec.Instructions = connects(addrs.FD(), &ip6)
-		default: // a group's ID is its directory's number
-			spec.Instructions = packets(addrs.FD(), st.Ino, p.attach == ebpf.AttachCGroupInetIngress)
+		default:
+			spec.Instructions = packets(addrs.FD(), group, p.attach == ebpf.AttachCGroupInetIngress)
 		}
 		if err := replace(dir, spec); err != nil {
 			return err
@@ -152,4 +150,54 @@ func detach(dir *os.File, id ebpf.ProgramID, from ebpf.AttachType) error {
 	}
 	defer program.Close()
 	return link.RawDetachProgram(link.RawDetachProgramOptions{Target: int(dir.Fd()), Program: program, Attach: from})
+}
+
+// reached lists the addresses of other machines that the programs in a group let it reach.
+func reached(dir *os.File) (list []netip.Addr, err error) {
+	there, err := link.QueryPrograms(link.QueryOptions{Target: int(dir.Fd()), Attach: ebpf.AttachCGroupInetEgress})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range there.Programs {
+		more, err := reachedBy(p.ID)
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // gone meanwhile
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	return list, nil
+}
+
+func reachedBy(id ebpf.ProgramID) (list []netip.Addr, err error) {
+	program, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	info, err := program.Info()
+	if err != nil {
+		return nil, err
+	}
+	maps, _ := info.MapIDs()
+	for _, m := range maps {
+		addrs, err := ebpf.NewMapFromID(m)
+		if err != nil {
+			return nil, err
+		}
+		if addrs.KeySize() == keySize && addrs.ValueSize() == valueSize {
+			var e entry
+			all := addrs.Iterate()
+			for all.Next(&e.addr, &e.what) {
+				if e.what == other {
+					list = append(list, netip.AddrFrom16(e.addr))
+				}
+			}
+			err = all.Err()
+		}
+		_ = addrs.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
