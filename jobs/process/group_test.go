@@ -263,3 +263,37 @@ func TestWalltimeHoldsAtTheStart(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// A worker whose end cannot be written down takes none of its job along.
+func TestEndThatCannotBeWrittenDown(t *testing.T) {
+	needNamespaces(t)
+	first, second := member(t, "job", "echo started; "+gateText), member(t, "job", "echo started; "+gateText)
+	together(t, &first, &second)
+	all := startAll(t, first, second)
+	for _, w := range all {
+		awaitOutput(t, w, 8)
+	}
+	var rec record
+	if err := load(first.Root, recordEntry, &rec); err != nil {
+		t.Fatal(err)
+	}
+	var before unix.Rlimit
+	few := func(now *unix.Rlimit) {
+		if err := unix.Prlimit(rec.Supervisor.PID, unix.RLIMIT_NOFILE, now, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Prlimit(rec.Supervisor.PID, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		t.Fatal(err)
+	}
+	few(&unix.Rlimit{Cur: 3, Max: before.Max})
+	openGate(t, first.Root)
+	if e := await(t, all[0]); e.Cause != Lost {
+		t.Errorf("%+v", e)
+	}
+	few(&before)
+	openGate(t, second.Root)
+	if e := await(t, all[1]); e.Cause != Exited || e.Code != 0 {
+		t.Errorf("%+v", e)
+	}
+}

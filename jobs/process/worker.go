@@ -53,7 +53,7 @@ func newWorker(o order, log zerolog.Logger) *worker {
 // receive follows the supervisor's progress, and takes the verdict when it
 // has ended.
 func (w *worker) receive() {
-	refused := ""
+	refused, over := "", false
 	for {
 		m, err := readMessage(w.conn)
 		if err != nil {
@@ -63,6 +63,7 @@ func (w *worker) receive() {
 		case kindProgress:
 			w.advance([2]int64{m.Stdout, m.Stderr}, [2]int64{m.AckedOut, m.AckedErr}, m.Added, m.Ended)
 		case kindRefused, kindLost:
+			over = m.Kind == kindLost
 			if refused = "supervisor: " + m.Text; m.Kind == kindRefused {
 				refused = "supervisor refused its node: " + m.Text
 			}
@@ -76,7 +77,7 @@ func (w *worker) receive() {
 		}
 	}
 	_ = os.Remove(w.order.Socket)
-	exit := w.verdict(why)
+	exit := w.verdict(why, over)
 	w.disconnect()
 	w.finish(exit)
 }
@@ -123,8 +124,9 @@ func (w *worker) awaitEnd() string {
 }
 
 // verdict reads the exit record. Without one the supervisor itself was
-// killed or failed, and what it looked after goes too.
-func (w *worker) verdict(why string) Exit {
+// killed or failed, and what it looked after goes too; if it said so itself the worker is
+// over, and others may be left to it.
+func (w *worker) verdict(why string, over bool) Exit {
 	root := w.order.Spec.Root
 	var rec exitRecord
 	err := load(root, exitEntry, &rec)
@@ -132,7 +134,9 @@ func (w *worker) verdict(why string) Exit {
 		w.take(rec)
 		return rec.Exit
 	}
-	killLeftovers(root)
+	if !over {
+		killLeftovers(root)
+	}
 	w.measure()
 	cause := Lost
 	if isMissing(root, recordEntry) {
