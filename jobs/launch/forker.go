@@ -121,7 +121,7 @@ func confine(world *World, c *Command) error {
 	unix.Umask(0o022)
 	a := sandbox.Access{
 		Expose: world.Expose, Writable: world.Writable, Devices: world.Devices, Hide: append([]string{world.Base}, world.Hide...),
-		Write: c.Write, Read: c.Read,
+		Write: c.Write, Read: c.Read, Among: world.Among,
 	}
 	if world.Namespaces { // what the root directory has is open
 		a.Write, a.Read, a.Alone = []string{world.Base, "/tmp", "/dev/shm", "/dev/pts"}, []string{"/"}, true

@@ -10,6 +10,8 @@ type World struct {
 	// Alone: the commands' only network is a loopback interface of their own. It needs
 	// namespaces.
 	Alone bool `json:"alone,omitempty"`
+	// Among: their group bounds whom they reach, which sockets of others would lead around.
+	Among bool `json:"among,omitempty"`
 	UID   int  `json:"uid"` // user and group of the commands; not positive = those of the launcher
 	GID   int  `json:"gid"`
 	// Base holds the directories of all commands. They see none but their own, and

@@ -111,7 +111,7 @@ func (s *keeper) wants() launch.World {
 	w := launch.World{
 		Namespaces: s.order.Namespaces, UID: -1, GID: -1, Base: spec.Root,
 		Expose: spec.Expose, Writable: spec.Writable, Devices: spec.Devices, Hide: spec.Hide,
-		Alone: spec.Alone,
+		Alone: spec.Alone, Among: spec.Among != nil,
 	}
 	if w.Namespaces { // of all workers
 		w.Base = filepath.Dir(spec.Root)

@@ -67,8 +67,8 @@ const (
 	quotas     = "quota"
 )
 
-// tryReach looks whether it can be said whom workers reach, by other sockets than those of
-// networks neither.
+// tryReach looks whether it can be said whom workers reach. By the unix sockets of others
+// they could lead each other around that: Landlock or seccomp keeps these from them.
 func tryReach(p *cgroup.Place, confined bool) error {
 	if !confined {
 		return cgroup.ErrNone

@@ -48,3 +48,11 @@ func TestTooManyAddresses(t *testing.T) {
 		}
 	}
 }
+
+func TestKeepsGroups(t *testing.T) {
+	for release, want := range map[string]bool{"5.14.0-1-amd64": false, "5.15": true, "5.15.0-rc1": true, "6.1.0": true, "4.19": false, "": false} {
+		if got := keepsGroups(false, release); got != want || !keepsGroups(true, release) {
+			t.Errorf("%q: got %t", release, got)
+		}
+	}
+}

@@ -31,6 +31,13 @@ func Tried(p *cgroup.Place) {
 // Try finds out whether this machine can do it, by doing it: the calling process, which is
 // in the group of a job from then on, sends datagrams. It leaves that group behind.
 func Try(p *cgroup.Place) error {
+	var system unix.Utsname
+	if err := unix.Uname(&system); err != nil {
+		return err
+	}
+	if release := unix.ByteSliceToString(system.Release[:]); !keepsGroups(p.Unified, release) {
+		return fmt.Errorf("linux %s: sockets may lose their group where there are those of version 1", release)
+	}
 	its, err := p.Of(trial)
 	if err != nil {
 		return err
@@ -67,6 +74,14 @@ func Try(p *cgroup.Place) error {
 	}
 	_, _, err = b.ReadFrom(make([]byte, 1))
 	return err
+}
+
+// keepsGroups reports whether sockets have groups of version 2 whatever is done with
+// net_cls and net_prio, which there are with version 1.
+func keepsGroups(unified bool, release string) bool {
+	var major, minor int
+	_, _ = fmt.Sscanf(release, "%d.%d", &major, &minor)
+	return unified || major > 5 || major == 5 && minor >= 15
 }
 
 func socket() (net.PacketConn, error) { return net.ListenPacket("udp4", "127.0.0.1:0") }

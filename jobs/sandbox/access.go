@@ -85,6 +85,15 @@ type Access struct {
 	// Alone: in namespaces that the worker shares only with its job, so that nobody
 	// else is to be kept from it otherwise.
 	Alone bool
+	// Among: what it reaches of the network is bounded by its group, which it must not
+	// leave through sockets of others.
+	Among bool
+}
+
+// denials says what else seccomp denies where Landlock has a version, see denyCalls. In
+// namespaces only abstract unix sockets lead to others, before version 6.
+func (a *Access) denials(landlock int) (others, sockets, truncate bool) {
+	return !a.Alone, !a.Alone && landlock < 9 || a.Among && landlock < 6, !a.Alone && landlock < 3
 }
 
 // rules returns what Landlock is to open.

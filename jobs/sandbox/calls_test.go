@@ -29,6 +29,31 @@ func decide(t *testing.T, others, sockets bool, arch, number uint32, args ...uin
 	return uint32(n)
 }
 
+// Where Landlock does not keep workers from abstract sockets, those that are to stay in the
+// network of their group have none.
+func TestDenials(t *testing.T) {
+	type denials struct{ others, sockets, truncate bool }
+	for _, c := range []struct {
+		a        Access
+		landlock int
+		want     denials
+	}{
+		{Access{}, 0, denials{true, true, true}},
+		{Access{}, 8, denials{true, true, false}},
+		{Access{}, 9, denials{true, false, false}},
+		{Access{Among: true}, 8, denials{true, true, false}},
+		{Access{Alone: true}, 0, denials{}},
+		{Access{Alone: true, Among: true}, 0, denials{sockets: true}},
+		{Access{Alone: true, Among: true}, 5, denials{sockets: true}},
+		{Access{Alone: true, Among: true}, 6, denials{}},
+	} {
+		var got denials
+		if got.others, got.sockets, got.truncate = c.a.denials(c.landlock); got != c.want {
+			t.Errorf("%+v, version %d: %+v, want %+v", c.a, c.landlock, got, c.want)
+		}
+	}
+}
+
 func TestFilter(t *testing.T) {
 	const allow = unix.SECCOMP_RET_ALLOW
 	eperm, enosys := unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM), unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)
