@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -67,7 +68,7 @@ func (p *Place) Reserve(worker string) (err error) {
 // surround makes the group around others.
 func (p *Place) surround() error {
 	if err := os.Mkdir(p.Plain, 0o755); err == nil && p.Unified { // another node may have removed it while it was empty
-		if err := errors.Join(enable(p.Plain, p.controllers()), p.limit(p.outer(), p.All)); err != nil {
+		if err := errors.Join(enable(p.Plain, p.controllers()), p.limit(p.outer(), p.All, false)); err != nil {
 			return err
 		}
 	} else if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -93,8 +94,31 @@ func (p *Place) outer() map[string]string {
 
 // Left removes the group around others if none is left in it. p may be any place.
 func (p *Place) Left() {
-	if p.Around != "" {
-		_ = unix.Rmdir(p.Around)
+	if p.Around != "" && unix.Rmdir(p.Around) != nil {
+		p.weigh()
+	}
+}
+
+// weigh gives the group around others the shares of all of them. It goes on until what it
+// sees is so, since others do the same.
+func (p *Place) weigh() {
+	if p.Around == "" || !p.Unified {
+		return
+	}
+	for range 10 {
+		sum := 0
+		within, _ := filepath.Glob(filepath.Join(p.Around, "*", "cpu.weight"))
+		for _, file := range within {
+			sum += int(number(file))
+		}
+		if sum = min(sum, maxWeight); sum == 0 || number(filepath.Join(p.Around, "cpu.weight")) == int64(sum) {
+			return
+		}
+		text := strconv.Itoa(sum)
+		_ = set(p.Around, "io.weight", text)
+		if set(p.Around, "cpu.weight", text) != nil {
+			return
+		}
 	}
 }
 

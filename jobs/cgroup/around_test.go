@@ -96,6 +96,80 @@ func TestNamesOfJobs(t *testing.T) {
 	}
 }
 
+// A job has the shares of its workers, and what bounds one of these does not bound all.
+func TestSharesOfJob(t *testing.T) {
+	dir := t.TempDir()
+	p := &Place{Plain: dir, Unified: true, Dirs: map[string]string{"memory": dir, "pids": dir, "cpu": dir, "io": dir}}
+	its, err := p.Of("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []string{dir, its.Around, filepath.Join(its.Around, "w_1"), filepath.Join(its.Around, "w_2")} {
+		err := os.MkdirAll(group, 0o755)
+		for file, text := range map[string]string{"cpu.weight": "100", "io.weight": "100", "memory.oom.group": "0"} {
+			err = errors.Join(err, os.WriteFile(filepath.Join(group, file), []byte(text), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(group, file, want string) {
+		t.Helper()
+		if b, err := os.ReadFile(filepath.Join(group, file)); err != nil || string(b) != want {
+			t.Errorf("%s of %s: %q, %v, want %q", file, group, b, err, want)
+		}
+	}
+	if _, err := its.New("w/1", Limits{Shares: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if err := its.limit(its.outer(), Limits{}, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"cpu.weight", "io.weight"} {
+		want(its.Around, file, "500")
+		want(filepath.Join(its.Around, "w_1"), file, "400")
+		want(dir, file, "100")
+	}
+	want(filepath.Join(its.Around, "w_1"), "memory.oom.group", "1")
+	want(its.Around, "memory.oom.group", "0")
+	want(dir, "memory.oom.group", "0")
+	if err := os.RemoveAll(filepath.Join(its.Around, "w_2")); err != nil {
+		t.Fatal(err)
+	}
+	its.Left()
+	want(its.Around, "cpu.weight", "400")
+}
+
+// What former versions have left in hierarchies that are not used any more goes.
+func TestSweepOfFormerHierarchies(t *testing.T) {
+	p := place(t, Limits{})
+	at, err := hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []string{"cpuacct", "blkio"} {
+		h := at.legacy[c]
+		if h == nil || p.Dirs[c] != "" {
+			continue
+		}
+		name := fmt.Sprintf("former-%s-%d", c, os.Getpid())
+		left := filepath.Join(h.own, prefix+name)
+		if err := os.MkdirAll(filepath.Join(left, "worker"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Make(name, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Remove()
+		if _, err := os.Lstat(left); err == nil {
+			t.Errorf("%s is left", left)
+			_ = unix.Rmdir(filepath.Join(left, "worker"))
+			_ = unix.Rmdir(left)
+		}
+	}
+}
+
 // Nodes that start at the same time sweep each other's places away while these are empty;
 // each has one all the same.
 func TestPlacesMadeTogether(t *testing.T) {

@@ -73,7 +73,9 @@ func (g *Group) make(l Limits) error {
 			return err
 		}
 	}
-	return g.place.limit(g.dirs, l)
+	err := g.place.limit(g.dirs, l, true)
+	g.place.weigh()
+	return err
 }
 
 // Door returns files for NewDoor, in this process or in another one that they are sent

@@ -90,6 +90,7 @@ func Make(name string, all Limits) (Place, error) {
 			delete(p.Dirs, "blkio")
 		}
 	}
+	mounts.sweepFormer(&p, prefix+name)
 	return p, nil
 }
 
@@ -113,7 +114,7 @@ func (p *Place) make() error {
 			}
 		}
 	}
-	return p.limit(p.Dirs, p.All)
+	return p.limit(p.Dirs, p.All, false)
 }
 
 func (p *Place) controllers() []string { return slices.Sorted(maps.Keys(p.Dirs)) }
@@ -123,6 +124,25 @@ func sweep(dir string) {
 	places, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	for _, p := range places {
 		_ = unix.Rmdir(p)
+	}
+}
+
+// sweepFormer removes what is empty in hierarchies that former versions have used, and p does
+// not: places, and of this node groups of workers that have none where p is.
+func (m *mounts) sweepFormer(p *Place, name string) {
+	for _, c := range append(slices.Clone(required), optional[false]...) {
+		h := m.legacy[c]
+		if h == nil || slices.Contains(p.dirs(), filepath.Join(h.own, name)) {
+			continue
+		}
+		left, _ := filepath.Glob(filepath.Join(h.own, name, "*", "tasks"))
+		for _, tasks := range left {
+			worker := filepath.Dir(tasks)
+			if _, err := os.Lstat(filepath.Join(p.Dirs[required[0]], filepath.Base(worker))); err != nil {
+				_ = unix.Rmdir(worker)
+			}
+		}
+		sweep(h.own)
 	}
 }
 
@@ -163,8 +183,8 @@ const (
 	bfqWeight = "blkio.bfq.weight"
 )
 
-// limit sets the limits of a group, by its directories.
-func (p *Place) limit(dirs map[string]string, l Limits) error {
+// limit sets the limits of a group, by its directories, that of a worker or one around such.
+func (p *Place) limit(dirs map[string]string, l Limits, worker bool) error {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	shares := int64(max(l.Shares, 1))
 	type setting struct {
@@ -181,7 +201,7 @@ func (p *Place) limit(dirs map[string]string, l Limits) error {
 			add("memory", "memory.max", number(l.Memory), true)
 			add("memory", "memory.swap.max", "0", false) // not there without swap
 		}
-		if dirs["memory"] != p.Dirs["memory"] { // of a worker: others go on
+		if worker { // others go on
 			add("memory", "memory.oom.group", "1", false)
 		}
 		add("cpu", "cpu.weight", number(min(weight*shares, maxWeight)), false)
