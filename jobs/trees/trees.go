@@ -1,6 +1,6 @@
 // Package trees removes directory trees that others have made, whatever is in them: deeper
 // than a path may be long, with permissions taken away, with more files than one would wait
-// for. It follows no link, holds a few dozen descriptors at most, and needs no memory that
+// for. It follows no link, leaves what is mounted somewhere in there, holds a few dozen descriptors at most, and needs no memory that
 // grows with a tree. A Bin does it so that nobody else is in want of the disk, or has to
 // wait.
 package trees
@@ -122,7 +122,10 @@ func (r *Remover) remove(dir *os.File, name string, depth int) error {
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	sub, derr := Open(fd, name)
+	sub, derr := open(fd, name, true)
+	if errors.Is(derr, unix.EXDEV) {
+		return fmt.Errorf("%s: something is mounted there", name)
+	}
 	if errors.Is(derr, unix.ENOTDIR) || errors.Is(derr, unix.ELOOP) { // EPERM was meant
 		return err
 	}
@@ -153,9 +156,19 @@ func (r *Remover) moveUp(fd int, name string) error {
 // Open opens a directory by its name below another one, not through a link, so that it can be read and
 // written: its mode is changed through the descriptor, which cannot become
 // something else meanwhile.
-func Open(at int, name string) (*os.File, error) {
+func Open(at int, name string) (*os.File, error) { return open(at, name, false) }
+
+// open is Open; here: if it is of the same mount, else EXDEV.
+func open(at int, name string, here bool) (*os.File, error) {
 	const dirOnly = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	path, err := unix.Openat(at, name, unix.O_PATH|dirOnly, 0)
+	var path int
+	err := error(unix.ENOSYS)
+	if here {
+		path, err = unix.Openat2(at, name, &unix.OpenHow{Flags: unix.O_PATH | dirOnly, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
+	}
+	if !here || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // an old kernel, or a container's filter
+		path, err = unix.Openat(at, name, unix.O_PATH|dirOnly, 0)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,6 +161,42 @@ func TestBinLeaves(t *testing.T) {
 			t.Errorf("worked for %v of %v", slept, all)
 		}
 	})
+}
+
+// What somebody has mounted in a tree is not its own.
+func TestMountsStay(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("want root")
+	}
+	dir, kept := t.TempDir(), t.TempDir()
+	point := filepath.Join(dir, "a", "point")
+	if err := errors.Join(os.MkdirAll(point, 0o755), os.WriteFile(filepath.Join(kept, "file"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { // its thread, and with that the namespace, ends with it
+		runtime.LockOSThread()
+		err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, "")
+		}
+		if err == nil {
+			err = unix.Mount(kept, point, "", unix.MS_BIND, "")
+		}
+		done <- err
+		if err == nil {
+			done <- Remove(dir, nil)
+		}
+	}()
+	if err := <-done; err != nil {
+		t.Skip(err)
+	}
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "point: something is mounted there") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(kept, "file")); err != nil {
+		t.Error(err)
+	}
 }
 
 // One at a time has a tree.
