@@ -71,25 +71,25 @@ func (f *fences) forget(job jobs.ID) {
 	delete(f.of, job)
 }
 
-// among lists the addresses of a job's nodes, as far as they are known, and reports whether
-// all are.
-func (f *fences) among(job jobs.ID) (list []netip.Addr, all bool) {
+// among lists the addresses of a job's nodes, as far as they are known.
+func (f *fences) among(job jobs.ID) (list []netip.Addr) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	its := f.of[job]
 	if its == nil {
-		return nil, false
+		return nil
 	}
-	all = true
 	for _, id := range its.nodes {
 		if m, ok := f.member(id); ok {
 			its.addrs[id] = addrsOf(m)
 		}
-		addrs, known := its.addrs[id]
-		all = all && known
-		list = append(list, addrs...)
+		list = append(list, its.addrs[id]...)
 	}
-	return list[:min(len(list), reach.MaxAddrs)], all
+	if len(list) > reach.MaxAddrs {
+		f.log.Warn().Str("job", string(job)).Int("addresses", len(list)).Int("most", reach.MaxAddrs).Msg("not all nodes of a job are reached")
+		list = list[:reach.MaxAddrs]
+	}
+	return list
 }
 
 // addrsOf are the addresses of a member.
@@ -123,28 +123,26 @@ func (f *fences) around(c *participant.ClaimRecord) *process.Among {
 		return nil
 	}
 	f.told(c.Job, c.Start.Epoch, nodesOf(c))
-	list, _ := f.among(c.Job)
-	return &process.Among{Job: string(c.Job), Addrs: list}
+	return &process.Among{Job: string(c.Job), Addrs: f.among(c.Job)}
 }
 
-// renew tells workers of a job whom they reach by now. What is not known of one of its
-// nodes may be what they were told of it before, by an earlier life of this node: then it
-// stays.
-func (f *fences) renew(job jobs.ID, procs []*handle, complete bool) {
+// renew tells workers of a job whom they reach by now. A node that has just come back does
+// not know all others yet: what it said in its earlier life holds for a while, see
+// reach.Keeper.
+func (f *fences) renew(job jobs.ID, procs []*handle) error {
 	if len(procs) == 0 {
-		return
+		return nil
 	}
-	list, all := f.among(job)
-	if complete && !all {
-		return
-	}
+	list, all := f.among(job), error(nil)
 	for _, proc := range procs {
 		if w, ok := proc.Worker.(process.Fenced); ok {
-			if err := w.Among(list); err != nil {
+			if err := w.Among(list); err != nil && !errors.Is(err, os.ErrNotExist) { // it has ended
 				f.log.Warn().Err(err).Str("job", string(job)).Msg("tell the kernel whom workers reach")
+				all = errors.Join(all, err)
 			}
 		}
 	}
+	return all
 }
 
 // within lists the processes of a job that reach its nodes alone.

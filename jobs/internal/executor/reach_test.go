@@ -1,8 +1,10 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,11 +25,12 @@ import (
 type fenced struct {
 	process.Worker
 	told []string
+	err  error
 }
 
 func (f *fenced) Among(addrs []netip.Addr) error {
 	f.told = append(f.told, texts(addrs))
-	return nil
+	return f.err
 }
 
 // Done implements process.Worker.
@@ -71,24 +74,33 @@ func TestWorkersReachTheirNodes(t *testing.T) {
 	}
 	w := &fenced{}
 	procs := []*handle{{Worker: w, job: c.Job}}
-	want := func(what, addrs string, complete bool) {
+	want := func(what, addrs string) {
 		t.Helper()
 		w.told = nil
-		x.fences.renew(c.Job, procs, complete)
+		if err := x.fences.renew(c.Job, procs); !errors.Is(err, w.err) {
+			t.Errorf("%s: %v, want %v", what, err, w.err)
+		}
 		if got := strings.Join(w.told, "; "); got != addrs {
 			t.Errorf("%s: %q, want %q", what, got, addrs)
 		}
 	}
-	want("while two nodes are not known", "", true)
+	want("while two nodes are not known", first)
 	join(3, "10.0.0.3:5444")
 	join(4, "10.0.0.4:5444")
-	want("when they are", first+" 10.0.0.3 10.0.0.4", true)
+	want("when they are", first+" 10.0.0.3 10.0.0.4")
+	w.err = errors.New("no")
+	want("when the kernel refuses", first+" 10.0.0.3 10.0.0.4")
+	w.err = os.ErrNotExist
+	if err := x.fences.renew(c.Job, procs); err != nil {
+		t.Errorf("a worker that is gone: %v", err)
+	}
+	w.err = nil
 	delete(members, jobtest.Node(2))
-	want("when one is not heard of", first+" 10.0.0.3 10.0.0.4", true)
+	want("when one is not heard of", first+" 10.0.0.3 10.0.0.4")
 	x.fences.told(c.Job, 2, []vicinity.ID{jobtest.Node(1)})
-	want("after what is older", first+" 10.0.0.3 10.0.0.4", true)
+	want("after what is older", first+" 10.0.0.3 10.0.0.4")
 	x.fences.told(c.Job, 4, []vicinity.ID{jobtest.Node(1), jobtest.Node(5)})
-	want("after it has moved", "10.0.0.1 fd00::1", false)
+	want("after it has moved", "10.0.0.1 fd00::1")
 	array := c
 	array.Job, array.Spec.Array = jobs.ID("aaaaa").At(jobtest.Node(1)), &jobs.Array{}
 	if a := x.fences.around(&array); a == nil || len(a.Addrs) > 0 {
@@ -96,10 +108,12 @@ func TestWorkersReachTheirNodes(t *testing.T) {
 	}
 }
 
-// The next life of a node knows where its workers' jobs are, and tells the kernel nothing
-// before it knows all of it.
+// The next life of a node knows where its workers' jobs are, and tells the kernel what it
+// knows of these nodes, also if some of them never come back.
 func TestNodesAreKnownAgain(t *testing.T) {
-	x := New(Config{Log: zerolog.Nop(), Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }}, loop.New(zerolog.Nop()), &participant.Participant{})
+	x := New(Config{Log: zerolog.Nop(), Member: func(id vicinity.ID) (vicinity.Member, bool) {
+		return vicinity.Member{Addrs: []string{"10.0.0.2:5444"}}, id == jobtest.Node(2)
+	}}, loop.New(zerolog.Nop()), &participant.Participant{})
 	root, w := t.TempDir(), &fenced{}
 	c := participant.ClaimRecord{Job: wiretest.Job, Spec: jobs.Spec{Access: jobs.Access{Net: jobs.NetJob}}, Start: &wire.Start{Epoch: 1, Hosts: []wire.Host{{Node: jobtest.Node(1)}}}}
 	for _, nodes := range [][]vicinity.ID{{jobtest.Node(1)}, {jobtest.Node(2), jobtest.Node(3)}} {
@@ -113,8 +127,11 @@ func TestNodesAreKnownAgain(t *testing.T) {
 		if its := x.fences.of[c.Job]; its == nil || !slices.Equal(its.nodes, nodes) {
 			t.Errorf("got %+v, want %q", its, nodes)
 		}
-		if x.fences.renew(c.Job, []*handle{{Worker: w}}, true); w.told != nil {
-			t.Errorf("it was told %q", w.told)
+		if err := x.fences.renew(c.Job, []*handle{{Worker: w}}); err != nil {
+			t.Error(err)
 		}
+	}
+	if want := []string{"", "10.0.0.2"}; !slices.Equal(w.told, want) {
+		t.Errorf("it was told %q, want %q", w.told, want)
 	}
 }

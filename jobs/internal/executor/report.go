@@ -19,7 +19,7 @@ func (x *Executor) report(e participant.DoReport) {
 		procs[i] = x.procs[participant.WorkerID{Job: e.Report.Job, RankAttempt: e.Report.Workers[r.Worker].RankAttempt}]
 	}
 	x.spawn(func() func(time.Time) {
-		x.fences.renew(e.Report.Job, fenced, true)
+		_ = x.fences.renew(e.Report.Job, fenced) // the next report does it again
 		rep := e.Report
 		more := x.fill(&rep, e.Readings, procs)
 		ctx, cancel := context.WithTimeout(x.loop.Stopped, wire.ReportTimeout)

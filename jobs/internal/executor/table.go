@@ -132,7 +132,9 @@ func (x *Executor) table(e participant.DoTable) {
 				return func(time.Time) { x.part.Tabled(e.Worker, 0, false) }
 			}
 			x.fences.told(e.Worker.Job, e.Table.Epoch, e.Table.Nodes)
-			x.fences.renew(e.Worker.Job, fenced, false)
+			if x.fences.renew(e.Worker.Job, fenced) != nil { // the next answer brings it again
+				return func(time.Time) { x.part.Tabled(e.Worker, 0, false) }
+			}
 		}
 		if err := writeTable(root, e.Table.File, e.Table.Epoch); err != nil {
 			log.Warn().Err(err).Msg("write the host file")
