@@ -49,9 +49,14 @@ func TestGroupAroundWorkers(t *testing.T) {
 	}
 	p.Sweep()
 	reserve("w/1", true)
-	g, err := its.New("w/1", Limits{Memory: 64 << 20, Processes: 8})
+	g, err := its.New("w/1", Limits{Memory: 64 << 20, Processes: 8, Shares: 3})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if p.Unified {
+		if n, all := number(filepath.Join(its.Around, "cpu.weight")), number(filepath.Join(p.Plain, "memory.oom.group")); n != 3*weight || all != 0 {
+			t.Errorf("its weight is %d, and the want of memory of one ends all: %d", n, all)
+		}
 	}
 	pid, err := begin(t, g, "sleep", "1000")
 	if err != nil {

@@ -47,16 +47,22 @@ func TestWithoutNetwork(t *testing.T) {
 // silence is how long a worker waits for an answer that does not come.
 const silence = 500 * time.Millisecond
 
-// A worker that is to reach its job alone does not reach the services of its machine, from its
-// first moment on; and what was made for its job goes with the last worker's directory.
+// A worker that is to reach its job alone does not reach the services of its machine, nor abstract
+// sockets, from its first moment on; and what was made for its job goes with the last worker's directory.
 func TestAmongItsJob(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tcp.Close()
+	abstract := "@zorilla-among-" + fmt.Sprint(os.Getpid())
+	ln, err := net.Listen("unix", abstract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
 	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
-		s := spec("network", tcp.Addr().String())
+		s := spec("network", tcp.Addr().String(), abstract)
 		s.Among = &Among{Job: "among" + fmt.Sprint(os.Getpid())}
 		if !slices.Contains(probed(t, cfg).Enforces(), NetworkJob) {
 			if _, err := probed(t, cfg).Start(t.Context(), s); !errors.Is(err, errAmong) {
