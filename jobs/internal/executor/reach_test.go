@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rs/zerolog"
 
@@ -106,6 +108,30 @@ func TestWorkersReachTheirNodes(t *testing.T) {
 	if a := x.fences.around(&array); a == nil || len(a.Addrs) > 0 {
 		t.Errorf("a task reaches %+v", a)
 	}
+}
+
+// A worker whose kernel could not be told of a table has not got it, and does not read it.
+func TestTableThatDoesNotHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := New(Config{Workers: Workers{Dir: t.TempDir()}, Log: zerolog.Nop(), Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }}, loop.New(zerolog.Nop()), &participant.Participant{})
+		id := participant.WorkerID{Job: wiretest.Job}
+		if err := os.Mkdir(x.root(id), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w := &fenced{err: errors.New("no")}
+		x.procs[id] = &handle{Worker: w, job: id.Job}
+		x.fences.told(id.Job, 1, nil)
+		for _, want := range []bool{false, true} {
+			x.table(participant.DoTable{Worker: id, Table: wire.Table{Epoch: 2, File: "hosts"}})
+			synctest.Wait()
+			for _, file := range []string{toldFile, "tmp/" + wire.HostFileName} {
+				if _, err := os.Lstat(filepath.Join(x.root(id), file)); (err == nil) != want {
+					t.Errorf("%s: %v, want it: %t", file, err, want)
+				}
+			}
+			w.err = nil
+		}
+	})
 }
 
 // The next life of a node knows where its workers' jobs are, and tells the kernel what it
