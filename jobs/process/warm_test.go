@@ -111,7 +111,10 @@ func TestWorkersThatOverlapShareASocket(t *testing.T) {
 	}
 	together(t, all...)
 	specs[0].Args = []string{"/bin/sh", "-c", "echo started; " + gateText}
-	stays := startAt(t, node, specs[0])[0]
+	stays, err := node.Start(t.Context(), specs[0]) // which nobody awaits: it is left
+	if err != nil {
+		t.Fatal(err)
+	}
 	awaitOutput(t, stays, 8)
 	_, supervisor := oneAfterTheOther(t, node, specs[1:4]...)
 	before := entriesOf(t, supervisor, "fd")
@@ -120,7 +123,7 @@ func TestWorkersThatOverlapShareASocket(t *testing.T) {
 		t.Errorf("supervisors %d and %d, %d descriptors more", supervisor, again, more)
 	}
 	stays.Leave()
-	adopted := adopt(t, specs[0].Root)
+	adopted := adopt(t, specs[0].Root) // and removes it at the end
 	openGate(t, specs[0].Root)
 	if e := await(t, adopted); e.Cause != Exited || e.Code != 0 {
 		t.Errorf("%+v", e)
