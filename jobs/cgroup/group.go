@@ -165,20 +165,12 @@ func (g *Group) CPU() time.Duration {
 
 // Remove removes the group when its processes have ended, and reports whether it is
 // gone: a process that has just ended may hold it up.
-func (g *Group) Remove() bool {
-	gone := true
-	for _, dir := range g.all {
-		err := rmdir(dir)
-		gone = gone && (err == nil || err == unix.ENOENT)
-	}
-	return gone
-}
+func (g *Group) Remove() bool { return g.remove(rmdir) }
 
-// vanish removes what is empty of the group, and reports whether it is gone.
-func (g *Group) vanish() bool {
+func (g *Group) remove(one func(dir string) error) bool {
 	gone := true
 	for _, dir := range g.all {
-		err := unix.Rmdir(dir)
+		err := one(dir)
 		gone = gone && (err == nil || err == unix.ENOENT)
 	}
 	return gone
@@ -200,7 +192,7 @@ const removeWithin = 100 * time.Millisecond
 // process that even the kernel cannot end, and reports whether all is gone.
 func (p *Place) Kill(name string) bool {
 	g := p.group(name)
-	if g.vanish() { // mostly nobody is there
+	if g.remove(unix.Rmdir) { // mostly nobody is there
 		return true
 	}
 	_ = set(g.dirs["pids"], "pids.max", "0") // nothing new begins

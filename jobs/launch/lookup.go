@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/sandbox"
 )
 
 // defaultPath is used when the worker's environment has no PATH.
@@ -118,7 +120,7 @@ const maxHead = 1 << 20
 // inspect looks at a file that a job has chosen: it may be anything, also what would
 // keep its reader waiting.
 func inspect(path string) file {
-	f := file{words: "(unknown)", links: follow(path)}
+	f := file{words: "(unknown)", links: sandbox.Follow(path)}
 	info, err := os.Stat(path)
 	if err != nil {
 		f.err = err
@@ -137,24 +139,8 @@ func inspect(path string) file {
 		return f
 	}
 	f.read(opened)
-	f.interpLinks = follow(f.interp)
+	f.interpLinks = sandbox.Follow(f.interp)
 	return f
-}
-
-// follow returns where a path that is a link leads, one link after the other.
-func follow(path string) (to []string) {
-	for range 8 {
-		target, err := os.Readlink(path)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(path), target)
-		}
-		path = filepath.Clean(target)
-		to = append(to, path)
-	}
-	return to
 }
 
 // read takes what the head of a file tells.

@@ -11,22 +11,27 @@ import (
 	"time"
 )
 
+// services are a TCP port of the machine, and an abstract name, at which somebody listens.
+func services(t *testing.T) (tcp, abstract string) {
+	t.Helper()
+	for network, addr := range map[string]*string{"tcp": &tcp, "unix": &abstract} {
+		at := map[string]string{"tcp": "127.0.0.1:0", "unix": "@zorilla-" + t.Name() + fmt.Sprint(os.Getpid())}[network]
+		ln, err := net.Listen(network, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ln.Close() })
+		*addr = ln.Addr().String()
+	}
+	return tcp, abstract
+}
+
 // A worker that is to have no network reaches nobody, not even by the loopback interface
 // of the machine or its abstract sockets, and has one of its own.
 func TestWithoutNetwork(t *testing.T) {
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tcp.Close()
-	abstract := "@zorilla-alone-" + fmt.Sprint(os.Getpid())
-	ln, err := net.Listen("unix", abstract)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
+	tcp, abstract := services(t)
 	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
-		s := spec("network", tcp.Addr().String(), abstract)
+		s := spec("network", tcp, abstract)
 		if s.Alone = true; cfg.Basic {
 			if _, err := probed(t, cfg).Start(t.Context(), s); !errors.Is(err, errAlone) {
 				t.Errorf("%v", err)
@@ -37,8 +42,8 @@ func TestWithoutNetwork(t *testing.T) {
 		if e.Code != 0 || strings.TrimSpace(out) != "interfaces: lo; talks to itself" {
 			t.Errorf("%+v %q %q", e, out, stderr)
 		}
-		s = spec("network", tcp.Addr().String())
-		if _, out, _ = run(t, cfg, s); !strings.Contains(out, "reaches "+tcp.Addr().String()) {
+		s = spec("network", tcp)
+		if _, out, _ = run(t, cfg, s); !strings.Contains(out, "reaches "+tcp) {
 			t.Errorf("with the host's network: %q", out)
 		}
 	})
@@ -50,19 +55,9 @@ const silence = 500 * time.Millisecond
 // A worker that is to reach its job alone does not reach the services of its machine, nor abstract
 // sockets, from its first moment on; and what was made for its job goes with the last worker's directory.
 func TestAmongItsJob(t *testing.T) {
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tcp.Close()
-	abstract := "@zorilla-among-" + fmt.Sprint(os.Getpid())
-	ln, err := net.Listen("unix", abstract)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
+	tcp, abstract := services(t)
 	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
-		s := spec("network", tcp.Addr().String(), abstract)
+		s := spec("network", tcp, abstract)
 		s.Among = &Among{Job: "among" + fmt.Sprint(os.Getpid())}
 		if !slices.Contains(probed(t, cfg).Enforces(), NetworkJob) {
 			if _, err := probed(t, cfg).Start(t.Context(), s); !errors.Is(err, errAmong) {

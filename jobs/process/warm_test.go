@@ -73,6 +73,26 @@ func TestSupervisorsAndLaunchersAreReady(t *testing.T) {
 	}
 }
 
+// A launcher that is ready has the network of its machine: one that is to have none does
+// not get it.
+func TestReadyLauncherIsNotForWorkersWithoutNetwork(t *testing.T) {
+	needNamespaces(t)
+	node := probed(t, Config{})
+	first, second := member(t, "one", "readlink /proc/self/ns/net"), member(t, "two", "readlink /proc/self/ns/net")
+	second.Alone = true
+	together(t, &first, &second)
+	_, supervisor := oneAfterTheOther(t, node, first)
+	ready := launcherOf(t, supervisor)
+	w := startAt(t, node, second)[0]
+	if e := await(t, w); e.Code != 0 {
+		t.Fatalf("%+v", e)
+	}
+	own, err := os.Readlink("/proc/self/ns/net")
+	if got := strings.TrimSpace(output(t, w, Stdout)); err != nil || !strings.HasPrefix(got, "net:") || got == own {
+		t.Errorf("its network is %s, the machine's %s, %v; launcher %d was ready", got, own, err, ready)
+	}
+}
+
 // A supervisor that looks after one worker after the other does not grow with them.
 func TestSupervisorsDoNotGrow(t *testing.T) {
 	needNamespaces(t)

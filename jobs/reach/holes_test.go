@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -94,8 +95,10 @@ func TestGroupOfFailedAttempt(t *testing.T) {
 	}
 	k := new(Keeper)
 	admit := func(worker string) error { return k.Admit(&its, worker, addrs("10.0.0.2")) }
-	if err := admit("worker"); err != nil {
+	if err := admit("worker"); errors.Is(err, unix.EPERM) { // a container
 		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
 	}
 	its.Kill("worker")
 	its.Left()

@@ -52,8 +52,10 @@ func start(attr *syscall.SysProcAttr) (*helper, error) {
 func startMachine(t *testing.T) *helper {
 	t.Helper()
 	h, err := start(&syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET})
-	if err != nil {
+	if errors.Is(err, unix.EPERM) { // a container
 		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(h.end)
 	return h
@@ -199,7 +201,7 @@ func say(kind, addr string, patience time.Duration) string {
 func newGroup(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("want root")
+		t.Skip("only root can attach programs")
 	}
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -208,8 +210,10 @@ func newGroup(t *testing.T) string {
 	for line := range strings.Lines(string(info)) {
 		if before, after, _ := strings.Cut(line, " - "); strings.HasPrefix(after, "cgroup2 ") {
 			dir, err := os.MkdirTemp(strings.Fields(before)[4], "reach-test-")
-			if err != nil {
+			if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) { // a container
 				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
 			}
 			t.Cleanup(func() {
 				p := cgroup.Place{Plain: dir}

@@ -26,10 +26,8 @@ func SystemDirs() []string {
 	return dirs
 }
 
-// linked returns what a link leads to, one link after the other: some services keep
-// files of /etc elsewhere.
-func linked(path string) []string {
-	var all []string
+// Follow returns where a path that is a link leads, one link after the other, at most eight.
+func Follow(path string) (to []string) {
 	for range 8 {
 		target, err := os.Readlink(path)
 		if err != nil {
@@ -39,6 +37,16 @@ func linked(path string) []string {
 			target = filepath.Join(filepath.Dir(path), target)
 		}
 		path = filepath.Clean(target)
+		to = append(to, path)
+	}
+	return to
+}
+
+// linked returns what a link leads to, one link after the other: some services keep
+// files of /etc elsewhere.
+func linked(path string) []string {
+	var all []string
+	for _, path := range Follow(path) {
 		if slices.ContainsFunc([]string{"/proc", "/dev", "/tmp"}, func(dir string) bool { return within(path, dir) }) {
 			break // those are a worker's own
 		}

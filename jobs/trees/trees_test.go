@@ -166,7 +166,7 @@ func TestBinLeaves(t *testing.T) {
 // What somebody has mounted in a tree is not its own.
 func TestMountsStay(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("want root")
+		t.Skip("only root can mount")
 	}
 	dir, kept := t.TempDir(), t.TempDir()
 	point := filepath.Join(dir, "a", "point")
@@ -188,8 +188,10 @@ func TestMountsStay(t *testing.T) {
 			done <- Remove(dir, nil)
 		}
 	}()
-	if err := <-done; err != nil {
+	if err := <-done; errors.Is(err, unix.EPERM) { // a container
 		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
 	}
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "point: something is mounted there") {
 		t.Errorf("got %v", err)
