@@ -1,13 +1,17 @@
 // Nqueens counts the ways to put N queens on a board of N by N so that none
-// attacks another. It is a parallel program without communication: every rank
-// takes its share of the placements of the first two rows, counts what follows
-// from them, and writes its part to a file.
+// attacks another, in one of two ways.
 //
 //	nqueens N              count the part of rank ZORILLA_RANK of ZORILLA_SIZE
 //	nqueens -sum part-*    add the parts and print the total
+//	nqueens -steal N       count by divide and conquer, with the other ranks of the job
 //
+// The first needs no communication: every rank takes its share of the placements of
+// the first two rows, counts what follows from them, and writes its part to a file.
 // Without these variables it counts everything. The same N, rank and size give
 // the same bytes in every run.
+//
+// The second is for malleable jobs: ranks without work steal some of others, and any
+// of them may come, be lost, and come again, rank 0, too. Rank 0 prints the sum.
 package main
 
 import (
@@ -16,6 +20,8 @@ import (
 	"io"
 	"os"
 	"strconv"
+
+	"zorilla/examples/peers"
 )
 
 const maxN = 24 // 227,514,171,973,736 solutions: more is for another century
@@ -30,11 +36,15 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: nqueens N | nqueens -sum FILE [FILE]…")
+var errUsage = errors.New("usage: nqueens N | nqueens -sum FILE [FILE]… | nqueens -steal N")
 
 func run(args []string, getenv func(string) string, stdout io.Writer) error {
 	if len(args) > 1 && args[0] == "-sum" {
 		return printSum(args[1:], stdout)
+	}
+	stealing := len(args) == 2 && args[0] == "-steal"
+	if stealing {
+		args = args[1:]
 	}
 	if len(args) != 1 {
 		return errUsage
@@ -42,6 +52,13 @@ func run(args []string, getenv func(string) string, stdout io.Writer) error {
 	n, err := strconv.Atoi(args[0])
 	if err != nil || n < 1 || n > maxN {
 		return fmt.Errorf("%q is no N from 1 to %d (%w)", args[0], maxN, errUsage)
+	}
+	if stealing {
+		p, err := peers.Here(getenv)
+		if err != nil {
+			return err
+		}
+		return steal(n, p, stdout)
 	}
 	rank, size, err := place(getenv)
 	if err != nil {

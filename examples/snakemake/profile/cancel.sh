@@ -1,0 +1,3 @@
+#!/bin/sh
+# Ends jobs: cancel.sh ID...
+exec zorilla cancel "$@"
