@@ -54,7 +54,8 @@ func tools(t *testing.T, have []string, id, apt string, args ...string) (string,
 
 // What the tests need is there, is installed, or is named in one line.
 func TestTools(t *testing.T) {
-	all := []string{"go", "git", "chromium", "ip", "tc", "bridge"}
+	jobs := []string{"gcc", "make", "mpicc.openmpi", "mpirun.openmpi", "mpicc.mpich", "mpiexec.hydra", "parallel", "rsync", "snakemake"}
+	all := append([]string{"go", "git", "chromium", "ip", "tc", "bridge"}, jobs...)
 	if out, err := tools(t, all, "1000", "exit 1"); err != nil || out != "" {
 		t.Errorf("all is there: %v, %q", err, out)
 	}
@@ -62,18 +63,22 @@ func TestTools(t *testing.T) {
 		{"1000", "exit 1", "apt-get install chromium iproute2"},
 		{"0", "echo no network >&2; exit 100", "could not be installed: chromium iproute2"},
 	} {
-		out, err := tools(t, []string{"go", "git", "tc"}, user.id, user.apt)
+		out, err := tools(t, append([]string{"go", "git", "tc"}, jobs...), user.id, user.apt)
 		if err == nil || !strings.Contains(out, user.want) {
 			t.Errorf("user %s: %v, %q, want %q", user.id, err, out, user.want)
 		}
 	}
-	out, err := tools(t, []string{"go", "git", "tc", "ip", "bridge"}, "0", `[ "$1" = update ] || { cp "$BIN/go" "$BIN/chromium"; }`)
+	out, err := tools(t, append([]string{"go", "git", "tc", "ip", "bridge"}, jobs...), "0", `[ "$1" = update ] || { cp "$BIN/go" "$BIN/chromium"; }`)
 	if err != nil || out != "== install chromium\n" {
 		t.Errorf("installed: %v, %q", err, out)
 	}
 	out, err = tools(t, []string{"go", "git", "tc", "ip", "bridge", "srun", "mpiexec.hydra"}, "1000", "exit 1", "starts")
 	if err == nil || !strings.Contains(out, "apt-get install slurm-wlm munge openmpi-bin\n") {
 		t.Errorf("what is started beside zorilla: %v, %q", err, out)
+	}
+	out, err = tools(t, append([]string{"go", "git"}, jobs[1:4]...), "1000", "exit 1", "mpi")
+	if err == nil || !strings.Contains(out, "apt-get install gcc libc6-dev mpich libmpich-dev\n") {
+		t.Errorf("what MPI programs need: %v, %q", err, out)
 	}
 }
 

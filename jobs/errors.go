@@ -11,7 +11,9 @@ var (
 	ErrAmbiguous = errors.New("ambiguous") // a prefix names more than one job
 	ErrRefused   = errors.New("refused")
 	ErrEnded     = errors.New("ended")
-	ErrForgotten = errors.New("forgotten") // the job is known, its results are not kept any more
+	// ErrNotRunning: there is no worker beside which a command could run.
+	ErrNotRunning = errors.New("not running")
+	ErrForgotten  = errors.New("forgotten") // the job is known, its results are not kept any more
 )
 
 // ForgottenError is what is said of results that are not here any more.

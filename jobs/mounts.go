@@ -20,10 +20,11 @@ const (
 // MaxMounts is how many paths a job may ask for.
 const MaxMounts = 8
 
-// The protocol versions of nodes that know Mounts and Net, and NetJob.
+// The protocol versions of nodes that know Mounts and Net, NetJob, and MPI.
 const (
 	wallVersion  = 3
 	fenceVersion = 4
+	mpiVersion   = 5
 )
 
 // checkMounts returns what is wrong with the paths that the job asks for, as a user sees it.
@@ -64,6 +65,8 @@ func SizeOfMounts(mounts []string) int {
 func (s *Spec) Condition() string {
 	version := wallVersion
 	switch {
+	case s.MPI:
+		version = mpiVersion
 	case s.Net == NetJob:
 		version = fenceVersion
 	case len(s.Mounts) == 0 && s.Net != NetNone:

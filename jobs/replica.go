@@ -55,3 +55,6 @@ func (s *Spec) List(ras []RankAttempt) string {
 	}
 	return fmt.Sprintf("ranks %d..%d (%d)", first, last, len(ras))
 }
+
+// WorkerOf returns the number of a copy of a rank: RankOf's opposite.
+func (s *Spec) WorkerOf(rank, replica int) int { return replica*s.Max + rank }

@@ -77,7 +77,7 @@ type Spec struct {
 	Access
 }
 
-// Access is what workers can reach of a node.
+// Access is what workers can reach of a node, and what it does for them.
 type Access struct {
 	// Mounts are paths of the nodes that the workers need, PATH:ro or PATH:rw: only nodes
 	// whose owners show them to the job offer.
@@ -85,6 +85,10 @@ type Access struct {
 
 	// Net is what the workers can reach: NetNone, NetJob or NetHost; "" = NetHost.
 	Net string `json:"net,omitempty"`
+
+	// MPI: the workers are the ranks of an MPI program, which find each other by their
+	// nodes (jobs/pmi): when one is lost, all are.
+	MPI bool `json:"mpi,omitempty"`
 }
 
 // Failing says what a rank that has failed for good means for the others.
@@ -95,7 +99,7 @@ type Failing struct {
 
 // StopsOnBadExit reports whether one rank that fails stops the others.
 func (s *Spec) StopsOnBadExit() bool {
-	if s.KillOnBadExit != nil {
+	if s.KillOnBadExit != nil && !s.MPI {
 		return *s.KillOnBadExit
 	}
 	return s.Rigid()
@@ -235,7 +239,7 @@ func (s *Spec) checkPlaces() string {
 		return fmt.Sprintf("--net %.40q: %v", s.Net, err)
 	}
 	if n := len(s.Condition()); n > where.MaxLength && s.Where != "" {
-		return fmt.Sprintf("--where: %d bytes with what --net adds, at most %d", n, where.MaxLength)
+		return fmt.Sprintf("--where: %d bytes with what --net and --mpi add, at most %d", n, where.MaxLength)
 	}
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return fmt.Sprintf("--strategy: %v", err)
@@ -244,6 +248,12 @@ func (s *Spec) checkPlaces() string {
 		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", s.MaxRTT, MaxApart)
 	}
 	switch {
+	case s.MPI && s.Array != nil:
+		return "--mpi: the tasks of an array do not know of each other"
+	case s.MPI && s.Min != s.Max:
+		return fmt.Sprintf("--mpi with -n %d..%d: the ranks of an MPI program start together; want -n N", s.Min, s.Max)
+	case s.MPI && s.Net == NetNone && s.Min > 1:
+		return "--mpi: ranks with --net none find each other at one node only; want --net job or host"
 	case s.Replicas < 0 || s.Replicas > MaxReplicas:
 		return fmt.Sprintf("--replicas %d: want 1 to %d", s.Replicas, MaxReplicas)
 	case s.Replicas > 1 && s.Array != nil:

@@ -25,6 +25,13 @@ import (
 // headerTimeout bounds how long a request's header may take.
 const headerTimeout = 10 * time.Second
 
+const (
+	// maxUnread is how much of a stream waits for who reads it, and maxUnreadAll how much of
+	// a connection: many streams that nobody reads must not hold up the others.
+	maxUnread    = 256 << 10
+	maxUnreadAll = 16 << 20
+)
+
 // peerHandler serves other nodes. At first they can only find out whether they
 // are this one's twin.
 type peerHandler struct {
@@ -66,7 +73,8 @@ func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.now.
 func server(h http.Handler, log zerolog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ErrorLog: stdlog.New(serverLog{log}, "", 0), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second,
+			MaxReceiveBufferPerStream: maxUnread, MaxReceiveBufferPerConnection: maxUnreadAll},
 	}
 }
 

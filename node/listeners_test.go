@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	stdlog "log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -47,3 +50,48 @@ func TestServersDoNotHideWhyAListenerWasClosed(t *testing.T) {
 		}
 	}
 }
+
+// Who sends what nobody reads does not hold up other requests of the same node.
+func TestUnreadRequestsDoNotHoldUpOthers(t *testing.T) {
+	begun, over := make(chan struct{}), make(chan struct{})
+	srv := httptest.NewUnstartedServer(nil)
+	srv.Config = server(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/unread" {
+			_, _ = io.Copy(io.Discard, r.Body) // of that size
+			return
+		}
+		close(begun)
+		<-over
+	}), zerolog.Nop())
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	client := srv.Client()
+	post := func(ctx context.Context, path string, body io.Reader) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL+path, body)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(r)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		return err
+	}
+	go func() { _ = post(t.Context(), "/unread", endless{}) }() // it is broken off
+	defer close(over)
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 100 {
+		if err := post(ctx, "/", bytes.NewReader(make([]byte, 64<<10))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// endless is a body without an end.
+type endless struct{}
+
+// Read implements io.Reader.
+func (endless) Read(p []byte) (int, error) { return len(p), nil }

@@ -34,14 +34,15 @@ const (
 
 // network is a node's overlay and what lives on it.
 type network struct {
-	self    vicinity.ID
-	overlay Overlay
-	near    *vicinity.Table
-	flooder *flood.Flooder
-	peers   *peers
-	client  *http.Client
-	state   stateDir
-	log     zerolog.Logger
+	self     vicinity.ID
+	overlay  Overlay
+	near     *vicinity.Table
+	flooder  *flood.Flooder
+	peers    *peers
+	client   *http.Client
+	sessions *http.Client // for sessions alone
+	state    stateDir
+	log      zerolog.Logger
 
 	unknown atomic.Int64 // packets of kinds that this version does not know
 
@@ -77,6 +78,7 @@ func newNetwork(cfg gossip.Config, rnd *rand.Rand, make func(gossip.Config) (Ove
 	}
 	n.peers = newPeers(n.overlay)
 	n.client = &http.Client{Transport: n.peers.transport()}
+	n.sessions = &http.Client{Transport: n.peers.sessions()}
 	return n, nil
 }
 

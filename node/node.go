@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs/agent"
+	"zorilla/jobs/ports"
 	"zorilla/jobs/users"
 	"zorilla/node/api"
 	"zorilla/node/gossip"
@@ -20,7 +21,7 @@ import (
 )
 
 // ProtocolVersion is what nodes tell each other of what they speak.
-const ProtocolVersion = 4
+const ProtocolVersion = 5
 
 // Node is one node. Make it with New; it works while Run does.
 type Node struct {
@@ -35,6 +36,7 @@ type Node struct {
 	devices []string // of the GPUs
 	work    workDir
 	users   *users.Block // of jobs; nil = none
+	ports   *ports.Book  // of workers; nil = none
 	creds   *trust.Credentials
 	fresh   bool // its key was made in this life
 	invite  trust.Secret
@@ -111,8 +113,10 @@ func (n *Node) leave() {
 	if n.closeRunner != nil {
 		n.closeRunner()
 	}
+	n.ports.Close()
 	if n.net != nil {
 		n.net.client.CloseIdleConnections()
+		n.net.sessions.CloseIdleConnections()
 	}
 }
 

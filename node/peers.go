@@ -57,6 +57,14 @@ func (p *peers) find(id vicinity.ID) []string {
 	return p.addrs[id]
 }
 
+// sessions is a transport for sessions between processes of jobs, which may hold up as much
+// as a connection takes: they have one of their own.
+func (p *peers) sessions() *http.Transport {
+	t := p.transport()
+	t.HTTP2.MaxReceiveBufferPerStream = maxUnread
+	return t
+}
+
 // transport speaks HTTP/2 over connections on which both ends have proven who
 // they are. A connection whose other end is silent for too long is closed.
 func (p *peers) transport() *http.Transport {

@@ -26,7 +26,10 @@ type service struct {
 	webURL string // "" = the node has no page
 }
 
-var _ api.Service = (*service)(nil)
+var (
+	_ api.Service = (*service)(nil)
+	_ api.Enterer = (*service)(nil)
+)
 
 func newService(n *Node) *service {
 	s := &service{jobs: n.jobs, net: n.net, secret: n.invite}

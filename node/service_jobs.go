@@ -126,6 +126,15 @@ func (s *jobService) Stdin(ctx context.Context, ref string, r io.Reader) error {
 	return at.Stdin(ctx, string(id), r)
 }
 
+// Enter runs one more command beside that of a rank.
+func (s *jobService) Enter(ctx context.Context, ref string, rank int, in io.Reader, out io.Writer) error {
+	id, _, err := s.of(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return s.jobs.Enter(ctx, id, rank, in, out)
+}
+
 // Chunk returns one chunk: from here, else from the origin of the job.
 func (s *jobService) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
 	b, err := s.blobs.chunk(h)

@@ -17,6 +17,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
+	"zorilla/jobs/ports"
 	"zorilla/jobs/process"
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
@@ -81,7 +82,7 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (
 		if err := runner.Probe(ctx); err != nil {
 			return nil, err
 		}
-		n.cfg.Seams.Runner, n.closeRunner = runner, runner.Close
+		n.cfg.Seams.Runner, n.closeRunner, n.ports = runner, runner.Close, &ports.Book{}
 	}
 	err := require(n.cfg.Owner.Require, n.cfg.Seams.Runner.Enforces())
 	if err != nil {
@@ -211,14 +212,14 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	n.jobs = agent.New(agent.Config{
-		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Client: n.net.client, PeerID: peerID,
+		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Client: n.net.client, Sessions: n.net.sessions, PeerID: peerID,
 		Sign: n.creds.Sign, Verify: trust.Verify,
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 			return n.service.awaitUnread(ctx, id, since)
 		},
 		Journal: log, Store: n.store, Fetch: fetcher.Fetch,
 		Workers: agent.Workers{
-			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Users: n.users, Limits: n.owner.get,
+			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Users: n.users, Ports: n.ports, Limits: n.owner.get,
 			Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
 		},
 		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),

@@ -31,7 +31,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			runCommand(con), submitCommand(con), attachCommand(con), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
+			runCommand(con), submitCommand(con), attachCommand(con), execCommand(con), rshCommand(con), allocCommand(con), leadCommand(), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
 			getCommand(con), cancelCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
 			nodeCommand(con, start), nodesCommand(con), rttCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
 			ownerCommand(con), pauseCommand(con), resumeCommand(con), versionCommand(con),
@@ -43,7 +43,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 // wants them: people add --json at the end of a line. Commands that take
 // another command as their argument are left alone: its options are not ours.
 func optionsFirst(app *cli.App, args []string) []string {
-	if len(args) < 3 || slices.Contains([]string{"run", "submit", "dev"}, args[1]) {
+	if len(args) < 3 || slices.Contains([]string{"run", "submit", "dev", "exec", "rsh", "alloc", leadName}, args[1]) {
 		return args
 	}
 	cmd := app.Command(args[1])

@@ -41,3 +41,13 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	}
 	return &usageError{name, text}
 }
+
+// orHelp shows the help of a command that reads its options itself.
+func orHelp(do cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.Args().First() == "--help" || c.Command.Hidden && !c.Args().Present() {
+			return cli.ShowSubcommandHelp(c)
+		}
+		return do(c)
+	}
+}

@@ -25,11 +25,13 @@ them and removes their state. With a COMMAND the network lasts as long as that
 does: its clients find the first node by themselves, and its exit code is ours.
 
 zorilla dev -n 3
-zorilla dev -n 3 -- zorilla run -l -n 3 hostname`,
+zorilla dev -n 3 -- zorilla run -l -n 3 hostname
+zorilla dev --expose $PWD:rw -- snakemake --profile …/examples/snakemake/profile`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "n", Value: 3, Usage: "how many `NODES`"},
 			&cli.IntFlag{Name: "port", DefaultText: "free ones", Usage: "`PORT` of all nodes, each on an address of its own"},
 			&cli.IntFlag{Name: "slots", DefaultText: "the number of cores", Usage: "`SLOTS` of each node"},
+			&cli.StringSliceFlag{Name: "expose", Usage: "show workers `PATH[:ro|:rw]`, to read or to write, too (repeatable, or with commas)"},
 			&cli.BoolFlag{Name: "v", Aliases: []string{"verbose"}, Usage: "show what the nodes log"},
 		},
 		Action: func(c *cli.Context) error { return devAction(con, c) },
@@ -56,7 +58,7 @@ func devAction(con *console, c *cli.Context) error {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return err
 	}
-	d := &devNetwork{con: con, dir: dir, port: c.Int("port"), slots: c.Int("slots"), verbose: c.Bool("v")}
+	d := &devNetwork{con: con, dir: dir, port: c.Int("port"), slots: c.Int("slots"), expose: c.StringSlice("expose"), verbose: c.Bool("v")}
 	defer d.stop()
 	err = d.start(ctx, n)
 	switch {

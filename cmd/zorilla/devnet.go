@@ -31,6 +31,7 @@ type devNetwork struct {
 	dir     string
 	port    int // 0 = free ones
 	slots   int
+	expose  []string
 	verbose bool
 	nodes   []*devNode
 }
@@ -212,6 +213,9 @@ func (d *devNetwork) nodeArgs(n *devNode, listen, web string) []string {
 	args := []string{"node", "--state", n.state, "--name", "node" + strconv.Itoa(n.number), "--listen", listen, "--web", web, "--node-limit", "0"}
 	if d.slots > 0 {
 		args = append(args, "--slots", strconv.Itoa(d.slots))
+	}
+	for _, path := range d.expose {
+		args = append(args, "--expose", path)
 	}
 	return args
 }

@@ -31,6 +31,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
 		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},
 		&cli.StringFlag{Name: "net", DefaultText: "host", Usage: "`WHAT` workers can reach: host, job (each other, and their nodes) or none (each other on the same node)"},
+		&cli.BoolFlag{Name: "mpi", Usage: "the workers are the ranks of an MPI program, of MPICH or Open MPI, which needs no mpirun"},
 		&cli.StringFlag{Name: "t", Aliases: []string{"time"}, Usage: "walltime: `TIME` such as 10m, 1h30m, HH:MM:SS or seconds"},
 		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern (repeatable)"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
@@ -45,6 +46,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "retries", Usage: "try a rank that fails again, up to `K` times; a rigid job as a whole, also if it loses a node"},
 		&cli.BoolFlag{Name: "kill-on-bad-exit", DefaultText: "of a rigid job only", Usage: "stop the job when a rank has failed; =false: the others go on"},
 		&cli.IntFlag{Name: "max-fails", DefaultText: "no limit", Usage: "stop the job when more than `N` ranks have failed"},
+		&cli.StringFlag{Name: "launcher", Usage: "rank 0 alone runs the command, in which `WHAT` finds the other ranks' hosts: mpirun, mpiexec or parallel"},
 		&cli.StringFlag{Name: "signal-on-change", Usage: "send `SIG` to processes that handle it when the host file has changed: HUP, INT, USR1, USR2, URG or WINCH"},
 		&cli.StringFlag{Name: "search", DefaultText: "adaptive", Usage: "`HOW` to look for workers: adaptive or paper"},
 		&cli.IntFlag{Name: "radius", DefaultText: "by the number of workers", Usage: "links that the first flood travels: `N` from 1 to 32"},
@@ -70,10 +72,10 @@ func (r *request) close() {
 }
 
 // requestOf reads a command line; stdin may have the lines of an array.
-func requestOf(c *cli.Context, stdin io.Reader) (r *request, err error) {
+func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err error) {
 	r = &request{spec: jobs.Spec{
-		Key: c.String("key"), Name: c.String("J"), Args: c.Args().Slice(), Outputs: c.StringSlice("o"),
-		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"), Access: jobs.Access{Net: c.String("net")},
+		Key: c.String("key"), Name: c.String("J"), Args: args, Outputs: c.StringSlice("o"),
+		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"), Access: jobs.Access{Net: c.String("net"), MPI: c.Bool("mpi")},
 		GPUs: c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
 		SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"),
 		Search:         jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
@@ -90,6 +92,9 @@ func requestOf(c *cli.Context, stdin io.Reader) (r *request, err error) {
 	}
 	if err := r.stageCommand(); err != nil {
 		return nil, err
+	}
+	if err := launch(&r.spec, c.String("launcher")); err != nil {
+		return nil, usage(c, "--launcher %v", err)
 	}
 	known := r.spec
 	known.After = nil // their jobs may be named in short

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"zorilla/jobs"
 	"zorilla/jobs/process"
@@ -17,9 +19,15 @@ func main() {
 	os.Exit(run(context.Background(), con, runNode, ownArgs()))
 }
 
+// shellName is what the program is called where one word has to be enough for rsh.
+const shellName = "zorilla-rsh"
+
 // run is the whole command line but for the process around it; start is what
 // the node command does.
 func run(ctx context.Context, con *console, start startNode, args []string) int {
+	if filepath.Base(args[0]) == shellName {
+		args = slices.Concat([]string{"zorilla", "rsh"}, args[1:])
+	}
 	app := newApp(con, start)
 	err := app.RunContext(ctx, optionsFirst(app, args))
 	if err == nil {

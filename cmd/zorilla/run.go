@@ -35,7 +35,7 @@ cannot be executed/found, 128+signal.`,
 }
 
 func runAction(con *console, c *cli.Context) error {
-	r, err := requestOf(c, con.stdin)
+	r, err := requestOf(c, c.Args().Slice(), con.stdin)
 	if err != nil {
 		return err
 	}

@@ -31,16 +31,15 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){
-		"zorilla": func() {
-			start := startNode(startFake)
-			if os.Getenv(realNodes) != "" {
-				start = runNode
-			}
-			con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-			os.Exit(run(context.Background(), con, start, ownArgs()))
-		},
-	})
+	program := func() {
+		start := startNode(startFake)
+		if os.Getenv(realNodes) != "" {
+			start = runNode
+		}
+		con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+		os.Exit(run(context.Background(), con, start, ownArgs()))
+	}
+	testscript.Main(m, map[string]func(){"zorilla": program, shellName: program})
 }
 
 // TestScripts runs the scripts of testdata against a fake node on a unix

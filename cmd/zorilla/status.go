@@ -159,6 +159,9 @@ func wish(spec jobs.Spec) string {
 	case jobs.NetJob:
 		s += ", that reach each other's nodes alone"
 	}
+	if spec.MPI {
+		s += ", ranks of an MPI program"
+	}
 	if len(spec.Mounts) > 0 {
 		s += ", with " + strings.Join(spec.Mounts, ", ")
 	}

@@ -30,7 +30,7 @@ zorilla wait $id && zorilla get $id`,
 			if s := c.String("stdin"); s != "" && s != "none" {
 				return usage(c, "--stdin %s: nobody stays to send it: use run, or make it an input with -i %s", s, s)
 			}
-			r, err := requestOf(c, con.stdin)
+			r, err := requestOf(c, c.Args().Slice(), con.stdin)
 			if err != nil {
 				return err
 			}

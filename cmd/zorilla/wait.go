@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -135,4 +139,30 @@ func taskEnded(ctx context.Context, l *lifeline, st jobs.Status, task int) (line
 		return fmt.Sprintf("task %d of job %s ended with %d", task, st.ID.Short(), code), code, true, nil
 	}
 	return fmt.Sprintf("task %d was not done: %s", task, endLine(st)), max(st.ExitCode, 1), st.State.Final(), nil
+}
+
+// awaitStart waits until rank 0 of a job runs.
+func (con *console) awaitStart(ctx context.Context, client *api.Client, job string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	told := ""
+	for version := uint64(0); ; {
+		st, v, err := client.Await(ctx, job, version)
+		switch {
+		case ctx.Err() != nil:
+			return exitCode(jobs.CodeCancelled)
+		case err != nil:
+			return err
+		case st.State.Final():
+			con.say("%s", endLine(st))
+			return exitCode(cmp.Or(st.ExitCode, exitFailure))
+		case len(st.Workers) > 0 && st.Workers[0].State == jobs.WorkerRunning:
+			con.say("job %s holds %s", st.ID.Short(), count(len(st.Workers), "rank"))
+			return nil
+		case st.State == jobs.Pending && st.Reason != told && version > 1:
+			told = st.Reason
+			con.say("job %s has not started: %s", st.ID.Short(), told)
+		}
+		version = v
+	}
 }

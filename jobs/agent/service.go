@@ -25,7 +25,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// Config is what a Service needs. All fields but Await, Limits, FreeDisk, KeepFree,
+// Config is what a Service needs. All fields but Sessions, Await, Limits, FreeDisk, KeepFree,
 // KeepFor and KeepOutputs must be set.
 type Config struct {
 	Self vicinity.Member
@@ -34,9 +34,11 @@ type Config struct {
 	Workers Workers
 	Overlay Overlay
 	Client  *http.Client // reaches node N as https://N/
-	PeerID  func(*http.Request) (vicinity.ID, error)
-	Sign    func(domain string, msg []byte) []byte
-	Verify  func(domain string, from vicinity.ID, msg, sig []byte) error
+	// Sessions is a Client for sessions with workers, over connections of its own; nil = Client.
+	Sessions *http.Client
+	PeerID   func(*http.Request) (vicinity.ID, error)
+	Sign     func(domain string, msg []byte) []byte
+	Verify   func(domain string, from vicinity.ID, msg, sig []byte) error
 
 	Journal journal.Journal
 	Store   transfer.PinStore
@@ -76,6 +78,7 @@ type Service struct {
 	dropped    *peer.Counters // messages
 	own        *origin.Jobs
 	origin.API // what clients ask about them
+	visits     // of who runs more beside workers
 
 	// Owned by the loop.
 	core *core.Core
@@ -92,7 +95,7 @@ func New(cfg Config) *Service {
 	w.OrphanLimit = cmp.Or(w.OrphanLimit, participant.OrphanLimit)
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
-		loop: loop.New(cfg.Log), peers: &peer.Client{HTTP: cfg.Client}, dropped: &peer.Counters{},
+		loop: loop.New(cfg.Log), peers: &peer.Client{HTTP: cfg.Client, Sessions: cmp.Or(cfg.Sessions, cfg.Client)}, dropped: &peer.Counters{},
 		clocks: newClocks(time.Now()),
 	}
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign}, cfg.Rand, w.OrphanLimit)
@@ -100,13 +103,14 @@ func New(cfg Config) *Service {
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
 		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
+		Visit:  visits{s}.visit,
 	}, s.loop, &s.core.Part)
 	s.own = origin.New(origin.Config{
 		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written,
 		Learn:   func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
 		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)
-	s.API = s.own.API()
+	s.API, s.visits = s.own.API(), visits{s}
 	return s
 }
 

@@ -55,6 +55,7 @@ type Launcher struct {
 	mu        sync.Mutex // guards what follows, and writing
 	observers map[int]Observer
 	answers   map[int]chan report
+	extras    extras
 	closed    bool
 }
 
@@ -113,14 +114,15 @@ var errLost = errors.New("the launcher ended unexpectedly")
 // Begin starts a command as Run does, but does not wait: that it runs, unless it has a
 // serial number, or could not be run is told to o, too. Signal and Kill are heeded from
 // then on.
-func (l *Launcher) Begin(number int, c Command, files [3]*os.File, o Observer) error {
+// More descriptors, up to maxExtra, follow the first three.
+func (l *Launcher) Begin(number int, c Command, files [3]*os.File, o Observer, extra ...*os.File) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return errLost
 	}
 	l.observers[number] = o
-	err := fdpass.Send(l.conn, request{Op: opRun, Number: number, Command: &c}, files[:]...)
+	err := fdpass.Send(l.conn, request{Op: opRun, Number: number, Command: &c}, append(files[:], extra...)...)
 	runtime.KeepAlive(files)
 	if err != nil {
 		delete(l.observers, number)
@@ -209,6 +211,7 @@ func (l *Launcher) follow(cmd *exec.Cmd) {
 	l.mu.Lock()
 	lost, waiting := l.observers, l.answers
 	l.observers, l.answers = nil, nil
+	l.extras.lost()
 	l.mu.Unlock()
 	close(l.done)
 	for n, c := range waiting {
@@ -222,6 +225,11 @@ func (l *Launcher) follow(cmd *exec.Cmd) {
 
 func (l *Launcher) pass(r *report) {
 	l.mu.Lock()
+	if r.Extra > 0 {
+		l.extras.end(r)
+		l.mu.Unlock()
+		return
+	}
 	if r.Op == opStarted || r.Op == opRefused {
 		c, o := l.answers[r.Number], l.observers[r.Number]
 		delete(l.answers, r.Number)

@@ -66,6 +66,12 @@ func (l *launcher) owners() func(pid int) (number int, stray bool) {
 			mains[w.pid] = n
 		}
 	}
+	for _, e := range l.also {
+		marks[e.mark.uts] = e.mark.number
+		if !e.ended {
+			mains[e.pid] = e.mark.number
+		}
+	}
 	return func(pid int) (int, bool) {
 		// In a namespace of its own making a process is where its parent is.
 		for at := pid; at > 1; {
@@ -178,6 +184,11 @@ func (l *launcher) lookForEnd(w *run) bool {
 
 // forget says that nothing of a command is left. The caller holds mu.
 func (l *launcher) forget(w *run) {
+	for _, e := range l.also {
+		if e.mark.number == w.number {
+			l.over(e)
+		}
+	}
 	delete(l.runs, w.number)
 	w.unpin()
 }
@@ -235,6 +246,9 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 		}
 	}
 	owner := its
+	if owner == nil {
+		owner = l.extraReaped(pid, status)
+	}
 	if owner == nil && len(l.runs) == 1 {
 		for _, w := range l.runs {
 			owner = w

@@ -36,7 +36,7 @@ func (f *forker) find(world *World, c *Command) (path string, err error) {
 	if err := f.enter(c.Dir); err != nil {
 		return "", fmt.Errorf("%s: %v", c.Dir, err)
 	}
-	key := []string{c.Args[0], c.Dir}
+	key := []string{c.Args[0], c.Dir, searched(c.Env)}
 	if slices.Equal(key, f.found) {
 		return f.path, nil
 	}
@@ -94,6 +94,7 @@ func clone(world *World, c *Command, path string, fds []int, door *cgroup.Door) 
 	for _, fd := range fds {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
+	attr.Sys.Setctty = c.Terminal != nil // the first descriptor
 	if world.UID > 0 && os.Geteuid() == 0 {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(world.UID), Gid: uint32(world.GID)}
 	}

@@ -43,6 +43,7 @@ type launcher struct {
 
 	mu    sync.Mutex // guards what follows
 	runs  map[int]*run
+	also  map[int]*extra
 	reaps bool // a goroutine awaits children
 	watch bool // a goroutine watches memory
 }
@@ -78,7 +79,7 @@ func Main() error {
 	if err != nil {
 		return err
 	}
-	l := &launcher{conn: conn, runs: map[int]*run{}, brought: map[string]bool{}, doors: map[int]*cgroup.Door{}}
+	l := &launcher{conn: conn, runs: map[int]*run{}, also: map[int]*extra{}, brought: map[string]bool{}, doors: map[int]*cgroup.Door{}}
 	var first request
 	switch _, err := l.conn.Receive(&first); {
 	case errors.Is(err, io.EOF): // nobody needed it
@@ -249,6 +250,10 @@ func closeOnExec() error {
 
 // obey does what the supervisor asks for.
 func (l *launcher) obey(r *request, fds []int) {
+	if r.Extra > 0 {
+		l.obeyExtra(r, fds)
+		return
+	}
 	switch r.Op {
 	case opJoin:
 		if door, err := cgroup.NewDoor(fds); err == nil {
@@ -292,8 +297,8 @@ func (l *launcher) run(r *request, fds []int) {
 		l.tell(report{Op: opStarted, Number: r.Number})
 		return
 	}
-	if err == nil && (r.Command == nil || len(fds) != 3) {
-		err = errors.New("launcher: want a command with three descriptors")
+	if err == nil && (r.Command == nil || len(fds) < 3 || len(fds) > 3+maxExtra) {
+		err = errors.New("launcher: want a command with three descriptors or a few more")
 	}
 	if err == nil {
 		w.memory, w.serial = r.Command.Memory, r.Command.Serial
@@ -328,12 +333,7 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 		w.unpin()
 		return err
 	}
-	err = l.fork(w, c, path, fds)
-	for end := time.Now().Add(busyFor); err == unix.ETXTBSY && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
-		err = l.fork(w, c, path, fds)
-	}
-	if err != nil {
+	if err := unlessBusy(func() error { return l.fork(w, c, path, fds) }); err != nil {
 		w.unpin()
 		return l.forker.refused(&l.world, c, err)
 	}

@@ -48,17 +48,23 @@ func notRun(format string, args ...any) error {
 	return &Error{NotRun, fmt.Sprintf(format, args...)}
 }
 
-// lookup finds the file of a command. One that is a path is left to the kernel.
-func lookup(command string, env []string) (string, error) {
-	if strings.Contains(command, "/") {
-		return command, nil
-	}
+// searched returns the PATH of an environment.
+func searched(env []string) string {
 	path := defaultPath
 	for _, kv := range env {
 		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
 			path = v
 		}
 	}
+	return path
+}
+
+// lookup finds the file of a command. One that is a path is left to the kernel.
+func lookup(command string, env []string) (string, error) {
+	if strings.Contains(command, "/") {
+		return command, nil
+	}
+	path := searched(env)
 	found := ""
 	for dir := range strings.SplitSeq(path, ":") {
 		if !filepath.IsAbs(dir) {

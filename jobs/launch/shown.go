@@ -27,7 +27,7 @@ func (w *World) Shows(c *Command, path string) bool {
 		}
 		return false
 	}
-	if below(c.Write...) || below(c.Read...) || below("/dev", "/proc") {
+	if below(c.Write...) || below(c.Read...) || below("/dev", "/proc", sandbox.ProgramDir) {
 		return true
 	}
 	if below(w.Base) || below(w.Hide...) {

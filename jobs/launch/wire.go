@@ -1,6 +1,10 @@
 package launch
 
-import "os"
+import (
+	"os"
+
+	"zorilla/jobs/session"
+)
 
 // World is what a launcher builds for all its commands.
 type World struct {
@@ -48,6 +52,9 @@ type Command struct {
 	// Serial, if it is not 0, names this one of the commands of a number; nobody waits
 	// for the answer that it has begun.
 	Serial int `json:"serial,omitempty"`
+	// Terminal: a command of Also gets a terminal of its own of that size, whose other end is
+	// sent over the first of its descriptors.
+	Terminal *session.Size `json:"terminal,omitempty"`
 }
 
 // The kinds of requests.
@@ -59,7 +66,11 @@ const (
 	opHint    = "hint"    // to those that handle it
 	opKill    = "kill"    // all processes of a command, until none is left
 	opRelease = "release" // the directories of a number: nothing of it runs any more
+	opAlso    = "also"    // one more command beside that of a number
 )
+
+// maxExtra is how many descriptors a command may have beyond the first three.
+const maxExtra = 1
 
 type request struct {
 	Op      string   `json:"op"`
@@ -67,6 +78,7 @@ type request struct {
 	Number  int      `json:"number,omitempty"`
 	Command *Command `json:"command,omitempty"`
 	Signal  int      `json:"signal,omitempty"`
+	Extra   int      `json:"extra,omitempty"` // also, signal, kill: which command of Also
 }
 
 // The kinds of reports.
@@ -76,6 +88,7 @@ const (
 	opExited   = "exited"   // the command's main process
 	opGone     = "gone"     // nothing of the command is left
 	opExceeded = "exceeded" // it needs more memory than it may
+	opEnded    = "ended"    // a command of Also, of which nothing is left, or which was refused
 )
 
 type report struct {
@@ -83,6 +96,7 @@ type report struct {
 	Number int     `json:"number,omitempty"`
 	PID    int     `json:"pid,omitempty"`
 	Serial int     `json:"serial,omitempty"` // exceeded: of the command
+	Extra  int     `json:"extra,omitempty"`
 	Cause  Cause   `json:"cause,omitempty"`
 	Text   string  `json:"text,omitempty"`
 	Status int     `json:"status,omitempty"`

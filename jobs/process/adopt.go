@@ -65,6 +65,12 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 			return r.adoptEnding(ctx, w)
 		}
 	}
+	if o.Spec.PMI != nil {
+		if err := w.connectBarriers(); err != nil {
+			w.disconnect()
+			return r.adoptEnding(ctx, w)
+		}
+	}
 	go w.send()
 	go w.receive()
 	return w, nil

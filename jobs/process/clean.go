@@ -82,7 +82,7 @@ func CleanFiles(root string, pace trees.Pace, keep ...string) error {
 // askToEnd tells a living supervisor to end everything at once, and waits for
 // it to go.
 func askToEnd(o order) {
-	conn, err := dial(o, false)
+	conn, err := dial(o, message{})
 	if err != nil {
 		return
 	}

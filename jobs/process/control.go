@@ -36,6 +36,9 @@ type control struct {
 	conn   net.Conn // of the node; nil while it is gone
 	place  int      // of the latest one among all connections, in the order in which they came
 
+	sessions int            // guarded by mu
+	serving  sync.WaitGroup // them
+
 	feeding sync.Mutex // held by the one connection that writes to input; guards fed
 	fed     int64      // bytes passed on
 	input   *os.File   // writing end; nil if there is none
@@ -93,6 +96,7 @@ func (c *control) close() {
 	for _, f := range c.came {
 		_ = f.Close()
 	}
+	defer c.serving.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
@@ -119,6 +123,10 @@ func (c *control) serve(conn net.Conn, m message, place int) {
 		c.mu.Unlock()
 		_ = conn.Close()
 	}()
+	if m.Also && c.judge(m) == "" {
+		c.also(conn)
+		return
+	}
 	c.mu.Lock()
 	crowded := c.closed || len(c.conns) >= maxConns
 	if !crowded {
@@ -131,6 +139,8 @@ func (c *control) serve(conn net.Conn, m message, place int) {
 		_ = writeMessage(conn, message{Kind: kindRefused, Text: text})
 	case m.Input:
 		c.feed(conn)
+	case m.Barriers:
+		c.s.rank.Relay(conn)
 	default:
 		c.attend(conn, place)
 	}
@@ -140,7 +150,7 @@ func (c *control) serve(conn net.Conn, m message, place int) {
 // merely found the socket, workers above all.
 func (c *control) judge(m message) string {
 	switch {
-	case m.Version != protocol:
+	case m.Version != protocol && !(m.Also && m.Version == also):
 		return fmt.Sprintf("protocol %d is not spoken here, want %d", m.Version, protocol)
 	case subtle.ConstantTimeCompare([]byte(m.Key), []byte(c.s.order.Key)) != 1:
 		return "wrong key"

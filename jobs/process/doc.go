@@ -50,7 +50,8 @@
 // finds the socket is sent away. A message is its
 // length in four bytes, big endian, at most 4096, then msgpack:
 //
-//	hello     version, key, input   node, first on each connection
+//	hello     version, key, input,  node, first on each connection
+//	          barriers, also
 //	ack       stdout, stderr        node: delivered up to these offsets
 //	heard     -                     node: the origin was heard of
 //	stop      grace                 node: SIGTERM, after the grace SIGKILL
@@ -71,8 +72,15 @@
 // progress as soon as it has passed on all that earlier connections brought:
 // stdin is how much that was. Then chunks follow: length in four bytes, at most
 // 1 MiB, then bytes; length zero ends the worker's input, a broken connection
-// does not. The end of the worker is the end of all connections; what happened is in
+// does not. After a hello with barriers set the messages are those of jobs/pmi: at which
+// barriers a rank of an MPI program waits, and what all ranks have put when it may pass.
+// The end of the worker is the end of all connections; what happened is in
 // exit by then.
+//
+// After a hello of version 2 with also set a session follows (jobs/session), whose start comes
+// at once: the supervisor answers with progress or refused, and with frames from then on. Its
+// command runs in the worker's world, counts with it and ends with it, or with the connection.
+// A supervisor that knows no sessions refuses the version.
 //
 // # How a worker begins
 //
@@ -173,7 +181,7 @@
 // side is runner.go, adopt.go and worker.go with its parts (streams.go, outbox.go,
 // feed.go, input.go), host.go for its supervisors, and for what it finds mark.go,
 // clean.go and leftovers.go. The supervisor is supervisor.go, with reception.go for who
-// connects; for each worker keeper.go around life.go, with control.go, spool.go, tasks.go and taskdir.go, and
+// connects; for each worker keeper.go around life.go, with control.go, session.go, spool.go, tasks.go and taskdir.go, and
 // begin.go for what its launcher needs.
 //
 // # Concurrency

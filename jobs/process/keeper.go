@@ -13,6 +13,7 @@ import (
 
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
+	"zorilla/jobs/pmi"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/quota"
 )
@@ -37,6 +38,7 @@ type keeper struct {
 	answered  bool  // it runs the worker, or has refused to
 	refused   error // why nothing ran
 	group     *cgroup.Group
+	rank      *pmi.Manager // nil unless the spec has a place for one
 	quota     *quota.Quota // nil = the files are counted
 	pumps     sync.WaitGroup
 	lost      [2]error // of the pumps; read after pumps.Wait
@@ -68,8 +70,9 @@ func (s *keeper) run(root string) Exit {
 		return s.runTasks(files)
 	}
 	// The limits hold from here on, whatever the launcher makes of the command.
-	err = s.world.launcher.Begin(s.number, s.commandOf(s.order.Spec.Args, s.order.Spec.Env), files, s)
+	err = s.world.launcher.Begin(s.number, s.commandOf(s.order.Spec.Args, s.order.Spec.Env), files, s, s.rank.Files()...)
 	closeFiles(files)
+	s.rank.Started()
 	if err != nil {
 		return unstarted(err)
 	}
@@ -99,46 +102,11 @@ func (s *keeper) depart() {
 			st.close()
 		}
 	}
+	s.rank.Close()
 	s.leave()
 	if s.group != nil {
 		s.group.Remove()
 	}
-}
-
-// wants is what the launcher is to build.
-func (s *keeper) wants() launch.World {
-	spec := &s.order.Spec
-	w := launch.World{
-		Namespaces: s.order.Namespaces, UID: -1, GID: -1, Base: spec.Root,
-		Expose: spec.Expose, Writable: spec.Writable, Devices: spec.Devices, Hide: spec.Hide,
-		Alone: spec.Alone, Among: spec.Among != nil,
-	}
-	if w.Namespaces { // of all workers
-		w.Base = filepath.Dir(spec.Root)
-	}
-	if w.Namespaces || spec.OwnUser { // the user has no other processes there
-		w.Processes = maxProcesses
-	}
-	if runsAs(spec) {
-		w.UID, w.GID = spec.UID, spec.GID
-	}
-	return w
-}
-
-// maxProcesses bounds the processes and threads of a job at a node, where it has
-// namespaces or a user of its own.
-const maxProcesses = 4096
-
-// commandOf is what the launcher is to run, in the directory of the worker or task.
-func (s *keeper) commandOf(args, env []string) launch.Command {
-	root := s.order.Spec.Root
-	work, tmp := filepath.Join(root, workDir), filepath.Join(root, tmpDir)
-	c := launch.Command{Args: args, Env: env, Dir: work, Write: []string{work, tmp}, Memory: s.order.Spec.Memory}
-	if s.tasks != nil {
-		c.Dir = filepath.Join(root, TaskDir)
-		c.Write, c.Read = []string{c.Dir, tmp}, []string{work}
-	}
-	return c
 }
 
 // note records which processes belong to root, first without the worker: as long
@@ -189,6 +157,10 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 	}
 	if s.order.Spec.Tasks != nil {
 		if s.tasks, err = newTasks(s, files); err != nil {
+			return files, err
+		}
+	} else if place := s.order.Spec.PMI; place != nil {
+		if s.rank, err = pmi.Manage(place, func(code int) { s.post(func(time.Time) { s.life.Aborted(code) }) }); err != nil {
 			return files, err
 		}
 	}
@@ -363,6 +335,9 @@ func (s *keeper) loop() {
 	}
 }
 
+// unfinished is why an end with 0 is none: mpirun takes it for a failure, too.
+const unfinished = "ended with 0, but without MPI_Finalize: other ranks may wait for it"
+
 // settle completes the output when all processes are gone, and sums up.
 func (s *keeper) settle() Exit {
 	s.leave()
@@ -379,6 +354,9 @@ func (s *keeper) settle() Exit {
 	exit := s.life.Exit()
 	if exit.Cause == Full {
 		s.order.Spec.yield()
+	}
+	if exit.Cause == Exited && exit.Code == 0 && s.rank.Missed() {
+		exit.Code, exit.Cause, exit.Detail = codeFailed, Failed, unfinished
 	}
 	if exit.Cause == Exited && exit.Code != 0 && s.tasks == nil && time.Since(exit.Started) < soon {
 		if why := s.whyFailed(s.order.Spec.Args, 0); why != "" {

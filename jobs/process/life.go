@@ -81,6 +81,9 @@ func (l *Life) Phase() Phase { return l.phase }
 // at once, unless the worker is being ended politely: then its children have
 // their grace too.
 func (l *Life) Exited(status syscall.WaitStatus) {
+	if l.reaped { // it has aborted: how it was killed then says nothing
+		return
+	}
 	l.reaped, l.status = true, status
 	if l.phase != Running {
 		return
@@ -91,6 +94,18 @@ func (l *Life) Exited(status syscall.WaitStatus) {
 		l.decide(Exited, "")
 	}
 	l.phase = Killing
+}
+
+// Aborted says that an MPI program has given up, with a code. Its main process may wait
+// to be killed.
+func (l *Life) Aborted(code int) {
+	if l.phase == Running {
+		l.decide(Exited, fmt.Sprintf("called MPI_Abort with %d", code))
+		if code &= 0xff; code == 0 {
+			code = 1
+		}
+		l.reaped, l.status, l.phase = true, syscall.WaitStatus(code<<8), Killing
+	}
 }
 
 // Stop ends the worker for its node. A second stop can only shorten the grace.

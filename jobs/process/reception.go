@@ -94,7 +94,7 @@ func (r *reception) meet(conn net.Conn, place int) {
 			c.serve(conn, m, place)
 			return
 		}
-		why = "wrong key"
+		why = wrongKey
 	}
 	_ = writeMessage(conn, message{Kind: kindRefused, Text: why})
 	_ = conn.Close()

@@ -1,15 +1,22 @@
 package process
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/fdpass"
+	"zorilla/jobs/pmi"
+	"zorilla/jobs/session"
 )
 
 // Control sockets lie in Root, where nobody but the node's user can make anything. A
@@ -49,20 +56,27 @@ func dialSocket(path string) (conn *net.UnixConn, err error) {
 }
 
 // dial connects to a supervisor and says hello.
-func dial(o order, input bool) (*net.UnixConn, error) {
+func dial(o order, what message) (*net.UnixConn, error) {
 	conn, err := dialSocket(o.Socket)
 	if err != nil {
 		return nil, err
 	}
-	if err := greet(conn, o, input); err != nil {
+	if err := greet(conn, o, what); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-func greet(conn net.Conn, o order, input bool) error {
-	return writeMessage(conn, message{Kind: kindHello, Version: o.Version, Key: o.Key, Input: input})
+// What a connection is for; the zero message is for messages.
+var (
+	forInput    = message{Input: true}
+	forBarriers = message{Barriers: true}
+)
+
+func greet(conn net.Conn, o order, what message) error {
+	what.Kind, what.Version, what.Key = kindHello, o.Version, o.Key
+	return writeMessage(conn, what)
 }
 
 // hello reads the first message of a connection, which is closed if there is none.
@@ -80,24 +94,31 @@ func hello(conn net.Conn) (message, error) {
 type line struct {
 	order order
 	conn  *net.UnixConn
-	input *input // nil unless the worker reads standard input
+	input *input    // nil unless the worker reads standard input
+	link  *pmi.Link // nil unless it meets others at barriers
 }
 
 // pair makes the connections of a worker that is to be started, and returns the ends of
 // its supervisor, also with an error.
 func (w *line) pair() (theirs []*os.File, err error) {
-	make := func(input bool) (*net.UnixConn, error) {
+	make := func(what message) (*net.UnixConn, error) {
 		conn, end, err := fdpass.Pair()
 		if err != nil {
 			return nil, err
 		}
 		theirs = append(theirs, end)
-		return conn, greet(conn, w.order, input)
+		return conn, greet(conn, w.order, what)
 	}
-	w.conn, err = make(false)
+	w.conn, err = make(message{})
 	if err == nil && w.order.Spec.Stdin {
 		w.input = &input{}
-		w.input.conn, err = make(true)
+		w.input.conn, err = make(forInput)
+	}
+	if err == nil && w.order.Spec.PMI != nil {
+		var conn *net.UnixConn
+		if conn, err = make(forBarriers); conn != nil {
+			w.link = pmi.NewLink(conn)
+		}
 	}
 	return theirs, err
 }
@@ -105,17 +126,28 @@ func (w *line) pair() (theirs []*os.File, err error) {
 // connect opens what the worker needs of its supervisor: the way of messages, or that of
 // its standard input.
 func (w *line) connect() (err error) {
-	w.conn, err = dial(w.order, false)
+	w.conn, err = dial(w.order, message{})
 	return err
 }
 
 func (w *line) connectInput() error {
-	conn, err := dial(w.order, true)
+	conn, err := dial(w.order, forInput)
 	if err == nil {
 		w.input = &input{conn: conn}
 	}
 	return err
 }
+
+func (w *line) connectBarriers() error {
+	conn, err := dial(w.order, forBarriers)
+	if err == nil {
+		w.link = pmi.NewLink(conn)
+	}
+	return err
+}
+
+// Barriers implements Meeting.
+func (w *line) Barriers() *pmi.Link { return w.link }
 
 func (w *line) disconnect() {
 	if w.conn != nil {
@@ -123,6 +155,9 @@ func (w *line) disconnect() {
 	}
 	if w.input != nil && w.input.conn != nil {
 		_ = w.input.conn.Close()
+	}
+	if w.link != nil {
+		_ = w.link.Close()
 	}
 }
 
@@ -135,4 +170,57 @@ func RemoveOldSockets() {
 			_ = unix.Rmdir(filepath.Join(dir, name)) // not if a worker of before has its socket there
 		}
 	}
+}
+
+// Enter implements Enterable.
+func (w *line) Enter(ctx context.Context, start *session.Start) (io.ReadWriteCloser, error) {
+	if err := start.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotEntered, err)
+	}
+	for end := time.Now().Add(helloWithin); ; {
+		conn, err := w.enter(ctx, start)
+		if !errors.Is(err, errUnknown) || !time.Now().Before(end) {
+			return conn, err
+		}
+		select { // its supervisor may be about to hear of the worker
+		case <-time.After(enterEvery):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// enterEvery is how often a supervisor is asked that does not know the worker.
+const enterEvery = 20 * time.Millisecond
+
+var errUnknown = errors.New("its supervisor does not know the worker")
+
+func (w *line) enter(ctx context.Context, start *session.Start) (io.ReadWriteCloser, error) {
+	conn, err := dialSocket(w.order.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the worker has ended", ErrNotEntered)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	err = writeMessage(conn, message{Kind: kindHello, Version: also, Key: w.order.Key, Also: true})
+	if err == nil {
+		err = session.NewWriter(conn).Start(start)
+	}
+	// What it says counts, also if it did not want to hear all.
+	m, readErr := readMessage(conn)
+	switch err = cmp.Or(readErr, err); {
+	case !stop():
+		err = ctx.Err()
+	case readErr == nil && m.Kind == kindProgress:
+		return conn, nil
+	case readErr == nil && strings.HasPrefix(m.Text, "protocol "):
+		err = errors.New("the worker was started by an earlier version of Zorilla, which runs no more than its command")
+	case readErr == nil && m.Text == wrongKey:
+		err = errUnknown
+	case readErr == nil:
+		err = errors.New(m.Text)
+	default:
+		err = fmt.Errorf("the worker has ended (%w)", err)
+	}
+	_ = conn.Close()
+	return nil, fmt.Errorf("%w: %w", ErrNotEntered, err)
 }

@@ -1,13 +1,21 @@
 package process
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"time"
+
+	"zorilla/jobs/pmi"
+	"zorilla/jobs/session"
 )
 
 // ErrSpec is wrapped by the errors of Start that are the caller's mistakes.
 var ErrSpec = errors.New("worker cannot be started")
+
+// ErrNotEntered is wrapped by the errors of Enter.
+var ErrNotEntered = errors.New("the command was not run")
 
 // Spec says how to run one worker. All of it is plain data: it is written
 // into the work directory and read back by the supervisor.
@@ -51,6 +59,9 @@ type Spec struct {
 	Hide    []string `json:"hide"` // never open, even if exposed (the node's state, with all Roots in it)
 	UID     int      `json:"uid"`  // run as this user and group when >= 0 and the node is root
 	GID     int      `json:"gid"`
+	// Door: the worker sees the directory of its door (jobs/session/door), which is in Root
+	// by then, and the program that knocks there (sandbox.ProgramDir). It needs namespaces.
+	Door bool `json:"door,omitempty"`
 	// OwnUser: nobody but workers of this job is UID.
 	OwnUser bool `json:"own_user,omitempty"`
 
@@ -60,7 +71,14 @@ type Spec struct {
 	// Among: the workers of a job at this node reach each other and these addresses, and
 	// nothing else; nil = what the node does. It needs what Probe calls NetworkJob.
 	Among *Among `json:"among,omitempty"`
+
+	// PMI is the worker's place among the ranks of an MPI program, which finds the others
+	// through descriptor PMIFD; nil = it has none. See Meeting.
+	PMI *pmi.Place `json:"pmi,omitempty"`
 }
+
+// PMIFD is the descriptor over which a worker with Spec.PMI speaks PMI-1.
+const PMIFD = 3
 
 // Among is whom the workers of a job reach.
 type Among struct {
@@ -176,6 +194,22 @@ type Fenced interface {
 	// Among replaces the addresses for all workers of its job at this node. It does nothing
 	// if they are the same, or without Spec.Among.
 	Among(addrs []netip.Addr) error
+}
+
+// Meeting is a Worker whose ranks meet at barriers. Those of a [Runner] are.
+type Meeting interface {
+	// Barriers tells at which barriers the worker waits, and lets it pass them; whoever
+	// calls it uses no other, and closes it. It is nil without Spec.PMI.
+	Barriers() *pmi.Link
+}
+
+// Enterable is a Worker beside whose program others can be run. Those of a [Runner] are.
+type Enterable interface {
+	// Enter runs a command in the worker's world, with its directory and environment and what
+	// start adds to that. It counts with the worker, and ends with it. What follows in both
+	// directions are the frames of a session; whoever closes it ends the command. The error is
+	// ErrNotEntered if the command was not begun.
+	Enter(ctx context.Context, start *session.Start) (io.ReadWriteCloser, error)
 }
 
 // Input is the writing end of a worker's standard input.

@@ -17,6 +17,7 @@ import (
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/session/door"
 )
 
 const (
@@ -274,4 +275,43 @@ func (k *keeper) leave() {
 	} else {
 		w.launcher.Release(k.number, k.commandOf(nil, nil))
 	}
+}
+
+// wants is what the launcher is to build.
+func (s *keeper) wants() launch.World {
+	spec := &s.order.Spec
+	w := launch.World{
+		Namespaces: s.order.Namespaces, UID: -1, GID: -1, Base: spec.Root,
+		Expose: spec.Expose, Writable: spec.Writable, Devices: spec.Devices, Hide: spec.Hide,
+		Alone: spec.Alone, Among: spec.Among != nil,
+	}
+	if w.Namespaces { // of all workers
+		w.Base = filepath.Dir(spec.Root)
+	}
+	if w.Namespaces || spec.OwnUser { // the user has no other processes there
+		w.Processes = maxProcesses
+	}
+	if runsAs(spec) {
+		w.UID, w.GID = spec.UID, spec.GID
+	}
+	return w
+}
+
+// maxProcesses bounds the processes and threads of a job at a node, where it has
+// namespaces or a user of its own.
+const maxProcesses = 4096
+
+// commandOf is what the launcher is to run, in the directory of the worker or task.
+func (s *keeper) commandOf(args, env []string) launch.Command {
+	root := s.order.Spec.Root
+	work, tmp := filepath.Join(root, workDir), filepath.Join(root, tmpDir)
+	c := launch.Command{Args: args, Env: env, Dir: work, Write: []string{work, tmp}, Memory: s.order.Spec.Memory}
+	if s.order.Spec.Door {
+		c.Read = []string{filepath.Join(root, door.Dir)}
+	}
+	if s.tasks != nil {
+		c.Dir = filepath.Join(root, TaskDir)
+		c.Write, c.Read = []string{c.Dir, tmp}, []string{work}
+	}
+	return c
 }

@@ -158,7 +158,7 @@ func TestNodeComesBackInTime(t *testing.T) {
 	if err := load(root, orderEntry, &o); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := dial(o, false)
+	conn, err := dial(o, message{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,9 @@ const (
 	// protocol is the version of the control protocol and of the files in
 	// Root. A change that an older side could not ignore makes it higher.
 	protocol = 1
+	// also is the version of a hello whose connection is for a session (jobs/session): who is
+	// older refuses it.
+	also = 2
 
 	maxMessage = 4 << 10
 	maxKey     = 64
@@ -38,6 +41,9 @@ const (
 	kindLost     = "lost"     // supervisor: last, if there is no exit record
 )
 
+// wrongKey is said to who asks for a worker that is not known.
+const wrongKey = "wrong key"
+
 // errMalformed is wrapped by the errors of readMessage that are not those of
 // the connection.
 var errMalformed = errors.New("malformed control message")
@@ -48,6 +54,8 @@ type message struct {
 	Version  int           `json:"version,omitempty"`      // hello
 	Key      string        `json:"key,omitempty"`          // hello
 	Input    bool          `json:"input,omitempty"`        // hello: chunks of standard input follow
+	Barriers bool          `json:"barriers,omitempty"`     // hello: barriers are told, and passed, see jobs/pmi
+	Also     bool          `json:"also,omitempty"`         // hello: a session follows
 	Stdout   int64         `json:"stdout,omitempty"`       // ack, progress
 	Stderr   int64         `json:"stderr,omitempty"`       // ack, progress
 	AckedOut int64         `json:"acked_stdout,omitempty"` // progress: up to where the node has said that output is delivered

@@ -21,6 +21,7 @@
 //	GET  /v1/jobs/{job}/tasks?from=&limit=&failed= TaskPage
 //	GET  /v1/jobs/{job}/output?rank=&follow=&files= output frames
 //	PUT  /v1/jobs/{job}/stdin               bytes, as long as they come
+//	POST /v1/jobs/{job}/enter?rank=         frames of a session (jobs/session), both ways
 //	POST /v1/jobs/{job}/cancel
 //	DELETE /v1/jobs/{job}
 //	POST /v1/blobs/missing                  [hash] -> [hash]

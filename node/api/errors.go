@@ -37,6 +37,7 @@ var kinds = []struct {
 	{"damaged", http.StatusInternalServerError, jobs.ErrDamaged},
 	{"forgotten", http.StatusGone, jobs.ErrForgotten},
 	{"refused", http.StatusForbidden, ErrRefused},
+	{"not_running", http.StatusConflict, jobs.ErrNotRunning},
 	{"unavailable", http.StatusServiceUnavailable, ErrUnavailable},
 	{"unavailable", http.StatusServiceUnavailable, jobs.ErrStopped}, // means the same to who asked
 	{"deadline", http.StatusGatewayTimeout, context.DeadlineExceeded},

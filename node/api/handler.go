@@ -48,6 +48,9 @@ func Handler(s Service) http.Handler {
 		return urlBody{url}, err
 	}))
 	mux.HandleFunc("GET /v1/changes", h.changes)
+	if e, ok := s.(Enterer); ok {
+		mux.HandleFunc("POST /v1/jobs/{job}/enter", entrance{e}.serve)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, fmt.Errorf("%w: no route %s %.80s in this version", ErrNotFound, r.Method, r.URL.Path))
 	})

@@ -191,6 +191,9 @@ func facts(st *jobs.Status) []counter {
 	case jobs.NetJob:
 		list = append(list, counter{"Network", "the job's nodes"})
 	}
+	if s.MPI {
+		list = append(list, counter{"Program", "MPI"})
+	}
 	if len(s.Mounts) > 0 {
 		list = append(list, counter{"Asks for", strings.Join(s.Mounts, ", ")})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/peer"
+	"zorilla/jobs/ports"
 	"zorilla/jobs/process"
 	"zorilla/jobs/trees"
 	"zorilla/jobs/users"
@@ -44,6 +45,7 @@ type Workers struct {
 	CleanRoot func(root string, pace trees.Pace, keep ...string) error // as process.CleanRoot
 	RunAs     *jobs.User                                               // nil = as the node
 	Users     *users.Block                                             // of jobs, instead of RunAs; nil = none
+	Ports     *ports.Book                                              // for programs; nil = all nodes of a job agree on one without looking
 	// Limits tells what the owner allows now, of which is what workers are shown; nil =
 	// nothing but the system.
 	Limits func() jobs.Limits
@@ -68,5 +70,8 @@ type Config struct {
 	Peers *peer.Client
 	// Member tells what is known of a node. It must not block.
 	Member func(vicinity.ID) (vicinity.Member, bool)
-	Log    zerolog.Logger
+	// Visit is for what processes inside workers want of others of their job; nil = they cannot
+	// ask.
+	Visit VisitFunc
+	Log   zerolog.Logger
 }

@@ -49,7 +49,13 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 			return p, err
 		}
 	}
-	p.Env = x.environment(c, root, start, ranks)
+	env := x.environment(c, root, start, ranks)
+	if err := x.parallel.rank(&p, c, &start, ranks, env); err != nil {
+		return p, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		p.Env = append(p.Env, name+"="+env[name])
+	}
 	return p, nil
 }
 
@@ -97,11 +103,10 @@ func userName(w *Workers) string {
 
 // environment is all that a worker finds: a plain system environment, what
 // tells it its place in the job, and what the user asked for.
-func (x *Executor) environment(c *participant.ClaimRecord, root string, start wire.Start, ranks []int) []string {
+func (x *Executor) environment(c *participant.ClaimRecord, root string, start wire.Start, ranks []int) map[string]string {
 	spec := &c.Spec
 	local, localSize := x.place(spec, start, c.Rank, ranks)
 	rank, replica := spec.RankOf(c.Rank)
-	master, port := wire.MasterOf(start), strconv.Itoa(wire.MasterPort(c.Job))
 	home := filepath.Join(root, "work")
 	if spec.Array != nil {
 		home = filepath.Join(root, process.TaskDir)
@@ -119,12 +124,7 @@ func (x *Executor) environment(c *participant.ClaimRecord, root string, start wi
 		"ZORILLA_LOCAL_RANK": strconv.Itoa(local),
 		"ZORILLA_NNODES":     strconv.Itoa(max(1, len(start.Hosts))),
 		"ZORILLA_ATTEMPT":    strconv.Itoa(c.Attempt),
-		"RANK":               strconv.Itoa(rank),
-		"WORLD_SIZE":         strconv.Itoa(start.Size),
-		"LOCAL_RANK":         strconv.Itoa(local),
-		"LOCAL_WORLD_SIZE":   strconv.Itoa(localSize),
-		"MASTER_ADDR":        master,
-		"MASTER_PORT":        port,
+		"ZORILLA_SLOTS":      strconv.Itoa(spec.Slots),
 	}
 	if spec.Array == nil {
 		env["ZORILLA_HOSTFILE"] = filepath.Join(root, "tmp", wire.HostFileName)
@@ -133,12 +133,12 @@ func (x *Executor) environment(c *participant.ClaimRecord, root string, start wi
 		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", wire.EpochFileName)
 	}
 	maps.Copy(env, gpuVariables(x.cfg.Self.GPUs, c.GPUs))
+	maps.Copy(env, rendezvous(x.cfg.Self.ID, start, rank, local, localSize))
+	x.interfaces.tell(env, x.cfg.Self.ID, start.Hosts)
+	maps.Copy(env, threadVariables(spec))
+	x.doors.tell(env, root, spec)
 	maps.Copy(env, spec.Env)
-	list := make([]string, 0, len(env))
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		list = append(list, name+"="+env[name])
-	}
-	return list
+	return env
 }
 
 // gpuVariables tells the usual libraries which of the node's GPUs are the

@@ -12,6 +12,7 @@ import (
 
 	"zorilla/internal/plain"
 	"zorilla/jobs"
+	"zorilla/jobs/internal/gang"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
@@ -35,6 +36,12 @@ type Executor struct {
 	trials chan trial // capacity 1: the latest, while none runs
 	tables tables
 	fences *fences
+	doors  *doors
+
+	parallel *parallel
+	Gangs    *gang.Keeper // of the ranks of MPI programs here
+
+	interfaces *interfaces // of a real machine; else nil
 
 	running atomic.Int32  // workers
 	Began   chan struct{} // capacity 1: one of them has begun
@@ -51,8 +58,13 @@ type inputs struct {
 
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
-	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, Began: make(chan struct{}, 1)}
+	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, doors: newDoors(cfg.Visit, func() []string { return cfg.Runner.Enforces() }), Began: make(chan struct{}, 1)}
+	x.parallel = &parallel{Executor: x, of: map[jobs.ID]*program{}}
+	x.Gangs = x.parallel.gangs()
 	x.trials <- trial{}
+	if cfg.Ports != nil {
+		x.interfaces = &interfaces{}
+	}
 	return x
 }
 
@@ -82,7 +94,7 @@ func (x *Executor) Execute(e participant.Effect) {
 				if e.Note {
 					x.note(e.Worker)
 				}
-				proc.Stop(participant.StopGrace)
+				proc.Stop(e.Grace)
 			})
 		}
 	case participant.DoTry:
@@ -109,6 +121,7 @@ func (x *Executor) Execute(e participant.Effect) {
 		}
 		x.tables.forget(e.Job)
 		x.fences.forget(e.Job)
+		x.parallel.forget(e.Job)
 		x.cfg.Store.Unpin(inputsPin(e.Job))
 	default:
 		x.step(e)
@@ -206,6 +219,9 @@ func (x *Executor) knowInputs(e participant.DoFetch, in *inputs) bool {
 func (x *Executor) claim(e participant.DoClaim) error {
 	root := x.root(e.Worker)
 	x.bin.Wait(root) // something of an earlier life
+	if listens(e.Worker, &e.Claim.Spec) {
+		x.cfg.Ports.Take(root, wire.WantedPort(e.Worker.Job))
+	}
 	err := makeRoot(&x.cfg, root)
 	switch {
 	case err == nil:
@@ -241,6 +257,7 @@ func (x *Executor) clear(root string, c *participant.ClaimRecord) error {
 // or its origin would not hear what became of it.
 func (x *Executor) park(e participant.DoPark) error {
 	root := x.root(e.Worker)
+	x.cfg.Ports.Free(root)
 	err := x.clear(root, &e.Claim)
 	if err != nil { // it must not be prepared again
 		_ = process.Forget(root, participant.ClaimNote)
@@ -266,6 +283,7 @@ func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 	// The claim goes first: what is half removed when the node is killed must
 	// not be taken for a worker.
 	err := errors.Join(process.Forget(root, participant.ClaimNote), x.clean(x.loop.Leaving, root))
+	x.cfg.Ports.Free(root)
 	if err != nil && !errors.Is(err, context.Canceled) { // the next life goes on with that
 		x.cfg.Log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
 	}

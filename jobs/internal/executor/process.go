@@ -33,9 +33,10 @@ func (x *Executor) run(e participant.DoRun, since time.Time) func(time.Time) {
 	root := x.root(e.Worker)
 	proc, err := x.start(root, &e)
 	if err != nil {
+		x.doors.close(e.Worker)
 		return func(now time.Time) { x.part.NotBegun(now, e.Worker, err.Error(), since) }
 	}
-	return x.follow(e.Worker, root, proc, e.Claim.Start.Epoch, since)
+	return x.follow(&e.Claim, root, proc, e.Claim.Start.Epoch, since, false)
 }
 
 func (x *Executor) start(root string, e *participant.DoRun) (process.Worker, error) {
@@ -44,6 +45,10 @@ func (x *Executor) start(root string, e *participant.DoRun) (process.Worker, err
 	}
 	spec, err := x.processSpec(root, &e.Claim, e.Ranks)
 	if err != nil {
+		return nil, err
+	}
+	spec.Door = x.doors.has(&e.Claim.Spec)
+	if err := x.doors.open(root, e.Worker, &e.Claim.Spec); err != nil {
 		return nil, err
 	}
 	return x.cfg.Runner.Start(context.Background(), spec)
@@ -55,8 +60,15 @@ func (x *Executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time)
 	proc, err := x.cfg.Runner.Adopt(x.loop.Stopped, root)
 	switch {
 	case err == nil:
+		if listens(e.Worker, &e.Claim.Spec) {
+			start := e.Claim.Start.OfReplica(&e.Claim.Spec, e.Worker.Rank)
+			x.cfg.Ports.Keep(root, start.MasterPort())
+		}
 		x.fences.readopt(root, &e.Claim)
-		return x.follow(e.Worker, root, proc, toldEpoch(root, e.Claim.Start), since)
+		if err := x.doors.open(root, e.Worker, &e.Claim.Spec); err != nil {
+			x.cfg.Log.Warn().Err(err).Msg("open the door of a worker")
+		}
+		return x.follow(&e.Claim, root, proc, toldEpoch(root, e.Claim.Start), since, true)
 	case errors.Is(err, process.ErrNotStarted):
 		return func(now time.Time) { x.part.NeverBegun(now, e.Worker) }
 	case x.loop.Stopped.Err() != nil:
@@ -68,7 +80,9 @@ func (x *Executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time)
 }
 
 // follow goes with a process to its end, or that of the node's life.
-func (x *Executor) follow(id participant.WorkerID, root string, proc process.Worker, epoch int64, since time.Time) func(time.Time) {
+func (x *Executor) follow(c *participant.ClaimRecord, root string, proc process.Worker, epoch int64, since time.Time, again bool) func(time.Time) {
+	id := participant.WorkerID{Job: c.Job, RankAttempt: c.RankAttempt}
+	defer x.doors.close(id)
 	x.running.Add(1)
 	select {
 	case x.Began <- struct{}{}:
@@ -84,6 +98,7 @@ func (x *Executor) follow(id participant.WorkerID, root string, proc process.Wor
 		proc.Leave()
 		return nil
 	}
+	x.parallel.meet(proc, c, again)
 	if in := proc.Stdin(); in != nil {
 		feed, cancel := context.WithCancel(x.loop.Stopped)
 		defer cancel()

@@ -37,9 +37,14 @@ func (x *Executor) report(e participant.DoReport) {
 	})
 }
 
-// fill adds output to a report, at most MaxReportBytes of it, and reports whether there
+// fill adds ports and output to a report, at most MaxReportBytes of it, and reports whether there
 // is more.
 func (x *Executor) fill(rep *wire.Report, readings []wire.Reading, procs []*handle) (more bool) {
+	for i := range rep.Workers {
+		if w := &rep.Workers[i]; w.State == jobs.WorkerReady {
+			w.Port = x.cfg.Ports.Of(x.root(participant.WorkerID{Job: rep.Job, RankAttempt: w.RankAttempt}))
+		}
+	}
 	room := wire.MaxReportBytes
 	for i, r := range readings {
 		proc, w := procs[i], &rep.Workers[r.Worker]

@@ -44,6 +44,7 @@ type (
 	DoEnd struct {
 		Worker WorkerID
 		Note   bool // that its origin wants that
+		Grace  time.Duration
 	}
 	// DoTry finds out whether workers can be started here: Tried. The worker is
 	// the one that could not be, or none.

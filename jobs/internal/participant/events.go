@@ -106,7 +106,7 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 	case exit.Cause == process.Unstarted:
 		k.unstarted(now, exit.Detail, since)
 		return
-	case k.lost != "":
+	case k.lost != "" && !(k.work.Spec.MPI && !k.wanted(WantDrop) && exit.Code != 0 && (exit.Cause == process.Exited || exit.Cause == process.Signalled)):
 		k.lose(now, k.lost)
 		return
 	case exit.Cause == process.Lost || exit.Cause == process.Orphaned:

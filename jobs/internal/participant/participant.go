@@ -47,6 +47,9 @@ type WorkerID struct {
 const (
 	// StopGrace is between SIGTERM and SIGKILL.
 	StopGrace = 5 * time.Second
+	// GangGrace is that of the ranks of an MPI program, which are of no use without each
+	// other.
+	GangGrace = 500 * time.Millisecond
 	// NodeLimit and OrphanLimit are how long a worker goes on without its node
 	// and without its origin, if the owner says nothing else.
 	NodeLimit   = time.Hour
@@ -229,6 +232,19 @@ func (p *Participant) EvictAll(now time.Time, why string) {
 	}
 }
 
+// GangLost ends the workers here that are ranks of a parallel program which cannot go on.
+func (p *Participant) GangLost(now time.Time, id wire.Gang, why string) {
+	w := p.Works[id.Job]
+	if w == nil {
+		return
+	}
+	for _, k := range slices.Clone(w.Workers) {
+		if _, replica := w.Spec.RankOf(k.Rank); replica == id.Replica && k.start != nil && k.start.Epoch == id.Epoch {
+			k.evict(now, why)
+		}
+	}
+}
+
 // Leave begins to stop the node: nothing is started any more, and what is here goes
 // on without it, for so long, of which the origins are told.
 func (p *Participant) Leave(now time.Time, away time.Duration) {
@@ -305,13 +321,21 @@ func (k *Worker) steer(now time.Time) {
 		case WantEvict:
 			k.lost = k.why
 		}
-		p.Do(DoEnd{id, one == WantStop})
+		p.Do(DoEnd{id, one == WantStop, w.grace()})
 		w.tell(now)
 	}
 	if p.Leaving > 0 && k.lost == "" && !k.Detached {
 		k.Detached = true
 		w.tell(now)
 	}
+}
+
+// grace is between SIGTERM and SIGKILL for workers of this job.
+func (w *Work) grace() time.Duration {
+	if w.Spec.MPI {
+		return GangGrace
+	}
+	return StopGrace
 }
 
 // decline tells that a worker did not begin here, and is free to run elsewhere.

@@ -193,7 +193,7 @@ func TestAnswersAreObeyed(t *testing.T) {
 		{RankAttempt: jobs.RankAttempt{Rank: 3, Attempt: 1}, Drop: true},
 	}})
 	ends := take[DoEnd](h)
-	if want := []DoEnd{{h.id(1), false}, {h.id(0), true}}; !slices.Equal(ends, want) {
+	if want := []DoEnd{{h.id(1), false, StopGrace}, {h.id(0), true, StopGrace}}; !slices.Equal(ends, want) {
 		t.Fatalf("ended %v, want %v", ends, want)
 	}
 	if gone := take[DoRemove](h); len(gone) != 1 || gone[0].Worker != h.id(3) {

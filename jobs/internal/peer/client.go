@@ -28,11 +28,14 @@ const (
 	PathStdin   = Prefix + "stdin"
 	PathMeasure = Prefix + "measure"
 	PathClock   = Prefix + "clock"
+	PathEnter   = Prefix + "enter"
+	PathBeat    = Prefix + "beat"
 )
 
 // Client asks other nodes. Its methods may be called from any goroutine.
 type Client struct {
-	HTTP *http.Client // reaches node N as https://N/
+	HTTP     *http.Client // reaches node N as https://N/
+	Sessions *http.Client // the same for Enter, whose streams may be held up
 }
 
 // Send posts a message to a node and reads its answer into resp, if not nil.

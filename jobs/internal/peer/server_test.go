@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -54,5 +56,24 @@ func TestRequestsThatAreNotAccepted(t *testing.T) {
 		if w.Code != c.status || s.Counters.Counts() != c.dropped || reached != c.reaches {
 			t.Errorf("%s: answered %d %q, counted %+v, reached %v", name, w.Code, w.Body, s.Counters.Counts(), reached)
 		}
+	}
+}
+
+// toMux has the requests of a client answered here.
+type toMux struct{ http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (m toMux) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// A node of an earlier version knows nothing of Enter.
+func TestEnterOfAnEarlierVersion(t *testing.T) {
+	c := &Client{Sessions: &http.Client{Transport: toMux{http.NewServeMux()}}}
+	err := c.Enter(t.Context(), jobtest.Node(1), Entry{Job: wiretest.Job}, strings.NewReader(""), io.Discard)
+	if !errors.Is(err, jobs.ErrNotRunning) || !strings.Contains(err.Error(), "earlier version") {
+		t.Errorf("%v", err)
 	}
 }

@@ -69,7 +69,7 @@ func (p *lifecycle) advance(now time.Time) {
 // start sends START to the ready ranks. It is journalled before it is sent,
 // and a ready worker that missed it asks again with its next report.
 func (p *lifecycle) start(now time.Time, ready []jobs.RankAttempt) {
-	ev := record.Event{Kind: record.Started, At: now, Ranks: ready, Worst: p.worstPair()}
+	ev := record.Event{Kind: record.Started, At: now, Ranks: ready, Worst: p.worstPair(), Ports: p.ports(ready)}
 	if p.Rec.Started.IsZero() { // why it was not sooner
 		t := p.tally()
 		ev.Tally = &t
@@ -85,6 +85,17 @@ func (p *lifecycle) start(now time.Time, ready []jobs.RankAttempt) {
 		message.Ranks = byNode[id]
 		p.Do(DoStart{To: id, Start: message})
 	}
+}
+
+// ports are those that the nodes of ranks have chosen, up to the last.
+func (p *lifecycle) ports(ranks []jobs.RankAttempt) (list []int) {
+	for i, ra := range ranks {
+		if port := p.Rec.Ranks[ra.Rank].Port; port != 0 {
+			list = append(list, make([]int, i-len(list))...)
+			list = append(list, port)
+		}
+	}
+	return list
 }
 
 // finish ends the job by how its ranks ended, or tries a gang again.

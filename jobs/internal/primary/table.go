@@ -40,15 +40,16 @@ func (t *tableState) of(r *record.Record) []wire.Host {
 	if t.epoch == r.Epoch && t.hosts != nil {
 		return t.hosts
 	}
-	byNode := map[vicinity.ID][]int{}
+	byNode, ports := map[vicinity.ID][]int{}, map[vicinity.ID]int{}
 	for i := range r.Ranks {
 		if k := &r.Ranks[i]; k.InTable() {
 			byNode[k.Node] = append(byNode[k.Node], i)
+			ports[k.Node] = max(ports[k.Node], k.Port)
 		}
 	}
 	hosts := make([]wire.Host, 0, len(byNode))
 	for id, ranks := range byNode {
-		hosts = append(hosts, wire.Host{Node: id, Ranks: ranks})
+		hosts = append(hosts, wire.Host{Node: id, Ranks: ranks, Port: ports[id]})
 	}
 	slices.SortFunc(hosts, func(a, b wire.Host) int { return a.Ranks[0] - b.Ranks[0] })
 	t.hosts, t.epoch = hosts, r.Epoch

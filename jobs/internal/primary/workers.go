@@ -33,6 +33,9 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 		}
 		switch w.State {
 		case jobs.WorkerReady:
+			if k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady {
+				k.Port = w.Port
+			}
 			if k.State == jobs.WorkerPreparing {
 				k.State = jobs.WorkerReady
 				p.Version++

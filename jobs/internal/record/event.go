@@ -64,6 +64,7 @@ type Event struct {
 	Results []byte              `json:"results,omitempty"` // packed, see PackResults
 
 	Worst *jobs.WorstPair `json:"worst,omitempty"` // of Started
+	Ports []int           `json:"ports,omitempty"` // of Started: of the first Ranks; 0 = none
 	Past  *Past           `json:"past,omitempty"`
 
 	Stored int64 `json:"stored,omitempty"` // of Ended: size of the file that holds its output
@@ -80,6 +81,7 @@ type Rank struct {
 	Wrote     *wire.Written // nil = not known
 	Output    *jobs.RankOutput
 	Collected bool
+	Port      int    // that its node has chosen for what rank 0 listens at; 0 = none
 	Retries   int    // attempts that followed a failure of the program
 	Retried   string // why a new attempt was, or is, needed
 }
@@ -169,7 +171,10 @@ func (r *Record) Apply(ev Event) {
 			r.Started = ev.At
 		}
 		r.Worst = ev.Worst
-		r.each(ev.Ranks, func(k *Rank) { k.State = jobs.WorkerRunning })
+		r.each(ev.Ranks, func(k *Rank) { k.State, k.Port = jobs.WorkerRunning, 0 })
+		for i, port := range ev.Ports[:min(len(ev.Ports), len(ev.Ranks))] {
+			r.each(ev.Ranks[i:i+1], func(k *Rank) { k.Port = port })
+		}
 	case Exited:
 		r.each(ev.Ranks, func(k *Rank) {
 			k.State, k.Exit, k.Wrote, k.Output = jobs.WorkerEnded, ev.Exit, ev.Wrote, ev.Output

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"hash/fnv"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/ports"
 	"zorilla/vicinity"
 )
 
@@ -35,6 +37,9 @@ type Host struct {
 	Node  vicinity.ID `json:"node"`
 	Addr  string      `json:"addr"` // IP address of the node
 	Ranks []int       `json:"ranks"`
+	// Port is free at the node for what rank 0 listens at; 0 = rank 0 is not there, or its
+	// node is an older one.
+	Port int `json:"port,omitempty"`
 }
 
 // MasterOf returns the address of rank 0's node.
@@ -50,12 +55,26 @@ func MasterOf(start Start) string {
 	return "127.0.0.1"
 }
 
-// MasterPort is the same for all ranks of a job and seldom for two jobs.
-func MasterPort(job jobs.ID) int {
+// MasterPort returns the port that rank 0's node has chosen, or else the wanted one.
+func (s *Start) MasterPort() int {
+	for _, h := range s.Hosts {
+		if h.Port != 0 && slices.Contains(h.Ranks, 0) {
+			return h.Port
+		}
+	}
+	return WantedPort(s.Job)
+}
+
+// WantedPort is the same for all nodes and seldom for two jobs: what rank 0's node chooses
+// if it is free, and where older nodes have ranks look for it anyway.
+func WantedPort(job jobs.ID) int {
 	h := fnv.New32a()
 	h.Write([]byte(job))
-	return 20000 + int(h.Sum32()%10000)
+	return ports.First + int(h.Sum32()%(ports.Last-ports.First+1))
 }
+
+// badPort reports whether a port is none that a program may be given; 0 = none was chosen.
+func badPort(port int) bool { return port != 0 && (port < 1024 || port > math.MaxUint16) }
 
 // HostOf returns the IP address of "host:port", or "".
 func HostOf(addrs []string) string {

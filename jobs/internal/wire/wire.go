@@ -89,6 +89,7 @@ type (
 		Fetched  int64            `json:"fetched,omitempty"` // bytes of input that were moved
 		Cached   int64            `json:"cached,omitempty"`
 		Tasks    *WorkerTasks     `json:"tasks,omitempty"` // of an array
+		Port     int              `json:"port,omitempty"`  // of a ready rank 0: free here, see Host
 	}
 
 	// Ack answers a Report.
@@ -173,7 +174,7 @@ func (s *Start) Check() error {
 	}
 	addrs := []string{s.Master}
 	for _, h := range s.Hosts {
-		if !h.Node.Valid() || len(h.Ranks) == 0 || len(h.Ranks) > jobs.MaxRanks {
+		if !h.Node.Valid() || badPort(h.Port) || len(h.Ranks) == 0 || len(h.Ranks) > jobs.MaxRanks {
 			return fmt.Errorf("start: host: %w", codec.ErrMalformed)
 		}
 		addrs = append(addrs, h.Addr)
@@ -221,7 +222,7 @@ func (w *WorkerReport) check() error {
 	default:
 		return fmt.Errorf("report: worker state %.20q: %w", w.State, codec.ErrMalformed)
 	}
-	bad := len(w.Reason) > plain.MaxText || !plain.Printable(w.Reason) || len(w.Warn) > jobs.MaxWarnings || w.Stdout < 0 || w.Stderr < 0 || w.Fetched < 0 || w.Cached < 0
+	bad := len(w.Reason) > plain.MaxText || !plain.Printable(w.Reason) || len(w.Warn) > jobs.MaxWarnings || w.Stdout < 0 || w.Stderr < 0 || w.Fetched < 0 || w.Cached < 0 || badPort(w.Port)
 	for _, t := range w.Warn {
 		bad = bad || len(t) > plain.MaxText || !plain.Printable(t)
 	}
@@ -279,7 +280,7 @@ func (s *Start) OfReplica(spec *jobs.Spec, worker int) Start {
 	out := *s
 	out.Hosts, out.Master, out.Epoch = nil, "", 0
 	for _, h := range s.Hosts {
-		own := Host{Node: h.Node, Addr: h.Addr}
+		own := Host{Node: h.Node, Addr: h.Addr, Port: h.Port}
 		for _, w := range h.Ranks {
 			if rank, of := spec.RankOf(w); of == replica {
 				own.Ranks = append(own.Ranks, rank)

@@ -40,6 +40,7 @@ func Suite(t *testing.T, serve func(*testing.T, *Fake) api.Service) {
 		{"stdin", testStdin},
 		{"stdin of nothing", testStdinRefused},
 		{"stdin can be given up", testStdinGivenUp},
+		{"sessions", testEnter},
 		{"chunks", testChunks},
 		{"changes", testChanges},
 	} {

@@ -1,0 +1,233 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/gang"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/peer"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/launch"
+	"zorilla/jobs/mpi"
+	"zorilla/jobs/pmi"
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// parallel is what is done for workers that are the ranks of an MPI program.
+type parallel struct {
+	*Executor
+
+	mu sync.Mutex
+	of map[jobs.ID]*program // those of jobs, for their workers that begin later
+}
+
+type program struct {
+	once  sync.Once
+	found mpi.Found
+	err   error // why it cannot be served
+
+	mu   sync.Mutex
+	root string // of the worker that has the libraries; "" = none
+}
+
+func (p *parallel) forget(job jobs.ID) {
+	p.mu.Lock()
+	delete(p.of, job)
+	p.mu.Unlock()
+	p.Gangs.Forget(job)
+}
+
+// program returns what is known of the program of a job. It does not wait for a disk.
+func (p *parallel) program(job jobs.ID) *program {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of[job] == nil {
+		p.of[job] = &program{}
+	}
+	return p.of[job]
+}
+
+// look finds out what the command of a worker is linked with.
+func (g *program) look(c *participant.ClaimRecord, root string, env map[string]string) {
+	work := filepath.Join(root, "work")
+	var dirs []string
+	for _, dir := range filepath.SplitList(env["LD_LIBRARY_PATH"]) {
+		if !filepath.IsAbs(dir) { // of where the worker begins
+			dir = filepath.Join(work, dir)
+		}
+		dirs = append(dirs, dir)
+	}
+	g.found, g.err = mpi.Detect(locate(c.Spec.Args[0], work, env["PATH"]), dirs...)
+	switch {
+	case errors.Is(g.err, fs.ErrNotExist), errors.Is(g.err, fs.ErrPermission): // that is told when it is started
+		g.err = nil
+	case g.err == nil:
+		if g.err = g.found.Served(); g.err != nil { // its files are named as the user does
+			g.err = errors.New(strings.ReplaceAll(g.err.Error(), work+"/", ""))
+		}
+	}
+}
+
+// install has what programs load be in the TMPDIR of a worker.
+func (g *program) install(root string) (mpi.Libraries, error) {
+	tmp := filepath.Join(root, "tmp")
+	if err := os.MkdirAll(tmp, 0o700); err != nil { // else the supervisor makes it
+		return mpi.Libraries{}, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.root != "" {
+		if l, err := mpi.Link(g.root, tmp); err == nil {
+			return l, nil
+		}
+	}
+	// Where no worker can put something else in their place.
+	switch _, err := mpi.Install(root); {
+	case errors.Is(err, mpi.ErrNoLibrary): // what does without is served
+		return mpi.Libraries{}, nil
+	case err != nil:
+		return mpi.Libraries{}, err
+	}
+	g.root = root
+	if l, err := mpi.Link(root, tmp); err == nil {
+		return l, nil
+	}
+	return mpi.Install(tmp) // not every file system has links
+}
+
+// locate returns where a command is, as the launcher looks for it.
+func locate(command, work, path string) string {
+	switch {
+	case filepath.IsAbs(command):
+		return command
+	case strings.Contains(command, "/"):
+		return filepath.Join(work, command)
+	}
+	for _, dir := range filepath.SplitList(path) {
+		at := filepath.Join(dir, command)
+		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return at
+		}
+	}
+	return filepath.Join(work, command)
+}
+
+// rank makes a worker a rank of an MPI program, and adds to its environment what that
+// finds there.
+func (x *parallel) rank(p *process.Spec, c *participant.ClaimRecord, start *wire.Start, ranks []int, env map[string]string) error {
+	spec := &c.Spec
+	if !spec.MPI {
+		return nil
+	}
+	g := x.program(c.Job)
+	g.once.Do(func() { g.look(c, p.Root, env) })
+	if g.err != nil {
+		return g.err
+	}
+	libraries, err := g.install(p.Root)
+	if err != nil {
+		return err
+	}
+	rank, replica := spec.RankOf(c.Rank)
+	local, localSize := x.place(spec, *start, c.Rank, ranks)
+	name := string(c.Job) + "/" + strconv.Itoa(replica) + "/" + strconv.FormatInt(c.Start.Epoch, 10)
+	p.NodeLimit = gang.Silence // without its node the gang is lost
+	p.PMI = &pmi.Place{Rank: rank, Size: start.Size, Nodes: numbers(start), Name: name}
+	r := mpi.Rank{
+		Kind: g.found.Kind, Rank: rank, Size: start.Size, LocalRank: local, LocalSize: localSize, Hosts: max(1, len(start.Hosts)),
+		Job: name, FD: process.PMIFD, Libraries: libraries, Busy: max(localSize, x.cfg.Self.Slots) > runtime.NumCPU(),
+		Memory: slices.Contains(x.cfg.Runner.Enforces(), process.Namespaces) && launch.Shared(true, p.UID),
+	}
+	if x.interfaces != nil {
+		var addr string
+		addr, r.Interface = x.interfaces.between(x.cfg.Self.ID, start.Hosts)
+		if ip, err := netip.ParseAddr(addr); err == nil {
+			r.Address = x.interfaces.network(ip)
+		}
+	}
+	added := r.Environment()
+	maps.DeleteFunc(added, func(name, _ string) bool { _, own := spec.Env[name]; return own })
+	maps.Copy(env, added)
+	return nil
+}
+
+// numbers tells at which node each rank is, by their place in the table; nil = it is not
+// complete.
+func numbers(start *wire.Start) []int {
+	nodes := make([]int, start.Size)
+	count := 0
+	for i, h := range start.Hosts {
+		for _, r := range h.Ranks {
+			if r < 0 || r >= start.Size {
+				return nil
+			}
+			nodes[r] = i
+			count++
+		}
+	}
+	if count != start.Size {
+		return nil
+	}
+	return nodes
+}
+
+// gangs returns what keeps this node in touch with others that run ranks of the same
+// programs.
+func (x *parallel) gangs() *gang.Keeper {
+	return &gang.Keeper{
+		Self: x.cfg.Self.ID,
+		Name: func(id vicinity.ID) string {
+			if m, ok := x.cfg.Member(id); ok && m.Name != "" {
+				return jobs.Label(m.Name, id)
+			}
+			return "node " + id.Short()
+		},
+		Send: func(ctx context.Context, to vicinity.ID, b *wire.Beat) (a wire.BeatAnswer, err error) {
+			if err = x.cfg.Peers.Send(ctx, to, peer.PathBeat, b, &a); err == nil {
+				err = a.Check()
+			}
+			return a, err
+		},
+		Lost: func(id wire.Gang, why string) {
+			x.loop.Post(func() { x.part.GangLost(time.Now(), id, why) })
+		},
+	}
+}
+
+// meet goes with a rank of an MPI program to its end.
+func (x *parallel) meet(proc process.Worker, c *participant.ClaimRecord, again bool) {
+	m, ok := proc.(process.Meeting)
+	if !ok || !c.Spec.MPI {
+		return
+	}
+	start := c.Start.OfReplica(&c.Spec, c.Rank)
+	rank, replica := c.Spec.RankOf(c.Rank)
+	r := gang.Rank{Gang: wire.Gang{Job: c.Job, Replica: replica, Epoch: c.Start.Epoch}, Rank: rank, Link: m.Barriers(), Again: again}
+	for _, h := range start.Hosts {
+		if slices.Contains(h.Ranks, 0) {
+			r.Nodes = slices.Insert(r.Nodes, 0, h.Node)
+		} else {
+			r.Nodes = append(r.Nodes, h.Node)
+		}
+		if h.Node == x.cfg.Self.ID {
+			r.Local = h.Ranks
+		}
+	}
+	if len(r.Nodes) > 0 && slices.Contains(r.Local, rank) {
+		x.loop.Go(func() { x.Gangs.Follow(x.loop.Stopped, r) })
+	}
+}

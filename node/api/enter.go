@@ -1,0 +1,103 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"zorilla/jobs"
+)
+
+// Enterer is a Service that runs more commands beside those of jobs. A node's is.
+type Enterer interface {
+	// Enter runs a command beside that of a rank: in has the client's frames of a session
+	// (jobs/session), and out gets the worker's. It returns when the session has ended. The
+	// error is jobs.ErrNotRunning if the rank does not run; if it comes after the first frame,
+	// the session broke. The command ends with ctx, and with in.
+	Enter(ctx context.Context, job string, rank int, in io.Reader, out io.Writer) error
+}
+
+var _ Enterer = (*Client)(nil)
+
+// entrance reads requests for what an Enterer does.
+type entrance struct{ Enterer }
+
+// serve passes a session on, both ways at once. An error before the first frame is an
+// ordinary one; later the answer is broken off.
+func (e entrance) serve(w http.ResponseWriter, r *http.Request) {
+	job := r.PathValue("job")
+	err := checkJob(job)
+	asked := r.URL.Query().Get("rank") // FormValue would read the body, which is the session
+	rank, bad := strconv.Atoi(or(asked, "0"))
+	if err == nil && (bad != nil || rank < 0 || rank >= jobs.MaxRanks) {
+		err = fmt.Errorf("%w: rank=%.40q: want 0 to %d", ErrInvalid, asked, jobs.MaxRanks-1)
+	}
+	if err == nil && r.ProtoMajor == 1 {
+		if err = http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			err = fmt.Errorf("%w: the connection cannot carry a session: %v", ErrUnavailable, err)
+		}
+		w.Header().Set("Connection", "close")
+	}
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	out := &flushed{w: w}
+	err = e.Enter(r.Context(), job, rank, r.Body, out)
+	switch {
+	case err == nil:
+	case out.begun:
+		// A server waits for the rest of the body before it lets go of the connection, and
+		// the client may wait for that.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+		panic(http.ErrAbortHandler) // the client must not take this for the end
+	default:
+		writeError(w, err)
+	}
+}
+
+// flushed sends each piece at once.
+type flushed struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+// Write implements io.Writer.
+func (f *flushed) Write(p []byte) (int, error) {
+	if !f.begun {
+		f.w.Header().Set("Content-Type", "application/octet-stream")
+		f.begun = true
+	}
+	n, err := f.w.Write(p)
+	if err == nil {
+		err = http.NewResponseController(f.w).Flush()
+	}
+	return n, err
+}
+
+// Enter implements Enterer. It returns as soon as the other side has ended or ctx ends, even
+// while in waits for input: what a Read of it then returns is lost.
+func (c *Client) Enter(ctx context.Context, job string, rank int, in io.Reader, out io.Writer) error {
+	if err := checkJob(job); err != nil {
+		return err
+	}
+	// As in Stdin.
+	body, w := io.Pipe()
+	defer body.Close()
+	go func() {
+		_, err := io.Copy(w, in)
+		_ = w.CloseWithError(err) // never fails
+	}()
+	resp, err := c.send(ctx, http.MethodPost, fmt.Sprintf("%s/enter?rank=%d", jobPath(job), rank), body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		return c.broken(ctx, err)
+	}
+	return nil
+}
