@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,7 +20,10 @@ import (
 )
 
 const (
-	maxDevNodes  = 64
+	maxDevNodes = 64
+
+	firstFreePort, lastFreePort = 10000, 19999
+
 	startTimeout = 30 * time.Second
 	stopGrace    = 10 * time.Second
 	pollEvery    = 20 * time.Millisecond
@@ -177,15 +181,23 @@ func (d *devNetwork) stop() {
 	}
 }
 
-// freeAddress finds a port that is free for TCP and UDP now.
+// lastPort is the port that freeAddress looked at last. Its ports are below those that the
+// kernel gives to connections, so that nobody's takes one while its node is down, and
+// those of another process begin elsewhere.
+var lastPort atomic.Int32
+
+// freeAddress finds a port that is free for TCP and UDP now, and that it has not returned
+// for long.
 func freeAddress(host string) (string, error) {
 	var last error
-	for range 20 {
-		tcp, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	for range 100 {
+		port := firstFreePort + (maxDevNodes*os.Getpid()+int(lastPort.Add(1)))%(lastFreePort-firstFreePort+1)
+		address := net.JoinHostPort(host, strconv.Itoa(port))
+		tcp, err := net.Listen("tcp", address)
 		if err != nil {
-			return "", err
+			last = err
+			continue
 		}
-		address := tcp.Addr().String()
 		udp, err := net.ListenPacket("udp", address)
 		_ = tcp.Close() // it was only a question
 		if err == nil {

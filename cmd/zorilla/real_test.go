@@ -82,7 +82,7 @@ func condition(cond string) (bool, error) {
 const realNodes = "REALNODES"
 
 const (
-	realDeadline = time.Minute            // of every wait of a script
+	realDeadline = 2 * time.Minute        // of every wait of a script; a search for workers waits for up to half of it
 	slowPoll     = 200 * time.Millisecond // how rarely a wait looks, at last
 )
 
