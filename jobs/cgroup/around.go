@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,9 +79,14 @@ func (p *Place) surround() error {
 		return err
 	}
 	if p.Unified {
-		return enable(p.Around, p.controllers())
+		return enable(p.Around, p.within())
 	}
 	return nil
+}
+
+// within are the controllers that the groups of workers have for themselves.
+func (p *Place) within() []string {
+	return slices.DeleteFunc(p.controllers(), func(c string) bool { return c == "cpu" && p.Together != "" })
 }
 
 // outer are the directories of the place around that of a job.
@@ -94,14 +100,18 @@ func (p *Place) outer() map[string]string {
 
 // Left removes the group around others if none is left in it. p may be any place.
 func (p *Place) Left() {
-	if p.Around != "" && unix.Rmdir(p.Around) != nil {
-		p.weigh()
+	if p.Around != "" && unix.Rmdir(p.Around) != nil && p.Together == "" {
+		p.weigh(0)
 	}
 }
 
-// weigh gives the group around others the shares of all of them. It goes on until what it
-// sees is so, since others do the same.
-func (p *Place) weigh() {
+// weigh gives the group around others the shares of all of them, each so many where they
+// are together. It goes on until what it sees is so, since others do the same.
+func (p *Place) weigh(each int) {
+	if p.Together != "" {
+		p.weighTogether(each)
+		return
+	}
 	if p.Around == "" || !p.Unified {
 		return
 	}
@@ -125,10 +135,17 @@ func (p *Place) weigh() {
 // Sweep removes the groups of jobs that have no workers. Those of workers stay: one may be
 // between two tasks.
 func (p *Place) Sweep() {
+	if dir, ok := p.Dirs["cpu"]; ok {
+		sweepJobs(dir)
+	}
 	if p.Plain == "" {
 		return
 	}
-	jobs, _ := filepath.Glob(filepath.Join(p.Plain, around+"*"))
+	sweepJobs(p.Plain)
+}
+
+func sweepJobs(dir string) {
+	jobs, _ := filepath.Glob(filepath.Join(dir, around+"*"))
 	for _, job := range jobs {
 		_ = unix.Rmdir(job)
 	}

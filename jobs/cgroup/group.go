@@ -22,18 +22,19 @@ type Group struct {
 	all   []string
 	plain string // of version 2, beside those of version 1; "" = none
 	limit int64  // on memory; 0 = none of its own
+	share int    // of the processors; see Limits.Shares
 }
 
 // New makes a group. The name is one that no other group of the place has.
 func (p *Place) New(name string, l Limits) (*Group, error) {
 	g := p.group(name)
-	g.limit = l.Memory
+	g.limit, g.share = l.Memory, max(l.Shares, 1)
 	err := g.make(l)
 	for range 10 {
-		if !isSwept(err) || p.Unified && p.Around != "" { // what holds around it would be missing
+		if !isSwept(err) || p.Unified && p.Around != "" && !p.Open { // what holds around it would be missing
 			break
 		}
-		if err = p.make(); err == nil {
+		if err = p.again(); err == nil {
 			err = g.make(l)
 		}
 	}
@@ -57,7 +58,13 @@ func (p *Place) group(name string) *Group {
 	for c, dir := range p.Dirs {
 		g.dirs[c] = filepath.Join(dir, name)
 	}
+	if p.Together != "" {
+		p.share(g.dirs)
+	}
 	for _, dir := range p.dirs() {
+		if dir == p.takes() {
+			dir = filepath.Join(dir, p.Together)
+		}
 		g.all = append(g.all, filepath.Join(dir, name))
 	}
 	if p.Around != "" && !p.Unified {
@@ -68,13 +75,16 @@ func (p *Place) group(name string) *Group {
 }
 
 func (g *Group) make(l Limits) error {
+	if err := g.place.gather(); err != nil {
+		return err
+	}
 	for _, dir := range g.all {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
 	err := g.place.limit(g.dirs, l, true)
-	g.place.weigh()
+	g.place.weigh(g.share)
 	return err
 }
 
@@ -173,6 +183,7 @@ func (g *Group) remove(one func(dir string) error) bool {
 		err := one(dir)
 		gone = gone && (err == nil || err == unix.ENOENT)
 	}
+	g.place.scatter(g.share)
 	return gone
 }
 

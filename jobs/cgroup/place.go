@@ -36,6 +36,12 @@ type Place struct {
 	// such groups; "" = none. Around is one within, around all groups of this place; "" = none.
 	Plain  string `json:"plain,omitempty"`
 	Around string `json:"around,omitempty"`
+
+	// Together names the group in which the workers of one job share the processors, those
+	// of all of them, see Place.Jointly; "" = each worker has its own. Open: nothing but
+	// that holds in Around, which whoever finds it missing may make.
+	Together string `json:"together,omitempty"`
+	Open     bool   `json:"open,omitempty"`
 }
 
 // required are the controllers without which Make finds no place.
@@ -117,6 +123,14 @@ func (p *Place) make() error {
 	return p.limit(p.Dirs, p.All, false)
 }
 
+// again makes the place after it was swept away.
+func (p *Place) again() error {
+	if p.Open { // what is around it is made with its groups
+		return nil
+	}
+	return p.make()
+}
+
 func (p *Place) controllers() []string { return slices.Sorted(maps.Keys(p.Dirs)) }
 
 // sweep removes places that are empty: whoever still wants one makes it again.
@@ -186,7 +200,7 @@ const (
 // limit sets the limits of a group, by its directories, that of a worker or one around such.
 func (p *Place) limit(dirs map[string]string, l Limits, worker bool) error {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	shares := int64(max(l.Shares, 1))
+	shares, together := int64(max(l.Shares, 1)), worker && p.Together != ""
 	type setting struct {
 		controller, file, value string
 		must                    bool
@@ -204,14 +218,18 @@ func (p *Place) limit(dirs map[string]string, l Limits, worker bool) error {
 		if worker { // others go on
 			add("memory", "memory.oom.group", "1", false)
 		}
-		add("cpu", "cpu.weight", number(min(weight*shares, maxWeight)), false)
+		if !together {
+			add("cpu", "cpu.weight", number(min(weight*shares, maxWeight)), false)
+		}
 		add("io", "io.weight", number(min(weight*shares, maxWeight)), false)
 	default:
 		if l.Memory > 0 {
 			add("memory", "memory.limit_in_bytes", number(l.Memory), true)
 			add("memory", "memory.memsw.limit_in_bytes", number(l.Memory), false)
 		}
-		add("cpu", "cpu.shares", number(min(cpuShares*shares, maxCPUShares)), false)
+		if !together {
+			add("cpu", "cpu.shares", number(min(cpuShares*shares, maxCPUShares)), false)
+		}
 		add("blkio", bfqWeight, number(min(weight*shares, maxBFQ)), false)
 	}
 	if l.Processes > 0 {

@@ -90,7 +90,7 @@ func (w *run) mark(world *World) error {
 
 // clone forks a command with three descriptors behind a door.
 func clone(world *World, c *Command, path string, fds []int, door *cgroup.Door) (pid int, err error) {
-	attr := &syscall.ProcAttr{Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
+	attr := &syscall.ProcAttr{Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: !c.Together, Setpgid: c.Together, Pdeathsig: syscall.SIGKILL}}
 	for _, fd := range fds {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}

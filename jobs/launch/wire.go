@@ -52,6 +52,9 @@ type Command struct {
 	// Serial, if it is not 0, names this one of the commands of a number; nobody waits
 	// for the answer that it has begun.
 	Serial int `json:"serial,omitempty"`
+	// Together: it has the session of the launcher, since the kernel may give each session
+	// processors of its own (sched_autogroup).
+	Together bool `json:"together,omitempty"`
 	// Terminal: a command of Also gets a terminal of its own of that size, whose other end is
 	// sent over the first of its descriptors.
 	Terminal *session.Size `json:"terminal,omitempty"`

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,5 +126,25 @@ func TestRanksOutOfPlace(t *testing.T) {
 	}
 	if exit := await(t, w); exit.Cause != Unstarted {
 		t.Errorf("rank 2 of 2: %+v", exit)
+	}
+}
+
+// Ranks that wait give way to each other, which they only can within one control group and,
+// where there is none, one session: that of the launcher that namespaces let them share.
+func TestRanksShareTheProcessors(t *testing.T) {
+	r := probed(t, Config{})
+	specs := rankSpecs(t, "say cmd=finalize")
+	for i := range specs {
+		specs[i].Args = []string{"bash", "-c", `read -r _ _ _ _ _ session _ </proc/self/stat; echo "session $session $(grep -E '^[0-9]+:([a-z]*,)*cpu[,:]' /proc/self/cgroup)"; exec sleep 1000`}
+	}
+	all := startAt(t, r, specs...)
+	var where []string
+	for _, w := range all {
+		awaitOutput(t, w, int64(len("session 1\n")))
+		where = append(where, output(t, w, Stdout))
+		w.Stop(0)
+	}
+	if same := where[0] == where[1]; same != slices.Contains(r.Enforces(), Namespaces) {
+		t.Errorf("one rank is at %q, another at %q", where[0], where[1])
 	}
 }

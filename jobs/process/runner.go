@@ -107,7 +107,7 @@ var (
 
 // Among implements Fenced.
 func (w *worker) Among(addrs []netip.Addr) error {
-	if w.order.Groups.Around == "" {
+	if w.order.Groups.Around == "" || w.order.Groups.Open {
 		return nil
 	}
 	return w.reach.Change(&w.order.Groups, addrs)
@@ -134,6 +134,9 @@ func (r *Runner) command(spec Spec) (order, error) {
 		if o.Groups, err = o.Groups.Of(a.Job); err != nil {
 			return order{}, err
 		}
+	}
+	if spec.PMI != nil {
+		o.Groups = o.Groups.Jointly(spec.Group)
 	}
 	if err := save(spec.Root, orderEntry, o); err != nil {
 		return order{}, err
