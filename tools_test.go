@@ -73,7 +73,7 @@ func TestTools(t *testing.T) {
 		t.Errorf("installed: %v, %q", err, out)
 	}
 	out, err = tools(t, []string{"go", "git", "tc", "ip", "bridge", "srun", "mpiexec.hydra"}, "1000", "exit 1", "starts")
-	if err == nil || !strings.Contains(out, "apt-get install slurm-wlm munge openmpi-bin\n") {
+	if err == nil || !strings.Contains(out, "apt-get install slurm-wlm munge openmpi-bin parallel openssh-server openssh-client\n") {
 		t.Errorf("what is started beside zorilla: %v, %q", err, out)
 	}
 	out, err = tools(t, append([]string{"go", "git"}, jobs[1:4]...), "1000", "exit 1", "mpi")

@@ -6,6 +6,8 @@
 //	go test -bench Array ./bench                  # arrays, beside xargs
 //	go test -bench 'Jobs|Ps|Syncs' ./bench        # many jobs, and one of many
 //	go test -bench Starts ./bench                 # what a parallel job's start costs, beside srun and mpirun
+//	go test -bench MPI ./bench                    # MPI programs, beside mpirun and nothing at all
+//	go test -bench Farm ./bench                   # many jobs by many clients, beside GNU parallel over ssh
 //	go test -bench Jobs ./bench -program zorilla  # the same of another build
 //
 // Each benchmark builds zorilla and starts nodes on loopback as real processes; Starts

@@ -299,6 +299,7 @@ func (h *hosts) agent() string {
 while :; do case $1 in -*) shift ;; *) break ;; esac; done
 host=$1
 shift
+[ "$1" != -- ] || shift
 exec nsenter --net=`+filepath.Join(h.dir, "net")+`/$host --uts=`+h.own+`/$host.uts sh -c "$*"
 `, 0o755)
 }

@@ -169,7 +169,11 @@ func (s *starts) rivals(workers int) []rival {
 
 // launch runs a command that prints a line for each worker, for so long as is allowed.
 func (s *starts) launch(cmd *exec.Cmd, workers int) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, runLimit)
+	return s.launchWithin(runLimit, cmd, workers)
+}
+
+func (s *starts) launchWithin(limit time.Duration, cmd *exec.Cmd, workers int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
 	bound := exec.CommandContext(ctx, cmd.Path, cmd.Args[1:]...)
 	bound.Env, bound.SysProcAttr = cmd.Env, cmd.SysProcAttr
