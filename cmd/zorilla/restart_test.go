@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -162,6 +163,35 @@ func TestUpgradeUnderWorkers(t *testing.T) {
 	first.job(t, job, "running", allRun(2))
 	first.finishes(t, g, begun)
 	first.empty(t)
+}
+
+// Jobs that start after the program's file was replaced find the one that their node runs.
+func TestProgramIsReplacedUnderItsNode(t *testing.T) {
+	t.Parallel()
+	path, err := exec.LookPath("zorilla")
+	if err != nil {
+		t.Fatal(err)
+	}
+	net := realNet(t, 0)
+	net.program = filepath.Join(net.dir, "zorilla")
+	whole, err := os.ReadFile(path)
+	for _, file := range []string{net.program, net.program + ".new"} {
+		if err = errors.Join(err, os.WriteFile(file, whole, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	net.again(t, 1, "--slots", "2")
+	if err := os.Rename(net.program+".new", net.program); err != nil {
+		t.Fatal(err)
+	}
+	for _, lost := range []bool{false, true} {
+		if got := net.nodes[1].says(t, "run", "-n", "2", "sh", "-c", `test $ZORILLA_RANK = 1 || zorilla-rsh localhost echo reached`); got != "reached" {
+			t.Errorf("removed %t: %q", lost, got)
+		}
+		if err := os.Remove(net.program); err != nil && !lost {
+			t.Fatal(err)
+		}
+	}
 }
 
 // buildRelease builds the program with another version.

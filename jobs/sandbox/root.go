@@ -26,23 +26,6 @@ type Root struct {
 	GID      int
 }
 
-// ProgramDir has the program itself, as zorilla and as zorilla-rsh, in a root, if it could be
-// brought there.
-const ProgramDir = "/run/zorilla"
-
-// program opens the file of the running program, for its place in ProgramDir.
-func program() (tree, error) {
-	path, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return tree{}, err
-	}
-	t, err := openTree(unix.AT_FDCWD, path, ProgramDir+"/zorilla")
-	if err == nil {
-		err = t.lock()
-	}
-	return t, err
-}
-
 // skeleton is how much memory the directories may need that hold all others.
 const skeleton = "size=4m,mode=755"
 
@@ -147,10 +130,8 @@ func (r *Root) enter(in *Inside) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	own, missing := program()
-	if missing == nil {
-		defer unix.Close(own.fd)
-	}
+	own := openProgram()
+	defer own.close()
 	links, trees, err := r.collect()
 	defer func() {
 		for _, t := range trees {
@@ -178,9 +159,8 @@ func (r *Root) enter(in *Inside) error {
 		}
 	}
 	// What an owner shows there is the machine's: nothing is made in it.
-	if missing == nil && nearest(trees, ProgramDir) == nil && os.MkdirAll(at+ProgramDir, 0o755) == nil {
-		_ = os.Symlink(filepath.Base(own.path), at+ProgramDir+"/zorilla-rsh")
-		_ = own.attach(at + own.path)
+	if nearest(trees, ProgramDir) == nil {
+		own.bring(at + ProgramDir)
 	}
 	if err := errors.Join(r.cover(at), r.machine(at), r.names(at), in.open(at)); err != nil {
 		return err
