@@ -29,7 +29,7 @@ const (
 	// maxUnread is how much of a stream waits for who reads it, and maxUnreadAll how much of
 	// a connection: many streams that nobody reads must not hold up the others.
 	maxUnread    = 256 << 10
-	maxUnreadAll = 16 << 20
+	maxUnreadAll = 64 << 20 // all that one job may have at a node
 )
 
 // peerHandler serves other nodes. At first they can only find out whether they

@@ -53,6 +53,7 @@ func TestServersDoNotHideWhyAListenerWasClosed(t *testing.T) {
 
 // Who sends what nobody reads does not hold up other requests of the same node.
 func TestUnreadRequestsDoNotHoldUpOthers(t *testing.T) {
+	const unread = 200
 	begun, over := make(chan struct{}), make(chan struct{})
 	srv := httptest.NewUnstartedServer(nil)
 	srv.Config = server(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -60,7 +61,7 @@ func TestUnreadRequestsDoNotHoldUpOthers(t *testing.T) {
 			_, _ = io.Copy(io.Discard, r.Body) // of that size
 			return
 		}
-		close(begun)
+		begun <- struct{}{}
 		<-over
 	}), zerolog.Nop())
 	srv.EnableHTTP2 = true
@@ -78,9 +79,11 @@ func TestUnreadRequestsDoNotHoldUpOthers(t *testing.T) {
 		}
 		return err
 	}
-	go func() { _ = post(t.Context(), "/unread", endless{}) }() // it is broken off
 	defer close(over)
-	<-begun
+	for range unread {
+		go func() { _ = post(t.Context(), "/unread", endless{}) }() // it is broken off
+		<-begun
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for range 100 {

@@ -20,7 +20,11 @@ import (
 )
 
 // visits are of those who want to run something beside a worker.
-type visits struct{ s *Service }
+type visits struct {
+	s       *Service
+	beside  *crowd // workers here
+	relayed *crowd // for other nodes
+}
 
 // Enter runs one more command beside that of a rank: in has the client's frames of a session,
 // out gets the worker's. It returns when the session has ended, or an error if it could not
@@ -148,6 +152,10 @@ func entered(st *jobs.Status, rank int) (*jobs.WorkerStatus, error) {
 // about workers here.
 func (v visits) asked(ctx context.Context, from vicinity.ID, e peer.Entry, in io.Reader, out io.Writer) error {
 	s := v.s
+	if !v.relayed.enter(e.Job, maxRelayed, maxRelayed) {
+		return fmt.Errorf("%w: node %s passes on %d commands already, as many as it may: try again when some have ended", jobs.ErrRefused, s.self.ID.Short(), maxRelayed)
+	}
+	defer v.relayed.leave(e.Job)
 	switch {
 	case e.Host != "" && e.Job.Origin() == s.self.ID:
 		return v.meet(ctx, from, e, in, out)
@@ -208,6 +216,10 @@ func (v visits) here(ctx context.Context, e peer.Entry, in io.Reader, out io.Wri
 	if !ok {
 		return fmt.Errorf("%w: node %s runs no more commands in its workers", jobs.ErrNotRunning, s.self.ID.Short())
 	}
+	if !v.beside.enter(e.Job, maxBeside, maxRelayed) {
+		return fmt.Errorf("%w: %d commands run beside the workers of job %s at node %s, as many as may: end some", jobs.ErrRefused, maxBeside, e.Job.Short(), s.self.ID.Short())
+	}
+	defer v.beside.leave(e.Job)
 	conn, err := enterable.Enter(ctx, start)
 	if errors.Is(err, process.ErrNotEntered) {
 		return fmt.Errorf("%w: %w", jobs.ErrNotRunning, err)

@@ -100,17 +100,18 @@ func New(cfg Config) *Service {
 	}
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign}, cfg.Rand, w.OrphanLimit)
 	s.core.Claims.Limits, s.core.Claims.Disk.Keep = cfg.Limits, cfg.KeepFree
+	s.visits = visits{s, &crowd{}, &crowd{}}
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
 		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
-		Visit:  visits{s}.visit,
+		Visit:  s.visit,
 	}, s.loop, &s.core.Part)
 	s.own = origin.New(origin.Config{
 		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written,
 		Learn:   func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
 		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)
-	s.API, s.visits = s.own.API(), visits{s}
+	s.API = s.own.API()
 	return s
 }
 
