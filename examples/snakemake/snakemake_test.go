@@ -27,7 +27,7 @@ type network struct {
 func start(t *testing.T) *network {
 	t.Helper()
 	if _, err := exec.LookPath("/usr/bin/snakemake"); err != nil {
-		t.Skip("no snakemake of the system")
+		t.Fatalf("%v: .ci/tools installs it", err)
 	}
 	top := t.TempDir()
 	for dir := top; strings.HasPrefix(filepath.Base(filepath.Dir(dir)), "Test"); dir = filepath.Dir(dir) {

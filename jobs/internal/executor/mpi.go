@@ -189,7 +189,7 @@ func numbers(start *wire.Start) []int {
 // programs.
 func (x *parallel) gangs() *gang.Keeper {
 	return &gang.Keeper{
-		Self: x.cfg.Self.ID,
+		Self: x.cfg.Self.ID, Go: x.loop.Go,
 		Name: func(id vicinity.ID) string {
 			if m, ok := x.cfg.Member(id); ok && m.Name != "" {
 				return jobs.Label(m.Name, id)

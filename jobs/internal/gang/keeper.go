@@ -22,6 +22,9 @@ type Keeper struct {
 	// Lost is told, once, why a gang cannot go on whose ranks run here.
 	Lost func(id wire.Gang, why string)
 
+	// Go starts a goroutine that ends with the context of Follow, for whoever waits for those.
+	Go func(func())
+
 	mu      sync.Mutex // guards all below, and the cores
 	hubs    map[wire.Gang]*hub
 	members map[wire.Gang]*member
@@ -114,10 +117,11 @@ func (k *Keeper) join(ctx context.Context, r *Rank) *member {
 	if m.hub == k.Self && k.hubs[r.Gang] == nil {
 		h := &hub{core: NewHub(now, r.Nodes, k.Name, r.Again), news: make(chan struct{})}
 		k.hubs[r.Gang] = h
-		go k.watch(ctx, r.Gang, h)
+		k.Go(func() { k.watch(ctx, r.Gang, h) })
 	}
-	ctx, m.stop = context.WithCancel(ctx)
-	go k.beats(ctx, r.Gang, m)
+	its, stop := context.WithCancel(ctx)
+	m.stop = stop
+	k.Go(func() { k.beats(its, r.Gang, m) })
 	return m
 }
 

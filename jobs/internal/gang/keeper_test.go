@@ -69,7 +69,7 @@ func (w *world) start(n int) {
 		w.ends[n]()
 	}
 	w.lives[n], w.ends[n] = context.WithCancel(w.ctx)
-	w.keepers[n] = &Keeper{Self: id, Name: func(id vicinity.ID) string { return fmt.Sprint("node ", indexOf(w.nodes, id)) },
+	w.keepers[n] = &Keeper{Self: id, Go: func(f func()) { go f() }, Name: func(id vicinity.ID) string { return fmt.Sprint("node ", indexOf(w.nodes, id)) },
 		Send: func(ctx context.Context, to vicinity.ID, b *wire.Beat) (wire.BeatAnswer, error) {
 			return w.send(ctx, id, to, b)
 		},
