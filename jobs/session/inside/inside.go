@@ -235,11 +235,13 @@ func (s *server) stop() {
 	poke(s.room)
 }
 
-// endOfFile is what a terminal takes for the end.
+// endOfFile is what a terminal takes for the end of a line, and where one begins for the end
+// of all.
 const endOfFile = 4
 
 // feed writes input to the command as fast as that reads.
 func (s *server) feed() {
+	within := false // a line
 	for range s.room {
 		for {
 			s.mu.Lock()
@@ -251,6 +253,9 @@ func (s *server) feed() {
 			}
 			for len(part) > 0 {
 				n, err := s.f.Input.Write(part[:min(len(part), session.MaxData)])
+				if n > 0 {
+					within = part[n-1] != '\n'
+				}
 				if part = part[n:]; s.taken(n) != nil {
 					return
 				}
@@ -268,15 +273,23 @@ func (s *server) feed() {
 				continue
 			}
 			if last {
-				if s.f.Errors != nil {
-					_ = s.f.Input.Close()
-				} else {
-					_, _ = s.f.Input.Write([]byte{endOfFile})
-				}
+				s.end(within)
 				return
 			}
 			break
 		}
+	}
+}
+
+// end tells the command that there is no more input, perhaps within a line.
+func (s *server) end(within bool) {
+	switch {
+	case s.f.Errors != nil:
+		_ = s.f.Input.Close()
+	case within:
+		_, _ = s.f.Input.Write([]byte{endOfFile, endOfFile})
+	default:
+		_, _ = s.f.Input.Write([]byte{endOfFile})
 	}
 }
 
