@@ -169,6 +169,11 @@ Exit codes: the command's; 255 it could not be run, or was lost.`,
 	})
 }
 
+// atWork has a host be ready for what a launcher starts there. Mostly it is: the ranks that
+// wait there have done so.
+const atWork = `ln -sn "$HOME" ` + lead.Work + ` 2>/dev/null
+[ -e ` + lead.Finish + ` ] || ` + sandbox.ProgramDir + "/zorilla " + leadName + " " + lead.Prepare + "\n"
+
 // exitShell is the exit code of a remote shell's own faults.
 const exitShell = 255
 
@@ -181,7 +186,7 @@ func rshAction(con *console, args []string) error {
 	if err == nil {
 		start := session.Start{Args: []string{"/bin/sh", "-c", call.words}}
 		if os.Getenv(lead.Variable) != "" {
-			start.Args[2] = `ln -sn "$HOME" ` + lead.Work + " 2>/dev/null\n" + call.words // often it is there
+			start.Args[2] = atWork + call.words
 		}
 		if call.words == "" {
 			start.Args = loginShell

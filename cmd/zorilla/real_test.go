@@ -40,6 +40,8 @@ import (
 //	build NAME PACKAGE         go build a program of this repository
 //	socket NAME                make a unix socket
 //	tmpfs NAME SIZE            mount a small disk, until the end of the script
+//
+// $TESTDATA and $EXAMPLES are the directories of that name.
 func TestRealNodes(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -52,6 +54,13 @@ func TestRealNodes(t *testing.T) {
 			env.Setenv(raceOptions())
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("ZORILLA_STATE", n.stateOf(1))
+			for name, dir := range map[string]string{"TESTDATA": "testdata", "EXAMPLES": "../../examples"} {
+				path, err := filepath.Abs(dir)
+				if err != nil {
+					return err
+				}
+				env.Setenv(name, path)
+			}
 			if err := os.Mkdir(n.dir, 0o711); err != nil {
 				return err
 			}

@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/jobs/mpi"
 	"zorilla/jobs/session"
 	"zorilla/jobs/session/door"
 	"zorilla/jobs/session/outside"
@@ -31,6 +34,7 @@ const (
 	Hold    = "--hold"    // nothing, in no rank, until Release
 	Within  = "--within"  // the command that follows, beside a rank 0 that holds
 	Release = "--release" // beside that: the end of all ranks
+	Prepare = "--prepare" // what Libraries is to have, where a launcher starts something
 )
 
 const (
@@ -39,6 +43,9 @@ const (
 	// Work leads to the work directory of the job's first rank at a host: launchers want
 	// to begin everywhere at the path at which they began.
 	Work = "/tmp/zorilla-work"
+	// Libraries has, at each host, what helps the ranks of MPICH (jobs/mpi): Finish, last.
+	Libraries = "/tmp/zorilla-mpi"
+	Finish    = Libraries + "/libzfinish.so"
 	// Variable is set where a launcher runs.
 	Variable = "ZORILLA_LAUNCHER"
 	// atOnce is how many ranks are told so at a time.
@@ -54,19 +61,36 @@ func Run(agent string, args []string) (code int, err error) {
 	if err1 != nil || err2 != nil || tmp == "" || hosts == "" {
 		return 0, errors.New("this is not a rank of a job")
 	}
-	switch {
-	case rank != 0 || args[0] == Hold:
-		return 0, wait(tmp)
-	case args[0] == Release:
+	if args[0] == Release {
 		release(size)
 		return 0, os.WriteFile(filepath.Join(tmp, overFile), nil, 0o644)
-	case args[0] == Within && len(args) > 1:
-		return command(agent, tmp, hosts, args[1:])
 	}
-	if code, err = command(agent, tmp, hosts, args); err == nil && code == 0 {
+	libraries := prepare(Libraries)
+	switch {
+	case args[0] == Prepare:
+		return 0, nil
+	case rank != 0 || args[0] == Hold:
+		return 0, wait(tmp)
+	case args[0] == Within && len(args) > 1:
+		return command(agent, tmp, hosts, libraries, args[1:])
+	}
+	if code, err = command(agent, tmp, hosts, libraries, args); err == nil && code == 0 {
 		release(size)
 	}
 	return code, err
+}
+
+// prepare has what programs load be in a directory, which all ranks of a job at a host share.
+// Where it cannot they do without: not all of them need it.
+func prepare(dir string) mpi.Libraries {
+	if os.MkdirAll(dir, 0o755) != nil {
+		return mpi.Libraries{}
+	}
+	l, err := mpi.Install(dir)
+	if err != nil {
+		return mpi.Libraries{}
+	}
+	return l
 }
 
 // wait returns when a rank is not needed any more.
@@ -135,8 +159,8 @@ func gone(err error) bool {
 }
 
 // command runs the user's command to its end.
-func command(agent, tmp, hosts string, args []string) (int, error) {
-	env, err := Environment(agent, tmp, hosts)
+func command(agent, tmp, hosts string, libraries mpi.Libraries, args []string) (int, error) {
+	env, err := Environment(agent, tmp, hosts, libraries)
 	if err != nil {
 		return 0, err
 	}
@@ -145,7 +169,7 @@ func command(agent, tmp, hosts string, args []string) (int, error) {
 		cmd.Dir = Work
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), append(env, Variable+"=1", "PWD="+Work)...)
+	cmd.Env = append(os.Environ(), append(unset(env), Variable+"=1", "PWD="+Work)...)
 	// Signals of the job go to all processes of the rank, and the command is to end first. They
 	// are not ignored, since it would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -165,21 +189,34 @@ func command(agent, tmp, hosts string, args []string) (int, error) {
 	return 0, err
 }
 
+// unset returns those variables that have no value yet: what the user says goes before ours.
+func unset(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		_, own := os.LookupEnv(name)
+		return own
+	})
+}
+
 // Environment is what launchers look for: Open MPI's mpirun (4 and 5), hydra's mpiexec and GNU
-// parallel. It writes the files that it names to a directory.
-func Environment(agent, dir, hostFile string) ([]string, error) {
+// parallel; and what the ranks find that these start, who get their launcher's variables. It
+// writes the files that it names to a directory. Libraries are the same at all hosts.
+func Environment(agent, dir, hostFile string, libraries mpi.Libraries) ([]string, error) {
 	b, err := os.ReadFile(hostFile)
 	if err != nil {
 		return nil, err
 	}
 	var hydra, parallel strings.Builder
 	var addrs []string
+	most := 0 // slots of a host
 	for line := range strings.Lines(string(b)) {
 		addr, slots, found := strings.Cut(strings.TrimSpace(line), " slots=")
 		if !found {
 			return nil, fmt.Errorf("%s: %q: want ADDRESS slots=N", hostFile, line)
 		}
 		addrs = append(addrs, addr)
+		n, _ := strconv.Atoi(slots) // what is none is the launcher's to refuse
+		most = max(most, n)
 		fmt.Fprintf(&hydra, "%s:%s\n", addr, slots)
 		fmt.Fprintf(&parallel, "%s/%s\n", slots, addr)
 	}
@@ -198,10 +235,29 @@ func Environment(agent, dir, hostFile string) ([]string, error) {
 	if os.Geteuid() == 0 {
 		env = append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	}
+	env = append(env, remedies(len(addrs), most, libraries)...)
 	if name := interfaceOf(addrs); name != "" { // the machine's name may mean nothing to others
 		env = append(env, "HYDRA_IFACE="+name)
 	}
 	return env, nil
+}
+
+// remedies are what the ranks of jobs with --mpi find too: those that wait for a message, which
+// comes over the network, or from one that has no processor, let others go on; and those of MPICH
+// end. Launchers take the slots for processors, and say nothing of the kind.
+func remedies(hosts, slots int, l mpi.Libraries) (env []string) {
+	if hosts < 2 && slots <= runtime.NumCPU() {
+		return nil
+	}
+	env = append(env, "OMPI_MCA_mpi_yield_when_idle=1")
+	if l.Finish == "" {
+		return env
+	}
+	env = append(env, "LD_PRELOAD="+l.Finish, "ZORILLA_MPI_YIELD=1")
+	if hosts > 1 {
+		env = append(env, "ZORILLA_MPI_FINISH=1")
+	}
+	return env
 }
 
 // interfaceOf returns the interface that has the first of some addresses that is this machine's.

@@ -5,11 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	"zorilla/jobs"
+	"zorilla/jobs/mpi"
 	"zorilla/jobs/session"
 	"zorilla/jobs/session/door"
 )
@@ -58,5 +64,56 @@ func TestGone(t *testing.T) {
 		if gone(errors.New(text)) != want {
 			t.Errorf("%s: want %v", text, want)
 		}
+	}
+}
+
+// What launchers start on several hosts, or with more ranks than processors, is helped as ranks
+// of a job with --mpi are; else it is left alone.
+func TestRemedies(t *testing.T) {
+	l := prepare(t.TempDir())
+	if _, err := os.Stat(l.Finish); err != nil || filepath.Base(l.Finish) != filepath.Base(Finish) {
+		t.Fatalf("libraries %+v: %v", l, err)
+	}
+	busy, one := strconv.Itoa(runtime.NumCPU()+1), strconv.Itoa(runtime.NumCPU())
+	for hosts, want := range map[string]string{
+		"10.0.0.1 slots=" + one + "\n":                  "",
+		"10.0.0.1 slots=" + busy + "\n":                 "yield preload YIELD",
+		"10.0.0.1 slots=1\n10.0.0.2 slots=1\n":          "yield preload YIELD FINISH",
+		"10.0.0.1 slots=1\n10.0.0.2 slots=" + busy + "": "yield preload YIELD FINISH",
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "hosts")
+		if err := os.WriteFile(file, []byte(hosts), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		env, err := Environment("/agent", dir, file, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, v := range env {
+			for is, short := range map[string]string{
+				"OMPI_MCA_mpi_yield_when_idle=1": "yield", "LD_PRELOAD=" + l.Finish: "preload",
+				"ZORILLA_MPI_YIELD=1": "YIELD", "ZORILLA_MPI_FINISH=1": "FINISH",
+			} {
+				if v == is {
+					got = append(got, short)
+				}
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", hosts, got, want)
+		}
+		if env, err = Environment("/agent", dir, file, mpi.Libraries{}); err != nil || strings.Contains(strings.Join(env, " "), "LD_PRELOAD") {
+			t.Errorf("without a library: %q, %v", env, err)
+		}
+	}
+}
+
+func TestVariablesOfTheUserAreKept(t *testing.T) {
+	t.Setenv("OMPI_MCA_mpi_yield_when_idle", "0")
+	t.Setenv("LD_PRELOAD", "")
+	if got := unset([]string{"OMPI_MCA_mpi_yield_when_idle=1", "ZORILLA_MPI_YIELD=1", "LD_PRELOAD=/x"}); !slices.Equal(got, []string{"ZORILLA_MPI_YIELD=1"}) {
+		t.Errorf("set are %q", got)
 	}
 }
