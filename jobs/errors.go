@@ -13,6 +13,7 @@ var (
 	ErrEnded     = errors.New("ended")
 	// ErrNotRunning: there is no worker beside which a command could run.
 	ErrNotRunning = errors.New("not running")
+	ErrRange      = errors.New("out of range")
 	ErrForgotten  = errors.New("forgotten") // the job is known, its results are not kept any more
 )
 

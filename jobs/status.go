@@ -57,6 +57,7 @@ type Status struct {
 	Ended     time.Time `json:"ended,omitzero"`
 
 	Workers  []WorkerStatus `json:"workers"`              // by rank; of the attempt that counts
+	Asked    int            `json:"asked,omitempty"`      // how many workers were asked for last while it ran; 0 = nobody has asked
 	Array    *ArrayStatus   `json:"array,omitempty"`      // nil unless the job is an array
 	Worst    *WorstPair     `json:"worst_pair,omitempty"` // of its nodes, at the latest START; nil of one node, and of more than 128
 	Rounds   []Round        `json:"rounds"`               // floods so far, at most the last 64
@@ -135,7 +136,7 @@ const (
 	WorkerRunning   WorkerState = "running"
 	WorkerEnded     WorkerState = "ended"
 	WorkerLost      WorkerState = "lost"    // its node is gone
-	WorkerStopped   WorkerState = "stopped" // by the end of the job
+	WorkerStopped   WorkerState = "stopped" // by the end of the job, or as fewer were asked for
 )
 
 // Round is one flood of a job's search.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,7 @@ type story struct {
 	begun    map[jobs.RankAttempt]vicinity.ID // all STARTs, and where
 	together bool                             // the gang's attempt has been started
 	final    jobs.State
+	size     int // the most workers that it may have
 }
 
 // chapter is what it says of a rank.
@@ -52,6 +54,16 @@ type chapter struct {
 	node    vicinity.ID
 	state   record.Kind // the last that the rank was named in
 	code    int
+	given   bool // back
+}
+
+// serves reports whether a rank counts among the workers that a job has.
+func (c *chapter) serves() bool {
+	switch c.state {
+	case "", record.Exited, record.Collected:
+		return false
+	}
+	return !c.given
 }
 
 func NewAudit() *Audit {
@@ -167,8 +179,11 @@ func (s *story) read(a *Audit, job jobs.ID, ev *record.Event) string {
 		return "after the end"
 	}
 	if ev.Kind == record.Submitted {
-		s.spec, s.ranks = *ev.Spec, make([]chapter, ev.Spec.Workers())
+		s.spec, s.ranks, s.size = *ev.Spec, make([]chapter, ev.Spec.Workers()), ev.Spec.Workers()
 		return ""
+	}
+	if ev.Kind == record.Resized {
+		return s.readSize(ev)
 	}
 	if ev.Kind == record.Started && s.spec.Rigid() {
 		if s.together || len(ev.Ranks) != s.spec.Least() {
@@ -197,10 +212,16 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		switch {
 		case ra.Attempt != c.attempt+1:
 			return fmt.Sprintf("the attempt before was %d", c.attempt)
+		case c.given && c.state == record.Started:
+			return "the rank that was given back still runs at node " + c.node.Short()
+		case c.given:
 		case c.state == record.Granted || c.state == record.Started || c.state == record.Exited || c.state == record.Collected:
 			return fmt.Sprintf("the rank is at node %s: %s", c.node.Short(), c.state)
 		}
 		*c = chapter{attempt: ra.Attempt, node: ev.Node, state: ev.Kind}
+		if n := s.serving(); n > s.size {
+			return fmt.Sprintf("these are %d workers, and %d are wanted", n, s.size)
+		}
 		return ""
 	}
 	if ra.Attempt != c.attempt && ra.Attempt > 0 {
@@ -227,6 +248,9 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		}
 		c.code = ev.Exit.Code
 	case record.Retried:
+		if c.given {
+			return "the rank was given back"
+		}
 		if !s.spec.Rigid() && (was != record.Exited || c.code == 0) {
 			return "the rank has not failed"
 		}
@@ -249,6 +273,39 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 	return ""
 }
 
+// serving counts the workers that a job has.
+func (s *story) serving() (n int) {
+	for i := range s.ranks {
+		if s.ranks[i].serves() {
+			n++
+		}
+	}
+	return n
+}
+
+// readSize: a malleable job has another number of workers, within its range, and gives back
+// as many as are too many.
+func (s *story) readSize(ev *record.Event) string {
+	if s.spec.Rigid() || s.spec.Replicas > 1 || ev.Size < s.spec.Min || ev.Size > s.spec.Max {
+		return fmt.Sprintf("a job with %d to %d ranks is to have %d", s.spec.Min, s.spec.Max, ev.Size)
+	}
+	s.size = ev.Size
+	had := s.serving()
+	for _, ra := range ev.Ranks {
+		c := &s.ranks[ra.Rank]
+		if c.attempt != ra.Attempt || !c.serves() {
+			return fmt.Sprintf("attempt %d of rank %d, which is %s, is no worker", ra.Attempt, ra.Rank, c.state)
+		}
+		if c.given = true; c.state != record.Started {
+			c.state = record.Released
+		}
+	}
+	if n := s.serving(); n != min(had, s.size) {
+		return fmt.Sprintf("%d of %d workers are left, and %d are wanted", n, had, s.size)
+	}
+	return ""
+}
+
 // bytes: who has ended has all of its output durable at the origin, as it was
 // written.
 func (a *Audit) bytes(job jobs.ID, ra jobs.RankAttempt, wrote int) string {
@@ -267,8 +324,12 @@ func (a *Audit) bytes(job jobs.ID, ra jobs.RankAttempt, wrote int) string {
 	return ""
 }
 
-// readEnd: who is COMPLETED has one success of each rank.
+// readEnd: who is COMPLETED has one success of each rank; who FAILED, a failure of one that
+// was not given back.
 func (s *story) readEnd(ev *record.Event) string {
+	if ev.State == jobs.Failed && ev.Code != jobs.CodeZorilla && !slices.ContainsFunc(s.ranks, func(c chapter) bool { return c.code == ev.Code && !c.given }) {
+		return fmt.Sprintf("but no rank has ended with %d", ev.Code)
+	}
 	if ev.State != jobs.Completed {
 		return ""
 	}
@@ -282,6 +343,7 @@ func (s *story) readEnd(ev *record.Event) string {
 			}
 			won[rank] = true
 		case s.spec.Replicas > 1: // another copy may have won
+		case c.given && c.state != record.Started:
 		case c.attempt > 0 || s.spec.Rigid():
 			return fmt.Sprintf("but rank %d, attempt %d is %s with %d", i, c.attempt, c.state, c.code)
 		}

@@ -25,7 +25,7 @@ type storm struct {
 	length time.Duration
 	jobs   []jobs.ID
 	kills, failures, stops, cuts, owners, fits, drains,
-	cancels time.Duration // between such events; 0 = never
+	cancels, sizes time.Duration // between such events; 0 = never
 	bury   bool          // nodes may be gone for good
 	gone   []bool        // for good
 	gentle bool          // nothing lasts long enough for workers to be given up
@@ -64,6 +64,7 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	sometimes(0.1, func() { s.bury = true })
 	sometimes(0.3, func() { s.fits = every(10 * time.Second) })
 	sometimes(0.3, func() { s.drains = every(20 * time.Second) })
+	sometimes(0.6, func() { s.sizes = every(time.Second) })
 	sometimes(0.3, s.soften)
 	for i := range s.clocks {
 		sometimes(0.5, func() { s.clocks[i] += s.wrong() })
@@ -179,7 +180,29 @@ func (s *storm) rage() {
 			s.cancel(node, list[s.rnd.IntN(len(list))])
 		}
 	})
+	s.strike(s.sizes, func(node int) {
+		if list := s.Jobs(node).Jobs(); len(list) > 0 {
+			s.resizeOne(node, list[s.rnd.IntN(len(list))])
+		}
+	})
 	s.wait(s.length)
+}
+
+// resizeOne asks for another number of workers of a job, which may be out of its range.
+func (s *storm) resizeOne(node int, id jobs.ID) {
+	job := s.Jobs(node).Core().Jobs[id]
+	if job == nil {
+		return
+	}
+	spec := &job.Primary.Rec.Spec
+	q := jobs.Resize{Workers: spec.Min - 1 + s.rnd.IntN(spec.Max-spec.Min+3)}
+	for s.chance(0.4) {
+		q.Release = append(q.Release, s.rnd.IntN(spec.Max))
+	}
+	if s.chance(0.3) {
+		q.Workers = 0
+	}
+	s.resize(node, id, q)
 }
 
 // cut cuts some sites off.

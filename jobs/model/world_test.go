@@ -118,6 +118,11 @@ func (w *world) cancel(node int, id jobs.ID) {
 	w.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Cancel(now, id) })
 }
 
+func (w *world) resize(node int, id jobs.ID, q jobs.Resize) {
+	w.note(w.net.ID(node), id, "%d workers are asked for, without %v", q.Workers, q.Release)
+	w.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Resize(now, id, q) })
+}
+
 func (w *world) limit(node int, l jobs.Limits) {
 	w.note(w.net.ID(node), "", "limits: paused %v, %d jobs, %d workers per job", l.Paused, l.MaxJobs, l.MaxWorkersPerJob)
 	w.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Limit(now, l) })

@@ -12,6 +12,7 @@ import (
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
 )
 
 // Status returns a job and its version. Of a job of another origin that this
@@ -80,6 +81,30 @@ func (a *API) Cancel(id jobs.ID, why string) error {
 	return err
 }
 
+// ResizeHere makes another number of workers the one that a job of this origin wants, for a
+// worker at a node or for a user, and returns when that is durable. Errors wrap
+// jobs.ErrRange, ErrRefused or ErrNotRunning.
+func (a *API) ResizeHere(ctx context.Context, from vicinity.ID, m *wire.Resize) (size jobs.Size, err error) {
+	done := make(chan wire.Ack, 1)
+	var refused error
+	err = a.own.inJob(m.Job, func(j *job) {
+		size, refused = j.Primary.Sizing.Resize(time.Now(), from, m)
+		j.Primary.Do(primary.DoAnswer{Number: a.own.answers.expect(done)})
+		a.own.core.Flush(time.Now(), j.Job)
+	})
+	if past := (*jobs.ForgottenError)(nil); errors.As(err, &past) {
+		return size, fmt.Errorf("%w: job %s has ended (%s)", jobs.ErrNotRunning, m.Job.Short(), past.St.State)
+	}
+	if err == nil {
+		err = refused
+	}
+	if err != nil {
+		return jobs.Size{}, err
+	}
+	_, err = whenWritten(ctx, a.own, done)
+	return size, err
+}
+
 // Output calls f with the output of a job of this origin, of one rank or of
 // all (-1), in the order of its arrival; of an array, of one task or of all (see
 // arrayOutput), whose ID is the rank of what it tells. Of a job with replicas each rank is told
@@ -98,6 +123,9 @@ func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func
 		}
 		for i := range j.Primary.Rec.Ranks {
 			counts[jobs.RankAttempt{Rank: i, Attempt: j.Primary.Rec.Ranks[i].Attempt}] = true
+		}
+		for _, k := range j.Primary.Rec.Kept {
+			counts[k.RankAttempt] = true
 		}
 	})
 	if err != nil {

@@ -156,6 +156,11 @@ func pinOutputs(store transfer.PinStore, rec *record.Record) {
 			transfer.PinManifest(store, outputsOwner(rec.ID), k.Output.Manifest)
 		}
 	}
+	for _, k := range rec.Kept {
+		if k.Output != nil {
+			transfer.PinManifest(store, outputsOwner(rec.ID), k.Output.Manifest)
+		}
+	}
 }
 
 // recall makes a job that has ended again of what the journal and the disk have of it.

@@ -41,13 +41,18 @@ func (w *File) missing(had map[jobs.RankAttempt]wire.Written, told map[StreamOf]
 // Expect compares what was found in the file with what the job's journal tells
 // of it.
 func (w *File) Expect(rec *record.Record) {
-	for i := range rec.Ranks {
-		if k := &rec.Ranks[i]; k.Wrote != nil {
-			ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
-			had := map[jobs.RankAttempt]wire.Written{ra: *k.Wrote}
+	expect := func(ra jobs.RankAttempt, wrote *wire.Written) {
+		if wrote != nil {
+			had := map[jobs.RankAttempt]wire.Written{ra: *wrote}
 			got := w.Received([]jobs.RankAttempt{ra})[ra]
 			w.missing(had, map[StreamOf]int64{{ra, process.Stdout}: got.Stdout, {ra, process.Stderr}: got.Stderr}, func(jobs.RankAttempt) bool { return true })
 		}
+	}
+	for i := range rec.Ranks {
+		expect(jobs.RankAttempt{Rank: i, Attempt: rec.Ranks[i].Attempt}, rec.Ranks[i].Wrote)
+	}
+	for _, k := range rec.Kept {
+		expect(k.RankAttempt, k.Wrote)
 	}
 	size, _, _ := w.Spool.State()
 	w.mu.Lock()

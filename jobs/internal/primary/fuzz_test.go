@@ -23,7 +23,15 @@ func FuzzPeerMessages(f *testing.F) {
 	f.Add(codec.MustMarshal(wire.Measure{Job: wiretest.Job, Nodes: []vicinity.ID{jobtest.Node(1)}}))
 	f.Add(codec.MustMarshal(wire.Measured{RTT: []int64{20_000, 0}}))
 	f.Add(codec.MustMarshal(wire.Report{Job: wiretest.Job, Addrs: []string{"10.0.0.1:5444"}, Workers: []wire.WorkerReport{{RankAttempt: jobs.RankAttempt{Rank: 0, Attempt: 1}, State: jobs.WorkerEnded, Exit: &process.Exit{Code: 3}}}}))
+	f.Add(codec.MustMarshal(wire.Resize{Job: wiretest.Job, By: wiretest.RA(0, 1), Resize: jobs.Resize{Workers: 2, Release: []int{1}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		var z wire.Resize
+		if codec.Unmarshal(b, &z) == nil && z.Check() == nil {
+			c := crowd(t, 1, 4, 2)
+			if size, err := c.p.Sizing.Resize(c.now, jobtest.Node(1), &z); err == nil && (size.Wanted < 1 || size.Wanted > 4 || size.Have < 1) {
+				t.Fatalf("%+v makes %+v", z, size)
+			}
+		}
 		var g wire.Grant
 		if codec.Unmarshal(b, &g) == nil && g.Check() == nil && !g.Job.Valid() {
 			t.Fatal("a grant for no job")
@@ -70,6 +78,7 @@ func FuzzPeerMessages(f *testing.F) {
 func FuzzEvents(f *testing.F) {
 	f.Add(codec.MustMarshal(record.Event{Kind: record.Granted, Node: jobtest.Node(1), Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 1}}}))
 	f.Add(codec.MustMarshal(record.Event{Kind: record.Submitted, Spec: &jobs.Spec{Args: []string{"a"}, Min: 1, Max: 4, Slots: 1}}))
+	f.Add(codec.MustMarshal(record.Event{Kind: record.Resized, Size: 1, Ranks: []jobs.RankAttempt{{Rank: 1, Attempt: 1}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var ev record.Event
 		if codec.Unmarshal(b, &ev) != nil {

@@ -35,18 +35,21 @@ type Primary struct {
 
 	Received   map[jobs.RankAttempt]wire.Written
 	collecting map[jobs.RankAttempt]bool
+	Sizing     *Sizing
 }
 
 // New makes the core of a job from its events: one for a new job, all
 // of the journal after a restart.
 func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 	s := search.New(self.ID, rnd)
-	return &Primary{
+	p := &Primary{
 		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
 		Received: map[jobs.RankAttempt]wire.Written{}, collecting: map[jobs.RankAttempt]bool{},
 	}
+	p.Sizing = &Sizing{Primary: p}
+	return p
 }
 
 // Submit begins a new job.

@@ -98,6 +98,10 @@ func (p *lifecycle) declined(now time.Time, from vicinity.ID, w wire.WorkerRepor
 	why := fmt.Sprintf("%s: %s %s", p.Rec.Spec.Who(w.Rank), jobs.Label(p.Rec.Ranks[w.Rank].Name, from), w.Reason)
 	p.Search.FailedAt(now, from, w.Reason)
 	ranks := []jobs.RankAttempt{w.RankAttempt}
+	if p.Rec.Ranks[w.Rank].GivenBack {
+		p.emit(record.Event{Kind: record.Released, At: now, Ranks: ranks, Reason: p.Rec.Ranks[w.Rank].Retried})
+		return
+	}
 	if p.Rec.Closing() { // nobody is looked for any more
 		p.lost(now, ranks, why)
 		return

@@ -31,14 +31,35 @@ func (p *Primary) reason() string {
 		if p.Rec.Tasks != nil {
 			return p.Rec.Tasks.Text()
 		}
-		if p.Rec.Spec.Rigid() || p.outlook().Wanted == 0 {
-			return ""
-		}
-		return fmt.Sprintf("runs with %d workers, up to %d more are welcome", p.Rec.Count(jobs.WorkerRunning, jobs.WorkerEnded), p.outlook().Wanted)
+		return sizeReason(p)
 	case jobs.Collecting:
 		return fmt.Sprintf("fetching the outputs of %d workers", len(p.collecting))
 	}
 	return p.Rec.Reason
+}
+
+// sizeReason tells how many workers a job has, and could have.
+func sizeReason(p *Primary) string {
+	have, more, asked := p.Rec.Ranks.Kept(jobs.WorkerRunning, jobs.WorkerEnded), p.outlook().Wanted, ""
+	if p.Rec.Asked > 0 {
+		asked = fmt.Sprintf("; %d were asked for", p.Rec.Asked)
+	}
+	switch {
+	case p.Rec.Spec.Rigid() || more == 0 && asked == "":
+		return ""
+	case more == 0:
+		return fmt.Sprintf("runs with %d workers%s", have, asked)
+	}
+	return fmt.Sprintf("runs with %d workers, up to %d more are welcome%s", have, more, asked)
+}
+
+// shownState is how a rank is. One that was given back and has nothing to end is not
+// looked for.
+func shownState(k *record.Rank) jobs.WorkerState {
+	if k.GivenBack && k.State == jobs.WorkerWanted {
+		return jobs.WorkerStopped
+	}
+	return k.State
 }
 
 // awayReason names a node that is being started again, or is "".
@@ -57,7 +78,12 @@ func (p *Primary) Status() jobs.Status {
 		ID: r.ID, Origin: r.Origin, Spec: r.Spec, State: r.State, Reason: p.reason(), ExitCode: r.Code,
 		Submitted: r.Submitted, Started: r.Started, Ended: r.Ended,
 		Rounds: slices.Clone(p.Search.Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Broken: r.Broken,
-		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst,
+		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Asked: r.Asked,
+	}
+	for _, k := range r.Kept {
+		if k.Output != nil {
+			s.Outputs = append(s.Outputs, *k.Output)
+		}
 	}
 	for i := range r.Ranks {
 		k := &r.Ranks[i]
@@ -68,7 +94,7 @@ func (p *Primary) Status() jobs.Status {
 		rank, replica := r.Spec.RankOf(i)
 		s.Workers = append(s.Workers, jobs.WorkerStatus{
 			Rank: rank, Replica: replica, Won: r.Replicated() && r.Telling(rank) == i && k.Collected && record.Succeeded(k.Exit), Attempt: k.Attempt, Retried: k.Retried, Node: k.Node, Name: k.Name, RTT: codec.Duration(k.RTT),
-			State: k.State, Exit: k.Exit, Stdout: got.Stdout, Stderr: got.Stderr,
+			State: shownState(k), Exit: k.Exit, Stdout: got.Stdout, Stderr: got.Stderr,
 		})
 		if k.Output != nil && k.Collected && !r.Spare(i) {
 			s.Outputs = append(s.Outputs, *k.Output)

@@ -60,7 +60,7 @@ func (t *tableState) of(r *record.Record) []wire.Host {
 func (p *lifecycle) startMessage(ranks []jobs.RankAttempt) wire.Start {
 	s := wire.Start{Job: p.Rec.ID, Ranks: ranks, Size: p.Rec.Spec.Min, Hosts: p.table.of(&p.Rec), Epoch: p.Rec.Epoch, MasterNode: p.Rec.Ranks[0].Node}
 	if !p.Rec.Spec.Rigid() {
-		s.Size = p.Rec.Count(jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning, jobs.WorkerEnded)
+		s.Size = p.Rec.Ranks.Kept(jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning, jobs.WorkerEnded)
 	}
 	return s
 }

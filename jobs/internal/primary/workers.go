@@ -113,7 +113,7 @@ func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.R
 			}
 		}
 		a.Drop = !a.Done && !p.Rec.Owned(from, w.RankAttempt)
-		a.Stop = (stop || p.Rec.Spare(w.Rank)) && !a.Drop && w.State == jobs.WorkerRunning
+		a.Stop = !a.Drop && w.State == jobs.WorkerRunning && (stop || p.Rec.Spare(w.Rank) || p.Rec.Ranks[w.Rank].GivenBack)
 		ack.Workers = append(ack.Workers, a)
 	}
 	if len(missed) > 0 {
@@ -157,7 +157,7 @@ func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerRepo
 		}
 		p.emit(p.exited(now, w))
 		p.stopSpare(w.Rank)
-		if record.BadExit(w.Exit) && p.Rec.Tasks == nil {
+		if record.BadExit(w.Exit) && p.Rec.Tasks == nil && !k.GivenBack {
 			p.failed(now, from, w)
 		}
 		if !p.Rec.Owns(w.RankAttempt) || k.State != jobs.WorkerEnded {

@@ -28,7 +28,7 @@ func (r *Record) failedRanks() (n int) {
 		return n
 	}
 	for i := range r.Ranks {
-		if k := &r.Ranks[i]; k.State == jobs.WorkerEnded && BadExit(k.Exit) {
+		if k := &r.Ranks[i]; k.State == jobs.WorkerEnded && BadExit(k.Exit) && !k.GivenBack {
 			n++
 		}
 	}
@@ -82,7 +82,7 @@ func (r *Record) Verdict() Verdict {
 	v := Verdict{State: jobs.Completed}
 	for i := range r.Ranks {
 		k := &r.Ranks[i]
-		if !BadExit(k.Exit) || r.forgiven(i) {
+		if !BadExit(k.Exit) || k.GivenBack || r.forgiven(i) {
 			continue
 		}
 		if v.State == jobs.Completed {
@@ -105,7 +105,7 @@ func (r *Record) Verdict() Verdict {
 func (r *Record) StoppedText() string {
 	n := r.Count(jobs.WorkerLost, jobs.WorkerPreparing, jobs.WorkerReady)
 	for i := range r.Ranks {
-		if e := r.Ranks[i].Exit; e != nil && e.Cause == process.Stopped {
+		if e := r.Ranks[i].Exit; e != nil && e.Cause == process.Stopped && !r.Ranks[i].GivenBack {
 			n++
 		}
 	}

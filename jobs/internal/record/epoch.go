@@ -3,15 +3,17 @@ package record
 import "zorilla/jobs"
 
 // InTable reports whether a rank is in the job's table: it was started, and was
-// not lost or taken back since. One that has ended stays, so that the end of a
-// job is no change.
-func (k *Rank) InTable() bool { return k.State == jobs.WorkerRunning || k.State == jobs.WorkerEnded }
+// not lost, taken back or given back since. One that has ended stays, so that the
+// end of a job is no change.
+func (k *Rank) InTable() bool {
+	return (k.State == jobs.WorkerRunning || k.State == jobs.WorkerEnded) && !k.GivenBack
+}
 
 // turn begins an epoch if the event, which is not applied yet, changes the
 // table.
 func (r *Record) turn(ev Event) {
 	switch ev.Kind {
-	case Started, Lost, Retried, Declined:
+	case Started, Lost, Retried, Declined, Resized:
 	default:
 		return
 	}

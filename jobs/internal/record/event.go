@@ -31,6 +31,7 @@ const (
 	Away       Kind = "away"      // Node is being started again, until For has passed
 	Retried    Kind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
 	Declined   Kind = "declined"  // the same, since the program of one did not begin at its node: it does not count
+	Resized    Kind = "resized"   // Size: how many workers were asked for; Ranks are given back; Reason
 	Leased     Kind = "leased"    // Ranks (one) gets Tasks of an array
 	TasksEnded Kind = "tasks"     // Ranks (one): Results of tasks
 	Warned     Kind = "warned"    // Warn
@@ -66,6 +67,7 @@ type Event struct {
 	Worst *jobs.WorstPair `json:"worst,omitempty"` // of Started
 	Ports []int           `json:"ports,omitempty"` // of Started: of the first Ranks; 0 = none
 	Past  *Past           `json:"past,omitempty"`
+	Size  int             `json:"size,omitempty"` // of Resized
 
 	Stored int64 `json:"stored,omitempty"` // of Ended: size of the file that holds its output
 }
@@ -84,6 +86,7 @@ type Rank struct {
 	Port      int    // that its node has chosen for what rank 0 listens at; 0 = none
 	Retries   int    // attempts that followed a failure of the program
 	Retried   string // why a new attempt was, or is, needed
+	GivenBack bool   // the job does without it, whatever becomes of it, until it is granted again
 }
 
 // Record is a job as its events tell it.
@@ -92,7 +95,7 @@ type Record struct {
 	Origin    vicinity.ID
 	Spec      jobs.Spec
 	Stamp     jobs.Stamp
-	Ranks     []Rank // by worker, spec.Workers() of them
+	Ranks     RankList // by worker, spec.Workers() of them
 	State     jobs.State
 	Reason    string // of the end
 	Code      int
@@ -102,17 +105,17 @@ type Record struct {
 	Submitted time.Time
 	Started   time.Time
 	Ended     time.Time
-	Met       map[int]bool              // fulfilled dependencies, by their place in the spec
-	Eligible  time.Time                 // since when it may look for workers
-	Tally     *jobs.Tally               // of answers, when it started or ended
-	Lacking   time.Time                 // since when ranks need another attempt: of the latest loss or retry
-	Retries   int                       // times that the gang was started again as a whole
-	Tasks     *TaskTable                // nil unless the job is an array
-	Epoch     int64                     // of the table: how often it has changed
-	Won       Winners                   // of a job with replicas
-	Worst     *jobs.WorstPair           // of the nodes at the latest START; nil = not known
-	Past      *Past                     // of a job whose results are forgotten: all that is known
-	Away      map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
+	Met       map[int]bool // fulfilled dependencies, by their place in the spec
+	Eligible  time.Time    // since when it may look for workers
+	Tally     *jobs.Tally  // of answers, when it started or ended
+	Lacking   time.Time    // since when ranks need another attempt: of the latest loss or retry
+	Retries   int          // times that the gang was started again as a whole
+	Tasks     *TaskTable   // nil unless the job is an array
+	Shape
+	Won   Winners                   // of a job with replicas
+	Worst *jobs.WorstPair           // of the nodes at the latest START; nil = not known
+	Past  *Past                     // of a job whose results are forgotten: all that is known
+	Away  map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
 }
 
 // applyTasks does what an event means for the tasks of an array.
@@ -156,12 +159,15 @@ func (r *Record) Apply(ev Event) {
 		}
 	case Granted:
 		for _, ra := range ev.Ranks {
+			keep(r, ra.Rank)
 			r.Ranks[ra.Rank] = Rank{Attempt: ra.Attempt, Node: ev.Node, Name: ev.Name, RTT: time.Duration(ev.RTT), State: jobs.WorkerPreparing, Retries: r.Ranks[ra.Rank].Retries, Retried: r.Ranks[ra.Rank].Retried}
 		}
 	case Released:
 		r.each(ev.Ranks, func(k *Rank) {
-			*k = Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: ev.Reason}
+			*k = Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: ev.Reason, GivenBack: k.GivenBack}
 		})
+	case Resized:
+		resize(r, ev)
 	case Retried, Declined:
 		r.again(ev)
 	case Followed:
@@ -184,7 +190,7 @@ func (r *Record) Apply(ev Event) {
 	case Collected:
 		r.each(ev.Ranks, func(k *Rank) { k.Collected = true })
 	case Lost:
-		r.each(ev.Ranks, func(k *Rank) { k.State, k.Retried = jobs.WorkerLost, ev.Reason })
+		r.each(ev.Ranks, func(k *Rank) { k.lose(ev.Reason) })
 		r.warn(ev.Reason)
 		r.Lacking = ev.At
 	case Warned:
@@ -278,7 +284,7 @@ func (r *Record) derive() jobs.State {
 		case jobs.WorkerLost:
 			waiting++
 		case jobs.WorkerWanted:
-			if r.Ranks[i].Attempt > 0 { // given back, see primary.missing
+			if r.Ranks[i].again() {
 				waiting++
 			}
 		}
@@ -305,7 +311,7 @@ func (ev *Event) Sound(r *Record) bool {
 	if r.Ranks == nil || ev.Kind == Followed && (ev.After < 1 || ev.After > len(r.Spec.After)) {
 		return false
 	}
-	if wire.CheckTaskRanges(ev.Tasks) != nil {
+	if wire.CheckTaskRanges(ev.Tasks) != nil || ev.Size < 0 || ev.Size > len(r.Ranks) {
 		return false
 	}
 	for _, ra := range ev.Ranks {
@@ -320,6 +326,11 @@ func (ev *Event) Sound(r *Record) bool {
 func (r *Record) Filed() (n int64) {
 	for i := range r.Ranks {
 		if k := &r.Ranks[i]; k.Output != nil && k.Collected {
+			n += k.Output.Bytes
+		}
+	}
+	for _, k := range r.Kept {
+		if k.Output != nil {
 			n += k.Output.Bytes
 		}
 	}

@@ -1,10 +1,15 @@
 package record
 
-import "zorilla/jobs"
+import (
+	"slices"
+
+	"zorilla/jobs"
+)
 
 // CountsOutput reports whether the output of an attempt is told to users.
 func (r *Record) CountsOutput(ra jobs.RankAttempt) bool {
-	return r.Tasks != nil || ra.Rank < len(r.Ranks) && r.Ranks[ra.Rank].Attempt == ra.Attempt
+	return r.Tasks != nil || ra.Rank < len(r.Ranks) && r.Ranks[ra.Rank].Attempt == ra.Attempt ||
+		slices.ContainsFunc(r.Kept, func(k Kept) bool { return k.RankAttempt == ra })
 }
 
 // KnowsOutput reports whether it is known how much a worker wrote, or all of them

@@ -45,16 +45,17 @@ func (r *Record) WantedRanks(limit int) []int {
 	if t := r.Tasks; t != nil { // those that come will take one each
 		limit = min(limit, max(0, t.waits-r.Count(jobs.WorkerPreparing, jobs.WorkerReady)))
 	}
-	// Nobody new is looked for once a first rank has ended.
-	grow := r.Tasks != nil || r.Count(jobs.WorkerEnded) == 0
+	more := growth(r)
 	for i := range r.Ranks {
-		switch r.Ranks[i].State {
-		case jobs.WorkerLost:
+		switch k := &r.Ranks[i]; {
+		case k.State == jobs.WorkerLost:
 			lost = append(lost, i)
-		case jobs.WorkerWanted:
-			if len(fresh) < limit && (grow || r.Ranks[i].Attempt > 0) {
-				fresh = append(fresh, i)
-			}
+		case len(fresh) == limit:
+		case k.again():
+			fresh = append(fresh, i)
+		case k.free() && more > 0:
+			more--
+			fresh = append(fresh, i)
 		}
 	}
 	all := append(lost, fresh...)
@@ -79,7 +80,7 @@ func (r *Record) Missing() (n int) {
 		return 0
 	}
 	for i := range r.Ranks {
-		if k := &r.Ranks[i]; k.State == jobs.WorkerLost || k.State == jobs.WorkerWanted && k.Attempt > 0 {
+		if k := &r.Ranks[i]; k.State == jobs.WorkerLost || k.again() {
 			n++
 		}
 	}
