@@ -29,6 +29,7 @@ type service struct {
 var (
 	_ api.Service = (*service)(nil)
 	_ api.Enterer = (*service)(nil)
+	_ api.Resizer = (*service)(nil)
 )
 
 func newService(n *Node) *service {

@@ -135,6 +135,15 @@ func (s *jobService) Enter(ctx context.Context, ref string, rank int, in io.Read
 	return s.jobs.Enter(ctx, id, rank, in, out)
 }
 
+// Resize asks for another number of workers.
+func (s *jobService) Resize(ctx context.Context, ref string, q jobs.Resize) (jobs.Size, error) {
+	id, _, err := s.of(ctx, ref)
+	if err != nil {
+		return jobs.Size{}, err
+	}
+	return s.jobs.Resize(ctx, id, q)
+}
+
 // Chunk returns one chunk: from here, else from the origin of the job.
 func (s *jobService) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
 	b, err := s.blobs.chunk(h)

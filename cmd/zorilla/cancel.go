@@ -1,8 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
 	"github.com/urfave/cli/v2"
 
+	"zorilla/jobs"
+	"zorilla/jobs/session/door"
 	"zorilla/node/api"
 )
 
@@ -18,6 +25,73 @@ A job that has ended already is no error.
 zorilla cancel last`,
 		Action: askEachJob((*api.Client).Cancel),
 	})
+}
+
+func resizeCommand(con *console) *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "resize",
+		Category:  groupJobs,
+		Usage:     "give a job of -n MIN..MAX more or fewer workers while it runs",
+		UsageText: "zorilla resize [options] JOB [N]\n   zorilla resize [options] [N]     inside a job",
+		Description: `
+N is MIN to MAX. More are looked for as at the start. If there are to be fewer, the
+highest ranks go, or those that --release names: SIGTERM, after 5 s SIGKILL. They are no
+failure, and their output and files are kept. Without N a rank that --release names goes
+and no other comes; with neither it prints how many there are. The latest request counts.
+
+zorilla resize last 4
+zorilla resize --release $ZORILLA_RANK      in a rank that has nothing to do`,
+		Flags: []cli.Flag{
+			&cli.IntSliceFlag{Name: "release", Usage: "the `RANK` that goes first (repeatable)"},
+			jsonFlag(),
+		},
+		Action: func(c *cli.Context) error { return resizeAction(con, c) },
+	})
+}
+
+func resizeAction(con *console, c *cli.Context) error {
+	args, path := c.Args().Slice(), os.Getenv(door.Variable)
+	q, job := jobs.Resize{Release: c.IntSlice("release")}, os.Getenv("ZORILLA_JOB_ID")
+	inside := len(args) == 0 || len(args) == 1 && job != ""
+	if !inside {
+		job, args = args[0], args[1:]
+	}
+	if len(args) > 1 {
+		return usage(c, "unexpected argument %q", args[1])
+	}
+	if len(args) == 1 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n < 1 {
+			return usage(c, "%s: want a number of workers", args[0])
+		}
+		q.Workers = n
+	}
+	if err := q.Check(); err != nil {
+		return usage(c, "%v", err)
+	}
+	var size jobs.Size
+	var err error
+	switch {
+	case !inside:
+		err = with(c, func(client *api.Client) (err error) {
+			size, err = client.Resize(c.Context, job, q)
+			return err
+		})
+	case path == "" && job == "":
+		return usage(c, "which job? name it by its ID, the first characters of it, or last; only inside a job it need not be named")
+	case path == "":
+		err = errors.New(noDoor)
+	default:
+		err = door.Resize(c.Context, path, q.Workers, q.Release, &size)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("resize: %w", err)
+	case c.Bool("json"):
+		return con.printJSON(size)
+	}
+	_, err = fmt.Fprintf(con.stdout, "wanted %d of %d to %d workers, there are %d\n", size.Wanted, size.Min, size.Max, size.Have)
+	return err
 }
 
 func rmCommand(con *console) *cli.Command {

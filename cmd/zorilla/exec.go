@@ -199,12 +199,14 @@ func rshAction(con *console, args []string) error {
 	return &codedError{fmt.Errorf("rsh: %w", err), exitShell}
 }
 
+const noDoor = "this is not a process of a job whose node lets it ask for others: $" + door.Variable + " is not set; nodes without namespaces do not (zorilla nodes --json, enforces)"
+
 // inside passes a session on to another worker of the job that this process is in.
 func inside(a door.Ask) func(context.Context, io.Reader, io.Writer) error {
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
 		path := os.Getenv(door.Variable)
 		if path == "" {
-			return errors.New("this is not a process of a job whose node lets it ask for others: $" + door.Variable + " is not set; nodes without namespaces do not (zorilla nodes --json, enforces)")
+			return errors.New(noDoor)
 		}
 		return door.Enter(ctx, path, a, in, out)
 	}

@@ -104,6 +104,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("tasks", "%s", tally(st.Array))
 	}
 	add("workers", "%s", wish(st.Spec))
+	if st.Asked > 0 {
+		add("asked for", "%s, while it runs", count(st.Asked, "worker"))
+	}
 	add("submitted", "%s", stamp(st.Submitted, now))
 	if !st.Started.IsZero() {
 		add("started", "%s, after %s", stamp(st.Started, now), units.Span(st.Started.Sub(st.Submitted)))

@@ -28,6 +28,7 @@ func (s *Service) PeerHandler() http.Handler {
 	}))
 	mux.HandleFunc("GET "+peer.PathStdin, s.serveStdin)
 	mux.HandleFunc("POST "+peer.PathEnter, server.ServeEnter(s.asked))
+	mux.HandleFunc("POST "+peer.PathResize, server.ServeResize(s.resizeAsked))
 	return mux
 }
 

@@ -104,7 +104,7 @@ func New(cfg Config) *Service {
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
 		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
-		Visit:  s.visit,
+		Knocks: &executor.Knocks{Enter: s.visit, Resize: s.resize},
 	}, s.loop, &s.core.Part)
 	s.own = origin.New(origin.Config{
 		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written,

@@ -101,3 +101,37 @@ func (c *Client) Enter(ctx context.Context, job string, rank int, in io.Reader, 
 	}
 	return nil
 }
+
+// Resizer is what a Service can do besides.
+type Resizer interface {
+	// Resize makes another number of workers the one that a malleable job wants, and returns
+	// what is in force when that is durable. Errors wrap jobs.ErrRange, jobs.ErrNotRunning if
+	// the job has ended, and ErrRefused if it cannot have another number.
+	Resize(ctx context.Context, job string, q jobs.Resize) (jobs.Size, error)
+}
+
+var _ Resizer = (*Client)(nil)
+
+const maxResizeBody = 64 << 10
+
+// resizeOf reads requests for what a Resizer does.
+func resizeOf(s Resizer) func(r *http.Request, job string) (any, error) {
+	return func(r *http.Request, job string) (any, error) {
+		var q jobs.Resize
+		if err := readJSON(r, maxResizeBody, &q); err != nil {
+			return nil, err
+		}
+		if err := q.Check(); err != nil {
+			return nil, err
+		}
+		return s.Resize(r.Context(), job, q)
+	}
+}
+
+// Resize implements Resizer.
+func (c *Client) Resize(ctx context.Context, job string, q jobs.Resize) (size jobs.Size, err error) {
+	if err := checkJob(job); err != nil {
+		return size, err
+	}
+	return size, c.post(ctx, jobPath(job)+"/resize", q, &size)
+}

@@ -31,6 +31,7 @@ var kinds = []struct {
 	err    error
 }{
 	{"invalid_job", http.StatusBadRequest, jobs.ErrInvalid},
+	{"out_of_range", http.StatusBadRequest, jobs.ErrRange},
 	{"invalid", http.StatusBadRequest, ErrInvalid},
 	{"not_found", http.StatusNotFound, ErrNotFound},
 	{"ambiguous", http.StatusConflict, ErrAmbiguous},

@@ -51,6 +51,9 @@ func Handler(s Service) http.Handler {
 	if e, ok := s.(Enterer); ok {
 		mux.HandleFunc("POST /v1/jobs/{job}/enter", entrance{e}.serve)
 	}
+	if e, ok := s.(Resizer); ok {
+		mux.HandleFunc("POST /v1/jobs/{job}/resize", ofJob(resizeOf(e)))
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, fmt.Errorf("%w: no route %s %.80s in this version", ErrNotFound, r.Method, r.URL.Path))
 	})

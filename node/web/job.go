@@ -164,6 +164,9 @@ func facts(st *jobs.Status) []counter {
 		workers = fmt.Sprintf("%d to %d, as they come", s.Min, s.Max)
 	}
 	list := []counter{{"Origin", label(st.Origin.Short(), nameLimit)}, {"Workers", workers}, {"Slots each", strconv.Itoa(s.Slots)}, {"Strategy", cmp.Or(label(s.Strategy, nameLimit), "nearest")}}
+	if st.Asked > 0 {
+		list = append(list, counter{"Asked for", count(int64(st.Asked))})
+	}
 	if a := st.Array; a != nil {
 		list = append(list, counter{"Tasks", count(int64(a.Tasks))}, counter{"Tasks done", count(int64(a.Done))}, counter{"Tasks failed", count(int64(a.Failed))})
 	}

@@ -70,8 +70,6 @@ type Config struct {
 	Peers *peer.Client
 	// Member tells what is known of a node. It must not block.
 	Member func(vicinity.ID) (vicinity.Member, bool)
-	// Visit is for what processes inside workers want of others of their job; nil = they cannot
-	// ask.
-	Visit VisitFunc
-	Log   zerolog.Logger
+	Knocks *Knocks // of processes inside workers; nil = they cannot ask
+	Log    zerolog.Logger
 }

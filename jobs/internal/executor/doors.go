@@ -14,26 +14,32 @@ import (
 	"zorilla/jobs/session/door"
 )
 
-// VisitFunc passes on what a process inside a worker wants of another one of its job.
-type VisitFunc func(ctx context.Context, from participant.WorkerID, a door.Ask, in io.Reader, out io.Writer) error
+// Knocks is what processes inside workers ask of their node. Both are called in
+// goroutines of their own.
+type Knocks struct {
+	// Enter passes on what one wants of another worker of its job.
+	Enter func(ctx context.Context, from participant.WorkerID, a door.Ask, in io.Reader, out io.Writer) error
+	// Resize asks for another number of workers.
+	Resize func(ctx context.Context, from participant.WorkerID, q jobs.Resize) (jobs.Size, error)
+}
 
 // doors are those of the workers that are here. A worker has one if it can make unix
 // sockets, and has others of its job.
 type doors struct {
-	visit    VisitFunc // nil = nobody has one
+	knocks   *Knocks // nil = nobody has one
 	enforces func() []string
 
 	mu   sync.Mutex // guards here
 	here map[participant.WorkerID]*door.Door
 }
 
-func newDoors(visit VisitFunc, enforces func() []string) *doors {
-	return &doors{visit: visit, enforces: enforces, here: map[participant.WorkerID]*door.Door{}}
+func newDoors(knocks *Knocks, enforces func() []string) *doors {
+	return &doors{knocks: knocks, enforces: enforces, here: map[participant.WorkerID]*door.Door{}}
 }
 
 // has reports whether workers of a job have one.
 func (d *doors) has(spec *jobs.Spec) bool {
-	return d.visit != nil && spec.Array == nil && slices.Contains(d.enforces(), process.Namespaces)
+	return d.knocks != nil && spec.Array == nil && slices.Contains(d.enforces(), process.Namespaces)
 }
 
 // open opens the door of a worker, if it has one. It stays until close.
@@ -41,8 +47,13 @@ func (d *doors) open(root string, id participant.WorkerID, spec *jobs.Spec) erro
 	if !d.has(spec) {
 		return nil
 	}
-	opened, err := door.Open(root, func(ctx context.Context, a door.Ask, in io.Reader, out io.Writer) error {
-		return d.visit(ctx, id, a, in, out)
+	opened, err := door.Open(root, door.Visits{
+		Enter: func(ctx context.Context, a door.Ask, in io.Reader, out io.Writer) error {
+			return d.knocks.Enter(ctx, id, a, in, out)
+		},
+		Resize: func(ctx context.Context, workers int, release []int) (any, error) {
+			return d.knocks.Resize(ctx, id, jobs.Resize{Workers: workers, Release: release})
+		},
 	})
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ const (
 	PathClock   = Prefix + "clock"
 	PathEnter   = Prefix + "enter"
 	PathBeat    = Prefix + "beat"
+	PathResize  = Prefix + "resize"
 )
 
 // Client asks other nodes. Its methods may be called from any goroutine.

@@ -49,30 +49,36 @@ func (c *Client) Enter(ctx context.Context, to vicinity.ID, e Entry, in io.Reade
 	}
 	defer r.Body.Close()
 	if r.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(r.Body, 4<<10)) // what there is of it
-		text := plain.OneLine(strings.TrimSpace(string(b)))
-		if r.StatusCode == http.StatusNotFound && text == unknownPath {
-			return said{"node " + to.Short() + " is of an earlier version, which runs no more commands in its workers", jobs.ErrNotRunning}
-		}
-		for _, kind := range entryErrors {
-			if kind.status == r.StatusCode {
-				return said{text, kind.err}
-			}
-		}
-		return fmt.Errorf("node %s answered %s: %s", to.Short(), r.Status, text)
+		return refusal(to, r, "runs no more commands in its workers")
 	}
 	_, err = io.Copy(out, r.Body)
 	return err
 }
 
+// refusal is the error that a node has answered; cannot is what earlier versions do not do.
+func refusal(to vicinity.ID, r *http.Response, cannot string) error {
+	b, _ := io.ReadAll(io.LimitReader(r.Body, 4<<10)) // what there is of it
+	text := plain.OneLine(strings.TrimSpace(string(b)))
+	if r.StatusCode == http.StatusNotFound && text == unknownPath {
+		return said{"node " + to.Short() + " is of an earlier version, which " + cannot, jobs.ErrNotRunning}
+	}
+	for _, kind := range saidErrors {
+		if kind.status == r.StatusCode {
+			return said{text, kind.err}
+		}
+	}
+	return fmt.Errorf("node %s answered %s: %s", to.Short(), r.Status, text)
+}
+
 // unknownPath is what a node says of a path that it does not know.
 const unknownPath = "404 page not found"
 
-// entryErrors are the errors of Enter that keep what they are from node to node.
-var entryErrors = []struct {
+// saidErrors are the errors that keep what they are from node to node.
+var saidErrors = []struct {
 	status int
 	err    error
 }{
+	{http.StatusUnprocessableEntity, jobs.ErrRange},
 	{http.StatusNotFound, jobs.ErrNotFound},
 	{http.StatusConflict, jobs.ErrNotRunning},
 	{http.StatusForbidden, jobs.ErrRefused},
@@ -114,15 +120,20 @@ func (s *Server) ServeEnter(enter func(ctx context.Context, from vicinity.ID, e 
 		} else if out.Begun {
 			panic(http.ErrAbortHandler) // the reader must not take this for the end
 		} else {
-			status := http.StatusInternalServerError
-			for _, kind := range entryErrors {
-				if errors.Is(err, kind.err) {
-					status = kind.status
-				}
-			}
-			http.Error(w, err.Error(), status)
+			sayError(w, err)
 		}
 	}
+}
+
+// sayError answers with an error, for refusal.
+func sayError(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	for _, kind := range saidErrors {
+		if errors.Is(err, kind.err) {
+			status = kind.status
+		}
+	}
+	http.Error(w, err.Error(), status)
 }
 
 const maxHost = 256

@@ -1,6 +1,7 @@
 // Package door is how a process inside a worker asks the worker's node for sessions with
-// the job's other workers: HTTP on a unix socket, which is the worker's alone. Who asks is known
-// by the socket; what is asked goes no further than the job.
+// the job's other workers, and for more or fewer of them: HTTP on a unix socket, which is
+// the worker's alone. Who asks is known by the socket; what is asked goes no further than
+// the job.
 package door
 
 import (
@@ -36,6 +37,7 @@ const (
 	maxHost       = 256
 	maxErrorBytes = 4 << 10
 	pathEnter     = "/v1/enter"
+	pathWorkers   = "/v1/workers"
 )
 
 // Ask says with whom a session is wanted.
@@ -44,16 +46,24 @@ type Ask struct {
 	Rank int
 }
 
+// Visits are what is asked at a door, each in a goroutine of its own.
+type Visits struct {
+	// Enter is told of a session: in has what the client says, out takes what it is to hear,
+	// and nothing is said before the first Write, so that an error can be.
+	Enter func(ctx context.Context, a Ask, in io.Reader, out io.Writer) error
+	// Resize asks for so many workers, without some ranks if there are to be fewer; 0 and
+	// none only asks how many there are. The answer is sent as JSON.
+	Resize func(ctx context.Context, workers int, release []int) (any, error)
+}
+
 // Door is an open one.
 type Door struct {
 	server   *http.Server
 	listener net.Listener
 }
 
-// Open opens the door of the worker in a root, in place of one that is there. Each visit is
-// told of in a goroutine of its own: in has what the client says, out takes what it is to hear,
-// and nothing is said before the first Write, so that an error can be.
-func Open(root string, visit func(ctx context.Context, a Ask, in io.Reader, out io.Writer) error) (*Door, error) {
+// Open opens the door of the worker in a root, in place of one that is there.
+func Open(root string, v Visits) (*Door, error) {
 	dir := filepath.Join(root, Dir)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
@@ -77,7 +87,10 @@ func Open(root string, visit func(ctx context.Context, a Ask, in io.Reader, out 
 	}
 	d := &Door{listener: &bounded{UnixListener: l, room: make(chan struct{}, maxConns)}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathEnter, func(w http.ResponseWriter, r *http.Request) { serve(w, r, visit) })
+	mux.HandleFunc("POST "+pathEnter, func(w http.ResponseWriter, r *http.Request) { serve(w, r, v.Enter) })
+	counter := &counter{resize: v.Resize, turn: make(chan struct{}, 1)}
+	mux.HandleFunc("GET "+pathWorkers, counter.serve)
+	mux.HandleFunc("POST "+pathWorkers, counter.serve)
 	d.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerWithin, MaxHeaderBytes: maxHeader, ErrorLog: stdlog.New(io.Discard, "", 0)}
 	d.server.SetKeepAlivesEnabled(false)
 	go func() { _ = d.server.Serve(d.listener) }() // until Close
@@ -166,15 +179,7 @@ func (c *counted) Close() error {
 // Enter asks the door at a path for a session, and goes with it to its end: what it says is read
 // from in, what it hears is written to out. The error is what the node says if there is none.
 func Enter(ctx context.Context, path string, a Ask, in io.Reader, out io.Writer) error {
-	dial := func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-		err = at(path, func(addr *net.UnixAddr) error {
-			var d net.Dialer
-			conn, err = d.DialContext(ctx, "unix", addr.Name)
-			return err
-		})
-		return conn, err
-	}
-	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true, DisableKeepAlives: true}}
+	client := clientOf(path)
 	body, w := io.Pipe()
 	defer body.Close()
 	go func() {
@@ -186,20 +191,43 @@ func Enter(ctx context.Context, path string, a Ask, in io.Reader, out io.Writer)
 	if err != nil {
 		return err
 	}
+	r, err := ask(client, req)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	_, err = io.Copy(out, r.Body)
+	return err
+}
+
+// clientOf asks the door at a path.
+func clientOf(path string) *http.Client {
+	dial := func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+		err = at(path, func(addr *net.UnixAddr) error {
+			var d net.Dialer
+			conn, err = d.DialContext(ctx, "unix", addr.Name)
+			return err
+		})
+		return conn, err
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableCompression: true, DisableKeepAlives: true}}
+}
+
+// ask returns the answer to a request, or why there is none, in the node's words.
+func ask(client *http.Client, req *http.Request) (*http.Response, error) {
 	r, err := client.Do(req)
 	if err != nil {
 		if u := (*url.Error)(nil); errors.As(err, &u) {
 			err = u.Err
 		}
-		return fmt.Errorf("this worker's node cannot be asked: %w", err)
+		return nil, fmt.Errorf("this worker's node cannot be asked: %w", err)
+	}
+	if r.StatusCode == http.StatusOK {
+		return r, nil
 	}
 	defer r.Body.Close()
-	if r.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBytes)) // what there is of it
-		return errors.New(strings.TrimSpace(string(b)))
-	}
-	_, err = io.Copy(out, r.Body)
-	return err
+	b, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBytes)) // what there is of it
+	return nil, errors.New(strings.TrimSpace(string(b)))
 }
 
 // at calls f with a name of the socket that fits into an address.

@@ -45,7 +45,7 @@ func TestDoor(t *testing.T) {
 		if err := mkdir(root); err != nil {
 			t.Fatal(err)
 		}
-		d, err := Open(root, echo)
+		d, err := Open(root, Visits{Enter: echo})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestDoor(t *testing.T) {
 // What is said is for the visit alone, whatever it says that it is.
 func TestBodiesAreNotParsed(t *testing.T) {
 	root := t.TempDir()
-	d, err := Open(root, echo)
+	d, err := Open(root, Visits{Enter: echo})
 	if err != nil {
 		t.Fatal(err)
 	}

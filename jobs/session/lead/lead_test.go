@@ -25,7 +25,7 @@ func TestRelease(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[int]int{}
 	root := t.TempDir()
-	d, err := door.Open(root, func(_ context.Context, a door.Ask, _ io.Reader, out io.Writer) error {
+	d, err := door.Open(root, door.Visits{Enter: func(_ context.Context, a door.Ask, _ io.Reader, out io.Writer) error {
 		mu.Lock()
 		asked[a.Rank]++
 		try := asked[a.Rank]
@@ -38,7 +38,7 @@ func TestRelease(t *testing.T) {
 		}
 		w := session.NewWriter(out)
 		return errors.Join(w.Write(session.KindBegan, nil), w.Exit(session.Exit{Code: max(0, 3-try)}))
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ func Suite(t *testing.T, serve func(*testing.T, *Fake) api.Service) {
 		{"stdin of nothing", testStdinRefused},
 		{"stdin can be given up", testStdinGivenUp},
 		{"sessions", testEnter},
+		{"more and fewer workers", testResize},
 		{"chunks", testChunks},
 		{"changes", testChanges},
 	} {
@@ -69,6 +70,7 @@ func Example() jobs.Status {
 			{Rank: 1, Attempt: 2, Node: node, Name: "there", State: jobs.WorkerEnded, Exit: &process.Exit{Code: 3, Cause: process.Exited, Detail: "bad", Ended: at.Add(time.Minute)}},
 		},
 		Rounds:   []jobs.Round{{Number: 1, Radius: 1, At: at, Wait: codec.Duration(time.Second), Wanted: 2, Reached: 3, Offers: 2, Workers: 4, Declines: 1, Messages: 6}},
+		Asked:    3,
 		Outputs:  []jobs.RankOutput{{Rank: 0, Attempt: 1, Manifest: transfer.HashOf([]byte("out")), Files: 1, Bytes: 3}},
 		Warnings: []string{"rank 1: out-* matched nothing"},
 		Staged:   jobs.Staged{Total: 10, Fetched: 6, Cached: 4},
