@@ -24,7 +24,7 @@ type Knocks struct {
 }
 
 // doors are those of the workers that are here. A worker has one if it can make unix
-// sockets, and has others of its job.
+// sockets; tasks of an array have none.
 type doors struct {
 	knocks   *Knocks // nil = nobody has one
 	enforces func() []string
