@@ -23,19 +23,22 @@ import (
 	"zorilla/testnet/hosts/lab"
 )
 
-// ranks are those of BenchmarkMPI, two on each host.
-const ranks = 6
+// layout is how many hosts run how many ranks each.
+type layout struct{ hosts, each int }
+
+func (l layout) ranks() int { return l.hosts * l.each }
 
 // parallel is what BenchmarkMPI runs.
 type parallel struct {
 	*starts
+	layout
 	dir       string // of the programs
 	libraries mpi.Libraries
 	own       map[string][]float64 // seconds that programs say they took, by rival and program
 }
 
-// BenchmarkMPI is what MPI programs take on three hosts of one network, two ranks on each,
-// with Open MPI and with MPICH: "zorilla run --mpi" at nodes of root with all of the wall;
+// BenchmarkMPI is what MPI programs take on hosts of one network, two ranks on each of three,
+// and one on each of two, for which two processors are enough; with Open MPI and with MPICH: "zorilla run --mpi" at nodes of root with all of the wall;
 // mpirun and Hydra's mpiexec with nsenter for a remote shell; and the ranks started with
 // nothing around them, by the benchmark itself, which serves them as nodes do. The programs
 // are those of examples/mpi: hello, which only starts; ep, which only computes; and is, which
@@ -72,7 +75,10 @@ func BenchmarkMPI(b *testing.B) {
 		p.describe(r)
 		p.root = p.nodes(site, 0)
 		p.agent()
-		p.compare(b, r)
+		for _, p.layout = range []layout{{3, 2}, {2, 1}} {
+			p.compare(b, r)
+		}
+		fmt.Fprintf(r, "\nLoad at the end: %s.\n", load())
 		return nil
 	})
 	if err != nil {
@@ -82,7 +88,8 @@ func BenchmarkMPI(b *testing.B) {
 
 // compare runs each program in turn with all rivals, and writes medians.
 func (p *parallel) compare(b *testing.B, r *chart.Results) {
-	fmt.Fprintf(r, "\nMedian ms of %d rounds or more, %d ranks on three hosts; in brackets how many times as long as that one zorilla took; behind it what the program says it took itself:\n\n| program | zorilla | mpirun | bare |\n|---|---|---|---|\n", *rounds, ranks)
+	clear(p.tallies)
+	fmt.Fprintf(r, "\nMedian ms of %d rounds or more, %d ranks on %d hosts; in brackets how many times as long as that one zorilla took; behind it what the program says it took itself:\n\n| program | zorilla | mpirun | bare |\n|---|---|---|---|\n", *rounds, p.ranks(), p.layout.hosts)
 	for _, kind := range []mpi.Kind{mpi.OpenMPI, mpi.MPICH} {
 		for _, words := range [][]string{{"hello"}, {"ep", "26"}, {"is", "23"}} {
 			name := words[0] + "." + strings.ReplaceAll(string(kind), " ", "")
@@ -92,7 +99,7 @@ func (p *parallel) compare(b *testing.B, r *chart.Results) {
 				run  func(context.Context) ([]byte, error)
 			}{
 				{"zorilla", p.output(func() *exec.Cmd {
-					return p.root(append([]string{"run", "-q", "--stdin", "none", "--strategy", "spread", "-n", strconv.Itoa(ranks), "--mpi", "--", "./" + name}, words[1:]...)...)
+					return p.root(append([]string{"run", "-q", "--stdin", "none", "--strategy", "spread", "-n", strconv.Itoa(p.ranks()), "--mpi", "--", "./" + name}, words[1:]...)...)
 				})},
 				{"mpirun", p.output(func() *exec.Cmd { return p.mpirun(kind, append([]string{"./" + name}, words[1:]...)) })},
 				{"bare", func(ctx context.Context) ([]byte, error) {
@@ -104,7 +111,7 @@ func (p *parallel) compare(b *testing.B, r *chart.Results) {
 					return p.tolerate(key, func() (time.Duration, error) { return p.take(key, c.run) })
 				}})
 			}
-			b.Run(name, func(b *testing.B) {
+			b.Run(fmt.Sprint(name, "-", p.ranks()), func(b *testing.B) {
 				for _, v := range all {
 					if _, err := v.run(); err != nil {
 						b.Fatalf("%s: %v", v.name, err)
@@ -128,7 +135,6 @@ func (p *parallel) compare(b *testing.B, r *chart.Results) {
 			fmt.Fprintf(r, "\n- %s: %d of %d runs failed, the last one with: %v\n", what, t.failed, t.runs, t.last)
 		}
 	}
-	fmt.Fprintf(r, "\nLoad at the end: %s.\n", load())
 }
 
 // itself is what a program says it took, and how many times as long that is with zorilla.
@@ -158,7 +164,7 @@ func (p *parallel) take(key string, run func(context.Context) ([]byte, error)) (
 	case m != nil:
 		seconds, _ := strconv.ParseFloat(string(m[1]), 64) // the expression allows nothing else that matters
 		p.own[key] = append(p.own[key], seconds)
-	case strings.Contains(key, " hello") && bytes.Count(text, []byte("\n")) == ranks:
+	case strings.Contains(key, " hello") && bytes.Count(text, []byte("\n")) == p.ranks():
 	default:
 		return took, fmt.Errorf("it says %.200q", text)
 	}
@@ -177,8 +183,12 @@ func (p *parallel) output(command func() *exec.Cmd) func(context.Context) ([]byt
 
 // mpirun is the launcher of an MPI.
 func (p *parallel) mpirun(kind mpi.Kind, words []string) *exec.Cmd {
-	agent, n := filepath.Join(p.starts.own, "agent"), strconv.Itoa(ranks)
-	hosts := strings.Join([]string{site + "-1:2", site + "-2:2", site + "-3:2"}, ",")
+	agent, n := filepath.Join(p.starts.own, "agent"), strconv.Itoa(p.ranks())
+	var list []string
+	for host := range p.layout.hosts {
+		list = append(list, fmt.Sprintf("%s-%d:%d", site, host+1, p.each))
+	}
+	hosts := strings.Join(list, ",")
 	if kind == mpi.OpenMPI {
 		cmd := exec.Command("mpirun.openmpi", append([]string{"--wdir", p.dir, "--bind-to", "none", "--mca", "plm_rsh_agent", agent, "--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp",
 			"--mca", "btl_tcp_if_include", "eth0", "--mca", "mpi_yield_when_idle", "1", "-H", hosts, "-n", n}, words...)...)
@@ -194,9 +204,13 @@ func (p *parallel) mpirun(kind mpi.Kind, words []string) *exec.Cmd {
 func (p *parallel) direct(ctx context.Context, kind mpi.Kind, words []string) ([]byte, error) {
 	name, env := strconv.FormatInt(time.Now().UnixNano(), 10), p.environments(kind)
 	var all []*exec.Cmd
-	texts, links := make([]bytes.Buffer, ranks), make([]*pmi.Link, ranks)
-	for rank := range ranks {
-		m, err := pmi.Manage(&pmi.Place{Rank: rank, Size: ranks, Nodes: []int{0, 0, 1, 1, 2, 2}, Name: name}, func(int) {})
+	texts, links := make([]bytes.Buffer, p.ranks()), make([]*pmi.Link, p.ranks())
+	var nodes []int
+	for rank := range p.ranks() {
+		nodes = append(nodes, rank/p.each)
+	}
+	for rank := range p.ranks() {
+		m, err := pmi.Manage(&pmi.Place{Rank: rank, Size: p.ranks(), Nodes: nodes, Name: name}, func(int) {})
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +220,7 @@ func (p *parallel) direct(ctx context.Context, kind mpi.Kind, words []string) ([
 		go m.Relay(ours)
 		links[rank] = pmi.NewLink(theirs)
 		script := "cd " + p.dir + "; exec env " + env(rank, name) + strings.Join(words, " ")
-		cmd := exec.CommandContext(ctx, filepath.Join(p.starts.own, "agent"), fmt.Sprint(site, "-", rank/2+1), script)
+		cmd := exec.CommandContext(ctx, filepath.Join(p.starts.own, "agent"), fmt.Sprint(site, "-", rank/p.each+1), script)
 		cmd.ExtraFiles, cmd.Stdout, cmd.WaitDelay = m.Files(), &texts[rank], 5*time.Second
 		if err := cmd.Start(); err != nil {
 			return nil, err
@@ -232,7 +246,7 @@ func (p *parallel) direct(ctx context.Context, kind mpi.Kind, words []string) ([
 // environments returns what ranks find, as at nodes.
 func (p *parallel) environments(kind mpi.Kind) func(rank int, name string) string {
 	return func(rank int, name string) string {
-		r := mpi.Rank{Kind: kind, Rank: rank, Size: ranks, LocalRank: rank % 2, LocalSize: 2, Hosts: 3, Job: name, FD: 3, Libraries: p.libraries,
+		r := mpi.Rank{Kind: kind, Rank: rank, Size: p.ranks(), LocalRank: rank % p.each, LocalSize: p.each, Hosts: p.layout.hosts, Job: name, FD: 3, Libraries: p.libraries,
 			Interface: "eth0", Busy: true, Memory: kind == mpi.OpenMPI}
 		env := r.Environment()
 		env["OMPI_MCA_btl_tcp_if_include"] = "eth0"
