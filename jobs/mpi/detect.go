@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"path/filepath"
@@ -39,14 +40,14 @@ const (
 // Detect tells which MPI a program is linked with, directly or through other
 // libraries, as the dynamic loader would find them in dirs (those of its
 // LD_LIBRARY_PATH), in what the files themselves name, and where the system has them.
-// The error says that the program itself cannot be read. What is no ELF file, or a
-// broken one, is of Kind None.
-func Detect(program string, dirs ...string) (Found, error) {
+// All files are opened by open. The error says that the program itself cannot be read.
+// What is no ELF file, or a broken one, is of Kind None.
+func Detect(open Open, program string, dirs ...string) (Found, error) {
 	path, err := filepath.Abs(program)
 	if err != nil {
 		return Found{}, err
 	}
-	o, err := readObject(path)
+	o, err := readObject(open, path)
 	if err != nil {
 		return Found{}, fmt.Errorf("find the mpi of %s: %w", program, err)
 	}
@@ -56,7 +57,7 @@ func Detect(program string, dirs ...string) (Found, error) {
 	if name := launcherOf(path); name != "" {
 		return Found{launcher: name}, nil
 	}
-	l := loader{dirs: dirs, program: o, opens: maxOpens}
+	l := loader{open: open, dirs: dirs, program: o, opens: maxOpens}
 	return l.mpi(), nil
 }
 
@@ -170,7 +171,7 @@ func version(text string) string {
 // hasFlux tells whether an Open MPI has the component that speaks PMI-1: a file of
 // its own, or a part of one of its libraries.
 func (l *loader) hasFlux(lib *object) bool {
-	for _, path := range []string{lib.path, unlinked(lib.path)} {
+	for _, path := range []string{lib.path, cmp.Or(lib.real, lib.path)} {
 		for _, dir := range []string{"openmpi", "openmpi3", "openmpi/lib/openmpi3", "openmpi/lib/openmpi"} {
 			if l.exists(filepath.Join(filepath.Dir(path), dir, "mca_pmix_flux.so")) {
 				return true

@@ -72,7 +72,7 @@ func TestDetect(t *testing.T) {
 			if err := os.Rename(program, at); err != nil {
 				t.Fatal(err)
 			}
-			got, err := Detect(at, test.dirs...)
+			got, err := Detect(OpenFile, at, test.dirs...)
 			if err != nil || got != test.want {
 				t.Errorf("found %+v, %v, want %+v", got, err, test.want)
 			}
@@ -91,11 +91,11 @@ func TestDetectOthers(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n./mpiprog\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := Detect(script); err != nil || f != (Found{}) || f.Served() != nil {
+	if f, err := Detect(OpenFile, script); err != nil || f != (Found{}) || f.Served() != nil {
 		t.Errorf("script: %+v, %v", f, err)
 	}
 	for _, path := range []string{dir, "/dev/zero", filepath.Join(dir, "missing")} {
-		if f, err := Detect(path); err == nil {
+		if f, err := Detect(OpenFile, path); err == nil {
 			t.Errorf("%s: %+v", path, f)
 		}
 	}
@@ -111,7 +111,7 @@ func TestDetectOthers(t *testing.T) {
 		if what == "32 bits" {
 			o = &object{class: 1}
 		}
-		f.look(&loader{program: o}, nil)
+		f.look(&loader{open: OpenFile, program: o}, nil)
 		if err := f.Served(); err == nil || !strings.HasPrefix(err.Error(), "open mpi cannot be served for programs of "+what+" on "+runtime.GOARCH) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -156,11 +156,11 @@ func TestDetectIsBounded(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	o, err := readObject(path)
+	o, err := readObject(OpenFile, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := loader{program: o, opens: 3}
+	l := loader{open: OpenFile, program: o, opens: 3}
 	if f := l.mpi(); f != (Found{}) || l.opens > 0 {
 		t.Errorf("%+v, and %d may be opened", f, l.opens)
 	}

@@ -62,7 +62,7 @@ type gang struct {
 // run returns what the ranks wrote, and how they ended.
 func (g *gang) run(t *testing.T) (string, error) {
 	t.Helper()
-	found, err := mpi.Detect(g.args[0])
+	found, err := mpi.Detect(mpi.OpenFile, g.args[0])
 	if err == nil {
 		err = found.Served()
 	}

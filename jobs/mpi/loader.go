@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 )
 
 // loader finds libraries as the dynamic loader of the system would.
 type loader struct {
+	open    Open
 	dirs    []string // of LD_LIBRARY_PATH
 	program *object
 	opens   int // files that may still be looked for
@@ -33,7 +33,7 @@ const (
 // or nil.
 func (l *loader) find(by *object, name string) *object {
 	if strings.Contains(name, "/") {
-		return l.open(l.expand(by, name))
+		return l.load(l.expand(by, name))
 	}
 	var dirs []string
 	if len(by.runpath) == 0 {
@@ -42,20 +42,20 @@ func (l *loader) find(by *object, name string) *object {
 	dirs = append(dirs, l.dirs[:min(len(l.dirs), maxDirs)]...)
 	dirs = append(dirs, l.directories(by, by.runpath)...)
 	for _, dir := range dirs {
-		if o := l.open(filepath.Join(dir, name)); o != nil {
+		if o := l.load(filepath.Join(dir, name)); o != nil {
 			return o
 		}
 	}
 	if l.cache == nil {
-		l.cache = readCache(cacheFile)
+		l.cache = readCache(l.open, cacheFile)
 	}
 	for _, path := range l.cache[name] {
-		if o := l.open(path); o != nil {
+		if o := l.load(path); o != nil {
 			return o
 		}
 	}
 	for _, dir := range usual {
-		if o := l.open(filepath.Join(dir, name)); o != nil {
+		if o := l.load(filepath.Join(dir, name)); o != nil {
 			return o
 		}
 	}
@@ -82,21 +82,24 @@ func (l *loader) expand(o *object, path string) string {
 	return strings.NewReplacer("$ORIGIN", filepath.Dir(o.path), "${ORIGIN}", filepath.Dir(o.path)).Replace(path)
 }
 
-// exists tells whether there is such a file.
+// exists tells whether there is such a file, which can be read.
 func (l *loader) exists(path string) bool {
 	if l.opens--; l.opens < 0 {
 		return false
 	}
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
+	f, err := l.open(path)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
 }
 
-// open reads a library, if it is one that the program can load.
-func (l *loader) open(path string) *object {
-	if !filepath.IsAbs(path) || !l.exists(path) {
+// load reads a library, if it is one that the program can load.
+func (l *loader) load(path string) *object {
+	if l.opens--; l.opens < 0 || !filepath.IsAbs(path) {
 		return nil
 	}
-	o, err := readObject(path)
+	o, err := readObject(l.open, path)
 	if err != nil || o == nil || o.class != l.program.class || o.machine != l.program.machine {
 		return nil
 	}
@@ -105,9 +108,9 @@ func (l *loader) open(path string) *object {
 
 // readCache reads what the system's loader knows of libraries: their paths by name. A
 // cache that is missing, or of another format, has none.
-func readCache(path string) map[string][]string {
+func readCache(open Open, path string) map[string][]string {
 	paths := map[string][]string{}
-	f, err := openFile(path)
+	f, err := open(path)
 	if err != nil {
 		return paths
 	}
@@ -149,12 +152,4 @@ func parseCache(b []byte) map[string][]string {
 		}
 	}
 	return paths
-}
-
-// unlinked is a path without links, or the path itself.
-func unlinked(path string) string {
-	if r, err := filepath.EvalSymlinks(path); err == nil {
-		return r
-	}
-	return path
 }

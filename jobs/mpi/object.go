@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -14,6 +15,8 @@ import (
 // its sections, which may be missing. Of whatever it says only a bounded part is read.
 type object struct {
 	path    string
+	real    string // the path without links; "" = not told
+	open    Open
 	class   elf.Class
 	machine elf.Machine
 	needed  []string
@@ -33,8 +36,11 @@ const (
 	maxChain  = 1 << 12  // names of one hash
 )
 
-// openFile opens an ordinary file; devices and pipes are not even opened.
-func openFile(path string) (*os.File, error) {
+// Open opens a file for Detect, or says that the program could not.
+type Open func(path string) (*os.File, error)
+
+// OpenFile opens an ordinary file; devices and pipes are not even opened.
+func OpenFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("not a file")
@@ -46,15 +52,16 @@ func openFile(path string) (*os.File, error) {
 }
 
 // readObject reads a file; nil is no error, but no ELF file that anything could load.
-func readObject(path string) (*object, error) {
-	f, err := openFile(path)
+func readObject(open Open, path string) (*object, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	o := parseObject(path, f)
 	if o != nil {
-		o.file = nil
+		o.file, o.open = nil, open
+		o.real, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	}
 	return o, nil
 }
@@ -222,7 +229,7 @@ func (o *object) textAt(offset uint64) (string, bool) {
 
 // reopened calls f while the file is open again, if it still is one.
 func (o *object) reopened(f func()) {
-	file, err := openFile(o.path)
+	file, err := o.open(o.path)
 	if err != nil {
 		return
 	}

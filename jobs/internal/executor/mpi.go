@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"net/netip"
 	"os"
@@ -61,25 +60,25 @@ func (p *parallel) program(job jobs.ID) *program {
 	return p.of[job]
 }
 
-// look finds out what the command of a worker is linked with.
-func (g *program) look(c *participant.ClaimRecord, root string, env map[string]string) {
-	work := filepath.Join(root, "work")
+// look finds out what the command of a worker is linked with, as far as that worker will
+// see it.
+func (g *program) look(p *process.Spec, env map[string]string) {
+	v := viewOf(p)
 	var dirs []string
 	for _, dir := range filepath.SplitList(env["LD_LIBRARY_PATH"]) {
 		if !filepath.IsAbs(dir) { // of where the worker begins
-			dir = filepath.Join(work, dir)
+			dir = filepath.Join(v.work, dir)
 		}
 		dirs = append(dirs, dir)
 	}
-	g.found, g.err = mpi.Detect(locate(c.Spec.Args[0], work, env["PATH"]), dirs...)
-	switch {
-	case errors.Is(g.err, fs.ErrNotExist), errors.Is(g.err, fs.ErrPermission): // that is told when it is started
-		g.err = nil
-	case g.err == nil:
-		if g.err = g.found.Served(); g.err != nil { // its files are named as the user does
-			g.err = errors.New(strings.ReplaceAll(g.err.Error(), work+"/", ""))
-		}
+	found, err := mpi.Detect(v.open, v.locate(p.Args[0], env["PATH"]), dirs...)
+	if err != nil {
+		return // that is told when it is started
 	}
+	if err := found.Served(); err != nil { // its files are named as the user does
+		g.err = errors.New(strings.ReplaceAll(err.Error(), v.work+"/", ""))
+	}
+	g.found = found
 }
 
 // install has what programs load be in the TMPDIR of a worker.
@@ -109,23 +108,6 @@ func (g *program) install(root string) (mpi.Libraries, error) {
 	return mpi.Install(tmp) // not every file system has links
 }
 
-// locate returns where a command is, as the launcher looks for it.
-func locate(command, work, path string) string {
-	switch {
-	case filepath.IsAbs(command):
-		return command
-	case strings.Contains(command, "/"):
-		return filepath.Join(work, command)
-	}
-	for _, dir := range filepath.SplitList(path) {
-		at := filepath.Join(dir, command)
-		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return at
-		}
-	}
-	return filepath.Join(work, command)
-}
-
 // rank makes a worker a rank of an MPI program, and adds to its environment what that
 // finds there.
 func (x *parallel) rank(p *process.Spec, c *participant.ClaimRecord, start *wire.Start, ranks []int, env map[string]string) error {
@@ -134,7 +116,7 @@ func (x *parallel) rank(p *process.Spec, c *participant.ClaimRecord, start *wire
 		return nil
 	}
 	g := x.program(c.Job)
-	g.once.Do(func() { g.look(c, p.Root, env) })
+	g.once.Do(func() { g.look(p, env) })
 	if g.err != nil {
 		return g.err
 	}
