@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/sandbox"
+	"zorilla/jobs/shown"
 )
 
 // defaultPath is used when the worker's environment has no PATH.
@@ -198,6 +199,9 @@ func refusesAccess(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOTDIR)
 }
 
+// noProgram ends what is said of a command of the node's own that is not there.
+const noProgram = ": this node has no place for it, since its owner, or the job, shows workers a path that holds it: leave the node out (--where 'name != …')"
+
 // explainExec says for people why the kernel refused to run a file.
 func (w *World) explainExec(c *Command, f *file, err error) error {
 	command := c.Args[0]
@@ -212,6 +216,9 @@ func (w *World) explainExec(c *Command, f *file, err error) error {
 	case f.err == nil && f.mode.IsDir():
 		return notRun("%s: is a directory", command)
 	case f.err != nil && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)):
+		if shown.Within(filepath.Clean(command), sandbox.ProgramDir) {
+			return &Error{NotFound, command + noProgram}
+		}
 		if filepath.IsAbs(command) {
 			return &Error{NotFound, command + ": no such file on this node"}
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +14,12 @@ import (
 // ProgramDir has the program itself, as zorilla and as zorilla-rsh, in a root, if it could be
 // brought there.
 const ProgramDir = "/run/zorilla"
+
+// HasProgram reports whether a root has it that shows some paths of the machine, besides the
+// system directories.
+func HasProgram(shown ...string) bool {
+	return !slices.ContainsFunc(topmost(shown), func(p string) bool { return within(ProgramDir, resolve(p)) })
+}
 
 const (
 	programName = "zorilla"

@@ -72,10 +72,14 @@ func (d *doors) close(id participant.WorkerID) {
 	delete(d.here, id)
 }
 
-// tell tells a worker where its door is, and lets it find the program that knocks.
-func (d *doors) tell(env map[string]string, root string, spec *jobs.Spec) {
-	if d.has(spec) {
-		env[door.Variable] = filepath.Join(root, door.Dir, door.Name)
+// tell tells a worker where its door is, and lets it find the program that knocks, if that
+// has a place among what the worker is shown.
+func (d *doors) tell(env map[string]string, root string, spec *jobs.Spec, shown ...string) {
+	if !d.has(spec) {
+		return
+	}
+	env[door.Variable] = filepath.Join(root, door.Dir, door.Name)
+	if sandbox.HasProgram(shown...) {
 		env["PATH"] += ":" + sandbox.ProgramDir
 	}
 }

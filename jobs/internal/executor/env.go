@@ -49,7 +49,7 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 			return p, err
 		}
 	}
-	env := x.environment(c, root, start, ranks)
+	env := x.environment(c, root, start, ranks, slices.Concat(p.Expose, p.Writable)...)
 	if err := x.parallel.rank(&p, c, &start, ranks, env); err != nil {
 		return p, err
 	}
@@ -102,8 +102,8 @@ func userName(w *Workers) string {
 }
 
 // environment is all that a worker finds: a plain system environment, what
-// tells it its place in the job, and what the user asked for.
-func (x *Executor) environment(c *participant.ClaimRecord, root string, start wire.Start, ranks []int) map[string]string {
+// tells it its place in the job, and what the user asked for. It is shown some paths of the machine.
+func (x *Executor) environment(c *participant.ClaimRecord, root string, start wire.Start, ranks []int, shown ...string) map[string]string {
 	spec := &c.Spec
 	local, localSize := x.place(spec, start, c.Rank, ranks)
 	rank, replica := spec.RankOf(c.Rank)
@@ -136,7 +136,7 @@ func (x *Executor) environment(c *participant.ClaimRecord, root string, start wi
 	maps.Copy(env, rendezvous(x.cfg.Self.ID, start, rank, local, localSize))
 	x.interfaces.tell(env, x.cfg.Self.ID, start.Hosts)
 	maps.Copy(env, threadVariables(spec))
-	x.doors.tell(env, root, spec)
+	x.doors.tell(env, root, spec, shown...)
 	maps.Copy(env, spec.Env)
 	return env
 }
