@@ -5,8 +5,10 @@
 //
 //	zorilla run -n 2..4 --retries 5 -- ./async -n 64
 //
-// There are as many strips as the job may have ranks, MAX of -n MIN..MAX. They end when rank
-// 0 has heard of all of them, several times in a row, that nothing changes any more.
+// There are as many strips as the job may have ranks, MAX of -n MIN..MAX, or fewer if these
+// would have fewer than -rows rows: then rank 0 asks for as many workers as there are strips,
+// and who has come meanwhile ends at once. The others end when rank 0 has heard of all of
+// them, several times in a row, that nothing changes any more.
 package main
 
 import (
@@ -34,6 +36,7 @@ func run(args []string, getenv func(string) string, stdout io.Writer) error {
 	n := flags.Int("n", 64, "points of the grid in each direction")
 	limit := flags.Float64("limit", 1e-8, "the largest change of an iteration that counts as none")
 	pause := flags.Duration("pause", 0, "pause after each iteration")
+	rows := flags.Int("rows", 8, "the fewest rows that are worth a worker")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -41,10 +44,15 @@ func run(args []string, getenv func(string) string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if *n < p.Max || *n > 4096 {
-		return fmt.Errorf("-n %d: want at least a row for each of %d ranks, and at most 4096", *n, p.Max)
+	if *n < 1 || *n > 4096 || *rows < 1 {
+		return fmt.Errorf("-n %d -rows %d: want a grid of 1 to 4096 points, and at least a row for a worker", *n, *rows)
 	}
-	s := &solver{place: p, strip: newStrip(*n, p.Rank, p.Max), limit: *limit, out: stdout, settled: map[int]int{}, over: make(chan struct{}), seen: time.Now()}
+	strips := max(1, min(p.Max, *n / *rows))
+	if p.Rank >= strips {
+		fmt.Fprintf(stdout, "rank %d: has no strip\n", p.Rank)
+		return nil
+	}
+	s := &solver{place: p, strips: strips, strip: newStrip(*n, p.Rank, strips), limit: *limit, out: stdout, settled: map[int]int{}, over: make(chan struct{}), seen: time.Now()}
 	return s.solve(*pause)
 }
 
@@ -68,12 +76,13 @@ const (
 var errAlone = errors.New("nobody is there any more")
 
 type solver struct {
-	place peers.Place
-	strip *strip
-	limit float64
-	out   io.Writer
-	over  chan struct{} // closed when all is done
-	once  sync.Once
+	place  peers.Place
+	strips int
+	strip  *strip
+	limit  float64
+	out    io.Writer
+	over   chan struct{} // closed when all is done
+	once   sync.Once
 
 	mu      sync.Mutex
 	settled map[int]int // of rank 0: reports in a row, by rank
@@ -100,6 +109,9 @@ func (s *solver) solve(pause time.Duration) error {
 	go group.Watch(ctx, s.meet)
 	if s.place.Rank == 0 {
 		go s.reports(nil, s.over)
+		if s.strips < s.place.Max {
+			go s.resize()
+		}
 	}
 	for {
 		select {
@@ -125,10 +137,24 @@ func (s *solver) solve(pause time.Duration) error {
 	}
 }
 
+// resize asks for as many workers as there are strips.
+func (s *solver) resize() {
+	size, err := s.place.Resize(0)
+	want := max(s.strips, size.Min)
+	if err == nil && want != size.Wanted {
+		_, err = s.place.Resize(want)
+	}
+	if err != nil {
+		s.say("the job has workers without a strip: %v", err)
+		return
+	}
+	s.say("asks for %d workers", want)
+}
+
 func (s *solver) forsaken() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.others) > 0 || s.place.Max == 1 {
+	if len(s.others) > 0 || s.strips == 1 {
 		s.seen = time.Now()
 	}
 	return time.Since(s.seen) > alone
@@ -237,7 +263,7 @@ func (s *solver) reported(rank int, settled bool) {
 	} else {
 		delete(s.settled, rank)
 	}
-	for r := range s.place.Max {
+	for r := range s.strips {
 		if s.settled[r] < enough {
 			return
 		}

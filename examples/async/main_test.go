@@ -153,8 +153,55 @@ func TestLostRankOnRealNodes(t *testing.T) {
 	}
 }
 
+// A small grid has work for two.
+func TestRanksWithoutAStrip(t *testing.T) {
+	c := crew.New(t, 4, "-n", "16", "-rows", "8")
+	var ranks []*crew.Rank
+	for rank := range 4 {
+		ranks = append(ranks, c.Start(rank, 1))
+	}
+	for rank, r := range ranks {
+		said := r.Ends()
+		if rank < 2 {
+			if wrong := number(t, said, `wrong by (\S+)`); wrong > 2e-5 {
+				t.Errorf("rank %d is wrong by %g", rank, wrong)
+			}
+		} else if !strings.Contains(said, "has no strip\n") {
+			t.Errorf("rank %d says:\n%s", rank, said)
+		}
+	}
+}
+
+// On real nodes nobody else is looked for.
+func TestFewerWorkersOnRealNodes(t *testing.T) {
+	dir := t.TempDir()
+	crew.Build(t, dir, "cmd/zorilla", "examples/async")
+	env := []string{"PATH=" + dir + ":/usr/bin:/bin", "HOME=" + dir}
+	env = append(env, crew.Nodes(t, dir, env, nil, "-n", "2", "--slots", "2"))
+	cmd := exec.Command("sh", "-euc", `
+		job=$(zorilla submit -n 1..4 ./async -n 32 -rows 16 -pause 2ms)
+		until zorilla logs $job:0 | grep -q 'asks for 2 workers'; do sleep 0.1; done
+		zorilla resize $job
+		zorilla wait $job
+		zorilla logs $job
+		zorilla status $job`)
+	cmd.Dir, cmd.Env = dir, env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, want := range []string{
+		`(?m)^rank 0: asks for 2 workers$`, `(?m)^wanted 2 of 1 to 4 workers, there are 2$`, `(?m)^asked for +2 workers`, `(?m)^state +COMPLETED$`,
+		`(?m)^rank 0: done after \d+ iterations, wrong by \d\.\de-0[6-9]$`, `(?m)^rank 1: done after`,
+	} {
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("%q is not in:\n%s", want, out)
+		}
+	}
+}
+
 func TestArguments(t *testing.T) {
-	for _, args := range [][]string{{"-n", "0"}, {"-n", "5000"}, {"-n", "x"}} {
+	for _, args := range [][]string{{"-n", "0"}, {"-n", "5000"}, {"-n", "x"}, {"-rows", "0"}} {
 		if err := run(args, func(string) string { return "" }, nil); err == nil {
 			t.Errorf("%q was accepted", args)
 		}

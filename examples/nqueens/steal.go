@@ -34,7 +34,13 @@ const (
 const (
 	aliveEvery = 2 * time.Second
 	idle       = 2 * time.Millisecond
-	// alone is after which a rank that was replaced when all others had ended gives up.
+	// bored is after which a rank that finds no work asks to be given back: by then it has
+	// found all others.
+	bored = 3 * time.Second
+	// looksEvery is how often a rank thinks about that, and rank 0 about asking for more.
+	looksEvery = 250 * time.Millisecond
+	// alone is after which a rank without work ends that does not find rank 0: it came too late
+	// to hear that all is over. If rank 0 was only lost, its next attempt does without.
 	alone = 30 * time.Second
 )
 
@@ -50,7 +56,8 @@ type thief struct {
 
 	mu     sync.Mutex
 	others map[int]*victim // by rank
-	seen   time.Time       // when somebody was there
+	seen   time.Time       // when rank 0 was there
+	worked time.Time       // when there was something to do, or nobody to ask for it
 }
 
 // victim is another rank, of which tasks may be taken.
@@ -62,7 +69,7 @@ type victim struct {
 
 // steal counts on all ranks of a malleable job. The sum is rank 0's to print.
 func steal(n int, p peers.Place, stdout io.Writer) error {
-	t := &thief{tree: newTree(n), place: p, stdout: stdout, over: make(chan struct{}), others: map[int]*victim{}, seen: time.Now()}
+	t := &thief{tree: newTree(n), place: p, stdout: stdout, over: make(chan struct{}), others: map[int]*victim{}, seen: time.Now(), worked: time.Now()}
 	group, err := peers.Join(p, t.serve)
 	if err != nil {
 		return err
@@ -75,6 +82,7 @@ func steal(n int, p peers.Place, stdout io.Writer) error {
 	if p.Rank == 0 {
 		t.tree.add(placement{}, t.end)
 	}
+	go t.resize(ctx)
 	var all sync.WaitGroup
 	for range p.Slots {
 		all.Go(t.work)
@@ -83,7 +91,8 @@ func steal(n int, p peers.Place, stdout io.Writer) error {
 	select {
 	case <-t.over:
 	default:
-		return fmt.Errorf("rank %d: nobody is there any more", p.Rank)
+		fmt.Fprintf(stdout, "rank %d: rank 0 is not there any more\n", p.Rank)
+		return nil
 	}
 	for _, v := range t.victims() { // so that they end, too, whoever heard it first
 		_ = v.Send(message{Op: opOver, Sum: t.sum})
@@ -112,15 +121,79 @@ func (t *thief) work() {
 		default:
 		}
 		if t.tree.step() || t.rob() {
+			t.busy()
 			continue
 		}
-		t.mu.Lock()
-		forsaken := t.place.Rank != 0 && time.Since(t.seen) > alone
-		t.mu.Unlock()
-		if forsaken {
+		if t.forsaken() {
 			return
 		}
 		time.Sleep(idle)
+	}
+}
+
+// forsaken reports whether rank 0 has not been there for long.
+func (t *thief) forsaken() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, there := t.others[0]; there {
+		t.seen = time.Now()
+	}
+	return t.place.Rank != 0 && time.Since(t.seen) > alone
+}
+
+// busy notes that there is something to do.
+func (t *thief) busy() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.worked = time.Now()
+}
+
+// resize asks for as many workers as are of use.
+func (t *thief) resize(ctx context.Context) {
+	for tick := time.NewTicker(looksEvery); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if t.place.Rank == 0 {
+			t.askForMore()
+		} else if t.useless() {
+			if _, err := t.place.Resize(0, t.place.Rank); err == nil {
+				fmt.Fprintf(t.stdout, "rank %d: finds nothing to do, and is given back\n", t.place.Rank)
+			}
+		}
+	}
+}
+
+// useless reports whether a rank has found nothing to do for a while, and nobody waits for
+// what it has done. If it is wrong all the same, that is done again.
+func (t *thief) useless() bool {
+	open, owed := t.tree.load()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if open > 0 || owed > 0 || len(t.others) == 0 {
+		t.worked = time.Now()
+	}
+	if time.Since(t.worked) < bored {
+		return false
+	}
+	t.worked = time.Now() // there may have to be so many: it is asked again later
+	return true
+}
+
+// askForMore asks for all workers that the job may have while there are tasks for them.
+func (t *thief) askForMore() {
+	open, _ := t.tree.load()
+	if open == 0 {
+		return
+	}
+	size, err := t.place.Resize(0)
+	if err != nil || size.Wanted == size.Max || open <= 2*size.Have*t.place.Slots {
+		return
+	}
+	if _, err = t.place.Resize(size.Max); err == nil {
+		fmt.Fprintf(t.stdout, "rank 0: %d tasks wait: asks for %d workers\n", open, size.Max)
 	}
 }
 
@@ -128,9 +201,6 @@ func (t *thief) work() {
 func (t *thief) victims() []*victim {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.others) > 0 {
-		t.seen = time.Now()
-	}
 	return slices.Collect(maps.Values(t.others))
 }
 

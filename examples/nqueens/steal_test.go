@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"zorilla/examples/peers"
 	"zorilla/examples/peers/crew"
@@ -62,6 +65,77 @@ func TestEachTaskCountsOnce(t *testing.T) {
 
 // It takes a second: long enough to lose ranks.
 const board, solutions = 15, "15 queens: 2279184 solutions\n"
+
+// here is a thief of a rank whose node answers that it has two of eight workers.
+func here(t *testing.T, rank string) (*thief, <-chan string) {
+	t.Helper()
+	door, asked := crew.Door(t, http.StatusOK, `{"wanted":2,"have":2,"min":1,"max":8}`)
+	env := map[string]string{"JOB_ID": "j", "RANK": rank, "ATTEMPT": "1", "MAX": "8", "SLOTS": "1", "SOCKET": door}
+	p, err := peers.Here(func(name string) string { return env[strings.TrimPrefix(name, "ZORILLA_")] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &thief{tree: newTree(8), place: p, stdout: io.Discard, over: make(chan struct{}), others: map[int]*victim{0: nil}}, asked
+}
+
+// A rank that has nothing to do is given back, but not one of which somebody waits for a sum,
+// or that has not found anybody yet.
+func TestRankWithoutWorkGoes(t *testing.T) {
+	one, asked := here(t, "1")
+	var sum uint64
+	one.tree.add(placement{0}, func(n uint64) { sum = n })
+	if one.useless() {
+		t.Error("useless with a task")
+	}
+	one.tree.step()
+	taken := one.tree.give()
+	for one.tree.step() {
+	}
+	if one.worked = (time.Time{}); one.useless() {
+		t.Error("useless while another rank has a part of its task")
+	}
+	one.tree.counted(taken, taken.at.solutions(8))
+	if one.useless() {
+		t.Error("useless at once")
+	}
+	nobody := map[int]*victim{}
+	if one.others, one.worked = nobody, (time.Time{}); one.useless() {
+		t.Error("useless before it has asked anybody")
+	}
+	one.others, one.worked = map[int]*victim{0: nil}, time.Time{}
+	go one.resize(t.Context())
+	if got := <-asked; got != "POST release=1" || sum != 4 {
+		t.Errorf("asked %q with a sum of %d", got, sum)
+	}
+}
+
+// Who came too late to hear of the end of all ends, too, whoever else is there.
+func TestForsaken(t *testing.T) {
+	one, _ := here(t, "1")
+	for others, want := range map[*map[int]*victim]bool{{2: nil}: true, {0: nil, 2: nil}: false} {
+		one.others, one.seen = *others, time.Now().Add(-2*alone)
+		if one.forsaken() != want {
+			t.Errorf("%v: forsaken %v", *others, !want)
+		}
+	}
+}
+
+func TestRankZeroAsksForMore(t *testing.T) {
+	zero, asked := here(t, "0")
+	zero.worked = time.Time{}
+	zero.askForMore() // there is nothing to do: it stays, and asks for nobody
+	for column := range 4 {
+		zero.tree.add(placement{column}, func(uint64) {})
+	}
+	zero.askForMore() // four tasks are enough for two workers
+	zero.tree.add(placement{4}, func(uint64) {})
+	zero.askForMore()
+	for i, want := range []string{"GET ", "GET ", "POST n=8"} {
+		if got := <-asked; got != want {
+			t.Errorf("request %d: %q, want %q", i, got, want)
+		}
+	}
+}
 
 // A rank that is lost with a task: it is done again by whom it was taken from.
 func TestTaskOfALostRank(t *testing.T) {
@@ -142,7 +216,7 @@ func TestLostRankZero(t *testing.T) {
 	zero := c.Start(0, 1)
 	zero.Says("listens") // so that it is found at once
 	one, two := c.Start(1, 1), c.Start(2, 1)
-	one.Says("rank 1: works for rank 0")
+	one.Says("rank 1: works for") // rank 0, or rank 2, which does
 	two.Says("rank 2: works for")
 	zero.Kill()
 	again := c.Start(0, 2)

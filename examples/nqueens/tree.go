@@ -74,6 +74,7 @@ type tree struct {
 	mu   sync.Mutex
 	open []*task            // the last is the deepest
 	done map[string]counted // for ranks that are lost
+	owed int                // tasks that somebody wants to be told of
 	stat statistics
 }
 
@@ -98,6 +99,14 @@ func (t *tree) add(at placement, tell func(uint64)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open = append(t.open, &task{at: at, tell: tell})
+	t.owed++
+}
+
+// load returns how many tasks wait, and how many others wait for.
+func (t *tree) load() (open, owed int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.open), t.owed
 }
 
 // took adds a task of another rank, and reports whether it is the first.
@@ -181,6 +190,9 @@ func (t *tree) counted(k *task, sum uint64) {
 	for {
 		if k.above == nil {
 			k.tell(sum)
+			t.mu.Lock()
+			t.owed--
+			t.mu.Unlock()
 			return
 		}
 		t.mu.Lock()

@@ -1,0 +1,33 @@
+package crew
+
+import (
+	"net"
+	"net/http"
+	"path/filepath"
+	"testing"
+)
+
+// Door stands for a node that a rank asks for workers: it answers what it is told to, and
+// passes on what was asked, as "POST n=2&release=1". The test goes on in a directory of its
+// own, and the door is the file that it returns.
+func Door(t *testing.T, status int, answer string) (path string, asked <-chan string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	l, err := net.Listen("unix", "door") // its whole name may be too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := make(chan string, 100)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/workers" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		requests <- r.Method + " " + r.URL.RawQuery
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(answer + "\n"))
+	})}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return filepath.Join(dir, "door"), requests
+}

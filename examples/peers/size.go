@@ -1,0 +1,69 @@
+package peers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Size is how many workers the job has, and is to have, as the node answers.
+type Size struct{ Wanted, Have, Min, Max int }
+
+const askWithin = 10 * time.Second
+
+// Resize asks for so many workers, 0 = as many as there are without some ranks; those go
+// first if there are to be fewer. Without either it only asks how many there are.
+func (p Place) Resize(workers int, release ...int) (size Size, err error) {
+	if p.door == "" {
+		return size, errors.New("this node cannot be asked for workers")
+	}
+	method, q := http.MethodGet, url.Values{}
+	if workers > 0 {
+		q.Set("n", strconv.Itoa(workers))
+	}
+	for _, rank := range release {
+		q.Add("release", strconv.Itoa(rank))
+	}
+	if len(q) > 0 {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequest(method, "http://node/v1/workers?"+q.Encode(), nil)
+	if err != nil {
+		return size, err
+	}
+	client := &http.Client{Timeout: askWithin, Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
+	r, err := client.Do(req)
+	if err != nil {
+		return size, err
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(r.Body, 4096))
+	if err != nil {
+		return size, err
+	}
+	if r.StatusCode != http.StatusOK {
+		return size, fmt.Errorf("%s", strings.TrimSpace(string(b)))
+	}
+	return size, json.Unmarshal(b, &size)
+}
+
+// dial goes to the door by a short way: its whole name may be too long for an address.
+func (p Place) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	path := p.door
+	if wd, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(wd, path); err == nil && len(short) < len(path) {
+			path = short
+		}
+	}
+	return (&net.Dialer{}).DialContext(ctx, "unix", path)
+}

@@ -1,0 +1,47 @@
+package peers_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"zorilla/examples/peers"
+	"zorilla/examples/peers/crew"
+)
+
+func place(t *testing.T, door string) peers.Place {
+	t.Helper()
+	env := map[string]string{"ZORILLA_JOB_ID": "j", "ZORILLA_RANK": "1", "ZORILLA_ATTEMPT": "1", "ZORILLA_MAX": "4", "ZORILLA_SLOTS": "1", "ZORILLA_SOCKET": door}
+	p, err := peers.Here(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestResize(t *testing.T) {
+	door, asked := crew.Door(t, http.StatusOK, `{"wanted":3,"have":2,"min":1,"max":4}`)
+	p := place(t, door)
+	for _, c := range []struct {
+		workers int
+		release []int
+		want    string
+	}{{0, nil, "GET "}, {3, nil, "POST n=3"}, {3, []int{2, 1}, "POST n=3&release=2&release=1"}, {0, []int{1}, "POST release=1"}} {
+		size, err := p.Resize(c.workers, c.release...)
+		if got := <-asked; err != nil || size != (peers.Size{Wanted: 3, Have: 2, Min: 1, Max: 4}) || got != c.want {
+			t.Errorf("asked %q, want %q; got %+v, %v", got, c.want, size, err)
+		}
+	}
+}
+
+func TestResizeRefused(t *testing.T) {
+	door, _ := crew.Door(t, http.StatusConflict, "out of range: 9 workers")
+	p := place(t, door)
+	if _, err := p.Resize(9); fmt.Sprint(err) != "out of range: 9 workers" {
+		t.Errorf("got %v", err)
+	}
+	p = place(t, "")
+	if _, err := p.Resize(2); err == nil {
+		t.Error("nobody can be asked, and has answered")
+	}
+}
