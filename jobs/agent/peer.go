@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,8 +24,11 @@ func (s *Service) PeerHandler() http.Handler {
 	mux.Handle("POST "+peer.PathReport, peer.Handle(server, s.reportReceived))
 	mux.Handle("POST "+peer.PathMeasure, peer.Handle(server, s.measureReceived))
 	mux.Handle("POST "+peer.PathClock, peer.Handle(server, s.clockAsked))
-	mux.Handle("POST "+peer.PathBeat, peer.Handle(server, func(from vicinity.ID, b *wire.Beat) (any, error) {
-		return s.exec.Gangs.Beat(s.loop.Leaving, from, b)
+	mux.Handle("POST "+peer.PathBeat, peer.HandleWhile(server, func(ctx context.Context, from vicinity.ID, b *wire.Beat) (any, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.loop.Leaving, cancel)()
+		return s.exec.Gangs.Beat(ctx, from, b)
 	}))
 	mux.HandleFunc("GET "+peer.PathStdin, s.serveStdin)
 	mux.HandleFunc("POST "+peer.PathEnter, server.ServeEnter(s.asked))

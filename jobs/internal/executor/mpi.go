@@ -184,6 +184,10 @@ func (x *parallel) gangs() *gang.Keeper {
 			}
 			return a, err
 		},
+		Has: func(id wire.Gang) (has bool) {
+			// That the loop has ended does not say that it is gone.
+			return !x.loop.Call(func() { has = x.part.Has(id) }) || has
+		},
 		Lost: func(id wire.Gang, why string) {
 			x.loop.Post(func() { x.part.GangLost(time.Now(), id, why) })
 		},

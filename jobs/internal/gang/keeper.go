@@ -22,6 +22,9 @@ type Keeper struct {
 	// Lost is told, once, why a gang cannot go on whose ranks run here.
 	Lost func(id wire.Gang, why string)
 
+	// Has reports whether rank 0 of a gang is at this node, or will be. It may take its time.
+	Has func(id wire.Gang) bool
+
 	// Go starts a goroutine that ends with the context of Follow, for whoever waits for those.
 	Go func(func())
 
@@ -171,7 +174,13 @@ func (k *Keeper) Beat(ctx context.Context, from vicinity.ID, b *wire.Beat) (a wi
 	defer k.mu.Unlock()
 	h := k.hubs[b.Gang]
 	if h == nil {
-		return a, fmt.Errorf("job %s has no rank 0 here now", b.Job.Short())
+		k.mu.Unlock()
+		has := k.Has(b.Gang)
+		k.mu.Lock()
+		if !has {
+			return wire.BeatAnswer{Gone: true}, nil
+		}
+		return a, fmt.Errorf("rank 0 of job %s does not run here yet", b.Job.Short())
 	}
 	if !h.core.Has(from) {
 		return a, fmt.Errorf("%w: node %s has no ranks of job %s", jobs.ErrRefused, from.Short(), b.Job.Short())
@@ -255,9 +264,13 @@ func (k *Keeper) beats(ctx context.Context, id wire.Gang, m *member) {
 		if lost || b.Done && (err == nil || time.Since(done) > Linger) {
 			return
 		}
-		if err != nil && !late {
+		pause := again
+		if a.Gone {
+			pause = Hold
+		}
+		if (err != nil || a.Gone) && !late {
 			select {
-			case <-time.After(again):
+			case <-time.After(pause):
 			case <-ctx.Done():
 			}
 		}

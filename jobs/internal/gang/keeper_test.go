@@ -37,6 +37,7 @@ type world struct {
 	lives   []context.Context
 	ends    []context.CancelFunc
 	cut     map[vicinity.ID]bool
+	gone    map[vicinity.ID]bool // nodes that have nothing of the gang any more
 	lost    map[vicinity.ID]string
 	servers []*pmi.Server
 	conns   map[int]net.Conn // of ranks
@@ -45,7 +46,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64, nodes, each int) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &world{t: t, ctx: ctx, lives: make([]context.Context, nodes), ends: make([]context.CancelFunc, nodes), draw: rand.New(rand.NewPCG(seed, 0)), id: wire.Gang{Job: wiretest.Job, Epoch: 1},
-		cut: map[vicinity.ID]bool{}, lost: map[vicinity.ID]string{}, conns: map[int]net.Conn{}}
+		cut: map[vicinity.ID]bool{}, gone: map[vicinity.ID]bool{}, lost: map[vicinity.ID]string{}, conns: map[int]net.Conn{}}
 	for n := range nodes {
 		w.nodes = append(w.nodes, jobtest.Node(n))
 		w.ranks = append(w.ranks, nil)
@@ -69,7 +70,7 @@ func (w *world) start(n int) {
 		w.ends[n]()
 	}
 	w.lives[n], w.ends[n] = context.WithCancel(w.ctx)
-	w.keepers[n] = &Keeper{Self: id, Go: func(f func()) { go f() }, Name: func(id vicinity.ID) string { return fmt.Sprint("node ", indexOf(w.nodes, id)) },
+	w.keepers[n] = &Keeper{Self: id, Go: func(f func()) { go f() }, Has: func(wire.Gang) bool { w.mu.Lock(); defer w.mu.Unlock(); return !w.gone[id] }, Name: func(id vicinity.ID) string { return fmt.Sprint("node ", indexOf(w.nodes, id)) },
 		Send: func(ctx context.Context, to vicinity.ID, b *wire.Beat) (wire.BeatAnswer, error) {
 			return w.send(ctx, id, to, b)
 		},

@@ -20,6 +20,7 @@ type Member struct {
 	lost   string
 	began  time.Time
 	heard  time.Time // when the hub answered last; zero = never
+	alone  bool      // the ranks of the hub have ended, and it is gone
 	since  time.Time // when ranks waited first for one that has ended; zero = they do not
 }
 
@@ -90,16 +91,25 @@ func (m *Member) meets() bool {
 	return true
 }
 
+// waits reports whether a rank here waits at a barrier.
+func (m *Member) waits() bool {
+	for _, k := range m.ranks {
+		if !k.ended && k.open {
+			return true
+		}
+	}
+	return false
+}
+
 // deserted says which rank another one waits for though it has ended, or "".
 func (m *Member) deserted() string {
-	waiting, gone := false, -1
+	gone := -1
 	for n, k := range m.ranks {
-		waiting = waiting || !k.ended && k.open
 		if k.ended {
 			gone = max(gone, n)
 		}
 	}
-	if !waiting || gone < 0 {
+	if !m.waits() || gone < 0 {
 		return ""
 	}
 	return fmt.Sprintf("ranks wait for rank %d, which has ended", gone)
@@ -121,6 +131,10 @@ func (m *Member) Beat() wire.Beat {
 
 // Answered takes the hub's answer, and returns what lets which ranks pass.
 func (m *Member) Answered(now time.Time, b *wire.Beat, a *wire.BeatAnswer) (p pmi.Pass, ranks []int) {
+	if a.Gone {
+		m.alone = !m.heard.IsZero()
+		return p, nil
+	}
 	m.heard = now
 	if a.Lost != "" {
 		m.lose(a.Lost)
@@ -150,6 +164,10 @@ func (m *Member) Tick(now time.Time) {
 		m.lose(why)
 	}
 	switch {
+	case m.alone: // they need nobody, unless they wait
+		if m.waits() {
+			m.lose("ranks wait for those of " + m.hub + ", which have ended")
+		}
 	case m.heard.IsZero() && now.Sub(m.began) > First:
 		m.lose(m.hub + ", which has rank 0, did not begin")
 	case !m.heard.IsZero() && now.Sub(m.heard) > Silence:
@@ -160,7 +178,9 @@ func (m *Member) Tick(now time.Time) {
 // Patience is how long the hub may still be silent.
 func (m *Member) Patience(now time.Time) time.Duration {
 	until := m.began.Add(First)
-	if !m.heard.IsZero() {
+	if m.alone {
+		until = now.Add(Silence)
+	} else if !m.heard.IsZero() {
 		until = m.heard.Add(Silence)
 	}
 	return max(until.Sub(now), 0) + time.Millisecond

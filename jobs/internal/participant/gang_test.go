@@ -26,6 +26,11 @@ func TestGangLost(t *testing.T) {
 		h.p.Begun(h.now, h.id(rank), 3)
 	}
 	take[DoEnd](h)
+	for gang, want := range map[wire.Gang]bool{{Job: h.job, Epoch: 3}: true, {Job: h.job, Epoch: 3, Replica: 1}: false, {Job: "x" + h.job[1:]}: false} {
+		if h.p.Has(gang) != want {
+			t.Errorf("it has rank 0 of %+v: %t", gang, !want)
+		}
+	}
 	h.p.GangLost(h.now, wire.Gang{Job: h.job, Epoch: 2}, "an earlier one")
 	h.p.GangLost(h.now, wire.Gang{Job: h.job, Epoch: 3, Replica: 1}, "another copy")
 	if ends := take[DoEnd](h); len(ends) > 0 {

@@ -245,6 +245,15 @@ func (p *Participant) GangLost(now time.Time, id wire.Gang, why string) {
 	}
 }
 
+// Has reports whether something of rank 0 of a gang's copy is here, of whatever start.
+func (p *Participant) Has(id wire.Gang) bool {
+	w := p.Works[id.Job]
+	return w != nil && slices.ContainsFunc(w.Workers, func(k *Worker) bool {
+		rank, replica := w.Spec.RankOf(k.Rank)
+		return rank == 0 && replica == id.Replica
+	})
+}
+
 // Leave begins to stop the node: nothing is started any more, and what is here goes
 // on without it, for so long, of which the origins are told.
 func (p *Participant) Leave(now time.Time, away time.Duration) {

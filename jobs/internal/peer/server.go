@@ -31,6 +31,12 @@ type message[T any] interface {
 
 // Handle reads a message, checks it and answers with what f returns.
 func Handle[T any, P message[T]](s *Server, f func(from vicinity.ID, msg P) (any, error)) http.Handler {
+	return HandleWhile(s, func(_ context.Context, from vicinity.ID, msg P) (any, error) { return f(from, msg) })
+}
+
+// HandleWhile is Handle for an f that may wait: its context ends when nobody waits for the
+// answer any more.
+func HandleWhile[T any, P message[T]](s *Server, f func(ctx context.Context, from vicinity.ID, msg P) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := s.ID(r)
 		if err != nil {
@@ -56,7 +62,7 @@ func Handle[T any, P message[T]](s *Server, f func(from vicinity.ID, msg P) (any
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		answer, err := f(from, msg)
+		answer, err := f(r.Context(), from, msg)
 		switch {
 		case errors.Is(err, jobs.ErrRefused):
 			s.Counters.Refused()

@@ -59,6 +59,24 @@ func TestRequestsThatAreNotAccepted(t *testing.T) {
 	}
 }
 
+// An answer that waits does so no longer than who asked.
+func TestAnswersThatNobodyWaitsFor(t *testing.T) {
+	s := &Server{Counters: &Counters{}, Log: zerolog.Nop(),
+		ID:    func(*http.Request) (vicinity.ID, error) { return jobtest.Node(1), nil },
+		Ready: func(context.Context) error { return nil },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w := httptest.NewRecorder()
+	HandleWhile(s, func(ctx context.Context, _ vicinity.ID, _ *wire.Release) (any, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, jobs.ErrStopped
+	}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, PathRelease, bytes.NewReader(codec.MustMarshal(wire.Release{Job: wiretest.Job}))).WithContext(ctx))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("answered %d", w.Code)
+	}
+}
+
 // toMux has the requests of a client answered here.
 type toMux struct{ http.Handler }
 

@@ -35,6 +35,9 @@ type (
 		Passed int       `json:"passed,omitempty"` // all ranks may pass this barrier
 		Puts   []pmi.Put `json:"puts,omitempty"`   // what all of them have put before it, if the node has not passed it
 		Lost   string    `json:"lost,omitempty"`   // why the gang cannot go on
+		// Gone: the node has no ranks of the gang any more, nor knows of it, since it was started
+		// again after they had ended.
+		Gone bool `json:"gone,omitempty"`
 	}
 )
 
