@@ -33,10 +33,11 @@ type Host struct {
 }
 
 // Plans names the networks that can be built.
-const Plans = "grid5000 or small or lans"
+const Plans = "grid5000 or room or small or lans"
 
 // PlanOf returns the network of that name: six sites with the distances of
-// Grid'5000, three with five hosts, or two local networks of three hosts each.
+// Grid'5000, the same sites in one room, three with five hosts, or two local
+// networks of three hosts each.
 func PlanOf(name string) (*Plan, error) {
 	switch name {
 	case "grid5000":
@@ -51,6 +52,16 @@ func PlanOf(name string) (*Plan, error) {
 				{17.1, 11.3, 19.4, 10.9, 10.4, 0},
 			},
 		}, nil
+	case "room": // what there is of delay is the router's own
+		p, err := PlanOf("grid5000")
+		for a, row := range p.RTT {
+			for b := range row {
+				if a != b {
+					p.RTT[a][b] = 0.1
+				}
+			}
+		}
+		return p, err
 	case "small":
 		return &Plan{Sites: []Site{{"east", 2}, {"west", 2}, {"north", 1}}, RTT: [][]float64{{0, 6, 9}, {6, 0, 8}, {9, 8, 0}}}, nil
 	case "lans":

@@ -42,7 +42,7 @@ func TestPlansCanBeBuilt(t *testing.T) {
 			}
 		}
 	}
-	if _, err := PlanOf("paris"); err == nil || !strings.Contains(err.Error(), "want grid5000 or small") {
+	if _, err := PlanOf("paris"); err == nil || !strings.Contains(err.Error(), "want grid5000 or room") {
 		t.Errorf("a network that there is not: %v", err)
 	}
 }
