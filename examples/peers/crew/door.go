@@ -14,10 +14,11 @@ func Door(t *testing.T, status int, answer string) (path string, asked <-chan st
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	l, err := net.Listen("unix", "door") // its whole name may be too long
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "door", Net: "unix"}) // its whole name may be too long
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.SetUnlinkOnClose(false) // by then that may be another test's
 	requests := make(chan string, 100)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/workers" {
