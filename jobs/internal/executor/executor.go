@@ -279,15 +279,42 @@ func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 		_ = proc.Close()
 	}
 	root := x.root(id)
-	defer x.bin.Enter(root)()
+	leave := x.bin.Enter(root)
 	// The claim goes first: what is half removed when the node is killed must
 	// not be taken for a worker.
 	err := errors.Join(process.Forget(root, participant.ClaimNote), x.clean(x.loop.Leaving, root))
 	x.cfg.Ports.Free(root)
-	if err != nil && !errors.Is(err, context.Canceled) { // the next life goes on with that
-		x.cfg.Log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
-	}
 	x.cfg.Store.Unpin(outputPin(id))
+	if err == nil || errors.Is(err, context.Canceled) { // the next life goes on with that
+		leave()
+		return
+	}
+	x.cfg.Log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
+	x.loop.Go(func() {
+		defer leave()
+		again(x.loop.Leaving, func() error { return x.clean(x.loop.Leaving, root) })
+	})
+}
+
+// Between two tries to remove a root.
+const (
+	firstRemoval   = time.Second
+	longestRemoval = 5 * time.Minute
+)
+
+// again removes what could not be removed, until ctx ends, as what stood in the way may pass: a
+// process that the kernel had not ended, a disk that was full.
+func again(ctx context.Context, remove func() error) {
+	for pause := firstRemoval; ; pause = min(2*pause, longestRemoval) {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		if remove() == nil {
+			return
+		}
+	}
 }
 
 // gather chunks the output files into the store, pinned until the origin has

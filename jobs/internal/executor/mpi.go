@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -84,7 +83,7 @@ func (g *program) look(p *process.Spec, env map[string]string) {
 // install has what programs load be in the TMPDIR of a worker.
 func (g *program) install(root string) (mpi.Libraries, error) {
 	tmp := filepath.Join(root, "tmp")
-	if err := os.MkdirAll(tmp, 0o700); err != nil { // else the supervisor makes it
+	if err := makeTmp(root); err != nil { // else the supervisor makes it
 		return mpi.Libraries{}, err
 	}
 	g.mu.Lock()

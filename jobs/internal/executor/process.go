@@ -137,6 +137,10 @@ const stopFile = "stop"
 
 // note writes down that a worker's origin wants its process to end.
 func (x *Executor) note(id participant.WorkerID) {
+	defer x.bin.Enter(x.root(id))()
+	if isMissing(x.root(id)) {
+		return
+	}
 	if err := (atomicfile.How{Loose: true}).Write(filepath.Join(x.root(id), stopFile), nil); err != nil {
 		x.cfg.Log.Warn().Err(err).Str("job", string(id.Job)).Msg("write down that a worker is to end")
 	}

@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -62,7 +63,7 @@ func (t *tables) forget(job jobs.ID) {
 
 // linkTable gives a worker the files that lie in the root of another one, or its own.
 func linkTable(from, to string, epoch int64) error {
-	if err := os.MkdirAll(filepath.Join(to, "tmp"), 0o700); err != nil {
+	if err := makeTmp(to); err != nil {
 		return err
 	}
 	names := []string{wire.HostFileName, wire.EpochFileName}
@@ -77,12 +78,20 @@ func linkTable(from, to string, epoch int64) error {
 	return nil
 }
 
+// makeTmp makes the temporary directory of a worker whose root is there.
+func makeTmp(root string) error {
+	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o700); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
 func epochText(epoch int64) []byte { return fmt.Appendln(nil, epoch) }
 
 // writeTable replaces a worker's host file, and then its epoch file, each in one
 // step: who reads the epoch first and then the hosts has hosts at least as new.
 func writeTable(root, hosts string, epoch int64) error {
-	if err := os.MkdirAll(filepath.Join(root, "tmp"), 0o700); err != nil {
+	if err := makeTmp(root); err != nil {
 		return err
 	}
 	if err := giveFile(root, wire.HostFileName, hosts); err != nil {
@@ -125,6 +134,10 @@ func (x *Executor) table(e participant.DoTable) {
 	proc, fenced := x.procs[e.Worker], x.fences.within(e.Worker.Job, x.procs)
 	x.spawn(func() func(time.Time) {
 		root := x.root(e.Worker)
+		defer x.bin.Enter(root)()
+		if isMissing(root) {
+			return func(time.Time) { x.part.Tabled(e.Worker, 0, false) }
+		}
 		log := x.cfg.Log.With().Str("job", string(e.Worker.Job)).Int("rank", e.Worker.Rank).Logger()
 		if len(fenced) > 0 { // whom it reads of it reaches
 			if err := saveNodes(root, e.Table.Nodes); err != nil {

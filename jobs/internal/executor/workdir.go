@@ -116,6 +116,13 @@ func makeRoot(cfg *Config, root string) error {
 	return nil
 }
 
+// isMissing reports whether a root was removed. Who has it (trees.Bin) may write into it, if
+// it was not: nothing would remove that, and it would not look like a worker's.
+func isMissing(root string) bool {
+	_, err := os.Lstat(root)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // HasWork reports whether something of a node's workers is in a directory for
 // them.
 func HasWork(dir string, node vicinity.ID) bool {
