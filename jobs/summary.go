@@ -70,6 +70,10 @@ func (s *Status) Summary() Summary {
 			m.Count.Ended++
 		case WorkerWanted, WorkerLost:
 			m.Count.Stuck++
+		case WorkerStopped:
+			if !s.State.Final() { // it was given back
+				m.Count.All--
+			}
 		}
 	}
 	return m

@@ -97,6 +97,11 @@ func TestFewerWorkersAreGivenBack(t *testing.T) {
 	if ack := c.givenBack(5, wiretest.RA(4, 1), true); ack.Workers[0].Done {
 		t.Fatalf("got %+v before its files are here", ack)
 	}
+	if st := c.p.Status(); st.Workers[4].State != jobs.WorkerStopped || st.Workers[4].Exit == nil {
+		t.Fatalf("it is shown as %+v", st.Workers[4])
+	} else if n := st.Summary().Count; n.All != 4 || n.Active != 4 || n.Ended != 0 { // rank 1 is being ended
+		t.Fatalf("counted as %+v", n)
+	}
 	c.p.Collected(c.now, wiretest.RA(4, 1), nil)
 	c.report(2, jobs.WorkerEnded, 9, wiretest.RA(1, 1))
 	c.state(jobs.Running, -1)

@@ -53,10 +53,10 @@ func sizeReason(p *Primary) string {
 	return fmt.Sprintf("runs with %d workers, up to %d more are welcome%s", have, more, asked)
 }
 
-// shownState is how a rank is. One that was given back and has nothing to end is not
-// looked for.
+// shownState is how a rank is. One that was given back is not looked for, and is none of
+// the job's workers once it has ended.
 func shownState(k *record.Rank) jobs.WorkerState {
-	if k.GivenBack && k.State == jobs.WorkerWanted {
+	if k.GivenBack && (k.State == jobs.WorkerWanted || k.State == jobs.WorkerEnded) {
 		return jobs.WorkerStopped
 	}
 	return k.State
