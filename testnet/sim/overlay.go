@@ -23,7 +23,12 @@ type OverlayConfig struct {
 	Layout Layout
 	Seed   uint64
 	Noise  Noise
-	Peers  int // nodes that a core remembers; 0 = the protocol's own
+	Paths  Paths // nil = both ways of a round trip take as long
+	Live   bool  // Paths are as they were at a random time, for each packet
+	// Guarded reports whether a node is behind a firewall, and gets packets only of whom
+	// it has sent one to in the last minute; nil = none is.
+	Guarded func(node int) bool
+	Peers   int // nodes that a core remembers; 0 = the protocol's own
 	// Idle leaves the vicinity cores without events, for who brings a graph of
 	// neighbours of his own: Neighbours is empty, Core must not be used.
 	Idle bool
@@ -52,6 +57,7 @@ type Overlay struct {
 	roster []*vicinity.Roster             // of each site: who is a member in its eyes
 	gone   []func(at int, id vicinity.ID) // called when a node hears that another one is gone
 	own    Traffic                        // of the vicinity cores
+	opened map[[2]int]time.Duration       // when a guarded node last sent to another one
 }
 
 // host is one node's place in the simulation.
@@ -76,7 +82,7 @@ type Traffic struct {
 // members since the start: each knows all others, but nobody's distance. Their
 // cores begin within the first second.
 func NewOverlay(cfg OverlayConfig) *Overlay {
-	o := &Overlay{cfg: cfg, rnd: rand.New(rand.NewPCG(cfg.Seed, 0x0e1)), index: make(map[vicinity.ID]int)}
+	o := &Overlay{cfg: cfg, rnd: rand.New(rand.NewPCG(cfg.Seed, 0x0e1)), index: make(map[vicinity.ID]int), opened: map[[2]int]time.Duration{}}
 	o.part = make([]int, len(cfg.Layout.Sizes))
 	for range cfg.Layout.Sizes {
 		o.roster = append(o.roster, new(vicinity.Roster))

@@ -40,6 +40,53 @@ func Plane(n, sites int, seed uint64) Layout {
 	return Layout{Sizes: parts(n, shares), RTT: rtt}
 }
 
+// Line lays n hosts out at sites in a row, neighbours of which are a step apart.
+func Line(n, sites int, step time.Duration) Layout {
+	shares, rtt := make([]float64, sites), make([][]time.Duration, sites)
+	for i := range sites {
+		shares[i], rtt[i] = 1/float64(sites), make([]time.Duration, sites)
+		for k := range i {
+			rtt[i][k] = time.Duration(i-k) * step
+			rtt[k][i] = rtt[i][k]
+		}
+	}
+	return Layout{Sizes: parts(n, shares), RTT: rtt}
+}
+
+// Home lays n hosts out at two data centres 0.2 ms apart, with 15 % of them each, and at
+// home, each behind a line of 5 to 60 ms to one of five providers, which are 2 to 20 ms
+// from each other and from the data centres.
+func Home(n int, seed uint64) Layout {
+	const centres, providers = 2, 5
+	rnd := rand.New(rand.NewPCG(seed, 0x407e))
+	between := func(least, most float64) time.Duration {
+		return time.Duration((least + (most-least)*rnd.Float64()) * float64(time.Millisecond))
+	}
+	var core [centres + providers][centres + providers]time.Duration
+	for i := range core {
+		for k := range i {
+			core[i][k] = between(2, 20)
+			if i < centres {
+				core[i][k] = 200 * time.Microsecond
+			}
+			core[k][i] = core[i][k]
+		}
+	}
+	sizes, at, line := []int{n * 15 / 100, n * 15 / 100}, []int{0, 1}, []time.Duration{0, 0}
+	for range n - sizes[0] - sizes[1] {
+		sizes, at, line = append(sizes, 1), append(at, centres+rnd.IntN(providers)), append(line, between(5, 60))
+	}
+	rtt := make([][]time.Duration, len(sizes))
+	for i := range rtt {
+		rtt[i] = make([]time.Duration, len(sizes))
+		for k := range i {
+			rtt[i][k] = line[i] + line[k] + core[at[i]][at[k]]
+			rtt[k][i] = rtt[i][k]
+		}
+	}
+	return Layout{Sizes: sizes, RTT: rtt}
+}
+
 // OneSite lays n hosts out at one site.
 func OneSite(n int) Layout { return Layout{Sizes: []int{n}, RTT: [][]time.Duration{{0}}} }
 

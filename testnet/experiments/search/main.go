@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,9 @@ type options struct {
 	seeds                 int
 	origins               int
 	settled               int
-	burst                 bool
+	parts                 []string
+	topologies            []topology
+	noises                []string
 	out                   string
 }
 
@@ -52,7 +55,10 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.seeds, "seeds", 1, "networks of each kind")
 	f.IntVar(&o.origins, "origins", 5, "jobs of each kind in each network, one at a time")
 	f.IntVar(&o.settled, "settled", 1000, "in networks of up to so many nodes these find their neighbours by the vicinity protocol, in its first minute; larger ones are made with the graph that it tends to")
-	f.BoolVar(&o.burst, "burst", true, "also a hundred jobs at a hundred nodes in the same second")
+	parts := f.String("part", "kinds,burst,crowd", "kinds: jobs of all sizes, one at a time; burst: a hundred jobs at a hundred nodes in the same second; crowd: fewer, and where their workers are")
+	topos := f.String("topology", "six,line,home", "networks of the part crowd: six sites, line, home, matrix")
+	matrix := f.String("matrix", "", "files with round trips that were measured, for -topology matrix; see sim.ReadMatrix")
+	noises := f.String("noise", "lossless,usual", "noise of the part crowd: lossless, usual, loss2, loss10, heavy")
 	f.StringVar(&o.out, "out", "docs/experiments/search", "folder for the results; empty = none")
 	quick := f.Bool("quick", false, "networks of 100 and 1000 nodes at six sites, no vicinity protocol, no files")
 	if err := f.Parse(args); err != nil {
@@ -81,12 +87,20 @@ func parse(args []string) (options, error) {
 		}
 	}
 	o.fills, o.modes = strings.Split(*fills, ","), strings.Split(*modes, ",")
+	o.parts, o.noises = strings.Split(*parts, ","), strings.Split(*noises, ",")
+	if err == nil {
+		o.topologies, err = topologies(*topos, *matrix)
+	}
 	return o, err
 }
 
 func run(w *chart.Results, o options) error {
 	var all []result
-	fmt.Fprintln(w, header)
+	if slices.Contains(o.parts, "kinds") {
+		fmt.Fprintln(w, header)
+	} else {
+		o.sites = nil
+	}
 	for _, sites := range o.sites {
 		for _, n := range o.nodes {
 			var nets []*network
@@ -111,7 +125,7 @@ func run(w *chart.Results, o options) error {
 	}
 	fmt.Fprintln(w)
 	var bursts []burstResult
-	if o.burst {
+	if slices.Contains(o.parts, "burst") {
 		fmt.Fprintln(w, burstHeader)
 		for _, mode := range o.modes {
 			for _, workers := range []int{1, 2, 4} {
@@ -124,6 +138,11 @@ func run(w *chart.Results, o options) error {
 			}
 		}
 		fmt.Fprintln(w)
+	}
+	if slices.Contains(o.parts, "crowd") {
+		if err := crowded(w, o); err != nil {
+			return err
+		}
 	}
 	fmt.Fprint(w, verdict(all))
 	keep(w, all, bursts)
