@@ -13,7 +13,8 @@
 //
 // # What is emulated
 //
-// Latency is one way and per pair of hosts. Bandwidth is unlimited.
+// Latency is one way and per pair of hosts, with [Noise] if that is wanted.
+// Bandwidth is unlimited.
 //
 // Packets are copied, lost if there is no way, and else put into the receiver's inbox
 // one latency later. A full inbox drops what arrives. The sender never learns of any of
@@ -61,8 +62,8 @@
 // # Limits of truth
 //
 // In a bubble time is deterministic, but the order of what happens at the same
-// instant is not. Nothing is lost by chance: see sim and hosts for that. Addresses are
-// those of the hosts: there is no loopback address and no broadcast.
+// instant is not, nor whom noise then befalls. Addresses are those of the hosts: there
+// is no loopback address and no broadcast.
 //
 // # Concurrency
 //

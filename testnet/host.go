@@ -110,20 +110,22 @@ func (h *Host) handshake(ctx context.Context, to netip.AddrPort) (*listener, err
 	if !sent {
 		return nil, ctx.Err()
 	}
-	if err := sleep(ctx, n.cfg.Latency(h, peer)); err != nil {
+	there, asked := n.delay(h, peer)
+	if err := sleep(ctx, there); err != nil {
 		return nil, err
 	}
 	n.mu.Lock()
 	l, answered := peer.listeners[to.Port()], n.reachLocked(h, peer)
 	n.mu.Unlock()
-	if !answered {
+	if !asked || !answered {
 		return nil, nil
 	}
-	if err := sleep(ctx, n.cfg.Latency(peer, h)); err != nil {
+	back, told := n.delay(peer, h)
+	if err := sleep(ctx, back); err != nil {
 		return nil, err
 	}
 	switch {
-	case !n.reach(h, peer):
+	case !told || !n.reach(h, peer):
 		return nil, nil
 	case l == nil:
 		return nil, syscall.ECONNREFUSED
@@ -149,7 +151,7 @@ func (h *Host) connect(l *listener) (net.Conn, error) {
 	}
 	n.counters.Streams.Count++
 	n.mu.Unlock()
-	time.AfterFunc(n.cfg.Latency(h, l.host), func() { l.offer(far) })
+	time.AfterFunc(n.streamDelay(h, l.host, 0), func() { l.offer(far) })
 	return near, nil
 }
 

@@ -2,6 +2,7 @@ package testnet
 
 import (
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -14,6 +15,8 @@ type Config struct {
 	// Latency is the one-way delay from a to b; nil means 0.1 ms. It must be safe for
 	// concurrent use and must not block.
 	Latency func(a, b *Host) time.Duration
+	Noise   Noise
+	Seed    uint64 // of what the noise leaves to chance
 }
 
 // Counters tell what a network has carried so far.
@@ -32,6 +35,8 @@ type Network struct {
 	mu       sync.Mutex // guards what follows, and the fields of Host that say so
 	hosts    map[netip.Addr]*Host
 	counters Counters
+	noise    Noise
+	rnd      *rand.Rand
 }
 
 // NewNetwork returns a network without hosts.
@@ -39,7 +44,7 @@ func NewNetwork(cfg Config) *Network {
 	if cfg.Latency == nil {
 		cfg.Latency = func(a, b *Host) time.Duration { return 100 * time.Microsecond }
 	}
-	return &Network{cfg: cfg, hosts: map[netip.Addr]*Host{}}
+	return &Network{cfg: cfg, hosts: map[netip.Addr]*Host{}, noise: cfg.Noise, rnd: chance(cfg.Seed)}
 }
 
 // Host returns the host with the IP address, as in "10.0.1.7", and makes it if
@@ -61,7 +66,7 @@ func (n *Network) Host(addr string) *Host {
 	return h
 }
 
-// RTT returns the true round trip between two hosts.
+// RTT returns the true round trip between two hosts, without noise.
 func (n *Network) RTT(a, b *Host) time.Duration {
 	return n.cfg.Latency(a, b) + n.cfg.Latency(b, a)
 }

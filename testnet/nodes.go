@@ -32,6 +32,7 @@ type NodesConfig struct {
 	Seed     uint64             // of keys, and of what the nodes leave to chance
 	Keys     []uint64           // that the keys of the first nodes follow from; the others' from Seed
 	Programs map[string]Program // beside the standard ones
+	Noise    Noise              // of the network, from the start
 	Cache    int64              // bytes of blobs that a node keeps although nobody needs them; 0 = transfer.DefaultCache
 }
 
@@ -90,7 +91,7 @@ func StartNodes(cfg NodesConfig) (*Nodes, error) {
 	}
 	n := &Nodes{
 		cfg: cfg, index: map[vicinity.ID]int{},
-		Network: NewNetwork(Config{Latency: cfg.Sites.Latency}),
+		Network: NewNetwork(Config{Latency: cfg.Sites.Latency, Noise: cfg.Noise, Seed: cfg.Seed}),
 	}
 	rnd := rand.New(rand.NewPCG(cfg.Seed, 0x6e6f646573))
 	secret, err := trust.NewSecret(byteSource{rnd})

@@ -60,8 +60,12 @@ func (n *Network) send(from *Host, dest netip.AddrPort, p datagram) {
 	defer n.mu.Unlock()
 	n.counters.Packets.Count++
 	n.counters.Packets.Bytes += int64(len(p.data))
-	if to := n.hosts[dest.Addr()]; to != nil && n.reachLocked(from, to) {
-		time.AfterFunc(n.cfg.Latency(from, to), func() {
+	to := n.hosts[dest.Addr()]
+	if to == nil || !n.reachLocked(from, to) {
+		return
+	}
+	if d, ok := n.delayLocked(from, to); ok {
+		time.AfterFunc(d, func() {
 			n.mu.Lock()
 			s := to.sockets[dest.Port()]
 			n.mu.Unlock()

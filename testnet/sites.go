@@ -2,6 +2,9 @@ package testnet
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -10,7 +13,7 @@ import (
 // is 0.1 to 0.3 ms within a site. It never changes: Sites knows the truth about distances.
 type Sites struct {
 	Sizes []int             // hosts of each site
-	RTT   [][]time.Duration // between sites; the diagonal is not used
+	RTT   [][]time.Duration // between sites, by from and to: twice that way; the diagonal is not used
 }
 
 // Grid5000 returns the distances of six sites like those of the Grid'5000
@@ -25,6 +28,35 @@ func Grid5000() [][]time.Duration {
 		{13.2, 10.2, 15.6, 15.9, 0, 10.4},
 		{17.1, 11.3, 19.4, 10.9, 10.4, 0},
 	})
+}
+
+// Internet lays n hosts, at most 256, out over four parts of the world, each at a place
+// of its own. The round trip of half of all pairs is more than some 120 ms, many detours
+// are shorter than the direct way, and one way takes 30 to 70 % of a round trip.
+func Internet(n int, seed uint64) *Sites {
+	type place struct {
+		part int
+		x, y float64 // ms from a corner of it
+	}
+	between := [][]float64{{0, 90, 170, 140}, {90, 0, 250, 200}, {170, 250, 0, 300}, {140, 200, 300, 0}}
+	shares := []float64{0.4, 0.75, 0.95, 1} // those before included
+	rnd := rand.New(rand.NewPCG(seed, 0x1e7))
+	places := make([]place, n)
+	for i := range places {
+		part := slices.IndexFunc(shares, func(s float64) bool { return (float64(i)+0.5)/float64(n) < s })
+		places[i] = place{part, 40 * rnd.Float64(), 40 * rnd.Float64()}
+	}
+	s := &Sites{Sizes: make([]int, n), RTT: milliseconds(slices.Repeat([][]float64{make([]float64, n)}, n))}
+	for i, a := range places {
+		s.Sizes[i] = 1
+		for k, b := range places[:i] {
+			ms := (5 + between[a.part][b.part] + math.Hypot(a.x-b.x, a.y-b.y)) * math.Exp(0.1*rnd.NormFloat64())
+			way := 0.3 + 0.4*rnd.Float64()
+			s.RTT[i][k] = time.Duration(2 * way * ms * float64(time.Millisecond))
+			s.RTT[k][i] = time.Duration(2 * (1 - way) * ms * float64(time.Millisecond))
+		}
+	}
+	return s
 }
 
 func milliseconds(ms [][]float64) [][]time.Duration {

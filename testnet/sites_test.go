@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -52,4 +53,30 @@ func TestSites(t *testing.T) {
 // threeSites returns the distances of three sites, two of them near each other.
 func threeSites() [][]time.Duration {
 	return milliseconds([][]float64{{0, 8, 20}, {8, 0, 16}, {20, 16, 0}})
+}
+
+func TestInternetIsWideAndUneven(t *testing.T) {
+	const seed = 1
+	s := Internet(100, seed)
+	n := NewNetwork(Config{Latency: s.Latency})
+	hosts := s.Hosts(n)
+	var all []time.Duration
+	uneven, detours, triples := 0, 0, 0
+	for i, a := range hosts {
+		for k, b := range hosts[:i] {
+			d := n.RTT(a, b)
+			all = append(all, d)
+			uneven += one(s.Latency(a, b) > d*6/10 || s.Latency(a, b) < d*4/10)
+			for _, c := range hosts[:k] {
+				triples++
+				detours += one(n.RTT(a, c)+n.RTT(c, b) < d || n.RTT(a, b)+n.RTT(b, c) < n.RTT(a, c) || n.RTT(c, a)+d < n.RTT(b, c))
+			}
+		}
+	}
+	slices.Sort(all)
+	median, share := all[len(all)/2], float64(detours)/float64(triples)
+	t.Logf("seed %d: median %v, %v to %v; %.2f of the pairs uneven; a detour is shorter in %.3f of the triples", seed, median, all[0], all[len(all)-1], float64(uneven)/float64(len(all)), share)
+	if median < 100*time.Millisecond || median > 140*time.Millisecond || uneven < len(all)/3 || share < 0.03 || share > 0.3 {
+		t.Error("these are not the distances of the internet")
+	}
 }

@@ -91,7 +91,7 @@ func (c *conn) Write(b []byte) (int, error) {
 		n.mu.Lock()
 		n.counters.Streams.Bytes += int64(len(b))
 		n.mu.Unlock()
-		c.peer.send(n.cfg.Latency(c.host, c.peer.host), append([]byte(nil), b...))
+		c.peer.send(n.streamDelay(c.host, c.peer.host, len(b)), append([]byte(nil), b...))
 	}
 	return len(b), nil
 }
@@ -232,7 +232,7 @@ func (c *conn) Close() error {
 	c.forget()
 	switch c.end(net.ErrClosed) {
 	case nil:
-		c.peer.send(c.host.net.cfg.Latency(c.host, c.peer.host), nil)
+		c.peer.send(c.host.net.streamDelay(c.host, c.peer.host, 0), nil)
 	case net.ErrClosed:
 		return c.fail("close", net.ErrClosed)
 	}
