@@ -23,6 +23,15 @@ func (n *Nodes) Known() float64 {
 	return float64(known) / float64(len(up)*(len(up)-1))
 }
 
+// Gone returns how often nodes that are up have held another one to be gone, in their
+// present lives.
+func (n *Nodes) Gone() (sum int64) {
+	for _, i := range n.Up() {
+		sum += n.list[i].watch.gone.Load()
+	}
+	return sum
+}
+
 // Right returns the share of near neighbours that are right, 0 to 1: of the
 // six links that a node holds to be its nearest, those to a node that is not
 // clearly (20 % and 0.2 ms, by the true round trip) farther than the sixth

@@ -25,6 +25,7 @@ type watch struct {
 	here  []bool // members, by number of node; owned by the goroutine that calls Join and Leave
 
 	known atomic.Int64 // other members
+	gone  atomic.Int64 // how often one of them was said to be gone
 	probe atomic.Pointer[probe]
 }
 
@@ -69,6 +70,7 @@ func (t told) Leave(id vicinity.ID) {
 	if i, ok := t.nodes.index[id]; ok && t.here[i] {
 		t.here[i] = false
 		t.known.Add(-1)
+		t.gone.Add(1)
 	}
 	t.Handler.Leave(id)
 }

@@ -69,7 +69,10 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 func (d delegate) NotifyUpdate(n *memberlist.Node) { d.NotifyJoin(n) }
 
 // NotifyLeave implements memberlist.EventDelegate.
-func (d delegate) NotifyLeave(n *memberlist.Node) { d.o.table.remove(vicinity.ID(n.Name)) }
+func (d delegate) NotifyLeave(n *memberlist.Node) {
+	d.o.transport.pings.Gone(n.Name)
+	d.o.table.remove(vicinity.ID(n.Name))
+}
 
 // NotifyConflict implements memberlist.ConflictDelegate: a node is said to be
 // at another address than where it was.
@@ -91,7 +94,7 @@ func (delegate) AckPayload() []byte { return nil }
 
 // NotifyPingComplete implements memberlist.PingDelegate.
 func (d delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ []byte) {
-	if rtt > 0 && d.o.ctx.Err() == nil {
+	if d.o.transport.pings.Answered(n.Name, rtt) && rtt > 0 && d.o.ctx.Err() == nil {
 		d.o.cfg.Handler.RTT(vicinity.ID(n.Name), rtt)
 	}
 }

@@ -43,6 +43,16 @@
 // stands before it as associated data. An old beacon that is sent again only
 // makes a node knock at an address in vain.
 //
+// # Probes
+//
+// memberlist probes one member every 1.25 seconds. A ping without an answer is sent
+// again, as the same packet, after 1.5 times as long as that member's answer took last
+// (0.25 to 0.6 s), and once more; memberlist itself would ask three others to ping, and
+// call by TCP, for each packet that is lost. After 0.75 seconds it does. A round trip
+// is told only of pings that were sent once. Who dies is missed after 8 to 12 seconds
+// at 50 members, on distances of 300 ms that vary threefold and with a tenth of the
+// packets lost, too.
+//
 // # Callers
 //
 // A connection that has not proven who is there is one of at most 512, and of

@@ -20,6 +20,8 @@ type fabric struct {
 	mu    sync.Mutex
 	hosts map[netip.Addr]*memHost
 	side  map[netip.Addr]int // hosts on different sides do not reach each other
+	lose  func() bool        // whether the next packet is lost; nil = never
+	dials int
 }
 
 type memHost struct {
@@ -122,6 +124,7 @@ func (h *memHost) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		l = h.f.hosts[to.Addr()].listeners[to.Port()]
 	}
 	h.port++
+	h.f.dials++
 	from := netip.AddrPortFrom(h.ip, h.port)
 	h.f.mu.Unlock()
 	if !reach {
@@ -209,6 +212,9 @@ func (p *memPacket) WriteTo(b []byte, to net.Addr) (int, error) {
 		f := p.h.f
 		f.mu.Lock()
 		defer f.mu.Unlock()
+		if f.lose != nil && f.lose() {
+			return
+		}
 		for ip, h := range f.hosts {
 			if ip != dest.Addr() && dest.Addr() != netip.MustParseAddr("255.255.255.255") || !f.reachLocked(p.h.ip, ip) {
 				continue

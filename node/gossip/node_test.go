@@ -52,13 +52,14 @@ type recorder struct {
 	left      map[vicinity.ID]int
 	messages  []message
 	rtts      map[vicinity.ID]time.Duration
+	slowest   map[vicinity.ID]time.Duration
 	elsewhere []string
 	text      bytes.Buffer
 	change    chan struct{}
 }
 
 func newRecorder() *recorder {
-	return &recorder{members: map[vicinity.ID]vicinity.Member{}, left: map[vicinity.ID]int{}, rtts: map[vicinity.ID]time.Duration{}, change: make(chan struct{})}
+	return &recorder{members: map[vicinity.ID]vicinity.Member{}, left: map[vicinity.ID]int{}, rtts: map[vicinity.ID]time.Duration{}, slowest: map[vicinity.ID]time.Duration{}, change: make(chan struct{})}
 }
 
 func (r *recorder) note(f func()) {
@@ -79,7 +80,9 @@ func (r *recorder) Message(from vicinity.ID, kind byte, p []byte) {
 func (r *recorder) Elsewhere(addrs []string) {
 	r.note(func() { r.elsewhere = append(r.elsewhere, addrs...) })
 }
-func (r *recorder) RTT(id vicinity.ID, d time.Duration) { r.note(func() { r.rtts[id] = d }) }
+func (r *recorder) RTT(id vicinity.ID, d time.Duration) {
+	r.note(func() { r.rtts[id], r.slowest[id] = d, max(d, r.slowest[id]) })
+}
 
 func (r *recorder) Write(b []byte) (int, error) {
 	r.note(func() { r.text.Write(b) })

@@ -127,7 +127,9 @@ func (o *Overlay) Listen(ctx context.Context) error {
 		o.self, o.meta, err = tidy(m)
 	}
 	o.peers = newPeerListener(o.listener.Addr())
-	o.transport = newTransport(o)
+	if err == nil {
+		o.transport, err = newTransport(o)
+	}
 	if err != nil {
 		o.Close()
 		return fmt.Errorf("describe this node: %w", err)
@@ -201,6 +203,7 @@ func (o *Overlay) create() (*memberlist.Memberlist, error) {
 	conf.PushPullInterval = 30 * time.Second
 	conf.UDPBufferSize = 1400
 	conf.HandoffQueueDepth = 4096
+	conf.ProbeInterval, conf.ProbeTimeout, conf.SuspicionMult = probeInterval, probeTimeout, suspicionMult
 	conf.DeadNodeReclaimTime = reclaimTime
 	conf.DelegateProtocolMin, conf.DelegateProtocolMax, conf.DelegateProtocolVersion = 1, 1, 1
 	d := delegate{o}

@@ -11,6 +11,7 @@ type counters struct {
 	silent                      atomic.Int64 // connections that did not say a word
 	broken                      atomic.Int64 // connections that ended before they had proven who they are
 	badMembers                  atomic.Int64
+	pingsAgain                  atomic.Int64
 	beacons, foreign, badBeacon atomic.Int64
 	joins, failedJoins          atomic.Int64
 }
@@ -29,6 +30,7 @@ func (o *Overlay) Stats() map[string]int64 {
 		"connections silent":         c.silent.Load(),
 		"connections broken":         c.broken.Load(),
 		"members malformed":          c.badMembers.Load(),
+		"pings sent again":           c.pingsAgain.Load(),
 		"beacons received":           c.beacons.Load(),
 		"beacons of other networks":  c.foreign.Load(),
 		"beacons malformed":          c.badBeacon.Load(),

@@ -27,6 +27,7 @@ type transport struct {
 	streams chan net.Conn
 	running sync.WaitGroup  // of the goroutines that read and accept
 	joining context.Context // bounds joins; set by Run
+	pings   *pings
 
 	mu    sync.Mutex       // guards what follows
 	fails map[string]error // of the latest dial to an address of no known node
@@ -39,11 +40,17 @@ type stream struct {
 	stop func() bool
 }
 
-func newTransport(o *Overlay) *transport {
-	return &transport{
+func newTransport(o *Overlay) (*transport, error) {
+	t := &transport{
 		o: o, packets: make(chan *memberlist.Packet, 256), streams: make(chan net.Conn),
 		fails: map[string]error{},
 	}
+	var err error
+	t.pings, err = newPings(o.cfg.Creds.Networks()[0].GossipKey(), func(b []byte, addr string) {
+		o.count.pingsAgain.Add(1)
+		_, _ = t.WriteTo(b, addr) // what cannot be sent is lost
+	})
+	return t, err
 }
 
 // track returns the connection as memberlist gets it. It is closed when ctx
@@ -79,6 +86,9 @@ func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, 
 		return time.Time{}, err
 	}
 	_, err = t.o.packets.WriteTo(b, net.UDPAddrFromAddrPort(a))
+	if err == nil {
+		t.pings.Sent(b, to.Name, to.Addr)
+	}
 	return time.Now(), err
 }
 
@@ -137,6 +147,7 @@ func (t *transport) failure(addr string) error {
 // Shutdown implements memberlist.Transport.
 func (t *transport) Shutdown() error {
 	t.o.Close()
+	t.pings.Close()
 	t.running.Wait()
 	return nil
 }

@@ -1,0 +1,152 @@
+package gossip
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"sync"
+	"time"
+)
+
+// memberlist probes one member each interval: it sends a ping, and if there is
+// no answer within the timeout it asks others to ping and calls by TCP, which
+// costs thirty times as much; if the interval ends without any answer it tells
+// everybody that it suspects the member. What is made for local networks, a
+// second and half of it, is too little for round trips that vary up to a second.
+const (
+	probeInterval = 1250 * time.Millisecond
+	probeTimeout  = 750 * time.Millisecond
+	// suspicionMult times the interval and the decimal logarithm of the number
+	// of members, 1 at least, is how long somebody is suspected, by two, before he
+	// is held to be dead: about as long as with one second and 4.
+	suspicionMult = 3
+	// A ping without an answer is sent again after 1.5 times as long as the answer
+	// took last, within these bounds, and once more. Where one packet in ten is
+	// lost that leaves one probe in a hundred for the dear way, instead of one in five.
+	leastAgain = 250 * time.Millisecond
+	mostAgain  = 600 * time.Millisecond
+	pingsAgain = 2
+	maxPing    = 400 // bytes; what is longer carries news, too, and is not sent again
+)
+
+// pings sends memberlist's pings again that get no answer, which memberlist
+// itself does not. An answer to any of them is one to the first.
+type pings struct {
+	opener cipher.AEAD
+	send   func(b []byte, addr string)
+
+	mu      sync.Mutex // guards what follows
+	waiting map[string]*waiting
+	took    map[string]time.Duration // the latest answer of each member
+}
+
+// waiting is the latest ping to a node.
+type waiting struct {
+	timer *time.Timer
+	pause time.Duration
+	again int // how often it was sent again
+}
+
+// newPings is for packets under a key of memberlist's keyring.
+func newPings(key []byte, send func(b []byte, addr string)) (*pings, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	opener, err := cipher.NewGCM(block)
+	return &pings{opener: opener, send: send, waiting: map[string]*waiting{}, took: map[string]time.Duration{}}, err
+}
+
+// Sent takes note of a packet that memberlist has sent to a node.
+func (p *pings) Sent(b []byte, node, addr string) {
+	if node == "" || len(b) > maxPing || !p.isPing(b) {
+		return
+	}
+	b = append([]byte(nil), b...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endLocked(node)
+	w := &waiting{pause: min(max(leastAgain, p.took[node]*3/2), mostAgain)}
+	p.waiting[node] = w
+	w.timer = time.AfterFunc(w.pause, func() { p.again(w, b, node, addr) })
+}
+
+// again sends a ping again, unless it was answered.
+func (p *pings) again(w *waiting, b []byte, node, addr string) {
+	p.mu.Lock()
+	due := p.waiting[node] == w && w.again < pingsAgain
+	if due {
+		w.again++
+		w.timer.Reset(w.pause)
+	} else if p.waiting[node] == w {
+		delete(p.waiting, node)
+	}
+	p.mu.Unlock()
+	if due {
+		p.send(b, addr)
+	}
+}
+
+// Answered says that a probe of a member has succeeded so long after its ping,
+// and tells whether that was sent once: if not, it is unknown which was answered.
+func (p *pings) Answered(node string, took time.Duration) (once bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.waiting[node]
+	p.endLocked(node)
+	if once = w == nil || w.again == 0; !once {
+		// It is far, or a packet was lost: wait longer, until it is known which.
+		took = min(took, max(p.took[node]*3/2, took-time.Duration(w.again)*w.pause))
+	}
+	p.took[node] = took
+	return once
+}
+
+// Gone says that a node is no member any more.
+func (p *pings) Gone(node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.took, node)
+}
+
+// Close ends all that waits.
+func (p *pings) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for node := range p.waiting {
+		p.endLocked(node)
+	}
+}
+
+func (p *pings) endLocked(node string) {
+	if w := p.waiting[node]; w != nil {
+		w.timer.Stop()
+		delete(p.waiting, node)
+	}
+}
+
+// The first bytes of memberlist's messages.
+const (
+	messagePing     = 0
+	messageCompound = 7  // count, a length of two bytes for each message, and these
+	messageChecked  = 12 // a checksum of four bytes, and the message
+)
+
+// isPing reports whether a packet is a ping, alone or with news behind it: version
+// (1 byte, 1) | nonce | sealed message. Of another version it knows nothing.
+func (p *pings) isPing(b []byte) bool {
+	nonce := p.opener.NonceSize()
+	if len(b) < 1+nonce || b[0] != 1 {
+		return false
+	}
+	m, err := p.opener.Open(nil, b[1:1+nonce], b[1+nonce:], nil)
+	if err != nil {
+		return false
+	}
+	if len(m) > 5 && m[0] == messageChecked {
+		m = m[5:]
+	}
+	if len(m) > 2 && m[0] == messageCompound {
+		m = m[min(len(m), 2+2*int(m[1])):]
+	}
+	return len(m) > 1 && m[0] == messagePing
+}
