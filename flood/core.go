@@ -1,6 +1,7 @@
 package flood
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -100,12 +101,12 @@ func (c *Core) Start(now time.Time, radius int, life time.Duration, payload []by
 	to, packet := c.around(m, ""), encode(m)
 	c.stats.Originated++
 	c.stats.Sent += uint64(len(to))
-	return Flood{message: m, until: now.Add(life), Copies: len(to), Size: len(packet)}, Out{To: to, Packet: packet}, nil
+	return Flood{message: m, to: to, until: now.Add(life), Copies: len(to), Size: len(packet)}, Out{To: to, Packet: packet}, nil
 }
 
 // Extend carries a flood one hop beyond nodes on its rim, or to nodes that it
 // did not reach and the hop beyond them; see Flooder.Extend.
-// It returns one Out for each number of hops.
+// It returns one Out for each number of hops, and of those that are asked again.
 func (c *Core) Extend(now time.Time, f Flood, rim []Reach) []Out {
 	m := f.message
 	m.TTL = 2
@@ -113,18 +114,31 @@ func (c *Core) Extend(now time.Time, f Flood, rim []Reach) []Out {
 	if m.Origin != c.cfg.Self || m.Life <= 0 {
 		return nil
 	}
-	byHops := map[uint8][]vicinity.ID{}
+	type kind struct {
+		hops  uint8
+		again bool
+	}
+	groups := map[kind][]vicinity.ID{}
 	for _, r := range rim {
 		// As if it had come over the links that it came over the first time.
-		hops := uint8(min(max(r.Hops, 1), MaxRadius-1))
-		byHops[hops] = append(byHops[hops], r.Node)
+		k := kind{uint8(min(max(r.Hops, 1), MaxRadius-1)), r.Again}
+		groups[k] = append(groups[k], r.Node)
 	}
 	var list []Out
-	for _, hops := range slices.Sorted(maps.Keys(byHops)) {
-		m.Hops = hops
-		list = append(list, Out{To: byHops[hops], Packet: encode(m)})
-		c.stats.Sent += uint64(len(byHops[hops]))
-		c.stats.Extended += uint64(len(byHops[hops]))
+	order := func(a, b kind) int {
+		switch {
+		case a.hops != b.hops || a.again == b.again:
+			return cmp.Compare(a.hops, b.hops)
+		case a.again:
+			return 1
+		}
+		return -1
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(groups), order) {
+		m.Hops, m.Again = k.hops, k.again
+		list = append(list, Out{To: groups[k], Packet: encode(m)})
+		c.stats.Sent += uint64(len(groups[k]))
+		c.stats.Extended += uint64(len(groups[k]))
 	}
 	return list
 }
@@ -163,12 +177,22 @@ func (c *Core) Receive(now time.Time, waited time.Duration, from vicinity.ID, pa
 		return Out{}
 	}
 	e.hear(m.LastHop, m.TTL)
-	if m.TTL <= e.best {
-		return Out{}
+	var out Out
+	onward := c.around(m, m.LastHop)
+	if m.TTL > e.best {
+		e.best = m.TTL
+		out = c.forward(m, slices.DeleteFunc(slices.Clone(onward), func(id vicinity.ID) bool { return e.knows(id, m.TTL-1) }))
 	}
-	e.best = m.TTL
-	return c.forward(m, slices.DeleteFunc(c.around(m, m.LastHop), func(id vicinity.ID) bool { return e.knows(id, m.TTL-1) }))
+	if m.Again && from == m.Origin && e.again < maxAgain && c.cfg.Check(m.Origin, m.Payload) == nil {
+		e.again++
+		m.Onward = len(onward)
+		out.Deliver = &m
+	}
+	return out
 }
+
+// maxAgain bounds how often a message is delivered again.
+const maxAgain = 3
 
 // first handles the first copy of a message.
 func (c *Core) first(now time.Time, key seenKey, m Message) Out {
@@ -198,7 +222,7 @@ func (c *Core) first(now time.Time, key seenKey, m Message) Out {
 	c.stats.Delivered++
 	to := c.around(m, m.LastHop)
 	out := c.forward(m, to)
-	m.Onward = len(to)
+	m.Onward, m.Again = len(to), false
 	out.Deliver = &m
 	return out
 }
@@ -208,6 +232,7 @@ func (c *Core) forward(m Message, to []vicinity.ID) Out {
 	if m.TTL <= 1 || len(to) == 0 {
 		return Out{}
 	}
+	m.Again = false
 	m.TTL--
 	m.Hops++
 	m.LastHop = c.cfg.Self

@@ -317,3 +317,69 @@ func TestEndlessTTLIsCutAndCounted(t *testing.T) {
 	receive(c, begin, message(2, 1, MaxRadius, "x"))
 	wantStats(t, c, Stats{Received: 2, Delivered: 2, Forwarded: 2, Cut: 1})
 }
+
+// What the origin sends once more is delivered once more, and not for ever; what anybody
+// else sends, or was checked and is late by now, is not.
+func TestAskedAgain(t *testing.T) {
+	late := false
+	c := testCore(t, func(cfg *Config) {
+		cfg.Check = func(vicinity.ID, []byte) error {
+			if late {
+				return ErrLate
+			}
+			return nil
+		}
+	}, 1, 2, 9)
+	again := message(1, 9, 2, "x")
+	again.Again = true
+	out := receive(c, begin, again)
+	if out.Deliver == nil || out.Deliver.Again || len(out.To) != 2 {
+		t.Fatalf("the first copy is lost, and the second gives %+v", out)
+	}
+	if m, err := decode(out.Packet); err != nil || m.Again {
+		t.Fatalf("it goes on as %+v, %v", m, err)
+	}
+	for range maxAgain {
+		if out := receive(c, begin, again); out.Deliver == nil || !out.Deliver.Again || out.To != nil || out.Deliver.Onward != 2 {
+			t.Fatalf("the answer is lost, and asking again gives %+v", out)
+		}
+	}
+	if out := receive(c, begin, again); out.Deliver != nil {
+		t.Fatal("it is delivered without end")
+	}
+	plain, other := message(2, 9, 2, "y"), message(2, 1, 2, "y")
+	receive(c, begin, plain)
+	if out := receive(c, begin, plain); out.Deliver != nil {
+		t.Fatal("a copy that came twice is delivered twice")
+	}
+	other.Again = true
+	if out := receive(c, begin, other); out.Deliver != nil {
+		t.Fatal("a neighbour has it delivered again")
+	}
+	plain.Again, late = true, true
+	if out := receive(c, begin, plain); out.Deliver != nil {
+		t.Fatal("what is late by now is delivered again")
+	}
+	wantStats(t, c, Stats{Received: 9, Delivered: 2, Duplicates: 7, Forwarded: 4})
+}
+
+func TestExtendSaysWhoIsAskedAgain(t *testing.T) {
+	c := testCore(t, nil, 1, 2)
+	f, _, err := c.Start(begin, 1, time.Minute, []byte("hi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := c.Extend(begin, f, []Reach{{Node: node(1), Hops: 1, Again: true}, {Node: node(3), Hops: 2}, {Node: node(4), Hops: 1}})
+	if len(list) != 3 {
+		t.Fatalf("got %+v, want three packets", list)
+	}
+	for i, want := range []struct {
+		to, hops int
+		again    bool
+	}{{4, 1, false}, {1, 1, true}, {3, 2, false}} {
+		wantTo(t, "extend", list[i], want.to)
+		if m, err := decode(list[i].Packet); err != nil || int(m.Hops) != want.hops || m.Again != want.again || m.TTL != 2 {
+			t.Errorf("node %d is sent %+v, %v", want.to, m, err)
+		}
+	}
+}

@@ -35,6 +35,13 @@
 // itself ([Frontier]), at the price of one copy for each node that it extends.
 // The paper has no such step.
 //
+// # Once more
+//
+// Copies and answers get lost. Of the nodes that the origin has sent a copy to itself, those
+// that it knows to be near, and that have had time to answer, are sent one more, which
+// says so ([Frontier.Silent]). A node that has the message already delivers it again then, and
+// so answers again; no other copy does that, and each node does it three times at most.
+//
 // # Misbehaving members
 //
 // TTL, hops and life are bounded on receipt (MaxRadius, MaxLife). Each origin
@@ -59,6 +66,7 @@
 //	h    uint, 1..32    hops
 //	l    str            last hop, the node ID of the sender of this copy
 //	ms   uint           life left in milliseconds; cut to MaxLife on receipt
+//	a    bool           the origin sends it to this node once more; left out if not
 //	p    bin            payload, at most MaxPayload bytes
 //
 // Life is relative, so clocks need not agree; each node takes off the time that

@@ -2,6 +2,7 @@ package flood
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,8 @@ type Reach struct {
 	Hops   int           // links that the message travelled, the first time
 	Rim    bool          // it came with TTL 1: the node did not send it on
 	Onward int           // see Message
+
+	Again bool // it was sent the flood before, by the origin itself
 
 	exact bool // RTT is measured
 	asked bool // RTT is being measured
@@ -45,6 +48,7 @@ type Cost struct {
 //	whom to extend: f.Next(now, horizon, wanted, measured); again at f.Ready()
 type Frontier struct {
 	rim   []Reach
+	asked map[vicinity.ID]int // who was sent a copy by this node, how often; until they answer
 	seen  map[vicinity.ID]bool
 	met   map[vicinity.ID]bool // by Meet
 	cost  Cost
@@ -57,7 +61,36 @@ type Frontier struct {
 
 // Begin starts anew with a flood that has just been started.
 func (f *Frontier) Begin(fl Flood, now time.Time) {
-	*f = Frontier{seen: map[vicinity.ID]bool{}, cost: Cost{Messages: fl.Copies}, began: now, sent: now, until: fl.until}
+	*f = Frontier{
+		seen: map[vicinity.ID]bool{}, asked: map[vicinity.ID]int{}, cost: Cost{Messages: fl.Copies}, began: now, sent: now, until: fl.until,
+	}
+	for _, id := range fl.to {
+		f.asked[id] = 1
+	}
+}
+
+// maxAsked is how often a node is sent a copy by the origin.
+const maxAsked = 3
+
+// Silent returns the nodes that were sent a copy by this node itself, are known to be nearer
+// than the horizon and have not answered: something was lost. The caller sends the flood
+// to them again, as if they were on the rim, and waits for them as for the others. None is
+// returned too often. measured returns the round trip to a node, or 0.
+func (f *Frontier) Silent(now time.Time, horizon time.Duration, measured func(vicinity.ID) time.Duration) (list []Reach) {
+	if !now.Before(f.until) {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(f.asked)) {
+		rtt := measured(id)
+		if rtt <= 0 || rtt >= horizon || f.asked[id] >= maxAsked {
+			continue
+		}
+		f.asked[id]++
+		f.cost.Messages++
+		list = append(list, Reach{Node: id, RTT: rtt, Hops: 1, Again: true})
+		f.sent, f.ready = now, now.Add(pause(2*rtt))
+	}
+	return list
 }
 
 // Answered takes the first answer of a node; more of the same node do nothing.
@@ -66,6 +99,7 @@ func (f *Frontier) Answered(now time.Time, r Reach) {
 		return
 	}
 	f.seen[r.Node] = true
+	delete(f.asked, r.Node)
 	if f.met[r.Node] { // over a link, after all
 		f.rim = slices.DeleteFunc(f.rim, func(m Reach) bool { return m.Node == r.Node })
 	}
@@ -170,6 +204,9 @@ func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measur
 	f.batch = batch
 	next := slices.Clone(f.rim[:n])
 	for _, r := range next {
+		if !f.seen[r.Node] {
+			f.asked[r.Node] = 1
+		}
 		f.cost.Messages += 1 + r.Onward
 	}
 	f.cost.Extended += n

@@ -222,3 +222,33 @@ func TestExtendOnlyWhatIsOneself(t *testing.T) {
 		t.Errorf("counted %+v", s)
 	}
 }
+
+// Who was sent a copy by the origin itself, is near and says nothing is asked again, twice.
+func TestFrontierAsksTheSilentAgain(t *testing.T) {
+	near := map[vicinity.ID]time.Duration{node(1): 2 * time.Millisecond, node(2): 3 * time.Millisecond, node(3): 50 * time.Millisecond, node(5): time.Millisecond}
+	measured := func(id vicinity.ID) time.Duration { return near[id] }
+	var f Frontier
+	f.Begin(Flood{Copies: 4, to: []vicinity.ID{node(1), node(2), node(3), node(4)}, until: begin.Add(time.Minute)}, begin)
+	f.Answered(begin, Reach{Node: node(1), RTT: 2 * time.Millisecond, Hops: 1, Rim: true, Onward: 3})
+	f.Meet(node(5), time.Millisecond)
+	if next := f.Next(begin.Add(time.Second), time.Minute, 1, measured); len(next) != 1 || next[0].Node != node(5) {
+		t.Fatalf("extends to %+v", next)
+	}
+	at := begin.Add(2 * time.Second)
+	for range maxAsked - 1 {
+		list := f.Silent(at, 10*time.Millisecond, measured)
+		if len(list) != 2 || list[0].Node != node(2) && list[0].Node != node(5) || !list[0].Again || !list[1].Again || !f.Sent().Equal(at) || !f.Ready().After(at) {
+			t.Fatalf("asks %+v again, want nodes 2 and 5", list)
+		}
+	}
+	if list := f.Silent(at, 10*time.Millisecond, measured); len(list) != 0 {
+		t.Fatalf("asks %+v for ever", list)
+	}
+	f.Answered(at, Reach{Node: node(3), RTT: 50 * time.Millisecond, Hops: 1})
+	if list := f.Silent(at, time.Second, measured); len(list) != 0 {
+		t.Fatalf("asks %+v, who has answered or whose distance is not known", list)
+	}
+	if list := f.Silent(begin.Add(time.Hour), time.Second, measured); len(list) != 0 {
+		t.Fatalf("asks %+v after the flood's life", list)
+	}
+}

@@ -32,6 +32,9 @@ type Message struct {
 	// Onward is how many neighbours of this node the message can go on to: it
 	// has been sent to them if TTL is more than 1. Only set on delivery.
 	Onward int
+	// Again tells that its origin has sent it once more, since it has heard nothing of this
+	// node; on delivery, that it was delivered before.
+	Again bool
 
 	cut bool // it came with more TTL than there is
 }
@@ -42,6 +45,7 @@ type Flood struct {
 	Copies  int // sent by this node; 0 means that there are no neighbours
 	Size    int // bytes of a copy
 	message Message
+	to      []vicinity.ID
 	until   time.Time
 }
 
@@ -55,12 +59,13 @@ type packet struct {
 	LastHop vicinity.ID `json:"l"`
 	Life    uint64      `json:"ms"`
 	Payload []byte      `json:"p"`
+	Again   bool        `json:"a,omitempty"` // see Message; only of the origin itself
 }
 
 func encode(m Message) []byte {
 	return codec.MustMarshal(packet{
 		ID: m.ID[:], Origin: m.Origin, TTL: uint64(m.TTL), Hops: uint64(m.Hops),
-		LastHop: m.LastHop, Life: uint64(m.Life.Milliseconds()), Payload: m.Payload,
+		Again: m.Again, LastHop: m.LastHop, Life: uint64(m.Life.Milliseconds()), Payload: m.Payload,
 	})
 }
 
@@ -94,7 +99,7 @@ func decode(b []byte) (Message, error) {
 	}
 	copy(m.ID[:], p.ID)
 	m.Origin, m.LastHop, m.Payload = p.Origin, p.LastHop, p.Payload
-	m.Hops = uint8(p.Hops)
+	m.Hops, m.Again = uint8(p.Hops), p.Again && p.Origin == p.LastHop
 	m.TTL = uint8(min(p.TTL, MaxRadius+1-p.Hops))
 	m.cut = p.TTL > MaxRadius
 	m.Life = time.Duration(min(p.Life, uint64(MaxLife.Milliseconds()))) * time.Millisecond

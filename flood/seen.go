@@ -14,6 +14,7 @@ type seenKey [16]byte
 
 type seenEntry struct {
 	best   uint8 // TTL
+	again  uint8 // times that it was delivered again
 	dead   bool  // refused or over the limit: never to be forwarded
 	heard  []copyFrom
 	expiry time.Time

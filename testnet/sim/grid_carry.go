@@ -100,11 +100,14 @@ func (g *Grid) flooded(from, to int, packet []byte, l label) {
 	n := g.node(to)
 	out := n.flood.Receive(g.Local(to), 0, g.o.ID(from), packet)
 	g.carry(to, out, l)
-	if out.Deliver == nil {
+	if out.Deliver == nil || out.Deliver.Again {
 		l.round().Duplicates++
+	} else {
+		l.round().Reached++
+	}
+	if out.Deliver == nil {
 		return
 	}
-	l.round().Reached++
 	g.perform(to, n.jobs.Advertised(g.Local(to), *out.Deliver))
 }
 
