@@ -8,6 +8,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/vicinity"
@@ -64,11 +65,11 @@ func TestYieldOfAStrangerIsIgnored(t *testing.T) {
 	if a := s.core.Claims.Advertised(jobtest.Start, ad); a.Workers != 1 {
 		t.Fatalf("got %+v", a)
 	}
-	s.core.Yielded(jobtest.Start, other.ID, ad.Job, true)
+	s.core.Yielded(jobtest.Start, other.ID, primary.DoYield{Job: ad.Job, Forget: true})
 	if len(s.core.Claims.Holds) != 1 {
 		t.Fatal("a stranger ended a hold")
 	}
-	s.core.Yielded(jobtest.Start, origin.ID, ad.Job, true)
+	s.core.Yielded(jobtest.Start, origin.ID, primary.DoYield{Job: ad.Job, Forget: true})
 	if len(s.core.Claims.Holds) != 0 {
 		t.Fatal("the origin could not end its hold")
 	}

@@ -14,6 +14,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
@@ -55,7 +56,7 @@ func TestIDNamesItsWholeOrigin(t *testing.T) {
 	if a := s.core.Claims.Advertised(jobtest.Start, ad); a.Workers != 1 {
 		t.Fatalf("got %+v", a)
 	}
-	if s.core.Yielded(jobtest.Start, twin.ID, ad.Job, true); len(s.core.Claims.Holds) != 1 {
+	if s.core.Yielded(jobtest.Start, twin.ID, primary.DoYield{Job: ad.Job, Forget: true}); len(s.core.Claims.Holds) != 1 {
 		t.Error("a twin ended a hold")
 	}
 	if err := s.core.Granted(jobtest.Start, twin.ID, &wire.Grant{Job: ad.Job}); !errors.Is(err, jobs.ErrRefused) || !strings.Contains(err.Error(), "does not originate at") {

@@ -47,10 +47,10 @@ type Claims struct {
 	gpus   map[int]int // by number: workers that have it, of which one can be alive
 	ends   []end       // of claims with a walltime
 	Holds  map[jobs.ID]*Hold
-	Queue  []*Queued // in order
-	stale  time.Time // before then nothing of the queue has expired; zero = it is empty
-	Loose  bool      // a hold ended that left room which the queue was not offered yet
-	taken  []Outgoing
+	pending
+	at    time.Time // of the last input
+	Loose bool      // a hold ended that left room which the queue was not offered yet
+	taken []Outgoing
 }
 
 // Hold is an offer that the primary has not answered.
@@ -61,6 +61,33 @@ type Hold struct {
 	Workers int
 	Needs   jobs.Needs // of each
 	Expires time.Time
+	// recalled is when a job that goes before wanted it; zero = none did.
+	recalled time.Time
+}
+
+// RecallTime is how long a job has to decide on an offer that was recalled, since one that
+// goes before it wants it. Those that have enough offers decide much sooner; a gang that is
+// short of workers gives it back at once.
+const RecallTime = 400 * time.Millisecond
+
+// blocks reports whether a hold keeps another job from what it has.
+func (c *Claims) blocks(h *Hold, o jobs.Order) bool {
+	return h.Ad.Job != o.ID && (h.order.Before(o) || h.recalled.IsZero() || c.at.Before(h.recalled.Add(RecallTime)))
+}
+
+// recall asks for offers back that keep a job that goes before from workers.
+func (c *Claims) recall(now time.Time, o jobs.Order, workers int) {
+	for _, id := range c.lastFirst(func(h *Hold) bool { return o.Before(h.order) }) {
+		if workers <= 0 {
+			return
+		}
+		h := c.Holds[id]
+		if workers -= h.Workers; h.recalled.IsZero() {
+			h.recalled = now
+			a := wire.Answer{Job: id, Key: h.key, Workers: h.Workers, Capacity: c.capacity(h.Needs), Recall: true}
+			c.taken = append(c.taken, Outgoing{h.Ad.Origin(), a})
+		}
+	}
 }
 
 // end is when a claim ends at the latest.
@@ -114,12 +141,28 @@ func (c *Claims) room(o jobs.Order, w jobs.Needs) int {
 	return n
 }
 
+// hoped returns how many workers more than it is offered a job could have here, if all
+// that is held for others were given back.
+func (c *Claims) hoped(o jobs.Order, w jobs.Needs, wanted, offered int) int {
+	if len(c.Holds) == 0 || offered >= wanted {
+		return 0
+	}
+	n := c.Has.beside(c.Used).fits(w)
+	if most := c.Limits.MaxWorkersPerJob; most > 0 {
+		n = min(n, most-c.Jobs[o.ID])
+	}
+	if most := c.Limits.MaxJobs; most > 0 && c.Jobs[o.ID] == 0 && len(c.Jobs) >= most {
+		n = 0
+	}
+	return max(0, min(n, wanted)-offered)
+}
+
 // left returns what is there for a job: all but what is claimed, and held for
 // jobs before it.
 func (c *Claims) left(o jobs.Order) Supply {
 	left := c.Has.beside(c.Used)
-	for id, h := range c.Holds {
-		if id != o.ID && h.order.Before(o) {
+	for _, h := range c.Holds {
+		if c.blocks(h, o) {
 			left = left.minus(h.Needs, h.Workers)
 		}
 	}
@@ -130,7 +173,7 @@ func (c *Claims) left(o jobs.Order) Supply {
 func (c *Claims) others(o jobs.Order) int {
 	n := len(c.Jobs)
 	for id, h := range c.Holds {
-		if id != o.ID && c.Jobs[id] == 0 && h.order.Before(o) {
+		if c.Jobs[id] == 0 && c.blocks(h, o) {
 			n++
 		}
 	}
@@ -152,9 +195,15 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 	a.Reason, a.Free = c.notNow(&ad), c.free(now, ad.Slots)
 	if !c.enqueue(now, ad) {
 		a.Reason = wire.ReasonQueueing
-	} else {
-		c.Queue[c.position(ad.Job)].asleep = false // it asks again, and all room is news to it
+		return a
 	}
+	q := c.Queue[c.position(ad.Job)]
+	q.asleep = false // it asks again, and all room is news to it
+	if c.idle() == "" && !c.Ending[ad.Job] {
+		a.Held = c.hoped(ad.Order(), ad.Needs(), ad.Wanted, 0)
+		c.recall(now, ad.Order(), a.Held)
+	}
+	q.hopes = a.Held
 	return a
 }
 
@@ -174,7 +223,11 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 	c.yield(now, h)
 	if n < ad.Wanted {
 		// The node may have more room for this job later.
-		c.enqueue(now, ad)
+		if c.enqueue(now, ad) {
+			a.Held = c.hoped(ad.Order(), ad.Needs(), ad.Wanted, n)
+			c.recall(now, ad.Order(), a.Held)
+			c.Queue[c.position(ad.Job)].hopes = a.Held
+		}
 	} else {
 		c.Dequeue(ad.Job)
 	}
@@ -185,13 +238,18 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 // These wait in the queue again, and their primaries are told, so that they do
 // not count on what is gone.
 func (c *Claims) yield(now time.Time, h *Hold) {
-	for _, id := range c.lastFirst(func(other *Hold) bool { return h.order.Before(other.order) }) {
+	for _, id := range c.lastFirst(func(other *Hold) bool { return h.order.Before(other.order) && !c.blocks(other, h.order) }) {
 		left, jobs := c.promised()
 		if left.lacks(c.Holds[id].Needs) || jobs && c.Jobs[id] == 0 {
 			ad := c.Holds[id].Ad
 			delete(c.Holds, id)
-			c.taken = append(c.taken, Outgoing{ad.Origin(), wire.Answer{Job: id, Capacity: c.capacity(ad.Needs()), Reason: wire.ReasonBusy}})
-			c.enqueue(now, ad)
+			a := wire.Answer{Job: id, Capacity: c.capacity(ad.Needs()), Reason: wire.ReasonBusy}
+			if c.enqueue(now, ad) {
+				a.Held = c.hoped(ad.Order(), ad.Needs(), ad.Wanted, 0)
+				q := c.Queue[c.position(id)]
+				q.asleep, q.hopes = false, a.Held
+			}
+			c.taken = append(c.taken, Outgoing{ad.Origin(), a})
 		}
 	}
 }
@@ -291,12 +349,21 @@ func (c *Claims) Signed(job jobs.ID) (at int64) {
 }
 
 // Released ends the job's hold; with forget the node no longer queues it.
-func (c *Claims) Released(job jobs.ID, forget bool) {
+// A key, if it is not 0, says which hold is meant: the node may have made another one
+// while the word was on its way.
+func (c *Claims) Released(job jobs.ID, key uint64, forget bool) {
+	h := c.Holds[job]
+	if h != nil && key != 0 && h.key != key && !forget {
+		return
+	}
 	delete(c.Holds, job)
 	if forget {
 		c.Dequeue(job)
+	} else if h != nil && !h.recalled.IsZero() && c.enqueue(c.at, h.Ad) { // room is news to it
+		q := c.Queue[c.position(job)]
+		q.asleep, q.hopes = false, h.Workers
 	} else if i := c.position(job); i >= 0 {
-		c.Queue[i].asleep = true
+		c.Queue[i].asleep, c.Queue[i].hopes = true, 0
 	}
 }
 

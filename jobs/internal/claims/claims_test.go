@@ -123,7 +123,7 @@ func TestQueuedJobIsOfferedFreedRoom(t *testing.T) {
 	}
 	// The origin gives it back: the same room is not offered to it again, but
 	// to the next one.
-	c.Released(third.Job, false)
+	c.Released(third.Job, 0, false)
 	out = c.Offers(jobtest.Start)
 	if len(out) != 1 || out[0].Answer.Job != second.Job {
 		t.Fatalf("got %+v, want an offer to %s", out, second.Job)
@@ -137,14 +137,14 @@ func TestJobThatAsksAgainIsOfferedWhatOthersGiveBack(t *testing.T) {
 	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 2}, jobtest.Rand())
 	tall, small := wiretest.Ad(jobtest.Node(1), "aaaaa", 9, 1), wiretest.Ad(jobtest.Node(2), "bbbbb", 2, 2)
 	c.Advertised(jobtest.Start, small)
-	c.Released(small.Job, false) // at that time it was short elsewhere
+	c.Released(small.Job, 0, false) // at that time it was short elsewhere
 	if a := c.Advertised(jobtest.Start, tall); a.Workers != 2 {
 		t.Fatalf("got %+v", a)
 	}
 	if a := c.Advertised(jobtest.Start, small); a.Reason != wire.ReasonBusy {
 		t.Fatalf("got %+v although all is held", a)
 	}
-	c.Released(tall.Job, false)
+	c.Released(tall.Job, 0, false)
 	if out := c.Offers(jobtest.Start); len(out) != 1 || out[0].Answer.Job != small.Job {
 		t.Fatalf("got %+v, want an offer to %s", out, small.Job)
 	}
@@ -154,11 +154,20 @@ func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
 	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 2, Memory: 0}, jobtest.Rand())
 	younger, older := wiretest.Ad(jobtest.Node(1), "aaaaa", 2, 9), wiretest.Ad(jobtest.Node(2), "bbbbb", 2, 1)
 	a := c.Advertised(jobtest.Start, younger)
-	b := c.Advertised(jobtest.Start, older)
-	if b.Workers != 2 {
-		t.Fatalf("got %+v, want the older job to be offered the slots", b)
+	if b := c.Advertised(jobtest.Start, older); b.Workers != 0 || b.Held != 2 {
+		t.Fatalf("got %+v, want the older job to be told of the slots", b)
 	}
-	if told := c.TakenBack(); len(told) != 1 || told[0].To != younger.Origin() || told[0].Answer.Job != younger.Job || told[0].Answer.Workers != 0 || told[0].Answer.Check() != nil {
+	c.TakenBack()
+	taken := c.Wake()
+	if !taken.Equal(jobtest.Start.Add(RecallTime)) || len(c.Offers(taken.Add(-1))) != 0 {
+		t.Fatalf("an offer is taken away at %v, want %v after it was recalled", taken, RecallTime)
+	}
+	out := c.Offers(taken)
+	if len(out) != 2 || out[0].Answer.Job != older.Job || out[0].Answer.Workers != 2 {
+		t.Fatalf("got %+v, want the older job to be offered the slots", out)
+	}
+	b := out[0].Answer
+	if told := out[1]; told.To != younger.Origin() || told.Answer.Job != younger.Job || told.Answer.Workers != 0 || told.Answer.Held != 2 || told.Answer.Check() != nil {
 		t.Fatalf("the younger job's origin is told %+v, want that its offer is gone", told)
 	}
 	if len(c.Queue) != 1 || c.Queue[0].Ad.Job != younger.Job || len(c.TakenBack()) != 0 {
@@ -244,7 +253,7 @@ func (r *randomClaims) step() {
 			}
 		}
 	case 4:
-		c.Released(ad.Job, rnd.IntN(2) == 0)
+		c.Released(ad.Job, 0, rnd.IntN(2) == 0)
 	case 5, 6:
 		if len(r.given) > 0 {
 			k := r.given[0]

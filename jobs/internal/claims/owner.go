@@ -197,9 +197,10 @@ func (c *Claims) Busy() int { return min(c.HeldSlots(), c.Has.Slots) }
 
 // expire forgets holds and queued advertisements whose time has passed.
 func (c *Claims) expire(now time.Time) {
+	c.at = now
 	for id, h := range c.Holds {
 		if !now.Before(h.Expires) {
-			c.Released(id, false)
+			c.Released(id, 0, false)
 			c.Loose = true
 		}
 	}
@@ -221,6 +222,9 @@ func (c *Claims) Wake() time.Time {
 	at := c.stale
 	for _, h := range c.Holds {
 		at = agenda.Earlier(at, h.Expires)
+		if !h.recalled.IsZero() && c.at.Before(h.recalled.Add(RecallTime)) {
+			at = agenda.Earlier(at, h.recalled.Add(RecallTime))
+		}
 	}
 	return at
 }

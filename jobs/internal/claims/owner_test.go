@@ -225,7 +225,7 @@ func TestRequirementsAreCounted(t *testing.T) {
 	if err := c.Granted(jobtest.Start, first.Origin(), wiretest.Grant(first, a.Key, 2)); err != nil {
 		t.Fatal(err)
 	}
-	c.Released(first.Job, true) // it has enough
+	c.Released(first.Job, 0, true) // it has enough
 	one, two := c.TakeGPUs(1), c.TakeGPUs(1)
 	if len(one) != 1 || len(two) != 1 || one[0] == two[0] || c.TakeGPUs(1) != nil {
 		t.Fatalf("the GPUs are given as %v and %v", one, two)
@@ -345,8 +345,12 @@ func TestOlderJobTakesTheOnlyPlace(t *testing.T) {
 	c.Limit(jobs.Limits{MaxJobs: 1})
 	younger, older := wiretest.Ad(jobtest.Node(1), "aaaaa", 1, 9), wiretest.Ad(jobtest.Node(2), "bbbbb", 1, 1)
 	c.Advertised(jobtest.Start, younger)
-	if a := c.Advertised(jobtest.Start, older); a.Workers != 1 || c.Holds[younger.Job] != nil {
+	if a := c.Advertised(jobtest.Start, older); a.Workers != 0 || a.Held != 1 || c.Holds[younger.Job].recalled.IsZero() {
 		t.Fatalf("got %+v, and the younger job holds %+v", a, c.Holds[younger.Job])
+	}
+	c.TakenBack()
+	if out := c.Offers(jobtest.Start.Add(RecallTime)); len(out) != 2 || out[0].Answer.Job != older.Job || c.Holds[younger.Job] != nil {
+		t.Fatalf("got %+v, and the younger job holds %+v", out, c.Holds[younger.Job])
 	}
 }
 

@@ -14,51 +14,58 @@ type Queued struct {
 	Ad      wire.Advertisement
 	since   time.Time
 	expires time.Time
-	// asleep is set when the origin gave this node's own offer back: only
-	// room that others leave is news to it.
+	// asleep is set when the origin gave this node's own offer back: only room that others
+	// leave at the end of their workers is news to it, or that it hopes for.
 	asleep bool
+	hopes  int // what its origin was told last of room that others may give back
 }
 
 const maxQueue = 4096
 
+// pending is the queue of a node.
+type pending struct {
+	Queue []*Queued // in order
+	stale time.Time // before then nothing of it has expired; zero = it is empty
+}
+
 // enqueue keeps the advertisement for later, in order, and reports whether
 // there was place.
-func (c *Claims) enqueue(now time.Time, ad wire.Advertisement) bool {
+func (p *pending) enqueue(now time.Time, ad wire.Advertisement) bool {
 	q := &Queued{Ad: ad, since: now, expires: now.Add(time.Duration(ad.Life) * time.Millisecond)}
-	if i := c.position(ad.Job); i >= 0 {
-		q.since, q.asleep = c.Queue[i].since, c.Queue[i].asleep
-		c.Queue = slices.Delete(c.Queue, i, i+1)
+	if i := p.position(ad.Job); i >= 0 {
+		q.since, q.asleep, q.hopes = p.Queue[i].since, p.Queue[i].asleep, p.Queue[i].hopes
+		p.Queue = slices.Delete(p.Queue, i, i+1)
 	}
-	c.stale = agenda.Earlier(c.stale, q.expires)
-	i, _ := slices.BinarySearchFunc(c.Queue, q, func(a, b *Queued) int {
+	p.stale = agenda.Earlier(p.stale, q.expires)
+	i, _ := slices.BinarySearchFunc(p.Queue, q, func(a, b *Queued) int {
 		if a.Ad.Order().Before(b.Ad.Order()) {
 			return -1
 		}
 		return 1
 	})
-	c.Queue = slices.Insert(c.Queue, i, q)
-	if len(c.Queue) > maxQueue {
-		c.Queue = c.Queue[:maxQueue]
+	p.Queue = slices.Insert(p.Queue, i, q)
+	if len(p.Queue) > maxQueue {
+		p.Queue = p.Queue[:maxQueue]
 		return i < maxQueue
 	}
 	return true
 }
 
-func (c *Claims) position(job jobs.ID) int {
-	return slices.IndexFunc(c.Queue, func(q *Queued) bool { return q.Ad.Job == job })
+func (p *pending) position(job jobs.ID) int {
+	return slices.IndexFunc(p.Queue, func(q *Queued) bool { return q.Ad.Job == job })
 }
 
 // Dequeue takes a job out of the queue, if it is there.
-func (c *Claims) Dequeue(job jobs.ID) {
-	if i := c.position(job); i >= 0 {
-		c.Queue = slices.Delete(c.Queue, i, i+1)
+func (p *pending) Dequeue(job jobs.ID) {
+	if i := p.position(job); i >= 0 {
+		p.Queue = slices.Delete(p.Queue, i, i+1)
 	}
 }
 
 // wakeQueue tells the queue that there is room of which its origins know
 // nothing.
-func (c *Claims) wakeQueue() {
-	for _, q := range c.Queue {
+func (p *pending) wakeQueue() {
+	for _, q := range p.Queue {
 		q.asleep = false
 	}
 }
@@ -76,7 +83,7 @@ func (c *Claims) Offers(now time.Time) []Outgoing {
 			break
 		}
 		h := c.Holds[q.Ad.Job]
-		if q.asleep || h != nil && c.room(q.Ad.Order(), q.Ad.Needs()) <= h.Workers {
+		if q.asleep && q.hopes == 0 || h != nil && c.room(q.Ad.Order(), q.Ad.Needs()) <= h.Workers {
 			continue
 		}
 		a := wire.Answer{Job: q.Ad.Job, Capacity: c.capacity(q.Ad.Needs())}
@@ -87,5 +94,28 @@ func (c *Claims) Offers(now time.Time) []Outgoing {
 			out = append(out, Outgoing{To: q.Ad.Origin(), Answer: a})
 		}
 	}
-	return append(out, c.TakenBack()...)
+	return append(append(out, c.dashed(now)...), c.TakenBack()...)
+}
+
+// dashed tells those who wait for room that others may leave when there will be less of
+// it than they were told.
+func (c *Claims) dashed(now time.Time) (out []Outgoing) {
+	for _, q := range c.Queue {
+		if q.hopes == 0 {
+			continue
+		}
+		a := wire.Answer{Job: q.Ad.Job, Capacity: c.capacity(q.Ad.Needs()), Reason: wire.ReasonBusy}
+		h := c.Holds[q.Ad.Job]
+		if h != nil {
+			a.Key, a.Workers, a.Reason = h.key, h.Workers, ""
+		}
+		if a.Held = c.hoped(q.Ad.Order(), q.Ad.Needs(), q.Ad.Wanted, a.Workers); a.Held >= q.hopes {
+			continue
+		}
+		if q.hopes = a.Held; h != nil {
+			h.Expires = now.Add(wire.HoldLease)
+		}
+		out = append(out, Outgoing{To: q.Ad.Origin(), Answer: a})
+	}
+	return out
 }

@@ -33,15 +33,16 @@ type Core struct {
 	network Network
 	rnd     *rand.Rand
 
-	Claims *claims.Claims
-	Clock  jobs.Clock
-	Jobs   map[jobs.ID]*Job    // that were submitted here, and are in memory
-	Live   agenda.Agenda[*Job] // those of them that have not ended, or are not known to have
-	Part   participant.Participant
-	Busy   int     // live jobs that nodes work for
-	soon   []inner // what this node has for itself to do next
-	out    []Action
-	news   bool // watchers are to be told
+	Claims  *claims.Claims
+	Clock   jobs.Clock
+	Jobs    map[jobs.ID]*Job    // that were submitted here, and are in memory
+	Live    agenda.Agenda[*Job] // those of them that have not ended, or are not known to have
+	Part    participant.Participant
+	Busy    int     // live jobs that nodes work for
+	answers uint64  // the number of the last answer
+	soon    []inner // what this node has for itself to do next
+	out     []Action
+	news    bool // watchers are to be told
 }
 
 // Network is what a core may ask of its network. Its methods must not block, nor
@@ -77,8 +78,7 @@ type Around interface {
 // to its own advertisement, or that its own offer is not needed.
 type inner struct {
 	answer *wire.Answer
-	yield  jobs.ID
-	forget bool
+	yield  primary.DoYield
 }
 
 // DoPacket sends a packet.
@@ -124,7 +124,7 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 				c.answered(now, c.Self.ID, *next.answer)
 				c.send(now, c.Claims.TakenBack())
 			} else {
-				c.Yielded(now, c.Self.ID, next.yield, next.forget)
+				c.Yielded(now, c.Self.ID, next.yield)
 			}
 		}
 	}
@@ -267,6 +267,7 @@ func (c *Core) Leave(now time.Time, away time.Duration) {
 func (c *Core) Advertised(now time.Time, ad wire.Advertisement, m flood.Message) {
 	c.Clock.Saw(ad.Stamp, now)
 	a := c.Claims.Advertised(now, ad)
+	c.number(now, &a)
 	a.Hops, a.Rim, a.Onward = int(m.Hops), m.TTL == 1, min(m.Onward, wire.MaxOnward)
 	if ad.Near {
 		a.At = c.network.Bearings()
@@ -281,7 +282,7 @@ func (c *Core) Received(now time.Time, from vicinity.ID, p wire.Packet) {
 	case p.Answer != nil:
 		c.answered(now, from, *p.Answer)
 	case p.Signed >= c.Claims.Signed(p.Yield): // else it was recorded before the advertisement that it would undo
-		c.Yielded(now, from, p.Yield, p.Forget)
+		c.Yielded(now, from, primary.DoYield{Job: p.Yield, Key: p.Key, Forget: p.Forget})
 	}
 }
 
@@ -290,7 +291,7 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 	j := c.Jobs[a.Job]
 	if j == nil {
 		if a.Job.Origin() == c.Self.ID && a.Workers > 0 {
-			c.yield(from, a.Job, true, now)
+			c.yield(primary.DoYield{To: from, Job: a.Job, Forget: true}, now)
 		}
 		return
 	}
@@ -310,18 +311,18 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 }
 
 // yield tells a node that its offer is not needed.
-func (c *Core) yield(to vicinity.ID, id jobs.ID, forget bool, now time.Time) {
-	if to == c.Self.ID {
-		c.soon = append(c.soon, inner{yield: id, forget: forget})
+func (c *Core) yield(y primary.DoYield, now time.Time) {
+	if y.To == c.Self.ID {
+		c.soon = append(c.soon, inner{yield: y})
 		return
 	}
-	c.do(DoPacket{to, wire.Packet{Yield: id, Forget: forget, Signed: now.UnixMilli()}})
+	c.do(DoPacket{y.To, wire.Packet{Yield: y.Job, Key: y.Key, Forget: y.Forget, Signed: now.UnixMilli()}})
 }
 
 // Yielded ends a hold that the origin does not need.
-func (c *Core) Yielded(now time.Time, from vicinity.ID, id jobs.ID, forget bool) {
-	if id.Origin() == from {
-		c.Claims.Released(id, forget)
+func (c *Core) Yielded(now time.Time, from vicinity.ID, y primary.DoYield) {
+	if y.Job.Origin() == from {
+		c.Claims.Released(y.Job, y.Key, y.Forget)
 		c.offerQueued(now)
 	}
 }
@@ -329,7 +330,7 @@ func (c *Core) Yielded(now time.Time, from vicinity.ID, id jobs.ID, forget bool)
 // Released ends what an origin does not want of this node.
 func (c *Core) Released(now time.Time, from vicinity.ID, m *wire.Release) {
 	if len(m.Ranks) == 0 {
-		c.Yielded(now, from, m.Job, true)
+		c.Yielded(now, from, primary.DoYield{Job: m.Job, Forget: true})
 	}
 	if w := c.Part.WorkFor(from, m.Job); w != nil {
 		what := participant.WantDrop
@@ -372,11 +373,19 @@ func (c *Core) Granted(now time.Time, from vicinity.ID, g *wire.Grant) error {
 	return err
 }
 
+// number lets an origin tell which of two answers was sent later: packets overtake each
+// other. Numbers grow over lives of the node, as far as its clock does.
+func (c *Core) number(now time.Time, a *wire.Answer) {
+	c.answers = max(c.answers+1, uint64(max(1, now.UnixMicro())))
+	a.Number = c.answers
+}
+
 // offerQueued offers free room to queued jobs.
 func (c *Core) offerQueued(now time.Time) { c.send(now, c.Claims.Offers(now)) }
 
 func (c *Core) send(now time.Time, list []claims.Outgoing) {
 	for _, out := range list {
+		c.number(now, &out.Answer)
 		if out.To == c.Self.ID {
 			c.answered(now, out.To, out.Answer)
 		} else {

@@ -101,13 +101,21 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 	switch e := e.(type) {
 	case primary.DoFlood:
 		j.Primary.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
-		a := c.Claims.Advertised(now, e.Ad)
-		c.soon = append(c.soon, inner{answer: &a})
+		c.ask(now, e.Ad)
+	case primary.DoAsk:
+		c.ask(now, e.Ad)
 	case primary.DoYield:
-		c.yield(e.To, e.Job, e.Forget, now)
+		c.yield(e, now)
 	default:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	}
+}
+
+// ask advertises a job to this node itself.
+func (c *Core) ask(now time.Time, ad wire.Advertisement) {
+	a := c.Claims.Advertised(now, ad)
+	c.number(now, &a)
+	c.soon = append(c.soon, inner{answer: &a})
 }
 
 // follow has it found out how the jobs end that a job waits for.

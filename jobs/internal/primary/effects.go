@@ -25,6 +25,8 @@ type (
 		Ad     wire.Advertisement
 		Radius int
 	}
+	// DoAsk advertises the job to this node alone.
+	DoAsk struct{ Ad wire.Advertisement }
 	// DoExtend carries a flood on beyond nodes on its rim.
 	DoExtend struct {
 		Flood flood.Flood
@@ -54,6 +56,7 @@ type (
 	}
 	// DoYield tells a node that a hold is not needed now.
 	DoYield struct {
+		Key    uint64 // of the hold; 0 = whichever there is
 		To     vicinity.ID
 		Job    jobs.ID
 		Forget bool // nor is another one
@@ -74,6 +77,7 @@ type (
 )
 
 func (DoFlood) ofPrimary()    {}
+func (DoAsk) ofPrimary()      {}
 func (DoExtend) ofPrimary()   {}
 func (DoProbe) ofPrimary()    {}
 func (DoMeasure) ofPrimary()  {}

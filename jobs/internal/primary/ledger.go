@@ -8,6 +8,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -44,9 +45,9 @@ func (l *ledger) release(ranks map[vicinity.ID][]jobs.RankAttempt, stop bool) {
 }
 
 // yield gives offers back.
-func (l *ledger) yield(nodes []vicinity.ID, forget bool) {
-	for _, id := range nodes {
-		l.Do(DoYield{To: id, Job: l.Rec.ID, Forget: forget})
+func (l *ledger) yield(offers []search.Returned, forget bool) {
+	for _, o := range offers {
+		l.Do(DoYield{To: o.Node, Job: l.Rec.ID, Key: o.Key, Forget: forget})
 	}
 }
 

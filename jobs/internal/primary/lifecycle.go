@@ -157,8 +157,8 @@ func (p *lifecycle) waitReason() string {
 
 // giveOffersBack lets the nodes go that offer and have not been granted.
 func (p *lifecycle) giveOffersBack() {
-	if nodes := p.Search.GiveBack(); len(nodes) > 0 {
-		p.yield(nodes, p.Rec.Wanted() == 0) // then they need not offer again
+	if offers := p.Search.GiveBack(); len(offers) > 0 {
+		p.yield(offers, p.Rec.Wanted() == 0) // then they need not offer again
 	}
 }
 

@@ -151,7 +151,11 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 	}
 	p.grant(now, n.Grant)
 	p.yield(n.Release, n.Over)
-	if n.Flood.Number > 0 {
+	switch {
+	case n.Flood.Number == 0:
+	case n.Flood.Radius == 0:
+		p.Do(DoAsk{p.advertisement(now, n.Flood, p.self.Addrs)})
+	default:
 		p.Do(DoFlood{Radius: n.Flood.Radius, Ad: p.advertisement(now, n.Flood, p.self.Addrs)})
 	}
 	if len(n.Extend) > 0 {
@@ -200,7 +204,7 @@ func (p *Primary) Answered(now time.Time, from vicinity.Member, rtt time.Duratio
 	act, refused := p.Search.Answered(now, from, rtt, a, granted)
 	p.noteSearch()
 	if refused {
-		p.Do(DoYield{To: from.ID, Job: p.Rec.ID})
+		p.Do(DoYield{To: from.ID, Job: p.Rec.ID, Key: a.Key})
 	}
 	if !act {
 		p.waits = p.Search.Outlook(p.demand())

@@ -40,11 +40,25 @@ func newTalk(t *testing.T, spec jobs.Spec) *talk {
 	self := vicinity.Member{ID: jobtest.Node(0), Name: "origin", Addrs: []string{"10.0.0.1:5444"}}
 	c := &talk{t: t, now: jobtest.Start, p: New(jobs.ID("aaaaa").At(self.ID), self, rand.New(rand.NewPCG(1, 2)))}
 	c.p.Submit(c.now, spec, 7)
+	c.declined()
 	return c
+}
+
+// declined tells the primary that its own node, which it asks before others, has no room.
+func (c *talk) declined() {
+	effects := len(c.p.Out.Effects)
+	c.p.Out.Effects = slices.DeleteFunc(c.p.Out.Effects, func(e Effect) bool {
+		_, asks := e.(DoAsk)
+		return asks
+	})
+	if len(c.p.Out.Effects) < effects {
+		c.p.Tick(c.now)
+	}
 }
 
 // step takes what the primary wants done, and keeps its events.
 func (c *talk) step() []Effect {
+	c.declined()
 	st := c.p.Take()
 	c.log = append(c.log, st.Events...)
 	return st.Effects
@@ -64,6 +78,7 @@ func only[T Effect](c *talk) []T {
 func (c *talk) after(d time.Duration) {
 	c.now = c.now.Add(d)
 	c.p.Tick(c.now)
+	c.declined()
 }
 
 // offer lets node n offer workers in answer to the latest flood, not before
@@ -328,27 +343,6 @@ func TestStateIsAFunctionOfTheEvents(t *testing.T) {
 	c.p = again
 	c.report(2, jobs.WorkerEnded, 0, wiretest.RA(1, 1))
 	c.state(jobs.Failed, 2)
-}
-
-func TestNearerOffersAreAwaited(t *testing.T) {
-	c := newTalk(t, jobs.Spec{Min: 1, Max: 1})
-	c.step()
-	answer := func(n int) {
-		c.p.Answered(c.now, vicinity.Member{ID: jobtest.Node(n)}, time.Duration(n)*time.Millisecond, wire.Answer{Job: c.p.Rec.ID, Round: 1, Key: uint64(n), Workers: 1, Capacity: 1})
-	}
-	c.now = c.now.Add(20 * time.Millisecond)
-	answer(20)
-	if g := only[DoGrant](c); len(g) != 0 {
-		t.Fatalf("granted %+v at once, though nearer nodes may still answer", g)
-	}
-	if at := c.p.Wake(); !at.Equal(c.p.Search.FloodedAt.Add(40 * time.Millisecond)) {
-		t.Fatalf("wakes at %v after the flood", at.Sub(c.p.Search.FloodedAt))
-	}
-	c.now = c.now.Add(5 * time.Millisecond)
-	answer(3)
-	if g := only[DoGrant](c); len(g) != 1 || g[0].To != jobtest.Node(3) {
-		t.Fatalf("got grants %+v, want the nearer node without further waiting", g)
-	}
 }
 
 func TestGrantWhoseAnswerWasLost(t *testing.T) {

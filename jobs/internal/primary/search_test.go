@@ -320,3 +320,24 @@ func TestChoiceThatWaitsForNearSlotsDoesNotSpin(t *testing.T) {
 		}
 	}
 }
+
+func TestNearerOffersAreAwaited(t *testing.T) {
+	c := newTalk(t, jobs.Spec{Min: 1, Max: 1})
+	c.step()
+	answer := func(n int) {
+		c.p.Answered(c.now, vicinity.Member{ID: jobtest.Node(n)}, time.Duration(n)*time.Millisecond, wire.Answer{Job: c.p.Rec.ID, Round: 1, Key: uint64(n), Workers: 1, Capacity: 1})
+	}
+	c.now = c.now.Add(20 * time.Millisecond)
+	answer(20)
+	if g := only[DoGrant](c); len(g) != 0 {
+		t.Fatalf("granted %+v at once, though nearer nodes may still answer", g)
+	}
+	if at := c.p.Wake(); !at.Equal(c.p.Search.FloodedAt.Add(40 * time.Millisecond)) {
+		t.Fatalf("wakes at %v after the flood", at.Sub(c.p.Search.FloodedAt))
+	}
+	c.now = c.now.Add(5 * time.Millisecond)
+	answer(3)
+	if g := only[DoGrant](c); len(g) != 1 || g[0].To != jobtest.Node(3) {
+		t.Fatalf("got grants %+v, want the nearer node without further waiting", g)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
 	"zorilla/vicinity"
 )
 
@@ -17,6 +18,8 @@ type offer struct {
 	exact   bool // rtt is measured, else an upper bound
 	probed  bool // rtt is being measured
 	expires time.Time
+	// recalled: a job that goes before wants it.
+	recalled bool
 }
 
 // capacity is what a node could do for the job beyond what it offers.
@@ -25,12 +28,20 @@ type capacity struct {
 	free    time.Time // when there will be room for one; zero = not known
 }
 
+// hope is room at a node that others may leave.
+type hope struct {
+	workers int
+	since   time.Time
+}
+
 // nodeAnswers is what nodes have answered.
 type nodeAnswers struct {
 	Answers map[vicinity.ID]jobs.NodeAnswer // the latest of every node
 	room    map[vicinity.ID]capacity
-	roomFor int                       // workers: all of room together
-	Offers  map[vicinity.ID]offer     // those that stand
+	roomFor int                   // workers: all of room together
+	Offers  map[vicinity.ID]offer // those that stand
+	hopes   map[vicinity.ID]hope
+	numbers map[vicinity.ID]uint64    // of the latest answers
 	avoid   map[vicinity.ID]time.Time // nodes that could not do their work, until when
 }
 
@@ -39,6 +50,8 @@ func newNodeAnswers() *nodeAnswers {
 		Answers: map[vicinity.ID]jobs.NodeAnswer{},
 		room:    map[vicinity.ID]capacity{},
 		Offers:  map[vicinity.ID]offer{},
+		hopes:   map[vicinity.ID]hope{},
+		numbers: map[vicinity.ID]uint64{},
 		avoid:   map[vicinity.ID]time.Time{},
 	}
 }
@@ -48,16 +61,62 @@ func (s *nodeAnswers) roundTrip(id vicinity.ID) time.Duration {
 	return max(0, time.Duration(s.Answers[id].RTT))
 }
 
+// recalled lets go of the offers that a job that goes before wants, and lists them.
+func (s *nodeAnswers) recalled(now time.Time) []Returned {
+	return s.returns(func(id vicinity.ID) bool {
+		o := s.Offers[id]
+		if o.recalled {
+			s.hope(now, id, o.workers)
+		}
+		return o.recalled
+	})
+}
+
+// hope notes how much room others may leave at a node. It is waited for since the node
+// told so first.
+func (s *nodeAnswers) hope(now time.Time, id vicinity.ID, workers int) {
+	if workers == 0 {
+		delete(s.hopes, id)
+		return
+	}
+	h, ok := s.hopes[id]
+	if !ok {
+		h.since = now
+	}
+	h.workers = workers
+	s.hopes[id] = h
+}
+
+// hoped returns how many workers may yet be offered by nodes nearer than a distance, and
+// until when that is waited for.
+func (s *nodeAnswers) hoped(now time.Time, nearer time.Duration) (workers int, until time.Time) {
+	for id, h := range s.hopes {
+		at := h.since.Add(MaxHope)
+		if now.Before(at) && time.Duration(s.Answers[id].RTT) < nearer {
+			workers += h.workers
+			until = agenda.Later(until, at)
+		}
+	}
+	return workers, until
+}
+
 // expire drops the offers that have ended.
 func (s *nodeAnswers) expire(now time.Time) {
 	maps.DeleteFunc(s.Offers, func(_ vicinity.ID, o offer) bool { return !now.Before(o.expires) })
 }
 
-// GiveBack lets go of the offers that stand, and lists their nodes.
-func (s *nodeAnswers) GiveBack() []vicinity.ID {
-	nodes := slices.Sorted(maps.Keys(s.Offers))
-	clear(s.Offers)
-	return nodes
+// GiveBack lets go of the offers that stand, and lists them.
+func (s *nodeAnswers) GiveBack() []Returned { return s.returns(func(vicinity.ID) bool { return true }) }
+
+// returns lets go of some offers, and lists them.
+func (s *nodeAnswers) returns(which func(vicinity.ID) bool) (list []Returned) {
+	for _, id := range slices.Sorted(maps.Keys(s.Offers)) {
+		if which(id) {
+			list = append(list, Returned{id, s.Offers[id].key})
+			delete(s.Offers, id)
+		}
+	}
+	return list
 }
 
 // Close drops all offers, and lists the nodes that have answered.
@@ -67,7 +126,10 @@ func (s *nodeAnswers) Close() []vicinity.ID {
 }
 
 // Gone drops the offer of a node that the overlay has declared dead.
-func (s *nodeAnswers) Gone(id vicinity.ID) { delete(s.Offers, id) }
+func (s *nodeAnswers) Gone(id vicinity.ID) {
+	delete(s.Offers, id)
+	delete(s.hopes, id)
+}
 
 // Shun keeps the job away from a node for a while.
 func (s *nodeAnswers) Shun(now time.Time, id vicinity.ID) { s.avoid[id] = now.Add(AvoidFor) }

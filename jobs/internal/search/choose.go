@@ -53,6 +53,15 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 			s.decideAt = s.extended(now)
 			return s.horizon
 		}
+		if _, until := s.hoped(now, s.horizon); now.Before(until) && !s.wantedBack(offers, assign) {
+			n.Release = append(n.Release, s.spare(offers, assign)...)
+			s.decideAt = until
+			return s.horizon
+		}
+		if s.askAgain(now, n) {
+			s.decideAt = s.extended(now)
+			return s.horizon
+		}
 		horizon = 0
 	}
 	if s.measureNodes(now, n) {
@@ -89,6 +98,30 @@ func (s *Search) grant(offers []placement.Offer, assign []int, d *Demand, n *Nex
 		return 0
 	}
 	return anywhere
+}
+
+// askAgain sends the flood once more to nodes nearer than the horizon that have had time to
+// answer and have not: packets get lost. It reports whether there are any.
+func (s *Search) askAgain(now time.Time, n *Next) bool {
+	if !s.spec.Search.Adaptive() || now.Before(s.frontier.Ready()) {
+		return false
+	}
+	n.Extend = append(n.Extend, s.frontier.Silent(now, s.horizon, s.Measured)...)
+	return len(n.Extend) > 0
+}
+
+// wantedBack reports whether a job that goes before wants what ranks were assigned to.
+func (s *Search) wantedBack(offers []placement.Offer, assign []int) bool {
+	return slices.ContainsFunc(assign, func(i int) bool { return s.Offers[vicinity.ID(offers[i].Node)].recalled })
+}
+
+// spare lets go of the offers that no rank was assigned to, and lists them.
+func (s *Search) spare(offers []placement.Offer, assign []int) []Returned {
+	taken := map[vicinity.ID]bool{}
+	for _, i := range assign {
+		taken[vicinity.ID(offers[i].Node)] = true
+	}
+	return s.returns(func(id vicinity.ID) bool { return !taken[id] })
 }
 
 // spreading reports whether a job that is to be spread could have more nodes

@@ -9,19 +9,39 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
 
+// ownFirst reports whether this node's own slots are to be asked for before others are:
+// nobody is nearer, and if there are enough nobody else needs to know.
+func (s *Search) ownFirst() bool {
+	return s.asked.IsZero() && s.spec.Search.Adaptive() && !s.spec.Grouped() && (s.spec.Strategy == "" || placement.Strategy(s.spec.Strategy) == placement.Nearest)
+}
+
+// askOwn advertises the job to this node alone.
+func (s *Search) askOwn(now time.Time, d *Demand, n *Next) {
+	s.asked = now
+	n.Flood = jobs.Round{Number: s.number(), At: now, Wait: codec.Duration(KeepOffers), Wanted: d.Wanted}
+}
+
+// number is that of the next round.
+func (s *Search) number() int {
+	if last := len(s.Rounds) - 1; last >= 0 {
+		return s.Rounds[last].Number + 1
+	}
+	return 1
+}
+
 // flood begins a round: the job is advertised once.
 func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
-	number := 1
-	if last := len(s.Rounds) - 1; last >= 0 {
-		number = s.Rounds[last].Number + 1
-	}
+	number := s.number()
+	s.asked = time.Time{}
 	s.reached = map[vicinity.ID]bool{}
 	s.FloodedAt, s.overdue, s.fruitless = now, false, 0
 	s.measuredAt, s.refloodAt, s.releaseAt = time.Time{}, time.Time{}, now.Add(KeepOffers)
 	s.group = group{apart: s.group.apart}
+	clear(s.hopes)
 	s.distances.renew()
 	wait := max(s.schedule.Wake().Sub(now), 0)
 	n.Flood = jobs.Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: d.Wanted}
@@ -41,6 +61,11 @@ func (s *Search) Sent(now time.Time, round int, f flood.Flood) {
 	}
 }
 
+// maxOvertaken is by how much the number of an answer may be smaller than that of one that
+// came before it, if it was sent earlier: microseconds. What is more comes of a clock that
+// was put back.
+const maxOvertaken = 60_000_000
+
 // Answered takes a node's offer or decline; granted is set if its offer was
 // taken already. It reports whether next may have something to do because of
 // it, and whether the offer is refused, so that the node must be told.
@@ -48,7 +73,20 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	if len(s.Answers) >= jobs.MaxRanks {
 		return false, false
 	}
+	if a.Number > 0 {
+		if last := s.numbers[from.ID]; a.Number < last && last-a.Number < maxOvertaken {
+			return false, false // it was overtaken
+		}
+		s.numbers[from.ID] = a.Number
+	}
 	s.changed = true
+	if a.Recall {
+		if o, stands := s.Offers[from.ID]; stands && o.key == a.Key {
+			o.recalled = true
+			s.Offers[from.ID] = o
+			return true, false
+		}
+	}
 	exact := rtt > 0
 	if !exact {
 		rtt = now.Sub(s.FloodedAt) // no larger than this
@@ -64,6 +102,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	s.roomFor += room.workers - s.room[from.ID].workers
 	s.room[from.ID] = room
 	s.count(now, from.ID, rtt, a)
+	s.hope(now, from.ID, a.Held)
 	if granted {
 		return false, false // sent before the grant arrived; to give it back would take the grant back
 	}
@@ -74,7 +113,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	if until, ok := s.avoid[from.ID]; ok && now.Before(until) {
 		return false, true
 	}
-	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, expires: now.Add(wire.HoldLease)}
+	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, expires: now.Add(wire.HoldLease), recalled: a.Recall}
 	return true, false
 }
 
@@ -125,11 +164,15 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 	for _, o := range s.Offers {
 		short -= o.workers
 	}
-	if short > 0 && s.freeSoon() >= short {
-		return
+	if short > 0 {
+		soon, until := s.freeSoon(now)
+		if soon >= short {
+			s.extendAt = until
+			return
+		}
 	}
 	if rim := s.frontier.Next(now, s.horizon, short, s.Measured); len(rim) > 0 {
-		n.Extend = rim
+		n.Extend = append(n.Extend, rim...)
 		s.releaseAt = agenda.Later(s.releaseAt, now.Add(KeepOffers))
 		s.countCost()
 	}
@@ -171,19 +214,24 @@ func (s *Search) meet() {
 	}
 }
 
-// freeSoon returns how many busy nodes nearer than the rim will have room before
-// the timer of the schedule: it would be a pity to go farther for their sake.
-// Once the timer has run it is 0 until the next flood.
-func (s *Search) freeSoon() (nodes int) {
+// freeSoon returns how many workers nodes nearer than the rim will have room for, or may
+// have: it would be a pity to go farther for their sake. That is by the walltimes of others
+// before the timer of the schedule runs, none after that until the next flood; and what is held for
+// others, which is waited for until a time, zero if there is none.
+func (s *Search) freeSoon(now time.Time) (workers int, until time.Time) {
 	nearest, ok := s.frontier.Nearest()
-	if s.overdue || !ok {
-		return 0
+	if !ok {
+		return 0, until
+	}
+	workers, until = s.hoped(now, max(2*nearest, nearest+time.Millisecond))
+	if s.overdue {
+		return workers, until
 	}
 	timer := s.schedule.Wake()
 	for id, c := range s.room {
 		if !c.free.IsZero() && !c.free.After(timer) && time.Duration(s.Answers[id].RTT) <= nearest {
-			nodes++
+			workers++
 		}
 	}
-	return nodes
+	return workers, until
 }

@@ -62,7 +62,11 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 	if s.measureNodes(now, n) {
 		s.measuredAt = now
 	}
-	if at := agenda.Later(agenda.Later(s.FloodedAt, s.frontier.Sent()), s.measuredAt).Add(min(2*worst, MaxNearerWait)); now.Before(at) {
+	wait := min(2*worst, MaxNearerWait)
+	if s.spreading(d) { // any node that answers is of use
+		wait = MaxNearerWait
+	}
+	if at := agenda.Later(agenda.Later(s.FloodedAt, s.frontier.Sent()), s.measuredAt).Add(wait); now.Before(at) {
 		g.tried = 0
 		s.decideAt = at
 		return 0

@@ -23,9 +23,9 @@ type Demand struct {
 type Next struct {
 	Measure []Measurement
 	Grant   []Choice
-	Release []vicinity.ID // nodes whose offers are given back
+	Release []Returned    // offers that are given back
 	Over    bool          // these need not offer again
-	Flood   jobs.Round    // to be advertised; Number 0 = none
+	Flood   jobs.Round    // to be advertised; Number 0 = none, Radius 0 = to this node alone
 	Extend  []flood.Reach // nodes beyond which the latest flood is carried
 	Err     error         // no nodes can satisfy the job, and nothing is to be done
 	Outlook
@@ -44,6 +44,12 @@ type Choice struct {
 	Key    uint64
 	RTT    time.Duration
 	Places []int // which of the wanted ranks it gets, from 0
+}
+
+// Returned is an offer that is given back.
+type Returned struct {
+	Node vicinity.ID
+	Key  uint64 // of the hold
 }
 
 // Outlook is what a search waits for, and why.

@@ -41,7 +41,8 @@ type Search struct {
 	refloodAt  time.Time // the nodes of the last round are asked again; zero = they are not
 	releaseAt  time.Time // offers that are not enough are given back; zero = there are none
 
-	changed bool // what a user sees
+	asked   time.Time // when this node itself was, before the next flood; zero = not yet
+	changed bool      // what a user sees
 }
 
 const (
@@ -60,6 +61,9 @@ const (
 	// flood of them all.
 	MaxFruitless = 1024
 	maxProbes    = 64
+	// MaxHope bounds how long a job waits for room that another one may leave at a nearer
+	// node than it would have to take.
+	MaxHope = 600 * time.Millisecond
 	// maxMeet bounds the near members to which a flood is carried that did not
 	// reach them, at a time.
 	maxMeet   = 64
@@ -103,6 +107,7 @@ func (s *Search) Next(now time.Time, d Demand) (n Next) {
 	case !s.decideAt.IsZero(): // no flood while a choice is being made
 		s.extend(now, &d, &n)
 	default:
+		n.Release = append(n.Release, s.recalled(now)...)
 		s.reachOut(now, &d, &n)
 	}
 	n.Outlook = s.Outlook(d)
@@ -119,6 +124,8 @@ func (s *Search) Outlook(d Demand) Outlook {
 	case d.Wanted == 0:
 	case !s.decideAt.IsZero():
 		o.Until = agenda.Earlier(s.decideAt, s.extendAt)
+	case o.Flood.IsZero(): // none yet
+		o.Until = s.asked
 	default:
 		o.Until = agenda.Earlier(agenda.Earlier(o.Flood, s.extendAt), s.releaseAt)
 	}
@@ -128,6 +135,10 @@ func (s *Search) Outlook(d Demand) Outlook {
 // reachOut looks for more offers than there are.
 func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 	if radius, due := s.schedule.Next(now); due {
+		if s.ownFirst() {
+			s.askOwn(now, d, n)
+			return
+		}
 		s.schedule.Flooded(now)
 		if s.spec.Search.Adaptive() {
 			s.overdue = true
@@ -146,7 +157,7 @@ func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 	}
 	if !s.releaseAt.IsZero() && !now.Before(s.releaseAt) {
 		s.releaseAt = time.Time{}
-		n.Release = s.GiveBack()
+		n.Release = append(n.Release, s.GiveBack()...)
 	}
 	s.extend(now, d, n)
 }
@@ -158,6 +169,7 @@ func (s *Search) FollowUp(now time.Time, d Demand, from vicinity.ID) (n Next) {
 	_, stands := s.Offers[from]
 	switch {
 	case !stands || d.Wanted == 0:
+	case s.roomFor < d.Least && !s.releaseAt.IsZero(): // others have not had time to answer
 	case s.roomFor < d.Least:
 		n.Release = s.GiveBack()
 	default:

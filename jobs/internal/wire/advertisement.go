@@ -59,15 +59,24 @@ const SignatureLen = 96
 // Answer is what a node tells the origin in return: an offer (Workers > 0,
 // with the key of a leased hold) or a decline (with its reason).
 type Answer struct {
-	Job      jobs.ID `json:"j"`
-	Round    int     `json:"r"` // the advertisement's; 0 = from the queue
-	Key      uint64  `json:"k,omitempty"`
-	Workers  int     `json:"w,omitempty"`
-	Capacity int     `json:"c"` // workers of this job that the node could ever run at once
-	Reason   string  `json:"y,omitempty"`
+	Job   jobs.ID `json:"j"`
+	Round int     `json:"r"` // the advertisement's; 0 = from the queue
+	// Number is larger than those of all answers that the node sent before; 0 = an older
+	// node, which does not count them.
+	Number   uint64 `json:"z,omitempty"`
+	Key      uint64 `json:"k,omitempty"`
+	Workers  int    `json:"w,omitempty"`
+	Capacity int    `json:"c"` // workers of this job that the node could ever run at once
+	Reason   string `json:"y,omitempty"`
 	// Free is in how many milliseconds there will be room for a worker at the
 	// latest, by the walltimes of those that run; 0 = not known.
 	Free int64 `json:"f,omitempty"`
+	// Held is how many workers more there would be room for if others gave back what
+	// is held for them. It is told again, with Round 0, whenever it has become less.
+	Held int `json:"o,omitempty"`
+	// Recall asks for the offer back, if it does not make up what the job wants: a job
+	// that goes before wants it. In a while it is taken.
+	Recall bool `json:"q,omitempty"`
 	// How the advertisement came; not from the queue.
 	Hops   int  `json:"h,omitempty"` // links; 0 = not flooded
 	Rim    bool `json:"e,omitempty"` // with no hop left
@@ -149,8 +158,8 @@ func (ad *Advertisement) Order() jobs.Order {
 // Check refuses what no honest node sends.
 func (a *Answer) Check() error {
 	if !a.Job.Valid() || a.Round < 0 || a.Workers < 0 || a.Workers > jobs.MaxRanks || a.Capacity < 0 || a.Capacity > jobs.MaxRanks ||
-		len(a.Reason) > MaxReason || !plain.Printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) ||
-		a.Free < 0 || a.Free > jobs.MaxTime.Milliseconds() || a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > MaxOnward || len(a.At) > vicinity.MaxBearings {
+		len(a.Reason) > MaxReason || !plain.Printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) || a.Recall && a.Workers == 0 ||
+		a.Held < 0 || a.Held > jobs.MaxRanks || a.Free < 0 || a.Free > jobs.MaxTime.Milliseconds() || a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > MaxOnward || len(a.At) > vicinity.MaxBearings {
 		return fmt.Errorf("answer: %w", codec.ErrMalformed)
 	}
 	return nil

@@ -18,6 +18,8 @@ type Packet struct {
 	// Forget tells with Yield that the job looks for nobody any more: its
 	// advertisement need not be kept.
 	Forget bool `json:"e,omitempty"`
+	// Key is of the hold that a Yield gives back; 0 = whichever there is.
+	Key uint64 `json:"k,omitempty"`
 	// Signed is when a Yield was, by the clock of Advertisement.Signed.
 	Signed int64 `json:"s,omitempty"`
 }

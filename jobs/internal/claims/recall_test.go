@@ -1,0 +1,91 @@
+package claims
+
+import (
+	"testing"
+	"time"
+
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/vicinity"
+)
+
+// A job that goes before asks for what a younger one holds, is told of it, and has it as
+// soon as that one gives it back; the younger one has it again if it is not used.
+func TestHoldsAreRecalled(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 2}, jobtest.Rand())
+	younger, older := wiretest.Ad(jobtest.Node(1), "aaaaa", 2, 9), wiretest.Ad(jobtest.Node(2), "bbbbb", 1, 1)
+	a := c.Advertised(jobtest.Start, younger)
+	if b := c.Advertised(jobtest.Start, older); b.Workers != 0 || b.Held != 1 || b.Check() != nil {
+		t.Fatalf("the older job is answered %+v", b)
+	}
+	told := c.TakenBack()
+	if len(told) != 1 || told[0].To != younger.Origin() || !told[0].Answer.Recall || told[0].Answer.Key != a.Key || told[0].Answer.Workers != 2 || told[0].Answer.Check() != nil {
+		t.Fatalf("the younger job's origin is told %+v, want that its offer is recalled", told)
+	}
+	c.Advertised(jobtest.Start, older)
+	if told := c.TakenBack(); len(told) != 0 {
+		t.Fatalf("recalled twice: %+v", told)
+	}
+	c.Released(younger.Job, a.Key, false)
+	out := c.Offers(jobtest.Start)
+	if len(out) != 2 || out[0].Answer.Job != older.Job || out[0].Answer.Workers != 1 || out[1].Answer.Job != younger.Job || out[1].Answer.Workers != 1 {
+		t.Fatalf("got %+v, want an offer to each", out)
+	}
+	c.Released(older.Job, 0, true)
+	if out := c.Offers(jobtest.Start); len(out) != 1 || out[0].Answer.Job != younger.Job || out[0].Answer.Workers != 2 {
+		t.Fatalf("got %+v, want all for the younger job again", out)
+	}
+}
+
+// Who waits for what others hold is told when it will not be had.
+func TestHopesAreDashed(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 3}, jobtest.Rand())
+	first, second, third := wiretest.Ad(jobtest.Node(1), "aaaaa", 2, 1), wiretest.Ad(jobtest.Node(2), "bbbbb", 3, 2), wiretest.Ad(jobtest.Node(3), "ccccc", 1, 3)
+	a := c.Advertised(jobtest.Start, first)
+	b := c.Advertised(jobtest.Start, second)
+	if b.Workers != 1 || b.Held != 2 {
+		t.Fatalf("the second job is answered %+v", b)
+	}
+	if d := c.Advertised(jobtest.Start, third); d.Workers != 0 || d.Held != 1 {
+		t.Fatalf("the third job is answered %+v", d)
+	}
+	later := jobtest.Start.Add(time.Second)
+	if err := c.Granted(later, first.Origin(), wiretest.Grant(first, a.Key, 2)); err != nil {
+		t.Fatal(err)
+	}
+	out := c.Offers(later)
+	if len(out) != 1 || out[0].To != second.Origin() || out[0].Answer.Workers != 1 || out[0].Answer.Held != 0 || out[0].Answer.Key != b.Key {
+		t.Fatalf("got %+v, want that the second job has no hope of more", out)
+	}
+	if !c.Holds[second.Job].Expires.Equal(later.Add(wire.HoldLease)) {
+		t.Errorf("its hold ends at %v", c.Holds[second.Job].Expires)
+	}
+	if err := c.Granted(later, second.Origin(), wiretest.Grant(second, b.Key, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if out := c.Offers(later); len(out) != 1 || out[0].To != third.Origin() || out[0].Answer.Workers != 0 || out[0].Answer.Held != 0 || out[0].Answer.Reason != wire.ReasonBusy {
+		t.Fatalf("got %+v, want that the third job has no hope", out)
+	}
+	if out := c.Offers(later); len(out) != 0 {
+		t.Fatalf("told twice: %+v", out)
+	}
+}
+
+// What an origin says of an offer that was taken away does not end the next one.
+func TestLateReturnsEndNothing(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 2}, jobtest.Rand())
+	ad := wiretest.Ad(jobtest.Node(1), "aaaaa", 2, 1)
+	first := c.Advertised(jobtest.Start, ad)
+	c.Released(ad.Job, first.Key, false)
+	second := c.Advertised(jobtest.Start, ad)
+	if second.Key == first.Key {
+		t.Fatal("two holds have one key")
+	}
+	if c.Released(ad.Job, first.Key, false); c.Holds[ad.Job] == nil {
+		t.Fatal("a return of the first offer ends the second")
+	}
+	if c.Released(ad.Job, second.Key, false); c.Holds[ad.Job] != nil {
+		t.Fatal("the second offer stands")
+	}
+}

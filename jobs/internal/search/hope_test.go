@@ -1,0 +1,144 @@
+package search
+
+import (
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/wire"
+)
+
+func held(n int) func(*wire.Answer) { return func(a *wire.Answer) { a.Held = n } }
+
+// begun is a search that has flooded.
+func begun(workers int) *hunt {
+	h := newHunt(jobs.Spec{Min: workers, Max: workers, Slots: 1})
+	h.next()
+	return h
+}
+
+// This node's own slots are asked for before anybody hears of the job.
+func TestOwnSlotsFirst(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 2, Max: 2, Slots: 1})
+	if n := h.s.Next(h.now, h.d); n.Flood.Number != 1 || n.Flood.Radius != 0 || len(h.s.Rounds) != 0 {
+		t.Fatalf("begins with %+v, want that it asks this node alone", n.Flood)
+	}
+	if n := h.s.Next(h.now, h.d); n.Flood.Radius != 1 || n.Flood.Number != 1 || len(h.s.Rounds) != 1 {
+		t.Fatalf("then it is %+v, want a flood", n.Flood)
+	}
+	if n := h.s.Next(h.now, h.d); n.Flood.Number != 0 {
+		t.Fatalf("floods again: %+v", n.Flood)
+	}
+	for _, spec := range []jobs.Spec{{Strategy: "spread"}, {Strategy: "compact"}, {Replicas: 2}, {Search: jobs.Search{Mode: jobs.SearchPaper}}} {
+		spec.Min, spec.Max, spec.Slots = 2, 2, 1
+		other := newHunt(spec)
+		if n := other.s.Next(other.now, other.d); n.Flood.Radius != 1 {
+			t.Errorf("%+v begins with %+v, want a flood", spec, n.Flood)
+		}
+	}
+}
+
+// A nearer node that may have room soon is waited for, until it says that it will not, or
+// for so long.
+func TestNearerRoomIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		then  func(h *hunt)
+		nodes []int // that are granted
+	}{
+		"it has room":      {func(h *hunt) { h.answer(2, 2, nil) }, []int{2}},
+		"it has none":      {func(h *hunt) { h.answer(2, 0, nil) }, []int{9}},
+		"it says nothing":  {func(h *hunt) { h.now = h.now.Add(MaxHope) }, []int{9}},
+		"it has one place": {func(h *hunt) { h.answer(2, 1, nil) }, []int{2, 9}},
+	} {
+		h := begun(2)
+		h.answer(2, 0, held(2))
+		h.answer(9, 2, nil)
+		h.answer(20, 0, held(2)) // farther: of no use
+		h.now = h.now.Add(100 * time.Millisecond)
+		if n := h.next(); len(n.Grant) > 0 || n.Until.IsZero() {
+			t.Fatalf("%s: takes %+v although a nearer node may have room", name, n.Grant)
+		}
+		c.then(h)
+		var got []int
+		for range 5 {
+			n := h.next()
+			for _, g := range n.Grant {
+				for k := range 30 {
+					if g.Node == jobtest.Node(k) {
+						got = append(got, k)
+					}
+				}
+			}
+			if n.Until.IsZero() {
+				break
+			}
+			h.now = n.Until
+		}
+		if len(got) != len(c.nodes) || got[0] != c.nodes[0] || got[len(got)-1] != c.nodes[len(c.nodes)-1] {
+			t.Errorf("%s: takes %v, want %v", name, got, c.nodes)
+		}
+	}
+}
+
+// What does not make up the job is given back when a job that goes before wants it; what
+// does is granted.
+func TestRecalledOffers(t *testing.T) {
+	recall := func(a *wire.Answer) { a.Recall = true }
+	h := begun(3)
+	h.answer(2, 2, nil)
+	h.next()
+	h.answer(2, 2, recall)
+	if n := h.next(); !returns(n, 2) || n.Over {
+		t.Fatalf("short of workers it keeps a recalled offer: %+v", n)
+	}
+	if workers, _ := h.s.hoped(h.now, time.Second); workers != 2 {
+		t.Errorf("it hopes for %d workers of those that it gave back, want 2", workers)
+	}
+	h = begun(2)
+	h.answer(1, 0, held(2))
+	h.answer(2, 2, nil)
+	h.next()
+	h.answer(2, 2, recall)
+	for range 5 {
+		n := h.next()
+		if len(n.Release) > 0 {
+			t.Fatalf("gives back %+v, which it needs", n.Release)
+		}
+		if len(n.Grant) == 1 {
+			return
+		}
+		h.now = n.Until
+	}
+	t.Fatal("keeps an older job waiting, and takes nothing")
+}
+
+// Packets overtake each other.
+func TestOvertakenAnswers(t *testing.T) {
+	number := func(n uint64) func(*wire.Answer) { return func(a *wire.Answer) { a.Number = n } }
+	h := begun(2)
+	h.answer(2, 1, number(7))
+	if act, refused := h.answer(2, 0, number(6)); act || refused || len(h.s.Offers) != 1 {
+		t.Fatalf("a decline from before the offer ends it")
+	}
+	if h.answer(2, 0, number(8)); len(h.s.Offers) != 0 {
+		t.Fatal("a decline from after it does not")
+	}
+	h.answer(2, 1, number(maxOvertaken+9))
+	if h.answer(2, 0, number(9)); len(h.s.Offers) != 0 {
+		t.Fatal("a node whose clock was put back is not heard any more")
+	}
+}
+
+// A job whose own node is not to be used goes on, though no flood has set a time for it.
+func TestOwnNodeIsAvoided(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1})
+	h.s.Shun(h.now, jobtest.Node(0))
+	h.s.Next(h.now, h.d)
+	if act, refused := h.answer(0, 1, nil); act || !refused {
+		t.Fatal("its offer is taken")
+	}
+	if until := h.s.Outlook(h.d).Until; until.IsZero() || until.After(h.now) {
+		t.Fatalf("it goes on at %v", until)
+	}
+}
