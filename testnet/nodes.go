@@ -33,6 +33,7 @@ type NodesConfig struct {
 	Keys     []uint64           // that the keys of the first nodes follow from; the others' from Seed
 	Programs map[string]Program // beside the standard ones
 	Noise    Noise              // of the network, from the start
+	AtOnce   bool               // start all in the same moment, instead of one every 50 ms
 	Cache    int64              // bytes of blobs that a node keeps although nobody needs them; 0 = transfer.DefaultCache
 }
 
@@ -123,7 +124,9 @@ func StartNodes(cfg NodesConfig) (*Nodes, error) {
 		if err := n.start(i); err != nil {
 			return nil, errors.Join(err, n.Stop())
 		}
-		time.Sleep(pace)
+		if !cfg.AtOnce {
+			time.Sleep(pace)
+		}
 	}
 	return n, nil
 }

@@ -118,3 +118,21 @@ func (t *nodesTest) missed(victims []int) {
 	})
 	t.Logf("the first is missed after %v, all by all after %v", first, first+last)
 }
+
+// TestNewsOfAllAtOnce: when all nodes start together, as after a power cut, the news of
+// them do not wait for their turn for seconds.
+func TestNewsOfAllAtOnce(t *testing.T) {
+	t.Parallel()
+	const seed = 1
+	nodes := seeds.Fewer(60, 20)
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		nodes, err := StartNodes(NodesConfig{Sites: &Sites{thirds(nodes), threeSites()}, State: t.TempDir(), Seed: seed, AtOnce: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &nodesTest{t, nodes}
+		defer n.stop()
+		t.Logf("all known after %v", n.until(time.Second, "all known", func() bool { return n.Known() == 1 }))
+	})
+}
