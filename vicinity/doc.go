@@ -58,8 +58,9 @@
 // wishes a node slows down, doubling the pause up to 20 s, and pings 2
 // candidates a round. Links are pinged every 10 s, by whichever end comes first,
 // and given up after 4 pings without an answer in 7.5 s. A lost neighbour is
-// replaced at once. A node sends 3 kB a second while it looks for its place, and
-// less than 300 bytes in the calm.
+// replaced at once, and not asked again for 20 s; where there are no more members than
+// links, so that nobody can replace it, for 0.5 s, then doubling. A node sends 3 kB a
+// second while it looks for its place, and less than 300 bytes in the calm.
 //
 // # Wire layout
 //

@@ -11,6 +11,7 @@ const (
 	firstRetry = 500 * time.Millisecond // doubling
 	maxTries   = 4                      // pings without an answer, 7.5 s in all
 	freshPause = 1500 * time.Millisecond
+	firstPause = 500 * time.Millisecond // without a link to a peer, doubling, where all are linked
 )
 
 // links keeps this node's ends of its links: it pings them, and takes and gives
@@ -104,6 +105,7 @@ func (s *links) probe(l *link) {
 // confirm notes that the other end was heard.
 func (s *links) confirm(l *link) {
 	l.confirmed = true
+	l.peer.vain = 0
 	l.tries = 0
 	pause := keepAlive
 	if l.peer.count < freshSample {
@@ -112,8 +114,16 @@ func (s *links) confirm(l *link) {
 	l.due = s.at + s.jitter(pause)
 }
 
-// backOff leaves a peer alone for a while.
-func (s *links) backOff(p *peer) { p.backoff = s.at + s.jitter(calmPause) }
+// backOff leaves a peer alone for a while. Where all are linked nobody else can take its
+// place, and it may just be started again: it is asked again sooner, at first.
+func (s *links) backOff(p *peer) {
+	pause := calmPause
+	if s.few() {
+		pause = min(firstPause<<min(p.vain, 6), calmPause)
+		p.vain++
+	}
+	p.backoff = s.at + s.jitter(pause)
+}
 
 // maintain pings quiet links and gives up the dead and the unwanted. It reports
 // whether one was lost that this node wants.

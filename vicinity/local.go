@@ -98,6 +98,9 @@ func (l *local) others() int {
 	return n
 }
 
+// few reports whether there are no more members than links wanted: all are linked then.
+func (l *local) few() bool { return l.others() <= l.cfg.Near+l.cfg.Far }
+
 // draw returns a random other member that suits, or "" if a few tries find
 // none.
 func (l *local) draw(suits func(ID) bool) ID {

@@ -31,6 +31,7 @@ type peer struct {
 	heard   time.Duration // when it last sent something
 	asked   time.Duration // when it was last pinged
 	backoff time.Duration // no link is asked for before
+	vain    int           // links asked for since it was one last, where all are linked; few
 	burst   int           // messages since second began
 	second  time.Duration
 	tries   int // pings to it as a landmark

@@ -32,6 +32,8 @@ type network struct {
 	nodes  []*simNode
 	byID   map[ID]*simNode
 	cut    func(a, b *simNode) bool // nil = nothing is cut
+	slow   time.Duration            // how much later than that packets may come
+	loss   int                      // of 1000 packets, besides one
 	bytes  int64
 }
 
@@ -95,6 +97,9 @@ func (w *network) oneWay(a, b *simNode) time.Duration {
 	if w.rnd.IntN(200) == 0 {
 		d += w.rnd.Float64() * float64(20*time.Millisecond)
 	}
+	if w.slow > 0 {
+		d += float64(w.rnd.Int64N(int64(w.slow)))
+	}
 	return time.Duration(d)
 }
 
@@ -153,7 +158,7 @@ func (w *network) sent(from *simNode, packets []Packet) {
 		}
 		w.bytes += int64(len(p.Payload))
 		to := w.byID[p.To]
-		if to == nil || w.rnd.IntN(1000) == 0 || w.cut != nil && w.cut(from, to) {
+		if to == nil || w.rnd.IntN(1000) <= w.loss || w.cut != nil && w.cut(from, to) {
 			continue
 		}
 		w.push(event{at: w.now.Add(w.oneWay(from, to)), to: to, from: from.id, payload: p.Payload})

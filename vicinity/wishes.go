@@ -12,10 +12,6 @@ type wishes struct {
 	picks []ID // the far links wanted: a uniform sample of the members
 }
 
-// few reports whether there are no more members than links wanted: all are
-// linked then.
-func (w *wishes) few() bool { return w.others() <= w.cfg.Near+w.cfg.Far }
-
 // plan brings the links wanted in line with what is known.
 func (w *wishes) plan() {
 	w.pace.nextPlan = forever
