@@ -6,57 +6,108 @@ import (
 	"zorilla/testnet"
 )
 
-// Quality says how good the neighbours of the running nodes are.
+// Quality says how good the neighbours of some nodes are. Each wants the k nearest: those
+// that are missing are wrong ones.
 type Quality struct {
-	// Right is the share of the near neighbours that are right. A node wants
-	// the k nearest; its k nearest links count, those missing as wrong ones. A
-	// neighbour is right if its true round trip is not clearly larger than that
-	// of the k-th nearest node, by 20 % and 0.2 ms, the step below which the
-	// protocol does not change a link.
+	// Right is the share of the near neighbours that are right: of the k nearest links
+	// of a node those whose true round trip is not clearly larger than that to
+	// the k-th nearest node, by 20 % and 0.2 ms, the step below which the protocol
+	// does not change a link.
 	Right float64
-	// Stretch is the mean true round trip of these neighbours over that of the
+	// Strict is the same with 5 % and 0.1 ms.
+	Strict float64
+	// Known and KnownStrict are the same of the k members that a node has measured to be
+	// nearest, whether it has links to them or not: a node to which many are near
+	// does not keep links to all of them, but all can ask it for workers.
+	Known, KnownStrict float64
+	// Stretch is the mean true round trip of the neighbours over that of the
 	// truly nearest.
 	Stretch float64
 	Reached float64 // share of the nodes that a flood from one of them reaches
 }
 
-// Quality looks at all nodes that run, where each wants k near neighbours. It
-// takes time in proportion to the square of their number.
-func (o *Overlay) Quality(k int) Quality {
+// tally sums up whom nodes take for the nearest.
+type tally struct {
+	right, strict, wanted int
+	mine, best            time.Duration
+}
+
+// add takes the true round trips to whom a node takes for its nearest, and those to
+// the nearest there are.
+func (t *tally) add(mine, nearest []time.Duration) {
+	last := nearest[len(nearest)-1]
+	for i, rtt := range mine[:min(len(mine), len(nearest))] {
+		t.mine += rtt
+		t.best += nearest[i]
+		if !testnet.Clearly(last, rtt) {
+			t.right++
+		}
+		if rtt <= last+max(last/20, 100*time.Microsecond) {
+			t.strict++
+		}
+	}
+	t.wanted += len(nearest)
+}
+
+func share(part, all int) float64 {
+	if all == 0 {
+		return 1
+	}
+	return float64(part) / float64(all)
+}
+
+// Quality looks at some of the nodes that run, at all of them if none are given, where
+// each wants k near neighbours. It takes time in proportion to the number of these nodes
+// and of all.
+func (o *Overlay) Quality(k int, nodes ...int) Quality {
+	var links, known tally
 	up := o.Live()
-	var q Quality
-	var right, wanted int
-	var mine, best time.Duration
-	for _, i := range up {
-		near := testnet.NearestRTTs(i, up, k, o.RTT)
-		if len(near) == 0 {
-			continue
+	if len(nodes) == 0 {
+		nodes = up
+	}
+	for _, i := range nodes {
+		if near := testnet.NearestRTTs(i, up, k, o.RTT); len(near) > 0 {
+			links.add(nearLinks(o, i), near)
+			known.add(nearKnown(o, i, k), near)
 		}
-		last, got := near[len(near)-1], 0
-		for _, nb := range o.Neighbours(i) {
-			to, _ := o.Index(nb.ID)
-			if nb.Far || got == len(near) || !o.Up(to) {
-				continue
-			}
-			rtt := o.RTT(i, to)
-			mine += rtt
-			best += near[got]
-			got++
-			if !testnet.Clearly(last, rtt) {
-				right++
-			}
-		}
-		wanted += len(near)
 	}
-	if wanted == 0 {
-		return Quality{Right: 1, Stretch: 1, Reached: 1}
+	q := Quality{
+		Right: share(links.right, links.wanted), Strict: share(links.strict, links.wanted), Stretch: 1, Reached: 1,
+		Known: share(known.right, known.wanted), KnownStrict: share(known.strict, known.wanted),
 	}
-	q.Right = float64(right) / float64(wanted)
-	if best > 0 {
-		q.Stretch = float64(mine) / float64(best)
+	if links.best > 0 {
+		q.Stretch = float64(links.mine) / float64(links.best)
 	}
-	q.Reached = float64(o.Reached(up[0])) / float64(len(up))
+	if links.wanted > 0 {
+		q.Reached = float64(o.Reached(up[0])) / float64(len(up))
+	}
 	return q
+}
+
+// nearLinks returns the true round trips to a node's near neighbours, nearest first by what
+// it has measured.
+func nearLinks(o *Overlay, i int) (rtts []time.Duration) {
+	for _, nb := range o.Neighbours(i) {
+		if to, _ := o.Index(nb.ID); !nb.Far && o.Up(to) {
+			rtts = append(rtts, o.RTT(i, to))
+		}
+	}
+	return rtts
+}
+
+// nearKnown returns the true round trips to the k members that a node has measured to be
+// nearest.
+func nearKnown(o *Overlay, i, k int) (rtts []time.Duration) {
+	core := o.Core(i)
+	if core == nil {
+		return nil
+	}
+	for _, m := range core.Nearer(forever, k) {
+		if to, _ := o.Index(m.ID); o.Up(to) {
+			rtts = append(rtts, o.RTT(i, to))
+		}
+	}
+	return rtts
 }
 
 // Live returns the nodes that run.
