@@ -87,6 +87,24 @@ const nextDoor = time.Millisecond
 // place: so many landmarks cannot be as far from both by chance.
 func same(least time.Duration, common int) bool { return common >= 5 && least < nextDoor }
 
+// elsewhere reports whether a node with the new bearings is at another place than one with
+// the old ones: some landmark is much farther, and another one much farther or nearer.
+// That they are all nearer may only be that they were measured better.
+func elsewhere(before, now bearings) bool {
+	nearer, farther := 0, 0
+	for _, b := range before {
+		rtt, ok := now.to(b.tag)
+		switch {
+		case !ok || max(rtt-b.rtt, b.rtt-rtt) < nextDoor:
+		case muchNearer(b.rtt, rtt):
+			farther++
+		case muchNearer(rtt, b.rtt):
+			nearer++
+		}
+	}
+	return farther > 0 && farther+nearer >= 2
+}
+
 // apart returns how far apart two nodes are at least. It is false if they have
 // hardly a landmark in common.
 func (b bearings) apart(d bearings) (least time.Duration, ok bool) {

@@ -27,20 +27,26 @@ type coordinates struct {
 	issue     int           // counts how often these changed; 0 = never
 	own       bearings      // complete, taken less than a second ago; or old
 	taken     time.Duration // when own was taken
+	settled   bearings      // own, of up to a minute ago
+	since     time.Duration // when settled was taken
+	moved     time.Duration // when they were last those of another place
+	doubted   time.Duration // landmarks that were not asked since are asked soon
 }
 
 const (
 	solveEvery      = 5 * time.Second
-	moved           = 5e-4 // seconds; less does not make a new issue of the coordinates
-	landmarkSamples = 3    // of each landmark, wanted at first
-	landmarkPings   = 3    // to landmarks in a round
+	moved           = 5e-4                   // seconds; less does not make a new issue of the coordinates
+	landmarkSamples = 3                      // of each landmark, wanted at first
+	landmarkPings   = 3                      // to landmarks in a round, at least
+	landmarkLoad    = 3000                   // pings that a landmark gets in a second at most, if all start at once
+	landmarkRetry   = 400 * time.Millisecond // doubling
 	// absurd is by how much bearings may contradict what was measured. Real
 	// ones do so by milliseconds; who is off by this does not mean to be right.
 	absurd = time.Second
 )
 
 func newCoordinates(l *local, s *peers) *coordinates {
-	c := &coordinates{local: l, peers: s, stale: true, solved: never}
+	c := &coordinates{local: l, peers: s, stale: true, solved: never, since: never, moved: never, doubted: never}
 	s.needs = c.isLandmark
 	return c
 }
@@ -109,15 +115,38 @@ func (c *coordinates) bearings() bearings {
 	}
 	if len(out) == len(all) {
 		c.own, c.taken = out, c.at
+		c.notice(out)
 	}
 	return out
 }
+
+// notice compares this node's bearings with those of up to a minute ago.
+func (c *coordinates) notice(now bearings) {
+	other := elsewhere(c.settled, now)
+	if other {
+		c.moved = c.at
+	}
+	if other || c.at-c.since > time.Minute {
+		c.settled, c.since = now, c.at
+	}
+}
+
+// doubt has the landmarks measured again soon, as this node may be at another place.
+func (c *coordinates) doubt() {
+	if c.at-c.doubted > movedTime {
+		c.doubted = c.at
+	}
+}
+
+// outdated reports whether a peer was last measured from another place.
+func (c *coordinates) outdated(p *peer) bool { return p.sampled < c.moved }
 
 // due returns the landmarks that are to be pinged now, since they are not
 // measured well. The more nodes there are, the less often each asks, since all
 // ask the same few.
 func (c *coordinates) due() []*peer {
 	pause := max(time.Minute, time.Duration(c.others())*250*time.Millisecond)
+	most := max(landmarkPings, landmarkLoad*maxLandmarks/max(1, c.others()))
 	var list []*peer
 	all := c.current()
 	first := 0
@@ -126,11 +155,12 @@ func (c *coordinates) due() []*peer {
 	}
 	for i := range all {
 		m := all[(first+i)%len(all)]
-		if m.id == c.cfg.Self || len(list) == landmarkPings {
+		if m.id == c.cfg.Self || len(list) >= most {
 			continue
 		}
 		p := c.peers.get(m.id)
-		if since := c.at - p.asked; since > pause || p.count < landmarkSamples && since > time.Second<<min(p.tries, 6) {
+		if since := c.at - p.asked; since > pause || p.count < landmarkSamples && since > landmarkRetry<<min(p.tries, 7) ||
+			p.asked < c.doubted || p.doubtful() && since > freshPause {
 			p.tries++
 			list = append(list, p)
 		}
@@ -214,6 +244,9 @@ func (c *coordinates) learn(p *peer, at bearings, when time.Duration) {
 	if p.rtt > 0 && c.contradicts(at, p.rtt) {
 		c.stats.Absurd++
 		return
+	}
+	if p.link == nil && c.at-p.shifted > movedTime && elsewhere(p.at, at) {
+		p.renew = true
 	}
 	p.at, p.located, p.issue = at, when, 0
 }

@@ -28,7 +28,7 @@ func NewCore(cfg CoreConfig, now time.Time) *Core {
 	c.pings = &pings{local: l, where: c.where}
 	c.links = &links{local: l, pace: c.pace, pings: c.pings}
 	c.wishes = &wishes{local: l, pace: c.pace, peers: c.peers, links: c.links}
-	c.near = &candidates{local: l, peers: c.peers, where: c.where, links: c.links, pings: c.pings}
+	c.near = &candidates{local: l, told: never, peers: c.peers, where: c.where, links: c.links, pings: c.pings}
 	return c
 }
 
@@ -103,9 +103,44 @@ func (c *Core) Observe(now time.Time, id ID, rtt time.Duration) []Packet {
 
 // measured takes a sample.
 func (c *Core) measured(p *peer, rtt time.Duration) {
-	c.peers.sample(p, rtt)
+	shifted := c.peers.sample(p, rtt)
 	c.where.check(p)
-	c.wishes.measured(p)
+	c.links.measured(p)
+	if !shifted {
+		c.wishes.measured(p)
+		return
+	}
+	c.pace.planSoon()
+	switch sure, maybe := c.peers.moved(); {
+	case sure:
+		c.moved()
+	case maybe:
+		c.where.doubt()
+		c.pace.changed()
+	}
+}
+
+// moved begins again to look for the nearest: what this node has measured, but for its
+// links, was from another place. Who was near is told soon that it is no more.
+func (c *Core) moved() {
+	var near []ID
+	for _, p := range c.peers.ranked() {
+		if p.link != nil {
+			p.renew = p.renew || c.at-p.shifted >= movedTime
+			p.link.due = c.at
+			p.shifted = never
+			continue
+		}
+		if len(near) < nearKept {
+			near = append(near, p.id)
+		}
+		p.samples, p.asked, p.tries = unmeasured(), never, 0
+	}
+	c.peers.stale = true
+	c.where.own = nil
+	c.near.begin(near)
+	c.pace.changed()
+	c.pace.planSoon()
 }
 
 // Receive takes a payload that a member sent.
@@ -217,7 +252,11 @@ func (c *Core) partner() *peer {
 // list names the nearest, except the one it is for.
 func (c *Core) list(as kind, to *peer) message {
 	m := message{Kind: as, Place: c.where.bearings().wire()}
-	c.where.addRecords(&m, to)
+	places := listPlaces
+	if c.pace.slowed() {
+		places = calmPlaces
+	}
+	c.where.addRecords(&m, to, places)
 	for _, p := range c.peers.ranked() {
 		if len(m.Names) == listLength {
 			break

@@ -12,30 +12,51 @@
 // A link is kept by both ends. It exists while at least one end wants it and
 // the other answers. A node counts the links that others asked for among its
 // nearest where they are about as near, and keeps at most twice as many links
-// as it wants; whom it refuses asks another. A neighbour is replaced only by a
-// clearly nearer one, by 20 % and 0.2 ms, and its link stays for 3 s after
-// that. In a network of no more members than links wanted, all are linked.
+// as it wants; whom it refuses asks another, and asks it again after 20 s, then
+// ever more rarely, up to 5 min. One without room takes the nearer of those who
+// ask, and wants those who want it. A neighbour is replaced only by a clearly
+// nearer one, by 20 % and 0.2 ms, when that has said yes, and its link stays for
+// 3 s after that. In a network of no more members than links wanted, all are
+// linked.
 //
 // # How it measures
 //
 // The round trip to a peer is the smallest sample of the last minutes, since a
 // busy host or network can only add to the truth: of each 15 s the smallest is
 // kept, for eight such times in which there were samples and for five minutes
-// at most beside a newer one. So some seconds of a busy host change no rank,
-// and a way that became longer for good is known as such after two minutes of
-// samples. Samples are of three origins: pings, the acks that let a pinged node
-// measure too, and what the overlay and peer calls observe anyway (Observe).
+// at most beside a newer one. So some seconds of a busy host change no rank.
+// A way that became longer is known as such when five samples in 4 s or more, all
+// clearly above what was usual, agree by an eighth or 0.2 ms, as those of a busy
+// host do not (three for a member without a link); else after two minutes of
+// samples. A link that seems to be longer
+// is measured every 1.5 s at first. Samples are of three origins: pings, the acks
+// that let a pinged node measure too, and what the overlay and peer calls observe
+// anyway (Observe). Fresh is for who wants to know only what was measured of late.
 // Only own measurements choose neighbours. What others name merely orders whom
 // to ping. All times are differences of the monotonic clock.
+//
+// # When distances change
+//
+// Where most of the ways measured in half a minute have become other ones,
+// longer or nearer, it is the node itself that is at another place: it forgets
+// what it measured of members without a link, looks for its nearest as one that
+// has just joined does, and pings the 24 that were its nearest three times, so that
+// they notice. If only some have, it measures the landmarks again; when its bearings
+// have changed it measures again who may be near by them. Of a member whose
+// bearings have changed, by its own word or that of others, the next sample
+// counts alone; words alone change no round trip. In each round one of the 24
+// nearest without a link that was not measured for two minutes is measured again.
 //
 // # Where nodes are
 //
 // The 8 members with the smallest IDs are the landmarks. Every node measures
-// its round trips to them, three times at first, then once a minute, in
-// networks of more than 240 members once in n/4 seconds. These are its
+// its round trips to them, three times in the first seconds, then once a minute,
+// in networks of more than 240 members once in n/4 seconds. These are its
 // bearings. They ride on pings and pongs, and lists carry those of 18 other
-// nodes, so that after a minute a node has the bearings of nearly all others in
-// a network of 100, of most in one of 400.
+// nodes, 12 in the calm: half of them of those that seem nearest to who gets the
+// list, so that a few lists lead to one's place among thousands, and half of any,
+// so that after a minute a node has the bearings of nearly all others in a
+// network of 100, of most in one of 400.
 //
 // Bearings need no agreement between nodes: they are right as soon as they are
 // measured, and stay as they are while nobody moves. Network coordinates
@@ -50,13 +71,14 @@
 // # When it speaks
 //
 // To the first members that join, links are asked for at once. Then there is
-// a round every second: the links are looked over; up to 3 landmarks are
-// pinged; a list of the 10 nearest is swapped with one of the 4 nearest or, one
-// time in four, with a random member; up to 5 candidates are pinged, those first
-// that may be nearest by way of who named them or by their bearings, and at
-// least one random member not measured yet. After 20 s without a change of its
-// wishes a node slows down, doubling the pause up to 20 s, and pings 2
-// candidates a round. Links are pinged every 10 s, by whichever end comes first,
+// a round every second: the links are looked over; landmarks not measured well are
+// pinged, in networks of more than 3000 members fewer at a time, but 3, so that
+// not all nodes ask all of them at once; a list of the 10 nearest is swapped with
+// one of the 4 nearest or, one time in four, with a random member; up to 5
+// candidates are pinged, those first that may be nearest by way of who named them
+// or by their bearings, and at least one random member not measured yet. After
+// 20 s without a change of the links that it wants and has a node slows down,
+// doubling the pause up to 20 s, and pings 2 candidates a round. Links are pinged every 10 s, by whichever end comes first,
 // and given up after 4 pings without an answer in 7.5 s. A lost neighbour is
 // replaced at once, and not asked again for 20 s; where there are no more members than
 // links, so that nobody can replace it, for 0.5 s, then doubling. A node sends 3 kB a

@@ -10,8 +10,8 @@ const (
 	keepAlive  = 10 * time.Second       // a quiet link is pinged this often
 	firstRetry = 500 * time.Millisecond // doubling
 	maxTries   = 4                      // pings without an answer, 7.5 s in all
-	freshPause = 1500 * time.Millisecond
 	firstPause = 500 * time.Millisecond // without a link to a peer, doubling, where all are linked
+	longPause  = 5 * time.Minute        // the longest to who has refused again and again
 )
 
 // links keeps this node's ends of its links: it pings them, and takes and gives
@@ -21,7 +21,8 @@ type links struct {
 	pace    *pace
 	pings   *pings
 	list    []*link
-	version uint64 // changes with what neighbours returns
+	version uint64        // changes with what neighbours returns
+	looked  time.Duration // when all were last probed since some seem to be longer
 }
 
 func (s *links) add(p *peer) *link {
@@ -32,7 +33,7 @@ func (s *links) add(p *peer) *link {
 }
 
 func (s *links) remove(l *link) {
-	if l.want.wants() {
+	if l.want.wants() && l.confirmed {
 		s.pace.changed()
 	}
 	l.peer.link = nil
@@ -46,22 +47,27 @@ func (s *links) drop(l *link) {
 	s.send(l.peer.id, message{Kind: kindDrop})
 }
 
-// room reports whether one more link can be kept; if need be it gives up one
-// that nobody wants or, for a wish of this node's own, the farthest of those
-// that only others want.
-func (s *links) room(own bool) bool {
-	if len(s.list) < maxLinks(s.cfg) {
+// full reports whether there is no room for one more link.
+func (s *links) full() bool { return len(s.list) >= maxLinks(s.cfg) }
+
+// room reports whether one more link can be kept, with a peer; if need be it gives up one
+// that nobody wants or, of those that only others want, the farthest: for a wish of this
+// node's own, or for a peer that is much nearer and wants it for that.
+func (s *links) room(p *peer, own bool, says claim) bool {
+	if !s.full() {
 		return true
 	}
 	var worst *link
 	for _, l := range s.list {
-		if l.want.wants() || !own && !l.unwanted() {
+		if l.want.wants() {
 			continue
 		}
-		if worst == nil || l.unwanted() && !worst.unwanted() ||
-			l.unwanted() == worst.unwanted() && l.peer.distant() > worst.peer.distant() {
+		if worst == nil || l.unwanted() && !worst.unwanted() || l.unwanted() == worst.unwanted() && l.cost() > worst.cost() {
 			worst = l
 		}
+	}
+	if worst != nil && !own && !worst.unwanted() && (says != claimNear || !muchNearer(p.distant(), worst.cost())) {
+		return false
 	}
 	if worst == nil {
 		return false
@@ -71,14 +77,15 @@ func (s *links) room(own bool) bool {
 }
 
 // want asks for a link, or changes what is said of it. The question is a
-// ping, so that the answer measures as well.
+// ping, so that the answer measures as well. It is no change before the other end has
+// said yes.
 func (s *links) want(p *peer, as claim) {
 	l := p.link
 	if l != nil && l.want == as {
 		return
 	}
 	if l == nil {
-		if !s.room(true) {
+		if !s.room(p, true, as) {
 			return
 		}
 		l = s.add(p)
@@ -89,7 +96,9 @@ func (s *links) want(p *peer, as claim) {
 	if l.far() != wasFar {
 		s.version++
 	}
-	s.pace.changed()
+	if l.confirmed {
+		s.pace.changed()
+	}
 	s.probe(l)
 }
 
@@ -104,25 +113,57 @@ func (s *links) probe(l *link) {
 
 // confirm notes that the other end was heard.
 func (s *links) confirm(l *link) {
+	if !l.confirmed && l.want.wants() {
+		s.pace.changed()
+		s.pace.planSoon()
+	}
 	l.confirmed = true
 	l.peer.vain = 0
 	l.tries = 0
 	pause := keepAlive
-	if l.peer.count < freshSample {
+	switch {
+	case l.peer.count < freshSample:
 		pause = freshPause
+	case l.peer.doubtful():
+		pause = min(freshPause<<max(0, l.peer.row.all/rowLength-1), keepAlive)
 	}
 	l.due = s.at + s.jitter(pause)
 }
 
-// backOff leaves a peer alone for a while. Where all are linked nobody else can take its
-// place, and it may just be started again: it is asked again sooner, at first.
+// backOff leaves a peer alone for a while, the longer the more often it has refused. Where
+// all are linked nobody else can take its place, and it may just be started again: it is
+// asked again sooner, at first.
 func (s *links) backOff(p *peer) {
-	pause := calmPause
+	pause, most := calmPause, longPause
 	if s.few() {
-		pause = min(firstPause<<min(p.vain, 6), calmPause)
-		p.vain++
+		pause, most = firstPause, calmPause
 	}
-	p.backoff = s.at + s.jitter(pause)
+	p.backoff = s.at + s.jitter(min(pause<<min(p.vain, 6), most))
+	p.vain++
+}
+
+// measured takes note of a sample: a link that seems to be longer is measured again soon,
+// and if there are two, so are all: this node may be where they all are longer.
+func (s *links) measured(p *peer) {
+	if !p.doubtful() || p.link == nil {
+		return
+	}
+	p.link.due = min(p.link.due, s.at+s.jitter(freshPause))
+	doubtful := 0
+	for _, l := range s.list {
+		if l.peer.doubtful() {
+			doubtful++
+		}
+	}
+	if doubtful < 2 || s.at-s.looked < keepAlive {
+		return
+	}
+	s.looked = s.at
+	for _, l := range s.list {
+		if s.at-l.peer.sampled > freshPause {
+			l.due = s.at
+		}
+	}
 }
 
 // maintain pings quiet links and gives up the dead and the unwanted. It reports
@@ -159,7 +200,7 @@ func (s *links) due() time.Duration {
 func (s *links) claimed(p *peer, says claim) {
 	l := p.link
 	switch {
-	case l == nil && says.wants() && s.room(false):
+	case l == nil && says.wants() && s.room(p, false, says):
 		l = s.add(p)
 	case l == nil:
 		return
@@ -193,14 +234,26 @@ func (s *links) granted(p *peer, says claim, asked bool) {
 	}
 }
 
-// lose ends a link that the other end does not keep. If this node wants it
-// the other end had no room; another one is looked for.
+// lose ends a link that the other end does not keep. If this node wants it the other end
+// had no room; another one is looked for, in the calm only if this one is missed.
 func (s *links) lose(l *link) {
+	s.remove(l)
 	if l.want.wants() {
 		s.backOff(l.peer)
-		s.pace.planSoon()
+		if !s.pace.slowed() || l.want == claimFar || s.agreed() < s.cfg.Near {
+			s.pace.planSoon()
+		}
 	}
-	s.remove(l)
+}
+
+// agreed counts the near links that both ends keep.
+func (s *links) agreed() (n int) {
+	for _, l := range s.list {
+		if l.want == claimNear && l.confirmed {
+			n++
+		}
+	}
+	return n
 }
 
 // near returns the links wanted as near ones, nearest first.

@@ -54,7 +54,10 @@ type Stats struct {
 	Measured      int   `json:"measured"` // members with a measured round trip
 }
 
-const forever = time.Duration(1<<63 - 1)
+const (
+	forever = time.Duration(1<<63 - 1)
+	never   = time.Duration(-1 << 62)
+)
 
 // local is what all parts of a core share: the configuration, the time, what
 // is to be sent, and what was counted.

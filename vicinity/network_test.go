@@ -107,7 +107,7 @@ func TestMemberThatDiesUnnoticedIsReplaced(t *testing.T) {
 		if p := n.core.peers.known[w.nodes[7].id]; p != nil && p.link != nil && p.link.confirmed {
 			t.Errorf("node %s still keeps a link to the dead node", n.id.Short())
 		}
-		if len(n.core.links.list) < 8 {
+		if len(n.core.links.list) < 7 { // one may be a near and a far one for the moment
 			t.Errorf("node %s has %d links", n.id.Short(), len(n.core.links.list))
 		}
 	}

@@ -3,35 +3,19 @@ package vicinity
 import "time"
 
 const (
-	// Of each time slot the smallest sample is kept: many samples in a busy
-	// minute must not push the good ones out.
-	window   = 8 // slots kept of a peer
-	slotTime = 15 * time.Second
-	oldest   = 5 * time.Minute // older slots do not count beside a newer one
-
 	freshSample = 3  // a new neighbour is measured this often first
 	maxBurst    = 12 // messages per second taken from one peer
 )
 
-// slot is the smallest round trip measured in a time.
-type slot struct {
-	from  time.Duration
-	least time.Duration
-}
-
 // peer is what a core remembers of another node. Instants are counted from
 // the core's epoch; a peer that the node never asked has asked == never.
 type peer struct {
-	id      ID
-	slots   [window]slot // a ring; the newest is at slots[last]
-	last    int
-	count   int           // samples taken so far
-	rtt     time.Duration // the smallest that counts; 0 = not measured
-	sampled time.Duration // when the last sample was taken
+	id ID
+	samples
 	heard   time.Duration // when it last sent something
 	asked   time.Duration // when it was last pinged
 	backoff time.Duration // no link is asked for before
-	vain    int           // links asked for since it was one last, where all are linked; few
+	vain    int           // links asked for since it was one last
 	burst   int           // messages since second began
 	second  time.Duration
 	tries   int // pings to it as a landmark
@@ -41,32 +25,6 @@ type peer struct {
 	place   Coordinate    // by them
 	issue   int           // of the coordinates that place is one of; 0 = none
 	link    *link
-}
-
-const never = time.Duration(-1 << 62)
-
-// sample takes a round trip. The smallest counts: all that a busy host or
-// network can do is to add to the truth. As slots go out of the window after
-// two minutes of samples, a way that became longer is noticed.
-func (p *peer) sample(at, rtt time.Duration) {
-	now := &p.slots[p.last]
-	switch {
-	case p.count == 0:
-		*now = slot{at, rtt}
-	case at-now.from < slotTime:
-		now.least = min(now.least, rtt)
-	default:
-		p.last = (p.last + 1) % window
-		p.slots[p.last] = slot{at, rtt}
-	}
-	p.count++
-	p.sampled = at
-	p.rtt = rtt
-	for _, s := range p.slots {
-		if s.least > 0 && at-s.from < oldest {
-			p.rtt = min(p.rtt, s.least)
-		}
-	}
 }
 
 // distant is the round trip for comparing, where not measured means farthest.
@@ -100,12 +58,6 @@ func (p *peer) claim() claim {
 	}
 }
 
-// muchNearer reports whether a is so much nearer than b that it is worth a
-// change: within a site the order is noise.
-func muchNearer(a, b time.Duration) bool {
-	return a < b/5*4 && b-a > 200*time.Microsecond
-}
-
 // linger is how long a link that nobody wants lives on.
 const linger = 3 * time.Second
 
@@ -123,6 +75,15 @@ type link struct {
 }
 
 func (l *link) unwanted() bool { return !l.want.wants() && !l.theirs.wants() }
+
+// cost is how far away the other end is, for who chooses a link to give up of those that
+// only others want: who wants a random one finds another.
+func (l *link) cost() time.Duration {
+	if l.theirs == claimFar {
+		return maxRTT
+	}
+	return l.peer.distant()
+}
 
 // end is when the link is given up because nobody wants it.
 func (l *link) end() time.Duration {

@@ -27,7 +27,7 @@ func (s *peers) get(id ID) *peer {
 	if len(s.list) >= s.cfg.Peers {
 		s.evict()
 	}
-	p := &peer{id: id, heard: s.at, asked: never, sampled: never, backoff: never}
+	p := &peer{id: id, samples: unmeasured(), heard: s.at, asked: never, backoff: never}
 	s.known[id] = p
 	s.list = append(s.list, p)
 	return p
@@ -73,10 +73,36 @@ func (s *peers) evict() {
 	}
 }
 
-// sample takes a round trip to a peer.
-func (s *peers) sample(p *peer, rtt time.Duration) {
-	p.sample(s.at, max(rtt, minRTT))
+// sample takes a round trip to a peer. It reports whether the way there is another one
+// than it was.
+func (s *peers) sample(p *peer, rtt time.Duration) (shifted bool) {
 	s.stale = true
+	enough := rowLength
+	if p.link == nil {
+		enough = fewLength
+	}
+	return p.sample(s.at, max(rtt, minRTT), enough)
+}
+
+// moved reports whether most ways have just become other ones, so that it is this node that
+// is at another place, and whether that may be since at least some have.
+func (s *peers) moved() (sure, maybe bool) {
+	since, shifted, steady := s.at, 0, 0
+	for _, p := range s.list {
+		if s.at-p.shifted < movedTime {
+			since = min(since, p.shifted)
+			shifted++
+		}
+	}
+	if shifted < movedLeast {
+		return false, false
+	}
+	for _, p := range s.list {
+		if s.at-p.shifted >= movedTime && p.sampled > since && p.count > rowLength && !p.doubtful() {
+			steady++
+		}
+	}
+	return shifted > steady, true
 }
 
 // rtt returns the measured round trip to a member: the smallest of the last

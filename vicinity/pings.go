@@ -45,7 +45,7 @@ func (s *pings) ping(p *peer) {
 // well.
 func (s *pings) pong(p *peer, ping message) {
 	pong := message{Kind: kindPong, Nonce: ping.Nonce, Link: p.claim(), Place: s.where.bearings().wire()}
-	if p.count < freshSample || s.at-p.sampled > ackEvery {
+	if p.count < freshSample || s.at-p.sampled > ackEvery || p.doubtful() {
 		pong.Ack = s.expect(p, kindAck)
 	}
 	s.send(p.id, pong)

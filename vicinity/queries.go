@@ -2,10 +2,7 @@ package vicinity
 
 import "time"
 
-const (
-	probePause  = time.Second // between probes of one member
-	sureSamples = 2
-)
+const probePause = time.Second // between probes of one member
 
 // Ask pings a member for a caller who waits; Answers tells what comes of it.
 // The nonce is 0 if id is no other member.
@@ -58,6 +55,16 @@ func (c *Core) Sure(id ID) (time.Duration, bool) {
 		return 0, false
 	}
 	return c.RTT(id)
+}
+
+// Fresh is Sure by the samples of the last time only: who was measured more than once, but
+// not since then twice, may be elsewhere by now; Probe asks again.
+func (c *Core) Fresh(now time.Time, id ID, within time.Duration) (time.Duration, bool) {
+	c.enter(now)
+	if p := c.peers.known[id]; p != nil {
+		return p.fresh(c.at, within)
+	}
+	return 0, false
 }
 
 // Nearer returns the members that were measured to be nearer than a distance,

@@ -27,6 +27,14 @@ func (t *Table) Sure(id ID) (time.Duration, bool) {
 	return t.core.Sure(id)
 }
 
+// Fresh returns the round trip to a member that was measured more than once in a time up to
+// now; see Core.Fresh.
+func (t *Table) Fresh(id ID, within time.Duration) (time.Duration, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.core.Fresh(time.Now(), id, within)
+}
+
 // Probe asks for measurements of a member soon, at most once a second. It
 // returns nothing: Sure tells when the answers are there. Who is no other member
 // is not asked.

@@ -63,8 +63,8 @@ func TestLargestMessagesFitIntoAPacket(t *testing.T) {
 	}
 	for i := range 50 {
 		p := c.peers.get(testID(i + 1))
-		p.sample(0, maxRTT)
-		p.sample(0, maxRTT)
+		p.sample(0, maxRTT, rowLength)
+		p.sample(0, maxRTT, rowLength)
 		c.where.learn(p, c.where.bearings(), ms)
 	}
 	for i := range 50 {

@@ -1,6 +1,9 @@
 package vicinity
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // wishes chooses which links this node wants: to the nearest that were measured,
 // and to some members drawn at random.
@@ -54,25 +57,28 @@ func (w *wishes) wantAll() {
 }
 
 // wantNear chooses the nearest. A neighbour is replaced only by one that is
-// much nearer, and among those about as near a link that exists already is
-// taken first, which keeps the number of links down.
+// much nearer, when that has said yes, and among those about as near a link that exists
+// already is taken first, which keeps the number of links down.
 func (w *wishes) wantNear() {
-	near := w.links.near()
-	for len(near) > w.cfg.Near {
-		w.links.unwant(near[len(near)-1])
-		near = near[:len(near)-1]
+	w.trimNear()
+	if w.links.full() {
+		w.share()
 	}
-	for i := range near { // farthest first
-		l := near[len(near)-1-i]
-		best := w.nextNear()
-		if best == nil || !muchNearer(best.rtt, l.peer.distant()) {
+	near := w.links.near()
+	for range near {
+		if len(near) < w.cfg.Near || w.pace.slowed() && len(near) > w.links.agreed() {
+			break // in the calm one is asked at a time
+		}
+		best := w.nextNear(near[w.cfg.Near-1].peer.distant())
+		if best == nil {
 			break
 		}
-		w.links.unwant(l)
 		w.links.want(best, claimNear)
+		near = w.links.near()
 	}
+	w.trimNear()
 	for range w.cfg.Near - len(near) {
-		p := w.nextNear()
+		p := w.nextNear(forever)
 		if p == nil {
 			id := w.draw(func(id ID) bool { return w.free(w.peers.known[id]) })
 			if id == "" {
@@ -84,12 +90,48 @@ func (w *wishes) wantNear() {
 	}
 }
 
-// nextNear returns the best measured peer that is not a near link yet.
-func (w *wishes) nextNear() *peer {
+// trimNear gives up the farthest of more links than are wanted, not counting those that
+// have yet to be answered.
+func (w *wishes) trimNear() {
+	near := w.links.near()
+	kept := 0
+	for _, l := range near {
+		if kept >= w.cfg.Near {
+			w.links.unwant(l)
+		}
+		if l.confirmed {
+			kept++
+		}
+	}
+}
+
+// share makes room where a node is near to many: of those about as near it wants the ones
+// who want it too, so that one link serves both ends.
+func (w *wishes) share() {
+	near := w.links.near()
+	for _, m := range slices.Clone(w.links.list) {
+		if m.want != claimNone || m.theirs != claimNear || !m.confirmed {
+			continue
+		}
+		i := slices.IndexFunc(near, func(l *link) bool {
+			return l.confirmed && !l.theirs.wants() && !muchNearer(l.peer.distant(), m.peer.distant())
+		})
+		if i < 0 {
+			continue
+		}
+		w.links.want(m.peer, claimNear)
+		w.links.unwant(near[i])
+		near = slices.Delete(near, i, i+1)
+	}
+}
+
+// nextNear returns the best measured peer that is not a near link yet and much nearer than
+// a distance.
+func (w *wishes) nextNear(than time.Duration) *peer {
 	var best *peer
 	for _, p := range w.peers.ranked() {
 		switch {
-		case best != nil && muchNearer(best.rtt, p.rtt):
+		case !muchNearer(p.rtt, than) || best != nil && muchNearer(best.rtt, p.rtt):
 			return best
 		case p.link != nil && p.link.want == claimNear:
 		case p.link != nil && p.link.confirmed:

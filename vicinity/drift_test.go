@@ -1,0 +1,95 @@
+package vicinity
+
+import (
+	"testing"
+	"time"
+
+	"zorilla/internal/seeds"
+)
+
+// A tenth of the nodes change places with others: half a minute later all have the right
+// neighbours again, and nobody remembers a node where it is not.
+func TestNodesThatMoveFindTheirNearest(t *testing.T) {
+	seeds.OneGoroutine(t)
+	t.Parallel()
+	w := newNetwork(t, seeds.One(t))
+	for i := range 120 {
+		w.add(i%6, 0, 0)
+	}
+	w.run(60 * time.Second)
+	moved := w.rnd.Perm(120)[:12]
+	for i := 0; i < len(moved); i += 2 {
+		a, b := w.nodes[moved[i]], w.nodes[moved[i+1]]
+		a.site, b.site = b.site, a.site
+	}
+	w.run(30 * time.Second)
+	if got := w.nearShare(); got < 0.99 {
+		t.Errorf("30 s after some moved %.3f of the near links are right", got)
+	}
+	w.run(30 * time.Second)
+	wrong, all := 0, 0
+	for _, n := range w.nodes {
+		for _, m := range n.core.Nearer(ms, 24) {
+			all++
+			if w.byID[m.ID].site != n.site {
+				wrong++
+			}
+		}
+	}
+	t.Logf("%d of %d that seem to be at the own site are elsewhere", wrong, all)
+	if wrong > all/100 {
+		t.Errorf("a minute after some moved %d of %d that seem to be at the own site are elsewhere", wrong, all)
+	}
+	w.healthy()
+}
+
+func TestElsewhere(t *testing.T) {
+	at := func(rtts ...time.Duration) (b bearings) {
+		for i, rtt := range rtts {
+			b = append(b, bearing{uint16(i), rtt})
+		}
+		return b
+	}
+	old := at(10*ms, 20*ms, 30*ms, 40*ms)
+	for _, x := range []struct {
+		now  bearings
+		want bool
+	}{
+		{old, false},
+		{at(11*ms, 21*ms, 31*ms, 44*ms), false}, // not clearly
+		{at(10*ms, 90*ms, 30*ms, 40*ms), false}, // one is late
+		{at(2*ms, 5*ms, 6*ms, 7*ms), false},     // measured better
+		{at(2*ms, 90*ms, 30*ms, 40*ms), true},
+		{at(60*ms, 90*ms, 30*ms, 40*ms), true},
+		{nil, false},
+	} {
+		if got := elsewhere(old, x.now); got != x.want {
+			t.Errorf("%v: %v, want %v", x.now, got, x.want)
+		}
+	}
+}
+
+// A list tells of those most that seem to be near whom it is for.
+func TestListsTellOfThoseNearTheReceiver(t *testing.T) {
+	k := newTalk(t, 2, 1, 40)
+	for i := 1; i <= 40; i++ {
+		var b bearings
+		for j, m := range k.core.where.current() {
+			b = append(b, bearing{m.tag, time.Duration(i+j) * 5 * ms})
+		}
+		k.core.where.learn(k.core.peers.get(testID(i)), b, k.core.at)
+	}
+	m := k.core.list(kindSwap, k.core.peers.get(testID(20)))
+	told := map[ID]bool{}
+	for rest := m.Known; len(rest) > 0; rest = rest[recordLength(m.Tags):] {
+		told[unpackID(rest[:packedID])] = true
+	}
+	for _, i := range []int{17, 18, 19, 21, 22, 23} {
+		if !told[testID(i)] {
+			t.Errorf("node 20 is not told of node %d", i)
+		}
+	}
+	if len(told) != listPlaces || told[testID(20)] {
+		t.Errorf("it is told of %d nodes, itself %v", len(told), told[testID(20)])
+	}
+}
