@@ -3,14 +3,16 @@
 // distances are known. It prints tables with the targets beside the values and
 // keeps figures and data in a folder.
 //
-//	go run ./testnet/experiments/vicinity          all of it, half an hour
-//	go run ./testnet/experiments/vicinity -quick   small networks, a minute
+//	go run ./testnet/experiments/vicinity                          all of it, half an hour
+//	go run ./testnet/experiments/vicinity -quick                   small networks, a minute
+//	go run ./testnet/experiments/vicinity -only drift,hubs,young   what changes, crowds, begins; ten minutes
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -61,39 +63,55 @@ func (w network) start(nodes int, seed uint64) *sim.Overlay {
 
 type options struct {
 	*chart.Results
-	quick bool
-	seeds int
-	sizes []int
+	quick                   bool
+	seeds                   int
+	sizes                   []int
+	grounds                 []ground
+	drifting, crowds, young []int
 }
 
 func main() {
 	quick := flag.Bool("quick", false, "small networks and one seed; writes nothing unless -out is given")
 	out := flag.String("out", "", "folder for figures and data; docs/experiments/vicinity unless -quick")
-	seeds := flag.Int("seeds", 3, "runs of each network of up to 400 nodes; larger ones have one")
+	seeds := flag.Int("seeds", 5, "runs of each network of up to 400 nodes; larger ones have one")
 	sizes := flag.String("sizes", "400,1000,2000", "how many nodes, for the part find")
-	only := flag.String("only", "", "one part: find, places, trouble")
+	only := flag.String("only", "find,places,trouble,drift,hubs,young", "some parts")
+	matrix := flag.String("matrix", "", "files with round trips that were measured, as another network for drift, hubs and young; see sim.ReadMatrix")
+	drifting := flag.String("drifting", "100,400,1000", "how many nodes, for the part drift")
+	crowds := flag.String("crowds", "100,400", "how many nodes, for the part hubs")
+	starting := flag.String("starting", "3000", "how many nodes, for the part young")
 	flag.Parse()
 	o := options{quick: *quick, seeds: *seeds}
 	if o.quick {
-		o.seeds, *sizes = 1, "120"
+		o.seeds, *sizes, *drifting, *crowds, *starting = 1, "120", "120", "120", "120"
 	} else if *out == "" {
 		*out = "docs/experiments/vicinity"
 	}
-	for word := range strings.SplitSeq(*sizes, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 2 || n > 20_000 {
-			fmt.Fprintf(os.Stderr, "vicinity: -sizes %q: want numbers from 2 to 20000, with commas between\n", *sizes)
-			os.Exit(2)
+	for _, list := range []struct {
+		words string
+		to    *[]int
+	}{{*sizes, &o.sizes}, {*drifting, &o.drifting}, {*crowds, &o.crowds}, {*starting, &o.young}} {
+		for word := range strings.SplitSeq(list.words, ",") {
+			n, err := strconv.Atoi(word)
+			if err != nil || n < 2 || n > 20_000 {
+				fmt.Fprintf(os.Stderr, "vicinity: %q: want numbers of nodes from 2 to 20000, with commas between\n", list.words)
+				os.Exit(2)
+			}
+			*list.to = append(*list.to, n)
 		}
-		o.sizes = append(o.sizes, n)
+	}
+	var err error
+	if o.grounds, err = grounds(*matrix); err != nil {
+		fmt.Fprintf(os.Stderr, "vicinity: %v\n", err)
+		os.Exit(2)
 	}
 	chart.Exit("vicinity", chart.Keep(*out, func(w *chart.Results) error {
 		o.Results = w
 		for _, part := range []struct {
 			name string
 			run  func(options) error
-		}{{"find", find}, {"places", places}, {"trouble", trouble}} {
-			if *only != "" && *only != part.name {
+		}{{"find", find}, {"places", places}, {"trouble", trouble}, {"drift", drift}, {"hubs", hubs}, {"young", young}} {
+			if !slices.Contains(strings.Split(*only, ","), part.name) {
 				continue
 			}
 			if err := part.run(o); err != nil {
