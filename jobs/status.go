@@ -197,6 +197,7 @@ type NodeAnswer struct {
 	RTT     codec.Duration `json:"rtt,omitempty"`
 	Offered int            `json:"offered"`          // workers
 	Reason  string         `json:"reason,omitempty"` // why not, or why not more
+	Fate    string         `json:"fate,omitempty"`   // what became of the offer, or of slots that were held for another job
 	At      time.Time      `json:"at"`
 	Round   int            `json:"round,omitempty"` // the flood that it answered; 0 = it offered from its queue
 	Hops    int            `json:"hops,omitempty"`  // links that the flood travelled to it; 0 = the origin itself

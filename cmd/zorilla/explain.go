@@ -22,7 +22,8 @@ func explainCommand(con *console) *cli.Command {
 		Usage:     "tell why a job waits, or ended as it did",
 		UsageText: "zorilla explain [options] JOB",
 		Description: `
-Shows which nodes were asked, what they offered and why they declined.
+Shows which nodes were asked, what they offered and why they declined, or what
+became of what they offered.
 
 zorilla explain last`,
 		Flags: []cli.Flag{jsonFlag()},
@@ -70,7 +71,7 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time) error {
 	if len(e.Nodes) > 0 {
 		table := [][]string{{"NODE", "RTT", "HOPS", "OFFERED", "REASON", "ANSWERED"}}
 		for _, n := range e.Nodes {
-			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), n.Reason, units.Span(now.Sub(n.At)) + " ago"})
+			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), whyNot(n), units.Span(now.Sub(n.At)) + " ago"})
 		}
 		if err := con.section(table); err != nil {
 			return err
@@ -80,6 +81,14 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time) error {
 		return nil
 	}
 	return con.section(roundTable(e.Rounds, e.Rounds[0].At))
+}
+
+// whyNot tells why a node declined, and what became of what it offered or held for others.
+func whyNot(n jobs.NodeAnswer) string {
+	if n.Reason != "" && n.Fate != "" {
+		return n.Reason + ": " + n.Fate
+	}
+	return n.Reason + n.Fate
 }
 
 // askedLine sums up the answers: "12 nodes: 3 offered, 7 busy, 2 no memory".

@@ -157,7 +157,7 @@ func (p *lifecycle) waitReason() string {
 
 // giveOffersBack lets the nodes go that offer and have not been granted.
 func (p *lifecycle) giveOffersBack() {
-	if offers := p.Search.GiveBack(); len(offers) > 0 {
+	if offers := p.Search.GiveBack(search.NotNeeded); len(offers) > 0 {
 		p.yield(offers, p.Rec.Wanted() == 0) // then they need not offer again
 	}
 }

@@ -52,7 +52,7 @@ func (c *talk) declined() {
 		return asks
 	})
 	if len(c.p.Out.Effects) < effects {
-		c.p.Tick(c.now)
+		c.p.Answered(c.now, vicinity.Member{ID: c.p.self.ID}, 1, wire.Answer{Job: c.p.Rec.ID, Reason: wire.ReasonBusy})
 	}
 }
 

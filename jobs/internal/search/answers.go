@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
 	"zorilla/vicinity"
@@ -63,23 +64,40 @@ func (s *nodeAnswers) roundTrip(id vicinity.ID) time.Duration {
 
 // recalled lets go of the offers that a job that goes before wants, and lists them.
 func (s *nodeAnswers) recalled(now time.Time) []Returned {
-	return s.returns(func(id vicinity.ID) bool {
-		o := s.Offers[id]
-		if o.recalled {
-			s.hope(now, id, o.workers)
-		}
-		return o.recalled
+	workers := map[vicinity.ID]int{}
+	list := s.returns(wanted, func(id vicinity.ID) bool {
+		workers[id] = s.Offers[id].workers
+		return s.Offers[id].recalled
 	})
+	for _, o := range list {
+		s.hope(now, o.Node, workers[o.Node])
+	}
+	return list
+}
+
+// fate notes what became of what a node has, for those who ask.
+func (s *nodeAnswers) fate(id vicinity.ID, what string) {
+	if a, ok := s.Answers[id]; ok {
+		a.Fate = what
+		s.Answers[id] = a
+	}
 }
 
 // hope notes how much room others may leave at a node. It is waited for since the node
 // told so first.
 func (s *nodeAnswers) hope(now time.Time, id vicinity.ID, workers int) {
+	h, ok := s.hopes[id]
 	if workers == 0 {
+		if a := s.Answers[id]; ok && a.Offered == 0 && a.Round == 0 {
+			after, _ := units.Millis(now.Sub(h.since))
+			s.fate(id, "another job took its slots, after "+after+" ms")
+		}
 		delete(s.hopes, id)
 		return
 	}
-	h, ok := s.hopes[id]
+	if s.Answers[id].Fate == "" {
+		s.fate(id, "held for another job")
+	}
 	if !ok {
 		h.since = now
 	}
@@ -105,14 +123,28 @@ func (s *nodeAnswers) expire(now time.Time) {
 	maps.DeleteFunc(s.Offers, func(_ vicinity.ID, o offer) bool { return !now.Before(o.expires) })
 }
 
-// GiveBack lets go of the offers that stand, and lists them.
-func (s *nodeAnswers) GiveBack() []Returned { return s.returns(func(vicinity.ID) bool { return true }) }
+// GiveBack lets go of the offers that stand, and lists them; why is for those who ask what
+// became of them.
+func (s *nodeAnswers) GiveBack(why string) []Returned {
+	return s.returns(why, func(vicinity.ID) bool { return true })
+}
+
+// Why offers are given back, and what else becomes of them.
+const (
+	NotNeeded = "not needed"
+	notEnough = "not enough for the job"
+	taken     = "taken"
+	wanted    = "a job that goes before wants it"
+)
 
 // returns lets go of some offers, and lists them.
-func (s *nodeAnswers) returns(which func(vicinity.ID) bool) (list []Returned) {
+func (s *nodeAnswers) returns(why string, which func(vicinity.ID) bool) (list []Returned) {
 	for _, id := range slices.Sorted(maps.Keys(s.Offers)) {
 		if which(id) {
 			list = append(list, Returned{id, s.Offers[id].key})
+			if s.Answers[id].Fate == "" {
+				s.fate(id, "given back: "+why)
+			}
 			delete(s.Offers, id)
 		}
 	}
@@ -142,7 +174,7 @@ func (s *nodeAnswers) Forgive(id vicinity.ID) { delete(s.avoid, id) }
 func (s *nodeAnswers) FailedAt(now time.Time, id vicinity.ID, why string) {
 	s.Shun(now, id)
 	if a, ok := s.Answers[id]; ok {
-		a.Offered, a.Reason, a.At = 0, why, now
+		a.Offered, a.Reason, a.Fate, a.At = 0, why, "", now
 		s.Answers[id] = a
 	}
 }

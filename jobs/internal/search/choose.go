@@ -88,6 +88,7 @@ func (s *Search) grant(offers []placement.Offer, assign []int, d *Demand, n *Nex
 		id := vicinity.ID(offers[i].Node)
 		o := s.Offers[id]
 		delete(s.Offers, id)
+		s.fate(id, taken)
 		n.Grant = append(n.Grant, Choice{Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})
 	}
 	d.Wanted -= len(assign)
@@ -121,7 +122,7 @@ func (s *Search) spare(offers []placement.Offer, assign []int) []Returned {
 	for _, i := range assign {
 		taken[vicinity.ID(offers[i].Node)] = true
 	}
-	return s.returns(func(id vicinity.ID) bool { return !taken[id] })
+	return s.returns(NotNeeded, func(id vicinity.ID) bool { return !taken[id] })
 }
 
 // spreading reports whether a job that is to be spread could have more nodes

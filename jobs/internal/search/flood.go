@@ -16,12 +16,24 @@ import (
 // ownFirst reports whether this node's own slots are to be asked for before others are:
 // nobody is nearer, and if there are enough nobody else needs to know.
 func (s *Search) ownFirst() bool {
-	return s.asked.IsZero() && s.spec.Search.Adaptive() && !s.spec.Grouped() && (s.spec.Strategy == "" || placement.Strategy(s.spec.Strategy) == placement.Nearest)
+	return s.own != answered && s.spec.Search.Adaptive() && !s.spec.Grouped() && (s.spec.Strategy == "" || placement.Strategy(s.spec.Strategy) == placement.Nearest)
 }
 
-// askOwn advertises the job to this node alone.
+// ownNode is how far the question to this node itself is that comes before a flood.
+type ownNode int
+
+const (
+	notAsked ownNode = iota
+	asked
+	answered
+)
+
+// askOwn advertises the job to this node alone, which always answers.
 func (s *Search) askOwn(now time.Time, d *Demand, n *Next) {
-	s.asked = now
+	if s.own == asked {
+		return
+	}
+	s.own = asked
 	n.Flood = jobs.Round{Number: s.number(), At: now, Wait: codec.Duration(KeepOffers), Wanted: d.Wanted}
 }
 
@@ -36,7 +48,7 @@ func (s *Search) number() int {
 // flood begins a round: the job is advertised once.
 func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	number := s.number()
-	s.asked = time.Time{}
+	s.own = notAsked
 	s.reached = map[vicinity.ID]bool{}
 	s.FloodedAt, s.overdue, s.fruitless = now, false, 0
 	s.measuredAt, s.refloodAt, s.releaseAt = time.Time{}, time.Time{}, now.Add(KeepOffers)
@@ -70,14 +82,13 @@ const maxOvertaken = 60_000_000
 // taken already. It reports whether next may have something to do because of
 // it, and whether the offer is refused, so that the node must be told.
 func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration, a wire.Answer, granted bool) (act, refused bool) {
-	if len(s.Answers) >= jobs.MaxRanks {
-		return false, false
-	}
-	if a.Number > 0 {
-		if last := s.numbers[from.ID]; a.Number < last && last-a.Number < maxOvertaken {
-			return false, false // it was overtaken
+	if from.ID == s.id && s.own == asked {
+		if s.own, act = answered, true; a.Workers == 0 {
+			return act, false // it is asked once more with all others
 		}
-		s.numbers[from.ID] = a.Number
+	}
+	if len(s.Answers) >= jobs.MaxRanks || s.overtaken(from.ID, a.Number) {
+		return act, false
 	}
 	s.changed = true
 	if a.Recall {
@@ -91,34 +102,49 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	if !exact {
 		rtt = now.Sub(s.FloodedAt) // no larger than this
 	}
-	s.Answers[from.ID] = jobs.NodeAnswer{
-		Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
-		At: now, Round: a.Round, Hops: a.Hops,
+	if _, known := s.Answers[from.ID]; !known || !s.over {
+		s.Answers[from.ID] = jobs.NodeAnswer{
+			Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
+			At: now, Round: a.Round, Hops: a.Hops,
+		}
 	}
-	room := capacity{workers: a.Capacity}
-	if a.Free > 0 {
-		room.free = now.Add(time.Duration(a.Free) * time.Millisecond)
-	}
-	s.roomFor += room.workers - s.room[from.ID].workers
-	s.room[from.ID] = room
 	s.count(now, from.ID, rtt, a)
 	s.hope(now, from.ID, a.Held)
 	if granted {
-		return false, false // sent before the grant arrived; to give it back would take the grant back
+		s.fate(from.ID, taken)
+		return act, false // sent before the grant arrived; to give it back would take the grant back
 	}
 	if a.Workers == 0 {
 		delete(s.Offers, from.ID)
 		return true, false
 	}
 	if until, ok := s.avoid[from.ID]; ok && now.Before(until) {
-		return false, true
+		return act, true
 	}
 	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, expires: now.Add(wire.HoldLease), recalled: a.Recall}
 	return true, false
 }
 
-// count counts the first answer of a node to the latest round.
+// overtaken reports whether an answer was sent before one that has come already.
+func (s *Search) overtaken(from vicinity.ID, number uint64) bool {
+	if number == 0 {
+		return false
+	}
+	if last := s.numbers[from]; number < last && last-number < maxOvertaken {
+		return true
+	}
+	s.numbers[from] = number
+	return false
+}
+
+// count counts a node's room, and its first answer to the latest round.
 func (s *Search) count(now time.Time, from vicinity.ID, rtt time.Duration, a wire.Answer) {
+	room := capacity{workers: a.Capacity}
+	if a.Free > 0 {
+		room.free = now.Add(time.Duration(a.Free) * time.Millisecond)
+	}
+	s.roomFor += room.workers - s.room[from].workers
+	s.room[from] = room
 	n := len(s.Rounds)
 	if n == 0 || s.reached[from] || a.Round != s.Rounds[n-1].Number {
 		return

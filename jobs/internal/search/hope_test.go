@@ -24,6 +24,12 @@ func TestOwnSlotsFirst(t *testing.T) {
 	if n := h.s.Next(h.now, h.d); n.Flood.Number != 1 || n.Flood.Radius != 0 || len(h.s.Rounds) != 0 {
 		t.Fatalf("begins with %+v, want that it asks this node alone", n.Flood)
 	}
+	if n := h.s.Next(h.now, h.d); n.Flood.Number != 0 || !n.Until.IsZero() {
+		t.Fatalf("then it is %+v, want nothing until it has answered", n)
+	}
+	if act, refused := h.answer(0, 0, nil); !act || refused || len(h.s.Answers) != 0 {
+		t.Fatalf("it goes on: %v; has noted %v", act, h.s.Answers)
+	}
 	if n := h.s.Next(h.now, h.d); n.Flood.Radius != 1 || n.Flood.Number != 1 || len(h.s.Rounds) != 1 {
 		t.Fatalf("then it is %+v, want a flood", n.Flood)
 	}
@@ -135,10 +141,50 @@ func TestOwnNodeIsAvoided(t *testing.T) {
 	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1})
 	h.s.Shun(h.now, jobtest.Node(0))
 	h.s.Next(h.now, h.d)
-	if act, refused := h.answer(0, 1, nil); act || !refused {
-		t.Fatal("its offer is taken")
+	if act, refused := h.answer(0, 1, nil); !act || !refused {
+		t.Fatalf("its offer is refused: %v; the search goes on: %v", refused, act)
 	}
-	if until := h.s.Outlook(h.d).Until; until.IsZero() || until.After(h.now) {
-		t.Fatalf("it goes on at %v", until)
+	if n := h.s.Next(h.now, h.d); n.Flood.Radius != 1 {
+		t.Fatalf("got %+v, want a flood", n)
 	}
+}
+
+// What became of offers, and of slots that were held for others, is told.
+func TestFates(t *testing.T) {
+	h := begun(2)
+	h.answer(1, 0, held(2))
+	h.answer(2, 0, held(1))
+	h.answer(3, 2, nil)
+	h.answer(4, 2, nil)
+	h.next()
+	want := func(node int, fate string) {
+		t.Helper()
+		if got := h.s.Answers[jobtest.Node(node)].Fate; got != fate {
+			t.Errorf("node %d: %q, want %q", node, got, fate)
+		}
+	}
+	want(1, "held for another job")
+	want(3, "")
+	h.now = h.now.Add(40 * time.Millisecond)
+	h.answer(1, 0, func(a *wire.Answer) { a.Round = 0 })
+	for range 5 {
+		if n := h.next(); n.Until.IsZero() {
+			break
+		} else {
+			h.now = n.Until
+		}
+	}
+	want(1, "another job took its slots, after 40.0 ms")
+	want(2, "held for another job")
+	want(3, "taken")
+	want(4, "given back: not needed")
+	h = begun(3)
+	h.answer(2, 2, nil)
+	h.next()
+	h.answer(2, 2, func(a *wire.Answer) { a.Recall = true })
+	h.next()
+	want(2, "given back: a job that goes before wants it")
+	h.answer(2, 2, nil)
+	h.s.FailedAt(h.now, jobtest.Node(2), "offer had ended")
+	want(2, "")
 }

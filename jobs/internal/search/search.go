@@ -41,8 +41,9 @@ type Search struct {
 	refloodAt  time.Time // the nodes of the last round are asked again; zero = they are not
 	releaseAt  time.Time // offers that are not enough are given back; zero = there are none
 
-	asked   time.Time // when this node itself was, before the next flood; zero = not yet
-	changed bool      // what a user sees
+	own     ownNode // before the next flood
+	over    bool    // nobody is looked for
+	changed bool    // what a user sees
 }
 
 const (
@@ -97,13 +98,13 @@ func (s *Search) Begin(spec *jobs.Spec) {
 func (s *Search) Next(now time.Time, d Demand) (n Next) {
 	s.extendAt = time.Time{}
 	s.expire(now)
-	if d.Wanted > 0 {
+	if s.over = d.Wanted == 0; !s.over {
 		s.horizon = s.choose(now, &d, &n)
 	}
 	switch {
 	case n.Err != nil:
 	case d.Wanted == 0:
-		n.Release, n.Over = s.GiveBack(), true
+		n.Release, n.Over = s.GiveBack(NotNeeded), true
 	case !s.decideAt.IsZero(): // no flood while a choice is being made
 		s.extend(now, &d, &n)
 	default:
@@ -124,8 +125,7 @@ func (s *Search) Outlook(d Demand) Outlook {
 	case d.Wanted == 0:
 	case !s.decideAt.IsZero():
 		o.Until = agenda.Earlier(s.decideAt, s.extendAt)
-	case o.Flood.IsZero(): // none yet
-		o.Until = s.asked
+	case s.own == asked: // until it answers, which it does
 	default:
 		o.Until = agenda.Earlier(agenda.Earlier(o.Flood, s.extendAt), s.releaseAt)
 	}
@@ -157,7 +157,7 @@ func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 	}
 	if !s.releaseAt.IsZero() && !now.Before(s.releaseAt) {
 		s.releaseAt = time.Time{}
-		n.Release = append(n.Release, s.GiveBack()...)
+		n.Release = append(n.Release, s.GiveBack(notEnough)...)
 	}
 	s.extend(now, d, n)
 }
@@ -171,7 +171,7 @@ func (s *Search) FollowUp(now time.Time, d Demand, from vicinity.ID) (n Next) {
 	case !stands || d.Wanted == 0:
 	case s.roomFor < d.Least && !s.releaseAt.IsZero(): // others have not had time to answer
 	case s.roomFor < d.Least:
-		n.Release = s.GiveBack()
+		n.Release = s.GiveBack(notEnough)
 	default:
 		if s.refloodAt.IsZero() {
 			jitter := time.Duration(s.Rnd.Int64N(int64(100 * time.Millisecond)))

@@ -31,6 +31,7 @@ func newHunt(spec jobs.Spec) *hunt {
 func (h *hunt) next() Next {
 	n := h.s.Next(h.now, h.d)
 	if n.Flood.Number > 0 && n.Flood.Radius == 0 {
+		h.answer(0, 0, nil)
 		n = h.s.Next(h.now, h.d)
 	}
 	h.d.Wanted = n.Wanted
