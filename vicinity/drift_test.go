@@ -93,3 +93,36 @@ func TestListsTellOfThoseNearTheReceiver(t *testing.T) {
 		t.Errorf("it is told of %d nodes, itself %v", len(told), told[testID(20)])
 	}
 }
+
+// What a node has measured of others counts no more when most ways are other ones, and still
+// does when a few are.
+func TestNodeThatMovedBeginsAnew(t *testing.T) {
+	for _, x := range []struct {
+		shifted int
+		moved   bool
+	}{{2, false}, {3, false}, {4, true}, {6, true}} {
+		k := newTalk(t, 2, 1, 30)
+		see := func(i int, rtt time.Duration) { k.took(k.core.Observe(k.now, testID(i), rtt)) }
+		see(20, 2*ms)
+		see(21, 40*ms)
+		for range 6 {
+			for i := 1; i <= 6; i++ {
+				see(i, ms)
+			}
+			k.after(10 * time.Second)
+		}
+		for range rowLength {
+			for i := 1; i <= 6; i++ {
+				if i <= x.shifted {
+					see(i, 30*ms)
+				} else {
+					see(i, ms)
+				}
+			}
+			k.after(2 * time.Second)
+		}
+		if _, known := k.core.RTT(testID(20)); known == x.moved {
+			t.Errorf("with %d of 6 ways changed the others are known: %v", x.shifted, known)
+		}
+	}
+}

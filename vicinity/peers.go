@@ -90,7 +90,7 @@ func (s *peers) moved() (sure, maybe bool) {
 	since, shifted, steady := s.at, 0, 0
 	for _, p := range s.list {
 		if s.at-p.shifted < movedTime {
-			since = min(since, p.shifted)
+			since = min(since, p.shifted-rowTime) // so long it takes at least to find out
 			shifted++
 		}
 	}
