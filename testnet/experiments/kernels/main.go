@@ -27,7 +27,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"zorilla/testnet/chart"
@@ -87,11 +86,11 @@ func main() {
 		chart.Exit("kernels", play(ctx, &o))
 	}
 	chart.Exit("kernels", chart.Keep(o.out, func(r *chart.Results) error {
-		before := load()
+		before := lab.Load()
 		all, err := collect(ctx, &o)
 		if err == nil {
 			report(r, all, o.rounds)
-			fmt.Fprintf(r, "\nLoad of the machine before and after: %s; %s.\n", before, load())
+			fmt.Fprintf(r, "\nLoad of the machine before and after: %s; %s.\n", before, lab.Load())
 		}
 		return err
 	}))
@@ -131,14 +130,4 @@ func collect(ctx context.Context, o *options) (all []trial, err error) {
 		all = append(all, some...)
 	}
 	return all, nil
-}
-
-// load is how many processes have wanted a processor in the last minutes.
-func load() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	fields := strings.Fields(string(b))
-	if err != nil || len(fields) < 3 {
-		return "not known"
-	}
-	return strings.Join(fields[:3], " ")
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/node/api"
 	"zorilla/testnet/hosts/lab"
 )
 
@@ -26,7 +25,11 @@ func play(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := begin(ctx, dir, o.plan)
+	plan, err := lab.PlanOf(o.plan)
+	if err != nil {
+		return err
+	}
+	nodes, err := lab.Gather(ctx, dir, plan, "--slots", strconv.Itoa(slots))
 	if err != nil {
 		return err
 	}
@@ -53,36 +56,6 @@ func play(ctx context.Context, o *options) error {
 		return err
 	}
 	return os.WriteFile(o.trials, b, 0o600)
-}
-
-// begin starts a node on each host, and waits until they know each other and how far.
-func begin(ctx context.Context, dir, plan string) (nodes []*lab.Node, err error) {
-	p, err := lab.PlanOf(plan)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range p.Names() {
-		n, err := lab.NewNode(dir, name)
-		if err != nil {
-			return nil, err
-		}
-		if err := n.Start(ctx, "--slots", strconv.Itoa(slots), "--join", lab.Address(0, 1).String()+":5444"); err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
-	}
-	_, err = lab.Until(ctx, 2*time.Minute, "all nodes have measured all", lab.All(nodes, func(_ *lab.Node, members []api.NodeInfo) string {
-		if len(members) < len(nodes) {
-			return fmt.Sprintf("knows %d of %d", len(members), len(nodes))
-		}
-		for _, m := range members {
-			if m.RTT == 0 && !m.Self {
-				return "has not measured " + m.Name
-			}
-		}
-		return ""
-	}))
-	return nodes, err
 }
 
 // says is how a program tells its time.
@@ -125,16 +98,11 @@ func seconds(text string) (float64, error) {
 
 // newest is the job that was submitted last at a node.
 func newest(ctx context.Context, n *lab.Node) (job jobs.Status, found bool) {
-	all, err := n.Client.Jobs(ctx, false)
-	if err != nil {
+	all, err := n.Submitted(ctx)
+	if err != nil || len(all) == 0 {
 		return job, false
 	}
-	for _, st := range all {
-		if n.Owns(&st) && st.Submitted.After(job.Submitted) {
-			job, found = st, true
-		}
-	}
-	return job, found
+	return all[len(all)-1], true
 }
 
 // places counts the hosts of a job, and their sites.

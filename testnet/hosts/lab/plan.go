@@ -33,11 +33,12 @@ type Host struct {
 }
 
 // Plans names the networks that can be built.
-const Plans = "grid5000 or room or small or lans"
+const Plans = "grid5000 or room or small or lans or towns or remote"
 
 // PlanOf returns the network of that name: six sites with the distances of
-// Grid'5000, the same sites in one room, three with five hosts, or two local
-// networks of three hosts each.
+// Grid'5000, the same sites in one room, three with five hosts, two local networks
+// of three hosts each, four towns of which two are close to each other, or four sites
+// that are far from the only host of a fifth.
 func PlanOf(name string) (*Plan, error) {
 	switch name {
 	case "grid5000":
@@ -66,6 +67,28 @@ func PlanOf(name string) (*Plan, error) {
 		return &Plan{Sites: []Site{{"east", 2}, {"west", 2}, {"north", 1}}, RTT: [][]float64{{0, 6, 9}, {6, 0, 8}, {9, 8, 0}}}, nil
 	case "lans":
 		return &Plan{Sites: []Site{{"lan", 3}, {"other", 3}}, RTT: [][]float64{{0, 5}, {5, 0}}}, nil
+	case "towns":
+		return &Plan{
+			Sites: []Site{{"oslo", 3}, {"porto", 2}, {"quito", 3}, {"riga", 3}},
+			RTT: [][]float64{
+				{0, 41, 160, 9},
+				{41, 0, 150, 48},
+				{160, 150, 0, 170},
+				{9, 48, 170, 0},
+			},
+		}, nil
+	case "remote":
+		return &Plan{
+			Sites: []Site{{"home", 2}, {"west", 3}, {"hub", 2}, {"metro", 2}, {"south", 2}, {"far", 1}},
+			RTT: [][]float64{
+				{0, 8, 9, 60, 31, 155},
+				{8, 0, 1.5, 54, 37, 150},
+				{9, 1.5, 0, 55, 38, 151},
+				{60, 54, 55, 0, 92, 96},
+				{31, 37, 38, 92, 0, 188},
+				{155, 150, 151, 96, 188, 0},
+			},
+		}, nil
 	}
 	return nil, fmt.Errorf("network %.40q: want %s", name, Plans)
 }
