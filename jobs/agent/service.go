@@ -165,7 +165,11 @@ func (o owner) Overslept() { o.s.core.Overslept(time.Now()) }
 func (o owner) Due() {
 	s := o.s
 	for {
-		list, news := s.core.Advance(time.Now())
+		before := time.Now()
+		list, news := s.core.Advance(before)
+		if now := time.Now(); now.Sub(before) >= wakeful { // nor was it awake for as long
+			s.core.Overslept(now)
+		}
 		if news {
 			s.loop.Notify()
 		}

@@ -102,7 +102,9 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	if !exact {
 		rtt = now.Sub(s.FloodedAt) // no larger than this
 	}
-	if _, known := s.Answers[from.ID]; !known || !s.over {
+	until, shunned := s.avoid[from.ID]
+	shunned = shunned && now.Before(until) && a.Workers > 0
+	if _, known := s.Answers[from.ID]; !known || !s.over && !shunned { // why it is shunned says more
 		s.Answers[from.ID] = jobs.NodeAnswer{
 			Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
 			At: now, Round: a.Round, Hops: a.Hops,
@@ -118,7 +120,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		delete(s.Offers, from.ID)
 		return true, false
 	}
-	if until, ok := s.avoid[from.ID]; ok && now.Before(until) {
+	if shunned {
 		return act, true
 	}
 	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, expires: now.Add(wire.HoldLease), recalled: a.Recall}
