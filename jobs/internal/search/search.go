@@ -151,7 +151,7 @@ func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 		s.flood(now, radius, d, n)
 		return
 	}
-	if !s.refloodAt.IsZero() && !now.Before(s.refloodAt) {
+	if len(s.Rounds) > 0 && !s.refloodAt.IsZero() && !now.Before(s.refloodAt) {
 		s.flood(now, s.Rounds[len(s.Rounds)-1].Radius, d, n)
 		return
 	}

@@ -113,7 +113,9 @@ func wholeTrial(nodes *testnet.Nodes, t trial) (sample, error) {
 	if st, err = nodes.Await(ctx, t.origin, id, func(st jobs.Status) bool { return st.State == jobs.Completed }); err != nil {
 		return s, err
 	}
-	s.reached = st.Rounds[len(st.Rounds)-1].Reached
+	if last := len(st.Rounds) - 1; last >= 0 { // else its own node had room
+		s.reached = st.Rounds[last].Reached
+	}
 	time.Sleep(pauseLength)
 	s.messages = int(nodes.Traffic().Minus(before).Flood.Count)
 	return s, nil
@@ -180,6 +182,8 @@ func simulatedTrial(ground *sim.Overlay, g *sim.Grid, t trial) (sample, error) {
 	g.Pass(pauseLength)
 	cost := g.Cost(id)
 	s.messages = cost.Sum.Messages
-	s.reached = cost.Rounds[len(cost.Rounds)-1].Reached
+	if last := len(cost.Rounds) - 1; last >= 0 {
+		s.reached = cost.Rounds[last].Reached
+	}
 	return s, nil
 }
