@@ -209,7 +209,11 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 
 // offer holds room for the job and fills in the answer, if there is any.
 func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) bool {
-	n := min(c.room(ad.Order(), ad.Needs()), ad.Wanted)
+	room := c.room(ad.Order(), ad.Needs())
+	n := min(room, ad.Wanted)
+	if h := c.Holds[ad.Job]; h != nil {
+		n = max(n, min(room, h.Workers)) // its origin may just be granting them, and ask for the rest
+	}
 	if n == 0 || len(c.Holds) >= maxHolds || c.Ending[ad.Job] || c.idle() != "" {
 		return false
 	}

@@ -303,3 +303,19 @@ func (r *randomClaims) check() {
 		r.t.Fatalf("seed %d: not all that waits is listed", r.seed)
 	}
 }
+
+// A malleable job that grants what it was offered asks for the rest at once: the grant, which
+// comes later, is as good as before.
+func TestHoldsDoNotShrinkUnderAGrant(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 2}, jobtest.Rand())
+	ad := wiretest.Ad(jobtest.Node(1), "aaaaa", 3, 1)
+	a := c.Advertised(jobtest.Start, ad)
+	rest := ad
+	rest.Round, rest.Wanted = 2, 1
+	if b := c.Advertised(jobtest.Start, rest); b.Key != a.Key || b.Workers != 2 {
+		t.Fatalf("asked for one more it offers %+v, and %+v before", b, a)
+	}
+	if err := c.Granted(jobtest.Start, ad.Origin(), wiretest.Grant(ad, a.Key, 2)); err != nil {
+		t.Fatal(err)
+	}
+}
