@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"zorilla/testnet/sim"
@@ -20,7 +19,7 @@ func drift(o options) error {
 	header = append(header, "B/s a node, 1st min")
 	var rows [][]any
 	for _, n := range o.drifting {
-		for _, g := range o.grounds {
+		rows = append(rows, o.onEach(func(g ground) (rows [][]any) {
 			at := map[[2]string][][]float64{} // by who and what, for each time the values of the seeds
 			var bytes []float64
 			for seed := range o.runs(n) {
@@ -35,8 +34,8 @@ func drift(o options) error {
 					rows = append(rows, append(row, numbers("%.0f", bytes)))
 				}
 			}
-			fmt.Fprintln(o, g.name, n, "done")
-		}
+			return rows
+		})...)
 	}
 	return o.keep("drift", header, rows)
 }

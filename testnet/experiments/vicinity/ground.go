@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"zorilla/testnet/sim"
@@ -47,6 +48,18 @@ func grounds(matrix string) ([]ground, error) {
 		return nil, fmt.Errorf("%s: %w", matrix, err)
 	}
 	return append(list, ground{"matrix", m.Layout}), nil
+}
+
+// onEach measures all kinds of networks at the same time, and returns the rows in their
+// order.
+func (o options) onEach(measure func(ground) [][]any) (rows [][]any) {
+	parts := make([][][]any, len(o.grounds))
+	var all sync.WaitGroup
+	for i, g := range o.grounds {
+		all.Go(func() { parts[i] = measure(g) })
+	}
+	all.Wait()
+	return slices.Concat(parts...)
 }
 
 // runs returns how many runs there are of a network.

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"math"
+	"strings"
 
 	"zorilla/testnet/sim"
 )
@@ -16,7 +16,7 @@ func hubs(o options) error {
 	}
 	var rows [][]any
 	for _, n := range o.crowds {
-		for _, g := range o.grounds {
+		rows = append(rows, o.onEach(func(g ground) [][]any {
 			var when, right, strict, known, knownStrict, stretch, bytes, busiest []float64
 			for seed := range o.runs(n) {
 				net := g.start(n, seed+1)
@@ -38,12 +38,11 @@ func hubs(o options) error {
 				}
 				busiest = append(busiest, most)
 			}
-			rows = append(rows, []any{
-				g.name, n, numbers("%.0f", when), percents(right), percents(strict), percents(known), percents(knownStrict), numbers("%.2f", stretch),
+			return [][]any{{
+				g.name, n, strings.ReplaceAll(numbers("%.0f s", when), "+Inf s", "never"), percents(right), percents(strict), percents(known), percents(knownStrict), numbers("%.2f", stretch),
 				numbers("%.0f", bytes), "250", numbers("%.1f", busiest), "20",
-			})
-			fmt.Fprintln(o, g.name, n, "done")
-		}
+			}}
+		})...)
 	}
 	return o.keep("hubs", header, rows)
 }

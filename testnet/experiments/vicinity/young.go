@@ -15,14 +15,14 @@ const wanted = 8
 // been started together: the nearest of those whom a best-first search over links and
 // known members passes, beside the truly nearest.
 func young(o options) error {
-	ages := []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second}
+	ages := []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}
 	header := []string{"network", "nodes"}
 	for _, at := range ages {
 		header = append(header, seconds(at), "worst", "right")
 	}
 	var rows [][]any
 	for _, n := range o.young {
-		for _, g := range o.grounds {
+		rows = append(rows, o.onEach(func(g ground) [][]any {
 			net := g.start(n, 1)
 			row := []any{g.name, n}
 			for _, at := range ages {
@@ -34,9 +34,8 @@ func young(o options) error {
 				}
 				row = append(row, fmt.Sprintf("%.2f", found/best), fmt.Sprintf("%.1f", worst), fmt.Sprintf("%.1f", 100*net.Quality(want).Right))
 			}
-			rows = append(rows, row)
-			fmt.Fprintln(o, row...)
-		}
+			return [][]any{row}
+		})...)
 	}
 	return o.keep("young", header, rows)
 }
