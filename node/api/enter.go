@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/session"
 )
 
 // Enterer is a Service that runs more commands beside those of jobs. A node's is.
@@ -49,6 +50,7 @@ func (e entrance) serve(w http.ResponseWriter, r *http.Request) {
 	err = e.Enter(r.Context(), job, rank, r.Body, out)
 	switch {
 	case err == nil:
+		session.Linger(w, r)
 	case out.begun:
 		// A server waits for the rest of the body before it lets go of the connection, and
 		// the client may wait for that.

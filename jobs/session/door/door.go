@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/session"
 )
 
 const (
@@ -122,6 +124,7 @@ func serve(w http.ResponseWriter, r *http.Request, visit func(ctx context.Contex
 	err = visit(r.Context(), a, r.Body, out)
 	switch {
 	case err == nil:
+		session.Linger(w, r)
 	case out.begun:
 		_ = c.SetReadDeadline(time.Now()) // the rest of the body is not waited for
 		panic(http.ErrAbortHandler)       // the client must not take this for the end

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"zorilla/jobs/session/sessiontest"
 )
 
 // echo says with whom a session is wanted, and then what comes, to a zero byte.
@@ -22,9 +24,15 @@ func echo(_ context.Context, a Ask, in io.Reader, out io.Writer) error {
 	if _, err := out.Write([]byte(a.Host)); err != nil {
 		return err
 	}
+	said, w := io.Pipe()
+	defer said.Close()
+	go func() { // still reads when the visit has ended, as in a node
+		_, err := io.Copy(w, in)
+		_ = w.CloseWithError(err) // never fails
+	}()
 	buf := make([]byte, 1)
 	for {
-		if _, err := io.ReadFull(in, buf); err != nil {
+		if _, err := io.ReadFull(said, buf); err != nil {
 			return err
 		}
 		switch buf[0] {
@@ -54,6 +62,8 @@ func TestDoor(t *testing.T) {
 		if err := Enter(t.Context(), path, Ask{Host: "there"}, strings.NewReader("in\x00"), &out); err != nil || out.String() != "therein" {
 			t.Errorf("%q, %v", out.String(), err)
 		}
+		enter := func(in io.Reader, out io.Writer) error { return Enter(t.Context(), path, Ask{Host: "there"}, in, out) }
+		sessiontest.EndIsHeard(t, enter, "there")
 		if err := Enter(t.Context(), path, Ask{Host: "there"}, strings.NewReader("\x01"), io.Discard); err == nil {
 			t.Error("a broken session seems to be whole")
 		}

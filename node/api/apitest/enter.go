@@ -24,8 +24,14 @@ func (f *Fake) Enter(_ context.Context, name string, rank int, in io.Reader, out
 	if _, err := out.Write([]byte{byte('0' + rank)}); err != nil {
 		return err
 	}
+	said, w := io.Pipe()
+	defer said.Close()
+	go func() { // still reads when the session has ended, as in a node
+		_, err := io.Copy(w, in)
+		_ = w.CloseWithError(err) // never fails
+	}()
 	for buf := make([]byte, 1); ; {
-		if _, err := io.ReadFull(in, buf); err != nil {
+		if _, err := io.ReadFull(said, buf); err != nil {
 			close(j.cancel) // the test waits for it
 			return err
 		}
@@ -68,11 +74,11 @@ func testEnter(t *testing.T, f *Fake, s api.Service) {
 		if _, err := say.Write([]byte{c.end}); err != nil {
 			t.Fatal(err)
 		}
+		_ = say.Close() // never fails
 		// The Fake itself says how it broke; through a connection that is lost.
 		if err := <-done; (err == nil) != (c.want == nil) || s != api.Service(f) && !errors.Is(err, c.want) {
 			t.Errorf("it ended with %v, want %v", err, c.want)
 		}
-		_ = say.Close() // never fails
 	}
 	if err := e.Enter(t.Context(), "zzz", 0, hanging{}, io.Discard); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("an unknown job: %v", err)
