@@ -3,17 +3,35 @@ package session
 import (
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
 // lingerFor is how long a client has to end its side of a session that has ended.
 const lingerFor = 5 * time.Second
 
-// Linger reads and drops what a client still sends after the exit of its command, until it ends
-// its side as well, for at most 5 s. A server that closed the connection before would break what
-// the client is writing, and with that its reading of the exit.
-func Linger(w http.ResponseWriter, r *http.Request) {
+// Body is what a client says in the body of a request. Its methods may be called from any
+// goroutine, also while another one reads.
+type Body struct {
+	mu sync.Mutex // held during a Read: not all bodies are for several readers
+	r  io.Reader
+}
+
+// BodyOf returns that of a request, which nobody else may read.
+func BodyOf(r *http.Request) *Body { return &Body{r: r.Body} }
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.r.Read(p)
+}
+
+// Linger drops what a client still sends after the exit of its command, until it ends its side
+// as well, for at most 5 s. A server that closed the connection before would break what the
+// client is writing, and with that its reading of the exit.
+func (b *Body) Linger(w http.ResponseWriter) {
 	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingerFor)) == nil { // else nothing bounds it
-		_, _ = io.Copy(io.Discard, r.Body) // however it ends
+		_, _ = io.Copy(io.Discard, b) // however it ends
 	}
 }

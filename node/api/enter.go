@@ -46,11 +46,11 @@ func (e entrance) serve(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	out := &flushed{w: w}
-	err = e.Enter(r.Context(), job, rank, r.Body, out)
+	in, out := session.BodyOf(r), &flushed{w: w}
+	err = e.Enter(r.Context(), job, rank, in, out)
 	switch {
 	case err == nil:
-		session.Linger(w, r)
+		in.Linger(w)
 	case out.begun:
 		// A server waits for the rest of the body before it lets go of the connection, and
 		// the client may wait for that.

@@ -120,11 +120,11 @@ func serve(w http.ResponseWriter, r *http.Request, visit func(ctx context.Contex
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	out := &flushed{w: w, c: c}
-	err = visit(r.Context(), a, r.Body, out)
+	in, out := session.BodyOf(r), &flushed{w: w, c: c}
+	err = visit(r.Context(), a, in, out)
 	switch {
 	case err == nil:
-		session.Linger(w, r)
+		in.Linger(w)
 	case out.begun:
 		_ = c.SetReadDeadline(time.Now()) // the rest of the body is not waited for
 		panic(http.ErrAbortHandler)       // the client must not take this for the end
