@@ -183,8 +183,12 @@ func (o jobsOverlay) Extend(f flood.Flood, rim []flood.Reach) { o.flooder.Extend
 
 func (o jobsOverlay) Size() int { return o.near.Size() }
 
-func (o jobsOverlay) Measured(id vicinity.ID) time.Duration {
-	rtt, _ := o.near.Sure(id)
+func (o jobsOverlay) Measured(id vicinity.ID, within time.Duration) (rtt time.Duration) {
+	if within == 0 {
+		rtt, _ = o.near.Sure(id)
+	} else {
+		rtt, _ = o.near.Fresh(id, within)
+	}
 	return rtt
 }
 

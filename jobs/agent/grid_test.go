@@ -235,7 +235,7 @@ func (n *gridNode) Extend(flood.Flood, []flood.Reach) {
 	n.g.t.Error("extended a flood that reaches everybody")
 }
 
-func (n *gridNode) Measured(vicinity.ID) time.Duration { return 2 * hop }
+func (n *gridNode) Measured(vicinity.ID, time.Duration) time.Duration { return 2 * hop }
 
 func (n *gridNode) Nearer(time.Duration, int) []vicinity.Measured { return nil }
 

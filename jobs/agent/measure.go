@@ -35,7 +35,7 @@ func (s *Service) measureReceived(from vicinity.ID, m *wire.Measure) (any, error
 		return nil, fmt.Errorf("%w: job %s does not originate at %s", jobs.ErrRefused, m.Job, from.Short())
 	}
 	for _, id := range m.Nodes {
-		if s.overlay.Measured(id) == 0 {
+		if s.overlay.Measured(id, 0) == 0 {
 			s.overlay.Probe(id)
 		}
 	}
@@ -45,7 +45,7 @@ func (s *Service) measureReceived(from vicinity.ID, m *wire.Measure) (any, error
 	for waited := time.Duration(0); ; waited += wire.MeasurePause {
 		missing := 0
 		for i, id := range m.Nodes {
-			if out.RTT[i] = wire.Microseconds(s.overlay.Measured(id)); out.RTT[i] == 0 {
+			if out.RTT[i] = wire.Microseconds(s.overlay.Measured(id, 0)); out.RTT[i] == 0 {
 				missing++
 			}
 		}

@@ -28,6 +28,9 @@ type Config struct {
 	// Member tells what is known of a node, and the round trip to it, 0 while
 	// it is not measured; see Overlay.
 	Member func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
+	// Fresh is the round trip to a node by what was measured in a time up to now; nil = as
+	// by Member.
+	Fresh func(id vicinity.ID, within time.Duration) time.Duration
 	// Nearer lists whom the node has measured to be near; see Overlay. Nil =
 	// nobody.
 	Nearer  func(than time.Duration, limit int) []vicinity.Measured
@@ -113,6 +116,12 @@ func New(cfg Config) *Model {
 	}
 	if cfg.Unable == nil {
 		cfg.Unable = func() string { return "" }
+	}
+	if cfg.Fresh == nil {
+		cfg.Fresh = func(id vicinity.ID, _ time.Duration) time.Duration {
+			_, rtt, _ := cfg.Member(id)
+			return rtt
+		}
 	}
 	if cfg.Nearer == nil {
 		cfg.Nearer = func(time.Duration, int) []vicinity.Measured { return nil }
@@ -262,7 +271,10 @@ func (a around) Member(id vicinity.ID) (vicinity.Member, bool) {
 	return m, ok
 }
 
-func (a around) Measured(id vicinity.ID) time.Duration {
+func (a around) Measured(id vicinity.ID, within time.Duration) time.Duration {
+	if within > 0 {
+		return a.m.cfg.Fresh(id, within)
+	}
 	_, rtt, _ := a.m.cfg.Member(id)
 	return rtt
 }

@@ -134,6 +134,14 @@ func (g *Grid) begin(i int) model.Config {
 			rtt, _ := g.cfg.Graph.Distance(i, a, b)
 			return rtt
 		},
+		Fresh: func(id vicinity.ID, within time.Duration) time.Duration {
+			if g.changing {
+				rtt, _ := g.o.Core(i).Fresh(g.o.Now(), id, within)
+				return rtt
+			}
+			_, rtt, _ := g.known(i, id)
+			return rtt
+		},
 		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
 		Disk:   g.sync,
 		Unable: func() string {
@@ -271,8 +279,13 @@ func (g *Grid) tick(i int, set time.Duration) {
 	g.Do(i, (*model.Model).Tick)
 }
 
-// probe has a node measure another one, twice. The smallest sample counts.
+// probe has a node measure another one, twice. In a network that does not run the
+// smallest sample counts.
 func (g *Grid) probe(i int, id vicinity.ID) {
+	if g.changing {
+		g.o.Feed(i, g.o.Core(i).Probe(g.o.Now(), id))
+		return
+	}
 	k, ok := g.o.Index(id)
 	if !ok {
 		return

@@ -17,6 +17,7 @@ import (
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -59,8 +60,8 @@ type Around interface {
 	// is not a member.
 	Member(id vicinity.ID) (m vicinity.Member, ok bool)
 	// Measured returns the RTT to a member if it was measured well enough to
-	// compare it with others, else 0.
-	Measured(id vicinity.ID) time.Duration
+	// compare it with others, in a time up to now; 0 = ever. Else it returns 0.
+	Measured(id vicinity.ID, within time.Duration) time.Duration
 	// Nearer returns the members that were measured to be nearer than a
 	// distance, nearest first, at most limit.
 	Nearer(than time.Duration, limit int) []vicinity.Measured
@@ -172,7 +173,9 @@ func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *
 // from any goroutine.
 func (c *Core) NewJob(id jobs.ID) *Job {
 	p := primary.New(id, c.Self, c.rnd)
-	p.Measured, p.Near, p.Members, p.Distance = c.network.Measured, c.network.Nearer, c.network.Size, c.network.Distance
+	p.Near, p.Members, p.Distance = c.network.Nearer, c.network.Size, c.network.Distance
+	p.Measured = func(id vicinity.ID) time.Duration { return c.network.Measured(id, 0) }
+	p.Fresh = func(id vicinity.ID) time.Duration { return c.network.Measured(id, search.FreshFor) }
 	return &Job{Primary: p, Serving: map[vicinity.ID]int{}}
 }
 
@@ -296,7 +299,7 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 		return
 	}
 	m, ok := c.network.Member(from)
-	rtt := c.network.Measured(from)
+	rtt := c.network.Measured(from, 0)
 	if from == c.Self.ID {
 		m, ok, rtt = c.Self, true, 1 // nearer than all others; 0 would mean "not known"
 	}

@@ -16,7 +16,7 @@ import (
 type few map[vicinity.ID]vicinity.Member
 
 func (f few) Member(id vicinity.ID) (vicinity.Member, bool)                { m, ok := f[id]; return m, ok }
-func (f few) Measured(vicinity.ID) time.Duration                           { return time.Millisecond }
+func (f few) Measured(vicinity.ID, time.Duration) time.Duration            { return time.Millisecond }
 func (f few) Nearer(time.Duration, int) []vicinity.Measured                { return nil }
 func (f few) Distance(a, b vicinity.ID) time.Duration                      { return 0 }
 func (f few) Size() int                                                    { return 2 }

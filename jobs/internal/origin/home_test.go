@@ -231,7 +231,7 @@ func (o owner) follow(e core.DoFollow) {
 type around struct{ h *home }
 
 func (a around) Member(id vicinity.ID) (vicinity.Member, bool)       { return a.h.other, id == a.h.other.ID }
-func (a around) Measured(vicinity.ID) time.Duration                  { return time.Millisecond }
+func (a around) Measured(vicinity.ID, time.Duration) time.Duration   { return time.Millisecond }
 func (a around) Nearer(time.Duration, int) []vicinity.Measured       { return nil }
 func (a around) Distance(vicinity.ID, vicinity.ID) (d time.Duration) { return d }
 func (a around) Size() int                                           { return 2 }

@@ -8,6 +8,7 @@ import (
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
 
@@ -19,8 +20,25 @@ type offer struct {
 	exact   bool // rtt is measured, else an upper bound
 	probed  bool // rtt is being measured
 	expires time.Time
+	old     *old // rtt was measured a while ago; nil = it was not
 	// recalled: a job that goes before wants it.
 	recalled bool
+}
+
+// offers are those of nodes that stand.
+type offers map[vicinity.ID]offer
+
+// recalled returns how many ranks were assigned to offers that a job which goes before
+// wants, and the distance of the nearest of these.
+func (o offers) recalled(list []placement.Offer, assign []int) (ranks int, nearest time.Duration) {
+	nearest = anywhere
+	for _, i := range assign {
+		if offer := o[vicinity.ID(list[i].Node)]; offer.recalled {
+			nearest = min(nearest, offer.rtt)
+			ranks++
+		}
+	}
+	return ranks, nearest
 }
 
 // capacity is what a node could do for the job beyond what it offers.
@@ -39,8 +57,8 @@ type hope struct {
 type nodeAnswers struct {
 	Answers map[vicinity.ID]jobs.NodeAnswer // the latest of every node
 	room    map[vicinity.ID]capacity
-	roomFor int                   // workers: all of room together
-	Offers  map[vicinity.ID]offer // those that stand
+	roomFor int // workers: all of room together
+	Offers  offers
 	hopes   map[vicinity.ID]hope
 	numbers map[vicinity.ID]uint64    // of the latest answers
 	avoid   map[vicinity.ID]time.Time // nodes that could not do their work, until when
@@ -50,7 +68,7 @@ func newNodeAnswers() *nodeAnswers {
 	return &nodeAnswers{
 		Answers: map[vicinity.ID]jobs.NodeAnswer{},
 		room:    map[vicinity.ID]capacity{},
-		Offers:  map[vicinity.ID]offer{},
+		Offers:  offers{},
 		hopes:   map[vicinity.ID]hope{},
 		numbers: map[vicinity.ID]uint64{},
 		avoid:   map[vicinity.ID]time.Time{},

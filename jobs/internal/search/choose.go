@@ -26,6 +26,9 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 	if s.spec.Grouped() {
 		return s.chooseGroup(now, total, d, n)
 	}
+	if old := s.Offers.toMeasure(now); len(old) > 0 {
+		n.Measure = append(n.Measure, Measurement{s.id, old})
+	}
 	offers := s.standing()
 	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), offers, min(total, s.spec.Max, d.Wanted))
 	if err != nil {
@@ -53,7 +56,13 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 			s.decideAt = s.extended(now)
 			return s.horizon
 		}
-		if _, until := s.hoped(now, s.horizon); now.Before(until) && !s.wantedBack(offers, assign) {
+		// Not even a neighbour is as near as this node itself.
+		_, until := s.hoped(now, max(s.horizon, min(worst, 2)))
+		switch recalled, _ := s.Offers.recalled(offers, assign); {
+		case !now.Before(until):
+		case s.wantedBack(now, offers, assign):
+			return anywhere
+		case recalled == 0: // else who waits for them has waited enough
 			n.Release = append(n.Release, s.spare(offers, assign)...)
 			s.decideAt = until
 			return s.horizon
@@ -67,7 +76,8 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 	if s.measureNodes(now, n) {
 		s.measuredAt = now
 	}
-	if at := agenda.Later(since, s.measuredAt).Add(min(2*worst, MaxNearerWait)); now.Before(at) {
+	at := agenda.Later(since, s.measuredAt).Add(min(2*worst, MaxNearerWait))
+	if at = agenda.Later(at, s.Offers.measuredBy(now, offers, assign)); now.Before(at) {
 		s.decideAt = at
 		return horizon
 	}
@@ -111,9 +121,13 @@ func (s *Search) askAgain(now time.Time, n *Next) bool {
 	return len(n.Extend) > 0
 }
 
-// wantedBack reports whether a job that goes before wants what ranks were assigned to.
-func (s *Search) wantedBack(offers []placement.Offer, assign []int) bool {
-	return slices.ContainsFunc(assign, func(i int) bool { return s.Offers[vicinity.ID(offers[i].Node)].recalled })
+// wantedBack reports whether it would be right to give back offers that ranks were assigned
+// to, since a job that goes before wants them: there is as much to hope for at no more than
+// half of the distance. What is given back may be gone for good.
+func (s *Search) wantedBack(now time.Time, offers []placement.Offer, assign []int) bool {
+	ranks, nearest := s.Offers.recalled(offers, assign)
+	left, _ := s.hoped(now, nearest/2)
+	return ranks > 0 && left >= ranks
 }
 
 // spare lets go of the offers that no rank was assigned to, and lists them.
@@ -137,7 +151,15 @@ func (s *Search) standing() []placement.Offer {
 	offers := make([]placement.Offer, 0, len(s.Offers))
 	for _, id := range slices.Sorted(maps.Keys(s.Offers)) {
 		o := s.Offers[id]
-		if !o.exact {
+		if o.old != nil {
+			if rtt := s.Fresh(id); rtt > 0 {
+				o.rtt, o.old = rtt, nil
+				s.Offers[id] = o
+				a := s.Answers[id]
+				a.RTT = codec.Duration(rtt)
+				s.Answers[id] = a
+			}
+		} else if !o.exact {
 			if rtt := s.Measured(id); rtt > 0 {
 				o.rtt, o.exact = rtt, true
 				s.Offers[id] = o

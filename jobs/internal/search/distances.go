@@ -14,6 +14,7 @@ import (
 // Surroundings is what the node of a job knows of others.
 type Surroundings struct {
 	Measured func(id vicinity.ID) time.Duration // round trip; 0 = not measured
+	Fresh    func(id vicinity.ID) time.Duration // Measured within FreshFor; 0 = not
 	Near     func(than time.Duration, limit int) []vicinity.Measured
 	Members  func() int                           // how many, this node included
 	Distance func(a, b vicinity.ID) time.Duration // between two others, estimated; 0 = not known
@@ -40,6 +41,7 @@ func pairOf(a, b vicinity.ID) pair {
 func newDistances(self vicinity.ID, byAnswer func(vicinity.ID) time.Duration) distances {
 	return distances{pairs: map[pair]time.Duration{}, byAnswer: byAnswer, Surroundings: &Surroundings{
 		Measured: func(vicinity.ID) time.Duration { return 0 },
+		Fresh:    func(vicinity.ID) time.Duration { return 1 },
 		Near:     func(time.Duration, int) []vicinity.Measured { return nil },
 		Members:  func() int { return math.MaxInt },
 		Distance: func(a, b vicinity.ID) time.Duration { return 0 },

@@ -98,10 +98,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 			return true, false
 		}
 	}
-	exact := rtt > 0
-	if !exact {
-		rtt = now.Sub(s.FloodedAt) // no larger than this
-	}
+	rtt, exact, past := s.distance(now, from.ID, rtt, a.Round)
 	until, shunned := s.avoid[from.ID]
 	shunned = shunned && now.Before(until) && a.Workers > 0
 	if _, known := s.Answers[from.ID]; !known || !s.over && !shunned { // why it is shunned says more
@@ -123,7 +120,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	if shunned {
 		return act, true
 	}
-	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, expires: now.Add(wire.HoldLease), recalled: a.Recall}
+	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, old: past, expires: now.Add(wire.HoldLease), recalled: a.Recall}
 	return true, false
 }
 

@@ -7,6 +7,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
 )
 
 func held(n int) func(*wire.Answer) { return func(a *wire.Answer) { a.Held = n } }
@@ -103,6 +104,14 @@ func TestRecalledOffers(t *testing.T) {
 	}
 	h = begun(2)
 	h.answer(1, 0, held(2))
+	h.answer(5, 2, nil)
+	h.next()
+	h.answer(5, 2, recall)
+	if n := h.next(); !returns(n, 5) || n.Over {
+		t.Fatalf("with as much to hope for at a fifth of the distance it keeps a recalled offer: %+v", n)
+	}
+	h = begun(2)
+	h.answer(1, 0, held(1))
 	h.answer(2, 2, nil)
 	h.next()
 	h.answer(2, 2, recall)
@@ -117,6 +126,27 @@ func TestRecalledOffers(t *testing.T) {
 		h.now = n.Until
 	}
 	t.Fatal("keeps an older job waiting, and takes nothing")
+}
+
+// Own slots that others may leave are waited for rather than to take those of the nearest
+// neighbour.
+func TestOwnSlotsAreHopedFor(t *testing.T) {
+	h := begun(1)
+	h.s.Answered(h.now, vicinity.Member{ID: jobtest.Node(0)}, 1, wire.Answer{Round: 1, Held: 1, Capacity: 1, Reason: wire.ReasonBusy}, false)
+	h.s.Answered(h.now, vicinity.Member{ID: jobtest.Node(1)}, 100*time.Microsecond, wire.Answer{Round: 1, Key: 7, Workers: 1, Capacity: 1}, false)
+	h.now = h.now.Add(50 * time.Millisecond)
+	if n := h.next(); len(n.Grant) > 0 || n.Until.IsZero() {
+		t.Fatalf("takes %+v, though own slots may be left", n.Grant)
+	}
+	h.s.Answered(h.now, vicinity.Member{ID: jobtest.Node(0)}, 1, wire.Answer{Held: 0, Key: 5, Workers: 1, Capacity: 1}, false)
+	for range 3 {
+		n := h.next()
+		if len(n.Grant) == 1 && n.Grant[0].Node == jobtest.Node(0) {
+			return
+		}
+		h.now = n.Until
+	}
+	t.Fatal("does not take its own slots")
 }
 
 // Packets overtake each other.
