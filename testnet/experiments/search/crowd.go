@@ -22,12 +22,33 @@ type crowd struct {
 	apart         time.Duration // between two submissions
 	alone         bool          // each has ended before the next is submitted
 	settle        time.Duration
+	moved         time.Duration // since a tenth of the nodes changed places, who submit the jobs; 0 = none did
+	seeds         int
+}
+
+// changes lists what is measured of networks that have just changed, or begun.
+func changes(t topology, noise string) (list []crowd) {
+	one := crowd{topology: t, noise: noise, nodes: 100, jobs: 10, alone: true, apart: time.Second, settle: time.Minute, seeds: 5}
+	for _, after := range []time.Duration{10 * time.Second, 30 * time.Second, 180 * time.Second} {
+		for _, workers := range []int{4, 8} {
+			c := one
+			c.moved, c.workers = after, workers
+			list = append(list, c)
+		}
+	}
+	for _, n := range []int{400, 3000} {
+		c := one
+		c.nodes, c.workers, c.settle = n, 8, 10*time.Second
+		c.seeds = max(1, 2000/n)
+		list = append(list, c)
+	}
+	return list
 }
 
 // crowds lists what is measured, for networks of a kind.
-func crowds(t topology, noise string, settle time.Duration) (list []crowd) {
+func crowds(t topology, noise string) (list []crowd) {
 	add := func(c crowd) {
-		c.topology, c.noise, c.settle = t, noise, settle
+		c.topology, c.noise, c.settle, c.seeds = t, noise, 20*time.Second, 5
 		if c.nodes == 0 {
 			c.nodes = 100
 		}
@@ -71,6 +92,13 @@ func (c *crowd) network(seed uint64) (*sim.Overlay, []int, error) {
 	layout, paths := c.layout(c.nodes, seed)
 	o := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Paths: paths, Seed: seed, Noise: loss})
 	o.Run(c.settle)
+	if c.moved > 0 {
+		moved := c.origins(seed)[:c.nodes/10]
+		for i := 0; i+1 < len(moved); i += 2 {
+			o.Swap(moved[i], moved[i+1])
+		}
+		o.Run(c.moved)
+	}
 	free := make([]int, c.nodes)
 	for i := range free {
 		free[i] = slots
@@ -80,6 +108,17 @@ func (c *crowd) network(seed uint64) (*sim.Overlay, []int, error) {
 		free[k/slots]--
 	}
 	return o, free, nil
+}
+
+// origins are the nodes in the order in which they submit jobs.
+func (c *crowd) origins(seed uint64) []int {
+	list := rand.New(rand.NewPCG(seed, 0x0419)).Perm(c.nodes)
+	if c.one {
+		for i := range list {
+			list[i] = list[0]
+		}
+	}
+	return list
 }
 
 func (c *crowd) grid(o *sim.Overlay, free []int, seed uint64) *sim.Grid {
@@ -100,12 +139,7 @@ func (c *crowd) run(seed uint64) (r crowdSeed, err error) {
 	if err != nil {
 		return r, err
 	}
-	origins := rand.New(rand.NewPCG(seed, 0x0419)).Perm(c.nodes)
-	if c.one {
-		for i := range origins {
-			origins[i] = origins[0]
-		}
-	}
+	origins := c.origins(seed)
 	g := c.grid(o, free, seed)
 	ids := make([]jobs.ID, c.jobs)
 	for i := range ids {
@@ -188,15 +222,15 @@ func sum(list []time.Duration) (all time.Duration) {
 	return all
 }
 
-const crowdHeader = "network noise     nodes fill jobs x workers  apart  origins | ratio: median  worst seed, job | start ms: median  p90   worst  (one job of all)  RTT | copies a job: median   most    all  (one job of all) failed"
+const crowdHeader = "network noise     nodes fill jobs x workers  apart  origins         | ratio: median  worst seed, job | start ms: median  p90   worst  (one job of all)  RTT | copies a job: median   most    all  (one job of all) failed"
 
 // measure runs a crowd in several networks and returns a line.
-func (c *crowd) measure(seeds int) (string, error) {
+func (c *crowd) measure() (string, error) {
 	var ratios []float64
 	var starts, wholes []time.Duration
 	var copies, alone []int
 	worst, far, failed := 0.0, time.Duration(0), 0
-	for seed := range seeds {
+	for seed := range c.seeds {
 		r, err := c.run(uint64(seed) + 1)
 		if err != nil {
 			return "", err
@@ -217,6 +251,11 @@ func (c *crowd) measure(seeds int) (string, error) {
 	if c.one {
 		origins = "one"
 	}
+	if c.moved > 0 {
+		origins = fmt.Sprintf("moved %g s ago", c.moved.Seconds())
+	} else if c.settle <= 10*time.Second {
+		origins = fmt.Sprintf("all %g s old", c.settle.Seconds())
+	}
 	if len(starts) == 0 {
 		return "none started", nil
 	}
@@ -227,20 +266,21 @@ func (c *crowd) measure(seeds int) (string, error) {
 	at := func(list []time.Duration, share float64) float64 {
 		return millis(list[int(share*float64(len(list)-1))])
 	}
-	return fmt.Sprintf("%-7s %-9s %5d %4d %4d x %-7d %6d  %-7s | %13.3f %11.3f %5.2f | %16.0f %6.0f %6.0f %15.0f %6.0f | %20d %6d %7d %15d %6d",
+	return fmt.Sprintf("%-7s %-9s %5d %4d %4d x %-7d %6d  %-15s | %13.3f %11.3f %5.2f | %16.0f %6.0f %6.0f %15.0f %6.0f | %20d %6d %7d %15d %6d",
 		c.name, c.noise, c.nodes, c.fill, c.jobs, c.workers, c.apart.Milliseconds(), origins,
 		ratios[len(ratios)/2], ratios[len(ratios)-1], worst,
 		at(starts, 0.5), at(starts, 0.9), at(starts, 1), at(wholes, 0.5), millis(far),
-		copies[len(copies)/2], copies[len(copies)-1], all/seeds, alone[len(alone)/2], failed), nil
+		copies[len(copies)/2], copies[len(copies)-1], all/c.seeds, alone[len(alone)/2], failed), nil
 }
 
 // crowded prints a line for each kind of crowd.
-func crowded(w *chart.Results, o options) error {
+func crowded(w *chart.Results, o options, list func(t topology, noise string) []crowd) error {
 	fmt.Fprintln(w, crowdHeader)
 	for _, t := range o.topologies {
 		for _, noise := range o.noises {
-			for _, c := range crowds(t, noise, 20*time.Second) {
-				line, err := c.measure(max(o.seeds, 5))
+			for _, c := range list(t, noise) {
+				c.seeds = max(c.seeds, o.seeds)
+				line, err := c.measure()
 				if err != nil {
 					return err
 				}

@@ -55,6 +55,7 @@ func TestCrowd(t *testing.T) {
 			{fill: 50, jobs: 4, workers: 2, one: true},
 			{fill: 50, jobs: 4, workers: 2},
 			{fill: 50, jobs: 4, workers: 2, alone: true, apart: 5 * time.Second},
+			{jobs: 4, workers: 2, alone: true, apart: 5 * time.Second, moved: time.Minute},
 		} {
 			c.topology, c.noise, c.nodes, c.settle = topology, "lossless", 30, 20*time.Second
 			r, err := c.run(7)
