@@ -106,10 +106,9 @@ func (c *Core) Start(now time.Time, radius int, life time.Duration, payload []by
 
 // Extend carries a flood one hop beyond nodes on its rim, or to nodes that it
 // did not reach and the hop beyond them; see Flooder.Extend.
-// It returns one Out for each number of hops, and of those that are asked again.
+// It returns one Out for each kind of copy.
 func (c *Core) Extend(now time.Time, f Flood, rim []Reach) []Out {
 	m := f.message
-	m.TTL = 2
 	m.Life = f.until.Sub(now).Truncate(time.Millisecond)
 	if m.Origin != c.cfg.Self || m.Life <= 0 {
 		return nil
@@ -117,25 +116,26 @@ func (c *Core) Extend(now time.Time, f Flood, rim []Reach) []Out {
 	type kind struct {
 		hops  uint8
 		again bool
+		last  bool
 	}
 	groups := map[kind][]vicinity.ID{}
 	for _, r := range rim {
 		// As if it had come over the links that it came over the first time.
-		k := kind{uint8(min(max(r.Hops, 1), MaxRadius-1)), r.Again}
+		k := kind{uint8(min(max(r.Hops, 1), MaxRadius-1)), r.Again, r.Last}
 		groups[k] = append(groups[k], r.Node)
 	}
 	var list []Out
-	order := func(a, b kind) int {
-		switch {
-		case a.hops != b.hops || a.again == b.again:
-			return cmp.Compare(a.hops, b.hops)
-		case a.again:
+	number := func(b bool) int {
+		if b {
 			return 1
 		}
-		return -1
+		return 0
+	}
+	order := func(a, b kind) int {
+		return cmp.Or(cmp.Compare(a.hops, b.hops), number(a.again)-number(b.again), number(a.last)-number(b.last))
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(groups), order) {
-		m.Hops, m.Again = k.hops, k.again
+		m.TTL, m.Hops, m.Again = uint8(2-number(k.last)), k.hops, k.again
 		list = append(list, Out{To: groups[k], Packet: encode(m)})
 		c.stats.Sent += uint64(len(groups[k]))
 		c.stats.Extended += uint64(len(groups[k]))

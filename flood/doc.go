@@ -35,6 +35,13 @@
 // itself ([Frontier]), at the price of one copy for each node that it extends.
 // The paper has no such step.
 //
+// # Where all are known
+//
+// An origin that knows how far all others are needs nobody's neighbours to find the nearest.
+// It sends the message with TTL 1 straight to the nearest nodes, so many that those whom it
+// waits for will probably do, and more with each answer that disappoints ([Frontier.Direct],
+// [Frontier.Ask]). So each node gets one copy, where copies by way of all links are five or more for each.
+//
 // # Once more
 //
 // Copies and answers get lost. Of the nodes that the origin has sent a copy to itself, those

@@ -25,6 +25,7 @@ type Reach struct {
 	Onward int           // see Message
 
 	Again bool // it was sent the flood before, by the origin itself
+	Last  bool // it is sent a copy that goes no further
 
 	exact bool // RTT is measured
 	asked bool // RTT is being measured
@@ -47,16 +48,17 @@ type Cost struct {
 //	on each answer: f.Answered(now, reach)
 //	whom to extend: f.Next(now, horizon, wanted, measured); again at f.Ready()
 type Frontier struct {
-	rim   []Reach
-	asked map[vicinity.ID]int // who was sent a copy by this node, how often; until they answer
-	seen  map[vicinity.ID]bool
-	met   map[vicinity.ID]bool // by Meet
-	cost  Cost
-	batch int
-	began time.Time
-	until time.Time // end of the flood's life
-	sent  time.Time // the last copies of the origin
-	ready time.Time // when those who have been reached last have had time to answer
+	rim    []Reach
+	asked  map[vicinity.ID]int // who was sent a copy by this node, how often; until they answer
+	seen   map[vicinity.ID]bool
+	met    map[vicinity.ID]bool // by Meet
+	cost   Cost
+	batch  int
+	direct *direct // nil = not all others are known
+	began  time.Time
+	until  time.Time // end of the flood's life
+	sent   time.Time // the last copies of the origin
+	ready  time.Time // when those who have been reached last have had time to answer
 }
 
 // Begin starts anew with a flood that has just been started.
@@ -82,12 +84,18 @@ func (f *Frontier) Silent(now time.Time, horizon time.Duration, measured func(vi
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.asked)) {
 		rtt := measured(id)
+		if f.direct != nil && now.Before(f.direct.asked[id].until) {
+			continue
+		}
 		if rtt <= 0 || rtt >= horizon || f.asked[id] >= maxAsked {
 			continue
 		}
 		f.asked[id]++
 		f.cost.Messages++
-		list = append(list, Reach{Node: id, RTT: rtt, Hops: 1, Again: true})
+		list = append(list, Reach{Node: id, RTT: rtt, Hops: 1, Again: true, Last: f.direct != nil})
+		if f.direct != nil {
+			f.direct.await(now, id, rtt)
+		}
 		f.sent, f.ready = now, now.Add(pause(2*rtt))
 	}
 	return list
@@ -100,6 +108,9 @@ func (f *Frontier) Answered(now time.Time, r Reach) {
 	}
 	f.seen[r.Node] = true
 	delete(f.asked, r.Node)
+	if f.direct != nil {
+		f.direct.answered(now, r.Node)
+	}
 	if f.met[r.Node] { // over a link, after all
 		f.rim = slices.DeleteFunc(f.rim, func(m Reach) bool { return m.Node == r.Node })
 	}
@@ -113,7 +124,7 @@ func (f *Frontier) Answered(now time.Time, r Reach) {
 		f.cost.Messages += r.Onward
 		return
 	}
-	if r.Onward > 0 {
+	if r.Onward > 0 && f.direct == nil {
 		f.rim = append(f.rim, r)
 	}
 }
@@ -121,7 +132,7 @@ func (f *Frontier) Answered(now time.Time, r Reach) {
 // Meet tells of a node that is known to be so far away; if the flood has not
 // reached it, it is as good as one on the rim. More of the same node do nothing.
 func (f *Frontier) Meet(id vicinity.ID, rtt time.Duration) {
-	if f.seen == nil || f.seen[id] || f.met[id] {
+	if f.seen == nil || f.seen[id] || f.met[id] || f.direct != nil {
 		return
 	}
 	if f.met == nil {
@@ -131,9 +142,12 @@ func (f *Frontier) Meet(id vicinity.ID, rtt time.Duration) {
 	f.rim = append(f.rim, Reach{Node: id, RTT: rtt, Hops: 1, Rim: true, exact: true})
 }
 
-// Nearest returns the distance of the nearest node on the rim; ok is false if
-// there is none.
+// Nearest returns the distance of the nearest node on the rim, or of the nearest that Ask
+// has not returned; ok is false if there is none.
 func (f *Frontier) Nearest() (rtt time.Duration, ok bool) {
+	if f.direct != nil {
+		return f.direct.nearest()
+	}
 	for _, r := range f.rim {
 		if !ok || r.RTT < rtt {
 			rtt, ok = r.RTT, true
@@ -168,8 +182,11 @@ func (f *Frontier) Unsure(horizon time.Duration, limit int) (ids []vicinity.ID) 
 }
 
 // Open reports whether a node on the rim is nearer than the horizon and the
-// flood can still be extended.
+// flood can still be extended; or whether one so near may be asked, or yet answer.
 func (f *Frontier) Open(now time.Time, horizon time.Duration) bool {
+	if f.direct != nil {
+		return now.Before(f.until) && f.open(now, horizon)
+	}
 	rtt, ok := f.Nearest()
 	return ok && rtt < horizon && now.Before(f.until)
 }

@@ -45,9 +45,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 		}
 		horizon, since, worst = 0, agenda.Later(since, s.frontier.Sent()), MaxNearerWait
 	case total >= d.Wanted:
-		if s.spec.Search.Adaptive() {
-			since = agenda.Later(since, s.frontier.Sent())
-		}
+		since = lastAsked(s)
 		s.frontier.Refresh(s.Measured)
 		if s.horizon = nearer(worst); !s.open(now) {
 			s.meet()
@@ -114,7 +112,7 @@ func (s *Search) grant(offers []placement.Offer, assign []int, d *Demand, n *Nex
 // askAgain sends the flood once more to nodes nearer than the horizon that have had time to
 // answer and have not: packets get lost. It reports whether there are any.
 func (s *Search) askAgain(now time.Time, n *Next) bool {
-	if !s.spec.Search.Adaptive() || now.Before(s.frontier.Ready()) {
+	if !s.spec.Search.Adaptive() || !s.frontier.IsDirect() && now.Before(s.frontier.Ready()) {
 		return false
 	}
 	n.Extend = append(n.Extend, s.frontier.Silent(now, s.horizon, s.Measured)...)
@@ -160,7 +158,7 @@ func (s *Search) standing() []placement.Offer {
 				s.Answers[id] = a
 			}
 		} else if !o.exact {
-			if rtt := s.Measured(id); rtt > 0 {
+			if rtt := cmp.Or(s.Measured(id), twice(&s.frontier, id)); rtt > 0 {
 				o.rtt, o.exact = rtt, true
 				s.Offers[id] = o
 				a := s.Answers[id]

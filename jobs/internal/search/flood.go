@@ -16,7 +16,12 @@ import (
 // ownFirst reports whether this node's own slots are to be asked for before others are:
 // nobody is nearer, and if there are enough nobody else needs to know.
 func (s *Search) ownFirst() bool {
-	return s.own != answered && s.spec.Search.Adaptive() && !s.spec.Grouped() && (s.spec.Strategy == "" || placement.Strategy(s.spec.Strategy) == placement.Nearest)
+	return s.own != answered && simple(s.spec)
+}
+
+// simple reports whether only the distance of each node by itself counts.
+func simple(spec *jobs.Spec) bool {
+	return spec.Search.Adaptive() && !spec.Grouped() && (spec.Strategy == "" || placement.Strategy(spec.Strategy) == placement.Nearest)
 }
 
 // ownNode is how far the question to this node itself is that comes before a flood.
@@ -55,6 +60,12 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	s.group = group{apart: s.group.apart}
 	clear(s.hopes)
 	s.distances.renew()
+	if s.others = nil; simple(s.spec) {
+		s.others = s.everybody()
+	}
+	if s.others != nil {
+		radius = 1
+	}
 	wait := max(s.schedule.Wake().Sub(now), 0)
 	n.Flood = jobs.Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: d.Wanted}
 	s.Rounds = append(s.Rounds, n.Flood)
@@ -69,6 +80,9 @@ func (s *Search) Sent(now time.Time, round int, f flood.Flood) {
 	if n := len(s.Rounds); n > 0 && s.Rounds[n-1].Number == round {
 		s.Current = f
 		s.frontier.Begin(f, now)
+		if s.others != nil {
+			s.frontier.Direct(now, s.others)
+		}
 		s.countCost()
 	}
 }
@@ -119,6 +133,9 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	}
 	if shunned {
 		return act, true
+	}
+	if confirmed(&s.frontier, from.ID, rtt) {
+		past = nil
 	}
 	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, old: past, expires: now.Add(wire.HoldLease), recalled: a.Recall}
 	return true, false
@@ -196,13 +213,19 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 			return
 		}
 	}
-	if rim := s.frontier.Next(now, s.horizon, short, s.Measured); len(rim) > 0 {
+	var rim []flood.Reach
+	if s.frontier.IsDirect() {
+		rim = s.frontier.Ask(now, s.horizon, d.Wanted-s.Offers[s.id].workers, func(id vicinity.ID) int { return s.Offers[id].workers })
+	} else {
+		rim = s.frontier.Next(now, s.horizon, short, s.Measured)
+	}
+	if len(rim) > 0 {
 		n.Extend = append(n.Extend, rim...)
 		s.releaseAt = agenda.Later(s.releaseAt, now.Add(KeepOffers))
 		s.countCost()
 	}
 	if s.open(now) {
-		s.extendAt = s.frontier.Ready()
+		s.extendAt = s.frontier.Due(now, s.horizon)
 	}
 }
 
@@ -224,7 +247,7 @@ func (s *Search) mayExtend(now time.Time) bool {
 // extended returns when a flood that may be extended has brought more: not at
 // once, since it may have to wait for nodes that are free soon.
 func (s *Search) extended(now time.Time) time.Time {
-	return agenda.Later(now.Add(time.Millisecond), s.frontier.Ready())
+	return agenda.Later(now.Add(time.Millisecond), s.frontier.Due(now, s.horizon))
 }
 
 // meet has the flood carried to members that are known to be nearer than the

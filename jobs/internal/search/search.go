@@ -23,8 +23,9 @@ type Search struct {
 	Rnd  *rand.Rand
 	spec *jobs.Spec
 
-	schedule flood.Search   // of floods
-	frontier flood.Frontier // of the latest flood, which is current
+	schedule flood.Search        // of floods
+	frontier flood.Frontier      // of the latest flood, which is current
+	others   []vicinity.Measured // all, if it asks them directly
 	Current  flood.Flood
 	Rounds   []jobs.Round
 	reached  map[vicinity.ID]bool // in the last round

@@ -1,0 +1,158 @@
+package flood
+
+import (
+	"time"
+
+	"zorilla/vicinity"
+)
+
+// How many nodes are asked directly at a time.
+const (
+	// Before anybody has answered one worker is expected at each node; that counts as
+	// much as the answers of so many.
+	prior = 4
+	// surplus is how many times the workers that are missing are asked for.
+	surplus = 1.25
+	// late is how much longer than the round trip and a quarter an answer may take.
+	late = 10 * time.Millisecond
+)
+
+// direct is whom an origin asks that knows how far all others are.
+type direct struct {
+	others []vicinity.Measured // nearest first
+	asked  map[vicinity.ID]question
+}
+
+// question is what one node was asked.
+type question struct {
+	sent  time.Time     // the first time
+	until time.Time     // when it should have been answered
+	rtt   time.Duration // as it was known
+	took  time.Duration // until the answer came; 0 = it has not
+}
+
+// Direct says how far all others are, nearest first: there is nobody beyond the rim to be
+// found. From now on nobody is on it, the flood goes no further by itself, and Ask takes the
+// place of Next, until Begin.
+func (f *Frontier) Direct(now time.Time, others []vicinity.Measured) {
+	f.direct = &direct{others, make(map[vicinity.ID]question, len(others))}
+	f.rim = nil
+	for _, m := range others {
+		if f.asked[m.ID] > 0 {
+			f.direct.await(now, m.ID, m.RTT)
+		}
+	}
+}
+
+// IsDirect reports whether all others are known.
+func (f *Frontier) IsDirect() bool { return f.direct != nil }
+
+func (q *direct) await(now time.Time, id vicinity.ID, rtt time.Duration) {
+	a := q.asked[id]
+	if a.sent.IsZero() {
+		a.sent, a.rtt = now, rtt
+	}
+	a.until = now.Add(rtt + rtt/4 + late)
+	q.asked[id] = a
+}
+
+func (q *direct) answered(now time.Time, id vicinity.ID) {
+	if a, ok := q.asked[id]; ok {
+		a.took = now.Sub(a.sent)
+		q.asked[id] = a
+	}
+}
+
+// Took returns how long a node that was asked directly took to answer, which is no less
+// than the round trip to it; and the smaller of that and the round trip that was known. Both are 0
+// where no answer came.
+func (f *Frontier) Took(id vicinity.ID) (took, least time.Duration) {
+	if f.direct == nil {
+		return 0, 0
+	}
+	a := f.direct.asked[id]
+	return a.took, min(a.took, a.rtt)
+}
+
+// Ask returns the nearest nodes below the horizon whom the origin should send a copy that
+// goes no further, so that the workers wanted will probably be offered by the nearest, as
+// far as those who have answered let expect. offered says how many a node offers. The
+// caller extends the flood to all of them, and asks again at each answer, and at Due.
+func (f *Frontier) Ask(now time.Time, horizon time.Duration, wanted int, offered func(vicinity.ID) int) (list []Reach) {
+	if !now.Before(f.until) {
+		return nil
+	}
+	heard, sum := prior, prior
+	for _, m := range f.direct.others {
+		if f.seen[m.ID] {
+			heard++
+			sum += offered(m.ID)
+		}
+	}
+	each := float64(sum) / float64(heard)
+	short := float64(wanted)
+	missing, waiting := surplus*short, false
+	for _, m := range f.direct.others {
+		if m.RTT >= horizon || (short <= 0 || missing <= 0) && (waiting || len(list) > 0) {
+			break
+		}
+		switch until := f.direct.asked[m.ID].until; {
+		case f.seen[m.ID]:
+			short -= float64(offered(m.ID))
+			missing -= float64(offered(m.ID))
+		case until.IsZero():
+			list = append(list, Reach{Node: m.ID, RTT: m.RTT, Hops: 1, Last: true})
+			f.direct.await(now, m.ID, m.RTT)
+			f.asked[m.ID] = 1
+			f.cost.Messages++
+			f.sent = now
+			missing -= each
+		case now.Before(until):
+			waiting = true
+			missing -= each
+		}
+	}
+	return list
+}
+
+// open reports whether somebody nearer than the horizon has not been asked, or may yet
+// answer.
+func (f *Frontier) open(now time.Time, horizon time.Duration) bool {
+	for _, m := range f.direct.others {
+		if m.RTT >= horizon {
+			break
+		}
+		if until := f.direct.asked[m.ID].until; !f.seen[m.ID] && (until.IsZero() || now.Before(until)) {
+			return true
+		}
+	}
+	return false
+}
+
+// nearest returns the distance of the nearest node that has not been asked.
+func (q *direct) nearest() (rtt time.Duration, ok bool) {
+	for _, m := range q.others {
+		if q.asked[m.ID].until.IsZero() {
+			return m.RTT, true
+		}
+	}
+	return 0, false
+}
+
+// Due returns when Next may return nodes again, or Ask may though nobody has answered;
+// zero if neither will.
+func (f *Frontier) Due(now time.Time, horizon time.Duration) (at time.Time) {
+	if f.direct == nil {
+		return f.ready
+	}
+	for _, m := range f.direct.others {
+		if m.RTT >= horizon {
+			break
+		}
+		until := f.direct.asked[m.ID].until
+		if !f.seen[m.ID] && now.Before(until) && (at.IsZero() || until.Before(at)) {
+			at = until
+		}
+	}
+	return at
+}

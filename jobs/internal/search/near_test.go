@@ -1,0 +1,85 @@
+package search
+
+import (
+	"testing"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// surrounded is a search that has flooded among so many others, of whom node n is n
+// milliseconds away.
+func surrounded(t *testing.T, spec jobs.Spec, others, measured int) *hunt {
+	h := newHunt(spec)
+	h.s.Members = func() int { return others + 1 }
+	h.s.Fresh = func(vicinity.ID) time.Duration { return 0 }
+	h.s.Near = func(than time.Duration, limit int) (list []vicinity.Measured) {
+		for n := 1; n <= measured && len(list) < limit && time.Duration(n)*time.Millisecond < than; n++ {
+			list = append(list, vicinity.Measured{ID: jobtest.Node(n), RTT: time.Duration(n) * time.Millisecond})
+		}
+		return list
+	}
+	h.next()
+	core := flood.NewCore(flood.Config{Self: jobtest.Node(0), Rand: jobtest.Rand(), Neighbours: func() []vicinity.ID { return nil }})
+	f, _, err := core.Start(h.now, 1, time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.s.Sent(h.now, 1, f)
+	return h
+}
+
+func TestAllAreAskedDirectlyWhereAllAreKnown(t *testing.T) {
+	plain := jobs.Spec{Min: 3, Max: 3, Slots: 1}
+	spread := plain
+	spread.Strategy = "spread"
+	for name, c := range map[string]struct {
+		spec             jobs.Spec
+		others, measured int
+		directly         bool
+	}{
+		"all are known":        {plain, 20, 20, true},
+		"one is not":           {plain, 20, 19, false},
+		"there are too many":   {plain, maxDirect + 1, maxDirect + 1, false},
+		"others count as well": {spread, 20, 20, false},
+	} {
+		h := surrounded(t, c.spec, c.others, c.measured)
+		n := h.next()
+		if (len(n.Extend) > 0) != c.directly {
+			t.Errorf("%s: asks %d nodes", name, len(n.Extend))
+		}
+		for _, r := range n.Extend {
+			if !r.Last {
+				t.Errorf("%s: a copy to %v goes on from there", name, r.Node)
+			}
+		}
+	}
+}
+
+// The choice is made when all who are nearer have answered, and no later.
+func TestNobodyElseIsWaitedFor(t *testing.T) {
+	h := surrounded(t, jobs.Spec{Min: 3, Max: 3, Slots: 1}, 20, 20)
+	reply := func(n, workers int) Next {
+		h.now = jobtest.Start.Add(time.Duration(n) * time.Millisecond)
+		h.answer(n, workers, func(a *wire.Answer) { a.Hops, a.Rim, a.Onward = 1, true, 8 })
+		return h.next()
+	}
+	h.next()
+	reply(1, 2)
+	if n := reply(3, 1); len(n.Grant) > 0 || !n.Until.After(h.now) {
+		t.Fatalf("takes %+v though node 2 is nearer", n.Grant)
+	}
+	h.now = jobtest.Start.Add(4 * time.Millisecond)
+	h.answer(2, 0, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+	n := h.next()
+	if len(n.Grant) != 2 || n.Grant[0].Node != jobtest.Node(1) || n.Grant[1].Node != jobtest.Node(3) {
+		t.Fatalf("takes %+v, waits until %v", n.Grant, n.Until.Sub(h.now))
+	}
+	if len(n.Measure) > 0 {
+		t.Errorf("measures %+v who have just answered", n.Measure)
+	}
+}
