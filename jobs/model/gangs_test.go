@@ -174,8 +174,10 @@ func (c *contest) over() bool {
 // floods returns how often all of them together have flooded.
 func (c *contest) floods() (n int) {
 	for _, g := range c.gangs {
-		rounds := c.Jobs(g.home).Core().Jobs[g.id].Primary.Search.Rounds
-		n += rounds[len(rounds)-1].Number
+		// One that its own node has room for does not flood.
+		if rounds := c.Jobs(g.home).Core().Jobs[g.id].Primary.Search.Rounds; len(rounds) > 0 {
+			n += rounds[len(rounds)-1].Number
+		}
 	}
 	return n
 }

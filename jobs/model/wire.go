@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -95,7 +96,7 @@ var errNoFiles = errors.New("no answer")
 
 func (m *Model) packet(to vicinity.ID, p wire.Packet) {
 	p.To = to
-	job := p.Yield
+	job := cmp.Or(p.Yield, p.Recall)
 	if p.Answer != nil {
 		job = p.Answer.Job
 	}

@@ -75,21 +75,6 @@ func (c *Claims) blocks(h *Hold, o jobs.Order) bool {
 	return h.Ad.Job != o.ID && (h.order.Before(o) || h.recalled.IsZero() || c.at.Before(h.recalled.Add(RecallTime)))
 }
 
-// recall asks for offers back that keep a job that goes before from workers.
-func (c *Claims) recall(now time.Time, o jobs.Order, workers int) {
-	for _, id := range c.lastFirst(func(h *Hold) bool { return o.Before(h.order) }) {
-		if workers <= 0 {
-			return
-		}
-		h := c.Holds[id]
-		if workers -= h.Workers; h.recalled.IsZero() {
-			h.recalled = now
-			a := wire.Answer{Job: id, Key: h.key, Workers: h.Workers, Capacity: c.capacity(h.Needs), Recall: true}
-			c.taken = append(c.taken, Outgoing{h.Ad.Origin(), a})
-		}
-	}
-}
-
 // end is when a claim ends at the latest.
 type end struct {
 	job   jobs.ID
@@ -201,7 +186,6 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 	q.asleep = false // it asks again, and all room is news to it
 	if c.idle() == "" && !c.Ending[ad.Job] {
 		a.Held = c.hoped(ad.Order(), ad.Needs(), ad.Wanted, 0)
-		c.recall(now, ad.Order(), a.Held)
 	}
 	q.hopes = a.Held
 	return a
@@ -229,7 +213,6 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 		// The node may have more room for this job later.
 		if c.enqueue(now, ad) {
 			a.Held = c.hoped(ad.Order(), ad.Needs(), ad.Wanted, n)
-			c.recall(now, ad.Order(), a.Held)
 			c.Queue[c.position(ad.Job)].hopes = a.Held
 		}
 	} else {

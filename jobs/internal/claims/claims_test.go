@@ -157,6 +157,7 @@ func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
 	if b := c.Advertised(jobtest.Start, older); b.Workers != 0 || b.Held != 2 {
 		t.Fatalf("got %+v, want the older job to be told of the slots", b)
 	}
+	c.Recalled(jobtest.Start, older.Job)
 	c.TakenBack()
 	taken := c.Wake()
 	if !taken.Equal(jobtest.Start.Add(RecallTime)) || len(c.Offers(taken.Add(-1))) != 0 {

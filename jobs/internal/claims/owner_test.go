@@ -345,8 +345,11 @@ func TestOlderJobTakesTheOnlyPlace(t *testing.T) {
 	c.Limit(jobs.Limits{MaxJobs: 1})
 	younger, older := wiretest.Ad(jobtest.Node(1), "aaaaa", 1, 9), wiretest.Ad(jobtest.Node(2), "bbbbb", 1, 1)
 	c.Advertised(jobtest.Start, younger)
-	if a := c.Advertised(jobtest.Start, older); a.Workers != 0 || a.Held != 1 || c.Holds[younger.Job].recalled.IsZero() {
+	if a := c.Advertised(jobtest.Start, older); a.Workers != 0 || a.Held != 1 {
 		t.Fatalf("got %+v, and the younger job holds %+v", a, c.Holds[younger.Job])
+	}
+	if c.Recalled(jobtest.Start, older.Job); c.Holds[younger.Job].recalled.IsZero() {
+		t.Fatalf("the younger job holds %+v", c.Holds[younger.Job])
 	}
 	c.TakenBack()
 	if out := c.Offers(jobtest.Start.Add(RecallTime)); len(out) != 2 || out[0].Answer.Job != older.Job || c.Holds[younger.Job] != nil {

@@ -19,11 +19,17 @@ func TestHoldsAreRecalled(t *testing.T) {
 	if b := c.Advertised(jobtest.Start, older); b.Workers != 0 || b.Held != 1 || b.Check() != nil {
 		t.Fatalf("the older job is answered %+v", b)
 	}
+	if told := c.TakenBack(); len(told) != 0 {
+		t.Fatalf("nobody wants what is held, and its origin is told %+v", told)
+	}
+	c.Recalled(jobtest.Start, younger.Job) // what is held for an older one is not
+	c.Recalled(jobtest.Start, "ccccc@none")
+	c.Recalled(jobtest.Start, older.Job)
 	told := c.TakenBack()
 	if len(told) != 1 || told[0].To != younger.Origin() || !told[0].Answer.Recall || told[0].Answer.Key != a.Key || told[0].Answer.Workers != 2 || told[0].Answer.Check() != nil {
 		t.Fatalf("the younger job's origin is told %+v, want that its offer is recalled", told)
 	}
-	c.Advertised(jobtest.Start, older)
+	c.Recalled(jobtest.Start, older.Job)
 	if told := c.TakenBack(); len(told) != 0 {
 		t.Fatalf("recalled twice: %+v", told)
 	}

@@ -39,11 +39,12 @@ type Core struct {
 	Jobs    map[jobs.ID]*Job    // that were submitted here, and are in memory
 	Live    agenda.Agenda[*Job] // those of them that have not ended, or are not known to have
 	Part    participant.Participant
-	Busy    int     // live jobs that nodes work for
-	answers uint64  // the number of the last answer
-	soon    []inner // what this node has for itself to do next
-	out     []Action
-	news    bool // watchers are to be told
+	Busy    int    // live jobs that nodes work for
+	answers uint64 // the number of the last answer
+	// soon are packets of this node to itself: to be done once it has done what it is at.
+	soon []wire.Packet
+	out  []Action
+	news bool // watchers are to be told
 }
 
 // Network is what a core may ask of its network. Its methods must not block, nor
@@ -73,13 +74,6 @@ type Around interface {
 	Bearings() []byte
 	// Placed takes the bearings of a member.
 	Placed(id vicinity.ID, bearings []byte)
-}
-
-// inner is what this node tells itself, once it has done what it is at: an answer
-// to its own advertisement, or that its own offer is not needed.
-type inner struct {
-	answer *wire.Answer
-	yield  primary.DoYield
 }
 
 // DoPacket sends a packet.
@@ -121,11 +115,9 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 		if again {
 			next := c.soon[0]
 			c.soon = c.soon[1:]
-			if next.answer != nil {
-				c.answered(now, c.Self.ID, *next.answer)
+			c.Received(now, c.Self.ID, next)
+			if next.Answer != nil {
 				c.send(now, c.Claims.TakenBack())
-			} else {
-				c.Yielded(now, c.Self.ID, next.yield)
 			}
 		}
 	}
@@ -284,6 +276,8 @@ func (c *Core) Received(now time.Time, from vicinity.ID, p wire.Packet) {
 	switch {
 	case p.Answer != nil:
 		c.answered(now, from, *p.Answer)
+	case p.Recall != "":
+		c.recalled(now, from, p.Recall)
 	case p.Signed >= c.Claims.Signed(p.Yield): // else it was recorded before the advertisement that it would undo
 		c.Yielded(now, from, primary.DoYield{Job: p.Yield, Key: p.Key, Forget: p.Forget})
 	}
@@ -294,7 +288,7 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 	j := c.Jobs[a.Job]
 	if j == nil {
 		if a.Job.Origin() == c.Self.ID && a.Workers > 0 {
-			c.yield(primary.DoYield{To: from, Job: a.Job, Forget: true}, now)
+			c.tell(from, wire.Packet{Yield: a.Job, Forget: true, Signed: now.UnixMilli()})
 		}
 		return
 	}
@@ -313,13 +307,21 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 	c.Flush(now, j)
 }
 
-// yield tells a node that its offer is not needed.
-func (c *Core) yield(y primary.DoYield, now time.Time) {
-	if y.To == c.Self.ID {
-		c.soon = append(c.soon, inner{yield: y})
+// tell sends a packet, to this node itself as well.
+func (c *Core) tell(to vicinity.ID, p wire.Packet) {
+	if to == c.Self.ID {
+		c.soon = append(c.soon, p)
 		return
 	}
-	c.do(DoPacket{y.To, wire.Packet{Yield: y.Job, Key: y.Key, Forget: y.Forget, Signed: now.UnixMilli()}})
+	c.do(DoPacket{to, p})
+}
+
+// recalled asks for offers back that keep a job from workers which its origin would take.
+func (c *Core) recalled(now time.Time, from vicinity.ID, job jobs.ID) {
+	if job.Origin() == from {
+		c.Claims.Recalled(now, job)
+		c.send(now, c.Claims.TakenBack())
+	}
 }
 
 // Yielded ends a hold that the origin does not need.

@@ -105,7 +105,9 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 	case primary.DoAsk:
 		c.ask(now, e.Ad)
 	case primary.DoYield:
-		c.yield(e, now)
+		c.tell(e.To, wire.Packet{Yield: e.Job, Key: e.Key, Forget: e.Forget, Signed: now.UnixMilli()})
+	case primary.DoRecall:
+		c.tell(e.To, wire.Packet{Recall: e.Job, Signed: now.UnixMilli()})
 	default:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	}
@@ -115,7 +117,7 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 func (c *Core) ask(now time.Time, ad wire.Advertisement) {
 	a := c.Claims.Advertised(now, ad)
 	c.number(now, &a)
-	c.soon = append(c.soon, inner{answer: &a})
+	c.soon = append(c.soon, wire.Packet{Answer: &a})
 }
 
 // follow has it found out how the jobs end that a job waits for.

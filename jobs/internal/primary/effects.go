@@ -61,6 +61,11 @@ type (
 		Job    jobs.ID
 		Forget bool // nor is another one
 	}
+	// DoRecall tells a node that the job would take what is held there for jobs after it.
+	DoRecall struct {
+		To  vicinity.ID
+		Job jobs.ID
+	}
 	// DoCollect fetches the output files of a rank: Collected.
 	DoCollect struct {
 		From   vicinity.ID
@@ -85,6 +90,7 @@ func (DoGrant) ofPrimary()    {}
 func (DoStart) ofPrimary()    {}
 func (DoRelease) ofPrimary()  {}
 func (DoYield) ofPrimary()    {}
+func (DoRecall) ofPrimary()   {}
 func (DoCollect) ofPrimary()  {}
 func (DoAccepted) ofPrimary() {}
 func (DoAnswer) ofPrimary()   {}

@@ -151,6 +151,9 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 	}
 	p.grant(now, n.Grant)
 	p.yield(n.Release, n.Over)
+	for _, id := range n.Recall {
+		p.Do(DoRecall{To: id, Job: p.Rec.ID})
+	}
 	switch {
 	case n.Flood.Number == 0:
 	case n.Flood.Radius == 0:

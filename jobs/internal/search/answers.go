@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -28,6 +29,14 @@ type offer struct {
 // offers are those of nodes that stand.
 type offers map[vicinity.ID]offer
 
+// workers returns how many all of them are for.
+func (o offers) workers() (n int) {
+	for _, offer := range o {
+		n += offer.workers
+	}
+	return n
+}
+
 // recalled returns how many ranks were assigned to offers that a job which goes before
 // wants, and the distance of the nearest of these.
 func (o offers) recalled(list []placement.Offer, assign []int) (ranks int, nearest time.Duration) {
@@ -51,6 +60,7 @@ type capacity struct {
 type hope struct {
 	workers int
 	since   time.Time
+	asked   bool // for it
 }
 
 // nodeAnswers is what nodes have answered.
@@ -134,6 +144,34 @@ func (s *nodeAnswers) hoped(now time.Time, nearer time.Duration) (workers int, u
 		}
 	}
 	return workers, until
+}
+
+// recall lists the nodes that are to be asked for what they hold for others: the nearest of
+// those that are nearer than the ranks to which they would be assigned, whose distances are
+// given, the farthest first. None is listed twice.
+func (s *nodeAnswers) recall(now time.Time, ranks []time.Duration) (list []vicinity.ID) {
+	var near []vicinity.ID
+	for id, h := range s.hopes {
+		if now.Before(h.since.Add(MaxHope)) {
+			near = append(near, id)
+		}
+	}
+	slices.SortFunc(near, func(a, b vicinity.ID) int {
+		return cmp.Or(cmp.Compare(s.Answers[a].RTT, s.Answers[b].RTT), cmp.Compare(a, b))
+	})
+	for _, id := range near {
+		h := s.hopes[id]
+		if len(ranks) == 0 || time.Duration(s.Answers[id].RTT) >= ranks[0] {
+			break
+		}
+		ranks = ranks[min(h.workers, len(ranks)):]
+		if !h.asked {
+			h.asked = true
+			s.hopes[id] = h
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // expire drops the offers that have ended.

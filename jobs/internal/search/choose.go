@@ -16,10 +16,7 @@ import (
 // workers would be welcome: 0 if they would not.
 func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duration) {
 	s.decideAt = time.Time{}
-	total := 0
-	for _, o := range s.Offers {
-		total += o.workers
-	}
+	total := s.Offers.workers()
 	if total == 0 || total < d.Least {
 		return anywhere
 	}
@@ -62,6 +59,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 			return anywhere
 		case recalled == 0: // else who waits for them has waited enough
 			n.Release = append(n.Release, s.spare(offers, assign)...)
+			n.Recall = s.recall(now, ranges(offers, assign))
 			s.decideAt = until
 			return s.horizon
 		}
@@ -117,6 +115,16 @@ func (s *Search) askAgain(now time.Time, n *Next) bool {
 	}
 	n.Extend = append(n.Extend, s.frontier.Silent(now, s.horizon, s.Measured)...)
 	return len(n.Extend) > 0
+}
+
+// ranges lists the distances of ranks, the farthest first.
+func ranges(offers []placement.Offer, assign []int) (list []time.Duration) {
+	for _, i := range assign {
+		list = append(list, offers[i].RTT)
+	}
+	slices.Sort(list)
+	slices.Reverse(list)
+	return list
 }
 
 // wantedBack reports whether it would be right to give back offers that ranks were assigned

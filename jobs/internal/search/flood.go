@@ -202,10 +202,7 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 	if !s.open(now) {
 		return
 	}
-	short := d.Wanted
-	for _, o := range s.Offers {
-		short -= o.workers
-	}
+	short := d.Wanted - s.Offers.workers()
 	if short > 0 {
 		soon, until := s.freeSoon(now)
 		if soon >= short {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
@@ -126,6 +127,39 @@ func TestRecalledOffers(t *testing.T) {
 		h.now = n.Until
 	}
 	t.Fatal("keeps an older job waiting, and takes nothing")
+}
+
+// What nodes hold for others is asked for once, and no more of it than would be taken.
+func TestOnlyWhatWouldBeTakenIsRecalled(t *testing.T) {
+	recalled := func(n Next, want ...int) {
+		t.Helper()
+		if len(n.Recall) != len(want) {
+			t.Fatalf("recalls %v, want those of nodes %v", n.Recall, want)
+		}
+		for i, k := range want {
+			if n.Recall[i] != jobtest.Node(k) {
+				t.Fatalf("recalls %v, want those of nodes %v", n.Recall, want)
+			}
+		}
+	}
+	h := begun(3)
+	h.answer(9, 0, held(2))
+	h.answer(2, 0, held(1))
+	h.answer(7, 0, held(2))
+	h.answer(8, 2, nil)
+	h.answer(1, 1, nil)
+	recalled(h.next(), 2, 7) // nearer than 8, for its two workers
+	recalled(h.next())
+	h = begun(3)
+	h.s.Sent(h.now, 1, flood.Flood{})
+	h.now = h.now.Add(9 * time.Millisecond)
+	for node, workers := range map[int]int{2: 1, 7: 1, 9: 2} {
+		h.answer(node, 0, func(a *wire.Answer) { a.Held, a.Hops = workers, 1 })
+	}
+	recalled(h.next()) // others may offer
+	h.answer(8, 1, nil)
+	h.now = h.now.Add(20 * time.Millisecond)
+	recalled(h.next(), 2, 7)
 }
 
 // Own slots that others may leave are waited for rather than to take those of the nearest

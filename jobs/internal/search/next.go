@@ -24,6 +24,7 @@ type Next struct {
 	Measure []Measurement
 	Grant   []Choice
 	Release []Returned    // offers that are given back
+	Recall  []vicinity.ID // nodes that hold for others what would be taken
 	Over    bool          // these need not offer again
 	Flood   jobs.Round    // to be advertised; Number 0 = none, Radius 0 = to this node alone
 	Extend  []flood.Reach // nodes beyond which the latest flood is carried

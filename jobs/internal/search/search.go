@@ -7,6 +7,7 @@ package search
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"zorilla/flood"
@@ -111,6 +112,13 @@ func (s *Search) Next(now time.Time, d Demand) (n Next) {
 	default:
 		n.Release = append(n.Release, s.recalled(now)...)
 		s.reachOut(now, &d, &n)
+		if short := d.Wanted - s.Offers.workers(); short > 0 && len(s.hopes) > 0 {
+			if ready := s.frontier.Ready(); now.Before(ready) { // those that were reached may offer
+				s.extendAt = agenda.Earlier(s.extendAt, ready)
+			} else {
+				n.Recall = s.recall(now, slices.Repeat([]time.Duration{anywhere}, short))
+			}
+		}
 	}
 	n.Outlook = s.Outlook(d)
 	return n

@@ -65,6 +65,7 @@ func signedMessages(t *testing.T) map[string]golden.Message {
 			Disk: 1 << 20, GPUs: 1, Where: "slots >= 2", Priority: -3, Stamp: 0x1234, Near: true, Life: 60_000, Signed: 1_795_341_600_000})},
 		"offer":   {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Key: 1 << 40, Workers: 3, Capacity: 8, Hops: 2, Rim: true, Onward: 7, At: at}})},
 		"decline": {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Capacity: 8, Reason: "no free slots", Free: 90_000, Hops: 1, Onward: 7}})},
+		"recall":  {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Recall: job, Signed: 1_795_341_600_000})},
 		"yield":   {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Yield: job, Forget: true, Signed: 1_795_341_600_000})},
 	}
 }

@@ -1,0 +1,34 @@
+package claims
+
+import (
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
+)
+
+// Recalled asks for offers back that keep a job from workers which its origin would take. The
+// job waits in the queue; what is held for jobs before it is not asked for.
+func (c *Claims) Recalled(now time.Time, job jobs.ID) {
+	c.expire(now)
+	i := c.position(job)
+	if i < 0 || c.idle() != "" || c.Ending[job] {
+		return
+	}
+	ad, offered := c.Queue[i].Ad, 0
+	if h := c.Holds[job]; h != nil {
+		offered = h.Workers
+	}
+	workers := c.hoped(ad.Order(), ad.Needs(), ad.Wanted, offered)
+	for _, id := range c.lastFirst(func(h *Hold) bool { return ad.Order().Before(h.order) }) {
+		if workers <= 0 {
+			return
+		}
+		h := c.Holds[id]
+		if workers -= h.Workers; h.recalled.IsZero() {
+			h.recalled = now
+			a := wire.Answer{Job: id, Key: h.key, Workers: h.Workers, Capacity: c.capacity(h.Needs), Recall: true}
+			c.taken = append(c.taken, Outgoing{h.Ad.Origin(), a})
+		}
+	}
+}
