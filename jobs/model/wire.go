@@ -96,7 +96,7 @@ var errNoFiles = errors.New("no answer")
 
 func (m *Model) packet(to vicinity.ID, p wire.Packet) {
 	p.To = to
-	job := cmp.Or(p.Yield, p.Recall)
+	job := cmp.Or(p.Yield, p.Recall, p.Grant)
 	if p.Answer != nil {
 		job = p.Answer.Job
 	}

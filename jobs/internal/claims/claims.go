@@ -62,7 +62,8 @@ type Hold struct {
 	Needs   jobs.Needs // of each
 	Expires time.Time
 	// recalled is when a job that goes before wanted it; zero = none did.
-	recalled time.Time
+	recalled  time.Time
+	announced bool // a grant of it is on its way
 }
 
 // RecallTime is how long a job has to decide on an offer that was recalled, since one that
@@ -72,7 +73,7 @@ const RecallTime = 400 * time.Millisecond
 
 // blocks reports whether a hold keeps another job from what it has.
 func (c *Claims) blocks(h *Hold, o jobs.Order) bool {
-	return h.Ad.Job != o.ID && (h.order.Before(o) || h.recalled.IsZero() || c.at.Before(h.recalled.Add(RecallTime)))
+	return h.Ad.Job != o.ID && (h.announced || h.order.Before(o) || h.recalled.IsZero() || c.at.Before(h.recalled.Add(RecallTime)))
 }
 
 // end is when a claim ends at the latest.
@@ -132,7 +133,13 @@ func (c *Claims) hoped(o jobs.Order, w jobs.Needs, wanted, offered int) int {
 	if len(c.Holds) == 0 || offered >= wanted {
 		return 0
 	}
-	n := c.Has.beside(c.Used).fits(w)
+	left := c.Has.beside(c.Used)
+	for id, h := range c.Holds {
+		if h.announced && id != o.ID {
+			left = left.minus(h.Needs, h.Workers)
+		}
+	}
+	n := left.fits(w)
 	if most := c.Limits.MaxWorkersPerJob; most > 0 {
 		n = min(n, most-c.Jobs[o.ID])
 	}
@@ -207,6 +214,7 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 		c.Holds[ad.Job] = h
 	}
 	h.Ad, h.order, h.Needs, h.Workers, h.Expires = ad, ad.Order(), ad.Needs(), n, now.Add(wire.HoldLease)
+	h.announced = false
 	a.Key, a.Workers = h.key, n
 	c.yield(now, h)
 	if n < ad.Wanted {
@@ -225,7 +233,7 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 // These wait in the queue again, and their primaries are told, so that they do
 // not count on what is gone.
 func (c *Claims) yield(now time.Time, h *Hold) {
-	for _, id := range c.lastFirst(func(other *Hold) bool { return h.order.Before(other.order) && !c.blocks(other, h.order) }) {
+	for _, id := range lastFirst(c.Holds, func(other *Hold) bool { return h.order.Before(other.order) && !c.blocks(other, h.order) }) {
 		left, jobs := c.promised()
 		if left.lacks(c.Holds[id].Needs) || jobs && c.Jobs[id] == 0 {
 			ad := c.Holds[id].Ad
@@ -242,14 +250,14 @@ func (c *Claims) yield(now time.Time, h *Hold) {
 }
 
 // lastFirst lists the jobs of those holds, the last in order first.
-func (c *Claims) lastFirst(which func(*Hold) bool) (list []jobs.ID) {
-	for id, h := range c.Holds {
+func lastFirst(holds map[jobs.ID]*Hold, which func(*Hold) bool) (list []jobs.ID) {
+	for id, h := range holds {
 		if which(h) {
 			list = append(list, id)
 		}
 	}
 	slices.SortFunc(list, func(a, b jobs.ID) int {
-		if c.Holds[a].order.Before(c.Holds[b].order) {
+		if holds[a].order.Before(holds[b].order) {
 			return 1
 		}
 		return -1

@@ -139,7 +139,7 @@ func (c *Claims) Limit(l jobs.Limits) {
 	c.Queue = slices.DeleteFunc(c.Queue, func(q *Queued) bool {
 		return !c.admitted(q.Ad.Origin(), q.Ad.Addrs) || forbidden(&l, c.self, &q.Ad) != ""
 	})
-	for _, id := range c.lastFirst(func(*Hold) bool { return true }) {
+	for _, id := range lastFirst(c.Holds, func(*Hold) bool { return true }) {
 		h := c.Holds[id]
 		_, jobs := c.promised()
 		if l.Paused || !c.admitted(h.Ad.Origin(), nil) || forbidden(&l, c.self, &h.Ad) != "" || l.MaxWorkersPerJob > 0 && c.Jobs[id]+h.Workers > l.MaxWorkersPerJob || jobs && c.Jobs[id] == 0 {

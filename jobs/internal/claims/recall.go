@@ -20,7 +20,7 @@ func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 		offered = h.Workers
 	}
 	workers := c.hoped(ad.Order(), ad.Needs(), ad.Wanted, offered)
-	for _, id := range c.lastFirst(func(h *Hold) bool { return ad.Order().Before(h.order) }) {
+	for _, id := range lastFirst(c.Holds, func(h *Hold) bool { return !h.announced && ad.Order().Before(h.order) }) {
 		if workers <= 0 {
 			return
 		}
@@ -30,5 +30,14 @@ func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 			a := wire.Answer{Job: id, Key: h.key, Workers: h.Workers, Capacity: c.capacity(h.Needs), Recall: true}
 			c.taken = append(c.taken, Outgoing{h.Ad.Origin(), a})
 		}
+	}
+}
+
+// Announced tells that a grant of so many of the workers that are held under a key is on its
+// way: no job that goes before gets them any more, and what is held beyond them is free.
+func (c *Claims) Announced(now time.Time, job jobs.ID, key uint64, workers int) {
+	c.expire(now)
+	if h := c.Holds[job]; h != nil && h.key == key && workers <= h.Workers {
+		h.Workers, h.announced = workers, true
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
@@ -75,6 +76,63 @@ func TestHopesAreDashed(t *testing.T) {
 	}
 	if out := c.Offers(later); len(out) != 0 {
 		t.Fatalf("told twice: %+v", out)
+	}
+}
+
+// What is being granted is nobody else's any more, and the rest of the hold is free.
+func TestAnnouncedGrants(t *testing.T) {
+	begin := func() (c *Claims, younger, older wire.Advertisement, key uint64) {
+		c = New(vicinity.Member{ID: jobtest.Node(0), Slots: 3}, jobtest.Rand())
+		younger, older = wiretest.Ad(jobtest.Node(1), "aaaaa", 3, 9), wiretest.Ad(jobtest.Node(2), "bbbbb", 3, 1)
+		key = c.Advertised(jobtest.Start, younger).Key
+		if b := c.Advertised(jobtest.Start, older); b.Workers != 0 || b.Held != 3 {
+			t.Fatalf("the older job is answered %+v", b)
+		}
+		return c, younger, older, key
+	}
+	c, younger, older, key := begin()
+	c.Recalled(jobtest.Start, older.Job)
+	c.TakenBack()
+	c.Announced(jobtest.Start, younger.Job, key, 2)
+	out := c.Offers(jobtest.Start)
+	if len(out) != 1 || out[0].Answer.Job != older.Job || out[0].Answer.Workers != 1 || out[0].Answer.Held != 0 {
+		t.Fatalf("got %+v, want an offer of the rest, and no hope of more", out)
+	}
+	late := jobtest.Start.Add(2 * RecallTime)
+	if out := append(c.Offers(late), c.TakenBack()...); len(out) != 0 {
+		t.Fatalf("got %+v, though all is being granted or offered", out)
+	}
+	if err := c.Granted(late, younger.Origin(), wiretest.Grant(younger, key, 2)); err != nil {
+		t.Fatalf("the grant that was announced: %v", err)
+	}
+
+	c, younger, older, key = begin()
+	c.Announced(jobtest.Start, younger.Job, key, 3)
+	c.Recalled(jobtest.Start, older.Job)
+	if told := c.TakenBack(); len(told) != 0 {
+		t.Errorf("recalls what is being granted: %+v", told)
+	}
+	if out := c.Offers(jobtest.Start); len(out) != 1 || out[0].Answer.Job != older.Job || out[0].Answer.Workers != 0 || out[0].Answer.Held != 0 {
+		t.Errorf("got %+v, want that the older job has no hope", out)
+	}
+	if out := c.Offers(jobtest.Start.Add(wire.HoldLease)); len(out) == 0 || out[0].Answer.Job != older.Job || out[0].Answer.Workers != 3 {
+		t.Errorf("got %+v when no grant has come for so long, want an offer of all", out)
+	}
+
+	for name, wrong := range map[string]func(c *Claims, job jobs.ID, key uint64){
+		"another key":       func(c *Claims, job jobs.ID, key uint64) { c.Announced(jobtest.Start, job, key+1, 1) },
+		"more than is held": func(c *Claims, job jobs.ID, key uint64) { c.Announced(jobtest.Start, job, key, 4) },
+		"it asks again": func(c *Claims, job jobs.ID, key uint64) {
+			c.Announced(jobtest.Start, job, key, 1)
+			c.Advertised(jobtest.Start, wiretest.Ad(jobtest.Node(1), "aaaaa", 3, 9))
+		},
+	} {
+		c, younger, older, key = begin()
+		wrong(c, younger.Job, key)
+		c.Recalled(jobtest.Start, older.Job)
+		if told := c.TakenBack(); len(told) != 1 || told[0].Answer.Workers != 3 {
+			t.Errorf("%s: recalled is %+v, want all three", name, told)
+		}
 	}
 }
 

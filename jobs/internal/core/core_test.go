@@ -9,6 +9,7 @@ import (
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/vicinity"
 )
 
@@ -33,7 +34,7 @@ func TestOffersOfStrangersAreNotTaken(t *testing.T) {
 		now := jobtest.Start
 		id := jobs.NewID(jobtest.Rand(), self.ID)
 		c.Submit(now, id, jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 0)
-		granted := "nobody"
+		granted, announced := "nobody", false
 		for step := range 20 {
 			list, _ := c.Advance(now)
 			for _, a := range list {
@@ -49,6 +50,11 @@ func TestOffersOfStrangersAreNotTaken(t *testing.T) {
 					if e.To != other {
 						t.Errorf("granted to %s", e.To)
 					}
+					if !announced {
+						t.Error("a grant that nobody has announced")
+					}
+				case DoPacket:
+					announced = announced || e.To == other && e.Packet.Grant == id && e.Packet.Key == 1 && e.Packet.Workers == 1
 				}
 			}
 			if step == 3 {
@@ -58,6 +64,22 @@ func TestOffersOfStrangersAreNotTaken(t *testing.T) {
 		}
 		if want := map[string]string{"": "nobody", "other": "other"}[name]; granted != want {
 			t.Errorf("granted to %q, want %q", granted, want)
+		}
+	}
+}
+
+// Only the origin of a job says that its offers are being granted.
+func TestGrantsAreAnnouncedByTheirOriginAlone(t *testing.T) {
+	self, origin := vicinity.Member{ID: jobtest.Node(1), Slots: 2}, jobtest.Node(2)
+	c := New(self, few{origin: {ID: origin}}, jobtest.Rand(), time.Hour)
+	ad := wiretest.Ad(origin, "aaaaa", 2, 1)
+	c.Advertised(jobtest.Start, ad, flood.Message{})
+	out, _ := c.Advance(jobtest.Start)
+	key := out[0].Effect.(DoPacket).Packet.Answer.Key
+	for _, from := range []vicinity.ID{jobtest.Node(3), origin} {
+		c.Received(jobtest.Start, from, wire.Packet{Grant: ad.Job, Key: key, Workers: 1})
+		if got, want := c.Claims.HeldSlots(), map[vicinity.ID]int{jobtest.Node(3): 2, origin: 1}[from]; got != want {
+			t.Errorf("when %v has told, %d slots are held, want %d", from, got, want)
 		}
 	}
 }

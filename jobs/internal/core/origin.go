@@ -108,6 +108,11 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 		c.tell(e.To, wire.Packet{Yield: e.Job, Key: e.Key, Forget: e.Forget, Signed: now.UnixMilli()})
 	case primary.DoRecall:
 		c.tell(e.To, wire.Packet{Recall: e.Job, Signed: now.UnixMilli()})
+	case primary.DoGrant:
+		if g := &e.Grant; e.To != c.Self.ID {
+			c.do(DoPacket{e.To, wire.Packet{Grant: g.Job, Key: g.Key, Workers: len(g.Ranks), Signed: now.UnixMilli()}})
+		}
+		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	default:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	}

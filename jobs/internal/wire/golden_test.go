@@ -63,10 +63,11 @@ func signedMessages(t *testing.T) map[string]golden.Message {
 	return map[string]golden.Message{
 		"advertisement": {Decode: ad, Bytes: sign(wire.SignatureDomain, wire.Advertisement{Job: job, Addrs: []string{"10.0.0.7:5444"}, Round: 2, Wanted: 40, Slots: 2, Memory: 1 << 30,
 			Disk: 1 << 20, GPUs: 1, Where: "slots >= 2", Priority: -3, Stamp: 0x1234, Near: true, Life: 60_000, Signed: 1_795_341_600_000})},
-		"offer":   {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Key: 1 << 40, Workers: 3, Capacity: 8, Hops: 2, Rim: true, Onward: 7, At: at}})},
-		"decline": {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Capacity: 8, Reason: "no free slots", Free: 90_000, Hops: 1, Onward: 7}})},
-		"recall":  {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Recall: job, Signed: 1_795_341_600_000})},
-		"yield":   {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Yield: job, Forget: true, Signed: 1_795_341_600_000})},
+		"offer":    {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Key: 1 << 40, Workers: 3, Capacity: 8, Hops: 2, Rim: true, Onward: 7, At: at}})},
+		"decline":  {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Capacity: 8, Reason: "no free slots", Free: 90_000, Hops: 1, Onward: 7}})},
+		"granting": {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Grant: job, Key: 1 << 40, Workers: 3, Signed: 1_795_341_600_000})},
+		"recall":   {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Recall: job, Signed: 1_795_341_600_000})},
+		"yield":    {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Yield: job, Forget: true, Signed: 1_795_341_600_000})},
 	}
 }
 
