@@ -5,6 +5,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -46,7 +47,8 @@ func TestResults(t *testing.T) {
 	if err := Keep(dir, func(r *Results) error { _, err := r.Write([]byte("a table\n")); return err }); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "results.txt")); err != nil || string(b) != "a table\n" {
+	of := regexp.MustCompile(`^The program as of commit (not known|[0-9a-f]{7,40}( with changes)?)\.\n\na table\n$`)
+	if b, err := os.ReadFile(filepath.Join(dir, "results.txt")); err != nil || !of.Match(b) {
 		t.Errorf("kept %q, %v", b, err)
 	}
 	why := errors.New("broken")

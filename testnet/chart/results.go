@@ -8,11 +8,15 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Results is where an experiment puts what it finds: what it prints goes to standard
-// output and into results.txt of a folder, tables and figures into files beside it.
+// output and into results.txt of a folder, below a line that names the commit they are of; tables and figures
+// into files beside it.
 // Without a folder only standard output is left.
 type Results struct {
 	io.Writer
@@ -52,8 +56,29 @@ func Keep(dir string, run func(*Results) error) error {
 		return err
 	}
 	r := &Results{Writer: io.MultiWriter(os.Stdout, text), dir: dir}
+	fmt.Fprintf(r, "The program as of commit %s.\n\n", commit())
 	err = run(r)
 	return errors.Join(err, r.err, text.Close())
+}
+
+// program is where that is which experiments are about.
+var program = []string{":/cmd", ":/flood", ":/internal", ":/jobs", ":/node", ":/transfer", ":/vicinity", ":/go.mod"}
+
+// commit names the latest change of the program in the repository of the working directory, and whether
+// there are others beside it. The script .ci/old looks for it.
+func commit() string {
+	git := func(args ...string) (string, error) {
+		out, err := exec.Command("git", slices.Concat(args, []string{"--"}, program)...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	name, err := git("log", "-1", "--format=%h")
+	if err != nil {
+		return "not known"
+	}
+	if changes, err := git("status", "--porcelain"); err != nil || changes != "" {
+		name += " with changes"
+	}
+	return name
 }
 
 // file has a file of the folder written, unless there is none or something failed.

@@ -21,12 +21,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"zorilla/testnet/chart"
@@ -74,7 +71,6 @@ func main() {
 		chart.Exit("loops", play(ctx, &o))
 	}
 	chart.Exit("loops", chart.Keep(o.out, func(r *chart.Results) error {
-		fmt.Fprintf(r, "The program as of commit %s.\n\n", commit(ctx))
 		before := lab.Load()
 		all, err := collect(ctx, &o)
 		if err != nil {
@@ -114,24 +110,4 @@ func collect(ctx context.Context, o *options) (all []job, err error) {
 		all = append(all, some...)
 	}
 	return all, nil
-}
-
-// program is where that is which the nodes run.
-var program = []string{"cmd", "flood", "internal", "jobs", "node", "transfer", "vicinity", "go.mod"}
-
-// commit names what is measured: the latest change of the program, and whether there are
-// others beside it.
-func commit(ctx context.Context) string {
-	git := func(args ...string) (string, error) {
-		out, err := exec.CommandContext(ctx, "git", slices.Concat(args, []string{"--"}, program)...).Output()
-		return strings.TrimSpace(string(out)), err
-	}
-	name, err := git("log", "-1", "--format=%h")
-	if err != nil {
-		return "not known"
-	}
-	if changes, err := git("status", "--porcelain"); err != nil || changes != "" {
-		name += " with changes"
-	}
-	return name
 }

@@ -74,7 +74,7 @@ func run(ctx context.Context, w *chart.Results, o options) (err error) {
 	if err := n.start(ctx, o.nodes, o.atOnce); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%d nodes on %d processors with a load of %s; %s\n\n| what | measured |\n|---|---|\n", o.nodes, runtime.NumCPU(), busy, commit())
+	fmt.Fprintf(w, "%d nodes on %d processors with a load of %s\n\n| what | measured |\n|---|---|\n", o.nodes, runtime.NumCPU(), busy)
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(w, "| %s | %s |\n", what, fmt.Sprintf(format, args...))
 	}

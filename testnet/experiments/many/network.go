@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,18 +47,6 @@ func build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("build zorilla: %w: start me in the root of the repository, or give me the program with -zorilla", err)
 	}
 	return file, nil
-}
-
-// commit says what is measured.
-func commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
-	if err != nil {
-		out = []byte("unknown")
-		if info, ok := debug.ReadBuildInfo(); ok {
-			out = []byte(info.Main.Version)
-		}
-	}
-	return "commit " + strings.TrimSpace(string(out))
 }
 
 func nameOf(i int) string { return "node-" + strconv.Itoa(i) }
