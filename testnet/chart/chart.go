@@ -70,19 +70,29 @@ func (f Figure) draw(path string) error {
 		if s.Colour > 0 {
 			colour = s.Colour - 1
 		}
-		if err := add(p, s, palette[colour%len(palette)]); err != nil {
+		points := f.points(s)
+		if len(points) == 0 {
+			continue
+		}
+		if err := add(p, s, points, palette[colour%len(palette)]); err != nil {
 			return fmt.Errorf("draw %s: series %q: %w", path, s.Name, err)
 		}
 	}
 	return p.Save(vg.Points(720), vg.Points(430), path)
 }
 
-// add draws one series.
-func add(p *plot.Plot, s Series, c color.NRGBA) error {
-	points := make(plotter.XYs, len(s.X))
-	for i := range points {
-		points[i] = plotter.XY{X: s.X[i], Y: s.Y[i]}
+// points are those of a series that have a place in the figure: a logarithm has none for 0.
+func (f Figure) points(s Series) (list plotter.XYs) {
+	for i := range s.X {
+		if (!f.LogX || s.X[i] > 0) && (!f.LogY || s.Y[i] > 0) {
+			list = append(list, plotter.XY{X: s.X[i], Y: s.Y[i]})
+		}
 	}
+	return list
+}
+
+// add draws one series.
+func add(p *plot.Plot, s Series, points plotter.XYs, c color.NRGBA) error {
 	line, marks, err := plotter.NewLinePoints(points)
 	if err != nil {
 		return err

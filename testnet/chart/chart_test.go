@@ -42,6 +42,16 @@ func TestFigureAndTable(t *testing.T) {
 	}
 }
 
+// A logarithm has no place for what costs nothing.
+func TestNothingOnALogarithmicAxis(t *testing.T) {
+	f := Figure{LogY: true, Series: []Series{
+		{Name: "some", X: []float64{1, 2, 3}, Y: []float64{0, 10, 20}}, {Name: "none", X: []float64{1, 2}, Y: []float64{0, 0}},
+	}}
+	if err := f.draw(filepath.Join(t.TempDir(), "zero.png")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestResults(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
 	if err := Keep(dir, func(r *Results) error { _, err := r.Write([]byte("a table\n")); return err }); err != nil {

@@ -31,8 +31,6 @@ type options struct {
 	origins               int
 	settled               int
 	parts                 []string
-	topologies            []topology
-	noises                []string
 	out                   string
 }
 
@@ -55,10 +53,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.seeds, "seeds", 1, "networks of each kind")
 	f.IntVar(&o.origins, "origins", 5, "jobs of each kind in each network, one at a time")
 	f.IntVar(&o.settled, "settled", 1000, "in networks of up to so many nodes these find their neighbours by the vicinity protocol, in its first minute; larger ones are made with the graph that it tends to")
-	parts := f.String("part", "kinds,burst,crowd,change", "kinds: jobs of all sizes, one at a time; burst: a hundred jobs at a hundred nodes in the same second; crowd: fewer, and where their workers are; change: those of nodes that have changed places, or begun")
-	topos := f.String("topology", "six,line,home", "networks of the parts crowd and change: six sites, line, home, matrix")
-	matrix := f.String("matrix", "", "files with round trips that were measured, for -topology matrix; see sim.ReadMatrix")
-	noises := f.String("noise", "lossless,usual", "noise of the parts crowd and change: lossless, usual, loss2, loss10, heavy")
+	parts := f.String("part", "kinds,burst", "kinds: jobs of all sizes, one at a time; burst: a hundred jobs at a hundred nodes in the same second")
 	f.StringVar(&o.out, "out", "docs/experiments/search", "folder for the results; empty = none")
 	quick := f.Bool("quick", false, "networks of 100 and 1000 nodes at six sites, no vicinity protocol, no files")
 	if err := f.Parse(args); err != nil {
@@ -87,10 +82,7 @@ func parse(args []string) (options, error) {
 		}
 	}
 	o.fills, o.modes = strings.Split(*fills, ","), strings.Split(*modes, ",")
-	o.parts, o.noises = strings.Split(*parts, ","), strings.Split(*noises, ",")
-	if err == nil {
-		o.topologies, err = topologies(*topos, *matrix)
-	}
+	o.parts = strings.Split(*parts, ",")
 	return o, err
 }
 
@@ -138,13 +130,6 @@ func run(w *chart.Results, o options) error {
 			}
 		}
 		fmt.Fprintln(w)
-	}
-	for part, list := range map[string]func(topology, string) []crowd{"crowd": crowds, "change": changes} {
-		if slices.Contains(o.parts, part) {
-			if err := crowded(w, o, list); err != nil {
-				return err
-			}
-		}
 	}
 	fmt.Fprint(w, verdict(all))
 	keep(w, all, bursts)

@@ -43,37 +43,3 @@ func TestSmallNetwork(t *testing.T) {
 		t.Error("load \"many\" is accepted")
 	}
 }
-
-// A crowd, small: what is compared with what, and that nothing fails.
-func TestCrowd(t *testing.T) {
-	list, err := topologies("line,matrix", "../../sim/testdata/detours.txt")
-	if err != nil || len(list) != 2 {
-		t.Fatalf("got %d, %v", len(list), err)
-	}
-	for _, topology := range list {
-		for _, c := range []crowd{
-			{fill: 50, jobs: 4, workers: 2, one: true},
-			{fill: 50, jobs: 4, workers: 2},
-			{fill: 50, jobs: 4, workers: 2, alone: true, apart: 5 * time.Second},
-			{jobs: 4, workers: 2, alone: true, apart: 5 * time.Second, moved: time.Minute},
-		} {
-			c.topology, c.noise, c.nodes, c.settle = topology, "lossless", 30, 20*time.Second
-			r, err := c.run(7)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%+v", r)
-			if r.failed > 0 || len(r.starts) != 4 || r.ratio <= 0 || c.alone && (r.ratio < 0.99 || r.ratio > 1.2) || c.one && r.wholeCopies == 0 {
-				t.Errorf("%s, %+v: got %+v", topology.name, c, r)
-			}
-		}
-	}
-	for _, bad := range [][2]string{{"moon", ""}, {"matrix", ""}, {"matrix", "main.go"}, {"line", "no such file"}} {
-		if _, err := topologies(bad[0], bad[1]); err == nil {
-			t.Errorf("topology %q with file %q is accepted", bad[0], bad[1])
-		}
-	}
-	if _, err := noise("none"); err == nil {
-		t.Error("noise none is accepted")
-	}
-}

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/testnet/chart"
 	"zorilla/testnet/sim"
 )
 
@@ -25,6 +23,14 @@ type crowd struct {
 	moved         time.Duration // since a tenth of the nodes changed places, who submit the jobs; 0 = none did
 	seeds         int
 }
+
+const (
+	slots = 2                // of a node
+	limit = 10 * time.Minute // a job that takes longer has failed
+)
+
+// kinds lists what is measured of networks of a kind, by the name of the part.
+var kinds = map[string]func(t topology, noise string) []crowd{"burst": bursts, "alone": lonely, "change": changes}
 
 // changes lists what is measured of networks that have just changed, or begun.
 func changes(t topology, noise string) (list []crowd) {
@@ -45,40 +51,55 @@ func changes(t topology, noise string) (list []crowd) {
 	return list
 }
 
-// crowds lists what is measured, for networks of a kind.
-func crowds(t topology, noise string) (list []crowd) {
-	add := func(c crowd) {
-		c.topology, c.noise, c.settle, c.seeds = t, noise, 20*time.Second, 5
-		if c.nodes == 0 {
-			c.nodes = 100
+// young is what is measured of networks that have just found their neighbours.
+func young(t topology, noise string) crowd {
+	return crowd{topology: t, noise: noise, nodes: 100, settle: 20 * time.Second, seeds: 5}
+}
+
+// bursts lists what is measured of jobs that are submitted together.
+func bursts(t topology, noise string) (list []crowd) {
+	add := func(fill, jobs, workers int, change func(*crowd)) {
+		c := young(t, noise)
+		c.fill, c.jobs, c.workers = fill, jobs, workers
+		if change != nil {
+			change(&c)
 		}
 		list = append(list, c)
 	}
 	for _, fill := range []int{0, 50} {
 		for _, apart := range []time.Duration{0, 300 * time.Millisecond} {
-			add(crowd{fill: fill, jobs: 10, workers: 4, one: true, apart: apart})
-			add(crowd{fill: fill, jobs: 10, workers: 4, apart: apart})
+			for _, one := range []bool{true, false} {
+				add(fill, 10, 4, func(c *crowd) { c.apart, c.one = apart, one })
+			}
 		}
 	}
-	add(crowd{jobs: 8, workers: 8})
-	add(crowd{fill: 50, jobs: 20, workers: 2})
-	add(crowd{fill: 50, jobs: 20, workers: 2, nodes: 400})
-	add(crowd{fill: 80, jobs: 20, workers: 2})
+	add(0, 8, 8, nil)
+	add(50, 20, 2, nil)
+	add(50, 20, 2, func(c *crowd) { c.nodes = 400 })
+	add(80, 20, 2, nil)
+	return list
+}
+
+// lonely lists what is measured of jobs of which each has ended before the next.
+func lonely(t topology, noise string) (list []crowd) {
 	for _, fill := range []int{0, 80, 95} {
-		add(crowd{fill: fill, jobs: 24, workers: 8, alone: true, apart: 10 * time.Second})
+		c := young(t, noise)
+		c.fill, c.jobs, c.workers, c.alone, c.apart = fill, 24, 8, true, 10*time.Second
+		list = append(list, c)
 	}
 	return list
 }
 
-// crowdSeed is what came of it in one network.
-type crowdSeed struct {
+// outcome is what came of it in one network.
+type outcome struct {
 	ratio       float64 // of the sums of all jobs' round trips
 	worst       float64 // of one job; where all have one origin it is the ratio
 	starts      []time.Duration
 	copies      []int
 	whole       time.Duration // start of one job of all workers, where there is one origin
 	wholeCopies int
-	far         time.Duration // round trip to the farthest worker
+	trips       []float64     // starts, in round trips to the farthest worker
+	far         time.Duration // the longest of these
 	failed      int
 }
 
@@ -134,7 +155,7 @@ func (c *crowd) spec(workers int) jobs.Spec {
 }
 
 // run submits the jobs of one network and waits for all to start.
-func (c *crowd) run(seed uint64) (r crowdSeed, err error) {
+func (c *crowd) run(seed uint64) (r outcome, err error) {
 	o, free, err := c.network(seed)
 	if err != nil {
 		return r, err
@@ -183,7 +204,11 @@ func (c *crowd) run(seed uint64) (r crowdSeed, err error) {
 		r.copies = append(r.copies, g.Cost(id).Sum.Messages)
 		chosen := g.Workers(origins[i], id)
 		a, b := sum(o.Distances(origins[i], chosen)), sum(o.Distances(origins[i], ideal))
-		r.far = max(r.far, o.Distance(origins[i], ideal[len(ideal)-1]))
+		far := slices.Max(o.Distances(origins[i], chosen))
+		r.far = max(r.far, far)
+		if far >= time.Millisecond { // else it is not distance that takes time
+			r.trips = append(r.trips, float64(r.starts[len(r.starts)-1])/float64(far))
+		}
 		mine, best = mine+a, best+b
 		if !c.one || c.alone {
 			r.worst = max(r.worst, float64(a+sim.Resolution)/float64(b+sim.Resolution))
@@ -198,7 +223,7 @@ func (c *crowd) run(seed uint64) (r crowdSeed, err error) {
 }
 
 // asOne measures one job that has all the workers, in the same network.
-func (c *crowd) asOne(seed uint64, origin int, r *crowdSeed) error {
+func (c *crowd) asOne(seed uint64, origin int, r *outcome) error {
 	o, free, err := c.network(seed)
 	if err != nil {
 		return err
@@ -220,74 +245,4 @@ func sum(list []time.Duration) (all time.Duration) {
 		all += d
 	}
 	return all
-}
-
-const crowdHeader = "network noise     nodes fill jobs x workers  apart  origins         | ratio: median  worst seed, job | start ms: median  p90   worst  (one job of all)  RTT | copies a job: median   most    all  (one job of all) failed"
-
-// measure runs a crowd in several networks and returns a line.
-func (c *crowd) measure() (string, error) {
-	var ratios []float64
-	var starts, wholes []time.Duration
-	var copies, alone []int
-	worst, far, failed := 0.0, time.Duration(0), 0
-	for seed := range c.seeds {
-		r, err := c.run(uint64(seed) + 1)
-		if err != nil {
-			return "", err
-		}
-		ratios, starts, copies = append(ratios, r.ratio), append(starts, r.starts...), append(copies, r.copies...)
-		wholes, alone = append(wholes, r.whole), append(alone, r.wholeCopies)
-		worst, far, failed = max(worst, r.worst), max(far, r.far), failed+r.failed
-	}
-	slices.Sort(ratios)
-	slices.Sort(starts)
-	slices.Sort(copies)
-	slices.Sort(wholes)
-	slices.Sort(alone)
-	origins := "many"
-	if c.alone {
-		origins = "alone"
-	}
-	if c.one {
-		origins = "one"
-	}
-	if c.moved > 0 {
-		origins = fmt.Sprintf("moved %g s ago", c.moved.Seconds())
-	} else if c.settle <= 10*time.Second {
-		origins = fmt.Sprintf("all %g s old", c.settle.Seconds())
-	}
-	if len(starts) == 0 {
-		return "none started", nil
-	}
-	all := 0
-	for _, n := range copies {
-		all += n
-	}
-	at := func(list []time.Duration, share float64) float64 {
-		return millis(list[int(share*float64(len(list)-1))])
-	}
-	return fmt.Sprintf("%-7s %-9s %5d %4d %4d x %-7d %6d  %-15s | %13.3f %11.3f %5.2f | %16.0f %6.0f %6.0f %15.0f %6.0f | %20d %6d %7d %15d %6d",
-		c.name, c.noise, c.nodes, c.fill, c.jobs, c.workers, c.apart.Milliseconds(), origins,
-		ratios[len(ratios)/2], ratios[len(ratios)-1], worst,
-		at(starts, 0.5), at(starts, 0.9), at(starts, 1), at(wholes, 0.5), millis(far),
-		copies[len(copies)/2], copies[len(copies)-1], all/c.seeds, alone[len(alone)/2], failed), nil
-}
-
-// crowded prints a line for each kind of crowd.
-func crowded(w *chart.Results, o options, list func(t topology, noise string) []crowd) error {
-	fmt.Fprintln(w, crowdHeader)
-	for _, t := range o.topologies {
-		for _, noise := range o.noises {
-			for _, c := range list(t, noise) {
-				c.seeds = max(c.seeds, o.seeds)
-				line, err := c.measure()
-				if err != nil {
-					return err
-				}
-				fmt.Fprintln(w, line)
-			}
-		}
-	}
-	fmt.Fprintln(w)
-	return nil
 }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"zorilla/testnet/chart"
+)
+
+// A crowd, small: what is compared with what, and that nothing fails.
+func TestCrowd(t *testing.T) {
+	list, err := topologies("line,matrix", "../../sim/testdata/detours.txt")
+	if err != nil || len(list) != 2 {
+		t.Fatalf("got %d, %v", len(list), err)
+	}
+	for _, topology := range list {
+		for _, c := range []crowd{
+			{fill: 50, jobs: 4, workers: 2, one: true},
+			{fill: 50, jobs: 4, workers: 2},
+			{fill: 50, jobs: 4, workers: 2, alone: true, apart: 5 * time.Second},
+			{jobs: 4, workers: 2, alone: true, apart: 5 * time.Second, moved: time.Minute},
+		} {
+			c.topology, c.noise, c.nodes, c.settle = topology, "lossless", 30, 20*time.Second
+			r, err := c.run(7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%+v", r)
+			if r.failed > 0 || len(r.starts) != 4 || r.ratio <= 0 || c.alone && (r.ratio < 0.99 || r.ratio > 1.2) || c.one && r.wholeCopies == 0 {
+				t.Errorf("%s, %+v: got %+v", topology.name, c, r)
+			}
+		}
+	}
+	for _, bad := range [][2]string{{"moon", ""}, {"matrix", ""}, {"matrix", "main.go"}, {"line", "no such file"}} {
+		if _, err := topologies(bad[0], bad[1]); err == nil {
+			t.Errorf("topology %q with file %q is accepted", bad[0], bad[1])
+		}
+	}
+	if _, err := noise("none"); err == nil {
+		t.Error("noise none is accepted")
+	}
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"-part", "alone", "-topology", "line", "-rows", "1,3", "-out", ""})
+	if err != nil || len(o.parts) != 1 || len(o.topologies) != 1 || len(o.noises) != 2 || len(o.rows) != 2 || o.out != "" {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	for _, bad := range [][]string{{"-part", "none"}, {"-noise", "none"}, {"-rows", "0"}, {"-topology", "moon"}} {
+		if _, err := parse(bad); err == nil {
+			t.Errorf("%v is accepted", bad)
+		}
+	}
+}
+
+// A row has as many cells as there are columns.
+func TestRows(t *testing.T) {
+	dir := t.TempDir()
+	o, err := parse([]string{"-part", "burst", "-topology", "line", "-noise", "lossless", "-rows", "1", "-seeds", "1", "-out", dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := chart.Keep(o.out, func(w *chart.Results) error { return run(w, o) }); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(dir, "crowd.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll() // as many cells everywhere, else this is an error
+	if err != nil || len(lines) != 2 {
+		t.Fatalf("got %v, %v", lines, err)
+	}
+	row := map[string]string{}
+	for i, name := range lines[0] {
+		row[name] = lines[1][i]
+	}
+	if row["jobs"] != "10" || row["failed"] != "0" || row["whole_copies_median"] == "0" || row["ratio_median"] == "0" {
+		t.Errorf("got %v", row)
+	}
+}
