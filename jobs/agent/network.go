@@ -25,6 +25,11 @@ func (s *Service) perform(a core.Action) {
 		s.sendPacket(e.To, e.Packet)
 	case primary.DoExtend:
 		s.overlay.Extend(e.Flood, e.Rim)
+	case core.DoConnect:
+		s.overlay.Learn(e.To, e.Addrs)
+		if s.ahead.due(time.Now(), e.To) {
+			s.loop.Go(func() { connect(s.loop.Stopped, s.peers, e.To) })
+		}
 	case primary.DoProbe:
 		s.overlay.Probe(e.ID)
 	case primary.DoMeasure:

@@ -81,8 +81,9 @@ type Service struct {
 	visits     // of who runs more beside workers
 
 	// Owned by the loop.
-	core *core.Core
-	exec *executor.Executor
+	core  *core.Core
+	exec  *executor.Executor
+	ahead ahead
 
 	clocks *clocks // of other nodes; it has a mutex of its own
 }
@@ -96,7 +97,7 @@ func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
 		loop: loop.New(cfg.Log), peers: &peer.Client{HTTP: cfg.Client, Sessions: cmp.Or(cfg.Sessions, cfg.Client)}, dropped: &peer.Counters{},
-		clocks: newClocks(time.Now()),
+		clocks: newClocks(time.Now()), ahead: ahead{},
 	}
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign}, cfg.Rand, w.OrphanLimit)
 	s.core.Claims.Limits, s.core.Claims.Disk.Keep = cfg.Limits, cfg.KeepFree

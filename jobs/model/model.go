@@ -87,6 +87,7 @@ type Actions struct {
 	Extends  []Extend
 	Messages []Message
 	Probes   []vicinity.ID // members whose round trip should be measured soon
+	Connects []vicinity.ID // nodes that requests will go to soon
 }
 
 // Advert is an advertisement to be flooded.
@@ -240,6 +241,8 @@ func (m *Model) perform(now time.Time, a core.Action) {
 		m.answer(a.Job, e)
 	case primary.DoExtend:
 		m.out.Extends = append(m.out.Extends, Extend{Job: a.Job, Flood: e.Flood, Rim: e.Rim})
+	case core.DoConnect:
+		m.out.Connects = append(m.out.Connects, e.To)
 	case primary.DoProbe:
 		m.out.Probes = append(m.out.Probes, e.ID)
 	case primary.DoGrant:

@@ -251,6 +251,11 @@ func (g *Grid) perform(i int, out model.Actions) {
 	for _, id := range out.Probes {
 		g.probe(i, id)
 	}
+	for _, id := range out.Connects {
+		if to, ok := g.o.Index(id); ok {
+			g.connect(i, to)
+		}
+	}
 	n := g.nodes[i]
 	if next := n.jobs.Next(); !next.IsZero() {
 		if at := max(g.o.at, next.Sub(time.Unix(0, 0))-n.clock); at < n.timer {

@@ -34,10 +34,14 @@ func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 }
 
 // Announced tells that a grant of so many of the workers that are held under a key is on its
-// way: no job that goes before gets them any more, and what is held beyond them is free.
-func (c *Claims) Announced(now time.Time, job jobs.ID, key uint64, workers int) {
+// way: no job that goes before gets them any more, and what is held beyond them is free. It
+// returns the hold, nil if nothing is held so.
+func (c *Claims) Announced(now time.Time, job jobs.ID, key uint64, workers int) *Hold {
 	c.expire(now)
-	if h := c.Holds[job]; h != nil && h.key == key && workers <= h.Workers {
-		h.Workers, h.announced = workers, true
+	h := c.Holds[job]
+	if h == nil || h.key != key || workers > h.Workers {
+		return nil
 	}
+	h.Workers, h.announced = workers, true
+	return h
 }

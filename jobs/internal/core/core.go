@@ -82,6 +82,13 @@ type DoPacket struct {
 	Packet wire.Packet
 }
 
+// DoConnect connects to a node that will have to be told something soon, unless that was done
+// not long ago.
+type DoConnect struct {
+	To    vicinity.ID
+	Addrs []string
+}
+
 // New makes the core of an idle node. Rnd is the core's own from then on.
 func New(self vicinity.Member, net Network, rnd *rand.Rand, orphan time.Duration) *Core {
 	c := &Core{Self: self, network: net, rnd: rnd, Claims: claims.New(self, rnd), Jobs: map[jobs.ID]*Job{}}

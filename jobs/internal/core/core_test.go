@@ -81,5 +81,14 @@ func TestGrantsAreAnnouncedByTheirOriginAlone(t *testing.T) {
 		if got, want := c.Claims.HeldSlots(), map[vicinity.ID]int{jobtest.Node(3): 2, origin: 1}[from]; got != want {
 			t.Errorf("when %v has told, %d slots are held, want %d", from, got, want)
 		}
+		connects := 0
+		for out, _ := c.Advance(jobtest.Start); len(out) > 0; out = out[1:] {
+			if e, ok := out[0].Effect.(DoConnect); ok && e.To == origin {
+				connects++
+			}
+		}
+		if want := map[vicinity.ID]int{origin: 1}[from]; connects != want {
+			t.Errorf("when %v has told, the node connects to the origin %d times, want %d", from, connects, want)
+		}
 	}
 }

@@ -32,7 +32,9 @@ func (c *Core) Received(now time.Time, from vicinity.ID, p wire.Packet) {
 		c.answered(now, from, *p.Answer)
 	case p.Grant != "":
 		if p.Grant.Origin() == from {
-			c.Claims.Announced(now, p.Grant, p.Key, p.Workers)
+			if h := c.Claims.Announced(now, p.Grant, p.Key, p.Workers); h != nil {
+				c.do(DoConnect{from, h.Ad.Addrs})
+			}
 			c.offerQueued(now)
 		}
 	case p.Recall != "":
