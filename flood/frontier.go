@@ -101,6 +101,9 @@ func (f *Frontier) Silent(now time.Time, horizon time.Duration, measured func(vi
 	return list
 }
 
+// Unanswered lists the nodes that were sent a copy by this node itself and have not answered.
+func (f *Frontier) Unanswered() []vicinity.ID { return slices.Sorted(maps.Keys(f.asked)) }
+
 // Answered takes the first answer of a node; more of the same node do nothing.
 func (f *Frontier) Answered(now time.Time, r Reach) {
 	if f.seen == nil || f.seen[r.Node] {

@@ -198,9 +198,18 @@ type NodeAnswer struct {
 	Offered int            `json:"offered"`          // workers
 	Reason  string         `json:"reason,omitempty"` // why not, or why not more
 	Fate    string         `json:"fate,omitempty"`   // what became of the offer, or of slots that were held for another job
-	At      time.Time      `json:"at"`
-	Round   int            `json:"round,omitempty"` // the flood that it answered; 0 = it offered from its queue
-	Hops    int            `json:"hops,omitempty"`  // links that the flood travelled to it; 0 = the origin itself
+	At      time.Time      `json:"at,omitzero"`      // zero = it has not answered
+	Round   int            `json:"round,omitempty"`  // the flood that it answered; 0 = it offered from its queue
+	Hops    int            `json:"hops,omitempty"`   // links that the flood travelled to it; 0 = the origin itself
+}
+
+// Why tells why a node declined, and what became of what it offered or held for others; "" if
+// its offer stands.
+func (n NodeAnswer) Why() string {
+	if n.Reason != "" && n.Fate != "" {
+		return n.Reason + ": " + n.Fate
+	}
+	return n.Reason + n.Fate
 }
 
 // Output is a piece of a worker's standard output or error.

@@ -71,7 +71,7 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time) error {
 	if len(e.Nodes) > 0 {
 		table := [][]string{{"NODE", "RTT", "HOPS", "OFFERED", "REASON", "ANSWERED"}}
 		for _, n := range e.Nodes {
-			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), whyNot(n), units.Span(now.Sub(n.At)) + " ago"})
+			table = append(table, []string{nodeName(n.Node.Short(), n.Name), rtt(time.Duration(n.RTT)), strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), n.Why(), answered(n, now)})
 		}
 		if err := con.section(table); err != nil {
 			return err
@@ -83,12 +83,12 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time) error {
 	return con.section(roundTable(e.Rounds, e.Rounds[0].At))
 }
 
-// whyNot tells why a node declined, and what became of what it offered or held for others.
-func whyNot(n jobs.NodeAnswer) string {
-	if n.Reason != "" && n.Fate != "" {
-		return n.Reason + ": " + n.Fate
+// answered tells when a node has answered.
+func answered(n jobs.NodeAnswer, now time.Time) string {
+	if n.At.IsZero() {
+		return "-"
 	}
-	return n.Reason + n.Fate
+	return units.Span(now.Sub(n.At)) + " ago"
 }
 
 // askedLine sums up the answers: "12 nodes: 3 offered, 7 busy, 2 no memory".

@@ -2,13 +2,11 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"zorilla/flood"
 	"zorilla/internal/codec"
-	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
@@ -75,7 +73,7 @@ func (s *Service) grant(e primary.DoGrant) {
 	s.log.Debug().Err(err).Str("job", string(e.Grant.Job)).Str("node", e.To.Short()).Msg("grant")
 	s.loop.Post(func() {
 		s.core.Tell(time.Now(), e.Grant.Job, func(p *primary.Primary) {
-			p.GrantFailed(time.Now(), e.To, e.Grant.Ranks, errors.Is(err, jobs.ErrRefused))
+			p.GrantFailed(time.Now(), e.To, e.Grant.Ranks, wire.WhyRefused(err))
 		})
 	})
 }

@@ -41,7 +41,7 @@ func (s *Service) PeerHandler() http.Handler {
 func (s *Service) granted(from vicinity.ID, g *wire.Grant) (err error) {
 	s.overlay.Learn(from, g.Addrs)
 	if !s.loop.Call(func() { err = s.core.Granted(time.Now(), from, g) }) {
-		return fmt.Errorf("%w: the node is leaving", jobs.ErrRefused)
+		return wire.Refusal(wire.ReasonLeaving)
 	}
 	return err
 }

@@ -165,7 +165,7 @@ func TestRowsOfGrantsThatFail(t *testing.T) {
 		both := jobs.Spec{Args: []string{"sleep", "1000"}, Min: 2, Max: 2}
 		grants(4996 * time.Millisecond) // a hold lasts five seconds, and so long, a little later, is a grant's answer waited for
 		id := g.submit(0, both)
-		wantRow(t, "offer had ended", g.declined(id))
+		wantRow(t, "the grant came too late", g.declined(id))
 		g.cancel(id)
 		grants(5001 * time.Millisecond)
 		id = g.submit(0, both)

@@ -436,7 +436,7 @@ func (m Message) Describe() string {
 		}
 		return fmt.Sprintf("asks #%d %T", b.number, b.body)
 	case reply:
-		text := fmt.Sprintf("reply #%d refused %v, failed %v", b.number, b.refused, b.failed)
+		text := fmt.Sprintf("reply #%d refused %q, failed %v", b.number, b.refused, b.failed)
 		for _, k := range b.ack.Workers {
 			text += fmt.Sprintf(" %d.%d done %v drop %v stop %v", k.Rank, k.Attempt, k.Done, k.Drop, k.Stop)
 		}

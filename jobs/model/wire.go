@@ -62,7 +62,7 @@ type (
 	}
 	reply struct {
 		number   uint64
-		refused  bool
+		refused  string        // why; "" = it was not
 		failed   bool          // it could not be asked
 		ack      wire.Ack      // to a Report
 		state    jobs.State    // to a question; "" = the job is not known
@@ -151,7 +151,7 @@ func (m *Model) expire(now time.Time) {
 
 // replied tells the core what has become of a request.
 func (m *Model) replied(now time.Time, a asked, r reply) {
-	bad := r.failed || r.refused
+	bad := r.failed || r.refused != ""
 	switch e := a.Effect.(type) {
 	case primary.DoGrant:
 		if bad {
@@ -183,7 +183,7 @@ func (m *Model) requested(now time.Time, from vicinity.ID, r request) {
 	switch b := r.body.(type) {
 	case *wire.Grant:
 		err := m.core.Granted(now, from, b)
-		m.send(from, Reply, b.Job, nil, reply{number: r.number, refused: err != nil})
+		m.send(from, Reply, b.Job, nil, reply{number: r.number, refused: wire.WhyRefused(err)})
 	case *wire.Start:
 		m.core.Started(now, from, b)
 	case *wire.Release:

@@ -100,11 +100,14 @@ func wave(shown []jobs.Round, a jobs.NodeAnswer) int {
 
 func describeAnswer(a jobs.NodeAnswer, title string) (kind, text string) {
 	kind, text = "decline", title+" · declined"
-	if a.Offered > 0 {
+	switch {
+	case a.At.IsZero() && a.Hops == 0 && a.Offered == 0:
+		return kind, title + " · " + label(a.Why(), nameLimit)
+	case a.Offered > 0:
 		kind, text = "offer", fmt.Sprintf("%s · offered %s", title, plural(a.Offered, "worker", "workers"))
 	}
-	if a.Reason != "" {
-		text += ": " + label(a.Reason, nameLimit)
+	if why := a.Why(); why != "" {
+		text += ": " + label(why, textLimit)
 	}
 	if a.Hops > 0 {
 		text += " · " + hops(a.Hops)

@@ -55,7 +55,7 @@ func explain(ex *jobs.Explanation, now time.Time) whyView {
 	answers := slices.Clone(ex.Nodes)
 	slices.SortFunc(answers, func(a, b jobs.NodeAnswer) int { return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.Node, b.Node)) })
 	for _, a := range answers[:min(len(answers), maxAnswerRows)] {
-		row := answerRow{Key: label(string(a.Node), nameLimit), Name: cmp.Or(label(a.Name, nameLimit), a.Node.Short()), RTT: latency(time.Duration(a.RTT)), Text: label(a.Reason, textLimit), Tone: "decline"}
+		row := answerRow{Key: label(string(a.Node), nameLimit), Name: cmp.Or(label(a.Name, nameLimit), a.Node.Short()), RTT: latency(time.Duration(a.RTT)), Text: label(a.Why(), textLimit), Tone: "decline"}
 		if a.Offered > 0 {
 			row.Tone = "offer"
 			row.Text = strings.TrimSuffix("offers "+plural(a.Offered, "worker", "workers")+" · "+row.Text, " · ")

@@ -51,6 +51,7 @@ type Claims struct {
 	at    time.Time // of the last input
 	Loose bool      // a hold ended that left room which the queue was not offered yet
 	taken []Outgoing
+	voids voids
 }
 
 // Hold is an offer that the primary has not answered.
@@ -97,7 +98,7 @@ func New(self vicinity.Member, rnd *rand.Rand) *Claims {
 		self: self.ID, about: where.PropertiesOf(self), cannot: unable(self.Enforces), rnd: rnd,
 		Has:    Supply{Slots: self.Slots, memory: self.Memory, disk: math.MaxInt64, GPUs: self.GPUs},
 		Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
-		wheres: map[string]where.Expr{}, Jobs: map[jobs.ID]int{}, gpus: map[int]int{}, Holds: map[jobs.ID]*Hold{}, Ending: map[jobs.ID]bool{},
+		wheres: map[string]where.Expr{}, Jobs: map[jobs.ID]int{}, gpus: map[int]int{}, Holds: map[jobs.ID]*Hold{}, Ending: map[jobs.ID]bool{}, voids: voids{},
 	}
 	if self.Memory == 0 {
 		c.Has.memory = math.MaxInt64
@@ -237,7 +238,7 @@ func (c *Claims) yield(now time.Time, h *Hold) {
 		left, jobs := c.promised()
 		if left.lacks(c.Holds[id].Needs) || jobs && c.Jobs[id] == 0 {
 			ad := c.Holds[id].Ad
-			delete(c.Holds, id)
+			c.voids.end(now, c.Holds, id, wire.ReasonYielded)
 			a := wire.Answer{Job: id, Capacity: c.capacity(ad.Needs()), Reason: wire.ReasonBusy}
 			if c.enqueue(now, ad) {
 				a.Held = c.hoped(ad.Order(), ad.Needs(), ad.Wanted, 0)
@@ -294,13 +295,13 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 	h := c.Holds[job]
 	switch {
 	case h == nil || h.key != g.Key:
-		return fmt.Errorf("%w: nothing is held for job %s under this key", jobs.ErrRefused, job.Short())
+		return wire.Refusal(c.voids.why(job, g.Key))
 	case h.Ad.Origin() != origin:
 		return fmt.Errorf("%w: job %s belongs to another origin", jobs.ErrRefused, job.Short())
 	case g.Spec.Needs() != h.Needs || !slices.Equal(g.Spec.Mounts, h.Ad.Mounts) || g.Spec.Net != h.Ad.Network():
 		return fmt.Errorf("%w: job %s was advertised with other needs", jobs.ErrRefused, job.Short())
 	case n > h.Workers:
-		return fmt.Errorf("%w: %d workers granted, %d offered", jobs.ErrRefused, n, h.Workers)
+		return wire.Refusal(wire.ReasonFewer)
 	}
 	delete(c.Holds, job)
 	c.claim(now, job, n, &g.Spec)
@@ -382,5 +383,5 @@ func (c *Claims) Drain() {
 	if c.Closed == "" {
 		c.Closed = wire.ReasonDraining
 	}
-	clear(c.Holds)
+	c.voids.endAll(c.at, c.Holds, c.Closed)
 }

@@ -142,8 +142,20 @@ func (c *Claims) Limit(l jobs.Limits) {
 	for _, id := range lastFirst(c.Holds, func(*Hold) bool { return true }) {
 		h := c.Holds[id]
 		_, jobs := c.promised()
-		if l.Paused || !c.admitted(h.Ad.Origin(), nil) || forbidden(&l, c.self, &h.Ad) != "" || l.MaxWorkersPerJob > 0 && c.Jobs[id]+h.Workers > l.MaxWorkersPerJob || jobs && c.Jobs[id] == 0 {
-			delete(c.Holds, id)
+		why := forbidden(&l, c.self, &h.Ad)
+		switch {
+		case l.Paused:
+			why = wire.ReasonPaused
+		case !c.admitted(h.Ad.Origin(), nil):
+			why = wire.ReasonDenied
+		case why != "":
+		case l.MaxWorkersPerJob > 0 && c.Jobs[id]+h.Workers > l.MaxWorkersPerJob:
+			why = ownerAllows(l.MaxWorkersPerJob, "worker") + " per job"
+		case jobs && c.Jobs[id] == 0:
+			why = ownerAllows(l.MaxJobs, "job")
+		}
+		if why != "" {
+			c.voids.end(c.at, c.Holds, id, why)
 		}
 	}
 	c.wakeQueue()
@@ -153,7 +165,7 @@ func (c *Claims) Limit(l jobs.Limits) {
 func (c *Claims) Measured(free int64) {
 	was, forWorkers := c.Disk.Full, c.Disk.look(free)
 	if c.Disk.Full {
-		clear(c.Holds)
+		c.voids.endAll(c.at, c.Holds, wire.ReasonFull)
 	}
 	if was && !c.Disk.Full || forWorkers > c.Has.disk {
 		c.wakeQueue()
@@ -198,8 +210,10 @@ func (c *Claims) Busy() int { return min(c.HeldSlots(), c.Has.Slots) }
 // expire forgets holds and queued advertisements whose time has passed.
 func (c *Claims) expire(now time.Time) {
 	c.at = now
+	c.voids.expire(now)
 	for id, h := range c.Holds {
 		if !now.Before(h.Expires) {
+			c.voids.end(now, map[jobs.ID]*Hold{id: h}, id, wire.ReasonLate) // it may still come
 			c.Released(id, 0, false)
 			c.Loose = true
 		}

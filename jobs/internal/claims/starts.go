@@ -49,7 +49,7 @@ func (s *Starts) Worked() { *s = Starts{} }
 // offered if that is too often.
 func (c *Claims) Missed(now time.Time, why string) {
 	if c.Starts.Missed(now, why); c.Starts.Broken != "" {
-		clear(c.Holds)
+		c.voids.endAll(now, c.Holds, c.idle())
 	}
 }
 

@@ -107,11 +107,11 @@ func (p *Participant) engageable(from vicinity.ID, w *Work, g *wire.Grant) error
 	case from != g.Job.Origin():
 		return fmt.Errorf("%w: job %s does not originate at %s", jobs.ErrRefused, g.Job.Short(), from.Short())
 	case p.Leaving > 0:
-		return fmt.Errorf("%w: the node is leaving", jobs.ErrRefused)
+		return wire.Refusal(wire.ReasonLeaving)
 	case w == nil:
 		return nil
 	case w.ending || w.inputs == inputsFailed:
-		return fmt.Errorf("%w: earlier workers of job %s are not gone yet", jobs.ErrRefused, g.Job.Short())
+		return wire.Refusal(wire.ReasonEarlier)
 	}
 	for _, ra := range g.Ranks {
 		if w.find(ra) != nil {

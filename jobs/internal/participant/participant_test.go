@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/docs/tables"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/jobtest"
@@ -129,6 +130,13 @@ func (h *hand) exit(rank int) {
 	}
 }
 
+func wantRow(t *testing.T, name, reason string) {
+	t.Helper()
+	if err := tables.Check("../../../docs/exit-codes.md", name, tables.Seen{Reason: reason}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestGrantsAreRefused(t *testing.T) {
 	h := newHand(t, 4)
 	h.ready(2)
@@ -142,6 +150,8 @@ func TestGrantsAreRefused(t *testing.T) {
 	}
 	if err := h.grant(jobs.Spec{}, 3, 1); !errors.Is(err, jobs.ErrRefused) || !strings.Contains(err.Error(), "are not gone yet") {
 		t.Errorf("while all workers go: %v", err)
+	} else {
+		wantRow(t, "its earlier workers are not gone yet", wire.WhyRefused(err))
 	}
 	h.used(0)
 	h = newHand(t, 4)
@@ -154,7 +164,7 @@ func TestGrantsAreRefused(t *testing.T) {
 	}
 	h = newHand(t, 4)
 	h.p.Leave(h.now, time.Minute)
-	if err := h.grant(jobs.Spec{}, 0, 1); !errors.Is(err, jobs.ErrRefused) || !strings.Contains(err.Error(), "is leaving") {
+	if err := h.grant(jobs.Spec{}, 0, 1); !errors.Is(err, jobs.ErrRefused) || !strings.Contains(err.Error(), wire.ReasonLeaving) {
 		t.Errorf("by a node that leaves: %v", err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/internal/plain"
-	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -61,7 +60,7 @@ func (c *Client) Send(ctx context.Context, to vicinity.ID, path string, msg, res
 	case len(b) > wire.MaxBody:
 		return fmt.Errorf("answer of node %s: %w", to.Short(), codec.ErrMalformed)
 	case r.StatusCode == http.StatusConflict:
-		return fmt.Errorf("%w by node %s: %s", jobs.ErrRefused, to.Short(), plain.OneLine(strings.TrimSpace(string(b))))
+		return fmt.Errorf("node %s: %w", to.Short(), wire.Refused(string(b)))
 	case r.StatusCode != http.StatusOK:
 		return fmt.Errorf("node %s answered %s: %s", to.Short(), r.Status, plain.OneLine(strings.TrimSpace(string(b))))
 	case resp == nil:

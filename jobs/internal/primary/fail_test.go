@@ -296,7 +296,7 @@ func TestStatusTellsWhyRanksAreTriedAgain(t *testing.T) {
 	c := newTalk(t, jobs.Spec{Min: 2, Max: 2})
 	c.offer(1, 2)
 	c.after(search.MaxNearerWait)
-	c.p.GrantFailed(c.now, jobtest.Node(1), []jobs.RankAttempt{wiretest.RA(0, 1), wiretest.RA(1, 1)}, false)
+	c.p.GrantFailed(c.now, jobtest.Node(1), []jobs.RankAttempt{wiretest.RA(0, 1), wiretest.RA(1, 1)}, "")
 	c.step()
 	why := "given back before its start: node " + one + ": did not answer"
 	c.tells(map[int]string{0: why, 1: why})

@@ -1,7 +1,6 @@
 package primary
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -196,6 +195,9 @@ func (p *lifecycle) survives(now time.Time, lost []jobs.RankAttempt) bool {
 	return true
 }
 
+// beforeStart begins the reason of ranks that were given back; a node and its reason follow.
+const beforeStart = "given back before its start: node "
+
 // unprepared returns ranks that their node cannot run to the wanted ones. A
 // job that cannot start with the others goes back to the beginning as a whole,
 // so that it does not hold slots while it waits for others' (design: claim).
@@ -203,13 +205,15 @@ func (p *lifecycle) unprepared(now time.Time, node vicinity.ID, ranks []jobs.Ran
 	if ranks = p.ownedOf(node, ranks); len(ranks) == 0 {
 		return
 	}
-	p.Search.FailedAt(now, node, why)
-	why = fmt.Sprintf("given back before its start: node %s: %s", jobs.Label(p.Rec.Ranks[ranks[0].Rank].Name, node), why)
+	p.Search.Shun(now, node)
+	p.Search.Lost(now, node, why)
+	why = jobs.Label(p.Rec.Ranks[ranks[0].Rank].Name, node) + ": " + why
 	if p.Rec.Started.IsZero() && p.Rec.Count(jobs.WorkerPreparing, jobs.WorkerReady)-len(ranks) < p.Rec.Spec.Least() {
-		p.giveBack(now, why)
+		p.Search.Ungranted(p.Parts.nodes(), why)
+		p.giveBack(now, beforeStart+why)
 		return
 	}
-	p.emit(record.Event{Kind: record.Released, At: now, Ranks: ranks, Reason: why})
+	p.emit(record.Event{Kind: record.Released, At: now, Ranks: ranks, Reason: beforeStart + why})
 	p.Search.Again(now)
 }
 

@@ -233,19 +233,19 @@ func (p *Primary) Paired(now time.Time, from vicinity.ID, nodes []vicinity.ID, r
 	}
 }
 
-// GrantFailed takes back what a node refused, or did not answer to: a refusal
-// is no reason to avoid the node, its offer had only ended.
-func (p *Primary) GrantFailed(now time.Time, to vicinity.ID, ranks []jobs.RankAttempt, refused bool) {
+// GrantFailed takes back what a node refused, and why, or did not answer to (""). A refusal
+// is no reason to avoid the node: what it offers next holds again.
+func (p *Primary) GrantFailed(now time.Time, to vicinity.ID, ranks []jobs.RankAttempt, refused string) {
 	if p.Rec.State.Final() {
 		return
 	}
 	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra jobs.RankAttempt) bool {
 		return p.Rec.Owned(to, ra) && p.Rec.Ranks[ra.Rank].State != jobs.WorkerPreparing // only the answer was lost
 	})
-	if !refused {
+	if refused == "" {
 		p.unprepared(now, to, ranks, "did not answer")
 	} else {
-		p.unprepared(now, to, ranks, "offer had ended")
+		p.unprepared(now, to, ranks, refused)
 		p.Search.Forgive(to)
 	}
 	p.pursue(now)

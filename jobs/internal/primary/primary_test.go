@@ -205,11 +205,13 @@ func TestRefusedGrantReleasesTheGang(t *testing.T) {
 	c.offer(1, 1)
 	c.offer(2, 1)
 	c.step()
-	c.p.GrantFailed(c.now, jobtest.Node(2), []jobs.RankAttempt{wiretest.RA(1, 1)}, true)
+	c.p.GrantFailed(c.now, jobtest.Node(2), []jobs.RankAttempt{wiretest.RA(1, 1)}, wire.ReasonLate)
 	if r := only[DoRelease](c); len(r) != 2 {
 		t.Fatalf("got releases %+v, want both nodes released", r)
 	}
 	c.state(jobs.Pending, -1)
+	c.said(1, "given back: "+jobs.Label("n", jobtest.Node(2))+": "+wire.ReasonLate)
+	c.said(2, wire.ReasonLate)
 	if ack := c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1)); !ack.Workers[0].Drop {
 		t.Fatalf("got %+v: a worker of the released gang is not wanted", ack)
 	}
@@ -253,6 +255,7 @@ func TestLostNodeIsReplacedInAMalleableJob(t *testing.T) {
 	if w := c.p.Rec.Wanted(); w != 2 {
 		t.Fatalf("%d workers wanted, want the lost one and the one that was never found", w)
 	}
+	c.said(2, "lost")
 	c.report(1, jobs.WorkerEnded, 0, wiretest.RA(0, 1))
 	if w := c.p.Rec.Wanted(); w != 1 {
 		t.Fatalf("%d workers wanted, want only the lost one: the job has stopped growing", w)
@@ -351,7 +354,7 @@ func TestGrantWhoseAnswerWasLost(t *testing.T) {
 	c.offer(2, 1)
 	c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1))
 	c.report(2, jobs.WorkerReady, 0, wiretest.RA(1, 1))
-	c.p.GrantFailed(c.now, jobtest.Node(2), []jobs.RankAttempt{wiretest.RA(1, 1)}, false)
+	c.p.GrantFailed(c.now, jobtest.Node(2), []jobs.RankAttempt{wiretest.RA(1, 1)}, "")
 	if st := c.p.Status(); st.Workers[1].State != jobs.WorkerRunning {
 		t.Fatalf("rank 1 is %s: its node has reported since, so that it has the grant", st.Workers[1].State)
 	}
@@ -362,7 +365,7 @@ func TestMalleableJobThatCannotStartHoldsNothing(t *testing.T) {
 	c.offer(1, 1)
 	c.offer(2, 1)
 	c.step()
-	c.p.GrantFailed(c.now, jobtest.Node(2), []jobs.RankAttempt{wiretest.RA(1, 1)}, true)
+	c.p.GrantFailed(c.now, jobtest.Node(2), []jobs.RankAttempt{wiretest.RA(1, 1)}, wire.ReasonLate)
 	if r := only[DoRelease](c); len(r) != 2 {
 		t.Fatalf("got releases %+v: two such jobs would wait for each other's slots for ever", r)
 	}
@@ -375,7 +378,7 @@ func TestRankThatIsMissingKeepsTheJobRunning(t *testing.T) {
 	c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1))
 	c.offer(2, 1)
 	c.report(1, jobs.WorkerEnded, 0, wiretest.RA(0, 1))
-	c.p.GrantFailed(c.now, jobtest.Node(2), []jobs.RankAttempt{wiretest.RA(1, 1)}, true)
+	c.p.GrantFailed(c.now, jobtest.Node(2), []jobs.RankAttempt{wiretest.RA(1, 1)}, wire.ReasonLate)
 	c.state(jobs.Running, -1)
 	if r := c.p.Status().Reason; !strings.Contains(r, "waiting for 1 worker") {
 		t.Errorf("the reason is %q", r)

@@ -96,7 +96,8 @@ func (p *lifecycle) startOver(now time.Time, kind record.Kind, why string) {
 // does so again.
 func (p *lifecycle) declined(now time.Time, from vicinity.ID, w wire.WorkerReport) {
 	why := fmt.Sprintf("%s: %s %s", p.Rec.Spec.Who(w.Rank), jobs.Label(p.Rec.Ranks[w.Rank].Name, from), w.Reason)
-	p.Search.FailedAt(now, from, w.Reason)
+	p.Search.Shun(now, from)
+	p.Search.Lost(now, from, w.Reason)
 	ranks := []jobs.RankAttempt{w.RankAttempt}
 	if p.Rec.Ranks[w.Rank].GivenBack {
 		p.emit(record.Event{Kind: record.Released, At: now, Ranks: ranks, Reason: p.Rec.Ranks[w.Rank].Retried})

@@ -50,6 +50,7 @@ func (p *Primary) checkLeases(now time.Time) {
 		unstarted, started := p.Rec.RanksOf(id)
 		p.unprepared(now, id, unstarted, "lost")
 		if len(started) > 0 {
+			p.Search.Lost(now, id, "lost")
 			p.lost(now, started, fmt.Sprintf("node %s was lost with %s", jobs.Label(name, id), p.Rec.Spec.List(started)))
 		}
 	}

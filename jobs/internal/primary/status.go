@@ -9,6 +9,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/search"
 )
 
 // reason tells why the job is not further than it is, or why it ended.
@@ -129,6 +130,7 @@ func (p *Primary) Explain(now time.Time) jobs.Explanation {
 	for _, a := range p.Search.Answers {
 		e.Nodes = append(e.Nodes, a)
 	}
+	e.Nodes = append(e.Nodes, search.Silent(p.Search)...)
 	slices.SortFunc(e.Nodes, func(a, b jobs.NodeAnswer) int {
 		if a.RTT != b.RTT {
 			return int(max(-1, min(1, a.RTT-b.RTT)))

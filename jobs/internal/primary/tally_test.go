@@ -90,3 +90,13 @@ func TestTallyIsBounded(t *testing.T) {
 		t.Fatalf("%d reasons for %d nodes: %s", len(tally.Declined), sum, tally)
 	}
 }
+
+// said checks what explain says of a node.
+func (c *talk) said(node int, want string) {
+	c.t.Helper()
+	for _, a := range c.p.Explain(c.now).Nodes {
+		if a.Node == jobtest.Node(node) && a.Why() != want {
+			c.t.Errorf("explain says of node %d %q, want %q", node, a.Why(), want)
+		}
+	}
+}

@@ -189,7 +189,7 @@ func (s *nodeAnswers) GiveBack(why string) []Returned {
 const (
 	NotNeeded = "not needed"
 	notEnough = "not enough for the job"
-	taken     = "taken"
+	taken     = "taken for this job"
 	wanted    = "a job that goes before wants it"
 )
 
@@ -213,10 +213,30 @@ func (s *nodeAnswers) Close() []vicinity.ID {
 	return slices.Sorted(maps.Keys(s.Answers))
 }
 
-// Gone drops the offer of a node that the overlay has declared dead.
+// Gone drops the offer of a node that the overlay has declared dead, and counts on it no more.
 func (s *nodeAnswers) Gone(id vicinity.ID) {
 	delete(s.Offers, id)
 	delete(s.hopes, id)
+	s.roomFor -= s.room[id].workers
+	delete(s.room, id)
+}
+
+// Lost takes the reason why a node could not run, or lost, what it was granted for its latest
+// answer.
+func (s *nodeAnswers) Lost(now time.Time, id vicinity.ID, why string) {
+	if a, ok := s.Answers[id]; ok {
+		a.Offered, a.Reason, a.Fate, a.At = 0, why, "", now
+		s.Answers[id] = a
+	}
+}
+
+// Ungranted notes why the offers of nodes are given back that were taken.
+func (s *nodeAnswers) Ungranted(nodes []vicinity.ID, why string) {
+	for _, id := range nodes {
+		if s.Answers[id].Fate == taken {
+			s.fate(id, "given back: "+why)
+		}
+	}
 }
 
 // Shun keeps the job away from a node for a while.
@@ -224,16 +244,6 @@ func (s *nodeAnswers) Shun(now time.Time, id vicinity.ID) { s.avoid[id] = now.Ad
 
 // Forgive ends what shun began.
 func (s *nodeAnswers) Forgive(id vicinity.ID) { delete(s.avoid, id) }
-
-// FailedAt keeps the job away from a node that could not run what it was
-// granted, and takes the reason for its latest answer.
-func (s *nodeAnswers) FailedAt(now time.Time, id vicinity.ID, why string) {
-	s.Shun(now, id)
-	if a, ok := s.Answers[id]; ok {
-		a.Offered, a.Reason, a.Fate, a.At = 0, why, "", now
-		s.Answers[id] = a
-	}
-}
 
 // Tally sums up what nodes have answered.
 func (s *nodeAnswers) Tally() jobs.Tally {

@@ -240,7 +240,7 @@ func TestFates(t *testing.T) {
 	}
 	want(1, "another job took its slots, after 40.0 ms")
 	want(2, "held for another job")
-	want(3, "taken")
+	want(3, "taken for this job")
 	want(4, "given back: not needed")
 	h = begun(3)
 	h.answer(2, 2, nil)
@@ -249,6 +249,6 @@ func TestFates(t *testing.T) {
 	h.next()
 	want(2, "given back: a job that goes before wants it")
 	h.answer(2, 2, nil)
-	h.s.FailedAt(h.now, jobtest.Node(2), "offer had ended")
+	h.s.Lost(h.now, jobtest.Node(2), wire.ReasonLate)
 	want(2, "")
 }

@@ -142,7 +142,8 @@ func TestSearchKeepsAwayFromNodes(t *testing.T) {
 	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1})
 	h.next()
 	h.answer(1, 1, nil)
-	h.s.FailedAt(h.now, jobtest.Node(1), "did not answer")
+	h.s.Shun(h.now, jobtest.Node(1))
+	h.s.Lost(h.now, jobtest.Node(1), "did not answer")
 	if a := h.s.Answers[jobtest.Node(1)]; a.Offered != 0 || a.Reason != "did not answer" {
 		t.Errorf("its answer is now %+v", a)
 	}
