@@ -170,3 +170,33 @@ func TestExtendToOneNodeAlone(t *testing.T) {
 		t.Fatalf("node 9 does %+v, want that it sends it on", got)
 	}
 }
+
+// How long a node took counts from the first copy: an answer to that may come after the second
+// was sent, and would make the node nearer than it is.
+func TestTookCountsFromTheFirstCopy(t *testing.T) {
+	f := known(9)
+	measured := func(id vicinity.ID) time.Duration { return ms(float64(number(id))) }
+	if list := f.Silent(begin.Add(ms(50)), ms(2), measured); len(list) != 1 {
+		t.Fatalf("asks %+v again, want node 1", list)
+	}
+	f.Answered(begin.Add(ms(51)), Reach{Node: node(1), Hops: 1})
+	if took, _ := f.Took(node(1)); took != ms(51) {
+		t.Errorf("node 1 took %v, want 51 ms", took)
+	}
+}
+
+// Offers are counted off what is asked for, and nobody waits for those who have answered.
+func TestDirectCountsWhatIsOffered(t *testing.T) {
+	f := known(60)
+	asks(f, begin, time.Hour, 4, nil)
+	for n := 1; n <= 3; n++ {
+		f.Answered(begin.Add(ms(3)), Reach{Node: node(n), RTT: ms(float64(n)), Hops: 1})
+	}
+	offers := map[int]int{1: 1, 2: 1, 3: 1}
+	if got := asks(f, begin.Add(ms(3)), time.Hour, 6, offers); !slices.Equal(got, upTo(6, 8)) {
+		t.Errorf("asks %v for three more workers and half of another, nodes 4 and 5 being asked", got)
+	}
+	if due := f.Due(begin.Add(ms(1)), ms(4)); !due.IsZero() {
+		t.Errorf("waits until %v for nodes that have answered", due.Sub(begin))
+	}
+}

@@ -153,3 +153,30 @@ func TestLateReturnsEndNothing(t *testing.T) {
 		t.Fatal("the second offer stands")
 	}
 }
+
+// Recalled is as much as is wanted, and nothing that is being granted; that stays where it is
+// also when the job asks again, long after it was recalled.
+func TestNoMoreIsRecalledThanIsWanted(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 4}, jobtest.Rand())
+	second, third, older := wiretest.Ad(jobtest.Node(2), "bbbbb", 1, 8), wiretest.Ad(jobtest.Node(3), "ccccc", 2, 9), wiretest.Ad(jobtest.Node(4), "ddddd", 3, 1)
+	b, d := c.Advertised(jobtest.Start, second), c.Advertised(jobtest.Start, third)
+	if a := c.Advertised(jobtest.Start, older); a.Workers != 1 || a.Held != 2 {
+		t.Fatalf("the older job is answered %+v", a)
+	}
+	c.Recalled(jobtest.Start, older.Job)
+	if told := c.TakenBack(); len(told) != 1 || told[0].Answer.Key != d.Key {
+		t.Fatalf("recalled is %+v, want the last job's two alone: one more is offered already", told)
+	}
+	c.Announced(jobtest.Start, third.Job, d.Key, 2)
+	c.Recalled(jobtest.Start, older.Job)
+	if told := c.TakenBack(); len(told) != 1 || told[0].Answer.Key != b.Key {
+		t.Fatalf("recalled is %+v, want the second job's one: the rest is being granted", told)
+	}
+	late := jobtest.Start.Add(2 * RecallTime)
+	if a := c.Advertised(late, older); a.Workers != 2 {
+		t.Fatalf("the older job is answered %+v, want the second job's slot and the free one", a)
+	}
+	if err := c.Granted(late, third.Origin(), wiretest.Grant(third, d.Key, 2)); err != nil {
+		t.Errorf("the grant that was announced: %v", err)
+	}
+}

@@ -63,6 +63,9 @@ func TestWhyGrantsAreRefused(t *testing.T) {
 	a := node.Advertised(jobtest.Start, younger)
 	wantRow(t, "has fewer slots left than it offered", wire.WhyRefused(node.Granted(jobtest.Start, younger.Origin(), wiretest.Grant(younger, a.Key, 3))))
 	node.Drain()
+	if err := node.Granted(jobtest.Start, younger.Origin(), wiretest.Grant(younger, a.Key+1, 2)); wire.WhyRefused(err) != wire.ReasonUnknown {
+		t.Errorf("a grant of another hold: %v", err)
+	}
 	node.expire(jobtest.Start.Add(wire.HoldLease + wire.GrantTimeout))
 	if len(node.voids) != 0 {
 		t.Errorf("remembers %d holds of which no grant can come any more", len(node.voids))

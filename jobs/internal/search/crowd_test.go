@@ -1,0 +1,92 @@
+package search
+
+import (
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// What a node said before the grant reached it must not take the grant back.
+func TestOffersBesideAGrantAreKept(t *testing.T) {
+	h := begun(2)
+	a := wire.Answer{Round: 1, Key: 3, Workers: 2, Capacity: 2}
+	if _, refused := h.s.Answered(h.now, vicinity.Member{ID: jobtest.Node(2)}, time.Millisecond, a, true); refused || len(h.s.Offers) != 0 {
+		t.Errorf("refused: %v; counted on: %v", refused, h.s.Offers)
+	}
+}
+
+// Near nodes that have not answered are asked once more before the choice.
+func TestSilentNodesAreAskedAgainBeforeTheChoice(t *testing.T) {
+	h := surrounded(t, jobs.Spec{Min: 3, Max: 3, Slots: 1}, 20, 20)
+	h.s.Measured = func(id vicinity.ID) time.Duration {
+		for n := range 21 {
+			if jobtest.Node(n) == id {
+				return time.Duration(n) * time.Millisecond
+			}
+		}
+		return 0
+	}
+	asked := map[vicinity.ID]int{}
+	note := func(n Next) {
+		for _, r := range n.Extend {
+			asked[r.Node]++
+		}
+	}
+	note(h.next())
+	h.now = h.now.Add(100 * time.Millisecond)
+	h.answer(9, 3, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+	granted := 0
+	for range 40 {
+		n := h.next()
+		note(n)
+		if granted += len(n.Grant); granted > 0 || n.Until.IsZero() {
+			break
+		}
+		h.now = n.Until
+	}
+	if granted != 1 {
+		t.Fatalf("takes %d offers", granted)
+	}
+	for n := 1; n < 9; n++ {
+		if asked[jobtest.Node(n)] < 2 {
+			t.Errorf("node %d, which is nearer, was asked %d times", n, asked[jobtest.Node(n)])
+		}
+	}
+}
+
+// The nearest that may have room for all are asked for it, and nobody else.
+func TestAsManyAreRecalledAsAreUsed(t *testing.T) {
+	h := begun(3)
+	h.answer(1, 0, held(3))
+	h.answer(2, 0, held(3))
+	h.answer(9, 3, nil)
+	if n := h.next(); len(n.Recall) != 1 || n.Recall[0] != jobtest.Node(1) {
+		t.Errorf("recalls from %v, want node 1 alone, which has room for all", n.Recall)
+	}
+}
+
+// Offers that no rank would use are given back while nearer room is waited for.
+func TestSpareOffersGoBackWhileRoomIsWaitedFor(t *testing.T) {
+	h := begun(2)
+	h.answer(1, 0, held(2))
+	h.answer(9, 2, nil)
+	h.answer(12, 2, nil)
+	if n := h.next(); !returns(n, 12) || returns(n, 9) {
+		t.Errorf("gives back %+v, want what node 12 offers", n.Release)
+	}
+}
+
+// What nodes held for others in an earlier round is not waited for in the next.
+func TestHopesEndWithTheRound(t *testing.T) {
+	h := begun(2)
+	h.answer(1, 0, held(2))
+	h.d.Wanted = 2
+	h.s.flood(h.now, 1, &h.d, new(Next))
+	if workers, _ := h.s.hoped(h.now, time.Second); workers != 0 {
+		t.Errorf("hopes for %d workers", workers)
+	}
+}
