@@ -117,14 +117,17 @@ func (s *nodeAnswers) hope(now time.Time, id vicinity.ID, workers int) {
 	h, ok := s.hopes[id]
 	if workers == 0 {
 		if a := s.Answers[id]; ok && a.Offered == 0 && a.Round == 0 {
-			after, _ := units.Millis(now.Sub(h.since))
-			s.fate(id, "another job took its slots, after "+after+" ms")
+			fate := "another job took its slots"
+			if after, known := units.Millis(now.Sub(h.since)); known {
+				fate += ", after " + after + " ms"
+			}
+			s.fate(id, fate)
 		}
 		delete(s.hopes, id)
 		return
 	}
 	if s.Answers[id].Fate == "" {
-		s.fate(id, "held for another job")
+		s.fate(id, heldForOther)
 	}
 	if !ok {
 		h.since = now
@@ -190,7 +193,9 @@ const (
 	NotNeeded = "not needed"
 	notEnough = "not enough for the job"
 	taken     = "taken for this job"
-	wanted    = "a job that goes before wants it"
+	// heldForOther is what others may leave.
+	heldForOther = "held for another job"
+	wanted       = "a job that goes before wants it"
 )
 
 // returns lets go of some offers, and lists them.

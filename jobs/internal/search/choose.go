@@ -77,12 +77,13 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 		s.decideAt = at
 		return horizon
 	}
-	return s.grant(offers, assign, d, n)
+	return s.grant(now, offers, assign, d, n)
 }
 
 // grant takes the offers that ranks were assigned to. It returns the horizon for
 // the others.
-func (s *Search) grant(offers []placement.Offer, assign []int, d *Demand, n *Next) (horizon time.Duration) {
+func (s *Search) grant(now time.Time, offers []placement.Offer, assign []int, d *Demand, n *Next) (horizon time.Duration) {
+	passed(now, s.nodeAnswers)
 	places := make([][]int, len(offers))
 	for rank, i := range assign {
 		places[i] = append(places[i], rank)

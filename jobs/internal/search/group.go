@@ -80,7 +80,7 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 	if g.apart != "" {
 		return 0
 	}
-	return s.grant(offers, assign, d, n)
+	return s.grant(now, offers, assign, d, n)
 }
 
 // tooSoon reports whether another choice has to wait, and sets when it is due,

@@ -229,6 +229,9 @@ func TestFates(t *testing.T) {
 	}
 	want(1, "held for another job")
 	want(3, "")
+	h.answer(5, 0, held(2))
+	h.answer(5, 0, func(a *wire.Answer) { a.Round = 0 })
+	want(5, "another job took its slots") // at once
 	h.now = h.now.Add(40 * time.Millisecond)
 	h.answer(1, 0, func(a *wire.Answer) { a.Round = 0 })
 	for range 5 {
@@ -239,7 +242,7 @@ func TestFates(t *testing.T) {
 		}
 	}
 	want(1, "another job took its slots, after 40.0 ms")
-	want(2, "held for another job")
+	want(2, "held for another job, for at least 600 ms")
 	want(3, "taken for this job")
 	want(4, "given back: not needed")
 	h = begun(3)
