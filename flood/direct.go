@@ -27,7 +27,7 @@ type direct struct {
 type question struct {
 	sent  time.Time     // the first time
 	until time.Time     // when it should have been answered
-	rtt   time.Duration // as it was known
+	rtt   time.Duration // as it was known; 0 = it was not
 	took  time.Duration // until the answer came; 0 = it has not
 }
 
@@ -39,7 +39,7 @@ func (f *Frontier) Direct(now time.Time, others []vicinity.Measured) {
 	f.rim = nil
 	for _, m := range others {
 		if f.asked[m.ID] > 0 {
-			f.direct.await(now, m.ID, m.RTT)
+			f.direct.await(now, m)
 		}
 	}
 }
@@ -47,13 +47,15 @@ func (f *Frontier) Direct(now time.Time, others []vicinity.Measured) {
 // IsDirect reports whether all others are known.
 func (f *Frontier) IsDirect() bool { return f.direct != nil }
 
-func (q *direct) await(now time.Time, id vicinity.ID, rtt time.Duration) {
-	a := q.asked[id]
+func (q *direct) await(now time.Time, m vicinity.Measured) {
+	a := q.asked[m.ID]
 	if a.sent.IsZero() {
-		a.sent, a.rtt = now, rtt
+		if a.sent = now; !m.Least {
+			a.rtt = m.RTT
+		}
 	}
-	a.until = now.Add(rtt + rtt/4 + late)
-	q.asked[id] = a
+	a.until = now.Add(m.RTT + m.RTT/4 + late)
+	q.asked[m.ID] = a
 }
 
 func (q *direct) answered(now time.Time, id vicinity.ID) {
@@ -71,6 +73,9 @@ func (f *Frontier) Took(id vicinity.ID) (took, least time.Duration) {
 		return 0, 0
 	}
 	a := f.direct.asked[id]
+	if a.rtt == 0 {
+		return a.took, a.took
+	}
 	return a.took, min(a.took, a.rtt)
 }
 
@@ -102,7 +107,7 @@ func (f *Frontier) Ask(now time.Time, horizon time.Duration, wanted int, offered
 			missing -= float64(offered(m.ID))
 		case until.IsZero():
 			list = append(list, Reach{Node: m.ID, RTT: m.RTT, Hops: 1, Last: true})
-			f.direct.await(now, m.ID, m.RTT)
+			f.direct.await(now, m)
 			f.asked[m.ID] = 1
 			f.cost.Messages++
 			f.sent = now

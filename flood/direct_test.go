@@ -149,6 +149,20 @@ func TestDirectAsksTheSilentAgain(t *testing.T) {
 	}
 }
 
+// Of who may be nearer than was measured only the answer tells how far it is.
+func TestDirectBelievesTheAnswerAlone(t *testing.T) {
+	var f Frontier
+	f.Begin(Flood{until: begin.Add(time.Minute)}, begin)
+	f.Direct(begin, []vicinity.Measured{{ID: node(1), RTT: ms(0.1), Least: true}})
+	if got := asks(&f, begin, time.Hour, 1, nil); !slices.Equal(got, []int{1}) {
+		t.Fatalf("asks %v", got)
+	}
+	f.Answered(begin.Add(ms(7)), Reach{Node: node(1), Hops: 1})
+	if took, least := f.Took(node(1)); took != ms(7) || least != ms(7) {
+		t.Errorf("it took %v, and is no less than %v away", took, least)
+	}
+}
+
 // A copy to one node alone goes no further, but may be carried on from there later.
 func TestExtendToOneNodeAlone(t *testing.T) {
 	origin := testCore(t, func(cfg *Config) { cfg.Self = node(0) }, 1)

@@ -94,7 +94,7 @@ func (f *Frontier) Silent(now time.Time, horizon time.Duration, measured func(vi
 		f.cost.Messages++
 		list = append(list, Reach{Node: id, RTT: rtt, Hops: 1, Again: true, Last: f.direct != nil})
 		if f.direct != nil {
-			f.direct.await(now, id, rtt)
+			f.direct.await(now, vicinity.Measured{ID: id, RTT: rtt})
 		}
 		f.sent, f.ready = now, now.Add(pause(2*rtt))
 	}

@@ -174,3 +174,50 @@ func TestPlacedByOthersMessages(t *testing.T) {
 		t.Errorf("counted %+v after %+v", after, before)
 	}
 }
+
+// One packet that was held up does not make a node at the same place a far one.
+func TestNearerThanTheOnlySample(t *testing.T) {
+	k := newTalk(t, 2, 1, 12)
+	var others []ID // that are no landmarks
+	for i := 1; i <= 12; i++ {
+		if !k.core.where.isLandmark(testID(i)) {
+			others = append(others, testID(i))
+			continue
+		}
+		for range 3 {
+			k.took(k.core.Observe(k.now, testID(i), time.Duration(i+20)*ms))
+		}
+	}
+	mine := k.core.Bearings()
+	held, far, sure := others[0], others[1], others[2]
+	k.took(k.core.Observe(k.now, held, 90*ms))
+	k.core.Placed(k.now, held, mine)
+	k.took(k.core.Observe(k.now, far, 91*ms)) // of which nothing else is known
+	for range sureSamples {
+		k.took(k.core.Observe(k.now, sure, 92*ms)) // whatever its bearings
+	}
+	k.core.Placed(k.now, sure, mine)
+	if list := k.core.Nearer(50*ms, 1); len(list) != 1 || list[0].ID != held || !list[0].Least || list[0].RTT > ms {
+		t.Errorf("the nearest is %+v", list)
+	}
+	all := k.core.Nearer(time.Hour, 100)
+	if n := len(all); n < 3 || all[n-2] != (Measured{ID: far, RTT: 91 * ms}) || all[n-1] != (Measured{ID: sure, RTT: 92 * ms}) {
+		t.Errorf("got %+v", all)
+	}
+	if list := k.core.Nearer(1, 9); len(list) != 0 {
+		t.Errorf("no node is so near, and it is %+v", list)
+	}
+	if list := k.core.Nearer(50*ms, 2); len(list) != 2 || list[1].RTT < 20*ms {
+		t.Errorf("the nearest two are %+v", list)
+	}
+	k.core.enter(k.now.Add(askAgain))
+	k.core.near.list = nil
+	k.core.near.propose()
+	if has := func(x candidate) bool { return x.id == held }; !slices.ContainsFunc(k.core.near.list, has) {
+		t.Errorf("it is not measured again; %+v are", k.core.near.list)
+	}
+	k.took(k.core.Observe(k.now, held, 90*ms))
+	if list := k.core.Nearer(time.Hour, 100); slices.ContainsFunc(list, func(m Measured) bool { return m.Least }) {
+		t.Errorf("two samples are not believed: %+v", list)
+	}
+}

@@ -159,7 +159,7 @@ func (s *candidates) propose() {
 			s.list = append(s.list, candidate{id: p.id, est: p.rtt})
 			continue
 		}
-		if p.rtt > 0 && !p.renew && !s.where.outdated(p) || len(p.at) == 0 || !s.mayAsk(p.id) {
+		if p.rtt > 0 && !p.renew && !s.where.outdated(p) && !s.where.heldUp(p) || len(p.at) == 0 || !s.mayAsk(p.id) {
 			continue
 		}
 		least, ok := mine.apart(p.at)

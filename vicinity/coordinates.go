@@ -269,6 +269,16 @@ func (c *coordinates) contradicts(at bearings, rtt time.Duration) bool {
 	return ok && least-rtt > absurd
 }
 
+// heldUp reports whether the only packet that measured a peer must have been held up, since
+// it is next door by its bearings.
+func (c *coordinates) heldUp(p *peer) bool {
+	if p.count != 1 || p.rtt < nextDoor || len(p.at) == 0 {
+		return false
+	}
+	least, _, common := c.bearings().compare(p.at)
+	return same(least, common)
+}
+
 // of returns where a node is; see Core.Coordinate.
 func (c *coordinates) of(id ID) (Coordinate, bool) {
 	c.solve()

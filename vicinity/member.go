@@ -87,8 +87,9 @@ func CheckLabels(labels map[string]string) error {
 
 // Measured is a member and the round trip to it.
 type Measured struct {
-	ID  ID
-	RTT time.Duration
+	ID    ID
+	RTT   time.Duration
+	Least bool // RTT is a lower bound: the one sample that there is was longer, and cannot be right
 }
 
 // Neighbour is a member chosen as near enough to flood to. Both ends keep the

@@ -1,6 +1,10 @@
 package vicinity
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 const probePause = time.Second // between probes of one member
 
@@ -67,17 +71,24 @@ func (c *Core) Fresh(now time.Time, id ID, within time.Duration) (time.Duration,
 	return 0, false
 }
 
-// Nearer returns the members that were measured to be nearer than a distance,
-// nearest first, at most limit.
+// Nearer returns the members that were measured to be nearer than a distance, and those
+// that must be, though the only packet that measured them was held up; nearest first, at
+// most limit.
 func (c *Core) Nearer(than time.Duration, limit int) []Measured {
 	var list []Measured
+	held := 0
 	for _, p := range c.peers.ranked() {
-		if p.rtt >= than || len(list) == limit {
-			break
+		if c.where.heldUp(p) {
+			if least, _, _ := c.where.bearings().compare(p.at); least < than {
+				list = append(list, Measured{ID: p.id, RTT: max(least, time.Microsecond), Least: true})
+				held++
+			}
+		} else if p.rtt < than && len(list) < limit+held {
+			list = append(list, Measured{ID: p.id, RTT: p.rtt})
 		}
-		list = append(list, Measured{ID: p.id, RTT: p.rtt})
 	}
-	return list
+	slices.SortStableFunc(list, func(a, b Measured) int { return cmp.Compare(a.RTT, b.RTT) })
+	return list[:min(limit, len(list))]
 }
 
 // Estimate returns the measured round trip, else the one predicted from
