@@ -219,7 +219,7 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 			return fmt.Sprintf("the rank is at node %s: %s", c.node.Short(), c.state)
 		}
 		*c = chapter{attempt: ra.Attempt, node: ev.Node, state: ev.Kind}
-		if n := s.serving(); n > s.size {
+		if n := s.busy(); n > s.size {
 			return fmt.Sprintf("these are %d workers, and %d are wanted", n, s.size)
 		}
 		return ""
@@ -269,39 +269,6 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		case a.Gentle && !strings.HasSuffix(ev.Reason, "its machine stopped it"):
 			return "there is no reason to give it up: " + ev.Reason
 		}
-	}
-	return ""
-}
-
-// serving counts the workers that a job has.
-func (s *story) serving() (n int) {
-	for i := range s.ranks {
-		if s.ranks[i].serves() {
-			n++
-		}
-	}
-	return n
-}
-
-// readSize: a malleable job has another number of workers, within its range, and gives back
-// as many as are too many.
-func (s *story) readSize(ev *record.Event) string {
-	if s.spec.Rigid() || s.spec.Replicas > 1 || ev.Size < s.spec.Min || ev.Size > s.spec.Max {
-		return fmt.Sprintf("a job with %d to %d ranks is to have %d", s.spec.Min, s.spec.Max, ev.Size)
-	}
-	s.size = ev.Size
-	had := s.serving()
-	for _, ra := range ev.Ranks {
-		c := &s.ranks[ra.Rank]
-		if c.attempt != ra.Attempt || !c.serves() {
-			return fmt.Sprintf("attempt %d of rank %d, which is %s, is no worker", ra.Attempt, ra.Rank, c.state)
-		}
-		if c.given = true; c.state != record.Started {
-			c.state = record.Released
-		}
-	}
-	if n := s.serving(); n != min(had, s.size) {
-		return fmt.Sprintf("%d of %d workers are left, and %d are wanted", n, had, s.size)
 	}
 	return ""
 }

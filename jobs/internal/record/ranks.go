@@ -45,6 +45,9 @@ func (r *Record) WantedRanks(limit int) []int {
 	if t := r.Tasks; t != nil { // those that come will take one each
 		limit = min(limit, max(0, t.waits-r.Count(jobs.WorkerPreparing, jobs.WorkerReady)))
 	}
+	if r.Asked > 0 { // one that had ended, and whose files are lost, waits until others have ended
+		limit = min(limit, max(0, r.Asked-r.Ranks.Kept(jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning)))
+	}
 	more := growth(r)
 	for i := range r.Ranks {
 		switch k := &r.Ranks[i]; {

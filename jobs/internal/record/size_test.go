@@ -1,0 +1,42 @@
+package record
+
+import (
+	"slices"
+	"testing"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/process"
+)
+
+// A worker that had ended does not count among those that a job is to have; if its files are lost it
+// runs again, but not beside as many others.
+func TestLostFilesAreMadeAgainWithinTheSize(t *testing.T) {
+	var r Record
+	apply := func(ev Event) {
+		ev.At = jobtest.Start
+		r.Apply(ev)
+	}
+	ra := func(rank, attempt int) []jobs.RankAttempt { return []jobs.RankAttempt{{Rank: rank, Attempt: attempt}} }
+	both := append(ra(0, 1), ra(1, 1)...)
+	node := jobtest.Node(1)
+	apply(Event{Kind: Submitted, Spec: &jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 2, Slots: 1}})
+	apply(Event{Kind: Granted, Node: node, Ranks: both})
+	apply(Event{Kind: Started, Ranks: both})
+	apply(Event{Kind: Exited, Ranks: ra(1, 1), Exit: &process.Exit{Cause: process.Exited}})
+	apply(Event{Kind: Resized, Size: 1})
+	apply(Event{Kind: Lost, Ranks: both, Reason: "its node is gone"})
+	want := func(ranks ...int) {
+		t.Helper()
+		if got := r.WantedRanks(9); !slices.Equal(got, ranks) {
+			t.Errorf("wants %v, want %v", got, ranks)
+		}
+	}
+	want(0)
+	apply(Event{Kind: Granted, Node: node, Ranks: ra(0, 2)})
+	want()
+	apply(Event{Kind: Started, Ranks: ra(0, 2)})
+	want()
+	apply(Event{Kind: Exited, Ranks: ra(0, 2), Exit: &process.Exit{Cause: process.Exited}})
+	want(1)
+}
