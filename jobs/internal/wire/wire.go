@@ -1,6 +1,6 @@
 // Package wire has the messages by which nodes work together on jobs, as PROTOCOL.md
-// lists them: packets (Advertisement in a flood, Answer, and "yield": an offer is
-// not needed) and the bodies of peer requests, all msgpack (see package codec).
+// lists them: packets (Advertisement in a flood, Answer, and what an origin says of an
+// offer without a request) and the bodies of peer requests, all msgpack (see package codec).
 // Decode and Check refuse whatever is malformed before anybody acts on it.
 //
 // It also has the leases and timeouts that both ends must agree on, and the reasons
