@@ -73,8 +73,12 @@ func TestTools(t *testing.T) {
 		t.Errorf("installed: %v, %q", err, out)
 	}
 	out, err = tools(t, []string{"go", "git", "tc", "ip", "bridge", "srun", "mpiexec.hydra"}, "1000", "exit 1", "starts")
-	if err == nil || !strings.Contains(out, "apt-get install slurm-wlm munge openmpi-bin parallel openssh-server openssh-client\n") {
+	if err == nil || !strings.Contains(out, "apt-get install openssh-server openssh-client slurm-wlm munge openmpi-bin parallel\n") {
 		t.Errorf("what is started beside zorilla: %v, %q", err, out)
+	}
+	out, err = tools(t, []string{"ssh"}, "1000", "exit 1", "ssh")
+	if err == nil || !strings.Contains(out, "apt-get install openssh-server openssh-client\n") {
+		t.Errorf("what files are copied with beside zorilla: %v, %q", err, out)
 	}
 	out, err = tools(t, append([]string{"go", "git"}, jobs[1:4]...), "1000", "exit 1", "mpi")
 	if err == nil || !strings.Contains(out, "apt-get install gcc libc6-dev mpich libmpich-dev\n") {

@@ -6,8 +6,10 @@
 //	go test -bench Array ./bench                  # arrays, beside xargs
 //	go test -bench 'Jobs|Ps|Syncs' ./bench        # many jobs, and one of many
 //	go test -bench Starts ./bench                 # what a parallel job's start costs, beside srun and mpirun
+//	go test -timeout 0 -bench Way ./bench                    # inputs and outputs, beside scp, tar over ssh and a plain copy
 //	go test -bench MPI ./bench                    # MPI programs, beside mpirun and nothing at all
 //	go test -bench Farm ./bench                   # many jobs by many clients, beside GNU parallel over ssh
+//	go test -bench Streams ./bench                # standard output and input, beside ssh
 //	go test -bench Jobs ./bench -program zorilla  # the same of another build
 //
 // Each benchmark builds zorilla and starts nodes on loopback as real processes; Starts

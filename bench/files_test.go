@@ -1,0 +1,296 @@
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// there is where workers are: at the other node than the one that their job was
+// submitted to, so that every byte goes from node to node.
+const there = `name == "node2"`
+
+// BenchmarkWay is what the way of a job's files costs, on two nodes on loopback: a big
+// input from the start of "zorilla run" to that of the worker at the other node; a big
+// output from the worker's end to that of the client; and trees of small files as input.
+// Beside it, on the same disk: scp, ssh and tar through an sshd on loopback; and the limit,
+// which is a copy by this process over TLS 1.3 that is hashed by both ends. Contents are
+// random and new in each round, so that no cache has them; the disk is
+// in peace when a rival starts, and none of the rivals waits for it at the end. It needs
+// Debian's packages of ssh, which it installs as root.
+func BenchmarkWay(b *testing.B) {
+	b.Run("in-512MiB", func(b *testing.B) {
+		f := files(b)
+		f.compete(5, f.blob("data", 512<<20), f.stage("data"),
+			rival{"scp", timed(func() error {
+				return quiet(exec.Command("scp", append(f.sshd.options("-P"), "-q", f.at("data"), "127.0.0.1:"+f.at("scp"))...))
+			})},
+			rival{"go-tls", timed(func() error { return copyOver(sendFile(f.at("data")), writeFile(f.at("go"))) })})
+	})
+	b.Run("out-256MiB", func(b *testing.B) {
+		f := files(b)
+		f.compete(5, f.blob("data", 256<<20), f.fetch(256<<20),
+			rival{"ssh-cat", timed(func() error { return f.sh("%s cat %s > %s", f.sshd, f.at("data"), f.at("ssh")) })},
+			rival{"go-tls", timed(func() error { return copyOver(sendFile(f.at("data")), writeFile(f.at("go"))) })})
+	})
+	for _, count := range []int{10_000, 100_000} {
+		b.Run(fmt.Sprintf("in-%dx1kB", count), func(b *testing.B) {
+			f := files(b)
+			f.compete(max(3, 50_000/count), f.tree("data", count), f.stage("data"),
+				rival{"tar-ssh", timed(func() error {
+					return f.sh("tar cf - -C %s data | %s tar xf - -C %s", f.dir, f.sshd, f.fresh("ssh"))
+				})},
+				rival{"tar-go-tls", timed(func() error { return copyOver(sendTree(f.at("data")), writeTree(f.fresh("go"))) })})
+		})
+	}
+}
+
+// way is what files go through.
+type way struct {
+	b       *testing.B
+	net     *network
+	sshd    sshd
+	dir     string
+	made    int                      // directories, by fresh
+	want    string                   // what a worker says that has all of its input
+	busy    map[string]time.Duration // processor time of all rounds by part of zorilla
+	rounds  int
+	inPeace func() // waits for the disk
+}
+
+func files(b *testing.B) *way {
+	b.Helper()
+	if out, err := exec.Command("bash", "../.ci/tools", "ssh").CombinedOutput(); err != nil {
+		leaveOut(b, strings.TrimSpace(string(out)))
+	}
+	f := &way{b: b, dir: b.TempDir(), busy: map[string]time.Duration{}, inPeace: syscall.Sync}
+	f.sshd = startSSHD(b)
+	f.net = start(b, 2, 2)
+	b.Cleanup(f.net.stop)
+	if err := f.net.command("run", "-q", "--stdin", "none", "--where", there, "--", "true").Run(); err != nil {
+		b.Fatalf("the first job: %v", err) // which makes directories
+	}
+	return f
+}
+
+func (f *way) at(name string) string { return filepath.Join(f.dir, name) }
+
+// fresh makes a directory. Who removes files makes it slower for others to make some for
+// the next seconds (ext4), so all are left until the end.
+func (f *way) fresh(name string) string {
+	f.made++
+	dir := f.at(fmt.Sprint(name, f.made))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		f.b.Fatal(err)
+	}
+	return dir
+}
+
+func (f *way) sh(format string, args ...any) error {
+	return quiet(exec.Command("sh", "-c", fmt.Sprintf(format, args...)))
+}
+
+// compete is the function of this name after a preparation of each round, which is not measured.
+// It tells also where the processor time of zorilla goes.
+func (f *way) compete(rounds int, prepare func() error, all ...rival) {
+	f.b.Helper()
+	for i, r := range all {
+		run := r.run
+		all[i].run = func() (time.Duration, error) {
+			if i == 0 {
+				if err := prepare(); err != nil {
+					return 0, err
+				}
+			}
+			f.inPeace()
+			return run()
+		}
+	}
+	compete(f.b, rounds, all...)
+	text := "processor time of a round, ms:"
+	for _, part := range slices.Sorted(maps.Keys(f.busy)) {
+		each := ms(f.busy[part]) / float64(f.rounds)
+		text += fmt.Sprintf(" %s %.0f", part, each)
+		f.b.ReportMetric(each, "cpu-ms/"+part)
+	}
+	f.b.Log(text)
+}
+
+// stage is a job that has the input of that name; the time is that until its worker starts.
+func (f *way) stage(name string) rival {
+	return rival{"zorilla", func() (time.Duration, error) {
+		begun := time.Now()
+		out, err := f.job("-i", f.at(name), "--", "sh", "-c", "date +%s%N; find "+name+" -type f -print0 | du -cb --files0-from=- | tail -n 1")
+		if err != nil {
+			return 0, err
+		}
+		started, size, _ := strings.Cut(out, "\n")
+		if got := strings.Fields(size); len(got) != 2 || got[0] != f.want {
+			return 0, fmt.Errorf("the worker has %q bytes, want %s", size, f.want)
+		}
+		return since(begun, started)
+	}}
+}
+
+// fetch is a job that makes a file; the time is that from the worker's end until its
+// client has ended.
+func (f *way) fetch(size int64) rival {
+	return rival{"zorilla", func() (time.Duration, error) {
+		into := f.fresh("zorilla")
+		out, err := f.job("-o", "out", "--into", into, "--", "sh", "-c", fmt.Sprintf("head -c %d /dev/urandom > out; date +%%s%%N", size))
+		ended := time.Now()
+		if err != nil {
+			return 0, err
+		}
+		if info, err := os.Stat(filepath.Join(into, "out")); err != nil || info.Size() != size {
+			return 0, fmt.Errorf("the output is not whole: %v, %w", info, err)
+		}
+		took, err := since(ended, out)
+		return -took, err
+	}}
+}
+
+// job runs one at the other node, and adds up the processor time of all.
+func (f *way) job(args ...string) (string, error) {
+	nodes := map[string]int{}
+	for pid, words := range processes(f.b) {
+		if slices.Contains(f.net.pids(), pid) {
+			nodes[map[bool]string{true: "origin", false: "worker's-node"}[words[3] == f.net.state]] = pid
+		}
+	}
+	used := func(sign time.Duration) {
+		f.busy["client"] += sign * childrenCPU()
+		for part, pid := range nodes {
+			f.busy[part] += sign * cpuOf(f.b, pid)
+		}
+	}
+	used(-1)
+	var errs bytes.Buffer
+	cmd := f.net.command(append([]string{"run", "-q", "--stdin", "none", "--where", there}, args...)...)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%w: %.300q", err, errs.String())
+	}
+	used(1)
+	f.rounds++
+	return strings.TrimSpace(string(out)), nil
+}
+
+// since is how long after a moment a worker has told the time.
+func since(t time.Time, told string) (time.Duration, error) {
+	ns, err := strconv.ParseInt(told, 10, 64)
+	return time.Unix(0, ns).Sub(t), err
+}
+
+// cpuOf is the processor time of a process, in steps of 10 ms.
+func cpuOf(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var sum time.Duration
+	for _, ticks := range strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))[11:13] {
+		n, err := strconv.ParseInt(ticks, 10, 64)
+		if err != nil {
+			b.Fatalf("the times of process %d: %v", pid, err)
+		}
+		sum += time.Duration(n) * time.Second / ticksPerSecond
+	}
+	return sum
+}
+
+// blob makes a file of random bytes, another one each time.
+func (f *way) blob(name string, size int64) func() error {
+	f.want = strconv.FormatInt(size, 10)
+	return func() error {
+		return fill(f.at(name), size, random())
+	}
+}
+
+func random() *rand.ChaCha8 {
+	var seed [32]byte
+	for i := range seed {
+		seed[i] = byte(rand.Uint32())
+	}
+	return rand.NewChaCha8(seed)
+}
+
+func fill(path string, size int64, from *rand.ChaCha8) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, min(size, 1<<20))
+	for n := int64(0); n < size && err == nil; n += int64(len(buf)) {
+		_, _ = from.Read(buf) // never fails
+		_, err = file.Write(buf[:min(int64(len(buf)), size-n)])
+	}
+	return errors.Join(err, file.Close())
+}
+
+// tree makes files of 1 kB, a thousand in a directory, others each time.
+func (f *way) tree(name string, count int) func() error {
+	const size, each = 1000, 1000
+	f.want = strconv.Itoa(size * count)
+	old := ""
+	return func() error {
+		if old != "" { // removed at the end, see fresh
+			if err := os.Rename(f.at(name), old); err != nil {
+				return err
+			}
+		}
+		old = filepath.Join(f.fresh("old"), name)
+		from := random()
+		var err error
+		for i := 0; i < count && err == nil; i++ {
+			dir := filepath.Join(f.at(name), fmt.Sprintf("d%03d", i/each))
+			if i%each == 0 {
+				err = os.MkdirAll(dir, 0o755)
+			}
+			if err == nil {
+				err = fill(filepath.Join(dir, fmt.Sprintf("f%06d", i)), size, from)
+			}
+		}
+		return err
+	}
+}
+
+// TestCopies: the copies that zorilla is measured beside copy.
+func TestCopies(t *testing.T) {
+	f := &way{dir: t.TempDir()}
+	in, out := f.at("in"), f.at("out")
+	if err := errors.Join(os.Mkdir(out, 0o755), f.tree("in", 1500)(), copyOver(sendTree(in), writeTree(out)),
+		f.blob("in/big", 3<<20+1)(), copyOver(sendFile(f.at("in/big")), writeFile(f.at("out/big")))); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err := fs.WalkDir(os.DirFS(in), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		n++
+		want, _ := os.ReadFile(filepath.Join(in, path)) // it was walked to
+		got, err := os.ReadFile(filepath.Join(out, path))
+		if err == nil && !bytes.Equal(got, want) {
+			err = fmt.Errorf("%s is another", path)
+		}
+		return err
+	})
+	if err != nil || n != 1501 {
+		t.Errorf("%d files: %v", n, err)
+	}
+}
