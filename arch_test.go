@@ -37,6 +37,7 @@ var floors = map[string]int{
 	"vicinity":                    0,
 	"flood":                       1,
 	"transfer":                    1,
+	"transfer/swarm":              0,
 	"transfer/storetest":          2,
 	"jobs/cgroup":                 0,
 	"jobs/sandbox":                0,
