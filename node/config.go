@@ -71,6 +71,10 @@ type Owner struct {
 	KeepFor     time.Duration
 	KeepOutputs int64
 
+	// Cache is how many bytes of chunks that nobody needs are kept for later jobs;
+	// 0 = transfer.DefaultCache.
+	Cache int64
+
 	// KeepFree is how many bytes workers leave free where their files are; 0 = 1 GiB, or
 	// 2 % of that file system if that is less; negative = none.
 	KeepFree int64

@@ -30,6 +30,7 @@ var (
 	_ api.Service = (*service)(nil)
 	_ api.Enterer = (*service)(nil)
 	_ api.Resizer = (*service)(nil)
+	_ api.Cacher  = (*service)(nil)
 )
 
 func newService(n *Node) *service {

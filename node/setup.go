@@ -158,7 +158,7 @@ func (n *Node) openStore() error {
 		n.store = n.cfg.Seams.Store
 		return nil
 	}
-	disk := transfer.NewDirStore(n.state.file("cache"), transfer.DefaultCache)
+	disk := transfer.NewDirStore(n.state.file("cache"), n.cfg.Owner.Cache)
 	n.store = disk
 	return disk.Open()
 }

@@ -34,11 +34,24 @@ func (s *blobService) Missing(_ context.Context, chunks []transfer.Hash) ([]tran
 	s.uploads.hold(chunks...)
 	missing := []transfer.Hash{}
 	for _, h := range chunks {
-		if !s.store.Has(h) {
+		if !transfer.Owns(s.store, h) { // others' files are theirs to change
 			missing = append(missing, h)
 		}
 	}
 	return missing, nil
+}
+
+// Refer makes the store read chunks from a file of this machine, for the submission
+// that needs them.
+func (s *blobService) Refer(_ context.Context, f transfer.File) error {
+	to, ok := s.store.(interface{ Refer(f transfer.File) error })
+	if !ok {
+		return transfer.ErrElsewhere
+	}
+	s.uploads.hold(f.Chunks...)
+	err := to.Refer(f)
+	s.uploads.stored(err)
+	return err
 }
 
 // PutChunk stores one chunk, and keeps it for the submission that needs it.
@@ -170,4 +183,25 @@ func (u *uploads) letGo(done func(*batchOfUploads) bool) {
 	for _, b := range gone {
 		u.store.Unpin(b.owner)
 	}
+}
+
+// Cache looks after the node's store.
+func (s *blobService) Cache(ctx context.Context, care api.Care) (told api.Cache, err error) {
+	keeper, ok := s.store.(transfer.Keeper)
+	if !ok {
+		return told, fmt.Errorf("%w: this node's store of chunks cannot be looked after", api.ErrUnavailable)
+	}
+	if care.Verify {
+		checked, err := keeper.Verify(ctx)
+		if err != nil {
+			return told, err
+		}
+		told.Verified = &checked
+	}
+	if care.Prune {
+		pruned := keeper.Prune()
+		told.Pruned = &pruned
+	}
+	told.Contents = keeper.Contents()
+	return told, nil
 }

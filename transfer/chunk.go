@@ -16,7 +16,21 @@ import (
 type source struct {
 	entry Entry
 	label string                   // how errors name it
+	local string                   // where it can be found later, absolute; "" = nowhere
 	open  func() (*os.File, error) // nil if it is no file
+	stamp Stamp                    // after it was hashed
+}
+
+// file is what chunks can be read from later, if they are worth it: small files are
+// often edited between one job and the next.
+func (s *source) file() (File, bool) {
+	f := File{s.local, s.stamp, s.entry.Chunks}
+	return f, s.entry.Size >= ChunkSize && s.local != "" && f.Check() == nil
+}
+
+// referrer is a Putter that can leave files where they are.
+type referrer interface {
+	refer(f File) error
 }
 
 // chunkAll reads the files once, puts their chunks, and fills in the entries'
@@ -43,7 +57,10 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 	if err != nil {
 		return err
 	}
-	r := &reading{file: f, label: s.label}
+	r := &reading{source: s, file: f, put: put}
+	if to, ok := put.(referrer); ok && s.local != "" {
+		r.to = to
+	}
 	if r.before, err = f.Stat(); err != nil {
 		f.Close()
 		return fmt.Errorf("read %s: %w", s.label, err)
@@ -64,6 +81,9 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 		return err
 	}
 	e.Chunks = make(HashList, chunkCount(e.Size))
+	if e.Size < ChunkSize {
+		r.to = nil
+	}
 	r.users.Store(1)
 	data, zero := int64(0), false // where the file holds something next; zeroChunk was put
 	for i := range e.Chunks {
@@ -75,7 +95,9 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 			if e.Chunks[i] = zeroChunk(); zero {
 				continue
 			}
-			zero = true
+			if zero = true; r.to != nil {
+				continue
+			}
 			if err = p.do(func(_ context.Context, buf []byte) error {
 				clear(buf)
 				return putHashed(put, zeroChunk(), buf)
@@ -86,14 +108,14 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 		}
 		r.users.Add(1)
 		err = p.do(func(ctx context.Context, buf []byte) error {
-			return cmp.Or(r.chunk(ctx, put, e, i, buf), r.done())
+			return cmp.Or(r.chunk(ctx, i, buf), r.done(buf))
 		})
 		if err != nil {
 			r.users.Add(-1)
 			break
 		}
 	}
-	return cmp.Or(err, r.done())
+	return cmp.Or(err, r.done(nil))
 }
 
 // nextData returns where a file holds something at or after some place, or its end.
@@ -115,37 +137,80 @@ func nextData(f *os.File, at, size int64) int64 {
 
 // reading is a file while its chunks are read.
 type reading struct {
+	source *source
 	file   *os.File
-	label  string
 	before os.FileInfo
+	put    Putter
+	to     referrer     // gets the file instead of its chunks; nil = put gets them
 	users  atomic.Int64 // chunks in work, and the one who hands them out
+	failed atomic.Bool
 }
 
-func (r *reading) chunk(ctx context.Context, put Putter, e *Entry, i int, buf []byte) error {
+func (r *reading) chunk(ctx context.Context, i int, buf []byte) (err error) {
+	defer func() {
+		if err != nil {
+			r.failed.Store(true)
+		}
+	}()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	e := &r.source.entry
 	buf = buf[:chunkLen(e.Size, i)]
-	if err := readChunk(r.file, i, buf, r.label); err != nil {
+	if err := readChunk(r.file, i, buf, r.source.label); err != nil {
 		return err
 	}
 	h := HashOf(buf)
 	e.Chunks[i] = h
-	return putHashed(put, h, buf)
+	if r.to != nil {
+		return nil
+	}
+	return putHashed(r.put, h, buf)
 }
 
 // done closes the file after its last chunk and reports whether it changed.
-func (r *reading) done() error {
+func (r *reading) done(buf []byte) error {
 	if r.users.Add(-1) > 0 {
 		return nil
 	}
+	defer r.file.Close()
 	after, err := r.file.Stat()
-	r.file.Close()
 	if err != nil {
-		return fmt.Errorf("read %s: %w", r.label, err)
+		return fmt.Errorf("read %s: %w", r.source.label, err)
 	}
 	if after.Size() != r.before.Size() || !after.ModTime().Equal(r.before.ModTime()) {
-		return changed(r.label)
+		return changed(r.source.label)
+	}
+	r.source.stamp = StampOf(after)
+	if r.to == nil || r.failed.Load() {
+		return nil
+	}
+	if f, ok := r.source.file(); ok && r.to.refer(f) == nil {
+		return nil
+	}
+	return r.putAll(buf)
+}
+
+// putAll puts the chunks that were only hashed.
+func (r *reading) putAll(buf []byte) error {
+	e := &r.source.entry
+	buf = sized(buf, ChunkSize)
+	put := make(map[Hash]bool)
+	for i, h := range e.Chunks {
+		if put[h] {
+			continue
+		}
+		put[h] = true
+		b := buf[:chunkLen(e.Size, i)]
+		if err := readChunk(r.file, i, b, r.source.label); err != nil {
+			return err
+		}
+		if HashOf(b) != h {
+			return changed(r.source.label)
+		}
+		if err := putHashed(r.put, h, b); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"syscall"
 )
@@ -259,6 +260,7 @@ func (c *collector) visit(at, name string, want []wanted, depth int) error {
 	}
 	return c.add(&source{
 		entry: Entry{Path: at},
+		local: filepath.Join(c.root.Name(), at),
 		label: fmt.Sprintf("output %q", at),
 		open:  func() (*os.File, error) { return c.open(at, info, 0) },
 	}, by)

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,26 +22,30 @@ import (
 // whoever writes or deletes the file of a blob holds the claim on that blob.
 type DirStore struct {
 	dir   string
+	temp  string
+	notes noteDir
 	write func(h Hash, data []byte) error // to its place; a seam for tests of full disks
 	open  func(name string) (fs.File, error)
 
 	mu    sync.Mutex // guards what follows
 	index index
 	busy  map[Hash]chan struct{} // claimed blobs; closed at release
+	// changed tells why blobs were lost that were read from files outside.
+	changed map[Hash]error
+	onLost  func(owners []string) // nil = nobody wants to know
 }
 
 // NewDirStore returns a store below dir that keeps at most limit bytes of
 // blobs that nobody pins; 0 means DefaultCache. It does no I/O.
 func NewDirStore(dir string, limit int64) *DirStore {
-	s := &DirStore{dir: dir, index: newIndex(limit), busy: make(map[Hash]chan struct{})}
+	temp := filepath.Join(dir, "tmp")
+	s := &DirStore{dir: dir, temp: temp, notes: noteDir{filepath.Join(dir, "files"), temp}, index: newIndex(limit), busy: make(map[Hash]chan struct{}), changed: make(map[Hash]error)}
 	s.write = s.writeFile
 	s.open = func(name string) (fs.File, error) { return os.Open(name) }
 	return s
 }
 
 const algorithm = "sha256"
-
-func (s *DirStore) temp() string { return filepath.Join(s.dir, "tmp") }
 
 func (s *DirStore) file(h Hash) string {
 	digits := hex.EncodeToString(h[:])
@@ -53,13 +56,17 @@ func (s *DirStore) file(h Hash) string {
 // rebuilds the index from the files. The order of last use is that of their
 // modification times. Nothing is evicted yet.
 func (s *DirStore) Open() error {
-	if err := os.RemoveAll(s.temp()); err != nil {
+	if err := os.RemoveAll(s.temp); err != nil {
 		return fmt.Errorf("open blob store: %w", err)
 	}
-	if err := os.MkdirAll(s.temp(), 0o700); err != nil {
+	if err := os.MkdirAll(s.temp, 0o700); err != nil {
 		return fmt.Errorf("open blob store: %w", err)
 	}
 	found, err := scan(filepath.Join(s.dir, algorithm))
+	if err != nil {
+		return fmt.Errorf("open blob store: %w", err)
+	}
+	noted, err := s.notes.read()
 	if err != nil {
 		return fmt.Errorf("open blob store: %w", err)
 	}
@@ -67,6 +74,9 @@ func (s *DirStore) Open() error {
 	defer s.mu.Unlock()
 	for _, f := range found {
 		s.index.add(f.hash, f.size)
+	}
+	for _, o := range noted {
+		s.index.refer(o, Stamp{})
 	}
 	return nil
 }
@@ -112,9 +122,10 @@ func scan(top string) ([]foundFile, error) {
 // StartEviction implements PinStore.
 func (s *DirStore) StartEviction() {
 	s.mu.Lock()
-	s.index.evicting = true
+	s.index.start()
 	s.mu.Unlock()
 	s.evict(s.index.limit)
+	s.sweep()
 }
 
 // Put implements Putter.
@@ -143,22 +154,26 @@ func (s *DirStore) putHashed(h Hash, data []byte) error {
 func (s *DirStore) putOnce(h Hash, data []byte) error {
 	s.claim(h)
 	defer s.release(h)
-	if s.Has(h) {
-		if whole, _ := s.known(h); whole {
+	if k := s.known(h); k.own {
+		if k.whole {
 			return nil
 		}
-		if _, err := s.read(h, nil); err == nil {
-			s.note(func(it *item) { it.whole = true }, h)
+		if _, _, err := s.read(h, nil); err == nil {
 			return nil
 		}
+		s.forget(h)
 	}
 	if err := s.write(h, data); err != nil {
 		return err
 	}
+	var seen Stamp
+	if info, err := os.Lstat(s.file(h)); err == nil {
+		seen = StampOf(info)
+	}
 	s.mu.Lock()
 	s.index.add(h, int64(len(data)))
 	s.mu.Unlock()
-	s.note(func(it *item) { it.whole = true }, h)
+	s.note(func(it *item) { it.seen = seen }, h)
 	return nil
 }
 
@@ -168,7 +183,7 @@ func isFull(err error) bool {
 
 // writeFile puts the file in its place at once and as a whole.
 func (s *DirStore) writeFile(h Hash, data []byte) error {
-	how, to := atomicfile.How{Temp: s.temp(), Loose: true}, s.file(h)
+	how, to := atomicfile.How{Temp: s.temp, Loose: true}, s.file(h)
 	err := how.Write(to, data)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {
@@ -178,102 +193,60 @@ func (s *DirStore) writeFile(h Hash, data []byte) error {
 	return err
 }
 
-// Get implements Getter. A blob whose file is damaged, or cannot be read
-// any more, is removed and reported as ErrNotFound.
-func (s *DirStore) Get(h Hash, buf []byte) ([]byte, error) {
-	if !s.Has(h) {
-		return nil, notFound(h)
-	}
-	data, err := s.read(h, buf)
-	if err == nil {
-		return data, nil
-	}
-	// The file may have been evicted and put again meanwhile: look once
-	// more where nobody else can write or delete it.
-	s.claim(h)
-	defer s.release(h)
-	data, err = s.read(h, buf)
-	switch {
-	case err == nil:
-		return data, nil
-	case errors.Is(err, fs.ErrNotExist):
-		s.forget(h)
-		return nil, notFound(h)
-	case errors.Is(err, ErrMismatch), errors.Is(err, syscall.EIO):
-		s.forget(h)
-		if err := os.Remove(s.file(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("remove damaged blob: %w", err)
-		}
-		return nil, fmt.Errorf("%w (its file was damaged)", notFound(h))
-	}
-	return nil, fmt.Errorf("read blob: %w", err)
-}
-
-func (s *DirStore) verified() {}
-
-// read returns the verified content of the blob's file.
-func (s *DirStore) read(h Hash, buf []byte) ([]byte, error) {
-	f, err := s.open(s.file(h))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > MaxBlob {
-		return nil, ErrMismatch
-	}
-	buf = sized(buf, int(info.Size()))
-	if _, err := io.ReadFull(f, buf); err != nil {
-		return nil, err
-	}
-	return buf, check(h, buf)
-}
-
 // Sync implements PinStore. Blobs of an earlier life are read again before they
 // count: a machine that failed may have kept their names, and not their bytes.
 func (s *DirStore) Sync(hashes ...Hash) error {
-	shelves := make(map[string]bool)
+	synced, shelves := make(map[string]bool), make(map[string]bool)
 	var buf []byte
 	var fresh []Hash
 	for _, h := range hashes {
-		whole, safe := s.known(h)
-		if safe {
+		k := s.known(h)
+		if k.safe {
 			continue
 		}
-		if !whole {
+		if !k.whole {
 			data, err := s.Get(h, buf)
 			if err != nil {
 				return fmt.Errorf("sync blob: %w", err)
 			}
 			buf = data
 		}
+		fresh = append(fresh, h)
 		name := s.file(h)
+		if p, held := s.spot(h); held && p.from != nil { // whose owner cares for the file itself
+			if name = s.notes.path(p.from); synced[name] {
+				continue
+			}
+		}
 		if err := atomicfile.Sync(name); err != nil {
 			return fmt.Errorf("sync blob: %w", err)
 		}
-		shelves[filepath.Dir(name)] = true
-		fresh = append(fresh, h)
+		synced[name], shelves[filepath.Dir(name)] = true, true
 	}
 	for dir := range shelves {
 		if err := atomicfile.Sync(dir); err != nil {
 			return fmt.Errorf("sync blob store: %w", err)
 		}
 	}
-	s.note(func(it *item) { it.whole, it.safe = true, true }, fresh...)
+	s.note(func(it *item) { it.safe = true }, fresh...)
 	return nil
 }
 
-// known tells what this life of the store knows of a blob.
-func (s *DirStore) known(h Hash) (whole, safe bool) {
+// knowledge is what this life of a store knows of a blob.
+type knowledge struct{ held, own, whole, safe bool }
+
+func (s *DirStore) known(h Hash) (k knowledge) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if it := s.index.items[h]; it != nil {
-		return it.whole, it.safe
+	it := s.index.items[h]
+	if it == nil {
+		return k
 	}
-	return false, false
+	k = knowledge{held: true, own: it.own, whole: it.seen != Stamp{}, safe: it.safe}
+	if !it.own {
+		k.whole = it.refs[0].seen != Stamp{}
+	}
+	return k
 }
 
 // note changes what it knows of those that are held.
@@ -308,6 +281,7 @@ func (s *DirStore) Unpin(owner string) {
 	s.index.unpin(owner)
 	s.mu.Unlock()
 	s.evict(s.index.limit)
+	s.sweep()
 }
 
 // Discard implements Pinner.
@@ -316,6 +290,7 @@ func (s *DirStore) Discard(owner string) {
 	victims := s.index.discard(owner)
 	s.mu.Unlock()
 	s.delete(victims)
+	s.sweep()
 }
 
 // Usage tells how much the store holds.
@@ -327,8 +302,9 @@ func (s *DirStore) Usage() Usage {
 
 func (s *DirStore) forget(h Hash) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.index.remove(h)
+	s.mu.Unlock()
+	s.sweep()
 }
 
 // evict deletes loose blobs until at most keep bytes of them are left, and
@@ -346,17 +322,11 @@ func (s *DirStore) evict(keep int64) int {
 func (s *DirStore) delete(victims []Hash) {
 	for _, h := range victims {
 		s.claim(h)
-		if !s.held(h) { // not put again since
+		if !s.known(h).held { // not put again since
 			os.Remove(s.file(h)) // what stays is found again at the next Open
 		}
 		s.release(h)
 	}
-}
-
-func (s *DirStore) held(h Hash) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.index.items[h] != nil
 }
 
 // claim waits until nobody else claims the blob.

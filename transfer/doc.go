@@ -19,14 +19,23 @@
 //	                                                         │ the program runs
 //	[Manifest.Write] ◄── store ◄── Fetch ──[Handler]── store ◄── [Collect]
 //
+// A large file of the user is not copied at the origin: its store reads chunks from
+// where the file is ([DirStore.Refer]), and so does the store of a worker's node with
+// large outputs ([DirStore.Lend]). On its way to a work directory each byte of it is
+// hashed three times, by the client, by the origin when it reads it first, since it takes
+// nobody's word for a file, and by the receiver; sent once to each; and written twice, to
+// the store and from there by the kernel to the work directory, which on file systems that
+// share blocks is no copy. What a store has compared with its hash it believes in this
+// life as long as the file's stamp is the same.
+//
 // [Ingest] is what Upload is for those who have a store themselves.
 // [ExpandInputs] reads the command line's PATH[:NAME].
 //
 // # Trust
 //
 // Whatever comes from another node is checked before it is used: a blob
-// against its hash when it arrives ([Putter]), when it is read back from disk
-// ([DirStore]) and when it is written to a file; a manifest by
+// against its hash when it arrives ([Putter]) and when it is first read back from
+// disk after a restart or a change ([DirStore]); a manifest by
 // [Manifest.Validate], which refuses every path that is not clean, relative
 // and free of control characters, links that could lead out of the tree,
 // conflicts between entries (nothing is below a link), and sizes that do not
@@ -73,6 +82,7 @@
 // # Layout of a store
 //
 //	DIR/sha256/ab/abcd…   a blob, named by its 64 hexadecimal digits
+//	DIR/files/            what is known of files outside, one each: a note
 //	DIR/tmp/              blobs being written; emptied at Open
 //
 // # Wire

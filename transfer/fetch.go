@@ -212,7 +212,7 @@ func (f *Fetcher) want(ctx context.Context, h Hash, size int, r *roster, buf []b
 		}
 	}
 	defer f.land(h)
-	if f.cfg.Store.Has(h) {
+	if f.cfg.Store.Has(h) || keep(f.cfg.Store, h) {
 		return false, nil
 	}
 	err := f.pull(ctx, h, size, r, buf, began.Add(f.cfg.Patience))

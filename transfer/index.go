@@ -1,6 +1,9 @@
 package transfer
 
-import "container/list"
+import (
+	"container/list"
+	"slices"
+)
 
 // blockSize is what even the smallest blob costs a file system.
 const blockSize = 4096
@@ -17,15 +20,40 @@ type index struct {
 	looseSum int64
 	pins     map[Hash]int // owners by blob, held or not
 	owners   map[string]map[Hash]struct{}
+	stale    []*outside // of which no blob is held any more
 }
 
+// item is a blob that is held: in a file of the store, or only in files of others.
 type item struct {
 	hash  Hash
-	size  int64         // rounded up to whole blocks
+	own   bool
+	size  int64         // of the file of the store, rounded up to whole blocks
 	place *list.Element // in loose; nil while pinned
+	seen  Stamp         // of that file when it was compared with the hash; zero = not in this life
+	safe  bool          // what makes it last is durable
+	refs  []ref
+}
 
-	whole bool // its bytes were compared with its hash in this life of the store
-	safe  bool // and are durable
+// outside is a file that blobs are read from. It is written down in a file of the
+// store, so that the next life knows it, and forgotten when nobody pins a blob of it.
+type outside struct {
+	File
+	name  string // of what is written down, in DIR/files
+	brief bool   // it will soon be gone
+	users int    // blobs
+}
+
+// ref is a place in a file of others.
+type ref struct {
+	from   *outside
+	at     int64
+	length int64
+	seen   Stamp
+}
+
+// lasts reports whether the blob is there for everybody who needs it.
+func (it *item) lasts() bool {
+	return it.own || slices.ContainsFunc(it.refs, func(r ref) bool { return !r.from.brief })
 }
 
 func newIndex(limit int64) index {
@@ -47,21 +75,88 @@ func (x *index) use(h Hash) bool {
 	if it != nil && it.place != nil {
 		x.loose.MoveToBack(it.place)
 	}
-	return it != nil
+	return it != nil && it.lasts()
 }
 
-// add notes that the blob is held.
+// item returns what is known of a blob, from now on.
+func (x *index) item(h Hash) *item {
+	it := x.items[h]
+	if it == nil {
+		it = &item{hash: h}
+		x.items[h] = it
+	}
+	return it
+}
+
+// add notes that the blob is held in a file of the store.
 func (x *index) add(h Hash, size int64) {
-	if x.use(h) {
+	it := x.item(h)
+	if x.use(h); it.own {
 		return
 	}
-	it := &item{hash: h, size: max(1, (size+blockSize-1)/blockSize) * blockSize}
-	x.items[h] = it
+	x.fasten(it)
+	it.own, it.size, it.safe = true, max(1, (size+blockSize-1)/blockSize)*blockSize, false
 	x.bytes += it.size
 	if x.pins[h] == 0 {
 		x.loosen(it)
 	}
 }
+
+// refer notes where the chunks of a file are that the store has no file of. They were whole
+// when its stamp was seen; zero = who knows.
+func (x *index) refer(o *outside, seen Stamp) {
+	for i, h := range o.Chunks {
+		it := x.item(h)
+		known := func(r ref) bool {
+			return r.from == o || r.from.Path == o.Path && r.from.Stamp == o.Stamp && r.from.brief == o.brief
+		}
+		if it.own || slices.ContainsFunc(it.refs, known) {
+			continue
+		}
+		it.refs = append(it.refs, ref{o, int64(i) * ChunkSize, int64(chunkLen(o.Stamp.Size, i)), seen})
+		it.safe = false
+		if o.users++; x.pins[h] == 0 && it.place == nil {
+			x.loosen(it)
+		}
+	}
+	if o.users == 0 {
+		x.stale = append(x.stale, o)
+	}
+}
+
+// saw notes that a blob was whole in a file, whose stamp was that.
+func (x *index) saw(h Hash, from *outside, now Stamp) {
+	it := x.items[h]
+	if it == nil {
+		return
+	}
+	if from == nil {
+		it.seen = now
+	}
+	for i := range it.refs {
+		if it.refs[i].from == from {
+			it.refs[i].seen = now
+		}
+	}
+}
+
+// unrefer forgets places of a blob in files of others.
+func (x *index) unrefer(it *item, which func(ref) bool) {
+	it.refs = slices.DeleteFunc(it.refs, func(r ref) bool {
+		if !which(r) {
+			return false
+		}
+		if r.from.users--; r.from.users == 0 {
+			x.stale = append(x.stale, r.from)
+		}
+		return true
+	})
+	if !it.own && len(it.refs) == 0 {
+		x.remove(it.hash)
+	}
+}
+
+func every(ref) bool { return true }
 
 // remove notes that the blob is not held any more.
 func (x *index) remove(h Hash) {
@@ -72,9 +167,26 @@ func (x *index) remove(h Hash) {
 	x.fasten(it)
 	x.bytes -= it.size
 	delete(x.items, h)
+	x.unrefer(it, every)
 }
 
+// start begins to evict: what is in files of others is no cache.
+func (x *index) start() {
+	x.evicting = true
+	for e := x.loose.Front(); e != nil; {
+		it := e.Value.(*item)
+		e = e.Next()
+		x.unrefer(it, every)
+	}
+}
+
+// loosen notes that nobody needs a blob now.
 func (x *index) loosen(it *item) {
+	if x.evicting {
+		if x.unrefer(it, every); !it.own {
+			return
+		}
+	}
 	it.place = x.loose.PushBack(it)
 	x.looseSum += it.size
 }
@@ -104,6 +216,16 @@ func (x *index) pin(owner string, hashes []Hash) {
 			x.fasten(it)
 		}
 	}
+}
+
+// ownersOf returns who pins a blob.
+func (x *index) ownersOf(h Hash) (owners []string) {
+	for owner, pinned := range x.owners {
+		if _, ok := pinned[h]; ok {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
 }
 
 func (x *index) unpin(owner string) {

@@ -126,7 +126,12 @@ func (p *planner) add(local, name string, info os.FileInfo, depth int) error {
 		return fmt.Errorf("input %s: %w", shown(local), err)
 	}
 	p.weight += int64(chunkCount(info.Size()) * len(Hash{}))
+	real := ""
+	if info.Size() >= ChunkSize {
+		real, _ = realPath(local) // else it is copied
+	}
 	return p.append(&source{
+		local: real,
 		entry: Entry{Path: name},
 		label: shown(local),
 		open: func() (*os.File, error) {

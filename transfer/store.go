@@ -107,6 +107,48 @@ func (p pinned) putHashed(h Hash, data []byte) error {
 	return putHashed(p.store, h, data)
 }
 
+// refer implements referrer.
+func (p pinned) refer(f File) error {
+	to, ok := p.store.(interface{ Lend(f File) error })
+	if !ok {
+		return ErrElsewhere
+	}
+	p.store.Pin(p.owner, f.Chunks...)
+	return to.Lend(f)
+}
+
+// Lost tells why a store does not have a blob any more that it read from a file of
+// others; nil if it does not know.
+func Lost(s Store, h Hash) error {
+	if told, ok := s.(interface{ Lost(h Hash) error }); ok {
+		return told.Lost(h)
+	}
+	return nil
+}
+
+// OnLost has f called as DirStore.OnLost says, if the store is one.
+func OnLost(s Store, f func(owners []string)) {
+	if tells, ok := s.(interface{ OnLost(f func(owners []string)) }); ok {
+		tells.OnLost(f)
+	}
+}
+
+// keep makes sure that a store has a blob for good that it can read for a while, and
+// reports whether it has it.
+func keep(s Store, h Hash) bool {
+	lent, ok := s.(interface{ keep(h Hash) bool })
+	return ok && lent.keep(h)
+}
+
+// Owns reports whether a store has a blob itself, and does not read it from a file of
+// others, as DirStore.Refer says.
+func Owns(s Store, h Hash) bool {
+	if own, ok := s.(interface{ Owns(h Hash) bool }); ok {
+		return own.Owns(h)
+	}
+	return s.Has(h)
+}
+
 // hashedPutter is a Putter of this package that need not hash again what the
 // caller has just hashed.
 type hashedPutter interface {

@@ -2,7 +2,9 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 )
 
@@ -12,6 +14,14 @@ type Remote interface {
 	Missing(ctx context.Context, chunks []Hash) ([]Hash, error)
 	// PutChunk stores one blob; it must not keep data.
 	PutChunk(ctx context.Context, h Hash, data []byte) error
+}
+
+// LocalRemote is a Remote that may be on this machine.
+type LocalRemote interface {
+	Remote
+	// Refer makes the remote read chunks from a file instead of having them put. It
+	// fails with ErrElsewhere if the file is not there.
+	Refer(ctx context.Context, f File) error
 }
 
 // askBatch is how many hashes one call of Missing names.
@@ -26,8 +36,10 @@ type Uploaded struct {
 }
 
 // Upload brings the inputs and their manifest to the remote. It hashes
-// everything first and then sends only what is missing there. Errors are
-// those of Ingest and of the remote.
+// everything first and then sends only what is missing there. Files of at least
+// ChunkSize stay where they are if the remote is a LocalRemote that finds them: they
+// must not change as long as somebody needs them. Errors are those of Ingest and of
+// the remote.
 func Upload(ctx context.Context, remote Remote, inputs []Input) (Uploaded, error) {
 	sources, err := plan(inputs)
 	if err != nil {
@@ -48,6 +60,9 @@ func Upload(ctx context.Context, remote Remote, inputs []Input) (Uploaded, error
 	up := Uploaded{Manifest: HashOf(blob), Files: m.Files(), Total: m.Size()}
 	missing, err := askMissing(ctx, remote, m.Chunks())
 	if err != nil {
+		return Uploaded{}, err
+	}
+	if err := referFiles(ctx, remote, sources, missing); err != nil {
 		return Uploaded{}, err
 	}
 	if up.Sent, err = sendChunks(ctx, remote, sources, missing); err != nil {
@@ -73,6 +88,31 @@ func askMissing(ctx context.Context, remote Remote, chunks []Hash) (map[Hash]boo
 		}
 	}
 	return missing, nil
+}
+
+// referFiles names the files that chunks are missing of; what the remote can read
+// itself is not missing any more.
+func referFiles(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool) error {
+	to, ok := remote.(LocalRemote)
+	if !ok {
+		return nil
+	}
+	for _, s := range sources {
+		f, large := s.file()
+		if !large || !slices.ContainsFunc(f.Chunks, func(h Hash) bool { return missing[h] }) {
+			continue
+		}
+		switch err := to.Refer(ctx, f); {
+		case errors.Is(err, ErrElsewhere):
+			continue
+		case err != nil:
+			return fmt.Errorf("send %s: %w", s.label, err)
+		}
+		for _, h := range f.Chunks {
+			delete(missing, h)
+		}
+	}
+	return nil
 }
 
 // sendChunks reads the missing chunks again, checks that they are still the

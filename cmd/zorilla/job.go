@@ -33,7 +33,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "net", DefaultText: "host", Usage: "`WHAT` workers can reach: host, job (each other, and their nodes) or none (each other on the same node)"},
 		&cli.BoolFlag{Name: "mpi", Usage: "the workers are the ranks of an MPI program, of MPICH or Open MPI, which needs no mpirun"},
 		&cli.StringFlag{Name: "t", Aliases: []string{"time"}, Usage: "walltime: `TIME` such as 10m, 1h30m, HH:MM:SS or seconds"},
-		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern (repeatable)"},
+		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern; a file of 1 MiB or more is read when nodes need it, and must not change before (repeatable)"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
 		&cli.StringSliceFlag{Name: "e", Aliases: []string{"env"}, Usage: "set `K=V` in the job's environment, or copy K from yours (repeatable)"},
 		&cli.StringFlag{Name: "key", Usage: "`KEY` of this submission, made up if not given: submitted again with it, and the same options, it is the same job"},

@@ -11,8 +11,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/internal/units"
 	"zorilla/node"
 	"zorilla/node/api"
+	"zorilla/transfer"
 )
 
 // startNode runs a node until ctx ends, and calls ready once it can be used: for
@@ -62,6 +64,7 @@ zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
 			&cli.DurationFlag{Name: "orphan-limit", EnvVars: env("ORPHAN_LIMIT"), Value: time.Hour, Usage: "end workers that were without word of their job's node for `DURATION`"},
 			&cli.StringFlag{Name: "keep-for", EnvVars: env("KEEP_FOR"), Value: "7d", Usage: "forget results of jobs submitted here `TIME` after their end"},
 			&cli.StringFlag{Name: "keep-outputs", EnvVars: env("KEEP_OUTPUTS"), DefaultText: "a tenth of the disk", Usage: "keep at most `SIZE` of them, the oldest go first"},
+			&cli.StringFlag{Name: "cache", EnvVars: env("CACHE"), DefaultText: units.Bytes(transfer.DefaultCache), Usage: "keep at most `SIZE` of chunks of files that no job needs now, for later ones; see zorilla cache"},
 			&cli.StringSliceFlag{Name: "expose", EnvVars: env("EXPOSE"), Usage: "show workers `PATH[:ro|:rw]`, to read or to write, too (repeatable, or with commas); kept"},
 			&cli.StringFlag{Name: "network", EnvVars: env("NETWORK"), DefaultText: "host", Usage: "`WHAT` workers may reach at most: host, job or none (only jobs with such a --net, or less); kept"},
 			&cli.StringFlag{Name: "mounts", EnvVars: env("MOUNTS"), DefaultText: "own", Usage: "`WHAT` jobs submitted at this node may have by --mount: own, own:rw or exposed; kept"},

@@ -30,6 +30,7 @@ type nodeOptions struct {
 	NodeLimit, OrphanLimit time.Duration
 	KeepFor                time.Duration
 	KeepOutputs            int64 // bytes; 0 = a tenth of the disk
+	Cache                  int64 // bytes; 0 = as usual
 	KeepFree               int64 // bytes; 0 = as usual; negative = nothing
 	Labels                 map[string]string
 	Require                string   // one of node.Requirements
@@ -105,6 +106,9 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 func keepOptions(c *cli.Context, o *nodeOptions) (err error) {
 	if o.KeepFor, err = parseTime("--keep-for", c.String("keep-for")); err == nil && c.String("keep-outputs") != "" {
 		o.KeepOutputs, err = parseSize("--keep-outputs", c.String("keep-outputs"))
+	}
+	if size := c.String("cache"); err == nil && size != "" {
+		o.Cache, err = parseSize("--cache", size)
 	}
 	switch free := c.String("keep-free"); {
 	case err != nil || free == "":

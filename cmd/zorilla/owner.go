@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
@@ -139,4 +140,61 @@ func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 		{"expose", list(l.Expose)}, {"mounts", cmp.Or(l.Mounts, jobs.MountsOwn)},
 		{"network", cmp.Or(l.Network, jobs.NetHost)},
 	})
+}
+
+func cacheCommand(con *console) *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "cache",
+		Category:  groupNet,
+		Usage:     "show, verify or prune the chunks of files that the node keeps",
+		UsageText: "zorilla cache [options]",
+		Description: `
+Chunks of input and output files stay for later jobs: those that jobs and their
+results need, and of others as many as the limit allows ('zorilla node --cache SIZE'),
+those that were not used for longest go first. What is damaged is never used, it is
+only found earlier with --verify: what a job needs of it is fetched again.
+
+zorilla cache
+zorilla cache --verify
+zorilla cache --prune     # the disk is needed: only what is needed stays`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "verify", Usage: "read all chunks, and remove those that are damaged"},
+			&cli.BoolFlag{Name: "prune", Usage: "remove the chunks that nobody needs"},
+			jsonFlag(),
+		},
+		Action: askNode(func(c *cli.Context, client *api.Client) error {
+			told, err := client.Cache(c.Context, api.Care{Verify: c.Bool("verify"), Prune: c.Bool("prune")})
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return con.printJSON(told)
+			}
+			return con.printCache(told)
+		}),
+	})
+}
+
+func (con *console) printCache(told api.Cache) error {
+	if v := told.Verified; v != nil {
+		con.say("whole: %s of %s; damaged, and removed: %d", count(v.Blobs, "chunk"), units.Bytes(v.Bytes), len(v.Damaged))
+	}
+	if p := told.Pruned; p != nil {
+		con.say("removed %s of %s", count(p.Blobs, "chunk"), units.Bytes(p.Bytes))
+	}
+	err := con.printTable([][]string{
+		{"chunks", strconv.Itoa(told.Blobs)},
+		{"bytes", units.Bytes(told.Bytes)},
+		{"needed", units.Bytes(told.Pinned)},
+		{"others", units.Bytes(told.Bytes - told.Pinned)},
+		{"limit", units.Bytes(told.Limit) + " of others"},
+	})
+	if err != nil || len(told.Needs) == 0 {
+		return err
+	}
+	rows := [][]string{{"NEEDED BY", "CHUNKS", "BYTES"}}
+	for _, n := range told.Needs {
+		rows = append(rows, []string{n.Owner, strconv.Itoa(n.Blobs), units.Bytes(n.Bytes)})
+	}
+	return con.section(rows)
 }

@@ -182,6 +182,17 @@ func (c *Client) Missing(ctx context.Context, chunks []transfer.Hash) ([]transfe
 	return missing, nil
 }
 
+// Refer implements transfer.LocalRemote. Nodes of earlier versions cannot do it, and get
+// copies.
+func (c *Client) Refer(ctx context.Context, f transfer.File) error {
+	var body referBody
+	err := c.post(ctx, "/v1/blobs/refer", f, &body)
+	if errors.Is(err, ErrUnavailable) || err == nil && !body.Found {
+		return transfer.ErrElsewhere
+	}
+	return err
+}
+
 // PutChunk implements Service.
 func (c *Client) PutChunk(ctx context.Context, h transfer.Hash, data []byte) error {
 	return c.call(ctx, http.MethodPut, "/v1/blobs/"+h.String(), bytes.NewReader(data), maxAnswer, &done{})

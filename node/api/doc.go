@@ -25,11 +25,14 @@
 //	POST /v1/jobs/{job}/cancel
 //	DELETE /v1/jobs/{job}
 //	POST /v1/blobs/missing                  [hash] -> [hash]
+//	POST /v1/blobs/refer                    {"path", "stamp", "chunks"} -> {"found"}
 //	GET  /v1/blobs/{hash}?job=J             bytes
 //	PUT  /v1/blobs/{hash}                   bytes
 //	POST /v1/drain                          {"now", "exit", "undo"} -> Drained
 //	GET  /v1/owner                          Limits
 //	POST /v1/owner                          {"changes"} -> Limits
+//	GET  /v1/cache                          Cache
+//	POST /v1/cache                          {"verify", "prune"} -> Cache
 //	GET  /v1/queue                          [Waiting]
 //	GET  /v1/invite                         {"token"}
 //	GET  /v1/web                            {"url"}

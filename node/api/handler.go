@@ -19,6 +19,7 @@ const (
 	maxSpecBytes   = 8 << 20 // jobs.MaxArgBytes, each byte written as \u0001
 	maxMissing     = 16384   // hashes in one question
 	maxMissingBody = 100 * maxMissing
+	maxReferBody   = 2 * transfer.MaxBlob
 	maxJobName     = 64
 	maxDrainBody   = 1024
 )
@@ -34,6 +35,7 @@ func Handler(s Service) http.Handler {
 	mux.HandleFunc("POST /v1/jobs", answer(h.submit))
 	mux.HandleFunc("DELETE /v1/jobs/{job}", ofJob(func(r *http.Request, job string) (any, error) { return done{}, s.Remove(r.Context(), job) }))
 	mux.HandleFunc("POST /v1/blobs/missing", answerList(h.missing))
+	mux.HandleFunc("POST /v1/blobs/refer", answer(h.refer))
 	mux.HandleFunc("PUT /v1/blobs/{hash}", answer(h.putChunk))
 	mux.HandleFunc("POST /v1/drain", answer(h.drain))
 	mux.HandleFunc("GET /v1/owner", answer(func(r *http.Request) (any, error) { return s.Limits(r.Context()) }))
@@ -53,6 +55,10 @@ func Handler(s Service) http.Handler {
 	}
 	if e, ok := s.(Resizer); ok {
 		mux.HandleFunc("POST /v1/jobs/{job}/resize", ofJob(resizeOf(e)))
+	}
+	if k, ok := s.(Cacher); ok {
+		mux.HandleFunc("GET /v1/cache", answer(cacheOf(k)))
+		mux.HandleFunc("POST /v1/cache", answer(cacheOf(k)))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, fmt.Errorf("%w: no route %s %.80s in this version", ErrNotFound, r.Method, r.URL.Path))
@@ -74,6 +80,9 @@ type (
 	awaitBody struct {
 		Status  jobs.Status `json:"status"`
 		Version uint64      `json:"version"`
+	}
+	referBody struct {
+		Found bool `json:"found"`
 	}
 	done struct{}
 )
@@ -195,6 +204,25 @@ func (h handler) missing(r *http.Request) ([]transfer.Hash, error) {
 		return nil, fmt.Errorf("%w: %d hashes in one question, at most %d", ErrInvalid, len(ask), maxMissing)
 	}
 	return h.Missing(r.Context(), ask)
+}
+
+func (h handler) refer(r *http.Request) (any, error) {
+	var f transfer.File
+	if err := readJSON(r, maxReferBody, &f); err != nil {
+		return nil, err
+	}
+	if err := f.Check(); err != nil {
+		return nil, fmt.Errorf("%w: file: %w", ErrInvalid, err)
+	}
+	to, ok := h.Service.(transfer.LocalRemote)
+	if !ok {
+		return referBody{false}, nil
+	}
+	err := to.Refer(r.Context(), f)
+	if errors.Is(err, transfer.ErrElsewhere) {
+		return referBody{false}, nil
+	}
+	return referBody{err == nil}, err
 }
 
 func (h handler) putChunk(r *http.Request) (any, error) {

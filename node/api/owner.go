@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"zorilla/jobs"
+	"zorilla/transfer"
 )
 
 // maxOwnerBody bounds a request for changes: long lists fit.
@@ -35,4 +36,50 @@ func (c *Client) SetLimits(ctx context.Context, changes []string) (l jobs.Limits
 // Queue implements Service.
 func (c *Client) Queue(ctx context.Context) ([]jobs.Waiting, error) {
 	return getList[jobs.Waiting](ctx, c, "/v1/queue")
+}
+
+// maxCacheBody bounds a request to look after the cache.
+const maxCacheBody = 1024
+
+// Cacher is what a Service can do besides.
+type Cacher interface {
+	// Cache does what is asked for, verifies before it prunes, and tells what the
+	// node's store of chunks holds then.
+	Cache(ctx context.Context, care Care) (Cache, error)
+}
+
+// Care is what is to be done with the cache.
+type Care struct {
+	Verify bool `json:"verify,omitempty"` // read all, and remove what is damaged
+	Prune  bool `json:"prune,omitempty"`  // remove what nobody needs
+}
+
+// Cache is what a node's store of chunks holds, and what was done with it.
+type Cache struct {
+	transfer.Contents
+	Verified *transfer.Checked `json:"verified,omitempty"`
+	Pruned   *transfer.Pruned  `json:"pruned,omitempty"`
+}
+
+var _ Cacher = (*Client)(nil)
+
+// cacheOf reads requests for what a Cacher does.
+func cacheOf(s Cacher) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		var care Care
+		if r.Method == http.MethodPost {
+			if err := readJSON(r, maxCacheBody, &care); err != nil {
+				return nil, err
+			}
+		}
+		return s.Cache(r.Context(), care)
+	}
+}
+
+// Cache implements Cacher.
+func (c *Client) Cache(ctx context.Context, care Care) (told Cache, err error) {
+	if care == (Care{}) {
+		return told, c.get(ctx, "/v1/cache", &told)
+	}
+	return told, c.post(ctx, "/v1/cache", care, &told)
 }

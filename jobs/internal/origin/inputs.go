@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"zorilla/internal/plain"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/transfer"
@@ -20,6 +22,20 @@ import (
 
 // mendFor bounds how long inputs are fetched back.
 const mendFor = 5 * time.Minute
+
+// inputsChanged looks after the jobs that lost inputs because a file of the user
+// changed. It may be called from any goroutine.
+func (o *Jobs) inputsChanged(owners []string) {
+	for _, owner := range owners {
+		if id, ours := strings.CutPrefix(owner, inputsOwner("")); ours {
+			o.loop.Post(func() {
+				if j := o.jobs[jobs.ID(id)]; j != nil && !j.Primary.Rec.State.Final() {
+					o.mendInputs(j)
+				}
+			})
+		}
+	}
+}
 
 // lacksInputs reports whether a report may say that inputs could not be had. It runs
 // in the loop.
@@ -47,7 +63,7 @@ func (o *Jobs) mendInputs(j *job) {
 			if o.loop.Stopped.Err() != nil {
 				return
 			}
-			o.log.Error().Err(err).Msgf("the disk lost %s of job %s; it was asked of %d nodes", lost, id.Short(), len(holders))
+			o.log.Error().Err(err).Msgf("job %s: %s; %d nodes were asked for it", id.Short(), lost, len(holders))
 			if err == nil {
 				lost = ""
 			}
@@ -63,17 +79,23 @@ func (o *Jobs) mendInputs(j *job) {
 	})
 }
 
-// lostInput names an input file that is not all here, or returns "".
+// lostInput tells which input file is not all here, and why, or returns "".
 func lostInput(store transfer.PinStore, inputs transfer.Hash) string {
+	const damaged = " is damaged: the disk of its origin lost some of it"
 	tree, err := transfer.LoadManifest(store, inputs)
 	if errors.Is(err, transfer.ErrNotFound) {
-		return "the list of its input files"
+		return "the list of its input files" + damaged
 	}
 	for _, e := range tree.Entries {
 		for _, h := range e.Chunks {
-			if !store.Has(h) {
-				return fmt.Sprintf("its input %.200q", e.Path)
+			if store.Has(h) {
+				continue
 			}
+			what := fmt.Sprintf("its input %.200q", e.Path)
+			if why := transfer.Lost(store, h); why != nil {
+				return plain.OneLine(fmt.Sprintf("%s is not what was submitted: %v", what, why))
+			}
+			return what + damaged
 		}
 	}
 	return ""

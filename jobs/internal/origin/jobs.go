@@ -71,13 +71,15 @@ type Jobs struct {
 
 // New are no jobs yet: Load reads the journal.
 func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
-	return &Jobs{
+	o := &Jobs{
 		cfg: cfg, self: cfg.Self, store: cfg.Store, log: cfg.Log, loop: l, core: c,
 		disk:    &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped},
 		fetches: make(chan struct{}, maxFetches),
 		jobs:    map[jobs.ID]*job{}, keys: keys{}, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
 		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
 	}
+	transfer.OnLost(o.store, o.inputsChanged)
+	return o
 }
 
 // API is what clients ask about these jobs.

@@ -206,11 +206,11 @@ var ErrNotAsked = errors.New("the node returned a file that was not asked for")
 
 // InputLost ends a job whose input is not to be had any more, unless something of
 // it goes on without.
-func (p *Primary) InputLost(now time.Time, what string) {
+func (p *Primary) InputLost(now time.Time, why string) {
 	goesOn := slices.ContainsFunc(p.Rec.Ranks, func(k record.Rank) bool {
 		return k.State == jobs.WorkerReady || k.State == jobs.WorkerRunning || k.State == jobs.WorkerEnded && !k.Collected
 	})
 	if !p.Rec.State.Final() && (!goesOn || p.Rec.Started.IsZero()) {
-		p.End(now, jobs.Failed, what+" is damaged: the disk of its origin lost some of it, and no node of the job has it", jobs.CodeZorilla)
+		p.End(now, jobs.Failed, why+", and no node of the job has it", jobs.CodeZorilla)
 	}
 }

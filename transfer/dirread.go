@@ -1,0 +1,176 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// spot is where the bytes of a blob are.
+type spot struct {
+	name string
+	from *outside // nil = a file of the store, which is the blob
+	at   int64
+	size int64
+	seen Stamp // of the file when the bytes were compared with the hash; zero = not in this life
+}
+
+// spot returns where to read a blob: a file of the store is better than one of others.
+func (s *DirStore) spot(h Hash) (spot, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.index.items[h]
+	switch {
+	case it == nil:
+		return spot{}, false
+	case it.own:
+		return spot{name: s.file(h), seen: it.seen}, true
+	}
+	r := it.refs[0]
+	return spot{r.from.Path, r.from, r.at, r.length, r.seen}, true
+}
+
+// Get implements Getter. A blob whose file is damaged, or cannot be read
+// any more, is removed and reported as ErrNotFound.
+//
+// The bytes are compared with the hash once in a life of the store, and again
+// whenever something has been written to their file since.
+func (s *DirStore) Get(h Hash, buf []byte) ([]byte, error) {
+	s.Has(h) // counts as a use
+	if _, held := s.spot(h); !held {
+		return nil, notFound(h)
+	}
+	data, _, err := s.read(h, buf)
+	if err == nil {
+		return data, nil
+	}
+	// The file may have been evicted and put again meanwhile: look once
+	// more where nobody else can write or delete it.
+	s.claim(h)
+	defer s.release(h)
+	return s.getClaimed(h, buf)
+}
+
+// getClaimed is Get for who has the claim on the blob.
+func (s *DirStore) getClaimed(h Hash, buf []byte) ([]byte, error) {
+	for {
+		data, p, err := s.read(h, buf)
+		if err == nil {
+			return data, nil
+		}
+		if p.from == nil {
+			return nil, s.damaged(h, err)
+		}
+		if err := s.lost(h, p.from, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// damaged removes a blob of the store that could not be read. The caller has the
+// claim on it.
+func (s *DirStore) damaged(h Hash, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.forget(h)
+		return notFound(h)
+	case errors.Is(err, ErrMismatch), errors.Is(err, syscall.EIO):
+		s.forget(h)
+		if err := os.Remove(s.file(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove damaged blob: %w", err)
+		}
+		return fmt.Errorf("%w (its file was damaged)", notFound(h))
+	}
+	return fmt.Errorf("read blob: %w", err)
+}
+
+func (s *DirStore) verified() {}
+
+// openWith opens the file of a blob, and returns its stamp and the length of the blob.
+// Files of the store are opened with a function of the store.
+func (p spot) openWith(open func(string) (fs.File, error)) (f fs.File, now Stamp, length int64, err error) {
+	if p.from != nil {
+		open = openOutside
+	}
+	f, err = open(p.name)
+	if err != nil {
+		return nil, now, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		if length = p.size; p.from == nil {
+			length = info.Size()
+		}
+		if !info.Mode().IsRegular() || length > MaxBlob || p.at+length > info.Size() {
+			err = ErrMismatch
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, now, 0, err
+	}
+	return f, StampOf(info), length, nil
+}
+
+// read returns the content of the blob, which is verified unless it is known to be
+// whole.
+func (s *DirStore) read(h Hash, buf []byte) (data []byte, p spot, err error) {
+	p, held := s.spot(h)
+	if !held {
+		return nil, p, fs.ErrNotExist
+	}
+	f, now, length, err := p.openWith(s.open)
+	if err != nil {
+		return nil, p, err
+	}
+	defer f.Close()
+	buf = sized(buf, int(length))
+	if at, ok := f.(io.ReaderAt); ok && p.at > 0 {
+		_, err = at.ReadAt(buf, p.at)
+	} else {
+		_, err = io.ReadFull(f, buf)
+	}
+	if err != nil || p.seen != (Stamp{}) && p.seen == now {
+		return buf, p, err
+	}
+	if err := check(h, buf); err != nil {
+		return nil, p, err
+	}
+	s.mu.Lock()
+	s.index.saw(h, p.from, now)
+	s.mu.Unlock()
+	return buf, p, nil
+}
+
+// copyTo copies a blob of size bytes to a place in a file without looking at it. It
+// reports false, and may have written something, if that cannot be done: the blob is
+// not known to be whole, or the file systems do not do it.
+func (s *DirStore) copyTo(h Hash, size int, to *os.File, at int64) bool {
+	p, held := s.spot(h)
+	if !held || p.seen == (Stamp{}) {
+		return false
+	}
+	file, now, length, err := p.openWith(s.open)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	f, ok := file.(*os.File)
+	if !ok || now != p.seen || length != int64(size) {
+		return false
+	}
+	from, left := p.at, size
+	for left > 0 {
+		n, err := unix.CopyFileRange(int(f.Fd()), &from, int(to.Fd()), &at, left, 0)
+		if err != nil || n == 0 {
+			return false
+		}
+		left -= n
+	}
+	return true
+}

@@ -1,0 +1,71 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// File is a file that chunks are read from where it is.
+type File struct {
+	Path   string   `json:"path"`   // absolute, without symbolic links
+	Stamp  Stamp    `json:"stamp"`  // when its chunks were hashed
+	Chunks HashList `json:"chunks"` // all of ChunkSize but the last
+}
+
+// ErrElsewhere: a file is not what it was when it was hashed, or cannot be read
+// here. Put its chunks instead.
+var ErrElsewhere = errors.New("the file cannot be read here")
+
+// Check reports why f can be no file of this machine, if so.
+func (f *File) Check() error {
+	switch {
+	case !filepath.IsAbs(f.Path) || filepath.Clean(f.Path) != f.Path || len(f.Path) > MaxPath:
+		return fmt.Errorf("%.100q is no absolute path", f.Path)
+	case f.Stamp.Size <= 0 || f.Stamp.Size > maxFile || len(f.Chunks) != chunkCount(f.Stamp.Size):
+		return fmt.Errorf("%.100q: %d chunks for %d bytes", f.Path, len(f.Chunks), f.Stamp.Size)
+	}
+	return nil
+}
+
+// openOutside opens a file that is somebody else's, if it is a regular one: nothing
+// happens to a device or a pipe.
+func openOutside(name string) (fs.File, error) {
+	info, err := os.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("is %s", kind(info.Mode()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Stamp tells two states of a file apart: every write to a file changes its stamp, and
+// no two files of a machine have the same. The zero value is the stamp of none.
+type Stamp struct {
+	Device  uint64 `json:"device"`
+	Inode   uint64 `json:"inode"`
+	Size    int64  `json:"size"`    // bytes
+	Written int64  `json:"written"` // Unix nanoseconds
+	Changed int64  `json:"changed"` // the same, of its name, mode or owner too
+}
+
+// StampOf returns the stamp of a file of this machine.
+func StampOf(info fs.FileInfo) Stamp {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Stamp{}
+	}
+	return Stamp{
+		Device: uint64(st.Dev), Inode: st.Ino, Size: info.Size(),
+		Written: info.ModTime().UnixNano(), Changed: st.Ctim.Nano(),
+	}
+}

@@ -1,0 +1,182 @@
+package transfer
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"zorilla/internal/atomicfile"
+	"zorilla/internal/codec"
+)
+
+// Refer holds the chunks of a file where they are, as long as somebody pins them: pin
+// them before. The hashes are somebody's word: a chunk is verified when it is first read,
+// and again if the file has changed. One that is not there is lost, and Lost tells why. The
+// error is ErrElsewhere if that file is not here.
+func (s *DirStore) Refer(f File) error { return s.refer(&outside{File: f}, Stamp{}) }
+
+// Lend is Refer for a file that the caller has hashed, and that will be gone before all
+// have done with it: Get returns its chunks, but for Has they are not there.
+func (s *DirStore) Lend(f File) error { return s.refer(&outside{File: f, brief: true}, f.Stamp) }
+
+func (s *DirStore) refer(o *outside, seen Stamp) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	file, err := openOutside(o.Path)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrElsewhere, o.Path, bare(err))
+	}
+	info, err := file.Stat()
+	file.Close()
+	if err != nil || StampOf(info) != o.Stamp {
+		return fmt.Errorf("%w: %s: it is another one, or has changed", ErrElsewhere, o.Path)
+	}
+	o.name = rand.Text()
+	if err := s.notes.write(o); err != nil {
+		return fmt.Errorf("refer to %s: %w", o.Path, bare(err))
+	}
+	s.mu.Lock()
+	s.index.refer(o, seen)
+	for _, h := range o.Chunks {
+		delete(s.changed, h)
+	}
+	s.mu.Unlock()
+	s.sweep()
+	return nil
+}
+
+// Owns reports whether the blob is held in a file of the store.
+func (s *DirStore) Owns(h Hash) bool { return s.known(h).own }
+
+// keep makes a file of the store of a blob that is held for a short time only, and
+// reports whether the blob is there then.
+func (s *DirStore) keep(h Hash) bool {
+	if known := s.known(h).held; !known || s.Has(h) {
+		return known
+	}
+	data, err := s.Get(h, nil)
+	return err == nil && s.putHashed(h, data) == nil
+}
+
+// sweep removes the notes of files that are not needed any more.
+func (s *DirStore) sweep() {
+	s.mu.Lock()
+	stale := s.index.stale
+	s.index.stale = nil
+	s.mu.Unlock()
+	for _, o := range stale {
+		s.notes.remove(o)
+	}
+}
+
+// maxLost bounds what is remembered of files that changed.
+const maxLost = 1000
+
+// lost lets go of a place that does not have a blob any more. The error is that of
+// Get, nil if there are other places.
+func (s *DirStore) lost(h Hash, from *outside, why error) error {
+	switch {
+	case errors.Is(why, fs.ErrNotExist), errors.Is(why, syscall.ENOTDIR):
+		why = errors.New("was removed since")
+	case errors.Is(why, ErrMismatch), errors.Is(why, io.EOF), errors.Is(why, io.ErrUnexpectedEOF):
+		why = ErrChangedSince
+	default:
+		why = bare(why)
+	}
+	why = fmt.Errorf("%s %w", from.Path, why)
+	s.mu.Lock()
+	if it := s.index.items[h]; it != nil {
+		s.index.unrefer(it, func(r ref) bool { return r.from == from })
+	}
+	_, left := s.index.items[h]
+	var tell func([]string)
+	var owners []string
+	if !left {
+		if len(s.changed) >= maxLost {
+			clear(s.changed)
+		}
+		s.changed[h] = why
+		tell, owners = s.onLost, s.index.ownersOf(h)
+	}
+	s.mu.Unlock()
+	s.sweep()
+	if left {
+		return nil
+	}
+	if tell != nil {
+		tell(owners)
+	}
+	return fmt.Errorf("%w: %w", notFound(h), why)
+}
+
+// OnLost has f called, from any goroutine, with who pins a blob that was lost because
+// a file outside changed; f must return at once.
+func (s *DirStore) OnLost(f func(owners []string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onLost = f
+}
+
+// ErrChangedSince: a file is not what it was when its chunks were hashed.
+var ErrChangedSince = errors.New("was changed since")
+
+// Lost tells why a blob is not held any more that was read from a file where it was;
+// nil if that is not known.
+func (s *DirStore) Lost(h Hash) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed[h]
+}
+
+// noteDir keeps what is to be known of files outside in the next life of a store, each
+// in a file of its own: a note.
+type noteDir struct{ dir, temp string }
+
+// note is what is written down of a file outside.
+type note struct {
+	File
+	Brief bool `json:"brief,omitempty"`
+}
+
+func (d noteDir) path(o *outside) string { return filepath.Join(d.dir, o.name) }
+
+func (d noteDir) write(o *outside) error {
+	b, err := codec.Marshal(note{o.File, o.brief})
+	if err == nil {
+		err = os.MkdirAll(d.dir, 0o700)
+	}
+	if err == nil {
+		err = atomicfile.How{Temp: d.temp, Loose: true}.Write(d.path(o), b)
+	}
+	return err
+}
+
+// read returns what was written down; what is no note is removed.
+func (d noteDir) read() (all []*outside, err error) {
+	names, err := os.ReadDir(d.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, n := range names {
+		var known note
+		o := &outside{name: n.Name()}
+		b, err := os.ReadFile(d.path(o))
+		if err == nil {
+			err = codec.UnmarshalLarge(b, &known, MaxEntries)
+		}
+		if o.File, o.brief = known.File, known.Brief; err != nil || o.Check() != nil {
+			d.remove(o)
+			continue
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+func (d noteDir) remove(o *outside) { os.Remove(d.path(o)) } // what stays is looked at again at the next Open
