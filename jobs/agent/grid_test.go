@@ -76,7 +76,7 @@ func newGrid(t *testing.T, nodes, slots int) *grid {
 	g := &grid{t: t, nodes: map[vicinity.ID]*gridNode{}}
 	for i := range nodes {
 		id := vicinity.ID(fmt.Sprintf("z%cbcd%s", 'a'+i, strings.Repeat("a", 22)))
-		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish, "leave": leave, "keepsake": keepsake, "swell": swell}),
+		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish, "leave": leave, "keepsake": keepsake, "swell": swell, "flood": floods}),
 			self: vicinity.Member{ID: id, Name: fmt.Sprint("node", i), Addrs: []string{fmt.Sprintf("10.0.0.%d:5444", i+1)}, Slots: slots, Version: 4}}
 		g.nodes[id] = n
 		g.order = append(g.order, id)
@@ -296,6 +296,13 @@ func (n *gridNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() {
 		defer w.Close()
 		defer answer.WriteHeader(http.StatusOK)
+		defer func() {
+			if why := recover(); why == http.ErrAbortHandler {
+				_ = w.CloseWithError(io.ErrUnexpectedEOF)
+			} else if why != nil {
+				panic(why)
+			}
+		}()
 		live.handler.ServeHTTP(answer, r)
 	}()
 	select {

@@ -31,6 +31,7 @@ func (s *Service) PeerHandler() http.Handler {
 		return s.exec.Gangs.Beat(ctx, from, b)
 	}))
 	mux.HandleFunc("GET "+peer.PathStdin, s.serveStdin)
+	mux.HandleFunc("POST "+peer.PathOutput, server.ServeOutput(s.exec.Streams.Begin))
 	mux.HandleFunc("POST "+peer.PathEnter, server.ServeEnter(s.asked))
 	mux.HandleFunc("POST "+peer.PathResize, server.ServeResize(s.resizeAsked))
 	return mux

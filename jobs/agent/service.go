@@ -108,7 +108,7 @@ func New(cfg Config) *Service {
 		Knocks: &executor.Knocks{Enter: s.visit, Resize: s.resize},
 	}, s.loop, &s.core.Part)
 	s.own = origin.New(origin.Config{
-		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written,
+		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written, Peers: s.peers,
 		Learn:   func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
 		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)

@@ -38,6 +38,8 @@ type Executor struct {
 	fences *fences
 	doors  *doors
 
+	Streams *Streams // of output, beside reports
+
 	parallel *parallel
 	Gangs    *gang.Keeper // of the ranks of MPI programs here
 
@@ -59,6 +61,7 @@ type inputs struct {
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
 	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, doors: newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }), Began: make(chan struct{}, 1)}
+	x.Streams = &Streams{x, map[jobs.ID]*stream{}}
 	x.parallel = &parallel{Executor: x, of: map[jobs.ID]*program{}}
 	x.Gangs = x.parallel.gangs()
 	x.trials <- trial{}

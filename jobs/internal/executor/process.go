@@ -126,6 +126,10 @@ func (x *Executor) grown(r *handle) {
 	if r.fresh.CompareAndSwap(false, true) {
 		x.loop.Post(func() {
 			r.fresh.Store(false)
+			if s := x.Streams.of[r.job]; s != nil {
+				s.wake()
+				return
+			}
 			x.part.Grown(time.Now(), r.job)
 		})
 	}

@@ -75,6 +75,7 @@ func TestRemovalIsTriedAgain(t *testing.T) {
 		l.Start(asOwner{})
 		x.loop.Go(func() { x.remove(id, nil) })
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if _, err := os.Lstat(root); !errors.Is(err, fs.ErrNotExist) || tries != 4 {
 			t.Errorf("after %d tries: %v", tries, err)
 		}

@@ -16,6 +16,7 @@ import (
 func (x *Executor) report(e participant.DoReport) {
 	procs, fenced := make([]*handle, len(e.Readings)), x.fences.within(e.Report.Job, x.procs)
 	for i, r := range e.Readings {
+		e.Readings[i].Skip = r.Skip || x.Streams.of[e.Report.Job] != nil
 		procs[i] = x.procs[participant.WorkerID{Job: e.Report.Job, RankAttempt: e.Report.Workers[r.Worker].RankAttempt}]
 	}
 	x.spawn(func() func(time.Time) {
@@ -74,7 +75,7 @@ func (x *Executor) fill(rep *wire.Report, readings []wire.Reading, procs []*hand
 			n, err := proc.ReadOutput(st.stream, st.from, buf)
 			if errors.Is(err, process.ErrAcked) {
 				x.loop.Post(func() {
-					x.part.Unreadable(time.Now(), participant.WorkerID{Job: rep.Job, RankAttempt: w.RankAttempt})
+					x.part.Unreadable(time.Now(), participant.WorkerID{Job: rep.Job, RankAttempt: w.RankAttempt}, st.stream, st.from)
 				})
 			}
 			if err != nil || n == 0 {

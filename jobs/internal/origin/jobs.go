@@ -17,6 +17,7 @@ import (
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
@@ -35,6 +36,7 @@ type Config struct {
 	Fetch executor.FetchFunc
 	// Learn takes note of the addresses of a node.
 	Learn func(id vicinity.ID, addrs []string)
+	Peers *peer.Client
 
 	// KeepFor is how long results of jobs that have ended are kept; 0 = a week.
 	// KeepOutputs is how many bytes of them; 0 = without limit.
@@ -60,6 +62,7 @@ type Jobs struct {
 	disk  *disk
 
 	fetches chan struct{} // a place for each fetch of outputs
+	streams chan struct{} // a place for each stream of output
 
 	jobs      map[jobs.ID]*job
 	keys      keys    // jobs by the keys of their submissions
@@ -74,8 +77,8 @@ func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 	o := &Jobs{
 		cfg: cfg, self: cfg.Self, store: cfg.Store, log: cfg.Log, loop: l, core: c,
 		disk:    &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped},
-		fetches: make(chan struct{}, maxFetches),
-		jobs:    map[jobs.ID]*job{}, keys: keys{}, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
+		fetches: make(chan struct{}, maxFetches), streams: make(chan struct{}, maxStreams),
+		jobs: map[jobs.ID]*job{}, keys: keys{}, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
 		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
 	}
 	transfer.OnLost(o.store, o.inputsChanged)
@@ -133,6 +136,8 @@ type job struct {
 	mending bool   // its inputs are looked for
 
 	toldLost int // of its damage, that watchers were told of
+
+	streams map[vicinity.ID]bool // of output, by node; nodes that know none have a false
 }
 
 // view is what clients see of a job, and its version: the end is told once it

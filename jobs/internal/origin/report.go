@@ -7,6 +7,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/loop"
+	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -45,7 +46,9 @@ func (o *Jobs) Report(from vicinity.ID, rep *wire.Report) (ack wire.Ack, err err
 		if j.lacksInputs(from, rep) {
 			o.mendInputs(j)
 		}
-		o.core.Reported(time.Now(), from, rep, j.output.Received(ras), o.answers.expect(reply))
+		have := j.output.Received(ras)
+		o.core.Reported(time.Now(), from, rep, have, o.answers.expect(reply))
+		o.stream(j, from, rep, have)
 	})
 	select {
 	case ack = <-reply:
@@ -75,13 +78,20 @@ func (j *job) store(l *loop.Loop, rep *wire.Report, owned map[jobs.RankAttempt]b
 			return j.output.Sync()
 		}
 	}
+	return j.keepUp(l, func() {})
+}
+
+// keepUp makes output durable when there is much that is not, and calls synced when that
+// was done in the background.
+func (j *job) keepUp(l *loop.Loop, synced func()) error {
 	switch loose := j.output.Loosely(); {
 	case loose > maxLoose:
 		return j.output.Sync()
 	case loose > syncLoose && j.output.Behind.CompareAndSwap(false, true):
 		l.Go(func() {
-			defer j.output.Behind.Store(false)
 			_ = j.output.Sync() // if it goes on to fail, a report will
+			j.output.Behind.Store(false)
+			synced()
 		})
 	}
 	return nil
@@ -94,3 +104,78 @@ const (
 	syncLoose = 8 << 20
 	maxLoose  = 32 << 20
 )
+
+// maxStreams bounds the memory that streams of output take: each has a window of 4 MiB.
+// Other nodes send theirs in reports.
+const maxStreams = 16
+
+// stream asks a node for a stream of output if its workers write more than its report
+// could hold. It runs in the loop.
+func (o *Jobs) stream(j *job, from vicinity.ID, rep *wire.Report, have map[jobs.RankAttempt]wire.Written) {
+	if _, asked := j.streams[from]; asked || len(rep.Output) == 0 || j.Primary.Rec.Tasks != nil || j.Primary.Rec.State.Final() {
+		return
+	}
+	var ras []jobs.RankAttempt
+	behind := false
+	for _, w := range rep.Workers {
+		if j.Primary.Rec.Owned(from, w.RankAttempt) {
+			ras = append(ras, w.RankAttempt)
+			has := have[w.RankAttempt]
+			behind = behind || w.Stdout > has.Stdout || w.Stderr > has.Stderr
+		}
+	}
+	if !behind {
+		return
+	}
+	select {
+	case o.streams <- struct{}{}:
+	default:
+		return
+	}
+	if j.streams == nil {
+		j.streams = map[vicinity.ID]bool{}
+	}
+	j.streams[from] = true
+	in := &inflow{out: j.output, fresh: ras, more: make(chan struct{}, 1)}
+	in.keep = func(p jobs.Output) error { return o.keepPiece(j, from, p, in.told) }
+	in.told()
+	o.loop.Go(func() {
+		err := o.cfg.Peers.Output(o.loop.Stopped, from, j.Primary.Rec.ID, in.held, in.take)
+		<-o.streams
+		if err != nil {
+			o.log.Debug().Err(err).Str("job", string(rep.Job)).Str("node", from.Short()).Msg("stream of output")
+		}
+		o.loop.Post(func() {
+			if errors.Is(err, peer.ErrOld) {
+				j.streams[from] = false
+			} else {
+				delete(j.streams, from)
+			}
+		})
+	})
+}
+
+var errGap = errors.New("bytes are missing before a piece of output")
+
+// keepPiece keeps a piece of a stream, if its worker still counts, and calls synced when
+// more is durable. It runs outside of the loop.
+func (o *Jobs) keepPiece(j *job, from vicinity.ID, p jobs.Output, synced func()) error {
+	ra, owned := jobs.RankAttempt{Rank: p.Rank, Attempt: p.Attempt}, false
+	if !o.loop.Call(func() { owned = j.Primary.Rec.Owned(from, ra) }) {
+		return jobs.ErrStopped
+	}
+	if !owned {
+		return nil
+	}
+	err := j.output.Append([]jobs.Output{p})
+	if err == nil {
+		err = j.keepUp(o.loop, synced)
+	}
+	if err != nil && !errors.Is(err, os.ErrClosed) { // closed: the job has just ended
+		o.loop.Post(func() { o.hindered(j, err) })
+	}
+	if err == nil && p.Offset > j.output.Held([]jobs.RankAttempt{ra})[0].Have.Of(p.Stream) {
+		err = errGap
+	}
+	return err
+}

@@ -276,6 +276,17 @@ func (w *File) Received(ras []jobs.RankAttempt) map[jobs.RankAttempt]wire.Writte
 	return m
 }
 
+// Held tells what of each worker is there, and durable.
+func (w *File) Held(ras []jobs.RankAttempt) []wire.Held {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := make([]wire.Held, len(ras))
+	for i, ra := range ras {
+		list[i] = wire.Held{RankAttempt: ra, Have: w.have[ra], Safe: w.safe[ra]}
+	}
+	return list
+}
+
 // Read calls f with each piece that is wanted and whole, in order, and notes what
 // is not. With follow it goes on until the file is closed.
 func (w *File) Read(ctx context.Context, follow bool, want func(jobs.RankAttempt) bool, f func(jobs.Output) error) error {

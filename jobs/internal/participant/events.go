@@ -190,10 +190,11 @@ func (p *Participant) Grown(now time.Time, job jobs.ID) {
 	}
 }
 
-// Unreadable tells that the origin misses output which it had confirmed.
-func (p *Participant) Unreadable(now time.Time, id WorkerID) {
+// Unreadable tells that what a worker wrote is not here any more from some offset on: the
+// origin misses output which it had confirmed, unless it has told of more since.
+func (p *Participant) Unreadable(now time.Time, id WorkerID, stream process.Stream, from int64) {
 	if w := p.Works[id.Job]; w != nil {
-		if k := w.find(id.RankAttempt); k != nil {
+		if k := w.find(id.RankAttempt); k != nil && k.acked.Of(stream) <= from {
 			k.State, k.reason = jobs.WorkerLost, "its origin misses output that it had confirmed: the disk there lost it"
 			w.tell(now)
 		}

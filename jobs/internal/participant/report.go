@@ -57,6 +57,9 @@ func (w *Work) forget() {
 func (p *Participant) Unheard(now time.Time, job jobs.ID) {
 	w := p.Works[job]
 	w.asking, w.pause = false, min(max(2*w.pause, 100*time.Millisecond), wire.ReportEvery)
+	for _, k := range w.Workers {
+		k.overtaken = false
+	}
 	w.next = now.Add(w.pause)
 	silent := now.Sub(w.Heard)
 	for _, k := range slices.Clone(w.Workers) {
@@ -132,13 +135,42 @@ func (w *Work) obey(now time.Time, rep *wire.Report, ack *wire.Ack) {
 // noteAck notes what the origin has of a worker. It may have lost what it once
 // acknowledged.
 func (p *Participant) noteAck(w *Work, k *Worker, r *wire.WorkerReport, a *wire.WorkerAck) {
-	k.acked = wire.Written{Stdout: max(a.Stdout+a.AheadOut, 0), Stderr: max(a.Stderr+a.AheadErr, 0)}
-	k.adopted = false
+	if !k.overtaken {
+		k.acked = wire.Written{Stdout: max(a.Stdout+a.AheadOut, 0), Stderr: max(a.Stderr+a.AheadErr, 0)}
+	}
+	k.adopted, k.overtaken = false, false
 	e := DoAck{Worker: k.id(), Safe: wire.Written{Stdout: a.Stdout, Stderr: a.Stderr}}
 	if t := a.Tasks; t != nil && r.Tasks != nil && wire.CheckTaskRanges(t.Ranges) == nil && t.Results >= 0 && t.Before >= 0 {
 		k.results, e.Tasks = min(t.Results, r.Tasks.Ended), t
 	}
 	p.Do(e)
+}
+
+// Held takes what the origin has of workers whose output is streamed to it, which it tells
+// beside its answers to reports: one that is on its way knows less, and nothing that was
+// freed since may be read again. Whole tells that it has all that one which has ended wrote.
+func (p *Participant) Held(now time.Time, job jobs.ID, list []wire.Held, whole bool) {
+	w := p.Works[job]
+	if w == nil {
+		return
+	}
+	for _, h := range list {
+		if k := w.find(h.RankAttempt); k != nil {
+			k.acked, k.adopted, k.overtaken = h.Have, false, w.asking
+			p.Do(DoAck{Worker: k.id(), Safe: h.Safe})
+		}
+	}
+	if whole {
+		w.tell(now)
+	}
+}
+
+// Acked returns what the origin has of a worker, if that is known.
+func (w *Work) Acked(ra jobs.RankAttempt) (so wire.Written, known bool) {
+	if k := w.find(ra); k != nil && !k.adopted {
+		return k.acked, true
+	}
+	return so, false
 }
 
 // table gives workers that know an older one the job's table.

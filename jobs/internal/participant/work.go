@@ -87,13 +87,14 @@ type Worker struct {
 
 // heldByOrigin is what the origin has of a worker, and knows of it.
 type heldByOrigin struct {
-	acked    wire.Written
-	adopted  bool  // that is not known yet
-	results  int   // of tasks
-	epoch    int64 // of the table that it knows; 0 = it is not told of changes
-	telling  bool  // of a newer one
-	Detached bool  // it is left to the next life of this node
-	Parted   bool  // and its origin knows
+	acked     wire.Written
+	adopted   bool  // that is not known yet
+	overtaken bool  // the answer to the report that is on its way is older than that
+	results   int   // of tasks
+	epoch     int64 // of the table that it knows; 0 = it is not told of changes
+	telling   bool  // of a newer one
+	Detached  bool  // it is left to the next life of this node
+	Parted    bool  // and its origin knows
 }
 
 // Wish is what is wanted of a worker, beside that it runs.

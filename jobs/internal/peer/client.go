@@ -25,6 +25,7 @@ const (
 	PathRelease = Prefix + "release"
 	PathReport  = Prefix + "report"
 	PathStdin   = Prefix + "stdin"
+	PathOutput  = Prefix + "output"
 	PathMeasure = Prefix + "measure"
 	PathClock   = Prefix + "clock"
 	PathEnter   = Prefix + "enter"

@@ -99,13 +99,8 @@ func (e said) Unwrap() error { return e.kind }
 // answer.
 func (s *Server) ServeEnter(enter func(ctx context.Context, from vicinity.ID, e Entry, in io.Reader, out io.Writer) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		from, err := s.ID(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusForbidden)
-			return
-		}
-		if err := s.Ready(r.Context()); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		from, ok := s.asker(w, r)
+		if !ok {
 			return
 		}
 		e, err := parseEntry(r.URL.Query())

@@ -45,13 +45,8 @@ func (c *Client) Resize(ctx context.Context, to vicinity.ID, m *wire.Resize) (si
 // ServeResize answers Resize.
 func (s *Server) ServeResize(resize func(ctx context.Context, from vicinity.ID, m *wire.Resize) (jobs.Size, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		from, err := s.ID(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusForbidden)
-			return
-		}
-		if err := s.Ready(r.Context()); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		from, ok := s.asker(w, r)
+		if !ok {
 			return
 		}
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxResize))

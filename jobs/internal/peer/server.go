@@ -23,6 +23,20 @@ type Server struct {
 	Log      zerolog.Logger
 }
 
+// asker returns who asks when requests can be answered; if it does not, it has.
+func (s *Server) asker(w http.ResponseWriter, r *http.Request) (from vicinity.ID, ok bool) {
+	from, err := s.ID(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return "", false
+	}
+	if err := s.Ready(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return "", false
+	}
+	return from, true
+}
+
 // message is what the handlers take: a pointer to a decodable, checkable type.
 type message[T any] interface {
 	*T
@@ -38,13 +52,8 @@ func Handle[T any, P message[T]](s *Server, f func(from vicinity.ID, msg P) (any
 // answer any more.
 func HandleWhile[T any, P message[T]](s *Server, f func(ctx context.Context, from vicinity.ID, msg P) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from, err := s.ID(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusForbidden)
-			return
-		}
-		if err := s.Ready(r.Context()); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		from, ok := s.asker(w, r)
+		if !ok {
 			return
 		}
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
