@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -91,10 +92,26 @@ type Access struct {
 	MPI bool `json:"mpi,omitempty"`
 }
 
-// Failing says what a rank that has failed for good means for the others.
+// Failing says what ends a job early: what a rank that has failed for good means for the
+// others, and how much it may write.
 type Failing struct {
 	KillOnBadExit *bool `json:"kill_on_bad_exit,omitempty"` // it stops the others; nil = in a rigid job
 	MaxFails      int   `json:"max_fails,omitempty"`        // the job is stopped when more ranks have failed; 0 = no limit
+
+	// MaxOutput bounds the bytes of standard output and error that each worker, or task,
+	// writes: a worker that writes more ends the job. 0 = no limit.
+	MaxOutput int64 `json:"max_output,omitempty"`
+}
+
+// check returns what is wrong, as a user sees it.
+func (f *Failing) check() string {
+	switch {
+	case f.MaxFails < 0 || f.MaxFails > MaxRanks:
+		return fmt.Sprintf("--max-fails %d: want 0 to %d", f.MaxFails, MaxRanks)
+	case f.MaxOutput < 0:
+		return fmt.Sprintf("--max-output %d: negative", f.MaxOutput)
+	}
+	return ""
 }
 
 // StopsOnBadExit reports whether one rank that fails stops the others.
@@ -189,8 +206,6 @@ func (s *Spec) Validate() error {
 		return bad("--priority %d: want -100 to 100", s.Priority)
 	case s.Retries < 0 || s.Retries > MaxRetries:
 		return bad("--retries %d: want 0 to %d", s.Retries, MaxRetries)
-	case s.MaxFails < 0 || s.MaxFails > MaxRanks:
-		return bad("--max-fails %d: want 0 to %d", s.MaxFails, MaxRanks)
 	case len(s.Outputs) > MaxGlobs:
 		return bad("%d output patterns, at most %d", len(s.Outputs), MaxGlobs)
 	}
@@ -202,10 +217,7 @@ func (s *Spec) Validate() error {
 			return bad("%s", text)
 		}
 	}
-	if text := s.checkArray(); text != "" {
-		return bad("%s", text)
-	}
-	if text := s.Search.check(); text != "" {
+	if text := cmp.Or(s.checkArray(), s.Failing.check(), s.Search.check()); text != "" {
 		return bad("%s", text)
 	}
 	if s.Where != "" {

@@ -41,6 +41,7 @@ const (
 	CodeTimeout   = 124 // walltime
 	CodeZorilla   = 125 // gave up, lost a node, or Zorilla failed
 	CodeCancelled = 130
+	CodeKilled    = 137 // needed more than it may
 )
 
 // Status is what can be told of a job, in one piece. It is a copy.

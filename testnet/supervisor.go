@@ -45,16 +45,21 @@ type tree struct {
 	cancel  context.CancelFunc
 	killed  chan struct{} // closed when nothing of it is left
 	signals chan int
+	most    int64  // bytes of output; 0 = no limit
 	over    func() // called with supervisor.mu when nothing of it is left
 
 	timer   *time.Timer // for what life decides next
 	procs   int         // that have not returned
-	reaped  bool        // the first one has
-	trapped bool        // it handles SIGTERM
+	wrote   int64
+	reaped  bool // the first one has
+	trapped bool // it handles SIGTERM
 }
 
 func (s *supervisor) newTree(ctx context.Context, spec *process.Spec, over func()) *tree {
 	t := &tree{s: s, life: process.NewLife(spec, s.r.grace), killed: make(chan struct{}), signals: make(chan int, 16), over: over}
+	if spec.Tasks == nil {
+		t.most = spec.MaxOutput
+	}
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	t.life.Begin(time.Now())
 	t.life.NodeBack()
@@ -222,6 +227,11 @@ func (t *tree) write(stream process.Stream, p []byte) (int, error) {
 			return n, syscall.EPIPE
 		}
 		room := min(int(s.r.spool)-len(o.data), len(p)-n)
+		if t.most > 0 && t.wrote == t.most {
+			t.life.Overflowed()
+			t.obey(time.Now())
+			continue
+		}
 		if room <= 0 {
 			if t.ctx.Err() != nil && !t.trapped {
 				return n, syscall.EPIPE
@@ -229,8 +239,11 @@ func (t *tree) write(stream process.Stream, p []byte) (int, error) {
 			s.acked.Wait()
 			continue
 		}
+		if t.most > 0 {
+			room = min(room, int(t.most-t.wrote))
+		}
 		o.data = append(o.data, p[n:n+room]...)
-		n += room
+		n, t.wrote = n+room, t.wrote+int64(room)
 		s.moved()
 	}
 	return n, nil

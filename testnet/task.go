@@ -119,7 +119,7 @@ func (t *tasks) do(place int, program Program) error {
 	switch exit.Cause {
 	case process.NotFound:
 		said = fmt.Sprintf("zorilla: %s\n", exit.Detail)
-	case process.Walltime, process.Memory, process.Disk:
+	case process.Walltime, process.Memory, process.Disk, process.Output:
 		said = fmt.Sprintf("zorilla: task %d %s\n", id, exit.Detail)
 	}
 	if t.s.main.ctx.Err() != nil {

@@ -27,6 +27,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "c", Value: 1, Usage: "`SLOTS` (cores) for each worker"},
 		&cli.StringFlag{Name: "mem", Usage: "memory limit of each worker: `SIZE` such as 200M or 2G"},
 		&cli.StringFlag{Name: "disk", Usage: "disk space for the files of each worker, and its limit: `SIZE`"},
+		&cli.StringFlag{Name: "max-output", Usage: "end the job when a worker has written more than `SIZE` of standard output and error; of an array, the task"},
 		&cli.IntFlag{Name: "gpus", Usage: "`N` GPUs of its own for each worker"},
 		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
 		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},
@@ -119,7 +120,7 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	if spec.Min, spec.Max, err = parseRanks(c.String("n")); err != nil {
 		return err
 	}
-	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk} {
+	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk, "max-output": &spec.MaxOutput} {
 		if s := c.String(flag); s != "" {
 			if *size, err = parseSize(dashes(flag), s); err != nil {
 				return err

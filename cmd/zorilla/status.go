@@ -147,6 +147,9 @@ func wish(spec jobs.Spec) string {
 	if spec.Memory > 0 {
 		s += ", " + units.Bytes(spec.Memory) + " each"
 	}
+	if spec.MaxOutput > 0 {
+		s += ", with at most " + units.Bytes(spec.MaxOutput) + " of output each"
+	}
 	if spec.Walltime > 0 {
 		s += ", for at most " + spec.Walltime.String()
 	}

@@ -29,6 +29,7 @@ type keeper struct {
 	terminate chan struct{} // closed when the supervisor is to end
 	ended     chan struct{} // closed after the loop
 	streams   [2]*spool
+	written   allowance
 	control   *control
 	tasks     *tasks // nil unless the spec has some
 	world     *world // what the worker's launcher has made; nil before
@@ -142,8 +143,11 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 		return files, err
 	}
 	s.bound()
+	s.written.limit = s.order.Spec.MaxOutput
+	s.written.over = func(int) { s.post(func(time.Time) { s.life.Overflowed() }) }
+	s.written.begin(0)
 	for i, stream := range []Stream{Stdout, Stderr} {
-		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, s.control.progress); err != nil {
+		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, &s.written, s.control.progress); err != nil {
 			return files, err
 		}
 		if runsAs(&s.order.Spec) { // for /dev/stdout and /dev/stderr
@@ -346,6 +350,9 @@ func (s *keeper) settle() Exit {
 		st.finish()
 	}
 	s.pumps.Wait()
+	if s.tasks == nil && s.written.lift() {
+		s.life.Overflowed()
+	}
 	for _, err := range s.lost {
 		if err != nil {
 			s.life.cause, s.life.detail = Failed, err.Error()

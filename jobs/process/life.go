@@ -44,6 +44,7 @@ type Life struct {
 	grace     time.Duration
 	memory    int64
 	disk      int64
+	output    int64
 
 	started time.Time
 	heard   time.Time // of the origin
@@ -61,7 +62,7 @@ type Life struct {
 // much time between SIGTERM and SIGKILL when a limit ends it. The walltime of a
 // spec with tasks is that of each task, and no limit here.
 func NewLife(s *Spec, grace time.Duration) *Life {
-	l := &Life{walltime: s.Walltime, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace, memory: s.Memory, disk: s.Disk}
+	l := &Life{walltime: s.Walltime, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace, memory: s.Memory, disk: s.Disk, output: s.MaxOutput}
 	if s.Tasks != nil {
 		l.walltime = 0
 	}
@@ -138,6 +139,15 @@ func (l *Life) Overfilled() {
 	if l.phase == Running {
 		l.decide(Disk, overDisk(l.disk))
 		l.phase = Killing
+	}
+}
+
+// Overflowed says that the worker has written more output than it may. What it wrote last
+// may be found when it has ended by itself.
+func (l *Life) Overflowed() {
+	if l.phase == Running || l.cause == Exited || l.cause == Signalled {
+		l.cause, l.detail = Output, OverOutput(l.output)
+		l.phase = max(l.phase, Killing)
 	}
 }
 
@@ -263,7 +273,7 @@ func (l *Life) Exit() Exit {
 	switch {
 	case l.cause == Walltime:
 		e.Code = codeTimeout
-	case l.cause == Memory || l.cause == Disk || l.cause == Full:
+	case l.cause == Memory || l.cause == Disk || l.cause == Output || l.cause == Full:
 		e.Code = codeKilled
 	case l.cause == Failed || !l.reaped:
 		e.Code = codeFailed
@@ -298,6 +308,11 @@ const noMemory = "was killed, since its node had no memory left for workers: ask
 
 func overDisk(limit int64) string {
 	return fmt.Sprintf("needed more than %s of disk space (--disk)", units.Bytes(limit))
+}
+
+// OverOutput says why a worker was ended that wrote more than Spec.MaxOutput.
+func OverOutput(limit int64) string {
+	return fmt.Sprintf("wrote more than %s of output (--max-output)", units.Bytes(limit))
 }
 
 func signalName(s syscall.Signal) string {

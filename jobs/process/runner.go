@@ -213,7 +213,7 @@ func (s *Spec) Check() error {
 		return bad("root %q is not a clean absolute path", s.Root)
 	case len(s.Args) == 0 || s.Args[0] == "":
 		return bad("no command")
-	case s.Memory < 0 || s.Disk < 0 || s.Walltime < 0 || s.OrphanLimit < 0:
+	case s.Memory < 0 || s.Disk < 0 || s.MaxOutput < 0 || s.Walltime < 0 || s.OrphanLimit < 0:
 		return bad("negative limit")
 	}
 	if s.Tasks != nil {

@@ -38,11 +38,12 @@ type Spec struct {
 	// Worker.Stdin; otherwise it is the null device.
 	Stdin bool `json:"stdin"`
 
-	Memory    int64         `json:"memory"`         // bytes for the whole process tree; 0 = unlimited
-	Disk      int64         `json:"disk,omitempty"` // bytes of files in Root/work, Root/task and Root/tmp together; 0 = unlimited
-	Shares    int           `json:"shares"`         // parts of the processors that it gets beside other workers, if they can be told out; 0 = 1
-	Walltime  time.Duration `json:"walltime"`       // 0 = unlimited
-	NodeLimit time.Duration `json:"node_limit"`     // ends the worker so long after its node is gone; 0 = 30 s
+	Memory    int64         `json:"memory"`               // bytes for the whole process tree; 0 = unlimited
+	Disk      int64         `json:"disk,omitempty"`       // bytes of files in Root/work, Root/task and Root/tmp together; 0 = unlimited
+	MaxOutput int64         `json:"max_output,omitempty"` // bytes of standard output and error together, of tasks for each; 0 = unlimited
+	Shares    int           `json:"shares"`               // parts of the processors that it gets beside other workers, if they can be told out; 0 = 1
+	Walltime  time.Duration `json:"walltime"`             // 0 = unlimited
+	NodeLimit time.Duration `json:"node_limit"`           // ends the worker so long after its node is gone; 0 = 30 s
 	// OrphanLimit ends the worker so long after Worker.Heard was called last,
 	// or after its start; 0 = never.
 	OrphanLimit time.Duration `json:"orphan_limit,omitempty"`
@@ -118,6 +119,7 @@ const (
 	Walltime  Cause = "walltime"  // needed more than its time
 	Memory    Cause = "memory"    // needed more than its memory
 	Disk      Cause = "disk"      // needed more than its disk space
+	Output    Cause = "output"    // wrote more than it may to standard output and error
 	Full      Cause = "disk full" // by Yielder.Yield; its files are gone
 	Stopped   Cause = "stopped"   // by Worker.Stop
 	Orphaned  Cause = "orphaned"  // its node was gone, or its origin silent, for too long
@@ -130,7 +132,7 @@ const (
 
 // Exit is how a worker ended.
 type Exit struct {
-	Code    int       `json:"code"` // 0..255; 128+signal; 124 walltime; 137 memory, disk, full; 125, 126, 127 as in Cause
+	Code    int       `json:"code"` // 0..255; 128+signal; 124 walltime; 137 memory, disk, output, full; 125, 126, 127 as in Cause
 	Cause   Cause     `json:"cause"`
 	Detail  string    `json:"detail,omitempty"` // one line for people
 	Started time.Time `json:"started,omitzero"`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -32,7 +33,8 @@ type spool struct {
 	path  string
 	file  *os.File // made with the first byte; guarded by written > 0
 	limit int64
-	moved func() // called after each step, must not block
+	bound *allowance // of both streams
+	moved func()     // called after each step, must not block
 
 	last chan struct{} // closed when the worker's processes are gone
 	wake chan struct{} // capacity 1: acked has changed
@@ -48,7 +50,7 @@ type spool struct {
 }
 
 // newSpool makes a pipe, and returns the writing end for the worker, blocking.
-func newSpool(root, name string, limit int64, moved func()) (*spool, *os.File, error) {
+func newSpool(root, name string, limit int64, bound *allowance, moved func()) (*spool, *os.File, error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, fmt.Errorf("pipe: %w", err)
@@ -60,7 +62,7 @@ func newSpool(root, name string, limit int64, moved func()) (*spool, *os.File, e
 	// user over the kernel's quota keeps the ordinary size.
 	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize)
 	s := &spool{
-		pipe: os.NewFile(uintptr(p[0]), name), fd: p[0], path: filepath.Join(root, name), limit: limit, moved: moved,
+		pipe: os.NewFile(uintptr(p[0]), name), fd: p[0], path: filepath.Join(root, name), limit: limit, bound: bound, moved: moved,
 		last: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	return s, os.NewFile(uintptr(p[1]), name), nil
@@ -143,7 +145,7 @@ func (s *spool) take(limit int64) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		err = s.store(s.buf[:n])
+		err = s.store(s.buf[:s.bound.take(n)])
 		if n == len(s.buf) && n < pumpSize {
 			s.buf = make([]byte, pumpSize)
 		}
@@ -278,4 +280,49 @@ func (s *spool) tail(from, most int64) []byte {
 	defer f.Close()
 	b, _ := io.ReadAll(io.NewSectionReader(f, from, end-from))
 	return b
+}
+
+// allowance is how much more a worker, or the task that runs, may write to both of its streams
+// together.
+// What is beyond that is read and not kept.
+type allowance struct {
+	limit int64            // 0 = none
+	over  func(serial int) // called once if it writes more
+
+	mu       sync.Mutex // guards what follows
+	left     int64
+	serial   int // of the task
+	exceeded bool
+}
+
+// begin lets a worker, or a task, write.
+func (a *allowance) begin(serial int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left, a.serial, a.exceeded = a.limit, serial, false
+	if a.limit == 0 {
+		a.left = math.MaxInt64
+	}
+}
+
+// lift bounds nothing any more, until the next begin: what comes is the supervisor's own. It
+// reports whether there was too much.
+func (a *allowance) lift() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left = math.MaxInt64
+	return a.exceeded
+}
+
+// take returns how many of some bytes are kept.
+func (a *allowance) take(n int) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	keep := int(min(int64(n), a.left))
+	a.left -= int64(keep)
+	if keep < n && !a.exceeded {
+		a.exceeded = true
+		go a.over(a.serial) // aside: who reads must not wait for who ends the worker
+	}
+	return keep
 }

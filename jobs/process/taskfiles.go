@@ -6,8 +6,29 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"zorilla/transfer"
 )
+
+// settle keeps what is left of a task's output, as far as it may be kept, and reports
+// whether it wrote more than that. Nothing of the task is alive.
+func (t *tasks) settle() (over bool, err error) {
+	if t.s.order.Spec.MaxOutput == 0 {
+		return false, nil
+	}
+	for _, st := range t.s.streams {
+		if _, err := st.flush(); err != nil {
+			return false, err
+		}
+	}
+	return t.s.written.lift(), nil
+}
+
+// overflowed says that a task has written more output than it may.
+func (t *tasks) overflowed(serial int) {
+	t.end(serial, codeKilled, OverOutput(t.s.order.Spec.MaxOutput), unix.SIGKILL)
+}
 
 // gather finds the files that a task left. One whose files cannot be had has
 // failed.
@@ -77,6 +98,9 @@ func (p packer) Write(b []byte) (int, error) {
 	}
 	return len(b), p.t.s.streams[1].put(b)
 }
+
+// roomEvery is how often is looked whether output was taken away.
+const roomEvery = time.Millisecond
 
 // awaitRoom waits while too much of the output has not been taken away.
 func (t *tasks) awaitRoom() {

@@ -41,9 +41,6 @@ type tasks struct {
 	message string
 }
 
-// roomEvery is how often is looked whether output was taken away.
-const roomEvery = time.Millisecond
-
 // taskEnd is what a launcher tells of a task's end.
 type taskEnd struct {
 	status syscall.WaitStatus
@@ -71,6 +68,7 @@ func newTasks(s *keeper, files [3]*os.File) (*tasks, error) {
 		return nil, err
 	}
 	t.pack = bufio.NewWriterSize(packer{t}, packSize)
+	s.written.over = t.overflowed
 	t.results, err = os.OpenFile(filepath.Join(root, tasksFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("results of tasks: %w", err)
@@ -236,6 +234,10 @@ func (t *tasks) do(place int) error {
 	if err == nil {
 		code, err = t.await(serial)
 	}
+	over, lost := t.settle()
+	if lost != nil {
+		return lost
+	}
 	if err != nil {
 		e := verdict(err)
 		if code = e.Code; e.Cause == Failed {
@@ -245,6 +247,9 @@ func (t *tasks) do(place int) error {
 	}
 	t.mu.Lock()
 	t.runs = false
+	if over && t.killed == 0 {
+		t.killed, t.message = codeKilled, OverOutput(t.s.order.Spec.MaxOutput)
+	}
 	halted, killed, message := t.halted, t.killed, t.message
 	t.mu.Unlock()
 	if halted {
@@ -386,6 +391,7 @@ func (t *tasks) fork(args, env []string) (serial int, halted bool, err error) {
 	t.killed, t.message = 0, ""
 	t.serial++
 	c.Serial = t.serial
+	t.s.written.begin(t.serial)
 	err = t.s.world.launcher.Begin(t.s.number, c, t.files, t)
 	t.runs = err == nil
 	return t.serial, false, err

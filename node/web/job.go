@@ -173,6 +173,9 @@ func facts(st *jobs.Status) []counter {
 	if s.Memory > 0 {
 		list = append(list, counter{"Memory each", units.Bytes(s.Memory)})
 	}
+	if s.MaxOutput > 0 {
+		list = append(list, counter{"Output each, at most", units.Bytes(s.MaxOutput)})
+	}
 	if s.Walltime > 0 {
 		list = append(list, counter{"Walltime", span(time.Duration(s.Walltime))})
 	}

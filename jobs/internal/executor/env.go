@@ -25,7 +25,7 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 	rank, _ := spec.RankOf(c.Rank)
 	p, err := x.confined(string(c.Job), process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
-		Memory: spec.Memory, Disk: spec.Disk, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
+		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
 	})
 	if err != nil {
 		return p, err

@@ -227,9 +227,12 @@ func (d *disk) tellLost(lines []string) {
 	}
 }
 
-func (d *disk) openFiles(j *job, id jobs.ID, goesOn bool) (err error) {
+func (d *disk) openFiles(j *job, id jobs.ID, spec *jobs.Spec, goesOn bool) (err error) {
 	if j.output, err = output.Open(d.outputPath(id), id, goesOn); err != nil {
 		return err
+	}
+	if spec.Array == nil { // else files of tasks come with it, and their nodes bound what they write
+		j.output.Limit = spec.MaxOutput
 	}
 	j.stdin, err = output.OpenSpool(d.stdinPath(id))
 	return err
@@ -237,7 +240,7 @@ func (d *disk) openFiles(j *job, id jobs.ID, goesOn bool) (err error) {
 
 // openOutput opens a job's files and counts what is in them.
 func (d *disk) openOutput(j *job, id jobs.ID) error {
-	if err := d.openFiles(j, id, !j.Primary.Rec.State.Final()); err != nil {
+	if err := d.openFiles(j, id, &j.Primary.Rec.Spec, !j.Primary.Rec.State.Final()); err != nil {
 		return err
 	}
 	all := make([]jobs.RankAttempt, len(j.Primary.Rec.Ranks))

@@ -41,6 +41,7 @@ func (o *Jobs) Report(from vicinity.ID, rep *wire.Report) (ack wire.Ack, err err
 		ras[i] = w.RankAttempt
 	}
 	reply := make(chan wire.Ack, 1)
+	o.bound(j)
 	o.loop.Post(func() {
 		o.hindered(j, nil)
 		if j.lacksInputs(from, rep) {
@@ -79,6 +80,18 @@ func (j *job) store(l *loop.Loop, rep *wire.Report, owned map[jobs.RankAttempt]b
 		}
 	}
 	return j.keepUp(l, func() {})
+}
+
+// bound ends a job of which more output came than a worker may write (--max-output).
+func (o *Jobs) bound(j *job) {
+	if ra, over := j.output.Overflowed(); over {
+		o.loop.Post(func() {
+			if !j.Primary.Rec.State.Final() {
+				j.Primary.Overflow(time.Now(), ra)
+				o.core.Flush(time.Now(), j.Job)
+			}
+		})
+	}
 }
 
 // keepUp makes output durable when there is much that is not, and calls synced when that
@@ -169,6 +182,7 @@ func (o *Jobs) keepPiece(j *job, from vicinity.ID, p jobs.Output, synced func())
 	}
 	err := j.output.Append([]jobs.Output{p})
 	if err == nil {
+		o.bound(j)
 		err = j.keepUp(o.loop, synced)
 	}
 	if err != nil && !errors.Is(err, os.ErrClosed) { // closed: the job has just ended

@@ -139,7 +139,7 @@ func (o *Jobs) begin(j *job, id jobs.ID, spec jobs.Spec, accepted chan<- error) 
 		o.store.Unpin(inputsOwner(id))
 		return fmt.Errorf("%w: inputs: %w", jobs.ErrInvalid, err)
 	}
-	if err := o.disk.openFiles(j, id, true); err != nil {
+	if err := o.disk.openFiles(j, id, &spec, true); err != nil {
 		o.store.Unpin(inputsOwner(id))
 		return err
 	}

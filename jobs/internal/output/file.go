@@ -27,6 +27,7 @@ import (
 type File struct {
 	Job   jobs.ID
 	Spool *Spool
+	Limit int64 // bytes of each attempt of a rank that are kept; 0 = all. Set it before Append
 
 	Behind  atomic.Bool // it is being synced in the background
 	syncing sync.Mutex  // held while the file is synced; who waits for it profits
@@ -39,6 +40,7 @@ type File struct {
 	upTo  int64                             // the file is durable up to there
 	mark  int64                             // and says so up to there
 	lost  []hole                            // what the disk lost, as far as it was noticed
+	over  *jobs.RankAttempt                 // of which more came than the limit
 	blind int64                             // bytes of the file that tell nothing
 }
 
@@ -188,6 +190,12 @@ func (w *File) Append(pieces []jobs.Output) error {
 		}
 		o.Data = o.Data[*at-o.Offset:]
 		o.Offset = *at
+		if room := w.Limit - got.Stdout - got.Stderr; w.Limit > 0 && int64(len(o.Data)) > room {
+			w.over = &ra
+			if o.Data = o.Data[:max(room, 0)]; len(o.Data) == 0 {
+				continue
+			}
+		}
 		*at += int64(len(o.Data))
 		next[ra] = got
 		buf = appendFrame(buf, w.Job, place+int64(len(buf)), o)
@@ -208,6 +216,16 @@ func (w *File) Append(pieces []jobs.Output) error {
 	}
 	w.loose += int64(len(buf))
 	return nil
+}
+
+// Overflowed returns an attempt of a rank of which more came than the limit, if there is one.
+func (w *File) Overflowed() (ra jobs.RankAttempt, yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over == nil {
+		return ra, false
+	}
+	return *w.over, true
 }
 
 // Sync makes durable what has been appended so far. Callers that come while it

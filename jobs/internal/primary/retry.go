@@ -22,7 +22,7 @@ import (
 // have ended.
 func (p *lifecycle) failed(now time.Time, from vicinity.ID, w wire.WorkerReport) {
 	k := &p.Rec.Ranks[w.Rank]
-	if !p.Rec.Spec.Rigid() && k.Retries < p.Rec.Spec.Retries {
+	if !p.Rec.Spec.Rigid() && k.Retries < p.Rec.Spec.Retries && !record.Overflowed(&p.Rec) {
 		p.Search.Shun(now, from)
 		p.retry(now, []jobs.RankAttempt{w.RankAttempt}, p.Rec.ExitReason(w.Rank, k))
 		return
@@ -73,7 +73,7 @@ func (p *lifecycle) retry(now time.Time, ranks []jobs.RankAttempt, why string) {
 
 // retryGang starts a gang again as a whole, and reports whether it may.
 func (p *lifecycle) retryGang(now time.Time, why string) bool {
-	if !p.Rec.Spec.Rigid() || p.Rec.Retries >= p.Rec.Spec.Retries {
+	if !p.Rec.Spec.Rigid() || p.Rec.Retries >= p.Rec.Spec.Retries || record.Overflowed(&p.Rec) {
 		return false
 	}
 	p.startOver(now, record.Retried, why)

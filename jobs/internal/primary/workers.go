@@ -9,6 +9,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
 
@@ -203,6 +204,17 @@ func (p *Primary) fetching(worker int) (yes bool) {
 
 // ErrNotAsked: a node returned files that do not match the job's patterns.
 var ErrNotAsked = errors.New("the node returned a file that was not asked for")
+
+// Overflow ends a job of which more output came than a worker may write: its node should
+// have ended it.
+func (p *lifecycle) Overflow(now time.Time, ra jobs.RankAttempt) {
+	if !p.Rec.Owns(ra) {
+		return
+	}
+	k := &p.Rec.Ranks[ra.Rank]
+	why := fmt.Sprintf("%s on %s: %s", p.Rec.Spec.Who(ra.Rank), jobs.Label(k.Name, k.Node), process.OverOutput(p.Rec.Spec.MaxOutput))
+	p.End(now, jobs.Failed, why, jobs.CodeKilled)
+}
 
 // InputLost ends a job whose input is not to be had any more, unless something of
 // it goes on without.

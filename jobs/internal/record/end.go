@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 
 	"zorilla/jobs"
 	"zorilla/jobs/process"
@@ -38,6 +39,9 @@ func (r *Record) failedRanks() (n int) {
 // Failing reports whether the job ends because ranks have failed: nobody is
 // looked for any more, and who runs is stopped.
 func (r *Record) Failing() bool {
+	if Overflowed(r) {
+		return true
+	}
 	n := 0
 	if t := r.Tasks; t != nil {
 		n = t.failed
@@ -45,6 +49,16 @@ func (r *Record) Failing() bool {
 		n = r.failedRanks()
 	}
 	return n > 0 && r.Spec.StopsOnBadExit() || r.Spec.MaxFails > 0 && n > r.Spec.MaxFails
+}
+
+// Overflowed reports whether a worker of a job wrote more than --max-output. Then the job ends: its
+// origin keeps what the others write, and would keep what another attempt writes.
+func Overflowed(r *Record) bool {
+	return r.Spec.MaxOutput > 0 && r.Tasks == nil && slices.ContainsFunc(r.Ranks, func(k Rank) bool { return k.overflowed() })
+}
+
+func (k *Rank) overflowed() bool {
+	return k.State == jobs.WorkerEnded && k.Exit != nil && k.Exit.Cause == process.Output && !k.GivenBack
 }
 
 // Closing reports whether the job looks for nobody any more and ends with those
@@ -82,7 +96,7 @@ func (r *Record) Verdict() Verdict {
 	v := Verdict{State: jobs.Completed}
 	for i := range r.Ranks {
 		k := &r.Ranks[i]
-		if !BadExit(k.Exit) || k.GivenBack || r.forgiven(i) {
+		if !BadExit(k.Exit) || k.GivenBack || r.forgiven(i) && !k.overflowed() {
 			continue
 		}
 		if v.State == jobs.Completed {

@@ -17,6 +17,8 @@ var outputs = []test{
 	{"gives output from any offset", testOffsets},
 	{"waits while its output is not taken away", testSpool},
 	{"stops while it waits for that", testSpoolStop},
+	{"ends when it writes too much", testTooMuch},
+	{"may write as much as it may", testEnough},
 	{"tells of each piece of output", testFollow},
 	{"reads its input to the end", testStdin},
 	{"has no input", testNoStdin},
@@ -124,6 +126,32 @@ func testSpoolStop(s *suite) {
 			s.Errorf("not all of %d bytes are there", n)
 		}
 	}
+}
+
+const tooMuch = "wrote more than 12 KiB of output (--max-output)"
+
+// What is within the limit is kept, in both streams together, however it ends.
+func testTooMuch(s *suite) {
+	begun := int64(len("begun\n"))
+	for _, size := range []int{12<<10 - int(begun) + 8, 64 * much} { // it may end before it is seen
+		s.configure(time.Second, process.DefaultSpool)
+		spec := s.spec("flood", fmt.Sprint(size))
+		spec.MaxOutput = 12 << 10
+		w := s.start(spec)
+		s.want(w, 137, process.Output, tooMuch)
+		out, errs := w.Written()
+		if out+errs != spec.MaxOutput || s.output(w, process.Stdout) != flooded(0, out) || !strings.HasPrefix("begun\nall\n", s.output(w, process.Stderr)) {
+			s.Errorf("of %d bytes %d and %d are kept: %q", size, out, errs, s.output(w, process.Stderr))
+		}
+	}
+}
+
+func testEnough(s *suite) {
+	spec := s.spec("flood", fmt.Sprint(8<<10))
+	spec.MaxOutput = 8<<10 + int64(len("begun\nall\n"))
+	w := s.start(spec)
+	s.want(w, 0, process.Exited, "")
+	s.wantOutput(w, flooded(0, 8<<10), "begun\nall\n")
 }
 
 func testFollow(s *suite) {

@@ -55,6 +55,7 @@ func Programs() map[string]Program {
 		"fill":     func(s *Self) int { s.Fill(number(s.Args[0])); s.Sleep(); return 0 },
 		"filler":   filler,
 		"flood":    flood,
+		"spouter":  spouter,
 		"cat":      cat,
 		"lines":    lines,
 		"listen":   listen,
@@ -120,6 +121,19 @@ func flood(s *Self) int {
 		return 1
 	}
 	fmt.Fprintln(s.Stderr, "all")
+	return 0
+}
+
+// spouter is, by the ID of its task: endless, within 12 KiB, a little beyond them.
+func spouter(s *Self) int {
+	id := s.Getenv("ZORILLA_TASK_ID")
+	if id == "1" {
+		return noise(s)
+	}
+	fmt.Fprint(s.Stdout, strings.Repeat("noise\n", 2<<10))
+	if id == "3" {
+		fmt.Fprint(s.Stdout, "more")
+	}
 	return 0
 }
 

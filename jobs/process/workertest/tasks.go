@@ -19,6 +19,7 @@ var tasks = []test{
 	{"misses a line", testTaskLineMissing},
 	{"survives its tasks", testTaskTrouble},
 	{"survives tasks that need too much disk space", testTaskDisk},
+	{"survives tasks that write too much", testTaskTooMuch},
 	{"makes room with all of its tasks", testTasksYield},
 	{"does not find the command of tasks", testTaskNotFound},
 	{"has no result of a task that is stopped", testTaskStop},
@@ -219,6 +220,18 @@ func testTaskDisk(s *suite) {
 		s.Fatalf("%+v, %v", all, err)
 	}
 	s.wantOutput(w, "fine\n", "zorilla: task 1 needed more than 16 MiB of disk space (--disk)\n")
+}
+
+func testTaskTooMuch(s *suite) {
+	s.configure(deadline, process.DefaultSpool)
+	spec := s.array(3, "spouter")
+	spec.MaxOutput = 12 << 10
+	w := s.start(spec)
+	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 3}}, true)
+	s.want(w, 0, process.Exited, "")
+	noise := strings.Repeat("noise\n", 2<<10)
+	s.wantTasks(w, result{0, 137, noise, "zorilla: task 1 " + tooMuch + "\n", ""}, result{1, 0, noise, "", ""},
+		result{2, 137, noise, "zorilla: task 3 " + tooMuch + "\n", ""})
 }
 
 func testTaskNotFound(s *suite) {
