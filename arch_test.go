@@ -38,6 +38,7 @@ var floors = map[string]int{
 	"flood":                       1,
 	"transfer":                    1,
 	"transfer/swarm":              0,
+	"transfer/exchange":           2,
 	"transfer/storetest":          2,
 	"jobs/cgroup":                 0,
 	"jobs/sandbox":                0,

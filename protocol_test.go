@@ -109,8 +109,11 @@ func TestProtocolNamesEveryPeerPath(t *testing.T) {
 	if paths < 5 {
 		t.Errorf("jobs/internal/peer/client.go names %d paths: have they moved?", paths)
 	}
-	blobs := constants(t, "transfer/http.go")
-	wantRow(t, "PROTOCOL.md", table, "|`GET "+text(blobs, blobs["blobPath"])+"{hash}`|")
+	files := constants(t, "transfer/exchange/http.go")
+	wantRow(t, "PROTOCOL.md", table, "|`GET "+text(files, files["BlobPath"])+"{hash}`|")
+	for _, what := range []string{"state", "chunk"} {
+		wantRow(t, "PROTOCOL.md", table, "|`POST "+text(files, files["TreePath"])+"{hash}/"+what+"`|")
+	}
 	wantRow(t, "PROTOCOL.md", table, "|`POST "+text(consts, consts["Prefix"])+"twin`|")
 	peers := constants(t, "node/peers.go")
 	wantRow(t, "PROTOCOL.md", table, "|`"+text(peers, peers["apiPrefix"])+"/")

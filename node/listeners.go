@@ -19,7 +19,7 @@ import (
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/node/web"
-	"zorilla/transfer"
+	"zorilla/transfer/exchange"
 )
 
 // headerTimeout bounds how long a request's header may take.
@@ -51,10 +51,12 @@ func newPeerHandler(twins http.Handler) *peerHandler {
 
 // open lets other nodes have the rest: the peer protocol of jobs, blobs, and
 // what p does for them.
-func (h *peerHandler) open(js *agent.Service, store transfer.Store, p api.Peer) {
+func (h *peerHandler) open(js *agent.Service, x *exchange.Exchange, p api.Peer) {
 	h.set(func(mux *http.ServeMux) {
 		mux.Handle(agent.PeerPrefix, js.PeerHandler())
-		mux.Handle("/v1/blobs/", transfer.Handler(store))
+		files := x.Handler()
+		mux.Handle(exchange.BlobPath, files)
+		mux.Handle(exchange.TreePath, files)
 		mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.PeerHandler(p))))
 	})
 }

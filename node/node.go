@@ -17,6 +17,7 @@ import (
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
 	"zorilla/transfer"
+	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
 )
 
@@ -31,19 +32,20 @@ type Node struct {
 	ready chan struct{}
 
 	// Set by Run before ready is closed.
-	started time.Time
-	owner   *owner
-	devices []string // of the GPUs
-	work    workDir
-	users   *users.Block // of jobs; nil = none
-	ports   *ports.Book  // of workers; nil = none
-	creds   *trust.Credentials
-	fresh   bool // its key was made in this life
-	invite  trust.Secret
-	net     *network
-	store   transfer.PinStore
-	jobs    *agent.Service
-	service *service
+	started  time.Time
+	owner    *owner
+	devices  []string // of the GPUs
+	work     workDir
+	users    *users.Block // of jobs; nil = none
+	ports    *ports.Book  // of workers; nil = none
+	creds    *trust.Credentials
+	fresh    bool // its key was made in this life
+	invite   trust.Secret
+	net      *network
+	store    transfer.PinStore
+	exchange *exchange.Exchange
+	jobs     *agent.Service
+	service  *service
 
 	closeRunner func() // when no worker is to be started any more; may be nil
 }
@@ -166,7 +168,7 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 	n.service = newService(n)
-	peers.open(n.jobs, n.store, n.service.origin)
+	peers.open(n.jobs, n.exchange, n.service.origin)
 	n.net.run(network)
 
 	front := newGroup(ctx)

@@ -22,6 +22,7 @@ import (
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
 	"zorilla/transfer"
+	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
 )
 
@@ -200,9 +201,8 @@ func forWorkers(memory int64) int64 { return memory - min(memory/16, 1<<30) }
 // makeJobs makes the service of jobs, which needs the node's addresses.
 func (n *Node) makeJobs(log journal.Journal) error {
 	rnd := n.cfg.Seams.Rand
-	fetcher := transfer.NewFetcher(transfer.FetcherConfig{
-		Store: n.store, Source: transfer.HTTPSource(n.net.client, peerURL), Rand: split(rnd),
-	})
+	peers := &exchange.HTTP{Client: n.net.client, URL: peerURL}
+	n.exchange = exchange.New(exchange.Config{Self: n.Self().ID, Store: n.store, Source: peers.Blob, Trees: peers, PeerID: peerID, Rand: split(rnd)})
 	clean := n.cfg.Seams.CleanRoot
 	if clean == nil {
 		clean = process.CleanRoot
@@ -217,7 +217,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 			return n.service.awaitUnread(ctx, id, since)
 		},
-		Journal: log, Store: n.store, Fetch: fetcher.Fetch,
+		Journal: log, Store: n.store, Fetch: n.exchange.Fetch,
 		Workers: agent.Workers{
 			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Users: n.users, Ports: n.ports, Limits: n.owner.get,
 			Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,

@@ -100,7 +100,7 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 			}
 			if err = p.do(func(_ context.Context, buf []byte) error {
 				clear(buf)
-				return putHashed(put, zeroChunk(), buf)
+				return PutVerified(put, zeroChunk(), buf)
 			}); err != nil {
 				break
 			}
@@ -165,7 +165,7 @@ func (r *reading) chunk(ctx context.Context, i int, buf []byte) (err error) {
 	if r.to != nil {
 		return nil
 	}
-	return putHashed(r.put, h, buf)
+	return PutVerified(r.put, h, buf)
 }
 
 // done closes the file after its last chunk and reports whether it changed.
@@ -208,7 +208,7 @@ func (r *reading) putAll(buf []byte) error {
 		if HashOf(b) != h {
 			return changed(r.source.label)
 		}
-		if err := putHashed(r.put, h, b); err != nil {
+		if err := PutVerified(r.put, h, b); err != nil {
 			return err
 		}
 	}

@@ -1,5 +1,5 @@
-// Package transfer moves content-addressed blobs: it chunks files, verifies
-// and stores the chunks, and fetches them from many holders.
+// Package transfer makes content-addressed blobs of files, and files of blobs: it chunks
+// files, verifies and stores the chunks. Package exchange moves them from node to node.
 //
 // # Vocabulary
 //
@@ -13,11 +13,11 @@
 // # The way of a file
 //
 //	client                      origin                      worker's node
-//	[Upload]: hash, ask what  ─►  store  ◄──[Handler]──  [Fetcher].Fetch ─► store
-//	is missing, send that                                    │
+//	[Upload]: hash, ask what  ─►  store  ◄──── Handler ──  Fetch ─────────► store
+//	is missing, send that          package exchange          │
 //	                                                 [Manifest.Write] ─► work directory
 //	                                                         │ the program runs
-//	[Manifest.Write] ◄── store ◄── Fetch ──[Handler]── store ◄── [Collect]
+//	[Manifest.Write] ◄── store ◄── Fetch ── Handler ── store ◄── [Collect]
 //
 // A large file of the user is not copied at the origin: its store reads chunks from
 // where the file is ([DirStore.Refer]), and so does the store of a worker's node with
@@ -85,14 +85,10 @@
 //	DIR/files/            what is known of files outside, one each: a note
 //	DIR/tmp/              blobs being written; emptied at Open
 //
-// # Wire
-//
-//	GET /v1/blobs/sha256:HEX   200 and the raw bytes, 404 if not held
-//
 // # Concurrency
 //
 // All types but Manifest, Pack and PackReader may be used from any goroutine. Stores hold no lock
-// during I/O. Ingest, Collect, Upload, Write and Fetch run a few goroutines
+// during I/O. Ingest, Collect, Upload and Write run a few goroutines
 // with a buffer of ChunkSize each and return when these have ended; nothing
 // else is started. Pins live in memory only: after a restart call
 // [DirStore.Open], pin again what is needed, then [DirStore.StartEviction].

@@ -289,7 +289,7 @@ func SaveManifest(p Putter, m Manifest) (Hash, error) {
 		return Hash{}, err
 	}
 	h := HashOf(b)
-	return h, putHashed(p, h, b)
+	return h, PutVerified(p, h, b)
 }
 
 // LoadManifest gets the manifest that has the hash.
@@ -317,4 +317,41 @@ func PinManifest(s PinStore, owner string, h Hash) (Manifest, error) {
 	}
 	s.Pin(owner, append(m.Chunks(), h)...)
 	return m, nil
+}
+
+// Chunk is a chunk of a tree, and how long it should be.
+type Chunk struct {
+	Hash Hash
+	Size int
+}
+
+// Distinct returns the bytes of all distinct chunks: what there is to fetch.
+func (m *Manifest) Distinct() int64 {
+	n := int64(0)
+	for _, c := range m.DistinctChunks() {
+		n += int64(c.Size)
+	}
+	return n
+}
+
+// DistinctChunks returns the distinct chunks in the order in which they first occur.
+func (m *Manifest) DistinctChunks() []Chunk {
+	var out []Chunk
+	seen := make(map[Hash]struct{})
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		for k, h := range e.Chunks {
+			if _, ok := seen[h]; !ok {
+				seen[h] = struct{}{}
+				out = append(out, Chunk{h, chunkLen(e.Size, k)})
+			}
+		}
+	}
+	return out
+}
+
+// Stats counts the bytes of the distinct chunks of a tree that is fetched.
+type Stats struct {
+	Fetched int64 `json:"fetched"` // moved for this fetch
+	Cached  int64 `json:"cached"`  // held already, or moved for another fetch
 }

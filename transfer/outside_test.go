@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"zorilla/transfer"
+	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
 )
 
@@ -249,7 +250,7 @@ func TestLentFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fetcher := transfer.NewFetcher(transfer.FetcherConfig{Store: s, Source: func(context.Context, vicinity.ID, transfer.Hash) (io.ReadCloser, error) {
+	fetcher := exchange.New(exchange.Config{Store: s, Source: func(context.Context, vicinity.ID, transfer.Hash) (io.ReadCloser, error) {
 		return nil, errors.New("nobody else has it")
 	}})
 	if _, _, err := fetcher.Fetch(t.Context(), "origin", h, []vicinity.ID{"self"}, nil); err != nil {

@@ -316,7 +316,7 @@ func (p *PackReader) chunks(e *Entry, put Putter) error {
 			zero = true
 		}
 		e.Chunks = append(e.Chunks, h)
-		if err := putHashed(put, h, buf); err != nil {
+		if err := PutVerified(put, h, buf); err != nil {
 			return err
 		}
 	}

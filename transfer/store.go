@@ -104,7 +104,7 @@ func (p pinned) Put(h Hash, data []byte) error {
 
 func (p pinned) putHashed(h Hash, data []byte) error {
 	p.store.Pin(p.owner, h)
-	return putHashed(p.store, h, data)
+	return PutVerified(p.store, h, data)
 }
 
 // refer implements referrer.
@@ -133,9 +133,9 @@ func OnLost(s Store, f func(owners []string)) {
 	}
 }
 
-// keep makes sure that a store has a blob for good that it can read for a while, and
+// Keep makes sure that a store has a blob for good that it can read for a while, and
 // reports whether it has it.
-func keep(s Store, h Hash) bool {
+func Keep(s Store, h Hash) bool {
 	lent, ok := s.(interface{ keep(h Hash) bool })
 	return ok && lent.keep(h)
 }
@@ -155,7 +155,8 @@ type hashedPutter interface {
 	putHashed(h Hash, data []byte) error
 }
 
-func putHashed(p Putter, h Hash, data []byte) error {
+// PutVerified is Put of what the caller has verified: it may be taken at its word.
+func PutVerified(p Putter, h Hash, data []byte) error {
 	if own, ok := p.(hashedPutter); ok {
 		return own.putHashed(h, data)
 	}

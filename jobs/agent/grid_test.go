@@ -24,6 +24,7 @@ import (
 	"zorilla/jobs/trees"
 	"zorilla/testnet"
 	"zorilla/transfer"
+	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
 )
 
@@ -127,8 +128,9 @@ func (g *grid) during(f func(from, to *gridNode, path string) error) { g.hook.St
 func (n *gridNode) start() {
 	client := &http.Client{Transport: n}
 	rnd := rand.New(rand.NewPCG(1, uint64(n.self.ID[1])))
-	fetch := transfer.NewFetcher(transfer.FetcherConfig{Store: n.store, Rand: rand.New(rand.NewPCG(2, uint64(n.self.ID[1]))),
-		Source: transfer.HTTPSource(client, func(id vicinity.ID) string { return "https://" + string(id) })})
+	id := func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil }
+	peers := &exchange.HTTP{Client: client, URL: func(id vicinity.ID) string { return "https://" + string(id) }}
+	files := exchange.New(exchange.Config{Self: n.self.ID, Store: n.store, Source: peers.Blob, Trees: peers, PeerID: id, Rand: rand.New(rand.NewPCG(2, uint64(n.self.ID[1])))})
 	var log journal.Journal = n.log
 	if n.wrap != nil {
 		log = n.wrap(n.log)
@@ -147,15 +149,16 @@ func (n *gridNode) start() {
 	}
 	n.service = agent.New(agent.Config{
 		Self: n.self, Dir: n.dir, Overlay: n, Client: client,
-		PeerID:  func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil },
+		PeerID:  id,
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: log, Store: store, Fetch: fetch.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, CleanRoot: clean, NodeLimit: n.g.nodeLimit},
+		Journal: log, Store: store, Fetch: files.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, CleanRoot: clean, NodeLimit: n.g.nodeLimit},
 		FreeDisk: n.freeDisk, KeepFree: n.keepFree,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(agent.PeerPrefix, n.service.PeerHandler())
-	mux.Handle("/v1/blobs/", transfer.Handler(n.store))
+	mux.Handle(exchange.BlobPath, files.Handler())
+	mux.Handle(exchange.TreePath, files.Handler())
 	n.live.Store(&gridLife{n.service, mux})
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel, n.done = cancel, make(chan error, 1)

@@ -1,7 +1,7 @@
 // Package swarm decides who sends what to whom while several nodes fetch the
 // same tree: so that all of them have it in about the time of one copy, of which
 // the origin sends about one. It is pure: time and chance are given to it, and
-// it does no I/O. Fetch does not ask by it yet: here it is what a simulation shows.
+// it does no I/O, which is left to package exchange.
 //
 // A [Plan] is one fetch. It knows which chunks are here or under way and, from
 // answers to polls, which holder has what. [Plan.Next] tells what to ask now;

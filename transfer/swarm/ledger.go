@@ -26,6 +26,7 @@ type Ledger struct {
 type gift struct {
 	times uint32
 	to    uint32 // the last one
+	under uint32 // how many of them are being sent
 	at    time.Time
 }
 
@@ -35,10 +36,10 @@ func NewLedger(chunks int, rnd *rand.Rand) *Ledger {
 }
 
 // Pick chooses which of the chunks in want asker is given, and notes that: one
-// that nobody was given yet; or what asker itself was given last, and so has
-// lost; or, if asker insists, the one given least often that others have had
+// that nobody was given yet; or what asker itself was given last, some time ago, and
+// so has lost; or, if asker insists, the one given least often that others have had
 // some time to pass on. Else the chunk is -1, and given tells who was given
-// some of those wanted.
+// some of those wanted. What becomes of a chunk is told by Sent or Undo.
 func (l *Ledger) Pick(now time.Time, asker string, want Set, insist bool) (chunk int, given []string) {
 	me := l.receiver(asker)
 	best, rank := -1, [2]int64{}
@@ -50,6 +51,8 @@ func (l *Ledger) Pick(now time.Time, asker string, want Set, insist bool) (chunk
 		case g.times == 0:
 			best = i
 			return false
+		case g.to == me && (g.under > 0 || now.Sub(g.at) < giveAgain):
+			return true // asked for before it came
 		case g.to == me:
 			r = [2]int64{0, 0}
 		case insist && now.Sub(g.at) >= giveAgain:
@@ -67,7 +70,7 @@ func (l *Ledger) Pick(now time.Time, asker string, want Set, insist bool) (chunk
 	})
 	if best >= 0 {
 		g := &l.given[best]
-		*g = gift{g.times + 1, me, now}
+		*g = gift{g.times + 1, me, g.under + 1, now}
 		return best, nil
 	}
 	for _, n := range who {
@@ -111,9 +114,18 @@ func (l *Ledger) receiver(name string) uint32 {
 	return n
 }
 
+// Sent notes that a chunk which Pick chose was sent.
+func (l *Ledger) Sent(now time.Time, chunk int) {
+	g := &l.given[chunk]
+	g.under--
+	g.at = now
+}
+
 // Undo notes that asker did not get all of a chunk that Pick chose.
 func (l *Ledger) Undo(asker string, chunk int) {
-	if g := &l.given[chunk]; g.times > 0 && g.to == l.receiver(asker) {
+	g := &l.given[chunk]
+	g.under--
+	if g.times > 0 && g.to == l.receiver(asker) {
 		g.times--
 	}
 }

@@ -269,6 +269,9 @@ func (n *simNode) serve(asker *simNode, r *Request, fail func(time.Duration, Fai
 		if n.life == life {
 			n.sending = false
 		}
+		if r.Kind == Any {
+			n.ledger.Sent(w.now, chunk)
+		}
 		if n.dead || n.life != life {
 			fail(0, Broken)
 			return

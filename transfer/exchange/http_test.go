@@ -1,4 +1,4 @@
-package transfer_test
+package exchange_test
 
 import (
 	"bytes"
@@ -8,22 +8,33 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"zorilla/transfer"
+	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
 )
 
-func serve(t *testing.T, store transfer.Getter) *httptest.Server {
+func serve(t *testing.T, store transfer.PinStore) *httptest.Server {
 	t.Helper()
-	srv := httptest.NewUnstartedServer(transfer.Handler(store))
+	srv := httptest.NewUnstartedServer(exchange.New(exchange.Config{Store: store}).Handler())
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	return srv
 }
+
+// reads is a store that is read in another way.
+type reads struct {
+	transfer.PinStore
+	get transfer.GetterFunc
+}
+
+func (r reads) Get(h transfer.Hash, buf []byte) ([]byte, error) { return r.get(h, buf) }
 
 func TestHandler(t *testing.T) {
 	store := transfer.NewMemStore(0)
@@ -32,9 +43,9 @@ func TestHandler(t *testing.T) {
 	if err := store.Put(h, data); err != nil {
 		t.Fatal(err)
 	}
-	broken := transfer.GetterFunc(func(transfer.Hash, []byte) ([]byte, error) { return nil, errors.New("input/output error on /dev/sda") })
+	broken := reads{store, func(transfer.Hash, []byte) ([]byte, error) { return nil, errors.New("input/output error on /dev/sda") }}
 	for _, c := range []struct {
-		store        transfer.Getter
+		store        transfer.PinStore
 		method, path string
 		status       int
 	}{
@@ -77,8 +88,10 @@ func TestHandler(t *testing.T) {
 func TestFetchOverHTTP(t *testing.T) {
 	origin := transfer.NewMemStore(0)
 	dir := t.TempDir()
-	files := map[string]string{"prog*": "#!/bin/sh", "data/big": strings.Repeat("0123456789", transfer.ChunkSize/2), "data/none": ""}
-	write(t, dir, files)
+	data := []byte(strings.Repeat("0123456789", transfer.ChunkSize/2))
+	if err := os.WriteFile(filepath.Join(dir, "big"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	m, err := transfer.Ingest(t.Context(), origin, []transfer.Input{{Path: dir, Name: "."}})
 	if err != nil {
 		t.Fatal(err)
@@ -90,11 +103,14 @@ func TestFetchOverHTTP(t *testing.T) {
 	first, empty := serve(t, origin), serve(t, transfer.NewMemStore(0))
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	source := transfer.HTTPSource(first.Client(), func(id vicinity.ID) string {
+	peers := &exchange.HTTP{Client: first.Client(), URL: func(id vicinity.ID) string {
 		return map[vicinity.ID]string{"zorigin": first.URL, "zempty": empty.URL, "zgone": gone.URL}[id]
-	})
-	store := openDir(t, t.TempDir(), 0)
-	f := transfer.NewFetcher(transfer.FetcherConfig{Store: store, Source: source, Rand: rand.New(rand.NewPCG(1, 1))})
+	}}
+	store := transfer.NewDirStore(t.TempDir(), 0)
+	if err := store.Open(); err != nil {
+		t.Fatal(err)
+	}
+	f := exchange.New(exchange.Config{Store: store, Source: peers.Blob, Rand: rand.New(rand.NewPCG(1, 1))})
 	got, stats, err := f.Fetch(t.Context(), "job", h, []vicinity.ID{"zgone", "zempty", "zunknown", "zorigin"}, nil)
 	if err != nil || stats.Fetched == 0 {
 		t.Fatalf("%+v, %v", stats, err)
@@ -103,11 +119,13 @@ func TestFetchOverHTTP(t *testing.T) {
 	if err := got.Write(t.Context(), store, to); err != nil {
 		t.Fatal(err)
 	}
-	sameTree(t, read(t, to), files)
-	if _, err := source(t.Context(), "zempty", h); !errors.Is(err, transfer.ErrNotFound) {
+	if b, err := os.ReadFile(filepath.Join(to, "big")); err != nil || !bytes.Equal(b, data) {
+		t.Errorf("%d bytes came, %v", len(b), err)
+	}
+	if _, err := peers.Blob(t.Context(), "zempty", h); !errors.Is(err, transfer.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
-	if _, err := source(t.Context(), "zunknown", h); err == nil {
+	if _, err := peers.Blob(t.Context(), "zunknown", h); err == nil {
 		t.Error("a node without an address answered")
 	}
 }
@@ -117,7 +135,7 @@ func TestHandlerIsBounded(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
 	gate := make(chan struct{})
-	store := transfer.GetterFunc(func(h transfer.Hash, buf []byte) ([]byte, error) {
+	store := reads{transfer.NewMemStore(0), func(transfer.Hash, []byte) ([]byte, error) {
 		mu.Lock()
 		now++
 		most = max(most, now)
@@ -127,8 +145,8 @@ func TestHandlerIsBounded(t *testing.T) {
 		now--
 		mu.Unlock()
 		return []byte("a"), nil
-	})
-	handler := transfer.Handler(store)
+	}}
+	handler := exchange.New(exchange.Config{Store: store}).Handler()
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {

@@ -1,4 +1,4 @@
-package transfer_test
+package exchange_test
 
 import (
 	"bytes"
@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"zorilla/transfer"
+	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
 )
 
-// swarm is a set of holders as a Source sees them. What a holder does with a
+// network is a set of holders as a Source sees them. What a holder does with a
 // request is decided by its entry in act.
-type swarm struct {
+type network struct {
 	mu     sync.Mutex // guards what follows
 	store  *transfer.MemStore
 	act    map[vicinity.ID]func(ctx context.Context, h transfer.Hash) (io.ReadCloser, error)
@@ -30,8 +31,8 @@ type swarm struct {
 	most   int
 }
 
-func newSwarm() *swarm {
-	return &swarm{
+func newNetwork() *network {
+	return &network{
 		store:  transfer.NewMemStore(0),
 		act:    make(map[vicinity.ID]func(context.Context, transfer.Hash) (io.ReadCloser, error)),
 		asked:  make(map[vicinity.ID]int),
@@ -40,7 +41,7 @@ func newSwarm() *swarm {
 }
 
 // Source answers after a moment of virtual time.
-func (s *swarm) Source(ctx context.Context, holder vicinity.ID, h transfer.Hash) (io.ReadCloser, error) {
+func (s *network) Source(ctx context.Context, holder vicinity.ID, h transfer.Hash) (io.ReadCloser, error) {
 	s.mu.Lock()
 	act := s.act[holder]
 	s.asked[holder]++
@@ -63,7 +64,7 @@ func (s *swarm) Source(ctx context.Context, holder vicinity.ID, h transfer.Hash)
 	return s.good(ctx, h)
 }
 
-func (s *swarm) good(_ context.Context, h transfer.Hash) (io.ReadCloser, error) {
+func (s *network) good(_ context.Context, h transfer.Hash) (io.ReadCloser, error) {
 	data, err := s.store.Get(h, nil)
 	if err != nil {
 		return nil, err
@@ -74,14 +75,14 @@ func (s *swarm) good(_ context.Context, h transfer.Hash) (io.ReadCloser, error) 
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-func (s *swarm) askedOf(id vicinity.ID) int {
+func (s *network) askedOf(id vicinity.ID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[id]
 }
 
-// add puts a tree of one file with that many chunks into the swarm.
-func (s *swarm) add(t *testing.T, chunks int, tail string) (transfer.Hash, transfer.Manifest) {
+// add puts a tree of one file with that many chunks into the network.
+func (s *network) add(t *testing.T, chunks int, tail string) (transfer.Hash, transfer.Manifest) {
 	t.Helper()
 	e := transfer.Entry{Path: "file"}
 	for i := range chunks {
@@ -107,8 +108,8 @@ func (s *swarm) add(t *testing.T, chunks int, tail string) (transfer.Hash, trans
 	return h, m
 }
 
-func (s *swarm) fetcher(store transfer.PinStore, seed uint64) *transfer.Fetcher {
-	return transfer.NewFetcher(transfer.FetcherConfig{Store: store, Source: s.Source, Rand: rand.New(rand.NewPCG(seed, 2))})
+func (s *network) fetcher(store transfer.PinStore, seed uint64) *exchange.Exchange {
+	return exchange.New(exchange.Config{Store: store, Source: s.Source, Rand: rand.New(rand.NewPCG(seed, 2))})
 }
 
 func complete(t *testing.T, s transfer.Store, m transfer.Manifest) {
@@ -130,9 +131,14 @@ func says(data []byte) func(context.Context, transfer.Hash) (io.ReadCloser, erro
 	}
 }
 
+var (
+	errStop = errors.New("stop")
+	hashA   = transfer.HashOf([]byte("a"))
+)
+
 func TestFetchSpreadsOverHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sw := newSwarm()
+		sw := newNetwork()
 		h, m := sw.add(t, 60, "tail")
 		store := transfer.NewMemStore(0)
 		f := sw.fetcher(store, 1)
@@ -150,8 +156,8 @@ func TestFetchSpreadsOverHolders(t *testing.T) {
 				t.Errorf("%s was asked %d times of 61", id, n)
 			}
 		}
-		if sw.most != 4 || sw.asked[""] != 0 {
-			t.Errorf("%d requests at a time, want 4", sw.most)
+		if sw.most < 4 || sw.most > 16 || sw.asked[""] != 0 {
+			t.Errorf("%d requests at a time", sw.most)
 		}
 		_, stats, err = f.Fetch(t.Context(), "other job", h, nil, nil)
 		if err != nil || stats != (transfer.Stats{Cached: m.Size()}) {
@@ -183,7 +189,7 @@ func TestFetchGetsAroundBadHolders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sw := newSwarm()
+				sw := newNetwork()
 				h, m := sw.add(t, 40, "tail")
 				sw.act["zbad"] = c.act
 				store := transfer.NewMemStore(0)
@@ -242,7 +248,7 @@ func (r *broken) Close() error { return nil }
 
 func TestFetchWaitsForAHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sw := newSwarm()
+		sw := newNetwork()
 		h, m := sw.add(t, 3, "tail")
 		back := time.Now().Add(20 * time.Second)
 		sw.act["zorigin"] = func(ctx context.Context, h transfer.Hash) (io.ReadCloser, error) {
@@ -264,7 +270,7 @@ func TestFetchWaitsForAHolder(t *testing.T) {
 
 func TestFetchGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sw := newSwarm()
+		sw := newNetwork()
 		h, m := sw.add(t, 2, "tail")
 		lost := m.Chunks()[1]
 		sw.act["zdown2"] = fails(errors.New("connection refused"))
@@ -301,7 +307,7 @@ func TestFetchGivesUp(t *testing.T) {
 
 func TestFetchGivesUpAtOnceWithoutHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sw := newSwarm()
+		sw := newNetwork()
 		h, _ := sw.add(t, 2, "tail")
 		sw.act["zliar"] = says([]byte("lie"))
 		for _, holders := range [][]vicinity.ID{nil, {""}, {"zliar"}} {
@@ -319,7 +325,7 @@ func TestFetchGivesUpAtOnceWithoutHolders(t *testing.T) {
 
 func TestFetchRefusesWhatIsNoManifest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sw := newSwarm()
+		sw := newNetwork()
 		data := []byte("not a manifest")
 		h := transfer.HashOf(data)
 		if err := sw.store.Put(h, data); err != nil {
@@ -334,7 +340,7 @@ func TestFetchRefusesWhatIsNoManifest(t *testing.T) {
 
 func TestFetchesOfTheSameChunkAreJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sw := newSwarm()
+		sw := newNetwork()
 		h, m := sw.add(t, 20, "tail")
 		store := transfer.NewMemStore(0)
 		f := sw.fetcher(store, 1)
@@ -368,7 +374,7 @@ func TestFetchesOfTheSameChunkAreJoined(t *testing.T) {
 
 func TestAnotherFetchTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sw := newSwarm()
+		sw := newNetwork()
 		h, m := sw.add(t, 6, "tail")
 		sw.act["zdead"] = func(ctx context.Context, _ transfer.Hash) (io.ReadCloser, error) {
 			<-ctx.Done()
@@ -398,7 +404,7 @@ func TestAnotherFetchTakesOver(t *testing.T) {
 
 func TestFetchedChunksAreNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sw := newSwarm()
+		sw := newNetwork()
 		h, m := sw.add(t, 10, "tail")
 		h2, m2 := sw.add(t, 10, "another")
 		store := transfer.NewMemStore(2 << 20)
@@ -425,7 +431,7 @@ func (fullStore) Put(transfer.Hash, []byte) error { return syscall.ENOSPC }
 
 func TestFetchReportsAFullDiskAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sw := newSwarm()
+		sw := newNetwork()
 		h, _ := sw.add(t, 3, "tail")
 		store := struct{ transfer.PinStore }{fullStore{transfer.NewMemStore(0)}}
 		began := time.Now()

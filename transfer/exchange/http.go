@@ -1,0 +1,319 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/transfer"
+	"zorilla/transfer/swarm"
+	"zorilla/vicinity"
+)
+
+// Paths of what other nodes are asked. Blobs are named by their hash.
+const (
+	BlobPath = "/v1/blobs/"
+	TreePath = "/v1/trees/"
+)
+
+const (
+	// maxServed is how many blobs a node has in memory at a time to serve them.
+	maxServed = 32
+	// pollWait is how long an answer to a question for a state may wait.
+	pollWait = 8 * time.Second
+	// maxAsk bounds a request: the set has at most 4 KiB.
+	maxAsk = 16 << 10
+	// chunkHeader has the index of the chunk that is sent.
+	chunkHeader = "Zorilla-Chunk"
+	// treeHeader is in each answer of who knows what trees are.
+	treeHeader = "Zorilla-Tree"
+)
+
+// Handler serves blobs, and answers what other nodes ask about trees. The caller has to
+// see to it that only members ask. Requests beyond a few at a time wait; a client that
+// reads too slowly is cut off.
+func (x *Exchange) Handler() http.Handler {
+	s := &server{x: x, buffers: make(chan []byte, maxServed)}
+	for range maxServed {
+		s.buffers <- nil
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+BlobPath+"{hash}", s.blob)
+	mux.HandleFunc("POST "+TreePath+"{hash}/state", s.tree(s.state))
+	mux.HandleFunc("POST "+TreePath+"{hash}/chunk", s.tree(s.chunk))
+	return mux
+}
+
+type server struct {
+	x       *Exchange
+	buffers chan []byte // one for each request that may be served
+}
+
+// lease calls f with a buffer, and takes back what f returns, unless ctx ends before.
+func (s *server) lease(ctx context.Context, f func(buf []byte) []byte) {
+	var buf []byte
+	select {
+	case buf = <-s.buffers:
+	case <-ctx.Done():
+		return
+	}
+	defer func() {
+		if cap(buf) > transfer.ChunkSize { // a manifest's; they are rare
+			buf = nil
+		}
+		s.buffers <- buf
+	}()
+	buf = f(buf)
+}
+
+func (s *server) blob(w http.ResponseWriter, r *http.Request) {
+	h, err := transfer.ParseHash(r.PathValue("hash"))
+	if err != nil || h.IsZero() {
+		http.Error(w, "want "+BlobPath+"sha256:HEX", http.StatusBadRequest)
+		return
+	}
+	s.lease(r.Context(), func(buf []byte) []byte {
+		data, err := s.x.cfg.Store.Get(h, buf)
+		if err == nil {
+			_ = send(w, data) // the client notices what is missing
+			return data
+		}
+		refuse(w, err)
+		return buf
+	})
+}
+
+// refuse says that a blob is not to be had.
+func refuse(w http.ResponseWriter, err error) {
+	if errors.Is(err, transfer.ErrNotFound) {
+		http.Error(w, "no such blob here", http.StatusNotFound)
+		return
+	}
+	http.Error(w, "the blob cannot be read", http.StatusInternalServerError)
+}
+
+// send answers with a blob.
+func send(w http.ResponseWriter, data []byte) error {
+	// Not every ResponseWriter has deadlines; those of real servers have.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10*time.Second + time.Duration(len(data))*time.Second/minRate))
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_, err := w.Write(data)
+	return err
+}
+
+// tree finds the tree that is asked about, and notes by whom.
+func (s *server) tree(answer func(w http.ResponseWriter, r *http.Request, t *tree, from vicinity.ID, body []byte)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(treeHeader, "1")
+		from, err := s.x.cfg.PeerID(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		h, err := transfer.ParseHash(r.PathValue("hash"))
+		body, rerr := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsk))
+		if err != nil || h.IsZero() || rerr != nil {
+			http.Error(w, "want "+TreePath+"sha256:HEX/...", http.StatusBadRequest)
+			return
+		}
+		t, err := s.x.trees.find(r.Context(), s.x, h)
+		if err != nil {
+			refuse(w, transfer.ErrNotFound)
+			return
+		}
+		t.asked(from)
+		answer(w, r, t, from, body)
+	}
+}
+
+// stateQuestion asks what a node has of a tree.
+type stateQuestion struct {
+	Since uint64 `json:"since"` // the version that is known
+}
+
+// stateAnswer is what it has.
+type stateAnswer struct {
+	Version uint64   `json:"version"`
+	Has     []byte   `json:"has"`            // set of chunks
+	Seed    bool     `json:"seed,omitempty"` // it had all before anybody asked
+	Peers   []string `json:"peers,omitempty"`
+}
+
+// chunkQuestion asks for any of some chunks.
+type chunkQuestion struct {
+	Want   []byte `json:"want"` // words of the set of chunks
+	From   int    `json:"from"` // the number of the first
+	Insist bool   `json:"insist,omitempty"`
+}
+
+// givenAnswer tells who was given what is wanted.
+type givenAnswer struct {
+	To []string `json:"to"`
+}
+
+func (s *server) state(w http.ResponseWriter, r *http.Request, t *tree, from vicinity.ID, body []byte) {
+	var q stateQuestion
+	if err := codec.Unmarshal(body, &q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	so := t.state(r.Context(), q.Since, from)
+	has, _ := so.Has.MarshalBinary() // never fails
+	_, _ = w.Write(codec.MustMarshal(stateAnswer{so.Version, has, so.Seed, so.Peers}))
+}
+
+func (s *server) chunk(w http.ResponseWriter, r *http.Request, t *tree, from vicinity.ID, body []byte) {
+	var q chunkQuestion
+	want := Want{}
+	err := codec.Unmarshal(body, &q)
+	if err == nil {
+		err = want.Chunks.UnmarshalBinary(q.Want)
+	}
+	if err != nil || q.From < 0 || q.From > len(t.have) {
+		http.Error(w, "a set of chunks is malformed", http.StatusBadRequest)
+		return
+	}
+	want.From, want.Insist = q.From, q.Insist
+	s.lease(r.Context(), func(buf []byte) []byte {
+		i, given := t.pick(from, want)
+		if i < 0 {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = w.Write(codec.MustMarshal(givenAnswer{given}))
+			return buf
+		}
+		data, err := s.x.cfg.Store.Get(t.chunks[i].Hash, buf)
+		if err != nil {
+			t.undo(from, i)
+			t.lost(i)
+			refuse(w, err)
+			return buf
+		}
+		w.Header().Set(chunkHeader, strconv.Itoa(i))
+		if send(w, data) != nil {
+			t.undo(from, i)
+		} else {
+			t.sent(i)
+		}
+		return data
+	})
+}
+
+// HTTP asks the Handlers of other nodes, as a Source and as Trees.
+type HTTP struct {
+	Client *http.Client
+	URL    func(vicinity.ID) string // the address of a node, such as "https://host:port"; "" = it is not known
+}
+
+// Blob is a Source.
+func (c *HTTP) Blob(ctx context.Context, holder vicinity.ID, h transfer.Hash) (io.ReadCloser, error) {
+	resp, err := c.do(ctx, http.MethodGet, holder, BlobPath+h.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return resp.Body, nil
+	case http.StatusNotFound:
+		err = fmt.Errorf("%w: %s", transfer.ErrNotFound, h)
+	default:
+		err = unexpected(resp)
+	}
+	resp.Body.Close()
+	return nil, err
+}
+
+func (c *HTTP) do(ctx context.Context, method string, holder vicinity.ID, path string, body io.Reader) (*http.Response, error) {
+	base := c.URL(holder)
+	if base == "" {
+		return nil, errors.New("no address known")
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+func unexpected(resp *http.Response) error {
+	return fmt.Errorf("answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+}
+
+// ask asks about a tree. The caller closes the body of the answer.
+func (c *HTTP) ask(ctx context.Context, holder vicinity.ID, tree transfer.Hash, what string, question any) (*http.Response, error) {
+	resp, err := c.do(ctx, http.MethodPost, holder, TreePath+tree.String()+what, bytes.NewReader(codec.MustMarshal(question)))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusConflict:
+		return resp, nil
+	case resp.StatusCode == http.StatusNotFound && resp.Header.Get(treeHeader) != "":
+		err = fmt.Errorf("%w: of tree %s", transfer.ErrNotFound, tree)
+	case resp.StatusCode == http.StatusNotFound:
+		err = ErrOlder
+	default:
+		err = unexpected(resp)
+	}
+	resp.Body.Close()
+	return nil, err
+}
+
+// maxState bounds an answer about a state: two million chunks, and whom it names.
+const maxState = 512 << 10
+
+// State implements Trees.
+func (c *HTTP) State(ctx context.Context, holder vicinity.ID, tree transfer.Hash, since uint64) (so swarm.State, err error) {
+	resp, err := c.ask(ctx, holder, tree, "/state", stateQuestion{since})
+	if err != nil {
+		return so, err
+	}
+	defer resp.Body.Close()
+	var a stateAnswer
+	if err := decode(resp.Body, maxState, &a); err != nil {
+		return so, err
+	}
+	so = swarm.State{Version: a.Version, Seed: a.Seed, Peers: a.Peers[:min(len(a.Peers), maxNamed)]}
+	return so, so.Has.UnmarshalBinary(a.Has)
+}
+
+// Chunk implements Trees.
+func (c *HTTP) Chunk(ctx context.Context, holder vicinity.ID, tree transfer.Hash, want Want) (int, io.ReadCloser, error) {
+	set, _ := want.Chunks.MarshalBinary() // never fails
+	resp, err := c.ask(ctx, holder, tree, "/chunk", chunkQuestion{set, want.From, want.Insist})
+	if err != nil {
+		return 0, nil, err
+	}
+	if resp.StatusCode == http.StatusConflict {
+		defer resp.Body.Close()
+		var a givenAnswer
+		if err := decode(resp.Body, maxAsk, &a); err != nil {
+			return 0, nil, err
+		}
+		return 0, nil, &GivenError{a.To[:min(len(a.To), maxNamed)]}
+	}
+	i, err := strconv.Atoi(resp.Header.Get(chunkHeader))
+	if err != nil {
+		resp.Body.Close()
+		return 0, nil, errors.New("it does not say which chunk it sends")
+	}
+	return i, resp.Body, nil
+}
+
+// decode reads an answer of at most that many bytes.
+func decode(r io.Reader, limit int64, a any) error {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return err
+	}
+	if int64(len(b)) > limit {
+		return fmt.Errorf("an answer of more than %d bytes", limit)
+	}
+	return codec.Unmarshal(b, a)
+}

@@ -1,0 +1,246 @@
+package exchange_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"zorilla/internal/seeds"
+	"zorilla/transfer"
+	"zorilla/transfer/exchange"
+	"zorilla/vicinity"
+)
+
+// world is some nodes that exchange a tree: real Exchanges with their HTTP, on links in
+// virtual time.
+type world struct {
+	t     *testing.T
+	nodes []*worldNode
+	loss  float64 // of requests
+	calls sync.WaitGroup
+	copy  time.Duration // what one takes
+
+	mu  sync.Mutex // guards rnd
+	rnd *rand.Rand
+}
+
+// worldNode sends one piece after the other, each of which takes its time.
+type worldNode struct {
+	w       *world
+	id      vicinity.ID
+	store   *transfer.MemStore
+	x       *exchange.Exchange
+	handler http.Handler
+	uplink  chan struct{} // taken by who sends
+	sent    atomic.Int64  // bytes
+	gone    atomic.Bool
+	older   bool
+	lies    bool
+}
+
+// second is what a link carries in one.
+const second = 48 << 10
+
+func newWorld(t *testing.T, nodes int, seed uint64) *world {
+	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 3))}
+	for i := range nodes {
+		n := &worldNode{w: w, id: vicinity.ID("z" + string(rune('a'+i)) + strings.Repeat("a", 25)), store: transfer.NewMemStore(0), uplink: make(chan struct{}, 1)}
+		peers := &exchange.HTTP{Client: &http.Client{Transport: n}, URL: func(id vicinity.ID) string { return "http://" + string(id) }}
+		n.x = exchange.New(exchange.Config{Self: n.id, Store: n.store, Source: peers.Blob, Trees: peers, Rand: rand.New(rand.NewPCG(seed, uint64(i))),
+			PeerID: func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil }})
+		n.handler = n.x.Handler()
+		w.nodes = append(w.nodes, n)
+	}
+	return w
+}
+
+func (w *world) chance() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rnd.Float64()
+}
+
+// tree puts one of so many chunks of 4 KiB into the store of the first node.
+func (w *world) tree(chunks int) (transfer.Hash, transfer.Manifest) {
+	var entries []transfer.Entry
+	for i := range chunks {
+		data := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, 2048)
+		h := transfer.HashOf(data)
+		if err := w.nodes[0].store.Put(h, data); err != nil {
+			w.t.Fatal(err)
+		}
+		entries = append(entries, transfer.Entry{Path: fmt.Sprintf("f%04d", i), Size: int64(len(data)), Chunks: transfer.HashList{h}})
+	}
+	m, err := transfer.NewManifest(entries)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	h, err := transfer.SaveManifest(w.nodes[0].store, m)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h, m
+}
+
+// RoundTrip implements http.RoundTripper: what the node asks others.
+func (n *worldNode) RoundTrip(r *http.Request) (*http.Response, error) {
+	var to *worldNode
+	for _, o := range n.w.nodes {
+		if string(o.id) == r.URL.Host {
+			to = o
+		}
+	}
+	time.Sleep(5 * time.Millisecond)
+	if n.gone.Load() || to == nil || to.gone.Load() || n.w.chance() < n.w.loss {
+		return nil, errors.New("connection refused")
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("From-Node", string(n.id))
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	body, w := io.Pipe()
+	a := &answer{from: to, header: http.Header{}, begun: make(chan int, 1), body: w}
+	n.w.calls.Go(func() {
+		if to.older && strings.HasPrefix(r.URL.Path, exchange.TreePath) {
+			http.NotFound(a, r)
+		} else {
+			to.handler.ServeHTTP(a, r)
+		}
+		a.WriteHeader(http.StatusOK)
+		w.Close()
+	})
+	select {
+	case status := <-a.begun:
+		time.Sleep(5 * time.Millisecond)
+		context.AfterFunc(r.Context(), func() { body.CloseWithError(r.Context().Err()) })
+		return &http.Response{StatusCode: status, Header: a.header, Body: body, Request: r}, nil
+	case <-r.Context().Done():
+		body.CloseWithError(r.Context().Err())
+		return nil, r.Context().Err()
+	}
+}
+
+// answer is an http.ResponseWriter whose bytes take their time on the link of a node.
+type answer struct {
+	from   *worldNode
+	header http.Header
+	once   sync.Once
+	begun  chan int
+	body   *io.PipeWriter
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) {
+	a.once.Do(func() { a.begun <- status })
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	if len(b) >= 4096 { // what is small here is next to nothing beside real chunks
+		a.from.uplink <- struct{}{}
+		time.Sleep(time.Duration(len(b)) * time.Second / second)
+		<-a.from.uplink
+	}
+	if a.from.gone.Load() {
+		return 0, a.body.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	a.from.sent.Add(int64(len(b)))
+	if a.from.lies && len(b) > 1000 {
+		b = bytes.Clone(b)
+		b[0]++
+	}
+	return a.body.Write(b)
+}
+
+// fetch has all nodes but the first fetch the tree at about the same time. It returns how
+// long that took.
+func (w *world) fetch(tree transfer.Hash, m transfer.Manifest) time.Duration {
+	began := time.Now()
+	var wg sync.WaitGroup
+	for _, n := range w.nodes[1:] {
+		wait := time.Duration(w.chance() * float64(20*time.Millisecond))
+		wg.Go(func() {
+			time.Sleep(wait)
+			ctx, cancel := context.WithCancel(w.t.Context())
+			defer cancel()
+			_, _, err := n.x.Fetch(ctx, "job", tree, []vicinity.ID{w.nodes[0].id}, nil)
+			if n.gone.Load() {
+				return
+			}
+			if err != nil {
+				w.t.Errorf("%s: %v", n.id.Short(), err)
+				return
+			}
+			for i, h := range m.Chunks() {
+				if data, err := n.store.Get(h, nil); err != nil || transfer.HashOf(data) != h {
+					w.t.Errorf("%s: chunk %d: %v", n.id.Short(), i, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	w.calls.Wait()
+	return took
+}
+
+// Many nodes that fetch one tree have it after little more than one copy takes, of which
+// its origin sends little more than one.
+func TestManyFetchOneTree(t *testing.T) {
+	seed := seeds.One(t)
+	for nodes, most := range map[int]struct{ took, copies float64 }{1: {1.05, 1.05}, 3: {1.2, 1.2}, 12: {1.5, 1.5}, 24: {2, 2}} {
+		if nodes > seeds.Fewer(24, 3) {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nodes+1, seed)
+			tree, m := w.tree(240)
+			took := w.fetch(tree, m).Seconds() * second / float64(m.Size())
+			copies := float64(w.nodes[0].sent.Load()) / float64(m.Size())
+			t.Logf("seed %d: %d nodes: %.2f times one copy, of which the origin sent %.2f", seed, nodes, took, copies)
+			if took > most.took || copies > most.copies {
+				t.Errorf("seed %d: %d nodes: %.2f times one copy, of which the origin sent %.2f", seed, nodes, took, copies)
+			}
+		})
+	}
+}
+
+// All who stay have the tree in the end, whatever becomes of others.
+func TestManyFetchOneTreeInTrouble(t *testing.T) {
+	for name, trouble := range map[string]func(w *world){
+		"requests are lost": func(w *world) { w.loss = 0.1 },
+		"nodes vanish": func(w *world) {
+			for i, n := range w.nodes[5:8] {
+				time.AfterFunc(w.copy*time.Duration(i+2)/7, func() { n.gone.Store(true) })
+			}
+		},
+		"a node lies":      func(w *world) { w.nodes[3].lies = true },
+		"some are older":   func(w *world) { w.nodes[2].older, w.nodes[3].older = true, true },
+		"the origin is":    func(w *world) { w.nodes[0].older = true },
+		"the origin stops": func(w *world) { time.AfterFunc(w.copy*7/4, func() { w.nodes[0].gone.Store(true) }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := seeds.One(t)
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 9, seed)
+				tree, m := w.tree(seeds.Fewer(240, 60))
+				w.copy = time.Duration(m.Size()) * time.Second / second
+				trouble(w)
+				took := w.fetch(tree, m).Seconds() * second / float64(m.Size())
+				t.Logf("seed %d: %.2f times one copy, of which the origin sent %.2f", seed, took, float64(w.nodes[0].sent.Load())/float64(m.Size()))
+			})
+		})
+	}
+}
