@@ -15,6 +15,7 @@ import (
 // source is a file that is to be chunked, or the entry of a directory or link.
 type source struct {
 	entry Entry
+	size  int64                    // when it was found
 	label string                   // how errors name it
 	local string                   // where it can be found later, absolute; "" = nowhere
 	open  func() (*os.File, error) // nil if it is no file
@@ -33,21 +34,36 @@ type referrer interface {
 	refer(f File) error
 }
 
-// chunkAll reads the files once, puts their chunks, and fills in the entries'
-// sizes, modes and chunks.
-func chunkAll(ctx context.Context, put Putter, sources []*source) error {
+// chunkAll reads the files once, puts their chunks and bundles, and fills in the entries'
+// sizes, modes, chunks and bundles. Small files that are as they are in skip (nil =
+// nothing) are not put.
+func chunkAll(ctx context.Context, put Putter, sources []*source, skip *Manifest) error {
 	p := newPool(ctx, parallel)
 	var err error
 	room := maxChunks // in one manifest
 	for _, s := range sources {
-		if s.open == nil {
+		if s.open == nil || s.bundles() {
 			continue
 		}
 		if err = s.chunk(p, put, &room); err != nil {
+			return p.wait(err)
+		}
+	}
+	for files := range bundles(smallOnes(sources)) {
+		if room -= len(files); room < 0 {
+			return p.wait(tooMany(files[0]))
+		}
+		if err = p.do(func(ctx context.Context, buf []byte) error {
+			return (&bundling{put: put, skip: skip}).read(ctx, files, buf)
+		}); err != nil {
 			break
 		}
 	}
 	return p.wait(err)
+}
+
+func tooMany(s *source) error {
+	return fmt.Errorf("%s: all files together have more than %d bytes: pack them into fewer", s.label, int64(maxChunks)*ChunkSize)
 }
 
 // chunk hands the chunks of one file to the pool, except those that are holes: they
@@ -61,22 +77,12 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 	if to, ok := put.(referrer); ok && s.local != "" {
 		r.to = to
 	}
-	if r.before, err = f.Stat(); err != nil {
-		f.Close()
-		return fmt.Errorf("read %s: %w", s.label, err)
-	}
 	e := &s.entry
-	e.Size = r.before.Size()
-	e.setMode(r.before.Mode())
-	if e.Size > int64(maxChunks)*ChunkSize {
-		f.Close()
-		return fmt.Errorf("%s: %d bytes, at most %d", s.label, e.Size, int64(maxChunks)*ChunkSize)
+	err = r.begin()
+	if *room -= chunkCount(e.Size); err == nil && *room < 0 {
+		err = tooMany(s)
 	}
-	if *room -= chunkCount(e.Size); *room < 0 {
-		f.Close()
-		return fmt.Errorf("%s: all files together have more than %d bytes: pack them into fewer", s.label, int64(maxChunks)*ChunkSize)
-	}
-	if err := checkEmpty(f, e.Size, s.label); err != nil {
+	if err != nil {
 		f.Close()
 		return err
 	}
@@ -144,6 +150,20 @@ type reading struct {
 	to     referrer     // gets the file instead of its chunks; nil = put gets them
 	users  atomic.Int64 // chunks in work, and the one who hands them out
 	failed atomic.Bool
+}
+
+// begin looks at the file before it is read.
+func (r *reading) begin() (err error) {
+	s := r.source
+	if r.before, err = r.file.Stat(); err != nil {
+		return fmt.Errorf("read %s: %w", s.label, err)
+	}
+	s.entry.Size = r.before.Size()
+	s.entry.setMode(r.before.Mode())
+	if s.entry.Size > maxFile {
+		return fmt.Errorf("%s: %d bytes, at most %d", s.label, s.entry.Size, maxFile)
+	}
+	return checkEmpty(r.file, s.entry.Size, s.label)
 }
 
 func (r *reading) chunk(ctx context.Context, i int, buf []byte) (err error) {

@@ -36,7 +36,7 @@ func Collect(ctx context.Context, put Putter, dir string, globs []string, skip *
 	if err := c.walk("", c.want, 0); err != nil {
 		return Manifest{}, nil, err
 	}
-	if err := chunkAll(ctx, put, c.sources()); err != nil {
+	if err := chunkAll(ctx, put, c.sources(), skip); err != nil {
 		return Manifest{}, nil, err
 	}
 	kept := c.drop()
@@ -260,6 +260,7 @@ func (c *collector) visit(at, name string, want []wanted, depth int) error {
 	}
 	return c.add(&source{
 		entry: Entry{Path: at},
+		size:  info.Size(),
 		local: filepath.Join(c.root.Name(), at),
 		label: fmt.Sprintf("output %q", at),
 		open:  func() (*os.File, error) { return c.open(at, info, 0) },

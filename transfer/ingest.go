@@ -32,7 +32,7 @@ func Ingest(ctx context.Context, put Putter, inputs []Input) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	if err := chunkAll(ctx, put, sources); err != nil {
+	if err := chunkAll(ctx, put, sources, nil); err != nil {
 		return Manifest{}, err
 	}
 	return manifestOf(sources)
@@ -132,6 +132,7 @@ func (p *planner) add(local, name string, info os.FileInfo, depth int) error {
 	}
 	return p.append(&source{
 		local: real,
+		size:  info.Size(),
 		entry: Entry{Path: name},
 		label: shown(local),
 		open: func() (*os.File, error) {
@@ -189,7 +190,7 @@ func (p *planner) addDir(local, name string, depth int) error {
 // finish sorts the sources, drops those that were named twice, and refuses
 // those that want the same place.
 func (p *planner) finish() ([]*source, error) {
-	slices.SortStableFunc(p.sources, func(a, b *source) int { return ComparePaths(a.entry.Path, b.entry.Path) })
+	slices.SortStableFunc(p.sources, byPath)
 	var out []*source
 	for _, s := range p.sources {
 		if len(out) == 0 {

@@ -18,7 +18,7 @@ import (
 // directory that is no link, as nothing is below one, and not above the top;
 // whatever it then goes down through is in the tree or a link like it.
 func checkLink(e *Entry) error {
-	if e.Dir || e.Exec || e.Mode != 0 || e.Size != 0 || len(e.Chunks) != 0 {
+	if e.Dir || e.Exec || e.Mode != 0 || e.Size != 0 || len(e.Chunks) != 0 || e.bundle != nil {
 		return fmt.Errorf("a symbolic link with content")
 	}
 	switch to := e.Link; {

@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"path"
@@ -41,6 +40,9 @@ type Entry struct {
 	Size   int64    `json:"size,omitempty"`   // bytes
 	Chunks HashList `json:"chunks,omitempty"` // all of ChunkSize but the last
 	Link   string   `json:"link,omitempty"`   // relative to the entry's directory, clean; "" is no link
+
+	bundle *bundle // that holds its only chunk; nil = chunks are blobs of their own
+	at     int     // where in the bundle
 }
 
 // HashList is a list of hashes that travels as raw bytes.
@@ -134,7 +136,7 @@ func checkEntry(e *Entry) error {
 		return checkLink(e)
 	}
 	if e.Dir {
-		if e.Exec || e.Mode != 0 || e.Size != 0 || len(e.Chunks) != 0 {
+		if e.Exec || e.Mode != 0 || e.Size != 0 || len(e.Chunks) != 0 || e.bundle != nil {
 			return fmt.Errorf("a directory with content")
 		}
 		return nil
@@ -153,7 +155,7 @@ func checkEntry(e *Entry) error {
 			return fmt.Errorf("a chunk without a hash")
 		}
 	}
-	return nil
+	return e.bundled()
 }
 
 // CheckPath reports why p cannot be the path of an entry, if so.
@@ -214,34 +216,43 @@ func (m *Manifest) Files() int {
 	return n
 }
 
-// Chunks returns the distinct chunks in order of first appearance.
+// Chunks returns the hashes of DistinctChunks.
 func (m *Manifest) Chunks() []Hash {
-	var out []Hash
-	seen := make(map[Hash]struct{})
-	for i := range m.Entries {
-		for _, h := range m.Entries[i].Chunks {
-			if _, ok := seen[h]; !ok {
-				seen[h] = struct{}{}
-				out = append(out, h)
-			}
-		}
+	chunks := m.DistinctChunks()
+	out := make([]Hash, len(chunks))
+	for i, c := range chunks {
+		out[i] = c.Hash
 	}
 	return out
 }
 
-// These open every encoded manifest; the digit is the version. One with links
-// is of a version of its own, or who does not know of links would make empty
-// files of them.
+// These open every encoded manifest; the digit is the version. One with links, and
+// one with bundles, is of a version of its own: who does not know of them would make
+// empty files of links, and would look for chunks that are nowhere.
 const (
-	magic      = "zman1"
-	magicLinks = "zman2"
+	magic        = "zman1"
+	magicLinks   = "zman2"
+	magicBundles = "zman3"
 )
 
-func (m *Manifest) magic() string {
-	if slices.ContainsFunc(m.Entries, func(e Entry) bool { return e.Link != "" }) {
-		return magicLinks
+// bundledTree is a manifest of the version magicBundles.
+type bundledTree struct {
+	Bundles []byte  `json:"bundles"`
+	Entries []Entry `json:"entries"`
+}
+
+// version returns what a manifest begins with.
+func (m *Manifest) version() string {
+	version := magic
+	for i := range m.Entries {
+		switch e := &m.Entries[i]; {
+		case e.bundle != nil:
+			return magicBundles
+		case e.Link != "":
+			version = magicLinks
+		}
 	}
-	return magic
+	return version
 }
 
 // Encode returns the manifest as a blob. It fails if the manifest is invalid
@@ -250,14 +261,22 @@ func (m *Manifest) Encode() ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	b, err := codec.Marshal(m.Entries)
+	version, all := m.version(), any(m.Entries)
+	if version == magicBundles {
+		list, err := encodeBundles(m.Entries)
+		if err != nil {
+			return nil, err
+		}
+		all = bundledTree{list, m.Entries}
+	}
+	b, err := codec.Marshal(all)
 	if err != nil {
 		return nil, err
 	}
 	if len(b) > MaxBlob-len(magic) {
 		return nil, fmt.Errorf("%w: takes %d bytes, at most %d: pack the files into fewer", ErrManifest, len(b), MaxBlob)
 	}
-	return append([]byte(m.magic()), b...), nil
+	return append([]byte(version), b...), nil
 }
 
 // DecodeManifest reads and validates what Encode wrote. Errors wrap
@@ -266,14 +285,23 @@ func DecodeManifest(b []byte) (Manifest, error) {
 	if len(b) > MaxBlob {
 		return Manifest{}, fmt.Errorf("%w: %d bytes, at most %d", ErrManifest, len(b), MaxBlob)
 	}
-	if !bytes.HasPrefix(b, []byte(magic)) && !bytes.HasPrefix(b, []byte(magicLinks)) {
-		return Manifest{}, fmt.Errorf("%w: does not begin with %s or %s", ErrManifest, magic, magicLinks)
+	var t bundledTree
+	version, all := string(b[:min(len(b), len(magic))]), any(&t.Entries)
+	switch version {
+	case magic, magicLinks:
+	case magicBundles:
+		all = &t
+	default:
+		return Manifest{}, fmt.Errorf("%w: does not begin with %s, %s or %s", ErrManifest, magic, magicLinks, magicBundles)
 	}
-	var m Manifest
-	if err := codec.UnmarshalLarge(b[len(magic):], &m.Entries, MaxEntries); err != nil {
+	if err := codec.UnmarshalLarge(b[len(magic):], all, MaxEntries); err != nil {
 		return Manifest{}, fmt.Errorf("%w: %v", ErrManifest, err)
 	}
-	if want := m.magic(); !bytes.HasPrefix(b, []byte(want)) {
+	if err := decodeBundles(t.Bundles, t.Entries); err != nil {
+		return Manifest{}, err
+	}
+	m := Manifest{t.Entries}
+	if want := m.version(); version != want {
 		return Manifest{}, fmt.Errorf("%w: does not begin with %s, as its entries ask for", ErrManifest, want)
 	}
 	if err := m.Validate(); err != nil {
@@ -319,7 +347,7 @@ func PinManifest(s PinStore, owner string, h Hash) (Manifest, error) {
 	return m, nil
 }
 
-// Chunk is a chunk of a tree, and how long it should be.
+// Chunk is a blob of a tree, a chunk or a bundle, and how long it should be.
 type Chunk struct {
 	Hash Hash
 	Size int
@@ -334,17 +362,25 @@ func (m *Manifest) Distinct() int64 {
 	return n
 }
 
-// DistinctChunks returns the distinct chunks in the order in which they first occur.
+// DistinctChunks returns the distinct blobs of the files, chunks and bundles, in the
+// order in which they first occur.
 func (m *Manifest) DistinctChunks() []Chunk {
 	var out []Chunk
 	seen := make(map[Hash]struct{})
+	add := func(h Hash, size int) {
+		if _, ok := seen[h]; !ok {
+			seen[h] = struct{}{}
+			out = append(out, Chunk{h, size})
+		}
+	}
 	for i := range m.Entries {
 		e := &m.Entries[i]
+		if e.bundle != nil {
+			add(e.bundle.hash, e.bundle.size)
+			continue
+		}
 		for k, h := range e.Chunks {
-			if _, ok := seen[h]; !ok {
-				seen[h] = struct{}{}
-				out = append(out, Chunk{h, chunkLen(e.Size, k)})
-			}
+			add(h, chunkLen(e.Size, k))
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync/atomic"
 )
@@ -46,7 +47,7 @@ func Upload(ctx context.Context, remote Remote, inputs []Input) (Uploaded, error
 		return Uploaded{}, err
 	}
 	discard := PutterFunc(func(Hash, []byte) error { return nil })
-	if err := chunkAll(ctx, discard, sources); err != nil {
+	if err := chunkAll(ctx, discard, sources, nil); err != nil {
 		return Uploaded{}, err
 	}
 	m, err := manifestOf(sources)
@@ -115,36 +116,66 @@ func referFiles(ctx context.Context, remote Remote, sources []*source, missing m
 	return nil
 }
 
-// sendChunks reads the missing chunks again, checks that they are still the
+// sendChunks reads the missing blobs again, checks that they are still the
 // same, and sends each once.
 func sendChunks(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool) (int64, error) {
 	p := newPool(ctx, parallel)
 	var sent atomic.Int64
 	var err error
-	for _, s := range sources {
-		for i, h := range s.entry.Chunks {
-			if !missing[h] {
+	for part := range parts(sources) {
+		if !missing[part.hash] {
+			continue
+		}
+		delete(missing, part.hash)
+		err = p.do(func(ctx context.Context, buf []byte) error {
+			buf = buf[:part.size]
+			if err := part.read(ctx, buf); err != nil {
+				return err
+			}
+			if err := remote.PutChunk(ctx, part.hash, buf); err != nil {
+				return fmt.Errorf("send %s: %w", part.label, err)
+			}
+			sent.Add(int64(len(buf)))
+			return nil
+		})
+		if err != nil {
+			break
+		}
+	}
+	err = p.wait(err)
+	return sent.Load(), err
+}
+
+// part is a blob of files that were chunked.
+type part struct {
+	hash  Hash
+	size  int
+	label string                                      // how errors name it
+	read  func(ctx context.Context, buf []byte) error // once more
+}
+
+func parts(sources []*source) iter.Seq[part] {
+	return func(yield func(part) bool) {
+		bundles := map[*bundle][]*source{}
+		for _, s := range sources {
+			if b := s.entry.bundle; b != nil {
+				bundles[b] = append(bundles[b], s)
 				continue
 			}
-			delete(missing, h)
-			err = p.do(func(ctx context.Context, buf []byte) error {
-				buf = buf[:chunkLen(s.entry.Size, i)]
-				if err := s.reread(ctx, i, h, buf); err != nil {
-					return err
+			for i, h := range s.entry.Chunks {
+				read := func(ctx context.Context, buf []byte) error { return s.reread(ctx, i, h, buf) }
+				if !yield(part{h, chunkLen(s.entry.Size, i), s.label, read}) {
+					return
 				}
-				if err := remote.PutChunk(ctx, h, buf); err != nil {
-					return fmt.Errorf("send %s: %w", s.label, err)
-				}
-				sent.Add(int64(len(buf)))
-				return nil
-			})
-			if err != nil {
-				return 0, p.wait(err)
+			}
+		}
+		for b, files := range bundles {
+			read := func(ctx context.Context, buf []byte) error { return rereadAll(ctx, files, buf) }
+			if !yield(part{b.hash, b.size, named(files[0].label, len(files)), read}) {
+				return
 			}
 		}
 	}
-	err = p.wait(nil)
-	return sent.Load(), err
 }
 
 func (s *source) reread(ctx context.Context, i int, h Hash, buf []byte) error {

@@ -45,26 +45,61 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 		return fmt.Errorf("write files: %w", err)
 	}
 	w := &treeWriter{pool: newPool(ctx, parallel), get: get, prefix: ".zorilla-" + rand.Text(), how: how}
-	w.dirs = []*openDir{newOpenDir("", root)}
-	for i := range m.Entries {
-		if err = w.entry(&m.Entries[i]); err != nil {
-			break
-		}
-	}
-	w.leave(0)
+	at := descent{[]*openDir{newOpenDir("", root)}, how.Umask}
+	err = w.entries(&at, m.Entries)
+	at.leave(0)
 	return w.pool.wait(err)
 }
 
-// treeWriter writes entries in order. It keeps the directories that lead to
-// the current one open, so that every step is a single name in a directory
-// that was checked.
+// treeWriter writes entries.
 type treeWriter struct {
 	pool   *pool
 	get    Getter
 	prefix string // of temporary files
 	how    How
-	count  int
-	dirs   []*openDir
+	count  atomic.Int64
+}
+
+// entries writes all, and hands what is large and the bundles to the pool. A bundle
+// is read once, wherever its files are.
+func (w *treeWriter) entries(at *descent, all []Entry) error {
+	var order []Hash
+	bundles := map[Hash][]*Entry{}
+	for i := range all {
+		e := &all[i]
+		if e.bundle == nil {
+			if err := w.entry(at, e); err != nil {
+				return err
+			}
+			continue
+		}
+		h := e.bundle.hash
+		if bundles[h] == nil {
+			order = append(order, h)
+		}
+		bundles[h] = append(bundles[h], e)
+	}
+	at.leave(1)
+	top := at.dirs[0]
+	for _, h := range order {
+		top.users.Add(1)
+		if err := w.pool.do(func(ctx context.Context, buf []byte) error {
+			below := descent{[]*openDir{top}, at.umask}
+			defer below.leave(0)
+			return w.bundle(ctx, &below, bundles[h], buf)
+		}); err != nil {
+			top.done()
+			return err
+		}
+	}
+	return nil
+}
+
+// descent keeps the directories that lead to the current one open, so that
+// every step is a single name in a directory that was checked.
+type descent struct {
+	dirs  []*openDir
+	umask fs.FileMode
 }
 
 // openDir stays open while it is the current one or has unfinished files.
@@ -87,19 +122,19 @@ func (d *openDir) done() {
 }
 
 // leave closes all but the first n directories.
-func (w *treeWriter) leave(n int) {
-	for len(w.dirs) > n {
-		w.dirs[len(w.dirs)-1].done()
-		w.dirs = w.dirs[:len(w.dirs)-1]
+func (at *descent) leave(n int) {
+	for len(at.dirs) > n {
+		at.dirs[len(at.dirs)-1].done()
+		at.dirs = at.dirs[:len(at.dirs)-1]
 	}
 }
 
-func (w *treeWriter) entry(e *Entry) error {
+func (w *treeWriter) entry(at *descent, e *Entry) error {
 	if e.Dir {
-		_, err := w.enter(e.Path)
+		_, err := at.enter(e.Path)
 		return err
 	}
-	d, err := w.enter(dirOf(e.Path))
+	d, err := at.enter(dirOf(e.Path))
 	if err != nil {
 		return err
 	}
@@ -131,8 +166,7 @@ func (w *treeWriter) link(d *openDir, e *Entry) error {
 
 // temp returns a name for what is not yet in its place.
 func (w *treeWriter) temp() string {
-	w.count++
-	return fmt.Sprintf("%s-%d", w.prefix, w.count)
+	return fmt.Sprintf("%s-%d", w.prefix, w.count.Add(1))
 }
 
 // place gives what is complete its name.
@@ -176,24 +210,24 @@ func (d *openDir) takeName(temp, name string) error {
 }
 
 // enter makes the directory the current one.
-func (w *treeWriter) enter(dir string) (*openDir, error) {
-	n := len(w.dirs)
-	for n > 1 && dir != w.dirs[n-1].path && !strings.HasPrefix(dir, w.dirs[n-1].path+"/") {
+func (at *descent) enter(dir string) (*openDir, error) {
+	n := len(at.dirs)
+	for n > 1 && dir != at.dirs[n-1].path && !strings.HasPrefix(dir, at.dirs[n-1].path+"/") {
 		n--
 	}
-	w.leave(n)
+	at.leave(n)
 	for {
-		at := w.dirs[len(w.dirs)-1]
-		rest := strings.TrimPrefix(dir[len(at.path):], "/")
+		d := at.dirs[len(at.dirs)-1]
+		rest := strings.TrimPrefix(dir[len(d.path):], "/")
 		if rest == "" {
-			return at, nil
+			return d, nil
 		}
 		name, _, _ := strings.Cut(rest, "/")
-		sub, err := openSub(at.root, name, 0o755&^w.how.Umask)
+		sub, err := openSub(d.root, name, 0o755&^at.umask)
 		if err != nil {
-			return nil, fmt.Errorf("write %s: %w", path.Join(at.path, name), err)
+			return nil, fmt.Errorf("write %s: %w", path.Join(d.path, name), err)
 		}
-		w.dirs = append(w.dirs, newOpenDir(path.Join(at.path, name), sub))
+		at.dirs = append(at.dirs, newOpenDir(path.Join(d.path, name), sub))
 	}
 }
 

@@ -87,7 +87,7 @@ func lostInput(store transfer.PinStore, inputs transfer.Hash) string {
 		return "the list of its input files" + damaged
 	}
 	for _, e := range tree.Entries {
-		for _, h := range e.Chunks {
+		for _, h := range e.Blobs() {
 			if store.Has(h) {
 				continue
 			}

@@ -1,0 +1,337 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+)
+
+const (
+	// smallFile is where files begin that are chunked one by one; smaller ones
+	// that are not empty travel in bundles.
+	smallFile = 64 << 10
+	// leastWeight is what a small file counts at least, in bytes, when bundles are
+	// filled: making a file takes as long as moving so much, and bundles are what
+	// is worked on side by side.
+	leastWeight = 1 << 10
+)
+
+// bundle is a blob that holds several small files.
+type bundle struct {
+	hash Hash
+	size int
+}
+
+// small reports whether a file belongs into a bundle, if there is another one for it.
+func (e *Entry) small() bool {
+	return !e.Dir && e.Link == "" && e.Size > 0 && e.Size < smallFile
+}
+
+// Blobs returns the blobs that hold the bytes of a file: its chunks, or the one that
+// it shares with other small files.
+func (e *Entry) Blobs() []Hash {
+	if e.bundle != nil {
+		return []Hash{e.bundle.hash}
+	}
+	return e.Chunks
+}
+
+// bundled checks where a file is in its bundle.
+func (e *Entry) bundled() error {
+	switch b := e.bundle; {
+	case b == nil:
+		return nil
+	case !e.small():
+		return fmt.Errorf("%d bytes in a bundle of small files", e.Size)
+	case b.hash.IsZero():
+		return fmt.Errorf("a bundle without a hash")
+	case b.size > ChunkSize || e.at < 0 || int64(e.at)+e.Size > int64(b.size):
+		return fmt.Errorf("%d bytes at %d of a bundle of %d", e.Size, e.at, b.size)
+	}
+	return nil
+}
+
+// cut returns the bytes of a file from those of its bundle.
+func (e *Entry) cut(data []byte) ([]byte, error) {
+	if len(data) != e.bundle.size {
+		return nil, fmt.Errorf("%w: bundle %s has %d bytes, want %d", ErrManifest, e.bundle.hash, len(data), e.bundle.size)
+	}
+	data = data[e.at : e.at+int(e.Size)]
+	if HashOf(data) != e.Chunks[0] {
+		return nil, fmt.Errorf("%w: bundle %s holds something else", ErrManifest, e.bundle.hash)
+	}
+	return data, nil
+}
+
+// encodeBundles describes the bundles of a tree; doc.go has the layout. Entries of
+// several trees that were put together have none that can be described.
+func encodeBundles(entries []Entry) ([]byte, error) {
+	var out []byte
+	var now *bundle // that the last small file was in
+	alone, files, at := 0, 0, 0
+	end := func() error {
+		if now == nil {
+			return nil
+		}
+		if files < 2 || at != now.size {
+			return fmt.Errorf("%w: not all files of bundle %s are there", ErrManifest, now.hash)
+		}
+		out = binary.AppendUvarint(binary.AppendUvarint(out, uint64(alone)), uint64(files))
+		out = append(out, now.hash[:]...)
+		alone, now = 0, nil
+		return nil
+	}
+	for i := range entries {
+		e := &entries[i]
+		if !e.small() {
+			continue
+		}
+		if e.bundle != now {
+			if err := end(); err != nil {
+				return nil, err
+			}
+			now, files, at = e.bundle, 0, 0
+		}
+		if now == nil {
+			alone++
+			continue
+		}
+		if e.at != at {
+			return nil, fmt.Errorf("%w: %.100q is at %d of its bundle, want %d", ErrManifest, e.Path, e.at, at)
+		}
+		files, at = files+1, at+int(e.Size)
+	}
+	return out, end()
+}
+
+// decodeBundles reads what encodeBundles wrote and puts the entries in their bundles.
+func decodeBundles(b []byte, entries []Entry) error {
+	small := 0 // where to look for the next one
+	next := func() *Entry {
+		for small < len(entries) {
+			if small++; entries[small-1].small() {
+				return &entries[small-1]
+			}
+		}
+		return nil
+	}
+	for len(b) > 0 {
+		alone, n := binary.Uvarint(b)
+		files, m := binary.Uvarint(b[max(n, 0):])
+		if n <= 0 || m <= 0 || len(b) < n+m+len(Hash{}) {
+			return fmt.Errorf("%w: bundles are cut short", ErrManifest)
+		}
+		in := &bundle{hash: Hash(b[n+m : n+m+len(Hash{})])}
+		if b = b[n+m+len(Hash{}):]; files < 2 {
+			return fmt.Errorf("%w: bundle %s is of %d files", ErrManifest, in.hash, files)
+		}
+		for ; alone > 0; alone-- {
+			if next() == nil {
+				return fmt.Errorf("%w: bundle %s is behind all files", ErrManifest, in.hash)
+			}
+		}
+		for ; files > 0; files-- {
+			e := next()
+			if e == nil || in.size+int(e.Size) > ChunkSize {
+				return fmt.Errorf("%w: bundle %s has more files than there are, or more than %d bytes", ErrManifest, in.hash, ChunkSize)
+			}
+			e.bundle, e.at = in, in.size
+			in.size += int(e.Size)
+		}
+	}
+	return nil
+}
+
+// bundles groups small files, which are in the order of their paths, by the bundle
+// that they go into. A bundle that is half full ends with a file whose path has a
+// hash below some number, so that most bundles stay as they are when a file is added,
+// removed or changed.
+func bundles(small []*source) iter.Seq[[]*source] {
+	return func(yield func([]*source) bool) {
+		weight, begin := int64(0), 0
+		for i, s := range small {
+			w := max(s.size, leastWeight)
+			if weight+w > ChunkSize {
+				if !yield(small[begin:i]) {
+					return
+				}
+				weight, begin = 0, i
+			}
+			weight += w
+			path := HashOf([]byte(s.entry.Path))
+			// One file for each eighth of ChunkSize, whatever the sizes are.
+			if weight >= ChunkSize/2 && int64(binary.BigEndian.Uint32(path[:]))*(ChunkSize/8) < w<<32 {
+				if !yield(small[begin : i+1]) {
+					return
+				}
+				weight, begin = 0, i+1
+			}
+		}
+		if begin < len(small) {
+			yield(small[begin:])
+		}
+	}
+}
+
+// bundling is the work on the files of one bundle.
+type bundling struct {
+	put  Putter
+	skip *Manifest // what need not be put
+	in   []*source // that were read
+	size int       // of these
+}
+
+// read reads files one after the other and puts them as a bundle, or as two if they
+// have grown since they were found.
+func (b *bundling) read(ctx context.Context, files []*source, buf []byte) error {
+	for _, s := range files {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := b.add(ctx, s, buf); err != nil {
+			return err
+		}
+	}
+	return b.end(buf)
+}
+
+func (b *bundling) add(ctx context.Context, s *source, buf []byte) error {
+	f, err := s.open()
+	if err != nil {
+		return err
+	}
+	r := &reading{source: s, file: f, put: b.put}
+	r.users.Store(1)
+	if err := r.begin(); err != nil {
+		f.Close()
+		return err
+	}
+	e := &s.entry
+	if !e.small() { // any more
+		f.Close()
+		p, room := newPool(ctx, 1), maxChunks
+		return p.wait(s.chunk(p, b.put, &room))
+	}
+	if b.size+int(e.Size) > ChunkSize {
+		if err := b.end(buf); err != nil {
+			f.Close()
+			return err
+		}
+	}
+	data := buf[b.size : b.size+int(e.Size)]
+	err = readChunk(f, 0, data, s.label)
+	if err = cmp.Or(err, r.done(nil)); err != nil {
+		return err
+	}
+	e.Chunks = HashList{HashOf(data)}
+	if !b.skip.holds(e) {
+		e.at = b.size
+		b.in, b.size = append(b.in, s), b.size+len(data)
+	}
+	return nil
+}
+
+// end puts what was read. One file is a blob of its own.
+func (b *bundling) end(buf []byte) error {
+	files, data := b.in, buf[:b.size]
+	b.in, b.size = nil, 0
+	switch len(files) {
+	case 0:
+		return nil
+	case 1:
+		return PutVerified(b.put, files[0].entry.Chunks[0], data)
+	}
+	in := &bundle{HashOf(data), len(data)}
+	for _, s := range files {
+		s.entry.bundle = in
+	}
+	return PutVerified(b.put, in.hash, data)
+}
+
+// rereadAll reads the files of a bundle again.
+func rereadAll(ctx context.Context, files []*source, buf []byte) error {
+	for _, s := range files {
+		e := &s.entry
+		if err := s.reread(ctx, 0, e.Chunks[0], buf[e.at:e.at+int(e.Size)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byPath sorts sources.
+func byPath(a, b *source) int { return ComparePaths(a.entry.Path, b.entry.Path) }
+
+// smallOnes returns the small files in the order of their paths.
+func smallOnes(sources []*source) []*source {
+	var small []*source
+	for _, s := range sources {
+		if s.bundles() {
+			small = append(small, s)
+		}
+	}
+	slices.SortFunc(small, byPath)
+	return small
+}
+
+// bundles reports whether a file was small when it was found.
+func (s *source) bundles() bool { return s.open != nil && s.size > 0 && s.size < smallFile }
+
+// bundle writes files of one bundle.
+func (w *treeWriter) bundle(ctx context.Context, at *descent, files []*Entry, buf []byte) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	data, err := getVerified(w.get, files[0].bundle.hash, buf)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", named(files[0].Path, len(files)), err)
+	}
+	for _, e := range files {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		content, err := e.cut(data)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", e.Path, err)
+		}
+		d, err := at.enter(dirOf(e.Path))
+		if err != nil {
+			return err
+		}
+		if err := w.small(d, e, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named names the first of some files, and says how many more there are.
+func named(first string, files int) string {
+	switch files {
+	case 1:
+		return first
+	case 2:
+		return first + " and one more file"
+	}
+	return fmt.Sprintf("%s and %d more files", first, files-1)
+}
+
+// small writes one file at once.
+func (w *treeWriter) small(d *openDir, e *Entry, content []byte) error {
+	temp := w.temp()
+	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = f.Write(content)
+		if err = cmp.Or(err, f.Chmod(e.mode()&^w.how.Umask), f.Close()); err != nil {
+			d.root.Remove(temp)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", e.Path, bare(err))
+	}
+	return d.place(temp, e, w.how.New)
+}
