@@ -147,8 +147,8 @@ func decodeBundles(b []byte, entries []Entry) error {
 }
 
 // bundles groups small files, which are in the order of their paths, by the bundle
-// that they go into. A bundle that is half full ends with a file whose path has a
-// hash below some number, so that most bundles stay as they are when a file is added,
+// that they go into. Bundles end with files whose path has a hash below some number,
+// or where they are full, so that most of them stay as they are when a file is added,
 // removed or changed.
 func bundles(small []*source) iter.Seq[[]*source] {
 	return func(yield func([]*source) bool) {
@@ -163,8 +163,8 @@ func bundles(small []*source) iter.Seq[[]*source] {
 			}
 			weight += w
 			path := HashOf([]byte(s.entry.Path))
-			// One file for each eighth of ChunkSize, whatever the sizes are.
-			if weight >= ChunkSize/2 && int64(binary.BigEndian.Uint32(path[:]))*(ChunkSize/8) < w<<32 {
+			// One file for each half of ChunkSize, whatever the sizes are.
+			if int64(binary.BigEndian.Uint32(path[:]))*(ChunkSize/2) < w<<32 {
 				if !yield(small[begin : i+1]) {
 					return
 				}
@@ -223,8 +223,7 @@ func (b *bundling) add(ctx context.Context, s *source, buf []byte) error {
 		}
 	}
 	data := buf[b.size : b.size+int(e.Size)]
-	err = readChunk(f, 0, data, s.label)
-	if err = cmp.Or(err, r.done(nil)); err != nil {
+	if err := r.all(data); err != nil {
 		return err
 	}
 	e.Chunks = HashList{HashOf(data)}
@@ -233,6 +232,12 @@ func (b *bundling) add(ctx context.Context, s *source, buf []byte) error {
 		b.in, b.size = append(b.in, s), b.size+len(data)
 	}
 	return nil
+}
+
+// all reads a small file and closes it.
+func (r *reading) all(buf []byte) error {
+	err := readChunk(r.file, 0, buf, r.source.label)
+	return cmp.Or(err, r.done(nil))
 }
 
 // end puts what was read. One file is a blob of its own.

@@ -4,10 +4,12 @@
 // # Vocabulary
 //
 // A blob is a run of immutable bytes named by its [Hash], SHA-256. A chunk is
-// a blob that is a piece of a file: all chunks of a file are ChunkSize long
-// but the last, and an empty file has none. A [Manifest] lists the chunks of a
-// tree of files and is, encoded, a blob too; its hash names the whole tree. A
-// holder is a node whose store has a blob, the origin the node where the tree
+// a piece of a file: all chunks of a file are ChunkSize long but the last, and
+// an empty file has none. A chunk is a blob, except that small files of one
+// tree, those below 64 KiB, travel in bundles: a bundle is a blob of at most
+// ChunkSize that holds several of them, one after the other. A [Manifest] lists
+// the chunks and bundles of a tree of files and is, encoded, a blob too; its hash
+// names the whole tree. A holder is a node whose store has a blob, the origin the node where the tree
 // came from.
 //
 // # The way of a file
@@ -18,6 +20,11 @@
 //	                                                 [Manifest.Write] ─► work directory
 //	                                                         │ the program runs
 //	[Manifest.Write] ◄── store ◄── Fetch ── Handler ── store ◄── [Collect]
+//
+// A store, a request and a receiver have one blob for some hundreds of small files,
+// and each of them is made once, in the work directory. The paths of files tell where
+// bundles end, so that a tree in which one file is another shares most of them with
+// what it was. Outputs that are as the inputs were are in no bundle.
 //
 // A large file of the user is not copied at the origin: its store reads chunks from
 // where the file is ([DirStore.Refer]), and so does the store of a worker's node with
@@ -39,7 +46,9 @@
 // [Manifest.Validate], which refuses every path that is not clean, relative
 // and free of control characters, links that could lead out of the tree,
 // conflicts between entries (nothing is below a link), and sizes that do not
-// go with the chunks. Links are for inputs; outputs have none. Validate cannot know which names were asked for:
+// go with the chunks, and bundles that are too large or have files that are not there.
+// Each file of a bundle has a hash of its own, by which it is compared with others and
+// checked when it is written. Links are for inputs; outputs have none. Validate cannot know which names were asked for:
 // a receiver of outputs has [MatchOutput] for that. Work directories belong to
 // programs that nobody vouches for: Collect and Write go through os.Root one
 // name at a time, do not follow symbolic links, open only regular files and
@@ -63,6 +72,16 @@
 // Fields that are false, zero or empty are left out; unknown ones are
 // ignored; who does not know "mode" writes 0644 or 0755. Owners, times and modes of directories do not travel. A manifest that has
 // links begins with "zman2" instead: who does not know of them refuses it.
+//
+// One with bundles begins with "zman3", links or not, and what follows is a map:
+//
+//	"entries"  the array
+//	"bundles"  binary, for each bundle in order: how many small files are before it that
+//	           are in none, since the one before; how many are in it, at least 2 (unsigned
+//	           varints); its hash, 32 bytes
+//
+// Small files are those of 1 to 65535 bytes, in the order of the entries. The bytes of a
+// bundle are those of its files in that order, and no others.
 //
 // # Layout of a pack
 //

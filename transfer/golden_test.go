@@ -35,7 +35,15 @@ func TestGoldenMessages(t *testing.T) {
 	golden.Messages(t, "messages", map[string]golden.Message{
 		"manifest":       {Bytes: manifest(files...), Decode: decode},
 		"manifest-links": {Bytes: manifest(append(files, transfer.Entry{Path: "bin/tool", Link: "prog"})...), Decode: decode},
-		"pack":           {Bytes: somePack(t), Decode: unpackedWithText},
+		"manifest-bundles": {Bytes: zman3(append(bundleOf(1, 2, hashA), bundleOf(0, 2, hashB)...), file("a"), file("b"), file("c"), transfer.Entry{Path: "d"}, file("e"), file("f"), file("g")), Decode: func(b []byte) (any, error) {
+			m, err := transfer.DecodeManifest(b)
+			blobs := map[string][]transfer.Hash{}
+			for _, e := range m.Entries {
+				blobs[e.Path] = e.Blobs()
+			}
+			return blobs, err
+		}},
+		"pack": {Bytes: somePack(t), Decode: unpackedWithText},
 	})
 }
 

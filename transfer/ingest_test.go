@@ -218,8 +218,8 @@ func TestUploadSendsOnlyWhatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// x, y, tail, prog and the manifest
-	if up.Files != 4 || up.Total != 3*transfer.ChunkSize+12 || up.Sent != 2*transfer.ChunkSize+8 || len(r.sent) != 5 {
+	// x, y, tail, both progs as one, and the manifest
+	if up.Files != 4 || up.Total != 3*transfer.ChunkSize+12 || up.Sent != 2*transfer.ChunkSize+12 || len(r.sent) != 5 {
 		t.Errorf("got %+v, %d blobs sent", up, len(r.sent))
 	}
 	m, err := transfer.LoadManifest(r, up.Manifest)
@@ -234,7 +234,7 @@ func TestUploadSendsOnlyWhatIsMissing(t *testing.T) {
 
 	write(t, dir, map[string]string{"new": "new"})
 	again, err := transfer.Upload(t.Context(), r, inputs)
-	if err != nil || again.Sent != 3 {
+	if err != nil || again.Sent != 11 {
 		t.Errorf("one new file: got %+v, %v", again, err)
 	}
 }

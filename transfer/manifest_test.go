@@ -147,7 +147,7 @@ func TestHostileManifestBytes(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"nothing":          nil,
 		"no magic":         codec.MustMarshal([]transfer.Entry{file("a")}),
-		"other version":    append([]byte("zman3"), codec.MustMarshal([]transfer.Entry{file("a")})...),
+		"other version":    append([]byte("zman4"), codec.MustMarshal([]transfer.Entry{file("a")})...),
 		"links untold":     append([]byte("zman1"), codec.MustMarshal([]transfer.Entry{link("a", "b")})...),
 		"links told of":    append([]byte("zman2"), codec.MustMarshal([]transfer.Entry{file("a")})...),
 		"only magic":       []byte("zman1"),
@@ -204,7 +204,9 @@ func FuzzDecodeManifest(f *testing.F) {
 	} {
 		f.Add(append([]byte("zman1"), codec.MustMarshal(entries)...))
 		f.Add(append([]byte("zman2"), codec.MustMarshal(entries)...))
+		f.Add(zman3(bundleOf(0, 2, hashA), entries...))
 	}
+	f.Add(zman3(append(bundleOf(1, 2, hashA), bundleOf(0, 3, hashB)...), file("a"), file("b"), file("c"), link("d", "a"), file("e"), file("f"), file("g")))
 	f.Add([]byte("zman1\xdd\x00\x00\x00\x01\x80"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := transfer.DecodeManifest(b)

@@ -96,7 +96,7 @@ func sameTree(t *testing.T, got, want map[string]string) {
 }
 
 func randomTree(rnd *rand.Rand, dir string, depth int, out map[string]string) {
-	sizes := []int{0, 1, 100, transfer.ChunkSize - 1, transfer.ChunkSize, transfer.ChunkSize + 1, 2*transfer.ChunkSize + 5}
+	sizes := []int{0, 1, 100, 1000, 64<<10 - 1, 64 << 10, transfer.ChunkSize - 1, transfer.ChunkSize, transfer.ChunkSize + 1, 2*transfer.ChunkSize + 5}
 	names := []string{"a", "a-b", "a.b", "b c", "ü", "-x", ".hidden", "a\\b", "*", "..."}
 	rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for _, name := range names[:rnd.IntN(5)] {
