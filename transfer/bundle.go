@@ -257,17 +257,6 @@ func (b *bundling) end(buf []byte) error {
 	return PutVerified(b.put, in.hash, data)
 }
 
-// rereadAll reads the files of a bundle again.
-func rereadAll(ctx context.Context, files []*source, buf []byte) error {
-	for _, s := range files {
-		e := &s.entry
-		if err := s.reread(ctx, 0, e.Chunks[0], buf[e.at:e.at+int(e.Size)]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // byPath sorts sources.
 func byPath(a, b *source) int { return ComparePaths(a.entry.Path, b.entry.Path) }
 

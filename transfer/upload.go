@@ -195,3 +195,14 @@ func (s *source) reread(ctx context.Context, i int, h Hash, buf []byte) error {
 	}
 	return nil
 }
+
+// rereadAll reads the files of a bundle again.
+func rereadAll(ctx context.Context, files []*source, buf []byte) error {
+	for _, s := range files {
+		e := &s.entry
+		if err := s.reread(ctx, 0, e.Chunks[0], buf[e.at:e.at+int(e.Size)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/origin"
 	"zorilla/jobs/journal"
+	"zorilla/transfer"
 )
 
 // A job whose journal lost an entry, whichever it is, is told as damaged; nothing
@@ -68,6 +70,33 @@ func TestDamagedDirectoryOfJobs(t *testing.T) {
 			t.Errorf("its output: %v", err)
 		}
 	})
+}
+
+// Inputs that share a blob are all here as long as that is.
+func TestLostInputInABundle(t *testing.T) {
+	from, store := t.TempDir(), transfer.NewMemStore(0)
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(filepath.Join(from, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := transfer.Ingest(t.Context(), store, []transfer.Input{{Path: from, Name: "."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []transfer.PinStore{store, transfer.NewMemStore(0)} {
+		inputs, err := transfer.SaveManifest(to, tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		if to != store {
+			want = `its input "a" is damaged: the disk of its origin lost some of it`
+		}
+		if got := origin.LostInput(to, inputs); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
 
 // late is a journal whose disk is full just after somebody asked.

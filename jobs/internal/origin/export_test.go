@@ -10,3 +10,6 @@ func (o *Jobs) Erasing(id jobs.ID, remove bool) (steps []func() error) {
 	})
 	return steps
 }
+
+// LostInput is lostInput for tests.
+var LostInput = lostInput
