@@ -3,6 +3,8 @@ package transfer_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -75,4 +77,37 @@ func BenchmarkWrite(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkSmallFiles is the way of 10 000 files of 1 kB without a network.
+func BenchmarkSmallFiles(b *testing.B) {
+	const count = 10_000
+	src := b.TempDir()
+	for i := range count {
+		at := filepath.Join(src, fmt.Sprintf("d%02d", i/1000), fmt.Sprintf("f%05d", i))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, fmt.Appendf(make([]byte, 990), "%010d", i), 0o644)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	in := []transfer.Input{{Path: src, Name: "."}}
+	s := benchStore(b)
+	m, err := transfer.Ingest(b.Context(), s, in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	discard := transfer.PutterFunc(func(transfer.Hash, []byte) error { return nil })
+	b.Run("ingest", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := transfer.Ingest(b.Context(), discard, in); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("write", func(b *testing.B) {
+		for b.Loop() {
+			if err := m.Write(b.Context(), s, b.TempDir()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
