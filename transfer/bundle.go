@@ -162,9 +162,9 @@ func bundles(small []*source) iter.Seq[[]*source] {
 				weight, begin = 0, i
 			}
 			weight += w
-			path := HashOf([]byte(s.entry.Path))
+			at := HashOf([]byte(s.entry.Path))
 			// One file for each half of ChunkSize, whatever the sizes are.
-			if int64(binary.BigEndian.Uint32(path[:]))*(ChunkSize/2) < w<<32 {
+			if int64(binary.BigEndian.Uint32(at[:]))*(ChunkSize/2) < w<<32 {
 				if !yield(small[begin : i+1]) {
 					return
 				}
