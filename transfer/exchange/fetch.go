@@ -67,7 +67,7 @@ func (x *Exchange) Fetch(ctx context.Context, owner string, manifest transfer.Ha
 	}}
 	have := swarm.NewSet(len(chunks))
 	for i, c := range chunks {
-		if x.cfg.Store.Has(c.Hash) {
+		if x.here(c.Hash) {
 			have.Add(i)
 			r.add(i, false)
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"zorilla/transfer"
 	"zorilla/transfer/exchange"
@@ -166,5 +167,25 @@ func TestHandlerIsBounded(t *testing.T) {
 	wg.Wait()
 	if most > 32 {
 		t.Errorf("%d at a time", most)
+	}
+}
+
+// A node that lends what a worker made to itself, as its job's origin, keeps it.
+func TestFetchKeepsWhatIsLentHere(t *testing.T) {
+	work, store := t.TempDir(), transfer.NewDirStore(t.TempDir(), 0)
+	if err := errors.Join(store.Open(), os.WriteFile(filepath.Join(work, "big"), make([]byte, 2*transfer.ChunkSize+1), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := transfer.Collect(t.Context(), transfer.PinTo(store, "worker"), work, []string{"big"}, nil)
+	if err != nil || store.Has(m.Chunks()[0]) {
+		t.Fatalf("it is not lent: %v", err)
+	}
+	h, err := transfer.SaveManifest(store, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := exchange.New(exchange.Config{Store: store, Self: "zself", Patience: time.Millisecond})
+	if _, _, err := x.Fetch(t.Context(), "job", h, []vicinity.ID{"zself"}, nil); err != nil || !store.Owns(m.Chunks()[0]) {
+		t.Errorf("it is not kept: %v", err)
 	}
 }
