@@ -219,8 +219,10 @@ func TestPartsOfBundles(t *testing.T) {
 		t.Errorf("%d blobs were asked for: %v", asked, err)
 	}
 	sameTree(t, read(t, to), map[string]string{"a": "first", "b": "fourth", "d/b*": "second", "d/c": "fifth"})
-	if _, err := m.Encode(); !errors.Is(err, transfer.ErrManifest) {
-		t.Errorf("Encode: got %v", err)
+	for _, part := range []transfer.Manifest{m, {Entries: one.Entries[:1]}, {Entries: one.Entries[:2]}, {Entries: one.Entries[1:]}} {
+		if _, err := part.Encode(); !errors.Is(err, transfer.ErrManifest) {
+			t.Errorf("Encode %v: got %v", entries(part), err)
+		}
 	}
 	rest, list, err := m.Obstacles(t.Context(), to, false)
 	if err != nil || len(list) > 0 || len(rest.Entries) > 0 {
