@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"zorilla/internal/codec"
@@ -209,14 +210,14 @@ func TestPartsOfBundles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := 0
+	var asked atomic.Int64
 	get := transfer.GetterFunc(func(h transfer.Hash, buf []byte) ([]byte, error) {
-		asked++
+		asked.Add(1)
 		return store.Get(h, buf)
 	})
 	to := t.TempDir()
-	if err := m.Write(t.Context(), get, to); err != nil || asked != 2 {
-		t.Errorf("%d blobs were asked for: %v", asked, err)
+	if err := m.Write(t.Context(), get, to); err != nil || asked.Load() != 2 {
+		t.Errorf("%d blobs were asked for: %v", asked.Load(), err)
 	}
 	sameTree(t, read(t, to), map[string]string{"a": "first", "b": "fourth", "d/b*": "second", "d/c": "fifth"})
 	for _, part := range []transfer.Manifest{m, {Entries: one.Entries[:1]}, {Entries: one.Entries[:2]}, {Entries: one.Entries[1:]}} {
