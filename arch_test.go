@@ -28,6 +28,7 @@ var floors = map[string]int{
 	"internal/seeds":              -1,
 	"internal/golden":             -1,
 	"internal/units":              -1,
+	"internal/pace":               -1,
 	"internal/plain":              -1,
 	"internal/atomicfile":         -1,
 	"internal/lobby":              -1,

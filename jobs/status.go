@@ -2,9 +2,11 @@ package jobs
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"zorilla/internal/codec"
+	"zorilla/internal/units"
 	"zorilla/jobs/process"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -67,6 +69,7 @@ type Status struct {
 	Damaged  []string       `json:"damaged,omitempty"`    // what the disk of its origin lost of it, as far as that was noticed
 	Broken   string         `json:"broken,omitempty"`     // nothing is known of it from some point on, since its journal is damaged: how
 	Staged   Staged         `json:"staged"`
+	Moving   *Moving        `json:"moving,omitempty"` // files of the job that are on their way now; nil = none
 	// StdinBytes is how much standard input has come for rank 0 so far.
 	StdinBytes int64 `json:"stdin_bytes,omitempty"`
 
@@ -173,6 +176,43 @@ type Staged struct {
 	Total   int64 `json:"total"`   // bytes of input, once, and of what is in it twice once
 	Fetched int64 `json:"fetched"` // bytes moved to participants
 	Cached  int64 `json:"cached"`  // bytes that participants had already
+}
+
+// Moving tells how far files of a job are that are on their way: inputs to the nodes of its
+// workers, or outputs to its origin.
+type Moving struct {
+	What    string         `json:"what"`              // MovingInputs or MovingOutputs
+	Done    int64          `json:"done"`              // bytes that are where they are to be, of all nodes together
+	Total   int64          `json:"total"`             // bytes
+	Rate    int64          `json:"rate,omitempty"`    // bytes a second, lately; 0 = it is too early to tell
+	Left    codec.Duration `json:"left,omitempty"`    // until all is there, at that rate; 0 = not known
+	Nodes   int            `json:"nodes"`             // that get inputs; of outputs the workers that made them
+	Holders int            `json:"holders,omitempty"` // nodes that have all of the inputs, and pass them on: the origin, and of those that get them
+}
+
+// What is on its way.
+const (
+	MovingInputs  = "inputs"
+	MovingOutputs = "outputs"
+)
+
+// String is a line for people.
+func (m *Moving) String() string {
+	text := "inputs are sent"
+	switch {
+	case m.What == MovingOutputs:
+		text = "fetching the outputs of " + units.Count(m.Nodes, "worker", "workers")
+	case m.Nodes > 1:
+		text += fmt.Sprintf(" to %d nodes", m.Nodes)
+	}
+	text += fmt.Sprintf(": %s of %s are there", units.Bytes(m.Done), units.Bytes(m.Total))
+	if m.Rate > 0 {
+		text += fmt.Sprintf(", %s/s", units.Bytes(m.Rate))
+	}
+	if m.Left > 0 {
+		text += fmt.Sprintf(", %s left", units.Span(time.Duration(m.Left)))
+	}
+	return text
 }
 
 // Explanation answers "why does it wait?" and "why did it end so?".

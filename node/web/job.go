@@ -67,6 +67,8 @@ type timeline struct {
 	WaitW float64 `json:"waitW"`
 	RunW  float64 `json:"runW"`
 	Ticks []tick  `json:"ticks"`
+	Files int     `json:"files"` // how much of the files that are on their way is there, of 1000
+	Still bool    `json:"still"` // no files are on their way
 }
 
 type tick struct {
@@ -254,7 +256,10 @@ func drawLine(st *jobs.Status, now time.Time) timeline {
 		return 1000 * min(1, max(0, float64(t.Sub(st.Submitted))/float64(total)))
 	}
 	start := cmp.Or(st.Started, end)
-	l := timeline{RunX: num(x(start)), WaitW: num(x(start)), RunW: num(1000 - x(start))}
+	l := timeline{RunX: num(x(start)), WaitW: num(x(start)), RunW: num(1000 - x(start)), Still: st.Moving == nil}
+	if m := st.Moving; m != nil {
+		l.Files = int(1000 * min(1, max(0, float64(m.Done)/float64(max(m.Total, 1)))))
+	}
 	for _, r := range st.Rounds[max(0, len(st.Rounds)-64):] {
 		l.Ticks = append(l.Ticks, tick{Key: strconv.Itoa(r.Number), X: num(x(r.At)), Title: fmt.Sprintf("flood %d, radius %d", r.Number, r.Radius)})
 	}

@@ -207,3 +207,19 @@ func TestRowOfAnArrayCountsTasks(t *testing.T) {
 		t.Errorf("an array: %q", row.Workers)
 	}
 }
+
+// Files on their way are a bar beside their line, which is gone when they are there.
+func TestFilesOnTheirWay(t *testing.T) {
+	st := jobs.Status{State: jobs.Staging, Submitted: time.Now(), Moving: &jobs.Moving{What: jobs.MovingInputs, Done: 1 << 20, Total: 4 << 20, Nodes: 2}}
+	if l := drawLine(&st, time.Now()); l.Still || l.Files != 250 {
+		t.Errorf("a quarter is there: %+v", l)
+	}
+	st.Moving.Done, st.Moving.Total = 5, 0 // no more than all, whatever a node says
+	if l := drawLine(&st, time.Now()); l.Files != 1000 {
+		t.Errorf("more than all is there: %+v", l)
+	}
+	st.Moving = nil
+	if l := drawLine(&st, time.Now()); !l.Still {
+		t.Errorf("nothing is on its way: %+v", l)
+	}
+}

@@ -10,6 +10,9 @@ import (
 	"zorilla/vicinity"
 )
 
+// tellFetch is how often it is told how far files are, at most.
+const tellFetch = 250 * time.Millisecond
+
 // maxFetches bounds the memory for output files of ranks that end together.
 const maxFetches = 16
 
@@ -42,7 +45,20 @@ func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
 // fetchOutputs fetches them, and sees to it that they outlive the machine. It waits
 // for the network, outside the loop.
 func (o *Jobs) fetchOutputs(job jobs.ID, globs []string, e primary.DoCollect) error {
-	tree, _, err := o.cfg.Fetch(o.loop.Stopped, outputsOwner(job), e.Output.Manifest, []vicinity.ID{e.From}, nil)
+	ra := jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}
+	told := time.Now()
+	tree, _, err := o.cfg.Fetch(o.loop.Stopped, outputsOwner(job), e.Output.Manifest, []vicinity.ID{e.From}, func(so transfer.Stats) {
+		if now := time.Now(); now.Sub(told) >= tellFetch {
+			told = now
+			o.loop.Post(func() {
+				o.core.Tell(now, job, func(p *primary.Primary) {
+					if p.Collecting.Arriving(now, ra, so.Fetched+so.Cached) {
+						p.Version++
+					}
+				})
+			})
+		}
+	})
 	if err != nil {
 		return err
 	}

@@ -18,14 +18,14 @@ const (
 	resizeEvery = 5 * time.Second
 )
 
-// pace bounds what may happen again and again.
-type pace struct {
+// throttle bounds what may happen again and again.
+type throttle struct {
 	spent int       // of the burst
 	since time.Time // when it began to come back
 }
 
 // take reports whether it may happen once more.
-func (p *pace) take(now time.Time) bool {
+func (p *throttle) take(now time.Time) bool {
 	if back := int(now.Sub(p.since) / resizeEvery); p.spent == 0 || back >= p.spent || back < 0 {
 		p.spent, p.since = 0, now
 	} else {
@@ -41,7 +41,7 @@ func (p *pace) take(now time.Time) bool {
 // Sizing is how many workers a job is to have.
 type Sizing struct {
 	*Primary
-	pace pace // of changes
+	pace throttle // of changes
 }
 
 // Resize makes another number of workers the one that is wanted, and tells what is in

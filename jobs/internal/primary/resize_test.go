@@ -260,7 +260,7 @@ func TestSizesThatAreRefused(t *testing.T) {
 
 // Changes are written down: no program writes without end.
 func TestSizesChangeSoOften(t *testing.T) {
-	var p pace
+	var p throttle
 	now := jobtest.Start
 	took := func(d time.Duration, want int) {
 		t.Helper()

@@ -2,8 +2,10 @@ package primary
 
 import (
 	"fmt"
+	"time"
 
-	"zorilla/internal/units"
+	"zorilla/internal/codec"
+	"zorilla/internal/pace"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
@@ -14,24 +16,25 @@ import (
 type staging struct {
 	Staged jobs.Staged
 	moved  map[jobs.RankAttempt]jobs.Staged // as its node told last; Total is not used
+	pace   pace.Pace                        // of what is there
 }
 
 // note takes a worker's report, and returns how many news it has.
-func (s *staging) note(w wire.WorkerReport) (news uint64) {
+func (s *staging) note(now time.Time, r *record.Record, w wire.WorkerReport) (news uint64) {
 	before := s.moved[w.RankAttempt]
-	now := jobs.Staged{Fetched: min(w.Fetched, s.Staged.Total), Cached: min(w.Cached, s.Staged.Total)}
-	if now.Fetched+now.Cached <= before.Fetched+before.Cached {
+	so := jobs.Staged{Fetched: min(w.Fetched, s.Staged.Total), Cached: min(w.Cached, s.Staged.Total)}
+	if so.Fetched+so.Cached <= before.Fetched+before.Cached {
 		return 0 // or an older report
 	}
-	s.moved[w.RankAttempt] = now
-	s.Staged.Fetched += now.Fetched - before.Fetched
-	s.Staged.Cached += now.Cached - before.Cached
+	s.moved[w.RankAttempt] = so
+	s.Staged.Fetched += so.Fetched - before.Fetched
+	s.Staged.Cached += so.Cached - before.Cached
+	s.pace.Note(now, s.sum(r).Done)
 	return 1
 }
 
-// text tells how much of the inputs is at the nodes of ranks that have not
-// started, or how many workers are ready.
-func (s *staging) text(r *record.Record) string {
+// sum is how far inputs are at the nodes of ranks that have not started.
+func (s *staging) sum(r *record.Record) jobs.Moving {
 	there, lack := map[vicinity.ID]int64{}, map[vicinity.ID]bool{}
 	for i := range r.Ranks {
 		k := &r.Ranks[i]
@@ -42,20 +45,36 @@ func (s *staging) text(r *record.Record) string {
 		there[k.Node] += so.Fetched + so.Cached
 		lack[k.Node] = lack[k.Node] || k.State == jobs.WorkerPreparing
 	}
-	nodes, have := int64(len(there)), int64(0)
+	m := jobs.Moving{What: jobs.MovingInputs, Nodes: len(there), Total: int64(len(there)) * s.Staged.Total, Holders: 1}
 	for id, n := range there {
 		if n = min(n, s.Staged.Total); !lack[id] {
 			n = s.Staged.Total
 		}
-		have += n
+		if m.Done += n; n == s.Staged.Total && id != r.Origin {
+			m.Holders++
+		}
 	}
-	whole := nodes * s.Staged.Total
-	if have >= whole {
-		return fmt.Sprintf("%d of %d workers are ready", r.Count(jobs.WorkerReady), max(r.Spec.Least(), r.Count(jobs.WorkerPreparing, jobs.WorkerReady)))
+	return m
+}
+
+// moving is sum while inputs are on their way, else nil.
+func (s *staging) moving(r *record.Record) *jobs.Moving {
+	if s.Staged.Total == 0 {
+		return nil
 	}
-	to := ""
-	if nodes > 1 {
-		to = fmt.Sprintf(" to %d nodes", nodes)
+	m := s.sum(r)
+	if m.Done >= m.Total {
+		return nil
 	}
-	return fmt.Sprintf("inputs are sent%s: %s of %s are there", to, units.Bytes(have), units.Bytes(whole))
+	m.Rate = s.pace.Rate()
+	m.Left = codec.Duration(pace.Left(m.Total-m.Done, m.Rate))
+	return &m
+}
+
+// text tells how far the inputs are, or how many workers are ready.
+func (s *staging) text(r *record.Record) string {
+	if m := s.moving(r); m != nil {
+		return m.String()
+	}
+	return fmt.Sprintf("%d of %d workers are ready", r.Count(jobs.WorkerReady), max(r.Spec.Least(), r.Count(jobs.WorkerPreparing, jobs.WorkerReady)))
 }

@@ -34,9 +34,20 @@ func (p *Primary) reason() string {
 		}
 		return sizeReason(p)
 	case jobs.Collecting:
-		return fmt.Sprintf("fetching the outputs of %d workers", len(p.collecting))
+		return p.Collecting.text()
 	}
 	return p.Rec.Reason
+}
+
+// moving tells which files are on their way.
+func moving(p *Primary) *jobs.Moving {
+	if p.Rec.State.Final() {
+		return nil
+	}
+	if m := p.staging.moving(&p.Rec); m != nil {
+		return m
+	}
+	return p.Collecting.moving()
 }
 
 // sizeReason tells how many workers a job has, and could have.
@@ -78,7 +89,7 @@ func (p *Primary) Status() jobs.Status {
 	s := jobs.Status{
 		ID: r.ID, Origin: r.Origin, Spec: r.Spec, State: r.State, Reason: p.reason(), ExitCode: r.Code,
 		Submitted: r.Submitted, Started: r.Started, Ended: r.Ended,
-		Rounds: slices.Clone(p.Search.Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Broken: r.Broken,
+		Rounds: slices.Clone(p.Search.Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Moving: moving(p), Broken: r.Broken,
 		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Asked: r.Asked,
 	}
 	for _, k := range r.Kept {
