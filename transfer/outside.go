@@ -51,8 +51,11 @@ func (s *DirStore) refer(o *outside, seen Stamp) error {
 	return nil
 }
 
-// Owns reports whether the blob is held in a file of the store.
-func (s *DirStore) Owns(h Hash) bool { return s.known(h).own }
+// holds implements holder.
+func (s *DirStore) holds(h Hash) (held, own bool) {
+	k := s.known(h)
+	return k.held, k.own
+}
 
 // keep makes a file of the store of a blob that is held for a short time only, and
 // reports whether the blob is there then.

@@ -76,7 +76,7 @@ func notes(t *testing.T, dir string) int {
 func TestFilesAreReadWhereTheyAre(t *testing.T) {
 	s, dir, f, data := referred(t)
 	for i := range f.Chunks {
-		if !s.Has(f.Chunks[i]) || s.Owns(f.Chunks[i]) {
+		if !s.Has(f.Chunks[i]) || transfer.Owns(s, f.Chunks[i]) {
 			t.Errorf("chunk %d: not held, or copied", i)
 		}
 		wantChunk(t, s, f, data, i)
@@ -278,8 +278,8 @@ func TestCollectLendsLargeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range m.Entries {
-		if s.Owns(e.Chunks[0]) != (e.Path == "small") {
-			t.Errorf("%s: copied is %v", e.Path, s.Owns(e.Chunks[0]))
+		if transfer.Owns(s, e.Chunks[0]) != (e.Path == "small") {
+			t.Errorf("%s: copied is %v", e.Path, transfer.Owns(s, e.Chunks[0]))
 		}
 	}
 	wantChunk(t, s, f, data, 2)

@@ -140,11 +140,26 @@ func Keep(s Store, h Hash) bool {
 	return ok && lent.keep(h)
 }
 
+// holder is a store that reads blobs from files of others, too.
+type holder interface {
+	holds(h Hash) (held, own bool) // at all, and in a file of the store
+}
+
+// Serves reports whether Get returns a blob, if only for a while, as DirStore.Lend says.
+func Serves(s Store, h Hash) bool {
+	if lends, ok := s.(holder); ok {
+		held, _ := lends.holds(h)
+		return held
+	}
+	return s.Has(h)
+}
+
 // Owns reports whether a store has a blob itself, and does not read it from a file of
 // others, as DirStore.Refer says.
 func Owns(s Store, h Hash) bool {
-	if own, ok := s.(interface{ Owns(h Hash) bool }); ok {
-		return own.Owns(h)
+	if lends, ok := s.(holder); ok {
+		_, own := lends.holds(h)
+		return own
 	}
 	return s.Has(h)
 }

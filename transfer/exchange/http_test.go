@@ -185,7 +185,34 @@ func TestFetchKeepsWhatIsLentHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := exchange.New(exchange.Config{Store: store, Self: "zself", Patience: time.Millisecond})
-	if _, _, err := x.Fetch(t.Context(), "job", h, []vicinity.ID{"zself"}, nil); err != nil || !store.Owns(m.Chunks()[0]) {
+	if _, _, err := x.Fetch(t.Context(), "job", h, []vicinity.ID{"zself"}, nil); err != nil || !transfer.Owns(store, m.Chunks()[0]) {
 		t.Errorf("it is not kept: %v", err)
+	}
+}
+
+// What a node lends is fetched from there, however much it is.
+func TestFetchFromWhereItIsLent(t *testing.T) {
+	for _, chunks := range []int{1, 7, 8, 40} {
+		data := make([]byte, chunks*transfer.ChunkSize-1)
+		_, _ = rand.NewChaCha8([32]byte{byte(chunks)}).Read(data) // never fails
+		work, store := t.TempDir(), transfer.NewDirStore(t.TempDir(), 0)
+		if err := errors.Join(store.Open(), os.WriteFile(filepath.Join(work, "big"), data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := transfer.Collect(t.Context(), transfer.PinTo(store, "worker"), work, []string{"big"}, nil)
+		if err != nil || len(m.Chunks()) != chunks {
+			t.Fatalf("%d chunks: %v", len(m.Chunks()), err)
+		}
+		h, err := transfer.SaveManifest(transfer.PinTo(store, "worker"), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lender := httptest.NewServer(exchange.New(exchange.Config{Store: store, Self: "zlender", PeerID: func(*http.Request) (vicinity.ID, error) { return "zorigin", nil }}).Handler())
+		defer lender.Close()
+		peers := &exchange.HTTP{Client: lender.Client(), URL: func(vicinity.ID) string { return lender.URL }}
+		x := exchange.New(exchange.Config{Self: "zorigin", Store: transfer.NewMemStore(0), Source: peers.Blob, Trees: peers, Patience: time.Second})
+		if _, stats, err := x.Fetch(t.Context(), "job", h, []vicinity.ID{"zlender"}, nil); err != nil || stats.Fetched != int64(len(data)) {
+			t.Errorf("%d chunks: %d of %d bytes came: %v", chunks, stats.Fetched, len(data), err)
+		}
 	}
 }
