@@ -29,6 +29,7 @@ var floors = map[string]int{
 	"internal/golden":             -1,
 	"internal/units":              -1,
 	"internal/pace":               -1,
+	"cmd/zorilla/progress":        0,
 	"internal/plain":              -1,
 	"internal/atomicfile":         -1,
 	"internal/lobby":              -1,

@@ -34,7 +34,7 @@ func TestUploadsAreNotPushedOut(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			h, err := api.Push(t.Context(), n, []transfer.Input{{Path: path, Name: "in"}})
+			h, err := api.Push(t.Context(), n, []transfer.Input{{Path: path, Name: "in"}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -70,7 +70,7 @@ func TestTenThousandSmallFiles(t *testing.T) {
 	upload := func() int {
 		t.Helper()
 		before := len(r.sent)
-		up, err := transfer.Upload(t.Context(), r, []transfer.Input{{Path: dir, Name: "."}})
+		up, err := transfer.Upload(t.Context(), r, []transfer.Input{{Path: dir, Name: "."}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -214,7 +214,7 @@ func TestUploadSendsOnlyWhatIsMissing(t *testing.T) {
 	write(t, dir, files)
 	r := &remote{MemStore: transfer.NewMemStore(0)}
 	inputs := []transfer.Input{{Path: dir, Name: "."}}
-	up, err := transfer.Upload(t.Context(), r, inputs)
+	up, err := transfer.Upload(t.Context(), r, inputs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestUploadSendsOnlyWhatIsMissing(t *testing.T) {
 	sameTree(t, read(t, to), files)
 
 	write(t, dir, map[string]string{"new": "new"})
-	again, err := transfer.Upload(t.Context(), r, inputs)
+	again, err := transfer.Upload(t.Context(), r, inputs, nil)
 	if err != nil || again.Sent != 11 {
 		t.Errorf("one new file: got %+v, %v", again, err)
 	}
@@ -252,7 +252,7 @@ func TestUploadNoticesChanges(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		_, err := transfer.Upload(t.Context(), r, []transfer.Input{{Path: dir, Name: "."}})
+		_, err := transfer.Upload(t.Context(), r, []transfer.Input{{Path: dir, Name: "."}}, nil)
 		if !errors.Is(err, transfer.ErrChanged) || len(r.sent) > 0 {
 			t.Errorf("%s: got %v after %d blobs", what, err, len(r.sent))
 		}

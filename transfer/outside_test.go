@@ -326,7 +326,7 @@ func TestUploadRefersToLargeFiles(t *testing.T) {
 	}
 	l := &local{s: s}
 	for range 2 {
-		up, err := transfer.Upload(t.Context(), l, []transfer.Input{{Path: f.Path, Name: "large"}, {Path: small, Name: "small"}})
+		up, err := transfer.Upload(t.Context(), l, []transfer.Input{{Path: f.Path, Name: "large"}, {Path: small, Name: "small"}}, nil)
 		if err != nil || up.Sent > 10 || l.sent > 1000 {
 			t.Fatalf("sent %d and %d bytes: %v", up.Sent, l.sent, err)
 		}

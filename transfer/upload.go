@@ -36,18 +36,43 @@ type Uploaded struct {
 	Sent     int64 // bytes of chunks that the remote did not hold
 }
 
-// Upload brings the inputs and their manifest to the remote. It hashes
+// Tell is told how far a step of some work is, in bytes: from any goroutine, often, and
+// not always in order. It must return at once.
+type Tell func(s Step, done, total int64)
+
+// Step is a step of an upload.
+type Step string
+
+// The steps.
+const (
+	Hashing Step = "hashing inputs"
+	Sending Step = "sending inputs"
+)
+
+// Upload brings the inputs and their manifest to the remote, and tells, unless tell is nil,
+// how far it is. It hashes
 // everything first and then sends only what is missing there. Files of at least
 // ChunkSize stay where they are if the remote is a LocalRemote that finds them: they
 // must not change as long as somebody needs them. Errors are those of Ingest and of
 // the remote.
-func Upload(ctx context.Context, remote Remote, inputs []Input) (Uploaded, error) {
+func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uploaded, error) {
+	if tell == nil {
+		tell = func(Step, int64, int64) {}
+	}
 	sources, err := plan(inputs)
 	if err != nil {
 		return Uploaded{}, err
 	}
-	discard := PutterFunc(func(Hash, []byte) error { return nil })
-	if err := chunkAll(ctx, discard, sources, nil); err != nil {
+	var size int64 // as it was found
+	for _, s := range sources {
+		size += s.size
+	}
+	var hashed atomic.Int64
+	count := PutterFunc(func(_ Hash, data []byte) error {
+		tell(Hashing, hashed.Add(int64(len(data))), size)
+		return nil
+	})
+	if err := chunkAll(ctx, count, sources, nil); err != nil {
 		return Uploaded{}, err
 	}
 	m, err := manifestOf(sources)
@@ -66,7 +91,7 @@ func Upload(ctx context.Context, remote Remote, inputs []Input) (Uploaded, error
 	if err := referFiles(ctx, remote, sources, missing); err != nil {
 		return Uploaded{}, err
 	}
-	if up.Sent, err = sendChunks(ctx, remote, sources, missing); err != nil {
+	if up.Sent, err = sendChunks(ctx, remote, sources, missing, tell); err != nil {
 		return Uploaded{}, err
 	}
 	if err := remote.PutChunk(ctx, up.Manifest, blob); err != nil {
@@ -118,7 +143,15 @@ func referFiles(ctx context.Context, remote Remote, sources []*source, missing m
 
 // sendChunks reads the missing blobs again, checks that they are still the
 // same, and sends each once.
-func sendChunks(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool) (int64, error) {
+func sendChunks(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool, tell Tell) (int64, error) {
+	var total int64
+	counted := map[Hash]bool{}
+	for part := range parts(sources) {
+		if missing[part.hash] && !counted[part.hash] {
+			counted[part.hash] = true
+			total += int64(part.size)
+		}
+	}
 	p := newPool(ctx, parallel)
 	var sent atomic.Int64
 	var err error
@@ -135,7 +168,7 @@ func sendChunks(ctx context.Context, remote Remote, sources []*source, missing m
 			if err := remote.PutChunk(ctx, part.hash, buf); err != nil {
 				return fmt.Errorf("send %s: %w", part.label, err)
 			}
-			sent.Add(int64(len(buf)))
+			tell(Sending, sent.Add(int64(len(buf))), total)
 			return nil
 		})
 		if err != nil {

@@ -22,6 +22,9 @@ zorilla attach last
 zorilla attach --into results k7f3q`,
 		Flags: followFlags(),
 		Action: askJob(func(c *cli.Context, client *api.Client, job string) error {
+			if err := con.showProgress(c); err != nil {
+				return err
+			}
 			st, err := client.Job(c.Context, job)
 			if err == nil {
 				err = st.Gone()

@@ -6,9 +6,13 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 	"unicode"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
+
+	"zorilla/cmd/zorilla/progress"
 )
 
 // console is where a command reads and writes: data goes to standard output,
@@ -16,6 +20,36 @@ import (
 type console struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	line           *progress.Line // shows how far long steps are; nil = not
+}
+
+// showProgress has long steps shown as the options of a command say.
+func (con *console) showProgress(c *cli.Context) error {
+	mode := progress.Mode(c.String("progress"))
+	switch mode {
+	case progress.None, progress.JSON, progress.Bar:
+	case "":
+		if mode = progress.None; !c.Bool("q") && onTerminal(con.stderr) && os.Getenv("TERM") != "dumb" {
+			mode = progress.Bar
+		}
+	default:
+		return usage(c, "--progress %s: want bar, json or none", mode)
+	}
+	width := func() int { return 80 }
+	if f, ok := con.stderr.(*os.File); ok {
+		width = func() int {
+			if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+				return columns
+			}
+			return 80
+		}
+	}
+	con.line = progress.New(mode, con.stderr, width, time.Now)
+	if onTerminal(con.stdout) {
+		con.stdout = con.line.Over(con.stdout)
+	}
+	con.stderr = con.line.Over(con.stderr)
+	return nil
 }
 
 // say writes one message to standard error.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/progress"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
@@ -98,6 +99,12 @@ func (f *follower) run(ctx context.Context) error {
 // update takes note of a new status and tells what the user must know.
 func (f *follower) update(st jobs.Status) {
 	f.status = st
+	if m := st.Moving; m != nil && (st.State == jobs.Staging || st.State == jobs.Collecting) {
+		f.con.line.Show(progress.Update{Step: map[string]string{jobs.MovingInputs: "inputs to nodes", jobs.MovingOutputs: "outputs from nodes"}[m.What], Job: st.ID.Short(),
+			Done: m.Done, Total: m.Total, Rate: m.Rate, Left: m.Left, Nodes: m.Nodes, Holders: m.Holders})
+	} else {
+		f.con.line.Done()
+	}
 	f.tellRetries(st)
 	for ; f.warned < len(st.Warnings); f.warned++ {
 		f.tell("warning: %s", st.Warnings[f.warned])
@@ -146,7 +153,7 @@ func (f *follower) tell(format string, args ...any) {
 }
 
 func (f *follower) sayWaiting() {
-	if f.status.State != jobs.Pending && f.status.State != jobs.Staging {
+	if f.status.State != jobs.Pending && f.status.State != jobs.Staging || f.status.Moving != nil && f.con.line.Shows() {
 		return
 	}
 	reason := f.status.Reason

@@ -25,8 +25,11 @@ fetched, unless --force replaces it.
 zorilla get last
 zorilla get --into 'out/%r' k7f3q
 zorilla get k7f3q:3`,
-		Flags: []cli.Flag{intoFlag(), forceFlag()},
+		Flags: []cli.Flag{intoFlag(), forceFlag(), progressFlag()},
 		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
+			if err := con.showProgress(c); err != nil {
+				return err
+			}
 			st, err := client.Job(c.Context, job)
 			if err != nil {
 				return err

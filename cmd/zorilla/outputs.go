@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/progress"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
@@ -29,8 +30,16 @@ func followFlags() []cli.Flag {
 	return []cli.Flag{
 		intoFlag(), forceFlag(),
 		&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
-		&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"},
+		quietFlag(), progressFlag(),
 	}
+}
+
+func quietFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"}
+}
+
+func progressFlag() cli.Flag {
+	return &cli.StringFlag{Name: "progress", DefaultText: "bar on a terminal, else none", Usage: "`HOW` to show what long steps do: bar, json (lines on standard error) or none"}
 }
 
 // wanted is what the options of a command say of output files.
@@ -93,10 +102,14 @@ func interrupted(con *console, st jobs.Status, sig os.Signal) error {
 // pull fetches outputs and tells what Merge had to say.
 func pull(ctx context.Context, con *console, l *lifeline, st jobs.Status, want api.Wanted) error {
 	var got api.Pulled
+	want.Tell = func(done, total int64) {
+		con.line.Show(progress.Update{Step: "fetching output files", Job: st.ID.Short(), Done: done, Total: total})
+	}
 	err := l.try(ctx, func() (err error) {
 		got, err = api.Pull(ctx, l.service, st, want)
 		return err
 	})
+	con.line.Done()
 	for _, w := range got.Warnings {
 		con.say("warning: %s", strings.ReplaceAll(w, "\n", " "))
 	}

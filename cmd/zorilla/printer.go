@@ -22,7 +22,7 @@ const maxLine = 64 << 10
 type printer struct {
 	to     map[process.Stream]io.Writer
 	labels bool
-	seen   map[source]*progress
+	seen   map[source]*printed
 }
 
 // source is one stream of one rank.
@@ -31,7 +31,7 @@ type source struct {
 	stream process.Stream
 }
 
-type progress struct {
+type printed struct {
 	attempt int
 	next    int64  // offset
 	line    []byte // begun, not ended; with labels only
@@ -47,7 +47,7 @@ func newPrinter(stdout, stderr io.Writer, labels bool) *printer {
 	return &printer{
 		to:     map[process.Stream]io.Writer{process.Stdout: stdout, process.Stderr: stderr},
 		labels: labels,
-		seen:   map[source]*progress{},
+		seen:   map[source]*printed{},
 	}
 }
 
@@ -56,7 +56,7 @@ func (p *printer) print(o jobs.Output) error {
 	src := source{o.Rank, o.Stream}
 	at := p.seen[src]
 	if at == nil {
-		at = &progress{attempt: o.Attempt}
+		at = &printed{attempt: o.Attempt}
 		p.seen[src] = at
 	}
 	if o.Attempt < at.attempt {
@@ -66,7 +66,7 @@ func (p *printer) print(o jobs.Output) error {
 		if err := p.endLine(src, at); err != nil {
 			return err
 		}
-		*at = progress{attempt: o.Attempt}
+		*at = printed{attempt: o.Attempt}
 	}
 	data := o.Data
 	if o.Offset < at.next {
@@ -83,7 +83,7 @@ func (p *printer) print(o jobs.Output) error {
 }
 
 // lines writes the lines that data completes, in one piece.
-func (p *printer) lines(src source, at *progress, data []byte) error {
+func (p *printer) lines(src source, at *printed, data []byte) error {
 	var whole []byte
 	label := strconv.AppendInt(nil, int64(src.rank), 10)
 	label = append(label, ": "...)
@@ -113,7 +113,7 @@ func (p *printer) lines(src source, at *progress, data []byte) error {
 }
 
 // endLine writes a line that has no end yet, and ends it.
-func (p *printer) endLine(src source, at *progress) error {
+func (p *printer) endLine(src source, at *printed) error {
 	if len(at.line) == 0 {
 		return nil
 	}

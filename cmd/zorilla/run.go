@@ -35,6 +35,9 @@ cannot be executed/found, 128+signal.`,
 }
 
 func runAction(con *console, c *cli.Context) error {
+	if err := con.showProgress(c); err != nil {
+		return err
+	}
 	r, err := requestOf(c, c.Args().Slice(), con.stdin)
 	if err != nil {
 		return err

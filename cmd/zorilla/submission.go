@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"zorilla/cmd/zorilla/progress"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
@@ -82,7 +83,10 @@ func (s *submission) try(ctx context.Context) (jobs.ID, error) {
 		}
 	}
 	if len(s.inputs) > 0 {
-		tree, err := api.Push(ctx, s.service, s.inputs)
+		tree, err := api.Push(ctx, s.service, s.inputs, func(step transfer.Step, done, total int64) {
+			s.con.line.Show(progress.Update{Step: string(step), Done: done, Total: total})
+		})
+		s.con.line.Done()
 		if err != nil {
 			return "", err
 		}

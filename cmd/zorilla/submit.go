@@ -25,8 +25,11 @@ not run twice; nor is it if you submit it again with the same --key.
 id=$(zorilla submit -n 2..16 -o 'out-*' -- ./prog data)
 zorilla wait $id && zorilla get $id`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
-			&cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
+			progressFlag(), &cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
 		Action: func(c *cli.Context) error {
+			if err := con.showProgress(c); err != nil {
+				return err
+			}
 			if s := c.String("stdin"); s != "" && s != "none" {
 				return usage(c, "--stdin %s: nobody stays to send it: use run, or make it an input with -i %s", s, s)
 			}

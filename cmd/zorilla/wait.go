@@ -29,9 +29,12 @@ zorilla wait --fetch last
 zorilla wait $a $b && zorilla get $a`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fetch", Usage: "then fetch the output files, as get does"}, intoFlag(), forceFlag(),
-			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "no messages but errors"},
+			quietFlag(), progressFlag(),
 		},
 		Action: func(c *cli.Context) error {
+			if err := con.showProgress(c); err != nil {
+				return err
+			}
 			if !c.Args().Present() {
 				return usage(c, "which job? name it by its ID, the first characters of it, or last")
 			}

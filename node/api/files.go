@@ -8,18 +8,19 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"zorilla/jobs"
 	"zorilla/transfer"
 )
 
 // Push brings files into the node's store and returns the hash of their
-// manifest, for jobs.Spec.Inputs. The zero Hash stands for no files.
-func Push(ctx context.Context, s Service, inputs []transfer.Input) (transfer.Hash, error) {
+// manifest, for jobs.Spec.Inputs. The zero Hash stands for no files. Tell may be nil.
+func Push(ctx context.Context, s Service, inputs []transfer.Input, tell transfer.Tell) (transfer.Hash, error) {
 	if len(inputs) == 0 {
 		return transfer.Hash{}, nil
 	}
-	up, err := transfer.Upload(ctx, s, inputs)
+	up, err := transfer.Upload(ctx, s, inputs, tell)
 	return up.Manifest, err
 }
 
@@ -31,6 +32,9 @@ type Wanted struct {
 	// it the tasks share it as placeTasks says.
 	Into  string
 	Force bool // replace files that are there
+	// Tell is told how many bytes of the files that are not there yet have come, from any
+	// goroutine; nil = nobody is.
+	Tell func(done, total int64)
 }
 
 // Pulled tells what Pull did.
@@ -116,6 +120,9 @@ func write(ctx context.Context, get transfer.Getter, layout []placed, want Wante
 	if len(way) > 0 {
 		return done, fmt.Errorf("outputs were not fetched: %w", way)
 	}
+	if want.Tell != nil {
+		get = counting(get, layout, want.Tell)
+	}
 	how := transfer.How{New: !want.Force, Umask: transfer.Umask()}
 	for _, p := range layout {
 		if err := p.rest.WriteTo(ctx, get, p.dir, how); err != nil {
@@ -125,6 +132,20 @@ func write(ctx context.Context, get transfer.Getter, layout []placed, want Wante
 		done.Bytes += p.tree.Size()
 	}
 	return done, nil
+}
+
+// counting tells how much of what is not there yet was got.
+func counting(get transfer.Getter, layout []placed, tell func(done, total int64)) transfer.Getter {
+	var done atomic.Int64
+	var total int64
+	for _, p := range layout {
+		total += p.rest.Size()
+	}
+	return transfer.GetterFunc(func(h transfer.Hash, buf []byte) ([]byte, error) {
+		data, err := get.Get(h, buf)
+		tell(min(done.Add(int64(len(data))), total), total)
+		return data, err
+	})
 }
 
 // placed is files that go to one directory.

@@ -175,7 +175,7 @@ func TestPush(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "in"), []byte("input"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.Push(t.Context(), c, []transfer.Input{{Path: filepath.Join(dir, "in")}})
+	h, err := api.Push(t.Context(), c, []transfer.Input{{Path: filepath.Join(dir, "in")}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestPush(t *testing.T) {
 	if err != nil || len(m.Entries) != 1 || m.Entries[0].Path != "in" {
 		t.Errorf("got %+v, %v", m, err)
 	}
-	if h, err := api.Push(t.Context(), c, nil); err != nil || !h.IsZero() {
+	if h, err := api.Push(t.Context(), c, nil, nil); err != nil || !h.IsZero() {
 		t.Errorf("no files: got %v, %v", h, err)
 	}
 }

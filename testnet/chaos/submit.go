@@ -60,7 +60,7 @@ func (j *order) hand(ctx context.Context, n *lab.Node, inputs []transfer.Input) 
 	spec := j.spec
 	spec.Key = j.prog.Key
 	var err error
-	if spec.Inputs, err = api.Push(ctx, n.Client, inputs); err != nil {
+	if spec.Inputs, err = api.Push(ctx, n.Client, inputs, nil); err != nil {
 		return "", err
 	}
 	return n.Client.Submit(ctx, spec)
