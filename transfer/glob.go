@@ -37,6 +37,12 @@ func parsePattern(glob string) (pattern, error) {
 	return p, nil
 }
 
+// CheckPattern returns why a pattern cannot be one of output files, if so.
+func CheckPattern(glob string) error {
+	_, err := parsePattern(glob)
+	return err
+}
+
 // match reports whether the pattern's first element matches name.
 func (p pattern) match(name string) bool {
 	ok, _ := path.Match(p[0], name) // parsePattern has seen to it that there is no error

@@ -7,6 +7,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/transfer"
 )
 
 func getCommand(con *console) *cli.Command {
@@ -14,22 +15,25 @@ func getCommand(con *console) *cli.Command {
 		Name:      "get",
 		Category:  groupJobs,
 		Usage:     "fetch the output files of a job or of one rank",
-		UsageText: "zorilla get [options] JOB[:RANK]",
+		UsageText: "zorilla get [options] JOB[:RANK] [PATTERN...]",
 		Description: `
 All ranks share the directory; files of the same name that differ are kept as
 NAME.RANK. With %r in --into every rank has a directory of its own. Files of an
 array come as NAME.TASK, or with %t in a directory of each task; those of one task,
 JOB:N, keep their names. If a file with other content is in the way nothing is
-fetched, unless --force replaces it.
+fetched, unless --force replaces it; files that are there already are not fetched
+again. PATTERNs name files as those of -o do: others are left.
 
 zorilla get last
 zorilla get --into 'out/%r' k7f3q
-zorilla get k7f3q:3`,
+zorilla get k7f3q:3
+zorilla get last 'frames/*.png' log`,
 		Flags: []cli.Flag{intoFlag(), forceFlag(), progressFlag()},
-		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
+		Action: askFiles(func(c *cli.Context, client *api.Client, job string, want api.Wanted) error {
 			if err := con.showProgress(c); err != nil {
 				return err
 			}
+			rank := want.Rank
 			st, err := client.Job(c.Context, job)
 			if err != nil {
 				return err
@@ -62,7 +66,7 @@ zorilla get k7f3q:3`,
 				con.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(len(st.Outputs), "rank"))
 			}
 			line := &lifeline{service: client, job: st.ID, tell: con.say}
-			if err := fetch(c.Context, con, line, st, wanted(c, rank), nil); err != nil {
+			if err := fetch(c.Context, con, line, st, want, nil); err != nil {
 				return err
 			}
 			if st.Broken != "" { // there may have been more, or other ones
@@ -71,4 +75,25 @@ zorilla get k7f3q:3`,
 			return nil
 		}),
 	})
+}
+
+// askFiles is the action of a command about files of JOB[:RANK].
+func askFiles(do func(c *cli.Context, client *api.Client, job string, want api.Wanted) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if !c.Args().Present() {
+			return usage(c, "which job? name it by its ID, the first characters of it, or last")
+		}
+		job, rank, err := splitJob(c, c.Args().First())
+		if err != nil {
+			return err
+		}
+		want := wanted(c, rank)
+		want.Only = c.Args().Tail()
+		for _, glob := range want.Only {
+			if err := transfer.CheckPattern(glob); err != nil {
+				return usage(c, "%v", err)
+			}
+		}
+		return with(c, func(client *api.Client) error { return do(c, client, job, want) })
+	}
 }

@@ -121,6 +121,8 @@ func pull(ctx context.Context, con *console, l *lifeline, st jobs.Status, want a
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, api.ErrNoFile):
+		return fmt.Errorf("%w: 'zorilla get %s' fetches all", err, job)
 	case !errors.As(err, &way):
 		return fmt.Errorf("%w: 'zorilla get %s' tries again", err, job)
 	case way.Replaceable():

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,7 +32,8 @@ type Wanted struct {
 	// %r, which stands for the rank. Of an array %t stands for the task; without
 	// it the tasks share it as placeTasks says.
 	Into  string
-	Force bool // replace files that are there
+	Force bool     // replace files that are there
+	Only  []string // patterns as those of output files: only what one of them names; none = all
 	// Tell is told how many bytes of the files that are not there yet have come, from any
 	// goroutine; nil = nobody is.
 	Tell func(done, total int64)
@@ -74,11 +76,31 @@ func (want *Wanted) Check(spec *jobs.Spec) error {
 	case spec.Array != nil && strings.Contains(want.Into, "%r"):
 		return fmt.Errorf("--into %s: an array has tasks, not ranks: want %%t", want.Into)
 	}
+	for _, glob := range want.Only {
+		if err := transfer.CheckPattern(glob); err != nil {
+			return err
+		}
+	}
 	// What somebody wrote who knows the marks of other systems.
 	if mark := regexp.MustCompile(`%[a-qsu-zA-Z]`).FindString(want.Into); mark != "" {
 		return fmt.Errorf("--into %s: %s stands for nothing: want %%r, the rank, or %%t, the task of an array", want.Into, mark)
 	}
 	return nil
+}
+
+// ErrNoFile: there are output files, and none of them is wanted.
+var ErrNoFile = errors.New("no output file is named by")
+
+// only returns the entries that are wanted.
+func (want *Wanted) only(entries []transfer.Entry) []transfer.Entry {
+	if len(want.Only) == 0 {
+		return entries
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(e transfer.Entry) bool { return !transfer.MatchOutput(want.Only, e.Path) })
+}
+
+func (want *Wanted) nothing() error {
+	return fmt.Errorf("%w %s", ErrNoFile, strings.Join(want.Only, " or "))
 }
 
 // pullTasks is Pull for an array.
@@ -89,6 +111,15 @@ func pullTasks(ctx context.Context, s Service, st jobs.Status, want Wanted) (don
 	}
 	defer heap.Close()
 	tasks, err := fetchTasks(ctx, s, &st, want.Rank, heap)
+	if len(want.Only) > 0 {
+		for i := range tasks {
+			tasks[i].entries = want.only(tasks[i].entries)
+		}
+		tasks = slices.DeleteFunc(tasks, func(t taskFiles) bool { return len(t.entries) == 0 })
+		if len(tasks) == 0 && err == nil {
+			err = want.nothing()
+		}
+	}
 	done.Ranks = len(tasks)
 	damaged := error(nil) // what is whole is written all the same
 	if errors.Is(err, jobs.ErrDamaged) {
@@ -170,12 +201,18 @@ func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, do
 		if err := checkOutputs(st.Spec.Outputs, m); err != nil {
 			return nil, done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
+		if m.Entries = want.only(m.Entries); len(m.Entries) == 0 && len(want.Only) > 0 {
+			continue
+		}
 		done.Ranks++
 		if apart {
 			layout = append(layout, placed{dir: strings.ReplaceAll(want.Into, "%r", strconv.Itoa(o.Rank)), tree: m})
 			continue
 		}
 		trees = append(trees, RankTree{o.Rank, m})
+	}
+	if done.Ranks == 0 && len(want.Only) > 0 {
+		return nil, done, want.nothing()
 	}
 	if apart || len(trees) == 0 {
 		return layout, done, nil
