@@ -31,6 +31,8 @@ var (
 	_ api.Enterer = (*service)(nil)
 	_ api.Resizer = (*service)(nil)
 	_ api.Cacher  = (*service)(nil)
+
+	_ api.Snapshotter = (*service)(nil)
 )
 
 func newService(n *Node) *service {

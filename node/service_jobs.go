@@ -144,6 +144,15 @@ func (s *jobService) Resize(ctx context.Context, ref string, q jobs.Resize) (job
 	return s.jobs.Resize(ctx, id, q)
 }
 
+// Snapshot returns what files a rank that runs has made until now.
+func (s *jobService) Snapshot(ctx context.Context, ref string, rank int, globs []string) (jobs.RankOutput, error) {
+	id, _, err := s.of(ctx, ref)
+	if err != nil {
+		return jobs.RankOutput{}, err
+	}
+	return s.jobs.Snapshot(ctx, id, rank, globs)
+}
+
 // Chunk returns one chunk: from here, else from the origin of the job.
 func (s *jobService) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
 	b, err := s.blobs.chunk(h)

@@ -55,6 +55,26 @@ func (e *Entry) bundled() error {
 	return nil
 }
 
+// Read returns the bytes of chunk i of a file, in buf's memory if it is large enough.
+// Errors are those of get, ErrMismatch or ErrManifest.
+func (e *Entry) Read(get Getter, i int, buf []byte) ([]byte, error) {
+	h := e.Chunks[i]
+	if e.bundle != nil {
+		h = e.bundle.hash
+	}
+	data, err := getVerified(get, h, buf)
+	if err != nil {
+		return nil, err
+	}
+	if e.bundle != nil {
+		return e.cut(data)
+	}
+	if len(data) != chunkLen(e.Size, i) {
+		return nil, fmt.Errorf("%w: chunk %d of %.100q has %d bytes", ErrManifest, i, e.Path, len(data))
+	}
+	return data, nil
+}
+
 // cut returns the bytes of a file from those of its bundle.
 func (e *Entry) cut(data []byte) ([]byte, error) {
 	if len(data) != e.bundle.size {

@@ -18,6 +18,7 @@ type source struct {
 	size  int64                    // when it was found
 	label string                   // how errors name it
 	local string                   // where it can be found later, absolute; "" = nowhere
+	live  bool                     // it may change while it is read
 	open  func() (*os.File, error) // nil if it is no file
 	stamp Stamp                    // after it was hashed
 }
@@ -198,7 +199,7 @@ func (r *reading) done(buf []byte) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", r.source.label, err)
 	}
-	if after.Size() != r.before.Size() || !after.ModTime().Equal(r.before.ModTime()) {
+	if !r.source.live && (after.Size() != r.before.Size() || !after.ModTime().Equal(r.before.ModTime())) {
 		return changed(r.source.label)
 	}
 	r.source.stamp = StampOf(after)

@@ -28,10 +28,22 @@ const maxWarnings = 100
 // named in the warnings, one line each. A file that changes meanwhile is
 // ErrChanged; one that cannot be read is an error, too: it is lost.
 func Collect(ctx context.Context, put Putter, dir string, globs []string, skip *Manifest) (Manifest, []string, error) {
+	return collect(ctx, put, dir, globs, skip, false)
+}
+
+// Snapshot is Collect for files that a program may be writing to: each is what was read of
+// it, up to the length that it had at first; only one that became shorter meanwhile is
+// ErrChanged. Chunks are put, and not left where they are.
+func Snapshot(ctx context.Context, put Putter, dir string, globs []string, skip *Manifest) (Manifest, []string, error) {
+	return collect(ctx, put, dir, globs, skip, true)
+}
+
+func collect(ctx context.Context, put Putter, dir string, globs []string, skip *Manifest, live bool) (Manifest, []string, error) {
 	c, err := newCollector(ctx, dir, globs, skip)
 	if err != nil {
 		return Manifest{}, nil, err
 	}
+	c.live = live
 	defer c.root.Close()
 	if err := c.walk("", c.want, 0); err != nil {
 		return Manifest{}, nil, err
@@ -68,6 +80,7 @@ type collector struct {
 	ctx      context.Context
 	root     *os.Root
 	skip     *Manifest
+	live     bool // files may change
 	want     []wanted
 	globs    []globState
 	found    []found
@@ -258,10 +271,15 @@ func (c *collector) visit(at, name string, want []wanted, depth int) error {
 	case !c.nameable(at):
 		return nil
 	}
+	local := filepath.Join(c.root.Name(), at)
+	if c.live {
+		local = ""
+	}
 	return c.add(&source{
 		entry: Entry{Path: at},
 		size:  info.Size(),
-		local: filepath.Join(c.root.Name(), at),
+		local: local,
+		live:  c.live,
 		label: fmt.Sprintf("output %q", at),
 		open:  func() (*os.File, error) { return c.open(at, info, 0) },
 	}, by)

@@ -1,6 +1,7 @@
 package transfer_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -202,4 +203,50 @@ func TestCollectWhileDirectoriesAreSwapped(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+}
+
+// A snapshot is of what there was when the file was looked at, however fast it grows.
+func TestSnapshotOfWhatGrows(t *testing.T) {
+	dir, store := t.TempDir(), transfer.NewMemStore(0)
+	grows, small := filepath.Join(dir, "grows"), filepath.Join(dir, "small")
+	if err := errors.Join(os.WriteFile(grows, bytes.Repeat([]byte("a"), 3*transfer.ChunkSize+5), 0o644), os.WriteFile(small, []byte("one"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	put := transfer.PutterFunc(func(h transfer.Hash, data []byte) error { // somebody writes between two reads
+		for _, name := range []string{grows, small} {
+			f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+			if err == nil {
+				_, err = f.WriteString("more")
+				err = errors.Join(err, f.Close())
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return store.Put(h, data)
+	})
+	m, _, err := transfer.Snapshot(t.Context(), put, dir, []string{"grows", "small"}, nil)
+	if err != nil || len(m.Entries) != 2 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if _, _, err := transfer.Collect(t.Context(), put, dir, []string{"grows"}, nil); !errors.Is(err, transfer.ErrChanged) {
+		t.Errorf("the outputs of who still writes are %v", err)
+	}
+	for _, e := range m.Entries {
+		whole, err := os.ReadFile(filepath.Join(dir, e.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		for i := range e.Chunks {
+			data, err := e.Read(store, i, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", e.Path, err)
+			}
+			got = append(got, data...)
+		}
+		if int64(len(got)) != e.Size || !bytes.HasPrefix(whole, got) {
+			t.Errorf("%s: %d bytes that are not its beginning, of %d", e.Path, len(got), e.Size)
+		}
+	}
 }

@@ -32,6 +32,9 @@ zorilla attach --into results k7f3q`,
 			if err != nil {
 				return err
 			}
+			if err := followable(c, &st.Spec); err != nil {
+				return err
+			}
 			signals, stop := catchPipe()
 			defer stop()
 			return newFollower(con, client, st.ID).follow(c, signals)

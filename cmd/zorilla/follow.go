@@ -30,6 +30,7 @@ type follower struct {
 	line    *lifeline
 	id      jobs.ID
 	quiet   bool
+	files   bool // follow output files
 	want    api.Wanted
 	stdin   io.Reader // nil = none
 	out     *printer
@@ -52,7 +53,7 @@ func newFollower(con *console, service api.Service, id jobs.ID) *follower {
 // follow stays with the job as the options of a command say.
 func (f *follower) follow(c *cli.Context, signals chan os.Signal) error {
 	signal.Notify(signals, fatalSignals...)
-	f.quiet, f.want, f.signals = c.Bool("q"), wanted(c, -1), signals
+	f.quiet, f.files, f.want, f.signals = c.Bool("q"), c.Bool("follow-output"), wanted(c, -1), signals
 	f.out = newPrinter(f.con.stdout, f.con.stderr, c.Bool("l"))
 	return f.run(c.Context)
 }
@@ -67,6 +68,8 @@ func (f *follower) run(ctx context.Context) error {
 		go f.forward(ctx)
 	}
 	statuses, lost := watch(ctx, f.line)
+	files := f.mirror(ctx)
+	defer files.stop()
 
 	wait := time.NewTimer(patience)
 	for output != nil || !f.status.State.Final() {
@@ -93,7 +96,12 @@ func (f *follower) run(ctx context.Context) error {
 	if err := f.out.finish(); err != nil {
 		return f.outputFailed(err)
 	}
-	return f.finish(ctx)
+	files.stop()
+	if err := f.fetch(ctx); err != nil {
+		return err
+	}
+	files.remove()
+	return f.finish()
 }
 
 // update takes note of a new status and tells what the user must know.
@@ -236,14 +244,17 @@ func (f *follower) outputFailed(err error) error {
 	return exitCode(128 + int(syscall.SIGPIPE))
 }
 
-// finish fetches the outputs of the ended job and makes its exit code ours.
-func (f *follower) finish(ctx context.Context) error {
-	st := f.status
-	if len(st.Outputs) > 0 || hasTaskFiles(st) {
-		if err := fetch(ctx, f.con, f.line, st, f.want, f.signals); err != nil {
-			return err
-		}
+// fetch fetches the outputs of the ended job.
+func (f *follower) fetch(ctx context.Context) error {
+	if st := f.status; len(st.Outputs) > 0 || hasTaskFiles(st) {
+		return fetch(ctx, f.con, f.line, st, f.want, f.signals)
 	}
+	return nil
+}
+
+// finish makes the exit code of the ended job ours.
+func (f *follower) finish() error {
+	st := f.status
 	if st.State != jobs.Completed {
 		f.tell("%s", endLine(st))
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -27,8 +29,10 @@ again. PATTERNs name files as those of -o do: others are left.
 zorilla get last
 zorilla get --into 'out/%r' k7f3q
 zorilla get k7f3q:3
-zorilla get last 'frames/*.png' log`,
-		Flags: []cli.Flag{intoFlag(), forceFlag(), progressFlag()},
+zorilla get last 'frames/*.png' log
+zorilla get --now --force last log             # while the job runs`,
+		Flags: []cli.Flag{intoFlag(), forceFlag(), progressFlag(),
+			&cli.BoolFlag{Name: "now", Usage: "also of ranks that still run, as far as they are written"}},
 		Action: askFiles(func(c *cli.Context, client *api.Client, job string, want api.Wanted) error {
 			if err := con.showProgress(c); err != nil {
 				return err
@@ -49,21 +53,13 @@ zorilla get last 'frames/*.png' log`,
 			if err != nil {
 				return err
 			}
-			switch {
-			case len(st.Spec.Outputs) == 0:
-				con.say("job %s was started without -o, so it has no output files", st.ID.Short())
-				return nil
-			case st.Array != nil && st.Array.Done == 0 && !st.State.Final():
-				return fmt.Errorf("job %s is %s, no task has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())
-			case st.Array != nil && !st.State.Final():
-				con.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(st.Array.Done, "task"))
-			case st.Array != nil:
-			case len(st.Outputs) == 0 && !st.State.Final():
-				return fmt.Errorf("job %s is %s, no rank has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())
-			case len(st.Outputs) == 0:
-				con.say("job %s left no output files", st.ID.Short())
-			case !st.State.Final():
-				con.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(len(st.Outputs), "rank"))
+			if c.Bool("now") {
+				if st, err = withRunning(c, client, st, want); err != nil {
+					return err
+				}
+			}
+			if some, err := con.sayFiles(&st, c.Bool("now")); !some {
+				return err
 			}
 			line := &lifeline{service: client, job: st.ID, tell: con.say}
 			if err := fetch(c.Context, con, line, st, want, nil); err != nil {
@@ -96,4 +92,62 @@ func askFiles(do func(c *cli.Context, client *api.Client, job string, want api.W
 		}
 		return with(c, func(client *api.Client) error { return do(c, client, job, want) })
 	}
+}
+
+// withRunning adds the files that ranks which still run have made until now. With patterns
+// they may be any, without those that the job names.
+func withRunning(c *cli.Context, client *api.Client, st jobs.Status, want api.Wanted) (jobs.Status, error) {
+	globs := st.Spec.Outputs
+	if st.Spec.Array != nil || st.State.Final() {
+		return st, nil
+	}
+	if len(want.Only) > 0 {
+		globs = want.Only
+		st.Spec.Outputs = append(slices.Clone(st.Spec.Outputs), globs...)
+	}
+	if len(globs) == 0 {
+		return st, usage(c, "job %s was started without -o: which files? name them after the job", st.ID.Short())
+	}
+	for _, w := range st.Workers {
+		if w.State != jobs.WorkerRunning || want.Rank >= 0 && w.Rank != want.Rank {
+			continue
+		}
+		out, err := client.Snapshot(c.Context, string(st.ID), w.Rank, globs)
+		if errors.Is(err, jobs.ErrNotRunning) { // it has just ended, or is about to run again
+			continue
+		}
+		if err != nil {
+			return st, err
+		}
+		if !out.Manifest.IsZero() {
+			st.Outputs = append(st.Outputs, out)
+		}
+	}
+	return st, nil
+}
+
+// sayFiles says whose files are there, if not all that there will be, or why there are none.
+func (con *console) sayFiles(st *jobs.Status, now bool) (some bool, err error) {
+	switch {
+	case len(st.Spec.Outputs) == 0 && len(st.Outputs) > 0:
+	case len(st.Spec.Outputs) == 0:
+		con.say("job %s was started without -o, so it has no output files", st.ID.Short())
+		return false, nil
+	case st.Array != nil && st.Array.Done == 0 && !st.State.Final():
+		return false, fmt.Errorf("job %s is %s, no task has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())
+	case st.Array != nil && !st.State.Final():
+		con.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(st.Array.Done, "task"))
+	case st.Array != nil:
+	case len(st.Outputs) == 0 && !st.State.Final():
+		if now {
+			return false, fmt.Errorf("job %s is %s, no rank has made output files yet", st.ID.Short(), st.State)
+		}
+		return false, fmt.Errorf("job %s is %s, no rank has ended yet: 'zorilla wait %s' waits for it, --now fetches what is there", st.ID.Short(), st.State, st.ID.Short())
+	case len(st.Outputs) == 0:
+		con.say("job %s left no output files", st.ID.Short())
+	case !st.State.Final() && now:
+	case !st.State.Final():
+		con.say("job %s is %s: fetching the outputs of %s that ended", st.ID.Short(), st.State, count(len(st.Outputs), "rank"))
+	}
+	return true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,7 +31,91 @@ func followFlags() []cli.Flag {
 	return []cli.Flag{
 		intoFlag(), forceFlag(),
 		&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
+		&cli.BoolFlag{Name: "follow-output", Usage: "write output files while they grow, too, as NAME" + api.PartSuffix + ", of several ranks that share --into NAME.RANK" + api.PartSuffix},
 		quietFlag(), progressFlag(),
+	}
+}
+
+// maxFollowed bounds of how many ranks files are followed: each is asked again and again.
+const maxFollowed = 64
+
+// followable refuses to follow files where that cannot be.
+func followable(c *cli.Context, spec *jobs.Spec) error {
+	switch {
+	case !c.Bool("follow-output"):
+		return nil
+	case spec.Array != nil:
+		return usage(c, "--follow-output is about files of ranks: those of a task come when it has ended")
+	case spec.Workers() > maxFollowed:
+		return usage(c, "--follow-output: %d ranks, at most %d", spec.Workers(), maxFollowed)
+	case len(spec.Outputs) == 0:
+		return usage(c, "--follow-output: which files? name them with -o")
+	}
+	return nil
+}
+
+// mirror keeps files up to date that grow.
+type mirror struct {
+	files *api.Partial
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+// followEvery is how often it asks for news, unless that takes a tenth of the time.
+const followEvery = 2 * time.Second
+
+// mirror begins to.
+func (f *follower) mirror(ctx context.Context) *mirror {
+	from, ok := f.line.service.(interface {
+		api.Service
+		api.Snapshotter
+	})
+	if !ok || !f.files {
+		return nil
+	}
+	m := &mirror{files: api.NewPartial(from, f.want), ended: make(chan struct{})}
+	ctx, m.end = context.WithCancel(ctx)
+	go func() {
+		defer close(m.ended)
+		told, wait := "", followEvery
+		for pause(ctx, wait); ctx.Err() == nil; pause(ctx, wait) {
+			began := time.Now()
+			err := m.update(ctx, from, f.id)
+			if err != nil && ctx.Err() == nil && !away(err) && err.Error() != told {
+				told = err.Error()
+				f.tell("output files cannot be followed now: %s", told)
+			}
+			wait = max(followEvery, 9*time.Since(began))
+		}
+	}()
+	return m
+}
+
+func (m *mirror) update(ctx context.Context, s api.Service, id jobs.ID) error {
+	st, err := s.Job(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	for _, w := range st.Workers {
+		if w.State == jobs.WorkerRunning {
+			err = errors.Join(err, m.files.Update(ctx, &st, w.Rank))
+		}
+	}
+	return err
+}
+
+// stop returns when nothing is written any more. It may be called twice.
+func (m *mirror) stop() {
+	if m != nil {
+		m.end()
+		<-m.ended
+	}
+}
+
+// remove removes what was written, when the whole files are there.
+func (m *mirror) remove() {
+	if m != nil {
+		m.files.Remove()
 	}
 }
 

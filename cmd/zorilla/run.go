@@ -50,6 +50,9 @@ func runAction(con *console, c *cli.Context) error {
 	if err := hindered(c, &r.spec); err != nil {
 		return err
 	}
+	if err := followable(c, &r.spec); err != nil {
+		return err
+	}
 	from := c.String("stdin")
 	if r.spec.Array != nil {
 		from = "none"

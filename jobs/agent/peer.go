@@ -33,7 +33,8 @@ func (s *Service) PeerHandler() http.Handler {
 	mux.HandleFunc("GET "+peer.PathStdin, s.serveStdin)
 	mux.HandleFunc("POST "+peer.PathOutput, server.ServeOutput(s.exec.Streams.Begin))
 	mux.HandleFunc("POST "+peer.PathEnter, server.ServeEnter(s.asked))
-	mux.HandleFunc("POST "+peer.PathResize, server.ServeResize(s.resizeAsked))
+	mux.HandleFunc("POST "+peer.PathResize, peer.ServeAsk(server, s.resizeAsked))
+	mux.HandleFunc("POST "+peer.PathSnapshot, peer.ServeAsk(server, s.snapshotAsked))
 	return mux
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/session"
+	"zorilla/transfer"
 )
 
 // Enterer is a Service that runs more commands beside those of jobs. A node's is.
@@ -113,6 +114,52 @@ type Resizer interface {
 }
 
 var _ Resizer = (*Client)(nil)
+
+// Snapshotter is what a Service can do besides.
+type Snapshotter interface {
+	// Snapshot returns what files a rank that runs has made until now, of those that patterns
+	// of output files name. Chunk has their chunks for some minutes; the hash of the manifest
+	// is zero if there are none. Errors wrap jobs.ErrNotRunning, and ErrRefused if a node
+	// would not do it.
+	Snapshot(ctx context.Context, job string, rank int, globs []string) (jobs.RankOutput, error)
+}
+
+var _ Snapshotter = (*Client)(nil)
+
+// snapshotBody is the body of a request for a snapshot.
+type snapshotBody struct {
+	Rank  int      `json:"rank"`
+	Files []string `json:"files"` // patterns
+}
+
+const maxSnapshotBody = 2 * jobs.MaxGlobs * transfer.MaxPath
+
+// snapshotOf reads requests for what a Snapshotter does.
+func snapshotOf(s Snapshotter) func(r *http.Request, job string) (any, error) {
+	return func(r *http.Request, job string) (any, error) {
+		var b snapshotBody
+		if err := readJSON(r, maxSnapshotBody, &b); err != nil {
+			return nil, err
+		}
+		if b.Rank < 0 || b.Rank >= jobs.MaxRanks || len(b.Files) == 0 || len(b.Files) > jobs.MaxGlobs {
+			return nil, fmt.Errorf("%w: a snapshot is of a rank, and of 1 to %d patterns", ErrInvalid, jobs.MaxGlobs)
+		}
+		for _, glob := range b.Files {
+			if err := transfer.CheckPattern(glob); err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			}
+		}
+		return s.Snapshot(r.Context(), job, b.Rank, b.Files)
+	}
+}
+
+// Snapshot implements Snapshotter.
+func (c *Client) Snapshot(ctx context.Context, job string, rank int, globs []string) (out jobs.RankOutput, err error) {
+	if err := checkJob(job); err != nil {
+		return out, err
+	}
+	return out, c.post(ctx, jobPath(job)+"/snapshot", snapshotBody{rank, globs}, &out)
+}
 
 const maxResizeBody = 64 << 10
 

@@ -56,6 +56,9 @@ func Handler(s Service) http.Handler {
 	if e, ok := s.(Resizer); ok {
 		mux.HandleFunc("POST /v1/jobs/{job}/resize", ofJob(resizeOf(e)))
 	}
+	if e, ok := s.(Snapshotter); ok {
+		mux.HandleFunc("POST /v1/jobs/{job}/snapshot", ofJob(snapshotOf(e)))
+	}
 	if k, ok := s.(Cacher); ok {
 		mux.HandleFunc("GET /v1/cache", answer(cacheOf(k)))
 		mux.HandleFunc("POST /v1/cache", answer(cacheOf(k)))

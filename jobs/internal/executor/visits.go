@@ -1,20 +1,68 @@
 package executor
 
 import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
+	"zorilla/transfer"
 )
 
 // Visits are of those who want to run something beside a worker.
 type Visits struct{ x *Executor }
 
-// NewVisits returns those of an executor's workers. Their methods run in the loop.
+// NewVisits returns those of an executor's workers.
 func NewVisits(x *Executor) Visits { return Visits{x} }
 
-// Find returns the process of a worker that was begun here, or nil.
+// Find returns the process of a worker that was begun here, or nil. It runs in the loop.
 func (v Visits) Find(id participant.WorkerID) process.Worker {
 	if r := v.x.procs[id]; r != nil {
 		return r.Worker
 	}
 	return nil
+}
+
+// Inputs returns what a job's workers here had to begin with, nil if that is not known. It
+// runs in the loop.
+func (v Visits) Inputs(job jobs.ID) *transfer.Manifest {
+	in := v.x.inputs[job]
+	if in == nil {
+		return nil
+	}
+	select {
+	case <-in.done:
+		return &in.tree
+	default:
+		return nil
+	}
+}
+
+// SnapshotHold is how long a snapshot is kept for who asked for it.
+const SnapshotHold = 10 * time.Minute
+
+// Snapshot puts what a worker here has made until now into the store, but for inputs that are
+// as they were. It takes time, and may be called from any goroutine.
+func (v Visits) Snapshot(ctx context.Context, id participant.WorkerID, globs []string, inputs *transfer.Manifest) (out jobs.RankOutput, err error) {
+	select {
+	case v.x.snapshots <- struct{}{}:
+		defer func() { <-v.x.snapshots }()
+	case <-ctx.Done():
+		return out, context.Cause(ctx)
+	}
+	pin := fmt.Sprintf("snapshot/%s/%d/%d/%d", id.Job, id.Rank, id.Attempt, time.Now().UnixNano())
+	defer time.AfterFunc(SnapshotHold, func() { v.x.cfg.Store.Unpin(pin) })
+	put := transfer.PinTo(v.x.cfg.Store, pin)
+	tree, _, err := transfer.Snapshot(ctx, put, filepath.Join(v.x.root(id), "work"), globs, inputs)
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", jobs.ErrNotRunning, err)
+	}
+	out = jobs.RankOutput{Rank: id.Rank, Attempt: id.Attempt, Files: tree.Files(), Bytes: tree.Size()}
+	if len(tree.Entries) > 0 {
+		out.Manifest, err = transfer.SaveManifest(put, tree)
+	}
+	return out, err
 }

@@ -31,6 +31,8 @@ const (
 	PathEnter   = Prefix + "enter"
 	PathBeat    = Prefix + "beat"
 	PathResize  = Prefix + "resize"
+
+	PathSnapshot = Prefix + "snapshot"
 )
 
 // Client asks other nodes. Its methods may be called from any goroutine.

@@ -35,7 +35,7 @@ func TestResizeAnswers(t *testing.T) {
 		ID:    func(*http.Request) (vicinity.ID, error) { return jobtest.Node(2), nil },
 		Ready: func(context.Context) error { return nil },
 	}
-	h := s.ServeResize(func(_ context.Context, from vicinity.ID, m *wire.Resize) (jobs.Size, error) {
+	h := ServeAsk(s, func(_ context.Context, from vicinity.ID, m *wire.Resize) (jobs.Size, error) {
 		if from != jobtest.Node(2) || m.By != wiretest.RA(3, 2) || m.Workers != 4 {
 			t.Errorf("%s asks %+v", from, m)
 		}
@@ -56,7 +56,7 @@ func TestResizeAnswers(t *testing.T) {
 	if _, err := c.Resize(t.Context(), jobtest.Node(1), m); !errors.Is(err, jobs.ErrNotRunning) || !strings.Contains(err.Error(), "is of an earlier version, which gives no job another number of workers") {
 		t.Errorf("an earlier version: %v", err)
 	}
-	for _, body := range [][]byte{nil, {0xff}, codec.MustMarshal(wire.Resize{Job: "x"}), make([]byte, maxResize+1)} {
+	for _, body := range [][]byte{nil, {0xff}, codec.MustMarshal(wire.Resize{Job: "x"}), make([]byte, maxAsk+1)} {
 		w := httptest.NewRecorder()
 		h(w, httptest.NewRequest(http.MethodPost, PathResize, bytes.NewReader(body)))
 		if w.Code != http.StatusBadRequest {
