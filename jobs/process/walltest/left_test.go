@@ -12,7 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/sandbox"
 )
+
+// scopes is the version of Landlock from which on it keeps signals within.
+const scopes = 6
 
 //go:embed testdata/leave.py
 var leave []byte
@@ -100,5 +104,56 @@ func TestLauncherIsStopped(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		nothingNamed(t, name)
+	})
+}
+
+// killsAbove has a grandchild, with a session and an environment of its own, kill its
+// launcher and its supervisor by each of their threads, one of which is confined as it is.
+const killsAbove = `import ctypes, json, os, sys, time
+call, numbers = ctypes.CDLL(None).syscall, json.loads(os.environ["CALLS"])
+def parent(pid):
+    try:
+        return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+above = [os.getppid(), parent(os.getppid())]
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        text = "import ctypes, os, time\ncall = ctypes.CDLL(None).syscall\n"
+        text += f"for p in {above}:\n for t in (os.listdir(f'/proc/{{p}}/task') if p else []):\n  call({numbers['tgkill']}, p, int(t), 9)\n"
+        text += "print('tried', flush=True)\ntime.sleep(3600)"
+        os.execve(sys.executable, ["python3", "-c", text, sys.argv[1]], {})
+    os._exit(0)
+os.wait()
+time.sleep(3600)
+`
+
+// Who kills what looks after it, by a thread that the kernel lets it kill, takes nobody but
+// itself along, and hides nothing from its end.
+func TestWhoLooksAfterItIsKilledByItsThreads(t *testing.T) {
+	numbers, err := json.Marshal(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachWay(t, func(t *testing.T, w way) {
+		if w.basic && w.uid < 0 && sandbox.LandlockVersion() < scopes {
+			return // its supervisor would be killed, see docs/sandbox.md
+		}
+		r, name := w.runner(t), mark(t)
+		spec := w.spec(t, nil, "python3", "-c", killsAbove, name)
+		spec.Env = append(spec.Env, "CALLS="+string(numbers))
+		next := start(t, r, w.spec(t, nil, "cat"))
+		worker := start(t, r, spec)
+		if awaitLine(t, worker, "tried") {
+			worker.Stop(0)
+		}
+		if e := await(t, worker); e.Cause != process.Stopped && e.Cause != process.Failed {
+			t.Errorf("%+v %q", e, output(t, worker, process.Stderr))
+		}
+		nothingNamed(t, name)
+		if e := await(t, next); e.Code != 0 {
+			t.Errorf("another worker: %+v", e)
+		}
 	})
 }

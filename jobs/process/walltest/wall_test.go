@@ -116,7 +116,8 @@ func (o *outside) unharmed(t *testing.T) {
 	}
 }
 
-// A worker wins nothing by what others have won walls by.
+// A worker wins nothing by what others have won walls by. Only the processors that others
+// of its user run on can be changed, without namespaces: docs/sandbox.md says so.
 func TestNothingIsWon(t *testing.T) {
 	eachWay(t, func(t *testing.T, w way) {
 		o := surround(t, w.uid)
@@ -126,7 +127,8 @@ func TestNothingIsWon(t *testing.T) {
 		tried := 0
 		for line := range strings.Lines(out) {
 			name, got, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-			if _, got, _ = strings.Cut(got, "\t"); !ok || got != "" {
+			_, got, _ = strings.Cut(got, "\t")
+			if open := w.basic && (w.uid >= 0 || os.Geteuid() != 0) && name == "processors_of_others"; !ok || (got != "") != open {
 				t.Errorf("%s: %s", name, got)
 			}
 			tried++

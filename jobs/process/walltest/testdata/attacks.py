@@ -58,6 +58,27 @@ def victims():
     return []
 
 
+def threads(pid):
+    """The threads of a process: the kernel asks each for what it is confined to."""
+    try:
+        return [int(t) for t in os.listdir(f"/proc/{pid}/task")]
+    except OSError: # it is not to be seen, or has just ended
+        return []
+
+
+def parent(pid):
+    """The parent of a process, 0 if that is not to be seen."""
+    try:
+        return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def guards():
+    """The node and the supervisor, as far as they can be seen."""
+    return [p for p in {int(os.environ["NODE"]), parent(parent(main))} if p > 1 and p in others()]
+
+
 def open_close(path, flags):
     os.close(os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY))
 
@@ -136,8 +157,11 @@ def memory_of_others():
     buf = ctypes.create_string_buffer(8)
     here, there = Vec(ctypes.addressof(buf), 8), Vec(0x400000, 8)
     for pid in others():
-        if won("ptrace", 0x4206, pid, 0, 0):
-            yield f"ptrace {pid}"
+        for t in threads(pid):
+            if won("ptrace", 0x4206, t, 0, 0):
+                yield f"ptrace {t} of {pid}"
+            if works(open_close, f"/proc/{pid}/task/{t}/mem", os.O_RDWR):
+                yield f"memory by {t} of {pid}"
         for name in ("process_vm_readv", "process_vm_writev"):
             try:
                 call(name, pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
@@ -156,13 +180,12 @@ def signals_to_others():
     class Value(ctypes.Structure):
         _fields_ = [("value", ctypes.c_void_p), ("signo", ctypes.c_int), ("notify", ctypes.c_int), ("tid", ctypes.c_int), ("pad", ctypes.c_char * 64)]
     info = (ctypes.c_int * 32)(0, 0, -1)
-    for pid in [int(os.environ["NODE"])] + victims():
-        if pid not in others():
-            continue
-        for name, args in (("kill", (pid, 0)), ("tgkill", (pid, pid, 0)), ("tkill", (pid, 0)), ("rt_sigqueueinfo", (pid, 0, info)),
-                           ("rt_tgsigqueueinfo", (pid, pid, 0, info))):
-            if won(name, *args):
-                yield f"{name} {pid}"
+    for pid in guards() + victims():
+        for t in threads(pid):
+            for name, args in (("kill", (t, 0)), ("tgkill", (pid, t, 0)), ("tkill", (t, 0)), ("rt_sigqueueinfo", (t, 0, info)),
+                               ("rt_tgsigqueueinfo", (pid, t, 0, info))):
+                if won(name, *args):
+                    yield f"{name} {t} of {pid}"
         fd = -1
         try:
             fd = call("pidfd_open", pid, 0)
@@ -204,12 +227,27 @@ def priorities_of_others():
             yield "scheduler's attributes"
         if works(resource.prlimit, pid, resource.RLIMIT_NOFILE, (100, 100)):
             yield "limits"
+    # Nothing is changed: of others than the victim only what they have is asked for, or set again.
+    for pid in guards() + victims():
+        for t in threads(pid):
+            if works(resource.prlimit, t, resource.RLIMIT_CPU):
+                yield f"limits of {t} of {pid}"
+            if works(lambda: os.setpriority(os.PRIO_PROCESS, t, os.getpriority(os.PRIO_PROCESS, t))):
+                yield f"nice of {t} of {pid}"
     before = [os.getpriority(os.PRIO_PROCESS, p) for p in victims()]
     works(call, "setpriority", 2, os.getuid(), 12)
     works(call, "setpriority", 1, os.getpgid(victims()[0]) if victims() else 0, 12)
     works(call, "ioprio_set", 3, os.getuid(), 3 << 13)
     if before != [os.getpriority(os.PRIO_PROCESS, p) for p in victims()]:
         yield "nice of all of the user"
+
+
+@attack(outside=True)
+def processors_of_others():
+    for pid in guards() + victims():
+        for t in threads(pid):
+            if works(lambda: os.sched_setaffinity(t, os.sched_getaffinity(t))):
+                yield f"affinity of {t} of {pid}"
 
 
 # --- files ---
