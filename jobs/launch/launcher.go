@@ -145,6 +145,9 @@ func (l *launcher) build() error {
 	if os.Getpid() != 1 {
 		return errors.New("no PID namespace")
 	}
+	if err := deafen(); err != nil {
+		return err
+	}
 	if l.world.Alone {
 		if err := loopback(); err != nil {
 			return fmt.Errorf("loopback interface: %w", err)
