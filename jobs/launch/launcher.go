@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -197,10 +196,10 @@ func limits(w *World) error {
 		files.Cur = min(files.Max, openFiles)
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
 	}
+	proc.Warm(ownThreads) // before the commands can have used up all there are
 	if w.Processes > 0 {
 		var now syscall.Rlimit
 		if err := syscall.Getrlimit(unix.RLIMIT_NPROC, &now); err == nil {
-			warm()
 			n := min(uint64(w.Processes), now.Max)
 			_ = syscall.Setrlimit(unix.RLIMIT_NPROC, &syscall.Rlimit{Cur: n, Max: n})
 		}
@@ -212,24 +211,8 @@ func limits(w *World) error {
 // hard limit if that is lower.
 const openFiles = 65536
 
-// warm has the runtime make the threads that it may need, before the commands can
-// have used up all that their user may have.
-func warm() {
-	const threads = 3
-	var all sync.WaitGroup
-	wait := make(chan struct{})
-	for range threads {
-		all.Add(1)
-		go func() {
-			runtime.LockOSThread()
-			all.Done()
-			<-wait
-			runtime.UnlockOSThread()
-		}()
-	}
-	all.Wait()
-	close(wait)
-}
+// ownThreads is how many a launcher may need beside those that it begins with.
+const ownThreads = 5
 
 // closeOnExec marks all descriptors but the first three: what the node's own parent
 // left open must not reach a command.

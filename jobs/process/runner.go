@@ -21,6 +21,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
+	"zorilla/jobs/proc"
 	"zorilla/jobs/quota"
 	"zorilla/jobs/reach"
 )
@@ -262,8 +263,10 @@ func CheckReach(dir string, uid, gid int) error {
 
 // Probe finds out what this machine really enforces, by trying it in a child
 // that lives for a few milliseconds. Call it once at start, before there are other
-// processes: it makes a place for control groups.
+// processes: it makes a place for control groups, and sets threads of this process aside,
+// for when workers have left none.
 func (r *Runner) Probe(ctx context.Context) error {
+	proc.Warm(nodeThreads)
 	groups := r.makeGroups()
 	place, err := codec.Marshal(groups)
 	if err != nil {

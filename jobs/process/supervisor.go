@@ -102,6 +102,13 @@ type take struct {
 	Conns   int    `json:"conns,omitempty"` // how many descriptors come along
 }
 
+// Threads that are made before there is a worker, which may leave none to be had later:
+// those that wait for a disk, or for a child, and those that run meanwhile.
+const (
+	nodeThreads       = 32
+	supervisorThreads = 6
+)
+
 // supervise is the whole life of a supervisor process.
 func supervise() error {
 	s := &supervisor{where: os.Args[2], terminate: make(chan struct{}), reception: newReception()}
@@ -120,6 +127,7 @@ func supervise() error {
 	if err != nil {
 		return err
 	}
+	proc.Warm(supervisorThreads)
 	go func() {
 		<-signals
 		close(s.terminate)
