@@ -60,13 +60,16 @@ var rules = []only{
 
 // rulesOnOthers keep priorities as they are of processes that are not the caller's own:
 // without namespaces they would be all of the user. Threads may be given the usual
-// policies, as by pthread_create.
+// policy, as by pthread_create. The processors that a thread runs on stay free to choose:
+// what pins its threads names them by their numbers, which here tell nothing of whose
+// they are.
 var rulesOnOthers = []only{
 	{call: unix.SYS_SETPRIORITY, arg: 0, values: []uint32{unix.PRIO_PROCESS}, errno: unix.EPERM},
 	{call: unix.SYS_SETPRIORITY, arg: 1, values: []uint32{0}, errno: unix.EPERM},
 	{call: unix.SYS_IOPRIO_SET, arg: 0, values: []uint32{ioprioProcess}, errno: unix.EPERM},
 	{call: unix.SYS_IOPRIO_SET, arg: 1, values: []uint32{0}, errno: unix.EPERM},
 	{call: unix.SYS_SCHED_SETSCHEDULER, arg: 1, values: []uint32{unix.SCHED_NORMAL, unix.SCHED_BATCH}, errno: unix.EPERM},
+	{call: unix.SYS_SCHED_SETSCHEDULER, when: &equal{1, unix.SCHED_BATCH}, arg: 0, values: []uint32{0}, errno: unix.EPERM},
 	{call: unix.SYS_SCHED_SETATTR, arg: 0, values: []uint32{0}, errno: unix.EPERM},
 }
 

@@ -112,6 +112,8 @@ func TestFilterOfLaterArguments(t *testing.T) {
 		"nice of itself":           {unix.SYS_SETPRIORITY, []uint32{unix.PRIO_PROCESS, 0, 5}, 0},
 		"nice of another":          {unix.SYS_SETPRIORITY, []uint32{unix.PRIO_PROCESS, 42, 5}, unix.EPERM},
 		"a thread's usual policy":  {unix.SYS_SCHED_SETSCHEDULER, []uint32{42, unix.SCHED_NORMAL}, 0},
+		"its own for long work":    {unix.SYS_SCHED_SETSCHEDULER, []uint32{0, unix.SCHED_BATCH}, 0},
+		"another's, too":           {unix.SYS_SCHED_SETSCHEDULER, []uint32{42, unix.SCHED_BATCH}, unix.EPERM},
 		"a policy that starves":    {unix.SYS_SCHED_SETSCHEDULER, []uint32{42, unix.SCHED_IDLE}, unix.EPERM},
 		"own attributes":           {unix.SYS_SCHED_SETATTR, []uint32{0}, 0},
 		"attributes of another":    {unix.SYS_SCHED_SETATTR, []uint32{42}, unix.EPERM},

@@ -220,8 +220,9 @@ def priorities_of_others():
             yield "nice"
         if won("ioprio_set", 1, pid, 3 << 13):
             yield "ioprio"
-        if won("sched_setscheduler", pid, 5, param):
-            yield "scheduler"
+        for policy in (3, 5):
+            if won("sched_setscheduler", pid, policy, param):
+                yield f"scheduler {policy}"
         attr = (ctypes.c_uint32 * 16)(56, 3)
         if won("sched_setattr", pid, attr, 0):
             yield "scheduler's attributes"
