@@ -200,11 +200,23 @@ func limits(w *World) error {
 	if w.Processes > 0 {
 		var now syscall.Rlimit
 		if err := syscall.Getrlimit(unix.RLIMIT_NPROC, &now); err == nil {
-			n := min(uint64(w.Processes), now.Max)
+			n := min(uint64(w.Processes+w.others()), now.Max)
 			_ = syscall.Setrlimit(unix.RLIMIT_NPROC, &syscall.Rlimit{Cur: n, Max: n})
 		}
 	}
 	return nil
+}
+
+// others is how many processes and threads the user of the commands has that are not theirs.
+func (w *World) others() int {
+	if !w.Besides {
+		return 0
+	}
+	uid := os.Geteuid()
+	if uid == 0 && w.UID > 0 {
+		uid = w.UID
+	}
+	return proc.Threads(uid)
 }
 
 // openFiles is the soft limit on descriptors that a command finds, or the node's

@@ -25,7 +25,8 @@ type World struct {
 	Writable  []string `json:"writable,omitempty"` // as Expose, and to write
 	Devices   []string `json:"devices"`
 	Hide      []string `json:"hide"`
-	Processes int      `json:"processes"` // bound on processes and threads of the user, who has no others; 0 = none
+	Processes int      `json:"processes"`         // bound on processes and threads of the user; 0 = none
+	Besides   bool     `json:"besides,omitempty"` // beside those that the user has when the world is built
 }
 
 // shared reports whether several commands may run in a world at once.

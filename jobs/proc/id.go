@@ -83,14 +83,5 @@ func User(pid int) int {
 	if err != nil {
 		return -1
 	}
-	_, rest, _ := bytes.Cut(b, []byte("\nUid:"))
-	f := bytes.Fields(rest[:min(len(rest), 100)])
-	if len(f) == 0 {
-		return -1
-	}
-	n, err := strconv.Atoi(string(f[0]))
-	if err != nil {
-		return -1
-	}
-	return n
+	return statusNumber(b, "Uid")
 }

@@ -74,3 +74,20 @@ func TestHiddenProcesses(t *testing.T) {
 		}
 	}
 }
+
+func TestThreads(t *testing.T) {
+	uid := os.Getuid()
+	if n := Threads(uid); n < 2 { // those of this one's runtime
+		t.Errorf("%d threads of this user", n)
+	}
+	const unused = 1<<31 - 7
+	if n := Threads(unused); n != 0 {
+		t.Errorf("%d threads of a user that there is not", n)
+	}
+	if n := statusNumber([]byte("Name:\tx\nUid:\t7\t8\nThreads:\t12\n"), "Threads"); n != 12 {
+		t.Errorf("%d", n)
+	}
+	if n := statusNumber([]byte("Name:\tx\n"), "Threads"); n != -1 {
+		t.Errorf("%d", n)
+	}
+}

@@ -296,8 +296,11 @@ func (s *keeper) wants() launch.World {
 	if w.Namespaces { // of all workers
 		w.Base = filepath.Dir(spec.Root)
 	}
-	if w.Namespaces || spec.OwnUser { // the user has no other processes there
+	switch {
+	case w.Namespaces || spec.OwnUser: // the user has no other processes there
 		w.Processes = maxProcesses
+	case s.order.Groups.IsZero():
+		w.Processes, w.Besides = maxProcesses, true
 	}
 	if runsAs(spec) {
 		w.UID, w.GID = spec.UID, spec.GID
@@ -306,7 +309,8 @@ func (s *keeper) wants() launch.World {
 }
 
 // maxProcesses bounds the processes and threads of a job at a node, where it has
-// namespaces or a user of its own.
+// namespaces or a user of its own, else of a worker, beside those of its user that were
+// there before.
 const maxProcesses = 4096
 
 // commandOf is what the launcher is to run, in the directory of the worker or task.
