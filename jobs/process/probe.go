@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -66,6 +67,41 @@ const (
 	cgroups    = "cgroups"
 	quotas     = "quota"
 )
+
+// What Enforces tells of others' processes: that a worker changes neither processors nor
+// scheduling of those of the same user, sends them no signals, and connects to none of
+// their unix sockets; and that the number of a worker's own is bounded.
+const (
+	affinity    = "affinity"
+	signals     = "signals"
+	unixSockets = "unix-sockets"
+	processes   = "processes"
+)
+
+// concluded adds to what works, with a version of Landlock (0 = none), what holds because
+// of it. Workers of root, which the kernel exempts, are bounded by control groups alone.
+func concluded(works []string, landlock int, root bool) []string {
+	has := func(name string) bool { return slices.Contains(works, name) }
+	if !has("landlock") {
+		landlock = 0
+	}
+	apart := has(Namespaces)
+	for _, c := range []struct {
+		name  string
+		holds bool
+	}{
+		{affinity, apart},
+		{signals, apart || landlock >= 6},
+		// Abstract ones are there in namespaces, too; seccomp keeps from both without these.
+		{unixSockets, landlock >= 9 || apart && landlock >= 6 || !apart && has("seccomp")},
+		{processes, has(cgroups) || !root || has("user")},
+	} {
+		if c.holds {
+			works = append(works, c.name)
+		}
+	}
+	return works
+}
 
 // tryReach looks whether it can be said whom workers reach. By the unix sockets of others
 // they could lead each other around that: Landlock or seccomp keeps these from them.

@@ -24,6 +24,7 @@ import (
 	"zorilla/jobs/proc"
 	"zorilla/jobs/quota"
 	"zorilla/jobs/reach"
+	"zorilla/jobs/sandbox"
 )
 
 // Config says how a Runner works. The zero value is good.
@@ -289,6 +290,7 @@ func (r *Runner) Probe(ctx context.Context) error {
 	if r.cfg.Work != "" && slices.Contains(found, Namespaces) && quota.Works(r.cfg.Work) {
 		found = append(found, quotas)
 	}
+	found = concluded(found, sandbox.LandlockVersion(), os.Geteuid() == 0)
 	slices.Sort(found)
 	reach.Tried(&groups)
 	if !slices.Contains(found, cgroups) {
@@ -320,9 +322,9 @@ func (r *Runner) makeGroups() cgroup.Place {
 	return p
 }
 
-// Enforces lists what Probe found, sorted: "cgroups", "landlock", "memory", "namespaces",
-// "network-job", "quota", "seccomp", "tree-kill", "user", "walltime". It is empty before
-// Probe.
+// Enforces lists what Probe found, sorted: "affinity", "cgroups", "landlock", "memory",
+// "namespaces", "network-job", "processes", "quota", "seccomp", "signals", "tree-kill",
+// "unix-sockets", "user", "walltime". It is empty before Probe.
 func (r *Runner) Enforces() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

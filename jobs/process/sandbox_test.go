@@ -256,3 +256,27 @@ func TestWhatIsHiddenInWhatIsExposed(t *testing.T) {
 		}
 	}
 }
+
+// What is told of a machine is what holds there.
+func TestConcluded(t *testing.T) {
+	for _, c := range []struct {
+		works    string
+		landlock int
+		root     bool
+		want     string
+	}{
+		{"landlock namespaces seccomp", 7, false, "affinity signals unix-sockets processes"},
+		{"landlock namespaces seccomp", 5, false, "affinity signals processes"}, // abstract sockets are the machine's
+		{"namespaces", 7, true, "affinity signals"},
+		{"landlock seccomp", 7, false, "signals unix-sockets processes"},
+		{"landlock seccomp", 5, false, "unix-sockets processes"},
+		{"landlock", 9, true, "signals unix-sockets"},
+		{"", 0, false, "processes"},
+		{"cgroups user seccomp", 0, true, "unix-sockets processes"},
+	} {
+		works := strings.Fields(c.works)
+		if got := strings.Join(concluded(works, c.landlock, c.root)[len(works):], " "); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}

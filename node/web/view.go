@@ -213,7 +213,7 @@ func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
 	if len(nodes) > 1 {
 		v.Nearest = latency(time.Duration(nodes[1].RTT))
 	}
-	for i, e := range n.Enforces[:min(len(n.Enforces), 12)] {
+	for i, e := range n.Enforces[:min(len(n.Enforces), 16)] {
 		if i > 0 {
 			v.Enforces += ", "
 		}
