@@ -119,8 +119,53 @@ func serveSocket(g *group, d stateDir, svc api.Service, log zerolog.Logger) erro
 	if err != nil {
 		return err
 	}
-	serve(g, server(api.Guard(api.Handler(svc), token), log), l)
+	serve(g, server(api.Guard(api.Handler(svc), token), log), spare(l))
 	return nil
+}
+
+// spareFiles is how many descriptors clients leave to the node, which needs them for other
+// nodes, workers and its disk; of few it is a quarter.
+const spareFiles = 64
+
+// sparing is a listener for clients that takes none of the last descriptors: who would get
+// one is sent away.
+type sparing struct {
+	net.Listener
+	most int // a descriptor's number is below that; numbers are given from 0 on
+}
+
+// spare wraps a listener for clients.
+func spare(l net.Listener) net.Listener {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return l
+	}
+	n := int(min(limit.Cur, 1<<30))
+	return sparing{l, n - min(spareFiles, n/4)}
+}
+
+// Accept implements net.Listener.
+func (l sparing) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil || l.mayTake(conn) {
+			return conn, err
+		}
+		_ = conn.Close()
+	}
+}
+
+func (l sparing) mayTake(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok { // it has no descriptor
+		return true
+	}
+	raw, err := c.SyscallConn()
+	few := false
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { few = int(fd) >= l.most })
+	}
+	return err == nil && !few
 }
 
 // noPage is the listener of a node without a page.
@@ -160,7 +205,7 @@ func servePage(g *group, l net.Listener, token string, svc api.Service, log zero
 	}
 	srv := server(page, log)
 	srv.ConnContext = page.ConnContext
-	serve(g, srv, page.Listen(l))
+	serve(g, srv, page.Listen(spare(l)))
 	return nil
 }
 
