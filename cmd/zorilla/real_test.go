@@ -41,13 +41,19 @@ import (
 //	socket NAME                make a unix socket
 //	tmpfs NAME SIZE            mount a small disk, until the end of the script
 //
-// $TESTDATA and $EXAMPLES are the directories of that name.
+// $TESTDATA and $EXAMPLES are the directories of that name. Some of the scripts run again, and
+// those of testdata/basic, against nodes that are not root's: guise_test.go.
 func TestRealNodes(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
+	testscript.Run(t, realParams(own))
+}
+
+// realParams are those of TestRealNodes, with nodes of a guise.
+func realParams(g guise) testscript.Params {
+	return testscript.Params{
 		Dir: "testdata/real",
 		Setup: func(env *testscript.Env) error {
-			n := &realNetwork{dir: filepath.Join(env.WorkDir, "net"), nodes: map[int]*realNode{}}
+			n := &realNetwork{dir: filepath.Join(env.WorkDir, "net"), guise: g, nodes: map[int]*realNode{}}
 			env.Values[networkKey{}] = n
 			env.Defer(n.stop)
 			env.Setenv(realNodes, "1")
@@ -72,7 +78,7 @@ func TestRealNodes(t *testing.T) {
 			"build": cmdBuild, "socket": cmdSocket, "row": cmdRow, "tmpfs": cmdTmpfs,
 		},
 		Condition: condition,
-	})
+	}
 }
 
 // condition knows [root] and [race]. Scripts that ask for it run without the race detector
@@ -120,6 +126,7 @@ type realNetwork struct {
 	dir     string
 	invite  string // of the first node that was started
 	program string // "" = the one that is tested
+	guise   guise
 	nodes   map[int]*realNode
 }
 
@@ -157,6 +164,9 @@ func (n *realNetwork) start(number int, env, options []string) (*realNode, error
 			return nil, err
 		}
 	}
+	if program, err = n.guise.lodge(n.dir, node.state, program); err != nil {
+		return nil, err
+	}
 	args := []string{"node", "--state", node.state, "--name", "node" + strconv.Itoa(number), "--listen", node.listen, "--web", node.web, "--node-limit", "0"}
 	cmd := exec.Command(program, append(args, options...)...)
 	cmd.Env = env
@@ -166,6 +176,7 @@ func (n *realNetwork) start(number int, env, options []string) (*realNode, error
 	cmd.Stdout, cmd.Stderr = log, log
 	// However the test ends, no node is left.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	n.guise.dress(cmd)
 	started := make(chan error, 1)
 	node.done = make(chan struct{})
 	go func() {
