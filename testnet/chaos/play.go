@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -81,7 +82,23 @@ func newPlay(o options, plan *lab.Plan) (*play, error) {
 		}
 		p.nodes = append(p.nodes, n)
 	}
+	if o.story == storyChance && isRoot() { // one of them is an ordinary user's
+		return p, p.nodes[len(p.nodes)-1].Give(ordinaryUser)
+	}
 	return p, nil
+}
+
+// ordinaryUser owns nothing but a node.
+const ordinaryUser = 65534
+
+// isRoot reports whether this is the machine's root, who may become others.
+func isRoot() bool {
+	var inside, outside, count int
+	b, err := os.ReadFile("/proc/self/uid_map")
+	if err == nil {
+		_, err = fmt.Sscan(string(b), &inside, &outside, &count)
+	}
+	return err == nil && os.Geteuid() == 0 && count > ordinaryUser
 }
 
 // linger runs a node until it is killed.

@@ -2,10 +2,13 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +31,7 @@ type Node struct {
 	Turn   sync.Mutex
 
 	dir    string
+	user   int         // whose it is; 0 = of who runs the lab
 	wanted atomic.Bool // the process is not to end by itself
 	mu     sync.Mutex  // guards what follows
 	cmd    *exec.Cmd
@@ -42,6 +46,19 @@ func NewNode(dir, host string) (*Node, error) {
 	n.Client, err = api.Dial(filepath.Join(n.State(), "zorilla.sock"))
 	return n, err
 }
+
+// Give makes the node that of an ordinary user, by number, before its first start. The lab
+// is root's.
+func (n *Node) Give(user int) error {
+	n.user = user
+	if err := errors.Join(os.Mkdir(n.State(), 0o700), Copy(filepath.Join(n.dir, "secret"), n.secret(), 0o600)); err != nil {
+		return err
+	}
+	return errors.Join(os.Chown(n.State(), user, user), os.Chown(n.secret(), user, user))
+}
+
+// secret is the copy of the lab's that a node has which is not root's.
+func (n *Node) secret() string { return n.State() + ".secret" }
 
 // State is the node's directory.
 func (n *Node) State() string { return filepath.Join(n.dir, n.Name) }
@@ -91,7 +108,14 @@ func (n *Node) launch(options []string) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command("lab", append([]string{"host", n.Name, "zorilla", "node", "-v", "--web", "none", "--name", n.Name}, options...)...)
+	args := []string{"host", n.Name}
+	if n.user > 0 {
+		id := strconv.Itoa(n.user)
+		args = append(args, "setpriv", "--reuid", id, "--regid", id, "--clear-groups")
+		options = append(slices.Clone(options), "--secret-file", n.secret())
+	}
+	args = append(args, "zorilla", "node", "-v", "--web", "none", "--name", n.Name)
+	cmd := exec.Command("lab", append(args, options...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(n.dir, "tmp"), "XDG_RUNTIME_DIR=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as the daemon that it is for its users
