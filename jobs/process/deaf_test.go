@@ -1,39 +1,53 @@
 package process
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// sendsAll sends all signals there are to each thread of its launcher, in all ways.
-const sendsAll = `import ctypes, os, json
-call, numbers = ctypes.CDLL(None).syscall, json.loads(os.environ["CALLS"])
-sent = 0
-for t in map(int, os.listdir("/proc/1/task")):
-    for s in range(1, 65):
-        info = (ctypes.c_int * 32)(s, 0, -1)
-        for got in (call(numbers["kill"], t, s), call(numbers["tgkill"], 1, t, s), call(numbers["rt_tgsigqueueinfo"], 1, t, s, info)):
-            sent += got == 0
-print("sent" if sent else "refused", flush=True)
-`
+// sendAll is a helper that sends all signals there are to each thread of its launcher, in
+// all ways.
+func sendAll() int {
+	threads, err := os.ReadDir("/proc/1/task")
+	if err != nil {
+		return 2
+	}
+	sent := 0
+	for _, e := range threads {
+		tid, _ := strconv.Atoi(e.Name())
+		for sig := range 65 {
+			info := [32]int32{int32(sig), 0, -1} // as of sigqueue
+			_, _, errno := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, 1, uintptr(tid), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
+			for _, err := range []error{failed(errno), unix.Kill(tid, unix.Signal(sig)), unix.Tgkill(1, tid, unix.Signal(sig))} {
+				if err == nil && sig > 0 {
+					sent++
+				}
+			}
+		}
+	}
+	if sent == 0 {
+		fmt.Println("refused")
+		return 0
+	}
+	fmt.Println("sent")
+	return 0
+}
 
 // No signal that a worker can send ends the launcher that it shares with others of its job,
 // and workers find none ignored or blocked because of that.
 func TestSignalsToTheLauncherOfAJob(t *testing.T) {
 	needNamespaces(t)
-	numbers, err := json.Marshal(map[string]int{"kill": unix.SYS_KILL, "tgkill": unix.SYS_TGKILL, "rt_tgsigqueueinfo": unix.SYS_RT_TGSIGQUEUEINFO})
-	if err != nil {
-		t.Fatal(err)
-	}
 	first, other := member(t, "job", "grep -E 'Sig(Blk|Ign)' /proc/self/status; "+gateText), member(t, "job", "echo started; "+gateText+"exit 4")
 	together(t, &first, &other)
-	first.Args = []string{"/bin/sh", "-c", first.Args[2] + "exec python3 -c \"$0\"", sendsAll}
-	first.Env = append(first.Env, "CALLS="+string(numbers))
+	sender := helperSpec(t, "send")
+	first.Args = append([]string{"/bin/sh", "-c", first.Args[2] + `exec "$0" "$@"`}, sender.Args...)
+	first.Expose, first.Env = append(first.Expose, sender.Expose...), append(first.Env, sender.Env...)
 	specs, want := []Spec{first, other}, "sent\n"
 	if os.Geteuid() == 0 { // one that is of the launcher's own user, and one that is not
 		alone := first

@@ -63,6 +63,10 @@ func helper(mode string, args []string) int {
 		return stick(args)
 	case "leave":
 		return leaveProject(args)
+	case "bomb":
+		return bomb()
+	case "send":
+		return sendAll()
 	case "hoard":
 		return hoard(args)
 	case "flood": // writes so many bytes of the pattern
