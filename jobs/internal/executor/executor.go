@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,7 @@ type Executor struct {
 	procs  map[participant.WorkerID]*handle
 	bin    *trees.Bin // where roots are removed, by their paths
 	trials chan trial // capacity 1: the latest, while none runs
+	spread sync.Once  // over the disk of what is in Dir
 	tables tables
 	fences *fences
 	doors  *doors
@@ -230,7 +232,7 @@ func (x *Executor) claim(e participant.DoClaim) error {
 	if listens(e.Worker, &e.Claim.Spec) {
 		x.cfg.Ports.Take(root, wire.WantedPort(e.Worker.Job))
 	}
-	err := makeRoot(&x.cfg, root)
+	err := makeRoot(&x.cfg, &x.spread, root)
 	switch {
 	case err == nil:
 		if r, ok := x.cfg.Runner.(interface{ Warm(group, where string) }); ok {

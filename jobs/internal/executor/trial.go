@@ -57,7 +57,7 @@ func (x *Executor) tryOut() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, x.clean(x.loop.Leaving, root)) }()
-	if err := makeRoot(&x.cfg, root); err != nil {
+	if err := makeRoot(&x.cfg, &x.spread, root); err != nil {
 		return err
 	}
 	spec, err := x.confined(trialName, process.Spec{Root: root, Args: []string{"/bin/true"}, Walltime: claims.TrialTime})

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"zorilla/jobs"
+	"zorilla/jobs/disk"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
@@ -104,10 +106,11 @@ func rootsIn(dir string, node vicinity.ID) (roots map[string]rootKind, err error
 	return roots, nil
 }
 
-// makeRoot makes a worker's own directory.
-func makeRoot(cfg *Config, root string) error {
+// makeRoot makes a worker's own directory; spread is done before the first one.
+func makeRoot(cfg *Config, spread *sync.Once, root string) error {
 	err := os.MkdirAll(cfg.Dir, 0o711) // it is there, unless somebody took it away
 	if err == nil {
+		spread.Do(func() { disk.Spread(cfg.Dir) })
 		err = process.MakeRoot(root, string(cfg.Self.ID))
 	}
 	if err != nil {
