@@ -32,20 +32,39 @@ const (
 // directory's own name is looked up, all else below descriptors. What does not exist is
 // removed already.
 func Remove(path string, pace Pace, last ...string) error {
-	err := Empty(path, pace, last...)
-	if err == nil {
-		err = Empty(path, nil)
-	}
+	err := remove(path, pace, last)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
-	}
-	if err == nil {
-		err = unix.Rmdir(path)
 	}
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return nil
+}
+
+func remove(path string, pace Pace, last []string) error {
+	dir, err := Open(unix.AT_FDCWD, path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	r := Remover{Top: dir, keep: last, pace: pace}
+	if err := r.empty(dir, 0); err != nil {
+		return err
+	}
+	r.keep, r.pace = nil, nil
+	for _, name := range last {
+		if err := r.remove(dir, name, 0); err != nil {
+			return err
+		}
+	}
+	err = unix.Rmdir(path)
+	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) { // something came meanwhile
+		if err = r.empty(dir, 0); err == nil {
+			err = unix.Rmdir(path)
+		}
+	}
+	return err
 }
 
 // Empty removes all that is in a directory, but for the names to keep.
@@ -74,21 +93,23 @@ func (r *Remover) Remove(name string) error { return r.remove(r.Top, name, 0) }
 // empty removes all that is in a directory so far below the top.
 func (r *Remover) empty(dir *os.File, depth int) error {
 	for {
-		found, err := r.pass(dir, depth)
-		if err != nil || !found {
+		more, err := r.pass(dir, depth)
+		if err != nil || !more {
 			return err
 		}
 	}
 }
 
-// pass goes through a directory once. Entries that are removed, or added by
-// moving, may hide others: only a pass that finds nothing is the last one.
-func (r *Remover) pass(dir *os.File, depth int) (found bool, err error) {
+// pass goes through a directory once, and reports whether there may be more in it. Entries
+// that are removed, or added by moving, may hide others that have not been read: if there
+// are too many to be read first, only a pass that finds nothing is the last one.
+func (r *Remover) pass(dir *os.File, depth int) (more bool, err error) {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
 	for {
 		names, err := dir.Readdirnames(removeBatch)
+		whole, moved := !more && len(names) < removeBatch, r.Moved
 		for _, name := range names {
 			if depth == 0 && slices.Contains(r.keep, name) {
 				continue
@@ -96,13 +117,16 @@ func (r *Remover) pass(dir *os.File, depth int) (found bool, err error) {
 			if err := r.remove(dir, name, depth); err != nil {
 				return true, err
 			}
-			found = true
+			more = true
+		}
+		if whole && (err == nil || errors.Is(err, io.EOF)) {
+			return r.Moved > moved, nil
 		}
 		if errors.Is(err, io.EOF) {
-			return found, nil
+			return more, nil
 		}
 		if err != nil {
-			return found, err
+			return more, err
 		}
 	}
 }
@@ -121,6 +145,9 @@ func (r *Remover) remove(dir *os.File, name string, depth int) error {
 	}
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		return err
+	}
+	if unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) == nil { // it was empty, and nothing is mounted there
+		return nil
 	}
 	sub, derr := open(fd, name, true)
 	if errors.Is(derr, unix.EXDEV) {

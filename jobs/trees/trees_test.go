@@ -61,6 +61,25 @@ func fill(t testing.TB, dir string, files int) {
 	}
 }
 
+// More entries than are read before the first of them goes.
+func TestManyInOneDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "root")
+	for _, at := range []string{dir, filepath.Join(dir, "sub")} {
+		if err := os.Mkdir(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i := range removeBatch + 1 {
+			if err := os.Mkdir(filepath.Join(at, fmt.Sprint(i)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := Remove(dir, nil, "7", "8"); err != nil {
+		t.Error(err)
+	}
+	gone(t, dir)
+}
+
 func gone(t testing.TB, dir string) {
 	t.Helper()
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
