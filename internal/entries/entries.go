@@ -11,11 +11,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"strings"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
@@ -49,13 +48,13 @@ func add(path, name string, value []byte, durable bool) error {
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("%s: name %.40q of an entry: want up to %d bytes", path, name, maxName)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := openRaw(path, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT)
 	if err != nil {
 		return err
 	}
 	end, err := endOf(f)
 	if err != nil {
-		return errors.Join(err, f.Close())
+		return errors.Join(err, f.close())
 	}
 	dir := make(chan error, 1)
 	if durable {
@@ -63,37 +62,53 @@ func add(path, name string, value []byte, durable bool) error {
 	} else {
 		dir <- nil
 	}
-	if _, err = f.Write(appendEntry(nil, name, value)); err != nil {
-		_ = f.Truncate(end)
+	if err = f.append(appendEntry(nil, name, value)); err != nil {
+		_ = f.truncate(end)
 	} else if durable {
-		err = f.Sync()
+		err = f.sync()
 	}
-	return errors.Join(err, f.Close(), <-dir)
+	return errors.Join(err, f.close(), <-dir)
 }
 
+// atOnce is how much of a file is read to find its end: all of most files.
+const atOnce = 16 << 10
+
 // endOf returns where the next entry goes, and removes what was cut off there.
-func endOf(f *os.File) (int64, error) {
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return 0, err
-	}
-	var b [head]byte
+func endOf(f *raw) (int64, error) {
+	var part []byte // from an offset on
+	from := int64(0)
 	for at := int64(0); ; {
-		_, err := f.ReadAt(b[:], at)
-		n := binary.BigEndian.Uint32(b[:])
-		switch {
-		case err != nil && !errors.Is(err, io.EOF):
-			return 0, err
-		case err == nil && binary.BigEndian.Uint32(b[4:]) != ^n:
-			return 0, fmt.Errorf("%s: %w: it is damaged", f.Name(), codec.ErrMalformed)
-		case err == nil && at+head+int64(n) <= info.Size():
-			at += head + int64(n)
-		case at < info.Size():
-			return at, f.Truncate(at)
-		default:
-			return at, nil
+		if at+head > f.size {
+			return at, f.cut(at)
 		}
+		if at+head > from+int64(len(part)) {
+			part, from = make([]byte, min(f.size-at, atOnce)), at
+			n, err := f.readAt(part, at)
+			if err != nil {
+				return 0, err
+			}
+			if part = part[:n]; n < head {
+				return at, f.cut(at)
+			}
+		}
+		b := part[at-from:]
+		n := binary.BigEndian.Uint32(b)
+		if binary.BigEndian.Uint32(b[4:]) != ^n {
+			return 0, fmt.Errorf("%s: %w: it is damaged", f.path, codec.ErrMalformed)
+		}
+		if at+head+int64(n) > f.size {
+			return at, f.cut(at)
+		}
+		at += head + int64(n)
 	}
+}
+
+// cut removes what is beyond the last whole entry.
+func (f *raw) cut(end int64) error {
+	if end >= f.size {
+		return nil
+	}
+	return f.truncate(end)
 }
 
 // A File is what a file held when it was read.
@@ -107,15 +122,17 @@ type File struct {
 // Read reads a file of up to limit bytes. That of an entry a bit was flipped shows when
 // a value is asked for.
 func Read(path string, limit int64) (*File, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
+	src, err := openRaw(path, unix.O_RDONLY)
+	switch {
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO), errors.Is(err, fs.ErrInvalid): // a link, a socket, a pipe
+		return nil, invalid(path, limit)
+	case err != nil:
 		return nil, err
+	case src.size > limit:
+		return nil, errors.Join(invalid(path, limit), src.close())
 	}
-	if !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, fmt.Errorf("%s: %w: want a file of at most %d bytes", path, fs.ErrInvalid, limit)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
+	b, err := src.all()
+	if err = errors.Join(err, src.close()); err != nil {
 		return nil, err
 	}
 	f := &File{path: path, values: map[string][]byte{}}
@@ -190,21 +207,20 @@ func Keep(path string, limit int64, names ...string) error {
 
 // Drop takes the values of a name away, in place: it needs no room on the disk.
 func Drop(path, name string) error {
-	b, err := os.ReadFile(path)
+	f, err := openRaw(path, unix.O_RDWR)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
+	b, err := f.all()
 	if err != nil {
-		return err
+		return errors.Join(err, f.close())
 	}
 	nobody := strings.Repeat("-", len(name))
 	_, err = scan(b, func(at int, its string, value []byte) error {
 		if its != name {
 			return nil
 		}
-		_, err := f.WriteAt(appendEntry(nil, nobody, value), int64(at))
-		return err
+		return f.writeAt(appendEntry(nil, nobody, value), int64(at))
 	})
-	return errors.Join(err, f.Close())
+	return errors.Join(err, f.close())
 }

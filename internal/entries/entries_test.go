@@ -3,9 +3,11 @@ package entries_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -68,6 +70,25 @@ func TestLatestOfANameCounts(t *testing.T) {
 	}
 }
 
+// Where the end is, is found however long the entries before it are.
+func TestLongValues(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for n := 16<<10 - 40; n < 16<<10+10; n++ { // around what is read at once
+		add(t, path, "spec", strings.Repeat("s", n))
+		add(t, path, "claim", fmt.Sprint(n))
+		want(t, path, map[string]string{"spec": strings.Repeat("s", n), "claim": fmt.Sprint(n)})
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, info.Size()-1); err != nil {
+		t.Fatal(err)
+	}
+	add(t, path, "mark", "me")
+	want(t, path, map[string]string{"claim": fmt.Sprint(16<<10 + 8), "mark": "me"})
+}
+
 func TestNamesAndFilesThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
@@ -89,6 +110,15 @@ func TestNamesAndFilesThatAreRefused(t *testing.T) {
 	}
 	if _, err := entries.Read(link, limit); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("through a link: %v", err)
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{dir, pipe} {
+		if _, err := entries.Read(other, limit); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%s: %v", other, err)
+		}
 	}
 }
 

@@ -26,7 +26,8 @@ const stopWithin = 5 * time.Second
 // is that of the files; when it ends the removal no process is left, and the root is still
 // one.
 func CleanRoot(root string, pace trees.Pace, keep ...string) error {
-	switch _, err := RootOwner(root); {
+	known := notesOf(root)
+	switch _, err := known.owner(); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case errors.Is(err, ErrCopied):
@@ -37,8 +38,8 @@ func CleanRoot(root string, pace trees.Pace, keep ...string) error {
 	var o order
 	var ended exitRecord
 	// What cannot be read tells of no process: then the record must do.
-	err := load(root, orderEntry, &o)
-	if load(root, exitEntry, &ended) != nil { // it is written when no process is left
+	err := known.load(orderEntry, &o)
+	if known.load(exitEntry, &ended) != nil { // it is written when no process is left
 		if err == nil && o.Spec.Root == root {
 			askToEnd(o)
 		}
@@ -54,6 +55,9 @@ func CleanRoot(root string, pace trees.Pace, keep ...string) error {
 		}
 		o.Groups.Left()
 	}
+	if err == nil && !o.Quota {
+		return cleanFiles(root, pace, keep)
+	}
 	return CleanFiles(root, pace, keep...)
 }
 
@@ -66,6 +70,11 @@ func CleanFiles(root string, pace trees.Pace, keep ...string) error {
 			break
 		}
 	}
+	return cleanFiles(root, pace, keep)
+}
+
+// cleanFiles is CleanFiles where no quota bounds the files.
+func cleanFiles(root string, pace trees.Pace, keep []string) error {
 	if len(keep) == 0 {
 		return trees.Remove(root, pace, entriesFile, markEntry)
 	}

@@ -74,7 +74,11 @@ func MarkRoot(root, owner string) error {
 // RootOwner returns for whom MakeRoot made a directory; "" if that cannot be
 // read any more, or of a version before there were marks. The error is that
 // there is no directory, or wraps ErrNotMade, or ErrCopied, with the owner.
-func RootOwner(root string) (owner string, err error) {
+func RootOwner(root string) (owner string, err error) { return notesOf(root).owner() }
+
+// owner is RootOwner.
+func (n *notes) owner() (string, error) {
+	root := n.root
 	var st unix.Stat_t
 	switch err := unix.Lstat(root, &st); {
 	case err != nil:
@@ -83,7 +87,7 @@ func RootOwner(root string) (owner string, err error) {
 		return "", fmt.Errorf("%s: %w: it is no directory", root, ErrNotMade)
 	}
 	var m mark
-	switch err := load(root, markEntry, &m); {
+	switch err := n.load(markEntry, &m); {
 	case err == nil && !m.copied(root, &st):
 		return m.Owner, nil
 	case err == nil:
@@ -95,7 +99,7 @@ func RootOwner(root string) (owner string, err error) {
 		return "", nil
 	}
 	var o order
-	if load(root, orderEntry, &o) != nil {
+	if n.load(orderEntry, &o) != nil {
 		return "", fmt.Errorf("%s: %w", root, ErrNotMade)
 	}
 	if o.Spec.Root != root {

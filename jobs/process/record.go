@@ -107,16 +107,41 @@ func Note(root, name string, value []byte, durable bool) error {
 // Noted returns the latest value of a name. The error wraps fs.ErrNotExist if there is
 // none, or codec.ErrMalformed if it, or what may be a later one, is damaged: then the value
 // is the latest before that, or nil.
-func Noted(root, name string) ([]byte, error) {
+func Noted(root, name string) ([]byte, error) { return notesOf(root).noted(name) }
+
+// notes is what is known of a worker at one moment.
+type notes struct {
+	root string
+	all  *entries.File
+	err  error
+}
+
+func notesOf(root string) *notes {
 	all, err := entries.Read(filepath.Join(root, entriesFile), maxFile)
-	var b []byte
-	if err == nil {
-		b, err = all.Get(name)
+	return &notes{root, all, err}
+}
+
+// noted is as Noted.
+func (n *notes) noted(name string) (b []byte, err error) {
+	if err = n.err; err == nil {
+		b, err = n.all.Get(name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fromFile(root, name)
+		return fromFile(n.root, name)
 	}
 	return b, err
+}
+
+// load reads what save noted.
+func (n *notes) load(name string, v any) error {
+	b, err := n.noted(name)
+	if err == nil {
+		err = codec.Unmarshal(b, v)
+	}
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", name, n.root, err)
+	}
+	return nil
 }
 
 // fromFile returns what an earlier version noted in a file of its own.
@@ -168,13 +193,4 @@ func keepExit(root string) error {
 }
 
 // load reads what save noted.
-func load(root, name string, v any) error {
-	b, err := Noted(root, name)
-	if err == nil {
-		err = codec.Unmarshal(b, v)
-	}
-	if err != nil {
-		return fmt.Errorf("%s of %s: %w", name, root, err)
-	}
-	return nil
-}
+func load(root, name string, v any) error { return notesOf(root).load(name, v) }

@@ -71,13 +71,20 @@ func (w *worker) receive() {
 		}
 	}
 	why := refused
-	if refused == "" && !w.hasRecord() {
+	var rec exitRecord
+	known := !isClosed(w.left) && load(w.order.Spec.Root, exitEntry, &rec) == nil
+	if !known && refused == "" && !w.hasRecord() {
 		if why = w.awaitEnd(); why == "" { // left
 			return
 		}
 	}
 	_ = os.Remove(w.order.Socket)
-	exit := w.verdict(why, over)
+	exit := rec.Exit
+	if known {
+		w.take(rec)
+	} else {
+		exit = w.verdict(why, over)
+	}
 	w.disconnect()
 	w.finish(exit)
 }
