@@ -69,7 +69,7 @@ func (p *Place) Reserve(worker string) (err error) {
 // surround makes the group around others.
 func (p *Place) surround() error {
 	if err := os.Mkdir(p.Plain, 0o755); err == nil && p.Unified { // another node may have removed it while it was empty
-		if err := errors.Join(enable(p.Plain, p.controllers()), p.limit(p.outer(), p.All, false)); err != nil {
+		if err := errors.Join(enable(p.Plain, p.controllers()), p.limit(p.outer(), p.All, false, false)); err != nil {
 			return err
 		}
 	} else if err != nil && !errors.Is(err, fs.ErrExist) {

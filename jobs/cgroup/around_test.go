@@ -127,7 +127,7 @@ func TestSharesOfJob(t *testing.T) {
 	if _, err := its.New("w/1", Limits{Shares: 4}); err != nil {
 		t.Fatal(err)
 	}
-	if err := its.limit(its.outer(), Limits{}, false); err != nil {
+	if err := its.limit(its.outer(), Limits{}, false, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"cpu.weight", "io.weight"} {

@@ -92,16 +92,19 @@ func begin(t *testing.T, g *Group, args ...string) (pid int, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var fds []int
-	for _, f := range files {
-		fds = append(fds, int(f.Fd()))
-	}
-	door, err := NewDoor(fds)
+	back, err := g.Way().Files()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		_ = f.Close()
+	way := numbersOf(t, back)
+	defer func() {
+		for _, fd := range way {
+			_ = unix.Close(fd)
+		}
+	}()
+	door, err := NewDoor(numbersOf(t, files), way)
+	if err != nil {
+		t.Fatal(err)
 	}
 	defer door.Close()
 	path, err := exec.LookPath(args[0])
@@ -112,6 +115,20 @@ func begin(t *testing.T, g *Group, args ...string) (pid int, err error) {
 	defer runtime.UnlockOSThread()
 	attr := &syscall.ProcAttr{Env: os.Environ(), Sys: &syscall.SysProcAttr{}}
 	return door.Pass(attr.Sys, func() (int, error) { return syscall.ForkExec(path, args, attr) })
+}
+
+// numbersOf returns descriptors of files, and closes the files.
+func numbersOf(t *testing.T, files []*os.File) (fds []int) {
+	t.Helper()
+	for _, f := range files {
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fds = append(fds, fd)
+	}
+	closeAll(files)
+	return fds
 }
 
 func wait(t *testing.T, pid int) syscall.WaitStatus {
@@ -264,6 +281,20 @@ func TestShares(t *testing.T) {
 		}
 		defer p.Kill(fmt.Sprint(shares))
 		groups[shares] = g
+	}
+	for _, shares := range []int{2, 1} { // the group of a worker that is tried again
+		g, err := p.New("again", Limits{Shares: shares})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Remove()
+		file, want := "cpu.shares", int64(cpuShares*shares)
+		if p.Unified {
+			file, want = "cpu.weight", int64(weight*shares)
+		}
+		if got := number(filepath.Join(g.dirs["cpu"], file)); got != want {
+			t.Errorf("%d shares: %s %d, want %d", shares, file, got, want)
+		}
 	}
 	for range runtime.NumCPU() {
 		for shares := range maps.Keys(groups) {

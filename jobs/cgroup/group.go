@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,22 +79,72 @@ func (g *Group) make(l Limits) error {
 	if err := g.place.gather(); err != nil {
 		return err
 	}
+	fresh := true
 	for _, dir := range g.all {
-		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := os.Mkdir(dir, 0o755)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
+		fresh = fresh && err == nil
 	}
-	err := g.place.limit(g.dirs, l, true)
+	err := g.place.limit(g.dirs, l, true, fresh)
 	g.place.weigh(g.share)
 	return err
 }
 
 // Door returns files for NewDoor, in this process or in another one that they are sent
 // to. The caller closes them.
-func (g *Group) Door() ([]*os.File, error) {
-	files, err := g.door(whereabouts)
+func (g *Group) Door() (files []*os.File, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(files)
+			files, err = nil, fmt.Errorf("control group: %w", err)
+		}
+	}()
+	if g.place.Unified {
+		return files, appendFile(&files, g.all[0], unix.O_RDONLY|unix.O_DIRECTORY)
+	}
+	_, dirs := g.hierarchies()
+	for _, dir := range dirs {
+		if err := appendFile(&files, filepath.Join(dir, "tasks"), unix.O_WRONLY); err != nil {
+			return files, err
+		}
+	}
+	if g.plain != "" {
+		err = appendFile(&files, g.plain, unix.O_RDONLY|unix.O_DIRECTORY)
+	}
+	return files, err
+}
+
+// hierarchies are those of version 1 that processes are put into, with the directories
+// there, in an order that is the same for all groups of a place.
+func (g *Group) hierarchies() (controllers, dirs []string) {
+	for _, c := range slices.Sorted(maps.Keys(g.dirs)) {
+		if !slices.Contains(dirs, g.dirs[c]) {
+			controllers, dirs = append(controllers, c), append(dirs, g.dirs[c])
+		}
+	}
+	return controllers, dirs
+}
+
+// A Way leads from the groups of a place back to where this process is: who starts
+// something in one is there no longer than for that. All groups with the same Way have one.
+type Way string
+
+// Way returns that of the group, "" if nobody has to go in: with version 2.
+func (g *Group) Way() Way {
+	if g.place.Unified {
+		return ""
+	}
+	controllers, _ := g.hierarchies()
+	return Way(strings.Join(controllers, " "))
+}
+
+// Files returns what NewDoor needs of a way. The caller closes them.
+func (w Way) Files() ([]*os.File, error) {
+	files, err := w.files(whereabouts)
 	if err != nil { // this process was moved, perhaps
-		files, err = g.door(hierarchies)
+		files, err = w.files(hierarchies)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("control group: %w", err)
@@ -101,51 +152,42 @@ func (g *Group) Door() ([]*os.File, error) {
 	return files, nil
 }
 
-func (g *Group) door(where func() (*mounts, error)) (files []*os.File, err error) {
-	defer func() {
-		if err != nil {
-			for _, f := range files {
-				_ = f.Close()
-			}
-		}
-	}()
-	open := func(path string, flags int) error {
-		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return &os.PathError{Op: "open", Path: path, Err: err}
-		}
-		files = append(files, os.NewFile(uintptr(fd), path))
-		return nil
-	}
-	if g.place.Unified {
-		err = open(g.all[0], unix.O_RDONLY|unix.O_DIRECTORY)
-		return files, err
-	}
+func (w Way) files(where func() (*mounts, error)) (files []*os.File, err error) {
 	at, err := where()
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
-	for c, dir := range g.dirs {
-		if seen[dir] {
-			continue
-		}
-		seen[dir] = true
+	for c := range strings.FieldsSeq(string(w)) {
 		if at.legacy[c] == nil {
-			return files, fmt.Errorf("controller %s: is gone", c)
+			err = fmt.Errorf("controller %s: is gone", c)
+		} else {
+			err = appendFile(&files, filepath.Join(at.legacy[c].own, "tasks"), unix.O_WRONLY)
 		}
-		if err := errors.Join(open(filepath.Join(dir, "tasks"), unix.O_WRONLY), open(filepath.Join(at.legacy[c].own, "tasks"), unix.O_WRONLY)); err != nil {
-			return files, err
+		if err != nil {
+			closeAll(files)
+			return nil, err
 		}
 	}
-	if g.plain != "" {
-		err = open(g.plain, unix.O_RDONLY|unix.O_DIRECTORY)
+	return files, nil
+}
+
+func appendFile(files *[]*os.File, path string, flags int) error {
+	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	return files, err
+	*files = append(*files, os.NewFile(uintptr(fd), path))
+	return nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }
 
 // MaxDoor is how many files a door has at most.
-const MaxDoor = 11
+const MaxDoor = 6
 
 // OutOfMemory returns how many of the group's processes the kernel has killed for want
 // of memory, and whether that was because of the group's own limit.
@@ -231,11 +273,23 @@ func killAll(dir string) {
 	}
 }
 
+// read reads a short file of a group, of which nothing comes later: what os.ReadFile asks
+// the runtime's poller for costs as much again. "" if it is not there.
+func read(file string) string {
+	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 4096)
+	n, _ := unix.Read(fd, b)
+	return string(b[:max(n, 0)])
+}
+
 // numbers reads a file of lines with a name and a number.
 func numbers(file string) map[string]int64 {
-	b, _ := os.ReadFile(file)
 	all := map[string]int64{}
-	for line := range strings.Lines(string(b)) {
+	for line := range strings.Lines(read(file)) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			all[name], _ = strconv.ParseInt(value, 10, 64)
 		}
@@ -245,48 +299,32 @@ func numbers(file string) map[string]int64 {
 
 // number reads a file of one number; 0 if it is not there.
 func number(file string) int64 {
-	b, _ := os.ReadFile(file)
-	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	n, _ := strconv.ParseInt(strings.TrimSpace(read(file)), 10, 64)
 	return n
 }
 
 // Door leads into a group. It belongs to one thread at a time.
 type Door struct {
-	in, out []int // version 1: in turn for each hierarchy
+	in, out []int // version 1: for each hierarchy
 	dir     []int // version 2: one at most
 }
 
-// NewDoor makes one of the descriptors of files of Group.Door, of which it keeps
-// copies.
-func NewDoor(fds []int) (*Door, error) {
-	d := &Door{}
-	if len(fds) == 0 || len(fds) > MaxDoor {
-		return nil, fmt.Errorf("control group: %d descriptors", len(fds))
+// NewDoor makes one of the descriptors of files of Group.Door, which are the door's from
+// then on, and those of the group's Way, which stay the caller's, for as long as there is
+// a door. If it fails all stay the caller's.
+func NewDoor(fds, way []int) (*Door, error) {
+	if len(fds) == 0 || len(fds) > MaxDoor || len(fds) < len(way) || len(fds) > len(way)+1 {
+		return nil, fmt.Errorf("control group: %d descriptors, and %d for the way back", len(fds), len(way))
 	}
-	for i, fd := range fds {
-		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
-		if err != nil {
-			d.Close()
-			return nil, fmt.Errorf("control group: %w", err)
-		}
-		switch {
-		case i == len(fds)-1 && i%2 == 0:
-			d.dir = append(d.dir, copied)
-		case i%2 == 0:
-			d.in = append(d.in, copied)
-		default:
-			d.out = append(d.out, copied)
-		}
-	}
-	return d, nil
+	return &Door{in: fds[:len(way)], out: way, dir: fds[len(way):]}, nil
 }
 
-// Close closes the copies. d may be nil.
+// Close closes it. d may be nil.
 func (d *Door) Close() {
 	if d == nil {
 		return
 	}
-	for _, fd := range slices.Concat(d.in, d.out, d.dir) {
+	for _, fd := range slices.Concat(d.in, d.dir) {
 		_ = unix.Close(fd)
 	}
 	d.in, d.out, d.dir = nil, nil, nil

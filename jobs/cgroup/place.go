@@ -120,7 +120,7 @@ func (p *Place) make() error {
 			}
 		}
 	}
-	return p.limit(p.Dirs, p.All, false)
+	return p.limit(p.Dirs, p.All, false, false)
 }
 
 // again makes the place after it was swept away.
@@ -177,13 +177,16 @@ func (p *Place) Remove() {
 
 // set writes a value to a file of a group, without which a limit would not hold.
 func set(dir, file, value string) error {
-	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	path := filepath.Join(dir, file)
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	defer f.Close()
-	_, err = f.WriteString(value)
-	return err
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(value)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
 }
 
 // The kernel's bounds, and its values of a share.
@@ -198,9 +201,11 @@ const (
 )
 
 // limit sets the limits of a group, by its directories, that of a worker or one around such.
-func (p *Place) limit(dirs map[string]string, l Limits, worker bool) error {
+// One that is fresh has one share as it is.
+func (p *Place) limit(dirs map[string]string, l Limits, worker, fresh bool) error {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	shares, together := int64(max(l.Shares, 1)), worker && p.Together != ""
+	plain := fresh && shares == 1
 	type setting struct {
 		controller, file, value string
 		must                    bool
@@ -218,16 +223,18 @@ func (p *Place) limit(dirs map[string]string, l Limits, worker bool) error {
 		if worker { // others go on
 			add("memory", "memory.oom.group", "1", false)
 		}
-		if !together {
+		if !together && !plain {
 			add("cpu", "cpu.weight", number(min(weight*shares, maxWeight)), false)
 		}
-		add("io", "io.weight", number(min(weight*shares, maxWeight)), false)
+		if !plain {
+			add("io", "io.weight", number(min(weight*shares, maxWeight)), false)
+		}
 	default:
 		if l.Memory > 0 {
 			add("memory", "memory.limit_in_bytes", number(l.Memory), true)
 			add("memory", "memory.memsw.limit_in_bytes", number(l.Memory), false)
 		}
-		if !together {
+		if !together && !plain {
 			add("cpu", "cpu.shares", number(min(cpuShares*shares, maxCPUShares)), false)
 		}
 		add("blkio", bfqWeight, number(min(weight*shares, maxBFQ)), false)

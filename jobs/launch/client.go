@@ -57,6 +57,7 @@ type Launcher struct {
 	answers   map[int]chan report
 	extras    extras
 	closed    bool
+	way       cgroup.Way // the latest that the launcher knows; "" = none
 }
 
 // Ended reports whether the launcher has ended, or is about to.
@@ -152,17 +153,36 @@ func (l *Launcher) Release(number int, c Command) {
 
 // Join has all commands of a number start in a control group.
 func (l *Launcher) Join(number int, g *cgroup.Group) error {
-	files, err := g.Door()
+	door, err := g.Door()
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err = fdpass.Send(l.conn, request{Op: opJoin, Number: number}, files...)
+	if way := g.Way(); way != l.way {
+		back, err := way.Files()
+		if err == nil {
+			err = l.give(request{Op: opWay}, back)
+		}
+		if err != nil {
+			closeAll(door)
+			return err
+		}
+		l.way = way
+	}
+	return l.give(request{Op: opJoin, Number: number}, door)
+}
+
+// give sends files, and closes them. mu is held.
+func (l *Launcher) give(r request, files []*os.File) error {
+	defer closeAll(files)
+	return fdpass.Send(l.conn, r, files...)
+}
+
+func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()
 	}
-	return err
 }
 
 func (l *Launcher) ask(r request) {

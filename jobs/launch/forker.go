@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -99,6 +100,18 @@ func clone(world *World, c *Command, path string, fds []int, door *cgroup.Door) 
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(world.UID), Gid: uint32(world.GID)}
 	}
 	return door.Pass(attr.Sys, func() (int, error) { return syscall.ForkExec(path, c.Args, attr) })
+}
+
+// join has the commands of a number start in a control group, and reports whether it keeps
+// the descriptors that lead there.
+func (l *launcher) join(number int, fds []int) bool {
+	door, err := cgroup.NewDoor(fds, l.way)
+	if err != nil {
+		l.broken = cmp.Or(l.broken, err)
+		return false
+	}
+	l.doors[number] = door
+	return true
 }
 
 // enter makes a directory that of the calling thread.

@@ -36,6 +36,7 @@ type launcher struct {
 	inside  *sandbox.Inside
 	brought map[string]bool      // directories of commands
 	doors   map[int]*cgroup.Door // by the number of commands
+	way     []int                // from the groups that they lead into
 	forker  forker
 
 	writing sync.Mutex // of reports
@@ -110,7 +111,9 @@ func (l *launcher) serve() {
 		if err != nil {
 			return
 		}
-		l.obey(&r, fds)
+		if l.obey(&r, fds) {
+			continue
+		}
 		for _, fd := range fds {
 			_ = unix.Close(fd)
 		}
@@ -246,19 +249,18 @@ func closeOnExec() error {
 	return nil
 }
 
-// obey does what the supervisor asks for.
-func (l *launcher) obey(r *request, fds []int) {
+// obey does what the supervisor asks for, and reports whether it keeps the descriptors.
+func (l *launcher) obey(r *request, fds []int) (keeps bool) {
 	if r.Extra > 0 {
 		l.obeyExtra(r, fds)
-		return
+		return false
 	}
 	switch r.Op {
+	case opWay:
+		l.way = fds // earlier doors keep theirs
+		return true
 	case opJoin:
-		if door, err := cgroup.NewDoor(fds); err == nil {
-			l.doors[r.Number] = door
-		} else if l.broken == nil {
-			l.broken = err
-		}
+		return l.join(r.Number, fds)
 	case opRun:
 		l.run(r, fds)
 	case opSignal:
@@ -279,6 +281,7 @@ func (l *launcher) obey(r *request, fds []int) {
 			l.release(r.Number, r.Command)
 		}
 	}
+	return false
 }
 
 func (l *launcher) tell(r report) {

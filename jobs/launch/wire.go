@@ -64,6 +64,7 @@ type Command struct {
 // The kinds of requests.
 const (
 	opWorld   = "world"
+	opWay     = "way"  // descriptors that lead back from control groups come along: before those
 	opJoin    = "join" // descriptors of the control group of a number's commands come along
 	opRun     = "run"
 	opSignal  = "signal"  // to all processes of a command
