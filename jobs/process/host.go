@@ -119,14 +119,16 @@ func (r *Runner) Warm(group, where string) {
 		return
 	}
 	all.idle = slices.DeleteFunc(all.idle, func(h *host) bool { return isClosed(h.done) })
+	var h *host
 	if len(all.idle) > 0 {
-		return
+		h = all.idle[0] // which may have no launcher yet
+	} else {
+		var err error
+		if h, err = r.spawn(where); err != nil {
+			return // who starts the worker will see that
+		}
+		all.keep(h)
 	}
-	h, err := r.spawn(where)
-	if err != nil {
-		return // who starts the worker will see that
-	}
-	all.keep(h)
 	if slices.Contains(r.Enforces(), Namespaces) {
 		h.sending.Lock()
 		defer h.sending.Unlock()

@@ -36,8 +36,9 @@ func isLauncher() bool {
 }
 
 // childEnv is the whole environment of supervisors and launchers: nothing of the
-// node's.
-func childEnv() []string { return []string{supervisorEnv + "=1", "GOMAXPROCS=4"} }
+// node's. They wait for the kernel more than they compute: what a second processor would
+// take over from the first, and look for in vain, costs more than it saves.
+func childEnv() []string { return []string{supervisorEnv + "=1", "GOMAXPROCS=1"} }
 
 // Main must be called first in the main function of every program that starts
 // workers, and in TestMain of such tests. In a supervisor it does all the
@@ -70,6 +71,7 @@ func Main() {
 type supervisor struct {
 	where     string        // the directory of its workers' roots
 	terminate chan struct{} // closed when all workers are to end
+	left      chan struct{} // closed when no worker comes any more
 	reception *reception
 	keepers   sync.WaitGroup
 
@@ -111,7 +113,7 @@ const (
 
 // supervise is the whole life of a supervisor process.
 func supervise() error {
-	s := &supervisor{where: os.Args[2], terminate: make(chan struct{}), reception: newReception()}
+	s := &supervisor{where: os.Args[2], terminate: make(chan struct{}), left: make(chan struct{}), reception: newReception()}
 	parent := os.Getppid()
 	// Before there is a worker, which nobody would end otherwise.
 	signals := make(chan os.Signal, 1)
@@ -163,6 +165,7 @@ func supervise() error {
 	s.mu.Lock()
 	s.alone = true
 	s.mu.Unlock()
+	close(s.left)
 	s.keepers.Wait()
 	if os.Getppid() != parent { // its node is gone: perhaps for good
 		s.groups.Remove()
@@ -275,13 +278,29 @@ func (k *keeper) leave() {
 		s.world = nil
 	}
 	s.mu.Unlock()
-	if last {
-		w.launcher.Close()
-		if w.wants.Namespaces {
-			go s.prepare()
-		}
-	} else {
+	if !last {
 		w.launcher.Release(k.number, k.commandOf(nil, nil))
+		return
+	}
+	w.launcher.Close()
+	if w.wants.Namespaces {
+		s.keepers.Go(s.prepareSoon)
+	}
+}
+
+// tellFirst is how long the start of a launcher that nobody waits for leaves the processors
+// to those who are to hear how the last worker has ended.
+const tellFirst = 50 * time.Millisecond
+
+// prepareSoon is prepare for workers of which nothing is known yet.
+func (s *supervisor) prepareSoon() {
+	timer := time.NewTimer(tellFirst)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		s.prepare()
+	case <-s.terminate:
+	case <-s.left:
 	}
 }
 
