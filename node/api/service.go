@@ -61,7 +61,8 @@ type Service interface {
 	// Job returns one job.
 	Job(ctx context.Context, job string) (jobs.Status, error)
 	// Await returns the job's status as soon as it differs from what has the
-	// version since (0 = return at once), together with its version.
+	// version since (0 = return at once), together with its version; of a job with many
+	// workers up to 0.2 s later, unless it has ended.
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
 	// Tasks lists tasks of a job that is an array.
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)

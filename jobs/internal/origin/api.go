@@ -33,12 +33,23 @@ func (a *API) Status(id jobs.ID) (st jobs.Status, version uint64, err error) {
 	return st, 0, err
 }
 
+// The status of a job with many workers is dear, and changes with each of them: for so long
+// for each, and at most, changes are gathered before they are told.
+const (
+	gatherFor    = 200 * time.Microsecond
+	gatherAtMost = 200 * time.Millisecond
+)
+
 // Await returns the status of a job of this origin as soon as its version is
-// not since.
+// not since, or soon after that, but its end at once.
 func (a *API) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 	for {
 		changed := a.own.loop.Changes()
 		st, version, err := a.Status(id)
+		if err == nil && version != since && since != 0 && !st.State.Final() {
+			a.gather(ctx, id, min(time.Duration(len(st.Workers))*gatherFor, gatherAtMost))
+			st, version, err = a.Status(id)
+		}
 		if err != nil || version != since || since == 0 {
 			return st, version, err
 		}
@@ -48,6 +59,28 @@ func (a *API) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Status,
 			return st, version, jobs.ErrStopped
 		case <-ctx.Done():
 			return st, version, ctx.Err()
+		}
+	}
+}
+
+// gather waits for so long, or until a job of this origin has ended.
+func (a *API) gather(ctx context.Context, id jobs.ID, most time.Duration) {
+	late := time.NewTimer(most)
+	defer late.Stop()
+	for {
+		changed, over := a.own.loop.Changes(), true
+		_ = a.own.inJob(id, func(j *job) { over = j.Primary.Rec.State.Final() && len(j.Steps) == 0 }) // who is not here is over
+		if over {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return
+		case <-a.own.loop.Stopped.Done():
+			return
+		case <-ctx.Done():
+			return
 		}
 	}
 }

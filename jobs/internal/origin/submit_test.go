@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/journal"
@@ -60,6 +61,25 @@ func TestKeyOfAJobThatIsRefused(t *testing.T) {
 		}
 		if all := h.List(-1); len(all) != 1 {
 			t.Errorf("there are %d jobs", len(all))
+		}
+	})
+}
+
+// Who follows a job of many workers is not told of each of them, but of its end at once.
+func TestChangesAreGathered(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		id := h.submit(jobs.Spec{Args: []string{"wait"}, Min: 500})
+		st, version, err := h.Status(id)
+		answers := 0
+		for ; err == nil && st.State != jobs.Running; answers++ {
+			st, version, err = h.Await(t.Context(), id, version)
+		}
+		if err != nil || answers > 2 {
+			t.Errorf("%d answers until it ran, %v", answers, err)
+		}
+		id = h.submit(jobs.Spec{Args: []string{"say"}, Min: 900})
+		if st := h.await(id); time.Since(st.Ended) > 10*time.Millisecond {
+			t.Errorf("its end was told after %v", time.Since(st.Ended))
 		}
 	})
 }
