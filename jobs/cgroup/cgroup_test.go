@@ -150,6 +150,23 @@ func members(g *Group) map[string]string {
 	return all
 }
 
+// What counts is the scheduler that a disk has, not those that it could have.
+func TestWeighs(t *testing.T) {
+	disks := t.TempDir()
+	for i, c := range []struct {
+		scheduler string
+		want      bool
+	}{{"[none] mq-deadline kyber bfq\n", false}, {"none mq-deadline kyber [bfq]\n", true}} {
+		queue := filepath.Join(disks, fmt.Sprint("sd", i), "queue")
+		if err := errors.Join(os.MkdirAll(queue, 0o755), os.WriteFile(filepath.Join(queue, "scheduler"), []byte(c.scheduler), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if got := weighs(disks); got != c.want {
+			t.Errorf("with %q: %t", c.scheduler, got)
+		}
+	}
+}
+
 // A command is in its group from its beginning on, who starts it is not, and the group
 // goes with the last process.
 func TestDoor(t *testing.T) {

@@ -91,13 +91,20 @@ func Make(name string, all Limits) (Place, error) {
 		return Place{}, fmt.Errorf("%w: %w", ErrNone, err)
 	}
 	if dir, ok := p.Dirs["blkio"]; ok {
-		if _, err := os.Lstat(filepath.Join(dir, bfqWeight)); err != nil { // no disk has a scheduler with weights
+		if _, err := os.Lstat(filepath.Join(dir, bfqWeight)); err != nil || !weighs("/sys/block") {
 			_ = unix.Rmdir(dir)
 			delete(p.Dirs, "blkio")
 		}
 	}
 	mounts.sweepFormer(&p, prefix+name)
 	return p, nil
+}
+
+// weighs reports whether a disk has a scheduler with weights: the file for them is there
+// as soon as the kernel has one, and a group in a hierarchy costs each worker a quarter.
+func weighs(disks string) bool {
+	all, _ := filepath.Glob(filepath.Join(disks, "*", "queue", "scheduler"))
+	return slices.ContainsFunc(all, func(file string) bool { return strings.Contains(read(file), "[bfq]") })
 }
 
 // IsZero reports whether there are no groups.
@@ -237,7 +244,9 @@ func (p *Place) limit(dirs map[string]string, l Limits, worker, fresh bool) erro
 		if !together && !plain {
 			add("cpu", "cpu.shares", number(min(cpuShares*shares, maxCPUShares)), false)
 		}
-		add("blkio", bfqWeight, number(min(weight*shares, maxBFQ)), false)
+		if !plain {
+			add("blkio", bfqWeight, number(min(weight*shares, maxBFQ)), false)
+		}
 	}
 	if l.Processes > 0 {
 		add("pids", "pids.max", strconv.Itoa(l.Processes), true)
