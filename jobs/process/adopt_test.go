@@ -363,6 +363,16 @@ func TestOriginIsSilent(t *testing.T) {
 	}
 }
 
+// A worker that is of no use without its node, or origin, has a grace of its own.
+func TestGraceOfAWorker(t *testing.T) {
+	spec := script(t, "trap '' TERM; echo ready; while :; do sleep 1000; done")
+	spec.OrphanLimit, spec.Grace = 100*time.Millisecond, 10*time.Millisecond
+	w := start(t, Config{Grace: time.Hour}, spec)
+	if e := await(t, w); e.Cause != Orphaned || e.Code != 137 {
+		t.Errorf("%+v", e)
+	}
+}
+
 // A node may die at any moment of a start: what it has made by then is named in
 // the root, where its next life finds it.
 func TestSocketIsWrittenDownBeforeItIsMade(t *testing.T) {

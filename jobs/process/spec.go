@@ -44,6 +44,9 @@ type Spec struct {
 	Shares    int           `json:"shares"`               // parts of the processors that it gets beside other workers, if they can be told out; 0 = 1
 	Walltime  time.Duration `json:"walltime"`             // 0 = unlimited
 	NodeLimit time.Duration `json:"node_limit"`           // ends the worker so long after its node is gone; 0 = 30 s
+	// Grace is the time between SIGTERM and SIGKILL when a limit ends the worker, or its
+	// machine; 0 = that of the node.
+	Grace time.Duration `json:"grace,omitempty"`
 	// OrphanLimit ends the worker so long after Worker.Heard was called last,
 	// or after its start; 0 = never.
 	OrphanLimit time.Duration `json:"orphan_limit,omitempty"`

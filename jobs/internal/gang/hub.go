@@ -168,6 +168,17 @@ func (h *Hub) Tick(now time.Time) (news bool) {
 	return news
 }
 
+// Next is how long to wait before Tick, or Over, can find out something.
+func (h *Hub) Next(now time.Time) time.Duration {
+	wait := Hold / 2
+	for _, n := range h.nodes {
+		if h.lost == "" && !n.done && !n.heard.IsZero() {
+			wait = min(wait, n.heard.Add(Silence+time.Millisecond).Sub(now))
+		}
+	}
+	return max(wait, 10*time.Millisecond)
+}
+
 // Over reports whether nobody has to be told of the gang any more.
 func (h *Hub) Over(now time.Time) bool {
 	return !h.over.IsZero() && (h.ended() || now.Sub(h.over) > Linger)

@@ -142,11 +142,9 @@ func (k *Keeper) Forget(job jobs.ID) {
 
 // watch looks who is silent, until nobody needs the hub any more.
 func (k *Keeper) watch(ctx context.Context, id wire.Gang, h *hub) {
-	tick := time.NewTicker(Hold / 2)
-	defer tick.Stop()
-	for {
+	for wait := Hold / 2; ; {
 		select {
-		case <-tick.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return
 		}
@@ -159,6 +157,7 @@ func (k *Keeper) watch(ctx context.Context, id wire.Gang, h *hub) {
 		if over {
 			delete(k.hubs, id)
 		}
+		wait = h.core.Next(now)
 		k.mu.Unlock()
 		if over {
 			return
@@ -253,7 +252,7 @@ func (k *Keeper) beats(ctx context.Context, id wire.Gang, m *member) {
 		for i, r := range ranks {
 			links[i] = m.links[r]
 		}
-		late := m.late
+		late, patience := m.late, m.core.Patience(time.Now())
 		k.mu.Unlock()
 		for _, l := range links {
 			_ = l.Pass(pass) // who has ended is seen by Follow
@@ -267,6 +266,9 @@ func (k *Keeper) beats(ctx context.Context, id wire.Gang, m *member) {
 		pause := again
 		if a.Gone {
 			pause = Hold
+		}
+		if !b.Done { // what the silence of the hub means is then found out at once
+			pause = min(pause, patience)
 		}
 		if (err != nil || a.Gone) && !late {
 			select {
