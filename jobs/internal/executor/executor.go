@@ -107,6 +107,8 @@ func (x *Executor) Execute(e participant.Effect) {
 				proc.Stop(e.Grace)
 			})
 		}
+	case participant.DoPart:
+		x.parallel.parted(e)
 	case participant.DoTry:
 		x.spawn(func() func(time.Time) {
 			trouble := x.try(e.Since)

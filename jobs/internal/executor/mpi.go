@@ -187,8 +187,8 @@ func (x *parallel) gangs() *gang.Keeper {
 			// That the loop has ended does not say that it is gone.
 			return !x.loop.Call(func() { has = x.part.Has(id) }) || has
 		},
-		Lost: func(id wire.Gang, why string) {
-			x.loop.Post(func() { x.part.GangLost(time.Now(), id, why) })
+		Lost: func(id wire.Gang, why string, failed bool) {
+			x.loop.Post(func() { x.part.GangLost(time.Now(), id, why, failed) })
 		},
 	}
 }
@@ -199,9 +199,25 @@ func (x *parallel) meet(proc process.Worker, c *participant.ClaimRecord, again b
 	if !ok || !c.Spec.MPI {
 		return
 	}
+	if r, ok := x.member(c); ok {
+		r.Link, r.Again = m.Barriers(), again
+		x.loop.Go(x.Gangs.Follow(x.loop.Stopped, r))
+	}
+}
+
+// parted tells the gang of a rank how that has ended.
+func (x *parallel) parted(e participant.DoPart) {
+	if r, ok := x.member(&e.Claim); ok {
+		r.Again = e.Again
+		x.Gangs.Left(x.loop.Stopped, r, e.Why, e.Failed)
+	}
+}
+
+// member says which rank of which gang a worker is, if its START names it.
+func (x *parallel) member(c *participant.ClaimRecord) (r gang.Rank, ok bool) {
 	start := c.Start.OfReplica(&c.Spec, c.Rank)
 	rank, replica := c.Spec.RankOf(c.Rank)
-	r := gang.Rank{Gang: wire.Gang{Job: c.Job, Replica: replica, Epoch: c.Start.Epoch}, Rank: rank, Link: m.Barriers(), Again: again}
+	r = gang.Rank{Gang: wire.Gang{Job: c.Job, Replica: replica, Epoch: c.Start.Epoch}, Rank: rank}
 	for _, h := range start.Hosts {
 		if slices.Contains(h.Ranks, 0) {
 			r.Nodes = slices.Insert(r.Nodes, 0, h.Node)
@@ -212,7 +228,5 @@ func (x *parallel) meet(proc process.Worker, c *participant.ClaimRecord, again b
 			r.Local = h.Ranks
 		}
 	}
-	if len(r.Nodes) > 0 && slices.Contains(r.Local, rank) {
-		x.loop.Go(func() { x.Gangs.Follow(x.loop.Stopped, r) })
-	}
+	return r, len(r.Nodes) > 0 && slices.Contains(r.Local, rank)
 }

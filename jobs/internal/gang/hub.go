@@ -19,6 +19,7 @@ type Hub struct {
 	puts   []pmi.Put // before it
 	told   bool      // puts are known: the barrier was passed here
 	lost   string
+	failed bool      // that is a rank that has failed
 	over   time.Time // since when; zero = it is not
 	again  bool      // this is a later life of its node
 	since  time.Time // when ranks waited first for a node that has none any more; zero = they do not
@@ -61,8 +62,8 @@ func (h *Hub) Beat(now time.Time, from vicinity.ID, b *wire.Beat) (news bool) {
 	n.sent, n.waits, n.puts = b.Sent, b.Waits, b.Puts
 	news = b.Done && !n.done
 	n.done = n.done || b.Done
-	if b.Lost != "" {
-		news = h.lose(now, b.Lost) || news
+	if b.Lost != "" && h.lose(now, b.Lost) {
+		h.failed, news = b.Failed, true
 	}
 	if b.Passed > h.passed { // an earlier life of the hub has told some of that
 		h.passed, h.puts, h.told, news = b.Passed, nil, false, true
@@ -125,7 +126,7 @@ func (h *Hub) Lost() string { return h.lost }
 // Answer returns what a node is to be told that has sent this beat last, and whether that
 // is anything.
 func (h *Hub) Answer(b *wire.Beat) (a wire.BeatAnswer, news bool) {
-	a.Passed, a.Lost = h.passed, h.lost
+	a.Passed, a.Lost, a.Failed = h.passed, h.lost, h.failed
 	switch {
 	case b.Waits == 0 || b.Waits != h.passed:
 	case h.told:

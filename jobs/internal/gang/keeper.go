@@ -19,8 +19,9 @@ type Keeper struct {
 	Name func(vicinity.ID) string // what people call a node
 	// Send asks another node, and checks its answer.
 	Send func(ctx context.Context, to vicinity.ID, b *wire.Beat) (wire.BeatAnswer, error)
-	// Lost is told, once, why a gang cannot go on whose ranks run here.
-	Lost func(id wire.Gang, why string)
+	// Lost is told, once, why a gang cannot go on whose ranks run here, and whether a rank
+	// has failed, of which its origin hears.
+	Lost func(id wire.Gang, why string, failed bool)
 
 	// Has reports whether rank 0 of a gang is at this node, or will be. It may take its time.
 	Has func(id wire.Gang) bool
@@ -71,18 +72,36 @@ type Rank struct {
 	Again bool          // it is one of an earlier life of this node
 }
 
-// Follow goes with a rank until it has ended, or ctx.
-func (k *Keeper) Follow(ctx context.Context, r Rank) {
+// Follow begins to go with a rank, before which Left must not be called. What it returns
+// goes on with that, until the rank has ended, or ctx.
+func (k *Keeper) Follow(ctx context.Context, r Rank) (rest func()) {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	m := k.join(ctx, &r)
 	m.links[r.Rank] = r.Link
-	if r.Link == nil && m.core.Ended(r.Rank) {
+	if r.Link == nil {
+		m.core.Ended(r.Rank)
+		return func() {}
+	}
+	m.core.Begun(r.Rank)
+	return func() { k.follow(ctx, &r, m) }
+}
+
+// Left says that the process of a rank has ended, and why that ends the gang, or "", and
+// whether its program has failed: see [Member.Left].
+func (k *Keeper) Left(ctx context.Context, r Rank, why string, failed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m := k.members[r.Gang]
+	if m == nil && r.Again { // no other rank of the gang is back
+		m = k.join(ctx, &r)
+	}
+	if m != nil && m.core.Left(r.Rank, why, failed) {
 		m.urge()
 	}
-	k.mu.Unlock()
-	if r.Link == nil {
-		return
-	}
+}
+
+func (k *Keeper) follow(ctx context.Context, r *Rank, m *member) {
 	stop := context.AfterFunc(ctx, func() { _ = r.Link.Close() })
 	defer stop()
 	for {
@@ -93,7 +112,7 @@ func (k *Keeper) Follow(ctx context.Context, r Rank) {
 		case err == nil:
 			news = m.core.Waits(r.Rank, b)
 		case ctx.Err() == nil:
-			news = m.core.Ended(r.Rank)
+			m.core.Ended(r.Rank)
 		}
 		if news {
 			m.urge()
@@ -222,11 +241,12 @@ func (k *Keeper) beats(ctx context.Context, id wire.Gang, m *member) {
 		delete(k.members, id)
 		k.mu.Unlock()
 	}()
-	var done time.Time
-	for lost := false; ctx.Err() == nil; {
+	var done, lost time.Time
+	for ctx.Err() == nil {
 		k.mu.Lock()
 		m.core.Tick(time.Now())
-		b, why := m.core.Beat(), m.core.Lost()
+		why, failed := m.core.Lost()
+		b := m.core.Beat()
 		b.Sent = time.Now().UnixNano()
 		var round context.Context
 		round, m.kick = context.WithTimeout(ctx, m.core.Patience(time.Now()))
@@ -236,9 +256,9 @@ func (k *Keeper) beats(ctx context.Context, id wire.Gang, m *member) {
 			m.kick = nil
 		}
 		k.mu.Unlock()
-		if why != "" && !lost {
-			lost = true
-			k.Lost(id, why)
+		if why != "" && lost.IsZero() {
+			lost = time.Now()
+			k.Lost(id, why, failed)
 		}
 		a, err := k.ask(round, m.hub, &b)
 		cancel()
@@ -260,14 +280,17 @@ func (k *Keeper) beats(ctx context.Context, id wire.Gang, m *member) {
 		if b.Done && done.IsZero() {
 			done = time.Now()
 		}
-		if lost || b.Done && (err == nil || time.Since(done) > Linger) {
+		switch {
+		case !lost.IsZero() && (err == nil || time.Since(lost) > Linger):
+			return
+		case b.Done && (err == nil || time.Since(done) > Linger):
 			return
 		}
 		pause := again
 		if a.Gone {
 			pause = Hold
 		}
-		if !b.Done { // what the silence of the hub means is then found out at once
+		if !b.Done && lost.IsZero() { // what the silence of the hub means is then found out at once
 			pause = min(pause, patience)
 		}
 		if (err != nil || a.Gone) && !late {

@@ -39,6 +39,8 @@ type world struct {
 	cut     map[vicinity.ID]bool
 	gone    map[vicinity.ID]bool // nodes that have nothing of the gang any more
 	lost    map[vicinity.ID]string
+	failed  map[vicinity.ID]bool // that is because a rank has failed
+	codes   map[int]int          // with which ranks end, if not 0
 	servers []*pmi.Server
 	conns   map[int]net.Conn // of ranks
 }
@@ -46,7 +48,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64, nodes, each int) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &world{t: t, ctx: ctx, lives: make([]context.Context, nodes), ends: make([]context.CancelFunc, nodes), draw: rand.New(rand.NewPCG(seed, 0)), id: wire.Gang{Job: wiretest.Job, Epoch: 1},
-		cut: map[vicinity.ID]bool{}, gone: map[vicinity.ID]bool{}, lost: map[vicinity.ID]string{}, conns: map[int]net.Conn{}}
+		cut: map[vicinity.ID]bool{}, gone: map[vicinity.ID]bool{}, lost: map[vicinity.ID]string{}, failed: map[vicinity.ID]bool{}, codes: map[int]int{}, conns: map[int]net.Conn{}}
 	for n := range nodes {
 		w.nodes = append(w.nodes, jobtest.Node(n))
 		w.ranks = append(w.ranks, nil)
@@ -74,10 +76,10 @@ func (w *world) start(n int) {
 		Send: func(ctx context.Context, to vicinity.ID, b *wire.Beat) (wire.BeatAnswer, error) {
 			return w.send(ctx, id, to, b)
 		},
-		Lost: func(_ wire.Gang, why string) {
+		Lost: func(_ wire.Gang, why string, failed bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.lost[id] = why
+			w.lost[id], w.failed[id] = why, failed
 			for _, rank := range w.ranks[n] { // as the node ends them
 				_ = w.conns[rank].Close()
 			}
@@ -143,8 +145,17 @@ func (w *world) follow(n, rank int, again bool) {
 	w.mu.Lock()
 	k, ctx := w.keepers[n], w.lives[n]
 	w.mu.Unlock()
-	k.Follow(ctx, Rank{Gang: w.id, Rank: rank, Nodes: w.nodes, Local: w.ranks[n], Link: pmi.NewLink(theirs), Again: again})
+	r := Rank{Gang: w.id, Rank: rank, Nodes: w.nodes, Local: w.ranks[n], Link: pmi.NewLink(theirs), Again: again}
+	k.Follow(ctx, r)()
 	theirs.Close()
+	if ctx.Err() != nil {
+		return
+	}
+	why := ""
+	if code := w.codes[rank]; code != 0 {
+		why = fmt.Sprint("it ended with ", code)
+	}
+	k.Left(ctx, r, why, why != "")
 }
 
 // run runs a program for each rank, and returns when all have ended.
@@ -336,10 +347,11 @@ func TestNodeDoesNotBegin(t *testing.T) {
 		}
 	}
 	m := NewMember(now, id, []int{1}, "node 0")
-	if m.Tick(now.Add(First)); m.Lost() != "" {
-		t.Errorf("too early: %s", m.Lost())
+	lost := func() string { why, _ := m.Lost(); return why }
+	if m.Tick(now.Add(First)); lost() != "" {
+		t.Errorf("too early: %s", lost())
 	}
-	if m.Tick(now.Add(First + 1)); m.Lost() == "" {
+	if m.Tick(now.Add(First + 1)); lost() == "" {
 		t.Error("a hub that does not begin is waited for")
 	}
 }

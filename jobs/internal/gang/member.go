@@ -18,6 +18,7 @@ type Member struct {
 	ranks  map[int]*rank
 	passed int
 	lost   string
+	failed bool      // that is a rank that has failed
 	began  time.Time
 	heard  time.Time // when the hub answered last; zero = never
 	alone  bool      // the ranks of the hub have ended, and it is gone
@@ -29,7 +30,8 @@ type rank struct {
 	waits int  // the latest barrier that it has come to
 	open  bool // it has not passed that
 	puts  []pmi.Put
-	ended bool
+	ended bool // it meets nobody any more
+	left  bool // and how its process ended is known
 }
 
 // NewMember returns what a node begins with that runs these ranks.
@@ -63,18 +65,38 @@ func (m *Member) behind() (barrier int) {
 	return 0
 }
 
-// Ended says that a rank has ended, and reports whether that is to be told.
-func (m *Member) Ended(r int) (news bool) {
+// Begun says that a rank begins, perhaps once more since it could not be started.
+func (m *Member) Begun(r int) {
+	if k := m.ranks[r]; k != nil {
+		*k = rank{}
+	}
+}
+
+// Ended says that a rank meets nobody any more: how its process ended is not known yet.
+func (m *Member) Ended(r int) {
 	if k := m.ranks[r]; k != nil {
 		k.ended = true
 	}
-	return m.Done()
+}
+
+// Left says that the process of a rank has ended, and why the gang cannot go on without
+// it, if that is so; failed = its program has failed. It reports whether that is to be told.
+func (m *Member) Left(r int, why string, failed bool) (news bool) {
+	k := m.ranks[r]
+	if k == nil {
+		return false
+	}
+	k.ended, k.left = true, true
+	if why != "" && m.lost == "" {
+		m.lost, m.failed = plain.OneLine(why), failed
+	}
+	return m.Done() || why != ""
 }
 
 // Done reports whether all ranks at this node have ended.
 func (m *Member) Done() bool {
 	for _, k := range m.ranks {
-		if !k.ended {
+		if !k.left {
 			return false
 		}
 	}
@@ -117,7 +139,7 @@ func (m *Member) deserted() string {
 
 // Beat is what to tell the hub now.
 func (m *Member) Beat() wire.Beat {
-	b := wire.Beat{Gang: m.id, Passed: m.passed, Done: m.Done(), Lost: m.lost}
+	b := wire.Beat{Gang: m.id, Passed: m.passed, Done: m.Done(), Lost: m.lost, Failed: m.failed}
 	if n := m.behind(); n > 0 {
 		b.Passed, b.Waits = n-1, n
 	} else if m.meets() {
@@ -136,8 +158,8 @@ func (m *Member) Answered(now time.Time, b *wire.Beat, a *wire.BeatAnswer) (p pm
 		return p, nil
 	}
 	m.heard = now
-	if a.Lost != "" {
-		m.lose(a.Lost)
+	if a.Lost != "" && m.lose(a.Lost) {
+		m.failed = a.Failed
 	}
 	m.passed = max(m.passed, a.Passed)
 	if b.Waits == 0 || a.Passed != b.Waits {
@@ -186,11 +208,13 @@ func (m *Member) Patience(now time.Time) time.Duration {
 	return max(until.Sub(now), 0) + time.Millisecond
 }
 
-func (m *Member) lose(why string) {
-	if m.lost == "" && !m.Done() {
-		m.lost = plain.OneLine(why)
+func (m *Member) lose(why string) bool {
+	if m.lost != "" || m.Done() {
+		return false
 	}
+	m.lost = plain.OneLine(why)
+	return true
 }
 
-// Lost returns why the gang cannot go on, or "".
-func (m *Member) Lost() string { return m.lost }
+// Lost returns why the gang cannot go on, or "", and whether that is a rank that failed.
+func (m *Member) Lost() (why string, failed bool) { return m.lost, m.failed }

@@ -9,8 +9,8 @@ import (
 	"zorilla/vicinity"
 )
 
-// What a participant has its executor do. Each but DoEnd, DoAck, DoCancelWork and
-// DoForgetWork ends with a call of one of the participant's methods.
+// What a participant has its executor do. Each but DoEnd, DoPart, DoAck, DoCancelWork
+// and DoForgetWork ends with a call of one of the participant's methods.
 type (
 	// DoFetch brings the inputs of a job here: Fetched. Known says that an earlier
 	// life of this node may have had them.
@@ -51,6 +51,15 @@ type (
 	DoTry struct {
 		Worker WorkerID
 		Since  time.Time // a trial that began later will do
+	}
+	// DoPart tells the gang of an MPI program that a rank has ended, and why it cannot go on
+	// without, or "".
+	DoPart struct {
+		Worker WorkerID
+		Claim  ClaimRecord
+		Why    string
+		Failed bool // the program has failed, of which the origin hears
+		Again  bool // this life of the node did not see the rank run
 	}
 	// DoGather stores a worker's output files: Gathered.
 	DoGather struct {
@@ -96,6 +105,7 @@ func (DoRun) ofParticipant()        {}
 func (DoAdopt) ofParticipant()      {}
 func (DoEnd) ofParticipant()        {}
 func (DoTry) ofParticipant()        {}
+func (DoPart) ofParticipant()       {}
 func (DoGather) ofParticipant()     {}
 func (DoPark) ofParticipant()       {}
 func (DoRemove) ofParticipant()     {}

@@ -1,6 +1,8 @@
 package participant
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -93,6 +95,7 @@ func (p *Participant) NeverBegun(now time.Time, id WorkerID) {
 // Gone tells why a worker cannot be adopted.
 func (p *Participant) Gone(now time.Time, id WorkerID, why string) {
 	_, k := p.of(id)
+	k.part(now, why, false)
 	k.lose(now, why)
 }
 
@@ -107,14 +110,22 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 		k.unstarted(now, exit.Detail, since)
 		return
 	case k.lost != "" && !(k.work.Spec.MPI && !k.wanted(WantDrop) && exit.Code != 0 && (exit.Cause == process.Exited || exit.Cause == process.Signalled)):
+		k.part(now, k.lost, false)
 		k.lose(now, k.lost)
 		return
 	case exit.Cause == process.Lost || exit.Cause == process.Orphaned:
+		k.part(now, exit.Detail, false)
 		k.lose(now, exit.Detail)
 		return
 	case exit.Cause == process.Stopped && !k.wanted(WantStop) && !noted:
+		k.part(now, "its machine stopped it", false)
 		k.lose(now, "its machine stopped it")
 		return
+	}
+	if exit.Code == 0 || exit.Cause == process.Stopped {
+		k.part(now, "", false)
+	} else {
+		k.part(now, cmp.Or(exit.Detail, fmt.Sprint("ended with ", exit.Code)), true)
 	}
 	p.Claims.Began()
 	if p.Leaving > 0 { // perhaps its files would not all be stored in time: the next life does that

@@ -232,28 +232,6 @@ func (p *Participant) EvictAll(now time.Time, why string) {
 	}
 }
 
-// GangLost ends the workers here that are ranks of a parallel program which cannot go on.
-func (p *Participant) GangLost(now time.Time, id wire.Gang, why string) {
-	w := p.Works[id.Job]
-	if w == nil {
-		return
-	}
-	for _, k := range slices.Clone(w.Workers) {
-		if _, replica := w.Spec.RankOf(k.Rank); replica == id.Replica && k.start != nil && k.start.Epoch == id.Epoch {
-			k.evict(now, why)
-		}
-	}
-}
-
-// Has reports whether something of rank 0 of a gang's copy is here, of whatever start.
-func (p *Participant) Has(id wire.Gang) bool {
-	w := p.Works[id.Job]
-	return w != nil && slices.ContainsFunc(w.Workers, func(k *Worker) bool {
-		rank, replica := w.Spec.RankOf(k.Rank)
-		return rank == 0 && replica == id.Replica
-	})
-}
-
 // Leave begins to stop the node: nothing is started any more, and what is here goes
 // on without it, for so long, of which the origins are told.
 func (p *Participant) Leave(now time.Time, away time.Duration) {

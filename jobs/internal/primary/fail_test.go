@@ -324,3 +324,15 @@ func (c *talk) tells(want map[int]string) {
 		}
 	}
 }
+
+// Ranks of an MPI program are stopped by their nodes when another one fails: the job ends as
+// that one did, also if it is heard of last.
+func TestRanksThatAreStoppedBeforeTheFailure(t *testing.T) {
+	c := running(t, jobs.Spec{Min: 4, Max: 4, Access: jobs.Access{MPI: true}})
+	c.exits(1, wiretest.RA(0, 1), 143, process.Stopped)
+	c.exits(2, wiretest.RA(2, 1), 143, process.Stopped)
+	c.exits(2, wiretest.RA(3, 1), 137, process.Stopped)
+	c.state(jobs.Running, -1)
+	c.exits(1, wiretest.RA(1, 1), 7, process.Exited)
+	c.state(jobs.Failed, 7)
+}

@@ -296,3 +296,21 @@ func TestOnlyGangsHaveReplicas(t *testing.T) {
 		}
 	}
 }
+
+// The other ranks of a copy that failed were stopped by their nodes: when the last copy fails
+// so has the job, and one that goes on may still win.
+func TestCopiesThatAreStoppedWithTheirGang(t *testing.T) {
+	for code, want := range map[int]jobs.State{9: jobs.Failed, 0: jobs.Completed} {
+		c := newCopies(t, func(s *jobs.Spec) { s.MPI = true })
+		c.exits(1, wiretest.RA(0, 1), 143, process.Stopped) // it is heard of first
+		c.exits(1, wiretest.RA(1, 1), 7, process.Exited)
+		c.state(jobs.Running, -1)
+		c.exits(2, wiretest.RA(2, 1), code, process.Exited)
+		if code == 0 {
+			c.exits(2, wiretest.RA(3, 1), 0, process.Exited)
+		} else {
+			c.exits(2, wiretest.RA(3, 1), 143, process.Stopped)
+		}
+		c.state(want, code)
+	}
+}

@@ -60,6 +60,7 @@ func (r *Record) Hopeless(rank int) (dead, failed bool) {
 		case k.State == jobs.WorkerLost:
 		case k.State == jobs.WorkerEnded && BadExit(k.Exit):
 			failed = true
+		case k.State == jobs.WorkerEnded && !Succeeded(k.Exit): // with another rank of its copy
 		default:
 			dead = false
 		}

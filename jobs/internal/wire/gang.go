@@ -28,6 +28,9 @@ type (
 		Puts  []pmi.Put `json:"puts,omitempty"`
 		Done  bool      `json:"done,omitempty"` // all of its ranks have ended
 		Lost  string    `json:"lost,omitempty"` // why the gang cannot go on
+		// Failed: because a rank has failed, of which the origin of the job hears: the others
+		// end as if it had stopped them.
+		Failed bool `json:"failed,omitempty"`
 	}
 
 	// BeatAnswer answers it, at once if there is something to tell.
@@ -35,6 +38,7 @@ type (
 		Passed int       `json:"passed,omitempty"` // all ranks may pass this barrier
 		Puts   []pmi.Put `json:"puts,omitempty"`   // what all of them have put before it, if the node has not passed it
 		Lost   string    `json:"lost,omitempty"`   // why the gang cannot go on
+		Failed bool      `json:"failed,omitempty"` // as in a beat
 		// Gone: the node has no ranks of the gang any more, nor knows of it, since it was started
 		// again after they had ended.
 		Gone bool `json:"gone,omitempty"`
