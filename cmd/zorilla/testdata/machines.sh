@@ -36,6 +36,28 @@ gone() {
 	done
 	echo "$1: all ranks are gone after $(($(date +%s%3N) - since)) ms"
 }
+now() { date +%s%3N; }
+# soon NAME SINCE: until no rank is left, wherever; verdict is whether that took two seconds
+# since a time, took how long.
+soon() {
+	while pgrep -x $1 >/dev/null; do
+		[ $(($(now) - $2)) -lt 30000 ] || { echo "ranks go on: $(ps -eo pid,ppid,args | grep "[.]/$1")"; zorilla status last; cat net/*.log; exit 1; }
+		sleep 0.02
+	done
+	took=$(($(now) - $2))
+	verdict=late
+	[ $took -gt 2000 ] || verdict='gone in time'
+	echo "$1: all ranks are gone after $took ms"
+}
+# row WORD...: runs fail WORD..., which sets code and calls soon; once more if that was late, as
+# it may be where others have the processors.
+row() {
+	fail "$@"
+	[ "$verdict" != late ] || { echo "late: $*: $took ms"; three; fail "$@"; }
+	echo "$@: $code, $verdict"
+}
+# clean: until nothing is left of any job, in work directories and in shared memory.
+clean() { until_ '^left:$' sh -c 'echo left: $(find net/*/work -mindepth 1 -maxdepth 1) $(ls /dev/shm | grep -E "vader_segment.node[123]|ucx_shm|mpich")'; }
 mkdir -p -m 711 net
 export ZORILLA_STATE=$PWD/net/1
 node 1; node 2; node 3

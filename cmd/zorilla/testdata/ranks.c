@@ -1,10 +1,15 @@
-/* ranks WHAT: adds up all ranks, and ends as it is told. */
+/* ranks WHAT: adds up all ranks, and ends as it is told. Rank 1 says when it fails, in
+ * milliseconds of the clock. A deaf rank waits for its neighbour, does not heed SIGTERM, and ends
+ * with 7 by SIGUSR1. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+static void quit(int number) { _exit(number == SIGUSR1 ? 7 : 1); }
 
 int main(int argc, char **argv)
 {
@@ -26,8 +31,25 @@ int main(int argc, char **argv)
 		MPI_Finalize();
 		return 0;
 	}
+	if (argc > 2 && strcmp(argv[1], "env") == 0) {
+		if (rank == 0)
+			printf("%s", getenv(what)), fflush(stdout);
+		MPI_Finalize();
+		return 0;
+	}
+	if (strcmp(what, "deaf") == 0) {
+		signal(SIGTERM, SIG_IGN), signal(SIGUSR1, quit);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
 	if (rank == 0)
 		puts("begun"), fflush(stdout);
+	if (strcmp(what, "deaf") == 0)
+		MPI_Recv(&none, 1, MPI_INT, (rank + 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (rank == 1 && strcmp(what, "wait") != 0) {
+		struct timespec now;
+		clock_gettime(CLOCK_REALTIME, &now);
+		printf("fails at %lld\n", now.tv_sec * 1000LL + now.tv_nsec / 1000000), fflush(stdout);
+	}
 	if (rank == 1 && strcmp(what, "exit") == 0)
 		_exit(7);
 	if (rank == 1 && strcmp(what, "zero") == 0)
