@@ -18,7 +18,7 @@ type Member struct {
 	ranks  map[int]*rank
 	passed int
 	lost   string
-	failed bool      // that is a rank that has failed
+	failed bool // that is a rank that has failed
 	began  time.Time
 	heard  time.Time // when the hub answered last; zero = never
 	alone  bool      // the ranks of the hub have ended, and it is gone
