@@ -102,7 +102,8 @@ func (r Rank) openMPI(env map[string]string) {
 		env["OMPI_MCA_btl_tcp_if_include"] = r.Address.Masked().String()
 		env["OMPI_MCA_oob_tcp_if_include"] = r.Address.Masked().String()
 	}
-	// The node has bound who is to be bound.
+	// Ranks are bound to no processor: Open MPI would count those of each node from the first,
+	// and so bind ranks of several nodes of a machine, or of several jobs, to the same.
 	env["OMPI_MCA_hwloc_base_binding_policy"] = "none"
 	if r.yields() {
 		env["OMPI_MCA_mpi_yield_when_idle"] = "1"

@@ -49,7 +49,7 @@ const (
 	StopGrace = 5 * time.Second
 	// GangGrace is that of the ranks of an MPI program, which are of no use without each
 	// other: with gang.Silence before it, less than the two seconds within which they end.
-	GangGrace = 300 * time.Millisecond
+	GangGrace = 200 * time.Millisecond
 	// NodeLimit and OrphanLimit are how long a worker goes on without its node
 	// and without its origin, if the owner says nothing else.
 	NodeLimit   = time.Hour
