@@ -49,11 +49,13 @@ soon() {
 	[ $took -gt ${LATE:-2000} ] || verdict='gone in time'
 	echo "$1: all ranks are gone after $took ms"
 }
+# calm: until few others want a processor, or for 20 s.
+calm() { local i; for i in $(seq 100); do [ "$(cut -d' ' -f4 /proc/loadavg | cut -d/ -f1)" -gt 3 ] || return 0; sleep 0.2; done; }
 # row WORD...: runs fail WORD..., which sets code and calls soon; once more if that was late, as
 # it may be where others have the processors.
 row() {
 	fail "$@"
-	[ "$verdict" != late ] || { echo "late: $*: $took ms"; three; fail "$@"; }
+	[ "$verdict" != late ] || { echo "late: $*: $took ms"; three; calm; fail "$@"; }
 	echo "$@: $code, $verdict"
 }
 # clean: until nothing is left of any job, in work directories and in shared memory.
