@@ -23,6 +23,9 @@ import (
 	"zorilla/testnet/hosts/lab"
 )
 
+// transports are those of MPICH's ranks, whoever starts them.
+const transports = "self,tcp"
+
 // layout is how many hosts run how many ranks each.
 type layout struct{ hosts, each int }
 
@@ -45,8 +48,8 @@ type parallel struct {
 // sends most of what it has to all others, ten times. Those that compute tell how long they
 // took without the start. It needs root, and Debian's packages, which it installs.
 //
-// All use the same transports: Open MPI shared memory at a host and TCP between hosts. Hydra's
-// ranks use TCP alone, since they would take three hosts of one kernel for one.
+// All use the same transports: Open MPI shared memory at a host and TCP between hosts, MPICH
+// TCP alone, since Hydra's ranks would take three hosts of one kernel for one.
 func BenchmarkMPI(b *testing.B) {
 	if os.Geteuid() != 0 {
 		leaveOut(b, "it needs root")
@@ -99,7 +102,7 @@ func (p *parallel) compare(b *testing.B, r *chart.Results) {
 				run  func(context.Context) ([]byte, error)
 			}{
 				{"zorilla", p.output(func() *exec.Cmd {
-					return p.root(append([]string{"run", "-q", "--stdin", "none", "--strategy", "spread", "-n", strconv.Itoa(p.ranks()), "--mpi", "--", "./" + name}, words[1:]...)...)
+					return p.root(append([]string{"run", "-q", "--stdin", "none", "--strategy", "spread", "-e", "UCX_TLS=" + transports, "-n", strconv.Itoa(p.ranks()), "--mpi", "--", "./" + name}, words[1:]...)...)
 				})},
 				{"mpirun", p.output(func() *exec.Cmd { return p.mpirun(kind, append([]string{"./" + name}, words[1:]...)) })},
 				{"bare", func(ctx context.Context) ([]byte, error) {
@@ -196,7 +199,7 @@ func (p *parallel) mpirun(kind mpi.Kind, words []string) *exec.Cmd {
 		return cmd
 	}
 	cmd := exec.Command("mpiexec.hydra", append([]string{"-wdir", p.dir, "-iface", "eth0", "-launcher-exec", agent, "-hosts", hosts, "-n", n}, words...)...)
-	cmd.Env = append(os.Environ(), "UCX_TLS=self,tcp", "LD_PRELOAD="+p.libraries.Finish, "ZORILLA_MPI_FINISH=1", "ZORILLA_MPI_YIELD=1")
+	cmd.Env = append(os.Environ(), "UCX_TLS="+transports, "LD_PRELOAD="+p.libraries.Finish, "ZORILLA_MPI_FINISH=1", "ZORILLA_MPI_YIELD=1")
 	return cmd
 }
 
@@ -250,6 +253,9 @@ func (p *parallel) environments(kind mpi.Kind) func(rank int, name string) strin
 			Interface: "eth0", Busy: true, Memory: kind == mpi.OpenMPI}
 		env := r.Environment()
 		env["OMPI_MCA_btl_tcp_if_include"] = "eth0"
+		if kind == mpi.MPICH {
+			env["UCX_TLS"] = transports
+		}
 		text := ""
 		for _, k := range slices.Sorted(maps.Keys(env)) {
 			text += fmt.Sprintf("%s='%s' ", k, env[k])

@@ -30,11 +30,12 @@ var (
 // runLimit is when a job that has not ended counts as one that never will.
 const runLimit = 10 * time.Second
 
-// sizes are the workers of jobs, and the targets in ms of zorilla's.
+// sizes are the workers of jobs, and the targets in ms of zorilla's: the first of what a job
+// may cost, the second of what it must be for parallel programs.
 var sizes = []struct {
 	workers int
-	target  float64
-}{{1, 0}, {6, 45}, {24, 120}, {100, 300}}
+	targets string
+}{{1, "-"}, {6, "45, 40"}, {24, "120, 100"}, {100, "300, srun's"}}
 
 // maxWorkerCPU is the target for what a worker costs beyond fork and exec, in ms of a core.
 const maxWorkerCPU = 3
@@ -55,7 +56,8 @@ type tally struct {
 // BenchmarkStarts is what the start of a small parallel job costs on three hosts of one
 // network: "zorilla run hostname" at nodes of root, and of an ordinary user, with all of
 // the wall; Slurm's srun; mpirun of Open MPI and of MPICH with nsenter for a remote
-// shell; and as many processes of the benchmark itself. In the lab of testnet/hosts,
+// shell; as many processes on the three hosts with nothing around them but nsenter, the bare
+// start; and as many of the benchmark itself, on one host. In the lab of testnet/hosts,
 // all states on the disk of temporary files. It needs root, and Debian's packages
 // of the rivals, which it installs.
 //
@@ -164,7 +166,26 @@ func (s *starts) rivals(workers int) []rival {
 			return s.tolerate(fmt.Sprint(c.name, " with ", workers), func() (time.Duration, error) { return s.launch(c.make(), workers) })
 		}})
 	}
-	return append(all, rival{"fork+exec", timed(bare(workers))})
+	return append(all, rival{"bare", timed(s.bare(workers))}, rival{"fork+exec", timed(bare(workers))})
+}
+
+// bare starts a command for each of some workers on the three hosts, and waits for all.
+func (s *starts) bare(workers int) func() error {
+	return func() error {
+		var all []*exec.Cmd
+		for i := range workers {
+			cmd := exec.CommandContext(s.ctx, filepath.Join(s.own, "agent"), fmt.Sprint(site, "-", i%3+1), "hostname")
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			all = append(all, cmd)
+		}
+		var err error
+		for _, cmd := range all {
+			err = errors.Join(err, cmd.Wait())
+		}
+		return err
+	}
 }
 
 // launch runs a command that prints a line for each worker, for so long as is allowed.
@@ -219,7 +240,7 @@ func (s *starts) tolerate(what string, run func() (time.Duration, error)) (time.
 // many times as long as each rival zorilla took.
 func (s *starts) compare(b *testing.B, r *chart.Results) {
 	s.agent()
-	heading, rule := "| workers | target |", "|---|---|"
+	heading, rule := "| workers | targets |", "|---|---|"
 	for _, v := range s.rivals(1) {
 		heading, rule = heading+" "+v.name+" |", rule+"---|"
 	}
@@ -227,10 +248,6 @@ func (s *starts) compare(b *testing.B, r *chart.Results) {
 	var rows [][]any
 	for _, size := range sizes {
 		all := s.rivals(size.workers)
-		target := "-"
-		if size.target > 0 {
-			target = fmt.Sprint(size.target)
-		}
 		b.Run(strconv.Itoa(size.workers), func(b *testing.B) {
 			for _, v := range all { // directories are made and programs read once
 				if _, err := v.run(); err != nil {
@@ -238,7 +255,7 @@ func (s *starts) compare(b *testing.B, r *chart.Results) {
 				}
 			}
 			times := compete(b, *rounds, all...)
-			table += fmt.Sprintf("| %d | %s |", size.workers, target)
+			table += fmt.Sprintf("| %d | %s |", size.workers, size.targets)
 			for i, t := range times {
 				table += " " + cell(median(t), median(times[0]), i) + " |"
 				for round, d := range t {
