@@ -60,6 +60,10 @@ type Owner struct {
 	// Requirements; "" = nothing.
 	Require string
 
+	// Pin: ranks of MPI programs get processors of their own, which this machine's other
+	// nodes, if it has some, may give to theirs, too. Slots are no more than there are.
+	Pin bool
+
 	// NodeLimit is how long workers go on without the node; 0 = an hour,
 	// negative = they end with it. OrphanLimit is how long they go on without
 	// word of the node where their job was submitted; 0 = an hour.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // findGPUs counts the GPUs that programs can compute with, and lists the device
@@ -83,4 +85,24 @@ func findMemory(root fs.FS) int64 {
 		return 0
 	}
 	return kilobytes << 10
+}
+
+// coresOf lists the processors that this process may use, if workers are to be given some.
+func coresOf(pin bool, slots int) (cores []int, err error) {
+	if !pin {
+		return nil, nil
+	}
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("--pin: %w", err)
+	}
+	for i := 0; len(cores) < set.Count(); i++ {
+		if set.IsSet(i) {
+			cores = append(cores, i)
+		}
+	}
+	if slots > len(cores) {
+		return nil, fmt.Errorf("--pin: %d slots and %d processors: give the node fewer slots", slots, len(cores))
+	}
+	return cores, nil
 }

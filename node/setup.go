@@ -211,6 +211,10 @@ func (n *Node) makeJobs(log journal.Journal) error {
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
+	cores, err := coresOf(n.cfg.Owner.Pin, n.Self().Slots)
+	if err != nil {
+		return err
+	}
 	n.jobs = agent.New(agent.Config{
 		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Client: n.net.client, Sessions: n.net.sessions, PeerID: peerID,
 		Sign: n.creds.Sign, Verify: trust.Verify,
@@ -223,7 +227,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 			Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
 		},
 		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),
-		Limits: n.owner.get(), FreeDisk: n.work.free, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree),
+		Cores: cores, Limits: n.owner.get(), FreeDisk: n.work.free, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree),
 		Rand: split(rnd), Log: n.log,
 	})
 	n.net.jobs = n.jobs

@@ -28,6 +28,7 @@ type nodeOptions struct {
 	Slots                  int
 	RunAs                  string // user name or number, or FIRST-LAST; "" = users.Default if root, else oneself
 	NodeLimit, OrphanLimit time.Duration
+	Pin                    bool
 	KeepFor                time.Duration
 	KeepOutputs            int64 // bytes; 0 = a tenth of the disk
 	Cache                  int64 // bytes; 0 = as usual
@@ -47,7 +48,7 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 		Name: c.String("name"), Site: c.String("site"),
 		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
 		Slots: c.Int("slots"), RunAs: c.String("run-as"), Require: c.String("require-sandbox"),
-		NodeLimit: c.Duration("node-limit"), OrphanLimit: c.Duration("orphan-limit"),
+		NodeLimit: c.Duration("node-limit"), OrphanLimit: c.Duration("orphan-limit"), Pin: c.Bool("pin"),
 		Verbose: c.Bool("v"), Log: log,
 	}
 	if c.IsSet("slots") && o.Slots < 1 {

@@ -25,7 +25,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// Config is what a Service needs. All fields but Sessions, Await, Limits, FreeDisk, KeepFree,
+// Config is what a Service needs. All fields but Sessions, Await, Cores, Limits, FreeDisk, KeepFree,
 // KeepFor and KeepOutputs must be set.
 type Config struct {
 	Self vicinity.Member
@@ -45,6 +45,9 @@ type Config struct {
 	Fetch   FetchFunc
 
 	Await AwaitFunc // of any job, for dependencies; nil = only of this node's
+	// Cores are processors that ranks of MPI programs are given some of, for each slot one;
+	// nil = they share all.
+	Cores []int
 	// Limits are those of the owner.
 	Limits jobs.Limits
 	// FreeDisk is how many bytes are free where the work directories are; nil =
@@ -100,7 +103,7 @@ func New(cfg Config) *Service {
 		clocks: newClocks(time.Now()), ahead: ahead{},
 	}
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign}, cfg.Rand, w.OrphanLimit)
-	s.core.Claims.Limits, s.core.Claims.Disk.Keep = cfg.Limits, cfg.KeepFree
+	s.core.Claims.Limits, s.core.Claims.Disk.Keep, s.core.Claims.Cores.All = cfg.Limits, cfg.KeepFree, cfg.Cores
 	s.visits = visits{s, &crowd{}, &crowd{}}
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,

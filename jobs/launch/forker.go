@@ -99,6 +99,7 @@ func clone(world *World, c *Command, path string, fds []int, door *cgroup.Door) 
 	if world.UID > 0 && os.Geteuid() == 0 {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(world.UID), Gid: uint32(world.GID)}
 	}
+	defer bind(c.Cores)()
 	return door.Pass(attr.Sys, func() (int, error) { return syscall.ForkExec(path, c.Args, attr) })
 }
 
@@ -112,6 +113,19 @@ func (l *launcher) join(number int, fds []int) bool {
 	}
 	l.doors[number] = door
 	return true
+}
+
+// bind has what the calling thread forks run on some processors, until it is undone. Where the
+// machine's owner gives others to the node by now it runs on those.
+func bind(cores []int) (undo func()) {
+	var was, set unix.CPUSet
+	for _, i := range cores {
+		set.Set(i)
+	}
+	if len(cores) == 0 || unix.SchedGetaffinity(0, &was) != nil || unix.SchedSetaffinity(0, &set) != nil {
+		return func() {}
+	}
+	return func() { _ = unix.SchedSetaffinity(0, &was) } // it was allowed before
 }
 
 // enter makes a directory that of the calling thread.

@@ -56,6 +56,8 @@ type Command struct {
 	// Together: it has the session of the launcher, since the kernel may give each session
 	// processors of its own (sched_autogroup).
 	Together bool `json:"together,omitempty"`
+	// Cores are the processors that it runs on, as far as it may; nil = any.
+	Cores []int `json:"cores,omitempty"`
 	// Terminal: a command of Also gets a terminal of its own of that size, whose other end is
 	// sent over the first of its descriptors.
 	Terminal *session.Size `json:"terminal,omitempty"`

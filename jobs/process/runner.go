@@ -121,7 +121,7 @@ func (w *worker) Among(addrs []netip.Addr) error {
 func (r *Runner) command(spec Spec) (order, error) {
 	// The name cannot be guessed, and a worker cannot list the directory.
 	socket := filepath.Join(spec.Root, socketPrefix+rand.Text())
-	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: cmp.Or(spec.Grace, r.cfg.Grace), Spool: r.cfg.Spool, Counts: true}
+	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: cmp.Or(spec.Rank.Grace, r.cfg.Grace), Spool: r.cfg.Spool, Counts: true}
 	r.mu.Lock()
 	o.Namespaces, o.Groups = slices.Contains(r.enforces, Namespaces), r.groups
 	o.Quota = slices.Contains(r.enforces, quotas)

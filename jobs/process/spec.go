@@ -44,9 +44,6 @@ type Spec struct {
 	Shares    int           `json:"shares"`               // parts of the processors that it gets beside other workers, if they can be told out; 0 = 1
 	Walltime  time.Duration `json:"walltime"`             // 0 = unlimited
 	NodeLimit time.Duration `json:"node_limit"`           // ends the worker so long after its node is gone; 0 = 30 s
-	// Grace is the time between SIGTERM and SIGKILL when a limit ends the worker, or its
-	// machine; 0 = that of the node.
-	Grace time.Duration `json:"grace,omitempty"`
 	// OrphanLimit ends the worker so long after Worker.Heard was called last,
 	// or after its start; 0 = never.
 	OrphanLimit time.Duration `json:"orphan_limit,omitempty"`
@@ -79,6 +76,16 @@ type Spec struct {
 	// PMI is the worker's place among the ranks of an MPI program, which finds the others
 	// through descriptor PMIFD; nil = it has none. See Meeting.
 	PMI *pmi.Place `json:"pmi,omitempty"`
+	// Rank is what else such a worker may have of its own.
+	Rank Rank `json:"rank,omitzero"`
+}
+
+// Rank is what a rank of a parallel program has of its own.
+type Rank struct {
+	// Grace is the time between SIGTERM and SIGKILL when a limit ends the worker, or its
+	// machine; 0 = that of the node.
+	Grace time.Duration `json:"grace,omitempty"`
+	Cores []int         `json:"cores,omitempty"` // the processors that it runs on; nil = any
 }
 
 // PMIFD is the descriptor over which a worker with Spec.PMI speaks PMI-1.

@@ -336,7 +336,7 @@ const maxProcesses = 4096
 func (s *keeper) commandOf(args, env []string) launch.Command {
 	root := s.order.Spec.Root
 	work, tmp := filepath.Join(root, workDir), filepath.Join(root, tmpDir)
-	c := launch.Command{Args: args, Env: env, Dir: work, Write: []string{work, tmp}, Memory: s.order.Spec.Memory, Together: s.order.Spec.PMI != nil}
+	c := launch.Command{Args: args, Env: env, Dir: work, Write: []string{work, tmp}, Memory: s.order.Spec.Memory, Together: s.order.Spec.PMI != nil, Cores: s.order.Spec.Rank.Cores}
 	if s.order.Spec.Door {
 		c.Read = []string{filepath.Join(root, door.Dir)}
 	}

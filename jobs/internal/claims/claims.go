@@ -45,6 +45,7 @@ type Claims struct {
 	// since a grant would be refused until then.
 	Ending map[jobs.ID]bool
 	gpus   map[int]int // by number: workers that have it, of which one can be alive
+	Cores  Cores       // for ranks of MPI programs
 	ends   []end       // of claims with a walltime
 	Holds  map[jobs.ID]*Hold
 	pending

@@ -126,7 +126,8 @@ func (x *parallel) rank(p *process.Spec, c *participant.ClaimRecord, start *wire
 	rank, replica := spec.RankOf(c.Rank)
 	local, localSize := x.place(spec, *start, c.Rank, ranks)
 	name := string(c.Job) + "/" + strconv.Itoa(replica) + "/" + strconv.FormatInt(c.Start.Epoch, 10)
-	p.NodeLimit, p.Grace = gang.Silence, participant.GangGrace // without its node the gang is lost
+	p.Rank = process.Rank{Grace: participant.GangGrace, Cores: c.Cores}
+	p.NodeLimit = gang.Silence // without its node the gang is lost
 	p.PMI = &pmi.Place{Rank: rank, Size: start.Size, Nodes: numbers(start), Name: name}
 	r := mpi.Rank{
 		Kind: g.found.Kind, Rank: rank, Size: start.Size, LocalRank: local, LocalSize: localSize, Hosts: max(1, len(start.Hosts)),

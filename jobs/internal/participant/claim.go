@@ -24,7 +24,8 @@ type ClaimRecord struct {
 	Addrs   []string `json:"addrs"` // of its origin
 	jobs.RankAttempt
 	Spec  jobs.Spec   `json:"spec"`
-	GPUs  []int       `json:"gpus,omitempty"` // numbers of those that are its own
+	GPUs  []int       `json:"gpus,omitempty"`  // numbers of those that are its own
+	Cores []int       `json:"cores,omitempty"` // the same of processors
 	Stamp jobs.Stamp  `json:"stamp"`
 	Since time.Time   `json:"since"`           // when this node was granted the job
 	Start *wire.Start `json:"start,omitempty"` // nil = it may not have started
@@ -42,6 +43,8 @@ func (c *ClaimRecord) check() error {
 		return fmt.Errorf("claim of version %d, this node understands only %d", c.Version, claimVersion)
 	case len(c.GPUs) > jobs.MaxGPUs || slices.ContainsFunc(c.GPUs, func(i int) bool { return i < 0 }):
 		return fmt.Errorf("claim: GPUs: %w", codec.ErrMalformed)
+	case len(c.Cores) > c.Spec.Needs().Slots || slices.ContainsFunc(c.Cores, func(i int) bool { return i < 0 }):
+		return fmt.Errorf("claim: processors: %w", codec.ErrMalformed)
 	case !c.Job.Valid(), c.Rank >= c.Spec.Workers():
 		return fmt.Errorf("claim: %w", codec.ErrMalformed)
 	case c.Start != nil && c.Start.Check() != nil:

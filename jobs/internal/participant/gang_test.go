@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"slices"
 	"testing"
 
 	"zorilla/jobs"
@@ -85,5 +86,33 @@ func TestRankIsLostToItsGang(t *testing.T) {
 	h.p.Exited(h.now, h.id(1), process.Exit{Code: 125, Cause: process.Lost, Detail: "its supervisor was killed"}, false, h.now)
 	if told := take[DoPart](h); len(told) != 1 || told[0].Failed || told[0].Why != "rank 1: its supervisor was killed" {
 		t.Fatalf("the gang is told %+v", told)
+	}
+}
+
+// Each rank has processors of its own, which its claim names for the next life of the node,
+// until it has ended.
+func TestCoresOfRanks(t *testing.T) {
+	h := newHand(t, 4)
+	h.p.Claims.Cores.All = []int{2, 5}
+	if err := h.grant(jobs.Spec{Access: jobs.Access{MPI: true}}, 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	start, have := &wire.Start{Job: h.job, Size: 2, Epoch: 3}, []int{}
+	for rank := range 2 {
+		h.p.Claimed(h.now, h.id(rank), nil, h.now)
+		h.p.Laid(h.now, h.id(rank), nil, h.now)
+		start.Ranks = append(start.Ranks, jobs.RankAttempt{Rank: rank, Attempt: 1})
+	}
+	h.p.Started(h.now, start)
+	for _, e := range take[DoRun](h) {
+		have = append(have, e.Claim.Cores...)
+	}
+	if slices.Sort(have); !slices.Equal(have, []int{2, 5}) {
+		t.Fatalf("they have %v", have)
+	}
+	h.p.Begun(h.now, h.id(0), 3)
+	h.p.Exited(h.now, h.id(0), process.Exit{Cause: process.Exited}, false, h.now)
+	if free := h.p.Claims.Cores.Take(1); len(free) != 1 || h.p.Claims.Cores.Take(1) != nil {
+		t.Errorf("one has ended, and %v are free", free)
 	}
 }

@@ -85,6 +85,9 @@ func (p *Participant) Granted(now time.Time, from vicinity.ID, g *wire.Grant) er
 	for _, ra := range g.Ranks {
 		k := w.newWorker(ra)
 		k.gpus = p.Claims.TakeGPUs(g.Spec.GPUs)
+		if g.Spec.MPI {
+			k.cores = p.Claims.Cores.Take(k.needs.Slots)
+		}
 		w.add(k)
 		k.prepare(now)
 	}
@@ -158,7 +161,8 @@ func (p *Participant) Adopt(now time.Time, c ClaimRecord) {
 		k.State, k.Declined, k.reason, k.Phase, k.Freed = jobs.WorkerLost, true, c.Lost, PhaseOver, true
 		return
 	}
-	k.gpus = c.GPUs
+	k.gpus, k.cores = c.GPUs, c.Cores
+	p.Claims.Cores.Keep(c.Cores)
 	p.Claims.Adopted(c.Job, &c.Spec, c.GPUs, agenda.Earlier(c.At, now))
 	if c.Start == nil {
 		k.prepare(now)
@@ -351,6 +355,7 @@ func (k *Worker) over(now time.Time) {
 			p.Claims.Dequeue(w.Job)
 		}
 		p.Claims.GiveGPUs(k.gpus)
+		p.Claims.Cores.Give(k.cores)
 		p.Claims.Freed(w.Job, 1, k.needs)
 		p.Claims.Loose = true
 	}

@@ -57,6 +57,7 @@ type Worker struct {
 	jobs.RankAttempt
 	needs jobs.Needs
 	gpus  []int // numbers of those that are its own
+	cores []int // the same of processors; nil = it has none of its own
 
 	// What reports tell.
 	State    jobs.WorkerState
@@ -187,9 +188,9 @@ func (w *Work) report() (rep wire.Report, readings []wire.Reading) {
 // claim is what the next life of this node must know of a worker.
 func (w *Work) claim(now time.Time, k *Worker, start *wire.Start) ClaimRecord {
 	c := ClaimRecord{Version: claimVersion, Job: w.Job, Addrs: w.addrs, RankAttempt: k.RankAttempt,
-		Spec: w.Spec, GPUs: k.gpus, Stamp: w.stamp, Since: w.since, Start: start, At: now}
+		Spec: w.Spec, GPUs: k.gpus, Cores: k.cores, Stamp: w.stamp, Since: w.since, Start: start, At: now}
 	if k.Declined {
-		c.Lost, c.GPUs = k.reason, nil
+		c.Lost, c.GPUs, c.Cores = k.reason, nil, nil
 	}
 	return c
 }

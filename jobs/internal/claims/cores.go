@@ -1,0 +1,39 @@
+package claims
+
+// Cores are the processors of a node of which workers are given some of their own.
+type Cores struct {
+	All   []int       // by their numbers; nil = workers share all
+	bound map[int]int // workers that have it
+}
+
+// Take gives n of them to a worker, or none at all if fewer are left.
+func (c *Cores) Take(n int) []int {
+	var taken []int
+	for _, i := range c.All {
+		if c.bound[i] == 0 && len(taken) < n {
+			taken = append(taken, i)
+		}
+	}
+	if len(taken) < n {
+		return nil
+	}
+	c.Keep(taken)
+	return taken
+}
+
+// Keep counts those of a worker of an earlier life of this node.
+func (c *Cores) Keep(taken []int) {
+	if c.bound == nil {
+		c.bound = map[int]int{}
+	}
+	for _, i := range taken {
+		c.bound[i]++
+	}
+}
+
+// Give takes the processors of a worker that has ended back.
+func (c *Cores) Give(taken []int) {
+	for _, i := range taken {
+		c.bound[i]--
+	}
+}
