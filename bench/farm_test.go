@@ -30,14 +30,14 @@ func BenchmarkFarm(b *testing.B) {
 	if os.Geteuid() != 0 {
 		leaveOut(b, "it needs root")
 	}
-	if !inLab(b, "BenchmarkFarm", "-out="+*out, "-rounds="+strconv.Itoa(*rounds)) {
+	if !inLab(b, twoLans, "BenchmarkFarm", "-out="+*out, "-rounds="+strconv.Itoa(*rounds)) {
 		return
 	}
 	err := chart.Keep(*out, func(r *chart.Results) error {
-		s := &starts{hosts: enter(b), tallies: map[string]*tally{}}
+		s := &starts{hosts: enter(b, twoLans), tallies: map[string]*tally{}}
 		s.describe(r)
 		s.root = s.nodes(site, 0)
-		s.farm(b, r, s.sshd())
+		s.farm(b, r, s.sshds([]string{site + "-1", site + "-2", site + "-3"}))
 		return nil
 	})
 	if err != nil {
@@ -79,23 +79,24 @@ func (s *starts) farm(b *testing.B, r *chart.Results, ssh string) {
 	fmt.Fprintf(r, "\nLoad at the end: %s.\n", load())
 }
 
-// sshd starts one on each host, and returns the command of a client that need not be asked
-// for anything.
-func (s *starts) sshd() string {
-	s.b.Helper()
-	key := filepath.Join(s.own, "key")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
-		s.b.Fatalf("ssh-keygen: %v: %s", err, out)
+// sshds starts one on each of some hosts, and returns the command of a client that need
+// not be asked for anything.
+func (h *hosts) sshds(names []string) string {
+	h.b.Helper()
+	key := filepath.Join(h.own, "key")
+	if _, err := os.Stat(key); err != nil {
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+			h.b.Fatalf("ssh-keygen: %v: %s", err, out)
+		}
 	}
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // it insists on that
-		s.b.Fatal(err)
+		h.b.Fatal(err)
 	}
-	config := s.write("sshd.conf", fmt.Sprintf("HostKey %[1]s\nAuthorizedKeysFile %[1]s.pub\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\nMaxStartups 100\nMaxSessions 100\n", key), 0o600)
+	config := h.write("sshd.conf", fmt.Sprintf("HostKey %[1]s\nAuthorizedKeysFile %[1]s.pub\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\nMaxStartups 100\nMaxSessions 100\nSubsystem sftp internal-sftp\n", key), 0o600)
 	client := fmt.Sprintf("ssh -i %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR", key)
-	for i := range 3 {
-		host := fmt.Sprint(site, "-", i+1)
-		s.serve(host, "/usr/sbin/sshd", "-D", "-f", config)
-		s.until("sshd of "+host, s.says("", append(strings.Fields(client), host, "true")...))
+	for _, host := range names {
+		h.serve(host, "/usr/sbin/sshd", "-D", "-f", config)
+		h.until("sshd of "+host, h.says("", append(strings.Fields(client), host, "true")...))
 	}
 	return client
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,6 +25,16 @@ import (
 // three hosts beside it. Those of the other site hear nothing of them.
 const first, site, otherSite = "lan-1", "lan", "other"
 
+// scene is a lab in which a benchmark plays.
+type scene struct {
+	plan  string
+	first string // the host from which all that runs in it is started
+	tools string // what .ci/tools has to install for it
+}
+
+// twoLans is where the starts of jobs are measured.
+var twoLans = scene{"lans", first, "starts"}
+
 // slots is what each host offers, to everybody's jobs: enough for a third of 100.
 const slots = 34
 
@@ -33,25 +44,25 @@ const nobody = 65534
 // inLab runs this benchmark again, alone, on the first host of a lab: in namespaces that
 // end with all processes in them. It reports whether this process is that, and all is
 // to be done; if not, all was.
-func inLab(b *testing.B, name string, options ...string) bool {
+func inLab(b *testing.B, s scene, name string, options ...string) bool {
 	b.Helper()
-	if name, _ := os.Hostname(); lab.Inside() && name == first {
+	if name, _ := os.Hostname(); lab.Inside() && name == s.first {
 		return true
 	}
 	if lab.Inside() { // its script: no host
-		b.Fatal(syscall.Exec(filepath.Join(os.Getenv(lab.Variable), "bin", "lab"), append([]string{"lab", "host", first}, os.Args...), os.Environ()))
+		b.Fatal(syscall.Exec(filepath.Join(os.Getenv(lab.Variable), "bin", "lab"), append([]string{"lab", "host", s.first}, os.Args...), os.Environ()))
 	}
 	ctx, stop := signal.NotifyContext(b.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	program, dir := programOf(b), scratchOf(b)
 	b.Setenv("TMPDIR", dir) // so that nothing is left of what was killed
 	b.Chdir("..")
-	if out, err := exec.CommandContext(ctx, "bash", ".ci/tools", "starts").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "bash", ".ci/tools", s.tools).CombinedOutput(); err != nil {
 		leaveOut(b, strings.TrimSpace(string(out)))
 	} else {
 		os.Stderr.Write(out) // what was installed
 	}
-	stage, err := lab.Build(ctx, "lans")
+	stage, err := lab.Build(ctx, s.plan)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -97,7 +108,7 @@ type hosts struct {
 
 // enter takes possession of the lab: names of hosts can be looked up, and each has
 // its own.
-func enter(b *testing.B) *hosts {
+func enter(b *testing.B, s scene) *hosts {
 	b.Helper()
 	ctx, stop := signal.NotifyContext(b.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	b.Cleanup(stop)
@@ -106,7 +117,7 @@ func enter(b *testing.B) *hosts {
 	if err == nil {
 		err = lab.Copy(programOf(b), filepath.Join(dir, "bin", "zorilla"), 0o755)
 	}
-	plan, planErr := lab.PlanOf("lans")
+	plan, planErr := lab.PlanOf(s.plan)
 	names := "127.0.0.1 localhost\n"
 	for _, host := range plan.Hosts() {
 		names += fmt.Sprintln(host.Addr, host.Name)
@@ -115,8 +126,8 @@ func enter(b *testing.B) *hosts {
 	if err == nil && planErr == nil {
 		err = unix.Mount(file, "/etc/hosts", "", unix.MS_BIND, "") // the lab's mounts are its own
 	}
-	if err != nil {
-		b.Fatal(err)
+	if err != nil || planErr != nil {
+		b.Fatal(errors.Join(err, planErr))
 	}
 	for _, host := range plan.Names() {
 		if out, err := exec.Command("unshare", "--uts="+h.write(host+".uts", "", 0o600), "hostname", host).CombinedOutput(); err != nil {

@@ -59,11 +59,11 @@ func BenchmarkMPI(b *testing.B) {
 			leaveOut(b, strings.TrimSpace(string(out)))
 		}
 	}
-	if !inLab(b, "BenchmarkMPI", "-out="+*out, "-rounds="+strconv.Itoa(*rounds)) {
+	if !inLab(b, twoLans, "BenchmarkMPI", "-out="+*out, "-rounds="+strconv.Itoa(*rounds)) {
 		return
 	}
 	err := chart.Keep(*out, func(r *chart.Results) error {
-		p := &parallel{starts: &starts{hosts: enter(b), tallies: map[string]*tally{}}, own: map[string][]float64{}}
+		p := &parallel{starts: &starts{hosts: enter(b, twoLans), tallies: map[string]*tally{}}, own: map[string][]float64{}}
 		p.dir = filepath.Join(p.starts.own, "programs")
 		if err := os.Mkdir(p.dir, 0o755); err != nil {
 			b.Fatal(err)

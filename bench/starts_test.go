@@ -71,11 +71,11 @@ func BenchmarkStarts(b *testing.B) {
 	if os.Geteuid() != 0 {
 		leaveOut(b, "it needs root")
 	}
-	if !inLab(b, "BenchmarkStarts", "-out="+*out, "-rounds="+strconv.Itoa(*rounds)) {
+	if !inLab(b, twoLans, "BenchmarkStarts", "-out="+*out, "-rounds="+strconv.Itoa(*rounds)) {
 		return
 	}
 	err := chart.Keep(*out, func(r *chart.Results) error {
-		s := &starts{hosts: enter(b), tallies: map[string]*tally{}}
+		s := &starts{hosts: enter(b, twoLans), tallies: map[string]*tally{}}
 		s.describe(r)
 		s.root, s.user = s.nodes(site, 0), s.nodes(otherSite, nobody)
 		fmt.Fprintf(r, "Workers of zorilla are confined by %s; of zorilla-user by %s.\n", s.wall(s.root), s.wall(s.user))

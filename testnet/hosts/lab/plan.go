@@ -33,12 +33,13 @@ type Host struct {
 }
 
 // Plans names the networks that can be built.
-const Plans = "grid5000 or room or small or lans or towns or remote"
+const Plans = "grid5000 or room or small or lans or towns or remote or campus or lines"
 
 // PlanOf returns the network of that name: six sites with the distances of
 // Grid'5000, the same sites in one room, three with five hosts, two local networks
-// of three hosts each, four towns of which two are close to each other, or four sites
-// that are far from the only host of a fifth.
+// of three hosts each, four towns of which two are close to each other, four sites
+// that are far from the only host of a fifth, one host that three sites of four fetch
+// from, or one with two others at a distance.
 func PlanOf(name string) (*Plan, error) {
 	switch name {
 	case "grid5000":
@@ -89,6 +90,13 @@ func PlanOf(name string) (*Plan, error) {
 				{155, 150, 151, 96, 188, 0},
 			},
 		}, nil
+	case "campus":
+		return &Plan{
+			Sites: []Site{{"home", 1}, {"east", 4}, {"north", 4}, {"west", 4}},
+			RTT:   [][]float64{{0, 20, 30, 40}, {20, 0, 25, 35}, {30, 25, 0, 30}, {40, 35, 30, 0}},
+		}, nil
+	case "lines":
+		return &Plan{Sites: []Site{{"home", 1}, {"near", 1}, {"far", 1}}, RTT: [][]float64{{0, 50, 200}, {50, 0, 200}, {200, 200, 0}}}, nil
 	}
 	return nil, fmt.Errorf("network %.40q: want %s", name, Plans)
 }
