@@ -213,21 +213,7 @@ func (h *hosts) nodes(site string, user uint32) func(...string) *exec.Cmd {
 		}
 		h.serve(host, words...)
 	}
-	c, err := api.Dial(node.Socket(states[0]))
-	if err != nil {
-		h.b.Fatal(err)
-	}
-	defer c.Close()
-	h.until("the nodes of "+site+" know each other", func(ctx context.Context) string {
-		members, err := c.Nodes(ctx)
-		if err == nil && len(members) < 3 {
-			err = fmt.Errorf("%d nodes", len(members))
-		}
-		if err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	h.know(states[0], 3)
 	return func(words ...string) *exec.Cmd {
 		cmd := exec.Command("zorilla", words...)
 		cmd.Env = append(os.Environ(), "ZORILLA_STATE="+states[0])
@@ -236,6 +222,26 @@ func (h *hosts) nodes(site string, user uint32) func(...string) *exec.Cmd {
 		}
 		return cmd
 	}
+}
+
+// know waits until the node in a state directory knows so many.
+func (h *hosts) know(state string, nodes int) {
+	h.b.Helper()
+	c, err := api.Dial(node.Socket(state))
+	if err != nil {
+		h.b.Fatal(err)
+	}
+	defer c.Close()
+	h.until("all nodes know each other", func(ctx context.Context) string {
+		members, err := c.Nodes(ctx)
+		if err == nil && len(members) < nodes {
+			err = fmt.Errorf("%d nodes", len(members))
+		}
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 // slurm starts a controller on the first host and a daemon on each of three, that trust

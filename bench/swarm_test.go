@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/node"
-	"zorilla/node/api"
 	"zorilla/testnet/chart"
 	"zorilla/testnet/hosts/lab"
 )
@@ -112,7 +110,7 @@ func (s *swarm) compare(r *chart.Results) {
 	s.b.Helper()
 	s.ssh = s.sshds(append([]string{campus.first}, s.workers...))
 	s.limit()
-	s.start()
+	s.origin = s.nodesOf(append([]string{campus.first}, s.workers...))
 	runs := map[string]func(dir string) (time.Duration, error){
 		"zorilla": s.zorilla,
 		"aria2":   s.aria2,
@@ -158,41 +156,6 @@ func (s *swarm) limit() {
 		if _, err := lab.Do("rate", "host", host, fmt.Sprint(*mbit)); err != nil {
 			s.b.Fatal(err)
 		}
-	}
-}
-
-// start starts a node at each host, and waits until the origin knows all of them.
-func (s *swarm) start() {
-	s.b.Helper()
-	all := append([]string{campus.first}, s.workers...)
-	state := func(host string) string { return filepath.Join(s.dir, host) }
-	for _, host := range all {
-		s.serve(host, "zorilla", "node", "--state", state(host), "--name", host, "--web", "none", "--slots", "1", "--join", lab.Address(0, 1).String()+":5444")
-	}
-	s.b.Cleanup(func() {
-		for _, host := range all {
-			_ = os.RemoveAll(state(host)) // in memory, which has room
-		}
-	})
-	c, err := api.Dial(node.Socket(state(campus.first)))
-	if err != nil {
-		s.b.Fatal(err)
-	}
-	defer c.Close()
-	s.until("the origin knows all nodes", func(ctx context.Context) string {
-		members, err := c.Nodes(ctx)
-		if err == nil && len(members) < len(all) {
-			err = fmt.Errorf("%d nodes", len(members))
-		}
-		if err != nil {
-			return err.Error()
-		}
-		return ""
-	})
-	s.origin = func(words ...string) *exec.Cmd {
-		cmd := exec.Command("zorilla", words...)
-		cmd.Env = append(os.Environ(), "ZORILLA_STATE="+state(campus.first))
-		return cmd
 	}
 }
 
