@@ -85,8 +85,12 @@ func New(cfg Config) *Exchange {
 	return x
 }
 
-// buffer has the bytes of a chunk.
+// buffer has the bytes of a chunk. Who receives and who serves chunks takes them from one
+// pool, which lets go of them when they are not needed for a while.
 type buffer struct{ bytes []byte }
+
+// maxKept is how much of memory a buffer keeps: that of a chunk, as it is allocated.
+const maxKept = transfer.ChunkSize * 5 / 4
 
 // split returns a source of chance of its own.
 func (x *Exchange) split() *rand.Rand {

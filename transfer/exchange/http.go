@@ -24,7 +24,7 @@ const (
 
 const (
 	// maxServed is how many blobs a node has in memory at a time to serve them.
-	maxServed = 32
+	maxServed = 16
 	// pollWait is how long an answer to a question for a state may wait.
 	pollWait = 8 * time.Second
 	// maxAsk bounds a request: the set has at most 4 KiB.
@@ -39,10 +39,7 @@ const (
 // see to it that only members ask. Requests beyond a few at a time wait; a client that
 // reads too slowly is cut off.
 func (x *Exchange) Handler() http.Handler {
-	s := &server{x: x, buffers: make(chan []byte, maxServed)}
-	for range maxServed {
-		s.buffers <- nil
-	}
+	s := &server{x: x, served: make(chan struct{}, maxServed)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+BlobPath+"{hash}", s.blob)
 	mux.HandleFunc("POST "+TreePath+"{hash}/state", s.tree(s.state))
@@ -51,25 +48,23 @@ func (x *Exchange) Handler() http.Handler {
 }
 
 type server struct {
-	x       *Exchange
-	buffers chan []byte // one for each request that may be served
+	x      *Exchange
+	served chan struct{} // has one for each request that is served
 }
 
 // lease calls f with a buffer, and takes back what f returns, unless ctx ends before.
 func (s *server) lease(ctx context.Context, f func(buf []byte) []byte) {
-	var buf []byte
 	select {
-	case buf = <-s.buffers:
+	case s.served <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
-	defer func() {
-		if cap(buf) > transfer.ChunkSize { // a manifest's; they are rare
-			buf = nil
-		}
-		s.buffers <- buf
-	}()
-	buf = f(buf)
+	defer func() { <-s.served }()
+	b := s.x.buffers.Get().(*buffer)
+	defer s.x.buffers.Put(b)
+	if data := f(b.bytes); cap(data) <= maxKept { // else it was a manifest; they are rare
+		b.bytes = data
+	}
 }
 
 func (s *server) blob(w http.ResponseWriter, r *http.Request) {

@@ -46,6 +46,7 @@ type worldNode struct {
 	gone    atomic.Bool
 	older   bool
 	lies    bool
+	breaks  bool // each chunk ends early, every other one without an error
 }
 
 // second is what a link carries in one.
@@ -156,7 +157,14 @@ func (a *answer) Write(b []byte) (int, error) {
 	if a.from.gone.Load() {
 		return 0, a.body.CloseWithError(io.ErrUnexpectedEOF)
 	}
-	a.from.sent.Add(int64(len(b)))
+	sent := a.from.sent.Add(int64(len(b)))
+	if a.from.breaks && len(b) > 1000 {
+		n, err := a.body.Write(b[:len(b)/2])
+		if err == nil && sent/int64(len(b))%2 == 0 {
+			err = a.body.CloseWithError(io.ErrUnexpectedEOF)
+		}
+		return n, errors.Join(err, io.ErrShortWrite)
+	}
 	if a.from.lies && len(b) > 1000 {
 		b = bytes.Clone(b)
 		b[0]++
@@ -227,6 +235,7 @@ func TestManyFetchOneTreeInTrouble(t *testing.T) {
 			}
 		},
 		"a node lies":      func(w *world) { w.nodes[3].lies = true },
+		"a node cuts off":  func(w *world) { w.nodes[3].breaks = true },
 		"some are older":   func(w *world) { w.nodes[2].older, w.nodes[3].older = true, true },
 		"the origin is":    func(w *world) { w.nodes[0].older = true },
 		"the origin stops": func(w *world) { time.AfterFunc(w.copy*7/4, func() { w.nodes[0].gone.Store(true) }) },

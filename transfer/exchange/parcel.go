@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"zorilla/transfer"
@@ -53,6 +54,8 @@ func (p *parcel) read(c transfer.Chunk, buf []byte) ([]byte, error) {
 	limit := c.Size
 	if c.Size == anySize {
 		limit = transfer.MaxBlob
+	} else {
+		buf = slices.Grow(buf[:0], transfer.ChunkSize) // all at once, and for any chunk
 	}
 	data, err := readAll(io.TeeReader(p.body, p.dog), buf, limit)
 	if err != nil {
