@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"zorilla/internal/codec"
@@ -25,6 +26,11 @@ const (
 const (
 	// maxServed is how many blobs a node has in memory at a time to serve them.
 	maxServed = 16
+	// maxTurns is how many of them are sent side by side, unless they take longer than
+	// longTurn: who shares an uplink with few others has all of a chunk early, and can
+	// pass it on. Slow receivers hold nobody up.
+	maxTurns = 4
+	longTurn = 500 * time.Millisecond
 	// pollWait is how long an answer to a question for a state may wait.
 	pollWait = 8 * time.Second
 	// maxAsk bounds a request: the set has at most 4 KiB.
@@ -39,7 +45,7 @@ const (
 // see to it that only members ask. Requests beyond a few at a time wait; a client that
 // reads too slowly is cut off.
 func (x *Exchange) Handler() http.Handler {
-	s := &server{x: x, served: make(chan struct{}, maxServed)}
+	s := &server{x: x, served: make(chan struct{}, maxServed), turns: make(chan struct{}, maxTurns)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+BlobPath+"{hash}", s.blob)
 	mux.HandleFunc("POST "+TreePath+"{hash}/state", s.tree(s.state))
@@ -50,6 +56,22 @@ func (x *Exchange) Handler() http.Handler {
 type server struct {
 	x      *Exchange
 	served chan struct{} // has one for each request that is served
+	turns  chan struct{} // has one for each of those that began lately
+}
+
+// turn waits until it is a request's turn, and returns what ends that; nil if ctx ends before.
+func (s *server) turn(ctx context.Context) (end func()) {
+	select {
+	case s.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	once := sync.OnceFunc(func() { <-s.turns })
+	late := time.AfterFunc(longTurn, once)
+	return func() {
+		late.Stop()
+		once()
+	}
 }
 
 // lease calls f with a buffer, and takes back what f returns, unless ctx ends before.
@@ -60,6 +82,11 @@ func (s *server) lease(ctx context.Context, f func(buf []byte) []byte) {
 		return
 	}
 	defer func() { <-s.served }()
+	end := s.turn(ctx)
+	if end == nil {
+		return
+	}
+	defer end()
 	b := s.x.buffers.Get().(*buffer)
 	defer s.x.buffers.Put(b)
 	if data := f(b.bytes); cap(data) <= maxKept { // else it was a manifest; they are rare
