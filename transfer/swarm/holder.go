@@ -27,14 +27,13 @@ type holder struct {
 	gave    Set // what it has given to others, so that it is not asked for it again
 	since   uint64
 	rtt     time.Duration // of its first answer
-	polling bool
-	pollAt  time.Time // not before
-	out     int       // requests under way
-	window  int       // how many there may be
-	fails   int       // in a row
-	until   time.Time // it rests
-	suspect int       // the chunk of which it sent wrong bytes, -1 = none
-	wrong   int       // how often it did
+	pollAt  time.Time     // not before
+	out     int           // requests under way
+	window  int           // how many there may be
+	fails   int           // in a row
+	until   time.Time     // it rests
+	suspect int           // the chunk of which it sent wrong bytes, -1 = none
+	wrong   int           // how often it did
 }
 
 func (h *holder) worked() {
@@ -69,10 +68,10 @@ func (p *Plan) Next(now time.Time) (ask []*Request, wake time.Time) {
 	}
 	for _, h := range p.holders {
 		at := later(h.until, h.pollAt)
-		if h.older || h.polling {
+		if h.older || p.polling[h.name] {
 			at = h.until
 		} else if !now.Before(at) {
-			h.polling = true
+			p.polling[h.name] = true
 			ask = append(ask, &Request{Kind: Poll, Holder: h.name, Chunk: -1, Since: h.since, began: now})
 		}
 		soon(at)

@@ -74,7 +74,8 @@ type Plan struct {
 	waiting []string // whom to deal with when there is room
 	heard   map[string]bool
 	holders []*holder
-	under   []*Request // under way, but polls
+	polling map[string]bool // who is asked what it has, also if it is no partner any more
+	under   []*Request      // under way, but polls
 
 	lastGot time.Time
 	rotated time.Time     // when a partner was exchanged last
@@ -84,7 +85,7 @@ type Plan struct {
 
 // New returns the plan of a fetch.
 func New(c Config) *Plan {
-	p := &Plan{cfg: c, have: c.Have.Fit(c.Chunks), spread: make([]uint16, c.Chunks), known: NewSet(c.Chunks), heard: make(map[string]bool), lastGot: c.Now}
+	p := &Plan{cfg: c, have: c.Have.Fit(c.Chunks), spread: make([]uint16, c.Chunks), known: NewSet(c.Chunks), heard: make(map[string]bool), polling: make(map[string]bool), lastGot: c.Now}
 	p.free = Full(c.Chunks).without(p.have)
 	p.left = p.free.Count()
 	return p
@@ -134,6 +135,11 @@ func (p *Plan) recruit() {
 		}
 		h := &holder{name: p.waiting[0], window: minWindow, suspect: -1, older: p.cfg.NoPolls}
 		p.waiting = p.waiting[1:]
+		for _, r := range p.under { // it was a partner before
+			if r.Holder == h.name {
+				h.out++
+			}
+		}
 		p.holders = append(p.holders, h)
 	}
 }
@@ -256,16 +262,10 @@ const (
 
 // Failed notes that a request came to nothing.
 func (p *Plan) Failed(now time.Time, r *Request, why Failure) {
-	p.end(r)
-	if r.Chunk >= 0 && !p.have.Has(r.Chunk) && !slices.ContainsFunc(p.under, func(o *Request) bool { return o.Chunk == r.Chunk }) && r.Kind != Poll {
-		p.free.Add(r.Chunk)
-	}
+	p.drop(r)
 	h := p.find(r.Holder)
 	if h == nil {
 		return
-	}
-	if r.Kind == Poll {
-		h.polling = false
 	}
 	switch {
 	case why == Unwanted:
@@ -292,8 +292,12 @@ func (p *Plan) Failed(now time.Time, r *Request, why Failure) {
 	}
 }
 
-// end takes a request off those under way.
+// end takes a request off those under way, and the polls.
 func (p *Plan) end(r *Request) {
+	if r.Kind == Poll {
+		delete(p.polling, r.Holder)
+		return
+	}
 	n := len(p.under)
 	p.under = slices.DeleteFunc(p.under, func(o *Request) bool { return o == r })
 	if h := p.find(r.Holder); h != nil && len(p.under) < n {
@@ -301,11 +305,19 @@ func (p *Plan) end(r *Request) {
 	}
 }
 
+// drop is end for a request that brought nothing: its chunk may be asked for elsewhere.
+func (p *Plan) drop(r *Request) {
+	p.end(r)
+	if r.Chunk >= 0 && !p.have.Has(r.Chunk) && !slices.ContainsFunc(p.under, func(o *Request) bool { return o.Chunk == r.Chunk }) {
+		p.free.Add(r.Chunk)
+	}
+}
+
 // Older notes that a holder does not know what a request means.
 func (p *Plan) Older(r *Request) {
-	p.end(r)
+	p.drop(r)
 	if h := p.find(r.Holder); h != nil {
-		h.polling, h.older = false, true
+		h.older = true
 	}
 }
 
@@ -319,12 +331,13 @@ type State struct {
 
 // Told notes the answer to a poll. The next one waits for pause.
 func (p *Plan) Told(now time.Time, r *Request, s State, pause time.Duration) {
+	p.end(r)
 	h := p.find(r.Holder)
 	if h == nil {
 		return
 	}
 	h.worked()
-	h.polling, h.since, h.pollAt = false, s.Version, now.Add(pause)
+	h.since, h.pollAt = s.Version, now.Add(pause)
 	if h.rtt == 0 {
 		h.rtt = max(1, now.Sub(r.began))
 	}
