@@ -12,8 +12,15 @@
 //	go test -bench Streams ./bench                # standard output and input, beside ssh
 //	go test -bench Jobs ./bench -program zorilla  # the same of another build
 //
-// Each benchmark builds zorilla and starts nodes on loopback as real processes; Starts
-// does so on emulated hosts, and needs root and programs that it installs.
+// and, if they are asked for by name:
+//
+//	go test -timeout 0 -bench Swarm ./bench       # an input for many workers, beside scp, rsync and BitTorrent; 25 min
+//	go test -bench FarStreams ./bench             # Streams over 50 and 200 ms; 4 min
+//	go test -bench Memory -benchtime 1x ./bench   # what nodes need while they serve large files; 13 GiB of disk
+//	go test -bench EmptyFiles -benchtime 1x ./bench  # a million files without content
+//
+// Each benchmark builds zorilla and starts nodes on loopback as real processes; Starts,
+// Swarm and FarStreams do so on emulated hosts, and need root and programs that they install.
 // Rivals run in turn, so that all see the same noise; the table that each prints
 // has the median, the least and the most of their times. Machines are noisy:
 // compare ratios, and figures of one run, not milliseconds of two days.

@@ -21,6 +21,7 @@ var lines = scene{"lines", "home-1", "ssh"}
 // each other, in the lab of testnet/hosts; by default with 64 MiB, on connections that
 // were used before, as those of ssh cannot be. It needs root.
 func BenchmarkFarStreams(b *testing.B) {
+	byName(b)
 	if os.Geteuid() != 0 {
 		leaveOut(b, "it needs root")
 	}

@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"zorilla/internal/units"
 )
@@ -18,6 +20,7 @@ var (
 	dense    = flag.Int("dense", 512, "MiB of the dense file of BenchmarkMemory")
 	sparse   = flag.Int("sparse", 20<<10, "MiB of its sparse file, of which 16 are data")
 	fetchers = flag.Int("fetchers", 12, "nodes that fetch them")
+	empty    = flag.Int("empty", 1_000_000, "files of BenchmarkEmptyFiles")
 )
 
 // memoryBound is what transfer's documentation promises of a node.
@@ -29,6 +32,7 @@ const memoryBound = 100 << 20
 // others. Target: less than 100 MiB each. The disk needs room for two copies
 // of the dense file at each node.
 func BenchmarkMemory(b *testing.B) {
+	byName(b)
 	n := start(b, 1+*fetchers, 1)
 	defer n.stop()
 	dir := b.TempDir()
@@ -131,4 +135,45 @@ func pierce(path string, size int64) error {
 		_, err = f.WriteAt(buf, size/16*i)
 	}
 	return errors.Join(err, f.Close())
+}
+
+// BenchmarkEmptyFiles is what very many files without content cost as the input of a job at
+// another node: seconds from the start of "zorilla run" to its end, and the peak of the
+// memory of the client, the origin and the worker's node.
+func BenchmarkEmptyFiles(b *testing.B) {
+	byName(b)
+	n := start(b, 2, 1)
+	defer n.stop()
+	data := filepath.Join(b.TempDir(), "data")
+	for i := range *empty {
+		dir := filepath.Join(data, fmt.Sprintf("d%04d", i/1000))
+		if i%1000 == 0 {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				b.Fatal(err)
+			}
+		}
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("f%07d", i)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		f.Close()
+	}
+	var took time.Duration
+	var client int64
+	for b.Loop() {
+		moved := n.peaks(func() {
+			cmd := n.command("run", "-q", "--stdin", "none", "--where", there, "-i", data, "--", "sh", "-c", "find data -type f | wc -l")
+			begun := time.Now()
+			out, err := cmd.CombinedOutput()
+			took = time.Since(begun)
+			if err != nil || strings.TrimSpace(string(out)) != strconv.Itoa(*empty) {
+				b.Fatalf("%v: %.300s", err, out)
+			}
+			client = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+		})
+		b.Logf("%d empty files: %.1f s; client %s, origin %s, worker's node %s", *empty, took.Seconds(), units.Bytes(client),
+			units.Bytes(moved["origin"]), units.Bytes(moved["fetcher"]))
+	}
+	b.ReportMetric(took.Seconds(), "s")
+	b.ReportMetric(0, "ns/op") // with what goes before: it says nothing
 }

@@ -62,6 +62,15 @@ func programOf(b *testing.B) string {
 	return program
 }
 
+// byName leaves out a benchmark that takes long or needs much room, unless it was asked for
+// by its name.
+func byName(b *testing.B) {
+	b.Helper()
+	if asked := flag.Lookup("test.bench").Value.String(); !strings.Contains(asked, strings.TrimPrefix(b.Name(), "Benchmark")) {
+		leaveOut(b, "ask for it by its name")
+	}
+}
+
 // network is some nodes on loopback.
 type network struct {
 	b       *testing.B

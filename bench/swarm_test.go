@@ -37,6 +37,7 @@ var (
 // and Debian's packages of the rivals, which it installs. Targets: within 1.3 times the
 // time of a single copy, at most 1.25 copies out of the origin, faster than the others.
 func BenchmarkSwarm(b *testing.B) {
+	byName(b)
 	if os.Geteuid() != 0 {
 		leaveOut(b, "it needs root")
 	}

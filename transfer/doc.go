@@ -38,6 +38,15 @@
 // [Ingest] is what Upload is for those who have a store themselves.
 // [ExpandInputs] reads the command line's PATH[:NAME].
 //
+// # Memory
+//
+// What a node needs for files does not grow with their size: at most 16 chunks for each
+// tree that it fetches, as many for all that it serves, and four for each that it chunks or
+// writes, 1 MiB each. So a node stays below 100 MiB while it serves twelve others a
+// large file, dense or sparse, and so does each of them (BenchmarkMemory in package
+// bench). A manifest takes 32 bytes for each chunk where a tree is served, and some hundred for
+// each file while it is made, fetched or written.
+//
 // # Trust
 //
 // Whatever comes from another node is checked before it is used: a blob

@@ -116,8 +116,7 @@ func emptyFiles(t testing.TB, dir string, count int) {
 	}
 }
 
-// More files than a manifest has room for are refused while they are listed, before one of
-// them is read; one less is not.
+// As many files as a manifest may have fit into a blob; one more is refused.
 func TestMoreFilesThanAManifestHolds(t *testing.T) {
 	entries := make([]transfer.Entry, transfer.MaxEntries)
 	for i := range entries {

@@ -13,5 +13,6 @@
 //
 // Each chunk is hashed once where it arrives, and once where it is read for the first
 // time from a file of the user's (see package transfer). A fetch holds at most
-// [swarm.MaxRequests] chunks in memory, a node serves at most 32 at a time.
+// [swarm.MaxRequests] chunks in memory, a node serves at most 16 at a time, and of those
+// four side by side, unless their receivers are slow: a chunk that is whole early can be passed on.
 package exchange
