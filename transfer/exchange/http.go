@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"zorilla/internal/codec"
@@ -26,11 +27,11 @@ const (
 const (
 	// maxServed is how many blobs a node has in memory at a time to serve them.
 	maxServed = 16
-	// maxTurns is how many of them are sent side by side, unless they take longer than
-	// longTurn: who shares an uplink with few others has all of a chunk early, and can
-	// pass it on. Slow receivers hold nobody up.
-	maxTurns = 4
-	longTurn = 500 * time.Millisecond
+	// maxTurns is how many of them are sent side by side: who shares an uplink with few
+	// others has all of a chunk early, and can pass it on. What takes twice as long as
+	// others do, and at least so long, holds nobody up: its receiver is slow.
+	maxTurns           = 4
+	longTurn, lastTurn = 500 * time.Millisecond, 20 * time.Second
 	// pollWait is how long an answer to a question for a state may wait.
 	pollWait = 8 * time.Second
 	// maxAsk bounds a request: the set has at most 4 KiB.
@@ -46,6 +47,7 @@ const (
 // reads too slowly is cut off.
 func (x *Exchange) Handler() http.Handler {
 	s := &server{x: x, served: make(chan struct{}, maxServed), turns: make(chan struct{}, maxTurns)}
+	s.takes.Store(int64(4 * time.Second)) // as by 10 Mbit/s
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+BlobPath+"{hash}", s.blob)
 	mux.HandleFunc("POST "+TreePath+"{hash}/state", s.tree(s.state))
@@ -57,6 +59,7 @@ type server struct {
 	x      *Exchange
 	served chan struct{} // has one for each request that is served
 	turns  chan struct{} // has one for each of those that began lately
+	takes  atomic.Int64  // what one takes until now, in ns
 }
 
 // turn waits until it is a request's turn, and returns what ends that; nil if ctx ends before.
@@ -67,10 +70,13 @@ func (s *server) turn(ctx context.Context) (end func()) {
 		return nil
 	}
 	once := sync.OnceFunc(func() { <-s.turns })
-	late := time.AfterFunc(longTurn, once)
+	began, takes := time.Now(), time.Duration(s.takes.Load())
+	limit := min(max(longTurn, 2*takes), lastTurn)
+	late := time.AfterFunc(limit, once)
 	return func() {
 		late.Stop()
 		once()
+		s.takes.Store(int64(takes + (min(time.Since(began), 2*limit)-takes)/8)) // of some at a time one counts
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,6 +18,7 @@ import (
 
 	"zorilla/internal/seeds"
 	"zorilla/transfer"
+	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
 )
 
@@ -157,5 +160,44 @@ func TestHolderIsKilledInAChunk(t *testing.T) {
 				t.Errorf("%s: %v", hash, err)
 			}
 		}
+	})
+}
+
+// stuck is a receiver that takes nothing until it is let go.
+type stuck struct {
+	*httptest.ResponseRecorder
+	gate chan struct{}
+}
+
+func (s stuck) Write(b []byte) (int, error) {
+	<-s.gate
+	return s.ResponseRecorder.Write(b)
+}
+
+// Receivers that take nothing are served beside others, not before them.
+func TestSlowReceiversHoldNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := transfer.NewMemStore(0)
+		if err := store.Put(hashA, []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		handler := exchange.New(exchange.Config{Store: store}).Handler()
+		ask := func(w http.ResponseWriter) {
+			handler.ServeHTTP(w, httptest.NewRequest("GET", "/v1/blobs/"+hashA.String(), nil))
+		}
+		gate := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() { ask(stuck{httptest.NewRecorder(), gate}) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		w := httptest.NewRecorder()
+		ask(w)
+		if d := time.Since(began); w.Code != 200 || d > 20*time.Second {
+			t.Errorf("answered %d after %v", w.Code, d)
+		}
+		close(gate)
+		wg.Wait()
 	})
 }

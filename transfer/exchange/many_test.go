@@ -27,6 +27,7 @@ type world struct {
 	t     *testing.T
 	nodes []*worldNode
 	loss  float64 // of requests
+	speed int     // bytes a second that a link carries
 	calls sync.WaitGroup
 	copy  time.Duration // what one takes
 
@@ -49,13 +50,11 @@ type worldNode struct {
 	breaks  bool // each chunk ends early, every other one without an error
 }
 
-const (
-	second = 48 << 10 // what a link carries in one
-	packet = 256      // what it carries of one answer before it carries some of another
-)
+// packet is what a link carries of one answer before it carries some of another.
+const packet = 256
 
 func newWorld(t *testing.T, nodes int, seed uint64) *world {
-	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 3))}
+	w := &world{t: t, speed: 48 << 10, rnd: rand.New(rand.NewPCG(seed, 3))}
 	for i := range nodes {
 		n := &worldNode{w: w, id: vicinity.ID("z" + string(rune('a'+i)) + strings.Repeat("a", 25)), store: transfer.NewMemStore(0), uplink: make(chan struct{}, 1)}
 		peers := &exchange.HTTP{Client: &http.Client{Transport: n}, URL: func(id vicinity.ID) string { return "http://" + string(id) }}
@@ -153,7 +152,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	for left := len(b); left > 0 && len(b) == 4096; left -= packet { // all but chunks is next to nothing beside real ones
 		a.from.uplink <- struct{}{} // in turn with all else that is sent
-		time.Sleep(time.Duration(min(left, packet)) * time.Second / second)
+		time.Sleep(time.Duration(min(left, packet)) * time.Second / time.Duration(a.from.w.speed))
 		<-a.from.uplink
 	}
 	if a.from.gone.Load() {
@@ -213,18 +212,26 @@ func (w *world) fetch(tree transfer.Hash, m transfer.Manifest) time.Duration {
 // its origin sends little more than one.
 func TestManyFetchOneTree(t *testing.T) {
 	seed := seeds.One(t)
-	for nodes, most := range map[int]struct{ took, copies float64 }{1: {1.05, 1.02}, 3: {1.1, 1.05}, 12: {1.25, 1.1}, 24: {1.5, 1.1}} {
-		if nodes > seeds.Fewer(24, 3) {
+	for _, c := range []struct {
+		nodes, chunks, slower int
+		took, copies          float64
+	}{
+		{1, 240, 1, 1.05, 1.02}, {3, 240, 1, 1.1, 1.05}, {12, 240, 1, 1.25, 1.1}, {24, 240, 1, 1.5, 1.1},
+		{3, 64, 10, 1.25, 1.15}, {12, 64, 10, 1.6, 1.15}, // as 64 MiB over 10 Mbit/s
+	} {
+		if c.nodes > seeds.Fewer(24, 3) {
 			continue
 		}
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, nodes+1, seed)
-			tree, m := w.tree(240)
-			took := w.fetch(tree, m).Seconds() * second / float64(m.Size())
+			w := newWorld(t, c.nodes+1, seed)
+			w.speed /= c.slower
+			tree, m := w.tree(c.chunks)
+			took := w.fetch(tree, m).Seconds() * float64(w.speed) / float64(m.Size())
 			copies := float64(w.nodes[0].sent.Load()) / float64(m.Size())
-			t.Logf("seed %d: %d nodes: %.2f times one copy, of which the origin sent %.2f", seed, nodes, took, copies)
-			if took > most.took || copies > most.copies {
-				t.Errorf("seed %d: %d nodes: %.2f times one copy, of which the origin sent %.2f", seed, nodes, took, copies)
+			text := fmt.Sprintf("seed %d: %d chunks to %d nodes: %.2f times one copy, of which the origin sent %.2f", seed, c.chunks, c.nodes, took, copies)
+			t.Log(text)
+			if took > c.took || copies > c.copies {
+				t.Errorf("%s; want at most %.2f and %.2f", text, c.took, c.copies)
 			}
 		})
 	}
@@ -250,9 +257,9 @@ func TestManyFetchOneTreeInTrouble(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 9, seed)
 				tree, m := w.tree(seeds.Fewer(240, 60))
-				w.copy = time.Duration(m.Size()) * time.Second / second
+				w.copy = time.Duration(m.Size()) * time.Second / time.Duration(w.speed)
 				trouble(w)
-				took := w.fetch(tree, m).Seconds() * second / float64(m.Size())
+				took := w.fetch(tree, m).Seconds() * float64(w.speed) / float64(m.Size())
 				t.Logf("seed %d: %.2f times one copy, of which the origin sent %.2f", seed, took, float64(w.nodes[0].sent.Load())/float64(m.Size()))
 			})
 		})
