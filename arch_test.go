@@ -33,6 +33,7 @@ var floors = map[string]int{
 	"internal/plain":              -1,
 	"internal/atomicfile":         -1,
 	"internal/lobby":              -1,
+	"internal/uplink":             -1,
 	"internal/fdpass":             0,
 	"internal/entries":            0,
 	"docs/tables":                 -1,
