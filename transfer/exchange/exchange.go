@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"zorilla/internal/uplink"
 	"zorilla/transfer"
 	"zorilla/transfer/swarm"
 	"zorilla/vicinity"
@@ -55,6 +56,7 @@ type Config struct {
 	Trees  Trees                                    // nil = holders are asked for one chunk or another
 	PeerID func(*http.Request) (vicinity.ID, error) // who asks; required for requests about trees
 	Rand   *rand.Rand                               // used by nobody else; nil = seeded at random
+	Uplink *uplink.Uplink                           // what others are sent with; nil = without a limit
 
 	Patience time.Duration // how long nothing may arrive before Fetch gives up; 30 s
 	Stall    time.Duration // how long a holder may send nothing once it has begun; 10 s

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
+	"zorilla/internal/uplink"
 	"zorilla/transfer"
 	"zorilla/transfer/swarm"
 	"zorilla/vicinity"
@@ -80,22 +81,28 @@ func (s *server) turn(ctx context.Context) (end func()) {
 	}
 }
 
-// lease calls f with a buffer, and takes back what f returns, unless ctx ends before.
-func (s *server) lease(ctx context.Context, f func(buf []byte) []byte) {
+// lease calls f with a turn to send to a node and a buffer, and takes back what f returns,
+// unless the request ends before. Who waits long for its turn is told that it does.
+func (s *server) lease(w http.ResponseWriter, r *http.Request, to vicinity.ID, f func(turn *uplink.Turn, buf []byte) []byte) {
+	turn, err := s.x.cfg.Uplink.Begin(r.Context(), string(to), transfer.ChunkSize, func() { w.WriteHeader(http.StatusProcessing) })
+	if err != nil {
+		return
+	}
+	defer turn.End()
 	select {
 	case s.served <- struct{}{}:
-	case <-ctx.Done():
+	case <-r.Context().Done():
 		return
 	}
 	defer func() { <-s.served }()
-	end := s.turn(ctx)
+	end := s.turn(r.Context())
 	if end == nil {
 		return
 	}
 	defer end()
 	b := s.x.buffers.Get().(*buffer)
 	defer s.x.buffers.Put(b)
-	if data := f(b.bytes); cap(data) <= maxKept { // else it was a manifest; they are rare
+	if data := f(turn, b.bytes); cap(data) <= maxKept { // else it was a manifest; they are rare
 		b.bytes = data
 	}
 }
@@ -106,10 +113,14 @@ func (s *server) blob(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want "+BlobPath+"sha256:HEX", http.StatusBadRequest)
 		return
 	}
-	s.lease(r.Context(), func(buf []byte) []byte {
+	var from vicinity.ID
+	if s.x.cfg.PeerID != nil {
+		from, _ = s.x.cfg.PeerID(r) // else all strangers share what one may have
+	}
+	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) []byte {
 		data, err := s.x.cfg.Store.Get(h, buf)
 		if err == nil {
-			_ = send(w, data) // the client notices what is missing
+			_ = send(w, r, turn, data) // the client notices what is missing
 			return data
 		}
 		refuse(w, err)
@@ -127,12 +138,12 @@ func refuse(w http.ResponseWriter, err error) {
 }
 
 // send answers with a blob.
-func send(w http.ResponseWriter, data []byte) error {
+func send(w http.ResponseWriter, r *http.Request, turn *uplink.Turn, data []byte) error {
 	// Not every ResponseWriter has deadlines; those of real servers have.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10*time.Second + time.Duration(len(data))*time.Second/minRate))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, err := w.Write(data)
+	_, err := turn.Write(r.Context(), w, data)
 	return err
 }
 
@@ -209,7 +220,7 @@ func (s *server) chunk(w http.ResponseWriter, r *http.Request, t *tree, from vic
 		return
 	}
 	want.From, want.Insist = q.From, q.Insist
-	s.lease(r.Context(), func(buf []byte) []byte {
+	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) []byte {
 		i, given := t.pick(from, want)
 		if i < 0 {
 			w.WriteHeader(http.StatusConflict)
@@ -224,7 +235,7 @@ func (s *server) chunk(w http.ResponseWriter, r *http.Request, t *tree, from vic
 			return buf
 		}
 		w.Header().Set(chunkHeader, strconv.Itoa(i))
-		if send(w, data) != nil {
+		if send(w, r, turn, data) != nil {
 			t.undo(from, i)
 		} else {
 			t.sent(i)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"zorilla/internal/seeds"
+	"zorilla/internal/uplink"
 	"zorilla/transfer"
 	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
@@ -44,6 +46,7 @@ type worldNode struct {
 	handler http.Handler
 	uplink  chan struct{} // taken by who sends
 	sent    atomic.Int64  // bytes of chunks
+	limit   *uplink.Uplink
 	gone    atomic.Bool
 	older   bool
 	lies    bool
@@ -56,9 +59,9 @@ const packet = 256
 func newWorld(t *testing.T, nodes int, seed uint64) *world {
 	w := &world{t: t, speed: 48 << 10, rnd: rand.New(rand.NewPCG(seed, 3))}
 	for i := range nodes {
-		n := &worldNode{w: w, id: vicinity.ID("z" + string(rune('a'+i)) + strings.Repeat("a", 25)), store: transfer.NewMemStore(0), uplink: make(chan struct{}, 1)}
+		n := &worldNode{w: w, id: vicinity.ID("z" + string(rune('a'+i)) + strings.Repeat("a", 25)), store: transfer.NewMemStore(0), uplink: make(chan struct{}, 1), limit: uplink.New("")}
 		peers := &exchange.HTTP{Client: &http.Client{Transport: n}, URL: func(id vicinity.ID) string { return "http://" + string(id) }}
-		n.x = exchange.New(exchange.Config{Self: n.id, Store: n.store, Source: peers.Blob, Trees: peers, Rand: rand.New(rand.NewPCG(seed, uint64(i))),
+		n.x = exchange.New(exchange.Config{Self: n.id, Store: n.store, Source: peers.Blob, Trees: peers, Uplink: n.limit, Rand: rand.New(rand.NewPCG(seed, uint64(i))),
 			PeerID: func(r *http.Request) (vicinity.ID, error) { return vicinity.ID(r.Header.Get("From-Node")), nil }})
 		n.handler = n.x.Handler()
 		w.nodes = append(w.nodes, n)
@@ -73,10 +76,12 @@ func (w *world) chance() float64 {
 }
 
 // tree puts one of so many chunks of 4 KiB into the store of the first node.
-func (w *world) tree(chunks int) (transfer.Hash, transfer.Manifest) {
+func (w *world) tree(chunks int) (transfer.Hash, transfer.Manifest) { return w.treeOf(chunks, 4096) }
+
+func (w *world) treeOf(chunks, size int) (transfer.Hash, transfer.Manifest) {
 	var entries []transfer.Entry
 	for i := range chunks {
-		data := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, 2048)
+		data := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, size/2)
 		h := transfer.HashOf(data)
 		if err := w.nodes[0].store.Put(h, data); err != nil {
 			w.t.Fatal(err)
@@ -112,7 +117,7 @@ func (n *worldNode) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	body, w := io.Pipe()
-	a := &answer{from: to, header: http.Header{}, begun: make(chan int, 1), body: w}
+	a := &answer{from: to, header: http.Header{}, begun: make(chan int, 1), body: w, trace: httptrace.ContextClientTrace(r.Context())}
 	n.w.calls.Go(func() {
 		if to.older && strings.HasPrefix(r.URL.Path, exchange.TreePath) {
 			http.NotFound(a, r)
@@ -140,11 +145,18 @@ type answer struct {
 	once   sync.Once
 	begun  chan int
 	body   *io.PipeWriter
+	trace  *httptrace.ClientTrace
 }
 
 func (a *answer) Header() http.Header { return a.header }
 
 func (a *answer) WriteHeader(status int) {
+	if status < 200 {
+		if err := a.trace.Got1xxResponse(status, nil); err != nil {
+			panic(err)
+		}
+		return
+	}
 	a.once.Do(func() { a.begun <- status })
 }
 

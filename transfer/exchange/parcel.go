@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http/httptrace"
+	"net/textproto"
 	"slices"
 	"time"
 
@@ -29,11 +31,15 @@ type parcel struct {
 	end  func()
 }
 
-// begin asks a holder, who may let others go first, but not for ever.
+// begin asks a holder, who may let others go first: for ever only if it says now and then
+// that it does, as one does whose owner limits what it sends.
 func (x *Exchange) begin(ctx context.Context, ask func(ctx context.Context) (io.ReadCloser, error)) (*parcel, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	dog := newWatchdog(x.cfg.Stall, beforeMe*x.cfg.Stall, func() { cancel(errSlow) })
-	body, err := ask(ctx)
+	body, err := ask(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
+		dog.waits(beforeMe * x.cfg.Stall)
+		return nil
+	}}))
 	if err != nil {
 		dog.stop()
 		err = slow(ctx, err)
@@ -117,6 +123,13 @@ type watchdog struct {
 // newWatchdog lets that much time pass before anything begins.
 func newWatchdog(stall, first time.Duration, bite func()) *watchdog {
 	return &watchdog{stall: stall, timer: time.AfterFunc(first, bite)}
+}
+
+// waits lets that much more time pass before anything begins.
+func (d *watchdog) waits(first time.Duration) {
+	if d.timer.Stop() { // else it has bitten
+		d.timer.Reset(first)
+	}
 }
 
 // begins is called when the first bytes may come.
