@@ -92,6 +92,7 @@ var floors = map[string]int{
 	"node/api":                    4,
 	"node/api/apitest":            5,
 	"node/web":                    5,
+	"node/flow":                   5,
 	"node":                        10,
 	"testnet":                     11,
 	"cmd/zorilla":                 11,

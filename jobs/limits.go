@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"zorilla/internal/plain"
+	"zorilla/internal/units"
+	"zorilla/internal/uplink"
 	"zorilla/vicinity"
 )
 
@@ -34,6 +36,10 @@ type Limits struct {
 
 	// Network is the most that workers may reach: NetNone, NetJob or NetHost; "" = NetHost.
 	Network string `json:"network,omitempty"`
+
+	// UploadLimit is how many bytes of files and output the node sends to other nodes in
+	// a second, uplink.Least at the lowest; 0 = no limit.
+	UploadLimit int64 `json:"upload_limit,omitempty"`
 }
 
 const (
@@ -48,6 +54,9 @@ func (l *Limits) Validate() error {
 	}
 	if l.MaxWorkersPerJob < 0 || l.MaxWorkersPerJob > MaxRanks {
 		return fmt.Errorf("max-workers-per-job %d: want 0 (no limit) to %d", l.MaxWorkersPerJob, MaxRanks)
+	}
+	if l.UploadLimit != 0 && l.UploadLimit < uplink.Least {
+		return fmt.Errorf("upload-limit %d: want none, or %s a second or more", l.UploadLimit, units.Bytes(uplink.Least))
 	}
 	if err := errors.Join(l.checkShown(), l.checkNetwork()); err != nil {
 		return err
@@ -78,7 +87,8 @@ func checkListed(e string) error {
 }
 
 // Change makes one change, as people write it: max-jobs=2, max-workers-per-job=none,
-// paused=yes, deny=A,B, deny+=A, deny-=A, allow=none, expose+=/data:ro, mounts=own.
+// paused=yes, deny=A,B, deny+=A, deny-=A, allow=none, expose+=/data:ro, mounts=own,
+// upload-limit=10M.
 // Nothing is changed if it returns an error.
 func (l *Limits) Change(text string) error {
 	key, value, found := strings.Cut(text, "=")
@@ -107,10 +117,12 @@ func (l *Limits) Change(text string) error {
 		next.Paused, err = yesNo(value)
 	case key == "mounts":
 		next.Mounts, err = mounts(value)
+	case key == "upload-limit":
+		next.UploadLimit, err = uploadLimit(value)
 	case key == "network":
 		next.Network, err = value, checkNet(value)
 	default:
-		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny, expose, mounts, network and paused")
+		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny, expose, mounts, network, upload-limit and paused")
 	}
 	if err != nil {
 		return fmt.Errorf("%.80q: %w", text, err)
@@ -131,6 +143,13 @@ func limit(value string) (int, error) {
 		return 0, errors.New("want a number from 1, or none")
 	}
 	return n, nil
+}
+
+func uploadLimit(value string) (int64, error) {
+	if value == "none" {
+		return 0, nil
+	}
+	return units.ParseBytes(value)
 }
 
 func yesNo(value string) (bool, error) {

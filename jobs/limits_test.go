@@ -47,6 +47,10 @@ func TestLimitsChange(t *testing.T) {
 		{change: "mounts=all", bad: "want own, own:rw or exposed"},
 		{change: "mounts=exposed", want: Limits{Expose: []string{"/scratch:rw"}, Mounts: "exposed"}},
 		{change: "expose=none", want: Limits{Mounts: "exposed"}},
+		{change: "upload-limit=10M", want: Limits{Mounts: "exposed", UploadLimit: 10 << 20}},
+		{change: "upload-limit=0", bad: "want a size"},
+		{change: "upload-limit=63K", bad: "want none, or 64 KiB a second or more"},
+		{change: "upload-limit=none", want: Limits{Mounts: "exposed"}},
 	} {
 		before := l
 		err := l.Change(step.change)

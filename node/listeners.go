@@ -18,6 +18,7 @@ import (
 
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
+	"zorilla/node/flow"
 	"zorilla/node/web"
 	"zorilla/transfer/exchange"
 )
@@ -51,14 +52,26 @@ func newPeerHandler(twins http.Handler) *peerHandler {
 
 // open lets other nodes have the rest: the peer protocol of jobs, blobs, and
 // what p does for them.
-func (h *peerHandler) open(js *agent.Service, x *exchange.Exchange, p api.Peer) {
+func (h *peerHandler) open(js *agent.Service, x *exchange.Exchange, p api.Peer, f *flow.Flow) {
 	h.set(func(mux *http.ServeMux) {
-		mux.Handle(agent.PeerPrefix, js.PeerHandler())
-		files := x.Handler()
+		mux.Handle(agent.PeerPrefix, f.Serve(js.PeerHandler(), false))
+		files := f.Serve(x.Handler(), true)
 		mux.Handle(exchange.BlobPath, files)
 		mux.Handle(exchange.TreePath, files)
-		mux.Handle(apiPrefix+"/", identified(http.StripPrefix(apiPrefix, api.PeerHandler(p))))
+		mux.Handle(apiPrefix+"/", f.Serve(identified(http.StripPrefix(apiPrefix, api.PeerHandler(p))), false))
 	})
+}
+
+// isFile reports whether a request of another node is for files, isStream for another stream
+// of bytes.
+func isFile(path string) bool {
+	return strings.HasPrefix(path, exchange.BlobPath) || strings.HasPrefix(path, exchange.TreePath) && strings.HasSuffix(path, "/chunk") ||
+		strings.HasPrefix(path, apiPrefix+"/v1/blobs/")
+}
+
+func isStream(r *http.Request) bool {
+	return agent.Streams(r.URL.Path) ||
+		r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, apiPrefix+"/v1/jobs/") && strings.HasSuffix(r.URL.Path, "/output")
 }
 
 func (h *peerHandler) set(routes func(*http.ServeMux)) {

@@ -14,6 +14,7 @@ import (
 	"zorilla/flood"
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
+	"zorilla/node/flow"
 	"zorilla/node/gossip"
 	"zorilla/vicinity"
 )
@@ -39,6 +40,7 @@ type network struct {
 	near     *vicinity.Table
 	flooder  *flood.Flooder
 	peers    *peers
+	flow     *flow.Flow
 	client   *http.Client
 	sessions *http.Client // for sessions alone
 	state    stateDir
@@ -54,7 +56,8 @@ type network struct {
 // newNetwork makes the overlay on the node's port, by make if that is not nil.
 // It takes no part in the network before run.
 func newNetwork(cfg gossip.Config, rnd *rand.Rand, make func(gossip.Config) (Overlay, error), state stateDir) (*network, error) {
-	n := &network{self: cfg.Self.ID, state: state, log: cfg.Log}
+	n := &network{self: cfg.Self.ID, state: state, log: cfg.Log,
+		flow: flow.New(flow.Config{Self: cfg.Self.ID, PeerID: peerID, File: isFile, Stream: isStream})}
 	n.near = vicinity.New(vicinity.Config{
 		Self: n.self, Rand: split(rnd), Log: n.log,
 		Send: func(to vicinity.ID, p []byte) { n.overlay.Send(to, kindVicinity, p) },
@@ -77,7 +80,7 @@ func newNetwork(cfg gossip.Config, rnd *rand.Rand, make func(gossip.Config) (Ove
 		return nil, err
 	}
 	n.peers = newPeers(n.overlay)
-	n.client = &http.Client{Transport: n.peers.transport()}
+	n.client = &http.Client{Transport: n.flow.Over(n.peers.transport())}
 	n.sessions = &http.Client{Transport: n.peers.sessions()}
 	return n, nil
 }

@@ -38,7 +38,7 @@ var (
 func newService(n *Node) *service {
 	s := &service{jobs: n.jobs, net: n.net, secret: n.invite}
 	s.blobService = &blobService{store: n.store, uploads: uploads{store: n.store}}
-	s.ownerService = &ownerService{owner: n.owner, jobs: n.jobs}
+	s.ownerService = &ownerService{owner: n.owner, jobs: n.jobs, up: n.net.flow.Uplink()}
 	self := &self{net: n.net, jobs: n.jobs, state: s.state}
 	s.origin = origin{self: self, jobs: n.jobs, blobs: s.blobService, measuring: newOneAtATime()}
 	s.jobService = &jobService{jobs: n.jobs, net: n.net, local: s.origin, blobs: s.blobService}

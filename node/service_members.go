@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"zorilla/internal/codec"
 	"zorilla/node/api"
+	"zorilla/node/flow"
 	"zorilla/vicinity"
 )
 
@@ -61,7 +63,7 @@ func (s *memberService) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 		}
 		rtt, _ := s.net.near.Estimate(m.ID)
 		list = append(list, api.NodeInfo{
-			Member: m, RTT: codec.Duration(rtt), Neighbour: kinds[m.ID], Position: s.net.near.Position(m.ID), Cluster: clusters[m.ID],
+			Member: m, RTT: codec.Duration(rtt), Bandwidth: bandwidth(s.net.flow, m.ID), Neighbour: kinds[m.ID], Position: s.net.near.Position(m.ID), Cluster: clusters[m.ID],
 		})
 	}
 	s.stats.fill(list, time.Now())
@@ -72,6 +74,17 @@ func (s *memberService) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 		return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID))
 	})
 	return append([]api.NodeInfo{self}, list...), nil
+}
+
+// bandwidth tells clients what is known of a node.
+func bandwidth(f *flow.Flow, id vicinity.ID) api.Bandwidth {
+	told := func(v vicinity.Speed) api.Speed {
+		if v.Rate == 0 {
+			return api.Speed{}
+		}
+		return api.Speed{Rate: int64(math.Ceil(v.Rate)), Least: v.Least, Age: codec.Duration(time.Since(v.At))}
+	}
+	return api.Bandwidth{To: told(f.To(id)), From: told(f.From(id))}
 }
 
 // Measure has one node ping another.

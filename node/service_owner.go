@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"zorilla/internal/uplink"
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
@@ -14,6 +15,7 @@ import (
 type ownerService struct {
 	owner *owner
 	jobs  *agent.Service
+	up    *uplink.Uplink
 	exits atomic.Bool // the node is to stop once it is drained
 }
 
@@ -22,7 +24,11 @@ func (s *ownerService) Limits(context.Context) (jobs.Limits, error) { return s.o
 
 // SetLimits changes what the owner allows.
 func (s *ownerService) SetLimits(_ context.Context, changes []string) (jobs.Limits, error) {
-	if err := s.owner.change(changes, s.jobs.SetLimits); err != nil {
+	err := s.owner.change(changes, func(l jobs.Limits) {
+		s.jobs.SetLimits(l)
+		s.up.Limit(l.UploadLimit)
+	})
+	if err != nil {
 		return jobs.Limits{}, err
 	}
 	return s.owner.get(), nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"zorilla/flood"
+	"zorilla/internal/uplink"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/vicinity"
@@ -18,6 +19,7 @@ func (n *network) traffic() api.Traffic {
 	return slices.Concat(
 		gossipTraffic(n.overlay.Stats(), n.unknown.Load()),
 		vicinityTraffic(n.near.Stats()), floodTraffic(n.flooder.Stats()), jobsTraffic(n.jobs.Counts()),
+		uplinkTraffic(n.flow.Uplink().Stats()),
 	)
 }
 
@@ -53,6 +55,14 @@ func floodTraffic(f flood.Stats) api.Traffic {
 		counted("expired", int64(f.Expired), "copies that came too late to be of use"),
 		bad("cut", int64(f.Cut), "copies that wanted to travel farther than a flood may"),
 		counted("dropped", int64(f.Dropped), "copies not looked at because too many were waiting"),
+	)
+}
+
+func uplinkTraffic(u uplink.Stats) api.Traffic {
+	return counters("uplink",
+		counted("bytes sent", u.Sent, "of files and streams, to other nodes"),
+		counted("bytes a second at most", u.Limit, "its owner's upload-limit; 0: none"),
+		counted("number of waiting", int64(u.Waiting), "files and streams that wait for their turn"),
 	)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"zorilla/flood"
+	"zorilla/internal/uplink"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/node/gossip"
@@ -18,6 +19,7 @@ func TestEveryCounterIsExplained(t *testing.T) {
 	var v vicinity.Stats
 	var f flood.Stats
 	var j jobs.Counts
+	var u uplink.Stats
 	stats, sum := new(gossip.Overlay).Stats(), int64(0)
 	for name := range stats {
 		sum++
@@ -31,6 +33,7 @@ func TestEveryCounterIsExplained(t *testing.T) {
 		"vicinity": {numbered(&v), func() api.Traffic { return vicinityTraffic(v) }},
 		"flood":    {numbered(&f), func() api.Traffic { return floodTraffic(f) }},
 		"jobs":     {numbered(&j), func() api.Traffic { return jobsTraffic(j) }},
+		"uplink":   {numbered(&u), func() api.Traffic { return uplinkTraffic(u) }},
 	} {
 		names, values := map[string]bool{}, map[int64]bool{}
 		for _, counter := range c.told() {

@@ -156,12 +156,12 @@ func ownerOptions(c *cli.Context, o *nodeOptions) error {
 		}
 	}
 	var check jobs.Limits
-	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose", "mounts", "network"} {
+	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose", "mounts", "network", "upload-limit"} {
 		if !c.IsSet(name) {
 			continue
 		}
 		values := commas(c.StringSlice(name))
-		if name == "mounts" || name == "network" {
+		if name == "mounts" || name == "network" || name == "upload-limit" {
 			values = []string{c.String(name)}
 		}
 		for i, p := range values {

@@ -24,7 +24,9 @@ func nodesCommand(con *console) *cli.Command {
 		Usage:     "list the members of the network, the nearest first",
 		UsageText: "zorilla nodes [options]",
 		Description: `
-RTT is the round trip from the node that is asked; LINK tells the neighbours
+RTT is the round trip from the node that is asked; MIB/S how fast files were sent
+to a node and from there, as far as is known from transfers of the last hour (">":
+that fast at least, something else was sent too); LINK tells the neighbours
 that it floods to; BUSY, of the nearest 64, how many of the slots are in use,
 and how old that is if a node does not answer now; CLUSTER which nodes are near
 to each other, as found from round trips; STATE which nodes are draining or
@@ -66,7 +68,7 @@ const (
 )
 
 func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
-	head := []string{"ID", "NAME", "SITE", "RTT", "LINK", "BUSY", "CLUSTER", "MEMORY"}
+	head := []string{"ID", "NAME", "SITE", "RTT", "MIB/S", "LINK", "BUSY", "CLUSTER", "MEMORY"}
 	if wide {
 		head = append(head, "GPUS", "LABELS", "PLATFORM", "ADDRESS")
 	}
@@ -90,12 +92,12 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 			busy += ", " + units.Span(age) + " ago"
 		}
 		row := []string{
-			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), link, busy, named[n.Cluster], units.Bytes(n.Memory),
+			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), speeds(n.Bandwidth), link, busy, named[n.Cluster], units.Bytes(n.Memory),
 		}
 		if wide {
 			row = append(row, strconv.Itoa(n.GPUs), labels(n.Labels), n.Platform, strings.Join(n.Addrs, " "))
 		} else {
-			row[1], row[2], row[6] = short(n.Name, nameWidth), short(n.Site, labelWidth), short(row[6], labelWidth)
+			row[1], row[2], row[7] = short(n.Name, nameWidth), short(n.Site, labelWidth), short(row[7], labelWidth)
 		}
 		if states {
 			row = append(row, state)
@@ -108,6 +110,23 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// speeds tells how fast files went to a node, and came from it.
+func speeds(b api.Bandwidth) string {
+	if b == (api.Bandwidth{}) {
+		return "-"
+	}
+	one := func(s api.Speed) string {
+		switch {
+		case s.Rate == 0:
+			return "-"
+		case s.Least:
+			return ">" + units.Rate(s.Rate)
+		}
+		return units.Rate(s.Rate)
+	}
+	return one(b.To) + "/" + one(b.From)
 }
 
 // stateOf says whether a node takes new workers, and why one that is broken does

@@ -31,6 +31,8 @@ func ownerCommand(con *console) *cli.Command {
   network=host|job|none   the most that workers may reach: with job only jobs
                           with --net job or none run here, with none only those
                           with --net none
+  upload-limit=SIZE       send other nodes at most SIZE of files and output in a
+                          second, all together; 64K is the least
 none takes a limit or list away; deny+=WHO and deny-=WHO change a list. WHO is a
 node's ID (its first 5 characters or more), a node's name, or a network such as
 10.1.0.0/16. IDs are proven; names and addresses are what nodes say of
@@ -39,7 +41,8 @@ node's own jobs are not subject to allow and deny.
 
 zorilla owner set max-jobs=2 deny+=noisy,10.1.0.0/16
 zorilla owner set max-jobs=none allow=none
-zorilla owner set expose+=/data:ro,/scratch:rw`,
+zorilla owner set expose+=/data:ro,/scratch:rw
+zorilla owner set upload-limit=10M`,
 		Flags: []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
 			changes := c.Args().Slice()
@@ -134,11 +137,15 @@ func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 	if l.Paused {
 		paused = "yes"
 	}
+	upload := "none"
+	if l.UploadLimit > 0 {
+		upload = units.Bytes(l.UploadLimit) + "/s"
+	}
 	return con.printTable([][]string{
 		{"paused", paused}, {"max-jobs", number(l.MaxJobs)}, {"max-workers-per-job", number(l.MaxWorkersPerJob)},
 		{"allow", list(l.Allow)}, {"deny", list(l.Deny)},
 		{"expose", list(l.Expose)}, {"mounts", cmp.Or(l.Mounts, jobs.MountsOwn)},
-		{"network", cmp.Or(l.Network, jobs.NetHost)},
+		{"network", cmp.Or(l.Network, jobs.NetHost)}, {"upload-limit", upload},
 	})
 }
 

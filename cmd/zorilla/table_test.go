@@ -142,8 +142,19 @@ func TestNodesTellHowOldTheLoadIs(t *testing.T) {
 	}
 	rows := nodeTable([]api.NodeInfo{node("self", "", 0), node("fresh", "paused", oldLoad-1), node("old", "draining", 17*time.Second), node("unknown", "", -1)}, false)
 	for i, want := range [][2]string{{"BUSY", "STATE"}, {"2/4", "-"}, {"2/4", "paused"}, {"2/4, 17s ago", "draining"}, {"?/4", "?"}} {
-		if got := [2]string{rows[i][5], rows[i][8]}; got != want {
+		if got := [2]string{rows[i][6], rows[i][9]}; got != want {
 			t.Errorf("%s: got %q, want %q", rows[i][1], got, want)
+		}
+	}
+}
+
+func TestNodesTellHowFastTheyAre(t *testing.T) {
+	for want, b := range map[string]api.Bandwidth{
+		"-": {}, "12.0/-": {To: api.Speed{Rate: 12 << 20}}, "-/>0.50": {From: api.Speed{Rate: 1 << 19, Least: true}},
+		">118/3.0": {To: api.Speed{Rate: 118 << 20, Least: true}, From: api.Speed{Rate: 3 << 20}},
+	} {
+		if rows := nodeTable([]api.NodeInfo{{Bandwidth: b}}, false); rows[0][4] != "MIB/S" || rows[1][4] != want {
+			t.Errorf("got %s, want %s", rows[1][4], want)
 		}
 	}
 }
@@ -159,7 +170,7 @@ func TestClustersThatSayNothingHaveNoName(t *testing.T) {
 	column := func(nodes []api.NodeInfo) string {
 		var names []string
 		for _, row := range nodeTable(nodes, false)[1:] {
-			names = append(names, row[6])
+			names = append(names, row[7])
 		}
 		return strings.Join(names, " | ")
 	}

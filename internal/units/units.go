@@ -153,6 +153,18 @@ func Millis(d time.Duration) (text string, known bool) {
 	return fmt.Sprintf("%.0f", ms), true
 }
 
+// Rate writes a number of bytes a second in MiB, without the unit: "0.02", "1.5", "240".
+func Rate(perSecond int64) string {
+	switch mib := float64(max(perSecond, 0)) / (1 << 20); {
+	case mib < 0.995:
+		return fmt.Sprintf("%.2f", mib)
+	case mib < 99.95:
+		return fmt.Sprintf("%.1f", mib)
+	default:
+		return fmt.Sprintf("%.0f", mib)
+	}
+}
+
 // Count writes a number of things: "1 copy", "2 copies".
 func Count(n int, one, many string) string {
 	if n == 1 {

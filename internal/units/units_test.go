@@ -86,6 +86,14 @@ func TestMillis(t *testing.T) {
 	}
 }
 
+func TestRate(t *testing.T) {
+	for n, want := range map[int64]string{-1: "0.00", 0: "0.00", 20 << 10: "0.02", 1 << 20: "1.0", 3 << 19: "1.5", 104805000: "99.9", 240 << 20: "240"} {
+		if got := units.Rate(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestCount(t *testing.T) {
 	for n, want := range map[int]string{0: "0 copies", 1: "1 copy", 2: "2 copies", 1200: "1200 copies"} {
 		if got := units.Count(n, "copy", "copies"); got != want {

@@ -38,6 +38,10 @@ func (s *Service) PeerHandler() http.Handler {
 	return mux
 }
 
+// Streams reports whether a path is one at which a stream of output or of standard input is
+// to be had.
+func Streams(path string) bool { return path == peer.PathOutput || path == peer.PathStdin }
+
 // granted takes a grant: the hold becomes a claim, and its workers are
 // prepared.
 func (s *Service) granted(from vicinity.ID, g *wire.Grant) (err error) {

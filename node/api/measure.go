@@ -25,6 +25,19 @@ const (
 	maxNodeName  = 64
 )
 
+// Bandwidth is how fast files came between the node that is asked and another one.
+type Bandwidth struct {
+	To   Speed `json:"to,omitzero"` // that one, as it has measured it
+	From Speed `json:"from,omitzero"`
+}
+
+// Speed is one that was measured; zero = none was.
+type Speed struct {
+	Rate  int64          `json:"rate"`            // bytes per second
+	Least bool           `json:"least,omitempty"` // it is that much at least
+	Age   codec.Duration `json:"age"`             // since it was measured last
+}
+
 // Endpoint is one end of a measurement.
 type Endpoint struct {
 	ID   vicinity.ID `json:"id"`

@@ -115,6 +115,7 @@ type NodeInfo struct {
 	vicinity.Member
 	Self      bool           `json:"self,omitempty"`
 	RTT       codec.Duration `json:"rtt,omitempty"`       // 0 = not measured (or self)
+	Bandwidth Bandwidth      `json:"bandwidth,omitzero"`  // as far as it is known from transfers
 	Neighbour string         `json:"neighbour,omitempty"` // "near", "far" or ""
 	Position  []float64      `json:"position,omitempty"`  // network coordinate in milliseconds, for maps
 	Cluster   string         `json:"cluster,omitempty"`   // nodes that are near to each other, found from round trips

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"zorilla/internal/units"
+	"zorilla/node/api"
 )
 
 // label makes a name or a reason fit to be shown: one line, at most limit
@@ -135,3 +136,14 @@ func between(from, until, now time.Time) period {
 }
 
 func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// speed writes how fast files go.
+func speed(s api.Speed) string {
+	switch {
+	case s.Rate <= 0:
+		return "–"
+	case s.Least:
+		return "> " + units.Bytes(s.Rate) + "/s"
+	}
+	return units.Bytes(s.Rate) + "/s"
+}

@@ -76,6 +76,7 @@ type nodeRow struct {
 	Tone  string `json:"tone"` // the site's colour
 	RTT   string `json:"rtt"`
 	Far   int    `json:"far"`   // length of the latency bar, 0 to 100
+	Speed string `json:"speed"` // of files, there
 	Slots string `json:"slots"` // or how many of them are busy
 	Load  string `json:"load"`
 	Link  string `json:"link"` // "this node", "near", "far" or ""
@@ -226,8 +227,12 @@ func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
 func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
 	v := nodeRow{
 		Key: string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[groupOf(n)],
-		RTT: latency(time.Duration(n.RTT)), Far: far(time.Duration(n.RTT)), Slots: strconv.Itoa(n.Slots), Load: load(n),
+		RTT: latency(time.Duration(n.RTT)), Far: far(time.Duration(n.RTT)), Speed: speed(n.Bandwidth.To),
+		Slots: strconv.Itoa(n.Slots), Load: load(n),
 		Title: fmt.Sprintf("%s · %s · %s memory · %s", n.ID, label(n.Platform, nameLimit), units.Bytes(n.Memory), busy(n)),
+	}
+	if from := n.Bandwidth.From; from.Rate > 0 {
+		v.Title += " · sends " + speed(from)
 	}
 	if n.Loaded() {
 		v.Slots = fmt.Sprintf("%d of %d", n.Busy, n.Slots)
