@@ -217,7 +217,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		return err
 	}
 	n.jobs = agent.New(agent.Config{
-		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Client: n.net.client, Sessions: n.net.sessions, PeerID: peerID,
+		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Speed: n.net.flow.To, Client: n.net.client, Sessions: n.net.sessions, PeerID: peerID,
 		Sign: n.creds.Sign, Verify: trust.Verify,
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 			return n.service.awaitUnread(ctx, id, since)

@@ -14,7 +14,7 @@
 // # What is emulated
 //
 // Latency is one way and per pair of hosts, with [Noise] if that is wanted.
-// Bandwidth is unlimited.
+// Bandwidth is unlimited but for streams to a host with a [Host.Downlink].
 //
 // Packets are copied, lost if there is no way, and else put into the receiver's inbox
 // one latency later. A full inbox drops what arrives. The sender never learns of any of

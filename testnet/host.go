@@ -32,6 +32,16 @@ type Host struct {
 	listeners map[uint16]*listener
 	sockets   map[uint16]*packetConn
 	conns     map[*conn]struct{}
+	downlink  int       // bytes per second of streams that it receives; 0 = no limit
+	receives  time.Time // until when it is busy with what is under way
+}
+
+// Downlink bounds how many bytes a second come to the host in streams from now on; 0 = no
+// limit.
+func (h *Host) Downlink(bytesPerSecond int) {
+	h.net.mu.Lock()
+	defer h.net.mu.Unlock()
+	h.downlink = bytesPerSecond
 }
 
 // IP returns the host's address.

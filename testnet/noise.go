@@ -68,7 +68,19 @@ func (n *Network) streamDelay(a, b *Host, bytes int) (most time.Duration) {
 		}
 		most = max(most, late+d)
 	}
+	if b.downlink > 0 {
+		now := time.Now()
+		b.receives = later(b.receives, now.Add(most)).Add(time.Duration(bytes) * time.Second / time.Duration(b.downlink))
+		most = b.receives.Sub(now)
+	}
 	return most
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // chance is where all chance in a network comes from.

@@ -40,7 +40,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "key", Usage: "`KEY` of this submission, made up if not given: submitted again with it, and the same options, it is the same job"},
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
-		&cli.StringFlag{Name: "strategy", DefaultText: "nearest", Usage: "`HOW` to choose among offers: nearest, spread, concentrate or compact"},
+		&cli.StringFlag{Name: "strategy", DefaultText: "nearest", Usage: "`HOW` to choose among offers: nearest, spread, concentrate, compact or bandwidth"},
 		&cli.StringFlag{Name: "max-rtt", Usage: "no two nodes of the job are farther apart than `TIME`, such as 5ms"},
 		&cli.IntFlag{Name: "replicas", DefaultText: "1", Usage: "run each rank `R` times, on different nodes; the first copy to end with 0 counts"},
 		&cli.StringFlag{Name: "d", Aliases: []string{"dependency"}, Usage: "start after other jobs: `KIND:JOB[,…]` with afterok, afterany or afternotok"},

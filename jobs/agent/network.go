@@ -55,7 +55,15 @@ func (s *Service) perform(a core.Action) {
 // signed.
 type around struct {
 	Overlay
-	sign func(domain string, msg []byte) []byte
+	sign  func(domain string, msg []byte) []byte
+	speed func(vicinity.ID) vicinity.Speed
+}
+
+func (a around) Speed(id vicinity.ID) (s vicinity.Speed) {
+	if a.speed != nil {
+		s = a.speed(id)
+	}
+	return s
 }
 
 func (a around) Flood(_ time.Time, radius int, ad wire.Advertisement) flood.Flood {

@@ -37,6 +37,7 @@ type Config struct {
 	// Sessions is a Client for sessions with workers, over connections of its own; nil = Client.
 	Sessions *http.Client
 	PeerID   func(*http.Request) (vicinity.ID, error)
+	Speed    func(vicinity.ID) vicinity.Speed // of files to a node; nil = none is known
 	Sign     func(domain string, msg []byte) []byte
 	Verify   func(domain string, from vicinity.ID, msg, sig []byte) error
 
@@ -102,7 +103,7 @@ func New(cfg Config) *Service {
 		loop: loop.New(cfg.Log), peers: &peer.Client{HTTP: cfg.Client, Sessions: cmp.Or(cfg.Sessions, cfg.Client)}, dropped: &peer.Counters{},
 		clocks: newClocks(time.Now()), ahead: ahead{},
 	}
-	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign}, cfg.Rand, w.OrphanLimit)
+	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign, cfg.Speed}, cfg.Rand, w.OrphanLimit)
 	s.core.Claims.Limits, s.core.Claims.Disk.Keep, s.core.Claims.Cores.All = cfg.Limits, cfg.KeepFree, cfg.Cores
 	s.visits = visits{s, &crowd{}, &crowd{}}
 	s.exec = executor.New(executor.Config{

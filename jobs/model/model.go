@@ -38,6 +38,10 @@ type Config struct {
 	// Distance estimates the round trip between two other nodes; nil, or 0, =
 	// not known.
 	Distance func(a, b vicinity.ID) time.Duration
+	// Speed is how fast files went to a node; nil, or a rate of 0, = not known. Input is how
+	// many bytes the jobs submitted here have of them.
+	Speed func(id vicinity.ID) vicinity.Speed
+	Input int64
 	// Busy is how many slots something uses for good that is not simulated.
 	Busy int
 	// Fate tells what becomes of a worker that was granted; nil = it is ready
@@ -130,6 +134,9 @@ func New(cfg Config) *Model {
 	if cfg.Distance == nil {
 		cfg.Distance = func(a, b vicinity.ID) time.Duration { return 0 }
 	}
+	if cfg.Speed == nil {
+		cfg.Speed = func(vicinity.ID) (none vicinity.Speed) { return none }
+	}
 	m := &Model{cfg: cfg, disk: newModelDisk(), following: map[participant.WorkerID]bool{}}
 	m.core = core.New(cfg.Self, around{m}, cfg.Rand, participant.OrphanLimit)
 	m.core.Claims.Used.Slots = cfg.Busy
@@ -148,7 +155,7 @@ func (m *Model) Submit(now time.Time, spec jobs.Spec) (jobs.ID, Actions, error) 
 	for m.core.Jobs[id] != nil {
 		id = jobs.NewID(m.cfg.Rand, m.cfg.Self.ID)
 	}
-	m.core.Submit(now, id, spec, 0)
+	m.core.Submit(now, id, spec, m.cfg.Input)
 	m.disk.jobs = append(m.disk.jobs, id)
 	return id, m.Tick(now), nil
 }
@@ -287,6 +294,7 @@ func (a around) Nearer(than time.Duration, limit int) []vicinity.Measured {
 }
 
 func (a around) Distance(x, y vicinity.ID) time.Duration { return a.m.cfg.Distance(x, y) }
+func (a around) Speed(id vicinity.ID) vicinity.Speed     { return a.m.cfg.Speed(id) }
 func (a around) Size() int                               { return a.m.cfg.Members() }
 
 func (a around) Flood(now time.Time, radius int, ad wire.Advertisement) flood.Flood {

@@ -97,7 +97,7 @@ func TestGroupsAgainstBruteForce(t *testing.T) {
 				if worst > bound {
 					return
 				}
-				for _, s := range byRTT {
+				for _, s := range append(byRTT, Bandwidth) {
 					assign, err := PlaceReplicas(s, some, n, r)
 					if err != nil {
 						t.Fatal(err)

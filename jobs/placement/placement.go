@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ const (
 	Spread      Strategy = "spread"      // as many nodes as possible, the nearest of them, evenly filled
 	Concentrate Strategy = "concentrate" // as many workers per node as it takes, nearest nodes first
 	Compact     Strategy = "compact"     // smallest worst round trip between two nodes, see Wish.Place
+	Bandwidth   Strategy = "bandwidth"   // as nearest, by how long the job's input takes to each node, see Timed
 )
 
 var (
@@ -50,7 +52,9 @@ var (
 const MaxPlaces = 10_000_000
 
 // Strategies returns all strategies, the default first.
-func Strategies() []Strategy { return []Strategy{Nearest, Spread, Concentrate, Compact} }
+func Strategies() []Strategy {
+	return []Strategy{Nearest, Spread, Concentrate, Compact, Bandwidth}
+}
 
 // Check returns an error that lists the choices if s is not a strategy. Empty
 // means the default.
@@ -91,6 +95,55 @@ func PlaceReplicas(strategy Strategy, offers []Offer, n, r int) (assign [][]int,
 	}
 	return deal(strategy, list, n, r), nil
 }
+
+// Speed is how many bytes a second come from the origin to a node; 0 = not known. Where it
+// is only known that there are that many at least, Least is true.
+type Speed struct {
+	Rate  float64
+	Least bool
+}
+
+// Timed returns the offers with the time in which so many bytes come to each node in place of
+// the round trip, for Bandwidth: the round trip and the bytes at the node's speed. A speed
+// that is not known, or at least what it is, is taken for the median of those that are, or of
+// those at least if there are no others; if none is known nothing is changed. Speeds is one
+// for each offer; that of the origin itself is infinite.
+func Timed(offers []Offer, bytes int64, speeds []Speed) []Offer {
+	var sure, least []float64
+	for _, s := range speeds {
+		switch {
+		case s.Rate <= 0 || math.IsInf(s.Rate, 1):
+		case s.Least:
+			least = append(least, s.Rate)
+		default:
+			sure = append(sure, s.Rate)
+		}
+	}
+	known := sure
+	if len(known) == 0 {
+		known = least
+	}
+	if len(known) == 0 || bytes <= 0 {
+		return offers
+	}
+	slices.Sort(known)
+	usual := known[len(known)/2]
+	timed := slices.Clone(offers)
+	for i, s := range speeds {
+		if s.Rate <= 0 || s.Least {
+			s.Rate = max(s.Rate, usual)
+		}
+		took := min(float64(bytes)/s.Rate*float64(time.Second), float64(maxTime))
+		timed[i].RTT = min(max(timed[i].RTT, 0), maxTime) + time.Duration(took)
+		if offers[i].RTT <= 0 {
+			timed[i].RTT = 0 // what is not known stays last
+		}
+	}
+	return timed
+}
+
+// maxTime bounds how long a transfer is said to take: the sum of two must not overflow.
+const maxTime = 1000 * time.Hour
 
 // deal gives the hosts in order, which have room for it, n ranks r times over.
 func deal(strategy Strategy, list []host, n, r int) (assign [][]int) {

@@ -3,6 +3,7 @@ package placement
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -49,6 +50,35 @@ func TestPlace(t *testing.T) {
 		if got := nodes(site, assign); err != nil || got != test.want {
 			t.Errorf("%s, %d workers: got %q, %v, want %q", test.strategy, test.workers, got, err, test.want)
 		}
+	}
+}
+
+// Where the job's input takes long to a near node it goes to a farther one that has it sooner.
+func TestTimed(t *testing.T) {
+	offers := []Offer{{"near", 1 * ms, 1}, {"unsure", 2 * ms, 1}, {"new", 3 * ms, 1}, {"fast", 50 * ms, 1}, {"self", 0 * ms, 1}, {"lost", 0, 1}}
+	offers[4].RTT = 1
+	speeds := []Speed{{1e6, false}, {2e5, true}, {}, {10e6, false}, {math.Inf(1), false}, {}}
+	for _, test := range []struct {
+		bytes int64
+		want  string
+	}{
+		{0, "self near unsure new fast lost"},
+		{1000, "self near unsure new fast lost"}, // the round trip counts
+		{10e6, "self unsure new fast near lost"},
+		{math.MaxInt64, "self near unsure new fast lost"}, // not more than can be told
+	} {
+		assign, err := Place(Bandwidth, Timed(offers, test.bytes, speeds), 6)
+		if got := nodes(offers, assign); err != nil || got != test.want {
+			t.Errorf("%d bytes: got %q, %v, want %q", test.bytes, got, err, test.want)
+		}
+	}
+	if got := Timed(offers, 10e6, make([]Speed, 6)); !slices.Equal(got, offers) {
+		t.Errorf("without any speed: %v", got)
+	}
+	speeds = []Speed{{1e6, true}, {5e6, true}, {}, {2e6, true}, {math.Inf(1), false}, {}}
+	assign, err := Place(Bandwidth, Timed(offers, 10e6, speeds), 6)
+	if got := nodes(offers, assign); err != nil || got != "self unsure near new fast lost" {
+		t.Errorf("with speeds at least: %q, %v", got, err)
 	}
 }
 

@@ -53,6 +53,8 @@ type Network interface {
 	Around
 	// Flood sends an advertisement to all nodes within the radius.
 	Flood(now time.Time, radius int, ad wire.Advertisement) flood.Flood
+	// Speed is how fast files went to a node, as far as it is known.
+	Speed(id vicinity.ID) vicinity.Speed
 }
 
 // Around is who the others are, and how far.
@@ -160,7 +162,7 @@ func (c *Core) do(e Effect) { c.out = append(c.out, Action{Effect: e}) }
 func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *Job {
 	j := c.NewJob(id)
 	c.Add(j)
-	j.Primary.Staged.Total = inputs
+	j.Primary.Staged.Total, j.Primary.Input = inputs, inputs
 	j.Primary.Do(primary.DoAccepted{})
 	j.Primary.Submit(now, spec, c.Clock.Now(now))
 	c.Flush(now, j)
@@ -172,7 +174,7 @@ func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *
 // from any goroutine.
 func (c *Core) NewJob(id jobs.ID) *Job {
 	p := primary.New(id, c.Self, c.rnd)
-	p.Near, p.Members, p.Distance = c.network.Nearer, c.network.Size, c.network.Distance
+	p.Near, p.Members, p.Distance, p.Speed = c.network.Nearer, c.network.Size, c.network.Distance, c.network.Speed
 	p.Measured = func(id vicinity.ID) time.Duration { return c.network.Measured(id, 0) }
 	p.Fresh = func(id vicinity.ID) time.Duration { return c.network.Measured(id, search.FreshFor) }
 	return &Job{Primary: p, Serving: map[vicinity.ID]int{}}

@@ -19,6 +19,7 @@ type few map[vicinity.ID]vicinity.Member
 func (f few) Member(id vicinity.ID) (vicinity.Member, bool)                { m, ok := f[id]; return m, ok }
 func (f few) Measured(vicinity.ID, time.Duration) time.Duration            { return time.Millisecond }
 func (f few) Nearer(time.Duration, int) []vicinity.Measured                { return nil }
+func (f few) Speed(vicinity.ID) (none vicinity.Speed)                      { return none }
 func (f few) Distance(a, b vicinity.ID) time.Duration                      { return 0 }
 func (f few) Size() int                                                    { return 2 }
 func (f few) Flood(time.Time, int, wire.Advertisement) (flood flood.Flood) { return flood }

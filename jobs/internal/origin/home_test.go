@@ -233,6 +233,7 @@ type around struct{ h *home }
 func (a around) Member(id vicinity.ID) (vicinity.Member, bool)       { return a.h.other, id == a.h.other.ID }
 func (a around) Measured(vicinity.ID, time.Duration) time.Duration   { return time.Millisecond }
 func (a around) Nearer(time.Duration, int) []vicinity.Measured       { return nil }
+func (a around) Speed(vicinity.ID) (none vicinity.Speed)             { return none }
 func (a around) Distance(vicinity.ID, vicinity.ID) (d time.Duration) { return d }
 func (a around) Size() int                                           { return 2 }
 func (a around) Bearings() []byte                                    { return nil }

@@ -27,7 +27,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 		n.Measure = append(n.Measure, Measurement{s.id, old})
 	}
 	offers := s.standing()
-	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), offers, min(total, s.spec.Max, d.Wanted))
+	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), timed(s, offers), min(total, s.spec.Max, d.Wanted))
 	if err != nil {
 		n.Err = err
 		return 0
@@ -35,7 +35,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 	worst := farthest(offers, assign)
 	horizon, since := anywhere, s.FloodedAt
 	switch {
-	case s.spreading(d):
+	case s.spreading(d) || comparing(s, assign, offers):
 		if s.horizon = anywhere; s.mayExtend(now) {
 			s.decideAt = s.extended(now)
 			return s.horizon

@@ -18,6 +18,8 @@ type Surroundings struct {
 	Near     func(than time.Duration, limit int) []vicinity.Measured
 	Members  func() int                           // how many, this node included
 	Distance func(a, b vicinity.ID) time.Duration // between two others, estimated; 0 = not known
+	Speed    func(id vicinity.ID) vicinity.Speed  // of files from this node to another one
+	Input    int64                                // bytes that a node fetches which has none of them
 	id       vicinity.ID                          // of this node
 }
 
@@ -45,6 +47,7 @@ func newDistances(self vicinity.ID, byAnswer func(vicinity.ID) time.Duration) di
 		Near:     func(time.Duration, int) []vicinity.Measured { return nil },
 		Members:  func() int { return math.MaxInt },
 		Distance: func(a, b vicinity.ID) time.Duration { return 0 },
+		Speed:    func(vicinity.ID) (none vicinity.Speed) { return none },
 		id:       self,
 	}}
 }

@@ -16,7 +16,7 @@ import (
 // ownFirst reports whether this node's own slots are to be asked for before others are:
 // nobody is nearer, and if there are enough nobody else needs to know.
 func (s *Search) ownFirst() bool {
-	return s.own != answered && simple(s.spec)
+	return s.own != answered && (simple(s.spec) || s.spec.Search.Adaptive() && !s.spec.Grouped() && byBandwidth(s))
 }
 
 // simple reports whether only the distance of each node by itself counts.

@@ -1,0 +1,60 @@
+package search
+
+import (
+	"math"
+	"slices"
+
+	"zorilla/jobs/placement"
+	"zorilla/vicinity"
+)
+
+// The choice for jobs to which it matters how soon their input is at a node (--strategy
+// bandwidth): as by distance, but by that time, and among more nodes than the nearest.
+
+// byBandwidth reports whether it counts how long the job's input takes to a node.
+func byBandwidth(s *Search) bool {
+	return placement.Strategy(s.spec.Strategy) == placement.Bandwidth && s.Input > 0
+}
+
+// timed returns the offers by what is to be small of them.
+func timed(s *Search, offers []placement.Offer) []placement.Offer {
+	if !byBandwidth(s) {
+		return offers
+	}
+	return placement.Timed(offers, s.Input, speeds(s, offers))
+}
+
+func speeds(s *Search, offers []placement.Offer) []placement.Speed {
+	list := make([]placement.Speed, len(offers))
+	for i, o := range offers {
+		if vicinity.ID(o.Node) == s.id { // nothing has to come here
+			list[i].Rate = math.Inf(1)
+			continue
+		}
+		v := s.Speed(vicinity.ID(o.Node))
+		list[i] = placement.Speed{Rate: v.Rate, Least: v.Least}
+	}
+	return list
+}
+
+// choice is how many times as many nodes as are taken have to offer where a farther one may
+// be the better one, minChoice how many at least. Of the nearest manyNear is looked whether any
+// speed is known.
+const choice, minChoice, manyNear = 4, 16, 64
+
+// comparing reports whether nodes that have not offered yet may have the job's input sooner
+// than those that ranks were assigned to: not if nothing is known of speeds, and not sooner
+// than this node, which has it.
+func comparing(s *Search, assign []int, offers []placement.Offer) bool {
+	if !byBandwidth(s) || s.everybodyAnswered() {
+		return false
+	}
+	nodes, others := map[int]bool{}, false
+	for _, i := range assign {
+		nodes[i] = true
+		others = others || vicinity.ID(offers[i].Node) != s.id
+	}
+	return others && len(s.Offers) < max(minChoice, choice*len(nodes)) && slices.ContainsFunc(s.Near(anywhere, manyNear), func(m vicinity.Measured) bool {
+		return s.Speed(m.ID).Rate > 0
+	})
+}
