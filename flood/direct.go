@@ -38,7 +38,7 @@ func (f *Frontier) Direct(now time.Time, others []vicinity.Measured) {
 	f.direct = &direct{others, make(map[vicinity.ID]question, len(others))}
 	f.rim = nil
 	for _, m := range others {
-		if f.asked[m.ID] > 0 {
+		if f.asked[m.ID].times > 0 {
 			f.direct.await(now, m)
 		}
 	}
@@ -108,7 +108,7 @@ func (f *Frontier) Ask(now time.Time, horizon time.Duration, wanted int, offered
 		case until.IsZero():
 			list = append(list, Reach{Node: m.ID, RTT: m.RTT, Hops: 1, Last: true})
 			f.direct.await(now, m)
-			f.asked[m.ID] = 1
+			f.asked[m.ID] = sendings{1, now}
 			f.cost.Messages++
 			f.sent = now
 			missing -= each

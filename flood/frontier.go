@@ -49,7 +49,7 @@ type Cost struct {
 //	whom to extend: f.Next(now, horizon, wanted, measured); again at f.Ready()
 type Frontier struct {
 	rim    []Reach
-	asked  map[vicinity.ID]int // who was sent a copy by this node, how often; until they answer
+	asked  map[vicinity.ID]sendings // of copies by this node itself; until an answer comes
 	seen   map[vicinity.ID]bool
 	met    map[vicinity.ID]bool // by Meet
 	cost   Cost
@@ -61,13 +61,19 @@ type Frontier struct {
 	ready  time.Time // when those who have been reached last have had time to answer
 }
 
+// sendings are how often a node was sent a copy, and when last.
+type sendings struct {
+	times int
+	last  time.Time
+}
+
 // Begin starts anew with a flood that has just been started.
 func (f *Frontier) Begin(fl Flood, now time.Time) {
 	*f = Frontier{
-		seen: map[vicinity.ID]bool{}, asked: map[vicinity.ID]int{}, cost: Cost{Messages: fl.Copies}, began: now, sent: now, until: fl.until,
+		seen: map[vicinity.ID]bool{}, asked: map[vicinity.ID]sendings{}, cost: Cost{Messages: fl.Copies}, began: now, sent: now, until: fl.until,
 	}
 	for _, id := range fl.to {
-		f.asked[id] = 1
+		f.asked[id] = sendings{1, now}
 	}
 }
 
@@ -75,28 +81,32 @@ func (f *Frontier) Begin(fl Flood, now time.Time) {
 const maxAsked = 3
 
 // Silent returns the nodes that were sent a copy by this node itself, are known to be nearer
-// than the horizon and have not answered: something was lost. The caller sends the flood
-// to them again, as if they were on the rim, and waits for them as for the others. None is
-// returned too often. measured returns the round trip to a node, or 0.
+// than the horizon and have not answered in two round trips: something was lost. The caller
+// sends the flood to them again, as if they were on the rim, and waits for them as for the
+// others. None is returned too often. measured returns the round trip to a node, or 0.
 func (f *Frontier) Silent(now time.Time, horizon time.Duration, measured func(vicinity.ID) time.Duration) (list []Reach) {
 	if !now.Before(f.until) {
 		return nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.asked)) {
-		rtt := measured(id)
-		if f.direct != nil && now.Before(f.direct.asked[id].until) {
+		rtt, a := measured(id), f.asked[id]
+		due := a.last.Add(pause(2 * rtt))
+		if f.direct != nil {
+			due = f.direct.asked[id].until
+		}
+		if rtt <= 0 || rtt >= horizon || a.times >= maxAsked || now.Before(due) {
 			continue
 		}
-		if rtt <= 0 || rtt >= horizon || f.asked[id] >= maxAsked {
-			continue
-		}
-		f.asked[id]++
+		f.asked[id] = sendings{a.times + 1, now}
 		f.cost.Messages++
 		list = append(list, Reach{Node: id, RTT: rtt, Hops: 1, Again: true, Last: f.direct != nil})
 		if f.direct != nil {
 			f.direct.await(now, vicinity.Measured{ID: id, RTT: rtt})
 		}
-		f.sent, f.ready = now, now.Add(pause(2*rtt))
+		f.sent = now
+		if ready := now.Add(pause(2 * rtt)); f.ready.Before(ready) {
+			f.ready = ready
+		}
 	}
 	return list
 }
@@ -225,7 +235,7 @@ func (f *Frontier) Next(now time.Time, horizon time.Duration, wanted int, measur
 	next := slices.Clone(f.rim[:n])
 	for _, r := range next {
 		if !f.seen[r.Node] {
-			f.asked[r.Node] = 1
+			f.asked[r.Node] = sendings{1, now}
 		}
 		f.cost.Messages += 1 + r.Onward
 	}

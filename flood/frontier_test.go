@@ -234,12 +234,16 @@ func TestFrontierAsksTheSilentAgain(t *testing.T) {
 	if next := f.Next(begin.Add(time.Second), time.Minute, 1, measured); len(next) != 1 || next[0].Node != node(5) {
 		t.Fatalf("extends to %+v", next)
 	}
+	if list := f.Silent(begin.Add(pause(6*time.Millisecond)-1), 10*time.Millisecond, measured); len(list) != 0 {
+		t.Fatalf("asks %+v again, who may yet answer", list)
+	}
 	at := begin.Add(2 * time.Second)
 	for range maxAsked - 1 {
 		list := f.Silent(at, 10*time.Millisecond, measured)
-		if len(list) != 2 || list[0].Node != node(2) && list[0].Node != node(5) || !list[0].Again || !list[1].Again || !f.Sent().Equal(at) || !f.Ready().After(at) {
-			t.Fatalf("asks %+v again, want nodes 2 and 5", list)
+		if len(list) != 2 || list[0].Node != node(2) && list[0].Node != node(5) || !list[0].Again || !list[1].Again || !f.Sent().Equal(at) || !f.Ready().Equal(at.Add(6*time.Millisecond)) {
+			t.Fatalf("asks %+v again, want nodes 2 and 5, and waits %v for the farther one", list, f.Ready().Sub(at))
 		}
+		at = f.Ready()
 	}
 	if list := f.Silent(at, 10*time.Millisecond, measured); len(list) != 0 {
 		t.Fatalf("asks %+v for ever", list)
