@@ -8,6 +8,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -29,13 +30,14 @@ func (s *Service) haveMeasured(job jobs.ID, e primary.DoMeasure) {
 	})
 }
 
-// measureReceived measures the round trips to nodes for an origin.
+// measureReceived measures the round trips to nodes for an origin that have not been measured
+// of late. An old one counts where a new one is not to be had in time.
 func (s *Service) measureReceived(from vicinity.ID, m *wire.Measure) (any, error) {
 	if from != m.Job.Origin() {
 		return nil, fmt.Errorf("%w: job %s does not originate at %s", jobs.ErrRefused, m.Job, from.Short())
 	}
 	for _, id := range m.Nodes {
-		if s.overlay.Measured(id, 0) == 0 {
+		if s.overlay.Measured(id, search.FreshFor) == 0 {
 			s.overlay.Probe(id)
 		}
 	}
@@ -45,9 +47,12 @@ func (s *Service) measureReceived(from vicinity.ID, m *wire.Measure) (any, error
 	for waited := time.Duration(0); ; waited += wire.MeasurePause {
 		missing := 0
 		for i, id := range m.Nodes {
-			if out.RTT[i] = wire.Microseconds(s.overlay.Measured(id, 0)); out.RTT[i] == 0 {
+			rtt := s.overlay.Measured(id, search.FreshFor)
+			if rtt == 0 {
 				missing++
+				rtt = s.overlay.Measured(id, 0)
 			}
+			out.RTT[i] = wire.Microseconds(rtt)
 		}
 		if missing == 0 || waited >= wire.MeasureTime {
 			return out, nil

@@ -319,3 +319,17 @@ func TestBoundOnPairs(t *testing.T) {
 		}
 	})
 }
+
+// What nodes have measured long ago they measure again for a job to which it matters.
+func TestOldPairsAreMeasuredAgain(t *testing.T) {
+	bubble(t, 3, 2, func(t *testing.T, g *grid) {
+		for i := 1; i < 3; i++ {
+			g.node(i).moved.Store(true)
+		}
+		spec := jobs.Spec{Args: []string{"tick", "1"}, Min: 6, Max: 6, MaxRTT: codec.Duration(3 * hop)}
+		st := g.await(0, g.submit(0, spec), time.Minute, final)
+		if w := st.Worst; st.State != jobs.Completed || w == nil || w.Estimated || time.Duration(w.RTT) != 3*hop {
+			t.Errorf("the job is %s: %s; worst pair %v, want 3 hops", st.State, st.Reason, w)
+		}
+	})
+}

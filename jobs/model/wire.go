@@ -12,6 +12,7 @@ import (
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -286,7 +287,7 @@ type measure struct {
 // measure begins to measure round trips for an origin.
 func (m *Model) measure(now time.Time, from vicinity.ID, number uint64, b *wire.Measure) {
 	for _, id := range b.Nodes {
-		if _, rtt, _ := m.cfg.Member(id); rtt == 0 {
+		if m.cfg.Fresh(id, search.FreshFor) == 0 {
 			m.out.Probes = append(m.out.Probes, id)
 		}
 	}
@@ -303,9 +304,12 @@ func (m *Model) tellMeasured(now time.Time) {
 		}
 		out, missing := wire.Measured{RTT: make([]int64, len(x.nodes))}, false
 		for i, id := range x.nodes {
-			_, rtt, _ := m.cfg.Member(id)
+			rtt := m.cfg.Fresh(id, search.FreshFor)
+			if rtt == 0 {
+				missing = true
+				_, rtt, _ = m.cfg.Member(id)
+			}
 			out.RTT[i] = wire.Microseconds(rtt)
-			missing = missing || out.RTT[i] == 0
 		}
 		if missing && now.Before(x.until) {
 			x.next = agenda.Earlier(x.until, now.Add(wire.MeasurePause))

@@ -228,7 +228,7 @@ func (p *Primary) Sent(now time.Time, round int, f flood.Flood) {
 // Paired takes the round trips from one node to others, 0 where there is none;
 // of a node that did not answer there are none at all.
 func (p *Primary) Paired(now time.Time, from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) {
-	if !p.Rec.State.Final() && p.Search.Paired(from, nodes, rtt) {
+	if !p.Rec.State.Final() && p.Search.Paired(now, from, nodes, rtt) {
 		p.pursue(now)
 	}
 }

@@ -20,11 +20,11 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 	if total == 0 || total < d.Least {
 		return anywhere
 	}
-	if s.spec.Grouped() {
-		return s.chooseGroup(now, total, d, n)
-	}
 	if old := s.Offers.toMeasure(now); len(old) > 0 {
 		n.Measure = append(n.Measure, Measurement{s.id, old})
+	}
+	if s.spec.Grouped() {
+		return s.chooseGroup(now, total, d, n)
 	}
 	offers := s.standing()
 	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), timed(s, offers), min(total, s.spec.Max, d.Wanted))
@@ -36,7 +36,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 	horizon, since := anywhere, s.FloodedAt
 	switch {
 	case s.spreading(d) || comparing(s, assign, offers):
-		if s.horizon = anywhere; s.mayExtend(now) {
+		if s.horizon = anywhere; s.mayExtend(now) || s.askAgain(now, n) {
 			s.decideAt = s.extended(now)
 			return s.horizon
 		}
@@ -111,7 +111,7 @@ func (s *Search) grant(now time.Time, offers []placement.Offer, assign []int, d 
 // askAgain sends the flood once more to nodes nearer than the horizon that have had time to
 // answer and have not: packets get lost. It reports whether there are any.
 func (s *Search) askAgain(now time.Time, n *Next) bool {
-	if !s.spec.Search.Adaptive() || !s.frontier.IsDirect() && now.Before(s.frontier.Ready()) {
+	if !s.spec.Search.Adaptive() {
 		return false
 	}
 	n.Extend = append(n.Extend, s.frontier.Silent(now, s.horizon, s.Measured)...)

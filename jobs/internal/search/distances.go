@@ -27,7 +27,13 @@ type Surroundings struct {
 type distances struct {
 	*Surroundings
 	byAnswer func(id vicinity.ID) time.Duration // of a node that has answered; 0 = not known
-	pairs    map[pair]time.Duration             // measured by others; MaxApart = in vain
+	pairs    map[pair]apartness                 // measured by others
+}
+
+// apartness is a round trip, MaxApart if it could not be measured, and when it was told.
+type apartness struct {
+	rtt time.Duration
+	at  time.Time
 }
 
 // pair is two nodes, in order.
@@ -41,7 +47,7 @@ func pairOf(a, b vicinity.ID) pair {
 }
 
 func newDistances(self vicinity.ID, byAnswer func(vicinity.ID) time.Duration) distances {
-	return distances{pairs: map[pair]time.Duration{}, byAnswer: byAnswer, Surroundings: &Surroundings{
+	return distances{pairs: map[pair]apartness{}, byAnswer: byAnswer, Surroundings: &Surroundings{
 		Measured: func(vicinity.ID) time.Duration { return 0 },
 		Fresh:    func(vicinity.ID) time.Duration { return 1 },
 		Near:     func(time.Duration, int) []vicinity.Measured { return nil },
@@ -67,11 +73,13 @@ func (s *distances) Between(a, b vicinity.ID) (rtt time.Duration, sure bool) {
 		a, b = b, a
 	}
 	if a == s.id {
-		rtt = s.Measured(b)
-		return cmp.Or(rtt, s.far(b)), rtt > 0
+		if rtt = s.Measured(b); rtt > 0 {
+			return max(rtt, s.Fresh(b)), true
+		}
+		return s.far(b), false
 	}
-	if rtt, ok := s.pairs[pairOf(a, b)]; ok {
-		return rtt, true
+	if told, ok := s.pairs[pairOf(a, b)]; ok {
+		return told.rtt, true
 	}
 	if rtt = s.Distance(a, b); rtt > 0 {
 		return rtt, false
@@ -86,12 +94,15 @@ type unsurePair struct {
 }
 
 // unsure lists the pairs of nodes that others must measure, the farthest
-// first, and the nodes that this one must.
-func (s *distances) unsure(nodes []vicinity.ID) (pairs []unsurePair, own []vicinity.ID) {
+// first, and the nodes that this one must. The job has the first of the nodes
+// already: how far these are from each other need not be measured again.
+func (s *distances) unsure(now time.Time, nodes []vicinity.ID, has int) (pairs []unsurePair, own []vicinity.ID) {
 	for i, a := range nodes {
 		for _, b := range nodes[:i] {
+			told, old := s.pairs[pairOf(a, b)]
+			old = old && i >= has && now.Sub(told.at) > FreshFor
 			switch rtt, sure := s.Between(a, b); {
-			case sure:
+			case sure && !old:
 			case a == s.id:
 				own = append(own, b)
 			case b == s.id:
@@ -107,18 +118,28 @@ func (s *distances) unsure(nodes []vicinity.ID) (pairs []unsurePair, own []vicin
 	return pairs, own
 }
 
+// told counts the pairs that have been measured of late.
+func (s *distances) told(now time.Time) (n int) {
+	for _, told := range s.pairs {
+		if now.Sub(told.at) <= FreshFor {
+			n++
+		}
+	}
+	return n
+}
+
 // learn takes the round trips from one node to others, 0 where there is none.
-func (s *distances) learn(from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) {
+func (s *distances) learn(now time.Time, from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) {
 	for i, id := range nodes {
 		d := jobs.MaxApart
 		if i < len(rtt) && rtt[i] > 0 {
 			d = min(rtt[i], jobs.MaxApart)
 		}
-		s.pairs[pairOf(from, id)] = d
+		s.pairs[pairOf(from, id)] = apartness{d, now}
 	}
 }
 
 // renew forgets what could not be measured, so that it is tried again.
 func (s *distances) renew() {
-	maps.DeleteFunc(s.pairs, func(_ pair, rtt time.Duration) bool { return rtt >= jobs.MaxApart })
+	maps.DeleteFunc(s.pairs, func(_ pair, told apartness) bool { return told.rtt >= jobs.MaxApart })
 }

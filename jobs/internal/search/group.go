@@ -40,7 +40,7 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 	assign, err := s.place(offers, total, d)
 	if err != nil {
 		s.changed = true
-		if g.apart = err.Error(); s.mayExtend(now) {
+		if g.apart = err.Error(); s.mayExtend(now) || s.askAgain(now, n) {
 			s.decideAt = s.extended(now)
 		}
 		return anywhere
@@ -59,6 +59,11 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 		s.decideAt = s.extended(now)
 		return s.horizon
 	}
+	if s.askAgain(now, n) {
+		g.tried = 0
+		s.decideAt = s.extended(now)
+		return s.horizon
+	}
 	if s.measureNodes(now, n) {
 		s.measuredAt = now
 	}
@@ -66,12 +71,13 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 	if s.spreading(d) || comparing(s, assign, offers) { // any node that answers is of use
 		wait = MaxNearerWait
 	}
-	if at := agenda.Later(agenda.Later(s.FloodedAt, s.frontier.Sent()), s.measuredAt).Add(wait); now.Before(at) {
+	at := agenda.Later(agenda.Later(s.FloodedAt, s.frontier.Sent()), s.measuredAt).Add(wait)
+	if at = agenda.Later(at, s.Offers.measuredBy(now, offers, assign)); now.Before(at) {
 		g.tried = 0
 		s.decideAt = at
 		return 0
 	}
-	if s.measurePairs(now, chosen(offers, assign, d), n) {
+	if s.measurePairs(now, chosen(offers, assign, d), d, n) {
 		g.tried = 0
 		s.decideAt = g.answersBy
 		s.releaseAt = agenda.Later(s.releaseAt, g.answersBy.Add(KeepOffers))

@@ -36,15 +36,15 @@ func (s *Search) apart(offers []placement.Offer, d *Demand) func(a, b int) time.
 	}
 }
 
-// measurePairs has the round trips between nodes measured that are not known,
-// and reports whether it is worth to wait for them.
-func (s *Search) measurePairs(now time.Time, nodes []vicinity.ID, n *Next) bool {
+// measurePairs has the round trips between nodes measured that are not known, or not any
+// more, and reports whether it is worth to wait for them.
+func (s *Search) measurePairs(now time.Time, nodes []vicinity.ID, d *Demand, n *Next) bool {
 	if !s.spec.Pairwise() {
 		return false
 	}
 	g := &s.group
-	pairs, own := s.unsure(nodes)
-	pairs = pairs[:min(len(pairs), max(0, maxPairs-len(s.pairs)))]
+	pairs, own := s.unsure(now, nodes, len(d.Nodes))
+	pairs = pairs[:min(len(pairs), max(0, maxPairs-s.told(now)))]
 	if g.rounds >= measureRounds {
 		if len(pairs)+len(own) > 0 && s.spec.MaxRTT > 0 {
 			g.apart = "the round trips between nodes could not be measured"
@@ -79,8 +79,8 @@ func (s *Search) measurePairs(now time.Time, nodes []vicinity.ID, n *Next) bool 
 // Paired takes the round trips from one node to others, 0 where there is none;
 // of a node that did not answer there are none at all. It reports whether that
 // was the last answer that the choice waits for.
-func (s *Search) Paired(from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) (last bool) {
-	s.learn(from, nodes, rtt)
+func (s *Search) Paired(now time.Time, from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) (last bool) {
+	s.learn(now, from, nodes, rtt)
 	if s.group.unanswered--; s.group.unanswered > 0 {
 		return false
 	}

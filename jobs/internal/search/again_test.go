@@ -1,0 +1,183 @@
+package search
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"zorilla/flood"
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// more are the jobs for which more counts than how far each node is by itself.
+func more() map[string]jobs.Spec {
+	return map[string]jobs.Spec{
+		"compact":  {Min: 2, Max: 2, Slots: 1, Strategy: "compact"},
+		"max-rtt":  {Min: 2, Max: 2, Slots: 1, MaxRTT: codec.Duration(time.Second)},
+		"replicas": {Min: 1, Max: 1, Slots: 1, Replicas: 2},
+		"spread":   {Min: 3, Max: 3, Slots: 1, Strategy: "spread"},
+	}
+}
+
+// linked is a search that has flooded to so many neighbours, of whom node n is measured to
+// be n milliseconds away, and any two others 10.
+func linked(t *testing.T, spec jobs.Spec, neighbours int) *hunt {
+	t.Helper()
+	h := newHunt(spec)
+	var links []vicinity.ID
+	rtt := map[vicinity.ID]time.Duration{}
+	for n := 1; n <= neighbours; n++ {
+		links = append(links, jobtest.Node(n))
+		rtt[jobtest.Node(n)] = time.Duration(n) * time.Millisecond
+	}
+	h.s.Measured = func(id vicinity.ID) time.Duration { return rtt[id] }
+	h.s.Fresh = h.s.Measured
+	h.next()
+	core := flood.NewCore(flood.Config{Self: jobtest.Node(0), Rand: jobtest.Rand(), Neighbours: func() []vicinity.ID { return links }})
+	f, _, err := core.Start(h.now, 1, time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.s.Sent(h.now, 1, f)
+	return h
+}
+
+// play lets time pass until the search takes offers; nodes measure what they are asked for.
+func (h *hunt) play(note func(Next)) (nodes []vicinity.ID) {
+	for range 60 {
+		n := h.next()
+		note(n)
+		for _, g := range n.Grant {
+			nodes = append(nodes, g.Node)
+		}
+		for _, m := range n.Measure {
+			if m.From != jobtest.Node(0) {
+				rtts := make([]time.Duration, len(m.Nodes))
+				for i := range rtts {
+					rtts[i] = 10 * time.Millisecond
+				}
+				h.s.Paired(h.now, m.From, m.Nodes, rtts)
+			}
+		}
+		if len(nodes) > 0 || n.Until.IsZero() {
+			break
+		}
+		if n.Until.After(h.now) {
+			h.now = n.Until
+		}
+	}
+	return nodes
+}
+
+// Near nodes that have not answered are asked once more, whatever counts for the choice.
+func TestTheSilentAreAskedAgainWhateverCounts(t *testing.T) {
+	for name, spec := range more() {
+		h := linked(t, spec, 8)
+		h.now = h.now.Add(9 * time.Millisecond)
+		h.answer(7, 1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+		h.answer(8, spec.Workers()-1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+		asked := map[vicinity.ID]int{}
+		nodes := h.play(func(n Next) {
+			for _, r := range n.Extend {
+				if asked[r.Node]++; !r.Again {
+					t.Errorf("%s: node %v is sent a copy that counts as the first", name, r.Node)
+				}
+			}
+		})
+		if len(nodes) != 2 {
+			t.Errorf("%s: takes %v, want the two that offer", name, nodes)
+		}
+		for n := 1; n < 7; n++ {
+			if asked[jobtest.Node(n)] == 0 {
+				t.Errorf("%s: node %d, which is nearer and silent, is not asked again", name, n)
+			}
+		}
+		if asked[jobtest.Node(7)] > 0 {
+			t.Errorf("%s: node 7, which has answered, is asked again", name)
+		}
+	}
+}
+
+// A node that answers when it is asked again is taken as the others are.
+func TestAnswersToTheSecondCallCount(t *testing.T) {
+	for name, spec := range more() {
+		if name == "compact" { // where any two are as far apart as any others
+			continue
+		}
+		h := linked(t, spec, 8)
+		h.now = h.now.Add(9 * time.Millisecond)
+		h.answer(7, 1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+		h.answer(8, spec.Workers()-1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+		answered := false
+		nodes := h.play(func(n Next) {
+			if len(n.Extend) > 0 && !answered {
+				answered = true
+				h.now = h.now.Add(time.Millisecond)
+				h.answer(1, 1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+			}
+		})
+		if !slices.Contains(nodes, jobtest.Node(1)) {
+			t.Errorf("%s: takes %v, want node 1 among them, which is the nearest", name, nodes)
+		}
+	}
+}
+
+// Old distances of offers are measured before the choice, whatever counts for it.
+func TestOldDistancesAreMeasuredWhateverCounts(t *testing.T) {
+	for name, spec := range more() {
+		if name == "compact" { // takes what is near each other
+			continue
+		}
+		h := linked(t, spec, 4)
+		far, measured := map[vicinity.ID]bool{}, 0
+		h.s.Fresh = func(id vicinity.ID) time.Duration {
+			switch {
+			case id != jobtest.Node(1):
+				return h.s.Measured(id)
+			case far[id]:
+				return 80 * time.Millisecond
+			}
+			return 0
+		}
+		h.now = h.now.Add(100 * time.Millisecond)
+		for n := range spec.Workers() + 1 {
+			h.answer(n+1, 1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+		}
+		nodes := h.play(func(n Next) {
+			for _, m := range n.Measure {
+				if m.From == jobtest.Node(0) {
+					measured += len(m.Nodes)
+					far[jobtest.Node(1)] = true
+				}
+			}
+		})
+		if measured != 1 {
+			t.Errorf("%s: measures %d nodes, want node 1, whose distance is old", name, measured)
+		}
+		if len(nodes) != spec.Workers() || slices.Contains(nodes, jobtest.Node(1)) {
+			t.Errorf("%s: takes %v, and not all but node 1, which is far by now", name, nodes)
+		}
+	}
+}
+
+// How far others are from each other is measured again when it is old, but not of nodes that
+// the job has already.
+func TestOldPairsAreMeasuredAgain(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 4, Max: 4, Slots: 1, Strategy: "compact"})
+	nodes := []vicinity.ID{jobtest.Node(1), jobtest.Node(2), jobtest.Node(3)}
+	h.s.learn(h.now, nodes[0], nodes[1:], []time.Duration{time.Millisecond, time.Millisecond})
+	h.s.learn(h.now.Add(FreshFor), nodes[1], nodes[2:], []time.Duration{time.Millisecond})
+	at := h.now.Add(FreshFor + time.Millisecond)
+	for has, want := range map[int]int{0: 2, 2: 1, 3: 0} {
+		if pairs, own := h.s.unsure(at, nodes, has); len(pairs) != want || len(own) != 0 {
+			t.Errorf("%d of the nodes are the job's: %d pairs are unsure, want %d", has, len(pairs), want)
+		}
+	}
+	if n := h.s.told(at); n != 1 {
+		t.Errorf("%d pairs have been measured of late, want 1", n)
+	}
+}
