@@ -20,12 +20,13 @@ type Audit struct {
 	About  jobs.ID // the job that it is about; "" = a node
 	Gentle bool    // no worker that has started may be given up
 	// Note is told what happens.
-	Note  func(node vicinity.ID, job jobs.ID, format string, args ...any)
-	runs  map[participant.WorkerID]*run
-	jobs  map[jobs.ID]*story
-	read  map[vicinity.ID]int // entries of journals
-	disk  *disk               // of the node whose journal is being read
-	stale int                 // events of the job before a report of superseded workers; -1 = it is none
+	Note func(node vicinity.ID, job jobs.ID, format string, args ...any)
+	runs map[participant.WorkerID]*run
+	jobs map[jobs.ID]*story
+	read map[vicinity.ID]int // entries of journals
+	disk *disk               // of the node whose journal is being read
+	ownSlots
+	stale int // events of the job before a report of superseded workers; -1 = it is none
 }
 
 // run is what happened to a worker's process.
@@ -67,7 +68,7 @@ func (c *chapter) serves() bool {
 }
 
 func NewAudit() *Audit {
-	return &Audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[vicinity.ID]int{}}
+	return &Audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[vicinity.ID]int{}, ownSlots: newOwnSlots()}
 }
 
 // Accepted reports whether a journal has a job.
@@ -83,6 +84,7 @@ func (a *Audit) Fail(about jobs.ID, format string, args ...any) {
 func (a *Audit) Look(now time.Time, m *Model) {
 	a.follow(m.cfg.Self.ID, &m.disk)
 	a.slots(now, m)
+	a.own(now, m)
 	for _, k := range m.disk.workers {
 		a.process(m.cfg.Self.ID, k)
 	}
@@ -149,6 +151,7 @@ func (a *Audit) process(node vicinity.ID, k *worker) {
 // Killed notes what ends with a node's life.
 func (a *Audit) Killed(node vicinity.ID, machine bool, left *Remains) {
 	a.follow(node, &left.disk)
+	a.forgetOwn(node)
 	for _, r := range a.runs {
 		if machine && r.at == node && !r.ended {
 			r.ended, r.failed = true, true
