@@ -25,10 +25,10 @@ type direct struct {
 
 // question is what one node was asked.
 type question struct {
-	sent  time.Time     // the first time
-	until time.Time     // when it should have been answered
-	rtt   time.Duration // as it was known; 0 = it was not
-	took  time.Duration // until the answer came; 0 = it has not
+	known vicinity.Measured // how far it is
+	sent  time.Time         // the first time
+	until time.Time         // when it should have been answered
+	took  time.Duration     // until the answer came; 0 = it has not
 }
 
 // Direct says how far all others are, nearest first: there is nobody beyond the rim to be
@@ -47,14 +47,14 @@ func (f *Frontier) Direct(now time.Time, others []vicinity.Measured) {
 // IsDirect reports whether all others are known.
 func (f *Frontier) IsDirect() bool { return f.direct != nil }
 
+// await takes it that a node is being sent a copy.
 func (q *direct) await(now time.Time, m vicinity.Measured) {
 	a := q.asked[m.ID]
 	if a.sent.IsZero() {
-		if a.sent = now; !m.Least {
-			a.rtt = m.RTT
-		}
+		a.sent, a.known = now, m
 	}
-	a.until = now.Add(m.RTT + m.RTT/4 + late)
+	most := max(m.RTT, min(m.Most, maxPause))
+	a.until = now.Add(most + most/4 + late)
 	q.asked[m.ID] = a
 }
 
@@ -73,10 +73,10 @@ func (f *Frontier) Took(id vicinity.ID) (took, least time.Duration) {
 		return 0, 0
 	}
 	a := f.direct.asked[id]
-	if a.rtt == 0 {
+	if a.known.Least || a.took == 0 {
 		return a.took, a.took
 	}
-	return a.took, min(a.took, a.rtt)
+	return a.took, min(a.took, a.known.RTT)
 }
 
 // Ask returns the nearest nodes below the horizon whom the origin should send a copy that
@@ -128,6 +128,20 @@ func (f *Frontier) open(now time.Time, horizon time.Duration) bool {
 			break
 		}
 		if until := f.direct.asked[m.ID].until; !f.seen[m.ID] && (until.IsZero() || now.Before(until)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Awaits reports whether somebody nearer than the horizon has been asked directly more than
+// once, and may yet answer.
+func (f *Frontier) Awaits(now time.Time, horizon time.Duration) bool {
+	if f.direct == nil {
+		return false
+	}
+	for id, a := range f.asked {
+		if q := f.direct.asked[id]; a.times > 1 && q.known.RTT < horizon && now.Before(q.until) {
 			return true
 		}
 	}

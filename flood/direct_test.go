@@ -149,6 +149,33 @@ func TestDirectAsksTheSilentAgain(t *testing.T) {
 	}
 }
 
+// Who has not been measured more than once is asked again as well, and one of whom only bounds
+// are known has as long as it may take.
+func TestDirectAsksTheUnsureAgain(t *testing.T) {
+	var f Frontier
+	f.Begin(Flood{until: begin.Add(time.Minute)}, begin)
+	f.Direct(begin, []vicinity.Measured{{ID: node(1), RTT: ms(1), Least: true, Most: ms(40)}, {ID: node(2), RTT: ms(2)}})
+	if got := asks(&f, begin, time.Hour, 2, nil); !slices.Equal(got, []int{1, 2}) {
+		t.Fatalf("asks %v", got)
+	}
+	at := func(d time.Duration) []Reach {
+		return f.Silent(begin.Add(d), time.Hour, func(vicinity.ID) time.Duration { return 0 })
+	}
+	if list := at(ms(30)); len(list) != 1 || list[0].Node != node(2) {
+		t.Fatalf("asks %+v again, want node 2", list)
+	}
+	if !f.Awaits(begin.Add(ms(31)), ms(3)) || f.Awaits(begin.Add(ms(31)), ms(1)) {
+		t.Error("waits for others than node 2, which was asked again")
+	}
+	f.Answered(begin.Add(ms(35)), Reach{Node: node(2), Hops: 1})
+	if f.Awaits(begin.Add(ms(36)), time.Hour) {
+		t.Error("waits for who has answered, or was asked once")
+	}
+	if list := at(ms(50) + late); len(list) != 1 || list[0].Node != node(1) {
+		t.Fatalf("asks %+v again, want node 1", list)
+	}
+}
+
 // Of who may be nearer than was measured only the answer tells how far it is.
 func TestDirectBelievesTheAnswerAlone(t *testing.T) {
 	var f Frontier

@@ -47,7 +47,8 @@
 // Copies and answers get lost. Of the nodes that the origin has sent a copy to itself, those
 // that it knows to be near, and that have had time to answer, are sent one more, which
 // says so ([Frontier.Silent]). A node that has the message already delivers it again then, and
-// so answers again; no other copy does that, and each node does it three times at most.
+// so answers again; no other copy does that, and each node does it three times at most. It
+// is asked up to five times more within a second of the flood, and twice more later.
 //
 // # Misbehaving members
 //

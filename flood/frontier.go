@@ -77,8 +77,14 @@ func (f *Frontier) Begin(fl Flood, now time.Time) {
 	}
 }
 
-// maxAsked is how often a node is sent a copy by the origin.
-const maxAsked = 3
+// How often a node is sent a copy by the origin, and for how long after the flood began more
+// often than that: of a hundred answers to three copies one is lost where a tenth of all
+// packets is, and who has died is not to hold up a job for long.
+const (
+	maxAsked  = 6
+	usual     = 3
+	persevere = time.Second
+)
 
 // Silent returns the nodes that were sent a copy by this node itself, are known to be nearer
 // than the horizon and have not answered in two round trips: something was lost. The caller
@@ -88,20 +94,25 @@ func (f *Frontier) Silent(now time.Time, horizon time.Duration, measured func(vi
 	if !now.Before(f.until) {
 		return nil
 	}
+	limit := usual
+	if now.Before(f.began.Add(persevere)) {
+		limit = maxAsked
+	}
 	for _, id := range slices.Sorted(maps.Keys(f.asked)) {
 		rtt, a := measured(id), f.asked[id]
 		due := a.last.Add(pause(2 * rtt))
 		if f.direct != nil {
-			due = f.direct.asked[id].until
+			q := f.direct.asked[id]
+			rtt, due = q.known.RTT, q.until
 		}
-		if rtt <= 0 || rtt >= horizon || a.times >= maxAsked || now.Before(due) {
+		if rtt <= 0 || rtt >= horizon || a.times >= limit || now.Before(due) {
 			continue
 		}
 		f.asked[id] = sendings{a.times + 1, now}
 		f.cost.Messages++
 		list = append(list, Reach{Node: id, RTT: rtt, Hops: 1, Again: true, Last: f.direct != nil})
 		if f.direct != nil {
-			f.direct.await(now, vicinity.Measured{ID: id, RTT: rtt})
+			f.direct.await(now, f.direct.asked[id].known)
 		}
 		f.sent = now
 		if ready := now.Add(pause(2 * rtt)); f.ready.Before(ready) {

@@ -231,13 +231,13 @@ func TestFrontierAsksTheSilentAgain(t *testing.T) {
 	f.Begin(Flood{Copies: 4, to: []vicinity.ID{node(1), node(2), node(3), node(4)}, until: begin.Add(time.Minute)}, begin)
 	f.Answered(begin, Reach{Node: node(1), RTT: 2 * time.Millisecond, Hops: 1, Rim: true, Onward: 3})
 	f.Meet(node(5), time.Millisecond)
-	if next := f.Next(begin.Add(time.Second), time.Minute, 1, measured); len(next) != 1 || next[0].Node != node(5) {
+	if next := f.Next(begin.Add(10*time.Millisecond), time.Minute, 1, measured); len(next) != 1 || next[0].Node != node(5) {
 		t.Fatalf("extends to %+v", next)
 	}
 	if list := f.Silent(begin.Add(pause(6*time.Millisecond)-1), 10*time.Millisecond, measured); len(list) != 0 {
 		t.Fatalf("asks %+v again, who may yet answer", list)
 	}
-	at := begin.Add(2 * time.Second)
+	at := begin.Add(20 * time.Millisecond)
 	for range maxAsked - 1 {
 		list := f.Silent(at, 10*time.Millisecond, measured)
 		if len(list) != 2 || list[0].Node != node(2) && list[0].Node != node(5) || !list[0].Again || !list[1].Again || !f.Sent().Equal(at) || !f.Ready().Equal(at.Add(6*time.Millisecond)) {
@@ -254,5 +254,21 @@ func TestFrontierAsksTheSilentAgain(t *testing.T) {
 	}
 	if list := f.Silent(begin.Add(time.Hour), time.Second, measured); len(list) != 0 {
 		t.Fatalf("asks %+v after the flood's life", list)
+	}
+}
+
+// Who has died is asked more often than usual for a second only.
+func TestFrontierPerseveresForASecond(t *testing.T) {
+	measured := func(vicinity.ID) time.Duration { return 2 * time.Millisecond }
+	for late, want := range map[time.Duration]int{100 * time.Millisecond: maxAsked, persevere: usual} {
+		var f Frontier
+		f.Begin(Flood{Copies: 1, to: []vicinity.ID{node(1)}, until: begin.Add(time.Minute)}, begin)
+		copies := 1
+		for at := begin.Add(late); at.Before(begin.Add(late + time.Second)); at = at.Add(10 * time.Millisecond) {
+			copies += len(f.Silent(at, time.Second, measured))
+		}
+		if copies != want {
+			t.Errorf("it is sent %d copies if %v have passed, want %d", copies, late, want)
+		}
 	}
 }

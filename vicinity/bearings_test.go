@@ -221,3 +221,29 @@ func TestNearerThanTheOnlySample(t *testing.T) {
 		t.Errorf("two samples are not believed: %+v", list)
 	}
 }
+
+// A member that was never measured is known by its bearings, if those of some landmarks do.
+func TestBoundsOfTheUnmeasured(t *testing.T) {
+	k := newTalk(t, 2, 1, 12)
+	var others []ID // that are no landmarks
+	for i := 1; i <= 12; i++ {
+		if !k.core.where.isLandmark(testID(i)) {
+			others = append(others, testID(i))
+			continue
+		}
+		for range 3 {
+			k.took(k.core.Observe(k.now, testID(i), time.Duration(i+20)*ms))
+		}
+	}
+	k.core.Placed(k.now, others[0], k.core.Bearings()) // of others[1] nothing is known
+	list := k.core.Nearer(time.Hour, 100)
+	if len(list) != 9 || list[0].ID != others[0] || !list[0].Least || list[0].RTT > ms || list[0].Most < 40*ms || list[0].Most > 60*ms {
+		t.Fatalf("got %+v", list)
+	}
+	if near := k.core.Nearer(list[0].Most, 100); len(near) > 0 && near[0].ID == others[0] {
+		t.Error("it may be farther than that")
+	}
+	if near := k.core.Nearer(list[0].Most+1, 1); len(near) != 1 || near[0].ID != others[0] {
+		t.Errorf("the nearest is %+v", near)
+	}
+}

@@ -89,7 +89,8 @@ func CheckLabels(labels map[string]string) error {
 type Measured struct {
 	ID    ID
 	RTT   time.Duration
-	Least bool // RTT is a lower bound: the one sample that there is was longer, and cannot be right
+	Least bool          // RTT is a lower bound: there is no sample, or one that was longer, and cannot be right
+	Most  time.Duration // an upper bound, where RTT is a lower one
 }
 
 // Neighbour is a member chosen as near enough to flood to. Both ends keep the

@@ -72,22 +72,36 @@ func (c *Core) Fresh(now time.Time, id ID, within time.Duration) (time.Duration,
 }
 
 // Nearer returns the members that were measured to be nearer than a distance, and those
-// that must be, though the only packet that measured them was held up; nearest first, at
-// most limit.
+// that must be by their bearings, though the only packet that measured them was held up, or
+// none has; nearest first, at most limit.
 func (c *Core) Nearer(than time.Duration, limit int) []Measured {
 	var list []Measured
-	held := 0
+	bound := func(p *peer, least, most time.Duration) {
+		list = append(list, Measured{ID: p.id, RTT: max(least, time.Microsecond), Least: true, Most: most})
+	}
+	own := c.where.bearings()
+	for _, p := range c.peers.list {
+		if p.rtt > 0 {
+			continue
+		}
+		if least, ok := own.apart(p.at); ok {
+			if _, most, _ := own.compare(p.at); most < than {
+				bound(p, least, most)
+			}
+		}
+	}
+	bounded := len(list)
 	for _, p := range c.peers.ranked() {
 		if c.where.heldUp(p) {
-			if least, _, _ := c.where.bearings().compare(p.at); least < than {
-				list = append(list, Measured{ID: p.id, RTT: max(least, time.Microsecond), Least: true})
-				held++
+			if least, most, _ := own.compare(p.at); least < than {
+				bound(p, least, min(most, p.rtt))
+				bounded++
 			}
-		} else if p.rtt < than && len(list) < limit+held {
+		} else if p.rtt < than && len(list) < limit+bounded {
 			list = append(list, Measured{ID: p.id, RTT: p.rtt})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Measured) int { return cmp.Compare(a.RTT, b.RTT) })
+	slices.SortStableFunc(list, func(a, b Measured) int { return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID)) })
 	return list[:min(limit, len(list))]
 }
 

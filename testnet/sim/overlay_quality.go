@@ -102,7 +102,13 @@ func nearKnown(o *Overlay, i, k int) (rtts []time.Duration) {
 	if core == nil {
 		return nil
 	}
-	for _, m := range core.Nearer(forever, k) {
+	for _, m := range core.Nearer(forever, o.Len()) {
+		if _, measured := core.RTT(m.ID); !measured {
+			continue
+		}
+		if k--; k < 0 {
+			break
+		}
 		if to, _ := o.Index(m.ID); o.Up(to) {
 			rtts = append(rtts, o.RTT(i, to))
 		}

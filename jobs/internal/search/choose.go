@@ -63,7 +63,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 			s.decideAt = until
 			return s.horizon
 		}
-		if s.askAgain(now, n) {
+		if s.askAgain(now, n) || s.frontier.Awaits(now, s.horizon) {
 			s.decideAt = s.extended(now)
 			return s.horizon
 		}
@@ -152,9 +152,30 @@ func (s *Search) spreading(d *Demand) bool {
 	return placement.Strategy(s.spec.Strategy) == placement.Spread && len(s.Offers) < d.Wanted && !s.everybodyAnswered()
 }
 
+// bounds lowers the bounds of distances that are not known by what was measured only once: a
+// packet of the second time was lost.
+func bounds(s *Search) {
+	most := time.Duration(0)
+	for _, o := range s.Offers {
+		if !o.exact && o.probed {
+			most = max(most, o.rtt)
+		}
+	}
+	if most == 0 {
+		return
+	}
+	for _, m := range s.Near(most, maxDirect) {
+		if o, ok := s.Offers[m.ID]; ok && !o.exact && !m.Least && m.RTT < o.rtt {
+			o.rtt = m.RTT
+			s.Offers[m.ID] = o
+		}
+	}
+}
+
 // standing lists the offers for placement, by node, with their distances as they
 // are known by now.
 func (s *Search) standing() []placement.Offer {
+	bounds(s)
 	offers := make([]placement.Offer, 0, len(s.Offers))
 	for _, id := range slices.Sorted(maps.Keys(s.Offers)) {
 		o := s.Offers[id]

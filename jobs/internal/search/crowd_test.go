@@ -40,7 +40,7 @@ func TestSilentNodesAreAskedAgainBeforeTheChoice(t *testing.T) {
 	h.now = h.now.Add(100 * time.Millisecond)
 	h.answer(9, 3, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
 	granted := 0
-	for range 40 {
+	for range 100 {
 		n := h.next()
 		note(n)
 		if granted += len(n.Grant); granted > 0 || n.Until.IsZero() {

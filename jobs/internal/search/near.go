@@ -16,16 +16,27 @@ import (
 // maxDirect bounds the others whom a job asks so.
 const maxDirect = 1024
 
-// everybody lists all others, nearest first, if they can be asked so, else none.
+// maxBounded is which share of the others may be known by bounds alone.
+const maxBounded = 8
+
+// everybody lists all others, nearest first, if they can be asked so, else none. A few of them
+// that have not been measured yet are asked as if they were as near as they can be.
 func (s *distances) everybody() []vicinity.Measured {
 	others := s.Members() - 1
 	if others < 1 || others > maxDirect {
 		return nil
 	}
-	if list := s.Near(anywhere, others); len(list) == others {
-		return list
+	list := s.Near(anywhere, others)
+	bounded := 0
+	for _, m := range list {
+		if m.Least {
+			bounded++
+		}
 	}
-	return nil
+	if len(list) < others || bounded > others/maxBounded {
+		return nil
+	}
+	return list
 }
 
 // twice is the round trip to a node that was measured once and has then answered this node,

@@ -60,6 +60,39 @@ func TestAllAreAskedDirectlyWhereAllAreKnown(t *testing.T) {
 	}
 }
 
+// A few of whom only bounds are known are asked as well, but not many.
+func TestAFewMayBeUnmeasured(t *testing.T) {
+	for bounded, directly := range map[int]bool{0: true, 2: true, 3: false} {
+		h := newHunt(jobs.Spec{Min: 3, Max: 3, Slots: 1})
+		h.s.Members = func() int { return 21 }
+		h.s.Near = func(than time.Duration, limit int) (list []vicinity.Measured) {
+			for n := 1; n <= min(20, limit); n++ {
+				list = append(list, vicinity.Measured{ID: jobtest.Node(n), RTT: time.Duration(n) * time.Millisecond, Least: n <= bounded})
+			}
+			return list
+		}
+		if h.next(); (h.s.others != nil) != directly {
+			t.Errorf("with bounds of %d of 20 alone all are asked directly: %v, want %v", bounded, h.s.others != nil, directly)
+		}
+	}
+}
+
+// An offer of which only an upper bound is known is taken by what was measured once, if the
+// packet of the second time was lost.
+func TestWhatWasMeasuredOnceLowersABound(t *testing.T) {
+	h := begun(1)
+	h.s.Near = func(than time.Duration, limit int) []vicinity.Measured {
+		return []vicinity.Measured{{ID: jobtest.Node(2), RTT: 2 * time.Millisecond}, {ID: jobtest.Node(3), RTT: time.Millisecond, Least: true}}
+	}
+	h.now = h.now.Add(12 * time.Millisecond)
+	for n, rtt := range map[int]time.Duration{2: 0, 3: 0, 9: 9 * time.Millisecond} {
+		h.s.Answered(h.now, vicinity.Member{ID: jobtest.Node(n)}, rtt, wire.Answer{Round: 1, Key: 7, Workers: 1, Capacity: 1}, false)
+	}
+	if nodes, _ := h.granted(); len(nodes) != 1 || nodes[0] != jobtest.Node(2) {
+		t.Errorf("takes %v, want node 2", nodes)
+	}
+}
+
 // The choice is made when all who are nearer have answered, and no later.
 func TestNobodyElseIsWaitedFor(t *testing.T) {
 	h := surrounded(t, jobs.Spec{Min: 3, Max: 3, Slots: 1}, 20, 20)
