@@ -54,6 +54,9 @@ func cmdRow(ts *testscript.TestScript, neg bool, args []string) {
 // fits compares a row with the last job.
 func fits(client *api.Client, row tables.Row, code int) error {
 	ctx := context.Background()
+	if strings.HasPrefix(row.Table, "What became of") {
+		return fateFits(client, row)
+	}
 	if strings.HasPrefix(row.Table, "Why") {
 		ex, err := client.Explain(ctx, "last")
 		if err != nil {
@@ -77,6 +80,23 @@ func fits(client *api.Client, row tables.Row, code int) error {
 		return fmt.Errorf("the command ended with %d, the job with %d", code, st.ExitCode)
 	}
 	return row.Check(tables.Seen{State: string(st.State), Code: st.ExitCode, Reason: st.Reason})
+}
+
+// fateFits compares a row with what became of the nodes' offers for the last job: that of one
+// of them must be so.
+func fateFits(client *api.Client, row tables.Row) error {
+	ex, err := client.Explain(context.Background(), "last")
+	if err != nil {
+		return err
+	}
+	var fates []string
+	for _, n := range ex.Nodes {
+		if row.Check(tables.Seen{Reason: n.Fate}) == nil {
+			return nil
+		}
+		fates = append(fates, n.Fate)
+	}
+	return fmt.Errorf("became of offers: %q, want %s", fates, row.Name)
 }
 
 // workerFits compares a row with the workers of a job: one of them must have

@@ -227,7 +227,9 @@ func TestFates(t *testing.T) {
 			t.Errorf("node %d: %q, want %q", node, got, fate)
 		}
 	}
+	fate := func(node int) string { return h.s.Answers[jobtest.Node(node)].Fate }
 	want(1, "held for another job")
+	wantRow(t, "held for another job", fate(1))
 	want(3, "")
 	h.answer(5, 0, held(2))
 	h.answer(5, 0, func(a *wire.Answer) { a.Round = 0 })
@@ -242,7 +244,9 @@ func TestFates(t *testing.T) {
 		}
 	}
 	want(1, "another job took its slots, after 40.0 ms")
+	wantRow(t, "another job took its slots, after", fate(1))
 	want(2, "held for another job, for at least 600 ms")
+	wantRow(t, "held for another job, for at least", fate(2))
 	want(3, "taken for this job")
 	want(4, "given back: not needed")
 	h = begun(3)
@@ -251,6 +255,7 @@ func TestFates(t *testing.T) {
 	h.answer(2, 2, func(a *wire.Answer) { a.Recall = true })
 	h.next()
 	want(2, "given back: a job that goes before wants it")
+	wantRow(t, "given back: a job that goes before wants it", fate(2))
 	h.answer(2, 2, nil)
 	h.s.Lost(h.now, jobtest.Node(2), wire.ReasonLate)
 	want(2, "")

@@ -63,6 +63,7 @@ func TestLostNodesAreNotCountedOn(t *testing.T) {
 	if a := h.s.Answers[jobtest.Node(3)]; a.Why() != "given back: n2: lost" {
 		t.Errorf("%+v", a)
 	}
+	wantRow(t, "given back: …", h.s.Answers[jobtest.Node(3)].Fate)
 	h.answer(2, 1, nil)
 	if h.s.roomFor != before {
 		t.Errorf("room for %d when it is back, %d before", h.s.roomFor, before)
