@@ -1,0 +1,52 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"zorilla/internal/seeds"
+)
+
+// What the results promise, in one network of each kind: many jobs of one node, many jobs of
+// many nodes, and one at a time where packets get lost.
+func TestCrowdsKeepTheirBounds(t *testing.T) {
+	seeds.OneGoroutine(t)
+	line, err := topologies("line", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := crowd{jobs: 10, workers: 8, alone: true, apart: 5500 * time.Millisecond} // holds of others' lost offers have ended
+	lossy := alone
+	lossy.fill = 80
+	for _, c := range []struct {
+		name  string
+		noise string
+		crowd crowd
+		ratio float64 // of all jobs' round trips to the least possible
+		worst float64 // of one job
+		start float64 // the slowest tenth, in round trips to the farthest worker
+		each  int     // copies of a job, median
+		most  int
+	}{
+		{"10 jobs of 4 of one node", "lossless", crowd{jobs: 10, workers: 4, one: true}, 1.01, 1.01, 25, 30, 60},
+		{"20 jobs of 2 of 20 nodes, half full", "lossless", crowd{fill: 50, jobs: 20, workers: 2}, 1.05, 20, 6, 15, 30},
+		{"one at a time, 2 % lost", "loss2", alone, 1.01, 1.1, 120, 20, 60},
+		{"one at a time, a tenth lost", "loss10", alone, 1.03, 1.3, 250, 25, 80},
+		{"the same, 80 % full", "loss10", lossy, 1.03, 1.3, 250, 60, 120},
+	} {
+		c.crowd.topology, c.crowd.noise, c.crowd.nodes, c.crowd.settle, c.crowd.seeds = line[0], c.noise, 100, 20*time.Second, 1
+		r, err := c.crowd.run(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(r.trips)
+		slices.Sort(r.copies)
+		start, each, most := at(r.trips, 0.9), at(r.copies, 0.5), at(r.copies, 1)
+		t.Logf("%s: ratio %.3f, worst job %.2f, start %.1f round trips, %d copies, %d at most", c.name, r.ratio, r.worst, start, each, most)
+		if r.failed > 0 || r.ratio > c.ratio || r.worst > c.worst || start > c.start || each > c.each || most > c.most {
+			t.Errorf("%s: ratio %.3f, worst job %.2f, start %.1f round trips, %d copies a job, %d at most, %d jobs failed; want no more than %.2f, %.2f, %.0f, %d, %d, 0",
+				c.name, r.ratio, r.worst, start, each, most, r.failed, c.ratio, c.worst, c.start, c.each, c.most)
+		}
+	}
+}
