@@ -12,10 +12,11 @@ import (
 )
 
 // Matrix is the round trips between the hosts of a network that somebody has measured, at
-// one time or more.
+// one time or more, or how long packets take there one way.
 type Matrix struct {
 	times [][][]time.Duration // by time, from, to; 0 = not measured
 	most  time.Duration
+	ways  bool // of packets one way
 }
 
 const (
@@ -47,6 +48,16 @@ func ReadMatrix(sources ...io.Reader) (*Matrix, error) {
 		}
 	}
 	return m, nil
+}
+
+// ReadWays reads how long packets take one way, from the host of the line to each, as
+// ReadMatrix reads round trips: both ways between two hosts may differ.
+func ReadWays(sources ...io.Reader) (*Matrix, error) {
+	m, err := ReadMatrix(sources...)
+	if err == nil {
+		m.ways = true
+	}
+	return m, err
 }
 
 func readRows(r io.Reader) (rows [][]time.Duration, err error) {
@@ -95,23 +106,53 @@ func (m *Matrix) Layout(n int, seed uint64) (Layout, Paths) {
 			l.RTT[k][i] = l.RTT[i][k]
 		}
 	}
-	return l, sampled{m, rows, l.RTT}
+	s := sampled{m: m, rows: rows, rtt: l.RTT}
+	if m.ways {
+		s.ways = make([][]time.Duration, len(rows))
+		for i, a := range rows {
+			for _, b := range rows {
+				s.ways[i] = append(s.ways[i], m.way(a, b))
+			}
+		}
+	}
+	return l, s
 }
 
 func (m *Matrix) between(a, b int) time.Duration {
+	if m.ways {
+		return m.way(a, b) + m.way(b, a)
+	}
+	if d, ok := m.median([2]int{a, b}, [2]int{b, a}); ok {
+		return d
+	}
+	return m.most
+}
+
+// way is how long packets take one way on the whole.
+func (m *Matrix) way(a, b int) time.Duration {
+	for _, pair := range [][2]int{{a, b}, {b, a}} {
+		if d, ok := m.median(pair); ok {
+			return d
+		}
+	}
+	return m.most
+}
+
+// median is that of what was measured between pairs; ok is false if nothing was.
+func (m *Matrix) median(pairs ...[2]int) (d time.Duration, ok bool) {
 	var all []time.Duration
 	for _, t := range m.times {
-		for _, d := range []time.Duration{t[a][b], t[b][a]} {
-			if d > 0 {
+		for _, p := range pairs {
+			if d := t[p[0]][p[1]]; d > 0 {
 				all = append(all, d)
 			}
 		}
 	}
 	if len(all) == 0 {
-		return m.most
+		return 0, false
 	}
 	slices.Sort(all)
-	return all[len(all)/2]
+	return all[len(all)/2], true
 }
 
 // sampled is the paths between some hosts of a matrix.
@@ -119,11 +160,20 @@ type sampled struct {
 	m    *Matrix
 	rows []int // by site
 	rtt  [][]time.Duration
+	ways [][]time.Duration // from, to; nil = only round trips were measured
 }
 
 func (s sampled) Way(rnd *rand.Rand, from, to int) time.Duration {
 	d := s.rtt[from][to]
 	a, b := s.rows[from], s.rows[to]
+	if s.ways != nil {
+		if rnd != nil {
+			if d := s.m.times[rnd.IntN(len(s.m.times))][a][b]; d > 0 {
+				return d
+			}
+		}
+		return s.ways[from][to]
+	}
 	if rnd != nil {
 		t := s.m.times[rnd.IntN(len(s.m.times))]
 		for _, x := range []time.Duration{t[a][b], t[b][a]} {

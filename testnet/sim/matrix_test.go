@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -77,6 +78,51 @@ func TestMatrixAtTimes(t *testing.T) {
 		if _, err := ReadMatrix(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// Ways that were measured are taken as they are, each by itself.
+func TestMatrixOfWays(t *testing.T) {
+	var sources []io.Reader
+	for _, name := range []string{"testdata/ways-1.txt", "testdata/ways-2.txt"} {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		sources = append(sources, f)
+	}
+	m, err := ReadWays(sources...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there, back := m.way(0, 4), m.way(4, 0); there != 31200*time.Microsecond || back != 15200*time.Microsecond || m.between(0, 4) != there+back {
+		t.Errorf("%v there and %v back, %v in all", there, back, m.between(0, 4))
+	}
+	if d := m.way(1, 5); d != m.way(5, 1) {
+		t.Errorf("a way that was not measured takes %v, back %v", d, m.way(5, 1))
+	}
+	if m.between(0, 6) < m.between(0, 2)+m.between(2, 6) {
+		t.Error("no way is shorter by way of others")
+	}
+	l, paths := m.Layout(7, 3)
+	o := NewOverlay(OverlayConfig{Layout: l, Paths: paths, Seed: 3, Live: true, Idle: true})
+	seen, uneven := map[time.Duration]bool{}, 0
+	for a := range 7 {
+		for b := range 7 {
+			for range 20 {
+				seen[way(o, a, b)] = true
+			}
+			if there, back := paths.Way(nil, a, b), paths.Way(nil, b, a); there > back*3/2 && a != b {
+				uneven++
+			}
+			if d := paths.Way(nil, a, b) + paths.Way(nil, b, a) - o.RTT(a, b); a != b && (d > time.Millisecond || d < -time.Millisecond) {
+				t.Errorf("both ways take %v longer than the round trip", d)
+			}
+		}
+	}
+	if uneven < 4 || len(seen) < 60 {
+		t.Errorf("%d ways are longer than the ways back, %d delays are seen at two times", uneven, len(seen))
 	}
 }
 

@@ -111,7 +111,7 @@ func (c *crowd) network(seed uint64) (*sim.Overlay, []int, error) {
 		return nil, nil, err
 	}
 	layout, paths := c.layout(c.nodes, seed)
-	o := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Paths: paths, Seed: seed, Noise: loss})
+	o := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Paths: paths, Seed: seed, Noise: loss, Live: c.live, Guarded: c.guarded(c.nodes, seed)})
 	o.Run(c.settle)
 	if c.moved > 0 {
 		moved := c.origins(seed)[:c.nodes/10]

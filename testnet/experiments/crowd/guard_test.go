@@ -12,7 +12,7 @@ import (
 // many nodes, and one at a time where packets get lost.
 func TestCrowdsKeepTheirBounds(t *testing.T) {
 	seeds.OneGoroutine(t)
-	line, err := topologies("line", "")
+	line, err := topologies("line", measured{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@
 //
 //	go run ./testnet/experiments/crowd                                  writes docs/experiments/crowd
 //	go run ./testnet/experiments/crowd -topology matrix -matrix FILE,… -out ''   on round trips that somebody has measured
+//	go run ./testnet/experiments/crowd -topology matrix -matrix testnet/sim/testdata/ways-1.txt,testnet/sim/testdata/ways-2.txt -ways -live -nat 20 -out ''
 //
 // Times are of the network alone: a worker is ready a millisecond after its
 // grant, and disks take no time.
@@ -42,7 +43,11 @@ func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("crowd", flag.ContinueOnError)
 	parts := f.String("part", "burst,alone,change", "burst: jobs that are submitted together; alone: one at a time; change: of nodes that have changed places, or begun")
 	topos := f.String("topology", "six,line,home", "networks: six sites, line, home, matrix")
-	matrix := f.String("matrix", "", "files with round trips that were measured, for -topology matrix; see sim.ReadMatrix")
+	var world measured
+	f.StringVar(&world.files, "matrix", "", "files with round trips that were measured, one for each time, for -topology matrix; see sim.ReadMatrix")
+	f.BoolVar(&world.ways, "ways", false, "the files hold how long packets take one way")
+	f.BoolVar(&world.live, "live", false, "each packet takes as long as at one of the times, at random")
+	f.IntVar(&world.nat, "nat", 0, "percent of the nodes that get packets only of whom they have sent one to within a minute")
 	noises := f.String("noise", "lossless,usual", "noise: lossless, usual, loss2, loss10, heavy")
 	rows := f.String("rows", "", "numbers of the rows of each part, from 1; empty = all")
 	f.IntVar(&o.seeds, "seeds", 0, "networks of each kind; 0 = five, but fewer large ones")
@@ -70,6 +75,6 @@ func parse(args []string) (o options, err error) {
 			o.rows = append(o.rows, n)
 		}
 	}
-	o.topologies, err = topologies(*topos, *matrix)
+	o.topologies, err = topologies(*topos, world)
 	return o, err
 }

@@ -12,7 +12,7 @@ import (
 
 // A crowd, small: what is compared with what, and that nothing fails.
 func TestCrowd(t *testing.T) {
-	list, err := topologies("line,matrix", "../../sim/testdata/detours.txt")
+	list, err := topologies("line,matrix", measured{files: "../../sim/testdata/detours.txt"})
 	if err != nil || len(list) != 2 {
 		t.Fatalf("got %d, %v", len(list), err)
 	}
@@ -35,12 +35,41 @@ func TestCrowd(t *testing.T) {
 		}
 	}
 	for _, bad := range [][2]string{{"moon", ""}, {"matrix", ""}, {"matrix", "main.go"}, {"line", "no such file"}} {
-		if _, err := topologies(bad[0], bad[1]); err == nil {
+		if _, err := topologies(bad[0], measured{files: bad[1]}); err == nil {
 			t.Errorf("topology %q with file %q is accepted", bad[0], bad[1])
 		}
 	}
 	if _, err := noise("none"); err == nil {
 		t.Error("noise none is accepted")
+	}
+}
+
+// A world that somebody has measured: ways that differ, at two times, and nodes to which only
+// answers come in.
+func TestMeasuredWorld(t *testing.T) {
+	const ways = "../../sim/testdata/ways-1.txt,../../sim/testdata/ways-2.txt"
+	o, err := parse([]string{"-topology", "matrix", "-matrix", ways, "-ways", "-live", "-nat", "20", "-out", ""})
+	if err != nil || len(o.topologies) != 1 || o.topologies[0].name != "matrix,live,nat20" {
+		t.Fatalf("%+v, %v", o.topologies, err)
+	}
+	behind := 0
+	for i, guarded := 0, o.topologies[0].guarded(30, 7); i < 30; i++ {
+		if guarded(i) {
+			behind++
+		}
+	}
+	if behind != 6 {
+		t.Errorf("only answers come in to %d of 30 nodes, want 6", behind)
+	}
+	c := crowd{topology: o.topologies[0], noise: "lossless", nodes: 30, settle: 20 * time.Second, fill: 50, jobs: 4, workers: 2, alone: true, apart: 5 * time.Second}
+	r, err := c.run(7)
+	if err != nil || r.failed > 0 || len(r.starts) != 4 || r.ratio < 0.99 || r.ratio > 1.2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, bad := range [][]string{{"-nat", "91"}, {"-nat", "-1"}, {"-topology", "matrix", "-matrix", "main.go", "-ways"}} {
+		if _, err := parse(bad); err == nil {
+			t.Errorf("%v is accepted", bad)
+		}
 	}
 }
 

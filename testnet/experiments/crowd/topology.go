@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
@@ -14,18 +15,42 @@ import (
 type topology struct {
 	name   string
 	layout func(n int, seed uint64) (sim.Layout, sim.Paths)
+	live   bool // delays are as they were at one of the times at which they were measured
+	nat    int  // percent of the nodes to which only answers come in
 }
 
-// topologies finds kinds of networks by their names; matrix, if it is not empty, names
-// files with round trips that were measured, with commas between.
-func topologies(names, matrix string) (list []topology, err error) {
+// measured is the files with what somebody has measured, and what of it counts.
+type measured struct {
+	files string // with commas between; "" = none
+	ways  bool   // they hold ways, not round trips
+	live  bool
+	nat   int
+}
+
+// guarded chooses the nodes to which only answers come in; nil = none.
+func (t *topology) guarded(n int, seed uint64) func(node int) bool {
+	if t.nat == 0 {
+		return nil
+	}
+	behind := make([]bool, n)
+	for _, i := range rand.New(rand.NewPCG(seed, 0x4a7)).Perm(n)[:n*t.nat/100] {
+		behind[i] = true
+	}
+	return func(node int) bool { return behind[node] }
+}
+
+// topologies finds kinds of networks by their names.
+func topologies(names string, world measured) (list []topology, err error) {
 	known := map[string]func(n int, seed uint64) (sim.Layout, sim.Paths){
 		"six":  func(n int, _ uint64) (sim.Layout, sim.Paths) { return sim.SixSites(n, false), nil },
 		"line": func(n int, _ uint64) (sim.Layout, sim.Paths) { return sim.Line(n, 30, 2*time.Millisecond), nil },
 		"home": func(n int, seed uint64) (sim.Layout, sim.Paths) { return sim.Home(n, seed), nil },
 	}
-	if matrix != "" {
-		m, err := readMatrix(strings.Split(matrix, ","))
+	if world.nat < 0 || world.nat > 90 {
+		return nil, fmt.Errorf("-nat %d: want a share of 0 to 90 percent", world.nat)
+	}
+	if world.files != "" {
+		m, err := readMatrix(strings.Split(world.files, ","), world.ways)
 		if err != nil {
 			return nil, err
 		}
@@ -36,12 +61,19 @@ func topologies(names, matrix string) (list []topology, err error) {
 		if layout == nil {
 			return nil, fmt.Errorf("topology %q: want six, line, home, or matrix with -matrix", name)
 		}
-		list = append(list, topology{name, layout})
+		t := topology{name: name, layout: layout, live: world.live, nat: world.nat}
+		if t.live {
+			t.name += ",live"
+		}
+		if t.nat > 0 {
+			t.name += fmt.Sprintf(",nat%d", t.nat)
+		}
+		list = append(list, t)
 	}
 	return list, nil
 }
 
-func readMatrix(names []string) (*sim.Matrix, error) {
+func readMatrix(names []string, ways bool) (*sim.Matrix, error) {
 	var sources []io.Reader
 	for _, name := range names {
 		f, err := os.Open(name)
@@ -51,7 +83,11 @@ func readMatrix(names []string) (*sim.Matrix, error) {
 		defer f.Close()
 		sources = append(sources, f)
 	}
-	m, err := sim.ReadMatrix(sources...)
+	read := sim.ReadMatrix
+	if ways {
+		read = sim.ReadWays
+	}
+	m, err := read(sources...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(names, ", "), err)
 	}
