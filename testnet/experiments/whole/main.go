@@ -1,4 +1,4 @@
-// Whole runs whole nodes, as many as two processors bear, and asks three things of
+// Whole runs whole nodes, as many as two processors bear, and asks four things of
 // them.
 //
 // Growth, what one more node costs everybody: whole nodes, and the bare cores of
@@ -12,9 +12,13 @@
 // after the other, on the whole nodes of the launch and on the bare cores of
 // testnet/sim.
 //
-//	go run ./testnet/experiments/whole                        # all, about 35 minutes and 6 GB
+// Loss, whether jobs get the nearest nodes where a tenth of all packets is lost, at internet
+// distances.
+//
+//	go run ./testnet/experiments/whole                        # all, about 40 minutes and 6 GB
 //	go run ./testnet/experiments/whole -only growth -max 100 -cores 1000 -out ''
 //	go run ./testnet/experiments/whole -only jobs -nodes 60 -origins 2 -out ''
+//	go run ./testnet/experiments/whole -only loss
 //
 // It prints tables and writes them, with figures, into folders of -out.
 package main
@@ -39,9 +43,10 @@ import (
 const slots = 2
 
 type options struct {
-	only           string // "growth", "jobs" (launch and series) or ""
+	only           string // "growth", "jobs" (launch and series), "loss" or ""
 	most, cores    int    // the largest networks of growth
 	nodes, origins int    // of launch and series
+	lossy          int    // whole nodes of loss
 	seed           uint64
 	out            string
 }
@@ -51,16 +56,17 @@ var modes = []string{jobs.SearchPaper, jobs.SearchAdaptive}
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "growth, or jobs: launch and series")
+	flag.StringVar(&o.only, "only", "", "growth; jobs: launch and series; or loss")
 	flag.IntVar(&o.most, "max", 300, "growth: most whole nodes")
 	flag.IntVar(&o.cores, "cores", 10_000, "growth: most bare cores")
 	flag.IntVar(&o.nodes, "nodes", 338, "jobs: whole nodes")
-	flag.IntVar(&o.origins, "origins", 8, "jobs: of each size in the series, each at another node")
+	flag.IntVar(&o.origins, "origins", 8, "jobs: of each size in the series, each at another node; loss: three times as many")
+	flag.IntVar(&o.lossy, "lossy", 50, "loss: whole nodes, at most 256")
 	flag.Uint64Var(&o.seed, "seed", 1, "of all chance but that of memberlist and TLS")
 	flag.StringVar(&o.out, "out", "docs/experiments", "where folders for the results are; '' = nowhere")
 	flag.Parse()
-	if o.only != "" && o.only != "growth" && o.only != "jobs" {
-		fmt.Fprintf(os.Stderr, "whole: -only %q: want growth or jobs\n", o.only)
+	if o.only != "" && o.only != "growth" && o.only != "jobs" && o.only != "loss" {
+		fmt.Fprintf(os.Stderr, "whole: -only %q: want growth, jobs or loss\n", o.only)
 		os.Exit(2)
 	}
 	debug.SetGCPercent(300) // collecting garbage was a third of the time
@@ -72,7 +78,7 @@ func run(bubble testnet.Bubble, o options) error {
 	for _, part := range []struct {
 		name, folder string
 		run          func(w *chart.Results, bubble testnet.Bubble, o options) error
-	}{{"growth", "growth", growth}, {"jobs", "whole", launchAndSeries}} {
+	}{{"growth", "growth", growth}, {"jobs", "whole", launchAndSeries}, {"loss", "whole/loss", loss}} {
 		if o.only != "" && o.only != part.name {
 			continue
 		}
