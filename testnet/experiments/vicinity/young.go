@@ -18,7 +18,7 @@ func young(o options) error {
 	ages := []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}
 	header := []string{"network", "nodes"}
 	for _, at := range ages {
-		header = append(header, seconds(at), "worst", "right")
+		header = append(header, seconds(at), "worst", "right", "strictly")
 	}
 	var rows [][]any
 	for _, n := range o.young {
@@ -32,7 +32,8 @@ func young(o options) error {
 					mine, least := searched(net, i)
 					found, best, worst = found+mine, best+least, max(worst, mine/least)
 				}
-				row = append(row, fmt.Sprintf("%.2f", found/best), fmt.Sprintf("%.1f", worst), fmt.Sprintf("%.1f", 100*net.Quality(want).Right))
+				q := net.Quality(want)
+				row = append(row, fmt.Sprintf("%.2f", found/best), fmt.Sprintf("%.1f", worst), fmt.Sprintf("%.1f", 100*q.Right), fmt.Sprintf("%.1f", 100*q.Strict))
 			}
 			return [][]any{row}
 		})...)
