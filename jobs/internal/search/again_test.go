@@ -181,3 +181,38 @@ func TestOldPairsAreMeasuredAgain(t *testing.T) {
 		t.Errorf("%d pairs have been measured of late, want 1", n)
 	}
 }
+
+// A job that is short of workers when all have been asked asks the silent again, rather than to
+// wait for the next flood.
+func TestWhoIsShortAsksTheSilentAgain(t *testing.T) {
+	h := surrounded(t, jobs.Spec{Min: 3, Max: 3, Slots: 1}, 8, 8)
+	h.next()
+	for n := 2; n <= 8; n++ {
+		h.now = jobtest.Start.Add(time.Duration(n) * time.Millisecond)
+		workers := 0
+		if n == 8 {
+			workers = 2
+		}
+		h.answer(n, workers, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+		h.next()
+	}
+	again := false
+	for range 20 {
+		n := h.next()
+		for _, r := range n.Extend {
+			again = again || r.Again && r.Node == jobtest.Node(1)
+		}
+		if again || n.Until.IsZero() || !n.Until.Before(jobtest.Start.Add(100*time.Millisecond)) {
+			break
+		}
+		h.now = n.Until
+	}
+	if !again {
+		t.Fatalf("node 1 is not asked again within 100 ms, and one worker is missing")
+	}
+	h.now = h.now.Add(2 * time.Millisecond)
+	h.answer(1, 1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+	if nodes, after := h.granted(); len(nodes) != 2 || after > MaxNearerWait {
+		t.Errorf("takes %v when it has answered, after %v", nodes, after)
+	}
+}

@@ -199,10 +199,13 @@ func (s *Search) countCost() {
 // extend carries the flood on beyond the nearest nodes of its rim that are
 // nearer than the horizon, and sets when it can be carried on again.
 func (s *Search) extend(now time.Time, d *Demand, n *Next) {
+	short := d.Wanted - s.Offers.workers()
 	if !s.open(now) {
+		if short > 0 {
+			s.extendAt = shortAgain(s, now, n)
+		}
 		return
 	}
-	short := d.Wanted - s.Offers.workers()
 	if short > 0 {
 		soon, until := s.freeSoon(now)
 		if soon >= short {
@@ -224,6 +227,19 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 	if s.open(now) {
 		s.extendAt = s.frontier.Due(now, s.horizon)
 	}
+}
+
+// shortAgain asks nodes again that have not answered a job which is short of workers, though
+// nobody else is left to be asked, and returns when to look again; zero = only after an input.
+func shortAgain(s *Search, now time.Time, n *Next) time.Time {
+	if due := s.frontier.Due(now, anywhere); now.Before(due) {
+		return due
+	}
+	if s.horizon = anywhere; s.askAgain(now, n) {
+		s.countCost()
+		return s.extended(now)
+	}
+	return time.Time{}
 }
 
 // open reports whether the flood can be extended to nodes that have not been
