@@ -27,7 +27,7 @@ func push(t *testing.T, n api.Service, name byte, chunks int) transfer.Hash {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.Push(t.Context(), n, []transfer.Input{{Path: path, Name: "in"}})
+	h, err := api.Push(t.Context(), n, []transfer.Input{{Path: path, Name: "in"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
