@@ -82,9 +82,12 @@ func typeName(v any) string {
 // converts to and from time.Duration directly.
 type Duration time.Duration
 
-// MarshalJSON writes the duration as seconds.
+// maxSeconds is the longest duration that is written, and read.
+const maxSeconds = 9e9
+
+// MarshalJSON writes the duration as seconds, one of more than 285 years as so many.
 func (d Duration) MarshalJSON() ([]byte, error) {
-	return fmt.Appendf(nil, "%g", time.Duration(d).Seconds()), nil
+	return fmt.Appendf(nil, "%g", max(-maxSeconds, min(time.Duration(d).Seconds(), maxSeconds))), nil
 }
 
 // UnmarshalJSON reads a number of seconds. It refuses what does not fit into
@@ -94,7 +97,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	if _, err := fmt.Sscanf(string(b), "%g", &s); err != nil {
 		return fmt.Errorf("duration %q is not a number of seconds", b)
 	}
-	if !(s > -9e9 && s < 9e9) {
+	if !(s >= -maxSeconds && s <= maxSeconds) {
 		return fmt.Errorf("duration %q is out of range", b)
 	}
 	*d = Duration(math.Round(s * float64(time.Second)))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,15 @@ func TestDurationIsSecondsInJSON(t *testing.T) {
 	var d Duration
 	if err := json.Unmarshal([]byte("0.25"), &d); err != nil || d != Duration(250*time.Millisecond) {
 		t.Fatalf("got %v, %v", d, err)
+	}
+	for _, long := range []Duration{math.MaxInt64, math.MinInt64} { // what is written can be read
+		b, err := json.Marshal(long)
+		if err == nil {
+			err = json.Unmarshal(b, &d)
+		}
+		if err != nil || (d < 0) != (long < 0) {
+			t.Errorf("%d: %s, %v", long, b, err)
+		}
 	}
 	for _, bad := range []string{`"x"`, "1e300", "NaN"} {
 		if err := d.UnmarshalJSON([]byte(bad)); err == nil {

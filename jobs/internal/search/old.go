@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
@@ -22,7 +23,10 @@ type old struct {
 // distance says how far a node is that has answered, if its round trip was measured to be
 // so long, or is not known: exact is false for an upper bound.
 func (s *Search) distance(now time.Time, id vicinity.ID, rtt time.Duration, round int) (at time.Duration, exact bool, past *old) {
-	since := now.Sub(s.FloodedAt)
+	since := jobs.MaxApart // an offer of somebody's queue, from before this node was started again
+	if !s.FloodedAt.IsZero() {
+		since = min(since, now.Sub(s.FloodedAt))
+	}
 	if rtt == 0 {
 		return since, false, nil
 	}

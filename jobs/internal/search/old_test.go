@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/vicinity"
 )
@@ -74,5 +75,14 @@ func TestNearerThanItWas(t *testing.T) {
 	h.answer(10, 1, nil)
 	if nodes, _ := h.granted(); len(nodes) != 1 || nodes[0] != jobtest.Node(20) {
 		t.Errorf("takes %v, want node 20, which answered after 5 ms", nodes)
+	}
+}
+
+// An offer of a node's queue may come before a search has flooded at all: its origin was
+// started again. How far away that node is nobody knows then.
+func TestOffersBeforeTheFirstFlood(t *testing.T) {
+	s := New(jobtest.Node(0), nil)
+	if at, exact, _ := s.distance(jobtest.Start, jobtest.Node(1), 0, 0); at != jobs.MaxApart || exact {
+		t.Errorf("%v away, exactly: %v", at, exact)
 	}
 }
