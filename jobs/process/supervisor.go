@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -37,8 +38,11 @@ func isLauncher() bool {
 
 // childEnv is the whole environment of supervisors and launchers: nothing of the
 // node's. They wait for the kernel more than they compute: what a second processor would
-// take over from the first, and look for in vain, costs more than it saves.
-func childEnv() []string { return []string{supervisorEnv + "=1", "GOMAXPROCS=1"} }
+// take over from the first, and look for in vain, costs more than it saves, unless there are
+// so many that the output of their workers would be too much for one.
+func childEnv() []string {
+	return []string{supervisorEnv + "=1", fmt.Sprintf("GOMAXPROCS=%d", min(max(runtime.NumCPU()/8, 1), 4))}
+}
 
 // Main must be called first in the main function of every program that starts
 // workers, and in TestMain of such tests. In a supervisor it does all the
