@@ -300,7 +300,13 @@ func (c *Client) call(ctx context.Context, method, path string, body io.Reader, 
 // send returns the answer to a request if it is a success, and the error in
 // it otherwise.
 func (c *Client) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	reqCtx := ctx
+	if pipe, ok := body.(*io.PipeReader); ok {
+		var stop func()
+		reqCtx, stop = ending(ctx, pipe)
+		defer stop()
+	}
+	req, err := http.NewRequestWithContext(reqCtx, method, c.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrInvalid, err)
 	}

@@ -1,9 +1,14 @@
 package api_test
 
 import (
+	"bufio"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,4 +43,46 @@ func TestTheEndIsHeard(t *testing.T) {
 	c := overSocket(t, f)
 	enter := func(in io.Reader, out io.Writer) error { return c.Enter(t.Context(), "last", 3, in, out) }
 	sessiontest.EndIsHeard(t, enter, "3")
+}
+
+// A node that dies before it has answered ends what is said to it, also if nothing is.
+func TestNodeDiesBeforeItAnswers(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "socket")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := os.WriteFile(filepath.Join(filepath.Dir(socket), "client-token"), []byte("token\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r := bufio.NewReader(conn)
+			if _, err := http.ReadRequest(r); err == nil {
+				_, _ = r.ReadByte() // of its body: the transport waits for more of that by now
+			}
+			_ = conn.Close()
+		}
+	}()
+	c, err := api.Dial(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for name, f := range map[string]func(in io.Reader) error{
+		"a session":      func(in io.Reader) error { return c.Enter(t.Context(), "last", 0, in, io.Discard) },
+		"standard input": func(in io.Reader) error { return c.Stdin(t.Context(), "last", in) },
+	} {
+		in, say := io.Pipe()
+		defer say.Close()
+		go func() { _, _ = say.Write([]byte("hello")) }()
+		if err := f(in); !errors.Is(err, api.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -88,7 +88,10 @@ func Dial(address string) (*Client, error) {
 	}
 	tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		conn, err := dial(ctx, address)
-		return conn, explainDial(address, err)
+		if err != nil {
+			return nil, explainDial(address, err)
+		}
+		return &toldConn{Conn: conn, gone: make(chan struct{})}, nil
 	}
 	if base != "http://node" {
 		return NewClient(tr, base), nil
