@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	out    = flag.String("out", "", "also write what BenchmarkStarts finds into this folder of the repository")
+	out    = flag.String("out", "", "also write what is found into this folder of the repository (Starts, Farm, MPI, Swarm)")
 	rounds = flag.Int("rounds", 21, "how often BenchmarkStarts runs each at least")
 )
 

@@ -37,6 +37,8 @@ const (
 	pollWait = 8 * time.Second
 	// maxAsk bounds a request: the set has at most 4 KiB.
 	maxAsk = 16 << 10
+	// stillEvery is how often who waits for its turn is told that it does.
+	stillEvery = 5 * time.Second
 	// chunkHeader has the index of the chunk that is sent.
 	chunkHeader = "Zorilla-Chunk"
 	// treeHeader is in each answer of who knows what trees are.
@@ -63,46 +65,65 @@ type server struct {
 	takes  atomic.Int64  // what one takes until now, in ns
 }
 
-// turn waits until it is a request's turn, and returns what ends that; nil if ctx ends before.
-func (s *server) turn(ctx context.Context) (end func()) {
+// wait waits for one of some places, and tells who asks now and then that it does. It reports
+// false if the request ends before.
+func wait(w http.ResponseWriter, r *http.Request, places chan<- struct{}) bool {
 	select {
-	case s.turns <- struct{}{}:
-	case <-ctx.Done():
-		return nil
+	case places <- struct{}{}: // most often
+		return true
+	default:
 	}
+	tick := time.NewTicker(stillEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case places <- struct{}{}:
+			return true
+		case <-tick.C:
+			w.WriteHeader(http.StatusProcessing)
+		case <-r.Context().Done():
+			return false
+		}
+	}
+}
+
+// turn begins a request's turn. The caller ends it, and says whether something was sent.
+func (s *server) turn() (end func(sent bool)) {
 	once := sync.OnceFunc(func() { <-s.turns })
 	began, takes := time.Now(), time.Duration(s.takes.Load())
 	limit := min(max(longTurn, 2*takes), lastTurn)
 	late := time.AfterFunc(limit, once)
-	return func() {
+	return func(sent bool) {
 		late.Stop()
 		once()
-		s.takes.Store(int64(takes + (min(time.Since(began), 2*limit)-takes)/8)) // of some at a time one counts
+		if sent {
+			s.takes.Store(int64(takes + (min(time.Since(began), 2*limit)-takes)/8)) // of some at a time one counts
+		}
 	}
 }
 
 // lease calls f with a turn to send to a node and a buffer, and takes back what f returns,
-// unless the request ends before. Who waits long for its turn is told that it does.
-func (s *server) lease(w http.ResponseWriter, r *http.Request, to vicinity.ID, f func(turn *uplink.Turn, buf []byte) []byte) {
+// unless the request ends before. F reports also whether it has sent something. Who waits long
+// for its turn is told that it does.
+func (s *server) lease(w http.ResponseWriter, r *http.Request, to vicinity.ID, f func(turn *uplink.Turn, buf []byte) (_ []byte, sent bool)) {
 	turn, err := s.x.cfg.Uplink.Begin(r.Context(), string(to), transfer.ChunkSize, func() { w.WriteHeader(http.StatusProcessing) })
 	if err != nil {
 		return
 	}
 	defer turn.End()
-	select {
-	case s.served <- struct{}{}:
-	case <-r.Context().Done():
+	if !wait(w, r, s.served) {
 		return
 	}
 	defer func() { <-s.served }()
-	end := s.turn(r.Context())
-	if end == nil {
+	if !wait(w, r, s.turns) {
 		return
 	}
-	defer end()
+	end, sent := s.turn(), false
+	defer func() { end(sent) }()
 	b := s.x.buffers.Get().(*buffer)
 	defer s.x.buffers.Put(b)
-	if data := f(turn, b.bytes); cap(data) <= maxKept { // else it was a manifest; they are rare
+	var data []byte
+	if data, sent = f(turn, b.bytes); cap(data) <= maxKept { // else it was a manifest; they are rare
 		b.bytes = data
 	}
 }
@@ -113,18 +134,21 @@ func (s *server) blob(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want "+BlobPath+"sha256:HEX", http.StatusBadRequest)
 		return
 	}
+	if !transfer.Serves(s.x.cfg.Store, h) { // which needs no turn to be said
+		refuse(w, transfer.ErrNotFound)
+		return
+	}
 	var from vicinity.ID
 	if s.x.cfg.PeerID != nil {
 		from, _ = s.x.cfg.PeerID(r) // else all strangers share what one may have
 	}
-	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) []byte {
+	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) ([]byte, bool) {
 		data, err := s.x.cfg.Store.Get(h, buf)
 		if err == nil {
-			_ = send(w, r, turn, data) // the client notices what is missing
-			return data
+			return data, send(w, r, turn, data) == nil // the client notices what is missing
 		}
 		refuse(w, err)
-		return buf
+		return buf, false
 	})
 }
 
@@ -220,27 +244,27 @@ func (s *server) chunk(w http.ResponseWriter, r *http.Request, t *tree, from vic
 		return
 	}
 	want.From, want.Insist = q.From, q.Insist
-	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) []byte {
+	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) (_ []byte, sent bool) {
 		i, given := t.pick(from, want)
 		if i < 0 {
 			w.WriteHeader(http.StatusConflict)
 			_, _ = w.Write(codec.MustMarshal(givenAnswer{given}))
-			return buf
+			return buf, false
 		}
 		data, err := s.x.cfg.Store.Get(t.chunks[i].Hash, buf)
 		if err != nil {
 			t.undo(from, i)
 			t.lost(i)
 			refuse(w, err)
-			return buf
+			return buf, false
 		}
 		w.Header().Set(chunkHeader, strconv.Itoa(i))
-		if send(w, r, turn, data) != nil {
-			t.undo(from, i)
-		} else {
+		if sent = send(w, r, turn, data) == nil; sent {
 			t.sent(i)
+		} else {
+			t.undo(from, i)
 		}
-		return data
+		return data, sent
 	})
 }
 

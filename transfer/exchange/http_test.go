@@ -136,7 +136,11 @@ func TestHandlerIsBounded(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
 	gate := make(chan struct{})
-	store := reads{transfer.NewMemStore(0), func(transfer.Hash, []byte) ([]byte, error) {
+	held := transfer.NewMemStore(0)
+	if err := held.Put(hashA, []byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	store := reads{held, func(transfer.Hash, []byte) ([]byte, error) {
 		mu.Lock()
 		now++
 		most = max(most, now)

@@ -31,13 +31,17 @@ type parcel struct {
 	end  func()
 }
 
-// begin asks a holder, who may let others go first: for ever only if it says now and then
-// that it does, as one does whose owner limits what it sends.
-func (x *Exchange) begin(ctx context.Context, ask func(ctx context.Context) (io.ReadCloser, error)) (*parcel, error) {
+// begin asks a holder, who may let others go first: for long only if it says now and then
+// that it does.
+func (r *run) begin(ctx context.Context, ask func(ctx context.Context) (io.ReadCloser, error)) (*parcel, error) {
+	x := r.x
 	ctx, cancel := context.WithCancelCause(ctx)
 	dog := newWatchdog(x.cfg.Stall, beforeMe*x.cfg.Stall, func() { cancel(errSlow) })
 	body, err := ask(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
 		dog.waits(beforeMe * x.cfg.Stall)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.plan.Waits(time.Now())
 		return nil
 	}}))
 	if err != nil {

@@ -199,7 +199,7 @@ func (r *run) one(ctx context.Context, q *swarm.Request) error {
 		r.have(q, false)
 		return nil
 	}
-	p, err := r.x.begin(ctx, func(ctx context.Context) (io.ReadCloser, error) {
+	p, err := r.begin(ctx, func(ctx context.Context) (io.ReadCloser, error) {
 		return r.x.cfg.Source(ctx, vicinity.ID(q.Holder), c.Hash)
 	})
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *run) one(ctx context.Context, q *swarm.Request) error {
 // any asks for any of the chunks that are wanted.
 func (r *run) any(ctx context.Context, q *swarm.Request) error {
 	chunk, useful := 0, false
-	p, err := r.x.begin(ctx, func(ctx context.Context) (body io.ReadCloser, err error) {
+	p, err := r.begin(ctx, func(ctx context.Context) (body io.ReadCloser, err error) {
 		chunk, body, err = r.x.cfg.Trees.Chunk(ctx, vicinity.ID(q.Holder), r.tree.hash, Want{q.Want, q.From, q.Insist})
 		return body, err
 	})

@@ -113,6 +113,10 @@ func (p *Plan) Lost(now time.Time) bool {
 
 func (p *Plan) late(now time.Time) bool { return now.Sub(p.lastGot) >= p.cfg.Patience }
 
+// Waits notes that a holder has said that what was asked of it will come: it is no time in
+// which nothing is to be had.
+func (p *Plan) Waits(now time.Time) { p.lastGot = now }
+
 // Add tells of nodes that may have some of the tree. Those named first are
 // dealt with first.
 func (p *Plan) Add(names ...string) {
