@@ -98,7 +98,10 @@ func askFiles(do func(c *cli.Context, client *api.Client, job string, want api.W
 // they may be any, without those that the job names.
 func withRunning(c *cli.Context, client *api.Client, st jobs.Status, want api.Wanted) (jobs.Status, error) {
 	globs := st.Spec.Outputs
-	if st.Spec.Array != nil || st.State.Final() {
+	switch {
+	case st.Spec.Array != nil:
+		return st, usage(c, "--now is about ranks: files of a task come when it has ended")
+	case st.State.Final():
 		return st, nil
 	}
 	if len(want.Only) > 0 {
@@ -108,11 +111,11 @@ func withRunning(c *cli.Context, client *api.Client, st jobs.Status, want api.Wa
 	if len(globs) == 0 {
 		return st, usage(c, "job %s was started without -o: which files? name them after the job", st.ID.Short())
 	}
-	for _, w := range st.Workers {
-		if w.State != jobs.WorkerRunning || want.Rank >= 0 && w.Rank != want.Rank {
+	for _, rank := range runningRanks(&st) {
+		if want.Rank >= 0 && rank != want.Rank {
 			continue
 		}
-		out, err := client.Snapshot(c.Context, string(st.ID), w.Rank, globs)
+		out, err := client.Snapshot(c.Context, string(st.ID), rank, globs)
 		if errors.Is(err, jobs.ErrNotRunning) { // it has just ended, or is about to run again
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -96,12 +97,21 @@ func (m *mirror) update(ctx context.Context, s api.Service, id jobs.ID) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range st.Workers {
-		if w.State == jobs.WorkerRunning {
-			err = errors.Join(err, m.files.Update(ctx, &st, w.Rank))
-		}
+	for _, rank := range runningRanks(&st) {
+		err = errors.Join(err, m.files.Update(ctx, &st, rank))
 	}
 	return err
+}
+
+// runningRanks lists ranks that run, of which no files are there for good.
+func runningRanks(st *jobs.Status) (ranks []int) {
+	for _, w := range st.Workers {
+		there := slices.ContainsFunc(st.Outputs, func(o jobs.RankOutput) bool { return o.Rank == w.Rank })
+		if w.State == jobs.WorkerRunning && !there && !slices.Contains(ranks, w.Rank) { // one of its copies will do
+			ranks = append(ranks, w.Rank)
+		}
+	}
+	return ranks
 }
 
 // stop returns when nothing is written any more. It may be called twice.

@@ -24,6 +24,7 @@ type visits struct {
 	s       *Service
 	beside  *crowd // workers here
 	relayed *crowd // for other nodes
+	recent  *executor.Recent
 }
 
 // Enter runs one more command beside that of a rank: in has the client's frames of a session,

@@ -105,7 +105,7 @@ func New(cfg Config) *Service {
 	}
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign, cfg.Speed}, cfg.Rand, w.OrphanLimit)
 	s.core.Claims.Limits, s.core.Claims.Disk.Keep, s.core.Claims.Cores.All = cfg.Limits, cfg.KeepFree, cfg.Cores
-	s.visits = visits{s, &crowd{}, &crowd{}}
+	s.visits = visits{s, &crowd{}, &crowd{}, executor.NewRecent(cfg.Store)}
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
 		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },

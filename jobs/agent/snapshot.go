@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/executor"
@@ -26,6 +25,10 @@ func (v visits) Snapshot(ctx context.Context, id jobs.ID, rank int, globs []stri
 	if id.Origin() != s.self.ID {
 		return s.peers.Snapshot(ctx, id.Origin(), &m)
 	}
+	if !v.relayed.enter(id, maxBeside, maxRelayed) {
+		return out, fmt.Errorf("%w: node %s fetches as many files of ranks that run as it may: try again", jobs.ErrRefused, s.self.ID.Short())
+	}
+	defer v.relayed.leave(id)
 	st, _, err := s.Status(id)
 	if err != nil {
 		return out, err
@@ -44,8 +47,8 @@ func (v visits) Snapshot(ctx context.Context, id jobs.ID, rank int, globs []stri
 		return out, err
 	}
 	out.Rank, out.Attempt = rank, w.Attempt
-	pin := fmt.Sprintf("snapshot/%s/%d", id, time.Now().UnixNano())
-	defer time.AfterFunc(executor.SnapshotHold, func() { s.cfg.Store.Unpin(pin) })
+	pin, done := v.recent.Begin(fmt.Sprintf("from/%s/%d", id, rank))
+	defer func() { done(err) }()
 	tree, _, err := s.cfg.Fetch(ctx, pin, out.Manifest, []vicinity.ID{w.Node}, nil)
 	if err != nil {
 		return out, err

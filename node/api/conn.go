@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http/httptrace"
@@ -27,7 +28,11 @@ func (c *toldConn) Close() error {
 func ending(ctx context.Context, body *io.PipeReader) (_ context.Context, stop func()) {
 	answered := make(chan struct{})
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		if c, ok := i.Conn.(*toldConn); ok {
+		conn := i.Conn
+		if over, ok := conn.(*tls.Conn); ok {
+			conn = over.NetConn()
+		}
+		if c, ok := conn.(*toldConn); ok {
 			go func() {
 				select {
 				case <-c.gone:

@@ -132,7 +132,8 @@ type snapshotBody struct {
 	Files []string `json:"files"` // patterns
 }
 
-const maxSnapshotBody = 2 * jobs.MaxGlobs * transfer.MaxPath
+// maxSnapshotBody is what nodes take from each other.
+const maxSnapshotBody = 1 << 20
 
 // snapshotOf reads requests for what a Snapshotter does.
 func snapshotOf(s Snapshotter) func(r *http.Request, job string) (any, error) {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"zorilla/jobs"
 	"zorilla/transfer"
@@ -167,14 +167,17 @@ func write(ctx context.Context, get transfer.Getter, layout []placed, want Wante
 
 // counting tells how much of what is not there yet was got.
 func counting(get transfer.Getter, layout []placed, tell func(done, total int64)) transfer.Getter {
-	var done atomic.Int64
-	var total int64
+	var mu sync.Mutex // guards done, and orders the calls of tell
+	var done, total int64
 	for _, p := range layout {
 		total += p.rest.Size()
 	}
 	return transfer.GetterFunc(func(h transfer.Hash, buf []byte) ([]byte, error) {
 		data, err := get.Get(h, buf)
-		tell(min(done.Add(int64(len(data))), total), total)
+		mu.Lock()
+		defer mu.Unlock()
+		done += int64(len(data))
+		tell(min(done, total), total)
 		return data, err
 	})
 }

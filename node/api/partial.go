@@ -34,7 +34,6 @@ type Partial struct {
 type partFile struct {
 	dir, name string
 	chunks    []transfer.Hash
-	size      int64
 }
 
 // NewPartial returns one that has written nothing. Rank, Into and Force of want count.
@@ -102,7 +101,11 @@ func (p *Partial) write(get transfer.Getter, e *transfer.Entry, f *partFile) (er
 			_ = root.Remove(f.name) // what cannot be removed is in the way
 		}
 	}
-	file, err := root.OpenFile(f.name, flags, 0o644)
+	mode := fs.FileMode(0o644)
+	if e.Mode != 0 {
+		mode = fs.FileMode(e.Mode)&0o666 | 0o200
+	}
+	file, err := root.OpenFile(f.name, flags, mode)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s is in the way: remove it, or --force replaces it", at)
@@ -129,11 +132,7 @@ func (p *Partial) write(get transfer.Getter, e *transfer.Entry, f *partFile) (er
 		}
 	}
 	f.chunks = f.chunks[:len(e.Chunks)]
-	if f.size > e.Size {
-		err = file.Truncate(e.Size)
-	}
-	f.size = e.Size
-	return err
+	return file.Truncate(e.Size)
 }
 
 // Remove removes all that was written: the whole files are there.

@@ -162,13 +162,16 @@ func (c *Core) do(e Effect) { c.out = append(c.out, Action{Effect: e}) }
 func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *Job {
 	j := c.NewJob(id)
 	c.Add(j)
-	j.Primary.Staged.Total, j.Primary.Input = inputs, inputs
+	j.SetInputs(inputs)
 	j.Primary.Do(primary.DoAccepted{})
 	j.Primary.Submit(now, spec, c.Clock.Now(now))
 	c.Flush(now, j)
 	c.follow(j)
 	return j
 }
+
+// SetInputs tells how many bytes of inputs a node has to have.
+func (j *Job) SetInputs(bytes int64) { j.Primary.Staged.Total, j.Primary.Input = bytes, bytes }
 
 // NewJob makes a job of this node, of which nothing is known yet. It may be called
 // from any goroutine.

@@ -48,6 +48,7 @@ type Executor struct {
 	interfaces *interfaces // of a real machine; else nil
 
 	snapshots chan struct{} // a place for each that is being made
+	recent    *Recent
 
 	running atomic.Int32  // workers
 	Began   chan struct{} // capacity 1: one of them has begun
@@ -67,7 +68,7 @@ type inputs struct {
 
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
-	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, doors: newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }), Began: make(chan struct{}, 1), snapshots: make(chan struct{}, maxSnapshots)}
+	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, doors: newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }), Began: make(chan struct{}, 1), snapshots: make(chan struct{}, maxSnapshots), recent: NewRecent(cfg.Store)}
 	x.Streams = &Streams{x, map[jobs.ID]*stream{}}
 	x.parallel = &parallel{Executor: x, of: map[jobs.ID]*program{}}
 	x.Gangs = x.parallel.gangs()

@@ -2,9 +2,10 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
-	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
@@ -41,9 +42,6 @@ func (v Visits) Inputs(job jobs.ID) *transfer.Manifest {
 	}
 }
 
-// SnapshotHold is how long a snapshot is kept for who asked for it.
-const SnapshotHold = 10 * time.Minute
-
 // Snapshot puts what a worker here has made until now into the store, but for inputs that are
 // as they were. It takes time, and may be called from any goroutine.
 func (v Visits) Snapshot(ctx context.Context, id participant.WorkerID, globs []string, inputs *transfer.Manifest) (out jobs.RankOutput, err error) {
@@ -53,12 +51,15 @@ func (v Visits) Snapshot(ctx context.Context, id participant.WorkerID, globs []s
 	case <-ctx.Done():
 		return out, context.Cause(ctx)
 	}
-	pin := fmt.Sprintf("snapshot/%s/%d/%d/%d", id.Job, id.Rank, id.Attempt, time.Now().UnixNano())
-	defer time.AfterFunc(SnapshotHold, func() { v.x.cfg.Store.Unpin(pin) })
+	pin, done := v.x.recent.Begin(fmt.Sprintf("here/%s/%d/%d", id.Job, id.Rank, id.Attempt))
+	defer func() { done(err) }()
 	put := transfer.PinTo(v.x.cfg.Store, pin)
 	tree, _, err := transfer.Snapshot(ctx, put, filepath.Join(v.x.root(id), "work"), globs, inputs)
-	if err != nil {
-		return out, fmt.Errorf("%w: %w", jobs.ErrNotRunning, err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, transfer.ErrChanged):
+		return out, fmt.Errorf("%w: %w", jobs.ErrNotRunning, err) // it has just ended, or a file became shorter
+	case err != nil:
+		return out, err
 	}
 	out = jobs.RankOutput{Rank: id.Rank, Attempt: id.Attempt, Files: tree.Files(), Bytes: tree.Size()}
 	if len(tree.Entries) > 0 {

@@ -51,11 +51,7 @@ func (o *Jobs) fetchOutputs(job jobs.ID, globs []string, e primary.DoCollect) er
 		if now := time.Now(); now.Sub(told) >= tellFetch {
 			told = now
 			o.loop.Post(func() {
-				o.core.Tell(now, job, func(p *primary.Primary) {
-					if p.Collecting.Arriving(now, ra, so.Fetched+so.Cached) {
-						p.Version++
-					}
-				})
+				o.core.Tell(now, job, func(p *primary.Primary) { primary.Arriving(p, now, ra, so.Fetched+so.Cached) })
 			})
 		}
 	})

@@ -217,7 +217,9 @@ func (o *Jobs) restore(id jobs.ID) error {
 	o.core.Clock.Saw(rec.Stamp, time.Now())
 	o.sawLast(id, rec.Stamp)
 	pinOutputs(o.store, rec)
-	transfer.PinManifest(o.store, inputsOwner(id), rec.Spec.Inputs)
+	if tree, err := transfer.PinManifest(o.store, inputsOwner(id), rec.Spec.Inputs); err == nil { // else they are looked for
+		j.SetInputs(tree.Distinct())
+	}
 	damaged, err := o.disk.restoreStdin(j, id)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -74,9 +75,11 @@ func TestHowFarInputsAre(t *testing.T) {
 // So is how far outputs are, of what is fetched and was just fetched.
 func TestHowFarOutputsAre(t *testing.T) {
 	c := running(t, jobs.Spec{Min: 2, Max: 2, Outputs: []string{"out"}})
+	var again wire.Report
 	for rank, bytes := range []int64{100, 300} {
-		c.p.Reported(c.now, c.p.Rec.Ranks[rank].Node, wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(rank, 1), State: jobs.WorkerEnded,
-			Exit: &process.Exit{Cause: process.Exited}, Output: &jobs.RankOutput{Rank: rank, Attempt: 1, Bytes: bytes}}}}, nil, 0)
+		again = wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(rank, 1), State: jobs.WorkerEnded,
+			Exit: &process.Exit{Cause: process.Exited}, Output: &jobs.RankOutput{Rank: rank, Attempt: 1, Bytes: bytes}}}}
+		c.p.Reported(c.now, c.p.Rec.Ranks[rank].Node, again, nil, 0)
 	}
 	c.step()
 	want := func(m jobs.Moving, reason string) {
@@ -87,18 +90,26 @@ func TestHowFarOutputsAre(t *testing.T) {
 		}
 	}
 	want(jobs.Moving{Total: 400, Nodes: 2}, "fetching the outputs of 2 workers: 0 B of 400 B are there")
-	news := c.p.Collecting.Arriving(c.now, wiretest.RA(0, 1), 60)
-	older := c.p.Collecting.Arriving(c.now, wiretest.RA(0, 1), 50)
-	strange := c.p.Collecting.Arriving(c.now, wiretest.RA(0, 2), 900) // nobody fetches that
+	version := c.p.Version
+	Arriving(c.p, c.now, wiretest.RA(0, 1), 60)
+	Arriving(c.p, c.now, wiretest.RA(0, 1), 50)  // an older word
+	Arriving(c.p, c.now, wiretest.RA(0, 2), 900) // nobody fetches that
 	want(jobs.Moving{Done: 60, Total: 400, Nodes: 2}, "fetching the outputs of 2 workers: 60 B of 400 B are there")
-	if !news || older || strange {
-		t.Errorf("news: %v, an older word: %v, of what nobody fetches: %v", news, older, strange)
+	if c.p.Version != version+1 {
+		t.Errorf("%d news, want 1", c.p.Version-version)
 	}
 	c.now = c.now.Add(2 * time.Second)
 	c.p.Collected(c.now, wiretest.RA(0, 1), nil)
 	c.step()
 	want(jobs.Moving{Done: 100, Total: 400, Nodes: 1, Rate: 20, Left: codec.Duration(15 * time.Second)}, "fetching the outputs of 1 worker: 100 B of 400 B are there, 20 B/s, 15s left")
-	c.p.Collecting.Arriving(c.now, wiretest.RA(1, 1), 5000)
+	Arriving(c.p, c.now, wiretest.RA(1, 1), 200)
+	c.p.Collected(c.now, wiretest.RA(1, 1), errors.New("the connection broke")) // and it is tried again
+	c.p.Reported(c.now, c.p.Rec.Ranks[1].Node, again, nil, 0)
+	c.step()
+	if m := c.p.Status().Moving; m == nil || m.Total > 400 || m.Done >= 400 {
+		t.Errorf("after a fetch that failed it tells %+v", m)
+	}
+	Arriving(c.p, c.now, wiretest.RA(1, 1), 5000)
 	if st := c.p.Status(); st.Moving != nil || st.Reason != "fetching the outputs of 1 worker" {
 		t.Errorf("all is there, and it tells %+v, %q", st.Moving, st.Reason)
 	}

@@ -10,74 +10,77 @@ import (
 	"zorilla/jobs"
 )
 
-// Collecting is the output files that are being fetched: of which workers, and how many
-// bytes of them are here. It may be told of them at any time.
-type Collecting struct {
+// collecting is the output files that are being fetched: of which workers, and how many
+// bytes of them are here, with those that were fetched since nothing was.
+type collecting struct {
 	under map[jobs.RankAttempt]*fetching
-	whole int64 // bytes of all that were fetched since nothing was
-	pace  pace.Pace
+	jobs.Moving
+	pace pace.Pace
 }
 
 // fetching is the files of one worker.
 type fetching struct{ total, done int64 }
 
-func newCollecting() Collecting { return Collecting{under: map[jobs.RankAttempt]*fetching{}} }
+func newCollecting() collecting { return collecting{under: map[jobs.RankAttempt]*fetching{}} }
 
-func (c *Collecting) has(ra jobs.RankAttempt) bool { return c.under[ra] != nil }
+func (c *collecting) has(ra jobs.RankAttempt) bool { return c.under[ra] != nil }
 
 // begin notes that files are asked for.
-func (c *Collecting) begin(ra jobs.RankAttempt, bytes int64) {
+func (c *collecting) begin(ra jobs.RankAttempt, bytes int64) {
 	if len(c.under) == 0 {
-		c.whole, c.pace = 0, pace.Pace{}
+		c.Moving, c.pace = jobs.Moving{What: jobs.MovingOutputs}, pace.Pace{}
 	}
 	c.under[ra] = &fetching{total: bytes}
+	c.Total += bytes
+	c.Nodes = len(c.under)
 }
 
-// end notes that they are here, or will not be.
-func (c *Collecting) end(now time.Time, ra jobs.RankAttempt) {
-	if f := c.under[ra]; f != nil {
-		c.whole += f.total
-		delete(c.under, ra)
-		c.pace.Note(now, c.sum().Done)
+// end notes that they are here, or that fetching them failed.
+func (c *collecting) end(now time.Time, ra jobs.RankAttempt, ok bool) {
+	f := c.under[ra]
+	if f == nil {
+		return
 	}
-}
-
-// sum counts what is fetched, and was since nothing was.
-func (c *Collecting) sum() jobs.Moving {
-	m := jobs.Moving{What: jobs.MovingOutputs, Nodes: len(c.under), Done: c.whole, Total: c.whole}
-	for _, f := range c.under {
-		m.Done += f.done
-		m.Total += f.total
+	delete(c.under, ra)
+	if c.Nodes = len(c.under); ok {
+		c.Done += f.total - f.done
+	} else {
+		c.Done -= f.done
+		c.Total -= f.total
 	}
-	return m
+	c.pace.Note(now, c.Done)
 }
 
-// moving is sum while something is missing, else nil.
-func (c *Collecting) moving() *jobs.Moving {
-	m := c.sum()
+// moving tells how far they are, nil if nothing is missing.
+func (c *collecting) moving() *jobs.Moving { return paced(c.Moving, &c.pace) }
+
+// paced tells how far something is at a pace, nil if all is there.
+func paced(m jobs.Moving, p *pace.Pace) *jobs.Moving {
 	if m.Done >= m.Total {
 		return nil
 	}
-	m.Rate = c.pace.Rate()
+	m.Rate = p.Rate()
 	m.Left = codec.Duration(pace.Left(m.Total-m.Done, m.Rate))
 	return &m
 }
 
-func (c *Collecting) text() string {
+func (c *collecting) text() string {
 	if m := c.moving(); m != nil {
 		return m.String()
 	}
 	return fmt.Sprintf("fetching the outputs of %s", units.Count(len(c.under), "worker", "workers"))
 }
 
-// Arriving takes how many bytes of a worker's output files are here, and reports whether
-// that is news.
-func (c *Collecting) Arriving(now time.Time, ra jobs.RankAttempt, bytes int64) bool {
+// Arriving tells a job's primary how many bytes of a worker's output files are here.
+func Arriving(p *Primary, now time.Time, ra jobs.RankAttempt, bytes int64) {
+	c := &p.collecting
 	f := c.under[ra]
 	if f == nil || bytes <= f.done {
-		return false
+		return
 	}
+	before := f.done
 	f.done = min(bytes, f.total)
-	c.pace.Note(now, c.sum().Done)
-	return true
+	c.Done += f.done - before
+	c.pace.Note(now, c.Done)
+	p.Version++
 }

@@ -34,7 +34,7 @@ type Primary struct {
 	self                 vicinity.Member
 
 	Received   map[jobs.RankAttempt]wire.Written
-	Collecting Collecting
+	collecting collecting
 	Sizing     *Sizing
 }
 
@@ -46,7 +46,7 @@ func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
-		Received: map[jobs.RankAttempt]wire.Written{}, Collecting: newCollecting(),
+		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(),
 	}
 	p.Sizing = &Sizing{Primary: p}
 	return p

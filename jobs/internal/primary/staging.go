@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"zorilla/internal/codec"
 	"zorilla/internal/pace"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
@@ -16,12 +15,15 @@ import (
 type staging struct {
 	Staged jobs.Staged
 	moved  map[jobs.RankAttempt]jobs.Staged // as its node told last; Total is not used
-	pace   pace.Pace                        // of what is there
+	pace   pace.Pace                        // of what is moved
 }
 
 // note takes a worker's report, and returns how many news it has.
-func (s *staging) note(now time.Time, r *record.Record, w wire.WorkerReport) (news uint64) {
-	before := s.moved[w.RankAttempt]
+func (s *staging) note(now time.Time, w wire.WorkerReport) (news uint64) {
+	before, known := s.moved[w.RankAttempt]
+	if !known && w.Attempt > 1 { // what was on its way before is not any more
+		s.pace = pace.Pace{}
+	}
 	so := jobs.Staged{Fetched: min(w.Fetched, s.Staged.Total), Cached: min(w.Cached, s.Staged.Total)}
 	if so.Fetched+so.Cached <= before.Fetched+before.Cached {
 		return 0 // or an older report
@@ -29,7 +31,7 @@ func (s *staging) note(now time.Time, r *record.Record, w wire.WorkerReport) (ne
 	s.moved[w.RankAttempt] = so
 	s.Staged.Fetched += so.Fetched - before.Fetched
 	s.Staged.Cached += so.Cached - before.Cached
-	s.pace.Note(now, s.sum(r).Done)
+	s.pace.Note(now, s.Staged.Fetched)
 	return 1
 }
 
@@ -63,12 +65,10 @@ func (s *staging) moving(r *record.Record) *jobs.Moving {
 		return nil
 	}
 	m := s.sum(r)
-	if m.Done >= m.Total {
-		return nil
+	if m.Done == 0 { // a rate would be that of an earlier try
+		return paced(m, &pace.Pace{})
 	}
-	m.Rate = s.pace.Rate()
-	m.Left = codec.Duration(pace.Left(m.Total-m.Done, m.Rate))
-	return &m
+	return paced(m, &s.pace)
 }
 
 // text tells how far the inputs are, or how many workers are ready.

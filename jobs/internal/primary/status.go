@@ -34,7 +34,7 @@ func (p *Primary) reason() string {
 		}
 		return sizeReason(p)
 	case jobs.Collecting:
-		return p.Collecting.text()
+		return p.collecting.text()
 	}
 	return p.Rec.Reason
 }
@@ -47,7 +47,7 @@ func moving(p *Primary) *jobs.Moving {
 	if m := p.staging.moving(&p.Rec); m != nil {
 		return m
 	}
-	return p.Collecting.moving()
+	return p.collecting.moving()
 }
 
 // sizeReason tells how many workers a job has, and could have.

@@ -30,7 +30,7 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 		p.tasksReported(now, w)
 		k := &p.Rec.Ranks[w.Rank]
 		if k.State == jobs.WorkerPreparing {
-			p.Version += p.staging.note(now, &p.Rec, w)
+			p.Version += p.staging.note(now, w)
 		}
 		switch w.State {
 		case jobs.WorkerReady:
@@ -165,8 +165,8 @@ func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerRepo
 			return // tried again
 		}
 	}
-	if !k.Collected && !p.Collecting.has(w.RankAttempt) && !p.fetching(w.Rank) {
-		p.Collecting.begin(w.RankAttempt, k.Output.Bytes)
+	if !k.Collected && !p.collecting.has(w.RankAttempt) && !p.fetching(w.Rank) {
+		p.collecting.begin(w.RankAttempt, k.Output.Bytes)
 		p.Do(DoCollect{From: from, Output: *k.Output})
 	}
 }
@@ -174,7 +174,7 @@ func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerRepo
 // Collected tells how fetching a rank's outputs went. After a failure the
 // participant's next report makes the primary try again.
 func (p *Primary) Collected(now time.Time, ra jobs.RankAttempt, err error) {
-	p.Collecting.end(now, ra)
+	p.collecting.end(now, ra, err == nil)
 	if p.Rec.State.Final() || !p.Rec.Owns(ra) || p.Rec.Ranks[ra.Rank].State != jobs.WorkerEnded {
 		return // it is tried again
 	}
@@ -197,7 +197,7 @@ func (p *Primary) fetching(worker int) (yes bool) {
 	}
 	rank, _ := p.Rec.Spec.RankOf(worker)
 	p.Rec.CopiesOf(rank, func(w int, k *record.Rank) {
-		yes = yes || w != worker && k.State == jobs.WorkerEnded && p.Collecting.has(jobs.RankAttempt{Rank: w, Attempt: k.Attempt})
+		yes = yes || w != worker && k.State == jobs.WorkerEnded && p.collecting.has(jobs.RankAttempt{Rank: w, Attempt: k.Attempt})
 	})
 	return yes || p.Rec.Spare(worker)
 }

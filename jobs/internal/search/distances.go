@@ -134,6 +134,8 @@ func (s *distances) learn(now time.Time, from vicinity.ID, nodes []vicinity.ID, 
 		d := jobs.MaxApart
 		if i < len(rtt) && rtt[i] > 0 {
 			d = min(rtt[i], jobs.MaxApart)
+		} else if old, known := s.pairs[pairOf(from, id)]; known { // which counts where a new one is not to be had
+			d = old.rtt
 		}
 		s.pairs[pairOf(from, id)] = apartness{d, now}
 	}
