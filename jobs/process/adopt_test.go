@@ -366,7 +366,7 @@ func TestOriginIsSilent(t *testing.T) {
 // A worker that is of no use without its node, or origin, has a grace of its own.
 func TestGraceOfAWorker(t *testing.T) {
 	spec := script(t, "trap '' TERM; echo ready; while :; do sleep 1000; done")
-	spec.OrphanLimit, spec.Rank.Grace = 100*time.Millisecond, 10*time.Millisecond
+	spec.OrphanLimit, spec.Rank.Grace = time.Second, 10*time.Millisecond // long enough for a busy machine's shell to come to its trap
 	w := start(t, Config{Grace: time.Hour}, spec)
 	if e := await(t, w); e.Cause != Orphaned || e.Code != 137 {
 		t.Errorf("%+v", e)
