@@ -2,7 +2,11 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,4 +90,112 @@ func TestAnOptionBeforeTheCommandIsToldWhereItGoes(t *testing.T) {
 			t.Errorf("%s: %d, %s", in, code, &errs)
 		}
 	}
+}
+
+var update = flag.Bool("update", false, "write docs/reference.md anew")
+
+// The reference is what the program says of itself.
+func TestReference(t *testing.T) {
+	const page = "../../docs/reference.md"
+	want := reference(newApp(&console{}, nil))
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != want {
+		t.Errorf("docs/reference.md is not what the commands say: go test ./cmd/zorilla -run TestReference -update (%v)", err)
+	}
+}
+
+// reference is a page of all commands and options.
+func reference(app *cli.App) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Commands and options\n\nThis is what `zorilla COMMAND --help` prints, made by `go test ./cmd/zorilla -run TestReference -update`.\n")
+	for _, group := range []string{groupJobs, groupNet, ""} {
+		for _, c := range app.Commands {
+			if c.Category != group || c.Hidden {
+				continue
+			}
+			fmt.Fprintf(&b, "\n## zorilla %s\n\n%s.\n\n    %s\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], c.UsageText)
+			if c.Description != "" {
+				fmt.Fprintf(&b, "\n```text\n%s\n```\n", c.Description)
+			}
+			fmt.Fprintf(&b, "\n| option | meaning |\n|---|---|\n")
+			for _, f := range c.VisibleFlags() {
+				// As the help has it: names, a tab, what it means.
+				names, meaning, _ := strings.Cut(f.String(), "\t")
+				names, _, _ = strings.Cut(names, " [ ") // that it can be given again is told in words
+				fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(names, "|", "\\|"), strings.ReplaceAll(meaning, "|", "\\|"))
+			}
+		}
+	}
+	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(b.String(), "")
+}
+
+// Commands that pages show exist, and so do their options.
+func TestPagesShowCommandsThatExist(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, shown := newApp(&console{}, nil), 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("(?m)^    (?:[a-z]+\\$ +)?(zorilla .*)$|`(zorilla [^`]*)`").FindAllStringSubmatch(string(text), -1) {
+			line := m[1] + m[2]
+			words := shellWords(line)
+			cmd := app.Command(words[1])
+			if words[1] == "COMMAND" || words[1] == "--version" || words[1] == "help" {
+				continue
+			}
+			if shown++; cmd == nil {
+				t.Errorf("%s: %s: no command %s", page, line, words[1])
+				continue
+			}
+			for _, option := range optionsIn(cmd, words[2:]) {
+				name, _, _ := strings.Cut(strings.TrimLeft(option, "-"), "=")
+				if known := func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }; !slices.ContainsFunc(cmd.Flags, known) && name != "help" {
+					t.Errorf("%s: %s: no option %s", page, line, option)
+				}
+			}
+		}
+	}
+	if shown < 100 {
+		t.Errorf("%d commands were found in pages", shown)
+	}
+}
+
+// optionsIn are the options among the words after a command, up to a program of the user's.
+func optionsIn(cmd *cli.Command, words []string) (options []string) {
+	for i := 0; i < len(words) && words[i] != "--"; i++ {
+		if !strings.HasPrefix(words[i], "-") || words[i] == "-" {
+			if slices.Contains([]string{"run", "submit", "dev", "exec", "rsh", "alloc"}, cmd.Name) {
+				break
+			}
+			continue
+		}
+		options = append(options, words[i])
+		for _, f := range cmd.Flags {
+			if _, isBool := f.(*cli.BoolFlag); !isBool && slices.Contains(f.Names(), strings.TrimLeft(words[i], "-")) {
+				i++
+				break
+			}
+		}
+	}
+	return options
+}
+
+// shellWords splits the first command of a line as a shell does.
+func shellWords(line string) (words []string) {
+	for _, m := range regexp.MustCompile(`((?:'[^']*'|"[^"]*"|[^\s'"|;&>#])+)|([|;&>#])`).FindAllStringSubmatch(line, -1) {
+		if m[2] != "" {
+			return words
+		}
+		words = append(words, strings.NewReplacer("'", "", `"`, "").Replace(m[1]))
+	}
+	return words
 }

@@ -29,7 +29,7 @@ const MaxLength = 256
 // number is one, and none of them repeats anything.
 const maxWhereNodes = 100
 
-// Properties is what an expression can ask of a node. README.md lists them.
+// Properties is what an expression can ask of a node. docs/requirements.md lists them.
 type Properties struct {
 	ID       string            `expr:"id"`
 	Name     string            `expr:"name"`
