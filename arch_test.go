@@ -30,6 +30,7 @@ var floors = map[string]int{
 	"internal/units":              -1,
 	"internal/pace":               -1,
 	"cmd/zorilla/progress":        0,
+	"cmd/zorilla/doctor":          5,
 	"internal/plain":              -1,
 	"internal/atomicfile":         -1,
 	"internal/lobby":              -1,

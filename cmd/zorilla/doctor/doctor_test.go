@@ -1,0 +1,88 @@
+package doctor
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/node/api"
+	"zorilla/vicinity"
+)
+
+// healthy is a node with a member, of which nothing is to be said.
+func healthy() Seen {
+	self := api.NodeInfo{Member: vicinity.Member{ID: "zaaaaaaa", Name: "a", Slots: 4, Enforces: []string{"cgroups", "landlock", "namespaces"}}, Self: true, Release: "1.2"}
+	other := api.NodeInfo{Member: vicinity.Member{ID: "zbbbbbbb", Name: "b", Addrs: []string{"10.0.0.2:5444"}}}
+	return Seen{Release: "1.2 0123456789ab", Nodes: []api.NodeInfo{self, other}, Ways: []Way{{Member: other, There: pinged(3, 3), Back: pinged(3, 3)}},
+		Disk: Disk{Dir: "/state", Free: 100 << 30, Size: 200 << 30, Inodes: 1000, InodesFree: 500}}
+}
+
+func pinged(sent, answered int) api.Measurement {
+	var all []codec.Duration
+	for range answered {
+		all = append(all, codec.Duration(time.Millisecond))
+	}
+	return api.NewMeasurement(sent, all)
+}
+
+func TestHealthyNode(t *testing.T) {
+	found := Examine(healthy())
+	for _, f := range found {
+		if f.Level != OK || f.Cure != "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(found) != 6 || Bad(found) {
+		t.Errorf("%d findings, bad: %v", len(found), Bad(found))
+	}
+}
+
+// Each thing that is wrong is one finding that is not ok, with a cure.
+func TestEachTrouble(t *testing.T) {
+	for name, trouble := range map[string]struct {
+		level Level
+		about string
+		make  func(*Seen)
+	}{
+		"old program":    {Warn, "node", func(s *Seen) { s.Release = "1.3" }},
+		"broken":         {Fail, "work", func(s *Seen) { s.Nodes[0].State, s.Nodes[0].Why = "broken", "no room" }},
+		"paused":         {Warn, "work", func(s *Seen) { s.Nodes[0].State = "paused" }},
+		"draining":       {Warn, "work", func(s *Seen) { s.Nodes[0].State = "draining" }},
+		"alone":          {Warn, "network", func(s *Seen) { s.Nodes, s.Ways = s.Nodes[:1], nil }},
+		"same names":     {Warn, "network", func(s *Seen) { s.Nodes[1].Name = "a" }},
+		"no way there":   {Fail, "b zbbbb", func(s *Seen) { s.Ways[0].There = pinged(3, 0) }},
+		"cannot ping":    {Fail, "b zbbbb", func(s *Seen) { s.Ways[0].ThereErr = errors.New("gone") }},
+		"no requests":    {Fail, "b zbbbb", func(s *Seen) { s.Ways[0].BackErr = errors.New("refused") }},
+		"no way back":    {Fail, "b zbbbb", func(s *Seen) { s.Ways[0].Back = pinged(3, 0) }},
+		"lost packets":   {Warn, "b zbbbb", func(s *Seen) { s.Ways[0].Back = pinged(3, 2) }},
+		"no namespaces":  {Warn, "sandbox", func(s *Seen) { s.Nodes[0].Enforces = []string{"cgroups", "landlock"} }},
+		"little room":    {Warn, "disk", func(s *Seen) { s.Disk.Free = 5 << 30 }},
+		"no room":        {Fail, "disk", func(s *Seen) { s.Disk.Free = 1 << 20 }},
+		"no room for it": {Warn, "disk", func(s *Seen) { s.Disk.InodesFree = 3 }},
+		"bad messages": {Warn, "gossip", func(s *Seen) {
+			s.Nodes[0].Traffic = api.Traffic{{Group: "gossip", Name: "packets refused", Bad: true, Value: 9, Recent: 2, Help: "of strangers"}}
+		}},
+	} {
+		s := healthy()
+		trouble.make(&s)
+		var wrong []Finding
+		for _, f := range Examine(s) {
+			if f.Level != OK {
+				wrong = append(wrong, f)
+			}
+		}
+		if len(wrong) != 1 || wrong[0].Level != trouble.level || wrong[0].About != trouble.about || wrong[0].Cure == "" || wrong[0].What == "" {
+			t.Errorf("%s: %+v", name, wrong)
+		}
+	}
+}
+
+func TestDiskOfNothing(t *testing.T) {
+	if d, err := DiskOf(t.TempDir()); err != nil || d.Size <= 0 || d.Free <= 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := DiskOf("/nosuch"); err == nil {
+		t.Error("a directory that is not there has room")
+	}
+}
