@@ -47,7 +47,7 @@ func (o origin) Measure(ctx context.Context, from, to string, pings int) (api.Me
 	}
 	done, ok := o.measuring.take(asker(ctx))
 	if !ok {
-		return api.Measurement{}, fmt.Errorf("%w: it measures already: try again when that is done", api.ErrUnavailable)
+		return api.Measurement{}, fmt.Errorf("%w: it measures already: try again when that is done", api.ErrRefused)
 	}
 	defer done()
 	return o.self.ping(ctx, id, pings), nil

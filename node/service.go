@@ -42,8 +42,17 @@ func newService(n *Node) *service {
 	self := &self{net: n.net, jobs: n.jobs, state: s.state}
 	s.origin = origin{self: self, jobs: n.jobs, blobs: s.blobService, measuring: newOneAtATime()}
 	s.jobService = &jobService{jobs: n.jobs, net: n.net, local: s.origin, blobs: s.blobService}
-	s.memberService = &memberService{self: self, net: n.net, stats: newMemberStats(), started: n.started, stateDir: n.cfg.State}
+	s.memberService = &memberService{self: self, net: n.net, stats: newMemberStats(), started: n.started, stateDir: n.cfg.State, room: n.room}
 	return s
+}
+
+// room looks at the disk of workers' files.
+func (n *Node) room() *api.Room {
+	free, err := n.work.free()
+	if err != nil {
+		return nil
+	}
+	return &api.Room{Dir: string(n.work), Free: free, Keep: n.work.keepFree(n.cfg.Owner.KeepFree)}
 }
 
 // Invite returns the token that lets another machine join.

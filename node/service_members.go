@@ -28,6 +28,7 @@ type memberService struct {
 
 	started  time.Time
 	stateDir string
+	room     func() *api.Room
 }
 
 // Node describes the node.
@@ -37,6 +38,7 @@ func (s *memberService) Node(context.Context) (api.NodeInfo, error) {
 	results := s.self.jobs.Results()
 	info.Results = &results
 	info.Started, info.Release, info.StateDir, info.Traffic = s.started, Release, s.stateDir, s.recent.fill(time.Now(), s.net.traffic())
+	info.Room = s.room()
 	return info, nil
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/doctor"
 	"zorilla/node/api"
 )
 
@@ -50,53 +49,6 @@ zorilla rtt node7 zeb2a -c 20     from node7 to zeb2a, 20 pings`,
 			})
 		},
 	})
-}
-
-// doctored is how many members 'zorilla doctor' has pinged: each takes a request, and all
-// of them wait together.
-const doctored = 16
-
-func doctorCommand(con *console) *cli.Command {
-	return clientCommand(cli.Command{
-		Name:      "doctor",
-		Category:  groupNet,
-		Usage:     "find out what keeps the node, its network or its workers from working well",
-		UsageText: "zorilla doctor [options]",
-		Description: `
-Looks at the node, has it and its 16 nearest members ping each other, and tells what
-confines workers and how much room there is: a line for each, with the cure below
-it if there is something to cure. Ends with 1 if something does not work.`,
-		Flags:  []cli.Flag{jsonFlag()},
-		Action: askNode(func(c *cli.Context, client *api.Client) error { return diagnose(c, con, client) }),
-	})
-}
-
-func diagnose(c *cli.Context, con *console, client *api.Client) error {
-	nodes, err := client.Nodes(c.Context)
-	if err != nil {
-		return err
-	}
-	seen := doctor.Seen{Release: release(), Nodes: nodes, Ways: doctor.Ask(c.Context, client, nodes, doctored)}
-	if len(nodes) > 0 && nodes[0].StateDir != "" {
-		seen.Disk, _ = doctor.DiskOf(nodes[0].StateDir) // that of another machine is not known
-	}
-	found := doctor.Examine(seen)
-	if c.Bool("json") {
-		err = con.printJSON(found)
-	} else {
-		var rows [][]string
-		for _, f := range found {
-			rows = append(rows, []string{string(f.Level), f.About, f.What})
-			if f.Cure != "" && f.Level != doctor.OK {
-				rows = append(rows, []string{"", "", "-> " + f.Cure})
-			}
-		}
-		err = con.printTable(rows)
-	}
-	if err == nil && doctor.Bad(found) {
-		err = exitCode(1)
-	}
-	return err
 }
 
 func printMeasurement(con *console, m api.Measurement, asJSON bool) (err error) {

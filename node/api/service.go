@@ -46,8 +46,9 @@ type Service interface {
 	// Measure has one node ping another (1 to MaxPings times, about five a
 	// second). Both are named by a name that is unique, by the beginning of
 	// an ID, or by "self", the node that is asked. It is ErrUnavailable if
-	// the first of them cannot be asked; pings that are not answered are no
-	// error. A node measures for each other node one pair at a time.
+	// the first of them cannot be asked, and ErrRefused if it measures already:
+	// for each other node it does one pair at a time. Pings that are not answered
+	// are no error.
 	Measure(ctx context.Context, from, to string, pings int) (Measurement, error)
 
 	// Submit accepts a job. Its inputs must be in the node's store already.
@@ -132,8 +133,16 @@ type NodeInfo struct {
 	Release  string    `json:"release,omitempty"` // version of the program
 	Traffic  Traffic   `json:"traffic,omitempty"`
 	StateDir string    `json:"state_dir,omitempty"`
+	Room     *Room     `json:"room,omitempty"` // nil = not known
 	// Results is how much is kept of jobs that were submitted there and have ended.
 	Results *jobs.Results `json:"results,omitempty"`
+}
+
+// Room is how much there is on the disk of workers' files.
+type Room struct {
+	Dir  string `json:"dir"`
+	Free int64  `json:"free"` // bytes
+	Keep int64  `json:"keep"` // with less than that free the node takes no work
 }
 
 // Drain says how a node is to become empty.

@@ -4,15 +4,15 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"zorilla/internal/units"
+	"zorilla/jobs"
 	"zorilla/node/api"
 )
 
@@ -46,19 +46,11 @@ type Way struct {
 	ThereErr, BackErr error
 }
 
-// Disk is the room where the state directory is. The zero value is not known.
-type Disk struct {
-	Dir                string
-	Free, Size         int64 // bytes
-	Inodes, InodesFree int64 // 0 = the file system has no bound
-}
-
 // Seen is what Examine judges.
 type Seen struct {
 	Release string         // of the client's program
 	Nodes   []api.NodeInfo // as api.Service.Nodes: the node itself is first
 	Ways    []Way
-	Disk    Disk
 }
 
 // pings are how many a direction gets: enough that one lost packet is not taken for a
@@ -90,19 +82,19 @@ func Examine(s Seen) []Finding {
 	}
 	self := s.Nodes[0]
 	all := []Finding{program(s.Release, self), work(self)}
-	all = append(all, members(self, s.Nodes[1:]))
+	all = append(all, members(self, s.Nodes[1:], len(s.Ways)))
 	for _, w := range s.Ways {
 		all = append(all, w.judge())
 	}
 	all = append(all, wall(self)...)
-	if s.Disk != (Disk{}) {
-		all = append(all, s.Disk.judge())
+	if self.Room != nil {
+		all = append(all, disk(*self.Room))
 	}
 	return append(all, counters(self)...)
 }
 
 func program(client string, self api.NodeInfo) Finding {
-	what := fmt.Sprintf("%s runs, release %s", name(self), self.Release)
+	what := fmt.Sprintf("%s runs, release %s", jobs.Label(self.Name, self.ID), self.Release)
 	if number, _, _ := strings.Cut(client, " "); self.Release != number {
 		return Finding{Warn, "node", what + "; this program is " + number, "stop the node and start it with this program: its workers do not notice"}
 	}
@@ -124,7 +116,7 @@ func work(self api.NodeInfo) Finding {
 	return Finding{Warn, "work", slots + "; " + self.State, ""}
 }
 
-func members(self api.NodeInfo, others []api.NodeInfo) Finding {
+func members(self api.NodeInfo, others []api.NodeInfo, asked int) Finding {
 	if len(others) == 0 {
 		return Finding{Warn, "network", "no other node is known", "'zorilla invite' prints what to type at another machine; port 5444, TCP and UDP, must be open"}
 	}
@@ -138,11 +130,15 @@ func members(self api.NodeInfo, others []api.NodeInfo) Finding {
 				"give them names of their own (zorilla node --name): commands name nodes by them"}
 		}
 	}
-	return Finding{OK, "network", fmt.Sprintf("%d members", len(others)+1), ""}
+	what := units.Count(len(others)+1, "member", "members")
+	if asked < len(others) {
+		what += fmt.Sprintf("; the nearest %d are asked", asked)
+	}
+	return Finding{OK, "network", what, ""}
 }
 
 func (w Way) judge() Finding {
-	about := name(w.Member)
+	about := jobs.Label(w.Member.Name, w.Member.ID)
 	open := "let port " + ports(w.Member.Addrs) + ", TCP and UDP, through to it"
 	there, back := len(w.There.Answered), len(w.Back.Answered)
 	switch {
@@ -150,6 +146,8 @@ func (w Way) judge() Finding {
 		return Finding{Fail, about, "this node cannot ping it: " + w.ThereErr.Error(), open}
 	case there == 0:
 		return Finding{Fail, about, fmt.Sprintf("no answer to %d pings", w.There.Sent), "if its machine runs: " + open}
+	case errors.Is(w.BackErr, api.ErrRefused):
+		return Finding{Warn, about, "reached from here; " + w.BackErr.Error(), "zorilla doctor, later"}
 	case w.BackErr != nil:
 		return Finding{Fail, about, "it answers packets, and no requests: " + w.BackErr.Error(), open}
 	case back == 0:
@@ -157,18 +155,9 @@ func (w Way) judge() Finding {
 	case there < w.There.Sent || back < w.Back.Sent:
 		return Finding{Warn, about, fmt.Sprintf("%d of %d pings were not answered", w.There.Sent+w.Back.Sent-there-back, w.There.Sent+w.Back.Sent), "packets are lost on the way: jobs start later"}
 	}
-	return Finding{OK, about, "reached both ways, " + took(time.Duration(w.There.Min)), ""}
+	ms, _ := units.Millis(time.Duration(w.There.Min))
+	return Finding{OK, about, "reached both ways, " + ms + "ms", ""}
 }
-
-func took(d time.Duration) string {
-	text, known := units.Millis(d)
-	if !known {
-		return "in no time"
-	}
-	return text + " ms"
-}
-
-func name(n api.NodeInfo) string { return strings.TrimSpace(n.Name + " " + n.ID.Short()) }
 
 // ports are those of addresses.
 func ports(addrs []string) string {
@@ -204,41 +193,23 @@ func wall(self api.NodeInfo) (all []Finding) {
 	return all
 }
 
-// little is how much room on a disk is worth a word, and tight how little stops work.
-const (
-	little = 10 << 30
-	tight  = 1 << 30
-)
-
-func (d Disk) judge() Finding {
-	what := fmt.Sprintf("%s free of %s in %s", units.Bytes(d.Free), units.Bytes(d.Size), d.Dir)
-	cure := "make room, or move workers to another disk (zorilla node --work DIR) and keep less (--cache, --keep-outputs)"
+func disk(r api.Room) Finding {
+	what := fmt.Sprintf("%s free in %s", units.Bytes(r.Free), r.Dir)
+	cure := "make room, keep less (--cache, --keep-outputs), or have workers on another disk: zorilla node --work DIR"
 	switch {
-	case d.Free < tight:
-		return Finding{Fail, "disk", what, cure}
-	case d.Inodes > 0 && d.InodesFree < d.Inodes/50:
-		return Finding{Warn, "disk", fmt.Sprintf("%d of %d files are left in %s", d.InodesFree, d.Inodes, d.Dir), cure}
-	case d.Free < little:
-		return Finding{Warn, "disk", what, cure}
+	case r.Free < r.Keep:
+		return Finding{Fail, "disk", fmt.Sprintf("%s, of which %s are to stay free: the node takes no work", what, units.Bytes(r.Keep)), cure}
+	case r.Free < 2*r.Keep:
+		return Finding{Warn, "disk", fmt.Sprintf("%s; with less than %s the node takes no work", what, units.Bytes(r.Keep)), cure}
 	}
 	return Finding{OK, "disk", what, ""}
-}
-
-// DiskOf looks at the disk of a directory of this machine.
-func DiskOf(dir string) (Disk, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return Disk{}, err
-	}
-	size := int64(st.Bsize)
-	return Disk{Dir: dir, Free: int64(st.Bavail) * size, Size: int64(st.Blocks) * size, Inodes: int64(st.Files), InodesFree: int64(st.Ffree)}, nil
 }
 
 // counters are those of the node that tell of trouble.
 func counters(self api.NodeInfo) (all []Finding) {
 	for _, c := range self.Traffic {
 		if c.Bad && c.Recent > 0 {
-			all = append(all, Finding{Warn, c.Group, fmt.Sprintf("%d %s in the last ten minutes: %s", c.Recent, c.Name, c.Help), "somebody sends what no node should: the node's log names addresses"})
+			all = append(all, Finding{Warn, c.Group, fmt.Sprintf("%d %s in the last ten minutes: %s", c.Recent, c.Name, c.Help), "'zorilla nodes -v' tells whether there are more: if so, somebody sends what no node should"})
 		}
 	}
 	return all

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,10 +13,9 @@ import (
 
 // healthy is a node with a member, of which nothing is to be said.
 func healthy() Seen {
-	self := api.NodeInfo{Member: vicinity.Member{ID: "zaaaaaaa", Name: "a", Slots: 4, Enforces: []string{"cgroups", "landlock", "namespaces"}}, Self: true, Release: "1.2"}
+	self := api.NodeInfo{Member: vicinity.Member{ID: "zaaaaaaa", Name: "a", Slots: 4, Enforces: []string{"cgroups", "landlock", "namespaces"}}, Self: true, Release: "1.2", Room: &api.Room{Dir: "/work", Free: 100 << 30, Keep: 1 << 30}}
 	other := api.NodeInfo{Member: vicinity.Member{ID: "zbbbbbbb", Name: "b", Addrs: []string{"10.0.0.2:5444"}}}
-	return Seen{Release: "1.2 0123456789ab", Nodes: []api.NodeInfo{self, other}, Ways: []Way{{Member: other, There: pinged(3, 3), Back: pinged(3, 3)}},
-		Disk: Disk{Dir: "/state", Free: 100 << 30, Size: 200 << 30, Inodes: 1000, InodesFree: 500}}
+	return Seen{Release: "1.2 0123456789ab", Nodes: []api.NodeInfo{self, other}, Ways: []Way{{Member: other, There: pinged(3, 3), Back: pinged(3, 3)}}}
 }
 
 func pinged(sent, answered int) api.Measurement {
@@ -51,15 +51,15 @@ func TestEachTrouble(t *testing.T) {
 		"draining":       {Warn, "work", func(s *Seen) { s.Nodes[0].State = "draining" }},
 		"alone":          {Warn, "network", func(s *Seen) { s.Nodes, s.Ways = s.Nodes[:1], nil }},
 		"same names":     {Warn, "network", func(s *Seen) { s.Nodes[1].Name = "a" }},
-		"no way there":   {Fail, "b zbbbb", func(s *Seen) { s.Ways[0].There = pinged(3, 0) }},
-		"cannot ping":    {Fail, "b zbbbb", func(s *Seen) { s.Ways[0].ThereErr = errors.New("gone") }},
-		"no requests":    {Fail, "b zbbbb", func(s *Seen) { s.Ways[0].BackErr = errors.New("refused") }},
-		"no way back":    {Fail, "b zbbbb", func(s *Seen) { s.Ways[0].Back = pinged(3, 0) }},
-		"lost packets":   {Warn, "b zbbbb", func(s *Seen) { s.Ways[0].Back = pinged(3, 2) }},
+		"no way there":   {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].There = pinged(3, 0) }},
+		"cannot ping":    {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].ThereErr = errors.New("gone") }},
+		"no requests":    {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].BackErr = errors.New("refused") }},
+		"no way back":    {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].Back = pinged(3, 0) }},
+		"lost packets":   {Warn, "b (zbbbb)", func(s *Seen) { s.Ways[0].Back = pinged(3, 2) }},
 		"no namespaces":  {Warn, "sandbox", func(s *Seen) { s.Nodes[0].Enforces = []string{"cgroups", "landlock"} }},
-		"little room":    {Warn, "disk", func(s *Seen) { s.Disk.Free = 5 << 30 }},
-		"no room":        {Fail, "disk", func(s *Seen) { s.Disk.Free = 1 << 20 }},
-		"no room for it": {Warn, "disk", func(s *Seen) { s.Disk.InodesFree = 3 }},
+		"others measure": {Warn, "b (zbbbb)", func(s *Seen) { s.Ways[0].BackErr = fmt.Errorf("%w: it measures already", api.ErrRefused) }},
+		"little room":    {Warn, "disk", func(s *Seen) { s.Nodes[0].Room.Free = 3 << 29 }},
+		"no room":        {Fail, "disk", func(s *Seen) { s.Nodes[0].Room.Free = 1 << 20 }},
 		"bad messages": {Warn, "gossip", func(s *Seen) {
 			s.Nodes[0].Traffic = api.Traffic{{Group: "gossip", Name: "packets refused", Bad: true, Value: 9, Recent: 2, Help: "of strangers"}}
 		}},
@@ -78,11 +78,13 @@ func TestEachTrouble(t *testing.T) {
 	}
 }
 
-func TestDiskOfNothing(t *testing.T) {
-	if d, err := DiskOf(t.TempDir()); err != nil || d.Size <= 0 || d.Free <= 0 {
-		t.Errorf("%+v, %v", d, err)
+// Where there are many members, how many were asked is said.
+func TestNotAllMembersAreAsked(t *testing.T) {
+	s := healthy()
+	for i := range 20 {
+		s.Nodes = append(s.Nodes, api.NodeInfo{Member: vicinity.Member{Name: fmt.Sprint("n", i)}})
 	}
-	if _, err := DiskOf("/nosuch"); err == nil {
-		t.Error("a directory that is not there has room")
+	if f := Examine(s)[2]; f.Level != OK || f.What != "22 members; the nearest 1 are asked" {
+		t.Errorf("%+v", f)
 	}
 }
