@@ -64,8 +64,7 @@ type tally struct {
 // The processor time of a worker is that of 10 jobs of 100 workers: of all processes in
 // the lab but the benchmark and its client, those that have ended included (utime, stime,
 // cutime and cstime of /proc/PID/stat, which the kernel adds up in ns), until all that
-// the jobs have started is gone and launchers for the next ones are there, less what
-// they use in that time when nothing runs.
+// the jobs have started is gone, less what they use in that time when nothing runs.
 // A control group around it all (cpuacct) told the same within 0.2 %. What fork and
 // exec cost is that of the benchmark and its children while it starts 100.
 func BenchmarkStarts(b *testing.B) {
@@ -293,7 +292,6 @@ func cell(d, ours time.Duration, column int) string {
 // cost writes what a worker of 100 costs in processor time.
 func (s *starts) cost(b *testing.B, r *chart.Results) {
 	const workers, jobs, idle = 100, 10, 5 * time.Second
-	const settle = time.Second // in which launchers for next jobs start
 	before := s.used()
 	<-time.After(idle)
 	rest := float64(s.used()-before) / float64(idle)
@@ -315,14 +313,14 @@ func (s *starts) cost(b *testing.B, r *chart.Results) {
 					b.Fatalf("%s: %v", v.name, err)
 				}
 			}
-			// Supervisors without workers, with a launcher each, stay as before the jobs.
-			s.until("as few processes are there as before", func(context.Context) string {
-				if now := processes(b); len(now) > len(there) {
-					return fmt.Sprintf("%d instead of %d", len(now), len(there))
+			s.until("all that was started has ended", func(context.Context) string {
+				for pid, words := range processes(b) {
+					if _, old := there[pid]; !old {
+						return strings.Join(words, " ")
+					}
 				}
 				return ""
 			})
-			<-time.After(settle)
 			cpu := perWorker(s.used() - before - time.Duration(rest*float64(time.Since(begun))))
 			b.ReportMetric(cpu, "cpu-ms/"+v.name)
 			table += fmt.Sprintf("| %s | %.2f | %.2f |\n", v.name, cpu, cpu-least)

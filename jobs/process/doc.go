@@ -44,7 +44,7 @@
 // its start, with the worker; when that is closed no worker comes any more, and the
 // supervisor lives until its last one has ended. A node that adopts a worker connects to
 // the control socket in its Root: one of the supervisor, by a name for each worker. A
-// supervisor without workers waits ten minutes for those of another job, with a
+// supervisor without workers waits twenty seconds for those of another job, with a
 // launcher ready, since their start costs more than a small job. Every connection begins with hello, which carries the
 // version and the key of the worker: without one a process, above all a worker, that
 // finds the socket is sent away. A message is its

@@ -29,7 +29,7 @@ const (
 	// idleAtMost and idleFor bound the supervisors that wait for more workers: a
 	// start that they save costs more than the worker of a small job.
 	idleAtMost = 2
-	idleFor    = 10 * time.Minute
+	idleFor    = 20 * time.Second
 )
 
 // host is a supervisor process.
