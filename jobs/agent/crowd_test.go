@@ -7,12 +7,15 @@ import (
 	"testing"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/peer"
+	"zorilla/vicinity"
 )
 
 // A node passes on so many at a time, and no more.
 func TestRelayedAreBounded(t *testing.T) {
-	v := visits{s: &Service{}, relayed: &crowd{}}
+	v := visits{s: &Service{self: vicinity.Member{ID: jobtest.Node(1)}}, relayed: &crowd{}}
+	id := jobs.ID("aaaaa@" + jobtest.Node(1))
 	for range maxRelayed {
 		if !v.relayed.enter("a@b", maxRelayed, maxRelayed) {
 			t.Fatal("not as many as may be")
@@ -21,6 +24,12 @@ func TestRelayedAreBounded(t *testing.T) {
 	err := v.asked(t.Context(), "b", peer.Entry{Job: "a@b"}, nil, nil)
 	if !errors.Is(err, jobs.ErrRefused) || !strings.Contains(err.Error(), "1024 commands") {
 		t.Errorf("one more: %v", err)
+	}
+	for range maxBeside {
+		v.relayed.enter(id, maxBeside, 2*maxRelayed)
+	}
+	if _, err := v.Snapshot(t.Context(), id, 0, []string{"*"}); !errors.Is(err, jobs.ErrRefused) || !strings.Contains(err.Error(), "as many files") {
+		t.Errorf("one more snapshot: %v", err)
 	}
 }
 

@@ -98,6 +98,11 @@ func TestHowFarOutputsAre(t *testing.T) {
 	if c.p.Version != version+1 {
 		t.Errorf("%d news, want 1", c.p.Version-version)
 	}
+	c.p.Collected(c.now, wiretest.RA(1, 1), errors.New("the connection broke")) // beside the other, and is begun anew
+	want(jobs.Moving{Done: 60, Total: 100, Nodes: 1}, "fetching the outputs of 1 worker: 60 B of 100 B are there")
+	c.p.Reported(c.now, c.p.Rec.Ranks[1].Node, again, nil, 0)
+	c.step()
+	want(jobs.Moving{Done: 60, Total: 400, Nodes: 2}, "fetching the outputs of 2 workers: 60 B of 400 B are there")
 	c.now = c.now.Add(2 * time.Second)
 	c.p.Collected(c.now, wiretest.RA(0, 1), nil)
 	c.step()

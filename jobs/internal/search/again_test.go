@@ -180,6 +180,12 @@ func TestOldPairsAreMeasuredAgain(t *testing.T) {
 	if n := h.s.told(at); n != 1 {
 		t.Errorf("%d pairs have been measured of late, want 1", n)
 	}
+	h.s.learn(at, nodes[0], nodes[1:], []time.Duration{0, 2 * time.Millisecond}) // of the first there was no answer
+	for i, want := range []time.Duration{time.Millisecond, 2 * time.Millisecond} {
+		if d := h.s.pairs[pairOf(nodes[0], nodes[i+1])].rtt; d != want {
+			t.Errorf("the distance to node %d is %v, want %v", i+2, d, want)
+		}
+	}
 }
 
 // A job that is short of workers when all have been asked asks the silent again, rather than to
