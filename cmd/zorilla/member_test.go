@@ -170,7 +170,7 @@ func TestMembersCannotMakeANodePingOnAndOn(t *testing.T) {
 			ended <- err
 		}()
 	}
-	if err := <-ended; !errors.Is(err, api.ErrUnavailable) {
+	if err := <-ended; !errors.Is(err, api.ErrRefused) {
 		t.Errorf("one of two ended with %v, want a refusal", err)
 	}
 	if _, err := network.nodes[1].client.Measure(t.Context(), "self", string(to.ID), 1); err != nil {
