@@ -18,7 +18,7 @@ func FuzzPlan(f *testing.F) {
 	f.Add(uint16(64), uint64(3), []byte{0xff, 0x80, 0x40, 0x20, 0, 0, 0, 7, 7, 7, 7, 7, 3, 3, 3, 3})
 	f.Add(uint16(0), uint64(4), []byte{1})
 	f.Add(uint16(2), uint64(102), bytes.Repeat([]byte("<"), 600)) // so many are heard of that the one who has all is asked late, or never
-	for seed := range uint64(12) { // many answers in a row
+	for seed := range uint64(12) {                                // many answers in a row
 		rnd, deeds := rand.New(rand.NewPCG(seed, 3)), make([]byte, 600)
 		for i := range deeds {
 			deeds[i] = byte(rnd.Uint32())
