@@ -59,3 +59,19 @@ func TestStagingTellsOfInputs(t *testing.T) {
 		}
 	})
 }
+
+// An origin that was started again knows how much a job's inputs are.
+func TestInputsAreKnownAfterARestart(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, g *grid) {
+		spec := jobs.Spec{Args: ticking(1), Inputs: g.inputsOf(make([]byte, 3*transfer.ChunkSize+1)), Min: 3, Max: 3} // for whom there is no room
+		id := g.submit(0, spec)
+		before := g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Pending })
+		origin := g.node(0)
+		origin.crash()
+		origin.start()
+		after, _, err := origin.service.Status(id)
+		if err != nil || before.Staged.Total == 0 || after.Staged != before.Staged {
+			t.Errorf("before %+v, after %+v, %v", before.Staged, after.Staged, err)
+		}
+	})
+}
