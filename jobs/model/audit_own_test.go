@@ -64,7 +64,10 @@ func (m *Model) ownRoom(id jobs.ID) int {
 			}
 		}
 	}
-	return left/max(1, rec.Spec.Slots) - max(0, granted)
+	if granted > 0 { // until the grant comes no more is offered
+		return 0
+	}
+	return left / max(1, rec.Spec.Slots)
 }
 
 // own checks the jobs of a node that has just done something.

@@ -247,7 +247,7 @@ func (m *Model) perform(now time.Time, a core.Action) {
 	case primary.DoAnswer:
 		m.answer(a.Job, e)
 	case primary.DoExtend:
-		m.out.Extends = append(m.out.Extends, Extend{Job: a.Job, Flood: e.Flood, Rim: e.Rim})
+		m.out.Extends = append(m.out.Extends, Extend{Job: e.Job, Flood: e.Flood, Rim: e.Rim})
 	case core.DoConnect:
 		m.out.Connects = append(m.out.Connects, e.To)
 	case primary.DoProbe:

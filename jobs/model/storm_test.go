@@ -134,12 +134,18 @@ func (s *storm) back(node int) {
 
 func (s *storm) rage() {
 	s.strike(s.length/time.Duration(5+s.rnd.IntN(20)), func(node int) {
-		id, err := s.submit(node, s.job())
-		if err != nil {
-			s.audit.Fail("", "submit: %v", err)
-			return
+		spec, times := s.job(), 1
+		if s.chance(0.3) { // they take turns to search, if they are rigid
+			times, spec.Strategy, spec.MaxRTT = 2+s.rnd.IntN(8), "", 0
 		}
-		s.jobs = append(s.jobs, id)
+		for range times {
+			id, err := s.submit(node, spec)
+			if err != nil {
+				s.audit.Fail("", "submit: %v", err)
+				return
+			}
+			s.jobs = append(s.jobs, id)
+		}
 	})
 	s.strike(s.kills, func(node int) {
 		if !s.Jobs(node).Writing() && s.chance(0.7) { // rather while something is written down

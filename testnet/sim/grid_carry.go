@@ -44,6 +44,14 @@ func (g *Grid) Cost(id jobs.ID) Cost {
 	return out
 }
 
+// Copies returns how many copies were sent of all floods so far.
+func (g *Grid) Copies() (n int) {
+	for id := range g.costs {
+		n += g.Cost(id).Sum.Messages
+	}
+	return n
+}
+
 func (g *Grid) cost(id jobs.ID) *Cost {
 	c := g.costs[id]
 	if c == nil {

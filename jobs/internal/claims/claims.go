@@ -8,6 +8,7 @@
 package claims
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -204,6 +205,9 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) bool {
 	room := c.room(ad.Order(), ad.Needs())
 	n := min(room, ad.Wanted)
+	if c.Limits.MaxJobs > 0 || c.Limits.MaxWorkersPerJob > 0 {
+		n = min(n, ad.Wanted-ad.Others) // whose they will be is not known
+	}
 	if h := c.Holds[ad.Job]; h != nil {
 		n = max(n, min(room, h.Workers)) // its origin may just be granting them, and ask for the rest
 	}
@@ -293,10 +297,11 @@ func (c *Claims) promised() (left Supply, jobs bool) {
 func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error {
 	c.expire(now)
 	job, n := g.Job, len(g.Ranks)
+	lend(c, job, g.Held, g.Key, n)
 	h := c.Holds[job]
 	switch {
 	case h == nil || h.key != g.Key:
-		return wire.Refusal(c.voids.why(job, g.Key))
+		return wire.Refusal(c.voids.why(cmp.Or(g.Held, job), g.Key))
 	case h.Ad.Origin() != origin:
 		return fmt.Errorf("%w: job %s belongs to another origin", jobs.ErrRefused, job.Short())
 	case g.Spec.Needs() != h.Needs || !slices.Equal(g.Spec.Mounts, h.Ad.Mounts) || g.Spec.Net != h.Ad.Network():

@@ -34,10 +34,12 @@ func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 }
 
 // Announced tells that a grant of so many of the workers that are held under a key is on its
-// way: no job that goes before gets them any more, and what is held beyond them is free. It
-// returns the hold, nil if nothing is held so.
-func (c *Claims) Announced(now time.Time, job jobs.ID, key uint64, workers int) *Hold {
+// way: no job that goes before gets them any more. What is held beyond them is free; or is held
+// on for the call of which they are taken, if it is not "". It returns the hold, nil if nothing
+// is held so.
+func (c *Claims) Announced(now time.Time, job, call jobs.ID, key uint64, workers int) *Hold {
 	c.expire(now)
+	lend(c, job, call, key, workers)
 	h := c.Holds[job]
 	if h == nil || h.key != key || workers > h.Workers {
 		return nil

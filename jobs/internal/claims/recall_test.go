@@ -93,7 +93,7 @@ func TestAnnouncedGrants(t *testing.T) {
 	c, younger, older, key := begin()
 	c.Recalled(jobtest.Start, older.Job)
 	c.TakenBack()
-	c.Announced(jobtest.Start, younger.Job, key, 2)
+	c.Announced(jobtest.Start, younger.Job, "", key, 2)
 	out := c.Offers(jobtest.Start)
 	if len(out) != 1 || out[0].Answer.Job != older.Job || out[0].Answer.Workers != 1 || out[0].Answer.Held != 0 {
 		t.Fatalf("got %+v, want an offer of the rest, and no hope of more", out)
@@ -107,7 +107,7 @@ func TestAnnouncedGrants(t *testing.T) {
 	}
 
 	c, younger, older, key = begin()
-	c.Announced(jobtest.Start, younger.Job, key, 3)
+	c.Announced(jobtest.Start, younger.Job, "", key, 3)
 	c.Recalled(jobtest.Start, older.Job)
 	if told := c.TakenBack(); len(told) != 0 {
 		t.Errorf("recalls what is being granted: %+v", told)
@@ -120,10 +120,10 @@ func TestAnnouncedGrants(t *testing.T) {
 	}
 
 	for name, wrong := range map[string]func(c *Claims, job jobs.ID, key uint64){
-		"another key":       func(c *Claims, job jobs.ID, key uint64) { c.Announced(jobtest.Start, job, key+1, 1) },
-		"more than is held": func(c *Claims, job jobs.ID, key uint64) { c.Announced(jobtest.Start, job, key, 4) },
+		"another key":       func(c *Claims, job jobs.ID, key uint64) { c.Announced(jobtest.Start, job, "", key+1, 1) },
+		"more than is held": func(c *Claims, job jobs.ID, key uint64) { c.Announced(jobtest.Start, job, "", key, 4) },
 		"it asks again": func(c *Claims, job jobs.ID, key uint64) {
-			c.Announced(jobtest.Start, job, key, 1)
+			c.Announced(jobtest.Start, job, "", key, 1)
 			c.Advertised(jobtest.Start, wiretest.Ad(jobtest.Node(1), "aaaaa", 3, 9))
 		},
 	} {
@@ -167,7 +167,7 @@ func TestNoMoreIsRecalledThanIsWanted(t *testing.T) {
 	if told := c.TakenBack(); len(told) != 1 || told[0].Answer.Key != d.Key {
 		t.Fatalf("recalled is %+v, want the last job's two alone: one more is offered already", told)
 	}
-	c.Announced(jobtest.Start, third.Job, d.Key, 2)
+	c.Announced(jobtest.Start, third.Job, "", d.Key, 2)
 	c.Recalled(jobtest.Start, older.Job)
 	if told := c.TakenBack(); len(told) != 1 || told[0].Answer.Key != b.Key {
 		t.Fatalf("recalled is %+v, want the second job's one: the rest is being granted", told)

@@ -38,13 +38,15 @@ type Core struct {
 	Clock   jobs.Clock
 	Jobs    map[jobs.ID]*Job    // that were submitted here, and are in memory
 	Live    agenda.Agenda[*Job] // those of them that have not ended, or are not known to have
+	turns   turns
 	Part    participant.Participant
 	Busy    int    // live jobs that nodes work for
 	answers uint64 // the number of the last answer
 	// soon are packets of this node to itself: to be done once it has done what it is at.
-	soon []wire.Packet
-	out  []Action
-	news bool // watchers are to be told
+	soon  []wire.Packet
+	again repeats
+	out   []Action
+	news  bool // watchers are to be told
 }
 
 // Network is what a core may ask of its network. Its methods must not block, nor
@@ -94,6 +96,7 @@ type DoConnect struct {
 // New makes the core of an idle node. Rnd is the core's own from then on.
 func New(self vicinity.Member, net Network, rnd *rand.Rand, orphan time.Duration) *Core {
 	c := &Core{Self: self, network: net, rnd: rnd, Claims: claims.New(self, rnd), Jobs: map[jobs.ID]*Job{}}
+	c.turns = newTurns(c)
 	c.Claims.Member = net.Member
 	c.Part = participant.Participant{Claims: c.Claims, Addrs: self.Addrs, Orphan: orphan, Works: map[jobs.ID]*participant.Work{}}
 	return c
@@ -113,6 +116,9 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 		}
 		j.Primary.Tick(now)
 		c.Flush(now, j)
+	}
+	for _, p := range c.again.due(now) {
+		c.do(p)
 	}
 	for again := true; again; {
 		c.Part.Tick(now)
@@ -141,6 +147,7 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 // Wake returns when Advance is to be called next; zero = only after an input.
 func (c *Core) Wake() time.Time {
 	at := agenda.Earlier(c.Claims.Wake(), agenda.Earlier(c.Live.Next(), c.Part.Agenda.Next()))
+	at = agenda.Earlier(at, c.again.next())
 	if s := &c.Claims.Starts; !s.Trying && c.Part.Leaving == 0 {
 		at = agenda.Earlier(at, s.Next)
 	}
@@ -164,6 +171,7 @@ func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *
 	c.Add(j)
 	j.SetInputs(inputs)
 	j.Primary.Do(primary.DoAccepted{})
+	c.turns.lineUp(now, j, &spec)
 	j.Primary.Submit(now, spec, c.Clock.Now(now))
 	c.Flush(now, j)
 	c.follow(j)

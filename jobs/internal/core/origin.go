@@ -22,6 +22,7 @@ type Job struct {
 	busy         bool                // nodes work for it
 	Settled      bool                // it has ended, and that is durable
 	gone         bool                // it is forgotten: nothing is written down of it any more
+	line         *line               // of those who take turns to search; nil = it is in none
 }
 
 // PendingStep is what a primary left at one time: effects that wait until the
@@ -48,6 +49,11 @@ type (
 // Flush hands what a primary has left to the journal, and its effects on once
 // they may be seen outside.
 func (c *Core) Flush(now time.Time, j *Job) {
+	flush(c, now, j)
+	c.turns.take(now, j)
+}
+
+func flush(c *Core, now time.Time, j *Job) {
 	st := j.Primary.Take()
 	c.news = true
 	if !j.Settled {
@@ -78,6 +84,7 @@ func (c *Core) Recorded(now time.Time, id jobs.ID, step int) {
 		j.Steps[i].durable = true
 	}
 	c.release(now, j)
+	c.turns.endCalls(now)
 }
 
 // release lets the effects go whose events are durable, in order.
@@ -100,18 +107,18 @@ func (c *Core) release(now time.Time, j *Job) {
 func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 	switch e := e.(type) {
 	case primary.DoFlood:
-		j.Primary.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
+		c.turns.searcher(e.Ad.Job, j).Primary.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
 		c.ask(now, e.Ad)
 	case primary.DoAsk:
 		c.ask(now, e.Ad)
 	case primary.DoYield:
-		c.tell(e.To, wire.Packet{Yield: e.Job, Key: e.Key, Forget: e.Forget, Signed: now.UnixMilli()})
+		yield(c, now, e.To, wire.Packet{Yield: e.Job, Key: e.Key, Forget: e.Forget})
 	case primary.DoRecall:
 		c.tell(e.To, wire.Packet{Recall: e.Job, Signed: now.UnixMilli()})
 	case primary.DoGrant:
-		if g := &e.Grant; e.To != c.Self.ID {
-			c.do(DoPacket{e.To, wire.Packet{Grant: g.Job, Key: g.Key, Workers: len(g.Ranks), Signed: now.UnixMilli()}})
-		}
+		g := &e.Grant
+		c.turns.granted(g.Held, e.To)
+		c.tell(e.To, wire.Packet{Grant: g.Job, Held: g.Held, Key: g.Key, Workers: len(g.Ranks), Signed: now.UnixMilli()})
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	default:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})

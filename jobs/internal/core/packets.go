@@ -32,7 +32,7 @@ func (c *Core) Received(now time.Time, from vicinity.ID, p wire.Packet) {
 		c.answered(now, from, *p.Answer)
 	case p.Grant != "":
 		if p.Grant.Origin() == from {
-			if h := c.Claims.Announced(now, p.Grant, p.Key, p.Workers); h != nil {
+			if h := c.Claims.Announced(now, p.Grant, p.Held, p.Key, p.Workers); h != nil && from != c.Self.ID {
 				c.do(DoConnect{from, h.Ad.Addrs})
 			}
 			c.offerQueued(now)
@@ -46,10 +46,10 @@ func (c *Core) Received(now time.Time, from vicinity.ID, p wire.Packet) {
 
 // answered hands an answer to the job's primary.
 func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
-	j := c.Jobs[a.Job]
+	j, called := c.turns.answered(a.Job, from, c.Jobs[a.Job])
 	if j == nil {
-		if a.Job.Origin() == c.Self.ID && a.Workers > 0 {
-			c.tell(from, wire.Packet{Yield: a.Job, Forget: true, Signed: now.UnixMilli()})
+		if !called && a.Job.Origin() == c.Self.ID && a.Workers > 0 {
+			yield(c, now, from, wire.Packet{Yield: a.Job, Forget: true})
 		}
 		return
 	}

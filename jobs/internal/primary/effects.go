@@ -29,6 +29,7 @@ type (
 	DoAsk struct{ Ad wire.Advertisement }
 	// DoExtend carries a flood on beyond nodes on its rim.
 	DoExtend struct {
+		Job   jobs.ID // under which nodes are asked
 		Flood flood.Flood
 		Rim   []flood.Reach
 	}

@@ -8,7 +8,6 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
-	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -44,13 +43,6 @@ func (l *ledger) release(ranks map[vicinity.ID][]jobs.RankAttempt, stop bool) {
 	}
 }
 
-// yield gives offers back.
-func (l *ledger) yield(offers []search.Returned, forget bool) {
-	for _, o := range offers {
-		l.Do(DoYield{To: o.Node, Job: l.Rec.ID, Key: o.Key, Forget: forget})
-	}
-}
-
 // Take returns and clears what has been left to do.
 func (l *ledger) Take() step {
 	s := l.Out
@@ -63,12 +55,13 @@ func (l *ledger) ownedOf(from vicinity.ID, ranks []jobs.RankAttempt) []jobs.Rank
 	return slices.DeleteFunc(slices.Clone(ranks), func(ra jobs.RankAttempt) bool { return !l.Rec.Owned(from, ra) })
 }
 
-// advertisement asks for the workers of a round; answers go to addrs.
+// advertisement asks for the workers of a round; answers go to addrs. Who is to have them is
+// left to be set.
 func (l *ledger) advertisement(now time.Time, r jobs.Round, addrs []string) wire.Advertisement {
 	spec := &l.Rec.Spec
 	life := min(time.Duration(r.Wait)+10*time.Second, wire.MaxLife)
 	ad := wire.Advertisement{
-		Job: l.Rec.ID, Addrs: addrs, Round: r.Number, Wanted: r.Wanted,
+		Addrs: addrs, Round: r.Number, Wanted: r.Wanted,
 		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Condition(), Mounts: spec.Mounts,
 		Priority: spec.Priority, Stamp: l.Rec.Stamp, Near: spec.Pairwise(),
 		Life: life.Milliseconds(), Signed: now.UnixMilli(),

@@ -18,6 +18,7 @@ import (
 type lifecycle struct {
 	ledger
 	Search *search.Search
+	Behind int            // workers that jobs want which are to go on with its search
 	waits  search.Outlook // of the search, as of the last input
 	Parts  Leases
 	table  tableState
@@ -117,7 +118,7 @@ func (p *lifecycle) End(now time.Time, state jobs.State, reason string, code int
 		p.Do(DoRelease{To: id, Release: wire.Release{Job: p.Rec.ID}})
 	}
 	for _, id := range p.Search.Close() {
-		if p.Parts[id] == nil {
+		if p.Parts[id] == nil && p.Search.AskedItself() {
 			p.Do(DoYield{To: id, Job: p.Rec.ID, Forget: true})
 		}
 	}
@@ -135,7 +136,7 @@ func (p *lifecycle) tally() jobs.Tally {
 
 // demand is what the job wants of the search now.
 func (p *lifecycle) demand() search.Demand {
-	d := search.Demand{Wanted: p.Rec.Wanted()}
+	d := search.Demand{Wanted: p.Rec.Wanted(), Behind: p.Behind}
 	d.Least = p.Rec.Threshold(d.Wanted)
 	return d
 }

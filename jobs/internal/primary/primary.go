@@ -152,17 +152,19 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 	p.grant(now, n.Grant)
 	p.yield(n.Release, n.Over)
 	for _, id := range n.Recall {
-		p.Do(DoRecall{To: id, Job: p.Rec.ID})
+		p.Do(DoRecall{To: id, Job: p.asking()})
 	}
-	switch {
-	case n.Flood.Number == 0:
-	case n.Flood.Radius == 0:
-		p.Do(DoAsk{p.advertisement(now, n.Flood, p.self.Addrs)})
-	default:
-		p.Do(DoFlood{Radius: n.Flood.Radius, Ad: p.advertisement(now, n.Flood, p.self.Addrs)})
+	if n.Flood.Number > 0 {
+		ad := p.advertisement(now, n.Flood, p.self.Addrs)
+		ad.Job, ad.Others = p.asking(), n.Flood.Wanted-min(n.Flood.Wanted, p.demand().Wanted)
+		if n.Flood.Radius == 0 {
+			p.Do(DoAsk{ad})
+		} else {
+			p.Do(DoFlood{Radius: n.Flood.Radius, Ad: ad})
+		}
 	}
 	if len(n.Extend) > 0 {
-		p.Do(DoExtend{Flood: p.Search.Current, Rim: n.Extend})
+		p.Do(DoExtend{Job: p.asking(), Flood: p.Search.Current, Rim: n.Extend})
 	}
 }
 
@@ -191,7 +193,7 @@ func (p *Primary) grant(now time.Time, taken []search.Choice) {
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key = now, c.Key
 		p.Do(DoGrant{To: c.Node, Grant: wire.Grant{
-			Job: p.Rec.ID, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks, Spec: p.Rec.Spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
+			Job: p.Rec.ID, Held: p.Search.Call, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks, Spec: p.Rec.Spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
 		}})
 	}
 }
@@ -199,7 +201,7 @@ func (p *Primary) grant(now time.Time, taken []search.Choice) {
 // Answered takes a node's offer or decline.
 func (p *Primary) Answered(now time.Time, from vicinity.Member, rtt time.Duration, a wire.Answer) {
 	if p.Rec.State.Final() {
-		p.Do(DoYield{To: from.ID, Job: p.Rec.ID, Forget: true})
+		p.Do(DoYield{To: from.ID, Job: a.Job, Forget: true})
 		return
 	}
 	k := p.Parts[from.ID]
@@ -207,7 +209,7 @@ func (p *Primary) Answered(now time.Time, from vicinity.Member, rtt time.Duratio
 	act, refused := p.Search.Answered(now, from, rtt, a, granted)
 	p.noteSearch()
 	if refused {
-		p.Do(DoYield{To: from.ID, Job: p.Rec.ID, Key: a.Key})
+		p.Do(DoYield{To: from.ID, Job: a.Job, Key: a.Key})
 	}
 	if !act {
 		p.waits = p.Search.Outlook(p.demand())

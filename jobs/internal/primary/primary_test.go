@@ -89,6 +89,7 @@ func (c *talk) offer(n, workers int) {
 	}
 	c.p.Answered(c.now, vicinity.Member{ID: jobtest.Node(n), Name: "n"}, time.Duration(n)*time.Millisecond,
 		wire.Answer{Job: c.p.Rec.ID, Round: len(c.p.Search.Rounds), Key: uint64(n) + 1, Workers: workers, Capacity: workers})
+	c.declined()
 }
 
 // report sends a report of node n on ranks that are all in one state.

@@ -53,6 +53,7 @@ func (c *flooding) answer(n int, rtt, after time.Duration, change func(*wire.Ans
 		a.Key, a.Reason = uint64(n)+1, ""
 	}
 	c.p.Answered(c.now, vicinity.Member{ID: jobtest.Node(n)}, rtt, a)
+	c.declined()
 }
 
 func offers(workers int) func(*wire.Answer) { return func(a *wire.Answer) { a.Workers = workers } }

@@ -44,7 +44,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 	case total >= d.Wanted:
 		since = lastAsked(s)
 		s.frontier.Refresh(s.Measured)
-		if s.horizon = nearer(worst); !s.open(now) {
+		if s.horizon = nearer(worst); !s.open(now, s.horizon) {
 			s.meet()
 		}
 		if s.mayExtend(now) {
@@ -58,7 +58,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 		case s.wantedBack(now, offers, assign):
 			return anywhere
 		case recalled == 0: // else who waits for them has waited enough
-			n.Release = append(n.Release, s.spare(offers, assign)...)
+			n.Release = append(n.Release, s.spare(offers, assign, d.Behind)...)
 			n.Recall = s.recall(now, ranges(offers, assign))
 			s.decideAt = until
 			return s.horizon
@@ -75,6 +75,11 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 	at := agenda.Later(since, s.measuredAt).Add(min(2*worst, MaxNearerWait))
 	if at = agenda.Later(at, s.Offers.measuredBy(now, offers, assign)); now.Before(at) {
 		s.decideAt = at
+		return horizon
+	}
+	if s.own == asked || s.ownAt.Before(now) && ownCounts(s) && elsewhere(s.id, offers, assign) {
+		s.askOwn(now, d, n) // nobody is nearer, and it may have room of which it has not told
+		s.decideAt = now.Add(time.Millisecond)
 		return horizon
 	}
 	return s.grant(now, offers, assign, d, n)
@@ -94,10 +99,14 @@ func (s *Search) grant(now time.Time, offers []placement.Offer, assign []int, d 
 		}
 		id := vicinity.ID(offers[i].Node)
 		o := s.Offers[id]
-		delete(s.Offers, id)
+		if delete(s.Offers, id); s.Call != "" && o.workers > len(list) { // for the next job, or to be given back
+			o.workers -= len(list)
+			s.Offers[id] = o
+		}
 		s.fate(id, taken)
 		n.Grant = append(n.Grant, Choice{Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})
 	}
+	s.own = notAsked
 	d.Wanted -= len(assign)
 	if d.Least = max(1, d.Least-len(assign)); s.spec.Rigid() {
 		d.Least = d.Wanted
@@ -116,6 +125,11 @@ func (s *Search) askAgain(now time.Time, n *Next) bool {
 	}
 	n.Extend = append(n.Extend, s.frontier.Silent(now, s.horizon, s.Measured)...)
 	return len(n.Extend) > 0
+}
+
+// elsewhere reports whether ranks were assigned to other nodes than this one.
+func elsewhere(self vicinity.ID, offers []placement.Offer, assign []int) bool {
+	return slices.ContainsFunc(assign, func(i int) bool { return offers[i].Node != string(self) })
 }
 
 // ranges lists the distances of ranks, the farthest first.
@@ -137,8 +151,12 @@ func (s *Search) wantedBack(now time.Time, offers []placement.Offer, assign []in
 	return ranks > 0 && left >= ranks
 }
 
-// spare lets go of the offers that no rank was assigned to, and lists them.
-func (s *Search) spare(offers []placement.Offer, assign []int) []Returned {
+// spare lets go of the offers that no rank was assigned to, and lists them; none if jobs behind
+// this one may need them.
+func (s *Search) spare(offers []placement.Offer, assign []int, behind int) []Returned {
+	if behind > 0 {
+		return nil
+	}
 	taken := map[vicinity.ID]bool{}
 	for _, i := range assign {
 		taken[vicinity.ID(offers[i].Node)] = true

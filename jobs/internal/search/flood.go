@@ -15,8 +15,10 @@ import (
 
 // ownFirst reports whether this node's own slots are to be asked for before others are:
 // nobody is nearer, and if there are enough nobody else needs to know.
-func (s *Search) ownFirst() bool {
-	return s.own != answered && (simple(s.spec) || s.spec.Search.Adaptive() && !s.spec.Grouped() && byBandwidth(s))
+func (s *Search) ownFirst() bool { return s.own != answered && ownCounts(s) }
+
+func ownCounts(s *Search) bool {
+	return simple(s.spec) || s.spec.Search.Adaptive() && !s.spec.Grouped() && byBandwidth(s)
 }
 
 // simple reports whether only the distance of each node by itself counts.
@@ -24,7 +26,14 @@ func simple(spec *jobs.Spec) bool {
 	return spec.Search.Adaptive() && !spec.Grouped() && (spec.Strategy == "" || placement.Strategy(spec.Strategy) == placement.Nearest)
 }
 
-// ownNode is how far the question to this node itself is that comes before a flood.
+// ownAnswer is what this node has said.
+type ownAnswer struct {
+	own   ownNode
+	ownAt time.Time // when it said something last
+}
+
+// ownNode is how far the question to this node itself is that comes before a flood, and before
+// the offers of others are taken.
 type ownNode int
 
 const (
@@ -39,7 +48,7 @@ func (s *Search) askOwn(now time.Time, d *Demand, n *Next) {
 		return
 	}
 	s.own = asked
-	n.Flood = jobs.Round{Number: s.number(), At: now, Wait: codec.Duration(KeepOffers), Wanted: d.Wanted}
+	n.Flood = jobs.Round{Number: s.number(), At: now, Wait: codec.Duration(KeepOffers), Wanted: d.all()}
 }
 
 // number is that of the next round.
@@ -53,7 +62,7 @@ func (s *Search) number() int {
 // flood begins a round: the job is advertised once.
 func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	number := s.number()
-	s.own = notAsked
+	s.own, s.passed = notAsked, false
 	s.reached = map[vicinity.ID]bool{}
 	s.FloodedAt, s.overdue, s.fruitless = now, false, 0
 	s.measuredAt, s.refloodAt, s.releaseAt = time.Time{}, time.Time{}, now.Add(KeepOffers)
@@ -67,7 +76,7 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 		radius = 1
 	}
 	wait := max(s.schedule.Wake().Sub(now), 0)
-	n.Flood = jobs.Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: d.Wanted}
+	n.Flood = jobs.Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: d.all()}
 	s.Rounds = append(s.Rounds, n.Flood)
 	if len(s.Rounds) > maxRounds {
 		s.Rounds = slices.Delete(s.Rounds, 1, 2) // the first one tells most
@@ -78,7 +87,7 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 // Sent tells that the round's flood is on its way.
 func (s *Search) Sent(now time.Time, round int, f flood.Flood) {
 	if n := len(s.Rounds); n > 0 && s.Rounds[n-1].Number == round {
-		s.Current = f
+		s.Current, s.sent = f, round
 		s.frontier.Begin(f, now)
 		if s.others != nil {
 			s.frontier.Direct(now, s.others)
@@ -96,6 +105,9 @@ const maxOvertaken = 60_000_000
 // taken already. It reports whether next may have something to do because of
 // it, and whether the offer is refused, so that the node must be told.
 func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration, a wire.Answer, granted bool) (act, refused bool) {
+	if from.ID == s.id {
+		s.ownAt = now
+	}
 	if from.ID == s.id && s.own == asked {
 		if s.own, act = answered, true; a.Workers == 0 {
 			return act, false // it is asked once more with all others
@@ -199,8 +211,11 @@ func (s *Search) countCost() {
 // extend carries the flood on beyond the nearest nodes of its rim that are
 // nearer than the horizon, and sets when it can be carried on again.
 func (s *Search) extend(now time.Time, d *Demand, n *Next) {
-	short := d.Wanted - s.Offers.workers()
-	if !s.open(now) {
+	short, horizon := d.Wanted-s.Offers.workers(), s.horizon
+	if d.Behind > 0 && short+d.Behind > 0 { // what is too far for this job may do for those behind it
+		horizon = anywhere
+	}
+	if !s.open(now, horizon) {
 		if short > 0 {
 			s.extendAt = shortAgain(s, now, n)
 		}
@@ -215,17 +230,17 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 	}
 	var rim []flood.Reach
 	if s.frontier.IsDirect() {
-		rim = s.frontier.Ask(now, s.horizon, d.Wanted-s.Offers[s.id].workers, func(id vicinity.ID) int { return s.Offers[id].workers })
+		rim = s.frontier.Ask(now, horizon, d.all()-s.Offers[s.id].workers, func(id vicinity.ID) int { return s.Offers[id].workers })
 	} else {
-		rim = s.frontier.Next(now, s.horizon, short, s.Measured)
+		rim = s.frontier.Next(now, horizon, short+d.Behind, s.Measured)
 	}
 	if len(rim) > 0 {
 		n.Extend = append(n.Extend, rim...)
 		s.releaseAt = agenda.Later(s.releaseAt, now.Add(KeepOffers))
 		s.countCost()
 	}
-	if s.open(now) {
-		s.extendAt = s.frontier.Due(now, s.horizon)
+	if s.open(now, horizon) {
+		s.extendAt = s.frontier.Due(now, horizon)
 	}
 }
 
@@ -243,9 +258,9 @@ func shortAgain(s *Search, now time.Time, n *Next) time.Time {
 }
 
 // open reports whether the flood can be extended to nodes that have not been
-// reached, beyond nodes nearer than the horizon.
-func (s *Search) open(now time.Time) bool {
-	return s.spec.Search.Adaptive() && s.frontier.Open(now, s.horizon) && !s.everybodyAnswered()
+// reached, beyond nodes nearer than a horizon.
+func (s *Search) open(now time.Time, horizon time.Duration) bool {
+	return s.spec.Search.Adaptive() && s.frontier.Open(now, horizon) && !s.everybodyAnswered()
 }
 
 // everybodyAnswered reports whether all members have answered the latest flood.
@@ -254,7 +269,7 @@ func (s *Search) everybodyAnswered() bool { return s.frontier.Cost().Reached+1 >
 // mayExtend reports whether somebody below the horizon may still be found. A
 // search that has enough offers does not go on for ever.
 func (s *Search) mayExtend(now time.Time) bool {
-	return s.open(now) && s.fruitless < MaxFruitless && now.Before(s.FloodedAt.Add(MaxExtend))
+	return s.open(now, s.horizon) && s.fruitless < MaxFruitless && now.Before(s.FloodedAt.Add(MaxExtend))
 }
 
 // extended returns when a flood that may be extended has brought more: not at

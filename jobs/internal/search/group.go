@@ -48,7 +48,7 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 	g.apart = ""
 	worst := farthest(offers, assign)
 	s.frontier.Refresh(s.Measured)
-	if s.horizon = s.groupHorizon(offers, assign, worst, d); s.horizon < anywhere && !s.open(now) {
+	if s.horizon = s.groupHorizon(offers, assign, worst, d); s.horizon < anywhere && !s.open(now, s.horizon) {
 		s.meet()
 	}
 	if s.mayExtend(now) {

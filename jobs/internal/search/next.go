@@ -15,6 +15,7 @@ import (
 type Demand struct {
 	Wanted int           // workers; 0 = none
 	Least  int           // of them are taken at once, or none
+	Behind int           // workers that jobs want which are to go on with this search
 	Nodes  []vicinity.ID // that the job has; only where the choice depends on them, see jobs.Spec.Grouped
 }
 

@@ -21,13 +21,15 @@ import (
 type Search struct {
 	*nodeAnswers
 	distances
-	Rnd  *rand.Rand
+	Rnd *rand.Rand
+	turn
 	spec *jobs.Spec
 
 	schedule flood.Search        // of floods
 	frontier flood.Frontier      // of the latest flood, which is current
 	others   []vicinity.Measured // all, if it asks them directly
 	Current  flood.Flood
+	sent     int // the number of its round
 	Rounds   []jobs.Round
 	reached  map[vicinity.ID]bool // in the last round
 
@@ -43,9 +45,9 @@ type Search struct {
 	refloodAt  time.Time // the nodes of the last round are asked again; zero = they are not
 	releaseAt  time.Time // offers that are not enough are given back; zero = there are none
 
-	own     ownNode // before the next flood
-	over    bool    // nobody is looked for
-	changed bool    // what a user sees
+	ownAnswer
+	over    bool // nobody is looked for
+	changed bool // what a user sees
 }
 
 const (
@@ -100,11 +102,18 @@ func (s *Search) Begin(spec *jobs.Spec) {
 func (s *Search) Next(now time.Time, d Demand) (n Next) {
 	s.extendAt = time.Time{}
 	s.expire(now)
+	if s.Waits() && d.Wanted > 0 && now.Before(s.until) {
+		n.Outlook = s.Outlook(d)
+		return n
+	}
+	s.until = time.Time{}
 	if s.over = d.Wanted == 0; !s.over {
 		s.horizon = s.choose(now, &d, &n)
 	}
 	switch {
 	case n.Err != nil:
+	case d.Wanted == 0 && s.Call != "": // others may go on with what is left
+		n.Over = true
 	case d.Wanted == 0:
 		n.Release, n.Over = s.GiveBack(NotNeeded), true
 	case !s.decideAt.IsZero(): // no flood while a choice is being made
@@ -132,6 +141,8 @@ func (s *Search) Outlook(d Demand) Outlook {
 	}
 	switch {
 	case d.Wanted == 0:
+	case s.Waits():
+		o.Until, o.Flood = s.until, s.until
 	case !s.decideAt.IsZero():
 		o.Until = agenda.Earlier(s.decideAt, s.extendAt)
 	case s.own == asked: // until it answers, which it does
@@ -151,7 +162,7 @@ func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 		s.schedule.Flooded(now)
 		if s.spec.Search.Adaptive() {
 			s.overdue = true
-			if s.open(now) {
+			if s.open(now, s.horizon) {
 				s.extend(now, d, n) // not all of it again
 				return
 			}

@@ -18,11 +18,14 @@ import (
 // Advertisement is the flooded call for workers. It travels signed by its
 // origin and fits into one packet with the flood's own header.
 type Advertisement struct {
+	// Job is who looks for workers; or a call for several jobs of the origin that want the
+	// same, each of which may be granted some of what is held for it.
 	Job      jobs.ID    `json:"j"`
 	Addrs    []string   `json:"a"` // of the origin
 	Round    int        `json:"r"`
-	Wanted   int        `json:"w"` // workers still looked for
-	Slots    int        `json:"c"` // per worker
+	Wanted   int        `json:"w"`           // workers still looked for
+	Others   int        `json:"b,omitempty"` // of these, for other jobs than the first one of a call
+	Slots    int        `json:"c"`           // per worker
 	Memory   int64      `json:"m,omitempty"`
 	Disk     int64      `json:"d,omitempty"`
 	GPUs     int        `json:"g,omitempty"`
@@ -124,7 +127,7 @@ func DecodeAdvertisement(b []byte, verify func(from vicinity.ID, msg, sig []byte
 
 func (ad *Advertisement) check() error {
 	switch {
-	case !ad.Job.Valid(), ad.Wanted < 1 || ad.Wanted > jobs.MaxRanks, ad.Slots < 1 || ad.Slots > jobs.MaxSlots, ad.Memory < 0,
+	case !ad.Job.Valid(), ad.Wanted < 1 || ad.Wanted > jobs.MaxRanks, ad.Others < 0 || ad.Others >= ad.Wanted, ad.Slots < 1 || ad.Slots > jobs.MaxSlots, ad.Memory < 0,
 		ad.Disk < 0, ad.GPUs < 0 || ad.GPUs > jobs.MaxGPUs, len(ad.Where) > where.MaxLength || !plain.Printable(ad.Where),
 		!jobs.HasNet(ad.Net) || ad.Net == jobs.NetJob, ad.Among && ad.Net != "", ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
 		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs:

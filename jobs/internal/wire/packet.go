@@ -21,6 +21,8 @@ type Packet struct {
 	// over a connection, which may have to be made first.
 	Grant   jobs.ID `json:"g,omitempty"`
 	Workers int     `json:"w,omitempty"`
+	// Held is the call that what is granted is held for, as of Grant.Held.
+	Held jobs.ID `json:"h,omitempty"`
 	// Forget tells with Yield that the job looks for nobody any more: its
 	// advertisement need not be kept.
 	Forget bool `json:"e,omitempty"`
@@ -53,7 +55,7 @@ func DecodePacket(b []byte, verify func(msg, sig []byte) error) (Packet, error) 
 		}
 		bad = bad || p.Yield != "" || p.Recall != "" || p.Grant != ""
 	case p.Grant != "":
-		bad = bad || !p.Grant.Valid() || p.Key == 0 || p.Workers < 1 || p.Workers > jobs.MaxRanks || p.Yield != "" || p.Recall != ""
+		bad = bad || !p.Grant.Valid() || p.Held != "" && !p.Held.Valid() || p.Key == 0 || p.Workers < 1 || p.Workers > jobs.MaxRanks || p.Yield != "" || p.Recall != ""
 	case p.Recall != "":
 		bad = bad || !p.Recall.Valid() || p.Yield != ""
 	default:

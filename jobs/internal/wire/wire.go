@@ -24,9 +24,12 @@ import (
 type (
 	// Grant is the primary's yes to an offer: prepare these ranks.
 	Grant struct {
-		Job   jobs.ID            `json:"job"`
-		Addrs []string           `json:"addrs"` // of the origin
-		Key   uint64             `json:"key"`   // of the hold; checked
+		Job   jobs.ID  `json:"job"`
+		Addrs []string `json:"addrs"` // of the origin
+		Key   uint64   `json:"key"`   // of the hold; checked
+		// Held is the call that the workers are held for, "" = the job's own: see
+		// Advertisement.Job.
+		Held  jobs.ID            `json:"held,omitempty"`
 		Ranks []jobs.RankAttempt `json:"ranks"`
 		Spec  jobs.Spec          `json:"spec"`
 		Stamp jobs.Stamp         `json:"stamp"`
@@ -140,7 +143,7 @@ func CheckRanks(ras []jobs.RankAttempt) error {
 
 // Check refuses what no honest node sends.
 func (g *Grant) Check() error {
-	if !g.Job.Valid() || len(g.Addrs) > MaxAddrs || len(g.Holders) > maxHolders || len(g.Ranks) == 0 {
+	if !g.Job.Valid() || g.Held != "" && !g.Held.Valid() || len(g.Addrs) > MaxAddrs || len(g.Holders) > maxHolders || len(g.Ranks) == 0 {
 		return fmt.Errorf("grant: %w", codec.ErrMalformed)
 	}
 	for _, id := range g.Holders {

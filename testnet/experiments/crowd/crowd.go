@@ -214,6 +214,9 @@ func (c *crowd) run(seed uint64) (r outcome, err error) {
 			r.worst = max(r.worst, float64(a+sim.Resolution)/float64(b+sim.Resolution))
 		}
 	}
+	if called := g.Copies() - sumOf(r.copies); called > 0 { // for several jobs together
+		r.copies = append(r.copies, called)
+	}
 	r.ratio = float64(mine+sim.Resolution) / float64(best+sim.Resolution)
 	if c.one && !c.alone {
 		r.worst = r.ratio

@@ -27,9 +27,10 @@ func TestCrowdsKeepTheirBounds(t *testing.T) {
 		worst float64 // of one job
 		start float64 // the slowest tenth, in round trips to the farthest worker
 		each  int     // copies of a job, median
-		most  int
+		most  int     // of one, or of a call for several
 	}{
-		{"10 jobs of 4 of one node", "lossless", crowd{jobs: 10, workers: 4, one: true}, 1.01, 1.01, 25, 30, 60},
+		{"10 jobs of 4 of one node", "lossless", crowd{jobs: 10, workers: 4, one: true}, 1.01, 1.01, 10, 30, 90},
+		{"the same, half full, 2 % lost", "loss2", crowd{fill: 50, jobs: 10, workers: 4, one: true}, 1.01, 1.01, 60, 30, 120},
 		{"20 jobs of 2 of 20 nodes, half full", "lossless", crowd{fill: 50, jobs: 20, workers: 2}, 1.05, 20, 6, 15, 30},
 		{"one at a time, 2 % lost", "loss2", alone, 1.01, 1.1, 120, 20, 60},
 		{"one at a time, a tenth lost", "loss10", alone, 1.03, 1.3, 250, 25, 80},
@@ -44,6 +45,13 @@ func TestCrowdsKeepTheirBounds(t *testing.T) {
 		slices.Sort(r.copies)
 		start, each, most := at(r.trips, 0.9), at(r.copies, 0.5), at(r.copies, 1)
 		t.Logf("%s: ratio %.3f, worst job %.2f, start %.1f round trips, %d copies, %d at most", c.name, r.ratio, r.worst, start, each, most)
+		if c.crowd.one {
+			last, all := slices.Max(r.starts), sumOf(r.copies)
+			t.Logf("the last start is %.1f times that of one job of all workers, with %.1f times the copies", float64(last)/float64(r.whole), float64(all)/float64(r.wholeCopies))
+			if c.noise == "lossless" && (last > 2*r.whole || all > 2*r.wholeCopies) {
+				t.Errorf("%s: the last starts after %v, all take %d copies; one job of all workers %v, %d; want at most twice as much", c.name, last, all, r.whole, r.wholeCopies)
+			}
+		}
 		if r.failed > 0 || r.ratio > c.ratio || r.worst > c.worst || start > c.start || each > c.each || most > c.most {
 			t.Errorf("%s: ratio %.3f, worst job %.2f, start %.1f round trips, %d copies a job, %d at most, %d jobs failed; want no more than %.2f, %.2f, %.0f, %d, %d, 0",
 				c.name, r.ratio, r.worst, start, each, most, r.failed, c.ratio, c.worst, c.start, c.each, c.most)

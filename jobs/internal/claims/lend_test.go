@@ -1,0 +1,140 @@
+package claims
+
+import (
+	"errors"
+	"testing"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/vicinity"
+)
+
+// borrowed is a node of four slots, all of which are held for a call.
+func borrowed(limits jobs.Limits) (c *Claims, call wire.Advertisement, key uint64) {
+	c = New(vicinity.Member{ID: jobtest.Node(0), Slots: 4}, jobtest.Rand())
+	c.Limit(limits)
+	call = wiretest.Ad(jobtest.Node(1), "ccccc", 9, 1)
+	call.Others = 6
+	return c, call, c.Advertised(jobtest.Start, call).Key
+}
+
+// of grants workers of what is held for a call to a job.
+func of(call wire.Advertisement, job string, key uint64, n int) *wire.Grant {
+	g := wiretest.Grant(call, key, n)
+	g.Job, g.Held = jobs.ID(job).At(call.Origin()), call.Job
+	return g
+}
+
+// What is held for a call goes to one job of it after the other, whether or not word of a
+// grant came first; and each part is none of the call's any more.
+func TestJobsOfACallShareItsHold(t *testing.T) {
+	c, call, key := borrowed(jobs.Limits{})
+	first, second := of(call, "aaaaa", key, 1), of(call, "bbbbb", key, 2)
+	if h := c.Announced(jobtest.Start, first.Job, call.Job, key, 1); h == nil || h.Workers != 1 || c.Holds[call.Job].Workers != 3 {
+		t.Fatalf("%+v is held, of the call %+v", h, c.Holds[call.Job])
+	}
+	if err := c.Granted(jobtest.Start, call.Origin(), second); err != nil {
+		t.Fatal(err)
+	}
+	if c.Holds[call.Job].Workers != 1 || c.Jobs[second.Job] != 2 {
+		t.Fatalf("%+v is left of the call, %d workers of the job", c.Holds[call.Job], c.Jobs[second.Job])
+	}
+	c.Released(call.Job, 0, true)
+	if err := c.Granted(jobtest.Start, call.Origin(), first); err != nil {
+		t.Fatalf("the grant that was announced before the end of the call: %v", err)
+	}
+	if len(c.Holds) != 0 || c.Used.Slots != 3 || len(c.Queue) != 0 {
+		t.Errorf("%+v is held, %d slots used, %d jobs queued", c.Holds, c.Used.Slots, len(c.Queue))
+	}
+	if err := c.Granted(jobtest.Start, call.Origin(), of(call, "ddddd", key, 1)); !errors.Is(err, jobs.ErrRefused) {
+		t.Errorf("a grant after the end of the call: %v", err)
+	}
+}
+
+// The last part takes the call out of the queue.
+func TestACallOfWhichNothingIsLeft(t *testing.T) {
+	c, call, key := borrowed(jobs.Limits{})
+	if len(c.Queue) != 1 {
+		t.Fatalf("%d are queued, want the call", len(c.Queue))
+	}
+	c.Announced(jobtest.Start, of(call, "aaaaa", key, 4).Job, call.Job, key, 4)
+	if len(c.Queue) != 0 || c.Holds[call.Job] != nil || c.HeldSlots() != 4 {
+		t.Errorf("%d are queued, %+v held for the call, %d slots in all", len(c.Queue), c.Holds[call.Job], c.HeldSlots())
+	}
+}
+
+func TestWhatACallDoesNotLend(t *testing.T) {
+	for name, change := range map[string]func(g *wire.Grant){
+		"another key":        func(g *wire.Grant) { g.Key++ },
+		"more than is held":  func(g *wire.Grant) { g.Ranks = make([]jobs.RankAttempt, 5) },
+		"of another origin":  func(g *wire.Grant) { g.Held = g.Held.At(jobtest.Node(2)) },
+		"of a call not held": func(g *wire.Grant) { g.Held = jobs.ID("eeeee").At(jobtest.Node(1)) },
+		"nothing":            func(g *wire.Grant) { g.Held = "" },
+	} {
+		c, call, key := borrowed(jobs.Limits{})
+		g := of(call, "aaaaa", key, 1)
+		change(g)
+		if err := c.Granted(jobtest.Start, call.Origin(), g); !errors.Is(err, jobs.ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if h := c.Holds[call.Job]; h == nil || h.Workers != 4 || len(c.Holds) != 1 {
+			t.Errorf("%s: %+v is left of the call", name, h)
+		}
+	}
+}
+
+// Nor does it lend to who is not its origin.
+func TestOthersGetNothingOfACall(t *testing.T) {
+	c, call, key := borrowed(jobs.Limits{})
+	g := of(call, "aaaaa", key, 1)
+	g.Job = g.Job.At(jobtest.Node(2))
+	if err := c.Granted(jobtest.Start, g.Job.Origin(), g); !errors.Is(err, jobs.ErrRefused) || c.Holds[call.Job].Workers != 4 {
+		t.Errorf("%v, of the call is left %+v", err, c.Holds[call.Job])
+	}
+}
+
+// Of a job that is being granted no more is offered before the grant is there: its origin would
+// take it for what it has granted.
+func TestOffersWaitForGrants(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 2}, jobtest.Rand())
+	other, ad := wiretest.Ad(jobtest.Node(2), "bbbbb", 1, 1), wiretest.Ad(jobtest.Node(1), "aaaaa", 2, 9)
+	before := c.Advertised(jobtest.Start, other)
+	a := c.Advertised(jobtest.Start, ad)
+	c.Announced(jobtest.Start, ad.Job, "", a.Key, 1)
+	c.Released(other.Job, before.Key, true)
+	if out := c.Offers(jobtest.Start); len(out) != 0 {
+		t.Fatalf("offers %+v", out)
+	}
+	if err := c.Granted(jobtest.Start, ad.Origin(), wiretest.Grant(ad, a.Key, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if out := c.Offers(jobtest.Start); len(out) != 1 || out[0].Answer.Workers != 1 || out[0].Answer.Key == a.Key {
+		t.Errorf("offers %+v, want what is free, under another key", out)
+	}
+}
+
+// An owner who limits jobs, or the workers of each, is asked for those of one job of a call at
+// most, and gets no more of them.
+func TestCallsAndTheLimitsOfOwners(t *testing.T) {
+	c, call, key := borrowed(jobs.Limits{MaxJobs: 1})
+	if h := c.Holds[call.Job]; h.Workers != 3 {
+		t.Fatalf("%d workers are held, want those of one job", h.Workers)
+	}
+	if err := c.Granted(jobtest.Start, call.Origin(), of(call, "aaaaa", key, 1)); !errors.Is(err, jobs.ErrRefused) {
+		t.Errorf("a job beside the rest of the call, where one is allowed: %v", err)
+	}
+	if err := c.Granted(jobtest.Start, call.Origin(), of(call, "aaaaa", key, 3)); err != nil {
+		t.Errorf("the only job: %v", err)
+	}
+
+	c, call, key = borrowed(jobs.Limits{MaxWorkersPerJob: 2})
+	if err := c.Granted(jobtest.Start, call.Origin(), of(call, "aaaaa", key, 2)); err != nil {
+		t.Error(err)
+	}
+	again := c.Advertised(jobtest.Start, call)
+	if err := c.Granted(jobtest.Start, call.Origin(), of(call, "aaaaa", again.Key, 1)); !errors.Is(err, jobs.ErrRefused) {
+		t.Errorf("a third worker where two are allowed: %v", err)
+	}
+}

@@ -1,0 +1,247 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/jobs"
+	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/search"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// Jobs that are submitted here and want the same take turns to search; see search.Search.Pass.
+
+// turns are the lines of jobs that do so, and the calls of which nodes may still hold something.
+type turns struct {
+	core  *Core
+	lines map[string]*line // by what they want
+	calls map[jobs.ID]*call
+}
+
+// line is jobs that want the same.
+type line struct {
+	wish string
+	lead *Job   // who searches
+	call *call  // for lead and behind; nil = for lead alone
+	next []*Job // who go on with its search, in order
+	wait []*Job // until all of these have their workers
+	busy bool   // it is being advanced
+}
+
+// call is an advertisement for several jobs.
+type call struct {
+	id       jobs.ID
+	searcher *Job // nil = it is over
+	members  []*Job
+	answered map[vicinity.ID]bool
+	granted  map[vicinity.ID]bool // some of what they held
+	held     map[vicinity.ID]bool // what was left in the end
+}
+
+// maxBehind bounds for how many workers others are asked beyond those of one job.
+const maxBehind = 4096
+
+func newTurns(c *Core) turns { return turns{c, map[string]*line{}, map[jobs.ID]*call{}} }
+
+// answered notes that a node has answered a call, and returns whose answer it is; nil = nobody
+// wants it. Without a call it is that of the job itself.
+func (t *turns) answered(id jobs.ID, from vicinity.ID, itself *Job) (j *Job, called bool) {
+	k := t.calls[id]
+	if k == nil {
+		return itself, false
+	}
+	k.answered[from] = true
+	return k.searcher, true
+}
+
+// searcher is who searches under a name.
+func (t *turns) searcher(id jobs.ID, itself *Job) *Job {
+	if k := t.calls[id]; k != nil && k.searcher != nil {
+		return k.searcher
+	}
+	return itself
+}
+
+// end ends a call: whom it was for has its workers, or has ended.
+func (k *call) end() {
+	for _, o := range search.EndTurn(k.searcher.Primary.Search) {
+		k.held[o.Node] = true
+	}
+	k.searcher = nil
+}
+
+// granted notes that some of what a node holds for a call is granted.
+func (t *turns) granted(id jobs.ID, to vicinity.ID) {
+	if k := t.calls[id]; k != nil {
+		k.granted[to] = true
+	}
+}
+
+// forget has jobs no longer come into a line.
+func (t *turns) forget(l *line) {
+	if t.lines[l.wish] == l {
+		delete(t.lines, l.wish)
+	}
+}
+
+// wish is what a job wants of nodes; "" = it does not take turns.
+func wish(spec *jobs.Spec) string {
+	if !search.TakesTurns(spec) || len(spec.After) > 0 {
+		return ""
+	}
+	return string(codec.MustMarshal(struct {
+		Needs    jobs.Needs
+		Where    string
+		Mounts   []string
+		Net      string
+		Priority int
+		Search   jobs.Search
+	}{spec.Needs(), spec.Condition(), spec.Mounts, spec.Net, spec.Priority, spec.Search}))
+}
+
+// lineUp has a new job wait if another one that wants the same is searching.
+func (t *turns) lineUp(now time.Time, j *Job, spec *jobs.Spec) {
+	w := wish(spec)
+	switch l := t.lines[w]; {
+	case w == "":
+	case l == nil:
+		j.line = &line{wish: w, lead: j}
+		t.lines[w] = j.line
+	default:
+		j.line = l
+		l.wait = append(l.wait, j)
+		j.Primary.Search.Await(now.Add(search.MaxTurn))
+	}
+}
+
+// take goes on with the line of a job, as far as that goes now.
+func (t *turns) take(now time.Time, j *Job) {
+	l := j.line
+	if l == nil || l.busy {
+		return
+	}
+	l.busy = true
+	for t.advance(now, l) {
+	}
+	l.busy = false
+}
+
+// advance takes a line one step on, and reports whether there may be another one.
+func (t *turns) advance(now time.Time, l *line) (more bool) {
+	left := func(j *Job) bool { // its turn is over, or it has waited enough
+		if j.Primary.Search.Waits() && !j.gone && !j.Primary.Rec.State.Final() {
+			return false
+		}
+		j.line = nil
+		return true
+	}
+	l.next, l.wait = slices.DeleteFunc(l.next, left), slices.DeleteFunc(l.wait, left)
+	lead := l.lead.Primary
+	lead.Behind = workers(l.next)
+	ended := l.lead.gone || lead.Rec.State.Final()
+	switch {
+	case !ended && primary.Searches(lead, now):
+		return false
+	case !ended && lead.Rec.Wanted() > 0: // in vain: nobody is to wait for that
+		t.forget(l)
+		alone := slices.Concat(l.next, l.wait)
+		l.next, l.wait, lead.Behind = nil, nil, 0
+		for _, j := range alone {
+			j.line = nil
+			primary.TakeTurn(j.Primary, now, "")
+			flush(t.core, now, j)
+		}
+		return false
+	case !ended && len(l.next) > 0:
+		t.hand(now, l)
+		return true
+	}
+	l.lead.line = nil
+	if l.call != nil {
+		l.call.end()
+		t.endCalls(now)
+	}
+	l.wait = slices.Concat(l.next, l.wait)
+	if l.call, l.next = nil, nil; len(l.wait) == 0 {
+		t.forget(l)
+		return false
+	}
+	t.begin(now, l)
+	return true
+}
+
+// workers counts those that jobs want.
+func workers(list []*Job) (n int) {
+	for _, j := range list {
+		n += j.Primary.Rec.Wanted()
+	}
+	return n
+}
+
+// begin has the first of those who wait search for all.
+func (t *turns) begin(now time.Time, l *line) {
+	n := 1
+	for behind := 0; n < len(l.wait); n++ {
+		if behind += l.wait[n].Primary.Rec.Wanted(); behind > maxBehind {
+			break
+		}
+	}
+	l.lead, l.next, l.wait = l.wait[0], l.wait[1:n:n], slices.Clone(l.wait[n:])
+	id := jobs.ID("")
+	if len(l.next) > 0 {
+		for id == "" || t.core.Jobs[id] != nil || t.calls[id] != nil {
+			id = jobs.NewID(t.core.rnd, t.core.Self.ID)
+		}
+		l.call = &call{id: id, searcher: l.lead, members: slices.Concat([]*Job{l.lead}, l.next), answered: map[vicinity.ID]bool{}, granted: map[vicinity.ID]bool{}, held: map[vicinity.ID]bool{}}
+		t.calls[id] = l.call
+	}
+	l.renew(now)
+	l.lead.Primary.Behind = workers(l.next)
+	primary.TakeTurn(l.lead.Primary, now, id)
+	flush(t.core, now, l.lead)
+}
+
+// renew gives all who wait their time anew.
+func (l *line) renew(now time.Time) {
+	for _, j := range slices.Concat(l.next, l.wait) {
+		j.Primary.Search.Await(now.Add(search.MaxTurn))
+	}
+}
+
+// hand has the next job of a line go on with the search of the one that has its workers.
+func (t *turns) hand(now time.Time, l *line) {
+	last := l.lead
+	l.lead, l.next, last.line = l.next[0], l.next[1:], nil
+	primary.HandOn(last.Primary, l.lead.Primary)
+	l.call.searcher = l.lead
+	l.renew(now)
+	l.lead.Primary.Behind = workers(l.next)
+	primary.TakeTurn(l.lead.Primary, now, l.call.id)
+	flush(t.core, now, last)
+	flush(t.core, now, l.lead)
+}
+
+// endCalls tells nodes of calls that are over to forget them, once all grants are on their way.
+// What a node held for it is all granted then, or is given back; only a node of which the grants
+// are all is not told, since word of them may get lost.
+func (t *turns) endCalls(now time.Time) {
+	for _, id := range slices.Sorted(maps.Keys(t.calls)) {
+		k := t.calls[id]
+		if k.searcher != nil || slices.ContainsFunc(k.members, func(j *Job) bool { return len(j.Steps) > 0 && !j.gone }) {
+			continue
+		}
+		delete(t.calls, id)
+		for _, node := range slices.Sorted(maps.Keys(k.answered)) {
+			switch forget := (wire.Packet{Yield: id, Forget: true}); {
+			case !k.granted[node]:
+				yield(t.core, now, node, forget)
+			case k.held[node]: // what is granted was announced only now
+				yieldLater(t.core, now, node, forget)
+			}
+		}
+	}
+}

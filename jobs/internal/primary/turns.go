@@ -1,0 +1,36 @@
+package primary
+
+import (
+	"cmp"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/search"
+)
+
+// asking is under what name nodes are asked for workers.
+func (p *lifecycle) asking() jobs.ID { return cmp.Or(p.Search.Call, p.Rec.ID) }
+
+// yield gives offers back.
+func (p *lifecycle) yield(offers []search.Returned, forget bool) {
+	for _, o := range offers {
+		p.Do(DoYield{To: o.Node, Job: p.asking(), Key: o.Key, Forget: forget})
+	}
+}
+
+// Searches reports whether a job looks for workers, and may find them soon.
+func Searches(p *Primary, now time.Time) bool {
+	return !p.Rec.State.Final() && p.Rec.Wanted() > 0 && !search.Short(p.Search, now)
+}
+
+// HandOn has a job that waits for its turn go on with the search of one that has its workers.
+func HandOn(from, to *Primary) {
+	from.Search, to.Search = search.Pass(from.Search, to.Search), from.Search
+	from.Behind = 0
+}
+
+// TakeTurn has a job look for workers under the name of a call; "" = its own.
+func TakeTurn(p *Primary, now time.Time, call jobs.ID) {
+	p.Search.Begins(call)
+	p.pursue(now)
+}
