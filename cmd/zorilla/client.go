@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/named"
 	"zorilla/jobs"
 	"zorilla/node"
 	"zorilla/node/api"
@@ -47,7 +48,7 @@ func askRank(do func(c *cli.Context, client *api.Client, job string, rank int) e
 		if err != nil {
 			return err
 		}
-		return with(c, func(client *api.Client) error { return do(c, client, job, rank) })
+		return withJob(c, job, func(client *api.Client, job string) error { return do(c, client, job, rank) })
 	}
 }
 
@@ -61,8 +62,20 @@ func askJob(do func(c *cli.Context, client *api.Client, job string) error) cli.A
 		if err != nil {
 			return err
 		}
-		return with(c, func(client *api.Client) error { return do(c, client, job) })
+		return withJob(c, job, func(client *api.Client, job string) error { return do(c, client, job) })
 	}
+}
+
+// withJob calls do with the node that the command is about, and a job by a name
+// that this node understands.
+func withJob(c *cli.Context, job string, do func(client *api.Client, job string) error) error {
+	return with(c, func(client *api.Client) error {
+		job, err := named.Find(c.Context, client, job)
+		if err != nil {
+			return err
+		}
+		return do(client, job)
+	})
 }
 
 // askEachJob is the action of a command that does the same to each of several
@@ -76,7 +89,11 @@ func askEachJob(do func(*api.Client, context.Context, string) error) cli.ActionF
 		return with(c, func(client *api.Client) error {
 			var all error
 			for _, job := range names {
-				if err := do(client, c.Context, job); err != nil {
+				job, err := named.Find(c.Context, client, job)
+				if err == nil {
+					err = do(client, c.Context, job)
+				}
+				if err != nil {
 					all = errors.Join(all, fmt.Errorf("%s: %w", c.Command.Name, err))
 				}
 			}
@@ -116,11 +133,14 @@ func socketOf(state string) string {
 	return node.Socket(state)
 }
 
+// whichJob is said where a job is missing.
+const whichJob = "which job? name it by its ID, the first characters of it, its name, or last"
+
 // oneJob returns the only argument, JOB[:RANK]; rank is -1 for all of it.
 func oneJob(c *cli.Context) (job string, rank int, err error) {
 	switch {
 	case c.NArg() == 0:
-		return "", 0, usage(c, "which job? name it by its ID, the first characters of it, or last")
+		return "", 0, usage(c, whichJob)
 	case c.NArg() > 1:
 		return "", 0, usage(c, "unexpected argument %q: want one job", c.Args().Get(1))
 	}
@@ -139,7 +159,7 @@ func noRank(c *cli.Context, rank int) error {
 // ranks.
 func wholeJobs(c *cli.Context) (names []string, err error) {
 	if !c.Args().Present() {
-		return nil, usage(c, "which job? name it by its ID, the first characters of it, or last")
+		return nil, usage(c, whichJob)
 	}
 	for _, arg := range c.Args().Slice() {
 		job, rank, err := splitJob(c, arg)

@@ -77,7 +77,7 @@ zorilla get --now --force last log             # while the job runs`,
 func askFiles(do func(c *cli.Context, client *api.Client, job string, want api.Wanted) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if !c.Args().Present() {
-			return usage(c, "which job? name it by its ID, the first characters of it, or last")
+			return usage(c, whichJob)
 		}
 		job, rank, err := splitJob(c, c.Args().First())
 		if err != nil {
@@ -90,7 +90,7 @@ func askFiles(do func(c *cli.Context, client *api.Client, job string, want api.W
 				return usage(c, "%v", err)
 			}
 		}
-		return with(c, func(client *api.Client) error { return do(c, client, job, want) })
+		return withJob(c, job, func(client *api.Client, job string) error { return do(c, client, job, want) })
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/named"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
@@ -36,7 +37,7 @@ zorilla wait $a $b && zorilla get $a`,
 				return err
 			}
 			if !c.Args().Present() {
-				return usage(c, "which job? name it by its ID, the first characters of it, or last")
+				return usage(c, whichJob)
 			}
 			return with(c, func(client *api.Client) error {
 				code := 0
@@ -62,7 +63,11 @@ func waitFor(con *console, c *cli.Context, s api.Service, arg string) (code int,
 	if err != nil {
 		return 0, err
 	}
-	st, err := s.Job(c.Context, job) // "last" may be another one later
+	job, err = named.Find(c.Context, s, job)
+	var st jobs.Status
+	if err == nil {
+		st, err = s.Job(c.Context, job) // "last" may be another one later
+	}
 	if err != nil {
 		return 0, fmt.Errorf("wait for %s: %w", arg, err)
 	}
