@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/named"
+	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
 	"zorilla/jobs/session/door"
 	"zorilla/node/api"
@@ -52,13 +52,13 @@ func cancelMany(con *console, c *cli.Context, client *api.Client) error {
 	if err != nil {
 		return err
 	}
-	list = named.From(list, self.ID)
+	list = pick.From(list, self.ID)
 	if c.IsSet("name") {
-		if list = named.Called(list, c.String("name")); len(list) == 0 {
+		if list = pick.Called(list, c.String("name")); len(list) == 0 {
 			return fmt.Errorf("cancel: no job that was submitted at this node is called %q", c.String("name"))
 		}
 	}
-	list = named.Active(list)
+	list = pick.Active(list)
 	names := shortIDs(list, func(st jobs.Summary) jobs.ID { return st.ID })
 	var all error
 	for i, st := range list {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/named"
+	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
 	"zorilla/node"
 	"zorilla/node/api"
@@ -18,17 +18,17 @@ import (
 
 // clientCommand is a command that talks to a node.
 func clientCommand(c cli.Command) *cli.Command {
-	c.Flags = append(c.Flags, clientFlags()...)
-	return command(c)
+	return clientCommandAt("state-dir", c, "state")
 }
 
-// clientFlags name the node to talk to. Their variables are read by connect,
-// because a --state that was typed has to win over a $ZORILLA_NODE.
-func clientFlags() []cli.Flag {
-	return []cli.Flag{
+// clientCommandAt is clientCommand with other names of the option for the state
+// directory. The variables of its options are read by connect, because a
+// --state-dir that was typed has to win over a $ZORILLA_NODE.
+func clientCommandAt(state string, c cli.Command, aliases ...string) *cli.Command {
+	c.Flags = append(c.Flags,
 		&cli.StringFlag{Name: "node", Usage: "talk to the node at `SOCKET|URL` [$ZORILLA_NODE]"},
-		&cli.StringFlag{Name: "state", Usage: "talk to the node of this machine with the state directory `DIR` [$ZORILLA_STATE]"},
-	}
+		&cli.StringFlag{Name: state, Aliases: aliases, Usage: "talk to the node of this machine with the state directory `DIR` [$ZORILLA_STATE]"})
+	return command(c)
 }
 
 // askNode is the action of a command without arguments.
@@ -70,7 +70,7 @@ func askJob(do func(c *cli.Context, client *api.Client, job string) error) cli.A
 // that this node understands.
 func withJob(c *cli.Context, job string, do func(client *api.Client, job string) error) error {
 	return with(c, func(client *api.Client) error {
-		job, err := named.Find(c.Context, client, job)
+		job, err := pick.Find(c.Context, client, job)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func askEachJob(do func(*api.Client, context.Context, string) error) cli.ActionF
 		return with(c, func(client *api.Client) error {
 			var all error
 			for _, job := range names {
-				job, err := named.Find(c.Context, client, job)
+				job, err := pick.Find(c.Context, client, job)
 				if err == nil {
 					err = do(client, c.Context, job)
 				}
@@ -114,7 +114,7 @@ func with(c *cli.Context, do func(*api.Client) error) error {
 
 // connect returns the node that the command is about.
 func connect(c *cli.Context) (*api.Client, error) {
-	for _, address := range []string{c.String("node"), socketOf(c.String("state")), os.Getenv("ZORILLA_NODE"), socketOf(os.Getenv("ZORILLA_STATE"))} {
+	for _, address := range []string{c.String("node"), socketOf(c.String("state-dir")), os.Getenv("ZORILLA_NODE"), socketOf(os.Getenv("ZORILLA_STATE"))} {
 		if address != "" {
 			return api.Dial(address)
 		}

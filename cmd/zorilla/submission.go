@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"zorilla/cmd/zorilla/named"
+	"zorilla/cmd/zorilla/pick"
 	"zorilla/cmd/zorilla/progress"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -72,7 +72,7 @@ func (s *submission) try(ctx context.Context) (jobs.ID, error) {
 		if d.Job.Valid() {
 			continue
 		}
-		name, err := named.Find(ctx, s.service, string(d.Job))
+		name, err := pick.Find(ctx, s.service, string(d.Job))
 		var st jobs.Status
 		if err == nil {
 			st, err = s.service.Job(ctx, name)

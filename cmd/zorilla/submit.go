@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -25,7 +24,7 @@ not run twice; nor is it if you submit it again with the same --key.
 id=$(zorilla submit -n 2..16 -o 'out-*' -- ./prog data)
 zorilla wait $id && zorilla get $id`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
-			progressFlag(), &cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
+			progressFlag(), jsonFlag(), &cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
 		Action: func(c *cli.Context) error {
 			if err := con.showProgress(c); err != nil {
 				return err
@@ -40,16 +39,20 @@ zorilla wait $id && zorilla get $id`,
 			defer r.close()
 			return with(c, func(client *api.Client) error {
 				hintCommand(con, r.spec.Args[0])
-				return submitOnly(c.Context, con, client, r.spec, r.inputs)
+				return submitOnly(c, con, client, r.spec, r.inputs)
 			})
 		},
 	})
 }
 
-// submitOnly submits a job and prints its ID.
-func submitOnly(ctx context.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) error {
-	id, err := submit(ctx, con, s, spec, inputs)
-	if err == nil {
+// submitOnly submits a job and prints its ID: with --json the whole one.
+func submitOnly(c *cli.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) error {
+	id, err := submit(c.Context, con, s, spec, inputs)
+	switch {
+	case err != nil:
+	case c.Bool("json"):
+		err = con.printJSON(map[string]jobs.ID{"id": id})
+	default:
 		_, err = fmt.Fprintln(con.stdout, id.Short())
 	}
 	return err

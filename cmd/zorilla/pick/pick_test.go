@@ -1,4 +1,4 @@
-package named
+package pick
 
 import (
 	"errors"

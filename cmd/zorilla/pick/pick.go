@@ -1,5 +1,5 @@
-// Package named finds jobs by the names that people gave them.
-package named
+// Package pick tells which jobs people mean: by name, by state, by age.
+package pick
 
 import (
 	"context"
