@@ -90,7 +90,7 @@ func runBeside(con *console, c *cli.Context) error {
 	}
 	stdin, err := openStdin(con.stdin, c.String("stdin"))
 	if err != nil {
-		return err
+		return usage(c, "%v", err)
 	}
 	start := session.Start{Args: args, Env: pairs(env)}
 	if job == "" && os.Getenv(door.Variable) != "" { // of the job that this process is in

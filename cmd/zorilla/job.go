@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/hint"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/shown"
@@ -53,7 +53,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "radius", DefaultText: "by the number of workers", Usage: "links that the first flood travels: `N` from 1 to 32"},
 		&cli.StringFlag{Name: "flood-wait", DefaultText: "1s", Usage: "`TIME` after the first flood before the next"},
 		&cli.Float64Flag{Name: "flood-factor", DefaultText: "2", Usage: "each wait is `F` times the one before"},
-		&cli.StringFlag{Name: "give-up", Usage: "end the job with 125 if it has not started after `TIME`"},
+		&cli.StringFlag{Name: "give-up", DefaultText: "10m, if no member can ever run it", Usage: "end the job with 125 if it has not started after `TIME`, or never"},
 		&cli.StringFlag{Name: "stdin", DefaultText: "run forwards its own", Usage: "standard input of rank 0: `FILE`, or none"},
 	}
 }
@@ -62,6 +62,7 @@ func jobFlags() []cli.Flag {
 type request struct {
 	spec   jobs.Spec
 	inputs []transfer.Input
+	typed  hint.Job
 	lines  *os.File // of --each-line, if they came on standard input; has no name
 }
 
@@ -85,7 +86,8 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 	if err := readOptions(c, &r.spec); err != nil {
 		return nil, usage(c, "%v", err)
 	}
-	if r.inputs, err = transfer.ExpandInputs(c.StringSlice("i")); err != nil {
+	r.typed = hint.Job{Args: args, Inputs: c.StringSlice("i"), Outputs: c.StringSlice("o")}
+	if err := r.readInputs(c); err != nil {
 		return nil, err
 	}
 	if err := r.makeArray(c, stdin); err != nil {
@@ -128,7 +130,9 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 		}
 	}
 	for flag, d := range map[string]*codec.Duration{"t": &spec.Walltime, "give-up": &spec.GiveUp, "max-rtt": &spec.MaxRTT, "flood-wait": &spec.Search.Wait} {
-		if s := c.String(flag); s != "" {
+		if s := c.String(flag); s == "never" && flag == "give-up" {
+			*d = codec.Duration(jobs.MaxTime)
+		} else if s != "" {
 			t, err := parseTime(dashes(flag), s)
 			if err != nil {
 				return err
@@ -221,15 +225,26 @@ func (r *request) stageCommand() error {
 }
 
 // hintCommand tells of a program in the current directory that a bare name
-// does not mean, if this machine has no other of that name.
+// does not mean.
 func hintCommand(con *console, command string) {
-	if strings.Contains(command, "/") {
-		return
+	if text := hint.Command(command); text != "" {
+		con.say("warning: %s", text)
 	}
-	if info, err := os.Stat(command); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return
+}
+
+// readInputs finds the inputs that are named.
+func (r *request) readInputs(c *cli.Context) (err error) {
+	if r.inputs, err = transfer.ExpandInputs(r.typed.Inputs); err != nil {
+		return usage(c, "%v", err)
 	}
-	if _, err := exec.LookPath(command); err != nil {
-		con.say("warning: %s is looked up on the worker's machine: ./%s sends along the file that is here", command, command)
+	for _, in := range r.inputs {
+		if _, err := os.Lstat(in.Path); errors.Is(err, fs.ErrNotExist) {
+			return usage(c, "input %s: no such file or directory", in.Path)
+		}
+		r.typed.Sent = append(r.typed.Sent, in.Path, in.Name)
 	}
+	if text := hint.Expanded(r.typed); text != "" {
+		return usage(c, "%s", text)
+	}
+	return nil
 }

@@ -59,7 +59,7 @@ func runAction(con *console, c *cli.Context) error {
 	}
 	stdin, err := openStdin(con.stdin, from)
 	if err != nil {
-		return err
+		return usage(c, "%v", err)
 	}
 	r.spec.Stdin = stdin != nil
 	return with(c, func(client *api.Client) error {
@@ -71,7 +71,7 @@ func runAction(con *console, c *cli.Context) error {
 			return err
 		}
 		f := newFollower(con, client, id)
-		f.stdin = stdin
+		f.stdin, f.typed = stdin, &r.typed
 		return f.follow(c, signals)
 	})
 }

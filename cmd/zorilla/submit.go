@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/hint"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
@@ -39,6 +40,9 @@ zorilla wait $id && zorilla get $id`,
 			defer r.close()
 			return with(c, func(client *api.Client) error {
 				hintCommand(con, r.spec.Args[0])
+				for _, text := range hint.NotSent(r.typed) {
+					con.say("hint: %s", text)
+				}
 				return submitOnly(c, con, client, r.spec, r.inputs)
 			})
 		},
