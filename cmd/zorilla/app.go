@@ -31,7 +31,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 		OnUsageError:              onUsageError,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return &usageError{"zorilla", "unknown command " + c.Args().First() + ": 'zorilla help' lists them"}
+				return unknownCommand(c, c.Args().First())
 			}
 			return cli.ShowAppHelp(c)
 		},

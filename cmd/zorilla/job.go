@@ -171,13 +171,6 @@ func dependencies(s string) (list []jobs.Dependency, err error) {
 	return list, nil
 }
 
-func dashes(flag string) string {
-	if len(flag) == 1 {
-		return "-" + flag
-	}
-	return "--" + flag
-}
-
 // environment reads K=V, or K to be looked up.
 func environment(args []string, lookup func(string) (string, bool)) (map[string]string, error) {
 	env := map[string]string{}

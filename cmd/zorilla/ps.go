@@ -38,7 +38,7 @@ zorilla ps --json | jq '.[].id'   # all that is known of each, which takes longe
 			&cli.StringFlag{Name: "state", Usage: "only jobs in one of the states `STATE[,…]`, such as running,failed; active and ended are several"},
 			&cli.StringFlag{Name: "name", Usage: "only jobs whose name is `NAME`, or matches that pattern"},
 			&cli.StringFlag{Name: "since", Usage: "only jobs submitted within `TIME`, such as 2h"},
-			&cli.IntFlag{Name: "n", Aliases: []string{"limit"}, Usage: "only the first `N` of the list"},
+			&cli.IntFlag{Name: "n", Aliases: []string{"limit"}, DefaultText: "all", Usage: "only the first `N` of the list"},
 			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "print IDs alone"},
 			&cli.StringFlag{Name: "format", Usage: "`COLUMN[,…]` to print: " + strings.Join(columnNames(), ", ")},
 			&cli.BoolFlag{Name: "no-header", Usage: "leave out the heading"},
