@@ -65,5 +65,5 @@ var Options = map[string]string{
 	"ntasks": "np", "nprocs": "np", "procs": "np", "replicate": "replicas", "cpus": "c", "cpus-per-task": "c", "cores": "c", "slots": "c", "job-name": "name",
 	"gres": "gpus", "gpu": "gpus", "walltime": "time", "time-limit": "time", "timeout": "time", "memory": "mem", "mem-per-cpu": "mem", "constraint": "where", "requirements": "where",
 	"volume": "mount", "v": "mount", "bind": "mount", "label-output": "label", "requeue": "retries", "restart": "retries", "host": "node", "socket": "node",
-	"filter": "state", "status": "state", "states": "state", "last": "limit", "kind": "format", "outputs": "output", "inputs": "input", "ids": "quiet", "parallel": "array", "tasks": "array",
+	"filter": "state", "status": "state", "states": "state", "last": "limit", "lines": "tail", "kind": "format", "outputs": "output", "inputs": "input", "ids": "quiet", "parallel": "array", "tasks": "array",
 }
