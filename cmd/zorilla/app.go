@@ -1,15 +1,21 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/completion"
+	"zorilla/jobs"
 	"zorilla/node"
+	"zorilla/node/api"
 )
 
 // newApp makes the command line: of all files only this one knows every command.
@@ -39,7 +45,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			runCommand(con), submitCommand(con), attachCommand(con), execCommand(con), rshCommand(con), allocCommand(con), leadCommand(), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
 			getCommand(con), cancelCommand(con), resizeCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
 			nodeCommand(con, start), nodesCommand(con), rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
-			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), versionCommand(con),
+			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), versionCommand(con),
 		},
 	}
 }
@@ -48,7 +54,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 // wants them: people add --json at the end of a line. Commands that take
 // another command as their argument are left alone: its options are not ours.
 func optionsFirst(app *cli.App, args []string) []string {
-	if len(args) < 3 || slices.Contains([]string{"run", "submit", "dev", "exec", "rsh", "alloc", leadName}, args[1]) {
+	if len(args) < 3 || slices.Contains([]string{"run", "submit", "dev", "exec", "rsh", "alloc", leadName, completion.Command}, args[1]) {
 		return args
 	}
 	cmd := app.Command(args[1])
@@ -79,6 +85,67 @@ func optionsFirst(app *cli.App, args []string) []string {
 		}
 	}
 	return slices.Concat(args[:2], options, rest)
+}
+
+func completionCommand(con *console) *cli.Command {
+	return command(cli.Command{
+		Name:      "completion",
+		Usage:     "print what makes a shell complete commands, options, jobs and nodes",
+		UsageText: "zorilla completion bash|zsh|fish",
+		Description: `
+source <(zorilla completion bash)        # in ~/.bashrc; of zsh in ~/.zshrc, after compinit
+zorilla completion fish >~/.config/fish/completions/zorilla.fish`,
+		Action: func(c *cli.Context) error {
+			script, ok := completion.Scripts[c.Args().First()]
+			if !ok || c.NArg() != 1 {
+				return usage(c, "which shell? want bash, zsh or fish")
+			}
+			_, err := io.WriteString(con.stdout, script)
+			return err
+		},
+	})
+}
+
+// completeCommand tells a shell how a line may go on.
+func completeCommand(con *console) *cli.Command {
+	return command(cli.Command{
+		Name: completion.Command, Hidden: true, SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			words := c.Args().Slice()
+			ctx, cancel := context.WithTimeout(c.Context, 2*time.Second)
+			defer cancel()
+			for _, found := range completion.Of(c.App, asked{ctx, words}, words) {
+				if _, err := fmt.Fprintf(con.stdout, "%s\t%s\n", found.Word, clean(found.Help)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	})
+}
+
+// asked is what the node of a line knows, as far as it can be asked.
+type asked struct {
+	ctx   context.Context
+	words []string
+}
+
+// Jobs implements completion.Network.
+func (a asked) Jobs() (list []jobs.Summary) {
+	if client, err := nodeAt(completion.Address(a.words)); err == nil {
+		defer client.Close()
+		list, _ = client.Summaries(a.ctx, false) // a shell has no place for errors
+	}
+	return list
+}
+
+// Nodes implements completion.Network.
+func (a asked) Nodes() (list []api.NodeInfo) {
+	if client, err := nodeAt(completion.Address(a.words)); err == nil {
+		defer client.Close()
+		list, _ = client.Nodes(a.ctx) // a shell has no place for errors
+	}
+	return list
 }
 
 func versionCommand(con *console) *cli.Command {

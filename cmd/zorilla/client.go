@@ -114,16 +114,22 @@ func with(c *cli.Context, do func(*api.Client) error) error {
 
 // connect returns the node that the command is about.
 func connect(c *cli.Context) (*api.Client, error) {
-	for _, address := range []string{c.String("node"), socketOf(c.String("state-dir")), os.Getenv("ZORILLA_NODE"), socketOf(os.Getenv("ZORILLA_STATE"))} {
+	return nodeAt(c.String("node"), c.String("state-dir"))
+}
+
+// nodeAt returns the node at an address, or with a state directory, or, if both are empty,
+// the one that the environment means.
+func nodeAt(address, state string) (*api.Client, error) {
+	for _, address := range []string{address, socketOf(state), os.Getenv("ZORILLA_NODE"), socketOf(os.Getenv("ZORILLA_STATE"))} {
 		if address != "" {
 			return api.Dial(address)
 		}
 	}
-	state, err := node.DefaultState()
+	usual, err := node.DefaultState()
 	if err != nil {
 		return nil, err
 	}
-	return api.Dial(socketOf(state))
+	return api.Dial(socketOf(usual))
 }
 
 func socketOf(state string) string {
