@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/completion"
+	"zorilla/cmd/zorilla/script"
 	"zorilla/jobs"
 	"zorilla/node"
 	"zorilla/node/api"
@@ -85,6 +86,19 @@ func optionsFirst(app *cli.App, args []string) []string {
 		}
 	}
 	return slices.Concat(args[:2], options, rest)
+}
+
+// ofScript adds the options that a job's script has for its submission.
+func ofScript(app *cli.App, args []string) ([]string, error) {
+	other := map[string]string{"run": "submit", "submit": "run"}
+	if len(args) < 3 || other[args[1]] == "" {
+		return args, nil
+	}
+	merged, err := script.Merge(app.Command(args[1]), app.Command(other[args[1]]), args)
+	if err != nil {
+		err = &usageError{"zorilla " + args[1], err.Error()}
+	}
+	return merged, err
 }
 
 func completionCommand(con *console) *cli.Command {

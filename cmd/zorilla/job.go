@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/script"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/shown"
@@ -86,10 +87,15 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 	if err := readOptions(c, &r.spec); err != nil {
 		return nil, usage(c, "%v", err)
 	}
+	own, err := script.Read(args[0])
+	if err != nil {
+		return nil, usage(c, "%v", err)
+	}
 	r.typed = hint.Job{Args: args, Inputs: c.StringSlice("i"), Outputs: c.StringSlice("o")}
-	if err := r.readInputs(c); err != nil {
+	if err := r.readInputs(c, own != nil); err != nil {
 		return nil, err
 	}
+	r.useScript(own)
 	if err := r.makeArray(c, stdin); err != nil {
 		return nil, usage(c, "%v", err)
 	}
@@ -225,8 +231,27 @@ func hintCommand(con *console, command string) {
 	}
 }
 
+// useScript sends along a command that is a script with options of its own, however it is
+// named, and has its interpreter run it where it is not found by itself.
+func (r *request) useScript(s *script.Script) {
+	switch {
+	case s == nil:
+	case s.Executable && !strings.Contains(s.Path, "/"):
+		r.spec.Args = append([]string{"./" + s.Path}, r.spec.Args[1:]...)
+	case !s.Executable || filepath.IsAbs(s.Path):
+		in := transfer.Input{Path: s.Path}
+		name := filepath.Clean(s.Path)
+		if !filepath.IsLocal(name) {
+			in.Name = filepath.Base(name)
+			name = in.Name
+		}
+		r.inputs = append(r.inputs, in)
+		r.spec.Args = slices.Concat(s.Interpreter, []string{name}, r.spec.Args[1:])
+	}
+}
+
 // readInputs finds the inputs that are named.
-func (r *request) readInputs(c *cli.Context) (err error) {
+func (r *request) readInputs(c *cli.Context, isScript bool) (err error) {
 	if r.inputs, err = transfer.ExpandInputs(r.typed.Inputs); err != nil {
 		return usage(c, "%v", err)
 	}
@@ -236,7 +261,7 @@ func (r *request) readInputs(c *cli.Context) (err error) {
 		}
 		r.typed.Sent = append(r.typed.Sent, in.Path, in.Name)
 	}
-	if text := hint.Expanded(r.typed); text != "" {
+	if text := hint.Expanded(r.typed); text != "" && !isScript {
 		return usage(c, "%s", text)
 	}
 	return nil

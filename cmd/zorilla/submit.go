@@ -22,8 +22,18 @@ Takes the options of run, stages the inputs, prints the ID alone and returns. If
 the connection to the node breaks it tries again for two minutes, and the job is
 not run twice; nor is it if you submit it again with the same --key.
 
+A script may have options of its own, in lines before its first command:
+
+#!/bin/sh
+#ZORILLA -n 6 --mem 2G
+#ZORILLA -o 'out-*'
+
+It is sent along then, however it is named, and need not be executable. What is typed
+wins over what it says; options that only run has are for run.
+
 id=$(zorilla submit -n 2..16 -o 'out-*' -- ./prog data)
-zorilla wait $id && zorilla get $id`,
+zorilla wait $id && zorilla get $id
+zorilla submit -t 1h job.sh`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
 			progressFlag(), jsonFlag(), &cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
 		Action: func(c *cli.Context) error {
