@@ -197,7 +197,7 @@ func (l *line) arguments() []Candidate {
 		which = func(st jobs.Summary) bool { return !st.State.Final() }
 	case "rm", "rerun":
 		which = func(st jobs.Summary) bool { return st.State.Final() }
-	case "status", "logs", "wait", "get", "explain", "tasks", "attach":
+	case "status", "logs", "wait", "get", "ls", "explain", "tasks", "attach":
 		which = func(jobs.Summary) bool { return true }
 	case "rtt":
 		return unique(l.nodes())
