@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/completion"
+	"zorilla/cmd/zorilla/man"
 	"zorilla/cmd/zorilla/script"
 	"zorilla/jobs"
 	"zorilla/node"
@@ -46,7 +47,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			runCommand(con), submitCommand(con), attachCommand(con), execCommand(con), rshCommand(con), allocCommand(con), leadCommand(), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
 			getCommand(con), lsCommand(con), cancelCommand(con), resizeCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
 			nodeCommand(con, start), nodesCommand(con), rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
-			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), versionCommand(con),
+			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), manCommand(con), versionCommand(con),
 		},
 	}
 }
@@ -115,6 +116,27 @@ zorilla completion fish >~/.config/fish/completions/zorilla.fish`,
 				return usage(c, "which shell? want bash, zsh or fish")
 			}
 			_, err := io.WriteString(con.stdout, script)
+			return err
+		},
+	})
+}
+
+func manCommand(con *console) *cli.Command {
+	return command(cli.Command{
+		Name:      "man",
+		Usage:     "print the manual page of all commands, or of one",
+		UsageText: "zorilla man [COMMAND]",
+		Description: `
+zorilla man | man -l -
+zorilla man >/usr/local/share/man/man1/zorilla.1`,
+		Action: func(c *cli.Context) error {
+			var cmd *cli.Command
+			if c.Args().Present() {
+				if cmd = c.App.Command(c.Args().First()); cmd == nil || c.NArg() > 1 {
+					return usage(c, "want one command: 'zorilla help' lists them")
+				}
+			}
+			_, err := io.WriteString(con.stdout, man.Page(c.App, cmd))
 			return err
 		},
 	})

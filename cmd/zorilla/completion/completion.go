@@ -201,6 +201,8 @@ func (l *line) arguments() []Candidate {
 		which = func(jobs.Summary) bool { return true }
 	case "rtt":
 		return unique(l.nodes())
+	case "man":
+		return l.commands()
 	case "completion":
 		return []Candidate{{"bash", ""}, {"fish", ""}, {"zsh", ""}}
 	}

@@ -40,10 +40,10 @@ func TestOf(t *testing.T) {
 		{Name: "ps", Flags: []cli.Flag{&cli.StringFlag{Name: "state"}, &cli.IntFlag{Name: "n", Aliases: []string{"limit"}, Usage: "only `N`"}, &cli.BoolFlag{Name: "hidden", Hidden: true}}},
 		{Name: "run", Flags: []cli.Flag{&cli.StringFlag{Name: "net"}, &cli.StringFlag{Name: "i"}, &cli.StringFlag{Name: "d", Aliases: []string{"dependency"}}, &cli.StringFlag{Name: "where"}, &cli.BoolFlag{Name: "mpi"}}},
 		{Name: "exec", Flags: []cli.Flag{&cli.BoolFlag{Name: "pty"}}},
-		{Name: "rm"}, {Name: "rtt"}, {Name: "completion"}, {Name: "lead", Hidden: true},
+		{Name: "rm"}, {Name: "rtt"}, {Name: "completion"}, {Name: "man"}, {Name: "lead", Hidden: true},
 	}}
 	for line, want := range map[string]string{
-		"":                           "status cancel ps run exec rm rtt completion",
+		"":                           "status cancel ps run exec rm rtt completion man",
 		"st":                         "status",
 		"help r":                     "run rm rtt",
 		"nosuch ":                    "",
@@ -71,6 +71,7 @@ func TestOf(t *testing.T) {
 		"exec --pty tr":              "train",
 		"exec train l":               "",
 		"rtt ":                       "zeb2a here zabcd self",
+		"man sta":                    "status",
 		"completion z":               "zsh",
 	} {
 		var got []string
