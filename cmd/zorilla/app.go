@@ -37,7 +37,12 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 		DisableSliceFlagSeparator: true, // commas are part of patterns and values
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
+		HideVersion:               true, // it is as that of the command
+		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}},
 		Action: func(c *cli.Context) error {
+			if c.Bool("version") {
+				return con.printVersion(false)
+			}
 			if c.Args().Present() {
 				return unknownCommand(c, c.Args().First())
 			}
@@ -194,14 +199,18 @@ func versionCommand(con *console) *cli.Command {
 			if err := noArguments(c); err != nil {
 				return err
 			}
-			platform := runtime.GOOS + "/" + runtime.GOARCH
-			if c.Bool("json") {
-				return con.printJSON(map[string]string{"release": release(), "go": runtime.Version(), "platform": platform})
-			}
-			_, err := fmt.Fprintf(con.stdout, "zorilla %s %s %s\n", release(), runtime.Version(), platform)
-			return err
+			return con.printVersion(c.Bool("json"))
 		},
 	})
+}
+
+func (con *console) printVersion(asJSON bool) error {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	if asJSON {
+		return con.printJSON(map[string]string{"release": release(), "go": runtime.Version(), "platform": platform})
+	}
+	_, err := fmt.Fprintf(con.stdout, "zorilla %s %s %s\n", release(), runtime.Version(), platform)
+	return err
 }
 
 // release names the version and, if known, the commit that it was built from.

@@ -70,8 +70,10 @@ func never(s *Search, d *Demand) string {
 		return fmt.Sprintf("no member has %s of memory, the largest has %s", units.Bytes(spec.Memory), units.Bytes(has.memory))
 	case spec.Slots > has.slots:
 		return fmt.Sprintf("no member has %s, the largest has %d", units.Count(spec.Slots, "slot", "slots"), has.slots)
+	case spec.GPUs > 0 && has.gpus == 0:
+		return "no member has a GPU"
 	case spec.GPUs > has.gpus:
-		return fmt.Sprintf("no member has %s, the most are %d", units.Count(spec.GPUs, "GPU", "GPUs"), has.gpus)
+		return fmt.Sprintf("no member has %s, the largest has %d", units.Count(spec.GPUs, "GPU", "GPUs"), has.gpus)
 	case s.able.nodes == 0:
 		return "no member can run it"
 	case spec.Replicas > s.able.nodes && s.able.nodes == members:

@@ -33,7 +33,7 @@ func TestWhatNoMemberCanRun(t *testing.T) {
 	}{
 		{jobs.Spec{Memory: 800 << 30}, 0, wire.ReasonMemory, "no member has 800 GiB of memory, the largest has 24 GiB"},
 		{jobs.Spec{Slots: 9}, 0, wire.ReasonSlots, "no member has 9 slots, the largest has 2"},
-		{jobs.Spec{GPUs: 2}, 0, wire.ReasonGPUs, "no member has 2 GPUs, the most are 1"},
+		{jobs.Spec{GPUs: 2}, 0, wire.ReasonGPUs, "no member has 2 GPUs, the largest has 1"},
 		{jobs.Spec{Where: "false"}, 0, wire.ReasonWhere, "no member can run it"},
 		{jobs.Spec{Access: jobs.Access{Mounts: []string{"/data"}}}, 0, wire.ReasonMount + " /data", "no member can run it"},
 		{jobs.Spec{Memory: 20 << 30}, 0, wire.ReasonMemory, "no member can run it"}, // its owner gives less
@@ -61,6 +61,16 @@ func TestWhatNoMemberCanRun(t *testing.T) {
 		if never != (c.want != "") || !strings.HasSuffix(text, c.want) {
 			t.Errorf("%+v: %v, says %s, want %s", c.spec, never, text, c.want)
 		}
+	}
+}
+
+func TestNoMemberHasAGPU(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1, GPUs: 1})
+	h.s.Members = func() int { return 1 }
+	h.next()
+	h.s.Answered(h.now, vicinity.Member{ID: jobtest.Node(0), Slots: 2}, 0, wire.Answer{Round: 1, Reason: wire.ReasonGPUs}, false)
+	if text, never := h.outlook(); !never || !strings.HasSuffix(text, "; no member has a GPU") {
+		t.Errorf("says %s", text)
 	}
 }
 
