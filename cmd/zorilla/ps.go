@@ -29,7 +29,7 @@ much of their results is kept, see zorilla rm.
 
 zorilla ps --state failed,timeout --since 24h
 zorilla ps --state active --members        # of every member's
-zorilla ps -q --name 'train-*' | xargs zorilla rm
+zorilla ps -q --state ended --name 'train-*' | xargs zorilla rm
 zorilla ps --format id,exit,ended,name
 zorilla ps --queue                # what waits for room at this node, first come first
 zorilla ps --json | jq '.[].id'   # all that is known of each, which takes longer`,
@@ -96,7 +96,7 @@ func psAction(con *console, c *cli.Context, client *api.Client) error {
 	}
 	err = con.printTable(rows)
 	if err == nil && hidden > 0 && want.Ended == recent && onTerminal(con.stdout) {
-		con.say("%s more ended before: 'zorilla ps -a' lists them", count(hidden, "job"))
+		con.say("%d more have ended: 'zorilla ps -a' lists them", hidden)
 	}
 	return err
 }
