@@ -155,7 +155,7 @@ func (p *lifecycle) outlook() search.Outlook {
 func (p *lifecycle) waitReason() string {
 	text := p.outlook().Text(p.Search.Tally())
 	if at := p.giveUpAt(); !p.never.IsZero() && !p.Rec.State.Final() && p.Rec.Spec.GiveUp == 0 && !at.IsZero() {
-		text += fmt.Sprintf("; it ends at %s if that stays so (--give-up)", at.Format("15:04:05 MST"))
+		text += fmt.Sprintf(" (it ends at %s if that stays so: --give-up)", at.Format("15:04:05 MST"))
 	}
 	return text
 }

@@ -115,7 +115,7 @@ func TestGivesUpWhatNobodyCanRun(t *testing.T) {
 	}
 	const why = "waiting for 1 worker: 2 asked: 2 too little memory; no member has 1 TiB of memory, the largest has 1 GiB"
 	c := begin(spec, wire.ReasonMemory, 0)
-	if got, want := c.p.reason(), why+"; it ends at 00:10:00 UTC if that stays so (--give-up)"; got != want {
+	if got, want := c.p.reason(), why+" (it ends at 00:10:00 UTC if that stays so: --give-up)"; got != want {
 		t.Errorf("says %s, want %s", got, want)
 	}
 	c.after(NeverFor - time.Second)
@@ -145,7 +145,7 @@ func TestGivesUpWhatNobodyCanRun(t *testing.T) {
 		"--give-up": begin(jobs.Spec{Min: 1, Max: 1, Memory: 1 << 40, GiveUp: codec.Duration(3 * time.Hour)}, wire.ReasonMemory, 0),
 	} {
 		c.after(2 * time.Hour)
-		if c.p.Rec.State.Final() || strings.Contains(c.p.reason(), "--give-up)") {
+		if c.p.Rec.State.Final() || strings.Contains(c.p.reason(), ": --give-up)") {
 			t.Errorf("%s: %s: %s", name, c.p.Rec.State, c.p.reason())
 		}
 	}
