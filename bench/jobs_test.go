@@ -103,7 +103,7 @@ func BenchmarkPs(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprint(kept, "-kept"), func(b *testing.B) {
-			compete(b, 21, rival{"ps", list("ps")}, rival{"ps-all", list("ps", "--all")}, rival{"version", list("version")})
+			compete(b, 21, rival{"ps", list("ps", "--all")}, rival{"ps-all", list("ps", "--all", "--members")}, rival{"version", list("version")})
 		})
 	}
 }

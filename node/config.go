@@ -112,7 +112,7 @@ func DefaultState() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("state directory: %w: name one with --state", err)
+		return "", fmt.Errorf("state directory: %w: name one with --state-dir", err)
 	}
 	return filepath.Join(home, ".local", "state", "zorilla"), nil
 }

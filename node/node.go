@@ -53,7 +53,7 @@ type Node struct {
 // New makes a node. It does no I/O.
 func New(cfg Config) (*Node, error) {
 	if cfg.State == "" {
-		return nil, errors.New("no state directory: name one with --state")
+		return nil, errors.New("no state directory: name one with --state-dir")
 	}
 	if cfg.Listen == "" {
 		cfg.Listen = DefaultListen

@@ -47,7 +47,7 @@ func (d stateDir) open() (unlock func(), err error) {
 	}
 	if !locked(lock) {
 		lock.Close()
-		return nil, fmt.Errorf("state directory %s: a node is using it already: choose another with --state", dir)
+		return nil, fmt.Errorf("state directory %s: a node is using it already: choose another with --state-dir", dir)
 	}
 	return func() { lock.Close() }, nil
 }

@@ -33,7 +33,7 @@ func TestStateDirectoryIsForOneNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stateDir(n.cfg.State).open(); err == nil || !strings.Contains(err.Error(), "--state") {
+	if _, err := stateDir(n.cfg.State).open(); err == nil || !strings.Contains(err.Error(), "--state-dir") {
 		t.Fatalf("a second node gets %v, want an error that names the way out", err)
 	}
 	unlock()

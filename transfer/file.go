@@ -102,6 +102,14 @@ func (e *Entry) mode() fs.FileMode {
 	return plainMode
 }
 
+// FileMode returns what an entry is and its permissions.
+func (e *Entry) FileMode() fs.FileMode {
+	if e.Dir {
+		return fs.ModeDir | execMode
+	}
+	return e.mode()
+}
+
 // Umask returns what this process does not allow others for files that it makes: of its
 // umask that part.
 func Umask() fs.FileMode {

@@ -1,15 +1,23 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/completion"
+	"zorilla/cmd/zorilla/man"
+	"zorilla/cmd/zorilla/script"
+	"zorilla/jobs"
 	"zorilla/node"
+	"zorilla/node/api"
 )
 
 // newApp makes the command line: of all files only this one knows every command.
@@ -29,17 +37,22 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 		DisableSliceFlagSeparator: true, // commas are part of patterns and values
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
+		HideVersion:               true, // it is as that of the command
+		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}},
 		Action: func(c *cli.Context) error {
+			if c.Bool("version") {
+				return con.printVersion(false)
+			}
 			if c.Args().Present() {
-				return &usageError{"zorilla", "unknown command " + c.Args().First() + ": 'zorilla help' lists them"}
+				return unknownCommand(c, c.Args().First())
 			}
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
 			runCommand(con), submitCommand(con), attachCommand(con), execCommand(con), rshCommand(con), allocCommand(con), leadCommand(), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
-			getCommand(con), cancelCommand(con), resizeCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
+			getCommand(con), lsCommand(con), cancelCommand(con), resizeCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
 			nodeCommand(con, start), nodesCommand(con), rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
-			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), versionCommand(con),
+			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), manCommand(con), versionCommand(con),
 		},
 	}
 }
@@ -48,7 +61,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 // wants them: people add --json at the end of a line. Commands that take
 // another command as their argument are left alone: its options are not ours.
 func optionsFirst(app *cli.App, args []string) []string {
-	if len(args) < 3 || slices.Contains([]string{"run", "submit", "dev", "exec", "rsh", "alloc", leadName}, args[1]) {
+	if len(args) < 3 || slices.Contains([]string{"run", "submit", "dev", "exec", "rsh", "alloc", leadName, completion.Command}, args[1]) {
 		return args
 	}
 	cmd := app.Command(args[1])
@@ -81,6 +94,101 @@ func optionsFirst(app *cli.App, args []string) []string {
 	return slices.Concat(args[:2], options, rest)
 }
 
+// ofScript adds the options that a job's script has for its submission.
+func ofScript(app *cli.App, args []string) ([]string, error) {
+	other := map[string]string{"run": "submit", "submit": "run"}
+	if len(args) < 3 || other[args[1]] == "" {
+		return args, nil
+	}
+	merged, err := script.Merge(app.Command(args[1]), app.Command(other[args[1]]), args)
+	if err != nil {
+		err = &usageError{"zorilla " + args[1], err.Error()}
+	}
+	return merged, err
+}
+
+func completionCommand(con *console) *cli.Command {
+	return command(cli.Command{
+		Name:      "completion",
+		Usage:     "print what makes a shell complete commands, options, jobs and nodes",
+		UsageText: "zorilla completion bash|zsh|fish",
+		Description: `
+source <(zorilla completion bash)        # in ~/.bashrc; of zsh in ~/.zshrc, after compinit
+zorilla completion fish >~/.config/fish/completions/zorilla.fish`,
+		Action: func(c *cli.Context) error {
+			script, ok := completion.Scripts[c.Args().First()]
+			if !ok || c.NArg() != 1 {
+				return usage(c, "which shell? want bash, zsh or fish")
+			}
+			_, err := io.WriteString(con.stdout, script)
+			return err
+		},
+	})
+}
+
+func manCommand(con *console) *cli.Command {
+	return command(cli.Command{
+		Name:      "man",
+		Usage:     "print the manual page of all commands, or of one",
+		UsageText: "zorilla man [COMMAND]",
+		Description: `
+zorilla man | man -l -
+zorilla man >/usr/local/share/man/man1/zorilla.1`,
+		Action: func(c *cli.Context) error {
+			var cmd *cli.Command
+			if c.Args().Present() {
+				if cmd = c.App.Command(c.Args().First()); cmd == nil || c.NArg() > 1 {
+					return usage(c, "want one command: 'zorilla help' lists them")
+				}
+			}
+			_, err := io.WriteString(con.stdout, man.Page(c.App, cmd))
+			return err
+		},
+	})
+}
+
+// completeCommand tells a shell how a line may go on.
+func completeCommand(con *console) *cli.Command {
+	return command(cli.Command{
+		Name: completion.Command, Hidden: true, SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			words := c.Args().Slice()
+			ctx, cancel := context.WithTimeout(c.Context, 2*time.Second)
+			defer cancel()
+			for _, found := range completion.Of(c.App, asked{ctx, words}, words) {
+				if _, err := fmt.Fprintf(con.stdout, "%s\t%s\n", found.Word, clean(found.Help)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	})
+}
+
+// asked is what the node of a line knows, as far as it can be asked.
+type asked struct {
+	ctx   context.Context
+	words []string
+}
+
+// Jobs implements completion.Network.
+func (a asked) Jobs() (list []jobs.Summary) {
+	if client, err := nodeAt(completion.Address(a.words)); err == nil {
+		defer client.Close()
+		list, _ = client.Summaries(a.ctx, false) // a shell has no place for errors
+	}
+	return list
+}
+
+// Nodes implements completion.Network.
+func (a asked) Nodes() (list []api.NodeInfo) {
+	if client, err := nodeAt(completion.Address(a.words)); err == nil {
+		defer client.Close()
+		list, _ = client.Nodes(a.ctx) // a shell has no place for errors
+	}
+	return list
+}
+
 func versionCommand(con *console) *cli.Command {
 	return command(cli.Command{
 		Name:      "version",
@@ -91,14 +199,18 @@ func versionCommand(con *console) *cli.Command {
 			if err := noArguments(c); err != nil {
 				return err
 			}
-			platform := runtime.GOOS + "/" + runtime.GOARCH
-			if c.Bool("json") {
-				return con.printJSON(map[string]string{"release": release(), "go": runtime.Version(), "platform": platform})
-			}
-			_, err := fmt.Fprintf(con.stdout, "zorilla %s %s %s\n", release(), runtime.Version(), platform)
-			return err
+			return con.printVersion(c.Bool("json"))
 		},
 	})
+}
+
+func (con *console) printVersion(asJSON bool) error {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	if asJSON {
+		return con.printJSON(map[string]string{"release": release(), "go": runtime.Version(), "platform": platform})
+	}
+	_, err := fmt.Fprintf(con.stdout, "zorilla %s %s %s\n", release(), runtime.Version(), platform)
+	return err
 }
 
 // release names the version and, if known, the commit that it was built from.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/hint"
 	"zorilla/jobs"
 	"zorilla/jobs/placement"
 )
@@ -82,8 +83,17 @@ func TestHelpShowsOneTrueDefault(t *testing.T) {
 
 func TestAnOptionBeforeTheCommandIsToldWhereItGoes(t *testing.T) {
 	for in, want := range map[string]string{
-		"--node /s ps": "unknown option -node before a command: options follow it",
-		"ps --nosuch":  "unknown option -nosuch\ntry 'zorilla ps --help'",
+		"--node /s ps":        "unknown option --node before a command: options follow it",
+		"ps --memebrs":        "unknown option --memebrs: did you mean --members?\ntry 'zorilla ps --help'",
+		"run --ntasks 4 a":    "unknown option --ntasks: did you mean --np?\n",
+		"run -k a":            "unknown option -k\n",
+		"run -n":              "option -n needs a value\n",
+		"run -c many a":       "-c \"many\": want a number\n",
+		"run --mpi=maybe a":   "--mpi \"maybe\": want true or false\n",
+		"node --node-limit x": "--node-limit \"x\": want a time such as 10m\n",
+		"rnu a":               "unknown command rnu: did you mean run? 'zorilla help' lists all\n",
+		"squeue":              "unknown command squeue: did you mean ps?",
+		"ps --nosuch":         "unknown option --nosuch\ntry 'zorilla ps --help'",
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), &console{stdout: &out, stderr: &errs}, nil, append([]string{"zorilla"}, strings.Fields(in)...)); code != 2 || !strings.Contains(errs.String(), want) {
@@ -198,4 +208,25 @@ func shellWords(line string) (words []string) {
 		words = append(words, strings.NewReplacer("'", "", `"`, "").Replace(m[1]))
 	}
 	return words
+}
+
+// What others call a command, or an option, is none of ours and means one that there is.
+func TestWordsOfOthersMeanOurs(t *testing.T) {
+	app := newApp(&console{}, nil)
+	for theirs, ours := range hint.Commands {
+		if app.Command(ours) == nil || app.Command(theirs) != nil {
+			t.Errorf("%s: is %s", theirs, ours)
+		}
+	}
+	options := map[string]bool{}
+	for _, c := range app.Commands {
+		for _, name := range optionNames(c.Flags) {
+			options[name] = true
+		}
+	}
+	for theirs, ours := range hint.Options {
+		if !options[ours] {
+			t.Errorf("%s: there is no option %s", theirs, ours)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
 	"zorilla/jobs/session/door"
 	"zorilla/node/api"
@@ -20,11 +21,56 @@ func cancelCommand(con *console) *cli.Command {
 		Usage:     "end jobs",
 		UsageText: "zorilla cancel [options] JOB...",
 		Description: `
-A job that has ended already is no error.
+A job that has ended already is no error. --name and --all are about jobs that were
+submitted at this node, and print the IDs of those that they ended.
 
-zorilla cancel last`,
-		Action: askEachJob((*api.Client).Cancel),
+zorilla cancel last
+zorilla cancel --name train       # all that were submitted with -J train`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "end all jobs that are called `NAME`"},
+			&cli.BoolFlag{Name: "all", Usage: "end all jobs"},
+		},
+		Action: func(c *cli.Context) error {
+			switch many := c.IsSet("name") || c.Bool("all"); {
+			case !many:
+				return askEachJob((*api.Client).Cancel)(c)
+			case c.Args().Present() || c.IsSet("name") && c.Bool("all"):
+				return usage(c, "give jobs, --name or --all: one of them")
+			}
+			return askNode(func(c *cli.Context, client *api.Client) error { return cancelMany(con, c, client) })(c)
+		},
 	})
+}
+
+// cancelMany ends the jobs of this node that --name or --all mean.
+func cancelMany(con *console, c *cli.Context, client *api.Client) error {
+	self, err := client.Node(c.Context)
+	if err != nil {
+		return err
+	}
+	list, err := client.Summaries(c.Context, false)
+	if err != nil {
+		return err
+	}
+	list = pick.From(list, self.ID)
+	if c.IsSet("name") {
+		if list = pick.Called(list, c.String("name")); len(list) == 0 {
+			return fmt.Errorf("cancel: no job that was submitted at this node is called %q", c.String("name"))
+		}
+	}
+	list = pick.Active(list)
+	names := shortIDs(list, func(st jobs.Summary) jobs.ID { return st.ID })
+	var all error
+	for i, st := range list {
+		err := client.Cancel(c.Context, string(st.ID))
+		if err == nil {
+			_, err = fmt.Fprintln(con.stdout, names[i])
+		}
+		if err != nil {
+			all = errors.Join(all, fmt.Errorf("cancel: %w", err))
+		}
+	}
+	return all
 }
 
 func resizeCommand(con *console) *cli.Command {
@@ -73,12 +119,12 @@ func resizeAction(con *console, c *cli.Context) error {
 	var err error
 	switch {
 	case !inside:
-		err = with(c, func(client *api.Client) (err error) {
+		err = withJob(c, job, func(client *api.Client, job string) (err error) {
 			size, err = client.Resize(c.Context, job, q)
 			return err
 		})
 	case path == "" && job == "":
-		return usage(c, "which job? name it by its ID, the first characters of it, or last; only inside a job it need not be named")
+		return usage(c, whichJob+"; only inside a job it need not be named")
 	case path == "":
 		err = errors.New(noDoor)
 	default:

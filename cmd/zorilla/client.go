@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
 	"zorilla/node"
 	"zorilla/node/api"
@@ -17,17 +18,17 @@ import (
 
 // clientCommand is a command that talks to a node.
 func clientCommand(c cli.Command) *cli.Command {
-	c.Flags = append(c.Flags, clientFlags()...)
-	return command(c)
+	return clientCommandAt("state-dir", c, "state")
 }
 
-// clientFlags name the node to talk to. Their variables are read by connect,
-// because a --state that was typed has to win over a $ZORILLA_NODE.
-func clientFlags() []cli.Flag {
-	return []cli.Flag{
+// clientCommandAt is clientCommand with other names of the option for the state
+// directory. The variables of its options are read by connect, because a
+// --state-dir that was typed has to win over a $ZORILLA_NODE.
+func clientCommandAt(state string, c cli.Command, aliases ...string) *cli.Command {
+	c.Flags = append(c.Flags,
 		&cli.StringFlag{Name: "node", Usage: "talk to the node at `SOCKET|URL` [$ZORILLA_NODE]"},
-		&cli.StringFlag{Name: "state", Usage: "talk to the node of this machine with the state directory `DIR` [$ZORILLA_STATE]"},
-	}
+		&cli.StringFlag{Name: state, Aliases: aliases, Usage: "talk to the node of this machine with the state directory `DIR` [$ZORILLA_STATE]"})
+	return command(c)
 }
 
 // askNode is the action of a command without arguments.
@@ -47,7 +48,7 @@ func askRank(do func(c *cli.Context, client *api.Client, job string, rank int) e
 		if err != nil {
 			return err
 		}
-		return with(c, func(client *api.Client) error { return do(c, client, job, rank) })
+		return withJob(c, job, func(client *api.Client, job string) error { return do(c, client, job, rank) })
 	}
 }
 
@@ -61,8 +62,20 @@ func askJob(do func(c *cli.Context, client *api.Client, job string) error) cli.A
 		if err != nil {
 			return err
 		}
-		return with(c, func(client *api.Client) error { return do(c, client, job) })
+		return withJob(c, job, func(client *api.Client, job string) error { return do(c, client, job) })
 	}
+}
+
+// withJob calls do with the node that the command is about, and a job by a name
+// that this node understands.
+func withJob(c *cli.Context, job string, do func(client *api.Client, job string) error) error {
+	return with(c, func(client *api.Client) error {
+		job, err := pick.Find(c.Context, client, job)
+		if err != nil {
+			return err
+		}
+		return do(client, job)
+	})
 }
 
 // askEachJob is the action of a command that does the same to each of several
@@ -76,7 +89,11 @@ func askEachJob(do func(*api.Client, context.Context, string) error) cli.ActionF
 		return with(c, func(client *api.Client) error {
 			var all error
 			for _, job := range names {
-				if err := do(client, c.Context, job); err != nil {
+				job, err := pick.Find(c.Context, client, job)
+				if err == nil {
+					err = do(client, c.Context, job)
+				}
+				if err != nil {
 					all = errors.Join(all, fmt.Errorf("%s: %w", c.Command.Name, err))
 				}
 			}
@@ -97,16 +114,22 @@ func with(c *cli.Context, do func(*api.Client) error) error {
 
 // connect returns the node that the command is about.
 func connect(c *cli.Context) (*api.Client, error) {
-	for _, address := range []string{c.String("node"), socketOf(c.String("state")), os.Getenv("ZORILLA_NODE"), socketOf(os.Getenv("ZORILLA_STATE"))} {
+	return nodeAt(c.String("node"), c.String("state-dir"))
+}
+
+// nodeAt returns the node at an address, or with a state directory, or, if both are empty,
+// the one that the environment means.
+func nodeAt(address, state string) (*api.Client, error) {
+	for _, address := range []string{address, socketOf(state), os.Getenv("ZORILLA_NODE"), socketOf(os.Getenv("ZORILLA_STATE"))} {
 		if address != "" {
 			return api.Dial(address)
 		}
 	}
-	state, err := node.DefaultState()
+	usual, err := node.DefaultState()
 	if err != nil {
 		return nil, err
 	}
-	return api.Dial(socketOf(state))
+	return api.Dial(socketOf(usual))
 }
 
 func socketOf(state string) string {
@@ -116,11 +139,14 @@ func socketOf(state string) string {
 	return node.Socket(state)
 }
 
+// whichJob is said where a job is missing.
+const whichJob = "which job? name it by its ID, the first characters of it, its name, or last"
+
 // oneJob returns the only argument, JOB[:RANK]; rank is -1 for all of it.
 func oneJob(c *cli.Context) (job string, rank int, err error) {
 	switch {
 	case c.NArg() == 0:
-		return "", 0, usage(c, "which job? name it by its ID, the first characters of it, or last")
+		return "", 0, usage(c, whichJob)
 	case c.NArg() > 1:
 		return "", 0, usage(c, "unexpected argument %q: want one job", c.Args().Get(1))
 	}
@@ -139,7 +165,7 @@ func noRank(c *cli.Context, rank int) error {
 // ranks.
 func wholeJobs(c *cli.Context) (names []string, err error) {
 	if !c.Args().Present() {
-		return nil, usage(c, "which job? name it by its ID, the first characters of it, or last")
+		return nil, usage(c, whichJob)
 	}
 	for _, arg := range c.Args().Slice() {
 		job, rank, err := splitJob(c, arg)

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"zorilla/cmd/zorilla/hint"
 )
 
 // Groups of commands in the help.
@@ -28,18 +33,81 @@ func command(c cli.Command) *cli.Command {
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	text := err.Error()
 	name := "zorilla"
 	if c.Command != nil && c.Command.HelpName != "" {
 		name = c.Command.HelpName
 	}
-	if option, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		text = "unknown option " + option
-		if name == "zorilla" {
-			text += " before a command: options follow it, as in 'zorilla ps --all'"
+	return &usageError{name, parserText(c, err.Error(), name == "zorilla")}
+}
+
+// parserText says what is wrong as the parser of options does, in the words of a user.
+func parserText(c *cli.Context, text string, root bool) string {
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return "option " + dashes(name) + " needs a value"
+	}
+	if m := regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): `).FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s %s: want %s", dashes(m[2]), m[1], wanting(c.Command.Flags, m[2]))
+	}
+	name, ok := strings.CutPrefix(text, "flag provided but not defined: -")
+	switch {
+	case !ok:
+		return text
+	case root:
+		return "unknown option " + dashes(name) + " before a command: options follow it, as in 'zorilla ps --all'"
+	}
+	text = "unknown option " + dashes(name)
+	if option := hint.Meant(name, optionNames(c.Command.Flags), hint.Options); option != "" {
+		text += ": did you mean " + dashes(option) + "?"
+	}
+	return text
+}
+
+// wanting says what an option wants.
+func wanting(flags []cli.Flag, name string) string {
+	for _, f := range flags {
+		if !slices.Contains(f.Names(), name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.BoolFlag:
+			return "true or false"
+		case *cli.DurationFlag:
+			return "a time such as 10m"
 		}
 	}
-	return &usageError{name, text}
+	return "a number"
+}
+
+// optionNames are the options that the help shows.
+func optionNames(flags []cli.Flag) (names []string) {
+	for _, f := range flags {
+		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
+			names = append(names, f.Names()...)
+		}
+	}
+	return names
+}
+
+// unknownCommand says what is wrong with a command that does not exist.
+func unknownCommand(c *cli.Context, name string) error {
+	var names []string
+	for _, cmd := range c.App.Commands {
+		if !cmd.Hidden {
+			names = append(names, cmd.Name)
+		}
+	}
+	if meant := hint.Meant(name, names, hint.Commands); meant != "" {
+		return &usageError{"zorilla", fmt.Sprintf("unknown command %s: did you mean %s? 'zorilla help' lists all", name, meant)}
+	}
+	return &usageError{"zorilla", "unknown command " + name + ": 'zorilla help' lists them"}
+}
+
+// dashes is an option as it is typed.
+func dashes(flag string) string {
+	if len(flag) == 1 {
+		return "-" + flag
+	}
+	return "--" + flag
 }
 
 // orHelp shows the help of a command that reads its options itself.

@@ -69,7 +69,7 @@ func execAction(con *console, c *cli.Context) error {
 func runBeside(con *console, c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) == 0 {
-		return usage(c, "which job? name it by its ID, the first characters of it, or last")
+		return usage(c, whichJob)
 	}
 	job, rank, err := splitJob(c, args[0])
 	if err != nil {
@@ -90,13 +90,13 @@ func runBeside(con *console, c *cli.Context) error {
 	}
 	stdin, err := openStdin(con.stdin, c.String("stdin"))
 	if err != nil {
-		return err
+		return usage(c, "%v", err)
 	}
 	start := session.Start{Args: args, Env: pairs(env)}
 	if job == "" && os.Getenv(door.Variable) != "" { // of the job that this process is in
 		return con.session(c.Context, inside(door.Ask{Rank: max(rank, 0)}), start, stdin, c.Bool("pty"))
 	}
-	return with(c, func(client *api.Client) error {
+	return withJob(c, job, func(client *api.Client, job string) error {
 		open := func(ctx context.Context, in io.Reader, out io.Writer) error {
 			return client.Enter(ctx, job, max(rank, 0), in, out)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/hint"
 	"zorilla/cmd/zorilla/progress"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -33,6 +34,7 @@ type follower struct {
 	files   bool // follow output files
 	want    api.Wanted
 	stdin   io.Reader // nil = none
+	typed   *hint.Job // nil = it was not submitted by this command
 	out     *printer
 	signals <-chan os.Signal
 
@@ -257,6 +259,11 @@ func (f *follower) finish() error {
 	st := f.status
 	if st.State != jobs.Completed {
 		f.tell("%s", endLine(st))
+	}
+	if st.State == jobs.Failed && f.typed != nil {
+		for _, text := range hint.Failed(*f.typed, st.ExitCode) {
+			f.tell("hint: %s", text)
+		}
 	}
 	if st.ExitCode == 0 {
 		return nil

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
@@ -73,11 +75,85 @@ zorilla get --now --force last log             # while the job runs`,
 	})
 }
 
+func lsCommand(con *console) *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "ls",
+		Category:  groupJobs,
+		Usage:     "list the output files of a job or of one rank",
+		UsageText: "zorilla ls [options] JOB[:RANK] [PATTERN...]",
+		Description: `
+Those that get would fetch, of ranks that have ended. With --now also of ranks that
+run, as large as they are now; PATTERNS may name any of their files then. All that is
+in the directory of such a rank: zorilla exec JOB:RANK ls -l
+
+zorilla ls last
+zorilla ls --now last:3 '*.ckpt'`,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "now", Usage: "also of ranks that still run, as far as they are written"}, jsonFlag()},
+		Action: askFiles(func(c *cli.Context, client *api.Client, job string, want api.Wanted) error {
+			st, err := client.Job(c.Context, job)
+			if err == nil {
+				err = st.Gone()
+			}
+			if err == nil && st.Spec.Array != nil {
+				err = fmt.Errorf("job %s is an array: 'zorilla tasks %s' lists its tasks, 'zorilla get %s:TASK' fetches the files of one", st.ID.Short(), st.ID.Short(), st.ID.Short())
+			}
+			if err == nil {
+				st, err = onlyRank(st, want.Rank)
+			}
+			if err == nil && c.Bool("now") {
+				st, err = withRunning(c, client, st, want)
+			}
+			if err != nil {
+				return err
+			}
+			switch id := st.ID.Short(); {
+			case len(st.Outputs) > 0:
+			case len(st.Spec.Outputs) == 0:
+				con.say("job %s was started without -o, so it has no output files", id)
+			case st.State.Final() || c.Bool("now"):
+				con.say("job %s has made no output files", id)
+			default:
+				con.say("job %s is %s, no rank has ended yet: --now lists what is there", id, st.State)
+			}
+			trees, err := api.Files(c.Context, client, st, want)
+			if err != nil {
+				return err
+			}
+			return con.printFiles(trees, c.Bool("json"))
+		}),
+	})
+}
+
+// listedFile is what ls tells of a file.
+type listedFile struct {
+	Rank int    `json:"rank"`
+	Mode string `json:"mode"`
+	Size int64  `json:"size"`
+	Path string `json:"path"`
+}
+
+func (con *console) printFiles(trees []api.RankTree, asJSON bool) error {
+	files := []listedFile{}
+	rows := [][]string{{"RANK", "MODE", "SIZE", "NAME"}}
+	for _, t := range trees {
+		for i := range t.Manifest.Entries {
+			e := &t.Manifest.Entries[i]
+			f := listedFile{t.Rank, e.FileMode().String(), e.Size, e.Path}
+			files = append(files, f)
+			rows = append(rows, []string{strconv.Itoa(f.Rank), f.Mode, units.Bytes(f.Size), f.Path})
+		}
+	}
+	if asJSON {
+		return con.printJSON(files)
+	}
+	return con.printTable(rows)
+}
+
 // askFiles is the action of a command about files of JOB[:RANK].
 func askFiles(do func(c *cli.Context, client *api.Client, job string, want api.Wanted) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if !c.Args().Present() {
-			return usage(c, "which job? name it by its ID, the first characters of it, or last")
+			return usage(c, whichJob)
 		}
 		job, rank, err := splitJob(c, c.Args().First())
 		if err != nil {
@@ -90,7 +166,7 @@ func askFiles(do func(c *cli.Context, client *api.Client, job string, want api.W
 				return usage(c, "%v", err)
 			}
 		}
-		return with(c, func(client *api.Client) error { return do(c, client, job, want) })
+		return withJob(c, job, func(client *api.Client, job string) error { return do(c, client, job, want) })
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/script"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/shown"
@@ -53,7 +54,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "radius", DefaultText: "by the number of workers", Usage: "links that the first flood travels: `N` from 1 to 32"},
 		&cli.StringFlag{Name: "flood-wait", DefaultText: "1s", Usage: "`TIME` after the first flood before the next"},
 		&cli.Float64Flag{Name: "flood-factor", DefaultText: "2", Usage: "each wait is `F` times the one before"},
-		&cli.StringFlag{Name: "give-up", Usage: "end the job with 125 if it has not started after `TIME`"},
+		&cli.StringFlag{Name: "give-up", DefaultText: "10m, if no member can ever run it", Usage: "end the job with 125 if it has not started after `TIME`, or never"},
 		&cli.StringFlag{Name: "stdin", DefaultText: "run forwards its own", Usage: "standard input of rank 0: `FILE`, or none"},
 	}
 }
@@ -62,6 +63,7 @@ func jobFlags() []cli.Flag {
 type request struct {
 	spec   jobs.Spec
 	inputs []transfer.Input
+	typed  hint.Job
 	lines  *os.File // of --each-line, if they came on standard input; has no name
 }
 
@@ -85,9 +87,15 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 	if err := readOptions(c, &r.spec); err != nil {
 		return nil, usage(c, "%v", err)
 	}
-	if r.inputs, err = transfer.ExpandInputs(c.StringSlice("i")); err != nil {
+	own, err := script.Read(args[0])
+	if err != nil {
+		return nil, usage(c, "%v", err)
+	}
+	r.typed = hint.Job{Args: args, Inputs: c.StringSlice("i"), Outputs: c.StringSlice("o")}
+	if err := r.readInputs(c, own != nil); err != nil {
 		return nil, err
 	}
+	r.useScript(own)
 	if err := r.makeArray(c, stdin); err != nil {
 		return nil, usage(c, "%v", err)
 	}
@@ -128,7 +136,9 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 		}
 	}
 	for flag, d := range map[string]*codec.Duration{"t": &spec.Walltime, "give-up": &spec.GiveUp, "max-rtt": &spec.MaxRTT, "flood-wait": &spec.Search.Wait} {
-		if s := c.String(flag); s != "" {
+		if s := c.String(flag); s == "never" && flag == "give-up" {
+			*d = codec.Duration(jobs.MaxTime)
+		} else if s != "" {
 			t, err := parseTime(dashes(flag), s)
 			if err != nil {
 				return err
@@ -165,13 +175,6 @@ func dependencies(s string) (list []jobs.Dependency, err error) {
 		list = append(list, jobs.Dependency{Kind: jobs.DependencyKind(kind), Job: jobs.ID(job)})
 	}
 	return list, nil
-}
-
-func dashes(flag string) string {
-	if len(flag) == 1 {
-		return "-" + flag
-	}
-	return "--" + flag
 }
 
 // environment reads K=V, or K to be looked up.
@@ -221,15 +224,45 @@ func (r *request) stageCommand() error {
 }
 
 // hintCommand tells of a program in the current directory that a bare name
-// does not mean, if this machine has no other of that name.
+// does not mean.
 func hintCommand(con *console, command string) {
-	if strings.Contains(command, "/") {
-		return
+	if text := hint.Command(command); text != "" {
+		con.say("warning: %s", text)
 	}
-	if info, err := os.Stat(command); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return
+}
+
+// useScript sends along a command that is a script with options of its own, however it is
+// named, and has its interpreter run it where it is not found by itself.
+func (r *request) useScript(s *script.Script) {
+	switch {
+	case s == nil:
+	case s.Executable && !strings.Contains(s.Path, "/"):
+		r.spec.Args = append([]string{"./" + s.Path}, r.spec.Args[1:]...)
+	case !s.Executable || filepath.IsAbs(s.Path):
+		in := transfer.Input{Path: s.Path}
+		name := filepath.Clean(s.Path)
+		if !filepath.IsLocal(name) {
+			in.Name = filepath.Base(name)
+			name = in.Name
+		}
+		r.inputs = append(r.inputs, in)
+		r.spec.Args = slices.Concat(s.Interpreter, []string{name}, r.spec.Args[1:])
 	}
-	if _, err := exec.LookPath(command); err != nil {
-		con.say("warning: %s is looked up on the worker's machine: ./%s sends along the file that is here", command, command)
+}
+
+// readInputs finds the inputs that are named.
+func (r *request) readInputs(c *cli.Context, isScript bool) (err error) {
+	if r.inputs, err = transfer.ExpandInputs(r.typed.Inputs); err != nil {
+		return usage(c, "%v", err)
 	}
+	for _, in := range r.inputs {
+		if _, err := os.Lstat(in.Path); errors.Is(err, fs.ErrNotExist) {
+			return usage(c, "input %s: no such file or directory", in.Path)
+		}
+		r.typed.Sent = append(r.typed.Sent, in.Path, in.Name)
+	}
+	if text := hint.Expanded(r.typed); text != "" && !isScript {
+		return usage(c, "%s", text)
+	}
+	return nil
 }

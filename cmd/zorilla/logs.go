@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/jobs"
+	"zorilla/jobs/process"
 	"zorilla/node/api"
 )
 
@@ -22,11 +23,17 @@ Standard output goes to standard output, standard error to standard error.
 Of an array: tasks as they ended, each as a whole; JOB:N is its task N.
 
 zorilla logs -f -l last
+zorilla logs --stderr --tail 20 last
 zorilla logs --task 17 last
-zorilla logs k7f3q:0 2>/dev/null`,
+zorilla logs k7f3q:0 2>/dev/null
+
+When a line was written is not kept.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "f", Aliases: []string{"follow"}, Usage: "go on until the job has ended"},
 			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank, or its task"},
+			&cli.BoolFlag{Name: "stdout", Usage: "only standard output"},
+			&cli.BoolFlag{Name: "stderr", Usage: "only standard error"},
+			&cli.IntFlag{Name: "tail", DefaultText: "all", Usage: "the last `N` lines of each rank, or task; with -f also what comes then"},
 			&cli.IntFlag{Name: "task", Value: -1, DefaultText: "all", Usage: "of an array: only task `N`"},
 		},
 		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
@@ -43,22 +50,43 @@ zorilla logs k7f3q:0 2>/dev/null`,
 			if err != nil {
 				return err
 			}
-			out := newPrinter(con.stdout, con.stderr, c.Bool("l"))
 			_, stop := catchPipe() // logs | head ends quietly
 			defer stop()
-			if c.Bool("f") {
-				line := &lifeline{service: client, job: st.ID, tell: con.say}
-				err = line.output(c.Context, api.OutputQuery{Rank: rank, Follow: true}, out)
-			} else {
-				err = client.Output(c.Context, string(st.ID), api.OutputQuery{Rank: rank}, out.print)
-			}
-			if err == nil || errors.Is(err, jobs.ErrDamaged) { // which comes after all that is left
-				err = errors.Join(out.finish(), err)
-			}
+			err = con.printLogs(c, client, st.ID, rank)
 			if errors.Is(err, syscall.EPIPE) {
 				return exitCode(128 + int(syscall.SIGPIPE))
 			}
 			return err
 		}),
 	})
+}
+
+// printLogs prints the output of a job as the options of logs say.
+func (con *console) printLogs(c *cli.Context, client *api.Client, job jobs.ID, rank int) error {
+	out := newPrinter(con.stdout, con.stderr, c.Bool("l"))
+	if c.Bool("stdout") != c.Bool("stderr") {
+		out.only(map[bool]process.Stream{true: process.Stdout, false: process.Stderr}[c.Bool("stdout")])
+	}
+	var err error
+	follow := c.Bool("f")
+	if c.IsSet("tail") {
+		if out.tail = c.Int("tail"); out.tail < 1 {
+			return usage(c, "--tail %d: want 1 or more", out.tail)
+		}
+		err = client.Output(c.Context, string(job), api.OutputQuery{Rank: rank}, out.print)
+		if err == nil || errors.Is(err, jobs.ErrDamaged) {
+			err = errors.Join(out.release(), err)
+		}
+		follow = follow && err == nil
+	} else if !follow {
+		err = client.Output(c.Context, string(job), api.OutputQuery{Rank: rank}, out.print)
+	}
+	if follow {
+		line := &lifeline{service: client, job: job, tell: con.say}
+		err = line.output(c.Context, api.OutputQuery{Rank: rank, Follow: true}, out)
+	}
+	if err == nil || errors.Is(err, jobs.ErrDamaged) { // which comes after all that is left
+		err = errors.Join(out.finish(), err)
+	}
+	return err
 }

@@ -29,7 +29,10 @@ func run(ctx context.Context, con *console, start startNode, args []string) int 
 		args = slices.Concat([]string{"zorilla", "rsh"}, args[1:])
 	}
 	app := newApp(con, start)
-	err := app.RunContext(ctx, optionsFirst(app, args))
+	args, err := ofScript(app, optionsFirst(app, args))
+	if err == nil {
+		err = app.RunContext(ctx, args)
+	}
 	if err == nil {
 		return 0
 	}

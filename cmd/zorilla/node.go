@@ -32,13 +32,13 @@ func nodeCommand(con *console, start startNode) *cli.Command {
 The first start makes an identity and a network; on a terminal it prints the line
 that lets another machine join, later 'zorilla invite' does. Machines of one local network that have the same secret find each
 other. Stop it with Ctrl-C or SIGTERM: its workers go on, and the node finds
-them again when it is started with the same --state, also by a newer program.
+them again when it is started with the same --state-dir, also by a newer program.
 'zorilla drain --exit' lets them finish first.
 
 zorilla node                                  # the first machine
 zorilla node --join zor1.AGq...               # the others
 zorilla node --secret-file ~/.zorilla-secret  # same secret, same local network
-zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
+zorilla node --state-dir /tmp/b --listen 127.0.0.2:5444 --web none`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "join", EnvVars: env("JOIN"), Usage: "`TOKEN|HOST:PORT` of the network to join (repeatable, or with commas)"},
 			&cli.StringFlag{Name: "secret", EnvVars: env("SECRET"), Usage: "network secret: a `PHRASE` of 16 characters or more; others of this machine may see it for a moment, --secret-file shows it to nobody"},
@@ -56,7 +56,7 @@ zorilla node --state /tmp/b --listen 127.0.0.2:5444 --web none`,
 			&cli.StringSliceFlag{Name: "allow", EnvVars: env("ALLOW"), Usage: "work only for `ID|NAME|NETWORK` of origins (repeatable, or with commas); kept"},
 			&cli.StringSliceFlag{Name: "deny", EnvVars: env("DENY"), Usage: "do not work for `ID|NAME|NETWORK`; kept"},
 			&cli.StringFlag{Name: "upload-limit", EnvVars: env("UPLOAD_LIMIT"), DefaultText: "none", Usage: "send other nodes at most `SIZE` of files and output in a second, such as 10M; kept"},
-			&cli.StringFlag{Name: "state", EnvVars: env("STATE"), DefaultText: "that of your user", Usage: "state directory `DIR`"},
+			&cli.StringFlag{Name: "state-dir", Aliases: []string{"state"}, EnvVars: env("STATE"), DefaultText: "that of your user", Usage: "state directory `DIR`"},
 			&cli.StringFlag{Name: "work", EnvVars: env("WORK"), DefaultText: "work in the state directory", Usage: "directory `DIR` for the files of running workers, in which this node makes one of its own"},
 			&cli.StringFlag{Name: "keep-free", EnvVars: env("KEEP_FREE"), DefaultText: "1 GiB, or 2 % of that disk", Usage: "leave `SIZE` free there: below it take no work, and end workers that use most; 0 = nothing"},
 			&cli.StringFlag{Name: "run-as", EnvVars: env("RUN_AS"), DefaultText: "a user of its own for each job", Usage: "if started by root, run workers as `USER`, or each job as one of the users FIRST-LAST"},

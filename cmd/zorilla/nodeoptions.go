@@ -44,7 +44,7 @@ type nodeOptions struct {
 // optionsOf reads the command line of a node that logs to log.
 func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 	o := nodeOptions{
-		State: c.String("state"), Work: c.String("work"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
+		State: c.String("state-dir"), Work: c.String("work"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
 		Name: c.String("name"), Site: c.String("site"),
 		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
 		Slots: c.Int("slots"), RunAs: c.String("run-as"), Require: c.String("require-sandbox"),

@@ -23,6 +23,7 @@ type printer struct {
 	to     map[process.Stream]io.Writer
 	labels bool
 	seen   map[source]*printed
+	tail   int // print only so many lines of each stream of each rank, when told to; 0 = all at once
 }
 
 // source is one stream of one rank.
@@ -35,6 +36,27 @@ type printed struct {
 	attempt int
 	next    int64  // offset
 	line    []byte // begun, not ended; with labels only
+	held    []byte // with a tail
+}
+
+// maxHeld bounds what is held of one stream, however long its lines are.
+const maxHeld = 1 << 20
+
+// hold keeps the last n lines of what came. It looks for them not before what is held has
+// doubled.
+func (at *printed) hold(data []byte, n int) {
+	if at.held = append(at.held, data...); len(at.held) >= 2*maxHeld {
+		at.held = append([]byte(nil), lastLines(at.held, n)...)
+	}
+}
+
+// lastLines returns the last n lines, at most maxHeld bytes.
+func lastLines(b []byte, n int) []byte {
+	from := len(b)
+	for ; n > 0 && from > 0; n-- {
+		from = bytes.LastIndexByte(b[:from-1], '\n') + 1
+	}
+	return b[max(from, len(b)-maxHeld):]
 }
 
 // writeError marks an error of our own standard output or error.
@@ -48,6 +70,15 @@ func newPrinter(stdout, stderr io.Writer, labels bool) *printer {
 		to:     map[process.Stream]io.Writer{process.Stdout: stdout, process.Stderr: stderr},
 		labels: labels,
 		seen:   map[source]*printed{},
+	}
+}
+
+// only drops what is of other streams.
+func (p *printer) only(stream process.Stream) {
+	for other := range p.to {
+		if other != stream {
+			p.to[other] = io.Discard
+		}
 	}
 }
 
@@ -76,6 +107,10 @@ func (p *printer) print(o jobs.Output) error {
 		return nil
 	}
 	at.next = o.Offset + int64(len(o.Data))
+	if p.tail > 0 {
+		at.hold(data, p.tail)
+		return nil
+	}
 	if p.labels {
 		return p.lines(src, at, data)
 	}
@@ -120,10 +155,33 @@ func (p *printer) endLine(src source, at *printed) error {
 	return p.lines(src, at, []byte{'\n'})
 }
 
+// sources are those of which something came, by rank.
+func (p *printer) sources() []source {
+	return slices.SortedFunc(maps.Keys(p.seen), func(a, b source) int { return 2*(a.rank-b.rank) + int(a.stream) - int(b.stream) })
+}
+
+// release writes the tails that were held, and has all that comes later written at once.
+func (p *printer) release() error {
+	n := p.tail
+	p.tail = 0
+	for _, src := range p.sources() {
+		at := p.seen[src]
+		held := lastLines(at.held, n)
+		at.held = nil
+		write := p.write
+		if p.labels {
+			write = func(src source, b []byte) error { return p.lines(src, at, b) }
+		}
+		if err := write(src, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // finish writes what is left at the end.
 func (p *printer) finish() error {
-	order := slices.SortedFunc(maps.Keys(p.seen), func(a, b source) int { return 2*(a.rank-b.rank) + int(a.stream) - int(b.stream) })
-	for _, src := range order {
+	for _, src := range p.sources() {
 		if err := p.endLine(src, p.seen[src]); err != nil {
 			return err
 		}

@@ -15,6 +15,86 @@ func out(rank, attempt int, offset int64, text string) jobs.Output {
 	return jobs.Output{Rank: rank, Attempt: attempt, Stream: process.Stdout, Offset: offset, Data: []byte(text)}
 }
 
+// With a tail the last lines are printed when they are asked for, then all that comes.
+func TestPrinterOfTails(t *testing.T) {
+	onStderr := out(0, 1, 0, "e1\ne2\ne3\n")
+	onStderr.Stream = process.Stderr
+	for _, c := range []struct {
+		labels bool
+		want   string
+	}{{false, "b\nc2\nnew line\nY\n"}, {true, "0: b\n0: c\n1: 2\n1: new line\n2: Y\n"}} {
+		var stdout, stderr bytes.Buffer
+		p := newPrinter(&stdout, &stderr, c.labels)
+		p.tail = 2
+		pieces := []jobs.Output{out(0, 1, 0, "a\nb"), out(0, 1, 3, "\nc"), out(1, 1, 0, "1\n"), out(1, 2, 0, "2\n"), onStderr}
+		for _, o := range pieces {
+			if err := p.print(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if stdout.Len() > 0 || stderr.Len() > 0 {
+			t.Errorf("before it is asked for: %q, %q", &stdout, &stderr)
+		}
+		if err := p.release(); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range append(pieces, out(1, 2, 2, "new line\n"), out(2, 1, 0, "Y\n")) { // it comes from the beginning again
+			if err := p.print(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.finish(); err != nil {
+			t.Fatal(err)
+		}
+		want := c.want
+		if c.labels { // a line that has not ended waits for its end
+			want = "0: b\n1: 2\n1: new line\n2: Y\n0: c\n"
+		}
+		wantErr := "e2\ne3\n"
+		if c.labels {
+			wantErr = "0: e2\n0: e3\n"
+		}
+		if stdout.String() != want || stderr.String() != wantErr {
+			t.Errorf("labels %v: %q and %q, want %q and %q", c.labels, &stdout, &stderr, want, wantErr)
+		}
+	}
+}
+
+// What is held is bounded, and right.
+func TestTailOfMuch(t *testing.T) {
+	var stdout bytes.Buffer
+	p := newPrinter(&stdout, &stdout, false)
+	p.tail = 3
+	line := strings.Repeat("x", 999) + "\n"
+	for i := range int64(10_000) {
+		if err := p.print(out(0, 1, i*1000, line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := cap(p.seen[source{0, process.Stdout}].held); n > 4*maxHeld {
+		t.Errorf("%d bytes are held", n)
+	}
+	for i := range int64(40) { // a line without an end
+		if err := p.print(out(1, 1, i*100_000, strings.Repeat("y", 100_000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.release(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := stdout.String(), strings.Repeat(line, 3)+strings.Repeat("y", maxHeld); got != want {
+		t.Errorf("%d bytes, want %d", len(got), len(want))
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	for text, want := range map[string]string{"": "", "a": "a", "a\n": "a\n", "a\nb": "a\nb", "a\nb\nc": "b\nc", "a\nb\nc\n": "b\nc\n", "\n\n\n": "\n\n"} {
+		if got := string(lastLines([]byte(text), 2)); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestPrinter(t *testing.T) {
 	onStderr := out(0, 1, 0, "err\n")
 	onStderr.Stream = process.Stderr

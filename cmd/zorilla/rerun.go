@@ -21,13 +21,13 @@ The new job has the options and the inputs of the old one, as they were then. Wh
 came on standard input is not kept: a job that read some cannot be submitted again.
 
 zorilla rerun --failed last`,
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "failed", Usage: "only the tasks that have failed"}},
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "failed", Usage: "only the tasks that have failed"}, jsonFlag()},
 		Action: askJob(func(c *cli.Context, client *api.Client, job string) error {
 			spec, err := again(c.Context, client, job, c.Bool("failed"))
 			if err != nil {
 				return err
 			}
-			return submitOnly(c.Context, con, client, spec, nil)
+			return submitOnly(c, con, client, spec, nil)
 		}),
 	})
 }

@@ -16,7 +16,8 @@ func runCommand(con *console) *cli.Command {
 Streams output, waits, fetches the output files and ends with the job's exit code.
 The command is sent along if it is a relative path with a slash; a bare name or an
 absolute path is looked up on the worker's machine. In a shell loop that reads its
-own standard input, add --stdin none.
+own standard input, add --stdin none. A script may have options of its own, in lines
+that begin with #ZORILLA: see zorilla submit.
 
 zorilla run -n 6 -i data.txt -o 'part-*' -t 10m --mem 200M -- ./prog data.txt
 zorilla run -l -n 4 hostname
@@ -59,7 +60,7 @@ func runAction(con *console, c *cli.Context) error {
 	}
 	stdin, err := openStdin(con.stdin, from)
 	if err != nil {
-		return err
+		return usage(c, "%v", err)
 	}
 	r.spec.Stdin = stdin != nil
 	return with(c, func(client *api.Client) error {
@@ -71,7 +72,7 @@ func runAction(con *console, c *cli.Context) error {
 			return err
 		}
 		f := newFollower(con, client, id)
-		f.stdin = stdin
+		f.stdin, f.typed = stdin, &r.typed
 		return f.follow(c, signals)
 	})
 }

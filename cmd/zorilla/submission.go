@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"zorilla/cmd/zorilla/pick"
 	"zorilla/cmd/zorilla/progress"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -71,7 +72,11 @@ func (s *submission) try(ctx context.Context) (jobs.ID, error) {
 		if d.Job.Valid() {
 			continue
 		}
-		st, err := s.service.Job(ctx, string(d.Job))
+		name, err := pick.Find(ctx, s.service, string(d.Job))
+		var st jobs.Status
+		if err == nil {
+			st, err = s.service.Job(ctx, name)
+		}
 		if err != nil {
 			return "", fmt.Errorf("-d %s:%s: %w", d.Kind, d.Job, err)
 		}

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/hint"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
@@ -22,10 +22,20 @@ Takes the options of run, stages the inputs, prints the ID alone and returns. If
 the connection to the node breaks it tries again for two minutes, and the job is
 not run twice; nor is it if you submit it again with the same --key.
 
+A script may have options of its own, in lines before its first command:
+
+#!/bin/sh
+#ZORILLA -n 6 --mem 2G
+#ZORILLA -o 'out-*'
+
+It is sent along then, however it is named, and need not be executable. What is typed
+wins over what it says; options that only run has are for run.
+
 id=$(zorilla submit -n 2..16 -o 'out-*' -- ./prog data)
-zorilla wait $id && zorilla get $id`,
+zorilla wait $id && zorilla get $id
+zorilla submit -t 1h job.sh`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
-			progressFlag(), &cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
+			progressFlag(), jsonFlag(), &cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
 		Action: func(c *cli.Context) error {
 			if err := con.showProgress(c); err != nil {
 				return err
@@ -40,16 +50,23 @@ zorilla wait $id && zorilla get $id`,
 			defer r.close()
 			return with(c, func(client *api.Client) error {
 				hintCommand(con, r.spec.Args[0])
-				return submitOnly(c.Context, con, client, r.spec, r.inputs)
+				for _, text := range hint.NotSent(r.typed) {
+					con.say("hint: %s", text)
+				}
+				return submitOnly(c, con, client, r.spec, r.inputs)
 			})
 		},
 	})
 }
 
-// submitOnly submits a job and prints its ID.
-func submitOnly(ctx context.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) error {
-	id, err := submit(ctx, con, s, spec, inputs)
-	if err == nil {
+// submitOnly submits a job and prints its ID: with --json the whole one.
+func submitOnly(c *cli.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) error {
+	id, err := submit(c.Context, con, s, spec, inputs)
+	switch {
+	case err != nil:
+	case c.Bool("json"):
+		err = con.printJSON(map[string]jobs.ID{"id": id})
+	default:
 		_, err = fmt.Fprintln(con.stdout, id.Short())
 	}
 	return err

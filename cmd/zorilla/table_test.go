@@ -35,7 +35,7 @@ func TestStatusLooksGood(t *testing.T) {
 		}
 		got.WriteString("\n")
 	}
-	if err := con.printTable(jobTable([]jobs.Summary{waiting.Summary(), running.Summary(), st.Summary()}, now)); err != nil {
+	if err := con.printTable(jobTable([]jobs.Summary{waiting.Summary(), running.Summary(), st.Summary()}, now, jobColumns...)); err != nil {
 		t.Fatal(err)
 	}
 	got.WriteString("\n")
@@ -198,7 +198,7 @@ func TestClustersThatSayNothingHaveNoName(t *testing.T) {
 func TestATimeThatIsNotKnownIsNotTold(t *testing.T) {
 	st, now := apitest.Example(), time.Now()
 	st.Submitted = time.Time{}
-	if rows := jobTable([]jobs.Summary{st.Summary()}, now); rows[1][5] != "-" {
+	if rows := jobTable([]jobs.Summary{st.Summary()}, now, jobColumns...); rows[1][5] != "-" {
 		t.Errorf("its age is %s", rows[1][5])
 	}
 	if rows := facts(st, now); !slices.ContainsFunc(rows, func(row []string) bool { return slices.Equal(row, []string{"submitted", "not known"}) }) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
@@ -29,23 +30,29 @@ zorilla wait --fetch last
 zorilla wait $a $b && zorilla get $a`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fetch", Usage: "then fetch the output files, as get does"}, intoFlag(), forceFlag(),
-			quietFlag(), progressFlag(),
+			quietFlag(), progressFlag(), jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			if err := con.showProgress(c); err != nil {
 				return err
 			}
 			if !c.Args().Present() {
-				return usage(c, "which job? name it by its ID, the first characters of it, or last")
+				return usage(c, whichJob)
 			}
 			return with(c, func(client *api.Client) error {
-				code := 0
+				code, all := 0, []waited{}
 				for _, arg := range c.Args().Slice() {
 					one, err := waitFor(con, c, client, arg)
 					if err != nil {
 						return err
 					}
-					code = max(code, one)
+					code = max(code, one.ExitCode)
+					all = append(all, one)
+				}
+				if c.Bool("json") {
+					if err := con.printJSON(all); err != nil {
+						return err
+					}
 				}
 				if code == 0 {
 					return nil
@@ -56,18 +63,35 @@ zorilla wait $a $b && zorilla get $a`,
 	})
 }
 
-// waitFor waits for the end of JOB or JOB:RANK and returns its exit code.
-func waitFor(con *console, c *cli.Context, s api.Service, arg string) (code int, err error) {
+// waited is what wait --json tells of a job, or of a rank or task of it.
+type waited struct {
+	jobs.Summary
+	Rank *int `json:"rank,omitempty"`
+}
+
+func told(st jobs.Status, rank, code int) waited {
+	w := waited{Summary: st.Summary()}
+	if w.ExitCode = code; rank >= 0 {
+		w.Rank = &rank
+	}
+	return w
+}
+
+// waitFor waits for the end of JOB or JOB:RANK and returns how it ended.
+func waitFor(con *console, c *cli.Context, s api.Service, arg string) (w waited, err error) {
 	job, rank, err := splitJob(c, arg)
 	if err != nil {
-		return 0, err
+		return w, err
 	}
-	st, err := s.Job(c.Context, job) // "last" may be another one later
+	var st jobs.Status
+	if job, err = pick.Find(c.Context, s, job); err == nil {
+		st, err = s.Job(c.Context, job) // "last" may be another one later
+	}
 	if err != nil {
-		return 0, fmt.Errorf("wait for %s: %w", arg, err)
+		return w, fmt.Errorf("wait for %s: %w", arg, err)
 	}
 	if err := hasOutput(st, rank); err != nil && st.Gone() == nil {
-		return 0, err
+		return w, err
 	}
 	quiet := c.Bool("q")
 	line := &lifeline{service: s, job: st.ID, tell: func(format string, args ...any) {
@@ -78,7 +102,7 @@ func waitFor(con *console, c *cli.Context, s api.Service, arg string) (code int,
 	ctx, stop := context.WithCancel(c.Context)
 	defer stop()
 	statuses, lost := watch(ctx, line)
-	text, ended := "", false
+	text, code, ended := "", 0, false
 	for st = range statuses {
 		if st.Spec.Array != nil && rank >= 0 {
 			text, code, ended, err = taskEnded(ctx, line, st, rank)
@@ -90,26 +114,26 @@ func waitFor(con *console, c *cli.Context, s api.Service, arg string) (code int,
 		}
 	}
 	if err != nil {
-		return 0, err
+		return w, err
 	}
 	if !ended {
-		return 0, fmt.Errorf("wait for %s: %w: 'zorilla attach %s' comes back to it", arg, <-lost, line.job.Short())
+		return w, fmt.Errorf("wait for %s: %w: 'zorilla attach %s' comes back to it", arg, <-lost, line.job.Short())
 	}
 	if gone := st.Gone(); gone != nil {
 		if c.Bool("fetch") || rank >= 0 {
-			return 0, gone
+			return w, gone
 		}
 		line.tell("%v", gone)
 	}
 	if c.Bool("fetch") {
 		if err := fetch(c.Context, con, line, st, wanted(c, rank), nil); err != nil {
-			return 0, err
+			return w, err
 		}
 	}
 	if code != 0 {
 		line.tell("%s", text)
 	}
-	return code, nil
+	return told(st, rank, code), nil
 }
 
 // ending returns the exit code of the job, or of the rank if it is not -1,

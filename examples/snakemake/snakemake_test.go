@@ -93,7 +93,7 @@ func (n *network) fails(dir, want string, args ...string) {
 	}
 }
 
-const unended = `zorilla ps --all | grep -cE "PENDING|STAGING|RUNNING|COLLECTING" || true`
+const unended = `zorilla ps --members | grep -cE "PENDING|STAGING|RUNNING|COLLECTING" || true`
 
 func TestWorkflow(t *testing.T) {
 	n := start(t)
@@ -114,7 +114,7 @@ func TestWorkflow(t *testing.T) {
 	if left := n.sh(n.dir, n.user, "ls -d made/* sorted/* 2>/dev/null || true"); left != "" {
 		t.Errorf("temporary files are left: %s", left)
 	}
-	if nodes := n.sh(n.dir, n.user, `zorilla ps --all --json | grep -o '"node": "[a-z0-9]*"' | sort -u | wc -l`); nodes != "3\n" {
+	if nodes := n.sh(n.dir, n.user, `zorilla ps --all --members --json | grep -o '"node": "[a-z0-9]*"' | sort -u | wc -l`); nodes != "3\n" {
 		t.Errorf("%q nodes have worked, want 3", nodes)
 	}
 	t.Run("failing rule", func(t *testing.T) { n.broken() })
@@ -143,7 +143,7 @@ func (n *network) cancelled() {
 	if err := cmd.Wait(); err == nil {
 		n.t.Errorf("it ended well:\n%s", said.String())
 	}
-	n.sh(n.dir, n.user, `until [ $(`+unended+`) = 0 ]; do sleep 0.1; done; zorilla ps --all | grep -c "sort.*CANCELLED" | grep -x 2`)
+	n.sh(n.dir, n.user, `until [ $(`+unended+`) = 0 ]; do sleep 0.1; done; zorilla ps --all --members | grep -c "sort.*CANCELLED" | grep -x 2`)
 }
 
 // unshared has directories that nodes do not show, or that are not the same there.

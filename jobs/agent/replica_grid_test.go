@@ -89,11 +89,19 @@ func TestRowsOfReplicas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantRow(t, "enough is offered, by too few nodes", seen(st))
+		wantRow(t, "there are too few nodes", seen(st))
 		g.cancel(id)
 		// The origin's own slots are taken, so that the copies are on the others.
 		own := g.submit(0, jobs.Spec{Args: []string{"sleep", "100"}, Min: 2, Max: 2})
 		g.await(0, own, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+		copies.Replicas = 3
+		id = g.submit(0, copies)
+		time.Sleep(5 * time.Second)
+		if st, _, err = g.node(0).service.Status(id); err != nil {
+			t.Fatal(err)
+		}
+		wantRow(t, "enough is offered, by too few nodes", seen(st))
+		g.cancel(id)
 		id = g.submit(0, jobs.Spec{Args: []string{"sleep", "60"}, Min: 2, Max: 2, Replicas: 2})
 		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
 		g.node(1).kill()

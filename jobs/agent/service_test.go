@@ -320,6 +320,20 @@ func TestBoundOnPairs(t *testing.T) {
 	})
 }
 
+// A job that no member can run says so, and is given up after ten minutes.
+func TestGivesUpWhatNobodyCanRun(t *testing.T) {
+	bubble(t, 3, 2, func(t *testing.T, g *grid) {
+		id := g.submit(0, jobs.Spec{Args: []string{"tick", "1"}, Min: 1, Max: 1, Slots: 9})
+		time.Sleep(9 * time.Minute)
+		st, _, err := g.node(0).service.Status(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRow(t, "no member can run it", seen(st))
+		wantRow(t, "for ten minutes no member could run it", seen(g.await(0, id, 2*time.Minute, final)))
+	})
+}
+
 // What nodes have measured long ago they measure again for a job to which it matters.
 func TestOldPairsAreMeasuredAgain(t *testing.T) {
 	bubble(t, 3, 2, func(t *testing.T, g *grid) {

@@ -16,7 +16,7 @@ const (
 // Errors that callers act on.
 var (
 	ErrClosed  = errors.New("journal is closed")
-	ErrLocked  = errors.New("another node uses this state directory: stop it, or choose another directory with --state")
+	ErrLocked  = errors.New("another node uses this state directory: stop it, or choose another directory with --state-dir")
 	ErrDamaged = errors.New("journal is damaged: put back a copy of it, or move it away to start without the jobs it holds")
 	ErrGap     = errors.New("an earlier entry could not be written")
 	ErrInvalid = errors.New("invalid journal entry")

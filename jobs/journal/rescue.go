@@ -210,7 +210,7 @@ func (f *File) rescue(file []byte, x examined) error {
 		}
 	})
 	if len(found) == 0 && x.root != "" {
-		return fmt.Errorf("open journal %s: made by another version of zorilla (it holds %.40q): use that version, or another directory with --state", f.path, x.root)
+		return fmt.Errorf("open journal %s: made by another version of zorilla (it holds %.40q): use that version, or another directory with --state-dir", f.path, x.root)
 	}
 	if len(found) == 0 && x.heads == 0 {
 		return fmt.Errorf("open journal %s: %w (%v)", f.path, ErrDamaged, x.err)

@@ -255,7 +255,7 @@ func CheckReach(dir string, uid, gid int) error {
 			pass = info.Mode().Perm() & 0o010
 		}
 		if pass == 0 {
-			return fmt.Errorf("%s: user %d cannot pass %s (mode %04o): choose another --state or --run-as, or chmod it", dir, uid, p, info.Mode().Perm())
+			return fmt.Errorf("%s: user %d cannot pass %s (mode %04o): choose another --state-dir or --run-as, or chmod it", dir, uid, p, info.Mode().Perm())
 		}
 		if p == filepath.Dir(p) {
 			return nil

@@ -86,7 +86,7 @@ func TestNoNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.Node(t.Context())
-		want := "no node is running at " + address + ": start one with 'zorilla node', or name another with --node or --state"
+		want := "no node is running at " + address + ": start one with 'zorilla node', or name another with --node or --state-dir"
 		if !errors.Is(err, api.ErrNoNode) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -136,8 +136,8 @@ func TestListen(t *testing.T) {
 	if _, err := c.Node(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := api.Listen(socket); err == nil || !strings.Contains(err.Error(), "--state") {
-		t.Errorf("second node: got %v, want an error that names --state", err)
+	if _, err := api.Listen(socket); err == nil || !strings.Contains(err.Error(), "--state-dir") {
+		t.Errorf("second node: got %v, want an error that names --state-dir", err)
 	}
 	_ = l.Close() // checked below
 	if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {

@@ -189,35 +189,48 @@ type placed struct {
 	rest transfer.Manifest // what is not there yet
 }
 
-// plan decides which file goes where.
-func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, done Pulled, err error) {
-	apart := strings.Contains(want.Into, "%r")
-	var trees []RankTree
+// Files lists the output files of the job's ranks that Pull would fetch, by rank. It is for
+// jobs that are no arrays.
+func Files(ctx context.Context, s Service, st jobs.Status, want Wanted) ([]RankTree, error) {
+	if err := want.Check(&st.Spec); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return rankTrees(transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(st.ID), h) }), &st, want)
+}
+
+// rankTrees returns what is wanted of the outputs of each rank.
+func rankTrees(get transfer.Getter, st *jobs.Status, want Wanted) (trees []RankTree, err error) {
 	for _, o := range st.Outputs {
 		if want.Rank >= 0 && o.Rank != want.Rank || o.Manifest.IsZero() {
 			continue
 		}
 		m, err := transfer.LoadManifest(get, o.Manifest)
 		if err != nil {
-			return nil, done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
+			return nil, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
 		if err := checkOutputs(st.Spec.Outputs, m); err != nil {
-			return nil, done, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
+			return nil, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
-		if m.Entries = want.only(m.Entries); len(m.Entries) == 0 && len(want.Only) > 0 {
-			continue
+		if m.Entries = want.only(m.Entries); len(m.Entries) > 0 || len(want.Only) == 0 {
+			trees = append(trees, RankTree{o.Rank, m})
 		}
-		done.Ranks++
-		if apart {
-			layout = append(layout, placed{dir: strings.ReplaceAll(want.Into, "%r", strconv.Itoa(o.Rank)), tree: m})
-			continue
-		}
-		trees = append(trees, RankTree{o.Rank, m})
 	}
-	if done.Ranks == 0 && len(want.Only) > 0 {
-		return nil, done, want.nothing()
+	if len(trees) == 0 && len(want.Only) > 0 {
+		return nil, want.nothing()
 	}
-	if apart || len(trees) == 0 {
+	return trees, nil
+}
+
+// plan decides which file goes where.
+func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, done Pulled, err error) {
+	trees, err := rankTrees(get, &st, want)
+	if done.Ranks = len(trees); err != nil || len(trees) == 0 {
+		return nil, done, err
+	}
+	if strings.Contains(want.Into, "%r") {
+		for _, t := range trees {
+			layout = append(layout, placed{dir: strings.ReplaceAll(want.Into, "%r", strconv.Itoa(t.Rank)), tree: t.Manifest})
+		}
 		return layout, done, nil
 	}
 	m, warnings, err := Merge(trees)

@@ -27,7 +27,7 @@ func Listen(socket string) (net.Listener, error) {
 	}
 	if conn, err := dialUnix(context.Background(), socket); err == nil {
 		_ = conn.Close() // it was only a knock
-		return nil, fmt.Errorf("listen for clients: a node is running at %s already: give this one another --state", socket)
+		return nil, fmt.Errorf("listen for clients: a node is running at %s already: give this one another --state-dir", socket)
 	}
 	if info, err := os.Lstat(socket); err == nil && info.Mode().Type() == fs.ModeSocket {
 		if err := os.Remove(socket); err != nil {
@@ -103,9 +103,9 @@ func Dial(address string) (*Client, error) {
 func explainDial(address string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTDIR):
-		return fmt.Errorf("%w at %s: start one with 'zorilla node', or name another with --node or --state", ErrNoNode, address)
+		return fmt.Errorf("%w at %s: start one with 'zorilla node', or name another with --node or --state-dir", ErrNoNode, address)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: the node at %s belongs to another user: name yours with --node or --state", ErrRefused, address)
+		return fmt.Errorf("%w: the node at %s belongs to another user: name yours with --node or --state-dir", ErrRefused, address)
 	}
 	return err
 }

@@ -137,7 +137,7 @@ func (s *views) overview(ctx context.Context) (overview, error) {
 	v.JobCount = countStates(list, older)
 	v.Queue, v.QueueNote = describeQueue(queue, now)
 	if more := len(list) + older - maxJobRows; more > 0 {
-		v.JobNote = fmt.Sprintf("%s: zorilla ps lists the youngest thousand.", plural(more, "older job is not shown", "older jobs are not shown"))
+		v.JobNote = fmt.Sprintf("%s: zorilla ps -a lists the youngest thousand.", plural(more, "older job is not shown", "older jobs are not shown"))
 	}
 	if r := self.Results; r != nil && r.Full {
 		v.JobNote = strings.TrimSpace(fmt.Sprintf("Results of jobs take %s, of %s (--keep-outputs): what nobody has read is kept for a day all the same. %s", units.Bytes(r.Bytes), units.Bytes(r.Limit), v.JobNote))

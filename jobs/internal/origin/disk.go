@@ -220,7 +220,7 @@ func (d *disk) tellLost(lines []string) {
 	}
 	for i, l := range lines {
 		if i == output.MaxDamage {
-			d.log.Error().Msgf("and %d more jobs are damaged: 'zorilla ps' lists them", len(lines)-i)
+			d.log.Error().Msgf("and %d more jobs are damaged: 'zorilla ps --all' lists them", len(lines)-i)
 			return
 		}
 		d.log.Error().Msg(l)

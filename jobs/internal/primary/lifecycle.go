@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -20,6 +21,7 @@ type lifecycle struct {
 	Search *search.Search
 	Behind int            // workers that jobs want which are to go on with its search
 	waits  search.Outlook // of the search, as of the last input
+	never  time.Time      // since when no member could run the job; zero = some may
 	Parts  Leases
 	table  tableState
 }
@@ -152,7 +154,38 @@ func (p *lifecycle) outlook() search.Outlook {
 
 // waitReason says in one line what the job waits for.
 func (p *lifecycle) waitReason() string {
-	return p.outlook().Text(p.Search.Tally())
+	text := p.outlook().Text(p.Search.Tally())
+	if at := p.giveUpAt(); !p.never.IsZero() && !p.Rec.State.Final() && p.Rec.Spec.GiveUp == 0 && !at.IsZero() {
+		text += fmt.Sprintf(" (it ends at %s if that stays so: --give-up)", at.Format("15:04:05 MST"))
+	}
+	return text
+}
+
+// expect takes what the search waits for from now on.
+func (p *lifecycle) expect(now time.Time, o search.Outlook) {
+	switch p.waits = o; {
+	case !o.Never():
+		p.never = time.Time{}
+	case p.never.IsZero():
+		p.never = now
+	}
+}
+
+// NeverFor is how long a job waits that no member can run, if its submitter has not said.
+const NeverFor = 10 * time.Minute
+
+// giveUpAt returns when a job ends that has not started within its --give-up
+// time, or, without one, that no member can run; zero = never.
+func (p *lifecycle) giveUpAt() time.Time {
+	switch d := time.Duration(p.Rec.Spec.GiveUp); {
+	case !p.Rec.Started.IsZero() || p.Rec.Blocked():
+		return time.Time{}
+	case d > 0:
+		return p.Rec.Eligible.Add(d)
+	case !p.never.IsZero():
+		return p.never.Add(NeverFor)
+	}
+	return time.Time{}
 }
 
 // giveOffersBack lets the nodes go that offer and have not been granted.

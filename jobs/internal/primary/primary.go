@@ -87,21 +87,16 @@ func (p *Primary) Tick(now time.Time) {
 	}
 	p.checkLeases(now)
 	if at := p.giveUpAt(); !at.IsZero() && !now.Before(at) && !p.Rec.State.Final() {
-		p.waits = p.Search.Outlook(p.demand()) // which may have changed just now
-		p.End(now, jobs.Failed, fmt.Sprintf("gave up after %v: %s", time.Duration(p.Rec.Spec.GiveUp), p.reason()), jobs.CodeZorilla)
+		p.expect(now, p.Search.Outlook(p.demand())) // which may have changed just now
+		switch d := time.Duration(p.Rec.Spec.GiveUp); {
+		case d > 0:
+			p.End(now, jobs.Failed, fmt.Sprintf("gave up after %v: %s", d, p.reason()), jobs.CodeZorilla)
+		case !p.never.IsZero():
+			p.End(now, jobs.Failed, fmt.Sprintf("gave up after %v: %s", NeverFor, p.outlook().Text(p.Search.Tally())), jobs.CodeZorilla)
+		}
 	}
 	p.advance(now)
 	p.pursue(now)
-}
-
-// giveUpAt returns when a job ends that has not started within its --give-up
-// time; zero = never.
-func (p *Primary) giveUpAt() time.Time {
-	d := time.Duration(p.Rec.Spec.GiveUp)
-	if d <= 0 || !p.Rec.Started.IsZero() || p.Rec.Blocked() {
-		return time.Time{}
-	}
-	return p.Rec.Eligible.Add(d)
 }
 
 // Wake returns when tick is due next; zero = only after an input.
@@ -135,7 +130,7 @@ func (p *Primary) pursue(now time.Time) {
 // carryOut does what the search wants done.
 func (p *Primary) carryOut(now time.Time, n search.Next) {
 	p.noteSearch()
-	p.waits = n.Outlook
+	p.expect(now, n.Outlook)
 	if n.Err != nil {
 		p.End(now, jobs.Failed, n.Err.Error(), jobs.CodeZorilla)
 		return
@@ -212,7 +207,7 @@ func (p *Primary) Answered(now time.Time, from vicinity.Member, rtt time.Duratio
 		p.Do(DoYield{To: from.ID, Job: a.Job, Key: a.Key})
 	}
 	if !act {
-		p.waits = p.Search.Outlook(p.demand())
+		p.expect(now, p.Search.Outlook(p.demand()))
 		return
 	}
 	p.pursue(now)

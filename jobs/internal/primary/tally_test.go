@@ -100,3 +100,53 @@ func (c *talk) said(node int, want string) {
 		}
 	}
 }
+
+// A job that no member can run is given up after a while, one that waits for busy ones is not.
+func TestGivesUpWhatNobodyCanRun(t *testing.T) {
+	spec := jobs.Spec{Min: 1, Max: 1, Memory: 1 << 40}
+	begin := func(spec jobs.Spec, reason string, capacity int) *talk {
+		c := newTalk(t, spec)
+		c.p.Members = func() int { return 2 }
+		for n := range 2 {
+			m := vicinity.Member{ID: jobtest.Node(n), Slots: 2, Memory: 1 << 30}
+			c.p.Answered(c.now, m, time.Millisecond, wire.Answer{Job: c.p.Rec.ID, Round: 1, Capacity: capacity, Reason: reason})
+		}
+		return c
+	}
+	const why = "waiting for 1 worker: 2 asked: 2 too little memory; no member has 1 TiB of memory, the largest has 1 GiB"
+	c := begin(spec, wire.ReasonMemory, 0)
+	if got, want := c.p.reason(), why+" (it ends at 00:10:00 UTC if that stays so: --give-up)"; got != want {
+		t.Errorf("says %s, want %s", got, want)
+	}
+	c.after(NeverFor - time.Second)
+	c.state(jobs.Pending, -1)
+	c.after(time.Second)
+	c.state(jobs.Failed, jobs.CodeZorilla)
+	if got := c.p.Status().Reason; got != "gave up after 10m0s: "+why {
+		t.Errorf("ended: %s", got)
+	}
+
+	// The time begins anew when a member comes that may run it.
+	c = begin(spec, wire.ReasonMemory, 0)
+	c.after(NeverFor - time.Second)
+	c.p.Members = func() int { return 3 }
+	c.after(time.Hour)
+	c.state(jobs.Pending, -1)
+	c.decline(2, wire.ReasonMemory)
+	c.after(NeverFor - time.Second)
+	c.state(jobs.Pending, -1)
+	c.after(time.Second)
+	c.state(jobs.Failed, jobs.CodeZorilla)
+
+	// It is not for jobs that wait for others to end, or whose submitter has said how long.
+	for name, c := range map[string]*talk{
+		"busy":      begin(jobs.Spec{Min: 1, Max: 1}, wire.ReasonBusy, 2),
+		"draining":  begin(jobs.Spec{Min: 1, Max: 1}, wire.ReasonDraining, 0),
+		"--give-up": begin(jobs.Spec{Min: 1, Max: 1, Memory: 1 << 40, GiveUp: codec.Duration(3 * time.Hour)}, wire.ReasonMemory, 0),
+	} {
+		c.after(2 * time.Hour)
+		if c.p.Rec.State.Final() || strings.Contains(c.p.reason(), ": --give-up)") {
+			t.Errorf("%s: %s: %s", name, c.p.Rec.State, c.p.reason())
+		}
+	}
+}

@@ -54,6 +54,8 @@ func (o offers) recalled(list []placement.Offer, assign []int) (ranks int, neare
 type capacity struct {
 	workers int       // that it could ever run
 	free    time.Time // when there will be room for one; zero = not known
+	passing bool      // it could run none, which may pass
+	most
 }
 
 // hope is room at a node that others may leave.
@@ -68,6 +70,7 @@ type nodeAnswers struct {
 	Answers map[vicinity.ID]jobs.NodeAnswer // the latest of every node
 	room    map[vicinity.ID]capacity
 	roomFor int // workers: all of room together
+	able    able
 	Offers  offers
 	hopes   map[vicinity.ID]hope
 	numbers map[vicinity.ID]uint64    // of the latest answers
@@ -224,8 +227,7 @@ func (s *nodeAnswers) Close() []vicinity.ID {
 func (s *nodeAnswers) Gone(id vicinity.ID) {
 	delete(s.Offers, id)
 	delete(s.hopes, id)
-	s.roomFor -= s.room[id].workers
-	delete(s.room, id)
+	s.forgetNode(id)
 }
 
 // Lost takes the reason why a node could not run, or lost, what it was granted for its latest

@@ -133,7 +133,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 			At: now, Round: a.Round, Hops: a.Hops,
 		}
 	}
-	s.count(now, from.ID, rtt, a)
+	s.count(now, from, rtt, a)
 	s.hope(now, from.ID, a.Held)
 	if granted {
 		s.fate(from.ID, taken)
@@ -166,12 +166,13 @@ func (s *Search) overtaken(from vicinity.ID, number uint64) bool {
 }
 
 // count counts a node's room, and its first answer to the latest round.
-func (s *Search) count(now time.Time, from vicinity.ID, rtt time.Duration, a wire.Answer) {
-	room := capacity{workers: a.Capacity}
+func (s *Search) count(now time.Time, member vicinity.Member, rtt time.Duration, a wire.Answer) {
+	from, room := member.ID, capacityOf(member, &a)
 	if a.Free > 0 {
 		room.free = now.Add(time.Duration(a.Free) * time.Millisecond)
 	}
-	s.roomFor += room.workers - s.room[from].workers
+	s.counted(s.room[from], -1)
+	s.counted(room, 1)
 	s.room[from] = room
 	n := len(s.Rounds)
 	if n == 0 || s.reached[from] || a.Round != s.Rounds[n-1].Number {

@@ -68,6 +68,7 @@ type Why struct {
 	asked  bool   // somebody has answered
 	room   int    // for so many workers of the job, at all nodes that have answered
 	apart  string // why the nodes that offer are too far apart, or too few; "" = they are not
+	never  string // why no member can ever run the job; "" = some may
 }
 
 // Text says it in one line; answers is what the nodes have answered.
@@ -79,6 +80,8 @@ func (w Why) Text(answers jobs.Tally) string {
 	switch {
 	case !w.asked:
 		return fmt.Sprintf("looking for %d %s", w.Wanted, noun)
+	case w.never != "":
+		return fmt.Sprintf("waiting for %d %s: %s; %s", w.Wanted, noun, answers, w.never)
 	case w.room < w.least:
 		return fmt.Sprintf("waiting for %d %s: %s; together they have room for %d", w.Wanted, noun, answers, w.room)
 	case w.apart != "":

@@ -1,0 +1,150 @@
+// Package hint tells what somebody may have meant by a command that does not work:
+// for those who come from programs that run where they were typed.
+package hint
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Job is the command line of a job, as it was typed.
+type Job struct {
+	Args    []string // the command and its arguments
+	Inputs  []string // of -i
+	Outputs []string // of -o
+	Sent    []string // paths that are sent along, and their names at the worker
+}
+
+// Failed tells what may have been meant by a job that ended with a code.
+func Failed(j Job, code int) []string {
+	if code == 126 || code == 127 { // it could not be executed, or was not found
+		if text := OwnCopy(j.Args[0]); text != "" {
+			return []string{text}
+		}
+	}
+	return NotSent(j)
+}
+
+// Expanded tells of a pattern that the shell has expanded, so that the second file
+// stands where the command should; "" = there is none.
+func Expanded(j Job) string {
+	first := j.Args[0]
+	if info, err := os.Stat(first); err != nil || info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		return ""
+	}
+	dir, ext := filepath.Dir(first), filepath.Ext(first)
+	for _, option := range []struct {
+		name   string
+		values []string
+	}{{"-i", j.Inputs}, {"-o", j.Outputs}} {
+		n := len(option.values)
+		if n == 0 || filepath.Dir(option.values[n-1]) != dir {
+			continue
+		}
+		if same := ext != "" && filepath.Ext(option.values[n-1]) == ext; same || slices.Contains(j.Args, "--") {
+			if !same {
+				ext = ""
+			}
+			return fmt.Sprintf("%s stands where the command should: if the shell has expanded a pattern before it, quote it, as in %s '%s'", first, option.name, filepath.Join(dir, "*"+ext))
+		}
+	}
+	return ""
+}
+
+// Command tells of a file in the current directory that the bare name of a command
+// does not mean, if this machine has no other command of that name; "" = there is none.
+func Command(name string) string {
+	if strings.Contains(name, "/") {
+		return ""
+	}
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	if _, err := exec.LookPath(name); err == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s is looked up on the worker's machine: ./%s sends along the file that is here", name, name)
+	if info.Mode()&0o111 == 0 {
+		text += fmt.Sprintf(", once it is executable (chmod +x %s)", name)
+	}
+	return text
+}
+
+// maxTold bounds the files that are told.
+const maxTold = 3
+
+// NotSent tells of arguments that name files or directories of this machine which are
+// not sent along.
+func NotSent(j Job) (list []string) {
+	for _, arg := range j.Args[1:] {
+		if _, value, found := strings.Cut(arg, "="); found && strings.HasPrefix(arg, "-") {
+			arg = value
+		}
+		name := filepath.Clean(arg)
+		if arg == "" || strings.HasPrefix(arg, "-") || filepath.IsAbs(arg) || strings.Trim(name, "./") == "" || sent(j, name) {
+			continue
+		}
+		info, err := os.Stat(arg)
+		if err != nil {
+			continue
+		}
+		kind := "file"
+		if info.IsDir() {
+			kind = "directory"
+		}
+		text := fmt.Sprintf("%s is a %s here and is not sent along: -i %s does that", arg, kind, arg)
+		if !slices.Contains(list, text) && len(list) < maxTold {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// sent reports whether a worker has a file of that name, or may make it.
+func sent(j Job, name string) bool {
+	for _, s := range j.Sent {
+		if s = filepath.Clean(s); s == name || strings.HasPrefix(name, s+"/") || strings.HasPrefix(s, name+"/") {
+			return true
+		}
+	}
+	for _, glob := range j.Outputs {
+		if ok, err := filepath.Match(filepath.Clean(glob), name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// OwnCopy tells how a command that is named by its absolute path is sent along, if
+// this machine has such a file below its users' directories; "" = it has not.
+func OwnCopy(command string) string {
+	if !filepath.IsAbs(command) {
+		return ""
+	}
+	for _, dir := range []string{"/bin", "/sbin", "/usr", "/lib", "/lib64", "/etc", "/proc", "/dev", "/sys"} {
+		if strings.HasPrefix(command, dir+"/") {
+			return ""
+		}
+	}
+	info, err := os.Stat(command)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	name, err := filepath.Rel(here, command)
+	if err != nil {
+		return ""
+	}
+	if filepath.IsLocal(name) {
+		name = "./" + name
+	}
+	return fmt.Sprintf("an absolute path is one of the worker's machine: %s sends along the file that is here", name)
+}

@@ -1,0 +1,28 @@
+package hint
+
+import "testing"
+
+func TestMeant(t *testing.T) {
+	list := []string{"run", "rerun", "ps", "status", "cancel", "node", "nodes", "c", "n", "replicas", "max-rtt"}
+	for word, want := range map[string]string{
+		"rnu": "run", "stats": "status", "Status": "status", "replcas": "replicas", "repilcas": "replicas", "canel": "cancel",
+		"squeue": "ps", "cpus": "c", "maxrtt": "max-rtt", "nodess": "nodes", "nodez": "node", "pss": "ps",
+		"fetch": "", // get is none of these
+		"x":     "", "": "", "nosuch": "", "frobnicate": "", "ab": "",
+	} {
+		others := Commands
+		if word == "cpus" {
+			others = Options
+		}
+		if got := Meant(word, list, others); got != want {
+			t.Errorf("%s: got %q, want %q", word, got, want)
+		}
+	}
+	for words, want := range map[[2]string]int{
+		{"", ""}: 0, {"", "abc"}: 3, {"abc", ""}: 3, {"kitten", "sitting"}: 3, {"ab", "ba"}: 1, {"run", "run"}: 0, {"abcd", "badc"}: 2,
+	} {
+		if got := distance(words[0], words[1]); got != want {
+			t.Errorf("%v: got %d, want %d", words, got, want)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// Package pick tells which jobs people mean: by name, by state, by age.
+package pick
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/vicinity"
+)
+
+// Service is what is asked of a node.
+type Service interface {
+	Job(ctx context.Context, job string) (jobs.Status, error)
+	Summaries(ctx context.Context, all bool) ([]jobs.Summary, error)
+}
+
+// random is how many characters a job's ID has before the "@": with all of them
+// it wins over a name.
+const random = len("k7f3q")
+
+// Find returns a name that a node understands for the job that somebody means:
+// an ID is as it was; else, if one job that the node knows has that name, or
+// one of those that have not ended, it is the ID of that job. A name wins over
+// the beginning of an ID that is shorter than all of its random characters. What
+// nobody is called is returned as it was, for the node to say what is wrong.
+func Find(ctx context.Context, s Service, ref string) (string, error) {
+	if ref == "" || ref == "last" || len(ref) > random && ref[random] == '@' {
+		return ref, nil
+	}
+	if len(ref) >= random && jobs.ID(ref[:random]).At(anyNode).Valid() {
+		if st, err := s.Job(ctx, ref); err == nil {
+			return string(st.ID), nil
+		}
+	}
+	list, err := s.Summaries(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	list = Called(list, ref)
+	if active := Active(list); len(active) > 0 {
+		list = active
+	}
+	switch len(list) {
+	case 0:
+		return ref, nil
+	case 1:
+		return string(list[0].ID), nil
+	}
+	return "", fmt.Errorf("job %q is %w: %s: write the ID of one", ref, api.ErrAmbiguous, tell(list))
+}
+
+// anyNode makes a whole ID of random characters.
+var anyNode = vicinity.ID("z" + strings.Repeat("a", 26))
+
+// Called returns the jobs that have the name.
+func Called(list []jobs.Summary, name string) []jobs.Summary {
+	return only(list, func(st jobs.Summary) bool { return st.Name == name })
+}
+
+// Active returns the jobs that have not ended.
+func Active(list []jobs.Summary) []jobs.Summary {
+	return only(list, func(st jobs.Summary) bool { return !st.State.Final() })
+}
+
+// From returns the jobs that were submitted at the node.
+func From(list []jobs.Summary, origin vicinity.ID) []jobs.Summary {
+	return only(list, func(st jobs.Summary) bool { return st.Origin == origin })
+}
+
+func only(list []jobs.Summary, good func(jobs.Summary) bool) []jobs.Summary {
+	return slices.DeleteFunc(slices.Clone(list), func(st jobs.Summary) bool { return !good(st) })
+}
+
+// told is how many jobs an error names.
+const told = 8
+
+// tell lists jobs that have the same name.
+func tell(list []jobs.Summary) string {
+	ids := make([]jobs.ID, len(list))
+	for i, st := range list {
+		ids[i] = st.ID
+	}
+	text := fmt.Sprintf("%d jobs are called so:", len(list))
+	for i, id := range jobs.Distinct(ids)[:min(len(ids), told)] {
+		text += fmt.Sprintf(" %s (%s),", id, list[i].State)
+	}
+	text = strings.TrimSuffix(text, ",")
+	if more := len(list) - told; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,108 @@
+package search
+
+import (
+	"fmt"
+	"strings"
+
+	"zorilla/internal/units"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// able sums up what the nodes that have answered could ever do for the job.
+type able struct {
+	nodes   int // could run one of its workers at least
+	passing int // cannot now, for a reason that may pass without anybody's doing
+	most    most
+	stale   bool // one of those that most is of may be gone
+}
+
+// most is how much the largest nodes have.
+type most struct {
+	slots, gpus int
+	memory      int64
+}
+
+func (m most) with(o most) most {
+	return most{max(m.slots, o.slots), max(m.gpus, o.gpus), max(m.memory, o.memory)}
+}
+
+// permanent are reasons of declines that last as long as node and owner are as they are.
+var permanent = map[string]bool{
+	wire.ReasonSlots: true, wire.ReasonMemory: true, wire.ReasonGPUs: true, wire.ReasonWhere: true, wire.ReasonDenied: true,
+	wire.ReasonNetwork: true, wire.ReasonNetJob: true, wire.ReasonNoNet: true, wire.ReasonNoFence: true,
+}
+
+// capacityOf is what a node that answers so could do.
+func capacityOf(from vicinity.Member, a *wire.Answer) capacity {
+	return capacity{
+		workers: a.Capacity, most: most{from.Slots, from.GPUs, from.Memory},
+		passing: a.Capacity == 0 && !permanent[a.Reason] && !strings.HasPrefix(a.Reason, wire.ReasonMount),
+	}
+}
+
+// counted adds a node to what is summed up, or takes it away (by = -1).
+func (s *nodeAnswers) counted(c capacity, by int) {
+	s.roomFor += by * c.workers
+	if c.workers > 0 {
+		s.able.nodes += by
+	}
+	if c.passing {
+		s.able.passing += by
+	}
+	if by > 0 {
+		s.able.most = s.able.most.with(c.most)
+	}
+}
+
+// never tells why no member can run the job, as all of them and their owners are now, or
+// is "". To be busy, or about to leave, is no such reason.
+func never(s *Search, d *Demand) string {
+	spec := s.spec
+	if d.Wanted == 0 || s.able.passing > 0 || s.roomFor >= d.Least && s.able.nodes >= spec.Replicas {
+		return ""
+	}
+	members, has := s.Members(), s.largest()
+	switch {
+	case len(s.room) < members: // not all of them have answered
+		return ""
+	case spec.Memory > has.memory:
+		return fmt.Sprintf("no member has %s of memory, the largest has %s", units.Bytes(spec.Memory), units.Bytes(has.memory))
+	case spec.Slots > has.slots:
+		return fmt.Sprintf("no member has %s, the largest has %d", units.Count(spec.Slots, "slot", "slots"), has.slots)
+	case spec.GPUs > 0 && has.gpus == 0:
+		return "no member has a GPU"
+	case spec.GPUs > has.gpus:
+		return fmt.Sprintf("no member has %s, the largest has %d", units.Count(spec.GPUs, "GPU", "GPUs"), has.gpus)
+	case s.able.nodes == 0:
+		return "no member can run it"
+	case spec.Replicas > s.able.nodes && s.able.nodes == members:
+		return fmt.Sprintf("%d copies of a rank need %d nodes, %d are there", spec.Replicas, spec.Replicas, members)
+	case spec.Replicas > s.able.nodes:
+		return fmt.Sprintf("%d copies of a rank need %d nodes, %d of %d can run it", spec.Replicas, spec.Replicas, s.able.nodes, members)
+	}
+	return fmt.Sprintf("together they have room for %d, and there are no other members", s.roomFor)
+}
+
+// forgetNode counts on a node no more.
+func (s *nodeAnswers) forgetNode(id vicinity.ID) {
+	if c, ok := s.room[id]; ok {
+		s.counted(c, -1)
+		delete(s.room, id)
+		s.able.stale = true
+	}
+}
+
+// largest is how much the largest nodes have that are still there.
+func (s *nodeAnswers) largest() most {
+	if s.able.stale {
+		s.able.stale, s.able.most = false, most{}
+		for _, c := range s.room {
+			s.able.most = s.able.most.with(c.most)
+		}
+	}
+	return s.able.most
+}
+
+// Never reports whether no member can run the job, as all of them are now.
+func (w *Why) Never() bool { return w.never != "" }
