@@ -19,6 +19,9 @@ type Demand struct {
 	Nodes  []vicinity.ID // that the job has; only where the choice depends on them, see jobs.Spec.Grouped
 }
 
+// all is for how many workers nodes are asked.
+func (d *Demand) all() int { return min(d.Wanted+d.Behind, jobs.MaxRanks) }
+
 // Next is what a search wants to be done now, in this order, and what it waits
 // for then.
 type Next struct {

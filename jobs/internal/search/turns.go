@@ -21,28 +21,6 @@ const MaxTurn = time.Second
 // itself counts, and how many workers they get is given.
 func TakesTurns(spec *jobs.Spec) bool { return simple(spec) && spec.Rigid() }
 
-// all is for how many workers nodes are asked.
-func (d *Demand) all() int { return min(d.Wanted+d.Behind, jobs.MaxRanks) }
-
-// turn is whose turn it is.
-type turn struct {
-	Call   jobs.ID   // under which nodes are asked for all jobs that take turns; "" = the job's own
-	until  time.Time // the job does not look for workers before that, or its turn
-	passed bool      // who has answered was not asked by this job
-}
-
-// Await has the job not look for workers until its turn comes, or a time.
-func (t *turn) Await(until time.Time) { t.until = until }
-
-// Waits reports whether the job's turn to search has not come.
-func (t *turn) Waits() bool { return !t.until.IsZero() }
-
-// Begins begins the job's turn, under the name of a call; "" = its own.
-func (t *turn) Begins(call jobs.ID) { t.until, t.Call = time.Time{}, call }
-
-// AskedItself reports whether those who have answered know the job.
-func (t *turn) AskedItself() bool { return !t.passed && t.Call == "" }
-
 // EndTurn ends a turn, with the flood of the call, and lists what is left of the offers.
 func EndTurn(s *Search) []Returned {
 	s.Call, s.passed = "", true
