@@ -14,8 +14,9 @@
 // as text only; the page never parses HTML from data, and its content security
 // policy forbids it (trusted types).
 //
-//	GET /                   the node, its members, its jobs (?token=… signs in)
-//	GET /events             event "view": overview as JSON
+//	GET /                   the node, its members, its jobs (?token=… signs in; ?q=TEXT&state=S
+//	                        searches them, ?active=N&ended=N is a page of them)
+//	GET /events             event "view": overview as JSON, of the same jobs
 //	GET /jobs/ID            one job (ID as in api.Service)
 //	GET /jobs/ID/events     event "view": job as JSON; event "end" after the last one
 //	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N for one rank

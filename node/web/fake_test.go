@@ -109,15 +109,17 @@ func (f *fake) Nodes(context.Context) ([]api.NodeInfo, error) {
 
 func (f *fake) Survey(ctx context.Context) ([]api.NodeInfo, error) { return f.Nodes(ctx) }
 
-func (f *fake) Summaries(context.Context, bool) ([]jobs.Summary, error) {
+func (f *fake) Select(_ context.Context, q jobs.Selection) (d jobs.Selected, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var out []jobs.Summary
 	for _, id := range f.list {
 		st := f.copyLocked(f.jobs[id])
-		out = append(out, st.Summary())
+		d.Add(&q, st.Summary())
 	}
-	return out, f.broken
+	d.Sort()
+	d.Ended = d.Ended[min(q.Skip, len(d.Ended)):]
+	d.Ended = d.Ended[:min(q.Limit, len(d.Ended))]
+	return d, f.broken
 }
 
 func (f *fake) Queue(context.Context) ([]jobs.Waiting, error) {

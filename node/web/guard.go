@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// policy lets the page load its own files and talk to its own node, nothing
+// policy lets the page load its own files, talk to its own node and send forms to it, nothing
 // else; trusted types make the browser refuse every script that would parse
 // HTML from a string.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // guard lets requests through that may see the page.
 type guard struct {

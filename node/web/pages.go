@@ -35,13 +35,23 @@ func newPages(log zerolog.Logger) (*pages, error) {
 		return nil, fmt.Errorf("read assets: %w", err)
 	}
 	for _, name := range []string{"overview", "job", "message"} {
-		t, err := template.ParseFS(content, "content/templates/layout.html", "content/templates/"+name+".html")
+		t, err := template.New(name).Funcs(helpers).ParseFS(content, "content/templates/layout.html", "content/templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("parse templates: %w", err)
 		}
 		p.templates[name] = t
 	}
 	return p, nil
+}
+
+// helpers are what templates call: they make the argument of another template.
+var helpers = template.FuncMap{
+	"pager": func(path, label string, p pager) any {
+		return struct {
+			pager
+			Path, Label string
+		}{p, path, label}
+	},
 }
 
 // fingerprint names the content of all files, so that an open page notices

@@ -119,6 +119,7 @@ func (h *streams) overview(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		return
 	}
+	query := readQuery(r)
 	ctx, cancel := context.WithCancel(r.Context())
 	asked := make(chan struct{}, 1)
 	var survey sync.WaitGroup
@@ -127,7 +128,7 @@ func (h *streams) overview(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	for {
 		changed := h.service.Changes() // before the look, so that no change is missed
-		v, err := h.views.overview(ctx)
+		v, err := h.views.overview(ctx, query)
 		if err == nil {
 			timeless := v
 			timeless.Now = ""

@@ -10,12 +10,13 @@ import (
 	"zorilla/node/api"
 )
 
-// Service is the part of api.Service that the page looks at.
+// Service is what the page looks at: parts of api.Service, and Select, which finds jobs
+// among any number.
 type Service interface {
 	Node(ctx context.Context) (api.NodeInfo, error)
 	Nodes(ctx context.Context) ([]api.NodeInfo, error)
 	Survey(ctx context.Context) ([]api.NodeInfo, error)
-	Summaries(ctx context.Context, all bool) ([]jobs.Summary, error)
+	Select(ctx context.Context, q jobs.Selection) (jobs.Selected, error)
 	Job(ctx context.Context, job string) (jobs.Status, error)
 	Queue(ctx context.Context) ([]jobs.Waiting, error)
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)

@@ -75,7 +75,7 @@ func (h *Handler) ConnContext(ctx context.Context, c net.Conn) context.Context {
 }
 
 func (h *Handler) serveOverview(w http.ResponseWriter, r *http.Request) {
-	v, err := h.views.overview(r.Context())
+	v, err := h.views.overview(r.Context(), readQuery(r))
 	if err != nil {
 		h.pages.fail(w, err)
 		return

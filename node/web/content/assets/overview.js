@@ -1,3 +1,3 @@
 import { watch } from "./live.js";
 
-watch("/events");
+watch(`/events${location.search}`);
