@@ -157,8 +157,10 @@ func (b *browser) picture(name string) {
 	}
 }
 
-func serve(t *testing.T, f *fake) *httptest.Server {
-	srv := httptest.NewServer(newPage(t, f))
+func serve(t *testing.T, f *fake) *httptest.Server { return serveService(t, f) }
+
+func serveService(t *testing.T, s Service) *httptest.Server {
+	srv := httptest.NewServer(newPage(t, s))
 	t.Cleanup(func() {
 		srv.CloseClientConnections() // else Close waits for the event streams
 		srv.Close()

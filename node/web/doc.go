@@ -20,6 +20,7 @@
 //	GET /jobs/ID            one job (ID as in api.Service)
 //	GET /jobs/ID/events     event "view": job as JSON; event "end" after the last one
 //	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N for one rank
+//	GET /jobs/ID/files/RANK/PATH  an output file, always to be saved
 //	GET /assets/…           style sheet, scripts, icon
 //
 // Streams send at most five updates a second. A quiet one refreshes itself
@@ -28,6 +29,10 @@
 // sequences, other control characters and broken UTF-8 are taken out) and what
 // a browser cannot take fast enough is left out from the front, with a note: a
 // slow page never slows a job.
+//
+// Output files are sent as their origin keeps them, chunk by chunk and verified: one that
+// turns out to be damaged breaks off. Whatever they are called and hold, they come as an
+// attachment of no type. Values of a job's environment that look secret are not told.
 //
 // # The map
 //

@@ -210,9 +210,6 @@ func groupTones(nodes []api.NodeInfo) map[string]string {
 	return tones
 }
 
-// groupOf is the cluster of a node, or its site as long as no cluster is found.
-func groupOf(n api.NodeInfo) string { return cmp.Or(n.Cluster, n.Site) }
-
 func groupName(group string) string { return cmp.Or(label(group, nameLimit), "no site") }
 
 // halos are soft circles around the nodes of each cluster that has several.

@@ -16,6 +16,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
+	"zorilla/transfer"
 	"zorilla/vicinity"
 )
 
@@ -30,6 +31,7 @@ type fake struct {
 	queue   []jobs.Waiting
 	changed chan struct{}
 	broken  error // what every call returns
+	store   *transfer.MemStore
 }
 
 type fakeJob struct {
@@ -43,7 +45,7 @@ type fakeJob struct {
 var _ Service = (*fake)(nil)
 
 func newFake(nodes []api.NodeInfo) *fake {
-	return &fake{self: nodes[0], nodes: nodes, jobs: make(map[jobs.ID]*fakeJob), changed: make(chan struct{})}
+	return &fake{self: nodes[0], nodes: nodes, jobs: make(map[jobs.ID]*fakeJob), store: transfer.NewMemStore(1 << 30), changed: make(chan struct{})}
 }
 
 func (f *fake) change(do func()) {
@@ -108,6 +110,14 @@ func (f *fake) Nodes(context.Context) ([]api.NodeInfo, error) {
 }
 
 func (f *fake) Survey(ctx context.Context) ([]api.NodeInfo, error) { return f.Nodes(ctx) }
+
+func (f *fake) Chunk(_ context.Context, _ string, h transfer.Hash) ([]byte, error) {
+	data, err := f.store.Get(h, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", api.ErrNotFound, err)
+	}
+	return data, nil
+}
 
 func (f *fake) Select(_ context.Context, q jobs.Selection) (d jobs.Selected, err error) {
 	f.mu.Lock()

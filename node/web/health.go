@@ -33,6 +33,9 @@ type counterGroup struct {
 	Counters []tally `json:"counters"`
 }
 
+// maxCounters bounds what is counted.
+const maxCounters = 200
+
 // rateWindow is the time over which messages are averaged.
 const rateWindow = 10 * time.Second
 

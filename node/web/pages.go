@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -106,6 +107,9 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	w.Write(b) // an error means that the browser is gone
 }
+
+// writeLimit: a browser that takes nothing for so long is gone.
+const writeLimit = 20 * time.Second
 
 type message struct{ Title, Text, Command string }
 

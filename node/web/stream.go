@@ -22,7 +22,6 @@ const (
 	liveLook   = 2 * time.Second        // the same for a job that is not over
 	tryAgain   = 2 * time.Second        // after the service could not answer
 	askAgain   = 5 * time.Second        // the members for their load
-	writeLimit = 20 * time.Second       // a browser that takes nothing for so long is gone
 )
 
 // streams sends what changes to browsers.
@@ -60,7 +59,10 @@ func (h *streams) start(w http.ResponseWriter, r *http.Request) (s *stream, done
 	if r.Method == http.MethodGet {
 		s.write("retry: 1000\n\n")
 	}
-	return s, func() { <-h.open }
+	return s, func() {
+		_ = s.rc.SetWriteDeadline(time.Time{}) // the connection may have more to do
+		<-h.open
+	}
 }
 
 func (s *stream) write(text string) error {

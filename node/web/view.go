@@ -17,7 +17,6 @@ import (
 const (
 	maxNodeRows = 200
 	maxCells    = 32
-	maxCounters = 200
 )
 
 // overview is everything that the first page shows.

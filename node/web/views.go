@@ -8,6 +8,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/transfer"
 )
 
 // Service is what the page looks at: parts of api.Service, and Select, which finds jobs
@@ -23,6 +24,7 @@ type Service interface {
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
 	Output(ctx context.Context, job string, q api.OutputQuery, f func(jobs.Output) error) error
+	Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error)
 	Changes() <-chan struct{}
 }
 
@@ -33,6 +35,7 @@ type views struct {
 	build   string
 	atlas   atlas
 	meter   meter
+	trees   trees
 }
 
 // members asks for this node and all that it knows.
@@ -64,11 +67,4 @@ func nearestFirst(self api.NodeInfo, nodes []api.NodeInfo) []api.NodeInfo {
 		return cmp.Or(cmp.Compare(b2i(a.RTT <= 0), b2i(b.RTT <= 0)), cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID))
 	})
 	return sorted
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

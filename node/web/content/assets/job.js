@@ -1,3 +1,4 @@
+import { copies } from "./copy.js";
 import { watch } from "./live.js";
 import { showOutput } from "./output.js";
 import { showRipple } from "./ripple.js";
@@ -7,3 +8,4 @@ const failed = new URLSearchParams(location.search).get("failed");
 watch(`${job}/events${/^\d{1,7}$/.test(failed) ? `?failed=${failed}` : ""}`);
 showOutput(`${job}/output`);
 showRipple();
+copies();
