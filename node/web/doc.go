@@ -19,7 +19,8 @@
 //	GET /events             event "view": overview as JSON, of the same jobs
 //	GET /jobs/ID            one job (ID as in api.Service)
 //	GET /jobs/ID/events     event "view": job as JSON; event "end" after the last one
-//	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N for one rank
+//	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N&stream=stderr for some of it
+//	GET /jobs/ID/log        its output so far, to be saved; ?rank=N&stream=stderr
 //	GET /jobs/ID/files/RANK/PATH  an output file, always to be saved
 //	GET /assets/…           style sheet, scripts, icon
 //

@@ -232,13 +232,10 @@ func (d *downloads) find(ctx context.Context, id, rank, name string) (transfer.E
 // serve sends one file, always as something to be saved: no browser shows it or runs what
 // is in it.
 func (d *downloads) serve(w http.ResponseWriter, r *http.Request) {
-	select {
-	case d.open <- struct{}{}:
-		defer func() { <-d.open }()
-	default:
-		http.Error(w, fmt.Sprintf("%d files are being sent already: try again later", maxDownloads), http.StatusServiceUnavailable)
+	if !d.enter(w) {
 		return
 	}
+	defer d.leave()
 	e, get, err := d.find(r.Context(), r.PathValue("id"), r.PathValue("rank"), r.PathValue("path"))
 	if errors.Is(err, errNoFile) {
 		d.pages.message(w, http.StatusNotFound, "No such file", "The job has no output file of that name, or it is not kept any more.")
@@ -269,6 +266,71 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
+
+// log sends what ranks have written so far, as it is.
+func (d *downloads) log(w http.ResponseWriter, r *http.Request) {
+	want, err := readOutputQuery(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	id := r.PathValue("id")
+	if !plausible(id) {
+		d.pages.fail(w, api.ErrNotFound)
+		return
+	}
+	if !d.enter(w) {
+		return
+	}
+	defer d.leave()
+	st, err := d.service.Job(r.Context(), id)
+	if err == nil {
+		err = st.Gone()
+	}
+	if err != nil {
+		d.pages.fail(w, err)
+		return
+	}
+	name := string(st.ID[:min(len(st.ID), 5)])
+	if want.rank >= 0 {
+		name += fmt.Sprintf("-%d", want.rank)
+	}
+	if !want.both {
+		name += "-" + r.URL.Query().Get("stream")
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Disposition", disposition(name+".log"))
+	if r.Method == http.MethodHead {
+		return
+	}
+	rc := http.NewResponseController(w)
+	defer rc.SetWriteDeadline(time.Time{}) // the connection may have more to do
+	err = d.service.Output(r.Context(), id, api.OutputQuery{Rank: want.rank}, func(o jobs.Output) error {
+		if !want.has(o.Stream) {
+			return nil
+		}
+		_ = rc.SetWriteDeadline(time.Now().Add(writeLimit))
+		_, err := w.Write(o.Data)
+		return err
+	})
+	if err != nil {
+		d.pages.log.Debug().Err(err).Msg("page: output cannot be sent")
+		panic(http.ErrAbortHandler) // else the browser took what it has for all
+	}
+}
+
+// enter takes a place, or says that there is none.
+func (d *downloads) enter(w http.ResponseWriter) bool {
+	select {
+	case d.open <- struct{}{}:
+		return true
+	default:
+		http.Error(w, fmt.Sprintf("%d files are being sent already: try again later", maxDownloads), http.StatusServiceUnavailable)
+		return false
+	}
+}
+
+func (d *downloads) leave() { <-d.open }
 
 // disposition names the file that a browser saves.
 func disposition(name string) string {

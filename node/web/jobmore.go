@@ -20,6 +20,7 @@ const (
 
 // jobMore is what a job's page tells on demand: what to type, its files, what it was given.
 type jobMore struct {
+	Log      string     `json:"-"` // where its output can be saved from
 	Commands []typed    `json:"commands"`
 	Outputs  filesView  `json:"outputs"`
 	Inputs   filesView  `json:"inputs"`
@@ -42,7 +43,7 @@ type variable struct {
 }
 
 func (s *views) more(ctx context.Context, st *jobs.Status) jobMore {
-	m := jobMore{Commands: commands(st), Outputs: s.outputs(ctx, st), Inputs: s.inputs(ctx, st), Limits: limits(&st.Spec)}
+	m := jobMore{Log: "/jobs/" + label(string(st.ID), 64) + "/log", Commands: commands(st), Outputs: s.outputs(ctx, st), Inputs: s.inputs(ctx, st), Limits: limits(&st.Spec)}
 	m.Env = environment(st.Spec.Env)
 	m.EnvSum = "Environment: " + plural(len(st.Spec.Env), "variable", "variables")
 	return m

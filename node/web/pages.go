@@ -16,6 +16,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"zorilla/jobs"
+	"zorilla/jobs/process"
 	"zorilla/node/api"
 )
 
@@ -120,6 +122,8 @@ func (s *pages) message(w http.ResponseWriter, code int, title, text string) {
 // fail shows a page for an error of the service.
 func (s *pages) fail(w http.ResponseWriter, err error) {
 	switch {
+	case errors.Is(err, jobs.ErrForgotten):
+		s.message(w, http.StatusNotFound, "Not kept any more", "The results of this job were forgotten: how it ended is on its page.")
 	case errors.Is(err, api.ErrNotFound):
 		s.message(w, http.StatusNotFound, "No such job", "This node knows no job of that name. It may have been forgotten, or it belongs to another node.")
 	case errors.Is(err, api.ErrAmbiguous), errors.Is(err, api.ErrInvalid):
@@ -129,6 +133,38 @@ func (s *pages) fail(w http.ResponseWriter, err error) {
 		s.message(w, http.StatusServiceUnavailable, "Not now", "The node cannot answer at the moment. Reload the page in a few seconds.")
 	}
 }
+
+// outputQuery is which output of a job somebody wants.
+type outputQuery struct {
+	rank   int            // -1 = all
+	stream process.Stream // if one
+	both   bool
+}
+
+func readOutputQuery(r *http.Request) (q outputQuery, err error) {
+	form := r.URL.Query()
+	q.rank = -1
+	if rank := form.Get("rank"); rank != "" {
+		n, err := strconv.Atoi(rank)
+		if err != nil || n < 0 || n > jobs.MaxTaskID {
+			return q, errors.New("rank: want a number from 0")
+		}
+		q.rank = n
+	}
+	switch form.Get("stream") {
+	case "":
+		q.both = true
+	case "stdout":
+		q.stream = process.Stdout
+	case "stderr":
+		q.stream = process.Stderr
+	default:
+		return q, errors.New("stream: want stdout or stderr")
+	}
+	return q, nil
+}
+
+func (q *outputQuery) has(s process.Stream) bool { return q.both || s == q.stream }
 
 // plausible keeps what cannot name a job away from the service.
 func plausible(id string) bool {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -243,14 +242,11 @@ type batch struct {
 }
 
 func (h *streams) output(w http.ResponseWriter, r *http.Request) {
-	id, rank := r.PathValue("id"), -1
-	if q := r.URL.Query().Get("rank"); q != "" {
-		n, err := strconv.Atoi(q)
-		if err != nil || n < 0 || n > jobs.MaxTaskID {
-			http.Error(w, "rank: want a number from 0", http.StatusBadRequest)
-			return
-		}
-		rank = n
+	id := r.PathValue("id")
+	want, err := readOutputQuery(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
 	}
 	if !plausible(id) {
 		h.pages.fail(w, api.ErrNotFound)
@@ -261,7 +257,7 @@ func (h *streams) output(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	if r.Method != http.MethodGet || s.send("start", rank) != nil {
+	if r.Method != http.MethodGet || s.send("start", want.rank) != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -269,8 +265,10 @@ func (h *streams) output(w http.ResponseWriter, r *http.Request) {
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		c := newCleaner()
-		t.end(h.service.Output(ctx, id, api.OutputQuery{Rank: rank, Follow: true}, func(o jobs.Output) error {
-			t.add(c.clean(o))
+		t.end(h.service.Output(ctx, id, api.OutputQuery{Rank: want.rank, Follow: true}, func(o jobs.Output) error {
+			if want.has(o.Stream) {
+				t.add(c.clean(o))
+			}
 			return ctx.Err()
 		}))
 	})

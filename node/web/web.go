@@ -58,6 +58,7 @@ func New(cfg Config) (*Handler, error) {
 	mux.HandleFunc("/jobs/{id}/events", h.streams.job)
 	mux.HandleFunc("/jobs/{id}/output", h.streams.output)
 	files := &downloads{service: cfg.Service, pages: p, open: make(chan struct{}, maxDownloads)}
+	mux.HandleFunc("/jobs/{id}/log", files.log)
 	mux.HandleFunc("/jobs/{id}/files/{rank}/{path...}", files.serve)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		p.message(w, http.StatusNotFound, "Nothing here", "This address names no page of this node.")

@@ -6,6 +6,6 @@ import { showRipple } from "./ripple.js";
 const job = location.pathname.replace(/\/$/, "");
 const failed = new URLSearchParams(location.search).get("failed");
 watch(`${job}/events${/^\d{1,7}$/.test(failed) ? `?failed=${failed}` : ""}`);
-showOutput(`${job}/output`);
+showOutput(job);
 showRipple();
 copies();
