@@ -9,6 +9,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/node/usage"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -127,6 +128,8 @@ type NodeInfo struct {
 	State string    `json:"state,omitempty"` // "draining", "paused" (by its owner) or "broken": it takes no new workers; "" = it does
 	Why   string    `json:"why,omitempty"`   // of "broken": what keeps it from starting workers
 	Links []Link    `json:"links,omitempty"`
+	// Lately is how its slots were used in the last hour; nil = not known.
+	Lately *usage.Lately `json:"lately,omitempty"`
 
 	// Of the node itself only:
 	Started  time.Time `json:"started,omitzero"`

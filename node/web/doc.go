@@ -17,6 +17,8 @@
 //	GET /                   the node, its members, its jobs (?token=… signs in; ?q=TEXT&state=S
 //	                        searches them, ?active=N&ended=N is a page of them)
 //	GET /events             event "view": overview as JSON, of the same jobs
+//	GET /nodes/ID           one member
+//	GET /nodes/ID/events    event "view": node as JSON
 //	GET /jobs/ID            one job (ID as in api.Service)
 //	GET /jobs/ID/events     event "view": job as JSON; event "end" after the last one
 //	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N&stream=stderr for some of it
@@ -30,6 +32,9 @@
 // sequences, other control characters and broken UTF-8 are taken out) and what
 // a browser cannot take fast enough is left out from the front, with a note: a
 // slow page never slows a job.
+//
+// How busy members are comes with what they tell when they are asked, with the last hour as
+// they remember it (package usage); network.go adds that up and draws it.
 //
 // Output files are sent as their origin keeps them, chunk by chunk and verified: one that
 // turns out to be damaged breaks off. Whatever they are called and hold, they come as an

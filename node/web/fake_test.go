@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
+	"zorilla/node/usage"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -295,13 +297,17 @@ func network(n int) []api.NodeInfo {
 		}
 		if i > 0 && i <= 64 {
 			v.Told, v.Busy = time.Now(), (i*7%9)*v.Slots/8
+			v.Lately = lately(i)
+		}
+		if i == 7 {
+			v.State = "draining"
 		}
 		for _, x := range site.place {
 			v.Position = append(v.Position, x+rnd.NormFloat64()*.35)
 		}
 		if i == 0 {
 			v.Self, v.Started, v.Release, v.Busy = true, time.Now().Add(-3*time.Hour-12*time.Minute), "0.1.0", 3
-			v.Traffic = traffic(n)
+			v.Traffic, v.Lately = traffic(n), lately(0)
 		} else {
 			sum := 0.05
 			for d, x := range v.Position {
@@ -330,6 +336,19 @@ func network(n int) []api.NodeInfo {
 		}
 	}
 	return out
+}
+
+// lately is how the ith node was used.
+func lately(i int) *usage.Lately {
+	l := &usage.Lately{Load: 1.5, Free: 9 << 30}
+	for m := range usage.Minutes - i%20 {
+		busy := byte(80 + 60*math.Sin(float64(m+3*i)/7) + float64(m*i*7%40))
+		l.Busy, l.Shut = append(l.Busy, busy), append(l.Shut, 0)
+		if i == 7 && m > 30 {
+			l.Shut[m] = 200 - busy
+		}
+	}
+	return l
 }
 
 // traffic is what a node of a network of n has counted.

@@ -6,8 +6,11 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
+
+	"zorilla/internal/lobby"
 )
 
 // policy lets the page load its own files, talk to its own node and send forms to it, nothing
@@ -143,4 +146,46 @@ func (g *guard) wantToken(w http.ResponseWriter) {
 		Text:    "This page shows itself to the owner of the node only. Run this on the node’s machine and open the address that it prints:",
 		Command: "zorilla web",
 	}})
+}
+
+// maxGuests bounds the connections of whoever has not shown the cookie: a
+// browser opens six. The oldest has to go if there are more.
+const maxGuests = 64
+
+// guestKey marks the connection of a request.
+type guestKey struct{}
+
+// known says that the connection of a request belongs to the owner.
+func known(r *http.Request) {
+	if c, ok := r.Context().Value(guestKey{}).(*guestConn); ok {
+		c.guest.Leave()
+	}
+}
+
+type guestListener struct {
+	net.Listener
+	guests *lobby.Lobby
+}
+
+// Accept implements net.Listener.
+func (l guestListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	// Everybody comes from one machine: a count for each address tells nothing.
+	g := &guestConn{Conn: c}
+	g.guest = l.guests.Enter(netip.Addr{}, func() { c.Close() })
+	return g, nil
+}
+
+type guestConn struct {
+	net.Conn
+	guest *lobby.Guest
+}
+
+// Close implements net.Conn.
+func (c *guestConn) Close() error {
+	c.guest.Leave()
+	return c.Conn.Close()
 }

@@ -86,6 +86,7 @@ type workerRow struct {
 	Href    string `json:"href"`
 	Pick    string `json:"pick"` // the rank whose output is shown; "" = all
 	Node    string `json:"node"`
+	At      string `json:"at"` // the node's page
 	Short   string `json:"short"`
 	RTT     string `json:"rtt"`
 	Far     int    `json:"far"`
@@ -302,6 +303,9 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 		Key: key, Rank: name, Href: "?rank=" + rank, Pick: rank, Node: cmp.Or(label(w.Name, nameLimit), w.Node.Short(), "–"), Short: label(w.Node.Short(), 5),
 		RTT: latency(time.Duration(w.RTT)), Far: far(time.Duration(w.RTT)), State: label(string(w.State), 20), Tone: "cancelled",
 		Out: units.Bytes(w.Stdout), Err: units.Bytes(w.Stderr),
+	}
+	if w.Node.Valid() {
+		v.At = "/nodes/" + string(w.Node)
 	}
 	switch w.State {
 	case jobs.WorkerWanted, jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning, jobs.WorkerLost:

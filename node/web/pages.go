@@ -37,7 +37,7 @@ func newPages(log zerolog.Logger) (*pages, error) {
 	if p.build, err = fingerprint(content); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
 	}
-	for _, name := range []string{"overview", "job", "message"} {
+	for _, name := range []string{"overview", "job", "node", "message"} {
 		t, err := template.New(name).Funcs(helpers).ParseFS(content, "content/templates/layout.html", "content/templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("parse templates: %w", err)
@@ -54,6 +54,12 @@ var helpers = template.FuncMap{
 			pager
 			Path, Label string
 		}{p, path, label}
+	},
+	"chart": func(path string, c chartView) any {
+		return struct {
+			chartView
+			Path string
+		}{c, path}
 	},
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,6 +113,41 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 func (h *streams) overview(w http.ResponseWriter, r *http.Request) {
+	query := readQuery(r)
+	h.live(w, r, func(ctx context.Context) (v, timeless any, err error) {
+		now, err := h.views.overview(ctx, query)
+		then := now
+		then.Now = ""
+		return now, then, err
+	})
+}
+
+// node keeps the page of one member as it is; of one that has left it tells that, with what
+// was known last.
+func (h *streams) node(w http.ResponseWriter, r *http.Request) {
+	last, err := h.views.nodeOf(r)
+	if err == nil && last == nil {
+		h.pages.message(w, http.StatusNotFound, "No such node", "No member has this ID now. It may have left.")
+		return
+	}
+	h.live(w, r, func(ctx context.Context) (v, timeless any, err error) {
+		now, err := h.views.nodeOf(r.WithContext(ctx))
+		switch {
+		case now != nil:
+			last = now
+		case last == nil || err != nil:
+			return nil, nil, cmp.Or(err, api.ErrUnavailable)
+		default:
+			last.Gone = true
+		}
+		then := *last
+		then.Now = ""
+		return last, then, nil
+	})
+}
+
+// live sends what look sees whenever something has changed.
+func (h *streams) live(w http.ResponseWriter, r *http.Request, look func(context.Context) (v, timeless any, err error)) {
 	s, done := h.start(w, r)
 	if s == nil {
 		return
@@ -120,7 +156,6 @@ func (h *streams) overview(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		return
 	}
-	query := readQuery(r)
 	ctx, cancel := context.WithCancel(r.Context())
 	asked := make(chan struct{}, 1)
 	var survey sync.WaitGroup
@@ -129,10 +164,8 @@ func (h *streams) overview(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	for {
 		changed := h.service.Changes() // before the look, so that no change is missed
-		v, err := h.views.overview(ctx, query)
+		v, timeless, err := look(ctx)
 		if err == nil {
-			timeless := v
-			timeless.Now = ""
 			err = s.view(v, timeless)
 		} else {
 			err = s.beat()

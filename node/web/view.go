@@ -21,17 +21,18 @@ const (
 
 // overview is everything that the first page shows.
 type overview struct {
-	Build     string     `json:"build"`
-	Now       string     `json:"now"`
-	Self      selfView   `json:"self"`
-	Nodes     []nodeRow  `json:"nodes"`
-	NodeNote  string     `json:"nodeNote"`
-	Alone     bool       `json:"alone"`
-	Map       mapView    `json:"map"`
-	Jobs      jobsView   `json:"jobs"`
-	Queue     []queueRow `json:"queue"`
-	QueueNote string     `json:"queueNote"`
-	Health    healthView `json:"health"`
+	Build     string      `json:"build"`
+	Now       string      `json:"now"`
+	Self      selfView    `json:"self"`
+	Nodes     []nodeRow   `json:"nodes"`
+	NodeNote  string      `json:"nodeNote"`
+	Alone     bool        `json:"alone"`
+	Map       mapView     `json:"map"`
+	Jobs      jobsView    `json:"jobs"`
+	Queue     []queueRow  `json:"queue"`
+	QueueNote string      `json:"queueNote"`
+	Health    healthView  `json:"health"`
+	Network   networkView `json:"network"`
 }
 
 type selfView struct {
@@ -61,6 +62,7 @@ type cell struct {
 
 type nodeRow struct {
 	Key   string `json:"key"`
+	Href  string `json:"href"`
 	Name  string `json:"name"`
 	Short string `json:"short"`
 	Site  string `json:"site"`
@@ -93,7 +95,7 @@ func (s *views) overview(ctx context.Context, q listQuery) (overview, error) {
 	tones := groupTones(nodes)
 	v := overview{
 		Build: s.build, Now: iso(now), Self: describe(self, nodes, now), Health: describeHealth(&s.meter, self, len(nodes), now),
-		Map: drawMap(nodes, tones, s.atlas.place(nodes, now)), Jobs: describeJobs(&list, q, now),
+		Map: drawMap(nodes, tones, s.atlas.place(nodes, now)), Jobs: describeJobs(&list, q, now), Network: together(nodes),
 	}
 	v.Alone = len(nodes) < 2
 	for _, n := range nodes[:min(len(nodes), maxNodeRows)] {
@@ -115,18 +117,7 @@ func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
 		Release: cmp.Or(label(n.Release, nameLimit), "unreleased"), Up: between(n.Started, time.Time{}, now),
 		Busy: strconv.Itoa(n.Busy), Slots: strconv.Itoa(n.Slots), Members: count(int64(len(nodes))), Nearest: "–",
 	}
-	cells := min(n.Slots, maxCells)
-	busy := 0
-	if n.Slots > 0 {
-		busy = int(math.Ceil(float64(min(n.Busy, n.Slots)*cells) / float64(n.Slots)))
-	}
-	for i := range cells {
-		c := cell{Key: strconv.Itoa(i), Tone: "free"}
-		if i < busy {
-			c.Tone = "busy"
-		}
-		v.Cells = append(v.Cells, c)
-	}
+	v.Cells = cells(n)
 	sites, slots, near, distant := make(map[string]bool), 0, 0, 0
 	for _, m := range nodes {
 		sites[groupOf(m)] = true
@@ -153,9 +144,25 @@ func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
 	return v
 }
 
+// cells pictures the slots of a node.
+func cells(n api.NodeInfo) (list []cell) {
+	most, busy := min(n.Slots, maxCells), 0
+	if n.Slots > 0 {
+		busy = int(math.Ceil(float64(min(n.Busy, n.Slots)*most) / float64(n.Slots)))
+	}
+	for i := range most {
+		c := cell{Key: strconv.Itoa(i), Tone: "free"}
+		if i < busy {
+			c.Tone = "busy"
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
 func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
 	v := nodeRow{
-		Key: string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[groupOf(n)],
+		Key: string(n.ID), Href: "/nodes/" + string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[groupOf(n)],
 		RTT: latency(time.Duration(n.RTT)), Far: far(time.Duration(n.RTT)), Speed: speed(n.Bandwidth.To),
 		Slots: strconv.Itoa(n.Slots), Load: load(n),
 		Title: fmt.Sprintf("%s · %s · %s memory · %s", n.ID, label(n.Platform, nameLimit), units.Bytes(n.Memory), busy(n)),

@@ -54,6 +54,8 @@ func New(cfg Config) (*Handler, error) {
 	mux.HandleFunc("/assets/{name}", serveAsset)
 	mux.HandleFunc("/{$}", h.serveOverview)
 	mux.HandleFunc("/events", h.streams.overview)
+	mux.HandleFunc("/nodes/{id}", h.serveNode)
+	mux.HandleFunc("/nodes/{id}/events", h.streams.node)
 	mux.HandleFunc("/jobs/{id}", h.serveJob)
 	mux.HandleFunc("/jobs/{id}/events", h.streams.job)
 	mux.HandleFunc("/jobs/{id}/output", h.streams.output)

@@ -1,0 +1,3 @@
+import { watch } from "./live.js";
+
+watch(`${location.pathname.replace(/\/$/, "")}/events`);
