@@ -211,8 +211,8 @@ func pageURL(l net.Listener, token string) string {
 }
 
 // servePage serves the page to who has the token.
-func servePage(g *group, l net.Listener, token string, svc web.Service, log zerolog.Logger) error {
-	page, err := web.New(web.Config{Service: svc, Token: token, Log: log})
+func servePage(g *group, l net.Listener, token string, svc web.Service, owner web.Owner, log zerolog.Logger) error {
+	page, err := web.New(web.Config{Service: svc, Owner: owner, Token: token, Log: log})
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}

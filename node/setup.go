@@ -21,6 +21,7 @@ import (
 	"zorilla/jobs/process"
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
+	"zorilla/node/web"
 	"zorilla/transfer"
 	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
@@ -245,8 +246,8 @@ func (n *Node) serveClients(g *group, page net.Listener) error {
 		if err != nil {
 			return fmt.Errorf("page: %w", err)
 		}
-		n.service.webURL = pageURL(page, token)
-		if err := servePage(g, page, token, n.service, n.log); err != nil {
+		n.service.webURL, n.service.lookURL = pageURL(page, token), pageURL(page, web.ReadOnly(token))
+		if err := servePage(g, page, token, n.service, n.service, n.log); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func welcome(ctx context.Context, con *console, s api.Service, tokens bool) {
 	default:
 		fmt.Fprintln(con.stdout, "join   'zorilla invite' prints the token for other machines")
 	}
-	switch url, err := s.Web(ctx); {
+	switch url, err := s.Web(ctx, false); {
 	case errors.Is(err, api.ErrUnavailable): // as its owner wants it
 	case err != nil:
 		con.say("no page: %v", err)

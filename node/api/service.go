@@ -105,8 +105,9 @@ type Service interface {
 
 	// Invite returns the token that lets another machine join.
 	Invite(ctx context.Context) (string, error)
-	// Web returns the address of the node's page, with its access token.
-	Web(ctx context.Context) (string, error)
+	// Web returns the address of the node's page, with its access token, or
+	// with one that only shows and cannot act.
+	Web(ctx context.Context, readOnly bool) (string, error)
 	// Changes returns a channel that is closed at the next change of
 	// anything that Node, Nodes, Jobs or Job would tell.
 	Changes() <-chan struct{}

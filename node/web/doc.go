@@ -1,7 +1,7 @@
 // Package web is the status page of a node: what the node is, whom it knows
 // and how far they are, its jobs, and for one job its workers, its floods, why
-// it waits and its output as it comes. It only looks: no request changes
-// anything.
+// it waits and its output as it comes. Who opened it with the
+// owner's token may end jobs, submit them again, and pause or drain the node.
 //
 // # How a page lives
 //
@@ -24,6 +24,7 @@
 //	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N&stream=stderr for some of it
 //	GET /jobs/ID/log        its output so far, to be saved; ?rank=N&stream=stderr
 //	GET /jobs/ID/files/RANK/PATH  an output file, always to be saved
+//	POST /jobs/ID/cancel, rerun, rerun-failed; /node/pause, resume, drain, undrain
 //	GET /assets/…           style sheet, scripts, icon
 //
 // Streams send at most five updates a second. A quiet one refreshes itself
@@ -57,6 +58,12 @@
 // origin, and must carry the token of Config: once as /?token=…, which sets a
 // cookie, then as that cookie. Assets need no token; they are the same in every
 // node.
+//
+// There are two tokens: the owner's, and one made of it that only shows (ReadOnly). What
+// changes something (act.go) comes with POST, and needs more than the cookie, which browsers
+// send to every port of a host: the key of a session, handed out once with the owner's token
+// and kept by the page's scripts in the storage of their origin. No form of another page can
+// send it, none of another port can read it, and readers have none.
 //
 // # Concurrency
 //

@@ -34,6 +34,7 @@ type fake struct {
 	changed chan struct{}
 	broken  error // what every call returns
 	store   *transfer.MemStore
+	acts    []string // what was changed
 }
 
 type fakeJob struct {
@@ -200,14 +201,14 @@ func (f *fake) Tasks(_ context.Context, name string, q jobs.TaskQuery) (page job
 		if q.Failed && j.codes[place] <= 0 {
 			continue
 		}
-		if len(page.Tasks) == q.Limit {
+		if q.Limit > 0 && len(page.Tasks) == q.Limit {
 			page.Next = place
 			break
 		}
 		page.Tasks = append(page.Tasks, jobs.TaskStatus{ID: place + 1, Done: true, Code: int(j.codes[place]), Tries: 1, Node: nodeID(1), Took: codec.Duration(time.Second)})
 	}
 	picture := []byte(strings.Repeat(string(jobs.CellDone), min(q.Cells, len(j.codes))))
-	for place, code := range j.codes {
+	for place, code := range j.codes[:len(j.codes)*min(len(picture), 1)] {
 		switch cell := place * len(picture) / len(j.codes); {
 		case code > 0:
 			picture[cell] = jobs.CellFailed
@@ -405,7 +406,8 @@ const testToken = "0123456789abcdef0123456789"
 
 func newPage(t *testing.T, s Service) *Handler {
 	t.Helper()
-	h, err := New(Config{Service: s, Token: testToken})
+	owner, _ := s.(Owner)
+	h, err := New(Config{Service: s, Owner: owner, Token: testToken})
 	if err != nil {
 		t.Fatal(err)
 	}

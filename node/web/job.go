@@ -208,7 +208,7 @@ func facts(st *jobs.Status) []counter {
 		list = append(list, counter{"Program", "MPI"})
 	}
 	if len(s.Mounts) > 0 {
-		list = append(list, counter{"Asks for", strings.Join(s.Mounts, ", ")})
+		list = append(list, counter{"Asks for", label(strings.Join(s.Mounts, ", "), textLimit)})
 	}
 	if st.Worst != nil {
 		list = append(list, counter{"Worst pair", st.Worst.String()})

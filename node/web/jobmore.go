@@ -20,13 +20,15 @@ const (
 
 // jobMore is what a job's page tells on demand: what to type, its files, what it was given.
 type jobMore struct {
-	Log      string     `json:"-"` // where its output can be saved from
-	Commands []typed    `json:"commands"`
-	Outputs  filesView  `json:"outputs"`
-	Inputs   filesView  `json:"inputs"`
-	Limits   []counter  `json:"limits"`
-	Env      []variable `json:"env"`
-	EnvSum   string     `json:"envSum"`
+	Log         string     `json:"-"` // where its output can be saved from
+	Commands    []typed    `json:"commands"`
+	Outputs     filesView  `json:"outputs"`
+	Inputs      filesView  `json:"inputs"`
+	Limits      []counter  `json:"limits"`
+	Env         []variable `json:"env"`
+	Again       bool       `json:"again"` // it can be submitted again
+	AgainFailed bool       `json:"againFailed"`
+	EnvSum      string     `json:"envSum"`
 }
 
 // typed is a command to copy.
@@ -44,6 +46,8 @@ type variable struct {
 
 func (s *views) more(ctx context.Context, st *jobs.Status) jobMore {
 	m := jobMore{Log: "/jobs/" + label(string(st.ID), 64) + "/log", Commands: commands(st), Outputs: s.outputs(ctx, st), Inputs: s.inputs(ctx, st), Limits: limits(&st.Spec)}
+	m.Again = st.State.Final() && st.Forgotten.IsZero()
+	m.AgainFailed = m.Again && st.Array != nil && st.Array.Failed > 0
 	m.Env = environment(st.Spec.Env)
 	m.EnvSum = "Environment: " + plural(len(st.Spec.Env), "variable", "variables")
 	return m

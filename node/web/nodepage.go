@@ -182,7 +182,7 @@ func (h *Handler) serveNode(w http.ResponseWriter, r *http.Request) {
 	case v == nil:
 		h.pages.message(w, http.StatusNotFound, "No such node", "No member has this ID now. It may have left.")
 	default:
-		h.pages.render(w, http.StatusOK, "node", page{Title: v.Name, Script: "node.js", View: v, Blank: blankNode})
+		h.pages.render(w, http.StatusOK, "node", page{May: mayAct(r), Title: v.Name, Script: "node.js", View: v, Blank: blankNode})
 	}
 }
 

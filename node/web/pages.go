@@ -83,6 +83,7 @@ type page struct {
 	Title  string
 	Build  string
 	Script string // module in /assets that keeps the page alive, or ""
+	May    bool   // act
 	View   any
 	Blank  any // the parts of View for the prototypes of rows
 }

@@ -36,6 +36,10 @@ type overview struct {
 }
 
 type selfView struct {
+	State      string `json:"state"` // "" = it takes work
+	Takes      bool   `json:"takes"`
+	Paused     bool   `json:"paused"`
+	Drains     bool   `json:"drains"`
 	Name       string `json:"name"`
 	ID         string `json:"id"`
 	Short      string `json:"short"`
@@ -116,6 +120,7 @@ func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
 		Name: nodeName(n), ID: string(n.ID), Short: n.ID.Short(), Site: siteName(n.Site), Platform: label(n.Platform, nameLimit),
 		Release: cmp.Or(label(n.Release, nameLimit), "unreleased"), Up: between(n.Started, time.Time{}, now),
 		Busy: strconv.Itoa(n.Busy), Slots: strconv.Itoa(n.Slots), Members: count(int64(len(nodes))), Nearest: "–",
+		State: label(n.State, 20), Takes: n.State == "", Paused: n.State == "paused", Drains: n.State == "draining",
 	}
 	v.Cells = cells(n)
 	sites, slots, near, distant := make(map[string]bool), 0, 0, 0

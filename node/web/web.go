@@ -15,9 +15,12 @@ import (
 // Config is what a page needs.
 type Config struct {
 	Service Service
+	// Owner makes changes; nil = the page only shows.
+	Owner Owner
 
 	// Token lets a browser in; whoever knows it sees everything the page
-	// shows. At least 16 characters, random.
+	// shows, and may act as the owner. At least 16 characters, random. The one
+	// that ReadOnly makes of it lets in who may only look.
 	Token string
 
 	// Hosts are further values of the Host header ("name:port") under which
@@ -65,7 +68,11 @@ func New(cfg Config) (*Handler, error) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		p.message(w, http.StatusNotFound, "Nothing here", "This address names no page of this node.")
 	})
-	h.guard = &guard{token: cfg.Token, hosts: cfg.Hosts, pages: p, guarded: mux}
+	h.guard = &guard{token: cfg.Token, reader: ReadOnly(cfg.Token), hosts: cfg.Hosts, pages: p, guarded: mux}
+	if cfg.Owner != nil {
+		a := &actions{service: cfg.Service, owner: cfg.Owner}
+		h.guard.acts = a.handler()
+	}
 	return h, nil
 }
 
@@ -85,7 +92,7 @@ func (h *Handler) serveOverview(w http.ResponseWriter, r *http.Request) {
 		h.pages.fail(w, err)
 		return
 	}
-	h.pages.render(w, http.StatusOK, "overview", page{Title: v.Self.Name, Script: "overview.js", View: v, Blank: blankOverview})
+	h.pages.render(w, http.StatusOK, "overview", page{May: mayAct(r), Title: v.Self.Name, Script: "overview.js", View: v, Blank: blankOverview})
 }
 
 func (h *Handler) serveJob(w http.ResponseWriter, r *http.Request) {
@@ -100,5 +107,5 @@ func (h *Handler) serveJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := h.views.job(r.Context(), st, failedFrom(r))
-	h.pages.render(w, http.StatusOK, "job", page{Title: v.ID + " " + v.Title, Script: "job.js", View: v, Blank: blankJob})
+	h.pages.render(w, http.StatusOK, "job", page{May: mayAct(r), Title: v.ID + " " + v.Title, Script: "job.js", View: v, Blank: blankJob})
 }

@@ -13,6 +13,8 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
+	"zorilla/transfer"
+	"zorilla/vicinity"
 )
 
 // ask sends one request to srv, signed in unless head holds a Cookie line.
@@ -50,8 +52,8 @@ func port(srv *httptest.Server) string { return srv.URL[strings.LastIndex(srv.UR
 func signedIn(t *testing.T, srv *httptest.Server) *http.Cookie {
 	t.Helper()
 	res, _ := ask(t, srv, "GET", "/?token="+testToken, map[string]string{"Cookie": "none=1"})
-	if len(res.Cookies()) != 1 {
-		t.Fatalf("the token gave cookies %v, want one", res.Cookies())
+	if len(res.Cookies()) != 2 {
+		t.Fatalf("the token gave cookies %v, want two", res.Cookies())
 	}
 	return res.Cookies()[0]
 }
@@ -226,6 +228,12 @@ func TestHostileNamesStayText(t *testing.T) {
 	f := newFake(nodes)
 	st := sample("a2b3c@zaaaa", jobs.Running, nodes, 3, time.Minute, evil)
 	st.Spec.Name, st.Reason, st.Warnings, st.Spec.Strategy = evil, evil, []string{evil}, evil
+	st.Spec.Env, st.Spec.Outputs, st.Spec.Where, st.Spec.Mounts = map[string]string{evil: evil}, []string{evil}, evil, []string{evil + "\u202e"}
+	st.Spec.After, st.Spec.Net, st.Spec.SignalOnChange = []jobs.Dependency{{Kind: evil, Job: evil}}, evil, evil
+	st.Outputs = []jobs.RankOutput{{Rank: -1 << 40, Files: 1 << 40, Bytes: -1, Manifest: transfer.HashOf([]byte("nothing"))}}
+	st.Spec.Inputs = transfer.HashOf([]byte("nothing"))
+	st.Worst = &jobs.WorstPair{}
+	st.Workers[0].Attempt, st.Workers[0].Retried, st.Workers[0].Node = 7, evil+"\u202e", vicinity.ID(evil)
 	st.Workers[1].State = jobs.WorkerState(evil)
 	st.Workers[2].Exit = &process.Exit{Cause: process.Cause(evil), Detail: evil}
 	st.State = jobs.State(evil)

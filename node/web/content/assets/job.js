@@ -1,3 +1,4 @@
+import { actions } from "./act.js";
 import { copies } from "./copy.js";
 import { watch } from "./live.js";
 import { showOutput } from "./output.js";
@@ -9,3 +10,4 @@ watch(`${job}/events${/^\d{1,7}$/.test(failed) ? `?failed=${failed}` : ""}`);
 showOutput(job);
 showRipple();
 copies();
+actions();
