@@ -53,7 +53,8 @@
 //
 // # Who may look
 //
-// A request must name the listener's own address in its Host header (a page
+// A request must name the listener's own address in its Host header, or localhost with any
+// port, since it may have come through a tunnel (a page
 // elsewhere cannot reach it by rebinding a name), must not come from another
 // origin, and must carry the token of Config: once as /?token=…, which sets a
 // cookie, then as that cookie. Assets need no token; they are the same in every

@@ -29,6 +29,7 @@ type guard struct {
 	pages   *pages
 	guarded http.Handler
 	acts    *http.ServeMux // what changes something; nil = nobody can
+	api     http.Handler   // for the command line; it asks for the token itself; nil = not here
 }
 
 // ServeHTTP answers a request that may see the page, and tells the others why not.
@@ -43,11 +44,13 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Cache-Control", "no-store")
 
 	switch {
+	case g.api != nil && strings.HasPrefix(r.URL.Path, "/v1/"):
+		g.client(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !g.isAct(r):
 		head.Set("Allow", "GET, HEAD")
 		http.Error(w, "this address only shows: use GET or HEAD", http.StatusMethodNotAllowed)
 	case !g.ownHost(r):
-		http.Error(w, "this page answers only under its own address and port; zorilla web prints it", http.StatusForbidden)
+		http.Error(w, "this page answers only under its own address, or as localhost; zorilla web prints it", http.StatusForbidden)
 	case foreign(r):
 		http.Error(w, "this page answers only to itself, not to a link or script of another page; type or paste its address", http.StatusForbidden)
 	case r.Method == http.MethodPost:
@@ -68,6 +71,19 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		g.wantToken(w)
 	}
+}
+
+// client serves a command line that was given the address of the page, as the node's socket
+// would. It has the owner's token in a header; no browser is served here, whatever it sends.
+func (g *guard) client(w http.ResponseWriter, r *http.Request) {
+	if !g.ownHost(r) || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+		http.Error(w, "this is for the command line, under the page's own address: zorilla web prints it", http.StatusForbidden)
+		return
+	}
+	if same(r.Header.Get("Authorization"), "Bearer "+g.token) {
+		known(r)
+	}
+	g.api.ServeHTTP(w, r)
 }
 
 // isAct reports whether a request asks for a change that there is.
@@ -96,8 +112,10 @@ func (g *guard) act(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ownHost reports whether the Host header names this listener: a loopback name,
-// the address the connection came in at, or one of the configured hosts.
+// ownHost reports whether the Host header names this listener: one of the configured hosts,
+// the address the connection came in at, or a loopback name. The latter may have any port:
+// that of a tunnel's near end. A page elsewhere cannot have its own name led here all the same:
+// these are no names that a name server is asked for.
 func (g *guard) ownHost(r *http.Request) bool {
 	if slices.ContainsFunc(g.hosts, func(s string) bool { return strings.EqualFold(s, r.Host) }) {
 		return true
@@ -114,15 +132,12 @@ func (g *guard) ownHost(r *http.Request) bool {
 	if err != nil { // browsers leave out port 80
 		name, port = strings.Trim(r.Host, "[]"), "80"
 	}
-	if port != ownPort {
-		return false
-	}
 	switch strings.ToLower(name) {
 	case "localhost", "127.0.0.1", "::1":
 		return true
 	}
 	ip, own := net.ParseIP(name), net.ParseIP(ownIP)
-	return ip != nil && own != nil && ip.Equal(own)
+	return port == ownPort && ip != nil && own != nil && ip.Equal(own)
 }
 
 // foreign reports whether a browser says that another page made the request.

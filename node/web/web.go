@@ -18,14 +18,16 @@ type Config struct {
 	// Owner makes changes; nil = the page only shows.
 	Owner Owner
 
+	// API serves command lines that have Token, below /v1/, and nobody else; nil = none.
+	API http.Handler
 	// Token lets a browser in; whoever knows it sees everything the page
 	// shows, and may act as the owner. At least 16 characters, random. The one
 	// that ReadOnly makes of it lets in who may only look.
 	Token string
 
 	// Hosts are further values of the Host header ("name:port") under which
-	// the page may be reached. The loopback names and the address that a
-	// connection arrived at are always accepted, with the listener's port.
+	// the page may be reached. The loopback names are always accepted, and the
+	// address that a connection arrived at, with the listener's port.
 	Hosts []string
 
 	Log zerolog.Logger
@@ -68,7 +70,7 @@ func New(cfg Config) (*Handler, error) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		p.message(w, http.StatusNotFound, "Nothing here", "This address names no page of this node.")
 	})
-	h.guard = &guard{token: cfg.Token, reader: ReadOnly(cfg.Token), hosts: cfg.Hosts, pages: p, guarded: mux}
+	h.guard = &guard{token: cfg.Token, reader: ReadOnly(cfg.Token), hosts: cfg.Hosts, pages: p, guarded: mux, api: cfg.API}
 	if cfg.Owner != nil {
 		a := &actions{service: cfg.Service, owner: cfg.Owner}
 		h.guard.acts = a.handler()

@@ -103,8 +103,15 @@ func TestStrangersAreRefused(t *testing.T) {
 		{"GET", "/", "Host", "localhost:" + p, 401}, // our cookie is for 127.0.0.1; a browser has one for each name
 		{"GET", "/", "Host", "LOCALHOST:" + p, 401},
 		{"GET", "/", "Host", "[::1]:" + p, 401},
-		{"GET", "/", "Host", "localhost", 403},
-		{"GET", "/", "Host", "localhost:1", 403},
+		{"GET", "/", "Host", "localhost", 401}, // a tunnel's near end has any port
+		{"GET", "/", "Host", "localhost:8080", 401},
+		{"GET", "/", "Host", "127.0.0.1:1", 401},
+		{"GET", "/", "Host", "[::1]:8080", 401},
+		{"GET", "/", "Host", "localhost.evil.example:8080", 403},
+		{"GET", "/", "Host", "evil.localhost:8080", 403},
+		{"GET", "/", "Host", "127.0.0.2:8080", 403},
+		{"GET", "/", "Host", "[::2]:8080", 403},
+		{"GET", "/", "Host", "0.0.0.0:" + p, 403},
 		{"GET", "/", "Host", "evil.example:" + p, 403},
 		{"GET", "/", "Host", "127.0.0.1.evil.example:" + p, 403},
 		{"GET", "/", "Host", "192.168.1.7:" + p, 403},
