@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,11 +112,11 @@ func TestOutputFilesAreListedAndSent(t *testing.T) {
 // lossy is a node whose disk loses a chunk.
 type lossy struct {
 	*fake
-	lost transfer.Hash
+	lost atomic.Value // a transfer.Hash
 }
 
 func (s *lossy) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
-	if h == s.lost {
+	if h == s.lost.Load() {
 		return []byte("something else"), nil
 	}
 	return s.fake.Chunk(ctx, job, h)
@@ -125,7 +126,8 @@ func (s *lossy) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte,
 // never sent.
 func TestDamagedOutputIsNotSent(t *testing.T) {
 	f, st, large := harvest(t)
-	s := &lossy{fake: f, lost: transfer.HashOf([]byte(large[len(large)-1<<20:]))}
+	s := &lossy{fake: f}
+	s.lost.Store(transfer.HashOf([]byte(large[len(large)-1<<20:])))
 	srv := serveService(t, s)
 	req, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+"/jobs/a2b3c/files/0/out.bin", nil)
 	if err != nil {
@@ -140,11 +142,11 @@ func TestDamagedOutputIsNotSent(t *testing.T) {
 	if got, err := io.ReadAll(res.Body); err == nil || len(got) >= len(large) {
 		t.Errorf("%d bytes came, and no error", len(got))
 	}
-	s.lost = st.Outputs[1].Manifest
+	s.lost.Store(st.Outputs[1].Manifest)
 	if res, _ := ask(t, srv, "GET", "/jobs/a2b3c/files/1/out.bin", nil); res.StatusCode == 200 {
 		t.Errorf("with a damaged list: %s", res.Status)
 	}
-	s.lost = transfer.Hash{}
+	s.lost.Store(transfer.Hash{})
 	st.Spec.Outputs = []string{"other"}
 	f.put(st)
 	if res, body := ask(t, srv, "GET", "/jobs/a2b3c/files/1/out.bin", nil); res.StatusCode == 200 || strings.Contains(body, "of rank 1") {
