@@ -26,6 +26,11 @@ const (
 	maxFileRanks = 200  // whose lists are looked at
 	maxTrees     = 1000 // lists that are remembered
 	maxDownloads = 16
+
+	// Lists may be at an origin that is far or away: a page waits so long for them, and
+	// asks again for one that did not come after so long.
+	listWait  = 2 * time.Second
+	listAgain = 10 * time.Second
 )
 
 // filesView is a job's output files, or its inputs.
@@ -54,18 +59,23 @@ type tree struct {
 	files []transfer.Entry // the first ones, without what they consist of
 	count int
 	bytes int64
+	lost  time.Time // when it could not be got; zero = it is here
 }
 
 func (c *trees) get(h transfer.Hash, load func() (transfer.Manifest, error)) (tree, error) {
 	c.mu.Lock()
 	t, ok := c.rows[h]
 	c.mu.Unlock()
-	if ok {
+	switch {
+	case ok && t.lost.IsZero():
 		return t, nil
+	case ok && time.Since(t.lost) < listAgain:
+		return t, errNoFile
 	}
+	t = tree{}
 	m, err := load()
 	if err != nil {
-		return t, err
+		t.lost = time.Now()
 	}
 	for _, e := range m.Entries {
 		if e.Dir {
@@ -89,7 +99,7 @@ func (c *trees) get(h transfer.Hash, load func() (transfer.Manifest, error)) (tr
 		delete(c.rows, old)
 	}
 	c.rows[h] = t
-	return t, nil
+	return t, err
 }
 
 // chunks gets the chunks of a job's files.
@@ -104,6 +114,8 @@ func (s *views) outputs(ctx context.Context, st *jobs.Status) filesView {
 		v.Note = fmt.Sprintf("Files of tasks are fetched with zorilla get %s, those of one task with :TASK after that.", label(st.ID.Short(), nameLimit))
 		return v
 	}
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
 	get := chunks(ctx, s.service, st.ID)
 	files, bytes, unknown, left := 0, int64(0), 0, 0
 	for i, o := range st.Outputs {
@@ -114,6 +126,10 @@ func (s *views) outputs(ctx context.Context, st *jobs.Status) filesView {
 		}
 		if i >= maxFileRanks || len(v.Rows) >= maxFileRows {
 			left += o.Files
+			continue
+		}
+		if ctx.Err() != nil {
+			unknown++
 			continue
 		}
 		t, err := s.trees.get(o.Manifest, func() (transfer.Manifest, error) { return api.OutputTree(get, &st.Spec, o) })
@@ -168,6 +184,8 @@ func (s *views) inputs(ctx context.Context, st *jobs.Status) filesView {
 	if v.None {
 		return v
 	}
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
 	get := chunks(ctx, s.service, st.ID)
 	t, err := s.trees.get(st.Spec.Inputs, func() (transfer.Manifest, error) { return transfer.LoadManifest(get, st.Spec.Inputs) })
 	if err != nil {

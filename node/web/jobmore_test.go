@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -151,6 +152,44 @@ func TestDamagedOutputIsNotSent(t *testing.T) {
 	f.put(st)
 	if res, body := ask(t, srv, "GET", "/jobs/a2b3c/files/1/out.bin", nil); res.StatusCode == 200 || strings.Contains(body, "of rank 1") {
 		t.Errorf("what no pattern names: %s", res.Status)
+	}
+}
+
+// deaf is a node that is asked for lists of an origin that does not answer.
+type deaf struct {
+	*fake
+	asked atomic.Int32
+}
+
+func (s *deaf) Chunk(ctx context.Context, _ string, _ transfer.Hash) ([]byte, error) {
+	s.asked.Add(1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A page does not wait for long for lists of files that do not come, and does not ask for
+// them all the time.
+func TestListsThatDoNotCome(t *testing.T) {
+	f, st, _ := harvest(t)
+	for i := range 150 {
+		st.Outputs = append(st.Outputs, jobs.RankOutput{Rank: i + 2, Files: 1, Manifest: transfer.HashOf([]byte{byte(i)})})
+	}
+	st.Spec.Inputs = transfer.HashOf([]byte("inputs"))
+	synctest.Test(t, func(t *testing.T) {
+		s := &deaf{fake: f}
+		page := newPage(t, s)
+		start := time.Now()
+		v := page.views.job(t.Context(), st, 0)
+		if took := time.Since(start); took > 3*listWait || s.asked.Load() > 3 {
+			t.Errorf("the page took %v and asked %d times", took, s.asked.Load())
+		}
+		if v.Outputs.Note != "The list of 152 ranks cannot be read at the moment." || v.Outputs.Sum == "" || v.Inputs.Note == "" {
+			t.Errorf("it says %+v, %+v", v.Outputs, v.Inputs)
+		}
+	})
+	page := newPage(t, f) // and here they are
+	if v := page.views.job(t.Context(), st, 0); len(v.Outputs.Rows) != 5 {
+		t.Errorf("%d files", len(v.Outputs.Rows))
 	}
 }
 
