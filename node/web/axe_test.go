@@ -131,9 +131,9 @@ func TestAccessibility(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(size, 900, size < 500, scheme)
 			b.run("sign in", chromedp.Navigate(srv.URL+"/?token="+testToken))
-			for _, path := range []string{"/", "/?q=train&state=failed", "/nodes/" + string(nodeID(7)), "/jobs/" + runningJob, "/jobs/" + waitingJob, "/jobs/" + failedJob, "/jobs/a2b3c", "/jobs/sweep", "/jobs/none"} {
+			for _, path := range []string{"/", "/?q=train&state=failed", "/timeline", "/nodes/" + string(nodeID(7)), "/jobs/" + runningJob, "/jobs/" + waitingJob, "/jobs/" + failedJob, "/jobs/a2b3c", "/jobs/sweep", "/jobs/none"} {
 				b.run("open", chromedp.Navigate(srv.URL+path))
-				if path != "/jobs/none" {
+				if path != "/jobs/none" && path != "/timeline" {
 					b.wait(`/live|ended/.test(document.querySelector("#live").textContent)`)
 				}
 				got := b.do(script + `;

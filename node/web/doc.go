@@ -17,6 +17,7 @@
 //	GET /                   the node, its members, its jobs (?token=… signs in; ?q=TEXT&state=S
 //	                        searches them, ?active=N&ended=N is a page of them)
 //	GET /events             event "view": overview as JSON, of the same jobs
+//	GET /timeline           who ran where in the last hour
 //	GET /nodes/ID           one member
 //	GET /nodes/ID/events    event "view": node as JSON
 //	GET /jobs/ID            one job (ID as in api.Service)

@@ -37,7 +37,7 @@ func newPages(log zerolog.Logger) (*pages, error) {
 	if p.build, err = fingerprint(content); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
 	}
-	for _, name := range []string{"overview", "job", "node", "message"} {
+	for _, name := range []string{"overview", "job", "node", "timeline", "message"} {
 		t, err := template.New(name).Funcs(helpers).ParseFS(content, "content/templates/layout.html", "content/templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("parse templates: %w", err)
