@@ -94,6 +94,7 @@ var floors = map[string]int{
 	"jobs/agent":                  9,
 	"jobs/model":                  8,
 	"node/trust":                  3,
+	"node/usage":                  0,
 	"node/gossip":                 4,
 	"node/api":                    4,
 	"node/api/apitest":            5,

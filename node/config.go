@@ -36,11 +36,12 @@ type Config struct {
 	Work  string // directory below which workers have theirs, absolute; "" = in State
 	Owner Owner
 
-	Listen    string   // "host:port", TCP and UDP; DefaultListen
-	Advertise string   // "host:port" that others dial, if not what Listen says
-	Web       string   // "host:port" of the page; "" = DefaultWeb or the next free port; "none" = no page
-	Join      []string // "host:port" of members, or invite tokens
-	Secret    string   // phrase or text form; "" = of the state directory, made if missing
+	Listen      string   // "host:port", TCP and UDP; DefaultListen
+	Advertise   string   // "host:port" that others dial, if not what Listen says
+	Web         string   // "host:port" of the page; "" = DefaultWeb or the next free port; "none" = no page
+	WebInsecure bool     // the page may be where others on the network read along: it has no TLS
+	Join        []string // "host:port" of members, or invite tokens
+	Secret      string   // phrase or text form; "" = of the state directory, made if missing
 
 	Seams Seams
 	Log   zerolog.Logger

@@ -20,15 +20,17 @@ func newGroup(parent context.Context) *group {
 	return &group{ctx: ctx, cancel: cancel, all: all}
 }
 
-// run starts f. An error of f ends the group, unless it has ended before: what
-// f says then is only that it was told to return.
-func (g *group) run(f func(ctx context.Context) error) {
-	g.all.Go(func() error {
-		if err := f(g.ctx); g.ctx.Err() == nil {
-			return err
-		}
-		return nil
-	})
+// run starts functions. An error of one ends the group, unless it has ended before: what
+// it says then is only that it was told to return.
+func (g *group) run(list ...func(ctx context.Context) error) {
+	for _, f := range list {
+		g.all.Go(func() error {
+			if err := f(g.ctx); g.ctx.Err() == nil {
+				return err
+			}
+			return nil
+		})
+	}
 }
 
 // stop ends the group and waits for all of it. Those in the group find the

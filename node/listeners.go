@@ -187,10 +187,11 @@ type noPage struct{ net.Listener }
 // Close implements net.Listener.
 func (noPage) Close() error { return nil }
 
-// bindPage opens the port of the page at an address as that of Config.Web. If
+// bindPage opens the port of the page at an address as that of Config.Web, of
+// others' machines only if it may be insecure. If
 // the default port is taken it is the next free one; a port that the user chose
 // must be free.
-func bindPage(address string) (net.Listener, error) {
+func bindPage(address string, insecure bool) (net.Listener, error) {
 	if address == "none" {
 		return noPage{}, nil
 	}
@@ -202,17 +203,27 @@ func bindPage(address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("page: %w: choose another with --web, or --web none", err)
 	}
+	if at, ok := l.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && !insecure {
+		l.Close()
+		return nil, fmt.Errorf("page: --web %s is no loopback address, and the page has no TLS: others could read its token and act as the owner: leave it on loopback and tunnel it (ssh -L 8080:127.0.0.1:PORT), or say --web-insecure", address)
+	}
 	return l, nil
 }
 
-// pageURL returns where the page is, with its token.
+// pageURL returns where the page is, with its token. One at all addresses is at
+// loopback, too.
 func pageURL(l net.Listener, token string) string {
-	return (&url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/", RawQuery: url.Values{"token": {token}}.Encode()}).String()
+	host := l.Addr().String()
+	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
+		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
+	}
+	return (&url.URL{Scheme: "http", Host: host, Path: "/", RawQuery: url.Values{"token": {token}}.Encode()}).String()
 }
 
 // servePage serves the page to who has the token.
-func servePage(g *group, l net.Listener, token string, svc api.Service, log zerolog.Logger) error {
-	page, err := web.New(web.Config{Service: svc, Token: token, Log: log})
+func servePage(g *group, l net.Listener, token string, cfg web.Config, log zerolog.Logger) error {
+	cfg.Token, cfg.Log = token, log
+	page, err := web.New(cfg)
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}

@@ -30,6 +30,39 @@ func TestServersTellOnlyOfPanics(t *testing.T) {
 	}
 }
 
+// A page where others could read along is refused, unless that is wanted, and the way out is
+// named; it has an address that leads to it.
+func TestPageOnlyOnLoopback(t *testing.T) {
+	for address, own := range map[string]string{"127.0.0.1:0": "127.0.0.1", "localhost:0": "127.0.0.1", "127.3.2.1:0": "127.3.2.1", "none": ""} {
+		l, err := bindPage(address, false)
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		if own != "" && !strings.HasPrefix(pageURL(l, "t"), "http://"+own+":") && !strings.HasPrefix(pageURL(l, "t"), "http://[::1]:") {
+			t.Errorf("%s: %s", address, pageURL(l, "t"))
+		}
+		l.Close()
+	}
+	for _, address := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
+		if l, err := bindPage(address, false); err == nil {
+			l.Close()
+			t.Errorf("%s: nobody minds", address)
+		} else if !strings.Contains(err.Error(), "--web-insecure") || !strings.Contains(err.Error(), "ssh -L") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", address, err)
+		}
+		l, err := bindPage(address, true)
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		if url := pageURL(l, "t"); !strings.HasPrefix(url, "http://127.0.0.1:") {
+			t.Errorf("%s: the page is at %s", address, url)
+		}
+		l.Close()
+	}
+}
+
 // A server whose listener somebody closes leaves it to them to say why.
 func TestServersDoNotHideWhyAListenerWasClosed(t *testing.T) {
 	for range 50 {

@@ -173,9 +173,7 @@ func (n *Node) Run(ctx context.Context) error {
 
 	front := newGroup(ctx)
 	defer front.stop(nil)
-	front.run(n.jobs.Run)
-	front.run(n.net.twins.watch)
-	front.run(n.service.watchTraffic)
+	front.run(n.jobs.Run, n.net.twins.watch, n.service.watchTraffic, n.service.memberService.self.watch)
 	empty := make(chan struct{})
 	front.run(func(ctx context.Context) error { return n.service.awaitDrained(ctx, empty) })
 	if err := n.serveClients(front, page); err != nil {

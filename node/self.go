@@ -3,11 +3,13 @@ package node
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"zorilla/internal/codec"
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
+	"zorilla/node/usage"
 	"zorilla/vicinity"
 )
 
@@ -16,6 +18,7 @@ type self struct {
 	net   *network
 	jobs  *agent.Service
 	state func() (state, why string)
+	use   usage.Meter
 }
 
 // info is what the node tells others of itself. It costs little, since many
@@ -26,7 +29,19 @@ func (s *self) info() api.NodeInfo {
 		Told: time.Now(), Busy: s.jobs.Busy(), Links: links(s.net.near.Neighbours()),
 	}
 	info.State, info.Why = s.state()
+	info.Lately = s.use.Lately()
 	return info
+}
+
+// watch notes how the node is used until ctx ends.
+func (s *self) watch(ctx context.Context) error {
+	root := os.DirFS("/")
+	return s.use.Watch(ctx, func() usage.Look {
+		state, _ := s.state()
+		l := usage.Look{Slots: s.net.overlay.Self().Slots, Busy: s.jobs.Busy(), Shut: state != ""}
+		l.Load, l.Free = usage.Machine(root)
+		return l
+	})
 }
 
 // Kinds of links.

@@ -20,10 +20,11 @@ type service struct {
 	*blobService
 	origin origin // the door for other nodes
 
-	jobs   *agent.Service
-	net    *network
-	secret trust.Secret
-	webURL string // "" = the node has no page
+	jobs    *agent.Service
+	net     *network
+	secret  trust.Secret
+	webURL  string // "" = the node has no page
+	lookURL string // of the page, only to look
 }
 
 var (
@@ -61,9 +62,12 @@ func (s *service) Invite(context.Context) (string, error) {
 }
 
 // Web returns the page's address.
-func (s *service) Web(context.Context) (string, error) {
+func (s *service) Web(_ context.Context, readOnly bool) (string, error) {
 	if s.webURL == "" {
 		return "", fmt.Errorf("%w: this node has no page: start it without --web none", api.ErrUnavailable)
+	}
+	if readOnly {
+		return s.lookURL, nil
 	}
 	return s.webURL, nil
 }

@@ -44,6 +44,35 @@ func (s *jobService) Summaries(ctx context.Context, all bool) ([]jobs.Summary, e
 	}.list(ctx, s, all), nil
 }
 
+// Select lists some of the jobs of Summaries, and of those that have ended however many
+// there are. Other origins are asked how those are that seem to be active.
+func (s *jobService) Select(ctx context.Context, q jobs.Selection) (jobs.Selected, error) {
+	d := s.jobs.Select(q)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var guesses []int
+	for i := range d.Active {
+		if d.Active[i].LastKnown {
+			guesses = append(guesses, i)
+		}
+	}
+	inParallel(guesses, func(i *int) {
+		if now, err := s.Job(ctx, string(d.Active[*i].ID)); err == nil {
+			d.Active[*i] = now.Summary()
+		}
+	})
+	// An origin may have told of an end that its participants are told of in a moment.
+	d.Active = slices.DeleteFunc(d.Active, func(m jobs.Summary) bool {
+		over := m.State.Final()
+		if over && q.Skip == 0 {
+			d.Ended = append(d.Ended, m)
+		}
+		return over
+	})
+	d.Sort()
+	return d, nil
+}
+
 // askSummaries asks a member for its summaries, or, if its program is one that has
 // none, for whole statuses.
 func askSummaries(ctx context.Context, p api.Peer) (short []jobs.Summary, err error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"zorilla/node/api"
+	"zorilla/node/usage"
 	"zorilla/vicinity"
 )
 
@@ -35,6 +36,7 @@ type memberStat struct {
 	state  string
 	why    string
 	links  []api.Link
+	lately *usage.Lately
 }
 
 func newMemberStats() *memberStats {
@@ -68,7 +70,7 @@ func (s *memberService) Survey(ctx context.Context) ([]api.NodeInfo, error) {
 		case err != nil:
 			s.stats.silence(*id, asked)
 		default:
-			s.stats.put(*id, memberStat{at: asked, busy: info.Busy, state: info.State, why: info.Why, links: info.Links})
+			s.stats.put(*id, memberStat{at: asked, busy: info.Busy, state: info.State, why: info.Why, links: info.Links, lately: info.Lately})
 		}
 	})
 	if ctx.Err() != nil {
@@ -111,6 +113,9 @@ func (m *memberStats) put(id vicinity.ID, t memberStat) {
 			links = append(links, l)
 		}
 	}
+	if !t.lately.Sound() {
+		t.lately = nil
+	}
 	t.asked, t.links, t.busy = t.at, links, max(0, t.busy)
 	if t.state != stateDraining && t.state != statePaused && t.state != stateBroken {
 		t.state = ""
@@ -146,7 +151,7 @@ func (m *memberStats) fill(list []api.NodeInfo, now time.Time) {
 	for i := range list {
 		n := &list[i]
 		if t := m.told[n.ID]; now.Sub(t.at) < surveyBelieved {
-			n.Told, n.Busy, n.State, n.Why, n.Links = t.at, min(t.busy, n.Slots), t.state, t.why, t.links
+			n.Told, n.Busy, n.State, n.Why, n.Links, n.Lately = t.at, min(t.busy, n.Slots), t.state, t.why, t.links, t.lately
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"zorilla/node/api"
+	"zorilla/node/usage"
 	"zorilla/vicinity"
 )
 
@@ -52,10 +53,14 @@ func TestSurveyBelievesWhatCanBe(t *testing.T) {
 	for range 1000 {
 		hostile.links = append(hostile.links, api.Link{ID: other, Kind: "near"})
 	}
+	hostile.lately = &usage.Lately{Busy: []byte{255}, Shut: []byte{255}, Load: -1}
 	y.put(self, hostile)
 	y.put(other, memberStat{at: time.Now(), busy: -5})
 	list := []api.NodeInfo{{Member: vicinity.Member{ID: self, Slots: 4}}, {Member: vicinity.Member{ID: other, Slots: 4}}, {Member: vicinity.Member{ID: validID("c"), Slots: 4}}}
 	y.fill(list, time.Now())
+	if list[0].Lately != nil {
+		t.Errorf("what cannot be of its last hour is believed: %v", list[0].Lately)
+	}
 	if n := list[0]; n.Busy != 4 || !n.Loaded() || len(n.Links) > maxTold || n.Links[0] != (api.Link{ID: other, Kind: "far"}) {
 		t.Errorf("a hostile member is believed: %d busy, %d links, first %v", n.Busy, len(n.Links), n.Links[0])
 	}

@@ -19,8 +19,10 @@ import (
 	"zorilla/jobs/journal"
 	"zorilla/jobs/ports"
 	"zorilla/jobs/process"
+	"zorilla/node/api"
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
+	"zorilla/node/web"
 	"zorilla/transfer"
 	"zorilla/transfer/exchange"
 	"zorilla/vicinity"
@@ -40,7 +42,7 @@ func (n *Node) bind(ctx context.Context) (sockets *gossip.Sockets, page net.List
 	if n.cfg.Seams.Offline {
 		web = "none"
 	}
-	if page, err = bindPage(web); err != nil {
+	if page, err = bindPage(web, n.cfg.WebInsecure); err != nil {
 		sockets.Close()
 		return nil, nil, err
 	}
@@ -245,8 +247,8 @@ func (n *Node) serveClients(g *group, page net.Listener) error {
 		if err != nil {
 			return fmt.Errorf("page: %w", err)
 		}
-		n.service.webURL = pageURL(page, token)
-		if err := servePage(g, page, token, n.service, n.log); err != nil {
+		n.service.webURL, n.service.lookURL = pageURL(page, token), pageURL(page, web.ReadOnly(token))
+		if err := servePage(g, page, token, web.Config{Service: n.service, Owner: n.service, API: api.Guard(api.Handler(n.service), token)}, n.log); err != nil {
 			return err
 		}
 	}

@@ -234,7 +234,7 @@ func TestTwoNodes(t *testing.T) {
 	if _, err := api.NewClient(b.net.client.Transport, peerURL(a.Self().ID)+apiPrefix).Invite(t.Context()); err == nil {
 		t.Fatal("a node gave its invitation to another node")
 	}
-	if url, err := a.Service().Web(t.Context()); err != nil || !strings.HasPrefix(url, "http://127.0.0.1:") {
+	if url, err := a.Service().Web(t.Context(), false); err != nil || !strings.HasPrefix(url, "http://127.0.0.1:") {
 		t.Fatalf("got page %q, %v", url, err)
 	}
 }

@@ -98,7 +98,7 @@ func (d *devNetwork) command(ctx context.Context, args []string) error {
 // welcome prints how to use the network.
 func (d *devNetwork) welcome(ctx context.Context) error {
 	page := "page   none"
-	if url, err := d.nodes[0].client.Web(ctx); err == nil {
+	if url, err := d.nodes[0].client.Web(ctx, false); err == nil {
 		page = pageLine(url, onTerminal(d.con.stdout))
 	}
 	_, err := fmt.Fprintf(d.con.stdout, `%s, each with a state directory of its own below %s. In another terminal:

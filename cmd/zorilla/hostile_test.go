@@ -144,7 +144,7 @@ func TestTheSocketWantsTheToken(t *testing.T) {
 	t.Parallel()
 	network := realNet(t, 1, "--slots", "1")
 	node := network.nodes[1]
-	if err := node.until("serve its page", func(ctx context.Context) bool { _, err := node.client.Web(ctx); return err == nil }); err != nil {
+	if err := node.until("serve its page", func(ctx context.Context) bool { _, err := node.client.Web(ctx, false); return err == nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{socketOf(node.state), node.state + "/client-token", node.state + "/identity.key", node.state + "/secret", node.state + "/journal.db", node.state + "/web-token"} {

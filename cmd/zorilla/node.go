@@ -48,6 +48,7 @@ zorilla node --state-dir /tmp/b --listen 127.0.0.2:5444 --web none`,
 			&cli.StringFlag{Name: "listen", EnvVars: env("LISTEN"), Value: node.DefaultListen, Usage: "`HOST:PORT` for other nodes, TCP and UDP"},
 			&cli.StringFlag{Name: "advertise", EnvVars: env("ADVERTISE"), Usage: "`HOST:PORT` that others dial, if it is another"},
 			&cli.StringFlag{Name: "web", EnvVars: env("WEB"), DefaultText: node.DefaultWeb + " or the next free port", Usage: "`HOST:PORT` of the page, or none"},
+			&cli.BoolFlag{Name: "web-insecure", EnvVars: env("WEB_INSECURE"), Usage: "let --web be where others on the network can read along, token and all: the page has no TLS"},
 			&cli.IntFlag{Name: "slots", EnvVars: env("SLOTS"), DefaultText: "the number of cores", Usage: "how many `SLOTS` to offer"},
 			&cli.StringSliceFlag{Name: "label", EnvVars: env("LABEL"), Usage: "tell others `K=V` of this node, for --where (repeatable, or with commas)"},
 			&cli.IntFlag{Name: "gpus", EnvVars: env("GPUS"), DefaultText: "those that can compute", Usage: "how many `GPUS` to offer"},
@@ -106,7 +107,7 @@ func welcome(ctx context.Context, con *console, s api.Service, tokens bool) {
 	default:
 		fmt.Fprintln(con.stdout, "join   'zorilla invite' prints the token for other machines")
 	}
-	switch url, err := s.Web(ctx); {
+	switch url, err := s.Web(ctx, false); {
 	case errors.Is(err, api.ErrUnavailable): // as its owner wants it
 	case err != nil:
 		con.say("no page: %v", err)

@@ -25,6 +25,7 @@ type nodeOptions struct {
 	Secret                 string
 	Name, Site             string
 	Listen, Advertise, Web string
+	WebInsecure            bool
 	Slots                  int
 	RunAs                  string // user name or number, or FIRST-LAST; "" = users.Default if root, else oneself
 	NodeLimit, OrphanLimit time.Duration
@@ -46,7 +47,7 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 	o := nodeOptions{
 		State: c.String("state-dir"), Work: c.String("work"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
 		Name: c.String("name"), Site: c.String("site"),
-		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"),
+		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"), WebInsecure: c.Bool("web-insecure"),
 		Slots: c.Int("slots"), RunAs: c.String("run-as"), Require: c.String("require-sandbox"),
 		NodeLimit: c.Duration("node-limit"), OrphanLimit: c.Duration("orphan-limit"), Pin: c.Bool("pin"),
 		Verbose: c.Bool("v"), Log: log,

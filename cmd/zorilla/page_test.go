@@ -170,7 +170,8 @@ func TestPageRefusesStrangers(t *testing.T) {
 		"a wrong token":    {url: wrong, want: http.StatusUnauthorized},
 		"events":           {url: events, want: http.StatusUnauthorized},
 		"a foreign host":   {url: *address, host: "evil.example", want: http.StatusForbidden},
-		"a foreign port":   {url: *address, host: "127.0.0.1:1", want: http.StatusForbidden},
+		"through a tunnel": {url: *address, host: "localhost:8080", want: http.StatusSeeOther},
+		"a name's port":    {url: *address, host: "localhost.evil.example:8080", want: http.StatusForbidden},
 		"a foreign origin": {url: *address, header: http.Header{"Origin": {"http://evil.example"}}, want: http.StatusForbidden},
 		"another site":     {url: *address, header: http.Header{"Sec-Fetch-Site": {"cross-site"}}, want: http.StatusForbidden},
 		"a POST":           {url: *address, method: http.MethodPost, want: http.StatusMethodNotAllowed},
@@ -194,6 +195,58 @@ func TestPageRefusesStrangers(t *testing.T) {
 		}
 		if c.want != http.StatusSeeOther && strings.Contains(string(body), "node1") {
 			t.Errorf("%s learns about the node", name)
+		}
+	}
+}
+
+// --node takes the address that zorilla web prints; the one that only shows opens nothing.
+func TestCommandsByTheAddressOfThePage(t *testing.T) {
+	t.Parallel()
+	node := realNet(t, 1, "--slots", "1").nodes[1]
+	address := node.says(t, "web")
+	run := func(address string, args ...string) (string, error) {
+		cmd := node.command(t, append([]string{args[0], "--node", address}, args[1:]...)...)
+		cmd.Stdin = strings.NewReader("word\n")
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := cmd.Run()
+		return out.String(), err
+	}
+	if out, err := run(address, "run", "-q", "--", "sh", "-c", "read x; echo got $x"); err != nil || out != "got word\n" {
+		t.Errorf("run: %v, %s", err, out)
+	}
+	if out, err := run(address, "ps"); err != nil || !strings.Contains(out, "COMPLETED") {
+		t.Errorf("ps: %v, %s", err, out)
+	}
+	looking := node.says(t, "web", "--read-only")
+	if looking == address {
+		t.Fatal("both addresses are one")
+	}
+	plain, _, _ := strings.Cut(address, "?")
+	for what, url := range map[string]string{"only to look": looking, "without a token": plain, "a wrong token": plain + "?token=wrong"} {
+		for _, command := range []string{"ps", "invite"} {
+			if out, err := run(url, command); err == nil || !strings.Contains(out, "zorilla web") || strings.Contains(out, "zor1.") || strings.Contains(out, "token=") {
+				t.Errorf("%s, %s: %v, %s", command, what, err, out)
+			}
+		}
+	}
+	for what, head := range map[string][2]string{"a page": {"Origin", plain[:len(plain)-1]}, "a link": {"Sec-Fetch-Site", "same-origin"}, "a name that was led here": {"Host", "evil.example"}} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", plain+"v1/node", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token, _ := strings.Cut(address, "token=")
+		req.Header.Set("Authorization", "Bearer "+token)
+		if req.Header.Set(head[0], head[1]); head[0] == "Host" {
+			req.Host = head[1]
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s is served: %s", what, resp.Status)
 		}
 	}
 }

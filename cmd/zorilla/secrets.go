@@ -25,7 +25,22 @@ func ownArgs() []string {
 			overwrite(os.Args[i][from:])
 		}
 	}
+	for i, from := range tokensIn(args) {
+		overwrite(os.Args[i][from:])
+	}
 	return args
+}
+
+// tokensIn returns which of the arguments are the address of a page with its token, and from
+// which byte that is.
+func tokensIn(args []string) map[int]int {
+	found := map[int]int{}
+	for i, arg := range args {
+		if at := strings.Index(arg, "/?token="); at >= 0 && (strings.HasPrefix(arg, "http") || strings.HasPrefix(strings.TrimLeft(arg, "-"), "node=http")) {
+			found[i] = at + len("/?token=")
+		}
+	}
+	return found
 }
 
 // secretsIn returns which of the arguments hold a secret, and from which byte.

@@ -29,6 +29,21 @@ func TestSecretsAmongArguments(t *testing.T) {
 	}
 }
 
+// The address of a page opens the node: on a process list it has no token.
+func TestTokensAmongArguments(t *testing.T) {
+	for line, want := range map[string]map[int]int{
+		"zorilla ps --node http://127.0.0.1:5446/?token=abc": {3: 29},
+		"zorilla ps --node=http://h/?token=abc":              {2: 23},
+		"zorilla ps -node=https://h/?token=":                 {2: 23},
+		"zorilla ps --node /run/zorilla.sock":                {},
+		"zorilla run -- grep /?token= f":                     {},
+	} {
+		if got := tokensIn(strings.Fields(line)); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}
+
 // Neither a node's arguments nor anything that it starts shows its secrets.
 func TestSecretsAreOnNoProcessList(t *testing.T) {
 	t.Parallel()

@@ -16,12 +16,14 @@ func webCommand(con *console) *cli.Command {
 		Usage:     "print the address of the node's page",
 		UsageText: "zorilla web [options]",
 		Description: `
-The address holds the token that the page wants.
+The address holds the token that the page wants. Who has it sees all that the page
+shows, and may end jobs, submit them again, and pause or drain the node; with
+--read-only only the former.
 
 zorilla web --open`,
-		Flags: []cli.Flag{jsonFlag(), &cli.BoolFlag{Name: "open", Usage: "open it in a browser"}},
+		Flags: []cli.Flag{jsonFlag(), &cli.BoolFlag{Name: "read-only", Usage: "an address that shows all, and with which nothing can be changed"}, &cli.BoolFlag{Name: "open", Usage: "open it in a browser"}},
 		Action: askNode(func(c *cli.Context, client *api.Client) error {
-			url, err := client.Web(c.Context)
+			url, err := client.Web(c.Context, c.Bool("read-only"))
 			if err != nil {
 				return err
 			}

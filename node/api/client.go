@@ -234,9 +234,13 @@ func (c *Client) Invite(ctx context.Context) (string, error) {
 }
 
 // Web implements Service.
-func (c *Client) Web(ctx context.Context) (string, error) {
+func (c *Client) Web(ctx context.Context, readOnly bool) (string, error) {
 	var body urlBody
-	err := c.get(ctx, "/v1/web", &body)
+	path := "/v1/web"
+	if readOnly { // a path of its own: who does not know it must not give the other address
+		path = "/v1/web/read-only"
+	}
+	err := c.get(ctx, path, &body)
 	return body.URL, err
 }
 

@@ -36,6 +36,7 @@
 //	GET  /v1/queue                          [Waiting]
 //	GET  /v1/invite                         {"token"}
 //	GET  /v1/web                            {"url"}
+//	GET  /v1/web/read-only                  {"url"}
 //	GET  /v1/changes                        answers at once, ends at the next change
 //
 // Answers are JSON: times RFC 3339, durations seconds; a listing has a line for each

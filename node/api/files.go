@@ -204,11 +204,8 @@ func rankTrees(get transfer.Getter, st *jobs.Status, want Wanted) (trees []RankT
 		if want.Rank >= 0 && o.Rank != want.Rank || o.Manifest.IsZero() {
 			continue
 		}
-		m, err := transfer.LoadManifest(get, o.Manifest)
+		m, err := OutputTree(get, &st.Spec, o)
 		if err != nil {
-			return nil, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
-		}
-		if err := checkOutputs(st.Spec.Outputs, m); err != nil {
 			return nil, fmt.Errorf("fetch outputs of rank %d: %w", o.Rank, err)
 		}
 		if m.Entries = want.only(m.Entries); len(m.Entries) > 0 || len(want.Only) == 0 {
@@ -236,6 +233,16 @@ func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, do
 	m, warnings, err := Merge(trees)
 	done.Warnings = warnings
 	return []placed{{dir: want.Into, tree: m}}, done, err
+}
+
+// OutputTree gets the list of the files of one rank. That one of them is none that the job
+// asks for is an error.
+func OutputTree(get transfer.Getter, spec *jobs.Spec, o jobs.RankOutput) (transfer.Manifest, error) {
+	m, err := transfer.LoadManifest(get, o.Manifest)
+	if err == nil {
+		err = checkOutputs(spec.Outputs, m)
+	}
+	return m, err
 }
 
 func checkOutputs(globs []string, m transfer.Manifest) error {

@@ -45,10 +45,14 @@ func Handler(s Service) http.Handler {
 		token, err := s.Invite(r.Context())
 		return tokenBody{token}, err
 	}))
-	mux.HandleFunc("GET /v1/web", answer(func(r *http.Request) (any, error) {
-		url, err := s.Web(r.Context())
-		return urlBody{url}, err
-	}))
+	web := func(readOnly bool) http.HandlerFunc {
+		return answer(func(r *http.Request) (any, error) {
+			url, err := s.Web(r.Context(), readOnly)
+			return urlBody{url}, err
+		})
+	}
+	mux.HandleFunc("GET /v1/web", web(false))
+	mux.HandleFunc("GET /v1/web/read-only", web(true))
 	mux.HandleFunc("GET /v1/changes", h.changes)
 	if e, ok := s.(Enterer); ok {
 		mux.HandleFunc("POST /v1/jobs/{job}/enter", entrance{e}.serve)

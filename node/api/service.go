@@ -9,6 +9,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/node/usage"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -104,8 +105,9 @@ type Service interface {
 
 	// Invite returns the token that lets another machine join.
 	Invite(ctx context.Context) (string, error)
-	// Web returns the address of the node's page, with its access token.
-	Web(ctx context.Context) (string, error)
+	// Web returns the address of the node's page, with its access token, or
+	// with one that only shows and cannot act.
+	Web(ctx context.Context, readOnly bool) (string, error)
 	// Changes returns a channel that is closed at the next change of
 	// anything that Node, Nodes, Jobs or Job would tell.
 	Changes() <-chan struct{}
@@ -127,6 +129,8 @@ type NodeInfo struct {
 	State string    `json:"state,omitempty"` // "draining", "paused" (by its owner) or "broken": it takes no new workers; "" = it does
 	Why   string    `json:"why,omitempty"`   // of "broken": what keeps it from starting workers
 	Links []Link    `json:"links,omitempty"`
+	// Lately is how its slots were used in the last hour; nil = not known.
+	Lately *usage.Lately `json:"lately,omitempty"`
 
 	// Of the node itself only:
 	Started  time.Time `json:"started,omitzero"`

@@ -62,20 +62,22 @@ func (l *socketListener) Close() error {
 }
 
 // Dial returns a Client for the node at the address: the path of a unix
-// socket, or a URL such as "http://127.0.0.1:8080". It does not connect yet:
+// socket, or a URL such as "http://127.0.0.1:8080/?token=…", that of the node's page. It does not connect yet:
 // that the node does not run shows as ErrNoNode at the first call.
 func Dial(address string) (*Client, error) {
 	if address == "" {
 		return nil, fmt.Errorf("%w: no address of a node: want the path of a socket or a URL", ErrInvalid)
 	}
 	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8, ReadBufferSize: pieceSize}
+	token := ""
 	base := "http://node" // a unix socket needs no name, but HTTP wants one
 	dial := dialUnix
 	if strings.Contains(address, "://") {
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("%w: node address %q: want the path of a socket or a URL such as http://127.0.0.1:8080", ErrInvalid, address)
+			return nil, fmt.Errorf("%w: node address %q: want the path of a socket or a URL, such as 'zorilla web' prints there", ErrInvalid, strings.Split(address, "?")[0])
 		}
+		token = u.Query().Get("token")
 		base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
 		dial = func(ctx context.Context, _ string) (net.Conn, error) {
 			port := u.Port()
@@ -89,9 +91,12 @@ func Dial(address string) (*Client, error) {
 	tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		conn, err := dial(ctx, address)
 		if err != nil {
-			return nil, explainDial(address, err)
+			return nil, explainDial(strings.Split(address, "?")[0], err)
 		}
 		return &toldConn{Conn: conn, gone: make(chan struct{})}, nil
+	}
+	if token != "" {
+		return NewClient(withBearer{tr, token}, base), nil
 	}
 	if base != "http://node" {
 		return NewClient(tr, base), nil

@@ -32,7 +32,7 @@ func (c *Client) Tasks(ctx context.Context, job string, q jobs.TaskQuery) (page 
 // AllTasks returns the tasks that a query selects, in as many questions as it
 // takes, and the place where to go on; 0 = there are no more. A limit of 0 means
 // all.
-func AllTasks(ctx context.Context, s Service, job string, q jobs.TaskQuery) (list []jobs.TaskStatus, next int, err error) {
+func AllTasks(ctx context.Context, s tasksOnly, job string, q jobs.TaskQuery) (list []jobs.TaskStatus, next int, err error) {
 	limit := q.Limit
 	for list = []jobs.TaskStatus{}; ; {
 		if limit > 0 {
@@ -51,4 +51,47 @@ func AllTasks(ctx context.Context, s Service, job string, q jobs.TaskQuery) (lis
 		}
 		q.From = page.Next
 	}
+}
+
+// tasksOnly is the part of Service that lists tasks.
+type tasksOnly interface {
+	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
+}
+
+// taskTeller also tells of the job.
+type taskTeller interface {
+	tasksOnly
+	Job(ctx context.Context, job string) (jobs.Status, error)
+}
+
+// Again returns the spec of a job that is run again.
+func Again(ctx context.Context, s taskTeller, job string, failed bool) (jobs.Spec, error) {
+	st, err := s.Job(ctx, job)
+	spec := st.Spec
+	switch {
+	case err != nil:
+		return spec, err
+	case st.Gone() != nil:
+		return spec, st.Gone()
+	case spec.Stdin && st.StdinBytes > 0:
+		return spec, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID.Short())
+	}
+	spec.After, spec.Stdin, spec.Key = nil, false, ""
+	if !failed {
+		return spec, nil
+	}
+	list, _, err := AllTasks(ctx, s, string(st.ID), jobs.TaskQuery{Failed: true})
+	if err != nil {
+		return spec, err
+	}
+	if len(list) == 0 || spec.Array == nil {
+		return spec, fmt.Errorf("job %s has no failed tasks", st.ID.Short())
+	}
+	ids := make([]int, len(list))
+	for i, t := range list {
+		ids[i] = t.ID
+	}
+	spec.Array = &jobs.Array{Tasks: jobs.TaskRuns(ids), Lines: spec.Array.Lines}
+	spec.Max = min(spec.Max, len(ids))
+	return spec, nil
 }

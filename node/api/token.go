@@ -42,7 +42,7 @@ func Guard(h http.Handler, token string) http.Handler {
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
-			writeError(w, fmt.Errorf("%w: only for clients that can read the node's state directory", ErrRefused))
+			writeError(w, fmt.Errorf("%w: only for clients that can read the node's state directory, or have the address that 'zorilla web' prints", ErrRefused))
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -64,6 +64,19 @@ func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(b)))
 	}
 	return t.RoundTripper.RoundTrip(r)
+}
+
+// withBearer adds a token that is known to each request.
+type withBearer struct {
+	*http.Transport
+	token string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t withBearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+t.token)
+	return t.Transport.RoundTrip(r)
 }
 
 // CloseIdleConnections lets go of connections that nobody uses.

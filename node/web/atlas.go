@@ -17,6 +17,8 @@ const (
 	keepMap = 2 * time.Second
 	// shift is how far off, in units of the drawing, a dot may be.
 	shift = 2
+	// noise is how much coordinates of nodes that are near to each other wander, in milliseconds.
+	noise = 0.1
 )
 
 // atlas keeps the map as it was, so that it does not turn over, or shake, when
@@ -65,7 +67,7 @@ func (a *atlas) place(nodes []api.NodeInfo, now time.Time) sheet {
 	pullIn(targets)
 	perMS := fit(targets)
 	a.at = now
-	if a.still(known, targets) {
+	if a.still(known, targets, max(shift, noise*perMS)) {
 		return a.sheet
 	}
 	points := slices.Clone(targets)
@@ -84,7 +86,7 @@ func (a *atlas) place(nodes []api.NodeInfo, now time.Time) sheet {
 }
 
 // still reports whether the last drawing is as good as a new one.
-func (a *atlas) still(nodes []api.NodeInfo, targets []point) bool {
+func (a *atlas) still(nodes []api.NodeInfo, targets []point, shift float64) bool {
 	for k, n := range nodes {
 		if aim, ok := a.aims[n.ID]; !ok || aim.to(targets[k]) > shift {
 			return false

@@ -157,8 +157,10 @@ func (b *browser) picture(name string) {
 	}
 }
 
-func serve(t *testing.T, f *fake) *httptest.Server {
-	srv := httptest.NewServer(newPage(t, f))
+func serve(t *testing.T, f *fake) *httptest.Server { return serveService(t, f) }
+
+func serveService(t *testing.T, s Service) *httptest.Server {
+	srv := httptest.NewServer(newPage(t, s))
 	t.Cleanup(func() {
 		srv.CloseClientConnections() // else Close waits for the event streams
 		srv.Close()
@@ -239,7 +241,7 @@ func TestLivePageIsTheWrittenPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, path := range []string{"/", "/jobs/" + runningJob, "/jobs/" + waitingJob, "/jobs/" + failedJob} {
+	for _, path := range []string{"/", "/?q=e&state=completed", "/nodes/" + string(nodeID(0)), "/nodes/" + string(nodeID(7)), "/jobs/" + runningJob, "/jobs/" + waitingJob, "/jobs/" + failedJob} {
 		scripts(true)
 		b.run("open without scripts", chromedp.Navigate(srv.URL+path))
 		written := b.do(dumpMain)
@@ -250,7 +252,7 @@ func TestLivePageIsTheWrittenPage(t *testing.T) {
 		made := b.do(`
 			const { bind } = await import("/assets/bind.js");
 			const view = await new Promise((done) => {
-				const s = new EventSource(location.pathname.replace(/\/$/, "") + "/events");
+				const s = new EventSource(location.pathname.replace(/\/$/, "") + "/events" + location.search);
 				s.addEventListener("view", (e) => { s.close(); done(JSON.parse(e.data)); });
 			});
 			document.querySelectorAll("main [data-each]").forEach((e) => e.replaceChildren());
@@ -299,7 +301,7 @@ func TestPhoneNeedsNoSidewaysScrolling(t *testing.T) {
 	b := chromium(t)
 	b.look(360, 740, true, "light")
 	b.run("sign in", chromedp.Navigate(srv.URL+"/?token="+testToken))
-	for _, path := range []string{"/", "/jobs/" + runningJob, "/jobs/" + waitingJob, "/jobs/wwwww@zaaaa", "/jobs/none"} {
+	for _, path := range []string{"/", "/jobs/" + runningJob, "/jobs/" + waitingJob, "/jobs/wwwww@zaaaa", "/nodes/" + string(nodeID(3)), "/jobs/none"} {
 		b.run("open", chromedp.Navigate(srv.URL+path))
 		if path != "/jobs/none" {
 			b.wait(`/live|ended/.test(document.querySelector("#live").textContent)`)
@@ -368,7 +370,7 @@ func TestMapFollowsTheNetwork(t *testing.T) {
 	b.wait(dot + `.dataset.load === "free" && getComputedStyle(` + dot + `.querySelector(".core")).fill !== "` + full + `"`)
 	f.change(func() { f.nodes = f.nodes[:59] })
 	b.wait(`document.querySelectorAll(".map .dot").length === 59`)
-	b.wait(`document.querySelectorAll(".badlist > div").length === 2 && document.querySelector(".badlist").innerText.includes("12")`)
+	b.wait(`document.querySelectorAll(".badlist > div").length === 2 && document.querySelector(".badlist").textContent.includes("12")`)
 	f.change(func() { f.self.Traffic[3].Recent = 0 })
 	b.wait(`document.querySelectorAll(".badlist > div").length === 1`)
 	if p := b.console(); len(p) > 0 {
@@ -397,7 +399,7 @@ func TestRipplesOfASearchingJob(t *testing.T) {
 	st.Rounds = append(st.Rounds, jobs.Round{Number: 1, Radius: 1, Hops: 1, Reached: 12}, jobs.Round{Number: 2, Radius: 2, Hops: 3, Reached: 12, Extended: 4, Messages: 66, Duplicates: 54})
 	f.put(st)
 	b.wait(`document.querySelectorAll(".ripple .hop").length === 2 && document.querySelector(".ripple").dataset.state === "over"`)
-	b.wait(`document.querySelector(".floods tbody tr").innerText.includes("2 → 3") && document.querySelector(".floods tbody tr").innerText.includes("54 twice")`)
+	b.wait(`document.querySelector(".floods tbody tr").textContent.includes("2 → 3") && document.querySelector(".floods tbody tr").textContent.includes("54 twice")`)
 	if p := b.console(); len(p) > 0 {
 		t.Errorf("errors in the console: %q", p)
 	}

@@ -1,7 +1,7 @@
 // Package web is the status page of a node: what the node is, whom it knows
 // and how far they are, its jobs, and for one job its workers, its floods, why
-// it waits and its output as it comes. It only looks: no request changes
-// anything.
+// it waits and its output as it comes. Who opened it with the
+// owner's token may end jobs, submit them again, and pause or drain the node.
 //
 // # How a page lives
 //
@@ -14,11 +14,18 @@
 // as text only; the page never parses HTML from data, and its content security
 // policy forbids it (trusted types).
 //
-//	GET /                   the node, its members, its jobs (?token=… signs in)
-//	GET /events             event "view": overview as JSON
+//	GET /                   the node, its members, its jobs (?token=… signs in; ?q=TEXT&state=S
+//	                        searches them, ?active=N&ended=N is a page of them)
+//	GET /events             event "view": overview as JSON, of the same jobs
+//	GET /timeline           who ran where in the last hour
+//	GET /nodes/ID           one member
+//	GET /nodes/ID/events    event "view": node as JSON
 //	GET /jobs/ID            one job (ID as in api.Service)
 //	GET /jobs/ID/events     event "view": job as JSON; event "end" after the last one
-//	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N for one rank
+//	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N&stream=stderr for some of it
+//	GET /jobs/ID/log        its output so far, to be saved; ?rank=N&stream=stderr
+//	GET /jobs/ID/files/RANK/PATH  an output file, always to be saved
+//	POST /jobs/ID/cancel, rerun, rerun-failed; /node/pause, resume, drain, undrain
 //	GET /assets/…           style sheet, scripts, icon
 //
 // Streams send at most five updates a second. A quiet one refreshes itself
@@ -27,6 +34,13 @@
 // sequences, other control characters and broken UTF-8 are taken out) and what
 // a browser cannot take fast enough is left out from the front, with a note: a
 // slow page never slows a job.
+//
+// How busy members are comes with what they tell when they are asked, with the last hour as
+// they remember it (package usage); network.go adds that up and draws it.
+//
+// Output files are sent as their origin keeps them, chunk by chunk and verified: one that
+// turns out to be damaged breaks off. Whatever they are called and hold, they come as an
+// attachment of no type. Values of a job's environment that look secret are not told.
 //
 // # The map
 //
@@ -40,11 +54,18 @@
 //
 // # Who may look
 //
-// A request must name the listener's own address in its Host header (a page
+// A request must name the listener's own address in its Host header, or localhost with any
+// port, since it may have come through a tunnel (a page
 // elsewhere cannot reach it by rebinding a name), must not come from another
 // origin, and must carry the token of Config: once as /?token=…, which sets a
 // cookie, then as that cookie. Assets need no token; they are the same in every
 // node.
+//
+// There are two tokens: the owner's, and one made of it that only shows (ReadOnly). What
+// changes something (act.go) comes with POST, and needs more than the cookie, which browsers
+// send to every port of a host: the key of a session, handed out once with the owner's token
+// and kept by the page's scripts in the storage of their origin. No form of another page can
+// send it, none of another port can read it, and readers have none.
 //
 // # Concurrency
 //

@@ -95,6 +95,9 @@ func drawMap(nodes []api.NodeInfo, tones map[string]string, at sheet) mapView {
 		v.Ruler = rulerView{X2: num(16 + length), Text: text}
 		v.Halos = halos(nodes, at, tones)
 		v.Note = "Distance is round-trip time, from network coordinates."
+		if mapWidth < at.perMS { // what is pushed apart is not to scale any more
+			v.Ruler.None, v.Note = true, "All of them are within a millisecond of each other."
+		}
 	} else {
 		for _, rtt := range ringRTT {
 			v.Circles = append(v.Circles, circle{Key: rtt.String(), X: num(mapWidth / 2), Y: num(mapHeight / 2), R: num(ringRadius(rtt)),
@@ -153,10 +156,10 @@ func busy(n api.NodeInfo) string {
 	}
 	text := fmt.Sprintf("%d of %s busy", n.Busy, plural(n.Slots, "slot", "slots"))
 	if n.State != "" {
-		text += ", " + n.State
+		text += ", " + label(n.State, 20)
 	}
 	if n.Why != "" {
-		text += ": " + n.Why
+		text += ": " + label(n.Why, textLimit)
 	}
 	return text
 }
@@ -210,9 +213,6 @@ func groupTones(nodes []api.NodeInfo) map[string]string {
 	return tones
 }
 
-// groupOf is the cluster of a node, or its site as long as no cluster is found.
-func groupOf(n api.NodeInfo) string { return cmp.Or(n.Cluster, n.Site) }
-
 func groupName(group string) string { return cmp.Or(label(group, nameLimit), "no site") }
 
 // halos are soft circles around the nodes of each cluster that has several.
@@ -222,6 +222,9 @@ func halos(nodes []api.NodeInfo, at sheet, tones map[string]string) []circle {
 		if p, ok := at.points[n.ID]; ok && groupOf(n) != "" {
 			groups[groupOf(n)] = append(groups[groupOf(n)], p)
 		}
+	}
+	if len(groups) == 1 && len(nodes) == len(groups[groupOf(nodes[0])]) {
+		return nil // one circle around all tells nothing
 	}
 	var out []circle
 	size := make(map[string]int)
@@ -276,6 +279,9 @@ func legends(nodes []api.NodeInfo, tones map[string]string) []legend {
 		if n.Site != "" {
 			sites[group][label(n.Site, 20)]++
 		}
+	}
+	if len(counts) == 1 && len(sites[groupOf(nodes[0])]) == 0 {
+		return nil // nothing to tell apart
 	}
 	var out []legend
 	for group, n := range counts {

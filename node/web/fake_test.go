@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -16,6 +17,8 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
+	"zorilla/node/usage"
+	"zorilla/transfer"
 	"zorilla/vicinity"
 )
 
@@ -30,6 +33,8 @@ type fake struct {
 	queue   []jobs.Waiting
 	changed chan struct{}
 	broken  error // what every call returns
+	store   *transfer.MemStore
+	acts    []string // what was changed
 }
 
 type fakeJob struct {
@@ -43,7 +48,7 @@ type fakeJob struct {
 var _ Service = (*fake)(nil)
 
 func newFake(nodes []api.NodeInfo) *fake {
-	return &fake{self: nodes[0], nodes: nodes, jobs: make(map[jobs.ID]*fakeJob), changed: make(chan struct{})}
+	return &fake{self: nodes[0], nodes: nodes, jobs: make(map[jobs.ID]*fakeJob), store: transfer.NewMemStore(1 << 30), changed: make(chan struct{})}
 }
 
 func (f *fake) change(do func()) {
@@ -109,15 +114,25 @@ func (f *fake) Nodes(context.Context) ([]api.NodeInfo, error) {
 
 func (f *fake) Survey(ctx context.Context) ([]api.NodeInfo, error) { return f.Nodes(ctx) }
 
-func (f *fake) Summaries(context.Context, bool) ([]jobs.Summary, error) {
+func (f *fake) Chunk(_ context.Context, _ string, h transfer.Hash) ([]byte, error) {
+	data, err := f.store.Get(h, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", api.ErrNotFound, err)
+	}
+	return data, nil
+}
+
+func (f *fake) Select(_ context.Context, q jobs.Selection) (d jobs.Selected, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var out []jobs.Summary
 	for _, id := range f.list {
 		st := f.copyLocked(f.jobs[id])
-		out = append(out, st.Summary())
+		d.Add(&q, st.Summary())
 	}
-	return out, f.broken
+	d.Sort()
+	d.Ended = d.Ended[min(q.Skip, len(d.Ended)):]
+	d.Ended = d.Ended[:min(q.Limit, len(d.Ended))]
+	return d, f.broken
 }
 
 func (f *fake) Queue(context.Context) ([]jobs.Waiting, error) {
@@ -186,14 +201,14 @@ func (f *fake) Tasks(_ context.Context, name string, q jobs.TaskQuery) (page job
 		if q.Failed && j.codes[place] <= 0 {
 			continue
 		}
-		if len(page.Tasks) == q.Limit {
+		if q.Limit > 0 && len(page.Tasks) == q.Limit {
 			page.Next = place
 			break
 		}
 		page.Tasks = append(page.Tasks, jobs.TaskStatus{ID: place + 1, Done: true, Code: int(j.codes[place]), Tries: 1, Node: nodeID(1), Took: codec.Duration(time.Second)})
 	}
 	picture := []byte(strings.Repeat(string(jobs.CellDone), min(q.Cells, len(j.codes))))
-	for place, code := range j.codes {
+	for place, code := range j.codes[:len(j.codes)*min(len(picture), 1)] {
 		switch cell := place * len(picture) / len(j.codes); {
 		case code > 0:
 			picture[cell] = jobs.CellFailed
@@ -283,13 +298,17 @@ func network(n int) []api.NodeInfo {
 		}
 		if i > 0 && i <= 64 {
 			v.Told, v.Busy = time.Now(), (i*7%9)*v.Slots/8
+			v.Lately = lately(i)
+		}
+		if i == 7 {
+			v.State = "draining"
 		}
 		for _, x := range site.place {
 			v.Position = append(v.Position, x+rnd.NormFloat64()*.35)
 		}
 		if i == 0 {
 			v.Self, v.Started, v.Release, v.Busy = true, time.Now().Add(-3*time.Hour-12*time.Minute), "0.1.0", 3
-			v.Traffic = traffic(n)
+			v.Traffic, v.Lately = traffic(n), lately(0)
 		} else {
 			sum := 0.05
 			for d, x := range v.Position {
@@ -318,6 +337,19 @@ func network(n int) []api.NodeInfo {
 		}
 	}
 	return out
+}
+
+// lately is how the ith node was used.
+func lately(i int) *usage.Lately {
+	l := &usage.Lately{Load: 1.5, Free: 9 << 30}
+	for m := range usage.Minutes - i%20 {
+		busy := byte(80 + 60*math.Sin(float64(m+3*i)/7) + float64(m*i*7%40))
+		l.Busy, l.Shut = append(l.Busy, busy), append(l.Shut, 0)
+		if i == 7 && m > 30 {
+			l.Shut[m] = 200 - busy
+		}
+	}
+	return l
 }
 
 // traffic is what a node of a network of n has counted.
@@ -374,7 +406,8 @@ const testToken = "0123456789abcdef0123456789"
 
 func newPage(t *testing.T, s Service) *Handler {
 	t.Helper()
-	h, err := New(Config{Service: s, Token: testToken})
+	owner, _ := s.(Owner)
+	h, err := New(Config{Service: s, Owner: owner, Token: testToken})
 	if err != nil {
 		t.Fatal(err)
 	}

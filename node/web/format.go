@@ -147,3 +147,10 @@ func speed(s api.Speed) string {
 	}
 	return units.Bytes(s.Rate) + "/s"
 }
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -33,6 +33,9 @@ type counterGroup struct {
 	Counters []tally `json:"counters"`
 }
 
+// maxCounters bounds what is counted.
+const maxCounters = 200
+
 // rateWindow is the time over which messages are averaged.
 const rateWindow = 10 * time.Second
 
@@ -93,9 +96,9 @@ func describeHealth(m *meter, self api.NodeInfo, members int, now time.Time) hea
 		last := &v.Groups[len(v.Groups)-1]
 		last.Counters = append(last.Counters, row)
 	}
-	v.Verdict = "No bad message has come in the last ten minutes; " + plural(watched, "kind is", "kinds are") + " watched for."
+	v.Verdict = "All is well: nothing had to be dropped in the last ten minutes."
 	if len(v.Bad) > 0 {
-		v.Verdict = fmt.Sprintf("Bad messages have come in the last ten minutes, and were dropped: %d of %s that are watched for.", len(v.Bad), plural(watched, "kind", "kinds"))
+		v.Verdict = fmt.Sprintf("Messages of %s were dropped in the last ten minutes, of %d that are watched for. Some are usual when nodes come, go or are busy.", plural(len(v.Bad), "kind", "kinds"), watched)
 	}
 	return v
 }

@@ -19,10 +19,10 @@ func TestHealthTellsWhatIsBadNow(t *testing.T) {
 		}}, 3, time.Now())
 	}
 	calm, now := look(0), look(4)
-	if len(calm.Bad) != 0 || !strings.HasPrefix(calm.Verdict, "No bad message has come in the last ten minutes; 2 kinds") {
+	if len(calm.Bad) != 0 || !strings.HasPrefix(calm.Verdict, "All is well") {
 		t.Errorf("calm: %+v, %s", calm.Bad, calm.Verdict)
 	}
-	if len(now.Bad) != 1 || now.Bad[0] != (tally{"gossip: packets refused", "4", "r"}) || !strings.Contains(now.Verdict, "1 of 2 kinds") {
+	if len(now.Bad) != 1 || now.Bad[0] != (tally{"gossip: packets refused", "4", "r"}) || !strings.Contains(now.Verdict, "Messages of 1 kind were dropped in the last ten minutes, of 2 that") {
 		t.Errorf("now: %+v, %s", now.Bad, now.Verdict)
 	}
 	for _, v := range []healthView{calm, now} {

@@ -17,27 +17,23 @@ import (
 const (
 	maxWorkerRows = 500
 	maxArrayRows  = 20 // workers of an array, one like the other
-	maxAnswerRows = 100
-	maxReasons    = 20
 )
 
 // jobView is everything that a job's page shows but its output.
 type jobView struct {
-	Build      string      `json:"build"`
-	Now        string      `json:"now"`
-	ID         string      `json:"id"`
-	Title      string      `json:"title"`
-	Command    string      `json:"command"`
-	State      string      `json:"state"`
-	Tone       string      `json:"tone"`
-	Reason     string      `json:"reason"`
-	Exit       string      `json:"exit"`
-	Final      bool        `json:"final"`
-	Fresh      bool        `json:"fresh"` // not an old record of a job whose origin is away
-	Submitted  stamp       `json:"submitted"`
-	Waited     period      `json:"waited"`
-	Ran        period      `json:"ran"`
-	NotStarted bool        `json:"notStarted"`
+	Build   string `json:"build"`
+	Now     string `json:"now"`
+	ID      string `json:"id"`
+	Title   string `json:"title"`
+	Command string `json:"command"`
+	State   string `json:"state"`
+	Tone    string `json:"tone"`
+	Reason  string `json:"reason"`
+	Exit    string `json:"exit"`
+	Final   bool   `json:"final"`
+	Fresh   bool   `json:"fresh"` // not an old record of a job whose origin is away
+	jobTimes
+	jobMore
 	Facts      []counter   `json:"facts"`
 	Steps      []step      `json:"steps"`
 	Line       timeline    `json:"line"`
@@ -53,6 +49,13 @@ type jobView struct {
 	Why        whyView     `json:"why"`
 	Warnings   []counter   `json:"warnings"`
 	NoWarnings bool        `json:"noWarnings"`
+}
+
+type jobTimes struct {
+	Submitted  stamp  `json:"submitted"`
+	Waited     period `json:"waited"`
+	Ran        period `json:"ran"`
+	NotStarted bool   `json:"notStarted"`
 }
 
 type step struct {
@@ -83,12 +86,14 @@ type workerRow struct {
 	Href    string `json:"href"`
 	Pick    string `json:"pick"` // the rank whose output is shown; "" = all
 	Node    string `json:"node"`
+	At      string `json:"at"` // the node's page
 	Short   string `json:"short"`
 	RTT     string `json:"rtt"`
 	Far     int    `json:"far"`
 	State   string `json:"state"`
 	Tone    string `json:"tone"`
 	Exit    string `json:"exit"`
+	Why     string `json:"why"` // it ended so
 	Title   string `json:"title"`
 	Out     string `json:"out"`
 	Err     string `json:"err"`
@@ -114,8 +119,8 @@ func (s *views) job(ctx context.Context, st jobs.Status, failed int) jobView {
 	v := jobView{
 		Build: s.build, Now: iso(now), ID: label(st.ID.Short(), nameLimit), Title: jobName(&st.Spec), Command: command(&st.Spec, 2000),
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Final: st.State.Final(), Fresh: !st.LastKnown,
-		Submitted: since(st.Submitted, now), Waited: between(st.Submitted, cmp.Or(st.Started, st.Ended), now), Ran: between(st.Started, st.Ended, now),
-		NotStarted: st.Started.IsZero(), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&short),
+		jobTimes: jobTimes{since(st.Submitted, now), between(st.Submitted, cmp.Or(st.Started, st.Ended), now), between(st.Started, st.Ended, now), st.Started.IsZero()},
+		jobMore:  s.more(ctx, &st), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&short),
 		NoRounds: len(st.Rounds) == 0,
 	}
 	if v.Final {
@@ -203,7 +208,7 @@ func facts(st *jobs.Status) []counter {
 		list = append(list, counter{"Program", "MPI"})
 	}
 	if len(s.Mounts) > 0 {
-		list = append(list, counter{"Asks for", strings.Join(s.Mounts, ", ")})
+		list = append(list, counter{"Asks for", label(strings.Join(s.Mounts, ", "), textLimit)})
 	}
 	if st.Worst != nil {
 		list = append(list, counter{"Worst pair", st.Worst.String()})
@@ -299,6 +304,9 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 		RTT: latency(time.Duration(w.RTT)), Far: far(time.Duration(w.RTT)), State: label(string(w.State), 20), Tone: "cancelled",
 		Out: units.Bytes(w.Stdout), Err: units.Bytes(w.Stderr),
 	}
+	if w.Node.Valid() {
+		v.At = "/nodes/" + string(w.Node)
+	}
 	switch w.State {
 	case jobs.WorkerWanted, jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning, jobs.WorkerLost:
 		v.Tone = string(w.State)
@@ -306,7 +314,7 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 		v.Tone = "completed"
 	}
 	if w.Attempt > 1 {
-		v.Attempt = "attempt " + strconv.Itoa(w.Attempt)
+		v.Attempt = strings.TrimSuffix("attempt "+strconv.Itoa(w.Attempt)+", since "+label(w.Retried, textLimit), ", since ")
 	}
 	if e := w.Exit; e != nil {
 		v.Exit = strconv.Itoa(e.Code)
@@ -320,6 +328,7 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 			v.Exit += " · " + label(string(e.Cause), 20)
 		}
 		v.Title = label(e.Detail, textLimit)
+		v.Why = v.Title
 		if !e.Started.IsZero() {
 			v.Title = strings.TrimPrefix(fmt.Sprintf("%s · ran %s, CPU %.1f s, peak %s", v.Title, span(e.Ended.Sub(e.Started)), e.CPU, units.Bytes(e.Peak)), " · ")
 		}
@@ -346,6 +355,9 @@ func describeRound(r jobs.Round, now time.Time) roundRow {
 
 // blankJob are the empty rows that the browser copies.
 var blankJob = struct {
+	Typed   typed
+	File    fileRow
+	Env     variable
 	Step    step
 	Tick    tick
 	Counter counter

@@ -21,6 +21,7 @@ const (
 
 const (
 	maxDots     = 400     // nodes on the map
+	noSpread    = 0.01    // milliseconds: nodes nearer than that are at one place
 	maxDistance = 5_000.0 // milliseconds; a coordinate beyond it is nonsense
 )
 
@@ -143,16 +144,15 @@ func unit(v, avoid []float64) []float64 {
 	return v
 }
 
-// fit scales points, in milliseconds, into the drawing area and returns the
-// length of a millisecond. A network within one millisecond is not blown up:
-// its differences are noise.
+// fit scales points, in milliseconds, so that they fill the drawing area, and returns the
+// length of a millisecond.
 func fit(points []point) float64 {
 	low, high := points[0], points[0]
 	for _, p := range points {
 		low = point{min(low.x, p.x), min(low.y, p.y)}
 		high = point{max(high.x, p.x), max(high.y, p.y)}
 	}
-	scale := min((mapWidth-2*fitMargin)/max(1, high.x-low.x), (mapHeight-2*fitMargin)/max(1, high.y-low.y))
+	scale := min((mapWidth-2*fitMargin)/max(noSpread, high.x-low.x), (mapHeight-2*fitMargin)/max(noSpread, high.y-low.y))
 	for i, p := range points {
 		points[i] = point{mapWidth/2 + (p.x-(low.x+high.x)/2)*scale, mapHeight/2 + (p.y-(low.y+high.y)/2)*scale}
 	}
@@ -192,7 +192,7 @@ func median(points []point, of func(point) float64) float64 {
 // settle moves dots towards their targets and pushes them away from each other
 // until none hides another. The result depends on the order of the points only.
 func settle(points, targets []point, steps int) {
-	gap := min(40, max(9, 150/math.Sqrt(float64(len(points)))))
+	gap := min(110, max(13, 190/math.Sqrt(float64(len(points)))))
 	for step := range steps {
 		pull := .02
 		if step > steps-10 { // the last word is that they do not hide each other

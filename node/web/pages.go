@@ -12,9 +12,12 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"time"
 
 	"github.com/rs/zerolog"
 
+	"zorilla/jobs"
+	"zorilla/jobs/process"
 	"zorilla/node/api"
 )
 
@@ -34,14 +37,30 @@ func newPages(log zerolog.Logger) (*pages, error) {
 	if p.build, err = fingerprint(content); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
 	}
-	for _, name := range []string{"overview", "job", "message"} {
-		t, err := template.ParseFS(content, "content/templates/layout.html", "content/templates/"+name+".html")
+	for _, name := range []string{"overview", "job", "node", "timeline", "message"} {
+		t, err := template.New(name).Funcs(helpers).ParseFS(content, "content/templates/layout.html", "content/templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("parse templates: %w", err)
 		}
 		p.templates[name] = t
 	}
 	return p, nil
+}
+
+// helpers are what templates call: they make the argument of another template.
+var helpers = template.FuncMap{
+	"pager": func(path, label string, p pager) any {
+		return struct {
+			pager
+			Path, Label string
+		}{p, path, label}
+	},
+	"chart": func(path string, c chartView) any {
+		return struct {
+			chartView
+			Path string
+		}{c, path}
+	},
 }
 
 // fingerprint names the content of all files, so that an open page notices
@@ -64,6 +83,7 @@ type page struct {
 	Title  string
 	Build  string
 	Script string // module in /assets that keeps the page alive, or ""
+	May    bool   // act
 	View   any
 	Blank  any // the parts of View for the prototypes of rows
 }
@@ -97,6 +117,9 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	w.Write(b) // an error means that the browser is gone
 }
 
+// writeLimit: a browser that takes nothing for so long is gone.
+const writeLimit = 20 * time.Second
+
 type message struct{ Title, Text, Command string }
 
 func (s *pages) message(w http.ResponseWriter, code int, title, text string) {
@@ -106,6 +129,8 @@ func (s *pages) message(w http.ResponseWriter, code int, title, text string) {
 // fail shows a page for an error of the service.
 func (s *pages) fail(w http.ResponseWriter, err error) {
 	switch {
+	case errors.Is(err, jobs.ErrForgotten):
+		s.message(w, http.StatusNotFound, "Not kept any more", "The results of this job were forgotten: how it ended is on its page.")
 	case errors.Is(err, api.ErrNotFound):
 		s.message(w, http.StatusNotFound, "No such job", "This node knows no job of that name. It may have been forgotten, or it belongs to another node.")
 	case errors.Is(err, api.ErrAmbiguous), errors.Is(err, api.ErrInvalid):
@@ -115,6 +140,38 @@ func (s *pages) fail(w http.ResponseWriter, err error) {
 		s.message(w, http.StatusServiceUnavailable, "Not now", "The node cannot answer at the moment. Reload the page in a few seconds.")
 	}
 }
+
+// outputQuery is which output of a job somebody wants.
+type outputQuery struct {
+	rank   int            // -1 = all
+	stream process.Stream // if one
+	both   bool
+}
+
+func readOutputQuery(r *http.Request) (q outputQuery, err error) {
+	form := r.URL.Query()
+	q.rank = -1
+	if rank := form.Get("rank"); rank != "" {
+		n, err := strconv.Atoi(rank)
+		if err != nil || n < 0 || n > jobs.MaxTaskID {
+			return q, errors.New("rank: want a number from 0")
+		}
+		q.rank = n
+	}
+	switch form.Get("stream") {
+	case "":
+		q.both = true
+	case "stdout":
+		q.stream = process.Stdout
+	case "stderr":
+		q.stream = process.Stderr
+	default:
+		return q, errors.New("stream: want stdout or stderr")
+	}
+	return q, nil
+}
+
+func (q *outputQuery) has(s process.Stream) bool { return q.both || s == q.stream }
 
 // plausible keeps what cannot name a job away from the service.
 func plausible(id string) bool {

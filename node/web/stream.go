@@ -2,12 +2,12 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -22,7 +22,6 @@ const (
 	liveLook   = 2 * time.Second        // the same for a job that is not over
 	tryAgain   = 2 * time.Second        // after the service could not answer
 	askAgain   = 5 * time.Second        // the members for their load
-	writeLimit = 20 * time.Second       // a browser that takes nothing for so long is gone
 )
 
 // streams sends what changes to browsers.
@@ -60,7 +59,10 @@ func (h *streams) start(w http.ResponseWriter, r *http.Request) (s *stream, done
 	if r.Method == http.MethodGet {
 		s.write("retry: 1000\n\n")
 	}
-	return s, func() { <-h.open }
+	return s, func() {
+		_ = s.rc.SetWriteDeadline(time.Time{}) // the connection may have more to do
+		<-h.open
+	}
 }
 
 func (s *stream) write(text string) error {
@@ -111,6 +113,41 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 func (h *streams) overview(w http.ResponseWriter, r *http.Request) {
+	query := readQuery(r)
+	h.live(w, r, func(ctx context.Context) (v, timeless any, err error) {
+		now, err := h.views.overview(ctx, query)
+		then := now
+		then.Now = ""
+		return now, then, err
+	})
+}
+
+// node keeps the page of one member as it is; of one that has left it tells that, with what
+// was known last.
+func (h *streams) node(w http.ResponseWriter, r *http.Request) {
+	last, err := h.views.nodeOf(r)
+	if err == nil && last == nil {
+		h.pages.message(w, http.StatusNotFound, "No such node", "No member has this ID now. It may have left.")
+		return
+	}
+	h.live(w, r, func(ctx context.Context) (v, timeless any, err error) {
+		now, err := h.views.nodeOf(r.WithContext(ctx))
+		switch {
+		case now != nil:
+			last = now
+		case last == nil || err != nil:
+			return nil, nil, cmp.Or(err, api.ErrUnavailable)
+		default:
+			last.Gone = true
+		}
+		then := *last
+		then.Now = ""
+		return last, then, nil
+	})
+}
+
+// live sends what look sees whenever something has changed.
+func (h *streams) live(w http.ResponseWriter, r *http.Request, look func(context.Context) (v, timeless any, err error)) {
 	s, done := h.start(w, r)
 	if s == nil {
 		return
@@ -127,10 +164,8 @@ func (h *streams) overview(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	for {
 		changed := h.service.Changes() // before the look, so that no change is missed
-		v, err := h.views.overview(ctx)
+		v, timeless, err := look(ctx)
 		if err == nil {
-			timeless := v
-			timeless.Now = ""
 			err = s.view(v, timeless)
 		} else {
 			err = s.beat()
@@ -240,14 +275,11 @@ type batch struct {
 }
 
 func (h *streams) output(w http.ResponseWriter, r *http.Request) {
-	id, rank := r.PathValue("id"), -1
-	if q := r.URL.Query().Get("rank"); q != "" {
-		n, err := strconv.Atoi(q)
-		if err != nil || n < 0 || n > jobs.MaxTaskID {
-			http.Error(w, "rank: want a number from 0", http.StatusBadRequest)
-			return
-		}
-		rank = n
+	id := r.PathValue("id")
+	want, err := readOutputQuery(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
 	}
 	if !plausible(id) {
 		h.pages.fail(w, api.ErrNotFound)
@@ -258,7 +290,7 @@ func (h *streams) output(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	if r.Method != http.MethodGet || s.send("start", rank) != nil {
+	if r.Method != http.MethodGet || s.send("start", want.rank) != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -266,8 +298,10 @@ func (h *streams) output(w http.ResponseWriter, r *http.Request) {
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		c := newCleaner()
-		t.end(h.service.Output(ctx, id, api.OutputQuery{Rank: rank, Follow: true}, func(o jobs.Output) error {
-			t.add(c.clean(o))
+		t.end(h.service.Output(ctx, id, api.OutputQuery{Rank: want.rank, Follow: true}, func(o jobs.Output) error {
+			if want.has(o.Stream) {
+				t.add(c.clean(o))
+			}
 			return ctx.Err()
 		}))
 	})

@@ -5,45 +5,41 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"zorilla/internal/units"
-	"zorilla/jobs"
 	"zorilla/node/api"
-	"zorilla/vicinity"
 )
 
 // Limits of what one page shows, so that it stays quick whatever the network
 // holds. The command line shows everything.
 const (
 	maxNodeRows = 200
-	maxJobRows  = 200
 	maxCells    = 32
-	maxCounters = 200
 )
 
 // overview is everything that the first page shows.
 type overview struct {
-	Build     string     `json:"build"`
-	Now       string     `json:"now"`
-	Self      selfView   `json:"self"`
-	Nodes     []nodeRow  `json:"nodes"`
-	NodeNote  string     `json:"nodeNote"`
-	Alone     bool       `json:"alone"`
-	Map       mapView    `json:"map"`
-	Jobs      []jobRow   `json:"jobs"`
-	JobNote   string     `json:"jobNote"`
-	JobCount  string     `json:"jobCount"`
-	Idle      bool       `json:"idle"` // no job at all
-	Queue     []queueRow `json:"queue"`
-	QueueNote string     `json:"queueNote"`
-	Health    healthView `json:"health"`
+	Build     string      `json:"build"`
+	Now       string      `json:"now"`
+	Self      selfView    `json:"self"`
+	Nodes     []nodeRow   `json:"nodes"`
+	NodeNote  string      `json:"nodeNote"`
+	Alone     bool        `json:"alone"`
+	Map       mapView     `json:"map"`
+	Jobs      jobsView    `json:"jobs"`
+	Queue     []queueRow  `json:"queue"`
+	QueueNote string      `json:"queueNote"`
+	Health    healthView  `json:"health"`
+	Network   networkView `json:"network"`
 }
 
 type selfView struct {
+	State      string `json:"state"` // "" = it takes work
+	Takes      bool   `json:"takes"`
+	Paused     bool   `json:"paused"`
+	Drains     bool   `json:"drains"`
 	Name       string `json:"name"`
 	ID         string `json:"id"`
 	Short      string `json:"short"`
@@ -70,6 +66,7 @@ type cell struct {
 
 type nodeRow struct {
 	Key   string `json:"key"`
+	Href  string `json:"href"`
 	Name  string `json:"name"`
 	Short string `json:"short"`
 	Site  string `json:"site"`
@@ -83,32 +80,16 @@ type nodeRow struct {
 	Title string `json:"title"`
 }
 
-type jobRow struct {
-	Key     string `json:"key"`
-	Short   string `json:"short"`
-	Href    string `json:"href"`
-	Name    string `json:"name"`
-	Command string `json:"command"`
-	State   string `json:"state"`
-	Tone    string `json:"tone"`
-	Reason  string `json:"reason"`
-	Workers string `json:"workers"`
-	Exit    string `json:"exit"`
-	When    stamp  `json:"when"`
-	Took    period `json:"took"`
-}
-
 // overview looks at the node once.
-func (s *views) overview(ctx context.Context) (overview, error) {
+func (s *views) overview(ctx context.Context, q listQuery) (overview, error) {
 	self, nodes, err := s.members(ctx)
 	if err != nil {
 		return overview{}, err
 	}
-	list, err := s.service.Summaries(ctx, false)
+	list, err := s.service.Select(ctx, q.selection())
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the jobs: %w", err)
 	}
-	slices.SortFunc(list, jobs.SummariesInOrder)
 	queue, err := s.service.Queue(ctx)
 	if err != nil {
 		return overview{}, fmt.Errorf("ask for the queue: %w", err)
@@ -118,66 +99,20 @@ func (s *views) overview(ctx context.Context) (overview, error) {
 	tones := groupTones(nodes)
 	v := overview{
 		Build: s.build, Now: iso(now), Self: describe(self, nodes, now), Health: describeHealth(&s.meter, self, len(nodes), now),
-		Map: drawMap(nodes, tones, s.atlas.place(nodes, now)),
+		Map: drawMap(nodes, tones, s.atlas.place(nodes, now)), Jobs: describeJobs(&list, q, now), Network: together(nodes),
 	}
-	v.Alone, v.Idle = len(nodes) < 2, len(list) == 0
+	v.Alone = len(nodes) < 2
 	for _, n := range nodes[:min(len(nodes), maxNodeRows)] {
 		v.Nodes = append(v.Nodes, describeNode(n, tones))
 	}
 	if more := len(nodes) - maxNodeRows; more > 0 {
 		v.NodeNote = fmt.Sprintf("%s farther away: zorilla nodes lists all.", plural(more, "more node is", "more nodes are"))
 	}
-	for i := range list[:min(len(list), maxJobRows)] {
-		v.Jobs = append(v.Jobs, describeJob(&list[i], now))
-	}
-	older := 0 // that have ended and are not in the list
-	if r := self.Results; r != nil {
-		older = max(0, r.Jobs-listed(list, self.ID))
-	}
-	v.JobCount = countStates(list, older)
 	v.Queue, v.QueueNote = describeQueue(queue, now)
-	if more := len(list) + older - maxJobRows; more > 0 {
-		v.JobNote = fmt.Sprintf("%s: zorilla ps -a lists the youngest thousand.", plural(more, "older job is not shown", "older jobs are not shown"))
-	}
 	if r := self.Results; r != nil && r.Full {
-		v.JobNote = strings.TrimSpace(fmt.Sprintf("Results of jobs take %s, of %s (--keep-outputs): what nobody has read is kept for a day all the same. %s", units.Bytes(r.Bytes), units.Bytes(r.Limit), v.JobNote))
+		v.Jobs.Note = fmt.Sprintf("Results of jobs take %s, of %s (--keep-outputs): what nobody has read is kept for a day all the same.", units.Bytes(r.Bytes), units.Bytes(r.Limit))
 	}
 	return v, nil
-}
-
-// listed counts the jobs of a list that originate at a node and have ended.
-func listed(list []jobs.Summary, origin vicinity.ID) (n int) {
-	for i := range list {
-		if list[i].Origin == origin && list[i].State.Final() {
-			n++
-		}
-	}
-	return n
-}
-
-// countStates sums a list up, and jobs that have ended and are not in it.
-func countStates(list []jobs.Summary, over int) string {
-	waiting, active := 0, 0
-	for i := range list {
-		switch s := list[i].State; {
-		case s.Final():
-			over++
-		case s == jobs.Pending:
-			waiting++
-		default:
-			active++
-		}
-	}
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		what string
-	}{{active, "active"}, {waiting, "waiting"}, {over, "ended"}} {
-		if p.n > 0 {
-			parts = append(parts, count(int64(p.n))+" "+p.what)
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
@@ -185,19 +120,9 @@ func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
 		Name: nodeName(n), ID: string(n.ID), Short: n.ID.Short(), Site: siteName(n.Site), Platform: label(n.Platform, nameLimit),
 		Release: cmp.Or(label(n.Release, nameLimit), "unreleased"), Up: between(n.Started, time.Time{}, now),
 		Busy: strconv.Itoa(n.Busy), Slots: strconv.Itoa(n.Slots), Members: count(int64(len(nodes))), Nearest: "–",
+		State: label(n.State, 20), Takes: n.State == "", Paused: n.State == "paused", Drains: n.State == "draining",
 	}
-	cells := min(n.Slots, maxCells)
-	busy := 0
-	if n.Slots > 0 {
-		busy = int(math.Ceil(float64(min(n.Busy, n.Slots)*cells) / float64(n.Slots)))
-	}
-	for i := range cells {
-		c := cell{Key: strconv.Itoa(i), Tone: "free"}
-		if i < busy {
-			c.Tone = "busy"
-		}
-		v.Cells = append(v.Cells, c)
-	}
+	v.Cells = cells(n)
 	sites, slots, near, distant := make(map[string]bool), 0, 0, 0
 	for _, m := range nodes {
 		sites[groupOf(m)] = true
@@ -224,9 +149,25 @@ func describe(n api.NodeInfo, nodes []api.NodeInfo, now time.Time) selfView {
 	return v
 }
 
+// cells pictures the slots of a node.
+func cells(n api.NodeInfo) (list []cell) {
+	most, busy := min(n.Slots, maxCells), 0
+	if n.Slots > 0 {
+		busy = int(math.Ceil(float64(min(n.Busy, n.Slots)*most) / float64(n.Slots)))
+	}
+	for i := range most {
+		c := cell{Key: strconv.Itoa(i), Tone: "free"}
+		if i < busy {
+			c.Tone = "busy"
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
 func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
 	v := nodeRow{
-		Key: string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[groupOf(n)],
+		Key: string(n.ID), Href: "/nodes/" + string(n.ID), Name: nodeName(n), Short: n.ID.Short(), Site: siteName(n.Site), Tone: tones[groupOf(n)],
 		RTT: latency(time.Duration(n.RTT)), Far: far(time.Duration(n.RTT)), Speed: speed(n.Bandwidth.To),
 		Slots: strconv.Itoa(n.Slots), Load: load(n),
 		Title: fmt.Sprintf("%s · %s · %s memory · %s", n.ID, label(n.Platform, nameLimit), units.Bytes(n.Memory), busy(n)),
@@ -245,25 +186,6 @@ func describeNode(n api.NodeInfo, tones map[string]string) nodeRow {
 		v.Link = "this node"
 	case n.Neighbour == "near", n.Neighbour == "far":
 		v.Link = n.Neighbour
-	}
-	return v
-}
-
-func describeJob(st *jobs.Summary, now time.Time) jobRow {
-	spec := jobs.Spec{Name: st.Name, Args: st.Args}
-	v := jobRow{
-		Key: label(string(st.ID), nameLimit), Short: label(st.ID.Short(), nameLimit), Href: "/jobs/" + label(string(st.ID), nameLimit), Name: jobName(&spec), Command: command(&spec, 120),
-		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Workers: progress(st),
-		When: since(st.Submitted, now), Took: between(st.Started, st.Ended, now),
-	}
-	if a := st.Array; a != nil {
-		v.Workers = fmt.Sprintf("%d/%d tasks", a.Done, a.Tasks)
-	}
-	if v.Command == v.Name {
-		v.Command = ""
-	}
-	if st.State.Final() && st.State != jobs.Completed {
-		v.Exit = "exit " + strconv.Itoa(st.ExitCode)
 	}
 	return v
 }

@@ -8,20 +8,23 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/transfer"
 )
 
-// Service is the part of api.Service that the page looks at.
+// Service is what the page looks at: parts of api.Service, and Select, which finds jobs
+// among any number.
 type Service interface {
 	Node(ctx context.Context) (api.NodeInfo, error)
 	Nodes(ctx context.Context) ([]api.NodeInfo, error)
 	Survey(ctx context.Context) ([]api.NodeInfo, error)
-	Summaries(ctx context.Context, all bool) ([]jobs.Summary, error)
+	Select(ctx context.Context, q jobs.Selection) (jobs.Selected, error)
 	Job(ctx context.Context, job string) (jobs.Status, error)
 	Queue(ctx context.Context) ([]jobs.Waiting, error)
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
 	Output(ctx context.Context, job string, q api.OutputQuery, f func(jobs.Output) error) error
+	Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error)
 	Changes() <-chan struct{}
 }
 
@@ -32,6 +35,7 @@ type views struct {
 	build   string
 	atlas   atlas
 	meter   meter
+	trees   trees
 }
 
 // members asks for this node and all that it knows.
@@ -63,11 +67,4 @@ func nearestFirst(self api.NodeInfo, nodes []api.NodeInfo) []api.NodeInfo {
 		return cmp.Or(cmp.Compare(b2i(a.RTT <= 0), b2i(b.RTT <= 0)), cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID))
 	})
 	return sorted
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

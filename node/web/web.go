@@ -15,14 +15,19 @@ import (
 // Config is what a page needs.
 type Config struct {
 	Service Service
+	// Owner makes changes; nil = the page only shows.
+	Owner Owner
 
+	// API serves command lines that have Token, below /v1/, and nobody else; nil = none.
+	API http.Handler
 	// Token lets a browser in; whoever knows it sees everything the page
-	// shows. At least 16 characters, random.
+	// shows, and may act as the owner. At least 16 characters, random. The one
+	// that ReadOnly makes of it lets in who may only look.
 	Token string
 
 	// Hosts are further values of the Host header ("name:port") under which
-	// the page may be reached. The loopback names and the address that a
-	// connection arrived at are always accepted, with the listener's port.
+	// the page may be reached. The loopback names are always accepted, and the
+	// address that a connection arrived at, with the listener's port.
 	Hosts []string
 
 	Log zerolog.Logger
@@ -54,13 +59,23 @@ func New(cfg Config) (*Handler, error) {
 	mux.HandleFunc("/assets/{name}", serveAsset)
 	mux.HandleFunc("/{$}", h.serveOverview)
 	mux.HandleFunc("/events", h.streams.overview)
+	mux.HandleFunc("/timeline", h.serveTimeline)
+	mux.HandleFunc("/nodes/{id}", h.serveNode)
+	mux.HandleFunc("/nodes/{id}/events", h.streams.node)
 	mux.HandleFunc("/jobs/{id}", h.serveJob)
 	mux.HandleFunc("/jobs/{id}/events", h.streams.job)
 	mux.HandleFunc("/jobs/{id}/output", h.streams.output)
+	files := &downloads{service: cfg.Service, pages: p, open: make(chan struct{}, maxDownloads)}
+	mux.HandleFunc("/jobs/{id}/log", files.log)
+	mux.HandleFunc("/jobs/{id}/files/{rank}/{path...}", files.serve)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		p.message(w, http.StatusNotFound, "Nothing here", "This address names no page of this node.")
 	})
-	h.guard = &guard{token: cfg.Token, hosts: cfg.Hosts, pages: p, guarded: mux}
+	h.guard = &guard{token: cfg.Token, reader: ReadOnly(cfg.Token), hosts: cfg.Hosts, pages: p, guarded: mux, api: cfg.API}
+	if cfg.Owner != nil {
+		a := &actions{service: cfg.Service, owner: cfg.Owner}
+		h.guard.acts = a.handler()
+	}
 	return h, nil
 }
 
@@ -75,12 +90,12 @@ func (h *Handler) ConnContext(ctx context.Context, c net.Conn) context.Context {
 }
 
 func (h *Handler) serveOverview(w http.ResponseWriter, r *http.Request) {
-	v, err := h.views.overview(r.Context())
+	v, err := h.views.overview(r.Context(), readQuery(r))
 	if err != nil {
 		h.pages.fail(w, err)
 		return
 	}
-	h.pages.render(w, http.StatusOK, "overview", page{Title: v.Self.Name, Script: "overview.js", View: v, Blank: blankOverview})
+	h.pages.render(w, http.StatusOK, "overview", page{May: mayAct(r), Title: v.Self.Name, Script: "overview.js", View: v, Blank: blankOverview})
 }
 
 func (h *Handler) serveJob(w http.ResponseWriter, r *http.Request) {
@@ -95,5 +110,5 @@ func (h *Handler) serveJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := h.views.job(r.Context(), st, failedFrom(r))
-	h.pages.render(w, http.StatusOK, "job", page{Title: v.ID + " " + v.Title, Script: "job.js", View: v, Blank: blankJob})
+	h.pages.render(w, http.StatusOK, "job", page{May: mayAct(r), Title: v.ID + " " + v.Title, Script: "job.js", View: v, Blank: blankJob})
 }

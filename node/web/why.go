@@ -9,6 +9,11 @@ import (
 	"zorilla/jobs"
 )
 
+const (
+	maxAnswerRows = 100
+	maxReasons    = 20
+)
+
 type whyView struct {
 	Known   bool        `json:"known"`
 	Summary string      `json:"summary"`

@@ -71,3 +71,6 @@ func progress(st *jobs.Summary) string {
 		return fmt.Sprintf("%d of %d–%d", active, st.Min, st.Max)
 	}
 }
+
+// groupOf is the cluster of a node, or its site as long as no cluster is found.
+func groupOf(n api.NodeInfo) string { return cmp.Or(n.Cluster, n.Site) }

@@ -15,7 +15,7 @@ func testEmpty(t *testing.T, f *Fake, s api.Service) {
 		t.Errorf("Summaries: got %v, %v, want none", list, err)
 	}
 	f.Page = ""
-	if _, err := s.Web(t.Context()); !errors.Is(err, api.ErrUnavailable) {
+	if _, err := s.Web(t.Context(), false); !errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("Web: got %v, want ErrUnavailable", err)
 	}
 }

@@ -359,9 +359,12 @@ func (f *Fake) Drain(_ context.Context, d api.Drain) (jobs.Drained, error) {
 func (f *Fake) Invite(context.Context) (string, error) { return f.Token, nil }
 
 // Web implements api.Service.
-func (f *Fake) Web(context.Context) (string, error) {
+func (f *Fake) Web(_ context.Context, readOnly bool) (string, error) {
 	if f.Page == "" {
 		return "", fmt.Errorf("%w: this node has no page", api.ErrUnavailable)
+	}
+	if readOnly {
+		return f.Page + "-read-only", nil
 	}
 	return f.Page, nil
 }

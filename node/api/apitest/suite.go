@@ -108,8 +108,10 @@ func testListings(t *testing.T, f *Fake, s api.Service) {
 	}
 	token, err := s.Invite(ctx)
 	same(t, "Invite", token, err, f.Token)
-	page, err := s.Web(ctx)
+	page, err := s.Web(ctx, false)
 	same(t, "Web", page, err, f.Page)
+	page, err = s.Web(ctx, true)
+	same(t, "Web, only to look", page, err, f.Page+"-read-only")
 }
 
 func same[T any](t *testing.T, what string, got T, err error, want T) {

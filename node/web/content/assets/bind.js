@@ -18,7 +18,7 @@ function put(el, target, value) {
   } else if (target === "hidden") {
     el.toggleAttribute("hidden", Boolean(value));
   } else if (target === "href") {
-    if (/^(\/jobs\/|\?)/.test(value)) set(el, "href", value);
+    if (/^(\/(jobs|nodes)\/|\?)/.test(value)) set(el, "href", value);
   } else if (allowed.has(target)) {
     set(el, target, value ?? "");
   }

@@ -1,3 +1,5 @@
+import { actions } from "./act.js";
+import { copies } from "./copy.js";
 import { watch } from "./live.js";
 import { showOutput } from "./output.js";
 import { showRipple } from "./ripple.js";
@@ -5,5 +7,7 @@ import { showRipple } from "./ripple.js";
 const job = location.pathname.replace(/\/$/, "");
 const failed = new URLSearchParams(location.search).get("failed");
 watch(`${job}/events${/^\d{1,7}$/.test(failed) ? `?failed=${failed}` : ""}`);
-showOutput(`${job}/output`);
+showOutput(job);
 showRipple();
+copies();
+actions();

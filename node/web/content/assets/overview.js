@@ -1,3 +1,5 @@
+import { actions } from "./act.js";
 import { watch } from "./live.js";
 
-watch("/events");
+watch(`/events${location.search}`);
+actions();

@@ -1,0 +1,139 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"zorilla/internal/units"
+	"zorilla/jobs"
+)
+
+const (
+	maxVariables = 200
+	maxPatterns  = 50
+)
+
+// jobMore is what a job's page tells on demand: what to type, its files, what it was given.
+type jobMore struct {
+	Log         string     `json:"-"` // where its output can be saved from
+	Commands    []typed    `json:"commands"`
+	Outputs     filesView  `json:"outputs"`
+	Inputs      filesView  `json:"inputs"`
+	Limits      []counter  `json:"limits"`
+	Env         []variable `json:"env"`
+	Again       bool       `json:"again"` // it can be submitted again
+	AgainFailed bool       `json:"againFailed"`
+	EnvSum      string     `json:"envSum"`
+}
+
+// typed is a command to copy.
+type typed struct {
+	Key  string `json:"key"` // what it does
+	Text string `json:"text"`
+}
+
+// variable is one of the environment that a job was given.
+type variable struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Hidden bool   `json:"hidden"` // the value is not told
+}
+
+func (s *views) more(ctx context.Context, st *jobs.Status) jobMore {
+	m := jobMore{Log: "/jobs/" + label(string(st.ID), 64) + "/log", Commands: commands(st), Outputs: s.outputs(ctx, st), Inputs: s.inputs(ctx, st), Limits: limits(&st.Spec)}
+	m.Again = st.State.Final() && st.Forgotten.IsZero()
+	m.AgainFailed = m.Again && st.Array != nil && st.Array.Failed > 0
+	m.Env = environment(st.Spec.Env)
+	m.EnvSum = "Environment: " + plural(len(st.Spec.Env), "variable", "variables")
+	return m
+}
+
+// commands are what can be done with a job on the command line as it is now.
+func commands(st *jobs.Status) (list []typed) {
+	id := label(st.ID.Short(), nameLimit)
+	add := func(what, text string) { list = append(list, typed{what, "zorilla " + text}) }
+	files := len(st.Spec.Outputs) > 0
+	kept := st.Forgotten.IsZero()
+	if !st.State.Final() {
+		add("Follow its output", "logs -f "+id)
+		if files {
+			add("Fetch the files made so far", "get --now "+id)
+		}
+		add("Why it is where it is", "explain "+id)
+		add("End it", "cancel "+id)
+		return list
+	}
+	if kept {
+		add("All of its output", "logs "+id)
+		if files {
+			add("Fetch its files", "get "+id)
+		}
+		add("Run it again", "rerun "+id)
+		if st.Array != nil && st.Array.Failed > 0 {
+			add("Run its failed tasks again", "rerun --failed "+id)
+		}
+	}
+	add("Why it ended so", "explain "+id)
+	return list
+}
+
+// limits tells what was asked for beside the facts that everybody wants to see.
+func limits(s *jobs.Spec) (list []counter) {
+	add := func(key, value string) {
+		if value != "" && value != "0" {
+			list = append(list, counter{key, value})
+		}
+	}
+	add("GPUs each", strconv.Itoa(s.GPUs))
+	if s.Disk > 0 {
+		add("Disk each", units.Bytes(s.Disk))
+	}
+	add("Nodes where", label(s.Where, textLimit))
+	add("Tries more", strconv.Itoa(s.Retries))
+	add("Failures at most", strconv.Itoa(s.MaxFails))
+	if k := s.KillOnBadExit; k != nil {
+		add("One failure ends all", map[bool]string{true: "yes", false: "no"}[*k])
+	}
+	var patterns []string
+	for _, g := range s.Outputs[:min(len(s.Outputs), maxPatterns)] {
+		patterns = append(patterns, label(g, nameLimit))
+	}
+	add("Output files", strings.Join(patterns, ", "))
+	var after []string
+	for _, d := range s.After[:min(len(s.After), maxPatterns)] {
+		after = append(after, label(string(d.Kind), 20)+" "+label(d.Job.Short(), nameLimit))
+	}
+	add("Begins", strings.Join(after, ", "))
+	if s.Search.Wait > 0 {
+		add("Asks again after", span(time.Duration(s.Search.Wait)))
+	}
+	return list
+}
+
+// secretName fits names of variables whose values are nobody's business, secretValue values
+// that are keys, or addresses with a password, whatever their name.
+var (
+	secretName  = regexp.MustCompile(`(?i)(secret|token|passw|passphrase|pwd$|cred|auth|private|api_?key|_key$|^key$|keys?$|cookie|session|signature|dsn$|license|jwt|bearer)`)
+	secretValue = regexp.MustCompile(`(?i)(-----BEGIN|://[^/@\s]*:[^/@\s]*@|^gh[a-z]_|^sk-|^AKIA|^xox[a-z]-|^eyJ|bearer )`)
+)
+
+// environment lists variables by name. The values of those that look secret never leave the
+// node.
+func environment(env map[string]string) (list []variable) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if len(list) == maxVariables {
+			break
+		}
+		v := variable{Key: label(name, nameLimit), Value: label(env[name], textLimit)}
+		if secretName.MatchString(name) || secretValue.MatchString(env[name]) {
+			v.Hidden, v.Value = true, "hidden"
+		}
+		list = append(list, v)
+	}
+	return list
+}

@@ -1,0 +1,83 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+)
+
+func TestWhoRanWhere(t *testing.T) {
+	f, now := newFake(network(3)), time.Now()
+	add := func(id string, state jobs.State, from, to time.Duration, nodes ...int) {
+		st := sample(id, state, f.nodes, len(nodes), time.Minute, id[:5])
+		st.Started, st.Ended = now.Add(-from), time.Time{}
+		if state.Final() {
+			st.Ended = now.Add(-to)
+		}
+		for i, n := range nodes {
+			w := &st.Workers[i]
+			if w.Node, w.Name, w.Exit = f.nodes[n].ID, f.nodes[n].Name, nil; state.Final() {
+				w.Exit = &process.Exit{Started: st.Started, Ended: st.Ended}
+			}
+		}
+		f.put(st)
+	}
+	add("aaaaa@zeb2a", jobs.Completed, 30*time.Minute, 15*time.Minute, 0, 0, 1)
+	add("aaaab@zeb2a", jobs.Failed, 20*time.Minute, 10*time.Minute, 0)
+	add("aaaac@zeb2a", jobs.Running, 5*time.Minute, 0, 0)
+	add("aaaad@zeb2a", jobs.Completed, 3*time.Hour, 2*time.Hour, 2) // too long ago
+	add("aaaae@zeb2a", jobs.Completed, 2*time.Hour, 45*time.Minute, 1)
+	add("aaaaf@zeb2a", jobs.Completed, time.Second, 999*time.Millisecond, 1)
+	v, err := newPage(t, f).views.timeline(t.Context(), now)
+	if err != nil || len(v.Rows) != 2 || v.Rows[0].Name != "anteater" || v.Rows[1].Name != "badger" {
+		t.Fatalf("%v, %+v", err, v)
+	}
+	var got []string
+	for _, row := range v.Rows {
+		for _, b := range row.Bars {
+			got = append(got, fmt.Sprintf("%s %s %.0f+%.0f y%d %s", row.Name[:1], b.Href[6:11], b.X, b.Width, b.Y, b.Tone))
+		}
+	}
+	want := "a aaaaa 500+250 y4 completed, a aaaab 667+167 y16 failed, a aaaac 917+83 y4 running, b aaaae 0+250 y4 completed, b aaaaa 500+250 y4 completed, b aaaaf 997+3 y4 completed"
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("got\n%s, want\n%s", text, want)
+	}
+	if !strings.Contains(v.Rows[0].Bars[0].Title, "2 workers · 15 min 00 s") || v.Rows[0].Height != 32 || v.Rows[1].Height != 20 {
+		t.Errorf("%+v", v.Rows)
+	}
+}
+
+// However much ran, and however strange it says it was, the picture is bounded text.
+func TestTimelineIsBounded(t *testing.T) {
+	const evil = `"><script>alert(1)</script>` + "\u202e"
+	f := newFake(network(300))
+	for i := range 100 {
+		st := sample(fmt.Sprintf("j%04d@zaaaa", i), jobs.Running, f.nodes, 600, time.Hour, evil)
+		st.Spec.Name = evil
+		for k := range st.Workers {
+			st.Workers[k].Name = evil
+			if k == 5 {
+				st.Workers[k].Node = evil
+			}
+			if k == 6 {
+				st.Workers[k].Exit = &process.Exit{Started: time.Unix(math.MaxInt32, 0), Ended: time.Unix(-math.MaxInt32, 0)}
+			}
+		}
+		f.put(st)
+	}
+	res, body := ask(t, serve(t, f), "GET", "/timeline", nil)
+	if res.StatusCode != 200 || len(body) > 400_000 || strings.Contains(body, "<script>alert") || strings.ContainsRune(body, '\u202e') || strings.Contains(body, "NaN") {
+		t.Errorf("%s, %d bytes", res.Status, len(body))
+	}
+	if rows := strings.Count(body, "<tr>") - 1; rows != maxTimeNodes || !strings.Contains(body, "more nodes are not shown") || !strings.Contains(body, "12 more jobs at the same time") {
+		t.Errorf("%d rows", rows)
+	}
+	if res, _ := ask(t, serve(t, f), "GET", "/timeline", map[string]string{"Cookie": "none=1"}); res.StatusCode != 401 {
+		t.Errorf("without a cookie: %s", res.Status)
+	}
+}
