@@ -194,9 +194,10 @@ func (s *Script) options(cmd, other *cli.Command, typed map[string]string) (opti
 			if !strings.HasPrefix(word, "-") || strings.Trim(word, "-") == "" {
 				return nil, wrong("%q is no option: the command is the script itself", word)
 			}
-			f, name, value, valued := find(cmd.Flags, word)
+			f, _, value, valued := find(cmd.Flags, word)
 			known := f != nil
 			if !known {
+				var name string
 				if f, name, value, valued = find(other.Flags, word); f == nil {
 					return nil, wrong("%s", unknown(cmd, name))
 				}
