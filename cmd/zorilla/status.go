@@ -17,12 +17,15 @@ func statusCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "status",
 		Category:  groupJobs,
-		Usage:     "show one job: state, reason, workers, search, warnings",
+		Usage:     "show one job: state, reason, workers, what they used, warnings",
 		UsageText: "zorilla status [options] JOB[:RANK]",
 		Description: `
 zorilla status last
 zorilla status --json k7f3q | jq .exit_code`,
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "utc", Usage: "print times in UTC, not in your time zone"}, jsonFlag()},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "also print each round of its search for workers"},
+			&cli.BoolFlag{Name: "utc", Usage: "print times in UTC, not in your time zone"}, jsonFlag(),
+		},
 		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
 			st, err := client.Job(c.Context, job)
 			if err != nil {
@@ -38,7 +41,10 @@ zorilla status --json k7f3q | jq .exit_code`,
 			if c.Bool("utc") {
 				now = now.UTC()
 			}
-			return printStatus(con, st, now)
+			if err := printStatus(con, st, now); err != nil || !c.Bool("verbose") || len(st.Rounds) == 0 {
+				return err
+			}
+			return con.section(roundTable(st.Rounds, st.Submitted))
 		}),
 	})
 }
@@ -50,11 +56,6 @@ func printStatus(con *console, st jobs.Status, now time.Time) error {
 	}
 	if len(st.Workers) > 0 {
 		if err := con.section(workerTable(st)); err != nil {
-			return err
-		}
-	}
-	if len(st.Rounds) > 0 {
-		if err := con.section(roundTable(st.Rounds, st.Submitted)); err != nil {
 			return err
 		}
 	}
@@ -121,6 +122,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		}
 		add("ended", "%s", ended)
 	}
+	if cpu, peak := used(st.Workers); cpu > 0 || peak > 0 {
+		add("used", "%s of processors, at most %s of memory by a worker", seconds(cpu), units.Bytes(peak))
+	}
 	if st.Staged.Total > 0 {
 		add("inputs", "%s, of which nodes fetched %s and had %s", units.Bytes(st.Staged.Total), units.Bytes(st.Staged.Fetched), units.Bytes(st.Staged.Cached))
 	}
@@ -132,6 +136,26 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("outputs", "%s, %s, from %s", count(files, "file"), units.Bytes(size), count(len(st.Outputs), "rank"))
 	}
 	return rows
+}
+
+// used sums up what the workers that have ended took of processors, in seconds, and returns the
+// most memory that one of them had.
+func used(workers []jobs.WorkerStatus) (cpu float64, peak int64) {
+	for _, w := range workers {
+		if w.Exit != nil {
+			cpu += w.Exit.CPU
+			peak = max(peak, w.Exit.Peak)
+		}
+	}
+	return cpu, peak
+}
+
+// seconds writes a time of processors, which may be much less than a second.
+func seconds(s float64) string {
+	if s < 100 {
+		return fmt.Sprintf("%.2fs", s)
+	}
+	return units.Span(time.Duration(s * float64(time.Second)))
 }
 
 // wish tells what a job asked for.
@@ -183,14 +207,17 @@ func stamp(t, now time.Time) string {
 }
 
 func workerTable(st jobs.Status) [][]string {
-	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "STDOUT", "STDERR", "DETAIL"}}
+	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "CPU", "MEMORY", "STDOUT", "STDERR", "DETAIL"}}
 	for _, w := range st.Workers {
-		attempt, exit, detail := "-", "-", ""
+		attempt, exit, cpu, peak, detail := "-", "-", "-", "-", ""
 		if w.Attempt > 0 {
 			attempt = strconv.Itoa(w.Attempt)
 		}
 		if w.Exit != nil {
 			exit, detail = strconv.Itoa(w.Exit.Code), w.Exit.Detail
+			if w.Exit.CPU > 0 || w.Exit.Peak > 0 { // else nobody saw it
+				cpu, peak = seconds(w.Exit.CPU), units.Bytes(w.Exit.Peak)
+			}
 			if detail == "" && w.Exit.Code != 0 {
 				detail = string(w.Exit.Cause)
 			}
@@ -207,7 +234,7 @@ func workerTable(st jobs.Status) [][]string {
 		}
 		rows = append(rows, []string{
 			rank, nodeName(string(w.Node.Short()), w.Name), rtt(time.Duration(w.RTT)), string(w.State), attempt,
-			exit, units.Bytes(w.Stdout), units.Bytes(w.Stderr), short(detail, 60),
+			exit, cpu, peak, units.Bytes(w.Stdout), units.Bytes(w.Stderr), short(detail, 60),
 		})
 	}
 	return rows

@@ -20,6 +20,7 @@ import (
 // with UPDATE_GOLDEN=1 to draw it anew, and read the difference.
 func TestStatusLooksGood(t *testing.T) {
 	st := apitest.Example()
+	st.Workers[0].Exit.CPU, st.Workers[0].Exit.Peak = 3.204, 41<<20
 	running := apitest.Example()
 	running.State, running.Reason, running.Ended, running.Spec.Name, running.LastKnown = jobs.Running, "", time.Time{}, "", true
 	running.Workers[0].State, running.Workers[0].Exit = jobs.WorkerRunning, nil
@@ -32,6 +33,11 @@ func TestStatusLooksGood(t *testing.T) {
 	for _, s := range []jobs.Status{st, running, waiting} {
 		if err := printStatus(con, s, now); err != nil {
 			t.Fatal(err)
+		}
+		if len(s.Rounds) > 0 {
+			if err := con.section(roundTable(s.Rounds, s.Submitted)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		got.WriteString("\n")
 	}
