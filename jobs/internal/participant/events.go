@@ -201,11 +201,20 @@ func (p *Participant) Grown(now time.Time, job jobs.ID) {
 	}
 }
 
+// maxDoubts is how often the origin may seem to miss output before that is believed.
+const maxDoubts = 3
+
 // Unreadable tells that what a worker wrote is not here any more from some offset on: the
-// origin misses output which it had confirmed, unless it has told of more since.
+// origin misses output which it had confirmed, unless it has told of more since. Words of
+// streams and reports may overtake each other, so it is asked anew first.
 func (p *Participant) Unreadable(now time.Time, id WorkerID, stream process.Stream, from int64) {
 	if w := p.Works[id.Job]; w != nil {
 		if k := w.find(id.RankAttempt); k != nil && k.acked.Of(stream) <= from {
+			if k.doubts++; k.doubts < maxDoubts {
+				k.adopted = true
+				w.tell(now)
+				return
+			}
 			k.State, k.reason = jobs.WorkerLost, "its origin misses output that it had confirmed: the disk there lost it"
 			w.tell(now)
 		}

@@ -57,6 +57,12 @@ func TestWhatWasFreedMeanwhileIsNotMissed(t *testing.T) {
 	if k.State == jobs.WorkerLost {
 		t.Error("lost, though the origin has what was freed")
 	}
+	for range maxDoubts - 1 { // words of it may have overtaken each other
+		h.p.Unreadable(h.now, k.id(), process.Stdout, 9)
+		if _, known := k.work.Acked(k.RankAttempt); k.State == jobs.WorkerLost || known {
+			t.Fatalf("it is %s at once, and the origin is not asked anew: %v", k.State, known)
+		}
+	}
 	h.p.Unreadable(h.now, k.id(), process.Stdout, 9)
 	if k.State != jobs.WorkerLost {
 		t.Error("not lost, though the origin wants what was freed")

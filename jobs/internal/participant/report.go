@@ -135,8 +135,9 @@ func (w *Work) obey(now time.Time, rep *wire.Report, ack *wire.Ack) {
 // noteAck notes what the origin has of a worker. It may have lost what it once
 // acknowledged.
 func (p *Participant) noteAck(w *Work, k *Worker, r *wire.WorkerReport, a *wire.WorkerAck) {
-	if !k.overtaken {
+	if before := k.acked; !k.overtaken {
 		k.acked = wire.Written{Stdout: max(a.Stdout+a.AheadOut, 0), Stderr: max(a.Stderr+a.AheadErr, 0)}
+		k.trust(before)
 	}
 	k.adopted, k.overtaken = false, false
 	e := DoAck{Worker: k.id(), Safe: wire.Written{Stdout: a.Stdout, Stderr: a.Stderr}}
@@ -144,6 +145,13 @@ func (p *Participant) noteAck(w *Work, k *Worker, r *wire.WorkerReport, a *wire.
 		k.results, e.Tasks = min(t.Results, r.Tasks.Ended), t
 	}
 	p.Do(e)
+}
+
+// trust ends the doubts about an origin that has more than before.
+func (h *heldByOrigin) trust(before wire.Written) {
+	if h.acked.Stdout > before.Stdout || h.acked.Stderr > before.Stderr {
+		h.doubts = 0
+	}
 }
 
 // Held takes what the origin has of workers whose output is streamed to it, which it tells
@@ -156,7 +164,9 @@ func (p *Participant) Held(now time.Time, job jobs.ID, list []wire.Held, whole b
 	}
 	for _, h := range list {
 		if k := w.find(h.RankAttempt); k != nil {
+			before := k.acked
 			k.acked, k.adopted, k.overtaken = h.Have, false, w.asking
+			k.trust(before)
 			p.Do(DoAck{Worker: k.id(), Safe: h.Safe})
 		}
 	}

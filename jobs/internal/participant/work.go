@@ -90,6 +90,7 @@ type Worker struct {
 type heldByOrigin struct {
 	acked     wire.Written
 	adopted   bool  // that is not known yet
+	doubts    int   // how often what it has was less than it once had, since that was last more
 	overtaken bool  // the answer to the report that is on its way is older than that
 	results   int   // of tasks
 	epoch     int64 // of the table that it knows; 0 = it is not told of changes
