@@ -34,7 +34,7 @@ var floors = map[string]int{
 	"cmd/zorilla/hint":            0,
 	"cmd/zorilla/man":             0,
 	"cmd/zorilla/script":          1,
-	"cmd/zorilla/completion":      5,
+	"cmd/zorilla/completion":      6,
 	"cmd/zorilla/pick":            5,
 	"internal/plain":              -1,
 	"internal/atomicfile":         -1,

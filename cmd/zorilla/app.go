@@ -61,7 +61,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 // wants them: people add --json at the end of a line. Commands that take
 // another command as their argument are left alone: its options are not ours.
 func optionsFirst(app *cli.App, args []string) []string {
-	if len(args) < 3 || slices.Contains([]string{"run", "submit", "dev", "exec", "rsh", "alloc", leadName, completion.Command}, args[1]) {
+	if len(args) < 3 || completion.TakesProgram[args[1]] || args[1] == leadName || args[1] == completion.Command {
 		return args
 	}
 	cmd := app.Command(args[1])
@@ -173,20 +173,22 @@ type asked struct {
 
 // Jobs implements completion.Network.
 func (a asked) Jobs() (list []jobs.Summary) {
-	if client, err := nodeAt(completion.Address(a.words)); err == nil {
-		defer client.Close()
-		list, _ = client.Summaries(a.ctx, false) // a shell has no place for errors
-	}
+	a.ask(func(client *api.Client) { list, _ = client.Summaries(a.ctx, false) })
 	return list
 }
 
 // Nodes implements completion.Network.
 func (a asked) Nodes() (list []api.NodeInfo) {
+	a.ask(func(client *api.Client) { list, _ = client.Nodes(a.ctx) })
+	return list
+}
+
+// ask calls do with the node. A shell has no place for errors.
+func (a asked) ask(do func(*api.Client)) {
 	if client, err := nodeAt(completion.Address(a.words)); err == nil {
 		defer client.Close()
-		list, _ = client.Nodes(a.ctx) // a shell has no place for errors
+		do(client)
 	}
-	return list
 }
 
 func versionCommand(con *console) *cli.Command {

@@ -220,7 +220,7 @@ func TestWordsOfOthersMeanOurs(t *testing.T) {
 	}
 	options := map[string]bool{}
 	for _, c := range app.Commands {
-		for _, name := range optionNames(c.Flags) {
+		for _, name := range optionNames(c) {
 			options[name] = true
 		}
 	}

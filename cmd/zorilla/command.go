@@ -43,23 +43,19 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 // parserText says what is wrong as the parser of options does, in the words of a user.
 func parserText(c *cli.Context, text string, root bool) string {
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return "option " + dashes(name) + " needs a value"
+		return "option " + hint.Dashes(name) + " needs a value"
 	}
 	if m := regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): `).FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s %s: want %s", dashes(m[2]), m[1], wanting(c.Command.Flags, m[2]))
+		return fmt.Sprintf("%s %s: want %s", hint.Dashes(m[2]), m[1], wanting(c.Command.Flags, m[2]))
 	}
 	name, ok := strings.CutPrefix(text, "flag provided but not defined: -")
 	switch {
 	case !ok:
 		return text
 	case root:
-		return "unknown option " + dashes(name) + " before a command: options follow it, as in 'zorilla ps --all'"
+		return "unknown option " + hint.Dashes(name) + " before a command: options follow it, as in 'zorilla ps --all'"
 	}
-	text = "unknown option " + dashes(name)
-	if option := hint.Meant(name, optionNames(c.Command.Flags), hint.Options); option != "" {
-		text += ": did you mean " + dashes(option) + "?"
-	}
-	return text
+	return hint.UnknownOption(name, optionNames(c.Command))
 }
 
 // wanting says what an option wants.
@@ -78,12 +74,10 @@ func wanting(flags []cli.Flag, name string) string {
 	return "a number"
 }
 
-// optionNames are the options that the help shows.
-func optionNames(flags []cli.Flag) (names []string) {
-	for _, f := range flags {
-		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
-			names = append(names, f.Names()...)
-		}
+// optionNames are the options that the help of a command shows.
+func optionNames(c *cli.Command) (names []string) {
+	for _, f := range c.VisibleFlags() {
+		names = append(names, f.Names()...)
 	}
 	return names
 }
@@ -100,14 +94,6 @@ func unknownCommand(c *cli.Context, name string) error {
 		return &usageError{"zorilla", fmt.Sprintf("unknown command %s: did you mean %s? 'zorilla help' lists all", name, meant)}
 	}
 	return &usageError{"zorilla", "unknown command " + name + ": 'zorilla help' lists them"}
-}
-
-// dashes is an option as it is typed.
-func dashes(flag string) string {
-	if len(flag) == 1 {
-		return "-" + flag
-	}
-	return "--" + flag
 }
 
 // orHelp shows the help of a command that reads its options itself.

@@ -130,7 +130,7 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	}
 	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk, "max-output": &spec.MaxOutput} {
 		if s := c.String(flag); s != "" {
-			if *size, err = parseSize(dashes(flag), s); err != nil {
+			if *size, err = parseSize(hint.Dashes(flag), s); err != nil {
 				return err
 			}
 		}
@@ -139,7 +139,7 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 		if s := c.String(flag); s == "never" && flag == "give-up" {
 			*d = codec.Duration(jobs.MaxTime)
 		} else if s != "" {
-			t, err := parseTime(dashes(flag), s)
+			t, err := parseTime(hint.Dashes(flag), s)
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/hint"
 	"zorilla/cmd/zorilla/pick"
 	"zorilla/internal/units"
 	"zorilla/jobs"
@@ -109,7 +110,7 @@ func selection(c *cli.Context, now time.Time) (s pick.Selection, err error) {
 	s = pick.Selection{Ended: recent, Name: c.String("name"), Limit: c.Int("n")}
 	for _, option := range listOptions {
 		if c.IsSet(option) && c.Bool("queue") {
-			return s, fmt.Errorf("--queue lists all that waits at one node: leave out %s", dashes(option))
+			return s, fmt.Errorf("--queue lists all that waits at one node: leave out %s", hint.Dashes(option))
 		}
 	}
 	for _, option := range listOptions[:5] {

@@ -10,7 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
+	"zorilla/jobs/placement"
 	"zorilla/node/api"
 )
 
@@ -69,7 +72,7 @@ func Of(app *cli.App, net Network, words []string) []Candidate {
 		f := option(l.cmd, word)
 		switch {
 		case word == "--" || !strings.HasPrefix(word, "-") || word == "-":
-			if word == "--" || takesProgram[l.cmd.Name] {
+			if word == "--" || TakesProgram[l.cmd.Name] {
 				if l.args = append(l.args, words[i:]...); l.cmd.Name != "exec" || i+1 < len(words) {
 					return nil // what comes is somebody else's
 				}
@@ -98,8 +101,8 @@ func Of(app *cli.App, net Network, words []string) []Candidate {
 	return l.matching(l.arguments())
 }
 
-// takesProgram are commands after whose options somebody else's command stands.
-var takesProgram = map[string]bool{"run": true, "submit": true, "dev": true, "alloc": true, "rsh": true, "exec": true}
+// TakesProgram are commands after whose options somebody else's command stands.
+var TakesProgram = map[string]bool{"run": true, "submit": true, "dev": true, "alloc": true, "rsh": true, "exec": true}
 
 func (l *line) matching(list []Candidate) []Candidate {
 	return slices.DeleteFunc(list, func(c Candidate) bool { return !strings.HasPrefix(c.Word, l.last) })
@@ -134,11 +137,7 @@ func (l *line) options() (list []Candidate) {
 			help = strings.ReplaceAll(d.GetUsage(), "`", "")
 		}
 		for _, name := range f.Names() {
-			dashes := "--"
-			if len(name) == 1 {
-				dashes = "-"
-			}
-			list = append(list, Candidate{dashes + name, help})
+			list = append(list, Candidate{hint.Dashes(name), help})
 		}
 	}
 	return list
@@ -146,7 +145,7 @@ func (l *line) options() (list []Candidate) {
 
 // fixed are the values of options that have only a few, by name.
 var fixed = map[string][]string{
-	"net": {"host", "job", "none"}, "strategy": {"nearest", "spread", "concentrate", "compact", "bandwidth"}, "search": {"adaptive", "paper"},
+	"net": {"host", "job", "none"}, "search": {"adaptive", "paper"},
 	"launcher": {"mpirun", "mpiexec", "parallel"}, "progress": {"bar", "json", "none"}, "signal-on-change": {"HUP", "INT", "USR1", "USR2", "URG", "WINCH"},
 	"give-up": {"never"}, "d": {"afterok:", "afterany:", "afternotok:"}, "require-sandbox": {"none", "basic", "full"}, "mounts": {"own", "own:rw", "exposed"},
 	"where": {"arch", "disk", "enforces", "gpus", "id", "mem", "name", "os", "site", "slots", "version"},
@@ -159,8 +158,12 @@ func (l *line) values(f cli.Flag) (list []Candidate) {
 		list = append(list, Candidate{v, ""})
 	}
 	switch {
+	case name == "strategy":
+		for _, s := range placement.Strategies() {
+			list = append(list, Candidate{string(s), ""})
+		}
 	case name == "state" && l.cmd.Name == "ps":
-		for _, s := range []string{"active", "ended", "pending", "staging", "running", "collecting", "completed", "failed", "cancelled", "timeout", "node_fail"} {
+		for _, s := range pick.StateWords() {
 			list = append(list, Candidate{s, ""})
 		}
 	case name == "name" && (l.cmd.Name == "ps" || l.cmd.Name == "cancel"):

@@ -49,6 +49,24 @@ func distance(a, b string) int {
 	return rows[(len(a)+1)%3][len(b)]
 }
 
+// Dashes is an option as it is typed.
+func Dashes(option string) string {
+	if len(option) == 1 {
+		return "-" + option
+	}
+	return "--" + option
+}
+
+// UnknownOption says that there is no such option, and which one of a list may have been
+// meant.
+func UnknownOption(option string, list []string) string {
+	text := "unknown option " + Dashes(option)
+	if meant := Meant(option, list, Options); meant != "" {
+		text += ": did you mean " + Dashes(meant) + "?"
+	}
+	return text
+}
+
 // Commands are commands of other programs, by what they are called here.
 var Commands = map[string]string{
 	"srun": "run", "sbatch": "submit", "salloc": "alloc", "squeue": "ps", "sacct": "ps", "scancel": "cancel", "sinfo": "nodes", "scontrol": "status",

@@ -75,18 +75,19 @@ func ParseStates(text string) (states []jobs.State, err error) {
 			}
 		}
 		if len(states) == n {
-			return nil, fmt.Errorf("%q is no state of a job: want active, ended, or some of %s", word, strings.ToLower(join(allStates)))
+			return nil, fmt.Errorf("%q is no state of a job: want active, ended, or some of %s", word, strings.Join(StateWords()[2:], ","))
 		}
 	}
 	return states, nil
 }
 
-func join(states []jobs.State) string {
-	words := make([]string, len(states))
-	for i, s := range states {
-		words[i] = string(s)
+// StateWords are what ParseStates understands: first the two that are several states.
+func StateWords() []string {
+	words := []string{"active", "ended"}
+	for _, s := range allStates {
+		words = append(words, strings.ToLower(string(s)))
 	}
-	return strings.Join(words, ",")
+	return words
 }
 
 // Words splits a list of words with commas between them, which have to be some of

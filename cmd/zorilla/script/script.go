@@ -217,17 +217,10 @@ func (s *Script) options(cmd, other *cli.Command, typed map[string]string) (opti
 			if !said { // one name for one option: the parser takes no two
 				as = first
 			}
-			options = append(append(options, dashes(as)+value), next...)
+			options = append(append(options, hint.Dashes(as)+value), next...)
 		}
 	}
 	return options, nil
-}
-
-func dashes(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
 }
 
 func repeatable(f cli.Flag) bool { _, ok := f.(*cli.StringSliceFlag); return ok }
@@ -237,8 +230,5 @@ func unknown(cmd *cli.Command, name string) string {
 	for _, f := range cmd.VisibleFlags() {
 		names = append(names, f.Names()...)
 	}
-	if meant := hint.Meant(name, names, hint.Options); meant != "" {
-		return fmt.Sprintf("unknown option %s: did you mean %s?", dashes(name), dashes(meant))
-	}
-	return "unknown option " + dashes(name)
+	return hint.UnknownOption(name, names)
 }

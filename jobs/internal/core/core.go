@@ -114,6 +114,7 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 		for from := range j.Serving {
 			j.Primary.WaitedFor(now, from)
 		}
+		j.renew(now)
 		j.Primary.Tick(now)
 		c.Flush(now, j)
 	}

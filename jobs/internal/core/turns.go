@@ -13,7 +13,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// Jobs that are submitted here and want the same take turns to search; see search.Search.Pass.
+// Jobs that are submitted here and want the same take turns to search; see search.Pass.
 
 // turns are the lines of jobs that do so, and the calls of which nodes may still hold something.
 type turns struct {
@@ -30,20 +30,22 @@ type line struct {
 	next []*Job // who go on with its search, in order
 	wait []*Job // until all of these have their workers
 	busy bool   // it is being advanced
+
+	until time.Time // how long these wait, unless it goes on before
 }
 
 // call is an advertisement for several jobs.
 type call struct {
 	id       jobs.ID
-	searcher *Job // nil = it is over
-	members  []*Job
+	searcher *Job   // nil = it is over
+	members  []*Job // some grant of whom may not be on its way; in order
 	answered map[vicinity.ID]bool
 	granted  map[vicinity.ID]bool // some of what they held
 	held     map[vicinity.ID]bool // what was left in the end
 }
 
 // maxBehind bounds for how many workers others are asked beyond those of one job.
-const maxBehind = 4096
+const maxBehind = 1024
 
 func newTurns(c *Core) turns { return turns{c, map[string]*line{}, map[jobs.ID]*call{}} }
 
@@ -124,24 +126,37 @@ func (t *turns) take(now time.Time, j *Job) {
 	if l == nil || l.busy {
 		return
 	}
-	l.busy = true
-	for t.advance(now, l) {
+	if j != l.lead {
+		l.leave(j)
+	}
+	if l.busy = true; j == l.lead || l.lead.gone {
+		for t.advance(now, l) {
+		}
 	}
 	l.busy = false
 }
 
+// leave takes a job out that does not wait any more, for it has waited enough, or has ended.
+func (l *line) leave(j *Job) {
+	if j.Primary.Search.Waits() && !j.gone && !j.Primary.Rec.State.Final() {
+		return
+	}
+	j.line = nil
+	same := func(other *Job) bool { return other == j }
+	l.next, l.wait = slices.DeleteFunc(l.next, same), slices.DeleteFunc(l.wait, same)
+	l.lead.Primary.Behind = workers(l.next)
+}
+
+// renew has a job wait longer, since its line has gone on.
+func (j *Job) renew(now time.Time) {
+	if l := j.line; l != nil && j.Primary.Search.Waits() && now.Before(l.until) {
+		j.Primary.Search.Await(l.until)
+	}
+}
+
 // advance takes a line one step on, and reports whether there may be another one.
 func (t *turns) advance(now time.Time, l *line) (more bool) {
-	left := func(j *Job) bool { // its turn is over, or it has waited enough
-		if j.Primary.Search.Waits() && !j.gone && !j.Primary.Rec.State.Final() {
-			return false
-		}
-		j.line = nil
-		return true
-	}
-	l.next, l.wait = slices.DeleteFunc(l.next, left), slices.DeleteFunc(l.wait, left)
 	lead := l.lead.Primary
-	lead.Behind = workers(l.next)
 	ended := l.lead.gone || lead.Rec.State.Final()
 	switch {
 	case !ended && primary.Searches(lead, now):
@@ -199,27 +214,19 @@ func (t *turns) begin(now time.Time, l *line) {
 		l.call = &call{id: id, searcher: l.lead, members: slices.Concat([]*Job{l.lead}, l.next), answered: map[vicinity.ID]bool{}, granted: map[vicinity.ID]bool{}, held: map[vicinity.ID]bool{}}
 		t.calls[id] = l.call
 	}
-	l.renew(now)
+	l.until = now.Add(search.MaxTurn)
 	l.lead.Primary.Behind = workers(l.next)
 	primary.TakeTurn(l.lead.Primary, now, id)
 	flush(t.core, now, l.lead)
 }
 
-// renew gives all who wait their time anew.
-func (l *line) renew(now time.Time) {
-	for _, j := range slices.Concat(l.next, l.wait) {
-		j.Primary.Search.Await(now.Add(search.MaxTurn))
-	}
-}
-
 // hand has the next job of a line go on with the search of the one that has its workers.
 func (t *turns) hand(now time.Time, l *line) {
-	last := l.lead
+	last, behind := l.lead, l.lead.Primary.Behind
 	l.lead, l.next, last.line = l.next[0], l.next[1:], nil
 	primary.HandOn(last.Primary, l.lead.Primary)
-	l.call.searcher = l.lead
-	l.renew(now)
-	l.lead.Primary.Behind = workers(l.next)
+	l.call.searcher, l.until = l.lead, now.Add(search.MaxTurn)
+	l.lead.Primary.Behind = behind - l.lead.Primary.Rec.Wanted()
 	primary.TakeTurn(l.lead.Primary, now, l.call.id)
 	flush(t.core, now, last)
 	flush(t.core, now, l.lead)
@@ -231,7 +238,10 @@ func (t *turns) hand(now time.Time, l *line) {
 func (t *turns) endCalls(now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(t.calls)) {
 		k := t.calls[id]
-		if k.searcher != nil || slices.ContainsFunc(k.members, func(j *Job) bool { return len(j.Steps) > 0 && !j.gone }) {
+		for k.searcher == nil && len(k.members) > 0 && (len(k.members[0].Steps) == 0 || k.members[0].gone) {
+			k.members = k.members[1:]
+		}
+		if k.searcher != nil || len(k.members) > 0 {
 			continue
 		}
 		delete(t.calls, id)

@@ -55,13 +55,13 @@ func (l *ledger) ownedOf(from vicinity.ID, ranks []jobs.RankAttempt) []jobs.Rank
 	return slices.DeleteFunc(slices.Clone(ranks), func(ra jobs.RankAttempt) bool { return !l.Rec.Owned(from, ra) })
 }
 
-// advertisement asks for the workers of a round; answers go to addrs. Who is to have them is
-// left to be set.
-func (l *ledger) advertisement(now time.Time, r jobs.Round, addrs []string) wire.Advertisement {
+// advertisement asks under a name for the workers of a round, of which so many are for other
+// jobs; answers go to addrs.
+func (l *ledger) advertisement(now time.Time, name jobs.ID, r jobs.Round, others int, addrs []string) wire.Advertisement {
 	spec := &l.Rec.Spec
 	life := min(time.Duration(r.Wait)+10*time.Second, wire.MaxLife)
 	ad := wire.Advertisement{
-		Addrs: addrs, Round: r.Number, Wanted: r.Wanted,
+		Job: name, Addrs: addrs, Round: r.Number, Wanted: r.Wanted, Others: others,
 		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Condition(), Mounts: spec.Mounts,
 		Priority: spec.Priority, Stamp: l.Rec.Stamp, Near: spec.Pairwise(),
 		Life: life.Milliseconds(), Signed: now.UnixMilli(),

@@ -150,8 +150,7 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 		p.Do(DoRecall{To: id, Job: p.asking()})
 	}
 	if n.Flood.Number > 0 {
-		ad := p.advertisement(now, n.Flood, p.self.Addrs)
-		ad.Job, ad.Others = p.asking(), n.Flood.Wanted-min(n.Flood.Wanted, p.demand().Wanted)
+		ad := p.advertisement(now, p.asking(), n.Flood, max(0, n.Flood.Wanted-p.demand().Wanted), p.self.Addrs)
 		if n.Flood.Radius == 0 {
 			p.Do(DoAsk{ad})
 		} else {

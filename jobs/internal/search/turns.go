@@ -14,7 +14,8 @@ import (
 // name of a call, and each that has its workers hands the search on to the next, with all that
 // it has found.
 
-// MaxTurn bounds how long a job waits for the search of another one.
+// MaxTurn bounds how long a job waits for the search of another one, each time anew when the
+// search has been handed on.
 const MaxTurn = time.Second
 
 // TakesTurns reports whether jobs with this spec may: nothing but the distance of each node by
