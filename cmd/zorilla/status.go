@@ -122,8 +122,11 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		}
 		add("ended", "%s", ended)
 	}
-	if cpu, peak := used(st.Workers); cpu > 0 || peak > 0 {
-		add("used", "%s of processors, at most %s of memory by a worker", seconds(cpu), units.Bytes(peak))
+	switch cpu, peak := used(st.Workers); {
+	case peak > 0:
+		add("used", "%s of processor time, at most %s of memory by a worker", seconds(cpu), units.Bytes(peak))
+	case cpu > 0:
+		add("used", "%s of processor time", seconds(cpu))
 	}
 	if st.Staged.Total > 0 {
 		add("inputs", "%s, of which nodes fetched %s and had %s", units.Bytes(st.Staged.Total), units.Bytes(st.Staged.Fetched), units.Bytes(st.Staged.Cached))
@@ -215,8 +218,11 @@ func workerTable(st jobs.Status) [][]string {
 		}
 		if w.Exit != nil {
 			exit, detail = strconv.Itoa(w.Exit.Code), w.Exit.Detail
-			if w.Exit.CPU > 0 || w.Exit.Peak > 0 { // else nobody saw it
-				cpu, peak = seconds(w.Exit.CPU), units.Bytes(w.Exit.Peak)
+			if w.Exit.CPU > 0 { // else nobody saw it
+				cpu = seconds(w.Exit.CPU)
+			}
+			if w.Exit.Peak > 0 {
+				peak = units.Bytes(w.Exit.Peak)
 			}
 			if detail == "" && w.Exit.Code != 0 {
 				detail = string(w.Exit.Cause)

@@ -256,7 +256,9 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 	}
 	if owner != nil {
 		owner.cpu += time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
-		owner.peak = max(owner.peak, used.Maxrss<<10)
+		if used.Maxrss > ownPeak() {
+			owner.peak = max(owner.peak, used.Maxrss<<10)
+		}
 	}
 	if its != nil {
 		its.ended = true
@@ -274,6 +276,20 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 			}
 		}
 	}
+}
+
+// blurred is by how many KiB the kernel's count of memory may be wrong: each processor keeps some
+// pages to itself.
+const blurred = 1 << 10
+
+// ownPeak is the most memory that this process had, in KiB. The kernel counts for a process what
+// it had before it became another program, which is as much: of less nothing is known.
+func ownPeak() int64 {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return 0
+	}
+	return own.Maxrss + blurred
 }
 
 // endAll kills everything below this process.

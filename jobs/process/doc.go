@@ -129,7 +129,8 @@
 // no right, and gives the true cause; a tree may be over its limit for that long.
 // Limits per process (RLIMIT_DATA) are not used: threads and runtimes reserve far more
 // than they need, and a refused allocation would look like a fault of the program.
-// [Exit].Peak begins at the few MiB that the launcher had when it started the worker.
+// [Exit].Peak is 0 of what never had more than the launcher, some 15 MiB: the kernel does not
+// tell them apart.
 //
 // # Disk
 //

@@ -240,6 +240,11 @@ func TestMemoryLimit(t *testing.T) {
 			t.Fatalf("%+v", e)
 		}
 	})
+	t.Run("less than the launcher", func(t *testing.T) { // which is not taken for the worker's
+		if e, _, _ := run(t, Config{}, script(t, "true")); e.Code != 0 || e.Peak != 0 {
+			t.Fatalf("%+v", e)
+		}
+	})
 	t.Run("within", func(t *testing.T) {
 		spec := script(t, "head -c 100000000 /dev/zero | tail -c 100000000 | wc -c") // tail holds all of it
 		spec.Memory = 200e6

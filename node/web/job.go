@@ -330,7 +330,10 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 		v.Title = label(e.Detail, textLimit)
 		v.Why = v.Title
 		if !e.Started.IsZero() {
-			v.Title = strings.TrimPrefix(fmt.Sprintf("%s · ran %s, CPU %.1f s, peak %s", v.Title, span(e.Ended.Sub(e.Started)), e.CPU, units.Bytes(e.Peak)), " · ")
+			v.Title = strings.TrimPrefix(fmt.Sprintf("%s · ran %s, CPU %.1f s", v.Title, span(e.Ended.Sub(e.Started)), e.CPU), " · ")
+			if e.Peak > 0 {
+				v.Title += ", peak " + units.Bytes(e.Peak)
+			}
 		}
 	}
 	return v
