@@ -150,11 +150,11 @@ func (s *views) outputs(ctx context.Context, st *jobs.Status) filesView {
 	if files > 0 {
 		v.Sum = fmt.Sprintf("%s, %s", plural(files, "file", "files"), units.Bytes(bytes))
 	}
-	v.Note = filesNote(st, left, unknown)
+	v.Note = filesNote(st, files, left, unknown)
 	return v
 }
 
-func filesNote(st *jobs.Status, left, unknown int) string {
+func filesNote(st *jobs.Status, files, left, unknown int) string {
 	get := "zorilla get " + label(st.ID.Short(), nameLimit)
 	switch {
 	case !st.Forgotten.IsZero():
@@ -163,10 +163,12 @@ func filesNote(st *jobs.Status, left, unknown int) string {
 		return fmt.Sprintf("The list of %s cannot be read at the moment.", plural(unknown, "rank", "ranks"))
 	case left > 0:
 		return fmt.Sprintf("%s not shown: %s fetches all.", plural(left, "more file is", "more files are"), get)
-	case len(st.Outputs) == 0 && !st.State.Final():
+	case files > 0:
+		return ""
+	case !st.State.Final():
 		return "They come here when workers have ended."
 	}
-	return ""
+	return "There are none: see the warnings."
 }
 
 // escapePath writes a path for an address.

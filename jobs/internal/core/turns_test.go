@@ -201,6 +201,9 @@ func TestTurnsOfEndedJobs(t *testing.T) {
 	p = newPair(t)
 	b, c, _ = begun(p)
 	p.core.Tell(p.now, c, func(j *primary.Primary) { j.Cancel(p.now, "by a test") })
+	if n := p.core.Jobs[b].Primary.Behind; n != 0 {
+		t.Errorf("%d workers are looked for that nobody wants", n)
+	}
 	p.offer(2, 7)
 	p.pass(300 * time.Millisecond)
 	if len(p.grants) != 1 || p.grants[0].Job != b || len(p.core.turns.calls)+len(p.core.turns.lines) != 0 {
@@ -218,8 +221,15 @@ func TestTurnsThatWouldTakeLong(t *testing.T) {
 		t.Fatalf("advertised are %v before their time", got)
 	}
 	p.pass(100 * time.Millisecond)
+	ads := slices.Clone(p.ads)
 	if got := p.asked(); !slices.Contains(got, b) || !slices.Contains(got, c) {
 		t.Errorf("advertised are %v, want all three by now", got)
+	}
+	p.ads = ads[:1]
+	p.offer(2, 1) // to the first of them
+	p.pass(300 * time.Millisecond)
+	if got := p.asked(); len(p.grants) != 1 || len(p.core.turns.calls) != 0 || len(p.core.turns.lines) != 0 {
+		t.Errorf("granted %+v, advertised %v, calls %v: want nothing for those who look for themselves", p.grants, got, p.core.turns.calls)
 	}
 
 	p = newPair(t)
@@ -229,6 +239,22 @@ func TestTurnsThatWouldTakeLong(t *testing.T) {
 	p.pass(100 * time.Millisecond)
 	if got := p.asked(); !slices.Contains(got, b) || !slices.Contains(got, c) {
 		t.Errorf("advertised are %v when there is no room for %s, want the others too", got, a.Short())
+	}
+}
+
+// Nor for one whose submission could not be written down.
+func TestTurnsOfRefusedJobs(t *testing.T) {
+	p := newPair(t)
+	p.unsafe = true
+	a := p.submit(2, 1)
+	p.submit(2, 1)
+	p.core.Refuse(a)
+	p.ads = nil
+	p.unsafe = false
+	p.act()
+	p.submit(2, 1)
+	if len(p.ads) != 1 || p.ads[0].Wanted != 4 || p.ads[0].Others != 2 {
+		t.Errorf("advertised %+v, want both that are left", p.ads)
 	}
 }
 
