@@ -1,8 +1,10 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -194,6 +196,24 @@ func TestHostsOfTheConfigAreOwn(t *testing.T) {
 	}
 	for host, want := range map[string]int{"Node7.example:5446": 401, "node7.example": 403, "node8.example:5446": 403} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		r.Host = host
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("host %s: %d, want %d", host, w.Code, want)
+		}
+	}
+}
+
+// On another address than loopback the port counts as well; through a tunnel none does.
+func TestOwnAddressAndPort(t *testing.T) {
+	h, err := New(Config{Service: scene(), Token: testToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{
+		"10.1.2.3:5446": 401, "10.1.2.3:8080": 403, "10.1.2.3": 403, "10.1.2.4:5446": 403, "localhost:8080": 401, "[::1]:1": 401, "localhost.example:5446": 403,
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 5446})))
 		r.Host = host
 		if h.ServeHTTP(w, r); w.Code != want {
 			t.Errorf("host %s: %d, want %d", host, w.Code, want)
