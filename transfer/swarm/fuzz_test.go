@@ -223,7 +223,7 @@ func (s *stage) finish() {
 			continue
 		}
 		r := s.take(i)
-		s.now = s.now.Add(time.Millisecond)
+		s.now = s.now.Add(10 * time.Millisecond)
 		switch {
 		case r.Holder != "whole":
 			s.p.Failed(s.now, r, Broken)
