@@ -143,12 +143,13 @@ type events struct{ *network }
 func (e events) Join(m vicinity.Member) {
 	e.near.Join(m)
 	e.peers.Learn(m.ID, m.Addrs)
+	e.jobs.Membership(m.ID, true)
 }
 
 // Leave is called when a member has left or is dead.
 func (e events) Leave(id vicinity.ID) {
 	e.near.Leave(id)
-	e.jobs.MemberGone(id)
+	e.jobs.Membership(id, false)
 }
 
 // Message is called with each packet of a member.

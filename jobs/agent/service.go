@@ -209,9 +209,10 @@ func (s *Service) Busy() (slots int) {
 	return slots
 }
 
-// MemberGone tells that the overlay has declared a node dead.
-func (s *Service) MemberGone(id vicinity.ID) {
-	s.loop.Post(func() { s.core.MemberGone(time.Now(), id) })
+// Membership tells that the overlay has a member, perhaps once more, or has declared a
+// node dead.
+func (s *Service) Membership(id vicinity.ID, member bool) {
+	s.loop.Post(func() { s.core.Membership(time.Now(), id, member) })
 }
 
 // Broken says why this node cannot start workers, or has no room for their files, or "".

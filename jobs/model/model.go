@@ -177,9 +177,10 @@ func (m *Model) Advertised(now time.Time, f flood.Message) Actions {
 	return m.Tick(now)
 }
 
-// MemberGone tells that the overlay has declared a node dead.
-func (m *Model) MemberGone(now time.Time, id vicinity.ID) Actions {
-	m.core.MemberGone(now, id)
+// Membership tells that the overlay has a member, perhaps once more, or has declared a
+// node dead.
+func (m *Model) Membership(now time.Time, id vicinity.ID, member bool) Actions {
+	m.core.Membership(now, id, member)
 	return m.Tick(now)
 }
 

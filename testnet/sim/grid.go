@@ -94,7 +94,7 @@ func NewGrid(cfg GridConfig) *Grid {
 		cfg: cfg, changing: changing, o: cfg.Overlay, nodes: make([]*gridNode, cfg.Overlay.Len()), links: map[[2]int]time.Duration{},
 		probed: map[[2]int]time.Duration{}, costs: map[jobs.ID]*Cost{},
 	}
-	g.o.gone = append(g.o.gone, g.memberGone)
+	g.o.listeners = append(g.o.listeners, g.membership)
 	return g
 }
 

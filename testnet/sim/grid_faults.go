@@ -111,10 +111,10 @@ func (g *Grid) Stop(i int, within time.Duration) {
 // Leaving reports whether a node is being stopped.
 func (g *Grid) Leaving(i int) bool { return g.node(i).leaving }
 
-// memberGone is called when a node hears that another one is gone.
-func (g *Grid) memberGone(i int, id vicinity.ID) {
+// membership is called when a node hears that another one is a member, or is gone.
+func (g *Grid) membership(i int, id vicinity.ID, member bool) {
 	if i < len(g.nodes) && g.nodes[i] != nil {
-		g.perform(i, g.nodes[i].jobs.MemberGone(g.Local(i), id))
+		g.perform(i, g.nodes[i].jobs.Membership(g.Local(i), id, member))
 	}
 }
 

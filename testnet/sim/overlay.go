@@ -52,12 +52,13 @@ type Overlay struct {
 	queue  queue
 	hosts  []*host
 	index  map[vicinity.ID]int
-	part   []int                          // of each site; packets between parts are lost
-	cuts   int                            // how often it was cut
-	roster []*vicinity.Roster             // of each site: who is a member in its eyes
-	gone   []func(at int, id vicinity.ID) // called when a node hears that another one is gone
-	own    Traffic                        // of the vicinity cores
-	opened map[[2]int]time.Duration       // when a guarded node last sent to another one
+	part   []int              // of each site; packets between parts are lost
+	cuts   int                // how often it was cut
+	roster []*vicinity.Roster // of each site: who is a member in its eyes
+	// listeners are called when a node hears that another one is a member, or is gone.
+	listeners []func(at int, id vicinity.ID, member bool)
+	own       Traffic                  // of the vicinity cores
+	opened    map[[2]int]time.Duration // when a guarded node last sent to another one
 }
 
 // host is one node's place in the simulation.

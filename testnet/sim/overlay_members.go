@@ -90,8 +90,8 @@ func (o *Overlay) tell(i int, at func(site int) bool, member bool) {
 	for site, r := range o.roster {
 		changed[site] = at(site) && set(r, id)
 	}
-	if o.cfg.Idle && (member || len(o.gone) == 0) {
-		return // nobody listens
+	if o.cfg.Idle && len(o.listeners) == 0 {
+		return
 	}
 	for k, h := range o.hosts {
 		if k == i || h.down || !changed[h.site] {
@@ -105,10 +105,8 @@ func (o *Overlay) tell(i int, at func(site int) bool, member bool) {
 			if h.core != nil {
 				o.Feed(k, news(h.core, o.Now(), id))
 			}
-			if !member {
-				for _, hear := range o.gone {
-					hear(k, id)
-				}
+			for _, hear := range o.listeners {
+				hear(k, id, member)
 			}
 		})
 	}

@@ -201,6 +201,11 @@ func (c *Core) Add(j *Job) {
 // Resume goes on with a job that had not ended when this node's life before did.
 func (c *Core) Resume(now time.Time, j *Job) {
 	j.Primary.Resume(now)
+	for id := range j.Primary.Parts {
+		if _, here := c.network.Member(id); here {
+			j.Primary.MemberBack(now, id)
+		}
+	}
 	c.Flush(now, j)
 	c.follow(j)
 }
@@ -249,13 +254,19 @@ func (c *Core) count(j *Job, busy bool) {
 	}
 }
 
-// MemberGone tells that the overlay has declared a node dead.
-func (c *Core) MemberGone(now time.Time, id vicinity.ID) {
+// Membership tells that the overlay has a member, perhaps once more, or has declared a
+// node dead.
+func (c *Core) Membership(now time.Time, id vicinity.ID, member bool) {
 	for _, j := range slices.Clone(c.Live.List) {
-		if !j.Primary.Rec.State.Final() {
-			j.Primary.MemberGone(now, id)
-			c.Flush(now, j)
+		switch p := j.Primary; {
+		case p.Rec.State.Final():
+			continue
+		case !member:
+			p.MemberGone(now, id)
+		case !p.MemberBack(now, id):
+			continue
 		}
+		c.Flush(now, j)
 	}
 }
 

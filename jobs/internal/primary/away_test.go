@@ -144,3 +144,37 @@ func (c *talk) restarted(down time.Duration) *talk {
 	again.p.Resume(again.now)
 	return again
 }
+
+// A node that lost all it knew of a job has nothing to report of it when it is back, so that
+// its silence tells, as soon as the overlay has it as a member.
+func TestStoppedNodeThatIsBackAndSilent(t *testing.T) {
+	c := stopped(t, 2*time.Minute)
+	c.pass(20 * time.Second)
+	if !c.p.MemberBack(c.now, jobtest.Node(2)) {
+		t.Error("its return is no news")
+	}
+	c.pass(5 * time.Second)
+	if c.p.MemberBack(c.now, jobtest.Node(2)) { // as often as it changes what it says of itself
+		t.Error("it is back once more")
+	}
+	c.pass(backGrace - 8*time.Second)
+	c.state(jobs.Running, -1)
+	c.pass(4 * time.Second)
+	c.state(jobs.NodeFail, jobs.CodeZorilla)
+}
+
+// Others may name a node that was stopped for a while: they have not heard of it.
+func TestStoppedNodeThatWasNotBack(t *testing.T) {
+	c := stopped(t, 2*time.Minute)
+	c.p.MemberBack(c.now, jobtest.Node(2))
+	c.pass(10 * time.Second)
+	c.p.MemberGone(c.now, jobtest.Node(2))
+	c.pass(90 * time.Second)
+	c.state(jobs.Running, -1)
+	c.report(2, jobs.WorkerRunning, 0, wiretest.RA(1, 1))
+	if ack := c.leave(2, 2*time.Minute, wiretest.RA(1, 1)); ack.Workers[0].Drop {
+		t.Fatalf("got %+v", ack)
+	}
+	c.pass(100 * time.Second) // the return of before counts no more
+	c.state(jobs.Running, -1)
+}

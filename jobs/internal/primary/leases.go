@@ -17,6 +17,9 @@ const (
 	// goneGrace is what is left of it once the overlay has declared the node
 	// dead.
 	goneGrace = 3 * time.Second
+	// backGrace is what a stopped node has for its first report once it is a member
+	// again, or said to be one by others that have not heard yet of its end.
+	backGrace = 2 * wire.PartLease
 )
 
 // Leases is the participants of a job: who stays silent for longer than its
@@ -28,6 +31,7 @@ type participantRecord struct {
 	lastContact  time.Time // last sign of life
 	unverified   bool      // this node was away itself: until a report comes, what the overlay says of it may be old
 	expectedBack time.Time // its node is being started again, until then at the latest; zero = no
+	seenBack     time.Time // since when that is a member again; zero = it is not
 	key          uint64    // of the offer that was granted last
 
 	comparedAt   time.Time                      // when its report was last compared with what it has
@@ -36,7 +40,11 @@ type participantRecord struct {
 
 // ends returns when a participant that stays silent is given up.
 func (k *participantRecord) ends() time.Time {
-	return agenda.Later(k.lastContact.Add(wire.PartLease), k.expectedBack)
+	back := k.expectedBack
+	if !k.seenBack.IsZero() {
+		back = agenda.Earlier(back, k.seenBack.Add(backGrace))
+	}
+	return agenda.Later(k.lastContact.Add(wire.PartLease), back)
 }
 
 // nodes lists the participants.
@@ -66,7 +74,7 @@ func (ls Leases) heard(now time.Time, from vicinity.ID) (returned bool) {
 		return false
 	}
 	returned = !k.expectedBack.IsZero()
-	k.lastContact, k.unverified, k.expectedBack = now, false, time.Time{}
+	k.lastContact, k.unverified, k.expectedBack, k.seenBack = now, false, time.Time{}, time.Time{}
 	return returned
 }
 
@@ -81,13 +89,29 @@ func (ls Leases) unheard(now time.Time) {
 // a node which has nothing to lose ends.
 func (ls Leases) gone(now time.Time, id vicinity.ID, idle bool) {
 	k := ls[id]
-	if k == nil || k.unverified || now.Before(k.expectedBack) {
+	if k == nil {
+		return
+	}
+	k.seenBack = time.Time{}
+	if k.unverified || now.Before(k.expectedBack) {
 		return
 	}
 	k.lastContact = agenda.Earlier(k.lastContact, now.Add(goneGrace-wire.PartLease))
 	if idle {
 		k.lastContact = now.Add(-wire.PartLease)
 	}
+}
+
+// back notes that a node is a member of the overlay. One that was being started again
+// and knows nothing of the job, as after a power failure, is not waited for any longer
+// than it would need to tell of it. It reports whether that was news.
+func (ls Leases) back(now time.Time, id vicinity.ID) bool {
+	k := ls[id]
+	if k == nil || k.expectedBack.IsZero() || !k.seenBack.IsZero() {
+		return false
+	}
+	k.seenBack = now
+	return true
 }
 
 // expected names a participant whose node is being started again, and when it is

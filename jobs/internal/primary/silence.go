@@ -25,7 +25,7 @@ func (p *Primary) leaves(now time.Time, from vicinity.ID, away time.Duration) {
 		return
 	}
 	away = min(away, maxAway)
-	k.expectedBack = now.Add(away)
+	k.expectedBack, k.seenBack = now.Add(away), time.Time{}
 	p.emit(record.Event{Kind: record.Away, At: now, Node: from, For: codec.Duration(away)})
 	unstarted, _ := p.Rec.RanksOf(from)
 	p.unprepared(now, from, unstarted, wire.ReasonLeaving)
@@ -37,6 +37,10 @@ func (p *Primary) MemberGone(now time.Time, id vicinity.ID) {
 	p.Search.Gone(id)
 	p.Tick(now)
 }
+
+// MemberBack is called when the overlay tells that a node is a member. It reports whether
+// that changes anything.
+func (p *Primary) MemberBack(now time.Time, id vicinity.ID) bool { return p.Parts.back(now, id) }
 
 // checkLeases gives up participants that have been silent for too long.
 func (p *Primary) checkLeases(now time.Time) {
