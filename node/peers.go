@@ -75,7 +75,7 @@ func (p *peers) transport() *http.Transport {
 		ForceAttemptHTTP2: true,
 		Protocols:         protocols,
 		IdleConnTimeout:   2 * time.Minute,
-		HTTP2:             &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 5 * time.Second},
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 5 * time.Second, MaxReadFrameSize: maxFrame},
 	}
 }
 

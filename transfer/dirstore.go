@@ -194,15 +194,24 @@ func (s *DirStore) writeFile(h Hash, data []byte) error {
 }
 
 // Sync implements PinStore. Blobs of an earlier life are read again before they
-// count: a machine that failed may have kept their names, and not their bytes.
+// count: a machine that failed may have kept their names, and not their bytes. Those in
+// files of others need not be, as long as these are what they were when they were
+// hashed: it is Get that compares them.
 func (s *DirStore) Sync(hashes ...Hash) error {
 	synced, shelves := make(map[string]bool), make(map[string]bool)
+	same := make(map[*outside]bool)
 	var buf []byte
 	var fresh []Hash
 	for _, h := range hashes {
 		k := s.known(h)
 		if k.safe {
 			continue
+		}
+		if p, held := s.spot(h); held && p.from != nil && !k.whole {
+			if _, known := same[p.from]; !known {
+				same[p.from] = p.from.same()
+			}
+			k.whole = same[p.from]
 		}
 		if !k.whole {
 			data, err := s.Get(h, buf)

@@ -51,6 +51,12 @@ func (s *DirStore) refer(o *outside, seen Stamp) error {
 	return nil
 }
 
+// same reports whether the file is as it was when it was hashed.
+func (o *outside) same() bool {
+	info, err := os.Lstat(o.Path)
+	return err == nil && StampOf(info) == o.Stamp
+}
+
 // holds implements holder.
 func (s *DirStore) holds(h Hash) (held, own bool) {
 	k := s.known(h)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -333,5 +334,30 @@ func TestUploadRefersToLargeFiles(t *testing.T) {
 	}
 	for i := range f.Chunks {
 		wantChunk(t, s, f, data, i)
+	}
+}
+
+// What makes a job's files durable reads no file of the user once more, which would take
+// longer than to send it; one that was changed since is found out nevertheless.
+func TestSyncOfFilesWhereTheyAre(t *testing.T) {
+	s, _, f, _ := referred(t)
+	claimed := f
+	claimed.Chunks = slices.Clone(f.Chunks)
+	claimed.Chunks[1] = transfer.HashOf([]byte("what the file does not hold"))
+	s.Pin("job", claimed.Chunks...)
+	if err := s.Refer(claimed); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(claimed.Chunks...); err != nil {
+		t.Errorf("the file was read: %v", err)
+	}
+	if _, err := s.Get(claimed.Chunks[1], nil); !errors.Is(err, transfer.ErrNotFound) {
+		t.Errorf("what was claimed of it: got %v", err)
+	}
+	if err := os.WriteFile(f.Path, []byte("changed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(f.Chunks...); !errors.Is(err, transfer.ErrNotFound) {
+		t.Errorf("it was changed since: got %v", err)
 	}
 }
