@@ -365,3 +365,19 @@ func (p *pool) wait(err error) error {
 	p.cancel(nil)
 	return err
 }
+
+// inParallel calls f with each of those that which wants (nil = all), a few at a time, until
+// the first error, which it returns.
+func inParallel[T any](all []T, f func(one T, buf []byte) error, which func(one T) bool) error {
+	p := newPool(context.Background(), parallel)
+	var err error
+	for _, one := range all {
+		if which != nil && !which(one) {
+			continue
+		}
+		if err = p.do(func(_ context.Context, buf []byte) error { return f(one, buf) }); err != nil {
+			break
+		}
+	}
+	return p.wait(err)
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,47 +199,44 @@ func (s *DirStore) writeFile(h Hash, data []byte) error {
 // files of others need not be, as long as these are what they were when they were
 // hashed: it is Get that compares them.
 func (s *DirStore) Sync(hashes ...Hash) error {
-	synced, shelves := make(map[string]bool), make(map[string]bool)
+	fresh := slices.DeleteFunc(slices.Clone(hashes), func(h Hash) bool { return s.known(h).safe })
 	same := make(map[*outside]bool)
-	var buf []byte
-	var fresh []Hash
-	for _, h := range hashes {
-		k := s.known(h)
-		if k.safe {
-			continue
-		}
-		if p, held := s.spot(h); held && p.from != nil && !k.whole {
-			if _, known := same[p.from]; !known {
-				same[p.from] = p.from.same()
-			}
-			k.whole = same[p.from]
-		}
-		if !k.whole {
-			data, err := s.Get(h, buf)
-			if err != nil {
-				return fmt.Errorf("sync blob: %w", err)
-			}
-			buf = data
-		}
-		fresh = append(fresh, h)
+	if err := inParallel(fresh, func(h Hash, buf []byte) error {
+		_, err := s.Get(h, buf)
+		return err
+	}, func(h Hash) bool { return !s.known(h).whole && !s.isSame(h, same) }); err != nil {
+		return fmt.Errorf("sync blob: %w", err)
+	}
+	names, shelves := make(map[string]bool), make(map[string]bool)
+	for _, h := range fresh {
 		name := s.file(h)
 		if p, held := s.spot(h); held && p.from != nil { // whose owner cares for the file itself
-			if name = s.notes.path(p.from); synced[name] {
-				continue
-			}
+			name = s.notes.path(p.from)
 		}
-		if err := atomicfile.Sync(name); err != nil {
-			return fmt.Errorf("sync blob: %w", err)
-		}
-		synced[name], shelves[filepath.Dir(name)] = true, true
+		names[name], shelves[filepath.Dir(name)] = true, true
 	}
-	for dir := range shelves {
-		if err := atomicfile.Sync(dir); err != nil {
-			return fmt.Errorf("sync blob store: %w", err)
+	for _, all := range []map[string]bool{names, shelves} { // a disk makes several durable in the time of one
+		if err := inParallel(slices.Collect(maps.Keys(all)), func(name string, _ []byte) error { return atomicfile.Sync(name) }, nil); err != nil {
+			return fmt.Errorf("sync blob: %w", err)
 		}
 	}
 	s.note(func(it *item) { it.safe = true }, fresh...)
 	return nil
+}
+
+// isSame reports whether a blob is in a file of others that is as it was when it was
+// hashed; what is known of these files already is in same.
+func (s *DirStore) isSame(h Hash, same map[*outside]bool) bool {
+	p, held := s.spot(h)
+	if !held || p.from == nil {
+		return false
+	}
+	is, known := same[p.from]
+	if !known {
+		is = p.from.same()
+		same[p.from] = is
+	}
+	return is
 }
 
 // knowledge is what this life of a store knows of a blob.
