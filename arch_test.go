@@ -99,6 +99,7 @@ var floors = map[string]int{
 	"node/api":                    4,
 	"node/api/apitest":            5,
 	"node/web":                    5,
+	"node/web/form":               4,
 	"node/flow":                   5,
 	"node":                        10,
 	"testnet":                     11,

@@ -200,11 +200,14 @@ func (s *DirStore) writeFile(h Hash, data []byte) error {
 // hashed: it is Get that compares them.
 func (s *DirStore) Sync(hashes ...Hash) error {
 	fresh := slices.DeleteFunc(slices.Clone(hashes), func(h Hash) bool { return s.known(h).safe })
-	same := make(map[*outside]bool)
+	same := make(sameFiles)
 	if err := inParallel(fresh, func(h Hash, buf []byte) error {
 		_, err := s.Get(h, buf)
 		return err
-	}, func(h Hash) bool { return !s.known(h).whole && !s.isSame(h, same) }); err != nil {
+	}, func(h Hash) bool {
+		p, _ := s.spot(h)
+		return !s.known(h).whole && !same.has(p.from)
+	}); err != nil {
 		return fmt.Errorf("sync blob: %w", err)
 	}
 	names, shelves := make(map[string]bool), make(map[string]bool)
@@ -222,21 +225,6 @@ func (s *DirStore) Sync(hashes ...Hash) error {
 	}
 	s.note(func(it *item) { it.safe = true }, fresh...)
 	return nil
-}
-
-// isSame reports whether a blob is in a file of others that is as it was when it was
-// hashed; what is known of these files already is in same.
-func (s *DirStore) isSame(h Hash, same map[*outside]bool) bool {
-	p, held := s.spot(h)
-	if !held || p.from == nil {
-		return false
-	}
-	is, known := same[p.from]
-	if !known {
-		is = p.from.same()
-		same[p.from] = is
-	}
-	return is
 }
 
 // knowledge is what this life of a store knows of a blob.

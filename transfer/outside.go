@@ -51,10 +51,21 @@ func (s *DirStore) refer(o *outside, seen Stamp) error {
 	return nil
 }
 
-// same reports whether the file is as it was when it was hashed.
-func (o *outside) same() bool {
-	info, err := os.Lstat(o.Path)
-	return err == nil && StampOf(info) == o.Stamp
+// sameFiles is which files were looked at, and are as they were when they were hashed.
+type sameFiles map[*outside]bool
+
+// has reports whether a file is among these.
+func (all sameFiles) has(o *outside) bool {
+	if o == nil {
+		return false
+	}
+	same, known := all[o]
+	if !known {
+		info, err := os.Lstat(o.Path)
+		same = err == nil && StampOf(info) == o.Stamp
+		all[o] = same
+	}
+	return same
 }
 
 // holds implements holder.

@@ -16,6 +16,7 @@ import (
 	"zorilla/cmd/zorilla/hint"
 	"zorilla/cmd/zorilla/script"
 	"zorilla/internal/codec"
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/shown"
 	"zorilla/transfer"
@@ -125,8 +126,8 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	if c.IsSet("radius") && spec.Search.Radius == 0 {
 		return errors.New("--radius 0: want 1 to 32")
 	}
-	if spec.Min, spec.Max, err = parseRanks(c.String("n")); err != nil {
-		return err
+	if spec.Min, spec.Max, err = units.ParseRange(c.String("n")); err != nil {
+		return fmt.Errorf("-n %s: %w", c.String("n"), err)
 	}
 	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk, "max-output": &spec.MaxOutput} {
 		if s := c.String(flag); s != "" {

@@ -5,19 +5,6 @@ import (
 	"time"
 )
 
-func TestParseRanks(t *testing.T) {
-	for s, want := range map[string][2]int{"1": {1, 1}, "6": {6, 6}, "2..16": {2, 16}, "3..3": {3, 3}} {
-		if low, high, err := parseRanks(s); err != nil || [2]int{low, high} != want {
-			t.Errorf("%s: got %d..%d, %v", s, low, high, err)
-		}
-	}
-	for _, s := range []string{"", "0", "-1", "4..2", "2..", "..4", "2...4", "1.5", "x"} {
-		if _, _, err := parseRanks(s); err == nil {
-			t.Errorf("%q was accepted", s)
-		}
-	}
-}
-
 // An option that cannot be read is named, with what would be right.
 func TestParseOptions(t *testing.T) {
 	if n, err := parseSize("--mem", "2G"); err != nil || n != 2<<30 {

@@ -87,6 +87,23 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours())/24)
 }
 
+// ErrRange is the error of ParseRange.
+var ErrRange = errors.New("want N or MIN..MAX, as in 4 or 2..16")
+
+// ParseRange reads how many there may be of something, from 1 on: N or MIN..MAX.
+func ParseRange(s string) (low, high int, err error) {
+	a, b, found := strings.Cut(s, "..")
+	if !found {
+		b = a
+	}
+	low, err1 := strconv.Atoi(a)
+	high, err2 := strconv.Atoi(b)
+	if err1 != nil || err2 != nil || low < 1 || high < low {
+		return 0, 0, ErrRange
+	}
+	return low, high, nil
+}
+
 // ErrSpan is the error of ParseSpan.
 var ErrSpan = errors.New("want a time such as 10m, 1h30m, 2d, HH:MM:SS or seconds")
 

@@ -101,3 +101,16 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestParseRange(t *testing.T) {
+	for s, want := range map[string][2]int{"1": {1, 1}, "6": {6, 6}, "2..16": {2, 16}, "3..3": {3, 3}} {
+		if low, high, err := units.ParseRange(s); err != nil || [2]int{low, high} != want {
+			t.Errorf("%s: got %d..%d, %v", s, low, high, err)
+		}
+	}
+	for _, s := range []string{"", "0", "-1", "4..2", "2..", "..4", "2...4", "1.5", "x"} {
+		if _, _, err := units.ParseRange(s); err == nil {
+			t.Errorf("%q was accepted", s)
+		}
+	}
+}

@@ -13,8 +13,10 @@ import (
 	"net/http"
 	"time"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/node/web/form"
 )
 
 // Owner is what the page does for who opened it with the owner's token: parts of api.Service.
@@ -83,6 +85,7 @@ func (a *actions) handler() *http.ServeMux {
 	mux.HandleFunc("POST /jobs/{id}/cancel", a.ofJob(a.cancel))
 	mux.HandleFunc("POST /jobs/{id}/rerun", a.ofJob(func(ctx context.Context, id string) (outcome, error) { return a.rerun(ctx, id, false) }))
 	mux.HandleFunc("POST /jobs/{id}/rerun-failed", a.ofJob(func(ctx context.Context, id string) (outcome, error) { return a.rerun(ctx, id, true) }))
+	mux.HandleFunc("POST /jobs", a.submit)
 	mux.HandleFunc("POST /node/pause", a.limit("paused=yes", "This node takes no new workers now; what runs goes on."))
 	mux.HandleFunc("POST /node/resume", a.limit("paused=no", "This node takes workers again."))
 	mux.HandleFunc("POST /node/drain", a.drain(api.Drain{}, "This node takes no new workers now, and becomes empty."))
@@ -113,16 +116,36 @@ func (a *actions) cancel(ctx context.Context, id string) (outcome, error) {
 	return outcome{Text: "Job " + label(st.ID.Short(), nameLimit) + " is being ended."}, nil
 }
 
+// submit submits what a form of the page describes.
+func (a *actions) submit(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, form.MaxBytes)
+	if err := r.ParseForm(); err != nil {
+		a.answer(w, outcome{}, fmt.Errorf("the form is malformed, or has more than %s: put a long script into a file, and submit that with 'zorilla submit'", units.Bytes(form.MaxBytes)))
+		return
+	}
+	spec, err := form.Spec(r.PostForm)
+	if err != nil {
+		a.answer(w, outcome{}, err)
+		return
+	}
+	done, err := a.submitted(r.Context(), spec)
+	a.answer(w, done, err)
+}
+
+func (a *actions) submitted(ctx context.Context, spec jobs.Spec) (outcome, error) {
+	id, err := a.owner.Submit(ctx, spec)
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{Text: "Submitted as " + label(id.Short(), nameLimit) + ".", Href: "/jobs/" + string(id)}, nil
+}
+
 func (a *actions) rerun(ctx context.Context, id string, failed bool) (outcome, error) {
 	spec, err := api.Again(ctx, a.service, id, failed)
 	if err != nil {
 		return outcome{}, err
 	}
-	now, err := a.owner.Submit(ctx, spec)
-	if err != nil {
-		return outcome{}, err
-	}
-	return outcome{Text: "Submitted as " + label(now.Short(), nameLimit) + ".", Href: "/jobs/" + string(now)}, nil
+	return a.submitted(ctx, spec)
 }
 
 func (a *actions) limit(change, text string) http.HandlerFunc {

@@ -83,6 +83,8 @@ func (f *fake) did() []string {
 
 var everyAct = []string{"/jobs/" + runningJob + "/cancel", "/jobs/" + failedJob + "/rerun", "/jobs/" + failedJob + "/rerun-failed", "/node/pause", "/node/resume", "/node/drain", "/node/undrain"}
 
+const submitAct = "/jobs" // which has a form
+
 func TestOwnerActs(t *testing.T) {
 	f := scene()
 	f.jobs[failedJob].status.Array = &jobs.ArrayStatus{Tasks: 3, Failed: 2}
@@ -131,7 +133,7 @@ func TestNobodyElseActs(t *testing.T) {
 	old := newKey(testToken, time.Now().Add(-sessionLength-time.Minute))
 	forged := newKey("another token, of somebody else", time.Now())
 	readers := newKey(ReadOnly(testToken), time.Now())
-	for _, path := range everyAct {
+	for _, path := range append([]string{submitAct}, everyAct...) {
 		for what, head := range map[string]map[string]string{
 			"without a cookie":        {"Cookie": "none=1", keyHeader: key, "Origin": srv.URL},
 			"a reader":                {"Cookie": reader.String(), keyHeader: key, "Origin": srv.URL},
@@ -186,7 +188,7 @@ func TestPageThatOnlyShows(t *testing.T) {
 	if key != "" {
 		t.Error("there is a key")
 	}
-	for _, path := range everyAct {
+	for _, path := range append([]string{submitAct}, everyAct...) {
 		if res, _ := ask(t, srv, "POST", path, map[string]string{"Cookie": cookie.String(), keyHeader: newKey(testToken, time.Now()), "Origin": srv.URL}); res.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("%s: %s", path, res.Status)
 		}

@@ -1,7 +1,7 @@
 // Package web is the status page of a node: what the node is, whom it knows
 // and how far they are, its jobs, and for one job its workers, its floods, why
 // it waits and its output as it comes. Who opened it with the
-// owner's token may end jobs, submit them again, and pause or drain the node.
+// owner's token may submit and end jobs, submit them again, and pause or drain the node.
 //
 // # How a page lives
 //
@@ -25,6 +25,7 @@
 //	GET /jobs/ID/output     event "start", events "output", event "end"; ?rank=N&stream=stderr for some of it
 //	GET /jobs/ID/log        its output so far, to be saved; ?rank=N&stream=stderr
 //	GET /jobs/ID/files/RANK/PATH  an output file, always to be saved
+//	POST /jobs              a form as package form reads it
 //	POST /jobs/ID/cancel, rerun, rerun-failed; /node/pause, resume, drain, undrain
 //	GET /assets/…           style sheet, scripts, icon
 //

@@ -1,4 +1,4 @@
-// Buttons that change something. The key for that comes once, in a cookie of a minute, and is
+// Buttons and forms that change something. The key for that comes once, in a cookie of a minute, and is
 // kept where only this origin can read it: cookies go to all ports of a host.
 
 const owner = "owner" in document.documentElement.dataset;
@@ -29,12 +29,11 @@ function tell(text, href) {
   timer = setTimeout(() => { done.hidden = true; }, 15000);
 }
 
-async function act(button) {
-  const what = button.dataset.act;
+async function act(button, what, body) {
   const path = what.startsWith("/") ? what : `${location.pathname.replace(/\/$/, "")}/${what}`;
   button.disabled = true;
   try {
-    const answer = await fetch(path, { method: "POST", headers: { "Zorilla-Key": localStorage.getItem("key") } });
+    const answer = await fetch(path, { method: "POST", headers: { "Zorilla-Key": localStorage.getItem("key") }, body });
     const text = await answer.text();
     if (answer.headers.get("Content-Type") === "application/json") {
       const said = JSON.parse(text);
@@ -64,6 +63,12 @@ export function actions() {
   document.documentElement.dataset.acts = "";
   document.addEventListener("click", (e) => {
     const button = e.target.closest?.("button[data-act]");
-    if (button && sure(button)) act(button);
+    if (button && sure(button)) act(button, button.dataset.act);
+  });
+  document.addEventListener("submit", (e) => {
+    const form = e.target.closest("form[data-act]");
+    if (!form) return;
+    e.preventDefault();
+    act(form.querySelector("[type=submit]"), form.dataset.act, new URLSearchParams(new FormData(form)));
   });
 }
