@@ -128,16 +128,59 @@ func (s *distances) told(now time.Time) (n int) {
 	return n
 }
 
-// learn takes the round trips from one node to others, 0 where there is none.
+// learn takes the round trips from one node to others, 0 where there is none. What comes so late
+// that there is no room for it any more is as good as not measured.
 func (s *distances) learn(now time.Time, from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) {
 	for i, id := range nodes {
 		d := jobs.MaxApart
-		if i < len(rtt) && rtt[i] > 0 {
+		old, known := s.pairs[pairOf(from, id)]
+		switch {
+		case !known && len(s.pairs) >= maxPairs:
+			continue
+		case i < len(rtt) && rtt[i] > 0:
 			d = min(rtt[i], jobs.MaxApart)
-		} else if old, known := s.pairs[pairOf(from, id)]; known { // which counts where a new one is not to be had
+		case known: // which counts where a new one is not to be had
 			d = old.rtt
 		}
 		s.pairs[pairOf(from, id)] = apartness{d, now}
+	}
+}
+
+// makeRoom has no more than maxPairs known when these have been measured: a job that lives long
+// has many nodes, one after the other. Pairs of nodes that do not count any more are forgotten
+// first, then the oldest; what was measured of late stays.
+func (s *distances) makeRoom(now time.Time, unsure []unsurePair, nodes []vicinity.ID) {
+	excess := len(s.pairs) - maxPairs
+	for _, u := range unsure {
+		if _, known := s.pairs[u.pair]; !known {
+			excess++
+		}
+	}
+	if excess <= 0 {
+		return
+	}
+	counts := make(map[vicinity.ID]bool, len(nodes))
+	for _, id := range nodes {
+		counts[id] = true
+	}
+	var past [2][]pair // of others, and of nodes that count
+	for p, told := range s.pairs {
+		switch {
+		case now.Sub(told.at) <= FreshFor:
+		case counts[p.a] && counts[p.b]:
+			past[1] = append(past[1], p)
+		default:
+			past[0] = append(past[0], p)
+		}
+	}
+	for _, list := range past {
+		slices.SortFunc(list, func(x, y pair) int {
+			return cmp.Or(s.pairs[x].at.Compare(s.pairs[y].at), cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
+		})
+		for _, p := range list[:min(max(0, excess), len(list))] {
+			delete(s.pairs, p)
+			excess--
+		}
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxPairs bounds what is measured for a job: the rest, of the nearest
-	// pairs by estimate, count by their estimates.
+	// maxPairs bounds what is measured for a job within FreshFor, and how much of it is
+	// remembered: the rest, of the nearest pairs by estimate, count by their estimates.
 	maxPairs = 8192
 	// measureRounds is how often a choice may change because of what was
 	// measured.
@@ -65,6 +65,7 @@ func (s *Search) measurePairs(now time.Time, nodes []vicinity.ID, d *Demand, n *
 	if len(asks) == 0 && len(own) == 0 {
 		return false
 	}
+	s.makeRoom(now, pairs, nodes)
 	g.rounds++
 	g.unanswered, g.answersBy = len(asks), now.Add(wire.MeasureWait)
 	for _, from := range slices.Sorted(maps.Keys(asks)) {
