@@ -72,7 +72,7 @@ func (a around) Flood(_ time.Time, radius int, ad wire.Advertisement) flood.Floo
 }
 
 func (s *Service) grant(e primary.DoGrant) {
-	ctx, cancel := context.WithTimeout(s.loop.Stopped, wire.GrantTimeout)
+	ctx, cancel := context.WithTimeout(s.loop.Stopped, e.Within)
 	defer cancel()
 	err := s.peers.Send(ctx, e.To, peer.PathGrant, e.Grant, nil)
 	if err == nil || s.loop.Stopped.Err() != nil {

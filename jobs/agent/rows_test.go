@@ -163,11 +163,11 @@ func TestRowsOfGrantsThatFail(t *testing.T) {
 		wantRow(t, "cannot keep workers to the nodes of their job", g.declined(among))
 		g.cancel(among)
 		both := jobs.Spec{Args: []string{"sleep", "1000"}, Min: 2, Max: 2}
-		grants(4996 * time.Millisecond) // a hold lasts five seconds, and so long, a little later, is a grant's answer waited for
+		grants(5002 * time.Millisecond) // a hold lasts five seconds from when a grant was announced, and that is answered three round trips of 2 ms later at the latest
 		id := g.submit(0, both)
 		wantRow(t, "the grant came too late", g.declined(id))
 		g.cancel(id)
-		grants(5001 * time.Millisecond)
+		grants(5007 * time.Millisecond)
 		id = g.submit(0, both)
 		wantRow(t, "did not answer", g.declined(id))
 		g.cancel(id)

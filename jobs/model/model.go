@@ -254,7 +254,7 @@ func (m *Model) perform(now time.Time, a core.Action) {
 	case primary.DoProbe:
 		m.out.Probes = append(m.out.Probes, e.ID)
 	case primary.DoGrant:
-		m.ask(now, e.To, e.Grant.Job, &e.Grant, a, wire.GrantTimeout)
+		m.ask(now, e.To, e.Grant.Job, &e.Grant, a, e.Within)
 	case primary.DoStart:
 		start := e.Start.WithAddrs(around{m}.Member)
 		m.send(e.To, Request, start.Job, &start, request{body: &start})

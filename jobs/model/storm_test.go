@@ -26,6 +26,7 @@ type storm struct {
 	jobs   []jobs.ID
 	kills, failures, stops, cuts, owners, fits, drains,
 	cancels, sizes time.Duration // between such events; 0 = never
+	far    bool          // the first site is a second or two from all others
 	bury   bool          // nodes may be gone for good
 	gone   []bool        // for good
 	gentle bool          // nothing lasts long enough for workers to be given up
@@ -45,7 +46,15 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	for i := range slots {
 		slots[i] = 1 + draw.IntN(4)
 	}
-	s := &storm{world: newWorld(seed, slots...), length: length, gone: make([]bool, len(slots))}
+	layout, away := sites(seed, nodes), rand.New(rand.NewPCG(seed, 2))
+	distant := away.Float64() < 0.1
+	if distant {
+		far := time.Second + time.Duration(away.Int64N(int64(1400*time.Millisecond)))
+		for k := 1; k < len(layout.Sizes); k++ {
+			layout.RTT[0][k], layout.RTT[k][0] = far, far
+		}
+	}
+	s := &storm{world: newWorldAt(layout, seed, slots...), far: distant, length: length, gone: make([]bool, len(slots))}
 	s.rnd = s.net.Rand()
 	storm := noise
 	every := func(d time.Duration) time.Duration { return d/2 + time.Duration(draw.Int64N(int64(2*d))) }

@@ -40,12 +40,23 @@ const ahead = 24 * time.Hour
 // newWorld returns idle nodes with so many slots each, at sites up to 50 ms apart.
 // Links are ideal, so that eight nodes flood to all others.
 func newWorld(seed uint64, slots ...int) *world {
-	n, draw := len(slots), rand.New(rand.NewPCG(seed, 1))
+	return newWorldAt(sites(seed, len(slots)), seed, slots...)
+}
+
+// sites draws where so many nodes are.
+func sites(seed uint64, n int) sim.Layout {
+	draw := rand.New(rand.NewPCG(seed, 1))
 	layout := sim.Plane(n, 1+draw.IntN(n), seed)
 	clear(layout.Sizes)
 	for range n {
 		layout.Sizes[draw.IntN(len(layout.Sizes))]++
 	}
+	return layout
+}
+
+// newWorldAt is newWorld with sites of its own.
+func newWorldAt(layout sim.Layout, seed uint64, slots ...int) *world {
+	n := len(slots)
 	w := &world{seed: seed, slots: slots, sites: len(layout.Sizes), clocks: make([]time.Duration, n), unable: make([]bool, n), audit: model.NewAudit()}
 	for i := range w.clocks {
 		w.clocks[i] = ahead

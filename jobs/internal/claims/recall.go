@@ -44,6 +44,8 @@ func (c *Claims) Announced(now time.Time, job, call jobs.ID, key uint64, workers
 	if h == nil || h.key != key || workers > h.Workers {
 		return nil
 	}
-	h.Workers, h.announced = workers, true
+	if h.Workers = workers; !h.announced { // its origin may have to connect, for two round trips
+		h.announced, h.Expires = true, now.Add(wire.HoldLease)
+	}
 	return h
 }

@@ -79,6 +79,22 @@ func TestHopesAreDashed(t *testing.T) {
 	}
 }
 
+// A hold whose grant is announced lasts as long again, once: the origin may have to connect.
+func TestAnnouncedHoldsLastLonger(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 1}, jobtest.Rand())
+	ad := wiretest.Ad(jobtest.Node(1), "aaaaa", 1, 1)
+	key := c.Advertised(jobtest.Start, ad).Key
+	late := jobtest.Start.Add(wire.HoldLease - time.Second)
+	for _, at := range []time.Time{late, late.Add(time.Second)} {
+		if h := c.Announced(at, ad.Job, "", key, 1); h == nil || !h.Expires.Equal(late.Add(wire.HoldLease)) {
+			t.Fatalf("announced at %v, the hold is %+v", at.Sub(jobtest.Start), h)
+		}
+	}
+	if err := c.Granted(late.Add(wire.HoldLease-time.Millisecond), ad.Origin(), wiretest.Grant(ad, key, 1)); err != nil {
+		t.Error(err)
+	}
+}
+
 // What is being granted is nobody else's any more, and the rest of the hold is free.
 func TestAnnouncedGrants(t *testing.T) {
 	begin := func() (c *Claims, younger, older wire.Advertisement, key uint64) {

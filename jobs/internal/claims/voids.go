@@ -12,7 +12,7 @@ import (
 type void struct {
 	key   uint64
 	why   string
-	until time.Time // when no grant of it can come any more
+	until time.Time // when no grant of it can come any more, see wire.GrantWithin
 }
 
 // voids are remembered for as long as grants may come, so that their origins learn why these
@@ -22,7 +22,7 @@ type voids map[jobs.ID]void
 // end ends a hold.
 func (v voids) end(now time.Time, holds map[jobs.ID]*Hold, job jobs.ID, why string) {
 	if h := holds[job]; h != nil && len(v) < maxHolds {
-		v[job] = void{h.key, why, now.Add(wire.HoldLease + wire.GrantTimeout)}
+		v[job] = void{h.key, why, now.Add(wire.HoldLease + wire.PartLease)}
 	}
 	delete(holds, job)
 }

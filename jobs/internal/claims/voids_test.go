@@ -66,7 +66,7 @@ func TestWhyGrantsAreRefused(t *testing.T) {
 	if err := node.Granted(jobtest.Start, younger.Origin(), wiretest.Grant(younger, a.Key+1, 2)); wire.WhyRefused(err) != wire.ReasonUnknown {
 		t.Errorf("a grant of another hold: %v", err)
 	}
-	node.expire(jobtest.Start.Add(wire.HoldLease + wire.GrantTimeout))
+	node.expire(jobtest.Start.Add(wire.HoldLease + wire.PartLease))
 	if len(node.voids) != 0 {
 		t.Errorf("remembers %d holds of which no grant can come any more", len(node.voids))
 	}

@@ -1,6 +1,8 @@
 package primary
 
 import (
+	"time"
+
 	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
@@ -42,8 +44,9 @@ type (
 	}
 	// DoGrant grants ranks to a node: GrantFailed, if it refuses or does not answer.
 	DoGrant struct {
-		To    vicinity.ID
-		Grant wire.Grant
+		To     vicinity.ID
+		Grant  wire.Grant
+		Within time.Duration // it is to be answered
 	}
 	// DoStart lets ready ranks run.
 	DoStart struct {

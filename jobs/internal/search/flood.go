@@ -65,7 +65,8 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	s.own, s.passed = notAsked, false
 	s.reached = map[vicinity.ID]bool{}
 	s.FloodedAt, s.overdue, s.fruitless = now, false, 0
-	s.measuredAt, s.refloodAt, s.releaseAt = time.Time{}, time.Time{}, now.Add(KeepOffers)
+	s.keeps = keepFor(s, d)
+	s.measuredAt, s.refloodAt, s.releaseAt = time.Time{}, time.Time{}, now.Add(s.keeps)
 	s.group = group{apart: s.group.apart}
 	clear(s.hopes)
 	s.distances.renew()
@@ -82,6 +83,23 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 		s.Rounds = slices.Delete(s.Rounds, 1, 2) // the first one tells most
 	}
 	s.changed = true
+}
+
+// keepFor is how long the offers of a flood are kept: until those can have answered without whose
+// room, as they have told of it, the job would never get what it needs at once.
+func keepFor(s *Search, d *Demand) time.Duration {
+	near, far := 0, time.Duration(0)
+	for id, c := range s.room {
+		if rtt := s.far(id) * 5 / 4; rtt <= KeepOffers {
+			near += c.workers
+		} else if c.workers > 0 && rtt <= MaxKeep {
+			far = max(far, rtt)
+		}
+	}
+	if near >= d.Least || s.roomFor < d.Least {
+		return KeepOffers
+	}
+	return max(KeepOffers, far)
 }
 
 // Sent tells that the round's flood is on its way.
@@ -237,7 +255,7 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 	}
 	if len(rim) > 0 {
 		n.Extend = append(n.Extend, rim...)
-		s.releaseAt = agenda.Later(s.releaseAt, now.Add(KeepOffers))
+		s.releaseAt = agenda.Later(s.releaseAt, now.Add(s.keeps))
 		s.countCost()
 	}
 	if s.open(now, horizon) {

@@ -80,7 +80,7 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 	if s.measurePairs(now, chosen(offers, assign, d), d, n) {
 		g.tried = 0
 		s.decideAt = g.answersBy
-		s.releaseAt = agenda.Later(s.releaseAt, g.answersBy.Add(KeepOffers))
+		s.releaseAt = agenda.Later(s.releaseAt, g.answersBy.Add(s.keeps))
 		return 0
 	}
 	if g.apart != "" {
@@ -95,7 +95,7 @@ func (s *Search) tooSoon(now time.Time) bool {
 	g := &s.group
 	if now.Before(g.answersBy) {
 		s.decideAt = g.answersBy
-		s.releaseAt = agenda.Later(s.releaseAt, now.Add(KeepOffers))
+		s.releaseAt = agenda.Later(s.releaseAt, now.Add(s.keeps))
 		return true
 	}
 	if at := g.chosenAt.Add(placePace(len(s.Offers))); now.Before(at) {

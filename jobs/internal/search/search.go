@@ -43,8 +43,8 @@ type Search struct {
 	decideAt   time.Time // enough is offered; until then nearer nodes may answer. Zero = not enough
 	extendAt   time.Time // the flood can be carried on; zero = it cannot
 	refloodAt  time.Time // the nodes of the last round are asked again; zero = they are not
-	releaseAt  time.Time // offers that are not enough are given back; zero = there are none
 
+	patience
 	ownAnswer
 	over    bool // nobody is looked for
 	changed bool // what a user sees
@@ -54,8 +54,9 @@ const (
 	// anywhere is the horizon of a search that is short of workers.
 	anywhere = time.Duration(math.MaxInt64)
 	// KeepOffers is how long a job that is short of workers lets others'
-	// slots be held after a flood.
+	// slots be held after a flood, see patience; MaxKeep is well below their lease.
 	KeepOffers = time.Second
+	MaxKeep    = 3 * time.Second
 	// MaxNearerWait bounds the wait for nearer offers.
 	MaxNearerWait = 250 * time.Millisecond
 	// MaxExtend bounds how long a job that has enough offers looks for nearer
@@ -78,6 +79,12 @@ const (
 	// giveBackPause bounds the pause of a job that gave all of its ranks back.
 	giveBackPause = 500 * time.Millisecond
 )
+
+// patience is how long offers that are not enough are kept.
+type patience struct {
+	releaseAt time.Time     // they are given back; zero = there are none
+	keeps     time.Duration // after a flood, and whatever is asked because of it
+}
 
 // turn is whose turn it is.
 type turn struct {
@@ -216,7 +223,7 @@ func (s *Search) FollowUp(now time.Time, d Demand, from vicinity.ID) (n Next) {
 			jitter := time.Duration(s.Rnd.Int64N(int64(100 * time.Millisecond)))
 			s.refloodAt = agenda.Later(now, s.FloodedAt.Add(time.Second)).Add(jitter)
 		}
-		s.releaseAt = agenda.Later(s.releaseAt, s.refloodAt.Add(KeepOffers))
+		s.releaseAt = agenda.Later(s.releaseAt, s.refloodAt.Add(s.keeps))
 	}
 	n.Outlook = s.Outlook(d)
 	return n

@@ -4,9 +4,11 @@ import "time"
 
 // Leases and timeouts. Nodes must agree on the leases; PROTOCOL.md lists them.
 const (
-	// HoldLease is how long an offer holds slots that are not granted.
+	// HoldLease is how long an offer holds slots that are not granted, or from when a grant
+	// of them was announced.
 	HoldLease = 5 * time.Second
-	// GrantTimeout bounds one grant: a node that does not answer is not waited for.
+	// GrantTimeout bounds one grant to a node near by: one that does not answer is not waited
+	// for. See GrantWithin.
 	GrantTimeout = 5 * time.Second
 	// PartLease is how long a participant may be silent before its ranks
 	// count as lost; it reports every ReportEvery.
@@ -29,3 +31,9 @@ const (
 	MeasurePause = 10 * time.Millisecond
 	MeasureWait  = 700 * time.Millisecond
 )
+
+// GrantWithin bounds one grant to a node so far away: it may take two round trips to connect, and
+// one for the grant and its answer. After PartLease a participant counts as lost anyway.
+func GrantWithin(rtt time.Duration) time.Duration {
+	return min(GrantTimeout+3*min(max(rtt, 0), PartLease), PartLease)
+}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"zorilla/flood"
 	"zorilla/internal/codec"
@@ -116,6 +117,17 @@ func TestAdvertisementWithEverythingFits(t *testing.T) {
 		b := append(make([]byte, wire.SignatureLen), codec.MustMarshal(full)...)
 		if _, err := wire.DecodeAdvertisement(b, wiretest.Genuine); err != nil || len(b) > flood.MaxPayload {
 			t.Errorf("%s: %v; the largest advertisement takes %d bytes of %d", what, err, len(b), flood.MaxPayload)
+		}
+	}
+}
+
+func TestGrantsOfFarNodesMayTakeLonger(t *testing.T) {
+	for rtt, want := range map[time.Duration]time.Duration{
+		-1: wire.GrantTimeout, 0: wire.GrantTimeout, 100 * time.Millisecond: wire.GrantTimeout + 300*time.Millisecond,
+		2 * time.Second: wire.PartLease, math.MaxInt64: wire.PartLease,
+	} {
+		if d := wire.GrantWithin(rtt); d != want {
+			t.Errorf("%v away: %v, want %v", rtt, d, want)
 		}
 	}
 }
