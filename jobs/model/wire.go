@@ -244,7 +244,7 @@ func (m *Model) poll(now time.Time) {
 			continue
 		}
 		f.asked = true
-		m.ask(now, f.after.Origin(), f.after, question{f.after}, core.Action{Job: f.job, Effect: core.DoFollow{Job: f.job, After: f.after}}, wire.AskAgain)
+		m.ask(now, f.after.Origin(), f.after, question{f.after}, core.Action{Job: f.job, Effect: core.DoFollow{Job: f.job, After: f.after}}, wire.PartLease)
 	}
 }
 
