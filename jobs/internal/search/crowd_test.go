@@ -90,3 +90,43 @@ func TestHopesEndWithTheRound(t *testing.T) {
 		t.Errorf("hopes for %d workers", workers)
 	}
 }
+
+// A search for several jobs asks those who are too far for the first one, for the others, while it
+// waits for a nearer node whose answer was lost.
+func TestSearchesForSeveralJobsLookAhead(t *testing.T) {
+	asked := func(behind int) int {
+		h := surrounded(t, jobs.Spec{Min: 1, Max: 1, Slots: 1}, 40, 40)
+		h.d.Behind = behind
+		answers := map[int]time.Time{} // when nodes that were asked answer
+		for {
+			n := h.next()
+			for _, r := range n.Extend {
+				for k := 1; k <= 40; k++ {
+					if jobtest.Node(k) == r.Node && (k > 1 || r.Again) {
+						answers[k] = h.now.Add(time.Duration(k) * time.Millisecond)
+					}
+				}
+			}
+			if len(n.Grant) > 0 {
+				return len(answers)
+			}
+			first, at := 0, n.Until
+			for k, answer := range answers {
+				if answer.After(h.now) && (at.IsZero() || answer.Before(at)) {
+					first, at = k, answer
+				}
+			}
+			if at.IsZero() {
+				t.Fatal("the search waits for nothing")
+			}
+			if h.now = at; first == 2 { // all others are busy
+				h.answer(first, 1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+			} else if first > 0 {
+				h.answer(first, 0, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+			}
+		}
+	}
+	if alone, ahead := asked(0), asked(5); alone > 6 || ahead < 16 {
+		t.Errorf("asks %d nodes for one worker, and %d if five more are wanted by others", alone, ahead)
+	}
+}
