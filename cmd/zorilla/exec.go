@@ -35,7 +35,8 @@ func execCommand(con *console) *cli.Command {
 		UsageText: "zorilla exec [options] JOB[:RANK] [--] [COMMAND [ARGUMENT...]]",
 		Description: `
 The command sees what the rank sees (rank 0, if none is named): its directory, its
-environment, its processes; it counts with it, and ends with it. Standard input, output
+environment, its processes; it counts with it, and ends with it. A rank that is being
+started is waited for, up to 30 s. Standard input, output
 and error are those of exec, and so is the exit code. Ctrl-C and other signals are
 passed on; twice within 2 s gives up, which ends the command, as the end of exec does.
 With --pty and without a command it is a shell. Inside of a job :RANK is enough.

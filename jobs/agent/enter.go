@@ -29,23 +29,41 @@ type visits struct {
 
 // Enter runs one more command beside that of a rank: in has the client's frames of a session,
 // out gets the worker's. It returns when the session has ended, or an error if it could not
-// begin, or broke. The job's origin knows where the rank runs, and asks that node.
+// begin, or broke. The job's origin knows where the rank runs, and asks that node. A rank that
+// is about to be started is waited for.
 func (v visits) Enter(ctx context.Context, id jobs.ID, rank int, in io.Reader, out io.Writer) error {
 	s := v.s
 	if id.Origin() != s.self.ID {
 		return s.peers.Enter(ctx, id.Origin(), peer.Entry{Job: id, Rank: rank}, in, out)
 	}
-	st, _, err := s.Status(id)
-	if err != nil {
-		return err
+	for since := time.Now(); ; {
+		changed := s.loop.Changes()
+		st, _, err := s.Status(id)
+		if err != nil {
+			return err
+		}
+		w, within, err := entered(&st, rank)
+		if err == nil {
+			return v.at(ctx, &st, w, in, out)
+		}
+		left := within - time.Since(since)
+		if left <= 0 {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-time.After(left):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	w, err := entered(&st, rank)
-	if err != nil {
-		return err
-	}
-	e := peer.Entry{Job: id, Rank: st.Spec.WorkerOf(w.Rank, w.Replica), Attempt: w.Attempt}
-	if w.Node != s.self.ID {
-		return s.peers.Enter(ctx, w.Node, e, in, out)
+}
+
+// at is Enter for a worker of a job of this node.
+func (v visits) at(ctx context.Context, st *jobs.Status, w *jobs.WorkerStatus, in io.Reader, out io.Writer) error {
+	e := peer.Entry{Job: st.ID, Rank: st.Spec.WorkerOf(w.Rank, w.Replica), Attempt: w.Attempt}
+	if w.Node != v.s.self.ID {
+		return v.s.peers.Enter(ctx, w.Node, e, in, out)
 	}
 	return v.here(ctx, e, in, out)
 }
@@ -63,8 +81,10 @@ func (v visits) meet(ctx context.Context, from vicinity.ID, e peer.Entry, in io.
 	return v.Enter(ctx, e.Job, rank, in, out)
 }
 
-// startsWithin is how long ranks that were started together may be apart.
-const startsWithin = 30 * time.Second
+const (
+	startsWithin = 30 * time.Second // how long a rank is waited for that has a node
+	foundWithin  = 5 * time.Second  // and one that has none: a node is found sooner than that, or there is no room
+)
 
 // rankAt returns the first rank of a job that runs at a host, as the node of another one names
 // it, and waits for those that are being started.
@@ -125,28 +145,35 @@ func (v visits) visit(ctx context.Context, from participant.WorkerID, a door.Ask
 	return v.meet(ctx, v.s.self.ID, peer.Entry{Job: from.Job, Rank: from.Rank, Host: a.Host}, in, out)
 }
 
-// entered returns the worker that runs a rank, or says why there is none.
-func entered(st *jobs.Status, rank int) (*jobs.WorkerStatus, error) {
+// entered returns the worker that runs a rank, or says why there is none, and how long one is
+// worth waiting for.
+func entered(st *jobs.Status, rank int) (w *jobs.WorkerStatus, within time.Duration, err error) {
 	job := st.ID.Short()
 	switch {
 	case st.Spec.Array != nil:
-		return nil, fmt.Errorf("%w: job %s is an array: no commands can be run beside its tasks", jobs.ErrNotRunning, job)
+		return nil, 0, fmt.Errorf("%w: job %s is an array: no commands can be run beside its tasks", jobs.ErrNotRunning, job)
 	case st.State.Final():
-		return nil, fmt.Errorf("%w: job %s has ended (%s)", jobs.ErrNotRunning, job, st.State)
+		return nil, 0, fmt.Errorf("%w: job %s has ended (%s)", jobs.ErrNotRunning, job, st.State)
 	case rank >= st.Spec.Max:
-		return nil, fmt.Errorf("rank %d %w: job %s has %d ranks", rank, jobs.ErrNotFound, job, st.Spec.Max)
+		return nil, 0, fmt.Errorf("rank %d %w: job %s has %d ranks", rank, jobs.ErrNotFound, job, st.Spec.Max)
 	}
 	state := jobs.WorkerWanted
 	for i := range st.Workers {
 		switch w := &st.Workers[i]; {
 		case w.Rank != rank:
 		case w.State == jobs.WorkerRunning:
-			return w, nil
+			return w, 0, nil
 		default:
 			state = w.State
 		}
 	}
-	return nil, fmt.Errorf("%w: rank %d of job %s is %s", jobs.ErrNotRunning, rank, job, state)
+	switch state {
+	case jobs.WorkerWanted:
+		within = foundWithin
+	case jobs.WorkerPreparing, jobs.WorkerReady:
+		within = startsWithin
+	}
+	return nil, within, fmt.Errorf("%w: rank %d of job %s is %s", jobs.ErrNotRunning, rank, job, state)
 }
 
 // asked answers other nodes: any of them about jobs that originate here, their origins

@@ -33,7 +33,7 @@ func (v visits) Snapshot(ctx context.Context, id jobs.ID, rank int, globs []stri
 	if err != nil {
 		return out, err
 	}
-	w, err := entered(&st, rank)
+	w, _, err := entered(&st, rank)
 	if err != nil {
 		return out, err
 	}
