@@ -54,7 +54,7 @@ func tools(t *testing.T, have []string, id, apt string, args ...string) (string,
 
 // What the tests need is there, is installed, or is named in one line.
 func TestTools(t *testing.T) {
-	jobs := []string{"gcc", "make", "mpicc.openmpi", "mpirun.openmpi", "mpicc.mpich", "mpiexec.hydra", "parallel", "rsync", "lmp", "snakemake", "curl", "npm"}
+	jobs := []string{"gcc", "make", "mpicc.openmpi", "mpirun.openmpi", "mpicc.mpich", "mpiexec.hydra", "parallel", "rsync", "lmp", "snakemake", "curl", "npm", "f2py3", "pamscale", "pnmtojpeg"}
 	all := append([]string{"go", "git", "chromium", "ip", "tc", "bridge"}, jobs...)
 	if out, err := tools(t, all, "1000", "exit 1"); err != nil || out != "" {
 		t.Errorf("all is there: %v, %q", err, out)
