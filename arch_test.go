@@ -43,6 +43,7 @@ var floors = map[string]int{
 	"internal/fdpass":             0,
 	"internal/entries":            0,
 	"docs/tables":                 -1,
+	"docs/pages":                  -1,
 	"vicinity":                    0,
 	"flood":                       1,
 	"transfer":                    1,
