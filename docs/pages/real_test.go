@@ -19,7 +19,7 @@ type page struct {
 	as     map[string]string // what is typed instead of a command
 	says   map[string]string // what a command prints, as an expression
 	inside []string          // commands that are typed in rank 0 of the job JOB
-	so     string            // what is true in the end: commands that do not fail
+	so     []string          // what is true in the end: commands that do not fail
 }
 
 // script is what is typed of a block.
@@ -58,7 +58,9 @@ func TestPages(t *testing.T) {
 			for _, s := range scripts {
 				n.run(s)
 			}
-			n.run(script{at: "in the end", text: p.so})
+			for _, text := range p.so {
+				n.run(script{at: name + ", in the end", text: text})
+			}
 		})
 	}
 	for name := range others {

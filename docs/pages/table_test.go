@@ -124,11 +124,13 @@ var listed = map[string]page{
 			"zorilla run -l -n 4 -i examples/shards/tests:tests --kill-on-bad-exit=false -- ./examples/shards/shard.py tests": `^3: Ran 2 tests`,
 			"cd examples/notebook && python3 tour.py": `(?s)^\[25, 168, 1229, 9592, 78498\]\n168 COMPLETED on \S+\n.*ZeroDivisionError`,
 		},
-		so: `
-			test $(wc -l <sweep.txt) = 200
-			test $(wc -l <epidemic.csv) = 26 && grep -qx '3.0,0.9[0-9]*,0.9[0-9]*' epidemic.csv && grep -qx '0.5,0.000,0.000' epidemic.csv
-			test $(ls thumbnails | wc -l) = 8 && jpegtopnm thumbnails/8.jpg >8.ppm && pamfile 8.ppm | grep '160 by 120'
-			test $(stat -c %s zoom.y4m) = $((32 + 12 * (6 + 320*240)))
-			cat docs/*.md | tr A-Z a-z | grep -oE '[a-z]+' | sort | uniq -c | awk '{ print $1, $2 }' | sort >words; sort counts-* | cmp - words`,
+		so: []string{
+			"test $(wc -l <sweep.txt) = 200",
+			"test $(wc -l <epidemic.csv) = 26 && grep '^3.0,0.9[0-9]*,0.9[0-9]*$' epidemic.csv && grep '^0.5,0.000,0.000$' epidemic.csv",
+			"test $(ls thumbnails | wc -l) = 8 && jpegtopnm thumbnails/8.jpg >8.ppm && pamfile 8.ppm | grep '160 by 120'",
+			"test $(stat -c %s zoom.y4m) = $((32 + 12 * (6 + 320*240)))",
+			"for i in $(seq -f %03g 12); do md5sum <frames/frame-$i; done | sort -u | wc -l | grep '^12$'",
+			`cat docs/*.md | tr A-Z a-z | grep -oE '[a-z]+' | sort | uniq -c | awk '{ print $1, $2 }' | sort >words; sort counts-* | cmp - words`,
+		},
 	},
 }
