@@ -124,7 +124,7 @@ func (n *network) stop() {
 // command is a client of the first node.
 func (n *network) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(n.program, args...)
-	cmd.Env = append(os.Environ(), "ZORILLA_STATE="+n.state)
+	cmd.Env = append(os.Environ(), "ZORILLA_CONFIG=none", "ZORILLA_STATE="+n.state)
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/completion"
+	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/man"
 	"zorilla/cmd/zorilla/script"
 	"zorilla/jobs"
@@ -22,7 +23,7 @@ import (
 
 // newApp makes the command line: of all files only this one knows every command.
 func newApp(con *console, start startNode) *cli.App {
-	return &cli.App{
+	app := &cli.App{
 		Name:      "zorilla",
 		HelpName:  "zorilla",
 		Usage:     "run parallel programs on the machines around you, without a head node",
@@ -52,9 +53,13 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			runCommand(con), submitCommand(con), attachCommand(con), execCommand(con), rshCommand(con), allocCommand(con), leadCommand(), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
 			getCommand(con), lsCommand(con), cancelCommand(con), resizeCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
 			nodeCommand(con, start), nodesCommand(con), rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
-			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), manCommand(con), versionCommand(con),
+			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), configCommand(con), manCommand(con), versionCommand(con),
 		},
 	}
+	for _, cmd := range app.Commands {
+		con.withFiles(cmd)
+	}
+	return app
 }
 
 // optionsFirst moves options that follow a job to the front, where the parser
@@ -155,7 +160,7 @@ func completeCommand(con *console) *cli.Command {
 			words := c.Args().Slice()
 			ctx, cancel := context.WithTimeout(c.Context, 2*time.Second)
 			defer cancel()
-			for _, found := range completion.Of(c.App, asked{ctx, words}, words) {
+			for _, found := range completion.Of(c.App, asked{ctx, words, con.places, c.App}, words) {
 				if _, err := fmt.Fprintf(con.stdout, "%s\t%s\n", found.Word, clean(found.Help)); err != nil {
 					return err
 				}
@@ -167,8 +172,10 @@ func completeCommand(con *console) *cli.Command {
 
 // asked is what the node of a line knows, as far as it can be asked.
 type asked struct {
-	ctx   context.Context
-	words []string
+	ctx    context.Context
+	words  []string
+	places config.Places
+	app    *cli.App
 }
 
 // Jobs implements completion.Network.
@@ -185,7 +192,13 @@ func (a asked) Nodes() (list []api.NodeInfo) {
 
 // ask calls do with the node. A shell has no place for errors.
 func (a asked) ask(do func(*api.Client)) {
-	if client, err := nodeAt(completion.Address(a.words)); err == nil {
+	node, state := completion.Address(a.words)
+	if node == "" && state == "" && len(a.words) > 0 {
+		if files, err := config.Read(a.places, a.app); err == nil {
+			node, state = files.Node(a.app.Command(a.words[0]))
+		}
+	}
+	if client, err := nodeAt(node, state); err == nil {
 		defer client.Close()
 		do(client)
 	}

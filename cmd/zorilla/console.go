@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/progress"
 )
 
@@ -21,6 +22,7 @@ type console struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	line           *progress.Line // shows how far long steps are; nil = not
+	places         config.Places  // files with options
 }
 
 // showProgress has long steps shown as the options of a command say.

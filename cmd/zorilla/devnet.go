@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"zorilla/cmd/zorilla/config"
 	"zorilla/node/api"
 )
 
@@ -209,9 +210,9 @@ func freeAddress(host string) (string, error) {
 }
 
 // cleanEnvironment is ours without what would lead a node or a client to
-// another network.
+// another network, or change what a node does.
 func cleanEnvironment() []string {
-	var env []string
+	env := []string{config.Variable + "=none"}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "ZORILLA_") {
 			env = append(env, kv)

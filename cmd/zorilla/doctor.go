@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/doctor"
 	"zorilla/node/api"
 )
@@ -11,9 +12,11 @@ import (
 // of them wait together.
 const doctored = 16
 
+const doctorName = "doctor"
+
 func doctorCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
-		Name:      "doctor",
+		Name:      doctorName,
 		Category:  groupNet,
 		Usage:     "find out what keeps the node, its network or its workers from working well",
 		UsageText: "zorilla doctor [options]",
@@ -32,7 +35,8 @@ func diagnose(c *cli.Context, con *console, client *api.Client) error {
 	if err != nil {
 		return err
 	}
-	seen := doctor.Seen{Release: release(), Nodes: nodes, Ways: doctor.Ask(c.Context, client, nodes, doctored)}
+	_, broken := config.Read(con.places, c.App)
+	seen := doctor.Seen{Release: release(), Config: broken, Nodes: nodes, Ways: doctor.Ask(c.Context, client, nodes, doctored)}
 	found := doctor.Examine(seen)
 	if c.Bool("json") {
 		err = con.printJSON(found)

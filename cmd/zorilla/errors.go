@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 
@@ -54,4 +55,15 @@ func usage(c *cli.Context, format string, args ...any) error {
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return s
+}
+
+// fatalSignals would end the process at once.
+var fatalSignals = []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
+
+// catchPipe lets a write to a closed standard output fail, which would end the
+// process silently otherwise. Further signals may be asked for on the channel.
+func catchPipe() (signals chan os.Signal, stop func()) {
+	signals = make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGPIPE)
+	return signals, func() { signal.Stop(signals) }
 }

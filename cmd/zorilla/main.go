@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"zorilla/cmd/zorilla/config"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
@@ -15,7 +16,7 @@ import (
 
 func main() {
 	process.Main()
-	con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, places: config.Usual()}
 	os.Exit(run(context.Background(), con, runNode, ownArgs()))
 }
 

@@ -30,7 +30,7 @@ func zorilla(t *testing.T, state string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "ZORILLA_STATE="+state, "TMPDIR="+t.TempDir())
+	cmd.Env = append(os.Environ(), "ZORILLA_CONFIG=none", "ZORILLA_STATE="+state, "TMPDIR="+t.TempDir())
 	cmd.Stderr = os.Stderr
 	return cmd
 }

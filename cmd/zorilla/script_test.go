@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"zorilla/cmd/zorilla/config"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
 	"zorilla/node/api/apitest"
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 		if os.Getenv(realNodes) != "" {
 			start = runNode
 		}
-		con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+		con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, places: config.Usual()}
 		os.Exit(run(context.Background(), con, start, ownArgs()))
 	}
 	testscript.Main(m, map[string]func(){"zorilla": program, shellName: program})

@@ -143,7 +143,7 @@ func count(ctx context.Context, dir, state string, queens int) error {
 	size := strconv.Itoa(queens)
 	fmt.Printf("\n$ zorilla run -l -n 6 -o 'part-*' -- ./nqueens %s\n", size)
 	run := exec.CommandContext(ctx, "./zorilla", "run", "-l", "-n", "6", "-o", "part-*", "--into", parts, "--stdin", "none", "--", "./nqueens", size)
-	run.Dir, run.Env = dir, append(os.Environ(), "ZORILLA_STATE="+state)
+	run.Dir, run.Env = dir, append(os.Environ(), "ZORILLA_CONFIG=none", "ZORILLA_STATE="+state)
 	run.Stdout, run.Stderr = os.Stdout, os.Stderr
 	begun := time.Now()
 	if err := run.Run(); err != nil {

@@ -201,7 +201,7 @@ func onHost(dir, host string, command []string) error {
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), "ZORILLA_STATE="+filepath.Join(dir, host), "ZORILLA_SECRET_FILE="+filepath.Join(dir, "secret"))
+	env := append(os.Environ(), "ZORILLA_CONFIG=none", "ZORILLA_STATE="+filepath.Join(dir, host), "ZORILLA_SECRET_FILE="+filepath.Join(dir, "secret"))
 	if i := strings.LastIndexByte(host, '-'); i > 0 {
 		env = append(env, "ZORILLA_SITE="+host[:i])
 	}

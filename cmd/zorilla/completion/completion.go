@@ -204,7 +204,7 @@ func (l *line) arguments() []Candidate {
 		which = func(jobs.Summary) bool { return true }
 	case "rtt":
 		return unique(l.nodes())
-	case "man":
+	case "man", "config":
 		return l.commands()
 	case "completion":
 		return []Candidate{{"bash", ""}, {"fish", ""}, {"zsh", ""}}

@@ -49,6 +49,7 @@ type Way struct {
 // Seen is what Examine judges.
 type Seen struct {
 	Release string         // of the client's program
+	Config  error          // what keeps commands from reading their files of options
 	Nodes   []api.NodeInfo // as api.Service.Nodes: the node itself is first
 	Ways    []Way
 }
@@ -81,7 +82,11 @@ func Examine(s Seen) []Finding {
 		return []Finding{{Fail, "node", "it does not know itself", "stop it and start it again"}}
 	}
 	self := s.Nodes[0]
-	all := []Finding{program(s.Release, self), work(self)}
+	var all []Finding
+	if s.Config != nil {
+		all = append(all, Finding{Fail, "config", s.Config.Error(), "mend the file: all other commands end with that; or do without, ZORILLA_CONFIG=none"})
+	}
+	all = append(all, program(s.Release, self), work(self))
 	all = append(all, members(self, s.Nodes[1:], len(s.Ways)))
 	for _, w := range s.Ways {
 		all = append(all, w.judge())

@@ -91,7 +91,7 @@ func (n *network) launch(i int, token string) error {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR="+n.dir, "TMPDIR="+n.dir) // what nodes leave there goes with it
+	cmd.Env = append(cmd.Env, "ZORILLA_CONFIG=none", "XDG_RUNTIME_DIR="+n.dir, "TMPDIR="+n.dir) // what nodes leave there goes with it
 	if token != "" {
 		cmd.Env = append(cmd.Env, "ZORILLA_JOIN="+token)
 	}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/cmd/zorilla/hint"
+)
+
+const (
+	clientTable = "client"
+	jobTable    = "job"
+
+	nodeOption, stateOption = "node", "state-dir"
+)
+
+// apart are commands that work without their files, also with broken ones: they tell of the
+// program itself, or are called by programs.
+var apart = []string{"help", "completion", "man", "version", "rsh"}
+
+// Takes reports whether a command takes options from files.
+func Takes(cmd *cli.Command) bool { return !cmd.Hidden && !slices.Contains(apart, cmd.Name) }
+
+// once are options that say what one call is about. As a default they would end, remove or
+// mistake what nobody has named.
+var once = map[string][]string{
+	"run": {"key"}, "submit": {"key"}, "cancel": {"all", "name"}, "resize": {"release"}, "cache": {"prune"}, "drain": {"undo"},
+}
+
+// layout is which options may stand where.
+type layout struct {
+	tables map[string][]cli.Flag
+	// names are the tables as somebody may have meant them.
+	names []string
+}
+
+func newLayout(app *cli.App) *layout {
+	l := &layout{tables: map[string][]cli.Flag{}}
+	for _, cmd := range app.Commands {
+		if !Takes(cmd) || len(cmd.Flags) == 0 {
+			continue
+		}
+		l.tables[cmd.Name] = visible(cmd)
+		for _, name := range tablesOf(cmd)[1:] {
+			l.tables[name] = shared(l.tables[name], cmd, name)
+		}
+	}
+	l.names = slices.Sorted(maps.Keys(l.tables))
+	return l
+}
+
+// tablesOf are the tables about a command, its own first.
+func tablesOf(cmd *cli.Command) []string {
+	list := []string{cmd.Name}
+	if cmd.Name == "run" || cmd.Name == "submit" {
+		list = append(list, jobTable)
+	}
+	if talks(cmd) {
+		list = append(list, clientTable)
+	}
+	return list
+}
+
+// talks reports whether a command talks to a node.
+func talks(cmd *cli.Command) bool {
+	return flagOf(cmd, nodeOption) != nil && flagOf(cmd, stateOption) != nil
+}
+
+// shared are the options that a command has, too, of those of a table.
+func shared(before []cli.Flag, cmd *cli.Command, table string) (both []cli.Flag) {
+	if before == nil {
+		before = visible(cmd)
+	}
+	for _, f := range before {
+		name := f.Names()[0]
+		ofClient := name == nodeOption || name == stateOption
+		if flagOf(cmd, name) != nil && ofClient == (table == clientTable) {
+			both = append(both, f)
+		}
+	}
+	return both
+}
+
+// visible are the options of a command that its help shows.
+func visible(cmd *cli.Command) (list []cli.Flag) {
+	for _, f := range cmd.VisibleFlags() {
+		if f.Names()[0] != "help" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// flagOf returns the option of a command that has a name, or nil.
+func flagOf(cmd *cli.Command, name string) cli.Flag { return named(cmd.Flags, name) }
+
+func named(flags []cli.Flag, name string) cli.Flag {
+	for _, f := range flags {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	return nil
+}
+
+func repeatable(f cli.Flag) bool { _, ok := f.(*cli.StringSliceFlag); return ok }
+
+// checkTable refuses a table that is about nothing.
+func (l *layout) checkTable(name string) error {
+	if l.tables[name] != nil {
+		return nil
+	}
+	text := fmt.Sprintf("unknown table [%s]", name)
+	if meant := hint.Meant(name, l.names, hint.Commands); meant != "" {
+		return fmt.Errorf("%s: did you mean [%s]?", text, meant)
+	}
+	return fmt.Errorf("%s: tables are called as commands, as in [run], or [%s] or [%s]", text, jobTable, clientTable)
+}
+
+// outside says what is wrong with what stands in no table.
+func (l *layout) outside(name string) string {
+	for _, table := range append([]string{clientTable, jobTable}, l.names...) {
+		if f := named(l.tables[table], name); f != nil {
+			return fmt.Sprintf("%s stands in no table: put it below [%s]", name, table)
+		}
+	}
+	return fmt.Sprintf("%s is no table of options: want [COMMAND], and OPTION = VALUE below it", name)
+}
+
+// option returns the option of a table that has a name.
+func (l *layout) option(table, name string) (cli.Flag, error) {
+	if f := named(l.tables[table], name); f != nil {
+		of := table
+		if table == jobTable {
+			of = "run"
+		}
+		if slices.Contains(once[of], f.Names()[0]) {
+			return nil, fmt.Errorf("[%s] %s is of one call, and no default: type it", table, name)
+		}
+		return f, nil
+	}
+	text := fmt.Sprintf("[%s] has no option %s", table, name)
+	for _, other := range []string{clientTable, jobTable, "run", "submit"} {
+		if shares := table == jobTable || table == clientTable; shares && named(l.tables[other], name) != nil {
+			return nil, fmt.Errorf("%s: it stands below [%s]", text, other)
+		}
+	}
+	var names []string
+	for _, f := range l.tables[table] {
+		names = append(names, f.Names()...)
+	}
+	if meant := hint.Meant(strings.TrimLeft(name, "-"), names, hint.Options); meant != "" {
+		text += ": did you mean " + meant + "?"
+	}
+	return nil, errors.New(text)
+}
