@@ -32,6 +32,7 @@ var floors = map[string]int{
 	"cmd/zorilla/progress":        0,
 	"cmd/zorilla/doctor":          5,
 	"cmd/zorilla/config":          1,
+	"cmd/zorilla/top":             6,
 	"cmd/zorilla/hint":            0,
 	"cmd/zorilla/man":             0,
 	"cmd/zorilla/script":          1,

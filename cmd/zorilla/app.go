@@ -52,7 +52,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 		Commands: []*cli.Command{
 			runCommand(con), submitCommand(con), attachCommand(con), execCommand(con), rshCommand(con), allocCommand(con), leadCommand(), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
 			getCommand(con), lsCommand(con), cancelCommand(con), resizeCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
-			nodeCommand(con, start), nodesCommand(con), rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
+			nodeCommand(con, start), nodesCommand(con), topCommand(con), rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
 			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), configCommand(con), manCommand(con), versionCommand(con),
 		},
 	}

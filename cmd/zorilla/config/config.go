@@ -96,7 +96,8 @@ func (c *Config) sources(cmd *cli.Command) (list [][]setting) {
 		for _, table := range tablesOf(cmd) {
 			var found []setting
 			for _, s := range f.settings {
-				if s.table == table && flagOf(cmd, s.flag.Names()[0]) != nil {
+				if own := flagOf(cmd, namesOf(s.flag)[0]); s.table == table && own != nil {
+					s.flag = own // its other names are those of this command: ps --state is not that of status
 					found = append(found, s)
 				}
 			}
@@ -124,7 +125,7 @@ func (c *Config) chosen(cmd *cli.Command, isSet func(option string) bool) (list 
 	for _, source := range c.sources(cmd) {
 		var now []string
 		for _, s := range source {
-			same := []string{s.flag.Names()[0]}
+			same := []string{namesOf(s.flag)[0]}
 			for _, group := range alternatives {
 				if slices.Contains(group, same[0]) {
 					same = group
@@ -149,7 +150,7 @@ type Used struct{ settings []setting }
 func (c *Config) Apply(to *cli.Context) (*Used, error) {
 	u := &Used{c.chosen(to.Command, to.IsSet)}
 	for _, s := range u.settings {
-		names := s.flag.Names()
+		names := namesOf(s.flag)
 		if repeatable(s.flag) {
 			names = names[:1] // all names have one list
 		}
@@ -169,7 +170,7 @@ func (c *Config) Apply(to *cli.Context) (*Used, error) {
 func (u *Used) Blame(text string) string {
 	var places []string
 	for _, s := range u.settings {
-		for _, name := range s.flag.Names() {
+		for _, name := range namesOf(s.flag) {
 			if option := hint.Dashes(name); mentions(text, option) {
 				places = append(places, option+" is from "+s.place)
 			}
@@ -212,7 +213,7 @@ func (c *Config) Node(cmd *cli.Command) (address, state string) {
 		return "", ""
 	}
 	for _, s := range c.chosen(cmd, func(string) bool { return false }) {
-		switch s.flag.Names()[0] {
+		switch namesOf(s.flag)[0] {
 		case nodeOption:
 			address = s.values[0]
 		case stateOption:

@@ -46,8 +46,14 @@ func newLayout(app *cli.App) *layout {
 			continue
 		}
 		l.tables[cmd.Name] = visible(cmd)
-		for _, name := range tablesOf(cmd)[1:] {
-			l.tables[name] = shared(l.tables[name], cmd, name)
+		if talks(cmd) && l.tables[clientTable] == nil {
+			l.tables[clientTable] = []cli.Flag{flagOf(cmd, nodeOption), flagOf(cmd, stateOption)}
+		}
+	}
+	for _, f := range l.tables["run"] {
+		name, _ := parts(f)
+		if name != nodeOption && name != stateOption && named(l.tables["submit"], name) != nil {
+			l.tables[jobTable] = append(l.tables[jobTable], f)
 		}
 	}
 	l.names = slices.Sorted(maps.Keys(l.tables))
@@ -71,25 +77,10 @@ func talks(cmd *cli.Command) bool {
 	return flagOf(cmd, nodeOption) != nil && flagOf(cmd, stateOption) != nil
 }
 
-// shared are the options that a command has, too, of those of a table.
-func shared(before []cli.Flag, cmd *cli.Command, table string) (both []cli.Flag) {
-	if before == nil {
-		before = visible(cmd)
-	}
-	for _, f := range before {
-		name := f.Names()[0]
-		ofClient := name == nodeOption || name == stateOption
-		if flagOf(cmd, name) != nil && ofClient == (table == clientTable) {
-			both = append(both, f)
-		}
-	}
-	return both
-}
-
 // visible are the options of a command that its help shows.
 func visible(cmd *cli.Command) (list []cli.Flag) {
 	for _, f := range cmd.VisibleFlags() {
-		if f.Names()[0] != "help" {
+		if first, _ := parts(f); first != "help" {
 			list = append(list, f)
 		}
 	}
@@ -101,7 +92,7 @@ func flagOf(cmd *cli.Command, name string) cli.Flag { return named(cmd.Flags, na
 
 func named(flags []cli.Flag, name string) cli.Flag {
 	for _, f := range flags {
-		if slices.Contains(f.Names(), name) {
+		if first, others := parts(f); first == name || slices.Contains(others, name) {
 			return f
 		}
 	}
@@ -139,7 +130,7 @@ func (l *layout) option(table, name string) (cli.Flag, error) {
 		if table == jobTable {
 			of = "run"
 		}
-		if slices.Contains(once[of], f.Names()[0]) {
+		if slices.Contains(once[of], namesOf(f)[0]) {
 			return nil, fmt.Errorf("[%s] %s is of one call, and no default: type it", table, name)
 		}
 		return f, nil
@@ -152,10 +143,37 @@ func (l *layout) option(table, name string) (cli.Flag, error) {
 	}
 	var names []string
 	for _, f := range l.tables[table] {
-		names = append(names, f.Names()...)
+		names = append(names, namesOf(f)...)
 	}
 	if meant := hint.Meant(strings.TrimLeft(name, "-"), names, hint.Options); meant != "" {
 		text += ": did you mean " + meant + "?"
 	}
 	return nil, errors.New(text)
+}
+
+// namesOf are the names of an option, its first one first.
+func namesOf(f cli.Flag) []string {
+	first, others := parts(f)
+	return append([]string{first}, others...)
+}
+
+// parts are the first name of an option and its others, as Flag.Names has them, which takes a
+// regular expression to find them: for one file they are asked for a thousand times.
+func parts(f cli.Flag) (first string, others []string) {
+	switch f := f.(type) {
+	case *cli.StringFlag:
+		return f.Name, f.Aliases
+	case *cli.BoolFlag:
+		return f.Name, f.Aliases
+	case *cli.IntFlag:
+		return f.Name, f.Aliases
+	case *cli.StringSliceFlag:
+		return f.Name, f.Aliases
+	case *cli.DurationFlag:
+		return f.Name, f.Aliases
+	case *cli.Float64Flag:
+		return f.Name, f.Aliases
+	}
+	names := f.Names()
+	return names[0], names[1:]
 }

@@ -42,14 +42,14 @@ func (f *file) parse(l *layout) error {
 			if err != nil {
 				return f.wrong(line, "%w", err)
 			}
-			key := table + "\n" + flag.Names()[0]
+			key := table + "\n" + namesOf(flag)[0]
 			if before := seen[key]; before > 0 {
 				return f.wrong(line, "[%s] %s is what stands in line %d", table, name, before)
 			}
 			seen[key] = line
 			values, err := valuesOf(flag, options[name])
 			if err == nil {
-				err = f.secret(flag.Names()[0], values)
+				err = f.secret(namesOf(flag)[0], values)
 			}
 			if err != nil {
 				return f.wrong(line, "[%s] %s: %w", table, name, err)

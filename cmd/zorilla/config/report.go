@@ -37,7 +37,7 @@ func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 		if d, ok := f.(cli.DocGenerationFlag); ok {
 			names = d.GetEnvVars()
 		}
-		if name := clientVariables[f.Names()[0]]; name != "" && talks(cmd) {
+		if name := clientVariables[namesOf(f)[0]]; name != "" && talks(cmd) {
 			names = append(names, name)
 		}
 		for _, name := range names {
@@ -53,7 +53,7 @@ func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 	})
 	for _, f := range visible(cmd) {
 		o := Option{Command: cmd.Name, Option: longest(f), Values: []string{}, Source: FromDefault, Place: "default"}
-		at := slices.IndexFunc(chosen, func(s setting) bool { return s.flag.Names()[0] == f.Names()[0] })
+		at := slices.IndexFunc(chosen, func(s setting) bool { return namesOf(s.flag)[0] == namesOf(f)[0] })
 		name := variable(f)
 		switch {
 		case name != "":
@@ -67,7 +67,7 @@ func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 			}
 		}
 		for i, v := range o.Values {
-			if o.Source != FromDefault && Secret(f.Names()[0], v) {
+			if o.Source != FromDefault && Secret(namesOf(f)[0], v) {
 				o.Values[i] = Hidden
 			}
 		}
@@ -78,7 +78,7 @@ func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 
 // longest is the name of an option that says most.
 func longest(f cli.Flag) string {
-	return slices.MaxFunc(f.Names(), func(a, b string) int { return len(a) - len(b) })
+	return slices.MaxFunc(namesOf(f), func(a, b string) int { return len(a) - len(b) })
 }
 
 // usual is what an option is if nobody says so, in the words of its help.

@@ -71,7 +71,7 @@ func UnknownOption(option string, list []string) string {
 var Commands = map[string]string{
 	"srun": "run", "sbatch": "submit", "salloc": "alloc", "squeue": "ps", "sacct": "ps", "scancel": "cancel", "sinfo": "nodes", "scontrol": "status",
 	"qsub": "submit", "qstat": "ps", "qdel": "cancel", "bsub": "submit", "bjobs": "ps", "bkill": "cancel",
-	"list": "ps", "dir": "ls", "files": "ls", "jobs": "ps", "job": "status", "queue": "ps", "top": "nodes", "info": "status", "show": "status", "inspect": "status", "describe": "status",
+	"list": "ps", "dir": "ls", "files": "ls", "jobs": "ps", "job": "status", "queue": "ps", "htop": "top", "info": "status", "show": "status", "inspect": "status", "describe": "status",
 	"kill": "cancel", "stop": "cancel", "del": "cancel", "delete": "rm", "remove": "rm", "prune": "rm",
 	"log": "logs", "tail": "logs", "output": "logs", "cat": "logs", "fetch": "get", "download": "get", "cp": "get", "why": "explain",
 	"members": "nodes", "workers": "nodes", "hosts": "nodes", "start": "node", "join": "node", "serve": "node", "server": "node", "worker": "node", "daemon": "node",

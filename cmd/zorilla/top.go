@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"zorilla/cmd/zorilla/top"
+	"zorilla/jobs"
+	"zorilla/node/api"
+)
+
+func topCommand(con *console) *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "top",
+		Category:  groupNet,
+		Usage:     "show jobs and nodes as they change, on the whole terminal",
+		UsageText: "zorilla top [options]",
+		Description: `
+Jobs, those that have not ended first, and nodes, with how busy they are; the line below
+the list is about what is selected.
+
+tab         jobs or nodes          enter  the status of a job, or all of a node
+up, down    select (also j, k)     l      follow the output of a job
+/           only what has a text   c      end a job, after a question
+a           all jobs that ended    r      ask at once
+q           back, or quit
+
+In a pipe 'zorilla ps' and 'zorilla nodes' tell the same once. With NO_COLOR in the
+environment it has no colours.`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "members", Usage: "show the jobs of every member of the network"},
+			&cli.StringFlag{Name: "every", Value: "2s", DefaultText: "2s", Usage: "ask the node every `TIME`, 500ms or more"},
+		},
+		Action: askNode(func(c *cli.Context, client *api.Client) error { return topAction(con, c, client) }),
+	})
+}
+
+func topAction(con *console, c *cli.Context, client *api.Client) error {
+	every, err := parseTime("--every", c.String("every"))
+	if err != nil {
+		return usage(c, "%v", err)
+	}
+	if every < 500*time.Millisecond || every > time.Hour {
+		return usage(c, "--every %s: want 500ms to 1h", c.String("every"))
+	}
+	in, isFile := con.stdin.(*os.File)
+	out, isTerminal := con.stdout.(*os.File)
+	if !isFile || !isTerminal || !term.IsTerminal(int(in.Fd())) || !onTerminal(out) || os.Getenv("TERM") == "dumb" {
+		return usage(c, "top needs a terminal: 'zorilla ps' and 'zorilla nodes' print the same once")
+	}
+	err = top.Run(c.Context, top.Options{
+		Service: client, Every: every, Members: c.Bool("members"), Colour: colours(out), In: in, Out: out,
+		Words: top.Words{Name: func(st jobs.Summary) string { return title(jobs.Spec{Name: st.Name, Args: st.Args}) }, Workers: ranks, Why: why, Status: statusText},
+	})
+	if errors.Is(err, top.ErrInterrupted) {
+		return signalled(syscall.SIGINT)
+	}
+	return err
+}
+
+// statusText is what status prints of a job.
+func statusText(st jobs.Status) string {
+	var b bytes.Buffer
+	if err := printStatus(&console{stdout: &b}, st, time.Now()); err != nil {
+		return fmt.Sprint(err)
+	}
+	return b.String()
+}

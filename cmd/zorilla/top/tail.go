@@ -1,0 +1,100 @@
+package top
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+)
+
+const (
+	maxLine    = 4096 // bytes; a longer one is cut there into several
+	maxSources = 4096 // that have begun a line; of more, lines are shown as they come
+)
+
+// tail holds the newest lines of a job's output for a screen. One goroutine adds, another
+// takes; whoever adds never waits.
+type tail struct {
+	label bool          // lines begin with their rank, or task
+	wake  chan struct{} // holds a token while there is something to take
+
+	mu    sync.Mutex // guards the fields below
+	open  map[source][]byte
+	lines []string
+	ended bool
+	err   error
+}
+
+// source is what writes lines of its own.
+type source struct {
+	rank, attempt int
+	stream        process.Stream
+}
+
+func newTail(label bool) *tail {
+	return &tail{label: label, wake: make(chan struct{}, 1), open: map[source][]byte{}}
+}
+
+// add takes output.
+func (t *tail) add(o jobs.Output) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	from := source{o.Rank, o.Attempt, o.Stream}
+	rest := append(t.open[from], o.Data...)
+	for len(rest) > 0 {
+		line, after, whole := bytes.Cut(rest, []byte("\n"))
+		if !whole && len(line) < maxLine && (len(t.open) < maxSources || t.open[from] != nil) {
+			break
+		}
+		if len(line) > maxLine {
+			line, after = rest[:maxLine], rest[maxLine:]
+		}
+		t.lineLocked(from.rank, line)
+		rest = after
+	}
+	if len(rest) == 0 {
+		delete(t.open, from)
+	} else {
+		t.open[from] = bytes.Clone(rest)
+	}
+}
+
+func (t *tail) lineLocked(rank int, line []byte) {
+	text := outputLine(string(line))
+	if t.label {
+		text = fmt.Sprintf("%d: %s", rank, text)
+	}
+	t.lines = append(t.lines, text)
+	if drop := len(t.lines) - maxLines; drop >= maxLines {
+		t.lines = append([]string(nil), t.lines[drop:]...)
+	}
+	t.wakeLocked()
+}
+
+// end says that nothing follows; err tells why if that is not the natural end.
+func (t *tail) end(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for from, rest := range t.open { // lines without an end
+		t.lineLocked(from.rank, rest)
+	}
+	t.open, t.ended, t.err = map[source][]byte{}, true, err
+	t.wakeLocked()
+}
+
+func (t *tail) wakeLocked() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns and forgets the lines that are there, and whether more can come.
+func (t *tail) take() (lines []string, ended bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines, t.lines = t.lines, nil
+	return lines[max(0, len(lines)-maxLines):], t.ended, t.err
+}
