@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"zorilla/cmd/zorilla/config"
+)
+
+// writeConfig makes the user's file.
+func writeConfig(t *testing.T, text string) config.Places {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.Places{User: path}
+}
+
+// Every option may stand in a file, but for those that say what one call is about.
+func TestEveryOptionMayStandInAFile(t *testing.T) {
+	once := map[string]bool{}
+	for _, name := range []string{"run key", "submit key", "cancel all", "cancel name", "resize release", "cache prune", "drain undo"} {
+		once[name] = true
+	}
+	tried := 0
+	for _, cmd := range newApp(&console{}, nil).Commands {
+		if !config.Takes(cmd) {
+			continue
+		}
+		for _, f := range cmd.VisibleFlags() {
+			value := `"text"`
+			switch f.(type) {
+			case *cli.BoolFlag:
+				value = "true"
+			case *cli.IntFlag, *cli.Float64Flag, *cli.IntSliceFlag:
+				value = "7"
+			case *cli.DurationFlag:
+				value = `"7m"`
+			case *cli.StringSliceFlag:
+				value = `["a", "b"]`
+			}
+			for _, name := range f.Names() {
+				tried++
+				_, err := config.Read(writeConfig(t, fmt.Sprintf("[%s]\n%s = %s\n", cmd.Name, name, value)), newApp(&console{}, nil))
+				if refused := err != nil && strings.HasSuffix(err.Error(), "is of one call, and no default: type it"); refused != once[cmd.Name+" "+f.Names()[0]] || err != nil && !refused {
+					t.Errorf("[%s] %s: %v", cmd.Name, name, err)
+				}
+			}
+		}
+	}
+	if tried < 200 {
+		t.Errorf("only %d options", tried)
+	}
+}
+
+// Commands that others run, and those that help with a broken file, do not read one.
+func TestWhoReadsNoFile(t *testing.T) {
+	places := writeConfig(t, "broken")
+	for _, line := range []string{"version", "man ps", "completion bash", "help", "ps --help", "lead --help", "rsh --help", "--version", "__complete ps -"} {
+		var out, errs bytes.Buffer
+		con := &console{stdout: &out, stderr: &errs, places: places}
+		if code := run(t.Context(), con, nil, append([]string{"zorilla"}, strings.Fields(line)...)); code != 0 || errs.Len() > 0 {
+			t.Errorf("%s: %d, %s", line, code, &errs)
+		}
+	}
+	for _, line := range []string{"ps", "run true", "node", "dev", "config", "exec last ls"} {
+		var out, errs bytes.Buffer
+		con := &console{stdout: &out, stderr: &errs, places: places}
+		if code := run(t.Context(), con, nil, append([]string{"zorilla"}, strings.Fields(line)...)); code != exitUsage || !strings.Contains(errs.String(), "config.toml:1: ") {
+			t.Errorf("%s: %d, %s", line, code, &errs)
+		}
+	}
+}
