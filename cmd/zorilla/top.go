@@ -2,9 +2,10 @@ package main
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -55,14 +56,22 @@ func topAction(con *console, c *cli.Context, client *api.Client) error {
 	if !isFile || !isTerminal || !term.IsTerminal(int(in.Fd())) || !onTerminal(out) || os.Getenv("TERM") == "dumb" {
 		return usage(c, "top needs a terminal: 'zorilla ps' and 'zorilla nodes' print the same once")
 	}
-	err = top.Run(c.Context, top.Options{
+	ctx, stop := context.WithCancelCause(c.Context)
+	defer stop(nil)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	go func() {
+		select {
+		case sig := <-signals: // Ctrl-C is a key
+			stop(signalled(sig))
+		case <-ctx.Done():
+		}
+	}()
+	return top.Run(ctx, top.Options{
 		Service: client, Every: every, Members: c.Bool("members"), Colour: colours(out), In: in, Out: out,
 		Words: top.Words{Name: func(st jobs.Summary) string { return title(jobs.Spec{Name: st.Name, Args: st.Args}) }, Workers: ranks, Why: why, Status: statusText},
 	})
-	if errors.Is(err, top.ErrInterrupted) {
-		return signalled(syscall.SIGINT)
-	}
-	return err
 }
 
 // statusText is what status prints of a job.

@@ -5,11 +5,17 @@ signal.alarm(120)
 master, slave = pty.openpty()
 fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
 before = termios.tcgetattr(slave)
-pid = os.fork()
-if pid == 0:
-    os.close(master)
-    os.login_tty(slave)
-    os.execvp(sys.argv[1], sys.argv[1:])
+def start():
+    pid = os.fork()
+    if pid == 0:
+        os.close(master)
+        os.login_tty(slave)
+        os.execvp(sys.argv[1], sys.argv[1:])
+    return pid
+def end():
+    print("ended with", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    print("as it was" if termios.tcgetattr(slave) == before else "the terminal was left changed", flush=True)
+pid = start()
 said = b""
 def until(text):
     global said
@@ -39,5 +45,11 @@ press(b"y")
 until(b"130")  # its exit code
 press(b"q")
 until(b"\x1b[?1049l")
-print("ended with", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-print("as it was" if termios.tcgetattr(slave) == before else "the terminal was left changed")
+end()
+# a signal ends it, and leaves the terminal as it was, too
+pid = start()
+until(b"\x1b[?1049h")
+until(b"tab nodes")
+os.kill(pid, signal.SIGTERM)
+until(b"\x1b[?1049l")
+end()

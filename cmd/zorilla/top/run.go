@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -37,27 +38,24 @@ type Options struct {
 // them, or at pages, have that of one question.
 const askEvery = 5 * time.Second
 
-// Run shows it until the user has seen enough, or ctx ends. An error is why there was nothing
-// to be seen, or that a signal ended it.
+// Run shows it until the user has seen enough, or ctx ends: then the error is its cause.
+// Another one is why there is nothing to be seen.
 func Run(ctx context.Context, o Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	sh := &shell{Options: o, ctx: ctx, screen: newScreen(o.Words, o.Colour), leave: func() {}}
 	first := sh.ask()()
 	if first.err != nil {
-		return first.err
+		return cmp.Or(context.Cause(ctx), first.err)
 	}
 	sh.screen.told(first)
-	_, err := tea.NewProgram(sh, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out)).Run()
+	_, err := tea.NewProgram(sh, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler()).Run()
 	sh.leave()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
-
-// ErrInterrupted is returned where SIGINT came from elsewhere than the terminal.
-var ErrInterrupted = tea.ErrInterrupted
 
 // shell drives a screen: bubbletea calls its methods one after the other, and what they
 // return beside it.
