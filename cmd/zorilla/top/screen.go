@@ -84,6 +84,7 @@ type screen struct {
 	ask           jobs.ID // whether to cancel it
 	note          string  // of what was done, until the next key
 	text          *text   // nil = the list is seen
+	listed        [tabs][]row
 }
 
 func newScreen(words Words, colour bool) *screen {
@@ -115,6 +116,7 @@ func (s *screen) said(note string) { s.note = note }
 // row is one of a list.
 type row struct {
 	key   string // its whole ID
+	id    string // as it is shown
 	words string // that a filter looks at
 	job   *jobs.Summary
 	node  *api.NodeInfo
@@ -123,8 +125,11 @@ type row struct {
 // recent is how many of the jobs that have ended are listed, unless all are.
 const recent = 10
 
-// rows are those of a list that its filter lets through.
-func (s *screen) rows(t tab) (out []row) {
+// rows are those of a list that its filter lets through, as of the last settle.
+func (s *screen) rows(t tab) []row { return s.listed[t] }
+
+// find makes the rows of a list.
+func (s *screen) find(t tab) (out []row) {
 	filter := strings.ToLower(s.lists[t].filter)
 	add := func(r row) {
 		if strings.Contains(strings.ToLower(r.words), filter) {
@@ -138,7 +143,7 @@ func (s *screen) rows(t tab) (out []row) {
 			for k, v := range n.Labels {
 				words = append(words, k+"="+v)
 			}
-			add(row{key: string(n.ID), node: n, words: strings.Join(words, " ")})
+			add(row{key: string(n.ID), id: n.ID.Short(), node: n, words: strings.Join(words, " ")})
 		}
 		return out
 	}
@@ -149,6 +154,13 @@ func (s *screen) rows(t tab) (out []row) {
 	for _, i := range inOrder(s.now.jobs, want.Of(s.now.jobs)) {
 		st := &s.now.jobs[i]
 		add(row{key: string(st.ID), job: st, words: strings.Join(append([]string{string(st.ID), st.Name, string(st.State), s.words.Why(*st)}, st.Args...), " ")})
+	}
+	ids := make([]jobs.ID, len(out))
+	for i, r := range out {
+		ids[i] = r.job.ID
+	}
+	for i, short := range jobs.Distinct(ids) {
+		out[i].id = short
 	}
 	return out
 }
@@ -171,6 +183,7 @@ func inOrder(list []jobs.Summary, at []int) []int {
 // settle has the selection and the window of each list be where there is something.
 func (s *screen) settle() {
 	for t := range tabs {
+		s.listed[t] = s.find(t)
 		l, rows := &s.lists[t], s.rows(t)
 		at := slices.IndexFunc(rows, func(r row) bool { return r.key == l.selected })
 		if at < 0 { // it is gone: what has taken its place

@@ -27,8 +27,11 @@ type column struct {
 // stateTitle is the heading of states, which have colours.
 const stateTitle = "STATE"
 
-// tableOf lays out the rows from first on, so many as are seen, below their headings. Widths
-// are those of all rows, so that they do not change where one scrolls.
+// maxMeasured is how many rows have a say in how wide columns are, beside those that are seen.
+const maxMeasured = 200
+
+// tableOf lays out the rows that are seen, below their headings. Columns are as wide as the
+// first rows want them, too, so that they do not change where one scrolls.
 func (s *screen) tableOf(cols []column, rows []row, l list) (lines []string) {
 	cells := make([][]string, len(rows))
 	widths := make([]int, len(cols))
@@ -36,6 +39,9 @@ func (s *screen) tableOf(cols []column, rows []row, l list) (lines []string) {
 		widths[j] = len(c.title)
 	}
 	for i := range rows {
+		if i >= maxMeasured && (i < l.first || i >= l.first+s.listRows()) {
+			continue
+		}
 		for j, c := range cols {
 			cell := plainOf(c.cell(&rows[i]))
 			if cell == "" {
@@ -124,20 +130,10 @@ func bar(part, whole, width int) string {
 }
 
 // jobColumns are those of jobs.
-func (s *screen) jobColumns(rows []row) []column {
-	ids := make([]jobs.ID, 0, len(rows))
-	for _, r := range rows {
-		if r.job != nil {
-			ids = append(ids, r.job.ID)
-		}
-	}
-	short := map[jobs.ID]string{}
-	for i, name := range jobs.Distinct(ids) {
-		short[ids[i]] = name
-	}
+func (s *screen) jobColumns() []column {
 	now := s.now.at
 	return []column{
-		{"ID", 9, 11, 30, func(r *row) string { return short[r.job.ID] }},
+		{"ID", 9, 11, 30, func(r *row) string { return r.id }},
 		{"NAME", 8, 12, 40, func(r *row) string { return s.words.Name(*r.job) }},
 		{stateTitle, 9, 10, 10, func(r *row) string { return string(r.job.State) }},
 		{"WORKERS", 7, 13, 22, func(r *row) string { return s.words.Workers(*r.job) }},
@@ -199,7 +195,7 @@ func ran(st *jobs.Summary, now time.Time) string {
 func (s *screen) nodeColumns() []column {
 	return []column{
 		{"NAME", 9, 10, 30, func(r *row) string { return r.node.Name }},
-		{"ID", 8, 5, 8, func(r *row) string { return r.node.ID.Short() }},
+		{"ID", 8, 5, 8, func(r *row) string { return r.id }},
 		{"SITE", 5, 6, 20, func(r *row) string { return r.node.Site }},
 		{stateTitle, 7, 8, 8, func(r *row) string { return stateOf(r.node) }},
 		{"BUSY", 9, 5, 11, func(r *row) string { return busy(r.node) }},

@@ -104,7 +104,7 @@ func (s *screen) tabLine() string {
 // listLines are the headings, the rows and what is known of the selected one.
 func (s *screen) listLines() []string {
 	rows, l := s.rows(s.tab), s.lists[s.tab]
-	table := s.jobColumns(rows)
+	table := s.jobColumns()
 	if s.tab == nodeTab {
 		table = s.nodeColumns()
 	}
