@@ -86,6 +86,9 @@ func newStorm(seed uint64, length time.Duration) *storm {
 // soften leaves only what must cost no worker that has started: packets that are
 // lost, connections that break, and nodes that are killed and come back soon.
 func (s *storm) soften() {
+	if s.far { // who comes back has to connect, and may be heard too late
+		return
+	}
 	s.failures, s.stops, s.cuts, s.fits, s.drains, s.bury = 0, 0, 0, 0, 0, false
 	s.Faults.Stalled, s.Faults.Broken = 0, min(s.Faults.Broken, 0.1)
 	s.gentle, s.audit.Gentle = true, true
