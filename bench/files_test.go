@@ -16,8 +16,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // there is where workers are: at the other node than the one that their job was
@@ -30,8 +28,7 @@ const there = `name == "node2"`
 // Beside it, on the same disk: scp, ssh and tar through an sshd on loopback; and the limit,
 // which is a copy by this process over TLS 1.3 that is hashed by both ends. Contents are
 // random and new in each round, so that no cache has them; the disk is
-// in peace when a rival starts, and none of the rivals waits for it at the end; memory was used
-// before. It needs
+// in peace when a rival starts, and none of the rivals waits for it at the end. It needs
 // Debian's packages of ssh, which it installs as root.
 func BenchmarkWay(b *testing.B) {
 	b.Run("in-512MiB", func(b *testing.B) {
@@ -62,15 +59,15 @@ func BenchmarkWay(b *testing.B) {
 
 // way is what files go through.
 type way struct {
-	b      *testing.B
-	net    *network
-	sshd   sshd
-	dir    string
-	made   int                      // directories, by fresh
-	want   string                   // what a worker says that has all of its input
-	busy   map[string]time.Duration // processor time of all rounds by part of zorilla
-	rounds int
-	large  bool // what goes there are large files
+	b       *testing.B
+	net     *network
+	sshd    sshd
+	dir     string
+	made    int                      // directories, by fresh
+	want    string                   // what a worker says that has all of its input
+	busy    map[string]time.Duration // processor time of all rounds by part of zorilla
+	rounds  int
+	inPeace func() // waits for the disk
 }
 
 func files(b *testing.B) *way {
@@ -78,7 +75,7 @@ func files(b *testing.B) *way {
 	if out, err := exec.Command("bash", "../.ci/tools", "ssh").CombinedOutput(); err != nil {
 		leaveOut(b, strings.TrimSpace(string(out)))
 	}
-	f := &way{b: b, dir: b.TempDir(), busy: map[string]time.Duration{}}
+	f := &way{b: b, dir: b.TempDir(), busy: map[string]time.Duration{}, inPeace: syscall.Sync}
 	f.sshd = startSSHD(b)
 	f.net = start(b, 2, 2)
 	b.Cleanup(f.net.stop)
@@ -117,9 +114,7 @@ func (f *way) compete(rounds int, prepare func() error, all ...rival) {
 					return 0, err
 				}
 			}
-			if err := f.peace(); err != nil {
-				return 0, err
-			}
+			f.inPeace()
 			return run()
 		}
 	}
@@ -131,32 +126,6 @@ func (f *way) compete(rounds int, prepare func() error, all ...rival) {
 		f.b.ReportMetric(each, "cpu-ms/"+part)
 	}
 	f.b.Log(text)
-}
-
-// peace waits for the disk, and has the kernel give back the memory of what was written by those
-// before: where a virtual machine gets its memory when it first uses it, that takes
-// longer than all that is to be measured. What is to be copied next stays.
-func (f *way) peace() error {
-	syscall.Sync()
-	if !f.large {
-		return nil
-	}
-	for _, dir := range []string{f.dir, filepath.Dir(f.net.state)} {
-		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() || path == f.at("data") {
-				return nil // it was removed meanwhile, or has no bytes
-			}
-			file, err := os.Open(path)
-			if err != nil {
-				return nil
-			}
-			return errors.Join(unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED), file.Close())
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // stage is a job that has the input of that name; the time is that until its worker starts.
@@ -246,7 +215,7 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 
 // blob makes a file of random bytes, another one each time.
 func (f *way) blob(name string, size int64) func() error {
-	f.want, f.large = strconv.FormatInt(size, 10), true
+	f.want = strconv.FormatInt(size, 10)
 	return func() error {
 		return fill(f.at(name), size, random())
 	}
