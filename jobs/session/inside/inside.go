@@ -283,14 +283,52 @@ func (s *server) feed() {
 
 // end tells the command that there is no more input, perhaps within a line.
 func (s *server) end(within bool) {
-	switch {
-	case s.f.Errors != nil:
+	if s.f.Errors != nil {
 		_ = s.f.Input.Close()
-	case within:
-		_, _ = s.f.Input.Write([]byte{endOfFile, endOfFile})
-	default:
-		_, _ = s.f.Input.Write([]byte{endOfFile})
+		return
 	}
+	lines, end := readsLines(s.f.Input), []byte{endOfFile}
+	if within {
+		end = append(end, endOfFile)
+	}
+	_, _ = s.f.Input.Write(end)
+	s.remind(lines)
+}
+
+// look is how often a terminal without more input is looked at.
+const look = 100 * time.Millisecond
+
+// remind tells a command that there is no more input each time it begins to read characters
+// instead of lines, as a shell does for its prompt: what a terminal took for the end before is
+// none then. Lines tells whether it read these before the end.
+func (s *server) remind(lines bool) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.c.Done():
+			return
+		}
+		before := lines
+		if lines = readsLines(s.f.Input); before && !lines {
+			_, _ = s.f.Input.Write([]byte{endOfFile})
+		}
+	}
+}
+
+// readsLines reports whether what reads from a terminal gets lines, or it cannot be known.
+func readsLines(terminal *os.File) bool {
+	lines := true
+	raw, err := terminal.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			if t, err := unix.IoctlGetTermios(int(fd), unix.TCGETS); err == nil {
+				lines = t.Lflag&unix.ICANON != 0
+			}
+		})
+	}
+	return lines
 }
 
 // pipeSize is the most that a pipe holds.
