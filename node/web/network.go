@@ -48,41 +48,21 @@ type chartView struct {
 
 // together sums the members up.
 func together(nodes []api.NodeInfo) networkView {
-	known, all, busy, shut := 0, 0, 0, 0
-	var free, memory int64
-	load, told := 0.0, 0
-	for _, n := range nodes {
-		if !n.Loaded() || n.Slots <= 0 {
-			continue
-		}
-		known++
-		all += n.Slots
-		b := min(max(0, n.Busy), n.Slots)
-		busy += b
-		if n.State != "" {
-			shut += n.Slots - b
-		}
-		if l := n.Lately; l.Sound() && l.Free > 0 && n.Memory > 0 {
-			told++
-			free += min(l.Free, n.Memory)
-			memory += n.Memory
-			load += l.Load
-		}
-	}
-	v := networkView{Busy: count(int64(busy)), Free: count(int64(all - busy - shut)), All: plural(all, "slot", "slots"), Hour: lastHour(nodes)}
-	if all > 0 {
-		v.Shares = shares{Busy: num(1000 * float64(busy) / float64(all)), Shut: num(1000 * float64(shut) / float64(all))}
+	t := api.Sum(nodes)
+	v := networkView{Busy: count(int64(t.Busy)), Free: count(int64(t.Slots - t.Busy - t.Shut)), All: plural(t.Slots, "slot", "slots"), Hour: lastHour(nodes)}
+	if t.Slots > 0 {
+		v.Shares = shares{Busy: num(1000 * float64(t.Busy) / float64(t.Slots)), Shut: num(1000 * float64(t.Shut) / float64(t.Slots))}
 		v.Shares.ShutX = v.Shares.Busy
 	}
-	if shut > 0 {
-		v.Shut = count(int64(shut))
+	if t.Shut > 0 {
+		v.Shut = count(int64(t.Shut))
 	}
-	if told > 0 {
-		v.Memory = fmt.Sprintf("%s of %s", units.Bytes(free), units.Bytes(memory))
-		v.Load = fmt.Sprintf("%.1f", load)
+	if t.Measured > 0 {
+		v.Memory = fmt.Sprintf("%s of %s", units.Bytes(t.Free), units.Bytes(t.Memory))
+		v.Load = fmt.Sprintf("%.1f", t.Load)
 	}
-	if known < len(nodes) {
-		v.Note = fmt.Sprintf("Of %s of %s: the others have not told yet, or are farther away.", plural(known, "node", "nodes"), count(int64(len(nodes))))
+	if t.Known < t.Nodes {
+		v.Note = fmt.Sprintf("Of %s of %s: the others have not told yet, or are farther away.", plural(t.Known, "node", "nodes"), count(int64(t.Nodes)))
 	}
 	return v
 }

@@ -290,3 +290,19 @@ func TestColoursAreLeftOut(t *testing.T) {
 		t.Errorf("got %q", view)
 	}
 }
+
+// The summary is about nodes that have told how they are, and about no more memory than
+// there is.
+func TestTheSummaryCountsWhatIsKnown(t *testing.T) {
+	s := shown(200, 24)
+	if head := ansi.Strip(s.head()); !strings.Contains(head, "4 nodes  10/14 slots busy (of 3 nodes)  3 active, 1 waiting  load 5.8  7 GiB of 16 GiB used") {
+		t.Errorf("got %s", head)
+	}
+	n := example()
+	n.nodes = n.nodes[:2]
+	n.nodes[1].Lately = &usage.Lately{Free: 40 << 30}
+	s.told(n)
+	if head := ansi.Strip(s.head()); !strings.Contains(head, "2 nodes  10/12 slots busy  3 active, 1 waiting  load 5.8  7 GiB of 32 GiB used") {
+		t.Errorf("got %s", head)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/node/api"
 )
 
 // listRows and textRows are how many lines there are for a list, below its headings, and for
@@ -43,19 +44,7 @@ func (s *screen) head() string {
 	if len(s.now.nodes) == 0 {
 		return s.bold(" zorilla top")
 	}
-	var slots, busy, told int
-	var memory, free int64
-	var load float64
-	for i := range s.now.nodes {
-		n := &s.now.nodes[i]
-		slots += n.Slots
-		if n.Loaded() {
-			busy, told = busy+n.Busy, told+1
-		}
-		if n.Lately != nil && n.Lately.Free > 0 {
-			memory, free, load = memory+n.Memory, free+n.Lately.Free, load+n.Lately.Load
-		}
-	}
+	t := api.Sum(s.now.nodes)
 	var active, waits int
 	for i := range s.now.jobs {
 		switch st := &s.now.jobs[i]; {
@@ -66,13 +55,13 @@ func (s *screen) head() string {
 		}
 	}
 	self := s.now.nodes[0]
-	parts := []string{plainOf(jobs.Label(self.Name, self.ID)), units.Count(len(s.now.nodes), "node", "nodes"), fmt.Sprintf("%d/%d slots busy", busy, slots)}
-	if told < len(s.now.nodes) {
-		parts[2] += fmt.Sprintf(" (of %d nodes)", told)
+	parts := []string{plainOf(jobs.Label(self.Name, self.ID)), units.Count(len(s.now.nodes), "node", "nodes"), fmt.Sprintf("%d/%d slots busy", t.Busy, t.Slots)}
+	if t.Known < t.Nodes {
+		parts[2] += fmt.Sprintf(" (of %d nodes)", t.Known)
 	}
 	parts = append(parts, fmt.Sprintf("%d active, %d waiting", active, waits))
-	if memory > 0 {
-		parts = append(parts, fmt.Sprintf("load %.1f", load), fmt.Sprintf("%s of %s used", units.Bytes(memory-free), units.Bytes(memory)))
+	if t.Measured > 0 {
+		parts = append(parts, fmt.Sprintf("load %.1f", t.Load), fmt.Sprintf("%s of %s used", units.Bytes(t.Memory-t.Free), units.Bytes(t.Memory)))
 	}
 	clock := s.now.at.Format(time.TimeOnly)
 	for len(parts) > 2 && ansi.StringWidth(strings.Join(parts, "  "))+len(clock)+3 > s.width {
