@@ -133,6 +133,27 @@ func (l *lifeline) output(ctx context.Context, q api.OutputQuery, p *printer) er
 	return l.try(ctx, func() error { return l.service.Output(ctx, string(l.job), q, p.print) })
 }
 
+// pieces gives the job's output as it comes, and each byte once: after the node was away it
+// comes from its beginning.
+func (l *lifeline) pieces(ctx context.Context, q api.OutputQuery, give func(jobs.Output) error) error {
+	seen := map[source]*position{}
+	return l.try(ctx, func() error {
+		return l.service.Output(ctx, string(l.job), q, func(o jobs.Output) error {
+			src := source{o.Rank, o.Stream}
+			if seen[src] == nil {
+				seen[src] = &position{}
+			}
+			data, _ := seen[src].fresh(o)
+			if len(data) == 0 {
+				return nil
+			}
+			o.Offset += int64(len(o.Data) - len(data))
+			o.Data = data
+			return give(o)
+		})
+	})
+}
+
 // watch sends the status of a job at each change until its end. It closes
 // the channel when it can ask no more, and tells why.
 func watch(ctx context.Context, l *lifeline) (<-chan jobs.Status, <-chan error) {

@@ -91,6 +91,47 @@ const (
 	saysBack = "zorilla: the node is back, job ID is in sight again\n"
 )
 
+// A log that zorilla top follows goes on after an outage, with nothing twice.
+func TestTopFollowsThroughAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMortal()
+		fo := follow(t, m, m.Fake)
+		var got, said strings.Builder
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- follows(m)(ctx, fo.job.Status().ID, func(o jobs.Output) error {
+				fmt.Fprintf(&got, "%d:%s ", o.Offset, o.Data)
+				return nil
+			}, func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) })
+		}()
+		write := func(attempt int, at int64, text string) {
+			fo.job.Emit(jobs.Output{Attempt: attempt, Stream: process.Stdout, Offset: at, Data: []byte(text)})
+			synctest.Wait()
+		}
+		write(1, 0, "one")
+		write(2, 0, "two")
+		m.stop()
+		time.Sleep(10 * time.Second)
+		m.start()
+		time.Sleep(nodePoll)
+		write(2, 3, "three")
+		write(1, 3, "late")
+		if want := "0:one 0:two 3:three "; got.String() != want {
+			t.Errorf("got %s, want %s", &got, want)
+		}
+		if !strings.HasPrefix(said.String(), "lost sight of job ") || !strings.HasSuffix(said.String(), " is in sight again\n") {
+			t.Errorf("said %s", &said)
+		}
+		leave()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		fo.job.Update(func(s *jobs.Status) { s.State = jobs.Completed })
+		<-fo.ended
+	})
+}
+
 func TestEachOutageIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMortal()

@@ -32,11 +32,33 @@ type source struct {
 	stream process.Stream
 }
 
-type printed struct {
+// position is how far the output of one source has come.
+type position struct {
 	attempt int
-	next    int64  // offset
-	line    []byte // begun, not ended; with labels only
-	held    []byte // with a tail
+	next    int64 // offset
+}
+
+// fresh returns what of a piece has not come yet, as long as it is of the newest attempt that
+// has been seen. If that is a newer one than before, what came of others counts no more.
+func (at *position) fresh(o jobs.Output) (data []byte, newer bool) {
+	if o.Attempt < at.attempt {
+		return nil, false
+	}
+	if newer = o.Attempt > at.attempt; newer {
+		*at = position{attempt: o.Attempt}
+	}
+	data = o.Data
+	if o.Offset < at.next {
+		data = data[min(at.next-o.Offset, int64(len(data))):]
+	}
+	at.next = max(at.next, o.Offset+int64(len(o.Data)))
+	return data, newer
+}
+
+type printed struct {
+	position
+	line []byte // begun, not ended; with labels only
+	held []byte // with a tail
 }
 
 // maxHeld bounds what is held of one stream, however long its lines are.
@@ -87,26 +109,19 @@ func (p *printer) print(o jobs.Output) error {
 	src := source{o.Rank, o.Stream}
 	at := p.seen[src]
 	if at == nil {
-		at = &printed{attempt: o.Attempt}
+		at = &printed{}
 		p.seen[src] = at
 	}
-	if o.Attempt < at.attempt {
-		return nil
-	}
-	if o.Attempt > at.attempt {
+	data, newer := at.fresh(o)
+	if newer {
 		if err := p.endLine(src, at); err != nil {
 			return err
 		}
-		*at = printed{attempt: o.Attempt}
-	}
-	data := o.Data
-	if o.Offset < at.next {
-		data = data[min(at.next-o.Offset, int64(len(data))):]
+		*at = printed{position: at.position}
 	}
 	if len(data) == 0 {
 		return nil
 	}
-	at.next = o.Offset + int64(len(o.Data))
 	if p.tail > 0 {
 		at.hold(data, p.tail)
 		return nil

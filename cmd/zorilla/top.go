@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -59,19 +58,27 @@ func topAction(con *console, c *cli.Context, client *api.Client) error {
 	ctx, stop := context.WithCancelCause(c.Context)
 	defer stop(nil)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, fatalSignals...)
 	defer signal.Stop(signals)
 	go func() {
 		select {
-		case sig := <-signals: // Ctrl-C is a key
+		case sig := <-signals: // Ctrl-C and Ctrl-\ are keys
 			stop(signalled(sig))
 		case <-ctx.Done():
 		}
 	}()
 	return top.Run(ctx, top.Options{
-		Service: client, Every: every, Members: c.Bool("members"), Colour: colours(out), In: in, Out: out,
+		Service: client, Follow: follows(client), Every: every, Members: c.Bool("members"), Colour: colours(out), In: in, Out: out,
 		Words: top.Words{Name: func(st jobs.Summary) string { return title(jobs.Spec{Name: st.Name, Args: st.Args}) }, Workers: ranks, Why: why, Status: statusText},
 	})
+}
+
+// follows gives the output of a job as it comes, also while its node is started again.
+func follows(service api.Service) top.Follow {
+	return func(ctx context.Context, job jobs.ID, give func(jobs.Output) error, say func(format string, args ...any)) error {
+		line := &lifeline{service: service, job: job, tell: say}
+		return line.pieces(ctx, api.OutputQuery{Rank: -1, Follow: true}, give)
+	}
 }
 
 // statusText is what status prints of a job.

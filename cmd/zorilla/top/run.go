@@ -21,12 +21,16 @@ type Service interface {
 	Summaries(ctx context.Context, members bool) ([]jobs.Summary, error)
 	Job(ctx context.Context, job string) (jobs.Status, error)
 	Cancel(ctx context.Context, job string) error
-	Output(ctx context.Context, job string, q api.OutputQuery, f func(jobs.Output) error) error
 }
+
+// Follow gives the output of a job as it comes, each piece once, until the job or ctx ends,
+// and says what keeps it waiting.
+type Follow func(ctx context.Context, job jobs.ID, give func(jobs.Output) error, say func(format string, args ...any)) error
 
 // Options say what is shown, and where.
 type Options struct {
 	Service Service
+	Follow  Follow
 	Words   Words
 	Every   time.Duration // how often the node is asked
 	Members bool          // jobs of every member, not of the node alone
@@ -115,6 +119,9 @@ func (sh *shell) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.of == sh.lines {
 			lines, ended, err := m.of.take()
 			sh.screen.follow(m.job, lines, ended, err)
+			if note := m.of.said(); note != "" {
+				sh.screen.said(note)
+			}
 			if !ended {
 				return sh, m.of.wait(m.job)
 			}
@@ -188,14 +195,13 @@ func (sh *shell) follow(job jobs.ID) tea.Cmd {
 	st := sh.screen.job(job)
 	t := newTail(st == nil || st.Array != nil || st.Max > 1)
 	sh.lines, sh.leave = t, stop
-	go func() {
-		err := sh.Service.Output(ctx, string(job), api.OutputQuery{Rank: -1, Follow: true}, func(o jobs.Output) error {
+	return tea.Batch(t.wait(job), func() tea.Msg { // a panic there leaves the terminal as it was
+		t.end(sh.Follow(ctx, job, func(o jobs.Output) error {
 			t.add(o)
 			return nil
-		})
-		t.end(err)
-	}()
-	return t.wait(job)
+		}, t.say))
+		return nil
+	})
 }
 
 // wait returns when there is more output.

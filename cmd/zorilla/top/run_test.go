@@ -25,10 +25,13 @@ type fake struct {
 	cancelled []string
 	members   bool
 	output    chan jobs.Output
+	says      chan string
 	given     chan struct{} // closed when nobody reads output any more
 }
 
-func newFake() *fake { return &fake{output: make(chan jobs.Output), given: make(chan struct{})} }
+func newFake() *fake {
+	return &fake{output: make(chan jobs.Output), says: make(chan string), given: make(chan struct{})}
+}
 
 func (f *fake) Nodes(context.Context) ([]api.NodeInfo, error) {
 	f.asked = append(f.asked, "nodes")
@@ -54,12 +57,11 @@ func (f *fake) Cancel(_ context.Context, job string) error {
 	return f.err
 }
 
-func (f *fake) Output(ctx context.Context, _ string, q api.OutputQuery, give func(jobs.Output) error) error {
-	if !q.Follow || q.Rank != -1 {
-		return errors.New("not all is followed")
-	}
+func (f *fake) follow(ctx context.Context, _ jobs.ID, give func(jobs.Output) error, say func(format string, args ...any)) error {
 	for {
 		select {
+		case text := <-f.says:
+			say("%s", text)
 		case o, more := <-f.output:
 			if !more {
 				return nil
@@ -83,6 +85,9 @@ type program struct {
 
 func start(t *testing.T, f *fake, o Options) *program {
 	o.Service, o.Words, o.Every = f, plainWords, 2*time.Second
+	if o.Follow == nil {
+		o.Follow = f.follow
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	sh := &shell{Options: o, ctx: ctx, screen: newScreen(plainWords, true), leave: func() {}}
 	p := &program{t: t, shell: sh}
@@ -209,6 +214,10 @@ func TestOutputIsFollowedUntilNobodyLooks(t *testing.T) {
 		p.settle()
 		p.sees("first")
 		p.sees("(following)")
+		f.says <- "lost sight of it"
+		p.settle()
+		p.sees("first")
+		p.sees("lost sight of it")
 		before := p.shell.lines
 		p.press("q")
 		<-f.given
@@ -225,5 +234,28 @@ func TestOutputIsFollowedUntilNobodyLooks(t *testing.T) {
 		close(f.output)
 		p.settle()
 		p.sees("(nothing follows)")
+	})
+}
+
+// What follows output is run by bubbletea, which gives the terminal back before a panic ends
+// the program.
+func TestAPanicWhileOutputIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, newFake(), Options{Follow: func(context.Context, jobs.ID, func(jobs.Output) error, func(string, ...any)) error {
+			panic("a mistake")
+		}})
+		_, cmd := p.shell.Update(tea.KeyPressMsg{Code: 'l', Text: "l"})
+		recovered := make(chan any, 2)
+		for _, cmd := range cmd().(tea.BatchMsg) {
+			go func() {
+				defer func() { recovered <- recover() }()
+				cmd()
+			}()
+		}
+		synctest.Wait()
+		if got := <-recovered; got != "a mistake" {
+			t.Errorf("got %v", got)
+		}
+		p.shell.lines.end(nil)
 	})
 }

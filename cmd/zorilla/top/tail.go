@@ -21,31 +21,42 @@ type tail struct {
 	wake  chan struct{} // holds a token while there is something to take
 
 	mu    sync.Mutex // guards the fields below
-	open  map[source][]byte
+	open  map[source]begun
 	lines []string
+	note  string // what keeps it waiting
 	ended bool
 	err   error
 }
 
 // source is what writes lines of its own.
 type source struct {
-	rank, attempt int
-	stream        process.Stream
+	rank   int
+	stream process.Stream
+}
+
+// begun is a line without its end.
+type begun struct {
+	attempt int
+	text    []byte
 }
 
 func newTail(label bool) *tail {
-	return &tail{label: label, wake: make(chan struct{}, 1), open: map[source][]byte{}}
+	return &tail{label: label, wake: make(chan struct{}, 1), open: map[source]begun{}}
 }
 
 // add takes output.
 func (t *tail) add(o jobs.Output) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	from := source{o.Rank, o.Attempt, o.Stream}
-	rest := append(t.open[from], o.Data...)
+	from := source{o.Rank, o.Stream}
+	if before, found := t.open[from]; found && before.attempt != o.Attempt {
+		t.lineLocked(from.rank, before.text)
+		delete(t.open, from)
+	}
+	rest := append(t.open[from].text, o.Data...)
 	for len(rest) > 0 {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
-		if !whole && len(line) < maxLine && (len(t.open) < maxSources || t.open[from] != nil) {
+		if !whole && len(line) < maxLine && (len(t.open) < maxSources || t.open[from].text != nil) {
 			break
 		}
 		if len(line) > maxLine {
@@ -57,7 +68,7 @@ func (t *tail) add(o jobs.Output) {
 	if len(rest) == 0 {
 		delete(t.open, from)
 	} else {
-		t.open[from] = bytes.Clone(rest)
+		t.open[from] = begun{o.Attempt, bytes.Clone(rest)}
 	}
 }
 
@@ -78,9 +89,17 @@ func (t *tail) end(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for from, rest := range t.open { // lines without an end
-		t.lineLocked(from.rank, rest)
+		t.lineLocked(from.rank, rest.text)
 	}
-	t.open, t.ended, t.err = map[source][]byte{}, true, err
+	t.open, t.ended, t.err = map[source]begun{}, true, err
+	t.wakeLocked()
+}
+
+// say tells what keeps the output waiting.
+func (t *tail) say(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.note = fmt.Sprintf(format, args...)
 	t.wakeLocked()
 }
 
@@ -97,4 +116,12 @@ func (t *tail) take() (lines []string, ended bool, err error) {
 	defer t.mu.Unlock()
 	lines, t.lines = t.lines, nil
 	return lines[max(0, len(lines)-maxLines):], t.ended, t.err
+}
+
+// said returns and forgets what was said since it was asked last.
+func (t *tail) said() (note string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	note, t.note = t.note, ""
+	return note
 }

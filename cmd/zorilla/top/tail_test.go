@@ -31,6 +31,14 @@ func TestLinesArePutTogether(t *testing.T) {
 	if got, ended, err := lines.take(); !slices.Equal(got, []string{"3: no end"}) || !ended || err == nil {
 		t.Errorf("at the end %q, %t, %v", got, ended, err)
 	}
+	// A rank that starts again does not go on with the line of the attempt before.
+	again := newTail(true)
+	for _, o := range []jobs.Output{piece(0, process.Stdout, "begun"), {Attempt: 2, Stream: process.Stdout, Data: []byte("anew\n")}} {
+		again.add(o)
+	}
+	if got, _, _ := again.take(); !slices.Equal(got, []string{"0: begun", "0: anew"}) {
+		t.Errorf("of two attempts %q", got)
+	}
 	one := newTail(false)
 	if one.add(piece(0, process.Stdout, "a\n")); one.lines[0] != "a" {
 		t.Errorf("got %q", one.lines)
@@ -51,8 +59,8 @@ func TestATailIsBounded(t *testing.T) {
 		t.Errorf("%d lines, the last %s", len(got), got[len(got)-1])
 	}
 	lines.add(piece(0, process.Stdout, strings.Repeat("x", 10*maxLine+7)))
-	if got, _, _ := lines.take(); len(got) != 10 || len(lines.open[source{0, 1, process.Stdout}]) != 7 {
-		t.Errorf("%d lines of one, %d held", len(got), len(lines.open[source{0, 1, process.Stdout}]))
+	if got, _, _ := lines.take(); len(got) != 10 || len(lines.open[source{0, process.Stdout}].text) != 7 {
+		t.Errorf("%d lines of one, %d held", len(got), len(lines.open[source{0, process.Stdout}].text))
 	}
 	for rank := range 2 * maxSources {
 		lines.add(piece(rank, process.Stdout, "begun"))
