@@ -26,11 +26,13 @@ var apart = []string{"help", "completion", "man", "version", "rsh"}
 // Takes reports whether a command takes options from files.
 func Takes(cmd *cli.Command) bool { return !cmd.Hidden && !slices.Contains(apart, cmd.Name) }
 
-// once are options that say what one call is about. As a default they would end, remove or
-// mistake what nobody has named.
-var once = map[string][]string{
-	"run": {"key"}, "submit": {"key"}, "cancel": {"all", "name"}, "resize": {"release"}, "cache": {"prune"}, "drain": {"undo"},
-}
+// everyCommand stands for the commands that have an option, whichever these are.
+const everyCommand = "*"
+
+// once are options that say what one call is about, by their first name, with the commands
+// where they do. As a default they would end, remove or mistake what nobody has named: with a
+// key for all of them, each submission but the first would be the first one again.
+var once = map[string]string{"key": everyCommand, "all": "cancel", "name": "cancel", "release": "resize", "prune": "cache", "undo": "drain"}
 
 // layout is which options may stand where.
 type layout struct {
@@ -126,11 +128,7 @@ func (l *layout) outside(name string) string {
 // option returns the option of a table that has a name.
 func (l *layout) option(table, name string) (cli.Flag, error) {
 	if f := named(l.tables[table], name); f != nil {
-		of := table
-		if table == jobTable {
-			of = "run"
-		}
-		if slices.Contains(once[of], namesOf(f)[0]) {
+		if of := once[namesOf(f)[0]]; of == everyCommand || of == table {
 			return nil, fmt.Errorf("[%s] %s is of one call, and no default: type it", table, name)
 		}
 		return f, nil
