@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/config"
 	"zorilla/internal/units"
 	"zorilla/node"
 	"zorilla/node/api"
@@ -22,7 +23,7 @@ import (
 type startNode func(ctx context.Context, o nodeOptions, ready func(s api.Service, first bool)) error
 
 func nodeCommand(con *console, start startNode) *cli.Command {
-	env := func(name string) []string { return []string{"ZORILLA_" + name} }
+	env := func(name string) []string { return config.Variables("ZORILLA_" + name) }
 	return command(cli.Command{
 		Name:      "node",
 		Category:  groupNet,

@@ -111,6 +111,18 @@ func (c *Config) sources(cmd *cli.Command) (list [][]setting) {
 // a place that counts less.
 var alternatives = [][]string{{nodeOption, stateOption}, {"secret", "secret-file"}, {"n", "a", "each-line"}}
 
+// says reports whether a variable says something: one that is empty is as one that is not there.
+func says(variable string) bool { return os.Getenv(variable) != "" }
+
+// Variables are those of an option that has one, for the parser of options. It would take the
+// text of one that is empty for a value.
+func Variables(name string) []string {
+	if _, found := os.LookupEnv(name); found && !says(name) {
+		return nil
+	}
+	return []string{name}
+}
+
 // clientVariables stand for the alternatives of which they are, in commands that talk to a node.
 var clientVariables = map[string]string{nodeOption: "ZORILLA_NODE", stateOption: "ZORILLA_STATE"}
 
@@ -118,9 +130,7 @@ var clientVariables = map[string]string{nodeOption: "ZORILLA_NODE", stateOption:
 // and the environment have.
 func (c *Config) chosen(cmd *cli.Command, isSet func(option string) bool) (list []setting) {
 	client := talks(cmd)
-	taken := func(option string) bool {
-		return isSet(option) || client && os.Getenv(clientVariables[option]) != "" && clientVariables[option] != ""
-	}
+	taken := func(option string) bool { return isSet(option) || client && says(clientVariables[option]) }
 	done := map[string]bool{}
 	for _, source := range c.sources(cmd) {
 		var now []string

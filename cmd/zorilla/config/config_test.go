@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,8 +29,8 @@ func newApp(places Places, got *string) *cli.App {
 		{Name: "submit", Flags: job()},
 		{Name: "ps", Flags: []cli.Flag{&cli.StringFlag{Name: "state"}, &cli.StringFlag{Name: "node"}, &cli.StringFlag{Name: "state-dir"}, &cli.BoolFlag{Name: "all"}}},
 		{Name: "cancel", Flags: append(client(), &cli.BoolFlag{Name: "all"})},
-		{Name: "node", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "join", EnvVars: []string{"ZORILLA_JOIN"}}, &cli.StringFlag{Name: "secret"}, &cli.StringFlag{Name: "secret-file", EnvVars: []string{"ZORILLA_SECRET_FILE"}},
-			&cli.StringFlag{Name: "state-dir", EnvVars: []string{"ZORILLA_STATE"}}, &cli.IntFlag{Name: "slots", EnvVars: []string{"ZORILLA_SLOTS"}}, &cli.DurationFlag{Name: "node-limit", Value: time.Hour}}},
+		{Name: "node", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "join", EnvVars: Variables("ZORILLA_JOIN")}, &cli.StringFlag{Name: "secret"}, &cli.StringFlag{Name: "secret-file", EnvVars: Variables("ZORILLA_SECRET_FILE")},
+			&cli.StringFlag{Name: "state-dir", EnvVars: Variables("ZORILLA_STATE")}, &cli.IntFlag{Name: "slots", EnvVars: Variables("ZORILLA_SLOTS")}, &cli.DurationFlag{Name: "node-limit", Value: time.Hour}}},
 		{Name: "version", Flags: []cli.Flag{&cli.BoolFlag{Name: "json"}}},
 		{Name: "lead", Hidden: true, Flags: []cli.Flag{&cli.BoolFlag{Name: "x"}}},
 	}}
@@ -92,6 +93,9 @@ func TestWhatIsNearerWins(t *testing.T) {
 		{"a variable", "[node]\nslots = 3\n", "[node]\nslots = 4\n", "ZORILLA_SLOTS=5", "node", "slots=5"},
 		{"typed, and a variable", "[node]\nslots = 3\n", "", "ZORILLA_SLOTS=5", "node --slots 6", "slots=6"},
 		{"a list of a variable", "[node]\njoin = \"a:1\"\n", "", "ZORILLA_JOIN=b:1", "node", "join=[b:1]"},
+		{"an empty variable", "[node]\nsecret-file = \"/f\"\n", "", "ZORILLA_SECRET_FILE=", "node", "secret-file=/f"},
+		{"an empty variable of a list", "[node]\njoin = \"a:1\"\n", "", "ZORILLA_JOIN=", "node", "join=[a:1]"},
+		{"an empty variable of where it is", "", "[client]\nnode = \"/n\"\n", "ZORILLA_STATE=", "ps", "node=/n"},
 		{"all kinds", "job = {c = 0x10, flood-factor = 2}\nnode.node-limit = '90s'\n", "", "", "run", "c=16 flood-factor=2"},
 		{"a time", "node.node-limit = '90s'", "", "", "node", "node-limit=1m30s"},
 		{"where the node is", "", "[client]\nnode = \"/n\"\n", "", "ps", "node=/n"},
@@ -117,6 +121,54 @@ func TestWhatIsNearerWins(t *testing.T) {
 				t.Errorf("%s: got %q, want %q, %v", e.line, got, e.want, err)
 			}
 		})
+	}
+}
+
+// What is told to be in force is what a command has, also where a variable says nothing.
+func TestInForce(t *testing.T) {
+	for variable, e := range map[string]struct{ command, option, file, value string }{
+		"ZORILLA_SLOTS":       {"node", "slots", "3", "4"},
+		"ZORILLA_JOIN":        {"node", "join", "'a:1'", "b:1"},
+		"ZORILLA_SECRET_FILE": {"node", "secret-file", "'/f'", "/g"},
+		"ZORILLA_STATE":       {"ps", "state-dir", "'/s'", "/t"},
+		"ZORILLA_NODE":        {"ps", "node", "'/n'", "/m"},
+	} {
+		for _, value := range []string{"", e.value} {
+			t.Run(variable+"="+value, func(t *testing.T) {
+				for _, name := range []string{"ZORILLA_SLOTS", "ZORILLA_JOIN", "ZORILLA_STATE", "ZORILLA_NODE", "ZORILLA_SECRET_FILE"} {
+					t.Setenv(name, "")
+					os.Unsetenv(name)
+				}
+				t.Setenv(variable, value)
+				places := placed(t, fmt.Sprintf("[%s]\n%s = %s\n", e.command, e.option, e.file), "")
+				var got string
+				app := newApp(places, &got)
+				files, err := Read(places, app)
+				if err != nil {
+					t.Fatal(err)
+				}
+				list := files.InForce(app.Command(e.command))
+				o := list[slices.IndexFunc(list, func(o Option) bool { return o.Option == e.option })]
+				text, source := strings.Trim(e.file, "'"), FromFile
+				if value != "" {
+					text, source = value, FromEnvironment
+				}
+				if o.Source != source || !slices.Equal(o.Values, []string{text}) {
+					t.Errorf("told is %+v", o)
+				}
+				if err := app.Run([]string{"zorilla", e.command}); err != nil {
+					t.Fatal(err)
+				}
+				// A client looks at its variables itself.
+				want := e.option + "=" + text
+				if e.option == "join" {
+					want = "join=[" + text + "]"
+				}
+				if client := e.command == "ps" && value != ""; client && got != "" || !client && got != want {
+					t.Errorf("the command has %q, want %q", got, want)
+				}
+			})
+		}
 	}
 }
 

@@ -40,10 +40,8 @@ func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 		if name := clientVariables[namesOf(f)[0]]; name != "" && talks(cmd) {
 			names = append(names, name)
 		}
-		for _, name := range names {
-			if _, found := os.LookupEnv(name); found {
-				return name
-			}
+		if i := slices.IndexFunc(names, says); i >= 0 {
+			return names[i]
 		}
 		return ""
 	}
