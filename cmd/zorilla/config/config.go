@@ -130,7 +130,12 @@ var clientVariables = map[string]string{nodeOption: "ZORILLA_NODE", stateOption:
 // and the environment have.
 func (c *Config) chosen(cmd *cli.Command, isSet func(option string) bool) (list []setting) {
 	client := talks(cmd)
-	taken := func(option string) bool { return isSet(option) || client && says(clientVariables[option]) }
+	taken := func(option string) bool {
+		if f := flagOf(cmd, option); f != nil && namesOf(f)[0] != option { // ps -a lists all, and is no array
+			return false
+		}
+		return isSet(option) || client && says(clientVariables[option])
+	}
 	done := map[string]bool{}
 	for _, source := range c.sources(cmd) {
 		var now []string

@@ -27,7 +27,7 @@ func newApp(places Places, got *string) *cli.App {
 	app := &cli.App{Name: "zorilla", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Commands: []*cli.Command{
 		{Name: "run", Flags: append(job(), &cli.BoolFlag{Name: "l", Aliases: []string{"label"}})},
 		{Name: "submit", Flags: job()},
-		{Name: "ps", Flags: []cli.Flag{&cli.StringFlag{Name: "state"}, &cli.StringFlag{Name: "node"}, &cli.StringFlag{Name: "state-dir"}, &cli.BoolFlag{Name: "all"}}},
+		{Name: "ps", Flags: []cli.Flag{&cli.StringFlag{Name: "state"}, &cli.StringFlag{Name: "node"}, &cli.StringFlag{Name: "state-dir"}, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.IntFlag{Name: "n", Aliases: []string{"limit"}}}},
 		{Name: "cancel", Flags: append(client(), &cli.BoolFlag{Name: "all"})},
 		{Name: "node", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "join", EnvVars: Variables("ZORILLA_JOIN")}, &cli.StringFlag{Name: "secret"}, &cli.StringFlag{Name: "secret-file", EnvVars: Variables("ZORILLA_SECRET_FILE")},
 			&cli.StringFlag{Name: "state-dir", EnvVars: Variables("ZORILLA_STATE")}, &cli.IntFlag{Name: "slots", EnvVars: Variables("ZORILLA_SLOTS")}, &cli.DurationFlag{Name: "node-limit", Value: time.Hour}}},
@@ -106,6 +106,7 @@ func TestWhatIsNearerWins(t *testing.T) {
 		{"a name that means something else there", "[client]\nstate = \"/s\"\n", "", "", "cancel", "state-dir=/s state=/s"},
 		{"that is no option of a node", "[client]\nstate-dir = \"/s\"\n", "", "", "node", ""},
 		{"an array has no number of workers", "[job]\nnp = 4\n", "", "", "run -a 1-3", "a=1-3 array=1-3"},
+		{"an option that only has a name of an array's", "[ps]\nn = 5\n", "", "", "ps -a", "all=true a=true n=5 limit=5"},
 		{"one secret", "", "[node]\nsecret-file = \"/f\"\n", "", "node --secret x", "secret=x"},
 	} {
 		t.Run(e.about, func(t *testing.T) {
