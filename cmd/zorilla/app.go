@@ -13,7 +13,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/completion"
-	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/man"
 	"zorilla/cmd/zorilla/script"
 	"zorilla/jobs"
@@ -160,7 +159,7 @@ func completeCommand(con *console) *cli.Command {
 			words := c.Args().Slice()
 			ctx, cancel := context.WithTimeout(c.Context, 2*time.Second)
 			defer cancel()
-			for _, found := range completion.Of(c.App, asked{ctx, words, con.places, c.App}, words) {
+			for _, found := range completion.Of(c.App, asked{ctx, words, con, c.App}, words) {
 				if _, err := fmt.Fprintf(con.stdout, "%s\t%s\n", found.Word, clean(found.Help)); err != nil {
 					return err
 				}
@@ -172,10 +171,10 @@ func completeCommand(con *console) *cli.Command {
 
 // asked is what the node of a line knows, as far as it can be asked.
 type asked struct {
-	ctx    context.Context
-	words  []string
-	places config.Places
-	app    *cli.App
+	ctx   context.Context
+	words []string
+	con   *console
+	app   *cli.App
 }
 
 // Jobs implements completion.Network.
@@ -194,7 +193,7 @@ func (a asked) Nodes() (list []api.NodeInfo) {
 func (a asked) ask(do func(*api.Client)) {
 	node, state := completion.Address(a.words)
 	if node == "" && state == "" && len(a.words) > 0 {
-		if files, err := config.Read(a.places, a.app); err == nil {
+		if files, err := a.con.config(a.app); err == nil {
 			node, state = files.Node(a.app.Command(a.words[0]))
 		}
 	}

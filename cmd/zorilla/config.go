@@ -12,6 +12,14 @@ import (
 	"zorilla/cmd/zorilla/config"
 )
 
+// config returns what files with options say. They are read once.
+func (con *console) config(app *cli.App) (*config.Config, error) {
+	if con.files == nil && con.broken == nil {
+		con.files, con.broken = config.Read(con.places, app)
+	}
+	return con.files, con.broken
+}
+
 // withFiles has a command take options that were not typed from files.
 func (con *console) withFiles(cmd *cli.Command) {
 	if !config.Takes(cmd) || con.places == (config.Places{}) {
@@ -19,7 +27,7 @@ func (con *console) withFiles(cmd *cli.Command) {
 	}
 	do := cmd.Action
 	cmd.Action = func(c *cli.Context) error {
-		files, err := config.Read(con.places, c.App)
+		files, err := con.config(c.App)
 		if err != nil && c.Command.Name == doctorName { // which tells of it
 			return do(c)
 		}
@@ -94,7 +102,7 @@ func configAction(con *console, c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usage(c, "unexpected argument %q: want one command", c.Args().Get(1))
 	}
-	files, err := config.Read(con.places, c.App)
+	files, err := con.config(c.App)
 	if err != nil {
 		return &usageError{"zorilla config", err.Error()}
 	}

@@ -75,6 +75,12 @@ func TestWhoReadsNoFile(t *testing.T) {
 			t.Errorf("%s: %d, %s", line, code, &errs)
 		}
 	}
+	// Where doctor finds no node, the file may be why.
+	var out, errs bytes.Buffer
+	con := &console{stdout: &out, stderr: &errs, places: places}
+	if code := run(t.Context(), con, nil, []string{"zorilla", "doctor", "--node", "/no/such/socket"}); code != exitFailure || !strings.Contains(errs.String(), "config.toml:1: ") || !strings.Contains(errs.String(), "\nzorilla: no node is running at /no/such/socket") {
+		t.Errorf("doctor: %d, %s", code, &errs)
+	}
 	for _, line := range []string{"ps", "run true", "node", "dev", "config", "exec last ls"} {
 		var out, errs bytes.Buffer
 		con := &console{stdout: &out, stderr: &errs, places: places}

@@ -23,6 +23,8 @@ type console struct {
 	stdout, stderr io.Writer
 	line           *progress.Line // shows how far long steps are; nil = not
 	places         config.Places  // files with options
+	files          *config.Config // what these say; nil = they were not read yet, or
+	broken         error          // why they could not be
 }
 
 // showProgress has long steps shown as the options of a command say.

@@ -1,9 +1,10 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/doctor"
 	"zorilla/node/api"
 )
@@ -25,8 +26,14 @@ Looks at the node, has it and its 16 nearest members ping each other, and tells 
 confines workers and how much room there is: a line for each, with the cure below
 it if there is something to cure. Ends with 1 if something does not work. A member
 that does not answer is waited for, ten seconds at most.`,
-		Flags:  []cli.Flag{jsonFlag()},
-		Action: askNode(func(c *cli.Context, client *api.Client) error { return diagnose(c, con, client) }),
+		Flags: []cli.Flag{jsonFlag()},
+		Action: func(c *cli.Context) error {
+			err := askNode(func(c *cli.Context, client *api.Client) error { return diagnose(c, con, client) })(c)
+			if _, broken := con.config(c.App); broken != nil && errors.Is(err, api.ErrNoNode) { // it may stand there
+				con.say("%s", firstLine(broken.Error()))
+			}
+			return err
+		},
 	})
 }
 
@@ -35,7 +42,7 @@ func diagnose(c *cli.Context, con *console, client *api.Client) error {
 	if err != nil {
 		return err
 	}
-	_, broken := config.Read(con.places, c.App)
+	_, broken := con.config(c.App)
 	seen := doctor.Seen{Release: release(), Config: broken, Nodes: nodes, Ways: doctor.Ask(c.Context, client, nodes, doctored)}
 	found := doctor.Examine(seen)
 	if c.Bool("json") {

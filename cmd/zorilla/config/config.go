@@ -30,7 +30,12 @@ const (
 // Places are the files that are read if they exist; the zero value is none.
 type Places struct {
 	User, System string
-	Named        bool // the user's has to exist, since a variable names it
+	Named        bool // the first of them has to exist, since a variable names it
+}
+
+// paths are those of the files, the user's first.
+func (p Places) paths() []string {
+	return slices.DeleteFunc([]string{p.User, p.System}, func(path string) bool { return path == "" })
 }
 
 // Usual returns the files of this process's environment.
@@ -40,6 +45,9 @@ func Usual() Places {
 	case none:
 		return Places{}
 	default:
+		if filepath.Clean(named) == systemFile { // which does not become the user's own by that
+			return Places{System: systemFile, Named: true}
+		}
 		return Places{User: named, System: systemFile, Named: true}
 	}
 	dir, err := os.UserConfigDir()
@@ -56,16 +64,17 @@ type Config struct{ files []*file }
 // one line that names the file and, where there is one, the line.
 func Read(places Places, app *cli.App) (*Config, error) {
 	var c Config
-	for _, path := range []string{places.User, places.System} {
-		if path == "" {
-			continue
-		}
+	var l *layout
+	for i, path := range places.paths() {
 		f, err := open(path, path == places.User)
-		if err == nil && f == nil && path == places.User && places.Named {
+		if err == nil && f == nil && i == 0 && places.Named {
 			err = fmt.Errorf("%s: there is no such file, which $%s names", path, Variable)
 		}
 		if err == nil && f != nil {
-			err = f.parse(newLayout(app))
+			if l == nil {
+				l = newLayout(app)
+			}
+			err = f.parse(l)
 		}
 		if err != nil {
 			return nil, err

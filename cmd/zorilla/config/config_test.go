@@ -375,6 +375,8 @@ func TestUsualPlaces(t *testing.T) {
 		{"", "", "", Places{System: systemFile}},
 		{"none", "/x", "/h", Places{}},
 		{"/f", "/x", "/h", Places{User: "/f", System: systemFile, Named: true}},
+		{systemFile, "/x", "/h", Places{System: systemFile, Named: true}},
+		{"/etc//zorilla/config.toml", "/x", "/h", Places{System: systemFile, Named: true}},
 	} {
 		t.Setenv(Variable, e.config)
 		t.Setenv("XDG_CONFIG_HOME", e.xdg)
@@ -383,7 +385,12 @@ func TestUsualPlaces(t *testing.T) {
 			t.Errorf("%+v: got %+v", e, got)
 		}
 	}
-	if _, err := Read(Places{User: "/no/such/file", Named: true}, newApp(Places{}, new(string))); err == nil || !strings.Contains(err.Error(), "which $ZORILLA_CONFIG names") {
+	for _, p := range []Places{{User: "/no/such/file", Named: true}, {System: "/no/such/file", Named: true}} {
+		if _, err := Read(p, newApp(Places{}, new(string))); err == nil || !strings.Contains(err.Error(), "which $ZORILLA_CONFIG names") {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+	if _, err := Read(Places{System: "/no/such/file"}, newApp(Places{}, new(string))); err != nil {
 		t.Error(err)
 	}
 }

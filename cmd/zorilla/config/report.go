@@ -106,10 +106,8 @@ type Seen struct {
 
 // Files are the places that were looked at.
 func (c *Config) Files(places Places) (list []Seen) {
-	for _, path := range []string{places.User, places.System} {
-		if path != "" {
-			list = append(list, Seen{path, slices.ContainsFunc(c.files, func(f *file) bool { return f.path == path })})
-		}
+	for _, path := range places.paths() {
+		list = append(list, Seen{path, slices.ContainsFunc(c.files, func(f *file) bool { return f.path == path })})
 	}
 	return list
 }
