@@ -31,7 +31,7 @@ var floors = map[string]int{
 	"internal/pace":               -1,
 	"cmd/zorilla/progress":        0,
 	"cmd/zorilla/doctor":          5,
-	"cmd/zorilla/config":          1,
+	"cmd/zorilla/config":          4,
 	"cmd/zorilla/top":             6,
 	"cmd/zorilla/hint":            0,
 	"cmd/zorilla/man":             0,

@@ -5,11 +5,9 @@ import (
 	"os"
 	"strings"
 	"unsafe"
-)
 
-// secretOptions are those of the node command whose values nobody else on the
-// machine shall see.
-var secretOptions = []string{"secret", "join"}
+	"zorilla/cmd/zorilla/config"
+)
 
 // ownArgs returns the arguments of this process and overwrites the secrets among
 // them where others see them: in the memory that the kernel shows as the
@@ -20,42 +18,37 @@ func ownArgs() []string {
 	for i, arg := range os.Args {
 		args[i] = strings.Clone(arg)
 	}
-	if len(args) > 1 && args[1] == "node" {
-		for i, from := range secretsIn(args) {
-			overwrite(os.Args[i][from:])
-		}
-	}
-	for i, from := range tokensIn(args) {
+	for i, from := range secretsIn(args) {
 		overwrite(os.Args[i][from:])
 	}
 	return args
 }
 
-// tokensIn returns which of the arguments are the address of a page with its token, and from
-// which byte that is.
-func tokensIn(args []string) map[int]int {
-	found := map[int]int{}
-	for i, arg := range args {
-		if at := strings.Index(arg, "/?token="); at >= 0 && (strings.HasPrefix(arg, "http") || strings.HasPrefix(strings.TrimLeft(arg, "-"), "node=http")) {
-			found[i] = at + len("/?token=")
-		}
-	}
-	return found
-}
-
-// secretsIn returns which of the arguments hold a secret, and from which byte.
+// secretsIn returns which of the arguments hold a secret, and from which byte: of a node its
+// own, of all commands the token in the address of a page, which opens its node.
 func secretsIn(args []string) map[int]int {
 	found := map[int]int{}
 	for i, arg := range args {
-		name, _, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		for _, option := range secretOptions {
-			switch {
-			case !strings.HasPrefix(arg, "-") || name != option:
-			case joined:
-				found[i] = strings.Index(arg, "=") + 1
-			case i+1 < len(args):
-				found[i+1] = 0
+		if strings.HasPrefix(arg, "http") && config.Secret(config.NodeOption, arg) {
+			found[i] = config.Token(arg)
+		}
+		if !strings.HasPrefix(arg, "-") {
+			continue
+		}
+		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		at, from := i, len(arg)-len(value)
+		if !joined {
+			if i+1 == len(args) {
+				continue
 			}
+			at, from, value = i+1, 0, args[i+1]
+		}
+		switch {
+		case !config.Secret(name, value):
+		case name == config.NodeOption:
+			found[at] = from + config.Token(value)
+		case args[1] == "node":
+			found[at] = from
 		}
 	}
 	return found
@@ -72,8 +65,8 @@ func overwrite(s string) {
 
 // forgetSecrets keeps secrets in the environment from what the node starts.
 func forgetSecrets() {
-	for _, name := range secretOptions {
-		os.Unsetenv("ZORILLA_" + strings.ToUpper(name))
+	for _, name := range []string{"ZORILLA_SECRET", "ZORILLA_JOIN"} {
+		os.Unsetenv(name)
 	}
 }
 

@@ -17,11 +17,17 @@ import (
 
 func TestSecretsAmongArguments(t *testing.T) {
 	for line, want := range map[string]map[int]int{
+		"zorilla":                               {},
 		"zorilla node":                          {},
-		"zorilla node --join x --slots 2":       {3: 0},
-		"zorilla node -join=x --secret y":       {2: 6, 4: 0},
+		"zorilla node --join zor1.x --slots 2":  {3: 0},
+		"zorilla node --join h:1,zor1.x":        {3: 0},
+		"zorilla node --join h:1 --join=h:2":    {},
+		"zorilla node -join=zor1.x --secret y":  {2: 6, 4: 0},
 		"zorilla node --secret=a=b --join":      {2: 9},
+		"zorilla node --secret --join zor1.x":   {3: 0, 4: 0},
+		"zorilla node --secret":                 {},
 		"zorilla node --secret-file f join x y": {},
+		"zorilla run -- prog --secret x":        {},
 	} {
 		if got := secretsIn(strings.Fields(line)); !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", line, got, want)
@@ -37,8 +43,10 @@ func TestTokensAmongArguments(t *testing.T) {
 		"zorilla ps -node=https://h/?token=":                 {2: 23},
 		"zorilla ps --node /run/zorilla.sock":                {},
 		"zorilla run -- grep /?token= f":                     {},
+		"zorilla run -- curl http://h/?token=abc":            {4: 16},
+		"zorilla node --node http://h/?token=abc":            {3: 16},
 	} {
-		if got := tokensIn(strings.Fields(line)); !maps.Equal(got, want) {
+		if got := secretsIn(strings.Fields(line)); !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", line, got, want)
 		}
 	}

@@ -118,7 +118,7 @@ func (c *Config) sources(cmd *cli.Command) (list [][]setting) {
 
 // alternatives are options that say one thing: where one is given none of them is taken from
 // a place that counts less.
-var alternatives = [][]string{{nodeOption, stateOption}, {"secret", "secret-file"}, {"n", "a", "each-line"}}
+var alternatives = [][]string{{NodeOption, stateOption}, {"secret", "secret-file"}, {"n", "a", "each-line"}}
 
 // says reports whether a variable says something: one that is empty is as one that is not there.
 func says(variable string) bool { return os.Getenv(variable) != "" }
@@ -133,7 +133,7 @@ func Variables(name string) []string {
 }
 
 // clientVariables stand for the alternatives of which they are, in commands that talk to a node.
-var clientVariables = map[string]string{nodeOption: "ZORILLA_NODE", stateOption: "ZORILLA_STATE"}
+var clientVariables = map[string]string{NodeOption: "ZORILLA_NODE", stateOption: "ZORILLA_STATE"}
 
 // chosen returns the settings that count for a command, if isSet tells what the command line
 // and the environment have.
@@ -238,7 +238,7 @@ func (c *Config) Node(cmd *cli.Command) (address, state string) {
 	}
 	for _, s := range c.chosen(cmd, func(string) bool { return false }) {
 		switch namesOf(s.flag)[0] {
-		case nodeOption:
+		case NodeOption:
 			address = s.values[0]
 		case stateOption:
 			state = s.values[0]

@@ -318,7 +318,9 @@ func TestSecretsStandWhereNobodyElseReads(t *testing.T) {
 		{"[node]\njoin = ['a:5444', 'zor1.AAAA']", "join"},
 		{"[node]\njoin = 'a:5444,zor1.AAAA'", "join"},
 		{"[client]\nnode = 'http://127.0.0.1:5446/?token=abc'", "node"},
+		{"[node]\njoin = 'a:5444, zor1.AAAA'", "join"},
 		{"[node]\njoin = ['a:5444']\nsecret-file = '/s'", ""},
+		{"[node]\njoin = ['a']", ""}, // a mistake, and no secret
 		{"[client]\nnode = '/s'", ""},
 	} {
 		var got string

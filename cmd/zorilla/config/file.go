@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"zorilla/node/trust"
 )
 
 // maxFile bounds a file: a hundred options are a few kilobytes.
@@ -96,14 +98,20 @@ func Secret(option, value string) bool {
 	switch option {
 	case "secret":
 		return true
-	case "join": // what has no port is a token
-		for part := range strings.SplitSeq(value, ",") {
-			if !strings.Contains(part, ":") {
-				return true
-			}
-		}
-	case nodeOption:
-		return strings.Contains(value, "token=")
+	case "join":
+		return slices.ContainsFunc(strings.Split(value, ","), func(part string) bool { return trust.IsInvite(strings.TrimSpace(part)) })
+	case NodeOption:
+		return Token(value) >= 0
 	}
 	return false
+}
+
+// Token returns where the token in the address of a page begins, or -1.
+func Token(address string) int {
+	const before = "token="
+	at := strings.Index(address, before)
+	if at < 0 {
+		return -1
+	}
+	return at + len(before)
 }

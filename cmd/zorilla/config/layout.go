@@ -16,7 +16,9 @@ const (
 	clientTable = "client"
 	jobTable    = "job"
 
-	nodeOption, stateOption = "node", "state-dir"
+	// NodeOption has the address of the node to talk to.
+	NodeOption  = "node"
+	stateOption = "state-dir"
 )
 
 // apart are commands that work without their files, also with broken ones: they tell of the
@@ -49,12 +51,12 @@ func newLayout(app *cli.App) *layout {
 		}
 		l.tables[cmd.Name] = visible(cmd)
 		if talks(cmd) && l.tables[clientTable] == nil {
-			l.tables[clientTable] = []cli.Flag{flagOf(cmd, nodeOption), flagOf(cmd, stateOption)}
+			l.tables[clientTable] = []cli.Flag{flagOf(cmd, NodeOption), flagOf(cmd, stateOption)}
 		}
 	}
 	for _, f := range l.tables["run"] {
 		name, _ := parts(f)
-		if name != nodeOption && name != stateOption && named(l.tables["submit"], name) != nil {
+		if name != NodeOption && name != stateOption && named(l.tables["submit"], name) != nil {
 			l.tables[jobTable] = append(l.tables[jobTable], f)
 		}
 	}
@@ -76,7 +78,7 @@ func tablesOf(cmd *cli.Command) []string {
 
 // talks reports whether a command talks to a node.
 func talks(cmd *cli.Command) bool {
-	return flagOf(cmd, nodeOption) != nil && flagOf(cmd, stateOption) != nil
+	return flagOf(cmd, NodeOption) != nil && flagOf(cmd, stateOption) != nil
 }
 
 // visible are the options of a command that its help shows.
