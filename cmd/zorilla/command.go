@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/hint"
 )
 
@@ -46,7 +46,7 @@ func parserText(c *cli.Context, text string, root bool) string {
 		return "option " + hint.Dashes(name) + " needs a value"
 	}
 	if m := regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): `).FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s %s: want %s", hint.Dashes(m[2]), m[1], wanting(c.Command.Flags, m[2]))
+		return fmt.Sprintf("%s %s: want %s", hint.Dashes(m[2]), m[1], config.Kind(c.Command, m[2]))
 	}
 	name, ok := strings.CutPrefix(text, "flag provided but not defined: -")
 	switch {
@@ -56,22 +56,6 @@ func parserText(c *cli.Context, text string, root bool) string {
 		return "unknown option " + hint.Dashes(name) + " before a command: options follow it, as in 'zorilla ps --all'"
 	}
 	return hint.UnknownOption(name, optionNames(c.Command))
-}
-
-// wanting says what an option wants.
-func wanting(flags []cli.Flag, name string) string {
-	for _, f := range flags {
-		if !slices.Contains(f.Names(), name) {
-			continue
-		}
-		switch f.(type) {
-		case *cli.BoolFlag:
-			return "true or false"
-		case *cli.DurationFlag:
-			return "a time such as 10m"
-		}
-	}
-	return "a number"
 }
 
 // optionNames are the options that the help of a command shows.

@@ -146,7 +146,7 @@ func (con *console) printConfig(seen []config.Seen, options []config.Option, one
 		rows = append(rows, []string{f.Path, state})
 	}
 	if len(seen) == 0 {
-		con.say("no file is read, since $%s is none", config.Variable)
+		con.say("no file is read, since $%s is %s", config.Variable, config.None)
 	}
 	if err := con.printTable(rows); err != nil || len(options) == 0 {
 		return err

@@ -75,6 +75,17 @@ func TestWhoReadsNoFile(t *testing.T) {
 			t.Errorf("%s: %d, %s", line, code, &errs)
 		}
 	}
+	page, err := os.ReadFile("../../docs/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "and what may have been meant;\n")
+	list, _, _ = strings.Cut(list, "go on.")
+	for _, cmd := range append(newApp(&console{}, nil).Commands, &cli.Command{Name: "help"}) {
+		if !cmd.Hidden && (cmd.Name == doctorName || !config.Takes(cmd)) != strings.Contains(list, "`"+cmd.Name+"`") {
+			t.Errorf("%s is not told right in docs/config.md: %s", cmd.Name, list)
+		}
+	}
 	// Where doctor finds no node, the file may be why.
 	var out, errs bytes.Buffer
 	con := &console{stdout: &out, stderr: &errs, places: places}

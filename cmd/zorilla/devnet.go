@@ -212,7 +212,7 @@ func freeAddress(host string) (string, error) {
 // cleanEnvironment is ours without what would lead a node or a client to
 // another network, or change what a node does.
 func cleanEnvironment() []string {
-	env := []string{config.Variable + "=none"}
+	env := []string{config.Variable + "=" + config.None}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "ZORILLA_") {
 			env = append(env, kv)

@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	// Variable names the user's file, or says none: then no file is read.
+	// Variable names the user's file, or says None: then no file is read.
 	Variable = "ZORILLA_CONFIG"
-	none     = "none"
+	// None is what Variable says where no file is wanted.
+	None = "none"
 
 	systemFile = "/etc/zorilla/config.toml"
 )
@@ -42,7 +43,7 @@ func (p Places) paths() []string {
 func Usual() Places {
 	switch named := os.Getenv(Variable); named {
 	case "":
-	case none:
+	case None:
 		return Places{}
 	default:
 		if filepath.Clean(named) == systemFile { // which does not become the user's own by that

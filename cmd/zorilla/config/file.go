@@ -37,7 +37,7 @@ func open(path string, user bool) (*file, error) {
 	// What is no file must not make the command wait.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%w: $%s=%s does without", err, Variable, none)
+		return nil, fmt.Errorf("%w: $%s=%s does without", err, Variable, None)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -73,7 +73,7 @@ func trusted(path string, user bool, info fs.FileInfo) error {
 	}
 	// Only who may write in /etc can have put the system's there.
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && user && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s: belongs to user %d, and you are %d: $%s=%s does without", path, st.Uid, os.Geteuid(), Variable, none)
+		return fmt.Errorf("%s: belongs to user %d, and you are %d: $%s=%s does without", path, st.Uid, os.Geteuid(), Variable, None)
 	}
 	return nil
 }

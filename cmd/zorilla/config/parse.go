@@ -129,21 +129,40 @@ func valuesOf(flag cli.Flag, value any) ([]string, error) {
 	return values, nil
 }
 
-// wanted tells what kind of value an option has, by an example.
-func wanted(flag cli.Flag) string {
+// Kind tells what kind of value an option of a command has, as it is typed. One that the
+// command does not list is of the parser's own, which are switches.
+func Kind(cmd *cli.Command, option string) string {
+	if f := flagOf(cmd, option); f != nil {
+		return kind(f)
+	}
+	return "true or false"
+}
+
+func kind(flag cli.Flag) string {
 	switch flag.(type) {
 	case *cli.BoolFlag:
 		return "true or false"
-	case *cli.IntFlag:
+	case *cli.IntFlag, *cli.IntSliceFlag:
 		return "a whole number"
 	case *cli.Float64Flag:
 		return "a number"
 	case *cli.DurationFlag:
+		return "a time such as 10m"
+	}
+	return "text"
+}
+
+// kindHere is the kind of value that an option has in a file.
+func kindHere(flag cli.Flag) string {
+	switch flag.(type) {
+	case *cli.DurationFlag:
 		return `a time such as "10m"`
 	case *cli.StringSliceFlag:
 		return `a list such as ["a", "b"], or one value`
+	case *cli.StringFlag:
+		return `text in quotation marks, as in "text"`
 	}
-	return `text in quotation marks, as in "text"`
+	return kind(flag)
 }
 
 func valueOf(flag cli.Flag, value any) (string, error) {
@@ -171,11 +190,11 @@ func valueOf(flag cli.Flag, value any) (string, error) {
 		text = strconv.FormatBool(v)
 	}
 	if !fits {
-		return "", fmt.Errorf("want %s", wanted(flag))
+		return "", fmt.Errorf("want %s", kindHere(flag))
 	}
 	if _, isTime := flag.(*cli.DurationFlag); isTime {
 		if _, err := time.ParseDuration(text); err != nil {
-			return "", fmt.Errorf("%q: want %s", text, wanted(flag))
+			return "", fmt.Errorf("%q: want %s", text, kindHere(flag))
 		}
 	}
 	return text, nil
