@@ -67,6 +67,15 @@ func Distinct(ids []ID) []string {
 	return texts
 }
 
+// DistinctOf is Distinct for the jobs of a listing.
+func DistinctOf[T any](list []T, of func(T) ID) []string {
+	ids := make([]ID, len(list))
+	for i, e := range list {
+		ids[i] = of(e)
+	}
+	return Distinct(ids)
+}
+
 // EarlierForm reports whether a text is the ID of a job as protocol version 1
 // had it: with the short ID of its origin only.
 func EarlierForm(text string) bool { return len(text) == idShort && ID(text).shaped() }

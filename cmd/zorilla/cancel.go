@@ -59,7 +59,7 @@ func cancelMany(con *console, c *cli.Context, client *api.Client) error {
 		}
 	}
 	list = pick.Active(list)
-	names := shortIDs(list, func(st jobs.Summary) jobs.ID { return st.ID })
+	names := jobs.DistinctOf(list, func(st jobs.Summary) jobs.ID { return st.ID })
 	var all error
 	for i, st := range list {
 		err := client.Cancel(c.Context, string(st.ID))

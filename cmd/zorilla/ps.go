@@ -51,9 +51,6 @@ zorilla ps --json | jq '.[].id'   # all that is known of each, which takes longe
 	})
 }
 
-// recent is how many of the jobs that have ended are listed if nobody asks for more.
-const recent = 10
-
 func psAction(con *console, c *cli.Context, client *api.Client) error {
 	now := time.Now()
 	want, err := selection(c, now)
@@ -86,7 +83,7 @@ func psAction(con *console, c *cli.Context, client *api.Client) error {
 	rows := jobTable(list, now, columns...)
 	switch {
 	case c.Bool("q"):
-		for _, id := range shortIDs(list, func(st jobs.Summary) jobs.ID { return st.ID }) {
+		for _, id := range jobs.DistinctOf(list, func(st jobs.Summary) jobs.ID { return st.ID }) {
 			if _, err := fmt.Fprintln(con.stdout, id); err != nil {
 				return err
 			}
@@ -96,7 +93,7 @@ func psAction(con *console, c *cli.Context, client *api.Client) error {
 		rows = rows[1:]
 	}
 	err = con.printTable(rows)
-	if err == nil && hidden > 0 && want.Ended == recent && onTerminal(con.stdout) {
+	if err == nil && hidden > 0 && want.Ended == pick.Recent && onTerminal(con.stdout) {
 		con.say("%d more have ended: 'zorilla ps -a' lists them", hidden)
 	}
 	return err
@@ -107,7 +104,7 @@ var listOptions = []string{"all", "state", "name", "since", "n", "format", "q", 
 
 // selection is what the options of ps want to see.
 func selection(c *cli.Context, now time.Time) (s pick.Selection, err error) {
-	s = pick.Selection{Ended: recent, Name: c.String("name"), Limit: c.Int("n")}
+	s = pick.Selection{Ended: pick.Recent, Name: c.String("name"), Limit: c.Int("n")}
 	for _, option := range listOptions {
 		if c.IsSet(option) && c.Bool("queue") {
 			return s, fmt.Errorf("--queue lists all that waits at one node: leave out %s", hint.Dashes(option))
@@ -167,7 +164,7 @@ func printQueue(con *console, c *cli.Context, client *api.Client) error {
 	}
 	now := time.Now()
 	rows := [][]string{{"JOB", "ORIGIN", "PRIORITY", "WANTED", "EACH", "SINCE", "EXPIRES", "REASON"}}
-	names := shortIDs(queue, func(w jobs.Waiting) jobs.ID { return w.Job })
+	names := jobs.DistinctOf(queue, func(w jobs.Waiting) jobs.ID { return w.Job })
 	for i, w := range queue {
 		reason := w.Reason
 		if reason == "" {
@@ -179,15 +176,6 @@ func printQueue(con *console, c *cli.Context, client *api.Client) error {
 		})
 	}
 	return con.printTable(rows)
-}
-
-// shortIDs names the jobs of a listing.
-func shortIDs[T any](list []T, of func(T) jobs.ID) []string {
-	ids := make([]jobs.ID, len(list))
-	for i, e := range list {
-		ids[i] = of(e)
-	}
-	return jobs.Distinct(ids)
 }
 
 // each tells what one worker needs.
@@ -277,7 +265,7 @@ func why(st jobs.Summary) string {
 // jobTable lists jobs, with the heading.
 func jobTable(list []jobs.Summary, now time.Time, wanted ...string) [][]string {
 	rows := make([][]string, 1+len(list))
-	ids := shortIDs(list, func(st jobs.Summary) jobs.ID { return st.ID })
+	ids := jobs.DistinctOf(list, func(st jobs.Summary) jobs.ID { return st.ID })
 	for _, name := range wanted {
 		rows[0] = append(rows[0], strings.ToUpper(name))
 		col := psColumns[slices.IndexFunc(psColumns, func(c column) bool { return c.name == name })]

@@ -226,11 +226,7 @@ func (l *line) jobs(which func(jobs.Summary) bool) (list []Candidate) {
 			found = append(found, st)
 		}
 	}
-	ids := make([]jobs.ID, len(found))
-	for i, st := range found {
-		ids[i] = st.ID
-	}
-	for i, id := range jobs.Distinct(ids) {
+	for i, id := range jobs.DistinctOf(found, func(st jobs.Summary) jobs.ID { return st.ID }) {
 		st := found[i]
 		list = append(list, Candidate{id, strings.TrimSpace(string(st.State) + " " + cmp.Or(st.Name, strings.Join(st.Args, " ")))})
 	}

@@ -80,12 +80,8 @@ const told = 8
 
 // tell lists jobs that have the same name.
 func tell(list []jobs.Summary) string {
-	ids := make([]jobs.ID, len(list))
-	for i, st := range list {
-		ids[i] = st.ID
-	}
 	text := fmt.Sprintf("%d jobs are called so:", len(list))
-	for i, id := range jobs.Distinct(ids)[:min(len(ids), told)] {
+	for i, id := range jobs.DistinctOf(list, func(st jobs.Summary) jobs.ID { return st.ID })[:min(len(list), told)] {
 		text += fmt.Sprintf(" %s (%s),", id, list[i].State)
 	}
 	text = strings.TrimSuffix(text, ",")

@@ -11,6 +11,9 @@ import (
 	"zorilla/jobs"
 )
 
+// Recent is how many of the jobs that have ended are listed if nobody asks for more.
+const Recent = 10
+
 // Selection says which jobs of a listing are wanted. Its zero value is those that
 // have not ended.
 type Selection struct {

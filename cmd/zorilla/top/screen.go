@@ -122,9 +122,6 @@ type row struct {
 	node  *api.NodeInfo
 }
 
-// recent is how many of the jobs that have ended are listed, unless all are.
-const recent = 10
-
 // rows are those of a list that its filter lets through, as of the last settle.
 func (s *screen) rows(t tab) []row { return s.listed[t] }
 
@@ -147,7 +144,7 @@ func (s *screen) find(t tab) (out []row) {
 		}
 		return out
 	}
-	want := pick.Selection{Ended: recent}
+	want := pick.Selection{Ended: pick.Recent}
 	if s.all {
 		want.Ended = -1
 	}
@@ -155,11 +152,7 @@ func (s *screen) find(t tab) (out []row) {
 		st := &s.now.jobs[i]
 		add(row{key: string(st.ID), job: st, words: strings.Join(append([]string{string(st.ID), st.Name, string(st.State), s.words.Why(*st)}, st.Args...), " ")})
 	}
-	ids := make([]jobs.ID, len(out))
-	for i, r := range out {
-		ids[i] = r.job.ID
-	}
-	for i, short := range jobs.Distinct(ids) {
+	for i, short := range jobs.DistinctOf(out, func(r row) jobs.ID { return r.job.ID }) {
 		out[i].id = short
 	}
 	return out
