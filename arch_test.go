@@ -33,6 +33,7 @@ var floors = map[string]int{
 	"cmd/zorilla/doctor":          5,
 	"cmd/zorilla/config":          4,
 	"cmd/zorilla/top":             6,
+	"cmd/zorilla/cells":           5,
 	"cmd/zorilla/hint":            0,
 	"cmd/zorilla/man":             0,
 	"cmd/zorilla/script":          1,

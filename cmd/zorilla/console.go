@@ -1,19 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/progress"
+	"zorilla/internal/units"
 )
 
 // console is where a command reads and writes: data goes to standard output,
@@ -58,7 +59,7 @@ func (con *console) showProgress(c *cli.Context) error {
 
 // say writes one message to standard error.
 func (con *console) say(format string, args ...any) {
-	fmt.Fprintf(con.stderr, "zorilla: %s\n", clean(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(con.stderr, "zorilla: %s\n", cells.Clean(fmt.Sprintf(format, args...)))
 }
 
 // printJSON writes v as one document.
@@ -69,15 +70,49 @@ func (con *console) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// clean makes text that may come from other machines safe for a terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
+// printTable writes rows with aligned columns, the first one being the
+// heading. Colour is added where a cell is a job's, a worker's or a node's state.
+// (text/tabwriter would count colours, and wide characters as one column.)
+func (con *console) printTable(rows [][]string) error {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			row[i] = cells.Clean(cell)
+			widths[i] = max(widths[i], cells.Width(row[i]))
 		}
-		return r
-	}, s)
+	}
+	colour := colours(con.stdout)
+	var out []byte
+	for _, row := range rows {
+		for i, cell := range row {
+			text := cell
+			if colour {
+				text = cells.Paint(cell)
+			}
+			out = append(out, text...)
+			for range widths[i] - cells.Width(cell) + 2 {
+				out = append(out, ' ')
+			}
+		}
+		out = append(bytes.TrimRight(out, " "), '\n')
+	}
+	_, err := con.stdout.Write(out)
+	return err
 }
+
+// section is a table after an empty line.
+func (con *console) section(rows [][]string) error {
+	if _, err := io.WriteString(con.stdout, "\n"); err != nil {
+		return err
+	}
+	return con.printTable(rows)
+}
+
+// count writes "1 file", "2 files".
+func count(n int, thing string) string { return units.Count(n, thing, thing+"s") }
 
 // onTerminal reports whether somebody reads along: what is written elsewhere
 // may be kept for others to see.

@@ -27,4 +27,8 @@
 // JOB[:RANK] (askNode, askRank, askJob, askEachJob), job.go and array.go read what
 // run and submit have in common. What stays with a job is apart from commands: a
 // submission, a lifeline through outages, a follower, a printer.
+//
+// What needs no console has a room of its own below: cells (what listings show), pick (which
+// jobs are meant), config and script (options that were not typed), hint, completion and man
+// (for who types them), progress, doctor and top.
 package main

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/node/api"
 )
 
@@ -27,7 +28,7 @@ zorilla node --join "$(ssh other zorilla invite)"`,
 			if c.Bool("json") {
 				return con.printJSON(map[string]string{"token": token})
 			}
-			_, err = fmt.Fprintln(con.stdout, clean(token))
+			_, err = fmt.Fprintln(con.stdout, cells.Clean(token))
 			return err
 		}),
 	})

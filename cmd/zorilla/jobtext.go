@@ -2,21 +2,11 @@ package main
 
 import (
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 )
-
-// title is the name of a job, or else its command.
-func title(spec jobs.Spec) string {
-	if spec.Name != "" || len(spec.Args) == 0 {
-		return spec.Name
-	}
-	return strings.Join(append([]string{path.Base(spec.Args[0])}, spec.Args[1:]...), " ")
-}
 
 // endLine says in one line how a job ended.
 func endLine(st jobs.Status) string {

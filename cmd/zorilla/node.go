@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/cmd/zorilla/config"
 	"zorilla/internal/units"
 	"zorilla/node"
@@ -104,7 +105,7 @@ func welcome(ctx context.Context, con *console, s api.Service, tokens bool) {
 	case err != nil:
 		con.say("no invitation: %v", err)
 	case tokens:
-		fmt.Fprintf(con.stdout, "join   zorilla node --join %s\n", clean(token))
+		fmt.Fprintf(con.stdout, "join   zorilla node --join %s\n", cells.Clean(token))
 	default:
 		fmt.Fprintln(con.stdout, "join   'zorilla invite' prints the token for other machines")
 	}
@@ -120,7 +121,7 @@ func welcome(ctx context.Context, con *console, s api.Service, tokens bool) {
 // pageLine names the page.
 func pageLine(url string, token bool) string {
 	if token {
-		return "page   " + clean(url)
+		return "page   " + cells.Clean(url)
 	}
-	return fmt.Sprintf("page   %s ('zorilla web' prints it with its token)", clean(withoutToken(url)))
+	return fmt.Sprintf("page   %s ('zorilla web' prints it with its token)", cells.Clean(withoutToken(url)))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/internal/units"
 	"zorilla/node/api"
 )
@@ -83,21 +84,21 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 		if n.Self {
 			link = "self"
 		}
-		busy, state := "?/"+strconv.Itoa(n.Slots), "?"
+		busy, state := cells.Busy(&n), "?"
 		if n.Loaded() {
-			busy, state = fmt.Sprintf("%d/%d", n.Busy, n.Slots), stateOf(n)
+			state = stateOf(n)
 		}
 		// By the clock of the node that was asked, which may be another machine.
 		if age := nodes[0].Told.Sub(n.Told); n.Loaded() && age >= oldLoad {
 			busy += ", " + units.Span(age) + " ago"
 		}
 		row := []string{
-			n.ID.Short(), n.Name, n.Site, rtt(time.Duration(n.RTT)), speeds(n.Bandwidth), link, busy, named[n.Cluster], units.Bytes(n.Memory),
+			n.ID.Short(), n.Name, n.Site, cells.RTT(time.Duration(n.RTT)), speeds(n.Bandwidth), link, busy, named[n.Cluster], units.Bytes(n.Memory),
 		}
 		if wide {
 			row = append(row, strconv.Itoa(n.GPUs), labels(n.Labels), n.Platform, strings.Join(n.Addrs, " "))
 		} else {
-			row[1], row[2], row[7] = short(n.Name, nameWidth), short(n.Site, labelWidth), short(row[7], labelWidth)
+			row[1], row[2], row[7] = cells.Cut(n.Name, nameWidth), cells.Cut(n.Site, labelWidth), cells.Cut(row[7], labelWidth)
 		}
 		if states {
 			row = append(row, state)
@@ -171,7 +172,7 @@ func printTraffic(con *console, traffic api.Traffic) error {
 	for _, c := range traffic {
 		if c.Group != group {
 			group = c.Group
-			if _, err := fmt.Fprintf(con.stdout, "\n%s\n", clean(group)); err != nil {
+			if _, err := fmt.Fprintf(con.stdout, "\n%s\n", cells.Clean(group)); err != nil {
 				return err
 			}
 		}
@@ -179,7 +180,7 @@ func printTraffic(con *console, traffic api.Traffic) error {
 		if c.Bad && c.Recent > 0 {
 			mark = "!"
 		}
-		line := fmt.Sprintf("  %-*s %10d %s %s", width, clean(c.Name), c.Value, mark, clean(c.Help))
+		line := fmt.Sprintf("  %-*s %10d %s %s", width, cells.Clean(c.Name), c.Value, mark, cells.Clean(c.Help))
 		if _, err := io.WriteString(con.stdout, strings.TrimRight(line, " ")+"\n"); err != nil {
 			return err
 		}

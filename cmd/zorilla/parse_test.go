@@ -20,11 +20,3 @@ func TestParseOptions(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func TestRTT(t *testing.T) {
-	for d, want := range map[time.Duration]string{0: "-", 42 * time.Microsecond: "0.04ms", 1500 * time.Microsecond: "1.5ms", 240 * time.Millisecond: "240ms"} {
-		if got := rtt(d); got != want {
-			t.Errorf("rtt(%v) is %s, want %s", d, got, want)
-		}
-	}
-}

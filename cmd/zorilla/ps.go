@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/cmd/zorilla/hint"
 	"zorilla/cmd/zorilla/pick"
 	"zorilla/internal/units"
@@ -193,14 +194,6 @@ func each(w jobs.Waiting) string {
 	return text
 }
 
-// age tells how long ago a job was submitted.
-func age(st jobs.Summary, now time.Time) string {
-	if st.Submitted.IsZero() { // the journal lost it
-		return "-"
-	}
-	return units.Span(now.Sub(st.Submitted))
-}
-
 // column is one of those that ps can print.
 type column struct {
 	name string
@@ -214,20 +207,15 @@ var jobColumns = []string{"id", "name", "state", "ranks", "origin", "age", "kept
 var psColumns = []column{
 	{"id", func(st jobs.Summary, _ time.Time) string { return st.ID.Short() }},
 	{"name", func(st jobs.Summary, _ time.Time) string {
-		return short(title(jobs.Spec{Name: st.Name, Args: st.Args}), 24)
+		return cells.Cut(cells.Title(st.Name, st.Args), 24)
 	}},
 	{"state", func(st jobs.Summary, _ time.Time) string { return string(st.State) }},
-	{"ranks", func(st jobs.Summary, _ time.Time) string { return ranks(st) }},
+	{"ranks", func(st jobs.Summary, _ time.Time) string { return cells.Workers(st) }},
 	{"origin", func(st jobs.Summary, _ time.Time) string { return st.Origin.Short() }},
-	{"age", age},
-	{"kept", func(st jobs.Summary, _ time.Time) string { return kept(st) }},
-	{"reason", func(st jobs.Summary, _ time.Time) string { return short(why(st), 60) }},
-	{"exit", func(st jobs.Summary, _ time.Time) string {
-		if !st.State.Final() {
-			return "-"
-		}
-		return strconv.Itoa(st.ExitCode)
-	}},
+	{"age", cells.Age},
+	{"kept", func(st jobs.Summary, _ time.Time) string { return cells.Kept(st) }},
+	{"reason", func(st jobs.Summary, _ time.Time) string { return cells.Cut(cells.Why(st), 60) }},
+	{"exit", func(st jobs.Summary, _ time.Time) string { return cells.Exit(st) }},
 	{"submitted", func(st jobs.Summary, now time.Time) string { return clock(st.Submitted, now) }},
 	{"started", func(st jobs.Summary, now time.Time) string { return clock(st.Started, now) }},
 	{"ended", func(st jobs.Summary, now time.Time) string { return clock(st.Ended, now) }},
@@ -250,18 +238,6 @@ func clock(t, now time.Time) string {
 	return t.In(now.Location()).Format(time.RFC3339)
 }
 
-// why tells why a job is as it is.
-func why(st jobs.Summary) string {
-	reason := st.Reason
-	if reason == "" && st.Damage != "" {
-		reason = "damaged: " + st.Damage
-	}
-	if st.LastKnown {
-		reason = strings.TrimSuffix("last known: "+reason, ": ")
-	}
-	return reason
-}
-
 // jobTable lists jobs, with the heading.
 func jobTable(list []jobs.Summary, now time.Time, wanted ...string) [][]string {
 	rows := make([][]string, 1+len(list))
@@ -278,31 +254,4 @@ func jobTable(list []jobs.Summary, now time.Time, wanted ...string) [][]string {
 		}
 	}
 	return rows
-}
-
-// kept tells how much is kept of the results of a job at its origin.
-func kept(st jobs.Summary) string {
-	switch {
-	case !st.Forgotten.IsZero():
-		return "forgotten"
-	case st.LastKnown:
-		return "-"
-	}
-	return units.Bytes(st.Size)
-}
-
-// ranks tells how many workers a job has and wants: "6", "3 of 6", "3 of 2-16".
-func ranks(st jobs.Summary) string {
-	if st.Array != nil {
-		return fmt.Sprintf("%d/%d tasks", st.Array.Done, st.Array.Tasks)
-	}
-	want := strconv.Itoa(st.Wanted)
-	if !st.Rigid {
-		want = fmt.Sprintf("%d-%d", st.Min, st.Max)
-	}
-	have := st.Count.All - st.Count.Stuck
-	if st.Brief || st.Rigid && (have == st.Wanted || st.State.Final()) {
-		return want
-	}
-	return fmt.Sprintf("%d of %s", have, want)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/node/api"
 )
 
@@ -86,7 +87,7 @@ func twoNodes(c *cli.Context) (from, to string, err error) {
 func rttTable(m api.Measurement) [][]string {
 	var pings []string
 	for _, p := range m.Answered[:min(len(m.Answered), rttShown)] {
-		pings = append(pings, rtt(time.Duration(p)))
+		pings = append(pings, cells.RTT(time.Duration(p)))
 	}
 	if len(m.Answered) > rttShown {
 		pings = append(pings, "…")
@@ -95,9 +96,9 @@ func rttTable(m api.Measurement) [][]string {
 		{"from", endpoint(m.From)},
 		{"to", endpoint(m.To)},
 		{"answered", strings.TrimSpace(fmt.Sprintf("%d of %d  %s", len(m.Answered), m.Sent, strings.Join(pings, " ")))},
-		{"min", rtt(time.Duration(m.Min))},
-		{"median", rtt(time.Duration(m.Median))},
-		{"estimate", rtt(time.Duration(m.Estimate))},
+		{"min", cells.RTT(time.Duration(m.Min))},
+		{"median", cells.RTT(time.Duration(m.Median))},
+		{"estimate", cells.RTT(time.Duration(m.Estimate))},
 	}
 }
 

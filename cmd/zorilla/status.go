@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -71,7 +72,7 @@ func printStatus(con *console, st jobs.Status, now time.Time) error {
 		if i == 0 {
 			lead = "\n"
 		}
-		if _, err := fmt.Fprintf(con.stdout, "%s%s\n", lead, clean(n)); err != nil {
+		if _, err := fmt.Fprintf(con.stdout, "%s%s\n", lead, cells.Clean(n)); err != nil {
 			return err
 		}
 	}
@@ -86,7 +87,7 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	if st.Spec.Name != "" {
 		add("name", "%s", st.Spec.Name)
 	}
-	add("command", "%s", short(strings.Join(st.Spec.Args, " "), 200))
+	add("command", "%s", cells.Cut(strings.Join(st.Spec.Args, " "), 200))
 	add("state", "%s", st.State)
 	if st.LastKnown {
 		add("note", "last known: its origin cannot be reached")
@@ -239,8 +240,8 @@ func workerTable(st jobs.Status) [][]string {
 			detail = w.Retried
 		}
 		rows = append(rows, []string{
-			rank, nodeName(string(w.Node.Short()), w.Name), rtt(time.Duration(w.RTT)), string(w.State), attempt,
-			exit, cpu, peak, units.Bytes(w.Stdout), units.Bytes(w.Stderr), short(detail, 60),
+			rank, nodeName(string(w.Node.Short()), w.Name), cells.RTT(time.Duration(w.RTT)), string(w.State), attempt,
+			exit, cpu, peak, units.Bytes(w.Stdout), units.Bytes(w.Stderr), cells.Cut(detail, 60),
 		})
 	}
 	return rows

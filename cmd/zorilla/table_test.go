@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -86,7 +87,7 @@ func TestTablesAreClean(t *testing.T) {
 func TestTablesAreAligned(t *testing.T) {
 	var got bytes.Buffer
 	con := &console{stdout: &got}
-	if err := con.printTable([][]string{{"NAME", "N"}, {"日本", "1"}, {"e\u0301te\u0301", "2"}, {"🙂 hm", "3"}, {short("日本語の名前", 8), "4"}, {short("abcdefghi", 8), "5"}}); err != nil {
+	if err := con.printTable([][]string{{"NAME", "N"}, {"日本", "1"}, {"e\u0301te\u0301", "2"}, {"🙂 hm", "3"}, {cells.Cut("日本語の名前", 8), "4"}, {cells.Cut("abcdefghi", 8), "5"}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "NAME      N\n日本      1\ne\u0301te\u0301       2\n🙂 hm     3\n日本語…   4\nabcdefg…  5\n"; got.String() != want {
@@ -94,13 +95,7 @@ func TestTablesAreAligned(t *testing.T) {
 	}
 }
 
-func TestPaint(t *testing.T) {
-	if got := paint("FAILED", false); got != "FAILED" {
-		t.Errorf("without colour: %q", got)
-	}
-	if got := paint("FAILED", true); got != "\x1b[31mFAILED\x1b[0m" {
-		t.Errorf("with colour: %q", got)
-	}
+func TestOnlyATerminalHasColours(t *testing.T) {
 	if colours(&bytes.Buffer{}) {
 		t.Error("a buffer is taken for a terminal")
 	}
@@ -114,25 +109,6 @@ func TestTimesAreInTheZoneOfTheReader(t *testing.T) {
 	} {
 		if got := stamp(noon, noon.Add(time.Minute).In(zone)); got != want {
 			t.Errorf("in %v: %s, want %s", zone, got, want)
-		}
-	}
-}
-
-func TestRanksOfAJob(t *testing.T) {
-	workers := func(n int) (list []jobs.WorkerStatus) {
-		for i := range n {
-			list = append(list, jobs.WorkerStatus{Rank: i, State: jobs.WorkerRunning})
-		}
-		return list
-	}
-	for want, st := range map[string]jobs.Status{
-		"6":              {State: jobs.Running, Spec: jobs.Spec{Min: 6, Max: 6}, Workers: workers(6)},
-		"3 of 6":         {State: jobs.Pending, Spec: jobs.Spec{Min: 6, Max: 6}, Workers: workers(3)},
-		"4 of 2-4":       {State: jobs.Running, Spec: jobs.Spec{Min: 2, Max: 4}, Workers: workers(4)},
-		"980/1000 tasks": {State: jobs.Running, Array: &jobs.ArrayStatus{Tasks: 1000, Done: 980}},
-	} {
-		if got := ranks(st.Summary()); got != want {
-			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

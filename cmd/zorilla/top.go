@@ -69,7 +69,7 @@ func topAction(con *console, c *cli.Context, client *api.Client) error {
 	}()
 	return top.Run(ctx, top.Options{
 		Service: client, Follow: follows(client), Every: every, Members: c.Bool("members"), Colour: colours(out), In: in, Out: out,
-		Words: top.Words{Name: func(st jobs.Summary) string { return title(jobs.Spec{Name: st.Name, Args: st.Args}) }, Workers: ranks, Why: why, Status: statusText},
+		Status: statusText,
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"zorilla/cmd/zorilla/cells"
 )
 
 // maxFilter bounds what is typed, in bytes.
@@ -138,7 +140,7 @@ func (s *screen) about(name string) want {
 		s.ask = r.job.ID
 		return want{}
 	}
-	s.text = &text{job: r.job.ID, title: strings.TrimSpace("job " + r.job.ID.Short() + "  " + plainOf(s.words.Name(*r.job))), log: name == "l", follow: name == "l"}
+	s.text = &text{job: r.job.ID, title: strings.TrimSpace("job " + r.job.ID.Short() + "  " + cells.Clean(cells.Title(r.job.Name, r.job.Args))), log: name == "l", follow: name == "l"}
 	if s.text.log {
 		return want{showLog, r.job.ID}
 	}

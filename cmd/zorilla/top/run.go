@@ -31,9 +31,9 @@ type Follow func(ctx context.Context, job jobs.ID, give func(jobs.Output) error,
 type Options struct {
 	Service Service
 	Follow  Follow
-	Words   Words
-	Every   time.Duration // how often the node is asked
-	Members bool          // jobs of every member, not of the node alone
+	Status  func(jobs.Status) string // all that is known of a job, in lines
+	Every   time.Duration            // how often the node is asked
+	Members bool                     // jobs of every member, not of the node alone
 	Colour  bool
 	In, Out *os.File // a terminal
 }
@@ -47,7 +47,7 @@ const askEvery = 5 * time.Second
 func Run(ctx context.Context, o Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	sh := &shell{Options: o, ctx: ctx, screen: newScreen(o.Words, o.Colour), leave: func() {}}
+	sh := &shell{Options: o, ctx: ctx, screen: newScreen(o.Colour), leave: func() {}}
 	first := sh.ask()()
 	if first.err != nil {
 		return cmp.Or(context.Cause(ctx), first.err)
@@ -177,7 +177,7 @@ func (sh *shell) do(w want) tea.Cmd {
 			if err != nil {
 				return filed{job: w.job, err: err}
 			}
-			return filed{job: w.job, lines: strings.Split(strings.TrimRight(sh.Words.Status(st), "\n"), "\n")}
+			return filed{job: w.job, lines: strings.Split(strings.TrimRight(sh.Status(st), "\n"), "\n")}
 		}
 	case showLog:
 		return sh.follow(w.job)

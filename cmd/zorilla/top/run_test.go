@@ -84,12 +84,13 @@ type program struct {
 }
 
 func start(t *testing.T, f *fake, o Options) *program {
-	o.Service, o.Words, o.Every = f, plainWords, 2*time.Second
+	o.Service, o.Every = f, 2*time.Second
+	o.Status = func(st jobs.Status) string { return "state " + string(st.State) + "\n" }
 	if o.Follow == nil {
 		o.Follow = f.follow
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	sh := &shell{Options: o, ctx: ctx, screen: newScreen(plainWords, true), leave: func() {}}
+	sh := &shell{Options: o, ctx: ctx, screen: newScreen(true), leave: func() {}}
 	p := &program{t: t, shell: sh}
 	t.Cleanup(func() { // a bubble ends with all that is in it
 		stop()

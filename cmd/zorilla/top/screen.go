@@ -11,18 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
-
-// Words tell of jobs as other commands do.
-type Words struct {
-	Name    func(jobs.Summary) string // or its command
-	Workers func(jobs.Summary) string // how many it has and wants
-	Why     func(jobs.Summary) string // why it is as it is
-	Status  func(jobs.Status) string  // all that is known of it, in lines
-}
 
 // news is what a node told.
 type news struct {
@@ -72,7 +65,6 @@ type list struct {
 
 // screen is what the user sees.
 type screen struct {
-	words         Words
 	colour        bool
 	width, height int
 	now           news  // the last good one
@@ -87,8 +79,8 @@ type screen struct {
 	listed        [tabs][]row
 }
 
-func newScreen(words Words, colour bool) *screen {
-	return &screen{words: words, colour: colour, width: 80, height: 24}
+func newScreen(colour bool) *screen {
+	return &screen{colour: colour, width: 80, height: 24}
 }
 
 // told takes what a node told.
@@ -150,7 +142,7 @@ func (s *screen) find(t tab) (out []row) {
 	}
 	for _, i := range inOrder(s.now.jobs, want.Of(s.now.jobs)) {
 		st := &s.now.jobs[i]
-		add(row{key: string(st.ID), job: st, words: strings.Join(append([]string{string(st.ID), st.Name, string(st.State), s.words.Why(*st)}, st.Args...), " ")})
+		add(row{key: string(st.ID), job: st, words: strings.Join(append([]string{string(st.ID), st.Name, string(st.State), cells.Why(*st)}, st.Args...), " ")})
 	}
 	for i, short := range jobs.DistinctOf(out, func(r row) jobs.ID { return r.job.ID }) {
 		out[i].id = short

@@ -30,13 +30,6 @@ func nodeID(begin string) vicinity.ID {
 
 func jobID(begin string) jobs.ID { return jobs.ID(begin).At(nodeID("zeb2a")) }
 
-var plainWords = Words{
-	Name:    func(st jobs.Summary) string { return st.Name },
-	Workers: func(st jobs.Summary) string { return fmt.Sprint(st.Wanted) },
-	Why:     func(st jobs.Summary) string { return st.Reason },
-	Status:  func(st jobs.Status) string { return "state " + string(st.State) + "\n" },
-}
-
 // example is a network with a bit of everything, and with names that nobody should have.
 func example() news {
 	busy := make([]byte, 30)
@@ -71,7 +64,7 @@ func example() news {
 
 // shown is a screen of some size that has been told the example.
 func shown(width, height int) *screen {
-	s := newScreen(plainWords, true)
+	s := newScreen(true)
 	s.resize(width, height)
 	s.told(example())
 	return s

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -33,7 +35,7 @@ const maxMeasured = 200
 // tableOf lays out the rows that are seen, below their headings. Columns are as wide as the
 // first rows want them, too, so that they do not change where one scrolls.
 func (s *screen) tableOf(cols []column, rows []row, l list) (lines []string) {
-	cells := make([][]string, len(rows))
+	texts := make([][]string, len(rows))
 	widths := make([]int, len(cols))
 	for j, c := range cols {
 		widths[j] = len(c.title)
@@ -43,12 +45,12 @@ func (s *screen) tableOf(cols []column, rows []row, l list) (lines []string) {
 			continue
 		}
 		for j, c := range cols {
-			cell := plainOf(c.cell(&rows[i]))
+			cell := cells.Clean(c.cell(&rows[i]))
 			if cell == "" {
-				cell = "-"
+				cell = cells.None
 			}
-			cells[i] = append(cells[i], cell)
-			widths[j] = min(max(widths[j], ansi.StringWidth(cell)), max(c.most, len(c.title)))
+			texts[i] = append(texts[i], cell)
+			widths[j] = min(max(widths[j], cells.Width(cell)), max(c.most, len(c.title)))
 		}
 	}
 	fit(cols, widths, s.width-1)
@@ -58,10 +60,10 @@ func (s *screen) tableOf(cols []column, rows []row, l list) (lines []string) {
 			if w == 0 {
 				continue
 			}
-			text := ansi.Truncate(cell(j), w, "…")
-			blanks := strings.Repeat(" ", w-ansi.StringWidth(text))
-			if code := colourOf[text]; cols[j].title == stateTitle && code != "" && !plain {
-				text = s.sgr(code, text)
+			text := cells.Cut(cell(j), w)
+			blanks := strings.Repeat(" ", w-cells.Width(text))
+			if cols[j].title == stateTitle && s.colour && !plain {
+				text = cells.Paint(text)
 			}
 			b.WriteString("  " + text + blanks)
 		}
@@ -69,7 +71,7 @@ func (s *screen) tableOf(cols []column, rows []row, l list) (lines []string) {
 	}
 	lines = append(lines, s.dim(line(func(j int) string { return cols[j].title }, true)))
 	for i := l.first; i < min(len(rows), l.first+s.listRows()); i++ {
-		text := line(func(j int) string { return cells[i][j] }, i == l.at)
+		text := line(func(j int) string { return texts[i][j] }, i == l.at)
 		if i == l.at {
 			text = s.reverse(text + strings.Repeat(" ", max(0, s.width-ansi.StringWidth(text))))
 		}
@@ -134,25 +136,15 @@ func (s *screen) jobColumns() []column {
 	now := s.now.at
 	return []column{
 		{"ID", 9, 11, 30, func(r *row) string { return r.id }},
-		{"NAME", 8, 12, 40, func(r *row) string { return s.words.Name(*r.job) }},
+		{"NAME", 8, 12, 40, func(r *row) string { return cells.Title(r.job.Name, r.job.Args) }},
 		{stateTitle, 9, 10, 10, func(r *row) string { return string(r.job.State) }},
-		{"WORKERS", 7, 13, 22, func(r *row) string { return s.words.Workers(*r.job) }},
+		{"WORKERS", 7, 13, 22, func(r *row) string { return cells.Workers(*r.job) }},
 		{"PROGRESS", 6, 11, 11, func(r *row) string { return progress(r.job) }},
 		{"TIME", 7, 8, 8, func(r *row) string { return ran(r.job, now) }},
-		{"EXIT", 5, 4, 4, func(r *row) string {
-			if !r.job.State.Final() {
-				return ""
-			}
-			return strconv.Itoa(r.job.ExitCode)
-		}},
-		{"AGE", 3, 4, 8, func(r *row) string {
-			if r.job.Submitted.IsZero() {
-				return ""
-			}
-			return units.Span(now.Sub(r.job.Submitted))
-		}},
+		{"EXIT", 5, 4, 4, func(r *row) string { return cells.Exit(*r.job) }},
+		{"AGE", 3, 4, 8, func(r *row) string { return cells.Age(*r.job, now) }},
 		{"ORIGIN", 4, 5, 20, func(r *row) string { return s.nodeName(r.job) }},
-		{"REASON", 2, 20, 300, func(r *row) string { return s.words.Why(*r.job) }},
+		{"REASON", 2, 20, 300, func(r *row) string { return cells.Why(*r.job) }},
 	}
 }
 
@@ -198,7 +190,7 @@ func (s *screen) nodeColumns() []column {
 		{"ID", 8, 5, 8, func(r *row) string { return r.id }},
 		{"SITE", 5, 6, 20, func(r *row) string { return r.node.Site }},
 		{stateTitle, 7, 8, 8, func(r *row) string { return stateOf(r.node) }},
-		{"BUSY", 9, 5, 11, func(r *row) string { return busy(r.node) }},
+		{"BUSY", 9, 5, 11, func(r *row) string { return cells.Busy(r.node) }},
 		{"", 4, 8, 8, func(r *row) string {
 			if !r.node.Loaded() {
 				return ""
@@ -213,22 +205,15 @@ func (s *screen) nodeColumns() []column {
 		}},
 		{"MEMORY", 7, 11, 22, func(r *row) string { return memory(r.node) }},
 		{"RTT", 6, 6, 9, func(r *row) string {
-			if text, known := units.Millis(time.Duration(r.node.RTT)); known && !r.node.Self {
-				return text + "ms"
+			if r.node.Self {
+				return ""
 			}
-			return ""
+			return cells.RTT(time.Duration(r.node.RTT))
 		}},
 		{"GPUS", 2, 4, 4, func(r *row) string { return strconv.Itoa(r.node.GPUs) }},
 		{"LAST HOUR", 3, 12, usage.Minutes, func(r *row) string { return hour(r.node) }},
 		{"ADDRESS", 1, 10, 40, func(r *row) string { return strings.Join(r.node.Addrs, " ") }},
 	}
-}
-
-func busy(n *api.NodeInfo) string {
-	if !n.Loaded() {
-		return "?/" + strconv.Itoa(n.Slots)
-	}
-	return fmt.Sprintf("%d/%d", n.Busy, n.Slots)
 }
 
 // memory is how much of a machine's is in use.
@@ -263,33 +248,25 @@ func nodeDetail(n *api.NodeInfo) (parts []string) {
 		parts = append(parts, n.Why)
 	}
 	parts = append(parts, n.Platform, strings.Join(n.Addrs, " "))
-	for _, name := range sorted(n.Labels) {
+	for _, name := range slices.Sorted(maps.Keys(n.Labels)) {
 		parts = append(parts, name+"="+n.Labels[name])
 	}
 	return parts
-}
-
-func sorted(labels map[string]string) (names []string) {
-	for name := range labels {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // aboutNode is all that is known of a node, in lines.
 func (s *screen) aboutNode(n *api.NodeInfo) (lines []string) {
 	for _, f := range [][2]string{
 		{"id", string(n.ID)}, {"name", n.Name}, {"site", n.Site}, {"state", strings.TrimSuffix(stateOf(n)+": "+n.Why, ": ")},
-		{"slots busy", busy(n)}, {"gpus", strconv.Itoa(n.GPUs)}, {"memory", memory(n)}, {"platform", n.Platform},
+		{"slots busy", cells.Busy(n)}, {"gpus", strconv.Itoa(n.GPUs)}, {"memory", memory(n)}, {"platform", n.Platform},
 		{"addresses", strings.Join(n.Addrs, " ")}, {"cluster", n.Cluster}, {"enforces", strings.Join(n.Enforces, ", ")}, {"last hour", hour(n)},
 	} {
 		if f[1] != "" {
-			lines = append(lines, fmt.Sprintf(" %-11s %s", f[0], plainOf(f[1])))
+			lines = append(lines, fmt.Sprintf(" %-11s %s", f[0], cells.Clean(f[1])))
 		}
 	}
-	for _, name := range sorted(n.Labels) {
-		lines = append(lines, fmt.Sprintf(" %-11s %s", "label", plainOf(name+"="+n.Labels[name])))
+	for _, name := range slices.Sorted(maps.Keys(n.Labels)) {
+		lines = append(lines, fmt.Sprintf(" %-11s %s", "label", cells.Clean(name+"="+n.Labels[name])))
 	}
 	return lines
 }

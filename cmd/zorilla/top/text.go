@@ -86,19 +86,6 @@ func (t *text) move(by, rows int) {
 	t.follow = t.log && t.first >= len(t.lines)-rows
 }
 
-// plainOf makes a text of others fit for one line of a terminal.
-func plainOf(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case !unicode.IsPrint(r):
-			return '?'
-		}
-		return r
-	}, s)
-}
-
 // outputLine makes a line of a program's output fit for a terminal: what would colour it, or
 // move its cursor, is left out, and tabs are blanks.
 func outputLine(s string) string {

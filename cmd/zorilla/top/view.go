@@ -7,6 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -55,7 +56,7 @@ func (s *screen) head() string {
 		}
 	}
 	self := s.now.nodes[0]
-	parts := []string{plainOf(jobs.Label(self.Name, self.ID)), units.Count(len(s.now.nodes), "node", "nodes"), fmt.Sprintf("%d/%d slots busy", t.Busy, t.Slots)}
+	parts := []string{cells.Clean(jobs.Label(self.Name, self.ID)), units.Count(len(s.now.nodes), "node", "nodes"), fmt.Sprintf("%d/%d slots busy", t.Busy, t.Slots)}
 	if t.Known < t.Nodes {
 		parts[2] += fmt.Sprintf(" (of %d nodes)", t.Known)
 	}
@@ -125,13 +126,13 @@ func (s *screen) detail() string {
 	case r == nil:
 		return ""
 	case r.node != nil:
-		return s.dim(" " + plainOf(strings.Join(nodeDetail(r.node), "  ")))
+		return s.dim(" " + cells.Clean(strings.Join(nodeDetail(r.node), "  ")))
 	}
 	parts := []string{strings.Join(r.job.Args, " ")}
-	if why := s.words.Why(*r.job); why != "" {
+	if why := cells.Why(*r.job); why != "" {
 		parts = []string{why, parts[0]}
 	}
-	return s.dim(" " + plainOf(strings.Join(parts, "  ")))
+	return s.dim(" " + cells.Clean(strings.Join(parts, "  ")))
 }
 
 // foot is what is asked, what happened, or what keys do.
@@ -140,13 +141,13 @@ func (s *screen) foot() string {
 	case s.ask != "":
 		name := ""
 		if st := s.job(s.ask); st != nil {
-			name = " (" + plainOf(ansi.Truncate(s.words.Name(*st), 40, "…")) + ")"
+			name = " (" + cells.Clean(ansi.Truncate(cells.Title(st.Name, st.Args), 40, "…")) + ")"
 		}
 		return s.reverse(" end job " + s.ask.Short() + name + "? y: yes, any other key: no ")
 	case s.note != "":
-		return s.bold(" " + plainOf(s.note))
+		return s.bold(" " + cells.Clean(s.note))
 	case s.err != nil:
-		return s.red(" " + plainOf(s.err.Error()) + ": asking again")
+		return s.red(" " + cells.Clean(s.err.Error()) + ": asking again")
 	case s.typing:
 		return s.dim(" type what is to be seen  enter keeps it  esc shows all")
 	case s.text != nil:
@@ -172,7 +173,7 @@ func (s *screen) textKeys() string {
 	}
 	switch {
 	case t.err != nil:
-		keys += "  " + plainOf(t.err.Error())
+		keys += "  " + cells.Clean(t.err.Error())
 	case t.log && t.ended:
 		keys += "  (nothing follows)"
 	case t.log && t.follow:
@@ -183,24 +184,13 @@ func (s *screen) textKeys() string {
 	return keys
 }
 
-// colourOf are the colours of states, as other commands have them.
-var colourOf = map[string]string{
-	string(jobs.Completed): "32", string(jobs.Failed): "31", string(jobs.Timeout): "31", string(jobs.NodeFail): "31",
-	string(jobs.Running): "36", string(jobs.Pending): "33", string(jobs.Cancelled): "33",
-	"broken": "31", "paused": "33", "draining": "33",
-}
+func (s *screen) bold(text string) string    { return cells.Style("1", text) }
+func (s *screen) dim(text string) string     { return cells.Style("2", text) }
+func (s *screen) reverse(text string) string { return cells.Style("7", text) }
 
-func (s *screen) bold(text string) string    { return style("1", text) }
-func (s *screen) dim(text string) string     { return style("2", text) }
-func (s *screen) reverse(text string) string { return style("7", text) }
-func (s *screen) red(text string) string     { return s.sgr("31", text) }
-
-// sgr colours a text, if colours are wanted.
-func (s *screen) sgr(code, text string) string {
+func (s *screen) red(text string) string {
 	if !s.colour {
 		return text
 	}
-	return style(code, text)
+	return cells.Style("31", text)
 }
-
-func style(code, text string) string { return "\x1b[" + code + "m" + text + "\x1b[m" }
