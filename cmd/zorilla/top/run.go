@@ -171,7 +171,7 @@ func (sh *shell) do(w want) tea.Cmd {
 			return done("job " + w.job.Short() + " is cancelled")
 		}
 	case showStatus:
-		sh.leave()
+		sh.unfollow()
 		return func() tea.Msg {
 			st, err := sh.Service.Job(sh.ctx, string(w.job))
 			if err != nil {
@@ -182,15 +182,20 @@ func (sh *shell) do(w want) tea.Cmd {
 	case showLog:
 		return sh.follow(w.job)
 	case leave:
-		sh.leave()
-		sh.lines = nil
+		sh.unfollow()
 	}
 	return nil
 }
 
+// unfollow ends following the output of a job.
+func (sh *shell) unfollow() {
+	sh.leave()
+	sh.lines = nil
+}
+
 // follow begins to follow the output of a job.
 func (sh *shell) follow(job jobs.ID) tea.Cmd {
-	sh.leave()
+	sh.unfollow()
 	ctx, stop := context.WithCancel(sh.ctx)
 	st := sh.screen.job(job)
 	t := newTail(st == nil || st.Array != nil || st.Max > 1)

@@ -219,6 +219,14 @@ func TestOutputIsFollowedUntilNobodyLooks(t *testing.T) {
 		p.settle()
 		p.sees("first")
 		p.sees("lost sight of it")
+		p.press("\r")
+		p.settle()
+		if p.sees("state RUNNING"); p.shell.lines != nil {
+			t.Error("output is held that nobody looks at")
+		}
+		<-f.given
+		f.given = make(chan struct{})
+		p.press("l")
 		before := p.shell.lines
 		p.press("q")
 		<-f.given

@@ -15,6 +15,7 @@ import (
 	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/vicinity"
 )
 
 // news is what a node told.
@@ -67,9 +68,10 @@ type list struct {
 type screen struct {
 	colour        bool
 	width, height int
-	now           news  // the last good one
-	err           error // since then
-	tab           tab   // the list that is seen, or below the text
+	now           news                   // the last good one
+	names         map[vicinity.ID]string // of its nodes
+	err           error                  // since then
+	tab           tab                    // the list that is seen, or below the text
 	lists         [tabs]list
 	all           bool    // also all jobs that have ended
 	typing        bool    // the filter
@@ -83,12 +85,20 @@ func newScreen(colour bool) *screen {
 	return &screen{colour: colour, width: 80, height: 24}
 }
 
-// told takes what a node told.
+// told takes what a node told. Answers may overtake each other: one to an earlier question is
+// no news.
 func (s *screen) told(n news) want {
+	if n.at.Before(s.now.at) {
+		return want{}
+	}
 	if s.err = n.err; n.err != nil {
 		return want{}
 	}
 	s.now = n
+	s.names = map[vicinity.ID]string{}
+	for i := range n.nodes {
+		s.names[n.nodes[i].ID] = n.nodes[i].Name
+	}
 	s.settle()
 	if s.text != nil && s.text.job != "" && !s.text.log {
 		return want{showStatus, s.text.job}

@@ -211,6 +211,18 @@ func TestAllThatHaveEnded(t *testing.T) {
 	}
 }
 
+// What was asked before counts no more when the answer to a later question is there.
+func TestOlderNewsIsNone(t *testing.T) {
+	s := shown(80, 24)
+	for about, late := range map[string]news{"an answer": example(), "an error": {err: fmt.Errorf("it was away")}} {
+		late.at = noon.Add(-time.Second)
+		late.jobs = nil
+		if s.told(late); len(s.rows(jobTab)) != 6 || !s.now.at.Equal(noon) || s.err != nil {
+			t.Errorf("%s: %d rows at %v, %v", about, len(s.rows(jobTab)), s.now.at, s.err)
+		}
+	}
+}
+
 // A node that is away leaves what was known, and says so.
 func TestANodeThatIsAway(t *testing.T) {
 	s := shown(80, 24)

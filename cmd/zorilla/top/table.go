@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -150,12 +151,7 @@ func (s *screen) jobColumns() []column {
 
 // nodeName is what the origin of a job is called.
 func (s *screen) nodeName(st *jobs.Summary) string {
-	for i := range s.now.nodes {
-		if n := &s.now.nodes[i]; n.ID == st.Origin && n.Name != "" {
-			return n.Name
-		}
-	}
-	return st.Origin.Short()
+	return cmp.Or(s.names[st.Origin], st.Origin.Short())
 }
 
 // progress tells how much of a job is done, as far as it has parts that end.

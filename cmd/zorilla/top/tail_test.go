@@ -39,6 +39,12 @@ func TestLinesArePutTogether(t *testing.T) {
 	if got, _, _ := again.take(); !slices.Equal(got, []string{"0: begun", "0: anew"}) {
 		t.Errorf("of two attempts %q", got)
 	}
+	// Tabs lead to every eighth column of the terminal, whatever stands before them.
+	for text, want := range map[string]string{"a\tb": "a       b", "日本\tb\t": "日本    b       ", "e\u0301\tb": "e\u0301       b", "12345678\tb": "12345678        b", "\x1b[31mred\x1b[m\tb": "red     b"} {
+		if got := outputLine(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
 	one := newTail(false)
 	if one.add(piece(0, process.Stdout, "a\n")); one.lines[0] != "a" {
 		t.Errorf("got %q", one.lines)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/jobs"
 )
 
@@ -86,6 +87,9 @@ func (t *text) move(by, rows int) {
 	t.follow = t.log && t.first >= len(t.lines)-rows
 }
 
+// tabStop is how many columns of a terminal lie between places that tabs lead to.
+const tabStop = 8
+
 // outputLine makes a line of a program's output fit for a terminal: what would colour it, or
 // move its cursor, is left out, and tabs are blanks.
 func outputLine(s string) string {
@@ -93,14 +97,19 @@ func outputLine(s string) string {
 	if i := strings.LastIndexByte(strings.TrimRight(s, "\r"), '\r'); i >= 0 { // written over
 		s = s[i+1:]
 	}
+	before := "" // since the last tab
 	var b strings.Builder
-	for _, r := range strings.TrimRight(s, "\r") {
-		switch {
-		case r == '\t':
-			b.WriteString(strings.Repeat(" ", 8-b.Len()%8))
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
+	for i, part := range strings.Split(strings.TrimRight(s, "\r"), "\t") {
+		if i > 0 {
+			b.WriteString(strings.Repeat(" ", tabStop-cells.Width(before)%tabStop))
 		}
+		before = strings.Map(func(r rune) rune {
+			if !unicode.IsPrint(r) {
+				return -1
+			}
+			return r
+		}, part)
+		b.WriteString(before)
 	}
 	return b.String()
 }
