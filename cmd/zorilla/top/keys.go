@@ -155,7 +155,7 @@ func (s *screen) textKey(name string) want {
 		s.text = nil
 		return want{deed: leave}
 	case "l", "enter":
-		if t.job != "" && t.log != (name == "l") {
+		if t.job != "" && (t.log != (name == "l") || t.log && t.err != nil) {
 			s.text = &text{job: t.job, title: t.title, log: name == "l", follow: name == "l"}
 			if s.text.log {
 				return want{showLog, t.job}

@@ -116,6 +116,11 @@ func TestALogFollows(t *testing.T) {
 	if more(0, 3*maxLines); len(s.text.lines) > maxLines || len(s.text.whole) > maxLines {
 		t.Errorf("%d lines are held", len(s.text.lines))
 	}
+	// What could not be followed any more is followed anew.
+	if s.follow(job, nil, true, errors.New("lost")); s.press("l") != (want{showLog, job}) || s.text.err != nil || s.text.ended {
+		t.Errorf("after it was lost: ended %t, %v", s.text.ended, s.text.err)
+	}
+	more(0, 3*maxLines)
 	s.follow(jobID("zzzzz"), []string{"not of this"}, false, nil)
 	s.fill(job, []string{"no status now"}, nil)
 	if last := s.text.lines[len(s.text.lines)-1]; last != fmt.Sprint("line ", 3*maxLines-1) {
