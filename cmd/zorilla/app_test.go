@@ -85,7 +85,7 @@ func TestAnOptionBeforeTheCommandIsToldWhereItGoes(t *testing.T) {
 	for in, want := range map[string]string{
 		"--node /s ps":        "unknown option --node before a command: options follow it",
 		"ps --memebrs":        "unknown option --memebrs: did you mean --members?\ntry 'zorilla ps --help'",
-		"run --ntasks 4 a":    "unknown option --ntasks: did you mean --np?\n",
+		"run --ntasks 4 a":    "unknown option --ntasks: did you mean -n?\n",
 		"run -k a":            "unknown option -k\n",
 		"run -n":              "option -n needs a value\n",
 		"run -c many a":       "-c \"many\": want a whole number\n",

@@ -5,12 +5,25 @@ import (
 	"strings"
 )
 
+// minBegin is how many letters of a word, at least, tell which one is meant.
+const minBegin = 3
+
 // Meant returns the word of a list that somebody has meant by another one: what it is
-// called here, or what it is nearly; "" = nothing like that.
+// called here, the only one that begins so, or what it is nearly; "" = nothing like that. A
+// letter is near to its own capital alone.
 func Meant(word string, list []string, others map[string]string) string {
 	word = strings.ToLower(word)
 	if here := others[word]; slices.Contains(list, here) {
 		return here
+	}
+	if len(word) == 1 {
+		if slices.Contains(list, word) {
+			return word
+		}
+		return ""
+	}
+	if begin := slices.DeleteFunc(slices.Clone(list), func(w string) bool { return !strings.HasPrefix(w, word) }); len(begin) == 1 && len(word) >= minBegin {
+		return begin[0]
 	}
 	best, least := "", 1+len(word)/4
 	for _, w := range list {
@@ -58,10 +71,14 @@ func Dashes(option string) string {
 }
 
 // UnknownOption says that there is no such option, and which one of a list may have been
-// meant.
+// meant: the number of workers by the name that everybody types.
 func UnknownOption(option string, list []string) string {
 	text := "unknown option " + Dashes(option)
-	if meant := Meant(option, list, Options); meant != "" {
+	meant := Meant(option, list, Options)
+	if meant == "np" {
+		meant = "n"
+	}
+	if meant != "" {
 		text += ": did you mean " + Dashes(meant) + "?"
 	}
 	return text
@@ -80,8 +97,8 @@ var Commands = map[string]string{
 
 // Options are options of other programs, by what they are called here.
 var Options = map[string]string{
-	"ntasks": "np", "nprocs": "np", "procs": "np", "replicate": "replicas", "cpus": "c", "cpus-per-task": "c", "cores": "c", "slots": "c", "job-name": "name",
-	"gres": "gpus", "gpu": "gpus", "walltime": "time", "time-limit": "time", "timeout": "time", "memory": "mem", "mem-per-cpu": "mem", "constraint": "where", "requirements": "where",
-	"volume": "mount", "v": "mount", "bind": "mount", "label-output": "label", "requeue": "retries", "restart": "retries", "host": "node", "socket": "node",
+	"ntasks": "np", "nodes": "np", "nproc": "np", "nprocs": "np", "procs": "np", "ranks": "np", "workers": "np", "replicate": "replicas", "cpu": "c", "cpus": "c", "cpus-per-task": "c", "cores": "c", "slots": "c", "job-name": "name", "jobname": "name",
+	"gres": "gpus", "gpu": "gpus", "walltime": "time", "time-limit": "time", "timelimit": "time", "timeout": "time", "memory": "mem", "mem-per-cpu": "mem", "constraint": "where", "requirements": "where",
+	"volume": "mount", "v": "mount", "bind": "mount", "label-output": "label", "requeue": "retries", "retry": "retries", "restart": "retries", "host": "node", "socket": "node",
 	"filter": "state", "status": "state", "states": "state", "last": "limit", "lines": "tail", "kind": "format", "outputs": "output", "inputs": "input", "ids": "quiet", "parallel": "array", "tasks": "array",
 }
