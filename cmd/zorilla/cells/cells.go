@@ -31,7 +31,7 @@ func Clean(s string) string {
 }
 
 // Width is how many columns of a terminal a text takes: characters of East Asia and pictures
-// two, marks upon the character before none.
+// two, marks upon the character before none. It has to be clean.
 func Width(s string) int {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -41,8 +41,10 @@ func Width(s string) int {
 	return len(s) // most of a long table, and quick
 }
 
-// Cut cuts a text that takes more than so many columns.
+// Cut makes a text clean, in which what steers a terminal would take no room, and cuts it if it
+// takes more than so many columns.
 func Cut(s string, limit int) string {
+	s = Clean(s)
 	if Width(s) <= limit {
 		return s
 	}

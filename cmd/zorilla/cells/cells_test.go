@@ -18,7 +18,7 @@ func TestClean(t *testing.T) {
 
 // What is cut takes no more columns than there are, and what fits is left alone.
 func TestCut(t *testing.T) {
-	for text, want := range map[string]string{"abcdefgh": "abcdefgh", "abcdefghi": "abcdefg…", "日本語の": "日本語の", "日本語の名前": "日本語…", "e\u0301te\u0301": "e\u0301te\u0301"} {
+	for text, want := range map[string]string{"abcdefgh": "abcdefgh", "abcdefghi": "abcdefg…", "日本語の": "日本語の", "日本語の名前": "日本語…", "e\u0301te\u0301": "e\u0301te\u0301", "a\x1b]0;hidden title\a": "a?]0;hi…"} {
 		got := Cut(text, 8)
 		if got != want || Width(got) > 8 {
 			t.Errorf("%s: got %s, %d wide, want %s", text, got, Width(got), want)
