@@ -98,11 +98,9 @@ func (s *candidates) explore(budget int) {
 	}
 	s.list = slices.Delete(s.list, 0, n)
 	s.inform()
-	if n < budget-1 {
-		if p := s.outdated(); p != nil {
-			s.pings.ping(p)
-			n++
-		}
+	for _, p := range s.outdated(budget - 1 - n) {
+		s.pings.ping(p)
+		n++
 	}
 	for range budget - n {
 		id := s.draw(func(id ID) bool { p := s.peers.known[id]; return p == nil || p.rtt == 0 && s.mayAsk(id) })
@@ -138,16 +136,34 @@ func (s *candidates) inform() {
 	s.tell = s.tell[n:]
 }
 
-// outdated returns the one of the nearest without a link that was measured longest ago, if
-// that is long ago.
-func (s *candidates) outdated() (worst *peer) {
+// outdated returns up to so many members without a link that are to be measured again: all
+// that were last measured before this node came to doubt where it is, the nearest first,
+// else the one of the nearest that was measured longest ago, if that is long ago.
+func (s *candidates) outdated(most int) (list []*peer) {
+	if most <= 0 {
+		return nil
+	}
 	near := s.peers.ranked()
+	if s.at-s.where.doubted < movedTime {
+		for _, p := range near {
+			if len(list) < most && p.sampled < s.where.doubted && s.mayAsk(p.id) {
+				list = append(list, p)
+			}
+		}
+		if len(list) > 0 {
+			return list
+		}
+	}
+	var worst *peer
 	for _, p := range near[:min(len(near), nearKept)] {
 		if s.at-p.sampled > oldSample && s.mayAsk(p.id) && (worst == nil || p.sampled < worst.sampled) {
 			worst = p
 		}
 	}
-	return worst
+	if worst != nil {
+		list = append(list, worst)
+	}
+	return list
 }
 
 // propose makes candidates of the members that seem, by their bearings, nearer

@@ -41,8 +41,8 @@
 // longer or nearer, it is the node itself that is at another place: it forgets
 // what it measured of members without a link, looks for its nearest as one that
 // has just joined does, and pings the 24 that were its nearest three times, so that
-// they notice. If only some have, it measures the landmarks again; when its bearings
-// have changed it measures again who may be near by them. Of a member whose
+// they notice. If only some have, it measures the landmarks again, and all others within
+// half a minute, the nearest first, four a second; when its bearings have changed it measures again who may be near by them. Of a member whose
 // bearings have changed, by its own word or that of others, the next sample
 // counts alone; words alone change no round trip. In each round one of the 24
 // nearest without a link that was not measured for two minutes is measured again.

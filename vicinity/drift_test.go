@@ -126,3 +126,46 @@ func TestNodeThatMovedBeginsAnew(t *testing.T) {
 		}
 	}
 }
+
+// Where some ways are other ones, so that the node may have moved, whom it had measured is
+// measured again, the nearest first; where hardly any are, nobody is.
+func TestNodeInDoubtMeasuresTheOthersAgain(t *testing.T) {
+	for _, x := range []struct {
+		shifted int
+		again   bool
+	}{{2, false}, {3, true}} {
+		k := newTalk(t, 2, 1, 49)
+		see := func(i int, rtt time.Duration) { k.took(k.core.Observe(k.now, testID(i), rtt)) }
+		for range 6 {
+			for i := 1; i <= 6; i++ {
+				see(i, ms)
+			}
+			k.after(10 * time.Second)
+		}
+		for i := 7; i <= 49; i++ {
+			see(i, time.Duration(i)*ms)
+		}
+		k.after(askAgain)
+		k.sent = nil
+		for range rowLength {
+			for i := 1; i <= 6; i++ {
+				if i <= x.shifted {
+					see(i, 30*ms)
+				} else {
+					see(i, ms)
+				}
+			}
+			k.after(2 * time.Second)
+		}
+		k.after(15 * time.Second)
+		var asked []int
+		for i := 7; i <= 49; i++ {
+			if len(k.said(i, kindPing)) > 0 {
+				asked = append(asked, i)
+			}
+		}
+		if len(asked) > 35 != x.again {
+			t.Errorf("with %d of 6 ways changed %v are asked", x.shifted, asked)
+		}
+	}
+}
