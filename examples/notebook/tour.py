@@ -27,6 +27,15 @@ job = zorilla.submit(primes_below, n=1000, options=["--mem", "200M", "-t", "1m"]
 print(job.result(), job.state(), job.logs())
 
 
+# %% Large arguments stay where they are until the nodes have read them
+def length(text):
+    return len(text)
+
+
+job = zorilla.submit(length, "x" * 3_000_000)
+print(job.result())
+
+
 # %% What fails says so here
 def broken(x):
     return 1 / x
@@ -34,5 +43,16 @@ def broken(x):
 
 try:
     zorilla.map(broken, [1, 0]).result()
+except zorilla.Failed as e:
+    print(e)
+
+
+# %% So does what cannot be brought here
+def made_here():
+    return lambda: 1
+
+
+try:
+    zorilla.submit(made_here).result()
 except zorilla.Failed as e:
     print(e)

@@ -8,11 +8,16 @@
 
 A function is sent as its source. It must import what it needs, and use no other names of the
 notebook than its arguments; these and what it returns must be such as pickle takes.
+
+The arguments lie in a temporary directory until wait, result or cancel have seen the end of the
+job: nodes read what is large there when they need it. The job of a notebook that was closed
+before ends as any other, and leaves that directory behind.
 """
 import inspect
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,14 +35,23 @@ class Job:
     def __init__(self, function, calls, single, options):
         self.single, self.count = single, len(calls)
         source = textwrap.dedent(inspect.getsource(function))
-        with tempfile.TemporaryDirectory() as dir:
-            with open(dir + "/call.pickle", "wb") as f:
+        # Not a TemporaryDirectory: that would end with this object, which nobody need keep.
+        self._dir = tempfile.mkdtemp(prefix="zorilla-call-")
+        try:
+            with open(self._dir + "/call.pickle", "wb") as f:
                 pickle.dump((source, function.__name__, calls), f)
             self.id = _zorilla(
                 "submit", "-J", function.__name__, "-a", f"1-{len(calls)}", *options,
-                "-i", dir + "/call.pickle", "-i", os.path.abspath(__file__), "-o", "result-*",
+                "-i", self._dir + "/call.pickle", "-i", os.path.abspath(__file__), "-o", "result-*",
                 "--", "python3", os.path.basename(__file__),
             )
+        except BaseException:
+            self._forget()
+            raise
+
+    def _forget(self):
+        """No node needs the arguments any more."""
+        shutil.rmtree(self._dir, ignore_errors=True)
 
     def state(self):
         """PENDING, RUNNING, COMPLETED, FAILED or the like."""
@@ -45,6 +59,7 @@ class Job:
 
     def cancel(self):
         _zorilla("cancel", self.id)
+        self._forget()
 
     def logs(self):
         """What the function has printed."""
@@ -52,7 +67,10 @@ class Job:
 
     def wait(self):
         """Returns when all calls have ended, however they did."""
-        subprocess.run(["zorilla", "wait", self.id], capture_output=True)
+        done = subprocess.run(["zorilla", "wait", "--json", self.id], capture_output=True, text=True)
+        if not done.stdout:  # the exit code is that of the job, or says that its node is gone
+            raise Failed(done.stderr.strip())
+        self._forget()
         return self
 
     def result(self):
@@ -100,12 +118,12 @@ def _work():
     args, kwargs = calls[task - 1]
     try:
         exec(source, names)
-        result = True, names[name](*args, **kwargs)
-    except Exception:
-        result = False, traceback.format_exc()
+        ok, result = True, pickle.dumps((True, names[name](*args, **kwargs)))
+    except Exception:  # also of pickle
+        ok, result = False, pickle.dumps((False, traceback.format_exc()))
     with open(f"result-{task}", "wb") as f:
-        pickle.dump(result, f)
-    sys.exit(not result[0])
+        f.write(result)
+    sys.exit(not ok)
 
 
 if __name__ == "__main__":
