@@ -113,6 +113,7 @@ func New(self vicinity.ID, rnd *rand.Rand) *Search {
 		Rnd: rnd, spec: &jobs.Spec{},
 		schedule: flood.NewSearch(flood.Schedule{}, 1),
 		reached:  map[vicinity.ID]bool{},
+		patience: patience{keeps: KeepOffers}, // of offers that come before the first flood
 	}
 }
 

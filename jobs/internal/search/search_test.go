@@ -111,11 +111,16 @@ func TestSearchFollowsUpWhatAQueueOffers(t *testing.T) {
 	for name, c := range map[string]struct {
 		room    int
 		reflood bool
+		waits   bool // for its turn: it has not flooded itself
 	}{
-		"together there is room":    {room: 2, reflood: true},
-		"together there is no room": {room: 1},
+		"together there is room":                   {room: 2, reflood: true},
+		"together there is no room":                {room: 1},
+		"together there is room, before its flood": {room: 2, reflood: true, waits: true},
 	} {
 		h := newHunt(jobs.Spec{Min: 3, Max: 3, Slots: 1})
+		if c.waits {
+			h.s.Await(h.now.Add(time.Minute))
+		}
 		h.next()
 		h.answer(1, 0, func(a *wire.Answer) { a.Capacity = c.room })
 		h.answer(2, 1, func(a *wire.Answer) { queue(a); a.Capacity = 1 })
@@ -129,7 +134,7 @@ func TestSearchFollowsUpWhatAQueueOffers(t *testing.T) {
 		n := h.s.FollowUp(h.now, h.d, jobtest.Node(2))
 		again := h.s.Outlook(h.d)
 		if c.reflood {
-			if len(n.Release) > 0 || h.s.refloodAt.Before(jobtest.Start.Add(time.Second)) || h.s.releaseAt.Before(h.s.refloodAt) || again.Flood.IsZero() {
+			if len(n.Release) > 0 || h.s.refloodAt.Before(h.s.FloodedAt.Add(time.Second)) || h.s.releaseAt.Before(h.s.refloodAt.Add(KeepOffers)) || again.Flood.IsZero() {
 				t.Errorf("%s: got %+v, asks again at %v, gives back at %v", name, n, h.s.refloodAt, h.s.releaseAt)
 			}
 		} else if !returns(n, 2) || n.Over || !h.s.refloodAt.IsZero() {
