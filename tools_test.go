@@ -1,6 +1,7 @@
 package zorilla_test
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -83,6 +84,62 @@ func TestTools(t *testing.T) {
 	out, err = tools(t, append([]string{"go", "git"}, jobs[1:4]...), "1000", "exit 1", "mpi")
 	if err == nil || !strings.Contains(out, "apt-get install gcc libc6-dev mpich libmpich-dev\n") {
 		t.Errorf("what MPI programs need: %v, %q", err, out)
+	}
+}
+
+// A target that fails has .ci/fuzz fail, also if it does so once only; one that hung, or
+// whose process ended, is tried once more. What it failed with is shown.
+func TestWhatFuzzingFinds(t *testing.T) {
+	dir := t.TempDir()
+	script, err := os.ReadFile(".ci/fuzz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := cmp.Or(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".ci/fuzz", string(script))
+	write("go.mod", "module once\n\ngo 1.26\n")
+	// Its function does not begin with the word here, or .ci/fuzz would look for it in this package.
+	write("once_test.go", `package once
+
+import (
+	"os"
+	"testing"
+)
+
+`+"func"+` FuzzOnce(f *testing.F) {
+	f.Fuzz(func(t *testing.T, b []byte) {
+		switch how, once := os.Getenv("HOW"), os.Remove("once") == nil; {
+		case how == "always exits", how == "exits" && once:
+			os.Exit(2)
+		case how == "fails" && once:
+			t.Fatal("no more")
+		}
+	})
+}
+`)
+	run := func(how, name string, args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOW="+how)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("", "git", "init", "-q"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for how, good := range map[string]bool{"exits": true, "always exits": false, "fails": false} {
+		write("once", "")
+		out, err := run(how, "bash", ".ci/fuzz")
+		kept, _ := filepath.Glob(filepath.Join(dir, "testdata/fuzz/FuzzOnce/*"))
+		if (err == nil) != good || (len(kept) == 0) != good || !strings.Contains(out, "\n[]byte(") {
+			t.Errorf("a target that %s: %v, keeps %d inputs:\n%s", how, err, len(kept), out)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "testdata")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
