@@ -13,6 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/built"
 )
 
 func number(ts *testscript.TestScript, s string) int {
@@ -190,14 +192,11 @@ func cmdBuild(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: build NAME PACKAGE")
 	}
-	cmd := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), args[1])
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // without the race detector
+	env := []string{"CGO_ENABLED=0"} // without the race detector
 	if goarch := ts.Getenv("GOARCH"); goarch != "" {
-		cmd.Env = append(cmd.Env, "GOARCH="+goarch)
+		env = append(env, "GOARCH="+goarch)
 	}
-	out, err := cmd.CombinedOutput()
-	ts.Logf("%s", out)
-	ts.Check(err)
+	ts.Check(built.Program(ts.MkAbs(args[0]), args[1], env...))
 }
 
 func cmdSocket(ts *testscript.TestScript, neg bool, args []string) {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"zorilla/internal/built"
 )
 
 // Crew is a job.
@@ -30,8 +32,8 @@ func New(t *testing.T, size int, args ...string) *Crew {
 	t.Helper()
 	c := &Crew{t: t, dir: t.TempDir(), size: size}
 	program := filepath.Join(c.dir, "program")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := built.Program(program, "."); err != nil {
+		t.Fatal(err)
 	}
 	c.args = append([]string{program}, args...)
 	c.change()

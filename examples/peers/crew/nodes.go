@@ -8,14 +8,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"zorilla/internal/built"
 )
 
 // Build builds packages of this module into a directory.
 func Build(t *testing.T, dir string, packages ...string) {
 	t.Helper()
 	for _, name := range packages {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, filepath.Base(name)), "zorilla/"+name).CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v: %s", name, err, out)
+		if err := built.Program(filepath.Join(dir, filepath.Base(name)), "zorilla/"+name); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
