@@ -12,18 +12,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"zorilla/cmd/zorilla/config"
+	"zorilla/jobs/ports"
 	"zorilla/node/api"
 )
 
 const (
 	maxDevNodes = 64
-
-	firstFreePort, lastFreePort = 10000, 19999
 
 	startTimeout = 30 * time.Second
 	stopGrace    = 10 * time.Second
@@ -101,11 +99,11 @@ func (d *devNetwork) startNode(number int, join string) (*devNode, error) {
 	listen := net.JoinHostPort(host, strconv.Itoa(d.port))
 	if d.port == 0 {
 		var err error
-		if listen, err = freeAddress(host); err != nil {
+		if listen, err = addresses.Free(host); err != nil {
 			return nil, err
 		}
 	}
-	web, err := freeAddress("127.0.0.1")
+	web, err := addresses.Free("127.0.0.1")
 	if err != nil {
 		return nil, err
 	}
@@ -182,32 +180,8 @@ func (d *devNetwork) stop() {
 	}
 }
 
-// lastPort is the port that freeAddress looked at last. Its ports are below those that the
-// kernel gives to connections, so that nobody's takes one while its node is down, and
-// those of another process begin elsewhere.
-var lastPort atomic.Int32
-
-// freeAddress finds a port that is free for TCP and UDP now, and that it has not returned
-// for long.
-func freeAddress(host string) (string, error) {
-	var last error
-	for range 100 {
-		port := firstFreePort + (maxDevNodes*os.Getpid()+int(lastPort.Add(1)))%(lastFreePort-firstFreePort+1)
-		address := net.JoinHostPort(host, strconv.Itoa(port))
-		tcp, err := net.Listen("tcp", address)
-		if err != nil {
-			last = err
-			continue
-		}
-		udp, err := net.ListenPacket("udp", address)
-		_ = tcp.Close() // it was only a question
-		if err == nil {
-			return address, udp.Close()
-		}
-		last = err
-	}
-	return "", last
-}
+// addresses are those that were found for nodes of this process: one is not found twice.
+var addresses ports.Addresses
 
 // cleanEnvironment is ours without what would lead a node or a client to
 // another network, or change what a node does.

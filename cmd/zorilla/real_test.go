@@ -207,10 +207,10 @@ func (n *realNetwork) start(number int, env, options []string) (*realNode, error
 func newRealNode(number int, state string) (*realNode, error) {
 	node := &realNode{number: number, state: state, log: state + ".log"}
 	var err error
-	if node.listen, err = freeAddress("127.0.0." + strconv.Itoa(number)); err != nil {
+	if node.listen, err = addresses.Free("127.0.0." + strconv.Itoa(number)); err != nil {
 		return nil, err
 	}
-	if node.web, err = freeAddress("127.0.0.1"); err != nil {
+	if node.web, err = addresses.Free("127.0.0.1"); err != nil {
 		return nil, err
 	}
 	node.client, err = api.Dial(socketOf(state))

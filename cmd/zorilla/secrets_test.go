@@ -202,7 +202,7 @@ func TestNodeIsGuarded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listen, err := freeAddress("127.0.0.1")
+	listen, err := addresses.Free("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,9 @@
 // listens: ports of this machine at which nobody listens and that no other program was
 // given, whichever of the machine's nodes gave it.
 //
-// They are below those that the kernel gives to whoever asks for none, so that what
+// Nodes that are started beside each other get their addresses here, too (Addresses).
+//
+// All are below those that the kernel gives to whoever asks for none, so that what
 // another program opens by chance does not take them.
 package ports
 

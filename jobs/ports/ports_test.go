@@ -88,3 +88,55 @@ func BenchmarkTakeAndFree(b *testing.B) {
 		book.Free("a")
 	}
 }
+
+// Addresses of nodes are free for both protocols, and not given twice in a row.
+func TestAddressesOfNodes(t *testing.T) {
+	var a Addresses
+	one, err := a.Free("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, text, err := net.SplitHostPort(one)
+	port, _ := strconv.Atoi(text)
+	if err != nil || host != "127.0.0.1" || port < firstOfNodes || port > lastOfNodes {
+		t.Fatalf("got %s", one)
+	}
+	if two, err := a.Free("127.0.0.1"); err != nil || two == one {
+		t.Fatalf("then %s, %v", two, err)
+	}
+	for network, listen := range map[string]func(string) (func() error, error){
+		"tcp": func(at string) (func() error, error) {
+			l, err := net.Listen("tcp", at)
+			if err != nil {
+				return nil, err
+			}
+			return l.Close, nil
+		},
+		"udp": func(at string) (func() error, error) {
+			l, err := net.ListenPacket("udp", at)
+			if err != nil {
+				return nil, err
+			}
+			return l.Close, nil
+		},
+	} {
+		taken, err := a.Free("127.0.0.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		end, err := listen(taken)
+		if err != nil {
+			t.Fatalf("%s is not free for %s: %v", taken, network, err)
+		}
+		a.last.Add(-1) // it is looked at once more
+		if next, err := a.Free("127.0.0.1"); err != nil || next == taken {
+			t.Errorf("%s is in use, of %s, and given: %v", next, network, err)
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if none, err := a.Free("192.0.2.1"); err == nil {
+		t.Errorf("%s is not of this machine", none)
+	}
+}
