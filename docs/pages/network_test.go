@@ -4,56 +4,83 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"zorilla/jobs/ports"
 )
 
 // limit is of one block: some build programs, on a machine that does other things.
 const limit = 10 * time.Minute
 
-// built is a copy of this repository, with a program made of it as README.md says.
-var built = sync.OnceValues(func() (dir string, err error) {
+// build copies this repository, until the end of the test, and makes a program of it as
+// README.md says. It reads what it copies itself: the cache of go test sees that, and not what
+// a child of it does, so that the pages are typed again when anything has changed.
+func build(t *testing.T) (checkout string) {
+	t.Helper()
 	blocks, err := Read("../../README.md")
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
-	if dir, err = os.MkdirTemp("", "zorilla-pages-"); err != nil {
-		return "", err
+	dir, err := os.MkdirTemp("", "zorilla-pages-")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if out, err := exec.Command("sh", "-c", `tar -C ../.. --exclude=./.git -c . | tar -C "$0" -x`, dir).CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("copy the repository: %w: %s", err, out)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		from, to := filepath.Join("../..", e.Name()), filepath.Join(dir, e.Name())
+		switch {
+		case e.Name() == ".git":
+		case e.IsDir():
+			err = os.CopyFS(to, os.DirFS(from))
+		default:
+			err = copyFile(to, from)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, b := range blocks {
 		if text := b.Commands[0].Text; strings.HasSuffix(text, " -o zorilla ./cmd/zorilla") {
 			cmd := exec.Command("sh", "-c", text)
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), trimmed)
 			if out, err := cmd.CombinedOutput(); err != nil {
-				return dir, fmt.Errorf("%s: %w: %s", text, err, out)
+				t.Fatalf("%s: %v: %s", text, err, out)
 			}
-			return dir, nil
+			return dir
 		}
 	}
-	return dir, fmt.Errorf("README.md does not say how to build zorilla")
-})
+	t.Fatal("README.md does not say how to build zorilla")
+	return ""
+}
+
+func copyFile(to, from string) error {
+	info, err := os.Stat(from)
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, info.Mode().Perm())
+}
 
 // trimmed lets what was built in one checkout serve in others.
 var trimmed = "GOFLAGS=" + os.Getenv("GOFLAGS") + " -trimpath"
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := built(); err == nil || dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
-}
+// addresses are those of nodes: all pages are typed at the same time.
+var addresses ports.Addresses
 
 // network is the three machines of README.md, as processes of this one.
 type network struct {
@@ -67,12 +94,8 @@ type network struct {
 }
 
 // start starts the nodes with the commands of README.md.
-func start(t *testing.T) *network {
+func start(t *testing.T, checkout string) *network {
 	t.Helper()
-	checkout, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir, err := os.MkdirTemp("", "zorilla-page-")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +121,7 @@ func start(t *testing.T) *network {
 	n.env = []string{
 		"PATH=" + filepath.Join(dir, "bin") + ":" + filepath.Join(of[0], "bin") + ":/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + dir, "CI=true",
 		"GOCACHE=" + of[1], "GOMODCACHE=" + of[2], "GOPROXY=" + of[3], trimmed,
-		"ZORILLA_SLOTS=8", "ZORILLA_NODE_LIMIT=0", "ZORILLA_WEB=127.0.0.1:0", "ZORILLA_SITE=rennes", "ZORILLA_LABEL=rack=b7",
+		"ZORILLA_CONFIG=none", "ZORILLA_SLOTS=8", "ZORILLA_NODE_LIMIT=0", "ZORILLA_WEB=127.0.0.1:0", "ZORILLA_SITE=rennes", "ZORILLA_LABEL=rack=b7",
 		"REPOSITORY=" + checkout,
 	}
 	blocks, err := Read("../../README.md")
@@ -123,7 +146,11 @@ func (n *network) node(c Command) (stop func()) {
 	if c.Host == "" {
 		c.Host = fmt.Sprint("other", n.nodes)
 	}
-	env := append(n.env, "ZORILLA_NAME="+c.Host, "ZORILLA_STATE="+n.state(c.Host), "ZORILLA_LISTEN="+freeAddress(n.t, n.nodes))
+	listen, err := addresses.Free(fmt.Sprint("127.0.0.", n.nodes))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	env := append(n.env, "ZORILLA_NAME="+c.Host, "ZORILLA_STATE="+n.state(c.Host), "ZORILLA_LISTEN="+listen)
 	cmd := exec.Command("bash", "-c", "exec "+strings.ReplaceAll(c.Text, "zor1.AGqCoXPEIA…", n.token))
 	var log bytes.Buffer
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = n.work, env, &log, &log
@@ -163,17 +190,6 @@ func (n *network) node(c Command) (stop func()) {
 }
 
 func (n *network) state(host string) string { return filepath.Join(n.dir, host) }
-
-// freeAddress is one of this machine's own, where nobody listens.
-func freeAddress(t *testing.T, number int) string {
-	t.Helper()
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:0", number))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // types runs commands as a shell does, which ends with the first that fails.
 func (n *network) types(script string, options ...string) (out, said string, err error) {

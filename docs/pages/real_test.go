@@ -31,11 +31,12 @@ type script struct {
 }
 
 // TestPages types all commands that pages show, in their order and in one directory, as
-// somebody does who begins with the page, at three nodes which are real processes. A block
+// somebody does who begins with the page, at three nodes of its own which are real processes. A block
 // is a script that ends with its first command that fails. What is not typed is listed,
 // with the reason.
 func TestPages(t *testing.T) {
 	others := maps.Clone(listed)
+	checkout := build(t)
 	for _, path := range paths(t) {
 		name := strings.TrimPrefix(path, "../../")
 		blocks, err := Read(path)
@@ -50,7 +51,7 @@ func TestPages(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := start(t)
+			n := start(t, checkout)
 			if err := os.CopyFS(n.work, os.DirFS("testdata/files")); err != nil {
 				t.Fatal(err)
 			}
