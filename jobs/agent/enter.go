@@ -36,26 +36,41 @@ func (v visits) Enter(ctx context.Context, id jobs.ID, rank int, in io.Reader, o
 	if id.Origin() != s.self.ID {
 		return s.peers.Enter(ctx, id.Origin(), peer.Entry{Job: id, Rank: rank}, in, out)
 	}
-	for since := time.Now(); ; {
-		changed := s.loop.Changes()
-		st, _, err := s.Status(id)
-		if err != nil {
-			return err
+	var w *jobs.WorkerStatus
+	st, err := v.awaitWorker(ctx, id, func(st *jobs.Status) (within time.Duration, err error) {
+		w, within, err = entered(st, rank)
+		return within, err
+	})
+	if err != nil {
+		return err
+	}
+	return v.at(ctx, &st, w, in, out)
+}
+
+// awaitWorker returns the status of a job of this node in which a worker is found, or why there
+// is none when find has not found it within the time that it names.
+func (v visits) awaitWorker(ctx context.Context, id jobs.ID, find func(st *jobs.Status) (within time.Duration, why error)) (jobs.Status, error) {
+	version, deadline := uint64(0), time.Time{}
+	var why error
+	for begun := time.Now(); ; {
+		wait, stop := ctx, context.CancelFunc(func() {})
+		if why != nil {
+			wait, stop = context.WithDeadline(ctx, deadline)
 		}
-		w, within, err := entered(&st, rank)
-		if err == nil {
-			return v.at(ctx, &st, w, in, out)
+		st, next, err := v.s.Await(wait, id, version)
+		stop()
+		switch {
+		case err != nil && why != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			return st, why
+		case err != nil:
+			return st, err
 		}
-		left := within - time.Since(since)
-		if left <= 0 {
-			return err
+		within, err := find(&st)
+		deadline = begun.Add(within)
+		if err == nil || !time.Now().Before(deadline) || st.LastKnown { // of which no change is told
+			return st, err
 		}
-		select {
-		case <-changed:
-		case <-time.After(left):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		why, version = err, next
 	}
 }
 
@@ -89,31 +104,21 @@ const (
 // rankAt returns the first rank of a job that runs at a host, as the node of another one names
 // it, and waits for those that are being started.
 func (v visits) rankAt(ctx context.Context, from vicinity.ID, e peer.Entry) (int, error) {
-	s := v.s
-	late := time.After(startsWithin)
-	for {
-		changed := s.loop.Changes()
-		st, _, err := s.Status(e.Job)
-		if err != nil {
-			return 0, err
-		}
-		node, err := v.nodeOf(&st, from, e.Host)
+	rank := 0
+	_, err := v.awaitWorker(ctx, e.Job, func(st *jobs.Status) (time.Duration, error) {
+		node, err := v.nodeOf(st, from, e.Host)
 		if err != nil {
 			return 0, err
 		}
 		for _, w := range st.Workers {
 			if w.Node == node && w.State == jobs.WorkerRunning {
-				return w.Rank, nil
+				rank = w.Rank
+				return 0, nil
 			}
 		}
-		select {
-		case <-changed:
-		case <-late:
-			return 0, fmt.Errorf("%w: no rank of job %s runs at %s", jobs.ErrNotRunning, e.Job.Short(), e.Host)
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
+		return startsWithin, fmt.Errorf("%w: no rank of job %s runs at %s", jobs.ErrNotRunning, e.Job.Short(), e.Host)
+	})
+	return rank, err
 }
 
 // nodeOf returns which node of a job a host is: the one that asks, if it is not another's

@@ -53,12 +53,16 @@ func (a *API) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Status,
 		if err != nil || version != since || since == 0 {
 			return st, version, err
 		}
-		select {
-		case <-changed:
-		case <-a.own.loop.Stopped.Done():
-			return st, version, jobs.ErrStopped
-		case <-ctx.Done():
-			return st, version, ctx.Err()
+		for same := true; same; { // most changes are of other jobs
+			select {
+			case <-changed:
+			case <-a.own.loop.Stopped.Done():
+				return st, version, jobs.ErrStopped
+			case <-ctx.Done():
+				return st, version, ctx.Err()
+			}
+			changed = a.own.loop.Changes()
+			same = a.own.inJob(id, func(j *job) { version = j.version() }) == nil && version == since
 		}
 	}
 }

@@ -143,18 +143,29 @@ type job struct {
 // view is what clients see of a job, and its version: the end is told once it
 // is durable, so that no restart takes it back.
 func (o *Jobs) view(j *job) (jobs.Status, uint64) {
-	st, version := j.Primary.Status(), j.Primary.Version
+	st, version := j.Primary.Status(), j.version()
 	st.StdinBytes, _, _ = j.stdin.State()
 	st.Damaged = j.output.Damage(&j.Primary.Rec, -1)
 	st.Size = j.size()
 	if text := j.hindrance(o.cfg.Journal); text != "" && !st.State.Final() {
 		st.Reason = text
 	}
-	if st.State.Final() && len(j.Steps) > 0 {
+	if j.ending() {
 		st.State, st.ExitCode, st.Ended = jobs.Collecting, -1, time.Time{}
-		st.Reason, version = "writing down how it ended", version-1
+		st.Reason = "writing down how it ended"
 	}
 	return st, version
+}
+
+// ending reports whether the job has ended, and that is not written down yet.
+func (j *job) ending() bool { return j.Primary.Rec.State.Final() && len(j.Steps) > 0 }
+
+// version is that of the job's status.
+func (j *job) version() uint64 {
+	if j.ending() {
+		return j.Primary.Version - 1
+	}
+	return j.Primary.Version
 }
 
 // Close closes the files of all jobs when the loop has ended.
