@@ -148,11 +148,14 @@ func (s *distances) learn(now time.Time, from vicinity.ID, nodes []vicinity.ID, 
 
 // makeRoom has no more than maxPairs known when these have been measured: a job that lives long
 // has many nodes, one after the other. Pairs of nodes that do not count any more are forgotten
-// first, then the oldest; what was measured of late stays.
+// first, then the oldest; what was measured of late stays, and what is measured again.
 func (s *distances) makeRoom(now time.Time, unsure []unsurePair, nodes []vicinity.ID) {
 	excess := len(s.pairs) - maxPairs
+	again := map[pair]bool{}
 	for _, u := range unsure {
-		if _, known := s.pairs[u.pair]; !known {
+		if _, known := s.pairs[u.pair]; known {
+			again[u.pair] = true
+		} else {
 			excess++
 		}
 	}
@@ -166,7 +169,7 @@ func (s *distances) makeRoom(now time.Time, unsure []unsurePair, nodes []vicinit
 	var past [2][]pair // of others, and of nodes that count
 	for p, told := range s.pairs {
 		switch {
-		case now.Sub(told.at) <= FreshFor:
+		case now.Sub(told.at) <= FreshFor || again[p]:
 		case counts[p.a] && counts[p.b]:
 			past[1] = append(past[1], p)
 		default:

@@ -68,3 +68,42 @@ func TestLateDistancesAreBounded(t *testing.T) {
 		t.Errorf("%d pairs are known, the first of them %v apart; want %d, 2ms", n, first, maxPairs)
 	}
 }
+
+// What is measured again is not forgotten meanwhile: there is room for it, and it counts until
+// the answer, or where there is none.
+func TestRoomForWhatIsMeasuredAgain(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 2, Max: 2, Slots: 1, Strategy: "compact"})
+	var nodes []vicinity.ID
+	for len(nodes)*(len(nodes)-1)/2+len(nodes) <= maxPairs {
+		for _, id := range nodes { // the later a node is, the farther from others
+			h.s.pairs[pairOf(jobtest.Node(len(nodes)+1), id)] = apartness{time.Duration(len(nodes)), h.now}
+		}
+		nodes = append(nodes, jobtest.Node(len(nodes)+1))
+	}
+	for other := 0; len(h.s.pairs) < maxPairs; other++ { // pairs that do not count, but too few of them
+		h.s.pairs[pairOf("other", jobtest.Node(1000+other))] = apartness{1, h.now}
+	}
+	nodes = append(nodes, jobtest.Node(len(nodes)+1))
+	h.now = h.now.Add(FreshFor + time.Second)
+	pairs, _ := h.s.unsure(h.now, nodes, 0)
+	pairs = pairs[:maxPairs]
+	var again []pair
+	for _, u := range pairs {
+		if _, known := h.s.pairs[u.pair]; known {
+			again = append(again, u.pair)
+		}
+	}
+	h.s.makeRoom(h.now, pairs, nodes)
+	if room := maxPairs - len(h.s.pairs); room != len(pairs)-len(again) {
+		t.Errorf("there is room for %d new pairs, want %d", room, len(pairs)-len(again))
+	}
+	forgotten := 0
+	for _, p := range again {
+		if _, known := h.s.pairs[p]; !known {
+			forgotten++
+		}
+	}
+	if forgotten > 0 {
+		t.Errorf("%d of %d pairs that are measured again are forgotten", forgotten, len(again))
+	}
+}
