@@ -1,6 +1,7 @@
 package web
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,21 +17,24 @@ import (
 func post(t *testing.T, srv *httptest.Server, path string, fields url.Values) (code int, body string) {
 	t.Helper()
 	cookie, key := enter(t, srv, testToken)
-	req := httptest.NewRequest("POST", path, strings.NewReader(fields.Encode()))
-	req.Host = strings.TrimPrefix(srv.URL, "http://")
-	for name, value := range map[string]string{"Cookie": cookie.String(), keyHeader: key, "Origin": srv.URL, "Content-Type": "application/x-www-form-urlencoded"} {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+path, strings.NewReader(fields.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.AddCookie(cookie)
+	for name, value := range map[string]string{keyHeader: key, "Origin": srv.URL, "Content-Type": "application/x-www-form-urlencoded"} {
 		req.Header.Set(name, value)
 	}
-	req = req.WithContext(t.Context())
-	req.RequestURI, req.URL.Scheme, req.URL.Host = "", "http", req.Host
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	said := make([]byte, 4096)
-	n, _ := res.Body.Read(said) // one line
-	return res.StatusCode, string(said[:n])
+	said, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(said)
 }
 
 func TestOwnerSubmits(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"zorilla/internal/codec"
@@ -37,7 +38,7 @@ func Spec(fields url.Values) (jobs.Spec, error) {
 		}
 	}
 	if s := get("slots"); s != "" {
-		if spec.Slots, _, err = units.ParseRange(s); err != nil || strings.Contains(s, ".") {
+		if spec.Slots, err = strconv.Atoi(s); err != nil || spec.Slots < 1 {
 			return spec, fmt.Errorf("slots %s: want a number, as in 1 or 4", s)
 		}
 	}

@@ -47,7 +47,7 @@ func TestSpec(t *testing.T) {
 func TestSpecThatIsNone(t *testing.T) {
 	for query, field := range map[string]string{
 		"": "command", "command=+%0D%0A+": "command", "command=x&workers=0": "workers 0", "command=x&workers=4..2": "workers 4..2",
-		"command=x&slots=1..2": "slots 1..2", "command=x&slots=many": "slots many", "command=x&memory=2X": "memory 2X", "command=x&time=-1": "time -1",
+		"command=x&slots=1..2": "slots 1..2", "command=x&slots=many": "slots many", "command=x&slots=0": "slots 0", "command=x&slots=-1": "slots -1", "command=x&memory=2X": "memory 2X", "command=x&time=-1": "time -1",
 	} {
 		fields, _ := url.ParseQuery(query)
 		if _, err := form.Spec(fields); err == nil || !strings.HasPrefix(err.Error(), field+": ") {
