@@ -233,7 +233,7 @@ func (b *bundling) add(ctx context.Context, s *source, buf []byte) error {
 	e := &s.entry
 	if !e.small() { // any more
 		f.Close()
-		p, room := newPool(ctx, 1), maxChunks
+		p, room := newPool(ctx, 1, ChunkSize), maxChunks
 		return p.wait(s.chunk(p, b.put, &room))
 	}
 	if b.size+int(e.Size) > ChunkSize {

@@ -39,7 +39,7 @@ type referrer interface {
 // sizes, modes, chunks and bundles. Small files that are as they are in skip (nil =
 // nothing) are not put.
 func chunkAll(ctx context.Context, put Putter, sources []*source, skip *Manifest) error {
-	p := newPool(ctx, parallel)
+	p := newPool(ctx, parallel, ChunkSize)
 	var err error
 	room := maxChunks // in one manifest
 	for _, s := range sources {
@@ -306,20 +306,21 @@ func kind(m os.FileMode) string {
 // parallel is how many chunks one call works on at a time.
 const parallel = 4
 
-// pool runs tasks on a few goroutines, each with one buffer of ChunkSize. The
+// pool runs tasks on a few goroutines, each with one buffer. The
 // first error ends it: tasks that were taken still run, with a context that
 // has ended.
 type pool struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	buffer int // bytes; 0 = tasks need none
 	tasks  chan task
 	wg     sync.WaitGroup
 }
 
 type task func(ctx context.Context, buf []byte) error
 
-func newPool(ctx context.Context, workers int) *pool {
-	p := &pool{tasks: make(chan task)}
+func newPool(ctx context.Context, workers, buffer int) *pool {
+	p := &pool{buffer: buffer, tasks: make(chan task)}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	for range workers {
 		p.wg.Go(p.work)
@@ -330,8 +331,8 @@ func newPool(ctx context.Context, workers int) *pool {
 func (p *pool) work() {
 	var buf []byte
 	for t := range p.tasks {
-		if buf == nil {
-			buf = make([]byte, ChunkSize)
+		if buf == nil && p.buffer > 0 {
+			buf = make([]byte, p.buffer)
 		}
 		if err := t(p.ctx, buf); err != nil {
 			p.cancel(err)
@@ -366,15 +367,12 @@ func (p *pool) wait(err error) error {
 	return err
 }
 
-// inParallel calls f with each of those that which wants (nil = all), a few at a time, until
-// the first error, which it returns.
-func inParallel[T any](all []T, f func(one T, buf []byte) error, which func(one T) bool) error {
-	p := newPool(context.Background(), parallel)
+// inParallel calls f with each, a few at a time, and a buffer of so many bytes, until the first
+// error, which it returns.
+func inParallel[T any](all []T, buffer int, f func(one T, buf []byte) error) error {
+	p := newPool(context.Background(), min(parallel, len(all)), buffer)
 	var err error
 	for _, one := range all {
-		if which != nil && !which(one) {
-			continue
-		}
 		if err = p.do(func(_ context.Context, buf []byte) error { return f(one, buf) }); err != nil {
 			break
 		}

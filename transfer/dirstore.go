@@ -201,12 +201,13 @@ func (s *DirStore) writeFile(h Hash, data []byte) error {
 func (s *DirStore) Sync(hashes ...Hash) error {
 	fresh := slices.DeleteFunc(slices.Clone(hashes), func(h Hash) bool { return s.known(h).safe })
 	same := make(sameFiles)
-	if err := inParallel(fresh, func(h Hash, buf []byte) error {
+	unread := slices.DeleteFunc(slices.Clone(fresh), func(h Hash) bool {
+		p, _ := s.spot(h)
+		return s.known(h).whole || same.has(p.from)
+	})
+	if err := inParallel(unread, ChunkSize, func(h Hash, buf []byte) error {
 		_, err := s.Get(h, buf)
 		return err
-	}, func(h Hash) bool {
-		p, _ := s.spot(h)
-		return !s.known(h).whole && !same.has(p.from)
 	}); err != nil {
 		return fmt.Errorf("sync blob: %w", err)
 	}
@@ -219,7 +220,7 @@ func (s *DirStore) Sync(hashes ...Hash) error {
 		names[name], shelves[filepath.Dir(name)] = true, true
 	}
 	for _, all := range []map[string]bool{names, shelves} { // a disk makes several durable in the time of one
-		if err := inParallel(slices.Collect(maps.Keys(all)), func(name string, _ []byte) error { return atomicfile.Sync(name) }, nil); err != nil {
+		if err := inParallel(slices.Collect(maps.Keys(all)), 0, func(name string, _ []byte) error { return atomicfile.Sync(name) }); err != nil {
 			return fmt.Errorf("sync blob: %w", err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,28 @@ func TestTornBlobsAreNotThere(t *testing.T) {
 		if got, err := s.Get(h, nil); err != nil || !bytes.Equal(got, data[i]) {
 			t.Errorf("blob %d: got %d bytes, %v", i, len(got), err)
 		}
+	}
+}
+
+// What this life of a store has written is made durable without being read: that takes no
+// buffers for chunks.
+func TestSyncReadsNothingAgain(t *testing.T) {
+	s := openDir(t, t.TempDir(), 0)
+	var hashes []transfer.Hash
+	for i := range 16 {
+		data := bytes.Repeat([]byte{byte(i)}, 8192)
+		hashes = append(hashes, transfer.HashOf(data))
+		if err := s.Put(hashes[i], data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := s.Sync(hashes...); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > transfer.ChunkSize/2 {
+		t.Errorf("it takes %d bytes", after.TotalAlloc-before.TotalAlloc)
 	}
 }
 

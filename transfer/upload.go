@@ -152,7 +152,7 @@ func sendChunks(ctx context.Context, remote Remote, sources []*source, missing m
 			total += int64(part.size)
 		}
 	}
-	p := newPool(ctx, parallel)
+	p := newPool(ctx, parallel, ChunkSize)
 	var sent atomic.Int64
 	var err error
 	for part := range parts(sources) {

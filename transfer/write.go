@@ -44,7 +44,7 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 	if err != nil {
 		return fmt.Errorf("write files: %w", err)
 	}
-	w := &treeWriter{pool: newPool(ctx, parallel), get: get, prefix: ".zorilla-" + rand.Text(), how: how}
+	w := &treeWriter{pool: newPool(ctx, parallel, ChunkSize), get: get, prefix: ".zorilla-" + rand.Text(), how: how}
 	at := descent{[]*openDir{newOpenDir("", root)}, how.Umask}
 	err = w.entries(&at, m.Entries)
 	at.leave(0)
