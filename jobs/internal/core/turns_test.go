@@ -9,6 +9,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -26,6 +27,7 @@ type pair struct {
 	answers  uint64
 	unsafe   bool // nothing becomes durable
 	recorded []DoRecord
+	log      []record.Event // all of them
 }
 
 func newPair(t *testing.T) *pair {
@@ -56,7 +58,7 @@ func (p *pair) act() {
 		for _, a := range out {
 			switch e := a.Effect.(type) {
 			case DoRecord:
-				p.recorded = append(p.recorded, e)
+				p.recorded, p.log = append(p.recorded, e), append(p.log, e.Events...)
 			case primary.DoGrant:
 				p.grants = append(p.grants, e.Grant)
 			case DoPacket:
