@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"syscall"
 	"time"
 
 	"zorilla/flood"
@@ -71,9 +70,7 @@ type Spec struct {
 	Retries int `json:"retries,omitempty"` // more attempts of a rank; of a rigid job as a whole, also if a node is lost
 	Failing
 
-	// SignalOnChange is sent to each process of the job that handles it when the
-	// host file has changed: HUP, INT, USR1, USR2, URG or WINCH; "" = none.
-	SignalOnChange string `json:"signal_on_change,omitempty"`
+	Notices
 
 	Access
 }
@@ -231,7 +228,7 @@ func (s *Spec) Validate() error {
 	if err := s.checkTexts(); err != nil {
 		return bad("%v", err)
 	}
-	if text := s.checkSignal(); text != "" {
+	if text := s.checkNotices(); text != "" {
 		return bad("%s", text)
 	}
 	for _, g := range s.Outputs {
@@ -336,39 +333,6 @@ const MaxKey = 64
 
 // MaxApart stands for a round trip that could not be measured.
 const MaxApart = 10 * time.Second
-
-// checkSignal returns what is wrong, as a user sees it.
-func (s *Spec) checkSignal() string {
-	switch {
-	case s.SignalOnChange == "":
-	case SignalNumber(s.SignalOnChange) == 0:
-		return fmt.Sprintf("--signal-on-change %.20q: want HUP, INT, USR1, USR2, URG or WINCH", s.SignalOnChange)
-	case s.Array != nil:
-		return "--signal-on-change: tasks of an array do not know of each other"
-	case s.Replicas > 1:
-		return "--signal-on-change: nothing changes for the copies of a job with --replicas"
-	}
-	return ""
-}
-
-// SignalNumber returns the signal of --signal-on-change, or 0.
-func SignalNumber(name string) int {
-	switch name {
-	case "HUP":
-		return int(syscall.SIGHUP)
-	case "INT":
-		return int(syscall.SIGINT)
-	case "USR1":
-		return int(syscall.SIGUSR1)
-	case "USR2":
-		return int(syscall.SIGUSR2)
-	case "URG":
-		return int(syscall.SIGURG)
-	case "WINCH":
-		return int(syscall.SIGWINCH)
-	}
-	return 0
-}
 
 func (s *Spec) checkKey() error {
 	if len(s.Key) > MaxKey || strings.Trim(s.Key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:") != "" {

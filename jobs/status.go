@@ -70,8 +70,7 @@ type Status struct {
 	Broken   string         `json:"broken,omitempty"`     // nothing is known of it from some point on, since its journal is damaged: how
 	Staged   Staged         `json:"staged"`
 	Moving   *Moving        `json:"moving,omitempty"` // files of the job that are on their way now; nil = none
-	// StdinBytes is how much standard input has come for rank 0 so far.
-	StdinBytes int64 `json:"stdin_bytes,omitempty"`
+	AtOrigin
 
 	// Size is how many bytes of results the origin keeps: what the workers wrote,
 	// and the files that they made.

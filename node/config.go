@@ -94,6 +94,7 @@ type Seams struct {
 	Net       gossip.Net
 	Overlay   func(gossip.Config) (Overlay, error)
 	Runner    agent.Runner
+	Hooks     agent.HookRunner // with another Runner than the real one: nil = commands of --on-end are refused
 	CleanRoot func(root string, pace trees.Pace, keep ...string) error
 	Journal   journal.Journal
 	Store     transfer.PinStore

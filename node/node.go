@@ -168,7 +168,7 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 	n.service = newService(n)
-	peers.open(n.jobs, n.exchange, n.service.origin, n.net.flow)
+	peers.open(n.jobs, n.exchange, forOthers{n.service.origin}, n.net.flow)
 	n.net.run(network)
 
 	front := newGroup(ctx)

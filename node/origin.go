@@ -174,3 +174,27 @@ func (o origin) Stdin(ctx context.Context, ref string, r io.Reader) error {
 func (o origin) Chunk(_ context.Context, _ string, h transfer.Hash) ([]byte, error) {
 	return o.blobs.chunk(h)
 }
+
+// forOthers is an origin as other nodes see it: without what is its owner's business alone.
+type forOthers struct{ origin }
+
+// Jobs lists the jobs that the node originates or works for.
+func (o forOthers) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
+	list, err := o.origin.Jobs(ctx, all)
+	for i := range list {
+		list[i] = list[i].Discreet()
+	}
+	return list, err
+}
+
+// Job returns one job.
+func (o forOthers) Job(ctx context.Context, ref string) (jobs.Status, error) {
+	st, err := o.origin.Job(ctx, ref)
+	return st.Discreet(), err
+}
+
+// Await returns a job's status when it has changed.
+func (o forOthers) Await(ctx context.Context, ref string, since uint64) (jobs.Status, uint64, error) {
+	st, version, err := o.origin.Await(ctx, ref, since)
+	return st.Discreet(), version, err
+}

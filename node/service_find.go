@@ -39,7 +39,8 @@ func (s *jobService) of(ctx context.Context, ref string) (jobs.ID, api.Peer, err
 func (s *jobService) here(id jobs.ID) bool { return id.Origin() == s.net.self }
 
 // remote is the origin of a job that is another node. It is ErrUnavailable if it
-// does not tell how the job is soon.
+// does not tell how the job is soon. Commands for this node are not believed of it: the owner
+// may submit the job again here.
 type remote struct{ api.Peer }
 
 // Job returns one job.
@@ -47,10 +48,17 @@ func (r remote) Job(ctx context.Context, job string) (jobs.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	st, err := r.Peer.Job(ctx, job)
+	st = st.Discreet()
 	if err != nil && !errors.Is(err, api.ErrNotFound) {
 		err = fmt.Errorf("%w: the origin of job %s does not answer: %w", api.ErrUnavailable, jobs.ID(job).Short(), err)
 	}
 	return st, err
+}
+
+// Await returns a job's status when it has changed.
+func (r remote) Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error) {
+	st, version, err := r.Peer.Await(ctx, job, since)
+	return st.Discreet(), version, err
 }
 
 // resolve completes the ID of a job: that of one that this node knows, or, if

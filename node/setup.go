@@ -86,6 +86,9 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (
 			return nil, err
 		}
 		n.cfg.Seams.Runner, n.closeRunner, n.ports = runner, runner.Close, &ports.Book{}
+		if n.cfg.Seams.Hooks == nil {
+			n.cfg.Seams.Hooks = agent.RunHook
+		}
 	}
 	err := require(n.cfg.Owner.Require, n.cfg.Seams.Runner.Enforces())
 	if err != nil {
@@ -231,7 +234,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		},
 		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),
 		Cores: cores, Limits: n.owner.get(), FreeDisk: n.work.free, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree),
-		Rand: split(rnd), Log: n.log,
+		Hooks: n.cfg.Seams.Hooks, Rand: split(rnd), Log: n.log,
 	})
 	n.net.jobs = n.jobs
 	return nil

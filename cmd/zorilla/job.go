@@ -51,6 +51,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "max-fails", DefaultText: "no limit", Usage: "stop the job when more than `N` ranks have failed"},
 		&cli.StringFlag{Name: "launcher", Usage: "rank 0 alone runs the command, in which `WHAT` finds the other ranks' hosts: mpirun, mpiexec or parallel"},
 		&cli.StringFlag{Name: "signal-on-change", Usage: "send `SIG` to processes that handle it when the host file has changed: HUP, INT, USR1, USR2, URG or WINCH"},
+		&cli.StringFlag{Name: "on-end", Usage: "when the job has ended its node runs `CMD` by sh, as its own user and outside of the sandbox, with a summary on standard input"},
 		&cli.StringFlag{Name: "search", DefaultText: "adaptive", Usage: "`HOW` to look for workers: adaptive or paper"},
 		&cli.IntFlag{Name: "radius", DefaultText: "by the number of workers", Usage: "links that the first flood travels: `N` from 1 to 32"},
 		&cli.StringFlag{Name: "flood-wait", DefaultText: "1s", Usage: "`TIME` after the first flood before the next"},
@@ -66,6 +67,7 @@ type request struct {
 	inputs []transfer.Input
 	typed  hint.Job
 	lines  *os.File // of --each-line, if they came on standard input; has no name
+	told   string   // what is to be said before it is submitted
 }
 
 // close lets go of the lines.
@@ -81,9 +83,9 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 		Key: c.String("key"), Name: c.String("J"), Args: args, Outputs: c.StringSlice("o"),
 		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"), Access: jobs.Access{Net: c.String("net"), MPI: c.Bool("mpi")},
 		GPUs: c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
-		SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"),
-		Search:         jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
-		Retries:        c.Int("retries"), Failing: jobs.Failing{MaxFails: c.Int("max-fails")},
+		Notices: jobs.Notices{SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"), OnEnd: c.String("on-end")},
+		Search:  jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
+		Retries: c.Int("retries"), Failing: jobs.Failing{MaxFails: c.Int("max-fails")},
 	}}
 	if err := readOptions(c, &r.spec); err != nil {
 		return nil, usage(c, "%v", err)
@@ -96,7 +98,9 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 	if err := r.readInputs(c, own != nil); err != nil {
 		return nil, err
 	}
-	r.useScript(own)
+	if r.useScript(own); own != nil && own.Says("on-end") && r.spec.OnEnd != "" { // whoever wrote the script may have meant ill
+		r.told = fmt.Sprintf("when it has ended this node runs, outside of the sandbox, as %s says: %s", own.Path, r.spec.OnEnd)
+	}
 	if err := r.makeArray(c, stdin); err != nil {
 		return nil, usage(c, "%v", err)
 	}
@@ -225,10 +229,13 @@ func (r *request) stageCommand() error {
 }
 
 // hintCommand tells of a program in the current directory that a bare name
-// does not mean.
-func hintCommand(con *console, command string) {
-	if text := hint.Command(command); text != "" {
+// does not mean, and what else there is to say of the command.
+func hintCommand(con *console, r *request) {
+	if text := hint.Command(r.spec.Args[0]); text != "" {
 		con.say("warning: %s", text)
+	}
+	if r.told != "" {
+		con.say("%s", r.told)
 	}
 }
 

@@ -66,7 +66,7 @@ func runAction(con *console, c *cli.Context) error {
 	return with(c, func(client *api.Client) error {
 		signals, stop := catchPipe()
 		defer stop()
-		hintCommand(con, r.spec.Args[0])
+		hintCommand(con, r)
 		id, err := submit(c.Context, con, client, r.spec, r.inputs)
 		if err != nil {
 			return err

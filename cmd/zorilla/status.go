@@ -123,6 +123,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		}
 		add("ended", "%s", ended)
 	}
+	if st.Spec.OnEnd != "" {
+		add("on end", "%s%s", cells.Cut(st.Spec.OnEnd, 100), onEnd(st))
+	}
 	switch cpu, peak := used(st.Workers); {
 	case peak > 0:
 		add("used", "%s of processor time, at most %s of memory by a worker", seconds(cpu), units.Bytes(peak))
@@ -140,6 +143,21 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("outputs", "%s, %s, from %s", count(files, "file"), units.Bytes(size), count(len(st.Outputs), "rank"))
 	}
 	return rows
+}
+
+// onEnd tells what became of the command of --on-end.
+func onEnd(st jobs.Status) string {
+	switch {
+	case st.OnEnd == nil && st.State.Final():
+		return " (runs, or waits to be run)"
+	case st.OnEnd == nil:
+		return ""
+	case st.OnEnd.Code == 0:
+		return " (done)"
+	case st.OnEnd.Text == "":
+		return fmt.Sprintf(" (ended with %d)", st.OnEnd.Code)
+	}
+	return fmt.Sprintf(" (ended with %d: %s)", st.OnEnd.Code, st.OnEnd.Text)
 }
 
 // used sums up what the workers that have ended took of processors, in seconds, and returns the

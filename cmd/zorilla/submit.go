@@ -49,7 +49,7 @@ zorilla submit -t 1h job.sh`,
 			}
 			defer r.close()
 			return with(c, func(client *api.Client) error {
-				hintCommand(con, r.spec.Args[0])
+				hintCommand(con, r)
 				for _, text := range hint.NotSent(r.typed) {
 					con.say("hint: %s", text)
 				}

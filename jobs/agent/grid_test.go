@@ -59,6 +59,7 @@ type gridNode struct {
 	probed     atomic.Bool           // they have been measured again
 	freeDisk   func() (int64, error) // nil = without limit
 	keepFree   int64
+	hooks      agent.HookRunner // nil = none
 
 	service *agent.Service // for the test itself
 	live    atomic.Pointer[gridLife]
@@ -155,7 +156,7 @@ func (n *gridNode) start() {
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
 		Journal: log, Store: store, Fetch: files.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, CleanRoot: clean, NodeLimit: n.g.nodeLimit},
-		FreeDisk: n.freeDisk, KeepFree: n.keepFree,
+		FreeDisk: n.freeDisk, KeepFree: n.keepFree, Hooks: n.hooks,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(agent.PeerPrefix, n.service.PeerHandler())

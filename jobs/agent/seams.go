@@ -1,9 +1,13 @@
 package agent
 
 import (
+	"context"
+
 	"zorilla/flood"
+	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
+	"zorilla/jobs/internal/hook"
 	"zorilla/jobs/internal/peer"
 	"zorilla/vicinity"
 )
@@ -16,7 +20,12 @@ type (
 	Runner = executor.Runner
 	// FetchFunc brings files from other nodes.
 	FetchFunc = executor.FetchFunc
+	// HookRunner runs a command of --on-end.
+	HookRunner = hook.Runner
 )
+
+// RunHook is the HookRunner that has a shell of this machine run it.
+func RunHook(ctx context.Context, c hook.Call) jobs.OnEnd { return hook.Shell(ctx, c) }
 
 // PeerPrefix begins the paths of requests to PeerHandler.
 const PeerPrefix = peer.Prefix

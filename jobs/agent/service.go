@@ -15,6 +15,7 @@ import (
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
+	"zorilla/jobs/internal/hook"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/origin"
 	"zorilla/jobs/internal/participant"
@@ -26,7 +27,7 @@ import (
 )
 
 // Config is what a Service needs. All fields but Sessions, Await, Cores, Limits, FreeDisk, KeepFree,
-// KeepFor and KeepOutputs must be set.
+// KeepFor, KeepOutputs and Hooks must be set.
 type Config struct {
 	Self vicinity.Member
 	Dir  string // absolute; for output
@@ -63,6 +64,9 @@ type Config struct {
 	KeepFor time.Duration
 	// KeepOutputs is how many bytes of results are kept; 0 = without limit.
 	KeepOutputs int64
+
+	// Hooks runs the commands of --on-end; nil = jobs with one are refused.
+	Hooks HookRunner
 
 	Rand *rand.Rand // owned by the service from now on
 	Log  zerolog.Logger
@@ -111,12 +115,20 @@ func New(cfg Config) *Service {
 		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
 		Knocks: &executor.Knocks{Enter: s.visit, Resize: s.resize},
 	}, s.loop, &s.core.Part)
+	var hooks *hook.Keeper
+	if cfg.Hooks != nil {
+		hooks = &hook.Keeper{Run: cfg.Hooks, Loop: s.loop, Log: cfg.Log}
+	}
 	s.own = origin.New(origin.Config{
 		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written, Peers: s.peers,
 		Learn:   func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
-		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Rand: cfg.Rand, Log: cfg.Log,
+		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Hooks: hooks, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)
 	s.API = s.own.API()
+	if hooks != nil {
+		hooks.Status, hooks.Output = s.Status, s.Output
+		hooks.Ended = func(id jobs.ID, end jobs.OnEnd) { origin.Hooked(s.own, id, end) }
+	}
 	return s
 }
 

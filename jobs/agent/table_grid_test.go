@@ -56,7 +56,7 @@ func (g *grid) lastLine(i int, id jobs.ID, rank int) string {
 // each rank.
 func (g *grid) spread(n int) (jobs.ID, []*gridNode) {
 	g.t.Helper()
-	id := g.submit(0, jobs.Spec{Args: []string{"listen"}, Min: 1, Max: n, SignalOnChange: "USR2"})
+	id := g.submit(0, jobs.Spec{Args: []string{"listen"}, Min: 1, Max: n, Notices: jobs.Notices{SignalOnChange: "USR2"}})
 	st := g.await(0, id, time.Minute, func(st jobs.Status) bool {
 		if st.State != jobs.Running || len(st.Workers) < n {
 			return false

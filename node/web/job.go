@@ -186,6 +186,9 @@ func facts(st *jobs.Status) []counter {
 	if s.Walltime > 0 {
 		list = append(list, counter{"Walltime", span(time.Duration(s.Walltime))})
 	}
+	if s.OnEnd != "" {
+		list = append(list, counter{"Command at its end", onEnd(st)})
+	}
 	if s.GiveUp > 0 {
 		list = append(list, counter{"Gives up after", span(time.Duration(s.GiveUp))})
 	}
@@ -372,3 +375,16 @@ var blankJob = struct {
 	Round   roundRow
 	Task    taskRow
 }{}
+
+// onEnd tells what became of the command of --on-end.
+func onEnd(st *jobs.Status) string {
+	switch {
+	case st.OnEnd == nil && st.State.Final():
+		return "runs, or waits to be run"
+	case st.OnEnd == nil:
+		return "to be run"
+	case st.OnEnd.Code == 0:
+		return "done"
+	}
+	return label(fmt.Sprintf("ended with %d %s", st.OnEnd.Code, st.OnEnd.Text), textLimit)
+}

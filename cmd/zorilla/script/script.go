@@ -99,6 +99,15 @@ func (s *Script) parse(text []byte) error {
 	return nil
 }
 
+// Says reports whether one of its lines has an option.
+func (s *Script) Says(option string) bool {
+	return slices.ContainsFunc(s.lines, func(l line) bool {
+		return slices.ContainsFunc(l.words, func(word string) bool {
+			return strings.TrimLeft(strings.SplitN(word, "=", 2)[0], "-") == option && strings.HasPrefix(word, "-")
+		})
+	})
+}
+
 // split splits words as a shell does, but for variables and patterns. What follows a # is a
 // comment.
 func split(text string) (words []string, err error) {

@@ -14,6 +14,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
+	"zorilla/jobs/internal/hook"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/participant"
@@ -42,6 +43,9 @@ type Config struct {
 	// KeepOutputs is how many bytes of them; 0 = without limit.
 	KeepFor     time.Duration
 	KeepOutputs int64
+
+	// Hooks runs the commands of --on-end; nil = jobs with one are refused.
+	Hooks *hook.Keeper
 
 	Rand *rand.Rand
 	Log  zerolog.Logger
@@ -228,6 +232,15 @@ func (o *Jobs) file(id jobs.ID) {
 	j.output.Spool.Close()
 	j.stdin.Close()
 	o.settled(&j.Primary.Rec, j.wrote())
+	owe(o, &j.Primary.Rec)
+}
+
+// owe has the command of a job run that has ended, which is durable, if it has one that has
+// not been run. If the node dies before it is written down how that ended, it is run again.
+func owe(o *Jobs, rec *record.Record) {
+	if record.Owes(rec) && o.cfg.Hooks != nil {
+		o.cfg.Hooks.Owe(hook.Due{Job: rec.ID, Command: rec.Spec.OnEnd})
+	}
 }
 
 // syncTree makes a file tree durable.

@@ -131,6 +131,7 @@ func (l *loading) seal() {
 	case rec.State.Final():
 		pinOutputs(s.store, rec)
 		s.settled(rec, fileSize(s.disk.outputPath(id))+fileSize(s.disk.stdinPath(id)))
+		owe(s, rec)
 	default:
 		l.live = append(l.live, id)
 		s.jobs[id] = j

@@ -89,6 +89,9 @@ func (a *API) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 	if err := spec.Validate(); err != nil {
 		return "", err
 	}
+	if spec.OnEnd != "" && a.own.cfg.Hooks == nil {
+		return "", fmt.Errorf("%w: --on-end: this node runs no commands of its own", jobs.ErrInvalid)
+	}
 	if err := a.own.loop.Ready(ctx); err != nil {
 		return "", err
 	}

@@ -40,7 +40,7 @@ func written(t testing.TB, path string) (map[StreamOf]string, *record.Record) {
 	}
 	size, _, _ := file.Spool.State()
 	file.Spool.Close()
-	rec := &record.Record{ID: lostJob, Spec: jobs.Spec{Min: 2, Max: 2}, Stored: size}
+	rec := &record.Record{ID: lostJob, Spec: jobs.Spec{Min: 2, Max: 2}, Ending: record.Ending{Stored: size}}
 	for i := range 2 {
 		rec.Ranks = append(rec.Ranks, record.Rank{Attempt: 1, Wrote: &wire.Written{Stdout: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stdout}])), Stderr: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stderr}]))}})
 	}

@@ -186,8 +186,10 @@ func (p *Primary) grant(now time.Time, taken []search.Choice) {
 		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks})
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key = now, c.Key
+		spec := p.Rec.Spec
+		spec.OnEnd = "" // it is for this node alone
 		p.Do(DoGrant{To: c.Node, Within: wire.GrantWithin(c.RTT), Grant: wire.Grant{
-			Job: p.Rec.ID, Held: p.Search.Call, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks, Spec: p.Rec.Spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
+			Job: p.Rec.ID, Held: p.Search.Call, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks, Spec: spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
 		}})
 	}
 }

@@ -90,7 +90,7 @@ func (p *Primary) Status() jobs.Status {
 		ID: r.ID, Origin: r.Origin, Spec: r.Spec, State: r.State, Reason: p.reason(), ExitCode: r.Code,
 		Submitted: r.Submitted, Started: r.Started, Ended: r.Ended,
 		Rounds: slices.Clone(p.Search.Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Moving: moving(p), Broken: r.Broken,
-		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Asked: r.Asked,
+		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Asked: r.Asked, AtOrigin: jobs.AtOrigin{OnEnd: r.OnEnd},
 	}
 	for _, k := range r.Kept {
 		if k.Output != nil {

@@ -189,12 +189,12 @@ func TestHostFile(t *testing.T) {
 
 func TestSignalOnChangeIsChecked(t *testing.T) {
 	for name, ok := range map[string]bool{"": true, "USR1": true, "WINCH": true, "KILL": false, "STOP": false, "10": false, "usr1": false} {
-		spec := jobs.Spec{Args: []string{"a"}, Min: 1, Max: 2, Slots: 1, SignalOnChange: name}
+		spec := jobs.Spec{Args: []string{"a"}, Min: 1, Max: 2, Slots: 1, Notices: jobs.Notices{SignalOnChange: name}}
 		if err := spec.Validate(); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "want HUP, INT") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	copies := jobs.Spec{Args: []string{"a"}, Min: 2, Max: 2, Slots: 1, Replicas: 2, SignalOnChange: "HUP"}
+	copies := jobs.Spec{Args: []string{"a"}, Min: 2, Max: 2, Slots: 1, Replicas: 2, Notices: jobs.Notices{SignalOnChange: "HUP"}}
 	if err := copies.Validate(); err == nil || !strings.Contains(err.Error(), "--replicas") {
 		t.Errorf("a job with copies: %v", err)
 	}

@@ -81,6 +81,17 @@ func (r *Record) forgiven(worker int) bool {
 	return !failed
 }
 
+// Ending is what belongs to the end of a job.
+type Ending struct {
+	Stored int64       // bytes of its output file then
+	OnEnd  *jobs.OnEnd // how the command of --on-end ended; nil = it has not, or there is none
+}
+
+// Owes reports whether the command of --on-end is to be run: the job has ended, and how is known.
+func Owes(r *Record) bool {
+	return r.State.Final() && r.Broken == "" && r.Past == nil && r.Spec.OnEnd != "" && r.OnEnd == nil
+}
+
 // Verdict is how a job ends.
 type Verdict struct {
 	State  jobs.State

@@ -36,6 +36,7 @@ const (
 	TasksEnded Kind = "tasks"     // Ranks (one): Results of tasks
 	Warned     Kind = "warned"    // Warn
 	Ended      Kind = "ended"     // State, Reason, Code
+	OnEnd      Kind = "on-end"    // Code, Reason: how the command ended that was run since the job had
 	Forgotten  Kind = "forgotten" // Past: all that is left, in the place of all other events
 )
 
@@ -91,15 +92,15 @@ type Rank struct {
 
 // Record is a job as its events tell it.
 type Record struct {
-	ID        jobs.ID
-	Origin    vicinity.ID
-	Spec      jobs.Spec
-	Stamp     jobs.Stamp
-	Ranks     RankList // by worker, spec.Workers() of them
-	State     jobs.State
-	Reason    string // of the end
-	Code      int
-	Stored    int64  // bytes of its output file when it ended
+	ID     jobs.ID
+	Origin vicinity.ID
+	Spec   jobs.Spec
+	Stamp  jobs.Stamp
+	Ranks  RankList // by worker, spec.Workers() of them
+	State  jobs.State
+	Reason string // of the end
+	Code   int
+	Ending
 	Broken    string // why nothing is known of it from some point on, or ""
 	Warnings  []string
 	Submitted time.Time
@@ -202,6 +203,8 @@ func (r *Record) Apply(ev Event) {
 		r.Away[ev.Node] = ev.At.Add(time.Duration(ev.For))
 	case Ended:
 		r.end(ev)
+	case OnEnd:
+		r.OnEnd = &jobs.OnEnd{At: ev.At, Code: ev.Code, Text: ev.Reason}
 	}
 	r.decide(ev.Ranks)
 	if !r.State.Final() {

@@ -154,6 +154,9 @@ func (g *Grant) Check() error {
 	if err := g.Spec.Validate(); err != nil {
 		return err
 	}
+	if g.Spec.OnEnd != "" { // it is for the origin, and is sent to nobody
+		return fmt.Errorf("grant: a command for another node: %w", codec.ErrMalformed)
+	}
 	if err := CheckAddrs(g.Addrs); err != nil {
 		return err
 	}

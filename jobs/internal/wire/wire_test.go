@@ -131,3 +131,15 @@ func TestGrantsOfFarNodesMayTakeLonger(t *testing.T) {
 		}
 	}
 }
+
+// The command of a job at its end is for its origin alone: who could send one to another node
+// would have it run by whoever submits the job again there.
+func TestGrantWithACommandForAnotherNode(t *testing.T) {
+	g := &wire.Grant{Job: wiretest.Job, Key: 1, Ranks: []jobs.RankAttempt{{Attempt: 1}}, Spec: wiretest.GoldenSpec()}
+	if err := g.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if g.Spec.OnEnd = "true"; g.Check() == nil {
+		t.Error("accepted")
+	}
+}

@@ -1,0 +1,44 @@
+package hook_test
+
+import (
+	"fmt"
+	"testing"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/hook"
+)
+
+func due(n int) hook.Due {
+	return hook.Due{Job: jobs.ID(fmt.Sprint("job", n)), Command: fmt.Sprint("command ", n)}
+}
+
+// A few run at a time, in the order in which their jobs ended, and each once.
+func TestQueue(t *testing.T) {
+	var q hook.Queue
+	for n := range hook.AtOnce + 2 {
+		q.Add(due(n))
+		q.Add(due(n))
+	}
+	for n := range hook.AtOnce {
+		if d, ok := q.Next(); !ok || d != due(n) {
+			t.Fatalf("%d: %v, %v", n, d, ok)
+		}
+	}
+	if d, ok := q.Next(); ok {
+		t.Fatalf("one too many: %v", d)
+	}
+	q.Add(due(0)) // it runs
+	for n := range 2 {
+		q.Done(due(n).Job)
+		if d, ok := q.Next(); !ok || d != due(hook.AtOnce+n) {
+			t.Fatalf("after %d: %v, %v", n, d, ok)
+		}
+	}
+	q.Done(due(2).Job)
+	if d, ok := q.Next(); ok {
+		t.Errorf("twice: %v", d)
+	}
+	if q.Add(due(0)); !q.Has(due(0).Job) { // after its end it may be wanted again
+		t.Error("not taken in")
+	}
+}
