@@ -189,6 +189,11 @@ type OutputQuery struct {
 	// Files asks an array for the output files of its tasks, as process.Files:
 	// a transfer.Pack for each, instead of what it wrote.
 	Files bool
+	// Times asks for the times at which output came, as far as they are known.
+	Times bool
+	// Since leaves out lines that came before: milliseconds since 1970; 0 = none. Those whose
+	// time is not known are told.
+	Since int64
 }
 
 // MaxTaskPage bounds one answer.

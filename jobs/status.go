@@ -259,6 +259,9 @@ type Output struct {
 	Stream  process.Stream `json:"stream"`
 	Offset  int64          `json:"offset"`
 	Data    []byte         `json:"data"`
+	// At is when it came to the job's origin, about, by the clock of that: milliseconds since
+	// 1970; 0 = not known.
+	At int64 `json:"at,omitempty"`
 }
 
 // Drained is how far a node is with becoming empty.

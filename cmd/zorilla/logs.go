@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,13 +27,17 @@ zorilla logs -f -l last
 zorilla logs --stderr --tail 20 last
 zorilla logs --task 17 last
 zorilla logs k7f3q:0 2>/dev/null
+zorilla logs -t --since 10m last
 
-When a line was written is not kept.`,
+Times are those at which lines came to the node where the job was submitted, by its
+clock, to a tenth of a second. What waited while that node was away came afterwards.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "f", Aliases: []string{"follow"}, Usage: "go on until the job has ended"},
 			&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank, or its task"},
 			&cli.BoolFlag{Name: "stdout", Usage: "only standard output"},
 			&cli.BoolFlag{Name: "stderr", Usage: "only standard error"},
+			&cli.BoolFlag{Name: "timestamps", Aliases: []string{"t"}, Usage: "begin each line with the time at which it came; - where that is not known"},
+			&cli.StringFlag{Name: "since", Usage: "only lines that came within `TIME`, such as 10m, or since then, as in '2006-01-02 15:04'"},
 			&cli.IntFlag{Name: "tail", DefaultText: "all", Usage: "the last `N` lines of each rank, or task; with -f also what comes then"},
 			&cli.IntFlag{Name: "task", Value: -1, DefaultText: "all", Usage: "of an array: only task `N`"},
 		},
@@ -67,23 +72,33 @@ func (con *console) printLogs(c *cli.Context, client *api.Client, job jobs.ID, r
 	if c.Bool("stdout") != c.Bool("stderr") {
 		out.only(map[bool]process.Stream{true: process.Stdout, false: process.Stderr}[c.Bool("stdout")])
 	}
+	out.times = c.Bool("timestamps")
+	q := api.OutputQuery{Rank: rank, Times: out.times}
+	if text := c.String("since"); text != "" {
+		from, err := since("--since", text, time.Now())
+		if err != nil {
+			return usage(c, "%v", err)
+		}
+		q.Since = max(from.UnixMilli(), 1)
+	}
 	var err error
 	follow := c.Bool("f")
 	if c.IsSet("tail") {
 		if out.tail = c.Int("tail"); out.tail < 1 {
 			return usage(c, "--tail %d: want 1 or more", out.tail)
 		}
-		err = client.Output(c.Context, string(job), api.OutputQuery{Rank: rank}, out.print)
+		err = client.Output(c.Context, string(job), q, out.print)
 		if err == nil || errors.Is(err, jobs.ErrDamaged) {
 			err = errors.Join(out.release(), err)
 		}
 		follow = follow && err == nil
 	} else if !follow {
-		err = client.Output(c.Context, string(job), api.OutputQuery{Rank: rank}, out.print)
+		err = client.Output(c.Context, string(job), q, out.print)
 	}
 	if follow {
+		q.Follow = true
 		line := &lifeline{service: client, job: job, tell: con.say}
-		err = line.output(c.Context, api.OutputQuery{Rank: rank, Follow: true}, out)
+		err = line.output(c.Context, q, out)
 	}
 	if err == nil || errors.Is(err, jobs.ErrDamaged) { // which comes after all that is left
 		err = errors.Join(out.finish(), err)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/process"
@@ -17,11 +18,12 @@ const maxLine = 64 << 10
 
 // printer writes the output of a job's ranks. It drops what it has had
 // already and what belongs to an earlier attempt than the one it has seen.
-// With labels it writes whole lines only, each after its rank. It is for one
-// goroutine.
+// With labels it writes whole lines only, each after its rank, and with times after when it
+// came. It is for one goroutine.
 type printer struct {
 	to     map[process.Stream]io.Writer
 	labels bool
+	times  bool
 	seen   map[source]*printed
 	tail   int // print only so many lines of each stream of each rank, when told to; 0 = all at once
 }
@@ -57,8 +59,9 @@ func (at *position) fresh(o jobs.Output) (data []byte, newer bool) {
 
 type printed struct {
 	position
-	line []byte // begun, not ended; with labels only
-	held []byte // with a tail
+	line  []byte // begun, not ended; of whole lines only
+	began int64  // when it did, as in jobs.Output
+	held  []byte // with a tail: as it is to be written
 }
 
 // maxHeld bounds what is held of one stream, however long its lines are.
@@ -122,22 +125,48 @@ func (p *printer) print(o jobs.Output) error {
 	if len(data) == 0 {
 		return nil
 	}
+	if p.whole() {
+		return p.lines(src, at, data, o.At)
+	}
+	return p.put(src, at, data)
+}
+
+// whole reports whether only whole lines are written.
+func (p *printer) whole() bool { return p.labels || p.times }
+
+// put writes what is ready, or holds it.
+func (p *printer) put(src source, at *printed, data []byte) error {
 	if p.tail > 0 {
 		at.hold(data, p.tail)
 		return nil
 	}
-	if p.labels {
-		return p.lines(src, at, data)
-	}
 	return p.write(src, data)
 }
 
-// lines writes the lines that data completes, in one piece.
-func (p *printer) lines(src source, at *printed, data []byte) error {
+// stampLayout is how times are written. They are known to a tenth of a second.
+const stampLayout = "2006-01-02T15:04:05.0Z07:00"
+
+// label appends what stands before a line of a rank that began at a time.
+func (p *printer) label(b []byte, rank int, began int64) []byte {
+	switch {
+	case p.times && began == 0: // of jobs that were recorded before times were
+		b = append(b, "- "...)
+	case p.times:
+		b = append(time.UnixMilli(began).AppendFormat(b, stampLayout), ' ')
+	}
+	if p.labels {
+		b = append(strconv.AppendInt(b, int64(rank), 10), ": "...)
+	}
+	return b
+}
+
+// lines writes the lines that data completes, which came at a time, in one piece.
+func (p *printer) lines(src source, at *printed, data []byte, came int64) error {
 	var whole []byte
-	label := strconv.AppendInt(nil, int64(src.rank), 10)
-	label = append(label, ": "...)
 	for len(data) > 0 {
+		if len(at.line) == 0 {
+			at.began = came
+		}
 		n := bytes.IndexByte(data, '\n') + 1
 		ended := n > 0
 		if !ended {
@@ -150,7 +179,7 @@ func (p *printer) lines(src source, at *printed, data []byte) error {
 		if !ended && len(at.line) < maxLine {
 			break
 		}
-		whole = append(append(whole, label...), at.line...)
+		whole = append(p.label(whole, src.rank, at.began), at.line...)
 		if !ended {
 			whole = append(whole, '\n')
 		}
@@ -159,7 +188,7 @@ func (p *printer) lines(src source, at *printed, data []byte) error {
 	if len(whole) == 0 {
 		return nil
 	}
-	return p.write(src, whole)
+	return p.put(src, at, whole)
 }
 
 // endLine writes a line that has no end yet, and ends it.
@@ -167,7 +196,7 @@ func (p *printer) endLine(src source, at *printed) error {
 	if len(at.line) == 0 {
 		return nil
 	}
-	return p.lines(src, at, []byte{'\n'})
+	return p.lines(src, at, []byte{'\n'}, at.began)
 }
 
 // sources are those of which something came, by rank.
@@ -181,13 +210,13 @@ func (p *printer) release() error {
 	p.tail = 0
 	for _, src := range p.sources() {
 		at := p.seen[src]
-		held := lastLines(at.held, n)
-		at.held = nil
-		write := p.write
-		if p.labels {
-			write = func(src source, b []byte) error { return p.lines(src, at, b) }
+		last := n
+		if len(at.line) > 0 { // it is written when it ends
+			last--
 		}
-		if err := write(src, held); err != nil {
+		held := lastLines(at.held, last)
+		at.held = nil
+		if err := p.write(src, held); err != nil {
 			return err
 		}
 	}

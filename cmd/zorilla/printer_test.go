@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/process"
@@ -156,5 +157,58 @@ func TestPrinterMarksItsOwnErrors(t *testing.T) {
 	var writing *writeError
 	if err := newPrinter(full{}, nil, false).print(out(0, 1, 0, "x")); !errors.As(err, &writing) || err.Error() != "disk full" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// With times each line has that at which it began, and a tail is one of lines with theirs.
+func TestPrinterOfTimes(t *testing.T) {
+	at := func(o jobs.Output, millis int64) jobs.Output { o.At = millis; return o }
+	pieces := []jobs.Output{out(0, 1, 0, "old\nbe"), at(out(0, 1, 6, "gun\n"), 1000), at(out(1, 1, 0, "a\nb"), 61_250), at(out(1, 1, 3, "c\nd"), 3_600_000)}
+	stamp := func(millis int64) string { return time.UnixMilli(millis).Format(stampLayout) }
+	for _, c := range []struct {
+		tail   int
+		labels bool
+		want   string
+	}{
+		{0, false, "- old\n- begun\n" + stamp(61_200) + " a\n" + stamp(61_200) + " bc\n" + stamp(3_600_000) + " d\n"},
+		{2, true, "- 0: old\n- 0: begun\n" + stamp(61_200) + " 1: bc\n" + stamp(3_600_000) + " 1: d\n"},
+	} {
+		var stdout bytes.Buffer
+		p := newPrinter(&stdout, &stdout, c.labels)
+		p.times, p.tail = true, c.tail
+		for _, o := range pieces {
+			if err := p.print(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.tail > 0 {
+			if err := p.release(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.finish(); err != nil {
+			t.Fatal(err)
+		}
+		if stdout.String() != c.want {
+			t.Errorf("tail %d: %q, want %q", c.tail, &stdout, c.want)
+		}
+	}
+}
+
+func TestSinceOfAnOption(t *testing.T) {
+	now := time.Date(2026, 11, 25, 21, 48, 0, 0, time.FixedZone("", 3600))
+	for text, want := range map[string]time.Time{
+		"10m": now.Add(-10 * time.Minute), "1h30m": now.Add(-90 * time.Minute), "01:00:00": now.Add(-time.Hour),
+		"2026-11-25 20:00": time.Date(2026, 11, 25, 20, 0, 0, 0, now.Location()), "2026-11-24": time.Date(2026, 11, 24, 0, 0, 0, 0, now.Location()),
+		"2026-11-25T20:00:01.5Z": time.Date(2026, 11, 25, 20, 0, 1, 5e8, time.UTC), "2026-11-25T20:00": time.Date(2026, 11, 25, 20, 0, 0, 0, now.Location()),
+	} {
+		if got, err := since("--since", text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "soon", "2026-13-01", "-5m", "25:61"} {
+		if got, err := since("--since", text, now); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
 	}
 }

@@ -39,7 +39,7 @@ zorilla ps --json | jq '.[].id'   # all that is known of each, which takes longe
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also all that have ended"},
 			&cli.StringFlag{Name: "state", Usage: "only jobs in one of the states `STATE[,…]`, such as running,failed; active and ended are several"},
 			&cli.StringFlag{Name: "name", Usage: "only jobs whose name is `NAME`, or matches that pattern"},
-			&cli.StringFlag{Name: "since", Usage: "only jobs submitted within `TIME`, such as 2h"},
+			&cli.StringFlag{Name: "since", Usage: "only jobs submitted within `TIME`, such as 2h, or since then, as in 2006-01-02"},
 			&cli.IntFlag{Name: "n", Aliases: []string{"limit"}, DefaultText: "all", Usage: "only the first `N` of the list"},
 			&cli.BoolFlag{Name: "q", Aliases: []string{"quiet"}, Usage: "print IDs alone"},
 			&cli.StringFlag{Name: "format", Usage: "`COLUMN[,…]` to print: " + strings.Join(columnNames(), ", ")},
@@ -120,11 +120,9 @@ func selection(c *cli.Context, now time.Time) (s pick.Selection, err error) {
 		return s, fmt.Errorf("-n %d: want 1 or more", s.Limit)
 	}
 	if text := c.String("since"); text != "" {
-		ago, err := parseTime("--since", text)
-		if err != nil {
+		if s.Since, err = since("--since", text, now); err != nil {
 			return s, err
 		}
-		s.Since = now.Add(-ago)
 	}
 	if text := c.String("state"); c.IsSet("state") {
 		s.States, err = pick.ParseStates(text)

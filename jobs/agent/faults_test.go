@@ -201,7 +201,7 @@ func TestBrokenFilesOfOneJobHarmNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		spoiled := slices.Clone(whole)
-		spoiled[8] = 7 // the stream of the first frame
+		spoiled[29+8] = 7 // the stream of the first frame after that with a time
 		if err := os.WriteFile(path(0), spoiled, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -145,11 +145,18 @@ func (c *Client) Output(ctx context.Context, job string, q OutputQuery, f func(j
 		return err
 	}
 	path := fmt.Sprintf("%s/output?rank=%d&follow=%t&files=%t", jobPath(job), q.Rank, q.Follow, q.Files)
+	if q.Times {
+		path += "&times=true"
+	}
+	if q.Since != 0 {
+		path += fmt.Sprintf("&since=%d", q.Since)
+	}
 	resp, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+	at := int64(0)
 	for {
 		o, err := readFrame(resp.Body)
 		if err == io.EOF {
@@ -158,6 +165,11 @@ func (c *Client) Output(ctx context.Context, job string, q OutputQuery, f func(j
 		if err != nil {
 			return c.broken(ctx, err)
 		}
+		if o.Stream == 0 {
+			at = o.At
+			continue
+		}
+		o.At = at
 		if (o.Stream == process.Files) != q.Files {
 			return fmt.Errorf("%w: the node sent %v", codec.ErrMalformed, o.Stream)
 		}

@@ -19,7 +19,7 @@
 //	GET  /v1/jobs/{job}/await?since=N       {"status", "version"}
 //	GET  /v1/jobs/{job}/explain             Explanation
 //	GET  /v1/jobs/{job}/tasks?from=&limit=&failed= TaskPage
-//	GET  /v1/jobs/{job}/output?rank=&follow=&files= output frames
+//	GET  /v1/jobs/{job}/output?rank=&follow=&files=&times=&since= output frames
 //	PUT  /v1/jobs/{job}/stdin               bytes, as long as they come
 //	POST /v1/jobs/{job}/enter?rank=         frames of a session (jobs/session), both ways
 //	POST /v1/jobs/{job}/cancel
@@ -48,13 +48,16 @@
 //
 // A stream of output is a sequence of frames, all integers big-endian:
 //
-//	kind    1 byte   0 end, 1 output, 2 error
+//	kind    1 byte   0 end, 1 output, 2 error, 3 time
 //	stream  1 byte   1 stdout, 2 stderr, 3 files of a task (transfer.Pack)
 //	rank    4 bytes  of an array: the task
 //	attempt 4 bytes
 //	offset  8 bytes  of the first byte in the stream of that rank and attempt
 //	length  4 bytes  at most 1 MiB
 //	data    length bytes
+//
+// A time frame, with times=true alone, says in its offset when the frames that follow came to
+// the job's origin, in milliseconds since 1970; 0 = not known, as at the beginning.
 //
 // The last frame is an end frame (all zero) or an error frame, whose data is
 // an error as above. A stream that stops before one of them was broken.

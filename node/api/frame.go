@@ -16,6 +16,7 @@ const (
 	frameEnd    = 0
 	frameOutput = 1
 	frameError  = 2
+	frameTime   = 3
 
 	frameHeader = 22
 	maxFrame    = 1 << 20
@@ -61,7 +62,8 @@ func appendEnd(b []byte, err error) []byte {
 	return appendFrame(b, frameError, jobs.Output{Data: data})
 }
 
-// readFrame reads the next frame of a stream. It returns io.EOF after an end
+// readFrame reads the next frame of a stream: a piece of output, or, of no stream, only the time
+// at which what follows came. It returns io.EOF after an end
 // frame, io.ErrUnexpectedEOF when the stream stops without one, the error of
 // an error frame, and an error that wraps codec.ErrMalformed for anything
 // that is not a frame.
@@ -90,6 +92,11 @@ func readFrame(r io.Reader) (jobs.Output, error) {
 		if o.Stream < process.Stdout || o.Stream > process.Files || o.Rank > jobs.MaxTaskID || o.Offset < 0 {
 			return jobs.Output{}, fmt.Errorf("%w: output frame of stream %d, rank %d, offset %d", codec.ErrMalformed, o.Stream, o.Rank, o.Offset)
 		}
+	case frameTime:
+		if o.Offset < 0 || size > 0 {
+			return jobs.Output{}, fmt.Errorf("%w: time frame of %d bytes that says %d", codec.ErrMalformed, size, o.Offset)
+		}
+		return jobs.Output{At: o.Offset}, nil
 	case frameError:
 	default:
 		return jobs.Output{}, fmt.Errorf("%w: output frame of kind %d", codec.ErrMalformed, h[0])

@@ -19,13 +19,18 @@ func (h peerHandler) output(w http.ResponseWriter, r *http.Request) {
 	}
 	flush := http.NewResponseController(w).Flush
 	var buf []byte
-	started := false
+	started, told := false, int64(0)
 	err = h.Output(r.Context(), job, q, func(o jobs.Output) error {
 		if !started {
 			w.Header().Set("Content-Type", "application/octet-stream")
 			started = true
 		}
-		buf = appendOutput(buf[:0], o)
+		buf = buf[:0]
+		if q.Times && o.At != told {
+			told = o.At
+			buf = appendFrame(buf, frameTime, jobs.Output{Offset: o.At})
+		}
+		buf = appendOutput(buf, o)
 		if _, err := w.Write(buf); err != nil {
 			return err
 		}
@@ -51,7 +56,18 @@ func outputQuery(r *http.Request, job string) (OutputQuery, error) {
 		return OutputQuery{}, err
 	}
 	files, err := boolean(r, "files")
-	return OutputQuery{Rank: rank, Follow: follow, Files: files}, err
+	if err != nil {
+		return OutputQuery{}, err
+	}
+	times, err := boolean(r, "times")
+	if err != nil {
+		return OutputQuery{}, err
+	}
+	since, err := strconv.ParseInt(or(r.FormValue("since"), "0"), 10, 64)
+	if err != nil || since < 0 {
+		return OutputQuery{}, fmt.Errorf("%w: since=%.40q: want milliseconds since 1970", ErrInvalid, r.FormValue("since"))
+	}
+	return OutputQuery{Rank: rank, Follow: follow, Files: files, Times: times, Since: since}, nil
 }
 
 // stdin hands the request body to the service while it comes in. The answer

@@ -44,7 +44,7 @@ func TestShellTellsOfFailures(t *testing.T) {
 		"exec true":                {},
 		"exec <&-; exit 0":         {}, // reads nothing of its input
 		"echo much >&2; exit 0":    {},
-		"sleep 5 & exit 0":      {}, // what it leaves behind holds its output open
+		"sleep 5 & exit 0":         {}, // what it leaves behind holds its output open
 		"echo " + long + "; false": {Code: 1, Text: "xxx..."},
 	} {
 		end := hook.Shell(t.Context(), hook.Call{Command: command, Input: []byte(long)})

@@ -149,6 +149,10 @@ func (a *API) ResizeHere(ctx context.Context, from vicinity.ID, m *wire.Resize) 
 // has ended. Of a job that has ended only the attempts that count are told. ErrDamaged comes
 // after all that is left if the disk lost something of it.
 func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func(jobs.Output) error) error {
+	if q.Since > 0 && !q.Files {
+		since := output.Since{From: q.Since, Tell: f}
+		f = since.Take
+	}
 	var of *job
 	array := false
 	counts := map[jobs.RankAttempt]bool{}

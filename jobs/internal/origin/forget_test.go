@@ -191,7 +191,7 @@ func TestForgottenByRequest(t *testing.T) {
 func TestForgottenForRoom(t *testing.T) {
 	atHome(t, func(t *testing.T, h *home) {
 		h.stop()
-		h.limit = 200 // of more than 50 bytes each
+		h.limit = 300 // of more than 80 bytes each
 		h.start()
 		var ids []jobs.ID
 		for i := range 4 {

@@ -41,7 +41,8 @@ type arrayOutput struct {
 	file   *os.File
 	pos    int64 // of the output file, up to which pieces are known
 	pieces map[output.StreamOf][]stretch
-	next   int // in TaskTable.Order
+	came   int64 // when what is at pos did, as far as it is known
+	next   int   // in TaskTable.Order
 
 	replicas *replicaOutput // nil of an array
 
@@ -50,7 +51,7 @@ type arrayOutput struct {
 }
 
 // stretch is where bytes of a worker lie in the file.
-type stretch struct{ offset, size, at int64 }
+type stretch struct{ offset, size, place, at int64 }
 
 // endedTask is a task whose output can be told.
 type endedTask struct {
@@ -136,6 +137,7 @@ func (r *arrayOutput) scan() (err error) {
 		}
 	}
 	in := output.NewFrames(r.job.output.Job, io.NewSectionReader(r.file, r.pos, size-r.pos), r.pos)
+	in.Came = r.came
 	for {
 		f, _, err := in.Next()
 		if r.pos = in.Pos; err == io.EOF {
@@ -148,8 +150,8 @@ func (r *arrayOutput) scan() (err error) {
 		if err != nil {
 			return fmt.Errorf("output of a job: %w", err)
 		}
-		if r.pos = in.Pos; whole && f.Stream != output.StreamMark {
-			r.pieces[f.Key()] = append(r.pieces[f.Key()], stretch{f.Offset, int64(f.N), f.At})
+		if r.pos, r.came = in.Pos, in.Came; whole && !f.Note() {
+			r.pieces[f.Key()] = append(r.pieces[f.Key()], stretch{f.Offset, int64(f.N), f.Place, f.At})
 		}
 	}
 }
@@ -219,7 +221,7 @@ func (r *arrayOutput) tellStream(id int, key output.StreamOf, as process.Stream,
 		n := min(size-done, pieces[0].size-skip)
 		if r.want(id) {
 			data := make([]byte, n)
-			_, err := r.file.ReadAt(data, pieces[0].at+skip)
+			_, err := r.file.ReadAt(data, pieces[0].place+skip)
 			if err == io.EOF { // it was cut short since
 				r.lose(id, as, done, n)
 				done += n
@@ -228,7 +230,7 @@ func (r *arrayOutput) tellStream(id int, key output.StreamOf, as process.Stream,
 			if err != nil {
 				return err
 			}
-			if err := r.f(jobs.Output{Rank: id, Attempt: 1, Stream: as, Offset: done, Data: data}); err != nil {
+			if err := r.f(jobs.Output{Rank: id, Attempt: 1, Stream: as, Offset: done, Data: data, At: pieces[0].at}); err != nil {
 				return err
 			}
 		}

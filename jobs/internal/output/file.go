@@ -15,6 +15,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
@@ -41,6 +42,7 @@ type File struct {
 	mark  int64                             // and says so up to there
 	lost  []hole                            // what the disk lost, as far as it was noticed
 	over  *jobs.RankAttempt                 // of which more came than the limit
+	timed int64                             // the last time in the file that this life of the node wrote
 	blind int64                             // bytes of the file that tell nothing
 }
 
@@ -134,7 +136,7 @@ func (w *File) scanLoose(r *Frames, size int64) (valid int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if _, whole, err := r.Data(&f); err != nil || !whole || f.Stream != StreamMark && f.Offset != w.next(f.Key()) {
+		if _, whole, err := r.Data(&f); err != nil || !whole || !f.Note() && f.Offset != w.next(f.Key()) {
 			return valid, err
 		}
 		w.count(&f)
@@ -147,7 +149,7 @@ func (w *File) next(key StreamOf) int64 { return w.have[key.RankAttempt].Of(key.
 
 // count notes a frame, and what is missing before it.
 func (w *File) count(f *Frame) {
-	if f.Stream == StreamMark {
+	if f.Note() {
 		return
 	}
 	if at := w.next(f.Key()); f.Offset > at {
@@ -172,7 +174,13 @@ func (w *File) Append(pieces []jobs.Output) error {
 	if w.upTo > w.mark {
 		buf = appendFrame(buf, w.Job, place, jobs.Output{Stream: StreamMark, Offset: w.upTo})
 	}
-	mark := len(buf)
+	marked := len(buf) > 0
+	now := time.Now().UnixMilli()
+	if later := now - w.timed; later >= timeEvery || later < 0 {
+		buf = appendFrame(buf, w.Job, place+int64(len(buf)), jobs.Output{Stream: StreamTime, Offset: now})
+	} else {
+		now = w.timed
+	}
 	var added []Frame
 	next := map[jobs.RankAttempt]wire.Written{}
 	for _, o := range pieces {
@@ -211,7 +219,7 @@ func (w *File) Append(pieces []jobs.Output) error {
 		w.count(&added[i])
 		w.fresh[added[i].ra()] = w.have[added[i].ra()]
 	}
-	if mark > 0 {
+	if w.timed = now; marked {
 		w.mark = w.upTo
 	}
 	w.loose += int64(len(buf))
@@ -325,7 +333,7 @@ func (w *File) Read(ctx context.Context, follow bool, want func(jobs.RankAttempt
 		if err != nil {
 			return err
 		}
-		if fr.Stream == StreamMark || !want(fr.ra()) {
+		if fr.Note() || !want(fr.ra()) {
 			if _, err := r.skip(&fr); err != nil {
 				return err
 			}

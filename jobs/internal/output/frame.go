@@ -22,7 +22,7 @@ type Frame struct {
 	jobs.Output        // without Data
 	N           int    // bytes
 	sum         uint32 // of them
-	At          int64  // where they begin in the file
+	Place       int64  // where they begin in the file
 }
 
 const frameHeader = 4 + 4 + 1 + 4 + 8 + 4 + 4
@@ -30,6 +30,14 @@ const frameHeader = 4 + 4 + 1 + 4 + 8 + 4 + 4
 // StreamMark is the stream of a frame without bytes that says up to where the
 // file was durable when it was written, in its offset.
 const StreamMark process.Stream = 0
+
+// StreamTime is the stream of a frame without bytes that says when what follows came, in its
+// offset: milliseconds since 1970.
+const StreamTime process.Stream = 255
+
+// timeEvery is how far two times in a file are apart at least: what comes meanwhile has the
+// former.
+const timeEvery = 100 // milliseconds
 
 func headerSum(job jobs.ID, place int64, h []byte) uint32 {
 	var seed [8]byte
@@ -57,17 +65,22 @@ func parseFrame(job jobs.ID, place int64, h []byte) (f Frame, ok bool) {
 	f.Rank, f.Attempt = int(binary.BigEndian.Uint32(h)), int(binary.BigEndian.Uint32(h[4:]))
 	f.Stream, f.N = process.Stream(h[8]), int(binary.BigEndian.Uint32(h[9:]))
 	f.Offset, f.sum = int64(binary.BigEndian.Uint64(h[13:])), binary.BigEndian.Uint32(h[21:])
-	f.At = place + frameHeader
+	f.Place = place + frameHeader
 	switch f.Stream {
 	case process.Stdout, process.Stderr:
 		ok = f.N <= wire.MaxBody && f.Offset >= 0 && f.Attempt > 0
 	case StreamMark:
 		ok = f.N == 0 && f.Offset > 0 && f.Offset <= place
+	case StreamTime:
+		ok = f.N == 0 && f.Offset > 0
 	}
 	return f, ok && binary.BigEndian.Uint32(h[25:]) == headerSum(job, place, h)
 }
 
 func (f *Frame) ra() jobs.RankAttempt { return jobs.RankAttempt{Rank: f.Rank, Attempt: f.Attempt} }
+
+// Note reports whether the frame has no bytes of a worker, but tells of others.
+func (f *Frame) Note() bool { return f.Stream == StreamMark || f.Stream == StreamTime }
 
 // Key tells whose bytes a frame has.
 func (f *Frame) Key() StreamOf { return StreamOf{f.ra(), f.Stream} }
@@ -78,9 +91,12 @@ type Frames struct {
 	src io.Reader
 	r   *bufio.Reader
 	Pos int64
+
+	Came int64 // when the next frame did; 0 = not known
 }
 
-// NewFrames reads the frames of a job, the first of which is at pos.
+// NewFrames reads the frames of a job, the first of which is at pos. When they came is known
+// from the first on that says so.
 func NewFrames(job jobs.ID, src io.Reader, pos int64) *Frames {
 	return &Frames{job: job, src: src, r: bufio.NewReaderSize(src, 1<<16), Pos: pos}
 }
@@ -101,8 +117,13 @@ func (r *Frames) Next() (f Frame, skipped int64, err error) {
 		if ok {
 			r.r.Discard(frameHeader)
 			r.Pos += frameHeader
+			if f.Stream == StreamTime {
+				r.Came = f.Offset
+			}
+			f.At = r.Came
 			return f, r.Pos - frameHeader - start, nil
 		}
+		r.Came = 0 // it may have been a time
 		r.r.Discard(1)
 		r.Pos++
 	}

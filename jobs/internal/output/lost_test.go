@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
@@ -179,63 +180,65 @@ func TestMovedFrames(t *testing.T) {
 // After a power cut the header of a frame may be on disk, and not its bytes. What
 // was durable before stays, even if it is damaged.
 func TestTornOutput(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "output")
-	file, err := Open(path, lostJob, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range int64(4) {
-		if err := file.Append([]jobs.Output{outputPiece(0, 5*i, "12345")}); err != nil {
-			t.Fatal(err)
-		}
-		if i == 1 {
-			if err := file.Sync(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	file.Spool.Close()
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const each = frameHeader + 5 // and a mark before the third
-	third := 2*each + frameHeader
-	spoil := func(from, to int) []byte {
-		b := bytes.Clone(whole)
-		clear(b[from:to])
-		return b
-	}
-	for name, c := range map[string]struct {
-		bytes  []byte
-		left   int64
-		damage string
-	}{
-		"whole":            {whole, 20, ""},
-		"cut":              {whole[:len(whole)-1], 15, ""},
-		"torn":             {spoil(third+frameHeader, third+each), 10, ""},
-		"torn to its end":  {spoil(third, len(whole)), 10, ""},
-		"damaged before":   {spoil(frameHeader, each), 20, "rank 0: standard output: bytes 0 to 4"},
-		"header before":    {spoil(0, 0), 20, "rank 0: standard output: bytes 0 to 4"},
-		"damaged and torn": {append(spoil(0, 20)[:third:third], make([]byte, 9000)...), 10, "rank 0: standard output: bytes 0 to 4"},
-	} {
-		if name == "header before" {
-			c.bytes[3] ^= 1
-		}
-		if err := os.WriteFile(path, c.bytes, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "output")
 		file, err := Open(path, lostJob, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tell(t, name, file, map[StreamOf]string{{wiretest.RA(0, 1), process.Stdout}: strings.Repeat("12345", 4)})
-		rec := &record.Record{Ranks: []record.Rank{{Attempt: 1}}}
-		list := strings.Join(file.Damage(rec, -1), "; ")
-		if left, ahead := confirmed(file, 0); left != c.left || ahead != 0 || !strings.HasPrefix(list, c.damage) || (c.damage == "") != (list == "") {
-			t.Errorf("%s: %d bytes are left (%d ahead), damage %q; want %d and %q", name, left, ahead, list, c.left, c.damage)
+		for i := range int64(4) {
+			if err := file.Append([]jobs.Output{outputPiece(0, 5*i, "12345")}); err != nil {
+				t.Fatal(err)
+			}
+			if i == 1 {
+				if err := file.Sync(); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-	}
+		file.Spool.Close()
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const first, each = frameHeader, frameHeader + 5 // after a time; and a mark before the third
+		third := first + 2*each + frameHeader
+		spoil := func(from, to int) []byte {
+			b := bytes.Clone(whole)
+			clear(b[from:to])
+			return b
+		}
+		for name, c := range map[string]struct {
+			bytes  []byte
+			left   int64
+			damage string
+		}{
+			"whole":            {whole, 20, ""},
+			"cut":              {whole[:len(whole)-1], 15, ""},
+			"torn":             {spoil(third+frameHeader, third+each), 10, ""},
+			"torn to its end":  {spoil(third, len(whole)), 10, ""},
+			"damaged before":   {spoil(first+frameHeader, first+each), 20, "rank 0: standard output: bytes 0 to 4"},
+			"header before":    {spoil(0, 0), 20, "rank 0: standard output: bytes 0 to 4"},
+			"damaged and torn": {append(spoil(first, first+20)[:third:third], make([]byte, 9000)...), 10, "rank 0: standard output: bytes 0 to 4"},
+		} {
+			if name == "header before" {
+				c.bytes[first+3] ^= 1
+			}
+			if err := os.WriteFile(path, c.bytes, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			file, err := Open(path, lostJob, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tell(t, name, file, map[StreamOf]string{{wiretest.RA(0, 1), process.Stdout}: strings.Repeat("12345", 4)})
+			rec := &record.Record{Ranks: []record.Rank{{Attempt: 1}}}
+			list := strings.Join(file.Damage(rec, -1), "; ")
+			if left, ahead := confirmed(file, 0); left != c.left || ahead != 0 || !strings.HasPrefix(list, c.damage) || (c.damage == "") != (list == "") {
+				t.Errorf("%s: %d bytes are left (%d ahead), damage %q; want %d and %q", name, left, ahead, list, c.left, c.damage)
+			}
+		}
+	})
 }
 
 // Whatever is in the file: no panic, no error, and what is told was written.

@@ -38,6 +38,7 @@ type Fake struct {
 	chunks  map[transfer.Hash][]byte
 	limits  jobs.Limits
 	changed chan struct{}
+	asked   api.OutputQuery
 }
 
 // New returns a Fake of one node.
@@ -300,6 +301,13 @@ func (f *Fake) Cancel(_ context.Context, name string) error {
 	return nil
 }
 
+// Asked returns what was asked for of output last.
+func (f *Fake) Asked() api.OutputQuery {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
 // Output implements api.Service.
 func (f *Fake) Output(ctx context.Context, name string, q api.OutputQuery, out func(jobs.Output) error) error {
 	j, err := f.Find(name)
@@ -308,6 +316,7 @@ func (f *Fake) Output(ctx context.Context, name string, q api.OutputQuery, out f
 	}
 	for sent := 0; ; {
 		f.mu.Lock()
+		f.asked = q
 		news, final, changed := j.output[sent:], j.status.State.Final(), f.changed
 		f.mu.Unlock()
 		for _, o := range news {

@@ -33,6 +33,7 @@ func Suite(t *testing.T, serve func(*testing.T, *Fake) api.Service) {
 		{"cancel", testCancel},
 		{"remove", testRemove},
 		{"output", testOutput},
+		{"times of output", testTimes},
 		{"output is followed to the end", testFollow},
 		{"the reader of output may stop", testReaderStops},
 		{"a follow can be given up", testFollowGivenUp},

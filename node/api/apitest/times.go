@@ -1,0 +1,28 @@
+package apitest
+
+import (
+	"slices"
+	"testing"
+
+	"zorilla/jobs"
+	"zorilla/jobs/process"
+	"zorilla/node/api"
+)
+
+// testTimes wants the times of output told, as they are known.
+func testTimes(t *testing.T, f *Fake, s api.Service) {
+	j := submit(t, f, s)
+	var when []int64
+	for i, at := range []int64{0, 1 << 40, 1 << 40, 1<<40 + 250} {
+		p := piece(2, process.Stdout, int64(i), "t")
+		p.At = at
+		j.Emit(p)
+	}
+	err := s.Output(t.Context(), "last", api.OutputQuery{Rank: 2, Times: true, Since: 1}, func(o jobs.Output) error {
+		when = append(when, o.At)
+		return nil
+	})
+	if err != nil || !slices.Equal(when, []int64{0, 1 << 40, 1 << 40, 1<<40 + 250}) || f.Asked().Since != 1 || !f.Asked().Times {
+		t.Errorf("times: %d, %v, asked for %+v", when, err, f.Asked())
+	}
+}
