@@ -133,6 +133,10 @@ func TestNobodyElseActs(t *testing.T) {
 	old := newKey(testToken, time.Now().Add(-sessionLength-time.Minute))
 	forged := newKey("another token, of somebody else", time.Now())
 	readers := newKey(ReadOnly(testToken), time.Now())
+	longer := "A"
+	if key[0] == 'A' {
+		longer = "B"
+	}
 	for _, path := range append([]string{submitAct}, everyAct...) {
 		for what, head := range map[string]map[string]string{
 			"without a cookie":        {"Cookie": "none=1", keyHeader: key, "Origin": srv.URL},
@@ -142,7 +146,7 @@ func TestNobodyElseActs(t *testing.T) {
 			"the key as a cookie":     {"Cookie": owner.String() + "; " + owner.Name + "-key=" + key, "Origin": srv.URL},
 			"an old key":              {"Cookie": owner.String(), keyHeader: old, "Origin": srv.URL},
 			"a forged key":            {"Cookie": owner.String(), keyHeader: forged, "Origin": srv.URL},
-			"a longer life":           {"Cookie": owner.String(), keyHeader: "A" + key[1:], "Origin": srv.URL},
+			"a longer life":           {"Cookie": owner.String(), keyHeader: longer + key[1:], "Origin": srv.URL},
 			"a short key":             {"Cookie": owner.String(), keyHeader: key[:20], "Origin": srv.URL},
 			"without an origin":       {"Cookie": owner.String(), keyHeader: key},
 			"another origin":          {"Cookie": owner.String(), keyHeader: key, "Origin": "http://evil.example"},
