@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ func statusCommand(con *console) *cli.Command {
 zorilla status last
 zorilla status --json k7f3q | jq .exit_code`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "also print each round of its search for workers"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "also print what each worker read from disks and wrote to them, and each round of the search"},
 			&cli.BoolFlag{Name: "utc", Usage: "print times in UTC, not in your time zone"}, jsonFlag(),
 		},
 		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
@@ -42,7 +43,7 @@ zorilla status --json k7f3q | jq .exit_code`,
 			if c.Bool("utc") {
 				now = now.UTC()
 			}
-			if err := printStatus(con, st, now); err != nil || !c.Bool("verbose") || len(st.Rounds) == 0 {
+			if err := printWhole(con, st, now, c.Bool("verbose")); err != nil || !c.Bool("verbose") || len(st.Rounds) == 0 {
 				return err
 			}
 			return con.section(roundTable(st.Rounds, st.Submitted))
@@ -50,13 +51,18 @@ zorilla status --json k7f3q | jq .exit_code`,
 	})
 }
 
-// printStatus prints all that is known of a job, with times in the zone of now.
+// printStatus prints what is known of a job, with times in the zone of now.
 func printStatus(con *console, st jobs.Status, now time.Time) error {
+	return printWhole(con, st, now, false)
+}
+
+// printWhole is printStatus with what workers read and wrote, if that is wanted.
+func printWhole(con *console, st jobs.Status, now time.Time, disks bool) error {
 	if err := con.printTable(facts(st, now)); err != nil {
 		return err
 	}
 	if len(st.Workers) > 0 {
-		if err := con.section(workerTable(st)); err != nil {
+		if err := con.section(workerTable(st, disks)); err != nil {
 			return err
 		}
 	}
@@ -228,10 +234,14 @@ func stamp(t, now time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", t.In(now.Location()).Format(time.RFC3339), units.Span(now.Sub(t)))
 }
 
-func workerTable(st jobs.Status) [][]string {
+// workerTable lists the workers; disks tells what each read from disks, and wrote to them.
+func workerTable(st jobs.Status, disks bool) [][]string {
 	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "CPU", "MEMORY", "STDOUT", "STDERR", "DETAIL"}}
+	if disks {
+		rows[0] = slices.Insert(rows[0], 8, "READ", "WRITTEN")
+	}
 	for _, w := range st.Workers {
-		attempt, exit, cpu, peak, detail := "-", "-", "-", "-", ""
+		attempt, exit, cpu, peak, read, written, detail := "-", "-", "-", "-", "-", "-", ""
 		if w.Attempt > 0 {
 			attempt = strconv.Itoa(w.Attempt)
 		}
@@ -242,6 +252,9 @@ func workerTable(st jobs.Status) [][]string {
 			}
 			if w.Exit.Peak > 0 {
 				peak = units.Bytes(w.Exit.Peak)
+			}
+			if w.Exit.CPU > 0 {
+				read, written = units.Bytes(w.Exit.Read), units.Bytes(w.Exit.Written)
 			}
 			if detail == "" && w.Exit.Code != 0 {
 				detail = string(w.Exit.Cause)
@@ -257,10 +270,14 @@ func workerTable(st jobs.Status) [][]string {
 		case detail == "" && w.State != jobs.WorkerEnded:
 			detail = w.Retried
 		}
-		rows = append(rows, []string{
+		row := []string{
 			rank, nodeName(string(w.Node.Short()), w.Name), cells.RTT(time.Duration(w.RTT)), string(w.State), attempt,
 			exit, cpu, peak, units.Bytes(w.Stdout), units.Bytes(w.Stderr), cells.Cut(detail, 60),
-		})
+		}
+		if disks {
+			row = slices.Insert(row, 8, read, written)
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -22,6 +22,7 @@ import (
 func TestStatusLooksGood(t *testing.T) {
 	st := apitest.Example()
 	st.Workers[0].Exit.CPU, st.Workers[0].Exit.Peak = 3.204, 41<<20
+	st.Workers[0].Exit.Read, st.Workers[0].Exit.Written = 12<<10, 3<<30
 	running := apitest.Example()
 	running.State, running.Reason, running.Ended, running.Spec.Name, running.LastKnown = jobs.Running, "", time.Time{}, "", true
 	running.Workers[0].State, running.Workers[0].Exit = jobs.WorkerRunning, nil
@@ -43,6 +44,10 @@ func TestStatusLooksGood(t *testing.T) {
 		got.WriteString("\n")
 	}
 	if err := con.printTable(jobTable([]jobs.Summary{waiting.Summary(), running.Summary(), st.Summary()}, now, jobColumns...)); err != nil {
+		t.Fatal(err)
+	}
+	got.WriteString("\n")
+	if err := con.printTable(workerTable(st, true)); err != nil {
 		t.Fatal(err)
 	}
 	got.WriteString("\n")

@@ -22,6 +22,10 @@ import (
 type Use struct {
 	CPU  float64 // seconds, of processes that have ended
 	Peak int64   // bytes: the highest sum that was seen, or the largest process
+
+	// Read and Written are bytes of files from and to disks, of processes that have ended: what
+	// was in memory already is not read, and what is written counts when it is.
+	Read, Written int64
 }
 
 // Observer is told what becomes of a command. Its methods are called one at a time,
@@ -276,7 +280,7 @@ func (l *Launcher) pass(r *report) {
 	if o == nil {
 		return
 	}
-	use := Use{r.CPU, r.Peak}
+	use := Use{r.CPU, r.Peak, r.Read, r.Written}
 	switch r.Op {
 	case opExited:
 		o.Exited(syscall.WaitStatus(r.Status), r.Alone, use)

@@ -178,7 +178,7 @@ func (l *launcher) lookForEnd(w *run) bool {
 		return false
 	}
 	l.forget(w)
-	l.tell(report{Op: opGone, Number: w.number, CPU: w.cpu, Peak: w.peak})
+	l.tell(report{Op: opGone, Number: w.number, CPU: w.cpu, Peak: w.peak, Read: w.read, Written: w.written})
 	return true
 }
 
@@ -256,6 +256,8 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 	}
 	if owner != nil {
 		owner.cpu += time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+		owner.read += used.Inblock * blockSize
+		owner.written += used.Oublock * blockSize
 		if used.Maxrss > ownPeak() {
 			owner.peak = max(owner.peak, used.Maxrss<<10)
 		}
@@ -266,7 +268,7 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 		if alone {
 			l.forget(its)
 		}
-		l.tell(report{Op: opExited, Number: its.number, Status: int(status), Alone: alone, CPU: its.cpu, Peak: its.peak})
+		l.tell(report{Op: opExited, Number: its.number, Status: int(status), Alone: alone, CPU: its.cpu, Peak: its.peak, Read: its.read, Written: its.written})
 		return
 	}
 	if len(l.runs) > 1 {
@@ -277,6 +279,9 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 		}
 	}
 }
+
+// blockSize is in what the kernel counts what a process has read and written.
+const blockSize = 512
 
 // blurred is by how many KiB the kernel's count of memory may be wrong: each processor keeps some
 // pages to itself.

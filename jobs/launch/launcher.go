@@ -61,6 +61,8 @@ type run struct {
 	told   bool // that it needs too much memory
 	cpu    float64
 	peak   int64
+
+	read, written int64 // bytes
 }
 
 // unpin gives the number of the command's namespace back.

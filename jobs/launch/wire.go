@@ -110,4 +110,7 @@ type report struct {
 	Alone  bool    `json:"alone,omitempty"` // exited: nothing is left; gone does not follow
 	CPU    float64 `json:"cpu,omitempty"`   // seconds
 	Peak   int64   `json:"peak,omitempty"`  // bytes
+
+	Read    int64 `json:"read,omitempty"` // bytes, as in Use
+	Written int64 `json:"written,omitempty"`
 }

@@ -132,6 +132,11 @@
 // [Exit].Peak is 0 of what never had more than the launcher, some 15 MiB: the kernel does not
 // tell them apart.
 //
+// [Exit].Read and Written are what the kernel counts for each process with its end, in blocks
+// of 512 bytes: files that came from a disk, not from memory, and those that were written, as
+// soon as they are, also if they are removed again. What is in memory alone (tmpfs, pipes)
+// is not in it, and neither is what nodes and supervisors do with the files of workers.
+//
 // # Disk
 //
 // What the files in Root/work, Root/task and Root/tmp take is counted again and again by

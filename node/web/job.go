@@ -337,6 +337,9 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 			if e.Peak > 0 {
 				v.Title += ", peak " + units.Bytes(e.Peak)
 			}
+			if e.Read > 0 || e.Written > 0 {
+				v.Title += fmt.Sprintf(", read %s from disks and wrote %s", units.Bytes(e.Read), units.Bytes(e.Written))
+			}
 		}
 	}
 	return v
