@@ -133,7 +133,7 @@ func TestAccessibility(t *testing.T) {
 			b.run("sign in", chromedp.Navigate(srv.URL+"/?token="+testToken))
 			for _, path := range []string{"/", "/?q=train&state=failed", "/timeline", "/nodes/" + string(nodeID(7)), "/jobs/" + runningJob, "/jobs/" + waitingJob, "/jobs/" + failedJob, "/jobs/a2b3c", "/jobs/sweep", "/jobs/none"} {
 				b.run("open", chromedp.Navigate(srv.URL+path))
-				if path != "/jobs/none" && path != "/timeline" {
+				if path != "/jobs/none" {
 					b.wait(`/live|ended/.test(document.querySelector("#live").textContent)`)
 				}
 				got := b.do(script + `;

@@ -114,7 +114,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 func (h *streams) overview(w http.ResponseWriter, r *http.Request) {
 	query := readQuery(r)
-	h.live(w, r, func(ctx context.Context) (v, timeless any, err error) {
+	h.live(w, r, pause, func(ctx context.Context) (v, timeless any, err error) {
 		now, err := h.views.overview(ctx, query)
 		then := now
 		then.Now = ""
@@ -130,7 +130,7 @@ func (h *streams) node(w http.ResponseWriter, r *http.Request) {
 		h.pages.message(w, http.StatusNotFound, "No such node", "No member has this ID now. It may have left.")
 		return
 	}
-	h.live(w, r, func(ctx context.Context) (v, timeless any, err error) {
+	h.live(w, r, pause, func(ctx context.Context) (v, timeless any, err error) {
 		now, err := h.views.nodeOf(r.WithContext(ctx))
 		switch {
 		case now != nil:
@@ -146,8 +146,8 @@ func (h *streams) node(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// live sends what look sees whenever something has changed.
-func (h *streams) live(w http.ResponseWriter, r *http.Request, look func(context.Context) (v, timeless any, err error)) {
+// live sends what look sees whenever something has changed, with pauses.
+func (h *streams) live(w http.ResponseWriter, r *http.Request, pause time.Duration, look func(context.Context) (v, timeless any, err error)) {
 	s, done := h.start(w, r)
 	if s == nil {
 		return

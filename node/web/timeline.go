@@ -26,26 +26,41 @@ const (
 
 // timelineView is the last hour of jobs, node by node.
 type timelineView struct {
-	Rows []timeRow
-	From stamp
-	Jobs string
-	Note string
+	Build string    `json:"build"`
+	Now   string    `json:"now"`
+	None  bool      `json:"none"`
+	Rows  []timeRow `json:"rows"`
+	Jobs  string    `json:"jobs"`
+	Note  string    `json:"note"`
 }
 
 // timeRow is one node.
 type timeRow struct {
-	Name, Href string
-	Height     int
-	Bars       []timeBar
-	More       string // jobs that found no place
+	Key    string    `json:"key"`
+	Name   string    `json:"name"`
+	Href   string    `json:"href"`
+	Height int       `json:"height"`
+	Box    string    `json:"box"`
+	Bars   []timeBar `json:"bars"`
+	More   string    `json:"more"` // jobs that found no place
 }
 
 // timeBar is a job at one node.
 type timeBar struct {
-	Href, Title, Tone string
-	X, Width          float64
-	Y                 int
+	Key   string  `json:"key"`
+	Href  string  `json:"href"`
+	Title string  `json:"title"`
+	Tone  string  `json:"tone"`
+	X     float64 `json:"x"`
+	Width float64 `json:"width"`
+	Y     int     `json:"y"`
 }
+
+// blankTimeline are the empty rows that the browser copies.
+var blankTimeline = struct {
+	Row timeRow
+	Bar timeBar
+}{Row: timeRow{Box: "0 0 1 1"}}
 
 // stay is how long a job had workers at a node.
 type stay struct {
@@ -61,7 +76,7 @@ func (s *views) timeline(ctx context.Context, now time.Time) (timelineView, erro
 	if err != nil {
 		return timelineView{}, fmt.Errorf("ask for the jobs: %w", err)
 	}
-	v := timelineView{From: since(now.Add(-timelineSpan), now)}
+	v := timelineView{Build: s.build, Now: iso(now)}
 	at, names := map[vicinity.ID][]stay{}, map[vicinity.ID]string{}
 	shown := append(list.Active[:min(len(list.Active), maxTimeJobs/2)], list.Ended...)
 	for i := range shown {
@@ -80,6 +95,7 @@ func (s *views) timeline(ctx context.Context, now time.Time) (timelineView, erro
 	if more := len(v.Rows) - maxTimeNodes; more > 0 {
 		v.Rows, v.Note = v.Rows[:maxTimeNodes], plural(more, "more node is", "more nodes are")+" not shown. "
 	}
+	v.None = len(v.Rows) == 0
 	v.Jobs = plural(len(shown), "job", "jobs")
 	if left := list.Waiting + list.Running + list.Over - len(shown); left > 0 {
 		v.Note += "The youngest active jobs, and those that ended last, are drawn."
@@ -120,7 +136,7 @@ func stays(st *jobs.Status, now time.Time, names map[vicinity.ID]string) map[vic
 // drawStays puts the jobs of a node beside each other, and those of one time above each other.
 func drawStays(id vicinity.ID, name string, list []stay, now time.Time) timeRow {
 	slices.SortFunc(list, func(a, b stay) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.st.ID, b.st.ID)) })
-	row := timeRow{Name: name, Href: "/nodes/" + string(id)}
+	row := timeRow{Key: string(id), Name: name, Href: "/nodes/" + string(id)}
 	x := func(t time.Time) float64 {
 		return timelineWidth * min(1, max(0, 1-float64(now.Sub(t))/float64(timelineSpan)))
 	}
@@ -141,11 +157,12 @@ func drawStays(id vicinity.ID, name string, list []stay, now time.Time) timeRow 
 			continue
 		}
 		row.Bars = append(row.Bars, timeBar{
-			Href: "/jobs/" + label(string(s.st.ID), nameLimit), Tone: stateTone(s.st.State), X: num(begin), Width: num(end - begin), Y: timelineMargin + lane*laneHeight,
+			Key: label(string(s.st.ID), nameLimit), Href: "/jobs/" + label(string(s.st.ID), nameLimit), Tone: stateTone(s.st.State), X: num(begin), Width: num(end - begin), Y: timelineMargin + lane*laneHeight,
 			Title: fmt.Sprintf("%s · %s · %s · %s", jobName(&s.st.Spec), stateName(s.st.State), plural(s.ranks, "worker", "workers"), span(s.to.Sub(s.from))),
 		})
 	}
 	row.Height = 2*timelineMargin + max(1, len(ends))*laneHeight
+	row.Box = fmt.Sprintf("0 0 %d %d", timelineWidth, row.Height)
 	if left > 0 {
 		row.More = plural(left, "more job", "more jobs") + " at the same time"
 	}
@@ -158,5 +175,15 @@ func (h *Handler) serveTimeline(w http.ResponseWriter, r *http.Request) {
 		h.pages.fail(w, err)
 		return
 	}
-	h.pages.render(w, http.StatusOK, "timeline", page{Title: "Who ran where", View: v})
+	h.pages.render(w, http.StatusOK, "timeline", page{Title: "Who ran where", Script: "node.js", View: v, Blank: blankTimeline})
+}
+
+// timeline keeps that page as it is. A look asks for many jobs: it is not done at each change.
+func (h *streams) timeline(w http.ResponseWriter, r *http.Request) {
+	h.live(w, r, liveLook, func(ctx context.Context) (v, timeless any, err error) {
+		now, err := h.views.timeline(ctx, time.Now())
+		then := now
+		then.Now = ""
+		return now, then, err
+	})
 }

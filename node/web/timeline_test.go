@@ -1,11 +1,15 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/chromedp/chromedp"
 
 	"zorilla/jobs"
 	"zorilla/jobs/process"
@@ -74,10 +78,69 @@ func TestTimelineIsBounded(t *testing.T) {
 	if res.StatusCode != 200 || len(body) > 400_000 || strings.Contains(body, "<script>alert") || strings.ContainsRune(body, '\u202e') || strings.Contains(body, "NaN") {
 		t.Errorf("%s, %d bytes", res.Status, len(body))
 	}
-	if rows := strings.Count(body, "<tr>") - 1; rows != maxTimeNodes || !strings.Contains(body, "more nodes are not shown") || !strings.Contains(body, "12 more jobs at the same time") {
+	if rows := strings.Count(body, "<tr data-key=") - 1; rows != maxTimeNodes || !strings.Contains(body, "more nodes are not shown") || !strings.Contains(body, "12 more jobs at the same time") {
 		t.Errorf("%d rows", rows)
 	}
 	if res, _ := ask(t, serve(t, f), "GET", "/timeline", map[string]string{"Cookie": "none=1"}); res.StatusCode != 401 {
 		t.Errorf("without a cookie: %s", res.Status)
 	}
+}
+
+// A picture that is looked at has the jobs that begin, and those that end, without being loaded
+// again.
+func TestTimelineIsLive(t *testing.T) {
+	f := newFake(network(3))
+	srv := serve(t, f)
+	b := chromium(t)
+	b.run("sign in", chromedp.Navigate(srv.URL+"/?token="+testToken))
+	b.run("open", chromedp.Navigate(srv.URL+"/timeline"))
+	b.wait(`!document.querySelector(".timeline .empty").hidden && document.querySelector("#live").textContent === "live"`)
+	b.do(`document.body.dataset.loaded = "once"`)
+	st := sample("aaaac@zeb2a", jobs.Running, f.nodes, 2, 30*time.Minute, "train")
+	f.put(st)
+	bar := `document.querySelector(".timeline tbody tr rect[data-tone=running]")`
+	b.wait(bar + ` && document.querySelector(".timeline .empty").hidden && !document.querySelector(".timeline table").hidden`)
+	got := b.do(`const r = ` + bar + `, a = r.parentElement; return [a.getAttribute("href"), a.getAttribute("aria-label"), r.getAttribute("x") > 400 && r.getAttribute("width") > 400,
+		a.closest("svg").getAttribute("viewBox"), a.closest("svg").getAttribute("height"), r.getBoundingClientRect().width > 50, document.querySelectorAll(".timeline tbody tr").length].join("|")`)
+	rows := len(mustLook(t, f).Rows)
+	if want := fmt.Sprintf("true|0 0 1000 20|20|true|%d", rows); !strings.HasPrefix(got, "/jobs/aaaac@zeb2a|train · RUNNING · ") || !strings.HasSuffix(got, want) {
+		t.Errorf("the bar is %s; want …%s", got, want)
+	}
+	st.State, st.Ended = jobs.Completed, time.Now()
+	f.put(st)
+	b.wait(`document.querySelector(".timeline tbody tr rect[data-tone=completed]") && !` + bar)
+	if once := b.ask(`document.body.dataset.loaded`); once != "once" {
+		t.Errorf("loaded again: %s", once)
+	}
+	if p := b.console(); len(p) > 0 {
+		t.Errorf("errors in the console: %q", p)
+	}
+}
+
+func mustLook(t *testing.T, f *fake) timelineView {
+	t.Helper()
+	v, err := newPage(t, f).views.timeline(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Each look asks for many jobs: there is none at each change, and none that says the same.
+func TestTimelineLooksNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(network(3))
+		ctx, cancel := context.WithCancel(t.Context())
+		l, gone := subscribe(newPage(t, f), ctx, "/timeline/events")
+		for i := range 100 { // for ten seconds
+			f.put(sample(fmt.Sprintf("j%04d@zaaaa", i), jobs.Running, f.nodes, 1, time.Minute, "x"))
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := l.count("event: view\n"); n < 4 || n > 6 {
+			t.Errorf("%d views in ten seconds, want about 5", n)
+		}
+		cancel()
+		<-gone
+	})
 }

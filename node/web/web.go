@@ -60,6 +60,7 @@ func New(cfg Config) (*Handler, error) {
 	mux.HandleFunc("/{$}", h.serveOverview)
 	mux.HandleFunc("/events", h.streams.overview)
 	mux.HandleFunc("/timeline", h.serveTimeline)
+	mux.HandleFunc("/timeline/events", h.streams.timeline)
 	mux.HandleFunc("/nodes/{id}", h.serveNode)
 	mux.HandleFunc("/nodes/{id}/events", h.streams.node)
 	mux.HandleFunc("/jobs/{id}", h.serveJob)

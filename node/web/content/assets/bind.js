@@ -5,7 +5,7 @@
 
 const allowed = new Set(["title", "datetime", "aria-label", "data-until", "data-tone", "data-kind", "data-rank",
   "data-load", "data-whose", "data-state", "data-wave", "data-hop",
-  "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width", "d", "value"]);
+  "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width", "height", "viewBox", "d", "value"]);
 
 function look(data, path) {
   return path.split(".").reduce((value, name) => value?.[name], data);
