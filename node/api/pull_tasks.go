@@ -29,7 +29,7 @@ type taskFiles struct {
 // one. They come as one stream, task by task, and stay in the heap. With an error
 // that wraps jobs.ErrDamaged come those of the tasks whose files are whole.
 func fetchTasks(ctx context.Context, s Service, st *jobs.Status, task int, heap *transfer.Heap) ([]taskFiles, error) {
-	f := &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), task: task, heap: heap, now: -1}
+	f := &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), task: task, put: heap, now: -1}
 	err := s.Output(ctx, string(st.ID), OutputQuery{Rank: task, Files: true}, f.receive)
 	if errors.Is(err, jobs.ErrDamaged) {
 		f.finish(nil) // all that is left was told
@@ -43,10 +43,13 @@ type taskFetch struct {
 	numbers process.TaskNumbers
 	globs   []string
 	task    int // the only one, or -1
-	heap    *transfer.Heap
+	put     transfer.Putter
 	all     []taskFiles
 	bytes   int64
-	broken  error // what was wrong first with what came
+	broken  error                                  // what was wrong first with what came
+	each    func(task int, e transfer.Entry) error // is told of files, which are not in all then; nil = they are
+	most    int64                                  // of what is read; 0 = all
+	read    int64
 
 	now    int // the task that comes
 	offset int64
@@ -59,8 +62,13 @@ func (f *taskFetch) receive(o jobs.Output) error {
 	if _, ok := f.numbers.Place(o.Rank); !ok || f.task >= 0 && o.Rank != f.task {
 		return fmt.Errorf("%w: the node sent files of task %d, which nobody asked for", ErrRefused, o.Rank)
 	}
+	if f.read += int64(len(o.Data)); f.most > 0 && f.read > f.most {
+		return ErrEnough
+	}
 	if f.now != o.Rank {
-		f.finish(nil)
+		if f.finish(nil); errors.Is(f.broken, ErrEnough) {
+			return ErrEnough
+		}
 		r, w := io.Pipe()
 		f.all = append(f.all, taskFiles{task: o.Rank})
 		f.now, f.offset, f.pipe, f.result = o.Rank, 0, w, make(chan error, 1)
@@ -79,6 +87,9 @@ func (f *taskFetch) receive(o jobs.Output) error {
 	// The disk there lost what was before, or it is no pack: what Output says in
 	// the end tells more.
 	f.finish(fmt.Errorf("%w: they go on at byte %d, want %d", codec.ErrMalformed, o.Offset, f.offset))
+	if errors.Is(f.broken, ErrEnough) {
+		return ErrEnough
+	}
 	return nil
 }
 
@@ -98,7 +109,7 @@ func (f *taskFetch) finish(err error) {
 
 func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
 	for pack := transfer.NewPackReader(r); ; {
-		e, err := pack.Next(f.heap)
+		e, err := pack.Next(f.put)
 		if errors.Is(err, io.EOF) {
 			pack.Modes(t.entries)
 			return nil
@@ -112,7 +123,11 @@ func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
 		if f.bytes += e.Size; f.bytes > maxTaskBytes {
 			return fmt.Errorf("more than %d bytes with those before: fetch the tasks one by one, as JOB:%d", maxTaskBytes, t.task)
 		}
-		t.entries = append(t.entries, e)
+		if f.each == nil {
+			t.entries = append(t.entries, e)
+		} else if err := f.each(t.task, e); err != nil {
+			return err
+		}
 	}
 }
 

@@ -254,7 +254,7 @@ func (f *fake) Output(ctx context.Context, name string, q api.OutputQuery, do fu
 		f.mu.Unlock()
 		at += len(pieces)
 		for _, o := range pieces {
-			if q.Rank < 0 || q.Rank == o.Rank {
+			if (q.Rank < 0 || q.Rank == o.Rank) && (o.Stream == process.Files) == q.Files {
 				if err := do(o); err != nil {
 					return err
 				}

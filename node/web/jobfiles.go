@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -36,6 +37,7 @@ const (
 // filesView is a job's output files, or its inputs.
 type filesView struct {
 	None bool      `json:"none"`
+	Of   string    `json:"of"` // what made them, as the head of a column
 	Rows []fileRow `json:"rows"`
 	Sum  string    `json:"sum"`
 	Note string    `json:"note"`
@@ -51,8 +53,9 @@ type fileRow struct {
 
 // trees remembers the beginnings of lists of files, which never change.
 type trees struct {
-	mu   sync.Mutex // guards rows
-	rows map[transfer.Hash]tree
+	mu    sync.Mutex // guards what follows
+	rows  map[transfer.Hash]tree
+	tasks map[jobs.ID]taskFiles
 }
 
 type tree struct {
@@ -109,10 +112,9 @@ func chunks(ctx context.Context, s Service, id jobs.ID) transfer.Getter {
 
 // outputs lists the files that the ranks of a job have made, which its origin keeps.
 func (s *views) outputs(ctx context.Context, st *jobs.Status) filesView {
-	v := filesView{None: len(st.Spec.Outputs) == 0}
+	v := filesView{None: len(st.Spec.Outputs) == 0, Of: "Rank"}
 	if st.Array != nil {
-		v.Note = fmt.Sprintf("Files of tasks are fetched with zorilla get %s, those of one task with :TASK after that.", label(st.ID.Short(), nameLimit))
-		return v
+		return s.taskFiles(ctx, st)
 	}
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
@@ -218,19 +220,33 @@ type downloads struct {
 // errNoFile: a job has no output file of that name, or not any more.
 var errNoFile = errors.New("no such file")
 
-// find looks a file of a rank up.
-func (d *downloads) find(ctx context.Context, id, rank, name string) (transfer.Entry, transfer.Getter, error) {
+// find looks a file of a rank up, or of a task. Who calls it closes what it returns, if that is
+// not nil.
+func (d *downloads) find(ctx context.Context, id, rank, name string) (e transfer.Entry, get transfer.Getter, closing io.Closer, err error) {
 	n, err := strconv.Atoi(rank)
-	if err != nil || !plausible(id) {
-		return transfer.Entry{}, nil, errNoFile
+	if err != nil || n < 0 || !plausible(id) {
+		return e, nil, nil, errNoFile
 	}
 	st, err := d.service.Job(ctx, id)
 	if err != nil {
-		return transfer.Entry{}, nil, err
+		return e, nil, nil, err
 	}
-	if st.Array != nil || !st.Forgotten.IsZero() {
-		return transfer.Entry{}, nil, errNoFile
+	if !st.Forgotten.IsZero() {
+		return e, nil, nil, errNoFile
 	}
+	if st.Array != nil {
+		heap, err := transfer.NewHeap("")
+		if err != nil {
+			return e, nil, nil, err
+		}
+		e, err = taskFile(ctx, d.service, &st, n, name, heap)
+		return e, heap, heap, err
+	}
+	e, get, err = d.ofRank(ctx, &st, n, name)
+	return e, get, nil, err
+}
+
+func (d *downloads) ofRank(ctx context.Context, st *jobs.Status, n int, name string) (transfer.Entry, transfer.Getter, error) {
 	get := chunks(ctx, d.service, st.ID)
 	for _, o := range st.Outputs {
 		if o.Rank != n || o.Manifest.IsZero() {
@@ -256,7 +272,14 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer d.leave()
-	e, get, err := d.find(r.Context(), r.PathValue("id"), r.PathValue("rank"), r.PathValue("path"))
+	e, get, closing, err := d.find(r.Context(), r.PathValue("id"), r.PathValue("rank"), r.PathValue("path"))
+	if closing != nil {
+		defer closing.Close()
+	}
+	if errors.Is(err, api.ErrEnough) {
+		d.pages.message(w, http.StatusRequestEntityTooLarge, "Too much for a page", "The files of this task are more than "+units.Bytes(maxTaskBytes)+": fetch them with zorilla get, and :TASK after the job.")
+		return
+	}
 	if errors.Is(err, errNoFile) {
 		d.pages.message(w, http.StatusNotFound, "No such file", "The job has no output file of that name, or it is not kept any more.")
 		return

@@ -2,13 +2,18 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/node/api"
+	"zorilla/transfer"
 )
 
 const (
@@ -98,4 +103,118 @@ func outline(picture string, letter byte) string {
 		}
 	}
 	return b.String()
+}
+
+// Limits of what is read of the files of tasks, which are told as a whole.
+const (
+	maxListBytes = 32 << 20 // to list them
+	maxTaskBytes = 1 << 30  // of a task, to find one
+	maxTaskLists = 20       // that are remembered
+)
+
+// taskFiles is the beginning of the list of the files that tasks have made.
+type taskFiles struct {
+	ended int       // tasks, when it was made
+	at    time.Time // when that was
+	rows  []fileRow
+	bytes int64
+	more  bool // than is in it
+	err   error
+}
+
+// taskFiles lists the files that the tasks of an array have made. A list is made again when
+// more tasks have ended, but seldom.
+func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
+	v := filesView{None: len(st.Spec.Outputs) == 0, Of: "Task"}
+	switch {
+	case v.None:
+		return v
+	case !st.Forgotten.IsZero():
+		v.Note = "They are not kept any more."
+		return v
+	}
+	ended := st.Array.Done + st.Array.Failed
+	s.trees.mu.Lock()
+	t, ok := s.trees.tasks[st.ID]
+	s.trees.mu.Unlock()
+	if fresh := time.Since(t.at) < listAgain; !ok || t.err != nil && !fresh || t.ended != ended && (!fresh || st.State.Final()) {
+		t = listTasks(ctx, s.service, st)
+		t.ended, t.at = ended, time.Now()
+		s.trees.keep(st.ID, t)
+	}
+	v.Rows = t.rows
+	get := "zorilla get " + label(st.ID.Short(), nameLimit)
+	switch {
+	case t.more:
+		v.Sum, v.Note = "the first "+plural(len(t.rows), "file", "files"), fmt.Sprintf("More are not shown: %s fetches all, and those of one task with :TASK after that.", get)
+	case len(t.rows) > 0:
+		v.Sum = fmt.Sprintf("%s, %s", plural(len(t.rows), "file", "files"), units.Bytes(t.bytes))
+	case t.err == nil && !st.State.Final():
+		v.Note = "They come here when tasks have ended."
+	case t.err == nil:
+		v.Note = "There are none: see the warnings."
+	}
+	if t.err != nil {
+		v.Note = "Not all can be read at the moment. " + v.Note
+	}
+	return v
+}
+
+// keep remembers a list of files of tasks.
+func (c *trees) keep(id jobs.ID, t taskFiles) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tasks == nil {
+		c.tasks = map[jobs.ID]taskFiles{}
+	}
+	for old := range c.tasks {
+		if len(c.tasks) < maxTaskLists {
+			break
+		}
+		delete(c.tasks, old)
+	}
+	c.tasks[id] = t
+}
+
+// listTasks makes a list of files of tasks.
+func listTasks(ctx context.Context, s Service, st *jobs.Status) (t taskFiles) {
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	nothing := transfer.PutterFunc(func(transfer.Hash, []byte) error { return nil })
+	err := api.WalkTaskFiles(ctx, s, st, -1, maxListBytes, nothing, func(task int, e transfer.Entry) error {
+		if e.Dir {
+			return nil
+		}
+		if len(t.rows) == maxFileRows {
+			return api.ErrEnough
+		}
+		rank := strconv.Itoa(task)
+		row := fileRow{Key: strconv.Itoa(len(t.rows)), Name: label(e.Path, textLimit), Rank: rank, Size: units.Bytes(e.Size)}
+		row.Href = fmt.Sprintf("/jobs/%s/files/%s/%s", url.PathEscape(string(st.ID)), rank, escapePath(e.Path))
+		t.rows, t.bytes = append(t.rows, row), t.bytes+e.Size
+		return nil
+	})
+	if t.more = errors.Is(err, api.ErrEnough); !t.more {
+		t.err = err
+	}
+	return t
+}
+
+// taskFile finds a file of a task, which is in the heap then.
+func taskFile(ctx context.Context, s Service, st *jobs.Status, task int, name string, heap *transfer.Heap) (found transfer.Entry, err error) {
+	here := false
+	err = api.WalkTaskFiles(ctx, s, st, task, maxTaskBytes, heap, func(_ int, e transfer.Entry) error {
+		if e.Path == name && !e.Dir && e.Link == "" {
+			found, here = e, true
+			return api.ErrEnough
+		}
+		return nil
+	})
+	switch {
+	case here:
+		return found, nil
+	case err == nil:
+		err = errNoFile
+	}
+	return found, err
 }
