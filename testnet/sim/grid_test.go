@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,5 +184,30 @@ func TestGridPlacesByPairs(t *testing.T) {
 	g.Run(20*time.Second, func() bool { return false })
 	if st, _ := g.Jobs(origin).Status(id); st.State != jobs.Pending || !strings.Contains(st.Reason, "too far apart") {
 		t.Errorf("60 workers at one site: %s: %s", st.State, st.Reason)
+	}
+}
+
+// Nodes connect while the search goes on: a start where nobody has talked takes three round
+// trips to the farthest worker, one of them for its grant.
+func TestStartTakesThreeRoundTrips(t *testing.T) {
+	for _, x := range []struct{ nodes, workers int }{{12, 8}, {36, 40}} { // of neighbours, and of others
+		l, paths := example(t).Layout(x.nodes, 7)
+		o := NewOverlay(OverlayConfig{Layout: l, Paths: paths, Seed: 7})
+		o.Run(time.Minute)
+		g := NewGrid(GridConfig{Overlay: o, Seed: 7, Fate: Lasting(time.Millisecond, 100*ms)})
+		var trips []float64
+		for origin := range 10 {
+			id, err := g.Start(origin, spec(x.workers, x.workers, jobs.SearchAdaptive), time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, _ := g.Jobs(origin).Status(id)
+			far := slices.Max(o.Distances(origin, g.Workers(origin, id)))
+			trips = append(trips, float64(st.Started.Sub(st.Submitted))/float64(far))
+			g.Pass(10 * time.Second)
+		}
+		if slices.Max(trips) > 3.3 {
+			t.Errorf("%d nodes: starts take %.1f round trips", x.nodes, trips)
+		}
 	}
 }

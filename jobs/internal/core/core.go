@@ -86,8 +86,8 @@ type DoPacket struct {
 	Packet wire.Packet
 }
 
-// DoConnect connects to a node that will have to be told something soon, unless that was done
-// not long ago.
+// DoConnect connects to a node that will, or may, have to be told something soon, unless that
+// was done not long ago. Addrs are where it says it is; nil = as the overlay knows.
 type DoConnect struct {
 	To    vicinity.ID
 	Addrs []string

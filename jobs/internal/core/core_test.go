@@ -93,3 +93,63 @@ func TestGrantsAreAnnouncedByTheirOriginAlone(t *testing.T) {
 		}
 	}
 }
+
+// at is a network of whose other nodes all are so far away, measured or by their bearings.
+type at struct {
+	few
+	measured, predicted time.Duration
+}
+
+func (a at) Measured(vicinity.ID, time.Duration) time.Duration { return a.measured }
+func (a at) Distance(vicinity.ID, vicinity.ID) time.Duration   { return a.predicted }
+
+// connects are to whom a node connects.
+func connects(c *Core) (list []vicinity.ID) {
+	out, _ := c.Advance(jobtest.Start)
+	for _, a := range out {
+		if e, ok := a.Effect.(DoConnect); ok {
+			list = append(list, e.To)
+		}
+	}
+	return list
+}
+
+// A node that offers workers to an origin that is far away connects to it, and one that has
+// none does not.
+func TestWhoOffersConnects(t *testing.T) {
+	origin := jobtest.Node(2)
+	for _, x := range []struct {
+		name                string
+		measured, predicted time.Duration
+		slots               int
+		want                bool
+	}{
+		{"far", 10 * time.Millisecond, 0, 2, true},
+		{"far, not measured", 0, 10 * time.Millisecond, 2, true},
+		{"near", time.Millisecond, 10 * time.Millisecond, 2, false},
+		{"not known", 0, 0, 2, false},
+		{"far, no room", 10 * time.Millisecond, 0, 0, false},
+	} {
+		c := New(vicinity.Member{ID: jobtest.Node(1), Slots: x.slots}, at{few{origin: {ID: origin}}, x.measured, x.predicted}, jobtest.Rand(), time.Hour)
+		c.Advertised(jobtest.Start, wiretest.Ad(origin, "aaaaa", 2, 1), flood.Message{})
+		if got := len(connects(c)) > 0; got != x.want {
+			t.Errorf("%s: connects %v, want %v", x.name, got, x.want)
+		}
+	}
+}
+
+// Whoever gets room for a job that waits connects to its origin, too.
+func TestWhoOffersLaterConnects(t *testing.T) {
+	first, second := jobtest.Node(2), jobtest.Node(3)
+	c := New(vicinity.Member{ID: jobtest.Node(1), Slots: 1}, at{few{first: {ID: first}, second: {ID: second}}, 10 * time.Millisecond, 0}, jobtest.Rand(), time.Hour)
+	ad := wiretest.Ad(first, "aaaaa", 1, 1)
+	c.Advertised(jobtest.Start, ad, flood.Message{})
+	c.Advertised(jobtest.Start, wiretest.Ad(second, "bbbbb", 1, 1), flood.Message{})
+	if got := connects(c); len(got) != 1 || got[0] != first {
+		t.Fatalf("connects to %v, want %v", got, first)
+	}
+	c.Received(jobtest.Start, first, wire.Packet{Yield: ad.Job, Forget: true, Signed: jobtest.Start.Add(time.Second).UnixMilli()})
+	if got := connects(c); len(got) != 1 || got[0] != second {
+		t.Errorf("when the first needs nothing any more, it connects to %v, want %v", got, second)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -107,8 +108,19 @@ func (c *Core) release(now time.Time, j *Job) {
 func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 	switch e := e.(type) {
 	case primary.DoFlood:
-		c.turns.searcher(e.Ad.Job, j).Primary.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
+		p := c.turns.searcher(e.Ad.Job, j).Primary
+		p.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
 		c.ask(now, e.Ad)
+		for _, m := range search.Asked(p.Search) {
+			connect(c, m.ID, m.RTT, nil)
+		}
+	case primary.DoExtend:
+		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
+		for _, r := range e.Rim {
+			if r.Last && !r.Again {
+				connect(c, r.Node, r.RTT, nil)
+			}
+		}
 	case primary.DoAsk:
 		c.ask(now, e.Ad)
 	case primary.DoYield:

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"time"
 
 	"zorilla/flood"
@@ -22,6 +23,9 @@ func (c *Core) Advertised(now time.Time, ad wire.Advertisement, m flood.Message)
 		a.At = c.network.Bearings()
 	}
 	c.do(DoPacket{ad.Origin(), wire.Packet{Answer: &a}})
+	if a.Workers > 0 {
+		connect(c, ad.Origin(), far(c, ad.Origin()), ad.Addrs)
+	}
 	c.send(now, c.Claims.TakenBack())
 }
 
@@ -110,6 +114,27 @@ func (c *Core) send(now time.Time, list []claims.Outgoing) {
 			c.answered(now, out.To, out.Answer)
 		} else {
 			c.do(DoPacket{out.To, wire.Packet{Answer: &out.Answer}})
+			if h := c.Claims.Holds[out.Answer.Job]; h != nil && out.Answer.Workers > 0 {
+				connect(c, out.To, far(c, out.To), h.Ad.Addrs)
+			}
 		}
 	}
+}
+
+// connectFrom is from which round trip on it is worth the work of both nodes, a few
+// milliseconds, to connect before it is known that something is to be told.
+const connectFrom = 5 * time.Millisecond
+
+// connect connects to a node that will probably have to be told something soon, while its
+// answer or a grant of it is on its way: where nodes have not talked lately a start takes three
+// round trips then, not four.
+func connect(c *Core, to vicinity.ID, rtt time.Duration, addrs []string) {
+	if rtt >= connectFrom {
+		c.do(DoConnect{to, addrs})
+	}
+}
+
+// far returns how far a node is, by its bearings if it was not measured; 0 = not known.
+func far(c *Core, id vicinity.ID) time.Duration {
+	return cmp.Or(c.network.Measured(id, 0), c.network.Distance(c.Self.ID, id))
 }
