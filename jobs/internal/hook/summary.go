@@ -22,7 +22,9 @@ func Variables(st jobs.Status) []string {
 	}
 }
 
-// Summary tells how a job ended, as text for a person, with the end of its output.
+// Summary tells how a job ended, as text for a person, with the end of its output. That is
+// indented: it is of whoever wrote the program, or of the machines that ran it, and programs
+// such as mail take a line that begins with ~ for a command to run, and a dot for the end.
 func Summary(st jobs.Status, output []byte) []byte {
 	var b strings.Builder
 	row := func(key, format string, args ...any) {
@@ -60,7 +62,7 @@ func Summary(st jobs.Status, output []byte) []byte {
 		row("and", "%d ranks more did not end with 0", failed-maxFailed)
 	}
 	if len(output) > 0 {
-		fmt.Fprintf(&b, "\nThe end of what it wrote:\n\n%s\n", strings.TrimRight(string(output), "\n"))
+		fmt.Fprintf(&b, "\nThe end of what it wrote:\n\n  %s\n", strings.ReplaceAll(strings.TrimRight(string(output), "\n"), "\n", "\n  "))
 	}
 	return []byte(b.String())
 }
