@@ -37,6 +37,18 @@ func NewHeap(dir string) (*Heap, error) {
 // Close lets go of the chunks.
 func (h *Heap) Close() error { return h.file.Close() }
 
+// Empty forgets all chunks, and gives back their room.
+func (h *Heap) Empty() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.at)
+	h.size = 0
+	if err := h.file.Truncate(0); err != nil {
+		return fmt.Errorf("let go of chunks: %w", bare(err))
+	}
+	return nil
+}
+
 // Put implements Putter.
 func (h *Heap) Put(hash Hash, data []byte) error {
 	if err := check(hash, data); err != nil {

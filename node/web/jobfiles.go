@@ -215,6 +215,7 @@ type downloads struct {
 	service Service
 	pages   *pages
 	open    chan struct{} // one place for each
+	shelves shelves
 }
 
 // errNoFile: a job has no output file of that name, or not any more.
@@ -235,12 +236,12 @@ func (d *downloads) find(ctx context.Context, id, rank, name string) (e transfer
 		return e, nil, nil, errNoFile
 	}
 	if st.Array != nil {
-		heap, err := transfer.NewHeap("")
+		to, err := d.shelves.open()
 		if err != nil {
 			return e, nil, nil, err
 		}
-		e, err = taskFile(ctx, d.service, &st, n, name, heap)
-		return e, heap, heap, err
+		e, err = taskFile(ctx, d.service, &st, n, name, to)
+		return e, to, to, err
 	}
 	e, get, err = d.ofRank(ctx, &st, n, name)
 	return e, get, nil, err
@@ -278,6 +279,10 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if errors.Is(err, api.ErrEnough) {
 		d.pages.message(w, http.StatusRequestEntityTooLarge, "Too much for a page", "The files of this task are more than "+units.Bytes(maxTaskBytes)+": fetch them with zorilla get, and :TASK after the job.")
+		return
+	}
+	if errors.Is(err, errFull) {
+		http.Error(w, errFull.Error()+": try again later, or fetch them with zorilla get", http.StatusServiceUnavailable)
 		return
 	}
 	if errors.Is(err, errNoFile) {

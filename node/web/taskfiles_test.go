@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -168,4 +169,53 @@ func TestFilesOfTasksAreListedSeldom(t *testing.T) {
 			t.Errorf("%d rows at the end", n)
 		}
 	})
+}
+
+// What is kept of files of tasks while they are sent is bounded, and nothing is kept of those
+// that nobody asked for.
+func TestFilesOfTasksOnShelves(t *testing.T) {
+	f := newFake(network(2))
+	st := made(f, 2)
+	files := map[string]string{}
+	for i := range 4 {
+		files[fmt.Sprint("out", i)] = strings.Repeat(fmt.Sprintf("%08d", i), 150_000)
+	}
+	f.pack(st.ID, 1, packOf(t, files))
+	all := &shelves{most: 2_500_000}
+	open := func() *shelf {
+		s, err := all.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	held := map[string]*shelf{}
+	for _, name := range []string{"out0", "out1", "out2", "out3"} {
+		s := open()
+		e, err := taskFile(t.Context(), f, &st, 1, name, s)
+		if len(held) == 2 {
+			if !errors.Is(err, errFull) {
+				t.Errorf("%s beside %d others: %v, %d bytes are kept", name, len(held), err, all.kept.Load())
+			}
+			s.Close()
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if data, readErr := e.Read(s, 0, nil); readErr != nil || !strings.HasPrefix(files[name], string(data)) {
+			t.Errorf("%s: %v", name, readErr)
+		}
+		held[name] = s
+	}
+	if n := all.kept.Load(); n != 2_400_000 {
+		t.Errorf("%d bytes are kept of two files", n)
+	}
+	for _, s := range held {
+		s.Close()
+	}
+	if n := all.kept.Load(); n != 0 {
+		t.Errorf("%d bytes are kept of none", n)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"zorilla/internal/units"
@@ -109,6 +110,7 @@ func outline(picture string, letter byte) string {
 const (
 	maxListBytes = 32 << 20 // to list them
 	maxTaskBytes = 1 << 30  // of a task, to find one
+	maxShelves   = 1 << 30  // of files that are being sent, all together
 	maxTaskLists = 20       // that are remembered
 )
 
@@ -200,15 +202,65 @@ func listTasks(ctx context.Context, s Service, st *jobs.Status) (t taskFiles) {
 	return t
 }
 
-// taskFile finds a file of a task, which is in the heap then.
-func taskFile(ctx context.Context, s Service, st *jobs.Status, task int, name string, heap *transfer.Heap) (found transfer.Entry, err error) {
+// shelves bound what is kept of files of tasks while they are sent, all together: temporary
+// files may be in memory.
+type shelves struct {
+	most int64
+	kept atomic.Int64
+}
+
+// errFull: too much is being sent.
+var errFull = errors.New("too many files of tasks are being sent")
+
+// shelf keeps what one file consists of, and is for one goroutine.
+type shelf struct {
+	of   *shelves
+	heap *transfer.Heap // not embedded: what is put there must be counted
+	kept int64
+}
+
+func (s *shelves) open() (*shelf, error) {
+	heap, err := transfer.NewHeap("")
+	if err != nil {
+		return nil, err
+	}
+	return &shelf{of: s, heap: heap}, nil
+}
+
+// Put implements transfer.Putter.
+func (s *shelf) Put(h transfer.Hash, data []byte) error {
+	n := int64(len(data))
+	if s.of.kept.Add(n) > s.of.most {
+		s.of.kept.Add(-n)
+		return errFull
+	}
+	s.kept += n
+	return s.heap.Put(h, data)
+}
+
+// Get implements transfer.Getter.
+func (s *shelf) Get(h transfer.Hash, buf []byte) ([]byte, error) { return s.heap.Get(h, buf) }
+
+// empty makes room for the next file.
+func (s *shelf) empty() error {
+	s.of.kept.Add(-s.kept)
+	s.kept = 0
+	return s.heap.Empty()
+}
+
+// Close implements io.Closer.
+func (s *shelf) Close() error { return errors.Join(s.empty(), s.heap.Close()) }
+
+// taskFile finds a file of a task, which is on the shelf then, alone: those before it may be
+// much larger than all that was read of them, since holes are not in it.
+func taskFile(ctx context.Context, s Service, st *jobs.Status, task int, name string, to *shelf) (found transfer.Entry, err error) {
 	here := false
-	err = api.WalkTaskFiles(ctx, s, st, task, maxTaskBytes, heap, func(_ int, e transfer.Entry) error {
+	err = api.WalkTaskFiles(ctx, s, st, task, maxTaskBytes, to, func(_ int, e transfer.Entry) error {
 		if e.Path == name && !e.Dir && e.Link == "" {
 			found, here = e, true
 			return api.ErrEnough
 		}
-		return nil
+		return to.empty()
 	})
 	switch {
 	case here:

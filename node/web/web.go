@@ -66,7 +66,7 @@ func New(cfg Config) (*Handler, error) {
 	mux.HandleFunc("/jobs/{id}", h.serveJob)
 	mux.HandleFunc("/jobs/{id}/events", h.streams.job)
 	mux.HandleFunc("/jobs/{id}/output", h.streams.output)
-	files := &downloads{service: cfg.Service, pages: p, open: make(chan struct{}, maxDownloads)}
+	files := &downloads{service: cfg.Service, pages: p, open: make(chan struct{}, maxDownloads), shelves: shelves{most: maxShelves}}
 	mux.HandleFunc("/jobs/{id}/log", files.log)
 	mux.HandleFunc("/jobs/{id}/files/{rank}/{path...}", files.serve)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
