@@ -17,40 +17,38 @@ type Due struct {
 // lock, clock or I/O.
 type Queue struct {
 	waiting []Due
-	running map[jobs.ID]bool
+	running int
+	known   map[jobs.ID]bool // those that wait and those that run, who may be many at a start
 }
 
 // Add takes a command in, unless the job's waits or runs already.
 func (q *Queue) Add(d Due) {
-	if q.Has(d.Job) {
+	if q.known[d.Job] {
 		return
 	}
+	if q.known == nil {
+		q.known = map[jobs.ID]bool{}
+	}
+	q.known[d.Job] = true
 	q.waiting = append(q.waiting, d)
 }
 
 // Has reports whether the command of a job waits or runs.
-func (q *Queue) Has(id jobs.ID) bool {
-	for _, d := range q.waiting {
-		if d.Job == id {
-			return true
-		}
-	}
-	return q.running[id]
-}
+func (q *Queue) Has(id jobs.ID) bool { return q.known[id] }
 
 // Next returns a command that is to be run now, until Done. It reports false if there is none.
 func (q *Queue) Next() (d Due, ok bool) {
-	if len(q.waiting) == 0 || len(q.running) >= AtOnce {
+	if len(q.waiting) == 0 || q.running >= AtOnce {
 		return d, false
-	}
-	if q.running == nil {
-		q.running = map[jobs.ID]bool{}
 	}
 	d = q.waiting[0]
 	q.waiting = q.waiting[1:]
-	q.running[d.Job] = true
+	q.running++
 	return d, true
 }
 
-// Done tells that the command of a job has ended.
-func (q *Queue) Done(id jobs.ID) { delete(q.running, id) }
+// Done tells that the command of a job that Next returned has ended.
+func (q *Queue) Done(id jobs.ID) {
+	delete(q.known, id)
+	q.running--
+}
