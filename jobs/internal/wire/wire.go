@@ -222,6 +222,9 @@ func (r *Report) Check() error {
 	return nil
 }
 
+// maxCPU is more than any worker has used, in seconds. What is no number cannot be told as JSON.
+const maxCPU = 1e15
+
 func (w *WorkerReport) check() error {
 	switch w.State {
 	case jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning, jobs.WorkerEnded, jobs.WorkerLost:
@@ -233,7 +236,8 @@ func (w *WorkerReport) check() error {
 		bad = bad || len(t) > plain.MaxText || !plain.Printable(t)
 	}
 	if e := w.Exit; e != nil {
-		bad = bad || e.Code < 0 || e.Code > 255 || len(e.Detail) > plain.MaxText || !plain.Printable(e.Detail) || len(e.Cause) > 32 || !plain.Printable(string(e.Cause))
+		bad = bad || e.Code < 0 || e.Code > 255 || len(e.Detail) > plain.MaxText || !plain.Printable(e.Detail) || len(e.Cause) > 32 || !plain.Printable(string(e.Cause)) ||
+			!(e.CPU >= 0 && e.CPU < maxCPU) || e.Peak < 0 || e.Read < 0 || e.Written < 0
 	}
 	if o := w.Output; o != nil {
 		bad = bad || o.Rank != w.Rank || o.Attempt != w.Attempt || o.Manifest.IsZero() || o.Files < 0 || o.Bytes < 0

@@ -16,6 +16,7 @@ import (
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/jobs/process"
 )
 
 // TestAdvertisementBytes pins the layout: nodes of different versions must
@@ -141,5 +142,15 @@ func TestGrantWithACommandForAnotherNode(t *testing.T) {
 	}
 	if g.Spec.OnEnd = "true"; g.Check() == nil {
 		t.Error("accepted")
+	}
+}
+
+// What a worker used is told to people, and summed up: it is a number, and not less than nothing.
+func TestWhatWorkersUsedIsChecked(t *testing.T) {
+	for name, e := range map[string]process.Exit{"": {CPU: 1, Peak: 2, Read: 3, Written: 4}, "time": {CPU: -1}, "no number": {CPU: math.NaN()}, "for ever": {CPU: math.Inf(1)}, "memory": {Peak: -1}, "read": {Read: -1}, "written": {Written: -1}} {
+		r := wire.Report{Job: wiretest.Job, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(0, 1), State: jobs.WorkerEnded, Exit: &e}}}
+		if err := r.Check(); (err == nil) != (name == "") {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }
