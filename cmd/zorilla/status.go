@@ -154,6 +154,8 @@ func facts(st jobs.Status, now time.Time) [][]string {
 // onEnd tells what became of the command of --on-end.
 func onEnd(st jobs.Status) string {
 	switch {
+	case st.OnEnd == nil && st.Broken != "":
+		return " (not run: how the job ended is not known)"
 	case st.OnEnd == nil && st.State.Final():
 		return " (runs, or waits to be run)"
 	case st.OnEnd == nil:

@@ -382,6 +382,8 @@ var blankJob = struct {
 // onEnd tells what became of the command of --on-end.
 func onEnd(st *jobs.Status) string {
 	switch {
+	case st.OnEnd == nil && st.Broken != "":
+		return "not run, since how it ended is not known"
 	case st.OnEnd == nil && st.State.Final():
 		return "runs, or waits to be run"
 	case st.OnEnd == nil:
