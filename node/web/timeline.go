@@ -69,6 +69,24 @@ type stay struct {
 	ranks    int
 }
 
+// lastHour returns the picture of a moment ago, or, if it is to be of now and something has
+// changed, waits for the next look.
+func (s *views) lastHour(ctx context.Context, now bool) (timelineView, error) {
+	for came := time.Now(); ; {
+		news := s.service.Changes() // before the look, so that no change is missed
+		old, due, ok := s.hour.recent(liveLook, news, came)
+		switch {
+		case !ok:
+			from := time.Now()
+			v, err := s.timeline(ctx, from)
+			s.hour.done(v, from, news, err == nil && ctx.Err() == nil) // else jobs are missing that were not asked for
+			return v, err
+		case !now || due == 0 || !sleep(ctx, due):
+			return old.(timelineView), nil
+		}
+	}
+}
+
 // timeline looks at the jobs that this node knows: those that are active, and those that
 // ended last.
 func (s *views) timeline(ctx context.Context, now time.Time) (timelineView, error) {
@@ -170,7 +188,7 @@ func drawStays(id vicinity.ID, name string, list []stay, now time.Time) timeRow 
 }
 
 func (h *Handler) serveTimeline(w http.ResponseWriter, r *http.Request) {
-	v, err := h.views.timeline(r.Context(), time.Now())
+	v, err := h.views.lastHour(r.Context(), false)
 	if err != nil {
 		h.pages.fail(w, err)
 		return
@@ -181,7 +199,7 @@ func (h *Handler) serveTimeline(w http.ResponseWriter, r *http.Request) {
 // timeline keeps that page as it is. A look asks for many jobs: it is not done at each change.
 func (h *streams) timeline(w http.ResponseWriter, r *http.Request) {
 	h.live(w, r, liveLook, func(ctx context.Context) (v, timeless any, err error) {
-		now, err := h.views.timeline(ctx, time.Now())
+		now, err := h.views.lastHour(ctx, true)
 		then := now
 		then.Now = ""
 		return now, then, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,5 +143,83 @@ func TestTimelineLooksNowAndThen(t *testing.T) {
 		}
 		cancel()
 		<-gone
+	})
+}
+
+// asking counts how often its jobs are asked for.
+type asking struct {
+	*fake
+	lists int
+	takes time.Duration
+}
+
+func (a *asking) Select(ctx context.Context, q jobs.Selection) (jobs.Selected, error) {
+	a.lists++
+	time.Sleep(a.takes)
+	return a.fake.Select(ctx, q)
+}
+
+// Many who look at the picture cost as much as one, and what somebody gave up is shown to nobody else.
+func TestTimelineIsSharedByThoseWhoLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &asking{fake: newFake(network(3))}
+		f.put(sample("a2b3c@zaaaa", jobs.Running, f.nodes, 2, time.Minute, "./simulate"))
+		views := newPage(t, f).views
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := views.lastHour(gone, true); err != nil {
+			t.Fatal(err)
+		}
+		for round := range 3 {
+			for range 10 {
+				if v, err := views.lastHour(t.Context(), true); err != nil || len(v.Rows) == 0 {
+					t.Errorf("%d rows, %v", len(v.Rows), err)
+				}
+			}
+			if f.lists != round+2 {
+				t.Errorf("%d lists in %d rounds and before", f.lists, round+1)
+			}
+			time.Sleep(liveLook)
+		}
+		for range 2 { // what changes after a look is in the next, for which a stream waits and a page does not
+			if _, err := views.lastHour(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+			lists := f.lists
+			f.put(sample(fmt.Sprintf("b2b3%d@zaaaa", lists), jobs.Running, f.nodes, 3, time.Minute, "./simulate"))
+			old, _ := views.lastHour(t.Context(), false)
+			v, err := views.lastHour(t.Context(), true)
+			if err != nil || old.Jobs == v.Jobs || f.lists != lists+1 {
+				t.Errorf("%q, then %q, %v, %d looks", old.Jobs, v.Jobs, err, f.lists-lists)
+			}
+		}
+		lists := f.lists
+		f.takes = 50 * time.Millisecond
+		f.change(func() {})
+		var all sync.WaitGroup
+		for range 10 { // while something changes all the time
+			all.Go(func() {
+				if _, err := views.lastHour(t.Context(), true); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		stop := make(chan struct{})
+		go func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+					f.change(func() {})
+				}
+			}
+		}()
+		began := time.Now()
+		all.Wait()
+		close(stop)
+		if took := time.Since(began); took > 2*liveLook || f.lists > lists+2 {
+			t.Errorf("ten took %v and %d looks", took, f.lists-lists)
+		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -36,6 +38,47 @@ type views struct {
 	atlas   atlas
 	meter   meter
 	trees   trees
+	hour    shared // a timelineView
+}
+
+// shared is a view as somebody saw it last, of a page whose looks ask for many jobs, which may
+// have many workers, or be another node's: who looks at about the same time shares one.
+type shared struct {
+	mu      sync.Mutex // guards what follows
+	view    any
+	from    time.Time       // when the look began
+	at      time.Time       // when it ended
+	news    <-chan struct{} // closed when something has changed since
+	looking bool
+}
+
+// sharedFor is how old a view may be that is shown while somebody looks.
+const sharedFor = time.Minute
+
+// recent returns the last view if another look would come too soon; due is when one may be
+// taken if something has changed since, and the look did not begin after who asks came, else 0. The
+// caller looks if ok is false, and then tells done.
+func (h *shared) recent(every time.Duration, news <-chan struct{}, came time.Time) (v any, due time.Duration, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	age := time.Since(h.at)
+	if age >= every && (!h.looking || age >= sharedFor) {
+		h.looking = true
+		return nil, 0, false
+	}
+	if h.news != news && !h.from.After(came) { // else who waits could wait for ever
+		due = max(every-age, every/10)
+	}
+	return h.view, due, true
+}
+
+func (h *shared) done(v any, from time.Time, news <-chan struct{}, whole bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looking = false
+	if whole {
+		h.view, h.from, h.at, h.news = v, from, time.Now(), news
+	}
 }
 
 // members asks for this node and all that it knows.
