@@ -175,13 +175,13 @@ func TestInForce(t *testing.T) {
 
 func TestWhatIsWrongIsToldByLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"[job]\nnpp = 1":                            ":2: [job] has no option npp: did you mean np?",
+		"[job]\nnpp = 1":                            ":2: [job] has no option npp: did you mean n?",
 		"\n[rnu]\nnp = 1":                           ":2: unknown table [rnu]: did you mean [run]?",
 		"[sbatch]\n":                                ":1: unknown table [sbatch]: did you mean [submit]?",
 		"[frobnicate]\n":                            ":1: unknown table [frobnicate]: tables are called as commands, as in [run], or [job] or [client]",
 		"[version]\njson = true":                    "unknown table [version]",
 		"[lead]\nx = true":                          "unknown table [lead]",
-		"[run]\nntasks = 3":                         ":2: [run] has no option ntasks: did you mean np?",
+		"[run]\nntasks = 3":                         ":2: [run] has no option ntasks: did you mean n?",
 		"[run]\n\"--np\" = 3":                       ":2: [run] has no option --np: did you mean np?",
 		"[run]\nparsable = true":                    ":2: [run] has no option parsable",
 		"[run]\nhelp = true":                        ":2: [run] has no option help",

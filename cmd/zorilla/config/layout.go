@@ -145,7 +145,7 @@ func (l *layout) option(table, name string) (cli.Flag, error) {
 	for _, f := range l.tables[table] {
 		names = append(names, namesOf(f)...)
 	}
-	if meant := hint.Meant(strings.TrimLeft(name, "-"), names, hint.Options); meant != "" {
+	if meant := hint.Option(strings.TrimLeft(name, "-"), names); meant != "" {
 		text += ": did you mean " + meant + "?"
 	}
 	return nil, errors.New(text)

@@ -70,15 +70,19 @@ func Dashes(option string) string {
 	return "--" + option
 }
 
+// Option is Meant for options: the number of workers is called as everybody types it.
+func Option(word string, list []string) string {
+	if meant := Meant(word, list, Options); meant != "np" || word == meant {
+		return meant
+	}
+	return "n"
+}
+
 // UnknownOption says that there is no such option, and which one of a list may have been
-// meant: the number of workers by the name that everybody types.
+// meant.
 func UnknownOption(option string, list []string) string {
 	text := "unknown option " + Dashes(option)
-	meant := Meant(option, list, Options)
-	if meant == "np" {
-		meant = "n"
-	}
-	if meant != "" {
+	if meant := Option(option, list); meant != "" {
 		text += ": did you mean " + Dashes(meant) + "?"
 	}
 	return text
