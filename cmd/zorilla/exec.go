@@ -95,13 +95,13 @@ func runBeside(con *console, c *cli.Context) error {
 	}
 	start := session.Start{Args: args, Env: pairs(env)}
 	if job == "" && os.Getenv(door.Variable) != "" { // of the job that this process is in
-		return con.session(c.Context, inside(door.Ask{Rank: max(rank, 0)}), start, stdin, c.Bool("pty"))
+		return con.session(c.Context, nil, inside(door.Ask{Rank: max(rank, 0)}), start, stdin, c.Bool("pty"))
 	}
 	return withJob(c, job, func(client *api.Client, job string) error {
 		open := func(ctx context.Context, in io.Reader, out io.Writer) error {
 			return client.Enter(ctx, job, max(rank, 0), in, out)
 		}
-		return con.session(c.Context, open, start, stdin, c.Bool("pty"))
+		return con.session(c.Context, nil, open, start, stdin, c.Bool("pty"))
 	})
 }
 
@@ -114,12 +114,16 @@ func pairs(env map[string]string) (list []string) {
 }
 
 // session runs a command elsewhere, with what this process has for standard input, output
-// and error. The error is nil or the exit code of the command, or why there is none.
-func (con *console) session(ctx context.Context, open func(context.Context, io.Reader, io.Writer) error, start session.Start, stdin io.Reader, pty bool) error {
+// and error, and the signals that come, in a channel of its own if there is none. The error is
+// nil or the exit code of the command, or why there is none.
+func (con *console) session(ctx context.Context, signals chan os.Signal, open func(context.Context, io.Reader, io.Writer) error, start session.Start, stdin io.Reader, pty bool) error {
 	s := &outside.Session{Open: open, Start: start, Stdin: stdin, Stdout: con.stdout, Stderr: con.stderr}
-	signals, stop := catchPipe()
-	defer stop()
-	signal.Notify(signals, append(fatalSignals, syscall.SIGUSR1, syscall.SIGUSR2)...)
+	if signals == nil {
+		own, stop := catchFatal()
+		defer stop()
+		signals = own
+	}
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
 	s.Signals = signals
 	if pty {
 		s.Start.Terminal = &session.Size{}
@@ -192,7 +196,7 @@ func rshAction(con *console, args []string) error {
 		if call.words == "" {
 			start.Args = loginShell
 		}
-		err = con.session(context.Background(), inside(door.Ask{Host: call.host}), start, stdin, call.words == "" && onTerminal(con.stdout))
+		err = con.session(context.Background(), nil, inside(door.Ask{Host: call.host}), start, stdin, call.words == "" && onTerminal(con.stdout))
 	}
 	if code := exitCode(0); err == nil || errors.As(err, &code) {
 		return err
@@ -353,27 +357,29 @@ func allocAction(con *console, c *cli.Context) error {
 		return err
 	}
 	return with(c, func(client *api.Client) error {
-		id, err := submit(c.Context, con, client, r.spec, r.inputs)
+		signals, stop := catchFatal() // until the job has ended: nobody else would end it
+		defer stop()
+		id, err := submitHeld(c.Context, con, client, r.spec, r.inputs, signals, false)
 		if err != nil {
 			return err
 		}
 		job := string(id)
-		defer func() { _ = client.Cancel(context.Background(), job) }() // no error if it has ended
-		if err := con.awaitStart(c.Context, client, job); err != nil {
+		defer abandon(context.Background(), con, client, id)
+		if err := con.awaitStart(c.Context, client, job, signals); err != nil {
 			return err
 		}
-		run := func(ctx context.Context, stdin io.Reader, pty bool, words ...string) error {
+		run := func(ctx context.Context, signals chan os.Signal, stdin io.Reader, pty bool, words ...string) error {
 			open := func(ctx context.Context, in io.Reader, out io.Writer) error {
 				return client.Enter(ctx, job, 0, in, out)
 			}
-			return con.session(ctx, open, session.Start{Args: append([]string{r.spec.Args[0], leadName}, words...)}, stdin, pty)
+			return con.session(ctx, signals, open, session.Start{Args: append([]string{r.spec.Args[0], leadName}, words...)}, stdin, pty)
 		}
-		err = run(c.Context, stdin, pty, append([]string{lead.Within}, args...)...)
-		ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-		defer stop()
+		err = run(c.Context, signals, stdin, pty, append([]string{lead.Within}, args...)...)
+		ctx, caught := untilSignal(c.Context, signals)
+		defer caught()
 		ctx, late := context.WithTimeout(ctx, endsWithin)
 		defer late()
-		if run(ctx, nil, false, lead.Release) == nil {
+		if run(ctx, nil, nil, false, lead.Release) == nil {
 			for st, v := (jobs.Status{}), uint64(0); !st.State.Final(); { // so that it has ended by itself
 				var lost error
 				if st, v, lost = client.Await(ctx, job, v); lost != nil {

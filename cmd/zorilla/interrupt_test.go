@@ -12,6 +12,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/node/api/apitest"
 )
 
 func TestInterruptsWithRealNodes(t *testing.T) {
@@ -120,5 +121,151 @@ func TestRealDevNetworkStops(t *testing.T) {
 	g.deserted(t)
 	if left := processes(filepath.Dir(state)); len(left) != 0 {
 		t.Errorf("processes are left: %q", left)
+	}
+}
+
+// unanswered is a node that accepts a job, has the client interrupted, and answers no more
+// until the client has gone away.
+type unanswered struct {
+	*fakeNode
+	interrupt chan func() // of the first submission; closed after it
+}
+
+// Submit implements api.Service.
+func (n *unanswered) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
+	id, err := n.fakeNode.Submit(ctx, spec)
+	if interrupt := <-n.interrupt; interrupt != nil {
+		interrupt()
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	return id, err // the client asks again, with its key
+}
+
+// A command that stays with its job and is ended before it knows of it leaves none.
+func TestInterruptedSubmissionLeavesNoJob(t *testing.T) {
+	for _, args := range [][]string{{"run", "sleep", "1000"}, {"alloc", "--", "sleep", "1000"}} {
+		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+			t.Run(args[0]+" "+sig.String(), func(t *testing.T) {
+				state := t.TempDir()
+				node := &unanswered{newFakeNode(state), make(chan func(), 1)}
+				node.OnSubmit = nil // it waits for workers
+				stop, err := serve(node, state)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer stop()
+				cmd := zorilla(t, state, args...)
+				stdout, stderr := start(t, cmd)
+				node.interrupt <- func() {
+					if err := cmd.Process.Signal(sig); err != nil {
+						t.Error(err)
+					}
+				}
+				close(node.interrupt)
+				if text := rest(t, stderr); !strings.Contains(text, "interrupted: cancelled job ") {
+					t.Errorf("it says %q", text)
+				}
+				rest(t, stdout)
+				ends(t, cmd, 128+int(sig))
+				wantRow(t, "signal N came to", 128+int(sig))
+				all, err := node.Jobs(t.Context(), false)
+				if err != nil || len(all) != 1 || all[0].State != jobs.Cancelled {
+					t.Errorf("jobs are %v, %v", all, err)
+				}
+			})
+		}
+	}
+}
+
+// signalling is a node that has a signal taken before it answers a submission.
+type signalling struct {
+	*apitest.Fake
+	signals chan os.Signal
+	list    []os.Signal
+	fails   error
+	held    bool // it does not answer before the client has given up
+	cancel  error
+}
+
+func (n *signalling) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
+	id, err := jobs.ID(""), n.fails
+	if err == nil {
+		id, err = n.Fake.Submit(ctx, spec)
+	}
+	for _, sig := range n.list {
+		n.signals <- sig
+	}
+	if n.list = nil; n.held {
+		n.held = false
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	return id, err
+}
+
+func (n *signalling) Cancel(ctx context.Context, job string) error {
+	if n.cancel != nil {
+		return n.cancel
+	}
+	return n.Fake.Cancel(ctx, job)
+}
+
+func TestSignalsDuringSubmissions(t *testing.T) {
+	const cancelled, goesOn = "interrupted: cancelled job ", "comes back to it"
+	intr := []os.Signal{os.Interrupt}
+	for name, c := range map[string]struct {
+		node   signalling
+		key    string
+		goesOn bool // as that of run
+		code   int
+		says   string
+		state  jobs.State // "" = there is no job
+		left   os.Signal  // for who follows it
+	}{
+		"none":                           {goesOn: true, state: jobs.Pending},
+		"answered":                       {node: signalling{list: intr}, goesOn: true, code: 130, says: cancelled, state: jobs.Cancelled},
+		"not answered":                   {node: signalling{list: intr, held: true}, goesOn: true, code: 130, says: cancelled, state: jobs.Cancelled},
+		"another signal before":          {node: signalling{list: []os.Signal{syscall.SIGPIPE, syscall.SIGWINCH, syscall.SIGTERM}}, code: 143, says: cancelled, state: jobs.Cancelled},
+		"twice":                          {node: signalling{list: []os.Signal{os.Interrupt, os.Interrupt}, held: true}, code: 130, says: "'zorilla ps' tells", state: jobs.Pending},
+		"refused":                        {node: signalling{list: intr, fails: jobs.ErrInvalid}, code: 130, says: "the job was not accepted"},
+		"cannot be cancelled":            {node: signalling{list: intr, cancel: api.ErrUnavailable}, code: 130, says: "was not cancelled: unavailable: 'zorilla cancel ", state: jobs.Pending},
+		"detaches":                       {node: signalling{list: []os.Signal{syscall.SIGQUIT}}, goesOn: true, state: jobs.Pending, left: syscall.SIGQUIT},
+		"nobody follows it":              {node: signalling{list: []os.Signal{syscall.SIGQUIT}}, code: 131, says: cancelled, state: jobs.Cancelled},
+		"a user's key":                   {node: signalling{list: intr}, key: "K", goesOn: true, code: 130, says: goesOn, state: jobs.Pending},
+		"a user's key, held":             {node: signalling{list: intr}, key: "K", code: 130, says: cancelled, state: jobs.Cancelled},
+		"a user's key, and not answered": {node: signalling{list: intr, held: true}, key: "K", goesOn: true, code: 130, says: "again with --key K", state: jobs.Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := c.node
+			node.Fake = apitest.New()
+			node.signals = make(chan os.Signal) // what is sent was taken
+			var stderr buffer
+			spec := jobs.Spec{Key: c.key, Args: []string{"a"}, Min: 1, Max: 1, Slots: 1}
+			if c.left != nil {
+				node.signals = make(chan os.Signal, 4)
+			}
+			id, err := submitHeld(t.Context(), &console{stderr: &stderr}, &node, spec, nil, node.signals, c.goesOn)
+			if code := exitCode(0); errors.As(err, &code) != (c.code != 0) || int(code) != c.code || c.code == 0 && (err != nil || !id.Valid()) {
+				t.Errorf("got %q, %v, want %d", id, err, c.code)
+			}
+			if said := stderr.take(); strings.Count(said, "\n") != min(len(c.says), 1) || !strings.Contains(said, c.says) {
+				t.Errorf("said %q, want %q", said, c.says)
+			}
+			if c.left != nil {
+				select {
+				case sig := <-node.signals:
+					if sig != c.left {
+						t.Errorf("%v is left", sig)
+					}
+				default:
+					t.Errorf("%v is lost", c.left)
+				}
+			}
+			all, _ := node.Jobs(t.Context(), false)
+			if c.state == "" && len(all) != 0 || c.state != "" && (len(all) != 1 || all[0].State != c.state) {
+				t.Errorf("jobs are %v, want %s", all, c.state)
+			}
+		})
 	}
 }

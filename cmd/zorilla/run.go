@@ -24,9 +24,9 @@ zorilla run -l -n 4 hostname
 zorilla run -n 2..16 -o log --into 'out/%r' -- ./prog
 zorilla run -a 1-100 -o log --into 'out/%t' -- ./prog    # $ZORILLA_TASK_ID
 
-Ctrl-C shows the state; twice within 2 s cancels (130). Ctrl-\ detaches, and
-'zorilla attach JOB' comes back. If the node is stopped it is waited for, for two
-minutes: the job goes on without it.
+Ctrl-C shows the state; twice within 2 s cancels (130), as once does while the job is
+being submitted. Ctrl-\ detaches, and 'zorilla attach JOB' comes back. If the node is
+stopped it is waited for, for two minutes: the job goes on without it.
 Exit codes: 124 walltime, 125 no workers or a lost node, 126/127 the command
 cannot be executed/found, 128+signal.`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
@@ -64,10 +64,10 @@ func runAction(con *console, c *cli.Context) error {
 	}
 	r.spec.Stdin = stdin != nil
 	return with(c, func(client *api.Client) error {
-		signals, stop := catchPipe()
+		signals, stop := catchFatal()
 		defer stop()
 		hintCommand(con, r)
-		id, err := submit(c.Context, con, client, r.spec, r.inputs)
+		id, err := submitHeld(c.Context, con, client, r.spec, r.inputs, signals, true)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"syscall"
 	"time"
 
 	"zorilla/cmd/zorilla/pick"
@@ -22,6 +25,7 @@ type submission struct {
 	spec    jobs.Spec
 	inputs  []transfer.Input
 
+	own     bool      // the key is the user's: the job may have been there before
 	reached bool      // the node has been there
 	asked   bool      // it may have accepted the job
 	until   time.Time // when to give up; zero before the connection breaks
@@ -30,22 +34,30 @@ type submission struct {
 // submit completes the IDs of dependencies, pushes the inputs and submits the
 // job. If the connection to the node breaks meanwhile it tries again.
 func submit(ctx context.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) (jobs.ID, error) {
-	if spec.Key == "" {
-		spec.Key = rand.Text()
+	return newSubmission(con, s, spec, inputs).run(ctx)
+}
+
+func newSubmission(con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) *submission {
+	sub := &submission{con: con, service: s, spec: spec, inputs: inputs, own: spec.Key != ""}
+	if !sub.own {
+		sub.spec.Key = rand.Text()
 	}
-	sub := &submission{con: con, service: s, spec: spec, inputs: inputs}
+	return sub
+}
+
+func (s *submission) run(ctx context.Context) (jobs.ID, error) {
 	for {
-		id, err := sub.try(ctx)
-		if err == nil || ctx.Err() != nil || !sub.away(err) {
+		id, err := s.try(ctx)
+		if err == nil || ctx.Err() != nil || !s.away(err) {
 			return id, err
 		}
 		switch now := time.Now(); {
-		case sub.until.IsZero():
-			sub.until = now.Add(nodeAway)
-			con.say("%v: submitting again for up to %v, which cannot make it two jobs (key %s)", err, nodeAway, sub.spec.Key)
-		case now.After(sub.until) && sub.asked:
-			return "", fmt.Errorf("%w: the job may have been accepted: submit it again with --key %s, and it is not run twice", err, sub.spec.Key)
-		case now.After(sub.until):
+		case s.until.IsZero():
+			s.until = now.Add(nodeAway)
+			s.con.say("%v: submitting again for up to %v, which cannot make it two jobs (key %s)", err, nodeAway, s.spec.Key)
+		case now.After(s.until) && s.asked:
+			return "", fmt.Errorf("%w: the job may have been accepted: submit it again with --key %s, and it is not run twice", err, s.spec.Key)
+		case now.After(s.until):
 			return "", fmt.Errorf("%w: the job was not submitted", err)
 		}
 		if pause(ctx, nodePoll); ctx.Err() != nil {
@@ -101,7 +113,104 @@ func (s *submission) try(ctx context.Context) (jobs.ID, error) {
 }
 
 func (s *submission) ask(ctx context.Context) (jobs.ID, error) {
+	if err := ctx.Err(); err != nil { // nothing was sent
+		return "", err
+	}
 	id, err := s.service.Submit(ctx, s.spec)
 	s.asked = s.asked || !errors.Is(err, api.ErrNoNode)
 	return id, err
+}
+
+// submitHeld is submit for a command that stays with the job. A signal ends the submission,
+// and the job if it was accepted: nobody would know of it. The signals are asked for before.
+// If the job may go on without the command, SIGQUIT is left for who follows it, who detaches.
+func submitHeld(ctx context.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input, signals chan os.Signal, goesOn bool) (jobs.ID, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	sub := newSubmission(con, s, spec, inputs)
+	var id jobs.ID
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		id, err = sub.run(ctx)
+		done <- err
+	}()
+	var first, detach os.Signal
+	for {
+		select {
+		case err := <-done:
+			switch {
+			case first != nil:
+				sub.leave(id, err, signals, goesOn)
+				return "", signalled(first)
+			case detach != nil && err == nil:
+				select {
+				case signals <- detach:
+				default: // there are others
+				}
+			}
+			return id, err
+		case sig := <-signals:
+			switch {
+			case !slices.Contains(fatalSignals, sig):
+			case sig == syscall.SIGQUIT && goesOn && first == nil:
+				detach = sig
+			case first == nil:
+				first = sig
+				stop()
+			default: // an input that cannot be read keeps it
+				con.say("left the submission while it was being ended: 'zorilla ps' tells whether the job was accepted")
+				return "", signalled(first)
+			}
+		}
+	}
+}
+
+// leave ends what an interrupted submission has made. If it was not answered, its key finds
+// out: submitted once more it is the job that was accepted. That of a user may be the name of
+// a job that has run for long, which goes on then.
+func (s *submission) leave(id jobs.ID, err error, signals <-chan os.Signal, goesOn bool) {
+	switch {
+	case err != nil && !s.asked:
+		s.con.say("interrupted: the job was not submitted")
+		return
+	case err != nil && !errors.Is(err, context.Canceled) && !s.away(err):
+		s.con.say("interrupted: the job was not accepted: %v", err)
+		return
+	case s.own && goesOn && err == nil:
+		s.con.say("interrupted: job %s goes on, which key %s names: 'zorilla attach %s' comes back to it, 'zorilla cancel %s' ends it", id.Short(), s.spec.Key, id.Short(), id.Short())
+		return
+	case s.own && goesOn:
+		s.con.say("interrupted: if the job was accepted it goes on: submit it again with --key %s to come back to it", s.spec.Key)
+		return
+	}
+	ctx, caught := untilSignal(context.Background(), signals)
+	defer caught()
+	if err != nil {
+		within, cancel := context.WithTimeout(ctx, cancelWait)
+		id, err = s.service.Submit(within, s.spec)
+		cancel()
+	}
+	if err != nil {
+		s.con.say("interrupted: %v: the job may have been accepted: 'zorilla ps' tells", err)
+		return
+	}
+	if abandon(ctx, s.con, s.service, id) {
+		s.con.say("interrupted: cancelled job %s", id.Short())
+	}
+}
+
+// cancelWait is how long a node may take for what a command does when it is ended.
+const cancelWait = 5 * time.Second
+
+// abandon cancels a job that its command leaves, or tells how to. It is no error if the job
+// has ended.
+func abandon(ctx context.Context, con *console, s api.Service, id jobs.ID) bool {
+	ctx, cancel := context.WithTimeout(ctx, cancelWait)
+	defer cancel()
+	if err := s.Cancel(ctx, string(id)); err != nil {
+		con.say("job %s was not cancelled: %v: 'zorilla cancel %s' does that", id.Short(), err, id.Short())
+		return false
+	}
+	return true
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -168,16 +166,21 @@ func taskEnded(ctx context.Context, l *lifeline, st jobs.Status, task int) (line
 	return fmt.Sprintf("task %d was not done: %s", task, endLine(st)), max(st.ExitCode, 1), st.State.Final(), nil
 }
 
-// awaitStart waits until rank 0 of a job runs.
-func (con *console) awaitStart(ctx context.Context, client *api.Client, job string) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
+// awaitStart waits until rank 0 of a job runs, or until a signal comes.
+func (con *console) awaitStart(ctx context.Context, client *api.Client, job string, signals <-chan os.Signal) error {
+	ctx, caught := untilSignal(ctx, signals)
+	err := con.started(ctx, client, job)
+	if sig := caught(); sig != nil {
+		return signalled(sig)
+	}
+	return err
+}
+
+func (con *console) started(ctx context.Context, client *api.Client, job string) error {
 	told := ""
 	for version := uint64(0); ; {
 		st, v, err := client.Await(ctx, job, version)
 		switch {
-		case ctx.Err() != nil:
-			return exitCode(jobs.CodeCancelled)
 		case err != nil:
 			return err
 		case st.State.Final():
