@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -79,12 +80,13 @@ func lsCommand(con *console) *cli.Command {
 	return clientCommand(cli.Command{
 		Name:      "ls",
 		Category:  groupJobs,
-		Usage:     "list the output files of a job or of one rank",
+		Usage:     "list the output files of a job, or of one rank or task",
 		UsageText: "zorilla ls [options] JOB[:RANK] [PATTERN...]",
 		Description: `
 Those that get would fetch, of ranks that have ended. With --now also of ranks that
 run, as large as they are now; PATTERNS may name any of their files then. All that is
 in the directory of such a rank: zorilla exec JOB:RANK ls -l
+Of an array the first 200 files of the tasks that have ended, or those of one, JOB:TASK.
 
 zorilla ls last
 zorilla ls --now last:3 '*.ckpt'`,
@@ -95,7 +97,7 @@ zorilla ls --now last:3 '*.ckpt'`,
 				err = st.Gone()
 			}
 			if err == nil && st.Spec.Array != nil {
-				err = fmt.Errorf("job %s is an array: 'zorilla tasks %s' lists its tasks, 'zorilla get %s:TASK' fetches the files of one", st.ID.Short(), st.ID.Short(), st.ID.Short())
+				return con.listTasks(c, client, st, want)
 			}
 			if err == nil {
 				st, err = onlyRank(st, want.Rank)
@@ -147,6 +149,61 @@ func (con *console) printFiles(trees []api.RankTree, asJSON bool) error {
 		return con.printJSON(files)
 	}
 	return con.printTable(rows)
+}
+
+// Limits of what ls reads of the files of tasks, which come as a whole.
+const (
+	maxTaskRows  = 200
+	maxTaskBytes = 32 << 20
+)
+
+// taskFile is what ls tells of a file of a task.
+type taskFile struct {
+	Task int    `json:"task"`
+	Size int64  `json:"size"`
+	Path string `json:"path"`
+}
+
+// listTasks lists the files of tasks that have ended.
+func (con *console) listTasks(c *cli.Context, client *api.Client, st jobs.Status, want api.Wanted) error {
+	if c.Bool("now") {
+		return usage(c, "--now is about ranks: files of a task come when it has ended")
+	}
+	if err := hasOutput(st, want.Rank); err != nil {
+		return err
+	}
+	files, rows := []taskFile{}, [][]string{{"TASK", "SIZE", "NAME"}}
+	nowhere := transfer.PutterFunc(func(transfer.Hash, []byte) error { return nil })
+	err := api.WalkTaskFiles(c.Context, client, &st, want.Rank, maxTaskBytes, nowhere, func(task int, e transfer.Entry) error {
+		switch {
+		case e.Dir, len(want.Only) > 0 && !transfer.MatchOutput(want.Only, e.Path):
+			return nil
+		case len(files) == maxTaskRows:
+			return api.ErrEnough
+		}
+		files = append(files, taskFile{task, e.Size, e.Path})
+		rows = append(rows, []string{strconv.Itoa(task), units.Bytes(e.Size), e.Path})
+		return nil
+	})
+	more, id := errors.Is(err, api.ErrEnough), st.ID.Short()
+	switch {
+	case more:
+		con.say("there are more files than these %d: 'zorilla ls %s:TASK' lists those of one task, 'zorilla get %s' fetches all", len(files), id, id)
+		err = nil
+	case err != nil && !errors.Is(err, jobs.ErrDamaged):
+		return err
+	case len(files) > 0 || err != nil:
+	case len(st.Spec.Outputs) == 0:
+		con.say("job %s was started without -o, so it has no output files", id)
+	case len(want.Only) > 0:
+		return fmt.Errorf("%w %s", api.ErrNoFile, strings.Join(want.Only, " or "))
+	default:
+		con.say("job %s has no output files of tasks that have ended", id)
+	}
+	if c.Bool("json") {
+		return errors.Join(con.printJSON(files), err)
+	}
+	return errors.Join(con.printTable(rows), err)
 }
 
 // askFiles is the action of a command about files of JOB[:RANK].
