@@ -38,6 +38,24 @@ type OnEnd struct {
 	Text string    `json:"text,omitempty"` // of one that failed: why, or the last that it printed
 }
 
+// CommandAtEnd says what has become of the command of OnEnd, for people to read.
+func (s *Status) CommandAtEnd() string {
+	switch e := s.OnEnd; {
+	case e == nil && s.Broken != "":
+		return "not run: how the job ended is not known"
+	case e == nil && s.State.Final():
+		return "runs, or waits to be run"
+	case e == nil:
+		return "to be run"
+	case e.Code == 0:
+		return "done"
+	case e.Text == "":
+		return fmt.Sprintf("ended with %d", e.Code)
+	default:
+		return fmt.Sprintf("ended with %d: %s", e.Code, e.Text)
+	}
+}
+
 // Discreet returns the status without what is only for the job's own node.
 func (s Status) Discreet() Status {
 	s.Spec.OnEnd, s.OnEnd = "", nil

@@ -130,7 +130,7 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("ended", "%s", ended)
 	}
 	if st.Spec.OnEnd != "" {
-		add("on end", "%s%s", cells.Cut(st.Spec.OnEnd, 100), onEnd(st))
+		add("on end", "%s (%s)", cells.Cut(st.Spec.OnEnd, 100), st.CommandAtEnd())
 	}
 	switch cpu, peak := used(st.Workers); {
 	case peak > 0:
@@ -149,23 +149,6 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("outputs", "%s, %s, from %s", count(files, "file"), units.Bytes(size), count(len(st.Outputs), "rank"))
 	}
 	return rows
-}
-
-// onEnd tells what became of the command of --on-end.
-func onEnd(st jobs.Status) string {
-	switch {
-	case st.OnEnd == nil && st.Broken != "":
-		return " (not run: how the job ended is not known)"
-	case st.OnEnd == nil && st.State.Final():
-		return " (runs, or waits to be run)"
-	case st.OnEnd == nil:
-		return ""
-	case st.OnEnd.Code == 0:
-		return " (done)"
-	case st.OnEnd.Text == "":
-		return fmt.Sprintf(" (ended with %d)", st.OnEnd.Code)
-	}
-	return fmt.Sprintf(" (ended with %d: %s)", st.OnEnd.Code, st.OnEnd.Text)
 }
 
 // used sums up what the workers that have ended took of processors, in seconds, and returns the

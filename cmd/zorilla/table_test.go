@@ -192,18 +192,3 @@ func TestATimeThatIsNotKnownIsNotTold(t *testing.T) {
 		t.Errorf("got %q", rows)
 	}
 }
-
-// What became of the command of --on-end is told, also if it will never be run.
-func TestOnEndOfAJob(t *testing.T) {
-	for want, st := range map[string]jobs.Status{
-		"":                            {State: jobs.Running},
-		" (runs, or waits to be run)": {State: jobs.Failed},
-		" (done)":                     {State: jobs.Failed, AtOrigin: jobs.AtOrigin{OnEnd: &jobs.OnEnd{}}},
-		" (ended with 3: no mail)":    {State: jobs.Failed, AtOrigin: jobs.AtOrigin{OnEnd: &jobs.OnEnd{Code: 3, Text: "no mail"}}},
-		" (not run: how the job ended is not known)": {State: jobs.Failed, Broken: "an entry is missing"},
-	} {
-		if got := onEnd(st); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}

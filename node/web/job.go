@@ -187,7 +187,7 @@ func facts(st *jobs.Status) []counter {
 		list = append(list, counter{"Walltime", span(time.Duration(s.Walltime))})
 	}
 	if s.OnEnd != "" {
-		list = append(list, counter{"Command at its end", onEnd(st)})
+		list = append(list, counter{"Command at its end", label(st.CommandAtEnd(), textLimit)})
 	}
 	if s.GiveUp > 0 {
 		list = append(list, counter{"Gives up after", span(time.Duration(s.GiveUp))})
@@ -378,18 +378,3 @@ var blankJob = struct {
 	Round   roundRow
 	Task    taskRow
 }{}
-
-// onEnd tells what became of the command of --on-end.
-func onEnd(st *jobs.Status) string {
-	switch {
-	case st.OnEnd == nil && st.Broken != "":
-		return "not run, since how it ended is not known"
-	case st.OnEnd == nil && st.State.Final():
-		return "runs, or waits to be run"
-	case st.OnEnd == nil:
-		return "to be run"
-	case st.OnEnd.Code == 0:
-		return "done"
-	}
-	return label(fmt.Sprintf("ended with %d %s", st.OnEnd.Code, st.OnEnd.Text), textLimit)
-}
