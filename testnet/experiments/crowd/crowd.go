@@ -87,7 +87,9 @@ func lonely(t topology, noise string) (list []crowd) {
 		c.fill, c.jobs, c.workers, c.alone, c.apart = fill, 24, 8, true, 10*time.Second
 		list = append(list, c)
 	}
-	return list
+	c := young(t, noise) // beside those of twenty nodes at once
+	c.fill, c.jobs, c.workers, c.alone, c.apart = 50, 20, 2, true, 10*time.Second
+	return append(list, c)
 }
 
 // outcome is what came of it in one network.
