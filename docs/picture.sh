@@ -56,7 +56,9 @@ until_ '^12$' clustered
 url=$(at zorilla web)
 at timeout 60 chromium --headless --no-sandbox --hide-scrollbars --user-data-dir="$work/browser" --timeout=8000 \
 	--window-size=1280,1480 --screenshot="$work/page.png" "$url" >"$work/chromium.log" 2>&1 || { cat "$work/chromium.log" >&2; exit 1; }
-pngtopnm "$work/page.png" | pnmquant 256 2>/dev/null | pnmtopng -compression 9 >"$work/small.png" 2>/dev/null
+pngtopnm "$work/page.png" >"$work/page.pnm"
+pnmquant 256 "$work/page.pnm" >"$work/few.pnm"
+pnmtopng -compression 9 "$work/few.pnm" >"$work/small.png"
 mv "$work/small.png" docs/page.png
 for host in $hosts; do
 	lab crash "$host"

@@ -174,7 +174,11 @@ func (con *console) listTasks(c *cli.Context, client *api.Client, st jobs.Status
 	}
 	files, rows := []taskFile{}, [][]string{{"TASK", "SIZE", "NAME"}}
 	nowhere := transfer.PutterFunc(func(transfer.Hash, []byte) error { return nil })
-	err := api.WalkTaskFiles(c.Context, client, &st, want.Rank, maxTaskBytes, nowhere, func(task int, e transfer.Entry) error {
+	most, some := int64(maxTaskBytes), "'zorilla ls JOB:TASK' lists those of one task, "
+	if want.Rank >= 0 {
+		most, some = 0, ""
+	}
+	err := api.WalkTaskFiles(c.Context, client, &st, want.Rank, most, nowhere, func(task int, e transfer.Entry) error {
 		switch {
 		case e.Dir, len(want.Only) > 0 && !transfer.MatchOutput(want.Only, e.Path):
 			return nil
@@ -188,7 +192,7 @@ func (con *console) listTasks(c *cli.Context, client *api.Client, st jobs.Status
 	more, id := errors.Is(err, api.ErrEnough), st.ID.Short()
 	switch {
 	case more:
-		con.say("there are more files than these %d: 'zorilla ls %s:TASK' lists those of one task, 'zorilla get %s' fetches all", len(files), id, id)
+		con.say("there are more files than these %d: %s'zorilla get %s' fetches all", len(files), strings.Replace(some, "JOB", id, 1), id)
 		err = nil
 	case err != nil && !errors.Is(err, jobs.ErrDamaged):
 		return err

@@ -213,7 +213,7 @@ func TestActionsInChromium(t *testing.T) {
 		t.Errorf("scripts still see %q", got)
 	}
 	b.run("pause", chromedp.Click(`[data-act="/node/pause"]`))
-	b.wait(`document.querySelector("#done").innerText.includes("takes no new workers")`)
+	b.wait(`document.querySelector("#toast").innerText.includes("takes no new workers")`)
 	b.wait(`document.querySelector(".hero .state").textContent === "paused" && !document.querySelector('[data-act="/node/pause"]').checkVisibility()`)
 	b.run("resume", chromedp.Click(`[data-act="/node/resume"]`))
 	b.wait(`document.querySelector('[data-act="/node/pause"]').checkVisibility()`)
@@ -228,7 +228,7 @@ func TestActionsInChromium(t *testing.T) {
 	b.run("really", chromedp.Click(`[data-act="cancel"]`))
 	b.wait(`document.querySelector(".verdict .state").textContent === "CANCELLED"`)
 	b.run("again", chromedp.Click(`[data-act="rerun"]`))
-	b.wait(`document.querySelector("#done a")?.getAttribute("href") === "/jobs/again@zaaaa"`)
+	b.wait(`document.querySelector("#toast a")?.getAttribute("href") === "/jobs/again@zaaaa"`)
 	b.wait(`document.documentElement.scrollWidth === 390`)
 	if len(f.did()) != 4 {
 		t.Errorf("done was %q", f.did())

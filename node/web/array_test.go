@@ -115,6 +115,11 @@ func TestLargeArrayInChromium(t *testing.T) {
 	b.wait(`document.querySelectorAll(".tasks tbody tr").length === 50 && document.querySelector(".tasks tbody a").textContent === "1"`)
 	b.wait(`document.querySelector(".taskmap .failed").getAttribute("d").startsWith("M0 0h799")`)
 	b.wait(`document.querySelector(".tasks .note").textContent.replace(/[^0-9a-z]/g, "").startsWith("50000of100000done1000failed")`)
+	// What each colour means stands in the legend, and what is done in the picture.
+	b.wait(`[".tasks .legend i", ".taskmap path"].every(what => [...document.querySelectorAll(what)].every(e => {
+		const in_ = e.parentElement.getBoundingClientRect(), at = e.getBoundingClientRect();
+		return at.left >= in_.left - 1 && at.right <= in_.right + 1 && at.top >= in_.top - 1 && at.bottom <= in_.bottom + 1;
+	}))`)
 	b.wait(`document.querySelector(".taskmap").getBoundingClientRect().width > 200`)
 
 	// The picture follows, and what a refresh costs does not block the page.

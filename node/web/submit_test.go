@@ -75,9 +75,9 @@ func TestSubmitInChromium(t *testing.T) {
 		b.run("open", chromedp.Click("#submit summary"))
 		b.run("describe", chromedp.SetValue(`#submit [name="command"]`, "hostname -f"), chromedp.SetValue(`#submit [name="workers"]`, "none"))
 		b.run("submit", chromedp.Click(`#submit [type="submit"]`))
-		b.wait(`document.querySelector("#done").innerText.includes("workers none: want N")`)
+		b.wait(`document.querySelector("#toast").innerText.includes("workers none: want N")`)
 		b.run("better", chromedp.SetValue(`#submit [name="workers"]`, "4"), chromedp.Click(`#submit [type="submit"]`))
-		b.wait(`document.querySelector("#done a")?.getAttribute("href") === "/jobs/again@zaaaa" && document.querySelector("#submit [type=submit]").disabled === false`)
+		b.wait(`document.querySelector("#toast a")?.getAttribute("href") === "/jobs/again@zaaaa" && document.querySelector("#submit [type=submit]").disabled === false`)
 		b.wait(`document.documentElement.scrollWidth === ` + map[int64]string{390: "390", 1400: "1400"}[width])
 		b.picture("submit")
 	}

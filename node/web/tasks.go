@@ -125,7 +125,8 @@ type taskFiles struct {
 }
 
 // taskFiles lists the files that the tasks of an array have made. A list is made again when
-// more tasks have ended, but seldom.
+// more tasks have ended, but seldom; one that is full stays, as files come in the order in which
+// tasks ended.
 func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
 	v := filesView{None: len(st.Spec.Outputs) == 0, Of: "Task"}
 	switch {
@@ -139,7 +140,7 @@ func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
 	s.trees.mu.Lock()
 	t, ok := s.trees.tasks[st.ID]
 	s.trees.mu.Unlock()
-	if fresh := time.Since(t.at) < listAgain; !ok || t.err != nil && !fresh || t.ended != ended && (!fresh || st.State.Final()) {
+	if fresh := time.Since(t.at) < listAgain; !ok || t.err != nil && !fresh || t.ended != ended && !t.more && (!fresh || st.State.Final()) {
 		t = listTasks(ctx, s.service, st)
 		t.ended, t.at = ended, time.Now()
 		s.trees.keep(st.ID, t)
@@ -147,6 +148,8 @@ func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
 	v.Rows = t.rows
 	get := "zorilla get " + label(st.ID.Short(), nameLimit)
 	switch {
+	case t.more && len(t.rows) == 0:
+		v.Note = fmt.Sprintf("They are not listed here, as the first is too large: %s fetches all.", get)
 	case t.more:
 		v.Sum, v.Note = "the first "+plural(len(t.rows), "file", "files"), fmt.Sprintf("More are not shown: %s fetches all, and those of one task with :TASK after that.", get)
 	case len(t.rows) > 0:

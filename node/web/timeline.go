@@ -81,6 +81,10 @@ func (s *views) lastHour(ctx context.Context, now bool) (timelineView, error) {
 			v, err := s.timeline(ctx, from)
 			s.hour.done(v, from, news, err == nil && ctx.Err() == nil) // else jobs are missing that were not asked for
 			return v, err
+		case old == nil:
+			if !sleep(ctx, due) {
+				return timelineView{}, ctx.Err()
+			}
 		case !now || due == 0 || !sleep(ctx, due):
 			return old.(timelineView), nil
 		}

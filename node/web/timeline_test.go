@@ -223,3 +223,25 @@ func TestTimelineIsSharedByThoseWhoLook(t *testing.T) {
 		}
 	})
 }
+
+// Those who come first share a look, too, as all streams do when a node is back.
+func TestFirstLooksAtTheTimelineAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &asking{fake: newFake(network(3))}
+		f.put(sample("a2b3c@zaaaa", jobs.Running, f.nodes, 2, time.Minute, "./simulate"))
+		f.takes = time.Second
+		views := newPage(t, f).views
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				if v, err := views.lastHour(t.Context(), i%2 == 0); err != nil || len(v.Rows) == 0 {
+					t.Errorf("%d rows, %v", len(v.Rows), err)
+				}
+			})
+		}
+		all.Wait()
+		if f.lists != 1 {
+			t.Errorf("ten who came first took %d looks", f.lists)
+		}
+	})
+}

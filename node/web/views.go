@@ -44,27 +44,31 @@ type views struct {
 // shared is a view as somebody saw it last, of a page whose looks ask for many jobs, which may
 // have many workers, or be another node's: who looks at about the same time shares one.
 type shared struct {
-	mu      sync.Mutex // guards what follows
-	view    any
-	from    time.Time       // when the look began
-	at      time.Time       // when it ended
-	news    <-chan struct{} // closed when something has changed since
-	looking bool
+	mu    sync.Mutex // guards what follows
+	view  any
+	from  time.Time       // when the look began
+	at    time.Time       // when it ended
+	news  <-chan struct{} // closed when something has changed since
+	looks time.Time       // since when somebody does; zero = nobody
 }
 
-// sharedFor is how old a view may be that is shown while somebody looks.
+// sharedFor is how old a view may be that is shown while somebody looks, and how long others
+// wait for that look.
 const sharedFor = time.Minute
 
-// recent returns the last view if another look would come too soon; due is when one may be
+// recent returns the last view if another look would come too soon, nil if there is none yet; due is when one may be
 // taken if something has changed since, and the look did not begin after who asks came, else 0. The
 // caller looks if ok is false, and then tells done.
 func (h *shared) recent(every time.Duration, news <-chan struct{}, came time.Time) (v any, due time.Duration, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	age := time.Since(h.at)
-	if age >= every && (!h.looking || age >= sharedFor) {
-		h.looking = true
+	switch {
+	case age >= every && time.Since(h.looks) >= sharedFor:
+		h.looks = time.Now()
 		return nil, 0, false
+	case age >= sharedFor:
+		return nil, every / 10, true
 	}
 	if h.news != news && !h.from.After(came) { // else who waits could wait for ever
 		due = max(every-age, every/10)
@@ -75,7 +79,7 @@ func (h *shared) recent(every time.Duration, news <-chan struct{}, came time.Tim
 func (h *shared) done(v any, from time.Time, news <-chan struct{}, whole bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.looking = false
+	h.looks = time.Time{}
 	if whole {
 		h.view, h.from, h.at, h.news = v, from, time.Now(), news
 	}

@@ -2,7 +2,6 @@
 package completion
 
 import (
-	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/cmd/zorilla/hint"
 	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
@@ -228,7 +228,7 @@ func (l *line) jobs(which func(jobs.Summary) bool) (list []Candidate) {
 	}
 	for i, id := range jobs.DistinctOf(found, func(st jobs.Summary) jobs.ID { return st.ID }) {
 		st := found[i]
-		list = append(list, Candidate{id, strings.TrimSpace(string(st.State) + " " + cmp.Or(st.Name, strings.Join(st.Args, " ")))})
+		list = append(list, Candidate{id, strings.TrimSpace(string(st.State) + " " + cells.Title(st.Name, st.Args))})
 	}
 	for _, st := range found {
 		if st.Name != "" && !strings.ContainsAny(st.Name, ":,") {

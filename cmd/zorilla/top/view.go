@@ -141,7 +141,7 @@ func (s *screen) foot() string {
 	case s.ask != "":
 		name := ""
 		if st := s.job(s.ask); st != nil {
-			name = " (" + cells.Clean(ansi.Truncate(cells.Title(st.Name, st.Args), 40, "…")) + ")"
+			name = " (" + cells.Cut(cells.Title(st.Name, st.Args), 40) + ")"
 		}
 		return s.reverse(" end job " + s.ask.Short() + name + "? y: yes, any other key: no ")
 	case s.note != "":

@@ -2,7 +2,7 @@
 // kept where only this origin can read it: cookies go to all ports of a host.
 
 const owner = "owner" in document.documentElement.dataset;
-const done = document.getElementById("done");
+const toast = document.getElementById("toast");
 let timer = 0;
 
 function takeKey() {
@@ -18,15 +18,15 @@ function takeKey() {
 
 function tell(text, href) {
   clearTimeout(timer);
-  done.replaceChildren(text);
+  toast.replaceChildren(text);
   if (/^\/jobs\/[a-z0-9@]+$/.test(href)) {
     const link = document.createElement("a");
     link.setAttribute("href", href);
     link.textContent = "Show it";
-    done.append(" ", link);
+    toast.append(" ", link);
   }
-  done.hidden = false;
-  timer = setTimeout(() => { done.hidden = true; }, 15000);
+  toast.hidden = false;
+  timer = setTimeout(() => { toast.hidden = true; }, 15000);
 }
 
 async function act(button, what, body) {
