@@ -128,12 +128,9 @@ func TestNodeThatMovedBeginsAnew(t *testing.T) {
 }
 
 // Where some ways are other ones, so that the node may have moved, whom it had measured is
-// measured again, the nearest first; where hardly any are, nobody is.
+// measured again; where hardly any are, only some are.
 func TestNodeInDoubtMeasuresTheOthersAgain(t *testing.T) {
-	for _, x := range []struct {
-		shifted int
-		again   bool
-	}{{2, false}, {3, true}} {
+	for _, x := range []struct{ shifted, least, most int }{{2, 0, 15}, {3, 36, 43}} { // some are asked again in any case
 		k := newTalk(t, 2, 1, 49)
 		see := func(i int, rtt time.Duration) { k.took(k.core.Observe(k.now, testID(i), rtt)) }
 		for range 6 {
@@ -164,7 +161,7 @@ func TestNodeInDoubtMeasuresTheOthersAgain(t *testing.T) {
 				asked = append(asked, i)
 			}
 		}
-		if len(asked) > 35 != x.again {
+		if len(asked) < x.least || len(asked) > x.most {
 			t.Errorf("with %d of 6 ways changed %v are asked", x.shifted, asked)
 		}
 	}

@@ -98,7 +98,7 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 	if err := r.readInputs(c, own != nil); err != nil {
 		return nil, err
 	}
-	if r.useScript(own); own != nil && own.Says("on-end") && r.spec.OnEnd != "" { // whoever wrote the script may have meant ill
+	if r.useScript(own); own != nil && r.spec.OnEnd != "" && own.Says("on-end", r.spec.OnEnd) { // whoever wrote the script may have meant ill
 		r.told = fmt.Sprintf("when it has ended this node runs, outside of the sandbox, as %s says: %s", own.Path, r.spec.OnEnd)
 	}
 	if err := r.makeArray(c, stdin); err != nil {

@@ -99,12 +99,19 @@ func (s *Script) parse(text []byte) error {
 	return nil
 }
 
-// Says reports whether one of its lines has an option.
-func (s *Script) Says(option string) bool {
+// Says reports whether one of its lines gives an option this value.
+func (s *Script) Says(option, value string) bool {
 	return slices.ContainsFunc(s.lines, func(l line) bool {
-		return slices.ContainsFunc(l.words, func(word string) bool {
-			return strings.TrimLeft(strings.SplitN(word, "=", 2)[0], "-") == option && strings.HasPrefix(word, "-")
-		})
+		for i, word := range l.words {
+			name, given, ok := strings.Cut(word, "=")
+			if !ok && i+1 < len(l.words) {
+				given = l.words[i+1]
+			}
+			if strings.HasPrefix(word, "-") && strings.TrimLeft(name, "-") == option && given == value {
+				return true
+			}
+		}
+		return false
 	})
 }
 

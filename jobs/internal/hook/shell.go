@@ -36,8 +36,10 @@ type Runner func(ctx context.Context, c Call) jobs.OnEnd
 
 // Shell is the Runner that has /bin/sh run the command, as the user of this process, in that
 // user's home directory.
-func Shell(ctx context.Context, c Call) jobs.OnEnd {
-	bounded, cancel := context.WithTimeout(ctx, Limit)
+func Shell(ctx context.Context, c Call) jobs.OnEnd { return shell(ctx, Limit, c) }
+
+func shell(ctx context.Context, limit time.Duration, c Call) jobs.OnEnd {
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	said := &Tail{}
 	cmd := exec.CommandContext(bounded, "/bin/sh", "-c", c.Command)
@@ -51,7 +53,7 @@ func Shell(ctx context.Context, c Call) jobs.OnEnd {
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(bounded.Err(), context.DeadlineExceeded):
-		end.Code, end.Text = jobs.CodeTimeout, fmt.Sprintf("it was killed after %s", units.Span(Limit))
+		end.Code, end.Text = jobs.CodeTimeout, fmt.Sprintf("it was killed after %s", units.Span(limit))
 	case cmd.ProcessState == nil:
 		end.Code, end.Text = 127, plain.OneLine(err.Error())
 	case errors.As(err, &exit) && exit.ExitCode() < 0:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/hook"
@@ -51,6 +52,14 @@ func TestShellTellsOfFailures(t *testing.T) {
 		if end.Code != want.Code || !strings.Contains(end.Text, want.Text) || len(end.Text) > 500 || want.Text == "" && end.Text != "" {
 			t.Errorf("%.60q: %d %q; want %d %q", command, end.Code, end.Text, want.Code, want.Text)
 		}
+	}
+}
+
+// A command that takes too long is killed, with what it has started.
+func TestShellHasALimit(t *testing.T) {
+	end := hook.ShellWithin(t.Context(), 50*time.Millisecond, hook.Call{Command: "sleep 1000 & sleep 1000"})
+	if end.Code != jobs.CodeTimeout || !strings.Contains(end.Text, "was killed after") {
+		t.Errorf("%+v", end)
 	}
 }
 

@@ -1,0 +1,4 @@
+package hook
+
+// ShellWithin is Shell with another limit.
+var ShellWithin = shell
