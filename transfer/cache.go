@@ -117,15 +117,15 @@ func (s *DirStore) Verify(ctx context.Context) (Checked, error) {
 // inspect compares a blob with its name whatever is known of it, and removes it if it is
 // another; one that was evicted meanwhile is neither returned nor damaged.
 func (s *DirStore) inspect(h Hash, buf []byte) (data []byte, damaged bool, err error) {
-	s.claim(h)
-	defer s.release(h)
+	s.claims.take(h)
+	defer s.claims.release(h)
 	if !s.known(h).held {
 		return nil, false, nil
 	}
 	s.note(func(it *item) {
 		it.seen = Stamp{}
 		for i := range it.refs {
-			it.refs[i].seen = Stamp{}
+			it.refs[i].forget()
 		}
 	}, h)
 	data, err = s.getClaimed(h, buf)

@@ -14,10 +14,12 @@ import (
 // spot is where the bytes of a blob are.
 type spot struct {
 	name string
-	from *outside // nil = a file of the store, which is the blob
+	from *container // nil = a file of the store, which is the blob
 	at   int64
 	size int64
 	seen Stamp // of the file when the bytes were compared with the hash; zero = not in this life
+	sure bool  // they are right, though the file is written to
+	move int   // how often the file had another path before
 }
 
 // spot returns where to read a blob: a file of the store is better than one of others.
@@ -31,8 +33,12 @@ func (s *DirStore) spot(h Hash) (spot, bool) {
 	case it.own:
 		return spot{name: s.file(h), seen: it.seen}, true
 	}
-	r := it.refs[0]
-	return spot{r.from.Path, r.from, r.at, r.length, r.seen}, true
+	r := it.best()
+	p := spot{r.from.Path, r.from, r.at, r.length, r.seen, r.sure(), 0}
+	if r.from.own != nil {
+		p.move = r.from.own.moved
+	}
+	return p, true
 }
 
 // Get implements Getter. A blob whose file is damaged, or cannot be read
@@ -51,8 +57,8 @@ func (s *DirStore) Get(h Hash, buf []byte) ([]byte, error) {
 	}
 	// The file may have been evicted and put again meanwhile: look once
 	// more where nobody else can write or delete it.
-	s.claim(h)
-	defer s.release(h)
+	s.claims.take(h)
+	defer s.claims.release(h)
 	return s.getClaimed(h, buf)
 }
 
@@ -65,6 +71,9 @@ func (s *DirStore) getClaimed(h Hash, buf []byte) ([]byte, error) {
 		}
 		if p.from == nil {
 			return nil, s.damaged(h, err)
+		}
+		if (assembler{s}).moved(h, p) {
+			continue
 		}
 		if err := s.lost(h, p.from, err); err != nil {
 			return nil, err
@@ -135,7 +144,7 @@ func (s *DirStore) read(h Hash, buf []byte) (data []byte, p spot, err error) {
 	} else {
 		_, err = io.ReadFull(f, buf)
 	}
-	if err != nil || p.seen != (Stamp{}) && p.seen == now {
+	if err != nil || p.sure || p.seen != (Stamp{}) && p.seen == now {
 		return buf, p, err
 	}
 	if err := check(h, buf); err != nil {

@@ -28,9 +28,10 @@ type DirStore struct {
 	write func(h Hash, data []byte) error // to its place; a seam for tests of full disks
 	open  func(name string) (fs.File, error)
 
+	claims claims
+
 	mu    sync.Mutex // guards what follows
 	index index
-	busy  map[Hash]chan struct{} // claimed blobs; closed at release
 	// changed tells why blobs were lost that were read from files outside.
 	changed map[Hash]error
 	onLost  func(owners []string) // nil = nobody wants to know
@@ -40,7 +41,7 @@ type DirStore struct {
 // blobs that nobody pins; 0 means DefaultCache. It does no I/O.
 func NewDirStore(dir string, limit int64) *DirStore {
 	temp := filepath.Join(dir, "tmp")
-	s := &DirStore{dir: dir, temp: temp, notes: noteDir{filepath.Join(dir, "files"), temp}, index: newIndex(limit), busy: make(map[Hash]chan struct{}), changed: make(map[Hash]error)}
+	s := &DirStore{dir: dir, temp: temp, notes: noteDir{filepath.Join(dir, "files"), temp}, index: newIndex(limit), claims: claims{of: make(map[Hash]chan struct{})}, changed: make(map[Hash]error)}
 	s.write = s.writeFile
 	s.open = func(name string) (fs.File, error) { return os.Open(name) }
 	return s
@@ -72,13 +73,21 @@ func (s *DirStore) Open() error {
 		return fmt.Errorf("open blob store: %w", err)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, f := range found {
 		s.index.add(f.hash, f.size)
 	}
+	s.mu.Unlock()
+	known := make(map[string]bool)
 	for _, o := range noted {
-		s.index.refer(o, Stamp{})
+		if o.own == nil {
+			s.mu.Lock()
+			s.index.refer(o, Stamp{})
+			s.mu.Unlock()
+		} else if known[o.name] = (assembler{s}).load(o); !known[o.name] {
+			s.notes.remove(o)
+		}
 	}
+	assembler{s}.clear(known)
 	return nil
 }
 
@@ -153,9 +162,9 @@ func (s *DirStore) putHashed(h Hash, data []byte) error {
 }
 
 func (s *DirStore) putOnce(h Hash, data []byte) error {
-	s.claim(h)
-	defer s.release(h)
-	if k := s.known(h); k.own {
+	s.claims.take(h)
+	defer s.claims.release(h)
+	if k := s.known(h); k.kept {
 		if k.whole {
 			return nil
 		}
@@ -163,6 +172,9 @@ func (s *DirStore) putOnce(h Hash, data []byte) error {
 			return nil
 		}
 		s.forget(h)
+	}
+	if placed, err := (assembler{s}).fill(h, data); placed {
+		return err
 	}
 	if err := s.write(h, data); err != nil {
 		return err
@@ -216,6 +228,9 @@ func (s *DirStore) Sync(hashes ...Hash) error {
 		name := s.file(h)
 		if p, held := s.spot(h); held && p.from != nil { // whose owner cares for the file itself
 			name = s.notes.path(p.from)
+			if p.from.own != nil {
+				names[p.name], shelves[filepath.Dir(p.name)] = true, true
+			}
 		}
 		names[name], shelves[filepath.Dir(name)] = true, true
 	}
@@ -229,7 +244,12 @@ func (s *DirStore) Sync(hashes ...Hash) error {
 }
 
 // knowledge is what this life of a store knows of a blob.
-type knowledge struct{ held, own, whole, safe bool }
+type knowledge struct {
+	held  bool
+	kept  bool // in a file of the store, for everybody who needs it
+	whole bool // it was compared with its hash
+	safe  bool
+}
 
 func (s *DirStore) known(h Hash) (k knowledge) {
 	s.mu.Lock()
@@ -238,9 +258,10 @@ func (s *DirStore) known(h Hash) (k knowledge) {
 	if it == nil {
 		return k
 	}
-	k = knowledge{held: true, own: it.own, whole: it.seen != Stamp{}, safe: it.safe}
+	k = knowledge{held: true, kept: it.kept(), whole: it.seen != Stamp{}, safe: it.safe}
 	if !it.own {
-		k.whole = it.refs[0].seen != Stamp{}
+		r := it.best()
+		k.whole = r.seen != Stamp{} || r.sure()
 	}
 	return k
 }
@@ -317,32 +338,39 @@ func (s *DirStore) evict(keep int64) int {
 // no claim.
 func (s *DirStore) delete(victims []Hash) {
 	for _, h := range victims {
-		s.claim(h)
+		s.claims.take(h)
 		if !s.known(h).held { // not put again since
 			os.Remove(s.file(h)) // what stays is found again at the next Open
 		}
-		s.release(h)
+		s.claims.release(h)
 	}
+	assembler{s}.punch()
 }
 
-// claim waits until nobody else claims the blob.
-func (s *DirStore) claim(h Hash) {
+// claims are those on blobs whose files are written or deleted.
+type claims struct {
+	mu sync.Mutex
+	of map[Hash]chan struct{} // closed at release
+}
+
+// take waits until nobody else has a claim on the blob.
+func (c *claims) take(h Hash) {
 	for {
-		s.mu.Lock()
-		wait := s.busy[h]
+		c.mu.Lock()
+		wait := c.of[h]
 		if wait == nil {
-			s.busy[h] = make(chan struct{})
-			s.mu.Unlock()
+			c.of[h] = make(chan struct{})
+			c.mu.Unlock()
 			return
 		}
-		s.mu.Unlock()
+		c.mu.Unlock()
 		<-wait
 	}
 }
 
-func (s *DirStore) release(h Hash) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.busy[h])
-	delete(s.busy, h)
+func (c *claims) release(h Hash) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.of[h])
+	delete(c.of, h)
 }

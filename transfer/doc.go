@@ -21,6 +21,10 @@
 //	                                                         │ the program runs
 //	[Manifest.Write] ◄── store ◄── Fetch ── Handler ── store ◄── [Collect]
 //
+// The store of a worker's node has the chunks of a large file at their places in one file,
+// the assembled file ([Expect]). The worker gets that itself ([How]), may write to it, and
+// the store takes it back when the work directory is removed ([TakeBack]).
+//
 // A store, a request and a receiver have one blob for some hundreds of small files,
 // and each of them is made once, in the work directory. The paths of files tell where
 // bundles end, so that a tree in which one file is another shares most of them with
@@ -30,9 +34,8 @@
 // where the file is ([DirStore.Refer]), and so does the store of a worker's node with
 // large outputs ([DirStore.Lend]). On its way to a work directory each byte of it is
 // hashed three times, by the client, by the origin when it reads it first, since it takes
-// nobody's word for a file, and by the receiver; sent once to each; and written twice, to
-// the store and from there by the kernel to the work directory, which on file systems that
-// share blocks is no copy. What a store has compared with its hash it believes in this
+// nobody's word for a file, and by the receiver; sent once to each; and written once. Where
+// several workers of a job are on a node, the kernel copies it for all but the last. What a store has compared with its hash it believes in this
 // life as long as the file's stamp is the same.
 //
 // [Ingest] is what Upload is for those who have a store themselves.
@@ -110,7 +113,8 @@
 // # Layout of a store
 //
 //	DIR/sha256/ab/abcd…   a blob, named by its 64 hexadecimal digits
-//	DIR/files/            what is known of files outside, one each: a note
+//	DIR/assembled/        files of several chunks, or holes where these are to come
+//	DIR/files/            what is known of assembled files and those of others, one each: a note
 //	DIR/tmp/              blobs being written; emptied at Open
 //
 // # Concurrency

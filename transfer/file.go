@@ -127,3 +127,14 @@ func Umask() fs.FileMode {
 	}
 	return usual
 }
+
+// bare takes the operation and the temporary file's name off an error.
+func bare(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}

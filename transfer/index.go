@@ -20,40 +20,85 @@ type index struct {
 	looseSum int64
 	pins     map[Hash]int // owners by blob, held or not
 	owners   map[string]map[Hash]struct{}
-	stale    []*outside // of which no blob is held any more
+	stale    []*container          // of which no blob is held any more
+	holes    []hole                // where blobs were
+	whole    map[Hash]*container   // assembled files that are in the store, by what is in them
+	away     map[*container]bool   // those that workers have
+	expected map[Hash][]chunkPlace // where blobs belong that are being fetched
 }
 
 // item is a blob that is held: in a file of the store, or only in files of others.
 type item struct {
 	hash  Hash
 	own   bool
-	size  int64         // of the file of the store, rounded up to whole blocks
+	size  int64         // in files of the store, rounded up to whole blocks
 	place *list.Element // in loose; nil while pinned
 	seen  Stamp         // of that file when it was compared with the hash; zero = not in this life
 	safe  bool          // what makes it last is durable
 	refs  []ref
 }
 
-// outside is a file that blobs are read from. It is written down in a file of the
-// store, so that the next life knows it, and forgotten when nobody pins a blob of it.
-type outside struct {
+// container is a file that blobs are read from: one of others, or an assembled one. It is
+// written down in a file of the store, so that the next life knows it, and forgotten when no
+// blob of it is needed.
+type container struct {
 	File
-	name  string // of what is written down, in DIR/files
-	brief bool   // it will soon be gone
-	users int    // blobs
+	name  string    // of what is written down, in DIR/files
+	brief bool      // it will soon be gone
+	users int       // blobs
+	own   *assembly // nil = it belongs to others
 }
 
-// ref is a place in a file of others.
+// ref is a place in a container.
 type ref struct {
-	from   *outside
+	from   *container
 	at     int64
 	length int64
 	seen   Stamp
 }
 
 // lasts reports whether the blob is there for everybody who needs it.
+func (r *ref) lasts() bool {
+	if r.from.own != nil {
+		return r.from.own.lasts(r.chunk())
+	}
+	return !r.from.brief
+}
+
+// chunk is which one of its file it is.
+func (r *ref) chunk() int { return int(r.at / ChunkSize) }
+
+// weight is what it takes in files of the store.
+func (r *ref) weight() int64 {
+	if r.from.own == nil {
+		return 0
+	}
+	return blocks(r.length)
+}
+
+// ofOthers reports whether it is in a file of others.
+func (r *ref) ofOthers() bool { return r.from.own == nil }
+
 func (it *item) lasts() bool {
-	return it.own || slices.ContainsFunc(it.refs, func(r ref) bool { return !r.from.brief })
+	return it.own || slices.ContainsFunc(it.refs, func(r ref) bool { return r.lasts() })
+}
+
+// kept reports whether the blob is in a file of the store for everybody who needs it.
+func (it *item) kept() bool {
+	return it.own || slices.ContainsFunc(it.refs, func(r ref) bool { return r.from.own != nil && r.lasts() })
+}
+
+// best is where to read it, if it is in no file of its own.
+func (it *item) best() *ref {
+	return &it.refs[max(0, slices.IndexFunc(it.refs, func(r ref) bool { return r.lasts() }))]
+}
+
+// in returns the place of the blob in a container, or nil.
+func (it *item) in(c *container) *ref {
+	if i := slices.IndexFunc(it.refs, func(r ref) bool { return r.from == c }); i >= 0 {
+		return &it.refs[i]
+	}
+	return nil
 }
 
 func newIndex(limit int64) index {
@@ -66,8 +111,15 @@ func newIndex(limit int64) index {
 		loose:  list.New(),
 		pins:   make(map[Hash]int),
 		owners: make(map[string]map[Hash]struct{}),
+
+		whole:    make(map[Hash]*container),
+		away:     make(map[*container]bool),
+		expected: make(map[Hash][]chunkPlace),
 	}
 }
+
+// blocks is how many bytes something takes on a disk.
+func blocks(size int64) int64 { return max(1, (size+blockSize-1)/blockSize) * blockSize }
 
 // use reports whether the blob is held and makes it the most recently used.
 func (x *index) use(h Hash) bool {
@@ -94,17 +146,32 @@ func (x *index) add(h Hash, size int64) {
 	if x.use(h); it.own {
 		return
 	}
-	x.fasten(it)
-	it.own, it.size, it.safe = true, max(1, (size+blockSize-1)/blockSize)*blockSize, false
-	x.bytes += it.size
-	if x.pins[h] == 0 {
-		x.loosen(it)
+	it.own, it.safe = true, false
+	x.grow(it, blocks(size))
+	x.settle(it)
+}
+
+// grow notes that a blob takes more room in files of the store, or less.
+func (x *index) grow(it *item, by int64) {
+	it.size += by
+	x.bytes += by
+	if it.place != nil {
+		x.looseSum += by
 	}
+}
+
+// settle makes a blob that is held one that may be evicted, if nobody needs it.
+func (x *index) settle(it *item) {
+	if x.pins[it.hash] > 0 {
+		return
+	}
+	x.fasten(it)
+	x.loosen(it)
 }
 
 // refer notes where the chunks of a file are that the store has no file of. They were whole
 // when its stamp was seen; zero = who knows.
-func (x *index) refer(o *outside, seen Stamp) {
+func (x *index) refer(o *container, seen Stamp) {
 	for i, h := range o.Chunks {
 		it := x.item(h)
 		known := func(r ref) bool {
@@ -113,10 +180,9 @@ func (x *index) refer(o *outside, seen Stamp) {
 		if it.own || slices.ContainsFunc(it.refs, known) {
 			continue
 		}
-		it.refs = append(it.refs, ref{o, int64(i) * ChunkSize, int64(chunkLen(o.Stamp.Size, i)), seen})
-		it.safe = false
-		if o.users++; x.pins[h] == 0 && it.place == nil {
-			x.loosen(it)
+		x.attach(it, ref{o, int64(i) * ChunkSize, int64(chunkLen(o.Stamp.Size, i)), seen})
+		if it.place == nil {
+			x.settle(it)
 		}
 	}
 	if o.users == 0 {
@@ -124,8 +190,40 @@ func (x *index) refer(o *outside, seen Stamp) {
 	}
 }
 
+// attach notes one more place of a blob.
+func (x *index) attach(it *item, r ref) {
+	it.refs = append(it.refs, r)
+	it.safe = false
+	r.from.users++
+	x.grow(it, r.weight())
+}
+
+// detach forgets that a blob is in a container.
+func (x *index) detach(h Hash, r ref) {
+	c := r.from
+	c.users--
+	if c.own != nil {
+		c.own.right[r.chunk()] = false
+		if c.users > 0 && !c.own.away {
+			x.holes = append(x.holes, hole{h, r})
+		}
+	}
+	x.leave(c)
+}
+
+// leave lets go of a container that has no blob any more, unless some are on their way.
+func (x *index) leave(c *container) {
+	if c.users > 0 || c.own != nil && (c.own.filling > 0 || c.own.giving) {
+		return
+	}
+	if c.own != nil {
+		x.unlist(c)
+	}
+	x.stale = append(x.stale, c)
+}
+
 // saw notes that a blob was whole in a file, whose stamp was that.
-func (x *index) saw(h Hash, from *outside, now Stamp) {
+func (x *index) saw(h Hash, from *container, now Stamp) {
 	it := x.items[h]
 	if it == nil {
 		return
@@ -134,29 +232,29 @@ func (x *index) saw(h Hash, from *outside, now Stamp) {
 		it.seen = now
 	}
 	for i := range it.refs {
-		if it.refs[i].from == from {
-			it.refs[i].seen = now
+		if r := &it.refs[i]; r.from == from && !r.suspect() {
+			r.seen = now
+			if from.own != nil {
+				from.own.right[r.chunk()] = true
+			}
 		}
 	}
 }
 
-// unrefer forgets places of a blob in files of others.
-func (x *index) unrefer(it *item, which func(ref) bool) {
+// unrefer forgets places of a blob in containers.
+func (x *index) unrefer(it *item, which func(*ref) bool) {
 	it.refs = slices.DeleteFunc(it.refs, func(r ref) bool {
-		if !which(r) {
+		if !which(&r) {
 			return false
 		}
-		if r.from.users--; r.from.users == 0 {
-			x.stale = append(x.stale, r.from)
-		}
+		x.grow(it, -r.weight())
+		x.detach(it.hash, r)
 		return true
 	})
 	if !it.own && len(it.refs) == 0 {
 		x.remove(it.hash)
 	}
 }
-
-func every(ref) bool { return true }
 
 // remove notes that the blob is not held any more.
 func (x *index) remove(h Hash) {
@@ -167,7 +265,10 @@ func (x *index) remove(h Hash) {
 	x.fasten(it)
 	x.bytes -= it.size
 	delete(x.items, h)
-	x.unrefer(it, every)
+	for _, r := range it.refs {
+		x.detach(h, r)
+	}
+	it.refs = nil
 }
 
 // start begins to evict: what is in files of others is no cache.
@@ -176,14 +277,14 @@ func (x *index) start() {
 	for e := x.loose.Front(); e != nil; {
 		it := e.Value.(*item)
 		e = e.Next()
-		x.unrefer(it, every)
+		x.unrefer(it, (*ref).ofOthers)
 	}
 }
 
 // loosen notes that nobody needs a blob now.
 func (x *index) loosen(it *item) {
 	if x.evicting {
-		if x.unrefer(it, every); !it.own {
+		if x.unrefer(it, (*ref).ofOthers); x.items[it.hash] == nil {
 			return
 		}
 	}

@@ -18,13 +18,13 @@ import (
 // them before. The hashes are somebody's word: a chunk is verified when it is first read,
 // and again if the file has changed. One that is not there is lost, and Lost tells why. The
 // error is ErrElsewhere if that file is not here.
-func (s *DirStore) Refer(f File) error { return s.refer(&outside{File: f}, Stamp{}) }
+func (s *DirStore) Refer(f File) error { return s.refer(&container{File: f}, Stamp{}) }
 
 // Lend is Refer for a file that the caller has hashed, and that will be gone before all
 // have done with it: Get returns its chunks, but for Has they are not there.
-func (s *DirStore) Lend(f File) error { return s.refer(&outside{File: f, brief: true}, f.Stamp) }
+func (s *DirStore) Lend(f File) error { return s.refer(&container{File: f, brief: true}, f.Stamp) }
 
-func (s *DirStore) refer(o *outside, seen Stamp) error {
+func (s *DirStore) refer(o *container, seen Stamp) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *DirStore) refer(o *outside, seen Stamp) error {
 		return fmt.Errorf("%w: %s: it is another one, or has changed", ErrElsewhere, o.Path)
 	}
 	o.name = rand.Text()
-	if err := s.notes.write(o); err != nil {
+	if err := s.notes.write(o, false); err != nil {
 		return fmt.Errorf("refer to %s: %w", o.Path, bare(err))
 	}
 	s.mu.Lock()
@@ -52,10 +52,10 @@ func (s *DirStore) refer(o *outside, seen Stamp) error {
 }
 
 // sameFiles is which files were looked at, and are as they were when they were hashed.
-type sameFiles map[*outside]bool
+type sameFiles map[*container]bool
 
 // has reports whether a file is among these.
-func (all sameFiles) has(o *outside) bool {
+func (all sameFiles) has(o *container) bool {
 	if o == nil {
 		return false
 	}
@@ -71,7 +71,7 @@ func (all sameFiles) has(o *outside) bool {
 // holds implements holder.
 func (s *DirStore) holds(h Hash) (held, own bool) {
 	k := s.known(h)
-	return k.held, k.own
+	return k.held, k.kept
 }
 
 // keep makes a file of the store of a blob that is held for a short time only, and
@@ -81,7 +81,7 @@ func (s *DirStore) keep(h Hash) bool {
 		return known
 	}
 	data, err := s.Get(h, nil)
-	return err == nil && s.putHashed(h, data) == nil
+	return err == nil && (s.Has(h) || s.putHashed(h, data) == nil) // of an assembled file it may only have been in doubt
 }
 
 // sweep removes the notes of files that are not needed any more.
@@ -92,6 +92,9 @@ func (s *DirStore) sweep() {
 	s.mu.Unlock()
 	for _, o := range stale {
 		s.notes.remove(o)
+		if o.own != nil && !o.own.away {
+			os.Remove(o.Path) // what stays is removed at the next Open
+		}
 	}
 }
 
@@ -100,7 +103,10 @@ const maxLost = 1000
 
 // lost lets go of a place that does not have a blob any more. The error is that of
 // Get, nil if there are other places.
-func (s *DirStore) lost(h Hash, from *outside, why error) error {
+func (s *DirStore) lost(h Hash, from *container, why error) error {
+	if from.own != nil {
+		return assembler{s}.spoiled(h, from)
+	}
 	switch {
 	case errors.Is(why, fs.ErrNotExist), errors.Is(why, syscall.ENOTDIR):
 		why = errors.New("was removed since")
@@ -112,7 +118,7 @@ func (s *DirStore) lost(h Hash, from *outside, why error) error {
 	why = fmt.Errorf("%s %w", from.Path, why)
 	s.mu.Lock()
 	if it := s.index.items[h]; it != nil {
-		s.index.unrefer(it, func(r ref) bool { return r.from == from })
+		s.index.unrefer(it, func(r *ref) bool { return r.from == from })
 	}
 	_, left := s.index.items[h]
 	var tell func([]string)
@@ -162,12 +168,16 @@ type noteDir struct{ dir, temp string }
 type note struct {
 	File
 	Brief bool `json:"brief,omitempty"`
+	// Of an assembled file, and whether all of it was there when that was written down.
+	Assembled bool `json:"assembled,omitempty"`
+	Whole     bool `json:"whole,omitempty"`
 }
 
-func (d noteDir) path(o *outside) string { return filepath.Join(d.dir, o.name) }
+func (d noteDir) path(o *container) string { return filepath.Join(d.dir, o.name) }
 
-func (d noteDir) write(o *outside) error {
-	b, err := codec.Marshal(note{o.File, o.brief})
+// write writes down what is known of a file; whole: all of an assembled one is there.
+func (d noteDir) write(o *container, whole bool) error {
+	b, err := codec.Marshal(note{o.File, o.brief, o.own != nil, whole})
 	if err == nil {
 		err = os.MkdirAll(d.dir, 0o700)
 	}
@@ -178,14 +188,14 @@ func (d noteDir) write(o *outside) error {
 }
 
 // read returns what was written down; what is no note is removed.
-func (d noteDir) read() (all []*outside, err error) {
+func (d noteDir) read() (all []*container, err error) {
 	names, err := os.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, n := range names {
 		var known note
-		o := &outside{name: n.Name()}
+		o := &container{name: n.Name()}
 		b, err := os.ReadFile(d.path(o))
 		if err == nil {
 			err = codec.UnmarshalLarge(b, &known, MaxEntries)
@@ -194,9 +204,12 @@ func (d noteDir) read() (all []*outside, err error) {
 			d.remove(o)
 			continue
 		}
+		if known.Assembled {
+			o.own = &assembly{key: keyOf(o.Chunks), right: make([]bool, len(o.Chunks)), doubted: !known.Whole}
+		}
 		all = append(all, o)
 	}
 	return all, nil
 }
 
-func (d noteDir) remove(o *outside) { os.Remove(d.path(o)) } // what stays is looked at again at the next Open
+func (d noteDir) remove(o *container) { os.Remove(d.path(o)) } // what stays is looked at again at the next Open

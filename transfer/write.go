@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 )
@@ -17,6 +18,9 @@ import (
 type How struct {
 	New   bool        // replace nothing
 	Umask fs.FileMode // what others are not allowed; see Umask
+	// Give: a large file may be one that the store has assembled, instead of a copy. The
+	// store does not have it any more then, until TakeBack. Not with New.
+	Give bool
 }
 
 // Write makes the tree below dir, which it makes too if it is missing. Files
@@ -45,6 +49,12 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 		return fmt.Errorf("write files: %w", err)
 	}
 	w := &treeWriter{pool: newPool(ctx, parallel, ChunkSize), get: get, prefix: ".zorilla-" + rand.Text(), how: how}
+	if from, ok := get.(giver); ok {
+		w.giver = from
+	}
+	if w.to, err = filepath.Abs(dir); err != nil {
+		w.how.Give = false
+	}
 	at := descent{[]*openDir{newOpenDir("", root)}, how.Umask}
 	err = w.entries(&at, m.Entries)
 	at.leave(0)
@@ -57,7 +67,17 @@ type treeWriter struct {
 	get    Getter
 	prefix string // of temporary files
 	how    How
+	giver  giver  // nil = no file is anywhere but in chunks
+	to     string // the directory, absolute
 	count  atomic.Int64
+}
+
+// giver is a Getter of this package that may give a file away instead of its chunks: at is
+// where to, absolute, and to its directory.
+type giver interface {
+	give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool
+	// stay keeps a file from being given to anybody while its chunks are copied.
+	stay(e *Entry) (done func())
 }
 
 // entries writes all, and hands what is large and the bundles to the pool. A bundle
@@ -141,10 +161,19 @@ func (w *treeWriter) entry(at *descent, e *Entry) error {
 	if e.Link != "" {
 		return w.link(d, e)
 	}
+	done := func() {}
+	if w.giver != nil && len(e.Chunks) > 1 {
+		if w.how.Give && !w.how.New && w.giver.give(e, d.root, filepath.Join(w.to, e.Path), e.mode()&^w.how.Umask) {
+			return nil
+		}
+		done = w.giver.stay(e)
+	}
 	wr, err := w.begin(d, e)
 	if err != nil {
+		done()
 		return err
 	}
+	wr.after = done
 	return w.file(wr)
 }
 
@@ -310,6 +339,7 @@ type writing struct {
 	how    How
 	users  atomic.Int64 // chunks in work, and the one who hands them out
 	failed atomic.Bool
+	after  func() // called at the end
 }
 
 func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err error) {
@@ -352,6 +382,7 @@ func (w *writing) done() error {
 		return nil
 	}
 	defer w.dir.done()
+	defer w.after()
 	if w.failed.Load() {
 		w.file.Close()
 		w.dir.root.Remove(w.temp)
@@ -362,15 +393,4 @@ func (w *writing) done() error {
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}
 	return w.dir.place(w.temp, w.entry, w.how.New)
-}
-
-// bare takes the operation and the temporary file's name off an error.
-func bare(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return e.Err
-	}
-	return err
 }

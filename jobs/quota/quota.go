@@ -163,6 +163,18 @@ func Join(file *os.File, dir string) error {
 	return assign(file, a.project, false)
 }
 
+// Leave takes a file out of the project that New had it in, if it is in one.
+func Leave(file *os.File) error {
+	a, err := attributesOf(file)
+	if err != nil || !ours(a.project) {
+		return nil // whose file system has no projects, or not for us
+	}
+	return assign(file, 0, false)
+}
+
+// ours reports whether a project may be one that New has made.
+func ours(project uint32) bool { return project >= firstProject && project < firstProject+projects }
+
 // Of returns the quota that New has made for a directory, nil if there is none.
 func Of(dir string) *Quota {
 	f, err := openDir(dir)
@@ -171,7 +183,7 @@ func Of(dir string) *Quota {
 	}
 	defer f.Close()
 	a, err := attributesOf(f)
-	if err != nil || a.project < firstProject || a.project >= firstProject+projects {
+	if err != nil || !ours(a.project) {
 		return nil
 	}
 	return &Quota{id: a.project, at: filepath.Dir(dir)}

@@ -95,6 +95,32 @@ func TestQuota(t *testing.T) {
 }
 
 // What the administrator has put into a project stays there.
+// A file that leaves counts no more, and can go where another project is made around it.
+func TestFileLeavesItsProject(t *testing.T) {
+	dir, has := quotatest.Mount(t)
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	must(t, os.Mkdir(a, 0o755), os.Mkdir(b, 0o755), os.WriteFile(filepath.Join(a, "input"), make([]byte, 1<<20), 0o644))
+	if !has {
+		f, err := os.Open(filepath.Join(a, "input"))
+		must(t, err, Leave(f), f.Close())
+		return
+	}
+	q, err := New(dir, 4<<20, a)
+	must(t, err)
+	must(t, os.Rename(filepath.Join(a, "input"), filepath.Join(dir, "input")))
+	f, err := os.Open(filepath.Join(dir, "input"))
+	must(t, err, Leave(f), f.Sync(), f.Close())
+	if used, _, err := q.Used(); err != nil || used >= 1<<20 {
+		t.Errorf("%d bytes count (%v)", used, err)
+	}
+	must(t, os.Rename(filepath.Join(dir, "input"), filepath.Join(b, "input")))
+	other, err := New(dir, 4<<20, b)
+	must(t, err)
+	if used, _, err := other.Used(); err != nil || used < 1<<20 {
+		t.Errorf("%d bytes count where it is now (%v)", used, err)
+	}
+}
+
 func TestProjectOfOthers(t *testing.T) {
 	dir, has := quotatest.Mount(t)
 	own := filepath.Join(dir, "own")

@@ -45,6 +45,7 @@ func (x *Exchange) Fetch(ctx context.Context, owner string, manifest transfer.Ha
 		hashes[i] = c.Hash
 	}
 	x.cfg.Store.Pin(owner, hashes...)
+	defer transfer.Expect(x.cfg.Store, &m)()
 	t := x.trees.fetching(x, manifest, chunks)
 	defer x.trees.fetched(t)
 	if err := t.lead(ctx, holders); err != nil {

@@ -1,6 +1,8 @@
 package exchange_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -67,9 +70,7 @@ func TestFetcherIsKilled(t *testing.T) {
 			}
 			moved += stats.Fetched
 			done = err == nil
-			// A chunk that was being written when the power went.
-			half := filepath.Join(dir, "tmp", "half")
-			if err := os.WriteFile(half, make([]byte, transfer.ChunkSize/2), 0o600); err != nil {
+			if err := tear(dir, store, m); err != nil {
 				t.Fatal(err)
 			}
 			if done {
@@ -85,10 +86,32 @@ func TestFetcherIsKilled(t *testing.T) {
 	})
 }
 
+// tear leaves in the directory of a store a blob and the chunk of a large file that were being
+// written when the power went.
+func tear(dir string, s transfer.Store, m transfer.Manifest) error {
+	if err := os.WriteFile(filepath.Join(dir, "tmp", "half"), make([]byte, transfer.ChunkSize/2), 0o600); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "assembled", "*"))
+	if err != nil || len(files) == 0 {
+		return cmp.Or(err, errors.New("no file is assembled"))
+	}
+	i := slices.IndexFunc(m.Entries[0].Chunks, func(h transfer.Hash) bool { return !s.Has(h) })
+	if i < 0 {
+		return nil
+	}
+	f, err := os.OpenFile(files[0], os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(bytes.Repeat([]byte("torn"), transfer.ChunkSize/16), int64(i)*transfer.ChunkSize)
+	return errors.Join(err, f.Close())
+}
+
 // held is how many bytes of a tree are in a store.
 func held(s transfer.Store, m transfer.Manifest) (sum int64) {
 	for _, c := range m.DistinctChunks() {
-		if s.Has(c.Hash) {
+		if s.Has(c.Hash) || transfer.Keep(s, c.Hash) {
 			sum += int64(c.Size)
 		}
 	}

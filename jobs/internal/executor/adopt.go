@@ -68,6 +68,7 @@ func (x *Executor) adoptRoot(root string, kind rootKind, pace trees.Pace, adopt 
 // discard ends what runs in a root, and removes what the pace allows; the rest later.
 func (x *Executor) discard(root string, pace trees.Pace) error {
 	leave := x.bin.Enter(root)
+	takeBack(x.cfg.Store, root)
 	err := x.cfg.CleanRoot(root, pace)
 	if !trees.IsOver(err) {
 		defer leave()

@@ -57,15 +57,6 @@ type Executor struct {
 // maxSnapshots is how many are made at a time: each reads all of the files.
 const maxSnapshots = 2
 
-// inputs is what a job's workers on this node need to begin.
-type inputs struct {
-	ctx    context.Context // ends when no worker is wanted, or the node leaves
-	cancel context.CancelFunc
-	done   chan struct{} // closed when the input files are in the store, or failed says why they are not
-	tree   transfer.Manifest
-	failed error
-}
-
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
 	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, doors: newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }), Began: make(chan struct{}, 1), snapshots: make(chan struct{}, maxSnapshots), recent: NewRecent(cfg.Store)}
@@ -152,13 +143,12 @@ func (x *Executor) step(e participant.Effect) {
 			return func(now time.Time) { x.part.Claimed(now, e.Worker, err, since) }
 		})
 	case participant.DoLay:
-		in := x.inputs[e.Worker.Job]
+		in, give := x.inputs[e.Worker.Job], !awaited(x.part.Works[e.Worker.Job], e.Worker.RankAttempt)
+		if in == nil {
+			in = &inputs{ctx: x.loop.Leaving}
+		}
 		x.spawn(func() func(time.Time) {
-			ctx, tree := x.loop.Leaving, transfer.Manifest{}
-			if in != nil {
-				ctx, tree = in.ctx, in.tree
-			}
-			err := tree.Write(ctx, x.cfg.Store, filepath.Join(x.root(e.Worker), "work"))
+			err := in.lay(x.cfg.Store, filepath.Join(x.root(e.Worker), workDir), give)
 			return func(now time.Time) { x.part.Laid(now, e.Worker, err, since) }
 		})
 	case participant.DoRun:
@@ -189,24 +179,20 @@ func (x *Executor) step(e participant.Effect) {
 	}
 }
 
-// inputsPin and outputPin name what keeps blobs in the store: the inputs of a job, the
-// outputs of a worker.
-func inputsPin(job jobs.ID) string { return "input/" + string(job) }
-
-func outputPin(id participant.WorkerID) string {
-	return fmt.Sprintf("output/%s/%d/%d", id.Job, id.Rank, id.Attempt)
-}
-
 // fetch brings the inputs of a job into the store.
 func (x *Executor) fetch(e participant.DoFetch) {
 	in := &inputs{done: make(chan struct{})}
 	in.ctx, in.cancel = context.WithCancel(x.loop.Leaving)
+	in.again = func(tell func(transfer.Stats)) (tree transfer.Manifest, err error) {
+		tree, _, err = x.cfg.Fetch(in.ctx, inputsPin(e.Job), e.Inputs, e.Holders, tell)
+		return tree, err
+	}
 	x.inputs[e.Job] = in
 	x.spawn(func() func(time.Time) {
 		defer close(in.done)
 		if !e.Known || !x.knowInputs(e, in) {
 			var err error
-			if in.tree, _, err = x.cfg.Fetch(in.ctx, inputsPin(e.Job), e.Inputs, e.Holders, func(so transfer.Stats) {
+			if in.tree, err = in.again(func(so transfer.Stats) {
 				x.loop.Post(func() { x.part.Moved(e.Job, so) })
 			}); err != nil {
 				in.failed = fmt.Errorf("fetch inputs: %w", err)
@@ -255,6 +241,7 @@ func (x *Executor) claim(e participant.DoClaim) error {
 // clear empties a worker's directory but for its claim, which says that it has
 // not begun. The claim comes first: no death in between may lose the worker.
 func (x *Executor) clear(root string, c *participant.ClaimRecord) error {
+	takeBack(x.cfg.Store, root)
 	if err := c.Write(root); err == nil {
 		return x.cfg.CleanRoot(root, nil, participant.ClaimNote)
 	}
@@ -295,7 +282,9 @@ func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 	leave := x.bin.Enter(root)
 	// The claim goes first: what is half removed when the node is killed must
 	// not be taken for a worker.
-	err := errors.Join(process.Forget(root, participant.ClaimNote), x.clean(x.loop.Leaving, root))
+	forgotten := process.Forget(root, participant.ClaimNote)
+	takeBack(x.cfg.Store, root)
+	err := errors.Join(forgotten, x.clean(x.loop.Leaving, root))
 	x.cfg.Ports.Free(root)
 	x.cfg.Store.Unpin(outputPin(id))
 	if err == nil || errors.Is(err, context.Canceled) { // the next life goes on with that
@@ -342,7 +331,7 @@ func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput,
 		}
 	}
 	put := transfer.PinTo(x.cfg.Store, outputPin(e.Worker))
-	tree, more, err := transfer.Collect(x.loop.Leaving, put, filepath.Join(x.root(e.Worker), "work"), e.Outputs, &tree)
+	tree, more, err := transfer.Collect(x.loop.Leaving, put, filepath.Join(x.root(e.Worker), workDir), e.Outputs, &tree)
 	var hash transfer.Hash
 	if err == nil {
 		hash, err = transfer.SaveManifest(put, tree)

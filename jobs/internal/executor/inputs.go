@@ -1,0 +1,67 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/quota"
+	"zorilla/transfer"
+)
+
+// workDir is where in its root a worker has its files.
+const workDir = "work"
+
+// inputs is what a job's workers on this node need to begin.
+type inputs struct {
+	ctx    context.Context // ends when no worker is wanted, or the node leaves
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the input files are in the store, or failed says why they are not
+	tree   transfer.Manifest
+	failed error
+	// again brings them into the store, once more if it has lost some.
+	again func(tell func(transfer.Stats)) (transfer.Manifest, error)
+}
+
+// inputsPin and outputPin name what keeps blobs in the store: the inputs of a job, the
+// outputs of a worker.
+func inputsPin(job jobs.ID) string { return "input/" + string(job) }
+
+func outputPin(id participant.WorkerID) string {
+	return fmt.Sprintf("output/%s/%d/%d", id.Job, id.Rank, id.Attempt)
+}
+
+// awaited reports whether another worker of a job has not all of its inputs yet.
+func awaited(w *participant.Work, but jobs.RankAttempt) bool {
+	return w != nil && slices.ContainsFunc(w.Workers, func(k *participant.Worker) bool {
+		return k.RankAttempt != but && (k.Phase <= participant.PhaseLaying)
+	})
+}
+
+// maxLays bounds how often inputs are written that others change meanwhile.
+const maxLays = 3
+
+// lay writes the inputs to the directory of a worker. The last one who gets them on this
+// node may have the files themselves; if it changes those before another one is placed here,
+// they are fetched again.
+func (in *inputs) lay(store transfer.PinStore, dir string, give bool) error {
+	tree := in.tree
+	for try := 1; ; try++ {
+		err := tree.WriteTo(in.ctx, store, dir, transfer.How{Give: give})
+		if in.again == nil || !errors.Is(err, transfer.ErrNotFound) || try == maxLays {
+			return err
+		}
+		if tree, err = in.again(nil); err != nil {
+			return fmt.Errorf("fetch inputs: %w", err)
+		}
+	}
+}
+
+// takeBack has a store take inputs back that a worker had, before its root is removed.
+func takeBack(store transfer.PinStore, root string) {
+	transfer.TakeBack(store, filepath.Join(root, workDir), quota.Leave)
+}

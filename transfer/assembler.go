@@ -1,0 +1,265 @@
+package transfer
+
+import (
+	"cmp"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Expect tells a store that chunks of a tree will be put. A DirStore puts those of a large
+// file where they belong in one file, which Manifest.WriteTo can then give to a worker.
+// Settle is to be called when no more will come.
+func Expect(s Store, m *Manifest) (settle func()) {
+	if d, ok := s.(*DirStore); ok {
+		return assembler{d}.expect(m)
+	}
+	return func() {}
+}
+
+// assembler is a DirStore while it does something with assembled files.
+type assembler struct{ *DirStore }
+
+const assembled = "assembled"
+
+func (s assembler) home(name string) string { return filepath.Join(s.dir, assembled, name) }
+
+func (s assembler) expect(m *Manifest) (settle func()) {
+	var all []*container
+	for i := range m.Entries {
+		if e := &m.Entries[i]; e.bundle == nil && len(e.Chunks) > 1 {
+			if c := s.expected(e); c != nil {
+				all = append(all, c)
+			}
+		}
+	}
+	return func() {
+		for _, c := range all {
+			s.settle(c)
+		}
+		s.sweep()
+	}
+}
+
+// expected returns the file of an entry that chunks are missing of.
+func (s assembler) expected(e *Entry) *container {
+	key := keyOf(e.Chunks)
+	s.recheck(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := &s.index
+	missing := func(h Hash) bool { return x.items[h] == nil || !x.items[h].lasts() }
+	c := x.whole[key]
+	switch {
+	case c != nil && c.own.giving:
+		return nil
+	case c == nil && !slices.ContainsFunc(e.Chunks, missing):
+		return nil
+	case c == nil:
+		name := rand.Text()
+		home, err := filepath.Abs(s.home(name))
+		c = &container{name: name, own: &assembly{key: key, right: make([]bool, len(e.Chunks))}}
+		c.File = File{Path: home, Stamp: Stamp{Size: e.Size}, Chunks: e.Chunks}
+		if err != nil || c.Check() != nil {
+			return nil
+		}
+		x.list(c)
+	}
+	x.expect(c)
+	return c
+}
+
+// recheck looks whether somebody else has written to a file of the store.
+func (s assembler) recheck(key Hash) {
+	s.mu.Lock()
+	c := s.index.whole[key]
+	if c == nil || !c.own.made || c.own.filling > 0 {
+		s.mu.Unlock()
+		return
+	}
+	path, sealed := c.Path, c.own.sealed
+	s.mu.Unlock()
+	if info, err := os.Lstat(path); err == nil && StampOf(info) == sealed {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.own.filling == 0 && c.own.sealed == sealed {
+		s.index.doubt(c)
+	}
+}
+
+// fill writes a blob to its places. It reports false if it has none.
+func (s assembler) fill(h Hash, data []byte) (bool, error) {
+	s.mu.Lock()
+	var places []chunkPlace
+	for _, p := range s.index.expected[h] {
+		if len(data) == chunkLen(p.of.Stamp.Size, p.i) { // else the manifest was wrong
+			places = append(places, p)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range places {
+		if err := s.put(p, data); err != nil {
+			return true, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range places {
+		s.index.filled(h, p)
+	}
+	return len(places) > 0, nil
+}
+
+// put writes a chunk to a file that is not given away now.
+func (s assembler) put(p chunkPlace, data []byte) error {
+	if err := s.make(p.of); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(p.of.Path, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	p.of.own.writes.Lock() // the kernel has others wait by turning in circles
+	_, err = f.WriteAt(data, int64(p.i)*ChunkSize)
+	p.of.own.writes.Unlock()
+	return cmp.Or(err, f.Close())
+}
+
+// make makes the file, if it is not there.
+func (s assembler) make(c *container) error {
+	a := c.own
+	a.moves.Lock()
+	defer a.moves.Unlock()
+	if a.made {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(c.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(f.Truncate(c.Stamp.Size), f.Close(), s.notes.write(c, false)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.made = true
+	return nil
+}
+
+// settle is for the end of a fetch.
+func (s assembler) settle(c *container) {
+	c.own.moves.Lock()
+	defer c.own.moves.Unlock()
+	info, err := os.Lstat(c.Path)
+	s.mu.Lock()
+	last := s.index.expectNoMore(c)
+	whole := last && c.own.made && c.complete()
+	if last {
+		if err == nil {
+			s.index.seal(c, StampOf(info))
+		}
+		if whole {
+			c.own.doubted = false
+		}
+		s.index.leave(c)
+	}
+	s.mu.Unlock()
+	if whole {
+		_ = s.notes.write(c, true) // without it the next life compares all with its hash first
+	}
+}
+
+// load notes what an earlier life has written down of an assembled file, if that is there.
+func (s assembler) load(c *container) (known bool) {
+	if home, err := filepath.Abs(s.home(c.name)); err == nil && filepath.Base(c.Path) == c.name {
+		c.Path = home // wherever the store was then
+	} else {
+		c.own.away = true
+	}
+	f, err := openOutside(c.Path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() != c.Stamp.Size {
+		return false
+	}
+	c.own.made = true
+	there := func(int) bool { return true }
+	if file, ok := f.(*os.File); ok && !c.own.away {
+		data := int64(0)
+		there = func(i int) bool {
+			begin := int64(i) * ChunkSize
+			if data < begin+ChunkSize {
+				data = nextData(file, begin, info.Size())
+			}
+			return data < begin+int64(chunkLen(info.Size(), i))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index.found(c, there)
+	return true
+}
+
+// clear removes files that nothing is known of.
+func (s assembler) clear(known map[string]bool) {
+	names, _ := os.ReadDir(filepath.Join(s.dir, assembled)) // none is well
+	for _, n := range names {
+		if !known[n.Name()] {
+			os.RemoveAll(s.home(n.Name()))
+		}
+	}
+}
+
+// punch gives back the room of blobs that were evicted from files that have others. The
+// caller holds no claim.
+func (s assembler) punch() {
+	s.mu.Lock()
+	holes := s.index.holes
+	s.index.holes = nil
+	s.mu.Unlock()
+	for _, o := range holes {
+		s.claims.take(o.hash)
+		s.punchOne(o)
+		s.claims.release(o.hash)
+	}
+}
+
+func (s assembler) punchOne(o hole) {
+	c := o.from
+	c.own.moves.Lock()
+	defer c.own.moves.Unlock()
+	s.mu.Lock()
+	path, sealed := c.Path, c.own.sealed
+	idle := c.users > 0 && !c.own.away && !c.own.giving && !c.own.right[o.chunk()]
+	s.mu.Unlock()
+	if !idle {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	before, err := f.Stat()
+	if err != nil || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, o.at, o.length) != nil {
+		return // it takes room until the others have gone, too
+	}
+	after, err := f.Stat()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && c.own.filling == 0 && c.own.sealed == sealed && StampOf(before) == sealed {
+		s.index.seal(c, StampOf(after))
+	}
+}

@@ -1,0 +1,199 @@
+package transfer
+
+import (
+	"slices"
+	"sync"
+)
+
+// assembly is what an assembled file is besides a container: a file of the store in which
+// the chunks of a large file have their places, whenever they come. A worker that needs the
+// whole of it may get the file itself (assembler.give), and the store takes it back.
+//
+// All but the locks is guarded by the lock of the store.
+type assembly struct {
+	key     Hash   // of the hashes of its chunks
+	right   []bool // which chunks are there as they should be: this life has seen it
+	made    bool   // the file is there
+	filling int    // fetches that add to it
+	giving  bool   // a worker is about to get it
+	copied  int    // how many copy it now, so that no worker can get it
+	away    bool   // a worker has it, and may write to it
+	doubted bool   // an earlier life may have been killed while it wrote
+	sealed  Stamp  // of the file when the store was done with it last
+	moved   int    // how often it got another path
+
+	moves  sync.Mutex // held while the file is made, or gets another path
+	writes sync.Mutex // held while a chunk is written
+}
+
+// chunkPlace is that of a chunk in an assembled file.
+type chunkPlace struct {
+	of *container
+	i  int
+}
+
+// hole is where a blob was in an assembled file.
+type hole struct {
+	hash Hash
+	ref
+}
+
+// keyOf names what a file with these chunks holds.
+func keyOf(chunks HashList) Hash {
+	b, _ := chunks.MarshalBinary() // never fails
+	return HashOf(b)
+}
+
+// lasts reports whether a chunk is there for everybody who needs it.
+func (a *assembly) lasts(i int) bool { return !a.away && (!a.doubted || a.right[i]) }
+
+// complete reports whether all chunks are there that are no holes.
+func (c *container) complete() bool {
+	for i, ok := range c.own.right {
+		if !ok && !c.isHole(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// isHole reports whether a chunk needs no room: it is zeros.
+func (c *container) isHole(i int) bool {
+	return c.Chunks[i] == zeroChunk() && chunkLen(c.Stamp.Size, i) == ChunkSize
+}
+
+// sure reports whether a chunk need not be compared with its hash, though its file is
+// written to now.
+func (r *ref) sure() bool {
+	a := r.from.own
+	return a != nil && !a.away && a.filling > 0 && a.right[r.chunk()]
+}
+
+// suspect reports whether the file may be written to at any time, without a trace where
+// memory of it is shared.
+func (r *ref) suspect() bool { return r.from.own != nil && r.from.own.away }
+
+// forget forgets that a chunk was seen to be right.
+func (r *ref) forget() {
+	if r.seen = (Stamp{}); r.from.own != nil {
+		r.from.own.right[r.chunk()] = false
+	}
+}
+
+// expect notes that a fetch may bring chunks of a file.
+func (x *index) expect(c *container) {
+	if c.own.filling++; c.own.filling > 1 {
+		return
+	}
+	for i, h := range c.Chunks {
+		if !c.own.right[i] && !c.isHole(i) {
+			x.expected[h] = append(x.expected[h], chunkPlace{c, i})
+		}
+	}
+}
+
+// expectNoMore is for the end of a fetch. It reports whether it was the last one.
+func (x *index) expectNoMore(c *container) bool {
+	if c.own.filling--; c.own.filling > 0 {
+		return false
+	}
+	for _, h := range c.Chunks {
+		x.arrived(h, func(p chunkPlace) bool { return p.of == c })
+	}
+	return true
+}
+
+// arrived forgets places that a blob was expected for.
+func (x *index) arrived(h Hash, where func(chunkPlace) bool) {
+	left := slices.DeleteFunc(x.expected[h], where)
+	if x.expected[h] = left; len(left) == 0 {
+		delete(x.expected, h)
+	}
+}
+
+// filled notes that a blob is at its place.
+func (x *index) filled(h Hash, p chunkPlace) {
+	p.of.own.right[p.i] = true
+	x.arrived(h, func(other chunkPlace) bool { return other == p })
+	it := x.item(h)
+	if it.own || it.in(p.of) != nil {
+		return
+	}
+	x.attach(it, ref{from: p.of, at: int64(p.i) * ChunkSize, length: int64(chunkLen(p.of.Stamp.Size, p.i))})
+	x.settle(it)
+}
+
+// seal notes the stamp of a file that nobody writes to now.
+func (x *index) seal(c *container, now Stamp) {
+	c.own.sealed = now
+	for i, h := range c.Chunks {
+		if it := x.items[h]; it != nil && c.own.right[i] {
+			if r := it.in(c); r != nil && r.chunk() == i {
+				r.seen = now
+			}
+		}
+	}
+}
+
+// doubt forgets that chunks were seen to be right.
+func (x *index) doubt(c *container) {
+	clear(c.own.right)
+	for _, h := range c.Chunks {
+		if it := x.items[h]; it != nil {
+			if r := it.in(c); r != nil {
+				r.seen = Stamp{}
+			}
+		}
+	}
+}
+
+// found notes an assembled file of an earlier life, and which of its chunks may be there.
+func (x *index) found(c *container, there func(i int) bool) {
+	for i, h := range c.Chunks {
+		if c.isHole(i) || !there(i) {
+			continue
+		}
+		if it := x.item(h); !it.own && it.in(c) == nil {
+			x.attach(it, ref{from: c, at: int64(i) * ChunkSize, length: int64(chunkLen(c.Stamp.Size, i))})
+			x.settle(it)
+		}
+	}
+	x.list(c)
+	x.leave(c)
+}
+
+// list makes a file known by its content while it is in the store, else as one of those
+// that workers have.
+func (x *index) list(c *container) {
+	if c.own.away {
+		x.away[c] = true
+	} else {
+		x.whole[c.own.key] = c
+	}
+}
+
+func (x *index) unlist(c *container) {
+	delete(x.away, c)
+	if x.whole[c.own.key] == c {
+		delete(x.whole, c.own.key)
+	}
+}
+
+// moved notes that a file has another path, where others may have written to it.
+func (x *index) moved(c *container, path string, away bool, now Stamp) {
+	x.unlist(c)
+	c.own.moved++
+	c.Path, c.own.away, c.own.sealed = path, away, now
+	x.list(c)
+	x.doubt(c)
+}
+
+// drop forgets all chunks of a file.
+func (x *index) drop(c *container) {
+	for _, h := range c.Chunks {
+		if it := x.items[h]; it != nil {
+			x.unrefer(it, func(r *ref) bool { return r.from == c })
+		}
+	}
+	x.leave(c)
+}

@@ -1,0 +1,264 @@
+package transfer
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// TakeBack takes the files back that were given to a worker (How.Give), from the directory
+// that they were written to: those that are as they were, as far as can be told without
+// reading them. What they hold is compared with its hash when it is used. Nobody may write to
+// that directory any more. Undo, unless it is nil, takes from each file what was done to it
+// there besides its owner and mode.
+func TakeBack(s Store, dir string, undo func(*os.File) error) {
+	if d, ok := s.(*DirStore); ok {
+		assembler{d}.takeBack(dir, undo)
+	}
+}
+
+// give makes the file of an entry that of a worker, which may write to it: it gets that name
+// in a directory. It reports false if that cannot be; then nothing has changed.
+func (d *DirStore) give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool {
+	s := assembler{d}
+	key := keyOf(e.Chunks)
+	s.recheck(key)
+	s.mu.Lock()
+	c := s.index.whole[key]
+	if c == nil || !c.own.made || c.own.filling > 0 || c.own.giving || c.own.copied > 0 {
+		s.mu.Unlock()
+		return false
+	}
+	c.own.giving = true
+	s.mu.Unlock()
+	given := s.finish(c) == nil && s.move(c, to, at, mode) == nil
+	s.mu.Lock()
+	c.own.giving = false
+	s.index.leave(c)
+	s.mu.Unlock()
+	s.sweep()
+	return given
+}
+
+// stay implements giver.
+func (s *DirStore) stay(e *Entry) (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.index.whole[keyOf(e.Chunks)]
+	if c == nil {
+		return func() {}
+	}
+	c.own.copied++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.own.copied--
+	}
+}
+
+// finish makes sure that all chunks of a file are right.
+func (s assembler) finish(c *container) error {
+	var left []int
+	s.mu.Lock()
+	for i, ok := range c.own.right {
+		if !ok && !c.isHole(i) {
+			left = append(left, i)
+		}
+	}
+	s.mu.Unlock()
+	return inParallel(left, ChunkSize, func(i int, buf []byte) error {
+		data, err := s.Get(c.Chunks[i], buf)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		here := c.own.right[i]
+		s.mu.Unlock()
+		if here { // that is where it was read
+			return nil
+		}
+		if len(data) != chunkLen(c.Stamp.Size, i) {
+			return ErrManifest
+		}
+		if err := s.put(chunkPlace{c, i}, data); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.index.filled(c.Chunks[i], chunkPlace{c, i})
+		return nil
+	})
+}
+
+// move gives a file to a worker.
+func (s assembler) move(c *container, to *os.Root, at string, mode fs.FileMode) error {
+	dir, err := to.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	a := c.own
+	a.moves.Lock()
+	defer a.moves.Unlock()
+	home := c.Path
+	if err := os.Chmod(home, mode); err != nil {
+		return err
+	}
+	if err := unix.Renameat(unix.AT_FDCWD, home, int(dir.Fd()), path.Base(at)); err != nil {
+		return cmp.Or(os.Chmod(home, 0o600), err)
+	}
+	var now Stamp
+	if info, err := to.Lstat(path.Base(at)); err == nil {
+		now = StampOf(info)
+	}
+	s.mu.Lock()
+	s.index.moved(c, at, true, now)
+	s.mu.Unlock()
+	_ = s.notes.write(c, true) // without it the next life does not know that the worker has it
+	return nil
+}
+
+func (s assembler) takeBack(dir string, undo func(*os.File) error) {
+	var all []*container
+	s.mu.Lock()
+	for c := range s.index.away {
+		if strings.HasPrefix(c.Path, dir+"/") {
+			all = append(all, c)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		s.takeOne(dir, c, undo)
+	}
+	s.sweep()
+}
+
+func (s assembler) takeOne(dir string, c *container, undo func(*os.File) error) {
+	a, home := c.own, s.home(c.name)
+	a.moves.Lock()
+	defer a.moves.Unlock()
+	s.mu.Lock()
+	wanted, given := c.users > 0 && s.index.whole[a.key] == nil, a.sealed
+	s.mu.Unlock()
+	back := wanted && s.bring(dir, strings.TrimPrefix(c.Path, dir+"/"), home, given, undo) == nil
+	s.mu.Lock()
+	if !back || s.index.whole[a.key] != nil {
+		s.index.drop(c)
+		s.mu.Unlock()
+		if back {
+			os.Remove(home)
+		}
+		return
+	}
+	s.index.moved(c, home, false, Stamp{})
+	s.mu.Unlock()
+	_ = s.notes.write(c, true) // without it the next life does not know of it
+}
+
+// bring moves a file of a directory into the store, if it is the one that was given. Its
+// owner can have made anything of it.
+func (s assembler) bring(dir, name, home string, given Stamp, undo func(*os.File) error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	below, err := root.OpenRoot(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer below.Close()
+	info, err := below.Lstat(path.Base(name))
+	if err != nil {
+		return err
+	}
+	if !given.same(info) {
+		return ErrChangedSince
+	}
+	from, err := below.Open(".")
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if err := os.MkdirAll(filepath.Dir(home), 0o700); err != nil {
+		return err
+	}
+	if err := unix.Renameat(int(from.Fd()), path.Base(name), unix.AT_FDCWD, home); err != nil {
+		return err
+	}
+	if err := claimFile(home, given, undo); err != nil {
+		return cmp.Or(os.RemoveAll(home), err)
+	}
+	return nil
+}
+
+// same reports whether a file is that of a stamp, and was not written to by what leaves
+// traces, and has one name only. Its name, mode and owner may have changed.
+func (s Stamp) same(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	now := StampOf(info)
+	now.Changed = s.Changed
+	return ok && info.Mode().IsRegular() && st.Nlink == 1 && now == s
+}
+
+// claimFile makes a file the node's alone.
+func claimFile(name string, given Stamp, undo func(*os.File) error) error {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !given.same(info) {
+		return ErrChangedSince
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		if err := f.Chown(os.Geteuid(), os.Getegid()); err != nil {
+			return fmt.Errorf("take %s back: %w", name, bare(err))
+		}
+	}
+	if undo != nil {
+		if err := undo(f); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(0o600)
+}
+
+// moved reports whether a blob is elsewhere than where it was looked for, since a worker has
+// got its file, or has given it back.
+func (s assembler) moved(h Hash, p spot) bool {
+	if p.from.own == nil {
+		return false
+	}
+	p.from.own.moves.Lock() // until it is where it will be
+	defer p.from.own.moves.Unlock()
+	now, held := s.spot(h)
+	return held && (now.from != p.from || now.move != p.move)
+}
+
+// spoiled is lost for an assembled file.
+func (s assembler) spoiled(h Hash, c *container) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it := s.index.items[h]; it != nil {
+		s.index.unrefer(it, func(r *ref) bool { return r.from == c })
+	}
+	switch _, left := s.index.items[h]; {
+	case left:
+		return nil
+	case c.own.away:
+		return fmt.Errorf("%w (a worker here has changed it)", notFound(h))
+	}
+	return fmt.Errorf("%w (its file was damaged)", notFound(h))
+}

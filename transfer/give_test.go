@@ -1,0 +1,166 @@
+package transfer_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"zorilla/internal/seeds"
+	"zorilla/transfer"
+)
+
+// was sent, and can be sent it again.
+func TestFilesThatWorkersChange(t *testing.T) {
+	seed := seeds.One(t)
+	overwrite := func(p string) error {
+		f, err := os.OpenFile(p, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt([]byte("changed"), transfer.ChunkSize+5)
+		return errors.Join(err, f.Close())
+	}
+	for name, c := range map[string]struct {
+		change func(p string) error
+		left   int // chunks that are there
+	}{
+		"nothing": {func(string) error { return nil }, 4},
+		"a byte":  {overwrite, 0},
+		"a byte, and says that it did not": {func(p string) error {
+			info, err := os.Stat(p)
+			return errors.Join(err, overwrite(p), os.Chtimes(p, time.Time{}, info.ModTime()))
+		}, 3},
+		"its length":        {func(p string) error { return os.Truncate(p, 10) }, 0},
+		"gone":              {os.Remove, 0},
+		"its mode":          {func(p string) error { return os.Chmod(p, 0) }, 4},
+		"another name, too": {func(p string) error { return os.Link(p, filepath.Dir(p)+"/other") }, 0},
+		"moved":             {func(p string) error { return os.Rename(p, p+"2") }, 0},
+		"a copy": {func(p string) error {
+			b, err := os.ReadFile(p)
+			return errors.Join(err, os.Remove(p), os.WriteFile(p, b, 0o600))
+		}, 0},
+		"a link": {func(p string) error {
+			return errors.Join(os.Rename(p, p+"2"), os.Symlink(filepath.Base(p)+"2", p))
+		}, 0},
+		"a pipe":      {func(p string) error { return errors.Join(os.Remove(p), syscall.Mkfifo(p, 0o600)) }, 0},
+		"a directory": {func(p string) error { return errors.Join(os.Remove(p), os.MkdirAll(p+"/x", 0o700)) }, 0},
+		"its directory is a link": {func(p string) error {
+			d := filepath.Dir(p)
+			out := filepath.Dir(filepath.Dir(d)) + "/outside"
+			return errors.Join(os.Rename(d, out), os.Symlink(out, d))
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStation(t, seed, map[string]string{"d/large": large(rand.New(rand.NewPCG(seed, 3)))})
+			work := s.give()
+			if err := c.change(work + "/d/large"); err != nil {
+				t.Fatal(err)
+			}
+			s.whole() // while the worker has it
+			transfer.TakeBack(s.store, work, nil)
+			if got := s.whole(); got > c.left {
+				t.Errorf("%d chunks are there, want at most %d", got, c.left)
+			} else if name == "nothing" && got != c.left {
+				t.Errorf("%d chunks are there, though nobody has touched them", got)
+			}
+			s.send(s.tree.DistinctChunks())
+			if got := s.whole(); got != 4 {
+				t.Errorf("%d chunks are there after all were sent again", got)
+			}
+			s.give()
+		})
+	}
+}
+
+// What a program has changed is not served while it has it, though its file looks as before.
+func TestWorkersFilesAreComparedEachTime(t *testing.T) {
+	s := newStation(t, seeds.One(t), map[string]string{"large": large(rand.New(rand.NewPCG(1, 1)))})
+	work := s.give()
+	first := s.tree.Entries[0].Chunks[0]
+	if _, err := s.store.Get(first, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(work+"/large", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	shared, err := syscall.Mmap(int(f.Fd()), 0, transfer.ChunkSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Munmap(shared)
+	shared[7] ^= 1
+	shared[7] ^= 1 // what follows leaves no trace any more
+	if _, err := s.store.Get(first, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := stampOf(t, work+"/large")
+	shared[7]++
+	if now := stampOf(t, work+"/large"); now != before {
+		t.Log("the kernel has noticed")
+	}
+	if _, err := s.store.Get(first, nil); !errors.Is(err, transfer.ErrNotFound) || !strings.Contains(err.Error(), "a worker here has changed it") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// and is sent again.
+func TestChangedFilesAreNotGivenAgain(t *testing.T) {
+	s := newStation(t, seeds.One(t), map[string]string{"large": large(rand.New(rand.NewPCG(7, 7)))})
+	work := s.give()
+	info, err := os.Stat(work + "/large")
+	if err == nil {
+		err = os.WriteFile(work+"/large", []byte(strings.Repeat("x", int(info.Size()))), 0o644)
+	}
+	if err = errors.Join(err, os.Chtimes(work+"/large", time.Time{}, info.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+	transfer.TakeBack(s.store, work, nil)
+	if err := s.tree.WriteTo(t.Context(), s.store, t.TempDir(), transfer.How{Give: true}); !errors.Is(err, transfer.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	s.send(s.tree.DistinctChunks())
+	s.give()
+}
+
+// Who reads a chunk gets it, though its file goes to a worker just now, or comes back.
+func TestReadersFollowFiles(t *testing.T) {
+	s := newStation(t, seeds.One(t), map[string]string{"large": noise(rand.New(rand.NewPCG(9, 9)), transfer.ChunkSize+1)})
+	last := s.tree.Entries[0].Chunks[1] // of a byte
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if b, err := s.store.Get(last, nil); err != nil || len(b) != 1 {
+					t.Errorf("%d bytes (%v)", len(b), err)
+					return
+				}
+			}
+		})
+	}
+	for range 200 {
+		work := filepath.Join(s.dir, "work")
+		if err := s.tree.WriteTo(t.Context(), s.store, work, transfer.How{Give: true}); err != nil {
+			t.Error(err)
+		}
+		transfer.TakeBack(s.store, work, nil)
+	}
+	close(done)
+	wg.Wait()
+	if got := s.whole(); got != 2 {
+		t.Errorf("%d chunks are there", got)
+	}
+}
