@@ -133,3 +133,18 @@ func TestCommandOfAJobThatIsRemoved(t *testing.T) {
 		}
 	})
 }
+
+// What tasks wrote, and copies of ranks, is told as that of others is.
+func TestCommandOfTasksAndOfCopies(t *testing.T) {
+	for said, spec := range map[string]jobs.Spec{"end 5": numbered(5, "1"), "at 1": {Args: ticking(2), Min: 1, Max: 1, Replicas: 2}} {
+		bubble(t, 2, 2, func(t *testing.T, g *grid) {
+			r, _ := ending(g)
+			spec.Slots, spec.OnEnd = 1, "mail me"
+			g.await(0, g.submit(0, spec), time.Minute, final)
+			if c := r.called(t); !strings.Contains(string(c.Input), said) {
+				t.Errorf("called without %q:\n%s", said, c.Input)
+			}
+			r.ends <- jobs.OnEnd{At: time.Now()}
+		})
+	}
+}

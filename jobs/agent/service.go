@@ -15,7 +15,6 @@ import (
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
-	"zorilla/jobs/internal/hook"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/origin"
 	"zorilla/jobs/internal/participant"
@@ -115,20 +114,12 @@ func New(cfg Config) *Service {
 		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
 		Knocks: &executor.Knocks{Enter: s.visit, Resize: s.resize},
 	}, s.loop, &s.core.Part)
-	var hooks *hook.Keeper
-	if cfg.Hooks != nil {
-		hooks = &hook.Keeper{Run: cfg.Hooks, Loop: s.loop, Log: cfg.Log}
-	}
 	s.own = origin.New(origin.Config{
 		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written, Peers: s.peers,
 		Learn:   func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
-		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Hooks: hooks, Rand: cfg.Rand, Log: cfg.Log,
+		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Hooks: cfg.Hooks, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)
 	s.API = s.own.API()
-	if hooks != nil {
-		hooks.Status, hooks.Output = s.Status, s.Output
-		hooks.Ended = func(id jobs.ID, end jobs.OnEnd) { origin.Hooked(s.own, id, end) }
-	}
 	return s
 }
 

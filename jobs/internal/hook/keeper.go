@@ -11,15 +11,16 @@ import (
 )
 
 // Keeper runs the commands of a node, with what it asks of the node's jobs. All fields must be
-// set before there are commands.
+// set.
 type Keeper struct {
 	Run  Runner
 	Loop *loop.Loop
 	Log  zerolog.Logger
 
-	// Status and Output tell of a job. They wait for the loop.
+	// Status tells of a job, and Output of what it wrote last, all of which may be too much to
+	// read. They wait for the loop.
 	Status func(jobs.ID) (jobs.Status, uint64, error)
-	Output func(context.Context, jobs.ID, jobs.OutputQuery, func(jobs.Output) error) error
+	Output func(context.Context, jobs.ID, func(jobs.Output) error) error
 	// Ended tells how a command ended, in the loop. Until that is durable it is to be run again.
 	Ended func(jobs.ID, jobs.OnEnd)
 
@@ -62,7 +63,7 @@ func (k *Keeper) run(d Due) (end jobs.OnEnd, err error) {
 		return end, err
 	}
 	var said Tail
-	err = k.Output(k.Loop.Stopped, d.Job, jobs.OutputQuery{Rank: -1}, func(o jobs.Output) error {
+	err = k.Output(k.Loop.Stopped, d.Job, func(o jobs.Output) error {
 		_, err := said.Write(o.Data)
 		return err
 	})

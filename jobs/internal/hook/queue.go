@@ -1,5 +1,5 @@
 // Package hook runs what users want to be run at the origin of a job when it has ended
-// (--on-end). Queue says which command is next; Shell runs one.
+// (--on-end). Keeper has them run, Queue says which is next, and Shell runs one.
 package hook
 
 import "zorilla/jobs"
@@ -17,7 +17,6 @@ type Due struct {
 // lock, clock or I/O.
 type Queue struct {
 	waiting []Due
-	running int
 	known   map[jobs.ID]bool // those that wait and those that run, who may be many at a start
 }
 
@@ -33,22 +32,15 @@ func (q *Queue) Add(d Due) {
 	q.waiting = append(q.waiting, d)
 }
 
-// Has reports whether the command of a job waits or runs.
-func (q *Queue) Has(id jobs.ID) bool { return q.known[id] }
-
 // Next returns a command that is to be run now, until Done. It reports false if there is none.
 func (q *Queue) Next() (d Due, ok bool) {
-	if len(q.waiting) == 0 || q.running >= AtOnce {
+	if running := len(q.known) - len(q.waiting); len(q.waiting) == 0 || running >= AtOnce {
 		return d, false
 	}
 	d = q.waiting[0]
 	q.waiting = q.waiting[1:]
-	q.running++
 	return d, true
 }
 
 // Done tells that the command of a job that Next returned has ended.
-func (q *Queue) Done(id jobs.ID) {
-	delete(q.known, id)
-	q.running--
-}
+func (q *Queue) Done(id jobs.ID) { delete(q.known, id) }

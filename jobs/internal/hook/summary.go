@@ -72,13 +72,14 @@ type Tail struct{ b []byte }
 
 const (
 	tailLines = 20
-	tailBytes = 8 << 10
+	// TailBytes is how much of what is written to a Tail can matter: the last of it.
+	TailBytes = 8 << 10
 )
 
 // Write implements io.Writer.
 func (t *Tail) Write(p []byte) (int, error) {
-	t.b = append(t.b, p[max(0, len(p)-tailBytes):]...)
-	t.b = t.b[max(0, len(t.b)-tailBytes):]
+	t.b = append(t.b, p[max(0, len(p)-TailBytes):]...)
+	t.b = t.b[max(0, len(t.b)-TailBytes):]
 	return len(p), nil
 }
 
@@ -87,7 +88,7 @@ func (t *Tail) Lines() []byte {
 	all := strings.Split(strings.TrimRight(string(t.b), "\n"), "\n")
 	all = all[max(0, len(all)-tailLines):]
 	for i, l := range all {
-		all[i] = plain.OneLineOf(l, tailBytes)
+		all[i] = plain.OneLineOf(l, TailBytes)
 	}
 	return []byte(strings.Join(all, "\n"))
 }

@@ -153,33 +153,18 @@ func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func
 		since := output.Since{From: q.Since, Tell: f}
 		f = since.Take
 	}
-	var of *job
-	array := false
-	counts := map[jobs.RankAttempt]bool{}
-	final := false
-	err := a.own.inJob(id, func(j *job) {
-		of, final = j, j.Primary.Rec.State.Final() && j.Primary.Rec.Broken == ""
-		if array = j.Primary.Rec.Tasks != nil || j.Primary.Rec.Replicated(); array {
-			return
-		}
-		for i := range j.Primary.Rec.Ranks {
-			counts[jobs.RankAttempt{Rank: i, Attempt: j.Primary.Rec.Ranks[i].Attempt}] = true
-		}
-		for _, k := range j.Primary.Rec.Kept {
-			counts[k.RankAttempt] = true
-		}
-	})
+	of, counts, err := telling(a.own, id)
 	if err != nil {
 		return err
 	}
 	if q.Files && of.Primary.Rec.Tasks == nil {
 		return fmt.Errorf("%w: job %s has no tasks: files of its ranks are in manifests", jobs.ErrNotFound, id.Short())
 	}
-	if array {
-		err = a.own.readTasks(ctx, of, q, f)
+	if counts == nil {
+		err = outputOfTasks(a.own, of, q, f).read(ctx, q.Follow)
 	} else {
 		err = of.output.Read(ctx, q.Follow, func(ra jobs.RankAttempt) bool {
-			return (q.Rank < 0 || ra.Rank == q.Rank) && (!final || counts[ra])
+			return (q.Rank < 0 || ra.Rank == q.Rank) && counts(ra)
 		}, f)
 	}
 	if errors.Is(err, os.ErrNotExist) { // forgotten meanwhile
@@ -187,10 +172,30 @@ func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func
 			err = gone
 		}
 	}
-	if err != nil || array {
+	if err != nil || counts == nil {
 		return err
 	}
 	return a.own.damaged(of, q.Rank) // or that the node stops, which ends its files, too
+}
+
+// telling returns a job, and which of its workers' output counts; nil = it is told task by task.
+func telling(o *Jobs, id jobs.ID) (of *job, counts func(jobs.RankAttempt) bool, err error) {
+	err = o.inJob(id, func(j *job) {
+		of = j
+		if j.Primary.Rec.Tasks != nil || j.Primary.Rec.Replicated() {
+			return
+		}
+		list := map[jobs.RankAttempt]bool{}
+		for i := range j.Primary.Rec.Ranks {
+			list[jobs.RankAttempt{Rank: i, Attempt: j.Primary.Rec.Ranks[i].Attempt}] = true
+		}
+		for _, k := range j.Primary.Rec.Kept {
+			list[k.RankAttempt] = true
+		}
+		final := j.Primary.Rec.State.Final() && j.Primary.Rec.Broken == ""
+		counts = func(ra jobs.RankAttempt) bool { return !final || list[ra] }
+	})
+	return of, counts, err
 }
 
 // Stdin appends r to the standard input of rank 0 of a job of this origin, and

@@ -1,16 +1,42 @@
 package origin
 
 import (
+	"context"
 	"fmt"
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/internal/hook"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/journal"
 )
 
-// Hooked writes down how the command of a job ended that has. It runs in the loop.
-func Hooked(o *Jobs, id jobs.ID, end jobs.OnEnd) {
+// keeper runs the commands of the jobs of this origin.
+func keeper(o *Jobs) *hook.Keeper {
+	api := o.API()
+	return &hook.Keeper{
+		Run: o.cfg.Hooks, Loop: o.loop, Log: o.log, Status: api.Status,
+		Output: func(ctx context.Context, id jobs.ID, f func(jobs.Output) error) error { return tail(ctx, o, id, f) },
+		Ended:  func(id jobs.ID, end jobs.OnEnd) { hooked(o, id, end) },
+	}
+}
+
+// tail calls f with what a job wrote last that has ended. It waits for the loop.
+func tail(ctx context.Context, o *Jobs, id jobs.ID, f func(jobs.Output) error) error {
+	of, counts, err := telling(o, id)
+	if err != nil {
+		return err
+	}
+	if counts != nil {
+		return of.output.Tail(ctx, counts, f)
+	}
+	r := outputOfTasks(o, of, jobs.OutputQuery{Rank: -1}, f)
+	r.late(hook.TailBytes)
+	return r.read(ctx, false)
+}
+
+// hooked writes down how the command of a job ended that has. It runs in the loop.
+func hooked(o *Jobs, id jobs.ID, end jobs.OnEnd) {
 	if p := o.archive.all[id]; p == nil || p.Forgotten != 0 { // nothing is kept of it that could tell
 		return
 	}

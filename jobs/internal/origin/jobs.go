@@ -45,7 +45,7 @@ type Config struct {
 	KeepOutputs int64
 
 	// Hooks runs the commands of --on-end; nil = jobs with one are refused.
-	Hooks *hook.Keeper
+	Hooks hook.Runner
 
 	Rand *rand.Rand
 	Log  zerolog.Logger
@@ -64,6 +64,7 @@ type Jobs struct {
 	loop  *loop.Loop
 	core  *core.Core
 	disk  *disk
+	hooks *hook.Keeper // nil = none are run
 
 	fetches chan struct{} // a place for each fetch of outputs
 	streams chan struct{} // a place for each stream of output
@@ -74,19 +75,6 @@ type Jobs struct {
 	last      jobs.ID // submitted last
 	lastStamp jobs.Stamp
 	answers   answers
-}
-
-// New are no jobs yet: Load reads the journal.
-func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
-	o := &Jobs{
-		cfg: cfg, self: cfg.Self, store: cfg.Store, log: cfg.Log, loop: l, core: c,
-		disk:    &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped},
-		fetches: make(chan struct{}, maxFetches), streams: make(chan struct{}, maxStreams),
-		jobs: map[jobs.ID]*job{}, keys: keys{}, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
-		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
-	}
-	transfer.OnLost(o.store, o.inputsChanged)
-	return o
 }
 
 // API is what clients ask about these jobs.
@@ -238,8 +226,8 @@ func (o *Jobs) file(id jobs.ID) {
 // owe has the command of a job run that has ended, which is durable, if it has one that has
 // not been run. If the node dies before it is written down how that ended, it is run again.
 func owe(o *Jobs, rec *record.Record) {
-	if record.Owes(rec) && o.cfg.Hooks != nil {
-		o.cfg.Hooks.Owe(hook.Due{Job: rec.ID, Command: rec.Spec.OnEnd})
+	if record.Owes(rec) && o.hooks != nil {
+		o.hooks.Owe(hook.Due{Job: rec.ID, Command: rec.Spec.OnEnd})
 	}
 }
 

@@ -59,20 +59,39 @@ type endedTask struct {
 	record.Task
 }
 
-// readTasks calls f with the output of tasks, or with their files. It waits for the
-// loop.
-func (o *Jobs) readTasks(ctx context.Context, j *job, q jobs.OutputQuery, f func(jobs.Output) error) error {
+// outputOfTasks calls f with the output of tasks, or with their files, when it is read.
+func outputOfTasks(o *Jobs, j *job, q jobs.OutputQuery, f func(jobs.Output) error) *arrayOutput {
 	r := &arrayOutput{of: o, job: j, files: q.Files, f: f, want: func(id int) bool { return q.Rank < 0 || id == q.Rank }, pieces: map[output.StreamOf][]stretch{}}
 	if j.Primary.Rec.Spec.Replicas > 1 {
 		r.replicas = &replicaOutput{of: o, told: map[jobs.RankAttempt]bool{}}
 	}
+	return r
+}
+
+// late has only the end read of an array that has ended: the last tasks that wrote n bytes, if
+// there are as many, and what of that lies in the end of the file. All else will count as lost.
+// It waits for the loop.
+func (r *arrayOutput) late(n int64) {
+	r.pos = r.job.output.TailStart()
+	r.of.loop.Call(func() {
+		if t := r.job.Primary.Rec.Tasks; t != nil {
+			for r.next = len(t.Order); r.next > 0 && n > 0; r.next-- {
+				wrote := &t.Tasks[t.Order[r.next-1]].Wrote
+				n -= wrote.Stdout + wrote.Stderr
+			}
+		}
+	})
+}
+
+// read tells all. With follow it waits for tasks that have not ended. It waits for the loop.
+func (r *arrayOutput) read(ctx context.Context, follow bool) error {
 	defer func() {
 		if r.file != nil {
 			r.file.Close()
 		}
 	}()
 	for {
-		changed := o.loop.Changes()
+		changed := r.of.loop.Changes()
 		batch, more, err := r.batch()
 		if err == nil {
 			err = r.scan()
@@ -82,7 +101,7 @@ func (o *Jobs) readTasks(ctx context.Context, j *job, q jobs.OutputQuery, f func
 				err = r.tell(batch[i])
 			}
 		}
-		if err == nil && len(batch) == 0 && (!q.Follow || !more) {
+		if err == nil && len(batch) == 0 && (!follow || !more) {
 			return r.damaged()
 		}
 		if err != nil {
@@ -95,7 +114,7 @@ func (o *Jobs) readTasks(ctx context.Context, j *job, q jobs.OutputQuery, f func
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-o.loop.Stopped.Done():
+		case <-r.of.loop.Stopped.Done():
 			return jobs.ErrStopped
 		}
 	}

@@ -322,7 +322,7 @@ func (w *File) Read(ctx context.Context, follow bool, want func(jobs.RankAttempt
 	defer src.Close()
 	told := map[StreamOf]int64{}
 	for r := NewFrames(w.Job, src, 0); ; {
-		fr, _, err := r.Next()
+		fr, whole, err := r.piece(want)
 		if err == io.EOF {
 			if follow {
 				had = w.all()
@@ -333,23 +333,12 @@ func (w *File) Read(ctx context.Context, follow bool, want func(jobs.RankAttempt
 		if err != nil {
 			return err
 		}
-		if fr.Note() || !want(fr.ra()) {
-			if _, err := r.skip(&fr); err != nil {
-				return err
-			}
-			continue
-		}
-		data, whole, err := r.Data(&fr)
-		if err != nil {
-			return err
-		}
 		key := fr.Key()
 		w.note(hole{key, told[key], fr.Offset})
 		if told[key] = fr.Offset + int64(fr.N); !whole {
 			w.note(hole{key, fr.Offset, told[key]})
 			continue
 		}
-		fr.Output.Data = data
 		if err := f(fr.Output); err != nil {
 			return err
 		}

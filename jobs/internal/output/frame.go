@@ -140,6 +140,22 @@ func (r *Frames) Data(f *Frame) (b []byte, ok bool, err error) {
 	return b, crc32.Checksum(b, codec.Castagnoli()) == f.sum, err
 }
 
+// piece returns the next piece that is wanted, and whether it is what was written.
+func (r *Frames) piece(want func(jobs.RankAttempt) bool) (f Frame, whole bool, err error) {
+	for {
+		if f, _, err = r.Next(); err != nil {
+			return f, false, err
+		}
+		if !f.Note() && want(f.ra()) {
+			f.Output.Data, whole, err = r.Data(&f)
+			return f, whole, err
+		}
+		if _, err = r.skip(&f); err != nil {
+			return f, false, err
+		}
+	}
+}
+
 // skip leaves out the bytes of the frame. It reports false if they are not all there.
 func (r *Frames) skip(f *Frame) (ok bool, err error) {
 	file, seekable := r.src.(*os.File)

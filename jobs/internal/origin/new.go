@@ -1,0 +1,25 @@
+package origin
+
+import (
+	"zorilla/jobs"
+	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/loop"
+	"zorilla/jobs/internal/wire"
+	"zorilla/transfer"
+)
+
+// New are no jobs yet: Load reads the journal.
+func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
+	o := &Jobs{
+		cfg: cfg, self: cfg.Self, store: cfg.Store, log: cfg.Log, loop: l, core: c,
+		disk:    &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped},
+		fetches: make(chan struct{}, maxFetches), streams: make(chan struct{}, maxStreams),
+		jobs: map[jobs.ID]*job{}, keys: keys{}, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
+		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
+	}
+	if cfg.Hooks != nil {
+		o.hooks = keeper(o)
+	}
+	transfer.OnLost(o.store, o.inputsChanged)
+	return o
+}
