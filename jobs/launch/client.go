@@ -20,12 +20,19 @@ import (
 
 // Use is what a command and what it started have used so far.
 type Use struct {
-	CPU  float64 // seconds, of processes that have ended
-	Peak int64   // bytes: the highest sum that was seen, or the largest process
+	CPU  float64 `json:"cpu,omitempty"`  // seconds, of processes that have ended
+	Peak int64   `json:"peak,omitempty"` // bytes: the highest sum that was seen, or the largest process
 
 	// Read and Written are bytes of files from and to disks, of processes that have ended: what
 	// was in memory already is not read, and what is written counts when it is.
-	Read, Written int64
+	Read    int64 `json:"read,omitempty"`
+	Written int64 `json:"written,omitempty"`
+}
+
+// Add counts what another command has used that ran after the first.
+func (u *Use) Add(other Use) {
+	u.CPU, u.Peak = u.CPU+other.CPU, max(u.Peak, other.Peak)
+	u.Read, u.Written = u.Read+other.Read, u.Written+other.Written
 }
 
 // Observer is told what becomes of a command. Its methods are called one at a time,
@@ -280,12 +287,11 @@ func (l *Launcher) pass(r *report) {
 	if o == nil {
 		return
 	}
-	use := Use{r.CPU, r.Peak, r.Read, r.Written}
 	switch r.Op {
 	case opExited:
-		o.Exited(syscall.WaitStatus(r.Status), r.Alone, use)
+		o.Exited(syscall.WaitStatus(r.Status), r.Alone, r.Use)
 	case opGone:
-		o.Gone(use)
+		o.Gone(r.Use)
 	case opExceeded:
 		o.Exceeded(r.Serial)
 	}

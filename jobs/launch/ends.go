@@ -178,7 +178,7 @@ func (l *launcher) lookForEnd(w *run) bool {
 		return false
 	}
 	l.forget(w)
-	l.tell(report{Op: opGone, Number: w.number, CPU: w.cpu, Peak: w.peak, Read: w.read, Written: w.written})
+	l.tell(report{Op: opGone, Number: w.number, Use: w.used})
 	return true
 }
 
@@ -255,11 +255,11 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 		}
 	}
 	if owner != nil {
-		owner.cpu += time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
-		owner.read += used.Inblock * blockSize
-		owner.written += used.Oublock * blockSize
+		owner.used.CPU += time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+		owner.used.Read += used.Inblock * blockSize
+		owner.used.Written += used.Oublock * blockSize
 		if used.Maxrss > ownPeak() {
-			owner.peak = max(owner.peak, used.Maxrss<<10)
+			owner.used.Peak = max(owner.used.Peak, used.Maxrss<<10)
 		}
 	}
 	if its != nil {
@@ -268,7 +268,7 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 		if alone {
 			l.forget(its)
 		}
-		l.tell(report{Op: opExited, Number: its.number, Status: int(status), Alone: alone, CPU: its.cpu, Peak: its.peak, Read: its.read, Written: its.written})
+		l.tell(report{Op: opExited, Number: its.number, Status: int(status), Alone: alone, Use: its.used})
 		return
 	}
 	if len(l.runs) > 1 {

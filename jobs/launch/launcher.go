@@ -59,10 +59,7 @@ type run struct {
 	ended  bool // the main process
 	killed bool // a goroutine hunts what is left
 	told   bool // that it needs too much memory
-	cpu    float64
-	peak   int64
-
-	read, written int64 // bytes
+	used   Use
 }
 
 // unpin gives the number of the command's namespace back.

@@ -51,7 +51,7 @@ func (l *launcher) watchMemory() {
 				continue
 			}
 			used := need(members[n], kept/int64(len(l.runs)), w.memory)
-			w.peak = max(w.peak, used)
+			w.used.Peak = max(w.used.Peak, used)
 			room = min(room, w.memory-used)
 			if used > w.memory {
 				w.told = true

@@ -99,18 +99,14 @@ const (
 )
 
 type report struct {
-	Op     string  `json:"op"`
-	Number int     `json:"number,omitempty"`
-	PID    int     `json:"pid,omitempty"`
-	Serial int     `json:"serial,omitempty"` // exceeded: of the command
-	Extra  int     `json:"extra,omitempty"`
-	Cause  Cause   `json:"cause,omitempty"`
-	Text   string  `json:"text,omitempty"`
-	Status int     `json:"status,omitempty"`
-	Alone  bool    `json:"alone,omitempty"` // exited: nothing is left; gone does not follow
-	CPU    float64 `json:"cpu,omitempty"`   // seconds
-	Peak   int64   `json:"peak,omitempty"`  // bytes
-
-	Read    int64 `json:"read,omitempty"` // bytes, as in Use
-	Written int64 `json:"written,omitempty"`
+	Op     string `json:"op"`
+	Number int    `json:"number,omitempty"`
+	PID    int    `json:"pid,omitempty"`
+	Serial int    `json:"serial,omitempty"` // exceeded: of the command
+	Extra  int    `json:"extra,omitempty"`
+	Cause  Cause  `json:"cause,omitempty"`
+	Text   string `json:"text,omitempty"`
+	Status int    `json:"status,omitempty"`
+	Alone  bool   `json:"alone,omitempty"` // exited: nothing is left; gone does not follow
+	Use           // exited, gone; its fields are the report's
 }

@@ -310,9 +310,7 @@ func (t *tasks) await(serial int) (code int, err error) {
 		e = <-t.events
 	}
 	t.s.using.Lock()
-	t.s.used.CPU += e.use.CPU
-	t.s.used.Peak = max(t.s.used.Peak, e.use.Peak)
-	t.s.used.Read, t.s.used.Written = t.s.used.Read+e.use.Read, t.s.used.Written+e.use.Written
+	t.s.used.Add(e.use)
 	t.s.using.Unlock()
 	if e.err != nil {
 		return 0, e.err
