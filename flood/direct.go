@@ -47,20 +47,6 @@ func (f *Frontier) Direct(now time.Time, others []vicinity.Measured) {
 // IsDirect reports whether all others are known.
 func (f *Frontier) IsDirect() bool { return f.direct != nil }
 
-// Asked lists who was sent a copy directly and has not answered, the nearest first, where
-// all others are known.
-func (f *Frontier) Asked() (list []vicinity.Measured) {
-	if f.direct == nil {
-		return nil
-	}
-	for _, m := range f.direct.others {
-		if f.asked[m.ID].times > 0 {
-			list = append(list, m)
-		}
-	}
-	return list
-}
-
 // await takes it that a node is being sent a copy.
 func (q *direct) await(now time.Time, m vicinity.Measured) {
 	a := q.asked[m.ID]

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -134,6 +135,55 @@ func TestWhoOffersConnects(t *testing.T) {
 		c.Advertised(jobtest.Start, wiretest.Ad(origin, "aaaaa", 2, 1), flood.Message{})
 		if got := len(connects(c)) > 0; got != x.want {
 			t.Errorf("%s: connects %v, want %v", x.name, got, x.want)
+		}
+	}
+}
+
+// asking is a network all of which is measured, whose nearest are sent each flood at once.
+type asking struct {
+	at
+	near []vicinity.ID
+}
+
+func (a asking) Size() int { return 1 + len(a.few) }
+
+func (a asking) Nearer(time.Duration, int) (list []vicinity.Measured) {
+	for id := range a.few {
+		list = append(list, vicinity.Measured{ID: id, RTT: a.measured})
+	}
+	return list
+}
+
+func (a asking) Flood(now time.Time, radius int, _ wire.Advertisement) flood.Flood {
+	f, _, err := flood.NewCore(flood.Config{Self: jobtest.Node(1), Rand: jobtest.Rand(), Neighbours: func() []vicinity.ID { return a.near }}).Start(now, radius, time.Minute, nil)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// An origin that knows how far all others are connects to those that its flood is sent to as it
+// begins, and to those that it asks beside them, if they are
+// far away.
+func TestWhoAsksConnects(t *testing.T) {
+	one, two := jobtest.Node(2), jobtest.Node(3)
+	for measured, want := range map[time.Duration][]vicinity.ID{10 * time.Millisecond: {one, two}, time.Millisecond: nil} {
+		c := New(vicinity.Member{ID: jobtest.Node(1)}, asking{at{few{one: {ID: one}, two: {ID: two}}, measured, 0}, []vicinity.ID{one}}, jobtest.Rand(), time.Hour)
+		c.Submit(jobtest.Start, jobs.NewID(jobtest.Rand(), c.Self.ID), jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 0)
+		var got []vicinity.ID
+		for more := true; more; {
+			out, _ := c.Advance(jobtest.Start)
+			for more = len(out) > 0; len(out) > 0; out = out[1:] {
+				switch e := out[0].Effect.(type) {
+				case DoRecord:
+					c.Recorded(jobtest.Start, e.Job, e.Step)
+				case DoConnect:
+					got = append(got, e.To)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("at %v it connects to %v, want %v", measured, got, want)
 		}
 	}
 }

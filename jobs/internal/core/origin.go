@@ -111,8 +111,8 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 		p := c.turns.searcher(e.Ad.Job, j).Primary
 		p.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
 		c.ask(now, e.Ad)
-		for _, m := range search.Asked(p.Search) {
-			connect(c, m.ID, m.RTT, nil)
+		for _, id := range search.Asked(p.Search) {
+			connect(c, id, far(c, id), nil)
 		}
 	case primary.DoExtend:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
