@@ -291,7 +291,7 @@ func (s *Spec) checkTexts() error {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
 			return fmt.Errorf("environment variable %.40q: want NAME=VALUE", k)
 		}
-		if strings.HasPrefix(k, "ZORILLA_") {
+		if strings.HasPrefix(k, ownVariables) {
 			return fmt.Errorf("environment variable %s: names that begin with ZORILLA_ are set by zorilla", k)
 		}
 		size += len(k) + len(v)

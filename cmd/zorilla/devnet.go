@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"zorilla/cmd/zorilla/config"
+	"zorilla/jobs"
 	"zorilla/jobs/ports"
 	"zorilla/node/api"
 )
@@ -186,13 +187,7 @@ var addresses ports.Addresses
 // cleanEnvironment is ours without what would lead a node or a client to
 // another network, or change what a node does.
 func cleanEnvironment() []string {
-	env := []string{config.Variable + "=" + config.None}
-	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "ZORILLA_") {
-			env = append(env, kv)
-		}
-	}
-	return env
+	return append(jobs.Foreign(os.Environ()), config.Variable+"="+config.None)
 }
 
 // nodeArgs is the command line of one node.

@@ -43,7 +43,7 @@ func shell(ctx context.Context, limit time.Duration, c Call) jobs.OnEnd {
 	defer cancel()
 	said := &Tail{}
 	cmd := exec.CommandContext(bounded, "/bin/sh", "-c", c.Command)
-	cmd.Dir, cmd.Env = home(), append(environment(os.Environ()), c.Env...)
+	cmd.Dir, cmd.Env = home(), append(jobs.Foreign(os.Environ()), c.Env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(c.Input), said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -75,16 +75,6 @@ func home() string {
 		}
 	}
 	return "/"
-}
-
-// environment is that of the node without what is its own, such as its secret.
-func environment(node []string) (env []string) {
-	for _, v := range node {
-		if !strings.HasPrefix(v, "ZORILLA_") {
-			env = append(env, v)
-		}
-	}
-	return env
 }
 
 // lastWords returns the last lines of what a command printed, in one.

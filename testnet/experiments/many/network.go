@@ -8,11 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"zorilla/jobs"
 	"zorilla/node/api"
 )
 
@@ -86,12 +86,7 @@ func (n *network) launch(i int, token string) error {
 		// Else each node of root looks at the users of all processes of the machine, which belongs to none of many machines.
 		"--run-as", "nobody",
 		"--listen", fmt.Sprintf("127.77.%d.%d:%d", i/250, 1+i%250, nodePort))
-	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "ZORILLA_") {
-			cmd.Env = append(cmd.Env, kv)
-		}
-	}
-	cmd.Env = append(cmd.Env, "ZORILLA_CONFIG=none", "XDG_RUNTIME_DIR="+n.dir, "TMPDIR="+n.dir) // what nodes leave there goes with it
+	cmd.Env = append(jobs.Foreign(os.Environ()), "ZORILLA_CONFIG=none", "XDG_RUNTIME_DIR="+n.dir, "TMPDIR="+n.dir) // what nodes leave there goes with it
 	if token != "" {
 		cmd.Env = append(cmd.Env, "ZORILLA_JOIN="+token)
 	}
