@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	maxDevNodes = 64
+	maxDevNodes = ports.PerProcess / 2 // each has an address for nodes, and one for its page
 
 	startTimeout = 30 * time.Second
 	stopGrace    = 10 * time.Second

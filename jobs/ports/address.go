@@ -15,28 +15,26 @@ const (
 	// Below those of programs, and below those that the kernel gives to connections: nobody's
 	// takes one before its node listens, or while that is down.
 	firstOfNodes, lastOfNodes = 10000, 19999
-
-	perProcess = 64 // those of another process begin elsewhere
 )
+
+// PerProcess is how many addresses a process may want for its nodes: those of the next process
+// begin after as many.
+const PerProcess = 128
 
 // Free returns an address of a host whose port is free for TCP and UDP now, and that it has not
 // returned for long.
 func (a *Addresses) Free(host string) (string, error) {
 	var last error
 	for range 100 {
-		port := firstOfNodes + (perProcess*os.Getpid()+int(a.last.Add(1)))%(lastOfNodes-firstOfNodes+1)
+		port := firstOfNodes + (PerProcess*os.Getpid()+int(a.last.Add(1)))%(lastOfNodes-firstOfNodes+1)
 		address := net.JoinHostPort(host, strconv.Itoa(port))
-		tcp, err := net.Listen("tcp", address)
-		if err != nil {
-			last = err
+		if last = free(address); last != nil {
 			continue
 		}
-		udp, err := net.ListenPacket("udp", address)
-		_ = tcp.Close() // it was only a question
-		if err == nil {
+		var udp net.PacketConn
+		if udp, last = net.ListenPacket("udp", address); last == nil {
 			return address, udp.Close()
 		}
-		last = err
 	}
 	return "", last
 }

@@ -53,7 +53,7 @@ func (b *Book) Take(owner string, want int) int {
 		if err != nil {
 			continue
 		}
-		if !free(port) {
+		if free(":"+strconv.Itoa(port)) != nil {
 			mark.Close()
 			continue
 		}
@@ -129,12 +129,12 @@ func marked(port int) (net.Listener, error) {
 	return net.Listen("unix", "@zorilla-port-"+strconv.Itoa(port))
 }
 
-// free reports whether a program can listen at a port, at all of the machine's addresses.
-func free(port int) bool {
-	l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+// free tells why a program cannot listen at an address, which without a host is all of the
+// machine's; nil = it can.
+func free(address string) error {
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return false
+		return err
 	}
-	l.Close()
-	return true
+	return l.Close() // it was only a question
 }
