@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -236,6 +237,53 @@ func sources(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// ownBuilds lists the files of tests that have a go command build something by themselves, with
+// the reason.
+var ownBuilds = map[string]string{
+	"bench/network_test.go":        "results of benchmarks are not cached",
+	"internal/built/built_test.go": "it is about the cache",
+}
+
+// The cache of go test does not see what a go command reads that a test starts: a test would be
+// told to pass whatever became of the program. internal/built has it seen.
+func TestProgramsOfTestsAreSeenByTheCache(t *testing.T) {
+	unused := maps.Clone(ownBuilds)
+	for _, path := range sources(t) {
+		if !strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !callsGo(call) {
+				return true
+			}
+			if delete(unused, path); ownBuilds[path] == "" {
+				t.Errorf("%s has a go command build something: use internal/built", path)
+			}
+			return true
+		})
+	}
+	for path := range unused {
+		t.Errorf("%s builds nothing by itself any more: take it off the list", path)
+	}
+}
+
+// callsGo reports whether a call names a go command that builds something.
+func callsGo(call *ast.CallExpr) bool {
+	for i := range len(call.Args) - 1 {
+		program, ok := call.Args[i].(*ast.BasicLit)
+		command, also := call.Args[i+1].(*ast.BasicLit)
+		if ok && also && program.Value == `"go"` && slices.Contains([]string{`"build"`, `"run"`, `"install"`, `"test"`}, command.Value) {
+			return true
+		}
+	}
+	return false
 }
 
 func TestFilesAndFunctionsStayReadable(t *testing.T) {

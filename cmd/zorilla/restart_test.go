@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/built"
 	"zorilla/internal/seeds"
 	"zorilla/jobs"
 	"zorilla/node"
@@ -219,8 +220,8 @@ func buildRelease(t *testing.T, release string) string {
 	if err := os.WriteFile(overlay, b, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := built.Program(program, ".", "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay); err != nil {
+		t.Fatal(err)
 	}
 	if out, err := exec.Command(program, "version").Output(); err != nil || !strings.Contains(string(out), release) {
 		t.Fatalf("the new program is %q, %v", out, err)

@@ -40,7 +40,7 @@ func look(pkg string, env []string) error {
 	if err != nil {
 		return fmt.Errorf("list what %s is made of: %w: %s", pkg, err, strings.TrimSpace(stderr.String()))
 	}
-	dirs := map[string]bool{}
+	dirs, modules := map[string]bool{}, map[string]bool{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
 		var p struct {
 			Dir        string
@@ -56,11 +56,13 @@ func look(pkg string, env []string) error {
 		if p.Module == nil || !p.Module.Main {
 			continue // of a version that go.mod names
 		}
-		dirs[p.Dir] = true
+		dirs[p.Dir], modules[p.Module.Dir] = true, true
 		for _, name := range p.EmbedFiles {
 			dirs[filepath.Dir(filepath.Join(p.Dir, name))] = true
 		}
-		if _, err := os.Stat(filepath.Join(p.Module.Dir, "go.mod")); err != nil {
+	}
+	for dir := range modules {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
 			return err
 		}
 	}
