@@ -109,7 +109,7 @@ func (f *taskFetch) finish(err error) {
 
 func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
 	for pack := transfer.NewPackReader(r); ; {
-		e, err := pack.Next(f.put)
+		e, err := pack.Head() // what is refused is not kept
 		if errors.Is(err, io.EOF) {
 			pack.Modes(t.entries)
 			return nil
@@ -122,6 +122,9 @@ func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
 		}
 		if f.bytes += e.Size; f.bytes > maxTaskBytes {
 			return fmt.Errorf("more than %d bytes with those before: fetch the tasks one by one, as JOB:%d", maxTaskBytes, t.task)
+		}
+		if e, err = pack.Chunks(f.put); err != nil {
+			return err
 		}
 		if f.each == nil {
 			t.entries = append(t.entries, e)
