@@ -11,13 +11,14 @@ import (
 
 // TestHundredNodes: a hundred whole nodes at six sites find each other and
 // their nearest, and bear a job that comes at each of them in the same second.
-// The race detector makes it five times slower, so it gets fewer of them.
+// What they do at the same time is done in other tests, too: the race detector
+// does not look at it here, where it takes long.
 func TestHundredNodes(t *testing.T) {
+	if seeds.Raced {
+		t.Skip("without the race detector this runs")
+	}
 	t.Parallel()
 	sizes := []int{17, 17, 17, 17, 16, 16}
-	if seeds.Raced {
-		sizes = []int{3, 3, 3, 3, 3, 3}
-	}
 	begun := RealTime()
 	synctest.Test(t, func(t *testing.T) {
 		const seed = 100
