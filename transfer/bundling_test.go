@@ -10,11 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"zorilla/internal/seeds"
 )
 
 // A bundle is as it was unless one of its files, or the end of the one before, is
 // another.
 func TestBundlesStayAsTheyAre(t *testing.T) {
+	seeds.OneGoroutine(t)
 	for seed := range uint64(12) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		most := []int64{10, 1000, 10_000, smallFile - 1}[seed%4]

@@ -118,6 +118,7 @@ func emptyFiles(t testing.TB, dir string, count int) {
 
 // As many files as a manifest may have fit into a blob; one more is refused.
 func TestMoreFilesThanAManifestHolds(t *testing.T) {
+	seeds.OneGoroutine(t)
 	entries := make([]transfer.Entry, transfer.MaxEntries)
 	for i := range entries {
 		entries[i].Path = strconv.Itoa(i)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"zorilla/internal/seeds"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
@@ -87,6 +88,7 @@ func ended(t testing.TB, what, path string, want map[StreamOf]string, rec *recor
 
 // One flipped bit changes nothing that is told, and what it hides is named.
 func TestEveryBitOfAnOutputLog(t *testing.T) {
+	seeds.OneGoroutine(t)
 	path := filepath.Join(t.TempDir(), "output")
 	want, rec := written(t, path)
 	whole, err := os.ReadFile(path)
