@@ -66,7 +66,8 @@ type Hold struct {
 	Expires time.Time
 	// recalled is when a job that goes before wanted it; zero = none did.
 	recalled  time.Time
-	announced bool // a grant of it is on its way
+	announced bool             // a grant of it is on its way
+	lent      map[jobs.ID]bool // jobs that have had their part of it, if it is for a call
 }
 
 // RecallTime is how long a job has to decide on an offer that was recalled, since one that

@@ -53,6 +53,25 @@ func TestJobsOfACallShareItsHold(t *testing.T) {
 	}
 }
 
+// A grant that overtakes its announcement, or an announcement that comes twice, takes nothing
+// from the other jobs of the call.
+func TestAJobOfACallBorrowsOnce(t *testing.T) {
+	c, call, key := borrowed(jobs.Limits{})
+	first, second := of(call, "aaaaa", key, 1), of(call, "bbbbb", key, 3)
+	if err := c.Granted(jobtest.Start, call.Origin(), first); err != nil {
+		t.Fatal(err)
+	}
+	if h := c.Announced(jobtest.Start, first.Job, call.Job, key, 1); h != nil || c.Holds[call.Job].Workers != 3 {
+		t.Errorf("announced after its grant: %+v is held, of the call %+v", h, c.Holds[call.Job])
+	}
+	if err := c.Granted(jobtest.Start, call.Origin(), second); err != nil {
+		t.Errorf("the other job's grant: %v", err)
+	}
+	if c.Used.Slots != 4 || len(c.Holds) != 0 {
+		t.Errorf("%d slots are used, %+v held", c.Used.Slots, c.Holds)
+	}
+}
+
 // The last part takes the call out of the queue.
 func TestACallOfWhichNothingIsLeft(t *testing.T) {
 	c, call, key := borrowed(jobs.Limits{})
