@@ -188,15 +188,15 @@ func TestWhoAsksConnects(t *testing.T) {
 	}
 }
 
-// Whoever gets room for a job that waits connects to its origin, too.
+// Whoever may get room for a job that waits, or gets it, connects to its origin, too.
 func TestWhoOffersLaterConnects(t *testing.T) {
 	first, second := jobtest.Node(2), jobtest.Node(3)
 	c := New(vicinity.Member{ID: jobtest.Node(1), Slots: 1}, at{few{first: {ID: first}, second: {ID: second}}, 10 * time.Millisecond, 0}, jobtest.Rand(), time.Hour)
 	ad := wiretest.Ad(first, "aaaaa", 1, 1)
 	c.Advertised(jobtest.Start, ad, flood.Message{})
 	c.Advertised(jobtest.Start, wiretest.Ad(second, "bbbbb", 1, 1), flood.Message{})
-	if got := connects(c); len(got) != 1 || got[0] != first {
-		t.Fatalf("connects to %v, want %v", got, first)
+	if got := connects(c); len(got) != 2 || got[0] != first || got[1] != second {
+		t.Fatalf("connects to %v, want %v, to which it offers, and %v, to which it may", got, first, second)
 	}
 	c.Received(jobtest.Start, first, wire.Packet{Yield: ad.Job, Forget: true, Signed: jobtest.Start.Add(time.Second).UnixMilli()})
 	if got := connects(c); len(got) != 1 || got[0] != second {

@@ -23,7 +23,7 @@ func (c *Core) Advertised(now time.Time, ad wire.Advertisement, m flood.Message)
 		a.At = c.network.Bearings()
 	}
 	c.do(DoPacket{ad.Origin(), wire.Packet{Answer: &a}})
-	if a.Workers > 0 {
+	if a.Workers > 0 || a.Held > 0 { // what others may leave is offered later, and then there is no time to lose
 		connect(c, ad.Origin(), far(c, ad.Origin()), ad.Addrs)
 	}
 	c.send(now, c.Claims.TakenBack())
