@@ -35,7 +35,7 @@ zorilla attach --into results k7f3q`,
 			if err := followable(c, &st.Spec); err != nil {
 				return err
 			}
-			signals, stop := catchPipe()
+			signals, stop := catchFatal()
 			defer stop()
 			return newFollower(con, client, st.ID).follow(c, signals)
 		}),

@@ -359,7 +359,7 @@ func allocAction(con *console, c *cli.Context) error {
 	return with(c, func(client *api.Client) error {
 		signals, stop := catchFatal() // until the job has ended: nobody else would end it
 		defer stop()
-		id, err := submitHeld(c.Context, con, client, r.spec, r.inputs, signals, false)
+		id, err := submit(c.Context, con, client, r.spec, r.inputs, signals, held)
 		if err != nil {
 			return err
 		}

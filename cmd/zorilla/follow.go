@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -36,7 +35,7 @@ type follower struct {
 	stdin   io.Reader // nil = none
 	typed   *hint.Job // nil = it was not submitted by this command
 	out     *printer
-	signals <-chan os.Signal
+	signals chan os.Signal
 
 	status      jobs.Status
 	told        string // what it was last said to wait for
@@ -52,9 +51,8 @@ func newFollower(con *console, service api.Service, id jobs.ID) *follower {
 	return f
 }
 
-// follow stays with the job as the options of a command say.
+// follow stays with the job as the options of a command say. The signals are asked for before.
 func (f *follower) follow(c *cli.Context, signals chan os.Signal) error {
-	signal.Notify(signals, fatalSignals...)
 	f.quiet, f.files, f.want, f.signals = c.Bool("q"), c.Bool("follow-output"), wanted(c, -1), signals
 	f.out = newPrinter(f.con.stdout, f.con.stderr, c.Bool("l"))
 	return f.run(c.Context)

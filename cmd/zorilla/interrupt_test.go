@@ -142,14 +142,21 @@ func (n *unanswered) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error
 	return id, err // the client asks again, with its key
 }
 
-// A command that stays with its job and is ended before it knows of it leaves none.
+// A command that is ended before it knows of its job leaves none.
 func TestInterruptedSubmissionLeavesNoJob(t *testing.T) {
-	for _, args := range [][]string{{"run", "sleep", "1000"}, {"alloc", "--", "sleep", "1000"}} {
+	for _, args := range [][]string{{"run", "sleep", "1000"}, {"alloc", "--", "sleep", "1000"}, {"submit", "sleep", "1000"}, {"rerun", "last"}} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			t.Run(args[0]+" "+sig.String(), func(t *testing.T) {
 				state := t.TempDir()
 				node := &unanswered{newFakeNode(state), make(chan func(), 1)}
 				node.OnSubmit = nil // it waits for workers
+				before := 0
+				if args[0] == "rerun" {
+					if _, err := node.fakeNode.Submit(t.Context(), jobs.Spec{Args: []string{"sleep", "1000"}, Min: 1, Max: 1, Slots: 1}); err != nil {
+						t.Fatal(err)
+					}
+					before = 1
+				}
 				stop, err := serve(node, state)
 				if err != nil {
 					t.Fatal(err)
@@ -166,14 +173,39 @@ func TestInterruptedSubmissionLeavesNoJob(t *testing.T) {
 				if text := rest(t, stderr); !strings.Contains(text, "interrupted: cancelled job ") {
 					t.Errorf("it says %q", text)
 				}
-				rest(t, stdout)
+				if text := rest(t, stdout); text != "" {
+					t.Errorf("it prints %q", text)
+				}
 				ends(t, cmd, 128+int(sig))
 				wantRow(t, "signal N came to", 128+int(sig))
 				all, err := node.Jobs(t.Context(), false)
-				if err != nil || len(all) != 1 || all[0].State != jobs.Cancelled {
+				if err != nil || len(all) != before+1 || all[0].State != jobs.Cancelled {
 					t.Errorf("jobs are %v, %v", all, err)
 				}
 			})
+		}
+	}
+}
+
+// Nobody reads the ID of a job that was submitted: the job is named elsewhere.
+func TestIDThatCannotBePrinted(t *testing.T) {
+	state, node, _ := startNodeHere(t)
+	for _, args := range [][]string{{"submit", "true"}, {"submit", "--json", "true"}, {"rerun", "last"}} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		cmd := zorilla(t, state, args...)
+		var stderr strings.Builder
+		cmd.Stdout, cmd.Stderr = w, &stderr
+		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != exitFailure {
+			t.Errorf("%v ended with %v", args, err)
+		}
+		w.Close()
+		st, err := node.Job(t.Context(), "last")
+		if want := "job " + st.ID.Short() + " was submitted, but its ID cannot be printed: "; err != nil || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%v says %q, want %q (%v)", args, stderr.String(), want, err)
 		}
 	}
 }
@@ -215,26 +247,29 @@ func TestSignalsDuringSubmissions(t *testing.T) {
 	const cancelled, goesOn = "interrupted: cancelled job ", "comes back to it"
 	intr := []os.Signal{os.Interrupt}
 	for name, c := range map[string]struct {
-		node   signalling
-		key    string
-		goesOn bool // as that of run
-		code   int
-		says   string
-		state  jobs.State // "" = there is no job
-		left   os.Signal  // for who follows it
+		node  signalling
+		key   string
+		fate  fate
+		code  int
+		says  string
+		state jobs.State // "" = there is no job
+		left  os.Signal  // for who follows it
 	}{
-		"none":                           {goesOn: true, state: jobs.Pending},
-		"answered":                       {node: signalling{list: intr}, goesOn: true, code: 130, says: cancelled, state: jobs.Cancelled},
-		"not answered":                   {node: signalling{list: intr, held: true}, goesOn: true, code: 130, says: cancelled, state: jobs.Cancelled},
+		"none":                           {fate: followed, state: jobs.Pending},
+		"answered":                       {node: signalling{list: intr}, fate: followed, code: 130, says: cancelled, state: jobs.Cancelled},
+		"not answered":                   {node: signalling{list: intr, held: true}, fate: followed, code: 130, says: cancelled, state: jobs.Cancelled},
 		"another signal before":          {node: signalling{list: []os.Signal{syscall.SIGPIPE, syscall.SIGWINCH, syscall.SIGTERM}}, code: 143, says: cancelled, state: jobs.Cancelled},
 		"twice":                          {node: signalling{list: []os.Signal{os.Interrupt, os.Interrupt}, held: true}, code: 130, says: "'zorilla ps' tells", state: jobs.Pending},
 		"refused":                        {node: signalling{list: intr, fails: jobs.ErrInvalid}, code: 130, says: "the job was not accepted"},
 		"cannot be cancelled":            {node: signalling{list: intr, cancel: api.ErrUnavailable}, code: 130, says: "was not cancelled: unavailable: 'zorilla cancel ", state: jobs.Pending},
-		"detaches":                       {node: signalling{list: []os.Signal{syscall.SIGQUIT}}, goesOn: true, state: jobs.Pending, left: syscall.SIGQUIT},
+		"detaches":                       {node: signalling{list: []os.Signal{syscall.SIGQUIT}}, fate: followed, state: jobs.Pending, left: syscall.SIGQUIT},
 		"nobody follows it":              {node: signalling{list: []os.Signal{syscall.SIGQUIT}}, code: 131, says: cancelled, state: jobs.Cancelled},
-		"a user's key":                   {node: signalling{list: intr}, key: "K", goesOn: true, code: 130, says: goesOn, state: jobs.Pending},
+		"a user's key":                   {node: signalling{list: intr}, key: "K", fate: followed, code: 130, says: goesOn, state: jobs.Pending},
 		"a user's key, held":             {node: signalling{list: intr}, key: "K", code: 130, says: cancelled, state: jobs.Cancelled},
-		"a user's key, and not answered": {node: signalling{list: intr, held: true}, key: "K", goesOn: true, code: 130, says: "again with --key K", state: jobs.Pending},
+		"a user's key, and not answered": {node: signalling{list: intr, held: true}, key: "K", fate: followed, code: 130, says: "again with --key K", state: jobs.Pending},
+		"nobody stays with it":           {node: signalling{list: intr, held: true}, fate: left, code: 130, says: cancelled, state: jobs.Cancelled},
+		"nobody stays, and SIGQUIT":      {node: signalling{list: []os.Signal{syscall.SIGQUIT}}, fate: left, code: 131, says: cancelled, state: jobs.Cancelled},
+		"nobody stays, and a user's key": {node: signalling{list: intr}, key: "K", fate: left, code: 130, says: goesOn, state: jobs.Pending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := c.node
@@ -245,7 +280,7 @@ func TestSignalsDuringSubmissions(t *testing.T) {
 			if c.left != nil {
 				node.signals = make(chan os.Signal, 4)
 			}
-			id, err := submitHeld(t.Context(), &console{stderr: &stderr}, &node, spec, nil, node.signals, c.goesOn)
+			id, err := submit(t.Context(), &console{stderr: &stderr}, &node, spec, nil, node.signals, c.fate)
 			if code := exitCode(0); errors.As(err, &code) != (c.code != 0) || int(code) != c.code || c.code == 0 && (err != nil || !id.Valid()) {
 				t.Errorf("got %q, %v, want %d", id, err, c.code)
 			}

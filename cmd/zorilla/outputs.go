@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -157,39 +155,16 @@ func hindered(c *cli.Context, spec *jobs.Spec) error {
 // fetch is pull that a signal ends: files get their names when they are complete,
 // and what was begun is removed. A second signal does not wait for that. signals
 // may be nil.
-func fetch(ctx context.Context, con *console, l *lifeline, st jobs.Status, want api.Wanted, signals <-chan os.Signal) error {
+func fetch(ctx context.Context, con *console, l *lifeline, st jobs.Status, want api.Wanted, signals chan os.Signal) error {
 	if signals == nil {
-		own := make(chan os.Signal, 4)
-		signal.Notify(own, fatalSignals...)
-		defer signal.Stop(own)
+		own, stop := catchFatal()
+		defer stop()
 		signals = own
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- pull(ctx, con, l, st, want) }()
-	var first os.Signal
-	for {
-		select {
-		case err := <-done:
-			if first == nil || err == nil {
-				return err
-			}
-			return interrupted(con, st, first)
-		case sig := <-signals:
-			switch {
-			case sig == syscall.SIGPIPE:
-			case first == nil:
-				first = sig
-				stop()
-			default:
-				return interrupted(con, st, first)
-			}
-		}
+	sig, err := guard(ctx, signals, nil, func(ctx context.Context) error { return pull(ctx, con, l, st, want) })
+	if sig == nil || err == nil {
+		return err
 	}
-}
-
-func interrupted(con *console, st jobs.Status, sig os.Signal) error {
 	con.say("not all output files of job %s were fetched: 'zorilla get %s' fetches the others", st.ID.Short(), st.ID.Short())
 	return signalled(sig)
 }

@@ -106,6 +106,26 @@ func TestInterruptsOfARealProcess(t *testing.T) {
 	}
 }
 
+// A terminal that is closed does not matter to what nohup started.
+func TestNohup(t *testing.T) {
+	state, f, _ := startNodeHere(t)
+	cmd := zorilla(t, state, "run", "sh", "-c", "echo up; exec sleep 1000")
+	cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	stdout, stderr := start(t, cmd)
+	expect(t, stdout, "up")
+	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, stderr, "Ctrl-C again")
+	if err := f.Cancel(t.Context(), "last"); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, cmd, 130)
+}
+
 func TestDetach(t *testing.T) {
 	state, f, _ := startNodeHere(t)
 	cmd := zorilla(t, state, "run", "sh", "-c", "echo up; exec sleep 1000")

@@ -67,7 +67,7 @@ func runAction(con *console, c *cli.Context) error {
 		signals, stop := catchFatal()
 		defer stop()
 		hintCommand(con, r)
-		id, err := submitHeld(c.Context, con, client, r.spec, r.inputs, signals, true)
+		id, err := submit(c.Context, con, client, r.spec, r.inputs, signals, followed)
 		if err != nil {
 			return err
 		}

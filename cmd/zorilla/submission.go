@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -29,12 +28,6 @@ type submission struct {
 	reached bool      // the node has been there
 	asked   bool      // it may have accepted the job
 	until   time.Time // when to give up; zero before the connection breaks
-}
-
-// submit completes the IDs of dependencies, pushes the inputs and submits the
-// job. If the connection to the node breaks meanwhile it tries again.
-func submit(ctx context.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) (jobs.ID, error) {
-	return newSubmission(con, s, spec, inputs).run(ctx)
 }
 
 func newSubmission(con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) *submission {
@@ -121,55 +114,45 @@ func (s *submission) ask(ctx context.Context) (jobs.ID, error) {
 	return id, err
 }
 
-// submitHeld is submit for a command that stays with the job. A signal ends the submission,
-// and the job if it was accepted: nobody would know of it. The signals are asked for before.
-// If the job may go on without the command, SIGQUIT is left for who follows it, who detaches.
-func submitHeld(ctx context.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input, signals chan os.Signal, goesOn bool) (jobs.ID, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+// fate is what becomes of a job whose command ends.
+type fate int
+
+const (
+	held     fate = iota // it ends with it
+	followed             // it may go on: SIGQUIT is for who follows it, and detaches
+	left                 // it goes on
+)
+
+// submit completes the IDs of dependencies, pushes the inputs and submits the job. If the
+// connection to the node breaks meanwhile it tries again. A signal ends the submission, and the
+// job if it was accepted, since nobody would know of it; of a followed one SIGQUIT waits in the
+// channel until then. The signals are asked for before.
+func submit(ctx context.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input, signals chan os.Signal, what fate) (jobs.ID, error) {
 	sub := newSubmission(con, s, spec, inputs)
-	var id jobs.ID
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		id, err = sub.run(ctx)
-		done <- err
-	}()
-	var first, detach os.Signal
-	for {
-		select {
-		case err := <-done:
-			switch {
-			case first != nil:
-				sub.leave(id, err, signals, goesOn)
-				return "", signalled(first)
-			case detach != nil && err == nil:
-				select {
-				case signals <- detach:
-				default: // there are others
-				}
-			}
-			return id, err
-		case sig := <-signals:
-			switch {
-			case !slices.Contains(fatalSignals, sig):
-			case sig == syscall.SIGQUIT && goesOn && first == nil:
-				detach = sig
-			case first == nil:
-				first = sig
-				stop()
-			default: // an input that cannot be read keeps it
-				con.say("left the submission while it was being ended: 'zorilla ps' tells whether the job was accepted")
-				return "", signalled(first)
-			}
-		}
+	var keep os.Signal
+	if what == followed {
+		keep = syscall.SIGQUIT
 	}
+	var id jobs.ID
+	sig, err := guard(ctx, signals, keep, func(ctx context.Context) (err error) {
+		id, err = sub.run(ctx)
+		return err
+	})
+	switch {
+	case sig == nil:
+		return id, err
+	case errors.Is(err, errLeft): // an input that cannot be read keeps it
+		con.say("left the submission while it was being ended: 'zorilla ps' tells whether the job was accepted")
+	default:
+		sub.leave(id, err, signals, what)
+	}
+	return "", signalled(sig)
 }
 
 // leave ends what an interrupted submission has made. If it was not answered, its key finds
 // out: submitted once more it is the job that was accepted. That of a user may be the name of
 // a job that has run for long, which goes on then.
-func (s *submission) leave(id jobs.ID, err error, signals <-chan os.Signal, goesOn bool) {
+func (s *submission) leave(id jobs.ID, err error, signals <-chan os.Signal, what fate) {
 	switch {
 	case err != nil && !s.asked:
 		s.con.say("interrupted: the job was not submitted")
@@ -177,10 +160,10 @@ func (s *submission) leave(id jobs.ID, err error, signals <-chan os.Signal, goes
 	case err != nil && !errors.Is(err, context.Canceled) && !s.away(err):
 		s.con.say("interrupted: the job was not accepted: %v", err)
 		return
-	case s.own && goesOn && err == nil:
+	case s.own && what != held && err == nil:
 		s.con.say("interrupted: job %s goes on, which key %s names: 'zorilla attach %s' comes back to it, 'zorilla cancel %s' ends it", id.Short(), s.spec.Key, id.Short(), id.Short())
 		return
-	case s.own && goesOn:
+	case s.own && what != held:
 		s.con.say("interrupted: if the job was accepted it goes on: submit it again with --key %s to come back to it", s.spec.Key)
 		return
 	}

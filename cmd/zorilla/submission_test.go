@@ -104,7 +104,7 @@ func TestSubmissionIsTriedAgain(t *testing.T) {
 					spec.After = []jobs.Dependency{{Kind: jobs.AfterAny, Job: jobs.ID(c.after)}}
 				}
 				began := time.Now()
-				id, err := submit(t.Context(), &console{stderr: &stderr}, &node, spec, []transfer.Input{{Path: path}})
+				id, err := submit(t.Context(), &console{stderr: &stderr}, &node, spec, []transfer.Input{{Path: path}}, nil, left)
 				took := time.Since(began)
 				if c.ending == "" && (err != nil || !id.Valid()) || c.ending != "" && (err == nil || !strings.HasSuffix(err.Error(), c.ending)) {
 					t.Errorf("got %q, %v", id, err)

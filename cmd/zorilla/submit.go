@@ -20,7 +20,8 @@ func submitCommand(con *console) *cli.Command {
 		Description: `
 Takes the options of run, stages the inputs, prints the ID alone and returns. If
 the connection to the node breaks it tries again for two minutes, and the job is
-not run twice; nor is it if you submit it again with the same --key.
+not run twice; nor is it if you submit it again with the same --key. Ctrl-C before the
+ID is printed leaves no job; of one with your --key it says that it goes on.
 
 A script may have options of its own, in lines before its first command:
 
@@ -59,17 +60,24 @@ zorilla submit -t 1h job.sh`,
 	})
 }
 
-// submitOnly submits a job and prints its ID: with --json the whole one.
+// submitOnly submits a job and prints its ID: with --json the whole one. A job whose ID could
+// not be told is cancelled, or it is told in the error.
 func submitOnly(c *cli.Context, con *console, s api.Service, spec jobs.Spec, inputs []transfer.Input) error {
-	id, err := submit(c.Context, con, s, spec, inputs)
-	switch {
-	case err != nil:
-	case c.Bool("json"):
+	signals, stop := catchFatal()
+	defer stop()
+	id, err := submit(c.Context, con, s, spec, inputs, signals, left)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
 		err = con.printJSON(map[string]jobs.ID{"id": id})
-	default:
+	} else {
 		_, err = fmt.Fprintln(con.stdout, id.Short())
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("job %s was submitted, but its ID cannot be printed: %w", id.Short(), err)
+	}
+	return nil
 }
 
 func rerunCommand(con *console) *cli.Command {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -55,22 +54,17 @@ func topAction(con *console, c *cli.Context, client *api.Client) error {
 	if !isFile || !isTerminal || !term.IsTerminal(int(in.Fd())) || !onTerminal(out) || os.Getenv("TERM") == "dumb" {
 		return usage(c, "top needs a terminal: 'zorilla ps' and 'zorilla nodes' print the same once")
 	}
-	ctx, stop := context.WithCancelCause(c.Context)
-	defer stop(nil)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, fatalSignals...)
-	defer signal.Stop(signals)
-	go func() {
-		select {
-		case sig := <-signals: // Ctrl-C and Ctrl-\ are keys
-			stop(signalled(sig))
-		case <-ctx.Done():
-		}
-	}()
-	return top.Run(ctx, top.Options{
+	signals, stop := catchFatal()
+	defer stop()
+	ctx, caught := untilSignal(c.Context, signals) // Ctrl-C and Ctrl-\ are keys
+	err = top.Run(ctx, top.Options{
 		Service: client, Follow: follows(client), Every: every, Members: c.Bool("members"), Colour: colours(out), In: in, Out: out,
 		Status: statusText,
 	})
+	if sig := caught(); sig != nil {
+		return signalled(sig)
+	}
+	return err
 }
 
 // follows gives the output of a job as it comes, also while its node is started again.
