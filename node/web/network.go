@@ -49,7 +49,7 @@ type chartView struct {
 // together sums the members up.
 func together(nodes []api.NodeInfo) networkView {
 	t := api.Sum(nodes)
-	v := networkView{Busy: count(int64(t.Busy)), Free: count(int64(t.Slots - t.Busy - t.Shut)), All: plural(t.Slots, "slot", "slots"), Hour: lastHour(nodes)}
+	v := networkView{Busy: count(int64(t.Busy)), Free: count(int64(t.Slots - t.Busy - t.Shut)), All: plural(t.Slots, "slot", "slots"), Hour: hourChart(nodes)}
 	if t.Slots > 0 {
 		v.Shares = shares{Busy: num(1000 * float64(t.Busy) / float64(t.Slots)), Shut: num(1000 * float64(t.Shut) / float64(t.Slots))}
 		v.Shares.ShutX = v.Shares.Busy
@@ -67,8 +67,8 @@ func together(nodes []api.NodeInfo) networkView {
 	return v
 }
 
-// lastHour draws how the slots of nodes were used.
-func lastHour(nodes []api.NodeInfo) chartView {
+// hourChart draws how the slots of nodes were used.
+func hourChart(nodes []api.NodeInfo) chartView {
 	var parts []usage.Part
 	for _, n := range nodes {
 		if n.Loaded() {

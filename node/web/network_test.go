@@ -48,7 +48,7 @@ func TestNodesTogether(t *testing.T) {
 // minute, and nothing before there is something.
 func TestChartOfTheLastHour(t *testing.T) {
 	l := &usage.Lately{Busy: []byte{0, 100, 200}, Shut: []byte{200, 50, 0}}
-	c := lastHour([]api.NodeInfo{{Member: vicinity.Member{Slots: 10}, Self: true, Lately: l}})
+	c := hourChart([]api.NodeInfo{{Member: vicinity.Member{Slots: 10}, Self: true, Lately: l}})
 	want := chartView{
 		Busy: "M570 100L570 100 L580 100L580 50 L590 50L590 0 L600 0L600 100Z",
 		Shut: "M570 100L570 0 L580 0L580 25 L590 25L590 0 L600 0L600 100Z",

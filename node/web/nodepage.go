@@ -69,7 +69,7 @@ func (s *views) node(ctx context.Context, id vicinity.ID) (*nodeView, error) {
 	n := nodes[i]
 	v := &nodeView{
 		Build: s.build, Now: iso(time.Now()), Name: nodeName(n), ID: string(n.ID), Short: n.ID.Short(), Site: siteName(n.Site), Self: n.Self,
-		Known: n.Loaded(), Busy: busy(n), Cells: cells(n), Hour: lastHour(nodes[i : i+1]), Why: label(n.Why, textLimit),
+		Known: n.Loaded(), Busy: busy(n), Cells: cells(n), Hour: hourChart(nodes[i : i+1]), Why: label(n.Why, textLimit),
 	}
 	switch {
 	case !n.Loaded():

@@ -69,9 +69,9 @@ type stay struct {
 	ranks    int
 }
 
-// lastHour returns the picture of a moment ago, or, if it is to be of now and something has
+// ranWhere returns the picture of a moment ago, or, if it is to be of now and something has
 // changed, waits for the next look.
-func (s *views) lastHour(ctx context.Context, now bool) (timelineView, error) {
+func (s *views) ranWhere(ctx context.Context, now bool) (timelineView, error) {
 	for came := time.Now(); ; {
 		news := s.service.Changes() // before the look, so that no change is missed
 		old, due, ok := s.hour.recent(liveLook, news, came)
@@ -192,7 +192,7 @@ func drawStays(id vicinity.ID, name string, list []stay, now time.Time) timeRow 
 }
 
 func (h *Handler) serveTimeline(w http.ResponseWriter, r *http.Request) {
-	v, err := h.views.lastHour(r.Context(), false)
+	v, err := h.views.ranWhere(r.Context(), false)
 	if err != nil {
 		h.pages.fail(w, err)
 		return
@@ -203,7 +203,7 @@ func (h *Handler) serveTimeline(w http.ResponseWriter, r *http.Request) {
 // timeline keeps that page as it is. A look asks for many jobs: it is not done at each change.
 func (h *streams) timeline(w http.ResponseWriter, r *http.Request) {
 	h.live(w, r, liveLook, func(ctx context.Context) (v, timeless any, err error) {
-		now, err := h.views.lastHour(ctx, true)
+		now, err := h.views.ranWhere(ctx, true)
 		then := now
 		then.Now = ""
 		return now, then, err

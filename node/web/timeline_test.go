@@ -167,12 +167,12 @@ func TestTimelineIsSharedByThoseWhoLook(t *testing.T) {
 		views := newPage(t, f).views
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := views.lastHour(gone, true); err != nil {
+		if _, err := views.ranWhere(gone, true); err != nil {
 			t.Fatal(err)
 		}
 		for round := range 3 {
 			for range 10 {
-				if v, err := views.lastHour(t.Context(), true); err != nil || len(v.Rows) == 0 {
+				if v, err := views.ranWhere(t.Context(), true); err != nil || len(v.Rows) == 0 {
 					t.Errorf("%d rows, %v", len(v.Rows), err)
 				}
 			}
@@ -182,13 +182,13 @@ func TestTimelineIsSharedByThoseWhoLook(t *testing.T) {
 			time.Sleep(liveLook)
 		}
 		for range 2 { // what changes after a look is in the next, for which a stream waits and a page does not
-			if _, err := views.lastHour(t.Context(), true); err != nil {
+			if _, err := views.ranWhere(t.Context(), true); err != nil {
 				t.Fatal(err)
 			}
 			lists := f.lists
 			f.put(sample(fmt.Sprintf("b2b3%d@zaaaa", lists), jobs.Running, f.nodes, 3, time.Minute, "./simulate"))
-			old, _ := views.lastHour(t.Context(), false)
-			v, err := views.lastHour(t.Context(), true)
+			old, _ := views.ranWhere(t.Context(), false)
+			v, err := views.ranWhere(t.Context(), true)
 			if err != nil || old.Jobs == v.Jobs || f.lists != lists+1 {
 				t.Errorf("%q, then %q, %v, %d looks", old.Jobs, v.Jobs, err, f.lists-lists)
 			}
@@ -199,7 +199,7 @@ func TestTimelineIsSharedByThoseWhoLook(t *testing.T) {
 		var all sync.WaitGroup
 		for range 10 { // while something changes all the time
 			all.Go(func() {
-				if _, err := views.lastHour(t.Context(), true); err != nil {
+				if _, err := views.ranWhere(t.Context(), true); err != nil {
 					t.Error(err)
 				}
 			})
@@ -234,7 +234,7 @@ func TestFirstLooksAtTheTimelineAreShared(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 10 {
 			all.Go(func() {
-				if v, err := views.lastHour(t.Context(), i%2 == 0); err != nil || len(v.Rows) == 0 {
+				if v, err := views.ranWhere(t.Context(), i%2 == 0); err != nil || len(v.Rows) == 0 {
 					t.Errorf("%d rows, %v", len(v.Rows), err)
 				}
 			})
