@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -151,15 +153,13 @@ func (con *console) printFiles(trees []api.RankTree, asJSON bool) error {
 	return con.printTable(rows)
 }
 
-// Limits of what ls reads of the files of tasks, which come as a whole.
-const (
-	maxTaskRows  = 200
-	maxTaskBytes = 32 << 20
-)
+// maxTaskRows is how many files of tasks ls lists: each list is read from the first on.
+const maxTaskRows = 200
 
 // taskFile is what ls tells of a file of a task.
 type taskFile struct {
 	Task int    `json:"task"`
+	Mode string `json:"mode,omitempty"` // "" = not known
 	Size int64  `json:"size"`
 	Path string `json:"path"`
 }
@@ -172,28 +172,23 @@ func (con *console) listTasks(c *cli.Context, client *api.Client, st jobs.Status
 	if err := hasOutput(st, want.Rank); err != nil {
 		return err
 	}
-	files, rows := []taskFile{}, [][]string{{"TASK", "SIZE", "NAME"}}
-	nowhere := transfer.PutterFunc(func(transfer.Hash, []byte) error { return nil })
-	most, some := int64(maxTaskBytes), "'zorilla ls JOB:TASK' lists those of one task, "
-	if want.Rank >= 0 {
-		most, some = 0, ""
-	}
-	err := api.WalkTaskFiles(c.Context, client, &st, want.Rank, most, nowhere, func(task int, e transfer.Entry) error {
-		switch {
-		case e.Dir, len(want.Only) > 0 && !transfer.MatchOutput(want.Only, e.Path):
-			return nil
-		case len(files) == maxTaskRows:
-			return api.ErrEnough
+	list, more, err := api.TaskFiles(c.Context, client, &st, want, maxTaskRows)
+	files, rows := []taskFile{}, [][]string{{"TASK", "MODE", "SIZE", "NAME"}}
+	for _, t := range list {
+		f := taskFile{Task: t.Task, Size: t.Size, Path: t.Path}
+		if t.Mode != 0 {
+			f.Mode = t.Mode.String()
 		}
-		files = append(files, taskFile{task, e.Size, e.Path})
-		rows = append(rows, []string{strconv.Itoa(task), units.Bytes(e.Size), e.Path})
-		return nil
-	})
-	more, id := errors.Is(err, api.ErrEnough), st.ID.Short()
+		files = append(files, f)
+		rows = append(rows, []string{strconv.Itoa(f.Task), cmp.Or(f.Mode, cells.None), units.Bytes(f.Size), f.Path})
+	}
+	id, some := st.ID.Short(), ""
+	if want.Rank < 0 {
+		some = fmt.Sprintf("'zorilla ls %s:TASK' lists those of one task, ", id)
+	}
 	switch {
 	case more:
-		con.say("there are more files than these %d: %s'zorilla get %s' fetches all", len(files), strings.Replace(some, "JOB", id, 1), id)
-		err = nil
+		con.say("there are more files than these %d: %s'zorilla get %s' fetches all", len(files), some, id)
 	case err != nil && !errors.Is(err, jobs.ErrDamaged):
 		return err
 	case len(files) > 0 || err != nil:

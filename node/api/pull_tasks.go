@@ -16,8 +16,8 @@ import (
 	"zorilla/transfer"
 )
 
-// maxTaskBytes bounds the files of tasks that one Pull brings.
-const maxTaskBytes = int64(transfer.MaxBlob) / 32 * transfer.ChunkSize
+// maxPulled bounds the files of tasks that one Pull brings, in bytes.
+const maxPulled = int64(transfer.MaxBlob) / 32 * transfer.ChunkSize
 
 // taskFiles is the files of one task.
 type taskFiles struct {
@@ -29,14 +29,9 @@ type taskFiles struct {
 // one. They come as one stream, task by task, and stay in the heap. With an error
 // that wraps jobs.ErrDamaged come those of the tasks whose files are whole.
 func fetchTasks(ctx context.Context, s Service, st *jobs.Status, task int, heap *transfer.Heap) ([]taskFiles, error) {
-	f := &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), task: task, put: heap, now: -1}
-	err := s.Output(ctx, string(st.ID), OutputQuery{Rank: task, Files: true}, f.receive)
-	if errors.Is(err, jobs.ErrDamaged) {
-		f.finish(nil) // all that is left was told
-	} else {
-		f.finish(err)
-	}
-	return f.all, cmp.Or(err, f.broken) // the former knows why
+	f := newTaskFetch(st, task, heap)
+	err := f.run(ctx, s, st)
+	return f.all, err
 }
 
 type taskFetch struct {
@@ -48,6 +43,7 @@ type taskFetch struct {
 	bytes   int64
 	broken  error                                  // what was wrong first with what came
 	each    func(task int, e transfer.Entry) error // is told of files, which are not in all then; nil = they are
+	modes   func(*transfer.PackReader) error       // is told that all files of a task were; nil = nobody is
 	most    int64                                  // of what is read; 0 = all
 	read    int64
 
@@ -57,18 +53,38 @@ type taskFetch struct {
 	result chan error     // of that
 }
 
+func newTaskFetch(st *jobs.Status, task int, put transfer.Putter) *taskFetch {
+	return &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), task: task, put: put, now: -1}
+}
+
+// run reads what the origin sends.
+func (f *taskFetch) run(ctx context.Context, s outputTeller, st *jobs.Status) error {
+	err := s.Output(ctx, string(st.ID), OutputQuery{Rank: f.task, Files: true}, f.receive)
+	if errors.Is(err, jobs.ErrDamaged) {
+		f.finish(nil) // all that is left was told
+	} else {
+		f.finish(err)
+	}
+	if errors.Is(err, ErrEnough) || errors.Is(f.broken, ErrEnough) {
+		return ErrEnough
+	}
+	return cmp.Or(err, f.broken) // the former knows why
+}
+
 // receive takes the next bytes of a task's files.
 func (f *taskFetch) receive(o jobs.Output) error {
 	if _, ok := f.numbers.Place(o.Rank); !ok || f.task >= 0 && o.Rank != f.task {
 		return fmt.Errorf("%w: the node sent files of task %d, which nobody asked for", ErrRefused, o.Rank)
 	}
-	if f.read += int64(len(o.Data)); f.most > 0 && f.read > f.most {
-		return ErrEnough
-	}
 	if f.now != o.Rank {
 		if f.finish(nil); errors.Is(f.broken, ErrEnough) {
 			return ErrEnough
 		}
+	}
+	if f.read += int64(len(o.Data)); f.most > 0 && f.read > f.most {
+		return ErrEnough
+	}
+	if f.now != o.Rank {
 		r, w := io.Pipe()
 		f.all = append(f.all, taskFiles{task: o.Rank})
 		f.now, f.offset, f.pipe, f.result = o.Rank, 0, w, make(chan error, 1)
@@ -111,6 +127,9 @@ func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
 	for pack := transfer.NewPackReader(r); ; {
 		e, err := pack.Head() // what is refused is not kept
 		if errors.Is(err, io.EOF) {
+			if f.modes != nil {
+				return f.modes(pack)
+			}
 			pack.Modes(t.entries)
 			return nil
 		}
@@ -120,8 +139,8 @@ func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
 		if !transfer.MatchOutput(f.globs, e.Path) {
 			return fmt.Errorf("%w: its node sent %.80q, which no output pattern of the job names", ErrRefused, e.Path)
 		}
-		if f.bytes += e.Size; f.bytes > maxTaskBytes {
-			return fmt.Errorf("more than %d bytes with those before: fetch the tasks one by one, as JOB:%d", maxTaskBytes, t.task)
+		if f.bytes += e.Size; f.bytes > maxPulled {
+			return fmt.Errorf("more than %d bytes with those before: fetch the tasks one by one, as JOB:%d", maxPulled, t.task)
 		}
 		if e, err = pack.Chunks(f.put); err != nil {
 			return err

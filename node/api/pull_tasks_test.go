@@ -53,6 +53,12 @@ func (p *packs) add(t *testing.T, task int, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
+	p.addDir(t, task, dir)
+}
+
+// addDir adds what is in a directory as the files of a task.
+func (p *packs) addDir(t *testing.T, task int, dir string) {
+	t.Helper()
 	pack, _, err := transfer.Gather(t.Context(), dir, []string{"."}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
+	"slices"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
 	"zorilla/transfer"
 )
 
@@ -22,21 +23,111 @@ func WalkTaskFiles(ctx context.Context, s outputTeller, st *jobs.Status, task in
 	if st.Spec.Array == nil {
 		return nil
 	}
-	t := &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), task: task, put: put, now: -1, each: f, most: most}
-	err := s.Output(ctx, string(st.ID), OutputQuery{Rank: task, Files: true}, t.receive)
-	if errors.Is(err, jobs.ErrDamaged) {
-		t.finish(nil)
-	} else {
-		t.finish(err)
-	}
-	switch {
-	case errors.Is(err, ErrEnough), errors.Is(t.broken, ErrEnough):
-		return ErrEnough
-	}
-	return cmp.Or(err, t.broken)
+	t := newTaskFetch(st, task, put)
+	t.each, t.most = f, most
+	return t.run(ctx, s, st)
 }
 
-// outputTeller is the part of a Service that WalkTaskFiles needs.
+// outputTeller is the part of a Service that tells of the files of tasks.
 type outputTeller interface {
 	Output(ctx context.Context, job string, q OutputQuery, f func(jobs.Output) error) error
+}
+
+// TaskFile is what is told of an output file of a task.
+type TaskFile struct {
+	Task int
+	Path string
+	Size int64
+	Mode fs.FileMode // 0 = not known: no file is without all permissions
+}
+
+// Limits of what is read to list files of tasks, which come as a whole.
+const (
+	maxListed = 32 << 20 // bytes of files, unless one task is asked for
+	maxModes  = 1 << 16  // the modes of so many files of a task are looked for
+)
+
+// TaskFiles lists the first output files of the tasks of an array that have ended, or of the one
+// that is wanted: so many at most, and only as many as a bounded number of bytes tells of; more
+// tells that these are not all. With an error that wraps jobs.ErrDamaged they are all that is left.
+func TaskFiles(ctx context.Context, s outputTeller, st *jobs.Status, want Wanted, limit int) (list []TaskFile, more bool, err error) {
+	if st.Spec.Array == nil {
+		return nil, false, nil
+	}
+	l := &taskLister{want: want, limit: limit, task: -1}
+	t := newTaskFetch(st, want.Rank, transfer.PutterFunc(func(transfer.Hash, []byte) error { return nil }))
+	t.each, t.modes = l.add, l.ended
+	if want.Rank < 0 {
+		t.most = maxListed
+	}
+	err = t.run(ctx, s, st)
+	l.sort()
+	if errors.Is(err, ErrEnough) {
+		return l.list, true, nil
+	}
+	return l.list, l.full, err
+}
+
+// taskLister makes a list of files of tasks.
+type taskLister struct {
+	want  Wanted
+	limit int
+	list  []TaskFile
+	full  bool // there are more files than may be in the list
+
+	// Of the task that comes: its entries, without what they consist of, for their modes, which
+	// come last, and where those of files in the list are.
+	task    int
+	entries []transfer.Entry
+	places  map[int]int
+}
+
+// add takes the next file.
+func (l *taskLister) add(task int, e transfer.Entry) error {
+	if task != l.task { // the one before may have been cut short
+		l.task, l.entries, l.places = task, l.entries[:0], nil
+	}
+	place := len(l.entries)
+	if place < maxModes {
+		l.entries = append(l.entries, transfer.Entry{Dir: e.Dir, Exec: e.Exec})
+	}
+	if e.Dir || len(l.want.only([]transfer.Entry{e})) == 0 {
+		return nil
+	}
+	if l.full = l.full || len(l.list) == l.limit; l.full {
+		return nil // until all modes of this task are known
+	}
+	if place < maxModes {
+		if l.places == nil {
+			l.places = map[int]int{}
+		}
+		l.places[place] = len(l.list)
+	}
+	l.list = append(l.list, TaskFile{Task: task, Path: e.Path, Size: e.Size})
+	return nil
+}
+
+// sort puts the files of each task in order, which come as they are on a disk; those of tasks stay
+// as these ended.
+func (l *taskLister) sort() {
+	for rest := l.list; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(f TaskFile) bool { return f.Task != rest[0].Task })
+		if n < 0 {
+			n = len(rest)
+		}
+		slices.SortFunc(rest[:n], func(a, b TaskFile) int { return cmp.Compare(a.Path, b.Path) })
+		rest = rest[n:]
+	}
+}
+
+// ended takes the modes of the files of a task.
+func (l *taskLister) ended(pack *transfer.PackReader) error {
+	pack.Modes(l.entries)
+	for place, i := range l.places {
+		l.list[i].Mode = l.entries[place].FileMode()
+	}
+	if l.full {
+		return ErrEnough
+	}
+	return nil
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,5 +91,74 @@ func TestWalkTaskFiles(t *testing.T) {
 	keep := transfer.PutterFunc(func(transfer.Hash, []byte) error { kept++; return nil })
 	if err := api.WalkTaskFiles(t.Context(), p, st, -1, all, keep, func(int, transfer.Entry) error { return nil }); !errors.Is(err, api.ErrRefused) || kept > 0 {
 		t.Errorf("a file that no pattern names: %v, %d chunks of it are kept", err, kept)
+	}
+}
+
+// A list of files of tasks has their modes, which come after all files of a task, and is bounded
+// in rows and in what is read for it.
+func TestTaskFiles(t *testing.T) {
+	p := &packs{}
+	for task := 1; task <= 3; task++ {
+		dir := t.TempDir()
+		for name, mode := range map[string]os.FileMode{"a": 0o644, "b": 0o600, "c": 0o750, "d/e": 0o640} {
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(strings.Repeat("x", task)), mode), os.Chmod(path, mode)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Mkdir(filepath.Join(dir, "aa"), 0o755); err != nil { // empty: an entry, and no file
+			t.Fatal(err)
+		}
+		p.addDir(t, task, dir)
+	}
+	cut := &packs{pieces: p.pieces[:len(p.pieces)/3-1], err: errors.New("it breaks")} // before the modes of the first
+	broken := &packs{pieces: append(append([]jobs.Output(nil), cut.pieces...), p.pieces[len(p.pieces)/3:]...), err: jobs.ErrDamaged}
+	large := &packs{}
+	large.add(t, 1, map[string]string{"a": "x"})
+	large.pieces = append(large.pieces, jobs.Output{Rank: 2, Attempt: 1, Stream: p.pieces[0].Stream, Data: make([]byte, 33<<20)})
+	one := "1 a 1 -rw-r--r--, 1 b 1 -rw-------, 1 c 1 -rwxr-x---, 1 d/e 1 -rw-r-----"
+	two, three := strings.NewReplacer("1 ", "2 ").Replace(one), strings.NewReplacer("1 ", "3 ").Replace(one)
+	unknown := "1 a 1 ----------, 1 b 1 ----------, 1 c 1 ----------, 1 d/e 1 ----------"
+	for name, c := range map[string]struct {
+		from   *packs
+		wanted api.Wanted
+		limit  int
+		want   string
+		more   bool
+		err    error
+	}{
+		"all":                  {p, api.Wanted{Rank: -1}, 99, one + ", " + two + ", " + three, false, nil},
+		"as many as there are": {p, api.Wanted{Rank: -1}, 12, one + ", " + two + ", " + three, false, nil},
+		"the first":            {p, api.Wanted{Rank: -1}, 5, "", true, nil},
+		"in the midst of one":  {p, api.Wanted{Rank: -1}, 2, "", true, nil},
+		"at its end":           {p, api.Wanted{Rank: -1}, 4, one, true, nil},
+		"of one":               {p, api.Wanted{Rank: 2}, 99, two, false, nil},
+		"by pattern":           {p, api.Wanted{Rank: -1, Only: []string{"d", "b"}}, 3, "", true, nil},
+		"it breaks":            {cut, api.Wanted{Rank: -1}, 99, unknown, false, cut.err},
+		"one is cut short":     {broken, api.Wanted{Rank: -1}, 99, unknown + ", " + two + ", " + three, false, jobs.ErrDamaged},
+		"much of all":          {large, api.Wanted{Rank: -1}, 99, "1 a 1 -rw-r--r--", true, nil},
+		"much of one":          {large, api.Wanted{Rank: 2}, 99, "", false, transfer.ErrPack},
+	} {
+		st := arrayStatus(".")
+		list, more, err := api.TaskFiles(t.Context(), c.from, &st, c.wanted, c.limit)
+		var got []string
+		for _, f := range list {
+			got = append(got, fmt.Sprint(f.Task, " ", f.Path, " ", f.Size, " ", f.Mode))
+		}
+		if len(got) == c.limit && c.want == "" { // the disk decides which of a task are the first
+			for i, f := range got {
+				if of := strings.Split([]string{one, two, three}[list[i].Task-1], ", "); !slices.Contains(of, f) || i < 4 && list[i].Task == 2 && c.limit == 5 {
+					t.Errorf("%s: %s at %d", name, f, i)
+				}
+			}
+			got = nil
+		}
+		if text := strings.Join(got, ", "); text != c.want || more != c.more || !errors.Is(err, c.err) {
+			t.Errorf("%s:\n%s, %t, %v\nwant\n%s, %t, %v", name, text, more, err, c.want, c.more, c.err)
+		}
+	}
+	st, few := arrayStatus("."), &counted{packs: p}
+	if _, _, err := api.TaskFiles(t.Context(), few, &st, api.Wanted{Rank: -1}, 2); err != nil || few.given > len(p.pieces)/3+1 {
+		t.Errorf("two files of the first task took %d pieces of %d, %v", few.given, len(p.pieces), err)
 	}
 }

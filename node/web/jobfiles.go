@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -95,14 +94,19 @@ func (c *trees) get(h transfer.Hash, load func() (transfer.Manifest, error)) (tr
 	if c.rows == nil {
 		c.rows = map[transfer.Hash]tree{}
 	}
-	for old := range maps.Keys(c.rows) {
-		if len(c.rows) < maxTrees {
-			break
-		}
-		delete(c.rows, old)
-	}
+	makeRoom(c.rows, maxTrees)
 	c.rows[h] = t
 	return t, err
+}
+
+// makeRoom forgets any, until there is room for one more among so many.
+func makeRoom[K comparable, V any](m map[K]V, most int) {
+	for old := range m {
+		if len(m) < most {
+			return
+		}
+		delete(m, old)
+	}
 }
 
 // chunks gets the chunks of a job's files.
@@ -142,11 +146,7 @@ func (s *views) outputs(ctx context.Context, st *jobs.Status) filesView {
 		rows := t.files[:min(len(t.files), maxFileRows-len(v.Rows))]
 		left += max(0, t.count-len(rows))
 		for _, e := range rows {
-			rank := strconv.Itoa(o.Rank)
-			v.Rows = append(v.Rows, fileRow{
-				Key: strconv.Itoa(len(v.Rows)), Name: label(e.Path, textLimit), Rank: rank, Size: units.Bytes(e.Size),
-				Href: fmt.Sprintf("/jobs/%s/files/%s/%s", url.PathEscape(string(st.ID)), rank, escapePath(e.Path)),
-			})
+			v.Rows = append(v.Rows, fileRowOf(st.ID, len(v.Rows), o.Rank, e.Path, e.Size))
 		}
 	}
 	if files > 0 {
@@ -156,22 +156,43 @@ func (s *views) outputs(ctx context.Context, st *jobs.Status) filesView {
 	return v
 }
 
+// fileRowOf is the row of a file that a rank or a task has made.
+func fileRowOf(id jobs.ID, place, rank int, path string, size int64) fileRow {
+	of := strconv.Itoa(rank)
+	return fileRow{Key: strconv.Itoa(place), Name: label(path, textLimit), Rank: of, Size: units.Bytes(size),
+		Href: fmt.Sprintf("/jobs/%s/files/%s/%s", url.PathEscape(string(id)), of, escapePath(path))}
+}
+
 func filesNote(st *jobs.Status, files, left, unknown int) string {
-	get := "zorilla get " + label(st.ID.Short(), nameLimit)
 	switch {
 	case !st.Forgotten.IsZero():
-		return "They are not kept any more."
 	case unknown > 0:
 		return fmt.Sprintf("The list of %s cannot be read at the moment.", plural(unknown, "rank", "ranks"))
 	case left > 0:
-		return fmt.Sprintf("%s not shown: %s fetches all.", plural(left, "more file is", "more files are"), get)
+		return fmt.Sprintf("%s not shown: %s fetches all.", plural(left, "more file is", "more files are"), getFiles(st))
 	case files > 0:
 		return ""
+	}
+	return noFiles(st)
+}
+
+// noFiles tells why a job has no output files.
+func noFiles(st *jobs.Status) string {
+	who := "workers"
+	if st.Array != nil {
+		who = "tasks"
+	}
+	switch {
+	case !st.Forgotten.IsZero():
+		return "They are not kept any more."
 	case !st.State.Final():
-		return "They come here when workers have ended."
+		return "They come here when " + who + " have ended."
 	}
 	return "There are none: see the warnings."
 }
+
+// getFiles is the command that fetches the output files of a job.
+func getFiles(st *jobs.Status) string { return "zorilla get " + label(st.ID.Short(), nameLimit) }
 
 // escapePath writes a path for an address.
 func escapePath(p string) string {
@@ -180,34 +201,6 @@ func escapePath(p string) string {
 		parts[i] = url.PathEscape(parts[i])
 	}
 	return strings.Join(parts, "/")
-}
-
-// inputs lists the files that each worker finds.
-func (s *views) inputs(ctx context.Context, st *jobs.Status) filesView {
-	v := filesView{None: st.Spec.Inputs.IsZero()}
-	if v.None {
-		return v
-	}
-	ctx, cancel := context.WithTimeout(ctx, listWait)
-	defer cancel()
-	get := chunks(ctx, s.service, st.ID)
-	t, err := s.trees.get(st.Spec.Inputs, func() (transfer.Manifest, error) { return transfer.LoadManifest(get, st.Spec.Inputs) })
-	if err != nil {
-		v.Note = "The list of inputs is not kept any more, or cannot be read at the moment."
-		return v
-	}
-	v.Sum = fmt.Sprintf("%s, %s", plural(t.count, "file", "files"), units.Bytes(t.bytes))
-	for _, e := range t.files {
-		row := fileRow{Key: strconv.Itoa(len(v.Rows)), Name: label(e.Path, textLimit), Size: units.Bytes(e.Size)}
-		if e.Link != "" {
-			row.Size = "→ " + label(e.Link, nameLimit)
-		}
-		v.Rows = append(v.Rows, row)
-	}
-	if more := t.count - len(v.Rows); more > 0 {
-		v.Note = plural(more, "more file is", "more files are") + " not shown."
-	}
-	return v
 }
 
 // downloads sends output files to browsers.
@@ -278,7 +271,7 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request) {
 		defer closing.Close()
 	}
 	if errors.Is(err, api.ErrEnough) {
-		d.pages.message(w, http.StatusRequestEntityTooLarge, "Too much for a page", "The files of this task are more than "+units.Bytes(maxTaskBytes)+": fetch them with zorilla get, and :TASK after the job.")
+		d.pages.message(w, http.StatusRequestEntityTooLarge, "Too much for a page", "The files of this task are more than "+units.Bytes(maxSearched)+": fetch them with zorilla get, and :TASK after the job.")
 		return
 	}
 	if errors.Is(err, errFull) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/transfer"
 )
 
 const (
@@ -51,6 +53,34 @@ func (s *views) more(ctx context.Context, st *jobs.Status) jobMore {
 	m.Env = environment(st.Spec.Env)
 	m.EnvSum = "Environment: " + plural(len(st.Spec.Env), "variable", "variables")
 	return m
+}
+
+// inputs lists the files that each worker finds.
+func (s *views) inputs(ctx context.Context, st *jobs.Status) filesView {
+	v := filesView{None: st.Spec.Inputs.IsZero()}
+	if v.None {
+		return v
+	}
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	get := chunks(ctx, s.service, st.ID)
+	t, err := s.trees.get(st.Spec.Inputs, func() (transfer.Manifest, error) { return transfer.LoadManifest(get, st.Spec.Inputs) })
+	if err != nil {
+		v.Note = "The list of inputs is not kept any more, or cannot be read at the moment."
+		return v
+	}
+	v.Sum = fmt.Sprintf("%s, %s", plural(t.count, "file", "files"), units.Bytes(t.bytes))
+	for _, e := range t.files {
+		row := fileRow{Key: strconv.Itoa(len(v.Rows)), Name: label(e.Path, textLimit), Size: units.Bytes(e.Size)}
+		if e.Link != "" {
+			row.Size = "→ " + label(e.Link, nameLimit)
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	if more := t.count - len(v.Rows); more > 0 {
+		v.Note = plural(more, "more file is", "more files are") + " not shown."
+	}
+	return v
 }
 
 // commands are what can be done with a job on the command line as it is now.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -106,12 +105,11 @@ func outline(picture string, letter byte) string {
 	return b.String()
 }
 
-// Limits of what is read of the files of tasks, which are told as a whole.
+// Limits of the files of tasks, which are told as a whole.
 const (
-	maxListBytes = 32 << 20 // to list them
-	maxTaskBytes = 1 << 30  // of a task, to find one
-	maxShelves   = 1 << 30  // of files that are being sent, all together
-	maxTaskLists = 20       // that are remembered
+	maxSearched  = 1 << 30 // bytes of the files of a task among which one is looked for
+	maxShelves   = 1 << 30 // bytes of files that are being sent, all together
+	maxTaskLists = 20      // that are remembered
 )
 
 // taskFiles is the beginning of the list of the files that tasks have made.
@@ -133,7 +131,7 @@ func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
 	case v.None:
 		return v
 	case !st.Forgotten.IsZero():
-		v.Note = "They are not kept any more."
+		v.Note = noFiles(st)
 		return v
 	}
 	ended := st.Array.Done + st.Array.Failed
@@ -146,7 +144,7 @@ func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
 		s.trees.keep(st.ID, t)
 	}
 	v.Rows = t.rows
-	get := "zorilla get " + label(st.ID.Short(), nameLimit)
+	get := getFiles(st)
 	switch {
 	case t.more && len(t.rows) == 0:
 		v.Note = fmt.Sprintf("They are not listed here, as the first is too large: %s fetches all.", get)
@@ -154,10 +152,8 @@ func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
 		v.Sum, v.Note = "the first "+plural(len(t.rows), "file", "files"), fmt.Sprintf("More are not shown: %s fetches all, and those of one task with :TASK after that.", get)
 	case len(t.rows) > 0:
 		v.Sum = fmt.Sprintf("%s, %s", plural(len(t.rows), "file", "files"), units.Bytes(t.bytes))
-	case t.err == nil && !st.State.Final():
-		v.Note = "They come here when tasks have ended."
 	case t.err == nil:
-		v.Note = "There are none: see the warnings."
+		v.Note = noFiles(st)
 	}
 	if t.err != nil {
 		v.Note = "Not all can be read at the moment. " + v.Note
@@ -172,12 +168,7 @@ func (c *trees) keep(id jobs.ID, t taskFiles) {
 	if c.tasks == nil {
 		c.tasks = map[jobs.ID]taskFiles{}
 	}
-	for old := range c.tasks {
-		if len(c.tasks) < maxTaskLists {
-			break
-		}
-		delete(c.tasks, old)
-	}
+	makeRoom(c.tasks, maxTaskLists)
 	c.tasks[id] = t
 }
 
@@ -185,23 +176,11 @@ func (c *trees) keep(id jobs.ID, t taskFiles) {
 func listTasks(ctx context.Context, s Service, st *jobs.Status) (t taskFiles) {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	nothing := transfer.PutterFunc(func(transfer.Hash, []byte) error { return nil })
-	err := api.WalkTaskFiles(ctx, s, st, -1, maxListBytes, nothing, func(task int, e transfer.Entry) error {
-		if e.Dir {
-			return nil
-		}
-		if len(t.rows) == maxFileRows {
-			return api.ErrEnough
-		}
-		rank := strconv.Itoa(task)
-		row := fileRow{Key: strconv.Itoa(len(t.rows)), Name: label(e.Path, textLimit), Rank: rank, Size: units.Bytes(e.Size)}
-		row.Href = fmt.Sprintf("/jobs/%s/files/%s/%s", url.PathEscape(string(st.ID)), rank, escapePath(e.Path))
-		t.rows, t.bytes = append(t.rows, row), t.bytes+e.Size
-		return nil
-	})
-	if t.more = errors.Is(err, api.ErrEnough); !t.more {
-		t.err = err
+	list, more, err := api.TaskFiles(ctx, s, st, api.Wanted{Rank: -1}, maxFileRows)
+	for _, f := range list {
+		t.rows, t.bytes = append(t.rows, fileRowOf(st.ID, len(t.rows), f.Task, f.Path, f.Size)), t.bytes+f.Size
 	}
+	t.more, t.err = more, err
 	return t
 }
 
@@ -258,7 +237,7 @@ func (s *shelf) Close() error { return errors.Join(s.empty(), s.heap.Close()) }
 // much larger than all that was read of them, since holes are not in it.
 func taskFile(ctx context.Context, s Service, st *jobs.Status, task int, name string, to *shelf) (found transfer.Entry, err error) {
 	here := false
-	err = api.WalkTaskFiles(ctx, s, st, task, maxTaskBytes, to, func(_ int, e transfer.Entry) error {
+	err = api.WalkTaskFiles(ctx, s, st, task, maxSearched, to, func(_ int, e transfer.Entry) error {
 		if e.Path == name && !e.Dir && e.Link == "" {
 			found, here = e, true
 			return api.ErrEnough
