@@ -16,15 +16,20 @@ import (
 
 func main() {
 	process.Main()
+	os.Exit(program(runNode))
+}
+
+// program is run with what this process has; start is what the node command does.
+func program(start startNode) int {
+	config.DropEmpty()
 	con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, places: config.Usual()}
-	os.Exit(run(context.Background(), con, runNode, ownArgs()))
+	return run(context.Background(), con, start, ownArgs())
 }
 
 // shellName is what the program is called where one word has to be enough for rsh.
 const shellName = "zorilla-rsh"
 
-// run is the whole command line but for the process around it; start is what
-// the node command does.
+// run is the whole command line but for the process around it.
 func run(ctx context.Context, con *console, start startNode, args []string) int {
 	if filepath.Base(args[0]) == shellName {
 		args = slices.Concat([]string{"zorilla", "rsh"}, args[1:])

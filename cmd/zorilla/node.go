@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/cells"
-	"zorilla/cmd/zorilla/config"
 	"zorilla/internal/units"
 	"zorilla/node"
 	"zorilla/node/api"
@@ -24,7 +23,7 @@ import (
 type startNode func(ctx context.Context, o nodeOptions, ready func(s api.Service, first bool)) error
 
 func nodeCommand(con *console, start startNode) *cli.Command {
-	env := func(name string) []string { return config.Variables("ZORILLA_" + name) }
+	env := func(name string) []string { return []string{"ZORILLA_" + name} }
 	return command(cli.Command{
 		Name:      "node",
 		Category:  groupNet,

@@ -17,7 +17,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"zorilla/cmd/zorilla/config"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
 	"zorilla/node/api/apitest"
@@ -32,15 +31,14 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
-	program := func() {
+	asProgram := func() {
 		start := startNode(startFake)
 		if os.Getenv(realNodes) != "" {
 			start = runNode
 		}
-		con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, places: config.Usual()}
-		os.Exit(run(context.Background(), con, start, ownArgs()))
+		os.Exit(program(start))
 	}
-	testscript.Main(m, map[string]func(){"zorilla": program, shellName: program})
+	testscript.Main(m, map[string]func(){"zorilla": asProgram, shellName: asProgram})
 }
 
 // TestScripts runs the scripts of testdata against a fake node on a unix

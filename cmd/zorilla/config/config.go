@@ -124,13 +124,14 @@ var alternatives = [][]string{{NodeOption, stateOption}, {"secret", "secret-file
 // says reports whether a variable says something: one that is empty is as one that is not there.
 func says(variable string) bool { return os.Getenv(variable) != "" }
 
-// Variables are those of an option that has one, for the parser of options. It would take the
-// text of one that is empty for a value.
-func Variables(name string) []string {
-	if _, found := os.LookupEnv(name); found && !says(name) {
-		return nil
+// DropEmpty takes the program's variables that say nothing from the environment of this process:
+// the parser of options would take their text for a value.
+func DropEmpty() {
+	for _, variable := range os.Environ() {
+		if name, value, _ := strings.Cut(variable, "="); value == "" && strings.HasPrefix(name, "ZORILLA_") {
+			_ = os.Unsetenv(name) // it has a name
+		}
 	}
-	return []string{name}
 }
 
 // clientVariables stand for the alternatives of which they are, in commands that talk to a node.

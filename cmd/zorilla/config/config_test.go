@@ -29,8 +29,8 @@ func newApp(places Places, got *string) *cli.App {
 		{Name: "submit", Flags: job()},
 		{Name: "ps", Flags: []cli.Flag{&cli.StringFlag{Name: "state"}, &cli.StringFlag{Name: "node"}, &cli.StringFlag{Name: "state-dir"}, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.IntFlag{Name: "n", Aliases: []string{"limit"}}}},
 		{Name: "cancel", Flags: append(client(), &cli.BoolFlag{Name: "all"})},
-		{Name: "node", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "join", EnvVars: Variables("ZORILLA_JOIN")}, &cli.StringFlag{Name: "secret"}, &cli.StringFlag{Name: "secret-file", EnvVars: Variables("ZORILLA_SECRET_FILE")},
-			&cli.StringFlag{Name: "state-dir", EnvVars: Variables("ZORILLA_STATE")}, &cli.IntFlag{Name: "slots", EnvVars: Variables("ZORILLA_SLOTS")}, &cli.DurationFlag{Name: "node-limit", Value: time.Hour}}},
+		{Name: "node", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "join", EnvVars: []string{"ZORILLA_JOIN"}}, &cli.StringFlag{Name: "secret"}, &cli.StringFlag{Name: "secret-file", EnvVars: []string{"ZORILLA_SECRET_FILE"}},
+			&cli.StringFlag{Name: "state-dir", EnvVars: []string{"ZORILLA_STATE"}}, &cli.IntFlag{Name: "slots", EnvVars: []string{"ZORILLA_SLOTS"}}, &cli.DurationFlag{Name: "node-limit", Value: time.Hour}}},
 		{Name: "version", Flags: []cli.Flag{&cli.BoolFlag{Name: "json"}}},
 		{Name: "lead", Hidden: true, Flags: []cli.Flag{&cli.BoolFlag{Name: "x"}}},
 	}}
@@ -116,6 +116,7 @@ func TestWhatIsNearerWins(t *testing.T) {
 			}
 			if name, value, found := strings.Cut(e.env, "="); found {
 				t.Setenv(name, value)
+				DropEmpty()
 			}
 			var got string
 			if err := newApp(placed(t, e.user, e.system), &got).Run(append([]string{"zorilla"}, strings.Fields(e.line)...)); err != nil || got != e.want {
@@ -141,6 +142,7 @@ func TestInForce(t *testing.T) {
 					os.Unsetenv(name)
 				}
 				t.Setenv(variable, value)
+				DropEmpty()
 				places := placed(t, fmt.Sprintf("[%s]\n%s = %s\n", e.command, e.option, e.file), "")
 				var got string
 				app := newApp(places, &got)
