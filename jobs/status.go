@@ -125,7 +125,7 @@ type WorkerStatus struct {
 	State   WorkerState    `json:"state"`
 	Exit    *process.Exit  `json:"exit,omitempty"`
 	Stdout  int64          `json:"stdout"` // bytes received
-	Stderr  int64          `json:"stderr"`
+	Stderr  int64          `json:"stderr"` // of an array: of the tasks that have ended
 }
 
 // WorkerState is where one worker is.

@@ -102,7 +102,11 @@ func (p *Primary) Status() jobs.Status {
 		if k.Attempt == 0 && !r.Spec.Rigid() && i >= r.Spec.Min {
 			continue // never asked for in earnest
 		}
-		got := p.Received[jobs.RankAttempt{Rank: i, Attempt: k.Attempt}]
+		ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
+		got := p.Received[ra]
+		if r.Tasks != nil {
+			got.Stderr = r.Tasks.Stderr(ra)
+		}
 		rank, replica := r.Spec.RankOf(i)
 		s.Workers = append(s.Workers, jobs.WorkerStatus{
 			Rank: rank, Replica: replica, Won: r.Replicated() && r.Telling(rank) == i && k.Collected && record.Succeeded(k.Exit), Attempt: k.Attempt, Retried: k.Retried, Node: k.Node, Name: k.Name, RTT: codec.Duration(k.RTT),

@@ -27,6 +27,14 @@ type TaskTable struct {
 	failed  int
 	code    int // the highest
 	first   int // place of the first task that failed for good
+	errors  map[int]errorOutput
+}
+
+// errorOutput is what the tasks that an attempt of a rank has ended wrote to standard error. In
+// the stream of the worker are their files, too.
+type errorOutput struct {
+	attempt int
+	bytes   int64
 }
 
 // Task is a task that has ended.
@@ -55,7 +63,7 @@ type TaskLease struct {
 // newTaskTable is the table of an array of which no task was done.
 func newTaskTable(spec *jobs.Spec) *TaskTable {
 	t := &TaskTable{Numbers: process.NumberTasks(spec.Array.Tasks), retries: spec.Retries,
-		Leases: map[int]*TaskLease{}, Tries: map[int]int{}}
+		Leases: map[int]*TaskLease{}, Tries: map[int]int{}, errors: map[int]errorOutput{}}
 	t.waits = t.Numbers.Count()
 	t.Tasks = make([]Task, t.waits)
 	t.waiting = []process.TaskRange{{From: 0, Count: t.waits}}
@@ -203,6 +211,7 @@ func (t *TaskTable) ended(ra jobs.RankAttempt, rs []process.TaskResult) {
 		from := l.wrote
 		l.wrote.Stdout += r.Stdout
 		l.wrote.Stderr += r.Stderr + r.Files
+		t.errors[ra.Rank] = errorOutput{ra.Attempt, t.Stderr(ra) + r.Stderr}
 		sum += max(r.Took, time.Microsecond)
 		if r.Code != 0 && t.Tries[r.Place] < t.retries {
 			t.Tries[r.Place]++
@@ -223,6 +232,14 @@ func (t *TaskTable) ended(ra jobs.RankAttempt, rs []process.TaskResult) {
 		mean = (l.took + mean) / 2
 	}
 	l.took = mean
+}
+
+// Stderr returns how much a worker's tasks that have ended wrote to standard error.
+func (t *TaskTable) Stderr(ra jobs.RankAttempt) int64 {
+	if e := t.errors[ra.Rank]; e.attempt == ra.Attempt {
+		return e.bytes
+	}
+	return 0
 }
 
 // over reports whether all tasks have ended; t may be nil.

@@ -28,6 +28,7 @@ func TestTasksCountOnce(t *testing.T) {
 		n := table.Numbers.Count()
 		w := twin{make([]jobs.RankAttempt, n), make([]bool, n)}
 		attempts := [4]int{1, 1, 1, 1}
+		errors := map[jobs.RankAttempt]int64{} // bytes
 		for step := 0; !table.over(); step++ {
 			if step > 100_000 {
 				t.Fatalf("seed %d: it does not end", seed)
@@ -75,6 +76,9 @@ func TestTasksCountOnce(t *testing.T) {
 				}
 				fresh := table.Fresh(ra, report, wire.Written{Stdout: l.wrote.Stdout + 3, Stderr: l.wrote.Stderr + 2 + r.Files})
 				table.ended(ra, fresh)
+				if errors[ra] += r.Stderr; table.Stderr(ra) != errors[ra] {
+					t.Fatalf("seed %d: rank %d wrote %d bytes to standard error, want %d", seed, ra.Rank, table.Stderr(ra), errors[ra])
+				}
 				if again := table.Fresh(ra, report, wire.Written{Stdout: 1 << 40, Stderr: 1 << 40}); len(again) != 0 {
 					t.Fatalf("seed %d: a result came twice", seed)
 				}
