@@ -12,6 +12,7 @@ import (
 	"zorilla/cmd/zorilla/cells"
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/process"
 	"zorilla/node/api"
 )
 
@@ -43,29 +44,30 @@ zorilla status --json k7f3q | jq .exit_code`,
 			if c.Bool("utc") {
 				now = now.UTC()
 			}
-			if err := printWhole(con, st, now, c.Bool("verbose")); err != nil || !c.Bool("verbose") || len(st.Rounds) == 0 {
-				return err
-			}
-			return con.section(roundTable(st.Rounds, st.Submitted))
+			return con.printStatus(st, now, c.Bool("verbose"))
 		}),
 	})
 }
 
-// printStatus prints what is known of a job, with times in the zone of now.
-func printStatus(con *console, st jobs.Status, now time.Time) error {
-	return printWhole(con, st, now, false)
-}
-
-// printWhole is printStatus with what workers read and wrote, if that is wanted.
-func printWhole(con *console, st jobs.Status, now time.Time, disks bool) error {
+// printStatus prints what is known of a job, with times in the zone of now. More of it is what
+// workers read and wrote, and the rounds of the search.
+func (con *console) printStatus(st jobs.Status, now time.Time, more bool) error {
 	if err := con.printTable(facts(st, now)); err != nil {
 		return err
 	}
 	if len(st.Workers) > 0 {
-		if err := con.section(workerTable(st, disks)); err != nil {
+		if err := con.section(workerTable(st, more)); err != nil {
 			return err
 		}
 	}
+	if err := con.printNotes(st); err != nil || !more || len(st.Rounds) == 0 {
+		return err
+	}
+	return con.section(roundTable(st.Rounds, st.Submitted))
+}
+
+// printNotes prints what went wrong in a job, a line each.
+func (con *console) printNotes(st jobs.Status) error {
 	var notes []string
 	for _, d := range st.AllDamage() {
 		notes = append(notes, "damaged: "+d)
@@ -221,50 +223,58 @@ func stamp(t, now time.Time) string {
 
 // workerTable lists the workers; disks tells what each read from disks, and wrote to them.
 func workerTable(st jobs.Status, disks bool) [][]string {
-	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "CPU", "MEMORY", "STDOUT", "STDERR", "DETAIL"}}
-	if disks {
-		rows[0] = slices.Insert(rows[0], 8, "READ", "WRITTEN")
-	}
+	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "CPU", "MEMORY", "READ", "WRITTEN", "STDOUT", "STDERR", "DETAIL"}}
 	for _, w := range st.Workers {
-		attempt, exit, cpu, peak, read, written, detail := "-", "-", "-", "-", "-", "-", ""
+		attempt, rank := cells.None, strconv.Itoa(w.Rank)
 		if w.Attempt > 0 {
 			attempt = strconv.Itoa(w.Attempt)
 		}
-		if w.Exit != nil {
-			exit, detail = strconv.Itoa(w.Exit.Code), w.Exit.Detail
-			if w.Exit.CPU > 0 { // else nobody saw it
-				cpu = seconds(w.Exit.CPU)
-			}
-			if w.Exit.Peak > 0 {
-				peak = units.Bytes(w.Exit.Peak)
-			}
-			if w.Exit.CPU > 0 {
-				read, written = units.Bytes(w.Exit.Read), units.Bytes(w.Exit.Written)
-			}
-			if detail == "" && w.Exit.Code != 0 {
-				detail = string(w.Exit.Cause)
-			}
-		}
-		rank := strconv.Itoa(w.Rank)
 		if st.Spec.Replicas > 1 {
 			rank += " copy " + strconv.Itoa(w.Replica)
 		}
+		e := endOf(w.Exit)
 		switch {
 		case w.Won:
-			detail = "counts"
-		case detail == "" && w.State != jobs.WorkerEnded:
-			detail = w.Retried
+			e.detail = "counts"
+		case e.detail == "" && w.State != jobs.WorkerEnded:
+			e.detail = w.Retried
 		}
-		row := []string{
-			rank, nodeName(string(w.Node.Short()), w.Name), cells.RTT(time.Duration(w.RTT)), string(w.State), attempt,
-			exit, cpu, peak, units.Bytes(w.Stdout), units.Bytes(w.Stderr), cells.Cut(detail, 60),
+		rows = append(rows, []string{
+			rank, nodeName(string(w.Node.Short()), w.Name), cells.RTT(time.Duration(w.RTT)), string(w.State), attempt, e.code,
+			e.cpu, e.peak, e.read, e.written, units.Bytes(w.Stdout), units.Bytes(w.Stderr), cells.Cut(e.detail, 60),
+		})
+	}
+	if !disks {
+		read, stdout := slices.Index(rows[0], "READ"), slices.Index(rows[0], "STDOUT")
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], read, stdout)
 		}
-		if disks {
-			row = slices.Insert(row, 8, read, written)
-		}
-		rows = append(rows, row)
 	}
 	return rows
+}
+
+// endCells is what a table tells of the end of a worker.
+type endCells struct{ code, cpu, peak, read, written, detail string }
+
+func endOf(e *process.Exit) endCells {
+	c := endCells{cells.None, cells.None, cells.None, cells.None, cells.None, ""}
+	if e == nil {
+		return c
+	}
+	c.code, c.detail = strconv.Itoa(e.Code), e.Detail
+	if e.CPU > 0 { // else nobody saw it
+		c.cpu = seconds(e.CPU)
+	}
+	if e.Peak > 0 {
+		c.peak = units.Bytes(e.Peak)
+	}
+	if e.Counted {
+		c.read, c.written = units.Bytes(e.Read), units.Bytes(e.Written)
+	}
+	if c.detail == "" && e.Code != 0 {
+		c.detail = string(e.Cause)
+	}
+	return c
 }
 
 func roundTable(rounds []jobs.Round, since time.Time) [][]string {

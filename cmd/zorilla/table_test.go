@@ -22,7 +22,8 @@ import (
 func TestStatusLooksGood(t *testing.T) {
 	st := apitest.Example()
 	st.Workers[0].Exit.CPU, st.Workers[0].Exit.Peak = 3.204, 41<<20
-	st.Workers[0].Exit.Read, st.Workers[0].Exit.Written = 12<<10, 3<<30
+	st.Workers[0].Exit.Read, st.Workers[0].Exit.Written, st.Workers[0].Exit.Counted = 12<<10, 3<<30, true
+	st.Workers[1].Exit.CPU = 0.02 // by a node that counts no disks
 	running := apitest.Example()
 	running.State, running.Reason, running.Ended, running.Spec.Name, running.LastKnown = jobs.Running, "", time.Time{}, "", true
 	running.Workers[0].State, running.Workers[0].Exit = jobs.WorkerRunning, nil
@@ -33,13 +34,8 @@ func TestStatusLooksGood(t *testing.T) {
 	con := &console{stdout: &got}
 	now := st.Submitted.Add(3 * time.Minute)
 	for _, s := range []jobs.Status{st, running, waiting} {
-		if err := printStatus(con, s, now); err != nil {
+		if err := con.printStatus(s, now, false); err != nil {
 			t.Fatal(err)
-		}
-		if len(s.Rounds) > 0 {
-			if err := con.section(roundTable(s.Rounds, s.Submitted)); err != nil {
-				t.Fatal(err)
-			}
 		}
 		got.WriteString("\n")
 	}
@@ -47,7 +43,7 @@ func TestStatusLooksGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.WriteString("\n")
-	if err := con.printTable(workerTable(st, true)); err != nil {
+	if err := con.printStatus(st, now, true); err != nil {
 		t.Fatal(err)
 	}
 	got.WriteString("\n")

@@ -78,7 +78,7 @@ func follows(service api.Service) top.Follow {
 // statusText is what status prints of a job.
 func statusText(st jobs.Status) string {
 	var b bytes.Buffer
-	if err := printStatus(&console{stdout: &b}, st, time.Now()); err != nil {
+	if err := (&console{stdout: &b}).printStatus(st, time.Now(), false); err != nil {
 		return fmt.Sprint(err)
 	}
 	return b.String()

@@ -373,7 +373,8 @@ func (s *keeper) settle() Exit {
 	s.using.Lock()
 	defer s.using.Unlock()
 	exit.CPU, exit.Peak, exit.Read, exit.Written = s.used.CPU, s.used.Peak, s.used.Read, s.used.Written
-	if s.group != nil { // with processes that nobody has waited for
+	exit.Counted = s.used.CPU > 0 // else the launcher saw no end
+	if s.group != nil {           // with processes that nobody has waited for
 		exit.CPU = max(exit.CPU, s.group.CPU().Seconds())
 	}
 	return exit

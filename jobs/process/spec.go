@@ -150,9 +150,11 @@ type Exit struct {
 	CPU     float64   `json:"cpu,omitempty"`  // seconds of the whole tree
 	Peak    int64     `json:"peak,omitempty"` // bytes, as far as it was seen
 
-	// Read and Written are bytes of files that the tree read from disks, and wrote to them.
+	// Read and Written are bytes of files that the tree read from disks, and wrote to them, if
+	// Counted: nodes of before did not.
 	Read    int64 `json:"read,omitempty"`
 	Written int64 `json:"written,omitempty"`
+	Counted bool  `json:"counted,omitempty"`
 }
 
 // Worker is a running or ended worker. Its methods may be called from any
