@@ -84,10 +84,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 		if n.Self {
 			link = "self"
 		}
-		busy, state := cells.Busy(&n), "?"
-		if n.Loaded() {
-			state = stateOf(n)
-		}
+		busy := cells.Busy(&n)
 		// By the clock of the node that was asked, which may be another machine.
 		if age := nodes[0].Told.Sub(n.Told); n.Loaded() && age >= oldLoad {
 			busy += ", " + units.Span(age) + " ago"
@@ -101,7 +98,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 			row[1], row[2], row[7] = cells.Cut(n.Name, nameWidth), cells.Cut(n.Site, labelWidth), cells.Cut(row[7], labelWidth)
 		}
 		if states {
-			row = append(row, state)
+			row = append(row, cells.StateAndCause(&n))
 		}
 		for i := range row {
 			if strings.TrimSpace(row[i]) == "" {
@@ -128,15 +125,6 @@ func speeds(b api.Bandwidth) string {
 		return units.Rate(s.Rate)
 	}
 	return one(b.To) + "/" + one(b.From)
-}
-
-// stateOf says whether a node takes new workers, and why one that is broken does
-// not.
-func stateOf(n api.NodeInfo) string {
-	if n.Why != "" {
-		return n.State + ": " + n.Why
-	}
-	return n.State
 }
 
 // oldLoad is the age from which on it is told: a node waits so long for answers.

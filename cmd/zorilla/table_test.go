@@ -124,7 +124,7 @@ func TestNodesTellHowOldTheLoadIs(t *testing.T) {
 		return n
 	}
 	rows := nodeTable([]api.NodeInfo{node("self", "", 0), node("fresh", "paused", oldLoad-1), node("old", "draining", 17*time.Second), node("unknown", "", -1)}, false)
-	for i, want := range [][2]string{{"BUSY", "STATE"}, {"2/4", "-"}, {"2/4", "paused"}, {"2/4, 17s ago", "draining"}, {"?/4", "?"}} {
+	for i, want := range [][2]string{{"BUSY", "STATE"}, {"2/4", "ready"}, {"2/4", "paused"}, {"2/4, 17s ago", "draining"}, {"?/4", "unknown"}} {
 		if got := [2]string{rows[i][6], rows[i][9]}; got != want {
 			t.Errorf("%s: got %q, want %q", rows[i][1], got, want)
 		}

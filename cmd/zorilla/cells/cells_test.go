@@ -104,3 +104,17 @@ func TestBusy(t *testing.T) {
 		t.Errorf("told: %s", got)
 	}
 }
+
+func TestStateOfANode(t *testing.T) {
+	told := time.Unix(1, 0)
+	for want, n := range map[string]api.NodeInfo{
+		"unknown unknown":          {},
+		"ready ready":              {Told: told},
+		"paused paused":            {Told: told, State: "paused"},
+		"broken broken: disk full": {Told: told, State: "broken", Why: "disk full"},
+	} {
+		if got := State(&n) + " " + StateAndCause(&n); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -14,3 +14,22 @@ func Busy(n *api.NodeInfo) string {
 	}
 	return fmt.Sprintf("%d/%d", n.Busy, n.Slots)
 }
+
+// State tells whether a node takes new workers.
+func State(n *api.NodeInfo) string {
+	switch {
+	case !n.Loaded():
+		return "unknown"
+	case n.State == "":
+		return "ready"
+	}
+	return n.State
+}
+
+// StateAndCause is State, and why a node that is broken is so.
+func StateAndCause(n *api.NodeInfo) string {
+	if n.Why == "" {
+		return State(n)
+	}
+	return State(n) + ": " + n.Why
+}

@@ -138,7 +138,7 @@ func (s *screen) find(t tab) (out []row) {
 	if t == nodeTab {
 		for i := range s.now.nodes {
 			n := &s.now.nodes[i]
-			words := []string{string(n.ID), n.Name, n.Site, stateOf(n), n.Platform}
+			words := []string{string(n.ID), n.Name, n.Site, cells.State(n), n.Platform}
 			for k, v := range n.Labels {
 				words = append(words, k+"="+v)
 			}
@@ -222,14 +222,4 @@ func (s *screen) job(id jobs.ID) *jobs.Summary {
 		}
 	}
 	return nil
-}
-
-func stateOf(n *api.NodeInfo) string {
-	switch {
-	case !n.Loaded():
-		return "unknown"
-	case n.State == "":
-		return "ready"
-	}
-	return n.State
 }

@@ -185,7 +185,7 @@ func (s *screen) nodeColumns() []column {
 		{"NAME", 9, 10, 30, func(r *row) string { return r.node.Name }},
 		{"ID", 8, 5, 8, func(r *row) string { return r.id }},
 		{"SITE", 5, 6, 20, func(r *row) string { return r.node.Site }},
-		{stateTitle, 7, 8, 8, func(r *row) string { return stateOf(r.node) }},
+		{stateTitle, 7, 8, 8, func(r *row) string { return cells.State(r.node) }},
 		{"BUSY", 9, 5, 11, func(r *row) string { return cells.Busy(r.node) }},
 		{"", 4, 8, 8, func(r *row) string {
 			if !r.node.Loaded() {
@@ -253,7 +253,7 @@ func nodeDetail(n *api.NodeInfo) (parts []string) {
 // aboutNode is all that is known of a node, in lines.
 func (s *screen) aboutNode(n *api.NodeInfo) (lines []string) {
 	for _, f := range [][2]string{
-		{"id", string(n.ID)}, {"name", n.Name}, {"site", n.Site}, {"state", strings.TrimSuffix(stateOf(n)+": "+n.Why, ": ")},
+		{"id", string(n.ID)}, {"name", n.Name}, {"site", n.Site}, {"state", cells.StateAndCause(n)},
 		{"slots busy", cells.Busy(n)}, {"gpus", strconv.Itoa(n.GPUs)}, {"memory", memory(n)}, {"platform", n.Platform},
 		{"addresses", strings.Join(n.Addrs, " ")}, {"cluster", n.Cluster}, {"enforces", strings.Join(n.Enforces, ", ")}, {"last hour", hour(n)},
 	} {
