@@ -26,7 +26,7 @@ type listing[T any] struct {
 func (s *jobService) Jobs(ctx context.Context, all bool) ([]jobs.Status, error) {
 	return listing[jobs.Status]{
 		own:   func(s *agent.Service) []jobs.Status { return s.List(jobs.ListEnded) },
-		ask:   func(ctx context.Context, p api.Peer) ([]jobs.Status, error) { return p.Jobs(ctx, false) },
+		ask:   askStatuses,
 		of:    func(st jobs.Status) jobs.Status { return st },
 		job:   func(st jobs.Status) (jobs.ID, bool) { return st.ID, st.LastKnown },
 		order: jobs.InOrder,
@@ -73,13 +73,22 @@ func (s *jobService) Select(ctx context.Context, q jobs.Selection) (jobs.Selecte
 	return d, nil
 }
 
+// askStatuses asks a member for its jobs. Commands for this node are not believed of it.
+func askStatuses(ctx context.Context, p api.Peer) ([]jobs.Status, error) {
+	list, err := p.Jobs(ctx, false)
+	for i := range list {
+		list[i] = list[i].Discreet()
+	}
+	return list, err
+}
+
 // askSummaries asks a member for its summaries, or, if its program is one that has
 // none, for whole statuses.
 func askSummaries(ctx context.Context, p api.Peer) (short []jobs.Summary, err error) {
 	if short, err = p.Summaries(ctx, false); !errors.Is(err, api.ErrRefused) {
 		return short, err
 	}
-	list, err := p.Jobs(ctx, false)
+	list, err := askStatuses(ctx, p)
 	for i := range list {
 		short = append(short, list[i].Summary())
 	}
