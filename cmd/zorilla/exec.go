@@ -156,7 +156,7 @@ func rshCommand(con *console) *cli.Command {
 	return command(cli.Command{
 		Name:            "rsh",
 		Category:        groupJobs,
-		Usage:           "inside a job: run a command at another of its hosts, for programs that want a remote shell",
+		Usage:           "inside a job: run a command at another of its hosts, in place of ssh",
 		UsageText:       "zorilla rsh [options] [USER@]HOST [options] [--] WORD...",
 		SkipFlagParsing: true,
 		Description: `

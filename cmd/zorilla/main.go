@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/urfave/cli/v2"
+
 	"zorilla/cmd/zorilla/config"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
@@ -22,6 +24,7 @@ func main() {
 // program is run with what this process has; start is what the node command does.
 func program(start startNode) int {
 	config.DropEmpty()
+	cli.FlagStringer = inColumns(cli.FlagStringer)
 	con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, places: config.Usual()}
 	return run(context.Background(), con, start, ownArgs())
 }

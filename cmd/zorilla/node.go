@@ -31,10 +31,10 @@ func nodeCommand(con *console, start startNode) *cli.Command {
 		UsageText: "zorilla node [options]",
 		Description: `
 The first start makes an identity and a network; on a terminal it prints the line
-that lets another machine join, later 'zorilla invite' does. Machines of one local network that have the same secret find each
-other. Stop it with Ctrl-C or SIGTERM: its workers go on, and the node finds
-them again when it is started with the same --state-dir, also by a newer program.
-'zorilla drain --exit' lets them finish first.
+that lets another machine join, later 'zorilla invite' does. Machines of one local
+network that have the same secret find each other. Stop it with Ctrl-C or SIGTERM: its
+workers go on, and the node finds them again when it is started with the same
+--state-dir, also by a newer program. 'zorilla drain --exit' lets them finish first.
 
 zorilla node                                  # the first machine
 zorilla node --join zor1.AGq...               # the others

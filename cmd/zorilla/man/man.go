@@ -41,6 +41,9 @@ func Page(app *cli.App, cmd *cli.Command) string {
 	return p.String()
 }
 
+// plain tells of an option its names, a tab, and what it means, whatever help is made of that.
+var plain = cli.FlagStringer
+
 // groups are the categories of commands, in the order in which they come first.
 func groups(app *cli.App) (list []string) {
 	seen := map[string]bool{}
@@ -97,8 +100,7 @@ func (p *page) command(c *cli.Command, heading, options string) {
 	}
 	section(options)
 	for _, f := range flags {
-		// As the help has it: names, a tab, what it means.
-		names, meaning, _ := strings.Cut(f.String(), "\t")
+		names, meaning, _ := strings.Cut(plain(f), "\t")
 		names, _, _ = strings.Cut(names, " [ ")
 		p.line(".TP")
 		p.line(".B " + escape(strings.TrimSpace(names)))
