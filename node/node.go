@@ -61,6 +61,9 @@ func New(cfg Config) (*Node, error) {
 	if err := vicinity.CheckLabels(cfg.Owner.Labels); err != nil {
 		return nil, err
 	}
+	if _, _, err := stateDir(cfg.State).invited(cfg.Secret, cfg.Join); err != nil { // before anything is made
+		return nil, err
+	}
 	if cfg.Seams.Net == nil {
 		cfg.Seams.Net = gossip.RealNet{}
 	}

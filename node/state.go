@@ -65,12 +65,9 @@ func locked(f *os.File) bool {
 
 const lockWithin = time.Second
 
-// secret returns the network's secret and the addresses to join: those that the
-// configuration gives, of which the secret is then kept, else what is kept here.
-func (d stateDir) secret(text string, join []string, log zerolog.Logger) (trust.Secret, []string, error) {
-	path := d.file("secret")
-	var given trust.Secret
-	var seeds []string
+// invited reads the secret and the addresses to join that the configuration gives, if it gives
+// any, and makes nothing.
+func (d stateDir) invited(text string, join []string) (given trust.Secret, seeds []string, err error) {
 	if text != "" {
 		s, err := trust.ParseSecret(text)
 		if err != nil {
@@ -96,10 +93,21 @@ func (d stateDir) secret(text string, join []string, log zerolog.Logger) (trust.
 		given = inv.Secret
 		seeds = append(seeds, inv.Addrs...)
 	}
+	if _, err := os.Stat(d.file("secret")); given.IsZero() && len(seeds) > 0 && errors.Is(err, fs.ErrNotExist) {
+		return given, nil, fmt.Errorf("--join %.80q: this node does not know that network's secret yet: use the token that 'zorilla invite' prints there, or add --secret-file", seeds[0])
+	}
+	return given, seeds, nil
+}
+
+// secret returns the network's secret and the addresses to join: those that the
+// configuration gives, of which the secret is then kept, else what is kept here.
+func (d stateDir) secret(text string, join []string, log zerolog.Logger) (trust.Secret, []string, error) {
+	path := d.file("secret")
+	given, seeds, err := d.invited(text, join)
+	if err != nil {
+		return given, nil, err
+	}
 	if given.IsZero() {
-		if _, err := os.Stat(path); len(seeds) > 0 && errors.Is(err, fs.ErrNotExist) {
-			return given, nil, fmt.Errorf("--join %.80q: this node does not know that network's secret yet: use the token that 'zorilla invite' prints there, or add --secret-file", seeds[0])
-		}
 		s, err := trust.LoadOrNewSecret(path)
 		return s, seeds, err
 	}

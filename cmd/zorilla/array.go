@@ -61,10 +61,18 @@ func (r *request) makeArray(c *cli.Context, stdin io.Reader) error {
 }
 
 // readLines returns where the lines of --each-line are, and how many. Those of
-// the standard input ("-") are kept until the request is closed.
+// the standard input ("-"), or of a pipe, are kept until the request is closed.
 func (r *request) readLines(name string, stdin io.Reader) (path string, n int, err error) {
 	path = name
-	if name == "-" {
+	if info, err := os.Stat(name); name != "-" && err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		f, err := os.Open(name) // <(COMMAND) of a shell, which can be read once
+		if err != nil {
+			return "", 0, err
+		}
+		defer f.Close()
+		stdin, path = f, "-"
+	}
+	if path == "-" {
 		if r.lines, err = os.CreateTemp("", "zorilla-lines-"); err != nil {
 			return "", 0, err
 		}
@@ -72,7 +80,7 @@ func (r *request) readLines(name string, stdin io.Reader) (path string, n int, e
 			return "", 0, err
 		}
 		if _, err := io.Copy(r.lines, stdin); err != nil {
-			return "", 0, fmt.Errorf("read standard input: %w", err)
+			return "", 0, fmt.Errorf("read %s: %w", name, err)
 		}
 		path = fmt.Sprintf("/proc/self/fd/%d", r.lines.Fd())
 	}

@@ -29,9 +29,12 @@ zorilla cancel --name train       # all that were submitted with -J train`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "end all jobs that are called `NAME`"},
 			&cli.BoolFlag{Name: "all", Usage: "end all jobs"},
+			jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			switch many := c.IsSet("name") || c.Bool("all"); {
+			case !many && c.Bool("json"):
+				return usage(c, "--json is about the jobs that --name or --all mean")
 			case !many:
 				return askEachJob((*api.Client).Cancel)(c)
 			case c.Args().Present() || c.IsSet("name") && c.Bool("all"):
@@ -61,16 +64,29 @@ func cancelMany(con *console, c *cli.Context, client *api.Client) error {
 	list = pick.Active(list)
 	names := jobs.DistinctOf(list, func(st jobs.Summary) jobs.ID { return st.ID })
 	var all error
+	ended := []cancelled{}
 	for i, st := range list {
 		err := client.Cancel(c.Context, string(st.ID))
-		if err == nil {
+		switch {
+		case err != nil:
+		case c.Bool("json"):
+			ended = append(ended, cancelled{st.ID})
+		default:
 			_, err = fmt.Fprintln(con.stdout, names[i])
 		}
 		if err != nil {
 			all = errors.Join(all, fmt.Errorf("cancel: %w", err))
 		}
 	}
+	if c.Bool("json") {
+		all = errors.Join(all, con.printJSON(ended))
+	}
 	return all
+}
+
+// cancelled is what cancel --json tells of a job that it has ended.
+type cancelled struct {
+	ID jobs.ID `json:"id"`
 }
 
 func resizeCommand(con *console) *cli.Command {

@@ -27,7 +27,9 @@ Shows which nodes were asked, what they offered and why they declined, or what
 became of what they offered.
 
 zorilla explain last`,
-		Flags: []cli.Flag{jsonFlag()},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "also print each round of the search"}, jsonFlag(),
+		},
 		Action: askJob(func(c *cli.Context, client *api.Client, job string) error {
 			e, err := client.Explain(c.Context, job)
 			if err != nil {
@@ -45,12 +47,12 @@ zorilla explain last`,
 				}
 				return con.printJSON(e)
 			}
-			return printExplanation(con, e, time.Now())
+			return printExplanation(con, e, time.Now(), c.Bool("verbose"))
 		}),
 	})
 }
 
-func printExplanation(con *console, e jobs.Explanation, now time.Time) error {
+func printExplanation(con *console, e jobs.Explanation, now time.Time, rounds bool) error {
 	rows := [][]string{{"job", e.ID.Short()}, {"state", string(e.State)}, {"why", e.Summary}}
 	if e.Wanted > 0 && !e.State.Final() {
 		rows = append(rows, []string{"wanted", count(e.Wanted, "more worker")})
@@ -78,7 +80,7 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time) error {
 			return err
 		}
 	}
-	if len(e.Rounds) == 0 {
+	if len(e.Rounds) == 0 || !rounds {
 		return nil
 	}
 	return con.section(roundTable(e.Rounds, e.Rounds[0].At))

@@ -53,7 +53,7 @@ func TestStatusLooksGood(t *testing.T) {
 		Nodes:    []jobs.NodeAnswer{{Node: st.Workers[0].Node, Name: "there", RTT: codec.Duration(time.Millisecond), Offered: 2, Hops: 3, Reason: "only 2 slots", At: st.Submitted}},
 		Rounds:   st.Rounds, Since: st.Submitted, Next: now.Add(4 * time.Second),
 	}
-	if err := printExplanation(con, e, now); err != nil {
+	if err := printExplanation(con, e, now, true); err != nil {
 		t.Fatal(err)
 	}
 
