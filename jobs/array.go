@@ -152,9 +152,22 @@ type ArrayStatus struct {
 	Left    int `json:"left"`    // neither ended nor running
 }
 
+// TaskState is where one task of an array is.
+type TaskState string
+
+// The states of tasks.
+const (
+	TaskWaiting TaskState = "waiting" // for a worker, or behind another task of its worker
+	TaskRunning TaskState = "running"
+	TaskDone    TaskState = "done"
+	TaskFailed  TaskState = "failed"   // for good
+	TaskNotDone TaskState = "not done" // and will not be: the job has ended
+)
+
 // TaskStatus is one task of an array.
 type TaskStatus struct {
 	ID     int            `json:"id"`
+	State  TaskState      `json:"state,omitempty"` // "" = its origin does not tell
 	Done   bool           `json:"done"`
 	Code   int            `json:"exit_code"` // -1 unless Done
 	Tries  int            `json:"tries,omitempty"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
@@ -78,12 +80,12 @@ func arrayJob(ctx context.Context, s api.Service, job string) (jobs.ID, process.
 }
 
 func taskTable(list []jobs.TaskStatus) [][]string {
-	rows := [][]string{{"TASK", "EXIT", "TRIES", "RANK", "NODE", "TIME", "STDOUT", "STDERR", "FILES"}}
+	rows := [][]string{{"TASK", "STATE", "EXIT", "TRIES", "RANK", "NODE", "TIME", "STDOUT", "STDERR", "FILES"}}
 	for _, t := range list {
-		row := []string{strconv.Itoa(t.ID), "-", strconv.Itoa(t.Tries), "-", "-", "-", units.Bytes(t.Stdout), units.Bytes(t.Stderr), units.Bytes(t.Files)}
+		row := []string{strconv.Itoa(t.ID), cmp.Or(string(t.State), cells.None), "-", strconv.Itoa(t.Tries), "-", "-", "-", units.Bytes(t.Stdout), units.Bytes(t.Stderr), units.Bytes(t.Files)}
 		if t.Done {
-			row[1], row[3], row[5] = strconv.Itoa(t.Code), strconv.Itoa(t.Rank), time.Duration(t.Took).Round(time.Millisecond).String()
-			row[4] = nodeName(string(t.Node.Short()), "")
+			row[2], row[4], row[6] = strconv.Itoa(t.Code), strconv.Itoa(t.Rank), time.Duration(t.Took).Round(time.Millisecond).String()
+			row[5] = nodeName(string(t.Node.Short()), "")
 		}
 		rows = append(rows, row)
 	}

@@ -114,7 +114,10 @@ func (l *ledger) TaskPage(q jobs.TaskQuery) jobs.TaskPage {
 			page.Next = place
 			break
 		}
-		st := jobs.TaskStatus{ID: t.Numbers.ID(place), Code: -1, Rank: -1, Tries: t.Tries[place]}
+		st := jobs.TaskStatus{ID: t.Numbers.ID(place), State: t.State(place), Code: -1, Rank: -1, Tries: t.Tries[place]}
+		if !k.Done && l.Rec.State.Final() {
+			st.State = jobs.TaskNotDone
+		}
 		if k.Done {
 			st.Done, st.Code, st.Rank, st.Took = true, int(k.Code), int(k.Rank), codec.Duration(k.Took)
 			st.Stdout, st.Stderr, st.Tries = k.Wrote.Stdout, k.Wrote.Stderr, st.Tries+1

@@ -260,6 +260,22 @@ func (t *TaskTable) Status() *jobs.ArrayStatus {
 	return s
 }
 
+// State returns where the task at a place is. Of those that a worker has, the first runs.
+func (t *TaskTable) State(place int) jobs.TaskState {
+	switch k := &t.Tasks[place]; {
+	case k.Done && k.Code == 0:
+		return jobs.TaskDone
+	case k.Done:
+		return jobs.TaskFailed
+	}
+	for _, l := range t.Leases {
+		if len(l.queue) > 0 && l.queue[0].From == place {
+			return jobs.TaskRunning
+		}
+	}
+	return jobs.TaskWaiting
+}
+
 // Ack tells a worker what it is to do, and what of it is safe here; failing is set
 // if the job ends because tasks failed. The worker's attempt is the current one.
 func (t *TaskTable) Ack(w wire.WorkerReport, failing bool) *wire.WorkerTasksAck {

@@ -126,6 +126,17 @@ func TestPicture(t *testing.T) {
 				letters[place] = []byte{jobs.CellDone, jobs.CellFailed}[code]
 			}
 		}
+		for place, letter := range letters {
+			want := map[byte]jobs.TaskState{jobs.CellWaits: jobs.TaskWaiting, jobs.CellRuns: jobs.TaskWaiting, jobs.CellDone: jobs.TaskDone, jobs.CellFailed: jobs.TaskFailed}[letter]
+			for _, l := range table.Leases {
+				if l.Left > 0 && l.queue[0].From == place {
+					want = jobs.TaskRunning
+				}
+			}
+			if got := table.State(place); got != want {
+				t.Fatalf("seed %d: task %d is %s, want %s", seed, place, got, want)
+			}
+		}
 		got := table.Picture(cells)
 		cells = min(cells, n)
 		want := make([]string, cells)
