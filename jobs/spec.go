@@ -138,10 +138,11 @@ const (
 
 // Search says how a job looks for its workers. Zero fields mean the default.
 type Search struct {
-	Mode   string         `json:"mode,omitempty"`   // SearchAdaptive (the default) or SearchPaper
-	Radius int            `json:"radius,omitempty"` // of the first flood, 1 to flood.MaxRadius; 0 = floor(log10(workers)), at least 1
-	Wait   codec.Duration `json:"wait,omitempty"`   // after the first flood, 10 ms to 1 h; 0 = 1 s
-	Factor float64        `json:"factor,omitempty"` // each wait is so much longer than the one before, 1 to 10; 0 = 2
+	Mode   string         `json:"mode,omitempty"`           // SearchAdaptive (the default) or SearchPaper
+	Radius int            `json:"radius,omitempty"`         // of the first flood, 1 to flood.MaxRadius; 0 = floor(log10(workers)), at least 1
+	Wait   codec.Duration `json:"wait,omitempty"`           // after the first flood, 10 ms to 1 h; 0 = 1 s
+	Factor float64        `json:"factor,omitempty"`         // each wait is so much longer than the one before, 1 to 10; 0 = 2
+	Begin  time.Time      `json:"begin,omitempty,omitzero"` // not before then; zero = at once
 }
 
 // check returns what is wrong, as a user sees it.
@@ -155,6 +156,8 @@ func (s *Search) check() string {
 		return fmt.Sprintf("--flood-wait %v: want 10ms to 1h", s.Wait)
 	case s.Factor != 0 && !(s.Factor >= 1 && s.Factor <= 10):
 		return fmt.Sprintf("--flood-factor %v: want 1 to 10", s.Factor)
+	case !s.Begin.IsZero() && (s.Begin.Year() < 2000 || s.Begin.Year() > 9999):
+		return fmt.Sprintf("--begin: the year %d", s.Begin.Year())
 	}
 	return ""
 }
@@ -166,6 +169,15 @@ func (s *Search) Schedule() flood.Schedule {
 
 // Adaptive reports whether the job uses the adaptive search.
 func (s *Search) Adaptive() bool { return s.Mode != SearchPaper }
+
+// Conditions returns how many there are to be fulfilled before the job looks for workers.
+func (s *Spec) Conditions() int {
+	n := len(s.After)
+	if !s.Search.Begin.IsZero() {
+		n++
+	}
+	return n
+}
 
 // Rigid reports whether the job is all or nothing (design: a gang).
 func (s *Spec) Rigid() bool { return s.Min == s.Max && s.Array == nil }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -46,6 +47,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "max-rtt", Usage: "no two nodes of the job are farther apart than `TIME`, such as 5ms"},
 		&cli.IntFlag{Name: "replicas", DefaultText: "1", Usage: "run each rank `R` times, on different nodes; the first copy to end with 0 counts"},
 		&cli.StringFlag{Name: "d", Aliases: []string{"dependency"}, Usage: "start after other jobs: `KIND:JOB[,…]` with afterok, afterany or afternotok"},
+		&cli.StringFlag{Name: "begin", DefaultText: "at once", Usage: "look for workers from `TIME` on: such as 2h from now, at 22:00, or at '2006-01-02 15:04'"},
 		&cli.IntFlag{Name: "retries", Usage: "try a rank that fails again, up to `K` times; a rigid job as a whole, also if it loses a node"},
 		&cli.BoolFlag{Name: "kill-on-bad-exit", DefaultText: "of a rigid job only", Usage: "stop the job when a rank has failed; =false: the others go on"},
 		&cli.IntFlag{Name: "max-fails", DefaultText: "no limit", Usage: "stop the job when more than `N` ranks have failed"},
@@ -150,6 +152,12 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 			}
 			*d = codec.Duration(t)
 		}
+	}
+	if s := c.String("begin"); s != "" {
+		if spec.Search.Begin, err = until("--begin", s, time.Now()); err != nil {
+			return err
+		}
+		spec.Search.Begin = spec.Search.Begin.UTC().Truncate(time.Second) // as its journal keeps it
 	}
 	for _, m := range c.StringSlice("mount") {
 		p, err := shown.Parse(m)

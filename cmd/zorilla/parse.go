@@ -16,13 +16,46 @@ func parseSize(flag, s string) (int64, error) {
 	return n, nil
 }
 
+// moment reads a date, or a time of one, in the zone of now if it names none.
+func moment(s string, now time.Time) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// until reads a time to come that an option has: when it is, perhaps as the next time of that hour,
+// or how long there is until then.
+func until(flag, s string, now time.Time) (time.Time, error) {
+	t, ok := moment(s, now)
+	if clock, err := time.Parse("15:04", s); err == nil {
+		day := func(n int) time.Time {
+			return time.Date(now.Year(), now.Month(), now.Day()+n, clock.Hour(), clock.Minute(), 0, 0, now.Location())
+		}
+		if t, ok = day(0), true; !t.After(now) {
+			t = day(1)
+		}
+	}
+	switch {
+	case ok && t.Before(now):
+		return t, fmt.Errorf("%s %s: that is over", flag, s)
+	case ok:
+		return t, nil
+	}
+	left, err := units.ParseSpan(s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s %s: %w; or a time such as 22:00 or 2006-01-02 15:04", flag, s, err)
+	}
+	return now.Add(left), nil
+}
+
 // since reads a time of the past that an option has: how long ago it is, or when it was, in the
 // zone of now if it names none.
 func since(flag, s string, now time.Time) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
-			return t, nil
-		}
+	if t, ok := moment(s, now); ok {
+		return t, nil
 	}
 	ago, err := units.ParseSpan(s)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -18,5 +19,24 @@ func TestParseOptions(t *testing.T) {
 	}
 	if _, err := parseTime("-t", "x"); err == nil || err.Error() != "-t x: want a time such as 10m, 1h30m, 2d, HH:MM:SS or seconds" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestTimesToCome(t *testing.T) {
+	zone := time.FixedZone("here", 2*3600)
+	now := time.Date(2026, 10, 31, 21, 30, 0, 0, zone)
+	for text, want := range map[string]string{
+		"2h": "2026-10-31T23:30:00+02:00", "90": "2026-10-31T21:31:30+02:00", "22:00": "2026-10-31T22:00:00+02:00",
+		"21:30": "2026-11-01T21:30:00+02:00", "6:05": "2026-11-01T06:05:00+02:00", "2026-12-01": "2026-12-01T00:00:00+02:00",
+		"2026-11-01 08:00": "2026-11-01T08:00:00+02:00", "2026-10-31T22:00:00Z": "2026-10-31T22:00:00Z",
+	} {
+		if got, err := until("--begin", text, now); err != nil || got.Format(time.RFC3339) != want {
+			t.Errorf("%s is %s, %v, want %s", text, got.Format(time.RFC3339), err, want)
+		}
+	}
+	for text, want := range map[string]string{"2026-10-31": "--begin 2026-10-31: that is over", "tomorrow": "or a time such as 22:00", "25:00": "or a time such as 22:00", "": "or a time"} {
+		if got, err := until("--begin", text, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is %v, %v, want %s", text, got, err, want)
+		}
 	}
 }

@@ -118,6 +118,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("asked for", "%s, while it runs", count(st.Asked, "worker"))
 	}
 	add("submitted", "%s", stamp(st.Submitted, now))
+	if st.Started.IsZero() && !st.Spec.Search.Begin.IsZero() {
+		add("begins", "at %s", st.Spec.Search.Begin.In(now.Location()).Format(time.RFC3339))
+	}
 	if !st.Started.IsZero() {
 		add("started", "%s, after %s", stamp(st.Started, now), units.Span(st.Started.Sub(st.Submitted)))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"zorilla/jobs"
 )
@@ -76,7 +77,7 @@ func Again(ctx context.Context, s taskTeller, job string, failed bool) (jobs.Spe
 	case spec.Stdin && st.StdinBytes > 0:
 		return spec, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID.Short())
 	}
-	spec.After, spec.Stdin, spec.Key = nil, false, ""
+	spec.After, spec.Search.Begin, spec.Stdin, spec.Key = nil, time.Time{}, false, ""
 	if !failed {
 		return spec, nil
 	}

@@ -2,6 +2,7 @@ package primary
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"zorilla/jobs"
@@ -40,12 +41,32 @@ func (p *Primary) Followed(now time.Time, job jobs.ID, state jobs.State) {
 	p.Tick(now)
 }
 
+// begin has the job look for workers once its time has come.
+func (p *lifecycle) begin(now time.Time) {
+	if record.Early(&p.Rec) && !now.Before(p.Rec.Spec.Search.Begin) {
+		p.emit(record.Event{Kind: record.Followed, At: now, After: p.Rec.Spec.Conditions()})
+	}
+}
+
+// beginAt is when that is due; zero = it was, or is not wanted.
+func (p *lifecycle) beginAt() time.Time {
+	if !record.Early(&p.Rec) {
+		return time.Time{}
+	}
+	return p.Rec.Spec.Search.Begin
+}
+
 // dependencyReason tells what the job waits for before it looks for workers.
 func (p *Primary) dependencyReason() string {
-	list := p.Unmet()
-	text := fmt.Sprintf("waits for job %s to end (%s)", list[0].Job.Short(), list[0].Kind)
-	if len(list) > 1 {
-		text += fmt.Sprintf(" and %d more", len(list)-1)
+	var text string
+	if list := p.Unmet(); len(list) > 0 {
+		text = fmt.Sprintf("waits for job %s to end (%s)", list[0].Job.Short(), list[0].Kind)
+		if len(list) > 1 {
+			text += fmt.Sprintf(" and %d more", len(list)-1)
+		}
+	}
+	if record.Early(&p.Rec) {
+		text = strings.TrimPrefix(text+"; begins at ", "; ") + p.Rec.Spec.Search.Begin.Format(time.RFC3339)
 	}
 	return text
 }

@@ -76,6 +76,58 @@ func TestJobStartsAfterAllOfThem(t *testing.T) {
 	}
 }
 
+// A job that is to begin later looks for nobody before, also after a restart, and its time to give
+// up begins then.
+func TestJobBeginsLater(t *testing.T) {
+	begin := newTalk(t, jobs.Spec{Min: 1, Max: 1}).now.Add(time.Hour)
+	spec := jobs.Spec{Min: 1, Max: 1, Search: jobs.Search{Begin: begin}, GiveUp: codec.Duration(time.Minute)}
+	talk := newTalk(t, spec)
+	talk.after(time.Hour - time.Second)
+	talk.state(jobs.Pending, -1)
+	if r, want := talk.p.Status().Reason, "begins at "+begin.Format(time.RFC3339); r != want {
+		t.Errorf("the reason is %q, want %q", r, want)
+	}
+	if at := talk.p.Wake(); !at.Equal(begin) {
+		t.Errorf("wakes at %v, want %v", at, begin)
+	}
+	if f := only[DoFlood](talk); len(f) != 0 {
+		t.Fatalf("looks for workers before: %+v", f)
+	}
+	talk.after(time.Second)
+	if f := only[DoFlood](talk); len(f) != 1 {
+		t.Fatalf("floods %+v", f)
+	}
+	replay := newTalk(t, spec) // the clock of the machine went back meanwhile
+	for _, ev := range talk.log {
+		if !ev.Sound(&replay.p.Rec) && ev.Kind != record.Submitted {
+			t.Fatalf("%+v is not sound", ev)
+		}
+		replay.p.Rec.Apply(ev)
+	}
+	if replay.p.Rec.Blocked() {
+		t.Error("it waits again after a restart")
+	}
+	talk.after(2 * time.Minute)
+	talk.state(jobs.Failed, jobs.CodeZorilla)
+	if r := talk.p.Status().Reason; !strings.HasPrefix(r, "gave up after 1m0s: ") {
+		t.Errorf("the reason is %q", r)
+	}
+
+	spec.After = []jobs.Dependency{{Kind: jobs.AfterAny, Job: first}}
+	both := newTalk(t, spec)
+	if r := both.p.Status().Reason; !strings.HasPrefix(r, "waits for job aaaaa@zaaba to end (afterany); begins at ") {
+		t.Errorf("the reason is %q", r)
+	}
+	both.after(time.Hour)
+	if f := only[DoFlood](both); len(f) != 0 {
+		t.Fatalf("looks for workers before the other job has ended: %+v", f)
+	}
+	both.p.Followed(both.now, first, jobs.Failed)
+	if f := only[DoFlood](both); len(f) != 1 {
+		t.Fatalf("floods %+v", f)
+	}
+}
+
 func TestDependenciesAreChecked(t *testing.T) {
 	for _, d := range []jobs.Dependency{{Kind: "after", Job: first}, {Kind: jobs.AfterOK, Job: "aaaaa"}, {Kind: jobs.AfterOK, Job: "../../x"}, {Kind: "", Job: ""}} {
 		s := jobs.Spec{Args: []string{"x"}, Min: 1, Max: 1, Slots: 1, After: []jobs.Dependency{d}}

@@ -85,6 +85,7 @@ func (p *Primary) Tick(now time.Time) {
 	if p.Rec.State.Final() {
 		return
 	}
+	p.begin(now)
 	p.checkLeases(now)
 	if at := p.giveUpAt(); !at.IsZero() && !now.Before(at) && !p.Rec.State.Final() {
 		p.expect(now, p.Search.Outlook(p.demand())) // which may have changed just now
@@ -104,7 +105,7 @@ func (p *Primary) Wake() time.Time {
 	if p.Rec.State.Final() {
 		return time.Time{}
 	}
-	return agenda.Earlier(agenda.Earlier(p.outlook().Until, p.giveUpAt()), p.Parts.wake())
+	return agenda.Earlier(agenda.Earlier(p.outlook().Until, p.giveUpAt()), agenda.Earlier(p.Parts.wake(), p.beginAt()))
 }
 
 // Cancel ends the job because a user wants it.

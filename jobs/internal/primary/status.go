@@ -16,7 +16,7 @@ import (
 func (p *Primary) reason() string {
 	switch p.Rec.State {
 	case jobs.Pending:
-		if len(p.Unmet()) > 0 {
+		if p.Rec.Blocked() {
 			return p.dependencyReason()
 		}
 		return p.waitReason()

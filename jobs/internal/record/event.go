@@ -26,7 +26,7 @@ const (
 	Started    Kind = "started"   // Ranks
 	Exited     Kind = "exited"    // Ranks (one), Exit, Output, Reason (a warning)
 	Collected  Kind = "collected" // Ranks (one): its outputs are in the store
-	Followed   Kind = "followed"  // After: the number of a dependency that is fulfilled, from 1
+	Followed   Kind = "followed"  // After: the number of a dependency that is fulfilled, from 1; behind the last: the time to begin has come
 	Lost       Kind = "lost"      // Ranks, Node, Reason
 	Away       Kind = "away"      // Node is being started again, until For has passed
 	Retried    Kind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
@@ -311,7 +311,7 @@ func (ev *Event) Sound(r *Record) bool {
 	if ev.Kind == Submitted {
 		return ev.Spec != nil && ev.Spec.Validate() == nil
 	}
-	if r.Ranks == nil || ev.Kind == Followed && (ev.After < 1 || ev.After > len(r.Spec.After)) {
+	if r.Ranks == nil || ev.Kind == Followed && (ev.After < 1 || ev.After > r.Spec.Conditions()) {
 		return false
 	}
 	if wire.CheckTaskRanges(ev.Tasks) != nil || ev.Size < 0 || ev.Size > len(r.Ranks) {

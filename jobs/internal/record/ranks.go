@@ -20,8 +20,15 @@ func (r *Record) Owned(from vicinity.ID, ra jobs.RankAttempt) bool {
 	return k.Node == from && k.State != jobs.WorkerWanted && k.State != jobs.WorkerLost
 }
 
-// Blocked reports whether the job waits for other jobs.
+// Early reports whether the job waits for the time at which it is to begin: that has come when it
+// is fulfilled as a dependency behind the last one.
+func Early(r *Record) bool { return !r.Spec.Search.Begin.IsZero() && !r.Met[len(r.Spec.After)] }
+
+// Blocked reports whether the job waits for other jobs, or for its time.
 func (r *Record) Blocked() bool {
+	if Early(r) {
+		return true
+	}
 	for i := range r.Spec.After {
 		if !r.Met[i] {
 			return true
