@@ -49,6 +49,11 @@ zorilla nodes --json | jq '.[].name'`,
 				return err
 			}
 			if c.Bool("json") {
+				for i := range nodes {
+					if !c.Bool("verbose") {
+						nodes[i].Traffic = nil
+					}
+				}
 				return con.printJSON(nodes)
 			}
 			if err := con.printTable(nodeTable(nodes, c.Bool("wide"))); err != nil || !c.Bool("verbose") {
