@@ -126,7 +126,7 @@ func (s assembler) put(p chunkPlace, data []byte) error {
 		return err
 	}
 	p.of.own.writes.Lock() // the kernel has others wait by turning in circles
-	_, err = f.WriteAt(data, int64(p.i)*ChunkSize)
+	err = writeAt(f, data, int64(p.i)*ChunkSize)
 	p.of.own.writes.Unlock()
 	return cmp.Or(err, f.Close())
 }

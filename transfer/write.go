@@ -364,7 +364,7 @@ func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err
 	if isZero(data) {
 		return nil // a hole, see done
 	}
-	if _, err := w.file.WriteAt(data, int64(i)*ChunkSize); err != nil {
+	if err := writeAt(w.file, data, int64(i)*ChunkSize); err != nil {
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}
 	return nil
