@@ -60,7 +60,7 @@ func Pull(ctx context.Context, s Service, st jobs.Status, want Wanted) (Pulled, 
 	if st.Spec.Array != nil {
 		return pullTasks(ctx, s, st, want)
 	}
-	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(st.ID), h) })
+	get := chunksOf(ctx, s, st.ID)
 	layout, done, err := plan(get, st, want)
 	if err != nil {
 		return done, err
@@ -165,6 +165,11 @@ func write(ctx context.Context, get transfer.Getter, layout []placed, want Wante
 	return done, nil
 }
 
+// chunksOf gets chunks of the outputs of a job.
+func chunksOf(ctx context.Context, s Service, id jobs.ID) transfer.Getter {
+	return transfer.VerifiedFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(id), h) })
+}
+
 // counting tells how much of what is not there yet was got.
 func counting(get transfer.Getter, layout []placed, tell func(done, total int64)) transfer.Getter {
 	var mu sync.Mutex // guards done, and orders the calls of tell
@@ -172,14 +177,18 @@ func counting(get transfer.Getter, layout []placed, tell func(done, total int64)
 	for _, p := range layout {
 		total += p.rest.Size()
 	}
-	return transfer.GetterFunc(func(h transfer.Hash, buf []byte) ([]byte, error) {
+	counted := func(h transfer.Hash, buf []byte) ([]byte, error) {
 		data, err := get.Get(h, buf)
 		mu.Lock()
 		defer mu.Unlock()
 		done += int64(len(data))
 		tell(min(done, total), total)
 		return data, err
-	})
+	}
+	if _, ok := get.(transfer.VerifiedFunc); ok {
+		return transfer.VerifiedFunc(counted)
+	}
+	return transfer.GetterFunc(counted)
 }
 
 // placed is files that go to one directory.
@@ -195,7 +204,7 @@ func Files(ctx context.Context, s Service, st jobs.Status, want Wanted) ([]RankT
 	if err := want.Check(&st.Spec); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return rankTrees(transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(st.ID), h) }), &st, want)
+	return rankTrees(chunksOf(ctx, s, st.ID), &st, want)
 }
 
 // rankTrees returns what is wanted of the outputs of each rank.

@@ -54,7 +54,7 @@ func (p *Partial) Update(ctx context.Context, st *jobs.Status, rank int) error {
 	if err != nil {
 		return err
 	}
-	get := transfer.GetterFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return p.service.Chunk(ctx, string(st.ID), h) })
+	get := chunksOf(ctx, p.service, st.ID)
 	m, err := transfer.LoadManifest(get, out.Manifest)
 	if err == nil {
 		err = checkOutputs(st.Spec.Outputs, m)

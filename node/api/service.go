@@ -86,8 +86,8 @@ type Service interface {
 	Missing(ctx context.Context, chunks []transfer.Hash) ([]transfer.Hash, error)
 	// PutChunk stores one chunk of at most transfer.MaxBlob bytes.
 	PutChunk(ctx context.Context, h transfer.Hash, data []byte) error
-	// Chunk returns one chunk. If the node does not hold it and a job is
-	// named, as for outputs, it asks the job's origin.
+	// Chunk returns one chunk, which was compared with its hash. If the node does not hold
+	// it and a job is named, as for outputs, it asks the job's origin.
 	Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error)
 
 	// Drain makes the node take no new workers, so that it becomes empty, or
