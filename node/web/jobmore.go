@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"zorilla/internal/units"
@@ -146,11 +147,16 @@ func limits(s *jobs.Spec) (list []counter) {
 }
 
 // secretName fits names of variables whose values are nobody's business, secretValue values
-// that are keys, or addresses with a password, whatever their name.
+// that are keys, or addresses with a password, whatever their name. They are made when they are
+// needed first: else each command of the program would wait for them.
 var (
-	secretName  = regexp.MustCompile(`(?i)(secret|token|passw|passphrase|pwd$|cred|auth|private|api_?key|_key$|^key$|keys?$|cookie|session|signature|dsn$|license|jwt|bearer)`)
-	secretValue = regexp.MustCompile(`(?i)(-----BEGIN|://[^/@\s]*:[^/@\s]*@|^gh[a-z]_|^sk-|^AKIA|^xox[a-z]-|^eyJ|bearer )`)
+	secretName  = lazily(`(?i)(secret|token|passw|passphrase|pwd$|cred|auth|private|api_?key|_key$|^key$|keys?$|cookie|session|signature|dsn$|license|jwt|bearer)`)
+	secretValue = lazily(`(?i)(-----BEGIN|://[^/@\s]*:[^/@\s]*@|^gh[a-z]_|^sk-|^AKIA|^xox[a-z]-|^eyJ|bearer )`)
 )
+
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // environment lists variables by name. The values of those that look secret never leave the
 // node.
@@ -160,7 +166,7 @@ func environment(env map[string]string) (list []variable) {
 			break
 		}
 		v := variable{Key: label(name, nameLimit), Value: label(env[name], textLimit)}
-		if secretName.MatchString(name) || secretValue.MatchString(env[name]) {
+		if secretName().MatchString(name) || secretValue().MatchString(env[name]) {
 			v.Hidden, v.Value = true, "hidden"
 		}
 		list = append(list, v)
