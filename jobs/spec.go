@@ -156,8 +156,8 @@ func (s *Search) check() string {
 		return fmt.Sprintf("--flood-wait %v: want 10ms to 1h", s.Wait)
 	case s.Factor != 0 && !(s.Factor >= 1 && s.Factor <= 10):
 		return fmt.Sprintf("--flood-factor %v: want 1 to 10", s.Factor)
-	case !s.Begin.IsZero() && (s.Begin.Year() < 2000 || s.Begin.Year() > 9999):
-		return fmt.Sprintf("--begin: the year %d", s.Begin.Year())
+	case !s.Begin.IsZero() && (s.Begin.UTC().Year() < 2000 || s.Begin.UTC().Year() > 8000):
+		return fmt.Sprintf("--begin: the year %d, want 2000 to 8000", s.Begin.UTC().Year())
 	}
 	return ""
 }
@@ -353,8 +353,13 @@ func (s *Spec) checkKey() error {
 	return nil
 }
 
-// Sum tells specs apart.
-func (s *Spec) Sum() [sha256.Size]byte { return sha256.Sum256(codec.MustMarshal(s)) }
+// Sum tells specs apart. Those that differ by when they begin are the same: "in two hours" is
+// another time each time it is said.
+func (s *Spec) Sum() [sha256.Size]byte {
+	c := *s
+	c.Search.Begin = time.Time{}
+	return sha256.Sum256(codec.MustMarshal(&c))
+}
 
 // Gathered lists the patterns of the files that are stored when a worker has ended.
 func (s *Spec) Gathered() []string {

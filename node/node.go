@@ -50,7 +50,7 @@ type Node struct {
 	closeRunner func() // when no worker is to be started any more; may be nil
 }
 
-// New makes a node. It does no I/O.
+// New makes a node, and begins nothing.
 func New(cfg Config) (*Node, error) {
 	if cfg.State == "" {
 		return nil, errors.New("no state directory: name one with --state-dir")

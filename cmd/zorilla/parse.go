@@ -30,9 +30,13 @@ func moment(s string, now time.Time) (time.Time, bool) {
 // or how long there is until then.
 func until(flag, s string, now time.Time) (time.Time, error) {
 	t, ok := moment(s, now)
-	if clock, err := time.Parse("15:04", s); err == nil {
+	clock, err := time.Parse("15:04", s)
+	if err != nil {
+		clock, err = time.Parse("15:04:05", s)
+	}
+	if err == nil {
 		day := func(n int) time.Time {
-			return time.Date(now.Year(), now.Month(), now.Day()+n, clock.Hour(), clock.Minute(), 0, 0, now.Location())
+			return time.Date(now.Year(), now.Month(), now.Day()+n, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
 		}
 		if t, ok = day(0), true; !t.After(now) {
 			t = day(1)

@@ -73,7 +73,8 @@ type taskLister struct {
 	want  Wanted
 	limit int
 	list  []TaskFile
-	full  bool // there are more files than may be in the list
+	full  bool  // there are more files than may be in the list
+	over  int64 // bytes of these
 
 	// Of the task that comes: its entries, without what they consist of, for their modes, which
 	// come last, and where those of files in the list are.
@@ -95,6 +96,9 @@ func (l *taskLister) add(task int, e transfer.Entry) error {
 		return nil
 	}
 	if l.full = l.full || len(l.list) == l.limit; l.full {
+		if l.over += e.Size; l.over > maxListed {
+			return ErrEnough // and no modes
+		}
 		return nil // until all modes of this task are known
 	}
 	if place < maxModes {

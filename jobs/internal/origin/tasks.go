@@ -72,16 +72,22 @@ func outputOfTasks(o *Jobs, j *job, q jobs.OutputQuery, f func(jobs.Output) erro
 // there are as many, and what of that lies in the end of the file. All else will count as lost.
 // It waits for the loop.
 func (r *arrayOutput) late(n int64) {
-	r.pos = r.job.output.TailStart()
+	files := int64(0)
 	r.of.loop.Call(func() {
 		if t := r.job.Primary.Rec.Tasks; t != nil {
 			for r.next = len(t.Order); r.next > 0 && n > 0; r.next-- {
-				wrote := &t.Tasks[t.Order[r.next-1]].Wrote
-				n -= wrote.Stdout + wrote.Stderr
+				task := &t.Tasks[t.Order[r.next-1]]
+				n -= task.Wrote.Stdout + task.Wrote.Stderr
+				files += task.Files
 			}
 		}
 	})
+	r.pos = max(0, r.job.output.TailStart()-min(files, maxFilesBefore))
 }
+
+// maxFilesBefore bounds how many bytes of files of the last tasks are passed over to find what
+// they wrote before.
+const maxFilesBefore = 1 << 30
 
 // read tells all. With follow it waits for tasks that have not ended. It waits for the loop.
 func (r *arrayOutput) read(ctx context.Context, follow bool) error {

@@ -66,7 +66,7 @@ func (p *Primary) dependencyReason() string {
 		}
 	}
 	if record.Early(&p.Rec) {
-		text = strings.TrimPrefix(text+"; begins at ", "; ") + p.Rec.Spec.Search.Begin.Format(time.RFC3339)
+		text = strings.TrimPrefix(text+"; begins at ", "; ") + p.Rec.Spec.Search.Begin.Local().Format(time.RFC3339)
 	}
 	return text
 }

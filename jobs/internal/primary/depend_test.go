@@ -84,7 +84,7 @@ func TestJobBeginsLater(t *testing.T) {
 	talk := newTalk(t, spec)
 	talk.after(time.Hour - time.Second)
 	talk.state(jobs.Pending, -1)
-	if r, want := talk.p.Status().Reason, "begins at "+begin.Format(time.RFC3339); r != want {
+	if r, want := talk.p.Status().Reason, "begins at "+begin.Local().Format(time.RFC3339); r != want {
 		t.Errorf("the reason is %q, want %q", r, want)
 	}
 	if at := talk.p.Wake(); !at.Equal(begin) {

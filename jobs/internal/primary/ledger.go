@@ -105,6 +105,7 @@ func (l *ledger) TaskPage(q jobs.TaskQuery) jobs.TaskPage {
 	if limit <= 0 || limit > jobs.MaxTaskPage {
 		limit = jobs.MaxTaskPage
 	}
+	state := t.States()
 	for place := max(0, q.From); place < len(t.Tasks); place++ {
 		k := &t.Tasks[place]
 		if q.Failed && (!k.Done || k.Code == 0) {
@@ -114,7 +115,7 @@ func (l *ledger) TaskPage(q jobs.TaskQuery) jobs.TaskPage {
 			page.Next = place
 			break
 		}
-		st := jobs.TaskStatus{ID: t.Numbers.ID(place), State: t.State(place), Code: -1, Rank: -1, Tries: t.Tries[place]}
+		st := jobs.TaskStatus{ID: t.Numbers.ID(place), State: state(place), Code: -1, Rank: -1, Tries: t.Tries[place]}
 		if !k.Done && l.Rec.State.Final() {
 			st.State = jobs.TaskNotDone
 		}

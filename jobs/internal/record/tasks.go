@@ -260,20 +260,26 @@ func (t *TaskTable) Status() *jobs.ArrayStatus {
 	return s
 }
 
-// State returns where the task at a place is. Of those that a worker has, the first runs.
-func (t *TaskTable) State(place int) jobs.TaskState {
-	switch k := &t.Tasks[place]; {
-	case k.Done && k.Code == 0:
-		return jobs.TaskDone
-	case k.Done:
-		return jobs.TaskFailed
-	}
+// States returns where the task at a place is, for as long as nothing changes. Of those that a
+// worker has, the first runs.
+func (t *TaskTable) States() func(place int) jobs.TaskState {
+	running := make(map[int]bool, len(t.Leases))
 	for _, l := range t.Leases {
-		if len(l.queue) > 0 && l.queue[0].From == place {
-			return jobs.TaskRunning
+		if len(l.queue) > 0 {
+			running[l.queue[0].From] = true
 		}
 	}
-	return jobs.TaskWaiting
+	return func(place int) jobs.TaskState {
+		switch k := &t.Tasks[place]; {
+		case k.Done && k.Code == 0:
+			return jobs.TaskDone
+		case k.Done:
+			return jobs.TaskFailed
+		case running[place]:
+			return jobs.TaskRunning
+		}
+		return jobs.TaskWaiting
+	}
 }
 
 // Ack tells a worker what it is to do, and what of it is safe here; failing is set

@@ -133,7 +133,7 @@ func TestPicture(t *testing.T) {
 					want = jobs.TaskRunning
 				}
 			}
-			if got := table.State(place); got != want {
+			if got := table.States()(place); got != want {
 				t.Fatalf("seed %d: task %d is %s, want %s", seed, place, got, want)
 			}
 		}
