@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"zorilla/internal/seeds"
 	"zorilla/transfer"
@@ -211,16 +212,63 @@ func TestFilesThatShareChunks(t *testing.T) {
 	seed := seeds.One(t)
 	rnd := rand.New(rand.NewPCG(seed, 4))
 	a, b, zero := noise(rnd, transfer.ChunkSize), noise(rnd, transfer.ChunkSize), strings.Repeat("\x00", transfer.ChunkSize)
-	s := newStation(t, seed, map[string]string{"x": a + b + a, "y": a + b + a, "z": zero + b + zero + a + zero, "short": b + "end", "zero": zero + zero})
+	s := newStation(t, seed, map[string]string{"x": a + b + a, "y": a + b + a, "z": zero + b + zero + noise(rnd, 10), "short": b + "end", "zero": zero + zero})
 	for round := range 2 {
 		work := s.give()
 		if n := blocksOf(t, work+"/zero"); n > 8 {
 			t.Errorf("round %d: zeros take %d blocks", round, n)
 		}
+		scribble(t, work+"/z", 2*transfer.ChunkSize+7) // where it has a hole
 		transfer.TakeBack(s.store, work, nil)
 		if got, all := s.whole(), len(s.tree.DistinctChunks()); got != all {
 			t.Errorf("round %d: %d of %d chunks are there", round, got, all)
 		}
+	}
+}
+
+// scribble writes into a file, which looks as before.
+func scribble(t *testing.T, name string, at int64) {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt([]byte("scribble"), at)
+		err = errors.Join(err, f.Close(), os.Chtimes(name, time.Time{}, info.ModTime()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A fetch of more than the store may keep does not take much more than that.
+func TestFetchKeepsToTheLimit(t *testing.T) {
+	s := newStation(t, seeds.One(t), map[string]string{"large": noise(rand.New(rand.NewPCG(11, 11)), 8*transfer.ChunkSize)})
+	s.store, s.dir = nil, t.TempDir()
+	s.store = openDir(t, s.dir, 2*transfer.ChunkSize)
+	settle := transfer.Expect(s.store, &s.tree)
+	for _, c := range s.tree.DistinctChunks() {
+		data, err := s.from.Get(c.Hash, nil)
+		if err = errors.Join(err, s.store.Put(c.Hash, data)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range s.assembled() {
+			if n := blocksOf(t, name) * 512; n > 3*transfer.ChunkSize {
+				t.Fatalf("it takes %d bytes", n)
+			}
+		}
+	}
+	settle()
+	other := noise(rand.New(rand.NewPCG(12, 12)), transfer.ChunkSize)
+	for _, end := range []string{"x", "y"} {
+		if err := s.store.Put(transfer.HashOf([]byte(other+end)), []byte(other+end)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(s.assembled()); n != 0 {
+		t.Errorf("%d files are left of which no chunk is", n)
 	}
 }
 

@@ -26,7 +26,14 @@ type assembler struct{ *DirStore }
 
 const assembled = "assembled"
 
-func (s assembler) home(name string) string { return filepath.Join(s.dir, assembled, name) }
+// home is where a file is that no worker has.
+func (s assembler) home(name string) string {
+	at := filepath.Join(s.dir, assembled, name)
+	if abs, err := filepath.Abs(at); err == nil {
+		return abs
+	}
+	return at // which Check refuses
+}
 
 func (s assembler) expect(m *Manifest) (settle func()) {
 	var all []*container
@@ -47,7 +54,7 @@ func (s assembler) expect(m *Manifest) (settle func()) {
 
 // expected returns the file of an entry that chunks are missing of.
 func (s assembler) expected(e *Entry) *container {
-	key := keyOf(e.Chunks)
+	key := keyOf(e.Size, e.Chunks)
 	s.recheck(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,10 +68,9 @@ func (s assembler) expected(e *Entry) *container {
 		return nil
 	case c == nil:
 		name := rand.Text()
-		home, err := filepath.Abs(s.home(name))
 		c = &container{name: name, own: &assembly{key: key, right: make([]bool, len(e.Chunks))}}
-		c.File = File{Path: home, Stamp: Stamp{Size: e.Size}, Chunks: e.Chunks}
-		if err != nil || c.Check() != nil {
+		c.File = File{Path: s.home(name), Stamp: Stamp{Size: e.Size}, Chunks: e.Chunks}
+		if c.Check() != nil || repeats(e.Size, e.Chunks) {
 			return nil
 		}
 		x.list(c)
@@ -77,7 +83,7 @@ func (s assembler) expected(e *Entry) *container {
 func (s assembler) recheck(key Hash) {
 	s.mu.Lock()
 	c := s.index.whole[key]
-	if c == nil || !c.own.made || c.own.filling > 0 {
+	if c == nil || !c.own.made || c.own.busy() {
 		s.mu.Unlock()
 		return
 	}
@@ -88,7 +94,7 @@ func (s assembler) recheck(key Hash) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.own.filling == 0 && c.own.sealed == sealed {
+	if !c.own.busy() && c.own.sealed == sealed {
 		s.index.doubt(c)
 	}
 }
@@ -100,20 +106,23 @@ func (s assembler) fill(h Hash, data []byte) (bool, error) {
 	for _, p := range s.index.expected[h] {
 		if len(data) == chunkLen(p.of.Stamp.Size, p.i) { // else the manifest was wrong
 			places = append(places, p)
+			p.of.own.writing++
 		}
 	}
 	s.mu.Unlock()
+	var failed error
 	for _, p := range places {
-		if err := s.put(p, data); err != nil {
-			return true, err
-		}
+		failed = cmp.Or(failed, s.put(p, data))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range places {
-		s.index.filled(h, p)
+		if p.of.own.writing--; failed == nil {
+			s.index.filled(h, p)
+		}
+		s.index.leave(p.of) // whose fetch may have ended
 	}
-	return len(places) > 0, nil
+	return len(places) > 0, failed
 }
 
 // put writes a chunk to a file that is not given away now.
@@ -137,6 +146,10 @@ func (s assembler) make(c *container) error {
 	a.moves.Lock()
 	defer a.moves.Unlock()
 	if a.made {
+		if a.noted {
+			a.noted = false
+			return s.notes.write(c, false)
+		}
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
@@ -152,6 +165,9 @@ func (s assembler) make(c *container) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.made = true
+	for i := range a.right {
+		a.right[i] = a.right[i] || c.isHole(i)
+	}
 	return nil
 }
 
@@ -173,21 +189,21 @@ func (s assembler) settle(c *container) {
 		s.index.leave(c)
 	}
 	s.mu.Unlock()
-	if whole {
-		_ = s.notes.write(c, true) // without it the next life compares all with its hash first
+	if whole { // without this the next life compares all with its hash first
+		c.own.noted = s.notes.write(c, true) == nil
 	}
 }
 
 // load notes what an earlier life has written down of an assembled file, if that is there.
 func (s assembler) load(c *container) (known bool) {
-	if home, err := filepath.Abs(s.home(c.name)); err == nil && filepath.Base(c.Path) == c.name {
-		c.Path = home // wherever the store was then
+	if filepath.Base(c.Path) == c.name {
+		c.Path = s.home(c.name) // wherever the store was then
 	} else {
 		c.own.away = true
 	}
 	f, err := openOutside(c.Path)
 	if err != nil {
-		return false
+		return !c.own.away && mayPass(err) // it may be there the next time
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -243,6 +259,9 @@ func (s assembler) punchOne(o hole) {
 	s.mu.Lock()
 	path, sealed := c.Path, c.own.sealed
 	idle := c.users > 0 && !c.own.away && !c.own.giving && !c.own.right[o.chunk()]
+	if it := s.index.items[o.hash]; it != nil && it.in(c) != nil {
+		idle = false
+	}
 	s.mu.Unlock()
 	if !idle {
 		return

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync"
 )
@@ -15,10 +16,12 @@ type assembly struct {
 	right   []bool // which chunks are there as they should be: this life has seen it
 	made    bool   // the file is there
 	filling int    // fetches that add to it
+	writing int    // blobs that are being put in it
 	giving  bool   // a worker is about to get it
 	copied  int    // how many copy it now, so that no worker can get it
 	away    bool   // a worker has it, and may write to it
 	doubted bool   // an earlier life may have been killed while it wrote
+	noted   bool   // it is written down that all is there
 	sealed  Stamp  // of the file when the store was done with it last
 	moved   int    // how often it got another path
 
@@ -38,14 +41,17 @@ type hole struct {
 	ref
 }
 
-// keyOf names what a file with these chunks holds.
-func keyOf(chunks HashList) Hash {
+// keyOf names what a file of that size with these chunks holds.
+func keyOf(size int64, chunks HashList) Hash {
 	b, _ := chunks.MarshalBinary() // never fails
-	return HashOf(b)
+	return HashOf(binary.BigEndian.AppendUint64(b, uint64(size)))
 }
 
 // lasts reports whether a chunk is there for everybody who needs it.
-func (a *assembly) lasts(i int) bool { return !a.away && (!a.doubted || a.right[i]) }
+func (a *assembly) lasts(i int) bool { return !a.away && !a.giving && (!a.doubted || a.right[i]) }
+
+// busy reports whether something is done to the file that it must be there for.
+func (a *assembly) busy() bool { return a.filling > 0 || a.writing > 0 || a.giving }
 
 // complete reports whether all chunks are there that are no holes.
 func (c *container) complete() bool {
@@ -55,6 +61,29 @@ func (c *container) complete() bool {
 		}
 	}
 	return true
+}
+
+// repeats reports whether a chunk with content is in a file twice. It would count once, and
+// its room is not known.
+func repeats(size int64, chunks HashList) bool {
+	seen := make(map[Hash]bool, len(chunks))
+	for i, h := range chunks {
+		if seen[h] && !(h == zeroChunk() && chunkLen(size, i) == ChunkSize) {
+			return true
+		}
+		seen[h] = true
+	}
+	return false
+}
+
+// weight is how many bytes of a file are no holes.
+func (c *container) weight() (sum int64) {
+	for i := range c.Chunks {
+		if !c.isHole(i) {
+			sum += int64(chunkLen(c.Stamp.Size, i))
+		}
+	}
+	return sum
 }
 
 // isHole reports whether a chunk needs no room: it is zeros.
@@ -116,7 +145,7 @@ func (x *index) filled(h Hash, p chunkPlace) {
 	p.of.own.right[p.i] = true
 	x.arrived(h, func(other chunkPlace) bool { return other == p })
 	it := x.item(h)
-	if it.own || it.in(p.of) != nil {
+	if it.in(p.of) != nil {
 		return
 	}
 	x.attach(it, ref{from: p.of, at: int64(p.i) * ChunkSize, length: int64(chunkLen(p.of.Stamp.Size, p.i))})
@@ -153,7 +182,7 @@ func (x *index) found(c *container, there func(i int) bool) {
 		if c.isHole(i) || !there(i) {
 			continue
 		}
-		if it := x.item(h); !it.own && it.in(c) == nil {
+		if it := x.item(h); it.in(c) == nil {
 			x.attach(it, ref{from: c, at: int64(i) * ChunkSize, length: int64(chunkLen(c.Stamp.Size, i))})
 			x.settle(it)
 		}
@@ -186,6 +215,11 @@ func (x *index) moved(c *container, path string, away bool, now Stamp) {
 	c.Path, c.own.away, c.own.sealed = path, away, now
 	x.list(c)
 	x.doubt(c)
+}
+
+// shared reports whether others need chunks of a file than the job whose worker may get it.
+func (x *index) shared(c *container) bool {
+	return slices.ContainsFunc(c.Chunks, func(h Hash) bool { return x.pins[h] > 1 && h != zeroChunk() })
 }
 
 // drop forgets all chunks of a file.

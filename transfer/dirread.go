@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -75,10 +76,19 @@ func (s *DirStore) getClaimed(h Hash, buf []byte) ([]byte, error) {
 		if (assembler{s}).moved(h, p) {
 			continue
 		}
+		if p.from.own != nil && mayPass(err) {
+			return nil, fmt.Errorf("read blob: %w", err)
+		}
 		if err := s.lost(h, p.from, err); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// mayPass reports whether who reads a file again may get it: there were too few descriptors, or
+// too little memory, or it must not be read now.
+func mayPass(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EACCES, syscall.EPERM, syscall.EINTR, syscall.EAGAIN}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // damaged removes a blob of the store that could not be read. The caller has the
@@ -144,7 +154,7 @@ func (s *DirStore) read(h Hash, buf []byte) (data []byte, p spot, err error) {
 	} else {
 		_, err = io.ReadFull(f, buf)
 	}
-	if err != nil || p.sure || p.seen != (Stamp{}) && p.seen == now {
+	if err != nil || p.sure || p.seen != (Stamp{}) && p.seen == now && p.still(f) {
 		return buf, p, err
 	}
 	if err := check(h, buf); err != nil {
@@ -154,6 +164,16 @@ func (s *DirStore) read(h Hash, buf []byte) (data []byte, p spot, err error) {
 	s.index.saw(h, p.from, now)
 	s.mu.Unlock()
 	return buf, p, nil
+}
+
+// still reports whether a file is as it was: an assembled one may have become a worker's while
+// it was read.
+func (p spot) still(f fs.File) bool {
+	if p.from == nil || p.from.own == nil {
+		return true
+	}
+	info, err := f.Stat()
+	return err == nil && StampOf(info) == p.seen
 }
 
 // copyTo copies a blob of size bytes to a place in a file without looking at it. It
@@ -181,5 +201,5 @@ func (s *DirStore) copyTo(h Hash, size int, to *os.File, at int64) bool {
 		}
 		left -= n
 	}
-	return true
+	return p.still(f)
 }

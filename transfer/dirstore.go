@@ -68,7 +68,7 @@ func (s *DirStore) Open() error {
 	if err != nil {
 		return fmt.Errorf("open blob store: %w", err)
 	}
-	noted, err := s.notes.read()
+	noted, unread, err := s.notes.read()
 	if err != nil {
 		return fmt.Errorf("open blob store: %w", err)
 	}
@@ -78,12 +78,17 @@ func (s *DirStore) Open() error {
 	}
 	s.mu.Unlock()
 	known := make(map[string]bool)
+	for _, name := range unread {
+		known[name] = true
+	}
 	for _, o := range noted {
 		if o.own == nil {
 			s.mu.Lock()
 			s.index.refer(o, Stamp{})
 			s.mu.Unlock()
-		} else if known[o.name] = (assembler{s}).load(o); !known[o.name] {
+			continue
+		}
+		if known[o.name] = (assembler{s}).load(o); !known[o.name] {
 			s.notes.remove(o)
 		}
 	}
@@ -345,6 +350,7 @@ func (s *DirStore) delete(victims []Hash) {
 		s.claims.release(h)
 	}
 	assembler{s}.punch()
+	s.sweep()
 }
 
 // claims are those on blobs whose files are written or deleted.

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -28,17 +29,17 @@ func TakeBack(s Store, dir string, undo func(*os.File) error) {
 // in a directory. It reports false if that cannot be; then nothing has changed.
 func (d *DirStore) give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool {
 	s := assembler{d}
-	key := keyOf(e.Chunks)
+	key := keyOf(e.Size, e.Chunks)
 	s.recheck(key)
 	s.mu.Lock()
 	c := s.index.whole[key]
-	if c == nil || !c.own.made || c.own.filling > 0 || c.own.giving || c.own.copied > 0 {
+	if c == nil || !c.own.made || c.own.busy() || c.own.copied > 0 || s.index.shared(c) {
 		s.mu.Unlock()
 		return false
 	}
 	c.own.giving = true
 	s.mu.Unlock()
-	given := s.finish(c) == nil && s.move(c, to, at, mode) == nil
+	given := sameDevice(to, c.Path) && s.finish(c) == nil && s.move(c, to, at, mode) == nil
 	s.mu.Lock()
 	c.own.giving = false
 	s.index.leave(c)
@@ -51,7 +52,7 @@ func (d *DirStore) give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool
 func (s *DirStore) stay(e *Entry) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.index.whole[keyOf(e.Chunks)]
+	c := s.index.whole[keyOf(e.Size, e.Chunks)]
 	if c == nil {
 		return func() {}
 	}
@@ -68,15 +69,23 @@ func (s assembler) finish(c *container) error {
 	var left []int
 	s.mu.Lock()
 	for i, ok := range c.own.right {
-		if !ok && !c.isHole(i) {
+		if !ok {
 			left = append(left, i)
 		}
 	}
 	s.mu.Unlock()
-	return inParallel(left, ChunkSize, func(i int, buf []byte) error {
+	var mu sync.Mutex
+	var first error // all that are missing are to be known, not only one
+	failed := inParallel(left, ChunkSize, func(i int, buf []byte) error {
+		if c.isHole(i) {
+			return s.empty(c, i)
+		}
 		data, err := s.Get(c.Chunks[i], buf)
 		if err != nil {
-			return err
+			mu.Lock()
+			defer mu.Unlock()
+			first = cmp.Or(first, err)
+			return nil
 		}
 		s.mu.Lock()
 		here := c.own.right[i]
@@ -95,6 +104,33 @@ func (s assembler) finish(c *container) error {
 		s.index.filled(c.Chunks[i], chunkPlace{c, i})
 		return nil
 	})
+	return cmp.Or(failed, first)
+}
+
+// empty makes sure that there is nothing where a file has a hole: who had it may have written
+// there.
+func (s assembler) empty(c *container, i int) error {
+	f, err := os.OpenFile(c.Path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(i)*ChunkSize, ChunkSize) != nil {
+		if _, err := f.WriteAt(make([]byte, ChunkSize), int64(i)*ChunkSize); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.own.right[i] = true
+	return nil
+}
+
+// sameDevice reports whether a file can be moved to a directory.
+func sameDevice(dir *os.Root, name string) bool {
+	to, err1 := dir.Stat(".")
+	from, err2 := os.Lstat(name)
+	return err1 == nil && err2 == nil && StampOf(to).Device == StampOf(from).Device
 }
 
 // move gives a file to a worker.
@@ -112,7 +148,13 @@ func (s assembler) move(c *container, to *os.Root, at string, mode fs.FileMode) 
 		return err
 	}
 	if err := unix.Renameat(unix.AT_FDCWD, home, int(dir.Fd()), path.Base(at)); err != nil {
-		return cmp.Or(os.Chmod(home, 0o600), err)
+		err = cmp.Or(os.Chmod(home, 0o600), err)
+		if info, there := os.Lstat(home); there == nil {
+			s.mu.Lock()
+			s.index.seal(c, StampOf(info)) // of which only the time of its mode is another
+			s.mu.Unlock()
+		}
+		return err
 	}
 	var now Stamp
 	if info, err := to.Lstat(path.Base(at)); err == nil {
@@ -127,6 +169,9 @@ func (s assembler) move(c *container, to *os.Root, at string, mode fs.FileMode) 
 
 func (s assembler) takeBack(dir string, undo func(*os.File) error) {
 	var all []*container
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
 	s.mu.Lock()
 	for c := range s.index.away {
 		if strings.HasPrefix(c.Path, dir+"/") {
@@ -147,7 +192,7 @@ func (s assembler) takeOne(dir string, c *container, undo func(*os.File) error) 
 	s.mu.Lock()
 	wanted, given := c.users > 0 && s.index.whole[a.key] == nil, a.sealed
 	s.mu.Unlock()
-	back := wanted && s.bring(dir, strings.TrimPrefix(c.Path, dir+"/"), home, given, undo) == nil
+	back := wanted && s.bring(dir, strings.TrimPrefix(c.Path, dir+"/"), home, given, c.weight(), undo) == nil
 	s.mu.Lock()
 	if !back || s.index.whole[a.key] != nil {
 		s.index.drop(c)
@@ -158,13 +203,18 @@ func (s assembler) takeOne(dir string, c *container, undo func(*os.File) error) 
 		return
 	}
 	s.index.moved(c, home, false, Stamp{})
+	s.index.found(c, func(int) bool { return true }) // also what was evicted meanwhile
 	s.mu.Unlock()
-	_ = s.notes.write(c, true) // without it the next life does not know of it
+	if s.notes.write(c, true) != nil { // the next life would look for it elsewhere
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.index.drop(c)
+	}
 }
 
 // bring moves a file of a directory into the store, if it is the one that was given. Its
 // owner can have made anything of it.
-func (s assembler) bring(dir, name, home string, given Stamp, undo func(*os.File) error) error {
+func (s assembler) bring(dir, name, home string, given Stamp, weight int64, undo func(*os.File) error) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -179,7 +229,7 @@ func (s assembler) bring(dir, name, home string, given Stamp, undo func(*os.File
 	if err != nil {
 		return err
 	}
-	if !given.same(info) {
+	if !given.same(info) || roomOf(info) > weight+weight/16+ChunkSize { // it may have got more than shows
 		return ErrChangedSince
 	}
 	from, err := below.Open(".")
@@ -208,6 +258,14 @@ func (s Stamp) same(info fs.FileInfo) bool {
 	return ok && info.Mode().IsRegular() && st.Nlink == 1 && now == s
 }
 
+// roomOf is how many bytes a file takes on its disk.
+func roomOf(info fs.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Blocks * 512
+	}
+	return 0
+}
+
 // claimFile makes a file the node's alone.
 func claimFile(name string, given Stamp, undo func(*os.File) error) error {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
@@ -226,6 +284,12 @@ func claimFile(name string, given Stamp, undo func(*os.File) error) error {
 		if err := f.Chown(os.Geteuid(), os.Getegid()); err != nil {
 			return fmt.Errorf("take %s back: %w", name, bare(err))
 		}
+	}
+	// Who has it open, or in memory, could write to it when it is somebody else's.
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err == unix.EAGAIN {
+		return fmt.Errorf("%s is still written to", name)
+	} else if err == nil {
+		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 	}
 	if undo != nil {
 		if err := undo(f); err != nil {

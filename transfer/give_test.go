@@ -164,3 +164,75 @@ func TestReadersFollowFiles(t *testing.T) {
 		t.Errorf("%d chunks are there", got)
 	}
 }
+
+// What others need, too, is copied: a worker may write to what it gets.
+func TestFilesThatOthersNeedStay(t *testing.T) {
+	s := newStation(t, seeds.One(t), map[string]string{"large": large(rand.New(rand.NewPCG(13, 13)))})
+	s.store.Pin("outputs of another job", s.tree.Chunks()...)
+	s.store.Pin("job", s.tree.Chunks()...)
+	work := s.give()
+	scribble(t, work+"/large", 5)
+	if n, got := len(s.assembled()), s.whole(); n != 1 || got != 4 {
+		t.Errorf("%d files and %d chunks are left in the store", n, got)
+	}
+	for _, h := range s.tree.Chunks() {
+		if !s.store.Has(h) {
+			t.Errorf("%s does not count as held", h)
+		}
+	}
+	transfer.TakeBack(s.store, work, nil)
+	s.store.Unpin("outputs of another job")
+	if name := s.assembled()[0]; inode(t, name) != inode(t, s.give()+"/large") {
+		t.Error("it was copied though nobody else needs it")
+	}
+}
+
+// What somebody can still write to is not taken back.
+func TestFilesThatAreStillOpen(t *testing.T) {
+	s := newStation(t, seeds.One(t), map[string]string{"large": large(rand.New(rand.NewPCG(14, 14)))})
+	work := s.give()
+	f, err := os.OpenFile(work+"/large", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	transfer.TakeBack(s.store, work, nil)
+	if n := len(s.assembled()); n != 0 || s.store.Has(s.tree.Chunks()[0]) {
+		t.Errorf("%d files were taken back", n)
+	}
+	s.send(s.tree.DistinctChunks())
+	s.give()
+}
+
+// All that a worker has changed is known when the next one is to get it, and is fetched at once.
+func TestManyChangedChunks(t *testing.T) {
+	s := newStation(t, seeds.One(t), map[string]string{"large": noise(rand.New(rand.NewPCG(15, 15)), 12*transfer.ChunkSize)})
+	work := s.give()
+	for i := range int64(12) {
+		scribble(t, work+"/large", i*transfer.ChunkSize+9)
+	}
+	transfer.TakeBack(s.store, work, nil)
+	if err := s.tree.WriteTo(t.Context(), s.store, t.TempDir(), transfer.How{Give: true}); !errors.Is(err, transfer.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	for _, h := range s.tree.Chunks() {
+		if s.store.Has(h) {
+			t.Errorf("%s counts as held", h)
+		}
+	}
+	s.send(s.tree.DistinctChunks())
+	s.give()
+}
+
+// A node that was started again while a worker had a file takes it back, too.
+func TestFilesAreTakenBackInTheNextLife(t *testing.T) {
+	s := newStation(t, seeds.One(t), map[string]string{"large": large(rand.New(rand.NewPCG(16, 16)))})
+	work := s.give()
+	node := inode(t, work+"/large")
+	s.store = openDir(t, s.dir, 0)
+	transfer.TakeBack(s.store, work, nil)
+	if n := s.assembled(); len(n) != 1 || inode(t, n[0]) != node || s.whole() != 4 {
+		t.Errorf("in the store: %v", n)
+	}
+	s.give()
+}

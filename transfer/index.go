@@ -213,7 +213,7 @@ func (x *index) detach(h Hash, r ref) {
 
 // leave lets go of a container that has no blob any more, unless some are on their way.
 func (x *index) leave(c *container) {
-	if c.users > 0 || c.own != nil && (c.own.filling > 0 || c.own.giving) {
+	if c.users > 0 || c.own != nil && c.own.busy() {
 		return
 	}
 	if c.own != nil {

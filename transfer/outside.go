@@ -89,12 +89,18 @@ func (s *DirStore) sweep() {
 	s.mu.Lock()
 	stale := s.index.stale
 	s.index.stale = nil
+	var files []string
+	for _, o := range stale {
+		if o.own != nil && !o.own.away {
+			files = append(files, o.Path)
+		}
+	}
 	s.mu.Unlock()
 	for _, o := range stale {
 		s.notes.remove(o)
-		if o.own != nil && !o.own.away {
-			os.Remove(o.Path) // what stays is removed at the next Open
-		}
+	}
+	for _, name := range files {
+		os.Remove(name) // what stays is removed at the next Open
 	}
 }
 
@@ -171,13 +177,19 @@ type note struct {
 	// Of an assembled file, and whether all of it was there when that was written down.
 	Assembled bool `json:"assembled,omitempty"`
 	Whole     bool `json:"whole,omitempty"`
+	// Of an assembled file that a worker has, as it was when the worker got it.
+	Given *Stamp `json:"given,omitempty"`
 }
 
 func (d noteDir) path(o *container) string { return filepath.Join(d.dir, o.name) }
 
 // write writes down what is known of a file; whole: all of an assembled one is there.
 func (d noteDir) write(o *container, whole bool) error {
-	b, err := codec.Marshal(note{o.File, o.brief, o.own != nil, whole})
+	n := note{File: o.File, Brief: o.brief, Assembled: o.own != nil, Whole: whole}
+	if o.own != nil && o.own.away {
+		n.Given = &o.own.sealed
+	}
+	b, err := codec.Marshal(n)
 	if err == nil {
 		err = os.MkdirAll(d.dir, 0o700)
 	}
@@ -187,16 +199,21 @@ func (d noteDir) write(o *container, whole bool) error {
 	return err
 }
 
-// read returns what was written down; what is no note is removed.
-func (d noteDir) read() (all []*container, err error) {
+// read returns what was written down, and which notes could not be read, but perhaps the next
+// time; what is no note is removed.
+func (d noteDir) read() (all []*container, unread []string, err error) {
 	names, err := os.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, n := range names {
 		var known note
 		o := &container{name: n.Name()}
 		b, err := os.ReadFile(d.path(o))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			unread = append(unread, n.Name())
+			continue
+		}
 		if err == nil {
 			err = codec.UnmarshalLarge(b, &known, MaxEntries)
 		}
@@ -205,11 +222,14 @@ func (d noteDir) read() (all []*container, err error) {
 			continue
 		}
 		if known.Assembled {
-			o.own = &assembly{key: keyOf(o.Chunks), right: make([]bool, len(o.Chunks)), doubted: !known.Whole}
+			o.own = &assembly{key: keyOf(o.Stamp.Size, o.Chunks), right: make([]bool, len(o.Chunks)), doubted: !known.Whole, noted: known.Whole}
+			if known.Given != nil {
+				o.own.sealed = *known.Given
+			}
 		}
 		all = append(all, o)
 	}
-	return all, nil
+	return all, unread, nil
 }
 
 func (d noteDir) remove(o *container) { os.Remove(d.path(o)) } // what stays is looked at again at the next Open
