@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -162,6 +163,9 @@ func TestInterruptedSubmissionLeavesNoJob(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer stop()
+				heard := make(chan os.Signal, 1)
+				signal.Notify(heard, sig) // or who is started with it ignored, as by nohup, hands that on
+				defer signal.Stop(heard)
 				cmd := zorilla(t, state, args...)
 				stdout, stderr := start(t, cmd)
 				node.interrupt <- func() {

@@ -31,7 +31,7 @@ much of their results is kept, see zorilla rm.
 
 zorilla ps --state failed,timeout --since 24h
 zorilla ps --state active --members        # of every member's
-zorilla ps -q --state ended --name 'train-*' | xargs zorilla rm
+zorilla ps -q --state ended --name 'train-*' | xargs -r zorilla rm
 zorilla ps --format id,exit,ended,name
 zorilla ps --queue                # what waits for room at this node, first come first
 zorilla ps --json | jq '.[].id'   # all that is known of each, which takes longer`,
