@@ -74,14 +74,15 @@ func (s *DirStore) holds(h Hash) (held, own bool) {
 	return k.held, k.kept
 }
 
-// keep makes a file of the store of a blob that is held for a short time only, and
-// reports whether the blob is there then.
-func (s *DirStore) keep(h Hash) bool {
-	if known := s.known(h).held; !known || s.Has(h) {
+// keep makes a file of the store of a blob that is held for a short time only or, for good, in
+// any file of others. It reports whether the blob is there then.
+func (s *DirStore) keep(h Hash, forGood bool) bool {
+	stays := func() bool { return s.known(h).kept || !forGood && s.Has(h) }
+	if known := s.known(h).held; !known || stays() {
 		return known
 	}
 	data, err := s.Get(h, nil)
-	return err == nil && (s.Has(h) || s.putHashed(h, data) == nil) // of an assembled file it may only have been in doubt
+	return err == nil && (stays() || s.putHashed(h, data) == nil) // of an assembled file it may only have been in doubt
 }
 
 // sweep removes the notes of files that are not needed any more.

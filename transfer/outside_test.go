@@ -361,3 +361,21 @@ func TestSyncOfFilesWhereTheyAre(t *testing.T) {
 		t.Errorf("it was changed since: got %v", err)
 	}
 }
+
+// What is to outlive the file that it is read from is copied, once.
+func TestOwn(t *testing.T) {
+	s, _, f, data := referred(t)
+	if !transfer.Keep(s, f.Chunks[0]) || transfer.Owns(s, f.Chunks[0]) {
+		t.Error("it was copied though the file stays")
+	}
+	if !transfer.Own(s, f.Chunks[0]) || !transfer.Own(s, f.Chunks[0]) {
+		t.Error("it could not be copied")
+	}
+	if err := os.Remove(f.Path); err != nil {
+		t.Fatal(err)
+	}
+	wantChunk(t, s, f, data, 0)
+	if transfer.Own(s, f.Chunks[1]) || transfer.Own(s, transfer.HashOf(nil)) {
+		t.Error("what is lost, or was never there, was copied")
+	}
+}

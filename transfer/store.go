@@ -147,9 +147,17 @@ func OnLost(s Store, f func(owners []string)) {
 
 // Keep makes sure that a store has a blob for good that it can read for a while, and
 // reports whether it has it.
-func Keep(s Store, h Hash) bool {
-	lent, ok := s.(interface{ keep(h Hash) bool })
-	return ok && lent.keep(h)
+func Keep(s Store, h Hash) bool { return keep(s, h, false) }
+
+// Own is Keep for what is to be there whatever becomes of files of others, as of the inputs of
+// whoever submitted a job.
+func Own(s Store, h Hash) bool { return keep(s, h, true) }
+
+func keep(s Store, h Hash, forGood bool) bool {
+	if lent, ok := s.(interface{ keep(h Hash, forGood bool) bool }); ok {
+		return lent.keep(h, forGood)
+	}
+	return forGood && s.Has(h)
 }
 
 // holder is a store that reads blobs from files of others, too.

@@ -63,5 +63,12 @@ func (o *Jobs) fetchOutputs(job jobs.ID, globs []string, e primary.DoCollect) er
 			return fmt.Errorf("%w: %.80q", primary.ErrNotAsked, f.Path)
 		}
 	}
+	// What an output has in common with an input is read where that is, which its owner may
+	// change now.
+	for _, c := range tree.DistinctChunks() {
+		if !transfer.Own(o.store, c.Hash) {
+			return fmt.Errorf("%w: %s, of which an input had a copy that has changed", transfer.ErrNotFound, c.Hash)
+		}
+	}
 	return syncTree(o.store, tree, e.Output.Manifest)
 }
