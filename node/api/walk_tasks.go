@@ -61,7 +61,9 @@ func TaskFiles(ctx context.Context, s outputTeller, st *jobs.Status, want Wanted
 		t.most = maxListed
 	}
 	err = t.run(ctx, s, st)
-	l.sort()
+	slices.SortFunc(l.list, func(a, b TaskFile) int { // they come as tasks ended, and as they are on a disk
+		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Path, b.Path))
+	})
 	if errors.Is(err, ErrEnough) {
 		return l.list, true, nil
 	}
@@ -109,19 +111,6 @@ func (l *taskLister) add(task int, e transfer.Entry) error {
 	}
 	l.list = append(l.list, TaskFile{Task: task, Path: e.Path, Size: e.Size})
 	return nil
-}
-
-// sort puts the files of each task in order, which come as they are on a disk; those of tasks stay
-// as these ended.
-func (l *taskLister) sort() {
-	for rest := l.list; len(rest) > 0; {
-		n := slices.IndexFunc(rest, func(f TaskFile) bool { return f.Task != rest[0].Task })
-		if n < 0 {
-			n = len(rest)
-		}
-		slices.SortFunc(rest[:n], func(a, b TaskFile) int { return cmp.Compare(a.Path, b.Path) })
-		rest = rest[n:]
-	}
 }
 
 // ended takes the modes of the files of a task.

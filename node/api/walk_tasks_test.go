@@ -97,9 +97,10 @@ func TestWalkTaskFiles(t *testing.T) {
 // A list of files of tasks has their modes, which come after all files of a task, and is bounded
 // in rows and in what is read for it.
 func TestTaskFiles(t *testing.T) {
-	p := &packs{}
+	p, last := &packs{}, 0
 	for task := 1; task <= 3; task++ {
 		dir := t.TempDir()
+		last = len(p.pieces)
 		for name, mode := range map[string]os.FileMode{"a": 0o644, "b": 0o600, "c": 0o750, "d/e": 0o640} {
 			path := filepath.Join(dir, name)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(strings.Repeat("x", task)), mode), os.Chmod(path, mode)); err != nil {
@@ -113,6 +114,7 @@ func TestTaskFiles(t *testing.T) {
 	}
 	cut := &packs{pieces: p.pieces[:len(p.pieces)/3-1], err: errors.New("it breaks")} // before the modes of the first
 	broken := &packs{pieces: append(append([]jobs.Output(nil), cut.pieces...), p.pieces[len(p.pieces)/3:]...), err: jobs.ErrDamaged}
+	swapped := &packs{pieces: append(append([]jobs.Output(nil), p.pieces[last:]...), p.pieces[:last]...)} // 3 has ended first
 	large := &packs{}
 	large.add(t, 1, map[string]string{"a": "x"})
 	large.pieces = append(large.pieces, jobs.Output{Rank: 2, Attempt: 1, Stream: p.pieces[0].Stream, Data: make([]byte, 33<<20)})
@@ -128,6 +130,7 @@ func TestTaskFiles(t *testing.T) {
 		err    error
 	}{
 		"all":                  {p, api.Wanted{Rank: -1}, 99, one + ", " + two + ", " + three, false, nil},
+		"in another order":     {swapped, api.Wanted{Rank: -1}, 99, one + ", " + two + ", " + three, false, nil},
 		"as many as there are": {p, api.Wanted{Rank: -1}, 12, one + ", " + two + ", " + three, false, nil},
 		"the first":            {p, api.Wanted{Rank: -1}, 5, "", true, nil},
 		"in the midst of one":  {p, api.Wanted{Rank: -1}, 2, "", true, nil},
