@@ -36,7 +36,7 @@ func (s assembler) home(name string) string {
 }
 
 func (s assembler) expect(m *Manifest) (settle func()) {
-	var all []*container
+	var all []*backing
 	for i := range m.Entries {
 		if e := &m.Entries[i]; e.bundle == nil && len(e.Chunks) > 1 {
 			if c := s.expected(e); c != nil {
@@ -53,7 +53,7 @@ func (s assembler) expect(m *Manifest) (settle func()) {
 }
 
 // expected returns the file of an entry that chunks are missing of.
-func (s assembler) expected(e *Entry) *container {
+func (s assembler) expected(e *Entry) *backing {
 	key := keyOf(e.Size, e.Chunks)
 	s.recheck(key)
 	s.mu.Lock()
@@ -68,7 +68,7 @@ func (s assembler) expected(e *Entry) *container {
 		return nil
 	case c == nil:
 		name := rand.Text()
-		c = &container{name: name, own: &assembly{key: key, right: make([]bool, len(e.Chunks))}}
+		c = &backing{name: name, own: &assembly{key: key, right: make([]bool, len(e.Chunks))}}
 		c.File = File{Path: s.home(name), Stamp: Stamp{Size: e.Size}, Chunks: e.Chunks}
 		if c.Check() != nil || repeats(e.Size, e.Chunks) {
 			return nil
@@ -141,7 +141,7 @@ func (s assembler) put(p chunkPlace, data []byte) error {
 }
 
 // make makes the file, if it is not there.
-func (s assembler) make(c *container) error {
+func (s assembler) make(c *backing) error {
 	a := c.own
 	a.moves.Lock()
 	defer a.moves.Unlock()
@@ -172,7 +172,7 @@ func (s assembler) make(c *container) error {
 }
 
 // settle is for the end of a fetch.
-func (s assembler) settle(c *container) {
+func (s assembler) settle(c *backing) {
 	c.own.moves.Lock()
 	defer c.own.moves.Unlock()
 	info, err := os.Lstat(c.Path)
@@ -195,7 +195,7 @@ func (s assembler) settle(c *container) {
 }
 
 // load notes what an earlier life has written down of an assembled file, if that is there.
-func (s assembler) load(c *container) (known bool) {
+func (s assembler) load(c *backing) (known bool) {
 	if filepath.Base(c.Path) == c.name {
 		c.Path = s.home(c.name) // wherever the store was then
 	} else {
@@ -252,6 +252,11 @@ func (s assembler) punch() {
 	}
 }
 
+// punchHole gives back the room of a part of a file.
+func punchHole(f *os.File, at, length int64) error {
+	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, length)
+}
+
 func (s assembler) punchOne(o hole) {
 	c := o.from
 	c.own.moves.Lock()
@@ -272,7 +277,7 @@ func (s assembler) punchOne(o hole) {
 	}
 	defer f.Close()
 	before, err := f.Stat()
-	if err != nil || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, o.at, o.length) != nil {
+	if err != nil || punchHole(f, o.at, o.length) != nil {
 		return // it takes room until the others have gone, too
 	}
 	after, err := f.Stat()

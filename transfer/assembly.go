@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// assembly is what an assembled file is besides a container: a file of the store in which
+// assembly is what an assembled file is besides a backing file: a file of the store in which
 // the chunks of a large file have their places, whenever they come. A worker that needs the
 // whole of it may get the file itself (assembler.give), and the store takes it back.
 //
@@ -31,7 +31,7 @@ type assembly struct {
 
 // chunkPlace is that of a chunk in an assembled file.
 type chunkPlace struct {
-	of *container
+	of *backing
 	i  int
 }
 
@@ -54,7 +54,7 @@ func (a *assembly) lasts(i int) bool { return !a.away && !a.giving && (!a.doubte
 func (a *assembly) busy() bool { return a.filling > 0 || a.writing > 0 || a.giving }
 
 // complete reports whether all chunks are there that are no holes.
-func (c *container) complete() bool {
+func (c *backing) complete() bool {
 	for i, ok := range c.own.right {
 		if !ok && !c.isHole(i) {
 			return false
@@ -77,7 +77,7 @@ func repeats(size int64, chunks HashList) bool {
 }
 
 // weight is how many bytes of a file are no holes.
-func (c *container) weight() (sum int64) {
+func (c *backing) weight() (sum int64) {
 	for i := range c.Chunks {
 		if !c.isHole(i) {
 			sum += int64(chunkLen(c.Stamp.Size, i))
@@ -87,7 +87,7 @@ func (c *container) weight() (sum int64) {
 }
 
 // isHole reports whether a chunk needs no room: it is zeros.
-func (c *container) isHole(i int) bool {
+func (c *backing) isHole(i int) bool {
 	return c.Chunks[i] == zeroChunk() && chunkLen(c.Stamp.Size, i) == ChunkSize
 }
 
@@ -110,7 +110,7 @@ func (r *ref) forget() {
 }
 
 // expect notes that a fetch may bring chunks of a file.
-func (x *index) expect(c *container) {
+func (x *index) expect(c *backing) {
 	if c.own.filling++; c.own.filling > 1 {
 		return
 	}
@@ -122,7 +122,7 @@ func (x *index) expect(c *container) {
 }
 
 // expectNoMore is for the end of a fetch. It reports whether it was the last one.
-func (x *index) expectNoMore(c *container) bool {
+func (x *index) expectNoMore(c *backing) bool {
 	if c.own.filling--; c.own.filling > 0 {
 		return false
 	}
@@ -149,11 +149,11 @@ func (x *index) filled(h Hash, p chunkPlace) {
 		return
 	}
 	x.attach(it, ref{from: p.of, at: int64(p.i) * ChunkSize, length: int64(chunkLen(p.of.Stamp.Size, p.i))})
-	x.settle(it)
+	x.loosenUnpinned(it)
 }
 
 // seal notes the stamp of a file that nobody writes to now.
-func (x *index) seal(c *container, now Stamp) {
+func (x *index) seal(c *backing, now Stamp) {
 	c.own.sealed = now
 	for i, h := range c.Chunks {
 		if it := x.items[h]; it != nil && c.own.right[i] {
@@ -165,7 +165,7 @@ func (x *index) seal(c *container, now Stamp) {
 }
 
 // doubt forgets that chunks were seen to be right.
-func (x *index) doubt(c *container) {
+func (x *index) doubt(c *backing) {
 	clear(c.own.right)
 	for _, h := range c.Chunks {
 		if it := x.items[h]; it != nil {
@@ -177,14 +177,14 @@ func (x *index) doubt(c *container) {
 }
 
 // found notes an assembled file of an earlier life, and which of its chunks may be there.
-func (x *index) found(c *container, there func(i int) bool) {
+func (x *index) found(c *backing, there func(i int) bool) {
 	for i, h := range c.Chunks {
 		if c.isHole(i) || !there(i) {
 			continue
 		}
 		if it := x.item(h); it.in(c) == nil {
 			x.attach(it, ref{from: c, at: int64(i) * ChunkSize, length: int64(chunkLen(c.Stamp.Size, i))})
-			x.settle(it)
+			x.loosenUnpinned(it)
 		}
 	}
 	x.list(c)
@@ -193,7 +193,7 @@ func (x *index) found(c *container, there func(i int) bool) {
 
 // list makes a file known by its content while it is in the store, else as one of those
 // that workers have.
-func (x *index) list(c *container) {
+func (x *index) list(c *backing) {
 	if c.own.away {
 		x.away[c] = true
 	} else {
@@ -201,7 +201,7 @@ func (x *index) list(c *container) {
 	}
 }
 
-func (x *index) unlist(c *container) {
+func (x *index) unlist(c *backing) {
 	delete(x.away, c)
 	if x.whole[c.own.key] == c {
 		delete(x.whole, c.own.key)
@@ -209,7 +209,7 @@ func (x *index) unlist(c *container) {
 }
 
 // moved notes that a file has another path, where others may have written to it.
-func (x *index) moved(c *container, path string, away bool, now Stamp) {
+func (x *index) moved(c *backing, path string, away bool, now Stamp) {
 	x.unlist(c)
 	c.own.moved++
 	c.Path, c.own.away, c.own.sealed = path, away, now
@@ -218,12 +218,12 @@ func (x *index) moved(c *container, path string, away bool, now Stamp) {
 }
 
 // shared reports whether others need chunks of a file than the job whose worker may get it.
-func (x *index) shared(c *container) bool {
+func (x *index) shared(c *backing) bool {
 	return slices.ContainsFunc(c.Chunks, func(h Hash) bool { return x.pins[h] > 1 && h != zeroChunk() })
 }
 
 // drop forgets all chunks of a file.
-func (x *index) drop(c *container) {
+func (x *index) drop(c *backing) {
 	for _, h := range c.Chunks {
 		if it := x.items[h]; it != nil {
 			x.unrefer(it, func(r *ref) bool { return r.from == c })

@@ -15,7 +15,7 @@ import (
 // spot is where the bytes of a blob are.
 type spot struct {
 	name string
-	from *container // nil = a file of the store, which is the blob
+	from *backing // nil = a file of the store, which is the blob
 	at   int64
 	size int64
 	seen Stamp // of the file when the bytes were compared with the hash; zero = not in this life

@@ -65,7 +65,7 @@ func (s *DirStore) stay(e *Entry) (done func()) {
 }
 
 // finish makes sure that all chunks of a file are right.
-func (s assembler) finish(c *container) error {
+func (s assembler) finish(c *backing) error {
 	var left []int
 	s.mu.Lock()
 	for i, ok := range c.own.right {
@@ -109,13 +109,13 @@ func (s assembler) finish(c *container) error {
 
 // empty makes sure that there is nothing where a file has a hole: who had it may have written
 // there.
-func (s assembler) empty(c *container, i int) error {
+func (s assembler) empty(c *backing, i int) error {
 	f, err := os.OpenFile(c.Path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(i)*ChunkSize, ChunkSize) != nil {
+	if punchHole(f, int64(i)*ChunkSize, ChunkSize) != nil { // not every file system does it
 		if _, err := f.WriteAt(make([]byte, ChunkSize), int64(i)*ChunkSize); err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func sameDevice(dir *os.Root, name string) bool {
 }
 
 // move gives a file to a worker.
-func (s assembler) move(c *container, to *os.Root, at string, mode fs.FileMode) error {
+func (s assembler) move(c *backing, to *os.Root, at string, mode fs.FileMode) error {
 	dir, err := to.Open(".")
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s assembler) move(c *container, to *os.Root, at string, mode fs.FileMode) 
 }
 
 func (s assembler) takeBack(dir string, undo func(*os.File) error) {
-	var all []*container
+	var all []*backing
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
@@ -185,7 +185,7 @@ func (s assembler) takeBack(dir string, undo func(*os.File) error) {
 	s.sweep()
 }
 
-func (s assembler) takeOne(dir string, c *container, undo func(*os.File) error) {
+func (s assembler) takeOne(dir string, c *backing, undo func(*os.File) error) {
 	a, home := c.own, s.home(c.name)
 	a.moves.Lock()
 	defer a.moves.Unlock()
@@ -312,7 +312,7 @@ func (s assembler) moved(h Hash, p spot) bool {
 }
 
 // spoiled is lost for an assembled file.
-func (s assembler) spoiled(h Hash, c *container) error {
+func (s assembler) spoiled(h Hash, c *backing) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if it := s.index.items[h]; it != nil {

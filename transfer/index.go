@@ -20,10 +20,10 @@ type index struct {
 	looseSum int64
 	pins     map[Hash]int // owners by blob, held or not
 	owners   map[string]map[Hash]struct{}
-	stale    []*container          // of which no blob is held any more
+	stale    []*backing            // of which no blob is held any more
 	holes    []hole                // where blobs were
-	whole    map[Hash]*container   // assembled files that are in the store, by what is in them
-	away     map[*container]bool   // those that workers have
+	whole    map[Hash]*backing     // assembled files that are in the store, by what is in them
+	away     map[*backing]bool     // those that workers have
 	expected map[Hash][]chunkPlace // where blobs belong that are being fetched
 }
 
@@ -38,10 +38,10 @@ type item struct {
 	refs  []ref
 }
 
-// container is a file that blobs are read from: one of others, or an assembled one. It is
+// backing is a file that blobs are read from: one of others, or an assembled one. It is
 // written down in a file of the store, so that the next life knows it, and forgotten when no
 // blob of it is needed.
-type container struct {
+type backing struct {
 	File
 	name  string    // of what is written down, in DIR/files
 	brief bool      // it will soon be gone
@@ -49,9 +49,9 @@ type container struct {
 	own   *assembly // nil = it belongs to others
 }
 
-// ref is a place in a container.
+// ref is a place in a backing file.
 type ref struct {
-	from   *container
+	from   *backing
 	at     int64
 	length int64
 	seen   Stamp
@@ -93,8 +93,8 @@ func (it *item) best() *ref {
 	return &it.refs[max(0, slices.IndexFunc(it.refs, func(r ref) bool { return r.lasts() }))]
 }
 
-// in returns the place of the blob in a container, or nil.
-func (it *item) in(c *container) *ref {
+// in returns the place of the blob in a backing file, or nil.
+func (it *item) in(c *backing) *ref {
 	if i := slices.IndexFunc(it.refs, func(r ref) bool { return r.from == c }); i >= 0 {
 		return &it.refs[i]
 	}
@@ -112,8 +112,8 @@ func newIndex(limit int64) index {
 		pins:   make(map[Hash]int),
 		owners: make(map[string]map[Hash]struct{}),
 
-		whole:    make(map[Hash]*container),
-		away:     make(map[*container]bool),
+		whole:    make(map[Hash]*backing),
+		away:     make(map[*backing]bool),
 		expected: make(map[Hash][]chunkPlace),
 	}
 }
@@ -148,7 +148,7 @@ func (x *index) add(h Hash, size int64) {
 	}
 	it.own, it.safe = true, false
 	x.grow(it, blocks(size))
-	x.settle(it)
+	x.loosenUnpinned(it)
 }
 
 // grow notes that a blob takes more room in files of the store, or less.
@@ -160,18 +160,17 @@ func (x *index) grow(it *item, by int64) {
 	}
 }
 
-// settle makes a blob that is held one that may be evicted, if nobody needs it.
-func (x *index) settle(it *item) {
-	if x.pins[it.hash] > 0 {
-		return
+// loosenUnpinned makes a blob that is held one that may be evicted, if nobody needs it.
+func (x *index) loosenUnpinned(it *item) {
+	if x.pins[it.hash] == 0 {
+		x.fasten(it)
+		x.loosen(it)
 	}
-	x.fasten(it)
-	x.loosen(it)
 }
 
 // refer notes where the chunks of a file are that the store has no file of. They were whole
 // when its stamp was seen; zero = who knows.
-func (x *index) refer(o *container, seen Stamp) {
+func (x *index) refer(o *backing, seen Stamp) {
 	for i, h := range o.Chunks {
 		it := x.item(h)
 		known := func(r ref) bool {
@@ -182,7 +181,7 @@ func (x *index) refer(o *container, seen Stamp) {
 		}
 		x.attach(it, ref{o, int64(i) * ChunkSize, int64(chunkLen(o.Stamp.Size, i)), seen})
 		if it.place == nil {
-			x.settle(it)
+			x.loosenUnpinned(it)
 		}
 	}
 	if o.users == 0 {
@@ -198,7 +197,7 @@ func (x *index) attach(it *item, r ref) {
 	x.grow(it, r.weight())
 }
 
-// detach forgets that a blob is in a container.
+// detach forgets that a blob is in a backing file.
 func (x *index) detach(h Hash, r ref) {
 	c := r.from
 	c.users--
@@ -211,8 +210,8 @@ func (x *index) detach(h Hash, r ref) {
 	x.leave(c)
 }
 
-// leave lets go of a container that has no blob any more, unless some are on their way.
-func (x *index) leave(c *container) {
+// leave lets go of a backing file that has no blob any more, unless some are on their way.
+func (x *index) leave(c *backing) {
 	if c.users > 0 || c.own != nil && c.own.busy() {
 		return
 	}
@@ -223,7 +222,7 @@ func (x *index) leave(c *container) {
 }
 
 // saw notes that a blob was whole in a file, whose stamp was that.
-func (x *index) saw(h Hash, from *container, now Stamp) {
+func (x *index) saw(h Hash, from *backing, now Stamp) {
 	it := x.items[h]
 	if it == nil {
 		return
@@ -241,7 +240,7 @@ func (x *index) saw(h Hash, from *container, now Stamp) {
 	}
 }
 
-// unrefer forgets places of a blob in containers.
+// unrefer forgets places of a blob in backing files.
 func (x *index) unrefer(it *item, which func(*ref) bool) {
 	it.refs = slices.DeleteFunc(it.refs, func(r ref) bool {
 		if !which(&r) {

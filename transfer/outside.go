@@ -18,13 +18,13 @@ import (
 // them before. The hashes are somebody's word: a chunk is verified when it is first read,
 // and again if the file has changed. One that is not there is lost, and Lost tells why. The
 // error is ErrElsewhere if that file is not here.
-func (s *DirStore) Refer(f File) error { return s.refer(&container{File: f}, Stamp{}) }
+func (s *DirStore) Refer(f File) error { return s.refer(&backing{File: f}, Stamp{}) }
 
 // Lend is Refer for a file that the caller has hashed, and that will be gone before all
 // have done with it: Get returns its chunks, but for Has they are not there.
-func (s *DirStore) Lend(f File) error { return s.refer(&container{File: f, brief: true}, f.Stamp) }
+func (s *DirStore) Lend(f File) error { return s.refer(&backing{File: f, brief: true}, f.Stamp) }
 
-func (s *DirStore) refer(o *container, seen Stamp) error {
+func (s *DirStore) refer(o *backing, seen Stamp) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -52,10 +52,10 @@ func (s *DirStore) refer(o *container, seen Stamp) error {
 }
 
 // sameFiles is which files were looked at, and are as they were when they were hashed.
-type sameFiles map[*container]bool
+type sameFiles map[*backing]bool
 
 // has reports whether a file is among these.
-func (all sameFiles) has(o *container) bool {
+func (all sameFiles) has(o *backing) bool {
 	if o == nil {
 		return false
 	}
@@ -110,7 +110,7 @@ const maxLost = 1000
 
 // lost lets go of a place that does not have a blob any more. The error is that of
 // Get, nil if there are other places.
-func (s *DirStore) lost(h Hash, from *container, why error) error {
+func (s *DirStore) lost(h Hash, from *backing, why error) error {
 	if from.own != nil {
 		return assembler{s}.spoiled(h, from)
 	}
@@ -182,10 +182,10 @@ type note struct {
 	Given *Stamp `json:"given,omitempty"`
 }
 
-func (d noteDir) path(o *container) string { return filepath.Join(d.dir, o.name) }
+func (d noteDir) path(o *backing) string { return filepath.Join(d.dir, o.name) }
 
 // write writes down what is known of a file; whole: all of an assembled one is there.
-func (d noteDir) write(o *container, whole bool) error {
+func (d noteDir) write(o *backing, whole bool) error {
 	n := note{File: o.File, Brief: o.brief, Assembled: o.own != nil, Whole: whole}
 	if o.own != nil && o.own.away {
 		n.Given = &o.own.sealed
@@ -202,14 +202,14 @@ func (d noteDir) write(o *container, whole bool) error {
 
 // read returns what was written down, and which notes could not be read, but perhaps the next
 // time; what is no note is removed.
-func (d noteDir) read() (all []*container, unread []string, err error) {
+func (d noteDir) read() (all []*backing, unread []string, err error) {
 	names, err := os.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
 	for _, n := range names {
 		var known note
-		o := &container{name: n.Name()}
+		o := &backing{name: n.Name()}
 		b, err := os.ReadFile(d.path(o))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			unread = append(unread, n.Name())
@@ -233,4 +233,4 @@ func (d noteDir) read() (all []*container, unread []string, err error) {
 	return all, unread, nil
 }
 
-func (d noteDir) remove(o *container) { os.Remove(d.path(o)) } // what stays is looked at again at the next Open
+func (d noteDir) remove(o *backing) { os.Remove(d.path(o)) } // what stays is looked at again at the next Open

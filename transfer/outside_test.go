@@ -368,8 +368,10 @@ func TestOwn(t *testing.T) {
 	if !transfer.Keep(s, f.Chunks[0]) || transfer.Owns(s, f.Chunks[0]) {
 		t.Error("it was copied though the file stays")
 	}
-	if !transfer.Own(s, f.Chunks[0]) || !transfer.Own(s, f.Chunks[0]) {
-		t.Error("it could not be copied")
+	for range 2 {
+		if !transfer.Own(s, f.Chunks[0]) {
+			t.Error("it could not be copied")
+		}
 	}
 	if err := os.Remove(f.Path); err != nil {
 		t.Fatal(err)

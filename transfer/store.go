@@ -154,7 +154,9 @@ func Keep(s Store, h Hash) bool { return keep(s, h, false) }
 func Own(s Store, h Hash) bool { return keep(s, h, true) }
 
 func keep(s Store, h Hash, forGood bool) bool {
-	if lent, ok := s.(interface{ keep(h Hash, forGood bool) bool }); ok {
+	if lent, ok := s.(interface {
+		keep(h Hash, forGood bool) bool
+	}); ok {
 		return lent.keep(h, forGood)
 	}
 	return forGood && s.Has(h)

@@ -52,7 +52,7 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 	if from, ok := get.(giver); ok {
 		w.giver = from
 	}
-	if w.to, err = filepath.Abs(dir); err != nil {
+	if w.to, err = filepath.Abs(dir); err != nil || how.New {
 		w.how.Give = false
 	}
 	at := descent{[]*openDir{newOpenDir("", root)}, how.Umask}
@@ -163,7 +163,7 @@ func (w *treeWriter) entry(at *descent, e *Entry) error {
 	}
 	done := func() {}
 	if w.giver != nil && len(e.Chunks) > 1 {
-		if w.how.Give && !w.how.New && w.giver.give(e, d.root, filepath.Join(w.to, e.Path), e.mode()&^w.how.Umask) {
+		if w.how.Give && w.giver.give(e, d.root, filepath.Join(w.to, e.Path), e.mode()&^w.how.Umask) {
 			return nil
 		}
 		done = w.giver.stay(e)

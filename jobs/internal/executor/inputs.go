@@ -55,8 +55,20 @@ func (in *inputs) lay(store transfer.PinStore, dir string, give bool) error {
 		if in.again == nil || !errors.Is(err, transfer.ErrNotFound) || try == maxLays {
 			return err
 		}
+		dropDamaged(store, tree)
 		if tree, err = in.again(nil); err != nil {
 			return fmt.Errorf("fetch inputs: %w", err)
+		}
+	}
+}
+
+// dropDamaged has a store find all chunks of a tree that are not what they were, not only those
+// that were read so far.
+func dropDamaged(store transfer.PinStore, tree transfer.Manifest) {
+	var buf []byte
+	for _, c := range tree.DistinctChunks() {
+		if store.Has(c.Hash) {
+			buf, _ = store.Get(c.Hash, buf) // whoever needs it hears why it is not there
 		}
 	}
 }

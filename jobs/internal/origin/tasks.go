@@ -87,7 +87,7 @@ func (r *arrayOutput) late(n int64) {
 
 // maxFilesBefore bounds how many bytes of files of the last tasks are passed over to find what
 // they wrote before.
-const maxFilesBefore = 1 << 30
+const maxFilesBefore = 256 << 20
 
 // read tells all. With follow it waits for tasks that have not ended. It waits for the loop.
 func (r *arrayOutput) read(ctx context.Context, follow bool) error {

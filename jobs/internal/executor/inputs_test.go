@@ -1,0 +1,64 @@
+package executor
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"zorilla/transfer"
+)
+
+// Inputs that a worker has changed in many places, though they look as they were, are fetched
+// again at once for the next ones, which get copies.
+func TestInputsThatAWorkerHasChanged(t *testing.T) {
+	const chunks = 40
+	src, dir := t.TempDir(), t.TempDir()
+	data := make([]byte, chunks*transfer.ChunkSize)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(data) // never fails
+	from, store := transfer.NewMemStore(0), transfer.NewDirStore(t.TempDir(), 0)
+	if err := errors.Join(store.Open(), os.WriteFile(filepath.Join(src, "large"), data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := transfer.Ingest(t.Context(), from, []transfer.Input{{Path: src, Name: "."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &inputs{ctx: t.Context(), tree: tree}
+	in.again = func(func(transfer.Stats)) (transfer.Manifest, error) {
+		defer transfer.Expect(store, &tree)()
+		for _, c := range tree.DistinctChunks() {
+			if store.Has(c.Hash) {
+				continue
+			}
+			b, err := from.Get(c.Hash, nil)
+			if err = errors.Join(err, store.Put(c.Hash, b)); err != nil {
+				return tree, err
+			}
+		}
+		return tree, nil
+	}
+	first := filepath.Join(dir, "first")
+	if err := in.lay(store, filepath.Join(first, workDir), true); err != nil {
+		t.Fatal(err)
+	}
+	large := filepath.Join(first, workDir, "large")
+	info, err := os.Stat(large)
+	if err == nil {
+		err = errors.Join(os.WriteFile(large, make([]byte, len(data)), 0o600), os.Chtimes(large, time.Time{}, info.ModTime()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	takeBack(store, first)
+	for _, name := range []string{"second", "third"} {
+		if err := in.lay(store, filepath.Join(dir, name), false); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, name, "large")); err != nil || string(b) != string(data) {
+			t.Errorf("%s has %d bytes, or others (%v)", name, len(b), err)
+		}
+	}
+}
