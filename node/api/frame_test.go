@@ -54,13 +54,18 @@ func FuzzReadFrame(f *testing.F) {
 	f.Add(appendOutput(nil, jobs.Output{Rank: 1, Attempt: 1, Stream: process.Stdout, Offset: 7, Data: []byte("seed")}))
 	f.Add(appendEnd(nil, nil))
 	f.Add(appendEnd(nil, ErrNotFound))
+	f.Add(appendFrame(nil, frameTime, jobs.Output{Offset: 1 << 40}))
 	f.Add([]byte{1, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, err := readFrame(bytes.NewReader(b))
 		if err != nil {
 			return
 		}
-		again, err := readFrame(bytes.NewReader(appendOutput(nil, o)))
+		written := appendOutput(nil, o)
+		if o.Stream == 0 {
+			written = appendFrame(nil, frameTime, jobs.Output{Offset: o.At})
+		}
+		again, err := readFrame(bytes.NewReader(written))
 		if err != nil || !reflect.DeepEqual(o, again) {
 			t.Fatalf("got %+v, %v, want %+v", again, err, o)
 		}
