@@ -17,6 +17,7 @@ import (
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -115,6 +116,9 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 			j.Primary.WaitedFor(now, from)
 		}
 		j.renew(now)
+		if rec := &j.Primary.Rec; record.Early(rec) && !now.Before(rec.Spec.Search.Begin) {
+			c.turns.lineUp(now, j, &rec.Spec)
+		}
 		j.Primary.Tick(now)
 		c.Flush(now, j)
 	}

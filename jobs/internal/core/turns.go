@@ -95,6 +95,8 @@ func wish(spec *jobs.Spec) string {
 	if !search.TakesTurns(spec) || len(spec.After) > 0 {
 		return ""
 	}
+	how := spec.Search
+	how.Begin = time.Time{} // that has come, for all of them
 	return string(codec.MustMarshal(struct {
 		Needs    jobs.Needs
 		Where    string
@@ -102,14 +104,14 @@ func wish(spec *jobs.Spec) string {
 		Net      string
 		Priority int
 		Search   jobs.Search
-	}{spec.Needs(), spec.Condition(), spec.Mounts, spec.Net, spec.Priority, spec.Search}))
+	}{spec.Needs(), spec.Condition(), spec.Mounts, spec.Net, spec.Priority, how}))
 }
 
-// lineUp has a new job wait if another one that wants the same is searching.
+// lineUp has a job that is about to search wait if another one that wants the same is searching.
 func (t *turns) lineUp(now time.Time, j *Job, spec *jobs.Spec) {
 	w := wish(spec)
 	switch l := t.lines[w]; {
-	case w == "":
+	case w == "" || j.line != nil || now.Before(spec.Search.Begin):
 	case l == nil:
 		j.line = &line{wish: w, lead: j}
 		t.lines[w] = j.line

@@ -43,8 +43,13 @@ func (p *pair) Flood(_ time.Time, _ int, ad wire.Advertisement) (f flood.Flood) 
 
 // submit submits a job for so many workers.
 func (p *pair) submit(workers, slots int) jobs.ID {
+	return p.submitFor(time.Time{}, workers, slots)
+}
+
+// submitFor submits one that begins later.
+func (p *pair) submitFor(begin time.Time, workers, slots int) jobs.ID {
 	id := jobs.NewID(p.core.rnd, p.core.Self.ID)
-	p.core.Submit(p.now, id, jobs.Spec{Args: []string{"prog"}, Min: workers, Max: workers, Slots: slots}, 0)
+	p.core.Submit(p.now, id, jobs.Spec{Args: []string{"prog"}, Min: workers, Max: workers, Slots: slots, Search: jobs.Search{Begin: begin}}, 0)
 	p.act()
 	return id
 }
@@ -178,6 +183,39 @@ func TestJobsTakeTurnsToSearch(t *testing.T) {
 		if p.pass(100 * time.Millisecond); len(p.packets) != 0 {
 			t.Errorf("told to forget what was not advertised: %+v", p.packets)
 		}
+	}
+}
+
+// Jobs that begin at the same time take turns from then on, also with one that comes later.
+func TestJobsThatBeginLaterTakeTurns(t *testing.T) {
+	p := newPair(t)
+	begin := p.now.Add(search.MaxTurn + time.Second)
+	a, b := p.submitFor(begin, 2, 1), p.submitFor(begin, 2, 1)
+	p.pass(search.MaxTurn)
+	now := p.submit(2, 1)
+	if len(p.ads) != 1 || p.ads[0].Job != now {
+		t.Fatalf("advertised %+v, want the job that begins now, and nobody to wait for others", p.ads)
+	}
+	p.offer(2, 1)
+	p.pass(begin.Sub(p.now) - 5*time.Millisecond)
+	if len(p.ads) != 1 || len(p.core.turns.lines) != 0 {
+		t.Fatalf("before their time: advertised %+v, lines %v", p.ads, p.core.turns.lines)
+	}
+	p.ads, p.grants = nil, nil
+	p.pass(10 * time.Millisecond)
+	later := p.submit(2, 1)
+	if len(p.ads) != 1 || p.ads[0].Job != a || p.ads[0].Others != 0 {
+		t.Fatalf("advertised %+v, want the first one alone", p.ads)
+	}
+	p.offer(2, 2)
+	p.pass(300 * time.Millisecond)
+	if len(p.ads) != 2 || p.ads[1].Wanted != 4 || p.ads[1].Others != 2 {
+		t.Fatalf("advertised %+v, want a call for both others", p.ads)
+	}
+	p.offer(4, 3)
+	p.pass(300 * time.Millisecond)
+	if len(p.grants) != 3 || p.grants[0].Job != a || p.grants[1].Job != b || p.grants[2].Job != later {
+		t.Errorf("granted %+v", p.grants)
 	}
 }
 
