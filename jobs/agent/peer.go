@@ -42,6 +42,15 @@ func (s *Service) PeerHandler() http.Handler {
 // to be had.
 func Streams(path string) bool { return path == peer.PathOutput || path == peer.PathStdin }
 
+// Messages reports whether a path takes a message, and gives an answer that is no stream.
+func Messages(path string) bool {
+	switch path {
+	case peer.PathGrant, peer.PathStart, peer.PathRelease, peer.PathReport, peer.PathMeasure, peer.PathClock, peer.PathBeat:
+		return true
+	}
+	return false
+}
+
 // granted takes a grant: the hold becomes a claim, and its workers are
 // prepared.
 func (s *Service) granted(from vicinity.ID, g *wire.Grant) (err error) {
