@@ -54,6 +54,11 @@ func (s *blobService) Refer(_ context.Context, f transfer.File) error {
 	return err
 }
 
+// Locate names a large file of the store, for clients that may read it there.
+func (s *blobService) Locate(_ context.Context, content transfer.Hash) (string, error) {
+	return transfer.Locate(s.store, content), nil
+}
+
 // PutChunk stores one chunk, and keeps it for the submission that needs it.
 func (s *blobService) PutChunk(_ context.Context, h transfer.Hash, data []byte) error {
 	s.uploads.hold(h)

@@ -41,7 +41,8 @@ type hole struct {
 	ref
 }
 
-// keyOf names what a file of that size with these chunks holds.
+// keyOf names what a file of that size with these chunks holds: the hash of their hashes and the
+// size, in 8 bytes, the highest first.
 func keyOf(size int64, chunks HashList) Hash {
 	b, _ := chunks.MarshalBinary() // never fails
 	return HashOf(binary.BigEndian.AppendUint64(b, uint64(size)))

@@ -1,6 +1,7 @@
 package transfer_test
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -235,4 +236,66 @@ func TestFilesAreTakenBackInTheNextLife(t *testing.T) {
 		t.Errorf("in the store: %v", n)
 	}
 	s.give()
+}
+
+// teller locates chunks in a store of this machine.
+type teller struct {
+	store transfer.Store
+	asked int
+}
+
+func (l *teller) Locate(_ context.Context, content transfer.Hash) (string, error) {
+	l.asked++
+	return transfer.Locate(l.store, content), nil
+}
+
+// Who may read the files of a store gets large ones from there, and compares them.
+func TestLargeFilesAreReadInTheStore(t *testing.T) {
+	seed := seeds.One(t)
+	s := newStation(t, seed, map[string]string{"large": large(rand.New(rand.NewPCG(seed, 2))), "small": "small"})
+	nearby := func(store transfer.Store) (asked, got int) {
+		from, to := &teller{store: store}, t.TempDir()
+		get := transfer.Nearby(t.Context(), from, func(h transfer.Hash, buf []byte) ([]byte, error) {
+			got++
+			return s.from.Get(h, buf)
+		}, s.tree.Entries)
+		if err := s.tree.WriteTo(t.Context(), get, filepath.Join(to, "got"), transfer.How{}); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range s.files {
+			if b, err := os.ReadFile(filepath.Join(to, "got", name)); err != nil || string(b) != want {
+				t.Errorf("%s is another one: %v", name, err)
+			}
+		}
+		return from.asked, got
+	}
+	const all = 5
+	if asked, got := nearby(s.store); asked != 1 || got != 1 {
+		t.Errorf("asked %d times, got %d chunks elsewhere: want the small file alone", asked, got)
+	}
+	if asked, got := nearby(s.from); asked != 1 || got != all {
+		t.Errorf("asked %d times, got %d chunks of who has no files", asked, got)
+	}
+	name := s.assembled()[0]
+	scribble(t, name, transfer.ChunkSize)
+	if _, got := nearby(s.store); got != 2 {
+		t.Errorf("got %d chunks elsewhere, want the damaged one and the small file", got)
+	}
+	if err := os.Truncate(name, 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, got := nearby(s.store); got != all {
+		t.Errorf("got %d chunks elsewhere of a file of another size", got)
+	}
+	if err := errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, got := nearby(s.store); got != all {
+		t.Errorf("got %d chunks elsewhere of a pipe", got)
+	}
+	s = newStation(t, seed, s.files)
+	s.give()
+	if asked, got := nearby(s.store); asked != 1 || got != all {
+		t.Errorf("asked %d times, got %d chunks of a file that a worker has", asked, got)
+	}
 }

@@ -1,6 +1,8 @@
 package transfer
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -8,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"zorilla/internal/atomicfile"
@@ -234,3 +237,77 @@ func (d noteDir) read() (all []*backing, unread []string, err error) {
 }
 
 func (d noteDir) remove(o *backing) { os.Remove(d.path(o)) } // what stays is looked at again at the next Open
+
+// Locator is somebody who has files in chunks and may be on this machine.
+type Locator interface {
+	// Locate names a file in which all chunks of a large file are at their places, by a hash of
+	// what it holds (keyOf); "" = there is none. It may be gone, or hold something else, at any time.
+	Locate(ctx context.Context, content Hash) (path string, err error)
+}
+
+// Locate is a Locator's for a store of this machine.
+func Locate(s Store, content Hash) (path string) {
+	d, ok := s.(*DirStore)
+	if !ok {
+		return ""
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.index.whole[content]; c != nil && c.own.made {
+		return c.Path
+	}
+	return ""
+}
+
+// Nearby gets the chunks of files where they are, if from can tell and this process may read
+// them there, and all others from get.
+func Nearby(ctx context.Context, from Locator, get VerifiedFunc, files []Entry) VerifiedFunc {
+	type place struct {
+		path func() string
+		size int64
+		i    int
+	}
+	places := make(map[Hash]place)
+	for _, e := range files {
+		if len(e.Chunks) < 2 || e.bundle != nil {
+			continue
+		}
+		path := sync.OnceValue(func() string {
+			path, _ := from.Locate(ctx, keyOf(e.Size, e.Chunks)) // who cannot tell is asked for chunks
+			return path
+		})
+		for i, h := range e.Chunks {
+			places[h] = place{path, e.Size, i}
+		}
+	}
+	return func(h Hash, buf []byte) ([]byte, error) {
+		if p, ok := places[h]; ok {
+			if data, err := readThere(p.path(), p.size, p.i, buf); err == nil && HashOf(data) == h {
+				return data, nil
+			}
+		}
+		return get(h, buf)
+	}
+}
+
+// readThere reads a chunk of somebody else's file.
+func readThere(path string, size int64, i int, buf []byte) ([]byte, error) {
+	if !filepath.IsAbs(path) {
+		return nil, ErrElsewhere
+	}
+	f, err := openOutside(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() != size {
+		return nil, cmp.Or(err, ErrElsewhere)
+	}
+	if cap(buf) < ChunkSize {
+		buf = make([]byte, ChunkSize)
+	}
+	buf = buf[:chunkLen(size, i)]
+	_, err = f.(io.ReaderAt).ReadAt(buf, int64(i)*ChunkSize)
+	return buf, err
+}

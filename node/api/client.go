@@ -205,6 +205,13 @@ func (c *Client) Refer(ctx context.Context, f transfer.File) error {
 	return err
 }
 
+// Locate implements transfer.Locator.
+func (c *Client) Locate(ctx context.Context, content transfer.Hash) (string, error) {
+	var body pathBody
+	err := c.get(ctx, "/v1/files/"+content.String(), &body)
+	return body.Path, err
+}
+
 // PutChunk implements Service.
 func (c *Client) PutChunk(ctx context.Context, h transfer.Hash, data []byte) error {
 	return c.call(ctx, http.MethodPut, "/v1/blobs/"+h.String(), bytes.NewReader(data), maxAnswer, &done{})

@@ -65,6 +65,13 @@ func Pull(ctx context.Context, s Service, st jobs.Status, want Wanted) (Pulled, 
 	if err != nil {
 		return done, err
 	}
+	if from, ok := s.(transfer.Locator); ok {
+		var files []transfer.Entry
+		for _, p := range layout {
+			files = append(files, p.tree.Entries...)
+		}
+		get = transfer.Nearby(ctx, from, get, files)
+	}
 	return write(ctx, get, layout, want, done)
 }
 
@@ -166,8 +173,8 @@ func write(ctx context.Context, get transfer.Getter, layout []placed, want Wante
 }
 
 // chunksOf gets chunks of the outputs of a job.
-func chunksOf(ctx context.Context, s Service, id jobs.ID) transfer.Getter {
-	return transfer.VerifiedFunc(func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(id), h) })
+func chunksOf(ctx context.Context, s Service, id jobs.ID) transfer.VerifiedFunc {
+	return func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(id), h) }
 }
 
 // counting tells how much of what is not there yet was got.

@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -132,6 +134,52 @@ func TestPull(t *testing.T) {
 		names := strings.Join(files(t, dir), " ")
 		if err != nil || names != p.want || got.Ranks != p.ranks || len(got.Warnings) != p.warn || got.Files != len(files(t, dir)) {
 			t.Errorf("%s: got %s, %+v, %v\nwant %s", p.into, names, got, err, p.want)
+		}
+	}
+}
+
+// nearby is a service that has a large file on this machine, and counts the chunks that are
+// asked for.
+type nearby struct {
+	*apitest.Fake
+	path   string
+	chunks int
+}
+
+func (n *nearby) Locate(context.Context, transfer.Hash) (string, error) { return n.path, nil }
+
+func (n *nearby) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
+	n.chunks++
+	return n.Fake.Chunk(ctx, job, h)
+}
+
+// A large output is read where the node has it, if that can be.
+func TestPullReadsFilesOfTheNode(t *testing.T) {
+	content := bytes.Repeat([]byte("large "), transfer.ChunkSize/4)
+	src := filepath.Join(t.TempDir(), "large")
+	if err := os.WriteFile(src, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{src: 1, src + "-gone": 3, "": 3} { // with the manifest
+		n := &nearby{Fake: apitest.New(), path: path}
+		put := transfer.PutterFunc(func(h transfer.Hash, b []byte) error { return n.PutChunk(t.Context(), h, b) })
+		m, err := transfer.Ingest(t.Context(), put, []transfer.Input{{Path: src}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := transfer.SaveManifest(put, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := apitest.Example()
+		st.Spec.Outputs, st.Outputs = []string{"*"}, []jobs.RankOutput{{Attempt: 1, Manifest: h}}
+		dir := t.TempDir()
+		_, err = api.Pull(t.Context(), overSocket(t, n), st, api.Wanted{Rank: -1, Into: dir})
+		if got, _ := os.ReadFile(filepath.Join(dir, "large")); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%q: the file is another one: %v", path, err)
+		}
+		if n.chunks != want {
+			t.Errorf("%q: %d chunks were asked for, want %d", path, n.chunks, want)
 		}
 	}
 }

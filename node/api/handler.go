@@ -37,6 +37,9 @@ func Handler(s Service) http.Handler {
 	mux.HandleFunc("POST /v1/blobs/missing", answerList(h.missing))
 	mux.HandleFunc("POST /v1/blobs/refer", answer(h.refer))
 	mux.HandleFunc("PUT /v1/blobs/{hash}", answer(h.putChunk))
+	if l, ok := s.(transfer.Locator); ok {
+		mux.HandleFunc("GET /v1/files/{hash}", answer(locateOf(l)))
+	}
 	mux.HandleFunc("POST /v1/drain", answer(h.drain))
 	mux.HandleFunc("GET /v1/owner", answer(func(r *http.Request) (any, error) { return s.Limits(r.Context()) }))
 	mux.HandleFunc("POST /v1/owner", answer(h.setLimits))
@@ -90,6 +93,9 @@ type (
 	}
 	referBody struct {
 		Found bool `json:"found"`
+	}
+	pathBody struct {
+		Path string `json:"path"`
 	}
 	done struct{}
 )
@@ -230,6 +236,17 @@ func (h handler) refer(r *http.Request) (any, error) {
 		return referBody{false}, nil
 	}
 	return referBody{err == nil}, err
+}
+
+func locateOf(l transfer.Locator) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		hash, err := pathHash(r)
+		if err != nil {
+			return nil, err
+		}
+		path, err := l.Locate(r.Context(), hash)
+		return pathBody{path}, err
+	}
 }
 
 func (h handler) putChunk(r *http.Request) (any, error) {
