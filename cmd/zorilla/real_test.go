@@ -59,6 +59,9 @@ func realParams(g guise) testscript.Params {
 			env.Setenv(realNodes, "1")
 			env.Setenv(raceOptions())
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			// Who holds it has machines full of ranks that never rest: several at once take
+			// far longer than one after the other.
+			env.Setenv("MACHINES", filepath.Join(filepath.Dir(env.WorkDir), "machines.lock"))
 			env.Setenv("ZORILLA_STATE", n.stateOf(1))
 			for name, dir := range map[string]string{"TESTDATA": "testdata", "EXAMPLES": "../../examples"} {
 				path, err := filepath.Abs(dir)
