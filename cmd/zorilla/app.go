@@ -39,7 +39,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
 		HideVersion:               true, // it is as that of the command
-		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}},
+		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}, cli.HelpFlag},
 		Action: func(c *cli.Context) error {
 			if c.Bool("version") {
 				return con.printVersion(false)
@@ -53,7 +53,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			runCommand(con), submitCommand(con), attachCommand(con), execCommand(con), rshCommand(con), allocCommand(con), leadCommand(), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
 			getCommand(con), lsCommand(con), cancelCommand(con), resizeCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
 			nodeCommand(con, start), nodesCommand(con), topCommand(con), rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
-			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), configCommand(con), manCommand(con), versionCommand(con),
+			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), configCommand(con), manCommand(con), versionCommand(con), helpCommand(),
 		},
 	}
 	for _, cmd := range app.Commands {
@@ -148,6 +148,27 @@ zorilla man >/usr/local/share/man/man1/zorilla.1`,
 			}
 			_, err := io.WriteString(con.stdout, man.Page(c.App, cmd))
 			return err
+		},
+	})
+}
+
+// helpCommand takes the place of that of the parser, which does not look for what was meant.
+func helpCommand() *cli.Command {
+	return command(cli.Command{
+		Name:      "help",
+		Usage:     "list the commands, or print the help of one",
+		UsageText: "zorilla help [COMMAND]",
+		Action: func(c *cli.Context) error {
+			switch name := c.Args().First(); {
+			case c.NArg() == 0:
+				return cli.ShowAppHelp(c)
+			case c.NArg() > 1:
+				return usage(c, "want one command: 'zorilla help' lists them")
+			case c.App.Command(name) == nil:
+				return unknownCommand(c, name)
+			default:
+				return cli.ShowCommandHelp(c, name)
+			}
 		},
 	})
 }

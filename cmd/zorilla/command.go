@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
 	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/hint"
 )
@@ -32,50 +30,6 @@ func command(c cli.Command) *cli.Command {
 		}
 	}
 	return &c
-}
-
-// Columns of the help of an option: where its text begins, and where a line ends.
-const (
-	helpFrom = 28
-	helpTo   = 100
-)
-
-// inColumns has the help of an option fit for a terminal: its names, then its text in lines that
-// begin in one column, the first beside the names if there is room.
-func inColumns(plain cli.FlagStringFunc) cli.FlagStringFunc {
-	return func(f cli.Flag) string {
-		const first, others = 3, 6 // the columns that the help puts before these lines
-		names, text, _ := strings.Cut(plain(f), "\t")
-		names, _, _ = strings.Cut(names, " [ ") // once more, as it is repeatable: the text says so
-		lines := wrapped(text, helpTo-helpFrom)
-		margin := strings.Repeat(" ", helpFrom-others)
-		for i := range lines[1:] {
-			lines[i+1] = margin + lines[i+1]
-		}
-		if room := helpFrom - first; len(names)+2 <= room {
-			lines[0] = fmt.Sprintf("%-*s%s", room, names, lines[0])
-		} else {
-			lines = slices.Insert(lines, 0, names)
-			lines[1] = margin + lines[1]
-		}
-		return strings.Join(lines, "\n")
-	}
-}
-
-// wrapped breaks a text into lines, one at least.
-func wrapped(text string, width int) []string {
-	lines := []string{""}
-	for _, word := range strings.Fields(text) {
-		switch last := &lines[len(lines)-1]; {
-		case *last == "":
-			*last = word
-		case cells.Width(*last)+1+cells.Width(word) > width:
-			lines = append(lines, word)
-		default:
-			*last += " " + word
-		}
-	}
-	return lines
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {

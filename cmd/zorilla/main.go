@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/config"
+	"zorilla/cmd/zorilla/help"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
@@ -24,7 +25,7 @@ func main() {
 // program is run with what this process has; start is what the node command does.
 func program(start startNode) int {
 	config.DropEmpty()
-	cli.FlagStringer = inColumns(cli.FlagStringer)
+	cli.HelpPrinter = help.Print
 	con := &console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, places: config.Usual()}
 	return run(context.Background(), con, start, ownArgs())
 }

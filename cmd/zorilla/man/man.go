@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"zorilla/cmd/zorilla/help"
 )
 
 // Page is the manual page of a command, or of all of them if cmd is nil, in the language of
@@ -24,7 +26,7 @@ func Page(app *cli.App, cmd *cli.Command) string {
 	p.text(app.UsageText)
 	p.line(".SH DESCRIPTION")
 	p.text(app.Description)
-	for _, group := range groups(app) {
+	for _, group := range help.Groups(app) {
 		title := "COMMANDS"
 		if group != "" {
 			title += ": " + strings.ToUpper(group)
@@ -39,21 +41,6 @@ func Page(app *cli.App, cmd *cli.Command) string {
 		}
 	}
 	return p.String()
-}
-
-// plain tells of an option its names, a tab, and what it means, whatever help is made of that.
-var plain = cli.FlagStringer
-
-// groups are the categories of commands, in the order in which they come first.
-func groups(app *cli.App) (list []string) {
-	seen := map[string]bool{}
-	for _, c := range app.Commands {
-		if !c.Hidden && !seen[c.Category] {
-			seen[c.Category] = true
-			list = append(list, c.Category)
-		}
-	}
-	return list
 }
 
 type page struct{ strings.Builder }
@@ -100,11 +87,10 @@ func (p *page) command(c *cli.Command, heading, options string) {
 	}
 	section(options)
 	for _, f := range flags {
-		names, meaning, _ := strings.Cut(plain(f), "\t")
-		names, _, _ = strings.Cut(names, " [ ")
+		names, meaning := help.Option(f)
 		p.line(".TP")
-		p.line(".B " + escape(strings.TrimSpace(names)))
-		p.paragraph(strings.TrimSpace(meaning))
+		p.line(".B " + escape(names))
+		p.paragraph(meaning)
 	}
 }
 
