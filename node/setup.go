@@ -229,7 +229,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 			return n.service.awaitUnread(ctx, id, since)
 		},
-		Journal: log, Store: n.store, Fetch: n.exchange.Fetch,
+		Journal: log, Store: n.store, Fetch: n.exchange.Fetch, FetchToKeep: n.exchange.FetchToKeep,
 		Workers: agent.Workers{
 			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Users: n.users, Ports: n.ports, Limits: n.owner.get,
 			Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,

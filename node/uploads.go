@@ -55,7 +55,7 @@ func (s *blobService) Refer(_ context.Context, f transfer.File) error {
 }
 
 // Locate names a large file of the store, for clients that may read it there.
-func (s *blobService) Locate(_ context.Context, content transfer.Hash) (string, error) {
+func (s *blobService) Locate(_ context.Context, content transfer.Hash) (transfer.File, error) {
 	return transfer.Locate(s.store, content), nil
 }
 

@@ -55,7 +55,7 @@ func newStation(t *testing.T, seed uint64, files map[string]string) *station {
 // send is a fetch of those chunks that are not there.
 func (s *station) send(chunks []transfer.Chunk) {
 	s.t.Helper()
-	settle := transfer.Expect(s.store, &s.tree)
+	settle := transfer.Expect(s.store, &s.tree, s.rnd.IntN(2) == 0)
 	defer settle()
 	s.rnd.Shuffle(len(chunks), func(i, j int) { chunks[i], chunks[j] = chunks[j], chunks[i] })
 	for _, c := range chunks {
@@ -248,7 +248,7 @@ func TestFetchKeepsToTheLimit(t *testing.T) {
 	s := newStation(t, seeds.One(t), map[string]string{"large": noise(rand.New(rand.NewPCG(11, 11)), 8*transfer.ChunkSize)})
 	s.store, s.dir = nil, t.TempDir()
 	s.store = openDir(t, s.dir, 2*transfer.ChunkSize)
-	settle := transfer.Expect(s.store, &s.tree)
+	settle := transfer.Expect(s.store, &s.tree, s.rnd.IntN(2) == 0)
 	for _, c := range s.tree.DistinctChunks() {
 		data, err := s.from.Get(c.Hash, nil)
 		if err = errors.Join(err, s.store.Put(c.Hash, data)); err != nil {
@@ -396,7 +396,7 @@ func TestAssembledFilesAmongMany(t *testing.T) {
 		wg.Go(func() {
 			for i := range 4 {
 				work := filepath.Join(works, fmt.Sprint(g, "-", i), "work")
-				settle := transfer.Expect(s.store, &s.tree)
+				settle := transfer.Expect(s.store, &s.tree, true)
 				for _, c := range chunks {
 					if s.store.Has(c.Hash) || transfer.Keep(s.store, c.Hash) {
 						continue

@@ -4,13 +4,14 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // assembly is what an assembled file is besides a backing file: a file of the store in which
 // the chunks of a large file have their places, whenever they come. A worker that needs the
 // whole of it may get the file itself (assembler.give), and the store takes it back.
 //
-// All but the locks is guarded by the lock of the store.
+// All but what locks itself is guarded by the lock of the store.
 type assembly struct {
 	key     Hash   // of the hashes of its chunks
 	right   []bool // which chunks are there as they should be: this life has seen it
@@ -25,8 +26,9 @@ type assembly struct {
 	sealed  Stamp  // of the file when the store was done with it last
 	moved   int    // how often it got another path
 
-	moves  sync.Mutex // held while the file is made, or gets another path
-	writes sync.Mutex // held while a chunk is written
+	soon   atomic.Bool // it is to be durable when all is there
+	moves  sync.Mutex  // held while the file is made, or gets another path
+	writes sync.Mutex  // held while a chunk is written
 }
 
 // chunkPlace is that of a chunk in an assembled file.

@@ -8,8 +8,6 @@ import (
 	"os"
 	"slices"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // spot is where the bytes of a blob are.
@@ -193,13 +191,5 @@ func (s *DirStore) copyTo(h Hash, size int, to *os.File, at int64) bool {
 	if !ok || now != p.seen || length != int64(size) {
 		return false
 	}
-	from, left := p.at, size
-	for left > 0 {
-		n, err := unix.CopyFileRange(int(f.Fd()), &from, int(to.Fd()), &at, left, 0)
-		if err != nil || n == 0 {
-			return false
-		}
-		left -= n
-	}
-	return p.still(f)
+	return copyRange(f, p.at, to, at, size) && p.still(f)
 }

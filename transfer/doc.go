@@ -38,8 +38,9 @@
 // several workers of a job are on a node, the kernel copies it for all but the last. What a store has compared with its hash it believes in this
 // life as long as the file's stamp is the same.
 //
-// A client of the origin that may read the files of its store reads large outputs there, and
-// compares them with their hashes ([Nearby]).
+// A client of the origin that may read the files of its store has the file system copy large
+// outputs from there, if they are as they were when the store compared them with their hashes,
+// and else compares them itself ([Nearby]).
 //
 // [Ingest] is what Upload is for those who have a store themselves.
 // [ExpandInputs] reads the command line's PATH[:NAME].

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // File is a file that chunks are read from where it is.
@@ -65,6 +67,19 @@ func writeAt(f *os.File, data []byte, at int64) error {
 		data, at = data[n:], at+int64(n)
 	}
 	return nil
+}
+
+// copyRange has the file system copy a part of a file, which need not take room for it. It
+// reports false, and may have copied some of it, where that cannot be done.
+func copyRange(from *os.File, begin int64, to *os.File, at int64, size int) bool {
+	for size > 0 {
+		n, err := unix.CopyFileRange(int(from.Fd()), &begin, int(to.Fd()), &at, size, 0)
+		if err != nil || n == 0 {
+			return false
+		}
+		size -= n
+	}
+	return true
 }
 
 // Stamp tells two states of a file apart: every write to a file changes its stamp, and

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -244,7 +245,7 @@ type teller struct {
 	asked int
 }
 
-func (l *teller) Locate(_ context.Context, content transfer.Hash) (string, error) {
+func (l *teller) Locate(_ context.Context, content transfer.Hash) (transfer.File, error) {
 	l.asked++
 	return transfer.Locate(l.store, content), nil
 }
@@ -255,10 +256,13 @@ func TestLargeFilesAreReadInTheStore(t *testing.T) {
 	s := newStation(t, seed, map[string]string{"large": large(rand.New(rand.NewPCG(seed, 2))), "small": "small"})
 	nearby := func(store transfer.Store) (asked, got int) {
 		from, to := &teller{store: store}, t.TempDir()
+		var near, far, gets atomic.Int64
 		get := transfer.Nearby(t.Context(), from, func(h transfer.Hash, buf []byte) ([]byte, error) {
-			got++
-			return s.from.Get(h, buf)
-		}, s.tree.Entries)
+			data, err := s.from.Get(h, buf)
+			gets.Add(1)
+			far.Add(int64(len(data)))
+			return data, err
+		}, s.tree.Entries, func(n int) { near.Add(int64(n)) })
 		if err := s.tree.WriteTo(t.Context(), get, filepath.Join(to, "got"), transfer.How{}); err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +271,10 @@ func TestLargeFilesAreReadInTheStore(t *testing.T) {
 				t.Errorf("%s is another one: %v", name, err)
 			}
 		}
-		return from.asked, got
+		if sum := near.Load() + far.Load(); sum != s.tree.Size() {
+			t.Errorf("told of %d bytes of %d", sum, s.tree.Size())
+		}
+		return from.asked, int(gets.Load())
 	}
 	const all = 5
 	if asked, got := nearby(s.store); asked != 1 || got != 1 {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -241,73 +242,116 @@ func (d noteDir) remove(o *backing) { os.Remove(d.path(o)) } // what stays is lo
 // Locator is somebody who has files in chunks and may be on this machine.
 type Locator interface {
 	// Locate names a file in which all chunks of a large file are at their places, by a hash of
-	// what it holds (keyOf); "" = there is none. It may be gone, or hold something else, at any time.
-	Locate(ctx context.Context, content Hash) (path string, err error)
+	// what it holds (keyOf), without them; zero = there is none. With a stamp they were all
+	// compared with their hashes when the file had that. It may be gone, or another one, at any time.
+	Locate(ctx context.Context, content Hash) (File, error)
 }
 
 // Locate is a Locator's for a store of this machine.
-func Locate(s Store, content Hash) (path string) {
+func Locate(s Store, content Hash) (f File) {
 	d, ok := s.(*DirStore)
 	if !ok {
-		return ""
+		return f
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c := d.index.whole[content]; c != nil && c.own.made {
-		return c.Path
+	c := d.index.whole[content]
+	if c == nil || !c.own.made {
+		return f
 	}
-	return ""
+	if f.Path = c.Path; !c.own.busy() && !slices.Contains(c.own.right, false) {
+		f.Stamp = c.own.sealed
+	}
+	return f
 }
 
-// Nearby gets the chunks of files where they are, if from can tell and this process may read
-// them there, and all others from get.
-func Nearby(ctx context.Context, from Locator, get VerifiedFunc, files []Entry) VerifiedFunc {
-	type place struct {
-		path func() string
-		size int64
-		i    int
-	}
-	places := make(map[Hash]place)
+// Nearby gets the chunks of large files where they are, if from can tell and this process may
+// read them there, and all others from get. Who writes files of it has the file system copy
+// what was compared already. Told is told how many bytes get was not asked for, from any goroutine.
+func Nearby(ctx context.Context, from Locator, get VerifiedFunc, files []Entry, told func(n int)) Getter {
+	n := nearby{get, told, make(map[Hash]nearbyChunk)}
 	for _, e := range files {
 		if len(e.Chunks) < 2 || e.bundle != nil {
 			continue
 		}
-		path := sync.OnceValue(func() string {
-			path, _ := from.Locate(ctx, keyOf(e.Size, e.Chunks)) // who cannot tell is asked for chunks
-			return path
+		of := sync.OnceValue(func() File {
+			f, _ := from.Locate(ctx, keyOf(e.Size, e.Chunks)) // who cannot tell is asked for chunks
+			return f
 		})
 		for i, h := range e.Chunks {
-			places[h] = place{path, e.Size, i}
+			n.chunks[h] = nearbyChunk{of, e.Size, i}
 		}
 	}
-	return func(h Hash, buf []byte) ([]byte, error) {
-		if p, ok := places[h]; ok {
-			if data, err := readThere(p.path(), p.size, p.i, buf); err == nil && HashOf(data) == h {
-				return data, nil
-			}
-		}
-		return get(h, buf)
-	}
+	return n
 }
 
-// readThere reads a chunk of somebody else's file.
-func readThere(path string, size int64, i int, buf []byte) ([]byte, error) {
-	if !filepath.IsAbs(path) {
-		return nil, ErrElsewhere
+// nearby is the Getter of Nearby.
+type nearby struct {
+	get    VerifiedFunc
+	told   func(n int)
+	chunks map[Hash]nearbyChunk
+}
+
+// nearbyChunk is where a chunk may be.
+type nearbyChunk struct {
+	of   func() File
+	size int64 // of the file
+	i    int
+}
+
+func (n nearby) verified() {}
+
+// Get implements Getter.
+func (n nearby) Get(h Hash, buf []byte) ([]byte, error) {
+	if c, ok := n.chunks[h]; ok {
+		if f, _, err := c.open(); err == nil {
+			defer f.Close()
+			b := sized(buf, chunkLen(c.size, c.i))
+			if _, err := f.ReadAt(b, int64(c.i)*ChunkSize); err == nil && HashOf(b) == h {
+				n.told(len(b))
+				return b, nil
+			}
+		}
 	}
-	f, err := openOutside(path)
+	return n.get(h, buf)
+}
+
+// copyTo implements copier.
+func (n nearby) copyTo(h Hash, size int, to *os.File, at int64) bool {
+	c, ok := n.chunks[h]
+	if !ok || c.of().Stamp == (Stamp{}) {
+		return false
+	}
+	f, now, err := c.open()
 	if err != nil {
-		return nil, err
+		return false
 	}
 	defer f.Close()
+	if now != c.of().Stamp || !copyRange(f, int64(c.i)*ChunkSize, to, at, size) {
+		return false
+	}
+	if info, err := f.Stat(); err != nil || StampOf(info) != now {
+		return false
+	}
+	n.told(size)
+	return true
+}
+
+// open opens the file.
+func (c nearbyChunk) open() (f *os.File, now Stamp, err error) {
+	name := c.of().Path
+	if !filepath.IsAbs(name) {
+		return nil, now, ErrElsewhere
+	}
+	outside, err := openOutside(name)
+	if err != nil {
+		return nil, now, err
+	}
+	f = outside.(*os.File)
 	info, err := f.Stat()
-	if err != nil || info.Size() != size {
-		return nil, cmp.Or(err, ErrElsewhere)
+	if err != nil || info.Size() != c.size {
+		f.Close()
+		return nil, now, cmp.Or(err, ErrElsewhere)
 	}
-	if cap(buf) < ChunkSize {
-		buf = make([]byte, ChunkSize)
-	}
-	buf = buf[:chunkLen(size, i)]
-	_, err = f.(io.ReaderAt).ReadAt(buf, int64(i)*ChunkSize)
-	return buf, err
+	return f, StampOf(info), nil
 }

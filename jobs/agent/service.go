@@ -44,6 +44,8 @@ type Config struct {
 	Journal journal.Journal
 	Store   transfer.PinStore
 	Fetch   FetchFunc
+	// FetchToKeep is Fetch for what is made durable then; nil = Fetch does.
+	FetchToKeep FetchFunc
 
 	Await AwaitFunc // of any job, for dependencies; nil = only of this node's
 	// Cores are processors that ranks of MPI programs are given some of, for each slot one;
@@ -114,8 +116,12 @@ func New(cfg Config) *Service {
 		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
 		Knocks: &executor.Knocks{Enter: s.visit, Resize: s.resize},
 	}, s.loop, &s.core.Part)
+	keep := cfg.FetchToKeep
+	if keep == nil {
+		keep = cfg.Fetch
+	}
 	s.own = origin.New(origin.Config{
-		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.Fetch, Written: s.exec.Written, Peers: s.peers,
+		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: keep, Written: s.exec.Written, Peers: s.peers,
 		Learn:   func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
 		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Hooks: cfg.Hooks, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)

@@ -206,10 +206,8 @@ func (c *Client) Refer(ctx context.Context, f transfer.File) error {
 }
 
 // Locate implements transfer.Locator.
-func (c *Client) Locate(ctx context.Context, content transfer.Hash) (string, error) {
-	var body pathBody
-	err := c.get(ctx, "/v1/files/"+content.String(), &body)
-	return body.Path, err
+func (c *Client) Locate(ctx context.Context, content transfer.Hash) (f transfer.File, err error) {
+	return f, c.get(ctx, "/v1/files/"+content.String(), &f)
 }
 
 // PutChunk implements Service.

@@ -27,7 +27,7 @@
 //	POST /v1/blobs/missing                  [hash] -> [hash]
 //	POST /v1/blobs/refer                    {"path", "stamp", "chunks"} -> {"found"}
 //	GET  /v1/blobs/{hash}?job=J             bytes
-//	GET  /v1/files/{hash}                   {"path"}
+//	GET  /v1/files/{hash}                   {"path", "stamp"}
 //	PUT  /v1/blobs/{hash}                   bytes
 //	POST /v1/drain                          {"now", "exit", "undo"} -> Drained
 //	GET  /v1/owner                          Limits

@@ -65,14 +65,8 @@ func Pull(ctx context.Context, s Service, st jobs.Status, want Wanted) (Pulled, 
 	if err != nil {
 		return done, err
 	}
-	if from, ok := s.(transfer.Locator); ok {
-		var files []transfer.Entry
-		for _, p := range layout {
-			files = append(files, p.tree.Entries...)
-		}
-		get = transfer.Nearby(ctx, from, get, files)
-	}
-	return write(ctx, get, layout, want, done)
+	from, _ := s.(transfer.Locator)
+	return write(ctx, get, from, layout, want, done)
 }
 
 // Check refuses a directory that stands for what the job does not have.
@@ -139,12 +133,13 @@ func pullTasks(ctx context.Context, s Service, st jobs.Status, want Wanted) (don
 	if err != nil {
 		return done, fmt.Errorf("fetch outputs: %w", err)
 	}
-	done, err = write(ctx, heap, layout, want, done)
+	done, err = write(ctx, heap, nil, layout, want, done)
 	return done, cmp.Or(err, damaged)
 }
 
-// write writes all of it, or nothing if anything is in the way.
-func write(ctx context.Context, get transfer.Getter, layout []placed, want Wanted, done Pulled) (Pulled, error) {
+// write writes all of it, or nothing if anything is in the way. From, unless it is nil, may
+// know files of this machine.
+func write(ctx context.Context, get transfer.Getter, from transfer.Locator, layout []placed, want Wanted, done Pulled) (Pulled, error) {
 	var way transfer.ObstacleError
 	for i := range layout {
 		p := &layout[i]
@@ -158,8 +153,16 @@ func write(ctx context.Context, get transfer.Getter, layout []placed, want Wante
 	if len(way) > 0 {
 		return done, fmt.Errorf("outputs were not fetched: %w", way)
 	}
+	got := func(int) {}
 	if want.Tell != nil {
-		get = counting(get, layout, want.Tell)
+		get, got = counting(get, layout, want.Tell)
+	}
+	if far, ok := get.(transfer.VerifiedFunc); ok && from != nil {
+		var files []transfer.Entry
+		for _, p := range layout {
+			files = append(files, p.rest.Entries...)
+		}
+		get = transfer.Nearby(ctx, from, far, files, got)
 	}
 	how := transfer.How{New: !want.Force, Umask: transfer.Umask()}
 	for _, p := range layout {
@@ -177,25 +180,28 @@ func chunksOf(ctx context.Context, s Service, id jobs.ID) transfer.VerifiedFunc 
 	return func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(id), h) }
 }
 
-// counting tells how much of what is not there yet was got.
-func counting(get transfer.Getter, layout []placed, tell func(done, total int64)) transfer.Getter {
+// counting tells how much of what is not there yet was got, also elsewhere.
+func counting(get transfer.Getter, layout []placed, tell func(done, total int64)) (counted transfer.Getter, got func(n int)) {
 	var mu sync.Mutex // guards done, and orders the calls of tell
 	var done, total int64
 	for _, p := range layout {
 		total += p.rest.Size()
 	}
-	counted := func(h transfer.Hash, buf []byte) ([]byte, error) {
-		data, err := get.Get(h, buf)
+	got = func(n int) {
 		mu.Lock()
 		defer mu.Unlock()
-		done += int64(len(data))
+		done += int64(n)
 		tell(min(done, total), total)
+	}
+	f := func(h transfer.Hash, buf []byte) ([]byte, error) {
+		data, err := get.Get(h, buf)
+		got(len(data))
 		return data, err
 	}
 	if _, ok := get.(transfer.VerifiedFunc); ok {
-		return transfer.VerifiedFunc(counted)
+		return transfer.VerifiedFunc(f), got
 	}
-	return transfer.GetterFunc(counted)
+	return transfer.GetterFunc(f), got
 }
 
 // placed is files that go to one directory.

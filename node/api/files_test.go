@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"zorilla/jobs"
@@ -143,13 +144,15 @@ func TestPull(t *testing.T) {
 type nearby struct {
 	*apitest.Fake
 	path   string
-	chunks int
+	chunks atomic.Int64
 }
 
-func (n *nearby) Locate(context.Context, transfer.Hash) (string, error) { return n.path, nil }
+func (n *nearby) Locate(context.Context, transfer.Hash) (transfer.File, error) {
+	return transfer.File{Path: n.path}, nil
+}
 
 func (n *nearby) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {
-	n.chunks++
+	n.chunks.Add(1)
 	return n.Fake.Chunk(ctx, job, h)
 }
 
@@ -160,7 +163,7 @@ func TestPullReadsFilesOfTheNode(t *testing.T) {
 	if err := os.WriteFile(src, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int{src: 1, src + "-gone": 3, "": 3} { // with the manifest
+	for path, want := range map[string]int64{src: 1, src + "-gone": 3, "": 3} { // with the manifest
 		n := &nearby{Fake: apitest.New(), path: path}
 		put := transfer.PutterFunc(func(h transfer.Hash, b []byte) error { return n.PutChunk(t.Context(), h, b) })
 		m, err := transfer.Ingest(t.Context(), put, []transfer.Input{{Path: src}})
@@ -178,8 +181,8 @@ func TestPullReadsFilesOfTheNode(t *testing.T) {
 		if got, _ := os.ReadFile(filepath.Join(dir, "large")); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%q: the file is another one: %v", path, err)
 		}
-		if n.chunks != want {
-			t.Errorf("%q: %d chunks were asked for, want %d", path, n.chunks, want)
+		if got := n.chunks.Load(); got != want {
+			t.Errorf("%q: %d chunks were asked for, want %d", path, got, want)
 		}
 	}
 }

@@ -94,9 +94,6 @@ type (
 	referBody struct {
 		Found bool `json:"found"`
 	}
-	pathBody struct {
-		Path string `json:"path"`
-	}
 	done struct{}
 )
 
@@ -244,8 +241,7 @@ func locateOf(l transfer.Locator) func(*http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		path, err := l.Locate(r.Context(), hash)
-		return pathBody{path}, err
+		return l.Locate(r.Context(), hash)
 	}
 }
 

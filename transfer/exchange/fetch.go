@@ -30,6 +30,15 @@ const minSwarm = 8
 // tell, unless it is nil, is called with what is there so far, once after
 // another; it must return at once.
 func (x *Exchange) Fetch(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error) {
+	return x.fetch(ctx, owner, manifest, holders, tell, false)
+}
+
+// FetchToKeep is Fetch for what the caller will have the store Sync.
+func (x *Exchange) FetchToKeep(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error) {
+	return x.fetch(ctx, owner, manifest, holders, tell, true)
+}
+
+func (x *Exchange) fetch(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats), keep bool) (transfer.Manifest, transfer.Stats, error) {
 	var stats transfer.Stats
 	if manifest.IsZero() {
 		return transfer.Manifest{}, stats, fmt.Errorf("fetch: %w: no hash", transfer.ErrManifest)
@@ -45,7 +54,7 @@ func (x *Exchange) Fetch(ctx context.Context, owner string, manifest transfer.Ha
 		hashes[i] = c.Hash
 	}
 	x.cfg.Store.Pin(owner, hashes...)
-	defer transfer.Expect(x.cfg.Store, &m)()
+	defer transfer.Expect(x.cfg.Store, &m, keep)()
 	t := x.trees.fetching(x, manifest, chunks)
 	defer x.trees.fetched(t)
 	if err := t.lead(ctx, holders); err != nil {
