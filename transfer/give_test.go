@@ -283,6 +283,13 @@ func TestLargeFilesAreReadInTheStore(t *testing.T) {
 	if asked, got := nearby(s.from); asked != 1 || got != all {
 		t.Errorf("asked %d times, got %d chunks of who has no files", asked, got)
 	}
+	some := *s
+	some.dir = t.TempDir()
+	some.store = openDir(t, some.dir, 0)
+	some.send(s.tree.DistinctChunks()[1:])
+	if _, got := nearby(some.store); got != 2 {
+		t.Errorf("got %d chunks elsewhere, want the one that is not there and the small file", got)
+	}
 	name := s.assembled()[0]
 	scribble(t, name, transfer.ChunkSize)
 	if _, got := nearby(s.store); got != 2 {
