@@ -136,7 +136,9 @@ func serveSocket(g *group, d stateDir, svc api.Service, log zerolog.Logger) erro
 	if err != nil {
 		return err
 	}
-	serve(g, server(api.Guard(api.Handler(svc), token), log), spare(l))
+	srv := server(api.Guard(api.Handler(svc), token), log)
+	srv.ConnContext = api.ConnContext
+	serve(g, srv, spare(l))
 	return nil
 }
 

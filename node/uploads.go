@@ -42,14 +42,22 @@ func (s *blobService) Missing(_ context.Context, chunks []transfer.Hash) ([]tran
 }
 
 // Refer makes the store read chunks from a file of this machine, for the submission
-// that needs them.
-func (s *blobService) Refer(_ context.Context, f transfer.File) error {
-	to, ok := s.store.(interface{ Refer(f transfer.File) error })
+// that needs them. It takes the word of the node's own user for what is in it, who can read
+// what the node can.
+func (s *blobService) Refer(ctx context.Context, f transfer.File) error {
+	to, ok := s.store.(interface {
+		Refer(f transfer.File) error
+		ReferHashed(f transfer.File) error
+	})
 	if !ok {
 		return transfer.ErrElsewhere
 	}
 	s.uploads.hold(f.Chunks...)
-	err := to.Refer(f)
+	refer := to.Refer
+	if api.SameUser(ctx) {
+		refer = to.ReferHashed
+	}
+	err := refer(f)
 	s.uploads.stored(err)
 	return err
 }

@@ -33,8 +33,9 @@
 // A large file of the user is not copied at the origin: its store reads chunks from
 // where the file is ([DirStore.Refer]), and so does the store of a worker's node with
 // large outputs ([DirStore.Lend]). On its way to a work directory each byte of it is
-// hashed three times, by the client, by the origin when it reads it first, since it takes
-// nobody's word for a file, and by the receiver; sent once to each; and written once. Where
+// hashed twice, by the client and by the receiver; sent once to each; and written once. The
+// origin hashes it too when it reads it first, unless the client is of its own user: it takes
+// nobody else's word for a file, who could have it send what only the origin may read. Where
 // several workers of a job are on a node, the kernel copies it for all but the last. What a store has compared with its hash it believes in this
 // life as long as the file's stamp is the same.
 //

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"zorilla/transfer"
 	"zorilla/transfer/exchange"
@@ -181,6 +182,27 @@ func TestNobodysWordIsTakenForAFile(t *testing.T) {
 	}
 	if b, err := s.Get(f.Chunks[0], nil); !errors.Is(err, transfer.ErrNotFound) || b != nil {
 		t.Errorf("%d bytes: %v", len(b), err)
+	}
+}
+
+// Who may read whatever the store may is taken at their word, until the file changes.
+func TestWordOfTheSameUser(t *testing.T) {
+	s := openDir(t, t.TempDir(), 0)
+	f, data := largeFile(t, 1)
+	guess := transfer.HashOf([]byte("a guess"))
+	f.Chunks[0] = guess
+	s.Pin("job", f.Chunks...)
+	if err := s.ReferHashed(f); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := s.Get(guess, nil); err != nil || string(b) != string(data[:transfer.ChunkSize]) {
+		t.Errorf("it is hashed once more: %d bytes, %v", len(b), err)
+	}
+	if err := os.Chtimes(f.Path, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := s.Get(guess, nil); !errors.Is(err, transfer.ErrNotFound) {
+		t.Errorf("the file has changed: %d bytes, %v", len(b), err)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxSocketPath is what fits into a socket address on every system we know.
@@ -59,6 +61,37 @@ type socketListener struct {
 func (l *socketListener) Close() error {
 	_ = os.Remove(l.socket) // gone already after a second Close
 	return l.Listener.Close()
+}
+
+// sameUserKey marks connections of this process's user.
+type sameUserKey struct{}
+
+// noUser is what the kernel says of users that the namespace of this process does not have.
+const noUser = 65534
+
+// ConnContext is that of http.Server for the socket of Listen: SameUser needs it.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	unixConn, ok := c.(*net.UnixConn)
+	if !ok {
+		return ctx
+	}
+	raw, err := unixConn.SyscallConn()
+	if err != nil {
+		return ctx
+	}
+	same := false
+	_ = raw.Control(func(fd uintptr) {
+		who, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		same = err == nil && who.Uid != noUser && int(who.Uid) == os.Geteuid()
+	})
+	return context.WithValue(ctx, sameUserKey{}, same)
+}
+
+// SameUser reports whether a request comes from a process of this one's user, which can do
+// what this one can, over the socket of Listen.
+func SameUser(ctx context.Context) bool {
+	same, _ := ctx.Value(sameUserKey{}).(bool)
+	return same
 }
 
 // Dial returns a Client for the node at the address: the path of a unix
