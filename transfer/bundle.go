@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
+	"path"
 	"slices"
 )
 
@@ -336,16 +339,29 @@ func named(first string, files int) string {
 
 // small writes one file at once.
 func (w *treeWriter) small(d *openDir, e *Entry, content []byte) error {
+	if w.how.Fresh {
+		if err := w.fill(d, path.Base(e.Path), e, content); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
 	temp := w.temp()
-	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err := w.fill(d, temp, e, content); err != nil {
+		return err
+	}
+	return d.place(temp, e, w.how.New)
+}
+
+// fill makes a file of that name.
+func (w *treeWriter) fill(d *openDir, name string, e *Entry, content []byte) error {
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		_, err = f.Write(content)
 		if err = cmp.Or(err, f.Chmod(e.mode()&^w.how.Umask), f.Close()); err != nil {
-			d.root.Remove(temp)
+			d.root.Remove(name)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", e.Path, bare(err))
 	}
-	return d.place(temp, e, w.how.New)
+	return nil
 }

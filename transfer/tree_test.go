@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -296,5 +298,32 @@ func TestCancelledCallsEnd(t *testing.T) {
 	ctx, cancel = newCountdown(t, 2)
 	if _, _, err := transfer.Collect(ctx, put, src, []string{"*"}, nil); !errors.Is(err, errStop) {
 		t.Errorf("Collect: got %v", err)
+	}
+}
+
+// A directory that nobody looks at yet gets the same files, also where something is in the way.
+func TestFreshDirectory(t *testing.T) {
+	files := map[string]string{"a": "a", "b": "b", "d/c": "c", "d/e/f*": "f", "g*": "g", "h": "h", "i": "->a", "large": strings.Repeat("large", 20_000)}
+	src := t.TempDir()
+	write(t, src, files)
+	store := transfer.NewMemStore(0)
+	m, err := transfer.Ingest(t.Context(), store, []transfer.Input{{Path: src, Name: "."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	write(t, filepath.Dir(elsewhere), map[string]string{"elsewhere": "not this"})
+	for _, there := range []map[string]string{nil, {"a": "of before", "h": "->" + elsewhere, "d/c": "->c"}} {
+		dir := t.TempDir()
+		write(t, dir, there)
+		if err := m.WriteTo(t.Context(), store, dir, transfer.How{Fresh: true}); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, dir); !maps.Equal(got, files) {
+			t.Errorf("with %v there: got %v", there, slices.Sorted(maps.Keys(got)))
+		}
+	}
+	if b, err := os.ReadFile(elsewhere); err != nil || string(b) != "not this" {
+		t.Errorf("a link was followed: %q, %v", b, err)
 	}
 }

@@ -18,6 +18,9 @@ import (
 type How struct {
 	New   bool        // replace nothing
 	Umask fs.FileMode // what others are not allowed; see Umask
+	// Fresh: nobody looks at the directory before all is written, or if that fails. Small files
+	// need not get their names when they are complete then. Not with New.
+	Fresh bool
 	// Give: a large file may be one that the store has assembled, instead of a copy. The
 	// store does not have it any more then, until TakeBack. Not with New.
 	Give bool
@@ -55,6 +58,7 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 	if w.to, err = filepath.Abs(dir); err != nil || how.New {
 		w.how.Give = false
 	}
+	w.how.Fresh = how.Fresh && !how.New
 	at := descent{[]*openDir{newOpenDir("", root)}, how.Umask}
 	err = w.entries(&at, m.Entries)
 	at.leave(0)

@@ -51,7 +51,7 @@ const maxLays = 3
 func (in *inputs) lay(store transfer.PinStore, dir string, give bool) error {
 	tree := in.tree
 	for try := 1; ; try++ {
-		err := tree.WriteTo(in.ctx, store, dir, transfer.How{Give: give})
+		err := tree.WriteTo(in.ctx, store, dir, transfer.How{Give: give, Fresh: try == 1})
 		if in.again == nil || !errors.Is(err, transfer.ErrNotFound) || try == maxLays {
 			return err
 		}
