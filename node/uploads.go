@@ -45,17 +45,14 @@ func (s *blobService) Missing(_ context.Context, chunks []transfer.Hash) ([]tran
 // that needs them. It takes the word of the node's own user for what is in it, who can read
 // what the node can.
 func (s *blobService) Refer(ctx context.Context, f transfer.File) error {
-	to, ok := s.store.(interface {
-		Refer(f transfer.File) error
-		ReferHashed(f transfer.File) error
-	})
+	to, ok := s.store.(interface{ Refer(f transfer.File) error })
 	if !ok {
 		return transfer.ErrElsewhere
 	}
 	s.uploads.hold(f.Chunks...)
 	refer := to.Refer
 	if api.SameUser(ctx) {
-		refer = to.ReferHashed
+		refer = func(f transfer.File) error { return transfer.ReferHashed(s.store, f) }
 	}
 	err := refer(f)
 	s.uploads.stored(err)

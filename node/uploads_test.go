@@ -1,12 +1,17 @@
 package node
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"zorilla/node/api"
 	"zorilla/transfer"
 )
 
@@ -51,4 +56,49 @@ func TestUploadsAreLetGo(t *testing.T) {
 			t.Error("something is left")
 		}
 	})
+}
+
+// Hashes of a file are believed of this process's user alone.
+func TestWhoseHashesAreBelieved(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := os.WriteFile(path, make([]byte, transfer.ChunkSize+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := api.Listen(filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for name, c := range map[string]struct {
+		ctx      context.Context
+		believed bool
+	}{"the same user": {api.ConnContext(t.Context(), conn), true}, "anybody": {t.Context(), false}} {
+		store := transfer.NewDirStore(filepath.Join(dir, name), 1<<30)
+		if err := store.Open(); err != nil {
+			t.Fatal(err)
+		}
+		s := &blobService{store: store, uploads: uploads{store: store}}
+		guess := transfer.HashOf([]byte(name))
+		if err := s.Refer(c.ctx, transfer.File{Path: path, Stamp: transfer.StampOf(info), Chunks: transfer.HashList{guess, transfer.HashOf([]byte{0})}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Get(guess, nil); (err == nil) != c.believed {
+			t.Errorf("of %s: %v", name, err)
+		}
+	}
 }

@@ -26,7 +26,12 @@ func (s *DirStore) Refer(f File) error { return s.refer(&backing{File: f}, Stamp
 
 // ReferHashed is Refer for a file of which the hashes are believed as long as it does not change:
 // those of somebody who may read whatever this process may.
-func (s *DirStore) ReferHashed(f File) error { return s.refer(&backing{File: f}, f.Stamp) }
+func ReferHashed(s Store, f File) error {
+	if d, ok := s.(*DirStore); ok {
+		return d.refer(&backing{File: f}, f.Stamp)
+	}
+	return ErrElsewhere
+}
 
 // Lend is Refer for a file that the caller has hashed, and that will be gone before all
 // have done with it: Get returns its chunks, but for Has they are not there.

@@ -192,7 +192,7 @@ func TestWordOfTheSameUser(t *testing.T) {
 	guess := transfer.HashOf([]byte("a guess"))
 	f.Chunks[0] = guess
 	s.Pin("job", f.Chunks...)
-	if err := s.ReferHashed(f); err != nil {
+	if err := transfer.ReferHashed(s, f); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := s.Get(guess, nil); err != nil || string(b) != string(data[:transfer.ChunkSize]) {
