@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -238,4 +239,31 @@ func TestPush(t *testing.T) {
 	if h, err := api.Push(t.Context(), c, nil, nil); err != nil || !h.IsZero() {
 		t.Errorf("no files: got %v, %v", h, err)
 	}
+}
+
+// What is not compared with its hash has to be of a node of the client's own user, or of root.
+func TestWhoseStampsAreBelieved(t *testing.T) {
+	n := &stamping{apitest.New()}
+	srv := httptest.NewServer(api.Handler(n))
+	defer srv.Close()
+	tcp, err := api.Dial(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	for name, c := range map[string]struct {
+		client   *api.Client
+		believed bool
+	}{"the socket": {overSocket(t, n), true}, "TCP": {tcp, false}} {
+		f, err := c.client.Locate(t.Context(), transfer.HashOf(nil))
+		if err != nil || f.Path != "/f" || (f.Stamp.Inode == 7) != c.believed {
+			t.Errorf("over %s: got %+v, %v", name, f, err)
+		}
+	}
+}
+
+type stamping struct{ *apitest.Fake }
+
+func (*stamping) Locate(context.Context, transfer.Hash) (transfer.File, error) {
+	return transfer.File{Path: "/f", Stamp: transfer.Stamp{Inode: 7}}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -71,20 +72,27 @@ const noUser = 65534
 
 // ConnContext is that of http.Server for the socket of Listen: SameUser needs it.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, sameUserKey{}, otherEnd(c) == os.Geteuid())
+}
+
+// otherEnd returns whose process is at the other end of a connection; -1 = that is not known.
+func otherEnd(c net.Conn) (uid int) {
 	unixConn, ok := c.(*net.UnixConn)
 	if !ok {
-		return ctx
+		return -1
 	}
 	raw, err := unixConn.SyscallConn()
 	if err != nil {
-		return ctx
+		return -1
 	}
-	same := false
+	uid = -1
 	_ = raw.Control(func(fd uintptr) {
 		who, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		same = err == nil && who.Uid != noUser && int(who.Uid) == os.Geteuid()
+		if err == nil && who.Uid != noUser {
+			uid = int(who.Uid)
+		}
 	})
-	return context.WithValue(ctx, sameUserKey{}, same)
+	return uid
 }
 
 // SameUser reports whether a request comes from a process of this one's user, which can do
@@ -101,6 +109,7 @@ func Dial(address string) (*Client, error) {
 	if address == "" {
 		return nil, fmt.Errorf("%w: no address of a node: want the path of a socket or a URL", ErrInvalid)
 	}
+	ours := new(atomic.Bool)
 	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8, ReadBufferSize: pieceSize}
 	token := ""
 	base := "http://node" // a unix socket needs no name, but HTTP wants one
@@ -126,6 +135,8 @@ func Dial(address string) (*Client, error) {
 		if err != nil {
 			return nil, explainDial(strings.Split(address, "?")[0], err)
 		}
+		uid := otherEnd(conn)
+		ours.Store(uid == 0 || uid == os.Geteuid())
 		return &toldConn{Conn: conn, gone: make(chan struct{})}, nil
 	}
 	if token != "" {
@@ -134,7 +145,7 @@ func Dial(address string) (*Client, error) {
 	if base != "http://node" {
 		return NewClient(tr, base), nil
 	}
-	return NewClient(withToken{tr, address}, base), nil
+	return NewClient(withToken{tr, address, ours}, base), nil
 }
 
 // explainDial says what to do about a node that cannot be reached.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"zorilla/internal/atomicfile"
 )
@@ -54,6 +55,7 @@ func Guard(h http.Handler, token string) http.Handler {
 type withToken struct {
 	http.RoundTripper
 	socket string
+	ours   *atomic.Bool // the node is a process of root's, or of this one's user, as of the last connection
 }
 
 // RoundTrip implements http.RoundTripper.
