@@ -58,6 +58,9 @@ type withToken struct {
 	ours   *atomic.Bool // the node is a process of root's, or of this one's user, as of the last connection
 }
 
+// ofOurs reports whether the node is to be believed as this process is.
+func (t withToken) ofOurs() bool { return t.ours.Load() }
+
 // RoundTrip implements http.RoundTripper.
 func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	b, err := os.ReadFile(filepath.Join(filepath.Dir(t.socket), tokenName))
