@@ -101,19 +101,19 @@ func peerURL(id vicinity.ID) string { return "https://" + string(id) }
 // apiPrefix is where a node answers others as api.Peer says.
 const apiPrefix = "/api"
 
-// itself is a transport that has messages of a node to itself answered without a connection,
+// loopback is a transport that has messages of a node to itself answered without a connection,
 // which would take several times as long as what most of them have done.
-type itself struct {
+type loopback struct {
 	http.RoundTripper
 	self    vicinity.ID
 	handler http.Handler // of messages; set before the first one
 }
 
-// ownKey marks requests that itself has made, in their context, with the node's ID.
-type ownKey struct{}
+// loopbackKey marks requests that loopback has made, in their context, with the node's ID.
+type loopbackKey struct{}
 
 // RoundTrip implements http.RoundTripper.
-func (t *itself) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *loopback) RoundTrip(r *http.Request) (*http.Response, error) {
 	if vicinity.ID(r.URL.Host) != t.self || !agent.Messages(r.URL.Path) {
 		return t.RoundTripper.RoundTrip(r)
 	}
@@ -122,7 +122,7 @@ func (t *itself) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() {
 		defer r.Body.Close()
 		a := &answer{Response: http.Response{Header: http.Header{}, StatusCode: http.StatusOK}}
-		t.handler.ServeHTTP(a, r.WithContext(context.WithValue(ctx, ownKey{}, t.self)))
+		t.handler.ServeHTTP(a, r.WithContext(context.WithValue(ctx, loopbackKey{}, t.self)))
 		answered <- a
 	}()
 	select {
@@ -152,7 +152,7 @@ func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 // peerID returns which node sent a request.
 func peerID(r *http.Request) (vicinity.ID, error) {
-	if id, own := r.Context().Value(ownKey{}).(vicinity.ID); own {
+	if id, own := r.Context().Value(loopbackKey{}).(vicinity.ID); own {
 		return id, nil
 	}
 	if r.TLS == nil {

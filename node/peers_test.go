@@ -23,7 +23,7 @@ func TestMessagesToItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		self, other := vicinity.ID("z"+strings.Repeat("a", 26)), vicinity.ID("z"+strings.Repeat("b", 26))
 		elsewhere := errors.New("elsewhere")
-		client := &http.Client{Transport: &itself{
+		client := &http.Client{Transport: &loopback{
 			RoundTripper: transport(func(*http.Request) (*http.Response, error) { return nil, elsewhere }), self: self,
 			handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				from, err := peerID(r)

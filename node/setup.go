@@ -222,9 +222,9 @@ func (n *Node) makeJobs(log journal.Journal) error {
 	if err != nil {
 		return err
 	}
-	itself := &itself{RoundTripper: n.net.client.Transport, self: n.Self().ID}
+	toSelf := &loopback{RoundTripper: n.net.client.Transport, self: n.Self().ID}
 	n.jobs = agent.New(agent.Config{
-		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Speed: n.net.flow.To, Client: &http.Client{Transport: itself}, Sessions: n.net.sessions, PeerID: peerID,
+		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Speed: n.net.flow.To, Client: &http.Client{Transport: toSelf}, Sessions: n.net.sessions, PeerID: peerID,
 		Sign: n.creds.Sign, Verify: trust.Verify,
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 			return n.service.awaitUnread(ctx, id, since)
@@ -238,7 +238,7 @@ func (n *Node) makeJobs(log journal.Journal) error {
 		Cores: cores, Limits: n.owner.get(), FreeDisk: n.work.free, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree),
 		Hooks: n.cfg.Seams.Hooks, Rand: split(rnd), Log: n.log,
 	})
-	itself.handler = n.jobs.PeerHandler()
+	toSelf.handler = n.jobs.PeerHandler()
 	n.net.jobs = n.jobs
 	return nil
 }

@@ -13,11 +13,11 @@ import (
 
 // Expect tells a store that chunks of a tree will be put. A DirStore puts those of a large
 // file where they belong in one file, which Manifest.WriteTo can then give to a worker.
-// With soon the disk begins to write as they come, for who wants to Sync them afterwards.
+// With writeBack the disk begins to write as they come, for who wants to Sync them afterwards.
 // Settle is to be called when no more will come.
-func Expect(s Store, m *Manifest, soon bool) (settle func()) {
+func Expect(s Store, m *Manifest, writeBack bool) (settle func()) {
 	if d, ok := s.(*DirStore); ok {
-		return assembler{d}.expect(m, soon)
+		return assembler{d}.expect(m, writeBack)
 	}
 	return func() {}
 }
@@ -36,13 +36,13 @@ func (s assembler) home(name string) string {
 	return at // which Check refuses
 }
 
-func (s assembler) expect(m *Manifest, soon bool) (settle func()) {
+func (s assembler) expect(m *Manifest, writeBack bool) (settle func()) {
 	var all []*backing
 	for i := range m.Entries {
 		if e := &m.Entries[i]; e.bundle == nil && len(e.Chunks) > 1 {
 			if c := s.expected(e); c != nil {
-				if soon {
-					c.own.soon.Store(true)
+				if writeBack {
+					c.own.writeBack.Store(true)
 				}
 				all = append(all, c)
 			}
@@ -141,7 +141,7 @@ func (s assembler) put(p chunkPlace, data []byte) error {
 	p.of.own.writes.Lock() // the kernel has others wait by turning in circles
 	err = writeAt(f, data, int64(p.i)*ChunkSize)
 	p.of.own.writes.Unlock()
-	if p.of.own.soon.Load() { // it is Sync that has to know whether it was written
+	if p.of.own.writeBack.Load() { // it is Sync that has to know whether it was written
 		_ = unix.SyncFileRange(int(f.Fd()), int64(p.i)*ChunkSize, int64(len(data)), unix.SYNC_FILE_RANGE_WRITE)
 	}
 	return cmp.Or(err, f.Close())

@@ -13,7 +13,7 @@ import (
 //
 // All but what locks itself is guarded by the lock of the store.
 type assembly struct {
-	key     Hash   // of the hashes of its chunks
+	key     Hash   // see keyOf
 	right   []bool // which chunks are there as they should be: this life has seen it
 	made    bool   // the file is there
 	filling int    // fetches that add to it
@@ -26,9 +26,9 @@ type assembly struct {
 	sealed  Stamp  // of the file when the store was done with it last
 	moved   int    // how often it got another path
 
-	soon   atomic.Bool // it is to be durable when all is there
-	moves  sync.Mutex  // held while the file is made, or gets another path
-	writes sync.Mutex  // held while a chunk is written
+	writeBack atomic.Bool // it is to be durable when all is there
+	moves     sync.Mutex  // held while the file is made, or gets another path
+	writes    sync.Mutex  // held while a chunk is written
 }
 
 // chunkPlace is that of a chunk in an assembled file.

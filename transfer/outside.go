@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 
@@ -268,7 +267,7 @@ func Locate(s Store, content Hash) (f File) {
 	if c == nil || !c.own.made {
 		return f
 	}
-	if f.Path = c.Path; !c.own.busy() && !slices.Contains(c.own.right, false) {
+	if f.Path = c.Path; !c.own.busy() && c.complete() {
 		f.Stamp = c.own.sealed
 	}
 	return f

@@ -50,7 +50,7 @@ func until(flag, s string, now time.Time) (time.Time, error) {
 	}
 	left, err := units.ParseSpan(s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s %s: %w; or a time such as 22:00 or 2006-01-02 15:04", flag, s, err)
+		return time.Time{}, fmt.Errorf("%s %s: %w, or a moment such as 22:00 or 2006-01-02 15:04", flag, s, err)
 	}
 	return now.Add(left), nil
 }
@@ -63,7 +63,7 @@ func since(flag, s string, now time.Time) (time.Time, error) {
 	}
 	ago, err := units.ParseSpan(s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s %s: %w; or a time such as 2006-01-02 15:04", flag, s, err)
+		return time.Time{}, fmt.Errorf("%s %s: %w, or a moment such as 2006-01-02 15:04", flag, s, err)
 	}
 	return now.Add(-ago), nil
 }

@@ -34,7 +34,7 @@ func TestTimesToCome(t *testing.T) {
 			t.Errorf("%s is %s, %v, want %s", text, got.Format(time.RFC3339), err, want)
 		}
 	}
-	for text, want := range map[string]string{"2026-10-31": "--begin 2026-10-31: that is over", "tomorrow": "or a time such as 22:00", "25:00": "or a time such as 22:00", "": "or a time"} {
+	for text, want := range map[string]string{"2026-10-31": "--begin 2026-10-31: that is over", "tomorrow": "or a moment such as 22:00", "25:00": "or a moment such as 22:00", "": "or a moment"} {
 		if got, err := until("--begin", text, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %v, %v, want %s", text, got, err, want)
 		}

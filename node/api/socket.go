@@ -67,16 +67,16 @@ func (l *socketListener) Close() error {
 // sameUserKey marks connections of this process's user.
 type sameUserKey struct{}
 
-// noUser is what the kernel says of users that the namespace of this process does not have.
-const noUser = 65534
+// overflowUID is what the kernel says of users that the namespace of this process does not have.
+const overflowUID = 65534
 
 // ConnContext is that of http.Server for the socket of Listen: SameUser needs it.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, sameUserKey{}, otherEnd(c) == os.Geteuid())
+	return context.WithValue(ctx, sameUserKey{}, peerUID(c) == os.Geteuid())
 }
 
-// otherEnd returns whose process is at the other end of a connection; -1 = that is not known.
-func otherEnd(c net.Conn) (uid int) {
+// peerUID returns whose process is at the other end of a connection; -1 = that is not known.
+func peerUID(c net.Conn) (uid int) {
 	unixConn, ok := c.(*net.UnixConn)
 	if !ok {
 		return -1
@@ -88,7 +88,7 @@ func otherEnd(c net.Conn) (uid int) {
 	uid = -1
 	_ = raw.Control(func(fd uintptr) {
 		who, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err == nil && who.Uid != noUser {
+		if err == nil && who.Uid != overflowUID {
 			uid = int(who.Uid)
 		}
 	})
@@ -109,7 +109,7 @@ func Dial(address string) (*Client, error) {
 	if address == "" {
 		return nil, fmt.Errorf("%w: no address of a node: want the path of a socket or a URL", ErrInvalid)
 	}
-	ours := new(atomic.Bool)
+	trusted := new(atomic.Bool)
 	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8, ReadBufferSize: pieceSize}
 	token := ""
 	base := "http://node" // a unix socket needs no name, but HTTP wants one
@@ -135,8 +135,8 @@ func Dial(address string) (*Client, error) {
 		if err != nil {
 			return nil, explainDial(strings.Split(address, "?")[0], err)
 		}
-		uid := otherEnd(conn)
-		ours.Store(uid == 0 || uid == os.Geteuid())
+		uid := peerUID(conn)
+		trusted.Store(uid == 0 || uid == os.Geteuid())
 		return &toldConn{Conn: conn, gone: make(chan struct{})}, nil
 	}
 	if token != "" {
@@ -145,7 +145,7 @@ func Dial(address string) (*Client, error) {
 	if base != "http://node" {
 		return NewClient(tr, base), nil
 	}
-	return NewClient(withToken{tr, address, ours}, base), nil
+	return NewClient(withToken{tr, address, trusted}, base), nil
 }
 
 // explainDial says what to do about a node that cannot be reached.

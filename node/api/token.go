@@ -54,12 +54,12 @@ func Guard(h http.Handler, token string) http.Handler {
 // each time, since the node may make it only after the client has started.
 type withToken struct {
 	http.RoundTripper
-	socket string
-	ours   *atomic.Bool // the node is a process of root's, or of this one's user, as of the last connection
+	socket  string
+	trusted *atomic.Bool // the node is a process of root's, or of this one's user, as of the last connection
 }
 
-// ofOurs reports whether the node is to be believed as this process is.
-func (t withToken) ofOurs() bool { return t.ours.Load() }
+// believed reports whether the node is to be believed as this process is.
+func (t withToken) believed() bool { return t.trusted.Load() }
 
 // RoundTrip implements http.RoundTripper.
 func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
