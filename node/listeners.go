@@ -18,7 +18,6 @@ import (
 
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
-	"zorilla/node/flow"
 	"zorilla/node/web"
 	"zorilla/transfer/exchange"
 )
@@ -56,9 +55,10 @@ func newPeerHandler(twins http.Handler) *peerHandler {
 
 // open lets other nodes have the rest: the peer protocol of jobs, blobs, and
 // what p does for them.
-func (h *peerHandler) open(js *agent.Service, x *exchange.Exchange, p api.Peer, f *flow.Flow) {
+func (h *peerHandler) open(n *network, x *exchange.Exchange, p api.Peer) {
+	f := n.flow
 	h.set(func(mux *http.ServeMux) {
-		mux.Handle(agent.PeerPrefix, f.Serve(js.PeerHandler(), false))
+		mux.Handle(agent.PeerPrefix, f.Serve(n.early.Once(n.jobs.PeerHandler()), false))
 		files := f.Serve(x.Handler(), true)
 		mux.Handle(exchange.BlobPath, files)
 		mux.Handle(exchange.TreePath, files)

@@ -14,8 +14,10 @@ import (
 	"zorilla/flood"
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
+	"zorilla/node/early"
 	"zorilla/node/flow"
 	"zorilla/node/gossip"
+	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
 
@@ -24,6 +26,7 @@ const (
 	kindVicinity byte = 1
 	kindFlood    byte = 2
 	kindJobs     byte = 3
+	kindEarly    byte = 4
 )
 
 const (
@@ -50,6 +53,7 @@ type network struct {
 
 	// Set before run, since they need the network's addresses.
 	jobs  *agent.Service
+	early *early.Messenger
 	twins *twins
 }
 
@@ -93,12 +97,31 @@ func (n *network) run(g *group) {
 	g.run(n.near.Run)
 	g.run(n.flooder.Run)
 	g.run(n.overlay.Run)
+	g.run(n.early.Run)
 	g.run(n.keepPeers)
 }
 
 // at is what another node does for this one.
 func (n *network) at(id vicinity.ID) api.Peer {
 	return api.NewClient(n.client.Transport, peerURL(id)+apiPrefix)
+}
+
+// send sends a packet, as well as may be.
+func (n *network) send(to vicinity.ID, kind byte, payload []byte) {
+	if err := n.overlay.Send(to, kind, payload); err != nil {
+		n.log.Debug().Err(err).Str("to", to.Short()).Msg("send")
+	}
+}
+
+// sendAhead lets small requests of jobs, and those of others to h, be packets.
+func (n *network) sendAhead(creds *trust.Credentials, h http.Handler) {
+	n.early = early.New(early.Config{
+		Self: n.self, Sign: creds.Sign, Verify: trust.Verify,
+		Send:   func(to vicinity.ID, p []byte) { n.send(to, kindEarly, p) },
+		Member: func(id vicinity.ID) bool { _, ok := n.overlay.Member(id); return ok },
+		Early:  agent.Early, Over: n.client.Transport, PeerID: peerID,
+		Serve: func(w http.ResponseWriter, r *http.Request, from vicinity.ID) { h.ServeHTTP(w, sentBy(r, from)) },
+	})
 }
 
 func (n *network) neighbours() []vicinity.ID {
@@ -161,6 +184,8 @@ func (e events) Message(from vicinity.ID, kind byte, payload []byte) {
 		e.flooder.Receive(from, payload)
 	case kindJobs:
 		e.jobs.Receive(from, payload)
+	case kindEarly:
+		e.early.Receive(from, payload)
 	default: // of a newer version
 		e.unknown.Add(1)
 	}
@@ -211,11 +236,7 @@ func (o jobsOverlay) Placed(id vicinity.ID, bearings []byte) { o.near.Placed(id,
 
 func (o jobsOverlay) Probe(id vicinity.ID) { o.near.Probe(id) }
 
-func (o jobsOverlay) Send(to vicinity.ID, payload []byte) {
-	if err := o.overlay.Send(to, kindJobs, payload); err != nil {
-		o.log.Debug().Err(err).Str("to", to.Short()).Msg("send")
-	}
-}
+func (o jobsOverlay) Send(to vicinity.ID, payload []byte) { o.send(to, kindJobs, payload) }
 
 func (o jobsOverlay) Member(id vicinity.ID) (vicinity.Member, bool) {
 	if self := o.overlay.Self(); self.ID == id {

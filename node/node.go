@@ -167,11 +167,11 @@ func (n *Node) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.makeJobs(log); err != nil {
+	if err := n.makeJobs(log, peers); err != nil {
 		return err
 	}
 	n.service = newService(n)
-	peers.open(n.jobs, n.exchange, forOthers{n.service.origin}, n.net.flow)
+	peers.open(n.net, n.exchange, forOthers{n.service.origin})
 	n.net.run(network)
 
 	front := newGroup(ctx)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"zorilla/jobs/agent"
+	"zorilla/node/early"
 	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
@@ -87,6 +88,7 @@ func (p *peers) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	early.Dialing(ctx)
 	id := vicinity.ID(host)
 	addrs := p.find(id)
 	if len(addrs) == 0 {
@@ -109,8 +111,14 @@ type loopback struct {
 	handler http.Handler // of messages; set before the first one
 }
 
-// loopbackKey marks requests that loopback has made, in their context, with the node's ID.
-type loopbackKey struct{}
+// senderKey marks requests that have not come over a connection, in their context, with the ID of
+// the node that they are from.
+type senderKey struct{}
+
+// sentBy returns a request as one that has come from a node without a connection.
+func sentBy(r *http.Request, from vicinity.ID) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), senderKey{}, from))
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t *loopback) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -122,7 +130,7 @@ func (t *loopback) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() {
 		defer r.Body.Close()
 		a := &answer{Response: http.Response{Header: http.Header{}, StatusCode: http.StatusOK}}
-		t.handler.ServeHTTP(a, r.WithContext(context.WithValue(ctx, loopbackKey{}, t.self)))
+		t.handler.ServeHTTP(a, sentBy(r, t.self))
 		answered <- a
 	}()
 	select {
@@ -152,7 +160,7 @@ func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 // peerID returns which node sent a request.
 func peerID(r *http.Request) (vicinity.ID, error) {
-	if id, own := r.Context().Value(loopbackKey{}).(vicinity.ID); own {
+	if id, ok := r.Context().Value(senderKey{}).(vicinity.ID); ok {
 		return id, nil
 	}
 	if r.TLS == nil {

@@ -204,8 +204,9 @@ func (n *Node) memory() int64 {
 // node, need some.
 func forWorkers(memory int64) int64 { return memory - min(memory/16, 1<<30) }
 
-// makeJobs makes the service of jobs, which needs the node's addresses.
-func (n *Node) makeJobs(log journal.Journal) error {
+// makeJobs makes the service of jobs, which needs the node's addresses. Requests of others that
+// come as packets are served by h.
+func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 	rnd := n.cfg.Seams.Rand
 	peers := &exchange.HTTP{Client: n.net.client, URL: peerURL}
 	n.exchange = exchange.New(exchange.Config{Self: n.Self().ID, Store: n.store, Source: peers.Blob, Trees: peers, PeerID: peerID, Uplink: n.net.flow.Uplink(), Rand: split(rnd)})
@@ -222,10 +223,12 @@ func (n *Node) makeJobs(log journal.Journal) error {
 	if err != nil {
 		return err
 	}
-	toSelf := &loopback{RoundTripper: n.net.client.Transport, self: n.Self().ID}
+	n.net.sendAhead(n.creds, h)
+	toSelf := &loopback{RoundTripper: n.net.early, self: n.Self().ID}
 	n.jobs = agent.New(agent.Config{
 		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Speed: n.net.flow.To, Client: &http.Client{Transport: toSelf}, Sessions: n.net.sessions, PeerID: peerID,
-		Sign: n.creds.Sign, Verify: trust.Verify,
+		Early: n.net.early,
+		Sign:  n.creds.Sign, Verify: trust.Verify,
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 			return n.service.awaitUnread(ctx, id, since)
 		},

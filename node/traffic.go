@@ -7,6 +7,7 @@ import (
 	"zorilla/internal/uplink"
 	"zorilla/jobs"
 	"zorilla/node/api"
+	"zorilla/node/early"
 	"zorilla/vicinity"
 )
 
@@ -19,7 +20,7 @@ func (n *network) traffic() api.Traffic {
 	return slices.Concat(
 		gossipTraffic(n.overlay.Stats(), n.unknown.Load()),
 		vicinityTraffic(n.near.Stats()), floodTraffic(n.flooder.Stats()), jobsTraffic(n.jobs.Counts()),
-		uplinkTraffic(n.flow.Uplink().Stats()),
+		earlyTraffic(n.early.Stats()), uplinkTraffic(n.flow.Uplink().Stats()),
 	)
 }
 
@@ -55,6 +56,18 @@ func floodTraffic(f flood.Stats) api.Traffic {
 		counted("expired", int64(f.Expired), "copies that came too late to be of use"),
 		bad("cut", int64(f.Cut), "copies that wanted to travel farther than a flood may"),
 		counted("dropped", int64(f.Dropped), "copies not looked at because too many were waiting"),
+	)
+}
+
+func earlyTraffic(e early.Stats) api.Traffic {
+	return counters("early",
+		counted("requests sent", e.Sent, "as packets, ahead of a connection"),
+		counted("requests answered", e.Answered, "of these, before there was a connection"),
+		counted("requests received", e.Received, "of others, as packets"),
+		counted("again", e.Again, "packets of requests that had come before, or were left to the connection"),
+		counted("late", e.Late, "packets sealed with a key that is forgotten, or of nodes that are no members"),
+		bad("malformed", e.Malformed, "packets of wrong form"),
+		bad("forged", e.Forged, "packets that are not by the node that they are said to be from, or not for this one"),
 	)
 }
 

@@ -33,8 +33,11 @@ type NodesConfig struct {
 	Keys     []uint64           // that the keys of the first nodes follow from; the others' from Seed
 	Programs map[string]Program // beside the standard ones
 	Noise    Noise              // of the network, from the start
-	AtOnce   bool               // start all in the same moment, instead of one every 50 ms
-	Cache    int64              // bytes of blobs that a node keeps although nobody needs them; 0 = transfer.DefaultCache
+	// Lose has packets lost, by the node that sends them, kind and payload; from any goroutine.
+	// Nil = none.
+	Lose   func(from int, kind byte, payload []byte) bool
+	AtOnce bool  // start all in the same moment, instead of one every 50 ms
+	Cache  int64 // bytes of blobs that a node keeps although nobody needs them; 0 = transfer.DefaultCache
 }
 
 // Nodes are whole nodes (node.Node) on a Network: their TLS, memberlist,

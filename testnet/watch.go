@@ -14,6 +14,7 @@ const (
 	kindVicinity byte = 1
 	kindFlood    byte = 2
 	kindJobs     byte = 3
+	kindEarly    byte = 4
 	kindProbe    byte = 0xf0
 )
 
@@ -22,6 +23,7 @@ const (
 type watch struct {
 	node.Overlay
 	nodes *Nodes
+	node  int
 	here  []bool // members, by number of node; owned by the goroutine that calls Join and Leave
 
 	known atomic.Int64 // other members
@@ -33,7 +35,7 @@ type tally struct{ packets, bytes atomic.Int64 }
 
 // watched returns the overlay of node i.
 func (n *Nodes) watched(i int, cfg gossip.Config) (node.Overlay, error) {
-	w := &watch{nodes: n, here: make([]bool, len(n.list))}
+	w := &watch{nodes: n, node: i, here: make([]bool, len(n.list))}
 	cfg.Handler = told{cfg.Handler, w}
 	o, err := gossip.New(cfg)
 	if err != nil {
@@ -47,6 +49,9 @@ func (n *Nodes) watched(i int, cfg gossip.Config) (node.Overlay, error) {
 func (w *watch) Send(to vicinity.ID, kind byte, payload []byte) error {
 	w.nodes.sent[kind].packets.Add(1)
 	w.nodes.sent[kind].bytes.Add(int64(len(payload)))
+	if lose := w.nodes.cfg.Lose; lose != nil && lose(w.node, kind, payload) {
+		return nil
+	}
 	return w.Overlay.Send(to, kind, payload)
 }
 

@@ -39,9 +39,12 @@ func (s *Service) Advertised(m flood.Message) {
 	s.loop.TryPost(func() { s.core.Advertised(time.Now(), ad, m) })
 }
 
-// sendPacket signs a packet and sends it.
+// sendPacket signs a packet and sends it. Who is offered workers may have a grant soon.
 func (s *Service) sendPacket(to vicinity.ID, p wire.Packet) {
 	p.To = to
+	if s.cfg.Early != nil && p.Answer != nil && p.Answer.Workers > 0 {
+		p.EarlyKey = s.cfg.Early.Key()
+	}
 	msg := codec.MustMarshal(p)
 	s.overlay.Send(to, append(s.cfg.Sign(wire.PacketDomain, msg), msg...))
 }
@@ -64,6 +67,9 @@ func (s *Service) Receive(from vicinity.ID, payload []byte) {
 			s.dropped.Malformed()
 		}
 		return
+	}
+	if s.cfg.Early != nil && len(p.EarlyKey) > 0 {
+		s.cfg.Early.Learn(from, p.EarlyKey)
 	}
 	s.loop.TryPost(func() { s.core.Received(time.Now(), from, p) })
 }

@@ -51,6 +51,16 @@ func Messages(path string) bool {
 	return false
 }
 
+// Early reports whether a request to a path may be sent ahead of its connection: it is about the
+// start of workers.
+func Early(path string) bool {
+	switch path {
+	case peer.PathGrant, peer.PathStart, peer.PathRelease, peer.PathReport:
+		return true
+	}
+	return false
+}
+
 // granted takes a grant: the hold becomes a claim, and its workers are
 // prepared.
 func (s *Service) granted(from vicinity.ID, g *wire.Grant) (err error) {

@@ -38,6 +38,15 @@ func CheckWork(dir string, node vicinity.ID) error { return executor.CheckDir(di
 // them.
 func HasWork(dir string, node vicinity.ID) bool { return executor.HasWork(dir, node) }
 
+// EarlyKeys are the keys that small requests need which are sent ahead of their connection. Its
+// methods may be called from any goroutine and must not block.
+type EarlyKeys interface {
+	// Key is what another node needs for requests to this one.
+	Key() []byte
+	// Learn takes the key of another node.
+	Learn(from vicinity.ID, key []byte)
+}
+
 // Overlay is what jobs need of the network besides HTTP. Its methods may be
 // called from any goroutine and must not block.
 type Overlay interface {

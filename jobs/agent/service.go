@@ -25,7 +25,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// Config is what a Service needs. All fields but Sessions, Await, Cores, Limits, FreeDisk, KeepFree,
+// Config is what a Service needs. All fields but Sessions, Early, Await, Cores, Limits, FreeDisk, KeepFree,
 // KeepFor, KeepOutputs and Hooks must be set.
 type Config struct {
 	Self vicinity.Member
@@ -37,9 +37,11 @@ type Config struct {
 	// Sessions is a Client for sessions with workers, over connections of its own; nil = Client.
 	Sessions *http.Client
 	PeerID   func(*http.Request) (vicinity.ID, error)
-	Speed    func(vicinity.ID) vicinity.Speed // of files to a node; nil = none is known
-	Sign     func(domain string, msg []byte) []byte
-	Verify   func(domain string, from vicinity.ID, msg, sig []byte) error
+	// Early has small requests to this node, or of its Client, travel as packets: nil = none do.
+	Early  EarlyKeys
+	Speed  func(vicinity.ID) vicinity.Speed // of files to a node; nil = none is known
+	Sign   func(domain string, msg []byte) []byte
+	Verify func(domain string, from vicinity.ID, msg, sig []byte) error
 
 	Journal journal.Journal
 	Store   transfer.PinStore

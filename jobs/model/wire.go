@@ -49,6 +49,16 @@ func (m Message) Answers() uint64 {
 	return r.number
 }
 
+// Early reports whether an agent would send a request ahead of its connection, if it is short.
+func (m Message) Early() bool {
+	r, _ := m.body.(request)
+	switch r.body.(type) {
+	case *wire.Grant, *wire.Start, *wire.Release, *wire.Report:
+		return true
+	}
+	return false
+}
+
 // Broken is what the sender of a request gets in place of the reply when its
 // connection breaks.
 func (m Message) Broken() Message {

@@ -7,6 +7,7 @@ import (
 	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/model"
+	"zorilla/node/early"
 )
 
 // Cost is what a job's search took, counted where it happens, not by what the
@@ -133,11 +134,15 @@ func (g *Grid) post(from int, m model.Message) {
 		return
 	}
 	at := g.o.at
+	packet := false
 	if m.Kind == model.Request {
 		at = g.connect(from, to)
+		if packet = at > g.o.at && m.Early() && m.Size <= early.MaxBody && g.o.rnd.Float64() >= g.o.cfg.Noise.Loss; packet {
+			at = g.o.at
+		}
 	}
 	at += g.o.delay(from, to)
-	for g.o.rnd.Float64() < g.o.cfg.Noise.Loss {
+	for !packet && g.o.rnd.Float64() < g.o.cfg.Noise.Loss {
 		at += resend
 	}
 	g.convey(from, to, at-g.o.at, m)

@@ -127,7 +127,8 @@ const connectFrom = 5 * time.Millisecond
 
 // connect connects to a node that will probably have to be told something soon, while its
 // answer or a grant of it is on its way: where nodes have not talked lately a start takes three
-// round trips then, not four.
+// round trips then, not four, if its messages are too long to be sent ahead of a connection, and
+// inputs and output come sooner.
 func connect(c *Core, to vicinity.ID, rtt time.Duration, addrs []string) {
 	if rtt >= connectFrom {
 		c.do(DoConnect{to, addrs})

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func TestYieldsAreSentTwice(t *testing.T) {
 	p.act()
 	first := len(p.packets)
 	p.pass(time.Second)
-	if first != 1 || len(p.packets) != 2 || p.packets[0] != p.packets[1] {
+	if first != 1 || len(p.packets) != 2 || !reflect.DeepEqual(p.packets[0], p.packets[1]) {
 		t.Fatalf("sent %d times at first, then as %+v", first, p.packets)
 	}
 

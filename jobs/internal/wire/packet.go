@@ -14,7 +14,9 @@ import (
 type Packet struct {
 	To     vicinity.ID `json:"t"`
 	Answer *Answer     `json:"a,omitempty"`
-	Yield  jobs.ID     `json:"y,omitempty"`
+	// EarlyKey is of a node that offers: small requests to it may be packets, see node/early.
+	EarlyKey []byte  `json:"x,omitempty"`
+	Yield    jobs.ID `json:"y,omitempty"`
 	// Recall is a job that would take what is held for jobs after it.
 	Recall jobs.ID `json:"l,omitempty"`
 	// Grant is a job of which Workers of the hold with the Key are granted; the grant comes
