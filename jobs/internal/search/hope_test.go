@@ -89,6 +89,19 @@ func TestNearerRoomIsWaitedFor(t *testing.T) {
 	}
 }
 
+// Room that others may leave is waited for where it is at least a quarter nearer.
+func TestHardlyNearerRoomIsNotWaitedFor(t *testing.T) {
+	for node, waits := range map[int]bool{14: true, 16: false, 19: false} {
+		h := begun(2)
+		h.answer(node, 0, held(2))
+		h.answer(20, 2, nil)
+		h.now = h.now.Add(100 * time.Millisecond)
+		if n := h.next(); len(n.Grant) > 0 == waits {
+			t.Errorf("with room at 20 ms, and perhaps soon at %d ms: takes %+v", node, n.Grant)
+		}
+	}
+}
+
 // What does not make up the job is given back when a job that goes before wants it; what
 // does is granted.
 func TestRecalledOffers(t *testing.T) {
