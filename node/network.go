@@ -119,7 +119,7 @@ func (n *network) sendAhead(creds *trust.Credentials, h http.Handler) {
 		Self: n.self, Sign: creds.Sign, Verify: trust.Verify,
 		Send:   func(to vicinity.ID, p []byte) { n.send(to, kindEarly, p) },
 		Member: func(id vicinity.ID) bool { _, ok := n.overlay.Member(id); return ok },
-		Early:  agent.Early, Over: n.client.Transport, PeerID: peerID,
+		Early:  agent.Early, Over: n.client.Transport, PeerID: peerID, Log: n.log,
 		Serve: func(w http.ResponseWriter, r *http.Request, from vicinity.ID) { h.ServeHTTP(w, sentBy(r, from)) },
 	})
 }

@@ -64,7 +64,7 @@ func earlyTraffic(e early.Stats) api.Traffic {
 		counted("requests sent", e.Sent, "as packets, ahead of a connection"),
 		counted("requests answered", e.Answered, "of these, before there was a connection"),
 		counted("requests received", e.Received, "of others, as packets"),
-		counted("again", e.Again, "packets of requests that had come before, or were left to the connection"),
+		counted("left", e.Left, "packets of requests that had come before, or are left to the connection"),
 		counted("late", e.Late, "packets sealed with a key that is forgotten, or of nodes that are no members"),
 		bad("malformed", e.Malformed, "packets of wrong form"),
 		bad("forged", e.Forged, "packets that are not by the node that they are said to be from, or not for this one"),

@@ -22,6 +22,7 @@ type call struct {
 	from     vicinity.ID // which it is for, and the answer has to be from
 	open     cipher.AEAD
 	answered chan answer // holds one
+	over     bool        // it has its answer, or was given up
 }
 
 type dialingKey struct{}
@@ -40,7 +41,7 @@ func (m *Messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.mu.Lock()
 	key := m.theirs.find(time.Now(), to)
 	m.mu.Unlock()
-	if key == nil || r.Method != http.MethodPost || r.GetBody == nil || r.ContentLength > MaxBody || !m.cfg.Early(r.URL.Path) {
+	if key == nil || r.Method != http.MethodPost || r.URL.RawQuery != "" || r.GetBody == nil || r.ContentLength > MaxBody || !m.cfg.Early(r.URL.Path) {
 		return m.cfg.Over.RoundTrip(r)
 	}
 	var n number
@@ -54,7 +55,7 @@ func (m *Messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 	stop := context.AfterFunc(m.ctx, cancel)
 	over := r.Clone(ctx)
 	over.Header.Set(Header, hex.EncodeToString(n[:]))
-	defer m.forget(n)
+	defer m.forget(n, c)
 
 	type result struct {
 		*http.Response
@@ -81,7 +82,12 @@ func (m *Messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 	case res := <-results:
 		if res.error != nil {
 			cancel()
-			return nil, res.error
+			select {
+			case a := <-c.answered:
+				return a.response(r), nil
+			default:
+				return nil, res.error
+			}
 		}
 		res.Body = canceling{res.Body, cancel}
 		return res.Response, nil
@@ -127,22 +133,29 @@ func (m *Messenger) send(r *http.Request, key []byte, n number, c *call) {
 	if err != nil || len(b) > MaxBody {
 		return
 	}
-	msg, open, err := seal(c.from, key, n, request{Path: r.URL.Path, Body: b, Key: own})
+	msg, open, err := seal(m.cfg.Self, c.from, key, n, request{Path: r.URL.Path, Body: b, Key: own})
 	if err != nil {
 		return
 	}
 	m.mu.Lock()
-	c.open = open
-	m.calls[n] = c
+	wanted := !c.over && !m.stopped
+	if wanted {
+		c.open = open
+		m.calls[n] = c
+	}
 	m.mu.Unlock()
+	if !wanted {
+		return
+	}
 	m.counts.sent.Add(1)
 	m.cfg.Send(c.from, append(append([]byte{kindRequest}, m.cfg.Sign(domain, msg)...), msg...))
 }
 
-// forget is called when a request has its answer.
-func (m *Messenger) forget(n number) {
+// forget is called when a request has its answer, or is given up.
+func (m *Messenger) forget(n number, c *call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	c.over = true
 	delete(m.calls, n)
 }
 

@@ -27,7 +27,7 @@ func TestRecordedRequests(t *testing.T) {
 				synctest.Wait()
 			}
 			p.once(t)
-			if s := p.far.Stats(); s.Received != 1 || s.Again == 0 || s.Late == 0 || s.Again+s.Late != 20 {
+			if s := p.far.Stats(); s.Received != 1 || s.Left == 0 || s.Late == 0 || s.Left+s.Late != 20 {
 				t.Errorf("counted %+v", s)
 			}
 			if len(p.far.own) > 4 {
@@ -46,7 +46,7 @@ func TestForgedPackets(t *testing.T) {
 		p.near.Learn(p.farID, p.far.Key())
 		p.ask(t, "/early", "words")
 		clear(p.handled)
-		clear(p.far.own[0].seen)
+		p.far.seen = seen{senders: map[vicinity.ID]*sender{}}
 		request := p.packets[0]
 		for i := range request {
 			forged := bytes.Clone(request)
@@ -55,13 +55,14 @@ func TestForgedPackets(t *testing.T) {
 			p.far.Receive(p.nearID, request[:i])
 		}
 		p.far.Receive(identity(t, 3).ID(), request)
-		p.near.Receive(p.nearID, request) // which it is not for
+		p.far.Receive(identity(t, 3).ID(), append(append([]byte{kindRequest}, identity(t, 3).Sign(domain, request[1+signatureLen:])...), request[1+signatureLen:]...)) // another's words
+		p.near.Receive(p.nearID, request)                                                                                                                              // which it is not for
 		synctest.Wait()
 		if len(p.handled) > 0 {
 			t.Errorf("done: %v", p.handled)
 		}
-		if s := p.far.Stats(); s.Forged+s.Malformed != int64(2*len(request)+1) || s.Received > 0 {
-			t.Errorf("of %d: counted %+v", 2*len(request)+1, s)
+		if s := p.far.Stats(); s.Forged+s.Malformed != int64(2*len(request)+2) || s.Received > 0 {
+			t.Errorf("of %d: counted %+v", 2*len(request)+2, s)
 		}
 		if s := p.near.Stats(); s.Forged != 1 {
 			t.Errorf("whom it is not for counted %+v", s)
@@ -73,6 +74,39 @@ func TestForgedPackets(t *testing.T) {
 		}
 		time.Sleep(2 * lasts)
 	})
+}
+
+// What a member of bad will can send: a request that no node sends does nothing.
+func TestRequestsThatNobodySends(t *testing.T) {
+	key := bytes.Repeat([]byte{1}, keyLen)
+	for name, c := range map[string]struct {
+		request
+		done int
+	}{
+		"a good one":     {request{Path: "/early", Body: []byte("a"), Key: key}, 1},
+		"another path":   {request{Path: "/other", Body: []byte("a"), Key: key}, 0},
+		"a query":        {request{Path: "/early?a", Body: []byte("a"), Key: key}, 0},
+		"too long":       {request{Path: "/early", Body: make([]byte, MaxBody+1), Key: key}, 0},
+		"a short key":    {request{Path: "/early", Body: []byte("a"), Key: key[1:]}, 0},
+		"without a path": {request{Body: []byte("a"), Key: key}, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPair(t)
+			msg, _, err := seal(p.nearID, p.farID, p.far.Key(), number{1}, c.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.far.Receive(p.nearID, append(append([]byte{kindRequest}, p.near.cfg.Sign(domain, msg)...), msg...))
+			synctest.Wait()
+			if s := p.far.Stats(); len(p.handled) != c.done || s.Received != int64(c.done) || s.Malformed+s.Forged != int64(1-c.done) {
+				t.Errorf("%s: done %v, counted %+v", name, p.handled, s)
+			}
+			if known := p.far.theirs.find(time.Now(), p.nearID) != nil; known != (c.done == 1) {
+				t.Errorf("%s: learned a key: %v", name, known)
+			}
+			time.Sleep(lasts)
+		})
+	}
 }
 
 // An answer that was changed, or is not by whom was asked, is none.

@@ -22,7 +22,7 @@ func TestGoldenMessages(t *testing.T) {
 	}
 	near, far := identity(t, 1), identity(t, 2)
 	n := number{1, 2, 3}
-	msg, open, err := seal(far.ID(), key.PublicKey().Bytes(), n, request{Path: "/v1/peer/grant", Body: []byte("body"), Key: bytes.Repeat([]byte{9}, keyLen)})
+	msg, open, err := seal(near.ID(), far.ID(), key.PublicKey().Bytes(), n, request{Path: "/v1/peer/grant", Body: []byte("body"), Key: bytes.Repeat([]byte{9}, keyLen)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestGoldenMessages(t *testing.T) {
 		if !bytes.Equal(e.Which, which(key.PublicKey().Bytes())) {
 			return nil, fmt.Errorf("sealed with key %x", e.Which)
 		}
-		r, _, err := unseal(key, &e)
+		r, _, err := unseal(key, near.ID(), &e)
 		return map[string]any{"to": e.To, "number": e.Number, "path": r.Path, "body": r.Body, "key": r.Key}, err
 	}
 	// Both of a packet, since the key of the answer follows from the request.
@@ -57,7 +57,7 @@ func TestGoldenMessages(t *testing.T) {
 			if err := codec.Unmarshal(asked[1+signatureLen:], &e); err != nil {
 				return nil, err
 			}
-			_, open, err := unseal(key, &e)
+			_, open, err := unseal(key, near.ID(), &e)
 			if err != nil {
 				return nil, err
 			}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"zorilla/internal/codec"
 	"zorilla/vicinity"
 )
@@ -19,8 +21,6 @@ const (
 	// lasts bounds how long a request goes on over its connection when its answer has come as a
 	// packet, and how long one that has come as a packet takes.
 	lasts = 10 * time.Second
-	// maxServed bounds the requests of packets that are being done.
-	maxServed = 256
 	// maxWritten bounds what is written as an answer.
 	maxWritten = 8 << 20
 )
@@ -43,6 +43,7 @@ type Config struct {
 	Serve func(w http.ResponseWriter, r *http.Request, from vicinity.ID)
 	// PeerID returns who sends a request that comes over a connection.
 	PeerID func(*http.Request) (vicinity.ID, error)
+	Log    zerolog.Logger
 }
 
 // Messenger sends a node's small requests ahead, and takes those of others.
@@ -57,22 +58,33 @@ type Messenger struct {
 	own     windows
 	theirs  theirs
 	calls   map[number]*call
+	seen    seen
 
-	serving chan struct{}
-	counts  struct{ sent, received, answered, again, late, malformed, forged atomic.Int64 }
+	counts struct{ sent, received, answered, left, late, malformed, forged atomic.Int64 }
 }
 
 // New makes a messenger. It does nothing by itself.
 func New(cfg Config) *Messenger {
-	m := &Messenger{cfg: cfg, theirs: theirs{}, calls: map[number]*call{}, serving: make(chan struct{}, maxServed)}
+	m := &Messenger{cfg: cfg, theirs: theirs{}, calls: map[number]*call{}, seen: seen{senders: map[vicinity.ID]*sender{}}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
 
-// Run waits for the context to end, and then ends all that is under way: no request is a packet
-// any more.
+// Run forgets old keys and requests until the context ends, and then ends all that is under way: no
+// request is a packet any more.
 func (m *Messenger) Run(ctx context.Context) error {
-	<-ctx.Done()
+	tick := time.NewTicker(keyLasts / 4)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case now := <-tick.C:
+			m.mu.Lock()
+			m.own.expire(now)
+			m.seen.expire(now)
+			m.mu.Unlock()
+		case <-ctx.Done():
+		}
+	}
 	m.mu.Lock()
 	m.stopped = true
 	m.mu.Unlock()
@@ -96,11 +108,11 @@ func (m *Messenger) begin(f func()) bool {
 func (m *Messenger) Key() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w, err := m.own.current(time.Now())
+	key, err := m.own.current(time.Now())
 	if err != nil {
 		return nil
 	}
-	return w.public
+	return key
 }
 
 // Learn takes a key that a node has told. What is none is ignored.
@@ -140,7 +152,7 @@ func (m *Messenger) Receive(from vicinity.ID, packet []byte) {
 type Stats struct {
 	Sent, Received    int64 // requests
 	Answered          int64 // of those sent, by a packet
-	Again             int64 // received, but done before or not at all
+	Left              int64 // received, but done before, or left to the connection
 	Late              int64 // sealed with a key that is forgotten, or by who is no member
 	Malformed, Forged int64
 }
@@ -149,7 +161,7 @@ type Stats struct {
 func (m *Messenger) Stats() Stats {
 	c := &m.counts
 	return Stats{
-		Sent: c.sent.Load(), Received: c.received.Load(), Answered: c.answered.Load(), Again: c.again.Load(), Late: c.late.Load(),
+		Sent: c.sent.Load(), Received: c.received.Load(), Answered: c.answered.Load(), Left: c.left.Load(), Late: c.late.Load(),
 		Malformed: c.malformed.Load(), Forged: c.forged.Load(),
 	}
 }

@@ -2,11 +2,13 @@ package early
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"zorilla/internal/codec"
@@ -28,71 +30,76 @@ func (m *Messenger) request(from vicinity.ID, b []byte) error {
 		return codec.ErrMalformed
 	}
 	copy(n[:], e.Number)
+	if !m.cfg.Member(from) {
+		m.counts.late.Add(1)
+		return nil
+	}
 	if e.To != m.cfg.Self || m.cfg.Verify(domain, from, msg, sig) != nil {
 		return errForged
 	}
 	m.mu.Lock()
-	w := m.own.find(time.Now(), e.Which)
+	key := m.own.find(time.Now(), e.Which)
 	m.mu.Unlock()
-	if w == nil || !m.cfg.Member(from) {
+	if key == nil {
 		m.counts.late.Add(1)
 		return nil
 	}
-	r, closing, err := unseal(w.key, &e)
+	r, closing, err := unseal(key, from, &e)
 	if err != nil {
 		return errors.Join(errForged, err)
 	}
 	if !m.cfg.Early(r.Path) {
 		return codec.ErrMalformed
 	}
-	m.Learn(from, r.Key)
-	d := m.first(w, sent{from, n})
+	m.mu.Lock()
+	d := m.seen.packet(time.Now(), from, n)
+	m.mu.Unlock()
 	if d == nil {
+		m.counts.left.Add(1)
 		return nil
 	}
+	m.Learn(from, r.Key)
 	m.counts.received.Add(1)
-	if !m.begin(func() {
-		defer func() { <-m.serving }()
+	do := func() {
 		a := m.serve(from, r)
 		packet := closeAnswer(closing, n, a)
 		if packet != nil {
 			d.answer = a
 			m.cfg.Send(from, packet)
 		}
-		close(d.ended)
-	}) {
-		close(d.ended)
+		m.ended(from, d)
+	}
+	if !m.begin(do) {
+		m.ended(from, d)
 	}
 	return nil
 }
 
-// first notes that a request has come as a packet, if it has not come before and is to be done.
-func (m *Messenger) first(w *window, s sent) *done {
+// ended notes that a request that came as a packet has been done.
+func (m *Messenger) ended(from vicinity.ID, d *done) {
+	close(d.ended)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, came := m.own.lookup(s); !came && len(w.seen) < maxSeen {
-		select {
-		case m.serving <- struct{}{}:
-			d := &done{ended: make(chan struct{})}
-			w.seen[s] = d
-			return d
-		default: // it is done when it comes over the connection
-		}
-	}
-	m.counts.again.Add(1)
-	return nil
+	m.seen.ended(from)
 }
 
 // serve does a request.
-func (m *Messenger) serve(from vicinity.ID, q request) answer {
+func (m *Messenger) serve(from vicinity.ID, q request) (a answer) {
+	defer func() {
+		if err := recover(); err != nil { // as net/http does where a request comes over a connection
+			m.cfg.Log.Error().Str("path", q.Path).Bytes("stack", debug.Stack()).Msgf("panic: %v", err)
+			a = answer{Status: http.StatusInternalServerError}
+		}
+	}()
 	ctx, cancel := context.WithTimeout(m.ctx, lasts)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(m.cfg.Self)+q.Path, bytes.NewReader(q.Body))
 	if err != nil {
 		return answer{Status: http.StatusBadRequest, Body: []byte(err.Error())}
 	}
-	w := &recorder{header: http.Header{}, answer: answer{Status: http.StatusOK}}
+	w := &recorder{header: http.Header{}}
 	m.cfg.Serve(w, r, from)
+	w.WriteHeader(http.StatusOK)
 	return w.answer
 }
 
@@ -104,9 +111,10 @@ type recorder struct {
 
 func (w *recorder) Header() http.Header { return w.header }
 
-func (w *recorder) WriteHeader(code int) { w.Status = code }
+func (w *recorder) WriteHeader(code int) { w.Status = cmp.Or(w.Status, code) }
 
 func (w *recorder) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
 	if len(w.Body)+len(b) > maxWritten {
 		return 0, fmt.Errorf("answer of more than %d bytes", maxWritten)
 	}
@@ -120,19 +128,21 @@ func (w *recorder) Write(b []byte) (int, error) {
 func (m *Messenger) Once(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n number
-		if text := r.Header.Get(Header); len(text) != hex.EncodedLen(len(n)) {
-			h.ServeHTTP(w, r)
-			return
-		} else if _, err := hex.Decode(n[:], []byte(text)); err != nil {
+		b, err := hex.DecodeString(r.Header.Get(Header))
+		if err != nil || len(b) != len(n) || r.Method != http.MethodPost || !m.cfg.Early(r.URL.Path) {
 			h.ServeHTTP(w, r)
 			return
 		}
+		copy(n[:], b)
 		from, err := m.cfg.PeerID(r)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}
-		if d := m.over(sent{from, n}); d != nil {
+		m.mu.Lock()
+		d := m.seen.connection(time.Now(), from, n)
+		m.mu.Unlock()
+		if d != nil {
 			select {
 			case <-d.ended:
 			case <-r.Context().Done():
@@ -146,16 +156,4 @@ func (m *Messenger) Once(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// over notes that a request has come over a connection, and returns what has become of it if it
-// has come as a packet before.
-func (m *Messenger) over(s sent) *done {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	d, came := m.own.lookup(s)
-	if w, err := m.own.current(time.Now()); !came && err == nil && len(w.seen) < maxSeen {
-		w.seen[s] = nil
-	}
-	return d
 }

@@ -57,8 +57,11 @@ func suite() (hpke.KEM, hpke.KDF, hpke.AEAD) {
 // which is by what a receiver tells its keys apart.
 func which(key []byte) []byte { return key[:4] }
 
+// bound is what a sealed request is bound to: nobody else can send it on as its own.
+func bound(from vicinity.ID, n []byte) []byte { return append([]byte(from), n...) }
+
 // seal closes a request for the owner of a key. The answer is opened by what is returned.
-func seal(to vicinity.ID, key []byte, n number, r request) (msg []byte, open cipher.AEAD, err error) {
+func seal(from, to vicinity.ID, key []byte, n number, r request) (msg []byte, open cipher.AEAD, err error) {
 	kem, kdf, aead := suite()
 	pub, err := kem.NewPublicKey(key)
 	if err != nil {
@@ -68,7 +71,7 @@ func seal(to vicinity.ID, key []byte, n number, r request) (msg []byte, open cip
 	if err != nil {
 		return nil, nil, err
 	}
-	sealed, err := s.Seal(n[:], codec.MustMarshal(r))
+	sealed, err := s.Seal(bound(from, n[:]), codec.MustMarshal(r))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,13 +82,13 @@ func seal(to vicinity.ID, key []byte, n number, r request) (msg []byte, open cip
 }
 
 // unseal opens a request. Its answer is closed by what is returned.
-func unseal(key hpke.PrivateKey, e *envelope) (r request, closing cipher.AEAD, err error) {
+func unseal(key hpke.PrivateKey, from vicinity.ID, e *envelope) (r request, closing cipher.AEAD, err error) {
 	_, kdf, aead := suite()
 	s, err := hpke.NewRecipient(e.Key, key, kdf, aead, []byte(domain))
 	if err != nil {
 		return r, nil, err
 	}
-	b, err := s.Open(e.Number, e.Sealed)
+	b, err := s.Open(bound(from, e.Number), e.Sealed)
 	if err != nil {
 		return r, nil, err
 	}

@@ -52,7 +52,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 			return s.horizon
 		}
 		// Not even a neighbour is as near as this node itself.
-		_, until := s.hoped(now, max(min(s.horizon, worthAWait(worst)), min(worst, 2)))
+		_, until := s.hoped(now, max(worthAWait(s, worst), min(worst, 2)))
 		switch recalled, _ := s.Offers.recalled(offers, assign); {
 		case !now.Before(until):
 		case s.wantedBack(now, offers, assign):
@@ -235,8 +235,14 @@ func nearer(rtt time.Duration) time.Duration {
 
 // worthAWait returns the distance below which room that another job may leave is waited for by
 // one that could have other room at a distance now: for less than a quarter it begins later than
-// it would be better off.
-func worthAWait(rtt time.Duration) time.Duration { return rtt - rtt/4 }
+// it would be better off. Jobs that take turns are in nobody's way but their own, and what one leaves
+// comes at once.
+func worthAWait(s *Search, rtt time.Duration) time.Duration {
+	if s.Call != "" {
+		return s.horizon
+	}
+	return min(s.horizon, rtt-rtt/4)
+}
 
 // measureNodes has nodes measured of which only an upper bound of their distance
 // is known, and reports whether there were any: those that offer, and those on

@@ -32,11 +32,11 @@ func TestCrowdsKeepTheirBounds(t *testing.T) {
 	}{
 		{"10 jobs of 4 of one node", "lossless", 1, crowd{jobs: 10, workers: 4, one: true}, 1.01, 1.01, 10, 30, 90},
 		{"the same, half full", "lossless", 4, crowd{fill: 50, jobs: 10, workers: 4, one: true}, 1.01, 1.01, 8, 30, 110}, // where it shows that the others need what one job leaves
-		{"the same, half full, 2 % lost", "loss2", 1, crowd{fill: 50, jobs: 10, workers: 4, one: true}, 1.01, 1.01, 60, 30, 120},
+		{"the same, half full, 2 % lost", "loss2", 2, crowd{fill: 50, jobs: 10, workers: 4, one: true}, 1.01, 1.01, 20, 30, 120},
 		{"20 jobs of 2 of 20 nodes, half full", "lossless", 1, crowd{fill: 50, jobs: 20, workers: 2}, 1.05, 20, 6, 15, 30},
-		{"one at a time, 2 % lost", "loss2", 1, alone, 1.01, 1.1, 120, 20, 60},
-		{"one at a time, a tenth lost", "loss10", 1, alone, 1.03, 1.3, 250, 25, 80},
-		{"the same, 80 % full", "loss10", 1, lossy, 1.03, 1.3, 250, 60, 120},
+		{"one at a time, 2 % lost", "loss2", 1, alone, 1.01, 1.1, 20, 20, 60},
+		{"one at a time, a tenth lost", "loss10", 1, alone, 1.03, 1.3, 60, 25, 80},
+		{"the same, 80 % full", "loss10", 2, lossy, 1.03, 1.3, 150, 60, 120},
 	} {
 		c.crowd.topology, c.crowd.noise, c.crowd.nodes, c.crowd.settle, c.crowd.seeds = line[0], c.noise, 100, 20*time.Second, 1
 		r, err := c.crowd.run(c.seed)
