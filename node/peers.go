@@ -1,10 +1,8 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -126,37 +124,20 @@ func (t *loopback) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.RoundTripper.RoundTrip(r)
 	}
 	ctx := r.Context()
-	answered := make(chan *answer, 1)
+	answered := make(chan *early.Recorder, 1)
 	go func() {
 		defer r.Body.Close()
-		a := &answer{Response: http.Response{Header: http.Header{}, StatusCode: http.StatusOK}}
-		t.handler.ServeHTTP(a, sentBy(r, t.self))
-		answered <- a
+		var w early.Recorder
+		t.handler.ServeHTTP(&w, sentBy(r, t.self))
+		answered <- &w
 	}()
 	select {
-	case a := <-answered:
-		a.Status = fmt.Sprint(a.StatusCode, " ", http.StatusText(a.StatusCode))
-		a.Response.Body = io.NopCloser(&a.body)
-		return &a.Response, nil
+	case w := <-answered:
+		return w.Response(r), nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
-
-// answer is an answer as it is written.
-type answer struct {
-	http.Response
-	body bytes.Buffer
-}
-
-// Header implements http.ResponseWriter.
-func (a *answer) Header() http.Header { return a.Response.Header }
-
-// WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(code int) { a.StatusCode = code }
-
-// Write implements http.ResponseWriter.
-func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 // peerID returns which node sent a request.
 func peerID(r *http.Request) (vicinity.ID, error) {

@@ -1,13 +1,11 @@
 package early
 
 import (
-	"bytes"
 	"context"
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -111,14 +109,6 @@ func (c canceling) Close() error {
 	err := c.ReadCloser.Close()
 	c.cancel()
 	return err
-}
-
-// response is an answer as it would have come over a connection.
-func (a answer) response(r *http.Request) *http.Response {
-	return &http.Response{
-		Status: fmt.Sprint(a.Status, " ", http.StatusText(a.Status)), StatusCode: a.Status, Proto: "HTTP/2.0", ProtoMajor: 2,
-		Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(a.Body)), ContentLength: int64(len(a.Body)), Request: r,
-	}
 }
 
 // send sends a request as a packet.

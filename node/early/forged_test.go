@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
 
@@ -55,8 +56,8 @@ func TestForgedPackets(t *testing.T) {
 			p.far.Receive(p.nearID, request[:i])
 		}
 		p.far.Receive(identity(t, 3).ID(), request)
-		p.far.Receive(identity(t, 3).ID(), append(append([]byte{kindRequest}, identity(t, 3).Sign(domain, request[1+signatureLen:])...), request[1+signatureLen:]...)) // another's words
-		p.near.Receive(p.nearID, request)                                                                                                                              // which it is not for
+		p.far.Receive(identity(t, 3).ID(), append(append([]byte{kindRequest}, identity(t, 3).Sign(domain, request[1+trust.SignatureSize:])...), request[1+trust.SignatureSize:]...)) // another's words
+		p.near.Receive(p.nearID, request)                                                                                                                                            // which it is not for
 		synctest.Wait()
 		if len(p.handled) > 0 {
 			t.Errorf("done: %v", p.handled)
@@ -133,6 +134,22 @@ func TestForgedAnswers(t *testing.T) {
 			t.Errorf("got %q after %v", got, took)
 		}
 		if s := p.near.Stats(); s.Answered > 0 || s.Forged == 0 {
+			t.Errorf("counted %+v", s)
+		}
+		time.Sleep(2 * lasts)
+	})
+}
+
+// An answer that is none of HTTP is none: the connection's counts.
+func TestAnswersThatNobodyGives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.near.Learn(p.farID, p.far.Key())
+		p.answer = func(string) (int, string) { return 99, "words" }
+		if _, took := p.ask(t, "/early", "a"); took != 3*rtt {
+			t.Errorf("taken after %v", took)
+		}
+		if s := p.near.Stats(); s.Answered != 0 || s.Forged != 1 {
 			t.Errorf("counted %+v", s)
 		}
 		time.Sleep(2 * lasts)

@@ -28,14 +28,14 @@ func TestGoldenMessages(t *testing.T) {
 	}
 	packet := append(append([]byte{kindRequest}, near.Sign(domain, msg)...), msg...)
 	decode := func(b []byte) (any, error) {
-		if len(b) < 1+signatureLen || b[0] != kindRequest {
+		if len(b) < 1+trust.SignatureSize || b[0] != kindRequest {
 			return nil, codec.ErrMalformed
 		}
-		if err := trust.Verify(domain, near.ID(), b[1+signatureLen:], b[1:1+signatureLen]); err != nil {
+		if err := trust.Verify(domain, near.ID(), b[1+trust.SignatureSize:], b[1:1+trust.SignatureSize]); err != nil {
 			return nil, err
 		}
 		var e envelope
-		if err := codec.Unmarshal(b[1+signatureLen:], &e); err != nil {
+		if err := codec.Unmarshal(b[1+trust.SignatureSize:], &e); err != nil {
 			return nil, err
 		}
 		if !bytes.Equal(e.Which, which(key.PublicKey().Bytes())) {
@@ -54,7 +54,7 @@ func TestGoldenMessages(t *testing.T) {
 				return nil, fmt.Errorf("no answer after the request: %v", err)
 			}
 			var e envelope
-			if err := codec.Unmarshal(asked[1+signatureLen:], &e); err != nil {
+			if err := codec.Unmarshal(asked[1+trust.SignatureSize:], &e); err != nil {
 				return nil, err
 			}
 			_, open, err := unseal(key, near.ID(), &e)

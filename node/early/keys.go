@@ -29,7 +29,7 @@ type window struct {
 // windows are those of this node, the current one last.
 type windows []window
 
-// current returns the key that others are told.
+// current returns the key that others are told, a new one each minute.
 func (ws *windows) current(now time.Time) (public []byte, err error) {
 	ws.expire(now)
 	if n := len(*ws); n > 0 && now.Sub((*ws)[n-1].since) < keyLasts {

@@ -21,8 +21,6 @@ const (
 	// lasts bounds how long a request goes on over its connection when its answer has come as a
 	// packet, and how long one that has come as a packet takes.
 	lasts = 10 * time.Second
-	// maxWritten bounds what is written as an answer.
-	maxWritten = 8 << 20
 )
 
 // Config is what a Messenger needs. All of it is set; functions may be called from any goroutine.

@@ -126,10 +126,10 @@ func (c connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-	w := &recorder{header: http.Header{}}
-	c.far.Once(http.HandlerFunc(c.serve)).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), senderKey{}, c.nearID)))
+	var w Recorder
+	c.far.Once(http.HandlerFunc(c.serve)).ServeHTTP(&w, r.WithContext(context.WithValue(r.Context(), senderKey{}, c.nearID)))
 	time.Sleep(rtt / 2)
-	return w.response(r), nil
+	return w.Response(r), nil
 }
 
 // ask has near ask far, and returns the answer and how long it took.

@@ -2,25 +2,24 @@ package early
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
 	"runtime/debug"
 	"time"
 
 	"zorilla/internal/codec"
+	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
 
 // request has a request done that has come as a packet.
 func (m *Messenger) request(from vicinity.ID, b []byte) error {
-	if len(b) < signatureLen {
+	if len(b) < trust.SignatureSize {
 		return codec.ErrMalformed
 	}
-	sig, msg := b[:signatureLen], b[signatureLen:]
+	sig, msg := b[:trust.SignatureSize], b[trust.SignatureSize:]
 	var e envelope
 	if err := codec.Unmarshal(msg, &e); err != nil {
 		return err
@@ -97,29 +96,10 @@ func (m *Messenger) serve(from vicinity.ID, q request) (a answer) {
 	if err != nil {
 		return answer{Status: http.StatusBadRequest, Body: []byte(err.Error())}
 	}
-	w := &recorder{header: http.Header{}}
-	m.cfg.Serve(w, r, from)
+	var w Recorder
+	m.cfg.Serve(&w, r, from)
 	w.WriteHeader(http.StatusOK)
 	return w.answer
-}
-
-// recorder is an http.ResponseWriter that keeps the answer.
-type recorder struct {
-	header http.Header
-	answer
-}
-
-func (w *recorder) Header() http.Header { return w.header }
-
-func (w *recorder) WriteHeader(code int) { w.Status = cmp.Or(w.Status, code) }
-
-func (w *recorder) Write(b []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	if len(w.Body)+len(b) > maxWritten {
-		return 0, fmt.Errorf("answer of more than %d bytes", maxWritten)
-	}
-	w.Body = append(w.Body, b...)
-	return len(b), nil
 }
 
 // Once has a request that comes over a connection not done by h if it has come as a packet: its

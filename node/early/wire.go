@@ -17,12 +17,11 @@ const (
 	// MaxAnswer is of an answer that may, in bytes.
 	MaxAnswer = 1200
 
-	domain       = "zorilla early request 1"
-	forAnswer    = "answer"
-	kindRequest  = 1
-	kindAnswer   = 2
-	signatureLen = 96
-	keyLen       = 32
+	domain      = "zorilla early request 1"
+	forAnswer   = "answer"
+	kindRequest = 1
+	kindAnswer  = 2
+	keyLen      = 32
 )
 
 // number names a request, among those of all times.
