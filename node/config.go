@@ -137,7 +137,7 @@ type Overlay interface {
 
 	Send(to vicinity.ID, kind byte, payload []byte) error
 	PeerListener() net.Listener
-	DialPeer(ctx context.Context, id vicinity.ID, addrs []string) (net.Conn, error)
+	DialPeer(ctx context.Context, id vicinity.ID, addrs []string, protos ...string) (net.Conn, error)
 
 	Stats() map[string]int64
 }

@@ -25,6 +25,9 @@ import (
 // headerTimeout bounds how long a request's header may take.
 const headerTimeout = 10 * time.Second
 
+// idleTimeout is when a connection without requests is closed: after clients do that.
+const idleTimeout = 3 * time.Minute
+
 const (
 	// maxFrame is how much of a stream is sent in one piece: four whole records of TLS with
 	// the nine bytes in front. A smaller one costs more of the processor, a larger one
@@ -91,7 +94,7 @@ func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.now.
 // server makes an HTTP server.
 func server(h http.Handler, log zerolog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ErrorLog: stdlog.New(serverLog{log}, "", 0), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10,
+		Handler: h, ErrorLog: stdlog.New(serverLog{log}, "", 0), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second,
 			MaxReadFrameSize: maxFrame, MaxReceiveBufferPerStream: maxUnread, MaxReceiveBufferPerConnection: maxUnreadAll},
 	}

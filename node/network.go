@@ -46,6 +46,7 @@ type network struct {
 	flow     *flow.Flow
 	client   *http.Client
 	sessions *http.Client // for sessions alone
+	files    *http.Client // for large files alone
 	state    stateDir
 	log      zerolog.Logger
 
@@ -86,6 +87,7 @@ func newNetwork(cfg gossip.Config, rnd *rand.Rand, make func(gossip.Config) (Ove
 	n.peers = newPeers(n.overlay)
 	n.client = &http.Client{Transport: n.flow.Over(n.peers.transport())}
 	n.sessions = &http.Client{Transport: n.peers.sessions()}
+	n.files = &http.Client{Transport: n.flow.Over(n.peers.files())}
 	return n, nil
 }
 

@@ -122,6 +122,7 @@ func (n *Node) leave() {
 	if n.net != nil {
 		n.net.client.CloseIdleConnections()
 		n.net.sessions.CloseIdleConnections()
+		n.net.files.CloseIdleConnections()
 	}
 }
 

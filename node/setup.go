@@ -208,8 +208,8 @@ func forWorkers(memory int64) int64 { return memory - min(memory/16, 1<<30) }
 // come as packets are served by h.
 func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 	rnd := n.cfg.Seams.Rand
-	peers := &exchange.HTTP{Client: n.net.client, URL: peerURL}
-	n.exchange = exchange.New(exchange.Config{Self: n.Self().ID, Store: n.store, Source: peers.Blob, Trees: peers, PeerID: peerID, Uplink: n.net.flow.Uplink(), Rand: split(rnd)})
+	peers := &exchange.HTTP{Client: n.net.client, Files: n.net.files, URL: peerURL}
+	n.exchange = exchange.New(exchange.Config{Self: n.Self().ID, Store: n.store, Source: peers.Blob, Bulk: peers.Bulk, Trees: peers, PeerID: peerID, Uplink: n.net.flow.Uplink(), Rand: split(rnd)})
 	n.net.flow.Uplink().Limit(n.owner.get().UploadLimit)
 	clean := n.cfg.Seams.CleanRoot
 	if clean == nil {

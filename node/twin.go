@@ -16,6 +16,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs/agent"
+	"zorilla/node/gossip"
 	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
@@ -185,7 +186,7 @@ func (t *twins) ask(ctx context.Context, addr string) (told twinTold) {
 	}()
 	tr := t.peers.transport()
 	tr.DialTLSContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return t.peers.overlay.DialPeer(ctx, "", []string{addr})
+		return t.peers.overlay.DialPeer(ctx, "", []string{addr}, gossip.HTTP2)
 	}
 	defer tr.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://twin"+pathTwin, bytes.NewReader(question))

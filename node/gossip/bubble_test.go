@@ -263,7 +263,7 @@ func TestOtherVersionIsRefusedAndSaidOnce(t *testing.T) {
 		calls := 0
 		go func() {
 			for c, err := listener.Accept(); err == nil; c, err = listener.Accept() {
-				_ = tls.Server(c, older.Creds.ServerTLS(protoFamily+"1", protoPeer)).Handshake()
+				_ = tls.Server(c, older.Creds.ServerTLS(protoFamily+"1", HTTP2)).Handshake()
 				c.Close()
 				calls++
 			}

@@ -19,8 +19,9 @@
 //	UDP       packets of memberlist, encrypted with the network's gossip key
 //	          (AES-256-GCM)
 //	TCP       TLS 1.3, both sides proven (package trust); ALPN says what
-//	          follows: "zorilla-gossip/2" is a stream of memberlist, "h2" is
-//	          HTTP/2 between peers, for which see PeerListener and DialPeer
+//	          follows: "zorilla-gossip/2" is a stream of memberlist, "h2" and
+//	          "http/1.1" are HTTP between peers, for which see PeerListener and
+//	          DialPeer
 //	UDP 5445  beacons
 //
 // memberlist's name of a node is its ID; a stream to a named node is refused

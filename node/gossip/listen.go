@@ -23,7 +23,12 @@ import (
 const (
 	protoGossip = protoFamily + "2"
 	protoFamily = "zorilla-gossip/" // of all versions
-	protoPeer   = "h2"
+)
+
+// What peers speak with each other, as ALPN names it.
+const (
+	HTTP1 = "http/1.1"
+	HTTP2 = "h2"
 )
 
 const (
@@ -92,7 +97,7 @@ func (s *Sockets) Close() error { return errors.Join(s.Streams.Close(), s.Packet
 
 // accept takes connections until the listener is closed.
 func (o *Overlay) accept() {
-	config := o.cfg.Creds.ServerTLS(protoGossip, protoPeer)
+	config := o.cfg.Creds.ServerTLS(protoGossip, HTTP1, HTTP2)
 	var shaking sync.WaitGroup
 	defer shaking.Wait()
 	for {
@@ -135,7 +140,7 @@ func (o *Overlay) welcome(raw net.Conn, config *tls.Config, guest *lobby.Guest) 
 		return
 	}
 	guest.Leave()
-	if c.ConnectionState().NegotiatedProtocol == protoPeer {
+	if c.ConnectionState().NegotiatedProtocol != protoGossip {
 		o.peers.offer(ctx, c)
 		return
 	}
@@ -265,11 +270,12 @@ func (l *peerListener) offer(ctx context.Context, c net.Conn) {
 	}
 }
 
-// DialPeer connects to a node for HTTP/2 and proves that it is that node; with
+// DialPeer connects to a node and proves that it is that node; with
 // an empty ID any member will do, also this node itself. The
 // addresses are tried in order; the next one also if one does not answer within
-// half a second. Whatever answers first is used.
-func (o *Overlay) DialPeer(ctx context.Context, id vicinity.ID, addrs []string) (net.Conn, error) {
+// half a second. Whatever answers first is used. Of protos, HTTP1 and HTTP2, the node chooses
+// what is spoken: HTTP1 if it knows that.
+func (o *Overlay) DialPeer(ctx context.Context, id vicinity.ID, addrs []string, protos ...string) (net.Conn, error) {
 	if id != "" && !id.Valid() || len(addrs) == 0 {
 		return nil, fmt.Errorf("dial node %.30q: no address", string(id))
 	}
@@ -294,7 +300,7 @@ func (o *Overlay) DialPeer(ctx context.Context, id vicinity.ID, addrs []string) 
 				addr := addrs[begun]
 				begun++
 				go func() {
-					c, err := o.dialChecked(ctx, id, addr)
+					c, err := o.dialChecked(ctx, id, addr, protos)
 					results <- result{c, err}
 				}()
 				next.Reset(dialStagger)
@@ -321,11 +327,11 @@ func (o *Overlay) DialPeer(ctx context.Context, id vicinity.ID, addrs []string) 
 
 const dialStagger = 500 * time.Millisecond
 
-func (o *Overlay) dialChecked(ctx context.Context, id vicinity.ID, addr string) (*tls.Conn, error) {
+func (o *Overlay) dialChecked(ctx context.Context, id vicinity.ID, addr string, protos []string) (*tls.Conn, error) {
 	if _, err := netip.ParseAddrPort(addr); err != nil {
 		return nil, fmt.Errorf("address %.80q: want IP:PORT", addr)
 	}
-	return o.dial(ctx, id, addr, protoPeer)
+	return o.dial(ctx, id, addr, protos...)
 }
 
 // errorList is several errors in one line.

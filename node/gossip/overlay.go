@@ -241,7 +241,7 @@ func (o *Overlay) Member(id vicinity.ID) (vicinity.Member, bool) {
 // Seeds returns at most 32 addresses that are worth trying after a restart.
 func (o *Overlay) Seeds() []string { return saved(o.table.list(), o.cfg.Seeds) }
 
-// PeerListener returns the listener of HTTP/2 connections of members. They are
+// PeerListener returns the listener of HTTP connections of members. They are
 // ready *tls.Conn; trust.PeerID tells who is at the other end.
 func (o *Overlay) PeerListener() net.Listener { return o.peers }
 

@@ -75,7 +75,7 @@ func peersTalk(t *testing.T, a, c *testNode) {
 	protocols.SetHTTP2(true)
 	tr := &http.Transport{Protocols: protocols, ForceAttemptHTTP2: true, DialTLSContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
 		host, _, _ := net.SplitHostPort(addr)
-		return a.DialPeer(ctx, vicinity.ID(host), []string{"127.0.0.1:1", c.Addr()})
+		return a.DialPeer(ctx, vicinity.ID(host), []string{"127.0.0.1:1", c.Addr()}, HTTP2)
 	}}
 	resp, err := (&http.Client{Transport: tr}).Get("https://" + string(c.ID()) + "/")
 	if err != nil {
@@ -86,10 +86,10 @@ func peersTalk(t *testing.T, a, c *testNode) {
 	if want := "HTTP/2.0 " + string(a.ID()) + " <nil>"; string(body) != want || err != nil {
 		t.Fatalf("got %q, %v, want %q", body, err, want)
 	}
-	if _, err := a.DialPeer(t.Context(), a.ID(), []string{c.Addr()}); !errors.Is(err, trust.ErrWrongNode) || strings.Contains(err.Error(), "\n") {
+	if _, err := a.DialPeer(t.Context(), a.ID(), []string{c.Addr()}, HTTP2); !errors.Is(err, trust.ErrWrongNode) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("another node than expected: %v", err)
 	}
-	if _, err := a.DialPeer(t.Context(), c.ID(), nil); err == nil {
+	if _, err := a.DialPeer(t.Context(), c.ID(), nil, HTTP2); err == nil {
 		t.Error("dial without an address")
 	}
 	tr.CloseIdleConnections()

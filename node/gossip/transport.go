@@ -177,14 +177,14 @@ func (t *transport) readPackets() {
 
 // dial connects to a node, or to any member if id is empty, and proves both
 // ends.
-func (o *Overlay) dial(ctx context.Context, id vicinity.ID, addr, proto string) (*tls.Conn, error) {
+func (o *Overlay) dial(ctx context.Context, id vicinity.ID, addr string, protos ...string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	raw, err := o.cfg.Net.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	c := tls.Client(raw, o.cfg.Creds.ClientTLS(id, proto))
+	c := tls.Client(raw, o.cfg.Creds.ClientTLS(id, protos...))
 	if err := c.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		if err = trust.HandshakeError(err); errors.Is(err, trust.ErrStranger) {

@@ -172,11 +172,11 @@ func TestSilentAndNoisyCallers(t *testing.T) {
 		if s := a.Stats(); s["handshakes failed"] != 1 || s["connections broken"] != 1 {
 			t.Errorf("%d handshakes failed, and %d connections broke", s["handshakes failed"], s["connections broken"])
 		}
-		peer, err := b.DialPeer(t.Context(), a.ID(), []string{"10.0.0.3:1", a.Addr()})
+		peer, err := b.DialPeer(t.Context(), a.ID(), []string{"10.0.0.3:1", a.Addr()}, HTTP2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := peer.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != protoPeer {
+		if got := peer.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != HTTP2 {
 			t.Errorf("speaks %q", got)
 		}
 		taken, err := a.PeerListener().Accept()
@@ -191,7 +191,7 @@ func TestSilentAndNoisyCallers(t *testing.T) {
 
 		// Nobody takes connections any more.
 		a.PeerListener().Close()
-		late, err := b.DialPeer(t.Context(), a.ID(), []string{a.Addr()})
+		late, err := b.DialPeer(t.Context(), a.ID(), []string{a.Addr()}, HTTP2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestHalfOpenConnectionsKeepNobodyOut(t *testing.T) {
 			if err := b.Listen(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			c, err := b.DialPeer(t.Context(), a.Self().ID, []string{a.Addr()})
+			c, err := b.DialPeer(t.Context(), a.Self().ID, []string{a.Addr()}, HTTP2)
 			if err != nil {
 				t.Fatalf("from host %d: %v", at, err)
 			}
@@ -272,7 +272,7 @@ func TestManyMembersOfOneAddressGetInAtOnce(t *testing.T) {
 		var dialing sync.WaitGroup
 		for range maxFromOne {
 			dialing.Go(func() {
-				c, err := b.DialPeer(t.Context(), a.ID(), []string{a.Addr()})
+				c, err := b.DialPeer(t.Context(), a.ID(), []string{a.Addr()}, HTTP2)
 				if err != nil {
 					t.Error(err)
 					return
@@ -291,7 +291,7 @@ func TestDialPeerDoesNotWaitForASilentAddress(t *testing.T) {
 		f := newFabric(time.Millisecond)
 		a, b := bareNode(t, f, 0), bareNode(t, f, 1)
 		start := time.Now()
-		c, err := a.DialPeer(t.Context(), b.ID(), []string{"10.9.9.9:1", b.Addr(), "10.9.9.8:1"})
+		c, err := a.DialPeer(t.Context(), b.ID(), []string{"10.9.9.9:1", b.Addr(), "10.9.9.8:1"}, HTTP2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func TestDialPeerDoesNotWaitForASilentAddress(t *testing.T) {
 		if d := time.Since(start); d < dialStagger || d > 2*dialStagger {
 			t.Errorf("took %v", d)
 		}
-		if _, err := a.DialPeer(t.Context(), b.ID(), []string{"10.9.9.9:1", "host:1"}); err == nil || time.Since(start) > 3*dialTimeout {
+		if _, err := a.DialPeer(t.Context(), b.ID(), []string{"10.9.9.9:1", "host:1"}, HTTP2); err == nil || time.Since(start) > 3*dialTimeout {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 		a.transport.Shutdown()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"zorilla/vicinity"
@@ -82,17 +83,17 @@ func (c *Credentials) ServerTLS(protos ...string) *tls.Config {
 }
 
 // ClientTLS returns the configuration for a connection to the node expect, or
-// to any member if expect is empty.
-func (c *Credentials) ClientTLS(expect vicinity.ID, proto string) *tls.Config {
+// to any member if expect is empty, that speaks one of the application protocols.
+func (c *Credentials) ClientTLS(expect vicinity.ID, protos ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{c.leaf()},
-		NextProtos:             []string{proto},
+		NextProtos:             protos,
 		SessionTicketsDisabled: true,
 		InsecureSkipVerify:     true, // no host names, no system authorities: VerifyConnection decides
 		VerifyConnection: func(s tls.ConnectionState) error {
-			if s.NegotiatedProtocol != proto {
-				return fmt.Errorf("application protocol %q: want %q", s.NegotiatedProtocol, proto)
+			if !slices.Contains(protos, s.NegotiatedProtocol) {
+				return fmt.Errorf("application protocol %q: want %s", s.NegotiatedProtocol, strings.Join(protos, " or "))
 			}
 			return c.verify(s, expect)
 		},

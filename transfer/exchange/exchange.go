@@ -53,6 +53,7 @@ type Config struct {
 	Self   vicinity.ID                              // is not asked
 	Store  transfer.PinStore                        // required
 	Source Source                                   // required for Fetch
+	Bulk   Source                                   // for chunks of large trees; nil = Source
 	Trees  Trees                                    // nil = holders are asked for one chunk or another
 	PeerID func(*http.Request) (vicinity.ID, error) // who asks; required for requests about trees
 	Rand   *rand.Rand                               // used by nobody else; nil = seeded at random
@@ -78,6 +79,9 @@ type Exchange struct {
 func New(cfg Config) *Exchange {
 	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Second)
 	cfg.Stall = cmp.Or(cfg.Stall, 10*time.Second)
+	if cfg.Bulk == nil {
+		cfg.Bulk = cfg.Source
+	}
 	if cfg.Rand == nil {
 		cfg.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,10 +53,18 @@ func (x *Exchange) Handler() http.Handler {
 	s := &server{x: x, served: make(chan struct{}, maxServed), turns: make(chan struct{}, maxTurns)}
 	s.takes.Store(int64(4 * time.Second)) // as by 10 Mbit/s
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+BlobPath+"{hash}", s.blob)
-	mux.HandleFunc("POST "+TreePath+"{hash}/state", s.tree(s.state))
-	mux.HandleFunc("POST "+TreePath+"{hash}/chunk", s.tree(s.chunk))
+	mux.HandleFunc("GET "+BlobPath+"{hash}", anew(s.blob))
+	mux.HandleFunc("POST "+TreePath+"{hash}/state", anew(s.tree(s.state)))
+	mux.HandleFunc("POST "+TreePath+"{hash}/chunk", anew(s.tree(s.chunk)))
 	return mux
+}
+
+// anew lets a request have no time limit that one before it on the same connection had.
+func anew(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // see send
+		h(w, r)
+	}
 }
 
 type server struct {
@@ -271,12 +280,24 @@ func (s *server) chunk(w http.ResponseWriter, r *http.Request, t *tree, from vic
 // HTTP asks the Handlers of other nodes, as a Source and as Trees.
 type HTTP struct {
 	Client *http.Client
+	Files  *http.Client             // for the chunks of large trees; nil = Client
 	URL    func(vicinity.ID) string // the address of a node, such as "https://host:port"; "" = it is not known
 }
 
 // Blob is a Source.
 func (c *HTTP) Blob(ctx context.Context, holder vicinity.ID, h transfer.Hash) (io.ReadCloser, error) {
-	resp, err := c.do(ctx, http.MethodGet, holder, BlobPath+h.String(), nil)
+	return c.blob(ctx, c.Client, holder, h)
+}
+
+// Bulk is a Source for chunks of large trees.
+func (c *HTTP) Bulk(ctx context.Context, holder vicinity.ID, h transfer.Hash) (io.ReadCloser, error) {
+	return c.blob(ctx, c.files(), holder, h)
+}
+
+func (c *HTTP) files() *http.Client { return cmp.Or(c.Files, c.Client) }
+
+func (c *HTTP) blob(ctx context.Context, client *http.Client, holder vicinity.ID, h transfer.Hash) (io.ReadCloser, error) {
+	resp, err := c.do(ctx, client, http.MethodGet, holder, BlobPath+h.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +313,7 @@ func (c *HTTP) Blob(ctx context.Context, holder vicinity.ID, h transfer.Hash) (i
 	return nil, err
 }
 
-func (c *HTTP) do(ctx context.Context, method string, holder vicinity.ID, path string, body io.Reader) (*http.Response, error) {
+func (c *HTTP) do(ctx context.Context, client *http.Client, method string, holder vicinity.ID, path string, body io.Reader) (*http.Response, error) {
 	base := c.URL(holder)
 	if base == "" {
 		return nil, errors.New("no address known")
@@ -301,7 +322,7 @@ func (c *HTTP) do(ctx context.Context, method string, holder vicinity.ID, path s
 	if err != nil {
 		return nil, err
 	}
-	return c.Client.Do(req)
+	return client.Do(req)
 }
 
 func unexpected(resp *http.Response) error {
@@ -309,8 +330,8 @@ func unexpected(resp *http.Response) error {
 }
 
 // ask asks about a tree. The caller closes the body of the answer.
-func (c *HTTP) ask(ctx context.Context, holder vicinity.ID, tree transfer.Hash, what string, question any) (*http.Response, error) {
-	resp, err := c.do(ctx, http.MethodPost, holder, TreePath+tree.String()+what, bytes.NewReader(codec.MustMarshal(question)))
+func (c *HTTP) ask(ctx context.Context, client *http.Client, holder vicinity.ID, tree transfer.Hash, what string, question any) (*http.Response, error) {
+	resp, err := c.do(ctx, client, http.MethodPost, holder, TreePath+tree.String()+what, bytes.NewReader(codec.MustMarshal(question)))
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +354,7 @@ const maxState = 512 << 10
 
 // State implements Trees.
 func (c *HTTP) State(ctx context.Context, holder vicinity.ID, tree transfer.Hash, since uint64) (so swarm.State, err error) {
-	resp, err := c.ask(ctx, holder, tree, "/state", stateQuestion{since})
+	resp, err := c.ask(ctx, c.Client, holder, tree, "/state", stateQuestion{since})
 	if err != nil {
 		return so, err
 	}
@@ -349,7 +370,7 @@ func (c *HTTP) State(ctx context.Context, holder vicinity.ID, tree transfer.Hash
 // Chunk implements Trees.
 func (c *HTTP) Chunk(ctx context.Context, holder vicinity.ID, tree transfer.Hash, want Want) (int, io.ReadCloser, error) {
 	set, _ := want.Chunks.MarshalBinary() // never fails
-	resp, err := c.ask(ctx, holder, tree, "/chunk", chunkQuestion{set, want.From, want.Insist})
+	resp, err := c.ask(ctx, c.files(), holder, tree, "/chunk", chunkQuestion{set, want.From, want.Insist})
 	if err != nil {
 		return 0, nil, err
 	}

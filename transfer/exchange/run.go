@@ -199,8 +199,12 @@ func (r *run) one(ctx context.Context, q *swarm.Request) error {
 		r.have(q, false)
 		return nil
 	}
+	source := r.x.cfg.Source
+	if len(r.chunks) >= minSwarm {
+		source = r.x.cfg.Bulk
+	}
 	p, err := r.begin(ctx, func(ctx context.Context) (io.ReadCloser, error) {
-		return r.x.cfg.Source(ctx, vicinity.ID(q.Holder), c.Hash)
+		return source(ctx, vicinity.ID(q.Holder), c.Hash)
 	})
 	if err != nil {
 		return err
