@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"syscall"
 )
 
 const (
@@ -353,10 +354,14 @@ func (w *treeWriter) small(d *openDir, e *Entry, content []byte) error {
 
 // fill makes a file of that name.
 func (w *treeWriter) fill(d *openDir, name string, e *Entry, content []byte) error {
-	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	mode := e.mode() &^ w.how.Umask
+	// With O_NONBLOCK, which means nothing for such a file, package os does not set it for a while.
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NONBLOCK, mode)
 	if err == nil {
-		_, err = f.Write(content)
-		if err = cmp.Or(err, f.Chmod(e.mode()&^w.how.Umask), f.Close()); err != nil {
+		if _, err = f.Write(content); err == nil && mode&w.masked != 0 {
+			err = f.Chmod(mode)
+		}
+		if err = cmp.Or(err, f.Close()); err != nil {
 			d.root.Remove(name)
 		}
 	}

@@ -146,18 +146,34 @@ func (e *Entry) FileMode() fs.FileMode {
 // umask that part.
 func Umask() fs.FileMode {
 	const usual, others = 0o022, 0o077
+	if mask, ok := processUmask(); ok {
+		return mask & others
+	}
+	return usual
+}
+
+// processUmask reads what the kernel takes from the modes of files that this process makes,
+// without a change of it.
+func processUmask() (fs.FileMode, bool) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return usual
+		return 0, false
 	}
 	for line := range strings.Lines(string(status)) {
 		if text, ok := strings.CutPrefix(line, "Umask:"); ok {
-			if mask, err := strconv.ParseUint(strings.TrimSpace(text), 8, 32); err == nil {
-				return fs.FileMode(mask) & others
-			}
+			mask, err := strconv.ParseUint(strings.TrimSpace(text), 8, 32)
+			return fs.FileMode(mask) & fs.ModePerm, err == nil
 		}
 	}
-	return usual
+	return 0, false
+}
+
+// masked returns what of its mode a new file may not get when it is made.
+func masked() fs.FileMode {
+	if mask, ok := processUmask(); ok {
+		return mask
+	}
+	return fs.ModePerm
 }
 
 // bare takes the operation and the temporary file's name off an error.

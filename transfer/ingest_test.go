@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -241,11 +242,11 @@ func TestUploadSendsOnlyWhatIsMissing(t *testing.T) {
 
 func TestUploadNoticesChanges(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, map[string]string{"a": "first"})
 	for what, change := range map[string]func() error{
 		"rewritten": func() error { return os.WriteFile(filepath.Join(dir, "a"), []byte("other"), 0o644) },
 		"cut":       func() error { return os.Truncate(filepath.Join(dir, "a"), 1) },
 	} {
+		write(t, dir, map[string]string{"a": strings.Repeat("f", transfer.ChunkSize)})
 		r := &remote{MemStore: transfer.NewMemStore(0)}
 		r.early = func() {
 			if err := change(); err != nil {
@@ -256,5 +257,52 @@ func TestUploadNoticesChanges(t *testing.T) {
 		if !errors.Is(err, transfer.ErrChanged) || len(r.sent) > 0 {
 			t.Errorf("%s: got %v after %d blobs", what, err, len(r.sent))
 		}
+	}
+}
+
+// Small files are sent as they were when they were hashed, whatever becomes of them; of
+// those that are too many to be kept it is noticed.
+func TestUploadReadsSmallFilesOnce(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{}
+	for i := range 600 { // 36 MB
+		files[fmt.Sprintf("f%03d", i)] = strings.Repeat(fmt.Sprintf("%06d", i), 10_000)
+	}
+	write(t, dir, files)
+	r := &remote{MemStore: transfer.NewMemStore(0)}
+	inputs := []transfer.Input{{Path: dir, Name: "."}}
+	up, err := transfer.Upload(t.Context(), r, inputs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := func(r *remote, up transfer.Uploaded) {
+		t.Helper()
+		m, err := transfer.LoadManifest(r, up.Manifest)
+		to := t.TempDir()
+		if err == nil {
+			err = m.Write(t.Context(), r, to)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameTree(t, read(t, to), files)
+	}
+	whole(r, up)
+
+	r = &remote{MemStore: transfer.NewMemStore(0), early: func() { write(t, dir, map[string]string{"f000": "other"}) }}
+	files = map[string]string{"f000": files["f000"], "f001": files["f001"]}
+	up, err = transfer.Upload(t.Context(), r, []transfer.Input{{Path: dir + "/f000", Name: "f000"}, {Path: dir + "/f001", Name: "f001"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole(r, up)
+
+	r = &remote{MemStore: transfer.NewMemStore(0), early: func() {
+		for i := range 600 {
+			write(t, dir, map[string]string{fmt.Sprintf("f%03d", i): "other"})
+		}
+	}}
+	if _, err := transfer.Upload(t.Context(), r, inputs, nil); !errors.Is(err, transfer.ErrChanged) {
+		t.Errorf("more than is kept has changed: got %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -68,7 +69,9 @@ func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uplo
 		size += s.size
 	}
 	var hashed atomic.Int64
-	count := PutterFunc(func(_ Hash, data []byte) error {
+	kept := keptBlobs{room: maxKept, blobs: map[Hash][]byte{}}
+	count := PutterFunc(func(h Hash, data []byte) error {
+		kept.keep(h, data)
 		tell(Hashing, hashed.Add(int64(len(data))), size)
 		return nil
 	})
@@ -91,13 +94,33 @@ func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uplo
 	if err := referFiles(ctx, remote, sources, missing); err != nil {
 		return Uploaded{}, err
 	}
-	if up.Sent, err = sendChunks(ctx, remote, sources, missing, tell); err != nil {
+	if up.Sent, err = sendChunks(ctx, remote, sources, missing, &kept, tell); err != nil {
 		return Uploaded{}, err
 	}
 	if err := remote.PutChunk(ctx, up.Manifest, blob); err != nil {
 		return Uploaded{}, fmt.Errorf("send manifest: %w", err)
 	}
 	return up, nil
+}
+
+// maxKept bounds the bytes of small files that need not be read once more to be sent.
+const maxKept = 32 << 20
+
+// keptBlobs are what was hashed and is likely to be sent: bundles of small files. Files of
+// several chunks are not, for the remote may be able to read them itself.
+type keptBlobs struct {
+	mu    sync.Mutex // guards what follows
+	room  int
+	blobs map[Hash][]byte
+}
+
+func (k *keptBlobs) keep(h Hash, data []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(data) < ChunkSize && len(data) <= k.room && k.blobs[h] == nil {
+		k.room -= len(data)
+		k.blobs[h] = slices.Clone(data)
+	}
 }
 
 func askMissing(ctx context.Context, remote Remote, chunks []Hash) (map[Hash]bool, error) {
@@ -141,9 +164,9 @@ func referFiles(ctx context.Context, remote Remote, sources []*source, missing m
 	return nil
 }
 
-// sendChunks reads the missing blobs again, checks that they are still the
-// same, and sends each once.
-func sendChunks(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool, tell Tell) (int64, error) {
+// sendChunks sends each of the missing blobs once. Those that were not kept it reads again,
+// and checks that they are still the same.
+func sendChunks(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool, kept *keptBlobs, tell Tell) (int64, error) {
 	var total int64
 	counted := map[Hash]bool{}
 	for part := range parts(sources) {
@@ -161,14 +184,17 @@ func sendChunks(ctx context.Context, remote Remote, sources []*source, missing m
 		}
 		delete(missing, part.hash)
 		err = p.do(func(ctx context.Context, buf []byte) error {
-			buf = buf[:part.size]
-			if err := part.read(ctx, buf); err != nil {
-				return err
+			data := kept.blobs[part.hash]
+			if data == nil {
+				data = buf[:part.size]
+				if err := part.read(ctx, data); err != nil {
+					return err
+				}
 			}
-			if err := remote.PutChunk(ctx, part.hash, buf); err != nil {
+			if err := remote.PutChunk(ctx, part.hash, data); err != nil {
 				return fmt.Errorf("send %s: %w", part.label, err)
 			}
-			tell(Sending, sent.Add(int64(len(buf))), total)
+			tell(Sending, sent.Add(int64(len(data))), total)
 			return nil
 		})
 		if err != nil {

@@ -51,10 +51,8 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 	if err != nil {
 		return fmt.Errorf("write files: %w", err)
 	}
-	w := &treeWriter{pool: newPool(ctx, parallel, ChunkSize), get: get, prefix: ".zorilla-" + rand.Text(), how: how}
-	if from, ok := get.(giver); ok {
-		w.giver = from
-	}
+	w := &treeWriter{pool: newPool(ctx, parallel, ChunkSize), get: get, prefix: ".zorilla-" + rand.Text(), how: how, masked: masked()}
+	w.giver, _ = get.(giver)
 	if w.to, err = filepath.Abs(dir); err != nil || how.New {
 		w.how.Give = false
 	}
@@ -71,8 +69,9 @@ type treeWriter struct {
 	get    Getter
 	prefix string // of temporary files
 	how    How
-	giver  giver  // nil = no file is anywhere but in chunks
-	to     string // the directory, absolute
+	giver  giver       // nil = no file is anywhere but in chunks
+	to     string      // the directory, absolute
+	masked fs.FileMode // what new files do not get of their mode at once
 	count  atomic.Int64
 }
 

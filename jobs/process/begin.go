@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/disk"
 	"zorilla/jobs/launch"
@@ -92,14 +95,46 @@ func giveFiles(o *order) error {
 		dirs = []string{TaskDir, tmpDir}
 	}
 	for _, dir := range dirs {
-		err := filepath.WalkDir(filepath.Join(s.Root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || dir == tmpDir && isShared(d) {
-				return err
-			}
-			return os.Lchown(path, s.UID, s.GID)
-		})
+		leave := func(fs.DirEntry) bool { return false }
+		if dir == tmpDir {
+			leave = isShared
+		}
+		at, err := os.OpenFile(filepath.Join(s.Root, dir), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		if err == nil {
+			err = cmp.Or(at.Chown(s.UID, s.GID), giveBelow(at, s.UID, s.GID, leave))
+		}
 		if err != nil {
 			return fmt.Errorf("give files to user %d: %w", s.UID, err)
+		}
+	}
+	return nil
+}
+
+// giveBelow hands all that is in a directory, but for what is to be left, to a user, and closes
+// it. There may be many files, so each is one call with a name alone.
+func giveBelow(dir *os.File, uid, gid int, leave func(fs.DirEntry) bool) error {
+	defer dir.Close()
+	all, err := dir.ReadDir(-1)
+	if err != nil {
+		return err
+	}
+	fd := int(dir.Fd())
+	for _, d := range all {
+		if leave(d) {
+			continue
+		}
+		if err := unix.Fchownat(fd, d.Name(), uid, gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return &fs.PathError{Op: "chown", Path: filepath.Join(dir.Name(), d.Name()), Err: err}
+		}
+		if !d.IsDir() {
+			continue
+		}
+		sub, err := os.OpenFile(filepath.Join(dir.Name(), d.Name()), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		if err == nil {
+			err = giveBelow(sub, uid, gid, leave)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
