@@ -93,7 +93,7 @@ func (c *control) do(args []string) (text string, err error) {
 	case is("loss", ""):
 		percent, err := number(args[1], checkLoss)
 		if err == nil {
-			n.router.change(func(c *conditions) { c.loss = percent })
+			err = n.lose(percent)
 		}
 		return "", err
 	case is("rate", "host", "", ""):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -22,8 +23,13 @@ func makeNetns(file string) error {
 	})
 }
 
+// offloads are what a port leaves to its readers: checksums, and to cut what TCP sends into
+// packets.
+const offloads = unix.TUN_F_CSUM | unix.TUN_F_TSO4
+
 // openTap makes a TAP port with this name in the calling thread's network
-// namespace.
+// namespace. Frames have a header of vnetHeader bytes in front, which says what is left to do
+// about them.
 func openTap(name string) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -34,10 +40,28 @@ func openTap(name string) (*os.File, error) {
 		_ = unix.Close(fd)
 		return nil, err
 	}
-	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
-	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+	if err == nil {
+		err = unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offloads)
+	}
+	if err != nil {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("make the port %s: %w", name, err)
 	}
 	return os.NewFile(uintptr(fd), name), nil
+}
+
+// cutPackets has a port give single packets, or what TCP sends in one piece.
+func cutPackets(tap *os.File, cut bool) error {
+	raw, err := tap.SyscallConn()
+	if err != nil {
+		return err
+	}
+	left := offloads
+	if cut {
+		left = 0
+	}
+	cerr := raw.Control(func(fd uintptr) { err = unix.IoctlSetInt(int(fd), unix.TUNSETOFFLOAD, left) })
+	return cmp.Or(cerr, err)
 }

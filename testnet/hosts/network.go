@@ -25,6 +25,7 @@ type network struct {
 	dir    string
 	plan   *lab.Plan
 	hosts  []lab.Host
+	taps   []*os.File // of the router, by site
 	router *router
 }
 
@@ -57,12 +58,16 @@ func buildNetwork(dir string, p *lab.Plan) (*network, error) {
 // bridges builds what all hosts hang on, and returns the router's ports.
 func (n *network) bridges() ([]io.ReadWriter, error) {
 	var ports []io.ReadWriter
+	// No rule of a firewall is here, and to look for one costs more than all else a bridge does.
+	_ = lab.On(n.dir, lab.Fabric, func() error {
+		return os.WriteFile("/proc/sys/net/bridge/bridge-nf-call-iptables", []byte("0"), 0) // a kernel may not have it
+	})
 	var script strings.Builder
 	script.WriteString("link set lo up\n")
 	for s := range n.plan.Sites {
 		err := lab.On(n.dir, lab.Fabric, func() error {
 			tap, err := openTap("port" + strconv.Itoa(s))
-			ports = append(ports, tap)
+			n.taps, ports = append(n.taps, tap), append(ports, tap)
 			return err
 		})
 		if err != nil {
@@ -100,11 +105,15 @@ func (n *network) connect(h lab.Host) error {
 	gateway := lab.Address(h.Site, lab.GatewayHost)
 	return n.ip(h.Name, fmt.Sprintf(`link set lo up
 addr add %s brd + dev eth0
-link set eth0 up
+link set eth0 gso_max_size %d up
 neigh add %s lladdr %s dev eth0 nud permanent
 route add default via %s
-`, netip.PrefixFrom(h.Addr, 24), gateway, lab.MAC(h.Site, lab.GatewayHost), gateway))
+`, netip.PrefixFrom(h.Addr, 24), largestPiece, gateway, lab.MAC(h.Site, lab.GatewayHost), gateway))
 }
+
+// largestPiece is how many bytes TCP sends in one piece, which goes through cables and router as
+// one: a dozen packets cost little more than one does, and are not too many to lose at once.
+const largestPiece = 16 << 10
 
 // ip runs lines of ip(8) in a namespace.
 func (n *network) ip(where, script string) error {
@@ -142,6 +151,17 @@ func (n *network) cutHost(i int, cut bool) error {
 // cutSite stops, or lets through, all between a site and the others.
 func (n *network) cutSite(i int, cut bool) {
 	n.router.change(func(c *conditions) { c.cut[i] = cut })
+}
+
+// lose has packets be lost between sites, each by itself.
+func (n *network) lose(percent float64) error {
+	for _, tap := range n.taps {
+		if err := cutPackets(tap, percent > 0); err != nil {
+			return fmt.Errorf("port %s: %w", tap.Name(), err)
+		}
+	}
+	n.router.change(func(c *conditions) { c.loss = percent })
+	return nil
 }
 
 // heal ends all cuts.

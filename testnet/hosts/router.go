@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	maxFrame = 1 << 16
-	maxQueue = 4096 // packets on one line
+	vnetHeader = 10 // bytes of struct virtio_net_hdr
+	maxFrame   = vnetHeader + ethernetHeader + 1<<16
+	maxQueue   = 4096 // packets on one line
 )
 
 // router carries packets between sites: one port per site, one line per
 // direction between two sites. Its methods may be called by any goroutine.
 type router struct {
 	plan  *lab.Plan
-	ports []io.ReadWriter // each write and each read is one frame
+	ports []io.ReadWriter // each write and each read is one frame, behind a header of vnetHeader bytes
 	frees sync.Pool
 
 	mu  sync.Mutex                 // for changes of now
@@ -90,7 +91,7 @@ func (r *router) read(site int) {
 		if err != nil {
 			return
 		}
-		to, ok := route(r.plan, site, buf[:n])
+		to, ok := route(r.plan, site, buf[min(vnetHeader, n):n])
 		if !ok {
 			continue
 		}

@@ -74,11 +74,11 @@ func (p port) Read(b []byte) (int, error) {
 	if !ok {
 		return 0, io.EOF
 	}
-	return copy(b, f), nil
+	return copy(b, append(make([]byte, vnetHeader), f...)), nil
 }
 
 func (p port) Write(b []byte) (int, error) {
-	p.out <- bytes.Clone(b)
+	p.out <- bytes.Clone(b[vnetHeader:])
 	return len(b), nil
 }
 
