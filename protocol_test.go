@@ -109,7 +109,7 @@ func TestProtocolNamesEveryPeerPath(t *testing.T) {
 	if paths < 5 {
 		t.Errorf("jobs/internal/peer/client.go names %d paths: have they moved?", paths)
 	}
-	files := constants(t, "transfer/exchange/http.go")
+	files := constants(t, "transfer/exchange/handler.go")
 	wantRow(t, "PROTOCOL.md", table, "|`GET "+text(files, files["BlobPath"])+"{hash}`|")
 	for _, what := range []string{"state", "chunk"} {
 		wantRow(t, "PROTOCOL.md", table, "|`POST "+text(files, files["TreePath"])+"{hash}/"+what+"`|")

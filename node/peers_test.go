@@ -2,21 +2,99 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"zorilla/jobs/agent"
+	"zorilla/node/gossip"
 	"zorilla/vicinity"
 )
 
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// dialed is an overlay that has one other node.
+type dialed struct {
+	Overlay
+	dial func(ctx context.Context, protos []string) (net.Conn, error)
+}
+
+func (d dialed) Self() vicinity.Member { return vicinity.Member{} }
+func (d dialed) Member(vicinity.ID) (m vicinity.Member, _ bool) {
+	m.Addrs = []string{"there"}
+	return m, true
+}
+
+func (d dialed) DialPeer(ctx context.Context, _ vicinity.ID, _ []string, protos ...string) (net.Conn, error) {
+	return d.dial(ctx, protos)
+}
+
+// Each large file that is sent has a connection of its own, and the next ones have those; a
+// node that knows no HTTP/1.1 sends all over one.
+func TestFilesHaveConnections(t *testing.T) {
+	for _, c := range []struct {
+		knows []string
+		proto string
+		conns int64
+	}{{[]string{gossip.HTTP1, gossip.HTTP2}, "HTTP/1.1", 3}, {[]string{gossip.HTTP2}, "HTTP/2.0", 1}} {
+		var together sync.WaitGroup
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			together.Done()
+			together.Wait()
+			_, _ = io.WriteString(w, r.Proto)
+		}))
+		srv.EnableHTTP2, srv.TLS = true, &tls.Config{NextProtos: c.knows}
+		srv.StartTLS()
+		var conns atomic.Int64
+		p := newPeers(dialed{dial: func(ctx context.Context, protos []string) (net.Conn, error) {
+			conns.Add(1)
+			d := tls.Dialer{Config: &tls.Config{NextProtos: protos, InsecureSkipVerify: true}}
+			return d.DialContext(ctx, "tcp", srv.Listener.Addr().String())
+		}})
+		files := p.files()
+		client := &http.Client{Transport: files}
+		if c.conns == 1 { // which is made first
+			together.Add(1)
+			if _, err := client.Get(peerURL("other")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			together.Add(3)
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() {
+					resp, err := client.Get(peerURL("other"))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer resp.Body.Close()
+					if b, err := io.ReadAll(resp.Body); err != nil || string(b) != c.proto {
+						t.Errorf("%q knows %q, and was asked over %q, %v", peerURL("other"), c.knows, b, err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		if conns.Load() != c.conns {
+			t.Errorf("%s: %d connections, want %d", c.proto, conns.Load(), c.conns)
+		}
+		files.CloseIdleConnections()
+		srv.Close()
+	}
+}
 
 // Messages of a node to itself take no connection, and come from the node; all else does.
 func TestMessagesToItself(t *testing.T) {

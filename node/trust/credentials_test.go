@@ -90,6 +90,26 @@ func TestMembersConnect(t *testing.T) {
 	})
 }
 
+// A client that knows several application protocols gets the one that the server likes best.
+func TestProtocolsAreAgreedOn(t *testing.T) {
+	alice, bob := testCredentials(t, 1, 9), testCredentials(t, 2, 9)
+	for _, c := range []struct {
+		server, client []string
+		want           string
+	}{{[]string{"new", "old"}, []string{"old", "new"}, "new"}, {[]string{"old"}, []string{"new", "old"}, "old"}, {[]string{"old"}, []string{"new"}, ""}} {
+		cs, ss, cerr, serr := shake(t, alice.ClientTLS("", c.client...), bob.ServerTLS(c.server...))
+		if c.want == "" {
+			if cerr == nil || serr == nil {
+				t.Errorf("%q and %q agree: %v, %v", c.client, c.server, cerr, serr)
+			}
+			continue
+		}
+		if cerr != nil || serr != nil || cs.NegotiatedProtocol != c.want || ss.NegotiatedProtocol != c.want {
+			t.Errorf("%q and %q agree on %q, %q: %v, %v", c.client, c.server, cs.NegotiatedProtocol, ss.NegotiatedProtocol, cerr, serr)
+		}
+	}
+}
+
 func TestStrangersAreRefused(t *testing.T) {
 	member := testCredentials(t, 1, 9)
 	for name, other := range map[string]*Credentials{

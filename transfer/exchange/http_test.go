@@ -5,14 +5,18 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"zorilla/transfer"
@@ -130,6 +134,133 @@ func TestFetchOverHTTP(t *testing.T) {
 		t.Error("a node without an address answered")
 	}
 }
+
+// counting is a transport that counts what is asked over it.
+type counting struct {
+	http.RoundTripper
+	mu    sync.Mutex
+	asked map[string]int // by what the last element of the path is, "" = a hash
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	last := path.Base(r.URL.Path)
+	if strings.HasPrefix(last, "sha256:") {
+		last = ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		c.asked = map[string]int{}
+	}
+	c.asked[last]++
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// The chunks of large trees take other connections than all else does.
+func TestLargeTreesHaveConnections(t *testing.T) {
+	for _, c := range []struct {
+		chunks     int
+		few, files map[string]int
+	}{
+		{7, map[string]int{"": 8}, nil},
+		{8, map[string]int{"": 1, "state": 0}, map[string]int{"chunk": 8}},
+		{9, map[string]int{"": 1}, map[string]int{"": 9}}, // of one who answers nothing else
+	} {
+		data := make([]byte, c.chunks*transfer.ChunkSize)
+		_, _ = rand.NewChaCha8([32]byte{byte(c.chunks)}).Read(data) // never fails
+		from, dir := transfer.NewMemStore(0), t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "big"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, err := transfer.Ingest(t.Context(), from, []transfer.Input{{Path: dir, Name: "."}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := transfer.SaveManifest(from, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler := exchange.New(exchange.Config{Store: from, Self: "zorigin", PeerID: func(*http.Request) (vicinity.ID, error) { return "zself", nil }}).Handler()
+		if c.chunks == 9 {
+			all := handler
+			handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodGet {
+					http.NotFound(w, r)
+					return
+				}
+				all.ServeHTTP(w, r)
+			})
+		}
+		srv := httptest.NewServer(handler)
+		few, files := &counting{RoundTripper: http.DefaultTransport}, &counting{RoundTripper: http.DefaultTransport}
+		peers := &exchange.HTTP{Client: &http.Client{Transport: few}, Files: &http.Client{Transport: files}, URL: func(vicinity.ID) string { return srv.URL }}
+		x := exchange.New(exchange.Config{Self: "zself", Store: transfer.NewMemStore(0), Source: peers.Blob, Bulk: peers.Bulk, Trees: peers, Patience: time.Second})
+		if _, stats, err := x.Fetch(t.Context(), "job", h, []vicinity.ID{"zorigin"}, nil); err != nil || stats.Fetched != int64(len(data)) {
+			t.Errorf("%d chunks: %d of %d bytes came: %v", c.chunks, stats.Fetched, len(data), err)
+		}
+		delete(few.asked, "state") // as often as there is time
+		delete(c.few, "state")
+		if !maps.Equal(few.asked, c.few) || !maps.Equal(files.asked, c.files) {
+			t.Errorf("%d chunks: asked %v, and %v where large files go", c.chunks, few.asked, files.asked)
+		}
+		srv.Close()
+	}
+}
+
+// How long an answer may take says nothing of later ones on the same connection.
+func TestConnectionsOutliveAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := transfer.NewMemStore(0), make(pipes)
+		if err := store.Put(hashA, []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		srv := &http.Server{Handler: exchange.New(exchange.Config{Store: store}).Handler()}
+		go srv.Serve(l)
+		dials := 0
+		tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			dials++
+			here, there := net.Pipe()
+			l <- there
+			return here, nil
+		}}
+		peers := &exchange.HTTP{Client: &http.Client{Transport: tr}, URL: func(vicinity.ID) string { return "http://other" }}
+		for i, pause := range []time.Duration{0, time.Minute} {
+			time.Sleep(pause)
+			body, err := peers.Blob(t.Context(), "zother", hashA)
+			if err != nil {
+				t.Fatalf("request %d: %v", i, err)
+			}
+			if b, err := io.ReadAll(body); err != nil || string(b) != "a" {
+				t.Errorf("request %d: got %q, %v", i, b, err)
+			}
+			body.Close()
+		}
+		if dials != 1 {
+			t.Errorf("%d connections were made", dials)
+		}
+		tr.CloseIdleConnections()
+		srv.Close()
+	})
+}
+
+// pipes is a listener of connections that are sent to it.
+type pipes chan net.Conn
+
+// Accept implements net.Listener.
+func (l pipes) Accept() (net.Conn, error) {
+	c, ok := <-l
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+// Close implements net.Listener.
+func (l pipes) Close() error { close(l); return nil }
+
+// Addr implements net.Listener.
+func (pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
 // TestHandlerIsBounded asks for more at a time than the handler has buffers.
 func TestHandlerIsBounded(t *testing.T) {

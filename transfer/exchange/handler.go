@@ -1,0 +1,273 @@
+package exchange
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"zorilla/internal/codec"
+	"zorilla/internal/uplink"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// Paths of what other nodes are asked. Blobs are named by their hash.
+const (
+	BlobPath = "/v1/blobs/"
+	TreePath = "/v1/trees/"
+)
+
+const (
+	// maxServed is how many blobs a node has in memory at a time to serve them.
+	maxServed = 16
+	// maxTurns is how many of them are sent side by side: who shares an uplink with few
+	// others has all of a chunk early, and can pass it on. What takes twice as long as
+	// others do, and at least so long, holds nobody up: its receiver is slow.
+	maxTurns           = 4
+	longTurn, lastTurn = 500 * time.Millisecond, 20 * time.Second
+	// pollWait is how long an answer to a question for a state may wait.
+	pollWait = 8 * time.Second
+	// maxAsk bounds a request: the set has at most 4 KiB.
+	maxAsk = 16 << 10
+	// stillEvery is how often who waits for its turn is told that it does.
+	stillEvery = 5 * time.Second
+	// chunkHeader has the index of the chunk that is sent.
+	chunkHeader = "Zorilla-Chunk"
+	// treeHeader is in each answer of who knows what trees are.
+	treeHeader = "Zorilla-Tree"
+)
+
+// Handler serves blobs, and answers what other nodes ask about trees. The caller has to
+// see to it that only members ask. Requests beyond a few at a time wait; a client that
+// reads too slowly is cut off.
+func (x *Exchange) Handler() http.Handler {
+	s := &server{x: x, served: make(chan struct{}, maxServed), turns: make(chan struct{}, maxTurns)}
+	s.takes.Store(int64(4 * time.Second)) // as by 10 Mbit/s
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+BlobPath+"{hash}", anew(s.blob))
+	mux.HandleFunc("POST "+TreePath+"{hash}/state", anew(s.tree(s.state)))
+	mux.HandleFunc("POST "+TreePath+"{hash}/chunk", anew(s.tree(s.chunk)))
+	return mux
+}
+
+// anew lets a request have no time limit that one before it on the same connection had.
+func anew(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // see send
+		h(w, r)
+	}
+}
+
+type server struct {
+	x      *Exchange
+	served chan struct{} // has one for each request that is served
+	turns  chan struct{} // has one for each of those that began lately
+	takes  atomic.Int64  // what one takes until now, in ns
+}
+
+// wait waits for one of some places, and tells who asks now and then that it does. It reports
+// false if the request ends before.
+func wait(w http.ResponseWriter, r *http.Request, places chan<- struct{}) bool {
+	select {
+	case places <- struct{}{}: // most often
+		return true
+	default:
+	}
+	tick := time.NewTicker(stillEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case places <- struct{}{}:
+			return true
+		case <-tick.C:
+			w.WriteHeader(http.StatusProcessing)
+		case <-r.Context().Done():
+			return false
+		}
+	}
+}
+
+// turn begins a request's turn. The caller ends it, and says whether something was sent.
+func (s *server) turn() (end func(sent bool)) {
+	once := sync.OnceFunc(func() { <-s.turns })
+	began, takes := time.Now(), time.Duration(s.takes.Load())
+	limit := min(max(longTurn, 2*takes), lastTurn)
+	late := time.AfterFunc(limit, once)
+	return func(sent bool) {
+		late.Stop()
+		once()
+		if sent {
+			s.takes.Store(int64(takes + (min(time.Since(began), 2*limit)-takes)/8)) // of some at a time one counts
+		}
+	}
+}
+
+// lease calls f with a turn to send to a node and a buffer, and takes back what f returns,
+// unless the request ends before. F reports also whether it has sent something. Who waits long
+// for its turn is told that it does.
+func (s *server) lease(w http.ResponseWriter, r *http.Request, to vicinity.ID, f func(turn *uplink.Turn, buf []byte) (_ []byte, sent bool)) {
+	turn, err := s.x.cfg.Uplink.Begin(r.Context(), string(to), transfer.ChunkSize, func() { w.WriteHeader(http.StatusProcessing) })
+	if err != nil {
+		return
+	}
+	defer turn.End()
+	if !wait(w, r, s.served) {
+		return
+	}
+	defer func() { <-s.served }()
+	if !wait(w, r, s.turns) {
+		return
+	}
+	end, sent := s.turn(), false
+	defer func() { end(sent) }()
+	b := s.x.buffers.Get().(*buffer)
+	defer s.x.buffers.Put(b)
+	var data []byte
+	if data, sent = f(turn, b.bytes); cap(data) <= maxKept { // else it was a manifest; they are rare
+		b.bytes = data
+	}
+}
+
+func (s *server) blob(w http.ResponseWriter, r *http.Request) {
+	h, err := transfer.ParseHash(r.PathValue("hash"))
+	if err != nil || h.IsZero() {
+		http.Error(w, "want "+BlobPath+"sha256:HEX", http.StatusBadRequest)
+		return
+	}
+	if !transfer.Serves(s.x.cfg.Store, h) { // which needs no turn to be said
+		refuse(w, transfer.ErrNotFound)
+		return
+	}
+	var from vicinity.ID
+	if s.x.cfg.PeerID != nil {
+		from, _ = s.x.cfg.PeerID(r) // else all strangers share what one may have
+	}
+	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) ([]byte, bool) {
+		data, err := s.x.cfg.Store.Get(h, buf)
+		if err == nil {
+			return data, send(w, r, turn, data) == nil // the client notices what is missing
+		}
+		refuse(w, err)
+		return buf, false
+	})
+}
+
+// refuse says that a blob is not to be had.
+func refuse(w http.ResponseWriter, err error) {
+	if errors.Is(err, transfer.ErrNotFound) {
+		http.Error(w, "no such blob here", http.StatusNotFound)
+		return
+	}
+	http.Error(w, "the blob cannot be read", http.StatusInternalServerError)
+}
+
+// send answers with a blob.
+func send(w http.ResponseWriter, r *http.Request, turn *uplink.Turn, data []byte) error {
+	// Not every ResponseWriter has deadlines; those of real servers have.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10*time.Second + time.Duration(len(data))*time.Second/minRate))
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_, err := turn.Write(r.Context(), w, data)
+	return err
+}
+
+// tree finds the tree that is asked about, and notes by whom.
+func (s *server) tree(answer func(w http.ResponseWriter, r *http.Request, t *tree, from vicinity.ID, body []byte)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(treeHeader, "1")
+		from, err := s.x.cfg.PeerID(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		h, err := transfer.ParseHash(r.PathValue("hash"))
+		body, rerr := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsk))
+		if err != nil || h.IsZero() || rerr != nil {
+			http.Error(w, "want "+TreePath+"sha256:HEX/...", http.StatusBadRequest)
+			return
+		}
+		t, err := s.x.trees.find(r.Context(), s.x, h)
+		if err != nil {
+			refuse(w, transfer.ErrNotFound)
+			return
+		}
+		t.asked(from)
+		answer(w, r, t, from, body)
+	}
+}
+
+// stateQuestion asks what a node has of a tree.
+type stateQuestion struct {
+	Since uint64 `json:"since"` // the version that is known
+}
+
+// stateAnswer is what it has.
+type stateAnswer struct {
+	Version uint64   `json:"version"`
+	Has     []byte   `json:"has"`            // set of chunks
+	Seed    bool     `json:"seed,omitempty"` // it had all before anybody asked
+	Peers   []string `json:"peers,omitempty"`
+}
+
+// chunkQuestion asks for any of some chunks.
+type chunkQuestion struct {
+	Want   []byte `json:"want"` // words of the set of chunks
+	From   int    `json:"from"` // the number of the first
+	Insist bool   `json:"insist,omitempty"`
+}
+
+// givenAnswer tells who was given what is wanted.
+type givenAnswer struct {
+	To []string `json:"to"`
+}
+
+func (s *server) state(w http.ResponseWriter, r *http.Request, t *tree, from vicinity.ID, body []byte) {
+	var q stateQuestion
+	if err := codec.Unmarshal(body, &q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	so := t.state(r.Context(), q.Since, from)
+	has, _ := so.Has.MarshalBinary() // never fails
+	_, _ = w.Write(codec.MustMarshal(stateAnswer{so.Version, has, so.Seed, so.Peers}))
+}
+
+func (s *server) chunk(w http.ResponseWriter, r *http.Request, t *tree, from vicinity.ID, body []byte) {
+	var q chunkQuestion
+	want := Want{}
+	err := codec.Unmarshal(body, &q)
+	if err == nil {
+		err = want.Chunks.UnmarshalBinary(q.Want)
+	}
+	if err != nil || q.From < 0 || q.From > len(t.have) {
+		http.Error(w, "a set of chunks is malformed", http.StatusBadRequest)
+		return
+	}
+	want.From, want.Insist = q.From, q.Insist
+	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) (_ []byte, sent bool) {
+		i, given := t.pick(from, want)
+		if i < 0 {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = w.Write(codec.MustMarshal(givenAnswer{given}))
+			return buf, false
+		}
+		data, err := s.x.cfg.Store.Get(t.chunks[i].Hash, buf)
+		if err != nil {
+			t.undo(from, i)
+			t.lost(i)
+			refuse(w, err)
+			return buf, false
+		}
+		w.Header().Set(chunkHeader, strconv.Itoa(i))
+		if sent = send(w, r, turn, data) == nil; sent {
+			t.sent(i)
+		} else {
+			t.undo(from, i)
+		}
+		return data, sent
+	})
+}
