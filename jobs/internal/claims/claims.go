@@ -68,6 +68,7 @@ type Hold struct {
 	recalled  time.Time
 	announced bool             // a grant of it is on its way
 	lent      map[jobs.ID]bool // jobs that have had their part of it, if it is for a call
+	given     int              // workers of these parts
 }
 
 // RecallTime is how long a job has to decide on an offer that was recalled, since one that
@@ -222,7 +223,7 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 	}
 	h.Ad, h.order, h.Needs, h.Workers, h.Expires = ad, ad.Order(), ad.Needs(), n, now.Add(wire.HoldLease)
 	h.announced = false
-	a.Key, a.Workers = h.key, n
+	a.Key, a.Workers, a.Given = h.key, n, h.given
 	c.yield(now, h)
 	if n < ad.Wanted {
 		// The node may have more room for this job later.

@@ -15,7 +15,8 @@ func lend(c *Claims, job, call jobs.ID, key uint64, workers int) {
 		return
 	}
 	part, whole := *h, *h
-	part.Workers, part.Ad.Job, part.order.ID, part.lent = workers, job, job, nil
+	part.Workers, part.Ad.Job, part.order.ID, part.lent, part.given = workers, job, job, nil, 0
+	h.given += workers
 	if h.Workers -= workers; h.Workers == 0 {
 		delete(c.Holds, call)
 	}

@@ -9,6 +9,7 @@ import (
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
@@ -24,6 +25,35 @@ type offer struct {
 	old     *old // rtt was measured a while ago; nil = it was not
 	// recalled: a job that goes before wants it.
 	recalled bool
+}
+
+// taking is how many workers of an offer, which a key names, jobs of a call have taken. The node
+// learns of it later, and answers until then as if they were there.
+type taking struct {
+	key     uint64
+	workers int
+}
+
+// left returns how many of the workers that a node offers are not taken.
+func (t taking) left(a *wire.Answer) int {
+	if t.key != a.Key {
+		return a.Workers
+	}
+	return max(0, a.Workers-max(0, t.workers-a.Given))
+}
+
+// take notes that a job of a call has some of the workers of an offer. The others stand, for the
+// next job, or to be given back.
+func (s *nodeAnswers) take(id vicinity.ID, o offer, workers int) {
+	t := s.takings[id]
+	if t.key != o.key {
+		t = taking{key: o.key}
+	}
+	t.workers += workers
+	s.takings[id] = t
+	if o.workers -= workers; o.workers > 0 {
+		s.Offers[id] = o
+	}
 }
 
 // offers are those of nodes that stand.
@@ -72,6 +102,7 @@ type nodeAnswers struct {
 	roomFor int // workers: all of room together
 	able    able
 	Offers  offers
+	takings map[vicinity.ID]taking // of the latest key of each node that had more than one job wanted
 	hopes   map[vicinity.ID]hope
 	numbers map[vicinity.ID]uint64    // of the latest answers
 	avoid   map[vicinity.ID]time.Time // nodes that could not do their work, until when
@@ -82,6 +113,7 @@ func newNodeAnswers() *nodeAnswers {
 		Answers: map[vicinity.ID]jobs.NodeAnswer{},
 		room:    map[vicinity.ID]capacity{},
 		Offers:  offers{},
+		takings: map[vicinity.ID]taking{},
 		hopes:   map[vicinity.ID]hope{},
 		numbers: map[vicinity.ID]uint64{},
 		avoid:   map[vicinity.ID]time.Time{},

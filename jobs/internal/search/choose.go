@@ -99,9 +99,9 @@ func (s *Search) grant(now time.Time, offers []placement.Offer, assign []int, d 
 		}
 		id := vicinity.ID(offers[i].Node)
 		o := s.Offers[id]
-		if delete(s.Offers, id); s.Call != "" && o.workers > len(list) { // for the next job, or to be given back
-			o.workers -= len(list)
-			s.Offers[id] = o
+		delete(s.Offers, id)
+		if s.Call != "" {
+			s.take(id, o, len(list))
 		}
 		s.fate(id, taken)
 		n.Grant = append(n.Grant, Choice{Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})

@@ -19,6 +19,48 @@ func TestOffersBesideAGrantAreKept(t *testing.T) {
 	}
 }
 
+// What a node says of an offer before it has heard what jobs of a call took of it leaves no more
+// of it than there is.
+func TestOffersAreTakenOnce(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1})
+	h.s.Begins("call@there")
+	h.next()
+	says := func(key uint64, workers, given int) int {
+		h.answer(2, workers, func(a *wire.Answer) { a.Key, a.Given = key, given })
+		return h.s.Offers[jobtest.Node(2)].workers
+	}
+	for _, c := range []struct{ workers, given, left int }{
+		{3, 0, 3}, {2, 0, 2}, // its owner took one
+	} {
+		if left := says(7, c.workers, c.given); left != c.left {
+			t.Fatalf("%d are offered: %d are left", c.workers, left)
+		}
+	}
+	n := h.next()
+	for range 5 {
+		if len(n.Grant) > 0 {
+			break
+		}
+		h.now = n.Until
+		n = h.next()
+	}
+	if len(n.Grant) != 1 || h.s.Offers[jobtest.Node(2)].workers != 1 {
+		t.Fatalf("%+v is granted, %+v left", n.Grant, h.s.Offers)
+	}
+	for _, c := range []struct{ workers, given, left int }{
+		{2, 0, 1}, // it has not heard of the grant
+		{1, 1, 1}, // it has
+		{0, 0, 0}, {1, 0, 0}, {3, 1, 3}, // more has become free
+	} {
+		if left := says(7, c.workers, c.given); left != c.left {
+			t.Errorf("%d are offered, %d given: %d are left, want %d", c.workers, c.given, left, c.left)
+		}
+	}
+	if left := says(8, 2, 0); left != 2 {
+		t.Errorf("of another offer %d are left", left)
+	}
+}
+
 // Near nodes that have not answered are asked once more before the choice.
 func TestSilentNodesAreAskedAgainBeforeTheChoice(t *testing.T) {
 	h := surrounded(t, jobs.Spec{Min: 3, Max: 3, Slots: 1}, 20, 20)

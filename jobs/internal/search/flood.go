@@ -157,7 +157,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		s.fate(from.ID, taken)
 		return act, false // sent before the grant arrived; to give it back would take the grant back
 	}
-	if a.Workers == 0 {
+	if a.Workers = s.takings[from.ID].left(&a); a.Workers == 0 {
 		delete(s.Offers, from.ID)
 		return true, false
 	}

@@ -66,9 +66,12 @@ type Answer struct {
 	Round int     `json:"r"` // the advertisement's; 0 = from the queue
 	// Number is larger than those of all answers that the node sent before; 0 = an older
 	// node, which does not count them.
-	Number   uint64 `json:"z,omitempty"`
-	Key      uint64 `json:"k,omitempty"`
-	Workers  int    `json:"w,omitempty"`
+	Number  uint64 `json:"z,omitempty"`
+	Key     uint64 `json:"k,omitempty"`
+	Workers int    `json:"w,omitempty"`
+	// Given is how many workers jobs of the call that it is for have got of the offer, beyond
+	// Workers.
+	Given    int    `json:"l,omitempty"`
 	Capacity int    `json:"c"` // workers of this job that the node could ever run at once
 	Reason   string `json:"y,omitempty"`
 	// Free is in how many milliseconds there will be room for a worker at the
