@@ -48,8 +48,8 @@ func TestOffersAreTakenOnce(t *testing.T) {
 		t.Fatalf("%+v is granted, %+v left", n.Grant, h.s.Offers)
 	}
 	for _, c := range []struct{ workers, given, left int }{
-		{2, 0, 1}, // it has not heard of the grant
-		{1, 1, 1}, // it has
+		{2, 0, 1},                       // it has not heard of the grant
+		{1, 1, 1},                       // it has
 		{0, 0, 0}, {1, 0, 0}, {3, 1, 3}, // more has become free
 	} {
 		if left := says(7, c.workers, c.given); left != c.left {
