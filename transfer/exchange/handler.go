@@ -48,18 +48,10 @@ func (x *Exchange) Handler() http.Handler {
 	s := &server{x: x, served: make(chan struct{}, maxServed), turns: make(chan struct{}, maxTurns)}
 	s.takes.Store(int64(4 * time.Second)) // as by 10 Mbit/s
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+BlobPath+"{hash}", anew(s.blob))
-	mux.HandleFunc("POST "+TreePath+"{hash}/state", anew(s.tree(s.state)))
-	mux.HandleFunc("POST "+TreePath+"{hash}/chunk", anew(s.tree(s.chunk)))
+	mux.HandleFunc("GET "+BlobPath+"{hash}", s.blob)
+	mux.HandleFunc("POST "+TreePath+"{hash}/state", s.tree(s.state))
+	mux.HandleFunc("POST "+TreePath+"{hash}/chunk", s.tree(s.chunk))
 	return mux
-}
-
-// anew lets a request have no time limit that one before it on the same connection had.
-func anew(h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // see send
-		h(w, r)
-	}
 }
 
 type server struct {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"zorilla/transfer"
@@ -207,60 +205,6 @@ func TestLargeTreesHaveConnections(t *testing.T) {
 		srv.Close()
 	}
 }
-
-// How long an answer may take says nothing of later ones on the same connection.
-func TestConnectionsOutliveAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, l := transfer.NewMemStore(0), make(pipes)
-		if err := store.Put(hashA, []byte("a")); err != nil {
-			t.Fatal(err)
-		}
-		srv := &http.Server{Handler: exchange.New(exchange.Config{Store: store}).Handler()}
-		go srv.Serve(l)
-		dials := 0
-		tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-			dials++
-			here, there := net.Pipe()
-			l <- there
-			return here, nil
-		}}
-		peers := &exchange.HTTP{Client: &http.Client{Transport: tr}, URL: func(vicinity.ID) string { return "http://other" }}
-		for i, pause := range []time.Duration{0, time.Minute} {
-			time.Sleep(pause)
-			body, err := peers.Blob(t.Context(), "zother", hashA)
-			if err != nil {
-				t.Fatalf("request %d: %v", i, err)
-			}
-			if b, err := io.ReadAll(body); err != nil || string(b) != "a" {
-				t.Errorf("request %d: got %q, %v", i, b, err)
-			}
-			body.Close()
-		}
-		if dials != 1 {
-			t.Errorf("%d connections were made", dials)
-		}
-		tr.CloseIdleConnections()
-		srv.Close()
-	})
-}
-
-// pipes is a listener of connections that are sent to it.
-type pipes chan net.Conn
-
-// Accept implements net.Listener.
-func (l pipes) Accept() (net.Conn, error) {
-	c, ok := <-l
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-
-// Close implements net.Listener.
-func (l pipes) Close() error { close(l); return nil }
-
-// Addr implements net.Listener.
-func (pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
 // TestHandlerIsBounded asks for more at a time than the handler has buffers.
 func TestHandlerIsBounded(t *testing.T) {
