@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -68,6 +69,44 @@ for p in PIDS; do may kill -0 $p; may ls /proc/$p/fd; may cat /proc/$p/environ; 
 				t.Errorf("%+v", e)
 			}
 		})
+	}
+}
+
+// All that is in a worker's directories becomes its user's, links themselves and not what they
+// lead to, but for files in its temporary directory that have other names elsewhere.
+func TestFilesBecomeTheUsers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("only root can give files away")
+		return
+	}
+	root, outside := newRoot(t), filepath.Join(t.TempDir(), "outside")
+	work, tmp := filepath.Join(root, workDir), filepath.Join(root, tmpDir)
+	if err := errors.Join(os.MkdirAll(work+"/a/b", 0o755), os.MkdirAll(tmp+"/c", 0o755),
+		os.WriteFile(outside, nil, 0o600), os.WriteFile(work+"/a/b/file", nil, 0o400), os.WriteFile(work+"/run", nil, 0o755), os.WriteFile(tmp+"/c/own", nil, 0o600),
+		os.Symlink(outside, work+"/a/link"), os.Symlink("/nowhere", work+"/a/b/broken"), os.Link(outside, tmp+"/c/shared")); err != nil {
+		t.Fatal(err)
+	}
+	const user = 2100000005
+	if err := giveFiles(&order{Spec: Spec{Root: root, UID: user, GID: user + 1}}); err != nil {
+		t.Fatal(err)
+	}
+	given := 0
+	for at, want := range map[string]uint32{
+		work: user, work + "/a": user, work + "/a/b": user, work + "/a/b/file": user, work + "/run": user, work + "/a/link": user, work + "/a/b/broken": user,
+		tmp: user, tmp + "/c": user, tmp + "/c/own": user, tmp + "/c/shared": 0, outside: 0, root: 0,
+	} {
+		info, err := os.Lstat(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st := info.Sys().(*syscall.Stat_t); st.Uid != want || want == user && st.Gid != user+1 {
+			t.Errorf("%s is of %d:%d, want %d", strings.TrimPrefix(at, root), st.Uid, st.Gid, want)
+		} else if want == user {
+			given++
+		}
+	}
+	if given != 10 {
+		t.Errorf("%d are the user's", given)
 	}
 }
 
