@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -110,7 +111,7 @@ func Dial(address string) (*Client, error) {
 		return nil, fmt.Errorf("%w: no address of a node: want the path of a socket or a URL", ErrInvalid)
 	}
 	trusted := new(atomic.Bool)
-	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8, ReadBufferSize: pieceSize}
+	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: 2 * time.Minute, ReadBufferSize: pieceSize}
 	token := ""
 	base := "http://node" // a unix socket needs no name, but HTTP wants one
 	dial := dialUnix

@@ -61,6 +61,13 @@ type server struct {
 	takes  atomic.Int64  // what one takes until now, in ns
 }
 
+// still tells who asks that it waits. Who does not read it is cut off: long after the next time, or the answer.
+func still(w http.ResponseWriter) {
+	// Not every ResponseWriter has deadlines; those of real servers have.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(6 * stillEvery))
+	w.WriteHeader(http.StatusProcessing)
+}
+
 // wait waits for one of some places, and tells who asks now and then that it does. It reports
 // false if the request ends before.
 func wait(w http.ResponseWriter, r *http.Request, places chan<- struct{}) bool {
@@ -76,7 +83,7 @@ func wait(w http.ResponseWriter, r *http.Request, places chan<- struct{}) bool {
 		case places <- struct{}{}:
 			return true
 		case <-tick.C:
-			w.WriteHeader(http.StatusProcessing)
+			still(w)
 		case <-r.Context().Done():
 			return false
 		}
@@ -102,7 +109,7 @@ func (s *server) turn() (end func(sent bool)) {
 // unless the request ends before. F reports also whether it has sent something. Who waits long
 // for its turn is told that it does.
 func (s *server) lease(w http.ResponseWriter, r *http.Request, to vicinity.ID, f func(turn *uplink.Turn, buf []byte) (_ []byte, sent bool)) {
-	turn, err := s.x.cfg.Uplink.Begin(r.Context(), string(to), transfer.ChunkSize, func() { w.WriteHeader(http.StatusProcessing) })
+	turn, err := s.x.cfg.Uplink.Begin(r.Context(), string(to), transfer.ChunkSize, func() { still(w) })
 	if err != nil {
 		return
 	}

@@ -32,11 +32,15 @@ type offer struct {
 type taking struct {
 	key     uint64
 	workers int
+	at      time.Time // of the last of them
 }
 
+// heardWithin is when a node has heard of what was taken, or never will: its grant was refused.
+const heardWithin = 2 * wire.HoldLease
+
 // left returns how many of the workers that a node offers are not taken.
-func (t taking) left(a *wire.Answer) int {
-	if t.key != a.Key {
+func (t taking) left(now time.Time, a *wire.Answer) int {
+	if t.key != a.Key || !now.Before(t.at.Add(heardWithin)) {
 		return a.Workers
 	}
 	return max(0, a.Workers-max(0, t.workers-a.Given))
@@ -44,12 +48,12 @@ func (t taking) left(a *wire.Answer) int {
 
 // take notes that a job of a call has some of the workers of an offer. The others stand, for the
 // next job, or to be given back.
-func (s *nodeAnswers) take(id vicinity.ID, o offer, workers int) {
+func (s *nodeAnswers) take(now time.Time, id vicinity.ID, o offer, workers int) {
 	t := s.takings[id]
 	if t.key != o.key {
 		t = taking{key: o.key}
 	}
-	t.workers += workers
+	t.workers, t.at = t.workers+workers, now
 	s.takings[id] = t
 	if o.workers -= workers; o.workers > 0 {
 		s.Offers[id] = o

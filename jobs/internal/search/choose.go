@@ -101,7 +101,7 @@ func (s *Search) grant(now time.Time, offers []placement.Offer, assign []int, d 
 		o := s.Offers[id]
 		delete(s.Offers, id)
 		if s.Call != "" {
-			s.take(id, o, len(list))
+			s.take(now, id, o, len(list))
 		}
 		s.fate(id, taken)
 		n.Grant = append(n.Grant, Choice{Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})

@@ -56,6 +56,10 @@ func TestOffersAreTakenOnce(t *testing.T) {
 			t.Errorf("%d are offered, %d given: %d are left, want %d", c.workers, c.given, left, c.left)
 		}
 	}
+	h.now = h.now.Add(heardWithin)
+	if left := says(7, 2, 0); left != 2 {
+		t.Errorf("of a grant that the node never heard of: %d are left", left)
+	}
 	if left := says(8, 2, 0); left != 2 {
 		t.Errorf("of another offer %d are left", left)
 	}

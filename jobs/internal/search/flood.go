@@ -157,12 +157,12 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		s.fate(from.ID, taken)
 		return act, false // sent before the grant arrived; to give it back would take the grant back
 	}
-	if a.Workers = s.takings[from.ID].left(&a); a.Workers == 0 {
-		delete(s.Offers, from.ID)
-		return true, false
-	}
 	if shunned {
 		return act, true
+	}
+	if a.Workers = s.takings[from.ID].left(now, &a); a.Workers == 0 {
+		delete(s.Offers, from.ID)
+		return true, false
 	}
 	if confirmed(&s.frontier, from.ID, rtt) {
 		past = nil
