@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"zorilla/testnet/chart"
 	"zorilla/testnet/hosts/lab"
@@ -19,7 +20,7 @@ var lines = scene{"lines", "home-1", "ssh"}
 
 // BenchmarkFarStreams is BenchmarkStreams between hosts that are 50 and 200 ms away from
 // each other, in the lab of testnet/hosts; by default with 64 MiB, on connections that
-// were used before, as those of ssh cannot be. It needs root.
+// were used before, as those of ssh cannot be. An input, new each time, is beside them. It needs root.
 func BenchmarkFarStreams(b *testing.B) {
 	byName(b)
 	if os.Geteuid() != 0 {
@@ -56,6 +57,17 @@ func BenchmarkFarStreams(b *testing.B) {
 			row("stdin", host,
 				rival{"zorilla", said(size, func() *exec.Cmd { return zorilla(append(run, data, "wc", "-c")...) })},
 				rival{"ssh", said(size, func() *exec.Cmd { return fed(b, exec.Command(there[0], append(there[1:], "wc", "-c")...), data) })})
+			input := filepath.Join(h.dir, "input")
+			row("input", host,
+				rival{"zorilla", func() (time.Duration, error) {
+					if err := fill(input, int64(*streamed)<<20, random()); err != nil {
+						return 0, err
+					}
+					return said(size, func() *exec.Cmd {
+						return zorilla(append(run, "none", "-i", input+":input", "--", "sh", "-c", "wc -c < input")...)
+					})()
+				}},
+				rival{"ssh", said(size, func() *exec.Cmd { return fed(b, exec.Command(there[0], append(there[1:], "wc", "-c")...), input) })})
 		}
 		return nil
 	})

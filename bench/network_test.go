@@ -198,8 +198,8 @@ func timed(f func() error) func() (time.Duration, error) {
 }
 
 // compete runs rivals in turn, at least so many times, and reports the median of
-// each in milliseconds, and the processor time of the processes that it started and
-// waited for; ratio/X says how many times as long as X the first took. It returns the
+// each in milliseconds, and the processor time of the processes, if any, that it
+// started and waited for; ratio/X says how many times as long as X the first took. It returns the
 // times of each.
 func compete(b *testing.B, rounds int, all ...rival) [][]time.Duration {
 	b.Helper()
@@ -225,7 +225,9 @@ func compete(b *testing.B, rounds int, all ...rival) [][]time.Duration {
 	for i, r := range all {
 		table += fmt.Sprintf("\n%-30s %8.1f %8.1f %8.1f", r.name, ms(median(times[i])), ms(slices.Min(times[i])), ms(slices.Max(times[i])))
 		b.ReportMetric(ms(median(times[i])), "ms/"+r.name)
-		b.ReportMetric(ms(busy[i])/float64(len(times[i])), "cpu-ms/"+r.name)
+		if busy[i] > 0 {
+			b.ReportMetric(ms(busy[i])/float64(len(times[i])), "cpu-ms/"+r.name)
+		}
 		if i > 0 {
 			b.ReportMetric(float64(median(times[0]))/float64(median(times[i])), "ratio/"+r.name)
 		}

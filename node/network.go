@@ -85,7 +85,7 @@ func newNetwork(cfg gossip.Config, rnd *rand.Rand, make func(gossip.Config) (Ove
 		return nil, err
 	}
 	n.peers = newPeers(n.overlay)
-	n.client = &http.Client{Transport: n.flow.Over(n.peers.transport())}
+	n.client = &http.Client{Transport: n.flow.Over(n.peers.transport(gossip.HTTP2))}
 	n.sessions = &http.Client{Transport: n.peers.sessions()}
 	n.files = &http.Client{Transport: n.flow.Over(n.peers.files())}
 	return n, nil

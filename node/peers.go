@@ -64,33 +64,30 @@ func (p *peers) find(id vicinity.ID) []string {
 // sessions is a transport for sessions between processes of jobs, which may hold up as much
 // as a connection takes: they have one of their own.
 func (p *peers) sessions() *http.Transport {
-	t := p.transport()
+	t := p.transport(gossip.HTTP2)
 	t.HTTP2.MaxReceiveBufferPerStream = maxUnread
 	return t
 }
 
-// files is a transport for large files. Each of its requests has a connection: HTTP/1.1 costs a
-// third less processor time than frames of HTTP/2, nothing else waits behind the bytes, and
-// several connections fill one way. With a node that does not know it HTTP/2 is spoken.
+// files is a transport for large files. Each of its requests has a connection: HTTP/1.1 costs
+// less processor time than frames of HTTP/2, nothing else waits behind the bytes, and several
+// connections fill one way. With a node that does not know it HTTP/2 is spoken.
 func (p *peers) files() *http.Transport {
-	t := p.transport()
-	t.DialTLSContext = func(ctx context.Context, _, address string) (net.Conn, error) {
-		return p.dial(ctx, address, gossip.HTTP1, gossip.HTTP2)
-	}
+	t := p.transport(gossip.HTTP1, gossip.HTTP2)
 	t.Protocols.SetHTTP1(true)
 	t.MaxIdleConnsPerHost, t.IdleConnTimeout = swarm.MaxRequests, 30*time.Second
 	t.DisableCompression = true
 	return t
 }
 
-// transport speaks HTTP/2 over connections on which both ends have proven who
-// they are. A connection whose other end is silent for too long is closed.
-func (p *peers) transport() *http.Transport {
+// transport speaks HTTP/2, or what else protos has for peers, over connections on which both ends
+// have proven who they are. One of HTTP/2 whose other end is silent for too long is closed.
+func (p *peers) transport(protos ...string) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	return &http.Transport{
 		DialTLSContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-			return p.dial(ctx, address, gossip.HTTP2)
+			return p.dial(ctx, address, protos...)
 		},
 		ForceAttemptHTTP2: true,
 		Protocols:         protocols,

@@ -184,7 +184,7 @@ func (t *twins) ask(ctx context.Context, addr string) (told twinTold) {
 		defer t.mu.Unlock()
 		delete(t.asked, string(challenge))
 	}()
-	tr := t.peers.transport()
+	tr := t.peers.transport(gossip.HTTP2)
 	tr.DialTLSContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return t.peers.overlay.DialPeer(ctx, "", []string{addr}, gossip.HTTP2)
 	}

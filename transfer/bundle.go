@@ -358,7 +358,7 @@ func (w *treeWriter) fill(d *openDir, name string, e *Entry, content []byte) err
 	// With O_NONBLOCK, which means nothing for such a file, package os does not set it for a while.
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NONBLOCK, mode)
 	if err == nil {
-		if _, err = f.Write(content); err == nil && (mode&w.masked != 0 || !w.how.Fresh) {
+		if _, err = f.Write(content); err == nil && mode&w.masked != 0 {
 			err = f.Chmod(mode)
 		}
 		if err = cmp.Or(err, f.Close()); err != nil {

@@ -168,10 +168,13 @@ func processUmask() (fs.FileMode, bool) {
 	return 0, false
 }
 
-// masked returns what of its mode a new file may not get when it is made.
-func masked() fs.FileMode {
-	if mask, ok := processUmask(); ok {
-		return mask
+// masked returns what of its mode a small file gets after it is made: all, but what the process's
+// umask leaves it at once in a directory of the node's, where no access list has a say.
+func (how How) masked() fs.FileMode {
+	if how.Fresh {
+		if mask, ok := processUmask(); ok {
+			return mask
+		}
 	}
 	return fs.ModePerm
 }

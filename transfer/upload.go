@@ -106,8 +106,8 @@ func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uplo
 // maxKept bounds the bytes of small files that need not be read once more to be sent.
 const maxKept = 32 << 20
 
-// keptBlobs are what was hashed and is likely to be sent: bundles of small files. Files of
-// several chunks are not, for the remote may be able to read them itself.
+// keptBlobs are bundles of small files that were hashed, and what else is no whole chunk: files
+// that have some the remote may be able to read itself.
 type keptBlobs struct {
 	mu    sync.Mutex // guards what follows
 	room  int

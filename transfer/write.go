@@ -51,12 +51,13 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 	if err != nil {
 		return fmt.Errorf("write files: %w", err)
 	}
-	w := &treeWriter{pool: newPool(ctx, parallel, ChunkSize), get: get, prefix: ".zorilla-" + rand.Text(), how: how, masked: masked()}
+	w := &treeWriter{pool: newPool(ctx, parallel, ChunkSize), get: get, prefix: ".zorilla-" + rand.Text(), how: how}
 	w.giver, _ = get.(giver)
 	if w.to, err = filepath.Abs(dir); err != nil || how.New {
 		w.how.Give = false
 	}
 	w.how.Fresh = how.Fresh && !how.New
+	w.masked = w.how.masked()
 	at := descent{[]*openDir{newOpenDir("", root)}, how.Umask}
 	err = w.entries(&at, m.Entries)
 	at.leave(0)
@@ -71,7 +72,7 @@ type treeWriter struct {
 	how    How
 	giver  giver       // nil = no file is anywhere but in chunks
 	to     string      // the directory, absolute
-	masked fs.FileMode // what new files do not get of their mode at once
+	masked fs.FileMode // what of their mode small files get after they are made
 	count  atomic.Int64
 }
 

@@ -42,8 +42,7 @@ func buildNetwork(dir string, p *lab.Plan) (*network, error) {
 			return nil, err
 		}
 	}
-	ports, err := n.bridges()
-	if err != nil {
+	if err := n.bridges(); err != nil {
 		return nil, err
 	}
 	for _, h := range n.hosts {
@@ -51,14 +50,17 @@ func buildNetwork(dir string, p *lab.Plan) (*network, error) {
 			return nil, fmt.Errorf("host %s: %w", h.Name, err)
 		}
 	}
+	var ports []io.ReadWriter
+	for _, tap := range n.taps {
+		ports = append(ports, tap)
+	}
 	n.router = newRouter(p, ports)
 	return n, nil
 }
 
-// bridges builds what all hosts hang on, and returns the router's ports.
-func (n *network) bridges() ([]io.ReadWriter, error) {
-	var ports []io.ReadWriter
-	// No rule of a firewall is here, and to look for one costs more than all else a bridge does.
+// bridges builds what all hosts hang on, and the router's ports.
+func (n *network) bridges() error {
+	// Bridges need not ask a firewall that has no rules.
 	_ = lab.On(n.dir, lab.Fabric, func() error {
 		return os.WriteFile("/proc/sys/net/bridge/bridge-nf-call-iptables", []byte("0"), 0) // a kernel may not have it
 	})
@@ -67,11 +69,11 @@ func (n *network) bridges() ([]io.ReadWriter, error) {
 	for s := range n.plan.Sites {
 		err := lab.On(n.dir, lab.Fabric, func() error {
 			tap, err := openTap("port" + strconv.Itoa(s))
-			n.taps, ports = append(n.taps, tap), append(ports, tap)
+			n.taps = append(n.taps, tap)
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		fmt.Fprintf(&script, "link add site%d type bridge stp_state 0 mcast_snooping 0\n", s)
 		fmt.Fprintf(&script, "link set port%d txqueuelen 2000 master site%d up\n", s, s)
@@ -81,7 +83,7 @@ func (n *network) bridges() ([]io.ReadWriter, error) {
 		fmt.Fprintf(&script, "link add host%d type veth peer name eth0 netns %s address %s\n", i, lab.Netns(n.dir, h.Name), h.MAC)
 		fmt.Fprintf(&script, "link set host%d master site%d up\n", i, h.Site)
 	}
-	return ports, n.ip(lab.Fabric, script.String())
+	return n.ip(lab.Fabric, script.String())
 }
 
 // connect makes a host ready for use: its address, and the router as its way

@@ -30,13 +30,16 @@ type run struct {
 	stir    chan struct{}         // something became of a request
 }
 
+// large reports whether the tree is worth connections of its own, and to ask holders what they have.
+func (r *run) large() bool { return len(r.chunks) >= minSwarm }
+
 // do fetches all chunks that are not here.
 func (r *run) do(ctx context.Context, have swarm.Set, holders []vicinity.ID) error {
 	if have.Count() == len(r.chunks) {
 		return nil
 	}
 	r.plan = swarm.New(swarm.Config{Chunks: len(r.chunks), Have: have, Rand: r.x.split(), Now: time.Now(), Patience: r.x.cfg.Patience,
-		NoPolls: r.x.cfg.Trees == nil || len(r.chunks) < minSwarm})
+		NoPolls: r.x.cfg.Trees == nil || !r.large()})
 	r.cancels, r.why, r.stir = map[*swarm.Request]context.CancelFunc{}, map[vicinity.ID]error{}, make(chan struct{}, 1)
 	r.meet(holders...)
 	if r.tree != nil {
@@ -200,7 +203,7 @@ func (r *run) one(ctx context.Context, q *swarm.Request) error {
 		return nil
 	}
 	source := r.x.cfg.Source
-	if len(r.chunks) >= minSwarm {
+	if r.large() {
 		source = r.x.cfg.Bulk
 	}
 	p, err := r.begin(ctx, func(ctx context.Context) (io.ReadCloser, error) {

@@ -66,9 +66,8 @@ type Hold struct {
 	Expires time.Time
 	// recalled is when a job that goes before wanted it; zero = none did.
 	recalled  time.Time
-	announced bool             // a grant of it is on its way
-	lent      map[jobs.ID]bool // jobs that have had their part of it, if it is for a call
-	given     int              // workers of these parts
+	announced bool            // a grant of it is on its way
+	lent      map[jobs.ID]int // workers of jobs that have had their part of it, if it is for a call
 }
 
 // RecallTime is how long a job has to decide on an offer that was recalled, since one that
@@ -223,7 +222,7 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 	}
 	h.Ad, h.order, h.Needs, h.Workers, h.Expires = ad, ad.Order(), ad.Needs(), n, now.Add(wire.HoldLease)
 	h.announced = false
-	a.Key, a.Workers, a.Given = h.key, n, h.given
+	a.Key, a.Workers, a.Lent = h.key, n, h.lends()
 	c.yield(now, h)
 	if n < ad.Wanted {
 		// The node may have more room for this job later.

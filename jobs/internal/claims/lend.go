@@ -8,15 +8,14 @@ import "zorilla/jobs"
 // overtake the packet that announces it, which must not take as many again.
 func lend(c *Claims, job, call jobs.ID, key uint64, workers int) {
 	h := c.Holds[call]
-	if h == nil || call == job || call.Origin() != job.Origin() || h.key != key || workers < 1 || workers > h.Workers || c.Holds[job] != nil || h.lent[job] {
+	if h == nil || call == job || call.Origin() != job.Origin() || h.key != key || workers < 1 || workers > h.Workers || c.Holds[job] != nil || h.lent[job] > 0 {
 		return
 	}
 	if most := c.Limits.MaxWorkersPerJob; most > 0 && c.Jobs[job]+workers > most {
 		return
 	}
 	part, whole := *h, *h
-	part.Workers, part.Ad.Job, part.order.ID, part.lent, part.given = workers, job, job, nil, 0
-	h.given += workers
+	part.Workers, part.Ad.Job, part.order.ID, part.lent = workers, job, job, nil
 	if h.Workers -= workers; h.Workers == 0 {
 		delete(c.Holds, call)
 	}
@@ -31,7 +30,15 @@ func lend(c *Claims, job, call jobs.ID, key uint64, workers int) {
 		return
 	}
 	if h.lent == nil {
-		h.lent = map[jobs.ID]bool{}
+		h.lent = map[jobs.ID]int{}
 	}
-	h.lent[job] = true
+	h.lent[job] = workers
+}
+
+// lends returns how many workers jobs of the call have had of its hold.
+func (h *Hold) lends() (n int) {
+	for _, workers := range h.lent {
+		n += workers
+	}
+	return n
 }

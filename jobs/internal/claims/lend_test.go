@@ -35,7 +35,7 @@ func TestJobsOfACallShareItsHold(t *testing.T) {
 	if h := c.Announced(jobtest.Start, first.Job, call.Job, key, 1); h == nil || h.Workers != 1 || c.Holds[call.Job].Workers != 3 {
 		t.Fatalf("%+v is held, of the call %+v", h, c.Holds[call.Job])
 	}
-	if a := c.Advertised(jobtest.Start, call); a.Key != key || a.Workers != 3 || a.Given != 1 {
+	if a := c.Advertised(jobtest.Start, call); a.Key != key || a.Workers != 3 || a.Lent != 1 {
 		t.Errorf("what is left is offered as %+v", a)
 	}
 	if err := c.Granted(jobtest.Start, call.Origin(), second); err != nil {

@@ -27,7 +27,7 @@ func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 		h := c.Holds[id]
 		if workers -= h.Workers; h.recalled.IsZero() {
 			h.recalled = now
-			a := wire.Answer{Job: id, Key: h.key, Workers: h.Workers, Given: h.given, Capacity: c.capacity(h.Needs), Recall: true}
+			a := wire.Answer{Job: id, Key: h.key, Workers: h.Workers, Lent: h.lends(), Capacity: c.capacity(h.Needs), Recall: true}
 			c.taken = append(c.taken, Outgoing{h.Ad.Origin(), a})
 		}
 	}

@@ -43,7 +43,7 @@ func (t taking) left(now time.Time, a *wire.Answer) int {
 	if t.key != a.Key || !now.Before(t.at.Add(heardWithin)) {
 		return a.Workers
 	}
-	return max(0, a.Workers-max(0, t.workers-a.Given))
+	return max(0, a.Workers-max(0, t.workers-a.Lent))
 }
 
 // take notes that a job of a call has some of the workers of an offer. The others stand, for the

@@ -25,14 +25,14 @@ func TestOffersAreTakenOnce(t *testing.T) {
 	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1})
 	h.s.Begins("call@there")
 	h.next()
-	says := func(key uint64, workers, given int) int {
-		h.answer(2, workers, func(a *wire.Answer) { a.Key, a.Given = key, given })
+	says := func(key uint64, workers, lent int) int {
+		h.answer(2, workers, func(a *wire.Answer) { a.Key, a.Lent = key, lent })
 		return h.s.Offers[jobtest.Node(2)].workers
 	}
-	for _, c := range []struct{ workers, given, left int }{
+	for _, c := range []struct{ workers, lent, left int }{
 		{3, 0, 3}, {2, 0, 2}, // its owner took one
 	} {
-		if left := says(7, c.workers, c.given); left != c.left {
+		if left := says(7, c.workers, c.lent); left != c.left {
 			t.Fatalf("%d are offered: %d are left", c.workers, left)
 		}
 	}
@@ -47,13 +47,13 @@ func TestOffersAreTakenOnce(t *testing.T) {
 	if len(n.Grant) != 1 || h.s.Offers[jobtest.Node(2)].workers != 1 {
 		t.Fatalf("%+v is granted, %+v left", n.Grant, h.s.Offers)
 	}
-	for _, c := range []struct{ workers, given, left int }{
+	for _, c := range []struct{ workers, lent, left int }{
 		{2, 0, 1},                       // it has not heard of the grant
 		{1, 1, 1},                       // it has
 		{0, 0, 0}, {1, 0, 0}, {3, 1, 3}, // more has become free
 	} {
-		if left := says(7, c.workers, c.given); left != c.left {
-			t.Errorf("%d are offered, %d given: %d are left, want %d", c.workers, c.given, left, c.left)
+		if left := says(7, c.workers, c.lent); left != c.left {
+			t.Errorf("%d are offered, %d lent: %d are left, want %d", c.workers, c.lent, left, c.left)
 		}
 	}
 	h.now = h.now.Add(heardWithin)

@@ -69,9 +69,9 @@ type Answer struct {
 	Number  uint64 `json:"z,omitempty"`
 	Key     uint64 `json:"k,omitempty"`
 	Workers int    `json:"w,omitempty"`
-	// Given is how many workers jobs of the call that it is for have got of the offer, beyond
-	// Workers.
-	Given    int    `json:"l,omitempty"`
+	// Lent is how many workers, beyond Workers, jobs of the call that it is for have had of the
+	// offer.
+	Lent     int    `json:"l,omitempty"`
 	Capacity int    `json:"c"` // workers of this job that the node could ever run at once
 	Reason   string `json:"y,omitempty"`
 	// Free is in how many milliseconds there will be room for a worker at the
