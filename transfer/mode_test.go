@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"zorilla/transfer"
 )
 
@@ -57,6 +59,29 @@ func TestModesArrive(t *testing.T) {
 	out, _, err := transfer.Collect(t.Context(), store, from, []string{"secret", "plain"}, nil)
 	if err != nil || len(out.Entries) != 2 || out.Entries[0].Mode != 0 || out.Entries[1].Mode != 0o600 {
 		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// An access list of the directory, which may count in place of the umask, takes nothing either.
+func TestModesArriveUnderAnAccessList(t *testing.T) {
+	from, to, store := t.TempDir(), t.TempDir(), transfer.NewMemStore(1<<20)
+	write(t, from, map[string]string{"plain": "x", "tool*": "y"})
+	m, err := transfer.Ingest(t.Context(), store, []transfer.Input{{Path: from, Name: "."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Version 2; for new files nothing but to their owner: user::rwx, group::---, other::---.
+	const private = "\x02\x00\x00\x00" + "\x01\x00\x07\x00\xff\xff\xff\xff" + "\x04\x00\x00\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
+	if err := unix.Setxattr(to, "system.posix_acl_default", []byte(private), 0); err != nil {
+		t.Logf("no access list is set: %v", err) // the modes arrive where there is none, too
+	}
+	if err := m.WriteTo(t.Context(), store, to, transfer.How{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{"plain": 0o644, "tool": 0o755} {
+		if info, err := os.Stat(filepath.Join(to, name)); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+		}
 	}
 }
 

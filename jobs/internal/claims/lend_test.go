@@ -44,6 +44,9 @@ func TestJobsOfACallShareItsHold(t *testing.T) {
 	if c.Holds[call.Job].Workers != 1 || c.Jobs[second.Job] != 2 {
 		t.Fatalf("%+v is left of the call, %d workers of the job", c.Holds[call.Job], c.Jobs[second.Job])
 	}
+	if a := c.Advertised(jobtest.Start, call); a.Workers != 1 || a.Lent != 3 {
+		t.Errorf("what is left after the grant is offered as %+v", a)
+	}
 	c.Released(call.Job, 0, true)
 	if err := c.Granted(jobtest.Start, call.Origin(), first); err != nil {
 		t.Fatalf("the grant that was announced before the end of the call: %v", err)
