@@ -122,7 +122,7 @@ func (s *swarm) compare(r *chart.Results) {
 		if err := fill(s.data(), s.size, random()); err != nil {
 			s.b.Fatal(err)
 		}
-		for _, name := range append([]string{"zorilla"}, strings.Split(*beside, ",")...) {
+		for _, name := range append([]string{"zorilla"}, strings.FieldsFunc(*beside, func(r rune) bool { return r == ',' })...) {
 			if runs[name] == nil {
 				s.b.Fatalf("-beside %s: it is not known", name)
 			}

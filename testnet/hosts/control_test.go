@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -16,7 +15,7 @@ func TestControlChangesTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	n := &network{dir: dir, plan: p, hosts: p.Hosts(), router: newRouter(p, []io.ReadWriter{})}
+	n := &network{dir: dir, plan: p, hosts: p.Hosts(), router: newRouter(p, nil)}
 	l, err := net.Listen("unix", lab.ControlSocket(dir))
 	if err != nil {
 		t.Fatal(err)

@@ -104,9 +104,6 @@ func work(plan *lab.Plan, zorilla string, script []string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	if err := hurry(); err != nil {
-		return 1, err
-	}
 	l, err := net.Listen("unix", lab.ControlSocket(labDir))
 	if err != nil {
 		return 1, err
@@ -126,10 +123,7 @@ func work(plan *lab.Plan, zorilla string, script []string) (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
-	err = lab.On(labDir, lab.Fabric, func() error {
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 0) // to hurry is for the router
-		return cmd.Start()
-	})
+	err = lab.On(labDir, lab.Fabric, cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
 	}

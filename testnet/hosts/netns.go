@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 
@@ -30,15 +29,15 @@ const offloads = unix.TUN_F_CSUM | unix.TUN_F_TSO4
 // openTap makes a TAP port with this name in the calling thread's network
 // namespace. Frames have a header of vnetHeader bytes in front, which says what is left to do
 // about them.
-func openTap(name string) (*os.File, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+func openTap(name string) (fd int, err error) {
+	fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open /dev/net/tun: %w: run as root, or let your user open it (load the module tun if it is not there)", err)
+		return 0, fmt.Errorf("open /dev/net/tun: %w: run as root, or let your user open it (load the module tun if it is not there)", err)
 	}
 	request, err := unix.NewIfreq(name)
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, err
+		return 0, err
 	}
 	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
 	err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
@@ -47,21 +46,15 @@ func openTap(name string) (*os.File, error) {
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, fmt.Errorf("make the port %s: %w", name, err)
+		return 0, fmt.Errorf("make the port %s: %w", name, err)
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	return fd, nil
 }
 
 // cutPackets has a port give single packets, or what TCP sends in one piece.
-func cutPackets(tap *os.File, cut bool) error {
-	raw, err := tap.SyscallConn()
-	if err != nil {
-		return err
-	}
-	left := offloads
+func cutPackets(tap int, cut bool) error {
 	if cut {
-		left = 0
+		return unix.IoctlSetInt(tap, unix.TUNSETOFFLOAD, 0)
 	}
-	cerr := raw.Control(func(fd uintptr) { err = unix.IoctlSetInt(int(fd), unix.TUNSETOFFLOAD, left) })
-	return cmp.Or(cerr, err)
+	return unix.IoctlSetInt(tap, unix.TUNSETOFFLOAD, offloads)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
 	"os"
@@ -25,7 +24,7 @@ type network struct {
 	dir    string
 	plan   *lab.Plan
 	hosts  []lab.Host
-	taps   []*os.File // of the router, by site
+	taps   []int // the router's ends of its ports, by site
 	router *router
 }
 
@@ -50,11 +49,8 @@ func buildNetwork(dir string, p *lab.Plan) (*network, error) {
 			return nil, fmt.Errorf("host %s: %w", h.Name, err)
 		}
 	}
-	var ports []io.ReadWriter
-	for _, tap := range n.taps {
-		ports = append(ports, tap)
-	}
-	n.router = newRouter(p, ports)
+	n.router = newRouter(p, n.taps)
+	go n.router.run()
 	return n, nil
 }
 
@@ -93,6 +89,10 @@ func (n *network) connect(h lab.Host) error {
 		// Reno slows down when packets are lost, as the users' systems do; BBR,
 		// the default of some kernels, does not and would hide it.
 		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0); err != nil {
+			return err
+		}
+		// Else slow connections send two packets at once, which is five times the work.
+		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_min_tso_segs", []byte(strconv.Itoa(largestPiece>>11)), 0); err != nil {
 			return err
 		}
 		err := os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)
@@ -157,9 +157,9 @@ func (n *network) cutSite(i int, cut bool) {
 
 // lose has packets be lost between sites, each by itself.
 func (n *network) lose(percent float64) error {
-	for _, tap := range n.taps {
+	for i, tap := range n.taps {
 		if err := cutPackets(tap, percent > 0); err != nil {
-			return fmt.Errorf("port %s: %w", tap.Name(), err)
+			return fmt.Errorf("port of site %s: %w", n.plan.Sites[i].Name, err)
 		}
 	}
 	n.router.change(func(c *conditions) { c.loss = percent })

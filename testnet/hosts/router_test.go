@@ -3,8 +3,12 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
+	"os"
+	"runtime"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"zorilla/testnet/hosts/lab"
 )
@@ -66,61 +70,82 @@ func FuzzRoute(f *testing.F) {
 	})
 }
 
-// port is one site's end of the router.
-type port struct{ in, out chan []byte }
-
-func (p port) Read(b []byte) (int, error) {
-	f, ok := <-p.in
-	if !ok {
-		return 0, io.EOF
+// port makes a port for a router, and returns a site's end of it.
+func port(t *testing.T) (router int, site *os.File) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return copy(b, append(make([]byte, vnetHeader), f...)), nil
-}
-
-func (p port) Write(b []byte) (int, error) {
-	p.out <- bytes.Clone(b[vnetHeader:])
-	return len(b), nil
+	site = os.NewFile(uintptr(ends[1]), "site")
+	t.Cleanup(func() { site.Close() })
+	return ends[0], site
 }
 
 func TestRouterDeliversInOrderAndCuts(t *testing.T) {
 	p := &lab.Plan{Sites: []lab.Site{{Name: "a", Hosts: 1}, {Name: "b", Hosts: 1}, {Name: "c", Hosts: 1}}, RTT: [][]float64{{0, 2, 1}, {2, 0, 1}, {1, 1, 0}}}
-	var sites [3]port
-	var ports []io.ReadWriter
+	var sites [3]*os.File
+	var ports [3]int
 	for i := range sites {
-		sites[i] = port{make(chan []byte), make(chan []byte, 1000)}
-		defer close(sites[i].in)
-		ports = append(ports, sites[i])
+		ports[i], sites[i] = port(t)
 	}
-	r := newRouter(p, ports)
+	r := newRouter(p, ports[:])
+	go r.run()
+	send := func(at int, f []byte) {
+		t.Helper()
+		if _, err := sites[at].Write(append(make([]byte, vnetHeader), f...)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	arrive := func(at int, want string) {
 		t.Helper()
-		if f := <-sites[at].out; string(f[ethernetHeader+ipv4Header:]) != want {
-			t.Fatalf("%q arrives at %d, want %s", f[ethernetHeader+ipv4Header:], at, want)
+		f := make([]byte, maxFrame)
+		if n, err := sites[at].Read(f); err != nil || string(f[vnetHeader+ethernetHeader+ipv4Header:n]) != want {
+			t.Fatalf("%q, %v arrives at %d, want %s", f[:n], err, at, want)
+		}
+	}
+	taken := func(lost int64) { // by the router, or it never ends
+		for r.lost.Load() < lost {
+			runtime.Gosched()
 		}
 	}
 	for i := range 100 {
-		sites[0].in <- frame(0, 1, 1, 1, fmt.Sprint(i))
+		send(0, frame(0, 1, 1, 1, fmt.Sprint(i)))
 	}
 	for i := range 100 {
 		arrive(1, fmt.Sprint(i))
 	}
 	r.change(func(c *conditions) { c.cut[2] = true })
-	sites[0].in <- frame(0, 1, 2, 1, "cut off")
-	sites[2].in <- frame(2, 1, 0, 1, "cut off")
-	sites[0].in <- frame(0, 1, 1, 1, "not cut off")
+	send(0, frame(0, 1, 2, 1, "cut off"))
+	send(2, frame(2, 1, 0, 1, "cut off"))
+	send(0, frame(0, 1, 1, 1, "not cut off"))
 	arrive(1, "not cut off")
+	taken(2)
 	r.change(func(c *conditions) { c.cut[2], c.loss = false, 100 })
-	sites[1].in <- frame(1, 1, 2, 1, "lost")
-	sites[1].in <- nil // taken after the one before has been dealt with
+	send(1, frame(1, 1, 2, 1, "lost"))
+	taken(3)
 	r.change(func(c *conditions) { c.loss = 0 })
-	sites[1].in <- frame(1, 1, 2, 1, "healed")
+	send(1, frame(1, 1, 2, 1, "healed"))
+	send(2, frame(2, 1, 0, 1, "healed"))
 	arrive(2, "healed")
+	arrive(0, "healed")
 	if lost := r.lost.Load(); lost != 3 {
 		t.Errorf("%d packets lost, want 3", lost)
 	}
-	for i, s := range sites {
-		if len(s.out) > 0 {
-			t.Errorf("%d packets more arrived at %d", len(s.out), i)
-		}
+}
+
+// What comes later on a shorter line arrives earlier, and no line has more than its queue.
+func TestRouterKeepsDistances(t *testing.T) {
+	p := &lab.Plan{Sites: []lab.Site{{Name: "a", Hosts: 1}, {Name: "b", Hosts: 1}, {Name: "c", Hosts: 1}}, RTT: [][]float64{{0, 2000, 1}, {2000, 0, 1}, {1, 1, 0}}}
+	r := newRouter(p, nil)
+	for range maxQueue + 2 {
+		r.send(0, append(make([]byte, vnetHeader), frame(0, 1, 1, 1, "far")...))
+	}
+	begun := time.Now()
+	r.send(0, append(make([]byte, vnetHeader), frame(0, 1, 2, 1, "near")...))
+	if next := r.way[0]; next.to != 2 || next.due.Before(begun.Add(500*time.Microsecond)) || next.due.After(time.Now().Add(500*time.Microsecond)) {
+		t.Errorf("the next one is to site %d, due in %v", next.to, next.due.Sub(begun))
+	}
+	if n, dropped := len(r.way), r.dropped.Load(); n != maxQueue+1 || dropped != 2 {
+		t.Errorf("%d are on their way and %d were dropped", n, dropped)
 	}
 }
