@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"zorilla/internal/codec"
@@ -24,11 +22,6 @@ const (
 const (
 	// maxServed is how many blobs a node has in memory at a time to serve them.
 	maxServed = 16
-	// maxTurns is how many of them are sent side by side: who shares an uplink with few
-	// others has all of a chunk early, and can pass it on. What takes twice as long as
-	// others do, and at least so long, holds nobody up: its receiver is slow.
-	maxTurns           = 4
-	longTurn, lastTurn = 500 * time.Millisecond, 20 * time.Second
 	// pollWait is how long an answer to a question for a state may wait.
 	pollWait = 8 * time.Second
 	// maxAsk bounds a request: the set has at most 4 KiB.
@@ -45,8 +38,7 @@ const (
 // see to it that only members ask. Requests beyond a few at a time wait; a client that
 // reads too slowly is cut off.
 func (x *Exchange) Handler() http.Handler {
-	s := &server{x: x, served: make(chan struct{}, maxServed), turns: make(chan struct{}, maxTurns)}
-	s.takes.Store(int64(4 * time.Second)) // as by 10 Mbit/s
+	s := &server{x: x, served: make(chan struct{}, maxServed), turns: newTurns()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+BlobPath+"{hash}", s.blob)
 	mux.HandleFunc("POST "+TreePath+"{hash}/state", s.tree(s.state))
@@ -57,8 +49,7 @@ func (x *Exchange) Handler() http.Handler {
 type server struct {
 	x      *Exchange
 	served chan struct{} // has one for each request that is served
-	turns  chan struct{} // has one for each of those that began lately
-	takes  atomic.Int64  // what one takes until now, in ns
+	turns  *turns
 }
 
 // still tells who asks that it waits. Who does not read it is cut off: long after the next time, or the answer.
@@ -90,21 +81,6 @@ func wait(w http.ResponseWriter, r *http.Request, places chan<- struct{}) bool {
 	}
 }
 
-// turn begins a request's turn. The caller ends it, and says whether something was sent.
-func (s *server) turn() (end func(sent bool)) {
-	once := sync.OnceFunc(func() { <-s.turns })
-	began, takes := time.Now(), time.Duration(s.takes.Load())
-	limit := min(max(longTurn, 2*takes), lastTurn)
-	late := time.AfterFunc(limit, once)
-	return func(sent bool) {
-		late.Stop()
-		once()
-		if sent {
-			s.takes.Store(int64(takes + (min(time.Since(began), 2*limit)-takes)/8)) // of some at a time one counts
-		}
-	}
-}
-
 // lease calls f with a turn to send to a node and a buffer, and takes back what f returns,
 // unless the request ends before. F reports also whether it has sent something. Who waits long
 // for its turn is told that it does.
@@ -118,15 +94,18 @@ func (s *server) lease(w http.ResponseWriter, r *http.Request, to vicinity.ID, f
 		return
 	}
 	defer func() { <-s.served }()
-	if !wait(w, r, s.turns) {
+	if !wait(w, r, s.turns.places) {
 		return
 	}
-	end, sent := s.turn(), false
+	end, sent := s.turns.begin(), 0
 	defer func() { end(sent) }()
 	b := s.x.buffers.Get().(*buffer)
 	defer s.x.buffers.Put(b)
-	var data []byte
-	if data, sent = f(turn, b.bytes); cap(data) <= maxKept { // else it was a manifest; they are rare
+	data, all := f(turn, b.bytes)
+	if all {
+		sent = len(data)
+	}
+	if cap(data) <= maxKept { // else it was a manifest; they are rare
 		b.bytes = data
 	}
 }

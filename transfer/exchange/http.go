@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 
@@ -57,11 +58,16 @@ func (c *HTTP) do(ctx context.Context, client *http.Client, method string, holde
 	if base == "" {
 		return nil, errors.New("no address known")
 	}
-	req, err := http.NewRequestWithContext(ctx, method, base+path, body)
+	var conn net.Conn
+	req, err := http.NewRequestWithContext(connOf(ctx, &conn), method, base+path, body)
 	if err != nil {
 		return nil, err
 	}
-	return client.Do(req)
+	resp, err := client.Do(req)
+	if err == nil {
+		gather(resp, conn)
+	}
+	return resp, err
 }
 
 func unexpected(resp *http.Response) error {
