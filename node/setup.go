@@ -31,7 +31,7 @@ import (
 
 // probeTimeout bounds how long finding out what the sandbox can do takes; it is
 // a few milliseconds where the program begins with process.Main.
-const probeTimeout = 10 * time.Second
+const probeTimeout = time.Minute
 
 // bind opens the node's ports. It comes first, since a secret that is a phrase
 // takes a while to stretch and a port that is taken shall be told at once.
@@ -83,7 +83,9 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (
 		})
 		ctx, cancel := context.WithTimeout(g.ctx, probeTimeout)
 		defer cancel()
-		if err := runner.Probe(ctx); err != nil {
+		if err := runner.Probe(ctx); errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("%w: it took more than %v: start the node when the machine is less busy", err, probeTimeout)
+		} else if err != nil {
 			return nil, err
 		}
 		n.cfg.Seams.Runner, n.closeRunner, n.ports = runner, runner.Close, &ports.Book{}

@@ -168,10 +168,10 @@ func processUmask() (fs.FileMode, bool) {
 	return 0, false
 }
 
-// masked returns what of its mode a small file gets after it is made: all, but what the process's
-// umask leaves it at once in a directory of the node's, where no access list has a say.
-func (how How) masked() fs.FileMode {
-	if how.Fresh {
+// masked returns what of its mode a small file in dir gets after it is made: all, but what the
+// process's umask leaves it at once in a directory of the node's, where no access list has a say.
+func (how How) masked(dir string) fs.FileMode {
+	if _, err := unix.Getxattr(dir, "system.posix_acl_default", nil); err != nil && how.Fresh {
 		if mask, ok := processUmask(); ok {
 			return mask
 		}

@@ -64,7 +64,7 @@ func TestModesArrive(t *testing.T) {
 
 // An access list of the directory, which may count in place of the umask, takes nothing either.
 func TestModesArriveUnderAnAccessList(t *testing.T) {
-	from, to, store := t.TempDir(), t.TempDir(), transfer.NewMemStore(1<<20)
+	from, store := t.TempDir(), transfer.NewMemStore(1<<20)
 	write(t, from, map[string]string{"plain": "x", "tool*": "y"})
 	m, err := transfer.Ingest(t.Context(), store, []transfer.Input{{Path: from, Name: "."}})
 	if err != nil {
@@ -72,15 +72,20 @@ func TestModesArriveUnderAnAccessList(t *testing.T) {
 	}
 	// Version 2; for new files nothing but to their owner: user::rwx, group::---, other::---.
 	const private = "\x02\x00\x00\x00" + "\x01\x00\x07\x00\xff\xff\xff\xff" + "\x04\x00\x00\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
-	if err := unix.Setxattr(to, "system.posix_acl_default", []byte(private), 0); err != nil {
-		t.Logf("no access list is set: %v", err) // the modes arrive where there is none, too
-	}
-	if err := m.WriteTo(t.Context(), store, to, transfer.How{}); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]fs.FileMode{"plain": 0o644, "tool": 0o755} {
-		if info, err := os.Stat(filepath.Join(to, name)); err != nil || info.Mode() != want {
-			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+	for _, how := range []transfer.How{{}, {Fresh: true}} {
+		to := t.TempDir()
+		if err := unix.Setxattr(to, "system.posix_acl_default", []byte(private), 0); err != nil {
+			t.Logf("no access list is set: %v", err) // the modes arrive where there is none, too
+		}
+		if err := m.WriteTo(t.Context(), store, to, how); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]fs.FileMode{"plain": 0o644, "tool": 0o755} {
+			if info, err := os.Stat(filepath.Join(to, name)); err != nil {
+				t.Error(err)
+			} else if info.Mode() != want {
+				t.Errorf("fresh: %v: %s has %v, want %v", how.Fresh, name, info.Mode(), want)
+			}
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 		w.how.Give = false
 	}
 	w.how.Fresh = how.Fresh && !how.New
-	w.masked = w.how.masked()
+	w.masked = w.how.masked(dir)
 	at := descent{[]*openDir{newOpenDir("", root)}, how.Umask}
 	err = w.entries(&at, m.Entries)
 	at.leave(0)

@@ -91,11 +91,12 @@ func (n *network) connect(h lab.Host) error {
 		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0); err != nil {
 			return err
 		}
-		// Else slow connections send two packets at once, which is five times the work.
-		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_min_tso_segs", []byte(strconv.Itoa(largestPiece>>11)), 0); err != nil {
+		// Slow connections, too, send eight packets in one piece, and not two: a quarter of the work.
+		err := os.WriteFile("/proc/sys/net/ipv4/tcp_min_tso_segs", []byte("8"), 0)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		err := os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)
+		err = os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)
 		if errors.Is(err, os.ErrNotExist) { // a kernel without it
 			return nil
 		}

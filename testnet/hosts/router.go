@@ -1,8 +1,9 @@
 package main
 
 import (
-	"container/heap"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ const (
 	vnetHeader = 10 // bytes of struct virtio_net_hdr
 	maxFrame   = vnetHeader + ethernetHeader + 1<<16
 	maxQueue   = 4096 // packets on one line
+	maxSpare   = 256  // buffers
 	atOnce     = 16   // packets that are taken from one site before others have their turn
 )
 
@@ -57,18 +59,40 @@ type parcel struct {
 // ways has the packets that are on their way, the next one first.
 type ways []parcel
 
-func (w ways) Len() int      { return len(w) }
-func (w ways) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
-func (w ways) Less(i, j int) bool {
-	return w[i].due.Before(w[j].due) || w[i].due.Equal(w[j].due) && w[i].number < w[j].number
+// push adds a packet. Package container/heap would allocate memory for each, and its collector
+// makes a thread wait that goes before all others.
+func (w *ways) push(p parcel) {
+	*w = append(*w, p)
+	for i := len(*w) - 1; i > 0 && w.less(i, (i-1)/2); i = (i - 1) / 2 {
+		w.swap(i, (i-1)/2)
+	}
 }
-func (w *ways) Push(p any) { *w = append(*w, p.(parcel)) }
-func (w *ways) Pop() any {
+
+// pop takes the next packet.
+func (w *ways) pop() parcel {
 	last := len(*w) - 1
+	w.swap(0, last)
 	p := (*w)[last]
 	(*w)[last] = parcel{}
 	*w = (*w)[:last]
+	for i := 0; 2*i+1 < last; {
+		next := 2*i + 1
+		if next+1 < last && w.less(next+1, next) {
+			next++
+		}
+		if !w.less(next, i) {
+			break
+		}
+		w.swap(i, next)
+		i = next
+	}
 	return p
+}
+
+func (w ways) swap(i, j int) { w[i], w[j] = w[j], w[i] }
+
+func (w ways) less(i, j int) bool {
+	return w[i].due.Before(w[j].due) || w[i].due.Equal(w[j].due) && w[i].number < w[j].number
 }
 
 // newRouter returns a router that does nothing yet.
@@ -116,13 +140,15 @@ func (r *router) run() {
 			ts := unix.NsecToTimespec(int64(d))
 			wait = &ts
 		}
-		if _, err := unix.Ppoll(polled, wait, nil); err != nil {
+		if _, err := unix.Ppoll(polled, wait, nil); err == unix.EINTR {
 			continue // a signal only makes us look again
+		} else if err != nil {
+			fmt.Fprintln(os.Stderr, "lab: the router has ended:", err)
+			return
 		}
 		for site := range polled {
 			if p := &polled[site]; p.Revents != 0 && !r.take(site) {
-				_ = unix.Close(int(p.Fd))
-				p.Fd = -1
+				p.Fd = -1 // it stays open: what is on its way there is dropped
 				open--
 			}
 		}
@@ -136,14 +162,16 @@ func (r *router) deliver() (time.Duration, bool) {
 		if wait := time.Until(r.way[0].due); wait > 0 {
 			return wait, true
 		}
-		p := heap.Pop(&r.way).(parcel)
+		p := r.way.pop()
 		r.lines[p.from][p.to]--
 		if _, err := at(unix.SYS_WRITE, r.ports[p.to], p.frame); err != nil {
 			r.dropped.Add(1) // a full port, or one that is being closed
 		} else {
 			r.carried.Add(1)
 		}
-		r.spare = append(r.spare, p.frame[:0])
+		if len(r.spare) < maxSpare {
+			r.spare = append(r.spare, p.frame[:0])
+		}
 	}
 	return 0, false
 }
@@ -152,16 +180,22 @@ func (r *router) deliver() (time.Duration, bool) {
 func (r *router) take(site int) bool {
 	for range atOnce {
 		n, err := at(unix.SYS_READ, r.ports[site], r.buf)
+		if err == unix.EAGAIN || err == unix.EINTR {
+			return true
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "lab: site %s is cut off: %v\n", r.plan.Sites[site].Name, err)
+		}
 		if err != nil || n == 0 {
-			return err == unix.EAGAIN || err == unix.EINTR
+			return false
 		}
 		r.send(site, r.buf[:n])
 	}
 	return true
 }
 
-// at reads or writes a frame, which no port makes anybody wait for. The scheduler of package
-// runtime, which would hand this thread's turn on for that time, is not told.
+// at reads or writes a frame, which no port makes anybody wait for. The runtime, which would
+// give the processor of this thread to others for that time, is not told.
 func at(call uintptr, port int, frame []byte) (int, error) {
 	n, _, errno := unix.RawSyscall(call, uintptr(port), uintptr(unsafe.Pointer(unsafe.SliceData(frame))), uintptr(len(frame)))
 	if errno != 0 {
@@ -191,5 +225,5 @@ func (r *router) send(site int, frame []byte) {
 	}
 	r.lines[site][to]++
 	r.taken++
-	heap.Push(&r.way, parcel{append(kept, frame...), site, to, time.Now().Add(r.plan.OneWay(site, to)), r.taken})
+	r.way.push(parcel{append(kept, frame...), site, to, time.Now().Add(r.plan.OneWay(site, to)), r.taken})
 }

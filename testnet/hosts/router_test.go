@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/seeds"
 	"zorilla/testnet/hosts/lab"
 )
 
@@ -77,7 +79,7 @@ func port(t *testing.T) (router int, site *os.File) {
 		t.Fatal(err)
 	}
 	site = os.NewFile(uintptr(ends[1]), "site")
-	t.Cleanup(func() { site.Close() })
+	t.Cleanup(func() { site.Close(); unix.Close(ends[0]) })
 	return ends[0], site
 }
 
@@ -89,7 +91,14 @@ func TestRouterDeliversInOrderAndCuts(t *testing.T) {
 		ports[i], sites[i] = port(t)
 	}
 	r := newRouter(p, ports[:])
-	go r.run()
+	ended := make(chan struct{})
+	go func() { defer close(ended); r.run() }()
+	t.Cleanup(func() { // before ports are closed
+		for _, s := range sites {
+			s.Close()
+		}
+		<-ended
+	})
 	send := func(at int, f []byte) {
 		t.Helper()
 		if _, err := sites[at].Write(append(make([]byte, vnetHeader), f...)); err != nil {
@@ -104,8 +113,10 @@ func TestRouterDeliversInOrderAndCuts(t *testing.T) {
 		}
 	}
 	taken := func(lost int64) { // by the router, or it never ends
-		for r.lost.Load() < lost {
-			runtime.Gosched()
+		for end := time.Now().Add(20 * time.Second); r.lost.Load() < lost; runtime.Gosched() {
+			if time.Now().After(end) {
+				t.Fatalf("%d packets lost, want %d", r.lost.Load(), lost)
+			}
 		}
 	}
 	for i := range 100 {
@@ -147,5 +158,31 @@ func TestRouterKeepsDistances(t *testing.T) {
 	}
 	if n, dropped := len(r.way), r.dropped.Load(); n != maxQueue+1 || dropped != 2 {
 		t.Errorf("%d are on their way and %d were dropped", n, dropped)
+	}
+	for i := range r.way {
+		r.way[i].due = begun
+	}
+	r.ports = []int{-1, -1, -1} // which takes none
+	if _, more := r.deliver(); more || r.lines[0][1] != 0 || r.lines[0][2] != 0 || r.dropped.Load() != 2+maxQueue+1 {
+		t.Errorf("%v are on the lines, more: %v, %d were dropped", r.lines, more, r.dropped.Load())
+	}
+}
+
+// Of packets that are due at once the first is first.
+func TestRouterKeepsOrder(t *testing.T) {
+	seed := seeds.One(t)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	var w ways
+	now := time.Now()
+	for i := range 1000 {
+		w.push(parcel{due: now.Add(time.Duration(rnd.IntN(10))), number: uint64(i)})
+	}
+	last := parcel{due: now.Add(-1)}
+	for len(w) > 0 {
+		p := w.pop()
+		if p.due.Before(last.due) || p.due.Equal(last.due) && p.number < last.number {
+			t.Fatalf("seed %d: number %d, due in %v, comes after number %d, due in %v", seed, p.number, p.due.Sub(now), last.number, last.due.Sub(now))
+		}
+		last = p
 	}
 }

@@ -60,7 +60,7 @@ type Config struct {
 	Uplink *uplink.Uplink                           // what others are sent with; nil = without a limit
 
 	Patience time.Duration // how long nothing may arrive before Fetch gives up; 30 s
-	Stall    time.Duration // how long a holder may send nothing once it has begun; 10 s
+	Stall    time.Duration // how long a holder may send nothing, or of a large chunk less than 32 KiB, once it has begun; 10 s
 }
 
 // Exchange brings trees of other nodes into a store and serves what is there. All

@@ -26,7 +26,7 @@ type gathering struct {
 
 // Read implements io.Reader.
 func (g *gathering) Read(b []byte) (int, error) {
-	// Of what is left TLS and HTTP may have read some already, less than twice as much.
+	// TLS and HTTP may have read up to 60 KiB of what is left; the others have yet to come.
 	want := 1
 	if g.left > 3*gathered {
 		want = gathered

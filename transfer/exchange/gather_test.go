@@ -2,6 +2,7 @@ package exchange_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +29,10 @@ func TestLargeAnswersWakeSeldom(t *testing.T) {
 		half := len(data) / 2
 		w.Header().Set("Content-Length", "1048576")
 		w.Write(data[:half])
-		<-rest
+		select {
+		case <-rest:
+		case <-r.Context().Done():
+		}
 		for b := data[half:]; len(b) > 0 && r.Context().Err() == nil; b = b[min(5000, len(b)):] {
 			w.Write(b[:min(5000, len(b))])
 			w.(http.Flusher).Flush()
@@ -36,7 +41,9 @@ func TestLargeAnswersWakeSeldom(t *testing.T) {
 	defer srv.Close()
 	c := &exchange.HTTP{Client: srv.Client(), URL: func(vicinity.ID) string { return srv.URL }}
 	var got httptrace.GotConnInfo
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { got = info }})
+	late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ctx := httptrace.WithClientTrace(late, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { got = info }})
 	for i, reused := range []bool{false, true} {
 		body, err := c.Bulk(ctx, "zaaaaaaaaaaaaaaaaaaaaaaaaa", h)
 		if err != nil {

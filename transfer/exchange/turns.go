@@ -25,13 +25,13 @@ const (
 type turns struct {
 	places chan struct{} // who has put something in may begin; places that are kept have something, too
 
-	mu    sync.Mutex    // guards what follows
-	takes time.Duration // one turn, until now
-	rate  float64       // of all together, in bytes per second, until now
-	since time.Time     // when a turn ended at last; of the first one, when it began
-	taken int           // turns
-	kept  int           // places that nobody gets
-	few   bool          // turns
+	mu      sync.Mutex    // guards what follows
+	takes   time.Duration // one turn, until now
+	rate    float64       // of all together, in bytes per second, until now
+	since   time.Time     // when the last turn ended, or the first one after a pause began
+	running int           // turns whose places nobody else has
+	kept    int           // places that nobody gets
+	few     bool          // turns at a time
 }
 
 func newTurns() *turns {
@@ -48,7 +48,7 @@ func (t *turns) begin() (end func(sent int)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	began, limit := time.Now(), min(max(longTurn, 2*t.takes), lastTurn)
-	if t.taken++; t.taken == 1 {
+	if t.running++; t.running == 1 {
 		t.since = began
 	}
 	once := sync.OnceFunc(t.leave)
@@ -64,16 +64,18 @@ func (t *turns) begin() (end func(sent int)) {
 func (t *turns) ended(began time.Time, limit time.Duration, sent int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.taken--
-	if sent == 0 {
+	if t.running == 0 { // it is late, and alone: much of the time nobody wanted to send
 		return
 	}
 	now := time.Now()
+	took := now.Sub(t.since)
+	t.since = now
+	if sent == 0 {
+		return
+	}
 	t.takes += (min(now.Sub(began), 2*limit) - t.takes) / (8 * fewTurns) // who began together ends together
 	part := float64(sent) / (rateOver + float64(sent))
-	// The mean of times, since a moment without any would be a rate without end.
-	t.rate = 1 / ((1-part)/t.rate + part*now.Sub(t.since).Seconds()/float64(sent))
-	t.since = now
+	t.rate = 1 / ((1-part)/t.rate + part*took.Seconds()/float64(sent)) // harmonic: no time at all would be a rate without end
 	t.few = t.rate < slowRate || t.few && t.rate < fastRate
 }
 
@@ -81,6 +83,7 @@ func (t *turns) ended(began time.Time, limit time.Duration, sent int) {
 func (t *turns) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.running--
 	keep := 0
 	if t.few {
 		keep = maxTurns - fewTurns

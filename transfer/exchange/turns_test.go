@@ -2,6 +2,7 @@ package exchange_test
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -40,6 +41,14 @@ func (l lined) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// hung is an answer that nobody reads.
+type hung struct{ *httptest.ResponseRecorder }
+
+func (hung) Write([]byte) (int, error) {
+	time.Sleep(100 * time.Second)
+	return 0, errors.New("it takes too long")
+}
+
 func (l *line) count(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,5 +85,19 @@ func TestTurnsFollowTheUplink(t *testing.T) {
 				t.Errorf("%d Mbit/s: %d are sent at a time, want %d", c.mbit, most, c.most)
 			}
 		}
+		// A receiver that takes nothing does not make the uplink slow.
+		sent(60, 100e6/8)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			handler.ServeHTTP(hung{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, exchange.BlobPath+h.String(), nil))
+		})
+		for range 5 {
+			time.Sleep(10 * time.Second)
+			sent(1, 100e6/8)
+		}
+		if most := sent(30, 100e6/8); most != 8 {
+			t.Errorf("beside one that takes nothing %d are sent at a time, want 8", most)
+		}
+		wg.Wait()
 	})
 }
