@@ -2,7 +2,6 @@ package exchange_test
 
 import (
 	"bytes"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -41,12 +40,12 @@ func (l lined) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// hung is an answer that nobody reads.
+// hung is an answer that nobody reads for long.
 type hung struct{ *httptest.ResponseRecorder }
 
-func (hung) Write([]byte) (int, error) {
+func (hung) Write(b []byte) (int, error) {
 	time.Sleep(100 * time.Second)
-	return 0, errors.New("it takes too long")
+	return len(b), nil
 }
 
 func (l *line) count(n int) {
@@ -99,5 +98,9 @@ func TestTurnsFollowTheUplink(t *testing.T) {
 			t.Errorf("beside one that takes nothing %d are sent at a time, want 8", most)
 		}
 		wg.Wait()
+		sent(4, 100e6/8) // who ends leaves room for fewer, if there are to be
+		if most := sent(12, 100e6/8); most != 8 {
+			t.Errorf("after it %d are sent at a time, want 8", most)
+		}
 	})
 }
