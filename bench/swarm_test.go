@@ -23,7 +23,7 @@ var (
 	swarmed  = flag.Int("swarmed", 256, "MiB of the input that BenchmarkSwarm sends to all workers")
 	mbit     = flag.Float64("mbit", 100, "Mbit/s of each host of BenchmarkSwarm, up and down each")
 	crowds   = flag.String("crowds", "3,6,12", "numbers of workers of BenchmarkSwarm, each at a host of its own: multiples of 3")
-	beside   = flag.String("beside", "aria2,scp,rsync", "with what BenchmarkSwarm compares")
+	beside   = flag.String("beside", "aria2,scp,rsync", "with what BenchmarkSwarm compares; none if it is empty")
 	campus   = scene{"campus", "home-1", "swarm"}
 	campuses = []string{"east", "north", "west"}
 )

@@ -171,8 +171,9 @@ func processUmask() (fs.FileMode, bool) {
 // masked returns what of its mode a small file in dir gets after it is made: all, but what the
 // process's umask leaves it at once in a directory of the node's, where no access list has a say.
 func (how How) masked(dir string) fs.FileMode {
-	if _, err := unix.Getxattr(dir, "system.posix_acl_default", nil); err != nil && how.Fresh {
-		if mask, ok := processUmask(); ok {
+	if how.Fresh {
+		_, err := unix.Getxattr(dir, "system.posix_acl_default", nil)
+		if mask, ok := processUmask(); ok && err != nil {
 			return mask
 		}
 	}

@@ -20,21 +20,20 @@ const (
 	vnetHeader = 10 // bytes of struct virtio_net_hdr
 	maxFrame   = vnetHeader + ethernetHeader + 1<<16
 	maxQueue   = 4096 // packets on one line
-	maxSpare   = 256  // buffers
+	maxFree    = 256  // buffers
 	atOnce     = 16   // packets that are taken from one site before others have their turn
 )
 
 // router carries packets between sites: one port per site, one line per direction between
 // two sites. One thread does it, which the kernel wakes up when a packet comes or is due.
-// Methods may be called by any goroutine.
 type router struct {
-	plan  *lab.Plan
-	ports []int   // files, of which each write and each read is one frame, behind a header of vnetHeader bytes
-	lines [][]int // packets on the way, by site from and to
-	way   ways
-	taken uint64 // packets, so far
-	buf   []byte
-	spare [][]byte
+	plan   *lab.Plan
+	ports  []int   // files, of which each write and each read is one frame, behind a header of vnetHeader bytes
+	lines  [][]int // packets on the way, by site from and to
+	queue  packetQueue
+	number uint64 // of the last packet
+	buf    []byte
+	free   [][]byte // for frames
 
 	mu  sync.Mutex                 // for changes of now
 	now atomic.Pointer[conditions] // never changed in place
@@ -48,51 +47,51 @@ type conditions struct {
 	loss float64 // percent
 }
 
-// parcel is a packet on its way.
-type parcel struct {
+// packet is on its way.
+type packet struct {
 	frame    []byte
 	from, to int // sites
 	due      time.Time
 	number   uint64
 }
 
-// ways has the packets that are on their way, the next one first.
-type ways []parcel
+// packetQueue has packets that are on their way, the next one first.
+type packetQueue []packet
 
 // push adds a packet. Package container/heap would allocate memory for each, and its collector
 // makes a thread wait that goes before all others.
-func (w *ways) push(p parcel) {
-	*w = append(*w, p)
-	for i := len(*w) - 1; i > 0 && w.less(i, (i-1)/2); i = (i - 1) / 2 {
-		w.swap(i, (i-1)/2)
+func (q *packetQueue) push(p packet) {
+	*q = append(*q, p)
+	for i := len(*q) - 1; i > 0 && q.less(i, (i-1)/2); i = (i - 1) / 2 {
+		q.swap(i, (i-1)/2)
 	}
 }
 
 // pop takes the next packet.
-func (w *ways) pop() parcel {
-	last := len(*w) - 1
-	w.swap(0, last)
-	p := (*w)[last]
-	(*w)[last] = parcel{}
-	*w = (*w)[:last]
+func (q *packetQueue) pop() packet {
+	last := len(*q) - 1
+	q.swap(0, last)
+	p := (*q)[last]
+	(*q)[last] = packet{}
+	*q = (*q)[:last]
 	for i := 0; 2*i+1 < last; {
 		next := 2*i + 1
-		if next+1 < last && w.less(next+1, next) {
+		if next+1 < last && q.less(next+1, next) {
 			next++
 		}
-		if !w.less(next, i) {
+		if !q.less(next, i) {
 			break
 		}
-		w.swap(i, next)
+		q.swap(i, next)
 		i = next
 	}
 	return p
 }
 
-func (w ways) swap(i, j int) { w[i], w[j] = w[j], w[i] }
+func (q packetQueue) swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
-func (w ways) less(i, j int) bool {
-	return w[i].due.Before(w[j].due) || w[i].due.Equal(w[j].due) && w[i].number < w[j].number
+func (q packetQueue) less(i, j int) bool {
+	return q[i].due.Before(q[j].due) || q[i].due.Equal(q[j].due) && q[i].number < q[j].number
 }
 
 // newRouter returns a router that does nothing yet.
@@ -105,7 +104,7 @@ func newRouter(p *lab.Plan, ports []int) *router {
 	return r
 }
 
-// change replaces the conditions by a changed copy.
+// change replaces the conditions by a changed copy. Any goroutine may call it.
 func (r *router) change(f func(*conditions)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,19 +157,19 @@ func (r *router) run() {
 // deliver delivers what is due. It returns for how long nothing else is, unless nothing is on
 // its way.
 func (r *router) deliver() (time.Duration, bool) {
-	for len(r.way) > 0 {
-		if wait := time.Until(r.way[0].due); wait > 0 {
+	for len(r.queue) > 0 {
+		if wait := time.Until(r.queue[0].due); wait > 0 {
 			return wait, true
 		}
-		p := r.way.pop()
+		p := r.queue.pop()
 		r.lines[p.from][p.to]--
-		if _, err := at(unix.SYS_WRITE, r.ports[p.to], p.frame); err != nil {
+		if _, err := rawIO(unix.SYS_WRITE, r.ports[p.to], p.frame); err != nil {
 			r.dropped.Add(1) // a full port, or one that is being closed
 		} else {
 			r.carried.Add(1)
 		}
-		if len(r.spare) < maxSpare {
-			r.spare = append(r.spare, p.frame[:0])
+		if len(r.free) < maxFree {
+			r.free = append(r.free, p.frame[:0])
 		}
 	}
 	return 0, false
@@ -179,7 +178,7 @@ func (r *router) deliver() (time.Duration, bool) {
 // take takes some frames of a site. It reports false if there will be no more.
 func (r *router) take(site int) bool {
 	for range atOnce {
-		n, err := at(unix.SYS_READ, r.ports[site], r.buf)
+		n, err := rawIO(unix.SYS_READ, r.ports[site], r.buf)
 		if err == unix.EAGAIN || err == unix.EINTR {
 			return true
 		}
@@ -194,9 +193,9 @@ func (r *router) take(site int) bool {
 	return true
 }
 
-// at reads or writes a frame, which no port makes anybody wait for. The runtime, which would
+// rawIO reads or writes a frame, which no port makes anybody wait for. The runtime, which would
 // give the processor of this thread to others for that time, is not told.
-func at(call uintptr, port int, frame []byte) (int, error) {
+func rawIO(call uintptr, port int, frame []byte) (int, error) {
 	n, _, errno := unix.RawSyscall(call, uintptr(port), uintptr(unsafe.Pointer(unsafe.SliceData(frame))), uintptr(len(frame)))
 	if errno != 0 {
 		return 0, errno
@@ -220,10 +219,10 @@ func (r *router) send(site int, frame []byte) {
 		return
 	}
 	var kept []byte
-	if n := len(r.spare); n > 0 {
-		kept, r.spare = r.spare[n-1], r.spare[:n-1]
+	if n := len(r.free); n > 0 {
+		kept, r.free = r.free[n-1], r.free[:n-1]
 	}
 	r.lines[site][to]++
-	r.taken++
-	r.way.push(parcel{append(kept, frame...), site, to, time.Now().Add(r.plan.OneWay(site, to)), r.taken})
+	r.number++
+	r.queue.push(packet{append(kept, frame...), site, to, time.Now().Add(r.plan.OneWay(site, to)), r.number})
 }

@@ -153,14 +153,14 @@ func TestRouterKeepsDistances(t *testing.T) {
 	}
 	begun := time.Now()
 	r.send(0, append(make([]byte, vnetHeader), frame(0, 1, 2, 1, "near")...))
-	if next := r.way[0]; next.to != 2 || next.due.Before(begun.Add(500*time.Microsecond)) || next.due.After(time.Now().Add(500*time.Microsecond)) {
+	if next := r.queue[0]; next.to != 2 || next.due.Before(begun.Add(500*time.Microsecond)) || next.due.After(time.Now().Add(500*time.Microsecond)) {
 		t.Errorf("the next one is to site %d, due in %v", next.to, next.due.Sub(begun))
 	}
-	if n, dropped := len(r.way), r.dropped.Load(); n != maxQueue+1 || dropped != 2 {
+	if n, dropped := len(r.queue), r.dropped.Load(); n != maxQueue+1 || dropped != 2 {
 		t.Errorf("%d are on their way and %d were dropped", n, dropped)
 	}
-	for i := range r.way {
-		r.way[i].due = begun
+	for i := range r.queue {
+		r.queue[i].due = begun
 	}
 	r.ports = []int{-1, -1, -1} // which takes none
 	if _, more := r.deliver(); more || r.lines[0][1] != 0 || r.lines[0][2] != 0 || r.dropped.Load() != 2+maxQueue+1 {
@@ -172,12 +172,12 @@ func TestRouterKeepsDistances(t *testing.T) {
 func TestRouterKeepsOrder(t *testing.T) {
 	seed := seeds.One(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	var w ways
+	var w packetQueue
 	now := time.Now()
 	for i := range 1000 {
-		w.push(parcel{due: now.Add(time.Duration(rnd.IntN(10))), number: uint64(i)})
+		w.push(packet{due: now.Add(time.Duration(rnd.IntN(10))), number: uint64(i)})
 	}
-	last := parcel{due: now.Add(-1)}
+	last := packet{due: now.Add(-1)}
 	for len(w) > 0 {
 		p := w.pop()
 		if p.due.Before(last.due) || p.due.Equal(last.due) && p.number < last.number {

@@ -58,13 +58,16 @@ func (c *HTTP) do(ctx context.Context, client *http.Client, method string, holde
 	if base == "" {
 		return nil, errors.New("no address known")
 	}
-	var conn net.Conn
-	req, err := http.NewRequestWithContext(connOf(ctx, &conn), method, base+path, body)
+	var conn net.Conn // of an answer that may be large
+	if client == c.files() {
+		ctx = connOf(ctx, &conn)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base+path, body)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := client.Do(req)
-	if err == nil {
+	if err == nil && conn != nil {
 		gather(resp, conn)
 	}
 	return resp, err

@@ -64,9 +64,6 @@ func (t *turns) begin() (end func(sent int)) {
 func (t *turns) ended(began time.Time, limit time.Duration, sent int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.running == 0 { // it is late, and alone: much of the time nobody wanted to send
-		return
-	}
 	now := time.Now()
 	took := now.Sub(t.since)
 	t.since = now
@@ -74,6 +71,9 @@ func (t *turns) ended(began time.Time, limit time.Duration, sent int) {
 		return
 	}
 	t.takes += (min(now.Sub(began), 2*limit) - t.takes) / (8 * fewTurns) // who began together ends together
+	if t.running == 0 { // all that are sent are late: for much of the time nobody may have wanted to send
+		return
+	}
 	part := float64(sent) / (rateOver + float64(sent))
 	t.rate = 1 / ((1-part)/t.rate + part*took.Seconds()/float64(sent)) // harmonic: no time at all would be a rate without end
 	t.few = t.rate < slowRate || t.few && t.rate < fastRate

@@ -84,6 +84,13 @@ func TestTurnsFollowTheUplink(t *testing.T) {
 				t.Errorf("%d Mbit/s: %d are sent at a time, want %d", c.mbit, most, c.most)
 			}
 		}
+		// Where all are late, what comes next waits for longer.
+		for range 40 {
+			sent(4, 2.5e6/8)
+		}
+		if most := sent(12, 2.5e6/8); most != 4 {
+			t.Errorf("2.5 Mbit/s: %d are sent at a time, want 4", most)
+		}
 		// A receiver that takes nothing does not make the uplink slow.
 		sent(60, 100e6/8)
 		var wg sync.WaitGroup
