@@ -160,6 +160,12 @@ func TestRouterKeepsDistances(t *testing.T) {
 		t.Errorf("%d are on their way and %d were dropped", n, dropped)
 	}
 	for i := range r.queue {
+		r.queue[i].due = begun.Add(time.Hour)
+	}
+	if wait, more := r.deliver(); wait < 50*time.Minute || !more || len(r.queue) != maxQueue+1 {
+		t.Errorf("%d are on their way an hour before they are due; the next one in %v", len(r.queue), wait)
+	}
+	for i := range r.queue {
 		r.queue[i].due = begun
 	}
 	r.ports = []int{-1, -1, -1} // which takes none

@@ -71,7 +71,7 @@ func (t *turns) ended(began time.Time, limit time.Duration, sent int) {
 		return
 	}
 	t.takes += (min(now.Sub(began), 2*limit) - t.takes) / (8 * fewTurns) // who began together ends together
-	if t.running == 0 { // all that are sent are late: for much of the time nobody may have wanted to send
+	if t.running == 0 {                                                  // all that are sent are late: for much of the time nobody may have wanted to send
 		return
 	}
 	part := float64(sent) / (rateOver + float64(sent))
