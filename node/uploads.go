@@ -81,16 +81,6 @@ func (s *blobService) chunk(h transfer.Hash) ([]byte, error) {
 	return b, err
 }
 
-// submitted lets go of the inputs of a job, which keeps them itself.
-func (s *blobService) submitted(inputs transfer.Hash) {
-	if inputs.IsZero() || s.uploads.idle() {
-		return
-	}
-	if tree, err := transfer.LoadManifest(s.store, inputs); err == nil {
-		s.uploads.submitted(append(tree.Chunks(), inputs)...)
-	}
-}
-
 // uploads keeps what clients upload in the store until the job is submitted that
 // needs it: the inputs of one job may be larger than the cache, and those of others
 // may come meanwhile. No mutex is held while the store removes files, so what is
@@ -134,13 +124,6 @@ func (u *uploads) hold(chunks ...transfer.Hash) {
 	if u.timer == nil {
 		u.timer = time.AfterFunc(uploadHold, u.expire)
 	}
-}
-
-// idle reports whether nothing is kept.
-func (u *uploads) idle() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.batches) == 0
 }
 
 // submitted lets go of the chunks of a job, which keeps them itself.

@@ -297,6 +297,13 @@ func (s *DirStore) Pin(owner string, hashes ...Hash) {
 	s.index.pin(owner, hashes)
 }
 
+// Pinned implements Pinner.
+func (s *DirStore) Pinned(owner string) []Hash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.pinned(owner)
+}
+
 // Unpin implements Pinner.
 func (s *DirStore) Unpin(owner string) {
 	s.mu.Lock()

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"container/list"
+	"maps"
 	"slices"
 )
 
@@ -317,6 +318,9 @@ func (x *index) pin(owner string, hashes []Hash) {
 		}
 	}
 }
+
+// pinned returns what an owner pins.
+func (x *index) pinned(owner string) []Hash { return slices.Collect(maps.Keys(x.owners[owner])) }
 
 // ownersOf returns who pins a blob.
 func (x *index) ownersOf(h Hash) (owners []string) {

@@ -343,9 +343,12 @@ func PinManifest(s PinStore, owner string, h Hash) (Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	s.Pin(owner, append(m.Chunks(), h)...)
+	m.Pin(s, owner, h)
 	return m, nil
 }
+
+// Pin pins a manifest that has the hash h, and its chunks, for the owner.
+func (m *Manifest) Pin(s Pinner, owner string, h Hash) { s.Pin(owner, append(m.Chunks(), h)...) }
 
 // Chunk is a blob of a tree, a chunk or a bundle, and how long it should be.
 type Chunk struct {
@@ -373,10 +376,14 @@ func (m *Manifest) DistinctChunks() []Chunk {
 			out = append(out, Chunk{h, size})
 		}
 	}
+	var last *bundle // whose files follow each other
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if e.bundle != nil {
-			add(e.bundle.hash, e.bundle.size)
+			if e.bundle != last {
+				add(e.bundle.hash, e.bundle.size)
+				last = e.bundle
+			}
 			continue
 		}
 		for k, h := range e.Chunks {

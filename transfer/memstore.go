@@ -67,6 +67,13 @@ func (s *MemStore) Pin(owner string, hashes ...Hash) {
 	s.index.pin(owner, hashes)
 }
 
+// Pinned implements Pinner.
+func (s *MemStore) Pinned(owner string) []Hash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.pinned(owner)
+}
+
 // Unpin implements Pinner.
 func (s *MemStore) Unpin(owner string) {
 	s.mu.Lock()

@@ -59,6 +59,8 @@ type Store interface {
 type Pinner interface {
 	// Pin adds the blobs, held or not yet, to what owner needs.
 	Pin(owner string, hashes ...Hash)
+	// Pinned returns what owner needs, in no order.
+	Pinned(owner string) []Hash
 	// Unpin lets go of all that owner needed.
 	Unpin(owner string)
 	// Discard is Unpin for what is of no use any more: blobs that nobody else

@@ -195,7 +195,13 @@ func testOwners(t *testing.T, s transfer.PinStore) {
 	s.Pin("a", h)
 	s.Pin("b", h, h)
 	s.Pin("b", h)
+	if got := s.Pinned("b"); len(got) != 1 || got[0] != h {
+		t.Errorf("b pins %v, want %v", got, h)
+	}
 	s.Unpin("b")
+	if got := s.Pinned("b"); len(got) > 0 {
+		t.Errorf("b pins %v after it has let go", got)
+	}
 	put(t, s, 1)
 	put(t, s, 2)
 	want(t, s, true, false, true)

@@ -105,9 +105,10 @@ func (a *API) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 	if err := a.own.cfg.Journal.Stalled(); err != nil {
 		return "", fmt.Errorf("accept job: %w", err)
 	}
+	var tree transfer.Manifest
 	if !spec.Inputs.IsZero() { // a job that was accepted keeps its inputs, come what may
-		tree, err := transfer.LoadManifest(a.own.store, spec.Inputs)
-		if err == nil {
+		var err error
+		if tree, err = transfer.LoadManifest(a.own.store, spec.Inputs); err == nil {
 			err = syncTree(a.own.store, tree, spec.Inputs)
 		}
 		if err != nil {
@@ -123,24 +124,25 @@ func (a *API) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 		for a.own.knows(id) {
 			id = jobs.NewID(a.own.cfg.Rand, a.own.self.ID)
 		}
-		failed = a.own.begin(j, id, spec, accepted)
+		failed = a.own.begin(j, id, spec, tree, accepted)
 	})
 	return a.own.outcome(ctx, id, accepted, ok, failed)
 }
 
-// begin makes the job's primary. It runs in the loop.
-func (o *Jobs) begin(j *job, id jobs.ID, spec jobs.Spec, accepted chan<- error) error {
-	tree, err := transfer.PinManifest(o.store, inputsOwner(id), spec.Inputs)
-	if err == nil {
-		for _, h := range tree.Chunks() {
+// Inputs returns the blobs that are kept in the store for a job that has not ended.
+func (a *API) Inputs(id jobs.ID) []transfer.Hash { return a.own.store.Pinned(inputsOwner(id)) }
+
+// begin makes the primary of a job with these inputs. It runs in the loop.
+func (o *Jobs) begin(j *job, id jobs.ID, spec jobs.Spec, tree transfer.Manifest, accepted chan<- error) error {
+	if !spec.Inputs.IsZero() {
+		needed := append(tree.Chunks(), spec.Inputs)
+		o.store.Pin(inputsOwner(id), needed...)
+		for _, h := range needed { // not evicted before they were pinned
 			if !o.store.Has(h) {
-				err = fmt.Errorf("chunk %s: %w", h, transfer.ErrNotFound)
+				o.store.Unpin(inputsOwner(id))
+				return fmt.Errorf("%w: inputs: chunk %s: %w", jobs.ErrInvalid, h, transfer.ErrNotFound)
 			}
 		}
-	}
-	if err != nil {
-		o.store.Unpin(inputsOwner(id))
-		return fmt.Errorf("%w: inputs: %w", jobs.ErrInvalid, err)
 	}
 	if err := o.disk.openFiles(j, id, &spec, true); err != nil {
 		o.store.Unpin(inputsOwner(id))
