@@ -35,6 +35,19 @@ type referrer interface {
 	refer(f File) error
 }
 
+// smallPutter is a Putter that takes files below ChunkSize, and bundles, in another way.
+type smallPutter interface {
+	putSmall(h Hash, data []byte) error
+}
+
+// forSmall returns where small files are put.
+func forSmall(put Putter) Putter {
+	if to, ok := put.(smallPutter); ok {
+		return PutterFunc(to.putSmall)
+	}
+	return put
+}
+
 // chunkAll reads the files once, puts their chunks and bundles, and fills in the entries'
 // sizes, modes, chunks and bundles. Small files that are as they are in skip (nil =
 // nothing) are not put.
@@ -55,7 +68,7 @@ func chunkAll(ctx context.Context, put Putter, sources []*source, skip *Manifest
 			return p.wait(tooMany(files[0]))
 		}
 		if err = p.do(func(ctx context.Context, buf []byte) error {
-			return (&bundling{put: put, skip: skip}).read(ctx, files, buf)
+			return (&bundling{put: forSmall(put), skip: skip}).read(ctx, files, buf)
 		}); err != nil {
 			break
 		}
@@ -89,7 +102,7 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 	}
 	e.Chunks = make(HashList, chunkCount(e.Size))
 	if e.Size < ChunkSize {
-		r.to = nil
+		r.to, r.put = nil, forSmall(put)
 	}
 	r.users.Store(1)
 	data, zero := int64(0), false // where the file holds something next; zeroChunk was put

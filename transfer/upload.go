@@ -51,8 +51,8 @@ const (
 )
 
 // Upload brings the inputs and their manifest to the remote, and tells, unless tell is nil,
-// how far it is. It hashes
-// everything first and then sends only what is missing there. Files of at least
+// how far it is. It sends only what is missing there: files below ChunkSize while others
+// are being hashed, the rest when all are. Files of at least
 // ChunkSize stay where they are if the remote is a LocalRemote that finds them: they
 // must not change as long as somebody needs them. Errors are those of Ingest and of
 // the remote.
@@ -69,13 +69,11 @@ func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uplo
 		size += s.size
 	}
 	var hashed atomic.Int64
-	kept := keptBlobs{room: maxKept, blobs: map[Hash][]byte{}}
-	count := PutterFunc(func(h Hash, data []byte) error {
-		kept.keep(h, data)
-		tell(Hashing, hashed.Add(int64(len(data))), size)
-		return nil
-	})
-	if err := chunkAll(ctx, count, sources, nil); err != nil {
+	first := &early{ctx: ctx, remote: remote, met: map[Hash]bool{}, tell: func(bytes int) { tell(Hashing, hashed.Add(int64(bytes)), size) }}
+	if err := chunkAll(ctx, first, sources, nil); err != nil {
+		return Uploaded{}, err
+	}
+	if err := first.flush(); err != nil {
 		return Uploaded{}, err
 	}
 	m, err := manifestOf(sources)
@@ -94,33 +92,86 @@ func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uplo
 	if err := referFiles(ctx, remote, sources, missing); err != nil {
 		return Uploaded{}, err
 	}
-	if up.Sent, err = sendChunks(ctx, remote, sources, missing, &kept, tell); err != nil {
+	if up.Sent, err = sendChunks(ctx, remote, sources, missing, tell); err != nil {
 		return Uploaded{}, err
 	}
+	up.Sent += first.sent.Load()
 	if err := remote.PutChunk(ctx, up.Manifest, blob); err != nil {
 		return Uploaded{}, fmt.Errorf("send manifest: %w", err)
 	}
 	return up, nil
 }
 
-// maxKept bounds the bytes of small files that need not be read once more to be sent.
-const maxKept = 32 << 20
+// earlyBatch is how many bytes of small files wait to be sent together.
+const earlyBatch = 4 << 20
 
-// keptBlobs are bundles of small files that were hashed, and what else is no whole chunk: files
-// that have some the remote may be able to read itself.
-type keptBlobs struct {
-	mu    sync.Mutex // guards what follows
-	room  int
-	blobs map[Hash][]byte
+// early is a Putter that sends small files while others are being hashed. Chunks of larger
+// ones it only counts.
+type early struct {
+	ctx    context.Context
+	remote Remote
+	tell   func(bytes int)
+	sent   atomic.Int64 // bytes
+
+	mu      sync.Mutex    // guards what follows
+	met     map[Hash]bool // what was put
+	waiting []blobToSend
+	bytes   int // of these
 }
 
-func (k *keptBlobs) keep(h Hash, data []byte) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(data) < ChunkSize && len(data) <= k.room && k.blobs[h] == nil {
-		k.room -= len(data)
-		k.blobs[h] = slices.Clone(data)
+type blobToSend struct {
+	hash Hash
+	data []byte
+}
+
+// Put implements Putter.
+func (e *early) Put(_ Hash, data []byte) error {
+	e.tell(len(data))
+	return nil
+}
+
+// putSmall implements smallPutter.
+func (e *early) putSmall(h Hash, data []byte) error {
+	e.tell(len(data))
+	e.mu.Lock()
+	if e.met[h] {
+		e.mu.Unlock()
+		return nil
 	}
+	e.met[h] = true
+	e.waiting, e.bytes = append(e.waiting, blobToSend{h, slices.Clone(data)}), e.bytes+len(data)
+	full := e.bytes >= earlyBatch
+	e.mu.Unlock()
+	if full {
+		return e.flush()
+	}
+	return nil
+}
+
+// flush sends what waits.
+func (e *early) flush() error {
+	e.mu.Lock()
+	batch := e.waiting
+	e.waiting, e.bytes = nil, 0
+	e.mu.Unlock()
+	hashes := make([]Hash, len(batch))
+	for i, b := range batch {
+		hashes[i] = b.hash
+	}
+	missing, err := askMissing(e.ctx, e.remote, hashes)
+	if err != nil {
+		return err
+	}
+	for _, b := range batch {
+		if !missing[b.hash] {
+			continue
+		}
+		if err := e.remote.PutChunk(e.ctx, b.hash, b.data); err != nil {
+			return fmt.Errorf("send files: %w", err)
+		}
+		e.sent.Add(int64(len(b.data)))
+	}
+	return nil
 }
 
 func askMissing(ctx context.Context, remote Remote, chunks []Hash) (map[Hash]bool, error) {
@@ -164,9 +215,8 @@ func referFiles(ctx context.Context, remote Remote, sources []*source, missing m
 	return nil
 }
 
-// sendChunks sends each of the missing blobs once. Those that were not kept it reads again,
-// and checks that they are still the same.
-func sendChunks(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool, kept *keptBlobs, tell Tell) (int64, error) {
+// sendChunks reads each of the missing blobs again, checks that it is still the same, and sends it.
+func sendChunks(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool, tell Tell) (int64, error) {
 	var total int64
 	counted := map[Hash]bool{}
 	for part := range parts(sources) {
@@ -184,12 +234,9 @@ func sendChunks(ctx context.Context, remote Remote, sources []*source, missing m
 		}
 		delete(missing, part.hash)
 		err = p.do(func(ctx context.Context, buf []byte) error {
-			data := kept.blobs[part.hash]
-			if data == nil {
-				data = buf[:part.size]
-				if err := part.read(ctx, data); err != nil {
-					return err
-				}
+			data := buf[:part.size]
+			if err := part.read(ctx, data); err != nil {
+				return err
 			}
 			if err := remote.PutChunk(ctx, part.hash, data); err != nil {
 				return fmt.Errorf("send %s: %w", part.label, err)
