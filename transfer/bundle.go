@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 	"path"
 	"slices"
-	"syscall"
 )
 
 const (
@@ -224,6 +222,10 @@ func (b *bundling) read(ctx context.Context, files []*source, buf []byte) error 
 }
 
 func (b *bundling) add(ctx context.Context, s *source, buf []byte) error {
+	if b.size+int(s.size) <= ChunkSize && s.readSmall(buf[b.size:b.size+int(s.size)]) {
+		b.take(s, buf)
+		return nil
+	}
 	f, err := s.open()
 	if err != nil {
 		return err
@@ -246,16 +248,22 @@ func (b *bundling) add(ctx context.Context, s *source, buf []byte) error {
 			return err
 		}
 	}
-	data := buf[b.size : b.size+int(e.Size)]
-	if err := r.all(data); err != nil {
+	if err := r.all(buf[b.size : b.size+int(e.Size)]); err != nil {
 		return err
 	}
+	b.take(s, buf)
+	return nil
+}
+
+// take adds a file that is in buf, behind the others.
+func (b *bundling) take(s *source, buf []byte) {
+	e := &s.entry
+	data := buf[b.size : b.size+int(e.Size)]
 	e.Chunks = HashList{HashOf(data)}
 	if !b.skip.holds(e) {
 		e.at = b.size
 		b.in, b.size = append(b.in, s), b.size+len(data)
 	}
-	return nil
 }
 
 // all reads a small file and closes it.
@@ -355,15 +363,9 @@ func (w *treeWriter) small(d *openDir, e *Entry, content []byte) error {
 // fill makes a file of that name.
 func (w *treeWriter) fill(d *openDir, name string, e *Entry, content []byte) error {
 	mode := e.mode() &^ w.how.Umask
-	// With O_NONBLOCK, which means nothing for such a file, package os does not set it for a while.
-	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NONBLOCK, mode)
+	at, err := d.file()
 	if err == nil {
-		if _, err = f.Write(content); err == nil && mode&w.masked != 0 {
-			err = f.Chmod(mode)
-		}
-		if err = cmp.Or(err, f.Close()); err != nil {
-			d.root.Remove(name)
-		}
+		err = makeFile(at, name, mode, content, mode&w.masked != 0)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", e.Path, bare(err))

@@ -18,6 +18,7 @@ type source struct {
 	size  int64                    // when it was found
 	label string                   // how errors name it
 	local string                   // where it can be found later, absolute; "" = nowhere
+	path  string                   // with which open opens it; "" = there is none
 	live  bool                     // it may change while it is read
 	open  func() (*os.File, error) // nil if it is no file
 	stamp Stamp                    // after it was hashed

@@ -96,6 +96,9 @@ func (in Input) name() (string, error) {
 
 // shown is the name as it is, or quoted if it would spoil a line.
 func shown(local string) string {
+	if !strings.ContainsFunc(local, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return local // as most are
+	}
 	if q := strconv.Quote(local); q != `"`+local+`"` {
 		return q
 	}
@@ -135,6 +138,7 @@ func (p *planner) add(local, name string, info os.FileInfo, depth int) error {
 		size:  info.Size(),
 		entry: Entry{Path: name},
 		label: shown(local),
+		path:  local,
 		open: func() (*os.File, error) {
 			f, err := openRegular(local)
 			if err != nil {
@@ -168,23 +172,41 @@ func (p *planner) addDir(local, name string, depth int) error {
 		}
 		return p.append(&source{entry: Entry{Path: name, Dir: true}, label: shown(local)})
 	}
-	for _, kid := range kids {
-		at := filepath.Join(local, kid.Name())
-		as := path.Join(name, kid.Name())
-		info, err := os.Lstat(at)
-		switch {
-		case err != nil:
-			err = fmt.Errorf("input %s: %w", shown(at), bare(err))
-		case info.Mode()&os.ModeSymlink != 0:
+	infos, err := lookAt(local, kids)
+	if err != nil {
+		return err
+	}
+	for i, kid := range kids {
+		at, as := filepath.Join(local, kid.Name()), path.Join(name, kid.Name())
+		if infos[i].Mode()&os.ModeSymlink != 0 {
 			err = p.addLink(at, as, depth)
-		default:
-			err = p.add(at, as, info, depth+1)
+		} else {
+			err = p.add(at, as, infos[i], depth+1)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lookAt looks at what is in a directory, at several at a time where there is much.
+func lookAt(dir string, kids []os.DirEntry) ([]os.FileInfo, error) {
+	const share = 256
+	infos := make([]os.FileInfo, len(kids))
+	var shares []int // where they begin
+	for i := 0; i < len(kids); i += share {
+		shares = append(shares, i)
+	}
+	return infos, inParallel(shares, 0, func(begin int, _ []byte) (err error) {
+		for i := begin; i < min(begin+share, len(kids)); i++ {
+			at := filepath.Join(dir, kids[i].Name())
+			if infos[i], err = os.Lstat(at); err != nil {
+				return fmt.Errorf("input %s: %w", shown(at), bare(err))
+			}
+		}
+		return nil
+	})
 }
 
 // finish sorts the sources, drops those that were named twice, and refuses

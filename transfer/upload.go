@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// Remote is a store that is asked over a network.
+// Remote is a store that is asked over a network, from several goroutines at a time.
 type Remote interface {
 	// Missing returns those of the chunks that the remote does not hold.
 	Missing(ctx context.Context, chunks []Hash) ([]Hash, error)

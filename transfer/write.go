@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -131,6 +132,10 @@ type openDir struct {
 	path  string // in the tree; "" for the top
 	root  *os.Root
 	users atomic.Int64
+
+	once   sync.Once // for these
+	itself *os.File
+	failed error
 }
 
 func newOpenDir(p string, root *os.Root) *openDir {
@@ -139,9 +144,18 @@ func newOpenDir(p string, root *os.Root) *openDir {
 	return d
 }
 
+// file returns the directory as a file, which is open as long as the directory is.
+func (d *openDir) file() (*os.File, error) {
+	d.once.Do(func() { d.itself, d.failed = d.root.Open(".") })
+	return d.itself, d.failed
+}
+
 func (d *openDir) done() {
 	if d.users.Add(-1) == 0 {
 		d.root.Close()
+		if d.itself != nil {
+			d.itself.Close()
+		}
 	}
 }
 
@@ -262,43 +276,6 @@ func (at *descent) enter(dir string) (*openDir, error) {
 		}
 		at.dirs = append(at.dirs, newOpenDir(path.Join(d.path, name), sub))
 	}
-}
-
-// openSub opens, and makes if need be, a directory in a directory.
-func openSub(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error) {
-	seen, err := parent.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := parent.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		if err := parent.Chmod(name, mode); err != nil {
-			return nil, err
-		}
-		seen, err = parent.Lstat(name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !seen.IsDir() {
-		what := "a file"
-		if !seen.Mode().IsRegular() {
-			what = kind(seen.Mode())
-		}
-		return nil, fmt.Errorf("is %s where a directory is needed, remove it", what)
-	}
-	sub, err := parent.OpenRoot(name)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := sub.Stat(".")
-	if err == nil && !os.SameFile(opened, seen) {
-		err = errors.New("was replaced by another directory")
-	}
-	if err != nil {
-		sub.Close()
-		return nil, err
-	}
-	return sub, nil
 }
 
 // begin makes one file, which gets its name when it is done.

@@ -8,11 +8,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/disk"
@@ -101,7 +103,7 @@ func giveFiles(o *order) error {
 		}
 		at, err := os.OpenFile(filepath.Join(s.Root, dir), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 		if err == nil {
-			err = cmp.Or(at.Chown(s.UID, s.GID), giveBelow(at, s.UID, s.GID, leave))
+			err = cmp.Or(at.Chown(s.UID, s.GID), giving{s.UID, s.GID, leave}.all(at))
 		}
 		if err != nil {
 			return fmt.Errorf("give files to user %d: %w", s.UID, err)
@@ -110,9 +112,22 @@ func giveFiles(o *order) error {
 	return nil
 }
 
-// giveBelow hands all that is in a directory, but for what is to be left, to a user, and closes
-// it. There may be many files, so each is one call with a name alone.
-func giveBelow(dir *os.File, uid, gid int, leave func(fs.DirEntry) bool) error {
+// giving hands files to a user, but for what is to be left.
+type giving struct {
+	uid, gid int
+	leave    func(fs.DirEntry) bool
+}
+
+// all gives all that is in a directory, and closes it. There may be many files.
+func (g giving) all(dir *os.File) error {
+	var others errgroup.Group
+	others.SetLimit(runtime.GOMAXPROCS(0))
+	return cmp.Or(g.below(dir, &others), others.Wait())
+}
+
+// below gives what is in a directory, of which others may do some, and closes it. Each file is
+// one call with a name alone.
+func (g giving) below(dir *os.File, others *errgroup.Group) error {
 	defer dir.Close()
 	all, err := dir.ReadDir(-1)
 	if err != nil {
@@ -120,21 +135,23 @@ func giveBelow(dir *os.File, uid, gid int, leave func(fs.DirEntry) bool) error {
 	}
 	fd := int(dir.Fd())
 	for _, d := range all {
-		if leave(d) {
+		if g.leave(d) {
 			continue
 		}
-		if err := unix.Fchownat(fd, d.Name(), uid, gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		if err := unix.Fchownat(fd, d.Name(), g.uid, g.gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return &fs.PathError{Op: "chown", Path: filepath.Join(dir.Name(), d.Name()), Err: err}
 		}
 		if !d.IsDir() {
 			continue
 		}
 		sub, err := os.OpenFile(filepath.Join(dir.Name(), d.Name()), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-		if err == nil {
-			err = giveBelow(sub, uid, gid, leave)
-		}
 		if err != nil {
 			return err
+		}
+		if give := func() error { return g.below(sub, others) }; !others.TryGo(give) {
+			if err := give(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
