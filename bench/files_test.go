@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -50,6 +51,7 @@ func BenchmarkWay(b *testing.B) {
 	for _, count := range []int{10_000, 100_000} {
 		b.Run(fmt.Sprintf("in-%dx1kB", count), func(b *testing.B) {
 			f := files(b)
+			f.stays = true
 			f.compete(max(3, 50_000/count), f.tree("data", count), f.stage("data"),
 				rival{"tar-ssh", timed(func() error {
 					return f.sh("tar cf - -C %s data | %s tar xf - -C %s", f.dir, f.sshd, f.fresh("ssh"))
@@ -70,6 +72,7 @@ type way struct {
 	busy    map[string]time.Duration // processor time of all rounds by part of zorilla
 	rounds  int
 	inPeace func() // waits for the disk
+	stays   bool   // jobs last until the end, and their files
 }
 
 func files(b *testing.B) *way {
@@ -79,7 +82,7 @@ func files(b *testing.B) *way {
 	}
 	f := &way{b: b, dir: b.TempDir(), busy: map[string]time.Duration{}, inPeace: syscall.Sync}
 	f.sshd = startSSHD(b)
-	f.net = start(b, 2, 2)
+	f.net = start(b, 2, 8)
 	b.Cleanup(f.net.stop)
 	if err := f.net.command("run", "-q", "--stdin", "none", "--where", there, "--", "true").Run(); err != nil {
 		b.Fatalf("the first job: %v", err) // which makes directories
@@ -89,8 +92,8 @@ func files(b *testing.B) *way {
 
 func (f *way) at(name string) string { return filepath.Join(f.dir, name) }
 
-// fresh makes a directory. Who removes files makes it slower for others to make some for
-// the next seconds (ext4), so all are left until the end.
+// fresh makes a directory. Of files that were removed ext4 without a journal looks at all again for
+// each one that is made in the next minutes, whoever makes it, so everything is left until the end.
 func (f *way) fresh(name string) string {
 	f.made++
 	dir := f.at(fmt.Sprint(name, f.made))
@@ -134,7 +137,11 @@ func (f *way) compete(rounds int, prepare func() error, all ...rival) {
 func (f *way) stage(name string) rival {
 	return rival{"zorilla", func() (time.Duration, error) {
 		begun := time.Now()
-		out, err := f.job("-i", f.at(name), "--", "sh", "-c", "date +%s%N; find "+name+" -type f -print0 | du -cb --files0-from=- | tail -n 1")
+		script := "date +%s%N; find " + name + " -type f -print0 | du -cb --files0-from=- | tail -n 1"
+		if f.stays {
+			script += "; exec sleep 1000000"
+		}
+		out, err := f.job("-i", f.at(name), "--", "sh", "-c", script)
 		if err != nil {
 			return 0, err
 		}
@@ -182,13 +189,40 @@ func (f *way) job(args ...string) (string, error) {
 	var errs bytes.Buffer
 	cmd := f.net.command(append([]string{"run", "-q", "--stdin", "none", "--where", there}, args...)...)
 	cmd.Stderr = &errs
-	out, err := cmd.Output()
+	out, err := f.output(cmd)
 	if err != nil {
 		return "", fmt.Errorf("%w: %.300q", err, errs.String())
 	}
 	used(1)
 	f.rounds++
-	return strings.TrimSpace(string(out)), nil
+	return strings.TrimSpace(out), nil
+}
+
+// output returns what a client writes; of a job that stays the two lines of its worker.
+func (f *way) output(client *exec.Cmd) (string, error) {
+	if !f.stays {
+		out, err := client.Output()
+		return string(out), err
+	}
+	pipe, err := client.StdoutPipe()
+	if err == nil {
+		err = client.Start()
+	}
+	if err != nil {
+		return "", err
+	}
+	f.b.Cleanup(func() {
+		_ = client.Process.Kill()
+		_ = client.Wait() // it was killed
+	})
+	r := bufio.NewReader(pipe)
+	first, err := r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	second, err := r.ReadString('\n')
+	f.busy["client"] += cpuOf(f.b, client.Process.Pid)
+	return first + second, err
 }
 
 // since is how long after a moment a worker has told the time.

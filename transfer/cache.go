@@ -100,7 +100,7 @@ func (s *DirStore) Verify(ctx context.Context) (Checked, error) {
 		}
 		var damaged bool
 		var err error
-		buf, damaged, err = s.inspect(h, buf)
+		buf, damaged, err = inspect(s, h, buf)
 		switch {
 		case err != nil:
 			return c, fmt.Errorf("verify blobs: %w", err)
@@ -116,7 +116,7 @@ func (s *DirStore) Verify(ctx context.Context) (Checked, error) {
 
 // inspect compares a blob with its name whatever is known of it, and removes it if it is
 // another; one that was evicted meanwhile is neither returned nor damaged.
-func (s *DirStore) inspect(h Hash, buf []byte) (data []byte, damaged bool, err error) {
+func inspect(s *DirStore, h Hash, buf []byte) (data []byte, damaged bool, err error) {
 	s.claims.take(h)
 	defer s.claims.release(h)
 	if !s.known(h).held {
