@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,6 +23,9 @@ import (
 // there is where workers are: at the other node than the one that their job was
 // submitted to, so that every byte goes from node to node.
 const there = `name == "node2"`
+
+// stayers is how many jobs may stay.
+const stayers = 12
 
 // BenchmarkWay is what the way of a job's files costs, on two nodes on loopback: a big
 // input from the start of "zorilla run" to that of the worker at the other node; a big
@@ -82,7 +86,7 @@ func files(b *testing.B) *way {
 	}
 	f := &way{b: b, dir: b.TempDir(), busy: map[string]time.Duration{}, inPeace: syscall.Sync}
 	f.sshd = startSSHD(b)
-	f.net = start(b, 2, 8)
+	f.net = start(b, 2, stayers)
 	b.Cleanup(f.net.stop)
 	if err := f.net.command("run", "-q", "--stdin", "none", "--where", there, "--", "true").Run(); err != nil {
 		b.Fatalf("the first job: %v", err) // which makes directories
@@ -200,6 +204,9 @@ func (f *way) job(args ...string) (string, error) {
 
 // output returns what a client writes; of a job that stays the two lines of its worker.
 func (f *way) output(client *exec.Cmd) (string, error) {
+	if f.stays && f.rounds == stayers {
+		return "", fmt.Errorf("there are slots for %d rounds", stayers)
+	}
 	if !f.stays {
 		out, err := client.Output()
 		return string(out), err
@@ -217,12 +224,15 @@ func (f *way) output(client *exec.Cmd) (string, error) {
 	})
 	r := bufio.NewReader(pipe)
 	first, err := r.ReadString('\n')
-	if err != nil {
-		return "", err
+	second := ""
+	if err == nil {
+		second, err = r.ReadString('\n')
 	}
-	second, err := r.ReadString('\n')
+	if err != nil { // it has closed its output, and says why
+		return "", cmp.Or(client.Wait(), err)
+	}
 	f.busy["client"] += cpuOf(f.b, client.Process.Pid)
-	return first + second, err
+	return first + second, nil
 }
 
 // since is how long after a moment a worker has told the time.

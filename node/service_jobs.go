@@ -24,7 +24,7 @@ type jobService struct {
 func (s *jobService) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error) {
 	id, err := s.jobs.Submit(ctx, spec)
 	if err == nil {
-		s.blobs.uploads.submitted(s.jobs.Inputs(id)...)
+		s.blobs.submitted(spec.Inputs, s.jobs.Inputs(id))
 	}
 	return id, err
 }

@@ -81,6 +81,17 @@ func (s *blobService) chunk(h transfer.Hash) ([]byte, error) {
 	return b, err
 }
 
+// submitted lets go of the inputs of a job that keeps them itself, which are known, unless the
+// job has ended already: it may have been submitted before.
+func (s *blobService) submitted(inputs transfer.Hash, kept []transfer.Hash) {
+	if len(kept) == 0 && !inputs.IsZero() {
+		if tree, err := transfer.LoadManifest(s.store, inputs); err == nil {
+			kept = append(tree.Chunks(), inputs)
+		}
+	}
+	s.uploads.submitted(kept...)
+}
+
 // uploads keeps what clients upload in the store until the job is submitted that
 // needs it: the inputs of one job may be larger than the cache, and those of others
 // may come meanwhile. No mutex is held while the store removes files, so what is

@@ -102,3 +102,47 @@ func TestWhoseHashesAreBelieved(t *testing.T) {
 		}
 	}
 }
+
+// What was uploaded for a job is let go, whether the job keeps it or has ended already.
+func TestUploadsOfAJobAreLetGo(t *testing.T) {
+	store := transfer.NewMemStore(0)
+	s := blobService{store: store, uploads: uploads{store: store}}
+	put := func(data []byte) transfer.Hash {
+		h := transfer.HashOf(data)
+		if err := s.PutChunk(t.Context(), h, data); err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	upload := func() (inputs, chunk transfer.Hash) {
+		chunk = put([]byte("content"))
+		m, err := transfer.NewManifest([]transfer.Entry{{Path: "f", Size: 7, Chunks: transfer.HashList{chunk}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		blob, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return put(blob), chunk
+	}
+	for what, kept := range map[string]bool{"a job that keeps them": true, "a job that has ended": false} {
+		inputs, chunk := upload()
+		var list []transfer.Hash
+		if kept {
+			list = []transfer.Hash{inputs, chunk}
+		}
+		if n := store.Usage().Pinned; n == 0 {
+			t.Errorf("%s: nothing is kept before it is submitted", what)
+		}
+		s.submitted(inputs, list)
+		if n := store.Usage().Pinned; n != 0 {
+			t.Errorf("%s: %d bytes are kept", what, n)
+		}
+	}
+	other, _ := upload()
+	s.submitted(transfer.Hash{}, nil)
+	if store.Usage().Pinned == 0 {
+		t.Errorf("a job without inputs lets go of %s", other)
+	}
+}

@@ -201,10 +201,11 @@ func bundles(small []*source) iter.Seq[[]*source] {
 
 // bundling is the work on the files of one bundle.
 type bundling struct {
-	put  Putter
-	skip *Manifest // what need not be put
-	in   []*source // that were read
-	size int       // of these
+	put   Putter
+	small Putter    // of bundles
+	skip  *Manifest // what need not be put
+	in    []*source // that were read
+	size  int       // of these
 }
 
 // read reads files one after the other and puts them as a bundle, or as two if they
@@ -280,13 +281,13 @@ func (b *bundling) end(buf []byte) error {
 	case 0:
 		return nil
 	case 1:
-		return PutVerified(b.put, files[0].entry.Chunks[0], data)
+		return PutVerified(b.small, files[0].entry.Chunks[0], data)
 	}
 	in := &bundle{HashOf(data), len(data)}
 	for _, s := range files {
 		s.entry.bundle = in
 	}
-	return PutVerified(b.put, in.hash, data)
+	return PutVerified(b.small, in.hash, data)
 }
 
 // byPath sorts sources.

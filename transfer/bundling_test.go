@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"zorilla/internal/seeds"
@@ -139,5 +140,41 @@ func TestSmallFileChangesWhileItIsRead(t *testing.T) {
 		if err := r.all(make([]byte, 6)); !errors.Is(err, ErrChanged) || err.Error() != "input f: "+ErrChanged.Error() {
 			t.Errorf("%s: got %v", what, err)
 		}
+	}
+}
+
+// A small file is read by calls of the system alone as long as it is as it was found; what else
+// there is takes the usual way.
+func TestSmallFilesAreReadAtOnce(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(name, []byte("before"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	usual := errors.New("the usual way")
+	read := func(size int64) error {
+		s := &source{path: name, label: "input f", size: size, open: func() (*os.File, error) { return nil, usual }}
+		var got []byte
+		b := bundling{small: PutterFunc(func(_ Hash, data []byte) error { got = data; return nil })}
+		if err := b.read(t.Context(), []*source{s}, make([]byte, ChunkSize)); err != nil {
+			return err
+		}
+		if e := &s.entry; string(got) != "before" || e.Size != 6 || e.Mode != 0o640 || e.Exec || e.Chunks[0] != HashOf(got) {
+			t.Errorf("got %q of %+v", got, e)
+		}
+		return nil
+	}
+	if err := read(6); err != nil {
+		t.Error(err)
+	}
+	for _, size := range []int64{1, 5, 7} {
+		if err := read(size); err != usual {
+			t.Errorf("found with %d bytes: got %v", size, err)
+		}
+	}
+	if err := errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(6); err != usual {
+		t.Errorf("a pipe: got %v", err)
 	}
 }

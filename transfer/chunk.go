@@ -38,13 +38,13 @@ type referrer interface {
 
 // smallPutter is a Putter that takes files below ChunkSize, and bundles, in another way.
 type smallPutter interface {
-	putSmall(h Hash, data []byte) error
+	putSmall(ctx context.Context, h Hash, data []byte) error
 }
 
-// forSmall returns where small files are put.
-func forSmall(put Putter) Putter {
+// forSmall returns where small files are put as long as ctx lasts.
+func forSmall(ctx context.Context, put Putter) Putter {
 	if to, ok := put.(smallPutter); ok {
-		return PutterFunc(to.putSmall)
+		return PutterFunc(func(h Hash, data []byte) error { return to.putSmall(ctx, h, data) })
 	}
 	return put
 }
@@ -69,7 +69,7 @@ func chunkAll(ctx context.Context, put Putter, sources []*source, skip *Manifest
 			return p.wait(tooMany(files[0]))
 		}
 		if err = p.do(func(ctx context.Context, buf []byte) error {
-			return (&bundling{put: forSmall(put), skip: skip}).read(ctx, files, buf)
+			return (&bundling{put: put, small: forSmall(ctx, put), skip: skip}).read(ctx, files, buf)
 		}); err != nil {
 			break
 		}
@@ -103,7 +103,7 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 	}
 	e.Chunks = make(HashList, chunkCount(e.Size))
 	if e.Size < ChunkSize {
-		r.to, r.put = nil, forSmall(put)
+		r.to, r.put = nil, forSmall(p.ctx, put)
 	}
 	r.users.Store(1)
 	data, zero := int64(0), false // where the file holds something next; zeroChunk was put

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,6 +75,7 @@ func writeAt(f *os.File, data []byte, at int64) error {
 // makeFile makes a small file of a name that nothing in a directory has. It is done by calls of
 // the system alone: package os would take half as long again to make a file, which thousands of them feel.
 func makeFile(dir *os.File, name string, mode fs.FileMode, content []byte, chmod bool) error {
+	defer runtime.KeepAlive(dir)
 	at := int(dir.Fd())
 	var fd int
 	err := unbroken(func() (err error) {
@@ -85,6 +88,9 @@ func makeFile(dir *os.File, name string, mode fs.FileMode, content []byte, chmod
 	for len(content) > 0 && err == nil {
 		err = unbroken(func() error {
 			n, err := unix.Write(fd, content)
+			if n == 0 && err == nil {
+				err = io.ErrShortWrite
+			}
 			content = content[max(n, 0):]
 			return err
 		})
@@ -99,7 +105,7 @@ func makeFile(dir *os.File, name string, mode fs.FileMode, content []byte, chmod
 }
 
 // readSmall reads all of a file by calls of the system alone, as makeFile makes one. It reports
-// false if something is not as it was found: who does it again says what.
+// false if something is not as it was found, or changes meanwhile: then it is to be read as other files are.
 func (s *source) readSmall(buf []byte) bool {
 	var before, after unix.Stat_t
 	if s.path == "" {

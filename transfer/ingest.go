@@ -172,19 +172,21 @@ func (p *planner) addDir(local, name string, depth int) error {
 		}
 		return p.append(&source{entry: Entry{Path: name, Dir: true}, label: shown(local)})
 	}
-	infos, err := lookAt(local, kids)
-	if err != nil {
-		return err
-	}
-	for i, kid := range kids {
-		at, as := filepath.Join(local, kid.Name()), path.Join(name, kid.Name())
-		if infos[i].Mode()&os.ModeSymlink != 0 {
-			err = p.addLink(at, as, depth)
-		} else {
-			err = p.add(at, as, infos[i], depth+1)
-		}
+	for some := range slices.Chunk(kids, 4096) {
+		infos, err := lookAt(local, some)
 		if err != nil {
 			return err
+		}
+		for i, kid := range some {
+			at, as := filepath.Join(local, kid.Name()), path.Join(name, kid.Name())
+			if infos[i].Mode()&os.ModeSymlink != 0 {
+				err = p.addLink(at, as, depth)
+			} else {
+				err = p.add(at, as, infos[i], depth+1)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

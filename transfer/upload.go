@@ -46,7 +46,7 @@ type Step string
 
 // The steps.
 const (
-	Hashing Step = "hashing inputs"
+	Hashing Step = "hashing inputs" // and small ones are sent
 	Sending Step = "sending inputs"
 )
 
@@ -55,7 +55,7 @@ const (
 // are being hashed, the rest when all are. Files of at least
 // ChunkSize stay where they are if the remote is a LocalRemote that finds them: they
 // must not change as long as somebody needs them. Errors are those of Ingest and of
-// the remote.
+// the remote, which may have got some files before.
 func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uploaded, error) {
 	if tell == nil {
 		tell = func(Step, int64, int64) {}
@@ -69,11 +69,11 @@ func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uplo
 		size += s.size
 	}
 	var hashed atomic.Int64
-	first := &early{ctx: ctx, remote: remote, met: map[Hash]bool{}, tell: func(bytes int) { tell(Hashing, hashed.Add(int64(bytes)), size) }}
+	first := &early{remote: remote, met: map[Hash]bool{}, tell: func(bytes int) { tell(Hashing, hashed.Add(int64(bytes)), size) }}
 	if err := chunkAll(ctx, first, sources, nil); err != nil {
 		return Uploaded{}, err
 	}
-	if err := first.flush(); err != nil {
+	if err := first.flush(ctx); err != nil {
 		return Uploaded{}, err
 	}
 	m, err := manifestOf(sources)
@@ -108,7 +108,6 @@ const earlyBatch = 4 << 20
 // early is a Putter that sends small files while others are being hashed. Chunks of larger
 // ones it only counts.
 type early struct {
-	ctx    context.Context
 	remote Remote
 	tell   func(bytes int)
 	sent   atomic.Int64 // bytes
@@ -131,7 +130,7 @@ func (e *early) Put(_ Hash, data []byte) error {
 }
 
 // putSmall implements smallPutter.
-func (e *early) putSmall(h Hash, data []byte) error {
+func (e *early) putSmall(ctx context.Context, h Hash, data []byte) error {
 	e.tell(len(data))
 	e.mu.Lock()
 	if e.met[h] {
@@ -143,13 +142,13 @@ func (e *early) putSmall(h Hash, data []byte) error {
 	full := e.bytes >= earlyBatch
 	e.mu.Unlock()
 	if full {
-		return e.flush()
+		return e.flush(ctx)
 	}
 	return nil
 }
 
 // flush sends what waits.
-func (e *early) flush() error {
+func (e *early) flush(ctx context.Context) error {
 	e.mu.Lock()
 	batch := e.waiting
 	e.waiting, e.bytes = nil, 0
@@ -158,20 +157,20 @@ func (e *early) flush() error {
 	for i, b := range batch {
 		hashes[i] = b.hash
 	}
-	missing, err := askMissing(e.ctx, e.remote, hashes)
+	missing, err := askMissing(ctx, e.remote, hashes)
 	if err != nil {
 		return err
 	}
-	for _, b := range batch {
+	return inParallel(batch, 0, func(b blobToSend, _ []byte) error {
 		if !missing[b.hash] {
-			continue
+			return nil
 		}
-		if err := e.remote.PutChunk(e.ctx, b.hash, b.data); err != nil {
-			return fmt.Errorf("send files: %w", err)
+		if err := e.remote.PutChunk(ctx, b.hash, b.data); err != nil {
+			return fmt.Errorf("send small files: %w", err)
 		}
 		e.sent.Add(int64(len(b.data)))
-	}
-	return nil
+		return nil
+	})
 }
 
 func askMissing(ctx context.Context, remote Remote, chunks []Hash) (map[Hash]bool, error) {
