@@ -201,11 +201,10 @@ func bundles(small []*source) iter.Seq[[]*source] {
 
 // bundling is the work on the files of one bundle.
 type bundling struct {
-	put   Putter
-	small Putter    // of bundles
-	skip  *Manifest // what need not be put
-	in    []*source // that were read
-	size  int       // of these
+	put  Putter
+	skip *Manifest // what need not be put
+	in   []*source // that were read
+	size int       // of these
 }
 
 // read reads files one after the other and puts them as a bundle, or as two if they
@@ -219,7 +218,7 @@ func (b *bundling) read(ctx context.Context, files []*source, buf []byte) error 
 			return err
 		}
 	}
-	return b.end(buf)
+	return b.end(ctx, buf)
 }
 
 func (b *bundling) add(ctx context.Context, s *source, buf []byte) error {
@@ -244,7 +243,7 @@ func (b *bundling) add(ctx context.Context, s *source, buf []byte) error {
 		return p.wait(s.chunk(p, b.put, &room))
 	}
 	if b.size+int(e.Size) > ChunkSize {
-		if err := b.end(buf); err != nil {
+		if err := b.end(ctx, buf); err != nil {
 			f.Close()
 			return err
 		}
@@ -274,20 +273,21 @@ func (r *reading) all(buf []byte) error {
 }
 
 // end puts what was read. One file is a blob of its own.
-func (b *bundling) end(buf []byte) error {
+func (b *bundling) end(ctx context.Context, buf []byte) error {
 	files, data := b.in, buf[:b.size]
 	b.in, b.size = nil, 0
-	switch len(files) {
-	case 0:
+	if len(files) == 0 {
 		return nil
-	case 1:
-		return PutVerified(b.small, files[0].entry.Chunks[0], data)
+	}
+	to := forSmall(ctx, b.put, named(files[0].label, len(files)))
+	if len(files) == 1 {
+		return PutVerified(to, files[0].entry.Chunks[0], data)
 	}
 	in := &bundle{HashOf(data), len(data)}
 	for _, s := range files {
 		s.entry.bundle = in
 	}
-	return PutVerified(b.small, in.hash, data)
+	return PutVerified(to, in.hash, data)
 }
 
 // byPath sorts sources.

@@ -154,7 +154,7 @@ func TestSmallFilesAreReadAtOnce(t *testing.T) {
 	read := func(size int64) error {
 		s := &source{path: name, label: "input f", size: size, open: func() (*os.File, error) { return nil, usual }}
 		var got []byte
-		b := bundling{small: PutterFunc(func(_ Hash, data []byte) error { got = data; return nil })}
+		b := bundling{put: PutterFunc(func(_ Hash, data []byte) error { got = data; return nil })}
 		if err := b.read(t.Context(), []*source{s}, make([]byte, ChunkSize)); err != nil {
 			return err
 		}

@@ -38,13 +38,13 @@ type referrer interface {
 
 // smallPutter is a Putter that takes files below ChunkSize, and bundles, in another way.
 type smallPutter interface {
-	putSmall(ctx context.Context, h Hash, data []byte) error
+	putSmall(ctx context.Context, label string, h Hash, data []byte) error
 }
 
-// forSmall returns where small files are put as long as ctx lasts.
-func forSmall(ctx context.Context, put Putter) Putter {
+// forSmall returns where small files, which errors call by a label, are put as long as ctx lasts.
+func forSmall(ctx context.Context, put Putter, label string) Putter {
 	if to, ok := put.(smallPutter); ok {
-		return PutterFunc(func(h Hash, data []byte) error { return to.putSmall(ctx, h, data) })
+		return PutterFunc(func(h Hash, data []byte) error { return to.putSmall(ctx, label, h, data) })
 	}
 	return put
 }
@@ -69,7 +69,7 @@ func chunkAll(ctx context.Context, put Putter, sources []*source, skip *Manifest
 			return p.wait(tooMany(files[0]))
 		}
 		if err = p.do(func(ctx context.Context, buf []byte) error {
-			return (&bundling{put: put, small: forSmall(ctx, put), skip: skip}).read(ctx, files, buf)
+			return (&bundling{put: put, skip: skip}).read(ctx, files, buf)
 		}); err != nil {
 			break
 		}
@@ -103,7 +103,7 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 	}
 	e.Chunks = make(HashList, chunkCount(e.Size))
 	if e.Size < ChunkSize {
-		r.to, r.put = nil, forSmall(p.ctx, put)
+		r.to, r.put = nil, forSmall(p.ctx, put, s.label)
 	}
 	r.users.Store(1)
 	data, zero := int64(0), false // where the file holds something next; zeroChunk was put

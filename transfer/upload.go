@@ -119,8 +119,9 @@ type early struct {
 }
 
 type blobToSend struct {
-	hash Hash
-	data []byte
+	label string // how errors name it
+	hash  Hash
+	data  []byte
 }
 
 // Put implements Putter.
@@ -130,7 +131,7 @@ func (e *early) Put(_ Hash, data []byte) error {
 }
 
 // putSmall implements smallPutter.
-func (e *early) putSmall(ctx context.Context, h Hash, data []byte) error {
+func (e *early) putSmall(ctx context.Context, label string, h Hash, data []byte) error {
 	e.tell(len(data))
 	e.mu.Lock()
 	if e.met[h] {
@@ -138,7 +139,7 @@ func (e *early) putSmall(ctx context.Context, h Hash, data []byte) error {
 		return nil
 	}
 	e.met[h] = true
-	e.waiting, e.bytes = append(e.waiting, blobToSend{h, slices.Clone(data)}), e.bytes+len(data)
+	e.waiting, e.bytes = append(e.waiting, blobToSend{label, h, slices.Clone(data)}), e.bytes+len(data)
 	full := e.bytes >= earlyBatch
 	e.mu.Unlock()
 	if full {
@@ -166,7 +167,7 @@ func (e *early) flush(ctx context.Context) error {
 			return nil
 		}
 		if err := e.remote.PutChunk(ctx, b.hash, b.data); err != nil {
-			return fmt.Errorf("send small files: %w", err)
+			return fmt.Errorf("send %s: %w", b.label, err)
 		}
 		e.sent.Add(int64(len(b.data)))
 		return nil
