@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,5 +89,41 @@ func TestUnreadableBlobsAreNotThere(t *testing.T) {
 	}
 	if got, err := s.Get(h, nil); err != nil || string(got) != "bytes" {
 		t.Errorf("put again: got %q, %v", got, err)
+	}
+}
+
+// A small file that cannot be written to its end is not there afterwards.
+func TestSmallFileThatDoesNotFit(t *testing.T) {
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	const most = 1 << 20
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: most, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before)
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	content := bytes.Repeat([]byte("x"), most+1)
+	if err := makeFile(dir, "too large", 0o644, content, false); err != syscall.EFBIG {
+		t.Errorf("got %v", err)
+	}
+	if err := makeFile(dir, "fits", 0o644, content[:most], false); err != nil {
+		t.Error(err)
+	}
+	if err := makeFile(dir, "fits", 0o644, nil, false); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a name that is taken: got %v", err)
+	}
+	if names, err := dir.Readdirnames(-1); err != nil || len(names) != 1 || names[0] != "fits" {
+		t.Errorf("there are %q, %v", names, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir.Name(), "fits")); err != nil || info.Size() != most {
+		t.Errorf("got %v, %v", info, err)
 	}
 }

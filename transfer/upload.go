@@ -85,6 +85,7 @@ func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uplo
 		return Uploaded{}, err
 	}
 	up := Uploaded{Manifest: HashOf(blob), Files: m.Files(), Total: m.Size()}
+	// Of the small files too: the remote may have needed their room meanwhile.
 	missing, err := askMissing(ctx, remote, m.Chunks())
 	if err != nil {
 		return Uploaded{}, err

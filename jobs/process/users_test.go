@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +87,12 @@ func TestFilesBecomeTheUsers(t *testing.T) {
 		os.Symlink(outside, work+"/a/link"), os.Symlink("/nowhere", work+"/a/b/broken"), os.Link(outside, tmp+"/c/shared")); err != nil {
 		t.Fatal(err)
 	}
+	for i := range 40 { // more directories than are given at a time
+		dir := fmt.Sprintf("%s/many/%d/sub", work, i)
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(dir+"/file", nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	const user = 2100000005
 	if err := giveFiles(&order{Spec: Spec{Root: root, UID: user, GID: user + 1}}); err != nil {
 		t.Fatal(err)
@@ -107,6 +114,19 @@ func TestFilesBecomeTheUsers(t *testing.T) {
 	}
 	if given != 10 {
 		t.Errorf("%d are the user's", given)
+	}
+	if err := filepath.WalkDir(work+"/many", func(at string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		given++
+		info, err := d.Info()
+		if err == nil && info.Sys().(*syscall.Stat_t).Uid != user {
+			t.Errorf("%s is not the user's", strings.TrimPrefix(at, root))
+		}
+		return err
+	}); err != nil || given != 10+1+40*3 {
+		t.Errorf("%d are there: %v", given, err)
 	}
 }
 
