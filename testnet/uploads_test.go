@@ -61,8 +61,17 @@ func TestUploadsAreNotPushedOut(t *testing.T) {
 		if !store.Has(third) {
 			t.Error("what the third client has uploaded is gone before it could submit its job")
 		}
+		const owner = "upload/2" // of what comes now
+		fourth := push('d', 2)
+		before := len(store.Pinned(owner))
+		if _, err := n.Submit(t.Context(), jobs.Spec{Args: []string{"echo"}, Inputs: fourth, Min: 2, Max: 2, Slots: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if after := len(store.Pinned(owner)); before != 3 || after != 0 {
+			t.Errorf("%d blobs are kept for an upload, and %d when its job is submitted", before, after)
+		}
 		time.Sleep(11 * time.Minute)
-		if u := store.Usage(); u.Pinned > 11*transfer.ChunkSize || u.Bytes-u.Pinned > cache {
+		if u := store.Usage(); u.Pinned > 13*transfer.ChunkSize || u.Bytes-u.Pinned > cache {
 			t.Errorf("in the end %d MiB are kept, and %d MiB of it for jobs", u.Bytes>>20, u.Pinned>>20)
 		}
 	})

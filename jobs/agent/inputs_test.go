@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,4 +57,55 @@ func TestInputThatIsFoundDamagedIsSentAgain(t *testing.T) {
 			})
 		}
 	}
+}
+
+// forgetful is a store that evicts a blob as soon as it was made durable.
+type forgetful struct {
+	transfer.PinStore
+	gone transfer.Hash
+}
+
+func (f *forgetful) Sync(hashes ...transfer.Hash) error {
+	err := f.PinStore.Sync(hashes...)
+	f.Pin("disk", f.gone)
+	f.Discard("disk")
+	return err
+}
+
+// Inputs are kept from the submission of their job on. One that is evicted just before, a file's
+// chunk or the list of all, is noticed, and nothing is submitted.
+func TestInputsAreKeptFromTheSubmissionOn(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, g *grid) {
+		store := &forgetful{PinStore: g.node(0).store}
+		g.node(0).stop()
+		g.node(0).wrapStore = func(transfer.PinStore) transfer.PinStore { return store }
+		g.node(0).start()
+		inputs := g.inputsOf([]byte("this is data"))
+		tree, err := transfer.LoadManifest(store, inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := jobs.Spec{Args: ticking(1), Inputs: inputs, Min: 1, Max: 1, Slots: 1}
+		for _, gone := range append(tree.Chunks(), inputs) {
+			content, err := store.Get(gone, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.gone = gone
+			if id, err := g.node(0).service.Submit(t.Context(), spec); !errors.Is(err, jobs.ErrInvalid) || !errors.Is(err, transfer.ErrNotFound) {
+				t.Errorf("%s is gone: got job %q, %v", gone, id, err)
+			}
+			if err := store.Put(gone, content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store.gone = transfer.Hash{}
+		id := g.submit(0, spec)
+		if kept := g.node(0).service.Inputs(id); len(kept) != len(tree.Chunks())+1 || !slices.Contains(kept, inputs) || !slices.Contains(kept, tree.Chunks()[0]) {
+			t.Errorf("of the job %v are kept", kept)
+		}
+		if st := g.await(0, id, time.Minute, final); st.State != jobs.Completed {
+			t.Errorf("the job is %s: %s", st.State, st.Reason)
+		}
+	})
 }
