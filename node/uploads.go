@@ -69,6 +69,9 @@ func (s *blobService) PutChunk(_ context.Context, h transfer.Hash, data []byte) 
 	s.uploads.hold(h)
 	err := s.store.Put(h, data)
 	s.uploads.stored(err)
+	if errors.Is(err, transfer.ErrMismatch) {
+		return fmt.Errorf("%w: %d bytes that were sent as %v have another hash", api.ErrInvalid, len(data), h)
+	}
 	return err
 }
 

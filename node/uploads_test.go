@@ -2,10 +2,12 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -144,5 +146,18 @@ func TestUploadsOfAJobAreLetGo(t *testing.T) {
 	s.submitted(transfer.Hash{}, nil)
 	if store.Usage().Pinned == 0 {
 		t.Errorf("a job without inputs lets go of %s", other)
+	}
+}
+
+// A chunk that has another hash is the client's mistake.
+func TestChunkOfAnotherHash(t *testing.T) {
+	store := transfer.NewMemStore(0)
+	s := blobService{store: store, uploads: uploads{store: store}}
+	h := transfer.HashOf([]byte("what was meant"))
+	if err := s.PutChunk(t.Context(), h, []byte("what came")); !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), h.String()) {
+		t.Errorf("got %v, want ErrInvalid with the hash", err)
+	}
+	if store.Has(h) {
+		t.Error("it is kept")
 	}
 }

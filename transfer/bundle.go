@@ -89,85 +89,6 @@ func (e *Entry) cut(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// encodeBundles describes the bundles of a tree; doc.go has the layout. Entries of
-// several trees that were put together have none that can be described.
-func encodeBundles(entries []Entry) ([]byte, error) {
-	var out []byte
-	var now *bundle // that the last small file was in
-	alone, files, at := 0, 0, 0
-	end := func() error {
-		if now == nil {
-			return nil
-		}
-		if files < 2 || at != now.size {
-			return fmt.Errorf("%w: not all files of bundle %s are there", ErrManifest, now.hash)
-		}
-		out = binary.AppendUvarint(binary.AppendUvarint(out, uint64(alone)), uint64(files))
-		out = append(out, now.hash[:]...)
-		alone, now = 0, nil
-		return nil
-	}
-	for i := range entries {
-		e := &entries[i]
-		if !e.small() {
-			continue
-		}
-		if e.bundle != now {
-			if err := end(); err != nil {
-				return nil, err
-			}
-			now, files, at = e.bundle, 0, 0
-		}
-		if now == nil {
-			alone++
-			continue
-		}
-		if e.at != at {
-			return nil, fmt.Errorf("%w: %.100q is at %d of its bundle, want %d", ErrManifest, e.Path, e.at, at)
-		}
-		files, at = files+1, at+int(e.Size)
-	}
-	return out, end()
-}
-
-// decodeBundles reads what encodeBundles wrote and puts the entries in their bundles.
-func decodeBundles(b []byte, entries []Entry) error {
-	small := 0 // where to look for the next one
-	next := func() *Entry {
-		for small < len(entries) {
-			if small++; entries[small-1].small() {
-				return &entries[small-1]
-			}
-		}
-		return nil
-	}
-	for len(b) > 0 {
-		alone, n := binary.Uvarint(b)
-		files, m := binary.Uvarint(b[max(n, 0):])
-		if n <= 0 || m <= 0 || len(b) < n+m+len(Hash{}) {
-			return fmt.Errorf("%w: bundles are cut short", ErrManifest)
-		}
-		in := &bundle{hash: Hash(b[n+m : n+m+len(Hash{})])}
-		if b = b[n+m+len(Hash{}):]; files < 2 {
-			return fmt.Errorf("%w: bundle %s is of %d files", ErrManifest, in.hash, files)
-		}
-		for ; alone > 0; alone-- {
-			if next() == nil {
-				return fmt.Errorf("%w: bundle %s is behind all files", ErrManifest, in.hash)
-			}
-		}
-		for ; files > 0; files-- {
-			e := next()
-			if e == nil || in.size+int(e.Size) > ChunkSize {
-				return fmt.Errorf("%w: bundle %s has more files than there are, or more than %d bytes", ErrManifest, in.hash, ChunkSize)
-			}
-			e.bundle, e.at = in, in.size
-			in.size += int(e.Size)
-		}
-	}
-	return nil
-}
-
 // bundles groups small files, which are in the order of their paths, by the bundle
 // that they go into. Bundles end with files whose path has a hash below some number,
 // or where they are full, so that most of them stay as they are when a file is added,
@@ -308,6 +229,19 @@ func smallOnes(sources []*source) []*source {
 // bundles reports whether a file was small when it was found.
 func (s *source) bundles() bool { return s.open != nil && s.size > 0 && s.size < smallFile }
 
+// spread puts far from each other in a tree what is worked on at a time: a file system makes
+// one file after the other in a directory, and lets others wait with their processors busy.
+func spread(order []Hash) []Hash {
+	share := (len(order) + parallel - 1) / parallel
+	out := make([]Hash, 0, len(order))
+	for i := range share {
+		for k := i; k < len(order); k += share {
+			out = append(out, order[k])
+		}
+	}
+	return out
+}
+
 // bundle writes files of one bundle.
 func (w *treeWriter) bundle(ctx context.Context, at *descent, files []*Entry, buf []byte) error {
 	if ctx.Err() != nil {
@@ -366,7 +300,7 @@ func (w *treeWriter) fill(d *openDir, name string, e *Entry, content []byte) err
 	mode := e.mode() &^ w.how.Umask
 	at, err := d.file()
 	if err == nil {
-		err = makeFile(at, name, mode, content, mode&w.masked != 0)
+		err = makeFile(at, name, content, making{mode, mode&w.masked != 0, w.how.Owner})
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", e.Path, bare(err))

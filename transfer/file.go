@@ -72,14 +72,32 @@ func writeAt(f *os.File, data []byte, at int64) error {
 	return nil
 }
 
+// Owner is the user and group that files belong to.
+type Owner struct{ UID, GID int }
+
+// own makes what is in a directory the owner's, if there is one.
+func (o *Owner) own(dir *os.Root, name string) error {
+	if o == nil {
+		return nil
+	}
+	return bare(dir.Lchown(name, o.UID, o.GID))
+}
+
+// making says how makeFile makes a file.
+type making struct {
+	mode  fs.FileMode
+	chmod bool   // the process's umask and access lists have no say
+	owner *Owner // nil = this process's
+}
+
 // makeFile makes a small file of a name that nothing in a directory has, or nothing. It is done by
 // calls of the system alone: package os would also try to poll each file, and give it a finalizer.
-func makeFile(dir *os.File, name string, mode fs.FileMode, content []byte, chmod bool) error {
+func makeFile(dir *os.File, name string, content []byte, how making) error {
 	defer runtime.KeepAlive(dir)
 	at := int(dir.Fd())
 	var fd int
 	err := unbroken(func() (err error) {
-		fd, err = unix.Openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(mode.Perm()))
+		fd, err = unix.Openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(how.mode.Perm()))
 		return err
 	})
 	if err != nil {
@@ -95,8 +113,11 @@ func makeFile(dir *os.File, name string, mode fs.FileMode, content []byte, chmod
 			return err
 		})
 	}
-	if err == nil && chmod {
-		err = unbroken(func() error { return unix.Fchmod(fd, uint32(mode.Perm())) })
+	if err == nil && how.owner != nil {
+		err = unbroken(func() error { return unix.Fchown(fd, how.owner.UID, how.owner.GID) })
+	}
+	if err == nil && how.chmod {
+		err = unbroken(func() error { return unix.Fchmod(fd, uint32(how.mode.Perm())) })
 	}
 	if err = cmp.Or(err, unix.Close(fd)); err != nil {
 		_ = unix.Unlinkat(at, name, 0) // the first error says more

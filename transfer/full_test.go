@@ -111,13 +111,13 @@ func TestSmallFileThatDoesNotFit(t *testing.T) {
 	}
 	defer dir.Close()
 	content := bytes.Repeat([]byte("x"), most+1)
-	if err := makeFile(dir, "too large", 0o644, content, false); err != syscall.EFBIG {
+	if err := makeFile(dir, "too large", content, making{mode: 0o644}); err != syscall.EFBIG {
 		t.Errorf("got %v", err)
 	}
-	if err := makeFile(dir, "fits", 0o644, content[:most], false); err != nil {
+	if err := makeFile(dir, "fits", content[:most], making{mode: 0o644}); err != nil {
 		t.Error(err)
 	}
-	if err := makeFile(dir, "fits", 0o644, nil, false); !errors.Is(err, fs.ErrExist) {
+	if err := makeFile(dir, "fits", nil, making{mode: 0o644}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a name that is taken: got %v", err)
 	}
 	if names, err := dir.Readdirnames(-1); err != nil || len(names) != 1 || names[0] != "fits" {

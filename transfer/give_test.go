@@ -17,6 +17,7 @@ import (
 	"zorilla/transfer"
 )
 
+// A worker may change a file that it was given: the node finds out that it no longer has what
 // was sent, and can be sent it again.
 func TestFilesThatWorkersChange(t *testing.T) {
 	seed := seeds.One(t)

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"zorilla/internal/codec"
 )
 
 // Limits of a manifest. What is beyond them is refused.
@@ -224,127 +222,6 @@ func (m *Manifest) Chunks() []Hash {
 		out[i] = c.Hash
 	}
 	return out
-}
-
-// These open every encoded manifest; the digit is the version. One with links, and
-// one with bundles, is of a version of its own: who does not know of them would make
-// empty files of links, and would look for chunks that are nowhere.
-const (
-	magic        = "zman1"
-	magicLinks   = "zman2"
-	magicBundles = "zman3"
-)
-
-// bundledTree is a manifest of the version magicBundles.
-type bundledTree struct {
-	Bundles []byte  `json:"bundles"`
-	Entries []Entry `json:"entries"`
-}
-
-// version returns what a manifest begins with.
-func (m *Manifest) version() string {
-	version := magic
-	for i := range m.Entries {
-		switch e := &m.Entries[i]; {
-		case e.bundle != nil:
-			return magicBundles
-		case e.Link != "":
-			version = magicLinks
-		}
-	}
-	return version
-}
-
-// Encode returns the manifest as a blob. It fails if the manifest is invalid
-// or too large. The same tree always has the same bytes.
-func (m *Manifest) Encode() ([]byte, error) {
-	if err := m.Validate(); err != nil {
-		return nil, err
-	}
-	version, all := m.version(), any(m.Entries)
-	if version == magicBundles {
-		list, err := encodeBundles(m.Entries)
-		if err != nil {
-			return nil, err
-		}
-		all = bundledTree{list, m.Entries}
-	}
-	b, err := codec.Marshal(all)
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > MaxBlob-len(magic) {
-		return nil, fmt.Errorf("%w: takes %d bytes, at most %d: pack the files into fewer", ErrManifest, len(b), MaxBlob)
-	}
-	return append([]byte(version), b...), nil
-}
-
-// DecodeManifest reads and validates what Encode wrote. Errors wrap
-// ErrManifest.
-func DecodeManifest(b []byte) (Manifest, error) {
-	if len(b) > MaxBlob {
-		return Manifest{}, fmt.Errorf("%w: %d bytes, at most %d", ErrManifest, len(b), MaxBlob)
-	}
-	var t bundledTree
-	version, all := string(b[:min(len(b), len(magic))]), any(&t.Entries)
-	switch version {
-	case magic, magicLinks:
-	case magicBundles:
-		all = &t
-	default:
-		return Manifest{}, fmt.Errorf("%w: does not begin with %s, %s or %s", ErrManifest, magic, magicLinks, magicBundles)
-	}
-	if err := codec.UnmarshalLarge(b[len(magic):], all, MaxEntries); err != nil {
-		return Manifest{}, fmt.Errorf("%w: %v", ErrManifest, err)
-	}
-	if err := decodeBundles(t.Bundles, t.Entries); err != nil {
-		return Manifest{}, err
-	}
-	m := Manifest{t.Entries}
-	if want := m.version(); version != want {
-		return Manifest{}, fmt.Errorf("%w: does not begin with %s, as its entries ask for", ErrManifest, want)
-	}
-	if err := m.Validate(); err != nil {
-		return Manifest{}, err
-	}
-	return m, nil
-}
-
-// SaveManifest puts the manifest as a blob and returns its hash.
-func SaveManifest(p Putter, m Manifest) (Hash, error) {
-	b, err := m.Encode()
-	if err != nil {
-		return Hash{}, err
-	}
-	h := HashOf(b)
-	return h, PutVerified(p, h, b)
-}
-
-// LoadManifest gets the manifest that has the hash.
-func LoadManifest(g Getter, h Hash) (Manifest, error) {
-	b, err := getVerified(g, h, nil)
-	if err != nil {
-		return Manifest{}, err
-	}
-	m, err := DecodeManifest(b)
-	if err != nil {
-		return Manifest{}, fmt.Errorf("manifest %s: %w", h, err)
-	}
-	return m, nil
-}
-
-// PinManifest loads a manifest, none if the hash is zero, and pins it with its chunks
-// for the owner. Chunks that are not in the store yet are kept once they come.
-func PinManifest(s PinStore, owner string, h Hash) (Manifest, error) {
-	if h.IsZero() {
-		return Manifest{}, nil
-	}
-	m, err := LoadManifest(s, h)
-	if err != nil {
-		return m, err
-	}
-	m.Pin(s, owner, h)
-	return m, nil
 }
 
 // Pin pins a manifest that has the hash h, and its chunks, for the owner.

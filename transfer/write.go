@@ -25,6 +25,9 @@ type How struct {
 	// Give: a large file may be one that the store has assembled, instead of a copy. The
 	// store does not have it any more then, until TakeBack. Not with New.
 	Give bool
+	// Owner is whose all of the tree becomes, and at the end dir itself: who finds it so
+	// knows that nothing is left to be given. nil = who writes it.
+	Owner *Owner
 }
 
 // Write makes the tree below dir, which it makes too if it is missing. Files
@@ -59,10 +62,16 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 	}
 	w.how.Fresh = how.Fresh && !how.New
 	w.masked = w.how.masked(dir)
-	at := descent{[]*openDir{newOpenDir("", root)}, how.Umask}
+	at := descent{[]*openDir{newOpenDir("", root)}, how}
 	err = w.entries(&at, m.Entries)
 	at.leave(0)
-	return w.pool.wait(err)
+	if err = w.pool.wait(err); err != nil || how.Owner == nil {
+		return err
+	}
+	if err := os.Lchown(dir, how.Owner.UID, how.Owner.GID); err != nil {
+		return fmt.Errorf("write files: %w", err)
+	}
+	return nil
 }
 
 // treeWriter writes entries.
@@ -106,10 +115,10 @@ func (w *treeWriter) entries(at *descent, all []Entry) error {
 	}
 	at.leave(1)
 	top := at.dirs[0]
-	for _, h := range order {
+	for _, h := range spread(order) {
 		top.users.Add(1)
 		if err := w.pool.do(func(ctx context.Context, buf []byte) error {
-			below := descent{[]*openDir{top}, at.umask}
+			below := descent{[]*openDir{top}, at.how}
 			defer below.leave(0)
 			return w.bundle(ctx, &below, bundles[h], buf)
 		}); err != nil {
@@ -123,8 +132,8 @@ func (w *treeWriter) entries(at *descent, all []Entry) error {
 // descent keeps the directories that lead to the current one open, so that
 // every step is a single name in a directory that was checked.
 type descent struct {
-	dirs  []*openDir
-	umask fs.FileMode
+	dirs []*openDir
+	how  How
 }
 
 // openDir stays open while it is the current one or has unfinished files.
@@ -182,6 +191,9 @@ func (w *treeWriter) entry(at *descent, e *Entry) error {
 	done := func() {}
 	if w.giver != nil && len(e.Chunks) > 1 {
 		if w.how.Give && w.giver.give(e, d.root, filepath.Join(w.to, e.Path), e.mode()&^w.how.Umask) {
+			if err := w.how.Owner.own(d.root, path.Base(e.Path)); err != nil {
+				return fmt.Errorf("write %s: %w", e.Path, err)
+			}
 			return nil
 		}
 		done = w.giver.stay(e)
@@ -205,7 +217,7 @@ func dirOf(p string) string {
 // below it.
 func (w *treeWriter) link(d *openDir, e *Entry) error {
 	temp := w.temp()
-	if err := d.root.Symlink(e.Link, temp); err != nil {
+	if err := cmp.Or(d.root.Symlink(e.Link, temp), w.how.Owner.own(d.root, temp)); err != nil {
 		return fmt.Errorf("write %s: %w", e.Path, bare(err))
 	}
 	return d.place(temp, e, w.how.New)
@@ -270,7 +282,10 @@ func (at *descent) enter(dir string) (*openDir, error) {
 			return d, nil
 		}
 		name, _, _ := strings.Cut(rest, "/")
-		sub, err := openSub(d.root, name, 0o755&^at.umask)
+		sub, err := openSub(d.root, name, 0o755&^at.how.Umask)
+		if err == nil {
+			err = at.how.Owner.own(d.root, name)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", path.Join(d.path, name), err)
 		}
@@ -369,7 +384,7 @@ func (w *writing) done() error {
 		w.dir.root.Remove(w.temp)
 		return nil
 	}
-	if err := cmp.Or(w.file.Truncate(w.entry.Size), w.file.Chmod(w.entry.mode()&^w.how.Umask), w.file.Close()); err != nil {
+	if err := cmp.Or(w.how.Owner.own(w.dir.root, w.temp), w.file.Truncate(w.entry.Size), w.file.Chmod(w.entry.mode()&^w.how.Umask), w.file.Close()); err != nil {
 		w.dir.root.Remove(w.temp)
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}

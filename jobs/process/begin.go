@@ -8,13 +8,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/disk"
@@ -102,7 +100,9 @@ func giveFiles(o *order) error {
 			leave = isShared
 		}
 		at, err := os.OpenFile(filepath.Join(s.Root, dir), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-		if err == nil {
+		if err == nil && dir == workDir && isOf(at, s.UID) { // and so is all in it; see transfer.How
+			err = at.Close()
+		} else if err == nil {
 			err = cmp.Or(at.Chown(s.UID, s.GID), giving{s.UID, s.GID, leave}.all(at))
 		}
 		if err != nil {
@@ -118,16 +118,9 @@ type giving struct {
 	leave    func(fs.DirEntry) bool
 }
 
-// all gives all that is in a directory, and closes it. There may be many files.
+// all gives all that is in a directory, and closes it. There may be many files: each is one call
+// with a name alone.
 func (g giving) all(dir *os.File) error {
-	var others errgroup.Group
-	others.SetLimit(runtime.GOMAXPROCS(0))
-	return cmp.Or(g.below(dir, &others), others.Wait())
-}
-
-// below gives what is in a directory, of which others may do some, and closes it. Each file is
-// one call with a name alone.
-func (g giving) below(dir *os.File, others *errgroup.Group) error {
 	defer dir.Close()
 	all, err := dir.ReadDir(-1)
 	if err != nil {
@@ -148,13 +141,17 @@ func (g giving) below(dir *os.File, others *errgroup.Group) error {
 		if err != nil {
 			return err
 		}
-		if give := func() error { return g.below(sub, others) }; !others.TryGo(give) {
-			if err := give(); err != nil {
-				return err
-			}
+		if err := g.all(sub); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// isOf reports whether a file is a user's.
+func isOf(f *os.File, uid int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &st) == nil && int(st.Uid) == uid
 }
 
 // isShared reports whether a file has other names, too: it belongs to several workers.

@@ -128,6 +128,17 @@ func TestFilesBecomeTheUsers(t *testing.T) {
 	}); err != nil || given != 10+1+40*3 {
 		t.Errorf("%d are there: %v", given, err)
 	}
+
+	// What was made as the user's is not looked at again.
+	if err := os.Lchown(work+"/run", 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := giveFiles(&order{Spec: Spec{Root: root, UID: user, GID: user + 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(work + "/run"); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("a file below a directory of the user's was given again: %v", err)
+	}
 }
 
 // With namespaces workers need not pass the directories above theirs.

@@ -231,10 +231,11 @@ func (c *Client) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte
 		return nil, err
 	}
 	defer resp.Body.Close()
-	data, err := readAll(io.LimitReader(resp.Body, transfer.MaxBlob+1), resp.ContentLength)
-	if err != nil {
+	var buf bytes.Buffer
+	if err := readAll(&buf, io.LimitReader(resp.Body, transfer.MaxBlob+1), resp.ContentLength); err != nil {
 		return nil, c.broken(ctx, err)
 	}
+	data := buf.Bytes()
 	if transfer.HashOf(data) != h {
 		return nil, fmt.Errorf("%w: the node answered with other bytes than %v", ErrUnavailable, h)
 	}

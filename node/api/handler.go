@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"zorilla/jobs"
 	"zorilla/transfer"
@@ -144,23 +145,29 @@ func readJSON(r *http.Request, limit int64, v any) error {
 }
 
 func readBody(r *http.Request, limit int64) ([]byte, error) {
-	b, err := readAll(http.MaxBytesReader(nil, r.Body, limit), r.ContentLength)
-	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
-		return nil, fmt.Errorf("%w: request body of more than %d bytes", ErrInvalid, limit)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: request body: %v", ErrInvalid, err)
-	}
-	return b, nil
+	var buf bytes.Buffer
+	err := readInto(&buf, r, limit)
+	return buf.Bytes(), err
 }
 
-// readAll is io.ReadAll for what is usually as long as announced, and usually
-// a chunk. An announcement alone costs no more than that.
-func readAll(r io.Reader, announced int64) ([]byte, error) {
-	room := min(max(announced, 0), transfer.ChunkSize) + bytes.MinRead
-	buf := bytes.NewBuffer(make([]byte, 0, room))
+// readInto appends a request body of at most limit bytes.
+func readInto(buf *bytes.Buffer, r *http.Request, limit int64) error {
+	err := readAll(buf, http.MaxBytesReader(nil, r.Body, limit), r.ContentLength)
+	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
+		return fmt.Errorf("%w: request body of more than %d bytes", ErrInvalid, limit)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: request body: %v", ErrInvalid, err)
+	}
+	return nil
+}
+
+// readAll appends to buf what is usually as long as announced, and usually a chunk. An
+// announcement alone costs no more room than that.
+func readAll(buf *bytes.Buffer, r io.Reader, announced int64) error {
+	buf.Grow(int(min(max(announced, 0), transfer.ChunkSize)) + bytes.MinRead)
 	_, err := buf.ReadFrom(r)
-	return buf.Bytes(), err
+	return err
 }
 
 func (h peerHandler) jobs(r *http.Request) ([]jobs.Status, error) {
@@ -250,15 +257,21 @@ func (h handler) putChunk(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := readBody(r, transfer.MaxBlob)
-	if err != nil {
+	buf := chunkBuffers.Get().(*bytes.Buffer)
+	defer func() {
+		if buf.Cap() <= transfer.ChunkSize+2*bytes.MinRead {
+			buf.Reset()
+			chunkBuffers.Put(buf)
+		}
+	}()
+	if err := readInto(buf, r, transfer.MaxBlob); err != nil {
 		return nil, err
 	}
-	if transfer.HashOf(data) != hash {
-		return nil, fmt.Errorf("%w: %d bytes that were sent as %v have another hash", ErrInvalid, len(data), hash)
-	}
-	return done{}, h.PutChunk(r.Context(), hash, data)
+	return done{}, h.PutChunk(r.Context(), hash, buf.Bytes())
 }
+
+// chunkBuffers keeps room for chunks that clients send.
+var chunkBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func (h peerHandler) chunk(w http.ResponseWriter, r *http.Request) {
 	hash, err := pathHash(r)

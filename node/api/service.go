@@ -84,7 +84,8 @@ type Service interface {
 
 	// Missing returns those of the chunks that the node does not hold.
 	Missing(ctx context.Context, chunks []transfer.Hash) ([]transfer.Hash, error)
-	// PutChunk stores one chunk of at most transfer.MaxBlob bytes.
+	// PutChunk stores one chunk of at most transfer.MaxBlob bytes, which it does not keep
+	// itself. The error is ErrInvalid if they have another hash.
 	PutChunk(ctx context.Context, h transfer.Hash, data []byte) error
 	// Chunk returns one chunk, which was compared with its hash. If the node does not hold
 	// it and a job is named, as for outputs, it asks the job's origin.

@@ -16,6 +16,7 @@ import (
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
 	"zorilla/jobs/sandbox"
+	"zorilla/transfer"
 )
 
 // processSpec tells the supervisor what to run; ranks are those of the same copy of the
@@ -23,14 +24,14 @@ import (
 func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []int) (process.Spec, error) {
 	spec, start := &c.Spec, c.Start.OfReplica(&c.Spec, c.Rank)
 	rank, _ := spec.RankOf(c.Rank)
-	p, err := x.confined(string(c.Job), process.Spec{
+	p, err := x.cfg.confined(string(c.Job), process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
 		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
 	})
 	if err != nil {
 		return p, err
 	}
-	if p.Expose, p.Writable, err = x.shown(c.Job.Origin() == x.cfg.Self.ID, spec.Mounts); err != nil {
+	if p.Expose, p.Writable, err = x.cfg.shown(c.Job.Origin() == x.cfg.Self.ID, spec.Mounts); err != nil {
 		return p, err
 	}
 	p.Alone, p.Among = spec.Net == jobs.NetNone, x.fences.around(c)
@@ -61,10 +62,10 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 
 // shown returns what a worker is shown that asks for mounts, as the owner wants it now:
 // perhaps no longer as when the job was offered its slots.
-func (x *Executor) shown(own bool, mounts []string) (read, write []string, err error) {
+func (w *Workers) shown(own bool, mounts []string) (read, write []string, err error) {
 	var l jobs.Limits
-	if x.cfg.Limits != nil {
-		l = x.cfg.Limits()
+	if w.Limits != nil {
+		l = w.Limits()
 	}
 	all, missing := l.Grant(own, mounts)
 	if missing != "" {
@@ -75,18 +76,27 @@ func (x *Executor) shown(own bool, mounts []string) (read, write []string, err e
 }
 
 // confined adds what holds for all workers of this node, and the user of a job.
-func (x *Executor) confined(job string, p process.Spec) (process.Spec, error) {
-	p.NodeLimit, p.OrphanLimit = max(x.cfg.NodeLimit, leastNodeLimit), x.cfg.OrphanLimit
-	p.Hide, p.UID, p.GID = []string{x.cfg.State, x.cfg.Dir}, -1, -1
-	if u := x.cfg.RunAs; u != nil {
+func (c *Config) confined(job string, p process.Spec) (process.Spec, error) {
+	p.NodeLimit, p.OrphanLimit = max(c.NodeLimit, leastNodeLimit), c.OrphanLimit
+	p.Hide, p.UID, p.GID = []string{c.State, c.Dir}, -1, -1
+	if u := c.RunAs; u != nil {
 		p.UID, p.GID = u.UID, u.GID
 	}
-	if x.cfg.Users == nil {
+	if c.Users == nil {
 		return p, nil
 	}
-	n, err := x.cfg.Users.Number(job, p.Root)
+	n, err := c.Users.Number(job, p.Root)
 	p.UID, p.GID, p.OwnUser = n, n, true
 	return p, err
+}
+
+// owner returns whose files of a worker are; nil = this node's, or it is told when the worker begins.
+func (x *Executor) owner(id participant.WorkerID) *transfer.Owner {
+	p, err := x.cfg.confined(string(id.Job), process.Spec{Root: x.root(id)})
+	if err != nil || p.UID <= 0 || os.Geteuid() != 0 {
+		return nil
+	}
+	return &transfer.Owner{UID: p.UID, GID: p.GID}
 }
 
 // userName is what workers are told who they are.

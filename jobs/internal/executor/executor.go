@@ -147,8 +147,14 @@ func (x *Executor) step(e participant.Effect) {
 		if in == nil {
 			in = &inputs{ctx: x.loop.Leaving}
 		}
+		w := x.part.Works[e.Worker.Job]
+		tasks := w != nil && w.Spec.Array != nil // which do not write to their inputs
 		x.spawn(func() func(time.Time) {
-			err := in.lay(x.cfg.Store, filepath.Join(x.root(e.Worker), workDir), give)
+			var owner *transfer.Owner
+			if !tasks {
+				owner = x.owner(e.Worker)
+			}
+			err := in.lay(x.cfg.Store, filepath.Join(x.root(e.Worker), workDir), owner, give)
 			return func(now time.Time) { x.part.Laid(now, e.Worker, err, since) }
 		})
 	case participant.DoRun:

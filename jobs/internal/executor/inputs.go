@@ -45,13 +45,13 @@ func awaited(w *participant.Work, but jobs.RankAttempt) bool {
 // maxLays bounds how often inputs are written that others change meanwhile.
 const maxLays = 3
 
-// lay writes the inputs to the directory of a worker. The last one who gets them on this
-// node may have the files themselves; if it changes those before another one is placed here,
-// they are fetched again.
-func (in *inputs) lay(store transfer.PinStore, dir string, give bool) error {
+// lay writes the inputs to the directory of a worker, whose they become if it has an owner. The
+// last one who gets them on this node may have the files themselves; if it changes those before
+// another one is placed here, they are fetched again.
+func (in *inputs) lay(store transfer.PinStore, dir string, owner *transfer.Owner, give bool) error {
 	tree := in.tree
 	for try := 1; ; try++ {
-		err := tree.WriteTo(in.ctx, store, dir, transfer.How{Give: give, Fresh: try == 1})
+		err := tree.WriteTo(in.ctx, store, dir, transfer.How{Give: give, Fresh: try == 1, Owner: owner})
 		if in.again == nil || !errors.Is(err, transfer.ErrNotFound) || try == maxLays {
 			return err
 		}

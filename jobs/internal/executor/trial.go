@@ -60,7 +60,7 @@ func (x *Executor) tryOut() (err error) {
 	if err := makeRoot(&x.cfg, &x.spread, root); err != nil {
 		return err
 	}
-	spec, err := x.confined(trialName, process.Spec{Root: root, Args: []string{"/bin/true"}, Walltime: claims.TrialTime})
+	spec, err := x.cfg.confined(trialName, process.Spec{Root: root, Args: []string{"/bin/true"}, Walltime: claims.TrialTime})
 	if err != nil {
 		return err
 	}
