@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Input is a local file or directory and its place in the tree.
@@ -55,7 +57,7 @@ type planner struct {
 
 func plan(inputs []Input) ([]*source, error) {
 	var p planner
-	var infos []os.FileInfo
+	var all []facts
 	for _, in := range inputs {
 		name, err := in.name()
 		if err != nil {
@@ -69,10 +71,10 @@ func plan(inputs []Input) ([]*source, error) {
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", shown(in.Path), bare(err))
 		}
-		infos, p.places = append(infos, info), append(p.places, place{real, name})
+		all, p.places = append(all, factsOf(info)), append(p.places, place{real, name})
 	}
 	for i, in := range inputs {
-		if err := p.add(in.Path, p.places[i].name, infos[i], 0); err != nil {
+		if err := p.add(in.Path, p.places[i].name, all[i], 0); err != nil {
 			return nil, err
 		}
 	}
@@ -116,26 +118,26 @@ func defaultName(local string) string {
 }
 
 // add plans one file or directory; name is "" for the top of the tree.
-func (p *planner) add(local, name string, info os.FileInfo, depth int) error {
+func (p *planner) add(local, name string, is facts, depth int) error {
 	switch {
-	case info.IsDir():
+	case is.mode.IsDir():
 		return p.addDir(local, name, depth)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("input %s: is %s, want a file or a directory", shown(local), kind(info.Mode()))
+	case !is.mode.IsRegular():
+		return fmt.Errorf("input %s: is %s, want a file or a directory", shown(local), kind(is.mode))
 	case name == "":
 		return fmt.Errorf("input %s: a file needs a name other than '.'", shown(local))
 	}
 	if err := CheckPath(name); err != nil {
 		return fmt.Errorf("input %s: %w", shown(local), err)
 	}
-	p.weight += int64(chunkCount(info.Size()) * len(Hash{}))
+	p.weight += int64(chunkCount(is.size) * len(Hash{}))
 	real := ""
-	if info.Size() >= ChunkSize {
+	if is.size >= ChunkSize {
 		real, _ = realPath(local) // else it is copied
 	}
 	return p.append(&source{
 		local: real,
-		size:  info.Size(),
+		size:  is.size,
 		entry: Entry{Path: name},
 		label: shown(local),
 		path:  local,
@@ -162,7 +164,12 @@ func (p *planner) addDir(local, name string, depth int) error {
 	if depth > MaxDepth {
 		return fmt.Errorf("input %s: deeper than %d directories", shown(local), MaxDepth)
 	}
-	kids, err := os.ReadDir(local)
+	dir, err := os.Open(local)
+	var kids []os.DirEntry
+	if err == nil {
+		defer dir.Close()
+		kids, err = dir.ReadDir(-1)
+	}
 	if err != nil {
 		return fmt.Errorf("input %s: %w", shown(local), bare(err))
 	}
@@ -172,17 +179,19 @@ func (p *planner) addDir(local, name string, depth int) error {
 		}
 		return p.append(&source{entry: Entry{Path: name, Dir: true}, label: shown(local)})
 	}
+	slices.SortFunc(kids, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	from, to := before(filepath.Clean(local)), before(name)
 	for some := range slices.Chunk(kids, 4096) {
-		infos, err := lookAt(local, some)
+		all, err := lookAt(dir, from, some)
 		if err != nil {
 			return err
 		}
 		for i, kid := range some {
-			at, as := filepath.Join(local, kid.Name()), path.Join(name, kid.Name())
-			if infos[i].Mode()&os.ModeSymlink != 0 {
+			at, as := from+kid.Name(), to+kid.Name()
+			if all[i].mode&os.ModeSymlink != 0 {
 				err = p.addLink(at, as, depth)
 			} else {
-				err = p.add(at, as, infos[i], depth+1)
+				err = p.add(at, as, all[i], depth+1)
 			}
 			if err != nil {
 				return err
@@ -192,24 +201,54 @@ func (p *planner) addDir(local, name string, depth int) error {
 	return nil
 }
 
-// lookAt looks at what is in a directory, at several at a time where there is much.
-func lookAt(dir string, kids []os.DirEntry) ([]os.FileInfo, error) {
+// before is what paths of what is in a clean directory begin with.
+func before(dir string) string {
+	if dir == "." || dir == "" || strings.HasSuffix(dir, "/") {
+		return strings.TrimPrefix(dir, ".")
+	}
+	return dir + "/"
+}
+
+// facts is what is known of a file before it is read.
+type facts struct {
+	mode os.FileMode // of what is no regular file; else 0
+	size int64
+}
+
+// lookAt looks at what is in a directory, at several at a time where there is much; errors name it
+// with what its paths begin with.
+func lookAt(dir *os.File, from string, kids []os.DirEntry) ([]facts, error) {
 	const share = 256
-	infos := make([]os.FileInfo, len(kids))
+	all := make([]facts, len(kids))
 	var shares []int // where they begin
 	for i := 0; i < len(kids); i += share {
 		shares = append(shares, i)
 	}
-	return infos, inParallel(shares, 0, func(begin int, _ []byte) (err error) {
+	return all, inParallel(shares, 0, func(begin int, _ []byte) (err error) {
 		for i := begin; i < min(begin+share, len(kids)); i++ {
-			at := filepath.Join(dir, kids[i].Name())
-			if infos[i], err = os.Lstat(at); err != nil {
-				return fmt.Errorf("input %s: %w", shown(at), bare(err))
+			if all[i], err = look(dir, from, kids[i].Name()); err != nil {
+				return fmt.Errorf("input %s: %w", shown(from+kids[i].Name()), bare(err))
 			}
 		}
 		return nil
 	})
 }
+
+// look is one call of the system for a regular file, without the rest of its path.
+func look(dir *os.File, from, name string) (facts, error) {
+	var st unix.Stat_t
+	err := unbroken(func() error { return unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		return facts{size: st.Size}, nil
+	}
+	info, err := os.Lstat(from + name)
+	if err != nil {
+		return facts{}, err
+	}
+	return factsOf(info), nil
+}
+
+func factsOf(info os.FileInfo) facts { return facts{info.Mode().Type(), info.Size()} }
 
 // finish sorts the sources, drops those that were named twice, and refuses
 // those that want the same place.

@@ -99,7 +99,7 @@ func (p *planner) addLink(local, name string, depth int) error {
 		case info.IsDir():
 			return bad(fmt.Errorf("is a symbolic link to a directory that is not sent: send it too, with -i %s, or remove the link", shown(realOr(local, to))))
 		}
-		return p.add(local, name, info, depth)
+		return p.add(local, name, factsOf(info), depth)
 	}
 	e := Entry{Path: name, Link: target}
 	if err := checkEntry(&e); err != nil {
