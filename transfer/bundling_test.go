@@ -178,3 +178,43 @@ func TestSmallFilesAreReadAtOnce(t *testing.T) {
 		t.Errorf("a pipe: got %v", err)
 	}
 }
+
+// Bundles are worked on far from each other, and none is left out.
+func TestBundlesAreSpread(t *testing.T) {
+	for n := range 30 {
+		order := make([]Hash, n)
+		for i := range order {
+			order[i] = HashOf(fmt.Append(nil, i))
+		}
+		out := spread(order)
+		if len(out) != n {
+			t.Fatalf("%d of %d", len(out), n)
+		}
+		seen := map[Hash]bool{}
+		for i, h := range out {
+			if seen[h] || !slices.Contains(order, h) {
+				t.Fatalf("of %d: number %d is there twice, or none of them", n, i)
+			}
+			seen[h] = true
+			if i > 0 && n == 20 {
+				a, b := slices.Index(order, out[i-1]), slices.Index(order, h)
+				if i%parallel != 0 && b-a != n/parallel {
+					t.Errorf("%d and then %d of %d", a, b, n)
+				}
+			}
+		}
+	}
+}
+
+// What paths of what is in a directory begin with is what filepath.Join would make of it.
+func TestBefore(t *testing.T) {
+	for _, dir := range []string{".", "/", "a", "./a", "a/", "a/..", "..", "../a", ".hidden", "/a//b", "..."} {
+		clean := filepath.Clean(dir)
+		if got, want := before(clean)+"kid", filepath.Join(dir, "kid"); got != want {
+			t.Errorf("%q: %q, want %q", dir, got, want)
+		}
+	}
+	if got := before(""); got != "" {
+		t.Errorf("the top of a tree: %q", got)
+	}
+}

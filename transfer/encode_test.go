@@ -2,9 +2,11 @@ package transfer
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +63,7 @@ func TestEntriesAreEncodedAsTheirTagsSay(t *testing.T) {
 }
 
 // What else there may be in an entry, from a version to come or somebody hostile, is passed
-// over or refused as it is by reflection.
+// over or refused as it is by reflection, but that an entry is a map and nothing else.
 func TestOddEntriesAreReadAsTheirTagsSay(t *testing.T) {
 	long := strings.Repeat("a name from the future ", 20)
 	for name, odd := range map[string]any{
@@ -97,6 +99,62 @@ func TestOddEntriesAreReadAsTheirTagsSay(t *testing.T) {
 			t.Errorf("%s: %d entries, by reflection %d", name, len(list), len(tags))
 		}
 	}
+}
+
+// The codec does not look into extensions: what is in one is not read as an entry.
+func TestExtensionsAreNoEntries(t *testing.T) {
+	deep := append([]byte{0x81, 0xa1, 'x'}, bytes.Repeat([]byte{0x91}, 1000)...) // a field unknown, a thousand lists deep
+	for name, inside := range map[string][]byte{
+		"entry":         append([]byte{0x81, 0xa4}, "path\xa1p"...),
+		"deep":          deep,
+		"endless name":  {0x81, 0xdb, 0xff, 0xff, 0xff, 0xff},
+		"endless list":  append([]byte{0x81, 0xa6}, "chunks\xc6\xff\xff\xff\xe0"...),
+		"endless path":  append([]byte{0x81, 0xa4}, "path\xdb\xff\xff\xff\xe0"...),
+		"entries of it": {0xdf, 0xff, 0xff, 0xff, 0xff},
+	} {
+		for how, head := range map[string][]byte{
+			"ext8":  {0xc7, byte(len(inside)), 7},
+			"ext16": {0xc8, byte(len(inside) >> 8), byte(len(inside)), 7},
+			"ext32": {0xc9, 0, 0, byte(len(inside) >> 8), byte(len(inside)), 7},
+		} {
+			if how == "ext8" && len(inside) > 255 {
+				continue
+			}
+			b := slices.Concat([]byte{0x91}, head, inside)
+			if err := codec.Unmarshal(b, new(entryList)); !errors.Is(err, codec.ErrMalformed) || !strings.Contains(err.Error(), "an extension for an entry") {
+				t.Errorf("%s in %s: %v", name, how, err)
+			}
+			if _, err := DecodeManifest(append([]byte(magic), b...)); !errors.Is(err, ErrManifest) {
+				t.Errorf("%s in %s: manifest: %v", name, how, err)
+			}
+		}
+	}
+	list := slices.Concat([]byte{0x91, 0x97}, []byte{0xa1, 'p', 0xc2, 0xc2, 0, 0, 0xc0, 0xa0}) // its fields in their order
+	if err := codec.Unmarshal(list, new(entryList)); !errors.Is(err, codec.ErrMalformed) {
+		t.Errorf("a list of fields: %v", err)
+	}
+}
+
+// FuzzEntries looks for entries that are read otherwise than their tags say.
+func FuzzEntries(f *testing.F) {
+	f.Add(codec.MustMarshal([]byTags{{Path: "p", Size: 7, Chunks: HashList{HashOf(nil)}}, {Path: "q", Dir: true}, {Path: "r", Link: "p"}, {Path: "s", Exec: true, Mode: 0o711}}))
+	f.Add([]byte{0x91, 0xc7, 2, 7, 0x80, 0xc0})
+	f.Add([]byte{0x91, 0x81, 0xa1, 'x', 0x91, 0x91, 0xc0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var list entryList
+		if codec.Unmarshal(b, &list) != nil {
+			return // some forms are read by reflection alone
+		}
+		var tags []byTags
+		if err := codec.Unmarshal(b, &tags); err != nil || len(tags) != len(list) {
+			t.Fatalf("%+v: by reflection %+v, %v", list, tags, err)
+		}
+		for i, e := range list {
+			if string(codec.MustMarshal(byTags(e))) != string(codec.MustMarshal(tags[i])) {
+				t.Fatalf("%+v: by reflection %+v", e, tags[i])
+			}
+		}
+	})
 }
 
 // BenchmarkEntries compares the encoding of entries with that by reflection.

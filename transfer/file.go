@@ -80,7 +80,14 @@ func (o *Owner) own(dir *os.Root, name string) error {
 	if o == nil {
 		return nil
 	}
-	return bare(dir.Lchown(name, o.UID, o.GID))
+	return o.failed(bare(dir.Lchown(name, o.UID, o.GID)))
+}
+
+func (o *Owner) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("give it to user %d: %w", o.UID, err)
 }
 
 // making says how makeFile makes a file.
@@ -114,7 +121,7 @@ func makeFile(dir *os.File, name string, content []byte, how making) error {
 		})
 	}
 	if err == nil && how.owner != nil {
-		err = unbroken(func() error { return unix.Fchown(fd, how.owner.UID, how.owner.GID) })
+		err = how.owner.failed(unbroken(func() error { return unix.Fchown(fd, how.owner.UID, how.owner.GID) }))
 	}
 	if err == nil && how.chmod {
 		err = unbroken(func() error { return unix.Fchmod(fd, uint32(how.mode.Perm())) })

@@ -164,7 +164,7 @@ func (p *planner) addDir(local, name string, depth int) error {
 	if depth > MaxDepth {
 		return fmt.Errorf("input %s: deeper than %d directories", shown(local), MaxDepth)
 	}
-	dir, err := os.Open(local)
+	dir, err := os.OpenFile(local, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	var kids []os.DirEntry
 	if err == nil {
 		defer dir.Close()

@@ -68,7 +68,7 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 	if err = w.pool.wait(err); err != nil || how.Owner == nil {
 		return err
 	}
-	if err := os.Lchown(dir, how.Owner.UID, how.Owner.GID); err != nil {
+	if err := how.Owner.failed(os.Lchown(dir, how.Owner.UID, how.Owner.GID)); err != nil {
 		return fmt.Errorf("write files: %w", err)
 	}
 	return nil
@@ -217,8 +217,12 @@ func dirOf(p string) string {
 // below it.
 func (w *treeWriter) link(d *openDir, e *Entry) error {
 	temp := w.temp()
-	if err := cmp.Or(d.root.Symlink(e.Link, temp), w.how.Owner.own(d.root, temp)); err != nil {
+	if err := d.root.Symlink(e.Link, temp); err != nil {
 		return fmt.Errorf("write %s: %w", e.Path, bare(err))
+	}
+	if err := w.how.Owner.own(d.root, temp); err != nil {
+		d.root.Remove(temp)
+		return fmt.Errorf("write %s: %w", e.Path, err)
 	}
 	return d.place(temp, e, w.how.New)
 }

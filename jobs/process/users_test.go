@@ -87,7 +87,7 @@ func TestFilesBecomeTheUsers(t *testing.T) {
 		os.Symlink(outside, work+"/a/link"), os.Symlink("/nowhere", work+"/a/b/broken"), os.Link(outside, tmp+"/c/shared")); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 40 { // more directories than are given at a time
+	for i := range 40 {
 		dir := fmt.Sprintf("%s/many/%d/sub", work, i)
 		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(dir+"/file", nil, 0o600)); err != nil {
 			t.Fatal(err)

@@ -231,8 +231,8 @@ func (c *Client) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte
 		return nil, err
 	}
 	defer resp.Body.Close()
-	var buf bytes.Buffer
-	if err := readAll(&buf, io.LimitReader(resp.Body, transfer.MaxBlob+1), resp.ContentLength); err != nil {
+	buf := roomFor(resp.ContentLength)
+	if _, err := buf.ReadFrom(io.LimitReader(resp.Body, transfer.MaxBlob+1)); err != nil {
 		return nil, c.broken(ctx, err)
 	}
 	data := buf.Bytes()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -145,14 +144,14 @@ func readJSON(r *http.Request, limit int64, v any) error {
 }
 
 func readBody(r *http.Request, limit int64) ([]byte, error) {
-	var buf bytes.Buffer
-	err := readInto(&buf, r, limit)
+	buf := roomFor(r.ContentLength)
+	err := readInto(buf, r, limit)
 	return buf.Bytes(), err
 }
 
 // readInto appends a request body of at most limit bytes.
 func readInto(buf *bytes.Buffer, r *http.Request, limit int64) error {
-	err := readAll(buf, http.MaxBytesReader(nil, r.Body, limit), r.ContentLength)
+	_, err := buf.ReadFrom(http.MaxBytesReader(nil, r.Body, limit))
 	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
 		return fmt.Errorf("%w: request body of more than %d bytes", ErrInvalid, limit)
 	}
@@ -162,12 +161,10 @@ func readInto(buf *bytes.Buffer, r *http.Request, limit int64) error {
 	return nil
 }
 
-// readAll appends to buf what is usually as long as announced, and usually a chunk. An
-// announcement alone costs no more room than that.
-func readAll(buf *bytes.Buffer, r io.Reader, announced int64) error {
-	buf.Grow(int(min(max(announced, 0), transfer.ChunkSize)) + bytes.MinRead)
-	_, err := buf.ReadFrom(r)
-	return err
+// roomFor is for what is usually as long as announced, and usually a chunk, which it need not grow
+// for. An announcement alone costs no more room than that.
+func roomFor(announced int64) *bytes.Buffer {
+	return bytes.NewBuffer(make([]byte, 0, min(max(announced, 0), transfer.ChunkSize)+bytes.MinRead))
 }
 
 func (h peerHandler) jobs(r *http.Request) ([]jobs.Status, error) {
@@ -259,7 +256,7 @@ func (h handler) putChunk(r *http.Request) (any, error) {
 	}
 	buf := chunkBuffers.Get().(*bytes.Buffer)
 	defer func() {
-		if buf.Cap() <= transfer.ChunkSize+2*bytes.MinRead {
+		if buf.Cap() <= transfer.ChunkSize+bytes.MinRead {
 			buf.Reset()
 			chunkBuffers.Put(buf)
 		}
@@ -271,7 +268,7 @@ func (h handler) putChunk(r *http.Request) (any, error) {
 }
 
 // chunkBuffers keeps room for chunks that clients send.
-var chunkBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var chunkBuffers = sync.Pool{New: func() any { return roomFor(transfer.ChunkSize) }}
 
 func (h peerHandler) chunk(w http.ResponseWriter, r *http.Request) {
 	hash, err := pathHash(r)

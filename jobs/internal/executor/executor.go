@@ -148,10 +148,10 @@ func (x *Executor) step(e participant.Effect) {
 			in = &inputs{ctx: x.loop.Leaving}
 		}
 		w := x.part.Works[e.Worker.Job]
-		tasks := w != nil && w.Spec.Array != nil // which do not write to their inputs
+		own := w != nil && w.Spec.Array == nil // tasks do not write to their inputs
 		x.spawn(func() func(time.Time) {
 			var owner *transfer.Owner
-			if !tasks {
+			if own {
 				owner = x.owner(e.Worker)
 			}
 			err := in.lay(x.cfg.Store, filepath.Join(x.root(e.Worker), workDir), owner, give)
