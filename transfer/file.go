@@ -184,14 +184,14 @@ func copyRange(from *os.File, begin int64, to *os.File, at int64, size int) bool
 	return true
 }
 
-// openSub opens, and makes if need be, a directory in a directory.
-func openSub(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error) {
+// openSub opens, and makes if need be, a directory in a directory: the owner's, if there is one.
+func openSub(parent *os.Root, name string, mode fs.FileMode, owner *Owner) (*os.Root, error) {
 	seen, err := parent.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := parent.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if err := parent.Chmod(name, mode); err != nil {
+		if err := cmp.Or(parent.Chmod(name, mode), owner.own(parent, name)); err != nil {
 			return nil, err
 		}
 		seen, err = parent.Lstat(name)

@@ -286,10 +286,7 @@ func (at *descent) enter(dir string) (*openDir, error) {
 			return d, nil
 		}
 		name, _, _ := strings.Cut(rest, "/")
-		sub, err := openSub(d.root, name, 0o755&^at.how.Umask)
-		if err == nil {
-			err = at.how.Owner.own(d.root, name)
-		}
+		sub, err := openSub(d.root, name, 0o755&^at.how.Umask, at.how.Owner)
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", path.Join(d.path, name), err)
 		}

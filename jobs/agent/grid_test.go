@@ -50,6 +50,7 @@ type gridNode struct {
 	store      *transfer.MemStore
 	runner     *testnet.Runner
 	wrapRunner func(agent.Runner) agent.Runner
+	runAs      *jobs.User
 	cancel     context.CancelFunc
 	closeDisk  context.CancelFunc
 	clean      func(root string, pace trees.Pace, keep ...string) error // nil = process.CleanFiles
@@ -155,7 +156,7 @@ func (n *gridNode) start() {
 		PeerID:  id,
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: log, Store: store, Fetch: files.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, CleanRoot: clean, NodeLimit: n.g.nodeLimit},
+		Journal: log, Store: store, Fetch: files.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, RunAs: n.runAs, CleanRoot: clean, NodeLimit: n.g.nodeLimit},
 		FreeDisk: n.freeDisk, KeepFree: n.keepFree, Hooks: n.hooks,
 	})
 	mux := http.NewServeMux()

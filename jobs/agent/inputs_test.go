@@ -2,11 +2,16 @@ package agent_test
 
 import (
 	"errors"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/process"
 	"zorilla/transfer"
 )
 
@@ -108,4 +113,40 @@ func TestInputsAreKeptFromTheSubmissionOn(t *testing.T) {
 			t.Errorf("the job is %s: %s", st.State, st.Reason)
 		}
 	})
+}
+
+// Inputs are the worker's user's before its supervisor starts, but those of tasks, which all of
+// them read.
+func TestInputsAreMadeAsTheUsers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("only root can give files away")
+		return
+	}
+	user := jobs.User{UID: 2100000005, GID: 2100000006}
+	for _, array := range []*jobs.Array{nil, {Tasks: []process.TaskIDs{{First: 1, Last: 2, Step: 1}}}} {
+		bubble(t, 1, 1, func(t *testing.T, g *grid) {
+			n := g.node(0)
+			n.runAs = &user
+			owners := map[string]uint32{}
+			n.cripple(false, func(spec process.Spec) bool {
+				for _, name := range []string{"", "data"} {
+					if info, err := os.Lstat(filepath.Join(spec.Root, "work", name)); err == nil && !isTrial(spec) {
+						owners[name] = info.Sys().(*syscall.Stat_t).Uid
+					}
+				}
+				return false
+			})
+			id := g.submit(0, jobs.Spec{Args: ticking(1), Inputs: g.inputsOf([]byte("data")), Min: 1, Max: 1, Array: array})
+			if st := g.await(0, id, 5*time.Minute, final); st.State != jobs.Completed {
+				t.Fatalf("it is %s: %s", st.State, st.Reason)
+			}
+			want := map[string]uint32{"": 0, "data": 0}
+			if array == nil {
+				want = map[string]uint32{"": uint32(user.UID), "data": uint32(user.UID)}
+			}
+			if !maps.Equal(owners, want) {
+				t.Errorf("array %v: they are of %v, want %v", array != nil, owners, want)
+			}
+		})
+	}
 }

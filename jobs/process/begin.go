@@ -75,14 +75,14 @@ func (s *keeper) abandon() {
 	})
 }
 
-// runsAs reports whether the worker gets a user of its own.
-func runsAs(s *Spec) bool { return s.UID > 0 && os.Geteuid() == 0 }
+// RunsAs reports whether the worker is UID, which needs root.
+func (s *Spec) RunsAs() bool { return s.UID > 0 && os.Geteuid() == 0 }
 
 // giveFiles hands Root/work and Root/tmp to the worker's user. The rest of
 // Root stays closed to it; without namespaces it passes through, and nobody else does.
 func giveFiles(o *order) error {
 	s := &o.Spec
-	if !runsAs(s) {
+	if !s.RunsAs() {
 		return nil
 	}
 	if !o.Namespaces {
@@ -178,7 +178,7 @@ func (s *keeper) guard() {
 	guard := disk.NewGuard(spec.Disk, FileDirs(spec.Root)...)
 	guard.All = s.allFiles
 	held, uid := s.world.removed(), -1
-	if runsAs(spec) && !s.order.Namespaces { // of which it is the owner
+	if spec.RunsAs() && !s.order.Namespaces { // of which it is the owner
 		uid = spec.UID
 	}
 	guard.Held = func(now bool) (used int64, at time.Time) {

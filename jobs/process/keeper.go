@@ -150,7 +150,7 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, &s.written, s.control.progress); err != nil {
 			return files, err
 		}
-		if runsAs(&s.order.Spec) { // for /dev/stdout and /dev/stderr
+		if s.order.Spec.RunsAs() { // for /dev/stdout and /dev/stderr
 			if err := files[i+1].Chown(s.order.Spec.UID, s.order.Spec.GID); err != nil {
 				return files, err
 			}

@@ -149,7 +149,7 @@ func (s *keeper) ends(terminal bool) (theirs [3]*os.File, ours inside.Files, mas
 		}
 		err = unix.SetNonblock(p[0], true)
 		*own, theirs[i] = os.NewFile(uintptr(p[0]), "session"), os.NewFile(uintptr(p[1]), "session")
-		if err == nil && runsAs(&s.order.Spec) { // for /dev/stdout and /dev/stderr
+		if err == nil && s.order.Spec.RunsAs() { // for /dev/stdout and /dev/stderr
 			err = unix.Fchown(p[1], s.order.Spec.UID, s.order.Spec.GID)
 		}
 		if err != nil {

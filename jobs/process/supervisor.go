@@ -325,7 +325,7 @@ func (s *keeper) wants() launch.World {
 	case s.order.Groups.IsZero():
 		w.Processes, w.Besides = maxProcesses, true
 	}
-	if runsAs(spec) {
+	if spec.RunsAs() {
 		w.UID, w.GID = spec.UID, spec.GID
 	}
 	return w

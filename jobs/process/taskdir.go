@@ -129,7 +129,7 @@ func (t *taskDir) fill() error {
 		if err := os.Mkdir(at, 0o755); err != nil {
 			return err
 		}
-		if runsAs(t.spec) {
+		if t.spec.RunsAs() {
 			if err := os.Lchown(at, t.spec.UID, t.spec.GID); err != nil {
 				return err
 			}

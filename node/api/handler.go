@@ -256,7 +256,7 @@ func (h handler) putChunk(r *http.Request) (any, error) {
 	}
 	buf := chunkBuffers.Get().(*bytes.Buffer)
 	defer func() {
-		if buf.Cap() <= transfer.ChunkSize+bytes.MinRead {
+		if isChunkRoom(buf) {
 			buf.Reset()
 			chunkBuffers.Put(buf)
 		}
@@ -266,6 +266,9 @@ func (h handler) putChunk(r *http.Request) (any, error) {
 	}
 	return done{}, h.PutChunk(r.Context(), hash, buf.Bytes())
 }
+
+// isChunkRoom tells room for a chunk from that of a larger manifest, which is not kept.
+func isChunkRoom(buf *bytes.Buffer) bool { return buf.Cap() <= transfer.ChunkSize+bytes.MinRead }
 
 // chunkBuffers keeps room for chunks that clients send.
 var chunkBuffers = sync.Pool{New: func() any { return roomFor(transfer.ChunkSize) }}

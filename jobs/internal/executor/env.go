@@ -90,10 +90,10 @@ func (c *Config) confined(job string, p process.Spec) (process.Spec, error) {
 	return p, err
 }
 
-// owner returns whose files of a worker are; nil = this node's, or it is told when the worker begins.
+// owner returns whose the input files of a worker are; nil = this node's, or that is not known yet.
 func (x *Executor) owner(id participant.WorkerID) *transfer.Owner {
 	p, err := x.cfg.confined(string(id.Job), process.Spec{Root: x.root(id)})
-	if err != nil || p.UID <= 0 || os.Geteuid() != 0 {
+	if err != nil || !p.RunsAs() {
 		return nil
 	}
 	return &transfer.Owner{UID: p.UID, GID: p.GID}
