@@ -3,6 +3,7 @@ package transfer
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -191,16 +192,30 @@ func (r *reading) chunk(ctx context.Context, i int, buf []byte) (err error) {
 		return context.Cause(ctx)
 	}
 	e := &r.source.entry
+	if r.to != nil {
+		return r.hash(i, buf)
+	}
 	buf = buf[:chunkLen(e.Size, i)]
 	if err := readChunk(r.file, i, buf, r.source.label); err != nil {
 		return err
 	}
-	h := HashOf(buf)
-	e.Chunks[i] = h
-	if r.to != nil {
-		return nil
+	e.Chunks[i] = HashOf(buf)
+	return PutVerified(r.put, e.Chunks[i], buf)
+}
+
+// hash only hashes a chunk, in parts that stay near the processor.
+func (r *reading) hash(i int, buf []byte) error {
+	e, sum := &r.source.entry, sha256.New()
+	begin := int64(i) * ChunkSize
+	for end := begin + int64(chunkLen(e.Size, i)); begin < end; begin += readSize {
+		p := buf[:min(readSize, end-begin)]
+		if err := readPart(r.file, begin, p, r.source.label); err != nil {
+			return err
+		}
+		sum.Write(p)
 	}
-	return PutVerified(r.put, h, buf)
+	sum.Sum(e.Chunks[i][:0])
+	return nil
 }
 
 // done closes the file after its last chunk and reports whether it changed.
@@ -272,7 +287,15 @@ func checkEmpty(f *os.File, size int64, label string) error {
 }
 
 func readChunk(f io.ReaderAt, i int, buf []byte, label string) error {
-	n, err := f.ReadAt(buf, int64(i)*ChunkSize)
+	return readPart(f, int64(i)*ChunkSize, buf, label)
+}
+
+// readSize is how much of a chunk is read at a time by who needs no more: a processor's cache has it
+// still when it is hashed, or encrypted.
+const readSize = 128 << 10
+
+func readPart(f io.ReaderAt, at int64, buf []byte, label string) error {
+	n, err := f.ReadAt(buf, at)
 	if n == len(buf) {
 		return nil
 	}
@@ -280,41 +303,6 @@ func readChunk(f io.ReaderAt, i int, buf []byte, label string) error {
 		return changed(label)
 	}
 	return fmt.Errorf("read %s: %w", label, bare(err))
-}
-
-// openRegular opens a file, through symbolic links, but only if it is a
-// regular one; a named pipe does not make it wait.
-func openRegular(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("is %s, want a file or a directory", kind(info.Mode()))
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// kind names what is not a regular file.
-func kind(m os.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "a directory"
-	case m&os.ModeSymlink != 0:
-		return "a symbolic link"
-	case m&os.ModeNamedPipe != 0:
-		return "a named pipe"
-	case m&os.ModeSocket != 0:
-		return "a socket"
-	case m&os.ModeDevice != 0:
-		return "a device"
-	}
-	return "not a regular file"
 }
 
 // parallel is how many chunks one call works on at a time.

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -162,6 +163,72 @@ func (s *DirStore) read(h Hash, buf []byte) (data []byte, p spot, err error) {
 	s.index.saw(h, p.from, now)
 	s.mu.Unlock()
 	return buf, p, nil
+}
+
+// Read calls f with the bytes of a blob, in order, and with how many they are in all: with parts, in
+// buf's memory, of what the store has compared with the hash before, and with everything at once of
+// what it compares now, as Get says. The error is that of f, or why the blob cannot be had; then f did
+// not get the last part of it. The caller owns the memory that is returned.
+func Read(s Store, h Hash, buf []byte, f func(p []byte, size int) error) ([]byte, error) {
+	if d, ok := s.(*DirStore); ok && d.Has(h) {
+		buf = sized(buf, readSize)
+		var refused error
+		begun, err := d.readParts(h, buf, func(p []byte, size int) error {
+			refused = f(p, size)
+			return refused
+		})
+		if begun && err != nil && refused == nil {
+			_, lost := d.Get(h, buf) // it looks what is wrong, and lets go of what is
+			err = cmp.Or(lost, err)
+		}
+		if begun {
+			return buf, err
+		}
+	}
+	data, err := s.Get(h, buf)
+	if err != nil {
+		return buf, err
+	}
+	return data, f(data, len(data))
+}
+
+// readParts is Read for a blob that is known to be whole. It reports false if it is not, or cannot be
+// read, and f was not called.
+func (s *DirStore) readParts(h Hash, buf []byte, f func(p []byte, size int) error) (begun bool, err error) {
+	p, held := s.spot(h)
+	if !held || !p.sure && p.seen == (Stamp{}) {
+		return false, nil
+	}
+	file, now, size, err := p.openWith(s.open)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	from, ok := file.(io.ReaderAt)
+	if !ok || !p.sure && p.seen != now {
+		return false, nil
+	}
+	for at, end := p.at, p.at+size; at < end; {
+		part := buf[:min(int64(len(buf)), end-at)]
+		err := readPart(from, at, part, p.name)
+		if at += int64(len(part)); err == nil && at == end && !p.as(file) {
+			err = changed(p.name)
+		}
+		if err != nil {
+			return begun, err
+		}
+		begun = true
+		if err := f(part, int(size)); err != nil {
+			return true, err
+		}
+	}
+	return begun, nil
+}
+
+// as reports whether a file is what was compared with the hash.
+func (p spot) as(f fs.File) bool {
+	info, err := f.Stat()
+	return p.sure || err == nil && StampOf(info) == p.seen
 }
 
 // still reports whether a file is as it was: an assembled one may have become a worker's while

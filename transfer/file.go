@@ -55,6 +55,41 @@ func openOutside(name string) (fs.File, error) {
 	return f, nil
 }
 
+// openRegular opens a file, through symbolic links, but only if it is a
+// regular one; a named pipe does not make it wait.
+func openRegular(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("is %s, want a file or a directory", kind(info.Mode()))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// kind names what is not a regular file.
+func kind(m os.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&os.ModeSymlink != 0:
+		return "a symbolic link"
+	case m&os.ModeNamedPipe != 0:
+		return "a named pipe"
+	case m&os.ModeSocket != 0:
+		return "a socket"
+	case m&os.ModeDevice != 0:
+		return "a device"
+	}
+	return "not a regular file"
+}
+
 // piece is how much is written at a time. The kernel takes memory of this size for what is
 // written, and that it has at hand: large blocks are what a virtual machine gives back to its
 // host, and getting them again takes ten times as long as writing does.
@@ -182,6 +217,19 @@ func copyRange(from *os.File, begin int64, to *os.File, at int64, size int) bool
 		size -= n
 	}
 	return true
+}
+
+// copy has the file system copy a chunk, one at a time: it lets one call write to a file, and the
+// others would turn on their processors until they may.
+func (w *writing) copy(from copier, i int) bool {
+	w.copying.Lock()
+	defer w.copying.Unlock()
+	return from.copyTo(w.entry.Chunks[i], ChunkSize, w.file, int64(i)*ChunkSize)
+}
+
+// copier is a Getter of this package that may let the file system do the work.
+type copier interface {
+	copyTo(h Hash, size int, to *os.File, at int64) bool
 }
 
 // openSub opens, and makes if need be, a directory in a directory: the owner's, if there is one.

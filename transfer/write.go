@@ -337,6 +337,8 @@ type writing struct {
 	users  atomic.Int64 // chunks in work, and the one who hands them out
 	failed atomic.Bool
 	after  func() // called at the end
+
+	copying sync.Mutex
 }
 
 func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err error) {
@@ -348,7 +350,7 @@ func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if from, ok := get.(copier); ok && chunkLen(w.entry.Size, i) == ChunkSize && from.copyTo(w.entry.Chunks[i], ChunkSize, w.file, int64(i)*ChunkSize) {
+	if from, ok := get.(copier); ok && chunkLen(w.entry.Size, i) == ChunkSize && w.copy(from, i) {
 		return nil
 	}
 	data, err := getVerified(get, w.entry.Chunks[i], buf)
@@ -365,11 +367,6 @@ func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}
 	return nil
-}
-
-// copier is a Getter of this package that may let the file system do the work.
-type copier interface {
-	copyTo(h Hash, size int, to *os.File, at int64) bool
 }
 
 // done puts the file in its place after its last chunk, or removes it if

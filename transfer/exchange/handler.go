@@ -82,9 +82,9 @@ func wait(w http.ResponseWriter, r *http.Request, places chan<- struct{}) bool {
 }
 
 // lease calls f with a turn to send to a node and a buffer, and takes back what f returns,
-// unless the request ends before. F reports also whether it has sent something. Who waits long
-// for its turn is told that it does.
-func (s *server) lease(w http.ResponseWriter, r *http.Request, to vicinity.ID, f func(turn *uplink.Turn, buf []byte) (_ []byte, sent bool)) {
+// unless the request ends before. F returns also how many bytes it has sent, 0 if not all. Who
+// waits long for its turn is told that it does.
+func (s *server) lease(w http.ResponseWriter, r *http.Request, to vicinity.ID, f func(turn *uplink.Turn, buf []byte) (_ []byte, sent int)) {
 	turn, err := s.x.cfg.Uplink.Begin(r.Context(), string(to), transfer.ChunkSize, func() { still(w) })
 	if err != nil {
 		return
@@ -101,12 +101,9 @@ func (s *server) lease(w http.ResponseWriter, r *http.Request, to vicinity.ID, f
 	defer func() { end(sent) }()
 	b := s.x.buffers.Get().(*buffer)
 	defer s.x.buffers.Put(b)
-	data, all := f(turn, b.bytes)
-	if all {
-		sent = len(data)
-	}
-	if cap(data) <= maxKept { // else it was a manifest; they are rare
-		b.bytes = data
+	buf, all := f(turn, b.bytes)
+	if sent = all; cap(buf) <= maxKept { // else it was a manifest; they are rare
+		b.bytes = buf
 	}
 }
 
@@ -124,13 +121,16 @@ func (s *server) blob(w http.ResponseWriter, r *http.Request) {
 	if s.x.cfg.PeerID != nil {
 		from, _ = s.x.cfg.PeerID(r) // else all strangers share what one may have
 	}
-	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) ([]byte, bool) {
-		data, err := s.x.cfg.Store.Get(h, buf)
-		if err == nil {
-			return data, send(w, r, turn, data) == nil // the client notices what is missing
+	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) ([]byte, int) {
+		to := sending{w: w, r: r, turn: turn}
+		buf, err := transfer.Read(s.x.cfg.Store, h, buf, to.part)
+		if err != nil && !to.begun {
+			refuse(w, err)
 		}
-		refuse(w, err)
-		return buf, false
+		if err != nil {
+			return buf, 0 // the client notices what is missing
+		}
+		return buf, to.size
 	})
 }
 
@@ -143,13 +143,25 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, "the blob cannot be read", http.StatusInternalServerError)
 }
 
-// send answers with a blob.
-func send(w http.ResponseWriter, r *http.Request, turn *uplink.Turn, data []byte) error {
-	// Not every ResponseWriter has deadlines; those of real servers have.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10*time.Second + time.Duration(len(data))*time.Second/minRate))
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, err := turn.Write(r.Context(), w, data)
+// sending answers with a blob.
+type sending struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	turn  *uplink.Turn
+	begun bool
+	size  int // of the blob, once it has begun
+}
+
+// part is for transfer.Read.
+func (s *sending) part(p []byte, size int) error {
+	if !s.begun {
+		s.begun, s.size = true, size
+		// Not every ResponseWriter has deadlines; those of real servers have.
+		_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(10*time.Second + time.Duration(size)*time.Second/minRate))
+		s.w.Header().Set("Content-Type", "application/octet-stream")
+		s.w.Header().Set("Content-Length", strconv.Itoa(size))
+	}
+	_, err := s.turn.Write(s.r.Context(), s.w, p)
 	return err
 }
 
@@ -226,26 +238,27 @@ func (s *server) chunk(w http.ResponseWriter, r *http.Request, t *tree, from vic
 		return
 	}
 	want.From, want.Insist = q.From, q.Insist
-	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) (_ []byte, sent bool) {
+	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) (_ []byte, sent int) {
 		i, given := t.pick(from, want)
 		if i < 0 {
 			w.WriteHeader(http.StatusConflict)
 			_, _ = w.Write(codec.MustMarshal(givenAnswer{given}))
-			return buf, false
-		}
-		data, err := s.x.cfg.Store.Get(t.chunks[i].Hash, buf)
-		if err != nil {
-			t.undo(from, i)
-			t.lost(i)
-			refuse(w, err)
-			return buf, false
+			return buf, 0
 		}
 		w.Header().Set(chunkHeader, strconv.Itoa(i))
-		if sent = send(w, r, turn, data) == nil; sent {
+		to := sending{w: w, r: r, turn: turn}
+		buf, err := transfer.Read(s.x.cfg.Store, t.chunks[i].Hash, buf, to.part)
+		if err == nil {
 			t.sent(i)
-		} else {
-			t.undo(from, i)
+			return buf, to.size
 		}
-		return data, sent
+		t.undo(from, i)
+		if !to.begun || errors.Is(err, transfer.ErrNotFound) {
+			t.lost(i)
+		}
+		if !to.begun {
+			refuse(w, err)
+		}
+		return buf, 0
 	})
 }
