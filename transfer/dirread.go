@@ -170,15 +170,15 @@ func (s *DirStore) read(h Hash, buf []byte) (data []byte, p spot, err error) {
 // what it compares now, as Get says. The error is that of f, or why the blob cannot be had; then f did
 // not get the last part of it. The caller owns the memory that is returned.
 func Read(s Store, h Hash, buf []byte, f func(p []byte, size int) error) ([]byte, error) {
-	if d, ok := s.(*DirStore); ok && d.Has(h) {
+	if d, ok := s.(*DirStore); ok {
+		d.Has(h) // counts as a use
 		buf = sized(buf, readSize)
-		var refused error
-		begun, err := d.readParts(h, buf, func(p []byte, size int) error {
-			refused = f(p, size)
-			return refused
-		})
-		if begun && err != nil && refused == nil {
-			_, lost := d.Get(h, buf) // it looks what is wrong, and lets go of what is
+		begun, err := false, error(nil)
+		if p, held := d.spot(h); held {
+			begun, err = p.read(d.open, buf, f)
+		}
+		if begun && err != nil {
+			_, lost := d.Get(h, buf) // lets go of it if that is what is wrong
 			err = cmp.Or(lost, err)
 		}
 		if begun {
@@ -192,14 +192,10 @@ func Read(s Store, h Hash, buf []byte, f func(p []byte, size int) error) ([]byte
 	return data, f(data, len(data))
 }
 
-// readParts is Read for a blob that is known to be whole. It reports false if it is not, or cannot be
+// read is Read for a blob that is known to be whole. It reports false if it is not, or cannot be
 // read, and f was not called.
-func (s *DirStore) readParts(h Hash, buf []byte, f func(p []byte, size int) error) (begun bool, err error) {
-	p, held := s.spot(h)
-	if !held || !p.sure && p.seen == (Stamp{}) {
-		return false, nil
-	}
-	file, now, size, err := p.openWith(s.open)
+func (p spot) read(open func(string) (fs.File, error), buf []byte, f func(p []byte, size int) error) (begun bool, err error) {
+	file, now, size, err := p.openWith(open)
 	if err != nil {
 		return false, err
 	}

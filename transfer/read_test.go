@@ -1,0 +1,158 @@
+package transfer_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"zorilla/transfer"
+)
+
+// readParts returns what Read gives, and the lengths of its parts. Each is told before it is read.
+func readParts(s transfer.Store, h transfer.Hash, each func(n int) error) (data []byte, parts []int, kept int, err error) {
+	buf, err := transfer.Read(s, h, nil, func(p []byte, size int) error {
+		if cap(data) == 0 {
+			data = make([]byte, 0, size)
+		}
+		data, parts = append(data, p...), append(parts, len(p))
+		return each(len(parts))
+	})
+	return data, parts, cap(buf), err
+}
+
+func none(int) error { return nil }
+
+// TestReadInParts reads what was compared with its hash a part at a time, wherever it is.
+func TestReadInParts(t *testing.T) {
+	s, _, f, all := referred(t)
+	own := all[5 : 5+transfer.ChunkSize]
+	lent, output := largeFile(t, 2)
+	s.Pin("output", lent.Chunks...)
+	if err := s.Lend(lent); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		hash transfer.Hash
+		want []byte
+	}{
+		{"first of a file", f.Chunks[0], all[:transfer.ChunkSize]},
+		{"second of a file", f.Chunks[1], all[transfer.ChunkSize : 2*transfer.ChunkSize]},
+		{"short", f.Chunks[2], all[2*transfer.ChunkSize:]},
+		{"lent", lent.Chunks[1], output[transfer.ChunkSize : 2*transfer.ChunkSize]},
+		{"own", put(t, s, own), own},
+		{"empty", put(t, s, nil), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			data, _, _, err := readParts(s, tt.hash, none)
+			if err != nil || !bytes.Equal(data, tt.want) {
+				t.Fatalf("%d bytes (%v), want %d", len(data), err, len(tt.want))
+			}
+			if _, err := s.Get(tt.hash, nil); err != nil { // compares
+				t.Fatal(err)
+			}
+			data, parts, kept, err := readParts(s, tt.hash, none)
+			if err != nil || !bytes.Equal(data, tt.want) {
+				t.Errorf("in parts: %d bytes (%v), want %d", len(data), err, len(tt.want))
+			}
+			if len(tt.want) == transfer.ChunkSize && (len(parts) != 8 || slices.Max(parts) != 128<<10 || kept > 256<<10) {
+				t.Errorf("parts %v in %d bytes, want eight of 128 KiB in as much", parts, kept)
+			}
+		})
+	}
+}
+
+func put(t *testing.T, s transfer.Store, data []byte) transfer.Hash {
+	t.Helper()
+	h := transfer.HashOf(data)
+	if err := s.Put(h, data); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestReadOfWhatChanges changes a file while a part of it is read that was compared before: who
+// reads it does not get all of it, and the store has it no more.
+func TestReadOfWhatChanges(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"written to": func(path string) error {
+			w, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err == nil {
+				_, err = w.WriteAt([]byte("other"), transfer.ChunkSize-5)
+				err = errors.Join(err, w.Close())
+			}
+			return err
+		},
+		"shorter": func(path string) error { return os.Truncate(path, transfer.ChunkSize/2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, f, _ := referred(t)
+			if _, err := s.Get(f.Chunks[0], nil); err != nil {
+				t.Fatal(err)
+			}
+			data, parts, _, err := readParts(s, f.Chunks[0], func(n int) error {
+				if n > 1 {
+					return nil
+				}
+				return change(f.Path)
+			})
+			if !errors.Is(err, transfer.ErrNotFound) || len(data) >= transfer.ChunkSize || len(parts) == 0 {
+				t.Errorf("%d bytes in %d parts (%v), want some, and ErrNotFound", len(data), len(parts), err)
+			}
+			if s.Has(f.Chunks[0]) || s.Lost(f.Chunks[0]) == nil {
+				t.Errorf("has it: %v; lost: %v", s.Has(f.Chunks[0]), s.Lost(f.Chunks[0]))
+			}
+		})
+	}
+}
+
+// TestReadOfWhatIsTouched: the bytes are right, but that is not known before they are compared again.
+func TestReadOfWhatIsTouched(t *testing.T) {
+	s, _, f, data := referred(t)
+	wantChunk(t, s, f, data, 0)
+	_, _, _, err := readParts(s, f.Chunks[0], func(n int) error { return os.Chmod(f.Path, 0o600+os.FileMode(n)) })
+	if !errors.Is(err, transfer.ErrChanged) {
+		t.Errorf("%v, want ErrChanged", err)
+	}
+	if got, _, _, err := readParts(s, f.Chunks[0], none); err != nil || !bytes.Equal(got, data[:transfer.ChunkSize]) {
+		t.Errorf("then %d bytes (%v)", len(got), err)
+	}
+}
+
+// TestReadOfWhatNobodyWants gives the error of who reads, and lets go of nothing.
+func TestReadOfWhatNobodyWants(t *testing.T) {
+	s, _, f, data := referred(t)
+	enough := errors.New("enough")
+	for _, compared := range []bool{false, true} {
+		_, parts, _, err := readParts(s, f.Chunks[1], func(int) error { return enough })
+		if !errors.Is(err, enough) || len(parts) != 1 {
+			t.Errorf("compared %v: %d parts (%v)", compared, len(parts), err)
+		}
+		wantChunk(t, s, f, data, 1)
+	}
+	if _, err := transfer.Read(s, transfer.HashOf([]byte("never put")), nil, nil); !errors.Is(err, transfer.ErrNotFound) {
+		t.Errorf("what nobody put: %v", err)
+	}
+}
+
+// TestReadOfWhatGoes removes a file before, and while, it is read.
+func TestReadOfWhatGoes(t *testing.T) {
+	s, _, f, data := referred(t)
+	wantChunk(t, s, f, data, 0)
+	wantChunk(t, s, f, data, 1)
+	// Who has a file open has it until the end; that its name is gone is a change of it.
+	_, _, _, err := readParts(s, f.Chunks[0], func(n int) error {
+		if n == 1 {
+			return os.Remove(f.Path)
+		}
+		return nil
+	})
+	if !errors.Is(err, transfer.ErrNotFound) {
+		t.Errorf("while it was read: %v", err)
+	}
+	if _, parts, _, err := readParts(s, f.Chunks[1], none); !errors.Is(err, transfer.ErrNotFound) || len(parts) > 0 {
+		t.Errorf("after: %d parts (%v)", len(parts), err)
+	}
+}
