@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -33,10 +34,10 @@ const stayers = 12
 // Beside it, on the same disk: scp, ssh and tar through an sshd on loopback; and the limit,
 // which is a copy by this process over TLS 1.3 that is hashed by both ends. Contents are
 // random and new in each round, so that no cache has them; the disk is
-// in peace when a rival starts, and none of the rivals waits for it at the end. All write new
-// files: who writes over one gets memory that was just used, which on a virtual machine may be
-// ten times cheaper than other memory. It needs
-// Debian's packages of ssh, which it installs as root.
+// in peace when the time of a rival begins, and none of the rivals waits for it at the end. All
+// write new files, and find memory at hand: on a virtual machine that of a file which was just
+// removed may be ten times cheaper than other memory, so that it mattered who came after whom. It
+// needs Debian's packages of ssh, which it installs as root.
 func BenchmarkWay(b *testing.B) {
 	b.Run("in-512MiB", func(b *testing.B) {
 		f := files(b)
@@ -75,7 +76,7 @@ type way struct {
 	want    string                   // what a worker says that has all of its input
 	busy    map[string]time.Duration // processor time of all rounds by part of zorilla
 	rounds  int
-	inPeace func() // waits for the disk
+	inPeace func() // is called before the time of a rival begins
 	stays   bool   // jobs last until the end, and their files
 }
 
@@ -84,7 +85,7 @@ func files(b *testing.B) *way {
 	if out, err := exec.Command("bash", "../.ci/tools", "ssh").CombinedOutput(); err != nil {
 		leaveOut(b, strings.TrimSpace(string(out)))
 	}
-	f := &way{b: b, dir: b.TempDir(), busy: map[string]time.Duration{}, inPeace: syscall.Sync}
+	f := &way{b: b, dir: b.TempDir(), busy: map[string]time.Duration{}, inPeace: inPeace(b)}
 	f.sshd = startSSHD(b)
 	f.net = start(b, 2, stayers)
 	b.Cleanup(f.net.stop)
@@ -92,6 +93,19 @@ func files(b *testing.B) *way {
 		b.Fatalf("the first job: %v", err) // which makes directories
 	}
 	return f
+}
+
+// inPeace returns what waits for the disk, and then makes as much memory free as none of the
+// rivals needs in all, which was in use until then.
+func inPeace(b *testing.B) func() {
+	const enough = 1 << 30
+	return func() {
+		syscall.Sync()
+		m, err := syscall.Mmap(-1, 0, enough, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_POPULATE)
+		if err := cmp.Or(err, syscall.Munmap(m)); err != nil {
+			b.Errorf("%d bytes of memory: %v", enough, err)
+		}
+	}
 }
 
 func (f *way) at(name string) string { return filepath.Join(f.dir, name) }
@@ -145,7 +159,7 @@ func (f *way) stage(name string) rival {
 		if f.stays {
 			script += "; exec sleep 1000000"
 		}
-		out, err := f.job("-i", f.at(name), "--", "sh", "-c", script)
+		out, err := f.job(f.output, "--stdin", "none", "-i", f.at(name), "--", "sh", "-c", script)
 		if err != nil {
 			return 0, err
 		}
@@ -157,12 +171,12 @@ func (f *way) stage(name string) rival {
 	}}
 }
 
-// fetch is a job that makes a file; the time is that from the worker's end until its
-// client has ended.
+// fetch is a job that makes a file, and ends when it is told to; the time is that from then until
+// its client has ended.
 func (f *way) fetch(size int64) rival {
 	return rival{"zorilla", func() (time.Duration, error) {
 		into := f.fresh("zorilla")
-		out, err := f.job("-o", "out", "--into", into, "--", "sh", "-c", fmt.Sprintf("head -c %d /dev/urandom > out; date +%%s%%N", size))
+		out, err := f.job(f.told, "-o", "out", "--into", into, "--", "sh", "-c", fmt.Sprintf("head -c %d /dev/urandom > out; echo made; read end; date +%%s%%N", size))
 		ended := time.Now()
 		if err != nil {
 			return 0, err
@@ -175,8 +189,33 @@ func (f *way) fetch(size int64) rival {
 	}}
 }
 
-// job runs one at the other node, and adds up the processor time of all.
-func (f *way) job(args ...string) (string, error) {
+// told tells the worker of a client to end, and returns what it says then.
+func (f *way) told(client *exec.Cmd) (string, error) {
+	in, err := client.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	out, err := client.StdoutPipe()
+	if err == nil {
+		err = client.Start()
+	}
+	if err != nil {
+		return "", err
+	}
+	r := bufio.NewReader(out)
+	_, err = r.ReadString('\n')
+	if err == nil {
+		f.inPeace()
+		_, err = io.WriteString(in, "\n")
+	}
+	said, _ := io.ReadAll(r) // why it is not all is told by Wait
+	return string(said), cmp.Or(client.Wait(), err)
+}
+
+// job runs one at the other node, and adds up the processor time of all. Output runs its client,
+// and returns what that says.
+func (f *way) job(output func(client *exec.Cmd) (string, error), args ...string) (string, error) {
 	nodes := map[string]int{}
 	for pid, words := range processes(f.b) {
 		if slices.Contains(f.net.pids(), pid) {
@@ -191,9 +230,9 @@ func (f *way) job(args ...string) (string, error) {
 	}
 	used(-1)
 	var errs bytes.Buffer
-	cmd := f.net.command(append([]string{"run", "-q", "--stdin", "none", "--where", there}, args...)...)
+	cmd := f.net.command(append([]string{"run", "-q", "--where", there}, args...)...)
 	cmd.Stderr = &errs
-	out, err := f.output(cmd)
+	out, err := output(cmd)
 	if err != nil {
 		return "", fmt.Errorf("%w: %.300q", err, errs.String())
 	}
