@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -170,55 +169,48 @@ func (s *DirStore) read(h Hash, buf []byte) (data []byte, p spot, err error) {
 // what it compares now, as Get says. The error is that of f, or why the blob cannot be had; then f did
 // not get the last part of it. The caller owns the memory that is returned.
 func Read(s Store, h Hash, buf []byte, f func(p []byte, size int) error) ([]byte, error) {
+	n := 0
 	if d, ok := s.(*DirStore); ok {
 		d.Has(h) // counts as a use
-		buf = sized(buf, readSize)
-		begun, err := false, error(nil)
 		if p, held := d.spot(h); held {
-			begun, err = p.read(d.open, buf, f)
-		}
-		if begun && err != nil {
-			_, lost := d.Get(h, buf) // lets go of it if that is what is wrong
-			err = cmp.Or(lost, err)
-		}
-		if begun {
-			return buf, err
+			buf = sized(buf, readSize)
+			var all bool
+			var err error
+			if n, all, err = p.read(d.open, buf, f); all || err != nil {
+				return buf, err
+			}
 		}
 	}
 	data, err := s.Get(h, buf)
 	if err != nil {
 		return buf, err
 	}
-	return data, f(data, len(data))
+	return data, f(data[n:], len(data))
 }
 
-// read is Read for a blob that is known to be whole. It reports false if it is not, or cannot be
-// read, and f was not called.
-func (p spot) read(open func(string) (fs.File, error), buf []byte, f func(p []byte, size int) error) (begun bool, err error) {
+// read is Read for a blob that is known to be whole, until something happens to its file. It returns
+// how many bytes f got, and whether they are all; the error is that of f.
+func (p spot) read(open func(string) (fs.File, error), buf []byte, f func(p []byte, size int) error) (n int, all bool, err error) {
 	file, now, size, err := p.openWith(open)
 	if err != nil {
-		return false, err
+		return 0, false, nil
 	}
 	defer file.Close()
 	from, ok := file.(io.ReaderAt)
 	if !ok || !p.sure && p.seen != now {
-		return false, nil
+		return 0, false, nil
 	}
-	for at, end := p.at, p.at+size; at < end; {
-		part := buf[:min(int64(len(buf)), end-at)]
-		err := readPart(from, at, part, p.name)
-		if at += int64(len(part)); err == nil && at == end && !p.as(file) {
-			err = changed(p.name)
+	for n < int(size) {
+		part := buf[:min(len(buf), int(size)-n)]
+		if readPart(from, p.at+int64(n), part, p.name) != nil || n+len(part) == int(size) && !p.as(file) {
+			return n, false, nil
 		}
-		if err != nil {
-			return begun, err
-		}
-		begun = true
 		if err := f(part, int(size)); err != nil {
-			return true, err
+			return n, false, err
 		}
+		n += len(part)
 	}
-	return begun, nil
+	return n, n > 0, nil
 }
 
 // as reports whether a file is what was compared with the hash.
