@@ -152,7 +152,7 @@ func (s *DirStore) read(h Hash, buf []byte) (data []byte, p spot, err error) {
 	} else {
 		_, err = io.ReadFull(f, buf)
 	}
-	if err != nil || p.sure || p.seen != (Stamp{}) && p.seen == now && p.still(f) {
+	if err != nil || p.whole(s, h, f) {
 		return buf, p, err
 	}
 	if err := check(h, buf); err != nil {
@@ -176,7 +176,7 @@ func Read(s Store, h Hash, buf []byte, f func(p []byte, size int) error) ([]byte
 			buf = sized(buf, readSize)
 			var all bool
 			var err error
-			if n, all, err = p.read(d.open, buf, f); all || err != nil {
+			if n, all, err = p.read(d, h, buf, f); all || err != nil {
 				return buf, err
 			}
 		}
@@ -190,8 +190,8 @@ func Read(s Store, h Hash, buf []byte, f func(p []byte, size int) error) ([]byte
 
 // read is Read for a blob that is known to be whole, until something happens to its file. It returns
 // how many bytes f got, and whether they are all; the error is that of f.
-func (p spot) read(open func(string) (fs.File, error), buf []byte, f func(p []byte, size int) error) (n int, all bool, err error) {
-	file, now, size, err := p.openWith(open)
+func (p spot) read(s *DirStore, h Hash, buf []byte, f func(p []byte, size int) error) (n int, all bool, err error) {
+	file, now, size, err := p.openWith(s.open)
 	if err != nil {
 		return 0, false, nil
 	}
@@ -202,7 +202,7 @@ func (p spot) read(open func(string) (fs.File, error), buf []byte, f func(p []by
 	}
 	for n < int(size) {
 		part := buf[:min(len(buf), int(size)-n)]
-		if readPart(from, p.at+int64(n), part, p.name) != nil || n+len(part) == int(size) && !p.as(file) {
+		if readPart(from, p.at+int64(n), part, p.name) != nil || n+len(part) == int(size) && !p.whole(s, h, file) {
 			return n, false, nil
 		}
 		if err := f(part, int(size)); err != nil {
@@ -213,17 +213,11 @@ func (p spot) read(open func(string) (fs.File, error), buf []byte, f func(p []by
 	return n, n > 0, nil
 }
 
-// as reports whether a file is what was compared with the hash.
-func (p spot) as(f fs.File) bool {
-	info, err := f.Stat()
-	return p.sure || err == nil && StampOf(info) == p.seen
-}
-
-// still reports whether a file is as it was: an assembled one may have become a worker's while
-// it was read.
-func (p spot) still(f fs.File) bool {
-	if p.from == nil || p.from.own == nil {
-		return true
+// whole reports whether what was read of a file until now is what was compared with the hash.
+func (p spot) whole(s *DirStore, h Hash, f fs.File) bool {
+	if p.sure { // a worker may have the file meanwhile
+		now, held := s.spot(h)
+		return held && now.sure
 	}
 	info, err := f.Stat()
 	return err == nil && StampOf(info) == p.seen
@@ -246,5 +240,5 @@ func (s *DirStore) copyTo(h Hash, size int, to *os.File, at int64) bool {
 	if !ok || now != p.seen || length != int64(size) {
 		return false
 	}
-	return copyRange(f, p.at, to, at, size) && p.still(f)
+	return copyRange(f, p.at, to, at, size) && p.whole(s, h, f)
 }

@@ -219,14 +219,6 @@ func copyRange(from *os.File, begin int64, to *os.File, at int64, size int) bool
 	return true
 }
 
-// copy has the file system copy a chunk, one at a time: it lets one call write to a file, and the
-// others would turn on their processors until they may.
-func (w *writing) copy(from copier, i int) bool {
-	w.copying.Lock()
-	defer w.copying.Unlock()
-	return from.copyTo(w.entry.Chunks[i], ChunkSize, w.file, int64(i)*ChunkSize)
-}
-
 // copier is a Getter of this package that may let the file system do the work.
 type copier interface {
 	copyTo(h Hash, size int, to *os.File, at int64) bool

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"zorilla/internal/seeds"
 	"zorilla/transfer"
 )
 
@@ -160,5 +162,45 @@ func TestReadOfWhatGoes(t *testing.T) {
 	}
 	if _, parts, _, err := readParts(s, f.Chunks[1], none); !errors.Is(err, transfer.ErrNotFound) || len(parts) > 0 {
 		t.Errorf("after: %d parts (%v)", len(parts), err)
+	}
+}
+
+// TestReadOfWhatAWorkerGets reads a chunk that is right while its file is still written, and is a
+// worker's before all was read: if that changes it, who reads it does not get all of it.
+func TestReadOfWhatAWorkerGets(t *testing.T) {
+	for _, changed := range []bool{false, true} {
+		s := newStation(t, seeds.One(t), nil)
+		s.files = map[string]string{"large": large(s.rnd)}
+		src := t.TempDir()
+		write(t, src, s.files)
+		var err error
+		if s.tree, err = transfer.Ingest(t.Context(), s.from, []transfer.Input{{Path: src, Name: "."}}); err != nil {
+			t.Fatal(err)
+		}
+		settle := transfer.Expect(s.store, &s.tree, true)
+		chunks := s.tree.DistinctChunks()
+		first, want := chunks[0].Hash, s.files["large"][:transfer.ChunkSize]
+		fill := func(some []transfer.Chunk) {
+			for _, c := range some {
+				data, err := s.from.Get(c.Hash, nil)
+				if err := errors.Join(err, s.store.Put(c.Hash, data)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		fill(chunks[:1])
+		data, parts, _, err := readParts(s.store, first, func(n int) error {
+			if n == 1 {
+				fill(chunks[1:])
+				settle()
+				if work := s.give(); changed {
+					scribble(t, filepath.Join(work, "large"), 5)
+				}
+			}
+			return nil
+		})
+		if changed && (err == nil || len(data) == len(want)) || !changed && (err != nil || string(data) != want) || len(parts) < 2 {
+			t.Errorf("changed %v: %d bytes in %d parts (%v)", changed, len(data), len(parts), err)
+		}
 	}
 }

@@ -338,7 +338,7 @@ type writing struct {
 	failed atomic.Bool
 	after  func() // called at the end
 
-	copying sync.Mutex
+	copying sync.Mutex // held by copy
 }
 
 func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err error) {
@@ -367,6 +367,14 @@ func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}
 	return nil
+}
+
+// copy has the file system copy a chunk, one at a time: it lets one call write to a file, and the
+// others would turn on their processors until they may.
+func (w *writing) copy(from copier, i int) bool {
+	w.copying.Lock()
+	defer w.copying.Unlock()
+	return from.copyTo(w.entry.Chunks[i], ChunkSize, w.file, int64(i)*ChunkSize)
 }
 
 // done puts the file in its place after its last chunk, or removes it if

@@ -124,7 +124,7 @@ func (s *server) blob(w http.ResponseWriter, r *http.Request) {
 	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) ([]byte, int) {
 		to := sending{w: w, r: r, turn: turn}
 		buf, err := transfer.Read(s.x.cfg.Store, h, buf, to.part)
-		if err != nil && !to.begun {
+		if err != nil && to.size == 0 {
 			refuse(w, err)
 		}
 		if err != nil {
@@ -145,17 +145,16 @@ func refuse(w http.ResponseWriter, err error) {
 
 // sending answers with a blob.
 type sending struct {
-	w     http.ResponseWriter
-	r     *http.Request
-	turn  *uplink.Turn
-	begun bool
-	size  int // of the blob, once it has begun
+	w    http.ResponseWriter
+	r    *http.Request
+	turn *uplink.Turn
+	size int // of the blob; 0 = the answer has not begun
 }
 
 // part is for transfer.Read.
 func (s *sending) part(p []byte, size int) error {
-	if !s.begun {
-		s.begun, s.size = true, size
+	if s.size == 0 {
+		s.size = size
 		// Not every ResponseWriter has deadlines; those of real servers have.
 		_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(10*time.Second + time.Duration(size)*time.Second/minRate))
 		s.w.Header().Set("Content-Type", "application/octet-stream")
@@ -253,10 +252,10 @@ func (s *server) chunk(w http.ResponseWriter, r *http.Request, t *tree, from vic
 			return buf, to.size
 		}
 		t.undo(from, i)
-		if !to.begun || errors.Is(err, transfer.ErrNotFound) {
+		if to.size == 0 || errors.Is(err, transfer.ErrNotFound) {
 			t.lost(i)
 		}
-		if !to.begun {
+		if to.size == 0 {
 			refuse(w, err)
 		}
 		return buf, 0

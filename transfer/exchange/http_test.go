@@ -17,8 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/transfer"
 	"zorilla/transfer/exchange"
+	"zorilla/transfer/swarm"
 	"zorilla/vicinity"
 )
 
@@ -292,6 +294,81 @@ func TestFetchFromWhereItIsLent(t *testing.T) {
 		x := exchange.New(exchange.Config{Self: "zorigin", Store: transfer.NewMemStore(0), Source: peers.Blob, Trees: peers, Patience: time.Second})
 		if _, stats, err := x.Fetch(t.Context(), "job", h, []vicinity.ID{"zlender"}, nil); err != nil || stats.Fetched != int64(len(data)) {
 			t.Errorf("%d chunks: %d of %d bytes came: %v", chunks, stats.Fetched, len(data), err)
+		}
+	}
+}
+
+// meddler is a receiver; something happens when it gets a second part.
+type meddler struct {
+	*httptest.ResponseRecorder
+	parts int
+	do    func() error
+}
+
+func (m *meddler) Write(b []byte) (int, error) {
+	if m.parts++; m.parts == 2 {
+		if err := m.do(); err != nil {
+			return 0, err
+		}
+	}
+	return m.ResponseRecorder.Write(b)
+}
+
+// What is sent of a file that changes meanwhile ends before its end, and then it is not to be had;
+// where the receiver breaks off it is.
+func TestFileChangesWhileItIsSent(t *testing.T) {
+	for _, name := range []string{"chunk", "blob"} {
+		data := make([]byte, 2*transfer.ChunkSize)
+		_, _ = rand.NewChaCha8([32]byte{7}).Read(data) // never fails
+		work, store := t.TempDir(), transfer.NewDirStore(t.TempDir(), 0)
+		big := filepath.Join(work, "big")
+		if err := errors.Join(store.Open(), os.WriteFile(big, data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := transfer.Collect(t.Context(), transfer.PinTo(store, "worker"), work, []string{"big"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := transfer.SaveManifest(transfer.PinTo(store, "worker"), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler := exchange.New(exchange.Config{Store: store, Self: "zlender", PeerID: func(*http.Request) (vicinity.ID, error) { return "zorigin", nil }}).Handler()
+		post := func(what string, question map[string]any) *http.Request {
+			return httptest.NewRequest("POST", exchange.TreePath+h.String()+what, bytes.NewReader(codec.MustMarshal(question)))
+		}
+		change := func() error { return os.WriteFile(big, data[1:], 0o644) }
+		ask := func(meanwhile func() error) *http.Response {
+			r := httptest.NewRequest("GET", exchange.BlobPath+m.Chunks()[0].String(), nil)
+			if name == "chunk" {
+				want := swarm.NewSet(2)
+				want.Add(0)
+				words, _ := want.MarshalBinary() // never fails
+				r = post("/chunk", map[string]any{"want": words, "from": 0})
+			}
+			w := &meddler{httptest.NewRecorder(), 0, meanwhile}
+			handler.ServeHTTP(w, r)
+			return w.Result()
+		}
+		for _, meanwhile := range []func() error{func() error { return io.ErrClosedPipe }, change} {
+			resp := ask(meanwhile)
+			if got, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 || resp.ContentLength != transfer.ChunkSize || len(got) == 0 || len(got) >= transfer.ChunkSize {
+				t.Errorf("%s: %s, %d bytes of %d", name, resp.Status, len(got), resp.ContentLength)
+			}
+		}
+		if name == "chunk" {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, post("/state", map[string]any{"since": 0}))
+			var state struct {
+				Has []byte `json:"has"`
+			}
+			var has swarm.Set
+			if err := errors.Join(codec.Unmarshal(w.Body.Bytes(), &state), has.UnmarshalBinary(state.Has)); err != nil || has.Has(0) {
+				t.Errorf("it says that it has the chunk: %v (%v)", has, err)
+			}
+		}
+		if then := ask(change); then.StatusCode == 200 {
+			t.Errorf("%s: then %s", name, then.Status)
 		}
 	}
 }
