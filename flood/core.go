@@ -87,8 +87,8 @@ func (c *Core) Stats() Stats { return c.stats }
 // Start originates a flood; see Flooder.Start.
 func (c *Core) Start(now time.Time, radius int, life time.Duration, payload []byte) (Flood, Out, error) {
 	switch {
-	case radius < 1 || radius > MaxRadius:
-		return Flood{}, Out{}, fmt.Errorf("%w: radius %d, want 1 to %d", ErrArgument, radius, MaxRadius)
+	case radius < 0 || radius > MaxRadius:
+		return Flood{}, Out{}, fmt.Errorf("%w: radius %d, want 0 to %d", ErrArgument, radius, MaxRadius)
 	case life < time.Millisecond || life > MaxLife:
 		return Flood{}, Out{}, fmt.Errorf("%w: life %v, want 1ms to %v", ErrArgument, life, MaxLife)
 	case len(payload) > MaxPayload:
@@ -98,7 +98,11 @@ func (c *Core) Start(now time.Time, radius int, life time.Duration, payload []by
 	}
 	m := Message{Origin: c.cfg.Self, TTL: uint8(radius), Hops: 1, LastHop: c.cfg.Self, Life: life, Payload: payload}
 	binary.BigEndian.PutUint64(m.ID[:], c.cfg.Rand.Uint64())
-	to, packet := c.around(m, ""), encode(m)
+	packet := encode(m)
+	var to []vicinity.ID
+	if radius > 0 {
+		to = c.around(m, "")
+	}
 	c.stats.Originated++
 	c.stats.Sent += uint64(len(to))
 	return Flood{message: m, to: to, until: now.Add(life), Copies: len(to), Size: len(packet)}, Out{To: to, Packet: packet}, nil

@@ -92,10 +92,28 @@ func TestStartSendsToAllNeighbours(t *testing.T) {
 	wantStats(t, c, Stats{Originated: 1, Sent: 2, Received: 1, Duplicates: 1})
 }
 
+// Who knows the others asks those whom it chooses.
+func TestStartSendsToNobodyBeforeItIsExtended(t *testing.T) {
+	c := testCore(t, nil, 1, 2)
+	fl, out, err := c.Start(begin, 0, time.Second, []byte("hi"))
+	if err != nil || len(out.To) != 0 || fl.Copies != 0 {
+		t.Fatalf("sends to %v, %d copies, %v", out.To, fl.Copies, err)
+	}
+	copies := c.Extend(begin, fl, []Reach{{Node: node(7), Hops: 1, Last: true}})
+	if len(copies) != 1 {
+		t.Fatalf("extended by %+v", copies)
+	}
+	wantTo(t, "extended", copies[0], 7)
+	if m, err := decode(copies[0].Packet); err != nil || m.TTL != 1 || string(m.Payload) != "hi" {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	wantStats(t, c, Stats{Originated: 1, Sent: 1, Extended: 1})
+}
+
 func TestStartRefusesArguments(t *testing.T) {
 	c := testCore(t, nil, 1)
 	for name, f := range map[string]func() error{
-		"radius 0":  func() error { _, _, err := c.Start(begin, 0, time.Second, nil); return err },
+		"radius -1": func() error { _, _, err := c.Start(begin, -1, time.Second, nil); return err },
 		"radius 33": func() error { _, _, err := c.Start(begin, 33, time.Second, nil); return err },
 		"no life":   func() error { _, _, err := c.Start(begin, 1, 0, nil); return err },
 		"long life": func() error { _, _, err := c.Start(begin, 1, 2*time.Hour, nil); return err },

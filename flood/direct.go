@@ -8,6 +8,9 @@ import (
 
 // How many nodes are asked directly at a time.
 const (
+	// first are asked at least: that many can say at once what there is, and keep in mind a
+	// job for which they have no room yet.
+	first = 8
 	// Before anybody has answered one worker is expected at each node; that counts as
 	// much as the answers of so many.
 	prior = 4
@@ -21,7 +24,11 @@ const (
 type direct struct {
 	others []vicinity.Measured // nearest first
 	asked  map[vicinity.ID]question
+	heard  heard
 }
+
+// heard is how many nodes have answered, and how many workers they offer together.
+type heard struct{ nodes, workers int }
 
 // question is what one node was asked.
 type question struct {
@@ -31,17 +38,10 @@ type question struct {
 	took  time.Duration     // until the answer came; 0 = it has not
 }
 
-// Direct says how far all others are, nearest first: there is nobody beyond the rim to be
-// found. From now on nobody is on it, the flood goes no further by itself, and Ask takes the
-// place of Next, until Begin.
-func (f *Frontier) Direct(now time.Time, others []vicinity.Measured) {
-	f.direct = &direct{others, make(map[vicinity.ID]question, len(others))}
-	f.rim = nil
-	for _, m := range others {
-		if f.asked[m.ID].times > 0 {
-			f.direct.await(now, m)
-		}
-	}
+// Direct says how far all others are, nearest first, of a flood that has been sent to nobody:
+// Ask takes the place of Next, until Begin.
+func (f *Frontier) Direct(others []vicinity.Measured) {
+	f.direct = &direct{others: others, asked: make(map[vicinity.ID]question, len(others))}
 }
 
 // IsDirect reports whether all others are known.
@@ -81,33 +81,40 @@ func (f *Frontier) Took(id vicinity.ID) (took, least time.Duration) {
 
 // Ask returns the nearest nodes below the horizon whom the origin should send a copy that
 // goes no further, so that the workers wanted will probably be offered by the nearest, as
-// far as those who have answered let expect. offered says how many a node offers. The
-// caller extends the flood to all of them, and asks again at each answer, and at Due.
+// far as those who have answered this flood and the one before let expect. offered says how
+// many a node offers. The caller extends the flood to all of them, and asks again at each
+// answer, and at Due.
 func (f *Frontier) Ask(now time.Time, horizon time.Duration, wanted int, offered func(vicinity.ID) int) (list []Reach) {
 	if !now.Before(f.until) {
 		return nil
 	}
-	heard, sum := prior, prior
-	for _, m := range f.direct.others {
+	q := f.direct
+	q.heard = heard{}
+	for _, m := range q.others {
 		if f.seen[m.ID] {
-			heard++
-			sum += offered(m.ID)
+			q.heard.nodes++
+			q.heard.workers += offered(m.ID)
 		}
 	}
-	each := float64(sum) / float64(heard)
+	before := f.before
+	if before.nodes == 0 {
+		before = heard{prior, prior}
+	}
+	each := float64(max(1, before.workers)+q.heard.workers) / float64(before.nodes+q.heard.nodes)
 	short := float64(wanted)
 	missing, waiting := surplus*short, false
-	for _, m := range f.direct.others {
-		if m.RTT >= horizon || (short <= 0 || missing <= 0) && (waiting || len(list) > 0) {
+	for _, m := range q.others {
+		enough := (short <= 0 || missing <= 0) && (waiting || len(list) > 0)
+		if m.RTT >= horizon || enough && len(q.asked) >= first {
 			break
 		}
-		switch until := f.direct.asked[m.ID].until; {
+		switch until := q.asked[m.ID].until; {
 		case f.seen[m.ID]:
 			short -= float64(offered(m.ID))
 			missing -= float64(offered(m.ID))
 		case until.IsZero():
 			list = append(list, Reach{Node: m.ID, RTT: m.RTT, Hops: 1, Last: true})
-			f.direct.await(now, m)
+			q.await(now, m)
 			f.asked[m.ID] = sendings{1, now}
 			f.cost.Messages++
 			f.sent = now

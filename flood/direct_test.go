@@ -10,17 +10,22 @@ import (
 
 func ms(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
 
-// known is a frontier of a flood that went to node 1, of an origin from whom node n is n
+// known is a frontier of a flood that went to nobody, of an origin from whom node n is n
 // milliseconds away.
 func known(nodes int) *Frontier {
 	var f Frontier
-	f.Begin(Flood{Copies: 1, to: []vicinity.ID{node(1)}, until: begin.Add(time.Minute)}, begin)
+	again(&f, begin, nodes)
+	return &f
+}
+
+// again begins another flood like that of known.
+func again(f *Frontier, now time.Time, nodes int) {
+	f.Begin(Flood{until: now.Add(time.Minute)}, now)
 	var others []vicinity.Measured
 	for n := 1; n <= nodes; n++ {
 		others = append(others, vicinity.Measured{ID: node(n), RTT: ms(float64(n))})
 	}
-	f.Direct(begin, others)
-	return &f
+	f.Direct(others)
 }
 
 // asks returns the numbers of the nodes that are asked for so many workers, where some offer.
@@ -53,10 +58,10 @@ func upTo(first, last int) (list []int) {
 func TestDirectAsksAsManyAsAreNeeded(t *testing.T) {
 	f := known(60)
 	// One worker is expected at each, and a quarter more are asked for.
-	if got := asks(f, begin, time.Hour, 4, nil); !slices.Equal(got, upTo(2, 5)) {
-		t.Fatalf("asks %v for 4 workers, node 1 being asked", got)
+	if got := asks(f, begin, time.Hour, 8, nil); !slices.Equal(got, upTo(1, 10)) {
+		t.Fatalf("asks %v for 8 workers", got)
 	}
-	if got := asks(f, begin, time.Hour, 4, nil); got != nil {
+	if got := asks(f, begin, time.Hour, 8, nil); got != nil {
 		t.Fatalf("asks %v too before anybody could answer", got)
 	}
 	if !f.Due(begin, time.Hour).Equal(begin.Add(ms(1.25) + late)) {
@@ -69,14 +74,14 @@ func TestDirectAsksAsManyAsAreNeeded(t *testing.T) {
 	answer(1)
 	answer(2)
 	answer(3)
-	if got := asks(f, begin.Add(ms(3)), time.Hour, 4, nil); !slices.Equal(got, upTo(6, 12)) {
-		t.Fatalf("asks %v when three of five have none", got)
+	if got := asks(f, begin.Add(ms(3)), time.Hour, 8, nil); !slices.Equal(got, upTo(11, 21)) {
+		t.Fatalf("asks %v when three of ten have none", got)
 	}
 	answer(4)
-	offers := map[int]int{4: 2, 9: 4}
+	offers := map[int]int{4: 2, 9: 8}
 	answer(9)
 	// Node 9 has enough, but those before it are nearer.
-	if got := asks(f, begin.Add(ms(9)), ms(9), 4, offers); got != nil || !f.Open(begin.Add(ms(9)), ms(9)) || f.Open(begin.Add(ms(9)), ms(5)) {
+	if got := asks(f, begin.Add(ms(9)), ms(9), 8, offers); got != nil || !f.Open(begin.Add(ms(9)), ms(9)) || f.Open(begin.Add(ms(9)), ms(5)) {
 		t.Fatalf("asks %v, or does not wait for nodes 5 to 8", got)
 	}
 	for n := 5; n <= 8; n++ {
@@ -85,28 +90,63 @@ func TestDirectAsksAsManyAsAreNeeded(t *testing.T) {
 	if f.Open(begin.Add(ms(9)), ms(9)) {
 		t.Error("waits though all who are nearer have answered")
 	}
-	if rtt, ok := f.Nearest(); !ok || rtt != ms(13) {
-		t.Errorf("node 13 is the nearest that was not asked, not %v", rtt)
+	if rtt, ok := f.Nearest(); !ok || rtt != ms(22) {
+		t.Errorf("node 22 is the nearest that was not asked, not %v", rtt)
 	}
-	if c := f.Cost(); c != (Cost{Messages: 12, Reached: 9, Hops: 1}) {
+	if c := f.Cost(); c != (Cost{Messages: 21, Reached: 9, Hops: 1}) {
 		t.Errorf("counted %+v", c)
+	}
+}
+
+func TestDirectAsksSomeAtLeast(t *testing.T) {
+	if got := asks(known(60), begin, time.Hour, 1, nil); !slices.Equal(got, upTo(1, first)) {
+		t.Errorf("asks %v for one worker", got)
+	}
+	if got := asks(known(60), begin, ms(4), 1, nil); !slices.Equal(got, upTo(1, 3)) {
+		t.Errorf("asks %v for one worker, nearer than node 4", got)
+	}
+	if got := asks(known(3), begin, time.Hour, 1, nil); !slices.Equal(got, upTo(1, 3)) {
+		t.Errorf("asks %v for one worker, of three", got)
+	}
+}
+
+// Where a flood found little, the next one asks many at once.
+func TestDirectExpectsWhatTheFloodBeforeFound(t *testing.T) {
+	for found, want := range map[int]int{0: 60, 1: 60, 15: 10, 60: first} {
+		f, at, offers := known(60), begin, map[int]int{}
+		for n := range found {
+			offers[n+1] = 1
+		}
+		for range 60 { // until all have been asked
+			for _, n := range asks(f, at, time.Hour, 60, offers) {
+				f.Answered(at, Reach{Node: node(n), RTT: ms(float64(n)), Hops: 1})
+			}
+		}
+		asks(f, at, time.Hour, 60, offers)
+		again(f, at, 60)
+		if got := asks(f, at, time.Hour, 2, nil); !slices.Equal(got, upTo(1, want)) {
+			t.Errorf("asks %d for two workers after %d of 60 had room, want %d", len(got), found, want)
+		}
 	}
 }
 
 // Who has offered may be farther than somebody who was not asked yet.
 func TestDirectAsksTheNearerToo(t *testing.T) {
 	f := known(60)
-	asks(f, begin, time.Hour, 1, nil)
-	f.Answered(begin.Add(ms(40)), Reach{Node: node(40), RTT: ms(40), Hops: 1})
 	at := begin.Add(ms(100))
 	seen := map[int]bool{}
+	for _, n := range asks(f, begin, time.Hour, 1, nil) {
+		seen[n] = true
+		f.Answered(at, Reach{Node: node(n), RTT: ms(float64(n)), Hops: 1})
+	}
+	f.Answered(at, Reach{Node: node(40), RTT: ms(40), Hops: 1})
 	for range 60 {
 		for _, n := range asks(f, at, ms(40), 1, map[int]int{40: 1}) {
 			seen[n] = true
 			f.Answered(at, Reach{Node: node(n), RTT: ms(float64(n)), Hops: 1})
 		}
 	}
-	for n := 3; n < 40; n++ {
+	for n := 1; n < 40; n++ {
 		if !seen[n] {
 			t.Errorf("node %d is nearer, and was not asked", n)
 		}
@@ -154,7 +194,7 @@ func TestDirectAsksTheSilentAgain(t *testing.T) {
 func TestDirectAsksTheUnsureAgain(t *testing.T) {
 	var f Frontier
 	f.Begin(Flood{until: begin.Add(time.Minute)}, begin)
-	f.Direct(begin, []vicinity.Measured{{ID: node(1), RTT: ms(1), Least: true, Most: ms(40)}, {ID: node(2), RTT: ms(2)}})
+	f.Direct([]vicinity.Measured{{ID: node(1), RTT: ms(1), Least: true, Most: ms(40)}, {ID: node(2), RTT: ms(2)}})
 	if got := asks(&f, begin, time.Hour, 2, nil); !slices.Equal(got, []int{1, 2}) {
 		t.Fatalf("asks %v", got)
 	}
@@ -180,7 +220,7 @@ func TestDirectAsksTheUnsureAgain(t *testing.T) {
 func TestDirectBelievesTheAnswerAlone(t *testing.T) {
 	var f Frontier
 	f.Begin(Flood{until: begin.Add(time.Minute)}, begin)
-	f.Direct(begin, []vicinity.Measured{{ID: node(1), RTT: ms(0.1), Least: true}})
+	f.Direct([]vicinity.Measured{{ID: node(1), RTT: ms(0.1), Least: true}})
 	if got := asks(&f, begin, time.Hour, 1, nil); !slices.Equal(got, []int{1}) {
 		t.Fatalf("asks %v", got)
 	}
@@ -216,6 +256,7 @@ func TestExtendToOneNodeAlone(t *testing.T) {
 // was sent, and would make the node nearer than it is.
 func TestTookCountsFromTheFirstCopy(t *testing.T) {
 	f := known(9)
+	asks(f, begin, time.Hour, 1, nil)
 	measured := func(id vicinity.ID) time.Duration { return ms(float64(number(id))) }
 	if list := f.Silent(begin.Add(ms(50)), ms(2), measured); len(list) != 1 {
 		t.Fatalf("asks %+v again, want node 1", list)
@@ -229,13 +270,13 @@ func TestTookCountsFromTheFirstCopy(t *testing.T) {
 // Offers are counted off what is asked for, and nobody waits for those who have answered.
 func TestDirectCountsWhatIsOffered(t *testing.T) {
 	f := known(60)
-	asks(f, begin, time.Hour, 4, nil)
+	asks(f, begin, time.Hour, 8, nil)
 	for n := 1; n <= 3; n++ {
 		f.Answered(begin.Add(ms(3)), Reach{Node: node(n), RTT: ms(float64(n)), Hops: 1})
 	}
 	offers := map[int]int{1: 1, 2: 1, 3: 1}
-	if got := asks(f, begin.Add(ms(3)), time.Hour, 6, offers); !slices.Equal(got, upTo(6, 8)) {
-		t.Errorf("asks %v for three more workers and half of another, nodes 4 and 5 being asked", got)
+	if got := asks(f, begin.Add(ms(3)), time.Hour, 10, offers); !slices.Equal(got, upTo(11, 13)) {
+		t.Errorf("asks %v for seven more workers and two and a half, nodes 4 to 10 being asked", got)
 	}
 	if due := f.Due(begin.Add(ms(1)), ms(4)); !due.IsZero() {
 		t.Errorf("waits until %v for nodes that have answered", due.Sub(begin))

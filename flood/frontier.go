@@ -55,6 +55,7 @@ type Frontier struct {
 	cost   Cost
 	batch  int
 	direct *direct // nil = not all others are known
+	before heard   // of the flood before, if that was direct
 	began  time.Time
 	until  time.Time // end of the flood's life
 	sent   time.Time // the last copies of the origin
@@ -69,8 +70,13 @@ type sendings struct {
 
 // Begin starts anew with a flood that has just been started.
 func (f *Frontier) Begin(fl Flood, now time.Time) {
+	var before heard
+	if f.direct != nil {
+		before = f.direct.heard
+	}
 	*f = Frontier{
-		seen: map[vicinity.ID]bool{}, asked: map[vicinity.ID]sendings{}, cost: Cost{Messages: fl.Copies}, began: now, sent: now, until: fl.until,
+		before: before,
+		seen:   map[vicinity.ID]bool{}, asked: map[vicinity.ID]sendings{}, cost: Cost{Messages: fl.Copies}, began: now, sent: now, until: fl.until,
 	}
 	for _, id := range fl.to {
 		f.asked[id] = sendings{1, now}

@@ -51,7 +51,7 @@ type EarlyKeys interface {
 // called from any goroutine and must not block.
 type Overlay interface {
 	core.Around
-	// Flood sends the payload to all nodes within the radius.
+	// Flood sends the payload to all nodes within the radius; 0 = to nobody, until it is extended.
 	Flood(radius int, payload []byte) flood.Flood
 	// Extend carries a flood one hop beyond nodes on its rim, and to nodes that
 	// it did not reach.

@@ -97,7 +97,7 @@ type Actions struct {
 // Advert is an advertisement to be flooded.
 type Advert struct {
 	Job     jobs.ID
-	Radius  int
+	Radius  int // 0 = it is sent to nobody until it is extended
 	Payload []byte
 }
 

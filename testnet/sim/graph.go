@@ -190,8 +190,9 @@ func (g *linked) RTT(node int, to vicinity.ID) (time.Duration, bool) {
 
 func (g *linked) Nearer(node int, than time.Duration, limit int) []vicinity.Measured {
 	var list []vicinity.Measured
+	members := g.o.roster[g.o.Site(node)]
 	for k := range g.o.Len() {
-		if rtt := g.o.RTT(node, k); rtt < than && k != node && g.measured(node, k) {
+		if rtt := g.o.RTT(node, k); rtt < than && k != node && g.measured(node, k) && members.Has(g.o.ID(k)) {
 			list = append(list, vicinity.Measured{ID: g.o.ID(k), RTT: rtt})
 		}
 	}

@@ -243,7 +243,7 @@ func (g *Grid) Run(limit time.Duration, until func() bool) bool {
 func (g *Grid) perform(i int, out model.Actions) {
 	for _, e := range out.Extends {
 		for _, copies := range g.nodes[i].flood.Extend(g.Local(i), e.Flood, e.Rim) {
-			g.carry(i, copies, g.tag(e.Job, 0))
+			g.carry(i, copies, g.last(e.Job))
 		}
 	}
 	for _, m := range out.Messages {

@@ -70,20 +70,18 @@ type label struct {
 
 func (l label) round() *RoundCost { return &l.cost.Rounds[l.number] }
 
-// tag labels what is flooded for a job: a new round, with a radius, or the last
-// one, carried on.
-func (g *Grid) tag(id jobs.ID, radius int) label {
+// last labels what belongs to the last round of a job.
+func (g *Grid) last(id jobs.ID) label {
 	c := g.cost(id)
-	if radius > 0 {
-		c.Rounds = append(c.Rounds, RoundCost{Radius: radius})
-	}
 	return label{c, len(c.Rounds) - 1}
 }
 
 func (g *Grid) startFlood(i int, now time.Time, ad model.Advert) flood.Flood {
 	f, out, err := g.nodes[i].flood.Start(now, ad.Radius, advertisementLife, ad.Payload)
 	if err == nil { // else there are too many, and the search tries again later
-		g.carry(i, out, g.tag(ad.Job, ad.Radius))
+		c := g.cost(ad.Job)
+		c.Rounds = append(c.Rounds, RoundCost{Radius: ad.Radius})
+		g.carry(i, out, g.last(ad.Job))
 	}
 	return f
 }

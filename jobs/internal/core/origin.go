@@ -8,7 +8,6 @@ import (
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/record"
-	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -111,9 +110,6 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 		p := c.turns.searcher(e.Ad.Job, j).Primary
 		p.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
 		c.ask(now, e.Ad)
-		for _, id := range search.Asked(p.Search) {
-			connect(c, id, far(c, id), nil)
-		}
 	case primary.DoExtend:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 		for _, r := range e.Rim {

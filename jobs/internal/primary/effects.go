@@ -22,7 +22,8 @@ type Effect interface{ ofPrimary() }
 
 // What a primary wants done.
 type (
-	// DoFlood sends an advertisement to all nodes within the radius: Sent.
+	// DoFlood sends an advertisement to all nodes within the radius, 0 = to none, and to this
+	// one: Sent, then its answer.
 	DoFlood struct {
 		Ad     wire.Advertisement
 		Radius int

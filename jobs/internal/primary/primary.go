@@ -152,9 +152,12 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 	}
 	if n.Flood.Number > 0 {
 		ad := p.advertisement(now, p.asking(), n.Flood, max(0, n.Flood.Wanted-p.demand().Wanted), p.self.Addrs)
-		if n.Flood.Radius == 0 {
+		switch {
+		case n.Flood.Radius == 0:
 			p.Do(DoAsk{ad})
-		} else {
+		case n.Direct:
+			p.Do(DoFlood{Ad: ad})
+		default:
 			p.Do(DoFlood{Radius: n.Flood.Radius, Ad: ad})
 		}
 	}

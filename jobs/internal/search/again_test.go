@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
@@ -28,21 +27,14 @@ func more() map[string]jobs.Spec {
 func linked(t *testing.T, spec jobs.Spec, neighbours int) *hunt {
 	t.Helper()
 	h := newHunt(spec)
-	var links []vicinity.ID
 	rtt := map[vicinity.ID]time.Duration{}
 	for n := 1; n <= neighbours; n++ {
-		links = append(links, jobtest.Node(n))
 		rtt[jobtest.Node(n)] = time.Duration(n) * time.Millisecond
 	}
 	h.s.Measured = func(id vicinity.ID) time.Duration { return rtt[id] }
 	h.s.Fresh = h.s.Measured
 	h.next()
-	core := flood.NewCore(flood.Config{Self: jobtest.Node(0), Rand: jobtest.Rand(), Neighbours: func() []vicinity.ID { return links }})
-	f, _, err := core.Start(h.now, 1, time.Minute, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.s.Sent(h.now, 1, f)
+	h.sent(t, 1, neighbours)
 	return h
 }
 

@@ -172,7 +172,7 @@ func TestSearchesForSeveralJobsLookAhead(t *testing.T) {
 			}
 		}
 	}
-	if alone, ahead := asked(0), asked(5); alone > 6 || ahead < 16 {
+	if alone, ahead := asked(0), asked(5); alone > 8 || ahead < 16 {
 		t.Errorf("asks %d nodes for one worker, and %d if five more are wanted by others", alone, ahead)
 	}
 }

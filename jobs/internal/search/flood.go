@@ -73,7 +73,7 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	if s.others = nil; simple(s.spec) {
 		s.others = s.everybody()
 	}
-	if s.others != nil {
+	if n.Direct = s.others != nil; n.Direct {
 		radius = 1
 	}
 	wait := max(s.schedule.Wake().Sub(now), 0)
@@ -108,7 +108,7 @@ func (s *Search) Sent(now time.Time, round int, f flood.Flood) {
 		s.Current, s.sent = f, round
 		s.frontier.Begin(f, now)
 		if s.others != nil {
-			s.frontier.Direct(now, s.others)
+			s.frontier.Direct(s.others)
 		}
 		s.countCost()
 	}
@@ -240,7 +240,7 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 		}
 		return
 	}
-	if short > 0 {
+	if short > 0 && s.frontier.Cost().Messages > 0 { // else nobody has been asked in this round
 		soon, until := s.freeSoon(now)
 		if soon >= short {
 			s.extendAt = until

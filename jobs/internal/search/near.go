@@ -63,12 +63,3 @@ func lastAsked(s *Search) time.Time {
 	}
 	return s.FloodedAt
 }
-
-// Asked lists the nodes that were sent the flood directly as it began; nobody where not all are
-// known.
-func Asked(s *Search) []vicinity.ID {
-	if !s.frontier.IsDirect() {
-		return nil
-	}
-	return s.frontier.Unanswered()
-}

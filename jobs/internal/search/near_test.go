@@ -24,13 +24,23 @@ func surrounded(t *testing.T, spec jobs.Spec, others, measured int) *hunt {
 		return list
 	}
 	h.next()
-	core := flood.NewCore(flood.Config{Self: jobtest.Node(0), Rand: jobtest.Rand(), Neighbours: func() []vicinity.ID { return nil }})
-	f, _, err := core.Start(h.now, 1, time.Minute, nil)
+	h.sent(t, 1, 0)
+	return h
+}
+
+// sent tells that the flood of a round has been sent to so many neighbours, from node 1 on.
+func (h *hunt) sent(t *testing.T, round, neighbours int) {
+	t.Helper()
+	var links []vicinity.ID
+	for n := 1; n <= neighbours; n++ {
+		links = append(links, jobtest.Node(n))
+	}
+	core := flood.NewCore(flood.Config{Self: jobtest.Node(0), Rand: jobtest.Rand(), Neighbours: func() []vicinity.ID { return links }})
+	f, _, err := core.Start(h.now, min(1, neighbours), time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.s.Sent(h.now, 1, f)
-	return h
+	h.s.Sent(h.now, round, f)
 }
 
 func TestAllAreAskedDirectlyWhereAllAreKnown(t *testing.T) {

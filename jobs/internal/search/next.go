@@ -31,6 +31,7 @@ type Next struct {
 	Recall  []vicinity.ID // nodes that hold for others what would be taken
 	Over    bool          // these need not offer again
 	Flood   jobs.Round    // to be advertised; Number 0 = none, Radius 0 = to this node alone
+	Direct  bool          // it is sent to nobody else before it is extended
 	Extend  []flood.Reach // nodes beyond which the latest flood is carried
 	Err     error         // no nodes can satisfy the job, and nothing is to be done
 	Outlook
