@@ -77,6 +77,7 @@ func bursts(t topology, noise string) (list []crowd) {
 	add(50, 20, 2, nil)
 	add(50, 20, 2, func(c *crowd) { c.nodes = 400 })
 	add(80, 20, 2, nil)
+	add(50, 20, 2, func(c *crowd) { c.apart = 10 * time.Second }) // what so full a network costs if they are not at once
 	return list
 }
 
