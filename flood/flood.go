@@ -172,9 +172,9 @@ func (f *Flooder) complain(err error, logged *[3]bool) {
 }
 
 // Start floods a payload of at most MaxPayload bytes to all nodes at most
-// radius links away (0 to MaxRadius; 0 = to nobody, until it is extended), for whom it is of use for the given life
-// (1ms to MaxLife). It is not delivered here. What it returns says how many
-// copies left this node, and lets the flood be extended.
+// radius links away (0 to MaxRadius; 0 = to nobody, until it is extended), for
+// whom it is of use for the given life (1ms to MaxLife). It is not delivered here.
+// What it returns says how many copies left this node, and lets the flood be extended.
 //
 // It may be called from any goroutine but those of the functions in Config. It
 // waits for Run to start, and returns ErrStopped once Run has ended. ErrTooFast

@@ -45,6 +45,20 @@ func TestIdealGraph(t *testing.T) {
 	}
 }
 
+func TestIdealKnowsMembersAlone(t *testing.T) {
+	o := NewOverlay(OverlayConfig{Layout: SixSites(12, false), Idle: true})
+	g := Ideal(o, 1)
+	o.Leave(3)
+	for _, m := range g.Nearer(0, time.Hour, o.Len()) {
+		if m.ID == o.ID(3) {
+			t.Error("knows how far a node is that has left")
+		}
+	}
+	if n := len(g.Nearer(0, time.Hour, o.Len())); n != 10 {
+		t.Errorf("knows how far %d of ten others are", n)
+	}
+}
+
 func TestGridRunsJobs(t *testing.T) {
 	for _, mode := range []string{jobs.SearchPaper, jobs.SearchAdaptive} {
 		o, graph := idle(t, 60, 2, Usual())

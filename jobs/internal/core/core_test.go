@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -140,35 +142,34 @@ func TestWhoOffersConnects(t *testing.T) {
 }
 
 // asking is a network all of which is measured, whose nearest are sent each flood at once.
-type asking struct {
-	at
-	near []vicinity.ID
-}
+type asking struct{ at }
 
 func (a asking) Size() int { return 1 + len(a.few) }
 
 func (a asking) Nearer(time.Duration, int) (list []vicinity.Measured) {
-	for id := range a.few {
+	for _, id := range slices.Sorted(maps.Keys(a.few)) {
 		list = append(list, vicinity.Measured{ID: id, RTT: a.measured})
 	}
 	return list
 }
 
 func (a asking) Flood(now time.Time, radius int, _ wire.Advertisement) flood.Flood {
-	f, _, err := flood.NewCore(flood.Config{Self: jobtest.Node(1), Rand: jobtest.Rand(), Neighbours: func() []vicinity.ID { return a.near }}).Start(now, radius, time.Minute, nil)
+	if radius != 0 {
+		panic(fmt.Sprintf("floods with radius %d, want that nobody gets it but who is asked", radius))
+	}
+	f, _, err := flood.NewCore(flood.Config{Self: jobtest.Node(1), Rand: jobtest.Rand()}).Start(now, radius, time.Minute, nil)
 	if err != nil {
 		panic(err)
 	}
 	return f
 }
 
-// An origin that knows how far all others are connects to those that its flood is sent to as it
-// begins, and to those that it asks beside them, if they are
-// far away.
+// An origin that knows how far all others are asks the nearest, and nobody by a flood, and
+// connects to them if they are far away.
 func TestWhoAsksConnects(t *testing.T) {
 	one, two := jobtest.Node(2), jobtest.Node(3)
 	for measured, want := range map[time.Duration][]vicinity.ID{10 * time.Millisecond: {one, two}, time.Millisecond: nil} {
-		c := New(vicinity.Member{ID: jobtest.Node(1)}, asking{at{few{one: {ID: one}, two: {ID: two}}, measured, 0}, []vicinity.ID{one}}, jobtest.Rand(), time.Hour)
+		c := New(vicinity.Member{ID: jobtest.Node(1)}, asking{at{few{one: {ID: one}, two: {ID: two}}, measured, 0}}, jobtest.Rand(), time.Hour)
 		c.Submit(jobtest.Start, jobs.NewID(jobtest.Rand(), c.Self.ID), jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 0)
 		var got []vicinity.ID
 		for more := true; more; {

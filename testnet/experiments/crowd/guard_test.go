@@ -35,7 +35,7 @@ func TestCrowdsKeepTheirBounds(t *testing.T) {
 		{"the same, half full, 2 % lost", "loss2", 2, crowd{fill: 50, jobs: 10, workers: 4, one: true}, 1.01, 1.01, 20, 30, 120},
 		{"20 jobs of 2 of 20 nodes, half full", "lossless", 1, crowd{fill: 50, jobs: 20, workers: 2}, 1.05, 20, 6, 15, 30},
 		{"one at a time, 2 % lost", "loss2", 1, alone, 1.01, 1.1, 20, 20, 60},
-		{"one at a time, a tenth lost", "loss10", 1, alone, 1.03, 1.3, 120, 25, 80},
+		{"one at a time, a tenth lost", "loss10", 1, alone, 1.03, 1.3, 120, 25, 80}, // a request that is lost is sent again after 200 ms, 95 round trips
 		{"the same, 80 % full", "loss10", 2, lossy, 1.03, 1.3, 150, 60, 120},
 	} {
 		c.crowd.topology, c.crowd.noise, c.crowd.nodes, c.crowd.settle, c.crowd.seeds = line[0], c.noise, 100, 20*time.Second, 1
