@@ -99,6 +99,7 @@ type outcome struct {
 	worst       float64 // of one job; where all have one origin it is the ratio
 	starts      []time.Duration
 	copies      []int
+	near        []int         // of each job, how many others are no farther than its farthest worker
 	whole       time.Duration // start of one job of all workers, where there is one origin
 	wholeCopies int
 	trips       []float64     // starts, in round trips to the farthest worker
@@ -209,6 +210,7 @@ func (c *crowd) run(seed uint64) (r outcome, err error) {
 		a, b := sum(o.Distances(origins[i], chosen)), sum(o.Distances(origins[i], ideal))
 		far := slices.Max(o.Distances(origins[i], chosen))
 		r.far = max(r.far, far)
+		r.near = append(r.near, c.within(o, origins[i], far))
 		if far >= time.Millisecond { // else it is not distance that takes time
 			r.trips = append(r.trips, float64(r.starts[len(r.starts)-1])/float64(far))
 		}
@@ -244,6 +246,16 @@ func (c *crowd) asOne(seed uint64, origin int, r *outcome) error {
 	g.Pass(2 * time.Second)
 	r.wholeCopies = g.Cost(id).Sum.Messages
 	return nil
+}
+
+// within counts the others that are no farther from a node than that.
+func (c *crowd) within(o *sim.Overlay, node int, far time.Duration) (n int) {
+	for k := range c.nodes {
+		if k != node && o.Distance(node, k) <= far {
+			n++
+		}
+	}
+	return n
 }
 
 func sum(list []time.Duration) (all time.Duration) {
