@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -63,12 +64,37 @@ func Early(path string) bool {
 
 // granted takes a grant: the hold becomes a claim, and its workers are
 // prepared.
-func (s *Service) granted(from vicinity.ID, g *wire.Grant) (err error) {
+func (s *Service) granted(from vicinity.ID, g *wire.Grant) error {
 	s.overlay.Learn(from, g.Addrs)
-	if !s.loop.Call(func() { err = s.core.Granted(time.Now(), from, g) }) {
-		return wire.Refusal(wire.ReasonLeaving)
+	return overtaken(s.loop.Stopped, func() (err error) {
+		if !s.loop.Call(func() { err = s.core.Granted(time.Now(), from, g) }) {
+			return wire.Refusal(wire.ReasonLeaving)
+		}
+		return err
+	})
+}
+
+// How long a grant waits until the workers of an earlier attempt are gone, and how often it
+// looks. The offer that it takes stands for longer, see wire.HoldLease.
+const (
+	maxOvertaking   = time.Second
+	overtakingPause = 5 * time.Millisecond
+)
+
+// overtaken takes a grant again for as long as the workers of an earlier attempt of its job are
+// not gone: the word that they are to go may be some milliseconds behind the grant.
+func overtaken(ctx context.Context, take func() error) error {
+	for until := time.Now().Add(maxOvertaking); ; {
+		err := take()
+		if !errors.Is(err, wire.Refusal(wire.ReasonEarlier)) || !time.Now().Before(until) {
+			return err
+		}
+		select {
+		case <-time.After(overtakingPause):
+		case <-ctx.Done():
+			return err
+		}
 	}
-	return err
 }
 
 func (s *Service) startReceived(from vicinity.ID, m *wire.Start) (any, error) {

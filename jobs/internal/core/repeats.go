@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -24,12 +25,15 @@ const (
 	maxRepeats  = 4096
 )
 
-// yield tells a node that something is not wanted.
+// yield tells a node that something is not wanted. This node itself does it at once, before it
+// is asked again, which it is at once as well.
 func yield(c *Core, now time.Time, to vicinity.ID, p wire.Packet) {
-	p.Signed = now.UnixMilli()
-	if to != c.Self.ID {
-		c.do(DoPacket{to, p})
+	if to == c.Self.ID {
+		c.Yielded(now, to, primary.DoYield{Job: p.Yield, Key: p.Key, Forget: p.Forget})
+		return
 	}
+	p.Signed = now.UnixMilli()
+	c.do(DoPacket{to, p})
 	yieldLater(c, now, to, p)
 }
 

@@ -43,3 +43,19 @@ func TestYieldsAreSentTwice(t *testing.T) {
 		t.Errorf("%d are kept", len(p.core.again))
 	}
 }
+
+// What this node gives back of its own is gone before it is asked again, not after.
+func TestOwnYieldsComeInOrder(t *testing.T) {
+	c := New(vicinity.Member{ID: jobtest.Node(1), Slots: 1}, few{}, jobtest.Rand(), time.Hour)
+	ad := wiretest.Ad(jobtest.Node(1), "aaaaa", 1, 1)
+	offered := func() uint64 {
+		c.ask(jobtest.Start, ad)
+		return c.soon[len(c.soon)-1].Answer.Key
+	}
+	first := offered()
+	yield(c, jobtest.Start, jobtest.Node(1), wire.Packet{Yield: ad.Job, Key: first})
+	second := offered()
+	if c.Claims.Holds[ad.Job] == nil || first == second || len(c.soon) != 2 {
+		t.Errorf("what it offers again will be gone; keys %d, %d", first, second)
+	}
+}

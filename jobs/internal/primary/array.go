@@ -66,7 +66,7 @@ func (p *Primary) tasksUnfinished(now time.Time, from vicinity.ID, w wire.Worker
 	case p.Rec.Failing() || left == 0 && w.Exit.Code == 0:
 		return false
 	}
-	p.Search.Shun(now, from)
+	p.Search.PutOff(now, from)
 	why := fmt.Sprintf("the worker of rank %d on %s ended with %d before its tasks were done", w.Rank, jobs.Label(k.Name, from), w.Exit.Code)
 	if w.Exit.Detail != "" {
 		why += ": " + w.Exit.Detail

@@ -168,6 +168,12 @@ func TestArrayGivesUpWhenWorkersBreak(t *testing.T) {
 		c.tasks(n, wiretest.RA(0, n), 0, 0)
 		c.taskless(n, wiretest.RA(0, n), 0, 125)
 		if n <= maxBroken {
+			c.offerAgain(n, 1)
+			c.after(search.MaxNearerWait)
+			c.after(search.MaxNearerWait)
+			if g := only[DoGrant](c); len(g) > 0 {
+				t.Fatalf("granted %+v, where the worker broke", g)
+			}
 			c.offer(n+1, 1)
 			c.after(search.MaxNearerWait)
 			c.step()

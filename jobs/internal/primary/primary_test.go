@@ -83,12 +83,17 @@ func (c *talk) after(d time.Duration) {
 
 // offer lets node n offer workers in answer to the latest flood, not before
 // nearer ones have had their time.
-func (c *talk) offer(n, workers int) {
+func (c *talk) offer(n, workers int) { c.offerOf(n, workers, uint64(n)+1) }
+
+// offerAgain is offer by a node of which the latest was taken.
+func (c *talk) offerAgain(n, workers int) { c.offerOf(n, workers, uint64(n)+1<<32) }
+
+func (c *talk) offerOf(n, workers int, key uint64) {
 	if at := c.p.Search.FloodedAt.Add(2 * time.Duration(n) * time.Millisecond); c.now.Before(at) {
 		c.now = at
 	}
 	c.p.Answered(c.now, vicinity.Member{ID: jobtest.Node(n), Name: "n"}, time.Duration(n)*time.Millisecond,
-		wire.Answer{Job: c.p.Rec.ID, Round: len(c.p.Search.Rounds), Key: uint64(n) + 1, Workers: workers, Capacity: workers})
+		wire.Answer{Job: c.p.Rec.ID, Round: len(c.p.Search.Rounds), Key: key, Workers: workers, Capacity: workers})
 	c.declined()
 }
 

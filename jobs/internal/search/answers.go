@@ -108,8 +108,8 @@ type nodeAnswers struct {
 	Offers  offers
 	takings map[vicinity.ID]taking // of the latest key of each node that had more than one job wanted
 	hopes   map[vicinity.ID]hope
-	numbers map[vicinity.ID]uint64    // of the latest answers
-	avoid   map[vicinity.ID]time.Time // nodes that could not do their work, until when
+	numbers map[vicinity.ID]uint64 // of the latest answers
+	avoid
 }
 
 func newNodeAnswers() *nodeAnswers {
@@ -120,7 +120,7 @@ func newNodeAnswers() *nodeAnswers {
 		takings: map[vicinity.ID]taking{},
 		hopes:   map[vicinity.ID]hope{},
 		numbers: map[vicinity.ID]uint64{},
-		avoid:   map[vicinity.ID]time.Time{},
+		avoid:   avoid{},
 	}
 }
 
@@ -237,6 +237,7 @@ const (
 	// heldForOther is what others may leave.
 	heldForOther = "held for another job"
 	wanted       = "a job that goes before wants it"
+	failedThere  = "given back: the program failed there, and others come first"
 )
 
 // returns lets go of some offers, and lists them.
@@ -283,12 +284,6 @@ func (s *nodeAnswers) Ungranted(nodes []vicinity.ID, why string) {
 		}
 	}
 }
-
-// Shun keeps the job away from a node for a while.
-func (s *nodeAnswers) Shun(now time.Time, id vicinity.ID) { s.avoid[id] = now.Add(AvoidFor) }
-
-// Forgive ends what shun began.
-func (s *nodeAnswers) Forgive(id vicinity.ID) { delete(s.avoid, id) }
 
 // Tally sums up what nodes have answered.
 func (s *nodeAnswers) Tally() jobs.Tally {

@@ -69,6 +69,7 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	s.measuredAt, s.refloodAt, s.releaseAt = time.Time{}, time.Time{}, now.Add(s.keeps)
 	s.group = group{apart: s.group.apart}
 	clear(s.hopes)
+	s.resort()
 	s.distances.renew()
 	if s.others = nil; simple(s.spec) {
 		s.others = s.everybody()
@@ -143,8 +144,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		}
 	}
 	rtt, exact, past := s.distance(now, from.ID, rtt, a.Round)
-	until, shunned := s.avoid[from.ID]
-	shunned = shunned && now.Before(until) && a.Workers > 0
+	shunned := a.Workers > 0 && s.pass(now, from.ID, a.Round >= s.number())
 	if _, known := s.Answers[from.ID]; !known || !s.over && !shunned { // why it is shunned says more
 		s.Answers[from.ID] = jobs.NodeAnswer{
 			Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
@@ -158,7 +158,10 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		return act, false // sent before the grant arrived; to give it back would take the grant back
 	}
 	if shunned {
-		return act, true
+		if s.avoid[from.ID].program {
+			s.fate(from.ID, failedThere)
+		}
+		return act || onlyLastResort(s), true
 	}
 	if a.Workers = s.takings[from.ID].left(now, &a); a.Workers == 0 {
 		delete(s.Offers, from.ID)
@@ -284,6 +287,9 @@ func (s *Search) open(now time.Time, horizon time.Duration) bool {
 
 // everybodyAnswered reports whether all members have answered the latest flood.
 func (s *Search) everybodyAnswered() bool { return s.frontier.Cost().Reached+1 >= s.Members() }
+
+// onlyLastResort reports whether nodes that were put off have offered, and nobody else is left who may.
+func onlyLastResort(s *Search) bool { return s.lastResort() && s.everybodyAnswered() }
 
 // mayExtend reports whether somebody below the horizon may still be found. A
 // search that has enough offers does not go on for ever.

@@ -74,8 +74,6 @@ const (
 	// reach them, at a time.
 	maxMeet   = 64
 	maxRounds = 64
-	// AvoidFor keeps a job away from a node that could not prepare it.
-	AvoidFor = 30 * time.Second
 	// giveBackPause bounds the pause of a job that gave all of its ranks back.
 	giveBackPause = 500 * time.Millisecond
 )
@@ -148,6 +146,9 @@ func (s *Search) Next(now time.Time, d Demand) (n Next) {
 	default:
 		n.Release = append(n.Release, s.recalled(now)...)
 		s.reachOut(now, &d, &n)
+		if onlyLastResort(s) {
+			s.refloodAt = now
+		}
 		if short := d.Wanted - s.Offers.workers(); short > 0 && len(s.hopes) > 0 {
 			if ready := s.frontier.Ready(); now.Before(ready) { // those that were reached may offer
 				s.extendAt = agenda.Earlier(s.extendAt, ready)

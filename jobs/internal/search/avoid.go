@@ -1,0 +1,65 @@
+package search
+
+import (
+	"time"
+
+	"zorilla/vicinity"
+)
+
+// AvoidFor keeps a job away from a node that could not do its work.
+const AvoidFor = 30 * time.Second
+
+// avoided is why and how long a job keeps away from a node.
+type avoided struct {
+	until   time.Time
+	program bool // the job's program failed there, which is no reason to wait for others
+	passed  bool // the node has offered in a round, and others came first
+}
+
+// avoid are the nodes that a job keeps away from.
+type avoid map[vicinity.ID]avoided
+
+// Shun keeps the job away from a node for a while, as it could not do its work.
+func (s avoid) Shun(now time.Time, id vicinity.ID) { s[id] = avoided{until: now.Add(AvoidFor)} }
+
+// PutOff has others come before a node at which the job's program failed: the node is passed over
+// until it has offered and no others had enough.
+func (s avoid) PutOff(now time.Time, id vicinity.ID) {
+	if !now.Before(s[id].until) {
+		s[id] = avoided{until: now.Add(AvoidFor), program: true}
+	}
+}
+
+// Forgive ends what Shun or PutOff began.
+func (s avoid) Forgive(id vicinity.ID) { delete(s, id) }
+
+// pass reports whether a node's offer is not to be taken; first tells that others are asked
+// after it.
+func (s avoid) pass(now time.Time, id vicinity.ID, first bool) bool {
+	a, ok := s[id]
+	if !ok || !now.Before(a.until) {
+		return false
+	}
+	a.passed = a.passed || !first
+	s[id] = a
+	return true
+}
+
+// lastResort reports whether nodes have offered that were only put off.
+func (s avoid) lastResort() bool {
+	for _, a := range s {
+		if a.program && a.passed {
+			return true
+		}
+	}
+	return false
+}
+
+// resort lets the nodes be asked again that were only put off: others did not have enough.
+func (s avoid) resort() {
+	for id, a := range s {
+		if a.program && a.passed {
+			delete(s, id)
+		}
+	}
+}
