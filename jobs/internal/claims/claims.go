@@ -353,16 +353,17 @@ func (c *Claims) Signed(job jobs.ID) (at int64) {
 
 // Released ends the job's hold; with forget the node no longer queues it.
 // A key, if it is not 0, says which hold is meant: the node may have made another one
-// while the word was on its way.
+// while the word was on its way, of which the origin hears, and which it may take.
 func (c *Claims) Released(job jobs.ID, key uint64, forget bool) {
+	if forget {
+		c.Dequeue(job)
+	}
 	h := c.Holds[job]
-	if h != nil && key != 0 && h.key != key && !forget {
+	if h != nil && key != 0 && h.key != key {
 		return
 	}
 	delete(c.Holds, job)
-	if forget {
-		c.Dequeue(job)
-	} else if h != nil && !h.recalled.IsZero() && c.enqueue(c.at, h.Ad) { // room is news to it
+	if !forget && h != nil && !h.recalled.IsZero() && c.enqueue(c.at, h.Ad) { // room is news to it
 		q := c.Queue[c.position(job)]
 		q.asleep, q.hopes = false, h.Workers
 	} else if i := c.position(job); i >= 0 {

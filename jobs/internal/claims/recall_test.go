@@ -165,8 +165,16 @@ func TestLateReturnsEndNothing(t *testing.T) {
 	if c.Released(ad.Job, first.Key, false); c.Holds[ad.Job] == nil {
 		t.Fatal("a return of the first offer ends the second")
 	}
+	if c.Released(ad.Job, first.Key, true); c.Holds[ad.Job] == nil || c.position(ad.Job) >= 0 {
+		t.Fatal("that no offer is wanted any more, said of the first, ends the second, or is not taken as said of the queue")
+	}
 	if c.Released(ad.Job, second.Key, false); c.Holds[ad.Job] != nil {
 		t.Fatal("the second offer stands")
+	}
+	c.Advertised(jobtest.Start, ad)
+	c.Holds[ad.Job].recalled = jobtest.Start
+	if c.Released(ad.Job, 0, true); c.Holds[ad.Job] != nil || c.position(ad.Job) >= 0 {
+		t.Fatal("a job that wants nothing more waits for room that it gave back for another")
 	}
 }
 

@@ -79,7 +79,7 @@ func TestEnoughWorkersAreEnough(t *testing.T) {
 	if y := only[DoYield](c); len(y) != 1 || y[0].Forget {
 		t.Fatalf("gave back %+v, want one offer, not for good", y)
 	}
-	c.offer(1, 2)
+	c.offerAgain(1, 2)
 	c.offer(2, 2)
 	c.offer(3, 2)
 	c.after(search.MaxNearerWait)

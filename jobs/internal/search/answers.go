@@ -99,6 +99,21 @@ type hope struct {
 	asked   bool // for it
 }
 
+// givenBack is an offer that was given back, or refused: in the round, and why. Answers that were on
+// their way then may name it again, and it is not to be had any more.
+type givenBack struct {
+	key   uint64
+	round int
+	why   string
+}
+
+// names reports whether an answer names the offer, and was sent before its node knew. To a later
+// round it may offer the same again: then the word that it is given back came too late to count,
+// see wire.Packet.Signed.
+func (g givenBack) names(a *wire.Answer) bool {
+	return a.Workers > 0 && a.Key == g.key && a.Round <= g.round
+}
+
 // nodeAnswers is what nodes have answered.
 type nodeAnswers struct {
 	Answers map[vicinity.ID]jobs.NodeAnswer // the latest of every node
@@ -106,7 +121,9 @@ type nodeAnswers struct {
 	roomFor int // workers: all of room together
 	able    able
 	Offers  offers
-	takings map[vicinity.ID]taking // of the latest key of each node that had more than one job wanted
+	takings map[vicinity.ID]taking    // of the latest key of each node that had more than one job wanted
+	back    map[vicinity.ID]givenBack // the latest of each node
+	round   int                       // the latest
 	hopes   map[vicinity.ID]hope
 	numbers map[vicinity.ID]uint64 // of the latest answers
 	avoid
@@ -118,6 +135,7 @@ func newNodeAnswers() *nodeAnswers {
 		room:    map[vicinity.ID]capacity{},
 		Offers:  offers{},
 		takings: map[vicinity.ID]taking{},
+		back:    map[vicinity.ID]givenBack{},
 		hopes:   map[vicinity.ID]hope{},
 		numbers: map[vicinity.ID]uint64{},
 		avoid:   avoid{},
@@ -248,6 +266,7 @@ func (s *nodeAnswers) returns(why string, which func(vicinity.ID) bool) (list []
 			if s.Answers[id].Fate == "" {
 				s.fate(id, "given back: "+why)
 			}
+			s.back[id] = givenBack{s.Offers[id].key, s.round, "given back: " + why}
 			delete(s.Offers, id)
 		}
 	}

@@ -108,7 +108,31 @@ func TestMachinesFaultsWeighMore(t *testing.T) {
 		t.Error("it is asked again")
 	}
 	h.s.resort()
-	if _, refused := h.answer(2, 1, flooded(1)); !refused {
+	if h.answer(2, 1, func(a *wire.Answer) { a.Key = 99 }); len(h.s.Offers) > 0 {
 		t.Error("its offer is taken")
+	}
+}
+
+// Answers name offers that were given back while they were on their way.
+func TestWhatWasGivenBackIsNotTaken(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 2, Max: 2, Slots: 1})
+	h.next()
+	h.answer(1, 1, nil)
+	h.s.GiveBack(notEnough)
+	if act, refused := h.answer(1, 1, nil); act || refused || len(h.s.Offers) > 0 || h.s.Answers[jobtest.Node(1)].Fate != "given back: "+notEnough {
+		t.Errorf("takes what it has given back: %+v, %+v", h.s.Offers, h.s.Answers[jobtest.Node(1)])
+	}
+	if act, _ := h.answer(1, 0, nil); !act {
+		t.Error("does not hear that its room is gone")
+	}
+	h.answer(1, 1, func(a *wire.Answer) { a.Key, a.Round = 99, 0 })
+	if len(h.s.Offers) != 1 {
+		t.Error("does not take the next offer")
+	}
+	h.s.GiveBack(notEnough)
+	h.now = h.now.Add(time.Second)
+	h.next()
+	if h.answer(1, 1, func(a *wire.Answer) { a.Key = 99 }); len(h.s.Rounds) != 2 || len(h.s.Offers) != 1 {
+		t.Errorf("does not take what is offered again to round %d", len(h.s.Rounds))
 	}
 }

@@ -78,6 +78,7 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 		radius = 1
 	}
 	wait := max(s.schedule.Wake().Sub(now), 0)
+	s.round = number
 	n.Flood = jobs.Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: d.all()}
 	s.Rounds = append(s.Rounds, n.Flood)
 	if len(s.Rounds) > maxRounds {
@@ -157,10 +158,18 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		s.fate(from.ID, taken)
 		return act, false // sent before the grant arrived; to give it back would take the grant back
 	}
+	if g := s.back[from.ID]; g.names(&a) {
+		s.fate(from.ID, g.why)
+		return act, false
+	}
 	if shunned {
+		why := ""
 		if s.avoid[from.ID].program {
-			s.fate(from.ID, failedThere)
+			why = failedThere
+			s.fate(from.ID, why)
 		}
+		s.back[from.ID] = givenBack{a.Key, s.round, why}
+		delete(s.Offers, from.ID) // which may be the same one, from before
 		return act || onlyLastResort(s), true
 	}
 	if a.Workers = s.takings[from.ID].left(now, &a); a.Workers == 0 {

@@ -152,11 +152,14 @@ func TestSearchKeepsAwayFromNodes(t *testing.T) {
 	if a := h.s.Answers[jobtest.Node(1)]; a.Offered != 0 || a.Reason != "did not answer" {
 		t.Errorf("its answer is now %+v", a)
 	}
-	if act, refused := h.answer(1, 1, nil); act || !refused {
+	if act, refused := h.answer(1, 1, nil); act || !refused || len(h.s.Offers) > 0 {
 		t.Error("takes an offer of a node that has just failed")
 	}
 	h.s.Forgive(jobtest.Node(1))
-	if act, refused := h.answer(1, 1, nil); !act || refused {
+	if act, refused := h.answer(1, 1, nil); act || refused {
+		t.Error("takes, or refuses again, an offer that was refused before it was sent")
+	}
+	if act, refused := h.answer(1, 1, func(a *wire.Answer) { a.Key = 99 }); !act || refused {
 		t.Error("refuses the offer of a node that is forgiven")
 	}
 	h.s.Shun(h.now, jobtest.Node(2))
