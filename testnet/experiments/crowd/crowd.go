@@ -99,7 +99,7 @@ type outcome struct {
 	worst       float64 // of one job; where all have one origin it is the ratio
 	starts      []time.Duration
 	copies      []int
-	near        []int         // of each job, how many others are no farther than its farthest worker
+	nearer      []int         // of each job, how many others are clearly nearer than its farthest worker
 	whole       time.Duration // start of one job of all workers, where there is one origin
 	wholeCopies int
 	trips       []float64     // starts, in round trips to the farthest worker
@@ -210,7 +210,7 @@ func (c *crowd) run(seed uint64) (r outcome, err error) {
 		a, b := sum(o.Distances(origins[i], chosen)), sum(o.Distances(origins[i], ideal))
 		far := slices.Max(o.Distances(origins[i], chosen))
 		r.far = max(r.far, far)
-		r.near = append(r.near, c.within(o, origins[i], far))
+		r.nearer = append(r.nearer, c.nearer(o, origins[i], far))
 		if far >= time.Millisecond { // else it is not distance that takes time
 			r.trips = append(r.trips, float64(r.starts[len(r.starts)-1])/float64(far))
 		}
@@ -248,10 +248,12 @@ func (c *crowd) asOne(seed uint64, origin int, r *outcome) error {
 	return nil
 }
 
-// within counts the others that are no farther from a node than that.
-func (c *crowd) within(o *sim.Overlay, node int, far time.Duration) (n int) {
+// nearer counts the others that are clearly nearer to a node than that: a search that passes over
+// nobody who has room asks them all, and one more.
+func (c *crowd) nearer(o *sim.Overlay, node int, far time.Duration) (n int) {
+	far -= max(far/32, sim.Resolution)
 	for k := range c.nodes {
-		if k != node && o.Distance(node, k) <= far {
+		if k != node && o.Distance(node, k) < far {
 			n++
 		}
 	}

@@ -18,7 +18,7 @@ type row struct {
 	trips       []float64
 	far         time.Duration
 	copies      []int
-	near        []int
+	nearer      []int
 	lasts       []float64 // of the networks: the last start over that of one job that has all the workers
 	wholes      []time.Duration
 	wholeCopies []int
@@ -34,7 +34,7 @@ func (c *crowd) measure() (row, error) {
 			return r, err
 		}
 		r.ratios, r.starts, r.trips, r.copies = append(r.ratios, o.ratio), append(r.starts, o.starts...), append(r.trips, o.trips...), append(r.copies, o.copies...)
-		r.near = append(r.near, o.near...)
+		r.nearer = append(r.nearer, o.nearer...)
 		r.worst, r.far, r.failed = max(r.worst, o.worst), max(r.far, o.far), r.failed+o.failed
 		if o.whole > 0 {
 			r.wholes, r.wholeCopies = append(r.wholes, o.whole), append(r.wholeCopies, o.wholeCopies)
@@ -45,7 +45,7 @@ func (c *crowd) measure() (row, error) {
 	slices.Sort(r.starts)
 	slices.Sort(r.trips)
 	slices.Sort(r.copies)
-	slices.Sort(r.near)
+	slices.Sort(r.nearer)
 	slices.Sort(r.lasts)
 	slices.Sort(r.wholes)
 	slices.Sort(r.wholeCopies)
@@ -82,13 +82,13 @@ func sumOf(list []int) (all int) {
 	return all
 }
 
-const header = `network noise     nodes fill jobs x workers  apart  origins        | ratio: median  worst network  job | start ms: median  p90  worst  round trips: median  p90   far ms | copies a job: median  most  (no farther)  of all | over one job of all: last start, median  worst  copies | failed`
+const header = `network noise     nodes fill jobs x workers  apart  origins        | ratio: median  worst network  job | start ms: median  p90  worst  round trips: median  p90   far ms | copies a job: median  most  (nearer)  of all | over one job of all: last start, median  worst  copies | failed`
 
 func (r row) String() string {
-	s := fmt.Sprintf("%-7s %-9s %5d %4d %4d x %-7d %6d  %-14s | %13.3f %14.3f %5.2f | %16.0f %5.0f %6.0f %20.1f %4.1f %8.0f | %20d %5d %13d %7d |",
+	s := fmt.Sprintf("%-7s %-9s %5d %4d %4d x %-7d %6d  %-14s | %13.3f %14.3f %5.2f | %16.0f %5.0f %6.0f %20.1f %4.1f %8.0f | %20d %5d %9d %7d |",
 		r.name, r.noise, r.nodes, r.fill, r.jobs, r.workers, r.apart.Milliseconds(), r.where(), at(r.ratios, 0.5), at(r.ratios, 1), r.worst,
 		millis(at(r.starts, 0.5)), millis(at(r.starts, 0.9)), millis(at(r.starts, 1)), at(r.trips, 0.5), at(r.trips, 0.9), millis(r.far),
-		at(r.copies, 0.5), at(r.copies, 1), at(r.near, 1), sumOf(r.copies)/r.seeds)
+		at(r.copies, 0.5), at(r.copies, 1), at(r.nearer, 1), sumOf(r.copies)/r.seeds)
 	if len(r.lasts) > 0 {
 		s += fmt.Sprintf(" %39.1f %6.1f %7.1f", at(r.lasts, 0.5), at(r.lasts, 1), float64(sumOf(r.copies))/float64(sumOf(r.wholeCopies)))
 	} else {
@@ -97,13 +97,13 @@ func (r row) String() string {
 	return s + fmt.Sprintf(" | %6d", r.failed)
 }
 
-const columns = "network noise nodes fill jobs workers apart_ms origins networks ratio_median ratio_worst ratio_worst_job start_median_ms start_p90_ms start_worst_ms trips_median trips_p90 far_ms copies_median copies_most no_farther_most copies_all whole_start_median_ms whole_copies_median failed"
+const columns = "network noise nodes fill jobs workers apart_ms origins networks ratio_median ratio_worst ratio_worst_job start_median_ms start_p90_ms start_worst_ms trips_median trips_p90 far_ms copies_median copies_most nearer_most copies_all whole_start_median_ms whole_copies_median failed"
 
 func (r row) cells() []any {
 	return []any{
 		r.name, r.noise, r.nodes, r.fill, r.jobs, r.workers, r.apart.Milliseconds(), r.where(), r.seeds, at(r.ratios, 0.5), at(r.ratios, 1), r.worst,
 		millis(at(r.starts, 0.5)), millis(at(r.starts, 0.9)), millis(at(r.starts, 1)), at(r.trips, 0.5), at(r.trips, 0.9), millis(r.far),
-		at(r.copies, 0.5), at(r.copies, 1), at(r.near, 1), sumOf(r.copies) / r.seeds, millis(at(r.wholes, 0.5)), at(r.wholeCopies, 0.5), r.failed,
+		at(r.copies, 0.5), at(r.copies, 1), at(r.nearer, 1), sumOf(r.copies) / r.seeds, millis(at(r.wholes, 0.5)), at(r.wholeCopies, 0.5), r.failed,
 	}
 }
 
