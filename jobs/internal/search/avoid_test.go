@@ -26,8 +26,10 @@ func flooded(n int) func(*wire.Answer) { return func(a *wire.Answer) { a.Hops, a
 // A node at which the job's program has failed comes after the others.
 func TestOthersComeFirst(t *testing.T) {
 	h := failedAt(t, 3)
-	if _, refused := h.answer(1, 1, flooded(1)); !refused || h.s.Answers[jobtest.Node(1)].Fate != failedThere {
-		t.Fatalf("its offer is refused: %v, as told: %+v", refused, h.s.Answers[jobtest.Node(1)])
+	h.answer(1, 0, nil)
+	_, refused := h.answer(1, 1, flooded(1))
+	if a := h.s.Answers[jobtest.Node(1)]; !refused || a.Fate != failedThere || a.Reason != "" || a.Offered != 1 {
+		t.Fatalf("its offer is refused: %v, as told: %+v", refused, a)
 	}
 	wantRow(t, "given back: the program failed there, and others come first", h.s.Answers[jobtest.Node(1)].Fate)
 	for range 2 {
@@ -125,6 +127,12 @@ func TestWhatWasGivenBackIsNotTaken(t *testing.T) {
 	if act, _ := h.answer(1, 0, nil); !act {
 		t.Error("does not hear that its room is gone")
 	}
+	h.s.over = true
+	h.answer(1, 1, nil)
+	if a := h.s.Answers[jobtest.Node(1)]; a.Reason != wire.ReasonBusy || a.Fate != "" {
+		t.Errorf("once the search is over it tells %+v", a)
+	}
+	h.s.over = false
 	h.answer(1, 1, func(a *wire.Answer) { a.Key, a.Round = 99, 0 })
 	if len(h.s.Offers) != 1 {
 		t.Error("does not take the next offer")

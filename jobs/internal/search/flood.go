@@ -146,7 +146,10 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	}
 	rtt, exact, past := s.distance(now, from.ID, rtt, a.Round)
 	shunned := a.Workers > 0 && s.pass(now, from.ID, a.Round >= s.number())
-	if _, known := s.Answers[from.ID]; !known || !s.over && !shunned { // why it is shunned says more
+	putOff := shunned && s.avoid[from.ID].program
+	_, known := s.Answers[from.ID]
+	noted := !known || !s.over && (!shunned || putOff) // why it is shunned says more
+	if noted {
 		s.Answers[from.ID] = jobs.NodeAnswer{
 			Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
 			At: now, Round: a.Round, Hops: a.Hops,
@@ -159,16 +162,18 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		return act, false // sent before the grant arrived; to give it back would take the grant back
 	}
 	if g := s.back[from.ID]; g.names(&a) {
-		s.fate(from.ID, g.why)
+		if noted {
+			s.fate(from.ID, g.why)
+		}
 		return act, false
 	}
 	if shunned {
-		why := ""
-		if s.avoid[from.ID].program {
-			why = failedThere
-			s.fate(from.ID, why)
+		g := givenBack{key: a.Key, round: s.round}
+		if putOff && noted {
+			g.why = failedThere
+			s.fate(from.ID, g.why)
 		}
-		s.back[from.ID] = givenBack{a.Key, s.round, why}
+		s.back[from.ID] = g
 		delete(s.Offers, from.ID) // which may be the same one, from before
 		return act || onlyLastResort(s), true
 	}
