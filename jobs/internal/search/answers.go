@@ -116,6 +116,7 @@ func (g givenBack) names(a *wire.Answer) bool {
 
 // nodeAnswers is what nodes have answered.
 type nodeAnswers struct {
+	Rounds  []jobs.Round
 	Answers map[vicinity.ID]jobs.NodeAnswer // the latest of every node
 	room    map[vicinity.ID]capacity
 	roomFor int // workers: all of room together
@@ -123,7 +124,6 @@ type nodeAnswers struct {
 	Offers  offers
 	takings map[vicinity.ID]taking    // of the latest key of each node that had more than one job wanted
 	back    map[vicinity.ID]givenBack // the latest of each node
-	round   int                       // the latest
 	hopes   map[vicinity.ID]hope
 	numbers map[vicinity.ID]uint64 // of the latest answers
 	avoid
@@ -140,6 +140,14 @@ func newNodeAnswers() *nodeAnswers {
 		numbers: map[vicinity.ID]uint64{},
 		avoid:   avoid{},
 	}
+}
+
+// number is that of the next round.
+func (s *nodeAnswers) number() int {
+	if last := len(s.Rounds) - 1; last >= 0 {
+		return s.Rounds[last].Number + 1
+	}
+	return 1
 }
 
 // roundTrip is the distance of a node by its latest answer; 0 = not known.
@@ -266,7 +274,7 @@ func (s *nodeAnswers) returns(why string, which func(vicinity.ID) bool) (list []
 			if s.Answers[id].Fate == "" {
 				s.fate(id, "given back: "+why)
 			}
-			s.back[id] = givenBack{s.Offers[id].key, s.round, "given back: " + why}
+			s.back[id] = givenBack{s.Offers[id].key, s.number() - 1, "given back: " + why}
 			delete(s.Offers, id)
 		}
 	}

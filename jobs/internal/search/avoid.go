@@ -1,6 +1,7 @@
 package search
 
 import (
+	"maps"
 	"time"
 
 	"zorilla/vicinity"
@@ -13,7 +14,7 @@ const AvoidFor = 30 * time.Second
 type avoided struct {
 	until   time.Time
 	program bool // the job's program failed there, which is no reason to wait for others
-	passed  bool // the node has offered in a round, and others came first
+	passed  bool // that node has offered in a round, and others came first
 }
 
 // avoid are the nodes that a job keeps away from.
@@ -33,22 +34,10 @@ func (s avoid) PutOff(now time.Time, id vicinity.ID) {
 // Forgive ends what Shun or PutOff began.
 func (s avoid) Forgive(id vicinity.ID) { delete(s, id) }
 
-// pass reports whether a node's offer is not to be taken; first tells that others are asked
-// after it.
-func (s avoid) pass(now time.Time, id vicinity.ID, first bool) bool {
-	a, ok := s[id]
-	if !ok || !now.Before(a.until) {
-		return false
-	}
-	a.passed = a.passed || !first
-	s[id] = a
-	return true
-}
-
 // lastResort reports whether nodes have offered that were only put off.
 func (s avoid) lastResort() bool {
 	for _, a := range s {
-		if a.program && a.passed {
+		if a.passed {
 			return true
 		}
 	}
@@ -57,9 +46,5 @@ func (s avoid) lastResort() bool {
 
 // resort lets the nodes be asked again that were only put off: others did not have enough.
 func (s avoid) resort() {
-	for id, a := range s {
-		if a.program && a.passed {
-			delete(s, id)
-		}
-	}
+	maps.DeleteFunc(s, func(_ vicinity.ID, a avoided) bool { return a.passed })
 }

@@ -7,6 +7,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
 )
 
 // failedAt is a job of one worker in a network of so many members whose program has just failed at node 1.
@@ -142,5 +143,14 @@ func TestWhatWasGivenBackIsNotTaken(t *testing.T) {
 	h.next()
 	if h.answer(1, 1, func(a *wire.Answer) { a.Key = 99 }); len(h.s.Rounds) != 2 || len(h.s.Offers) != 1 {
 		t.Errorf("does not take what is offered again to round %d", len(h.s.Rounds))
+	}
+}
+
+// What a node sent before it knew of a grant is no offer that was passed over.
+func TestAnswersBeforeAGrantAreNoOffers(t *testing.T) {
+	h := failedAt(t, 2)
+	a := wire.Answer{Round: 1, Hops: 1, Key: 2, Workers: 1, Capacity: 2}
+	if _, refused := h.s.Answered(h.now, vicinity.Member{ID: jobtest.Node(1)}, time.Millisecond, a, true); refused || h.s.lastResort() {
+		t.Errorf("refused: %v, to be asked again: %v", refused, h.s.lastResort())
 	}
 }

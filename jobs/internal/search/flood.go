@@ -51,14 +51,6 @@ func (s *Search) askOwn(now time.Time, d *Demand, n *Next) {
 	n.Flood = jobs.Round{Number: s.number(), At: now, Wait: codec.Duration(KeepOffers), Wanted: d.all()}
 }
 
-// number is that of the next round.
-func (s *Search) number() int {
-	if last := len(s.Rounds) - 1; last >= 0 {
-		return s.Rounds[last].Number + 1
-	}
-	return 1
-}
-
 // flood begins a round: the job is advertised once.
 func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	number := s.number()
@@ -78,7 +70,6 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 		radius = 1
 	}
 	wait := max(s.schedule.Wake().Sub(now), 0)
-	s.round = number
 	n.Flood = jobs.Round{Number: number, Radius: radius, At: now, Wait: codec.Duration(wait), Wanted: d.all()}
 	s.Rounds = append(s.Rounds, n.Flood)
 	if len(s.Rounds) > maxRounds {
@@ -145,10 +136,9 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		}
 	}
 	rtt, exact, past := s.distance(now, from.ID, rtt, a.Round)
-	shunned := a.Workers > 0 && s.pass(now, from.ID, a.Round >= s.number())
-	putOff := shunned && s.avoid[from.ID].program
+	shunned := a.Workers > 0 && now.Before(s.avoid[from.ID].until)
 	_, known := s.Answers[from.ID]
-	noted := !known || !s.over && (!shunned || putOff) // why it is shunned says more
+	noted := !known || !s.over && (!shunned || s.avoid[from.ID].program) // why it is shunned says more
 	if noted {
 		s.Answers[from.ID] = jobs.NodeAnswer{
 			Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
@@ -168,13 +158,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		return act, false
 	}
 	if shunned {
-		g := givenBack{key: a.Key, round: s.round}
-		if putOff && noted {
-			g.why = failedThere
-			s.fate(from.ID, g.why)
-		}
-		s.back[from.ID] = g
-		delete(s.Offers, from.ID) // which may be the same one, from before
+		refuse(s, from.ID, &a, noted)
 		return act || onlyLastResort(s), true
 	}
 	if a.Workers = s.takings[from.ID].left(now, &a); a.Workers == 0 {
@@ -186,6 +170,21 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	}
 	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, old: past, expires: now.Add(wire.HoldLease), recalled: a.Recall}
 	return true, false
+}
+
+// refuse does not take an offer of a node that the job keeps away from, and notes why.
+func refuse(s *Search, id vicinity.ID, a *wire.Answer, noted bool) {
+	back := givenBack{key: a.Key, round: s.number() - 1}
+	if node := s.avoid[id]; node.program {
+		node.passed = node.passed || a.Round < s.number() // else this node is asked before the others are
+		s.avoid[id] = node
+		if noted {
+			back.why = failedThere
+			s.fate(id, failedThere)
+		}
+	}
+	s.back[id] = back
+	delete(s.Offers, id) // which may be the same one, from before
 }
 
 // overtaken reports whether an answer was sent before one that has come already.

@@ -29,8 +29,7 @@ type Search struct {
 	frontier flood.Frontier      // of the latest flood, which is current
 	others   []vicinity.Measured // all, if it asks them directly
 	Current  flood.Flood
-	sent     int // the number of its round
-	Rounds   []jobs.Round
+	sent     int                  // the number of its round
 	reached  map[vicinity.ID]bool // in the last round
 
 	group     group
