@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	maxDevNodes = ports.PerProcess / 2 // each has an address for nodes, and one for its page
+	maxDevNodes = 64
 
 	startTimeout = 30 * time.Second
 	stopGrace    = 10 * time.Second

@@ -39,9 +39,9 @@ func realNet(t *testing.T, n int, options ...string) *realNetwork {
 	t.Cleanup(func() {
 		net.stop()
 		if t.Failed() {
-			for k := range n {
-				b, _ := os.ReadFile(net.nodes[k+1].log)
-				t.Logf("log of node %d:\n%s", k+1, b)
+			for k, node := range net.nodes { // not all, where one could not be started
+				b, _ := os.ReadFile(node.log)
+				t.Logf("log of node %d:\n%s", k, b)
 			}
 		}
 	})

@@ -120,15 +120,17 @@ func TestAddressesOfNodes(t *testing.T) {
 			return l.Close, nil
 		},
 	} {
+		// The one that it would give next.
 		taken, err := a.Free("127.0.0.1")
 		if err != nil {
 			t.Fatal(err)
 		}
+		_ = a.given[len(a.given)-1].Close()
+		a.last--
 		end, err := listen(taken)
 		if err != nil {
 			t.Fatalf("%s is not free for %s: %v", taken, network, err)
 		}
-		a.last.Add(-1) // it is looked at once more
 		if next, err := a.Free("127.0.0.1"); err != nil || next == taken {
 			t.Errorf("%s is in use, of %s, and given: %v", next, network, err)
 		}
@@ -138,5 +140,24 @@ func TestAddressesOfNodes(t *testing.T) {
 	}
 	if none, err := a.Free("192.0.2.1"); err == nil {
 		t.Errorf("%s is not of this machine", none)
+	}
+}
+
+// What is given to one is given to no other, at whatever host, although its node is down.
+func TestAddressesOfTwoProcesses(t *testing.T) {
+	var one, two Addresses
+	given := map[string]bool{}
+	for range 300 { // more than they begin apart
+		for host, a := range map[string]*Addresses{"127.0.0.1": &one, "127.0.0.2": &two} {
+			at, err := a.Free(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, port, _ := net.SplitHostPort(at); given[port] {
+				t.Fatalf("port %s is given twice", port)
+			} else {
+				given[port] = true
+			}
+		}
 	}
 }
