@@ -145,15 +145,15 @@ func attack(args []string) int {
 }
 
 // eachWay runs a test for workers with and without namespaces, as the user that they
-// have in this test, and as nobody where the node is root.
+// have in this test, and as another user where the node is root.
 func eachWay(t *testing.T, test func(t *testing.T, cfg Config, spec func(mode string, args ...string) Spec)) {
 	users := []int{-1}
 	if os.Geteuid() == 0 {
-		users = append(users, nobody)
+		users = append(users, alien)
 	}
 	for _, uid := range users {
 		for _, basic := range []bool{false, true} {
-			t.Run(fmt.Sprintf("user %d, basic %v", uid, basic), func(t *testing.T) {
+			t.Run(fmt.Sprintf("another user %v, basic %v", uid >= 0, basic), func(t *testing.T) {
 				needLandlock(t)
 				if !basic {
 					needNamespaces(t)

@@ -181,6 +181,10 @@ func TestProgramsOutsideDoNotRun(t *testing.T) {
 // nobody is a user that owns nothing.
 const nobody = 65534
 
+// alien is one of whom no other process of tests has any: the kernel counts processes by user,
+// and bombs of others would leave workers of this one none.
+var alien = 1_000_000 + os.Getpid()
+
 func TestRunAsAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("only root can start workers as another user; as the same user they run in all other tests")
