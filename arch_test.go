@@ -26,6 +26,7 @@ const module = "zorilla"
 // its own. Folders that are not named have the floor of the folder above them.
 var floors = map[string]int{
 	"internal/codec":              -1, // the cellar: how everything is written
+	"internal/needs":              -1,
 	"internal/seeds":              -1,
 	"internal/golden":             -1,
 	"internal/built":              -1,

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"zorilla/internal/needs"
 	"zorilla/internal/seeds"
 	"zorilla/transfer"
 )
@@ -19,10 +19,7 @@ import (
 // All of a tree becomes the owner's, and the directory itself when nothing is left: not if
 // something is missing.
 func TestFilesBecomeTheOwners(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("only root can give files away")
-		return
-	}
+	needs.Root(t)
 	seed := seeds.One(t)
 	owner := transfer.Owner{UID: 2100000005, GID: 2100000006}
 	files := map[string]string{"large": noise(rand.New(rand.NewPCG(seed, 2)), 2*transfer.ChunkSize+1), "d/run": strings.Repeat("r", 70_000)}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/needs"
 )
 
 // guise is whose the nodes of a script are.
@@ -85,10 +87,7 @@ func TestRealNodesAtTheirLimits(t *testing.T) {
 // scriptsAs runs scripts of testdata/real against nodes of that guise.
 func scriptsAs(t *testing.T, g guise, names ...string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Log("only root starts nodes as another user: those of TestRealNodes are an ordinary user's")
-		return
-	}
+	needs.Root(t)
 	t.Parallel()
 	p := realParams(g)
 	p.Dir = ""

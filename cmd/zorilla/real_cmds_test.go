@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/built"
+	"zorilla/internal/needs"
 )
 
 func number(ts *testscript.TestScript, s string) int {
@@ -220,4 +221,11 @@ func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 		n.stop() // first: workers have files there
 		_ = syscall.Unmount(dir, syscall.MNT_DETACH)
 	})
+}
+
+func cmdNeeds(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: needs PROGRAM...")
+	}
+	needs.Script(ts.Value(testKey{}).(testscript.T), ts.Name(), args...)
 }

@@ -37,6 +37,7 @@ import (
 //	[!] procs TEXT             wait until a (no) command line has the text
 //	peak MIB                   no node ever needed more memory than that
 //	nodelog K REGEXP           wait until the log of node K matches
+//	needs PROGRAM...           what the script cannot do without: internal/needs
 //	build NAME PACKAGE         go build a program of this repository
 //	socket NAME                make a unix socket
 //	tmpfs NAME SIZE            mount a small disk, until the end of the script
@@ -55,6 +56,7 @@ func realParams(g guise) testscript.Params {
 		Setup: func(env *testscript.Env) error {
 			n := &realNetwork{dir: filepath.Join(env.WorkDir, "net"), guise: g, nodes: map[int]*realNode{}}
 			env.Values[networkKey{}] = n
+			env.Values[testKey{}] = env.T()
 			env.Defer(n.stop)
 			env.Setenv(realNodes, "1")
 			env.Setenv(raceOptions())
@@ -78,7 +80,7 @@ func realParams(g guise) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "network": cmdNetwork, "startnode": cmdStartNode, "killnode": cmdKillNode,
 			"waitfor": cmdWaitFor, "procs": cmdProcs, "peak": cmdPeak, "nodelog": cmdNodeLog,
-			"build": cmdBuild, "socket": cmdSocket, "row": cmdRow, "tmpfs": cmdTmpfs,
+			"build": cmdBuild, "socket": cmdSocket, "row": cmdRow, "tmpfs": cmdTmpfs, "needs": cmdNeeds,
 		},
 		Condition: condition,
 	}
@@ -118,7 +120,10 @@ func openTo(dir string) error {
 	return nil
 }
 
-type networkKey struct{}
+type (
+	networkKey struct{}
+	testKey    struct{}
+)
 
 func networkOf(ts *testscript.TestScript) *realNetwork {
 	return ts.Value(networkKey{}).(*realNetwork)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs"
 )
 
@@ -29,10 +30,7 @@ func (n *realNode) users(t *testing.T, job string, ranks int) []string {
 // those of other nodes too, and than those that a node which was killed has left.
 func TestJobsHaveUsersOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Log("only root can start workers as other users")
-		return
-	}
+	needs.Root(t)
 	g := newGate(t)
 	options := []string{"--slots", "4", "--expose", g.dir, "--node-limit", "10m"}
 	net := realNet(t, 2, options...)
@@ -89,10 +87,7 @@ func TestJobsHaveUsersOfTheirOwn(t *testing.T) {
 // The owner may name the numbers, or one user for all.
 func TestUsersThatTheOwnerNames(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Log("only root can start workers as other users")
-		return
-	}
+	needs.Root(t)
 	for named, want := range map[string]string{
 		"nobody":                "65534 65534 nobody nobody",
 		"2000300000-2000300001": "2000300000 2000300000 zorilla zorilla",
@@ -110,10 +105,7 @@ func TestUsersThatTheOwnerNames(t *testing.T) {
 }
 
 func TestUsersThatAreRefused(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("only root can start workers as other users")
-		return
-	}
+	needs.Root(t)
 	for named, want := range map[string]string{
 		"nosuchuser":            "--run-as nosuchuser: no such user",
 		"5-1":                   `--run-as: "5-1": want FIRST-LAST`,

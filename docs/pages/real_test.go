@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"zorilla/internal/needs"
 )
 
 // page is what there is to say of a page beside its commands.
@@ -35,6 +37,7 @@ type script struct {
 // is a script that ends with its first command that fails. What is not typed is listed,
 // with the reason.
 func TestPages(t *testing.T) {
+	needs.Programs(t, "make", "gcc", "mpicc.mpich", "mpicc.openmpi", "mpirun.openmpi", "mpiexec.hydra", "parallel", "curl", "rsync", "python3", "f2py3", "pamscale", "pnmtojpeg")
 	others := maps.Clone(listed)
 	checkout := build(t)
 	for _, path := range paths(t) {

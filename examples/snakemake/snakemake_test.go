@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"zorilla/examples/peers/crew"
+	"zorilla/internal/needs"
 )
 
 // network is three nodes on this machine, which show their workers a directory with the
@@ -26,9 +27,7 @@ type network struct {
 // could not write where the others did.
 func start(t *testing.T) *network {
 	t.Helper()
-	if _, err := exec.LookPath("/usr/bin/snakemake"); err != nil {
-		t.Fatalf("%v: .ci/tools installs it", err)
-	}
+	needs.Programs(t, "/usr/bin/snakemake", "python3")
 	top := t.TempDir()
 	for dir := top; strings.HasPrefix(filepath.Base(filepath.Dir(dir)), "Test"); dir = filepath.Dir(dir) {
 		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/transfer"
@@ -118,10 +119,7 @@ func TestInputsAreKeptFromTheSubmissionOn(t *testing.T) {
 // Inputs are the worker's user's before its supervisor starts, but those of tasks, which all of
 // them read.
 func TestInputsAreMadeAsTheUsers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("only root can give files away")
-		return
-	}
+	needs.Root(t)
 	user := jobs.User{UID: 2100000005, GID: 2100000006}
 	for _, array := range []*jobs.Array{nil, {Tasks: []process.TaskIDs{{First: 1, Last: 2, Step: 1}}}} {
 		bubble(t, 1, 1, func(t *testing.T, g *grid) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/needs"
 )
 
 // Where there is a journal a directory is left as it is.
@@ -43,9 +45,7 @@ func isSpread(t *testing.T, dir string) bool {
 // mountExt4 makes a small file system.
 func mountExt4(t *testing.T, options string) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root mounts file systems")
-	}
+	needs.Root(t)
 	dir := t.TempDir()
 	image, at := filepath.Join(dir, "image"), filepath.Join(dir, "mounted")
 	if err := os.WriteFile(image, nil, 0o600); err != nil {

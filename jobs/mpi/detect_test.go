@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"zorilla/internal/needs"
 )
 
 // link builds a file with the C compiler.
@@ -19,6 +21,7 @@ func link(t *testing.T, dir, name, source string, args ...string) string {
 		t.Fatal(err)
 	}
 	args = append([]string{"-nostdlib", "-Wl,--no-as-needed", "-x", "c", "-", "-x", "none", "-o", path}, args...)
+	needs.Programs(t, "gcc")
 	cmd := exec.CommandContext(t.Context(), "gcc", args...)
 	cmd.Stdin = strings.NewReader(source)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs/mpi"
 	"zorilla/jobs/pmi"
 )
@@ -43,6 +44,7 @@ func TestMain(m *testing.M) {
 // build returns the path of a program of examples/mpi for an MPI of Debian.
 func build(t *testing.T, name string) string {
 	t.Helper()
+	needs.Programs(t, "make", "gcc", "mpicc.mpich", "mpicc.openmpi")
 	dir, err := programs()
 	if err != nil {
 		t.Fatal(err)
@@ -296,6 +298,7 @@ func TestAbort(t *testing.T) {
 
 func compile(t *testing.T, compiler string, args ...string) {
 	t.Helper()
+	needs.Programs(t, compiler)
 	if out, err := exec.CommandContext(t.Context(), compiler, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %q: %v\n%s", compiler, args, err, out)
 	}

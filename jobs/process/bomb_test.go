@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs/cgroup"
 )
 
@@ -41,10 +42,7 @@ const inSmall = "ZORILLA_TEST_SMALL"
 // A node and its supervisors live on where there is no process more to be had, not even a
 // thread of theirs: the bomb that has them all ends with its worker, and the next one runs.
 func TestNoProcessMore(t *testing.T) {
-	if os.Geteuid() != 0 || !hasGroups(t) {
-		t.Log("only root makes a group around this")
-		return
-	}
+	needs.Root(t) // only root makes a group around this
 	eachWay(t, func(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
 		if os.Getenv(inSmall) != "" {
 			outlive(t, cfg, spec)

@@ -5,15 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"zorilla/internal/needs"
 )
 
 // A user without a name has one where it has namespaces, since many programs need it.
 func TestNameOfAUser(t *testing.T) {
 	needNamespaces(t)
-	if os.Geteuid() != 0 {
-		t.Log("only root can start workers as a user without a name")
-		return
-	}
+	needs.Root(t)
 	before, err := os.ReadFile("/etc/passwd")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs/sandbox"
 )
 
@@ -186,10 +187,7 @@ const nobody = 65534
 var alien = 1_000_000 + os.Getpid()
 
 func TestRunAsAnotherUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("only root can start workers as another user; as the same user they run in all other tests")
-		return
-	}
+	needs.Root(t)
 	spec := script(t, `id -u; id -g; id -G; echo new > new; echo more >> given; echo x > $TMPDIR/y && echo tmp; echo err > /dev/stderr; cat ../spec || echo closed`)
 	// what t.TempDir makes is closed for others; a node's state must not be
 	for dir := spec.Root; dir != "/tmp" && len(dir) > 1; dir = filepath.Dir(dir) {

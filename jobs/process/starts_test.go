@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/needs"
 )
 
 // What did not begin through no fault of its own says so, whoever could not
@@ -104,10 +106,7 @@ func TestCommandsThatAreNoPrograms(t *testing.T) {
 
 // Nothing is said of a path through a link that the worker's user may not look at.
 func TestStartTellsNothingOfOthers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("only a node of root may look where its workers may not")
-		return
-	}
+	needs.Root(t)
 	closed := t.TempDir()
 	if err := errors.Join(os.Mkdir(closed+"/dir", 0o700), os.WriteFile(closed+"/tool", []byte("#!/bin/sh\n"), 0o755), os.Chmod(closed, 0o700)); err != nil {
 		t.Fatal(err)

@@ -11,16 +11,14 @@ import (
 	"syscall"
 	"testing"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs/proc"
 )
 
 // What a worker has is its user's own: a worker of another job, who is another user, can
 // do nothing with it, and neither can another user of the machine whom nothing confines.
 func TestUsersOfJobs(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("only root can start workers as other users")
-		return
-	}
+	needs.Root(t)
 	for _, basic := range []bool{false, true} {
 		t.Run(fmt.Sprintf("basic %v", basic), func(t *testing.T) {
 			if !basic {
@@ -76,10 +74,7 @@ for p in PIDS; do may kill -0 $p; may ls /proc/$p/fd; may cat /proc/$p/environ; 
 // All that is in a worker's directories becomes its user's, links themselves and not what they
 // lead to, but for files in its temporary directory that have other names elsewhere.
 func TestFilesBecomeTheUsers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("only root can give files away")
-		return
-	}
+	needs.Root(t)
 	root, outside := newRoot(t), filepath.Join(t.TempDir(), "outside")
 	work, tmp := filepath.Join(root, workDir), filepath.Join(root, tmpDir)
 	if err := errors.Join(os.MkdirAll(work+"/a/b", 0o755), os.MkdirAll(tmp+"/c", 0o755),
@@ -165,10 +160,7 @@ func TestDirectoriesThatNobodyPasses(t *testing.T) {
 // A job that has a user of its own cannot take all processes of the machine, without
 // namespaces neither.
 func TestProcessesOfAUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("only root can start workers as other users")
-		return
-	}
+	needs.Root(t)
 	for own, want := range map[bool]int{true: maxProcesses, false: -1} {
 		spec := script(t, "ulimit -u")
 		for dir := filepath.Dir(spec.Root); dir != "/tmp" && len(dir) > 1; dir = filepath.Dir(dir) {

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs/cgroup"
 )
 
@@ -200,9 +201,7 @@ func say(kind, addr string, patience time.Duration) string {
 // newGroup makes a group, where that is possible.
 func newGroup(t *testing.T) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can attach programs")
-	}
+	needs.Root(t)
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
@@ -235,6 +234,7 @@ func newGroup(t *testing.T) string {
 // machines makes two that are linked, and a process in a group of the first.
 func machines(t *testing.T) (group string, stage, far, inside *helper) {
 	t.Helper()
+	needs.Programs(t, "ip")
 	group = newGroup(t)
 	stage = startMachine(t)
 	far = startMachine(t)

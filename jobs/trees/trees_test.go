@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/needs"
 )
 
 // nest makes that many directories, one in the other, with a file and a closed directory
@@ -184,9 +186,7 @@ func TestBinLeaves(t *testing.T) {
 
 // What somebody has mounted in a tree is not its own.
 func TestMountsStay(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount")
-	}
+	needs.Root(t)
 	dir, kept := t.TempDir(), t.TempDir()
 	point := filepath.Join(dir, "a", "point")
 	if err := errors.Join(os.MkdirAll(point, 0o755), os.WriteFile(filepath.Join(kept, "file"), nil, 0o600)); err != nil {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"zorilla/internal/needs"
 )
 
 func TestRanges(t *testing.T) {
@@ -234,10 +236,7 @@ func TestNumbers(t *testing.T) {
 
 // What a process still has, nobody gets.
 func TestNumberOfALivingProcess(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("only root can start a process as another user")
-		return
-	}
+	needs.Root(t)
 	cmd := exec.Command("/bin/sleep", "1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 100_001, Gid: 100_001}}
 	if err := cmd.Start(); err != nil {

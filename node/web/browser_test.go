@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	needed "zorilla/internal/needs"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 )
@@ -30,20 +30,11 @@ type browser struct {
 	problems []string // what the console showed as an error
 }
 
-// chromium starts a browser for one test. There is no way around it: a page
-// that no browser has shown is not tested.
+// chromium starts a browser for one test: a page that no browser has shown is not
+// tested.
 func chromium(t *testing.T) *browser {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if p, err := exec.LookPath(name); err == nil {
-			path = p
-			break
-		}
-	}
-	if path == "" {
-		t.Fatal("no Chromium on this machine: the page's tests need one (Debian: apt-get install chromium)")
-	}
+	path := needed.Program(t, "chromium", "chromium-browser", "google-chrome")
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),

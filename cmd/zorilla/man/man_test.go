@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"zorilla/internal/needs"
 )
 
 var app = &cli.App{
@@ -51,13 +53,10 @@ so N workers
 	}
 }
 
-// Where there is a formatter it finds nothing wrong.
+// The formatter finds nothing wrong.
 func TestPageIsFormatted(t *testing.T) {
-	path, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("no groff here")
-	}
-	cmd := exec.Command(path, "-man", "-Tutf8", "-ww")
+	needs.Programs(t, "groff")
+	cmd := exec.Command("groff", "-man", "-Tutf8", "-ww")
 	cmd.Stdin = strings.NewReader(Page(app, nil))
 	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "warning") || !strings.Contains(string(out), "so N workers") {
 		t.Errorf("%v\n%s", err, out)

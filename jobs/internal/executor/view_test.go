@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs/process"
 )
 
 // What is found out about a program before it starts is what its worker could find out.
 func TestProgramsAreLookedAtAsTheirWorkersDo(t *testing.T) {
+	needs.Programs(t, "gcc")
 	top := t.TempDir()
 	for p := top; p != os.TempDir() && len(p) > 1; p = filepath.Dir(p) {
 		if err := os.Chmod(p, 0o755); err != nil {

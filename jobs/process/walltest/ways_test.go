@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs/process"
 )
 
@@ -50,6 +51,7 @@ func (w way) String() string {
 // eachWay runs a test for workers with and without namespaces, as the user of the test
 // and, where that is root, as another user.
 func eachWay(t *testing.T, test func(t *testing.T, w way)) {
+	needs.Programs(t, "python3") // which most attacks are written in
 	users := []int{-1}
 	if os.Geteuid() == 0 {
 		users = append(users, alien)
