@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
@@ -29,9 +31,12 @@ import (
 	"zorilla/vicinity"
 )
 
-// probeTimeout bounds how long finding out what the sandbox can do takes; it is
-// a few milliseconds where the program begins with process.Main.
-const probeTimeout = time.Minute
+// Finding out what the sandbox can do takes some ten milliseconds where the program begins with
+// process.Main; where a machine has hundreds of programs that want its processors, a minute.
+const (
+	probeTimeout = 10 * time.Minute
+	probeSlow    = 10 * time.Second // how often the log says that it still goes on
+)
 
 // bind opens the node's ports. It comes first, since a secret that is a phrase
 // takes a while to stretch and a port that is taken shall be told at once.
@@ -73,6 +78,27 @@ func (n *Node) identify() (seeds []string, err error) {
 	return seeds, err
 }
 
+// probe finds out what the sandbox can do, and says so where that takes long.
+func probe(ctx context.Context, log zerolog.Logger, find func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	found := make(chan error, 1)
+	go func() { found <- find(ctx) }()
+	slow := time.NewTicker(probeSlow)
+	defer slow.Stop()
+	for begun := time.Now(); ; {
+		select {
+		case err := <-found:
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("%w: it took more than %v: start the node when the machine is less busy", err, probeTimeout)
+			}
+			return err
+		case <-slow.C:
+			log.Warn().Stringer("for", time.Since(begun).Round(time.Second)).Msg("the node starts when it has found out what workers can be kept from: this machine is busy, or a file system does not answer")
+		}
+	}
+}
+
 // startNetwork makes the overlay on the node's port and what lives on it, and
 // lets other nodes ask for twins. The rest of what they may ask is to be opened.
 func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (*peerHandler, error) {
@@ -81,11 +107,7 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (
 			Groups: string(n.creds.ID()), Memory: forWorkers(n.memory()), Processes: findProcesses(os.DirFS("/")), Log: n.log,
 			Work: cmp.Or(n.cfg.Work, filepath.Join(string(n.state), "work")),
 		})
-		ctx, cancel := context.WithTimeout(g.ctx, probeTimeout)
-		defer cancel()
-		if err := runner.Probe(ctx); errors.Is(err, context.DeadlineExceeded) {
-			return nil, fmt.Errorf("%w: it took more than %v: start the node when the machine is less busy", err, probeTimeout)
-		} else if err != nil {
+		if err := probe(g.ctx, n.log, runner.Probe); err != nil {
 			return nil, err
 		}
 		n.cfg.Seams.Runner, n.closeRunner, n.ports = runner, runner.Close, &ports.Book{}

@@ -277,6 +277,9 @@ func (r *Runner) Probe(ctx context.Context) error {
 	cmd := r.process(ctx, "probe", "-")
 	cmd.Stdin = bytes.NewReader(place)
 	out, err := cmd.Output()
+	if ctx.Err() != nil { // which has it killed
+		err = ctx.Err()
+	}
 	if err != nil {
 		return fmt.Errorf("probe for limits: %w", err)
 	}
