@@ -2,6 +2,7 @@ package zorilla_test
 
 import (
 	"cmp"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -26,7 +27,7 @@ func tools(t *testing.T, have []string, id, apt string, args ...string) (string,
 	for _, name := range have {
 		script(name, "true")
 	}
-	for _, name := range []string{"mktemp", "tail", "rm", "sh", "chmod", "cp"} {
+	for _, name := range []string{"mktemp", "tail", "rm", "sh", "chmod", "cp", "grep"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Fatal(err)
@@ -36,6 +37,7 @@ func tools(t *testing.T, have []string, id, apt string, args ...string) (string,
 		}
 	}
 	script("id", "echo "+id)
+	script("sleep", "true")
 	script("apt-get", "BIN="+bin+"\n"+apt)
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -55,7 +57,7 @@ func tools(t *testing.T, have []string, id, apt string, args ...string) (string,
 
 // What the tests need is there, is installed, or is named in one line.
 func TestTools(t *testing.T) {
-	jobs := []string{"gcc", "make", "mpicc.openmpi", "mpirun.openmpi", "mpicc.mpich", "mpiexec.hydra", "parallel", "rsync", "lmp", "snakemake", "curl", "npm", "f2py3", "pamscale", "pnmtojpeg"}
+	jobs := []string{"gcc", "make", "mpicc.openmpi", "mpirun.openmpi", "mpicc.mpich", "mpiexec.hydra", "parallel", "rsync", "lmp", "snakemake", "curl", "npm", "f2py3", "pamscale", "pnmtojpeg", "python3", "groff"}
 	all := append([]string{"go", "git", "chromium", "ip", "tc", "bridge"}, jobs...)
 	if out, err := tools(t, all, "1000", "exit 1"); err != nil || out != "" {
 		t.Errorf("all is there: %v, %q", err, out)
@@ -70,8 +72,22 @@ func TestTools(t *testing.T) {
 		}
 	}
 	out, err := tools(t, append([]string{"go", "git", "tc", "ip", "bridge"}, jobs...), "0", `[ "$1" = update ] || { cp "$BIN/go" "$BIN/chromium"; }`)
-	if err != nil || out != "== install chromium\n" {
+	const says = "== install chromium (Debian's packages: up to 1 GB, about two minutes)\n"
+	if err != nil || out != says {
 		t.Errorf("installed: %v, %q", err, out)
+	}
+	locked := `if [ ! -e "$BIN/second" ]; then cp "$BIN/go" "$BIN/second"; echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)" >&2; exit 100; fi
+		[ "$1" = update ] || { cp "$BIN/go" "$BIN/chromium"; }`
+	out, err = tools(t, append([]string{"go", "git", "tc", "ip", "bridge"}, jobs...), "0", locked)
+	if err != nil || out != says+"apt is in use by another program: waiting for it, ten minutes at most\n" {
+		t.Errorf("apt was locked: %v, %q", err, out)
+	}
+	// The tests can be run without all but these two.
+	for missing, want := range map[string]int{"chromium": 1, "go": 2, "git": 2} {
+		out, err := tools(t, slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == missing }), "1000", "exit 1", "offer")
+		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != want || strings.Contains(out, "left out") != (want == 1) {
+			t.Errorf("without %s: %v, %q, want exit code %d", missing, err, out, want)
+		}
 	}
 	out, err = tools(t, []string{"go", "git", "tc", "ip", "bridge", "srun", "mpiexec.hydra"}, "1000", "exit 1", "starts")
 	if err == nil || !strings.Contains(out, "apt-get install openssh-server openssh-client slurm-wlm munge openmpi-bin parallel\n") {

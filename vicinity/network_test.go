@@ -57,8 +57,9 @@ func TestFortySmallSites(t *testing.T) {
 	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 3)
-	for i := range 160 {
-		w.add(i%40, 0, 0)
+	sites := seeds.Larger(40, 20)
+	for i := range 4 * sites {
+		w.add(i%sites, 0, 0)
 	}
 	w.run(30 * time.Second)
 	t.Log("30 s: " + w.report())
@@ -72,7 +73,7 @@ func TestThirdOfNodesCrashes(t *testing.T) {
 	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 4)
-	all := 120
+	all := seeds.Larger(120, 60)
 	for i := range all {
 		w.add(i%6, 0, 0)
 	}
@@ -119,7 +120,8 @@ func TestCutNetworkGrowsTogether(t *testing.T) {
 	seeds.OneGoroutine(t)
 	t.Parallel()
 	w := newNetwork(t, 6)
-	for i := range 120 {
+	all := seeds.Larger(120, 60)
+	for i := range all {
 		w.add(i%6, 0, 0)
 	}
 	w.run(40 * time.Second)
@@ -127,14 +129,14 @@ func TestCutNetworkGrowsTogether(t *testing.T) {
 	w.cut = func(a, b *simNode) bool { return side(a) != side(b) }
 	w.changeSides(side, (*Core).Leave)
 	w.run(60 * time.Second)
-	if got := w.reached(); got != 40 {
-		t.Fatalf("while cut a flood reaches %d nodes, want the 40 of one side", got)
+	if got := w.reached(); got != all/3 {
+		t.Fatalf("while cut a flood reaches %d nodes, want the %d of one side", got, all/3)
 	}
 	w.cut = nil
 	w.changeSides(side, (*Core).Join)
 	w.run(5 * time.Second)
-	if got := w.reached(); got != 120 {
-		t.Errorf("5 s after healing a flood reaches %d of 120 nodes", got)
+	if got := w.reached(); got != all {
+		t.Errorf("5 s after healing a flood reaches %d of %d nodes", got, all)
 	}
 	w.run(20 * time.Second)
 	t.Log("25 s after healing: " + w.report())

@@ -16,6 +16,17 @@ import (
 // variable is the environment variable with the seeds to try.
 const variable = "ZORILLA_SEEDS"
 
+// whole is set by .ci/full.
+const whole = "ZORILLA_FULL"
+
+// Larger returns how large something is for .ci/full, and how large for all who have less time.
+func Larger(full, less int) int {
+	if os.Getenv(whole) != "" {
+		return full
+	}
+	return less
+}
+
 // Random calls f with a seed that is another one in each run, or with each of
 // ZORILLA_SEEDS until one fails.
 func Random(t *testing.T, f func(t *testing.T, seed uint64)) {

@@ -74,3 +74,12 @@ func TestLessUnderTheRaceDetector(t *testing.T) {
 		t.Error("failed")
 	}
 }
+
+func TestLarger(t *testing.T) {
+	for full, want := range map[string]int{"": 60, "1": 160} {
+		t.Setenv(whole, full)
+		if got := Larger(160, 60); got != want {
+			t.Errorf("with %q: %d, want %d", full, got, want)
+		}
+	}
+}

@@ -30,8 +30,16 @@ const (
 	codeKilled   = 128 + int(unix.SIGKILL)
 )
 
-// defaultNodeLimit is what Spec.NodeLimit is if it is 0.
+// defaultNodeLimit is what Spec.NodeLimit is if it is 0, and what it is at least until a node
+// has connected: it may not be let run at once on a busy machine.
 const defaultNodeLimit = 30 * time.Second
+
+// Who was not let run, and looks only so long after the time that Next named, has not read
+// yet what came meanwhile.
+const (
+	stalled = 200 * time.Millisecond
+	catchUp = 500 * time.Millisecond // the time to read it
+)
 
 // Life decides when a worker ends, why, and with which code. The first reason
 // counts. It sends nothing and reads no clock: its owner, one goroutine or a
@@ -49,6 +57,8 @@ type Life struct {
 	started time.Time
 	heard   time.Time // of the origin
 	alone   time.Time // since when no node is connected; zero while one is
+	met     bool      // one has been
+	behind  bool      // this was not let run when alone had been too long, and looks once more
 	killAt  time.Time // when ending becomes killing
 	phase   Phase
 
@@ -187,7 +197,7 @@ func (l *Life) NodeLost(now time.Time) {
 }
 
 // NodeBack says that a node is connected.
-func (l *Life) NodeBack() { l.alone = time.Time{} }
+func (l *Life) NodeBack() { l.alone, l.met, l.behind = time.Time{}, true, false }
 
 // OriginHeard says that the node has heard of the job's origin.
 func (l *Life) OriginHeard(now time.Time) { l.heard = now }
@@ -202,8 +212,11 @@ func (l *Life) Tick(now time.Time) {
 		l.decide(Walltime, overTime(l.walltime))
 		l.end(now, l.grace)
 	}
+	if end := l.aloneEnd(); l.phase == Running && due(end) && !l.behind && now.Sub(end) > stalled {
+		l.behind, l.alone = true, l.alone.Add(now.Sub(end)+catchUp)
+	}
 	if l.phase == Running && due(l.aloneEnd()) {
-		l.decide(Orphaned, fmt.Sprintf("its node was gone for %v", l.nodeLimit))
+		l.decide(Orphaned, fmt.Sprintf("its node was gone for %v", l.aloneLimit()))
 		l.end(now, l.grace)
 	}
 	if l.phase == Running && due(l.orphanEnd()) {
@@ -243,7 +256,14 @@ func (l *Life) aloneEnd() time.Time {
 	if l.alone.IsZero() {
 		return time.Time{}
 	}
-	return l.alone.Add(l.nodeLimit)
+	return l.alone.Add(l.aloneLimit())
+}
+
+func (l *Life) aloneLimit() time.Duration {
+	if l.met {
+		return l.nodeLimit
+	}
+	return max(l.nodeLimit, defaultNodeLimit)
 }
 
 func (l *Life) orphanEnd() time.Time {

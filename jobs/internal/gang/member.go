@@ -23,6 +23,7 @@ type Member struct {
 	heard  time.Time // when the hub answered last; zero = never
 	alone  bool      // the ranks of the hub have ended, and it is gone
 	since  time.Time // when ranks waited first for one that has ended; zero = they do not
+	stall  stall
 }
 
 // rank is one at this node.
@@ -192,7 +193,7 @@ func (m *Member) Tick(now time.Time) {
 		}
 	case m.heard.IsZero() && now.Sub(m.began) > First:
 		m.lose(m.hub + ", which has rank 0, did not begin")
-	case !m.heard.IsZero() && now.Sub(m.heard) > Silence:
+	case !m.heard.IsZero() && m.stall.passed(now, m.heard.Add(Silence)):
 		m.lose(fmt.Sprintf("no word from %s, which has rank 0, for %v", m.hub, Silence))
 	}
 }
@@ -204,6 +205,9 @@ func (m *Member) Patience(now time.Time) time.Duration {
 		until = now.Add(Silence)
 	} else if !m.heard.IsZero() {
 		until = m.heard.Add(Silence)
+		if m.stall.until.After(until) {
+			until = m.stall.until
+		}
 	}
 	return max(until.Sub(now), 0) + time.Millisecond
 }
