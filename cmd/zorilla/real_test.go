@@ -86,12 +86,14 @@ func realParams(g guise) testscript.Params {
 	}
 }
 
-// condition knows [root] and [race]. Scripts that ask for it run without the race detector
-// too, as tests do that ask seeds.Raced: see .ci/run.
+// condition knows [root], [race], and [full], which is .ci/full. Scripts that ask for [race] run
+// without the race detector too, as tests do that ask seeds.Raced: see .ci/run.
 func condition(cond string) (bool, error) {
 	switch cond {
 	case "race":
 		return seeds.Raced, nil
+	case "full":
+		return seeds.Larger(1, 0) == 1, nil
 	case "root":
 		return os.Geteuid() == 0, nil
 	}

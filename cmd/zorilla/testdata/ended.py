@@ -1,9 +1,20 @@
-# ended.py NAME SINCE LIMIT: waits until no process of that name runs, and prints how many
-# milliseconds after a time that was; fails after the limit. To ask again and again would take
-# longer than what is measured where others have the processors: the kernel tells.
+# ended.py NAME SINCE LIMIT CONTROL: waits until no process of that name runs, and prints how many
+# milliseconds after a time that was, and how many of them a program lost meanwhile to others that
+# had the processors, by the file of control.py; fails after the limit. To ask again and again
+# would take longer than what is measured there: the kernel tells.
 import os, select, sys, time
 
-name, since, limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+name, since, limit, control = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+
+
+def lost(at):
+    """What control.py had lost until then; what it loses now is in its next line."""
+    while True:
+        with open(control) as f:
+            lines = [line.split() for line in f if line.endswith("\n")]
+        if lines and int(lines[-1][0]) >= at:
+            return next(int(had) for time, had in lines if int(time) >= at)
+        time.sleep(0.01)
 
 
 def now():
@@ -35,4 +46,4 @@ while ranks := list(running()):
             poll.unregister(fd)
             os.close(fd)
             ranks.remove(fd)
-print(ended - since)
+print(ended - since, lost(ended) - lost(since))
