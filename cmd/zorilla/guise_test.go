@@ -90,7 +90,6 @@ func scriptsAs(t *testing.T, g guise, names ...string) {
 	needs.Root(t)
 	t.Parallel()
 	p := realParams(g)
-	p.Dir = ""
 	for _, name := range names {
 		p.Files = append(p.Files, filepath.Join("testdata/real", name+".txtar"))
 	}

@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -46,13 +48,35 @@ import (
 // those of testdata/basic, against nodes that are not root's: guise_test.go.
 func TestRealNodes(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, realParams(own))
+	all, err := filepath.Glob("testdata/real/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := realParams(own)
+	for _, file := range all {
+		if !slices.Contains(ofRanks, strings.TrimSuffix(filepath.Base(file), ".txtar")) {
+			p.Files = append(p.Files, file)
+		}
+	}
+	testscript.Run(t, p)
+}
+
+// ofRanks are the scripts with machines full of ranks that never rest.
+var ofRanks = []string{"net-mpi", "net-launcher", "net-ends", "net-lammps"}
+
+// TestFullMachines runs them one after the other: several at once take far longer.
+func TestFullMachines(t *testing.T) {
+	t.Parallel()
+	for _, name := range ofRanks {
+		p := realParams(own)
+		p.Files = []string{filepath.Join("testdata/real", name+".txtar")}
+		t.Run(name, func(t *testing.T) { testscript.Run(t, p) })
+	}
 }
 
 // realParams are those of TestRealNodes, with nodes of a guise.
 func realParams(g guise) testscript.Params {
 	return testscript.Params{
-		Dir: "testdata/real",
 		Setup: func(env *testscript.Env) error {
 			n := &realNetwork{dir: filepath.Join(env.WorkDir, "net"), guise: g, nodes: map[int]*realNode{}}
 			env.Values[networkKey{}] = n
@@ -61,9 +85,6 @@ func realParams(g guise) testscript.Params {
 			env.Setenv(realNodes, "1")
 			env.Setenv(raceOptions())
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
-			// Who holds it has machines full of ranks that never rest: several at once take
-			// far longer than one after the other.
-			env.Setenv("MACHINES", filepath.Join(filepath.Dir(env.WorkDir), "machines.lock"))
 			env.Setenv("ZORILLA_STATE", n.stateOf(1))
 			for name, dir := range map[string]string{"TESTDATA": "testdata", "EXAMPLES": "../../examples"} {
 				path, err := filepath.Abs(dir)

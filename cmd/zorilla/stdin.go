@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -24,6 +25,8 @@ func openStdin(own io.Reader, name string) (io.Reader, error) {
 			// stop us. Now it fails instead.
 			signal.Ignore(syscall.SIGTTIN)
 			return terminal{f}, nil
+		} else if ok && exhausted(f) {
+			return nil, nil
 		}
 		return own, nil
 	}
@@ -35,6 +38,25 @@ func openStdin(own io.Reader, name string) (io.Reader, error) {
 		return nil, fmt.Errorf("--stdin %s: is a directory, want a file or none", name)
 	}
 	return f, nil // open until the process ends
+}
+
+// exhausted reports whether it is known that nothing can be read from a file: of /dev/null, and of
+// a pipe that is empty and that nobody can write to. Programs are told so at their start then:
+// mpiexec of MPICH fails if it hears of the end after rank 0 has ended.
+func exhausted(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode()&os.ModeCharDevice != 0 {
+		return st.Rdev == unix.Mkdev(1, 3)
+	}
+	if info.Mode()&os.ModeNamedPipe == 0 {
+		return false
+	}
+	poll := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll, 0)
+	return err == nil && n == 1 && poll[0].Revents&(unix.POLLIN|unix.POLLHUP) == unix.POLLHUP
 }
 
 // terminal reads from a terminal while this process is in its foreground.
