@@ -9,16 +9,17 @@ import (
 	"zorilla/jobs"
 )
 
-// TestHundredNodes: a hundred whole nodes at six sites find each other and
-// their nearest, and bear a job that comes at each of them in the same second.
+// TestJobAtEachOfManyNodes: sixty whole nodes at six sites, a hundred in .ci/full, find each other
+// and their nearest, and bear a job that comes at each of them in the same second.
 // What they do at the same time is done in other tests, too: the race detector
 // does not look at it here, where it takes long.
-func TestHundredNodes(t *testing.T) {
+func TestJobAtEachOfManyNodes(t *testing.T) {
 	if seeds.Raced {
 		t.Skip("without the race detector this runs")
 	}
 	t.Parallel()
-	sizes := []int{17, 17, 17, 17, 16, 16}
+	each, rest := seeds.Larger(17, 10), seeds.Larger(16, 10)
+	sizes := []int{each, each, each, each, rest, rest}
 	begun := RealTime()
 	synctest.Test(t, func(t *testing.T) {
 		const seed = 100

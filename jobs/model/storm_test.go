@@ -375,7 +375,7 @@ func weathered(seed uint64, length time.Duration, traced bool) *storm {
 // seeds, and how long each lasts. A storm is one goroutine: for the race detector
 // there is only what several have in common.
 func TestStorms(t *testing.T) {
-	from, to := seeds.Range(t, uint64(seeds.Fewer(200, 4)))
+	from, to := seeds.Range(t, uint64(seeds.Fewer(seeds.Larger(200, 100), 4)))
 	length := time.Minute
 	if text := os.Getenv("ZORILLA_STORM"); text != "" {
 		d, err := time.ParseDuration(text)
