@@ -83,7 +83,8 @@ func TestPlacementByBandwidth(t *testing.T) {
 			if other.Name == "node-002" {
 				want = 4 << 20
 			}
-			if to := other.Bandwidth.To; to.Least || to.Rate < want*9/10 || to.Rate > want*11/10 {
+			// Whether it is "at least" depends on which requests happened to overlap: vicinity's tests.
+			if to := other.Bandwidth.To; to.Rate < want*9/10 || to.Rate > want*11/10 {
 				t.Errorf("%s: %+v, want %d", other.Name, to, want)
 			}
 		}
