@@ -41,8 +41,7 @@ func openStdin(own io.Reader, name string) (io.Reader, error) {
 }
 
 // exhausted reports whether it is known that nothing can be read from a file: of /dev/null, and of
-// a pipe that is empty and that nobody can write to. Programs are told so at their start then:
-// mpiexec of MPICH fails if it hears of the end after rank 0 has ended.
+// a pipe that is empty and that nobody can write to. Programs see the end at their start then.
 func exhausted(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/needs"
 )
 
 //go:embed testdata/attacks.py
@@ -142,6 +144,7 @@ func TestNothingIsWon(t *testing.T) {
 
 // The attacks are some: who is not confined wins by them.
 func TestAttacksWinOutside(t *testing.T) {
+	needs.Programs(t, "python3")
 	uid := -1
 	if os.Geteuid() == 0 {
 		uid = alien
