@@ -137,6 +137,8 @@ func TestWhatHasChangedIsTested(t *testing.T) {
 		{what: "a package that another uses", file: "flood/a.go", changed: "chaos lint loops", affected: "./flood\n./user\n"},
 		{what: "one below it", file: "flood/deep/a.go", changed: "chaos lint loops", affected: "./flood/deep\n"},
 		{what: "what a test reads", file: "vicinity/testdata/x", changed: "chaos loops", affected: "./vicinity\n"},
+		{what: "a test", file: "vicinity/a_test.go", changed: "lint", affected: "./vicinity\n"},
+		{what: "a script of a command", file: "cmd/small/testdata/x.txtar"},
 		{what: "a page", file: "docs/jobs.md", changed: "pages", affected: "./docs\n"},
 		{what: "a figure", file: "docs/experiments/x/results.txt", affected: "./docs\n"},
 		{what: "go.mod", file: "go.mod", changed: "lint", affected: everything},
