@@ -94,7 +94,7 @@ import (
 `+"func"+` TestOnce(t *testing.T) {
 	t.Run("part", func(t *testing.T) {
 		if os.Remove("once") == nil || os.Getenv("HOW") == "always" {
-			t.Error("the same again: ZORILLA_SEEDS=7-7 go test")
+			t.Error("the same again: ZORILLA_SEEDS=7-7 go test\nok    as doctor says\nFAIL here")
 		}
 	})
 }
@@ -107,7 +107,7 @@ import (
 		out, code := c.run("HOW="+how, "bash", ".ci/test")
 		second := map[int]string{0: "passed", 1: "failed"}[want]
 		noted := regexp.MustCompile(`^small/once \^TestOnce\$/\^\(part\)\$\n  ZORILLA_SEEDS=7-7; load [0-9. ]+ at \S+Z; options: none; the second time: ` +
-			second + `; the first time:\n    --- FAIL: TestOnce .*\n        --- FAIL: TestOnce/part .*\n.*the same again: ZORILLA_SEEDS=7-7 go test\n$`)
+			second + `; the first time:\n    --- FAIL: TestOnce .*\n        --- FAIL: TestOnce/part .*\n.*the same again: ZORILLA_SEEDS=7-7 go test\n +ok    as doctor says\n +FAIL here\n$`)
 		if text := c.read("tried-again.txt"); code != want || !noted.MatchString(text) || !strings.Contains(out, "What was tried again, and why: tried-again.txt") {
 			t.Errorf("fails %s: %d, %s\nnoted %s", how, code, out, text)
 		}
