@@ -134,16 +134,17 @@ func TestWhatHasChangedIsTested(t *testing.T) {
 		affected              string
 	}{
 		{what: "nothing"},
-		{what: "a package that another uses", file: "flood/a.go", changed: "chaos loops", affected: "./flood\n./user\n"},
-		{what: "one below it", file: "flood/deep/a.go", changed: "chaos loops", affected: "./flood/deep\n"},
-		{what: "what a test reads", file: "vicinity/testdata/x", changed: "chaos loops", affected: "./vicinity\n"},
+		{what: "a package that another uses", file: "flood/a.go", changed: "chaos loops mpi", affected: "./flood\n./user\n"},
+		{what: "one below it", file: "flood/deep/a.go", changed: "chaos loops mpi", affected: "./flood/deep\n"},
+		{what: "what a test reads", file: "vicinity/testdata/x", changed: "chaos loops mpi", affected: "./vicinity\n"},
 		{what: "a test", file: "vicinity/a_test.go", affected: "./vicinity\n"},
-		{what: "a script of a command", file: "cmd/small/testdata/x.txtar"},
+		{what: "a script of a command", file: "cmd/zorilla/testdata/real/net-x.txtar"},
+		{what: "one with MPI", file: "cmd/zorilla/testdata/real/net-mpi.txtar", changed: "mpi"},
 		{what: "a page", file: "docs/jobs.md", changed: "pages", affected: "./docs\n"},
 		{what: "a figure", file: "docs/experiments/x/results.txt", affected: "./docs\n"},
 		{what: "go.mod", file: "go.mod", affected: everything},
-		{what: "all is wanted", env: "ZORILLA_FULL=1", changed: "chaos loops pages snakemake", affected: everything},
-		{what: "a commit that is not here", full: strings.Repeat("1", 40), changed: "chaos loops pages snakemake", affected: everything},
+		{what: "all is wanted", env: "ZORILLA_FULL=1", changed: "chaos loops mpi pages snakemake", affected: everything},
+		{what: "a commit that is not here", full: strings.Repeat("1", 40), changed: "chaos loops mpi pages snakemake", affected: everything},
 	} {
 		for _, committed := range []bool{false, true} {
 			c.write(".ci/passed", cmp.Or(s.full, passed)+" 2026-01-02 3 2\n")
@@ -155,7 +156,7 @@ func TestWhatHasChangedIsTested(t *testing.T) {
 				c.commit()
 			}
 			var parts []string
-			for _, part := range []string{"chaos", "loops", "pages", "snakemake"} {
+			for _, part := range []string{"chaos", "loops", "mpi", "pages", "snakemake"} {
 				if _, code := c.run(s.env, "bash", ".ci/changed", part); code == 0 {
 					parts = append(parts, part)
 				}
