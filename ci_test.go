@@ -135,6 +135,7 @@ func TestWhatHasChangedIsTested(t *testing.T) {
 	}{
 		{what: "nothing"},
 		{what: "a package that another uses", file: "flood/a.go", changed: "chaos loops mpi", affected: "./flood\n./user\n"},
+		{what: "a test of it", file: "flood/a_test.go", affected: "./flood\n"},
 		{what: "one below it", file: "flood/deep/a.go", changed: "chaos loops mpi", affected: "./flood/deep\n"},
 		{what: "what a test reads", file: "vicinity/testdata/x", changed: "chaos loops mpi", affected: "./vicinity\n"},
 		{what: "a test", file: "vicinity/a_test.go", affected: "./vicinity\n"},

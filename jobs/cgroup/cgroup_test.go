@@ -313,9 +313,24 @@ func TestShares(t *testing.T) {
 			t.Errorf("%d shares: %s %d, want %d", shares, file, got, want)
 		}
 	}
-	for range runtime.NumCPU() {
+	// On one processor: where others have some as well, which of the groups is on which is not
+	// balanced by their shares.
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1024 {
+		if all.IsSet(i) {
+			one.Set(i)
+			break
+		}
+	}
+	for range 2 {
 		for shares := range maps.Keys(groups) {
 			pid, err := begin(t, groups[shares], "sh", "-c", "ulimit -t 20; while :; do :; done")
+			if err == nil {
+				err = unix.SchedSetaffinity(pid, &one)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -337,7 +352,7 @@ func TestShares(t *testing.T) {
 			_, _ = syscall.Wait4(pid, nil, 0, nil)
 		}
 	}
-	if ratio := got[3].Seconds() / got[1].Seconds(); ratio < 1.3 {
+	if ratio := got[3].Seconds() / got[1].Seconds(); ratio < 1.5 {
 		t.Errorf("%v and %v: ratio %.1f, want about 3", got[3], got[1], ratio)
 	}
 }

@@ -36,7 +36,7 @@ func bomb() int {
 	}
 }
 
-// inSmall is set where a test runs in a group with few processes.
+// inSmall is set where a test runs in a group with few processes: to its directory.
 const inSmall = "ZORILLA_TEST_SMALL"
 
 // A node and its supervisors live on where there is no process more to be had, not even a
@@ -73,7 +73,7 @@ func inSmallGroup(t *testing.T, test string) {
 	defer cancel()
 	enter := "echo $$ >" + filepath.Join(place.Dirs["pids"], "small", "cgroup.procs") + ` && exec "$@"`
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", enter, "sh", exe, "-test.run", test)
-	cmd.Env = append(os.Environ(), inSmall+"=1")
+	cmd.Env = append(os.Environ(), inSmall+"="+filepath.Join(place.Dirs["pids"], "small"))
 	cmd.WaitDelay = time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%.20000s", err, out)
@@ -119,6 +119,19 @@ func outlive(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
 		t.Errorf("%+v", e)
 	}
 	nothingOf(t, s.Root)
+	// Those that have ended count until all are reaped, and a supervisor needs some threads.
+	for end := time.Now().Add(deadline); ; {
+		b, err := os.ReadFile(filepath.Join(os.Getenv(inSmall), "pids.current"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && n < 125 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("%d processes are left: %v", n, err)
+		}
+		_, _ = unix.Poll(nil, 10)
+	}
 	if e, _, stderr := run(t, cfg, next); e.Code != 3 {
 		t.Errorf("the next one: %+v %q", e, stderr)
 	}
