@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/stall"
 	"zorilla/internal/units"
 )
 
@@ -30,16 +31,9 @@ const (
 	codeKilled   = 128 + int(unix.SIGKILL)
 )
 
-// defaultNodeLimit is what Spec.NodeLimit is if it is 0, and what it is at least until a node
-// has connected: it may not be let run at once on a busy machine.
+// defaultNodeLimit is what Spec.NodeLimit is if it is 0, and the least until a node has
+// connected: on a busy machine that takes a while.
 const defaultNodeLimit = 30 * time.Second
-
-// Who was not let run, and looks only so long after the time that Next named, has not read
-// yet what came meanwhile.
-const (
-	stalled = 200 * time.Millisecond
-	catchUp = 500 * time.Millisecond // the time to read it
-)
 
 // Life decides when a worker ends, why, and with which code. The first reason
 // counts. It sends nothing and reads no clock: its owner, one goroutine or a
@@ -57,8 +51,8 @@ type Life struct {
 	started time.Time
 	heard   time.Time // of the origin
 	alone   time.Time // since when no node is connected; zero while one is
-	met     bool      // one has been
-	behind  bool      // this was not let run when alone had been too long, and looks once more
+	met     bool      // a node has been connected
+	stall   stall.Guard
 	killAt  time.Time // when ending becomes killing
 	phase   Phase
 
@@ -197,7 +191,7 @@ func (l *Life) NodeLost(now time.Time) {
 }
 
 // NodeBack says that a node is connected.
-func (l *Life) NodeBack() { l.alone, l.met, l.behind = time.Time{}, true, false }
+func (l *Life) NodeBack() { l.alone, l.met = time.Time{}, true }
 
 // OriginHeard says that the node has heard of the job's origin.
 func (l *Life) OriginHeard(now time.Time) { l.heard = now }
@@ -212,10 +206,7 @@ func (l *Life) Tick(now time.Time) {
 		l.decide(Walltime, overTime(l.walltime))
 		l.end(now, l.grace)
 	}
-	if end := l.aloneEnd(); l.phase == Running && due(end) && !l.behind && now.Sub(end) > stalled {
-		l.behind, l.alone = true, l.alone.Add(now.Sub(end)+catchUp)
-	}
-	if l.phase == Running && due(l.aloneEnd()) {
+	if l.phase == Running && !l.alone.IsZero() && l.stall.Passed(now, l.alone.Add(l.aloneLimit())) {
 		l.decide(Orphaned, fmt.Sprintf("its node was gone for %v", l.aloneLimit()))
 		l.end(now, l.grace)
 	}
@@ -256,9 +247,10 @@ func (l *Life) aloneEnd() time.Time {
 	if l.alone.IsZero() {
 		return time.Time{}
 	}
-	return l.alone.Add(l.aloneLimit())
+	return l.stall.Next(l.alone.Add(l.aloneLimit()))
 }
 
+// aloneLimit is how long the worker runs without a node.
 func (l *Life) aloneLimit() time.Duration {
 	if l.met {
 		return l.nodeLimit

@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"zorilla/internal/stall"
 )
 
 func TestLife(t *testing.T) {
@@ -45,7 +47,7 @@ func TestLife(t *testing.T) {
 		"no node yet":            {func(l *Life) { l.nodeLimit = time.Second; l.alone = at(10); l.Tick(at(39)) }, Running, "", 125, at(40)},
 		"no node at all":         {func(l *Life) { l.nodeLimit = time.Second; l.alone = at(10); l.Tick(at(40)); l.Exited(killed) }, Ending, Orphaned, 137, at(45)},
 		"node there, lost":       {func(l *Life) { l.nodeLimit = time.Second; l.NodeBack(); l.NodeLost(at(10)); l.Tick(at(11)) }, Ending, Orphaned, 125, at(16)},
-		"looks late":             {func(l *Life) { l.NodeLost(at(10)); l.Tick(at(41)) }, Running, "", 125, at(41).Add(catchUp)},
+		"looks late":             {func(l *Life) { l.NodeLost(at(10)); l.Tick(at(41)) }, Running, "", 125, at(41).Add(stall.CatchUp)},
 		"looks late, node back":  {func(l *Life) { l.NodeLost(at(10)); l.Tick(at(41)); l.NodeBack() }, Running, "", 125, at(100)},
 		"looks late twice":       {func(l *Life) { l.NodeLost(at(10)); l.Tick(at(41)); l.Tick(at(43)) }, Ending, Orphaned, 125, at(48)},
 		"origin silent":          {func(l *Life) { l.orphanLim = 20 * time.Second; l.OriginHeard(at(5)); l.Tick(at(24)) }, Running, "", 125, at(25)},

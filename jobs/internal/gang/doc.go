@@ -24,10 +24,6 @@ const (
 	Silence = 1500 * time.Millisecond
 	// First is how long a node may take to its first beat after the hub's START.
 	First = 20 * time.Second
-	// stalled is by how much this node looks too late where it was not let run itself. It has
-	// not read then what came meanwhile, and does so for catchUp before it calls another lost.
-	stalled = 300 * time.Millisecond
-	catchUp = 500 * time.Millisecond
 	// Linger is how long the hub tells of a gang that is over.
 	Linger = 10 * time.Second
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"zorilla/internal/stall"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/pmi"
 	"zorilla/vicinity"
@@ -23,20 +24,7 @@ type Hub struct {
 	over   time.Time // since when; zero = it is not
 	again  bool      // this is a later life of its node
 	since  time.Time // when ranks waited first for a node that has none any more; zero = they do not
-	stall  stall
-}
-
-// stall is about this node, which may not be let run itself.
-type stall struct{ until time.Time } // when it has read what came meanwhile
-
-// passed reports whether something is overdue. Who looks much too late is not sure of that before
-// it has read what came meanwhile.
-func (s *stall) passed(now, due time.Time) bool {
-	late := now.Sub(due)
-	if late > stalled && now.Sub(s.until) > Silence {
-		s.until = now.Add(catchUp)
-	}
-	return late > 0 && !now.Before(s.until)
+	stall  stall.Guard
 }
 
 // node is one that runs ranks of the gang.
@@ -160,7 +148,7 @@ func (h *Hub) Tick(now time.Time) (news bool) {
 		if n.heard.IsZero() && !h.again && now.Sub(h.began) > First {
 			news = h.lose(now, h.name(id)+" did not begin") || news
 		}
-		if !n.heard.IsZero() && h.stall.passed(now, n.heard.Add(Silence)) {
+		if !n.heard.IsZero() && h.stall.Passed(now, n.heard.Add(Silence)) {
 			news = h.lose(now, fmt.Sprintf("no word from %s for %v", h.name(id), Silence)) || news
 		}
 	}

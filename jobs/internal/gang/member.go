@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"zorilla/internal/plain"
+	"zorilla/internal/stall"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/pmi"
 )
@@ -23,7 +24,7 @@ type Member struct {
 	heard  time.Time // when the hub answered last; zero = never
 	alone  bool      // the ranks of the hub have ended, and it is gone
 	since  time.Time // when ranks waited first for one that has ended; zero = they do not
-	stall  stall
+	stall  stall.Guard
 }
 
 // rank is one at this node.
@@ -193,7 +194,7 @@ func (m *Member) Tick(now time.Time) {
 		}
 	case m.heard.IsZero() && now.Sub(m.began) > First:
 		m.lose(m.hub + ", which has rank 0, did not begin")
-	case !m.heard.IsZero() && m.stall.passed(now, m.heard.Add(Silence)):
+	case !m.heard.IsZero() && m.stall.Passed(now, m.heard.Add(Silence)):
 		m.lose(fmt.Sprintf("no word from %s, which has rank 0, for %v", m.hub, Silence))
 	}
 }
@@ -204,10 +205,7 @@ func (m *Member) Patience(now time.Time) time.Duration {
 	if m.alone {
 		until = now.Add(Silence)
 	} else if !m.heard.IsZero() {
-		until = m.heard.Add(Silence)
-		if m.stall.until.After(until) {
-			until = m.stall.until
-		}
+		until = m.stall.Next(m.heard.Add(Silence))
 	}
 	return max(until.Sub(now), 0) + time.Millisecond
 }

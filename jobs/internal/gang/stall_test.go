@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/internal/stall"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
 
-// A node that was not let run for a while, as on a busy machine, does not take others for lost
-// before it has read what they sent meanwhile; those that are lost it still finds.
-func TestNodeThatIsNotLetRun(t *testing.T) {
+// A node that was starved of processor time does not take others for lost before it has read
+// what they sent meanwhile; it still finds those that are lost.
+func TestStarvedNode(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(d time.Duration) time.Time { return start.Add(d) }
 	for name, c := range map[string]struct {
@@ -20,10 +21,10 @@ func TestNodeThatIsNotLetRun(t *testing.T) {
 	}{
 		"on time":                 {looks: []time.Duration{Silence, Silence + 10*time.Millisecond}, lost: true},
 		"too late":                {looks: []time.Duration{2 * Silence}},
-		"too late, a word":        {looks: []time.Duration{2 * Silence, 3 * Silence}, word: 2*Silence + catchUp/2},
-		"too late, none":          {looks: []time.Duration{2 * Silence, 2*Silence + catchUp}, lost: true},
+		"too late, a word":        {looks: []time.Duration{2 * Silence, 3 * Silence}, word: 2*Silence + stall.CatchUp/2},
+		"too late, none":          {looks: []time.Duration{2 * Silence, 2*Silence + stall.CatchUp}, lost: true},
 		"too late again":          {looks: []time.Duration{2 * Silence, 3 * Silence}, lost: true},
-		"too late, and not alone": {looks: []time.Duration{2 * Silence, 2*Silence + catchUp/2}},
+		"too late, and not alone": {looks: []time.Duration{2 * Silence, 2*Silence + stall.CatchUp/2}},
 	} {
 		hub := NewHub(start, []vicinity.ID{"here", "there"}, func(id vicinity.ID) string { return string(id) }, false)
 		hub.Beat(start, "there", &wire.Beat{Sent: 1})
