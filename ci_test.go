@@ -53,7 +53,7 @@ func (c *checkout) read(name string) string {
 func (c *checkout) run(env string, name string, args ...string) (string, int) {
 	c.t.Helper()
 	cmd := exec.CommandContext(c.t.Context(), name, args...)
-	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), "ZORILLA_TRIED=", "ZORILLA_FULL=", "AXE_CORE=none", "GOFLAGS=", env)
+	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), "ZORILLA_RETRIED=", "ZORILLA_FULL=", "AXE_CORE=none", "GOFLAGS=", env)
 	out, err := cmd.CombinedOutput()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		c.t.Fatal(err)
@@ -77,9 +77,9 @@ func (c *checkout) commit() string {
 	return c.git("rev-parse", "HEAD")
 }
 
-// A test that fails is tried once more, and noted with its seed, the load and what it printed.
-func TestWhatIsTriedTwiceIsNoted(t *testing.T) {
-	c := newCheckout(t, "test")
+// A test that fails is run once more, and noted with its seed, the load and what it printed.
+func TestRetriesAreNoted(t *testing.T) {
+	c := newCheckout(t, "test", "retry")
 	c.write(".ci/tools", "exit 0\n")
 	c.write("good/good_test.go", "package good\n\nimport \"testing\"\n\n"+"func"+" TestGood(t *testing.T) {}\n")
 	c.write("once/once_test.go", `package once
@@ -99,25 +99,49 @@ import (
 	})
 }
 `)
-	if out, code := c.run("", "bash", ".ci/test"); code != 0 || strings.Contains(out, "tried") {
+	if out, code := c.run("", "bash", ".ci/test"); code != 0 || strings.Contains(out, "retried") || strings.Contains(out, "Left out") {
 		t.Errorf("nothing fails: %d, %s", code, out)
 	}
 	for how, want := range map[string]int{"once": 0, "always": 1} {
 		c.write("once/once", "")
 		out, code := c.run("HOW="+how, "bash", ".ci/test")
 		second := map[int]string{0: "passed", 1: "failed"}[want]
-		noted := regexp.MustCompile(`^small/once \^TestOnce\$/\^\(part\)\$\n  ZORILLA_SEEDS=7-7; load [0-9. ]+ at \S+Z; options: none; the second time: ` +
-			second + `; the first time:\n    --- FAIL: TestOnce .*\n        --- FAIL: TestOnce/part .*\n.*the same again: ZORILLA_SEEDS=7-7 go test\n +ok    as doctor says\n +FAIL here\n$`)
-		if text := c.read("tried-again.txt"); code != want || !noted.MatchString(text) || !strings.Contains(out, "What was tried again, and why: tried-again.txt") {
+		noted := regexp.MustCompile(`^small/once \^TestOnce\$/\^\(part\)\$\n  ZORILLA_SEEDS=7-7; load [0-9. ]+ at \S+Z; options: none; the second time it ` +
+			second + `; the first time it printed:\n    --- FAIL: TestOnce .*\n        --- FAIL: TestOnce/part .*\n.*the same again: ZORILLA_SEEDS=7-7 go test\n +ok    as doctor says\n +FAIL here\n$`)
+		if text := c.read("retried.txt"); code != want || !noted.MatchString(text) || !strings.Contains(out, "What was retried, and why: "+filepath.Join(c.dir, "retried.txt")) {
 			t.Errorf("fails %s: %d, %s\nnoted %s", how, code, out, text)
 		}
 	}
 }
 
+// Tests that lack something are listed by what that is.
+func TestWhatIsLeftOut(t *testing.T) {
+	c := newCheckout(t, "test")
+	c.write(".ci/tools", "exit 1\n") // as where something is missing
+	c.write("a/a_test.go", `package a
+
+import (
+	"os"
+	"testing"
+)
+
+`+"func"+` TestA(t *testing.T) {
+	text := "gcc, make\tTestA\nroot\tTestB/one\nroot\tTestB/two\n/usr/bin/x\tTestC\nroot\tnet-job\n"
+	if err := os.WriteFile(os.Getenv("ZORILLA_LACKS"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+`)
+	out, code := c.run("", "bash", ".ci/test")
+	if want := "\nLeft out, by what they need:\n/usr/bin/x: TestC\ngcc, make: TestA\nroot: TestB net-job\n"; code != 0 || !strings.HasSuffix(out, want) {
+		t.Errorf("%d, %s, want %s", code, out, want)
+	}
+}
+
 // .ci/run leaves out what has not changed since .ci/full has passed, and nothing where that
 // cannot be known.
-func TestWhatHasChangedIsTested(t *testing.T) {
-	c := newCheckout(t, "changed", "affected")
+func TestChanges(t *testing.T) {
+	c := newCheckout(t, "since", "changed", "affected")
 	for _, p := range []string{"flood", "flood/deep", "vicinity", "docs"} {
 		c.write(p+"/a.go", "package a\n")
 		c.write(p+"/a_test.go", "package a\n")
@@ -128,27 +152,30 @@ func TestWhatHasChangedIsTested(t *testing.T) {
 	c.write(".ci/passed", passed+" 2026-01-02 3 2\n")
 	c.commit()
 	everything := "./docs\n./flood\n./flood/deep\n./user\n./vicinity\n"
+	const all = "chaos loops mpi pages snakemake"
 	for _, s := range []struct {
-		what, file, env, full string
-		changed               string // parts
-		affected              string
+		what, file, env, passed string
+		changed                 string // parts
+		affected                string
 	}{
 		{what: "nothing"},
 		{what: "a package that another uses", file: "flood/a.go", changed: "chaos loops mpi", affected: "./flood\n./user\n"},
 		{what: "a test of it", file: "flood/a_test.go", affected: "./flood\n"},
 		{what: "one below it", file: "flood/deep/a.go", changed: "chaos loops mpi", affected: "./flood/deep\n"},
 		{what: "what a test reads", file: "vicinity/testdata/x", changed: "chaos loops mpi", affected: "./vicinity\n"},
-		{what: "a test", file: "vicinity/a_test.go", affected: "./vicinity\n"},
 		{what: "a script of a command", file: "cmd/zorilla/testdata/real/net-x.txtar"},
-		{what: "one with MPI", file: "cmd/zorilla/testdata/real/net-mpi.txtar", changed: "mpi"},
+		{what: "one with a fake node", file: "cmd/zorilla/testdata/jobs.txtar"},
+		{what: "one with MPI", file: "cmd/zorilla/testdata/mpi/mpi-x.txtar", changed: "mpi"},
 		{what: "a page", file: "docs/jobs.md", changed: "pages", affected: "./docs\n"},
 		{what: "a figure", file: "docs/experiments/x/results.txt", affected: "./docs\n"},
+		{what: "a name with letters of its own", file: "flood/größe.txt", changed: "chaos loops mpi", affected: "./flood\n./user\n"},
+		{what: "an odd name", file: "flood/$(touch hit)\n\"", changed: "chaos loops mpi", affected: everything},
 		{what: "go.mod", file: "go.mod", affected: everything},
-		{what: "all is wanted", env: "ZORILLA_FULL=1", changed: "chaos loops mpi pages snakemake", affected: everything},
-		{what: "a commit that is not here", full: strings.Repeat("1", 40), changed: "chaos loops mpi pages snakemake", affected: everything},
+		{what: "everything is wanted", env: "ZORILLA_FULL=1", changed: all, affected: everything},
+		{what: "a commit that is not here", passed: strings.Repeat("1", 40), changed: all, affected: everything},
 	} {
 		for _, committed := range []bool{false, true} {
-			c.write(".ci/passed", cmp.Or(s.full, passed)+" 2026-01-02 3 2\n")
+			c.write(".ci/passed", cmp.Or(s.passed, passed)+" 2026-01-02 3 2 0\n")
 			if s.file != "" {
 				before, _ := os.ReadFile(filepath.Join(c.dir, s.file))
 				c.write(s.file, string(before)+"\n")
@@ -157,8 +184,10 @@ func TestWhatHasChangedIsTested(t *testing.T) {
 				c.commit()
 			}
 			var parts []string
-			for _, part := range []string{"chaos", "loops", "mpi", "pages", "snakemake"} {
-				if _, code := c.run(s.env, "bash", ".ci/changed", part); code == 0 {
+			for _, part := range strings.Fields(all) {
+				if why, code := c.run(s.env, "bash", ".ci/changed", part); code != 0 {
+					t.Errorf("%s: %s: %d, %s", s.what, part, code, why)
+				} else if why != "" {
 					parts = append(parts, part)
 				}
 			}
@@ -166,11 +195,20 @@ func TestWhatHasChangedIsTested(t *testing.T) {
 				t.Errorf("%s, committed %t: %q are run, want %q", s.what, committed, got, s.changed)
 			}
 			if got, _ := c.run(s.env, "bash", ".ci/affected"); got != s.affected {
-				t.Errorf("%s, committed %t: raced\n%swant\n%s", s.what, committed, got, s.affected)
+				t.Errorf("%s, committed %t: affected\n%swant\n%s", s.what, committed, got, s.affected)
 			}
 		}
 		c.git("reset", "-q", "--hard", passed)
 		c.git("clean", "-fdq")
+	}
+	// What fails is not taken for unchanged.
+	for _, script := range []string{"changed", "affected"} {
+		if out, code := c.run("", "bash", ".ci/"+script, "chaos"); code == 0 {
+			t.Errorf("%s without a file .ci/passed: %s", script, out)
+		}
+	}
+	if out, code := c.run("", "bash", ".ci/changed", "chaoss"); code != 2 || !strings.Contains(out, "chaos | loops") {
+		t.Errorf("a part that is none: %d, %s", code, out)
 	}
 	c.write(".ci/passed", passed+" 2026-01-02 3 2\n")
 	c.write("vicinity/testdata/x", "")
@@ -180,24 +218,28 @@ func TestWhatHasChangedIsTested(t *testing.T) {
 	}
 }
 
-// .ci/often counts what fails.
-func TestOften(t *testing.T) {
-	c := newCheckout(t, "often")
-	c.write("a/a_test.go", "package a\n\nimport \"testing\"\n\n"+"func"+" TestA(t *testing.T) {}\n")
-	temp := t.TempDir()
-	c.write("fail.sh", "mktemp -d one-XXX >/dev/null; test $(ls -d one-* | wc -l) != 2\n")
+// .ci/stress counts what fails, and its load ends with it.
+func TestStress(t *testing.T) {
+	second := filepath.Join(t.TempDir(), "second")
+	if err := os.WriteFile(second, []byte("echo >>$0.count\ntest $(wc -l <$0.count) != 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range []struct {
 		args, want string
 		code       int
 	}{
-		{"-n 3 -at 2 ./a TestA", `^TestA of \./a: 0 of 3 failed, 2 at a time beside 0 busy loops; .* median [0-9.]+\n$`, 0},
-		{"-n 2 ./a TestNone", `there is no such test\nTestNone of \./a: 2 of 2 failed`, 1},
-		{"-n 4 -load 1 -- sh fail.sh", `what failed: \S+/2 \(1\)\nsh fail.sh: 1 of 4 failed, 1 at a time beside 1 busy loops`, 1},
-		{"-n x ./a TestA", `-load N`, 2},
-		{"./a", `-load N`, 2},
+		{"-count 3 -p 2 ./internal/units Test", `: 3 runs total, 0 failures\n$`, 0},
+		{"./internal/units TestNone", `^\./internal/units has no test TestNone\n$`, 2},
+		{"-count 4 -load 1 -- sh " + second, `: 4 runs total, 1 failures`, 1},
+		{"-count x ./internal/units Test", `-load N`, 2},
+		{"-count", `-load N`, 2},
+		{"-p 0 ./internal/units Test", `-load N`, 2},
+		{"./internal/units", `-load N`, 2},
 	} {
-		out, code := c.run("TMPDIR="+temp, "bash", append([]string{".ci/often"}, strings.Fields(s.args)...)...)
-		if code != s.code || !regexp.MustCompile(s.want).MatchString(out) {
+		cmd := exec.CommandContext(t.Context(), "bash", append([]string{".ci/stress"}, strings.Fields(s.args)...)...)
+		cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != s.code || !regexp.MustCompile(s.want).Match(out) {
 			t.Errorf("%s: %d, %s", s.args, code, out)
 		}
 	}

@@ -70,6 +70,9 @@ require (
 	honnef.co/go/tools v0.8.2 // indirect
 )
 
-tool honnef.co/go/tools/cmd/staticcheck
+tool (
+	golang.org/x/tools/cmd/stress
+	honnef.co/go/tools/cmd/staticcheck
+)
 
 replace github.com/cpuguy83/go-md2man/v2 => ./internal/md2man

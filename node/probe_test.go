@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A node waits on a busy machine for what it must know, and says so; for ever it does not.
+// On a busy machine a node waits until it knows what it can enforce, logs that, and gives up at last.
 func TestProbeOfABusyMachine(t *testing.T) {
 	for _, c := range []struct {
 		takes, waits time.Duration
@@ -34,7 +34,7 @@ func TestProbeOfABusyMachine(t *testing.T) {
 					return nil
 				}
 			})
-			warned := strings.Count(log.String(), "what workers can be kept from")
+			warned := strings.Count(log.String(), "what the sandbox can enforce")
 			if took := time.Since(begun); took != c.waits || warned < c.warned || warned > c.warned+1 || !errors.Is(err, c.want) {
 				t.Errorf("it takes %v: %v after %v, %d warnings, want %v after %v, %d", c.takes, err, took, warned, c.want, c.waits, c.warned)
 			}

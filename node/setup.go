@@ -78,7 +78,7 @@ func (n *Node) identify() (seeds []string, err error) {
 	return seeds, err
 }
 
-// probe finds out what the sandbox can do, and says so where that takes long.
+// probe finds out what the sandbox can enforce, and logs that it still does.
 func probe(ctx context.Context, log zerolog.Logger, find func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -94,7 +94,7 @@ func probe(ctx context.Context, log zerolog.Logger, find func(context.Context) e
 			}
 			return err
 		case <-slow.C:
-			log.Warn().Stringer("for", time.Since(begun).Round(time.Second)).Msg("the node starts when it has found out what workers can be kept from: this machine is busy, or a file system does not answer")
+			log.Warn().Stringer("for", time.Since(begun).Round(time.Second)).Msg("still testing what the sandbox can enforce, before the node starts: this machine is busy, or a file system does not answer")
 		}
 	}
 }

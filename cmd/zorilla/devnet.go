@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	maxDevNodes = 64
+	maxDevNodes = 64 // all are processes of this machine
 
 	startTimeout = 30 * time.Second
 	stopGrace    = 10 * time.Second

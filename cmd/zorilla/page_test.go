@@ -30,7 +30,7 @@ type tab struct {
 
 func openTab(t *testing.T) *tab {
 	t.Helper()
-	path := needs.Program(t, "chromium", "chromium-browser", "google-chrome")
+	path := needs.OneOf(t, "chromium", "chromium-browser", "google-chrome")
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,29 +47,23 @@ import (
 // those of testdata/basic, against nodes that are not root's: guise_test.go.
 func TestRealNodes(t *testing.T) {
 	t.Parallel()
-	all, err := filepath.Glob("testdata/real/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := realParams(own)
-	for _, file := range all {
-		if !slices.Contains(ofRanks, strings.TrimSuffix(filepath.Base(file), ".txtar")) {
-			p.Files = append(p.Files, file)
-		}
-	}
+	p.Dir = "testdata/real"
 	testscript.Run(t, p)
 }
 
-// ofRanks are the scripts with machines full of ranks that never rest.
-var ofRanks = []string{"net-mpi", "net-launcher", "net-ends", "net-lammps"}
-
-// TestFullMachines runs them one after the other: several at once take far longer.
-func TestFullMachines(t *testing.T) {
+// TestMPI runs those of testdata/mpi, one after the other: their ranks are more than the
+// processors, and most wait by asking again and again.
+func TestMPI(t *testing.T) {
 	t.Parallel()
-	for _, name := range ofRanks {
+	scripts, err := filepath.Glob("testdata/mpi/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("%d scripts, %v", len(scripts), err)
+	}
+	for _, script := range scripts {
 		p := realParams(own)
-		p.Files = []string{filepath.Join("testdata/real", name+".txtar")}
-		t.Run(name, func(t *testing.T) { testscript.Run(t, p) })
+		p.Files = []string{script}
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) { testscript.Run(t, p) })
 	}
 }
 
@@ -114,7 +107,7 @@ func condition(cond string) (bool, error) {
 	case "race":
 		return seeds.Raced, nil
 	case "full":
-		return seeds.Larger(1, 0) == 1, nil
+		return seeds.Full(), nil
 	case "root":
 		return os.Geteuid() == 0, nil
 	}

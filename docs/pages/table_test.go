@@ -59,7 +59,7 @@ var listed = map[string]page{
 		given: programs + "; cp hello prog; cp hello first; cp hello second",
 		not: map[string]string{
 			"zorilla node --pin": option,
-			"env -u FLUX_JOB_ID -u OMPI_MCA_pmix mpirun -n 2 ./prog": "is for a script within a job: net-mpi of cmd/zorilla does it",
+			"env -u FLUX_JOB_ID -u OMPI_MCA_pmix mpirun -n 2 ./prog": "is for a script within a job: mpi-programs of cmd/zorilla does it",
 		},
 	},
 	"docs/node.md": {
@@ -76,7 +76,7 @@ var listed = map[string]page{
 			"zorilla exec :4 hostname",
 		},
 		not: map[string]string{
-			"zorilla run -n 6 --launcher mpiexec -i prog -- mpiexec ./prog": "where both MPIs are installed this is Open MPI's: net-launcher of cmd/zorilla",
+			"zorilla run -n 6 --launcher mpiexec -i prog -- mpiexec ./prog": "where both MPIs are installed this is Open MPI's: mpi-launcher of cmd/zorilla",
 		},
 	},
 	"docs/placement.md": {given: "head -c 3000000 /dev/urandom >big"},

@@ -1,27 +1,23 @@
-// Package needs says which programs of others a test cannot do without, and skips it where
-// they are not to be had.
-//
-// .ci/test sets ZORILLA_LACKS to a file where programs are missing that it may not install:
-// tests that need them are skipped, and listed there. Without it a program that is missing is
-// a failure, so that no test is left out unseen.
+// Package needs names what a test needs beside Go: programs, or root. A test that lacks a
+// program fails, so that none is left out unseen; where .ci/test may not install programs it
+// sets ZORILLA_LACKS to a file, in which such tests are listed, and skipped.
 package needs
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 )
 
-// lacks is the environment variable that names the file.
+// lacks is the environment variable with the name of that file.
 const lacks = "ZORILLA_LACKS"
 
-// root stands for the user that only some tests need.
+// root is what a test needs that only root can run.
 const root = "root"
 
-// T is what this package asks of a test; *testing.T and the tests of testscript have it.
+// T is a test: *testing.T, or one of testscript.
 type T interface {
 	Skip(...any)
 	Fatal(...any)
@@ -33,79 +29,69 @@ func Root(t *testing.T) {
 	Script(t, t.Name(), root)
 }
 
-// Programs skips a test unless all programs are there, or fails it. Each is the name of a
-// program, or several of which one is enough: "chromium|google-chrome".
+// Programs fails or skips a test unless all programs are there.
 func Programs(t *testing.T, programs ...string) {
 	t.Helper()
 	Script(t, t.Name(), programs...)
 }
 
-// Program returns the path of the first of several programs that is there; it skips the test,
-// or fails it, if none is.
-func Program(t *testing.T, names ...string) string {
+// OneOf returns the path of the first of several programs that is there, and fails or skips the
+// test if none is.
+func OneOf(t *testing.T, programs ...string) string {
 	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
+	for _, p := range programs {
+		if path, err := exec.LookPath(p); err == nil {
 			return path
 		}
 	}
-	Programs(t, strings.Join(names, "|"))
+	lacking(t, t.Name(), strings.Join(programs, " or "))
 	return ""
 }
 
-// Script is Programs for a test of testscript, whose name is given. One of the programs may
-// be "root", which is no program and no failure: only root can run the script.
+// Script is Programs for a script of that name. "root" stands for Root.
 func Script(t T, name string, programs ...string) {
-	if i := slices.Index(programs, root); i >= 0 {
-		if os.Geteuid() != 0 {
-			skip(t, name, root)
-			return // in a test of this one
-		}
-		programs = slices.Delete(slices.Clone(programs), i, i+1)
-	}
 	var missing []string
 	for _, p := range programs {
-		if !has(p) {
+		if p == root {
+			if os.Geteuid() != 0 {
+				skip(t, name, root)
+				return
+			}
+		} else if _, err := exec.LookPath(p); err != nil {
 			missing = append(missing, p)
 		}
 	}
-	if len(missing) == 0 {
-		return
+	if len(missing) > 0 {
+		lacking(t, name, strings.Join(missing, ", "))
 	}
-	what := strings.Join(missing, ", ")
-	if os.Getenv(lacks) == "" {
-		t.Fatal(fmt.Sprintf("needs %s, which is not here: see .ci/tools", what))
-	}
-	skip(t, name, what)
 }
 
-// skip skips the test, and lists it where somebody wants the list.
+// lacking ends a test for which a program is missing.
+func lacking(t T, name, programs string) {
+	if os.Getenv(lacks) == "" {
+		t.Fatal("needs " + programs + ", which is not installed: see .ci/tools")
+		return
+	}
+	skip(t, name, programs)
+}
+
+// skip skips a test, and lists it if there is a list.
 func skip(t T, name, what string) {
 	if file := os.Getenv(lacks); file != "" {
-		if err := note(file, name+" needs "+what); err != nil {
+		if err := list(file, what+"\t"+name); err != nil {
 			t.Fatal(err)
+			return
 		}
 	}
 	t.Skip("needs " + what)
 }
 
-func has(programs string) bool {
-	for p := range strings.SplitSeq(programs, "|") {
-		if _, err := exec.LookPath(p); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-func note(file, line string) error {
+// list appends a line in one write, since tests of several packages do so at the same time.
+func list(file, line string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteString(line + "\n"); err != nil { // one write: tests of several packages append
-		f.Close()
-		return err
-	}
-	return f.Close()
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
 }

@@ -16,15 +16,18 @@ import (
 // variable is the environment variable with the seeds to try.
 const variable = "ZORILLA_SEEDS"
 
-// whole is set by .ci/full.
-const whole = "ZORILLA_FULL"
+// full is the environment variable that .ci/full sets.
+const full = "ZORILLA_FULL"
 
-// Larger returns how large something is for .ci/full, and how large for all who have less time.
-func Larger(full, less int) int {
-	if os.Getenv(whole) != "" {
-		return full
+// Full reports whether tests may take the time that .ci/full has.
+func Full() bool { return os.Getenv(full) != "" }
+
+// Larger returns one of two sizes: the larger one in .ci/full, the smaller one elsewhere.
+func Larger(large, small int) int {
+	if Full() {
+		return large
 	}
-	return less
+	return small
 }
 
 // Random calls f with a seed that is another one in each run, or with each of

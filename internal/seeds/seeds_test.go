@@ -76,10 +76,10 @@ func TestLessUnderTheRaceDetector(t *testing.T) {
 }
 
 func TestLarger(t *testing.T) {
-	for full, want := range map[string]int{"": 60, "1": 160} {
-		t.Setenv(whole, full)
+	for value, want := range map[string]int{"": 60, "1": 160} {
+		t.Setenv(full, value)
 		if got := Larger(160, 60); got != want {
-			t.Errorf("with %q: %d, want %d", full, got, want)
+			t.Errorf("with %q: %d, want %d", value, got, want)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func attack(args []string) int {
 func eachWay(t *testing.T, test func(t *testing.T, cfg Config, spec func(mode string, args ...string) Spec)) {
 	users := []int{-1}
 	if os.Geteuid() == 0 {
-		users = append(users, alien)
+		users = append(users, strangerUID)
 	}
 	for _, uid := range users {
 		for _, basic := range []bool{false, true} {

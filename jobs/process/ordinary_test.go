@@ -36,7 +36,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(tmp, alien, alien); err != nil {
+	if err := os.Chown(tmp, strangerUID, strangerUID); err != nil {
 		t.Fatal(err)
 	}
 	for p := dir; p != "/tmp" && len(p) > 1; p = filepath.Dir(p) {
@@ -46,7 +46,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	}
 	cmd := exec.Command(program, "-test.run", "TestRanks|TestEnter|TestWithoutNetwork|TestAmong|TestNoNetwork|TestAttacks|TestForkBomb|TestWorkerKills|TestHoarded|TestMemoryOn|TestSignalsTo|TestLimitsOf|TestFilesOutside|TestDevices|TestPrograms|Shown|LinksIn|OfAJob|TestHowWorkersEnd|TestMachineInProc|TestProbe|TestDisk|TestMeasure|NobodyPasses")
 	cmd.Dir, cmd.Env = tmp, []string{"PATH=/usr/bin:/bin", "TMPDIR=" + tmp, "HOME=" + tmp, "GORACE=atexit_sleep_ms=0"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(alien), Gid: uint32(alien)}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(strangerUID), Gid: uint32(strangerUID)}}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

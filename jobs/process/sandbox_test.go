@@ -182,9 +182,9 @@ func TestProgramsOutsideDoNotRun(t *testing.T) {
 // nobody is a user that owns nothing.
 const nobody = 65534
 
-// alien is one of whom no other process of tests has any: the kernel counts processes by user,
-// and bombs of others would leave workers of this one none.
-var alien = 1_000_000 + os.Getpid()
+// strangerUID is a user that owns nothing, another one in each process of tests: the kernel
+// counts processes by user, so that bombs of others would leave workers none.
+var strangerUID = 1_000_000 + os.Getpid()
 
 func TestRunAsAnotherUser(t *testing.T) {
 	needs.Root(t)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
 )
@@ -95,6 +96,7 @@ func TestReadyLauncherIsNotForWorkersWithoutNetwork(t *testing.T) {
 
 // A supervisor that looks after one worker after the other does not grow with them.
 func TestSupervisorsDoNotGrow(t *testing.T) {
+	needs.Root(t) // which alone sees the descriptors of a supervisor
 	needNamespaces(t)
 	node := probed(t, Config{})
 	specs := make([]Spec, 24)
@@ -121,6 +123,7 @@ func TestSupervisorsDoNotGrow(t *testing.T) {
 // Workers that overlap have one control socket, however many have ended between: the one
 // that stays can be adopted, and the supervisor does not grow.
 func TestWorkersThatOverlapShareASocket(t *testing.T) {
+	needs.Root(t)
 	needNamespaces(t)
 	node := probed(t, Config{})
 	specs := make([]Spec, 24)

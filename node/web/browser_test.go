@@ -34,7 +34,7 @@ type browser struct {
 // tested.
 func chromium(t *testing.T) *browser {
 	t.Helper()
-	path := needed.Program(t, "chromium", "chromium-browser", "google-chrome")
+	path := needed.OneOf(t, "chromium", "chromium-browser", "google-chrome")
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),

@@ -147,7 +147,7 @@ func TestAttacksWinOutside(t *testing.T) {
 	needs.Programs(t, "python3")
 	uid := -1
 	if os.Geteuid() == 0 {
-		uid = alien
+		uid = strangerUID
 	}
 	o := surround(t, uid)
 	dir := opened(t, t.TempDir())
@@ -187,12 +187,12 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	}
 	dir := opened(t, t.TempDir())
 	program, tmp := filepath.Join(dir, "walltest"), filepath.Join(dir, "tmp")
-	if err := errors.Join(os.WriteFile(program, b, 0o755), os.Mkdir(tmp, 0o755), os.Chown(tmp, alien, alien)); err != nil {
+	if err := errors.Join(os.WriteFile(program, b, 0o755), os.Mkdir(tmp, 0o755), os.Chown(tmp, strangerUID, strangerUID)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program)
 	cmd.Dir, cmd.Env = tmp, []string{"PATH=/usr/bin:/bin", "TMPDIR=" + tmp, "HOME=" + tmp, "GORACE=atexit_sleep_ms=0"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(alien), Gid: uint32(alien)}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(strangerUID), Gid: uint32(strangerUID)}}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -21,9 +21,9 @@ import (
 // deadline is how long a test waits for what should come at once.
 const deadline = 30 * time.Second
 
-// alien is a user that owns nothing, and of whom no other process of tests has any: the kernel
-// counts processes by user, and bombs of others would leave workers of this one none.
-var alien = 1_000_000 + os.Getpid()
+// strangerUID is a user that owns nothing, another one in each process of tests: the kernel
+// counts processes by user, so that bombs of others would leave workers none.
+var strangerUID = 1_000_000 + os.Getpid()
 
 // TestMain makes the test binary a supervisor when it is started as one.
 func TestMain(m *testing.M) {
@@ -54,7 +54,7 @@ func eachWay(t *testing.T, test func(t *testing.T, w way)) {
 	needs.Programs(t, "python3") // which most attacks are written in
 	users := []int{-1}
 	if os.Geteuid() == 0 {
-		users = append(users, alien)
+		users = append(users, strangerUID)
 	}
 	for _, uid := range users {
 		for _, basic := range []bool{false, true} {

@@ -2,7 +2,7 @@
 # programs have in common. It runs in a network namespace of its own, and ends all at its end.
 set -e
 trap 'kill -9 $pids 2>/dev/null' EXIT
-python3 -ES $TESTDATA/control.py control.txt &
+python3 -ES $TESTDATA/mpi/control.py control.txt &
 pids=$!
 ip link set lo up
 ip link add bridge type bridge
@@ -42,7 +42,7 @@ now() { date +%s%3N; }
 # since a time, or $LATE, took how long. What a program lost to others that had the processors
 # does not count. Who looks goes before them.
 soon() {
-	read -r took lost < <(nice -n -15 python3 -ES $TESTDATA/ended.py $1 $2 60000 control.txt) || { echo "ranks go on: $(ps -eo pid,ppid,args | grep "[.]/$1")"; zorilla status last; cat net/*.log; exit 1; }
+	read -r took lost < <(nice -n -15 python3 -ES $TESTDATA/mpi/ended.py $1 $2 60000 control.txt) || { echo "ranks go on: $(ps -eo pid,ppid,args | grep "[.]/$1")"; zorilla status last; cat net/*.log; exit 1; }
 	verdict="late: $took ms, of which $lost are not its own"
 	[ $((took - lost)) -gt ${LATE:-2000} ] || verdict='gone in time'
 	echo "$1: all ranks are gone after $took ms; a program that wants a processor now and then lost $lost"
