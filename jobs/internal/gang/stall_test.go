@@ -48,3 +48,15 @@ func TestStarvedNode(t *testing.T) {
 		}
 	}
 }
+
+// While it catches up it asks its hub, and waits for the answer.
+func TestStarvedMemberAsksOnce(t *testing.T) {
+	start := time.Unix(0, 0)
+	m := NewMember(start, wire.Gang{}, []int{1}, "there")
+	m.Answered(start, &wire.Beat{}, &wire.BeatAnswer{})
+	late := start.Add(2 * Silence)
+	m.Tick(late)
+	if got, least := m.Patience(late), stall.CatchUp; got < least {
+		t.Errorf("waits %v for an answer, want at least %v", got, least)
+	}
+}
