@@ -41,7 +41,7 @@ func openStdin(own io.Reader, name string) (io.Reader, error) {
 }
 
 // exhausted reports whether it is known that nothing can be read from a file: of /dev/null, and of
-// a pipe that is empty and that nobody can write to. Programs see the end at their start then.
+// an empty pipe without a writer. Programs then see the end at their start.
 func exhausted(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil {

@@ -1,7 +1,7 @@
 # ended.py NAME SINCE LIMIT CONTROL: waits until no process of that name runs, and prints how many
 # milliseconds after a time that was, and how many of them a program lost meanwhile to others that
-# had the processors, by the file of control.py; fails after the limit. To ask again and again
-# would take longer than what is measured there: the kernel tells.
+# had the processors, by the file of control.py; fails after the limit. Asking again and again
+# would take longer than what is measured, so the kernel reports each end (pidfd).
 import os, select, sys, time
 
 name, since, limit, control = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]

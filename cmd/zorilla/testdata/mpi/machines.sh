@@ -40,7 +40,7 @@ gone() {
 now() { date +%s%3N; }
 # soon NAME SINCE: until no rank is left, wherever; verdict is whether that took two seconds
 # since a time, or $LATE, took how long. What a program lost to others that had the processors
-# does not count. Who looks goes before them.
+# does not count. The watcher has a higher priority than they.
 soon() {
 	read -r took lost < <(nice -n -15 python3 -ES $TESTDATA/mpi/ended.py $1 $2 60000 control.txt) || { echo "ranks go on: $(ps -eo pid,ppid,args | grep "[.]/$1")"; zorilla status last; cat net/*.log; exit 1; }
 	verdict="late: $took ms, of which $lost are not its own"
