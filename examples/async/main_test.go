@@ -121,14 +121,16 @@ func TestLostRanks(t *testing.T) {
 	}
 }
 
-// The same on real nodes: Zorilla tries the rank again, and tells the others where.
+// The same on real nodes: Zorilla tries the rank again, and tells the others where. The rank
+// that is to be lost takes its time, so that nobody comes to the solution before.
 func TestLostRankOnRealNodes(t *testing.T) {
 	dir := t.TempDir()
 	crew.Build(t, dir, "cmd/zorilla", "examples/async")
 	env := []string{"PATH=" + dir + ":/usr/bin:/bin", "HOME=" + dir}
 	env = append(env, crew.Nodes(t, dir, env, nil, "-n", "3", "--slots", "2"))
 	cmd := exec.Command("sh", "-euc", `
-		job=$(zorilla submit -n 2..4 --retries 3 ./async -n 32 -pause 2ms)
+		job=$(zorilla submit -i async -n 2..4 --retries 3 -- sh -c '
+			pause=2ms; test $ZORILLA_RANK.$ZORILLA_ATTEMPT = 2.1 && pause=1m; exec ./async -n 32 -pause $pause')
 		for rank in 1 3; do
 			until zorilla logs $job:$rank | grep -q 'rank 2, attempt 1, is at'; do sleep 0.1; done
 		done
