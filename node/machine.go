@@ -3,57 +3,11 @@ package node
 import (
 	"fmt"
 	"io/fs"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
-
-// findGPUs counts the GPUs that programs can compute with, and lists the device
-// files that they need for it, in a file system that begins at the root: those
-// of NVIDIA by their device files, else those of AMD by their render nodes,
-// where the driver for computing is there. Displays alone do not count.
-func findGPUs(root fs.FS) (count int, devices []string) {
-	glob := func(pattern string) []string {
-		found, _ := fs.Glob(root, pattern) // the patterns are good
-		return found
-	}
-	exists := func(name string) bool {
-		_, err := fs.Stat(root, name)
-		return err == nil
-	}
-	for _, d := range glob("dev/nvidia*") {
-		if number := strings.TrimPrefix(d, "dev/nvidia"); number != "" && strings.Trim(number, "0123456789") == "" {
-			count++
-			devices = append(devices, "/"+d)
-		}
-	}
-	count = max(count, len(glob("proc/driver/nvidia/gpus/*")))
-	if count > 0 { // some of them are made when the first program outside begins to compute
-		for i := range count {
-			if d := "/dev/nvidia" + strconv.Itoa(i); !slices.Contains(devices, d) {
-				devices = append(devices, d)
-			}
-		}
-		return count, append(devices, "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
-	}
-	if !exists("dev/kfd") {
-		return 0, nil
-	}
-	for _, d := range glob("dev/dri/renderD*") {
-		vendor, err := fs.ReadFile(root, path.Join("sys/class/drm", path.Base(d), "device/vendor"))
-		if err == nil && strings.TrimSpace(string(vendor)) == "0x1002" {
-			count++
-			devices = append(devices, "/"+d)
-		}
-	}
-	if count == 0 {
-		return 0, nil
-	}
-	return count, append(devices, "/dev/kfd")
-}
 
 // findProcesses returns how many processes and threads workers may have together, so
 // that some of the machine's remain; 0 = it is not told.

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs/agent"
+	"zorilla/jobs/gpu"
 	"zorilla/jobs/ports"
 	"zorilla/jobs/users"
 	"zorilla/node/api"
@@ -34,7 +35,7 @@ type Node struct {
 	// Set by Run before ready is closed.
 	started  time.Time
 	owner    *owner
-	devices  []string // of the GPUs
+	gpus     gpu.Machine
 	work     workDir
 	users    *users.Block // of jobs; nil = none
 	ports    *ports.Book  // of workers; nil = none

@@ -8,6 +8,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs/agent"
+	"zorilla/jobs/gpu"
 	"zorilla/node/api"
 	"zorilla/node/usage"
 	"zorilla/vicinity"
@@ -19,6 +20,7 @@ type self struct {
 	jobs  *agent.Service
 	state func() (state, why string)
 	use   usage.Meter
+	gpus  *gpu.Meter
 }
 
 // info is what the node tells others of itself. It costs little, since many
@@ -29,7 +31,9 @@ func (s *self) info() api.NodeInfo {
 		Told: time.Now(), Busy: s.jobs.Busy(), Links: links(s.net.near.Neighbours()),
 	}
 	info.State, info.Why = s.state()
-	info.Lately = s.use.Lately()
+	if info.Lately = s.use.Lately(); info.Lately != nil {
+		info.Lately.GPUs = s.gpus.Uses()
+	}
 	return info
 }
 

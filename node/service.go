@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"zorilla/jobs/agent"
+	"zorilla/jobs/gpu"
 	"zorilla/node/api"
 	"zorilla/node/trust"
 )
@@ -40,7 +41,7 @@ func newService(n *Node) *service {
 	s := &service{jobs: n.jobs, net: n.net, secret: n.invite}
 	s.blobService = &blobService{store: n.store, uploads: uploads{store: n.store}}
 	s.ownerService = &ownerService{owner: n.owner, jobs: n.jobs, up: n.net.flow.Uplink()}
-	self := &self{net: n.net, jobs: n.jobs, state: s.state}
+	self := &self{net: n.net, jobs: n.jobs, state: s.state, gpus: gpu.NewMeter(n.gpus, n.Self().GPUs)}
 	s.origin = origin{self: self, jobs: n.jobs, blobs: s.blobService, measuring: newOneAtATime()}
 	s.jobService = &jobService{jobs: n.jobs, net: n.net, local: s.origin, blobs: s.blobService}
 	s.memberService = &memberService{self: self, net: n.net, stats: newMemberStats(), started: n.started, stateDir: n.cfg.State, room: n.room}

@@ -19,6 +19,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
+	"zorilla/jobs/gpu"
 	"zorilla/jobs/journal"
 	"zorilla/jobs/ports"
 	"zorilla/jobs/process"
@@ -208,7 +209,8 @@ func (n *Node) member(runner agent.Runner) vicinity.Member {
 		m.Slots = runtime.NumCPU()
 	}
 	if n.cfg.Owner.GPUs >= 0 {
-		m.GPUs, n.devices = findGPUs(os.DirFS("/"))
+		n.gpus = gpu.Find(os.DirFS("/"))
+		m.GPUs = len(n.gpus.GPUs)
 	}
 	if n.cfg.Owner.GPUs > 0 {
 		m.GPUs = n.cfg.Owner.GPUs
@@ -259,7 +261,7 @@ func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 		Journal: log, Store: n.store, Fetch: n.exchange.Fetch, FetchToKeep: n.exchange.FetchToKeep,
 		Workers: agent.Workers{
 			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Users: n.users, Ports: n.ports, Limits: n.owner.get,
-			Devices: n.devices, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
+			GPUs: &n.gpus, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
 		},
 		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),
 		Cores: cores, Limits: n.owner.get(), FreeDisk: n.work.free, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree),

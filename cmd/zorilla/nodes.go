@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -98,7 +97,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 			n.ID.Short(), n.Name, n.Site, cells.RTT(time.Duration(n.RTT)), speeds(n.Bandwidth), link, busy, named[n.Cluster], units.Bytes(n.Memory),
 		}
 		if wide {
-			row = append(row, strconv.Itoa(n.GPUs), labels(n.Labels), n.Platform, strings.Join(n.Addrs, " "))
+			row = append(row, n.GPUText(), labels(n.Labels), n.Platform, strings.Join(n.Addrs, " "))
 		} else {
 			row[1], row[2], row[7] = cells.Cut(n.Name, nameWidth), cells.Cut(n.Site, labelWidth), cells.Cut(row[7], labelWidth)
 		}

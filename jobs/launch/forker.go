@@ -150,9 +150,10 @@ func confine(world *World, c *Command) error {
 	a := sandbox.Access{
 		Expose: world.Expose, Writable: world.Writable, Devices: world.Devices, Hide: append([]string{world.Base}, world.Hide...),
 		Write: c.Write, Read: c.Read, Among: world.Among,
+		Settings: world.Namespaces || !world.rootless(),
 	}
 	if world.Namespaces { // what the root directory has is open
-		a.Write, a.Read, a.Alone = []string{world.Base, "/tmp", "/dev/shm", "/dev/pts"}, []string{"/"}, true
+		a.Write, a.Read, a.Alone = []string{world.at(), "/tmp", "/dev/shm", "/dev/pts"}, []string{"/"}, true
 	}
 	// Powers over the namespaces are this thread's alone.
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && err != unix.EINVAL {

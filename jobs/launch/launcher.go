@@ -161,7 +161,7 @@ func (l *launcher) build() error {
 		return fmt.Errorf("mount namespace: %w", err)
 	}
 	root := sandbox.Root{
-		Base: l.world.Base, Expose: l.world.Expose, Writable: l.world.Writable, Devices: l.world.Devices, Hide: l.world.Hide,
+		Base: l.world.at(), Expose: l.world.Expose, Writable: l.world.Writable, Devices: l.world.Devices, Hide: append([]string{l.world.Base}, l.world.Hide...),
 		UID: os.Geteuid(), GID: os.Getegid(),
 	}
 	if l.world.UID > 0 && root.UID == 0 {
@@ -369,7 +369,7 @@ func (l *launcher) bring(c *Command) error {
 		return nil
 	}
 	err := aside(func() error {
-		return errors.Join(l.inside.Bring(l.outside, c.Write, false), l.inside.Bring(l.outside, c.Read, true))
+		return errors.Join(l.inside.Bring(l.outside, c.places(c.Write), false), l.inside.Bring(l.outside, c.places(c.Read), true))
 	})
 	if err == nil && len(c.Write) > 0 {
 		l.brought[c.Write[0]] = true

@@ -30,7 +30,7 @@ func (w *World) Shows(c *Command, path string) bool {
 	if below(c.Write...) || below(c.Read...) || below("/dev", "/proc", sandbox.ProgramDir) {
 		return true
 	}
-	if below(w.Base) || below(w.Hide...) {
+	if below(w.Base, w.at()) || below(w.Hide...) {
 		return false
 	}
 	return below(sandbox.SystemDirs()...) || below(w.Expose...) || below(w.Writable...)

@@ -2,7 +2,10 @@ package launch
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 
+	"zorilla/jobs/sandbox"
 	"zorilla/jobs/session"
 )
 
@@ -20,7 +23,10 @@ type World struct {
 	GID   int  `json:"gid"`
 	// Base holds the directories of all commands. They see none but their own, and
 	// with namespaces those of each other.
-	Base      string   `json:"base"`
+	Base string `json:"base"`
+	// At is the directory that holds them there, with namespaces: a short path, since unix
+	// sockets have 107 bytes for theirs. "" = Base.
+	At        string   `json:"at,omitempty"`
 	Expose    []string `json:"expose"`
 	Writable  []string `json:"writable,omitempty"` // as Expose, and to write
 	Devices   []string `json:"devices"`
@@ -31,6 +37,27 @@ type World struct {
 
 // shared reports whether several commands may run in a world at once.
 func (w *World) shared() bool { return Shared(w.Namespaces, w.UID) }
+
+// at is where commands see their directories.
+func (w *World) at() string {
+	if w.At != "" && w.Namespaces {
+		return w.At
+	}
+	return w.Base
+}
+
+// places are what a command calls some of its directories, and what the machine does.
+func (c *Command) places(dirs []string) []sandbox.Place {
+	var all []sandbox.Place
+	for _, d := range dirs {
+		p := sandbox.Place{At: d, From: d}
+		if rest, below := strings.CutPrefix(d, c.RootAt+"/"); below && c.RootAt != "" {
+			p.From = filepath.Join(c.Root, rest)
+		}
+		all = append(all, p)
+	}
+	return all
+}
 
 // rootless reports whether commands run as root without its powers: then the thread
 // that forks them cannot make namespaces.
@@ -44,12 +71,16 @@ func Shared(namespaces bool, uid int) bool { return namespaces && !rootless(uid)
 
 // Command is what a launcher is to run.
 type Command struct {
-	Args   []string `json:"args"`
-	Env    []string `json:"env"`
-	Dir    string   `json:"dir"`   // absolute; where it begins, one of Write
-	Write  []string `json:"write"` // directories below Base, also all that later commands of the same number need
-	Read   []string `json:"read"`  // the same, to read and execute from
-	Memory int64    `json:"memory"`
+	Args  []string `json:"args"`
+	Env   []string `json:"env"`
+	Dir   string   `json:"dir"`   // absolute; where it begins, one of Write
+	Write []string `json:"write"` // directories as it sees them, below World.At; also all that later commands of the same number need
+	Read  []string `json:"read"`  // the same, to read and execute from
+	// Root is the directory of the machine, below World.Base, that a command of a world with At
+	// sees as RootAt, one below that.
+	Root   string `json:"root,omitempty"`
+	RootAt string `json:"root_at,omitempty"`
+	Memory int64  `json:"memory"`
 	// Serial, if it is not 0, names this one of the commands of a number; nobody waits
 	// for the answer that it has begun.
 	Serial int `json:"serial,omitempty"`

@@ -17,6 +17,16 @@ type Libraries struct {
 	Finish string // what MPICH is helped with to end, and to yield, by LD_PRELOAD
 }
 
+// In returns them by their paths in another directory, as a program sees it.
+func (l Libraries) In(dir string) Libraries {
+	for _, path := range []*string{&l.Client, &l.Finish} {
+		if *path != "" {
+			*path = filepath.Join(dir, filepath.Base(*path))
+		}
+	}
+	return l
+}
+
 // ErrNoLibrary says that there are no libraries for this kind of machine.
 var ErrNoLibrary = errors.New("open mpi cannot be served on " + runtime.GOOS + "/" + runtime.GOARCH + ": there is no library for it")
 

@@ -97,6 +97,26 @@ var attacks = map[string]func(args []string) string{
 		})
 		return strings.Join(got, " ")
 	},
+	"the machine in proc": func([]string) string {
+		var got []string
+		entries, _ := os.ReadDir("/proc")
+		for _, e := range entries {
+			if _, err := strconv.Atoi(e.Name()); err == nil || e.Name() == "pressure" || e.Type()&fs.ModeSymlink != 0 {
+				continue // a process; how loaded the machine is, which anybody may have watched
+			}
+			_ = filepath.WalkDir("/proc/"+e.Name(), func(path string, d fs.DirEntry, err error) error {
+				if err != nil || !d.Type().IsRegular() || path == "/proc/sys/kernel/ns_last_pid" { // which the kernel opens for all, and lets nobody write
+					return nil
+				}
+				if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
+					_ = f.Close()
+					got = append(got, path)
+				}
+				return nil
+			})
+		}
+		return strings.Join(got, " ")
+	},
 	"io_uring": func([]string) string {
 		var params [120]byte
 		if fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 4, uintptr(unsafe.Pointer(&params)), 0); errno == 0 {

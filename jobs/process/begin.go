@@ -182,7 +182,7 @@ func (s *keeper) guard() {
 		uid = spec.UID
 	}
 	guard.Held = func(now bool) (used int64, at time.Time) {
-		proc.Seeing(uid, spec.GID, func() { used, at = held.Of(filepath.Base(spec.Root), now) })
+		proc.Seeing(uid, spec.GID, func() { used, at = held.Of(shortName(spec.Root), now) })
 		return used, at
 	}
 	go guard.Watch(s.ended, task, over)
@@ -235,7 +235,7 @@ func FileDirs(root string) (dirs []string) {
 	return dirs
 }
 
-// removed adds up, by the names of workers' roots below a directory, what files take that
+// removed adds up, by the short names of workers' roots below a directory, what files take that
 // were removed from FileDirs and are held open by what is below some processes.
 func removed(parent string, tops func() []int) *proc.Removed {
 	if real, err := filepath.EvalSymlinks(parent); err == nil {
@@ -248,9 +248,11 @@ func removed(parent string, tops func() []int) *proc.Removed {
 		return all
 	}
 	return proc.NewRemoved(pids, func(path string) string {
-		rel, _ := strings.CutPrefix(path, parent)
-		if f := strings.SplitN(rel, "/", 5); len(f) > 3 && len(rel) < len(path) && slices.Contains(fileDirs, f[2]) {
-			return f[1]
+		for _, above := range []string{parent, insideDir} {
+			rel, _ := strings.CutPrefix(path, above)
+			if f := strings.SplitN(rel, "/", 5); len(f) > 3 && len(rel) < len(path) && slices.Contains(fileDirs, f[2]) {
+				return shortName(f[1])
+			}
 		}
 		return ""
 	}, parent)
@@ -282,7 +284,7 @@ func Measure(within time.Duration, roots []string) []int64 {
 				continue
 			}
 		}
-		nameless, _ := held.Of(filepath.Base(root), false)
+		nameless, _ := held.Of(shortName(root), false)
 		used[i] = disk.UsedWithin(share, FileDirs(root)...) + nameless
 	}
 	return used

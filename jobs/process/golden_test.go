@@ -43,7 +43,7 @@ var (
 	goldenEnded = time.Date(2026, 11, 22, 10, 0, 3, 0, time.UTC)
 	goldenOrder = order{Version: 1, Socket: "/state/sockets/w", Key: "secret", Grace: 5 * time.Second, Spool: 64 << 20, Counts: true,
 		Spec: Spec{Root: "/state/work/w", Args: []string{"./prog", "{}"}, Env: []string{"TMPDIR=/state/work/w/tmp"}, Memory: 1 << 30, Walltime: time.Hour,
-			NodeLimit: 2 * time.Hour, OrphanLimit: 3 * time.Hour, Hide: []string{"/state"}, Expose: []string{"/opt"}, UID: -1, GID: -1,
+			NodeLimit: 2 * time.Hour, OrphanLimit: 3 * time.Hour, Sight: Sight{Hide: []string{"/state"}, Expose: []string{"/opt"}}, UID: -1, GID: -1,
 			Tasks: &TaskSpec{IDs: []TaskIDs{{First: 1, Last: 9, Step: 2}}, Lines: "list", Outputs: []string{"out-*"}}}}
 	goldenRecord = record{Version: 1, Socket: "/state/sockets/w", Supervisor: proc.ID{PID: 4001, Start: 77, Boot: "an-earlier-one"}, Worker: proc.ID{PID: 4002, Start: 78, Boot: "an-earlier-one"}}
 	goldenExit   = exitRecord{Version: 1, Stdout: 11, Stderr: 4, AckedOut: 5, Tasks: 2,

@@ -57,6 +57,8 @@ func helper(mode string, args []string) int {
 		fmt.Println("touched", n, b[len(b)/2])
 	case "attack":
 		return attack(args)
+	case "settings":
+		return setItself(args)
 	case "network":
 		return useNetwork(args)
 	case "stick":
@@ -161,7 +163,7 @@ func helperSpec(t testing.TB, mode string, args ...string) Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Spec{Root: newRoot(t), Args: append([]string{exe, "helper:" + mode}, args...), Expose: []string{exe}, UID: -1}
+	return Spec{Root: newRoot(t), Args: append([]string{exe, "helper:" + mode}, args...), Sight: Sight{Expose: []string{exe}}, UID: -1}
 }
 
 // complain makes a test fail if a supervisor has something to say.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -106,4 +107,34 @@ func (n *notes) owner() (string, error) {
 		return "", fmt.Errorf("%s: %w, %s", root, ErrCopied, o.Spec.Root)
 	}
 	return "", nil
+}
+
+// insideDir holds the directories of workers as they see them. It is short: a unix socket has
+// 107 bytes for its path, of which Python's multiprocessing adds 32 to TMPDIR.
+const insideDir = "/zorilla"
+
+// Inside returns what a worker with namespaces calls its root (Spec.At).
+func Inside(root string) string { return filepath.Join(insideDir, shortName(root)) }
+
+// shortJob is how much of a job's ID people use.
+const shortJob = 5
+
+// shortName is the name of a root, of a job's ID, its origin, a rank and an attempt, without
+// the origin: roots of two jobs that look the same then are not in one place.
+func shortName(root string) string {
+	name := filepath.Base(root)
+	job, rest, ok := strings.Cut(name, "@")
+	_, rest, ok2 := strings.Cut(rest, "-")
+	if !ok || !ok2 {
+		return name
+	}
+	return job[:min(len(job), shortJob)] + "-" + rest
+}
+
+// Seen returns what the worker calls its root.
+func (s *Spec) Seen() string {
+	if s.At != "" {
+		return s.At
+	}
+	return s.Root
 }

@@ -44,7 +44,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(program, "-test.run", "TestRanks|TestEnter|TestWithoutNetwork|TestAmong|TestNoNetwork|TestAttacks|TestForkBomb|TestWorkerKills|TestHoarded|TestMemoryOn|TestSignalsTo|TestLimitsOf|TestFilesOutside|TestDevices|TestPrograms|Shown|LinksIn|OfAJob|TestHowWorkersEnd|TestMachineInProc|TestProbe|TestDisk|TestMeasure|NobodyPasses")
+	cmd := exec.Command(program, "-test.run", "TestRanks|TestEnter|TestWithoutNetwork|TestAmong|TestNoNetwork|TestAttacks|TestForkBomb|TestWorkerKills|TestHoarded|TestMemoryOn|TestSignalsTo|TestLimitsOf|TestFilesOutside|TestDevices|TestSettings|TestPrograms|Shown|LinksIn|OfAJob|TestHowWorkersEnd|TestMachineInProc|TestProbe|TestDisk|TestMeasure|NobodyPasses")
 	cmd.Dir, cmd.Env = tmp, []string{"PATH=/usr/bin:/bin", "TMPDIR=" + tmp, "HOME=" + tmp, "GORACE=atexit_sleep_ms=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(strangerUID), Gid: uint32(strangerUID)}}
 	if out, err := cmd.CombinedOutput(); err != nil {

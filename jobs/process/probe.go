@@ -38,7 +38,7 @@ func probe(r io.Reader, w io.Writer) error {
 		{"walltime", func() error { return nil }}, // needs a clock only
 		{"tree-kill", probeTree},
 		{"memory", probeMemory},
-		{"landlock", sandbox.TryFiles},
+		{Landlock, sandbox.TryFiles},
 		{"seccomp", sandbox.TryCalls},
 		{"user", sandbox.TryUser},
 		{Namespaces, func() error { return tryLauncher(true, nil, nil) }},
@@ -63,6 +63,7 @@ func probe(r io.Reader, w io.Writer) error {
 // ends at the nodes of a job, and a file system that bounds what a worker's files take.
 const (
 	Namespaces = "namespaces"
+	Landlock   = "landlock"
 	NetworkJob = "network-job"
 	cgroups    = "cgroups"
 	quotas     = "quota"
@@ -82,7 +83,7 @@ const (
 // of it. Workers of root, which the kernel exempts, are bounded by control groups alone.
 func concluded(works []string, landlock int, root bool) []string {
 	has := func(name string) bool { return slices.Contains(works, name) }
-	if !has("landlock") {
+	if !has(Landlock) {
 		landlock = 0
 	}
 	apart := has(Namespaces)

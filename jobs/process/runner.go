@@ -129,6 +129,9 @@ func (r *Runner) command(spec Spec) (order, error) {
 	if spec.Alone && !o.Namespaces {
 		return order{}, errAlone
 	}
+	if spec.At != "" && (!o.Namespaces || spec.At != Inside(spec.Root)) {
+		return order{}, fmt.Errorf("%w: its root cannot be seen at %s", ErrSpec, spec.At)
+	}
 	if a := spec.Among; a != nil {
 		if !slices.Contains(r.Enforces(), NetworkJob) {
 			return order{}, errAmong

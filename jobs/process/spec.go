@@ -51,15 +51,9 @@ type Spec struct {
 	// Tasks makes the worker run many commands instead of one; nil = one.
 	Tasks *TaskSpec `json:"tasks,omitempty"`
 
-	Expose []string `json:"expose"` // further paths that the worker may read
-	// Writable are further paths that the worker may read and write, but for those of
-	// Expose below them.
-	Writable []string `json:"writable,omitempty"`
-	// Devices are device files that the worker may use.
-	Devices []string `json:"devices,omitempty"`
-	Hide    []string `json:"hide"` // never open, even if exposed (the node's state, with all Roots in it)
-	UID     int      `json:"uid"`  // run as this user and group when >= 0 and the node is root
-	GID     int      `json:"gid"`
+	Sight
+	UID int `json:"uid"` // run as this user and group when >= 0 and the node is root
+	GID int `json:"gid"`
 	// Door: the worker sees the directory of its door (jobs/session/door), which is in Root
 	// by then, and the program that knocks there (sandbox.ProgramDir). It needs namespaces.
 	Door bool `json:"door,omitempty"`
@@ -78,6 +72,20 @@ type Spec struct {
 	PMI *pmi.Place `json:"pmi,omitempty"`
 	// Rank is what else such a worker may have of its own.
 	Rank Rank `json:"rank,omitzero"`
+}
+
+// Sight is what a worker sees of the files of its machine.
+type Sight struct {
+	// At is what the worker, and Env, call Root, where it has namespaces: Inside(Root), or ""
+	// for Root itself.
+	At     string   `json:"at,omitempty"`
+	Expose []string `json:"expose"` // further paths that the worker may read
+	// Writable are further paths that the worker may read and write, but for those of
+	// Expose below them.
+	Writable []string `json:"writable,omitempty"`
+	// Devices are device files that the worker may use.
+	Devices []string `json:"devices,omitempty"`
+	Hide    []string `json:"hide"` // never open, even if exposed (the node's state, with all Roots in it)
 }
 
 // Rank is what a rank of a parallel program has of its own.

@@ -319,6 +319,9 @@ func (s *keeper) wants() launch.World {
 	if w.Namespaces { // of all workers
 		w.Base = filepath.Dir(spec.Root)
 	}
+	if spec.At != "" {
+		w.At = filepath.Dir(spec.At)
+	}
 	switch {
 	case w.Namespaces || spec.OwnUser: // the user has no other processes there
 		w.Processes = maxProcesses
@@ -338,9 +341,10 @@ const maxProcesses = 4096
 
 // commandOf is what the launcher is to run, in the directory of the worker or task.
 func (s *keeper) commandOf(args, env []string) launch.Command {
-	root := s.order.Spec.Root
+	root := s.order.Spec.Seen()
 	work, tmp := filepath.Join(root, workDir), filepath.Join(root, tmpDir)
 	c := launch.Command{Args: args, Env: env, Dir: work, Write: []string{work, tmp}, Memory: s.order.Spec.Memory, Together: s.order.Spec.PMI != nil, Cores: s.order.Spec.Rank.Cores}
+	c.Root, c.RootAt = s.order.Spec.Root, s.order.Spec.At
 	if s.order.Spec.Door {
 		c.Read = []string{filepath.Join(root, door.Dir)}
 	}

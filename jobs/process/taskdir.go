@@ -99,18 +99,7 @@ func isEmpty(dir string) bool {
 // leadsThrough reports whether an output pattern names something below a
 // directory, and not the directory itself.
 func (t *TaskSpec) leadsThrough(dir string) bool {
-	elements := strings.Split(dir, "/")
-	for _, glob := range t.Outputs {
-		parts := strings.Split(path.Clean(glob), "/")
-		through := len(parts) > len(elements)
-		for i := 0; through && i < len(elements); i++ {
-			through, _ = path.Match(parts[i], elements[i])
-		}
-		if through {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Outputs, func(glob string) bool { return transfer.LeadsThrough(glob, dir) })
 }
 
 // fill makes what a task finds, which is the worker's user's own.

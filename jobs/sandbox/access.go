@@ -65,7 +65,10 @@ const (
 	listRights   = unix.LANDLOCK_ACCESS_FS_READ_DIR
 	deviceRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	fileRights   = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	allRights    = 1<<15 - 1 | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	// selfRights are for /proc, where a process sets what the kernel lets it, such as the
+	// names of its threads.
+	selfRights = readRights | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	allRights  = 1<<15 - 1 | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	// sharedRights are for directories that others use, too: no devices, and no
 	// connections to what listens there.
 	sharedRights = (1<<15 - 1) &^ (unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
@@ -90,6 +93,11 @@ type Access struct {
 	// Writable are paths of the machine to read, execute and write, but for what Expose
 	// or the system directories have below them.
 	Writable []string
+	// Settings: files of /proc are open to write as far as the kernel lets the user write
+	// them: those of its own processes, by which a program names its threads (as CUDA does at
+	// its start) or volunteers to be killed first. The user must not be root, unless what is
+	// the machine's there is locked (Root).
+	Settings bool
 	// Alone: in namespaces that the worker shares only with its job, so that nobody
 	// else is to be kept from it otherwise.
 	Alone bool
@@ -116,6 +124,9 @@ func (a *Access) rules() []rule {
 	rules = append(rules, rule{path: "/dev", rights: listRights})
 	for _, d := range append(deviceFiles(), a.Devices...) {
 		rules = append(rules, rule{path: d, rights: deviceRights})
+	}
+	if a.Settings {
+		rules = append(rules, rule{path: "/proc", rights: selfRights})
 	}
 	hide := resolveAll(a.Hide)
 	seen := map[string]bool{}

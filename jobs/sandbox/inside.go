@@ -13,16 +13,39 @@ import (
 // UserName is what a user and a group without a name are called in a Root.
 const UserName = "zorilla"
 
-// Parts of /proc that are the machine's. A user who is root could change the former;
-// the latter tell of others.
-var (
-	lockedParts = []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}
-	maskedParts = []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug"}
-)
+// maskedParts of /proc show what others do.
+var maskedParts = []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug"}
+
+// lockedParts are those of /proc that are the machine's and can be written by somebody: a
+// user that is root could change more than the kernel asks capabilities for.
+func (r *Root) lockedParts() (parts []string, err error) {
+	if r.UID != 0 {
+		return []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}, nil
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	parts = append(parts, "/proc/1") // this process, which is root, too
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err == nil || e.Type()&os.ModeSymlink != 0 {
+			continue // a process; "self" and the like lead to one
+		}
+		info, err := e.Info()
+		if err == nil && (e.IsDir() || info.Mode()&0o222 != 0) {
+			parts = append(parts, "/proc/"+e.Name())
+		}
+	}
+	return parts, nil
+}
 
 // machine covers what of /proc is the machine's.
 func (r *Root) machine(at string) error {
-	for _, p := range lockedParts {
+	locked, err := r.lockedParts()
+	if err != nil {
+		return err
+	}
+	for _, p := range locked {
 		t, err := openTree(unix.AT_FDCWD, at+p, p)
 		if errors.Is(err, unix.ENOENT) {
 			continue

@@ -93,13 +93,15 @@ func beneath(dir int, name string) (fd int, err error) {
 	})
 }
 
-// Bring attaches directories that o sees to the base, where they are there, too: below
-// Root.Base.
-func (in *Inside) Bring(o *Outside, paths []string, readOnly bool) error {
-	for _, p := range paths {
+// Place is a directory of the machine, and where workers see it.
+type Place struct{ From, At string }
+
+// Bring attaches directories that o sees to the base: they are seen below Root.Base.
+func (in *Inside) Bring(o *Outside, places []Place, readOnly bool) error {
+	for _, p := range places {
 		var t tree
 		err := o.call(func() (err error) {
-			t, err = openTree(unix.AT_FDCWD, p, p)
+			t, err = openTree(unix.AT_FDCWD, p.From, p.At)
 			return err
 		})
 		if err != nil {

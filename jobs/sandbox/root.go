@@ -15,7 +15,7 @@ import (
 // its own, in which it may mount: the system directories and what is exposed, read-only
 // but for Writable, /proc, a minimal /dev, and /tmp and /dev/shm of its own. Nothing else is there.
 type Root struct {
-	Base    string   // an empty directory: what Bring attaches lies below it
+	Base    string   // a directory that it makes: what Bring attaches lies below it
 	Expose  []string // paths to read and execute, as the system directories are
 	Devices []string // device files, besides the null devices
 	Hide    []string // empty, also where they lie below a path of Expose or Writable
@@ -119,7 +119,7 @@ func (t *tree) place(at string) error {
 // Enter makes the root that of all threads of the process, which has not begun to
 // use its mount namespace. What it opened before stays open.
 func (r *Root) Enter() (*Inside, error) {
-	in := &Inside{base: resolve(r.Base)}
+	in := &Inside{base: r.base()}
 	if err := r.enter(in); err != nil {
 		return nil, err
 	}
@@ -292,14 +292,18 @@ func topmost(paths []string) []string {
 // cover hides what lies below a path that is shown, and makes the base, which is a file
 // system of its own.
 func (r *Root) cover(at string) error {
-	for i, p := range append(slices.Clone(r.Hide), r.Base) {
-		p = at + resolve(p)
-		if _, err := os.Lstat(p); err != nil {
+	for i, p := range append(resolveAll(r.Hide), r.base()) {
+		p = at + p
+		info, err := os.Lstat(p)
+		if i < len(r.Hide) && err != nil {
+			continue // nothing above it is shown
+		}
+		if i == len(r.Hide) {
+			if err == nil && info.Mode()&os.ModeSymlink != 0 { // as the machine has at the short path
+				_ = os.Remove(p)
+			}
 			if err := os.MkdirAll(p, 0o755); err != nil {
 				return err
-			}
-			if i < len(r.Hide) {
-				continue
 			}
 		}
 		if err := unix.Mount("tmpfs", p, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, skeleton); err != nil {
@@ -307,6 +311,15 @@ func (r *Root) cover(at string) error {
 		}
 	}
 	return nil
+}
+
+// base is the path of Base. What the machine has there does not matter if it is not a
+// directory of the machine's.
+func (r *Root) base() string {
+	if info, err := os.Lstat(r.Base); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return filepath.Clean(r.Base)
+	}
+	return resolve(r.Base)
 }
 
 // special mounts what the kernel has for each process, and what is new.

@@ -12,9 +12,12 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"zorilla/jobs/gpu"
 )
 
 // Minutes is how many minutes are remembered.
@@ -34,11 +37,16 @@ type Lately struct {
 
 	Load float64 `json:"load,omitempty"` // of the machine: mean number of programs that want to run, in the last minute
 	Free int64   `json:"free,omitempty"` // bytes of the machine's memory that programs could get
+
+	GPUs []gpu.Use `json:"gpus,omitempty"` // by number, as far as the node knows of them
 }
 
 // Sound reports whether it can be true of any node.
 func (l *Lately) Sound() bool {
 	if l == nil || len(l.Busy) > Minutes || len(l.Shut) != len(l.Busy) || math.IsNaN(l.Load) || l.Load < 0 || l.Load > maxLoad || l.Free < 0 {
+		return false
+	}
+	if len(l.GPUs) > gpu.MaxUses || slices.ContainsFunc(l.GPUs, func(u gpu.Use) bool { return !u.Sound() }) {
 		return false
 	}
 	for i := range l.Busy {

@@ -97,7 +97,7 @@ func nodeStats(n api.NodeInfo) []counter {
 		list = append(list, counter{"Load", fmt.Sprintf("%.1f", l.Load)})
 	}
 	if n.GPUs > 0 {
-		list = append(list, counter{"GPUs", strconv.Itoa(n.GPUs)})
+		list = append(list, counter{"GPUs", n.GPUText()})
 	}
 	return list
 }

@@ -254,7 +254,7 @@ func nodeDetail(n *api.NodeInfo) (parts []string) {
 func (s *screen) aboutNode(n *api.NodeInfo) (lines []string) {
 	for _, f := range [][2]string{
 		{"id", string(n.ID)}, {"name", n.Name}, {"site", n.Site}, {"state", cells.StateAndCause(n)},
-		{"slots busy", cells.Busy(n)}, {"gpus", strconv.Itoa(n.GPUs)}, {"memory", memory(n)}, {"platform", n.Platform},
+		{"slots busy", cells.Busy(n)}, {"gpus", n.GPUText()}, {"memory", memory(n)}, {"platform", n.Platform},
 		{"addresses", strings.Join(n.Addrs, " ")}, {"cluster", n.Cluster}, {"enforces", strings.Join(n.Enforces, ", ")}, {"last hour", hour(n)},
 	} {
 		if f[1] != "" {

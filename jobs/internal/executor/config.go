@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs"
+	"zorilla/jobs/gpu"
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/ports"
 	"zorilla/jobs/process"
@@ -49,8 +50,8 @@ type Workers struct {
 	// Limits tells what the owner allows now, of which is what workers are shown; nil =
 	// nothing but the system.
 	Limits func() jobs.Limits
-	// Devices are device files that workers with GPUs may use; may be empty.
-	Devices []string
+	// GPUs are the machine's, of which workers are given some; nil = none is known of.
+	GPUs *gpu.Machine
 	// NodeLimit is how long workers go on without this node; 0 = an hour,
 	// negative = they end with it.
 	NodeLimit time.Duration

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"zorilla/jobs"
@@ -19,9 +18,9 @@ import (
 	"zorilla/transfer"
 )
 
-// processSpec tells the supervisor what to run; ranks are those of the same copy of the
-// job at this node.
-func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []int) (process.Spec, error) {
+// processSpec tells the supervisor what to run.
+func (x *Executor) processSpec(root string, e *participant.DoRun) (process.Spec, error) {
+	c, ranks := &e.Claim, e.Ranks
 	spec, start := &c.Spec, c.Start.OfReplica(&c.Spec, c.Rank)
 	rank, _ := spec.RankOf(c.Rank)
 	p, err := x.cfg.confined(string(c.Job), process.Spec{
@@ -35,8 +34,12 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 		return p, err
 	}
 	p.Alone, p.Among = spec.Net == jobs.NetNone, x.fences.around(c)
+	if x.cfg.spaces() {
+		p.At = process.Inside(root)
+	}
+	p.Expose = append(p.Expose, x.cfg.GPUs.Libraries()...)
 	if len(c.GPUs) > 0 {
-		p.Devices = x.cfg.Devices
+		p.Devices = x.cfg.GPUs.Devices(x.cfg.shownGPUs(e, p.Writable))
 	}
 	if a := spec.Array; a != nil {
 		p.Tasks = &process.TaskSpec{IDs: a.Tasks, Outputs: spec.Globs()}
@@ -50,7 +53,7 @@ func (x *Executor) processSpec(root string, c *participant.ClaimRecord, ranks []
 			return p, err
 		}
 	}
-	env := x.environment(c, root, start, ranks, slices.Concat(p.Expose, p.Writable)...)
+	env := x.environment(e, p.Seen(), start, slices.Concat(p.Expose, p.Writable)...)
 	if err := x.parallel.rank(&p, c, &start, ranks, env); err != nil {
 		return p, err
 	}
@@ -112,10 +115,12 @@ func userName(w *Workers) string {
 }
 
 // environment is all that a worker finds: a plain system environment, what
-// tells it its place in the job, and what the user asked for. It is shown some paths of the machine.
-func (x *Executor) environment(c *participant.ClaimRecord, root string, start wire.Start, ranks []int, shown ...string) map[string]string {
+// tells it its place in the job, and what the user asked for. It calls its root so, and is shown
+// some paths of the machine.
+func (x *Executor) environment(e *participant.DoRun, root string, start wire.Start, paths ...string) map[string]string {
+	c := &e.Claim
 	spec := &c.Spec
-	local, localSize := x.place(spec, start, c.Rank, ranks)
+	local, localSize := x.place(spec, start, c.Rank, e.Ranks)
 	rank, replica := spec.RankOf(c.Rank)
 	home := filepath.Join(root, "work")
 	if spec.Array != nil {
@@ -125,6 +130,7 @@ func (x *Executor) environment(c *participant.ClaimRecord, root string, start wi
 		"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
 		"HOME": home, "TMPDIR": filepath.Join(root, "tmp"), "SHELL": "/bin/sh",
 		"USER": x.user, "LOGNAME": x.user,
+		"PYTHONUNBUFFERED":   "1", // what a job prints is seen while it runs
 		"ZORILLA_JOB_ID":     string(c.Job),
 		"ZORILLA_RANK":       strconv.Itoa(rank),
 		"ZORILLA_REPLICA":    strconv.Itoa(replica),
@@ -142,27 +148,13 @@ func (x *Executor) environment(c *participant.ClaimRecord, root string, start wi
 	if start.Epoch > 0 && spec.Array == nil {
 		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", wire.EpochFileName)
 	}
-	maps.Copy(env, gpuVariables(x.cfg.Self.GPUs, c.GPUs))
+	x.cfg.tellGPUs(env, e, paths)
 	maps.Copy(env, rendezvous(x.cfg.Self.ID, start, rank, local, localSize))
 	x.interfaces.tell(env, x.cfg.Self.ID, start.Hosts)
 	maps.Copy(env, threadVariables(spec))
-	x.doors.tell(env, root, spec, shown...)
+	x.doors.tell(env, root, spec, paths...)
 	maps.Copy(env, spec.Env)
 	return env
-}
-
-// gpuVariables tells the usual libraries which of the node's GPUs are the
-// worker's own. A worker that asked for none is shown none.
-func gpuVariables(have int, own []int) map[string]string {
-	if have == 0 {
-		return nil
-	}
-	var numbers []string
-	for _, i := range own {
-		numbers = append(numbers, strconv.Itoa(i))
-	}
-	list := strings.Join(numbers, ",")
-	return map[string]string{"ZORILLA_GPUS": list, "CUDA_VISIBLE_DEVICES": list, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ROCR_VISIBLE_DEVICES": list}
 }
 
 // place finds a rank's place among those of its own node, as far as the table

@@ -80,8 +80,8 @@ func (g *program) look(p *process.Spec, env map[string]string) {
 	g.found = found
 }
 
-// install has what programs load be in the TMPDIR of a worker.
-func (g *program) install(root string) (mpi.Libraries, error) {
+// install has what programs load be in the TMPDIR of a worker, which calls that at.
+func (g *program) install(root, at string) (mpi.Libraries, error) {
 	tmp := filepath.Join(root, "tmp")
 	if err := makeTmp(root); err != nil { // else the supervisor makes it
 		return mpi.Libraries{}, err
@@ -90,7 +90,7 @@ func (g *program) install(root string) (mpi.Libraries, error) {
 	defer g.mu.Unlock()
 	if g.root != "" {
 		if l, err := mpi.Link(g.root, tmp); err == nil {
-			return l, nil
+			return l.In(at), nil
 		}
 	}
 	// Where no worker can put something else in their place.
@@ -101,10 +101,11 @@ func (g *program) install(root string) (mpi.Libraries, error) {
 		return mpi.Libraries{}, err
 	}
 	g.root = root
-	if l, err := mpi.Link(root, tmp); err == nil {
-		return l, nil
+	l, err := mpi.Link(root, tmp)
+	if err != nil { // not every file system has links
+		l, err = mpi.Install(tmp)
 	}
-	return mpi.Install(tmp) // not every file system has links
+	return l.In(at), err
 }
 
 // rank makes a worker a rank of an MPI program, and adds to its environment what that
@@ -119,7 +120,7 @@ func (x *parallel) rank(p *process.Spec, c *participant.ClaimRecord, start *wire
 	if g.err != nil {
 		return g.err
 	}
-	libraries, err := g.install(p.Root)
+	libraries, err := g.install(p.Root, filepath.Join(p.Seen(), "tmp"))
 	if err != nil {
 		return err
 	}

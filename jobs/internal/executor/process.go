@@ -43,7 +43,7 @@ func (x *Executor) start(root string, e *participant.DoRun) (process.Worker, err
 	if err := e.Claim.Write(root); err != nil {
 		return nil, err
 	}
-	spec, err := x.processSpec(root, &e.Claim, e.Ranks)
+	spec, err := x.processSpec(root, e)
 	if err != nil {
 		return nil, err
 	}

@@ -16,17 +16,18 @@ import (
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/ports"
+	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
 
 // told is what a rank of a job at node 1 finds in its environment.
 func told(t *testing.T, book *ports.Book, spec jobs.Spec, rank int, hosts ...wire.Host) map[string]string {
 	t.Helper()
-	x := New(Config{Self: vicinity.Member{ID: jobtest.Node(1)}, Workers: Workers{Dir: t.TempDir(), Ports: book}, Log: zerolog.Nop()},
+	x := New(Config{Self: vicinity.Member{ID: jobtest.Node(1)}, Workers: Workers{Dir: t.TempDir(), Runner: process.New(process.Config{}), Ports: book}, Log: zerolog.Nop()},
 		loop.New(zerolog.Nop()), &participant.Participant{})
 	spec.Min, spec.Max = 4, 4
 	start := wire.Start{Job: wiretest.Job, Size: 4, Hosts: hosts}
-	return x.environment(&participant.ClaimRecord{Job: wiretest.Job, RankAttempt: wiretest.RA(rank, 1), Spec: spec, Start: &start}, "/root", start, nil)
+	return x.environment(&participant.DoRun{Claim: participant.ClaimRecord{Job: wiretest.Job, RankAttempt: wiretest.RA(rank, 1), Spec: spec, Start: &start}}, "/root", start)
 }
 
 func want(t *testing.T, env map[string]string, list string) {
@@ -93,7 +94,7 @@ func TestInterfaceOfARealAddress(t *testing.T) {
 func TestPortIsTold(t *testing.T) {
 	book := &ports.Book{}
 	defer book.Close()
-	x := New(Config{Workers: Workers{Dir: t.TempDir(), Ports: book}, Log: zerolog.Nop()}, loop.New(zerolog.Nop()), &participant.Participant{})
+	x := New(Config{Workers: Workers{Dir: t.TempDir(), Runner: process.New(process.Config{}), Ports: book}, Log: zerolog.Nop()}, loop.New(zerolog.Nop()), &participant.Participant{})
 	id := participant.WorkerID{Job: wiretest.Job, RankAttempt: wiretest.RA(0, 1)}
 	port := book.Take(x.root(id), 25000)
 	for state, want := range map[jobs.WorkerState]int{jobs.WorkerReady: port, jobs.WorkerPreparing: 0} {

@@ -21,7 +21,7 @@ import (
 func TestWorkersAreShownWhatTheOwnerShows(t *testing.T) {
 	var limits jobs.Limits
 	self := jobtest.Node(2)
-	x := New(Config{Self: vicinity.Member{ID: self}, Workers: Workers{Dir: t.TempDir(), Limits: func() jobs.Limits { return limits }}, Log: zerolog.Nop()},
+	x := New(Config{Self: vicinity.Member{ID: self}, Workers: Workers{Dir: t.TempDir(), Runner: process.New(process.Config{}), Limits: func() jobs.Limits { return limits }}, Log: zerolog.Nop()},
 		loop.New(zerolog.Nop()), &participant.Participant{})
 	for _, c := range []struct {
 		origin      vicinity.ID
@@ -47,7 +47,7 @@ func TestWorkersAreShownWhatTheOwnerShows(t *testing.T) {
 		}
 		spec := jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1, Array: &jobs.Array{}, Access: jobs.Access{Mounts: c.mounts}}
 		claim := participant.ClaimRecord{Job: jobs.ID("aaaaa").At(c.origin), RankAttempt: wiretest.RA(0, 1), Spec: spec, Start: &wire.Start{}}
-		p, err := x.processSpec(root+"/worker", &claim, nil)
+		p, err := x.processSpec(root+"/worker", &participant.DoRun{Claim: claim})
 		read, write := limits.Exposed().Split()
 		switch {
 		case c.bad != "" && (err == nil || !strings.Contains(err.Error(), c.bad)), c.bad == "" && err != nil:

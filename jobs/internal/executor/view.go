@@ -20,13 +20,14 @@ import (
 // such as its /tmp, is not among them.
 type view struct {
 	work       string   // its files are still the node's, and nobody else's
+	at         string   // what the worker calls that
 	show, hide []string // without links in them, and as they are named
 	uid, gid   int
 }
 
 // viewOf returns what a worker will see.
 func viewOf(p *process.Spec) *view {
-	v := &view{work: filepath.Join(p.Root, "work"), uid: p.UID, gid: p.GID}
+	v := &view{work: filepath.Join(p.Root, "work"), at: filepath.Join(p.Seen(), "work"), uid: p.UID, gid: p.GID}
 	for _, d := range slices.Concat(sandbox.SystemDirs(), p.Expose, p.Writable) {
 		v.show = append(v.show, named(d)...)
 	}
@@ -73,6 +74,9 @@ func (v *view) runs(path string) bool {
 // look finds an ordinary file, to be read or only to be looked at.
 func (v *view) look(path string, read bool) (f *os.File, err error) {
 	path = filepath.Clean(path)
+	if shown.Within(path, v.at) {
+		path = filepath.Join(v.work, path[len(v.at):])
+	}
 	if shown.Within(path, v.work) {
 		return v.input(path, read)
 	}

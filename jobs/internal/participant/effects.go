@@ -33,6 +33,7 @@ type (
 		Worker WorkerID
 		Claim  ClaimRecord
 		Ranks  []int // of the same copy of the job at this node
+		GPUs   []int // of all workers of the job at this node, by number; they share device files
 	}
 	// DoAdopt goes on with a worker of an earlier life of this node, as DoRun:
 	// Begun, NeverBegun, or Gone, and then Exited.

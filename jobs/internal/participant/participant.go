@@ -270,7 +270,7 @@ func (k *Worker) advance(now time.Time) {
 			p.Do(DoLay{id})
 		case k.Phase == PhaseReady && k.start != nil:
 			k.Phase = PhaseStarting
-			p.Do(DoRun{id, w.claim(now, k, k.start), w.siblings(k)})
+			p.Do(DoRun{id, w.claim(now, k, k.start), w.siblings(k), w.gpus()})
 		}
 	case PhaseRunning:
 		k.steer(now)
@@ -295,6 +295,17 @@ func (w *Work) siblings(k *Worker) (ranks []int) {
 		}
 	}
 	return ranks
+}
+
+// gpus lists those of all workers of the job here, in order.
+func (w *Work) gpus() (numbers []int) {
+	for _, k := range w.Workers {
+		if !k.Freed {
+			numbers = append(numbers, k.gpus...)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
 }
 
 // steer tells a worker's process what it was not told yet.

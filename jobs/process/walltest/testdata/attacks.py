@@ -83,6 +83,15 @@ def open_close(path, flags):
     os.close(os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY))
 
 
+def put(path, text):
+    """Writes, for files that everybody may open and that refuse what is written."""
+    fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        os.write(fd, text)
+    finally:
+        os.close(fd)
+
+
 def covered(path):
     """Whether the null device lies there."""
     return os.path.exists(path) and os.stat(path).st_rdev == os.makedev(1, 3)
@@ -126,13 +135,26 @@ def what_proc_tells_of_others():
                     break
 
 
+SETTINGS = ["clear_refs", "uid_map", "timens_offsets", "oom_score_adj", "coredump_filter", "comm", "autogroup"]
+
+
 @attack(outside=True)
 def what_proc_lets_change_of_others():
     for pid in others():
-        names = ["mem", "clear_refs", "uid_map", "attr/current", "timens_offsets"]
-        if pid in victims() + [1, os.getppid()]:
-            names += ["oom_score_adj", "coredump_filter", "comm", "autogroup"]
-        for name in names:
+        if works(open_close, f"/proc/{pid}/mem", os.O_WRONLY):
+            yield f"{pid}/mem"
+        if works(put, f"/proc/{pid}/attr/current", b"unconfined"):
+            yield f"{pid}/attr/current"
+    for pid in {1, os.getppid(), parent(main), parent(parent(main))} - {0, main, os.getpid()}:
+        for name in SETTINGS:
+            if works(open_close, f"/proc/{pid}/{name}", os.O_WRONLY):
+                yield f"{pid}/{name}"
+
+
+@attack(outside=True)
+def settings_of_others():
+    for pid in victims():
+        for name in SETTINGS:
             if works(open_close, f"/proc/{pid}/{name}", os.O_WRONLY):
                 yield f"{pid}/{name}"
 
@@ -364,7 +386,9 @@ def settings_of_the_kernel():
     for f in files:
         if covered(f):
             continue
-        if os.access(f, os.F_OK) and works(open_close, f, os.O_WRONLY):
+        if not os.access(f, os.F_OK):
+            continue
+        if works(put, f, b"1") if f.endswith("/ns_last_pid") else works(open_close, f, os.O_WRONLY):
             yield f
     for f in ("/proc/kcore", "/proc/kmsg"):
         if not covered(f) and works(open_close, f, os.O_RDONLY):
@@ -423,7 +447,7 @@ def more_powers_by_calls():
         yield "real-time priority"
     if works(os.setpriority, os.PRIO_PROCESS, 0, -5):
         yield "a better nice value"
-    if works(lambda: open("/proc/self/oom_score_adj", "w").write("-900")):
+    if works(put, "/proc/self/oom_score_adj", b"-900"):
         yield "never chosen when memory is short"
 
 

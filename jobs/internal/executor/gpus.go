@@ -1,0 +1,44 @@
+package executor
+
+import (
+	"maps"
+	"slices"
+
+	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/process"
+	"zorilla/jobs/shown"
+)
+
+// shownGPUs lists those whose device files a worker is shown: those of its job at this node,
+// or all where files are not closed, or the owner shows such files among some paths.
+func (c *Config) shownGPUs(e *participant.DoRun, paths []string) []int {
+	owners := slices.ContainsFunc(paths, func(p string) bool { return shown.Within(p, "/dev") || shown.Within("/dev", p) })
+	if len(e.GPUs) > 0 && c.closes() && !owners {
+		return e.GPUs
+	}
+	var all []int
+	for i := range c.Self.GPUs {
+		all = append(all, i)
+	}
+	return all
+}
+
+// closes reports whether workers open no files but those that they are shown.
+func (c *Config) closes() bool {
+	return c.spaces() || slices.Contains(c.Runner.Enforces(), process.Landlock)
+}
+
+// spaces reports whether workers have namespaces.
+func (c *Config) spaces() bool { return slices.Contains(c.Runner.Enforces(), process.Namespaces) }
+
+// tellGPUs tells the usual libraries which of the node's GPUs are the worker's own. A
+// worker that asked for none is told of none.
+func (c *Config) tellGPUs(env map[string]string, e *participant.DoRun, paths []string) {
+	if c.Self.GPUs == 0 {
+		return
+	}
+	maps.Copy(env, c.GPUs.Variables(e.Claim.GPUs, c.shownGPUs(e, paths)))
+	for _, dir := range c.GPUs.Programs() {
+		env["PATH"] += ":" + dir
+	}
+}
