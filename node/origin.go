@@ -137,12 +137,12 @@ func (o origin) Explain(_ context.Context, ref string) (jobs.Explanation, error)
 }
 
 // Cancel ends a job.
-func (o origin) Cancel(_ context.Context, ref string) error {
+func (o origin) Cancel(_ context.Context, ref string, atOnce bool) error {
 	id, err := o.own(ref)
 	if err != nil {
 		return err
 	}
-	return o.jobs.Cancel(id, "cancelled by a user")
+	return o.jobs.Cancel(id, "cancelled by a user", atOnce)
 }
 
 // Output tells what a job's workers wrote.

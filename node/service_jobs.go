@@ -87,12 +87,12 @@ func (s *jobService) Explain(ctx context.Context, ref string) (jobs.Explanation,
 }
 
 // Cancel ends a job.
-func (s *jobService) Cancel(ctx context.Context, ref string) error {
+func (s *jobService) Cancel(ctx context.Context, ref string, atOnce bool) error {
 	id, at, err := s.of(ctx, ref)
 	if err != nil {
 		return err
 	}
-	return at.Cancel(ctx, string(id))
+	return at.Cancel(ctx, string(id), atOnce)
 }
 
 // Remove forgets a job. Whose node keeps it decides about it, so that it is not

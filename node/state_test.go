@@ -222,7 +222,7 @@ func TestTwoNodes(t *testing.T) {
 	if all, err := b.Service().Jobs(t.Context(), true); err != nil || len(all) != 1 {
 		t.Fatalf("the list of all jobs has %d, %v", len(all), err)
 	}
-	if err := b.Service().Cancel(t.Context(), string(id)); err != nil {
+	if err := b.Service().Cancel(t.Context(), string(id), true); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := a.Service().Job(t.Context(), "last"); err != nil || st.State != jobs.Cancelled {

@@ -67,7 +67,7 @@ func TestJobsOfNodesWithTheSameShortID(t *testing.T) {
 			t.await(2, waiting, time.Minute, completed)
 
 			ended := t.submit(origin, spec)
-			if err := t.Service(2).Cancel(t.Context(), ended.Short()); err != nil {
+			if err := t.Service(2).Cancel(t.Context(), ended.Short(), false); err != nil {
 				t.Error(err)
 			}
 			t.await(2, ended, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Cancelled })

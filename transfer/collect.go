@@ -18,8 +18,8 @@ const maxWarnings = 100
 
 // Collect puts the chunks of the files below dir that the globs name, and
 // returns their manifest, which it does not put itself. A glob is relative to
-// dir and matched element by element as path.Match does; one that names a
-// directory takes all of it. Files and links that are as they are in skip (nil
+// dir and matched element by element as path.Match does, where "**" is any number of
+// directories; one that names a directory takes all of it. Files and links that are as they are in skip (nil
 // = nothing) are left out.
 //
 // dir may belong to a hostile program that still runs. Nothing outside dir is
@@ -67,7 +67,9 @@ func newCollector(ctx context.Context, dir string, globs []string, skip *Manifes
 		if err != nil {
 			return nil, err
 		}
-		c.want = append(c.want, wanted{i, pat})
+		for _, rest := range pat.from() {
+			c.want = append(c.want, wanted{i, rest})
+		}
 	}
 	var err error
 	if c.root, err = os.OpenRoot(dir); err != nil {
@@ -231,11 +233,10 @@ func taken(want []wanted) []int {
 func (c *collector) visit(at, name string, want []wanted, depth int) error {
 	var next []wanted
 	for _, w := range want {
-		switch {
-		case len(w.rest) == 0:
-			next = append(next, w)
-		case w.rest.match(name):
-			next = append(next, wanted{w.glob, w.rest[1:]})
+		for _, rest := range w.rest.after(name) {
+			if !slices.ContainsFunc(next, func(o wanted) bool { return o.glob == w.glob && len(o.rest) == len(rest) }) {
+				next = append(next, wanted{w.glob, rest})
+			}
 		}
 	}
 	if len(next) == 0 {

@@ -49,6 +49,14 @@ func TestCollectGlobs(t *testing.T) {
 		"out/a out/b":   "out/a out/b/c",
 		".":             ".hidden log.txt out/a out/b/c out/empty/ out-1 out-2* sub/out-3 void/",
 		"*.txt .hidden": ".hidden log.txt",
+		"**/*-3":        "sub/out-3",
+		"**/out-?":      "out-1 out-2* sub/out-3",
+		"out/**":        "out/a out/b/c out/empty/",
+		"out/**/c":      "out/b/c",
+		"**/**/b/**":    "out/b/c",
+		"**":            ".hidden log.txt out/a out/b/c out/empty/ out-1 out-2* sub/out-3 void/",
+		"**/b":          "out/b/c",
+		"**/a out":      "out/a out/b/c out/empty/",
 	} {
 		got, warnings := collect(t, dir, nil, strings.Fields(globs)...)
 		if !reflect.DeepEqual(got, strings.Fields(want)) || len(warnings) > 0 {
@@ -60,7 +68,7 @@ func TestCollectGlobs(t *testing.T) {
 			}
 		}
 	}
-	for glob, p := range map[string]string{"out-*": ".bashrc", "out": "outside", "out/*": "out", "a/*/c": "a/b", "../*": "x", "[": "[", "": "x", "/": "x"} {
+	for glob, p := range map[string]string{"out-*": ".bashrc", "out": "outside", "out/*": "out", "a/*/c": "a/b", "out/**": "out", "**/c": "b/d", "a/**/c": "b/c", "**/a/**": "b/a", "../*": "x", "[": "[", "": "x", "/": "x"} {
 		if transfer.MatchOutput([]string{glob}, p) {
 			t.Errorf("MatchOutput: %q takes %q", glob, p)
 		}

@@ -1,16 +1,19 @@
 package transfer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// pattern is an output glob, split into elements; empty for "." (everything).
+// pattern is an output glob, split into elements; empty for "." (everything). An element
+// "**" stands for any number of directories, at the end for all that is below.
 type pattern []string
 
 func parsePattern(glob string) (pattern, error) {
@@ -43,10 +46,58 @@ func CheckPattern(glob string) error {
 	return err
 }
 
-// match reports whether the pattern's first element matches name.
-func (p pattern) match(name string) bool {
-	ok, _ := path.Match(p[0], name) // parsePattern has seen to it that there is no error
-	return ok
+// deep is the element that stands for any number of directories.
+const deep = "**"
+
+// from returns what a pattern may have left at its beginning: itself and, as deep may stand
+// for no directory, what follows that.
+func (p pattern) from() []pattern {
+	all := []pattern{p}
+	for ; len(p) > 1 && p[0] == deep; p = p[1:] {
+		all = append(all, p[1:])
+	}
+	return all
+}
+
+// after returns what is left of a pattern below a name; of an empty one, which takes
+// everything, it is the same. None = the name does not match.
+func (p pattern) after(name string) []pattern {
+	switch {
+	case len(p) == 0:
+		return []pattern{p}
+	case p[0] == deep && len(p) == 1:
+		return []pattern{{}}
+	case p[0] == deep:
+		return p.from()
+	}
+	if ok, _ := path.Match(p[0], name); !ok { // parsePattern has seen to it that there is no error
+		return nil
+	}
+	return p[1:].from()
+}
+
+// below returns what is left of patterns, which are ends of one, below a name.
+func below(all []pattern, name string) []pattern {
+	var next []pattern
+	for _, p := range all {
+		for _, rest := range p.after(name) {
+			if !slices.ContainsFunc(next, func(o pattern) bool { return len(o) == len(rest) }) {
+				next = append(next, rest)
+			}
+		}
+	}
+	return next
+}
+
+// LeadsThrough reports whether a pattern of output files may name something below a
+// directory, other than all of it.
+func LeadsThrough(glob, dir string) bool {
+	p, err := parsePattern(glob)
+	left := p.from()
+	for element := range strings.SplitSeq(dir, "/") {
+		left = below(left, element)
+	}
+	return err == nil && slices.ContainsFunc(left, func(p pattern) bool { return len(p) > 0 })
 }
 
 // MatchOutput reports whether one of the globs takes the path: by matching it
@@ -64,18 +115,67 @@ func MatchOutput(globs []string, p string) bool {
 }
 
 func (p pattern) takes(file string) bool {
-	rest := strings.Split(file, "/")
-	for len(p) > 0 {
-		if len(rest) == 0 || !p.match(rest[0]) {
-			return false
-		}
-		p, rest = p[1:], rest[1:]
+	left := p.from()
+	for element := range strings.SplitSeq(file, "/") {
+		left = below(left, element)
 	}
-	return true
+	return slices.ContainsFunc(left, func(p pattern) bool { return len(p) == 0 })
+}
+
+// Glob is filepath.Glob of which an element "**" stands for any number of directories; links
+// to directories are not among these.
+func Glob(name string) ([]string, error) {
+	if _, err := path.Match(name, ""); err != nil {
+		return nil, err
+	}
+	elements := strings.Split(filepath.Clean(name), "/")
+	first := slices.Index(elements, deep)
+	if first < 0 {
+		return filepath.Glob(name)
+	}
+	tops := []string{"."}
+	if first > 0 {
+		var err error
+		if tops, err = filepath.Glob(cmp.Or(strings.Join(elements[:first], "/"), "/")); err != nil {
+			return nil, err
+		}
+	}
+	var all []string
+	for _, top := range tops {
+		found, err := globBelow(top, elements[first:])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// globBelow lists what matches below a directory, but for what lies in a directory that
+// matches itself.
+func globBelow(top string, p pattern) (all []string, err error) {
+	left := map[string][]pattern{top: p.from()}
+	err = filepath.WalkDir(top, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || at == top {
+			return err
+		}
+		next := below(left[filepath.Dir(at)], d.Name())
+		if slices.ContainsFunc(next, func(p pattern) bool { return len(p) == 0 }) {
+			all = append(all, at)
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		}
+		if d.IsDir() {
+			left[at] = next
+		}
+		return nil
+	})
+	return all, err
 }
 
 // ExpandInputs reads arguments of the form PATH[:NAME]. PATH may be a pattern
-// of path/filepath.Match; NAME is then the directory that the matches go to,
+// of Glob; NAME is then the directory that the matches go to,
 // as it is when it ends in a slash. What exists under the whole argument is
 // taken literally. A pattern that matches nothing is an error that names it;
 // a file that does not exist is left for Ingest to report.
@@ -109,7 +209,7 @@ func expandInput(arg string) ([]Input, error) {
 	matches := []string{local}
 	if !exists(local) && strings.ContainsAny(local, `*?[`) {
 		var err error
-		if matches, err = filepath.Glob(local); err != nil {
+		if matches, err = Glob(local); err != nil {
 			return nil, fmt.Errorf("input %q: %w", arg, err)
 		}
 		if len(matches) == 0 {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,32 +23,77 @@ func cancelCommand(con *console) *cli.Command {
 		Usage:     "end jobs",
 		UsageText: "zorilla cancel [options] JOB...",
 		Description: `
-A job that has ended already is no error. --name and --all are about jobs that were
-submitted at this node, and print the IDs of those that they ended.
+Programs get SIGTERM, and SIGKILL 5 s later. What they print meanwhile is kept, and so are
+the output files (-o), as at the walltime: cancel waits up to 15 s for that. With --discard
+jobs end at once, without what has not come from their workers yet. A job that has ended
+already is no error. --name and --all are about jobs that were submitted at this node, and
+print the IDs of those that they ended.
 
-zorilla cancel last
+zorilla cancel last && zorilla get last
 zorilla cancel --name train       # all that were submitted with -J train`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "end all jobs that are called `NAME`"},
 			&cli.BoolFlag{Name: "all", Usage: "end all jobs"},
+			&cli.BoolFlag{Name: "discard", Usage: "end jobs at once, without their last output and files"},
 			jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
+			e := ender{con: con, discard: c.Bool("discard")}
 			switch many := c.IsSet("name") || c.Bool("all"); {
 			case !many && c.Bool("json"):
 				return usage(c, "--json is about the jobs that --name or --all mean")
 			case !many:
-				return askEachJob((*api.Client).Cancel)(c)
+				return askEachJob(e.end, e.await)(c)
 			case c.Args().Present() || c.IsSet("name") && c.Bool("all"):
 				return usage(c, "give jobs, --name or --all: one of them")
 			}
-			return askNode(func(c *cli.Context, client *api.Client) error { return cancelMany(con, c, client) })(c)
+			return askNode(func(c *cli.Context, client *api.Client) error { return e.endMany(c, client) })(c)
 		},
 	})
 }
 
-// cancelMany ends the jobs of this node that --name or --all mean.
-func cancelMany(con *console, c *cli.Context, client *api.Client) error {
+// settle is how long cancel waits for jobs to end: their programs have 5 s.
+const settle = 15 * time.Second
+
+// ender ends jobs.
+type ender struct {
+	con     *console
+	discard bool
+	jobs    []string // that were told to end
+}
+
+// end tells a job to end.
+func (e *ender) end(client *api.Client, ctx context.Context, job string) error {
+	if !e.discard {
+		e.jobs = append(e.jobs, job)
+	}
+	return client.Cancel(ctx, job, e.discard)
+}
+
+// await waits until the jobs have ended, but not for ever.
+func (e *ender) await(client *api.Client, ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	for _, job := range e.jobs {
+		var since uint64
+		for {
+			st, version, err := client.Await(ctx, job, since)
+			if errors.Is(err, api.ErrNotFound) || err == nil && st.State.Final() {
+				break
+			}
+			if err != nil {
+				e.con.say("job %s has not ended yet: 'zorilla wait %s' waits for it, 'zorilla cancel --discard %s' ends it at once", job, job, job)
+				break
+			}
+			since = version
+		}
+	}
+	return nil
+}
+
+// endMany ends the jobs of this node that --name or --all mean.
+func (e *ender) endMany(c *cli.Context, client *api.Client) error {
+	con := e.con
 	self, err := client.Node(c.Context)
 	if err != nil {
 		return err
@@ -66,7 +113,7 @@ func cancelMany(con *console, c *cli.Context, client *api.Client) error {
 	var all error
 	ended := []cancelled{}
 	for i, st := range list {
-		err := client.Cancel(c.Context, string(st.ID))
+		err := e.end(client, c.Context, string(st.ID))
 		switch {
 		case err != nil:
 		case c.Bool("json"):
@@ -78,6 +125,7 @@ func cancelMany(con *console, c *cli.Context, client *api.Client) error {
 			all = errors.Join(all, fmt.Errorf("cancel: %w", err))
 		}
 	}
+	all = errors.Join(all, e.await(client, c.Context))
 	if c.Bool("json") {
 		all = errors.Join(all, con.printJSON(ended))
 	}
@@ -168,6 +216,6 @@ Only at the node where the job was submitted. It keeps results by itself for a w
 that nobody has asked for at least a day; ID, state and exit code ten times as long.
 
 zorilla rm last`,
-		Action: askEachJob((*api.Client).Remove),
+		Action: askEachJob((*api.Client).Remove, nil),
 	})
 }

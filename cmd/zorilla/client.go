@@ -80,7 +80,7 @@ func withJob(c *cli.Context, job string, do func(client *api.Client, job string)
 
 // askEachJob is the action of a command that does the same to each of several
 // jobs, and knows no ranks.
-func askEachJob(do func(*api.Client, context.Context, string) error) cli.ActionFunc {
+func askEachJob(do func(*api.Client, context.Context, string) error, then func(*api.Client, context.Context) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		names, err := wholeJobs(c)
 		if err != nil {
@@ -96,6 +96,9 @@ func askEachJob(do func(*api.Client, context.Context, string) error) cli.ActionF
 				if err != nil {
 					all = errors.Join(all, fmt.Errorf("%s: %w", c.Command.Name, err))
 				}
+			}
+			if then != nil {
+				all = errors.Join(all, then(client, c.Context))
 			}
 			return all
 		})

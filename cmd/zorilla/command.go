@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -29,7 +31,31 @@ func command(c cli.Command) *cli.Command {
 			b.DisableDefaultText = true // what is not asked for is not done
 		}
 	}
+	if act := c.Action; act != nil {
+		c.Action = func(c *cli.Context) error {
+			if err := noneEmpty(c); err != nil {
+				return err
+			}
+			return act(c)
+		}
+	}
 	return &c
+}
+
+// noneEmpty refuses an option whose value was typed and is empty, as of a variable of the shell
+// that is not set: that is not what is meant by leaving the option out.
+func noneEmpty(c *cli.Context) error {
+	for _, f := range c.Command.Flags {
+		s, ok := f.(*cli.StringFlag)
+		if !ok || !c.IsSet(s.Name) || c.String(s.Name) != "" {
+			continue
+		}
+		byEnvironment := slices.ContainsFunc(s.EnvVars, func(name string) bool { _, set := os.LookupEnv(name); return set })
+		if !byEnvironment {
+			return usage(c, "%s '': the value is empty: leave the option out, or look whether a variable of your shell is set", hint.Dashes(s.Name))
+		}
+	}
+	return nil
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {

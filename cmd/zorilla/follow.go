@@ -71,7 +71,7 @@ func (f *follower) run(ctx context.Context) error {
 	files := f.mirror(ctx)
 	defer files.stop()
 
-	wait := time.NewTimer(patience)
+	wait, closed := time.NewTimer(patience), false
 	for output != nil || !f.status.State.Final() {
 		select {
 		case st, ok := <-statuses:
@@ -80,6 +80,10 @@ func (f *follower) run(ctx context.Context) error {
 			}
 			f.update(st)
 		case err := <-output:
+			writing, ok := errors.AsType[*writeError](err)
+			if closed = ok && errors.Is(writing, syscall.EPIPE); closed {
+				err = f.closed()
+			}
 			if err != nil {
 				return f.outputFailed(err)
 			}
@@ -93,7 +97,7 @@ func (f *follower) run(ctx context.Context) error {
 			wait.Reset(10 * patience)
 		}
 	}
-	if err := f.out.finish(); err != nil {
+	if err := f.out.finish(); err != nil && !closed {
 		return f.outputFailed(err)
 	}
 	files.stop()
@@ -101,7 +105,22 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	files.remove()
+	if closed {
+		return exitCode(128 + int(syscall.SIGPIPE))
+	}
 	return f.finish()
+}
+
+// closed cancels the job whose output nobody reads any more. Its files are still wanted.
+func (f *follower) closed() error {
+	ctx, stop := context.WithTimeout(context.Background(), cancelWait)
+	defer stop()
+	if err := f.line.service.Cancel(ctx, string(f.id), false); err != nil {
+		return err
+	}
+	f.cancelling = true
+	f.tell("standard output was closed: cancelled job %s", f.id.Short())
+	return nil
 }
 
 // update takes note of a new status and tells what the user must know.
@@ -193,7 +212,7 @@ func (f *follower) signal(sig os.Signal) error {
 		go func() {
 			// If it fails, the status tells no end, and Ctrl-C still works.
 			ctx := context.Background()
-			_ = f.line.try(ctx, func() error { return f.line.service.Cancel(ctx, string(f.id)) })
+			_ = f.line.try(ctx, func() error { return f.line.service.Cancel(ctx, string(f.id), false) })
 		}()
 	default:
 		f.interrupted = time.Now()
@@ -232,16 +251,7 @@ func (f *follower) outputFailed(err error) error {
 	if !errors.As(err, &writing) {
 		return f.broken(err)
 	}
-	if !errors.Is(err, syscall.EPIPE) {
-		return fmt.Errorf("%w: job %s goes on: 'zorilla logs %s' has all of its output", err, f.id.Short(), f.id.Short())
-	}
-	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
-	defer stop()
-	if err := f.line.service.Cancel(ctx, string(f.id)); err != nil {
-		return f.broken(err)
-	}
-	f.tell("standard output was closed: cancelled job %s", f.id.Short())
-	return exitCode(128 + int(syscall.SIGPIPE))
+	return fmt.Errorf("%w: job %s goes on: 'zorilla logs %s' has all of its output", err, f.id.Short(), f.id.Short())
 }
 
 // fetch fetches the outputs of the ended job.

@@ -240,11 +240,11 @@ func (n *signalling) Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error
 	return id, err
 }
 
-func (n *signalling) Cancel(ctx context.Context, job string) error {
+func (n *signalling) Cancel(ctx context.Context, job string, atOnce bool) error {
 	if n.cancel != nil {
 		return n.cancel
 	}
-	return n.Fake.Cancel(ctx, job)
+	return n.Fake.Cancel(ctx, job, atOnce)
 }
 
 func TestSignalsDuringSubmissions(t *testing.T) {

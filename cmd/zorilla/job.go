@@ -242,6 +242,9 @@ func hintCommand(con *console, r *request) {
 	if text := hint.Command(r.spec.Args[0]); text != "" {
 		con.say("warning: %s", text)
 	}
+	for _, text := range hint.Environments(r.typed) {
+		con.say("hint: %s", text)
+	}
 	if r.told != "" {
 		con.say("%s", r.told)
 	}

@@ -78,8 +78,8 @@ func (m *mortal) Output(ctx context.Context, job string, q api.OutputQuery, f fu
 	return m.up(ctx, func(ctx context.Context) error { return m.Fake.Output(ctx, job, q, f) })
 }
 
-func (m *mortal) Cancel(ctx context.Context, job string) error {
-	return m.up(ctx, func(ctx context.Context) error { return m.Fake.Cancel(ctx, job) })
+func (m *mortal) Cancel(ctx context.Context, job string, atOnce bool) error {
+	return m.up(ctx, func(ctx context.Context) error { return m.Fake.Cancel(ctx, job, atOnce) })
 }
 
 func (m *mortal) Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error) {

@@ -120,7 +120,7 @@ func TestNohup(t *testing.T) {
 		}
 	}
 	expect(t, stderr, "Ctrl-C again")
-	if err := f.Cancel(t.Context(), "last"); err != nil {
+	if err := f.Cancel(t.Context(), "last", false); err != nil {
 		t.Fatal(err)
 	}
 	ends(t, cmd, 130)
@@ -139,7 +139,7 @@ func TestDetach(t *testing.T) {
 	if st, err := f.Job(t.Context(), "last"); err != nil || st.State != jobs.Running {
 		t.Errorf("job is %s, %v", st.State, err)
 	}
-	if err := f.Cancel(t.Context(), "last"); err != nil {
+	if err := f.Cancel(t.Context(), "last", false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -161,7 +161,7 @@ func TestTheNodeGoesAway(t *testing.T) {
 		t.Errorf("no way back in %q", line)
 	}
 	ends(t, cmd, 143)
-	if err := f.Cancel(t.Context(), "last"); err != nil {
+	if err := f.Cancel(t.Context(), "last", false); err != nil {
 		t.Fatal(err)
 	}
 }

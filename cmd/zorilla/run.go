@@ -1,8 +1,11 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/hint"
 	"zorilla/node/api"
 )
 
@@ -67,6 +70,11 @@ func runAction(con *console, c *cli.Context) error {
 		signals, stop := catchFatal()
 		defer stop()
 		hintCommand(con, r)
+		if !want.Force && !strings.Contains(want.Into, "%") {
+			for _, text := range hint.InTheWay(r.typed, want.Into) {
+				con.say("warning: %s", text)
+			}
+		}
 		id, err := submit(c.Context, con, client, r.spec, r.inputs, signals, followed)
 		if err != nil {
 			return err

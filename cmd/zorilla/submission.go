@@ -191,7 +191,7 @@ const cancelWait = 5 * time.Second
 func abandon(ctx context.Context, con *console, s api.Service, id jobs.ID) bool {
 	ctx, cancel := context.WithTimeout(ctx, cancelWait)
 	defer cancel()
-	if err := s.Cancel(ctx, string(id)); err != nil {
+	if err := s.Cancel(ctx, string(id), false); err != nil {
 		con.say("job %s was not cancelled: %v: 'zorilla cancel %s' does that", id.Short(), err, id.Short())
 		return false
 	}

@@ -143,7 +143,7 @@ func TestArrayThatIsCancelledRunsNoTask(t *testing.T) {
 		const n = 100
 		id := g.submit(0, numbered(n, "1"))
 		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.Array != nil && st.Array.Done >= 10 && st.Array.Running == 4 })
-		if err := g.node(0).service.Cancel(id, "enough"); err != nil {
+		if err := g.node(0).service.Cancel(id, "enough", false); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

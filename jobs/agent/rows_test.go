@@ -50,7 +50,7 @@ func (g *grid) declined(id jobs.ID) tables.Seen {
 // cancel ends a job of node 0 and waits for that.
 func (g *grid) cancel(id jobs.ID) {
 	g.t.Helper()
-	if err := g.node(0).service.Cancel(id, "enough"); err != nil {
+	if err := g.node(0).service.Cancel(id, "enough", false); err != nil {
 		g.t.Error(err)
 	}
 	time.Sleep(2 * stopGrace)
@@ -141,7 +141,14 @@ func TestRowOfAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantRow(t, "the disk of the origin has no room", seen(st))
-		g.cancel(id)
+		g.cancel(id) // which waits for output that cannot be kept
+		if st, _, err := g.node(0).service.Status(id); err != nil || st.State.Final() {
+			t.Errorf("cancelled, it is %s, %v", st.State, err)
+		}
+		if err := g.node(0).service.Cancel(id, "enough", true); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * stopGrace)
 	})
 }
 

@@ -117,7 +117,7 @@ func TestExitCodesOfJobs(t *testing.T) {
 		}
 		id := g.submit(0, jobs.Spec{Args: []string{"sleep", "1000"}, Min: 3, Max: 3})
 		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
-		if err := g.node(0).service.Cancel(id, "enough"); err != nil {
+		if err := g.node(0).service.Cancel(id, "enough", false); err != nil {
 			t.Fatal(err)
 		}
 		if st := g.await(0, id, time.Second, final); st.State != jobs.Cancelled || st.ExitCode != 130 {

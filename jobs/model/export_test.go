@@ -48,7 +48,7 @@ func (m *Model) Undrain(now time.Time) Actions {
 
 // Cancel ends a job of this node.
 func (m *Model) Cancel(now time.Time, id jobs.ID) Actions {
-	m.core.Tell(now, id, func(p *primary.Primary) { p.Cancel(now, "cancelled by a user") })
+	m.core.Tell(now, id, func(p *primary.Primary) { p.Cancel(now, "cancelled by a user", false) })
 	return m.Tick(now)
 }
 

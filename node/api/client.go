@@ -106,11 +106,15 @@ func (c *Client) Explain(ctx context.Context, job string) (e jobs.Explanation, e
 }
 
 // Cancel implements Service.
-func (c *Client) Cancel(ctx context.Context, job string) error {
+func (c *Client) Cancel(ctx context.Context, job string, atOnce bool) error {
 	if err := checkJob(job); err != nil {
 		return err
 	}
-	return c.call(ctx, http.MethodPost, jobPath(job)+"/cancel", nil, maxAnswer, &done{})
+	path := jobPath(job) + "/cancel"
+	if atOnce {
+		path += "?at_once=1"
+	}
+	return c.call(ctx, http.MethodPost, path, nil, maxAnswer, &done{})
 }
 
 // Remove implements Service.

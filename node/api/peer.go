@@ -28,7 +28,7 @@ type Peer interface {
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
-	Cancel(ctx context.Context, job string) error
+	Cancel(ctx context.Context, job string, atOnce bool) error
 	Output(ctx context.Context, job string, q OutputQuery, f func(jobs.Output) error) error
 	Stdin(ctx context.Context, job string, r io.Reader) error
 	// Chunk looks in the node's own store only.
@@ -59,7 +59,9 @@ func servePeers(mux *http.ServeMux, p Peer) {
 	mux.HandleFunc("GET /v1/jobs/{job}/await", ofJob(h.await))
 	mux.HandleFunc("GET /v1/jobs/{job}/tasks", ofJob(h.tasks))
 	mux.HandleFunc("GET /v1/jobs/{job}/explain", ofJob(func(r *http.Request, job string) (any, error) { return p.Explain(r.Context(), job) }))
-	mux.HandleFunc("POST /v1/jobs/{job}/cancel", ofJob(func(r *http.Request, job string) (any, error) { return done{}, p.Cancel(r.Context(), job) }))
+	mux.HandleFunc("POST /v1/jobs/{job}/cancel", ofJob(func(r *http.Request, job string) (any, error) {
+		return done{}, p.Cancel(r.Context(), job, r.URL.Query().Get("at_once") == "1")
+	}))
 	mux.HandleFunc("GET /v1/jobs/{job}/output", h.output)
 	mux.HandleFunc("PUT /v1/jobs/{job}/stdin", h.stdin)
 	mux.HandleFunc("GET /v1/blobs/{hash}", h.chunk)

@@ -70,8 +70,10 @@ type Service interface {
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
 	// Explain tells why a job waits or ended as it did.
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
-	// Cancel ends a job. Cancelling an ended job is not an error.
-	Cancel(ctx context.Context, job string) error
+	// Cancel stops a job's workers, which have a few seconds to end. The job has ended when
+	// their output and files are at its origin; if atOnce it ends without what is still to
+	// come. Cancelling an ended job is not an error.
+	Cancel(ctx context.Context, job string, atOnce bool) error
 	// Remove forgets a job that has ended and all of its results, for good. It
 	// is for clients of the job's origin only.
 	Remove(ctx context.Context, job string) error

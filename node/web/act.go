@@ -22,7 +22,7 @@ import (
 // Owner is what the page does for who opened it with the owner's token: parts of api.Service.
 type Owner interface {
 	Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error)
-	Cancel(ctx context.Context, job string) error
+	Cancel(ctx context.Context, job string, atOnce bool) error
 	Drain(ctx context.Context, d api.Drain) (jobs.Drained, error)
 	SetLimits(ctx context.Context, changes []string) (jobs.Limits, error)
 }
@@ -110,7 +110,7 @@ func (a *actions) cancel(ctx context.Context, id string) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	if err := a.owner.Cancel(ctx, string(st.ID)); err != nil {
+	if err := a.owner.Cancel(ctx, string(st.ID), false); err != nil {
 		return outcome{}, err
 	}
 	return outcome{Text: "Job " + label(st.ID.Short(), nameLimit) + " is being ended."}, nil

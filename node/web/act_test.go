@@ -49,7 +49,7 @@ func (f *fake) Submit(_ context.Context, spec jobs.Spec) (jobs.ID, error) {
 	return "again@zaaaa", nil
 }
 
-func (f *fake) Cancel(_ context.Context, job string) error {
+func (f *fake) Cancel(_ context.Context, job string, _ bool) error {
 	f.change(func() {
 		f.acts = append(f.acts, "cancel "+job)
 		f.jobs[jobs.ID(job)].status.State = jobs.Cancelled

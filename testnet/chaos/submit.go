@@ -102,7 +102,7 @@ func (p *play) cancel(ctx context.Context, j *order, id jobs.ID) {
 	for tries := j.number; ctx.Err() == nil; tries++ {
 		n := p.nodes[tries%len(p.nodes)]
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := n.Client.Cancel(try, string(id))
+		err := n.Client.Cancel(try, string(id), false)
 		cancel()
 		if err == nil {
 			p.log(n.Name, "job %d is cancelled", j.number)

@@ -3,12 +3,15 @@
 package hint
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"zorilla/transfer"
 )
 
 // Job is the command line of a job, as it was typed.
@@ -105,6 +108,54 @@ func NotSent(j Job) (list []string) {
 	return list
 }
 
+// Environments tells of virtual environments of Python that are sent along: their scripts, and
+// what activates them, name the directory that they were made in.
+func Environments(j Job) (list []string) {
+	for _, in := range j.Inputs {
+		config, err := os.ReadFile(filepath.Join(in, "pyvenv.cfg"))
+		activate, _ := os.ReadFile(filepath.Join(in, "bin", "activate"))
+		if err != nil || len(config) == 0 || len(list) == maxTold {
+			continue
+		}
+		abs, err := filepath.Abs(in)
+		if real, err := filepath.EvalSymlinks(abs); err == nil {
+			abs = real
+		}
+		if err != nil || len(activate) > 0 && !bytes.Contains(activate, []byte(abs)) { // it can be moved
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s is a virtual environment made for %s, which its bin/activate and its scripts look for: run %s/bin/python instead, or show it there with --mount %s",
+			in, abs, filepath.Clean(in), abs))
+	}
+	return list
+}
+
+// InTheWay tells of files in a directory that output files may have the names of, and which
+// then stay as they are.
+func InTheWay(j Job, into string) []string {
+	var there []string
+	for _, glob := range j.Outputs {
+		found, _ := transfer.Glob(filepath.Join(into, glob)) // the patterns were checked
+		there = append(there, found...)
+	}
+	slices.Sort(there)
+	there = slices.DeleteFunc(slices.Compact(there), func(name string) bool {
+		info, err := os.Lstat(name)
+		return err != nil || info.IsDir()
+	})
+	if len(there) == 0 {
+		return nil
+	}
+	text := strings.Join(there[:min(len(there), maxTold)], ", ")
+	verb := "exists"
+	if n := len(there) - maxTold; n > 0 {
+		text, verb = fmt.Sprintf("%s and %d more", text, n), "exist"
+	} else if len(there) > 1 {
+		verb = "exist"
+	}
+	return []string{fmt.Sprintf("%s %s already: output files of these names are not fetched after the job, unless with --force", text, verb)}
+}
+
 // sent reports whether a worker has a file of that name, or may make it.
 func sent(j Job, name string) bool {
 	for _, s := range j.Sent {
@@ -112,12 +163,7 @@ func sent(j Job, name string) bool {
 			return true
 		}
 	}
-	for _, glob := range j.Outputs {
-		if ok, err := filepath.Match(filepath.Clean(glob), name); ok && err == nil {
-			return true
-		}
-	}
-	return false
+	return transfer.MatchOutput(j.Outputs, name)
 }
 
 // OwnCopy tells how a command that is named by its absolute path is sent along, if

@@ -20,7 +20,7 @@ type Service interface {
 	Survey(ctx context.Context) ([]api.NodeInfo, error)
 	Summaries(ctx context.Context, members bool) ([]jobs.Summary, error)
 	Job(ctx context.Context, job string) (jobs.Status, error)
-	Cancel(ctx context.Context, job string) error
+	Cancel(ctx context.Context, job string, atOnce bool) error
 }
 
 // Follow gives the output of a job as it comes, each piece once, until the job or ctx ends,
@@ -165,10 +165,10 @@ func (sh *shell) do(w want) tea.Cmd {
 		return tea.Suspend
 	case cancel:
 		return func() tea.Msg {
-			if err := sh.Service.Cancel(sh.ctx, string(w.job)); err != nil {
+			if err := sh.Service.Cancel(sh.ctx, string(w.job), false); err != nil {
 				return done("job " + w.job.Short() + " was not cancelled: " + err.Error())
 			}
-			return done("job " + w.job.Short() + " is cancelled")
+			return done("job " + w.job.Short() + " is being cancelled")
 		}
 	case showStatus:
 		sh.unfollow()

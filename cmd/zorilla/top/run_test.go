@@ -52,7 +52,7 @@ func (f *fake) Job(_ context.Context, job string) (jobs.Status, error) {
 	return jobs.Status{ID: jobs.ID(job), State: jobs.Running}, f.err
 }
 
-func (f *fake) Cancel(_ context.Context, job string) error {
+func (f *fake) Cancel(_ context.Context, job string, _ bool) error {
 	f.cancelled = append(f.cancelled, job)
 	return f.err
 }
@@ -169,7 +169,7 @@ func TestTheShellDoesWhatIsWanted(t *testing.T) {
 		}
 		p.sees("sweep")
 		p.press("cy")
-		if p.sees("job ddddd@zeb2a is cancelled"); !slices.Equal(f.cancelled, []string{string(jobID("ddddd"))}) || !f.members {
+		if p.sees("job ddddd@zeb2a is being cancelled"); !slices.Equal(f.cancelled, []string{string(jobID("ddddd"))}) || !f.members {
 			t.Errorf("cancelled %v, members %t", f.cancelled, f.members)
 		}
 		f.err = errors.New("it is away")

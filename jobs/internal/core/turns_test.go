@@ -178,7 +178,7 @@ func TestJobsTakeTurnsToSearch(t *testing.T) {
 		}
 		p.packets = nil
 		for _, id := range []jobs.ID{b, c} {
-			p.core.Tell(p.now, id, func(j *primary.Primary) { j.Cancel(p.now, "by a test") })
+			p.core.Tell(p.now, id, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
 		}
 		if p.pass(100 * time.Millisecond); len(p.packets) != 0 {
 			t.Errorf("told to forget what was not advertised: %+v", p.packets)
@@ -224,7 +224,7 @@ func TestTurnsOfEndedJobs(t *testing.T) {
 	p := newPair(t)
 	b, c, call := begun(p)
 	p.offer(1, 7)
-	p.core.Tell(p.now, b, func(j *primary.Primary) { j.Cancel(p.now, "by a test") })
+	p.core.Tell(p.now, b, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
 	p.act()
 	if got := p.asked(); len(got) != 2 || got[1] != c {
 		t.Fatalf("advertised are %v, want the job that waited", got)
@@ -240,7 +240,7 @@ func TestTurnsOfEndedJobs(t *testing.T) {
 
 	p = newPair(t)
 	b, c, _ = begun(p)
-	p.core.Tell(p.now, c, func(j *primary.Primary) { j.Cancel(p.now, "by a test") })
+	p.core.Tell(p.now, c, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
 	if n := p.core.Jobs[b].Primary.Behind; n != 0 {
 		t.Errorf("%d workers are looked for that nobody wants", n)
 	}

@@ -100,11 +100,12 @@ func (a *API) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 	return e, err
 }
 
-// Cancel ends a job of this origin and returns when that is durable.
-func (a *API) Cancel(id jobs.ID, why string) error {
+// Cancel ends a job of this origin, or begins to, and returns when that is durable: the job
+// has ended when what runs of it has, and its output and files are here, or at once.
+func (a *API) Cancel(id jobs.ID, why string, atOnce bool) error {
 	done := make(chan wire.Ack, 1)
 	err := a.own.inJob(id, func(j *job) {
-		j.Primary.Cancel(time.Now(), why)
+		j.Primary.Cancel(time.Now(), why, atOnce)
 		j.Primary.Do(primary.DoAnswer{Number: a.own.answers.expect(done)})
 		a.own.core.Flush(time.Now(), j.Job)
 	})

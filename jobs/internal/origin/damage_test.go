@@ -124,7 +124,7 @@ func TestFullDiskIsTold(t *testing.T) {
 		disk.fill(true)
 		began := time.Now()
 		_, err := h.Submit(t.Context(), jobs.Spec{Args: []string{"say"}, Min: 1, Max: 1, Slots: 1})
-		told := h.Cancel(running, "by a user")
+		told := h.Cancel(running, "by a user", true)
 		for _, err := range []error{err, told} {
 			if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "when there is room") {
 				t.Errorf("got %v", err)

@@ -35,7 +35,7 @@ func (h *home) wantForgotten(id jobs.ID, state jobs.State, code int) {
 			h.t.Errorf("%s of %s: got %v, want %s...", what, id, err, want)
 		}
 	}
-	if err := h.Cancel(id, "too late"); err != nil {
+	if err := h.Cancel(id, "too late", true); err != nil {
 		h.t.Errorf("cancelling %s: %v", id, err)
 	}
 	if !h.Owns(id) {
@@ -156,7 +156,7 @@ func TestForgottenByRequest(t *testing.T) {
 		if want := fmt.Sprintf("refused: job %s is RUNNING: 'zorilla cancel %s' ends it", runs.Short(), runs.Short()); !errors.Is(err, jobs.ErrRefused) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		if err := h.Cancel(runs, "enough"); err != nil {
+		if err := h.Cancel(runs, "enough", true); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute) // its worker is gone

@@ -19,7 +19,7 @@ func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	j := &job{Job: &core.Job{Primary: p, Steps: []*core.PendingStep{{}}}, output: &output.File{Spool: &output.Spool{}}, stdin: &output.Spool{}}
 	s := &Jobs{cfg: Config{Journal: journal.NewMemory()}}
 	_, before := s.view(j)
-	p.Cancel(jobtest.Start, "cancelled by a user")
+	p.Cancel(jobtest.Start, "cancelled by a user", false)
 	st, version := s.view(j)
 	if st.State.Final() || st.ExitCode != -1 || version < before {
 		t.Fatalf("got %s with %d at version %d before the end is in the journal", st.State, st.ExitCode, version)

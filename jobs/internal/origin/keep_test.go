@@ -34,7 +34,7 @@ func TestJobsThatHaveNotEndedComeFirst(t *testing.T) {
 				t.Errorf("job %d of those that ended is %s, submitted %v", i, st.State, st.Submitted)
 			}
 		}
-		if err := h.Cancel(runs, "enough"); err != nil {
+		if err := h.Cancel(runs, "enough", true); err != nil {
 			t.Fatal(err)
 		}
 		h.await(waits)
@@ -105,7 +105,7 @@ func TestManyEndedJobs(t *testing.T) {
 		if st, _, err := h.Status(first); err != nil || st.ExitCode != 3 || len(st.Spec.Args) != 3 || st.Brief {
 			t.Errorf("the first: %+v, %v", st, err)
 		}
-		if err := h.Cancel(first, "too late"); err != nil {
+		if err := h.Cancel(first, "too late", true); err != nil {
 			t.Errorf("cancel the first: %v", err)
 		}
 	})

@@ -51,7 +51,7 @@ func TestSelect(t *testing.T) {
 				h.start()
 			}
 		}
-		if err := h.Cancel(first, "enough"); err != nil {
+		if err := h.Cancel(first, "enough", true); err != nil {
 			t.Fatal(err)
 		}
 		h.await(first)

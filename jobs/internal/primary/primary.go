@@ -108,12 +108,21 @@ func (p *Primary) Wake() time.Time {
 	return agenda.Earlier(agenda.Earlier(p.outlook().Until, p.giveUpAt()), agenda.Earlier(p.Parts.wake(), p.beginAt()))
 }
 
-// Cancel ends the job because a user wants it.
-func (p *Primary) Cancel(now time.Time, why string) {
-	if p.Rec.State.Final() {
-		return
+// Cancel ends the job because a user wants it: what runs is stopped, and the job has ended
+// when its output and files are here, or at once with what is here by then.
+func (p *Primary) Cancel(now time.Time, why string, atOnce bool) {
+	leaves := slices.ContainsFunc(p.Rec.Ranks, func(k record.Rank) bool {
+		return k.State == jobs.WorkerRunning || k.State == jobs.WorkerEnded && !k.Collected
+	})
+	switch {
+	case p.Rec.State.Final():
+	case !leaves || atOnce:
+		p.End(now, jobs.Cancelled, why, jobs.CodeCancelled)
+	case p.Rec.Cancelled == "":
+		p.emit(record.Event{Kind: record.Cancelling, At: now, Reason: why})
+		p.stopOthers()
+		p.Tick(now)
 	}
-	p.End(now, jobs.Cancelled, why, jobs.CodeCancelled)
 }
 
 // pursue looks for the workers that are still wanted.

@@ -294,9 +294,9 @@ func TestGiveUpAndCancel(t *testing.T) {
 		t.Errorf("the reason %q does not say why", r)
 	}
 	c = newTalk(t, jobs.Spec{Min: 1, Max: 1})
-	c.p.Cancel(c.now, "cancelled by a user")
+	c.p.Cancel(c.now, "cancelled by a user", false)
 	c.state(jobs.Cancelled, jobs.CodeCancelled)
-	c.p.Cancel(c.now, "again")
+	c.p.Cancel(c.now, "again", true)
 	if e := c.p.Explain(c.now); e.Summary != "cancelled by a user" {
 		t.Errorf("got %q", e.Summary)
 	}

@@ -252,7 +252,7 @@ func TestSizesThatAreRefused(t *testing.T) {
 	if _, err := growing.p.Sizing.Resize(growing.now, jobtest.Node(2), &wire.Resize{By: wiretest.RA(0, 1)}); !errors.Is(err, jobs.ErrRefused) {
 		t.Errorf("a node asks for a worker of another one: %v", err)
 	}
-	growing.p.Cancel(growing.now, "")
+	growing.p.Cancel(growing.now, "", true)
 	if _, err := growing.wants(3); !errors.Is(err, jobs.ErrNotRunning) {
 		t.Errorf("after the end: %v", err)
 	}

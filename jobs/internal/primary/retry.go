@@ -22,7 +22,7 @@ import (
 // have ended.
 func (p *lifecycle) failed(now time.Time, from vicinity.ID, w wire.WorkerReport) {
 	k := &p.Rec.Ranks[w.Rank]
-	if !p.Rec.Spec.Rigid() && k.Retries < p.Rec.Spec.Retries && !record.Overflowed(&p.Rec) {
+	if !p.Rec.Spec.Rigid() && k.Retries < p.Rec.Spec.Retries && !record.Overflowed(&p.Rec) && p.Rec.Cancelled == "" {
 		p.Search.PutOff(now, from)
 		p.retry(now, []jobs.RankAttempt{w.RankAttempt}, p.Rec.ExitReason(w.Rank, k))
 		return

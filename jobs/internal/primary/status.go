@@ -15,6 +15,12 @@ import (
 // reason tells why the job is not further than it is, or why it ended.
 func (p *Primary) reason() string {
 	switch p.Rec.State {
+	case jobs.Staging, jobs.Running:
+		if p.Rec.Cancelled != "" {
+			return p.Rec.Cancelled + ": waits for its workers to end"
+		}
+	}
+	switch p.Rec.State {
 	case jobs.Pending:
 		if p.Rec.Blocked() {
 			return p.dependencyReason()

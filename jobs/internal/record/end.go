@@ -36,10 +36,10 @@ func (r *Record) failedRanks() (n int) {
 	return n
 }
 
-// Failing reports whether the job ends because ranks have failed: nobody is
-// looked for any more, and who runs is stopped.
+// Failing reports whether the job ends because ranks have failed, or a user wants that:
+// nobody is looked for any more, and who runs is stopped.
 func (r *Record) Failing() bool {
-	if Overflowed(r) {
+	if r.Cancelled != "" || Overflowed(r) {
 		return true
 	}
 	n := 0
@@ -83,8 +83,9 @@ func (r *Record) forgiven(worker int) bool {
 
 // Ending is what belongs to the end of a job.
 type Ending struct {
-	Stored int64       // bytes of its output file then
-	OnEnd  *jobs.OnEnd // how the command of --on-end ended; nil = it has not, or there is none
+	Cancelled string      // why, from when a user wants it to end; "" = nobody does
+	Stored    int64       // bytes of its output file then
+	OnEnd     *jobs.OnEnd // how the command of --on-end ended; nil = it has not, or there is none
 }
 
 // Owes reports whether the command of --on-end is to be run: the job has ended, and how is known.
@@ -101,6 +102,9 @@ type Verdict struct {
 
 // Verdict decides how the job ends from how its ranks, or tasks, ended.
 func (r *Record) Verdict() Verdict {
+	if r.Cancelled != "" {
+		return Verdict{jobs.Cancelled, jobs.CodeCancelled, r.Cancelled}
+	}
 	if r.Tasks != nil {
 		return r.Tasks.verdict()
 	}

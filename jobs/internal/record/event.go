@@ -35,6 +35,7 @@ const (
 	Leased     Kind = "leased"    // Ranks (one) gets Tasks of an array
 	TasksEnded Kind = "tasks"     // Ranks (one): Results of tasks
 	Warned     Kind = "warned"    // Warn
+	Cancelling Kind = "cancel"    // a user wants the job to end; Reason
 	Ended      Kind = "ended"     // State, Reason, Code
 	OnEnd      Kind = "on-end"    // Code, Reason: how the command ended that was run since the job had
 	Forgotten  Kind = "forgotten" // Past: all that is left, in the place of all other events
@@ -201,7 +202,7 @@ func (r *Record) Apply(ev Event) {
 			r.Away = map[vicinity.ID]time.Time{}
 		}
 		r.Away[ev.Node] = ev.At.Add(time.Duration(ev.For))
-	case Ended:
+	case Cancelling, Ended:
 		r.end(ev)
 	case OnEnd:
 		r.OnEnd = &jobs.OnEnd{At: ev.At, Code: ev.Code, Text: ev.Reason}
@@ -212,8 +213,12 @@ func (r *Record) Apply(ev Event) {
 	}
 }
 
-// end notes how the job ended.
+// end notes how the job ended, or that it is to end.
 func (r *Record) end(ev Event) {
+	if ev.Kind == Cancelling {
+		r.Cancelled = ev.Reason
+		return
+	}
 	r.State, r.Reason, r.Code, r.Ended = ev.State, ev.Reason, ev.Code, ev.At
 	r.Stored = ev.Stored
 	for i := range r.Ranks {

@@ -287,7 +287,7 @@ func (f *Fake) Remove(_ context.Context, name string) error {
 }
 
 // Cancel implements api.Service.
-func (f *Fake) Cancel(_ context.Context, name string) error {
+func (f *Fake) Cancel(_ context.Context, name string, _ bool) error {
 	j, err := f.Find(name)
 	if err != nil {
 		return err

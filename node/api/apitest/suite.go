@@ -211,7 +211,7 @@ func testRemove(t *testing.T, f *Fake, s api.Service) {
 	if err := s.Remove(t.Context(), "last"); !errors.Is(err, api.ErrRefused) {
 		t.Errorf("a job that waits: %v", err)
 	}
-	if err := s.Cancel(t.Context(), "last"); err != nil {
+	if err := s.Cancel(t.Context(), "last", false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []error{nil, api.ErrNotFound} {
@@ -222,15 +222,17 @@ func testRemove(t *testing.T, f *Fake, s api.Service) {
 }
 
 func testCancel(t *testing.T, f *Fake, s api.Service) {
-	j := submit(t, f, s)
-	for range 2 {
-		if err := s.Cancel(t.Context(), "last"); err != nil {
-			t.Fatal(err)
+	for _, atOnce := range []bool{false, true} {
+		j := submit(t, f, s)
+		for range 2 {
+			if err := s.Cancel(t.Context(), "last", atOnce); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	<-j.Cancelled()
-	if err := s.Cancel(t.Context(), "zzz"); !errors.Is(err, api.ErrNotFound) {
-		t.Errorf("got %v, want ErrNotFound", err)
+		<-j.Cancelled()
+		if err := s.Cancel(t.Context(), "zzz", atOnce); !errors.Is(err, api.ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", err)
+		}
 	}
 }
 
