@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"zorilla/flood"
 	"zorilla/internal/codec"
@@ -297,11 +298,17 @@ func (s *Spec) checkTexts() error {
 		if strings.ContainsRune(a, 0) {
 			return fmt.Errorf("argument %.40q holds a zero byte", a)
 		}
+		if !utf8.ValidString(a) {
+			return fmt.Errorf("argument %.40q %s", a, notUTF8)
+		}
 		size += len(a)
 	}
 	for k, v := range s.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
 			return fmt.Errorf("environment variable %.40q: want NAME=VALUE", k)
+		}
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return fmt.Errorf("environment variable %.40q: its value %.40q %s", k, v, notUTF8)
 		}
 		if strings.HasPrefix(k, ownVariables) {
 			return fmt.Errorf("environment variable %s: names that begin with ZORILLA_ are set by zorilla", k)
@@ -314,9 +321,18 @@ func (s *Spec) checkTexts() error {
 	return nil
 }
 
+// notUTF8 is why a text is refused that would arrive as another one.
+const notUTF8 = `is not valid UTF-8 and would not arrive as it is: have the job make it, as printf '\351' does, or read it from an input file`
+
 // checkGlob accepts patterns that can only name files below the work directory.
 func checkGlob(g string) error {
-	if g == "" || len(g) > 4096 || !plain.Printable(g) {
+	if g == "" || len(g) > 4096 {
+		return errors.New("want a pattern such as 'out-*'")
+	}
+	if !utf8.ValidString(g) {
+		return fmt.Errorf("%.40q is not valid UTF-8, and files with such names are no outputs: ? and * in a pattern stand for such bytes, in names that the job then has to change", g)
+	}
+	if !plain.Printable(g) {
 		return errors.New("want a pattern such as 'out-*'")
 	}
 	if path.IsAbs(g) {

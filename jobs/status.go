@@ -168,6 +168,8 @@ type RankOutput struct {
 	Manifest transfer.Hash `json:"manifest"`
 	Files    int           `json:"files"`
 	Bytes    int64         `json:"bytes"`
+	// Left has the names of some of them, for people, if no pattern asked for them.
+	Left string `json:"left,omitempty"`
 }
 
 // Staged counts what the participants had to fetch.

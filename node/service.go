@@ -54,7 +54,7 @@ func (n *Node) room() *api.Room {
 	if err != nil {
 		return nil
 	}
-	return &api.Room{Dir: string(n.work), Free: free, Keep: n.work.keepFree(n.cfg.Owner.KeepFree)}
+	return &api.Room{Dir: string(n.work), Free: free, Keep: n.work.keepFree(n.cfg.Owner.KeepFree), NoExec: n.work.noexec()}
 }
 
 // Invite returns the token that lets another machine join.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"zorilla/internal/atomicfile"
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
@@ -138,6 +140,12 @@ func (w workDir) free() (int64, error) {
 		return 0, err
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil
+}
+
+// noexec reports whether no program is executed from there.
+func (w workDir) noexec() bool {
+	var st unix.Statfs_t
+	return unix.Statfs(string(w), &st) == nil && st.Flags&unix.ST_NOEXEC != 0
 }
 
 // keepFree returns how many bytes workers leave free there: as many as the owner says.

@@ -13,6 +13,9 @@ import (
 	"syscall"
 )
 
+// MatchesNothing ends the warning of Collect that a pattern did.
+const MatchesNothing = "matches nothing"
+
 // maxWarnings is how many warnings Collect gives in full.
 const maxWarnings = 100
 
@@ -130,7 +133,7 @@ func (c *collector) allWarnings(globs []string) []string {
 	for i, glob := range globs {
 		switch g := c.globs[i]; {
 		case !g.matched:
-			c.warn("output pattern %q matches nothing", glob)
+			c.warn("output pattern %q %s", glob, MatchesNothing)
 		case g.unchanged && !g.kept:
 			c.warn("output pattern %q matches only unchanged inputs", glob)
 		}

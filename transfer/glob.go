@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -205,6 +206,9 @@ func expandInput(arg string) ([]Input, error) {
 			return nil, fmt.Errorf("input %q: no name after the colon, want PATH or PATH:NAME", arg)
 		}
 	}
+	if strings.HasPrefix(name, "//") && !exists(local) {
+		return nil, fmt.Errorf("input %s: an input is a file or directory of this machine, or a pattern: fetch it first, or have the job fetch it", arg)
+	}
 	into := strings.HasSuffix(name, "/")
 	matches := []string{local}
 	if !exists(local) && strings.ContainsAny(local, `*?[`) {
@@ -231,4 +235,71 @@ func expandInput(arg string) ([]Input, error) {
 func exists(name string) bool {
 	_, err := os.Lstat(name)
 	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Left is a file that no pattern names.
+type Left struct {
+	Path string
+	Size int64
+}
+
+// maxLooked bounds how many names FindLeft looks at.
+const maxLooked = 100_000
+
+// FindLeft lists regular files below dir that are not in skip (nil = nothing), by their
+// paths and as far as they are wanted: at most limit of them, and how many and how large all are
+// of those that it has looked at. Links are not followed.
+func FindLeft(dir string, skip *Manifest, limit int, wanted func(path string) bool) (some []Left, files int, bytes int64) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, 0, 0
+	}
+	defer root.Close()
+	brought := map[string]bool{}
+	if skip != nil {
+		for i := range skip.Entries {
+			brought[skip.Entries[i].Path] = true
+		}
+	}
+	looked := 0
+	_ = fs.WalkDir(root.FS(), ".", func(at string, d fs.DirEntry, err error) error {
+		if looked++; looked > maxLooked {
+			return fs.SkipAll
+		}
+		switch {
+		case at == ".":
+			return nil
+		case err != nil || !wanted(at):
+			if d != nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !d.Type().IsRegular() || brought[at] || CheckPath(at) != nil:
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		if files++; len(some) < limit {
+			some = append(some, Left{at, info.Size()})
+		}
+		bytes += info.Size()
+		return nil
+	})
+	return some, files, bytes
+}
+
+// literal is a pattern that names one path alone.
+func literal(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// CollectLeft is Collect for files that FindLeft has found.
+func CollectLeft(ctx context.Context, put Putter, dir string, left []Left) (Manifest, []string, error) {
+	globs := make([]string, len(left))
+	for i, l := range left {
+		globs[i] = literal(l.Path)
+	}
+	return collect(ctx, put, dir, globs, nil, false)
 }

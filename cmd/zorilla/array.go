@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -101,6 +102,8 @@ func countLines(path string) (n int, err error) {
 	for r := bufio.NewReader(f); ; {
 		piece, err := r.ReadSlice('\n')
 		switch {
+		case bytes.IndexByte(piece, 0) >= 0:
+			return 0, fmt.Errorf("line %d has a zero byte: tr '\\0' '\\n' makes lines of what find -print0 prints", n+1)
 		case err == nil:
 			n, open = n+1, false
 			continue

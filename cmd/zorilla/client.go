@@ -70,12 +70,25 @@ func askJob(do func(c *cli.Context, client *api.Client, job string) error) cli.A
 // that this node understands.
 func withJob(c *cli.Context, job string, do func(client *api.Client, job string) error) error {
 	return with(c, func(client *api.Client) error {
-		job, err := pick.Find(c.Context, client, job)
+		job, err := find(c, client, job)
 		if err != nil {
 			return err
 		}
 		return do(client, job)
 	})
+}
+
+// find returns what the node calls a job, and says which of several is meant. None of those
+// that have ended is to be forgotten for another.
+func find(c *cli.Context, s pick.Service, name string) (job string, err error) {
+	job, note, err := pick.Find(c.Context, s, name)
+	switch {
+	case note != "" && c.Command.Name == "rm":
+		return "", fmt.Errorf("%s: %w: write its ID", note, api.ErrAmbiguous)
+	case note != "" && !c.Bool("q"):
+		_, _ = fmt.Fprintf(c.App.ErrWriter, "zorilla: %s\n", note)
+	}
+	return job, err
 }
 
 // askEachJob is the action of a command that does the same to each of several
@@ -89,7 +102,7 @@ func askEachJob(do func(*api.Client, context.Context, string) error, then func(*
 		return with(c, func(client *api.Client) error {
 			var all error
 			for _, job := range names {
-				job, err := pick.Find(c.Context, client, job)
+				job, err := find(c, client, job)
 				if err == nil {
 					err = do(client, c.Context, job)
 				}
@@ -112,7 +125,15 @@ func with(c *cli.Context, do func(*api.Client) error) error {
 		return err
 	}
 	defer client.Close()
-	return do(client)
+	return insideJob(do(client))
+}
+
+// insideJob says why there is no node where a process of a job looks for one.
+func insideJob(err error) error {
+	if job := os.Getenv("ZORILLA_JOB_ID"); job == "" || !errors.Is(err, api.ErrNoNode) {
+		return err
+	}
+	return fmt.Errorf("%w here, inside a job: only exec, rsh and resize of the job itself work here; submit jobs, list them and wait for them where you submitted this one", api.ErrNoNode)
 }
 
 // connect returns the node that the command is about.

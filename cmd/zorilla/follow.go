@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/cmd/zorilla/hint"
 	"zorilla/cmd/zorilla/progress"
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
@@ -34,6 +37,7 @@ type follower struct {
 	want    api.Wanted
 	stdin   io.Reader // nil = none
 	typed   *hint.Job // nil = it was not submitted by this command
+	time    string    // -t as it was typed, ""
 	out     *printer
 	signals chan os.Signal
 
@@ -256,10 +260,30 @@ func (f *follower) outputFailed(err error) error {
 
 // fetch fetches the outputs of the ended job.
 func (f *follower) fetch(ctx context.Context) error {
-	if st := f.status; len(st.Outputs) > 0 || hasTaskFiles(st) {
+	st := f.status
+	var left []jobs.RankOutput
+	st.Outputs = slices.DeleteFunc(slices.Clone(st.Outputs), func(o jobs.RankOutput) bool {
+		if o.Unasked() {
+			left = append(left, o)
+		}
+		return o.Unasked()
+	})
+	if len(left) > 0 {
+		f.tell("warning: %s", leftText(st.ID, left))
+	}
+	if len(st.Outputs) > 0 || hasTaskFiles(st) {
 		return fetch(ctx, f.con, f.line, st, f.want, f.signals)
 	}
 	return nil
+}
+
+// leftText says what a job has left that nobody has asked for.
+func leftText(id jobs.ID, left []jobs.RankOutput) string {
+	files, size := 0, int64(0)
+	for _, o := range left {
+		files, size = files+o.Files, size+o.Bytes
+	}
+	return fmt.Sprintf("the job left %s, %s, that no -o names: %s: 'zorilla get %s' fetches them while its results are kept", count(files, "file"), units.Bytes(size), cells.Clean(left[0].Left), id.Short())
 }
 
 // finish makes the exit code of the ended job ours.
@@ -272,6 +296,9 @@ func (f *follower) finish() error {
 		for _, text := range hint.Failed(*f.typed, st.ExitCode) {
 			f.tell("hint: %s", text)
 		}
+	}
+	if text := hint.Time(f.time); st.State == jobs.Timeout && text != "" {
+		f.tell("hint: %s", text)
 	}
 	if st.ExitCode == 0 {
 		return nil

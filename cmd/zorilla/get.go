@@ -113,7 +113,7 @@ zorilla ls --now last:3 '*.ckpt'`,
 			switch id := st.ID.Short(); {
 			case len(st.Outputs) > 0:
 			case len(st.Spec.Outputs) == 0:
-				con.say("job %s was started without -o, so it has no output files", id)
+				con.say("job %s was started without -o, and has left no files", id)
 			case st.State.Final() || c.Bool("now"):
 				con.say("job %s has made no output files", id)
 			default:
@@ -266,7 +266,7 @@ func (con *console) sayFiles(st *jobs.Status, now bool) (some bool, err error) {
 	switch {
 	case len(st.Spec.Outputs) == 0 && len(st.Outputs) > 0:
 	case len(st.Spec.Outputs) == 0:
-		con.say("job %s was started without -o, so it has no output files", st.ID.Short())
+		con.say("job %s was started without -o, and has left no files that were kept", st.ID.Short())
 		return false, nil
 	case st.Array != nil && st.Array.Done == 0 && !st.State.Final():
 		return false, fmt.Errorf("job %s is %s, no task has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())

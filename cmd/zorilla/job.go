@@ -70,6 +70,7 @@ type request struct {
 	typed  hint.Job
 	lines  *os.File // of --each-line, if they came on standard input; has no name
 	told   string   // what is to be said before it is submitted
+	time   string   // -t as it was typed
 }
 
 // close lets go of the lines.
@@ -96,6 +97,7 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 	if err != nil {
 		return nil, usage(c, "%v", err)
 	}
+	r.time = c.String("t")
 	r.typed = hint.Job{Args: args, Inputs: c.StringSlice("i"), Outputs: c.StringSlice("o")}
 	if err := r.readInputs(c, own != nil); err != nil {
 		return nil, err
@@ -138,6 +140,9 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk, "max-output": &spec.MaxOutput} {
 		if s := c.String(flag); s != "" {
 			if *size, err = parseSize(hint.Dashes(flag), s); err != nil {
+				return err
+			}
+			if err := noBytes(hint.Dashes(flag), s, *size); err != nil && flag != "max-output" {
 				return err
 			}
 		}
@@ -243,6 +248,9 @@ func hintCommand(con *console, r *request) {
 		con.say("warning: %s", text)
 	}
 	for _, text := range hint.Environments(r.typed) {
+		con.say("hint: %s", text)
+	}
+	if text := hint.Columns(r.spec.Args); text != "" && r.spec.Array != nil && r.spec.Array.Lines {
 		con.say("hint: %s", text)
 	}
 	if r.told != "" {

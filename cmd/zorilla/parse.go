@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"zorilla/internal/units"
@@ -15,6 +18,29 @@ func parseSize(flag, s string) (int64, error) {
 	}
 	return n, nil
 }
+
+// noBytes refuses a number without a unit of which others mean mebibytes.
+func noBytes(flag, s string, n int64) error {
+	if n < 1<<20 && strings.Trim(s, "0123456789") == "" {
+		return fmt.Errorf("%s %s: that is %s bytes: did you mean %sM?", flag, s, s, s)
+	}
+	return nil
+}
+
+// checkZone refuses to take a moment for one of a zone that Go does not know: it would count as UTC.
+func checkZone(flag, s string) error {
+	zone := strings.TrimPrefix(os.Getenv("TZ"), ":")
+	if zone == "" || filepath.IsAbs(zone) {
+		return nil
+	}
+	if _, err := time.LoadLocation(zone); err != nil {
+		return fmt.Errorf("%s %s: TZ=%s is not among this machine's time zones, so that it is not known which moment that is: add the difference from UTC, as in %s", flag, s, zone, "2006-01-02T15:04:05+01:00")
+	}
+	return nil
+}
+
+// latest is how far ahead a moment may be.
+const latest = 366 * 24 * time.Hour
 
 // moment reads a date, or a time of one, in the zone of now if it names none.
 func moment(s string, now time.Time) (time.Time, bool) {
@@ -42,6 +68,11 @@ func until(flag, s string, now time.Time) (time.Time, error) {
 			t = day(1)
 		}
 	}
+	if _, exact := time.Parse(time.RFC3339, s); ok && exact != nil {
+		if err := checkZone(flag, s); err != nil {
+			return t, err
+		}
+	}
 	switch {
 	case ok && t.Before(now):
 		return t, fmt.Errorf("%s %s: that is over", flag, s)
@@ -49,6 +80,9 @@ func until(flag, s string, now time.Time) (time.Time, error) {
 		return t, nil
 	}
 	left, err := units.ParseSpan(s)
+	if err == nil && left > latest {
+		return time.Time{}, fmt.Errorf("%s %s: a number is how many seconds there are until then, at most %d: write a moment as 2006-01-02 15:04", flag, s, latest/time.Second)
+	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s %s: %w, or a moment such as 22:00 or 2006-01-02 15:04", flag, s, err)
 	}

@@ -22,6 +22,37 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
+// Without a unit a size is bytes here, and mebibytes elsewhere.
+func TestNoBytes(t *testing.T) {
+	for text, want := range map[string]string{"2000": "--mem 2000: that is 2000 bytes: did you mean 2000M?", "2000M": "", "4K": "", "1048576": ""} {
+		n, err := parseSize("--mem", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := noBytes("--mem", text, n); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// In a zone that is not known a time would be one of UTC.
+func TestTimesInAZoneThatIsNotKnown(t *testing.T) {
+	now := time.Date(2026, 10, 31, 21, 30, 0, 0, time.UTC)
+	for zone, known := range map[string]bool{"": true, "UTC": true, "Europe/Amsterdam": true, ":Europe/Amsterdam": true, "CET-1CEST": false, "<+0530>-5:30": false} {
+		t.Setenv("TZ", zone)
+		for _, text := range []string{"23:59", "2026-11-01 10:00"} {
+			if _, err := until("--begin", text, now); (err == nil) != known || err != nil && !strings.Contains(err.Error(), "TZ="+zone) {
+				t.Errorf("TZ=%s, %s: %v", zone, text, err)
+			}
+		}
+		for _, text := range []string{"2h", "2026-11-01T10:00:00+01:00"} {
+			if _, err := until("--begin", text, now); err != nil {
+				t.Errorf("TZ=%s, %s: %v", zone, text, err)
+			}
+		}
+	}
+}
+
 func TestTimesToCome(t *testing.T) {
 	zone := time.FixedZone("here", 2*3600)
 	now := time.Date(2026, 10, 31, 21, 30, 0, 0, zone)
@@ -34,7 +65,7 @@ func TestTimesToCome(t *testing.T) {
 			t.Errorf("%s is %s, %v, want %s", text, got.Format(time.RFC3339), err, want)
 		}
 	}
-	for text, want := range map[string]string{"2026-10-31": "--begin 2026-10-31: that is over", "tomorrow": "or a moment such as 22:00", "25:00": "or a moment such as 22:00", "": "or a moment"} {
+	for text, want := range map[string]string{"2026-10-31": "--begin 2026-10-31: that is over", "tomorrow": "or a moment such as 22:00", "25:00": "or a moment such as 22:00", "": "or a moment", "1800000000": "--begin 1800000000: a number is how many seconds there are until then, at most 31622400"} {
 		if got, err := until("--begin", text, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %v, %v, want %s", text, got, err, want)
 		}

@@ -77,7 +77,10 @@ func (s *submission) try(ctx context.Context) (jobs.ID, error) {
 		if d.Job.Valid() {
 			continue
 		}
-		name, err := pick.Find(ctx, s.service, string(d.Job))
+		name, note, err := pick.Find(ctx, s.service, string(d.Job))
+		if note != "" {
+			s.con.say("-d %s: %s", d.Kind, note)
+		}
 		var st jobs.Status
 		if err == nil {
 			st, err = s.service.Job(ctx, name)

@@ -51,8 +51,10 @@ zorilla submit -t 1h job.sh`,
 			defer r.close()
 			return with(c, func(client *api.Client) error {
 				hintCommand(con, r)
-				for _, text := range hint.NotSent(r.typed) {
-					con.say("hint: %s", text)
+				for _, text := range append(hint.NotSent(r.typed), hint.Time(r.time)) {
+					if text != "" {
+						con.say("hint: %s", text)
+					}
 				}
 				return submitOnly(c, con, client, r.spec, r.inputs)
 			})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/node/api"
@@ -82,7 +81,7 @@ func waitFor(con *console, c *cli.Context, s api.Service, arg string) (w waited,
 		return w, err
 	}
 	var st jobs.Status
-	if job, err = pick.Find(c.Context, s, job); err == nil {
+	if job, err = find(c, s, job); err == nil {
 		st, err = s.Job(c.Context, job) // "last" may be another one later
 	}
 	if err != nil {

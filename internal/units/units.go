@@ -121,12 +121,23 @@ func parseSpan(s string) (time.Duration, bool) {
 	if seconds, err := strconv.ParseInt(s, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second, true
 	}
-	if parts := strings.Split(s, ":"); len(parts) == 3 {
-		var total uint64
+	whole, clock, dashed := strings.Cut(s, "-")
+	if !dashed {
+		whole, clock = "0", s
+	}
+	if parts := strings.Split(clock, ":"); len(parts) == 3 {
+		total, err := strconv.ParseUint(whole, 10, 15)
+		if total *= 24; err != nil {
+			return 0, false
+		}
 		for i, p := range parts {
 			n, err := strconv.ParseUint(p, 10, 31)
-			if err != nil || i > 0 && n > 59 {
+			if err != nil || i > 0 && n > 59 || i == 0 && dashed && n > 23 {
 				return 0, false
+			}
+			if i == 0 {
+				total += n
+				continue
 			}
 			total = total*60 + n
 		}

@@ -62,13 +62,13 @@ func TestSpan(t *testing.T) {
 func TestParseSpan(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"90": 90 * time.Second, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "01:30:05": 90*time.Minute + 5*time.Second,
-		"2d": 48 * time.Hour, "100:00:00": 100 * time.Hour, "500ms": 500 * time.Millisecond,
+		"2d": 48 * time.Hour, "100:00:00": 100 * time.Hour, "1-12:30:05": 36*time.Hour + 30*time.Minute + 5*time.Second, "0-00:00:01": time.Second, "500ms": 500 * time.Millisecond,
 	} {
 		if d, err := units.ParseSpan(s); err != nil || d != want {
 			t.Errorf("%s: got %v, %v, want %v", s, d, err, want)
 		}
 	}
-	for _, s := range []string{"", "0", "-5m", "1:30", "1:60:00", "1:00:61", "x", "NaNd", "1e12d", "9999999999:00:00"} {
+	for _, s := range []string{"", "0", "-5m", "1:30", "1:60:00", "1:00:61", "x", "NaNd", "1e12d", "9999999999:00:00", "1-24:00:00", "-1-00:00:00", "1-00:00", "1-", "x-00:00:01", "99999-00:00:00", "1-1-00:00:00"} {
 		if d, err := units.ParseSpan(s); !errors.Is(err, units.ErrSpan) {
 			t.Errorf("%q was accepted as %v: %v", s, d, err)
 		}

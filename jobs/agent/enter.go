@@ -124,17 +124,27 @@ func (v visits) rankAt(ctx context.Context, from vicinity.ID, e peer.Entry) (int
 // nodeOf returns which node of a job a host is: the one that asks, if it is not another's
 // name or address.
 func (v visits) nodeOf(st *jobs.Status, from vicinity.ID, host string) (vicinity.ID, error) {
+	var named vicinity.ID
 	for _, w := range st.Workers {
-		if w.Node == "" {
+		switch {
+		case w.Node == "":
+			continue
+		case w.Name == host && named != "" && named != w.Node:
+			return "", fmt.Errorf("%w: %.80q is the name of several hosts of job %s: use an address of its host file ($ZORILLA_HOSTFILE)", jobs.ErrRefused, host, st.ID.Short())
+		case w.Name == host:
+			named = w.Node
 			continue
 		}
 		m, ok := v.s.overlay.Member(w.Node)
 		if w.Node == v.s.self.ID {
 			m, ok = v.s.self, true
 		}
-		if w.Name == host || ok && slices.ContainsFunc(m.Addrs, func(a string) bool { return wire.HostOf([]string{a}) == host }) {
+		if ok && slices.ContainsFunc(m.Addrs, func(a string) bool { return wire.HostOf([]string{a}) == host }) {
 			return w.Node, nil
 		}
+	}
+	if named != "" {
+		return named, nil
 	}
 	if host == "localhost" || host == "127.0.0.1" || host == "::1" {
 		return from, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -325,6 +324,9 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 	if err := l.bring(c); err != nil {
 		return err
 	}
+	if err := l.refresh(c); err != nil {
+		return err
+	}
 	path, err := l.forker.find(&l.world, c)
 	if err != nil {
 		return err
@@ -361,32 +363,4 @@ func (l *launcher) fork(w *run, c *Command, path string, fds []int) (err error) 
 		l.tell(report{Op: opStarted, Number: w.number, PID: w.pid})
 	}
 	return nil
-}
-
-// bring makes the directories of a command be there.
-func (l *launcher) bring(c *Command) error {
-	if l.inside == nil || len(c.Write) > 0 && l.brought[c.Write[0]] {
-		return nil
-	}
-	err := aside(func() error {
-		return errors.Join(l.inside.Bring(l.outside, c.places(c.Write), false), l.inside.Bring(l.outside, c.places(c.Read), true))
-	})
-	if err == nil && len(c.Write) > 0 {
-		l.brought[c.Write[0]] = true
-	}
-	return err
-}
-
-// release takes the directories of a command, and its way to a control group, away.
-func (l *launcher) release(number int, c *Command) {
-	l.doors[number].Close()
-	delete(l.doors, number)
-	if l.inside == nil || len(c.Write) == 0 {
-		return
-	}
-	delete(l.brought, c.Write[0])
-	_ = aside(func() error {
-		l.inside.Drop(slices.Concat(c.Write, c.Read))
-		return nil
-	})
 }

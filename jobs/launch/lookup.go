@@ -113,6 +113,7 @@ func (w *World) asCommand(f func()) error {
 // file is what a command's user can tell of a file that the kernel refused to run.
 type file struct {
 	err     error // there is no such file
+	noexec  bool  // its file system is mounted so
 	mode    fs.FileMode
 	machine string // of an ELF file
 	interp  string // what it asks to be run by, "" if that cannot be told
@@ -136,6 +137,8 @@ func inspect(path string) file {
 	if f.mode = info.Mode(); !f.mode.IsRegular() {
 		return f
 	}
+	var fs unix.Statfs_t
+	f.noexec = unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return f
@@ -232,6 +235,8 @@ func (w *World) explainExec(c *Command, f *file, err error) error {
 		return notRun("%s: is not executable (chmod +x)", command)
 	case errors.Is(err, unix.EACCES) && f.err == nil && !f.mode.IsRegular():
 		return notRun("%s: is not a file that could be executed", command)
+	case errors.Is(err, unix.EACCES) && f.noexec:
+		return notRun("%s: lies on a file system of this node from which nothing is executed (noexec): its owner can keep work directories elsewhere, with zorilla node --work DIR", command)
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
 		if hidden {
 			return notRun("%s: its interpreter %s %s", command, f.words, unseen)

@@ -84,6 +84,9 @@ type Command struct {
 	// Serial, if it is not 0, names this one of the commands of a number; nobody waits
 	// for the answer that it has begun.
 	Serial int `json:"serial,omitempty"`
+	// Fresh: it is to find nothing in /tmp and /dev/shm, and no segments, that commands before
+	// it have left.
+	Fresh bool `json:"fresh,omitempty"`
 	// Together: it has the session of the launcher, since the kernel may give each session
 	// processors of its own (sched_autogroup).
 	Together bool `json:"together,omitempty"`

@@ -72,6 +72,23 @@ func launcherOf(path string) string {
 	return ""
 }
 
+// LauncherKind tells of which MPI a launcher is, by the name of the file that its path leads to:
+// Debian has one for each.
+func LauncherKind(path string) Kind {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return None
+	}
+	name := filepath.Base(real)
+	switch {
+	case strings.Contains(name, "openmpi"), name == "orterun", name == "prterun", name == "prte":
+		return OpenMPI
+	case strings.Contains(name, "mpich"), strings.Contains(name, "hydra"):
+		return MPICH
+	}
+	return None
+}
+
 // Served tells whether the node can serve the program, and if not why, in a line for
 // its user.
 func (f *Found) Served() error {

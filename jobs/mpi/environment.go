@@ -62,7 +62,8 @@ func (r Rank) mpich(env map[string]string) {
 	if r.Interface != "" {
 		env["UCX_NET_DEVICES"] = r.Interface
 	}
-	env["UCX_VFS_ENABLE"] = "n" // a thread for those who look into running programs
+	env["MPI_LOCALRANKID"], env["MPI_LOCALNRANKS"] = strconv.Itoa(r.LocalRank), strconv.Itoa(r.LocalSize) // as hydra sets them
+	env["UCX_VFS_ENABLE"] = "n"                                                                           // a thread for those who look into running programs
 	if r.Libraries.Finish == "" || r.Size == 1 {
 		return
 	}
@@ -90,6 +91,10 @@ func (r Rank) openMPI(env map[string]string) {
 	// Without these every transport that was ever built is tried first: three times the
 	// time to start.
 	env["OMPI_MCA_pml"] = "ob1"
+	env["OMPI_MCA_osc"] = "^ucx" // of one-sided communication, which is tried although messages do not go by UCX
+	for name, value := range map[string]int{"SIZE": r.Size, "RANK": r.Rank, "LOCAL_SIZE": r.LocalSize, "LOCAL_RANK": r.LocalRank, "NODE_RANK": r.LocalRank} {
+		env["OMPI_COMM_WORLD_"+name] = strconv.Itoa(value) // as mpirun sets them, for what asks before it starts MPI
+	}
 	switch {
 	case r.Memory && r.Hosts == 1:
 		env["OMPI_MCA_btl"] = "self,vader"

@@ -382,6 +382,7 @@ func (t *tasks) command(place int) (args, env []string, err error) {
 // fork starts a task, unless no more may begin.
 func (t *tasks) fork(args, env []string) (serial int, halted bool, err error) {
 	c := t.s.commandOf(args, env)
+	c.Fresh = true
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.halted {

@@ -19,6 +19,7 @@ type Inside struct {
 	// directory by a mount that nobody sees.
 	seen, made int
 	own        map[string]uint64 // devices of what is in memory and the workers' own, by path
+	files      map[string]uint64 // how many files these had at first
 }
 
 // open takes hold of the base of a root at a path.
@@ -39,15 +40,32 @@ func (in *Inside) open(at string) error {
 
 // count remembers what Used counts, of a root at a path.
 func (in *Inside) count(at string) error {
-	in.own = map[string]uint64{}
+	in.own, in.files = map[string]uint64{}, map[string]uint64{}
 	for _, p := range []string{"/tmp", "/dev/shm"} {
 		var st unix.Stat_t
 		if err := unix.Stat(at+p, &st); err != nil {
 			return &os.PathError{Op: "stat", Path: p, Err: err}
 		}
 		in.own[p] = st.Dev
+		var fs unix.Statfs_t
+		if err := unix.Statfs(at+p, &fs); err != nil {
+			return &os.PathError{Op: "statfs", Path: p, Err: err}
+		}
+		in.files[p] = fs.Files - fs.Ffree
 	}
 	return nil
+}
+
+// Left returns which of /tmp and /dev/shm have files, as far as nothing is shown there from
+// outside, and whether there are segments, semaphores or queues of System V.
+func (in *Inside) Left() (dirs []string, ipc bool) {
+	for p, first := range in.files {
+		var fs unix.Statfs_t
+		if unix.Statfs(p, &fs) == nil && fs.Files-fs.Ffree > first {
+			dirs = append(dirs, p)
+		}
+	}
+	return dirs, ipcInUse()
 }
 
 // Used returns how much memory the files of /tmp and /dev/shm need, as far as these are

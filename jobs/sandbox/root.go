@@ -158,6 +158,7 @@ func (r *Root) enter(in *Inside) error {
 			return err
 		}
 	}
+	in.share(trees)
 	// What an owner shows there is the machine's: nothing is made in it.
 	if nearest(trees, ProgramDir) == nil {
 		own.bring(at + ProgramDir)
@@ -175,6 +176,15 @@ func (r *Root) enter(in *Inside) error {
 		return fmt.Errorf("leave the old root: %w", err)
 	}
 	return os.Chdir("/")
+}
+
+// share notes what an owner shows in /tmp and /dev/shm: nothing is removed there then.
+func (in *Inside) share(trees []tree) {
+	for p := range in.files {
+		if slices.ContainsFunc(trees, func(t tree) bool { return within(t.path, p) }) {
+			delete(in.files, p)
+		}
+	}
 }
 
 // collect opens what the root is to show. A path that is a link stays one.

@@ -262,17 +262,17 @@ func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, do
 func OutputTree(get transfer.Getter, spec *jobs.Spec, o jobs.RankOutput) (transfer.Manifest, error) {
 	m, err := transfer.LoadManifest(get, o.Manifest)
 	if err == nil {
-		err = checkOutputs(spec.Outputs, m)
+		err = checkOutputs(spec, m)
 	}
 	return m, err
 }
 
-func checkOutputs(globs []string, m transfer.Manifest) error {
+func checkOutputs(spec *jobs.Spec, m transfer.Manifest) error {
 	for _, e := range m.Entries {
 		if e.Link != "" {
 			return fmt.Errorf("%w: its node sent the symbolic link %.80q: only files are outputs", ErrRefused, e.Path)
 		}
-		if !transfer.MatchOutput(globs, e.Path) {
+		if !spec.Wants(e.Path) {
 			return fmt.Errorf("%w: its node sent %.80q, which no output pattern of the job names", ErrRefused, e.Path)
 		}
 	}

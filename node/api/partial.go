@@ -57,7 +57,7 @@ func (p *Partial) Update(ctx context.Context, st *jobs.Status, rank int) error {
 	get := chunksOf(ctx, p.service, st.ID)
 	m, err := transfer.LoadManifest(get, out.Manifest)
 	if err == nil {
-		err = checkOutputs(st.Spec.Outputs, m)
+		err = checkOutputs(&st.Spec, m)
 	}
 	for i := range m.Entries {
 		if e := &m.Entries[i]; err == nil && !e.Dir {

@@ -150,6 +150,8 @@ type Room struct {
 	Dir  string `json:"dir"`
 	Free int64  `json:"free"` // bytes
 	Keep int64  `json:"keep"` // with less than that free the node takes no work
+	// NoExec: no program is executed from there (mount option noexec), also none that a job brings.
+	NoExec bool `json:"noexec,omitempty"`
 }
 
 // Drain says how a node is to become empty.

@@ -20,24 +20,32 @@ type localAddr struct {
 	iface string
 }
 
+// What interfaces of virtual machines and containers are called, and those of private networks
+// over others, whose members alone reach their addresses.
+var (
+	virtual = []string{"docker", "br-", "veth", "virbr", "lxc", "lxd", "cni", "flannel", "vmnet", "vboxnet", "podman"}
+	tunnels = []string{"tun", "tap", "utun", "wg", "ppp", "tailscale", "zt", "nordlynx", "proton", "ipsec"}
+)
+
 // rank sorts addresses by how likely other machines reach them, and leaves out
 // those that cannot be reached at all.
 func rank(all []localAddr, first netip.Addr) []netip.Addr {
 	class := func(a localAddr) int {
-		for _, prefix := range []string{"docker", "br-", "veth", "virbr", "lxc", "lxd", "cni", "flannel", "vmnet", "vboxnet", "podman"} {
-			if strings.HasPrefix(a.iface, prefix) {
-				return 4
-			}
-		}
+		begins := func(prefix string) bool { return strings.HasPrefix(a.iface, prefix) }
+		private := a.addr.Is4() && a.addr.IsPrivate()
 		switch {
+		case slices.ContainsFunc(virtual, begins):
+			return 5
+		case slices.ContainsFunc(tunnels, begins): // also if it has the default route
+			return 2
 		case a.addr == first:
 			return 0
-		case a.addr.Is4() && a.addr.IsPrivate():
+		case private:
 			return 1
 		case a.addr.Is4():
-			return 2
+			return 3
 		}
-		return 3
+		return 4
 	}
 	all = slices.DeleteFunc(all, func(a localAddr) bool {
 		return a.addr.IsLoopback() || !a.addr.IsGlobalUnicast()
@@ -80,6 +88,32 @@ func advertised(ctx context.Context, n Net, bound netip.AddrPort, advertise stri
 		out = append(out, netip.AddrPortFrom(ip, bound.Port()).String())
 	}
 	return out, nil
+}
+
+// joinedBy puts the address first from which the node reaches the first of those that it is to
+// join, if that is among its own: who is joined reaches it there, whatever has the default route.
+func joinedBy(ctx context.Context, n Net, own, seeds []string) []string {
+	from, ok := n.(sources)
+	if !ok {
+		return own
+	}
+	for _, seed := range seeds {
+		all, err := resolve(ctx, n, seed)
+		if err != nil {
+			continue
+		}
+		for _, a := range all {
+			source := from.SourceTo(a)
+			i := slices.IndexFunc(own, func(s string) bool {
+				o, err := netip.ParseAddrPort(s)
+				return err == nil && o.Addr() == source
+			})
+			if i >= 0 && !source.IsLoopback() {
+				return slices.Concat(own[i:i+1], own[:i], own[i+1:])
+			}
+		}
+	}
+	return own
 }
 
 func advertisedBy(ctx context.Context, n Net, bound netip.AddrPort, advertise string) ([]string, error) {

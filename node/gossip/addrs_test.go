@@ -22,6 +22,46 @@ func TestRank(t *testing.T) {
 	}
 }
 
+// A tunnel that has the default route leads to its other end: the machine's neighbours reach it
+// at its own network.
+func TestRankBehindATunnel(t *testing.T) {
+	all := []localAddr{{netip.MustParseAddr("10.8.0.6"), "tun0"}, {netip.MustParseAddr("8.8.4.4"), "eth1"}, {netip.MustParseAddr("10.34.0.33"), "eth0"}}
+	if got := fmt.Sprint(rank(all, netip.MustParseAddr("10.8.0.6"))); got != "[10.34.0.33 10.8.0.6 8.8.4.4]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// routed is a network that knows from where others are reached.
+type routed struct {
+	namedNet
+	from map[string]string
+}
+
+func (n routed) SourceTo(to netip.AddrPort) netip.Addr {
+	a, _ := netip.ParseAddr(n.from[to.Addr().String()])
+	return a
+}
+
+// The address by which a node joins comes first.
+func TestJoinedBy(t *testing.T) {
+	n := routed{namedNet{Net: newFabric(0).host(0)}, map[string]string{"10.1.1.2": "10.34.0.33", "10.9.9.9": "10.8.0.6", "10.7.7.7": "172.16.0.1", "127.0.0.1": "127.0.0.1"}}
+	own := []string{"192.168.1.2:7", "10.34.0.33:7", "10.8.0.6:7"}
+	for seeds, want := range map[string]string{
+		"":                       "192.168.1.2:7 10.34.0.33:7 10.8.0.6:7",
+		"10.9.9.9:5 two:5":       "10.8.0.6:7 192.168.1.2:7 10.34.0.33:7",
+		"none:5 nonsense two:5":  "10.34.0.33:7 192.168.1.2:7 10.8.0.6:7",
+		"10.7.7.7:5 127.0.0.1:5": "192.168.1.2:7 10.34.0.33:7 10.8.0.6:7",
+		"10.6.6.6:5 10.1.1.2:1":  "10.34.0.33:7 192.168.1.2:7 10.8.0.6:7",
+	} {
+		if got := strings.Join(joinedBy(t.Context(), n, own, strings.Fields(seeds)), " "); got != want {
+			t.Errorf("%q: got %s, want %s", seeds, got, want)
+		}
+	}
+	if got := joinedBy(t.Context(), namedNet{Net: newFabric(0).host(0)}, own, []string{"10.1.1.2:5"}); strings.Join(got, " ") != strings.Join(own, " ") {
+		t.Errorf("where that is not known: %v", got)
+	}
+}
+
 // namedNet has addresses and names.
 type namedNet struct {
 	Net

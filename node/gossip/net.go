@@ -33,6 +33,12 @@ type localAddrs interface {
 	Addrs() ([]netip.Addr, error)
 }
 
+type sources interface {
+	// SourceTo returns the address that packets to another one come from; the zero Addr = it is
+	// not known.
+	SourceTo(to netip.AddrPort) netip.Addr
+}
+
 type beaconNet interface {
 	ListenBeacon(ctx context.Context) (net.PacketConn, error)
 	BroadcastAddrs() []netip.AddrPort
@@ -82,8 +88,9 @@ func (RealNet) Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 }
 
 // Addrs returns the addresses at which other machines may find this one, best
-// first: that of the default route, then private ones, then others; those of
-// interfaces that belong to virtual machines and containers come last.
+// first: that of the default route, then private ones, those of private networks over others
+// (VPNs), also if one has the default route, and others; those of interfaces that belong to
+// virtual machines and containers come last.
 func (RealNet) Addrs() ([]netip.Addr, error) {
 	ifaces, err := net.Interfaces()
 	if err != nil {
@@ -110,7 +117,12 @@ func (RealNet) Addrs() ([]netip.Addr, error) {
 // defaultSource returns the address that packets to the internet come from.
 // Nothing is sent.
 func defaultSource() netip.Addr {
-	c, err := net.Dial("udp4", "192.0.2.1:9") // an address for documentation
+	return RealNet{}.SourceTo(netip.MustParseAddrPort("192.0.2.1:9")) // an address for documentation
+}
+
+// SourceTo returns the address that packets to another one come from. Nothing is sent.
+func (RealNet) SourceTo(to netip.AddrPort) netip.Addr {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {
 		return netip.Addr{}
 	}

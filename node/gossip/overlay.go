@@ -123,6 +123,9 @@ func (o *Overlay) Listen(ctx context.Context) error {
 	m := o.cfg.Self
 	m.ID = o.cfg.Creds.ID()
 	m.Addrs, err = advertised(ctx, o.cfg.Net, o.bound, o.cfg.Advertise)
+	if err == nil && o.cfg.Advertise == "" {
+		m.Addrs = joinedBy(ctx, o.cfg.Net, m.Addrs, o.cfg.Seeds)
+	}
 	if err == nil {
 		o.self, o.meta, err = tidy(m)
 	}

@@ -61,6 +61,11 @@ func Expanded(j Job) string {
 // Command tells of a file in the current directory that the bare name of a command
 // does not mean, if this machine has no other command of that name; "" = there is none.
 func Command(name string) string {
+	if program, rest, ok := strings.Cut(strings.TrimSpace(name), " "); ok && rest != "" && !strings.Contains(program, "/") {
+		if _, err := os.Stat(name); err != nil {
+			return fmt.Sprintf("%q is looked for as a program of that name: write its words apart, or sh -c %q", name, name)
+		}
+	}
 	if strings.Contains(name, "/") {
 		return ""
 	}
@@ -106,6 +111,27 @@ func NotSent(j Job) (list []string) {
 		}
 	}
 	return list
+}
+
+// Time tells that a number of a time without a unit is seconds; "" = it has a unit, or is not
+// given.
+func Time(s string) string {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return ""
+	}
+	return fmt.Sprintf("-t %s is %s seconds: -t %sm is as many minutes, which Slurm and PBS mean by it", s, s, s)
+}
+
+// Columns tells of words that other programs replace by columns of a line.
+func Columns(args []string) string {
+	for _, a := range args {
+		for n := '1'; n <= '9'; n++ {
+			if column := "{" + string(n) + "}"; strings.Contains(a, column) {
+				return column + " in the command stays as it is: --each-line replaces {} by the whole line; a shell splits it: sh -c 'echo $1 $2' - {}"
+			}
+		}
+	}
+	return ""
 }
 
 // Environments tells of virtual environments of Python that are sent along: their scripts, and

@@ -1,6 +1,7 @@
 package hint
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,9 +76,52 @@ func TestCommand(t *testing.T) {
 		"dir":      "",
 		"./pi.py":  "",
 		"nosuch":   "",
+		"echo hi":  `"echo hi" is looked for as a program of that name: write its words apart, or sh -c "echo hi"`,
 	} {
 		if got := Command(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestTime(t *testing.T) {
+	for text, want := range map[string]string{"": "", "90m": "", "1:00:00": "", "90": "-t 90 is 90 seconds: -t 90m is as many minutes, which Slurm and PBS mean by it"} {
+		if got := Time(text); got != want {
+			t.Errorf("%s: got %q", text, got)
+		}
+	}
+}
+
+func TestColumns(t *testing.T) {
+	for args, want := range map[string]bool{"echo {}": false, "echo {1} {2}": true, "echo x{2}": true, "awk {print}": false, "echo {12}": false} {
+		if got := Columns(strings.Fields(args)); (got != "") != want {
+			t.Errorf("%s: got %q", args, got)
+		}
+	}
+}
+
+func TestEnvironments(t *testing.T) {
+	dir := files(t, "other/bin/activate")
+	for name, activate := range map[string]string{"made": "VIRTUAL_ENV=" + dir + "/made\n", "moved": "VIRTUAL_ENV=$(cd .. && pwd)\n"} {
+		if err := errors.Join(os.MkdirAll(name+"/bin", 0o755), os.WriteFile(name+"/pyvenv.cfg", []byte("home = /usr/bin\n"), 0o644), os.WriteFile(name+"/bin/activate", []byte(activate), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := Environments(Job{Inputs: []string{"made", "moved", "other", "none"}})
+	if len(got) != 1 || !strings.HasPrefix(got[0], "made is a virtual environment made for "+dir+"/made") || !strings.Contains(got[0], "made/bin/python") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestInTheWay(t *testing.T) {
+	files(t, "part-0", "part-1", "part-2", "part-3", "sub/log", "dir/x")
+	for outputs, want := range map[string]string{
+		"part-*": "part-0, part-1, part-2 and 1 more exist already: output files of these names are not fetched after the job, unless with --force",
+		"**/log": "sub/log exists already: output files of these names are not fetched after the job, unless with --force",
+		"dir":    "", "none*": "",
+	} {
+		if got := strings.Join(InTheWay(Job{Outputs: []string{outputs}}, "."), "\n"); got != want {
+			t.Errorf("%s: got %q, want %q", outputs, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package hint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -82,6 +83,9 @@ func Option(word string, list []string) string {
 // meant.
 func UnknownOption(option string, list []string) string {
 	text := "unknown option " + Dashes(option)
+	if len(option) > 1 && slices.Contains(list, option[:1]) && option[1] >= '0' && option[1] <= '9' { // as -n4
+		return fmt.Sprintf("unknown option -%s: did you mean -%s %s?", option, option[:1], option[1:])
+	}
 	if meant := Option(option, list); meant != "" {
 		text += ": did you mean " + Dashes(meant) + "?"
 	}

@@ -20,6 +20,9 @@ func TestMeant(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", word, got, want)
 		}
 	}
+	if got := UnknownOption("n4", []string{"n", "c"}); got != "unknown option -n4: did you mean -n 4?" {
+		t.Errorf("got %s", got)
+	}
 	options := []string{"n", "np", "c", "strategy", "state-dir", "node"}
 	for option, want := range map[string]string{
 		"ntasks": "-n", "workers": "-n", "nodes": "-n", "nn": "-n", "N": "-n", "strat": "--strategy", "cpu": "-c", "nod": "--node",

@@ -24,33 +24,38 @@ const random = len("k7f3q")
 
 // Find returns a name that a node understands for the job that somebody means:
 // an ID is as it was; else, if one job that the node knows has that name, or
-// one of those that have not ended, it is the ID of that job. A name wins over
+// one of those that have not ended, it is the ID of that job. Of several that have ended it is the
+// youngest, and the note says so. A name wins over
 // the beginning of an ID that is shorter than all of its random characters. What
 // nobody is called is returned as it was, for the node to say what is wrong.
-func Find(ctx context.Context, s Service, ref string) (string, error) {
+func Find(ctx context.Context, s Service, ref string) (job, note string, err error) {
 	if ref == "" || ref == "last" || len(ref) > random && ref[random] == '@' {
-		return ref, nil
+		return ref, "", nil
 	}
 	if len(ref) >= random && jobs.ID(ref[:random]).At(anyNode).Valid() {
 		if st, err := s.Job(ctx, ref); err == nil {
-			return string(st.ID), nil
+			return string(st.ID), "", nil
 		}
 	}
 	list, err := s.Summaries(ctx, false)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	list = Called(list, ref)
-	if active := Active(list); len(active) > 0 {
+	active := Active(list)
+	if len(active) > 0 {
 		list = active
 	}
-	switch len(list) {
-	case 0:
-		return ref, nil
-	case 1:
-		return string(list[0].ID), nil
+	switch {
+	case len(list) == 0:
+		return ref, "", nil
+	case len(list) == 1:
+		return string(list[0].ID), "", nil
+	case len(active) == 0:
+		last := slices.MaxFunc(list, func(a, b jobs.Summary) int { return a.Submitted.Compare(b.Submitted) })
+		return string(last.ID), fmt.Sprintf("%d jobs that have ended are called %q: the last one is meant, %s", len(list), ref, last.ID.Short()), nil
 	}
-	return "", fmt.Errorf("job %q is %w: %s: write the ID of one", ref, api.ErrAmbiguous, tell(list))
+	return "", "", fmt.Errorf("job %q is %w: %s: write the ID of one", ref, api.ErrAmbiguous, tell(list))
 }
 
 // anyNode makes a whole ID of random characters.

@@ -47,15 +47,17 @@ func TestFind(t *testing.T) {
 		"aaaaa" + at[:3]:  "aaaaa" + at[:3],
 		"aaaaa" + at + "": "aaaaa" + at,
 	} {
-		if got, err := Find(t.Context(), f, ref); err != nil || got != want {
-			t.Errorf("%s: got %q, %v, want %q", ref, got, err, want)
+		if got, note, err := Find(t.Context(), f, ref); err != nil || got != want || note != "" {
+			t.Errorf("%s: got %q, %q, %v, want %q", ref, got, note, err, want)
 		}
 	}
+	if got, note, err := Find(t.Context(), f, "eval"); err != nil || got != "eeeee"+at || note != `2 jobs that have ended are called "eval": the last one is meant, eeeee@zeb2a` {
+		t.Errorf("of two that have ended: %q, %q, %v", got, note, err)
+	}
 	for ref, want := range map[string]string{
-		"eval": `job "eval" is ambiguous: 2 jobs are called so: eeeee@zeb2a (COMPLETED), ddddd@zeb2a (COMPLETED): write the ID of one`,
 		"late": `job "late" is ambiguous: 2 jobs are called so: mmmmm@zeb2a (PENDING), kkkkk@zeb2a (RUNNING): write the ID of one`,
 	} {
-		if _, err := Find(t.Context(), f, ref); !errors.Is(err, api.ErrAmbiguous) || err.Error() != want {
+		if _, _, err := Find(t.Context(), f, ref); !errors.Is(err, api.ErrAmbiguous) || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", ref, err, want)
 		}
 	}
@@ -67,7 +69,7 @@ func TestTooManyNamesakes(t *testing.T) {
 	for i := range 10 {
 		list = append(list, fmt.Sprintf("aaaa%c x RUNNING", 'a'+i))
 	}
-	if _, err := Find(t.Context(), node(t, list...), "x"); err == nil || !strings.HasSuffix(err.Error(), "(RUNNING) and 2 more: write the ID of one") {
+	if _, _, err := Find(t.Context(), node(t, list...), "x"); err == nil || !strings.HasSuffix(err.Error(), "(RUNNING) and 2 more: write the ID of one") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -86,6 +86,8 @@ func (s *Script) parse(text []byte) error {
 			if words := strings.Fields(raw[2:]); len(words) > 0 {
 				s.Interpreter = words
 			}
+		case marked && bytes.HasSuffix(b, []byte("\r\n")):
+			return fmt.Errorf("%s: its lines end as those of Windows do, and shells take the end for a part of each line: try dos2unix %s", s.Path, s.Path)
 		case marked && (rest == "" || strings.ContainsAny(rest[:1], " \t")):
 			words, err := split(rest)
 			if err != nil {

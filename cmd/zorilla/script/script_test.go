@@ -78,6 +78,14 @@ func TestWhatIsWrongInAScript(t *testing.T) {
 	}
 }
 
+// What a shell would take for parts of its words is no end of a line.
+func TestScriptOfWindows(t *testing.T) {
+	write(t, "#!/bin/bash\r\n#ZORILLA -n 1\r\necho x\r\n", 0o644)
+	if s, err := Read("job.sh"); err == nil || s != nil || !strings.Contains(err.Error(), "dos2unix job.sh") {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestRead(t *testing.T) {
 	for _, c := range []struct {
 		text        string

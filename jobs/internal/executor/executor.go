@@ -337,7 +337,11 @@ func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput,
 		}
 	}
 	put := transfer.PinTo(x.cfg.Store, outputPin(e.Worker))
-	tree, more, err := transfer.Collect(x.loop.Leaving, put, filepath.Join(x.root(e.Worker), workDir), e.Outputs, &tree)
+	dir := filepath.Join(x.root(e.Worker), workDir)
+	if len(e.Outputs) == 0 {
+		return gatherLeft(x.loop.Leaving, e, dir, put, &tree)
+	}
+	tree, more, err := transfer.Collect(x.loop.Leaving, put, dir, e.Outputs, &tree)
 	var hash transfer.Hash
 	if err == nil {
 		hash, err = transfer.SaveManifest(put, tree)

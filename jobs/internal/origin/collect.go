@@ -22,7 +22,7 @@ func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
 	if j == nil {
 		return
 	}
-	globs := j.Primary.Rec.Spec.Outputs
+	spec := j.Primary.Rec.Spec
 	o.loop.Go(func() {
 		select {
 		case o.fetches <- struct{}{}:
@@ -30,7 +30,7 @@ func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
 		case <-o.loop.Stopped.Done():
 			return
 		}
-		err := o.fetchOutputs(job, globs, e)
+		err := o.fetchOutputs(job, &spec, e)
 		if err != nil && o.loop.Stopped.Err() == nil {
 			o.log.Warn().Err(err).Str("job", string(job)).Int("rank", e.Output.Rank).Msg("fetch outputs; trying again")
 		}
@@ -44,7 +44,7 @@ func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
 
 // fetchOutputs fetches them, and sees to it that they outlive the machine. It waits
 // for the network, outside the loop.
-func (o *Jobs) fetchOutputs(job jobs.ID, globs []string, e primary.DoCollect) error {
+func (o *Jobs) fetchOutputs(job jobs.ID, spec *jobs.Spec, e primary.DoCollect) error {
 	ra := jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}
 	told := time.Now()
 	tree, _, err := o.cfg.Fetch(o.loop.Stopped, outputsOwner(job), e.Output.Manifest, []vicinity.ID{e.From}, func(so transfer.Stats) {
@@ -59,9 +59,12 @@ func (o *Jobs) fetchOutputs(job jobs.ID, globs []string, e primary.DoCollect) er
 		return err
 	}
 	for _, f := range tree.Entries {
-		if !transfer.MatchOutput(globs, f.Path) {
+		if !spec.Wants(f.Path) {
 			return fmt.Errorf("%w: %.80q", primary.ErrNotAsked, f.Path)
 		}
+	}
+	if len(spec.Outputs) == 0 && (tree.Files() > jobs.MaxLeftFiles || tree.Size() > jobs.MaxLeftBytes) {
+		return fmt.Errorf("%w: %d files, %d bytes", primary.ErrNotAsked, tree.Files(), tree.Size())
 	}
 	// What an output has in common with an input is read where that is, which its owner may
 	// change now.

@@ -62,7 +62,8 @@ type (
 		Failed bool // the program has failed, of which the origin hears
 		Again  bool // this life of the node did not see the rank run
 	}
-	// DoGather stores a worker's output files: Gathered.
+	// DoGather stores a worker's output files: Gathered. Without patterns they are what it has
+	// left, if that is little.
 	DoGather struct {
 		Worker  WorkerID
 		Who     string

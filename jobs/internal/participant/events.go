@@ -135,13 +135,15 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 	k.ended, k.Phase = &exit, PhaseGathering
 	globs := w.Spec.Gathered()
 	switch {
-	case len(globs) == 0:
+	case len(globs) == 0 && (w.Spec.Array != nil || exit.Cause == process.Full):
 		p.Gathered(now, id, nil, nil, nil)
 	case exit.Cause == process.Full: // they were removed
 		p.Gathered(now, id, nil, []string{w.Spec.Who(k.Rank) + ": its output files were removed, since the disk of its node was nearly full"}, nil)
 	default:
 		p.Do(DoGather{id, w.Spec.Who(k.Rank), globs})
-		w.tell(now)
+		if len(globs) > 0 { // else it takes no time
+			w.tell(now)
+		}
 	}
 }
 

@@ -48,8 +48,8 @@ func TestGangLost(t *testing.T) {
 	if len(ends) != 2 || ends[0].Grace != GangGrace || ends[0].Note {
 		t.Fatalf("ends: %+v", ends)
 	}
-	h.p.Exited(h.now, h.id(0), process.Exit{Code: 7, Cause: process.Exited}, false, h.now)
-	h.p.Exited(h.now, h.id(1), process.Exit{Code: 143, Cause: process.Stopped}, false, h.now)
+	h.exits(0, process.Exit{Code: 7, Cause: process.Exited})
+	h.exits(1, process.Exit{Code: 143, Cause: process.Stopped})
 	work := h.p.Works[h.job]
 	if k := work.Workers[0]; k.State != jobs.WorkerEnded || k.exit.Code != 7 {
 		t.Errorf("it had ended with 7: %+v", k)
@@ -63,7 +63,7 @@ func TestGangLost(t *testing.T) {
 // as that one did, whoever is heard of first.
 func TestGangFailed(t *testing.T) {
 	h := runGang(t)
-	h.p.Exited(h.now, h.id(1), process.Exit{Code: 7, Cause: process.Exited}, false, h.now)
+	h.exits(1, process.Exit{Code: 7, Cause: process.Exited})
 	if told := take[DoPart](h); len(told) != 1 || !told[0].Failed || told[0].Why != "rank 1: ended with 7" || told[0].Claim.Start.Epoch != 3 || told[0].Again {
 		t.Fatalf("the gang is told %+v", told)
 	}
@@ -71,7 +71,7 @@ func TestGangFailed(t *testing.T) {
 	if ends := take[DoEnd](h); len(ends) != 1 || ends[0].Worker != h.id(0) || ends[0].Grace != GangGrace || !ends[0].Note {
 		t.Fatalf("ends: %+v", ends)
 	}
-	h.p.Exited(h.now, h.id(0), process.Exit{Code: 143, Cause: process.Stopped}, false, h.now)
+	h.exits(0, process.Exit{Code: 143, Cause: process.Stopped})
 	if told := take[DoPart](h); len(told) != 1 || told[0].Why != "" {
 		t.Errorf("that it was stopped is told as %+v", told)
 	}
@@ -83,7 +83,7 @@ func TestGangFailed(t *testing.T) {
 // A rank of which nobody knows how it ended is lost to its gang, and no failure.
 func TestRankIsLostToItsGang(t *testing.T) {
 	h := runGang(t)
-	h.p.Exited(h.now, h.id(1), process.Exit{Code: 125, Cause: process.Lost, Detail: "its supervisor was killed"}, false, h.now)
+	h.exits(1, process.Exit{Code: 125, Cause: process.Lost, Detail: "its supervisor was killed"})
 	if told := take[DoPart](h); len(told) != 1 || told[0].Failed || told[0].Why != "rank 1: its supervisor was killed" {
 		t.Fatalf("the gang is told %+v", told)
 	}
@@ -111,7 +111,7 @@ func TestCoresOfRanks(t *testing.T) {
 		t.Fatalf("they have %v", have)
 	}
 	h.p.Begun(h.now, h.id(0), 3)
-	h.p.Exited(h.now, h.id(0), process.Exit{Cause: process.Exited}, false, h.now)
+	h.exits(0, process.Exit{Cause: process.Exited})
 	if free := h.p.Claims.Cores.Take(1); len(free) != 1 || h.p.Claims.Cores.Take(1) != nil {
 		t.Errorf("one has ended, and %v are free", free)
 	}

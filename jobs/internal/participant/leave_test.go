@@ -80,7 +80,7 @@ func TestWhatFollowsAtOnceIsOneReport(t *testing.T) {
 	told(jobs.WorkerReady)
 	h.start(0)
 	told(jobs.WorkerRunning)
-	h.p.Exited(h.now, h.id(0), process.Exit{}, false, h.now)
+	h.exits(0, process.Exit{})
 	told(jobs.WorkerEnded)
 
 	h = newHand(t, 1)

@@ -123,8 +123,10 @@ func (h *hand) used(want int) {
 }
 
 // exit ends a worker's process, and has its files stored.
-func (h *hand) exit(rank int) {
-	h.p.Exited(h.now, h.id(rank), process.Exit{Cause: process.Exited}, false, h.now)
+func (h *hand) exit(rank int) { h.exits(rank, process.Exit{Cause: process.Exited}) }
+
+func (h *hand) exits(rank int, exit process.Exit) {
+	h.p.Exited(h.now, h.id(rank), exit, false, h.now)
 	for _, e := range take[DoGather](h) {
 		h.p.Gathered(h.now, e.Worker, nil, nil, nil)
 	}

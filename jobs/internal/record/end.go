@@ -2,10 +2,14 @@ package record
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
+	"zorilla/transfer"
 )
 
 // What the ends of a job's ranks mean for the job.
@@ -83,9 +87,48 @@ func (r *Record) forgiven(worker int) bool {
 
 // Ending is what belongs to the end of a job.
 type Ending struct {
+	missed    missed
 	Cancelled string      // why, from when a user wants it to end; "" = nobody does
 	Stored    int64       // bytes of its output file then
 	OnEnd     *jobs.OnEnd // how the command of --on-end ended; nil = it has not, or there is none
+}
+
+// missed are output patterns that matched nothing, by the workers of which that is so. It is no
+// news of one rank among several: mostly rank 0 writes the file.
+type missed map[string]map[int]bool
+
+// take takes the warnings of a worker that has ended, if it is one of several, and returns the
+// others.
+func (m missed) take(ev Event, several bool) (others []string) {
+	if !several || len(ev.Ranks) != 1 {
+		return ev.Warn
+	}
+	worker := ev.Ranks[0].Rank
+	for _, workers := range m {
+		delete(workers, worker) // in an earlier attempt
+	}
+	for _, text := range ev.Warn {
+		_, what, ok := strings.Cut(text, ": ")
+		if !ok || !strings.HasSuffix(what, transfer.MatchesNothing) {
+			others = append(others, text)
+			continue
+		}
+		if m[what] == nil {
+			m[what] = map[int]bool{}
+		}
+		m[what][worker] = true
+	}
+	return others
+}
+
+// by lists what so many workers, which are all, left no file for.
+func (m missed) by(all int) (texts []string) {
+	for _, what := range slices.Sorted(maps.Keys(m)) {
+		if n := len(m[what]); n > 0 && n == all {
+			texts = append(texts, fmt.Sprintf("%s, of %s", what, units.Count(n, "rank", "ranks")))
+		}
+	}
+	return texts
 }
 
 // Owes reports whether the command of --on-end is to be run: the job has ended, and how is known.

@@ -150,7 +150,7 @@ func (r *Record) Apply(ev Event) {
 	switch ev.Kind {
 	case Submitted:
 		r.Spec, r.Stamp, r.Submitted, r.State, r.Code = *ev.Spec, ev.Stamp, ev.At, jobs.Pending, -1
-		r.Met, r.Eligible = map[int]bool{}, ev.At
+		r.Met, r.Eligible, r.missed = map[int]bool{}, ev.At, missed{}
 		r.Ranks = make([]Rank, r.Spec.Workers())
 		r.undecide()
 		if r.Spec.Array != nil {
@@ -188,7 +188,7 @@ func (r *Record) Apply(ev Event) {
 			k.State, k.Exit, k.Wrote, k.Output = jobs.WorkerEnded, ev.Exit, ev.Wrote, ev.Output
 			k.Collected = ev.Output == nil
 		})
-		r.warn(ev.Warn...)
+		r.warn(r.missed.take(ev, r.Spec.Workers() > 1 && r.Tasks == nil)...)
 	case Collected:
 		r.each(ev.Ranks, func(k *Rank) { k.Collected = true })
 	case Lost:
@@ -220,6 +220,7 @@ func (r *Record) end(ev Event) {
 		return
 	}
 	r.State, r.Reason, r.Code, r.Ended = ev.State, ev.Reason, ev.Code, ev.At
+	r.warn(r.missed.by(r.Count(jobs.WorkerEnded))...)
 	r.Stored = ev.Stored
 	for i := range r.Ranks {
 		switch k := &r.Ranks[i]; k.State {

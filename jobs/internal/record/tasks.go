@@ -58,6 +58,30 @@ type TaskLease struct {
 	Left    int                 // tasks in queue
 	took    time.Duration       // a task, about; 0 = not known
 	closed  bool                // the worker was told that no more come
+	streak  int                 // of its last tasks, how many failed at once in a row
+	good    int                 // of its tasks, how many ended with 0
+}
+
+// A task that fails sooner than atOnce has hardly begun. So many of them in a row, where others
+// succeed, are the fault of their node: it would go through all tasks that are left.
+const (
+	atOnce  = time.Second
+	longRow = 5
+)
+
+// Hole reports whether a rank is given no more tasks, since its last ones failed at once while
+// another rank's succeed.
+func (t *TaskTable) Hole(rank int) bool {
+	l := t.Leases[rank]
+	if l == nil || l.streak < longRow {
+		return false
+	}
+	for other, o := range t.Leases {
+		if other != rank && o.good > 0 && o.streak == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // newTaskTable is the table of an array of which no task was done.
@@ -84,7 +108,10 @@ func (t *TaskTable) Choose(rank, workers int) (ranges []process.TaskRange) {
 			target = int(min(ahead/l.took, 4*time.Duration(l.Results)+1, jobs.MaxResults))
 		}
 		target = max(1, min(target, (t.waits+l.Left)/(2*max(1, workers)))) - l.Left
-		if l.closed || target <= l.Left/4 && l.Left > 0 {
+		if l.streak > 0 { // one at a time, until it is known whose fault that is
+			target = 1 - l.Left
+		}
+		if l.closed || target <= 0 || t.Hole(rank) || target <= l.Left/4 && l.Left > 0 {
 			return nil
 		}
 	}
@@ -208,6 +235,7 @@ func (t *TaskTable) ended(ra jobs.RankAttempt, rs []process.TaskResult) {
 		}
 		l.Left--
 		l.Results++
+		l.note(r)
 		from := l.wrote
 		l.wrote.Stdout += r.Stdout
 		l.wrote.Stderr += r.Stderr + r.Files
@@ -232,6 +260,19 @@ func (t *TaskTable) ended(ra jobs.RankAttempt, rs []process.TaskResult) {
 		mean = (l.took + mean) / 2
 	}
 	l.took = mean
+}
+
+// note takes how a task of the rank ended.
+func (l *TaskLease) note(r process.TaskResult) {
+	switch {
+	case r.Code == 0:
+		l.streak = 0
+		l.good++
+	case r.Took < atOnce:
+		l.streak++
+	default:
+		l.streak = 0
+	}
 }
 
 // Stderr returns how much a worker's tasks that have ended wrote to standard error.
@@ -293,7 +334,7 @@ func (t *TaskTable) Ack(w wire.WorkerReport, failing bool) *wire.WorkerTasksAck 
 		return &wire.WorkerTasksAck{Before: w.Tasks.Added, Last: t.waits == 0 || failing}
 	}
 	a := &wire.WorkerTasksAck{Results: l.Results, Before: w.Tasks.Added, Ranges: after(l.queue, w.Tasks.Added-l.Results)}
-	if l.Left == 0 && (t.waits == 0 || l.closed) {
+	if l.Left == 0 && (t.waits == 0 || l.closed || t.Hole(w.Rank)) {
 		l.closed, a.Last = true, true
 	}
 	return a

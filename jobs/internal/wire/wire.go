@@ -240,7 +240,7 @@ func (w *WorkerReport) check() error {
 			!(e.CPU >= 0 && e.CPU < maxCPU) || e.Peak < 0 || e.Read < 0 || e.Written < 0
 	}
 	if o := w.Output; o != nil {
-		bad = bad || o.Rank != w.Rank || o.Attempt != w.Attempt || o.Manifest.IsZero() || o.Files < 0 || o.Bytes < 0
+		bad = bad || o.Rank != w.Rank || o.Attempt != w.Attempt || o.Manifest.IsZero() || o.Files < 0 || o.Bytes < 0 || len(o.Left) > jobs.MaxLeft || !plain.Printable(o.Left)
 	}
 	if bad {
 		return fmt.Errorf("report: rank %d: %w", w.Rank, codec.ErrMalformed)

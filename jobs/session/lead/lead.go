@@ -165,6 +165,9 @@ func command(agent, tmp, hosts string, libraries mpi.Libraries, args []string) (
 		return 0, err
 	}
 	cmd := exec.Command(args[0], args[1:]...)
+	if text := mismatch(cmd.Path, args[1:]); text != "" {
+		fmt.Fprintln(os.Stderr, "zorilla: warning: "+text)
+	}
 	if err := os.Symlink(os.Getenv("HOME"), Work); err == nil || errors.Is(err, os.ErrExist) {
 		cmd.Dir = Work
 	}
@@ -187,6 +190,30 @@ func command(agent, tmp, hosts string, libraries mpi.Libraries, args []string) (
 		return exit.ExitCode(), nil
 	}
 	return 0, err
+}
+
+// mismatch tells that a launcher starts the ranks of another MPI than that of the program: each
+// of them would be alone, and the job would seem to end well. "" = it does not, as far as is known.
+func mismatch(launcher string, args []string) string {
+	its := mpi.LauncherKind(launcher)
+	if its == mpi.None {
+		return ""
+	}
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		found, err := mpi.Detect(mpi.OpenFile, arg)
+		if err != nil || found.Kind == mpi.None {
+			continue
+		}
+		if found.Kind == its {
+			return ""
+		}
+		return fmt.Sprintf("%s is the launcher of %s, and %s is linked with %s: each rank will be alone; name the other launcher, as mpirun.openmpi or mpiexec.mpich", filepath.Base(launcher), its, arg, found.Kind)
+	}
+	return ""
 }
 
 // unset returns those variables that have no value yet: what the user says goes before ours.
@@ -227,6 +254,7 @@ func Environment(agent, dir, hostFile string, libraries mpi.Libraries) ([]string
 	env := []string{
 		"OMPI_MCA_plm_rsh_agent=" + agent, "PRTE_MCA_plm_ssh_agent=" + agent,
 		"OMPI_MCA_orte_default_hostfile=" + hostFile, "PRTE_MCA_prte_default_hostfile=" + hostFile,
+		"OMPI_MCA_osc=^ucx", // see jobs/mpi
 		// Each node binds by itself, also where several are on one machine.
 		"OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_hwloc_default_binding_policy=none",
 		"HYDRA_LAUNCHER=ssh", "HYDRA_LAUNCHER_EXEC=" + agent, "HYDRA_HOST_FILE=" + hydraFile,
