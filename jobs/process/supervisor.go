@@ -112,7 +112,7 @@ type take struct {
 // those that wait for a disk, or for a child, and those that run meanwhile.
 const (
 	nodeThreads       = 32
-	supervisorThreads = 6
+	supervisorThreads = 12
 )
 
 // supervise is the whole life of a supervisor process.
