@@ -1,10 +1,16 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,4 +65,41 @@ func coresOf(pin bool, slots int) (cores []int, err error) {
 		return nil, fmt.Errorf("--pin: %d slots and %d processors: give the node fewer slots", slots, len(cores))
 	}
 	return cores, nil
+}
+
+// ErrMoved is why a node stops that others do not find any more: the address that it told them
+// is none of this machine's now, and it has others. Its owner starts it again.
+var ErrMoved = errors.New("the address of this machine has changed")
+
+const (
+	lookAround = time.Second // at the addresses of the machine
+	movedFor   = 3           // looks, since an address may go and come again
+)
+
+// watchAddresses looks whether the machine still has the address that the node tells, unless
+// its owner has said what that is.
+func (n *Node) watchAddresses(ctx context.Context) error {
+	own, ok := n.cfg.Seams.Net.(interface{ Addrs() ([]netip.Addr, error) })
+	host, _, err := net.SplitHostPort(n.cfg.Listen)
+	ip, _ := netip.ParseAddr(host)
+	if !ok || err != nil || n.cfg.Advertise != "" || host != "" && !ip.IsUnspecified() {
+		return nil
+	}
+	tick := time.NewTicker(lookAround)
+	defer tick.Stop()
+	for missed := 0; missed < movedFor; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		now, err := own.Addrs()
+		told, err2 := netip.ParseAddrPort(n.Self().Addrs[0])
+		if err != nil || err2 != nil || len(now) == 0 || slices.Contains(now, told.Addr()) {
+			missed = 0 // a machine that has none waits for its network
+			continue
+		}
+		missed++
+	}
+	return ErrMoved
 }

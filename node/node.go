@@ -129,7 +129,8 @@ func (n *Node) leave() {
 
 // Run works until ctx ends, or until the node is empty if its owner wants that,
 // then tells the origins of its workers that these go on without it, leaves the
-// network and returns nil. An error says why the node could not go on.
+// network and returns nil. An error says why the node could not go on; after ErrMoved another
+// Node of the same Config can.
 func (n *Node) Run(ctx context.Context) error {
 	n.started = time.Now()
 	unlock, err := n.state.open()
@@ -178,7 +179,7 @@ func (n *Node) Run(ctx context.Context) error {
 
 	front := newGroup(ctx)
 	defer front.stop(nil)
-	front.run(n.jobs.Run, n.net.twins.watch, n.service.watchTraffic, n.service.memberService.self.watch)
+	front.run(n.jobs.Run, n.net.twins.watch, n.service.watchTraffic, n.service.memberService.self.watch, n.watchAddresses)
 	empty := make(chan struct{})
 	front.run(func(ctx context.Context) error { return n.service.awaitDrained(ctx, empty) })
 	if err := n.serveClients(front, page); err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -170,6 +171,13 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 			return fmt.Errorf("--mount %s: %w", m, err)
 		}
 		spec.Mounts = append(spec.Mounts, p.String())
+	}
+	for _, flag := range []string{"e", "o", "mount"} {
+		for _, s := range c.StringSlice(flag) {
+			if strings.ContainsRune(s, utf8.RuneError) { // the parser has put it in place of what is none
+				return fmt.Errorf("%s %q: it is not valid UTF-8, and would not arrive as it is", hint.Dashes(flag), s)
+			}
+		}
 	}
 	if spec.After, err = dependencies(c.String("d")); err != nil {
 		return err

@@ -33,12 +33,25 @@ func runNode(ctx context.Context, o nodeOptions, ready func(s api.Service, first
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: o.Log, TimeFormat: time.DateTime, NoColor: !colours(o.Log)}).
 		Level(level).With().Timestamp().Logger()
-	n, err := node.New(node.Config{
+	cfg := node.Config{
 		State: o.State, Work: o.Work,
 		Owner:  node.Owner{Name: o.Name, Site: o.Site, Slots: o.Slots, RunAs: runAs, Users: numbers, Require: o.Require, Labels: o.Labels, GPUs: o.GPUs, Changes: o.Changes, Pin: o.Pin, NodeLimit: o.NodeLimit, OrphanLimit: o.OrphanLimit, KeepFor: o.KeepFor, KeepOutputs: o.KeepOutputs, KeepFree: o.KeepFree, Cache: o.Cache},
 		Listen: o.Listen, Advertise: o.Advertise, Web: o.Web, WebInsecure: o.WebInsecure, Join: o.Join, Secret: o.Secret,
 		Log: log,
-	})
+	}
+	for {
+		err := live(ctx, cfg, ready)
+		if !errors.Is(err, node.ErrMoved) || ctx.Err() != nil {
+			return err
+		}
+		log.Warn().Msg("the address of this machine has changed: joining the network again")
+		ready = func(api.Service, bool) {} // how others join was said
+	}
+}
+
+// live is one life of a node.
+func live(ctx context.Context, cfg node.Config, ready func(s api.Service, first bool)) error {
+	n, err := node.New(cfg)
 	if err != nil {
 		return err
 	}

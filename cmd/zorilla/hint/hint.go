@@ -119,7 +119,11 @@ func Time(s string) string {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return ""
 	}
-	return fmt.Sprintf("-t %s is %s seconds: -t %sm is as many minutes, which Slurm and PBS mean by it", s, s, s)
+	noun := "seconds"
+	if s == "1" {
+		noun = "second"
+	}
+	return fmt.Sprintf("-t %s is %s %s: -t %sm is as many minutes, which Slurm and PBS mean by it", s, s, noun, s)
 }
 
 // Columns tells of words that other programs replace by columns of a line.
