@@ -178,10 +178,11 @@ func (r *Root) enter(in *Inside) error {
 	return os.Chdir("/")
 }
 
-// share notes what an owner shows in /tmp and /dev/shm: nothing is removed there then.
+// share notes what lies in /tmp and /dev/shm, the base or what an owner shows: nothing is removed
+// there then.
 func (in *Inside) share(trees []tree) {
 	for p := range in.files {
-		if slices.ContainsFunc(trees, func(t tree) bool { return within(t.path, p) }) {
+		if within(in.base, p) || slices.ContainsFunc(trees, func(t tree) bool { return within(t.path, p) }) {
 			delete(in.files, p)
 		}
 	}
