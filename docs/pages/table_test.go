@@ -58,7 +58,8 @@ var listed = map[string]page{
 	"docs/mpi.md": {
 		given: programs + "; cp hello prog; cp hello first; cp hello second",
 		not: map[string]string{
-			"zorilla node --pin": option,
+			"zorilla node --pin":                                     option,
+			"zorilla node --run-as USER":                             shape,
 			"env -u FLUX_JOB_ID -u OMPI_MCA_pmix mpirun -n 2 ./prog": "is for a script within a job: mpi-programs of cmd/zorilla does it",
 		},
 	},
@@ -76,7 +77,7 @@ var listed = map[string]page{
 			"zorilla exec :4 hostname",
 		},
 		not: map[string]string{
-			"zorilla run -n 6 --launcher mpiexec -i prog -- mpiexec ./prog": "where both MPIs are installed this is Open MPI's: mpi-launcher of cmd/zorilla",
+			"zorilla run -n 6 --launcher mpiexec -i prog -- mpiexec.mpich ./prog": "the program is Open MPI's here: mpi-launcher of cmd/zorilla",
 		},
 	},
 	"docs/placement.md": {given: "head -c 3000000 /dev/urandom >big"},
@@ -110,6 +111,8 @@ var listed = map[string]page{
 	}},
 	"examples/torch/README.md": {not: map[string]string{
 		"zorilla run -n 6 -i ddp.py -- /usr/bin/python3 ddp.py": "torch is too large to be had for it",
+		"zorilla run --gpus 1 -i gpu.py -- python3 gpu.py":      "wants a GPU: job-cuda of cmd/zorilla begins as CUDA does",
+		"zorilla run -i gpu.py -- python3 gpu.py --none":        "as above",
 	}},
 	"examples/README.md": {
 		given: "tar -C $REPOSITORY --exclude=./zorilla -c . | tar -x\n" + show("$PWD/shared"),

@@ -24,18 +24,18 @@ func (l *launcher) bring(c *Command) error {
 
 // refresh removes what earlier commands have left in memory, if no other one runs that may
 // need it: it would count as this one's.
-func (l *launcher) refresh(c *Command) error {
+func (l *launcher) refresh(c *Command) {
 	if !c.Fresh || l.inside == nil {
-		return nil
+		return
 	}
 	dirs, ipc := l.inside.Left()
 	l.mu.Lock()
 	alone := len(l.runs) == 0 && len(l.also) == 0
 	l.mu.Unlock()
 	if !alone || len(dirs) == 0 && !ipc {
-		return nil
+		return
 	}
-	return aside(func() error {
+	_ = aside(func() error {
 		if ipc {
 			sandbox.RemoveIPC()
 		}

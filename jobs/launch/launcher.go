@@ -324,9 +324,7 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 	if err := l.bring(c); err != nil {
 		return err
 	}
-	if err := l.refresh(c); err != nil {
-		return err
-	}
+	l.refresh(c)
 	path, err := l.forker.find(&l.world, c)
 	if err != nil {
 		return err

@@ -10,7 +10,17 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
 	"zorilla/transfer"
+	"zorilla/vicinity"
 )
+
+// leftVersion is the version of the protocol from which on origins take files that no pattern
+// names; others take them for a mistake of the node.
+const leftVersion = 6
+
+func (c *Config) takesLeft(origin vicinity.ID) bool {
+	m, known := c.Member(origin)
+	return origin == c.Self.ID || known && m.Version >= leftVersion
+}
 
 // gatherLeft stores what a worker has left of whose job nobody has named output files, if that
 // is little; else its user is told what is removed. Of several ranks rank 0 speaks for all.

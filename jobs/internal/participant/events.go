@@ -135,7 +135,7 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 	k.ended, k.Phase = &exit, PhaseGathering
 	globs := w.Spec.Gathered()
 	switch {
-	case len(globs) == 0 && (w.Spec.Array != nil || exit.Cause == process.Full):
+	case len(globs) == 0 && (w.Spec.Array != nil || exit.Cause == process.Full || exit.Cause == process.Disk):
 		p.Gathered(now, id, nil, nil, nil)
 	case exit.Cause == process.Full: // they were removed
 		p.Gathered(now, id, nil, []string{w.Spec.Who(k.Rank) + ": its output files were removed, since the disk of its node was nearly full"}, nil)
