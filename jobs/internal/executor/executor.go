@@ -338,11 +338,8 @@ func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput,
 	}
 	put := transfer.PinTo(x.cfg.Store, outputPin(e.Worker))
 	dir := filepath.Join(x.root(e.Worker), workDir)
-	if len(e.Outputs) == 0 && !x.cfg.takesLeft(e.Worker.Job.Origin()) {
-		return nil, nil, nil
-	}
 	if len(e.Outputs) == 0 {
-		return gatherLeft(x.loop.Leaving, e, dir, put, &tree)
+		return x.cfg.gatherLeft(x.loop.Leaving, e, dir, put, &tree)
 	}
 	tree, more, err := transfer.Collect(x.loop.Leaving, put, dir, e.Outputs, &tree)
 	var hash transfer.Hash

@@ -24,7 +24,10 @@ func (c *Config) takesLeft(origin vicinity.ID) bool {
 
 // gatherLeft stores what a worker has left of whose job nobody has named output files, if that
 // is little; else its user is told what is removed. Of several ranks rank 0 speaks for all.
-func gatherLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, inputs *transfer.Manifest) (*jobs.RankOutput, []string, error) {
+func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, inputs *transfer.Manifest) (*jobs.RankOutput, []string, error) {
+	if !c.takesLeft(e.Worker.Job.Origin()) {
+		return nil, nil, nil
+	}
 	left, files, bytes := transfer.FindLeft(dir, inputs, jobs.MaxLeftFiles, jobs.ForPeople)
 	if files == 0 {
 		return nil, nil, nil
