@@ -10,7 +10,7 @@ import (
 const (
 	MaxLeftFiles = 100
 	MaxLeftBytes = 1 << 20
-	ToldLeft     = 3 // names of such files that are told
+	MaxNamedLeft = 3 // such files that RankOutput.Left names
 	// MaxLeft is how many bytes RankOutput.Left has at most.
 	MaxLeft = 300
 )
@@ -24,7 +24,7 @@ func (s *Spec) Wants(path string) bool {
 	return transfer.MatchOutput(s.Outputs, path)
 }
 
-// ForPeople reports whether a file that no pattern names is told and kept: what programs have at
+// ForPeople reports whether a file that no pattern names is reported and kept: what programs have at
 // home for themselves is hidden, or is Python's.
 func ForPeople(path string) bool {
 	for element := range strings.SplitSeq(path, "/") {

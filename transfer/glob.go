@@ -248,7 +248,7 @@ const maxLooked = 100_000
 
 // FindLeft lists regular files below dir that are not in skip (nil = nothing), by their
 // paths and as far as they are wanted: at most limit of them, and how many and how large all are
-// of those that it has looked at. Links are not followed.
+// of those that it has looked at. Links are not followed. A name may be one that CheckPath refuses.
 func FindLeft(dir string, skip *Manifest, limit int, wanted func(path string) bool) (some []Left, files int, bytes int64) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -274,7 +274,7 @@ func FindLeft(dir string, skip *Manifest, limit int, wanted func(path string) bo
 				return fs.SkipDir
 			}
 			return nil
-		case !d.Type().IsRegular() || brought[at] || CheckPath(at) != nil:
+		case !d.Type().IsRegular() || brought[at]:
 			return nil
 		}
 		info, err := d.Info()

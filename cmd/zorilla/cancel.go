@@ -59,10 +59,10 @@ const settle = 15 * time.Second
 type ender struct {
 	con     *console
 	discard bool
-	jobs    []string // that were told to end
+	jobs    []string // that are to end by themselves
 }
 
-// end tells a job to end.
+// end ends a job.
 func (e *ender) end(client *api.Client, ctx context.Context, job string) error {
 	if !e.discard {
 		e.jobs = append(e.jobs, job)
@@ -71,7 +71,7 @@ func (e *ender) end(client *api.Client, ctx context.Context, job string) error {
 }
 
 // await waits until the jobs have ended, but not for ever.
-func (e *ender) await(client *api.Client, ctx context.Context) error {
+func (e *ender) await(client *api.Client, ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
 	for _, job := range e.jobs {
@@ -88,7 +88,6 @@ func (e *ender) await(client *api.Client, ctx context.Context) error {
 			since = version
 		}
 	}
-	return nil
 }
 
 // endMany ends the jobs of this node that --name or --all mean.
@@ -125,7 +124,7 @@ func (e *ender) endMany(c *cli.Context, client *api.Client) error {
 			all = errors.Join(all, fmt.Errorf("cancel: %w", err))
 		}
 	}
-	all = errors.Join(all, e.await(client, c.Context))
+	e.await(client, c.Context)
 	if c.Bool("json") {
 		all = errors.Join(all, con.printJSON(ended))
 	}

@@ -92,8 +92,8 @@ func find(c *cli.Context, s pick.Service, name string) (job string, err error) {
 }
 
 // askEachJob is the action of a command that does the same to each of several
-// jobs, and knows no ranks.
-func askEachJob(do func(*api.Client, context.Context, string) error, then func(*api.Client, context.Context) error) cli.ActionFunc {
+// jobs, and knows no ranks; nil = there is nothing to do then.
+func askEachJob(do func(*api.Client, context.Context, string) error, then func(*api.Client, context.Context)) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		names, err := wholeJobs(c)
 		if err != nil {
@@ -111,7 +111,7 @@ func askEachJob(do func(*api.Client, context.Context, string) error, then func(*
 				}
 			}
 			if then != nil {
-				all = errors.Join(all, then(client, c.Context))
+				then(client, c.Context)
 			}
 			return all
 		})

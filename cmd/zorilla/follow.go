@@ -37,7 +37,6 @@ type follower struct {
 	want    api.Wanted
 	stdin   io.Reader // nil = none
 	typed   *hint.Job // nil = it was not submitted by this command
-	time    string    // -t as it was typed, ""
 	out     *printer
 	signals chan os.Signal
 
@@ -297,8 +296,10 @@ func (f *follower) finish() error {
 			f.tell("hint: %s", text)
 		}
 	}
-	if text := hint.Time(f.time); st.State == jobs.Timeout && text != "" {
-		f.tell("hint: %s", text)
+	if st.State == jobs.Timeout && f.typed != nil {
+		if text := hint.Time(f.typed.Time); text != "" {
+			f.tell("hint: %s", text)
+		}
 	}
 	if st.ExitCode == 0 {
 		return nil

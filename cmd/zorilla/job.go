@@ -71,7 +71,6 @@ type request struct {
 	typed  hint.Job
 	lines  *os.File // of --each-line, if they came on standard input; has no name
 	told   string   // what is to be said before it is submitted
-	time   string   // -t as it was typed
 }
 
 // close lets go of the lines.
@@ -98,8 +97,7 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 	if err != nil {
 		return nil, usage(c, "%v", err)
 	}
-	r.time = c.String("t")
-	r.typed = hint.Job{Args: args, Inputs: c.StringSlice("i"), Outputs: c.StringSlice("o")}
+	r.typed = hint.Job{Args: args, Inputs: c.StringSlice("i"), Outputs: c.StringSlice("o"), Time: c.String("t")}
 	if err := r.readInputs(c, own != nil); err != nil {
 		return nil, err
 	}
@@ -143,7 +141,10 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 			if *size, err = parseSize(hint.Dashes(flag), s); err != nil {
 				return err
 			}
-			if err := noBytes(hint.Dashes(flag), s, *size); err != nil && flag != "max-output" {
+			if flag == "max-output" { // of which a few bytes are a fair limit
+				continue
+			}
+			if err := noBytes(hint.Dashes(flag), s, *size); err != nil {
 				return err
 			}
 		}

@@ -80,7 +80,7 @@ func runAction(con *console, c *cli.Context) error {
 			return err
 		}
 		f := newFollower(con, client, id)
-		f.stdin, f.typed, f.time = stdin, &r.typed, r.time
+		f.stdin, f.typed = stdin, &r.typed
 		return f.follow(c, signals)
 	})
 }

@@ -51,7 +51,7 @@ zorilla submit -t 1h job.sh`,
 			defer r.close()
 			return with(c, func(client *api.Client) error {
 				hintCommand(con, r)
-				for _, text := range append(hint.NotSent(r.typed), hint.Time(r.time)) {
+				for _, text := range append(hint.NotSent(r.typed), hint.Time(r.typed.Time)) {
 					if text != "" {
 						con.say("hint: %s", text)
 					}

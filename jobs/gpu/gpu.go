@@ -52,7 +52,6 @@ func Find(root fs.FS) Machine {
 // findNVIDIA numbers GPUs by their PCI addresses, as CUDA is told to.
 func findNVIDIA(root fs.FS) Machine {
 	m := Machine{kind: nvidia, shared: []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"}}
-	seen := map[int]bool{}
 	for i, dir := range glob(root, "proc/driver/nvidia/gpus/*") {
 		g := GPU{bus: strings.ToLower(path.Base(dir)), minor: i}
 		b, _ := fs.ReadFile(root, path.Join(dir, "information"))
@@ -67,18 +66,16 @@ func findNVIDIA(root fs.FS) Machine {
 				}
 			}
 		}
-		seen[g.minor] = true
 		m.GPUs = append(m.GPUs, g)
 	}
-	var more []GPU
-	for _, d := range glob(root, "dev/nvidia*") {
-		minor, err := strconv.Atoi(strings.TrimPrefix(d, "dev/nvidia"))
-		if err == nil && minor >= 0 && !seen[minor] && len(seen) == 0 { // else it is no GPU of this driver
-			more = append(more, GPU{minor: minor})
+	if len(m.GPUs) == 0 { // a container may have the device files without the driver's /proc
+		for _, d := range glob(root, "dev/nvidia*") {
+			if minor, err := strconv.Atoi(strings.TrimPrefix(d, "dev/nvidia")); err == nil && minor >= 0 {
+				m.GPUs = append(m.GPUs, GPU{minor: minor})
+			}
 		}
+		slices.SortFunc(m.GPUs, func(a, b GPU) int { return cmp.Compare(a.minor, b.minor) })
 	}
-	slices.SortFunc(more, func(a, b GPU) int { return cmp.Compare(a.minor, b.minor) })
-	m.GPUs = append(m.GPUs, more...)
 	for i := range m.GPUs {
 		m.GPUs[i].device = "/dev/nvidia" + strconv.Itoa(m.GPUs[i].minor)
 	}
@@ -169,9 +166,8 @@ func (m *Machine) instances(minor int) []string {
 func (m *Machine) Variables(own, shown []int) map[string]string {
 	numbers, places := []string{}, []string{}
 	shown = slices.Sorted(slices.Values(shown))
-	var none Machine
 	if m == nil {
-		m = &none
+		m = new(Machine)
 	}
 	for _, i := range own {
 		numbers = append(numbers, strconv.Itoa(i))
@@ -191,7 +187,7 @@ func (m *Machine) Variables(own, shown []int) map[string]string {
 
 // elsewhere is where drivers and their libraries lie on systems that keep them apart from
 // others, such as containers, NixOS and the Linux of Windows.
-var elsewhere = []string{"/usr/local/nvidia", "/usr/local/cuda", "/run/opengl-driver", "/usr/lib/wsl", "/opt/rocm", "/opt/amdgpu"}
+var elsewhere = []string{"/usr/local/nvidia", "/usr/local/cuda", "/run/opengl-driver", "/usr/lib/wsl"}
 
 // Libraries lists the directories that programs which compute with GPUs look into, besides
 // those of all programs; there are none without a GPU.

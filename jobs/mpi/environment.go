@@ -62,8 +62,9 @@ func (r Rank) mpich(env map[string]string) {
 	if r.Interface != "" {
 		env["UCX_NET_DEVICES"] = r.Interface
 	}
-	env["MPI_LOCALRANKID"], env["MPI_LOCALNRANKS"] = strconv.Itoa(r.LocalRank), strconv.Itoa(r.LocalSize) // as hydra sets them
-	env["UCX_VFS_ENABLE"] = "n"                                                                           // a thread for those who look into running programs
+	// As hydra sets them.
+	env["MPI_LOCALRANKID"], env["MPI_LOCALNRANKS"] = strconv.Itoa(r.LocalRank), strconv.Itoa(r.LocalSize)
+	env["UCX_VFS_ENABLE"] = "n" // it is a thread by which others look into running programs
 	if r.Libraries.Finish == "" || r.Size == 1 {
 		return
 	}

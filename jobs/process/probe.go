@@ -59,8 +59,8 @@ func probe(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// What Probe calls namespaces for each job, control groups for each worker, a network that
-// ends at the nodes of a job, and a file system that bounds what a worker's files take.
+// Names of what Probe finds: namespaces for each job, Landlock, a network that ends at the nodes
+// of a job, control groups for each worker, and a file system that bounds what its files take.
 const (
 	Namespaces = "namespaces"
 	Landlock   = "landlock"

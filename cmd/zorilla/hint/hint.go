@@ -1,4 +1,4 @@
-// Package hint tells what somebody may have meant by a command that does not work:
+// Package hint says what somebody may have meant by a command that does not work:
 // for those who come from programs that run where they were typed.
 package hint
 
@@ -20,6 +20,7 @@ type Job struct {
 	Inputs  []string // of -i
 	Outputs []string // of -o
 	Sent    []string // paths that are sent along, and their names at the worker
+	Time    string   // of -t, "" = none
 }
 
 // Failed tells what may have been meant by a job that ended with a code.
@@ -113,8 +114,7 @@ func NotSent(j Job) (list []string) {
 	return list
 }
 
-// Time tells that a number of a time without a unit is seconds; "" = it has a unit, or is not
-// given.
+// Time says that a time without a unit is in seconds; "" = it has a unit, or there is none.
 func Time(s string) string {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return ""
@@ -126,7 +126,8 @@ func Time(s string) string {
 	return fmt.Sprintf("-t %s is %s %s: -t %sm is as many minutes, which Slurm and PBS mean by it", s, s, noun, s)
 }
 
-// Columns tells of words that other programs replace by columns of a line.
+// Columns reports a word that other programs replace by a column of a line; "" = there is
+// none.
 func Columns(args []string) string {
 	for _, a := range args {
 		for n := '1'; n <= '9'; n++ {
@@ -138,7 +139,7 @@ func Columns(args []string) string {
 	return ""
 }
 
-// Environments tells of virtual environments of Python that are sent along: their scripts, and
+// Environments reports virtual environments of Python that are sent along: their scripts, and
 // what activates them, name the directory that they were made in.
 func Environments(j Job) (list []string) {
 	for _, in := range j.Inputs {
@@ -160,7 +161,7 @@ func Environments(j Job) (list []string) {
 	return list
 }
 
-// InTheWay tells of files in a directory that output files may have the names of, and which
+// InTheWay reports files in a directory that output files may have the names of, and which
 // then stay as they are.
 func InTheWay(j Job, into string) []string {
 	var there []string

@@ -53,7 +53,7 @@ func (x *Executor) processSpec(root string, e *participant.DoRun) (process.Spec,
 			return p, err
 		}
 	}
-	env := x.environment(e, p.Seen(), start, slices.Concat(p.Expose, p.Writable)...)
+	env := x.environment(e, &p, start)
 	if err := x.parallel.rank(&p, c, &start, ranks, env); err != nil {
 		return p, err
 	}
@@ -115,10 +115,9 @@ func userName(w *Workers) string {
 }
 
 // environment is all that a worker finds: a plain system environment, what
-// tells it its place in the job, and what the user asked for. It calls its root so, and is shown
-// some paths of the machine.
-func (x *Executor) environment(e *participant.DoRun, root string, start wire.Start, paths ...string) map[string]string {
-	c := &e.Claim
+// gives its place in the job, and what the user asked for.
+func (x *Executor) environment(e *participant.DoRun, p *process.Spec, start wire.Start) map[string]string {
+	c, root := &e.Claim, p.Seen()
 	spec := &c.Spec
 	local, localSize := x.place(spec, start, c.Rank, e.Ranks)
 	rank, replica := spec.RankOf(c.Rank)
@@ -148,11 +147,11 @@ func (x *Executor) environment(e *participant.DoRun, root string, start wire.Sta
 	if start.Epoch > 0 && spec.Array == nil {
 		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", wire.EpochFileName)
 	}
-	x.cfg.tellGPUs(env, e, paths)
+	x.cfg.addGPUs(env, e, p.Writable)
 	maps.Copy(env, rendezvous(x.cfg.Self.ID, start, rank, local, localSize))
 	x.interfaces.tell(env, x.cfg.Self.ID, start.Hosts)
 	maps.Copy(env, threadVariables(spec))
-	x.doors.tell(env, root, spec, paths...)
+	x.doors.tell(env, root, spec, slices.Concat(p.Expose, p.Writable)...)
 	maps.Copy(env, spec.Env)
 	return env
 }

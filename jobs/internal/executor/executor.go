@@ -346,13 +346,7 @@ func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput,
 	if err == nil {
 		hash, err = transfer.SaveManifest(put, tree)
 	}
-	warn = append(warn, more...)
-	for i := range warn {
-		warn[i] = plain.OneLine(fmt.Sprintf("%s: %s", e.Who, warn[i]))
-	}
-	if len(warn) > jobs.MaxWarnings {
-		warn = warn[:jobs.MaxWarnings]
-	}
+	warn = labelled(e.Who, append(warn, more...))
 	if err != nil {
 		err = fmt.Errorf("its outputs are lost: %w", err)
 		return nil, append(warn, plain.OneLine(fmt.Sprintf("%s: %v", e.Who, err))), err

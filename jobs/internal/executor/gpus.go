@@ -10,7 +10,7 @@ import (
 )
 
 // shownGPUs lists those whose device files a worker is shown: those of its job at this node,
-// or all where files are not closed, or the owner shows such files among some paths.
+// or all where files are not closed, or the owner lets it write to paths that have such files.
 func (c *Config) shownGPUs(e *participant.DoRun, paths []string) []int {
 	owners := slices.ContainsFunc(paths, func(p string) bool { return shown.Within(p, "/dev") || shown.Within("/dev", p) })
 	if len(e.GPUs) > 0 && c.closes() && !owners {
@@ -31,9 +31,9 @@ func (c *Config) closes() bool {
 // spaces reports whether workers have namespaces.
 func (c *Config) spaces() bool { return slices.Contains(c.Runner.Enforces(), process.Namespaces) }
 
-// tellGPUs tells the usual libraries which of the node's GPUs are the worker's own. A
-// worker that asked for none is told of none.
-func (c *Config) tellGPUs(env map[string]string, e *participant.DoRun, paths []string) {
+// addGPUs adds the variables by which the usual libraries find the worker's own GPUs; one that
+// asked for none finds none. The worker may write to some paths of the machine.
+func (c *Config) addGPUs(env map[string]string, e *participant.DoRun, paths []string) {
 	if c.Self.GPUs == 0 {
 		return
 	}

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"zorilla/internal/plain"
@@ -22,8 +23,9 @@ func (c *Config) takesLeft(origin vicinity.ID) bool {
 	return origin == c.Self.ID || known && m.Version >= leftVersion
 }
 
-// gatherLeft stores what a worker has left of whose job nobody has named output files, if that
-// is little; else its user is told what is removed. Of several ranks rank 0 speaks for all.
+// gatherLeft stores the files that a worker of a job without output patterns has left, if they
+// are few and small; else its user is warned that they are removed, by rank 0 alone if the job has
+// several ranks.
 func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, inputs *transfer.Manifest) (*jobs.RankOutput, []string, error) {
 	if !c.takesLeft(e.Worker.Job.Origin()) {
 		return nil, nil, nil
@@ -32,24 +34,9 @@ func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir str
 	if files == 0 {
 		return nil, nil, nil
 	}
-	var names []string
-	for _, l := range left[:min(len(left), jobs.ToldLeft)] {
-		names = append(names, plain.OneLine(l.Path))
-	}
-	if files > len(names) {
-		names = append(names, "...")
-	}
-	list := strings.Join(names, ", ")
-	if len(list) > jobs.MaxLeft {
-		list = strings.ToValidUTF8(list[:jobs.MaxLeft-3], "") + "..."
-	}
 	if files <= jobs.MaxLeftFiles && bytes <= jobs.MaxLeftBytes {
-		tree, _, err := transfer.CollectLeft(ctx, put, dir, left)
-		if err == nil && len(tree.Entries) > 0 {
-			hash, err := transfer.SaveManifest(put, tree)
-			if err == nil {
-				return &jobs.RankOutput{Rank: e.Worker.Rank, Attempt: e.Worker.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size(), Left: list}, nil, nil
-			}
+		if out, warn, err := c.storeLeft(ctx, e, dir, put, left); err == nil {
+			return out, warn, nil
 		}
 	}
 	if e.Worker.Rank > 0 {
@@ -59,6 +46,48 @@ func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir str
 	if files > 1 {
 		verb = "are"
 	}
-	text := fmt.Sprintf("%s: %s, %s, that no -o names %s removed: %s", e.Who, units.Count(files, "file", "files"), units.Bytes(bytes), verb, list)
+	text := fmt.Sprintf("%s: %s, %s, that no -o names %s removed: %s", e.Who, units.Count(files, "file", "files"), units.Bytes(bytes), verb, nameSome(left, files))
 	return nil, []string{plain.OneLine(text)}, nil
+}
+
+// storeLeft stores files that a worker has left, but for those whose names cannot be sent.
+func (c *Config) storeLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, left []transfer.Left) (*jobs.RankOutput, []string, error) {
+	tree, warn, err := transfer.CollectLeft(ctx, put, dir, left)
+	warn = labelled(e.Who, warn)
+	if err != nil || len(tree.Entries) == 0 {
+		return nil, warn, err
+	}
+	hash, err := transfer.SaveManifest(put, tree)
+	if err != nil {
+		return nil, warn, err
+	}
+	left = slices.DeleteFunc(left, func(l transfer.Left) bool { return transfer.CheckPath(l.Path) != nil })
+	return &jobs.RankOutput{
+		Rank: e.Worker.Rank, Attempt: e.Worker.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size(), Left: nameSome(left, tree.Files()),
+	}, warn, nil
+}
+
+// nameSome lists the first of so many files on one line.
+func nameSome(left []transfer.Left, files int) string {
+	var names []string
+	for _, l := range left[:min(len(left), jobs.MaxNamedLeft)] {
+		names = append(names, plain.OneLine(l.Path))
+	}
+	if files > len(names) {
+		names = append(names, "...")
+	}
+	list := strings.Join(names, ", ")
+	if len(list) > jobs.MaxLeft {
+		list = strings.ToValidUTF8(list[:jobs.MaxLeft-3], "") + "..."
+	}
+	return list
+}
+
+// labelled are warnings about a worker, as many as its origin takes.
+func labelled(who string, warn []string) []string {
+	warn = warn[:min(len(warn), jobs.MaxWarnings)]
+	for i := range warn {
+		warn[i] = plain.OneLine(fmt.Sprintf("%s: %s", who, warn[i]))
+	}
+	return warn
 }

@@ -27,7 +27,7 @@ func told(t *testing.T, book *ports.Book, spec jobs.Spec, rank int, hosts ...wir
 		loop.New(zerolog.Nop()), &participant.Participant{})
 	spec.Min, spec.Max = 4, 4
 	start := wire.Start{Job: wiretest.Job, Size: 4, Hosts: hosts}
-	return x.environment(&participant.DoRun{Claim: participant.ClaimRecord{Job: wiretest.Job, RankAttempt: wiretest.RA(rank, 1), Spec: spec, Start: &start}}, "/root", start)
+	return x.environment(&participant.DoRun{Claim: participant.ClaimRecord{Job: wiretest.Job, RankAttempt: wiretest.RA(rank, 1), Spec: spec, Start: &start}}, &process.Spec{Root: "/root"}, start)
 }
 
 func want(t *testing.T, env map[string]string, list string) {
