@@ -56,6 +56,7 @@ func TestCollectGlobs(t *testing.T) {
 		"**/**/b/**":    "out/b/c",
 		"**":            ".hidden log.txt out/a out/b/c out/empty/ out-1 out-2* sub/out-3 void/",
 		"**/b":          "out/b/c",
+		"**/c":          "out/b/c",
 		"**/a out":      "out/a out/b/c out/empty/",
 	} {
 		got, warnings := collect(t, dir, nil, strings.Fields(globs)...)
