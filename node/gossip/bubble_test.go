@@ -126,6 +126,10 @@ func TestRestartAtAnotherAddress(t *testing.T) {
 		}
 		id := nodes[4].ID()
 		for round, crash := range []bool{true, false} {
+			old, err := nodes[0].DialPeer(t.Context(), id, []string{nodes[4].Addr()}, HTTP2)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if crash {
 				f.host(4).crash() // the others do not know yet
 			}
@@ -145,6 +149,9 @@ func TestRestartAtAnotherAddress(t *testing.T) {
 				}
 			}
 			nodes[4].knows(t, 4, time.Minute)
+			if !closed(old) {
+				t.Error("a connection to the old address is still open")
+			}
 			time.Sleep(time.Minute)
 			for _, n := range nodes[:4] {
 				n.rmu.Lock()
@@ -160,6 +167,11 @@ func TestRestartAtAnotherAddress(t *testing.T) {
 		}
 		endAll(t, nodes)
 	})
+}
+
+// closed reports whether this end has closed a connection.
+func closed(c net.Conn) bool {
+	return errors.Is(c.SetDeadline(time.Time{}), net.ErrClosed)
 }
 
 func TestTwoNodesWithOneKeyAreNoticed(t *testing.T) {

@@ -71,6 +71,7 @@ func (d delegate) NotifyUpdate(n *memberlist.Node) { d.NotifyJoin(n) }
 // NotifyLeave implements memberlist.EventDelegate.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	d.o.transport.pings.Gone(n.Name)
+	d.o.paths.gone(vicinity.ID(n.Name))
 	d.o.table.remove(vicinity.ID(n.Name))
 }
 

@@ -61,6 +61,14 @@
 // go, those that have not sent a ClientHello first. That must come within a
 // second, the whole handshake within five.
 //
+// # Ways
+//
+// A member is first looked for at the first address that it tells, then, when it does not
+// answer a ping there, at all of them; where it proved who it is packets go from then on. Where
+// large packets get lost, connections are made with small ones: see dial.go. Connections that
+// a change has made useless, to addresses that a member has no more or with large packets, are
+// closed. A member that three probes in a row reach by TCP alone is reported once.
+//
 // # Joining
 //
 // Seeds are tried with growing pauses (0.5 to 30 s) until one has answered;

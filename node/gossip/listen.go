@@ -16,7 +16,6 @@ import (
 
 	"zorilla/internal/lobby"
 	"zorilla/node/trust"
-	"zorilla/vicinity"
 )
 
 // What follows the TLS handshake.
@@ -269,82 +268,3 @@ func (l *peerListener) offer(ctx context.Context, c net.Conn) {
 		c.Close()
 	}
 }
-
-// DialPeer connects to a node and proves that it is that node; with
-// an empty ID any member will do, also this node itself. The
-// addresses are tried in order; the next one also if one does not answer within
-// half a second. Whatever answers first is used. Of protos, HTTP1 and HTTP2, the node chooses
-// what is spoken: HTTP1 if it knows that.
-func (o *Overlay) DialPeer(ctx context.Context, id vicinity.ID, addrs []string, protos ...string) (net.Conn, error) {
-	if id != "" && !id.Valid() || len(addrs) == 0 {
-		return nil, fmt.Errorf("dial node %.30q: no address", string(id))
-	}
-	addrs = addrs[:min(len(addrs), maxAddrs)]
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(o.ctx, cancel)()
-	type result struct {
-		c   *tls.Conn
-		err error
-	}
-	results := make(chan result)
-	var errs errorList
-	var won *tls.Conn
-	begun, ended := 0, 0
-	next := time.NewTimer(0)
-	defer next.Stop()
-	for ended < len(addrs) && (won == nil || ended < begun) {
-		select {
-		case <-next.C:
-			if won == nil && begun < len(addrs) {
-				addr := addrs[begun]
-				begun++
-				go func() {
-					c, err := o.dialChecked(ctx, id, addr, protos)
-					results <- result{c, err}
-				}()
-				next.Reset(dialStagger)
-			}
-		case r := <-results:
-			ended++
-			switch {
-			case r.err != nil:
-				errs = append(errs, r.err)
-				next.Reset(0)
-			case won == nil:
-				won = r.c
-				cancel() // the others give up, and are waited for
-			default:
-				r.c.Close()
-			}
-		}
-	}
-	if won == nil {
-		return nil, fmt.Errorf("dial node %s: %w", id.Short(), errs)
-	}
-	return won, nil
-}
-
-const dialStagger = 500 * time.Millisecond
-
-func (o *Overlay) dialChecked(ctx context.Context, id vicinity.ID, addr string, protos []string) (*tls.Conn, error) {
-	if _, err := netip.ParseAddrPort(addr); err != nil {
-		return nil, fmt.Errorf("address %.80q: want IP:PORT", addr)
-	}
-	return o.dial(ctx, id, addr, protos...)
-}
-
-// errorList is several errors in one line.
-type errorList []error
-
-// Error implements error.
-func (l errorList) Error() string {
-	var text []string
-	for _, err := range l {
-		text = append(text, err.Error())
-	}
-	return strings.Join(text, "; ")
-}
-
-// Unwrap makes errors.Is look at each.
-func (l errorList) Unwrap() []error { return l }

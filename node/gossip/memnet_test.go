@@ -15,13 +15,15 @@ import (
 // fabric is an in-memory network of hosts with one latency between all of
 // them. It works inside and outside of a bubble.
 type fabric struct {
+	mu      sync.Mutex
 	latency time.Duration
-
-	mu    sync.Mutex
-	hosts map[netip.Addr]*memHost
-	side  map[netip.Addr]int // hosts on different sides do not reach each other
-	lose  func() bool        // whether the next packet is lost; nil = never
-	dials int
+	hosts   map[netip.Addr]*memHost
+	side    map[netip.Addr]int // hosts on different sides do not reach each other
+	lose    func() bool        // whether the next packet is lost; nil = never
+	noUDP   map[netip.Addr]bool
+	// What these hosts send in more than smallSegment bytes at once is dropped.
+	narrow map[netip.Addr]bool
+	dials  int
 }
 
 type memHost struct {
@@ -35,7 +37,7 @@ type memHost struct {
 }
 
 func newFabric(latency time.Duration) *fabric {
-	return &fabric{latency: latency, hosts: map[netip.Addr]*memHost{}, side: map[netip.Addr]int{}}
+	return &fabric{latency: latency, hosts: map[netip.Addr]*memHost{}, side: map[netip.Addr]int{}, noUDP: map[netip.Addr]bool{}, narrow: map[netip.Addr]bool{}}
 }
 
 func (f *fabric) host(n int) *memHost {
@@ -112,7 +114,29 @@ func (h *memHost) BroadcastAddrs() []netip.AddrPort {
 	return []netip.AddrPort{netip.MustParseAddrPort("255.255.255.255:5445")}
 }
 
+// delay is how long a packet takes.
+func (f *fabric) delay() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.latency
+}
+
+// set changes what a host can do.
+func (h *memHost) set(of map[netip.Addr]bool, on bool) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	of[h.ip] = on
+}
+
 func (h *memHost) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return h.dial(ctx, addr, false)
+}
+
+func (h *memHost) DialSmall(ctx context.Context, addr string) (net.Conn, error) {
+	return h.dial(ctx, addr, true)
+}
+
+func (h *memHost) dial(ctx context.Context, addr string, small bool) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return nil, err
@@ -131,7 +155,7 @@ func (h *memHost) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if !pause(ctx, 2*h.f.latency) {
+	if !pause(ctx, 2*h.f.delay()) {
 		return nil, ctx.Err()
 	}
 	if l == nil {
@@ -139,6 +163,7 @@ func (h *memHost) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	}
 	a, b := newMemConn(h.f, from, to), newMemConn(h.f, to, from)
 	a.peer, b.peer = b, a
+	a.small, b.small = small, small
 	select {
 	case l.queue <- b:
 		return a, nil
@@ -208,11 +233,11 @@ func (p *memPacket) ReadFrom(b []byte) (int, net.Addr, error) {
 func (p *memPacket) WriteTo(b []byte, to net.Addr) (int, error) {
 	dest := to.(*net.UDPAddr).AddrPort()
 	d := memDatagram{append([]byte(nil), b...), netip.AddrPortFrom(p.h.ip, p.port)}
-	time.AfterFunc(p.h.f.latency, func() {
+	time.AfterFunc(p.h.f.delay(), func() {
 		f := p.h.f
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.lose != nil && f.lose() {
+		if f.lose != nil && f.lose() || f.noUDP[p.h.ip] || f.noUDP[dest.Addr()] {
 			return
 		}
 		for ip, h := range f.hosts {
@@ -246,6 +271,7 @@ type memConn struct {
 	f             *fabric
 	local, remote netip.AddrPort
 	peer          *memConn
+	small         bool
 
 	mu       sync.Mutex
 	pending  [][]byte // under way to this end; nil = the end
@@ -308,9 +334,12 @@ func (c *memConn) send(data []byte) {
 	p.mu.Lock()
 	p.pending = append(p.pending, data)
 	p.mu.Unlock()
-	time.AfterFunc(c.f.latency, func() {
+	time.AfterFunc(c.f.delay(), func() {
 		c.f.mu.Lock()
 		reach := c.f.reachLocked(c.local.Addr(), c.remote.Addr())
+		if !c.small && len(data) > smallSegment && c.f.narrow[c.local.Addr()] {
+			reach = false // what follows waits for it
+		}
 		c.f.mu.Unlock()
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -360,6 +389,9 @@ func (c *memConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.remot
 func (c *memConn) SetDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
 	c.deadline = t
 	c.changedLocked()
 	return nil

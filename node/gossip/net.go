@@ -45,9 +45,8 @@ type beaconNet interface {
 }
 
 const (
-	dialTimeout = 5 * time.Second
-	beaconPort  = 5445
-	socketRoom  = 2 << 20 // bytes of packets that wait to be read
+	beaconPort = 5445
+	socketRoom = 2 << 20 // bytes of packets that wait to be read
 )
 
 // RealNet is the machine's own network.
@@ -70,10 +69,24 @@ func (RealNet) ListenPacket(ctx context.Context, addr string) (net.PacketConn, e
 
 // Dial opens a TCP connection within 5 seconds.
 func (RealNet) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{
+	return dialer().DialContext(ctx, "tcp", addr)
+}
+
+// DialSmall is as Dial, and limits the packets in both directions to smallSegment bytes and headers.
+func (RealNet) DialSmall(ctx context.Context, addr string) (net.Conn, error) {
+	d := dialer()
+	d.ControlContext = func(_ context.Context, _, _ string, c syscall.RawConn) error {
+		var serr error
+		err := c.Control(func(fd uintptr) { serr = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, smallSegment) })
+		return errors.Join(err, serr)
+	}
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+func dialer() *net.Dialer {
+	return &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 4,
 	}}
-	return d.DialContext(ctx, "tcp", addr)
 }
 
 // Resolve looks up a host name.

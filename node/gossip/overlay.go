@@ -65,6 +65,7 @@ type Overlay struct {
 	count counters
 	once  *once
 	table *table
+	paths *paths
 	lobby *lobby.Lobby // connections that have not proven who they are
 
 	ctx  context.Context // ends with the sockets
@@ -103,7 +104,7 @@ func New(cfg Config) (*Overlay, error) {
 		cfg.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
 	}
 	o := &Overlay{
-		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), lobby: lobby.New(maxHandshakes, maxFromOne),
+		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(), lobby: lobby.New(maxHandshakes, maxFromOne),
 		misplaced: make(chan struct{}, 1), heard: make(chan string, 16),
 	}
 	o.ctx, o.stop = context.WithCancel(context.Background())
@@ -141,9 +142,10 @@ func (o *Overlay) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Close closes all sockets at once, without a farewell. Run does it by itself.
+// Close closes all sockets and connections to others at once, without a farewell. Run does it by itself.
 func (o *Overlay) Close() error {
 	o.stop()
+	o.paths.close(func(*outbound) bool { return true })
 	if o.listener == nil {
 		return nil
 	}
@@ -177,12 +179,28 @@ func (o *Overlay) Run(ctx context.Context) error {
 	return ml.Shutdown()
 }
 
+// Part tells the members that this node leaves, and closes the connections to them. New ones can
+// be made until Run ends.
+func (o *Overlay) Part() {
+	o.mu.Lock()
+	ml := o.ml
+	o.mu.Unlock()
+	if ml == nil {
+		return
+	}
+	if err := ml.Leave(leaveTimeout); err != nil {
+		o.log.Debug().Err(err).Msg("leave the network")
+	}
+	o.paths.close(func(*outbound) bool { return true })
+}
+
 const (
 	leaveTimeout = 2 * time.Second
 	// reclaimTime passes before a dead node is believed to be at another
 	// address: long enough for the news of its death to have gone round, which
 	// would else kill its new life as well.
 	reclaimTime = 3 * time.Second
+	tcpTimeout  = 10 * time.Second // of memberlist's connections, but for those of probes
 )
 
 func (o *Overlay) create() (*memberlist.Memberlist, error) {
@@ -210,6 +228,7 @@ func (o *Overlay) create() (*memberlist.Memberlist, error) {
 	// default, the news of 300 nodes that start together took 20 s until all had all, in as
 	// many packets; now 5. Without news there are no packets.
 	conf.GossipInterval, conf.GossipNodes = 100*time.Millisecond, 4
+	conf.TCPTimeout = tcpTimeout
 	conf.ProbeInterval, conf.ProbeTimeout, conf.SuspicionMult = probeInterval, probeTimeout, suspicionMult
 	conf.DeadNodeReclaimTime = reclaimTime
 	conf.DelegateProtocolMin, conf.DelegateProtocolMax, conf.DelegateProtocolVersion = 1, 1, 1
@@ -239,6 +258,15 @@ func (o *Overlay) Members() []vicinity.Member { return o.table.list() }
 func (o *Overlay) Member(id vicinity.ID) (vicinity.Member, bool) {
 	e, ok := o.table.get(id)
 	return e.Member, ok
+}
+
+// Way returns how a member is reached.
+func (o *Overlay) Way(id vicinity.ID) Way {
+	e, ok := o.table.get(id)
+	if !ok {
+		return Way{}
+	}
+	return Way{NoUDP: o.transport.pings.Silent(string(id)), Small: o.paths.small(o.paths.to(id, e.Addrs[0]))}
 }
 
 // Seeds returns at most 32 addresses that are worth trying after a restart.

@@ -22,10 +22,11 @@ const (
 	// A ping without an answer is sent again after 1.5 times as long as the answer
 	// took last, within these bounds, and once more. Where one packet in ten is
 	// lost that leaves one probe in a hundred for the dear way, instead of one in five.
-	leastAgain = 250 * time.Millisecond
-	mostAgain  = 600 * time.Millisecond
-	pingsAgain = 2
-	maxPing    = 400 // bytes; what is longer carries news, too, and is not sent again
+	leastAgain  = 250 * time.Millisecond
+	mostAgain   = 600 * time.Millisecond
+	pingsAgain  = 2
+	silentAfter = 3   // probes in a row that no packet answers: one by chance is common on a busy machine
+	maxPing     = 400 // bytes; what is longer carries news, too, and is not sent again
 )
 
 // pings sends memberlist's pings again that get no answer, which memberlist
@@ -37,6 +38,7 @@ type pings struct {
 	mu      sync.Mutex // guards what follows
 	waiting map[string]*waiting
 	took    map[string]time.Duration // the latest answer of each member
+	missed  map[string]int           // probes in a row that a member has answered by TCP alone
 }
 
 // waiting is the latest ping to a node.
@@ -53,7 +55,7 @@ func newPings(key []byte, send func(b []byte, addr string)) (*pings, error) {
 		return nil, err
 	}
 	opener, err := cipher.NewGCM(block)
-	return &pings{opener: opener, send: send, waiting: map[string]*waiting{}, took: map[string]time.Duration{}}, err
+	return &pings{opener: opener, send: send, waiting: map[string]*waiting{}, took: map[string]time.Duration{}, missed: map[string]int{}}, err
 }
 
 // Sent takes note of a packet that memberlist has sent to a node.
@@ -93,6 +95,7 @@ func (p *pings) Answered(node string, took time.Duration) (once bool) {
 	defer p.mu.Unlock()
 	w := p.waiting[node]
 	p.endLocked(node)
+	delete(p.missed, node)
 	if once = w == nil || w.again == 0; !once {
 		// It is far, or a packet was lost: wait longer, until it is known which.
 		took = min(took, max(p.took[node]*3/2, took-time.Duration(w.again)*w.pause))
@@ -101,11 +104,28 @@ func (p *pings) Answered(node string, took time.Duration) (once bool) {
 	return once
 }
 
+// Missed says that a member was reached by TCP after a probe by UDP without an answer, and
+// reports whether it has just become silent.
+func (p *pings) Missed(node string) (silent bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.missed[node]++
+	return p.missed[node] == silentAfter
+}
+
+// Silent reports whether a member has answered the latest probes by TCP and not by UDP.
+func (p *pings) Silent(node string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.missed[node] >= silentAfter
+}
+
 // Gone says that a node is no member any more.
 func (p *pings) Gone(node string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.took, node)
+	delete(p.missed, node)
 }
 
 // Close ends all that waits.

@@ -78,6 +78,12 @@ func (t *table) get(id vicinity.ID) (entry, bool) {
 	return e, ok
 }
 
+// name returns the name of a member, "" if it is none.
+func (t *table) name(id vicinity.ID) string {
+	e, _ := t.get(id)
+	return e.Name
+}
+
 // same reports whether the node is a member that says what it said before.
 func (t *table) same(n *memberlist.Node) bool {
 	e, ok := t.get(vicinity.ID(n.Name))

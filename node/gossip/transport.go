@@ -81,7 +81,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 
 // WriteToAddress implements memberlist.NodeAwareTransport.
 func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, error) {
-	a, err := netip.ParseAddrPort(to.Addr)
+	a, err := netip.ParseAddrPort(t.o.paths.to(vicinity.ID(to.Name), to.Addr))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -112,7 +112,7 @@ func (t *transport) DialAddressTimeout(to memberlist.Address, timeout time.Durat
 	}
 	ctx, cancel := context.WithTimeout(life, min(timeout, dialTimeout))
 	defer cancel()
-	c, err := t.o.dial(ctx, vicinity.ID(to.Name), to.Addr, protoGossip)
+	c, err := t.dial(ctx, to, timeout)
 	if err == nil && to.Name == "" {
 		if peer, perr := trust.PeerID(c.ConnectionState()); perr != nil || peer == t.o.self.ID {
 			c.Close()
@@ -126,6 +126,24 @@ func (t *transport) DialAddressTimeout(to memberlist.Address, timeout time.Durat
 		return nil, err
 	}
 	return t.track(life, c), nil
+}
+
+// dial connects to an address, and if that is a known node's to the others that it tells as well.
+func (t *transport) dial(ctx context.Context, to memberlist.Address, timeout time.Duration) (*tls.Conn, error) {
+	id := vicinity.ID(to.Name)
+	if id == "" {
+		return t.o.dial(ctx, id, to.Addr, protoGossip)
+	}
+	addrs := []string{to.Addr}
+	if e, ok := t.o.table.get(id); ok && e.Addrs[0] == to.Addr {
+		addrs = e.Addrs
+	}
+	// After a ping without an answer memberlist has half a second for a connection.
+	c, err := t.o.dialAny(ctx, id, addrs, min(dialStagger, timeout/5), protoGossip)
+	if err == nil && timeout != tcpTimeout && t.pings.Missed(to.Name) {
+		t.o.log.Warn().Str("member", id.Short()).Str("name", t.o.table.name(id)).Str("addr", to.Addr).Msg("a member answers by TCP and not by UDP: let the port through for both")
+	}
+	return c, err
 }
 
 // fail and failure pass the error of a join's dial around memberlist, which
@@ -173,26 +191,6 @@ func (t *transport) readPackets() {
 			return
 		}
 	}
-}
-
-// dial connects to a node, or to any member if id is empty, and proves both
-// ends.
-func (o *Overlay) dial(ctx context.Context, id vicinity.ID, addr string, protos ...string) (*tls.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	raw, err := o.cfg.Net.Dial(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	c := tls.Client(raw, o.cfg.Creds.ClientTLS(id, protos...))
-	if err := c.HandshakeContext(ctx); err != nil {
-		raw.Close()
-		if err = trust.HandshakeError(err); errors.Is(err, trust.ErrStranger) {
-			o.count.strangers.Add(1)
-		}
-		return nil, fmt.Errorf("%s: %w", addr, err)
-	}
-	return c, nil
 }
 
 // pause waits and reports whether ctx has not ended.

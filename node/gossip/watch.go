@@ -78,6 +78,7 @@ func (w *watcher) tell() {
 			continue
 		}
 		w.joiner.Joined(e.Member)
+		w.o.paths.tells(e.ID, e.Addrs)
 		w.o.log.Info().Str("member", e.ID.Short()).Str("name", e.Name).Str("addr", e.Addrs[0]).Msg("a member is here")
 		w.o.cfg.Handler.Join(e.Member)
 	}
