@@ -72,8 +72,8 @@ func coresOf(pin bool, slots int) (cores []int, err error) {
 var ErrMoved = errors.New("the address of this machine has changed")
 
 const (
-	lookAround = time.Second // at the addresses of the machine
-	movedFor   = 3           // looks, since an address may go and come again
+	lookAround = 500 * time.Millisecond // at the addresses of the machine
+	movedFor   = 3                      // looks, since an address may go and come again
 )
 
 // watchAddresses looks whether the machine still has the address that the node tells, unless
@@ -102,4 +102,14 @@ func (n *Node) watchAddresses(ctx context.Context) error {
 		missed++
 	}
 	return ErrMoved
+}
+
+// part says farewell to the members before anything else ends. Who has got that believes the new
+// address at once. Over connections to the old one no origin would be told what becomes of its
+// workers, and a twin is not there.
+func (n *Node) part() {
+	n.net.overlay.Part()
+	if err := n.state.savePeers(n.state.loadPeers(), nil); err != nil {
+		n.log.Warn().Err(err).Msg("save the addresses of members")
+	}
 }

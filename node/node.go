@@ -197,6 +197,8 @@ func (n *Node) Run(ctx context.Context) error {
 	case <-network.ctx.Done():
 	case <-disk.ctx.Done():
 	}
-	failed := front.stop(nil)
-	return errors.Join(failed, network.stop(context.Cause(front.ctx)), disk.stop(nil))
+	if errors.Is(context.Cause(front.ctx), ErrMoved) {
+		n.part()
+	}
+	return errors.Join(front.stop(nil), network.stop(context.Cause(front.ctx)), disk.stop(nil))
 }

@@ -30,7 +30,7 @@ var _ api.Peer = origin{}
 // Node leaves out what is of use only on this machine.
 func (o origin) Node(context.Context) (api.NodeInfo, error) { return o.self.info(), nil }
 
-// Measure pings a member from here.
+// Measure pings a member from here, and connects to it.
 func (o origin) Measure(ctx context.Context, from, to string, pings int) (api.Measurement, error) {
 	if err := api.CheckPings(pings); err != nil {
 		return api.Measurement{}, err
@@ -50,7 +50,7 @@ func (o origin) Measure(ctx context.Context, from, to string, pings int) (api.Me
 		return api.Measurement{}, fmt.Errorf("%w: it measures already: try again when that is done", api.ErrRefused)
 	}
 	defer done()
-	return o.self.ping(ctx, id, pings), nil
+	return o.self.measure(ctx, id, pings), nil
 }
 
 // maxMeasuring is for how many other nodes this one measures at the same time.

@@ -10,6 +10,7 @@ import (
 	"zorilla/jobs/agent"
 	"zorilla/jobs/gpu"
 	"zorilla/node/api"
+	"zorilla/node/gossip"
 	"zorilla/node/usage"
 	"zorilla/vicinity"
 )
@@ -69,7 +70,26 @@ func links(neighbours []vicinity.Neighbour) []api.Link {
 // not there.
 const inVain = 5
 
-// ping measures from here.
+// measure pings a member from here, and connects to it.
+func (s *self) measure(ctx context.Context, to vicinity.ID, pings int) api.Measurement {
+	stream := make(chan *api.Stream, 1)
+	go func() { stream <- s.connect(ctx, to) }()
+	m := s.ping(ctx, to, pings)
+	m.Stream = <-stream
+	return m
+}
+
+// connect makes a new connection to a member, whose handshake has packets of all sizes.
+func (s *self) connect(ctx context.Context, to vicinity.ID) *api.Stream {
+	m, _ := s.net.overlay.Member(to)
+	c, err := s.net.overlay.DialPeer(ctx, to, m.Addrs, gossip.HTTP2)
+	if err != nil {
+		return (&api.Stream{Error: err.Error()}).Bounded()
+	}
+	defer c.Close()
+	return &api.Stream{Small: gossip.HasSmallPackets(c)}
+}
+
 func (s *self) ping(ctx context.Context, to vicinity.ID, pings int) api.Measurement {
 	var answered []codec.Duration
 	sent := 0

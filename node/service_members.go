@@ -65,7 +65,7 @@ func (s *memberService) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 		}
 		rtt, _ := s.net.near.Estimate(m.ID)
 		list = append(list, api.NodeInfo{
-			Member: m, RTT: codec.Duration(rtt), Bandwidth: bandwidth(s.net.flow, m.ID), Neighbour: kinds[m.ID], Position: s.net.near.Position(m.ID), Cluster: clusters[m.ID],
+			Member: m, Way: api.Way(s.net.overlay.Way(m.ID)), RTT: codec.Duration(rtt), Bandwidth: bandwidth(s.net.flow, m.ID), Neighbour: kinds[m.ID], Position: s.net.near.Position(m.ID), Cluster: clusters[m.ID],
 		})
 	}
 	s.stats.fill(list, time.Now())
@@ -89,7 +89,7 @@ func bandwidth(f *flow.Flow, id vicinity.ID) api.Bandwidth {
 	return api.Bandwidth{To: told(f.To(id)), From: told(f.From(id))}
 }
 
-// Measure has one node ping another.
+// Measure has one node ping another, and connect to it.
 func (s *memberService) Measure(ctx context.Context, from, to string, pings int) (api.Measurement, error) {
 	if err := api.CheckPings(pings); err != nil {
 		return api.Measurement{}, err
@@ -111,13 +111,14 @@ func (s *memberService) Measure(ctx context.Context, from, to string, pings int)
 	}
 	m := api.Measurement{}
 	if a.Self {
-		m = s.self.ping(ctx, b.ID, pings)
+		m = s.self.measure(ctx, b.ID, pings)
 	} else {
 		told, err := s.net.at(a.ID).Measure(ctx, "self", string(b.ID), pings)
 		if err != nil {
 			return api.Measurement{}, fmt.Errorf("ask node %s: %w", nameOf(a), err)
 		}
 		m = api.NewMeasurement(min(max(told.Sent, 0), pings), told.Answered)
+		m.Stream = told.Stream.Bounded()
 		if told.Estimate > 0 && told.Estimate <= api.MaxRTT {
 			m.Estimate = told.Estimate
 		}

@@ -22,10 +22,11 @@ func doctorCommand(con *console) *cli.Command {
 		Usage:     "find out what keeps the node, its network or its workers from working well",
 		UsageText: "zorilla doctor [options]",
 		Description: `
-Looks at the node, has it and its 16 nearest members ping each other, and tells what
-confines workers and how much room there is: a line for each, with the cure below
-it if there is something to cure. Ends with 1 if something does not work. A member
-that does not answer is waited for, ten seconds at most.`,
+Looks at the node, has it and its 16 nearest members ping each other (UDP) and
+connect to each other (TCP), and prints what confines workers and how much room
+there is: a line for each, with the cure below it if there is something to cure.
+Ends with 1 if something does not work. A member that does not answer is waited
+for, ten seconds at most.`,
 		Flags: []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
 			err := askNode(func(c *cli.Context, client *api.Client) error { return diagnose(c, con, client) })(c)

@@ -30,8 +30,8 @@ that fast at least, something else was sent too); LINK tells the neighbours
 that it floods to; BUSY, of the nearest 64, how many of the slots are in use,
 and how old that is if a node does not answer now; CLUSTER which nodes are near
 to each other, as found from round trips; STATE which nodes are draining or
-paused by their owners, or cannot start workers ("broken", with the cause), if
-any are.
+paused by their owners, cannot start workers ("broken", with the cause), or are
+reached by TCP alone ("no UDP") or with small packets only, if any are.
 
 zorilla nodes --wide              with GPUs, labels, platform and addresses
 zorilla nodes -v                  and what the node that is asked has counted,
@@ -77,7 +77,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 	if wide {
 		head = append(head, "GPUS", "LABELS", "PLATFORM", "ADDRESS")
 	}
-	states := slices.ContainsFunc(nodes, func(n api.NodeInfo) bool { return n.State != "" })
+	states := slices.ContainsFunc(nodes, func(n api.NodeInfo) bool { return n.State != "" || n.Way != api.Way{} })
 	if states {
 		head = append(head, "STATE")
 	}

@@ -46,7 +46,7 @@ type Endpoint struct {
 }
 
 // Measurement is the round trip between two nodes, as the first has measured
-// it just now.
+// it just now, and whether the first can connect to the second.
 type Measurement struct {
 	From     Endpoint         `json:"from"`
 	To       Endpoint         `json:"to"`
@@ -55,6 +55,24 @@ type Measurement struct {
 	Min      codec.Duration   `json:"min,omitempty"`      // 0 = none was answered
 	Median   codec.Duration   `json:"median,omitempty"`   // of an even number the lower middle one
 	Estimate codec.Duration   `json:"estimate,omitempty"` // predicted from network coordinates; 0 = not known
+	Stream   *Stream          `json:"stream,omitempty"`   // a connection that was made; nil = the node is too old to say
+}
+
+// Stream is what came of a new connection (TCP) beside pings (UDP).
+type Stream struct {
+	Error string `json:"error,omitempty"` // why there was none
+	Small bool   `json:"small,omitempty"` // large packets do not get through: it has small ones
+}
+
+// maxStreamError bounds the text of an error that another node tells.
+const maxStreamError = 300
+
+// Bounded returns s as another node has told it, with a text of at most 300 bytes.
+func (s *Stream) Bounded() *Stream {
+	if s == nil || len(s.Error) <= maxStreamError {
+		return s
+	}
+	return &Stream{Error: strings.ToValidUTF8(s.Error[:maxStreamError], ""), Small: s.Small}
 }
 
 // NewMeasurement returns what the answered ones of sent pings amount to. Round

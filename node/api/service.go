@@ -122,6 +122,7 @@ type NodeInfo struct {
 	Self      bool           `json:"self,omitempty"`
 	RTT       codec.Duration `json:"rtt,omitempty"`       // 0 = not measured (or self)
 	Bandwidth Bandwidth      `json:"bandwidth,omitzero"`  // as far as it is known from transfers
+	Way       Way            `json:"way,omitzero"`        // what hinders packets between the node and it
 	Neighbour string         `json:"neighbour,omitempty"` // "near", "far" or ""
 	Position  []float64      `json:"position,omitempty"`  // network coordinate in milliseconds, for maps
 	Cluster   string         `json:"cluster,omitempty"`   // nodes that are near to each other, found from round trips
@@ -143,6 +144,12 @@ type NodeInfo struct {
 	Room     *Room     `json:"room,omitempty"` // nil = not known
 	// Results is how much is kept of jobs that were submitted there and have ended.
 	Results *jobs.Results `json:"results,omitempty"`
+}
+
+// Way is what hinders packets to and from a member.
+type Way struct {
+	NoUDP bool `json:"no_udp,omitempty"` // it answers by TCP alone
+	Small bool `json:"small,omitempty"`  // large packets do not get through
 }
 
 // Room is how much there is on the disk of workers' files.

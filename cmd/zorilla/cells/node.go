@@ -26,10 +26,17 @@ func State(n *api.NodeInfo) string {
 	return n.State
 }
 
-// StateAndCause is State, and why a node that is broken is so.
+// StateAndCause is State, why a node that is broken is so, and what hinders packets to it.
 func StateAndCause(n *api.NodeInfo) string {
-	if n.Why == "" {
-		return State(n)
+	text := State(n)
+	if n.Why != "" {
+		text += ": " + n.Why
 	}
-	return State(n) + ": " + n.Why
+	if n.Way.NoUDP {
+		text += ", no UDP"
+	}
+	if n.Way.Small {
+		text += ", small packets only"
+	}
+	return text
 }

@@ -152,20 +152,35 @@ func (w Way) judge() Finding {
 	switch {
 	case w.ThereErr != nil:
 		return Finding{Fail, about, "this node cannot ping it: " + w.ThereErr.Error(), open}
+	case there == 0 && connected(w.There):
+		return Finding{Fail, about, fmt.Sprintf("no answer to %d pings (UDP), but to a connection (TCP)", w.There.Sent), "let port " + ports(w.Member.Addrs) + ", UDP, through to it, and its answers back"}
 	case there == 0:
 		return Finding{Fail, about, fmt.Sprintf("no answer to %d pings", w.There.Sent), "if its machine runs: " + open}
+	case w.There.Stream != nil && w.There.Stream.Error != "":
+		return Finding{Fail, about, "it answers pings (UDP), and no connections (TCP): " + w.There.Stream.Error, "let port " + ports(w.Member.Addrs) + ", TCP, through to it"}
 	case errors.Is(w.BackErr, api.ErrRefused):
 		return Finding{Warn, about, "reached from here; " + w.BackErr.Error(), "zorilla doctor, later"}
 	case w.BackErr != nil:
 		return Finding{Fail, about, "it answers packets, and no requests: " + w.BackErr.Error(), open}
+	case back == 0 && connected(w.Back):
+		return Finding{Fail, about, fmt.Sprintf("this node reaches it; its %d pings (UDP) were not answered, but a connection (TCP)", w.Back.Sent), "let this node's port, UDP, through from it"}
 	case back == 0:
 		return Finding{Fail, about, fmt.Sprintf("this node reaches it; its %d pings were not answered", w.Back.Sent), "let this node's port, TCP and UDP, through from it"}
+	case w.Back.Stream != nil && w.Back.Stream.Error != "":
+		return Finding{Fail, about, "this node reaches it; it cannot connect to here (TCP): " + w.Back.Stream.Error, "let this node's port, TCP, through from it"}
+	case small(w.There) || small(w.Back):
+		return Finding{Warn, about, "small packets pass, large ones do not: a VPN or tunnel on the way carries less than its MTU. Zorilla uses small ones there; MPI and torch hang",
+			"lower the MTU of the VPN's interface at both ends (ip link set DEV mtu 1280, or the MTU in its configuration)"}
 	case there < w.There.Sent || back < w.Back.Sent:
 		return Finding{Warn, about, fmt.Sprintf("%d of %d pings were not answered", w.There.Sent+w.Back.Sent-there-back, w.There.Sent+w.Back.Sent), "packets are lost on the way: jobs start later"}
 	}
 	ms, _ := units.Millis(time.Duration(w.There.Min))
 	return Finding{OK, about, "reached both ways, " + ms + "ms", ""}
 }
+
+func connected(m api.Measurement) bool { return m.Stream != nil && m.Stream.Error == "" }
+
+func small(m api.Measurement) bool { return m.Stream != nil && m.Stream.Small }
 
 // ports are those of addresses.
 func ports(addrs []string) string {

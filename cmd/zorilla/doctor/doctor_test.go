@@ -23,7 +23,9 @@ func pinged(sent, answered int) api.Measurement {
 	for range answered {
 		all = append(all, codec.Duration(time.Millisecond))
 	}
-	return api.NewMeasurement(sent, all)
+	m := api.NewMeasurement(sent, all)
+	m.Stream = &api.Stream{}
+	return m
 }
 
 func TestHealthyNode(t *testing.T) {
@@ -51,10 +53,15 @@ func TestEachTrouble(t *testing.T) {
 		"draining":       {Warn, "work", func(s *Seen) { s.Nodes[0].State = "draining" }},
 		"alone":          {Warn, "network", func(s *Seen) { s.Nodes, s.Ways = s.Nodes[:1], nil }},
 		"same names":     {Warn, "network", func(s *Seen) { s.Nodes[1].Name = "a" }},
-		"no way there":   {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].There = pinged(3, 0) }},
+		"no way there":   {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].There = pinged(3, 0); s.Ways[0].There.Stream.Error = "refused" }},
 		"cannot ping":    {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].ThereErr = errors.New("gone") }},
+		"no UDP there":   {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].There = pinged(3, 0) }},
+		"no UDP back":    {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].Back = pinged(3, 0) }},
+		"no TCP there":   {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].There.Stream = &api.Stream{Error: "timeout"} }},
+		"no TCP back":    {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].Back.Stream = &api.Stream{Error: "timeout"} }},
+		"small packets":  {Warn, "b (zbbbb)", func(s *Seen) { s.Ways[0].Back.Stream.Small = true }},
 		"no requests":    {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].BackErr = errors.New("refused") }},
-		"no way back":    {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].Back = pinged(3, 0) }},
+		"no way back":    {Fail, "b (zbbbb)", func(s *Seen) { s.Ways[0].Back = pinged(3, 0); s.Ways[0].Back.Stream.Error = "refused" }},
 		"lost packets":   {Warn, "b (zbbbb)", func(s *Seen) { s.Ways[0].Back = pinged(3, 2) }},
 		"no namespaces":  {Warn, "sandbox", func(s *Seen) { s.Nodes[0].Enforces = []string{"cgroups", "landlock"} }},
 		"others measure": {Warn, "b (zbbbb)", func(s *Seen) { s.Ways[0].BackErr = fmt.Errorf("%w: it measures already", api.ErrRefused) }},

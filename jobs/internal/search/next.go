@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"zorilla/flood"
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/vicinity"
 )
@@ -67,12 +68,13 @@ type Outlook struct {
 
 // Why is what keeps a search from the workers that are wanted.
 type Why struct {
-	Wanted int
-	least  int    // of them are taken at once
-	asked  bool   // somebody has answered
-	room   int    // for so many workers of the job, at all nodes that have answered
-	apart  string // why the nodes that offer are too far apart, or too few; "" = they are not
-	never  string // why no member can ever run the job; "" = some may
+	Wanted  int
+	least   int    // of them are taken at once
+	asked   bool   // somebody has answered
+	room    int    // for so many workers of the job, at all nodes that have answered
+	unheard int    // members that have never answered, though there was time for it
+	apart   string // why the nodes that offer are too far apart, or too few; "" = they are not
+	never   string // why no member can ever run the job; "" = some may
 }
 
 // Text says it in one line; answers is what the nodes have answered.
@@ -87,7 +89,11 @@ func (w Why) Text(answers jobs.Tally) string {
 	case w.never != "":
 		return fmt.Sprintf("waiting for %d %s: %s; %s", w.Wanted, noun, answers, w.never)
 	case w.room < w.least:
-		return fmt.Sprintf("waiting for %d %s: %s; together they have room for %d", w.Wanted, noun, answers, w.room)
+		text := fmt.Sprintf("waiting for %d %s: %s; together they have room for %d", w.Wanted, noun, answers, w.room)
+		if w.unheard > 0 {
+			text += fmt.Sprintf("; no answer from %s: 'zorilla doctor' looks for the cause", units.Count(w.unheard, "other member", "other members"))
+		}
+		return text
 	case w.apart != "":
 		return fmt.Sprintf("waiting for %d %s: %s; %s", w.Wanted, noun, answers, w.apart)
 	}

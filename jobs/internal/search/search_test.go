@@ -50,6 +50,27 @@ func (h *hunt) answer(n, workers int, change func(*wire.Answer)) (act, refused b
 	return h.s.Answered(h.now, vicinity.Member{ID: jobtest.Node(n), Name: "n"}, time.Duration(n)*time.Millisecond, a, false)
 }
 
+// A job that is short of room says how many members it has not heard.
+func TestUnheardMembersAreCounted(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 3, Max: 3, Slots: 1})
+	h.s.Members = func() int { return 4 }
+	for flood := 1; ; flood++ {
+		n := h.next()
+		for n.Flood.Number == 0 {
+			h.now = n.Until
+			n = h.next()
+		}
+		h.answer(2, 2, nil)
+		text := h.next().Text(h.s.Tally())
+		if got := strings.HasSuffix(text, "room for 2; no answer from 3 other members: 'zorilla doctor' looks for the cause"); got != (flood >= heardBy) {
+			t.Fatalf("after flood %d: %s", flood, text)
+		}
+		if flood == 2*heardBy {
+			return
+		}
+	}
+}
+
 func TestSearchSaysWhatIsNext(t *testing.T) {
 	h := newHunt(jobs.Spec{Min: 3, Max: 3, Slots: 1})
 	n := h.next()

@@ -21,6 +21,18 @@ func passed(now time.Time, s *nodeAnswers) {
 	}
 }
 
+// heardBy is the flood by which each member of a small network has answered that gets messages.
+const heardBy = 3
+
+// unheard counts the members that have never answered, once they should have: where there are so
+// few that each is asked.
+func unheard(s *Search) int {
+	if members := s.Members(); s.number() > heardBy && members <= maxDirect {
+		return max(members-len(s.room), 0)
+	}
+	return 0
+}
+
 // Silent lists the nodes that have never answered, though this node has asked them itself,
 // if their distance is known.
 func Silent(s *Search) (list []jobs.NodeAnswer) {

@@ -36,6 +36,7 @@ func (f *Fake) Measure(_ context.Context, from, to string, pings int) (api.Measu
 	m.From = api.Endpoint{ID: a.ID, Name: a.Name, Site: a.Site}
 	m.To = api.Endpoint{ID: b.ID, Name: b.Name, Site: b.Site}
 	m.Estimate = b.RTT
+	m.Stream = &api.Stream{Small: b.Way.Small}
 	return m, nil
 }
 
