@@ -207,7 +207,14 @@ type OutputQuery struct {
 	// Since leaves out lines that came before: milliseconds since 1970; 0 = none. Those whose
 	// time is not known are told.
 	Since int64
+	// Attempt asks for what this attempt of ranks, or this try of tasks, wrote, from 1, without
+	// Follow; 0 = the one that counts.
+	Attempt int
 }
+
+// MaxTried is how many tries of an array's tasks, which failed and were followed by others, are
+// kept: the last ones.
+const MaxTried = 10_000
 
 // MaxTaskPage bounds one answer.
 const MaxTaskPage = 10_000

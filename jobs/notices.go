@@ -29,6 +29,8 @@ type AtOrigin struct {
 	// OnEnd is what became of the command of that name, once it has ended; nil = it has not,
 	// or there is none.
 	OnEnd *OnEnd `json:"on_end,omitempty"`
+	// Earlier are the attempts of ranks, before the one that counts, of which output is kept.
+	Earlier []int `json:"earlier,omitempty"`
 }
 
 // OnEnd is how a command ended that was run since a job had.

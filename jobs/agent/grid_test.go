@@ -81,7 +81,7 @@ func newGrid(t *testing.T, nodes, slots int) *grid {
 	g := &grid{t: t, nodes: map[vicinity.ID]*gridNode{}}
 	for i := range nodes {
 		id := vicinity.ID(fmt.Sprintf("z%cbcd%s", 'a'+i, strings.Repeat("a", 22)))
-		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish, "leave": leave, "keepsake": keepsake, "swell": swell, "flood": floods}),
+		n := &gridNode{g: g, dir: filepath.Join(t.TempDir(), "n"), log: journal.NewMemory(), store: transfer.NewMemStore(1 << 30), runner: testnet.NewRunner(map[string]testnet.Program{"tick": tick, "copy": copyOf, "tell": tell, "part": part, "listen": listen, "vanish": vanish, "leave": leave, "keepsake": keepsake, "swell": swell, "flood": floods, "falter": falter}),
 			self: vicinity.Member{ID: id, Name: fmt.Sprint("node", i), Addrs: []string{fmt.Sprintf("10.0.0.%d:5444", i+1)}, Slots: slots, Version: 4}}
 		g.nodes[id] = n
 		g.order = append(g.order, id)

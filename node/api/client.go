@@ -155,6 +155,9 @@ func (c *Client) Output(ctx context.Context, job string, q OutputQuery, f func(j
 	if q.Since != 0 {
 		path += fmt.Sprintf("&since=%d", q.Since)
 	}
+	if q.Attempt != 0 {
+		path += fmt.Sprintf("&attempt=%d", q.Attempt)
+	}
 	resp, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@
 //	GET  /v1/jobs/{job}/await?since=N       {"status", "version"}
 //	GET  /v1/jobs/{job}/explain             Explanation
 //	GET  /v1/jobs/{job}/tasks?from=&limit=&failed= TaskPage
-//	GET  /v1/jobs/{job}/output?rank=&follow=&files=&times=&since= output frames
+//	GET  /v1/jobs/{job}/output?rank=&follow=&files=&times=&since=&attempt= output frames
 //	PUT  /v1/jobs/{job}/stdin               bytes, as long as they come
 //	POST /v1/jobs/{job}/enter?rank=         frames of a session (jobs/session), both ways
 //	POST /v1/jobs/{job}/cancel

@@ -67,7 +67,11 @@ func outputQuery(r *http.Request, job string) (OutputQuery, error) {
 	if err != nil || since < 0 {
 		return OutputQuery{}, fmt.Errorf("%w: since=%.40q: want milliseconds since 1970", ErrInvalid, r.FormValue("since"))
 	}
-	return OutputQuery{Rank: rank, Follow: follow, Files: files, Times: times, Since: since}, nil
+	attempt, err := strconv.ParseInt(or(r.FormValue("attempt"), "0"), 10, 32)
+	if err != nil || attempt < 0 || attempt > 0 && (follow || files) {
+		return OutputQuery{}, fmt.Errorf("%w: attempt=%.40q: want a number from 1, without follow and files", ErrInvalid, r.FormValue("attempt"))
+	}
+	return OutputQuery{Rank: rank, Follow: follow, Files: files, Times: times, Since: since, Attempt: int(attempt)}, nil
 }
 
 // stdin hands the request body to the service while it comes in. The answer

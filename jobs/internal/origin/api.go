@@ -161,9 +161,12 @@ func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func
 	if q.Files && of.Primary.Rec.Tasks == nil {
 		return fmt.Errorf("%w: job %s has no tasks: files of its ranks are in manifests", jobs.ErrNotFound, id.Short())
 	}
-	if counts == nil {
+	switch {
+	case q.Attempt > 0:
+		err, counts = a.outputOfAttempt(ctx, of, q, f), nil
+	case counts == nil:
 		err = outputOfTasks(a.own, of, q, f).read(ctx, q.Follow)
-	} else {
+	default:
 		err = of.output.Read(ctx, q.Follow, func(ra jobs.RankAttempt) bool {
 			return (q.Rank < 0 || ra.Rank == q.Rank) && counts(ra)
 		}, f)

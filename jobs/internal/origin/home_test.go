@@ -35,8 +35,8 @@ import (
 
 // home is a node without slots at which jobs are submitted. One other node offers as
 // many as are wanted, and reports what their program would have done: prints its
-// arguments and leaves them in files "left"; "fail CODE" ends with the code, "wait"
-// does not end.
+// arguments and leaves them in files "left"; "fail CODE" ends with the code, "retry" with 9
+// when it has printed who it is, "wait" does not end.
 type home struct {
 	t     *testing.T
 	self  vicinity.Member
@@ -185,9 +185,13 @@ func (h *home) end(rep *wire.Report, spec *jobs.Spec) {
 	for i := range rep.Workers {
 		w := &rep.Workers[i]
 		w.State, w.Exit = jobs.WorkerEnded, &process.Exit{Cause: process.Exited}
-		if spec.Args[0] == "fail" {
+		switch spec.Args[0] {
+		case "fail":
 			fmt.Sscan(text, &w.Exit.Code)
 			continue
+		case "retry":
+			w.Exit.Code = 9
+			text = fmt.Sprintf("rank %d, attempt %d", w.Rank, w.Attempt)
 		}
 		w.Stdout = int64(len(text) + 1)
 		rep.Output = append(rep.Output, jobs.Output{Rank: w.Rank, Attempt: w.Attempt, Stream: process.Stdout, Data: []byte(text + "\n")})

@@ -45,6 +45,7 @@ type arrayOutput struct {
 	next   int   // in TaskTable.Order
 
 	replicas *replicaOutput // nil of an array
+	tries    *tryOutput     // nil = the tries that count are told
 
 	lost []string // what could not be told, at most MaxDamage
 	more int      // beyond that
@@ -129,8 +130,11 @@ func (r *arrayOutput) read(ctx context.Context, follow bool) error {
 // batch returns tasks that have ended since the last call; more tells that
 // others may come.
 func (r *arrayOutput) batch() (batch []endedTask, more bool, err error) {
-	if r.replicas != nil {
+	switch {
+	case r.replicas != nil:
 		return r.replicas.batch(r.job)
+	case r.tries != nil:
+		return r.tries.batch(r)
 	}
 	ok := r.of.loop.Call(func() {
 		t := r.job.Primary.Rec.Tasks

@@ -65,7 +65,20 @@ const MaxDamage = 20
 
 // Damage lists what the disk lost of a job's output that counts: of one worker,
 // or of all (-1).
-func (w *File) Damage(rec *record.Record, worker int) (list []string) {
+func (w *File) Damage(rec *record.Record, worker int) []string {
+	return w.damage(rec, rec.KnowsOutput(worker), func(ra jobs.RankAttempt) bool {
+		return (worker < 0 || ra.Rank == worker) && rec.CountsOutput(ra)
+	})
+}
+
+// DamageOf lists what the disk lost of the output of attempts, which need not count.
+func (w *File) DamageOf(rec *record.Record, which func(jobs.RankAttempt) bool) []string {
+	return w.damage(rec, false, which)
+}
+
+// damage lists what the disk lost of the output of some workers, of all of which it is known how
+// much they wrote, or not.
+func (w *File) damage(rec *record.Record, known bool, which func(jobs.RankAttempt) bool) (list []string) {
 	w.mu.Lock()
 	lost, blind := slices.Clone(w.lost), w.blind
 	w.mu.Unlock()
@@ -76,11 +89,11 @@ func (w *File) Damage(rec *record.Record, worker int) (list []string) {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.from, b.from))
 	})
 	for _, h := range lost {
-		if (worker < 0 || h.Rank == worker) && rec.CountsOutput(h.RankAttempt) {
+		if which(h.RankAttempt) {
 			list = append(list, fmt.Sprintf("%s: %s: bytes %d to %d", rec.Spec.Who(h.Rank), StreamName(h.Stream), h.from, h.to-1))
 		}
 	}
-	if blind > 0 && !rec.KnowsOutput(worker) {
+	if blind > 0 && !known {
 		list = append(list, fmt.Sprintf("%d bytes of its output file, whose rank is not known", blind))
 	}
 	if more := len(list) - MaxDamage; more > 0 {

@@ -22,6 +22,7 @@ type TaskTable struct {
 	waits   int // tasks in waiting
 	Leases  map[int]*TaskLease
 	Tries   map[int]int // of tasks that failed and may be tried again
+	Tried   []Try       // these, the last jobs.MaxTried; the elements never change
 	Order   []int32     // places of tasks as they ended
 	done    int
 	failed  int
@@ -47,6 +48,14 @@ type Task struct {
 	Try   int32 // attempt of the rank
 	Code  uint8
 	Done  bool
+}
+
+// Try is a try of a task that failed and was followed by another one.
+type Try struct {
+	Task
+	Place  int // of the task
+	Number int // from 1
+	After  int // how many tasks had ended for good before
 }
 
 // TaskLease is what a rank has to do.
@@ -241,13 +250,17 @@ func (t *TaskTable) ended(ra jobs.RankAttempt, rs []process.TaskResult) {
 		l.wrote.Stderr += r.Stderr + r.Files
 		t.errors[ra.Rank] = errorOutput{ra.Attempt, t.Stderr(ra) + r.Stderr}
 		sum += max(r.Took, time.Microsecond)
+		task := Task{From: from, Wrote: wire.Written{Stdout: r.Stdout, Stderr: r.Stderr}, Files: r.Files, Took: r.Took,
+			Rank: int32(ra.Rank), Try: int32(ra.Attempt), Code: uint8(r.Code), Done: true}
 		if r.Code != 0 && t.Tries[r.Place] < t.retries {
 			t.Tries[r.Place]++
 			t.wait(process.TaskRange{From: r.Place, Count: 1})
+			if t.Tried = append(t.Tried, Try{task, r.Place, t.Tries[r.Place], len(t.Order)}); len(t.Tried) > jobs.MaxTried {
+				t.Tried = t.Tried[1:]
+			}
 			continue
 		}
-		t.Tasks[r.Place] = Task{From: from, Wrote: wire.Written{Stdout: r.Stdout, Stderr: r.Stderr}, Files: r.Files, Took: r.Took,
-			Rank: int32(ra.Rank), Try: int32(ra.Attempt), Code: uint8(r.Code), Done: true}
+		t.Tasks[r.Place] = task
 		t.done++
 		t.Order = append(t.Order, int32(r.Place))
 		t.judge(r.Place)

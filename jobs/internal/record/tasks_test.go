@@ -200,3 +200,27 @@ func TestTaskTableIsSmall(t *testing.T) {
 	}
 	runtime.KeepAlive(table)
 }
+
+// Of tries that were followed by others the last ones are known, with where they wrote, and when
+// they ended among the tasks that ended for good.
+func TestTriesThatFailed(t *testing.T) {
+	tries, tasks := jobs.MaxRetries, jobs.MaxTried/jobs.MaxRetries+1
+	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: tasks, Step: 1}}}, Retries: tries})
+	ra, n := jobs.RankAttempt{Rank: 2, Attempt: 3}, 0
+	for place := range tasks {
+		for number := 1; number <= tries+1; number++ {
+			table.lease(ra, []process.TaskRange{{From: place, Count: 1}})
+			table.ended(ra, []process.TaskResult{{Place: place, Code: 7, Stdout: 10, Stderr: 2, Files: 1}})
+			if n++; number > tries {
+				continue
+			}
+			want := Try{Task{From: wire.Written{Stdout: int64(n-1) * 10, Stderr: int64(n-1) * 3}, Wrote: wire.Written{Stdout: 10, Stderr: 2}, Files: 1, Rank: 2, Try: 3, Code: 7, Done: true}, place, number, place}
+			if got := table.Tried[len(table.Tried)-1]; got != want {
+				t.Fatalf("got %+v, want %+v", got, want)
+			}
+		}
+	}
+	if first := table.Tried[0]; len(table.Tried) != jobs.MaxTried || first.Place != 1 || first.Number != 1 {
+		t.Errorf("%d are known, from try %d of task %d on", len(table.Tried), first.Number, first.Place)
+	}
+}
