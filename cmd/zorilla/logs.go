@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"math"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ Of an array: tasks as they ended, each as a whole; JOB:N is its task N.
 zorilla logs -f -l last
 zorilla logs --stderr --tail 20 last
 zorilla logs --task 17 last
+zorilla logs --attempt 1 k7f3q:2
 zorilla logs k7f3q:0 2>/dev/null
 zorilla logs -t --since 10m last
 
@@ -39,6 +41,7 @@ clock, to a tenth of a second. What waited while that node was away came afterwa
 			&cli.BoolFlag{Name: "timestamps", Aliases: []string{"t"}, Usage: "begin each line with the time at which it came; - where that is not known"},
 			&cli.StringFlag{Name: "since", Usage: "only lines that came within `TIME`, such as 10m, or since then, as in '2006-01-02 15:04'"},
 			&cli.IntFlag{Name: "tail", DefaultText: "all", Usage: "the last `N` lines of each rank, or task; with -f also what comes then"},
+			&cli.IntFlag{Name: "attempt", DefaultText: "the one that counts", Usage: "attempt `N` of each rank, or try N of each task, from 1 (--retries, lost nodes)"},
 			&cli.IntFlag{Name: "task", Value: -1, DefaultText: "all", Usage: "of an array: only task `N`"},
 		},
 		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
@@ -81,8 +84,16 @@ func (con *console) printLogs(c *cli.Context, client *api.Client, job jobs.ID, r
 		}
 		q.Since = max(from.UnixMilli(), 1)
 	}
-	var err error
 	follow := c.Bool("f")
+	if c.IsSet("attempt") {
+		switch q.Attempt = c.Int("attempt"); {
+		case q.Attempt < 1 || q.Attempt > math.MaxInt32:
+			return usage(c, "--attempt %d: want 1 or more", q.Attempt)
+		case follow:
+			return usage(c, "--attempt prints what there is of an attempt: without -f")
+		}
+	}
+	var err error
 	if c.IsSet("tail") {
 		if out.tail = c.Int("tail"); out.tail < 1 {
 			return usage(c, "--tail %d: want 1 or more", out.tail)

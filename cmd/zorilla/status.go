@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/cells"
+	"zorilla/internal/plain"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
@@ -116,6 +117,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	add("workers", "%s", wish(st.Spec))
 	if st.Asked > 0 {
 		add("asked for", "%s, while it runs", count(st.Asked, "worker"))
+	}
+	if len(st.Earlier) > 0 {
+		add("attempts", "what earlier ones printed is kept (%s): 'zorilla logs --attempt %d %s'", plain.Numbers(st.Earlier), st.Earlier[0], st.ID.Short())
 	}
 	add("submitted", "%s", stamp(st.Submitted, now))
 	if st.Started.IsZero() && !st.Spec.Search.Begin.IsZero() {

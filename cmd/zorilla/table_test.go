@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,6 +175,15 @@ func TestClustersThatSayNothingHaveNoName(t *testing.T) {
 	place[0].Site = "near sea"
 	if got := column(place); got != "near sea | near sea" {
 		t.Errorf("a site of that name: got %s", got)
+	}
+}
+
+func TestStatusNamesEarlierAttempts(t *testing.T) {
+	st, now := apitest.Example(), time.Now()
+	st.Earlier = []int{1, 2, 3}
+	want := []string{"attempts", fmt.Sprintf("what earlier ones printed is kept (1 to 3): 'zorilla logs --attempt 1 %s'", st.ID.Short())}
+	if rows := facts(st, now); !slices.ContainsFunc(rows, func(row []string) bool { return slices.Equal(row, want) }) {
+		t.Errorf("nothing of earlier attempts: %q", rows)
 	}
 }
 

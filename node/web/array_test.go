@@ -25,6 +25,14 @@ func TestArrayIsSummedUp(t *testing.T) {
 	}
 }
 
+// What earlier attempts printed is not lost, and the page says how to read it.
+func TestPageNamesEarlierAttempts(t *testing.T) {
+	retried := jobs.Status{ID: "k7f3q@zeb2a", Spec: jobs.Spec{Min: 1, Max: 1}, AtOrigin: jobs.AtOrigin{Earlier: []int{1, 3}}}
+	if list := facts(&retried); !slices.Contains(list, counter{"Earlier attempts", "zorilla logs --attempt 3 k7f3q@zeb2a"}) {
+		t.Errorf("of earlier attempts: %v", list)
+	}
+}
+
 func TestOutline(t *testing.T) {
 	picture := strings.Repeat("d", 79) + "f" + "dd.d"
 	if got, want := outline(picture, 'd'), "M0 0h789v8h-789zM0 10h19v8h-19zM30 10h9v8h-9z"; got != want {
