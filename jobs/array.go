@@ -146,10 +146,11 @@ func TaskRuns(ids []int) (runs []process.TaskIDs) {
 // ArrayStatus sums up the tasks of an array.
 type ArrayStatus struct {
 	Tasks   int `json:"tasks"`
-	Done    int `json:"done"`    // ended, with 0 or for good with another code
-	Failed  int `json:"failed"`  // of these, with another code
-	Running int `json:"running"` // workers that have a task
-	Left    int `json:"left"`    // neither ended nor running
+	Done    int `json:"done"`            // ended, with 0 or for good with another code
+	Failed  int `json:"failed"`          // of these, with another code
+	Running int `json:"running"`         // workers that have a task
+	Left    int `json:"left"`            // neither ended nor running
+	Filed   int `json:"filed,omitempty"` // of those that have ended, how many left files that are kept
 }
 
 // TaskState is where one task of an array is.

@@ -25,6 +25,12 @@ func (s *Spec) Globs() []string {
 	return globs
 }
 
+// WantsOfTask is Wants for files of a task of an array.
+func (s *Spec) WantsOfTask() func(path string) bool {
+	of := Spec{Outputs: s.Globs()}
+	return of.Wants
+}
+
 // TaskOf returns the task whose number an output file's path has where a
 // pattern has taskMark. Zeros may stand before the number.
 func (s *Spec) TaskOf(path string) (id int, ok bool) {

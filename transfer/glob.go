@@ -243,6 +243,17 @@ type Left struct {
 	Size int64
 }
 
+// ForPeople reports whether a file that no pattern names is reported and kept: what programs have at
+// home for themselves is hidden, or is Python's.
+func ForPeople(path string) bool {
+	for element := range strings.SplitSeq(path, "/") {
+		if strings.HasPrefix(element, ".") || element == "__pycache__" {
+			return false
+		}
+	}
+	return true
+}
+
 // maxLooked bounds how many names FindLeft looks at.
 const maxLooked = 100_000
 
@@ -297,9 +308,19 @@ func literal(path string) string {
 
 // CollectLeft is Collect for files that FindLeft has found.
 func CollectLeft(ctx context.Context, put Putter, dir string, left []Left) (Manifest, []string, error) {
+	return collect(ctx, put, dir, literals(left), nil, false)
+}
+
+// GatherLeft is Gather for files that FindLeft has found.
+func GatherLeft(ctx context.Context, dir string, left []Left) (*Pack, error) {
+	pack, _, err := Gather(ctx, dir, literals(left), nil)
+	return pack, err
+}
+
+func literals(left []Left) []string {
 	globs := make([]string, len(left))
 	for i, l := range left {
 		globs[i] = literal(l.Path)
 	}
-	return collect(ctx, put, dir, globs, nil, false)
+	return globs
 }

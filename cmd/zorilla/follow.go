@@ -267,8 +267,11 @@ func (f *follower) fetch(ctx context.Context) error {
 		}
 		return o.Unasked()
 	})
-	if len(left) > 0 {
+	switch {
+	case len(left) > 0:
 		f.tell("warning: %s", leftText(st.ID, left))
+	case st.Array != nil && len(st.Spec.Outputs) == 0 && st.Array.Filed > 0:
+		f.tell("warning: %s", f.leftByTasks(ctx))
 	}
 	if len(st.Outputs) > 0 || hasTaskFiles(st) {
 		return fetch(ctx, f.con, f.line, st, f.want, f.signals)
@@ -283,6 +286,15 @@ func leftText(id jobs.ID, left []jobs.RankOutput) string {
 		files, size = files+o.Files, size+o.Bytes
 	}
 	return fmt.Sprintf("the job left %s, %s, that no -o names: %s: 'zorilla get %s' fetches them while its results are kept", count(files, "file"), units.Bytes(size), cells.Clean(left[0].Left), id.Short())
+}
+
+// leftByTasks says what tasks have left that nobody has asked for.
+func (f *follower) leftByTasks(ctx context.Context) string {
+	st, such := &f.status, ""
+	if list, _, err := api.TaskFiles(ctx, f.line.service, st, api.Wanted{Rank: -1}, 1); err == nil && len(list) > 0 {
+		such = fmt.Sprintf(", such as %s of task %d", cells.Clean(list[0].Path), list[0].Task)
+	}
+	return fmt.Sprintf("%s left files that no -o names%s: 'zorilla get %s' fetches them while the job's results are kept", count(st.Array.Filed, "task"), such, st.ID.Short())
 }
 
 // finish makes the exit code of the ended job ours.

@@ -193,7 +193,7 @@ func (con *console) listTasks(c *cli.Context, client *api.Client, st jobs.Status
 		return err
 	case len(files) > 0 || err != nil:
 	case len(st.Spec.Outputs) == 0:
-		con.say("job %s was started without -o, so it has no output files", id)
+		con.say("job %s was started without -o, and its tasks have left no files that were kept", id)
 	case len(want.Only) > 0:
 		return fmt.Errorf("%w %s", api.ErrNoFile, strings.Join(want.Only, " or "))
 	default:
@@ -264,10 +264,10 @@ func withRunning(c *cli.Context, client *api.Client, st jobs.Status, want api.Wa
 // sayFiles says whose files are there, if not all that there will be, or why there are none.
 func (con *console) sayFiles(st *jobs.Status, now bool) (some bool, err error) {
 	switch {
-	case len(st.Spec.Outputs) == 0 && len(st.Outputs) > 0:
-	case len(st.Spec.Outputs) == 0:
+	case !st.HasFiles():
 		con.say("job %s was started without -o, and has left no files that were kept", st.ID.Short())
 		return false, nil
+	case len(st.Spec.Outputs) == 0:
 	case st.Array != nil && st.Array.Done == 0 && !st.State.Final():
 		return false, fmt.Errorf("job %s is %s, no task has ended yet: 'zorilla wait %s' waits for it", st.ID.Short(), st.State, st.ID.Short())
 	case st.Array != nil && !st.State.Final():

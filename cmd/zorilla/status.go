@@ -118,9 +118,6 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	if st.Asked > 0 {
 		add("asked for", "%s, while it runs", count(st.Asked, "worker"))
 	}
-	if len(st.Earlier) > 0 {
-		add("attempts", "what earlier ones printed is kept (%s): 'zorilla logs --attempt %d %s'", plain.Numbers(st.Earlier), st.Earlier[0], st.ID.Short())
-	}
 	add("submitted", "%s", stamp(st.Submitted, now))
 	if st.Started.IsZero() && !st.Spec.Search.Begin.IsZero() {
 		add("begins", "at %s", st.Spec.Search.Begin.In(now.Location()).Format(time.RFC3339))
@@ -150,12 +147,23 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	if st.Staged.Total > 0 {
 		add("inputs", "%s, of which nodes fetched %s and had %s", units.Bytes(st.Staged.Total), units.Bytes(st.Staged.Fetched), units.Bytes(st.Staged.Cached))
 	}
+	return append(rows, results(st)...)
+}
+
+// results are the facts about what of a job is kept beside its output.
+func results(st jobs.Status) (rows [][]string) {
+	if st.Array != nil && st.Array.Filed > 0 {
+		rows = append(rows, []string{"outputs", "files of " + count(st.Array.Filed, "task")})
+	}
 	if len(st.Outputs) > 0 {
 		files, size := 0, int64(0)
 		for _, o := range st.Outputs {
 			files, size = files+o.Files, size+o.Bytes
 		}
-		add("outputs", "%s, %s, from %s", count(files, "file"), units.Bytes(size), count(len(st.Outputs), "rank"))
+		rows = append(rows, []string{"outputs", fmt.Sprintf("%s, %s, from %s", count(files, "file"), units.Bytes(size), count(len(st.Outputs), "rank"))})
+	}
+	if len(st.Earlier) > 0 {
+		rows = append(rows, []string{"attempts", fmt.Sprintf("what earlier ones printed is kept (%s): 'zorilla logs --attempt %d %s'", plain.Numbers(st.Earlier), st.Earlier[0], st.ID.Short())})
 	}
 	return rows
 }

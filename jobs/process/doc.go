@@ -27,7 +27,7 @@
 //	stderr    freed, so that offsets stay what they are
 //	tasks     results of tasks, 32 bytes each: place and code (4 bytes each),
 //	          bytes written to stdout and stderr, nanoseconds (8 each); 8 more
-//	          for the bytes of its files, with TaskSpec.Outputs
+//	          for the bytes of its files, with TaskSpec.Outputs or Left
 //	lines     the lines of tasks, taken out of work/
 //	control-* the control socket; for the node's user alone
 //
@@ -118,7 +118,8 @@
 // empty Root/tmp. What it left there and TaskSpec.Outputs names is packed
 // (transfer.Pack) when it has ended, and follows its standard error in that
 // stream: so files take the way of output, in order, acknowledged and freed as
-// that is, and a result is never told before them.
+// that is, and a result is never told before them. Without Outputs it is what TaskSpec.Left
+// allows; of how many tasks files were removed is in [Exit].
 //
 // # Memory
 //

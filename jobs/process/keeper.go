@@ -370,6 +370,7 @@ func (s *keeper) settle() Exit {
 			exit.Detail = fmt.Sprintf("ended with %d; %s", exit.Code, why)
 		}
 	}
+	exit.Left = s.tasks.removed()
 	s.using.Lock()
 	defer s.using.Unlock()
 	exit.CPU, exit.Peak, exit.Read, exit.Written = s.used.CPU, s.used.Peak, s.used.Read, s.used.Written

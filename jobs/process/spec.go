@@ -163,6 +163,15 @@ type Exit struct {
 	Read    int64 `json:"read,omitempty"`
 	Written int64 `json:"written,omitempty"`
 	Counted bool  `json:"counted,omitempty"`
+
+	Left *Left `json:"left,omitempty"` // of a worker with TaskSpec.Left; nil = nothing
+}
+
+// Left is what tasks have left that was removed, since it was more than is taken along.
+type Left struct {
+	Tasks int    `json:"tasks"`          // how often tasks did
+	Task  int    `json:"task"`           // the ID of the first
+	Name  string `json:"name,omitempty"` // of a file of that one, on one line
 }
 
 // Worker is a running or ended worker. Its methods may be called from any

@@ -21,7 +21,20 @@ type TaskSpec struct {
 	// Outputs are patterns of files, as of transfer.Collect, that are taken
 	// along when a task has ended.
 	Outputs []string `json:"outputs,omitempty"`
+	// Left is for tasks without Outputs: up to what of the files that they leave is taken along;
+	// nil = nobody looks for any.
+	Left *LeftLimit `json:"left,omitempty"`
 }
+
+// LeftLimit bounds files that nobody has asked for.
+type LeftLimit struct {
+	Files int   `json:"files"` // of a task
+	Bytes int64 `json:"bytes"` // of a task
+	All   int64 `json:"all"`   // bytes of all tasks of the worker
+}
+
+// takesFiles reports whether files may come with results.
+func (t *TaskSpec) takesFiles() bool { return len(t.Outputs) > 0 || t.Left != nil }
 
 // TaskDir is the directory in Root that tasks begin in.
 const TaskDir = "task"
@@ -185,16 +198,16 @@ func (t *TaskSpec) appendResult(b []byte, r TaskResult) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Stdout))
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Stderr))
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Took))
-	if len(t.Outputs) > 0 {
+	if t.takesFiles() {
 		b = binary.BigEndian.AppendUint64(b, uint64(r.Files))
 	}
 	return b
 }
 
-// resultSize is how long that is. Supervisors that are older than Outputs write
-// no Files.
+// resultSize is how long that is. Supervisors that are older than Outputs, or Left, write
+// no Files: their spec has none of it.
 func (t *TaskSpec) resultSize() int {
-	if len(t.Outputs) > 0 {
+	if t.takesFiles() {
 		return 40
 	}
 	return 32
@@ -207,7 +220,7 @@ func (t *TaskSpec) parseResult(b []byte) (TaskResult, error) {
 		Stdout: int64(binary.BigEndian.Uint64(b[8:])), Stderr: int64(binary.BigEndian.Uint64(b[16:])),
 		Took: time.Duration(binary.BigEndian.Uint64(b[24:])),
 	}
-	if len(t.Outputs) > 0 {
+	if t.takesFiles() {
 		r.Files = int64(binary.BigEndian.Uint64(b[32:]))
 	}
 	if r.Place >= maxTasks || r.Code > 255 || r.Stdout < 0 || r.Stderr < 0 || r.Took < 0 || r.Files < 0 {

@@ -127,6 +127,21 @@ func (t *taskDir) fill() error {
 	return nil
 }
 
+// untouched reports whether a task has left nothing but what it found. It is cheap, and looks
+// into no directory.
+func (t *taskDir) untouched() bool {
+	d, err := trees.Open(unix.AT_FDCWD, t.own)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(len(t.made.Entries) + 1)
+	return (err == nil || err == io.EOF) && !slices.ContainsFunc(names, func(name string) bool {
+		i, made := t.find[name]
+		return !made || t.made.Entries[i].Dir
+	})
+}
+
 // clear removes what a task has left, and keeps what is as it was made: there may
 // be many inputs. No process of the task is alive.
 func (t *taskDir) clear() error {

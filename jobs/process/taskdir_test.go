@@ -2,6 +2,7 @@ package process
 
 import (
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -182,6 +183,50 @@ func TestTaskDirIsPlanned(t *testing.T) {
 	for _, name := range []string{"a/1", "b7/c/3", "s/t/6"} {
 		if _, err := os.Stat(filepath.Join(dir.own, name)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Files that no pattern names are taken along as far as they are few and small, of a task and of
+// all tasks together; of others it is told how many tasks left some.
+func TestTasksLeaveWhatNobodyHasAskedFor(t *testing.T) {
+	if spec := (&TaskSpec{}); spec.takesFiles() || spec.resultSize() != 32 {
+		t.Error("results of tasks without patterns and limits have changed")
+	}
+	spec := array(t, 9, `case $ZORILLA_TASK_ID in
+1) echo one >result; mkdir -p sub/d .hidden __pycache__; echo deep >sub/d/more; : >.hidden/x; : >__pycache__/y; : >.z; ln -s /etc/passwd link; mkfifo pipe;;
+2) rm in; ls empty;;
+3) echo a >a; echo b >b; echo c >c;;
+4) head -c 1001 /dev/zero >large;;
+5) head -c 900 /dev/zero >almost;;
+6) echo good >good; echo bad >"$(printf 'x\ny')";;
+7) head -c 900 /dev/zero >toomuch;;
+8) echo small >empty/small;;
+9) echo x >.x; mkdir nothing; exit 3;;
+esac`)
+	spec.Tasks.Left = &LeftLimit{Files: 2, Bytes: 1000, All: 2500}
+	inputs(t, spec, map[string]string{"in": "i", "empty/": ""})
+	w := start(t, Config{}, spec)
+	w.Tasks().Add(0, []TaskRange{{0, 9}}, true)
+	e := await(t, w)
+	if e.Left == nil || *e.Left != (Left{Tasks: 4, Task: 3, Name: "a"}) {
+		t.Errorf("it was told of %+v", e.Left)
+	}
+	all, _, stderr := results(t, w)
+	rest := output(t, w, Stderr)
+	for i, want := range []string{"result: one\n, sub/d/more: deep\n", "", "", "", "almost: ...", "good: good\n", "", "empty/small: small\n", ""} {
+		r := all[i]
+		files := unpack(t, rest[r.Stderr:r.Stderr+r.Files])
+		rest = rest[r.Stderr+r.Files:]
+		var got []string
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if len(files[name]) == 900 {
+				files[name] = "..."
+			}
+			got = append(got, name+": "+files[name])
+		}
+		if text := strings.Join(got, ", "); text != want || stderr[i] != "" {
+			t.Errorf("task %d left %q, want %q, and says %q", i+1, text, want, stderr[i])
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/internal/plain"
 	"zorilla/transfer"
 )
 
@@ -35,7 +36,7 @@ func (t *tasks) overflowed(serial int) {
 func (t *tasks) gather(id int, r *TaskResult) *transfer.Pack {
 	spec := t.s.order.Spec.Tasks
 	if len(spec.Outputs) == 0 {
-		return nil
+		return t.gatherLeft(id, spec.Left)
 	}
 	files, warnings, err := transfer.Gather(context.Background(), t.dir.own, spec.Outputs, &t.dir.made)
 	for _, w := range warnings {
@@ -49,6 +50,67 @@ func (t *tasks) gather(id int, r *TaskResult) *transfer.Pack {
 		return nil
 	}
 	return files
+}
+
+// maxLeftName bounds the name of a file that is reported, in bytes.
+const maxLeftName = 200
+
+// leftCost is what a file counts beside its bytes.
+const leftCost = 256
+
+// leftovers is what tasks of a worker have left and nobody has asked for.
+type leftovers struct {
+	kept    int64 // bytes that were taken along, and leftCost for each file
+	removed Left  // guarded by mu
+}
+
+// gatherLeft finds the files that a task left and that no pattern names, as far as they are to be
+// taken along, and notes if others are removed.
+func (t *tasks) gatherLeft(id int, limit *LeftLimit) (pack *transfer.Pack) {
+	if limit == nil || t.dir.untouched() {
+		return nil
+	}
+	left, files, bytes := transfer.FindLeft(t.dir.own, &t.dir.made, limit.Files, transfer.ForPeople)
+	if files == 0 {
+		return nil
+	}
+	removed := left
+	if cost := bytes + int64(files)*leftCost; files <= limit.Files && bytes <= limit.Bytes && t.left.kept+cost <= limit.All {
+		var sent, others []transfer.Left
+		for _, l := range left {
+			if transfer.CheckPath(l.Path) == nil {
+				sent = append(sent, l)
+			} else {
+				others = append(others, l)
+			}
+		}
+		if p, err := transfer.GatherLeft(context.Background(), t.dir.own, sent); err == nil {
+			pack, removed = p, others
+			t.left.kept += cost
+		}
+	}
+	if len(removed) == 0 {
+		return pack
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left.removed.Tasks++; t.left.removed.Tasks == 1 {
+		t.left.removed.Task, t.left.removed.Name = id, plain.OneLineOf(removed[0].Path, maxLeftName)
+	}
+	return pack
+}
+
+// removed returns what tasks have left that was removed, or nil; t may be nil.
+func (t *tasks) removed() *Left {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left.removed.Tasks == 0 {
+		return nil
+	}
+	return &t.left.removed
 }
 
 // record completes a result by what the task wrote and left, and keeps it.

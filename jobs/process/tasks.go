@@ -29,6 +29,7 @@ type tasks struct {
 	events  chan taskEnd
 	wrote   [2]int64 // by tasks that have ended
 	hints   int      // what tasks did not find, told
+	left    leftovers
 	wake    chan struct{}
 
 	mu      sync.Mutex // guards what follows; held while a task is forked

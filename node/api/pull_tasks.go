@@ -36,8 +36,8 @@ func fetchTasks(ctx context.Context, s Service, st *jobs.Status, task int, heap 
 
 type taskFetch struct {
 	numbers process.TaskNumbers
-	globs   []string
-	task    int // the only one, or -1
+	named   func(path string) bool // by the job's patterns
+	task    int                    // the only one, or -1
 	put     transfer.Putter
 	all     []taskFiles
 	bytes   int64
@@ -54,7 +54,7 @@ type taskFetch struct {
 }
 
 func newTaskFetch(st *jobs.Status, task int, put transfer.Putter) *taskFetch {
-	return &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), task: task, put: put, now: -1}
+	return &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), named: st.Spec.WantsOfTask(), task: task, put: put, now: -1}
 }
 
 // run reads what the origin sends.
@@ -136,7 +136,7 @@ func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if !transfer.MatchOutput(f.globs, e.Path) {
+		if !f.named(e.Path) {
 			return fmt.Errorf("%w: its node sent %.80q, which no output pattern of the job names", ErrRefused, e.Path)
 		}
 		if f.bytes += e.Size; f.bytes > maxPulled {

@@ -135,6 +135,23 @@ func TestPullTasks(t *testing.T) {
 	}
 }
 
+// Without patterns files of tasks are those that a program leaves for people.
+func TestPullTasksThatNobodyHasAskedFor(t *testing.T) {
+	p, dir := &packs{Fake: apitest.New()}, t.TempDir()
+	p.add(t, 2, map[string]string{"result": "two"})
+	p.add(t, 1, map[string]string{"result": "one", "own": "o"})
+	if _, err := api.Pull(t.Context(), overSocket(t, p), arrayStatus(), api.Wanted{Rank: -1, Into: dir}); err != nil {
+		t.Error(err)
+	}
+	if have, want := filesBelow(t, dir), (map[string]string{"result.1": "one", "result.2": "two", "own": "o"}); !reflect.DeepEqual(have, want) {
+		t.Errorf("got %q, want %q", have, want)
+	}
+	p.add(t, 3, map[string]string{".bashrc": "evil"})
+	if _, err := api.Pull(t.Context(), overSocket(t, p), arrayStatus(), api.Wanted{Rank: -1, Into: t.TempDir()}); !errors.Is(err, api.ErrRefused) {
+		t.Errorf("a hidden file: %v", err)
+	}
+}
+
 func TestPullTasksWritesAllOrNothing(t *testing.T) {
 	large := strings.Repeat("x", 3*transfer.ChunkSize)
 	for name, c := range map[string]struct {

@@ -116,7 +116,7 @@ func chunks(ctx context.Context, s Service, id jobs.ID) transfer.Getter {
 
 // outputs lists the files that the ranks of a job have made, which its origin keeps.
 func (s *views) outputs(ctx context.Context, st *jobs.Status) filesView {
-	v := filesView{None: len(st.Spec.Outputs) == 0 && len(st.Outputs) == 0, Of: "Rank"}
+	v := filesView{None: !st.HasFiles(), Of: "Rank"}
 	if st.Array != nil {
 		return s.taskFiles(ctx, st)
 	}

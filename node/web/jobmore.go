@@ -88,11 +88,10 @@ func (s *views) inputs(ctx context.Context, st *jobs.Status) filesView {
 func commands(st *jobs.Status) (list []typed) {
 	id := label(st.ID.Short(), nameLimit)
 	add := func(what, text string) { list = append(list, typed{what, "zorilla " + text}) }
-	files := len(st.Spec.Outputs) > 0
 	kept := st.Forgotten.IsZero()
 	if !st.State.Final() {
 		add("Follow its output", "logs -f "+id)
-		if files {
+		if len(st.Spec.Outputs) > 0 {
 			add("Fetch the files made so far", "get --now "+id)
 		}
 		add("Why it is where it is", "explain "+id)
@@ -101,7 +100,7 @@ func commands(st *jobs.Status) (list []typed) {
 	}
 	if kept {
 		add("All of its output", "logs "+id)
-		if files {
+		if st.HasFiles() {
 			add("Fetch its files", "get "+id)
 		}
 		add("Run it again", "rerun "+id)

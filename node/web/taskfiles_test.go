@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -107,6 +108,24 @@ func TestFilesOfTasks(t *testing.T) {
 	}
 	if v := newPage(t, f).views.job(t.Context(), st, 0).Outputs; len(v.Rows) > 0 || v.Note != "They are not kept any more." {
 		t.Errorf("what is forgotten is listed: %+v", v)
+	}
+}
+
+// Files that tasks left without a pattern are listed if some are kept.
+func TestFilesOfTasksThatNobodyHasAskedFor(t *testing.T) {
+	f := newFake(network(2))
+	st := made(f, 12)
+	st.Spec.Outputs = nil
+	f.put(st)
+	fetch := typed{"Fetch its files", "zorilla get " + st.ID.Short()}
+	if v := newPage(t, f).views.job(t.Context(), st, 0); !v.Outputs.None || slices.Contains(commands(&st), fetch) {
+		t.Errorf("of none there are %+v", v.Outputs)
+	}
+	st.Array.Filed = 1
+	f.put(st)
+	f.pack(st.ID, 7, packOf(t, map[string]string{"out.txt": "text"}))
+	if v := newPage(t, f).views.job(t.Context(), st, 0).Outputs; v.None || len(v.Rows) != 1 || v.Rows[0].Name != "out.txt" || !slices.Contains(commands(&st), fetch) {
+		t.Errorf("%+v", v)
 	}
 }
 

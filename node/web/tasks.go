@@ -126,7 +126,7 @@ type taskFiles struct {
 // more tasks have ended, but seldom; one that is full stays, as files come in the order in which
 // tasks ended.
 func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
-	v := filesView{None: len(st.Spec.Outputs) == 0, Of: "Task"}
+	v := filesView{None: !st.HasFiles(), Of: "Task"}
 	switch {
 	case v.None:
 		return v

@@ -43,6 +43,9 @@ func (x *Executor) processSpec(root string, e *participant.DoRun) (process.Spec,
 	}
 	if a := spec.Array; a != nil {
 		p.Tasks = &process.TaskSpec{IDs: a.Tasks, Outputs: spec.Globs()}
+		if len(spec.Outputs) == 0 && x.cfg.takesLeft(c.Job.Origin()) {
+			p.Tasks.Left = &process.LeftLimit{Files: jobs.MaxLeftFiles, Bytes: jobs.MaxLeftBytes, All: jobs.MaxTasksLeft}
+		}
 		if a.Lines {
 			p.Tasks.Lines = jobs.ArrayLines
 		}

@@ -19,8 +19,11 @@ import (
 const leftVersion = 6
 
 func (c *Config) takesLeft(origin vicinity.ID) bool {
+	if origin == c.Self.ID {
+		return true
+	}
 	m, known := c.Member(origin)
-	return origin == c.Self.ID || known && m.Version >= leftVersion
+	return known && m.Version >= leftVersion
 }
 
 // gatherLeft stores the files that a worker of a job without output patterns has left, if they
@@ -30,7 +33,7 @@ func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir str
 	if !c.takesLeft(e.Worker.Job.Origin()) {
 		return nil, nil, nil
 	}
-	left, files, bytes := transfer.FindLeft(dir, inputs, jobs.MaxLeftFiles, jobs.ForPeople)
+	left, files, bytes := transfer.FindLeft(dir, inputs, jobs.MaxLeftFiles, transfer.ForPeople)
 	if files == 0 {
 		return nil, nil, nil
 	}

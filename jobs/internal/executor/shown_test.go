@@ -21,7 +21,7 @@ import (
 func TestWorkersAreShownWhatTheOwnerShows(t *testing.T) {
 	var limits jobs.Limits
 	self := jobtest.Node(2)
-	x := New(Config{Self: vicinity.Member{ID: self}, Workers: Workers{Dir: t.TempDir(), Runner: process.New(process.Config{}), Limits: func() jobs.Limits { return limits }}, Log: zerolog.Nop()},
+	x := New(Config{Member: func(id vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{ID: id, Version: 5}, true }, Self: vicinity.Member{ID: self}, Workers: Workers{Dir: t.TempDir(), Runner: process.New(process.Config{}), Limits: func() jobs.Limits { return limits }}, Log: zerolog.Nop()},
 		loop.New(zerolog.Nop()), &participant.Participant{})
 	for _, c := range []struct {
 		origin      vicinity.ID
@@ -49,6 +49,9 @@ func TestWorkersAreShownWhatTheOwnerShows(t *testing.T) {
 		claim := participant.ClaimRecord{Job: jobs.ID("aaaaa").At(c.origin), RankAttempt: wiretest.RA(0, 1), Spec: spec, Start: &wire.Start{}}
 		p, err := x.processSpec(root+"/worker", &participant.DoRun{Claim: claim})
 		read, write := limits.Exposed().Split()
+		if err == nil && (p.Tasks.Left != nil) != (c.origin == self) {
+			t.Errorf("%+v: of what tasks leave it takes along %+v, for an origin of an earlier version", c, p.Tasks.Left)
+		}
 		switch {
 		case c.bad != "" && (err == nil || !strings.Contains(err.Error(), c.bad)), c.bad == "" && err != nil:
 			t.Errorf("%+v: %v", c, err)

@@ -207,3 +207,40 @@ func TestArrayIsReplayed(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// What tasks left and nobody has asked for is counted once each, and one warning names it.
+func TestArrayReportsWhatTasksLeft(t *testing.T) {
+	c := running(t, arrayOf(3))
+	first, second := wiretest.RA(0, 1), wiretest.RA(1, 1)
+	c.tasks(1, first, 0, 0)
+	c.tasks(1, second, 0, 0)
+	end := func(ra jobs.RankAttempt, ended int, left *process.Left) {
+		rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerEnded,
+			Exit: &process.Exit{Cause: process.Exited, Left: left}, Tasks: &wire.WorkerTasks{From: ended, Added: ended, Ended: ended}}}}
+		for range 2 { // the answer was lost
+			c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Written{ra: {}}, 0)
+			c.step()
+		}
+	}
+	c.tasks(1, first, 1, 0, did(0, 0))
+	c.tasks(1, second, 1, 0, did(1, 0))
+	end(second, 1, &process.Left{Tasks: 1, Task: 2, Name: "result.txt"})
+	filed := did(2, 0)
+	filed.Files = 70
+	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: first, State: jobs.WorkerRunning,
+		Tasks: &wire.WorkerTasks{From: 1, Added: 2, Ended: 2, Results: wire.PackResults([]process.TaskResult{filed})}}}}
+	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Written{first: {Stderr: 70}}, 0)
+	c.step()
+	if st := c.p.Status(); len(st.Warnings) > 0 {
+		t.Errorf("before the end it warns %q", st.Warnings)
+	}
+	end(first, 2, &process.Left{Tasks: 1, Task: 3, Name: "other"})
+	c.state(jobs.Completed, 0)
+	st := c.p.Status()
+	if len(st.Warnings) != 1 || st.Warnings[0] != "2 tasks left files that no -o names and that were removed, such as result.txt of task 2" {
+		t.Errorf("it warns %q", st.Warnings)
+	}
+	if *st.Array != (jobs.ArrayStatus{Tasks: 3, Done: 3, Filed: 1}) {
+		t.Errorf("%+v", st.Array)
+	}
+}

@@ -88,9 +88,10 @@ func (r *Record) forgiven(worker int) bool {
 // Ending is what belongs to the end of a job.
 type Ending struct {
 	missed    missed
-	Cancelled string      // why, from when a user wants it to end; "" = nobody does
-	Stored    int64       // bytes of its output file then
-	OnEnd     *jobs.OnEnd // how the command of --on-end ended; nil = it has not, or there is none
+	left      process.Left // by tasks of all workers that have ended, and removed
+	Cancelled string       // why, from when a user wants it to end; "" = nobody does
+	Stored    int64        // bytes of its output file then
+	OnEnd     *jobs.OnEnd  // how the command of --on-end ended; nil = it has not, or there is none
 }
 
 // missed are output patterns that matched nothing, by the workers of which that is so. It is no
@@ -129,6 +130,26 @@ func (m missed) by(all int) (texts []string) {
 		}
 	}
 	return texts
+}
+
+// leave takes what tasks of a worker left that was removed.
+func (e *Ending) leave(exit *process.Exit) {
+	if exit == nil || exit.Left == nil {
+		return
+	}
+	if e.left.Tasks == 0 {
+		e.left.Task, e.left.Name = exit.Left.Task, exit.Left.Name
+	}
+	e.left.Tasks += exit.Left.Tasks
+}
+
+// leftText says what tasks left that was removed; "" = nothing.
+func leftText(r *Record) string {
+	if r.Tasks == nil || r.left.Tasks == 0 {
+		return ""
+	}
+	n := min(r.left.Tasks, len(r.Tasks.Tasks)) // each try has counted
+	return fmt.Sprintf("%s left files that no -o names and that were removed, such as %s of task %d", units.Count(n, "task", "tasks"), r.left.Name, r.left.Task)
 }
 
 // Owes reports whether the command of --on-end is to be run: the job has ended, and how is known.

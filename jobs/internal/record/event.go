@@ -133,6 +133,9 @@ func (r *Record) applyTasks(ev Event) {
 			}
 		case ev.Kind == Exited:
 			r.Tasks.free(ra.Rank)
+			if r.Ranks[ra.Rank].State != jobs.WorkerEnded {
+				r.leave(ev.Exit)
+			}
 		case ev.Kind == Lost || ev.Kind == Retried || ev.Kind == Declined || ev.Kind == Released:
 			r.Tasks.free(ra.Rank)
 		}
@@ -220,7 +223,7 @@ func (r *Record) end(ev Event) {
 		return
 	}
 	r.State, r.Reason, r.Code, r.Ended = ev.State, ev.Reason, ev.Code, ev.At
-	r.warn(r.missed.by(r.Count(jobs.WorkerEnded))...)
+	r.warn(append(r.missed.by(r.Count(jobs.WorkerEnded)), leftText(r))...)
 	r.Stored = ev.Stored
 	for i := range r.Ranks {
 		switch k := &r.Ranks[i]; k.State {

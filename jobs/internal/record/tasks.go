@@ -26,6 +26,7 @@ type TaskTable struct {
 	Order   []int32     // places of tasks as they ended
 	done    int
 	failed  int
+	filed   int // of those that are done, how many left files
 	code    int // the highest
 	first   int // place of the first task that failed for good
 	errors  map[int]errorOutput
@@ -261,7 +262,9 @@ func (t *TaskTable) ended(ra jobs.RankAttempt, rs []process.TaskResult) {
 			continue
 		}
 		t.Tasks[r.Place] = task
-		t.done++
+		if t.done++; r.Files > 0 {
+			t.filed++
+		}
 		t.Order = append(t.Order, int32(r.Place))
 		t.judge(r.Place)
 	}
@@ -304,7 +307,7 @@ func (t *TaskTable) Status() *jobs.ArrayStatus {
 	if t == nil {
 		return nil
 	}
-	s := &jobs.ArrayStatus{Tasks: len(t.Tasks), Done: t.done, Failed: t.failed}
+	s := &jobs.ArrayStatus{Tasks: len(t.Tasks), Done: t.done, Failed: t.failed, Filed: t.filed}
 	for _, l := range t.Leases {
 		if l.Left > 0 {
 			s.Running++

@@ -237,7 +237,8 @@ func (w *WorkerReport) check() error {
 	}
 	if e := w.Exit; e != nil {
 		bad = bad || e.Code < 0 || e.Code > 255 || len(e.Detail) > plain.MaxText || !plain.Printable(e.Detail) || len(e.Cause) > 32 || !plain.Printable(string(e.Cause)) ||
-			!(e.CPU >= 0 && e.CPU < maxCPU) || e.Peak < 0 || e.Read < 0 || e.Written < 0
+			!(e.CPU >= 0 && e.CPU < maxCPU) || e.Peak < 0 || e.Read < 0 || e.Written < 0 ||
+			e.Left != nil && (e.Left.Tasks < 1 || e.Left.Task < 0 || len(e.Left.Name) > plain.MaxText || !plain.Printable(e.Left.Name))
 	}
 	if o := w.Output; o != nil {
 		bad = bad || o.Rank != w.Rank || o.Attempt != w.Attempt || o.Manifest.IsZero() || o.Files < 0 || o.Bytes < 0 || len(o.Left) > jobs.MaxLeft || !plain.Printable(o.Left)
