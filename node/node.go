@@ -100,8 +100,14 @@ func (n *Node) WebURL() string { return n.service.webURL }
 // lodge reserves what workers live in and run as.
 func (n *Node) lodge() (release func(), err error) {
 	o := &n.cfg.Owner
-	if n.work, release, err = openWork(n.state, n.cfg.Work, n.creds.ID(), passers(o, n.cfg.Seams.Runner.Enforces())); err != nil || o.Users == nil {
-		return release, err
+	if n.work, release, err = openWork(n.state, n.cfg.Work, n.creds.ID(), passers(o, n.cfg.Seams.Runner.Enforces())); err != nil {
+		return nil, err
+	}
+	if n.work.noexec() {
+		n.log.Warn().Str("dir", string(n.work)).Msg("the work directory is on a file system that is mounted noexec: programs that jobs bring cannot be executed: keep it elsewhere, with zorilla node --work DIR")
+	}
+	if o.Users == nil {
+		return release, nil
 	}
 	unlock := release
 	if n.users, err = users.Reserve(users.Place, *o.Users, string(n.work)); err != nil {

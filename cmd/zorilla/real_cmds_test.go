@@ -211,12 +211,16 @@ func cmdSocket(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: tmpfs NAME SIZE")
+	if neg || len(args) < 2 || len(args) > 3 || len(args) == 3 && args[2] != "noexec" {
+		ts.Fatalf("usage: tmpfs NAME SIZE [noexec]")
 	}
 	dir, n := ts.MkAbs(args[0]), networkOf(ts)
+	flags, mode := uintptr(0), "755"
+	if len(args) == 3 {
+		flags, mode = syscall.MS_NOEXEC, "1777" // nodes of others have directories of their own there
+	}
 	ts.Check(os.Mkdir(dir, 0o755))
-	ts.Check(syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=755,size="+args[1]))
+	ts.Check(syscall.Mount("tmpfs", dir, "tmpfs", flags, "mode="+mode+",size="+args[1]))
 	ts.Defer(func() {
 		n.stop() // first: workers have files there
 		_ = syscall.Unmount(dir, syscall.MNT_DETACH)

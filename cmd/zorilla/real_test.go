@@ -41,7 +41,7 @@ import (
 //	needs PROGRAM...           what the script cannot do without: internal/needs
 //	build NAME PACKAGE         go build a program of this repository
 //	socket NAME                make a unix socket
-//	tmpfs NAME SIZE            mount a small disk, until the end of the script
+//	tmpfs NAME SIZE [noexec]   mount a small disk, until the end of the script
 //
 // $TESTDATA and $EXAMPLES are the directories of that name. Some of the scripts run again, and
 // those of testdata/basic, against nodes that are not root's: guise_test.go.

@@ -137,8 +137,7 @@ func inspect(path string) file {
 	if f.mode = info.Mode(); !f.mode.IsRegular() {
 		return f
 	}
-	var fs unix.Statfs_t
-	f.noexec = unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0
+	f.noexec = noexec(path)
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return f
@@ -236,7 +235,10 @@ func (w *World) explainExec(c *Command, f *file, err error) error {
 	case errors.Is(err, unix.EACCES) && f.err == nil && !f.mode.IsRegular():
 		return notRun("%s: is not a file that could be executed", command)
 	case errors.Is(err, unix.EACCES) && f.noexec:
-		return notRun("%s: lies on a file system of this node from which nothing is executed (noexec): its owner can keep work directories elsewhere, with zorilla node --work DIR", command)
+		if filepath.IsAbs(command) && !shown.Within(filepath.Clean(command), w.at()) {
+			return notRun("%s: is on a file system that is mounted noexec on this node: a copy that the job brings (-i) can be executed", command)
+		}
+		return notRun("%s: is in the work directory, which %s", command, unexecuted)
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
 		if hidden {
 			return notRun("%s: its interpreter %s %s", command, f.words, unseen)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -332,7 +333,8 @@ const (
 // whyFailed says what a command has not found, as far as it is known, or "". Its standard
 // error begins at an offset.
 func (s *keeper) whyFailed(args []string, from int64) string {
-	if why := launch.Library(s.streams[1].tail(from, launch.MaxWords)); why != "" {
+	said := s.streams[1].tail(from, launch.MaxWords)
+	if why := cmp.Or(launch.Library(said), launch.Unexecuted(s.order.Spec.Root, said)); why != "" {
 		return why
 	}
 	w, c := s.wants(), s.commandOf(args, nil)

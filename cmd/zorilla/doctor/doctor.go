@@ -95,7 +95,7 @@ func Examine(s Seen) []Finding {
 	if self.Room != nil {
 		all = append(all, disk(*self.Room))
 		if self.Room.NoExec {
-			all = append(all, Finding{Fail, "work", self.Room.Dir + " is on a file system that is mounted noexec: programs that jobs bring cannot be executed there", "zorilla node --work DIR, a directory on another file system"})
+			all = append(all, Finding{Fail, "work", self.Room.Dir + " is on a file system that is mounted noexec: programs that jobs bring cannot be executed", "zorilla node --work DIR, a directory on another file system"})
 		}
 	}
 	return append(all, counters(self)...)
