@@ -64,10 +64,11 @@ type ender struct {
 
 // end ends a job.
 func (e *ender) end(client *api.Client, ctx context.Context, job string) error {
-	if !e.discard {
+	err := client.Cancel(ctx, job, e.discard)
+	if err == nil && !e.discard {
 		e.jobs = append(e.jobs, job)
 	}
-	return client.Cancel(ctx, job, e.discard)
+	return err
 }
 
 // await waits until the jobs have ended, but not for ever.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
+	"zorilla/jobs/session/door"
 	"zorilla/node"
 	"zorilla/node/api"
 )
@@ -125,15 +127,22 @@ func with(c *cli.Context, do func(*api.Client) error) error {
 		return err
 	}
 	defer client.Close()
-	return insideJob(do(client))
-}
-
-// insideJob says why there is no node where a process of a job looks for one.
-func insideJob(err error) error {
-	if job := os.Getenv("ZORILLA_JOB_ID"); job == "" || !errors.Is(err, api.ErrNoNode) {
+	if err = do(client); os.Getenv("ZORILLA_JOB_ID") == "" || c.IsSet("node") || c.IsSet("state-dir") {
 		return err
 	}
-	return fmt.Errorf("%w here, inside a job: only exec, rsh and resize of the job itself work here; submit jobs, list them and wait for them where you submitted this one", api.ErrNoNode)
+	if !errors.Is(err, api.ErrNoNode) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return errInside()
+}
+
+// errInside says why there is no node where a process of a job looks for one.
+func errInside() error {
+	work := "only exec, rsh and resize of the job itself work here"
+	if os.Getenv(door.Variable) == "" {
+		work = "no command that needs one works in tasks of arrays, or at nodes without namespaces"
+	}
+	return fmt.Errorf("%w here, inside a job: %s; submit jobs, list them and wait for them where you submitted this one", api.ErrNoNode, work)
 }
 
 // connect returns the node that the command is about.

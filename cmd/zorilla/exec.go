@@ -94,7 +94,7 @@ func runBeside(con *console, c *cli.Context) error {
 		return usage(c, "%v", err)
 	}
 	start := session.Start{Args: args, Env: pairs(env)}
-	if job == "" && os.Getenv(door.Variable) != "" { // of the job that this process is in
+	if job == "" && (os.Getenv(door.Variable) != "" || os.Getenv("ZORILLA_JOB_ID") != "") { // of the job that this process is in
 		return con.session(c.Context, nil, inside(door.Ask{Rank: max(rank, 0)}), start, stdin, c.Bool("pty"))
 	}
 	return withJob(c, job, func(client *api.Client, job string) error {
@@ -204,7 +204,7 @@ func rshAction(con *console, args []string) error {
 	return &codedError{fmt.Errorf("rsh: %w", err), exitShell}
 }
 
-const noDoor = "this is not a process of a job whose node lets it ask for others: $" + door.Variable + " is not set; nodes without namespaces do not (zorilla nodes --json, enforces)"
+const noDoor = "this is not a process of a job whose node lets it ask for others: $" + door.Variable + " is not set; it is not in tasks of arrays, and at nodes without namespaces (zorilla nodes --json, enforces)"
 
 // inside passes a session on to another worker of the job that this process is in.
 func inside(a door.Ask) func(context.Context, io.Reader, io.Writer) error {

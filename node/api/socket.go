@@ -154,8 +154,10 @@ func explainDial(address string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%w at %s: start one with 'zorilla node', or name another with --node or --state-dir", ErrNoNode, address)
+	case errors.Is(err, syscall.EPERM): // a file's owner and mode refuse by EACCES
+		return fmt.Errorf("%w: %w: this process is kept from sockets such as that of the node at %s", ErrRefused, fs.ErrPermission, address)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: the node at %s belongs to another user: name yours with --node or --state-dir", ErrRefused, address)
+		return fmt.Errorf("%w: %w: the node at %s belongs to another user: name yours with --node or --state-dir", ErrRefused, fs.ErrPermission, address)
 	}
 	return err
 }
