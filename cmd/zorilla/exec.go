@@ -162,9 +162,10 @@ func rshCommand(con *console) *cli.Command {
 		Description: `
 For mpirun, GNU parallel, rsync and the like, in place of ssh, and without keys: what
 they call is zorilla-rsh, which is in the PATH of every rank. HOST is an address of the
-job's host file ($ZORILLA_HOSTFILE), the name of its node, or localhost. The words are
-joined by blanks, for a shell that begins in the work directory of the first rank that
-runs there, with its environment and limits. Options of ssh are accepted, and mean nothing.
+job's host file ($ZORILLA_HOSTFILE), the name of its node, which no other host of the job
+may have, or localhost. The words are joined by blanks, for a shell that begins in the
+work directory of the first rank that runs there, with its environment and limits.
+Options of ssh are accepted, and mean nothing.
 
 parallel --ssh zorilla-rsh -S 2/10.0.0.7,2/10.0.0.8 cmd {} ::: ...
 rsync -a -e zorilla-rsh results/ 10.0.0.7:results/
