@@ -91,31 +91,30 @@ func (r *request) readLines(name string, stdin io.Reader) (path string, n int, e
 	return path, n, err
 }
 
-// countLines counts the lines of a file; the last one need not end.
+// countLines counts the lines of a file; the last one need not end. One that cannot be an
+// argument is refused here, before any task has run.
 func countLines(path string) (n int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	open := false
-	for r := bufio.NewReader(f); ; {
-		piece, err := r.ReadSlice('\n')
-		switch {
-		case bytes.IndexByte(piece, 0) >= 0:
-			return 0, fmt.Errorf("line %d has a zero byte: tr '\\0' '\\n' makes lines of what find -print0 prints", n+1)
-		case err == nil:
-			n, open = n+1, false
-			continue
-		case err != io.EOF && err != bufio.ErrBufferFull:
+	for r := bufio.NewReaderSize(f, process.MaxLine+len("\r\n")); ; {
+		line, err := r.ReadSlice('\n')
+		if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
 			return 0, err
 		}
-		if open = open || len(piece) > 0; err == bufio.ErrBufferFull {
-			continue
-		}
-		if open {
+		if len(line) > 0 {
 			n++
 		}
-		return n, nil
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		switch {
+		case bytes.IndexByte(line, 0) >= 0:
+			return 0, fmt.Errorf("line %d has a zero byte: tr '\\0' '\\n' makes lines of what find -print0 prints", n)
+		case len(line) > process.MaxLine:
+			return 0, fmt.Errorf("line %d has more than %d bytes: put them into a file, and its name into the line", n, process.MaxLine)
+		case err == io.EOF:
+			return n, nil
+		}
 	}
 }

@@ -217,8 +217,12 @@ func (t *taskDir) keep(d *os.File, at, dir, name string) (bool, error) {
 	return true, t.tidy(filepath.Join(at, name), rel)
 }
 
-// maxLine bounds a line, which becomes an argument of a command.
-const maxLine = 128<<10 - 1
+// TaskLine is the variable in which a task finds its line.
+const TaskLine = "ZORILLA_TASK_LINE"
+
+// MaxLine bounds a line, in bytes without its end: with the variable's name, "=" and a zero byte
+// it is as long as the kernel allows.
+const MaxLine = 128<<10 - len(TaskLine+"=") - 1
 
 // lineFile finds lines by their numbers, from 1, with eight bytes of memory
 // for each.
@@ -259,15 +263,15 @@ func (l *lineFile) line(number int) (string, error) {
 		return "", fmt.Errorf("there are %d lines", len(l.begin)-1)
 	}
 	from, to := l.begin[number-1], l.begin[number]
-	if to-from > maxLine {
-		return "", fmt.Errorf("it has %d bytes, at most %d", to-from, maxLine)
-	}
-	b := make([]byte, to-from)
+	b := make([]byte, min(to-from, int64(MaxLine+len("\r\n")))) // what is longer has no end within that
 	if _, err := l.file.ReadAt(b, from); err != nil {
 		return "", err
 	}
 	b = bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))
-	if bytes.IndexByte(b, 0) >= 0 {
+	switch {
+	case len(b) > MaxLine:
+		return "", fmt.Errorf("it has more than %d bytes", MaxLine)
+	case bytes.IndexByte(b, 0) >= 0:
 		return "", fmt.Errorf("it holds a zero byte")
 	}
 	return string(b), nil

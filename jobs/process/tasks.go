@@ -379,7 +379,7 @@ func (t *tasks) command(place int) (args, env []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("line %d of tasks: %w", id, err)
 	}
-	return FillIn(args, line), append(env, "ZORILLA_TASK_LINE="+line), nil
+	return FillIn(args, line), append(env, TaskLine+"="+line), nil
 }
 
 // fork starts a task, unless no more may begin.

@@ -76,8 +76,12 @@ func (s *Script) parse(text []byte) error {
 	number := 0
 	for b := range bytes.Lines(text) {
 		number++
-		if bytes.IndexByte(b, 0) >= 0 {
-			return nil // it is no text
+		switch {
+		case bytes.IndexByte(b, 0) < 0:
+		case bytes.HasPrefix(b, []byte(marker)):
+			return fmt.Errorf("%s, line %d: it has a zero byte, which no option has: tr -d '\\0'", s.Path, number)
+		default: // it is no text
+			return nil
 		}
 		raw := strings.TrimSpace(string(b))
 		rest, marked := strings.CutPrefix(raw, marker)

@@ -110,6 +110,10 @@ func TestRead(t *testing.T) {
 			t.Errorf("%.40q: %+v", c.text, s)
 		}
 	}
+	write(t, "#!/bin/sh\n#ZORILLA -n 1\n#ZORILLA -e A=b\x00c\n", 0o755)
+	if s, err := Read("job.sh"); s != nil || err == nil || !strings.HasPrefix(err.Error(), "job.sh, line 3: it has a zero byte") {
+		t.Errorf("a line with a zero byte: %+v, %v", s, err)
+	}
 	for _, path := range []string{"nosuch", ".", "/dev/null"} {
 		if s, err := Read(path); s != nil || err != nil {
 			t.Errorf("%s: %+v, %v", path, s, err)
