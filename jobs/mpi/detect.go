@@ -73,10 +73,10 @@ func launcherOf(path string) string {
 }
 
 // LauncherKind tells of which MPI a launcher is, by the name of the file that its path leads to:
-// Debian has one for each.
+// Debian has one for each. Of what is no launcher it is None.
 func LauncherKind(path string) Kind {
 	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
+	if err != nil || launcherOf(path) == "" && launcherOf(real) == "" {
 		return None
 	}
 	name := filepath.Base(real)

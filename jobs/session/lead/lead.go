@@ -165,7 +165,7 @@ func command(agent, tmp, hosts string, libraries mpi.Libraries, args []string) (
 		return 0, err
 	}
 	cmd := exec.Command(args[0], args[1:]...)
-	if text := mismatch(cmd.Path, args[1:]); text != "" {
+	if text := mismatch(args); text != "" {
 		fmt.Fprintln(os.Stderr, "zorilla: warning: "+text)
 	}
 	if err := os.Symlink(os.Getenv("HOME"), Work); err == nil || errors.Is(err, os.ErrExist) {
@@ -190,30 +190,6 @@ func command(agent, tmp, hosts string, libraries mpi.Libraries, args []string) (
 		return exit.ExitCode(), nil
 	}
 	return 0, err
-}
-
-// mismatch tells that a launcher starts the ranks of another MPI than that of the program: each
-// of them would be alone, and the job would seem to end well. "" = it does not, as far as is known.
-func mismatch(launcher string, args []string) string {
-	its := mpi.LauncherKind(launcher)
-	if its == mpi.None {
-		return ""
-	}
-	for _, arg := range args {
-		info, err := os.Stat(arg)
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		found, err := mpi.Detect(mpi.OpenFile, arg)
-		if err != nil || found.Kind == mpi.None {
-			continue
-		}
-		if found.Kind == its {
-			return ""
-		}
-		return fmt.Sprintf("%s is the launcher of %s, and %s is linked with %s: each rank will be alone; name the other launcher, as mpirun.openmpi or mpiexec.mpich", filepath.Base(launcher), its, arg, found.Kind)
-	}
-	return ""
 }
 
 // unset returns those variables that have no value yet: what the user says goes before ours.
