@@ -199,7 +199,7 @@ func ports(addrs []string) string {
 // walls are the means that confine workers, and what a node without one needs, in the
 // order of what they are worth.
 var walls = []struct{ name, without, cure string }{
-	{"namespaces", "workers see other processes and files of this machine", "let users make namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), or start the node as root"},
+	{"namespaces", "workers see other processes and files of this machine, and have no shared memory, semaphores and unix sockets, which Python's multiprocessing needs", "let users make namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), or start the node as root"},
 	{"landlock", "files are kept from workers by their permissions alone", "Linux 5.13 or later, with landlock among the kernel's lsm="},
 	{"cgroups", "memory is looked at, and processors are not shared out", "systemd-run --user --scope -p Delegate=yes zorilla node, or start the node as root"},
 }
