@@ -91,11 +91,18 @@ func (h *peerHandler) set(routes func(*http.ServeMux)) {
 // ServeHTTP implements http.Handler.
 func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.now.Load().ServeHTTP(w, r) }
 
+// A peer that is silent for as long is cut off: what it has asked for, as a session with a rank, ends.
+// Between nodes the client asks first, after 5 s (peers.transport), so that one of both does.
+const (
+	pingAfter = 6 * time.Second
+	pingWait  = 4 * time.Second
+)
+
 // server makes an HTTP server.
 func server(h http.Handler, log zerolog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ErrorLog: stdlog.New(serverLog{log}, "", 0), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: pingAfter, PingTimeout: pingWait,
 			MaxReadFrameSize: maxFrame, MaxReceiveBufferPerStream: maxUnread, MaxReceiveBufferPerConnection: maxUnreadAll},
 	}
 }
