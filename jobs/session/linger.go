@@ -3,6 +3,7 @@ package session
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -33,5 +34,16 @@ func (b *Body) Read(p []byte) (int, error) {
 func (b *Body) Linger(w http.ResponseWriter) {
 	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingerFor)) == nil { // else nothing bounds it
 		_, _ = io.Copy(io.Discard, b) // however it ends
+	}
+}
+
+// Refuse answers a request of HTTP/1 with an error in place of a session, and lingers: the answer
+// has a length, so that the client need not wait for its end, which comes after that.
+func (b *Body) Refuse(w http.ResponseWriter, status int, kind string, text []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	if _, err := w.Write(text); err == nil && http.NewResponseController(w).Flush() == nil {
+		b.Linger(w)
 	}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,6 +58,10 @@ func (e entrance) serve(w http.ResponseWriter, r *http.Request) {
 		// the client may wait for that.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 		panic(http.ErrAbortHandler) // the client must not take this for the end
+	case r.ProtoMajor == 1:
+		body, status := encodeError(err)
+		text, _ := json.Marshal(body) // two texts
+		in.Refuse(w, status, "application/json", text)
 	default:
 		writeError(w, err)
 	}

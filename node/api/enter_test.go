@@ -43,6 +43,18 @@ func TestTheEndIsHeard(t *testing.T) {
 	c := overSocket(t, f)
 	enter := func(in io.Reader, out io.Writer) error { return c.Enter(t.Context(), "last", 3, in, out) }
 	sessiontest.EndIsHeard(t, enter, "3")
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: api.Handler(f)}
+	go func() { _ = s.Serve(l) }() // until Close
+	defer s.Close()
+	conn, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessiontest.RefusalIsHeard(t, conn, "/v1/jobs/nosuch/enter?rank=0", "not found")
 }
 
 // A node that dies before it has answered ends what is said to it, also if nothing is.

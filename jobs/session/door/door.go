@@ -129,7 +129,7 @@ func serve(w http.ResponseWriter, r *http.Request, visit func(ctx context.Contex
 		_ = c.SetReadDeadline(time.Now()) // the rest of the body is not waited for
 		panic(http.ErrAbortHandler)       // the client must not take this for the end
 	default:
-		http.Error(w, err.Error(), http.StatusConflict)
+		in.Refuse(w, http.StatusConflict, "text/plain; charset=utf-8", []byte(err.Error()+"\n"))
 	}
 }
 

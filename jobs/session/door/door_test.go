@@ -99,6 +99,11 @@ func TestBodiesAreNotParsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
+	refused, err := net.Dial("unix", filepath.Join(root, Dir, Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessiontest.RefusalIsHeard(t, refused, pathEnter+"?host=nobody&rank=0", "no such host")
 	conn, err := net.Dial("unix", filepath.Join(root, Dir, Name))
 	if err != nil {
 		t.Fatal(err)

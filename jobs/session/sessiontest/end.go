@@ -2,8 +2,11 @@
 package sessiontest
 
 import (
+	"bufio"
 	"bytes"
 	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +22,33 @@ func EndIsHeard(t *testing.T, enter func(in io.Reader, out io.Writer) error, wan
 	out := late{begun: begun, said: said}
 	if err := enter(in, &out); err != nil || out.got.String() != want {
 		t.Errorf("%q, %v, want %q", out.got.String(), err, want)
+	}
+}
+
+// RefusalIsHeard checks that a request for a session which is refused is answered, and that the
+// client may say more all the same, as one does that has not heard the answer yet.
+func RefusalIsHeard(t *testing.T, conn net.Conn, path, want string) {
+	t.Helper()
+	defer conn.Close()
+	say := func(text string) {
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatalf("say more: %v", err)
+		}
+	}
+	say("POST " + path + " HTTP/1.1\r\nHost: node\r\nTransfer-Encoding: chunked\r\n\r\n")
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(r.Body); err != nil || r.StatusCode == http.StatusOK || !strings.Contains(string(b), want) {
+		t.Errorf("%s, %q, %v: want %q", r.Status, b, err, want)
+	}
+	for range 1 << 10 {
+		say("400\r\n" + strings.Repeat("x", 0x400) + "\r\n")
+	}
+	say("0\r\n\r\n")
+	if _, err := io.Copy(io.Discard, conn); err != nil {
+		t.Errorf("at the end: %v", err)
 	}
 }
 
