@@ -9,17 +9,18 @@ import (
 // the process if it needs one and the kernel has none left, because of workers that have
 // forked all that their user, or the machine, may have.
 func Warm(threads int) {
-	var all sync.WaitGroup
+	var made, free sync.WaitGroup
 	wait := make(chan struct{})
+	made.Add(threads)
 	for range threads {
-		all.Add(1)
-		go func() {
+		free.Go(func() {
 			runtime.LockOSThread()
-			all.Done()
+			defer runtime.UnlockOSThread()
+			made.Done()
 			<-wait
-			runtime.UnlockOSThread()
-		}()
+		})
 	}
-	all.Wait()
+	made.Wait()
 	close(wait)
+	free.Wait() // a thread is of use to others when its goroutine has let go of it
 }
