@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"math"
 	"runtime"
 	"time"
 
@@ -26,6 +27,11 @@ type Guard struct {
 	// Held, unless it is nil, tells what else counts: files without a name, as they were at
 	// a time that is told, too. With now it looks at once, as far as it can.
 	Held func(now bool) (used int64, at time.Time)
+
+	// Shared, unless it is "", is one more directory, which so many have together, each with a
+	// guard: what it takes counts for each of them in equal parts.
+	Shared  string
+	Sharers int
 
 	limit int64
 	dirs  []string
@@ -76,7 +82,7 @@ func (g *Guard) look(of int) (used int64, over bool) {
 		}
 	}
 	if g.Held == nil {
-		used = Used(g.limit, g.dirs...)
+		used = g.used()
 		return used, used > g.limit
 	}
 	held, at := g.Held(false)
@@ -85,7 +91,7 @@ func (g *Guard) look(of int) (used int64, over bool) {
 			return g.limit + 1, true
 		}
 	}
-	used = Used(g.limit, g.dirs...)
+	used = g.used()
 	if used > g.limit {
 		return used, true
 	}
@@ -101,6 +107,15 @@ func (g *Guard) look(of int) (used int64, over bool) {
 		return used, d.used+min(d.held, again) > g.limit
 	}
 	return used, false
+}
+
+// used is what the directories take, or what is more than the limit.
+func (g *Guard) used() int64 {
+	used := Used(g.limit, g.dirs...)
+	if n := int64(g.Sharers); g.Shared != "" && n > 0 && used <= g.limit {
+		used += Used(min(g.limit, (math.MaxInt64-n)/n)*n+n, g.Shared) / n
+	}
+	return used
 }
 
 // pace is how long to wait after a look that has cost so much.

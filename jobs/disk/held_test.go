@@ -67,3 +67,23 @@ func TestTold(t *testing.T) {
 		}
 	}
 }
+
+// Of what several share each counts its part.
+func TestShared(t *testing.T) {
+	dir, shared := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(dir, "file"), 1<<20)
+	write(t, filepath.Join(shared, "file"), 9<<20)
+	grown(t, dir, func() {})
+	grown(t, shared, func() {})
+	for _, c := range []struct {
+		limit   int64
+		sharers int
+		over    bool
+	}{{5 << 20, 1, true}, {5 << 20, 3, false}, {3 << 20, 3, true}, {500 << 10, 100, true}, {1 << 62, 2, false}} {
+		g := NewGuard(c.limit, dir)
+		g.Shared, g.Sharers = shared, c.sharers
+		if used, over := g.look(0); over != c.over {
+			t.Errorf("%+v: %d, too much: %v", c, used, over)
+		}
+	}
+}
