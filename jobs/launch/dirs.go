@@ -8,18 +8,29 @@ import (
 	"zorilla/jobs/trees"
 )
 
-// bring makes the directories of a command be there.
-func (l *launcher) bring(c *Command) error {
-	if l.inside == nil || len(c.Write) > 0 && l.brought[c.Write[0]] {
+// bring makes the directories of a number's commands be there.
+func (l *launcher) bring(number int, c *Command) error {
+	if l.inside == nil || l.brought[number] != nil {
 		return nil
 	}
+	write, read := slices.DeleteFunc(slices.Clone(c.Write), l.isThere), slices.DeleteFunc(slices.Clone(c.Read), l.isThere)
 	err := aside(func() error {
-		return errors.Join(l.inside.Bring(l.outside, c.places(c.Write), false), l.inside.Bring(l.outside, c.places(c.Read), true))
+		return errors.Join(l.inside.Bring(l.outside, c.places(write), false), l.inside.Bring(l.outside, c.places(read), true))
 	})
-	if err == nil && len(c.Write) > 0 {
-		l.brought[c.Write[0]] = true
+	if err == nil {
+		l.brought[number] = slices.Concat(c.Write, c.Read)
 	}
 	return err
+}
+
+// isThere reports whether commands of a number have a directory.
+func (l *launcher) isThere(dir string) bool {
+	for _, dirs := range l.brought {
+		if slices.Contains(dirs, dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // refresh removes what earlier commands have left in memory, if no other one runs that may
@@ -50,12 +61,13 @@ func (l *launcher) refresh(c *Command) {
 func (l *launcher) release(number int, c *Command) {
 	l.doors[number].Close()
 	delete(l.doors, number)
-	if l.inside == nil || len(c.Write) == 0 {
+	if l.inside == nil {
 		return
 	}
-	delete(l.brought, c.Write[0])
+	delete(l.brought, number)
+	gone := slices.DeleteFunc(slices.Concat(c.Write, c.Read), l.isThere)
 	_ = aside(func() error {
-		l.inside.Drop(slices.Concat(c.Write, c.Read))
+		l.inside.Drop(gone)
 		return nil
 	})
 }

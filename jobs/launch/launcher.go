@@ -33,7 +33,7 @@ type launcher struct {
 	broken  error // why nothing can be run
 	outside *sandbox.Outside
 	inside  *sandbox.Inside
-	brought map[string]bool      // directories of commands
+	brought map[int][]string     // directories of commands, by their number
 	doors   map[int]*cgroup.Door // by the number of commands
 	way     []int                // from the groups that they lead into
 	forker  forker
@@ -77,7 +77,7 @@ func Main() error {
 	if err != nil {
 		return err
 	}
-	l := &launcher{conn: conn, runs: map[int]*run{}, also: map[int]*extra{}, brought: map[string]bool{}, doors: map[int]*cgroup.Door{}}
+	l := &launcher{conn: conn, runs: map[int]*run{}, also: map[int]*extra{}, brought: map[int][]string{}, doors: map[int]*cgroup.Door{}}
 	var first request
 	switch _, err := l.conn.Receive(&first); {
 	case errors.Is(err, io.EOF): // nobody needed it
@@ -321,7 +321,7 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 	if busy {
 		return errors.New("launcher: another command runs")
 	}
-	if err := l.bring(c); err != nil {
+	if err := l.bring(w.number, c); err != nil {
 		return err
 	}
 	l.refresh(c)

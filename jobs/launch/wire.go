@@ -51,8 +51,10 @@ func (c *Command) places(dirs []string) []sandbox.Place {
 	var all []sandbox.Place
 	for _, d := range dirs {
 		p := sandbox.Place{At: d, From: d}
-		if rest, below := strings.CutPrefix(d, c.RootAt+"/"); below && c.RootAt != "" {
-			p.From = filepath.Join(c.Root, rest)
+		for _, around := range [...]sandbox.Place{{From: c.Root, At: c.RootAt}, {From: c.Shared, At: c.SharedAt}} {
+			if rest, below := strings.CutPrefix(d, around.At+"/"); below && around.At != "" {
+				p.From = filepath.Join(around.From, rest)
+			}
 		}
 		all = append(all, p)
 	}
@@ -80,7 +82,11 @@ type Command struct {
 	// sees as RootAt, one below that.
 	Root   string `json:"root,omitempty"`
 	RootAt string `json:"root_at,omitempty"`
-	Memory int64  `json:"memory"`
+	// Shared and SharedAt are the same of the directory around Dir, where commands of several
+	// numbers have that together.
+	Shared   string `json:"shared,omitempty"`
+	SharedAt string `json:"shared_at,omitempty"`
+	Memory   int64  `json:"memory"`
 	// Serial, if it is not 0, names this one of the commands of a number; nobody waits
 	// for the answer that it has begun.
 	Serial int `json:"serial,omitempty"`

@@ -78,6 +78,14 @@ func (s *keeper) abandon() {
 // RunsAs reports whether the worker is UID, which needs root.
 func (s *Spec) RunsAs() bool { return s.UID > 0 && os.Geteuid() == 0 }
 
+// roots are Root, and that of what it shares.
+func (s *Spec) roots() []string {
+	if s.Shared != nil {
+		return []string{s.Root, s.Shared.Root}
+	}
+	return []string{s.Root}
+}
+
 // giveFiles hands Root/work and Root/tmp to the worker's user. The rest of
 // Root stays closed to it; without namespaces it passes through, and nobody else does.
 func giveFiles(o *order) error {
@@ -85,22 +93,25 @@ func giveFiles(o *order) error {
 	if !s.RunsAs() {
 		return nil
 	}
-	if !o.Namespaces {
-		if err := errors.Join(os.Chown(s.Root, -1, s.GID), os.Chmod(s.Root, 0o710)); err != nil {
+	for _, root := range s.roots() {
+		if o.Namespaces {
+			break
+		}
+		if err := errors.Join(os.Chown(root, -1, s.GID), os.Chmod(root, 0o710)); err != nil {
 			return err
 		}
 	}
-	dirs := []string{workDir, tmpDir}
+	work, tmp := s.Work(), filepath.Join(s.Root, tmpDir)
 	if s.Tasks != nil { // which do not write to their inputs
-		dirs = []string{TaskDir, tmpDir}
+		work = filepath.Join(s.Root, TaskDir)
 	}
-	for _, dir := range dirs {
+	for _, dir := range []string{work, tmp} {
 		leave := func(fs.DirEntry) bool { return false }
-		if dir == tmpDir {
+		if dir == tmp {
 			leave = isShared
 		}
-		at, err := os.OpenFile(filepath.Join(s.Root, dir), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-		if err == nil && dir == workDir && isOf(at, s.UID) { // and so is all in it; see transfer.How
+		at, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		if err == nil && dir == work && isOf(at, s.UID) { // and so is all in it; see transfer.How
 			err = at.Close()
 		} else if err == nil {
 			err = cmp.Or(at.Chown(s.UID, s.GID), giving{s.UID, s.GID, leave}.all(at))
@@ -182,19 +193,33 @@ func (s *keeper) guard() {
 		uid = spec.UID
 	}
 	guard.Held = func(now bool) (used int64, at time.Time) {
-		proc.Seeing(uid, spec.GID, func() { used, at = held.Of(shortName(spec.Root), now) })
+		proc.Seeing(uid, spec.GID, func() { used, at = spec.held(held, now) })
 		return used, at
 	}
+	if d := spec.Shared; d != nil {
+		guard.Shared, guard.Sharers = spec.Work(), d.Workers
+	}
 	go guard.Watch(s.ended, task, over)
+}
+
+// held adds up what was removed from the directories of the worker, or its part of it, and is open.
+func (s *Spec) held(all *proc.Removed, now bool) (used int64, at time.Time) {
+	used, at = all.Of(shortName(s.Root), now)
+	if d := s.Shared; d != nil {
+		part, _ := all.Of(shortName(d.Root), false) // as of the same look
+		used += part / int64(d.Workers)
+	}
+	return used, at
 }
 
 // spareFiles is how much more than the limit the file system lets a worker take, of which
 // it is ended: a write that is refused would leave the cause to what the program says.
 func spareFiles(limit int64) int64 { return min(max(limit/16, 4<<20), 256<<20) }
 
-// bound has the file system bound the worker's files. Where it does not, they are counted.
+// bound has the file system bound the worker's files. Where it does not, or others have them too,
+// they are counted.
 func (s *keeper) bound() {
-	if spec := &s.order.Spec; s.order.Quota && s.order.Namespaces && spec.Disk > 0 && spec.Disk < math.MaxInt64/2 {
+	if spec := &s.order.Spec; spec.Shared == nil && s.order.Quota && s.order.Namespaces && spec.Disk > 0 && spec.Disk < math.MaxInt64/2 {
 		s.quota, _ = quota.New(spec.Root, spec.Disk+spareFiles(spec.Disk), existing(FileDirs(spec.Root))...)
 	}
 }
@@ -284,8 +309,13 @@ func Measure(within time.Duration, roots []string) []int64 {
 				continue
 			}
 		}
-		nameless, _ := held.Of(shortName(root), false)
+		o := order{Spec: Spec{Root: root}}
+		_ = load(root, orderEntry, &o) // of what has none nothing is shared
+		nameless, _ := o.Spec.held(held, false)
 		used[i] = disk.UsedWithin(share, FileDirs(root)...) + nameless
+		if d := o.Spec.Shared; d != nil {
+			used[i] += disk.UsedWithin(share, o.Spec.Work()) / int64(max(d.Workers, 1))
+		}
 	}
 	return used
 }
@@ -293,7 +323,7 @@ func Measure(within time.Duration, roots []string) []int64 {
 // yield removes the files of a worker that has ended to make room: before its end is
 // written down, which needs some, and however long its origin takes to hear of it.
 func (s *Spec) yield() {
-	for _, dir := range FileDirs(s.Root) {
+	for _, dir := range append(FileDirs(s.Root), s.Work()) {
 		_ = trees.Empty(dir, nil) // what cannot be removed now, is with all of Root
 	}
 }

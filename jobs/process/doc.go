@@ -31,6 +31,9 @@
 //	lines     the lines of tasks, taken out of work/
 //	control-* the control socket; for the node's user alone
 //
+// With Spec.Shared work/ is that of another root, which has nothing else but its mark, and which
+// several workers have together.
+//
 // One file for what is known, since to make one costs more than all that is written.
 // Earlier versions had files of these names, which are still understood. [CleanRoot] ends
 // what is alive and removes all of it, if there is a mark; of a copy it removes the files
@@ -148,8 +151,11 @@
 // A worker may be over its limit for as long as that takes. A limit is one of each task,
 // with the inputs in it.
 //
-// Under a root node with namespaces the three directories are in a project of the file
-// system's, if it has quotas (jobs/quota): its count is looked at instead, and it refuses
+// What workers share (Spec.Shared) counts for each of them in equal parts, and one that makes
+// room takes it away from all.
+//
+// Under a root node with namespaces the three directories, if none is shared, are in a project of
+// the file system's, if it has quotas (jobs/quota): its count is looked at instead, and it refuses
 // what is more than a little beyond the limit. The directories keep the project until
 // [CleanRoot]. Nothing can be renamed into them from elsewhere then.
 //

@@ -227,8 +227,11 @@ func (s *Spec) Check() error {
 			return err
 		}
 	}
-	if info, err := os.Lstat(filepath.Join(s.Root, workDir)); err != nil || !info.IsDir() {
-		return bad("%s is not a directory", filepath.Join(s.Root, workDir))
+	if d := s.Shared; d != nil && (filepath.Clean(d.Root) != d.Root || filepath.Dir(d.Root) != filepath.Dir(s.Root) || d.Root == s.Root || d.Workers < 1 || s.Tasks != nil) {
+		return bad("its work directory cannot be that of %d workers in %q", d.Workers, d.Root)
+	}
+	if info, err := os.Lstat(s.Work()); err != nil || !info.IsDir() {
+		return bad("%s is not a directory", s.Work())
 	}
 	if !isMissing(s.Root, orderEntry) {
 		return bad("root %s was used before: want a new one for each worker", s.Root)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"path/filepath"
 	"time"
 
 	"zorilla/jobs/pmi"
@@ -27,6 +28,11 @@ type Spec struct {
 	// the supervisor makes (for TMPDIR in Env). One Root is for one worker.
 	Root string `json:"root"`
 
+	// Shared is the work directory that the worker has instead of Root/work, together with
+	// others of its group, and whose files are their user's; nil = it has its own. Tasks have
+	// their own.
+	Shared *Shared `json:"shared,omitempty"`
+
 	// Group names the job that the worker is of: where they have namespaces, workers
 	// of a group share them, and their supervisor. "" = none.
 	Group string `json:"group,omitempty"`
@@ -39,7 +45,7 @@ type Spec struct {
 	Stdin bool `json:"stdin"`
 
 	Memory    int64         `json:"memory"`               // bytes for the whole process tree; 0 = unlimited
-	Disk      int64         `json:"disk,omitempty"`       // bytes of files in Root/work, Root/task and Root/tmp together; 0 = unlimited
+	Disk      int64         `json:"disk,omitempty"`       // bytes of files in Root/work, or its part of Shared, Root/task and Root/tmp together; 0 = unlimited
 	MaxOutput int64         `json:"max_output,omitempty"` // bytes of standard output and error together, of tasks for each; 0 = unlimited
 	Shares    int           `json:"shares"`               // parts of the processors that it gets beside other workers, if they can be told out; 0 = 1
 	Walltime  time.Duration `json:"walltime"`             // 0 = unlimited
@@ -72,6 +78,32 @@ type Spec struct {
 	PMI *pmi.Place `json:"pmi,omitempty"`
 	// Rank is what else such a worker may have of its own.
 	Rank Rank `json:"rank,omitzero"`
+}
+
+// Shared is a work directory that several workers have together.
+type Shared struct {
+	// Root, which MakeRoot has made beside those of the workers, holds it: Root/work.
+	Root    string `json:"root"`
+	Workers int    `json:"workers"` // how many have it: what it takes counts for each in equal parts
+}
+
+// Work is the directory that the worker begins in, of the machine.
+func (s *Spec) Work() string {
+	if s.Shared != nil {
+		return filepath.Join(s.Shared.Root, workDir)
+	}
+	return filepath.Join(s.Root, workDir)
+}
+
+// SeenWork returns what the worker calls that directory.
+func (s *Spec) SeenWork() string {
+	switch {
+	case s.Shared == nil:
+		return filepath.Join(s.Seen(), workDir)
+	case s.At != "":
+		return filepath.Join(Inside(s.Shared.Root), workDir)
+	}
+	return s.Work()
 }
 
 // Sight is what a worker sees of the files of its machine.

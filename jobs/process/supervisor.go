@@ -342,9 +342,12 @@ const maxProcesses = 4096
 // commandOf is what the launcher is to run, in the directory of the worker or task.
 func (s *keeper) commandOf(args, env []string) launch.Command {
 	root := s.order.Spec.Seen()
-	work, tmp := filepath.Join(root, workDir), filepath.Join(root, tmpDir)
+	work, tmp := s.order.Spec.SeenWork(), filepath.Join(root, tmpDir)
 	c := launch.Command{Args: args, Env: env, Dir: work, Write: []string{work, tmp}, Memory: s.order.Spec.Memory, Together: s.order.Spec.PMI != nil, Cores: s.order.Spec.Rank.Cores}
 	c.Root, c.RootAt = s.order.Spec.Root, s.order.Spec.At
+	if d := s.order.Spec.Shared; d != nil && c.RootAt != "" {
+		c.Shared, c.SharedAt = d.Root, Inside(d.Root)
+	}
 	if s.order.Spec.Door {
 		c.Read = []string{filepath.Join(root, door.Dir)}
 	}
