@@ -20,11 +20,12 @@ const (
 // MaxMounts is how many paths a job may ask for.
 const MaxMounts = 8
 
-// The protocol versions of nodes that know Mounts and Net, NetJob, and MPI.
+// The protocol versions of nodes that know Mounts and Net, NetJob, MPI, and ShareWork.
 const (
 	wallVersion  = 3
 	fenceVersion = 4
 	mpiVersion   = 5
+	shareVersion = 7
 )
 
 // checkMounts returns what is wrong with the paths that the job asks for, as a user sees it.
@@ -65,6 +66,8 @@ func SizeOfMounts(mounts []string) int {
 func (s *Spec) Condition() string {
 	version := wallVersion
 	switch {
+	case s.ShareWork:
+		version = shareVersion
 	case s.MPI:
 		version = mpiVersion
 	case s.Net == NetJob:

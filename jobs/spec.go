@@ -88,6 +88,9 @@ type Access struct {
 	// MPI: the workers are the ranks of an MPI program, which find each other by their
 	// nodes (jobs/pmi): when one is lost, all are.
 	MPI bool `json:"mpi,omitempty"`
+
+	// ShareWork: the ranks at a node have one work directory together, instead of one each.
+	ShareWork bool `json:"share_work,omitempty"`
 }
 
 // Failing says what ends a job early: what a rank that has failed for good means for the
@@ -261,7 +264,7 @@ func (s *Spec) checkPlaces() string {
 		return fmt.Sprintf("--net %.40q: %v", s.Net, err)
 	}
 	if n := len(s.Condition()); n > where.MaxLength && s.Where != "" {
-		return fmt.Sprintf("--where: %d bytes with what --net and --mpi add, at most %d", n, where.MaxLength)
+		return fmt.Sprintf("--where: %d bytes with what --net, --mpi and --share-work add, at most %d", n, where.MaxLength)
 	}
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return fmt.Sprintf("--strategy: %v", err)
@@ -276,6 +279,12 @@ func (s *Spec) checkPlaces() string {
 		return fmt.Sprintf("--mpi with -n %d..%d: the ranks of an MPI program start together; want -n N", s.Min, s.Max)
 	case s.MPI && s.Net == NetNone && s.Min > 1:
 		return "--mpi: ranks with --net none find each other at one node only; want --net job or host"
+	case s.ShareWork && s.Array != nil:
+		return "--share-work: each task of an array begins in a directory of its own"
+	case s.ShareWork && s.Min != s.Max:
+		return fmt.Sprintf("--share-work with -n %d..%d: ranks that come later would find what others have written; want -n N", s.Min, s.Max)
+	case s.ShareWork && s.Replicas > 1:
+		return "--share-work with --replicas: the files of one copy would be those of others"
 	case s.Replicas < 0 || s.Replicas > MaxReplicas:
 		return fmt.Sprintf("--replicas %d: want 1 to %d", s.Replicas, MaxReplicas)
 	case s.Replicas > 1 && s.Array != nil:

@@ -23,7 +23,7 @@ import (
 )
 
 // ProtocolVersion is what nodes tell each other of what they speak.
-const ProtocolVersion = 6
+const ProtocolVersion = 7
 
 // Node is one node. Make it with New; it works while Run does.
 type Node struct {

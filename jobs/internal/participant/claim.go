@@ -26,6 +26,7 @@ type ClaimRecord struct {
 	Spec  jobs.Spec   `json:"spec"`
 	GPUs  []int       `json:"gpus,omitempty"`  // numbers of those that are its own
 	Cores []int       `json:"cores,omitempty"` // the same of processors
+	Share int         `json:"share,omitempty"` // the number of the work directory that it shares with others; 0 = none
 	Stamp jobs.Stamp  `json:"stamp"`
 	Since time.Time   `json:"since"`           // when this node was granted the job
 	Start *wire.Start `json:"start,omitempty"` // nil = it may not have started
@@ -45,6 +46,8 @@ func (c *ClaimRecord) check() error {
 		return fmt.Errorf("claim: GPUs: %w", codec.ErrMalformed)
 	case len(c.Cores) > c.Spec.Needs().Slots || slices.ContainsFunc(c.Cores, func(i int) bool { return i < 0 }):
 		return fmt.Errorf("claim: processors: %w", codec.ErrMalformed)
+	case c.Share < 0, c.Share > 0 && !c.Spec.ShareWork, c.Share == 0 && c.Spec.ShareWork && c.Lost == "":
+		return fmt.Errorf("claim: shared directory: %w", codec.ErrMalformed)
 	case !c.Job.Valid(), c.Rank >= c.Spec.Workers():
 		return fmt.Errorf("claim: %w", codec.ErrMalformed)
 	case c.Start != nil && c.Start.Check() != nil:
@@ -93,6 +96,18 @@ func (c *ClaimRecord) Write(root string) error {
 	}
 	return process.Note(root, ClaimNote, b, c.Start != nil) // a node that forgets one without Start was not asked to start anything
 }
+
+// Shared is the name of the directory around the one that a worker shares with others of its job;
+// "" = it has its own.
+func (c *ClaimRecord) Shared() string {
+	if c.Share == 0 {
+		return ""
+	}
+	return SharedName(c.Job, c.Share)
+}
+
+// SharedName is the name of the directory around one that workers of a job share, by its number.
+func SharedName(job jobs.ID, number int) string { return fmt.Sprintf("%s-shared-%d", job, number) }
 
 // RootName is the name of a worker's own directory.
 func RootName(job jobs.ID, ra jobs.RankAttempt) string {

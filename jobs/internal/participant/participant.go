@@ -88,6 +88,7 @@ func (p *Participant) Granted(now time.Time, from vicinity.ID, g *wire.Grant) er
 		if g.Spec.MPI {
 			k.cores = p.Claims.Cores.Take(k.needs.Slots)
 		}
+		k.share = w.share()
 		w.add(k)
 		k.prepare(now)
 	}
@@ -161,14 +162,15 @@ func (p *Participant) Adopt(now time.Time, c ClaimRecord) {
 		k.State, k.Declined, k.reason, k.Phase, k.Freed = jobs.WorkerLost, true, c.Lost, PhaseOver, true
 		return
 	}
-	k.gpus, k.cores = c.GPUs, c.Cores
+	k.gpus, k.cores, k.share = c.GPUs, c.Cores, c.Share
 	p.Claims.Cores.Keep(c.Cores)
 	p.Claims.Adopted(c.Job, &c.Spec, c.GPUs, agenda.Earlier(c.At, now))
 	if c.Start == nil {
 		k.prepare(now)
 		return
 	}
-	k.State, k.adopted, k.start, k.Phase = jobs.WorkerRunning, true, c.Start, PhaseStarting
+	k.State, k.adopted, k.start = jobs.WorkerRunning, true, c.Start
+	k.begin()
 	p.Do(DoAdopt{k.id(), c})
 }
 
@@ -269,7 +271,7 @@ func (k *Worker) advance(now time.Time) {
 			k.Phase = PhaseLaying
 			p.Do(DoLay{id})
 		case k.Phase == PhaseReady && k.start != nil:
-			k.Phase = PhaseStarting
+			k.begin()
 			p.Do(DoRun{id, w.claim(now, k, k.start), w.siblings(k), w.gpus()})
 		}
 	case PhaseRunning:

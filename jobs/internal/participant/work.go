@@ -28,6 +28,7 @@ type Work struct {
 	reason       string
 	Heard        time.Time // when the origin last answered
 	since        time.Time // when this node was granted the job
+	shut         int       // the latest of the directories that its workers share in which one was started
 
 	inputs inputState
 	failed string           // why the inputs could not be had
@@ -58,6 +59,7 @@ type Worker struct {
 	needs jobs.Needs
 	gpus  []int // numbers of those that are its own
 	cores []int // the same of processors; nil = it has none of its own
+	share int   // which directory it shares with others, see Work.share; 0 = it has its own
 
 	// What reports tell.
 	State    jobs.WorkerState
@@ -131,6 +133,22 @@ func (w *Work) newWorker(ra jobs.RankAttempt) *Worker {
 	return &Worker{work: w, RankAttempt: ra, needs: w.Spec.Needs(), State: jobs.WorkerPreparing}
 }
 
+// share is the number of the work directory that a worker which comes now shares with others:
+// those that start together find one together, with the inputs and nothing else in it. 0 = each
+// has its own.
+func (w *Work) share() int {
+	if !w.Spec.ShareWork {
+		return 0
+	}
+	return w.shut + 1
+}
+
+// begin notes that a worker starts: who comes later does not share its directory.
+func (k *Worker) begin() {
+	k.Phase = PhaseStarting
+	k.work.shut = max(k.work.shut, k.share)
+}
+
 // id names the worker among those of all jobs.
 func (k *Worker) id() WorkerID { return WorkerID{k.work.Job, k.RankAttempt} }
 
@@ -189,9 +207,9 @@ func (w *Work) report() (rep wire.Report, readings []wire.Reading) {
 // claim is what the next life of this node must know of a worker.
 func (w *Work) claim(now time.Time, k *Worker, start *wire.Start) ClaimRecord {
 	c := ClaimRecord{Version: claimVersion, Job: w.Job, Addrs: w.addrs, RankAttempt: k.RankAttempt,
-		Spec: w.Spec, GPUs: k.gpus, Cores: k.cores, Stamp: w.stamp, Since: w.since, Start: start, At: now}
+		Spec: w.Spec, GPUs: k.gpus, Cores: k.cores, Share: k.share, Stamp: w.stamp, Since: w.since, Start: start, At: now}
 	if k.Declined {
-		c.Lost, c.GPUs, c.Cores = k.reason, nil, nil
+		c.Lost, c.GPUs, c.Cores, c.Share = k.reason, nil, nil, 0
 	}
 	return c
 }

@@ -1,0 +1,33 @@
+package jobs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"zorilla/jobs/process"
+)
+
+// One work directory for several ranks is for those that start together, at nodes that know of it.
+func TestSharedWorkOfASpec(t *testing.T) {
+	for _, c := range []struct {
+		spec Spec
+		bad  string
+		want string // the condition
+	}{
+		{Spec{Min: 2, Max: 2}, "", "version >= 7"},
+		{Spec{Min: 2, Max: 2, Where: "slots > 1", Access: Access{MPI: true}, Retries: 2}, "", "version >= 7 && (slots > 1)"},
+		{Spec{Min: 2, Max: 3}, "--share-work with -n 2..3", ""},
+		{Spec{Min: 2, Max: 2, Replicas: 2}, "--share-work with --replicas", ""},
+		{Spec{Min: 1, Max: 2, Array: &Array{Tasks: []process.TaskIDs{{First: 1, Last: 2, Step: 1}}}}, "--share-work: each task", ""},
+	} {
+		s := c.spec
+		s.Args, s.Slots, s.ShareWork = []string{"true"}, 1, true
+		switch err := s.Validate(); {
+		case c.bad == "" && err != nil, c.bad != "" && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.bad)):
+			t.Errorf("%+v: %v", c.spec, err)
+		case err == nil && s.Condition() != c.want:
+			t.Errorf("%+v: nodes must fulfil %q", c.spec, s.Condition())
+		}
+	}
+}
