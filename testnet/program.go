@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -84,11 +83,11 @@ func (w *FakeWorker) fail(code int, err any) int {
 	return code
 }
 
-// view is what a process of the tree sees that begins in a directory of Root.
+// view is what a process of the tree sees that begins in a directory.
 func (t *tree) view(dir string) *FakeWorker {
 	spec := &t.s.spec
 	v := &FakeWorker{
-		Args: spec.Args, Dir: filepath.Join(spec.Root, dir), env: spec.Env, tree: t,
+		Args: spec.Args, Dir: dir, env: spec.Env, tree: t,
 		Stdin:   strings.NewReader(""),
 		Stdout:  writer{t, process.Stdout},
 		Stderr:  writer{t, process.Stderr},

@@ -80,7 +80,7 @@ func (r *Runner) Start(ctx context.Context, spec process.Spec) (process.Worker, 
 			l.Gone()
 		})
 	default:
-		s.main.start(program, s.main.view(workDir))
+		s.main.start(program, s.main.view(spec.Work()))
 	}
 	return w, nil
 }

@@ -166,7 +166,7 @@ func (s *supervisor) ended() {
 	}
 	s.exit.Ended = time.Now()
 	if s.exit.Cause == process.Full {
-		for _, dir := range process.FileDirs(s.spec.Root) {
+		for _, dir := range append(process.FileDirs(s.spec.Root), s.spec.Work()) {
 			_ = os.RemoveAll(dir)
 		}
 	}

@@ -95,7 +95,7 @@ func (t *tasks) do(place int, program Program) error {
 	}
 	spec.Tasks = nil
 	run := t.s.newTree(t.s.main.ctx, &spec, func() { t.now = nil })
-	view := run.view(process.TaskDir)
+	view := run.view(filepath.Join(spec.Root, process.TaskDir))
 	view.env = append(slices.Clip(view.env), fmt.Sprint("ZORILLA_TASK_ID=", id), fmt.Sprint("ZORILLA_TASK_COUNT=", t.numbers.Count()))
 	if t.lines != nil {
 		if id < 1 || id > len(t.lines) {

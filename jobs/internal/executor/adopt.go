@@ -27,9 +27,14 @@ func (x *Executor) Adopt(adopt func(participant.ClaimRecord)) error {
 		x.cfg.Users.Known(jobOf(root), root, process.UserOf(root))
 	}
 	pace := trees.Budget(atStart)
-	for _, root := range slices.Sorted(maps.Keys(roots)) {
-		if err := x.adoptRoot(root, roots[root], pace, adopt); err != nil {
-			x.cfg.Log.Error().Err(err).Msg(failedToRemove)
+	for _, shared := range []bool{false, true} { // of which those stay that a worker has
+		for _, root := range slices.Sorted(maps.Keys(roots)) {
+			if isSharedName(filepath.Base(root)) != shared || x.sharing.has(root) {
+				continue
+			}
+			if err := x.adoptRoot(root, roots[root], pace, adopt); err != nil {
+				x.cfg.Log.Error().Err(err).Msg(failedToRemove)
+			}
 		}
 	}
 	return nil
@@ -56,6 +61,9 @@ func (x *Executor) adoptRoot(root string, kind rootKind, pace trees.Pace, adopt 
 	case err == nil:
 		if _, err := transfer.PinManifest(x.cfg.Store, inputsPin(c.Job), c.Spec.Inputs); err != nil { // until DoForgetWork
 			log.Debug().Err(err).Msg("what the inputs of a worker were is not here")
+		}
+		if shared := x.sharing.adopt(&c, root); shared != "" && c.Start != nil { // it has files of the job's user
+			_, _ = x.cfg.Users.Number(string(c.Job), shared) // which there is
 		}
 		adopt(c)
 		return nil

@@ -50,6 +50,7 @@ func (x *Executor) processSpec(root string, e *participant.DoRun) (process.Spec,
 			p.Tasks.Lines = jobs.ArrayLines
 		}
 	}
+	p.Shared = x.sharing.told(participant.WorkerID{Job: c.Job, RankAttempt: c.RankAttempt})
 	if spec.Array == nil { // tasks do not know of each other
 		p.Group = string(c.Job)
 		if err := x.tables.give(root, c.Job, wire.HostFile(start.Hosts), start.Epoch); err != nil {
@@ -124,7 +125,7 @@ func (x *Executor) environment(e *participant.DoRun, p *process.Spec, start wire
 	spec := &c.Spec
 	local, localSize := x.place(spec, start, c.Rank, e.Ranks)
 	rank, replica := spec.RankOf(c.Rank)
-	home := filepath.Join(root, "work")
+	home := p.SeenWork()
 	if spec.Array != nil {
 		home = filepath.Join(root, process.TaskDir)
 	}

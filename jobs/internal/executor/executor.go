@@ -45,6 +45,8 @@ type Executor struct {
 	parallel *parallel
 	Gangs    *gang.Keeper // of the ranks of MPI programs here
 
+	sharing *sharing // of work directories
+
 	interfaces *interfaces // of a real machine; else nil
 
 	snapshots chan struct{} // a place for each that is being made
@@ -61,6 +63,7 @@ const maxSnapshots = 2
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
 	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, doors: newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }), Began: make(chan struct{}, 1), snapshots: make(chan struct{}, maxSnapshots), recent: NewRecent(cfg.Store)}
 	x.Streams = &Streams{x, map[jobs.ID]*stream{}}
+	x.sharing = newSharing(cfg.Dir, func(root string) error { return makeShared(&x.cfg, &x.spread, x.bin, root) }, func(root string) { x.dispose(root, x.bin.Enter(root), nil) })
 	x.parallel = &parallel{Executor: x, of: map[jobs.ID]*program{}}
 	x.Gangs = x.parallel.gangs()
 	x.trials <- trial{}
@@ -143,7 +146,7 @@ func (x *Executor) step(e participant.Effect) {
 			return func(now time.Time) { x.part.Claimed(now, e.Worker, err, since) }
 		})
 	case participant.DoLay:
-		in, give := x.inputs[e.Worker.Job], !awaited(x.part.Works[e.Worker.Job], e.Worker.RankAttempt)
+		in, give := x.inputs[e.Worker.Job], !x.sharing.awaited(x.part.Works[e.Worker.Job], e.Worker)
 		if in == nil {
 			in = &inputs{ctx: x.loop.Leaving}
 		}
@@ -154,7 +157,9 @@ func (x *Executor) step(e participant.Effect) {
 			if own {
 				owner = x.owner(e.Worker)
 			}
-			err := in.lay(x.cfg.Store, filepath.Join(x.root(e.Worker), workDir), owner, give)
+			err := x.sharing.lay(e.Worker, x.root(e.Worker), func(root string) error {
+				return in.lay(x.cfg.Store, filepath.Join(root, workDir), owner, give)
+			})
 			return func(now time.Time) { x.part.Laid(now, e.Worker, err, since) }
 		})
 	case participant.DoRun:
@@ -227,6 +232,9 @@ func (x *Executor) claim(e participant.DoClaim) error {
 	if listens(e.Worker, &e.Claim.Spec) {
 		x.cfg.Ports.Take(root, wire.WantedPort(e.Worker.Job))
 	}
+	if err := x.sharing.claim(&e.Claim); err != nil {
+		return err
+	}
 	err := makeRoot(&x.cfg, &x.spread, root)
 	switch {
 	case err == nil:
@@ -265,6 +273,7 @@ func (x *Executor) park(e participant.DoPark) error {
 	root := x.root(e.Worker)
 	x.cfg.Ports.Free(root)
 	err := x.clear(root, &e.Claim)
+	x.sharing.leave(e.Worker)
 	if err != nil { // it must not be prepared again
 		_ = process.Forget(root, participant.ClaimNote)
 	}
@@ -289,45 +298,34 @@ func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 	// The claim goes first: what is half removed when the node is killed must
 	// not be taken for a worker.
 	forgotten := process.Forget(root, participant.ClaimNote)
-	takeBack(x.cfg.Store, root)
-	err := errors.Join(forgotten, x.clean(x.loop.Leaving, root))
+	x.sharing.leave(id)
+	x.dispose(root, leave, forgotten)
 	x.cfg.Ports.Free(root)
 	x.cfg.Store.Unpin(outputPin(id))
+}
+
+// dispose removes a root, which the caller has until leave is called. That something of it could
+// not be done before is told.
+func (x *Executor) dispose(root string, leave func(), before error) {
+	takeBack(x.cfg.Store, root)
+	err := errors.Join(before, x.clean(x.loop.Leaving, root))
 	if err == nil || errors.Is(err, context.Canceled) { // the next life goes on with that
 		leave()
 		return
 	}
-	x.cfg.Log.Error().Err(err).Str("job", string(id.Job)).Msg("remove work directory")
+	x.cfg.Log.Error().Err(err).Str("job", jobOf(root)).Msg("remove work directory")
 	x.loop.Go(func() {
 		defer leave()
 		again(x.loop.Leaving, func() error { return x.clean(x.loop.Leaving, root) })
 	})
 }
 
-// Between two tries to remove a root.
-const (
-	firstRemoval   = time.Second
-	longestRemoval = 5 * time.Minute
-)
-
-// again removes what could not be removed, until ctx ends, as what stood in the way may pass: a
-// process that the kernel had not ended, a disk that was full.
-func again(ctx context.Context, remove func() error) {
-	for pause := firstRemoval; ; pause = min(2*pause, longestRemoval) {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
-		if remove() == nil {
-			return
-		}
-	}
-}
-
 // gather chunks the output files into the store, pinned until the origin has
 // them.
 func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput, []string, error) {
+	if last, err := x.sharing.last(e.Worker, x.root(e.Worker)); err != nil || !last {
+		return nil, nil, err
+	}
 	var tree transfer.Manifest
 	var warn []string
 	if in != nil {
@@ -337,9 +335,9 @@ func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput,
 		}
 	}
 	put := transfer.PinTo(x.cfg.Store, outputPin(e.Worker))
-	dir := filepath.Join(x.root(e.Worker), workDir)
+	dir := filepath.Join(x.sharing.around(e.Worker, x.root(e.Worker)), workDir)
 	if len(e.Outputs) == 0 {
-		return x.cfg.gatherLeft(x.loop.Leaving, e, dir, put, &tree)
+		return x.cfg.gatherLeft(x.loop.Leaving, e, dir, put, &tree, e.Worker.Rank == 0 || x.sharing.dir(e.Worker) != nil)
 	}
 	tree, more, err := transfer.Collect(x.loop.Leaving, put, dir, e.Outputs, &tree)
 	var hash transfer.Hash

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
@@ -33,13 +32,6 @@ func inputsPin(job jobs.ID) string { return "input/" + string(job) }
 
 func outputPin(id participant.WorkerID) string {
 	return fmt.Sprintf("output/%s/%d/%d", id.Job, id.Rank, id.Attempt)
-}
-
-// awaited reports whether another worker of a job has not all of its inputs yet.
-func awaited(w *participant.Work, but jobs.RankAttempt) bool {
-	return w != nil && slices.ContainsFunc(w.Workers, func(k *participant.Worker) bool {
-		return k.RankAttempt != but && (k.Phase <= participant.PhaseLaying)
-	})
 }
 
 // maxLays bounds how often inputs are written that others change meanwhile.

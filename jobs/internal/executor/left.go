@@ -27,9 +27,8 @@ func (c *Config) takesLeft(origin vicinity.ID) bool {
 }
 
 // gatherLeft stores the files that a worker of a job without output patterns has left, if they
-// are few and small; else its user is warned that they are removed, by rank 0 alone if the job has
-// several ranks.
-func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, inputs *transfer.Manifest) (*jobs.RankOutput, []string, error) {
+// are few and small; else its user is warned that they are removed, unless others do that.
+func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, inputs *transfer.Manifest, warns bool) (*jobs.RankOutput, []string, error) {
 	if !c.takesLeft(e.Worker.Job.Origin()) {
 		return nil, nil, nil
 	}
@@ -42,7 +41,7 @@ func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir str
 			return out, warn, nil
 		}
 	}
-	if e.Worker.Rank > 0 {
+	if !warns {
 		return nil, nil, nil
 	}
 	verb := "is"

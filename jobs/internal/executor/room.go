@@ -46,11 +46,11 @@ func (x *Executor) MakeRoom() {
 	}
 	t, used := list[first], taken[first].Used
 	x.cfg.Log.Warn().Str("job", string(t.id.Job)).Int("rank", t.id.Rank).Str("takes", units.Bytes(used)).Msg("the disk is nearly full: a worker is ended to make room")
-	t.proc.halted()
-	if y, ok := t.proc.Worker.(process.Yielder); ok {
-		y.Yield(used)
-	} else {
-		t.proc.Stop(0)
+	shared := x.sharing.dir(t.id)
+	for i, other := range list { // whose files go, too
+		if i == first || shared != nil && x.sharing.dir(other.id) == shared {
+			other.yield(taken[i].Used)
+		}
 	}
 	late := time.NewTimer(roomWithin)
 	defer late.Stop()
@@ -58,6 +58,16 @@ func (x *Executor) MakeRoom() {
 	case <-t.proc.Done():
 	case <-late.C:
 	case <-x.loop.Leaving.Done():
+	}
+}
+
+// yield ends a worker, and removes its files.
+func (t *tenant) yield(used int64) {
+	t.proc.halted()
+	if y, ok := t.proc.Worker.(process.Yielder); ok {
+		y.Yield(used)
+	} else {
+		t.proc.Stop(0)
 	}
 }
 

@@ -27,7 +27,7 @@ type view struct {
 
 // viewOf returns what a worker will see.
 func viewOf(p *process.Spec) *view {
-	v := &view{work: filepath.Join(p.Root, "work"), at: filepath.Join(p.Seen(), "work"), uid: p.UID, gid: p.GID}
+	v := &view{work: p.Work(), at: p.SeenWork(), uid: p.UID, gid: p.GID}
 	for _, d := range slices.Concat(sandbox.SystemDirs(), p.Expose, p.Writable) {
 		v.show = append(v.show, named(d)...)
 	}

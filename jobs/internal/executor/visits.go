@@ -54,7 +54,7 @@ func (v Visits) Snapshot(ctx context.Context, id participant.WorkerID, globs []s
 	pin, done := v.x.recent.Begin(fmt.Sprintf("here/%s/%d/%d", id.Job, id.Rank, id.Attempt))
 	defer func() { done(err) }()
 	put := transfer.PinTo(v.x.cfg.Store, pin)
-	tree, _, err := transfer.Snapshot(ctx, put, filepath.Join(v.x.root(id), "work"), globs, inputs)
+	tree, _, err := transfer.Snapshot(ctx, put, filepath.Join(v.x.sharing.around(id, v.x.root(id)), workDir), globs, inputs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, transfer.ErrChanged):
 		return out, fmt.Errorf("%w: %w", jobs.ErrNotRunning, err) // it has just ended, or a file became shorter

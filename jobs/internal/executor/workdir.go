@@ -15,11 +15,13 @@ import (
 	"zorilla/jobs/disk"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
+	"zorilla/jobs/trees"
 	"zorilla/vicinity"
 )
 
 // The directory for workers (Config.Work) holds one root for each, named
-// JOB-RANK-ATTEMPT and marked by the node that made it. Nothing else in it is a
+// JOB-RANK-ATTEMPT, and one for each work directory that several have together, named
+// JOB-shared-NUMBER, all of them marked by the node that made them. Nothing else in it is a
 // node's to remove.
 
 // rootKind is what an entry of the directory for workers is.
@@ -34,7 +36,7 @@ const (
 
 // kindOf tells what an entry of the directory for workers is.
 func kindOf(root string, node vicinity.ID) rootKind {
-	if name := filepath.Base(root); name != trialName && !isRootName(name) {
+	if name := filepath.Base(root); name != trialName && !isRootName(name) && !isSharedName(name) {
 		return strange
 	}
 	owner, err := process.RootOwner(root)
@@ -62,6 +64,16 @@ func isRootName(name string) bool {
 	rank, err1 := strconv.Atoi(f[1])
 	attempt, err2 := strconv.Atoi(f[2])
 	return err1 == nil && err2 == nil && (jobs.ID(f[0]).Valid() || jobs.EarlierForm(f[0])) && participant.RootName(jobs.ID(f[0]), jobs.RankAttempt{Rank: rank, Attempt: attempt}) == name
+}
+
+// isSharedName reports whether a name is what participant.SharedName makes.
+func isSharedName(name string) bool {
+	f := strings.Split(name, "-")
+	if len(f) != 3 {
+		return false
+	}
+	number, err := strconv.Atoi(f[2])
+	return err == nil && number > 0 && jobs.ID(f[0]).Valid() && participant.SharedName(jobs.ID(f[0]), number) == name
 }
 
 // CheckDir refuses a directory as one for the workers of a node, if it is there
@@ -117,6 +129,21 @@ func makeRoot(cfg *Config, spread *sync.Once, root string) error {
 		return fmt.Errorf("make work directory: %w", err)
 	}
 	return nil
+}
+
+// makeShared makes the root of a directory that workers share, or empties what an earlier try has
+// left of it.
+func makeShared(cfg *Config, spread *sync.Once, bin *trees.Bin, root string) error {
+	bin.Wait(root) // something of an earlier life
+	if _, err := cfg.Users.Number(jobOf(root), root); err != nil {
+		return err
+	}
+	err := makeRoot(cfg, spread, root)
+	if errors.Is(err, fs.ErrExist) {
+		takeBack(cfg.Store, root)
+		err = cfg.CleanRoot(root, nil, participant.ClaimNote)
+	}
+	return err
 }
 
 // isMissing reports whether a root was removed. Who has it (trees.Bin) may write into it, if
