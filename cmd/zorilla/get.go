@@ -243,10 +243,7 @@ func withRunning(c *cli.Context, client *api.Client, st jobs.Status, want api.Wa
 	if len(globs) == 0 {
 		return st, usage(c, "job %s was started without -o: which files? name them after the job", st.ID.Short())
 	}
-	for _, rank := range runningRanks(&st) {
-		if want.Rank >= 0 && rank != want.Rank {
-			continue
-		}
+	for _, rank := range runningRanks(&st, want.Rank) {
 		out, err := client.Snapshot(c.Context, string(st.ID), rank, globs)
 		if errors.Is(err, jobs.ErrNotRunning) { // it has just ended, or is about to run again
 			continue

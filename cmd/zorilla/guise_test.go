@@ -70,12 +70,12 @@ func (g guise) dress(cmd *exec.Cmd) {
 // Scripts about what workers find, and what they may not, say the same of the nodes of an
 // ordinary user, as most nodes are.
 func TestRealNodesOfAnOrdinaryUser(t *testing.T) {
-	scriptsAs(t, ordinary, "job-inside", "job-comfort", "job-envs", "job-mounts", "job-trees", "job-cuda", "net-noexec")
+	scriptsAs(t, ordinary, "job-inside", "job-comfort", "job-envs", "job-mounts", "job-trees", "job-cuda", "job-sharework", "job-mpiio", "net-noexec")
 }
 
 // Where there are no namespaces less is there, and the rest as closed.
 func TestRealNodesWithoutNamespaces(t *testing.T) {
-	scriptsAs(t, spaceless, "job-trees", "job-cuda", "net-noexec", "../basic/basic-inside")
+	scriptsAs(t, spaceless, "job-trees", "job-cuda", "job-sharework", "net-noexec", "../basic/basic-inside")
 }
 
 // A node lives on where a worker has all processes that its user may have, and where

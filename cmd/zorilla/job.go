@@ -37,6 +37,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},
 		&cli.StringFlag{Name: "net", DefaultText: "host", Usage: "`WHAT` workers can reach: host, job (each other, and their nodes) or none (each other on the same node)"},
 		&cli.BoolFlag{Name: "mpi", Usage: "the workers are the ranks of an MPI program, of MPICH or Open MPI, which needs no mpirun"},
+		&cli.BoolFlag{Name: "share-work", Usage: "the ranks at a node have one work directory together, as MPI I/O needs it; of a job with -n N"},
 		&cli.StringFlag{Name: "t", Aliases: []string{"time"}, Usage: "walltime: `TIME` such as 10m, 1h30m, HH:MM:SS or seconds"},
 		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern; a file of 1 MiB or more is read when nodes need it, and must not change before (repeatable)"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
@@ -84,7 +85,7 @@ func (r *request) close() {
 func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err error) {
 	r = &request{spec: jobs.Spec{
 		Key: c.String("key"), Name: c.String("J"), Args: args, Outputs: c.StringSlice("o"),
-		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"), Access: jobs.Access{Net: c.String("net"), MPI: c.Bool("mpi")},
+		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"), Access: jobs.Access{Net: c.String("net"), MPI: c.Bool("mpi"), ShareWork: c.Bool("share-work")},
 		GPUs: c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
 		Notices: jobs.Notices{SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"), OnEnd: c.String("on-end")},
 		Search:  jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},

@@ -15,6 +15,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
+	"zorilla/vicinity"
 )
 
 func intoFlag() cli.Flag {
@@ -95,19 +96,25 @@ func (m *mirror) update(ctx context.Context, s api.Service, id jobs.ID) error {
 	if err != nil {
 		return err
 	}
-	for _, rank := range runningRanks(&st) {
+	for _, rank := range runningRanks(&st, -1) {
 		err = errors.Join(err, m.files.Update(ctx, &st, rank))
 	}
 	return err
 }
 
-// runningRanks lists ranks that run, of which no files are there for good.
-func runningRanks(st *jobs.Status) (ranks []int) {
+// runningRanks lists ranks that run, of which no files are there for good, or the one that is meant,
+// unless that is -1. Of those that have the same files one will do.
+func runningRanks(st *jobs.Status, only int) (ranks []int) {
+	nodes := map[vicinity.ID]bool{}
 	for _, w := range st.Workers {
 		there := slices.ContainsFunc(st.Outputs, func(o jobs.RankOutput) bool { return o.Rank == w.Rank })
-		if w.State == jobs.WorkerRunning && !there && !slices.Contains(ranks, w.Rank) { // one of its copies will do
+		if w.State != jobs.WorkerRunning || there || slices.Contains(ranks, w.Rank) || only >= 0 && w.Rank != only {
+			continue
+		}
+		if !st.Spec.ShareWork || !nodes[w.Node] {
 			ranks = append(ranks, w.Rank)
 		}
+		nodes[w.Node] = true
 	}
 	return ranks
 }

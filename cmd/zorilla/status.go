@@ -222,6 +222,9 @@ func wish(spec jobs.Spec) string {
 	if spec.MPI {
 		s += ", ranks of an MPI program"
 	}
+	if spec.ShareWork {
+		s += ", with one work directory at each node"
+	}
 	if len(spec.Mounts) > 0 {
 		s += ", with " + strings.Join(spec.Mounts, ", ")
 	}

@@ -216,6 +216,9 @@ func facts(st *jobs.Status) []counter {
 	if s.MPI {
 		list = append(list, counter{"Program", "MPI"})
 	}
+	if s.ShareWork {
+		list = append(list, counter{"Work directory", "one at each node"})
+	}
 	if len(s.Mounts) > 0 {
 		list = append(list, counter{"Asks for", label(strings.Join(s.Mounts, ", "), textLimit)})
 	}
