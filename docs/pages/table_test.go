@@ -100,7 +100,10 @@ var listed = map[string]page{
 		not: map[string]string{
 			"apt-get install make gcc libc6-dev openmpi-bin libopenmpi-dev mpich libmpich-dev": "as .ci/tools does",
 		},
-		says: map[string]string{"zorilla run -n 6 --mpi -- ./ring.mpich": "^ring of 6 ranks: verified$"},
+		says: map[string]string{
+			"zorilla run -n 6 --mpi -- ./ring.mpich":                                                         "^ring of 6 ranks: verified$",
+			"zorilla run -n 2 --strategy concentrate --mpi --share-work -i h5.py -o out.h5 -- python3 h5.py": "^h5 of 2 ranks: verified$",
+		},
 	},
 	"examples/lammps/README.md": {given: "cp $REPOSITORY/examples/lammps/in.melt ."},
 	"examples/snakemake/README.md": {not: map[string]string{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -48,7 +49,8 @@ func OneOf(t *testing.T, programs ...string) string {
 	return ""
 }
 
-// Script is Programs for a script of that name. "root" stands for Root.
+// Script is Programs for a script of that name. "root" stands for Root; an absolute path is there if
+// anything is, as what a library has installed that brings no program.
 func Script(t T, name string, programs ...string) {
 	var missing []string
 	for _, p := range programs {
@@ -57,13 +59,21 @@ func Script(t T, name string, programs ...string) {
 				skip(t, name, root)
 				return
 			}
-		} else if _, err := exec.LookPath(p); err != nil {
+		} else if !isHere(p) {
 			missing = append(missing, p)
 		}
 	}
 	if len(missing) > 0 {
 		lacking(t, name, strings.Join(missing, ", "))
 	}
+}
+
+func isHere(what string) bool {
+	_, err := exec.LookPath(what)
+	if filepath.IsAbs(what) {
+		_, err = os.Stat(what)
+	}
+	return err == nil
 }
 
 // lacking ends a test for which a program is missing.

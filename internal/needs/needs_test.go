@@ -20,7 +20,8 @@ func TestPrograms(t *testing.T) {
 		file, end string
 	}{
 		{[]string{"sh"}, "", ""},
-		{[]string{"sh"}, listed, ""},
+		{[]string{"sh", "/usr", "/etc/passwd"}, listed, ""},
+		{[]string{"/usr/no-such-library"}, "", "fatal: needs /usr/no-such-library, which is not installed: see .ci/tools"},
 		{[]string{"sh", "no-such-program", "nor-this"}, "", "fatal: needs no-such-program, nor-this, which is not installed: see .ci/tools"},
 		{[]string{"no-such-program"}, listed, "skip: needs no-such-program"},
 		{[]string{"nor-this"}, listed, "skip: needs nor-this"},
