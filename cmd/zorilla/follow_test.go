@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"zorilla/jobs/process"
 	"zorilla/node/api"
 	"zorilla/node/api/apitest"
+	"zorilla/vicinity"
 )
 
 // buffer is a bytes.Buffer for several goroutines.
@@ -173,4 +175,22 @@ func TestOutputIsCompleteBeforeTheEnd(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// Of ranks that share a directory one of each node is looked at, unless another one is meant.
+func TestRunningRanks(t *testing.T) {
+	st := jobs.Status{Outputs: []jobs.RankOutput{{Rank: 5}}}
+	for rank, node := range []vicinity.ID{"a", "a", "b", "a", "b", "c"} {
+		st.Workers = append(st.Workers, jobs.WorkerStatus{Rank: rank, Node: node, State: jobs.WorkerRunning})
+	}
+	st.Workers[0].State = jobs.WorkerEnded
+	for _, c := range []struct {
+		share bool
+		only  int
+		want  []int
+	}{{false, -1, []int{1, 2, 3, 4}}, {true, -1, []int{1, 2}}, {true, 3, []int{3}}, {true, 0, nil}, {false, 4, []int{4}}} {
+		if st.Spec.ShareWork = c.share; !slices.Equal(runningRanks(&st, c.only), c.want) {
+			t.Errorf("%+v: %v", c, runningRanks(&st, c.only))
+		}
+	}
 }
