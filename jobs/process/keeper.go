@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -379,4 +380,15 @@ func (s *keeper) settle() Exit {
 		exit.CPU = max(exit.CPU, s.group.CPU().Seconds())
 	}
 	return exit
+}
+
+// whyFailed says what a command has not found, as far as it is known, or "". Its standard
+// error begins at an offset.
+func (s *keeper) whyFailed(args []string, from int64) string {
+	said := s.streams[1].tail(from, launch.MaxWords)
+	if why := cmp.Or(launch.Library(said), launch.Unexecuted(s.order.Spec.Root, said)); why != "" {
+		return why
+	}
+	w, c := s.wants(), s.commandOf(args, nil)
+	return w.Unseen(&c)
 }

@@ -2,7 +2,6 @@ package process
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -329,17 +328,6 @@ const (
 	// maxHints bounds how often the tasks of a worker are told what they did not find.
 	maxHints = 10
 )
-
-// whyFailed says what a command has not found, as far as it is known, or "". Its standard
-// error begins at an offset.
-func (s *keeper) whyFailed(args []string, from int64) string {
-	said := s.streams[1].tail(from, launch.MaxWords)
-	if why := cmp.Or(launch.Library(said), launch.Unexecuted(s.order.Spec.Root, said)); why != "" {
-		return why
-	}
-	w, c := s.wants(), s.commandOf(args, nil)
-	return w.Unseen(&c)
-}
 
 // explain says in a task's standard error what it has not found, as far as it is known.
 // Nothing of the task is alive.

@@ -207,6 +207,26 @@ func facts(st *jobs.Status) []counter {
 	if s.MaxRTT > 0 {
 		list = append(list, counter{"Nodes within", span(time.Duration(s.MaxRTT))})
 	}
+	list = append(list, means(s)...)
+	if st.Worst != nil {
+		list = append(list, counter{"Worst pair", st.Worst.String()})
+	}
+	if st.Staged.Total > 0 {
+		list = append(list, counter{"Inputs", fmt.Sprintf("%s; %s moved, %s cached", units.Bytes(st.Staged.Total), units.Bytes(st.Staged.Fetched), units.Bytes(st.Staged.Cached))})
+	}
+	files, bytes := 0, int64(0)
+	for _, o := range st.Outputs {
+		files += o.Files
+		bytes += o.Bytes
+	}
+	if files > 0 {
+		list = append(list, counter{"Outputs", fmt.Sprintf("%s, %s", plural(files, "file", "files"), units.Bytes(bytes))})
+	}
+	return list
+}
+
+// means are what workers of a job find beside slots and memory.
+func means(s *jobs.Spec) (list []counter) {
 	switch s.Net {
 	case jobs.NetNone:
 		list = append(list, counter{"Network", "none"})
@@ -221,20 +241,6 @@ func facts(st *jobs.Status) []counter {
 	}
 	if len(s.Mounts) > 0 {
 		list = append(list, counter{"Asks for", label(strings.Join(s.Mounts, ", "), textLimit)})
-	}
-	if st.Worst != nil {
-		list = append(list, counter{"Worst pair", st.Worst.String()})
-	}
-	if st.Staged.Total > 0 {
-		list = append(list, counter{"Inputs", fmt.Sprintf("%s; %s moved, %s cached", units.Bytes(st.Staged.Total), units.Bytes(st.Staged.Fetched), units.Bytes(st.Staged.Cached))})
-	}
-	files, bytes := 0, int64(0)
-	for _, o := range st.Outputs {
-		files += o.Files
-		bytes += o.Bytes
-	}
-	if files > 0 {
-		list = append(list, counter{"Outputs", fmt.Sprintf("%s, %s", plural(files, "file", "files"), units.Bytes(bytes))})
 	}
 	return list
 }
