@@ -75,7 +75,7 @@ func TestRealNodesOfAnOrdinaryUser(t *testing.T) {
 
 // Where there are no namespaces less is there, and the rest as closed.
 func TestRealNodesWithoutNamespaces(t *testing.T) {
-	scriptsAs(t, spaceless, "job-trees", "job-cuda", "job-sharework", "net-noexec", "../basic/basic-inside")
+	scriptsAs(t, spaceless, "job-trees", "job-cuda", "job-sharework", "net-noexec", "../basic/basic-inside", "../basic/basic-mpi")
 }
 
 // A node lives on where a worker has all processes that its user may have, and where

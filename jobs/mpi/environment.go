@@ -59,6 +59,11 @@ func (r Rank) mpich(env map[string]string) {
 	default:
 		env["UCX_TLS"] = "self,tcp"
 	}
+	if !r.Memory && r.Hosts == 1 {
+		// It would share memory with the others of its node in MPI_Init, whatever UCX does. All
+		// ranks of a program must say the same, and of other nodes this one does not know.
+		env["MPIR_CVAR_NOLOCAL"] = "1"
+	}
 	if r.Interface != "" {
 		env["UCX_NET_DEVICES"] = r.Interface
 	}

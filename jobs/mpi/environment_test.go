@@ -27,7 +27,7 @@ func TestEnvironment(t *testing.T) {
 		"mpich":    {func(r *Rank) { r.Kind = MPICH }, map[string]string{"UCX_TLS": "self,posix,cma,tcp", "OMPI_MCA_btl": "", "FLUX_JOB_ID": ""}},
 		"open mpi": {func(r *Rank) { r.Kind = OpenMPI }, map[string]string{"OMPI_MCA_btl": "self,vader,tcp", "UCX_TLS": "", "LD_PRELOAD": ""}},
 		"one host": {func(r *Rank) { r.Hosts, r.LocalSize, r.Busy = 1, 6, false }, map[string]string{
-			"UCX_TLS": "self,posix,cma", "OMPI_MCA_btl": "self,vader", "LD_PRELOAD": "", "ZORILLA_MPI_YIELD": "", "OMPI_MCA_mpi_yield_when_idle": "",
+			"UCX_TLS": "self,posix,cma", "OMPI_MCA_btl": "self,vader", "LD_PRELOAD": "", "MPIR_CVAR_NOLOCAL": "", "ZORILLA_MPI_YIELD": "", "OMPI_MCA_mpi_yield_when_idle": "",
 		}},
 		"one busy host": {func(r *Rank) { r.Hosts, r.LocalSize = 1, 6 }, map[string]string{
 			"LD_PRELOAD": "/l/f.so", "ZORILLA_MPI_FINISH": "", "ZORILLA_MPI_YIELD": "1",
@@ -38,8 +38,9 @@ func TestEnvironment(t *testing.T) {
 			"ZORILLA_MPI_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
 		}},
 		"no memory": {func(r *Rank) { r.Memory, r.Hosts, r.LocalSize = false, 1, 6 }, map[string]string{
-			"UCX_TLS": "self,tcp", "OMPI_MCA_btl": "self,tcp", "LD_PRELOAD": "/l/f.so",
+			"UCX_TLS": "self,tcp", "OMPI_MCA_btl": "self,tcp", "LD_PRELOAD": "/l/f.so", "MPIR_CVAR_NOLOCAL": "1",
 		}},
+		"no memory, several hosts": {func(r *Rank) { r.Memory = false }, map[string]string{"UCX_TLS": "self,tcp", "MPIR_CVAR_NOLOCAL": ""}},
 		"no libraries": {func(r *Rank) { r.Libraries = Libraries{} }, map[string]string{
 			"PMI_RANK": "3", "UCX_TLS": "self,posix,cma,tcp", "LD_PRELOAD": "", "FLUX_JOB_ID": "", "OMPI_MCA_pml": "",
 		}},
