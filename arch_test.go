@@ -60,6 +60,7 @@ var floors = map[string]int{
 	"transfer/storetest":          2,
 	"jobs/cgroup":                 0,
 	"jobs/sandbox":                0,
+	"jobs/judge":                  -1,
 	"jobs/users":                  1,
 	"jobs/proc":                   0,
 	"jobs/shown":                  0,

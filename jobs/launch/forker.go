@@ -155,6 +155,9 @@ func confine(world *World, c *Command) error {
 	if world.Namespaces { // what the root directory has is open
 		a.Write, a.Read, a.Alone = []string{world.at(), "/tmp", "/dev/shm", "/dev/pts"}, []string{"/"}, true
 	}
+	if !world.Namespaces {
+		a.Judge = judged(world.UID, world.GID)
+	}
 	// Powers over the namespaces are this thread's alone.
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && err != unix.EINVAL {
 		return err

@@ -225,7 +225,7 @@ func (w *World) others() int {
 const openFiles = 65536
 
 // ownThreads is how many a launcher may need beside those that it begins with.
-const ownThreads = 5
+const ownThreads = 6
 
 // closeOnExec marks all descriptors but the first three: what the node's own parent
 // left open must not reach a command.

@@ -101,6 +101,10 @@ type Access struct {
 	// Alone: in namespaces that the worker shares only with its job, so that nobody
 	// else is to be kept from it otherwise.
 	Alone bool
+	// Judge, unless it is nil, is called with the directories of which it may change the files'
+	// modes, owners, times and extended attributes, and with a descriptor for judge.Judge,
+	// which refuses others. Landlock has no say there.
+	Judge func(fd int, allowed []string) error
 	// Among: what it reaches of the network is bounded by its group, which it must not
 	// leave through sockets of others.
 	Among bool
@@ -108,8 +112,8 @@ type Access struct {
 
 // denials says what else seccomp denies where Landlock has a version, see denyCalls. In
 // namespaces only abstract unix sockets lead to others, before version 6.
-func (a *Access) denials(landlock int) (others, sockets, truncate bool) {
-	return !a.Alone, !a.Alone && landlock < 9 || a.Among && landlock < 6, !a.Alone && landlock < 3
+func (a *Access) denials(landlock int) denials {
+	return denials{others: !a.Alone, sockets: !a.Alone && landlock < 9 || a.Among && landlock < 6, truncate: !a.Alone && landlock < 3, judged: a.Judge != nil}
 }
 
 // rules returns what Landlock is to open.
@@ -151,6 +155,16 @@ func (a *Access) rules() []rule {
 		}
 	}
 	return rules
+}
+
+// changeable returns the directories whose files may be changed altogether.
+func (a *Access) changeable() (dirs []string) {
+	for _, r := range a.rules() {
+		if r.rights&unix.LANDLOCK_ACCESS_FS_MAKE_REG != 0 {
+			dirs = append(dirs, resolve(r.path))
+		}
+	}
+	return dirs
 }
 
 // writable returns paths that together open all of some paths for writing, but for what

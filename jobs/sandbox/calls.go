@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/judge"
 )
 
 // deniedCalls are kernel interfaces that no job needs and that have a history of
@@ -114,16 +116,16 @@ func (o *only) instructions() []bpf.Instruction {
 }
 
 // filter decides about a system call.
-func filter(others, sockets, truncate bool) []bpf.Instruction {
+func filter(d denials) []bpf.Instruction {
 	denied, checked := slices.Clone(deniedCalls), slices.Clone(rules)
-	if others {
+	if d.others {
 		denied, checked = append(denied, callsToOthers...), append(checked, rulesOnOthers...)
 	}
-	if sockets { // who has only its own cannot be told: pairs stay
+	if d.sockets { // who has only its own cannot be told: pairs stay
 		checked = append(checked, only{call: unix.SYS_SOCKET, arg: 0, values: []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}, errno: unix.EPERM},
 			only{call: unix.SYS_SOCKETPAIR, arg: 1, values: connected, errno: unix.EPERM})
 	}
-	if truncate {
+	if d.truncate {
 		denied = append(denied, unix.SYS_TRUNCATE)
 	}
 	f := []bpf.Instruction{
@@ -140,7 +142,23 @@ func filter(others, sockets, truncate bool) []bpf.Instruction {
 	for _, number := range denied {
 		f = append(f, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, deny(unix.EPERM))
 	}
+	if d.judged {
+		for _, number := range judge.Judged() {
+			f = append(f, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF})
+		}
+		for _, number := range judge.Unknown() {
+			f = append(f, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, deny(unix.ENOSYS))
+		}
+	}
 	return append(f, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
+}
+
+// denials say what a filter denies beside what it denies everybody.
+type denials struct {
+	others   bool // what reaches other processes
+	sockets  bool // unix sockets but connected pairs
+	truncate bool // to empty files by their path
+	judged   bool // or not: calls of package judge
 }
 
 // connected are the kinds of sockets that speak to their other end alone: datagrams go to
@@ -150,26 +168,37 @@ var connected = []uint32{
 	unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC, unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK,
 }
 
-// denyCalls keeps the calling thread, and what it starts, from system calls; others:
-// also from those that reach other processes; sockets: from unix sockets but connected
-// pairs; truncate: from emptying files by their path.
-func denyCalls(others, sockets, truncate bool) error {
+// denyCalls keeps the calling thread, and what it starts, from system calls. It returns the
+// descriptor by which those are to be judged that may be, else -1.
+func denyCalls(d denials) (listener int, err error) {
 	if machine == 0 {
-		return nil // no filter is known for it
+		return -1, nil // no filter is known for it
 	}
-	raw, err := bpf.Assemble(filter(others, sockets, truncate))
+	raw, err := bpf.Assemble(filter(d))
 	if err != nil {
-		return fmt.Errorf("seccomp: %w", err)
+		return -1, fmt.Errorf("seccomp: %w", err)
 	}
 	code := make([]unix.SockFilter, len(raw))
 	for i, r := range raw {
 		code[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
-		return fmt.Errorf("seccomp: %w", err)
+	flags := uintptr(0)
+	if d.judged {
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
 	}
-	return nil
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
+	if d.judged && (errno == unix.EINVAL || errno == unix.EBUSY) { // before Linux 5.0, or a container's own judge is there
+		d.judged = false
+		return denyCalls(d)
+	}
+	if errno != 0 {
+		return -1, fmt.Errorf("seccomp: %w", errno)
+	}
+	if !d.judged {
+		return -1, nil
+	}
+	return int(fd), nil
 }
 
 // hasSeccomp reports whether the kernel takes filters, and one is known for it.

@@ -12,7 +12,7 @@ import (
 // network order.
 func decide(t *testing.T, others, sockets bool, arch, number uint32, args ...uint32) uint32 {
 	t.Helper()
-	vm, err := bpf.NewVM(filter(others, sockets, others && sockets))
+	vm, err := bpf.NewVM(filter(denials{others: others, sockets: sockets, truncate: others && sockets, judged: others}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,23 +32,22 @@ func decide(t *testing.T, others, sockets bool, arch, number uint32, args ...uin
 // Where Landlock does not keep workers from abstract sockets, those that are to stay in the
 // network of their group have none.
 func TestDenials(t *testing.T) {
-	type denials struct{ others, sockets, truncate bool }
 	for _, c := range []struct {
 		a        Access
 		landlock int
 		want     denials
 	}{
-		{Access{}, 0, denials{true, true, true}},
-		{Access{}, 8, denials{true, true, false}},
-		{Access{}, 9, denials{true, false, false}},
-		{Access{Among: true}, 8, denials{true, true, false}},
+		{Access{}, 0, denials{true, true, true, false}},
+		{Access{}, 8, denials{true, true, false, false}},
+		{Access{}, 9, denials{true, false, false, false}},
+		{Access{Among: true}, 8, denials{true, true, false, false}},
 		{Access{Alone: true}, 0, denials{}},
 		{Access{Alone: true, Among: true}, 0, denials{sockets: true}},
 		{Access{Alone: true, Among: true}, 5, denials{sockets: true}},
 		{Access{Alone: true, Among: true}, 6, denials{}},
+		{Access{Judge: func(int, []string) error { return nil }}, 9, denials{others: true, judged: true}},
 	} {
-		var got denials
-		if got.others, got.sockets, got.truncate = c.a.denials(c.landlock); got != c.want {
+		if got := c.a.denials(c.landlock); got != c.want {
 			t.Errorf("%+v, version %d: %+v, want %+v", c.a, c.landlock, got, c.want)
 		}
 	}
@@ -65,6 +64,9 @@ func TestFilter(t *testing.T) {
 		"write":                  {true, true, machine, unix.SYS_WRITE, 7, allow},
 		"mount":                  {false, false, machine, unix.SYS_MOUNT, 0, eperm},
 		"io_uring":               {false, false, machine, unix.SYS_IO_URING_SETUP, 0, eperm},
+		"chmod":                  {true, false, machine, unix.SYS_FCHMODAT, 0, unix.SECCOMP_RET_USER_NOTIF},
+		"chmod in namespaces":    {false, false, machine, unix.SYS_FCHMODAT, 0, allow},
+		"setxattrat":             {true, false, machine, unix.SYS_SETXATTRAT, 0, enosys},
 		"own limits":             {true, true, machine, unix.SYS_PRLIMIT64, 0, allow},
 		"limits of another":      {false, false, machine, unix.SYS_PRLIMIT64, 42, eperm},
 		"ptrace":                 {true, true, machine, unix.SYS_PTRACE, 0, eperm},

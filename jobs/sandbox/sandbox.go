@@ -36,7 +36,11 @@ func Confine(a Access) error {
 		}
 	}
 	if hasSeccomp() {
-		return denyCalls(a.denials(v))
+		listener, err := denyCalls(a.denials(v))
+		if err == nil && listener >= 0 {
+			err = a.Judge(listener, a.changeable())
+		}
+		return err
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func TryCalls() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil { // else filters are root's
 		return err
 	}
-	if err := denyCalls(true, true, false); err != nil {
+	if _, err := denyCalls(denials{others: true, sockets: true}); err != nil {
 		return err
 	}
 	if _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); err != unix.EPERM {

@@ -37,7 +37,7 @@ var calls = map[string]int{
 	"syslog": unix.SYS_SYSLOG, "acct": unix.SYS_ACCT, "swapoff": unix.SYS_SWAPOFF, "reboot": unix.SYS_REBOOT,
 	"init_module": unix.SYS_INIT_MODULE, "delete_module": unix.SYS_DELETE_MODULE, "kexec_load": unix.SYS_KEXEC_LOAD, "kexec_file_load": unix.SYS_KEXEC_FILE_LOAD,
 	"bpf": unix.SYS_BPF, "perf_event_open": unix.SYS_PERF_EVENT_OPEN, "userfaultfd": unix.SYS_USERFAULTFD, "io_uring_setup": unix.SYS_IO_URING_SETUP,
-	"memfd_secret": unix.SYS_MEMFD_SECRET, "vhangup": unix.SYS_VHANGUP, "open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT, "fanotify_init": unix.SYS_FANOTIFY_INIT,
+	"fchmodat2": unix.SYS_FCHMODAT2, "setxattrat": unix.SYS_SETXATTRAT, "memfd_secret": unix.SYS_MEMFD_SECRET, "vhangup": unix.SYS_VHANGUP, "open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT, "fanotify_init": unix.SYS_FANOTIFY_INIT,
 	"lookup_dcookie": unix.SYS_LOOKUP_DCOOKIE, "add_key": unix.SYS_ADD_KEY, "keyctl": unix.SYS_KEYCTL, "request_key": unix.SYS_REQUEST_KEY,
 	"mq_open": unix.SYS_MQ_OPEN, "shmget": unix.SYS_SHMGET, "semget": unix.SYS_SEMGET, "msgget": unix.SYS_MSGGET,
 }
@@ -140,6 +140,19 @@ func TestNothingIsWon(t *testing.T) {
 			t.Errorf("%d attacks, %+v", tried, e)
 		}
 		o.unharmed(t)
+	})
+}
+
+//go:embed testdata/changes.py
+var changes []byte
+
+// Whatever judges them: changes of its own files are a worker's as without walls.
+func TestChangesOfOwnFiles(t *testing.T) {
+	eachWay(t, func(t *testing.T, w way) {
+		e, out := run(t, w.runner(t), w.spec(t, map[string][]byte{"changes.py": changes}, "python3", "changes.py"))
+		if e.Code != 0 || out != "all tried\n" {
+			t.Errorf("%+v: %s", e, out)
+		}
 	})
 }
 

@@ -2,7 +2,7 @@
 # should win. Those marked outside win when they are not confined, which shows that they
 # are attacks. The facts come by the environment: CALLS, the numbers of system calls;
 # VICTIM and NODE, process numbers; SOCKET, ABSTRACT and SECRET, paths outside.
-import ctypes, fcntl, json, os, resource, signal, socket, stat, subprocess, sys, time
+import ctypes, fcntl, json, os, resource, signal, socket, stat, subprocess, sys, threading, time
 
 libc = ctypes.CDLL(None, use_errno=True)
 numbers = json.loads(os.environ["CALLS"])
@@ -157,6 +157,40 @@ def settings_of_others():
         for name in SETTINGS:
             if works(open_close, f"/proc/{pid}/{name}", os.O_WRONLY):
                 yield f"{pid}/{name}"
+
+
+@attack(outside=True)
+def modes_of_others_files():
+    secret, here, none = os.environ["SECRET"], "modes", -1 & 0xffffffff
+    fd = os.open(secret, os.O_PATH) if works(os.stat, secret) else -1
+    works(os.symlink, secret, here)
+    for what, path in ("by its path", secret), ("by a link", here), ("by a descriptor", f"/proc/self/fd/{fd}"), ("by another one's", f"/proc/{os.getpid()}/fd/{fd}"):
+        for name, f in {
+            "chmod": lambda: os.chmod(path, 0o604), "chown": lambda: os.chown(path, -1, os.getgid()), "utime": lambda: os.utime(path, (1, 1)),
+            "setxattr": lambda: os.setxattr(path, "user.won", b"1"),
+            "fchmodat2": lambda: call("fchmodat2", -100, ctypes.c_char_p(path.encode()), 0o604, 0),
+            "setxattrat": lambda: call("setxattrat", -100, ctypes.c_char_p(path.encode()), 0, ctypes.c_char_p(b"user.won"), ctypes.c_char_p(b"\0" * 16), 16),
+        }.items():
+            if works(f):
+                yield f"{name} {what}"
+    # A path that leads to another file when it is looked at again.
+    own = "modes-own"
+    open(own, "w").close()
+    stop = threading.Event()
+    def flip():
+        while not stop.is_set():
+            for to in own, secret:
+                works(os.symlink, to, "modes-next")
+                works(os.rename, "modes-next", here)
+    flips = threading.Thread(target=flip)
+    flips.start()
+    for _ in range(2000):
+        works(os.chmod, here, 0o606)
+    stop.set()
+    flips.join()
+    if works(os.stat, secret) and os.stat(secret).st_mode & 0o7 == 6:
+        yield "chmod by a link that changes"
+    works(os.chmod, secret, 0o600)
 
 
 @attack(outside=True)
