@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ func (s *jobService) Job(ctx context.Context, ref string) (jobs.Status, error) {
 	var st jobs.Status
 	if err == nil {
 		st, err = at.Job(ctx, string(id))
+		err = cmp.Or(err, isOf(&st, id))
 	}
 	if errors.Is(err, api.ErrUnavailable) {
 		if last, _, unknown := s.jobs.Status(id); unknown == nil {
@@ -44,6 +46,15 @@ func (s *jobService) Job(ctx context.Context, ref string) (jobs.Status, error) {
 	return st, err
 }
 
+// isOf refuses a status that its origin has of another job: clients treat the jobs of this node
+// as their own.
+func isOf(st *jobs.Status, id jobs.ID) error {
+	if st.ID == id {
+		return nil
+	}
+	return fmt.Errorf("%w: the origin of job %s answered about another one", api.ErrRefused, id.Short())
+}
+
 // Await returns a job's status when it has changed.
 func (s *jobService) Await(ctx context.Context, ref string, since uint64) (jobs.Status, uint64, error) {
 	id, at, err := s.of(ctx, ref)
@@ -51,6 +62,7 @@ func (s *jobService) Await(ctx context.Context, ref string, since uint64) (jobs.
 		return jobs.Status{}, 0, err
 	}
 	st, version, err := at.Await(ctx, string(id), since)
+	err = cmp.Or(err, isOf(&st, id))
 	if err == nil && st.State.Final() && s.here(id) {
 		s.jobs.Read(id)
 	}

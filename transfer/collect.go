@@ -22,8 +22,8 @@ const maxWarnings = 100
 // Collect puts the chunks of the files below dir that the globs name, and
 // returns their manifest, which it does not put itself. A glob is relative to
 // dir and matched element by element as path.Match does, where "**" is any number of
-// directories; one that names a directory takes all of it. Files and links that are as they are in skip (nil
-// = nothing) are left out.
+// directories, and no wildcard takes a leading dot; one that names a directory takes all of it.
+// Files and links that are as they are in skip (nil = nothing) are left out.
 //
 // dir may belong to a hostile program that still runs. Nothing outside dir is
 // read, no symbolic link is followed, nothing but regular files is opened.
@@ -225,7 +225,7 @@ func raced(err error) error {
 func taken(want []wanted) []int {
 	var by []int
 	for _, w := range want {
-		if len(w.rest) == 0 {
+		if w.rest.all() {
 			by = append(by, w.glob)
 		}
 	}
@@ -237,12 +237,15 @@ func (c *collector) visit(at, name string, want []wanted, depth int) error {
 	var next []wanted
 	for _, w := range want {
 		for _, rest := range w.rest.after(name) {
-			if !slices.ContainsFunc(next, func(o wanted) bool { return o.glob == w.glob && len(o.rest) == len(rest) }) {
+			if !slices.ContainsFunc(next, func(o wanted) bool { return o.glob == w.glob && o.rest.same(rest) }) {
 				next = append(next, wanted{w.glob, rest})
 			}
 		}
 	}
 	if len(next) == 0 {
+		if by := taken(want); len(by) > 0 && depth > 0 {
+			c.warn("output directory %.200q: hidden names in it are left out, which wildcards do not take: -o %.200q takes all of it", path.Dir(at), path.Dir(at))
+		}
 		return nil
 	}
 	info, err := c.root.Lstat(at)

@@ -32,7 +32,7 @@ func collect(t *testing.T, dir string, skip *transfer.Manifest, globs ...string)
 func TestCollectGlobs(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{
-		"out-1": "1", "out-2*": "2", "out/a": "a", "out/b/c": "c", "out/empty/": "", "log.txt": "l", ".hidden": "h", "sub/out-3": "3", "void/": "",
+		"out-1": "1", "out-2*": "2", "out/a": "a", "out/b/c": "c", "out/empty/": "", "log.txt": "l", ".hidden": "h", "sub/out-3": "3", "void/": "", ".d/x": "x", ".d/out-4": "4",
 	}
 	write(t, dir, files)
 	for globs, want := range map[string]string{
@@ -47,16 +47,22 @@ func TestCollectGlobs(t *testing.T) {
 		"[l-s]*/*-3":    "sub/out-3",
 		"void":          "void/",
 		"out/a out/b":   "out/a out/b/c",
-		".":             ".hidden log.txt out/a out/b/c out/empty/ out-1 out-2* sub/out-3 void/",
+		".":             "log.txt out/a out/b/c out/empty/ out-1 out-2* sub/out-3 void/",
 		"*.txt .hidden": ".hidden log.txt",
 		"**/*-3":        "sub/out-3",
 		"**/out-?":      "out-1 out-2* sub/out-3",
 		"out/**":        "out/a out/b/c out/empty/",
 		"out/**/c":      "out/b/c",
 		"**/**/b/**":    "out/b/c",
-		"**":            ".hidden log.txt out/a out/b/c out/empty/ out-1 out-2* sub/out-3 void/",
+		"**":            "log.txt out/a out/b/c out/empty/ out-1 out-2* sub/out-3 void/",
 		"**/b":          "out/b/c",
 		"**/c":          "out/b/c",
+		"*":             "log.txt out/a out/b/c out/empty/ out-1 out-2* sub/out-3 void/",
+		".*":            ".d/out-4 .d/x .hidden",
+		`\.h*`:          ".hidden",
+		".d":            ".d/out-4 .d/x",
+		".d/*4":         ".d/out-4",
+		"**/.hid*":      ".hidden",
 		"**/a out":      "out/a out/b/c out/empty/",
 	} {
 		got, warnings := collect(t, dir, nil, strings.Fields(globs)...)
@@ -69,9 +75,27 @@ func TestCollectGlobs(t *testing.T) {
 			}
 		}
 	}
-	for glob, p := range map[string]string{"out-*": ".bashrc", "out": "outside", "out/*": "out", "a/*/c": "a/b", "out/**": "out", "**/c": "b/d", "a/**/c": "b/c", "**/a/**": "b/a", "../*": "x", "[": "[", "": "x", "/": "x"} {
+	for glob, p := range map[string]string{"out-*": ".bashrc", "*": ".bashrc", "?bashrc": ".bashrc", "[.]bashrc": ".bashrc", ".": ".bashrc", "**": "a/.ssh/rc", "**/rc": ".ssh/rc", "a/*": "a/.x", "*/rc": ".ssh/rc", "a*": "ab/.ssh/rc", "*/c": ".c/c", "out": "outside", "out/*": "out", "a/*/c": "a/b", "out/**": "out", "**/c": "b/d", "a/**/c": "b/c", "**/a/**": "b/a", "../*": "x", "[": "[", "": "x", "/": "x"} {
 		if transfer.MatchOutput([]string{glob}, p) {
 			t.Errorf("MatchOutput: %q takes %q", glob, p)
+		}
+	}
+}
+
+// What a directory has that is hidden comes if the directory was named; if a wildcard has found
+// it a warning says that it does not.
+func TestHiddenNamesInDirectories(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a.zarr/.zarray": "m", "a.zarr/0.0": "d", "a.zarr/s/.deep": "x"})
+	for glob, want := range map[string]string{"a.zarr": "a.zarr/.zarray a.zarr/0.0 a.zarr/s/.deep", "*.zarr": "a.zarr/0.0", "a.zarr/**/.*": "a.zarr/.zarray a.zarr/s/.deep"} {
+		got, warnings := collect(t, dir, nil, glob)
+		if strings.Join(got, " ") != want || (len(warnings) > 0) != (glob == "*.zarr") {
+			t.Errorf("%s: %q, %q", glob, got, warnings)
+		}
+		for _, w := range warnings {
+			if !strings.Contains(w, `: -o "a.zarr`) {
+				t.Error(w)
+			}
 		}
 	}
 }

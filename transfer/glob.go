@@ -13,32 +13,38 @@ import (
 	"strings"
 )
 
-// pattern is an output glob, split into elements; empty for "." (everything). An element
-// "**" stands for any number of directories, at the end for all that is below.
-type pattern []string
+// pattern is an output glob, or what is left of one below a directory.
+type pattern struct {
+	// left is its elements; none takes everything. An element "**" stands for any number of
+	// directories, at the end for all that is below.
+	left []string
+	// wild: the last name above was taken by a wildcard, which takes no hidden names below it.
+	wild bool
+	dots bool // wildcards take hidden names, too
+}
 
-func parsePattern(glob string) (pattern, error) {
+func parsePattern(glob string) (p pattern, err error) {
 	bad := func(err error) error { return fmt.Errorf("output pattern %.80q: %w", glob, err) }
 	if glob == "" || path.IsAbs(glob) {
-		return nil, bad(errors.New("want one relative to the work directory"))
+		return p, bad(errors.New("want one relative to the work directory"))
 	}
 	if _, err := path.Match(glob, ""); err != nil {
-		return nil, bad(err)
+		return p, bad(err)
 	}
 	clean := path.Clean(glob)
 	if clean == "." {
-		return nil, nil
+		return pattern{wild: true}, nil
 	}
-	p := pattern(strings.Split(clean, "/"))
-	if p[0] == ".." {
-		return nil, bad(errors.New("must stay inside the work directory"))
+	elements := strings.Split(clean, "/")
+	if elements[0] == ".." {
+		return p, bad(errors.New("must stay inside the work directory"))
 	}
-	for _, element := range p {
+	for _, element := range elements {
 		if _, err := path.Match(element, ""); err != nil {
-			return nil, bad(err)
+			return p, bad(err)
 		}
 	}
-	return p, nil
+	return pattern{left: elements}, nil
 }
 
 // CheckPattern returns why a pattern cannot be one of output files, if so.
@@ -50,39 +56,84 @@ func CheckPattern(glob string) error {
 // deep is the element that stands for any number of directories.
 const deep = "**"
 
+// Hidden reports whether an element of a path begins with a dot.
+func Hidden(path string) bool { return strings.HasPrefix(path, ".") || strings.Contains(path, "/.") }
+
+// dotted reports whether an element of a pattern begins with a dot that was written there.
+func dotted(element string) bool {
+	return strings.HasPrefix(element, ".") || strings.HasPrefix(element, `\.`)
+}
+
+// hasWildcard reports whether an element of a pattern may stand for several names.
+func hasWildcard(element string) bool {
+	for i := 0; i < len(element); i++ {
+		switch element[i] {
+		case '\\':
+			i++
+		case '*', '?', '[':
+			return true
+		}
+	}
+	return false
+}
+
+// NamesHidden reports whether a pattern of output files names something that is hidden.
+func NamesHidden(glob string) bool {
+	return slices.ContainsFunc(strings.Split(path.Clean(glob), "/"), func(element string) bool { return element != "." && dotted(element) })
+}
+
 // from returns what a pattern may have left at its beginning: itself and, as deep may stand
 // for no directory, what follows that.
 func (p pattern) from() []pattern {
 	all := []pattern{p}
-	for ; len(p) > 1 && p[0] == deep; p = p[1:] {
-		all = append(all, p[1:])
+	for len(p.left) > 1 && p.left[0] == deep {
+		p.left = p.left[1:]
+		all = append(all, p)
 	}
 	return all
 }
 
 // after returns what is left of a pattern below a name; of an empty one, which takes
-// everything, it is the same. None = the name does not match.
+// everything, it is the same. None = the name does not match. As in shells a wildcard takes
+// no name that begins with a dot: programs keep there what others run or believe.
 func (p pattern) after(name string) []pattern {
+	shy := strings.HasPrefix(name, ".") && !p.dots // takes more than a wildcard
 	switch {
-	case len(p) == 0:
+	case len(p.left) == 0:
+		if shy && p.wild {
+			return nil
+		}
 		return []pattern{p}
-	case p[0] == deep && len(p) == 1:
-		return []pattern{{}}
-	case p[0] == deep:
+	case p.left[0] == deep:
+		if p.wild = true; shy {
+			return nil
+		}
+		if len(p.left) == 1 {
+			p.left = nil
+			return []pattern{p}
+		}
 		return p.from()
 	}
-	if ok, _ := path.Match(p[0], name); !ok { // parsePattern has seen to it that there is no error
+	first := p.left[0]
+	if ok, _ := path.Match(first, name); !ok || shy && !dotted(first) { // parsePattern has seen to it that there is no error
 		return nil
 	}
-	return p[1:].from()
+	p.left, p.wild = p.left[1:], hasWildcard(first)
+	return p.from()
 }
+
+// same reports whether two ends of one pattern are the same.
+func (p pattern) same(o pattern) bool { return len(p.left) == len(o.left) && p.wild == o.wild }
+
+// all reports whether it takes everything, or everything that is not hidden.
+func (p pattern) all() bool { return len(p.left) == 0 }
 
 // below returns what is left of patterns, which are ends of one, below a name.
 func below(all []pattern, name string) []pattern {
 	var next []pattern
 	for _, p := range all {
 		for _, rest := range p.after(name) {
-			if !slices.ContainsFunc(next, func(o pattern) bool { return len(o) == len(rest) }) {
+			if !slices.ContainsFunc(next, rest.same) {
 				next = append(next, rest)
 			}
 		}
@@ -98,11 +149,12 @@ func LeadsThrough(glob, dir string) bool {
 	for element := range strings.SplitSeq(dir, "/") {
 		left = below(left, element)
 	}
-	return err == nil && slices.ContainsFunc(left, func(p pattern) bool { return len(p) > 0 })
+	return err == nil && slices.ContainsFunc(left, func(p pattern) bool { return !p.all() })
 }
 
 // MatchOutput reports whether one of the globs takes the path: by matching it
-// or a directory above it. With it the receiver of outputs makes sure that
+// or a directory above it. A name that begins with a dot is taken by an element that begins
+// with one, or with a directory that is named without a wildcard. With it the receiver of outputs makes sure that
 // the sender names only what was asked for. Globs that are malformed take
 // nothing.
 func MatchOutput(globs []string, p string) bool {
@@ -115,12 +167,21 @@ func MatchOutput(globs []string, p string) bool {
 	return false
 }
 
+// MatchedBefore is MatchOutput of earlier nodes, whose wildcards took hidden names.
+func MatchedBefore(globs []string, p string) bool {
+	return Hidden(p) && slices.ContainsFunc(globs, func(glob string) bool {
+		pat, err := parsePattern(glob)
+		pat.dots = true
+		return err == nil && pat.takes(p)
+	})
+}
+
 func (p pattern) takes(file string) bool {
 	left := p.from()
 	for element := range strings.SplitSeq(file, "/") {
 		left = below(left, element)
 	}
-	return slices.ContainsFunc(left, func(p pattern) bool { return len(p) == 0 })
+	return slices.ContainsFunc(left, pattern.all)
 }
 
 // Glob is filepath.Glob of which an element "**" stands for any number of directories; links
@@ -143,7 +204,7 @@ func Glob(name string) ([]string, error) {
 	}
 	var all []string
 	for _, top := range tops {
-		found, err := globBelow(top, elements[first:])
+		found, err := globBelow(top, pattern{left: elements[first:], dots: true})
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +222,7 @@ func globBelow(top string, p pattern) (all []string, err error) {
 			return err
 		}
 		next := below(left[filepath.Dir(at)], d.Name())
-		if slices.ContainsFunc(next, func(p pattern) bool { return len(p) == 0 }) {
+		if slices.ContainsFunc(next, pattern.all) {
 			all = append(all, at)
 			if d.IsDir() {
 				return fs.SkipDir

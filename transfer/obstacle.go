@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/internal/reserved"
 )
 
 // Obstacle is something in the way of a file that is to be written.
@@ -24,13 +26,17 @@ type Obstacle struct {
 }
 
 // Obstacles looks for what is in the way of the tree below dir, without writing
-// anything. A file that is there with the same content is in nobody's way: rest
+// anything. Places that are reserved for what is no job's are such an obstacle, also with
+// replace. A file that is there with the same content is in nobody's way: rest
 // is the tree without those. With replace other files and links are not either.
 func (m *Manifest) Obstacles(ctx context.Context, dir string, replace bool) (rest Manifest, list []Obstacle, err error) {
 	s := newSurveyor(dir, replace)
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if e.Dir {
+			if s.reserved(e.Path) {
+				continue
+			}
 			if !s.directory(e.Path).exists {
 				s.make(e.Path)
 				rest.Entries = append(rest.Entries, *e)
@@ -47,6 +53,9 @@ func (m *Manifest) Obstacles(ctx context.Context, dir string, replace bool) (res
 				continue
 			}
 		}
+		if s.reserved(e.Path) {
+			continue
+		}
 		if info != nil {
 			s.taken(e.Path, info)
 		}
@@ -62,6 +71,9 @@ func NameObstacles(dir string, names []string, replace bool) []Obstacle {
 	s := newSurveyor(dir, replace)
 	for _, name := range names {
 		name = path.Clean(name)
+		if s.reserved(name) {
+			continue
+		}
 		info := s.file(name)
 		switch {
 		case info == nil || name == ".":
@@ -81,6 +93,9 @@ type surveyor struct {
 	dirs    map[string]surveyed // by path below dir; "." = dir itself
 	asked   map[string]bool     // directories whose permissions are known
 	list    []Obstacle
+
+	real   string // dir without links
+	places *reserved.Places
 }
 
 // surveyed is a directory that files go to.
@@ -91,7 +106,16 @@ type surveyed struct {
 }
 
 func newSurveyor(dir string, replace bool) *surveyor {
-	return &surveyor{dir: filepath.Clean(dir), replace: replace, dirs: map[string]surveyed{}, asked: map[string]bool{}}
+	return &surveyor{dir: filepath.Clean(dir), replace: replace, dirs: map[string]surveyed{}, asked: map[string]bool{}, real: reserved.Real(dir), places: reserved.New()}
+}
+
+// reserved reports, and notes, that nothing is written at a place.
+func (s *surveyor) reserved(p string) bool {
+	why := s.places.Why(filepath.Join(s.real, filepath.FromSlash(p)))
+	if why != "" {
+		s.obstacle(s.at(p), why, false)
+	}
+	return why != ""
 }
 
 func (s *surveyor) at(p string) string { return filepath.Join(s.dir, filepath.FromSlash(p)) }

@@ -54,7 +54,7 @@ func (v visits) Snapshot(ctx context.Context, id jobs.ID, rank int, globs []stri
 		return out, err
 	}
 	for _, e := range tree.Entries {
-		if !transfer.MatchOutput(globs, e.Path) {
+		if !transfer.MatchOutput(globs, e.Path) && !transfer.MatchedBefore(globs, e.Path) { // who reads the list leaves those
 			return out, fmt.Errorf("%w: node %s sent %.80q, which was not asked for", jobs.ErrRefused, w.Node.Short(), e.Path)
 		}
 	}

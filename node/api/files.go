@@ -34,9 +34,14 @@ type Wanted struct {
 	Into  string
 	Force bool     // replace files that are there
 	Only  []string // patterns as those of output files: only what one of them names; none = all
+	// Foreign: the job's patterns are not its reader's own words. Hidden files are left then, of
+	// which Only names none.
+	Foreign bool
 	// Tell is told how many bytes of the files that are not there yet have come, from any
 	// goroutine; nil = nobody is.
 	Tell func(done, total int64)
+
+	hidden int // files that were left for being so
 }
 
 // Pulled tells what Pull did.
@@ -58,10 +63,10 @@ func Pull(ctx context.Context, s Service, st jobs.Status, want Wanted) (Pulled, 
 		return Pulled{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if st.Spec.Array != nil {
-		return pullTasks(ctx, s, st, want)
+		return pullTasks(ctx, s, st, &want)
 	}
 	get := chunksOf(ctx, s, st.ID)
-	layout, done, err := plan(get, st, want)
+	layout, done, err := plan(get, st, &want)
 	if err != nil {
 		return done, err
 	}
@@ -94,10 +99,27 @@ var ErrNoFile = errors.New("no output file is named by")
 
 // only returns the entries that are wanted.
 func (want *Wanted) only(entries []transfer.Entry) []transfer.Entry {
-	if len(want.Only) == 0 {
+	if len(want.Only) == 0 && !want.Foreign {
 		return entries
 	}
-	return slices.DeleteFunc(slices.Clone(entries), func(e transfer.Entry) bool { return !transfer.MatchOutput(want.Only, e.Path) })
+	return slices.DeleteFunc(slices.Clone(entries), func(e transfer.Entry) bool {
+		if len(want.Only) > 0 {
+			return !transfer.MatchOutput(want.Only, e.Path)
+		}
+		if !transfer.Hidden(e.Path) {
+			return false
+		}
+		want.hidden++
+		return true
+	})
+}
+
+// left warns of what was not fetched although the job names it.
+func (want *Wanted) left() []string {
+	if want.hidden == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d with hidden names were left, as the job is of another node: 'zorilla get JOB PATTERN...' fetches them, where a pattern has the dot", want.hidden)}
 }
 
 func (want *Wanted) nothing() error {
@@ -105,35 +127,35 @@ func (want *Wanted) nothing() error {
 }
 
 // pullTasks is Pull for an array.
-func pullTasks(ctx context.Context, s Service, st jobs.Status, want Wanted) (done Pulled, err error) {
+func pullTasks(ctx context.Context, s Service, st jobs.Status, want *Wanted) (done Pulled, err error) {
 	heap, err := heapFor(want.Into)
 	if err != nil {
 		return done, fmt.Errorf("fetch outputs: %w", err)
 	}
 	defer heap.Close()
 	tasks, err := fetchTasks(ctx, s, &st, want.Rank, heap)
-	if len(want.Only) > 0 {
+	if len(want.Only) > 0 || want.Foreign {
 		for i := range tasks {
 			tasks[i].entries = want.only(tasks[i].entries)
 		}
 		tasks = slices.DeleteFunc(tasks, func(t taskFiles) bool { return len(t.entries) == 0 })
-		if len(tasks) == 0 && err == nil {
+		if len(tasks) == 0 && len(want.Only) > 0 && err == nil {
 			err = want.nothing()
 		}
 	}
-	done.Ranks = len(tasks)
+	done.Ranks, done.Warnings = len(tasks), want.left()
 	damaged := error(nil) // what is whole is written all the same
 	if errors.Is(err, jobs.ErrDamaged) {
 		damaged, err = fmt.Errorf("fetch outputs: %w", err), nil
 	}
 	var layout []placed
 	if err == nil {
-		layout, err = placeTasks(&st.Spec, tasks, want)
+		layout, err = placeTasks(&st.Spec, tasks, *want)
 	}
 	if err != nil {
 		return done, fmt.Errorf("fetch outputs: %w", err)
 	}
-	done, err = write(ctx, heap, nil, layout, want, done)
+	done, err = write(ctx, heap, nil, layout, *want, done)
 	return done, cmp.Or(err, damaged)
 }
 
@@ -217,11 +239,11 @@ func Files(ctx context.Context, s Service, st jobs.Status, want Wanted) ([]RankT
 	if err := want.Check(&st.Spec); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return rankTrees(chunksOf(ctx, s, st.ID), &st, want)
+	return rankTrees(chunksOf(ctx, s, st.ID), &st, &want)
 }
 
 // rankTrees returns what is wanted of the outputs of each rank.
-func rankTrees(get transfer.Getter, st *jobs.Status, want Wanted) (trees []RankTree, err error) {
+func rankTrees(get transfer.Getter, st *jobs.Status, want *Wanted) (trees []RankTree, err error) {
 	for _, o := range st.Outputs {
 		if want.Rank >= 0 && o.Rank != want.Rank || o.Manifest.IsZero() {
 			continue
@@ -241,8 +263,9 @@ func rankTrees(get transfer.Getter, st *jobs.Status, want Wanted) (trees []RankT
 }
 
 // plan decides which file goes where.
-func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, done Pulled, err error) {
+func plan(get transfer.Getter, st jobs.Status, want *Wanted) (layout []placed, done Pulled, err error) {
 	trees, err := rankTrees(get, &st, want)
+	done.Warnings = want.left()
 	if done.Ranks = len(trees); err != nil || len(trees) == 0 {
 		return nil, done, err
 	}
@@ -253,30 +276,33 @@ func plan(get transfer.Getter, st jobs.Status, want Wanted) (layout []placed, do
 		return layout, done, nil
 	}
 	m, warnings, err := Merge(trees)
-	done.Warnings = warnings
+	done.Warnings = append(done.Warnings, warnings...)
 	return []placed{{dir: want.Into, tree: m}}, done, err
 }
 
 // OutputTree gets the list of the files of one rank. That one of them is none that the job
-// asks for is an error.
+// asks for is an error; hidden ones are left out, which nodes of before sent for wildcards.
 func OutputTree(get transfer.Getter, spec *jobs.Spec, o jobs.RankOutput) (transfer.Manifest, error) {
 	m, err := transfer.LoadManifest(get, o.Manifest)
 	if err == nil {
-		err = checkOutputs(spec, m)
+		m.Entries, err = asked(spec, m.Entries)
 	}
 	return m, err
 }
 
-func checkOutputs(spec *jobs.Spec, m transfer.Manifest) error {
-	for _, e := range m.Entries {
-		if e.Link != "" {
-			return fmt.Errorf("%w: its node sent the symbolic link %.80q: only files are outputs", ErrRefused, e.Path)
-		}
-		if !spec.Wants(e.Path) {
-			return fmt.Errorf("%w: its node sent %.80q, which no output pattern of the job names", ErrRefused, e.Path)
+// asked returns the entries that the job asks for.
+func asked(spec *jobs.Spec, entries []transfer.Entry) (all []transfer.Entry, err error) {
+	for _, e := range entries {
+		switch {
+		case e.Link != "":
+			return nil, fmt.Errorf("%w: its node sent the symbolic link %.80q: only files are outputs", ErrRefused, e.Path)
+		case spec.Wants(e.Path):
+			all = append(all, e)
+		case !transfer.MatchedBefore(spec.Outputs, e.Path):
+			return nil, fmt.Errorf("%w: its node sent %.80q, which no output pattern of the job names", ErrRefused, e.Path)
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // errTogether is how to get outputs that cannot be in one directory.

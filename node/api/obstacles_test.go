@@ -154,3 +154,81 @@ func TestKnownObstaclesHaveAnOrder(t *testing.T) {
 		t.Errorf("got %v", way)
 	}
 }
+
+// No file of a job gets where programs outside of the sandbox look, by any way: hidden names need
+// a pattern with the dot, and where one has it they are refused, with and without --force.
+func TestNothingIsWrittenWhereUsersProgramsLook(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Chdir(home)
+	put(t, filepath.Join(home, "state/identity.key"), "key")
+	evil := []string{".bash_login=id", ".config/zorilla/config.toml=[job]", "sub/.ssh/rc=id", ".ssh/authorized_keys=key", "fine=f"}
+	for name, c := range map[string]struct {
+		globs, files []string
+		into         string
+		want         string // what is written
+	}{
+		"wildcards":         {[]string{"*", "**"}, evil, ".", "fine=f"},
+		"a named file":      {[]string{"*", ".bash_login"}, evil, ".", ""},
+		"a named directory": {[]string{".config"}, evil[1:2], ".", ""},
+		"all dots":          {[]string{".*"}, []string{".ssh/authorized_keys=key"}, ".", ""},
+		"into":              {[]string{"*"}, []string{"authorized_keys=key"}, ".ssh", ""},
+		"into deeper":       {[]string{"*"}, []string{"a=key"}, ".config/zorilla/x", ""},
+		"a node's state":    {[]string{"*"}, []string{"state/secret=mine"}, ".", ""},
+		"programs":          {[]string{"*"}, []string{"bin/ls=evil"}, ".", ""},
+	} {
+		for _, force := range []bool{false, true} {
+			f := apitest.New()
+			st := results(t, f, c.globs, c.files)
+			_, err := api.Pull(t.Context(), f, st, api.Wanted{Rank: -1, Into: c.into, Force: force})
+			var way transfer.ObstacleError
+			if (err == nil) != (c.want != "") || err != nil && (!errors.As(err, &way) || way.Replaceable() || !strings.Contains(err.Error(), "is never written")) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if got := strings.Join(contents(t, home), " "); got != strings.TrimSpace(c.want+" state/identity.key=key") {
+				t.Errorf("%s: there is %s", name, got)
+			}
+			_ = os.Remove(filepath.Join(home, "fine"))
+
+			p := api.NewPartial(&snapshots{Fake: f, now: st.Outputs[0]}, api.Wanted{Rank: -1, Into: c.into, Force: force})
+			err = p.Update(t.Context(), &st, 0)
+			for _, line := range contents(t, home) {
+				if at, _, _ := strings.Cut(line, "="); at != "state/identity.key" && at != "fine.0.part" {
+					t.Errorf("%s: while it runs %s is written, %v", name, at, err)
+				}
+			}
+			p.Remove()
+			if way := api.KnownObstacles(&jobs.Spec{Min: 1, Max: 1, Outputs: []string{c.into + "/a"}}, api.Wanted{Into: "."}); (len(way) > 0) != (c.into != ".") {
+				t.Errorf("%s: before it is submitted: %v", name, way)
+			}
+		}
+	}
+	// Patterns of others are not the user's words.
+	f := apitest.New()
+	wild := results(t, f, []string{".hydra", "fine"}, []string{".hydra/x=1", "fine=f"})
+	for _, c := range []struct {
+		only []string
+		want string
+	}{{nil, "fine=f"}, {[]string{"*"}, "fine=f"}, {[]string{".hydra"}, ".hydra/x=1"}} {
+		into := t.TempDir()
+		got, err := api.Pull(t.Context(), f, wild, api.Wanted{Rank: -1, Into: into, Foreign: true, Only: c.only})
+		if text := strings.Join(contents(t, into), " "); err != nil || text != c.want || (len(got.Warnings) > 0) != (c.only == nil) {
+			t.Errorf("only %q: %s, %q, %v", c.only, text, got.Warnings, err)
+		}
+	}
+}
+
+// Files that grow are not written through links either.
+func TestPartialFilesAndLinks(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "real/x"), "mine")
+	if err := os.Symlink("real", filepath.Join(dir, "d")); err != nil {
+		t.Fatal(err)
+	}
+	f := apitest.New()
+	st := results(t, f, []string{"d"}, []string{"d/x=new"})
+	err := api.NewPartial(&snapshots{Fake: f, now: st.Outputs[0]}, api.Wanted{Rank: -1, Into: dir, Force: true}).Update(t.Context(), &st, 0)
+	if _, there := os.Lstat(filepath.Join(dir, "real/x.part")); err == nil || there == nil {
+		t.Errorf("%v, %v", err, there)
+	}
+}

@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
+	"zorilla/internal/reserved"
 	"zorilla/jobs"
 	"zorilla/transfer"
 )
@@ -26,8 +29,9 @@ type Partial struct {
 		Service
 		Snapshotter
 	}
-	want  Wanted
-	parts map[string]*partFile // by path
+	want   Wanted
+	places *reserved.Places
+	parts  map[string]*partFile // by path
 }
 
 // partFile is what was written of one file.
@@ -41,7 +45,7 @@ func NewPartial(s interface {
 	Service
 	Snapshotter
 }, want Wanted) *Partial {
-	return &Partial{service: s, want: want, parts: map[string]*partFile{}}
+	return &Partial{service: s, want: want, places: reserved.New(), parts: map[string]*partFile{}}
 }
 
 // Update brings the files of one rank up to date. A rank that does not run, and files that
@@ -57,7 +61,8 @@ func (p *Partial) Update(ctx context.Context, st *jobs.Status, rank int) error {
 	get := chunksOf(ctx, p.service, st.ID)
 	m, err := transfer.LoadManifest(get, out.Manifest)
 	if err == nil {
-		err = checkOutputs(&st.Spec, m)
+		m.Entries, err = asked(&st.Spec, m.Entries)
+		m.Entries = p.want.only(m.Entries)
 	}
 	for i := range m.Entries {
 		if e := &m.Entries[i]; err == nil && !e.Dir {
@@ -84,6 +89,9 @@ func (p *Partial) place(st *jobs.Status, rank int, name string) *partFile {
 
 func (p *Partial) write(get transfer.Getter, e *transfer.Entry, f *partFile) (err error) {
 	at := path.Join(f.dir, f.name)
+	if why := p.places.Why(filepath.Join(reserved.Real(f.dir), filepath.FromSlash(e.Path))); why != "" { // the name that it gets in the end
+		return fmt.Errorf("%s %s: --into DIR takes another directory", path.Join(f.dir, e.Path), why)
+	}
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return err
 	}
@@ -92,10 +100,10 @@ func (p *Partial) write(get transfer.Getter, e *transfer.Entry, f *partFile) (er
 		return err
 	}
 	defer root.Close()
-	flags := os.O_WRONLY
+	flags := os.O_WRONLY | syscall.O_NOFOLLOW
 	if p.parts[at] == nil { // it must be ours
-		if err := root.MkdirAll(path.Dir(f.name), 0o755); err != nil {
-			return err
+		if err := plainDirs(root, path.Dir(f.name)); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
 		}
 		if flags |= os.O_CREATE | os.O_EXCL; p.want.Force {
 			_ = root.Remove(f.name) // what cannot be removed is in the way
@@ -133,6 +141,25 @@ func (p *Partial) write(get transfer.Getter, e *transfer.Entry, f *partFile) (er
 	}
 	f.chunks = f.chunks[:len(e.Chunks)]
 	return file.Truncate(e.Size)
+}
+
+// plainDirs makes the directories that lead to a file, of which none may be a link: it would
+// lead where nobody has asked for anything.
+func plainDirs(root *os.Root, dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if err := plainDirs(root, path.Dir(dir)); err != nil {
+		return err
+	}
+	if err := root.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := root.Lstat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no directory, where one is needed", dir)
+	}
+	return err
 }
 
 // Remove removes all that was written: the whole files are there.

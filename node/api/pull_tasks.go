@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,7 +37,8 @@ func fetchTasks(ctx context.Context, s Service, st *jobs.Status, task int, heap 
 
 type taskFetch struct {
 	numbers process.TaskNumbers
-	named   func(path string) bool // by the job's patterns
+	globs   []string               // the job's patterns
+	named   func(path string) bool // by them
 	task    int                    // the only one, or -1
 	put     transfer.Putter
 	all     []taskFiles
@@ -54,7 +56,7 @@ type taskFetch struct {
 }
 
 func newTaskFetch(st *jobs.Status, task int, put transfer.Putter) *taskFetch {
-	return &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), named: st.Spec.WantsOfTask(), task: task, put: put, now: -1}
+	return &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), named: st.Spec.WantsOfTask(), task: task, put: put, now: -1}
 }
 
 // run reads what the origin sends.
@@ -131,19 +133,22 @@ func (f *taskFetch) unpack(t *taskFiles, r io.Reader) error {
 				return f.modes(pack)
 			}
 			pack.Modes(t.entries)
+			t.entries = slices.DeleteFunc(t.entries, func(e transfer.Entry) bool { return !f.named(e.Path) })
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if !f.named(e.Path) {
+		if !f.named(e.Path) && !transfer.MatchedBefore(f.globs, e.Path) {
 			return fmt.Errorf("%w: its node sent %.80q, which no output pattern of the job names", ErrRefused, e.Path)
 		}
 		if f.bytes += e.Size; f.bytes > maxPulled {
 			return fmt.Errorf("more than %d bytes with those before: fetch the tasks one by one, as JOB:%d", maxPulled, t.task)
 		}
-		if e, err = pack.Chunks(f.put); err != nil {
-			return err
+		if f.named(e.Path) {
+			if e, err = pack.Chunks(f.put); err != nil {
+				return err
+			}
 		}
 		if f.each == nil {
 			t.entries = append(t.entries, e)

@@ -59,7 +59,7 @@ func (p *packs) add(t *testing.T, task int, files map[string]string) {
 // addDir adds what is in a directory as the files of a task.
 func (p *packs) addDir(t *testing.T, task int, dir string) {
 	t.Helper()
-	pack, _, err := transfer.Gather(t.Context(), dir, []string{"."}, nil)
+	pack, _, err := transfer.Gather(t.Context(), dir, []string{".", ".*", "**/.*"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +149,23 @@ func TestPullTasksThatNobodyHasAskedFor(t *testing.T) {
 	p.add(t, 3, map[string]string{".bashrc": "evil"})
 	if _, err := api.Pull(t.Context(), overSocket(t, p), arrayStatus(), api.Wanted{Rank: -1, Into: t.TempDir()}); !errors.Is(err, api.ErrRefused) {
 		t.Errorf("a hidden file: %v", err)
+	}
+}
+
+// Hidden files that a node of before has sent for a wildcard are passed over.
+func TestPullTasksLeavesHiddenFiles(t *testing.T) {
+	p, dir, st := &packs{Fake: apitest.New()}, t.TempDir(), arrayStatus()
+	p.add(t, 1, map[string]string{".bashrc": "evil", "a": "one", "d/.x": "evil"})
+	st.Spec.Outputs = []string{"*"}
+	if _, err := api.Pull(t.Context(), overSocket(t, p), st, api.Wanted{Rank: -1, Into: dir}); err != nil {
+		t.Error(err)
+	}
+	if have, want := filesBelow(t, dir), (map[string]string{"a": "one"}); !reflect.DeepEqual(have, want) {
+		t.Errorf("got %q, want %q", have, want)
+	}
+	list, _, err := api.TaskFiles(t.Context(), overSocket(t, p), &st, api.Wanted{Rank: -1}, 10)
+	if err != nil || len(list) != 1 || list[0].Path != "a" || list[0].Mode == 0 {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

@@ -24,7 +24,13 @@ func WalkTaskFiles(ctx context.Context, s outputTeller, st *jobs.Status, task in
 		return nil
 	}
 	t := newTaskFetch(st, task, put)
-	t.each, t.most = f, most
+	t.most = most
+	t.each = func(task int, e transfer.Entry) error {
+		if !t.named(e.Path) {
+			return nil
+		}
+		return f(task, e)
+	}
 	return t.run(ctx, s, st)
 }
 
@@ -56,7 +62,7 @@ func TaskFiles(ctx context.Context, s outputTeller, st *jobs.Status, want Wanted
 	}
 	l := &taskLister{want: want, limit: limit, task: -1}
 	t := newTaskFetch(st, want.Rank, transfer.PutterFunc(func(transfer.Hash, []byte) error { return nil }))
-	t.each, t.modes = l.add, l.ended
+	t.each, t.modes, l.named = l.add, l.ended, t.named
 	if want.Rank < 0 {
 		t.most = maxListed
 	}
@@ -73,6 +79,7 @@ func TaskFiles(ctx context.Context, s outputTeller, st *jobs.Status, want Wanted
 // taskLister makes a list of files of tasks.
 type taskLister struct {
 	want  Wanted
+	named func(path string) bool // by the job's patterns
 	limit int
 	list  []TaskFile
 	full  bool  // there are more files than may be in the list
@@ -94,7 +101,7 @@ func (l *taskLister) add(task int, e transfer.Entry) error {
 	if place < maxModes {
 		l.entries = append(l.entries, transfer.Entry{Dir: e.Dir, Exec: e.Exec})
 	}
-	if e.Dir || len(l.want.only([]transfer.Entry{e})) == 0 {
+	if e.Dir || !l.named(e.Path) || len(l.want.only([]transfer.Entry{e})) == 0 {
 		return nil
 	}
 	if l.full = l.full || len(l.list) == l.limit; l.full {

@@ -1,0 +1,129 @@
+// Package reserved knows the places of a user where no file of a job is written, whoever
+// wants it there: what is there is run, or believed, outside of any sandbox.
+package reserved
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+)
+
+// table lists places below a home directory: files, and directories with all that is in
+// them. A place below .config is one below $XDG_CONFIG_HOME, too.
+var table = []string{
+	".config/zorilla", ".local/state/zorilla",
+	".ssh", ".rhosts", ".shosts", ".k5login", ".netrc", ".gnupg",
+	".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".inputrc",
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".login", ".logout", ".cshrc", ".tcshrc", ".kshrc",
+	".config/fish", ".config/nushell", ".config/bash", ".config/zsh",
+	".config/autostart", ".config/autostart-scripts", ".config/plasma-workspace", ".config/systemd", ".config/environment.d",
+	".local/share/systemd", ".local/share/applications", ".local/share/dbus-1",
+	".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".forward",
+	".gitconfig", ".config/git", ".vimrc", ".vim", ".exrc", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs",
+	".gdbinit", ".config/gdb", ".tmux.conf", ".config/tmux", ".screenrc", ".pythonrc", ".condarc", ".npmrc", ".config/pip", ".Rprofile",
+	".local/bin", ".local/lib", "bin",
+}
+
+// Places are those of the user of this process.
+type Places struct {
+	taken map[string]bool // by their real paths
+	nodes map[string]bool // whether a directory is the state of a node; as far as it was looked at
+}
+
+// New returns the places as they are now.
+func New() *Places {
+	p := &Places{taken: map[string]bool{}, nodes: map[string]bool{}}
+	for _, home := range homes() {
+		for _, name := range table {
+			p.add(filepath.Join(home, name))
+		}
+	}
+	if config := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(config) {
+		for _, name := range table {
+			if below, ok := strings.CutPrefix(name, ".config/"); ok {
+				p.add(filepath.Join(config, below))
+			}
+		}
+	}
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		p.add(filepath.Join(state, "zorilla"))
+	}
+	p.add("/etc/zorilla")
+	p.add("/var/lib/zorilla")
+	for _, variable := range []string{"ZORILLA_CONFIG", "BASH_ENV", "ENV"} {
+		if file := os.Getenv(variable); filepath.IsAbs(file) {
+			p.add(file)
+		}
+	}
+	return p
+}
+
+// homes lists directories that are somebody's home whose files this process may write.
+func homes() (list []string) {
+	for _, variable := range []string{"HOME", "ZDOTDIR"} {
+		list = append(list, os.Getenv(variable))
+	}
+	if u, err := user.Current(); err == nil { // $HOME may say otherwise
+		list = append(list, u.HomeDir)
+	}
+	if os.Geteuid() == 0 {
+		users, _ := os.ReadFile("/etc/passwd") // who has none has no other users
+		for line := range strings.Lines(string(users)) {
+			if fields := strings.Split(line, ":"); len(fields) > 5 {
+				list = append(list, fields[5])
+			}
+		}
+	}
+	var some []string
+	for _, home := range list {
+		if filepath.IsAbs(home) {
+			some = append(some, home)
+		}
+	}
+	return some
+}
+
+func (p *Places) add(path string) { p.taken[Real(path)] = true }
+
+// Real returns a path without links, as far as it exists.
+func Real(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if found, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(found, rest)
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+	}
+}
+
+// Why returns why nothing is written to a path, which Real has returned or which is below
+// such a one; "" = it may be.
+func (p *Places) Why(path string) string {
+	for at := path; ; at = filepath.Dir(at) {
+		switch {
+		case p.taken[at]:
+			return "is where programs outside of the sandbox look, and is never written"
+		case p.node(at):
+			return "is in a node's state directory, and is never written"
+		case at == filepath.Dir(at):
+			return ""
+		}
+	}
+}
+
+// node reports whether a directory is the state directory of a node.
+func (p *Places) node(dir string) bool {
+	is, known := p.nodes[dir]
+	if !known {
+		_, err := os.Lstat(filepath.Join(dir, "identity.key"))
+		is = err == nil
+		p.nodes[dir] = is
+	}
+	return is
+}
