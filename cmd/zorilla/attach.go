@@ -16,7 +16,8 @@ func attachCommand(con *console) *cli.Command {
 Streams all of the output, from its beginning, waits, fetches the output files
 and ends with the job's exit code, also if the job has ended already. Ctrl-C and
 Ctrl-\ do what they do in run. Output files come to the directory where attach is
-called, or to --into.
+called, or to --into; those of a job that was submitted at another node to a directory
+of their own there, NAME-ID.
 
 zorilla attach last
 zorilla attach --into results k7f3q`,
@@ -35,9 +36,13 @@ zorilla attach --into results k7f3q`,
 			if err := followable(c, &st.Spec); err != nil {
 				return err
 			}
+			want, err := wantedOf(c, client, &st, -1)
+			if err != nil {
+				return err
+			}
 			signals, stop := catchFatal()
 			defer stop()
-			return newFollower(con, client, st.ID).follow(c, signals)
+			return newFollower(con, client, st.ID).follow(c, want, signals)
 		}),
 	})
 }

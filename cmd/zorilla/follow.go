@@ -55,8 +55,8 @@ func newFollower(con *console, service api.Service, id jobs.ID) *follower {
 }
 
 // follow stays with the job as the options of a command say. The signals are asked for before.
-func (f *follower) follow(c *cli.Context, signals chan os.Signal) error {
-	f.quiet, f.files, f.want, f.signals = c.Bool("q"), c.Bool("follow-output"), wanted(c, -1), signals
+func (f *follower) follow(c *cli.Context, want api.Wanted, signals chan os.Signal) error {
+	f.quiet, f.files, f.want, f.signals = c.Bool("q"), c.Bool("follow-output"), want, signals
 	f.out = newPrinter(f.con.stdout, f.con.stderr, c.Bool("l"))
 	return f.run(c.Context)
 }

@@ -29,7 +29,9 @@ NAME.RANK. With %r in --into every rank has a directory of its own. Files of an
 array come as NAME.TASK, or with %t in a directory of each task; those of one task,
 JOB:N, keep their names. If a file with other content is in the way nothing is
 fetched, unless --force replaces it; files that are there already are not fetched
-again. PATTERNs name files as those of -o do: others are left.
+again. PATTERNs name files as those of -o do: others are left. Files of a job that was
+submitted at another node come to a directory of their own, NAME-ID, unless --into names
+one; of hidden ones those that a PATTERN with the dot names.
 
 zorilla get last
 zorilla get --into 'out/%r' k7f3q
@@ -66,6 +68,11 @@ zorilla get --now --force last log             # while the job runs`,
 			if some, err := con.sayFiles(&st, c.Bool("now")); !some {
 				return err
 			}
+			only := want.Only
+			if want, err = wantedOf(c, client, &st, rank); err != nil {
+				return err
+			}
+			want.Only = only
 			line := &lifeline{service: client, job: st.ID, tell: con.say}
 			if err := fetch(c.Context, con, line, st, want, nil); err != nil {
 				return err

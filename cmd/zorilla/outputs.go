@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -147,6 +149,37 @@ func wanted(c *cli.Context, rank int) api.Wanted {
 	return api.Wanted{Rank: rank, Into: c.String("into"), Force: c.Bool("force")}
 }
 
+// wantedOf is wanted for a job that may be of another node, whose name and patterns are somebody
+// else's words: its files go to a directory of their own, unless the user names one.
+func wantedOf(c *cli.Context, s api.Service, st *jobs.Status, rank int) (api.Wanted, error) {
+	want := wanted(c, rank)
+	self, err := s.Node(c.Context)
+	if err != nil || st.ID.Origin() == self.ID {
+		return want, err
+	}
+	if want.Foreign = true; !c.IsSet("into") {
+		want.Into = ownDir(st)
+	}
+	return want, nil
+}
+
+// ownDir names the directory of the files of a job of another node.
+func ownDir(st *jobs.Status) string {
+	plain := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r)) {
+			return r
+		}
+		return '_'
+	}, st.Spec.Name)
+	if plain = strings.TrimLeft(plain[:min(len(plain), maxDirName)], "-."); plain == "" {
+		return st.ID.Short()
+	}
+	return plain + "-" + st.ID.Short()
+}
+
+// maxDirName is how much of a job's name is in that of its directory.
+const maxDirName = 60
+
 // hindered tells what would be in the way of a job's output files.
 func hindered(c *cli.Context, spec *jobs.Spec) error {
 	way := api.KnownObstacles(spec, wanted(c, -1))
@@ -167,6 +200,9 @@ func fetch(ctx context.Context, con *console, l *lifeline, st jobs.Status, want 
 		own, stop := catchFatal()
 		defer stop()
 		signals = own
+	}
+	if want.Foreign && want.Into == ownDir(&st) {
+		l.tell("job %s was submitted at another node: its files go to %s, --into DIR names another directory", st.ID.Short(), want.Into)
 	}
 	sig, err := guard(ctx, signals, nil, func(ctx context.Context) error { return pull(ctx, con, l, st, want) })
 	if sig == nil || err == nil {

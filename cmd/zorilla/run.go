@@ -81,6 +81,6 @@ func runAction(con *console, c *cli.Context) error {
 		}
 		f := newFollower(con, client, id)
 		f.stdin, f.typed = stdin, &r.typed
-		return f.follow(c, signals)
+		return f.follow(c, want, signals)
 	})
 }

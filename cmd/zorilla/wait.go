@@ -123,7 +123,11 @@ func waitFor(con *console, c *cli.Context, s api.Service, arg string) (w waited,
 		line.tell("%v", gone)
 	}
 	if c.Bool("fetch") {
-		if err := fetch(c.Context, con, line, st, wanted(c, rank), nil); err != nil {
+		want, err := wantedOf(c, s, &st, rank)
+		if err == nil {
+			err = fetch(c.Context, con, line, st, want, nil)
+		}
+		if err != nil {
 			return w, err
 		}
 	}
