@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/cells"
 	"zorilla/cmd/zorilla/hint"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -91,13 +93,21 @@ func rerunCommand(con *console) *cli.Command {
 		Description: `
 The new job has the options and the inputs of the old one, as they were then. What
 came on standard input is not kept: a job that read some cannot be submitted again.
+Of a job that was submitted at another node --mount is left out, and hidden names of -o:
+they would count as yours. What was left out is named. Its --on-end never comes along.
 
 zorilla rerun --failed last`,
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "failed", Usage: "only the tasks that have failed"}, jsonFlag()},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "failed", Usage: "only the tasks that have failed"},
+			&cli.BoolFlag{Name: "as-submitted", Usage: "of a job of another node: with what would be left out, as if you had typed it"}, jsonFlag(),
+		},
 		Action: askJob(func(c *cli.Context, client *api.Client, job string) error {
-			spec, err := api.Again(c.Context, client, job, c.Bool("failed"))
+			spec, left, err := api.Again(c.Context, client, job, api.Rerun{Failed: c.Bool("failed"), AsSubmitted: c.Bool("as-submitted")})
 			if err != nil {
 				return err
+			}
+			if len(left) > 0 {
+				con.say("job %s was submitted at another node: left out %s: 'zorilla rerun --as-submitted' takes that, too", jobs.ID(job).Short(), cells.Clean(strings.Join(left, ", ")))
 			}
 			return submitOnly(c, con, client, spec, nil)
 		}),

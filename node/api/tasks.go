@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/transfer"
 )
 
 func (h peerHandler) tasks(r *http.Request, job string) (any, error) {
@@ -59,34 +60,50 @@ type tasksOnly interface {
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
 }
 
-// taskTeller also tells of the job.
+// taskTeller also tells of the job and of its own node.
 type taskTeller interface {
 	tasksOnly
+	Node(ctx context.Context) (NodeInfo, error)
 	Job(ctx context.Context, job string) (jobs.Status, error)
 }
 
-// Again returns the spec of a job that is run again.
-func Again(ctx context.Context, s taskTeller, job string, failed bool) (jobs.Spec, error) {
+// Rerun says how a job is run again.
+type Rerun struct {
+	Failed      bool // only the tasks that have failed
+	AsSubmitted bool // with what is left out of a job of another node
+}
+
+// Again returns the spec of a job that is run again. It becomes one of this node, where much is
+// granted that is for its user's own words: left is what a job of another node has asked for
+// without getting it, as options.
+func Again(ctx context.Context, s taskTeller, job string, how Rerun) (spec jobs.Spec, left []string, err error) {
 	st, err := s.Job(ctx, job)
-	spec := st.Spec
+	spec = st.Spec
 	switch {
 	case err != nil:
-		return spec, err
+		return spec, nil, err
 	case st.Gone() != nil:
-		return spec, st.Gone()
+		return spec, nil, st.Gone()
 	case spec.Stdin && st.StdinBytes > 0:
-		return spec, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID.Short())
+		return spec, nil, fmt.Errorf("job %s read standard input, which is not kept: start it again with 'zorilla run'", st.ID.Short())
+	}
+	self, err := s.Node(ctx)
+	if err != nil {
+		return spec, nil, err
 	}
 	spec.After, spec.Search.Begin, spec.Stdin, spec.Key = nil, time.Time{}, false, ""
-	if !failed {
-		return spec, nil
+	if st.ID.Origin() != self.ID {
+		left = modest(&spec, how.AsSubmitted)
+	}
+	if !how.Failed {
+		return spec, left, nil
 	}
 	list, _, err := AllTasks(ctx, s, string(st.ID), jobs.TaskQuery{Failed: true})
 	if err != nil {
-		return spec, err
+		return spec, nil, err
 	}
 	if len(list) == 0 || spec.Array == nil {
-		return spec, fmt.Errorf("job %s has no failed tasks", st.ID.Short())
+		return spec, nil, fmt.Errorf("job %s has no failed tasks", st.ID.Short())
 	}
 	ids := make([]int, len(list))
 	for i, t := range list {
@@ -94,5 +111,32 @@ func Again(ctx context.Context, s taskTeller, job string, failed bool) (jobs.Spe
 	}
 	spec.Array = &jobs.Array{Tasks: jobs.TaskRuns(ids), Lines: spec.Array.Lines}
 	spec.Max = min(spec.Max, len(ids))
-	return spec, nil
+	return spec, left, nil
+}
+
+// modest takes from the job of another node what would be granted as its new submitter's wish,
+// unless that is one: files of this machine, and hidden names of output files. A command for its
+// end it cannot have at all, and by the network it reaches no more than any job.
+func modest(spec *jobs.Spec, wished bool) (left []string) {
+	spec.OnEnd = ""
+	if spec.Net != jobs.NetNone && spec.Net != jobs.NetJob {
+		spec.Net = ""
+	}
+	if wished {
+		return nil
+	}
+	for _, m := range spec.Mounts {
+		left = append(left, "--mount "+m)
+	}
+	spec.Mounts = nil
+	var plain []string
+	for _, glob := range spec.Outputs {
+		if transfer.NamesHidden(glob) {
+			left = append(left, "-o "+glob)
+		} else {
+			plain = append(plain, glob)
+		}
+	}
+	spec.Outputs = plain
+	return left
 }

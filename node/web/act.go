@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"zorilla/internal/units"
@@ -141,11 +142,15 @@ func (a *actions) submitted(ctx context.Context, spec jobs.Spec) (outcome, error
 }
 
 func (a *actions) rerun(ctx context.Context, id string, failed bool) (outcome, error) {
-	spec, err := api.Again(ctx, a.service, id, failed)
+	spec, left, err := api.Again(ctx, a.service, id, api.Rerun{Failed: failed})
 	if err != nil {
 		return outcome{}, err
 	}
-	return a.submitted(ctx, spec)
+	done, err := a.submitted(ctx, spec)
+	if len(left) > 0 {
+		done.Text += " The job was another node's, so this was left out: " + label(strings.Join(left, ", "), textLimit)
+	}
+	return done, err
 }
 
 func (a *actions) limit(change, text string) http.HandlerFunc {

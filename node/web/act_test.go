@@ -120,6 +120,32 @@ func TestOwnerActs(t *testing.T) {
 	}
 }
 
+// The page submits a job of another node again without what it would be granted as this one's,
+// says so, and offers no more.
+func TestJobsOfOthersAreRunAgainWithoutTheirWishes(t *testing.T) {
+	f := scene()
+	st := f.jobs[failedJob].status
+	st.ID = "t9pbc@zelsewhere"
+	st.Spec.Mounts, st.Spec.OnEnd, st.Spec.Net, st.Spec.Outputs = []string{"/home/victim:ro"}, "id", jobs.NetHost, []string{"res", ".config/*", "a/.x"}
+	f.put(st)
+	theirs := st.ID
+	st.ID = st.ID.At(f.self.ID)
+	f.put(st)
+	srv := serve(t, f)
+	cookie, key := enter(t, srv, testToken)
+	for _, id := range []jobs.ID{theirs, st.ID} {
+		own := id == st.ID
+		_, body := ask(t, srv, "POST", "/jobs/"+string(id)+"/rerun", map[string]string{"Cookie": cookie.String(), keyHeader: key, "Origin": srv.URL, "Sec-Fetch-Site": "same-origin"})
+		if strings.Contains(body, "left out: --mount /home/victim:ro, -o .config/*, -o a/.x") == own {
+			t.Errorf("%s: %s", id, body)
+		}
+		spec := f.jobs["again@zaaaa"].status.Spec
+		if (len(spec.Mounts) > 0) != own || (spec.OnEnd != "") != own || (spec.Net != "") != own || len(spec.Outputs) != map[bool]int{true: 3, false: 1}[own] {
+			t.Errorf("%s: %+v", id, spec)
+		}
+	}
+}
+
 // Nobody but the owner's own page changes anything: no reader, no other page, no form, no
 // other port that was sent the cookie, no key of yesterday.
 func TestNobodyElseActs(t *testing.T) {
