@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/script"
 	"zorilla/jobs"
 	"zorilla/jobs/placement"
 )
@@ -100,6 +101,18 @@ func TestAnOptionBeforeTheCommandIsToldWhereItGoes(t *testing.T) {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), &console{stdout: &out, stderr: &errs}, nil, append([]string{"zorilla"}, strings.Fields(in)...)); code != 2 || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: %d, %s", in, code, &errs)
+		}
+	}
+}
+
+// Of every option of a job it is decided whether a script of somebody else may have it.
+func TestOptionsOfScriptsAreJudged(t *testing.T) {
+	app := newApp(&console{}, nil)
+	for _, name := range []string{"run", "submit"} {
+		for _, f := range app.Command(name).Flags {
+			if !script.Judged(f.Names()[0]) {
+				t.Errorf("%s: --%s is in no list of what scripts may have", name, f.Names()[0])
+			}
 		}
 	}
 }

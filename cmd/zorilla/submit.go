@@ -32,7 +32,9 @@ A script may have options of its own, in lines before its first command:
 #ZORILLA -o 'out-*'
 
 It is sent along then, however it is named, and need not be executable. What is typed
-wins over what it says; options that only run has are for run.
+wins over what it says; options that only run has are for run. Options that give it rights
+of yours, such as --on-end, --mount, --into, or -i of a file elsewhere, are refused unless
+you type --trust-script before it.
 
 id=$(zorilla submit -n 2..16 -o 'out-*' -- ./prog data)
 zorilla wait $id && zorilla get $id

@@ -159,17 +159,20 @@ func split(text string) (words []string, err error) {
 
 // Merge returns a command line with the options of its script before those that were
 // typed, which win: args are the program, a command, and what follows. Other command
-// lines are left alone. Options that only other has, which runs scripts too, are left out.
+// lines are left alone. Options that only other has, which runs scripts too, are left out. What
+// would count as a wish of the user's is an error, unless TrustOption was typed.
 func Merge(cmd, other *cli.Command, args []string) ([]string, error) {
 	typed := map[string]string{} // the first name of an option: as it was typed
+	trusted := false
 	at := 2
 	for at < len(args) && strings.HasPrefix(args[at], "-") && args[at] != "-" {
 		word := args[at]
 		if at++; word == "--" {
 			break
 		}
-		if f, name, _, valued := find(cmd.Flags, word); f != nil {
+		if f, name, value, valued := find(cmd.Flags, word); f != nil {
 			typed[f.Names()[0]] = name
+			trusted = trusted || name == TrustOption && (value == "" || value == "=true")
 			if valued {
 				at++
 			}
@@ -182,7 +185,7 @@ func Merge(cmd, other *cli.Command, args []string) ([]string, error) {
 	if s == nil || err != nil {
 		return args, err
 	}
-	options, err := s.options(cmd, other, typed)
+	options, err := s.options(cmd, other, typed, trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +209,7 @@ func find(flags []cli.Flag, word string) (f cli.Flag, name, value string, valued
 }
 
 // options are those of the script which do not yield to what was typed.
-func (s *Script) options(cmd, other *cli.Command, typed map[string]string) (options []string, err error) {
+func (s *Script) options(cmd, other *cli.Command, typed map[string]string, trusted bool) (options []string, err error) {
 	for _, l := range s.lines {
 		wrong := func(format string, args ...any) error {
 			return fmt.Errorf("%s, line %d: %s", s.Path, l.number, fmt.Sprintf(format, args...))
@@ -236,6 +239,10 @@ func (s *Script) options(cmd, other *cli.Command, typed map[string]string) (opti
 			if !known || said && !repeatable(f) {
 				continue
 			}
+			if why := s.untrusted(first, strings.TrimPrefix(value, "="), next); why != "" && !trusted {
+				name, _, _ := strings.Cut(word, "=")
+				return nil, wrong("%s %s: type --%s before the script if it may", name, why, TrustOption)
+			}
 			if !said { // one name for one option: the parser takes no two
 				as = first
 			}
@@ -243,6 +250,20 @@ func (s *Script) options(cmd, other *cli.Command, typed map[string]string) (opti
 		}
 	}
 	return options, nil
+}
+
+// untrusted returns why an option is none that every script may have.
+func (s *Script) untrusted(option, value string, next []string) string {
+	judge, known := judges[option]
+	switch {
+	case !known:
+		return "may not stand in a script"
+	case judge == nil:
+		return ""
+	case len(next) > 0:
+		value = next[0]
+	}
+	return judge(s, value)
 }
 
 func repeatable(f cli.Flag) bool { _, ok := f.(*cli.StringSliceFlag); return ok }

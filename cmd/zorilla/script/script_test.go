@@ -23,22 +23,22 @@ var (
 		&cli.StringFlag{Name: "n", Aliases: []string{"np"}}, &cli.StringFlag{Name: "mem"}, &cli.BoolFlag{Name: "mpi"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}}, &cli.StringSliceFlag{Name: "e"},
 	}}
-	run = &cli.Command{Name: "run", Flags: append(slices.Clone(submit.Flags), &cli.StringFlag{Name: "into"}, &cli.BoolFlag{Name: "l"})}
+	run = &cli.Command{Name: "run", Flags: append(slices.Clone(submit.Flags), &cli.StringFlag{Name: "progress"}, &cli.BoolFlag{Name: "l"})}
 )
 
 func TestMerge(t *testing.T) {
-	const text = "#!/bin/bash -l\n# about it\n\n#ZORILLA -n 6 --mem=2G   # six\n#ZORILLA\t--output 'part *' -e \"A=it's\" --mpi\n#ZORILLAX -n 9\n#ZORILLA --into out -l\necho\n#ZORILLA -n 7\n"
+	const text = "#!/bin/bash -l\n# about it\n\n#ZORILLA -n 6 --mem=2G   # six\n#ZORILLA\t--output 'part *' -e \"A=it's\" --mpi\n#ZORILLAX -n 9\n#ZORILLA --progress out -l\necho\n#ZORILLA -n 7\n"
 	for typed, want := range map[string]string{
 		"submit job.sh":                     "-n 6 --mem=2G -o {part *} -e {A=it's} --mpi job.sh",
 		"submit job.sh -n 3 x":              "-n 6 --mem=2G -o {part *} -e {A=it's} --mpi job.sh -n 3 x",
 		"submit --np 2 job.sh":              "--mem=2G -o {part *} -e {A=it's} --mpi --np 2 job.sh",
 		"submit --output a --mem 1G job.sh": "-n 6 --output {part *} -e {A=it's} --mpi --output a --mem 1G job.sh",
 		"submit --mpi=false -- job.sh":      "-n 6 --mem=2G -o {part *} -e {A=it's} --mpi=false -- job.sh",
-		"run job.sh":                        "-n 6 --mem=2G -o {part *} -e {A=it's} --mpi --into out -l job.sh",
+		"run job.sh":                        "-n 6 --mem=2G -o {part *} -e {A=it's} --mpi --progress out -l job.sh",
 		"run sh job.sh":                     "sh job.sh",
 		"run -n job.sh":                     "-n job.sh",
 		"run -n 3":                          "-n 3",
-		"run --nosuch job.sh":               "-n 6 --mem=2G -o {part *} -e {A=it's} --mpi --into out -l --nosuch job.sh",
+		"run --nosuch job.sh":               "-n 6 --mem=2G -o {part *} -e {A=it's} --mpi --progress out -l --nosuch job.sh",
 	} {
 		write(t, text, 0o644)
 		args := append([]string{"zorilla"}, strings.Fields(typed)...)
