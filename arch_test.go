@@ -34,6 +34,7 @@ var floors = map[string]int{
 	"internal/units":              -1,
 	"internal/pace":               -1,
 	"internal/reserved":           -1,
+	"internal/owned":              -1,
 	"cmd/zorilla/progress":        0,
 	"cmd/zorilla/doctor":          5,
 	"cmd/zorilla/config":          4,

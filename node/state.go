@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/internal/atomicfile"
+	"zorilla/internal/owned"
 	"zorilla/node/trust"
 )
 
@@ -41,6 +42,9 @@ func (d stateDir) open() (unlock func(), err error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
+	if err := d.check(); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
 	lock, err := os.OpenFile(d.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -50,6 +54,40 @@ func (d stateDir) open() (unlock func(), err error) {
 		return nil, fmt.Errorf("state directory %s: a node is using it already: choose another with --state-dir", dir)
 	}
 	return func() { lock.Close() }, nil
+}
+
+// believed lists what a node reads in its state directory, of journal.db all that begins so.
+var believed = []string{"owner.json", "identity.key", "secret", "peers", "web-token", "zorilla.sock", "client-token", "journal.db", "jobs", "cache", "work", "work-at", "lock"}
+
+// check refuses a directory that somebody else has prepared, or can change: the node would have
+// that user's network, identity and settings.
+func (d stateDir) check() error {
+	if err := owned.Way(string(d)); err != nil {
+		return fmt.Errorf("%w: choose another with --state-dir", err)
+	}
+	names, err := os.ReadDir(string(d))
+	if err != nil {
+		return err
+	}
+	paths := []string{string(d)}
+	for _, e := range names {
+		if slices.Contains(believed, e.Name()) || strings.HasPrefix(e.Name(), "journal.db") {
+			paths = append(paths, d.file(e.Name()))
+		}
+	}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) { // it leads nowhere, or has just gone
+			continue
+		}
+		if err == nil {
+			err = owned.File(path, info)
+		}
+		if err != nil {
+			return fmt.Errorf("%w, or choose another directory with --state-dir", err)
+		}
+	}
+	return nil
 }
 
 // locked locks the file. A process that a killed node was just starting holds

@@ -2,14 +2,17 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
 
+	"zorilla/internal/needs"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/node/trust"
@@ -45,6 +48,49 @@ func TestStateDirectoryIsForOneNode(t *testing.T) {
 	if _, err := stateDir("relative").open(); err == nil {
 		t.Fatal("a relative state directory was accepted")
 	}
+}
+
+// A state directory that somebody else has prepared, or can change, is refused: it would be that
+// user's network, with that user's settings.
+func TestStateDirectoryOfSomebodyElse(t *testing.T) {
+	refused := func(name string, prepare func(dir string) error, want string) {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), "s")
+		err := os.Mkdir(dir, 0o700)
+		for _, file := range believed {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, file), nil, 0o600))
+		}
+		if err := errors.Join(err, os.WriteFile(filepath.Join(dir, "journal.db.log-7"), nil, 0o600), os.WriteFile(filepath.Join(dir, "notes"), nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		unlock, err := stateDir(dir).open()
+		if err != nil {
+			t.Fatalf("%s: before it: %v", name, err)
+		}
+		unlock()
+		if err := prepare(dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stateDir(dir).open(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--state-dir") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	files := append(slices.Clone(believed), "journal.db.log-7")
+	for _, file := range files {
+		refused(file, func(dir string) error { return os.Chmod(filepath.Join(dir, file), 0o620) }, file+" can be changed by others than user ")
+	}
+	refused("the directory", func(dir string) error { return os.Chmod(dir, 0o777) }, "can be changed by others")
+	refused("the one above", func(dir string) error { return os.Chmod(filepath.Dir(dir), 0o777) }, "can be changed by everybody")
+	needs.Root(t)
+	const somebody = 1234
+	for _, file := range files {
+		refused(file, func(dir string) error { return os.Chown(filepath.Join(dir, file), somebody, 0) }, file+" belongs to user 1234, and you are 0")
+	}
+	refused("the directory", func(dir string) error { return os.Chown(dir, somebody, 0) }, "belongs to user 1234")
+	refused("the one above", func(dir string) error { return os.Chown(filepath.Dir(dir), somebody, 0) }, "belongs to user 1234")
+	refused("a link", func(dir string) error {
+		return errors.Join(os.Rename(dir, dir+"2"), os.Symlink(dir+"2", dir), os.Lchown(dir, somebody, 0))
+	}, "belongs to user 1234")
 }
 
 func secretOf(n *Node) (trust.Secret, []string, error) {

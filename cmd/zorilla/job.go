@@ -62,7 +62,6 @@ func jobFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "flood-factor", DefaultText: "2", Usage: "each wait is `F` times the one before"},
 		&cli.StringFlag{Name: "give-up", DefaultText: "10m, if no member can ever run it", Usage: "end the job with 125 if it has not started after `TIME`, or never"},
 		&cli.StringFlag{Name: "stdin", DefaultText: "run forwards its own", Usage: "standard input of rank 0: `FILE`, or none"},
-		&cli.BoolFlag{Name: script.TrustOption, Usage: "let the #ZORILLA lines of a script have what is else for you to type: --on-end, --mount, files elsewhere"},
 	}
 }
 

@@ -39,7 +39,7 @@ workers go on, and the node finds them again when it is started with the same
 zorilla node                                  # the first machine
 zorilla node --join zor1.AGq...               # the others
 zorilla node --secret-file ~/.zorilla-secret  # same secret, same local network
-zorilla node --state-dir /tmp/b --listen 127.0.0.2:5444 --web none`,
+zorilla node --state-dir ~/zorilla-b --listen 127.0.0.2:5444 --web none`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "join", EnvVars: env("JOIN"), Usage: "`TOKEN|HOST:PORT` of the network to join (repeatable, or with commas)"},
 			&cli.StringFlag{Name: "secret", EnvVars: env("SECRET"), Usage: "network secret: a `PHRASE` of 16 characters or more; others of this machine may see it for a moment, --secret-file shows it to nobody"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/internal/owned"
 	"zorilla/jobs"
 	"zorilla/node"
 	"zorilla/vicinity"
@@ -77,7 +79,7 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 		if o.Secret != "" {
 			return o, usage(c, "--secret and --secret-file: give one of them")
 		}
-		b, err := os.ReadFile(file)
+		b, err := readOwn(file)
 		if err != nil {
 			return o, fmt.Errorf("--secret-file: %w", err)
 		}
@@ -188,4 +190,28 @@ func ownerOptions(c *cli.Context, o *nodeOptions) error {
 		o.Changes = append(o.Changes, change)
 	}
 	return nil
+}
+
+// maxSecretFile bounds what is read as a secret.
+const maxSecretFile = 64 << 10
+
+// readOwn reads a file that nobody else can have written, which may be a pipe.
+func readOwn(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = owned.File(path, info)
+	}
+	if err == nil && info.Mode().IsRegular() {
+		path, err = filepath.Abs(path)
+		err = cmp.Or(err, owned.Way(filepath.Dir(path)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, maxSecretFile))
 }

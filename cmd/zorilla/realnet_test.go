@@ -30,11 +30,21 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
+// passedDir is openDir where only this user may write: for what nodes believe.
+func passedDir(t *testing.T) string {
+	t.Helper()
+	dir := openDir(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // realNet starts a network of n real nodes for one test and waits until all
 // know all.
 func realNet(t *testing.T, n int, options ...string) *realNetwork {
 	t.Helper()
-	dir := openDir(t)
+	dir := passedDir(t)
 	net := &realNetwork{dir: dir, nodes: map[int]*realNode{}}
 	t.Cleanup(func() {
 		net.stop()

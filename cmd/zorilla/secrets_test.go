@@ -57,7 +57,7 @@ func TestSecretsAreOnNoProcessList(t *testing.T) {
 	t.Parallel()
 	const phrase = "a phrase for TestSecretsAreOnNoProcessList"
 	g := newGate(t)
-	network := &realNetwork{dir: openDir(t), nodes: map[int]*realNode{}}
+	network := &realNetwork{dir: passedDir(t), nodes: map[int]*realNode{}}
 	t.Cleanup(network.stop)
 	first, err := network.start(1, nodeEnv(), []string{"--slots", "1", "--secret", phrase, "--expose", g.dir})
 	if err != nil {
@@ -108,7 +108,7 @@ func TestSecretsAreOnNoProcessList(t *testing.T) {
 // terminal, and nowhere else.
 func TestTokensAreShownOnceAndToATerminalOnly(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := passedDir(t)
 	for _, c := range []struct {
 		state    string
 		terminal bool
@@ -191,6 +191,9 @@ func pseudoterminal(t *testing.T) (printed, it *os.File) {
 func TestNodeIsGuarded(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
 	program, err := exec.LookPath("zorilla")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"zorilla/internal/atomicfile"
+	"zorilla/internal/owned"
 )
 
 // ErrExposed is wrapped by errors about a key or secret file that others than
@@ -82,6 +83,9 @@ func readPrivate(path string) ([]byte, error) {
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return nil, fmt.Errorf("%s %w (mode %#o): run 'chmod 600 %s'", path, ErrExposed, mode, path)
+	}
+	if err := owned.File(path, info); err != nil {
+		return nil, err
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(b) > maxFile {
