@@ -1,11 +1,13 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +75,16 @@ func TestStateDirectoryOfSomebodyElse(t *testing.T) {
 		}
 		if _, err := stateDir(dir).open(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--state-dir") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("# State directory"))
+	for _, m := range regexp.MustCompile(`(?m)^//\t([a-z.-]+)`).FindAllSubmatch(text, -1) {
+		if !slices.Contains(believed, string(m[1])) {
+			t.Errorf("nobody looks whose %s is", m[1])
 		}
 	}
 	files := append(slices.Clone(believed), "journal.db.log-7")
