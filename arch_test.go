@@ -50,6 +50,7 @@ var floors = map[string]int{
 	"internal/atomicfile":         -1,
 	"internal/lobby":              -1,
 	"internal/uplink":             -1,
+	"internal/portion":            -1,
 	"internal/fdpass":             0,
 	"internal/entries":            0,
 	"docs/tables":                 -1,

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"zorilla/internal/portion"
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/node/web"
@@ -39,15 +40,21 @@ const (
 	maxUnreadAll = 64 << 20 // all that one job may have at a node
 )
 
+// perMember is what the requests of one member may take, and those of all.
+var perMember = portion.Limits{
+	Requests: 2048, Each: 32 << 20, All: 128 << 20, Waiting: 16 << 20, Ahead: maxUnread, Body: agent.MaxBody, Within: 30 * time.Second,
+}
+
 // peerHandler serves other nodes. At first they can only find out whether they
 // are this one's twin.
 type peerHandler struct {
-	twins http.Handler
-	now   atomic.Pointer[http.ServeMux]
+	portions *portion.Portions
+	twins    http.Handler
+	now      atomic.Pointer[http.ServeMux]
 }
 
-func newPeerHandler(twins http.Handler) *peerHandler {
-	h := &peerHandler{twins: identified(twins)}
+func newPeerHandler(portions *portion.Portions, twins http.Handler) *peerHandler {
+	h := &peerHandler{portions: portions, twins: identified(twins)}
 	h.set(func(mux *http.ServeMux) {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "the node is being started", http.StatusServiceUnavailable)
@@ -89,7 +96,17 @@ func (h *peerHandler) set(routes func(*http.ServeMux)) {
 }
 
 // ServeHTTP implements http.Handler.
-func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.now.Load().ServeHTTP(w, r) }
+func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.portions.Serve(h.now.Load(), func(r *http.Request) (string, error) {
+		id, err := peerID(r)
+		return string(id), err
+	}, lasting).ServeHTTP(w, r)
+}
+
+// lasting reports whether what a request brings is a stream, which is never held as a whole.
+func lasting(r *http.Request) bool {
+	return agent.Brings(r.URL.Path) || r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, apiPrefix+"/v1/jobs/") && strings.HasSuffix(r.URL.Path, "/stdin")
+}
 
 // A peer that is silent for as long is cut off: what it has asked for, as a session with a rank, ends.
 // Between nodes the client asks first, after 5 s (peers.transport), so that one of both does.

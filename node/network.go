@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/flood"
+	"zorilla/internal/portion"
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/node/early"
@@ -44,6 +45,7 @@ type network struct {
 	flooder  *flood.Flooder
 	peers    *peers
 	flow     *flow.Flow
+	portions *portion.Portions
 	client   *http.Client
 	sessions *http.Client // for sessions alone
 	files    *http.Client // for large files alone
@@ -61,7 +63,7 @@ type network struct {
 // newNetwork makes the overlay on the node's port, by make if that is not nil.
 // It takes no part in the network before run.
 func newNetwork(cfg gossip.Config, rnd *rand.Rand, make func(gossip.Config) (Overlay, error), state stateDir) (*network, error) {
-	n := &network{self: cfg.Self.ID, state: state, log: cfg.Log,
+	n := &network{self: cfg.Self.ID, state: state, log: cfg.Log, portions: portion.New(perMember),
 		flow: flow.New(flow.Config{Self: cfg.Self.ID, PeerID: peerID, File: isFile, Stream: isStream})}
 	n.near = vicinity.New(vicinity.Config{
 		Self: n.self, Rand: split(rnd), Log: n.log,

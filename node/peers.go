@@ -76,6 +76,7 @@ func (p *peers) files() *http.Transport {
 	t := p.transport(gossip.HTTP1, gossip.HTTP2)
 	t.Protocols.SetHTTP1(true)
 	t.MaxIdleConnsPerHost, t.IdleConnTimeout = swarm.MaxRequests, 30*time.Second
+	t.MaxConnsPerHost = 2 * swarm.MaxRequests // a node serves fewer at a time, and takes no more than a few of one member
 	t.DisableCompression = true
 	return t
 }

@@ -132,7 +132,7 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (
 		return nil, err
 	}
 	n.net.twins = newTwins(n.creds.ID(), n.state, n.started, n.net.peers, n.log)
-	h := newPeerHandler(n.net.twins)
+	h := newPeerHandler(n.net.portions, n.net.twins)
 	serve(g, server(h, n.log), n.net.overlay.PeerListener())
 	return h, nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"zorilla/flood"
+	"zorilla/internal/portion"
 	"zorilla/internal/uplink"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -20,7 +21,7 @@ func (n *network) traffic() api.Traffic {
 	return slices.Concat(
 		gossipTraffic(n.overlay.Stats(), n.unknown.Load()),
 		vicinityTraffic(n.near.Stats()), floodTraffic(n.flooder.Stats()), jobsTraffic(n.jobs.Counts()),
-		earlyTraffic(n.early.Stats()), uplinkTraffic(n.flow.Uplink().Stats()),
+		earlyTraffic(n.early.Stats()), uplinkTraffic(n.flow.Uplink().Stats()), requestsTraffic(n.portions.Counts()),
 	)
 }
 
@@ -79,6 +80,13 @@ func uplinkTraffic(u uplink.Stats) api.Traffic {
 	)
 }
 
+func requestsTraffic(c portion.Counts) api.Traffic {
+	return counters("requests",
+		bad("refused", c.Refused, "requests of members that had too many at a time, or too much in their bodies"),
+		counted("late", c.Late, "requests whose body was not there within half a minute"),
+	)
+}
+
 func jobsTraffic(c jobs.Counts) api.Traffic {
 	return counters("jobs",
 		bad("malformed", c.Malformed, "answers and requests of wrong form"),
@@ -102,6 +110,7 @@ func gossipTraffic(stats map[string]int64, unknown int64) api.Traffic {
 		bad("strangers refused", 0, "connections with nodes of other networks"),
 		bad("handshakes failed", 0, "connections that said what no node says"),
 		bad("connections over the limit", 0, "connections dropped, the oldest first, because too many had not proven who they are"),
+		bad("connections too many", 0, "connections of members that had too many here: the newest is closed"),
 		counted("connections silent", 0, "connections that said nothing for a second"),
 		counted("connections broken", 0, "connections that ended before they had proven who they are"),
 		bad("members malformed", 0, "members that describe themselves wrongly"),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"zorilla/flood"
+	"zorilla/internal/portion"
 	"zorilla/internal/uplink"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -20,6 +21,7 @@ func TestEveryCounterIsExplained(t *testing.T) {
 	var f flood.Stats
 	var j jobs.Counts
 	var u uplink.Stats
+	var p portion.Counts
 	stats, sum := new(gossip.Overlay).Stats(), int64(0)
 	for name := range stats {
 		sum++
@@ -34,6 +36,7 @@ func TestEveryCounterIsExplained(t *testing.T) {
 		"flood":    {numbered(&f), func() api.Traffic { return floodTraffic(f) }},
 		"jobs":     {numbered(&j), func() api.Traffic { return jobsTraffic(j) }},
 		"uplink":   {numbered(&u), func() api.Traffic { return uplinkTraffic(u) }},
+		"requests": {numbered(&p), func() api.Traffic { return requestsTraffic(p) }},
 	} {
 		names, values := map[string]bool{}, map[int64]bool{}
 		for _, counter := range c.told() {
@@ -52,16 +55,16 @@ func TestEveryCounterIsExplained(t *testing.T) {
 func TestOnlyBadMessagesAreCounted(t *testing.T) {
 	luck := []string{
 		"vicinity unanswered", "vicinity strangers", "vicinity lost", "flood duplicates", "flood limited", "flood expired", "flood dropped",
-		"gossip joins failed", "gossip connections silent", "gossip connections broken", "gossip beacons of other networks",
+		"gossip joins failed", "gossip connections silent", "gossip connections broken", "gossip beacons of other networks", "requests late",
 	}
 	bad := []string{
-		"vicinity malformed", "vicinity absurd", "vicinity excess", "flood malformed", "flood refused", "flood cut", "jobs malformed", "jobs refused", "jobs forged",
-		"gossip packets refused", "gossip packets malformed", "gossip strangers refused", "gossip handshakes failed", "gossip connections over the limit",
+		"vicinity malformed", "vicinity absurd", "vicinity excess", "flood malformed", "flood refused", "flood cut", "jobs malformed", "jobs refused", "jobs forged", "requests refused",
+		"gossip packets refused", "gossip packets malformed", "gossip strangers refused", "gossip handshakes failed", "gossip connections over the limit", "gossip connections too many",
 		"gossip members malformed", "gossip beacons malformed", "gossip packets of unknown kinds",
 	}
 	is := map[string]bool{}
 	all := 0
-	for _, c := range slices.Concat(gossipTraffic(nil, 0), vicinityTraffic(vicinity.Stats{}), floodTraffic(flood.Stats{}), jobsTraffic(jobs.Counts{})) {
+	for _, c := range slices.Concat(gossipTraffic(nil, 0), vicinityTraffic(vicinity.Stats{}), floodTraffic(flood.Stats{}), jobsTraffic(jobs.Counts{}), requestsTraffic(portion.Counts{})) {
 		is[c.Group+" "+c.Name] = c.Bad
 		if c.Bad {
 			all++

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/internal/codec"
+	"zorilla/internal/portion"
 	"zorilla/jobs/agent"
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
@@ -233,7 +234,7 @@ func (t *twins) met(other life, addr string) {
 // ServeHTTP answers other nodes.
 func (t *twins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var ask twinAsk
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxTwinAsk))
+	b, err := portion.Read(w, r, maxTwinAsk)
 	if err != nil || codec.Unmarshal(b, &ask) != nil || r.Method != http.MethodPost {
 		http.Error(w, "want a question about a twin", http.StatusBadRequest)
 		return

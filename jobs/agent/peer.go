@@ -43,6 +43,13 @@ func (s *Service) PeerHandler() http.Handler {
 // to be had.
 func Streams(path string) bool { return path == peer.PathOutput || path == peer.PathStdin }
 
+// Brings reports whether a request to a path brings a stream: what the origin has of output, or
+// what the client of a session says.
+func Brings(path string) bool { return path == peer.PathOutput || path == peer.PathEnter }
+
+// MaxBody is the largest body of any other request, in bytes.
+const MaxBody = wire.MaxBody
+
 // Messages reports whether a path takes a message, and gives an answer that is no stream.
 func Messages(path string) bool {
 	switch path {

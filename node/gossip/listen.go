@@ -132,14 +132,21 @@ func (o *Overlay) welcome(raw net.Conn, config *tls.Config, guest *lobby.Guest) 
 		guest.Spoke()
 		return nil, nil
 	}
-	c := tls.Server(raw, config)
+	caller := &caller{Conn: raw}
+	c := tls.Server(caller, config)
 	if err := c.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		o.refused(raw.RemoteAddr(), trust.HandshakeError(err))
 		return
 	}
 	guest.Leave()
-	if c.ConnectionState().NegotiatedProtocol != protoGossip {
+	gossip := c.ConnectionState().NegotiatedProtocol == protoGossip
+	if id, err := trust.PeerID(c.ConnectionState()); err != nil || !o.callers.enter(caller, id, gossip) {
+		o.count.crowded.Add(1)
+		raw.Close()
+		return
+	}
+	if !gossip {
 		o.peers.offer(ctx, c)
 		return
 	}

@@ -60,13 +60,14 @@ type Config struct {
 // Overlay is one node's part of the overlay. Make it with New, bind it with
 // Listen; it works while Run does.
 type Overlay struct {
-	cfg   Config
-	log   zerolog.Logger
-	count counters
-	once  *once
-	table *table
-	paths *paths
-	lobby *lobby.Lobby // connections that have not proven who they are
+	cfg     Config
+	log     zerolog.Logger
+	count   counters
+	once    *once
+	table   *table
+	paths   *paths
+	lobby   *lobby.Lobby // connections that have not proven who they are
+	callers *callers     // those that have
 
 	ctx  context.Context // ends with the sockets
 	stop context.CancelFunc
@@ -104,7 +105,7 @@ func New(cfg Config) (*Overlay, error) {
 		cfg.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
 	}
 	o := &Overlay{
-		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(), lobby: lobby.New(maxHandshakes, maxFromOne),
+		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(), lobby: lobby.New(maxHandshakes, maxFromOne), callers: newCallers(),
 		misplaced: make(chan struct{}, 1), heard: make(chan string, 16),
 	}
 	o.ctx, o.stop = context.WithCancel(context.Background())

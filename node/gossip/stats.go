@@ -8,6 +8,7 @@ type counters struct {
 	refusedPackets              atomic.Int64
 	strangers, badHandshakes    atomic.Int64
 	overload                    atomic.Int64 // connections dropped because too many had not proven who they are
+	crowded                     atomic.Int64 // connections of members that had too many
 	silent                      atomic.Int64 // connections that did not say a word
 	broken                      atomic.Int64 // connections that ended before they had proven who they are
 	badMembers                  atomic.Int64
@@ -27,6 +28,7 @@ func (o *Overlay) Stats() map[string]int64 {
 		"strangers refused":          c.strangers.Load(),
 		"handshakes failed":          c.badHandshakes.Load(),
 		"connections over the limit": c.overload.Load(),
+		"connections too many":       c.crowded.Load(),
 		"connections silent":         c.silent.Load(),
 		"connections broken":         c.broken.Load(),
 		"members malformed":          c.badMembers.Load(),

@@ -306,3 +306,67 @@ func TestDialPeerDoesNotWaitForASilentAddress(t *testing.T) {
 		b.transport.Shutdown()
 	})
 }
+
+// A member that opens connections without end has no more of them than its share, and the newest
+// go: others are not kept out, and it can come again when it has closed some.
+func TestConnectionsOfOneMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		a, evil, good := bareNode(t, f, 0), bareNode(t, f, 1), bareNode(t, f, 2)
+		taken := make(chan net.Conn, 1000)
+		go func() {
+			for {
+				c, err := a.PeerListener().Accept()
+				if err != nil {
+					return
+				}
+				taken <- c
+			}
+		}()
+		go func() {
+			for s := range a.transport.StreamCh() {
+				taken <- s
+			}
+		}()
+		dial := func(n *testNode, proto string) net.Conn {
+			c, err := n.DialPeer(t.Context(), a.ID(), []string{a.Addr()}, proto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			time.Sleep(10 * time.Millisecond)
+			return c
+		}
+		var conns []net.Conn
+		for range maxStreams + 5 {
+			conns = append(conns, dial(evil, protoGossip))
+		}
+		if len(taken) != maxStreams {
+			t.Fatalf("%d streams of one member, want %d", len(taken), maxStreams)
+		}
+		for range 2 * maxConns {
+			conns = append(conns, dial(evil, HTTP2))
+		}
+		if n := a.Stats()["connections too many"]; len(taken) != maxConns || n != 5+2*maxConns-(maxConns-maxStreams) {
+			t.Fatalf("%d connections of one member, %d too many", len(taken), n)
+		}
+		conns = append(conns, dial(good, HTTP2), dial(good, protoGossip))
+		if len(taken) != maxConns+2 {
+			t.Error("another member is kept out")
+		}
+		for range maxConns + 2 {
+			(<-taken).Close()
+		}
+		conns = append(conns, dial(evil, HTTP2), dial(evil, protoGossip))
+		if len(taken) != 2 || len(a.callers.of) != 1 {
+			t.Errorf("%d connections when the others are closed, of %d members", len(taken), len(a.callers.of))
+		}
+		for _, c := range conns {
+			c.Close()
+		}
+		for _, n := range []*testNode{a, evil, good} {
+			n.transport.Shutdown()
+		}
+		close(a.transport.streams)
+	})
+}

@@ -2,12 +2,12 @@ package exchange
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
 
 	"zorilla/internal/codec"
+	"zorilla/internal/portion"
 	"zorilla/internal/uplink"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -174,7 +174,7 @@ func (s *server) tree(answer func(w http.ResponseWriter, r *http.Request, t *tre
 			return
 		}
 		h, err := transfer.ParseHash(r.PathValue("hash"))
-		body, rerr := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsk))
+		body, rerr := portion.Read(w, r, maxAsk)
 		if err != nil || h.IsZero() || rerr != nil {
 			http.Error(w, "want "+TreePath+"sha256:HEX/...", http.StatusBadRequest)
 			return

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"zorilla/internal/codec"
+	"zorilla/internal/portion"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -61,7 +62,7 @@ func ServeAsk[A, T any, P message[T]](s *Server, f func(ctx context.Context, fro
 		if !ok {
 			return
 		}
-		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsk))
+		b, err := portion.Read(w, r, maxAsk)
 		m := P(new(T))
 		if err == nil {
 			err = codec.Unmarshal(b, m)

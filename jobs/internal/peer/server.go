@@ -3,13 +3,13 @@ package peer
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"sync"
 
 	"github.com/rs/zerolog"
 
 	"zorilla/internal/codec"
+	"zorilla/internal/portion"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -56,7 +56,7 @@ func HandleWhile[T any, P message[T]](s *Server, f func(ctx context.Context, fro
 		if !ok {
 			return
 		}
-		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
+		b, err := portion.Read(w, r, wire.MaxBody)
 		msg := P(new(T))
 		if err == nil {
 			err = codec.Unmarshal(b, msg)

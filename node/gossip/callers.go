@@ -1,0 +1,70 @@
+package gossip
+
+import (
+	"net"
+	"sync"
+
+	"zorilla/vicinity"
+)
+
+const (
+	maxConns   = 64 // of one member: the newest goes
+	maxStreams = 8  // of these for gossip
+)
+
+// callers counts the connections that each member has made to this node.
+type callers struct {
+	mu sync.Mutex // guards what follows
+	of map[vicinity.ID]called
+}
+
+// called is how many one member has.
+type called struct{ all, gossip int }
+
+func newCallers() *callers { return &callers{of: map[vicinity.ID]called{}} }
+
+// enter counts a connection of a member until it is closed. It reports false if there are too
+// many.
+func (c *callers) enter(conn *caller, id vicinity.ID, gossip bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.of[id]
+	n.all++
+	if gossip {
+		n.gossip++
+	}
+	if n.all > maxConns || n.gossip > maxStreams {
+		return false
+	}
+	c.of[id] = n
+	conn.leave = sync.OnceFunc(func() { c.leave(id, gossip) })
+	return true
+}
+
+func (c *callers) leave(id vicinity.ID, gossip bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.of[id]
+	if gossip {
+		n.gossip--
+	}
+	if n.all--; n.all == 0 {
+		delete(c.of, id)
+		return
+	}
+	c.of[id] = n
+}
+
+// caller is a connection that another node has made.
+type caller struct {
+	net.Conn
+	leave func() // set before anybody else has the connection; nil = it is not counted
+}
+
+// Close implements net.Conn.
+func (c *caller) Close() error {
+	if c.leave != nil {
+		c.leave()
+	}
+	return c.Conn.Close()
+}
