@@ -32,10 +32,7 @@ func (o *once) first(key string) bool {
 // memberlistLog takes memberlist's log lines. What it calls an error is mostly
 // life on a network, so nothing of it is above debug; what people should know
 // the overlay says itself.
-type memberlistLog struct {
-	log   zerolog.Logger
-	count *counters
-}
+type memberlistLog struct{ log zerolog.Logger }
 
 // Write takes one line.
 func (l memberlistLog) Write(line []byte) (int, error) {
@@ -43,9 +40,6 @@ func (l memberlistLog) Write(line []byte) (int, error) {
 	level := zerolog.DebugLevel
 	if bytes.HasPrefix(text, []byte("[DEBUG]")) {
 		level = zerolog.TraceLevel
-	}
-	if bytes.Contains(text, []byte("Decrypt packet failed")) {
-		l.count.refusedPackets.Add(1)
 	}
 	if e := l.log.WithLevel(level); e.Enabled() {
 		if _, rest, ok := bytes.Cut(text, []byte("memberlist: ")); ok {

@@ -205,10 +205,7 @@ const (
 )
 
 func (o *Overlay) create() (*memberlist.Memberlist, error) {
-	var keys [][]byte
-	for _, n := range o.cfg.Creds.Networks() {
-		keys = append(keys, n.GossipKey())
-	}
+	keys := gossipKeys(o.cfg.Creds)
 	ring, err := memberlist.NewKeyring(keys, keys[0])
 	if err != nil {
 		return nil, err
@@ -235,7 +232,7 @@ func (o *Overlay) create() (*memberlist.Memberlist, error) {
 	conf.DelegateProtocolMin, conf.DelegateProtocolMax, conf.DelegateProtocolVersion = 1, 1, 1
 	d := delegate{o}
 	conf.Delegate, conf.Alive, conf.Events, conf.Conflict, conf.Ping = d, d, d, d, d
-	conf.Logger = stdlog.New(memberlistLog{o.log, &o.count}, "", 0)
+	conf.Logger = stdlog.New(memberlistLog{o.log}, "", 0)
 	ml, err := memberlist.Create(conf)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,6 @@
 package gossip
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"sync"
 	"time"
 )
@@ -32,8 +30,7 @@ const (
 // pings sends memberlist's pings again that get no answer, which memberlist
 // itself does not. An answer to any of them is one to the first.
 type pings struct {
-	opener cipher.AEAD
-	send   func(b []byte, addr string)
+	send func(b []byte, addr string)
 
 	mu      sync.Mutex // guards what follows
 	waiting map[string]*waiting
@@ -48,19 +45,13 @@ type waiting struct {
 	again int // how often it was sent again
 }
 
-// newPings is for packets under a key of memberlist's keyring.
-func newPings(key []byte, send func(b []byte, addr string)) (*pings, error) {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	opener, err := cipher.NewGCM(block)
-	return &pings{opener: opener, send: send, waiting: map[string]*waiting{}, took: map[string]time.Duration{}, missed: map[string]int{}}, err
+func newPings(send func(b []byte, addr string)) *pings {
+	return &pings{send: send, waiting: map[string]*waiting{}, took: map[string]time.Duration{}, missed: map[string]int{}}
 }
 
-// Sent takes note of a packet that memberlist has sent to a node.
+// Sent takes note of a packet with a ping to a node.
 func (p *pings) Sent(b []byte, node, addr string) {
-	if node == "" || len(b) > maxPing || !p.isPing(b) {
+	if node == "" || len(b) > maxPing {
 		return
 	}
 	b = append([]byte(nil), b...)
@@ -142,31 +133,4 @@ func (p *pings) endLocked(node string) {
 		w.timer.Stop()
 		delete(p.waiting, node)
 	}
-}
-
-// The first bytes of memberlist's messages.
-const (
-	messagePing     = 0
-	messageCompound = 7  // count, a length of two bytes for each message, and these
-	messageChecked  = 12 // a checksum of four bytes, and the message
-)
-
-// isPing reports whether a packet is a ping, alone or with news behind it: version
-// (1 byte, 1) | nonce | sealed message. Of another version it knows nothing.
-func (p *pings) isPing(b []byte) bool {
-	nonce := p.opener.NonceSize()
-	if len(b) < 1+nonce || b[0] != 1 {
-		return false
-	}
-	m, err := p.opener.Open(nil, b[1:1+nonce], b[1+nonce:], nil)
-	if err != nil {
-		return false
-	}
-	if len(m) > 5 && m[0] == messageChecked {
-		m = m[5:]
-	}
-	if len(m) > 2 && m[0] == messageCompound {
-		m = m[min(len(m), 2+2*int(m[1])):]
-	}
-	return len(m) > 1 && m[0] == messagePing
 }

@@ -28,6 +28,7 @@ type transport struct {
 	running sync.WaitGroup  // of the goroutines that read and accept
 	joining context.Context // bounds joins; set by Run
 	pings   *pings
+	sift    *sifter
 
 	mu    sync.Mutex       // guards what follows
 	fails map[string]error // of the latest dial to an address of no known node
@@ -45,18 +46,20 @@ func newTransport(o *Overlay) (*transport, error) {
 		o: o, packets: make(chan *memberlist.Packet, 256), streams: make(chan net.Conn),
 		fails: map[string]error{},
 	}
-	var err error
-	t.pings, err = newPings(o.cfg.Creds.Networks()[0].GossipKey(), func(b []byte, addr string) {
+	t.pings = newPings(func(b []byte, addr string) {
 		o.count.pingsAgain.Add(1)
-		_, _ = t.WriteTo(b, addr) // what cannot be sent is lost
+		_ = t.write(b, memberlist.Address{Addr: addr}) // what cannot be sent is lost
 	})
+	var err error
+	t.sift, err = newSifter(gossipKeys(o.cfg.Creds))
 	return t, err
 }
 
 // track returns the connection as memberlist gets it. It is closed when ctx
 // ends.
 func (t *transport) track(ctx context.Context, c net.Conn) net.Conn {
-	return &stream{c, context.AfterFunc(ctx, func() { c.Close() })}
+	look := &sifted{Conn: c, s: t.sift, odd: func() { t.o.count.malformed.Add(1) }}
+	return &stream{look, context.AfterFunc(ctx, func() { c.Close() })}
 }
 
 // Close implements net.Conn.
@@ -81,15 +84,21 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 
 // WriteToAddress implements memberlist.NodeAwareTransport.
 func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, error) {
-	a, err := netip.ParseAddrPort(t.o.paths.to(vicinity.ID(to.Name), to.Addr))
-	if err != nil {
-		return time.Time{}, err
-	}
-	_, err = t.o.packets.WriteTo(b, net.UDPAddrFromAddrPort(a))
-	if err == nil {
+	b, ping := t.sift.out(b)
+	err := t.write(b, to)
+	if err == nil && ping {
 		t.pings.Sent(b, to.Name, to.Addr)
 	}
 	return time.Now(), err
+}
+
+// write sends a packet as it is.
+func (t *transport) write(b []byte, to memberlist.Address) error {
+	a, err := netip.ParseAddrPort(t.o.paths.to(vicinity.ID(to.Name), to.Addr))
+	if err == nil {
+		_, err = t.o.packets.WriteTo(b, net.UDPAddrFromAddrPort(a))
+	}
+	return err
 }
 
 // PacketCh implements memberlist.Transport.
@@ -182,15 +191,34 @@ func (t *transport) readPackets() {
 			}
 			continue // an ICMP error about an earlier packet, for example
 		}
-		if n == 0 {
+		p, err := t.sift.in(buf[:n])
+		if err != nil {
+			t.o.oddPacket(err)
 			continue
 		}
 		select {
-		case t.packets <- &memberlist.Packet{Buf: append([]byte(nil), buf[:n]...), From: from, Timestamp: now}:
+		case t.packets <- &memberlist.Packet{Buf: p, From: from, Timestamp: now}:
 		case <-t.o.ctx.Done():
 			return
 		}
 	}
+}
+
+// oddPacket counts one that memberlist does not get.
+func (o *Overlay) oddPacket(err error) {
+	if errors.Is(err, errSealed) {
+		o.count.refusedPackets.Add(1)
+		return
+	}
+	o.count.malformed.Add(1)
+}
+
+// gossipKeys returns the keys of memberlist's keyring.
+func gossipKeys(c *trust.Credentials) (keys [][]byte) {
+	for _, n := range c.Networks() {
+		keys = append(keys, n.GossipKey())
+	}
+	return keys
 }
 
 // pause waits and reports whether ctx has not ended.

@@ -48,12 +48,13 @@ func TestTransport(t *testing.T) {
 			t.Fatalf("advertises %v %d %v", ip, port, err)
 		}
 
-		if at, err := a.transport.WriteToAddress([]byte("packet"), to); err != nil || !at.Equal(time.Now()) {
+		packet := string(a.transport.sift.seal([]byte("\x08packet")))
+		if at, err := a.transport.WriteToAddress([]byte(packet), to); err != nil || !at.Equal(time.Now()) {
 			t.Fatalf("sent at %v, %v", at, err)
 		}
 		sent := time.Now()
 		p := <-b.transport.PacketCh()
-		if string(p.Buf) != "packet" || p.From.String() != a.Addr() || p.Timestamp.Sub(sent) != time.Millisecond {
+		if string(p.Buf) != packet || p.From.String() != a.Addr() || p.Timestamp.Sub(sent) != time.Millisecond {
 			t.Fatalf("got %q from %v at %v", p.Buf, p.From, p.Timestamp)
 		}
 		if _, err := a.transport.WriteTo([]byte("packet"), "nowhere"); err == nil {
@@ -65,10 +66,11 @@ func TestTransport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			go c.Write([]byte("stream"))
+			state := frameOf(a.transport.sift, "\x06\x83\xa5Nodes\x00\xacUserStateLen\x00\xa4Join\xc2")
+			go c.Write(state)
 			s := <-b.transport.StreamCh()
-			buf := make([]byte, 6)
-			if _, err := io.ReadFull(s, buf); err != nil || string(buf) != "stream" {
+			buf := make([]byte, len(state))
+			if _, err := io.ReadFull(s, buf); err != nil || string(buf) != string(state) {
 				t.Fatalf("got %q, %v", buf, err)
 			}
 			c.Close()
