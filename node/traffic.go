@@ -103,6 +103,7 @@ func gossipTraffic(stats map[string]int64, unknown int64) api.Traffic {
 		counted("packets received", 0, "the same of others"),
 		counted("joins", 0, "times that this node has joined others"),
 		counted("pings sent again", 0, "to members that did not answer at once"),
+		counted("newcomers unanswered", 0, "times that a node others told of did not answer: it does not become a member"),
 		counted("beacons received", 0, "nodes of this network calling on the local network"),
 		counted("joins failed", 0, "addresses where no node of this network answered"),
 		bad("packets refused", 0, "packets of another network, or damaged: they do not decrypt"),

@@ -55,7 +55,7 @@ func TestEveryCounterIsExplained(t *testing.T) {
 func TestOnlyBadMessagesAreCounted(t *testing.T) {
 	luck := []string{
 		"vicinity unanswered", "vicinity strangers", "vicinity lost", "flood duplicates", "flood limited", "flood expired", "flood dropped",
-		"gossip joins failed", "gossip connections silent", "gossip connections broken", "gossip beacons of other networks", "requests late",
+		"gossip joins failed", "gossip newcomers unanswered", "gossip connections silent", "gossip connections broken", "gossip beacons of other networks", "requests late",
 	}
 	bad := []string{
 		"vicinity malformed", "vicinity absurd", "vicinity excess", "flood malformed", "flood refused", "flood cut", "jobs malformed", "jobs refused", "jobs forged", "requests refused",

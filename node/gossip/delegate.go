@@ -45,7 +45,10 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	if d.o.table.same(n) {
 		return nil
 	}
-	_, err := decodeMember(n)
+	m, err := decodeMember(n)
+	if _, known := d.o.table.get(m.ID); err == nil && !known && m.ID != d.o.self.ID && !d.o.newcomers.room(m.ID) {
+		return errCrowd
+	}
 	if err != nil {
 		d.o.count.badMembers.Add(1)
 		if d.o.once.first("meta " + label(n.Name, idSize)) {
@@ -60,7 +63,11 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 	if vicinity.ID(n.Name) == d.o.self.ID {
 		return
 	}
-	if m, err := decodeMember(n); err == nil {
+	m, err := decodeMember(n)
+	if err != nil {
+		return
+	}
+	if _, known := d.o.table.get(m.ID); known || d.o.newcomers.joined(m, n) {
 		d.o.table.put(m, n)
 	}
 }
@@ -72,6 +79,7 @@ func (d delegate) NotifyUpdate(n *memberlist.Node) { d.NotifyJoin(n) }
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	d.o.transport.pings.Gone(n.Name)
 	d.o.paths.gone(vicinity.ID(n.Name))
+	d.o.newcomers.left(vicinity.ID(n.Name)) // before the table, which has no more of it then
 	d.o.table.remove(vicinity.ID(n.Name))
 }
 
@@ -95,6 +103,7 @@ func (delegate) AckPayload() []byte { return nil }
 
 // NotifyPingComplete implements memberlist.PingDelegate.
 func (d delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ []byte) {
+	d.o.answered(vicinity.ID(n.Name))
 	if d.o.transport.pings.Answered(n.Name, rtt) && rtt > 0 && d.o.ctx.Err() == nil {
 		d.o.cfg.Handler.RTT(vicinity.ID(n.Name), rtt)
 	}

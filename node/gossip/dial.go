@@ -138,6 +138,9 @@ func (o *Overlay) shake(ctx context.Context, dial func(context.Context, string) 
 		return nil, fmt.Errorf("%s: %w", c.addr, err)
 	}
 	o.paths.opened(c)
+	if peer, err := trust.PeerID(t.ConnectionState()); err == nil {
+		o.answered(peer)
+	}
 	return t, nil
 }
 

@@ -141,11 +141,13 @@ func (o *Overlay) welcome(raw net.Conn, config *tls.Config, guest *lobby.Guest) 
 	}
 	guest.Leave()
 	gossip := c.ConnectionState().NegotiatedProtocol == protoGossip
-	if id, err := trust.PeerID(c.ConnectionState()); err != nil || !o.callers.enter(caller, id, gossip) {
+	id, err := trust.PeerID(c.ConnectionState())
+	if err != nil || !o.callers.enter(caller, id, gossip) {
 		o.count.crowded.Add(1)
 		raw.Close()
 		return
 	}
+	o.answered(id)
 	if !gossip {
 		o.peers.offer(ctx, c)
 		return

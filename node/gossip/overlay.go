@@ -60,14 +60,15 @@ type Config struct {
 // Overlay is one node's part of the overlay. Make it with New, bind it with
 // Listen; it works while Run does.
 type Overlay struct {
-	cfg     Config
-	log     zerolog.Logger
-	count   counters
-	once    *once
-	table   *table
-	paths   *paths
-	lobby   *lobby.Lobby // connections that have not proven who they are
-	callers *callers     // those that have
+	cfg       Config
+	log       zerolog.Logger
+	count     counters
+	once      *once
+	table     *table
+	paths     *paths
+	lobby     *lobby.Lobby // connections that have not proven who they are
+	callers   *callers     // those that have
+	newcomers *newcomers   // who is told of, and has not answered
 
 	ctx  context.Context // ends with the sockets
 	stop context.CancelFunc
@@ -105,7 +106,7 @@ func New(cfg Config) (*Overlay, error) {
 		cfg.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
 	}
 	o := &Overlay{
-		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(), lobby: lobby.New(maxHandshakes, maxFromOne), callers: newCallers(),
+		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(), lobby: lobby.New(maxHandshakes, maxFromOne), callers: newCallers(), newcomers: newNewcomers(),
 		misplaced: make(chan struct{}, 1), heard: make(chan string, 16),
 	}
 	o.ctx, o.stop = context.WithCancel(context.Background())
@@ -171,6 +172,7 @@ func (o *Overlay) Run(ctx context.Context) error {
 	var children sync.WaitGroup
 	children.Go(func() { o.beacons(ctx) })
 	children.Go(func() { o.watch(ctx, ml) })
+	children.Go(func() { o.askNewcomers(ctx, ml) })
 	children.Wait()
 	if !errors.Is(context.Cause(ctx), vicinity.ErrTwin) {
 		if err := ml.Leave(leaveTimeout); err != nil {

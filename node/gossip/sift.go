@@ -47,8 +47,9 @@ var (
 // names the ping's number, which it counts up from 1. So numbers are hidden on the way: only who
 // was asked knows one that counts.
 type sifter struct {
-	keys []cipher.AEAD // the first one seals
-	mask mask
+	keys  []cipher.AEAD // the first one seals
+	mask  mask
+	alive func(m []byte) bool // whether memberlist may hear of a node; nil = it may
 }
 
 // newSifter is for the keys of memberlist's keyring.
@@ -72,7 +73,7 @@ func newSifter(keys [][]byte) (*sifter, error) {
 	return s, err
 }
 
-// in returns a packet of another node as memberlist is to have it.
+// in returns a packet of another node as memberlist is to have it; nil = there is nothing in it.
 func (s *sifter) in(b []byte) ([]byte, error) {
 	plain, err := s.open(b, nil)
 	if err != nil {
@@ -82,7 +83,12 @@ func (s *sifter) in(b []byte) ([]byte, error) {
 		switch m[0] {
 		case messageAck, messageNack:
 			return renumber(m, s.mask.show)
-		case messagePing, messageIndirect, messageSuspect, messageAlive, messageDead, messageUser:
+		case messageAlive:
+			if s.alive != nil && !s.alive(m) {
+				return nil, nil
+			}
+			return m, nil
+		case messagePing, messageIndirect, messageSuspect, messageDead, messageUser:
 			return m, nil
 		}
 		return nil, errOdd
@@ -90,8 +96,11 @@ func (s *sifter) in(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if changed == nil {
+	switch {
+	case changed == nil:
 		return bytes.Clone(b), nil
+	case len(changed) == 0:
+		return nil, nil
 	}
 	return s.seal(changed), nil
 }
@@ -140,7 +149,8 @@ func (s *sifter) seal(plain []byte) []byte {
 }
 
 // rewrite calls f for each message of a packet and returns the packet with what f returns
-// in their places; nil = it is the same.
+// in their places, without those for which that is nil. Of one that stays the same it returns nil,
+// of one of which nothing stays no bytes.
 func rewrite(plain []byte, f func(m []byte) ([]byte, error)) ([]byte, error) {
 	b, head := plain, 0
 	if b[0] == messageChecked && len(b) > 5 {
@@ -152,17 +162,22 @@ func rewrite(plain []byte, f func(m []byte) ([]byte, error)) ([]byte, error) {
 			return nil, errOdd
 		}
 	}
-	same := true
-	for i, m := range parts {
+	same, kept := true, parts[:0]
+	for _, m := range parts {
 		changed, err := f(m)
 		if err != nil {
 			return nil, err
 		}
-		same = same && &changed[0] == &m[0]
-		parts[i] = changed
+		same = same && len(changed) > 0 && &changed[0] == &m[0]
+		if len(changed) > 0 {
+			kept = append(kept, changed)
+		}
 	}
-	if same {
+	switch parts = kept; {
+	case same:
 		return nil, nil
+	case len(parts) == 0:
+		return []byte{}, nil
 	}
 	out := make([]byte, head, len(plain)+16)
 	if b[0] == messageCompound {

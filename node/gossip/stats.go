@@ -12,6 +12,7 @@ type counters struct {
 	silent                      atomic.Int64 // connections that did not say a word
 	broken                      atomic.Int64 // connections that ended before they had proven who they are
 	badMembers                  atomic.Int64
+	unanswered                  atomic.Int64 // newcomers
 	pingsAgain                  atomic.Int64
 	beacons, foreign, badBeacon atomic.Int64
 	joins, failedJoins          atomic.Int64
@@ -32,6 +33,7 @@ func (o *Overlay) Stats() map[string]int64 {
 		"connections silent":         c.silent.Load(),
 		"connections broken":         c.broken.Load(),
 		"members malformed":          c.badMembers.Load(),
+		"newcomers unanswered":       c.unanswered.Load(),
 		"pings sent again":           c.pingsAgain.Load(),
 		"beacons received":           c.beacons.Load(),
 		"beacons of other networks":  c.foreign.Load(),

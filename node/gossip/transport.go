@@ -51,7 +51,9 @@ func newTransport(o *Overlay) (*transport, error) {
 		_ = t.write(b, memberlist.Address{Addr: addr}) // what cannot be sent is lost
 	})
 	var err error
-	t.sift, err = newSifter(gossipKeys(o.cfg.Creds))
+	if t.sift, err = newSifter(gossipKeys(o.cfg.Creds)); err == nil {
+		t.sift.alive = o.mayHear
+	}
 	return t, err
 }
 
@@ -194,6 +196,8 @@ func (t *transport) readPackets() {
 		p, err := t.sift.in(buf[:n])
 		if err != nil {
 			t.o.oddPacket(err)
+		}
+		if len(p) == 0 {
 			continue
 		}
 		select {

@@ -1,9 +1,11 @@
 package gossip
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,7 +14,9 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"zorilla/internal/codec"
 	"zorilla/node/trust"
+	"zorilla/vicinity"
 )
 
 const (
@@ -117,6 +121,96 @@ func (w *watcher) join(ctx context.Context, addr string) {
 		defer cancel()
 		w.results <- joinResult{addr, w.o.join(ctx, w.ml, addr)}
 	})
+}
+
+const (
+	maxAsked  = 256 // newcomers, at a time
+	maxCalled = 16  // of these by TCP, since they do not answer by UDP
+)
+
+// askNewcomers asks those that others tell of, until ctx ends.
+func (o *Overlay) askNewcomers(ctx context.Context, ml *memberlist.Memberlist) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	places, calls := make(chan struct{}, maxAsked), make(chan struct{}, maxCalled)
+	for {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		m, ok := o.newcomers.take()
+		for !ok {
+			select {
+			case <-o.newcomers.wake:
+				m, ok = o.newcomers.take()
+			case <-ctx.Done():
+				return
+			}
+		}
+		asking.Go(func() {
+			defer func() { <-places }()
+			o.ask(ctx, ml, m, calls)
+			if o.newcomers.done(m.ID) {
+				o.count.unanswered.Add(1)
+			}
+		})
+	}
+}
+
+// ask sends a node a ping, and connects to it if it does not answer that and few do so.
+func (o *Overlay) ask(ctx context.Context, ml *memberlist.Memberlist, m vicinity.Member, calls chan struct{}) {
+	at, err := netip.ParseAddrPort(m.Addrs[0])
+	if err != nil {
+		return
+	}
+	if took, err := ml.Ping(string(m.ID), net.UDPAddrFromAddrPort(at)); err == nil {
+		o.transport.pings.Answered(string(m.ID), took)
+		o.answered(m.ID)
+		return
+	}
+	select {
+	case calls <- struct{}{}:
+		defer func() { <-calls }()
+	default:
+		return
+	}
+	if c, err := o.dialAny(ctx, m.ID, m.Addrs, dialStagger, HTTP2); err == nil {
+		c.Close() // what it was for, see shake
+	}
+}
+
+// answered lets a node in that has answered, if others have told of it.
+func (o *Overlay) answered(id vicinity.ID) {
+	if _, known := o.table.get(id); known || id == o.self.ID {
+		return
+	}
+	if m := o.newcomers.answered(id, func(e entry) { o.table.put(e.Member, &e.node) }); m != nil {
+		select {
+		case o.transport.packets <- &memberlist.Packet{Buf: o.transport.sift.seal(m), From: o.packets.LocalAddr(), Timestamp: time.Now()}:
+		case <-o.ctx.Done():
+		}
+	}
+}
+
+// mayHear reports whether memberlist may hear what a packet tells of a node: of members, of this
+// node, and what makes no sense, which it counts.
+func (o *Overlay) mayHear(b []byte) bool {
+	var alive struct {
+		Node string
+		Addr []byte
+		Port uint16
+		Meta []byte
+	}
+	if err := codec.Unmarshal(b[1:], &alive); err != nil {
+		return true
+	}
+	id := vicinity.ID(alive.Node)
+	if _, known := o.table.get(id); known || id == o.self.ID {
+		return true
+	}
+	m, err := decodeMember(&memberlist.Node{Name: alive.Node, Addr: alive.Addr, Port: alive.Port, Meta: alive.Meta})
+	return err != nil || !o.newcomers.hold(m, bytes.Clone(b))
 }
 
 // misplaced is called when others think that this node is where it was before
