@@ -111,6 +111,7 @@ func gossipTraffic(stats map[string]int64, unknown int64) api.Traffic {
 		bad("strangers refused", 0, "connections with nodes of other networks"),
 		bad("handshakes failed", 0, "connections that said what no node says"),
 		bad("connections over the limit", 0, "connections dropped, the oldest first, because too many had not proven who they are"),
+		bad("handshakes put off", 0, "connections of others than members, which came too fast"),
 		bad("connections too many", 0, "connections of members that had too many here: the newest is closed"),
 		counted("connections silent", 0, "connections that said nothing for a second"),
 		counted("connections broken", 0, "connections that ended before they had proven who they are"),

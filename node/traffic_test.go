@@ -59,7 +59,7 @@ func TestOnlyBadMessagesAreCounted(t *testing.T) {
 	}
 	bad := []string{
 		"vicinity malformed", "vicinity absurd", "vicinity excess", "flood malformed", "flood refused", "flood cut", "jobs malformed", "jobs refused", "jobs forged", "requests refused",
-		"gossip packets refused", "gossip packets malformed", "gossip strangers refused", "gossip handshakes failed", "gossip connections over the limit", "gossip connections too many",
+		"gossip packets refused", "gossip packets malformed", "gossip strangers refused", "gossip handshakes failed", "gossip connections over the limit", "gossip connections too many", "gossip handshakes put off",
 		"gossip members malformed", "gossip beacons malformed", "gossip packets of unknown kinds",
 	}
 	is := map[string]bool{}

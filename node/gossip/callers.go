@@ -1,8 +1,10 @@
 package gossip
 
 import (
+	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"zorilla/vicinity"
 )
@@ -67,4 +69,34 @@ func (c *caller) Close() error {
 		c.leave()
 	}
 	return c.Conn.Close()
+}
+
+// errPutOff ends a handshake before it has cost anything.
+var errPutOff = errors.New("too many connections of others than members")
+
+// Clients that do not show that they know the network's secret, strangers and nodes of before, are
+// let try at this rate: a handshake costs a millisecond of a processor.
+const (
+	unprovenRate  = 20 // a second
+	unprovenBurst = 100
+)
+
+// unproven lets such clients try.
+type unproven struct {
+	mu   sync.Mutex // guards what follows
+	used float64    // of the burst
+	at   time.Time
+}
+
+// admit reports whether one may.
+func (u *unproven) admit(now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.used = max(0, u.used-now.Sub(u.at).Seconds()*unprovenRate)
+	u.at = now
+	if u.used > unprovenBurst-1 {
+		return false
+	}
+	u.used++
+	return true
 }

@@ -127,8 +127,11 @@ func (o *Overlay) welcome(raw net.Conn, config *tls.Config, guest *lobby.Guest) 
 	})
 	defer silent.Stop()
 	config = config.Clone()
-	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		silent.Stop()
+		if !o.cfg.Creds.Proves(hello.SupportedProtos) && !o.unproven.admit(time.Now()) {
+			return nil, errPutOff
+		}
 		guest.Spoke()
 		return nil, nil
 	}
@@ -168,6 +171,10 @@ func (o *Overlay) refused(from net.Addr, err error) {
 	host := "unknown"
 	if a, err := addrPortOf(from); err == nil {
 		host = a.Addr().String()
+	}
+	if errors.Is(err, errPutOff) {
+		o.count.putOff.Add(1)
+		return
 	}
 	if errors.Is(err, trust.ErrStranger) {
 		o.count.strangers.Add(1)

@@ -68,7 +68,8 @@ type Overlay struct {
 	paths     *paths
 	lobby     *lobby.Lobby // connections that have not proven who they are
 	callers   *callers     // those that have
-	newcomers *newcomers   // who is told of, and has not answered
+	unproven  unproven
+	newcomers *newcomers // who is told of, and has not answered
 
 	ctx  context.Context // ends with the sockets
 	stop context.CancelFunc

@@ -12,6 +12,7 @@ type counters struct {
 	silent                      atomic.Int64 // connections that did not say a word
 	broken                      atomic.Int64 // connections that ended before they had proven who they are
 	badMembers                  atomic.Int64
+	putOff                      atomic.Int64 // handshakes
 	unanswered                  atomic.Int64 // newcomers
 	pingsAgain                  atomic.Int64
 	beacons, foreign, badBeacon atomic.Int64
@@ -30,6 +31,7 @@ func (o *Overlay) Stats() map[string]int64 {
 		"handshakes failed":          c.badHandshakes.Load(),
 		"connections over the limit": c.overload.Load(),
 		"connections too many":       c.crowded.Load(),
+		"handshakes put off":         c.putOff.Load(),
 		"connections silent":         c.silent.Load(),
 		"connections broken":         c.broken.Load(),
 		"members malformed":          c.badMembers.Load(),

@@ -88,7 +88,7 @@ func (c *Credentials) ClientTLS(expect vicinity.ID, protos ...string) *tls.Confi
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{c.leaf()},
-		NextProtos:             protos,
+		NextProtos:             append(slices.Clip(protos), c.networks[0].proof()),
 		SessionTicketsDisabled: true,
 		InsecureSkipVerify:     true, // no host names, no system authorities: VerifyConnection decides
 		VerifyConnection: func(s tls.ConnectionState) error {

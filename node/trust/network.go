@@ -27,6 +27,7 @@ type Network struct {
 	id     string
 	gossip hidden[[]byte]
 	beacon hidden[[]byte]
+	hello  hidden[[]byte]
 	key    hidden[ed25519.PrivateKey] // of the authority
 	ca     *x509.Certificate
 }
@@ -43,11 +44,12 @@ func NewNetwork(s Secret) (*Network, error) {
 	id, err1 := derive("public id", 8)
 	gossip, err2 := derive("gossip", 32)
 	beacon, err3 := derive("beacon", 32)
-	seed, err4 := derive("authority", ed25519.SeedSize)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	hello, err4 := derive("hello", 32)
+	seed, err5 := derive("authority", ed25519.SeedSize)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, fmt.Errorf("derive network keys: %w", err)
 	}
-	n := &Network{id: hex.EncodeToString(id), gossip: hide(gossip), beacon: hide(beacon), key: hide(ed25519.NewKeyFromSeed(seed))}
+	n := &Network{id: hex.EncodeToString(id), gossip: hide(gossip), beacon: hide(beacon), hello: hide(hello), key: hide(ed25519.NewKeyFromSeed(seed))}
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: "zorilla network " + n.id},
