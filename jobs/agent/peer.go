@@ -143,6 +143,12 @@ func (s *Service) serveStdin(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such job", http.StatusNotFound)
 		return
 	}
+	if offset < stdin.Base() { // which it has had
+		s.cfg.Log.Error().Str("job", string(id)).Str("node", from.Short()).Int64("offset", offset).Msg("standard input is asked for again that is not here any more")
+		http.Error(w, "this input is not here any more", http.StatusGone)
+		return
+	}
+	stdin.Took(offset)
 	src := stdin.Reader(r.Context(), true)
 	src.Pos = offset
 	defer src.Close()
@@ -156,6 +162,7 @@ func (s *Service) serveStdin(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			flusher.Flush()
+			stdin.Took(src.Pos)
 		}
 		if err == io.EOF {
 			return

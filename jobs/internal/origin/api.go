@@ -203,19 +203,26 @@ func telling(o *Jobs, id jobs.ID) (of *job, counts func(jobs.RankAttempt) bool, 
 }
 
 // Stdin appends r to the standard input of rank 0 of a job of this origin, and
-// ends it when r ends.
+// ends it when r ends. It reads no further ahead of rank 0 than output.InputWindow.
 func (a *API) Stdin(ctx context.Context, id jobs.ID, r io.Reader) error {
-	var stdin *output.Spool
+	var stdin *output.Input
 	if err := a.own.inJob(id, func(j *job) { stdin = j.stdin }); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.own.loop.Stopped, cancel)()
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
-			switch werr := stdin.Append(buf[:n]); {
+			switch werr := stdin.Append(ctx, buf[:n]); {
+			case a.own.loop.Stopped.Err() != nil:
+				return jobs.ErrStopped
 			case errors.Is(werr, os.ErrClosed):
 				return fmt.Errorf("%w: job %s takes no input any more", jobs.ErrEnded, id.Short())
+			case ctx.Err() != nil:
+				return ctx.Err()
 			case werr != nil:
 				return fmt.Errorf("keep input: %w", werr)
 			}

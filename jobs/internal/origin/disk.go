@@ -183,7 +183,7 @@ func (d *disk) stdinPath(id jobs.ID) string  { return filepath.Join(d.jobDir(id)
 func (d *disk) stdinEnd(id jobs.ID) string { return filepath.Join(d.jobDir(id), "stdin.end") }
 
 // keepStdinEnd writes it down once the input is durable.
-func (d *disk) keepStdinEnd(id jobs.ID, stdin *output.Spool) error {
+func (d *disk) keepStdinEnd(id jobs.ID, stdin *output.Input) error {
 	if err := os.MkdirAll(d.jobDir(id), 0o700); err != nil {
 		return err
 	}
@@ -234,7 +234,9 @@ func (d *disk) openFiles(j *job, id jobs.ID, spec *jobs.Spec, goesOn bool) (err 
 	if spec.Array == nil { // else files of tasks come with it, and their nodes bound what they write
 		j.output.Limit = spec.MaxOutput
 	}
-	j.stdin, err = output.OpenSpool(d.stdinPath(id))
+	if j.stdin, err = output.OpenInput(d.stdinPath(id)); err == nil {
+		j.stdin.Whole = !hasOneTry(spec)
+	}
 	return err
 }
 

@@ -28,11 +28,10 @@ func (j *job) size() int64 {
 	return j.wrote() + j.Primary.Rec.Filed()
 }
 
-// wrote is how large the files are that hold its output and its input.
+// wrote is how much its output and its input take.
 func (j *job) wrote() int64 {
 	out, _, _ := j.output.Spool.State()
-	in, _, _ := j.stdin.State()
-	return out + in
+	return out + j.stdin.Kept()
 }
 
 // settled files a job that has ended, and is on disk as such, with the size of

@@ -6,6 +6,7 @@ package origin
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -120,7 +121,7 @@ func (o *Jobs) Perform(a core.Action) bool {
 type job struct {
 	*core.Job  // as the core has it
 	output     *output.File
-	stdin      *output.Spool
+	stdin      *output.Input
 	submitters []chan<- error // who waits to know that it is accepted; nil = it is, or is refused
 	refusal    error          // why it was not accepted
 
@@ -189,6 +190,9 @@ func (o *Jobs) record(e core.DoRecord) {
 			switch {
 			case err == nil:
 				o.core.Recorded(time.Now(), e.Job, e.Step)
+				if !j.stdin.Whole && slices.ContainsFunc(e.Events, func(ev record.Event) bool { return ev.Kind == record.Exited }) {
+					o.dropStdin(j)
+				}
 			case j.submitters != nil || j.refusal != nil:
 				o.refused(j, err)
 			default:
@@ -219,7 +223,7 @@ func (o *Jobs) refused(j *job, err error) {
 func (o *Jobs) file(id jobs.ID) {
 	j := o.jobs[id]
 	j.output.Spool.Close()
-	j.stdin.Close()
+	o.dropStdin(j)
 	o.settled(&j.Primary.Rec, j.wrote())
 	owe(o, &j.Primary.Rec)
 }

@@ -16,7 +16,7 @@ func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	self := vicinity.Member{ID: jobtest.Node(0)}
 	p := primary.New(jobs.ID("aaaaa").At(self.ID), self, jobtest.Rand())
 	p.Submit(jobtest.Start, jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 7)
-	j := &job{Job: &core.Job{Primary: p, Steps: []*core.PendingStep{{}}}, output: &output.File{Spool: &output.Spool{}}, stdin: &output.Spool{}}
+	j := &job{Job: &core.Job{Primary: p, Steps: []*core.PendingStep{{}}}, output: &output.File{Spool: &output.Spool{}}, stdin: &output.Input{Spool: &output.Spool{}}}
 	s := &Jobs{cfg: Config{Journal: journal.NewMemory()}}
 	_, before := s.view(j)
 	p.Cancel(jobtest.Start, "cancelled by a user", false)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
@@ -130,7 +131,10 @@ func (l *loading) seal() {
 		s.archive.add(time.Now(), p, transfer.Hash{}, 0)
 	case rec.State.Final():
 		pinOutputs(s.store, rec)
-		s.settled(rec, fileSize(s.disk.outputPath(id))+fileSize(s.disk.stdinPath(id)))
+		if err := output.Hollow(s.disk.stdinPath(id)); err != nil { // of a life that ended before that was done
+			s.log.Warn().Err(err).Str("job", string(id)).Msg("remove standard input")
+		}
+		s.settled(rec, fileSize(s.disk.outputPath(id)))
 		owe(s, rec)
 	default:
 		l.live = append(l.live, id)
@@ -185,7 +189,8 @@ func (o *Jobs) recall(id jobs.ID) (*job, error) {
 	if err := o.disk.openOutput(j, id); err != nil {
 		return nil, fmt.Errorf("read job %s: %w", id.Short(), err)
 	}
-	return j, errors.Join(j.output.Spool.Close(), j.stdin.Close())
+	j.stdin.Drop()
+	return j, j.output.Spool.Close()
 }
 
 // jobOf makes the job of its first entry. It is nil if there is an error, or if the entry is of no job.

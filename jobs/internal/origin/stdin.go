@@ -2,8 +2,6 @@ package origin
 
 import (
 	"errors"
-	"hash/crc32"
-	"io"
 	"os"
 	"time"
 
@@ -25,7 +23,7 @@ func (d *disk) restoreStdin(j *job, id jobs.ID) (damaged bool, err error) {
 		case err != nil:
 			return false, err
 		default:
-			damaged = !endsStdin(end, j.stdin.Path)
+			damaged = !endsStdin(end, j.stdin)
 		}
 	}
 	return damaged, j.stdin.Close()
@@ -36,28 +34,31 @@ const (
 	stdinDamaged = "its standard input is damaged: the disk of its origin lost some of it"
 )
 
-// endsStdin reports whether the input in the file is what the end of it says.
-func endsStdin(end []byte, path string) bool {
+// endsStdin reports whether the input is what the end of it says.
+func endsStdin(end []byte, stdin *output.Input) bool {
 	want, err := codec.Unseal(end)
-	if err != nil {
-		return false
-	}
-	sum := crc32.New(codec.Castagnoli())
-	size := int64(0)
-	f, err := os.Open(path)
-	if err == nil {
-		size, err = io.Copy(sum, f)
-		f.Close()
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // of no input there is no file
-		return false
-	}
-	return string(output.Digest(size, sum.Sum32())) == string(want)
+	return err == nil && stdin.EndsWith(want)
+}
+
+// hasOneTry reports whether rank 0 reads its input once: nothing is tried again, and no other
+// rank has all of them begin anew.
+func hasOneTry(spec *jobs.Spec) bool {
+	return spec.Rigid() && spec.Workers() == 1 && spec.Retries == 0
+}
+
+// dropStdin ends the standard input of a job that nobody reads any more, and gives its room back.
+func (o *Jobs) dropStdin(j *job) {
+	hollow := j.stdin.Drop()
+	o.loop.Go(func() {
+		if err := hollow(); err != nil { // the next life of the node tries again
+			o.log.Warn().Err(err).Str("job", string(j.Primary.Rec.ID)).Msg("remove standard input")
+		}
+	})
 }
 
 // Stdin is the standard input of a job that a node works for, else nil. It may be
 // called from any goroutine.
-func (o *Jobs) Stdin(from vicinity.ID, id jobs.ID) (stdin *output.Spool) {
+func (o *Jobs) Stdin(from vicinity.ID, id jobs.ID) (stdin *output.Input) {
 	o.loop.Call(func() {
 		if j := o.jobs[id]; j != nil && j.Primary.Parts[from] != nil {
 			stdin = j.stdin
