@@ -19,6 +19,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
+	"zorilla/jobs/disk"
 	"zorilla/jobs/gpu"
 	"zorilla/jobs/journal"
 	"zorilla/jobs/ports"
@@ -185,14 +186,20 @@ func (n *Node) openJournal(g *group) (journal.Journal, error) {
 	return j, nil
 }
 
+// reserve is what is left free of the disk that the state directory is on.
+func (n *Node) reserve() disk.Reserve {
+	return disk.Reserve{Dir: string(n.state), Keep: workDir(n.state).keepFree(n.cfg.Owner.KeepFree)}
+}
+
 func (n *Node) openStore() error {
 	if n.cfg.Seams.Store != nil {
 		n.store = n.cfg.Seams.Store
 		return nil
 	}
-	disk := transfer.NewDirStore(n.state.file("cache"), n.cfg.Owner.Cache)
-	n.store = disk
-	return disk.Open()
+	store := transfer.NewDirStore(n.state.file("cache"), n.cfg.Owner.Cache)
+	transfer.Reserve(store, n.reserve().Check)
+	n.store = store
+	return store.Open()
 }
 
 // member describes this node to others.
@@ -261,10 +268,10 @@ func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 		Journal: log, Store: n.store, Fetch: n.exchange.Fetch, FetchToKeep: n.exchange.FetchToKeep,
 		Workers: agent.Workers{
 			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Users: n.users, Ports: n.ports, Limits: n.owner.get,
-			GPUs: &n.gpus, NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
+			GPUs: &n.gpus, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree), NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
 		},
 		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),
-		Cores: cores, Limits: n.owner.get(), FreeDisk: n.work.free, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree),
+		Cores: cores, Limits: n.owner.get(), FreeDisk: n.work.free, Reserve: n.reserve(),
 		Hooks: n.cfg.Seams.Hooks, Rand: split(rnd), Log: n.log,
 	})
 	toSelf.handler = n.jobs.PeerHandler()

@@ -148,7 +148,7 @@ func (w workDir) noexec() bool {
 	return unix.Statfs(string(w), &st) == nil && st.Flags&unix.ST_NOEXEC != 0
 }
 
-// keepFree returns how many bytes workers leave free there: as many as the owner says.
+// keepFree returns how many bytes are left free there: as many as the owner says.
 func (w workDir) keepFree(owner int64) int64 {
 	var st syscall.Statfs_t
 	if owner != 0 || syscall.Statfs(string(w), &st) != nil {

@@ -156,8 +156,8 @@ func (n *gridNode) start() {
 		PeerID:  id,
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: log, Store: store, Fetch: files.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, RunAs: n.runAs, CleanRoot: clean, NodeLimit: n.g.nodeLimit},
-		FreeDisk: n.freeDisk, KeepFree: n.keepFree, Hooks: n.hooks,
+		Journal: log, Store: store, Fetch: files.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, RunAs: n.runAs, CleanRoot: clean, KeepFree: n.keepFree, NodeLimit: n.g.nodeLimit},
+		FreeDisk: n.freeDisk, Hooks: n.hooks,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(agent.PeerPrefix, n.service.PeerHandler())

@@ -69,7 +69,7 @@ func lookAtDisk(s *Service, tell bool) (short bool, again time.Duration) {
 	if err != nil {
 		return false, diskEvery
 	}
-	short = free < s.cfg.KeepFree
+	short = free < s.cfg.Workers.KeepFree
 	if short || tell {
 		s.loop.Post(func() {
 			s.core.Claims.Measured(free)
@@ -80,5 +80,5 @@ func lookAtDisk(s *Service, tell bool) (short bool, again time.Duration) {
 		s.exec.MakeRoom()
 		return true, diskEvery
 	}
-	return false, disk.Soon(free - s.cfg.KeepFree)
+	return false, disk.Soon(free - s.cfg.Workers.KeepFree)
 }

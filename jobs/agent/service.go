@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs"
+	"zorilla/jobs/disk"
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
@@ -25,7 +26,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// Config is what a Service needs. All fields but Sessions, Early, Await, Cores, Limits, FreeDisk, KeepFree,
+// Config is what a Service needs. All fields but Sessions, Early, Await, Cores, Limits, FreeDisk, Reserve,
 // KeepFor, KeepOutputs and Hooks must be set.
 type Config struct {
 	Self vicinity.Member
@@ -58,9 +59,8 @@ type Config struct {
 	// FreeDisk is how many bytes are free where the work directories are; nil =
 	// without limit.
 	FreeDisk func() (int64, error)
-	// KeepFree is how many bytes of that workers leave free: below it none is taken in,
-	// and those whose files take most are ended.
-	KeepFree int64
+	// Reserve is what is left free where Dir is.
+	Reserve disk.Reserve
 
 	// KeepFor is how long results of jobs that have ended are kept; 0 = a week.
 	// Their records live ten times as long.
@@ -111,7 +111,7 @@ func New(cfg Config) *Service {
 		clocks: newClocks(time.Now()), ahead: ahead{},
 	}
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign, cfg.Speed}, cfg.Rand, w.OrphanLimit)
-	s.core.Claims.Limits, s.core.Claims.Disk.Keep, s.core.Claims.Cores.All = cfg.Limits, cfg.KeepFree, cfg.Cores
+	s.core.Claims.Limits, s.core.Claims.Disk.Keep, s.core.Claims.Cores.All = cfg.Limits, w.KeepFree, cfg.Cores
 	s.visits = visits{s, &crowd{}, &crowd{}, executor.NewRecent(cfg.Store)}
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
@@ -124,8 +124,8 @@ func New(cfg Config) *Service {
 	}
 	s.own = origin.New(origin.Config{
 		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: keep, Written: s.exec.Written, Peers: s.peers,
-		Learn:   func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
-		KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Hooks: cfg.Hooks, Rand: cfg.Rand, Log: cfg.Log,
+		Learn: func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
+		Room:  cfg.Reserve.Check, KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Hooks: cfg.Hooks, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)
 	s.API = s.own.API()
 	return s

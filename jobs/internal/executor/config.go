@@ -52,6 +52,9 @@ type Workers struct {
 	Limits func() jobs.Limits
 	// GPUs are the machine's, of which workers are given some; nil = none is known of.
 	GPUs *gpu.Machine
+	// KeepFree is how many bytes of the disk of Dir workers leave free: below it none is taken in,
+	// and those whose files take most are ended.
+	KeepFree int64
 	// NodeLimit is how long workers go on without this node; 0 = an hour,
 	// negative = they end with it.
 	NodeLimit time.Duration

@@ -216,15 +216,8 @@ func (a *API) Stdin(ctx context.Context, id jobs.ID, r io.Reader) error {
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
-			switch werr := stdin.Append(ctx, buf[:n]); {
-			case a.own.loop.Stopped.Err() != nil:
-				return jobs.ErrStopped
-			case errors.Is(werr, os.ErrClosed):
-				return fmt.Errorf("%w: job %s takes no input any more", jobs.ErrEnded, id.Short())
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case werr != nil:
-				return fmt.Errorf("keep input: %w", werr)
+			if err := keepInput(ctx, a.own, id, stdin, buf[:n]); err != nil {
+				return err
 			}
 		}
 		if err == io.EOF {

@@ -45,6 +45,7 @@ type disk struct {
 	store   transfer.PinStore
 	log     zerolog.Logger
 	stopped context.Context
+	room    func(bytes int64) error
 }
 
 // eraseSteps lists the steps in which jobs are erased. A node that dies between
@@ -231,11 +232,12 @@ func (d *disk) openFiles(j *job, id jobs.ID, spec *jobs.Spec, goesOn bool) (err 
 	if j.output, err = output.Open(d.outputPath(id), id, goesOn); err != nil {
 		return err
 	}
+	j.output.Spool.Room = d.room
 	if spec.Array == nil { // else files of tasks come with it, and their nodes bound what they write
 		j.output.Limit = spec.MaxOutput
 	}
 	if j.stdin, err = output.OpenInput(d.stdinPath(id)); err == nil {
-		j.stdin.Whole = !hasOneTry(spec)
+		j.stdin.Whole, j.stdin.Room = !hasOneTry(spec), d.room
 	}
 	return err
 }

@@ -17,8 +17,13 @@ func (j *job) hindrance(events journal.Journal) string {
 	if len(j.Steps) > 0 && events.Stalled() != nil {
 		return diskFull + ": nothing can be written down"
 	}
+	if j.trouble == "" && j.thirsty {
+		return diskFull + ": its standard input waits"
+	}
 	return j.trouble
 }
+
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 const diskFull = "the disk of its origin is full"
 
@@ -47,7 +52,7 @@ func whenWritten[T any](ctx context.Context, o *Jobs, done <-chan T) (answer T, 
 func (o *Jobs) hindered(j *job, err error) {
 	text := ""
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case isFull(err):
 		text = diskFull + ": output waits at its nodes"
 	case err != nil:
 		text = plain.OneLine("its origin cannot store output, which waits at its nodes: " + err.Error())

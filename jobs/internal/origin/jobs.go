@@ -40,6 +40,10 @@ type Config struct {
 	Learn func(id vicinity.ID, addrs []string)
 	Peers *peer.Client
 
+	// Room returns an error, which wraps syscall.ENOSPC, if so many bytes more would not leave
+	// enough free on the disk of Dir; nil = none is left.
+	Room func(bytes int64) error
+
 	// KeepFor is how long results of jobs that have ended are kept; 0 = a week.
 	// KeepOutputs is how many bytes of them; 0 = without limit.
 	KeepFor     time.Duration
@@ -126,6 +130,7 @@ type job struct {
 	refusal    error          // why it was not accepted
 
 	trouble string // why output cannot be stored; for people
+	thirsty bool   // the disk has no room for its standard input
 	mending bool   // its inputs are looked for
 
 	toldLost int // of its damage, that watchers were told of

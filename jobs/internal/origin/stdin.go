@@ -1,7 +1,9 @@
 package origin
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -65,4 +67,47 @@ func (o *Jobs) Stdin(from vicinity.ID, id jobs.ID) (stdin *output.Input) {
 		}
 	})
 	return stdin
+}
+
+// inputPause is how long input waits for room on a disk until it is tried again.
+const inputPause = 500 * time.Millisecond
+
+// keepInput appends what a client has sent to the standard input of a job, as soon as there is room
+// for it. It runs outside of the loop.
+func keepInput(ctx context.Context, o *Jobs, id jobs.ID, stdin *output.Input, p []byte) error {
+	thirsty := false
+	tell := func(now bool) {
+		if now == thirsty {
+			return
+		}
+		thirsty = now
+		o.loop.Post(func() {
+			if j := o.jobs[id]; j != nil {
+				j.thirsty = now
+				j.Primary.Version++
+				o.loop.Notify()
+			}
+		})
+	}
+	defer tell(false)
+	for {
+		err := stdin.Append(ctx, p)
+		switch {
+		case o.loop.Stopped.Err() != nil:
+			return jobs.ErrStopped
+		case errors.Is(err, os.ErrClosed):
+			return fmt.Errorf("%w: job %s takes no input any more", jobs.ErrEnded, id.Short())
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !isFull(err):
+			return fmt.Errorf("keep input: %w", err)
+		case err == nil:
+			return nil
+		}
+		tell(true)
+		select {
+		case <-time.After(inputPause):
+		case <-ctx.Done():
+		}
+	}
 }

@@ -108,7 +108,7 @@ func TestInputIsLetGo(t *testing.T) {
 		r := again.Reader(t.Context(), false)
 		r.Pos = again.Base()
 		got := make([]byte, 1<<20)
-		if n, err := r.Read(got); err != nil || !bytes.Equal(got[:n], filler(int(r.Pos-int64(n))>>20)[:n]) {
+		if n, err := r.Read(got); err != nil || !bytes.Equal(got[:n], filler(int(r.Pos-int64(n)) >> 20)[:n]) {
 			t.Errorf("whole %v: what is left is not what was sent: %v", whole, err)
 		}
 		if again.Base() != in.Base() || !again.EndsWith(end) {

@@ -16,6 +16,9 @@ import (
 // closed for writing. Its methods may be called from any goroutine.
 type Spool struct {
 	Path string
+	// Room, unless it is nil, returns an error if so many bytes more are too many for the disk.
+	// Set it before Append.
+	Room func(bytes int64) error
 
 	mu      sync.Mutex // guards what follows; never held while waiting
 	file    *os.File   // for writing; nil until the first append
@@ -44,6 +47,11 @@ func (s *Spool) Append(p []byte) error {
 	defer s.mu.Unlock()
 	if s.closed {
 		return os.ErrClosed
+	}
+	if s.Room != nil {
+		if err := s.Room(int64(len(p))); err != nil {
+			return err
+		}
 	}
 	if s.file == nil {
 		if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
