@@ -27,7 +27,7 @@ type DirStore struct {
 	notes noteDir
 	write func(h Hash, data []byte) error // to its place; a seam for tests of full disks
 	open  func(name string) (fs.File, error)
-	room  func(bytes int64) error
+	room  func(have, more int64) error
 
 	claims claims
 
@@ -43,14 +43,14 @@ type DirStore struct {
 func NewDirStore(dir string, limit int64) *DirStore {
 	temp := filepath.Join(dir, "tmp")
 	s := &DirStore{dir: dir, temp: temp, notes: noteDir{filepath.Join(dir, "files"), temp}, index: newIndex(limit), claims: claims{of: make(map[Hash]chan struct{})}, changed: make(map[Hash]error)}
-	s.write, s.room = s.writeFile, func(int64) error { return nil }
+	s.write, s.room = s.writeFile, func(int64, int64) error { return nil }
 	s.open = func(name string) (fs.File, error) { return os.Open(name) }
 	return s
 }
 
 // Reserve tells a store what leaves some of the disk free: room returns an error, which wraps
-// syscall.ENOSPC, if so many bytes more are too many. Call it before Open.
-func Reserve(s *DirStore, room func(bytes int64) error) { s.room = room }
+// syscall.ENOSPC, if so many bytes more of a file that has some are too many. Call it before Open.
+func Reserve(s *DirStore, room func(have, more int64) error) { s.room = room }
 
 const algorithm = "sha256"
 
@@ -183,7 +183,7 @@ func (s *DirStore) putOnce(h Hash, data []byte) error {
 		}
 		s.forget(h)
 	}
-	if err := s.room(int64(len(data))); err != nil {
+	if err := s.room(0, int64(len(data))); err != nil {
 		return err
 	}
 	if placed, err := (assembler{s}).fill(h, data); placed {

@@ -199,6 +199,11 @@ func (c *control) attend(conn net.Conn, place int) {
 					c.s.life.Stop(now, m.Grace)
 				}
 			})
+			select {
+			case <-c.s.ended: // all that it may wait for is room
+				c.s.room.Leave()
+			default:
+			}
 		}
 	}
 	c.mu.Lock()
@@ -251,7 +256,7 @@ func (c *control) tell() {
 			continue
 		}
 		out, errs := c.s.streams[0], c.s.streams[1]
-		m := message{Kind: kindProgress, Stdout: out.size(), Stderr: errs.size(), AckedOut: out.confirmed(), AckedErr: errs.confirmed()}
+		m := message{Kind: kindProgress, Stdout: out.size(), Stderr: errs.size(), AckedOut: out.confirmed(), AckedErr: errs.confirmed(), Waits: c.s.room.Waits()}
 		if c.s.tasks != nil {
 			m.Added, m.Ended = c.s.tasks.counts()
 		}

@@ -65,7 +65,7 @@
 //	progress  stdout, stderr,       supervisor: written so far, and the latest
 //	          acked_stdout,         ack; tasks that came, and ended; once at
 //	          acked_stderr, stdin,  hello
-//	          added, ended
+//	          added, ended, waits   and whether output waits for room on the disk
 //	refused   text                  supervisor, last
 //	lost      text                  supervisor, last: there is no exit record
 //

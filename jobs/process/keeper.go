@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/cgroup"
+	"zorilla/jobs/disk"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/pmi"
 	"zorilla/jobs/proc"
@@ -31,6 +32,7 @@ type keeper struct {
 	ended     chan struct{} // closed after the loop
 	streams   [2]*spool
 	written   allowance
+	room      *disk.Room // of output and notes
 	control   *control
 	tasks     *tasks // nil unless the spec has some
 	world     *world // what the worker's launcher has made; nil before
@@ -148,7 +150,7 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 	s.written.over = func(int) { s.post(func(time.Time) { s.life.Overflowed() }) }
 	s.written.begin(0)
 	for i, stream := range []Stream{Stdout, Stderr} {
-		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, &s.written, s.control.progress); err != nil {
+		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, &s.written, s.room, s.control.progress); err != nil {
 			return files, err
 		}
 		if s.order.Spec.RunsAs() { // for /dev/stdout and /dev/stderr
@@ -316,6 +318,7 @@ func (s *keeper) loop() {
 		now := time.Now()
 		s.life.Tick(now)
 		if s.tasks != nil && s.life.Phase() != Running {
+			s.room.Leave()
 			s.tasks.halt()
 		}
 		switch s.life.Phase() {
@@ -347,6 +350,7 @@ const unfinished = "ended with 0, but without MPI_Finalize: other ranks may wait
 func (s *keeper) settle() Exit {
 	s.leave()
 	s.control.closeInput()
+	defer s.boundRoom()()
 	for _, st := range s.streams {
 		st.finish()
 	}
@@ -355,7 +359,7 @@ func (s *keeper) settle() Exit {
 		s.life.Overflowed()
 	}
 	for _, err := range s.lost {
-		if err != nil {
+		if err != nil && s.life.cause != Stopped && s.life.cause != Full {
 			s.life.cause, s.life.detail = Failed, err.Error()
 		}
 	}

@@ -47,6 +47,7 @@ type Spec struct {
 	Memory    int64         `json:"memory"`               // bytes for the whole process tree; 0 = unlimited
 	Disk      int64         `json:"disk,omitempty"`       // bytes of files in Root/work, or its part of Shared, Root/task and Root/tmp together; 0 = unlimited
 	MaxOutput int64         `json:"max_output,omitempty"` // bytes of standard output and error together, of tasks for each; 0 = unlimited
+	KeepFree  int64         `json:"keep_free,omitempty"`  // bytes that are left free on the disk of Root: output waits then; 0 = none
 	Shares    int           `json:"shares"`               // parts of the processors that it gets beside other workers, if they can be told out; 0 = 1
 	Walltime  time.Duration `json:"walltime"`             // 0 = unlimited
 	NodeLimit time.Duration `json:"node_limit"`           // ends the worker so long after its node is gone; 0 = 30 s
@@ -254,6 +255,12 @@ type Yielder interface {
 	// its node is full, where they take so many bytes. It returns at once. A supervisor
 	// that is older than this stops its worker, and leaves the files.
 	Yield(used int64)
+}
+
+// Waiter is a Worker that waits while the disk of its node is full. Those of a [Runner] do.
+type Waiter interface {
+	// WaitsForRoom reports whether output waits for room. Worker.Changed tells of that.
+	WaitsForRoom() bool
 }
 
 // Fenced is a Worker of a job that reaches some addresses only. Those of a [Runner] are.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/disk"
 )
 
 // DefaultSpool is how many bytes of a stream may wait for their delivery
@@ -34,13 +36,15 @@ type spool struct {
 	file  *os.File // made with the first byte; guarded by written > 0
 	limit int64
 	bound *allowance // of both streams
+	room  *disk.Room // where the file is
 	moved func()     // called after each step, must not block
 
 	last chan struct{} // closed when the worker's processes are gone
 	wake chan struct{} // capacity 1: acked has changed
 
 	turn   sync.Mutex // held from reading the pipe until it is stored
-	buf    []byte     // for who has the turn; so is closed
+	buf    []byte     // for who has the turn; so are the next ones
+	hand   []byte     // what was read, and is not stored since the disk was full
 	closed bool
 
 	mu      sync.Mutex
@@ -50,7 +54,7 @@ type spool struct {
 }
 
 // newSpool makes a pipe, and returns the writing end for the worker, blocking.
-func newSpool(root, name string, limit int64, bound *allowance, moved func()) (*spool, *os.File, error) {
+func newSpool(root, name string, limit int64, bound *allowance, room *disk.Room, moved func()) (*spool, *os.File, error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, fmt.Errorf("pipe: %w", err)
@@ -62,7 +66,7 @@ func newSpool(root, name string, limit int64, bound *allowance, moved func()) (*
 	// user over the kernel's quota keeps the ordinary size.
 	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize)
 	s := &spool{
-		pipe: os.NewFile(uintptr(p[0]), name), fd: p[0], path: filepath.Join(root, name), limit: limit, bound: bound, moved: moved,
+		pipe: os.NewFile(uintptr(p[0]), name), fd: p[0], path: filepath.Join(root, name), limit: limit, bound: bound, room: room, moved: moved,
 		last: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	return s, os.NewFile(uintptr(p[1]), name), nil
@@ -72,7 +76,7 @@ func newSpool(root, name string, limit int64, bound *allowance, moved func()) (*
 // in the pipe and returns even if some stranger holds the other end open.
 func (s *spool) pump() error {
 	for {
-		room := s.room()
+		room := s.left()
 		if room <= 0 {
 			select {
 			case <-s.wake:
@@ -88,7 +92,7 @@ func (s *spool) pump() error {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			<-s.last
 			return s.drain()
-		case err != nil:
+		case err != nil && !s.room.Comes(err):
 			return err
 		}
 	}
@@ -132,8 +136,11 @@ func (s *spool) access(f func() bool) error {
 	})
 }
 
-// take stores what one read brings. The caller has the turn.
+// take stores what one read brings, after what is in hand. The caller has the turn.
 func (s *spool) take(limit int64) (int, error) {
+	if err := s.lay(); err != nil {
+		return 0, err
+	}
 	if s.buf == nil {
 		s.buf = make([]byte, firstSize)
 	}
@@ -145,7 +152,8 @@ func (s *spool) take(limit int64) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		err = s.store(s.buf[:s.bound.take(n)])
+		s.hand = s.buf[:s.bound.take(n)]
+		err = s.lay()
 		if n == len(s.buf) && n < pumpSize {
 			s.buf = make([]byte, pumpSize)
 		}
@@ -165,14 +173,14 @@ func (s *spool) drain() error {
 // flush stores all that is in the pipe now, and returns how many bytes have
 // been written in all.
 func (s *spool) flush() (int64, error) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
 	for {
+		s.turn.Lock()
 		n, err := s.take(pumpSize)
+		s.turn.Unlock()
 		if err == unix.EAGAIN || err == nil && n == 0 {
 			return s.size(), nil
 		}
-		if err != nil {
+		if err != nil && !s.room.Comes(err) {
 			return 0, err
 		}
 	}
@@ -180,25 +188,42 @@ func (s *spool) flush() (int64, error) {
 
 // put appends bytes that come from elsewhere.
 func (s *spool) put(p []byte) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	return s.store(p)
+	for given := false; ; {
+		s.turn.Lock()
+		err := s.lay()
+		if err == nil && !given {
+			given, s.hand = true, p
+			err = s.lay()
+		}
+		s.turn.Unlock()
+		if err == nil || !s.room.Comes(err) {
+			return err
+		}
+	}
 }
 
-func (s *spool) store(p []byte) error {
-	if len(p) == 0 {
+// lay stores what is in hand, as far as the disk has room. The caller has the turn.
+func (s *spool) lay() error {
+	if len(s.hand) == 0 {
 		return nil
 	}
-	if err := s.open(); err != nil {
-		return err
+	err := s.room.Check(s.size(), int64(len(s.hand)))
+	if err == nil {
+		err = s.open()
 	}
-	if _, err := s.file.Write(p); err != nil {
+	n := 0
+	if err == nil {
+		n, err = s.file.Write(s.hand)
+	}
+	if s.hand = s.hand[n:]; n > 0 {
+		s.mu.Lock()
+		s.written += int64(n)
+		s.mu.Unlock()
+		s.moved()
+	}
+	if err != nil {
 		return fmt.Errorf("keep output: %w", err)
 	}
-	s.mu.Lock()
-	s.written += int64(len(p))
-	s.mu.Unlock()
-	s.moved()
 	return nil
 }
 
@@ -207,10 +232,8 @@ func (s *spool) open() (err error) {
 	if s.file != nil {
 		return nil
 	}
-	if s.file, err = os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600); err != nil {
-		return fmt.Errorf("keep output: %w", err)
-	}
-	return nil
+	s.file, err = os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	return err
 }
 
 // close gives the descriptors back. Nobody moves bytes any more.
@@ -224,7 +247,8 @@ func (s *spool) close() {
 	}
 }
 
-func (s *spool) room() int64 {
+// left returns how much more may wait for its delivery.
+func (s *spool) left() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limit - (s.written - s.acked)
@@ -280,6 +304,30 @@ func (s *spool) tail(from, most int64) []byte {
 	defer f.Close()
 	b, _ := io.ReadAll(io.NewSectionReader(f, from, end-from))
 	return b
+}
+
+// boundRoom bounds how long the last output of a worker whose processes are gone waits for room on
+// the disk: up to its walltime, and not at all if it was ended so that it makes room, or for its
+// node. It returns what ends that.
+func (s *keeper) boundRoom() (done func()) {
+	if c := s.life.cause; c == Stopped || c == Full || c == Orphaned {
+		s.room.Leave()
+	}
+	over := make(chan struct{})
+	late := (<-chan time.Time)(nil)
+	if end := s.life.wallEnd(); !end.IsZero() {
+		late = time.After(time.Until(end) + s.order.Grace)
+	}
+	go func() {
+		select {
+		case <-s.terminate:
+			s.room.Leave()
+		case <-late:
+			s.room.Leave()
+		case <-over:
+		}
+	}()
+	return func() { close(over) }
 }
 
 // allowance is how much more a worker, or the task that runs, may write to both of its streams

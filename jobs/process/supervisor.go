@@ -16,6 +16,7 @@ import (
 
 	"zorilla/internal/fdpass"
 	"zorilla/jobs/cgroup"
+	"zorilla/jobs/disk"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/session/door"
@@ -191,6 +192,7 @@ func (s *supervisor) keep(root string, conns []*os.File) {
 		return
 	}
 	o := &k.order
+	k.room = disk.NewRoom(disk.Reserve{Dir: root, Keep: o.Spec.KeepFree}, k.control.progress)
 	k.life = NewLife(&o.Spec, o.Grace)
 	exit := k.run(root)
 	exit.Ended = time.Now()
@@ -202,9 +204,9 @@ func (s *supervisor) keep(root string, conns []*os.File) {
 	}
 	_ = os.Remove(o.Socket)
 	rec := exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1], AckedOut: acked[0], AckedErr: acked[1], Tasks: k.tasks.endedSoFar()}
-	err = save(root, exitEntry, rec)
+	err = k.room.Try(func() error { return save(root, exitEntry, rec) })
 	if err == nil && k.control.current() == nil { // else the node does that, if need be
-		err = keepExit(root)
+		err = k.room.Try(func() error { return keepExit(root) })
 	}
 	if err != nil {
 		k.control.lament(err)

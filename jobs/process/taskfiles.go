@@ -136,7 +136,12 @@ func (t *tasks) record(r TaskResult, files *transfer.Pack) error {
 		wrote[1] += r.Files
 	}
 	t.wrote = wrote
-	if _, err := t.results.Write(t.s.order.Spec.Tasks.appendResult(nil, r)); err != nil {
+	b := t.s.order.Spec.Tasks.appendResult(nil, r)
+	if err := t.s.room.Try(func() error {
+		n, err := t.results.Write(b)
+		b = b[n:]
+		return err
+	}); err != nil {
 		return fmt.Errorf("results of tasks: %w", err)
 	}
 	t.mu.Lock()
@@ -167,7 +172,7 @@ const roomEvery = time.Millisecond
 // awaitRoom waits while too much of the output has not been taken away.
 func (t *tasks) awaitRoom() {
 	for _, st := range t.s.streams {
-		for st.room() <= 0 && !t.stopped() {
+		for st.left() <= 0 && !t.stopped() {
 			time.Sleep(roomEvery)
 		}
 	}

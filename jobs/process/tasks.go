@@ -191,7 +191,9 @@ func (t *tasks) run() {
 		if !ok {
 			break
 		}
-		if err := t.do(place); err != nil {
+		if err := t.do(place); t.stopped() {
+			break
+		} else if err != nil {
 			t.s.post(func(time.Time) { t.s.life.Fail(err) })
 			break
 		}

@@ -63,6 +63,7 @@ type message struct {
 	Stdin    int64         `json:"stdin,omitempty"`  // progress on a connection with input
 	Grace    time.Duration `json:"grace,omitempty"`  // stop
 	Full     int64         `json:"full,omitempty"`   // stop, at once: bytes that the worker takes on a disk that is full
+	Waits    bool          `json:"waits,omitempty"`  // progress: output waits for room on the disk
 	Signal   int           `json:"signal,omitempty"` // signal
 	Text     string        `json:"text,omitempty"`   // refused, lost
 	Ranges   []TaskRange   `json:"ranges,omitempty"` // tasks

@@ -30,6 +30,7 @@ type worker struct {
 	mu      sync.Mutex // guards what follows; never held during I/O but reads of spool files
 	changed chan struct{}
 	output  streams
+	waits   bool // for room on the disk
 	outbox  outbox
 	leaving bool
 	exit    Exit
@@ -61,7 +62,7 @@ func (w *worker) receive() {
 		}
 		switch m.Kind {
 		case kindProgress:
-			w.advance([2]int64{m.Stdout, m.Stderr}, [2]int64{m.AckedOut, m.AckedErr}, m.Added, m.Ended)
+			w.advance([2]int64{m.Stdout, m.Stderr}, [2]int64{m.AckedOut, m.AckedErr}, m.Added, m.Ended, m.Waits)
 		case kindRefused, kindLost:
 			over = m.Kind == kindLost
 			if refused = "supervisor: " + m.Text; m.Kind == kindRefused {
@@ -194,19 +195,27 @@ func (w *worker) measure() {
 // take takes the counts of an exit record.
 func (w *worker) take(rec exitRecord) {
 	written, acked := rec.counts()
-	w.advance(written, acked, rec.Tasks, rec.Tasks)
+	w.advance(written, acked, rec.Tasks, rec.Tasks, false)
 }
 
 // advance takes what the supervisor tells.
-func (w *worker) advance(written, acked [2]int64, added, ended int) {
+func (w *worker) advance(written, acked [2]int64, added, ended int, waits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	more := w.feed.advance(added, ended)
+	more := w.feed.advance(added, ended) || waits != w.waits
+	w.waits = waits
 	if !w.output.advance(written, acked) && !more {
 		return
 	}
 	close(w.changed)
 	w.changed = make(chan struct{})
+}
+
+// WaitsForRoom implements Waiter.
+func (w *worker) WaitsForRoom() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waits
 }
 
 // send passes acknowledgements and stop on, so that no caller waits for the

@@ -25,7 +25,7 @@ func (x *Executor) processSpec(root string, e *participant.DoRun) (process.Spec,
 	rank, _ := spec.RankOf(c.Rank)
 	p, err := x.cfg.confined(string(c.Job), process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && rank == 0,
-		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
+		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, KeepFree: x.cfg.KeepFree, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
 	})
 	if err != nil {
 		return p, err

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"zorilla/internal/plain"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/gang"
 	"zorilla/jobs/internal/loop"
@@ -45,7 +44,8 @@ type Executor struct {
 	parallel *parallel
 	Gangs    *gang.Keeper // of the ranks of MPI programs here
 
-	sharing *sharing // of work directories
+	sharing  *sharing // of work directories
+	gatherer gatherer
 
 	interfaces *interfaces // of a real machine; else nil
 
@@ -64,6 +64,7 @@ func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
 	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, doors: newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }), Began: make(chan struct{}, 1), snapshots: make(chan struct{}, maxSnapshots), recent: NewRecent(cfg.Store)}
 	x.Streams = &Streams{x, map[jobs.ID]*stream{}}
 	x.sharing = newSharing(cfg.Dir, func(root string) error { return makeShared(&x.cfg, &x.spread, x.bin, root) }, func(root string) { x.dispose(root, x.bin.Enter(root), nil) })
+	x.gatherer = gatherer{&x.cfg, l.Leaving, x.sharing, x.root, func(id participant.WorkerID, why string) bool { return waits(l, part, id, why) }}
 	x.parallel = &parallel{Executor: x, of: map[jobs.ID]*program{}}
 	x.Gangs = x.parallel.gangs()
 	x.trials <- trial{}
@@ -169,7 +170,7 @@ func (x *Executor) step(e participant.Effect) {
 	case participant.DoGather:
 		in := x.inputs[e.Worker.Job]
 		x.spawn(func() func(time.Time) {
-			out, warn, err := x.gather(e, in)
+			out, warn, err := x.gatherer.gather(e, in)
 			return func(now time.Time) { x.part.Gathered(now, e.Worker, out, warn, err) }
 		})
 	case participant.DoPark:
@@ -320,36 +321,10 @@ func (x *Executor) dispose(root string, leave func(), before error) {
 	})
 }
 
-// gather chunks the output files into the store, pinned until the origin has
-// them.
-func (x *Executor) gather(e participant.DoGather, in *inputs) (*jobs.RankOutput, []string, error) {
-	if last, err := x.sharing.last(e.Worker, x.root(e.Worker)); err != nil || !last {
-		return nil, nil, err
-	}
-	var tree transfer.Manifest
-	var warn []string
-	if in != nil {
-		<-in.done
-		if tree = in.tree; in.failed != nil && len(tree.Entries) == 0 {
-			warn = append(warn, "what its inputs were is not known any more: some of them may be among the outputs")
-		}
-	}
-	put := transfer.PinTo(x.cfg.Store, outputPin(e.Worker))
-	dir := filepath.Join(x.sharing.around(e.Worker, x.root(e.Worker)), workDir)
-	if len(e.Outputs) == 0 {
-		return x.cfg.gatherLeft(x.loop.Leaving, e, dir, put, &tree, e.Worker.Rank == 0 || x.sharing.dir(e.Worker) != nil)
-	}
-	tree, more, err := transfer.Collect(x.loop.Leaving, put, dir, e.Outputs, &tree)
-	var hash transfer.Hash
-	if err == nil {
-		hash, err = transfer.SaveManifest(put, tree)
-	}
-	warn = labelled(e.Who, append(warn, more...))
-	if err != nil {
-		err = fmt.Errorf("its outputs are lost: %w", err)
-		return nil, append(warn, plain.OneLine(fmt.Sprintf("%s: %v", e.Who, err))), err
-	}
-	return &jobs.RankOutput{Rank: e.Worker.Rank, Attempt: e.Worker.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size()}, warn, nil
+// waits tells what a worker waits for, or "", and reports whether it is still wanted.
+func waits(l *loop.Loop, part *participant.Participant, id participant.WorkerID, why string) (wanted bool) {
+	l.Call(func() { wanted = part.Waits(time.Now(), id, why) })
+	return wanted
 }
 
 // Written returns how much a worker has written.

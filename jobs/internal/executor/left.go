@@ -9,6 +9,7 @@ import (
 	"zorilla/internal/plain"
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/disk"
 	"zorilla/jobs/internal/participant"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -27,8 +28,9 @@ func (c *Config) takesLeft(origin vicinity.ID) bool {
 }
 
 // gatherLeft stores the files that a worker of a job without output patterns has left, if they
-// are few and small; else its user is warned that they are removed, unless others do that.
-func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, inputs *transfer.Manifest, warns bool) (*jobs.RankOutput, []string, error) {
+// are few and small; else its user is warned that they are removed, unless others do that. If it is not the
+// last try, a full disk is an error.
+func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, inputs *transfer.Manifest, warns, last bool) (*jobs.RankOutput, []string, error) {
 	if !c.takesLeft(e.Worker.Job.Origin()) {
 		return nil, nil, nil
 	}
@@ -37,8 +39,9 @@ func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir str
 		return nil, nil, nil
 	}
 	if files <= jobs.MaxLeftFiles && bytes <= jobs.MaxLeftBytes {
-		if out, warn, err := c.storeLeft(ctx, e, dir, put, left); err == nil {
-			return out, warn, nil
+		out, warn, err := c.storeLeft(ctx, e, dir, put, left)
+		if err == nil || disk.IsFull(err) && !last {
+			return out, warn, err
 		}
 	}
 	if !warns {

@@ -22,6 +22,7 @@ type handle struct {
 	job   jobs.ID
 	steer chan struct{} // closed when it is told to end
 	once  sync.Once
+	full  atomic.Bool // it waits for room on the disk
 	fresh atomic.Bool // that it has written something is on its way to the loop
 }
 
@@ -112,6 +113,11 @@ func (x *Executor) follow(c *participant.ClaimRecord, root string, proc process.
 			x.collect(r)
 			changed = proc.Changed() // before the next
 			x.grown(r)
+			if w, ok := proc.(process.Waiter); ok {
+				if now := w.WaitsForRoom(); r.full.CompareAndSwap(!now, now) {
+					x.gatherer.waits(id, map[bool]string{true: diskFull}[now])
+				}
+			}
 		case <-x.loop.Stopped.Done():
 			return nil
 		}

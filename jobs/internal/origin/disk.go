@@ -45,7 +45,7 @@ type disk struct {
 	store   transfer.PinStore
 	log     zerolog.Logger
 	stopped context.Context
-	room    func(bytes int64) error
+	room    func(have, more int64) error
 }
 
 // eraseSteps lists the steps in which jobs are erased. A node that dies between

@@ -40,9 +40,8 @@ type Config struct {
 	Learn func(id vicinity.ID, addrs []string)
 	Peers *peer.Client
 
-	// Room returns an error, which wraps syscall.ENOSPC, if so many bytes more would not leave
-	// enough free on the disk of Dir; nil = none is left.
-	Room func(bytes int64) error
+	// Room is that of the disk of Dir, see output.Spool.
+	Room func(have, more int64) error
 
 	// KeepFor is how long results of jobs that have ended are kept; 0 = a week.
 	// KeepOutputs is how many bytes of them; 0 = without limit.

@@ -16,9 +16,9 @@ import (
 // closed for writing. Its methods may be called from any goroutine.
 type Spool struct {
 	Path string
-	// Room, unless it is nil, returns an error if so many bytes more are too many for the disk.
-	// Set it before Append.
-	Room func(bytes int64) error
+	// Room, unless it is nil, returns an error, which wraps syscall.ENOSPC, if so many bytes more
+	// than it has are too many for the disk. Set it before Append.
+	Room func(have, more int64) error
 
 	mu      sync.Mutex // guards what follows; never held while waiting
 	file    *os.File   // for writing; nil until the first append
@@ -49,7 +49,7 @@ func (s *Spool) Append(p []byte) error {
 		return os.ErrClosed
 	}
 	if s.Room != nil {
-		if err := s.Room(int64(len(p))); err != nil {
+		if err := s.Room(s.size, int64(len(p))); err != nil {
 			return err
 		}
 	}

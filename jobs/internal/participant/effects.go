@@ -68,6 +68,7 @@ type (
 		Worker  WorkerID
 		Who     string
 		Outputs []string
+		Until   time.Time // it is tried again on a full disk; zero = for as long as that is
 	}
 	// DoPark leaves of a worker only its claim, which says that it did not begin: Parked.
 	DoPark struct {

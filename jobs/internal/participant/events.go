@@ -140,11 +140,44 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 	case exit.Cause == process.Full: // they were removed
 		p.Gathered(now, id, nil, []string{w.Spec.Who(k.Rank) + ": its output files were removed, since the disk of its node was nearly full"}, nil)
 	default:
-		p.Do(DoGather{id, w.Spec.Who(k.Rank), globs})
+		p.Do(DoGather{id, w.Spec.Who(k.Rank), globs, patience(now, w, &exit)})
 		if len(globs) > 0 { // else it takes no time
 			w.tell(now)
 		}
 	}
+}
+
+// overtime is how long files wait for room on a disk when the walltime of their worker has passed.
+const overtime = time.Minute
+
+// patience is until when the files of a worker wait for room on the disk; zero = without limit.
+func patience(now time.Time, w *Work, exit *process.Exit) (until time.Time) {
+	limit := w.Spec.Walltime.Std()
+	if limit <= 0 {
+		return until
+	}
+	if until = exit.Started.Add(limit); until.Before(now) {
+		until = now
+	}
+	return until.Add(overtime)
+}
+
+// Waits tells what a worker that runs, or whose files are being stored, waits for, or "". It
+// reports whether anybody wants the worker.
+func (p *Participant) Waits(now time.Time, id WorkerID, why string) (wanted bool) {
+	w := p.Works[id.Job]
+	if w == nil {
+		return false
+	}
+	k := w.find(id.RankAttempt)
+	if k == nil {
+		return false
+	}
+	if k.State == jobs.WorkerRunning && k.reason != why {
+		k.reason = why
+		w.tell(now)
+	}
+	return !k.wanted(WantDrop | WantEvict)
 }
 
 // Gathered tells that the files of a worker that has ended are stored.

@@ -63,8 +63,8 @@ type Worker struct {
 
 	// What reports tell.
 	State    jobs.WorkerState
-	reason   string
-	Declined bool // it did not begin to run
+	reason   string // why it is lost, or what it waits for while it runs
+	Declined bool   // it did not begin to run
 	exit     *process.Exit
 	output   *jobs.RankOutput
 	warn     []string

@@ -24,6 +24,7 @@ type lifecycle struct {
 	never  time.Time      // since when no member could run the job; zero = some may
 	Parts  Leases
 	table  tableState
+	held   map[jobs.RankAttempt]string // what workers that run wait for at their nodes
 }
 
 // advance starts what is ready and ends what has ended.

@@ -43,7 +43,7 @@ type Primary struct {
 func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 	s := search.New(self.ID, rnd)
 	p := &Primary{
-		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}},
+		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}, held: map[jobs.RankAttempt]string{}},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
 		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(),

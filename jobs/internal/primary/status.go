@@ -35,6 +35,9 @@ func (p *Primary) reason() string {
 		if away := p.awayReason(); away != "" {
 			return away
 		}
+		if held := p.heldReason(); held != "" {
+			return held
+		}
 		if p.Rec.Tasks != nil {
 			return p.Rec.Tasks.Text()
 		}
@@ -54,6 +57,17 @@ func moving(p *Primary) *jobs.Moving {
 		return m
 	}
 	return p.collecting.moving()
+}
+
+// heldReason names a worker that waits at its node, or is "".
+func (p *lifecycle) heldReason() string {
+	for i := range p.Rec.Ranks {
+		k := &p.Rec.Ranks[i]
+		if why := p.held[jobs.RankAttempt{Rank: i, Attempt: k.Attempt}]; why != "" && k.State == jobs.WorkerRunning {
+			return fmt.Sprintf("%s on %s waits: %s", p.Rec.Spec.Who(i), jobs.Label(k.Name, k.Node), why)
+		}
+	}
+	return ""
 }
 
 // sizeReason tells how many workers a job has, and could have.

@@ -32,6 +32,7 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 		if k.State == jobs.WorkerPreparing {
 			p.Version += p.staging.note(now, w)
 		}
+		p.holds(w)
 		switch w.State {
 		case jobs.WorkerReady:
 			if k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady {
@@ -60,6 +61,21 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 	}
 	ack.Table = p.tableFor(now, from, &rep)
 	p.Do(DoAnswer{To: from, Number: number, Ack: ack})
+}
+
+// holds notes what a worker waits for at its node.
+func (p *lifecycle) holds(w wire.WorkerReport) {
+	why := ""
+	if w.State == jobs.WorkerRunning {
+		why = w.Reason
+	}
+	if p.held[w.RankAttempt] == why {
+		return
+	}
+	p.Version++
+	if p.held[w.RankAttempt] = why; why == "" {
+		delete(p.held, w.RankAttempt)
+	}
 }
 
 // unsent takes back the START that is about to be sent to a participant, if there is

@@ -80,7 +80,7 @@ type (
 	WorkerReport struct {
 		jobs.RankAttempt
 		State  jobs.WorkerState `json:"state"`
-		Reason string           `json:"reason,omitempty"` // of WorkerLost: why it could not be run
+		Reason string           `json:"reason,omitempty"` // of WorkerLost: why it could not be run; of WorkerRunning: what it waits for
 		// Declined, of WorkerLost: its program did not begin, so that nothing is
 		// lost, and it may run elsewhere.
 		Declined bool             `json:"declined,omitempty"`
