@@ -99,7 +99,7 @@ type Seams struct {
 	Journal   journal.Journal
 	Store     transfer.PinStore
 	Rand      *rand.Rand
-	Offline   bool // no unix socket and no page: tests call Service directly
+	Offline   bool // no unix socket and no page: tests call Service directly; nor is its disk looked at
 }
 
 // DefaultState returns the state directory that is used if none is named:

@@ -258,6 +258,10 @@ func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 	}
 	n.net.sendAhead(n.creds, h)
 	toSelf := &loopback{RoundTripper: n.net.early, self: n.Self().ID}
+	room := agent.Disk{Free: n.work.free}
+	if !n.cfg.Seams.Offline {
+		room.Touch = func() error { return n.work.touch(n.state) }
+	}
 	n.jobs = agent.New(agent.Config{
 		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Speed: n.net.flow.To, Client: &http.Client{Transport: toSelf}, Sessions: n.net.sessions, PeerID: peerID,
 		Early: n.net.early,
@@ -271,7 +275,7 @@ func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 			GPUs: &n.gpus, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree), NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
 		},
 		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),
-		Cores: cores, Limits: n.owner.get(), FreeDisk: n.work.free, Reserve: n.reserve(),
+		Cores: cores, Limits: n.owner.get(), Disk: room, Reserve: n.reserve(),
 		Hooks: n.cfg.Seams.Hooks, Rand: split(rnd), Log: n.log,
 	})
 	toSelf.handler = n.jobs.PeerHandler()

@@ -15,6 +15,7 @@ import (
 	"zorilla/internal/atomicfile"
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
+	"zorilla/jobs/disk"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
@@ -141,6 +142,9 @@ func (w workDir) free() (int64, error) {
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil
 }
+
+// touch writes a little to the disks of workers and state, and returns when they have it.
+func (w workDir) touch(d stateDir) error { return disk.Touch(string(w), string(d)) }
 
 // noexec reports whether no program is executed from there.
 func (w workDir) noexec() bool {

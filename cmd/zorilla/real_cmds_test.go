@@ -227,6 +227,22 @@ func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// cmdExt4 mounts a disk that scripts can freeze (fsfreeze).
+func cmdExt4(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ext4 NAME SIZE")
+	}
+	dir, n := ts.MkAbs(args[0]), networkOf(ts)
+	ts.Check(os.Mkdir(dir, 0o755))
+	ts.Check(ts.Exec("mkfs.ext4", "-q", dir+".img", args[1]))
+	ts.Check(ts.Exec("mount", "-o", "loop", dir+".img", dir))
+	ts.Defer(func() {
+		_ = exec.Command("fsfreeze", "-u", dir).Run() // or nothing there ends, ever; it fails if it is not frozen
+		n.stop()
+		_ = syscall.Unmount(dir, syscall.MNT_DETACH)
+	})
+}
+
 func cmdNeeds(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: needs PROGRAM...")

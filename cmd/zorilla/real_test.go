@@ -42,6 +42,7 @@ import (
 //	build NAME PACKAGE         go build a program of this repository
 //	socket NAME                make a unix socket
 //	tmpfs NAME SIZE [noexec]   mount a small disk, until the end of the script
+//	ext4 NAME SIZE             the same of one that fsfreeze can freeze; it is thawed then
 //
 // $TESTDATA and $EXAMPLES are the directories of that name. Some of the scripts run again, and
 // those of testdata/basic, against nodes that are not root's: guise_test.go.
@@ -94,7 +95,7 @@ func realParams(g guise) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "network": cmdNetwork, "startnode": cmdStartNode, "killnode": cmdKillNode,
 			"waitfor": cmdWaitFor, "procs": cmdProcs, "peak": cmdPeak, "nodelog": cmdNodeLog,
-			"build": cmdBuild, "socket": cmdSocket, "row": cmdRow, "tmpfs": cmdTmpfs, "needs": cmdNeeds,
+			"build": cmdBuild, "socket": cmdSocket, "row": cmdRow, "tmpfs": cmdTmpfs, "ext4": cmdExt4, "needs": cmdNeeds,
 		},
 		Condition: condition,
 	}

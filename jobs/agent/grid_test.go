@@ -60,6 +60,8 @@ type gridNode struct {
 	probed     atomic.Bool           // they have been measured again
 	freeDisk   func() (int64, error) // nil = without limit
 	keepFree   int64
+	touchDisk  func() error // nil = the disk is taken to answer
+	limits     func() jobs.Limits
 	hooks      agent.HookRunner // nil = none
 
 	service *agent.Service // for the test itself
@@ -156,8 +158,8 @@ func (n *gridNode) start() {
 		PeerID:  id,
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
-		Journal: log, Store: store, Fetch: files.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, RunAs: n.runAs, CleanRoot: clean, KeepFree: n.keepFree, NodeLimit: n.g.nodeLimit},
-		FreeDisk: n.freeDisk, Hooks: n.hooks,
+		Journal: log, Store: store, Fetch: files.Fetch, Rand: rnd, Workers: agent.Workers{Runner: runner, RunAs: n.runAs, CleanRoot: clean, KeepFree: n.keepFree, NodeLimit: n.g.nodeLimit, Limits: n.limits},
+		Disk: agent.Disk{Free: n.freeDisk, Touch: n.touchDisk}, Hooks: n.hooks,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(agent.PeerPrefix, n.service.PeerHandler())

@@ -65,7 +65,7 @@ func (s *Service) watchDisk() {
 // lookAtDisk reports whether too little disk space is left, after it has had a worker make
 // room, and when to look again. What is free is told if that is wanted.
 func lookAtDisk(s *Service, tell bool) (short bool, again time.Duration) {
-	free, err := s.cfg.FreeDisk()
+	free, err := s.cfg.Disk.Free()
 	if err != nil {
 		return false, diskEvery
 	}

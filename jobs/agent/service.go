@@ -26,7 +26,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// Config is what a Service needs. All fields but Sessions, Early, Await, Cores, Limits, FreeDisk, Reserve,
+// Config is what a Service needs. All fields but Sessions, Early, Await, Cores, Limits, Disk, Reserve,
 // KeepFor, KeepOutputs and Hooks must be set.
 type Config struct {
 	Self vicinity.Member
@@ -56,9 +56,7 @@ type Config struct {
 	Cores []int
 	// Limits are those of the owner.
 	Limits jobs.Limits
-	// FreeDisk is how many bytes are free where the work directories are; nil =
-	// without limit.
-	FreeDisk func() (int64, error)
+	Disk   Disk
 	// Reserve is what is left free where Dir is.
 	Reserve disk.Reserve
 
@@ -73,6 +71,15 @@ type Config struct {
 
 	Rand *rand.Rand // owned by the service from now on
 	Log  zerolog.Logger
+}
+
+// Disk is that of the work directories.
+type Disk struct {
+	// Free is how many bytes are free there; nil = without limit.
+	Free func() (int64, error)
+	// Touch writes a little to it, and to whichever else the node needs for workers, and returns
+	// when they have it; nil = they are taken to answer.
+	Touch func() error
 }
 
 // Service runs jobs at one node: as the primary of those submitted here, and
@@ -142,8 +149,11 @@ func (s *Service) Run(ctx context.Context) error {
 	s.store.StartEviction() // what the jobs need is pinned by now
 	s.loop.Start(owner{s})
 	s.loop.Go(s.own.CheckStored)
-	if s.cfg.FreeDisk != nil {
+	if s.cfg.Disk.Free != nil {
 		s.loop.Go(s.watchDisk)
+	}
+	if s.cfg.Disk.Touch != nil {
+		s.loop.Go(func() { watchAnswers(s) })
 	}
 	var failure error
 	select {
@@ -229,7 +239,10 @@ func (s *Service) Membership(id vicinity.ID, member bool) {
 // Broken says why this node cannot start workers, or has no room for their files, or "".
 func (s *Service) Broken() (why string) {
 	s.loop.Call(func() {
-		if why = s.core.Claims.Starts.Broken; s.core.Claims.Disk.Full {
+		switch why = s.core.Claims.Starts.Broken; {
+		case s.core.Claims.Disk.Hangs:
+			why = wire.ReasonHangs
+		case s.core.Claims.Disk.Full:
 			why = wire.ReasonFull
 		}
 	})

@@ -38,6 +38,7 @@ func TestReasonsOfDeclines(t *testing.T) {
 			ad.Mounts = []string{ownedMount + ":rw"}
 		},
 		wire.ReasonFull:      func(c *Claims, _ *wire.Advertisement) { c.Disk.Keep = 2 << 20; c.Measured(1 << 20) },
+		wire.ReasonHangs:     func(c *Claims, _ *wire.Advertisement) { Answers(c, jobtest.Start, false) },
 		wire.ReasonLeaving:   func(c *Claims, _ *wire.Advertisement) { c.Closed = wire.ReasonLeaving },
 		wire.ReasonPaused:    func(c *Claims, _ *wire.Advertisement) { c.Limit(jobs.Limits{Paused: true}) },
 		wire.ReasonDenied:    func(c *Claims, ad *wire.Advertisement) { c.Limit(jobs.Limits{Deny: []string{string(ad.Origin())}}) },
@@ -205,6 +206,28 @@ func TestDiskIsKeptFree(t *testing.T) {
 	}
 	if c.Measured(105 * mib); c.Disk.Full {
 		t.Error("the disk is full although as much is free as is to be")
+	}
+}
+
+// A node whose disk hangs takes back what it offers, and offers again when that answers.
+func TestNothingIsOfferedOfADiskThatHangs(t *testing.T) {
+	c := bigNode()
+	ad := wiretest.Ad(jobtest.Node(1), "aaaaa", 4, 1)
+	offered := c.Advertised(jobtest.Start, ad)
+	Answers(c, jobtest.Start, false)
+	grant := wire.Grant{Job: ad.Job, Key: offered.Key, Ranks: []jobs.RankAttempt{{Attempt: 1}}, Spec: jobs.Spec{Slots: 1}}
+	if err := c.Granted(jobtest.Start, ad.Origin(), &grant); err == nil || !strings.Contains(err.Error(), wire.ReasonHangs) || len(c.Holds) != 0 {
+		t.Errorf("a grant is answered with %v, and %d offers stand", err, len(c.Holds))
+	}
+	if a := c.Advertised(jobtest.Start, ad); a.Workers != 0 || a.Reason != wire.ReasonHangs || a.Capacity == 0 {
+		t.Errorf("got %+v, want a decline that may pass", a)
+	}
+	if out := c.Offers(jobtest.Start); len(out) != 0 {
+		t.Errorf("%+v is offered", out)
+	}
+	Answers(c, jobtest.Start, true)
+	if out := c.Offers(jobtest.Start); len(out) != 1 || out[0].Answer.Workers != 4 {
+		t.Errorf("the disk answers, and %+v is offered", out)
 	}
 }
 

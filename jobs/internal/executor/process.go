@@ -32,7 +32,7 @@ func (r *handle) halted() { r.once.Do(func() { close(r.steer) }) }
 // run starts a process, once it is durable that it may run.
 func (x *Executor) run(e participant.DoRun, since time.Time) func(time.Time) {
 	root := x.root(e.Worker)
-	proc, err := x.start(root, &e)
+	proc, err := x.start(root, &e, since)
 	if err != nil {
 		x.doors.close(e.Worker)
 		return func(now time.Time) { x.part.NotBegun(now, e.Worker, err.Error(), since) }
@@ -40,7 +40,12 @@ func (x *Executor) run(e participant.DoRun, since time.Time) func(time.Time) {
 	return x.follow(&e.Claim, root, proc, e.Claim.Start.Epoch, since, false)
 }
 
-func (x *Executor) start(root string, e *participant.DoRun) (process.Worker, error) {
+// soonStarted is within what a worker is started that nobody can have given back meanwhile.
+const soonStarted = time.Second
+
+var errGivenBack = errors.New("it was given back before it began")
+
+func (x *Executor) start(root string, e *participant.DoRun, since time.Time) (process.Worker, error) {
 	if err := e.Claim.Write(root); err != nil {
 		return nil, err
 	}
@@ -51,6 +56,12 @@ func (x *Executor) start(root string, e *participant.DoRun) (process.Worker, err
 	spec.Door = x.doors.has(&e.Claim.Spec)
 	if err := x.doors.open(root, e.Worker, &e.Claim.Spec); err != nil {
 		return nil, err
+	}
+	if time.Since(since) > soonStarted {
+		given := false
+		if x.loop.Call(func() { given = x.part.GivenBack(e.Worker) }); given {
+			return nil, errGivenBack
+		}
 	}
 	return x.cfg.Runner.Start(context.Background(), spec)
 }

@@ -2,10 +2,13 @@ package participant
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"zorilla/internal/plain"
 	"zorilla/jobs"
+	"zorilla/jobs/internal/claims"
+	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
 )
 
@@ -46,6 +49,8 @@ func (k *Worker) unstarted(now time.Time, why string, since time.Time) {
 func (k *Worker) judged(now time.Time, trouble string) {
 	p, w := k.work.part, k.work
 	switch prepared := k.State != jobs.WorkerPreparing; {
+	case k.Declined:
+		k.decline(now, k.why)
 	case !prepared && k.wanted(WantEvict):
 		k.decline(now, k.why)
 	case !prepared && p.Leaving > 0:
@@ -64,4 +69,45 @@ func (k *Worker) judged(now time.Time, trouble string) {
 		k.State = jobs.WorkerEnded
 		k.over(now)
 	}
+}
+
+// Answers tells that the disk of this node does not answer, or does again. What has not begun
+// to run goes back to its origin at once, though the executor may be at it for as long as that
+// lasts: its room is free when the executor has done.
+func (p *Participant) Answers(now time.Time, yes bool) {
+	claims.Answers(p.Claims, now, yes)
+	p.Claims.Loose, p.News = true, true
+	if yes || p.Leaving > 0 {
+		return
+	}
+	for _, w := range p.All() {
+		for _, k := range slices.Clone(w.Workers) {
+			k.giveBack(now, wire.ReasonHangs)
+		}
+	}
+}
+
+// giveBack declines a worker that has not begun to run, without waiting for what is done for it.
+func (k *Worker) giveBack(now time.Time, why string) {
+	adopted := k.Phase == PhaseStarting && k.State == jobs.WorkerRunning // it may run
+	switch {
+	case k.State == jobs.WorkerLost || adopted:
+	case k.Phase == PhaseWaiting || k.Phase == PhaseReady:
+		k.evict(now, why)
+	case k.Phase == PhaseClaiming || k.Phase == PhaseLaying || k.Phase == PhaseStarting || k.Phase == PhaseTrying:
+		k.wants |= WantEvict
+		k.why = why
+		k.State, k.Declined, k.reason = jobs.WorkerLost, true, why
+		k.work.tell(now)
+	}
+}
+
+// GivenBack reports whether a worker must not begin any more.
+func (p *Participant) GivenBack(id WorkerID) bool {
+	w := p.Works[id.Job]
+	if w == nil {
+		return true
+	}
+	k := w.find(id.RankAttempt)
+	return k == nil || k.Declined
 }

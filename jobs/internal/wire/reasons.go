@@ -14,6 +14,7 @@ const (
 	ReasonDraining = "draining"
 	ReasonQueueing = "too many jobs waiting"
 	ReasonFull     = "its disk is nearly full"
+	ReasonHangs    = "its disk does not answer"
 	ReasonNetwork  = "its owner allows --net none only"
 	ReasonNetJob   = "its owner allows --net job and none only"
 	ReasonNoNet    = "cannot keep workers from the network"

@@ -1,0 +1,64 @@
+package participant
+
+import (
+	"errors"
+	"testing"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
+)
+
+// Where the disk does not answer, all that has not begun to run goes back to its origin at once,
+// whatever is being done for it, and its room is free when that is done. What runs goes on.
+func TestDiskThatHangsGivesBackWhatHasNotBegun(t *testing.T) {
+	const claims, lays, tries, waits, starts, begins, runs, all = 0, 1, 2, 3, 4, 5, 6, 7
+	h := newHand(t, all)
+	if err := h.grant(jobs.Spec{}, 0, all); err != nil {
+		t.Fatal(err)
+	}
+	take[DoClaim](h)
+	for rank := lays; rank < all; rank++ {
+		h.p.Claimed(h.now, h.id(rank), nil, h.now)
+	}
+	take[DoLay](h)
+	h.p.Laid(h.now, h.id(tries), errors.New("no room"), h.now)
+	for rank := waits; rank < all; rank++ {
+		h.p.Laid(h.now, h.id(rank), nil, h.now)
+	}
+	h.start(runs)
+	h.p.Started(h.now, &wire.Start{Job: h.job, Size: 8, Ranks: []jobs.RankAttempt{h.id(starts).RankAttempt, h.id(begins).RankAttempt}})
+	take[DoRun](h)
+	h.report(&wire.Ack{Known: true})
+	h.p.Answers(h.now, false)
+	for _, w := range h.report(nil).Workers {
+		if back := w.State == jobs.WorkerLost && w.Declined && w.Reason == wire.ReasonHangs; back == (w.Rank == runs) {
+			t.Errorf("rank %d: %+v", w.Rank, w)
+		}
+	}
+	for rank := range all {
+		if h.p.GivenBack(h.id(rank)) == (rank == runs) {
+			t.Errorf("rank %d is given back: %v", rank, rank != runs)
+		}
+	}
+	h.used(all)
+	h.p.Answers(h.now, true)
+	h.p.Claimed(h.now, h.id(claims), nil, h.now)
+	h.p.Laid(h.now, h.id(lays), nil, h.now)
+	h.p.Tried(h.now, h.id(tries), "")
+	h.p.NotBegun(h.now, h.id(starts), "it was given back", h.now)
+	h.p.Begun(h.now, h.id(begins), 0)
+	if ends := take[DoEnd](h); len(ends) != 1 || ends[0].Worker != h.id(begins) {
+		t.Errorf("told to end: %+v", ends)
+	}
+	h.exits(begins, process.Exit{Cause: process.Stopped})
+	for _, e := range take[DoPark](h) {
+		h.p.Parked(h.now, e.Worker, nil)
+	}
+	h.used(1)
+	for _, k := range h.p.Works[h.job].Workers {
+		if over := k.Phase == PhaseOver && k.State == jobs.WorkerLost && k.Declined; over == (k.Rank == runs) {
+			t.Errorf("rank %d: phase %v, %v", k.Rank, k.Phase, k.State)
+		}
+	}
+}
