@@ -266,8 +266,16 @@ func (w *treeWriter) bundle(ctx context.Context, at *descent, files []*Entry, bu
 		if err := w.small(d, e, content); err != nil {
 			return err
 		}
+		w.how.step()
 	}
 	return nil
+}
+
+// step notes that something is written.
+func (h *How) step() {
+	if h.Steps != nil {
+		h.Steps.Add(1)
+	}
 }
 
 // named names the first of some files, and says how many more there are.

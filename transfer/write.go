@@ -28,6 +28,7 @@ type How struct {
 	// Owner is whose all of the tree becomes, and at the end dir itself: who finds it so
 	// knows that nothing is left to be given. nil = who writes it.
 	Owner *Owner
+	Steps *atomic.Int64 // counts small files and chunks of others as they are written; nil = nobody asks
 }
 
 // Write makes the tree below dir, which it makes too if it is missing. Files
@@ -343,7 +344,7 @@ type writing struct {
 
 func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err error) {
 	defer func() {
-		if err != nil {
+		if w.how.step(); err != nil {
 			w.failed.Store(true)
 		}
 	}()

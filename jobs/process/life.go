@@ -203,7 +203,7 @@ func (l *Life) Gone() { l.phase = Over }
 func (l *Life) Tick(now time.Time) {
 	due := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
 	if l.phase == Running && due(l.wallEnd()) {
-		l.decide(Walltime, overTime(l.walltime))
+		l.decide(Walltime, OverTime(l.walltime))
 		l.end(now, l.grace)
 	}
 	if l.phase == Running && !l.alone.IsZero() && l.stall.Passed(now, l.alone.Add(l.aloneLimit())) {
@@ -310,7 +310,8 @@ func Refused(cause Cause, detail string) Exit {
 	return e
 }
 
-func overTime(limit time.Duration) string { return fmt.Sprintf("needed more than %v (-t)", limit) }
+// OverTime says of a worker that it needed more than its walltime.
+func OverTime(limit time.Duration) string { return fmt.Sprintf("needed more than %v (-t)", limit) }
 
 func overMemory(limit int64) string {
 	return fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(limit))

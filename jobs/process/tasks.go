@@ -285,7 +285,7 @@ func (t *tasks) do(place int) error {
 // ended politely: then the supervisor's loop does in time.
 func (t *tasks) await(serial int) (code int, err error) {
 	if limit := t.s.order.Spec.Walltime; limit > 0 {
-		why := overTime(limit)
+		why := OverTime(limit)
 		soft := time.AfterFunc(limit, func() { t.end(serial, codeTimeout, why, unix.SIGTERM) })
 		hard := time.AfterFunc(limit+t.s.order.Grace, func() { t.end(serial, codeTimeout, why, unix.SIGKILL) })
 		defer soft.Stop()

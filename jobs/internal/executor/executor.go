@@ -147,19 +147,19 @@ func (x *Executor) step(e participant.Effect) {
 			return func(now time.Time) { x.part.Claimed(now, e.Worker, err, since) }
 		})
 	case participant.DoLay:
-		in, give := x.inputs[e.Worker.Job], !x.sharing.awaited(x.part.Works[e.Worker.Job], e.Worker)
+		in := x.inputs[e.Worker.Job]
 		if in == nil {
 			in = &inputs{ctx: x.loop.Leaving}
 		}
+		how := transfer.How{Give: !x.sharing.awaited(x.part.Works[e.Worker.Job], e.Worker), Steps: in.steps(e.Worker.RankAttempt)}
 		w := x.part.Works[e.Worker.Job]
 		own := w != nil && w.Spec.Array == nil // tasks do not write to their inputs
 		x.spawn(func() func(time.Time) {
-			var owner *transfer.Owner
 			if own {
-				owner = x.owner(e.Worker)
+				how.Owner = x.owner(e.Worker)
 			}
 			err := x.sharing.lay(e.Worker, x.root(e.Worker), func(root string) error {
-				return in.lay(x.cfg.Store, filepath.Join(root, workDir), owner, give)
+				return in.lay(x.cfg.Store, filepath.Join(root, workDir), how)
 			})
 			return func(now time.Time) { x.part.Laid(now, e.Worker, err, since) }
 		})

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/quota"
 	"zorilla/transfer"
 )
@@ -22,6 +24,7 @@ type inputs struct {
 	done   chan struct{} // closed when the input files are in the store, or failed says why they are not
 	tree   transfer.Manifest
 	failed error
+	laid   map[jobs.RankAttempt]*atomic.Int64 // steps of writing them for each worker; owned by the loop
 	// again brings them into the store, once more if it has lost some.
 	again func(tell func(transfer.Stats)) (transfer.Manifest, error)
 }
@@ -34,16 +37,37 @@ func outputPin(id participant.WorkerID) string {
 	return fmt.Sprintf("output/%s/%d/%d", id.Job, id.Rank, id.Attempt)
 }
 
+// steps returns what counts the steps of writing the inputs for a worker.
+func (in *inputs) steps(ra jobs.RankAttempt) *atomic.Int64 {
+	if in.laid == nil {
+		in.laid = map[jobs.RankAttempt]*atomic.Int64{}
+	}
+	if in.laid[ra] == nil {
+		in.laid[ra] = &atomic.Int64{}
+	}
+	return in.laid[ra]
+}
+
+// tell notes in reports of workers that are prepared how far writing them is.
+func (in *inputs) tell(list []wire.WorkerReport) {
+	for i := range list {
+		if w := &list[i]; w.State == jobs.WorkerPreparing && in.laid[w.RankAttempt] != nil {
+			w.Laid = in.laid[w.RankAttempt].Load()
+		}
+	}
+}
+
 // maxLays bounds how often inputs are written that others change meanwhile.
 const maxLays = 3
 
-// lay writes the inputs to the directory of a worker, whose they become if it has an owner. The
-// last one who gets them on this node may have the files themselves; if it changes those before
+// lay writes the inputs to the directory of a worker, as how says. The last
+// one who gets them on this node may have the files themselves; if it changes those before
 // another one is placed here, they are fetched again.
-func (in *inputs) lay(store transfer.PinStore, dir string, owner *transfer.Owner, give bool) error {
+func (in *inputs) lay(store transfer.PinStore, dir string, how transfer.How) error {
 	tree := in.tree
 	for try := 1; ; try++ {
-		err := tree.WriteTo(in.ctx, store, dir, transfer.How{Give: give, Fresh: try == 1, Owner: owner})
+		how.Fresh = try == 1
+		err := tree.WriteTo(in.ctx, store, dir, how)
 		if in.again == nil || !errors.Is(err, transfer.ErrNotFound) || try == maxLays {
 			return err
 		}

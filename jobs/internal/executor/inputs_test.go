@@ -41,7 +41,7 @@ func TestInputsThatAWorkerHasChanged(t *testing.T) {
 		return tree, nil
 	}
 	first := filepath.Join(dir, "first")
-	if err := in.lay(store, filepath.Join(first, workDir), nil, true); err != nil {
+	if err := in.lay(store, filepath.Join(first, workDir), transfer.How{Give: true}); err != nil {
 		t.Fatal(err)
 	}
 	large := filepath.Join(first, workDir, "large")
@@ -54,7 +54,7 @@ func TestInputsThatAWorkerHasChanged(t *testing.T) {
 	}
 	takeBack(store, first)
 	for _, name := range []string{"second", "third"} {
-		if err := in.lay(store, filepath.Join(dir, name), nil, false); err != nil {
+		if err := in.lay(store, filepath.Join(dir, name), transfer.How{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if b, err := os.ReadFile(filepath.Join(dir, name, "large")); err != nil || string(b) != string(data) {

@@ -19,6 +19,9 @@ func (x *Executor) report(e participant.DoReport) {
 		e.Readings[i].Skip = r.Skip || x.Streams.of[e.Report.Job] != nil
 		procs[i] = x.procs[participant.WorkerID{Job: e.Report.Job, RankAttempt: e.Report.Workers[r.Worker].RankAttempt}]
 	}
+	if in := x.inputs[e.Report.Job]; in != nil {
+		in.tell(e.Report.Workers)
+	}
 	x.spawn(func() func(time.Time) {
 		_ = x.fences.renew(e.Report.Job, fenced) // the next report does it again
 		rep := e.Report

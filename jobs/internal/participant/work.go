@@ -196,12 +196,18 @@ func (w *Work) report() (rep wire.Report, readings []wire.Reading) {
 	rep.Job, rep.Epoch = w.Job, w.epochKnown()
 	for i, k := range w.Workers {
 		rep.Workers = append(rep.Workers, wire.WorkerReport{RankAttempt: k.RankAttempt, State: k.State, Reason: k.reason, Declined: k.Declined,
-			Exit: k.exit, Output: k.output, Warn: k.warn, Fetched: k.stats.Fetched, Cached: k.stats.Cached})
+			Exit: k.exit, Storing: k.storing(), Output: k.output, Warn: k.warn, Fetched: k.stats.Fetched, Cached: k.stats.Cached})
 		if k.Phase == PhaseRunning || k.Phase == PhaseGathering || k.Phase == PhaseOver {
 			readings = append(readings, wire.Reading{Worker: i, From: k.acked, Skip: k.adopted, Results: k.results})
 		}
 	}
 	return rep, readings
+}
+
+// storing reports whether a worker's process has ended and its output files are being stored, and
+// not only waited for.
+func (k *Worker) storing() bool {
+	return k.State == jobs.WorkerRunning && k.Phase == PhaseGathering && !k.work.part.Claims.Disk.Hangs
 }
 
 // claim is what the next life of this node must know of a worker.

@@ -14,6 +14,7 @@ import (
 // bytes of them are here, with those that were fetched since nothing was.
 type collecting struct {
 	under map[jobs.RankAttempt]*fetching
+	since map[jobs.RankAttempt]time.Time // when something came of them last, or they were asked for first
 	jobs.Moving
 	pace pace.Pace
 }
@@ -21,12 +22,21 @@ type collecting struct {
 // fetching is the files of one worker.
 type fetching struct{ total, done int64 }
 
-func newCollecting() collecting { return collecting{under: map[jobs.RankAttempt]*fetching{}} }
+func newCollecting() collecting {
+	return collecting{under: map[jobs.RankAttempt]*fetching{}, since: map[jobs.RankAttempt]time.Time{}}
+}
+
+// fetchFor is how long nothing may come of a worker's files from a node that lives, while they
+// are asked for again and again: then it has lost them.
+const fetchFor = 5 * time.Minute
 
 func (c *collecting) has(ra jobs.RankAttempt) bool { return c.under[ra] != nil }
 
 // begin notes that files are asked for.
-func (c *collecting) begin(ra jobs.RankAttempt, bytes int64) {
+func (c *collecting) begin(now time.Time, ra jobs.RankAttempt, bytes int64) {
+	if c.since[ra].IsZero() {
+		c.since[ra] = now
+	}
 	if len(c.under) == 0 {
 		c.Moving, c.pace = jobs.Moving{What: jobs.MovingOutputs}, pace.Pace{}
 	}
@@ -42,6 +52,9 @@ func (c *collecting) end(now time.Time, ra jobs.RankAttempt, ok bool) {
 		return
 	}
 	delete(c.under, ra)
+	if ok {
+		delete(c.since, ra)
+	}
 	if c.Nodes = len(c.under); ok {
 		c.Done += f.total - f.done
 	} else {
@@ -69,18 +82,4 @@ func (c *collecting) text() string {
 		return m.String()
 	}
 	return fmt.Sprintf("fetching the outputs of %s", units.Count(len(c.under), "worker", "workers"))
-}
-
-// Arriving tells a job's primary how many bytes of a worker's output files are here.
-func Arriving(p *Primary, now time.Time, ra jobs.RankAttempt, bytes int64) {
-	c := &p.collecting
-	f := c.under[ra]
-	if f == nil || bytes <= f.done {
-		return
-	}
-	before := f.done
-	f.done = min(bytes, f.total)
-	c.Done += f.done - before
-	c.pace.Note(now, c.Done)
-	p.Version++
 }

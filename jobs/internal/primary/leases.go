@@ -34,6 +34,10 @@ type participantRecord struct {
 	seenBack     time.Time // since when that is a member again; zero = it is not
 	key          uint64    // of the offer that was granted last
 
+	watched  bool      // it has ranks that are not ready, or were started and do not run
+	progress time.Time // it was granted something, or has told of more of what it prepares
+	laid     int64     // as it has told last
+
 	comparedAt   time.Time                      // when its report was last compared with what it has
 	missingSince map[jobs.RankAttempt]time.Time // ranks that it has, but its reports do not name
 }
@@ -81,7 +85,7 @@ func (ls Leases) heard(now time.Time, from vicinity.ID) (returned bool) {
 // unheard begins all leases anew, since this node could not have heard anybody.
 func (ls Leases) unheard(now time.Time) {
 	for _, k := range ls {
-		k.lastContact, k.unverified = now, true
+		k.lastContact, k.unverified, k.progress = now, true, now
 	}
 }
 
@@ -169,4 +173,28 @@ func (ls Leases) forgotten(now time.Time, from vicinity.ID, rep wire.Report, has
 	}
 	k.missingSince = missing
 	return gone
+}
+
+// overdue is what a job knows of what is late.
+type overdue struct {
+	stuck     map[vicinity.ID]int // how often nodes were given up for want of progress
+	runs      map[int]run         // by rank: of those that were started
+	first     time.Time           // when a walltime may be over, at the soonest; zero = there is none
+	deafUntil time.Time           // this node itself heard nothing before
+}
+
+// run is what is known of a rank since its START.
+type run struct {
+	attempt int
+	begun   time.Time // when its node told first that it runs; zero = it did not
+	ended   time.Time // when its node told first that its process has, and the rest is on its way; zero = it has not
+}
+
+func newOverdue() overdue { return overdue{stuck: map[vicinity.ID]int{}, runs: map[int]run{}} }
+
+// progressed notes that a participant gets on.
+func (ls Leases) progressed(now time.Time, id vicinity.ID) {
+	if k := ls[id]; k != nil {
+		k.progress = now
+	}
 }

@@ -25,6 +25,7 @@ type lifecycle struct {
 	Parts  Leases
 	table  tableState
 	held   map[jobs.RankAttempt]string // what workers that run wait for at their nodes
+	overdue
 }
 
 // advance starts what is ready and ends what has ended.
@@ -84,9 +85,20 @@ func (p *lifecycle) start(now time.Time, ready []jobs.RankAttempt) {
 		byNode[id] = append(byNode[id], ra)
 	}
 	message := p.startMessage(nil)
+	p.noteStart(now, ready)
 	for _, id := range slices.Sorted(maps.Keys(byNode)) {
 		message.Ranks = byNode[id]
 		p.Do(DoStart{To: id, Start: message})
+	}
+}
+
+// noteStart watches ranks that are started.
+func (p *lifecycle) noteStart(now time.Time, ranks []jobs.RankAttempt) {
+	for _, ra := range ranks {
+		p.runs[ra.Rank] = run{attempt: ra.Attempt}
+		if k := p.Parts[p.Rec.Ranks[ra.Rank].Node]; k != nil {
+			k.watched, k.progress = true, now
+		}
 	}
 }
 

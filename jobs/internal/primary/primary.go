@@ -43,7 +43,7 @@ type Primary struct {
 func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 	s := search.New(self.ID, rnd)
 	p := &Primary{
-		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}, held: map[jobs.RankAttempt]string{}},
+		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}, held: map[jobs.RankAttempt]string{}, overdue: newOverdue()},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
 		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(),
@@ -72,6 +72,7 @@ func (p *Primary) Resume(now time.Time) {
 			back = append(back, jobs.RankAttempt{Rank: i, Attempt: k.Attempt})
 		case jobs.WorkerRunning, jobs.WorkerEnded:
 			p.Parts[k.Node] = &participantRecord{lastContact: now, unverified: true, expectedBack: backBy(now, p.Rec.Away[k.Node])}
+			p.noteStart(now, []jobs.RankAttempt{{Rank: i, Attempt: k.Attempt}})
 		}
 	}
 	if len(back) > 0 {
@@ -96,6 +97,8 @@ func (p *Primary) Tick(now time.Time) {
 			p.End(now, jobs.Failed, fmt.Sprintf("gave up after %v: %s", NeverFor, p.outlook().Text(p.Search.Tally())), jobs.CodeZorilla)
 		}
 	}
+	checkProgress(p, now)
+	checkWalltime(p, now)
 	p.advance(now)
 	p.pursue(now)
 }
@@ -105,7 +108,7 @@ func (p *Primary) Wake() time.Time {
 	if p.Rec.State.Final() {
 		return time.Time{}
 	}
-	return agenda.Earlier(agenda.Earlier(p.outlook().Until, p.giveUpAt()), agenda.Earlier(p.Parts.wake(), p.beginAt()))
+	return agenda.Earlier(agenda.Earlier(p.outlook().Until, p.giveUpAt()), agenda.Earlier(agenda.Earlier(p.Parts.wake(), overdueAt(p)), p.beginAt()))
 }
 
 // Cancel ends the job because a user wants it: what runs is stopped, and the job has ended
@@ -199,6 +202,7 @@ func (p *Primary) grant(now time.Time, taken []search.Choice) {
 		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks})
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key = now, c.Key
+		k.watched, k.progress = true, now
 		spec := p.Rec.Spec
 		spec.OnEnd = "" // it is for this node alone
 		p.Do(DoGrant{To: c.Node, Within: wire.GrantWithin(c.RTT), Grant: wire.Grant{

@@ -15,6 +15,7 @@ import (
 type staging struct {
 	Staged jobs.Staged
 	moved  map[jobs.RankAttempt]jobs.Staged // as its node told last; Total is not used
+	at     time.Time                        // when a node last told of more
 	pace   pace.Pace                        // of what is moved
 }
 
@@ -28,7 +29,7 @@ func (s *staging) note(now time.Time, w wire.WorkerReport) (news uint64) {
 	if so.Fetched+so.Cached <= before.Fetched+before.Cached {
 		return 0 // or an older report
 	}
-	s.moved[w.RankAttempt] = so
+	s.moved[w.RankAttempt], s.at = so, now
 	s.Staged.Fetched += so.Fetched - before.Fetched
 	s.Staged.Cached += so.Cached - before.Cached
 	s.pace.Note(now, s.Staged.Fetched)

@@ -10,6 +10,7 @@ import (
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/transfer"
 	"zorilla/vicinity"
 )
 
@@ -18,6 +19,7 @@ import (
 func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, have map[jobs.RankAttempt]wire.Written, number uint64) {
 	p.Heard(now, from)
 	p.leaves(now, from, rep.Away)
+	noteLaid(p, now, from, &rep)
 	var missed []jobs.RankAttempt
 	for _, w := range rep.Workers {
 		if !p.Rec.Owned(from, w.RankAttempt) {
@@ -33,6 +35,7 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 			p.Version += p.staging.note(now, w)
 		}
 		p.holds(w)
+		noteRun(p, now, &w)
 		switch w.State {
 		case jobs.WorkerReady:
 			if k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady {
@@ -40,6 +43,7 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 			}
 			if k.State == jobs.WorkerPreparing {
 				k.State = jobs.WorkerReady
+				p.Parts.progressed(now, from)
 				p.Version++
 			} else if k.State == jobs.WorkerRunning {
 				missed = append(missed, w.RankAttempt)
@@ -111,7 +115,10 @@ func (p *Primary) WaitedFor(now time.Time, id vicinity.ID) {
 // Overslept is called when this node did not run for a while: paused, on a
 // machine that had no time for it, or long in starting. Its participants were not
 // silent then, they were not heard.
-func (p *Primary) Overslept(now time.Time) { p.Parts.unheard(now) }
+func (p *Primary) Overslept(now time.Time) {
+	p.Parts.unheard(now)
+	p.deafUntil = now
+}
 
 // acknowledge tells a participant what is safe at the origin and what is not
 // wanted any more.
@@ -119,17 +126,18 @@ func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.R
 	ack := wire.Ack{Known: true, State: p.Rec.State, Reason: p.reason()}
 	stop := p.Rec.Failing()
 	for _, w := range rep.Workers {
-		a := wire.WorkerAck{RankAttempt: w.RankAttempt}
+		a, ended := wire.WorkerAck{RankAttempt: w.RankAttempt}, false
 		if p.Rec.Owns(w.RankAttempt) && p.Rec.Ranks[w.Rank].Node == from {
 			got := p.Received[w.RankAttempt]
 			a.Stdout, a.Stderr = got.Stdout, got.Stderr
 			k := &p.Rec.Ranks[w.Rank]
-			a.Done = k.State == jobs.WorkerEnded && k.Collected
+			ended = k.State == jobs.WorkerEnded && k.Collected
+			a.Done = ended && w.State != jobs.WorkerRunning // else it was ended here, see checkWalltime
 			if p.Rec.Tasks != nil {
 				a.Tasks = p.Rec.Tasks.Ack(w, stop)
 			}
 		}
-		a.Drop = !a.Done && !p.Rec.Owned(from, w.RankAttempt)
+		a.Drop = !a.Done && (ended || !p.Rec.Owned(from, w.RankAttempt))
 		a.Stop = !a.Drop && w.State == jobs.WorkerRunning && (stop || p.Rec.Spare(w.Rank) || p.Rec.Ranks[w.Rank].GivenBack)
 		ack.Workers = append(ack.Workers, a)
 	}
@@ -182,7 +190,7 @@ func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerRepo
 		}
 	}
 	if !k.Collected && !p.collecting.has(w.RankAttempt) && !p.fetching(w.Rank) {
-		p.collecting.begin(w.RankAttempt, k.Output.Bytes)
+		p.collecting.begin(now, w.RankAttempt, k.Output.Bytes)
 		p.Do(DoCollect{From: from, Output: *k.Output})
 	}
 }
@@ -201,6 +209,11 @@ func (p *Primary) Collected(now time.Time, ra jobs.RankAttempt, err error) {
 	case errors.Is(err, ErrNotAsked):
 		p.Search.Shun(now, p.Rec.Ranks[ra.Rank].Node)
 		p.lost(now, []jobs.RankAttempt{ra}, fmt.Sprintf("%s: %v", p.Rec.Spec.Who(ra.Rank), err))
+	case errors.Is(err, transfer.ErrNoHolder) && !now.Before(p.collecting.since[ra].Add(fetchFor)):
+		k := &p.Rec.Ranks[ra.Rank]
+		delete(p.collecting.since, ra)
+		p.Search.Shun(now, k.Node)
+		p.lost(now, []jobs.RankAttempt{ra}, fmt.Sprintf("%s: nothing came of its output files from node %s for %v: its disk or program may hang", p.Rec.Spec.Who(ra.Rank), jobs.Label(k.Name, k.Node), fetchFor))
 	}
 	p.Tick(now)
 }
@@ -241,4 +254,18 @@ func (p *Primary) InputLost(now time.Time, why string) {
 	if !p.Rec.State.Final() && (!goesOn || p.Rec.Started.IsZero()) {
 		p.End(now, jobs.Failed, why+", and no node of the job has it", jobs.CodeZorilla)
 	}
+}
+
+// Arriving tells a job's primary how many bytes of a worker's output files are here.
+func Arriving(p *Primary, now time.Time, ra jobs.RankAttempt, bytes int64) {
+	c := &p.collecting
+	f := c.under[ra]
+	if f == nil || bytes <= f.done {
+		return
+	}
+	before := f.done
+	f.done, c.since[ra] = min(bytes, f.total), now
+	c.Done += f.done - before
+	c.pace.Note(now, c.Done)
+	p.Version++
 }

@@ -239,6 +239,19 @@ func (s *Search) BackOff(now time.Time) {
 	s.schedule.Reset(now.Add(time.Duration(s.Rnd.Int64N(int64(giveBackPause)))))
 }
 
+// Others reports whether another node may run the job's workers, as far as is known.
+func (s *Search) Others(than vicinity.ID) bool {
+	if s.Members() > len(s.room) { // not all of them have answered
+		return true
+	}
+	for id, c := range s.room {
+		if id != than && c.workers > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // News reports whether what a user sees has changed since the last call.
 func (s *Search) News() bool {
 	changed := s.changed

@@ -91,8 +91,13 @@ type (
 		Stderr   int64            `json:"stderr,omitempty"`
 		Fetched  int64            `json:"fetched,omitempty"` // bytes of input that were moved
 		Cached   int64            `json:"cached,omitempty"`
-		Tasks    *WorkerTasks     `json:"tasks,omitempty"` // of an array
-		Port     int              `json:"port,omitempty"`  // of a ready rank 0: free here, see Host
+		// Laid counts what of the inputs was written to the worker's directory so far: files, and
+		// parts of large ones.
+		Laid int64 `json:"laid,omitempty"`
+		// Storing, of WorkerRunning: its process has ended, and its output files are being stored.
+		Storing bool         `json:"storing,omitempty"`
+		Tasks   *WorkerTasks `json:"tasks,omitempty"` // of an array
+		Port    int          `json:"port,omitempty"`  // of a ready rank 0: free here, see Host
 	}
 
 	// Ack answers a Report.
@@ -231,7 +236,7 @@ func (w *WorkerReport) check() error {
 	default:
 		return fmt.Errorf("report: worker state %.20q: %w", w.State, codec.ErrMalformed)
 	}
-	bad := len(w.Reason) > plain.MaxText || !plain.Printable(w.Reason) || len(w.Warn) > jobs.MaxWarnings || w.Stdout < 0 || w.Stderr < 0 || w.Fetched < 0 || w.Cached < 0 || badPort(w.Port)
+	bad := len(w.Reason) > plain.MaxText || !plain.Printable(w.Reason) || len(w.Warn) > jobs.MaxWarnings || w.Stdout < 0 || w.Stderr < 0 || w.Fetched < 0 || w.Cached < 0 || w.Laid < 0 || badPort(w.Port)
 	for _, t := range w.Warn {
 		bad = bad || len(t) > plain.MaxText || !plain.Printable(t)
 	}

@@ -1,0 +1,183 @@
+package primary
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/process"
+	"zorilla/vicinity"
+)
+
+// What the primary does about participants that report, and get nowhere: their disk hangs, or
+// their program. Silence is another matter, see silence.go.
+
+const (
+	// noProgress is how long a participant may tell of nothing new while it prepares or begins
+	// ranks. A fetch of which nothing comes fails after half of that, what is laid out is told
+	// each second, and all else takes moments. It doubles with each time that a node is given up
+	// for it, up to maxDoublings times: what is only slow comes to its end.
+	noProgress   = time.Minute
+	maxDoublings = 5
+	// leastProgress is what it may be at least, if the job is to begin sooner (--give-up).
+	leastProgress = 5 * time.Second
+	// overtime is how long the end of a rank may take to get here beyond its walltime: SIGTERM,
+	// SIGKILL, and the report of that.
+	overtime = 30 * time.Second
+	// storing is how long what a rank has left may then take, as its node tells.
+	storing = time.Hour
+)
+
+// noteLaid notes how much of the inputs a participant has laid out.
+func noteLaid(p *Primary, now time.Time, from vicinity.ID, rep *wire.Report) {
+	laid := int64(0)
+	for _, w := range rep.Workers {
+		laid += w.Laid
+	}
+	if k := p.Parts[from]; k != nil {
+		if laid > k.laid {
+			k.progress = now
+		}
+		k.laid = laid
+	}
+}
+
+// noteRun notes what a participant tells of a rank that was started.
+func noteRun(p *Primary, now time.Time, w *wire.WorkerReport) {
+	r, ok := p.runs[w.Rank]
+	if !ok || r.attempt != w.Attempt || w.State != jobs.WorkerRunning && w.State != jobs.WorkerEnded {
+		return
+	}
+	if r.begun.IsZero() {
+		r.begun = now
+		if wall := time.Duration(p.Rec.Spec.Walltime); wall > 0 && p.Rec.Tasks == nil {
+			p.first = agenda.Earlier(p.first, now.Add(wall+overtime))
+		}
+	}
+	if r.ended.IsZero() {
+		r.ended = now
+	}
+	if !w.Storing && w.State != jobs.WorkerEnded {
+		r.ended = time.Time{}
+	}
+	p.runs[w.Rank] = r
+}
+
+// patience is how long a participant may get nowhere.
+func patience(p *Primary, id vicinity.ID, since time.Time) time.Duration {
+	d := noProgress << min(p.stuck[id], maxDoublings)
+	if at := p.giveUpAt(); p.Rec.Spec.GiveUp > 0 && !at.IsZero() { // as much is left to begin elsewhere
+		d = min(d, max(at.Sub(since)/2, leastProgress))
+	}
+	return d
+}
+
+// stuckAt returns when a participant counts as one that gets nowhere. While inputs move, to
+// whichever node, those that wait for them may have to wait for their turn.
+func stuckAt(p *Primary, id vicinity.ID) time.Time {
+	since := agenda.Later(p.Parts[id].progress, p.staging.at)
+	return since.Add(patience(p, id, since))
+}
+
+// overdueAt returns when something may be late.
+func overdueAt(p *Primary) time.Time {
+	at := p.first
+	for id, k := range p.Parts {
+		if k.watched {
+			at = agenda.Earlier(at, stuckAt(p, id))
+		}
+	}
+	return at
+}
+
+// checkProgress gives back what participants have that get nowhere, if there is anybody else.
+func checkProgress(p *Primary, now time.Time) {
+	for _, id := range p.Parts.nodes() {
+		k := p.Parts[id]
+		if k == nil || !k.watched || p.Rec.State.Final() || now.Before(stuckAt(p, id)) {
+			continue
+		}
+		preparing, idle := getNowhere(p, id)
+		switch {
+		case len(preparing)+len(idle) == 0:
+			k.watched = false
+		case !k.expectedBack.IsZero() || !p.Search.Others(id):
+			k.progress = now
+		default:
+			unstick(p, now, id, preparing, idle)
+		}
+	}
+}
+
+// getNowhere lists the ranks of a participant that are not ready, and those that were started and
+// do not run.
+func getNowhere(p *Primary, id vicinity.ID) (preparing, idle []jobs.RankAttempt) {
+	for i := range p.Rec.Ranks {
+		k := &p.Rec.Ranks[i]
+		ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
+		switch {
+		case k.Node != id:
+		case k.State == jobs.WorkerPreparing:
+			preparing = append(preparing, ra)
+		case k.State == jobs.WorkerRunning:
+			if r, ok := p.runs[i]; ok && r.attempt == k.Attempt && r.begun.IsZero() {
+				idle = append(idle, ra)
+			}
+		}
+	}
+	return preparing, idle
+}
+
+// unstick has ranks placed again whose node gets nowhere with them.
+func unstick(p *Primary, now time.Time, id vicinity.ID, preparing, idle []jobs.RankAttempt) {
+	k := p.Parts[id]
+	why := fmt.Sprintf("no progress for %v: its disk or program may hang", now.Sub(agenda.Later(k.progress, p.staging.at)).Round(time.Second))
+	ranks := slices.Concat(preparing, idle)
+	p.Warn(now, fmt.Sprintf("%s placed again: node %s: %s", p.Rec.Spec.List(ranks), jobs.Label(p.Rec.Ranks[ranks[0].Rank].Name, id), why))
+	p.stuck[id]++
+	k.progress = now
+	p.unprepared(now, id, preparing, why)
+	for _, ra := range idle {
+		if p.Rec.Owned(id, ra) {
+			p.declined(now, id, wire.WorkerReport{RankAttempt: ra, Reason: why})
+		}
+	}
+}
+
+// checkWalltime ends ranks whose time is over, and whose nodes did not.
+func checkWalltime(p *Primary, now time.Time) {
+	if p.first.IsZero() || now.Before(p.first) {
+		return
+	}
+	p.first = time.Time{}
+	wall := time.Duration(p.Rec.Spec.Walltime)
+	for i := range p.Rec.Ranks {
+		k, r := &p.Rec.Ranks[i], p.runs[i]
+		if p.Rec.State.Final() || k.State != jobs.WorkerRunning || r.attempt != k.Attempt || r.begun.IsZero() {
+			continue
+		}
+		end := agenda.Later(r.begun.Add(wall), p.deafUntil).Add(overtime)
+		if part := p.Parts[k.Node]; part != nil && !part.expectedBack.IsZero() {
+			end = agenda.Later(end, part.expectedBack.Add(overtime))
+		}
+		if !r.ended.IsZero() {
+			end = agenda.Later(end, r.ended.Add(storing))
+		}
+		if now.Before(end) {
+			p.first = agenda.Earlier(p.first, end)
+			continue
+		}
+		ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
+		p.Warn(now, fmt.Sprintf("%s: node %s did not end it at its walltime: its disk or program may hang", p.Rec.Spec.Who(i), jobs.Label(k.Name, k.Node)))
+		node, wrote := k.Node, p.Received[ra]
+		w := wire.WorkerReport{RankAttempt: ra, State: jobs.WorkerEnded, Stdout: wrote.Stdout, Stderr: wrote.Stderr,
+			Exit: &process.Exit{Code: jobs.CodeTimeout, Cause: process.Walltime, Detail: process.OverTime(wall), Ended: now}}
+		p.emit(p.exited(now, w))
+		if p.stopSpare(i); !k.GivenBack {
+			p.failed(now, node, w)
+		}
+	}
+}
