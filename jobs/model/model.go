@@ -52,6 +52,9 @@ type Config struct {
 	Disk func() time.Duration
 	// Unable tells why the node cannot start workers now; nil, or "" = it can.
 	Unable func() string
+	// Hangs tells whether the node's disk hangs: what is done for workers there is done when it
+	// does not any more, and Tick is called. Nil = it never does.
+	Hangs func() bool
 }
 
 // Fate is what becomes of a worker.
@@ -83,6 +86,7 @@ type Model struct {
 	follows   []*followed
 	following map[participant.WorkerID]bool // processes whose end the core is to be told of
 	number    uint64                        // of the last request
+	frozen    []participant.Effect          // what waits for the disk
 	out       Actions
 }
 
@@ -121,6 +125,9 @@ func New(cfg Config) *Model {
 	}
 	if cfg.Unable == nil {
 		cfg.Unable = func() string { return "" }
+	}
+	if cfg.Hangs == nil {
+		cfg.Hangs = func() bool { return false }
 	}
 	if cfg.Fresh == nil {
 		cfg.Fresh = func(id vicinity.ID, _ time.Duration) time.Duration {
@@ -190,6 +197,7 @@ func (m *Model) Tick(now time.Time) Actions {
 	m.expire(now)
 	m.poll(now)
 	m.tellMeasured(now)
+	m.thaw(now)
 	for {
 		for t, ok := m.timers.Due(now); ok; t, ok = m.timers.Due(now) {
 			m.timers.Remove(t)

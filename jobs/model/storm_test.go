@@ -25,7 +25,7 @@ type storm struct {
 	length time.Duration
 	jobs   []jobs.ID
 	kills, failures, stops, cuts, owners, fits, drains,
-	cancels, sizes time.Duration // between such events; 0 = never
+	cancels, sizes, freezes time.Duration // between such events; 0 = never
 	far    bool          // the first site is a second or two from all others
 	bury   bool          // nodes may be gone for good
 	gone   []bool        // for good
@@ -74,6 +74,9 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	sometimes(0.3, func() { s.fits = every(10 * time.Second) })
 	sometimes(0.3, func() { s.drains = every(20 * time.Second) })
 	sometimes(0.6, func() { s.sizes = every(time.Second) })
+	if away.Float64() < 0.4 { // drawn apart, so that storms without are what they were
+		s.freezes = 10*time.Second + time.Duration(away.Int64N(int64(20*time.Second)))
+	}
 	sometimes(0.3, s.soften)
 	for i := range s.clocks {
 		sometimes(0.5, func() { s.clocks[i] += s.wrong() })
@@ -89,7 +92,7 @@ func (s *storm) soften() {
 	if s.far { // who comes back has to connect, and may be heard too late
 		return
 	}
-	s.failures, s.stops, s.cuts, s.fits, s.drains, s.bury = 0, 0, 0, 0, 0, false
+	s.failures, s.stops, s.cuts, s.fits, s.drains, s.freezes, s.bury = 0, 0, 0, 0, 0, 0, false
 	s.Faults.Stalled, s.Faults.Broken = 0, min(s.Faults.Broken, 0.1)
 	s.gentle, s.audit.Gentle = true, true
 }
@@ -186,6 +189,7 @@ func (s *storm) rage() {
 		s.unable[node] = true
 		s.net.Schedule(s.upTo(10*time.Second), func() { s.unable[node] = false })
 	})
+	s.strike(s.freezes, s.freeze)
 	s.strike(s.owners, func(node int) {
 		s.limit(node, jobs.Limits{Paused: s.chance(0.3), MaxJobs: s.rnd.IntN(4), MaxWorkersPerJob: s.rnd.IntN(3)})
 	})
@@ -204,6 +208,24 @@ func (s *storm) rage() {
 		}
 	})
 	s.wait(s.length)
+}
+
+// freeze has a node's disk hang, of which it may know.
+func (s *storm) freeze(node int) {
+	s.note(s.net.ID(node), "", "its disk hangs")
+	s.hangs[node] = true
+	tell := func(yes bool) {
+		if s.net.Up(node) && s.hangs[node] != yes {
+			s.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Answers(now, yes) })
+		}
+	}
+	if s.chance(0.5) {
+		s.net.Schedule(10*time.Second, func() { tell(false) })
+	}
+	s.net.Schedule(s.upTo(3*time.Minute), func() {
+		s.hangs[node] = false
+		tell(true)
+	})
 }
 
 // resizeOne asks for another number of workers of a job, which may be out of its range.
@@ -255,8 +277,10 @@ func (s *storm) calm() {
 	s.net.SetNoise(noise)
 	s.net.Heal()
 	clear(s.unable)
+	clear(s.hangs)
 	for i := range s.slots {
 		if s.net.Up(i) {
+			s.Do(i, func(m *model.Model, now time.Time) model.Actions { return m.Answers(now, true) })
 			s.limit(i, jobs.Limits{})
 			s.undrain(i)
 		} else if !s.gone[i] {

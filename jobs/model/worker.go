@@ -10,9 +10,37 @@ import (
 	"zorilla/jobs/process"
 )
 
+// Answers tells that the node has found that its disk does not answer, or does again.
+func (m *Model) Answers(now time.Time, yes bool) Actions {
+	m.core.Part.Answers(now, yes)
+	return m.Tick(now)
+}
+
+// thaw does what has waited for the disk.
+func (m *Model) thaw(now time.Time) {
+	for len(m.frozen) > 0 && !m.cfg.Hangs() {
+		e := m.frozen[0]
+		m.frozen = m.frozen[1:]
+		m.execute(now, e)
+	}
+}
+
+// waits reports whether an effect is done on the disk.
+func waits(e participant.Effect) bool {
+	switch e.(type) {
+	case participant.DoClaim, participant.DoLay, participant.DoRun, participant.DoAdopt, participant.DoGather, participant.DoPark, participant.DoRemove, participant.DoTry:
+		return true
+	}
+	return false
+}
+
 // execute does what the participant wants done for a worker.
 func (m *Model) execute(now time.Time, e participant.Effect) {
 	part := &m.core.Part
+	if waits(e) && m.cfg.Hangs() {
+		m.frozen = append(m.frozen, e)
+		return
+	}
 	switch e := e.(type) {
 	case participant.DoFetch:
 		part.Fetched(now, e.Job, nil)
@@ -83,6 +111,10 @@ func (m *Model) start(now time.Time, e participant.DoRun) {
 	k := m.disk.worker(e.Worker)
 	m.after(now, m.cfg.Disk(), func(now time.Time) {
 		k.claim, k.synced = &e.Claim, true
+		if m.core.Part.GivenBack(e.Worker) {
+			m.core.Part.NotBegun(now, e.Worker, "it was given back", now)
+			return
+		}
 		if why := m.cfg.Unable(); why != "" {
 			m.core.Part.NotBegun(now, e.Worker, why, now)
 			return

@@ -25,6 +25,7 @@ type world struct {
 	sites  int
 	clocks []time.Duration // how far they are ahead at first
 	unable []bool          // to start workers
+	hangs  []bool          // their disks do
 	fate   func(jobs.ID, *jobs.Spec, jobs.RankAttempt) model.Fate
 	audit  *model.Audit
 	watch  func(node int) // sees nodes that have done something; nil = nobody does
@@ -57,7 +58,7 @@ func sites(seed uint64, n int) sim.Layout {
 // newWorldAt is newWorld with sites of its own.
 func newWorldAt(layout sim.Layout, seed uint64, slots ...int) *world {
 	n := len(slots)
-	w := &world{seed: seed, slots: slots, sites: len(layout.Sizes), clocks: make([]time.Duration, n), unable: make([]bool, n), audit: model.NewAudit()}
+	w := &world{seed: seed, slots: slots, sites: len(layout.Sizes), clocks: make([]time.Duration, n), unable: make([]bool, n), hangs: make([]bool, n), audit: model.NewAudit()}
 	for i := range w.clocks {
 		w.clocks[i] = ahead
 	}
@@ -68,6 +69,7 @@ func newWorldAt(layout sim.Layout, seed uint64, slots ...int) *world {
 		Slots: func(i int) int { return slots[i] },
 		Clock: func(i int) time.Duration { return w.clocks[i] },
 		Fate:  func(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) model.Fate { return w.fate(job, spec, ra) },
+		Hangs: func(i int) bool { return w.hangs[i] },
 		Unable: func(i int) string {
 			if w.unable[i] {
 				return "no more processes"

@@ -27,7 +27,9 @@ type GridConfig struct {
 	Clock func(node int) time.Duration
 	// Unable tells why a node cannot start workers now; nil, or "" = it can.
 	Unable func(node int) string
-	Watch  Watcher // nil = nobody looks
+	// Hangs tells whether a node's disk hangs; nil = none does.
+	Hangs func(node int) bool
+	Watch Watcher // nil = nobody looks
 }
 
 // Lasting is the fate of workers that need some time to get ready and then run for
@@ -145,6 +147,7 @@ func (g *Grid) begin(i int) model.Config {
 		},
 		Member: func(id vicinity.ID) (vicinity.Member, time.Duration, bool) { return g.known(i, id) },
 		Disk:   g.sync,
+		Hangs:  func() bool { return g.cfg.Hangs != nil && g.cfg.Hangs(i) },
 		Unable: func() string {
 			if g.cfg.Unable == nil {
 				return ""
