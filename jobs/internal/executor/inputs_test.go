@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"zorilla/jobs"
+	"zorilla/jobs/internal/wire"
 	"zorilla/transfer"
 )
 
@@ -60,5 +62,33 @@ func TestInputsThatAWorkerHasChanged(t *testing.T) {
 		if b, err := os.ReadFile(filepath.Join(dir, name, "large")); err != nil || string(b) != string(data) {
 			t.Errorf("%s has %d bytes, or others (%v)", name, len(b), err)
 		}
+	}
+}
+
+// While inputs are written it is told how far that is, small files and large ones, and of workers
+// that are prepared alone.
+func TestLayingOutIsTold(t *testing.T) {
+	src, dir := t.TempDir(), t.TempDir()
+	for name, size := range map[string]int{"large": 3 * transfer.ChunkSize, "a": 1, "b": 2, "c": 3} {
+		data := make([]byte, size)
+		for i := range data {
+			data[i] = byte(len(name)*i + i>>16 + 1)
+		}
+		if err := os.WriteFile(filepath.Join(src, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := transfer.NewMemStore(1 << 30)
+	tree, err := transfer.Ingest(t.Context(), store, []transfer.Input{{Path: src, Name: "."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, ra := &inputs{ctx: t.Context(), tree: tree}, jobs.RankAttempt{Rank: 1, Attempt: 1}
+	if err := in.lay(store, filepath.Join(dir, workDir), transfer.How{Steps: in.steps(ra)}); err != nil {
+		t.Fatal(err)
+	}
+	list := []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerPreparing}, {RankAttempt: ra, State: jobs.WorkerReady}, {State: jobs.WorkerPreparing}}
+	if in.tell(list); list[0].Laid != 6 || list[1].Laid != 0 || list[2].Laid != 0 {
+		t.Errorf("told of %d, %d and %d steps, want 6 of the first alone: three chunks and three files", list[0].Laid, list[1].Laid, list[2].Laid)
 	}
 }

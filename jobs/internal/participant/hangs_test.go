@@ -62,3 +62,24 @@ func TestDiskThatHangsGivesBackWhatHasNotBegun(t *testing.T) {
 		}
 	}
 }
+
+// That output files are being stored is told, unless that waits for a disk that does not answer.
+func TestStoringIsTold(t *testing.T) {
+	h := newHand(t, 1)
+	h.ready(1)
+	h.start(0)
+	h.report(&wire.Ack{})
+	h.p.Works[h.job].Spec.Outputs = []string{"*"}
+	storing := func(want bool) {
+		t.Helper()
+		h.p.Works[h.job].tell(h.now)
+		if w := h.report(&wire.Ack{}).Workers[0]; w.Storing != want || w.State != jobs.WorkerRunning {
+			t.Errorf("told %+v, want storing: %v", w, want)
+		}
+	}
+	storing(false)
+	h.p.Exited(h.now, h.id(0), process.Exit{Cause: process.Exited}, false, h.now)
+	storing(true)
+	h.p.Answers(h.now, false)
+	storing(false)
+}
