@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"zorilla/transfer"
 	"zorilla/transfer/swarm"
@@ -61,8 +62,16 @@ func (x *Exchange) fetch(ctx context.Context, owner string, manifest transfer.Ha
 		return m, stats, err
 	}
 	defer t.rest()
-	var mu sync.Mutex // guards stats, and orders the calls of tell
-	r := &run{x: x, tree: t, chunks: chunks, add: func(i int, moved bool) {
+	var mu sync.Mutex // guards stats and told, and orders the calls of tell
+	var told time.Time
+	r := &run{x: x, tree: t, chunks: chunks, beat: func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); tell != nil && now.Sub(told) >= tellAgain {
+			told = now
+			tell(stats)
+		}
+	}, add: func(i int, moved bool) {
 		t.got(i)
 		mu.Lock()
 		defer mu.Unlock()
@@ -85,6 +94,10 @@ func (x *Exchange) fetch(ctx context.Context, owner string, manifest transfer.Ha
 	err = r.do(ctx, have, holders)
 	return m, stats, err
 }
+
+// tellAgain is how often it is told that chunks get on of which none is here yet: over a slow link
+// each may take minutes.
+const tellAgain = time.Second
 
 // manifest gets the manifest from the store, and from the holders if the
 // store does not have it or finds its copy damaged.

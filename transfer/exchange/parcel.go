@@ -37,8 +37,12 @@ func (r *run) begin(ctx context.Context, ask func(ctx context.Context) (io.ReadC
 	x := r.x
 	ctx, cancel := context.WithCancelCause(ctx)
 	dog := newWatchdog(x.cfg.Stall, beforeMe*x.cfg.Stall, func() { cancel(errSlow) })
+	if r.beat != nil {
+		dog.beat = r.beat
+	}
 	body, err := ask(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
 		dog.waits(beforeMe * x.cfg.Stall)
+		dog.beat()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.plan.Waits(time.Now())
@@ -122,11 +126,12 @@ type watchdog struct {
 	began time.Time
 	bytes int64
 	timer *time.Timer
+	beat  func() // of the run
 }
 
 // newWatchdog lets that much time pass before anything begins.
 func newWatchdog(stall, first time.Duration, bite func()) *watchdog {
-	return &watchdog{stall: stall, timer: time.AfterFunc(first, bite)}
+	return &watchdog{stall: stall, beat: func() {}, timer: time.AfterFunc(first, bite)}
 }
 
 // waits lets that much more time pass before anything begins.
@@ -146,6 +151,7 @@ func (d *watchdog) begins() {
 
 // Write counts bytes as they arrive.
 func (d *watchdog) Write(b []byte) (int, error) {
+	d.beat()
 	d.bytes += int64(len(b))
 	paid := d.stall + time.Duration(d.bytes)*time.Second/minRate - time.Since(d.began)
 	if d.timer.Stop() { // else it has bitten

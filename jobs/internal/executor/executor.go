@@ -205,6 +205,7 @@ func (x *Executor) fetch(e participant.DoFetch) {
 		if !e.Known || !x.knowInputs(e, in) {
 			var err error
 			if in.tree, err = in.again(func(so transfer.Stats) {
+				in.came.Add(1)
 				x.loop.Post(func() { x.part.Moved(e.Job, so) })
 			}); err != nil {
 				in.failed = fmt.Errorf("fetch inputs: %w", err)

@@ -24,6 +24,7 @@ type inputs struct {
 	done   chan struct{} // closed when the input files are in the store, or failed says why they are not
 	tree   transfer.Manifest
 	failed error
+	came   atomic.Int64                       // how often it was told that fetching them gets on
 	laid   map[jobs.RankAttempt]*atomic.Int64 // steps of writing them for each worker; owned by the loop
 	// again brings them into the store, once more if it has lost some.
 	again func(tell func(transfer.Stats)) (transfer.Manifest, error)
@@ -48,11 +49,13 @@ func (in *inputs) steps(ra jobs.RankAttempt) *atomic.Int64 {
 	return in.laid[ra]
 }
 
-// tell notes in reports of workers that are prepared how far writing them is.
+// tell notes in reports of workers that are prepared how far fetching and writing them is.
 func (in *inputs) tell(list []wire.WorkerReport) {
 	for i := range list {
-		if w := &list[i]; w.State == jobs.WorkerPreparing && in.laid[w.RankAttempt] != nil {
-			w.Laid = in.laid[w.RankAttempt].Load()
+		if w := &list[i]; w.State == jobs.WorkerPreparing {
+			if w.Laid = in.came.Load(); in.laid[w.RankAttempt] != nil {
+				w.Laid += in.laid[w.RankAttempt].Load()
+			}
 		}
 	}
 }

@@ -91,8 +91,8 @@ type (
 		Stderr   int64            `json:"stderr,omitempty"`
 		Fetched  int64            `json:"fetched,omitempty"` // bytes of input that were moved
 		Cached   int64            `json:"cached,omitempty"`
-		// Laid counts what of the inputs was written to the worker's directory so far: files, and
-		// parts of large ones.
+		// Laid counts what brought the inputs nearer to the worker's directory so far, large and
+		// small: it tells only that they get on.
 		Laid int64 `json:"laid,omitempty"`
 		// Storing, of WorkerRunning: its process has ended, and its output files are being stored.
 		Storing bool         `json:"storing,omitempty"`
