@@ -213,7 +213,7 @@ func (s *storm) rage() {
 // freeze has a node's disk hang, of which it may know.
 func (s *storm) freeze(node int) {
 	s.note(s.net.ID(node), "", "its disk hangs")
-	s.hangs[node] = true
+	s.hangs[node], s.audit.Hangs = true, true
 	tell := func(yes bool) {
 		if s.net.Up(node) && s.hangs[node] != yes {
 			s.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Answers(now, yes) })

@@ -63,7 +63,7 @@ func TestDiskThatHangsGivesBackWhatHasNotBegun(t *testing.T) {
 	}
 }
 
-// That output files are being stored is told, unless that waits for a disk that does not answer.
+// That output files are being stored is told, also while that waits for a disk.
 func TestStoringIsTold(t *testing.T) {
 	h := newHand(t, 1)
 	h.ready(1)
@@ -81,5 +81,5 @@ func TestStoringIsTold(t *testing.T) {
 	h.p.Exited(h.now, h.id(0), process.Exit{Cause: process.Exited}, false, h.now)
 	storing(true)
 	h.p.Answers(h.now, false)
-	storing(false)
+	storing(true)
 }

@@ -204,11 +204,8 @@ func (w *Work) report() (rep wire.Report, readings []wire.Reading) {
 	return rep, readings
 }
 
-// storing reports whether a worker's process has ended and its output files are being stored, and
-// not only waited for.
-func (k *Worker) storing() bool {
-	return k.State == jobs.WorkerRunning && k.Phase == PhaseGathering && !k.work.part.Claims.Disk.Hangs
-}
+// storing reports whether a worker's process has ended and its output files are being stored.
+func (k *Worker) storing() bool { return k.State == jobs.WorkerRunning && k.Phase == PhaseGathering }
 
 // claim is what the next life of this node must know of a worker.
 func (w *Work) claim(now time.Time, k *Worker, start *wire.Start) ClaimRecord {
