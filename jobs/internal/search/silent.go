@@ -27,10 +27,14 @@ const heardBy = 3
 // unheard counts the members that have never answered, once they should have: where there are so
 // few that each is asked.
 func unheard(s *Search) int {
-	if members := s.Members(); s.number() > heardBy && members <= maxDirect {
-		return max(members-len(s.room), 0)
+	if s.number() <= heardBy {
+		return 0
 	}
-	return 0
+	members := s.Members()
+	if members > maxDirect {
+		return 0
+	}
+	return max(members-len(s.room), 0)
 }
 
 // Silent lists the nodes that have never answered, though this node has asked them itself,
