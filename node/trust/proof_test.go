@@ -62,7 +62,7 @@ func TestWhoKnowsTheSecret(t *testing.T) {
 		}
 		b[i] ^= 1
 	}
-	if now.proof() == now.proof() {
+	if first := now.proof(); first == now.proof() {
 		t.Error("two proofs are the same")
 	}
 }
