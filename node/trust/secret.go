@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"unicode/utf8"
 
@@ -70,6 +71,7 @@ func SecretFromPhrase(phrase string) (Secret, error) {
 		return Secret{}, fmt.Errorf("%w: the phrase has %d characters, want at most %d", ErrSecret, n, maxPhrase)
 	}
 	key := argon2.IDKey([]byte(phrase), []byte(phraseSalt), phraseTime, phraseMemory, phraseThreads, secretSize)
+	debug.FreeOSMemory() // it took phraseMemory, which the process would have for minutes
 	return Secret{hide([secretSize]byte(key))}, nil
 }
 
