@@ -360,8 +360,11 @@ func TestConnectionsOfOneMember(t *testing.T) {
 			(<-taken).Close()
 		}
 		conns = append(conns, dial(evil, HTTP2), dial(evil, protoGossip))
-		if len(taken) != 2 || len(a.callers.of) != 1 {
-			t.Errorf("%d connections when the others are closed, of %d members", len(taken), len(a.callers.of))
+		a.callers.mu.Lock()
+		members := len(a.callers.of)
+		a.callers.mu.Unlock()
+		if len(taken) != 2 || members != 1 {
+			t.Errorf("%d connections when the others are closed, of %d members", len(taken), members)
 		}
 		for _, c := range conns {
 			c.Close()
