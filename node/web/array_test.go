@@ -27,8 +27,8 @@ func TestArrayIsSummedUp(t *testing.T) {
 
 // What earlier attempts printed is not lost, and the page says how to read it.
 func TestPageNamesEarlierAttempts(t *testing.T) {
-	retried := jobs.Status{ID: "k7f3q@zeb2a", Spec: jobs.Spec{Min: 1, Max: 1}, AtOrigin: jobs.AtOrigin{Earlier: []int{1, 3}}}
-	if list := facts(&retried); !slices.Contains(list, counter{"Earlier attempts", "zorilla logs --attempt 3 k7f3q@zeb2a"}) {
+	retried := jobs.Status{ID: "k7f3q@zeb2a", Spec: jobs.Spec{Min: 1, Max: 1}, AtOrigin: jobs.AtOrigin{Earlier: []int{1, 3}}, State: jobs.Completed}
+	if list := commands(&retried); !slices.Contains(list, typed{"Output of attempt 3", "zorilla logs --attempt 3 k7f3q@zeb2a"}) {
 		t.Errorf("of earlier attempts: %v", list)
 	}
 }

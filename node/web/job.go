@@ -201,9 +201,6 @@ func facts(st *jobs.Status) []counter {
 	if s.Replicas > 1 {
 		list = append(list, counter{"Copies of each", strconv.Itoa(s.Replicas)})
 	}
-	if n := len(st.Earlier); n > 0 {
-		list = append(list, counter{"Earlier attempts", fmt.Sprintf("zorilla logs --attempt %d %s", st.Earlier[n-1], st.ID.Short())})
-	}
 	if s.MaxRTT > 0 {
 		list = append(list, counter{"Nodes within", span(time.Duration(s.MaxRTT))})
 	}

@@ -100,6 +100,10 @@ func commands(st *jobs.Status) (list []typed) {
 	}
 	if kept {
 		add("All of its output", "logs "+id)
+		if n := len(st.Earlier); n > 0 {
+			last := strconv.Itoa(st.Earlier[n-1])
+			add("Output of attempt "+last, "logs --attempt "+last+" "+id)
+		}
 		if st.HasFiles() {
 			add("Fetch its files", "get "+id)
 		}
