@@ -45,6 +45,7 @@ type asked struct {
 	memory memory
 	fd     int    // of the file, by O_PATH
 	at     string // a path that leads to it, and to nothing else
+	given  bool   // it is what a descriptor of the caller's refers to, not found by a path
 }
 
 // arg returns an argument that the call's do wants.
@@ -54,14 +55,11 @@ func (c *asked) arg(i int) uint64 { return c.data.args[c.from+i] }
 // which must not be confined itself, and closes the descriptor of the filter's notifications.
 func (j *Judge) Serve(fd int) {
 	defer unix.Close(fd)
-	for {
+	for await(fd) {
 		// The kernel wants zeroes.
 		var n notification
 		switch err := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT): // it was killed
-			if !used(fd) {
-				return
-			}
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT): // the caller was killed
 			continue
 		case err != nil:
 			return
@@ -78,11 +76,19 @@ func (j *Judge) Serve(fd int) {
 	}
 }
 
-// used reports whether a process is left behind the filter.
-func used(fd int) bool {
-	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	_, err := unix.Poll(p, 0)
-	return err != nil || p[0].Revents&unix.POLLHUP == 0
+// await waits for a call. It returns false if no process is left behind the filter: before Linux
+// 6.11 only poll reports that, and whoever has begun to receive waits forever.
+func await(fd int) bool {
+	for {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		switch _, err := unix.Poll(p, -1); {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return false
+		default:
+			return p[0].Revents&unix.POLLIN != 0
+		}
+	}
 }
 
 func ioctl(fd int, request uintptr, arg unsafe.Pointer) error {
@@ -94,16 +100,22 @@ func ioctl(fd int, request uintptr, arg unsafe.Pointer) error {
 
 // judge makes the call if it may be made.
 func (j *Judge) judge(fd int, n notification) error {
-	c := asked{notification: n, memory: memory(n.pid)}
+	c := asked{notification: n}
 	var ok bool
 	if c.call, ok = calls[uint32(n.data.number)]; !ok {
 		return unix.ENOSYS
 	}
+	mem, err := unix.Open("/proc/"+strconv.Itoa(int(n.pid))+"/mem", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(mem)
+	c.memory = memory(mem)
 	if err := c.open(); err != nil {
 		return err
 	}
 	defer unix.Close(c.fd)
-	// What was read was the caller's only if it still waits.
+	// What was opened is the caller's only if it still waits: its number may be another's by now.
 	if err := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&c.id)); err != nil {
 		return err
 	}
@@ -145,8 +157,9 @@ func (c *asked) open() (err error) {
 	}
 	how := unix.O_PATH | unix.O_CLOEXEC
 	if name == "" {
+		c.given = at != proc+"/cwd"
 		c.fd, err = unix.Open(at, how, 0)
-		return closed(err, at != proc+"/cwd")
+		return closed(err, c.given)
 	}
 	if c.stays || flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
 		how |= unix.O_NOFOLLOW
@@ -173,8 +186,7 @@ func closed(err error, descriptor bool) error {
 }
 
 // own returns a path as the caller means it: what leads to a process itself would lead to this
-// one. By a link it does all the same, and so to what is not allowed or to what the call may
-// be about anyway.
+// one. By a link it does all the same, and so to what is not allowed.
 func own(name, proc string, thread uint32) string {
 	if rest, ok := strings.CutPrefix(name, "/proc/self/"); ok {
 		return proc + "/" + rest
@@ -193,14 +205,13 @@ func (j *Judge) allows(c *asked) error {
 		return err
 	}
 	where := string(buf[:n])
-	if !path.IsAbs(where) { // a pipe or a socket, which has a name for nobody else
-		return nil
-	}
 	var st unix.Stat_t
 	if err := unix.Fstat(c.fd, &st); err != nil {
 		return err
 	}
-	if st.Nlink == 0 { // nobody else will find it
+	// A pipe, a socket or a file without a name is found by its descriptors alone. By a path in
+	// /proc this thread would also find those of others, which Landlock denies the caller.
+	if c.given && (!path.IsAbs(where) || st.Nlink == 0) {
 		return nil
 	}
 	for _, dir := range j.Allowed {
@@ -217,19 +228,15 @@ func (c *asked) isLink() bool {
 	return unix.Fstat(c.fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
 }
 
-// memory is that of a thread, by /proc/PID/mem: what may be read there goes by the user as whom
+// memory is that of the caller, a descriptor of /proc/PID/mem: it stays that of the same process,
+// and has nothing in it when that has ended. Whether it may be opened goes by the user as whom
 // this thread looks at files, without any power over processes.
-type memory uint32
+type memory int
 
 // read fills b with what is at an address.
 func (m memory) read(at uint64, b []byte) error {
-	fd, err := unix.Open("/proc/"+strconv.Itoa(int(m))+"/mem", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
 	for len(b) > 0 {
-		n, err := unix.Pread(fd, b, int64(at))
+		n, err := unix.Pread(int(m), b, int64(at))
 		switch {
 		case err != nil && err != unix.EIO:
 			return err

@@ -161,7 +161,10 @@ func (a *Access) rules() []rule {
 func (a *Access) changeable() (dirs []string) {
 	for _, r := range a.rules() {
 		if r.rights&unix.LANDLOCK_ACCESS_FS_MAKE_REG != 0 {
-			dirs = append(dirs, resolve(r.path))
+			if !r.direct {
+				r.path = resolve(r.path)
+			}
+			dirs = append(dirs, r.path)
 		}
 	}
 	return dirs

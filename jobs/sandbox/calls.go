@@ -183,22 +183,33 @@ func denyCalls(d denials) (listener int, err error) {
 		code[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	flags := uintptr(0)
 	if d.judged {
-		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
-	}
-	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
-	if d.judged && (errno == unix.EINVAL || errno == unix.EBUSY) { // before Linux 5.0, or a container's own judge is there
-		d.judged = false
-		return denyCalls(d)
-	}
-	if errno != 0 {
+		const listen = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+		// Without WAIT_KILLABLE_RECV, which Linux has since 5.19, a signal has a call made again
+		// that the judge is making.
+		fd, errno := setFilter(&program, listen|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+		if errno == unix.EINVAL {
+			fd, errno = setFilter(&program, listen)
+		}
+		switch errno {
+		case 0:
+			return fd, nil
+		case unix.EINVAL, unix.EBUSY: // before Linux 5.0, or a container's own judge is there
+			d.judged = false
+			return denyCalls(d)
+		}
 		return -1, fmt.Errorf("seccomp: %w", errno)
 	}
-	if !d.judged {
-		return -1, nil
+	if _, errno := setFilter(&program, 0); errno != 0 {
+		return -1, fmt.Errorf("seccomp: %w", errno)
 	}
-	return int(fd), nil
+	return -1, nil
+}
+
+// setFilter has a filter hold for the calling thread.
+func setFilter(program *unix.SockFprog, flags uintptr) (fd int, errno unix.Errno) {
+	r, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(program)))
+	return int(r), errno
 }
 
 // hasSeccomp reports whether the kernel takes filters, and one is known for it.

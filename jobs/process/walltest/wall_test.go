@@ -69,14 +69,20 @@ func surround(t *testing.T, uid int) outside {
 	if err := os.WriteFile(secret, []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	nameless, err := os.CreateTemp(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nameless.Close()
+	if err := os.Remove(nameless.Name()); err != nil {
+		t.Fatal(err)
+	}
 	victim := exec.Command("sleep", "3600")
-	victim.Args[0] = "victim"
+	victim.Args[0], victim.ExtraFiles = "victim", []*os.File{nameless}
 	if victim.SysProcAttr = (&syscall.SysProcAttr{Setpgid: true}); uid >= 0 {
 		victim.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
-		for _, path := range []string{socket, secret} {
-			if err := os.Chown(path, uid, uid); err != nil {
-				t.Fatal(err)
-			}
+		if err := errors.Join(os.Chown(socket, uid, uid), os.Chown(secret, uid, uid), nameless.Chown(uid, uid)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := victim.Start(); err != nil {

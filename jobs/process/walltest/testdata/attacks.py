@@ -194,6 +194,23 @@ def modes_of_others_files():
 
 
 @attack(outside=True)
+def modes_of_files_without_names():
+    # A file that gets its name later has its mode already.
+    changes = {"chmod": lambda path: os.chmod(path, 0o666), "utime": lambda path: os.utime(path, (1, 1)), "chown": lambda path: os.chown(path, -1, os.getgid())}
+    for pid in guards() + victims():
+        for n in range(64):
+            for name, change in changes.items():
+                if works(change, f"/proc/{pid}/fd/{n}"):
+                    yield f"{name} of {n} of {pid}"
+    # Paths that lead whoever looks at them to what it has open itself.
+    for n in range(64):
+        works(os.symlink, f"/proc/self/fd/{n}", f"own-{n}")
+        for way in f"/proc//self/fd/{n}", f"/proc/./self/fd/{n}", f"/proc/self/../thread-self/fd/{n}", os.path.abspath(f"own-{n}"):
+            if not works(os.fstat, n) and works(os.utime, way, (1, 1)):
+                yield way
+
+
+@attack(outside=True)
 def descriptors_of_others():
     for pid in others():
         try:
