@@ -157,9 +157,10 @@ func (a *Access) rules() []rule {
 	return rules
 }
 
-// changeable returns the directories whose files may be changed altogether.
-func (a *Access) changeable() (dirs []string) {
-	for _, r := range a.rules() {
+// changeable returns the directories in which rules let files be made: their modes, owners, times
+// and attributes may be changed, too.
+func changeable(rules []rule) (dirs []string) {
+	for _, r := range rules {
 		if r.rights&unix.LANDLOCK_ACCESS_FS_MAKE_REG != 0 {
 			if !r.direct {
 				r.path = resolve(r.path)

@@ -29,16 +29,16 @@ func Confine(a Access) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
 	}
-	v := LandlockVersion()
+	v, rules := LandlockVersion(), a.rules()
 	if v > 0 {
-		if err := restrictFiles(a.rules(), v); err != nil {
+		if err := restrictFiles(rules, v); err != nil {
 			return err
 		}
 	}
 	if hasSeccomp() {
 		listener, err := denyCalls(a.denials(v))
 		if err == nil && listener >= 0 {
-			err = a.Judge(listener, a.changeable())
+			err = a.Judge(listener, changeable(rules))
 		}
 		return err
 	}

@@ -2,13 +2,12 @@ package origin
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"zorilla/internal/plain"
 	"zorilla/jobs"
+	jobsdisk "zorilla/jobs/disk"
 	"zorilla/jobs/journal"
 )
 
@@ -22,8 +21,6 @@ func (j *job) hindrance(events journal.Journal) string {
 	}
 	return j.trouble
 }
-
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 const diskFull = "the disk of its origin is full"
 
@@ -52,7 +49,7 @@ func whenWritten[T any](ctx context.Context, o *Jobs, done <-chan T) (answer T, 
 func (o *Jobs) hindered(j *job, err error) {
 	text := ""
 	switch {
-	case isFull(err):
+	case jobsdisk.IsFull(err):
 		text = diskFull + ": output waits at its nodes"
 	case err != nil:
 		text = plain.OneLine("its origin cannot store output, which waits at its nodes: " + err.Error())

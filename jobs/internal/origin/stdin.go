@@ -9,6 +9,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	jobsdisk "zorilla/jobs/disk"
 	"zorilla/jobs/internal/output"
 	"zorilla/vicinity"
 )
@@ -99,7 +100,7 @@ func keepInput(ctx context.Context, o *Jobs, id jobs.ID, stdin *output.Input, p 
 			return fmt.Errorf("%w: job %s takes no input any more", jobs.ErrEnded, id.Short())
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && !isFull(err):
+		case err != nil && !jobsdisk.IsFull(err):
 			return fmt.Errorf("keep input: %w", err)
 		case err == nil:
 			return nil

@@ -34,6 +34,9 @@ type Input struct {
 	// Whole: all of it is kept until Drop, for an attempt that begins again. Set it before Append.
 	Whole bool
 
+	noting sync.Mutex // held while it is written down what is let go; guards noted
+	noted  part
+
 	mu    sync.Mutex // guards what follows; never held while waiting
 	taken int64
 	base  part   // what is below is not here any more
@@ -63,6 +66,7 @@ func OpenInput(path string) (*Input, error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
+	in.noted = in.base
 	return in, nil
 }
 
@@ -113,6 +117,8 @@ func (in *Input) mark() {
 // Took says that rank 0 has taken what is below an offset, of which little may be on its way
 // to it yet. What no attempt will ask for again is let go.
 func (in *Input) Took(upTo int64) {
+	size, _, _ := in.State()
+	upTo = min(upTo, size)
 	in.mu.Lock()
 	if upTo <= in.taken {
 		in.mu.Unlock()
@@ -121,24 +127,35 @@ func (in *Input) Took(upTo int64) {
 	in.taken = upTo
 	close(in.more)
 	in.more = make(chan struct{})
-	before, base, n := in.base, in.base, 0
+	base, n := in.base, 0
 	for ; n < len(in.marks) && in.marks[n].size <= upTo-inputBehind; n++ {
 		base = in.marks[n]
 	}
 	in.marks, in.base = in.marks[n:], base
 	in.mu.Unlock()
-	if base == before {
+	if n > 0 {
+		in.letGo(base)
+	}
+}
+
+// letGo gives back the room of what is below base. A stream that a later one has overtaken must
+// not note less than is let go already.
+func (in *Input) letGo(base part) {
+	in.noting.Lock()
+	defer in.noting.Unlock()
+	if base.size <= in.noted.size {
 		return
 	}
 	// Who finds the hole must find the note.
 	if atomicfile.Write(in.note(), codec.Seal(base.digest())) != nil {
-		return // it takes room until the end
+		return // it takes room until the next, or the end
 	}
 	if f, err := os.OpenFile(in.Path, os.O_WRONLY, 0); err == nil {
 		// Not every file system can.
-		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, before.size, base.size-before.size)
+		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, in.noted.size, base.size-in.noted.size)
 		f.Close()
 	}
+	in.noted = base
 }
 
 // Base returns the offset that the input is here from.

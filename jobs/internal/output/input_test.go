@@ -68,11 +68,24 @@ func TestInputWaitsForItsReader(t *testing.T) {
 			t.Errorf("some is taken: got %v", err)
 		}
 		more(t.Context())
+		in.Took(1 << 40) // of what is not here nobody has taken anything
+		if err := <-result; err != nil {
+			t.Errorf("all is taken: got %v", err)
+		}
+		for i := range InputWindow>>20 - 1 {
+			if err := in.Append(t.Context(), filler(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := in.Append(t.Context(), filler(0)); err != nil {
+			t.Fatal(err)
+		}
+		more(t.Context())
 		in.Drop()
 		if err := <-result; !errors.Is(err, os.ErrClosed) {
 			t.Errorf("the input has ended: got %v", err)
 		}
-		if size, _, _ := in.State(); size != InputWindow+4 {
+		if size, _, _ := in.State(); size != 2*InputWindow+8 {
 			t.Errorf("%d bytes", size)
 		}
 	})
