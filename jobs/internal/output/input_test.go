@@ -35,6 +35,20 @@ func newInput(t *testing.T, whole bool) *Input {
 	return in
 }
 
+// A stream that a later one has overtaken does not note less than is let go.
+func TestNoteOfInputDoesNotGoBack(t *testing.T) {
+	in := newInput(t, false)
+	if err := in.Append(t.Context(), filler(1)); err != nil {
+		t.Fatal(err)
+	}
+	in.letGo(part{size: 4096})
+	in.letGo(part{size: 1024})
+	again, err := OpenInput(in.Path)
+	if err != nil || again.Base() != 4096 {
+		t.Errorf("the input is here from %d on, want 4096: %v", again.Base(), err)
+	}
+}
+
 // Who sends more than the window waits until some of it is taken, the input has ended, or
 // nobody sends any more.
 func TestInputWaitsForItsReader(t *testing.T) {

@@ -1,6 +1,6 @@
 # Modes, owners, times and attributes of a worker's own files, by all calls that there are, as
 # they are without walls.
-import os, signal, stat, subprocess, sys, tempfile
+import ctypes, mmap, os, signal, stat, subprocess, tempfile, threading
 
 
 def check(what, got, want):
@@ -66,6 +66,35 @@ for what, want, f in [
             check("chmod " + what, e.errno, want)
     except NotImplementedError:
         pass
+# A path that ends with the last byte of memory, and one that has no end.
+libc, size = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
+pages = mmap.mmap(-1, 2 * size)
+begin = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+libc.munmap(ctypes.c_void_p(begin + size), ctypes.c_size_t(size))
+for text, want in (b"file\0", (0, 0)), (b"file", (-1, 14)):
+    at = begin + size - len(text)
+    ctypes.memmove(at, text, len(text))
+    ctypes.set_errno(0)
+    check(f"chmod of {text} at the end of memory", (libc.chmod(ctypes.c_void_p(at), 0o700), ctypes.get_errno()), want)
+# Processes that are killed while they wait, and many threads at a time.
+for i in range(20):
+    pid = os.fork()
+    if pid == 0:
+        while True:
+            os.chmod("file", 0o700)
+    os.chmod("file", 0o700)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+def change(n):
+    open(f"own-{n}", "w").close()
+    for i in range(200):
+        os.chmod(f"own-{n}", 0o600 + i % 8)
+    check(f"chmod by thread {n}", mode(f"own-{n}"), 0o607)
+threads = [threading.Thread(target=change, args=(n,)) for n in range(8)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
 # A signal does not have a change made twice: each of these would fail then.
 signal.signal(signal.SIGALRM, lambda *_: None)
 signal.siginterrupt(signal.SIGALRM, False)
