@@ -14,8 +14,22 @@ import (
 	"zorilla/jobs/sandbox"
 )
 
-// The first thread of a process does not end with a goroutine: it is left to the main one.
-func init() { runtime.LockOSThread() }
+// onOwnThread calls f on a thread that ends with it. The first one of a process does not: it waits
+// meanwhile.
+func onOwnThread(f func()) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() {
+			defer runtime.UnlockOSThread()
+			onOwnThread(f)
+			return
+		}
+		f()
+	}()
+	<-over
+}
 
 // A judge ends with the last thread behind its filter, so that none is left over of each command.
 func TestJudgeEndsWithWhoItJudges(t *testing.T) {
@@ -32,14 +46,10 @@ func TestJudgeEndsWithWhoItJudges(t *testing.T) {
 		return nil
 	}
 	var errs [3]error
-	confined := make(chan struct{})
-	go func() {
-		defer close(confined)
-		runtime.LockOSThread() // the thread ends with the goroutine
+	onOwnThread(func() {
 		errs[0] = sandbox.Confine(sandbox.Access{Write: []string{filepath.Dir(own)}, Judge: serve})
 		errs[1], errs[2] = os.Chmod(own, 0o600), os.Chmod(other, 0o600)
-	}()
-	<-confined
+	})
 	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], unix.EPERM) {
 		t.Fatalf("confine, chmod inside and outside: got %v", errs)
 	}
