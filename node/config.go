@@ -138,7 +138,7 @@ type Overlay interface {
 	Send(to vicinity.ID, kind byte, payload []byte) error
 	PeerListener() net.Listener
 	Way(id vicinity.ID) gossip.Way
-	Part()
+	Leave()
 	DialPeer(ctx context.Context, id vicinity.ID, addrs []string, protos ...string) (net.Conn, error)
 
 	Stats() map[string]int64

@@ -48,13 +48,17 @@ var perMember = portion.Limits{
 // peerHandler serves other nodes. At first they can only find out whether they
 // are this one's twin.
 type peerHandler struct {
-	portions *portion.Portions
-	twins    http.Handler
-	now      atomic.Pointer[http.ServeMux]
+	bounded http.Handler // now, within the portions of senders
+	twins   http.Handler
+	now     atomic.Pointer[http.ServeMux]
 }
 
 func newPeerHandler(portions *portion.Portions, twins http.Handler) *peerHandler {
-	h := &peerHandler{portions: portions, twins: identified(twins)}
+	h := &peerHandler{twins: identified(twins)}
+	h.bounded = portions.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.now.Load().ServeHTTP(w, r) }), func(r *http.Request) (string, error) {
+		id, err := peerID(r)
+		return string(id), err
+	}, lasting)
 	h.set(func(mux *http.ServeMux) {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "the node is being started", http.StatusServiceUnavailable)
@@ -96,20 +100,16 @@ func (h *peerHandler) set(routes func(*http.ServeMux)) {
 }
 
 // ServeHTTP implements http.Handler.
-func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.portions.Serve(h.now.Load(), func(r *http.Request) (string, error) {
-		id, err := peerID(r)
-		return string(id), err
-	}, lasting).ServeHTTP(w, r)
-}
+func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.bounded.ServeHTTP(w, r) }
 
-// lasting reports whether what a request brings is a stream, which is never held as a whole.
+// lasting reports whether the body of a request is a stream, which is never held as a whole.
 func lasting(r *http.Request) bool {
 	return agent.Brings(r.URL.Path) || r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, apiPrefix+"/v1/jobs/") && strings.HasSuffix(r.URL.Path, "/stdin")
 }
 
-// A peer that is silent for as long is cut off: what it has asked for, as a session with a rank, ends.
-// Between nodes the client asks first, after 5 s (peers.transport), so that one of both does.
+// A peer that is silent for pingAfter is pinged, and cut off pingWait later if it does not answer: its
+// requests, such as a session with a rank, end then. Between nodes the client pings first, after 5 s
+// (peers.transport), so that only one of the two does.
 const (
 	pingAfter = 6 * time.Second
 	pingWait  = 4 * time.Second

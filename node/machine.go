@@ -104,11 +104,12 @@ func (n *Node) watchAddresses(ctx context.Context) error {
 	return ErrMoved
 }
 
-// part says farewell to the members before anything else ends. Who has got that believes the new
-// address at once. Over connections to the old one no origin would be told what becomes of its
-// workers, and a twin is not there.
-func (n *Node) part() {
-	n.net.overlay.Part()
+// announceMove leaves the network before anything else ends: members that know believe the new
+// address at once, and origins are told of their workers over new connections instead of those
+// from the old address, which hang. The old address is not saved as this node's own, since no
+// twin can be there.
+func (n *Node) announceMove() {
+	n.net.overlay.Leave()
 	if err := n.state.savePeers(n.state.loadPeers(), nil); err != nil {
 		n.log.Warn().Err(err).Msg("save the addresses of members")
 	}

@@ -204,7 +204,7 @@ func (n *Node) Run(ctx context.Context) error {
 	case <-disk.ctx.Done():
 	}
 	if errors.Is(context.Cause(front.ctx), ErrMoved) {
-		n.part()
+		n.announceMove()
 	}
 	return errors.Join(front.stop(nil), network.stop(context.Cause(front.ctx)), disk.stop(nil))
 }

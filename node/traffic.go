@@ -82,7 +82,7 @@ func uplinkTraffic(u uplink.Stats) api.Traffic {
 
 func requestsTraffic(c portion.Counts) api.Traffic {
 	return counters("requests",
-		bad("refused", c.Refused, "requests of members that had too many at a time, or too much in their bodies"),
+		bad("refused", c.Refused, "requests of members with too many at a time, or with bodies that are too large or of unknown length"),
 		counted("late", c.Late, "requests whose body was not there within half a minute"),
 	)
 }
@@ -103,7 +103,7 @@ func gossipTraffic(stats map[string]int64, unknown int64) api.Traffic {
 		counted("packets received", 0, "the same of others"),
 		counted("joins", 0, "times that this node has joined others"),
 		counted("pings sent again", 0, "to members that did not answer at once"),
-		counted("newcomers unanswered", 0, "times that a node others told of did not answer: it does not become a member"),
+		counted("newcomers unanswered", 0, "times that a node that others announced did not answer: it does not become a member"),
 		counted("beacons received", 0, "nodes of this network calling on the local network"),
 		counted("joins failed", 0, "addresses where no node of this network answered"),
 		bad("packets refused", 0, "packets of another network, or damaged: they do not decrypt"),
@@ -111,8 +111,8 @@ func gossipTraffic(stats map[string]int64, unknown int64) api.Traffic {
 		bad("strangers refused", 0, "connections with nodes of other networks"),
 		bad("handshakes failed", 0, "connections that said what no node says"),
 		bad("connections over the limit", 0, "connections dropped, the oldest first, because too many had not proven who they are"),
-		bad("handshakes put off", 0, "connections of others than members, which came too fast"),
-		bad("connections too many", 0, "connections of members that had too many here: the newest is closed"),
+		bad("handshakes put off", 0, "connections of clients that did not prove to be members, beyond 20 a second"),
+		bad("connections too many", 0, "connections of members that had too many here: the newest are closed"),
 		counted("connections silent", 0, "connections that said nothing for a second"),
 		counted("connections broken", 0, "connections that ended before they had proven who they are"),
 		bad("members malformed", 0, "members that describe themselves wrongly"),

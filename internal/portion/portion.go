@@ -1,7 +1,7 @@
 // Package portion bounds what the requests of one sender, and of all senders, take of a
 // node: how many there are at a time, the memory for bodies that are read whole, and the
-// time that such a body may take. Who is over its own portion waits or is refused; others
-// are not held up by that.
+// time that such a body may take. A sender that exceeds its own portion waits or is refused,
+// without holding up the others.
 package portion
 
 import (
@@ -28,8 +28,8 @@ type Limits struct {
 
 // Counts count requests.
 type Counts struct {
-	Refused int64 // at once: their sender had too many, or said nothing of the size of their body
-	Late    int64 // whose body was not there in time
+	Refused int64 // too many at a time, no room in time, or a body of unknown or too large size
+	Late    int64 // the body was not there in time
 }
 
 // Portions hold what senders have. Their methods may be called from any goroutine.
@@ -62,9 +62,9 @@ func New(l Limits) *Portions { return &Portions{limits: l, senders: map[string]*
 // Counts returns the counters.
 func (p *Portions) Counts() Counts { return Counts{p.refused.Load(), p.late.Load()} }
 
-// Serve lets h answer the requests of those whom from names; an error of from is for h to
-// find. Of requests that are no streams the body has a size that is known from the start,
-// has room in memory, and comes in time.
+// Serve returns a handler that bounds the requests that h answers. from names the sender; h gets a
+// request for which from fails, and has to refuse it. A request that is no stream reaches h only if
+// the size of its body is known and there is room in memory for it, and its body has to come in time.
 func (p *Portions) Serve(h http.Handler, from func(*http.Request) (string, error), stream func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, err := from(r)
@@ -137,7 +137,7 @@ func (p *Portions) leave(name string, s *sender) {
 
 var errRoom = errors.New("no room for the body")
 
-// take waits for room for a body.
+// take waits until there is room for a body.
 func (p *Portions) take(ctx context.Context, s *sender, bytes int64) error {
 	w := &waiter{s, bytes, make(chan struct{})}
 	if !p.queued(w) {
@@ -151,10 +151,11 @@ func (p *Portions) take(ctx context.Context, s *sender, bytes int64) error {
 	if p.unqueued(w) {
 		return errRoom
 	}
-	return nil // at the last moment
+	return nil // it got room at the last moment
 }
 
-// queued puts a body into the queue, and reports whether there is room for it to wait, if it has to.
+// queued puts a body into the queue. It reports false if the body would have to wait and its sender
+// has too many waiting.
 func (p *Portions) queued(w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,8 +201,8 @@ func (p *Portions) giveBack(s *sender, bytes int64) {
 	p.admitLocked()
 }
 
-// admitLocked gives bodies room in the order in which they came. Who waits for its own
-// portion is passed by others, but not by more of its own.
+// admitLocked gives bodies room in the order in which they came. A body that waits for the portion
+// of its sender is overtaken by those of others, but not by more of the same sender.
 func (p *Portions) admitLocked() {
 	over := map[*sender]bool{}
 	kept := p.queue[:0]
@@ -247,7 +248,8 @@ func (b *body) Read(buf []byte) (int, error) {
 	return n, err
 }
 
-// Read reads the body of a request whole, of at most so many bytes, into no more memory than it takes.
+// Read reads the whole body of a request, of at most so many bytes, and allocates no more than its
+// size where that is known.
 func Read(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	if r.ContentLength <= 0 || r.ContentLength > most {
 		return io.ReadAll(http.MaxBytesReader(w, r.Body, most))

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxConns   = 64 // of one member: the newest goes
+	maxConns   = 64 // of one member: more are refused
 	maxStreams = 8  // of these for gossip
 )
 
@@ -20,7 +20,7 @@ type callers struct {
 	of map[vicinity.ID]called
 }
 
-// called is how many one member has.
+// called counts the connections of one member.
 type called struct{ all, gossip int }
 
 func newCallers() *callers { return &callers{of: map[vicinity.ID]called{}} }
@@ -71,24 +71,24 @@ func (c *caller) Close() error {
 	return c.Conn.Close()
 }
 
-// errPutOff ends a handshake before it has cost anything.
-var errPutOff = errors.New("too many connections of others than members")
+// errPutOff ends a handshake before it has cost a signature.
+var errPutOff = errors.New("too many handshakes of clients that are not known to be members")
 
-// Clients that do not show that they know the network's secret, strangers and nodes of before, are
-// let try at this rate: a handshake costs a millisecond of a processor.
+// Clients whose ClientHello does not prove that they know the network's secret, strangers and nodes
+// of older releases, are admitted at this rate: a handshake costs a millisecond of processor time.
 const (
 	unprovenRate  = 20 // a second
 	unprovenBurst = 100
 )
 
-// unproven lets such clients try.
+// unproven is the token bucket of such clients.
 type unproven struct {
 	mu   sync.Mutex // guards what follows
 	used float64    // of the burst
 	at   time.Time
 }
 
-// admit reports whether one may.
+// admit reports whether one may go on with its handshake.
 func (u *unproven) admit(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -19,11 +19,11 @@ const (
 	dialStagger = 500 * time.Millisecond // before the next address of a node is tried, too
 )
 
-// DialPeer connects to a node and proves that it is that node; with
-// an empty ID any member will do, also this node itself. The
-// addresses are tried in order, that at which the member has answered last first; the next one
-// also if one does not answer within half a second. Whatever answers first is used. Of protos,
-// HTTP1 and HTTP2, the node chooses what is spoken: HTTP1 if it knows that.
+// DialPeer connects to a node and proves that it is that node; with an empty ID any member will
+// do, also this node itself. The addresses are tried in order, beginning with the one where the
+// member has answered last; the next one is tried when one fails or does not answer within half a
+// second. The first to answer is used. Of protos, HTTP1 and HTTP2, the node chooses what is
+// spoken: HTTP1 if it knows that.
 func (o *Overlay) DialPeer(ctx context.Context, id vicinity.ID, addrs []string, protos ...string) (net.Conn, error) {
 	c, err := o.dialAny(ctx, id, addrs, dialStagger, protos...)
 	if err != nil {
@@ -37,8 +37,8 @@ func (o *Overlay) dialAny(ctx context.Context, id vicinity.ID, addrs []string, s
 	if id != "" && !id.Valid() || len(addrs) == 0 {
 		return nil, fmt.Errorf("dial node %.30q: no address", string(id))
 	}
-	told := addrs[:min(len(addrs), maxAddrs)]
-	addrs = o.paths.order(id, told)
+	advertised := addrs[:min(len(addrs), maxAddrs)]
+	addrs = o.paths.order(id, advertised)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(o.ctx, cancel)()
@@ -73,7 +73,7 @@ func (o *Overlay) dialAny(ctx context.Context, id vicinity.ID, addrs []string, s
 				next.Reset(0)
 			case won == nil:
 				won = r.c
-				o.paths.answered(id, r.addr, r.addr == told[0])
+				o.paths.answered(id, r.addr, r.addr == advertised[0])
 				cancel() // the others give up, and are waited for
 			default:
 				r.c.Close()
@@ -144,19 +144,19 @@ func (o *Overlay) shake(ctx context.Context, dial func(context.Context, string) 
 	return t, nil
 }
 
-// A tunnel or a VPN may carry smaller packets than the interfaces at its ends say, and drop
-// larger ones without a word (RFC 2923, section 2.1). Pings pass there, and no connection gets
-// further than to its first full packet, which is the client's first message of a TLS 1.3
-// handshake with a post-quantum key. A connection that is made with a smaller segment size
-// (RFC 9293, section 3.7.1) has small packets in both directions.
+// A tunnel or a VPN may carry smaller packets than the interfaces at its ends claim, and drop
+// larger ones silently (RFC 2923, section 2.1). Pings pass there, but no connection gets beyond
+// its first full packet, which is the ClientHello of TLS 1.3 with a post-quantum key. A connection
+// that is made with a smaller maximum segment size (RFC 9293, section 3.7.1) has small packets in
+// both directions.
 
 const (
-	// smallSegment is the segment size of connections with small packets, in bytes: their
-	// packets fit into the 1280 that each link with IPv6 carries, and into the tunnels that are
-	// made of such links.
+	// smallSegment is the maximum segment size of connections with small packets, in bytes: their
+	// packets fit into the 1280 bytes that every IPv6 link carries, and into tunnels over such
+	// links.
 	smallSegment = 1100
-	// deafAfter is when a second connection is begun beside one on which nothing is heard.
-	deafAfter = 1500 * time.Millisecond
+	// smallAfter is when a connection with small packets is begun beside a silent one.
+	smallAfter = 1500 * time.Millisecond
 )
 
 // smallDialer is a Net that can limit the size of packets.
@@ -166,7 +166,7 @@ type smallDialer interface {
 	DialSmall(ctx context.Context, addr string) (net.Conn, error)
 }
 
-// HasSmallPackets reports whether a connection that DialPeer made has small packets, since large
+// HasSmallPackets reports whether a connection that DialPeer made has small packets because large
 // ones do not get through.
 func HasSmallPackets(c net.Conn) bool {
 	t, ok := c.(*tls.Conn)
@@ -183,11 +183,11 @@ type shaken struct {
 	err error
 }
 
-// dialBoth dials as usual, and with small packets as well if it hears nothing then. What gets
-// through first is used; if that is the small one alone, the address is remembered for it.
+// dialBoth dials as usual, and with small packets as well if the usual connection is silent. The
+// first to get through is used; if only the small one does, the address is remembered.
 func (o *Overlay) dialBoth(ctx context.Context, small smallDialer, id vicinity.ID, addr string, protos []string) (*tls.Conn, error) {
-	// The usual connection is waited for when a small one is faster: that a node is slow is no
-	// reason to use small packets from then on.
+	// The usual connection goes on when a small one is faster: a slow node is no reason to use
+	// small packets from then on.
 	life, end := context.WithTimeout(o.ctx, dialTimeout)
 	first := &outbound{id: id, addr: addr, ready: make(chan struct{})}
 	usual := make(chan shaken, 1)
@@ -196,30 +196,26 @@ func (o *Overlay) dialBoth(ctx context.Context, small smallDialer, id vicinity.I
 		c, err := o.shake(life, o.cfg.Net.Dial, first, protos)
 		usual <- shaken{c, err}
 	}()
+	defer context.AfterFunc(ctx, end)()
 	ready := first.ready
-	var deaf <-chan time.Time
+	var late <-chan time.Time
 	for {
 		select {
 		case <-ready:
-			ready, deaf = nil, time.After(deafAfter)
+			ready, late = nil, time.After(smallAfter)
 			continue
-		case <-deaf:
+		case <-late:
 			if first.heard.Load() {
 				continue
 			}
 		case r := <-usual:
-			if r.err == nil || !first.deaf() {
+			if r.err == nil || ctx.Err() != nil || !first.silent() {
 				return r.c, r.err
 			}
 			usual <- r
-		case <-ctx.Done():
-			end()
-			r := <-usual
-			return r.c, r.err
 		}
 		c, err := o.shake(ctx, small.DialSmall, &outbound{id: id, addr: addr, small: true}, protos)
-		if err != nil {
-			end()
+		if err != nil { // the usual one may be slow only
 			r := <-usual
 			return r.c, r.err
 		}
@@ -228,8 +224,8 @@ func (o *Overlay) dialBoth(ctx context.Context, small smallDialer, id vicinity.I
 	}
 }
 
-// noteSmall waits for the usual connection to an address to which one with small packets was
-// made, and remembers the address if there is none.
+// noteSmall waits for the usual connection to an address after one with small packets was made, and
+// remembers the address if the usual one fails.
 func (o *Overlay) noteSmall(id vicinity.ID, addr string, usual <-chan shaken) {
 	r := <-usual
 	if r.err == nil {

@@ -50,7 +50,7 @@
 // again, as the same packet, after 1.5 times as long as that member's answer took last
 // (0.25 to 0.6 s), and once more; memberlist itself would ask three others to ping, and
 // call by TCP, for each packet that is lost. After 0.75 seconds it does. A round trip
-// is told only of pings that were sent once. Who dies is missed after 8 to 12 seconds
+// is reported only of pings that were sent once. Who dies is missed after 8 to 12 seconds
 // at 50 members, on distances of 300 ms that vary threefold and with a tenth of the
 // packets lost, too.
 //
@@ -61,13 +61,14 @@
 // go, those that have not sent a ClientHello first. That must come within a
 // second, the whole handshake within five.
 //
-// # Ways
+// # Paths
 //
-// A member is first looked for at the first address that it tells, then, when it does not
-// answer a ping there, at all of them; where it proved who it is packets go from then on. Where
-// large packets get lost, connections are made with small ones: see dial.go. Connections that
-// a change has made useless, to addresses that a member has no more or with large packets, are
-// closed. A member that three probes in a row reach by TCP alone is reported once.
+// A member is first pinged at the first address that it advertises and, if it does not answer
+// there, connected to at all of them; packets go to the address where it has proven who it is
+// from then on. Where large packets get lost, connections are made with small ones: see dial.go.
+// Connections that a change has made useless are closed: those to addresses that a member no
+// longer advertises, and those with large packets. A member that three probes in a row reach by
+// TCP alone is reported once.
 //
 // # Joining
 //

@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	maxHeld    = 4096             // messages about nodes that are not members yet
-	maxPending = 4096             // nodes of which members' states tell, and that have not answered
-	provenFor  = 10 * time.Second // how long who has answered may take to become a member
+	maxHeld    = 4096             // announcements of nodes that are not members yet
+	maxPending = 4096             // nodes in the states of members that have not answered
+	provenFor  = 10 * time.Second // how long a node that has answered may take to become a member
 	maxProven  = 4096
 )
 
 // errCrowd keeps a node from becoming a member, until there is room.
-var errCrowd = errors.New("too many nodes are told of that have not answered")
+var errCrowd = errors.New("too many announced nodes have not answered yet")
 
-// newcomers are nodes that others tell of and that are no members yet: anybody can tell of nodes
-// that do not exist. Who has answered this node is let in. What packets tell of others memberlist
-// does not hear before, so that it tells nobody and probes nobody in vain; what it hears on
-// streams, which members with a name open, waits here.
+// newcomers are nodes that others announce and that are not members yet: any member can announce
+// nodes that do not exist. A node becomes a member once it has answered this one. Until then
+// memberlist does not get announcements from packets, so that it neither spreads them nor probes
+// the node; what it gets on streams, whose sender is proven, waits here.
 type newcomers struct {
-	wake chan struct{} // has room for one: somebody is to be asked
+	wake chan struct{} // has room for one: there is a node to ask
 
-	mu      sync.Mutex // guards what follows
-	held    map[vicinity.ID][]byte
-	pending map[vicinity.ID]entry
-	proven  map[vicinity.ID]time.Time // who has answered, and when
-	asked   map[vicinity.ID]bool      // who is to be asked, or is being
-	next    []vicinity.Member         // who is to be asked, the last one first
+	mu      sync.Mutex                // guards what follows
+	held    map[vicinity.ID][]byte    // announcements that memberlist has not got
+	pending map[vicinity.ID]entry     // nodes that memberlist has
+	proven  map[vicinity.ID]time.Time // when a node has answered
+	asked   map[vicinity.ID]bool      // nodes in next, and those that are being asked
+	next    []vicinity.Member         // nodes to ask, the last one first
 }
 
 func newNewcomers() *newcomers {
@@ -41,8 +41,8 @@ func newNewcomers() *newcomers {
 		proven: map[vicinity.ID]time.Time{}, asked: map[vicinity.ID]bool{}}
 }
 
-// hold keeps what a packet tells of a node, until the node has answered. It reports false if the
-// node has answered already.
+// hold keeps the announcement of a node from a packet until the node has answered. It reports false
+// if memberlist may have it at once.
 func (n *newcomers) hold(m vicinity.Member, message []byte) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -56,7 +56,7 @@ func (n *newcomers) hold(m vicinity.Member, message []byte) bool {
 	return true
 }
 
-// room reports whether memberlist may take a node that a member's state tells of.
+// room reports whether memberlist may take a node from the state of a member.
 func (n *newcomers) room(id vicinity.ID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,7 +102,7 @@ func (n *newcomers) askLocked(m vicinity.Member) {
 	}
 }
 
-// take returns who is to be asked next, until done is called.
+// take returns the node to ask next; done ends that.
 func (n *newcomers) take() (m vicinity.Member, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,8 +117,8 @@ func (n *newcomers) take() (m vicinity.Member, ok bool) {
 	return m, false
 }
 
-// done says that a node has been asked, and reports whether it has not answered. Then it may be
-// told of again.
+// done notes that a node has been asked, and reports whether it has not answered. Then it may be
+// announced again.
 func (n *newcomers) done(id vicinity.ID) (vain bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -128,8 +128,8 @@ func (n *newcomers) done(id vicinity.ID) (vain bool) {
 	return vain
 }
 
-// answered says that a node has answered. It calls member if memberlist has it, before left can be
-// called, and returns what memberlist has not heard of it, if there is any.
+// answered notes that a node has answered. It calls member if memberlist has the node, before left
+// can be called, and returns the announcement that memberlist has not got, if there is one.
 func (n *newcomers) answered(id vicinity.ID, member func(entry)) (message []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

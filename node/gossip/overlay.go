@@ -69,7 +69,7 @@ type Overlay struct {
 	lobby     *lobby.Lobby // connections that have not proven who they are
 	callers   *callers     // those that have
 	unproven  unproven
-	newcomers *newcomers // who is told of, and has not answered
+	newcomers *newcomers // nodes that others have announced and that have not answered
 
 	ctx  context.Context // ends with the sockets
 	stop context.CancelFunc
@@ -145,7 +145,7 @@ func (o *Overlay) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Close closes all sockets and connections to others at once, without a farewell. Run does it by itself.
+// Close closes all sockets and connections to others at once, without announcing it. Run does it by itself.
 func (o *Overlay) Close() error {
 	o.stop()
 	o.paths.close(func(*outbound) bool { return true })
@@ -176,26 +176,28 @@ func (o *Overlay) Run(ctx context.Context) error {
 	children.Go(func() { o.askNewcomers(ctx, ml) })
 	children.Wait()
 	if !errors.Is(context.Cause(ctx), vicinity.ErrTwin) {
-		if err := ml.Leave(leaveTimeout); err != nil {
-			o.log.Debug().Err(err).Msg("leave the network")
-		}
+		o.leave(ml)
 	}
 	return ml.Shutdown()
 }
 
-// Part tells the members that this node leaves, and closes the connections to them. New ones can
-// be made until Run ends.
-func (o *Overlay) Part() {
+// Leave announces to the members that this node leaves, and closes the connections to them. New
+// ones can be made until Run ends.
+func (o *Overlay) Leave() {
 	o.mu.Lock()
 	ml := o.ml
 	o.mu.Unlock()
 	if ml == nil {
 		return
 	}
+	o.leave(ml)
+	o.paths.close(func(*outbound) bool { return true })
+}
+
+func (o *Overlay) leave(ml *memberlist.Memberlist) {
 	if err := ml.Leave(leaveTimeout); err != nil {
 		o.log.Debug().Err(err).Msg("leave the network")
 	}
-	o.paths.close(func(*outbound) bool { return true })
 }
 
 const (
@@ -261,13 +263,13 @@ func (o *Overlay) Member(id vicinity.ID) (vicinity.Member, bool) {
 	return e.Member, ok
 }
 
-// Way returns how a member is reached.
+// Way returns what hinders packets to and from a member.
 func (o *Overlay) Way(id vicinity.ID) Way {
 	e, ok := o.table.get(id)
 	if !ok {
 		return Way{}
 	}
-	return Way{NoUDP: o.transport.pings.Silent(string(id)), Small: o.paths.small(o.paths.to(id, e.Addrs[0]))}
+	return Way{NoUDP: o.transport.pings.NoUDP(string(id)), Small: o.paths.small(o.paths.to(id, e.Addrs[0]))}
 }
 
 // Seeds returns at most 32 addresses that are worth trying after a restart.

@@ -13,10 +13,12 @@ import (
 
 const (
 	smallFor = 10 * time.Minute // until large packets to an address are tried again
-	maxSmall = 4096             // addresses that are remembered
+	maxSmall = 4096             // addresses with small packets that are remembered
+	maxAt    = 4096             // nodes with another address that are
 
-	// A connection on which nothing has been heard for so long after it was opened may be one
-	// whose packets are dropped. The other end closes it after helloTimeout if it is.
+	// silentFor is how long a connection must have been open without a byte from the other end to
+	// count as one whose large packets are dropped. The other end closes such a connection after
+	// helloTimeout.
 	silentFor = 900 * time.Millisecond
 )
 
@@ -26,21 +28,21 @@ type Way struct {
 	Small bool // large packets do not get through
 }
 
-// paths remembers how members are reached: at which of the addresses that they tell, to which
-// addresses large packets do not get through, and the connections that were made.
+// paths remembers how members are reached: at which of the addresses that they advertise, which
+// addresses large packets do not get through to, and the connections that were made.
 type paths struct {
-	mu     sync.Mutex             // guards what follows
-	at     map[vicinity.ID]string // where a member has answered last, if that is not the first address that it tells
-	narrow map[string]time.Time   // addresses, and until when only small packets are used
-	conns  map[*outbound]struct{} // that are open
+	mu         sync.Mutex             // guards what follows
+	at         map[vicinity.ID]string // where a node has answered last, if not at the first address that it advertises
+	smallUntil map[string]time.Time   // addresses, and until when only small packets are used
+	conns      map[*outbound]struct{} // that are open
 }
 
 func newPaths() *paths {
-	return &paths{at: map[vicinity.ID]string{}, narrow: map[string]time.Time{}, conns: map[*outbound]struct{}{}}
+	return &paths{at: map[vicinity.ID]string{}, smallUntil: map[string]time.Time{}, conns: map[*outbound]struct{}{}}
 }
 
-// answered says that a node, "" if it may be any, has proven who it is at an address, and whether
-// that is the first that it tells.
+// answered notes that a node, "" if it may be any, has proven who it is at an address, and whether
+// that is the first that it advertises.
 func (p *paths) answered(id vicinity.ID, addr string, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,12 +50,12 @@ func (p *paths) answered(id vicinity.ID, addr string, first bool) {
 	case id == "":
 	case first:
 		delete(p.at, id)
-	default:
+	case p.at[id] != "" || len(p.at) < maxAt:
 		p.at[id] = addr
 	}
 }
 
-// to returns where to send packets to a node that is told to be at addr.
+// to returns where to send packets to a node whose first address is addr.
 func (p *paths) to(id vicinity.ID, addr string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +65,7 @@ func (p *paths) to(id vicinity.ID, addr string) string {
 	return addr
 }
 
-// order returns the addresses of a node in the order in which they are to be tried.
+// order returns the addresses of a node in the order in which to try them.
 func (p *paths) order(id vicinity.ID, addrs []string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,9 +76,9 @@ func (p *paths) order(id vicinity.ID, addrs []string) []string {
 	return slices.Concat(addrs[i:i+1], addrs[:i], addrs[i+1:])
 }
 
-// tells says which addresses a member tells. Connections to it at others are closed: it has moved,
-// and whoever waits for an answer there would wait for long.
-func (p *paths) tells(id vicinity.ID, addrs []string) {
+// advertised notes which addresses a member advertises. Connections to it at others are closed: it
+// has moved, and requests over them would wait long for an answer.
+func (p *paths) advertised(id vicinity.ID, addrs []string) {
 	p.mu.Lock()
 	if !slices.Contains(addrs, p.at[id]) {
 		delete(p.at, id)
@@ -92,15 +94,15 @@ func (p *paths) gone(id vicinity.ID) {
 	delete(p.at, id)
 }
 
-// noteSmall says that large packets do not get through to an address: connections with such are
-// closed.
+// noteSmall notes that large packets do not get through to an address, and closes the connections
+// that use them.
 func (p *paths) noteSmall(addr string, now time.Time) {
 	p.mu.Lock()
-	if len(p.narrow) >= maxSmall {
-		maps.DeleteFunc(p.narrow, func(_ string, until time.Time) bool { return !until.After(now) })
+	if len(p.smallUntil) >= maxSmall {
+		maps.DeleteFunc(p.smallUntil, func(_ string, until time.Time) bool { return !until.After(now) })
 	}
-	if len(p.narrow) < maxSmall {
-		p.narrow[addr] = now.Add(smallFor)
+	if len(p.smallUntil) < maxSmall {
+		p.smallUntil[addr] = now.Add(smallFor)
 	}
 	p.mu.Unlock()
 	p.close(func(c *outbound) bool { return c.addr == addr && !c.small })
@@ -110,15 +112,15 @@ func (p *paths) noteSmall(addr string, now time.Time) {
 func (p *paths) small(addr string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	until, ok := p.narrow[addr]
+	until, ok := p.smallUntil[addr]
 	if ok && !until.After(time.Now()) {
-		delete(p.narrow, addr)
+		delete(p.smallUntil, addr)
 		ok = false
 	}
 	return ok
 }
 
-// opened and closed say which connections there are.
+// opened and closed keep track of the open connections.
 func (p *paths) opened(c *outbound) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,14 +154,14 @@ type outbound struct {
 	id    vicinity.ID // "" = any member
 	addr  string
 	small bool   // it has small packets
-	paths *paths // that it is known to; nil during its handshake
+	paths *paths // where it is registered; nil during its handshake
 
-	ready chan struct{} // closed when the other end has accepted it; nil = nobody waits for that
-	since time.Time     // when it was; set before that
-	heard atomic.Bool   // something
+	ready chan struct{} // closed when it is open; nil = nobody waits for that
+	since time.Time     // when it was opened; set before ready is closed
+	heard atomic.Bool   // whether a byte has come from the other end
 }
 
-// on returns it with the connection that has been accepted.
+// on sets the TCP connection, which has just been opened.
 func (c *outbound) on(raw net.Conn) *outbound {
 	c.Conn, c.since = raw, time.Now()
 	if c.ready != nil {
@@ -168,8 +170,9 @@ func (c *outbound) on(raw net.Conn) *outbound {
 	return c
 }
 
-// deaf reports whether the connection, which has ended, was there for some time without a word.
-func (c *outbound) deaf() bool {
+// silent reports whether the connection, which has ended, was open for some time without a byte
+// from the other end.
+func (c *outbound) silent() bool {
 	return !c.since.IsZero() && !c.heard.Load() && time.Since(c.since) >= silentFor
 }
 

@@ -2,12 +2,17 @@ package gossip
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"zorilla/vicinity"
 )
 
 // calledHost is a host with a name that has several addresses.
@@ -58,6 +63,72 @@ func TestEveryAddressThatIsToldIsTried(t *testing.T) {
 	})
 }
 
+// A ping that got lost is sent again to where the member answers, not to the first address that it
+// advertises.
+func TestLostPingsAreSentAgainToTheAddressThatAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(5 * time.Millisecond)
+		cfg := memConfig(t, f, 0)
+		cfg.Net, cfg.Advertise = calledHost{f.host(0), []netip.Addr{netip.MustParseAddr("10.9.9.9"), f.host(0).ip}}, "first:5444"
+		nodes := []*testNode{startNode(t, cfg), startNode(t, memConfig(t, f, 1, "10.0.0.1:5444"))}
+		for _, n := range nodes {
+			n.knows(t, 1, time.Minute)
+		}
+		time.Sleep(time.Minute)
+		sent := 0
+		f.mu.Lock()
+		f.lose, f.dials = func() bool { sent++; return sent%4 == 0 }, 0
+		f.mu.Unlock()
+		time.Sleep(20 * time.Minute)
+		f.mu.Lock()
+		calls := f.dials
+		f.lose = nil
+		f.mu.Unlock()
+		// 2 * 960 probes, half of which lose a packet; and exchanges of state, one in 30 s.
+		t.Logf("%d calls by TCP", calls)
+		if calls > 300 {
+			t.Errorf("%d calls by TCP", calls)
+		}
+		endAll(t, nodes)
+	})
+}
+
+// What is remembered of nodes with another address is bounded.
+func TestOtherAddressesAreBounded(t *testing.T) {
+	p := newPaths()
+	for i := range 2 * maxAt {
+		p.answered(vicinity.ID(fmt.Sprint(i)), "10.0.0.2:1", false)
+	}
+	p.answered("0", "10.0.0.3:1", false)
+	if len(p.at) != maxAt || p.to("0", "10.0.0.1:1") != "10.0.0.3:1" {
+		t.Errorf("%d are remembered; the first is at %s", len(p.at), p.to("0", "10.0.0.1:1"))
+	}
+}
+
+// A slow connection is waited for when one with small packets fails at once, as where the segment
+// size cannot be set.
+func TestSlowConnectionWithoutSmallPackets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(900 * time.Millisecond)
+		a, b := bareNode(t, f, 0), bareNode(t, f, 1)
+		a.cfg.Net = noSmall{f.host(0)}
+		c, err := a.DialPeer(t.Context(), b.ID(), []string{b.Addr()}, HTTP2)
+		if err != nil || HasSmallPackets(c) {
+			t.Fatalf("%v after the small one failed", err)
+		}
+		c.Close()
+		a.transport.Shutdown()
+		b.transport.Shutdown()
+	})
+}
+
+// noSmall is a host that cannot limit the size of packets.
+type noSmall struct{ *memHost }
+
+func (noSmall) DialSmall(context.Context, string) (net.Conn, error) {
+	return nil, errors.New("protocol not available")
+}
+
 // A node whose packets are dropped stays a member, and the others notice and say so once.
 func TestMemberWithoutUDP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -66,22 +137,22 @@ func TestMemberWithoutUDP(t *testing.T) {
 		for _, n := range nodes {
 			n.knows(t, 3, time.Minute)
 		}
-		deaf := nodes[3]
-		for range silentAfter { // a connection alone says nothing of UDP
-			c, err := nodes[0].transport.DialAddressTimeout(memberlist.Address{Addr: deaf.Addr(), Name: string(deaf.ID())}, tcpTimeout)
+		noUDP := nodes[3]
+		for range noUDPAfter { // a connection alone says nothing of UDP
+			c, err := nodes[0].transport.DialAddressTimeout(memberlist.Address{Addr: noUDP.Addr(), Name: string(noUDP.ID())}, tcpTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.Close()
 		}
-		if nodes[0].Way(deaf.ID()).NoUDP {
+		if nodes[0].Way(noUDP.ID()).NoUDP {
 			t.Error("connections are taken for probes")
 		}
 		f.host(3).set(f.noUDP, true)
 		time.Sleep(10 * time.Minute)
 		for i, n := range nodes[:3] {
-			if n.left[deaf.ID()] > 0 || !n.Way(deaf.ID()).NoUDP || n.logged("answers by TCP and not by UDP") != 1 {
-				t.Errorf("node %d: lost %d times, %+v, logged %d times", i, n.left[deaf.ID()], n.Way(deaf.ID()), n.logged("answers by TCP and not by UDP"))
+			if n.left[noUDP.ID()] > 0 || !n.Way(noUDP.ID()).NoUDP || n.logged("answers by TCP and not by UDP") != 1 {
+				t.Errorf("node %d: lost %d times, %+v, logged %d times", i, n.left[noUDP.ID()], n.Way(noUDP.ID()), n.logged("answers by TCP and not by UDP"))
 			}
 			if n.Way(nodes[(i+1)%3].ID()) != (Way{}) {
 				t.Errorf("node %d takes another one for it", i)

@@ -3,6 +3,8 @@ package gossip
 import (
 	"sync"
 	"time"
+
+	"github.com/hashicorp/memberlist"
 )
 
 // memberlist probes one member each interval: it sends a ping, and if there is
@@ -20,17 +22,17 @@ const (
 	// A ping without an answer is sent again after 1.5 times as long as the answer
 	// took last, within these bounds, and once more. Where one packet in ten is
 	// lost that leaves one probe in a hundred for the dear way, instead of one in five.
-	leastAgain  = 250 * time.Millisecond
-	mostAgain   = 600 * time.Millisecond
-	pingsAgain  = 2
-	silentAfter = 3   // probes in a row that no packet answers: one by chance is common on a busy machine
-	maxPing     = 400 // bytes; what is longer carries news, too, and is not sent again
+	leastAgain = 250 * time.Millisecond
+	mostAgain  = 600 * time.Millisecond
+	pingsAgain = 2
+	noUDPAfter = 3   // probes in a row that no packet answers: one by chance is common on a busy machine
+	maxPing    = 400 // bytes; what is longer carries news, too, and is not sent again
 )
 
 // pings sends memberlist's pings again that get no answer, which memberlist
 // itself does not. An answer to any of them is one to the first.
 type pings struct {
-	send func(b []byte, addr string)
+	send func(b []byte, to memberlist.Address)
 
 	mu      sync.Mutex // guards what follows
 	waiting map[string]*waiting
@@ -45,12 +47,13 @@ type waiting struct {
 	again int // how often it was sent again
 }
 
-func newPings(send func(b []byte, addr string)) *pings {
+func newPings(send func(b []byte, to memberlist.Address)) *pings {
 	return &pings{send: send, waiting: map[string]*waiting{}, took: map[string]time.Duration{}, missed: map[string]int{}}
 }
 
 // Sent takes note of a packet with a ping to a node.
-func (p *pings) Sent(b []byte, node, addr string) {
+func (p *pings) Sent(b []byte, to memberlist.Address) {
+	node := to.Name
 	if node == "" || len(b) > maxPing {
 		return
 	}
@@ -60,11 +63,12 @@ func (p *pings) Sent(b []byte, node, addr string) {
 	p.endLocked(node)
 	w := &waiting{pause: min(max(leastAgain, p.took[node]*3/2), mostAgain)}
 	p.waiting[node] = w
-	w.timer = time.AfterFunc(w.pause, func() { p.again(w, b, node, addr) })
+	w.timer = time.AfterFunc(w.pause, func() { p.again(w, b, to) })
 }
 
 // again sends a ping again, unless it was answered.
-func (p *pings) again(w *waiting, b []byte, node, addr string) {
+func (p *pings) again(w *waiting, b []byte, to memberlist.Address) {
+	node := to.Name
 	p.mu.Lock()
 	due := p.waiting[node] == w && w.again < pingsAgain
 	if due {
@@ -75,12 +79,12 @@ func (p *pings) again(w *waiting, b []byte, node, addr string) {
 	}
 	p.mu.Unlock()
 	if due {
-		p.send(b, addr)
+		p.send(b, to)
 	}
 }
 
 // Answered says that a probe of a member has succeeded so long after its ping,
-// and tells whether that was sent once: if not, it is unknown which was answered.
+// and reports whether that was sent once: if not, it is unknown which was answered.
 func (p *pings) Answered(node string, took time.Duration) (once bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,19 +100,19 @@ func (p *pings) Answered(node string, took time.Duration) (once bool) {
 }
 
 // Missed says that a member was reached by TCP after a probe by UDP without an answer, and
-// reports whether it has just become silent.
-func (p *pings) Missed(node string) (silent bool) {
+// reports whether it has just become one without UDP.
+func (p *pings) Missed(node string) (noUDP bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.missed[node]++
-	return p.missed[node] == silentAfter
+	return p.missed[node] == noUDPAfter
 }
 
-// Silent reports whether a member has answered the latest probes by TCP and not by UDP.
-func (p *pings) Silent(node string) bool {
+// NoUDP reports whether a member has answered the latest probes by TCP and not by UDP.
+func (p *pings) NoUDP(node string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.missed[node] >= silentAfter
+	return p.missed[node] >= noUDPAfter
 }
 
 // Gone says that a node is no member any more.

@@ -42,17 +42,17 @@ var (
 	errOdd    = errors.New("nothing that a node sends")
 )
 
-// sifter looks at what memberlist sends and gets. memberlist takes what no node sends, such as
-// compressed messages, which grow a thousandfold; and it takes for an answer to a ping whatever
-// names the ping's number, which it counts up from 1. So numbers are hidden on the way: only who
-// was asked knows one that counts.
+// sifter filters what memberlist sends and receives. memberlist accepts messages that no node sends,
+// such as compressed ones, which may grow a thousandfold; and it accepts as the answer to a ping any
+// message with the ping's sequence number, which it counts up from 1. So these numbers are masked on
+// the wire: only the node that was pinged knows a valid one.
 type sifter struct {
 	keys  []cipher.AEAD // the first one seals
 	mask  mask
-	alive func(m []byte) bool // whether memberlist may hear of a node; nil = it may
+	alive func(m []byte) bool // whether memberlist may have the announcement of a node; nil = it may
 }
 
-// newSifter is for the keys of memberlist's keyring.
+// newSifter makes a sifter with the keys of memberlist's keyring.
 func newSifter(keys [][]byte) (*sifter, error) {
 	s := &sifter{}
 	for _, key := range keys {
@@ -73,7 +73,7 @@ func newSifter(keys [][]byte) (*sifter, error) {
 	return s, err
 }
 
-// in returns a packet of another node as memberlist is to have it; nil = there is nothing in it.
+// in returns a packet of another node as memberlist is to get it; nil = nothing of it is left.
 func (s *sifter) in(b []byte) ([]byte, error) {
 	plain, err := s.open(b, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *sifter) in(b []byte) ([]byte, error) {
 	return s.seal(changed), nil
 }
 
-// out returns a packet of memberlist as others are to have it, and whether it has a ping, alone
+// out returns a packet of memberlist as others are to get it, and whether it has a ping, alone
 // or with news behind it.
 func (s *sifter) out(b []byte) (_ []byte, ping bool) {
 	plain, err := s.open(b, nil)
@@ -125,8 +125,8 @@ func (s *sifter) out(b []byte) (_ []byte, ping bool) {
 	return s.seal(changed), ping
 }
 
-// open opens what is sealed: version (1 byte, 1) | nonce | sealed message. Of another version it
-// knows nothing.
+// open opens what is sealed: version (1 byte, 1) | nonce | sealed message. It refuses other
+// versions.
 func (s *sifter) open(b, beside []byte) ([]byte, error) {
 	for _, key := range s.keys {
 		n := key.NonceSize()
@@ -148,9 +148,9 @@ func (s *sifter) seal(plain []byte) []byte {
 	return s.keys[0].Seal(b, b[1:], plain, nil)
 }
 
-// rewrite calls f for each message of a packet and returns the packet with what f returns
-// in their places, without those for which that is nil. Of one that stays the same it returns nil,
-// of one of which nothing stays no bytes.
+// rewrite calls f for each message of a packet and returns the packet with what f returns in its
+// place; a message for which that is nil is left out. It returns nil if nothing changes, and no
+// bytes if nothing is left.
 func rewrite(plain []byte, f func(m []byte) ([]byte, error)) ([]byte, error) {
 	b, head := plain, 0
 	if b[0] == messageChecked && len(b) > 5 {
@@ -194,7 +194,7 @@ func rewrite(plain []byte, f func(m []byte) ([]byte, error)) ([]byte, error) {
 	return out, nil
 }
 
-// split returns the messages of a compound one; nil = it is none.
+// split returns the messages of a compound one; nil = it is malformed.
 func split(b []byte) (parts [][]byte) {
 	if len(b) < 2 || len(b) < 2+2*int(b[1]) {
 		return nil
@@ -210,7 +210,7 @@ func split(b []byte) (parts [][]byte) {
 	return parts
 }
 
-// renumber returns a message with another number in its place.
+// renumber returns a message with f applied to its sequence number.
 func renumber(m []byte, f func(uint32) uint32) ([]byte, error) {
 	at, end := fields(m[1:])
 	from := at["SeqNo"]
@@ -226,8 +226,8 @@ func renumber(m []byte, f func(uint32) uint32) ([]byte, error) {
 	return append(out, m[1+from+size:]...), nil
 }
 
-// fields returns where the values of a map begin and where it ends: a small one of msgpack with
-// different names and without anything nested, as memberlist writes its messages; else nil.
+// fields returns where the values of a msgpack map begin and where the map ends. It accepts what
+// memberlist writes: at most 15 fields with distinct names and nothing nested; else at is nil.
 func fields(m []byte) (at map[string]int, end int) {
 	if len(m) == 0 || m[0]&0xf0 != 0x80 {
 		return nil, 0
@@ -250,7 +250,7 @@ func fields(m []byte) (at map[string]int, end int) {
 	return at, end
 }
 
-// scalar returns how many bytes a value of msgpack takes, 0 if it is none or has others in it.
+// scalar returns how many bytes a scalar of msgpack takes, 0 if b does not begin with one.
 func scalar(b []byte) (size int) {
 	_, size = integer(b)
 	switch {
@@ -271,8 +271,8 @@ func scalar(b []byte) (size int) {
 	return size
 }
 
-// integer reads an integer of msgpack that is not negative, and returns how many bytes it takes, 0
-// if there is none.
+// integer reads a non-negative integer of msgpack, and returns how many bytes it takes, 0 if b does
+// not begin with one.
 func integer(b []byte) (n uint64, size int) {
 	switch {
 	case len(b) == 0, b[0] > 0x7f && b[0] < 0xcc, b[0] > 0xd3:
@@ -291,7 +291,7 @@ func integer(b []byte) (n uint64, size int) {
 	return n, 1 + size
 }
 
-// mask hides numbers: it is a permutation that nobody else knows, a Feistel network.
+// mask hides numbers with a secret permutation, a Feistel network.
 type mask struct{ block cipher.Block }
 
 const maskRounds = 6
@@ -318,11 +318,11 @@ func (m mask) round(i int, half uint16) uint16 {
 	return binary.BigEndian.Uint16(b[:])
 }
 
-// sifted is a stream of memberlist's. One message comes on it, which is looked at first.
+// sifted is a stream of memberlist. The one message on it is checked before memberlist reads it.
 type sifted struct {
 	net.Conn
 	s     *sifter
-	odd   func() // called if it is nothing that a node sends
+	odd   func() // called if no node sends such a message
 	frame io.Reader
 }
 
@@ -341,7 +341,7 @@ func (c *sifted) Read(b []byte) (int, error) {
 	return c.frame.Read(b)
 }
 
-// frame reads the message of a stream.
+// frame reads and checks the message of a stream.
 func (s *sifter) frame(r io.Reader) ([]byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -368,14 +368,14 @@ func (s *sifter) frame(r io.Reader) ([]byte, error) {
 	return nil, errOdd
 }
 
-// checkState checks that there is as much as the head of a state says, for which memberlist makes
-// room before it reads it.
+// checkState refuses a state whose head announces more than can follow: memberlist allocates memory
+// for that before it reads it.
 func checkState(m []byte) error {
 	at, _ := fields(m)
 	for _, name := range []string{"Nodes", "UserStateLen"} {
 		n, size := integer(m[at[name]:])
 		if at[name] == 0 || size == 0 || n > uint64(len(m)/leastMember) {
-			return fmt.Errorf("%w: a state of %d members", errOdd, n)
+			return fmt.Errorf("%w: a state with %s %d in %d bytes", errOdd, name, n, len(m))
 		}
 	}
 	return nil

@@ -46,9 +46,9 @@ func newTransport(o *Overlay) (*transport, error) {
 		o: o, packets: make(chan *memberlist.Packet, 256), streams: make(chan net.Conn),
 		fails: map[string]error{},
 	}
-	t.pings = newPings(func(b []byte, addr string) {
+	t.pings = newPings(func(b []byte, to memberlist.Address) {
 		o.count.pingsAgain.Add(1)
-		_ = t.write(b, memberlist.Address{Addr: addr}) // what cannot be sent is lost
+		_ = t.write(b, to) // what cannot be sent is lost
 	})
 	var err error
 	if t.sift, err = newSifter(gossipKeys(o.cfg.Creds)); err == nil {
@@ -89,7 +89,7 @@ func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, 
 	b, ping := t.sift.out(b)
 	err := t.write(b, to)
 	if err == nil && ping {
-		t.pings.Sent(b, to.Name, to.Addr)
+		t.pings.Sent(b, to)
 	}
 	return time.Now(), err
 }
@@ -139,7 +139,7 @@ func (t *transport) DialAddressTimeout(to memberlist.Address, timeout time.Durat
 	return t.track(life, c), nil
 }
 
-// dial connects to an address, and if that is a known node's to the others that it tells as well.
+// dial connects to an address, and if it is a member's to the others that the member advertises as well.
 func (t *transport) dial(ctx context.Context, to memberlist.Address, timeout time.Duration) (*tls.Conn, error) {
 	id := vicinity.ID(to.Name)
 	if id == "" {

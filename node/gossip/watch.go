@@ -82,7 +82,7 @@ func (w *watcher) tell() {
 			continue
 		}
 		w.joiner.Joined(e.Member)
-		w.o.paths.tells(e.ID, e.Addrs)
+		w.o.paths.advertised(e.ID, e.Addrs)
 		w.o.log.Info().Str("member", e.ID.Short()).Str("name", e.Name).Str("addr", e.Addrs[0]).Msg("a member is here")
 		w.o.cfg.Handler.Join(e.Member)
 	}
@@ -125,10 +125,10 @@ func (w *watcher) join(ctx context.Context, addr string) {
 
 const (
 	maxAsked  = 256 // newcomers, at a time
-	maxCalled = 16  // of these by TCP, since they do not answer by UDP
+	maxCalled = 16  // of these by TCP, since they did not answer by UDP
 )
 
-// askNewcomers asks those that others tell of, until ctx ends.
+// askNewcomers pings the nodes that others announce, until ctx ends.
 func (o *Overlay) askNewcomers(ctx context.Context, ml *memberlist.Memberlist) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -158,7 +158,8 @@ func (o *Overlay) askNewcomers(ctx context.Context, ml *memberlist.Memberlist) {
 	}
 }
 
-// ask sends a node a ping, and connects to it if it does not answer that and few do so.
+// ask pings a node, and connects to it if it does not answer and fewer than maxCalled others are
+// being connected to.
 func (o *Overlay) ask(ctx context.Context, ml *memberlist.Memberlist, m vicinity.Member, calls chan struct{}) {
 	at, err := netip.ParseAddrPort(m.Addrs[0])
 	if err != nil {
@@ -176,11 +177,11 @@ func (o *Overlay) ask(ctx context.Context, ml *memberlist.Memberlist, m vicinity
 		return
 	}
 	if c, err := o.dialAny(ctx, m.ID, m.Addrs, dialStagger, HTTP2); err == nil {
-		c.Close() // what it was for, see shake
+		c.Close() // shake has noted that the node answered
 	}
 }
 
-// answered lets a node in that has answered, if others have told of it.
+// answered makes a node that has answered a member, if others have announced it.
 func (o *Overlay) answered(id vicinity.ID) {
 	if _, known := o.table.get(id); known || id == o.self.ID {
 		return
@@ -193,8 +194,8 @@ func (o *Overlay) answered(id vicinity.ID) {
 	}
 }
 
-// mayHear reports whether memberlist may hear what a packet tells of a node: of members, of this
-// node, and what makes no sense, which it counts.
+// mayHear reports whether memberlist may have an announcement of a node from a packet: it may if
+// that is a member or this node, and if it is malformed, which NotifyAlive counts.
 func (o *Overlay) mayHear(b []byte) bool {
 	var alive struct {
 		Node string

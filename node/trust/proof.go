@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// A client's first message proves that the client knows a network's secret, so that strangers cost
-// a server no signature. The proof is among the application protocols that it asks for, where a
-// server that does not know it passes it over: proofPrefix and base64url of a number that the client has
-// drawn (16 bytes) and the first 16 bytes of HMAC-SHA256 of that. Whoever records one can show it
-// again, and gets as far as without.
+// A ClientHello proves that the client knows a network's secret, so that a server need not sign
+// anything for strangers. The proof is one of the application protocols (ALPN) that the client
+// offers, since servers ignore those that they do not know: proofPrefix and, in base64url, a random
+// number (16 bytes) and the first 16 bytes of its HMAC-SHA256. A recorded proof can be replayed, which
+// gains no more than a handshake at the cost of a signature.
 const (
 	proofPrefix = "zorilla-member/1:"
 	proofHalf   = 16
 )
 
-// proof returns a new one.
+// proof returns a new proof.
 func (n *Network) proof() string {
 	number := make([]byte, proofHalf)
 	rand.Read(number)
 	return proofPrefix + base64.RawURLEncoding.EncodeToString(n.prove(number))
 }
 
-// prove appends what only members know of a number.
+// prove returns a number with its HMAC, which only members can compute.
 func (n *Network) prove(number []byte) []byte {
 	h := hmac.New(sha256.New, n.hello())
 	h.Write(number)

@@ -26,7 +26,7 @@ func State(n *api.NodeInfo) string {
 	return n.State
 }
 
-// StateAndCause is State, why a node that is broken is so, and what hinders packets to it.
+// StateAndCause is State, with why a node is broken and what hinders packets to it.
 func StateAndCause(n *api.NodeInfo) string {
 	text := State(n)
 	if n.Why != "" {

@@ -153,21 +153,21 @@ func (w Way) judge() Finding {
 	case w.ThereErr != nil:
 		return Finding{Fail, about, "this node cannot ping it: " + w.ThereErr.Error(), open}
 	case there == 0 && connected(w.There):
-		return Finding{Fail, about, fmt.Sprintf("no answer to %d pings (UDP), but to a connection (TCP)", w.There.Sent), "let port " + ports(w.Member.Addrs) + ", UDP, through to it, and its answers back"}
+		return Finding{Fail, about, fmt.Sprintf("it accepts connections (TCP) but answers none of %d pings (UDP)", w.There.Sent), "let port " + ports(w.Member.Addrs) + ", UDP, through to it, and its answers back"}
 	case there == 0:
 		return Finding{Fail, about, fmt.Sprintf("no answer to %d pings", w.There.Sent), "if its machine runs: " + open}
 	case w.There.Stream != nil && w.There.Stream.Error != "":
-		return Finding{Fail, about, "it answers pings (UDP), and no connections (TCP): " + w.There.Stream.Error, "let port " + ports(w.Member.Addrs) + ", TCP, through to it"}
+		return Finding{Fail, about, "it answers pings (UDP) but accepts no connections (TCP): " + w.There.Stream.Error, "let port " + ports(w.Member.Addrs) + ", TCP, through to it"}
 	case errors.Is(w.BackErr, api.ErrRefused):
 		return Finding{Warn, about, "reached from here; " + w.BackErr.Error(), "zorilla doctor, later"}
 	case w.BackErr != nil:
-		return Finding{Fail, about, "it answers packets, and no requests: " + w.BackErr.Error(), open}
+		return Finding{Fail, about, "it answers packets but no requests: " + w.BackErr.Error(), open}
 	case back == 0 && connected(w.Back):
-		return Finding{Fail, about, fmt.Sprintf("this node reaches it; its %d pings (UDP) were not answered, but a connection (TCP)", w.Back.Sent), "let this node's port, UDP, through from it"}
+		return Finding{Fail, about, fmt.Sprintf("this node reaches it and accepts its connection (TCP), but its %d pings (UDP) were not answered", w.Back.Sent), "let this node's port, UDP, through from it"}
 	case back == 0:
 		return Finding{Fail, about, fmt.Sprintf("this node reaches it; its %d pings were not answered", w.Back.Sent), "let this node's port, TCP and UDP, through from it"}
 	case w.Back.Stream != nil && w.Back.Stream.Error != "":
-		return Finding{Fail, about, "this node reaches it; it cannot connect to here (TCP): " + w.Back.Stream.Error, "let this node's port, TCP, through from it"}
+		return Finding{Fail, about, "this node reaches it, but it cannot connect to this node (TCP): " + w.Back.Stream.Error, "let this node's port, TCP, through from it"}
 	case small(w.There) || small(w.Back):
 		return Finding{Warn, about, "small packets pass, large ones do not: a VPN or tunnel on the way carries less than its MTU. Zorilla uses small ones there; MPI and torch hang",
 			"lower the MTU of the VPN's interface at both ends (ip link set DEV mtu 1280, or the MTU in its configuration)"}
