@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/memberlist"
+
 	"zorilla/internal/codec"
 	"zorilla/vicinity"
 )
@@ -148,4 +150,26 @@ func TestManyNewcomers(t *testing.T) {
 			t.Errorf("%d have answered lately", len(n.proven))
 		}
 	})
+}
+
+// memberlist takes no more unanswered nodes than maxPending; those that it has, and those that have
+// answered, always have room.
+func TestRoomForNewcomers(t *testing.T) {
+	n := newNewcomers()
+	for i := range maxPending {
+		m := vicinity.Member{ID: vicinity.ID(fmt.Sprint(i))}
+		if !n.room(m.ID) || n.joined(m, &memberlist.Node{}) {
+			t.Fatalf("node %d has no room or is a member", i)
+		}
+	}
+	n.answered("b", func(entry) { t.Error("a node that memberlist has not got is a member") })
+	for id, want := range map[vicinity.ID]bool{"0": true, "a": false, "b": true} {
+		if got := n.room(id); got != want {
+			t.Errorf("room for %s: %t, want %t", id, got, want)
+		}
+	}
+	n.left("0")
+	if !n.room("a") {
+		t.Error("no room after one has left")
+	}
 }
