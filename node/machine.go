@@ -76,15 +76,17 @@ const (
 	movedFor   = 3                      // looks, since an address may go and come again
 )
 
-// watchAddresses looks whether the machine still has the address that the node tells, unless
-// its owner has said what that is.
-func (n *Node) watchAddresses(ctx context.Context) error {
-	own, ok := n.cfg.Seams.Net.(interface{ Addrs() ([]netip.Addr, error) })
-	host, _, err := net.SplitHostPort(n.cfg.Listen)
+// listensEverywhere reports whether a node that listens there has no address of its own but those
+// of its machine.
+func listensEverywhere(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
 	ip, _ := netip.ParseAddr(host)
-	if !ok || err != nil || n.cfg.Advertise != "" || host != "" && !ip.IsUnspecified() {
-		return nil
-	}
+	return err == nil && (host == "" || ip.IsUnspecified())
+}
+
+// awaitMove returns ErrMoved once the machine has addresses, and not the one that told returns as
+// host:port, or nil when ctx ends.
+func awaitMove(ctx context.Context, addrs func() ([]netip.Addr, error), told func() string) error {
 	tick := time.NewTicker(lookAround)
 	defer tick.Stop()
 	for missed := 0; missed < movedFor; {
@@ -93,24 +95,13 @@ func (n *Node) watchAddresses(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		now, err := own.Addrs()
-		told, err2 := netip.ParseAddrPort(n.Self().Addrs[0])
-		if err != nil || err2 != nil || len(now) == 0 || slices.Contains(now, told.Addr()) {
+		now, err := addrs()
+		own, err2 := netip.ParseAddrPort(told())
+		if err != nil || err2 != nil || len(now) == 0 || slices.Contains(now, own.Addr()) {
 			missed = 0 // a machine that has none waits for its network
 			continue
 		}
 		missed++
 	}
 	return ErrMoved
-}
-
-// announceMove leaves the network before anything else ends: members that know believe the new
-// address at once, and origins are told of their workers over new connections instead of those
-// from the old address, which hang. The old address is not saved as this node's own, since no
-// twin can be there.
-func (n *Node) announceMove() {
-	n.net.overlay.Leave()
-	if err := n.state.savePeers(n.state.loadPeers(), nil); err != nil {
-		n.log.Warn().Err(err).Msg("save the addresses of members")
-	}
 }

@@ -143,11 +143,15 @@ func (n *network) keepPeers(ctx context.Context) error {
 	defer tick.Stop()
 	var saved []string
 	save := func() {
-		peers := n.overlay.Seeds()
-		if len(peers) == 0 || slices.Equal(peers, saved) {
+		peers, own := n.overlay.Seeds(), n.overlay.Self().Addrs
+		moved := errors.Is(context.Cause(ctx), ErrMoved)
+		if moved {
+			own = nil // no twin can be there
+		}
+		if len(peers) == 0 || slices.Equal(peers, saved) && !moved {
 			return
 		}
-		if err := n.state.savePeers(peers, n.overlay.Self().Addrs); err != nil {
+		if err := n.state.savePeers(peers, own); err != nil {
 			n.log.Warn().Err(err).Msg("save the addresses of members")
 		}
 		saved = peers

@@ -203,8 +203,5 @@ func (n *Node) Run(ctx context.Context) error {
 	case <-network.ctx.Done():
 	case <-disk.ctx.Done():
 	}
-	if errors.Is(context.Cause(front.ctx), ErrMoved) {
-		n.announceMove()
-	}
 	return errors.Join(front.stop(nil), network.stop(context.Cause(front.ctx)), disk.stop(nil))
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -281,6 +282,22 @@ func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 	toSelf.handler = n.jobs.PeerHandler()
 	n.net.jobs = n.jobs
 	return nil
+}
+
+// watchAddresses looks whether the machine still has the address that the node tells, unless
+// its owner has said what that is.
+func (n *Node) watchAddresses(ctx context.Context) error {
+	own, ok := n.cfg.Seams.Net.(interface{ Addrs() ([]netip.Addr, error) })
+	if !ok || n.cfg.Advertise != "" || !listensEverywhere(n.cfg.Listen) {
+		return nil
+	}
+	err := awaitMove(ctx, own.Addrs, func() string { return n.Self().Addrs[0] })
+	if err != nil {
+		// Before anything else ends: members believe the new address at once then, and origins hear of
+		// their workers over new connections, not over those from the old address, which hang.
+		n.net.overlay.Leave()
+	}
+	return err
 }
 
 // serveClients opens the unix socket for the command line, and the page.

@@ -219,20 +219,20 @@ func (o *Overlay) dialBoth(ctx context.Context, small smallDialer, id vicinity.I
 			r := <-usual
 			return r.c, r.err
 		}
-		go o.noteSmall(id, addr, usual)
+		go o.noteSmall(id, first, usual)
 		return c, nil
 	}
 }
 
 // noteSmall waits for the usual connection to an address after one with small packets was made, and
-// remembers the address if the usual one fails.
-func (o *Overlay) noteSmall(id vicinity.ID, addr string, usual <-chan shaken) {
-	r := <-usual
+// remembers the address if nothing was ever heard on the usual one.
+func (o *Overlay) noteSmall(id vicinity.ID, first *outbound, usual <-chan shaken) {
+	r, addr := <-usual, first.addr
 	if r.err == nil {
 		r.c.Close()
 		return
 	}
-	if o.ctx.Err() != nil {
+	if o.ctx.Err() != nil || first.heard.Load() {
 		return
 	}
 	o.paths.noteSmall(addr, time.Now())
