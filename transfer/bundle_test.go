@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"zorilla/internal/codec"
+	"zorilla/internal/reserved"
 	"zorilla/transfer"
 )
 
@@ -225,7 +226,7 @@ func TestPartsOfBundles(t *testing.T) {
 			t.Errorf("Encode %v: got %v", entries(part), err)
 		}
 	}
-	rest, list, err := m.Obstacles(t.Context(), to, false)
+	rest, list, err := m.Obstacles(t.Context(), to, reserved.New(), false)
 	if err != nil || len(list) > 0 || len(rest.Entries) > 0 {
 		t.Errorf("what is there is in the way: %v %v %v", rest, list, err)
 	}

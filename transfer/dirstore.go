@@ -48,8 +48,8 @@ func NewDirStore(dir string, limit int64) *DirStore {
 	return s
 }
 
-// Reserve tells a store what leaves some of the disk free: room returns an error, which wraps
-// syscall.ENOSPC, if so many bytes more of a file that has some are too many. Call it before Open.
+// Reserve has a store keep some of the disk free: room returns an error, which wraps
+// syscall.ENOSPC, if there is no room for so many more bytes of a file that has some. Call it before Open.
 func Reserve(s *DirStore, room func(have, more int64) error) { s.room = room }
 
 const algorithm = "sha256"

@@ -15,7 +15,7 @@ import (
 
 // pattern is an output glob, or what is left of one below a directory.
 type pattern struct {
-	// left is its elements; none takes everything. An element "**" stands for any number of
+	// left has its elements; without any it takes everything. An element "**" stands for any number of
 	// directories, at the end for all that is below.
 	left []string
 	// wild: the last name above was taken by a wildcard, which takes no hidden names below it.
@@ -95,17 +95,17 @@ func (p pattern) from() []pattern {
 
 // after returns what is left of a pattern below a name; of an empty one, which takes
 // everything, it is the same. None = the name does not match. As in shells a wildcard takes
-// no name that begins with a dot: programs keep there what others run or believe.
+// no name that begins with a dot: programs keep there what others run or trust.
 func (p pattern) after(name string) []pattern {
-	shy := strings.HasPrefix(name, ".") && !p.dots // takes more than a wildcard
+	hidden := strings.HasPrefix(name, ".") && !p.dots // no wildcard takes it
 	switch {
 	case len(p.left) == 0:
-		if shy && p.wild {
+		if hidden && p.wild {
 			return nil
 		}
 		return []pattern{p}
 	case p.left[0] == deep:
-		if p.wild = true; shy {
+		if p.wild = true; hidden {
 			return nil
 		}
 		if len(p.left) == 1 {
@@ -115,7 +115,7 @@ func (p pattern) after(name string) []pattern {
 		return p.from()
 	}
 	first := p.left[0]
-	if ok, _ := path.Match(first, name); !ok || shy && !dotted(first) { // parsePattern has seen to it that there is no error
+	if ok, _ := path.Match(first, name); !ok || hidden && !dotted(first) { // parsePattern has checked that there is no error
 		return nil
 	}
 	p.left, p.wild = p.left[1:], hasWildcard(first)
@@ -125,7 +125,7 @@ func (p pattern) after(name string) []pattern {
 // same reports whether two ends of one pattern are the same.
 func (p pattern) same(o pattern) bool { return len(p.left) == len(o.left) && p.wild == o.wild }
 
-// all reports whether it takes everything, or everything that is not hidden.
+// all reports whether a pattern takes everything, or everything that is not hidden.
 func (p pattern) all() bool { return len(p.left) == 0 }
 
 // below returns what is left of patterns, which are ends of one, below a name.
@@ -304,15 +304,10 @@ type Left struct {
 	Size int64
 }
 
-// ForPeople reports whether a file that no pattern names is reported and kept: what programs have at
-// home for themselves is hidden, or is Python's.
+// ForPeople reports whether a file that no pattern names is reported and kept: files that programs
+// keep for themselves are hidden, or are Python's.
 func ForPeople(path string) bool {
-	for element := range strings.SplitSeq(path, "/") {
-		if strings.HasPrefix(element, ".") || element == "__pycache__" {
-			return false
-		}
-	}
-	return true
+	return !Hidden(path) && !slices.Contains(strings.Split(path, "/"), "__pycache__")
 }
 
 // maxLooked bounds how many names FindLeft looks at.

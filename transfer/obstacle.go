@@ -26,11 +26,11 @@ type Obstacle struct {
 }
 
 // Obstacles looks for what is in the way of the tree below dir, without writing
-// anything. Places that are reserved for what is no job's are such an obstacle, also with
-// replace. A file that is there with the same content is in nobody's way: rest
+// anything. A reserved place is always an obstacle, also with replace. A file that is
+// there with the same content is in nobody's way: rest
 // is the tree without those. With replace other files and links are not either.
-func (m *Manifest) Obstacles(ctx context.Context, dir string, replace bool) (rest Manifest, list []Obstacle, err error) {
-	s := newSurveyor(dir, replace)
+func (m *Manifest) Obstacles(ctx context.Context, dir string, places *reserved.Places, replace bool) (rest Manifest, list []Obstacle, err error) {
+	s := newSurveyor(dir, places, replace)
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if e.Dir {
@@ -67,8 +67,8 @@ func (m *Manifest) Obstacles(ctx context.Context, dir string, replace bool) (res
 
 // NameObstacles is Obstacles for what is known only by its name: there may be a
 // directory already, as it may be one.
-func NameObstacles(dir string, names []string, replace bool) []Obstacle {
-	s := newSurveyor(dir, replace)
+func NameObstacles(dir string, names []string, places *reserved.Places, replace bool) []Obstacle {
+	s := newSurveyor(dir, places, replace)
 	for _, name := range names {
 		name = path.Clean(name)
 		if s.reserved(name) {
@@ -105,11 +105,11 @@ type surveyed struct {
 	deepest string // which exists, on the way to it
 }
 
-func newSurveyor(dir string, replace bool) *surveyor {
-	return &surveyor{dir: filepath.Clean(dir), replace: replace, dirs: map[string]surveyed{}, asked: map[string]bool{}, real: reserved.Real(dir), places: reserved.New()}
+func newSurveyor(dir string, places *reserved.Places, replace bool) *surveyor {
+	return &surveyor{dir: filepath.Clean(dir), replace: replace, dirs: map[string]surveyed{}, asked: map[string]bool{}, real: reserved.Real(dir), places: places}
 }
 
-// reserved reports, and notes, that nothing is written at a place.
+// reserved reports whether nothing may be written at a path, and notes that as an obstacle.
 func (s *surveyor) reserved(p string) bool {
 	why := s.places.Why(filepath.Join(s.real, filepath.FromSlash(p)))
 	if why != "" {

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"zorilla/internal/reserved"
 	"zorilla/transfer"
 )
 
 // obstacles lists what is in the way, and what is to be written.
 func obstacles(t *testing.T, m *transfer.Manifest, dir string, replace bool) (way, rest string) {
 	t.Helper()
-	tree, list, err := m.Obstacles(t.Context(), dir, replace)
+	tree, list, err := m.Obstacles(t.Context(), dir, reserved.New(), replace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestObstacles(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, list, err := m.Obstacles(t.Context(), filepath.Join(file, "x", "y"), true); err != nil || len(list) != 1 || list[0].Path != file {
+	if _, list, err := m.Obstacles(t.Context(), filepath.Join(file, "x", "y"), reserved.New(), true); err != nil || len(list) != 1 || list[0].Path != file {
 		t.Errorf("below a file: %v, %v", list, err)
 	}
 }

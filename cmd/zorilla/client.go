@@ -94,7 +94,7 @@ func find(c *cli.Context, s pick.Service, name string) (job string, err error) {
 }
 
 // askEachJob is the action of a command that does the same to each of several
-// jobs, and knows no ranks; nil = there is nothing to do then.
+// jobs, and knows no ranks. After that it calls then, which may be nil.
 func askEachJob(do func(*api.Client, context.Context, string) error, then func(*api.Client, context.Context)) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		names, err := wholeJobs(c)
@@ -136,7 +136,7 @@ func with(c *cli.Context, do func(*api.Client) error) error {
 	return errInside()
 }
 
-// errInside says why there is no node where a process of a job looks for one.
+// errInside explains to a process of a job why it finds no node.
 func errInside() error {
 	work := "only exec, rsh and resize of the job itself work here"
 	if os.Getenv(door.Variable) == "" {

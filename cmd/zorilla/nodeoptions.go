@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -207,11 +206,14 @@ func readOwn(path string) ([]byte, error) {
 		err = owned.File(path, info)
 	}
 	if err == nil && info.Mode().IsRegular() {
-		path, err = filepath.Abs(path)
-		err = cmp.Or(err, owned.Way(filepath.Dir(path)))
+		err = owned.Way(filepath.Dir(path))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, maxSecretFile))
+	b, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
+	if err == nil && len(b) > maxSecretFile {
+		err = fmt.Errorf("%s is larger than %d bytes: not a secret", path, maxSecretFile)
+	}
+	return b, err
 }

@@ -104,8 +104,8 @@ func (m *mirror) update(ctx context.Context, s api.Service, id jobs.ID) error {
 	return err
 }
 
-// runningRanks lists ranks that run, of which no files are there for good, or the one that is meant,
-// unless that is -1. Of those that have the same files one will do.
+// runningRanks lists the ranks that run and whose final files are not there yet: all, or only one,
+// unless that is -1. Of ranks that have the same files it lists the first.
 func runningRanks(st *jobs.Status, only int) (ranks []int) {
 	nodes := map[vicinity.ID]bool{}
 	for _, w := range st.Workers {

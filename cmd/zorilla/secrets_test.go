@@ -35,6 +35,18 @@ func TestSecretsAmongArguments(t *testing.T) {
 	}
 }
 
+func TestSecretFilesAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	for size, fits := range map[int]bool{maxSecretFile: true, maxSecretFile + 1: false} {
+		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := readOwn(path); (err == nil) != fits || fits && len(b) != size {
+			t.Errorf("of %d bytes: %d, %v", size, len(b), err)
+		}
+	}
+}
+
 // The address of a page opens the node: on a process list it has no token.
 func TestTokensAmongArguments(t *testing.T) {
 	for line, want := range map[string]map[int]int{

@@ -101,7 +101,7 @@ they would count as yours. What was left out is named. Its --on-end never comes 
 zorilla rerun --failed last`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "failed", Usage: "only the tasks that have failed"},
-			&cli.BoolFlag{Name: "as-submitted", Usage: "of a job of another node: with what would be left out, as if you had typed it"}, jsonFlag(),
+			&cli.BoolFlag{Name: "as-submitted", Usage: "of a job of another node: keep what would be left out, as if you had typed it"}, jsonFlag(),
 		},
 		Action: askJob(func(c *cli.Context, client *api.Client, job string) error {
 			spec, left, err := api.Again(c.Context, client, job, api.Rerun{Failed: c.Bool("failed"), AsSubmitted: c.Bool("as-submitted")})
@@ -109,7 +109,7 @@ zorilla rerun --failed last`,
 				return err
 			}
 			if len(left) > 0 {
-				con.say("job %s was submitted at another node: left out %s: 'zorilla rerun --as-submitted' takes that, too", jobs.ID(job).Short(), cells.Clean(strings.Join(left, ", ")))
+				con.say("job %s was submitted at another node: left out %s: 'zorilla rerun --as-submitted' keeps that", jobs.ID(job).Short(), cells.Clean(strings.Join(left, ", ")))
 			}
 			return submitOnly(c, con, client, spec, nil)
 		}),

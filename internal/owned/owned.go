@@ -1,4 +1,4 @@
-// Package owned tells whether a file can be believed: whether nobody but the user of this
+// Package owned checks whether a file can be trusted: that nobody but the user of this
 // process, and root, can have written it or put it there.
 package owned
 
@@ -29,12 +29,16 @@ func File(path string, info fs.FileInfo) error {
 // Way refuses a directory in whose place somebody else could put another one: by a link, or by
 // a directory above. Groups may write to those above, as in the directories of a project.
 func Way(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
 	for _, path := range []string{dir, real} {
-		for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		for at := path; ; at = filepath.Dir(at) {
 			info, err := os.Lstat(at)
 			if err != nil {
 				return err
@@ -53,7 +57,7 @@ func Way(dir string) error {
 	return nil
 }
 
-// stranger returns who owns a file if that is neither this user nor root.
+// stranger returns the owner of a file if that is neither this user nor root.
 func stranger(info fs.FileInfo) (uid int, ok bool) {
 	st, known := info.Sys().(*syscall.Stat_t)
 	if !known {

@@ -32,6 +32,13 @@ func TestFileAndWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := Way(dir)
+		if _, fail := os.Stat(dir); fail == nil {
+			t.Chdir(dir)
+			if here := Way("."); (here == nil) != (err == nil) {
+				t.Errorf("%s: as the current directory: %v", name, here)
+			}
+			t.Chdir(top)
+		}
 		if info, fail := os.Stat(dir); err == nil && fail == nil {
 			err = File(dir, info)
 		}

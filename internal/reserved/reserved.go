@@ -1,11 +1,12 @@
-// Package reserved knows the places of a user where no file of a job is written, whoever
-// wants it there: what is there is run, or believed, outside of any sandbox.
+// Package reserved lists the places of a user where no file of a job may be written, whoever
+// asks for it: programs outside of any sandbox run or trust what is there.
 package reserved
 
 import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -25,13 +26,14 @@ var table = []string{
 	".local/bin", ".local/lib", "bin",
 }
 
-// Places are those of the user of this process.
+// Places are those of the user of this process. They are for one goroutine.
 type Places struct {
 	taken map[string]bool // by their real paths
-	nodes map[string]bool // whether a directory is the state of a node; as far as it was looked at
+	nodes map[string]bool // of the directories looked at so far, whether they are the state of a node
 }
 
-// New returns the places as they are now.
+// New returns the places as they are now. It resolves each of them, which takes
+// milliseconds: call it once for many files.
 func New() *Places {
 	p := &Places{taken: map[string]bool{}, nodes: map[string]bool{}}
 	for _, home := range homes() {
@@ -59,29 +61,23 @@ func New() *Places {
 	return p
 }
 
-// homes lists directories that are somebody's home whose files this process may write.
-func homes() (list []string) {
-	for _, variable := range []string{"HOME", "ZDOTDIR"} {
-		list = append(list, os.Getenv(variable))
-	}
+// homes lists the home directories in which this process may write files.
+func homes() []string {
+	list := []string{os.Getenv("HOME"), os.Getenv("ZDOTDIR")}
 	if u, err := user.Current(); err == nil { // $HOME may say otherwise
 		list = append(list, u.HomeDir)
 	}
 	if os.Geteuid() == 0 {
-		users, _ := os.ReadFile("/etc/passwd") // who has none has no other users
+		users, _ := os.ReadFile("/etc/passwd") // without one there are no other users
 		for line := range strings.Lines(string(users)) {
 			if fields := strings.Split(line, ":"); len(fields) > 5 {
 				list = append(list, fields[5])
 			}
 		}
 	}
-	var some []string
-	for _, home := range list {
-		if filepath.IsAbs(home) {
-			some = append(some, home)
-		}
-	}
-	return some
+	list = slices.DeleteFunc(list, func(home string) bool { return !filepath.IsAbs(home) })
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 func (p *Places) add(path string) { p.taken[Real(path)] = true }
@@ -102,8 +98,8 @@ func Real(path string) string {
 	}
 }
 
-// Why returns why nothing is written to a path, which Real has returned or which is below
-// such a one; "" = it may be.
+// Why returns why nothing may be written to a path that Real has returned, or to one below
+// such a path; "" = it may be.
 func (p *Places) Why(path string) string {
 	for at := path; ; at = filepath.Dir(at) {
 		switch {

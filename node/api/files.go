@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"zorilla/internal/reserved"
 	"zorilla/jobs"
 	"zorilla/transfer"
 )
@@ -34,14 +35,14 @@ type Wanted struct {
 	Into  string
 	Force bool     // replace files that are there
 	Only  []string // patterns as those of output files: only what one of them names; none = all
-	// Foreign: the job's patterns are not its reader's own words. Hidden files are left then, of
-	// which Only names none.
+	// Foreign: the job was submitted at another node, so its patterns are not the user's own
+	// words. Hidden files are left out then, unless Only names them.
 	Foreign bool
 	// Tell is told how many bytes of the files that are not there yet have come, from any
 	// goroutine; nil = nobody is.
 	Tell func(done, total int64)
 
-	hidden int // files that were left for being so
+	hidden int // how many files were left out because they are hidden
 }
 
 // Pulled tells what Pull did.
@@ -114,12 +115,12 @@ func (want *Wanted) only(entries []transfer.Entry) []transfer.Entry {
 	})
 }
 
-// left warns of what was not fetched although the job names it.
+// left returns a warning of files that the job names and that were not fetched.
 func (want *Wanted) left() []string {
 	if want.hidden == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d with hidden names were left, as the job is of another node: 'zorilla get JOB PATTERN...' fetches them, where a pattern has the dot", want.hidden)}
+	return []string{fmt.Sprintf("files with hidden names were left out (%d), since the job was submitted at another node: 'zorilla get JOB PATTERN...' fetches them if a pattern has the dot", want.hidden)}
 }
 
 func (want *Wanted) nothing() error {
@@ -163,11 +164,12 @@ func pullTasks(ctx context.Context, s Service, st jobs.Status, want *Wanted) (do
 // know files of this machine.
 func write(ctx context.Context, get transfer.Getter, from transfer.Locator, layout []placed, want Wanted, done Pulled) (Pulled, error) {
 	var way transfer.ObstacleError
+	places := reserved.New()
 	for i := range layout {
 		p := &layout[i]
 		var list []transfer.Obstacle
 		var err error
-		if p.rest, list, err = p.tree.Obstacles(ctx, p.dir, want.Force); err != nil {
+		if p.rest, list, err = p.tree.Obstacles(ctx, p.dir, places, want.Force); err != nil {
 			return done, fmt.Errorf("fetch outputs into %s: %w", p.dir, err)
 		}
 		way = append(way, list...)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"zorilla/internal/reserved"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
 	"zorilla/transfer"
@@ -22,8 +23,9 @@ func KnownObstacles(spec *jobs.Spec, want Wanted) transfer.ObstacleError {
 	var way transfer.ObstacleError
 	seen := map[transfer.Obstacle]bool{}
 	files := knownFiles(spec, want.Into)
+	places := reserved.New()
 	for _, dir := range slices.Sorted(maps.Keys(files)) {
-		for _, o := range transfer.NameObstacles(dir, files[dir], want.Force) {
+		for _, o := range transfer.NameObstacles(dir, files[dir], places, want.Force) {
 			if !seen[o] {
 				seen[o] = true
 				way = append(way, o)

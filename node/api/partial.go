@@ -89,7 +89,7 @@ func (p *Partial) place(st *jobs.Status, rank int, name string) *partFile {
 
 func (p *Partial) write(get transfer.Getter, e *transfer.Entry, f *partFile) (err error) {
 	at := path.Join(f.dir, f.name)
-	if why := p.places.Why(filepath.Join(reserved.Real(f.dir), filepath.FromSlash(e.Path))); why != "" { // the name that it gets in the end
+	if why := p.places.Why(filepath.Join(reserved.Real(f.dir), filepath.FromSlash(e.Path))); why != "" { // its final name
 		return fmt.Errorf("%s %s: --into DIR takes another directory", path.Join(f.dir, e.Path), why)
 	}
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
@@ -143,8 +143,8 @@ func (p *Partial) write(get transfer.Getter, e *transfer.Entry, f *partFile) (er
 	return file.Truncate(e.Size)
 }
 
-// plainDirs makes the directories that lead to a file, of which none may be a link: it would
-// lead where nobody has asked for anything.
+// plainDirs makes the directories that lead to a file. None of them may be a link, which would
+// lead to places that nobody has asked for.
 func plainDirs(root *os.Root, dir string) error {
 	if dir == "." {
 		return nil

@@ -60,7 +60,7 @@ type tasksOnly interface {
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
 }
 
-// taskTeller also tells of the job and of its own node.
+// taskTeller also returns the job and its own node.
 type taskTeller interface {
 	tasksOnly
 	Node(ctx context.Context) (NodeInfo, error)
@@ -73,9 +73,8 @@ type Rerun struct {
 	AsSubmitted bool // with what is left out of a job of another node
 }
 
-// Again returns the spec of a job that is run again. It becomes one of this node, where much is
-// granted that is for its user's own words: left is what a job of another node has asked for
-// without getting it, as options.
+// Again returns the spec of a job that is run again. It becomes a job of this node, which grants
+// more to its own user: left lists, as options, what was left out of a job of another node.
 func Again(ctx context.Context, s taskTeller, job string, how Rerun) (spec jobs.Spec, left []string, err error) {
 	st, err := s.Job(ctx, job)
 	spec = st.Spec
@@ -114,9 +113,9 @@ func Again(ctx context.Context, s taskTeller, job string, how Rerun) (spec jobs.
 	return spec, left, nil
 }
 
-// modest takes from the job of another node what would be granted as its new submitter's wish,
-// unless that is one: files of this machine, and hidden names of output files. A command for its
-// end it cannot have at all, and by the network it reaches no more than any job.
+// modest removes from a job of another node what this node grants only to its own user: files of
+// this machine, and hidden names of output files, which the user may wish for. The command for its
+// end is always removed, and so is access to a network that not every job has.
 func modest(spec *jobs.Spec, wished bool) (left []string) {
 	spec.OnEnd = ""
 	if spec.Net != jobs.NetNone && spec.Net != jobs.NetJob {

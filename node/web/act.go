@@ -148,7 +148,7 @@ func (a *actions) rerun(ctx context.Context, id string, failed bool) (outcome, e
 	}
 	done, err := a.submitted(ctx, spec)
 	if len(left) > 0 {
-		done.Text += " The job was another node's, so this was left out: " + label(strings.Join(left, ", "), textLimit)
+		done.Text += " The job was submitted at another node, so this was left out: " + label(strings.Join(left, ", "), textLimit)
 	}
 	return done, err
 }

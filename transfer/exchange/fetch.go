@@ -95,7 +95,7 @@ func (x *Exchange) fetch(ctx context.Context, owner string, manifest transfer.Ha
 	return m, stats, err
 }
 
-// tellAgain is how often it is told that chunks get on of which none is here yet: over a slow link
+// tellAgain is how often progress is reported while no chunk is complete: over a slow link
 // each may take minutes.
 const tellAgain = time.Second
 

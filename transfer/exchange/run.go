@@ -17,7 +17,7 @@ import (
 
 // run is one fetch: what its plan asks is asked by a goroutine each.
 type run struct {
-	beat   func() // something comes, or is about to; nil = nobody wants to know
+	beat   func() // called when bytes arrive, or are about to; may be nil
 	x      *Exchange
 	tree   *tree // nil = the blob is no chunk of a tree
 	chunks []transfer.Chunk

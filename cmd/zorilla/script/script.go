@@ -159,8 +159,8 @@ func split(text string) (words []string, err error) {
 
 // Merge returns a command line with the options of its script before those that were
 // typed, which win: args are the program, a command, and what follows. Other command
-// lines are left alone. Options that only other has, which runs scripts too, are left out. What
-// would count as a wish of the user's is an error, unless TrustOption was typed.
+// lines are left alone. Options that only other has, which runs scripts too, are left out. An
+// option that needs a right of the user's is an error, unless TrustOption was typed.
 func Merge(cmd, other *cli.Command, args []string) ([]string, error) {
 	typed := map[string]string{} // the first name of an option: as it was typed
 	trusted := false
@@ -252,7 +252,7 @@ func (s *Script) options(cmd, other *cli.Command, typed map[string]string, trust
 	return options, nil
 }
 
-// untrusted returns why an option is none that every script may have.
+// untrusted returns why a script may not have an option unless it is trusted; "" = it may.
 func (s *Script) untrusted(option, value string, next []string) string {
 	judge, known := judges[option]
 	switch {

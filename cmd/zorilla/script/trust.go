@@ -11,12 +11,12 @@ import (
 	"zorilla/transfer"
 )
 
-// TrustOption is what a user types who lets a script have all that she may have.
+// TrustOption is the option by which a user grants a script all of her rights.
 const TrustOption = "trust-script"
 
-// A script may be somebody else's. It may ask the network for what it likes, but has no right of
-// its user's: judges says of each option, by its first name, why a value of it counts as a wish of
-// hers alone. nil = none does.
+// A script may be somebody else's. It may ask the network for what it likes, but has none of its
+// user's rights: judges has a function for each option, by its first name, which returns why a value
+// needs such a right, or "". nil = no value does.
 var judges = map[string]func(s *Script, value string) string{
 	"n": nil, "c": nil, "mem": nil, "disk": nil, "max-output": nil, "gpus": nil, "where": nil, "mpi": nil, "share-work": nil,
 	"t": nil, "J": nil, "priority": nil, "strategy": nil, "max-rtt": nil, "replicas": nil, "d": nil, "begin": nil, "retries": nil,
@@ -54,78 +54,69 @@ func when(is func(value string) bool, why string) func(*Script, string) string {
 	}
 }
 
-// Judged reports whether it is known what an option of a script means for its user.
+// Judged reports whether there is a judgement of an option; without one no script may have it.
 func Judged(option string) bool { _, ok := judges[option]; return ok }
 
-// outside is what is said of files that are none of a script's.
+// outside is why a script may not send files of others.
 const outside = "sends what is not below the script's or the current directory"
+
+// trusted is why a script may not send files of reserved places.
+const trusted = "sends what programs outside of the sandbox trust"
 
 // reads judges the name of a file whose content is sent.
 func (s *Script) reads(name string) string {
 	if name == "" || name == "-" || name == "none" {
 		return ""
 	}
-	return s.judge(name)
+	return s.own().sends(name)
 }
 
 // sends judges PATH[:NAME] of an input.
 func (s *Script) sends(value string) string {
 	inputs, err := transfer.ExpandInputs([]string{value})
 	if err != nil {
-		return "" // nothing is sent, and the reason told
+		return "" // nothing is sent, and the submission reports why
 	}
+	own := s.own()
 	for _, in := range inputs {
-		if why := s.judge(in.Path); why != "" {
+		if why := own.sends(in.Path); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// judge returns why a file or a directory is none that the script may send.
-func (s *Script) judge(name string) string {
+// own is what a script may send: files below its own directory, or the current one.
+type own struct {
+	roots  []string
+	home   string // "" = not known
+	places *reserved.Places
+}
+
+func (s *Script) own() own {
+	o := own{roots: []string{reserved.Real("."), filepath.Dir(reserved.Real(s.Path))}, places: reserved.New()}
+	if home, err := os.UserHomeDir(); err == nil {
+		o.home = reserved.Real(home)
+	}
+	return o
+}
+
+// sends returns why the script may not send a file or a directory; "" = it may.
+func (o own) sends(name string) string {
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
-	homes, roots := []string{}, []string{reserved.Real("."), filepath.Dir(reserved.Real(s.Path))}
-	if home, err := os.UserHomeDir(); err == nil {
-		homes = append(homes, reserved.Real(home))
-	}
-	places := reserved.New()
-	why := func(at string) string {
-		real, err := filepath.EvalSymlinks(at)
-		if err == nil {
-			real, err = filepath.Abs(real)
-		}
-		if err != nil {
-			return "sends what cannot be looked at"
-		}
-		for _, home := range homes {
-			if _, ok := below(home, real); ok {
-				return "sends your home directory"
-			}
-		}
-		if places.Why(real) != "" {
-			return "sends what programs outside of the sandbox trust"
-		}
-		for _, root := range roots {
-			if rest, ok := below(real, root); ok && (rest == "." || !transfer.Hidden(rest)) {
-				return ""
-			}
-		}
-		return outside
-	}
-	found := why(name)
+	found := o.leaves(name)
 	if info, err := os.Stat(name); err != nil || !info.IsDir() || found != "" {
 		return found
 	}
-	top, err := filepath.EvalSymlinks(name)
-	if err != nil {
-		return outside
-	}
-	err = filepath.WalkDir(top, func(at string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type()&fs.ModeSymlink != 0 { // what it leads to may be sent in its place
-			found = why(at)
+	err := filepath.WalkDir(reserved.Real(name), func(at string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+		case d.Type()&fs.ModeSymlink != 0: // what it leads to may be sent in its place
+			found = o.leaves(at)
+		case d.IsDir() && o.places.Why(at) != "":
+			found = trusted
 		}
 		if found != "" {
 			return fs.SkipAll
@@ -136,6 +127,29 @@ func (s *Script) judge(name string) string {
 		return "" // it cannot be sent either
 	}
 	return found
+}
+
+// leaves is sends for a path alone, without what is in a directory.
+func (o own) leaves(at string) string {
+	real, err := filepath.EvalSymlinks(at)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		return "sends what cannot be looked at"
+	}
+	if _, ok := below(o.home, real); ok && o.home != "" {
+		return "sends your home directory"
+	}
+	if o.places.Why(real) != "" {
+		return trusted
+	}
+	for _, root := range o.roots {
+		if rest, ok := below(real, root); ok && (rest == "." || !transfer.Hidden(rest)) {
+			return ""
+		}
+	}
+	return outside
 }
 
 // below returns what leads from a directory to what is in it, or "." to itself.

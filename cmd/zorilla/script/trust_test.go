@@ -27,10 +27,10 @@ func TestScriptsHaveNoRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []string{"data", "linked", ".git", home + "/.ssh", home + "/docs"} {
+	for _, d := range []string{"data", "linked", ".git", home + "/.ssh", home + "/docs", home + "/bin", home + "/nodes", home + "/nodes/a"} {
 		err = errors.Join(err, os.Mkdir(d, 0o755))
 	}
-	for _, f := range []string{"in.txt", "data/x", ".git/config", elsewhere + "/key", home + "/.ssh/id", work + "/beside", home + "/docs/x"} {
+	for _, f := range []string{"in.txt", "data/x", ".git/config", elsewhere + "/key", home + "/.ssh/id", work + "/beside", home + "/docs/x", home + "/bin/x", home + "/nodes/a/identity.key", home + "/nodes/a/secret"} {
 		err = errors.Join(err, os.WriteFile(f, []byte("x\n"), 0o644))
 	}
 	err = errors.Join(err, os.Symlink(elsewhere+"/key", "out.txt"), os.Symlink("in.txt", "inner"), os.Symlink("../../../../../../../../../../.."+elsewhere+"/key", "linked/key"), os.Symlink(elsewhere, "away"))
@@ -71,7 +71,7 @@ func TestScriptsHaveNoRights(t *testing.T) {
 	check(script, []string{"-i " + work + "/beside", "-i in.txt"}, true)
 	t.Chdir(home)
 	check(script, []string{"-i docs", "-i docs/x"}, true)
-	check(script, []string{"-i .", "-i .ssh", "-i .ssh/id:k", "-i '.s*'"}, false)
+	check(script, []string{"-i .", "-i .ssh", "-i .ssh/id:k", "-i '.s*'", "-i bin/x", "-i nodes/a/secret", "-i nodes"}, false)
 	// What was typed wins, and is the user's.
 	if err := os.WriteFile(script, []byte("#ZORILLA --on-end id\n"), 0o644); err != nil {
 		t.Fatal(err)
