@@ -31,7 +31,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "c", Value: 1, Usage: "`SLOTS` (cores) for each worker"},
 		&cli.StringFlag{Name: "mem", Usage: "memory limit of each worker: `SIZE` such as 200M or 2G"},
 		&cli.StringFlag{Name: "disk", Usage: "disk space for the files of each worker, and its limit: `SIZE`"},
-		&cli.StringFlag{Name: "max-output", Usage: "end the job when a worker has written more than `SIZE` of standard output and error; of an array, the task"},
+		&cli.StringFlag{Name: "max-output", DefaultText: "10G", Usage: "end the job when a worker has written more than `SIZE` of standard output and error, or never with none; of an array, the task"},
 		&cli.IntFlag{Name: "gpus", Usage: "`N` GPUs of its own for each worker"},
 		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
 		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},
@@ -137,13 +137,13 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	if spec.Min, spec.Max, err = units.ParseRange(c.String("n")); err != nil {
 		return fmt.Errorf("-n %s: %w", c.String("n"), err)
 	}
-	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk, "max-output": &spec.MaxOutput} {
+	if spec.MaxOutput, err = maxOutput(c.String("max-output")); err != nil {
+		return err
+	}
+	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk} {
 		if s := c.String(flag); s != "" {
 			if *size, err = parseSize(hint.Dashes(flag), s); err != nil {
 				return err
-			}
-			if flag == "max-output" { // of which a few bytes are a fair limit
-				continue
 			}
 			if err := noBytes(hint.Dashes(flag), s, *size); err != nil {
 				return err

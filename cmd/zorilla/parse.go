@@ -19,6 +19,20 @@ func parseSize(flag, s string) (int64, error) {
 	return n, nil
 }
 
+const defaultMaxOutput = 10 << 30
+
+// maxOutput is what a worker may write to standard output and error: a few bytes are a fair limit,
+// too. 0 = without limit.
+func maxOutput(s string) (int64, error) {
+	switch s {
+	case "":
+		return defaultMaxOutput, nil
+	case "none":
+		return 0, nil
+	}
+	return parseSize("--max-output", s)
+}
+
 // noBytes refuses a number without a unit of which others mean mebibytes.
 func noBytes(flag, s string, n int64) error {
 	if n < 1<<20 && strings.Trim(s, "0123456789") == "" {

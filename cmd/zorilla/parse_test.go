@@ -22,6 +22,18 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
+// A job of which nothing else is said writes so much and no more.
+func TestMaxOutput(t *testing.T) {
+	for text, want := range map[string]int64{"": 10 << 30, "none": 0, "200": 200, "1M": 1 << 20} {
+		if n, err := maxOutput(text); err != nil || n != want {
+			t.Errorf("%q: got %d, %v", text, n, err)
+		}
+	}
+	if _, err := maxOutput("lots"); err == nil || err.Error() != "--max-output lots: want a size such as 200M or 2G" {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Without a unit a size is bytes here, and mebibytes elsewhere.
 func TestNoBytes(t *testing.T) {
 	for text, want := range map[string]string{"2000": "--mem 2000: that is 2000 bytes: did you mean 2000M?", "2000M": "", "4K": "", "1048576": ""} {

@@ -201,7 +201,7 @@ func wish(spec jobs.Spec) string {
 	if spec.Memory > 0 {
 		s += ", " + units.Bytes(spec.Memory) + " each"
 	}
-	if spec.MaxOutput > 0 {
+	if spec.MaxOutput > 0 && spec.MaxOutput != defaultMaxOutput {
 		s += ", with at most " + units.Bytes(spec.MaxOutput) + " of output each"
 	}
 	if spec.Walltime > 0 {
