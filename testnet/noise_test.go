@@ -121,8 +121,8 @@ func (t *nodesTest) missed(victims []int) {
 
 // TestNewsOfAllAtOnce: when all nodes start together, as after a power cut, the news of
 // them do not wait for their turn for seconds. Whom memberlist tells is drawn at random that no
-// seed decides, and now and then one node hears of another one late: the second of three
-// networks counts.
+// seed decides, and now and then one node misses the news of another one, and asks for them
+// later: the second of three networks counts.
 func TestNewsOfAllAtOnce(t *testing.T) {
 	t.Parallel()
 	var took []time.Duration

@@ -95,6 +95,22 @@ func TestTwentyNodes(t *testing.T) {
 	})
 }
 
+// A node that joins at the same time as others misses the news of some of them; here no packet
+// brings any, and the next exchange with a member is half a minute away. It asks once before.
+func TestNewsThatWereMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(5 * time.Millisecond)
+		for i := range 4 {
+			f.host(i).set(f.noUDP, true)
+		}
+		nodes := startMany(t, f, 4)
+		for _, n := range nodes {
+			n.knows(t, 3, 3*settled)
+		}
+		endAll(t, nodes)
+	})
+}
+
 func TestSmallPartitionHeals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFabric(time.Millisecond)

@@ -25,6 +25,10 @@ const (
 	misplacedCalm = time.Minute
 	misplacedMany = 20 // after so many introductions it is another node with the same key
 	misplacedMore = 5  // introductions after the last complaint: longer than reclaimTime
+
+	// News of nodes that start together may miss some of them; each asks a member once more after as
+	// long as the news take, and up to as long again.
+	settled = 4 * time.Second
 )
 
 type joinResult struct {
@@ -66,6 +70,7 @@ type watcher struct {
 	joining sync.WaitGroup
 	busy    int
 
+	check   time.Time // when to ask for news that were missed; zero = not yet, or not any more
 	again   time.Time // when to introduce this node once more; zero = no need
 	more    int       // how often after that
 	strange int       // introductions since others knew the right address
@@ -92,6 +97,12 @@ func (w *watcher) tell() {
 // next ones.
 func (w *watcher) start(ctx context.Context, now time.Time) time.Duration {
 	wait := time.Hour
+	if !w.check.IsZero() {
+		if wait = w.check.Sub(now); wait <= 0 && w.exchange(ctx) {
+			w.check, wait = time.Time{}, time.Hour
+		}
+		wait = max(wait, 100*time.Millisecond)
+	}
 	if !w.again.IsZero() && !w.again.After(now) && w.introduce(ctx) {
 		w.again = time.Time{}
 		if w.more--; w.more > 0 {
@@ -99,7 +110,7 @@ func (w *watcher) start(ctx context.Context, now time.Time) time.Duration {
 		}
 	}
 	if !w.again.IsZero() {
-		wait = max(w.again.Sub(now), 100*time.Millisecond)
+		wait = min(wait, max(w.again.Sub(now), 100*time.Millisecond))
 	}
 	for w.busy < maxJoins {
 		addr, wake := w.joiner.Next(now)
@@ -238,14 +249,21 @@ func (w *watcher) pause() time.Duration {
 	return misplacedWait
 }
 
-// introduce exchanges state with some member, and reports whether it could
-// begin.
+// introduce has some member hear where this node is, and reports whether it could begin.
 func (w *watcher) introduce(ctx context.Context) bool {
+	ok := w.exchange(ctx)
+	if ok {
+		w.strange++
+	}
+	return ok
+}
+
+// exchange exchanges state with some member, and reports whether it could begin.
+func (w *watcher) exchange(ctx context.Context) bool {
 	list := w.o.table.list()
 	if w.busy >= maxJoins || len(list) == 0 {
 		return false
 	}
-	w.strange++
 	w.join(ctx, list[w.o.cfg.Rand.IntN(len(list))].Addrs[0])
 	return true
 }
@@ -261,6 +279,7 @@ func (w *watcher) joined(r joinResult) {
 		w.o.count.joins.Add(1)
 		if w.o.once.first("joined") {
 			log.Info().Str("addr", r.addr).Msg("joined the network")
+			w.check = time.Now().Add(settled + time.Duration(w.o.cfg.Rand.Int64N(int64(settled))))
 		}
 	case errors.Is(r.err, errSelf), errors.Is(r.err, context.Canceled):
 	case errors.Is(r.err, trust.ErrStranger):
