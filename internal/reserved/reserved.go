@@ -14,15 +14,26 @@ import (
 // them. A place below .config is one below $XDG_CONFIG_HOME, too.
 var table = []string{
 	".config/zorilla", ".local/state/zorilla",
+	// Who may come in, and keys for elsewhere.
 	".ssh", ".rhosts", ".shosts", ".k5login", ".netrc", ".gnupg",
-	".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".inputrc",
-	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".login", ".logout", ".cshrc", ".tcshrc", ".kshrc",
-	".config/fish", ".config/nushell", ".config/bash", ".config/zsh",
+	".aws", ".azure", ".config/gcloud", ".config/gh", ".docker", ".config/containers", ".kube", ".pypirc", ".terraformrc", ".terraform.d",
+	// Shells.
+	".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".local/share/bash-completion", ".inputrc",
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".login", ".logout", ".cshrc", ".tcshrc", ".kshrc",
+	".config/fish", ".local/share/fish", ".config/nushell", ".config/bash", ".config/zsh", ".config/direnv", ".direnvrc",
+	// Desktops, services, mail.
 	".config/autostart", ".config/autostart-scripts", ".config/plasma-workspace", ".config/systemd", ".config/environment.d",
 	".local/share/systemd", ".local/share/applications", ".local/share/dbus-1",
-	".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".forward",
-	".gitconfig", ".config/git", ".vimrc", ".vim", ".exrc", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs",
-	".gdbinit", ".config/gdb", ".tmux.conf", ".config/tmux", ".screenrc", ".pythonrc", ".condarc", ".npmrc", ".config/pip", ".Rprofile",
+	".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".forward", ".mailcap",
+	// Editors and tools.
+	".gitconfig", ".config/git", ".hgrc", ".config/hg", ".subversion", ".vimrc", ".vim", ".exrc", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".nanorc", ".config/nano",
+	".vscode", ".vscode-server", ".config/Code", ".gdbinit", ".config/gdb", ".lldbinit", ".valgrindrc", ".tmux.conf", ".config/tmux", ".screenrc", ".lesskey", ".config/lesskey",
+	".psqlrc", ".sqliterc", ".curlrc", ".wgetrc", ".ansible.cfg", ".ansible",
+	// Languages, their packages, MPI.
+	".pythonrc", ".pdbrc", ".ipython", ".jupyter", ".local/share/jupyter", ".config/pip", ".pip", ".pydistutils.cfg", ".pyenv", ".condarc", ".conda", ".mambarc",
+	".npmrc", ".yarnrc", ".yarnrc.yml", ".nvm", ".cargo", ".rustup", ".config/go", "go/bin", ".m2", ".gradle", ".ivy2", ".sbt",
+	".Rprofile", ".Renviron", ".R", ".octaverc", ".julia/config", ".irbrc", ".gemrc", ".config/irb", ".perldb", ".ghci", ".bazelrc", ".ccache", ".config/ccache",
+	".openmpi", ".pmix",
 	".local/bin", ".local/lib", "bin",
 }
 

@@ -31,7 +31,8 @@ func TestWhy(t *testing.T) {
 		home + "/.config/systemd", home + "/bin/ls", elsewhere + "/home/.profile", elsewhere + "/keys/authorized_keys",
 		home + "/.ssh/rc", elsewhere + "/settings/zorilla/config.toml", elsewhere + "/settings/fish/config.fish",
 		elsewhere + "/zsh/.zshenv", elsewhere + "/state/secret", elsewhere + "/state/jobs/x/y", "/etc/zorilla/config.toml",
-		home + "/.local/state/zorilla/secret",
+		home + "/.local/state/zorilla/secret", home + "/.ipython/profile_default/startup/00.py", home + "/.docker/config.json",
+		home + "/.kube/config", home + "/.aws/config", home + "/.cargo/config.toml", home + "/go/bin/gopls", home + "/.openmpi/mca-params.conf",
 	} {
 		if p.Why(Real(path)) == "" {
 			t.Errorf("%s may be written", path)
