@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"zorilla/jobs"
 )
 
 // ticksPerSecond is the unit of processor time in /proc, the same on all
@@ -88,4 +90,41 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric(float64(most.resident)/1e6, "MB-resident/node")
 	b.ReportMetric(float64(most.own)/1e6, "MB-own/node")
 	b.ReportMetric(100*float64(most.ticks)/ticksPerSecond/watched.Seconds(), "%core/node")
+}
+
+// BenchmarkQueued is what a node that is alone and full needs while 3000 jobs wait there and
+// nothing happens. Target: no more than without them.
+func BenchmarkQueued(b *testing.B) {
+	byName(b)
+	const (
+		waiting = 3000
+		settled = 2 * time.Minute
+		watched = 30 * time.Second
+	)
+	n := start(b, 1, 1)
+	defer n.stop()
+	c := n.client()
+	defer c.Close()
+	ticks := func() int64 {
+		before := n.ticks()
+		<-time.After(watched)
+		return n.ticks() - before
+	}
+	if _, err := c.Submit(b.Context(), jobs.Spec{Args: []string{"/bin/sleep", "3600"}, Min: 1, Max: 1, Slots: 1}); err != nil {
+		b.Fatal(err)
+	}
+	without := ticks()
+	for range waiting {
+		if _, err := c.Submit(b.Context(), jobs.Spec{Args: []string{"/bin/true"}, Min: 1, Max: 1, Slots: 1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	<-time.After(settled)
+	used := int64(0)
+	for b.Loop() {
+		used += ticks()
+	}
+	share := func(ticks int64) float64 { return 100 * float64(ticks) / ticksPerSecond / watched.Seconds() }
+	b.ReportMetric(share(without), "%core-without")
+	b.ReportMetric(share(used)/float64(b.N), "%core")
 }

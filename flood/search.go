@@ -33,6 +33,7 @@ type Search struct {
 	radius int       // of the last flood
 	last   time.Time // of the last flood
 	wake   time.Time
+	off    time.Time     // the next flood is put off until then; zero = it is not
 	wait   time.Duration // after the next flood
 	repeat bool          // the next flood has the radius of the last
 
@@ -70,7 +71,7 @@ func NewSearch(s Schedule, wanted int) Search {
 // Next returns the radius of the next flood and whether it is due. The caller
 // floods and then calls Flooded.
 func (s *Search) Next(now time.Time) (radius int, due bool) {
-	due = !now.Before(s.wake)
+	due = !now.Before(s.Wake())
 	switch {
 	case s.rounds == 0:
 		return s.first, due
@@ -95,7 +96,7 @@ func (s *Search) Flooded(now time.Time) {
 	s.rounds++
 	s.radius, s.last, s.heard = radius, now, 0
 	s.repeat = false
-	s.wake = now.Add(s.wait)
+	s.wake, s.off = now.Add(s.wait), time.Time{}
 	s.wait = time.Duration(min(float64(s.schedule.Max), float64(s.wait)*s.schedule.Factor))
 }
 
@@ -106,7 +107,7 @@ func (s *Search) Heard(nodes int) { s.heard = max(s.heard, nodes) }
 // Reset starts the timer anew because workers were lost. The next flood has the radius of the last one, and is due now, but not sooner
 // than Schedule.First after the last: many losses in a row make one flood.
 func (s *Search) Reset(now time.Time) {
-	s.wait = s.schedule.First
+	s.wait, s.off = s.schedule.First, time.Time{}
 	s.less, s.held = -1, 0
 	if s.rounds > 0 {
 		s.repeat = true
@@ -119,7 +120,18 @@ func (s *Search) Reset(now time.Time) {
 
 // Wake returns when the next flood is due. A time in the past, or zero, means
 // at once.
-func (s *Search) Wake() time.Time { return s.wake }
+func (s *Search) Wake() time.Time {
+	if s.off.After(s.wake) {
+		return s.off
+	}
+	return s.wake
+}
+
+// PutOff has the next flood wait until a time, if it would be due before; zero = no longer.
+func (s *Search) PutOff(until time.Time) { s.off = until }
+
+// IsOff reports whether the next flood was put off.
+func (s *Search) IsOff() bool { return !s.off.IsZero() }
 
 // First returns the radius of the first flood.
 func (s *Search) First() int { return s.first }

@@ -58,8 +58,11 @@ const lastWord = 200 * time.Millisecond
 // worker any more, and has none.
 func (s *ownerService) awaitDrained(ctx context.Context, empty chan<- struct{}) error {
 	isEmpty := func() bool {
+		if !s.exits.Load() { // the rest is dear where there are many jobs
+			return false
+		}
 		d := s.jobs.Drained()
-		return s.exits.Load() && d.Draining && d.Workers == 0
+		return d.Draining && d.Workers == 0
 	}
 	var pause <-chan time.Time
 	for {

@@ -273,10 +273,13 @@ func lastFirst(holds map[jobs.ID]*Hold, which func(*Hold) bool) (list []jobs.ID)
 }
 
 // TakenBack returns declines for those whose offers were taken back since the
-// last call.
+// last call, or who wait here no more.
 func (c *Claims) TakenBack() []Outgoing {
 	list := c.taken
-	c.taken = nil
+	for _, d := range c.out {
+		list = append(list, Outgoing{d.ad.Origin(), wire.Answer{Job: d.ad.Job, Capacity: c.capacity(d.ad.Needs()), Reason: d.why}})
+	}
+	c.taken, c.out = nil, nil
 	return list
 }
 

@@ -136,8 +136,11 @@ func (c *Claims) matches(text string) bool {
 // the queue.
 func (c *Claims) Limit(l jobs.Limits) {
 	c.Limits = l
-	c.Queue = slices.DeleteFunc(c.Queue, func(q *Queued) bool {
-		return !c.admitted(q.Ad.Origin(), q.Ad.Addrs) || forbidden(&l, c.self, &q.Ad) != ""
+	c.drop(func(q *Queued) string {
+		if !c.admitted(q.Ad.Origin(), q.Ad.Addrs) {
+			return wire.ReasonDenied
+		}
+		return forbidden(&l, c.self, &q.Ad)
 	})
 	for _, id := range lastFirst(c.Holds, func(*Hold) bool { return true }) {
 		h := c.Holds[id]

@@ -22,9 +22,27 @@ type Queued struct {
 
 const maxQueue = 4096
 
+// dropped is an advertisement that waits here no more, and why. Its origin may count on it.
+type dropped struct {
+	ad  wire.Advertisement
+	why string
+}
+
+// drop takes what does not wait here any more out of the queue; why returns "" for what does.
+func (p *pending) drop(why func(*Queued) string) {
+	p.Queue = slices.DeleteFunc(p.Queue, func(q *Queued) bool {
+		text := why(q)
+		if text != "" {
+			p.out = append(p.out, dropped{q.Ad, text})
+		}
+		return text != ""
+	})
+}
+
 // pending is the queue of a node.
 type pending struct {
 	Queue []*Queued // in order
+	out   []dropped // whose origins are not told yet
 	stale time.Time // before then nothing of it has expired; zero = it is empty
 }
 
@@ -45,6 +63,9 @@ func (p *pending) enqueue(now time.Time, ad wire.Advertisement) bool {
 	})
 	p.Queue = slices.Insert(p.Queue, i, q)
 	if len(p.Queue) > maxQueue {
+		if last := p.Queue[maxQueue]; i < maxQueue {
+			p.out = append(p.out, dropped{last.Ad, wire.ReasonQueueing})
+		}
 		p.Queue = p.Queue[:maxQueue]
 		return i < maxQueue
 	}

@@ -7,6 +7,7 @@
 package core
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -261,7 +262,11 @@ func (c *Core) count(j *Job, busy bool) {
 // Membership tells that the overlay has a member, perhaps once more, or has declared a
 // node dead.
 func (c *Core) Membership(now time.Time, id vicinity.ID, member bool) {
-	for _, j := range slices.Clone(c.Live.List) {
+	live := slices.Clone(c.Live.List)
+	if member && c.network.Size() > 1 {
+		rouse(c, now, live)
+	}
+	for _, j := range live {
 		switch p := j.Primary; {
 		case p.Rec.State.Final():
 			continue
@@ -270,6 +275,22 @@ func (c *Core) Membership(now time.Time, id vicinity.ID, member bool) {
 		case !p.MemberBack(now, id):
 			continue
 		}
+		c.Flush(now, j)
+	}
+}
+
+// rousePause is between the floods of jobs that did not ask others, as there were none: as many
+// come from an origin as others take from it.
+const rousePause = 20 * time.Millisecond
+
+// rouse has jobs ask others, the first of them first.
+func rouse(c *Core, now time.Time, live []*Job) {
+	rest := slices.DeleteFunc(slices.Clone(live), func(j *Job) bool { return j.Primary.Rec.State.Final() || !search.Rests(j.Primary.Search) })
+	slices.SortFunc(rest, func(a, b *Job) int {
+		return cmp.Or(cmp.Compare(b.Primary.Rec.Spec.Priority, a.Primary.Rec.Spec.Priority), cmp.Compare(a.Number, b.Number))
+	})
+	for i, j := range rest {
+		primary.Rouse(j.Primary, now, now.Add(time.Duration(i)*rousePause))
 		c.Flush(now, j)
 	}
 }

@@ -151,7 +151,7 @@ func (p *lifecycle) tally() jobs.Tally {
 
 // demand is what the job wants of the search now.
 func (p *lifecycle) demand() search.Demand {
-	d := search.Demand{Wanted: p.Rec.Wanted(), Behind: p.Behind}
+	d := search.Demand{Wanted: p.Rec.Wanted(), Behind: p.Behind, Placed: len(p.Parts) > 0}
 	d.Least = p.Rec.Threshold(d.Wanted)
 	return d
 }

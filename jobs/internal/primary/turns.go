@@ -29,6 +29,12 @@ func HandOn(from, to *Primary) {
 	from.Behind = 0
 }
 
+// Rouse has a job that waits at a node which was alone ask others at a time.
+func Rouse(p *Primary, now, at time.Time) {
+	search.Rouse(p.Search, at)
+	p.expect(now, p.Search.Outlook(p.demand()))
+}
+
 // TakeTurn has a job look for workers under the name of a call; "" = its own.
 func TakeTurn(p *Primary, now time.Time, call jobs.ID) {
 	p.Search.Begins(call)

@@ -28,8 +28,9 @@ func simple(spec *jobs.Spec) bool {
 
 // ownAnswer is what this node has said.
 type ownAnswer struct {
-	own   ownNode
-	ownAt time.Time // when it said something last
+	own    ownNode
+	ownAt  time.Time // when it said something last
+	queued bool      // it has the job in its queue, for want of room alone, as it said then
 }
 
 // ownNode is how far the question to this node itself is that comes before a flood, and before
@@ -118,6 +119,7 @@ const maxOvertaken = 60_000_000
 func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration, a wire.Answer, granted bool) (act, refused bool) {
 	if from.ID == s.id {
 		s.ownAt = now
+		ownQueue(s, &a)
 	}
 	if from.ID == s.id && s.own == asked {
 		if s.own, act = answered, true; a.Workers == 0 {
@@ -349,3 +351,34 @@ func (s *Search) freeSoon(now time.Time) (workers int, until time.Time) {
 	}
 	return workers, until
 }
+
+// A node that is alone need not be asked again and again: its queue has what found no room, and
+// offers when there is some. Thousands of jobs that wait there cost nothing, then.
+
+// alone is how long a job waits at most before it asks again all the same. An advertisement that
+// lasts for so long is kept beyond that, see wire.MaxLife.
+const alone = 9 * time.Minute
+
+// ownQueue notes whether this node has the job in its queue. If it has not, the job asks again as it
+// would otherwise: what it was offered may not do, and then no more is offered by itself.
+func ownQueue(s *Search, a *wire.Answer) {
+	s.queued = a.Workers == 0 && a.Capacity > 0 && a.Reason == wire.ReasonBusy
+	if !s.queued {
+		s.schedule.PutOff(time.Time{})
+	}
+}
+
+// rest puts the next flood off, if it would reach nobody but this node, which need not be asked. A
+// worker that ends takes its job out of the queue.
+func rest(s *Search, now time.Time, d *Demand) {
+	if s.queued && !d.Placed && s.Members() == 1 {
+		s.schedule.PutOff(now.Add(alone))
+	}
+}
+
+// Rests reports whether the next flood was put off, since nobody else is here.
+func Rests(s *Search) bool { return s.schedule.IsOff() }
+
+// Rouse has a search that rests flood at a time, since somebody has come, or sooner if that would
+// have been due.
+func Rouse(s *Search, at time.Time) { s.schedule.PutOff(at) }

@@ -17,6 +17,7 @@ type Demand struct {
 	Wanted int           // workers; 0 = none
 	Least  int           // of them are taken at once, or none
 	Behind int           // workers that jobs want which are to go on with this search
+	Placed bool          // nodes work for the job
 	Nodes  []vicinity.ID // that the job has; only where the choice depends on them, see jobs.Spec.Grouped
 }
 

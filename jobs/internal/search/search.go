@@ -187,6 +187,7 @@ func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 			return
 		}
 		s.schedule.Flooded(now)
+		rest(s, now, d)
 		if s.spec.Search.Adaptive() {
 			s.overdue = true
 			if s.open(now, s.horizon) {
