@@ -34,6 +34,7 @@ type participantRecord struct {
 	seenBack     time.Time // since when that is a member again; zero = it is not
 	key          uint64    // of the offer that was granted last
 
+	granted  time.Time // when it was granted something last
 	watched  bool      // it has ranks that are not ready, or were started and do not run
 	progress time.Time // it was granted something, or has told of more of what it prepares
 	laid     int64     // as it has told last

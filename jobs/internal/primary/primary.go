@@ -202,7 +202,7 @@ func (p *Primary) grant(now time.Time, taken []search.Choice) {
 		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks})
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key = now, c.Key
-		k.watched, k.progress = true, now
+		k.watched, k.progress, k.granted = true, now, now
 		spec := p.Rec.Spec
 		spec.OnEnd = "" // it is for this node alone
 		p.Do(DoGrant{To: c.Node, Within: wire.GrantWithin(c.RTT), Grant: wire.Grant{

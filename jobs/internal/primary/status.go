@@ -162,8 +162,15 @@ func (p *Primary) Explain(now time.Time) jobs.Explanation {
 	default:
 		e.Until = p.Rec.Ended
 	}
+	late := notReady(p, now)
 	for _, a := range p.Search.Answers {
+		if text := late[a.Node]; text != "" {
+			a.Fate = strings.TrimPrefix(a.Fate+": "+text, ": ")
+		}
 		e.Nodes = append(e.Nodes, a)
+	}
+	if text := stagingText(p, now, late); text != "" {
+		e.Summary = text
 	}
 	e.Nodes = append(e.Nodes, search.Silent(p.Search)...)
 	slices.SortFunc(e.Nodes, func(a, b jobs.NodeAnswer) int {

@@ -32,7 +32,10 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 		p.tasksReported(now, w)
 		k := &p.Rec.Ranks[w.Rank]
 		if k.State == jobs.WorkerPreparing {
-			p.Version += p.staging.note(now, w)
+			if news := p.staging.note(now, w); news > 0 {
+				p.Version += news
+				p.Parts.progressed(now, from)
+			}
 		}
 		p.holds(w)
 		noteRun(p, now, &w)
