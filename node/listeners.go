@@ -165,7 +165,83 @@ func serveSocket(g *group, d stateDir, svc api.Service, log zerolog.Logger) erro
 	}
 	srv := server(api.Guard(api.Handler(svc), token), log)
 	srv.ConnContext = api.ConnContext
-	serve(g, srv, spare(l))
+	door := &door{state: d, token: token, log: log, l: l, open: func(l net.Listener) { serve(g, srv, spare(l)) }}
+	door.open(l)
+	g.run(door.watch)
+	return nil
+}
+
+// door is what clients need to reach the node: a socket and a token. It is made again when
+// somebody removes it, as programs do that clean up old files.
+type door struct {
+	state stateDir
+	token string
+	log   zerolog.Logger
+	l     net.Listener // the latest
+	open  func(net.Listener)
+	locks []func()
+	said  string // what was wrong last
+}
+
+// lookEvery is how often a node looks whether clients can find it.
+const lookEvery = 5 * time.Second
+
+func (d *door) watch(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			d.look()
+		case <-ctx.Done():
+			for _, unlock := range d.locks {
+				unlock()
+			}
+			return nil
+		}
+	}
+}
+
+// look has clients find the node again if they do not, and says once why they cannot.
+func (d *door) look() {
+	wrong := ""
+	if err := d.mend(); err != nil {
+		wrong = err.Error()
+	}
+	if wrong != "" && wrong != d.said {
+		d.log.Error().Msgf("clients cannot find this node: its files were removed, and cannot be made again: %s", wrong)
+	}
+	d.said = wrong
+}
+
+func (d *door) mend() error {
+	unlock, err := d.state.keepLock()
+	if err != nil {
+		return err
+	}
+	if unlock != nil {
+		d.locks = append(d.locks, unlock)
+		d.log.Warn().Msg("the lock of the state directory was removed: it is locked again")
+	}
+	path := Socket(string(d.state))
+	again, err := api.KeepToken(path, d.token)
+	if err != nil {
+		return err
+	}
+	if again {
+		d.log.Warn().Msg("the token for clients was removed: it is written again")
+	}
+	if api.IsThere(d.l) {
+		return nil
+	}
+	l, err := api.Listen(path)
+	if err != nil {
+		return err
+	}
+	d.log.Warn().Msgf("the socket for clients was removed: the node listens at %s again", path)
+	_ = d.l.Close() // nobody can come by it
+	d.l = l
+	d.open(l)
 	return nil
 }
 

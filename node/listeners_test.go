@@ -9,12 +9,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"zorilla/node/api"
 )
 
 func TestServersTellOnlyOfPanics(t *testing.T) {
@@ -131,3 +134,106 @@ type endless struct{}
 
 // Read implements io.Reader.
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// swept is the door of a node, and what serves there.
+func swept(t *testing.T) (d *door, log *bytes.Buffer) {
+	dir := stateDir(t.TempDir())
+	unlock, err := dir.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(unlock)
+	token, err := api.Token(Socket(string(dir)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := api.Listen(Socket(string(dir)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: api.Guard(http.NotFoundHandler(), token)}
+	log = &bytes.Buffer{}
+	d = &door{state: dir, token: token, log: zerolog.New(log), l: l, open: func(l net.Listener) { go srv.Serve(l) }}
+	d.open(l)
+	t.Cleanup(func() {
+		srv.Close()
+		for _, unlock := range d.locks {
+			unlock()
+		}
+	})
+	return d, log
+}
+
+// found reports whether a client finds the node, and is let in.
+func (d *door) found(t *testing.T) bool {
+	client, err := api.Dial(Socket(string(d.state)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_, err = client.Nodes(t.Context())
+	return !errors.Is(err, api.ErrNoNode) && !errors.Is(err, api.ErrRefused)
+}
+
+// Clients find a node again whose files somebody has removed, and no other node takes its directory.
+func TestDoorIsMadeAgain(t *testing.T) {
+	d, log := swept(t)
+	d.look()
+	if log.Len() > 0 || !d.found(t) {
+		t.Errorf("when nothing has happened, the node says %q, and is found: %v", log, d.found(t))
+	}
+	for _, name := range []string{"zorilla.sock", "client-token", "lock"} {
+		if err := os.Remove(d.state.file(name)); err != nil {
+			t.Fatal(err)
+		}
+		if name != "lock" && d.found(t) {
+			t.Errorf("%s: the node is found without it", name)
+		}
+		d.look()
+		if !d.found(t) || strings.Count(log.String(), "was removed") != 1 {
+			t.Errorf("%s: the node is found: %v; it says %q", name, d.found(t), log)
+		}
+		if unlock, err := d.state.open(); err == nil {
+			t.Errorf("%s: another node takes the directory", name)
+			unlock()
+		}
+		log.Reset()
+	}
+	d.l.Close()
+	if _, err := os.Lstat(Socket(string(d.state))); err == nil {
+		t.Error("the socket stays behind")
+	}
+}
+
+// A node leaves alone what others have put in the place of its files, and says so once.
+func TestDoorIsNotTakenFromOthers(t *testing.T) {
+	d, log := swept(t)
+	socket := Socket(string(d.state))
+	if err := os.Remove(socket); err != nil {
+		t.Fatal(err)
+	}
+	other, err := api.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for range 3 {
+		d.look()
+	}
+	if !api.IsThere(other) || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "a node is running") {
+		t.Errorf("the other's socket is there: %v; the node says %q", api.IsThere(other), log)
+	}
+	if d.l.Close(); !api.IsThere(other) {
+		t.Error("a node that ends removes another's socket")
+	}
+	d, log = swept(t)
+	if err := os.RemoveAll(string(d.state)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		d.look()
+	}
+	if _, err := os.Stat(string(d.state)); err == nil || strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("the directory was removed, and made again: %v; the node says %q", err == nil, log)
+	}
+}

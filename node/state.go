@@ -103,6 +103,24 @@ func locked(f *os.File) bool {
 
 const lockWithin = time.Second
 
+// keepLock locks the directory anew if somebody has removed the file that it was locked by, so that
+// no other node takes it. It returns nil where that is not needed.
+func (d stateDir) keepLock() (unlock func(), err error) {
+	path := d.file("lock")
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		lock.Close()
+		return nil, fmt.Errorf("state directory %s: another node is using it", d)
+	}
+	return func() { lock.Close() }, nil
+}
+
 // invited reads the secret and the addresses to join that the configuration gives, if it gives
 // any, and makes nothing.
 func (d stateDir) invited(text string, join []string) (given trust.Secret, seeds []string, err error) {

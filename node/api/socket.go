@@ -47,22 +47,41 @@ func Listen(socket string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen for clients: %w", err)
 	}
 	l.SetUnlinkOnClose(false) // it would remove the short name
-	if err := os.Chmod(socket, 0o600); err != nil {
+	err = os.Chmod(socket, 0o600)
+	var own fs.FileInfo
+	if err == nil {
+		own, err = os.Lstat(socket)
+	}
+	if err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("listen for clients: %w", err)
 	}
-	return &socketListener{l, socket}, nil
+	return &socketListener{l, socket, own}, nil
 }
 
 type socketListener struct {
 	net.Listener
 	socket string
+	own    fs.FileInfo // of the socket
 }
 
 // Close implements net.Listener.
 func (l *socketListener) Close() error {
-	_ = os.Remove(l.socket) // gone already after a second Close
+	if IsThere(l) { // else it is closed already, or the socket is another's
+		_ = os.Remove(l.socket)
+	}
 	return l.Listener.Close()
+}
+
+// IsThere reports whether clients still find the socket of Listen: someone may have removed it, as
+// those do that clean up old files.
+func IsThere(l net.Listener) bool {
+	s, ok := l.(*socketListener)
+	if !ok {
+		return true
+	}
+	info, err := os.Lstat(s.socket)
+	return err == nil && os.SameFile(info, s.own)
 }
 
 // sameUserKey marks connections of this process's user.

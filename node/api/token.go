@@ -32,10 +32,24 @@ func Token(socket string) (string, error) {
 		return "", fmt.Errorf("token for clients: %w", err)
 	}
 	token := rand.Text()
+	return token, keep(path, token)
+}
+
+func keep(path, token string) error {
 	if err := atomicfile.Write(path, []byte(token+"\n")); err != nil {
-		return "", fmt.Errorf("token for clients: %w", err)
+		return fmt.Errorf("token for clients: %w", err)
 	}
-	return token, nil
+	return nil
+}
+
+// KeepToken writes the token for the clients of a socket again if somebody has removed it, and reports
+// whether it did.
+func KeepToken(socket, token string) (again bool, err error) {
+	path := filepath.Join(filepath.Dir(socket), tokenName)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return true, keep(path, token)
 }
 
 // Guard lets only requests with the token through to h.
