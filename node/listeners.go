@@ -249,11 +249,18 @@ func (d *door) mend() error {
 // nodes, workers and its disk; of few it is a quarter.
 const spareFiles = 64
 
+// Clients that are sent away hear why, a few at the same time, each for so long at most.
+const (
+	maxTurned  = 8
+	turnWithin = time.Second
+)
+
 // sparing is a listener for clients that takes none of the last descriptors: who would get
 // one is sent away.
 type sparing struct {
 	net.Listener
-	most int // a descriptor's number is below that; numbers are given from 0 on
+	most   int           // a descriptor's number is below that; numbers are given from 0 on
+	turned chan struct{} // one for each client that is being sent away
 }
 
 // spare wraps a listener for clients.
@@ -263,7 +270,7 @@ func spare(l net.Listener) net.Listener {
 		return l
 	}
 	n := int(min(limit.Cur, 1<<30))
-	return sparing{l, n - min(spareFiles, n/4)}
+	return sparing{l, n - min(spareFiles, n/4), make(chan struct{}, maxTurned)}
 }
 
 // Accept implements net.Listener.
@@ -273,7 +280,11 @@ func (l sparing) Accept() (net.Conn, error) {
 		if err != nil || l.mayTake(conn) {
 			return conn, err
 		}
-		_ = conn.Close()
+		l.turned <- struct{}{} // the others wait to be accepted
+		go func() {
+			defer func() { <-l.turned }()
+			api.TurnAway(conn, time.Now().Add(turnWithin))
+		}()
 	}
 }
 

@@ -1,10 +1,15 @@
 package node
 
 import (
-	"io"
+	"errors"
 	"net"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+
+	"zorilla/node/api"
+	"zorilla/transfer"
 )
 
 // Clients get no descriptor of those that are the node's own.
@@ -38,11 +43,23 @@ func TestSpareFiles(t *testing.T) {
 		_, err := l.Accept()
 		done <- err
 	}()
-	second := dial()
-	defer second.Close()
-	if _, err := second.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("was not sent away: %v", err)
+	client, err := api.Dial(inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer client.Close()
+	var all sync.WaitGroup
+	for range 5 * maxTurned {
+		all.Go(func() {
+			if _, err := client.Nodes(t.Context()); !errors.Is(err, api.ErrUnavailable) || !strings.Contains(err.Error(), "too many clients") {
+				t.Errorf("a client is sent away with %v", err)
+			}
+			if err := client.PutChunk(t.Context(), transfer.Hash{}, make([]byte, 4<<20)); !errors.Is(err, api.ErrUnavailable) || !strings.Contains(err.Error(), "too many clients") {
+				t.Errorf("a client that sends much is sent away with %v", err)
+			}
+		})
+	}
+	all.Wait()
 	inner.Close()
 	if err := <-done; err == nil {
 		t.Error("a connection was accepted")

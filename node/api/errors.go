@@ -1,12 +1,16 @@
 package api
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"time"
 
 	"zorilla/jobs"
 )
@@ -94,4 +98,33 @@ func readError(resp *http.Response) error {
 		return fmt.Errorf("%w: what answers there is not a node (it says %q): --node wants the path of a node's socket, STATE/zorilla.sock; a page is for browsers", ErrUnavailable, resp.Status)
 	}
 	return body.decode()
+}
+
+// maxHeader is how much is read of the header of a request that is turned away.
+const maxHeader = 64 << 10
+
+// TurnAway answers the first request of a client that its node cannot serve as well: it has too
+// many open files. It closes the connection when the client has read that, or at a time.
+func TurnAway(conn net.Conn, at time.Time) {
+	defer conn.Close()
+	_ = conn.SetDeadline(at) // it is open
+	r, err := http.ReadRequest(bufio.NewReader(io.LimitReader(conn, maxHeader)))
+	if err != nil {
+		return
+	}
+	body, status := encodeError(fmt.Errorf("%w: the node has too many clients now: try again later, or start it with a higher limit of open files (ulimit -n)", ErrUnavailable))
+	text, err := json.Marshal(body)
+	if err != nil {
+		return
+	}
+	answer := http.Response{
+		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Request: r, Close: true,
+		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(text)), Body: io.NopCloser(bytes.NewReader(text)),
+	}
+	if answer.Write(conn) != nil {
+		return
+	}
+	if c, ok := conn.(interface{ CloseWrite() error }); ok && c.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, conn) // what it still sends would break the connection before it has read
+	}
 }
