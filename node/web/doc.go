@@ -68,6 +68,12 @@
 // and kept by the page's scripts in the storage of their origin. No form of another page can
 // send it, none of another port can read it, and readers have none.
 //
+// So a program at another port of 127.0.0.1 that the owner opens in the same browser can look,
+// and do nothing. The address of the page is no name below localhost, though a browser would keep
+// its cookie from all others: Safari, wget and most programs ask name servers for such names, which
+// may lead the token anywhere. An address of its own in 127.0.0.0/8 (--web) has the same effect and asks nobody; it is not
+// the default, since what forwards ports of another machine or of WSL knows 127.0.0.1 alone.
+//
 // # Concurrency
 //
 // A Handler may serve any number of requests at once and starts nothing itself.

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -217,6 +219,32 @@ func TestOwnAddressAndPort(t *testing.T) {
 		r.Host = host
 		if h.ServeHTTP(w, r); w.Code != want {
 			t.Errorf("host %s: %d, want %d", host, w.Code, want)
+		}
+	}
+}
+
+// Browsers send the cookie of a page at an address of its own to no other port of 127.0.0.1, as
+// doc.go says.
+func TestCookieStaysAtTheAddressOfThePage(t *testing.T) {
+	for own, others := range map[string]bool{"127.0.0.1": true, "127.54.46.1": false} {
+		h, err := New(Config{Service: scene(), Token: testToken})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := &url.URL{Scheme: "http", Host: own + ":5446", Path: "/", RawQuery: "token=" + testToken}
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", at.String(), nil)
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.ParseIP(own), Port: 5446})))
+		h.ServeHTTP(w, r)
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jar.SetCookies(at, w.Result().Cookies())
+		if len(jar.Cookies(at)) == 0 {
+			t.Errorf("%s: who has the token is not let in", own)
+		}
+		if sent := len(jar.Cookies(&url.URL{Scheme: "http", Host: "127.0.0.1:8888"})) > 0; sent != others {
+			t.Errorf("%s: another port of 127.0.0.1 gets the cookie: %v, want %v", own, sent, others)
 		}
 	}
 }
