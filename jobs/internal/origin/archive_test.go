@@ -11,6 +11,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
 	"zorilla/transfer"
+	"zorilla/vicinity"
 )
 
 // endedJob is a job of a retention test: when it ended, how much it left, and when
@@ -21,6 +22,10 @@ type endedJob struct {
 	tree     byte    // 0 = no inputs
 	forgot   bool    // its results are forgotten
 }
+
+const home0 = vicinity.ID("zeb2a")
+
+func numbered(i int) jobs.ID { return jobs.ID(fmt.Sprintf("%05d", i)).At(home0) }
 
 func TestRetention(t *testing.T) {
 	const day, week = 24, 7 * 24
@@ -55,11 +60,9 @@ func TestRetention(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			start := time.Unix(1e9, 0)
 			hours := func(h float64) time.Time { return start.Add(time.Duration(h * float64(time.Hour))) }
-			a := newArchive(time.Duration(c.keepFor)*time.Hour, c.limit)
-			number := map[jobs.ID]string{}
+			a := newArchive(home0, time.Duration(c.keepFor)*time.Hour, c.limit)
 			for i, e := range c.jobs {
-				p := &record.Past{ID: jobs.ID(fmt.Sprintf("%05d", i)), State: jobs.Completed, Ended: hours(float64(e.at)).UnixNano(), Size: e.size}
-				number[p.ID] = fmt.Sprint(i)
+				p := &record.Past{ID: numbered(i), State: jobs.Completed, Ended: hours(float64(e.at)).UnixNano(), Size: e.size}
 				if e.forgot {
 					p.Forgotten = 1
 				}
@@ -75,10 +78,10 @@ func TestRetention(t *testing.T) {
 				t.Errorf("it would not have been looked at before %v", a.next.Sub(start))
 			}
 			forget, drop := a.sweep(now)
-			names := func(list []*record.Past) string {
+			names := func(list []row) string {
 				var s []string
-				for _, p := range list {
-					s = append(s, number[p.ID])
+				for _, r := range list {
+					s = append(s, strings.TrimLeft(string(r.name[:4]), "0")+string(r.name[4:]))
 				}
 				return strings.Join(s, " ")
 			}
@@ -91,15 +94,13 @@ func TestRetention(t *testing.T) {
 			if a.results().Full != c.full {
 				t.Errorf("over its limit is %v, want %v", a.full, c.full)
 			}
-			for _, p := range forget {
-				a.forget(now, p)
+			for _, r := range forget {
+				a.forget(now, r)
 			}
 			if len(a.loose) != c.trees {
 				t.Errorf("let %d trees go, want %d", len(a.loose), c.trees)
 			}
-			for _, p := range drop {
-				a.remove(p)
-			}
+			a.remove(drop)
 			checkArchive(t, &a)
 			if f, d := a.sweep(now); len(f)+len(d) > 0 {
 				t.Errorf("once more: forgets %q, drops %q", names(f), names(d))
@@ -116,21 +117,30 @@ func checkArchive(t *testing.T, a *archive) {
 	t.Helper()
 	var bytes, extra int64
 	gone := 0
-	for i, p := range a.order {
-		if a.all[p.ID] != p || i > 0 && byEnd(a.order[i-1], p) >= 0 {
+	users := map[uint32]int{}
+	for i := range a.order {
+		r := &a.order[i]
+		if a.find(r.id(home0)) != r || i > 0 && byEnd(a.order[i-1], *r) >= 0 {
 			t.Fatalf("record %d is out of order, or not the one that is found", i)
 		}
-		if bytes += p.Size; p.Forgotten != 0 {
+		if p := a.near[r.id(home0)]; p != nil && (p.Ended != r.ended || p.Size != r.size || (p.Forgotten != 0) != r.forgotten() || p.State != r.state()) || p == nil && i >= len(a.order)-keepNear {
+			t.Fatalf("record %d is %+v, and in lists %+v", i, r, p)
+		}
+		if bytes += r.size; r.forgotten() {
 			gone++
 		}
+		users[r.tree]++
 	}
 	for _, tree := range a.trees {
-		if tree.Here {
-			extra += tree.Size
+		if a.number[tree.number] != tree || tree.jobs != users[tree.number] {
+			t.Fatalf("inputs %+v have %d jobs", tree, users[tree.number])
+		}
+		if tree.here {
+			extra += tree.size
 		}
 	}
-	if len(a.all) != len(a.order) || bytes != a.bytes || gone != a.gone || extra != a.extra {
-		t.Fatalf("%d and %d records, %d and %d bytes, %d and %d without results, %d and %d bytes of inputs", len(a.all), len(a.order), a.bytes, bytes, a.gone, gone, a.extra, extra)
+	if len(a.near) > min(keepNear, len(a.order)) || len(a.number) != len(a.trees) || bytes != a.bytes || gone != a.gone || extra != a.extra {
+		t.Fatalf("%d records, %d of them near, %d and %d bytes, %d and %d without results, %d and %d bytes of inputs", len(a.order), len(a.near), a.bytes, bytes, a.gone, gone, a.extra, extra)
 	}
 }
 
@@ -141,35 +151,33 @@ func TestRetentionOfAnyHistory(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		now := time.Unix(1e9, 0)
-		a := newArchive(time.Duration(1+rnd.IntN(100))*time.Hour, int64(rnd.IntN(200)))
+		a := newArchive(home0, time.Duration(1+rnd.IntN(100))*time.Hour, int64(rnd.IntN(200)))
 		for i := range 300 {
 			now = now.Add(time.Duration(rnd.IntN(120)) * time.Minute)
-			switch id := jobs.ID(fmt.Sprint(rnd.IntN(i + 1))); rnd.IntN(4) {
+			switch id := numbered(rnd.IntN(i + 1)); rnd.IntN(4) {
 			case 0:
 				a.sawRead(now, id)
 			case 1:
-				if p := a.all[id]; p != nil {
-					a.forget(now, p)
-					a.remove(p)
+				if r := a.find(id); r != nil {
+					a.forget(now, *r)
+					a.remove([]row{*r})
 				}
 			default:
 				var tree transfer.Hash
 				tree[0] = byte(rnd.IntN(3))
-				a.add(now, &record.Past{ID: jobs.ID(fmt.Sprint(i)), State: jobs.Failed, Ended: now.UnixNano(), Size: int64(rnd.IntN(30))}, tree, 10*int64(tree[0]))
+				a.add(now, &record.Past{ID: numbered(i), State: jobs.Failed, Ended: now.UnixNano(), Size: int64(rnd.IntN(30))}, tree, 10*int64(tree[0]))
 			}
 			if a.next.IsZero() || now.Before(a.next) {
 				continue
 			}
 			forget, drop := a.sweep(now)
-			for _, p := range forget {
-				if now.Before(p.Floor()) {
-					t.Fatalf("seed %d: results are forgotten %v before they may be", seed, p.Floor().Sub(now))
+			for _, r := range forget {
+				if now.Before(r.least()) {
+					t.Fatalf("seed %d: results are forgotten %v before they may be", seed, r.least().Sub(now))
 				}
-				a.forget(now, p)
+				a.forget(now, r)
 			}
-			for _, p := range drop {
-				a.remove(p)
-			}
+			a.remove(drop)
 			if a.limit > 0 && a.bytes+a.extra > a.limit && !a.full {
 				t.Fatalf("seed %d: %d and %d bytes are kept, of %d", seed, a.bytes, a.extra, a.limit)
 			}
@@ -179,8 +187,12 @@ func TestRetentionOfAnyHistory(t *testing.T) {
 	}
 }
 
-// What a job costs in memory once it is not there as a whole any more.
+// What a job costs in memory once it is not there as a whole any more, and, of the youngest,
+// what lists have of it.
 func TestRecordIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(row{}); n > 32 {
+		t.Errorf("a row has %d bytes", n)
+	}
 	args := strings.Fields(strings.Repeat("/usr/bin/program --option ", 4000))
 	p := record.PastOf(&record.Record{ID: "aaaaa@zeb2a", Spec: jobs.Spec{Args: args, Min: 1, Max: 1}, State: jobs.Failed, Reason: strings.Repeat("rank 0 ended ", 100), Ended: time.Now()})
 	if n := int(unsafe.Sizeof(*p)) + len(p.Name) + len(p.Reason); n > 400 {

@@ -16,6 +16,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/output"
+	"zorilla/jobs/internal/record"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
 )
@@ -32,8 +33,8 @@ const (
 // erasure is what is to be done on disk about a job that is forgotten.
 type erasure struct {
 	id     jobs.ID
-	record []byte // what the journal is to say from now on; nil = nothing
-	suffix string // of the mark
+	at     time.Time // when its results were forgotten
+	suffix string    // of the mark
 	marked bool
 }
 
@@ -129,10 +130,19 @@ func (d *disk) removeDir(dir string) {
 func (d *disk) eraseEntries(list []erasure) error {
 	results := make(chan error, len(list))
 	for _, e := range list {
-		if e.record == nil {
+		var left []byte // what the journal is to say from now on
+		if e.suffix == markForgotten {
+			rec, err := d.read(e.id)
+			if err == nil {
+				left = remains(rec, e.at)
+			} else if !errors.Is(err, jobs.ErrNotFound) {
+				return err
+			}
+		}
+		if left == nil {
 			d.journal.Delete(string(e.id), func(err error) { results <- err })
 		} else {
-			d.journal.Replace(journal.Entry{Key: string(e.id), Data: e.record}, func(err error) { results <- err })
+			d.journal.Replace(journal.Entry{Key: string(e.id), Data: left}, func(err error) { results <- err })
 		}
 	}
 	var all error
@@ -147,6 +157,19 @@ func (d *disk) eraseEntries(list []erasure) error {
 		}
 	}
 	return all
+}
+
+// remains is what the journal says of a job whose results were forgotten at a time.
+func remains(rec *record.Record, at time.Time) []byte {
+	p := pastOf(rec)
+	if rec.Past == nil {
+		p.Forgotten = at.UnixNano()
+		if p.Key != "" {
+			sum := rec.Spec.Sum()
+			p.Sum = sum[:]
+		}
+	}
+	return codec.MustMarshal(record.Event{Kind: record.Forgotten, At: time.Now(), Past: p})
 }
 
 // readMarks lists the jobs that an earlier life of the node was about to erase.

@@ -6,7 +6,7 @@ import "zorilla/jobs"
 // it, for tests that stop between two of them. It waits for the loop.
 func (o *Jobs) Erasing(id jobs.ID, remove bool) (steps []func() error) {
 	o.loop.Call(func() {
-		steps = o.disk.eraseSteps([]erasure{o.forget(o.archive.all[id], remove)}, func(error) {})
+		steps = o.disk.eraseSteps(o.forget([]row{*o.archive.find(id)}, remove), func(error) {})
 	})
 	return steps
 }

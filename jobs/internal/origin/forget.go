@@ -1,11 +1,11 @@
 package origin
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
-	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
 	"zorilla/transfer"
@@ -14,7 +14,7 @@ import (
 // keepWhole is how many jobs that have ended an origin has in memory with all
 // that is known of them, also what is in no journal: rounds and answers. The
 // others are read when somebody asks.
-const keepWhole = 1000
+const keepWhole = 500
 
 // outputsOwner, inputsOwner and treeOwner name who pins what in the store: the
 // files that a job made, the inputs of a job that has not ended, and inputs of
@@ -40,7 +40,7 @@ func (o *Jobs) settled(rec *record.Record, wrote int64) {
 	p := record.PastOf(rec)
 	p.Size = wrote + rec.Filed()
 	inputs, size := rec.Spec.Inputs, int64(0)
-	if t := o.archive.trees[inputs]; !inputs.IsZero() && (t == nil || !t.Here) {
+	if t := o.archive.trees[inputs]; !inputs.IsZero() && (t == nil || !t.here) {
 		tree, err := transfer.LoadManifest(o.store, inputs)
 		if err != nil {
 			inputs = transfer.Hash{}
@@ -57,28 +57,31 @@ func (o *Jobs) settled(rec *record.Record, wrote int64) {
 // dropTrees lets go of inputs that are only cache now.
 func (o *Jobs) dropTrees() {
 	for _, h := range o.archive.loose {
-		if t := o.archive.trees[h]; t == nil || !t.Here {
+		if t := o.archive.trees[h]; t == nil || !t.here {
 			o.store.Unpin(treeOwner(h))
 		}
 	}
 	o.archive.loose = nil
 }
 
-// shed takes the jobs out of memory that ended first, beyond keepWhole.
+// shed takes the jobs out of memory that ended first, beyond keepWhole, some at a time.
 func (o *Jobs) shed() {
-	var ended []*record.Past
-	for id, j := range o.jobs {
-		if p := o.archive.all[id]; p != nil && len(j.Steps) == 0 && len(j.Serving) == 0 {
-			ended = append(ended, p)
-		}
-	}
-	if len(ended) <= keepWhole {
+	if len(o.jobs)-len(o.core.Live.List) < keepWhole+keepWhole/8 {
 		return
 	}
-	slices.SortFunc(ended, byEnd)
-	for _, p := range ended[:len(ended)-keepWhole] {
-		o.core.Drop(p.ID)
-		delete(o.jobs, p.ID)
+	var ended []*job
+	for _, j := range o.jobs {
+		if j.filed && len(j.Steps) == 0 && len(j.Serving) == 0 {
+			ended = append(ended, j)
+		}
+	}
+	slices.SortFunc(ended, func(a, b *job) int {
+		x, y := &a.Primary.Rec, &b.Primary.Rec
+		return cmp.Or(x.Ended.Compare(y.Ended), cmp.Compare(x.ID, y.ID))
+	})
+	for _, j := range ended[:max(0, len(ended)-keepWhole)] {
+		o.core.Drop(j.Primary.Rec.ID)
+		delete(o.jobs, j.Primary.Rec.ID)
 	}
 }
 
@@ -90,57 +93,50 @@ func (o *Jobs) sweep() {
 	if r := o.archive.results(); r.Full && !was {
 		o.log.Warn().Int64("bytes", r.Bytes).Int64("limit", r.Limit).Msg("the results of jobs need more room than --keep-outputs allows: those that nobody has read are kept for a day all the same")
 	}
-	var list []erasure
-	for _, p := range forget {
-		list = append(list, o.forget(p, false))
-	}
-	for _, p := range drop {
-		list = append(list, o.forget(p, true))
-	}
-	if len(list) == 0 {
+	if len(forget)+len(drop) == 0 {
 		return
 	}
+	list := append(o.forget(forget, false), o.forget(drop, true)...)
 	o.log.Info().Int("results", len(forget)).Int("records", len(drop)).Msg("forgot jobs that ended long ago, or whose results had no room")
 	o.loop.Go(func() { o.disk.eraseAll(list, func(error) {}) })
 	o.loop.Notify()
 }
 
-// forget takes the results of a job out of memory, or all of it, and returns
+// forget takes the results of jobs out of memory, or all of them, and returns
 // what is left to do on disk. It runs in the loop.
-func (o *Jobs) forget(p *record.Past, remove bool) erasure {
-	e := erasure{id: p.ID, suffix: markForgotten}
-	if o.jobs[p.ID] != nil {
-		o.core.Drop(p.ID)
-		delete(o.jobs, p.ID)
-	}
-	o.archive.forget(time.Now(), p)
-	if remove {
-		o.archive.remove(p)
-		o.keys.forget(p.Key, p.ID)
-		e.suffix = markRemoved
-		if o.last == p.ID {
-			o.findLast()
+func (o *Jobs) forget(rows []row, remove bool) (list []erasure) {
+	now, findLast := time.Now(), false
+	for _, r := range rows {
+		e := erasure{id: r.id(o.self.ID), at: now, suffix: markForgotten}
+		if o.jobs[e.id] != nil {
+			o.core.Drop(e.id)
+			delete(o.jobs, e.id)
 		}
-	} else {
-		e.record = o.recordOf(p)
+		o.archive.forget(now, r)
+		if remove {
+			e.suffix = markRemoved
+			findLast = findLast || o.last == e.id
+		}
+		list = append(list, e)
+	}
+	if remove {
+		o.archive.remove(rows)
+	}
+	if findLast {
+		o.findLast()
 	}
 	o.dropTrees()
-	return e
+	return list
 }
 
-// recordOf is what the journal is to say of a job whose results are forgotten.
-func (o *Jobs) recordOf(p *record.Past) []byte {
-	whole := *p
-	if k, ok := o.keys[p.Key]; ok && k.id == p.ID {
-		whole.Sum = k.sum[:]
-	}
-	return codec.MustMarshal(record.Event{Kind: record.Forgotten, At: time.Now(), Past: &whole})
-}
-
-// findLast looks which job was submitted last of those that are left.
+// findLast looks which job was submitted last of those that are left: of these, if none is in
+// memory, the one that ended last.
 func (o *Jobs) findLast() {
 	o.last, o.lastStamp = "", 0
-	for id, p := range o.archive.all {
+	if n := len(o.archive.order); n > 0 {
+		o.sawLast(o.archive.order[n-1].id(o.self.ID), 0)
+	}
+	for id, p := range o.archive.near {
 		o.sawLast(id, p.Stamp)
 	}
 	for id, j := range o.jobs {
@@ -160,12 +156,12 @@ func (a *API) Remove(id jobs.ID) error {
 	err := fmt.Errorf("job %s %w", id.Short(), jobs.ErrNotFound)
 	done := make(chan error, 2)
 	ok := a.own.loop.Call(func() {
-		p, j := a.own.archive.all[id], a.own.jobs[id]
+		r, j := a.own.archive.find(id), a.own.jobs[id]
 		switch {
-		case p != nil:
+		case r != nil:
 			err = nil
-			e := a.own.forget(p, true)
-			a.own.loop.Go(func() { a.own.disk.eraseAll([]erasure{e}, func(err error) { done <- err }) })
+			list := a.own.forget([]row{*r}, true)
+			a.own.loop.Go(func() { a.own.disk.eraseAll(list, func(err error) { done <- err }) })
 			a.own.loop.Notify()
 		case j != nil:
 			st, _ := a.own.view(j)

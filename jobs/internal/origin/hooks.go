@@ -37,7 +37,7 @@ func tail(ctx context.Context, o *Jobs, id jobs.ID, f func(jobs.Output) error) e
 
 // hooked writes down how the command of a job ended that has. It runs in the loop.
 func hooked(o *Jobs, id jobs.ID, end jobs.OnEnd) {
-	if p := o.archive.all[id]; p == nil || p.Forgotten != 0 { // nothing is kept of it that could tell
+	if r := o.archive.find(id); r == nil || r.forgotten() { // nothing is kept of it that could tell
 		return
 	}
 	ev := record.Event{Kind: record.OnEnd, At: end.At, Code: end.Code, Reason: end.Text}

@@ -74,7 +74,7 @@ type Jobs struct {
 	streams chan struct{} // a place for each stream of output
 
 	jobs      map[jobs.ID]*job
-	keys      keys    // jobs by the keys of their submissions
+	keys      keys    // jobs that have not ended by the keys of their submissions
 	archive   archive // of jobs that have ended
 	last      jobs.ID // submitted last
 	lastStamp jobs.Stamp
@@ -91,8 +91,9 @@ type API struct{ own *Jobs }
 // Wake returns when due is to be called; zero = not before something changes.
 func (o *Jobs) Wake() time.Time { return o.archive.next }
 
-// Due forgets what is due to be forgotten.
+// Due forgets what is due to be forgotten, and takes jobs out of memory that have ended.
 func (o *Jobs) Due() {
+	o.shed()
 	if at := o.archive.next; !at.IsZero() && !time.Now().Before(at) {
 		o.sweep()
 	}
@@ -132,7 +133,8 @@ type job struct {
 	thirsty bool   // the disk has no room for its standard input
 	mending bool   // its inputs are looked for
 
-	toldLost int // of its damage, that watchers were told of
+	toldLost int  // of its damage, that watchers were told of
+	filed    bool // it has ended, and the archive has it
 
 	streams map[vicinity.ID]bool // of output, by node; nodes that know none have a false
 }
@@ -229,6 +231,8 @@ func (o *Jobs) file(id jobs.ID) {
 	j.output.Spool.Close()
 	o.dropStdin(j)
 	o.settled(&j.Primary.Rec, j.wrote())
+	j.filed = true
+	o.keys.forget(j.Primary.Rec.Spec.Key, id) // the archive has it
 	owe(o, &j.Primary.Rec)
 }
 

@@ -96,7 +96,7 @@ func TestManyEndedJobs(t *testing.T) {
 		if r := h.Results(); r.Jobs < many*99/100 { // a few have the same ID
 			t.Fatalf("%+v", r)
 		}
-		if whole := int64(1000 * 20_000); heap-before > int64(many)*550+whole {
+		if whole := int64(500*8_000 + 1000*600); heap-before > int64(many)*48+whole {
 			t.Errorf("%d bytes for each of %d jobs", each, many)
 		}
 		if list := h.List(jobs.ListEnded); len(list) != jobs.ListEnded {

@@ -46,8 +46,13 @@ func (a *API) Matching(prefix string) []jobs.ID {
 				found = append(found, id)
 			}
 		}
-		for id := range a.own.archive.all {
-			if a.own.jobs[id] == nil && strings.HasPrefix(string(id), prefix) {
+		begin := prefix[:min(len(prefix), len(row{}.name))]
+		for i := range a.own.archive.order {
+			r := &a.own.archive.order[i]
+			if string(r.name[:len(begin)]) != begin {
+				continue
+			}
+			if id := r.id(a.own.self.ID); a.own.jobs[id] == nil && strings.HasPrefix(string(id), prefix) {
 				found = append(found, id)
 			}
 		}
@@ -61,7 +66,7 @@ func (a *API) Matching(prefix string) []jobs.ID {
 }
 
 // knows reports whether the job originates here; it runs in the loop.
-func (o *Jobs) knows(id jobs.ID) bool { return o.jobs[id] != nil || o.archive.all[id] != nil }
+func (o *Jobs) knows(id jobs.ID) bool { return o.jobs[id] != nil || o.archive.find(id) != nil }
 
 // inJob calls f in the loop with a job of this origin, which is read again if it is
 // not in memory any more. Of a job whose results are forgotten the error is a
@@ -71,26 +76,34 @@ func (o *Jobs) inJob(id jobs.ID, f func(*job)) error {
 	for {
 		var err error
 		again := false
+		var past row
 		ok := o.loop.Call(func() {
-			p, j := o.archive.all[id], o.jobs[id]
-			if j == nil && p != nil && p.Forgotten == 0 {
-				j = old
-			}
-			switch {
-			case j != nil:
+			j := o.jobs[id]
+			if j != nil {
 				f(j)
-			case p == nil:
+				return
+			}
+			switch r := o.archive.find(id); {
+			case r == nil:
 				err = fmt.Errorf("job %s %w", id.Short(), jobs.ErrNotFound)
-			case p.Forgotten != 0:
-				err = &jobs.ForgottenError{St: p.Status(o.self.ID)}
+			case r.forgotten():
+				past = *r
+			case old != nil:
+				f(old)
 			default:
 				again = true
 			}
 		})
-		if !ok {
+		switch {
+		case !ok:
 			return jobs.ErrStopped
-		}
-		if !again {
+		case past.forgotten():
+			p, err := readPast(o, past)
+			if err != nil {
+				return err
+			}
+			return &jobs.ForgottenError{St: p.Status(o.self.ID)}
+		case !again:
 			return err
 		}
 		if old, err = o.recall(id); err != nil {
@@ -124,6 +137,7 @@ func (a *API) Summaries(ended int) []jobs.Summary {
 // listAs returns what is made of the statuses of the jobs of List, in no order. It may be
 // called from any goroutine.
 func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
+	var past []listed
 	o.loop.Call(func() {
 		tell := func(st jobs.Status) { list = append(list, of(&st)) }
 		order := o.archive.order
@@ -131,16 +145,15 @@ func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
 			order = order[max(0, len(order)-ended):]
 		}
 		list = make([]T, 0, len(order)+len(o.core.Part.Works)) // about
-		for _, p := range order {
-			if j := o.jobs[p.ID]; j == nil {
-				tell(p.Status(o.self.ID))
+		for _, r := range order {
+			if l := look(o, r); l.st != nil {
+				tell(*l.st)
 			} else {
-				st, _ := o.view(j)
-				tell(st)
+				past = append(past, l)
 			}
 		}
-		for id, j := range o.jobs {
-			if o.archive.all[id] == nil {
+		for _, j := range o.jobs {
+			if !j.filed {
 				st, _ := o.view(j)
 				tell(st)
 			}
@@ -151,6 +164,7 @@ func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
 			}
 		}
 	})
+	tellAll(o, past, func(st *jobs.Status) { list = append(list, of(st)) })
 	return list
 }
 

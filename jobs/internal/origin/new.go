@@ -15,7 +15,7 @@ func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 		disk:    &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped, room: cfg.Room},
 		fetches: make(chan struct{}, maxFetches), streams: make(chan struct{}, maxStreams),
 		jobs: map[jobs.ID]*job{}, keys: keys{}, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
-		archive: newArchive(cfg.KeepFor, cfg.KeepOutputs),
+		archive: newArchive(cfg.Self.ID, cfg.KeepFor, cfg.KeepOutputs),
 	}
 	if cfg.Hooks != nil {
 		o.hooks = keeper(o)

@@ -2,7 +2,6 @@ package origin
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -22,10 +21,12 @@ func (o *Jobs) Load(adopt func() error) error {
 		return err
 	}
 	l := loading{of: o, marks: marks}
+	o.archive.loading = true
 	if err := o.cfg.Journal.Load(l.entry); err != nil {
 		return fmt.Errorf("read jobs: %w", err)
 	}
 	l.seal()
+	o.archive.loaded(time.Now())
 	lost := o.recallYoungest()
 	if err := adopt(); err != nil {
 		return err
@@ -50,19 +51,25 @@ func (o *Jobs) Load(adopt func() error) error {
 	return nil
 }
 
-// recallYoungest takes the jobs into memory that ended last, and tells what the
-// disk lost of them.
+// recallYoungest takes the jobs into memory that ended last, as far as they are there while a
+// node runs, and tells what the disk lost of them.
 func (o *Jobs) recallYoungest() (lost []string) {
-	for _, p := range o.archive.order[max(0, len(o.archive.order)-keepWhole):] {
-		if p.Forgotten != 0 {
+	order := o.archive.order[max(0, len(o.archive.order)-keepNear):]
+	for i, r := range order {
+		id := r.id(o.self.ID)
+		p, err := readPast(o, r)
+		if err == nil {
+			o.archive.near[id] = p
+		}
+		if r.forgotten() || i < len(order)-keepWhole {
 			continue
 		}
-		j, err := o.recall(p.ID)
+		j, err := o.recall(id)
 		if err != nil {
-			o.log.Error().Err(err).Str("job", string(p.ID)).Msg("a job of before cannot be read")
+			o.log.Error().Err(err).Str("job", string(id)).Msg("a job of before cannot be read")
 			continue
 		}
-		o.jobs[p.ID] = j
+		o.jobs[id] = j
 		o.core.Add(j.Job)
 		lost = append(lost, j.lost()...)
 	}
@@ -110,23 +117,19 @@ func (l *loading) seal() {
 		l.erase = append(l.erase, mark)
 		return
 	}
-	if p == nil {
-		s.keys.keep(&rec.Spec, id)
-	} else if p.ID = id; len(p.Sum) == sha256.Size {
-		s.keys[p.Key], p.Sum = keyed{id, [sha256.Size]byte(p.Sum)}, nil
+	if p != nil {
+		p.ID = id
 	}
 	if marked {
-		if p == nil {
+		if mark.at = s.disk.markedAt(mark); p == nil {
 			p = record.PastOf(rec)
-			p.Forgotten = s.disk.markedAt(mark).UnixNano()
+			p.Forgotten = mark.at.UnixNano()
 		}
-		mark.record = s.recordOf(p)
 		l.erase = append(l.erase, mark)
 	}
 	stamp := rec.Stamp
 	switch {
 	case p != nil:
-		p.Intern()
 		stamp = p.Stamp
 		s.archive.add(time.Now(), p, transfer.Hash{}, 0)
 	case rec.State.Final():
@@ -138,6 +141,7 @@ func (l *loading) seal() {
 		owe(s, rec)
 	default:
 		l.live = append(l.live, id)
+		s.keys.keep(&rec.Spec, id)
 		s.jobs[id] = j
 		s.core.Add(j.Job)
 		return
@@ -171,21 +175,15 @@ func pinOutputs(store transfer.PinStore, rec *record.Record) {
 // recall makes a job that has ended again of what the journal and the disk have of it.
 // It reads files, and is called outside the loop.
 func (o *Jobs) recall(id jobs.ID) (*job, error) {
-	entries, err := o.cfg.Journal.Read(string(id))
+	rec, err := o.disk.read(id)
+	if err == nil && rec.Past != nil {
+		err = fmt.Errorf("job %s %w: its results were forgotten", id.Short(), jobs.ErrNotFound)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read job %s: %w", id.Short(), err)
+		return nil, err
 	}
-	j := &job{Job: o.core.NewJob(id)}
-	rec := &j.Primary.Rec
-	for _, e := range entries {
-		rec.Replay(e)
-	}
-	if rec.Broken != "" {
-		rec.GiveUp(time.Now())
-	}
-	if j.Settled = true; !rec.State.Final() {
-		return nil, fmt.Errorf("job %s %w: the journal has lost it", id.Short(), jobs.ErrNotFound)
-	}
+	j := &job{Job: o.core.NewJob(id), filed: true}
+	j.Primary.Rec, j.Settled = *rec, true
 	if err := o.disk.openOutput(j, id); err != nil {
 		return nil, fmt.Errorf("read job %s: %w", id.Short(), err)
 	}

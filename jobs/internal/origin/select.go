@@ -5,24 +5,29 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/record"
 )
 
 // ended is a job that has ended, as far as it takes to find it: one of this origin, or
 // another's that this node worked for.
 type ended struct {
 	at    time.Time
-	past  *record.Past
-	spec  *jobs.Spec // of past, if it is in memory
+	row   row
+	title []string // if it is in memory
 	short *jobs.Summary
 }
 
-// wanted reports whether one of this origin is.
-func (e *ended) wanted(q *jobs.Selection) bool {
-	if e.spec == nil {
-		return q.Wants(e.past.ID, e.past.State, e.past.Name)
+// wanted reports whether one of this origin is. What is not in memory is read if there is no
+// other way to know.
+func (e *ended) wanted(o *Jobs, q *jobs.Selection) bool {
+	id, state := e.row.id(o.self.ID), e.row.state()
+	if q.Wants(id, state, e.title...) {
+		return true
 	}
-	return q.Wants(e.past.ID, e.past.State, append([]string{e.spec.Name}, e.spec.Args...)...)
+	if e.title != nil || !(&jobs.Selection{States: q.States}).Wants(id, state) {
+		return false
+	}
+	p, err := readPast(o, e.row)
+	return err == nil && q.Wants(id, state, p.Name)
 }
 
 // Select lists jobs of List, however many have ended. The loop is held for no longer than
@@ -37,7 +42,7 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 		found = append(found, ended{at: d.Ended[i].Ended, short: &d.Ended[i]})
 	}
 	for _, e := range slices.Backward(own) {
-		if e.wanted(&q) {
+		if e.wanted(a.own, &q) {
 			found = append(found, e)
 		}
 	}
@@ -48,14 +53,22 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 	found = found[min(max(q.Skip, 0), len(found)):]
 	found = found[:min(max(q.Limit, 0), len(found))]
 	a.own.loop.Call(func() {
-		for _, e := range found {
-			if e.short == nil {
-				s := summary(a.own, e.past)
-				e.short = &s
+		for i := range found {
+			if e := &found[i]; e.short == nil {
+				if l := look(a.own, e.row); l.st != nil {
+					s := l.st.Summary()
+					e.short = &s
+				}
 			}
-			d.Ended = append(d.Ended, *e.short)
 		}
 	})
+	for _, e := range found {
+		if e.short != nil {
+			d.Ended = append(d.Ended, *e.short)
+		} else {
+			tellAll(a.own, []listed{{row: e.row}}, func(st *jobs.Status) { d.Ended = append(d.Ended, st.Summary()) })
+		}
+	}
 	return d
 }
 
@@ -63,14 +76,18 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 // that have, by their end.
 func all(o *Jobs, d *jobs.Selected, q *jobs.Selection) (own []ended) {
 	own = make([]ended, len(o.archive.order))
-	for i, p := range o.archive.order {
-		own[i] = ended{at: record.TimeOfNanos(p.Ended), past: p}
-		if j := o.jobs[p.ID]; j != nil {
-			own[i].spec = &j.Primary.Rec.Spec
-		}
+	titles := map[string][]string{} // by what IDs begin with
+	for id, p := range o.archive.near {
+		titles[string(id[:len(row{}.name)])] = []string{p.Name}
 	}
 	for id, j := range o.jobs {
-		if o.archive.all[id] == nil {
+		titles[string(id[:len(row{}.name)])] = append([]string{j.Primary.Rec.Spec.Name}, j.Primary.Rec.Spec.Args...)
+	}
+	for i, r := range o.archive.order {
+		own[i] = ended{at: r.end(), row: r, title: titles[string(r.name[:])]}
+	}
+	for _, j := range o.jobs {
+		if !j.filed {
 			st, _ := o.view(j)
 			d.Add(q, st.Summary())
 		}
@@ -82,13 +99,4 @@ func all(o *Jobs, d *jobs.Selected, q *jobs.Selection) (own []ended) {
 		}
 	}
 	return own
-}
-
-// summary is what lists tell of a job that has ended.
-func summary(o *Jobs, p *record.Past) jobs.Summary {
-	st := p.Status(o.self.ID)
-	if j := o.jobs[p.ID]; j != nil {
-		st, _ = o.view(j)
-	}
-	return st.Summary()
 }

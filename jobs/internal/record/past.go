@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
-	"zorilla/transfer"
 	"zorilla/vicinity"
 )
 
@@ -14,17 +12,16 @@ const (
 	KeepResults = 7 * 24 * time.Hour
 	// KeepRecords is how many times longer the record of a job lives.
 	KeepRecords = 10
-	// keepUnread is how long results are kept that nobody has asked for,
+	// KeepUnread is how long results are kept that nobody has asked for,
 	// whatever room they need, and KeepRead how long those that somebody has:
 	// who waited for a job may be about to fetch its files.
-	keepUnread    = 24 * time.Hour
+	KeepUnread    = 24 * time.Hour
 	KeepRead      = time.Hour
 	maxPastReason = 120
 )
 
 // Past is the record of a job that has ended: all that its origin keeps once
-// the results are forgotten, and all that it has in memory before, for the job
-// is read from the journal if somebody wants to know more.
+// the results are forgotten, and what lists have of it before.
 type Past struct {
 	ID        jobs.ID    `json:"-"`
 	Stamp     jobs.Stamp `json:"stamp"`
@@ -43,18 +40,7 @@ type Past struct {
 	Key       string     `json:"key,omitempty"`       // of its submission
 	Sum       []byte     `json:"sum,omitempty"`       // of its spec, if it has a key; on disk only
 
-	Size int64     `json:"-"` // of what the workers wrote, and of the files that they made
-	Read int64     `json:"-"` // when somebody last asked for the results, in this life of the node
-	Tree *KeptTree `json:"-"`
-}
-
-// KeptTree is the inputs of jobs that have ended. It stays in the store, so that
-// they can be submitted again at once, as long as results leave room for it.
-type KeptTree struct {
-	Hash transfer.Hash
-	Size int64
-	Jobs int  // that had it, and whose results are kept
-	Here bool // it is pinned, and counted
+	Size int64 `json:"-"` // of what the workers wrote, and of the files that they made
 }
 
 // PastOf sums an ended job up.
@@ -109,13 +95,4 @@ func (p *Past) Status(origin vicinity.ID) jobs.Status {
 		st.Array = &jobs.ArrayStatus{Tasks: p.Tasks, Done: p.Done}
 	}
 	return st
-}
-
-// Floor returns until when the results are kept, whatever room they need.
-func (p *Past) Floor() time.Time {
-	at := TimeOfNanos(p.Ended).Add(keepUnread)
-	if p.Read != 0 {
-		at = agenda.Earlier(at, TimeOfNanos(p.Read).Add(KeepRead))
-	}
-	return at
 }
