@@ -24,24 +24,39 @@ const (
 
 // appendFrame appends one frame with at most maxFrame bytes of data.
 func appendFrame(b []byte, kind byte, o jobs.Output) []byte {
+	return append(appendHeader(b, kind, o), o.Data...)
+}
+
+func appendHeader(b []byte, kind byte, o jobs.Output) []byte {
 	b = append(b, kind, byte(o.Stream))
 	b = binary.BigEndian.AppendUint32(b, uint32(o.Rank))
 	b = binary.BigEndian.AppendUint32(b, uint32(o.Attempt))
 	b = binary.BigEndian.AppendUint64(b, uint64(o.Offset))
-	b = binary.BigEndian.AppendUint32(b, uint32(len(o.Data)))
-	return append(b, o.Data...)
+	return binary.BigEndian.AppendUint32(b, uint32(len(o.Data)))
 }
 
-// appendOutput appends o in as many frames as its size asks for.
-func appendOutput(b []byte, o jobs.Output) []byte {
+// smallPiece is how many bytes are copied to be written with the header before them. More are
+// not: each of those who follow some output would have a copy of what they were sent last.
+const smallPiece = 8 << 10
+
+// writeOutput writes b, and o in as many frames as its size asks for.
+func writeOutput(w io.Writer, b []byte, o jobs.Output) error {
 	for {
 		part := o
 		part.Data = o.Data[:min(len(o.Data), maxFrame)]
-		b = appendFrame(b, frameOutput, part)
-		o.Data = o.Data[len(part.Data):]
-		o.Offset += int64(len(part.Data))
-		if len(o.Data) == 0 {
-			return b
+		b = appendHeader(b, frameOutput, part)
+		if len(part.Data) <= smallPiece {
+			b = append(b, part.Data...)
+			part.Data = nil
+		}
+		_, err := w.Write(b)
+		if err == nil && len(part.Data) > 0 {
+			_, err = w.Write(part.Data)
+		}
+		sent := min(len(o.Data), maxFrame)
+		b, o.Data, o.Offset = b[:0], o.Data[sent:], o.Offset+int64(sent)
+		if err != nil || len(o.Data) == 0 {
+			return err
 		}
 	}
 }

@@ -13,6 +13,15 @@ import (
 	"zorilla/jobs/process"
 )
 
+// appendOutput is what writeOutput writes.
+func appendOutput(b []byte, o jobs.Output) []byte {
+	w := bytes.NewBuffer(b)
+	if err := writeOutput(w, nil, o); err != nil {
+		panic(err) // a buffer takes all
+	}
+	return w.Bytes()
+}
+
 func TestFrameLayout(t *testing.T) {
 	o := jobs.Output{Rank: 3, Attempt: 2, Stream: process.Stderr, Offset: 258, Data: []byte("hi")}
 	const want = "01" + "02" + "00000003" + "00000002" + "0000000000000102" + "00000002" + "6869"

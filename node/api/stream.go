@@ -30,8 +30,7 @@ func (h peerHandler) output(w http.ResponseWriter, r *http.Request) {
 			told = o.At
 			buf = appendFrame(buf, frameTime, jobs.Output{Offset: o.At})
 		}
-		buf = appendOutput(buf, o)
-		if _, err := w.Write(buf); err != nil {
+		if err := writeOutput(w, buf, o); err != nil {
 			return err
 		}
 		return flush()

@@ -13,6 +13,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -206,8 +207,12 @@ func (w *File) Append(pieces []jobs.Output) error {
 		}
 		*at += int64(len(o.Data))
 		next[ra] = got
-		buf = appendFrame(buf, w.Job, place+int64(len(buf)), o)
-		added = append(added, Frame{Output: o, N: len(o.Data)})
+		for data := range slices.Chunk(o.Data, maxPiece) {
+			o.Data = data
+			buf = appendFrame(buf, w.Job, place+int64(len(buf)), o)
+			added = append(added, Frame{Output: o, N: len(o.Data)})
+			o.Offset += int64(len(data))
+		}
 	}
 	if len(added) == 0 {
 		return nil

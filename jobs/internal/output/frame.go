@@ -35,6 +35,10 @@ const StreamMark process.Stream = 0
 // offset: milliseconds since 1970.
 const StreamTime process.Stream = 255
 
+// maxPiece is how much of a stream stands in one frame: who reads the file has one whole frame
+// in memory at a time, and there may be many who read.
+const maxPiece = 128 << 10
+
 // timeEvery is how far two times in a file are apart at least: what comes meanwhile has the
 // former.
 const timeEvery = 100 // milliseconds
