@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"runtime"
 	"testing"
 
 	"zorilla/internal/codec"
@@ -79,4 +80,29 @@ func FuzzReadFrame(f *testing.F) {
 			t.Fatalf("got %+v, %v, want %+v", again, err, o)
 		}
 	})
+}
+
+// countingWriter counts what is written.
+type countingWriter int
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	*w += countingWriter(len(p))
+	return len(p), nil
+}
+
+// Each client that follows some output would have a copy of its last piece in the node.
+func TestLargePiecesAreNotCopied(t *testing.T) {
+	o := jobs.Output{Stream: process.Stdout, Data: make([]byte, 3*maxFrame/2)}
+	buf := make([]byte, 0, 2*frameHeader+smallPiece)
+	var w countingWriter
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := writeOutput(&w, buf, o)
+	runtime.ReadMemStats(&after)
+	if want := countingWriter(len(o.Data) + 2*frameHeader); err != nil || w != want {
+		t.Errorf("wrote %d bytes, want %d: %v", w, want, err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > smallPiece {
+		t.Errorf("it took %d bytes to write %d", n, len(o.Data))
+	}
 }

@@ -18,7 +18,7 @@ func (h peerHandler) output(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	flush := http.NewResponseController(w).Flush
-	var buf []byte
+	buf := make([]byte, 0, 2*frameHeader+smallPiece)
 	started, told := false, int64(0)
 	err = h.Output(r.Context(), job, q, func(o jobs.Output) error {
 		if !started {

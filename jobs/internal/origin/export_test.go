@@ -13,3 +13,9 @@ func (o *Jobs) Erasing(id jobs.ID, remove bool) (steps []func() error) {
 
 // LostInput is lostInput for tests.
 var LostInput = lostInput
+
+// Whole tells how many jobs are in memory as a whole. It waits for the loop.
+func (o *Jobs) Whole() (n int) {
+	o.loop.Call(func() { n = len(o.jobs) })
+	return n
+}

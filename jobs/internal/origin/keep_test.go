@@ -41,6 +41,31 @@ func TestJobsThatHaveNotEndedComeFirst(t *testing.T) {
 	})
 }
 
+// A burst leaves memory as its jobs end, though nobody submits another one.
+func TestEndedJobsLeaveMemory(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		const burst = 800
+		first := h.submit(jobs.Spec{Args: []string{"wait"}})
+		for range burst {
+			h.submit(jobs.Spec{Args: []string{"echo"}, After: []jobs.Dependency{{Kind: jobs.AfterOK, Job: first}}})
+		}
+		h.await(first, jobs.Running)
+		if n := h.own.Whole(); n != burst+1 {
+			t.Errorf("%d jobs are in memory before they end", n)
+		}
+		if err := h.Cancel(first, "enough", true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if r := h.Results(); r.Jobs != burst+1 {
+			t.Errorf("%d have ended", r.Jobs)
+		}
+		if n := h.own.Whole(); n > 600 {
+			t.Errorf("%d jobs are in memory, and all have ended", n)
+		}
+	})
+}
+
 // ended is the journal of a job that ended without a worker.
 func ended(id jobs.ID, at time.Time, spec jobs.Spec, reason string) (list []journal.Entry) {
 	for _, ev := range []record.Event{

@@ -166,3 +166,29 @@ func TestReaderBeyondTheEndWaitsForIt(t *testing.T) {
 		t.Fatalf("got %q, %v beyond the end", b[:n], err)
 	}
 }
+
+// Who reads has one piece in memory at a time, and there may be many who read.
+func TestPiecesAreSmall(t *testing.T) {
+	file, err := Open(filepath.Join(t.TempDir(), "output"), "k7f3q@zeb2a", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := bytes.Repeat([]byte("0123456789abcde"), 1<<17)
+	if err := file.Append([]jobs.Output{{Rank: 0, Attempt: 1, Stream: process.Stdout, Data: want}}); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	err = file.Read(t.Context(), false, func(jobs.RankAttempt) bool { return true }, func(o jobs.Output) error {
+		if len(o.Data) > 128<<10 || int(o.Offset) != len(got) {
+			t.Errorf("a piece at %d has %d bytes", o.Offset, len(o.Data))
+		}
+		got = append(got, o.Data...)
+		return nil
+	})
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("read %d of %d bytes: %v", len(got), len(want), err)
+	}
+	if err := file.Spool.Close(); err != nil {
+		t.Error(err)
+	}
+}
