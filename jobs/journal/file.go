@@ -61,6 +61,7 @@ func open(path string, m medium) (*File, error) {
 		db.Close()
 		return nil, f.writeError(err)
 	}
+	f.found.keys = nil // there may be very many
 	return f, nil
 }
 

@@ -378,3 +378,22 @@ func TestReopenedMemoryIsAsAfterACrash(t *testing.T) {
 	stop()
 	wantContent(t, next, "a: 1")
 }
+
+// An open journal has nothing in memory of the keys that were in its table.
+func TestOpenJournalHasNoKeysInMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	for life := range 2 {
+		f, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.found.keys) > 0 {
+			t.Errorf("life %d: %d keys are in memory", life, len(f.found.keys))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		f.Append([]Entry{{Key: "a", Data: []byte("x")}}, func(error) { stop() })
+		if err := f.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
