@@ -1,0 +1,143 @@
+// Memory runs many small jobs at real nodes and shows what memory the nodes have of their own
+// (RssAnon) when so many have ended, and after a rest: the node where they were submitted, and
+// the one that worked for all of them. Then many clients follow the output of one job.
+//
+//	go run ./testnet/experiments/memory                                  # about six minutes
+//	go run ./testnet/experiments/memory -programs before=old/zorilla,now=new/zorilla
+//
+// The jobs are /bin/true, submitted as fast as the node accepts them up to each of the counts,
+// so that most of the last step wait in a queue. Both nodes are processes with a state directory
+// of their own, on 127.78.0.0/16, and end with this command.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"zorilla/testnet/chart"
+)
+
+type options struct {
+	out, programs    string
+	jobs             int
+	followers, bytes int
+	rest, limit      time.Duration
+}
+
+// steps are the counts of jobs after which memory is looked at, in thousandths of all.
+var steps = []int{50, 100, 250, 500, 1000}
+
+func main() {
+	var o options
+	flag.StringVar(&o.out, "out", "docs/experiments/memory", "folder for the results; empty = none")
+	flag.StringVar(&o.programs, "programs", "", "NAME=FILE of each program to measure, with commas; empty = build ./cmd/zorilla")
+	flag.IntVar(&o.jobs, "n", 20_000, "jobs")
+	flag.IntVar(&o.followers, "followers", 100, "clients that follow the output of one job")
+	flag.IntVar(&o.bytes, "bytes", 64<<20, "what that job writes")
+	flag.DurationVar(&o.rest, "rest", 2*time.Minute, "how long nothing is done before the last look")
+	flag.DurationVar(&o.limit, "limit", 20*time.Minute, "how long a step may take")
+	flag.Parse()
+	if o.jobs < 20 || o.followers < 1 || o.bytes < 1 {
+		fmt.Fprintf(os.Stderr, "memory: -n %d -followers %d -bytes %d: want 20, 1 and 1 at least\n", o.jobs, o.followers, o.bytes)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	// The nodes are told to end when the thread that started them is gone.
+	runtime.LockOSThread()
+	chart.Exit("memory", chart.Keep(o.out, func(w *chart.Results) error { return run(ctx, w, o) }))
+}
+
+// program is one that is measured.
+type program struct{ name, file string }
+
+func programs(ctx context.Context, list, dir string) ([]program, error) {
+	if list == "" {
+		file, err := build(ctx, dir)
+		return []program{{"now", file}}, err
+	}
+	var all []program
+	for part := range strings.SplitSeq(list, ",") {
+		name, file, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, fmt.Errorf("-programs %s: want NAME=FILE", part)
+		}
+		all = append(all, program{name, file})
+	}
+	return all, nil
+}
+
+func run(ctx context.Context, w *chart.Results, o options) error {
+	dir, err := os.MkdirTemp("", "memory-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	all, err := programs(ctx, o.programs, dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "MB of memory of its own (RssAnon); %d processors\n", runtime.NumCPU())
+	var rows [][]any
+	for _, p := range all {
+		fmt.Fprintf(w, "\n%s\n\n| when | jobs/s | submitted here | worked here |\n|---|---|---|---|\n", p.name)
+		note := func(what string, jobs int, rate float64, m memory) {
+			speed := ""
+			if rate > 0 {
+				speed = fmt.Sprintf("%.0f", rate)
+			}
+			fmt.Fprintf(w, "| %s | %s | %.1f | %.1f |\n", what, speed, m.origin, m.worker)
+			rows = append(rows, []any{p.name, what, jobs, rate, m.origin, m.worker})
+		}
+		if err := measure(ctx, p, o, note); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	w.CSV("memory.csv", []string{"program", "when", "ended", "jobs/s", "MB where submitted", "MB where they worked"}, rows)
+	return nil
+}
+
+// measure has one program do all of it.
+func measure(ctx context.Context, p program, o options, note func(what string, jobs int, rate float64, m memory)) (err error) {
+	n, err := start(ctx, p.file)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if ended := n.stop(); err == nil {
+			err = ended
+		}
+	}()
+	note("before", 0, 0, n.memory())
+	for done, i := 0, 0; i < len(steps); i++ {
+		begun, count := time.Now(), o.jobs*steps[i]/1000
+		if err := n.submit(ctx, o.limit, count-done); err != nil {
+			return err
+		}
+		note(fmt.Sprintf("%d jobs have ended", count), count, float64(count-done)/time.Since(begun).Seconds(), n.memory())
+		done = count
+	}
+	if err := wait(ctx, o.rest); err != nil {
+		return err
+	}
+	note(fmt.Sprintf("%v later", o.rest), o.jobs, 0, n.memory())
+	return n.follow(ctx, o, func(what string) { note(what, o.jobs, 0, n.memory()) })
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
