@@ -11,7 +11,7 @@ import (
 
 const (
 	pause = time.Minute // between two looks
-	least = 8 << 20     // bytes that are worth it
+	least = 16 << 20    // bytes that were allocated meanwhile, for it to be worth it
 )
 
 // Run looks at the memory of this process once a minute, until ctx ends.
@@ -22,29 +22,30 @@ func Run(ctx context.Context) {
 	for {
 		select {
 		case <-look.C:
-			t.step(held, debug.FreeOSMemory)
+			t.step(allocated, debug.FreeOSMemory)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// tide is what the process had when it had given back all that it could.
-type tide struct{ low uint64 }
+// tide is how much the process had allocated since its start when it gave back what it could.
+// How much it has says less: after a burst that is as much as during it.
+type tide struct{ at uint64 }
 
-// step frees memory if the process has taken much more since it did so last.
-func (t *tide) step(held func() uint64, free func()) {
-	if now := held(); now < t.low+max(least, t.low/4) {
-		t.low = min(t.low, now)
+// step frees memory if the process has done something since it did so last. A process that goes
+// on doing so collects its garbage much more often than that.
+func (t *tide) step(allocated func() uint64, free func()) {
+	if allocated()-t.at < least {
 		return
 	}
 	free()
-	t.low = held()
+	t.at = allocated()
 }
 
-// held is how many bytes Go has of the system.
-func held() uint64 {
-	list := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+// allocated is how many bytes were since the process was started.
+func allocated() uint64 {
+	list := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(list)
-	return list[0].Value.Uint64() - list[1].Value.Uint64()
+	return list[0].Value.Uint64()
 }
