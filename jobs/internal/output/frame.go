@@ -102,7 +102,7 @@ type Frames struct {
 // NewFrames reads the frames of a job, the first of which is at pos. When they came is known
 // from the first on that says so.
 func NewFrames(job jobs.ID, src io.Reader, pos int64) *Frames {
-	return &Frames{job: job, src: src, r: bufio.NewReaderSize(src, 1<<16), Pos: pos}
+	return &Frames{job: job, src: src, r: bufio.NewReaderSize(src, 1<<14), Pos: pos}
 }
 
 // Next returns the next frame, whose bytes must then be read or skipped, and how

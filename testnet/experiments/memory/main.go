@@ -1,12 +1,12 @@
 // Memory runs many small jobs at real nodes and shows what memory the nodes have of their own
-// (RssAnon) when so many have ended, and after a rest: the node where they were submitted, and
-// the one that worked for all of them. Then many clients follow the output of one job.
+// (RssAnon) when so many have ended, and after a rest: the node where they were submitted, which
+// works too, and one that helps. Then many clients follow the output of one job.
 //
 //	go run ./testnet/experiments/memory                                  # about six minutes
 //	go run ./testnet/experiments/memory -programs before=old/zorilla,now=new/zorilla
 //
 // The jobs are /bin/true, submitted as fast as the node accepts them up to each of the counts,
-// so that most of the last step wait in a queue. Both nodes are processes with a state directory
+// so that most of each step wait in a queue. Both nodes are processes with a state directory
 // of their own, on 127.78.0.0/16, and end with this command.
 package main
 
@@ -87,7 +87,7 @@ func run(ctx context.Context, w *chart.Results, o options) error {
 	fmt.Fprintf(w, "MB of memory of its own (RssAnon); %d processors\n", runtime.NumCPU())
 	var rows [][]any
 	for _, p := range all {
-		fmt.Fprintf(w, "\n%s\n\n| when | jobs/s | submitted here | worked here |\n|---|---|---|---|\n", p.name)
+		fmt.Fprintf(w, "\n%s\n\n| when | jobs/s | submitted here | helped |\n|---|---|---|---|\n", p.name)
 		note := func(what string, jobs int, rate float64, m memory) {
 			speed := ""
 			if rate > 0 {
@@ -100,7 +100,7 @@ func run(ctx context.Context, w *chart.Results, o options) error {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	w.CSV("memory.csv", []string{"program", "when", "ended", "jobs/s", "MB where submitted", "MB where they worked"}, rows)
+	w.CSV("memory.csv", []string{"program", "when", "ended", "jobs/s", "MB where submitted", "MB of the helper"}, rows)
 	return nil
 }
 

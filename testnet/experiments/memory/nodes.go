@@ -55,7 +55,7 @@ func build(ctx context.Context, dir string) (string, error) {
 	return file, nil
 }
 
-// start starts a node that jobs are submitted at, and one that works.
+// start starts a node that jobs are submitted at, and one that helps.
 func start(ctx context.Context, program string) (n *pair, err error) {
 	n = &pair{}
 	if n.dir, err = os.MkdirTemp("", "memory-nodes-"); err != nil {
@@ -137,9 +137,9 @@ func lastOf(log string) string {
 	return strings.Join(lines[max(0, len(lines)-3):], "; ")
 }
 
-// submit submits so many jobs for the other node, and waits until all of them have ended.
+// submit submits so many jobs, and waits until all of them have ended.
 func (n *pair) submit(ctx context.Context, limit time.Duration, count int) error {
-	spec := jobs.Spec{Args: []string{"/bin/true"}, Min: 1, Max: 1, Slots: 1, Where: `name == "worker"`}
+	spec := jobs.Spec{Args: []string{"/bin/true"}, Min: 1, Max: 1, Slots: 1}
 	var left atomic.Int64
 	left.Store(int64(count))
 	errs := make([]error, submitters)
