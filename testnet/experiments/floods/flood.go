@@ -17,21 +17,22 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"zorilla/internal/codec"
 	"zorilla/node/trust"
 )
 
-// flood is something that a node is sent until ctx ends. The file has the network's secret, which
-// strangers make no use of.
+// flood is something that a node is sent until ctx ends, and counted. The file has the network's
+// secret, which strangers make no use of.
 type flood struct {
 	name, what string
-	send       func(ctx context.Context, secret string) error
+	send       func(ctx context.Context, secret string, sent *atomic.Int64) error
 }
 
 var floods = []flood{
-	{"none", "none", func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }},
+	{"none", "none", func(ctx context.Context, _ string, _ *atomic.Int64) error { <-ctx.Done(); return nil }},
 	{"packets", "strangers: UDP packets, 10 000 a second", packets},
 	{"hellos", "strangers: ClientHello, close; as many as one client can", hellos(0)},
 	{"silence", "strangers: ClientHello, silence; 400 a client, of 120 addresses", hellos(400)},
@@ -66,7 +67,7 @@ func every(ctx context.Context, perSecond int, f func()) {
 	}
 }
 
-func packets(ctx context.Context, _ string) error {
+func packets(ctx context.Context, _ string, sent *atomic.Int64) error {
 	c, err := net.Dial("udp", victim)
 	if err != nil {
 		return err
@@ -75,7 +76,7 @@ func packets(ctx context.Context, _ string) error {
 	b := make([]byte, 1200)
 	rand.Read(b)
 	b[0] = 1 // the form of encrypted packets
-	every(ctx, 10_000, func() { _, _ = c.Write(b) })
+	every(ctx, 10_000, func() { _, _ = c.Write(b); sent.Add(1) })
 	return nil
 }
 
@@ -100,8 +101,8 @@ func hello() []byte {
 
 // hellos opens connections from many addresses, with eight clients at a time, each of which keeps the
 // last ones open.
-func hellos(keep int) func(context.Context, string) error {
-	return func(ctx context.Context, _ string) error {
+func hellos(keep int) func(context.Context, string, *atomic.Int64) error {
+	return func(ctx context.Context, _ string, sent *atomic.Int64) error {
 		first := hello()
 		var wg sync.WaitGroup
 		for w := range 8 {
@@ -115,6 +116,7 @@ func hellos(keep int) func(context.Context, string) error {
 						continue
 					}
 					_, _ = c.Write(first)
+					sent.Add(1)
 					if keep == 0 {
 						_ = c.SetReadDeadline(time.Now().Add(time.Second))
 						_, _ = c.Read(make([]byte, 1))
@@ -168,7 +170,7 @@ func (m *member) dial(ctx context.Context) (*tls.Conn, error) {
 }
 
 // bodies sends requests up to their last byte.
-func bodies(ctx context.Context, secret string) error {
+func bodies(ctx context.Context, secret string, sent *atomic.Int64) error {
 	m, err := newMember(secret)
 	if err != nil {
 		return err
@@ -181,6 +183,7 @@ func bodies(ctx context.Context, secret string) error {
 		defer t.CloseIdleConnections()
 		for range 100 {
 			wg.Go(func() {
+				sent.Add(1)
 				r, w := io.Pipe()
 				go func() { _, _ = w.Write(body); <-ctx.Done(); w.Close() }()
 				req, _ := http.NewRequestWithContext(ctx, http.MethodPost, "https://x/v1/peer/report", r)
@@ -196,7 +199,7 @@ func bodies(ctx context.Context, secret string) error {
 }
 
 // connections opens connections and has them idle.
-func connections(ctx context.Context, secret string) error {
+func connections(ctx context.Context, secret string, sent *atomic.Int64) error {
 	m, err := newMember(secret)
 	if err != nil {
 		return err
@@ -210,6 +213,7 @@ func connections(ctx context.Context, secret string) error {
 		}
 		_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 		open = append(open, c)
+		sent.Add(1)
 	}
 	<-ctx.Done()
 	for _, c := range open {
@@ -244,7 +248,7 @@ func (m *member) seal(kind byte, v any) ([]byte, error) {
 }
 
 // members announces nodes at an address where there is none.
-func members(ctx context.Context, secret string) error {
+func members(ctx context.Context, secret string, sent *atomic.Int64) error {
 	m, err := newMember(secret)
 	if err != nil {
 		return err
@@ -272,6 +276,7 @@ func members(ctx context.Context, secret string) error {
 			return err
 		}
 		_, _ = c.Write(b)
+		sent.Add(1)
 		if i%100 == 99 {
 			pause(ctx, 5*time.Millisecond)
 		}
@@ -281,7 +286,7 @@ func members(ctx context.Context, secret string) error {
 }
 
 // growing sends packets that are small while they are compressed.
-func growing(ctx context.Context, secret string) error {
+func growing(ctx context.Context, secret string, sent *atomic.Int64) error {
 	m, err := newMember(secret)
 	if err != nil {
 		return err
@@ -307,6 +312,6 @@ func growing(ctx context.Context, secret string) error {
 	if len(b) > 65_000 {
 		return fmt.Errorf("a packet of %d bytes", len(b))
 	}
-	every(ctx, 40, func() { _, _ = c.Write(b) })
+	every(ctx, 40, func() { _, _ = c.Write(b); sent.Add(1) })
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,17 +25,17 @@ const late = 30 * time.Second
 
 // seen is what a flood did.
 type seen struct {
-	cpu          float64 // of one core
-	memory       int64   // bytes
-	files        int
-	listed       int
-	run, join    time.Duration // late = not within that
-	length, took time.Duration
+	cpu       float64 // of one core
+	memory    int64   // bytes
+	files     int
+	listed    int
+	run, join time.Duration // late = not within that
+	sent      int64
 }
 
 // String is a row of the table.
 func (s seen) String() string {
-	return fmt.Sprintf("%4.0f %% %5.0f MiB %6d %7d %9s %9s", 100*s.cpu, float64(s.memory)/(1<<20), s.files, s.listed, duration(s.run), duration(s.join))
+	return fmt.Sprintf("%7d %4.0f %% %5.0f MiB %6d %7d %9s %9s", s.sent, 100*s.cpu, float64(s.memory)/(1<<20), s.files, s.listed, duration(s.run), duration(s.join))
 }
 
 func duration(d time.Duration) string {
@@ -68,7 +69,8 @@ func try(ctx context.Context, dir, program string, f flood, length time.Duration
 	defer stop()
 	begin, before := time.Now(), here.cpu()
 	ended := make(chan error, 1)
-	go func() { ended <- f.send(flooding, secret) }()
+	var sent atomic.Int64
+	go func() { ended <- f.send(flooding, secret, &sent) }()
 	watched := make(chan struct{})
 	go func() { defer close(watched); s.watch(flooding, &here) }()
 
@@ -85,7 +87,7 @@ func try(ctx context.Context, dir, program string, f flood, length time.Duration
 	}
 	<-flooding.Done()
 	<-watched
-	s.run, s.join = run, join
+	s.run, s.join, s.sent = run, join, sent.Load()
 	s.cpu = float64(here.cpu()-before) / float64(time.Since(begin))
 	s.listed = here.listed(ctx)
 	return s, <-ended

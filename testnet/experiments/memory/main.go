@@ -1,12 +1,12 @@
 // Memory runs many small jobs at real nodes and shows what memory the nodes have of their own
-// (RssAnon) when so many have ended, and after a rest: the node where they were submitted, which
+// (RssAnon) when so many have ended, after a rest: the node where they were submitted, which
 // works too, and one that helps. Then many clients follow the output of one job.
 //
 //	go run ./testnet/experiments/memory                                  # about six minutes
 //	go run ./testnet/experiments/memory -programs before=old/zorilla,now=new/zorilla
 //
-// The jobs are /bin/true, submitted as fast as the node accepts them up to each of the counts,
-// so that most of each step wait in a queue. Both nodes are processes with a state directory
+// The jobs are /bin/true, at most two hundred at a time up to each of the counts; then comes a
+// burst, submitted as fast as the node accepts them, so that most wait in a queue. Both nodes are processes with a state directory
 // of their own, on 127.78.0.0/16, and end with this command.
 package main
 
@@ -26,10 +26,13 @@ import (
 
 type options struct {
 	out, programs    string
-	jobs             int
+	jobs, burst      int
 	followers, bytes int
 	rest, limit      time.Duration
 }
+
+// together is how many jobs are submitted at a time.
+const together = 200
 
 // steps are the counts of jobs after which memory is looked at, in thousandths of all.
 var steps = []int{50, 100, 250, 500, 1000}
@@ -39,13 +42,14 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/experiments/memory", "folder for the results; empty = none")
 	flag.StringVar(&o.programs, "programs", "", "NAME=FILE of each program to measure, with commas; empty = build ./cmd/zorilla")
 	flag.IntVar(&o.jobs, "n", 20_000, "jobs")
+	flag.IntVar(&o.burst, "burst", 10_000, "jobs that come after these, all at once")
 	flag.IntVar(&o.followers, "followers", 100, "clients that follow the output of one job")
 	flag.IntVar(&o.bytes, "bytes", 64<<20, "what that job writes")
-	flag.DurationVar(&o.rest, "rest", 2*time.Minute, "how long nothing is done before the last look")
+	flag.DurationVar(&o.rest, "rest", 70*time.Second, "how long nothing is done before each look")
 	flag.DurationVar(&o.limit, "limit", 20*time.Minute, "how long a step may take")
 	flag.Parse()
-	if o.jobs < 20 || o.followers < 1 || o.bytes < 1 {
-		fmt.Fprintf(os.Stderr, "memory: -n %d -followers %d -bytes %d: want 20, 1 and 1 at least\n", o.jobs, o.followers, o.bytes)
+	if o.jobs < 20 || o.burst < 1 || o.followers < 1 || o.bytes < 1 {
+		fmt.Fprintf(os.Stderr, "memory: -n %d -burst %d -followers %d -bytes %d: want 20, 1, 1 and 1 at least\n", o.jobs, o.burst, o.followers, o.bytes)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -117,18 +121,30 @@ func measure(ctx context.Context, p program, o options, note func(what string, j
 	}()
 	note("before", 0, 0, n.memory())
 	for done, i := 0, 0; i < len(steps); i++ {
-		begun, count := time.Now(), o.jobs*steps[i]/1000
-		if err := n.submit(ctx, o.limit, count-done); err != nil {
+		begun, first, count := time.Now(), done, o.jobs*steps[i]/1000
+		for done < count {
+			some := min(together, count-done)
+			if err := n.submit(ctx, o.limit, some); err != nil {
+				return err
+			}
+			done += some
+		}
+		rate := float64(done-first) / time.Since(begun).Seconds()
+		if err := wait(ctx, o.rest); err != nil {
 			return err
 		}
-		note(fmt.Sprintf("%d jobs have ended", count), count, float64(count-done)/time.Since(begun).Seconds(), n.memory())
-		done = count
+		note(fmt.Sprintf("%d jobs have ended", count), count, rate, n.memory())
 	}
+	begun, all := time.Now(), o.jobs+o.burst
+	if err := n.submit(ctx, o.limit, o.burst); err != nil {
+		return err
+	}
+	note(fmt.Sprintf("a burst of %d more has ended", o.burst), all, float64(o.burst)/time.Since(begun).Seconds(), n.memory())
 	if err := wait(ctx, o.rest); err != nil {
 		return err
 	}
-	note(fmt.Sprintf("%v later", o.rest), o.jobs, 0, n.memory())
-	return n.follow(ctx, o, func(what string) { note(what, o.jobs, 0, n.memory()) })
+	note(fmt.Sprintf("%v later", o.rest), all, 0, n.memory())
+	return n.follow(ctx, o, func(what string) { note(what, all, 0, n.memory()) })
 }
 
 func wait(ctx context.Context, d time.Duration) error {

@@ -56,8 +56,8 @@ func build(ctx context.Context, dir string) (string, error) {
 }
 
 // start starts a node that jobs are submitted at, and one that helps.
-func start(ctx context.Context, program string) (n *pair, err error) {
-	n = &pair{}
+func start(ctx context.Context, program string) (_ *pair, err error) {
+	n := &pair{}
 	if n.dir, err = os.MkdirTemp("", "memory-nodes-"); err != nil {
 		return nil, err
 	}
