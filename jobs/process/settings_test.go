@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -18,8 +19,11 @@ import (
 // is below /proc/self. A program that must write them fails where it cannot, as CUDA does
 // which names its threads.
 var settings = map[string]string{
-	"comm": "named", "oom_score_adj": "900", "coredump_filter": "0x00000037", "timerslack_ns": "60000",
+	"comm": "named", "oom_score_adj": "900", "coredump_filter": "0x00000037",
 }
+
+// slack is a setting that only the first thread of a process may write, which a shell has alone.
+const slack = "echo 60000 >/proc/self/timerslack_ns && read got </proc/self/timerslack_ns && test $got = 60000"
 
 // setItself is a helper: it writes all that it may of itself, with flags as of fopen and of
 // CUDA, and says what was refused.
@@ -40,6 +44,10 @@ func setItself([]string) int {
 	for name, text := range settings {
 		write("/proc/self/"+name, text, os.O_WRONLY)
 		write("/proc/self/"+name, text, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	}
+	if out, err := exec.Command("/bin/sh", "-c", slack).CombinedOutput(); err != nil {
+		fmt.Printf("%v: %s\n", err, out)
+		code = 1
 	}
 	threads, done := make(chan int), make(chan struct{})
 	go func() {
