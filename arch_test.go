@@ -30,7 +30,7 @@ var floors = map[string]int{
 	"internal/seeds":              -1,
 	"internal/golden":             -1,
 	"internal/built":              -1,
-	"internal/ebb":                -1,
+	"internal/freemem":            -1,
 	"internal/stall":              -1,
 	"internal/units":              -1,
 	"internal/pace":               -1,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"zorilla/internal/ebb"
+	"zorilla/internal/freemem"
 	"zorilla/jobs"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/users"
@@ -40,7 +40,7 @@ func runNode(ctx context.Context, o nodeOptions, ready func(s api.Service, first
 		Listen: o.Listen, Advertise: o.Advertise, Web: o.Web, WebInsecure: o.WebInsecure, Join: o.Join, Secret: o.Secret,
 		Log: log,
 	}
-	go ebb.Run(ctx)
+	go freemem.Run(ctx)
 	for {
 		err := live(ctx, cfg, ready)
 		if !errors.Is(err, node.ErrMoved) || ctx.Err() != nil {

@@ -1,4 +1,4 @@
-package ebb
+package freemem
 
 import (
 	"runtime"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestFreesAfterABurstOnly(t *testing.T) {
-	var tide tide
+	var f freer
 	now, frees := uint64(0), 0
 	for i, e := range []struct {
 		mib   uint64 // allocated since the last step
@@ -16,7 +16,7 @@ func TestFreesAfterABurstOnly(t *testing.T) {
 	}{{20, true}, {10, false}, {5, false}, {1, true}, {1000, true}, {15, false}, {300, true}, {0, false}} {
 		before := frees
 		now += e.mib << 20
-		tide.step(func() uint64 { return now }, func() { frees++ })
+		f.step(func() uint64 { return now }, func() { frees++ })
 		if (frees > before) != e.frees {
 			t.Errorf("step %d, %d MiB: frees is %t", i, e.mib, !e.frees)
 		}
@@ -31,21 +31,21 @@ func TestGivesBack(t *testing.T) {
 		return list[0].Value.Uint64() - list[1].Value.Uint64()
 	}
 	const burst = 64 << 20
-	var tide tide
-	tide.step(allocated, debug.FreeOSMemory)
+	var f freer
+	f.step(allocated, debug.FreeOSMemory)
 	before := held()
 	all := make([]byte, burst)
 	for i := range all {
 		all[i] = 1
 	}
-	tide.step(allocated, debug.FreeOSMemory)
+	f.step(allocated, debug.FreeOSMemory)
 	if has := held(); has < before+burst/2 {
 		t.Fatalf("%d bytes are held after %d, and %d more", has, before, burst)
 	}
 	runtime.KeepAlive(all)
 	all = make([]byte, least)
 	runtime.KeepAlive(all)
-	tide.step(allocated, debug.FreeOSMemory)
+	f.step(allocated, debug.FreeOSMemory)
 	if has := held(); has > before+burst/2 {
 		t.Errorf("%d bytes are held, before it was %d", has, before)
 	}

@@ -1,6 +1,6 @@
-// Package ebb gives memory back to the system that a process needed for a while. Go does so by
+// Package freemem gives memory back to the system that a process needed for a while. Go does so by
 // itself, but keeps much of what a burst took, and for many minutes.
-package ebb
+package freemem
 
 import (
 	"context"
@@ -16,31 +16,33 @@ const (
 
 // Run looks at the memory of this process once a minute, until ctx ends.
 func Run(ctx context.Context) {
-	var t tide
+	var f freer
 	look := time.NewTicker(pause)
 	defer look.Stop()
 	for {
 		select {
 		case <-look.C:
-			t.step(allocated, debug.FreeOSMemory)
+			f.step(allocated, debug.FreeOSMemory)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// tide is how much the process had allocated since its start when it gave back what it could.
-// How much it has says less: after a burst that is as much as during it.
-type tide struct{ at uint64 }
+// freer frees memory. What it goes by is how much was allocated, since the memory that a process
+// has is as much after a burst as during it.
+type freer struct {
+	at uint64 // bytes allocated since the start of the process, when memory was freed last
+}
 
 // step frees memory if the process has done something since it did so last. A process that goes
 // on doing so collects its garbage much more often than that.
-func (t *tide) step(allocated func() uint64, free func()) {
-	if allocated()-t.at < least {
+func (f *freer) step(allocated func() uint64, free func()) {
+	if allocated()-f.at < least {
 		return
 	}
 	free()
-	t.at = allocated()
+	f.at = allocated()
 }
 
 // allocated is how many bytes were since the process was started.
