@@ -214,3 +214,39 @@ func TestWhoIsShortAsksTheSilentAgain(t *testing.T) {
 		t.Errorf("takes %v when it has answered, after %v", nodes, after)
 	}
 }
+
+// A choice waits for those that it asks again until they have had time to answer, and no longer,
+// whatever counts for it, and whatever keeps the job from taking what it has.
+func TestChoiceWaitsForThoseItAsksAgain(t *testing.T) {
+	const (
+		late  = 40 * time.Millisecond    // of the answers; those of nodes 1 to 6 are lost
+		again = 2 * 6 * time.Millisecond // round trips of the farthest of them
+	)
+	specs := more()
+	specs["nearest"] = jobs.Spec{Min: 2, Max: 2, Slots: 1}
+	specs["short of a worker"] = jobs.Spec{Min: 3, Max: 3, Slots: 1}
+	specs["too far apart"] = jobs.Spec{Min: 2, Max: 2, Slots: 1, MaxRTT: codec.Duration(time.Millisecond)}
+	for name, spec := range specs {
+		h := linked(t, spec, 8)
+		h.now = h.now.Add(late)
+		offered, want := spec.Workers()-1, late // the others take about as long again as the first
+		if name == "short of a worker" {
+			offered, want = 1, again // it has waited before it asked
+		}
+		h.answer(7, 1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+		h.answer(8, offered, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+		asked := 0
+		h.play(func(n Next) {
+			if len(n.Extend) == 0 {
+				return
+			}
+			if wait := n.Until.Sub(h.now); wait != want {
+				t.Errorf("%s: looks again %v after it has asked %d nodes again, want %v", name, wait, len(n.Extend), want)
+			}
+			asked, want = asked+1, again
+		})
+		if asked == 0 {
+			t.Errorf("%s: nobody is asked again", name)
+		}
+	}
+}
