@@ -127,3 +127,38 @@ func TestSmallFileThatDoesNotFit(t *testing.T) {
 		t.Errorf("got %v, %v", info, err)
 	}
 }
+
+// A blob that is put again between the decision to evict it and the removal of its file stays.
+func TestBlobThatIsPutAgainIsNotRemoved(t *testing.T) {
+	data := []byte("wanted again")
+	h := HashOf(data)
+	for name, letGo := range map[string]func(*index) []Hash{
+		"evicted":   func(x *index) []Hash { return x.evict(0) },
+		"discarded": func(x *index) []Hash { return x.discard("job") },
+	} {
+		s := NewDirStore(t.TempDir(), 0)
+		if err := s.Open(); err != nil {
+			t.Fatal(err)
+		}
+		s.StartEviction()
+		if name == "discarded" {
+			s.Pin("job", h)
+		}
+		if err := s.Put(h, data); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		victims := letGo(&s.index) // the first half of evict, and of Discard
+		s.mu.Unlock()
+		if len(victims) != 1 || s.Has(h) {
+			t.Fatalf("%s: %d blobs, and the store has it: %v", name, len(victims), s.Has(h))
+		}
+		if err := s.Put(h, data); err != nil {
+			t.Fatal(err)
+		}
+		s.delete(victims) // the second half
+		if got, err := s.Get(h, nil); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s, then put again: got %q, %v", name, got, err)
+		}
+	}
+}
