@@ -166,3 +166,30 @@ func TestNodeInDoubtMeasuresTheOthersAgain(t *testing.T) {
 		}
 	}
 }
+
+// A round trip to one neighbour that is longer than usual is that neighbour's affair; two at a
+// time may be this node's, which measures all links at once.
+func TestLinksAreMeasuredWhenTwoSeemLonger(t *testing.T) {
+	for late := range 4 {
+		k := newTalk(t, 6, 0, 6)
+		for range 6 {
+			for i := 1; i <= 6; i++ {
+				k.hear(i, message{Kind: kindPing, Nonce: 1, Link: claimNear})
+				k.took(k.core.Observe(k.now, testID(i), ms))
+			}
+			k.after(5 * time.Second)
+		}
+		k.sent = nil
+		for i := 1; i <= late; i++ {
+			k.took(k.core.Observe(k.now, testID(i), 30*ms))
+		}
+		k.after(firstRetry / 2)
+		asked := 0
+		for i := late + 1; i <= 6; i++ {
+			asked += len(k.said(i, kindPing))
+		}
+		if want := map[bool]int{true: 6 - late}[late >= 2]; asked != want {
+			t.Errorf("%d neighbours seem to be farther away: %d others are pinged at once, want %d", late, asked, want)
+		}
+	}
+}
