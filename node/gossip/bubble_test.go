@@ -1,11 +1,13 @@
 package gossip
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,6 +255,35 @@ func TestSeedThatComesLater(t *testing.T) {
 		}
 		endAll(t, []*testNode{first, second})
 	})
+}
+
+// A node that is told to join itself, by a name that it does not know for its own, finds nothing
+// wrong with that, and tries it ever more seldom, as it does those whom it has joined.
+func TestNodeThatIsToldToJoinItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFabric(time.Millisecond)
+		cfg := memConfig(t, f, 0, "self:5444")
+		cfg.Net = selfNet{f.host(0)}
+		node := startNode(t, cfg)
+		time.Sleep(4 * time.Hour)
+		if n := node.logged("cannot join"); n != 0 || node.Stats()["joins failed"] != 0 {
+			t.Errorf("%d failures are counted, %d logged", node.Stats()["joins failed"], n)
+		}
+		f.mu.Lock()
+		tries := f.dials
+		f.mu.Unlock()
+		if tries < 15 || tries > 25 {
+			t.Errorf("it has tried %d times in four hours, want every %v, and some times more at first", tries, maxRest)
+		}
+		endAll(t, []*testNode{node})
+	})
+}
+
+// selfNet is a host with a name.
+type selfNet struct{ *memHost }
+
+func (n selfNet) Resolve(context.Context, string) ([]netip.Addr, error) {
+	return []netip.Addr{n.ip}, nil
 }
 
 func TestWrongSecretIsRefusedAndSaidOnce(t *testing.T) {

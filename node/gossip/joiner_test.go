@@ -123,6 +123,25 @@ func TestBeaconsAreAnsweredOnce(t *testing.T) {
 	}
 }
 
+// Where many hear the beacon of a newcomer at the same time, they do not all knock at once.
+func TestMembersDoNotAnswerABeaconTogether(t *testing.T) {
+	const members, part = 200, maxHeard / 10
+	parts := map[time.Duration]int{}
+	for i := range uint64(members) {
+		j := newJoiner(epoch, rand.New(rand.NewPCG(1, i)), nil, nil)
+		j.Joined(at("m:1", 1))
+		j.Heard(epoch, "new:1")
+		for _, d := range joinerRun(j, epoch, time.Hour, nil)["new:1"] {
+			parts[d/part]++
+		}
+	}
+	for i := range maxHeard / part {
+		if n := parts[i]; n < members/20 || n > members/5 { // a tenth, and what chance adds
+			t.Errorf("%d of %d try between %v and %v", n, members, i*part, (i+1)*part)
+		}
+	}
+}
+
 func TestSavedAddresses(t *testing.T) {
 	var members []vicinity.Member
 	for i := range 100 {
