@@ -83,3 +83,33 @@ func TestChangesAreGathered(t *testing.T) {
 		}
 	})
 }
+
+// A node whose journal cannot be written stops when a job that it has accepted goes on: what
+// it would do next it could not remember.
+func TestNodeStopsWhenItsJournalFails(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		disk := &unlucky{next: make(chan bool)}
+		h.stop()
+		h.wrap = func(m *journal.Memory) journal.Journal { disk.Journal = m; return disk }
+		h.start()
+		go func() { _, _ = h.Submit(t.Context(), jobs.Spec{Args: []string{"say"}, Min: 1, Max: 1, Slots: 1}) }()
+		failed := func() error {
+			synctest.Wait()
+			select {
+			case err := <-h.loop.Failed():
+				return err
+			default:
+				return nil
+			}
+		}
+		disk.next <- false // the job is accepted
+		if err := failed(); err != nil {
+			t.Fatalf("stops though nothing has failed: %v", err)
+		}
+		disk.next <- true // its workers are granted
+		if err := failed(); err == nil || err.Error() != "write the journal: no luck" {
+			t.Errorf("got %v, want the node to stop", err)
+		}
+		close(disk.next)
+	})
+}
