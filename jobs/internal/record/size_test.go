@@ -40,3 +40,31 @@ func TestLostFilesAreMadeAgainWithinTheSize(t *testing.T) {
 	apply(Event{Kind: Exited, Ranks: ra(0, 2), Exit: &process.Exit{Cause: process.Exited}})
 	want(1)
 }
+
+// A rank that the job was told to do without needs no other node when its worker has gone back:
+// the job is done when the rest of it is.
+func TestRankThatIsGivenBackAndReleased(t *testing.T) {
+	var r Record
+	apply := func(ev Event) {
+		ev.At = jobtest.Start
+		r.Apply(ev)
+	}
+	rank := func(ranks ...int) (list []jobs.RankAttempt) {
+		for _, n := range ranks {
+			list = append(list, jobs.RankAttempt{Rank: n, Attempt: 1})
+		}
+		return list
+	}
+	apply(Event{Kind: Submitted, Spec: &jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 2, Slots: 1}})
+	apply(Event{Kind: Granted, Node: jobtest.Node(1), Ranks: rank(0, 1)})
+	apply(Event{Kind: Started, Ranks: rank(0)})
+	apply(Event{Kind: Resized, Size: 1, Ranks: rank(1)})
+	apply(Event{Kind: Released, Ranks: rank(1)})
+	if got := r.WantedRanks(9); len(got) != 0 {
+		t.Errorf("wants %v", got)
+	}
+	apply(Event{Kind: Exited, Ranks: rank(0), Exit: &process.Exit{Cause: process.Exited}})
+	if r.State != jobs.Collecting {
+		t.Errorf("it is %s when its only rank has ended, want %s", r.State, jobs.Collecting)
+	}
+}
