@@ -61,6 +61,33 @@ func TestNothingIsMadeOfWorkersThatAreRemoved(t *testing.T) {
 	}
 }
 
+// The claim of a worker goes before anything else of it: a node that is killed half-way must not
+// take the rest for a worker when it is started again.
+func TestClaimIsRemovedFirst(t *testing.T) {
+	removed := false
+	x, l, id, root := remover(t, t.TempDir(), func(root string) error {
+		removed = true
+		if b, _ := process.Noted(root, participant.ClaimNote); b != nil {
+			t.Error("what is being removed has a claim still")
+		}
+		return os.RemoveAll(root)
+	})
+	c := participant.ClaimRecord{Job: id.Job, RankAttempt: id.RankAttempt}
+	if err := c.Write(root); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := process.Noted(root, participant.ClaimNote); b == nil {
+		t.Fatal("it has no claim")
+	}
+	l.Start(asOwner{})
+	x.remove(id, nil)
+	if !removed {
+		t.Error("nothing is removed")
+	}
+	l.Stop()
+	l.Wait()
+}
+
 // What stands in the way of a removal may pass.
 func TestRemovalIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
