@@ -30,6 +30,10 @@ type GridConfig struct {
 	// Hangs tells whether a node's disk hangs; nil = none does.
 	Hangs func(node int) bool
 	Watch Watcher // nil = nobody looks
+	// Lose sees each message when it is sent, and reports whether it is lost: a packet on its
+	// way, a request or reply with its connection. Of a copy of a flood it sees a packet to
+	// the node about the job. Nil = none is.
+	Lose func(from, to int, m model.Message) bool
 }
 
 // Lasting is the fate of workers that need some time to get ready and then run for
@@ -88,6 +92,9 @@ func NewGrid(cfg GridConfig) *Grid {
 	}
 	if cfg.Fate == nil {
 		cfg.Fate = Lasting(time.Millisecond, 0)
+	}
+	if cfg.Lose == nil {
+		cfg.Lose = func(int, int, model.Message) bool { return false }
 	}
 	changing := cfg.Graph == nil
 	if changing {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"zorilla/flood"
@@ -64,6 +63,7 @@ func (g *Grid) cost(id jobs.ID) *Cost {
 
 // label says whose flood a copy belongs to.
 type label struct {
+	job    jobs.ID
 	cost   *Cost
 	number int
 }
@@ -73,7 +73,7 @@ func (l label) round() *RoundCost { return &l.cost.Rounds[l.number] }
 // last labels what belongs to the last round of a job.
 func (g *Grid) last(id jobs.ID) label {
 	c := g.cost(id)
-	return label{c, len(c.Rounds) - 1}
+	return label{id, c, len(c.Rounds) - 1}
 }
 
 func (g *Grid) startFlood(i int, now time.Time, ad model.Advert) flood.Flood {
@@ -96,7 +96,7 @@ func (g *Grid) carry(from int, out flood.Out, l label) {
 		r.Messages++
 		r.Bytes += len(out.Packet) + kindByte
 		to, ok := g.o.Index(id)
-		if !ok {
+		if !ok || g.cfg.Lose(from, to, model.Message{To: id, Job: l.job}) {
 			continue
 		}
 		g.o.Send(from, to, func() { g.flooded(from, to, out.Packet, l) })
@@ -124,11 +124,18 @@ func (g *Grid) post(from int, m model.Message) {
 	if !ok {
 		return
 	}
+	lost := g.cfg.Lose(from, to, m)
 	if m.Kind == model.Packet {
 		c := g.cost(m.Job)
 		c.Answers++
 		c.AnswerBytes += m.Size + kindByte
-		g.o.Send(from, to, func() { g.receive(from, to, m) })
+		if !lost {
+			g.o.Send(from, to, func() { g.receive(from, to, m) })
+		}
+		return
+	}
+	if lost {
+		g.cut(from, to, m)
 		return
 	}
 	at := g.o.at
@@ -146,13 +153,21 @@ func (g *Grid) post(from int, m model.Message) {
 	g.convey(from, to, at-g.o.at, m)
 }
 
+// cut breaks the connection of a request or a reply in the place of carrying it.
+func (g *Grid) cut(from, to int, m model.Message) {
+	if m.Kind == model.Request {
+		g.fails(owed{from, to, m}, g.o.delay(from, to))
+		return
+	}
+	if o, ok := g.nodes[from].answers(to, m); ok {
+		g.fails(o, g.o.delay(from, to))
+	}
+}
+
 // convey brings a request or a reply to another node after a time, if nothing goes
 // wrong.
 func (g *Grid) convey(from, to int, d time.Duration, m model.Message) {
-	if number := m.Answers(); number > 0 {
-		n := g.nodes[from]
-		n.owes = slices.DeleteFunc(n.owes, func(o owed) bool { return o.to == to && o.Asks() == number })
-	}
+	g.nodes[from].answers(to, m)
 	life := g.o.hosts[to].life
 	breaks := from != to && m.Kind == model.Request && g.chance(g.Faults.Broken)
 	switch {

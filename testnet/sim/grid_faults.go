@@ -32,6 +32,17 @@ type owed struct {
 	model.Message
 }
 
+// answers notes that a node sends a message, and returns the request that it answers, if it is a reply.
+func (n *gridNode) answers(to int, m model.Message) (o owed, ok bool) {
+	i := slices.IndexFunc(n.owes, func(o owed) bool { return o.from == to && o.Asks() == m.Answers() })
+	if i < 0 {
+		return o, false
+	}
+	o = n.owes[i]
+	n.owes = slices.Delete(n.owes, i, i+1)
+	return o, true
+}
+
 // fails tells who asks that its connection is broken, if it lives and waits.
 func (g *Grid) fails(o owed, after time.Duration) {
 	if o.Asks() == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/model"
 	"zorilla/node/early"
 )
 
@@ -233,6 +234,35 @@ func TestRoundTripsOfAStart(t *testing.T) {
 		}
 		if slices.Max(trips) > x.most {
 			t.Errorf("%d nodes, %d arguments: starts take %.1f round trips, want at most %.1f", x.nodes, len(x.args), slices.Max(trips), x.most)
+		}
+	}
+}
+
+// A request that was answered is owed no more; a reply that is lost breaks its connection.
+func TestAnsweredRequestsAreNotOwed(t *testing.T) {
+	o, graph := idle(t, 6, 1, Noise{})
+	replies := 0
+	g := NewGrid(GridConfig{
+		Overlay: o, Graph: graph, Fate: Lasting(time.Millisecond, 10*time.Second), Slots: func(int) int { return 1 },
+		Lose: func(from, to int, m model.Message) bool {
+			if from == to || m.Kind != model.Reply {
+				return false
+			}
+			replies++
+			return replies == 1
+		},
+	})
+	id, err := g.Submit(0, spec(4, 4, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !g.Run(time.Minute, func() bool { return g.Jobs(0).State(id).Final() }) {
+		t.Fatalf("the job is %s", g.Jobs(0).State(id))
+	}
+	g.Run(time.Minute, func() bool { return false })
+	for i := range o.Len() {
+		if n := len(g.node(i).owes); n > 0 {
+			t.Errorf("node %d owes answers to %d of %d requests, which were answered", i, n, replies)
 		}
 	}
 }
