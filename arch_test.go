@@ -139,6 +139,7 @@ var never = map[string]string{
 	"github.com/chromedp":         "the browser is for tests",
 	"gonum.org":                   "figures are drawn by experiments",
 	"github.com/rogpeppe":         "scripts are for tests",
+	"github.com/cockroachdb":      "conversations are for tests",
 	"honnef.co":                   "staticcheck is a tool",
 	"github.com/stretchr/testify": "tests stay out of the program",
 }

@@ -141,12 +141,12 @@ func (a *Audit) process(node vicinity.ID, k *worker) {
 			a.Fail(k.Job, "rank %d, attempt %d of job %s runs at node %s without a START in the journal", k.Rank, k.Attempt, k.Job, node.Short())
 		}
 		a.runs[k.WorkerID] = &run{at: node, wants: k.fate.Output}
-		a.Note(node, k.Job, "runs rank %d, attempt %d", k.Rank, k.Attempt)
+		a.Note(node, k.Job, "runs %s", named([]jobs.RankAttempt{k.RankAttempt}))
 	case runs && r.at != node, runs && !k.over && r.ended:
 		a.Fail(k.Job, "rank %d, attempt %d of job %s runs at node %s, and ran at node %s", k.Rank, k.Attempt, k.Job, node.Short(), r.at.Short())
 	case runs && k.over && !r.ended:
 		r.ended, r.code, r.wrote = true, k.exit.Code, k.wrote
-		a.Note(node, k.Job, "rank %d, attempt %d ended with %d", k.Rank, k.Attempt, r.code)
+		a.Note(node, k.Job, "has run %s, which ended with %d", named([]jobs.RankAttempt{k.RankAttempt}), r.code)
 	}
 }
 
@@ -165,7 +165,7 @@ func (a *Audit) Killed(node vicinity.ID, machine bool, left *Remains) {
 func (a *Audit) follow(node vicinity.ID, disk *disk) {
 	a.disk = disk
 	for _, e := range disk.journal[a.read[node]:] {
-		a.Note(node, e.job, "journal: %s %s %v %s", e.ev.Kind, nodeOf(e.ev), e.ev.Ranks, e.ev.Reason)
+		a.Note(node, e.job, "%s", written(&e.ev))
 		s := a.jobs[e.job]
 		if s == nil {
 			s = &story{begun: map[jobs.RankAttempt]vicinity.ID{}}
@@ -373,48 +373,4 @@ func (m *Model) events(job jobs.ID) (n int) {
 		}
 	}
 	return n
-}
-
-func nodeOf(ev record.Event) string {
-	if ev.Node == "" {
-		return ""
-	}
-	return ev.Node.Short()
-}
-
-// Describe tells people of a message.
-func (m Message) Describe() string {
-	switch b := m.body.(type) {
-	case wire.Packet:
-		switch {
-		case b.Answer == nil:
-			return fmt.Sprintf("yield (forget %v)", b.Forget)
-		case b.Answer.Workers > 0:
-			return fmt.Sprintf("offers %d, round %d, key %04x", b.Answer.Workers, b.Answer.Round, b.Answer.Key&0xffff)
-		}
-		return fmt.Sprintf("declines round %d: %s", b.Answer.Round, b.Answer.Reason)
-	case request:
-		switch r := b.body.(type) {
-		case *wire.Grant:
-			return fmt.Sprintf("grant #%d %v, key %04x", b.number, r.Ranks, r.Key&0xffff)
-		case *wire.Start:
-			return fmt.Sprintf("start %v", r.Ranks)
-		case *wire.Release:
-			return fmt.Sprintf("release %v (stop %v)", r.Ranks, r.Stop)
-		case *wire.Report:
-			text := fmt.Sprintf("report #%d", b.number)
-			for _, k := range r.Workers {
-				text += fmt.Sprintf(" %d.%d %s", k.Rank, k.Attempt, k.State)
-			}
-			return text
-		}
-		return fmt.Sprintf("asks #%d %T", b.number, b.body)
-	case reply:
-		text := fmt.Sprintf("reply #%d refused %q, failed %v", b.number, b.refused, b.failed)
-		for _, k := range b.ack.Workers {
-			text += fmt.Sprintf(" %d.%d done %v drop %v stop %v", k.Rank, k.Attempt, k.Done, k.Drop, k.Stop)
-		}
-		return text
-	}
-	return fmt.Sprintf("%T", m.body)
 }

@@ -23,9 +23,10 @@ type world struct {
 	seed   uint64
 	slots  []int
 	sites  int
-	clocks []time.Duration // how far they are ahead at first
-	unable []bool          // to start workers
-	hangs  []bool          // their disks do
+	clocks []time.Duration                          // how far they are ahead at first
+	unable []bool                                   // to start workers
+	lose   func(from, to int, m model.Message) bool // nil = nothing beside what the noise takes
+	hangs  []bool                                   // their disks do
 	fate   func(jobs.ID, *jobs.Spec, jobs.RankAttempt) model.Fate
 	audit  *model.Audit
 	watch  func(node int) // sees nodes that have done something; nil = nobody does
@@ -57,6 +58,11 @@ func sites(seed uint64, n int) sim.Layout {
 
 // newWorldAt is newWorld with sites of its own.
 func newWorldAt(layout sim.Layout, seed uint64, slots ...int) *world {
+	return newWorldOn(layout, func(o *sim.Overlay) sim.Graph { return sim.Ideal(o, seed) }, seed, slots...)
+}
+
+// newWorldOn is newWorldAt with links of its own.
+func newWorldOn(layout sim.Layout, graph func(*sim.Overlay) sim.Graph, seed uint64, slots ...int) *world {
 	n := len(slots)
 	w := &world{seed: seed, slots: slots, sites: len(layout.Sizes), clocks: make([]time.Duration, n), unable: make([]bool, n), hangs: make([]bool, n), audit: model.NewAudit()}
 	for i := range w.clocks {
@@ -65,11 +71,12 @@ func newWorldAt(layout sim.Layout, seed uint64, slots ...int) *world {
 	w.net = sim.NewOverlay(sim.OverlayConfig{Layout: layout, Seed: seed, Noise: noise, Idle: true})
 	w.fate = sim.Lasting(time.Millisecond, 0)
 	w.Grid = sim.NewGrid(sim.GridConfig{
-		Overlay: w.net, Graph: sim.Ideal(w.net, seed), Seed: seed, Watch: w,
+		Overlay: w.net, Graph: graph(w.net), Seed: seed, Watch: w,
 		Slots: func(i int) int { return slots[i] },
 		Clock: func(i int) time.Duration { return w.clocks[i] },
 		Fate:  func(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) model.Fate { return w.fate(job, spec, ra) },
 		Hangs: func(i int) bool { return w.hangs[i] },
+		Lose:  func(from, to int, m model.Message) bool { return w.lose != nil && w.lose(from, to, m) },
 		Unable: func(i int) string {
 			if w.unable[i] {
 				return "no more processes"
