@@ -274,3 +274,43 @@ func TestDecoratorsDoNotTurnDurabilityOff(t *testing.T) {
 		}
 	})
 }
+
+// spoilt is a journal on a disk that cannot be written from some time on, though it is not full.
+type spoilt struct {
+	journal.Journal
+	fails atomic.Bool
+}
+
+func (s *spoilt) Append(entries []journal.Entry, done func(error)) {
+	if s.fails.Load() {
+		go done(syscall.EIO)
+		return
+	}
+	s.Journal.Append(entries, done)
+}
+
+// A node that cannot write its journal stops, and says why; its jobs go on when it is started again.
+func TestNodeStopsWhenItsJournalFails(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, g *grid) {
+		disk, origin := &spoilt{}, g.node(0)
+		origin.stop()
+		origin.wrap = func(m *journal.Memory) journal.Journal { disk.Journal = m; return disk }
+		origin.start()
+		id := g.submit(0, jobs.Spec{Args: ticking(20), Min: 2, Max: 2, Outputs: []string{"left"}})
+		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
+		disk.fails.Store(true)
+		select {
+		case err := <-origin.done:
+			if !errors.Is(err, syscall.EIO) || !strings.HasPrefix(err.Error(), "write the journal: ") {
+				t.Errorf("the node stops with %v", err)
+			}
+			origin.done <- nil
+		case <-time.After(time.Minute):
+			t.Error("the node runs on for a minute")
+		}
+		origin.stop()
+		disk.fails.Store(false)
+		origin.start()
+		g.sameAttempts(0, id, 20)
+	})
+}
