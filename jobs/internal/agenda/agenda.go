@@ -4,6 +4,7 @@ package agenda
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -57,7 +58,10 @@ func (a *Agenda[T]) Push(x any) {
 func (a *Agenda[T]) Pop() any {
 	last := len(a.List) - 1
 	t := a.List[last]
-	a.List = a.List[:last]
+	clear(a.List[last:]) // else what was taken out stays in memory
+	if a.List = a.List[:last]; cap(a.List) > 1000 && last < cap(a.List)/4 {
+		a.List = slices.Clone(a.List)
+	}
 	return t
 }
 
