@@ -34,7 +34,7 @@ func (s *blobService) Missing(_ context.Context, chunks []transfer.Hash) ([]tran
 	s.uploads.hold(chunks...)
 	missing := []transfer.Hash{}
 	for _, h := range chunks {
-		if !transfer.Owns(s.store, h) { // others' files are theirs to change
+		if _, own := s.store.Holds(h); !own { // others' files are theirs to change
 			missing = append(missing, h)
 		}
 	}
@@ -45,23 +45,19 @@ func (s *blobService) Missing(_ context.Context, chunks []transfer.Hash) ([]tran
 // that needs them. It takes the word of the node's own user for what is in it, who can read
 // what the node can.
 func (s *blobService) Refer(ctx context.Context, f transfer.File) error {
-	to, ok := s.store.(interface{ Refer(f transfer.File) error })
-	if !ok {
-		return transfer.ErrElsewhere
-	}
 	s.uploads.hold(f.Chunks...)
-	refer := to.Refer
+	how := transfer.Claimed
 	if api.SameUser(ctx) {
-		refer = func(f transfer.File) error { return transfer.ReferHashed(s.store, f) }
+		how = transfer.Hashed
 	}
-	err := refer(f)
+	err := s.store.Refer(f, how)
 	s.uploads.stored(err)
 	return err
 }
 
 // Locate names a large file of the store, for clients that may read it there.
 func (s *blobService) Locate(_ context.Context, content transfer.Hash) (transfer.File, error) {
-	return transfer.Locate(s.store, content), nil
+	return s.store.Locate(content), nil
 }
 
 // PutChunk stores one chunk, and keeps it for the submission that needs it.
@@ -194,21 +190,17 @@ func (u *uploads) letGo(done func(*batchOfUploads) bool) {
 
 // Cache looks after the node's store.
 func (s *blobService) Cache(ctx context.Context, care api.Care) (told api.Cache, err error) {
-	keeper, ok := s.store.(transfer.Keeper)
-	if !ok {
-		return told, fmt.Errorf("%w: this node's store of chunks cannot be looked after", api.ErrUnavailable)
-	}
 	if care.Verify {
-		checked, err := keeper.Verify(ctx)
+		checked, err := s.store.Verify(ctx)
 		if err != nil {
 			return told, err
 		}
 		told.Verified = &checked
 	}
 	if care.Prune {
-		pruned := keeper.Prune()
+		pruned := s.store.Prune()
 		told.Pruned = &pruned
 	}
-	told.Contents = keeper.Contents()
+	told.Contents = s.store.Contents()
 	return told, nil
 }

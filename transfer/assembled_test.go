@@ -22,7 +22,7 @@ import (
 type station struct {
 	t     *testing.T
 	dir   string
-	store *transfer.DirStore
+	store transfer.PinStore
 	from  *transfer.MemStore // has all of it
 	tree  transfer.Manifest
 	files map[string]string
@@ -55,11 +55,11 @@ func newStation(t *testing.T, seed uint64, files map[string]string) *station {
 // send is a fetch of those chunks that are not there.
 func (s *station) send(chunks []transfer.Chunk) {
 	s.t.Helper()
-	settle := transfer.Expect(s.store, &s.tree, s.rnd.IntN(2) == 0)
+	settle := s.store.Expect(&s.tree, s.rnd.IntN(2) == 0)
 	defer settle()
 	s.rnd.Shuffle(len(chunks), func(i, j int) { chunks[i], chunks[j] = chunks[j], chunks[i] })
 	for _, c := range chunks {
-		if s.store.Has(c.Hash) || transfer.Keep(s.store, c.Hash) {
+		if s.store.Has(c.Hash) || s.store.Keep(c.Hash, false) {
 			continue
 		}
 		data, err := s.from.Get(c.Hash, nil)
@@ -153,13 +153,14 @@ func TestLargeFilesAreGivenAndTakenBack(t *testing.T) {
 		if n := len(s.assembled()); n != 0 {
 			t.Errorf("%d files are still in the store", n)
 		}
-		if h := s.tree.Entries[0].Chunks[0]; s.store.Has(h) || !transfer.Serves(s.store, h) {
-			t.Errorf("what a worker may write to: held %v, served %v", s.store.Has(h), transfer.Serves(s.store, h))
+		h := s.tree.Entries[0].Chunks[0]
+		if served, _ := s.store.Holds(h); s.store.Has(h) || !served {
+			t.Errorf("what a worker may write to: held %v, served %v", s.store.Has(h), served)
 		}
 		if got := s.whole(); got != len(chunks) {
 			t.Errorf("%d of %d chunks are served meanwhile", got, len(chunks))
 		}
-		transfer.TakeBack(s.store, work, nil)
+		s.store.TakeBack(work, nil)
 		for _, c := range chunks {
 			if !s.store.Has(c.Hash) {
 				t.Errorf("round %d: %s is not there any more", round, c.Hash)
@@ -220,7 +221,7 @@ func TestFilesThatShareChunks(t *testing.T) {
 			t.Errorf("round %d: zeros take %d blocks", round, n)
 		}
 		scribble(t, work+"/z", 2*transfer.ChunkSize+7) // where it has a hole
-		transfer.TakeBack(s.store, work, nil)
+		s.store.TakeBack(work, nil)
 		if got, all := s.whole(), len(s.tree.DistinctChunks()); got != all {
 			t.Errorf("round %d: %d of %d chunks are there", round, got, all)
 		}
@@ -249,7 +250,7 @@ func TestFetchKeepsToTheLimit(t *testing.T) {
 	s := newStation(t, seeds.One(t), map[string]string{"large": noise(rand.New(rand.NewPCG(11, 11)), 8*transfer.ChunkSize)})
 	s.store, s.dir = nil, t.TempDir()
 	s.store = openDir(t, s.dir, 2*transfer.ChunkSize)
-	settle := transfer.Expect(s.store, &s.tree, s.rnd.IntN(2) == 0)
+	settle := s.store.Expect(&s.tree, s.rnd.IntN(2) == 0)
 	for _, c := range s.tree.DistinctChunks() {
 		data, err := s.from.Get(c.Hash, nil)
 		if err = errors.Join(err, s.store.Put(c.Hash, data)); err != nil {
@@ -280,7 +281,7 @@ func TestChunksOfAssembledFilesAreEvicted(t *testing.T) {
 	name := s.assembled()[0]
 	chunks := s.tree.Entries[0].Chunks
 	all := blocksOf(t, name)
-	if u := s.store.Usage(); u.Bytes != 8*transfer.ChunkSize || u.Pinned != 0 {
+	if u := s.store.Contents(); u.Bytes != 8*transfer.ChunkSize || u.Pinned != 0 {
 		t.Errorf("it takes %+v", u)
 	}
 	s.store.Pin("half", chunks[:4]...)
@@ -297,7 +298,7 @@ func TestChunksOfAssembledFilesAreEvicted(t *testing.T) {
 			there++
 		}
 	}
-	if u := s.store.Usage(); there != 4 || u.Bytes != 4*transfer.ChunkSize {
+	if u := s.store.Contents(); there != 4 || u.Bytes != 4*transfer.ChunkSize {
 		t.Errorf("%d chunks are left, %d bytes", there, u.Bytes)
 	}
 	if got := blocksOf(t, name); got > all/2+8 {
@@ -311,7 +312,7 @@ func TestChunksOfAssembledFilesAreEvicted(t *testing.T) {
 	s.give()
 	s.store.Unpin("job")
 	s.store.Prune()
-	if u := s.store.Usage(); u.Blobs != 0 || u.Bytes != 0 {
+	if u := s.store.Contents(); u.Blobs != 0 || u.Bytes != 0 {
 		t.Errorf("left: %+v", u)
 	}
 	if left, err := os.ReadDir(filepath.Join(s.dir, "files")); err != nil || len(left) != 0 {
@@ -371,7 +372,7 @@ func TestAssembledFilesOfAnEarlierLife(t *testing.T) {
 					t.Errorf("%d chunks are there, want %d", got, c.left)
 				}
 				if away {
-					transfer.TakeBack(s.store, work, nil)
+					s.store.TakeBack(work, nil)
 				}
 				s.send(s.tree.DistinctChunks())
 				if got := s.whole(); got != 4 {
@@ -397,9 +398,9 @@ func TestAssembledFilesAmongMany(t *testing.T) {
 		wg.Go(func() {
 			for i := range 4 {
 				work := filepath.Join(works, fmt.Sprint(g, "-", i), "work")
-				settle := transfer.Expect(s.store, &s.tree, true)
+				settle := s.store.Expect(&s.tree, true)
 				for _, c := range chunks {
-					if s.store.Has(c.Hash) || transfer.Keep(s.store, c.Hash) {
+					if s.store.Has(c.Hash) || s.store.Keep(c.Hash, false) {
 						continue
 					}
 					if data, err := s.from.Get(c.Hash, nil); err != nil || s.store.Put(c.Hash, data) != nil {
@@ -414,7 +415,7 @@ func TestAssembledFilesAmongMany(t *testing.T) {
 				if err == nil {
 					sameTree(t, read(t, work), s.files)
 				}
-				transfer.TakeBack(s.store, work, nil)
+				s.store.TakeBack(work, nil)
 			}
 		})
 	}
@@ -438,5 +439,5 @@ func TestAssembledFilesAmongMany(t *testing.T) {
 	if got := s.whole(); got != len(chunks) {
 		t.Errorf("%d of %d chunks are there in the end", got, len(chunks))
 	}
-	transfer.TakeBack(s.store, s.give(), nil)
+	s.store.TakeBack(s.give(), nil)
 }

@@ -11,15 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Expect tells a store that chunks of a tree will be put. A DirStore puts those of a large
-// file where they belong in one file, which Manifest.WriteTo can then give to a worker.
-// With writeBack the disk begins to write as they come, for who wants to Sync them afterwards.
-// Settle is to be called when no more will come.
-func Expect(s Store, m *Manifest, writeBack bool) (settle func()) {
-	if d, ok := s.(*DirStore); ok {
-		return assembler{d}.expect(m, writeBack)
-	}
-	return func() {}
+// Expect implements WholeFiles.
+func (s *DirStore) Expect(m *Manifest, writeBack bool) (settle func()) {
+	return assembler{s}.expect(m, writeBack)
 }
 
 // assembler is a DirStore while it does something with assembled files.

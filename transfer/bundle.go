@@ -202,13 +202,13 @@ func (b *bundling) end(ctx context.Context, buf []byte) error {
 	}
 	to := forSmall(ctx, b.put, named(files[0].label, len(files)))
 	if len(files) == 1 {
-		return PutVerified(to, files[0].entry.Chunks[0], data)
+		return putVerified(to, files[0].entry.Chunks[0], data)
 	}
 	in := &bundle{HashOf(data), len(data)}
 	for _, s := range files {
 		s.entry.bundle = in
 	}
-	return PutVerified(to, in.hash, data)
+	return putVerified(to, in.hash, data)
 }
 
 // byPath sorts sources.

@@ -101,7 +101,7 @@ func TestTenThousandSmallFiles(t *testing.T) {
 }
 
 // smallTree is a tree in a store on disk, and the blob that its three files are in.
-func smallTree(t *testing.T) (dir string, store *transfer.DirStore, m transfer.Manifest, blob transfer.Hash) {
+func smallTree(t *testing.T) (dir string, store transfer.PinStore, m transfer.Manifest, blob transfer.Hash) {
 	t.Helper()
 	dir, from := t.TempDir(), t.TempDir()
 	write(t, from, map[string]string{"a": "first", "d/b*": "second", "d/e/c": "third"})

@@ -122,7 +122,7 @@ func (s *source) chunk(p *pool, put Putter, room *int) error {
 			}
 			if err = p.do(func(_ context.Context, buf []byte) error {
 				clear(buf)
-				return PutVerified(put, zeroChunk(), buf)
+				return putVerified(put, zeroChunk(), buf)
 			}); err != nil {
 				break
 			}
@@ -200,7 +200,7 @@ func (r *reading) chunk(ctx context.Context, i int, buf []byte) (err error) {
 		return err
 	}
 	e.Chunks[i] = HashOf(buf)
-	return PutVerified(r.put, e.Chunks[i], buf)
+	return putVerified(r.put, e.Chunks[i], buf)
 }
 
 // hash only hashes a chunk, in parts that stay near the processor.
@@ -258,7 +258,7 @@ func (r *reading) putAll(buf []byte) error {
 		if HashOf(b) != h {
 			return changed(r.source.label)
 		}
-		if err := PutVerified(r.put, h, b); err != nil {
+		if err := putVerified(r.put, h, b); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -106,8 +107,6 @@ func (s *DirStore) damaged(h Hash, err error) error {
 	return fmt.Errorf("read blob: %w", err)
 }
 
-func (s *DirStore) verified() {}
-
 // openWith opens the file of a blob, and returns its stamp and the length of the blob.
 // Files of the store are opened with a function of the store.
 func (p spot) openWith(open func(string) (fs.File, error)) (f fs.File, now Stamp, length int64, err error) {
@@ -164,21 +163,16 @@ func (s *DirStore) read(h Hash, buf []byte) (data []byte, p spot, err error) {
 	return buf, p, nil
 }
 
-// Read calls f with the bytes of a blob, in order, and with how many they are in all: with parts, in
-// buf's memory, of what the store has compared with the hash before, and with everything at once of
-// what it compares now, as Get says. The error is that of f, or why the blob cannot be had; then f did
-// not get the last part of it. The caller owns the memory that is returned.
-func Read(s Store, h Hash, buf []byte, f func(p []byte, size int) error) ([]byte, error) {
+// Read implements PinStore.
+func (s *DirStore) Read(h Hash, buf []byte, f func(p []byte, size int) error) ([]byte, error) {
 	n := 0
-	if d, ok := s.(*DirStore); ok {
-		d.Has(h) // counts as a use
-		if p, held := d.spot(h); held {
-			buf = sized(buf, readSize)
-			var all bool
-			var err error
-			if n, all, err = p.read(d, h, buf, f); all || err != nil {
-				return buf, err
-			}
+	s.Has(h) // counts as a use
+	if p, held := s.spot(h); held {
+		buf = sized(buf, readSize)
+		var all bool
+		var err error
+		if n, all, err = p.read(s, h, buf, f); all || err != nil {
+			return buf, err
 		}
 	}
 	data, err := s.Get(h, buf)
@@ -223,10 +217,9 @@ func (p spot) whole(s *DirStore, h Hash, f fs.File) bool {
 	return err == nil && StampOf(info) == p.seen
 }
 
-// copyTo copies a blob of size bytes to a place in a file without looking at it. It
-// reports false, and may have written something, if that cannot be done: the blob is
-// not known to be whole, or the file systems do not do it.
-func (s *DirStore) copyTo(h Hash, size int, to *os.File, at int64) bool {
+// CopyTo implements WholeFiles. It does not look at the bytes: the blob must be known to be whole, and
+// the file systems must do it.
+func (s *DirStore) CopyTo(h Hash, size int, to *os.File, at int64) bool {
 	p, held := s.spot(h)
 	if !held || p.seen == (Stamp{}) {
 		return false
@@ -241,4 +234,55 @@ func (s *DirStore) copyTo(h Hash, size int, to *os.File, at int64) bool {
 		return false
 	}
 	return copyRange(f, p.at, to, at, size) && p.whole(s, h, f)
+}
+
+// Verify implements Keeper. It trusts nothing that was found out before.
+func (s *DirStore) Verify(ctx context.Context) (Checked, error) {
+	s.mu.Lock()
+	all := make([]Hash, 0, len(s.index.items))
+	for h := range s.index.items {
+		all = append(all, h)
+	}
+	s.mu.Unlock()
+	c := Checked{Damaged: []Hash{}}
+	var buf []byte
+	for _, h := range all {
+		if err := ctx.Err(); err != nil {
+			return c, err
+		}
+		var damaged bool
+		var err error
+		buf, damaged, err = inspect(s, h, buf)
+		switch {
+		case err != nil:
+			return c, fmt.Errorf("verify blobs: %w", err)
+		case damaged:
+			c.Damaged = append(c.Damaged, h)
+		case buf != nil:
+			c.Blobs++
+			c.Bytes += int64(len(buf))
+		}
+	}
+	return c, nil
+}
+
+// inspect compares a blob with its name whatever is known of it, and removes it if it is
+// another; one that was evicted meanwhile is neither returned nor damaged.
+func inspect(s *DirStore, h Hash, buf []byte) (data []byte, damaged bool, err error) {
+	s.claims.take(h)
+	defer s.claims.release(h)
+	if !s.known(h).held {
+		return nil, false, nil
+	}
+	s.note(func(it *item) {
+		it.seen = Stamp{}
+		for i := range it.refs {
+			it.refs[i].forget()
+		}
+	}, h)
+	data, err = s.getClaimed(h, buf)
+	if errors.Is(err, ErrNotFound) {
+		return nil, true, nil
+	}
+	return data, false, err
 }

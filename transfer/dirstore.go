@@ -31,18 +31,16 @@ type DirStore struct {
 
 	claims claims
 
-	mu    sync.Mutex // guards what follows
-	index index
-	// changed tells why blobs were lost that were read from files outside.
-	changed map[Hash]error
-	onLost  func(owners []string) // nil = nobody wants to know
+	catalog
 }
+
+var _ PinStore = (*DirStore)(nil)
 
 // NewDirStore returns a store below dir that keeps at most limit bytes of
 // blobs that nobody pins; 0 means DefaultCache. It does no I/O.
 func NewDirStore(dir string, limit int64) *DirStore {
 	temp := filepath.Join(dir, "tmp")
-	s := &DirStore{dir: dir, temp: temp, notes: noteDir{filepath.Join(dir, "files"), temp}, index: newIndex(limit), claims: claims{of: make(map[Hash]chan struct{})}, changed: make(map[Hash]error)}
+	s := &DirStore{dir: dir, temp: temp, notes: noteDir{filepath.Join(dir, "files"), temp}, claims: claims{of: make(map[Hash]chan struct{})}, catalog: newCatalog(limit)}
 	s.write, s.room = s.writeFile, func(int64, int64) error { return nil }
 	s.open = func(name string) (fs.File, error) { return os.Open(name) }
 	return s
@@ -153,10 +151,11 @@ func (s *DirStore) Put(h Hash, data []byte) error {
 	if err := check(h, data); err != nil {
 		return err
 	}
-	return s.putHashed(h, data)
+	return s.PutVerified(h, data)
 }
 
-func (s *DirStore) putHashed(h Hash, data []byte) error {
+// PutVerified implements PinStore.
+func (s *DirStore) PutVerified(h Hash, data []byte) error {
 	err := s.putOnce(h, data)
 	if isFull(err) && s.evict(0) > 0 { // the disk is smaller than the limit
 		err = s.putOnce(h, data)
@@ -256,62 +255,6 @@ func (s *DirStore) Sync(hashes ...Hash) error {
 	return nil
 }
 
-// knowledge is what this life of a store knows of a blob.
-type knowledge struct {
-	held  bool
-	kept  bool // in a file of the store, for everybody who needs it
-	whole bool // it was compared with its hash
-	safe  bool
-}
-
-func (s *DirStore) known(h Hash) (k knowledge) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	it := s.index.items[h]
-	if it == nil {
-		return k
-	}
-	k = knowledge{held: true, kept: it.kept(), whole: it.seen != Stamp{}, safe: it.safe}
-	if !it.own {
-		r := it.best()
-		k.whole = r.seen != Stamp{} || r.sure()
-	}
-	return k
-}
-
-// note changes what it knows of those that are held.
-func (s *DirStore) note(f func(*item), hashes ...Hash) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, h := range hashes {
-		if it := s.index.items[h]; it != nil {
-			f(it)
-		}
-	}
-}
-
-// Has implements Store. It does no I/O: a file that was damaged or removed
-// from outside is noticed by Get.
-func (s *DirStore) Has(h Hash) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.index.use(h)
-}
-
-// Pin implements Pinner.
-func (s *DirStore) Pin(owner string, hashes ...Hash) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.index.pin(owner, hashes)
-}
-
-// Pinned implements Pinner.
-func (s *DirStore) Pinned(owner string) []Hash {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.index.pinned(owner)
-}
-
 // Unpin implements Pinner.
 func (s *DirStore) Unpin(owner string) {
 	s.mu.Lock()
@@ -330,11 +273,16 @@ func (s *DirStore) Discard(owner string) {
 	s.sweep()
 }
 
-// Usage tells how much the store holds.
-func (s *DirStore) Usage() Usage {
+// Prune implements Keeper. Before eviction starts it is not known what is needed.
+func (s *DirStore) Prune() Pruned {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.index.usage()
+	before := s.index.looseSum
+	victims := s.index.evict(0)
+	p := Pruned{Blobs: len(victims), Bytes: before - s.index.looseSum}
+	s.mu.Unlock()
+	s.delete(victims)
+	s.sweep()
+	return p
 }
 
 func (s *DirStore) forget(h Hash) {

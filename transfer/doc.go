@@ -31,8 +31,8 @@
 // what it was. Outputs that are as the inputs were are in no bundle.
 //
 // A large file of the user is not copied at the origin: its store reads chunks from
-// where the file is ([DirStore.Refer]), and so does the store of a worker's node with
-// large outputs ([DirStore.Lend]). On its way to a work directory each byte of it is
+// where the file is ([Referrer]), and so does the store of a worker's node with
+// large outputs ([Brief]). On its way to a work directory each byte of it is
 // hashed twice, by the client and by the receiver; sent once to each; and written once. The
 // origin hashes it too when it reads it first, unless the client is of its own user: it takes
 // nobody else's word for a file, who could have it send what only the origin may read. Where

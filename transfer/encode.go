@@ -104,7 +104,7 @@ func SaveManifest(p Putter, m Manifest) (Hash, error) {
 		return Hash{}, err
 	}
 	h := HashOf(b)
-	return h, PutVerified(p, h, b)
+	return h, putVerified(p, h, b)
 }
 
 // LoadManifest gets the manifest that has the hash.

@@ -219,9 +219,11 @@ func copyRange(from *os.File, begin int64, to *os.File, at int64, size int) bool
 	return true
 }
 
-// copier is a Getter of this package that may let the file system do the work.
+// copier is a Getter that may let the file system do the work.
 type copier interface {
-	copyTo(h Hash, size int, to *os.File, at int64) bool
+	// CopyTo copies a blob of size bytes, which were compared with the hash, to a place in a file. It
+	// reports false, and may have written something, if that cannot be done.
+	CopyTo(h Hash, size int, to *os.File, at int64) bool
 }
 
 // openSub opens, and makes if need be, a directory in a directory: the owner's, if there is one.

@@ -14,20 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TakeBack takes the files back that were given to a worker (How.Give), from the directory
-// that they were written to: those that are as they were, as far as can be told without
-// reading them. What they hold is compared with its hash when it is used. Nobody may write to
-// that directory any more. Undo, unless it is nil, takes from each file what was done to it
-// there besides its owner and mode.
-func TakeBack(s Store, dir string, undo func(*os.File) error) {
-	if d, ok := s.(*DirStore); ok {
-		assembler{d}.takeBack(dir, undo)
-	}
-}
+// TakeBack implements WholeFiles.
+func (s *DirStore) TakeBack(dir string, undo func(*os.File) error) { assembler{s}.takeBack(dir, undo) }
 
-// give makes the file of an entry that of a worker, which may write to it: it gets that name
-// in a directory. It reports false if that cannot be; then nothing has changed.
-func (d *DirStore) give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool {
+// Give implements WholeFiles.
+func (d *DirStore) Give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool {
 	s := assembler{d}
 	key := keyOf(e.Size, e.Chunks)
 	s.recheck(key)
@@ -48,8 +39,8 @@ func (d *DirStore) give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool
 	return given
 }
 
-// stay implements giver.
-func (s *DirStore) stay(e *Entry) (done func()) {
+// Stay implements WholeFiles.
+func (s *DirStore) Stay(e *Entry) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.index.whole[keyOf(e.Size, e.Chunks)]

@@ -66,7 +66,7 @@ func TestFilesThatWorkersChange(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.whole() // while the worker has it
-			transfer.TakeBack(s.store, work, nil)
+			s.store.TakeBack(work, nil)
 			if got := s.whole(); got > c.left {
 				t.Errorf("%d chunks are there, want at most %d", got, c.left)
 			} else if name == "nothing" && got != c.left {
@@ -125,7 +125,7 @@ func TestChangedFilesAreNotGivenAgain(t *testing.T) {
 	if err = errors.Join(err, os.Chtimes(work+"/large", time.Time{}, info.ModTime())); err != nil {
 		t.Fatal(err)
 	}
-	transfer.TakeBack(s.store, work, nil)
+	s.store.TakeBack(work, nil)
 	if err := s.tree.WriteTo(t.Context(), s.store, t.TempDir(), transfer.How{Give: true}); !errors.Is(err, transfer.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
@@ -159,7 +159,7 @@ func TestReadersFollowFiles(t *testing.T) {
 		if err := s.tree.WriteTo(t.Context(), s.store, work, transfer.How{Give: true}); err != nil {
 			t.Error(err)
 		}
-		transfer.TakeBack(s.store, work, nil)
+		s.store.TakeBack(work, nil)
 	}
 	close(done)
 	wg.Wait()
@@ -183,7 +183,7 @@ func TestFilesThatOthersNeedStay(t *testing.T) {
 			t.Errorf("%s does not count as held", h)
 		}
 	}
-	transfer.TakeBack(s.store, work, nil)
+	s.store.TakeBack(work, nil)
 	s.store.Unpin("outputs of another job")
 	if name := s.assembled()[0]; inode(t, name) != inode(t, s.give()+"/large") {
 		t.Error("it was copied though nobody else needs it")
@@ -199,7 +199,7 @@ func TestFilesThatAreStillOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	transfer.TakeBack(s.store, work, nil)
+	s.store.TakeBack(work, nil)
 	if n := len(s.assembled()); n != 0 || s.store.Has(s.tree.Chunks()[0]) {
 		t.Errorf("%d files were taken back", n)
 	}
@@ -214,7 +214,7 @@ func TestManyChangedChunks(t *testing.T) {
 	for i := range int64(12) {
 		scribble(t, work+"/large", i*transfer.ChunkSize+9)
 	}
-	transfer.TakeBack(s.store, work, nil)
+	s.store.TakeBack(work, nil)
 	if err := s.tree.WriteTo(t.Context(), s.store, t.TempDir(), transfer.How{Give: true}); !errors.Is(err, transfer.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
@@ -233,7 +233,7 @@ func TestFilesAreTakenBackInTheNextLife(t *testing.T) {
 	work := s.give()
 	node := inode(t, work+"/large")
 	s.store = openDir(t, s.dir, 0)
-	transfer.TakeBack(s.store, work, nil)
+	s.store.TakeBack(work, nil)
 	if n := s.assembled(); len(n) != 1 || inode(t, n[0]) != node || s.whole() != 4 {
 		t.Errorf("in the store: %v", n)
 	}
@@ -242,20 +242,20 @@ func TestFilesAreTakenBackInTheNextLife(t *testing.T) {
 
 // teller locates chunks in a store of this machine.
 type teller struct {
-	store transfer.Store
+	store transfer.PinStore
 	asked int
 }
 
 func (l *teller) Locate(_ context.Context, content transfer.Hash) (transfer.File, error) {
 	l.asked++
-	return transfer.Locate(l.store, content), nil
+	return l.store.Locate(content), nil
 }
 
 // Who may read the files of a store gets large ones from there, and compares them.
 func TestLargeFilesAreReadInTheStore(t *testing.T) {
 	seed := seeds.One(t)
 	s := newStation(t, seed, map[string]string{"large": large(rand.New(rand.NewPCG(seed, 2))), "small": "small"})
-	nearby := func(store transfer.Store) (asked, got int) {
+	nearby := func(store transfer.PinStore) (asked, got int) {
 		from, to := &teller{store: store}, t.TempDir()
 		var near, far, gets atomic.Int64
 		get := transfer.Nearby(t.Context(), from, func(h transfer.Hash, buf []byte) ([]byte, error) {

@@ -371,13 +371,6 @@ func (x *index) evict(keep int64) []Hash {
 	return out
 }
 
-// Usage is what a store holds, in bytes and whole file system blocks.
-type Usage struct {
-	Blobs  int   `json:"blobs"`
-	Bytes  int64 `json:"bytes"`
-	Pinned int64 `json:"pinned"` // of Bytes
-}
-
 func (x *index) usage() Usage {
 	return Usage{Blobs: len(x.items), Bytes: x.bytes, Pinned: x.bytes - x.looseSum}
 }

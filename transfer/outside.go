@@ -17,26 +17,13 @@ import (
 	"zorilla/internal/codec"
 )
 
-// Refer holds the chunks of a file where they are, as long as somebody pins them: pin
-// them before. The hashes are somebody's word: a chunk is verified when it is first read,
-// and again if the file has changed. One that is not there is lost, and Lost tells why. The
-// error is ErrElsewhere if that file is not here.
-func (s *DirStore) Refer(f File) error { return s.refer(&backing{File: f}, Stamp{}) }
-
-// ReferHashed is Refer for a file of which the hashes are believed as long as it does not change:
-// those of somebody who may read whatever this process may.
-func ReferHashed(s Store, f File) error {
-	if d, ok := s.(*DirStore); ok {
-		return d.refer(&backing{File: f}, f.Stamp)
+// Refer implements Referrer.
+func (s *DirStore) Refer(f File, how Reference) error {
+	o := &backing{File: f, brief: how == Brief}
+	var seen Stamp
+	if how != Claimed {
+		seen = f.Stamp
 	}
-	return ErrElsewhere
-}
-
-// Lend is Refer for a file that the caller has hashed, and that will be gone before all
-// have done with it: Get returns its chunks, but for Has they are not there.
-func (s *DirStore) Lend(f File) error { return s.refer(&backing{File: f, brief: true}, f.Stamp) }
-
-func (s *DirStore) refer(o *backing, seen Stamp) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -80,21 +67,14 @@ func (all sameFiles) has(o *backing) bool {
 	return same
 }
 
-// holds implements holder.
-func (s *DirStore) holds(h Hash) (held, own bool) {
-	k := s.known(h)
-	return k.held, k.kept
-}
-
-// keep makes a file of the store of a blob that is held for a short time only or, for good, in
-// any file of others. It reports whether the blob is there then.
-func (s *DirStore) keep(h Hash, forGood bool) bool {
-	stays := func() bool { return s.known(h).kept || !forGood && s.Has(h) }
+// Keep implements Referrer.
+func (s *DirStore) Keep(h Hash, own bool) bool {
+	stays := func() bool { return s.known(h).kept || !own && s.Has(h) }
 	if known := s.known(h).held; !known || stays() {
 		return known
 	}
 	data, err := s.Get(h, nil)
-	return err == nil && (stays() || s.putHashed(h, data) == nil) // of an assembled file it may only have been in doubt
+	return err == nil && (stays() || s.PutVerified(h, data) == nil) // of an assembled file it may only have been in doubt
 }
 
 // sweep removes the notes of files that are not needed any more.
@@ -160,24 +140,8 @@ func (s *DirStore) lost(h Hash, from *backing, why error) error {
 	return fmt.Errorf("%w: %w", notFound(h), why)
 }
 
-// OnLost has f called, from any goroutine, with who pins a blob that was lost because
-// a file outside changed; f must return at once.
-func (s *DirStore) OnLost(f func(owners []string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.onLost = f
-}
-
 // ErrChangedSince: a file is not what it was when its chunks were hashed.
 var ErrChangedSince = errors.New("was changed since")
-
-// Lost tells why a blob is not held any more that was read from a file where it was;
-// nil if that is not known.
-func (s *DirStore) Lost(h Hash) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed[h]
-}
 
 // noteDir keeps what is to be known of files outside in the next life of a store, each
 // in a file of its own: a note.
@@ -255,15 +219,11 @@ type Locator interface {
 	Locate(ctx context.Context, content Hash) (File, error)
 }
 
-// Locate is a Locator's for a store of this machine.
-func Locate(s Store, content Hash) (f File) {
-	d, ok := s.(*DirStore)
-	if !ok {
-		return f
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.index.whole[content]
+// Locate implements WholeFiles.
+func (s *DirStore) Locate(content Hash) (f File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.index.whole[content]
 	if c == nil || !c.own.made {
 		return f
 	}
@@ -324,8 +284,8 @@ func (n nearby) Get(h Hash, buf []byte) ([]byte, error) {
 	return n.get(h, buf)
 }
 
-// copyTo implements copier.
-func (n nearby) copyTo(h Hash, size int, to *os.File, at int64) bool {
+// CopyTo implements copier.
+func (n nearby) CopyTo(h Hash, size int, to *os.File, at int64) bool {
 	c, ok := n.chunks[h]
 	if !ok || c.of().Stamp == (Stamp{}) {
 		return false

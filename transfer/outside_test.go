@@ -45,13 +45,13 @@ func stampOf(t *testing.T, path string) transfer.Stamp {
 }
 
 // referred is a store that holds a file where it is, for a job.
-func referred(t *testing.T) (s *transfer.DirStore, dir string, f transfer.File, data []byte) {
+func referred(t *testing.T) (s transfer.PinStore, dir string, f transfer.File, data []byte) {
 	t.Helper()
 	dir = t.TempDir()
 	s = openDir(t, dir, 0)
 	f, data = largeFile(t, 1)
 	s.Pin("job", f.Chunks...)
-	if err := s.Refer(f); err != nil {
+	if err := s.Refer(f, transfer.Claimed); err != nil {
 		t.Fatal(err)
 	}
 	return s, dir, f, data
@@ -78,7 +78,7 @@ func notes(t *testing.T, dir string) int {
 func TestFilesAreReadWhereTheyAre(t *testing.T) {
 	s, dir, f, data := referred(t)
 	for i := range f.Chunks {
-		if !s.Has(f.Chunks[i]) || transfer.Owns(s, f.Chunks[i]) {
+		if !s.Has(f.Chunks[i]) || owns(s, f.Chunks[i]) {
 			t.Errorf("chunk %d: not held, or copied", i)
 		}
 		wantChunk(t, s, f, data, i)
@@ -86,7 +86,7 @@ func TestFilesAreReadWhereTheyAre(t *testing.T) {
 	if err := s.Sync(f.Chunks...); err != nil {
 		t.Error(err)
 	}
-	if u := s.Usage(); u.Bytes != 0 {
+	if u := s.Contents(); u.Bytes != 0 {
 		t.Errorf("%d bytes of the store are in use", u.Bytes)
 	}
 	s.Unpin("job")
@@ -162,7 +162,7 @@ func TestNobodysWordIsTakenForAFile(t *testing.T) {
 	f, _ := largeFile(t, 1)
 	f.Chunks[0] = transfer.HashOf([]byte("a guess"))
 	s.Pin("job", f.Chunks...)
-	if err := s.Refer(f); err != nil {
+	if err := s.Refer(f, transfer.Claimed); err != nil {
 		t.Fatal(err)
 	}
 	m, err := transfer.NewManifest([]transfer.Entry{{Path: "f", Size: f.Stamp.Size, Chunks: f.Chunks}})
@@ -177,7 +177,7 @@ func TestNobodysWordIsTakenForAFile(t *testing.T) {
 		t.Errorf("left there: %v (%v)", left, err)
 	}
 	s.Pin("job", f.Chunks...)
-	if err := s.Refer(f); err != nil {
+	if err := s.Refer(f, transfer.Claimed); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := s.Get(f.Chunks[0], nil); !errors.Is(err, transfer.ErrNotFound) || b != nil {
@@ -192,7 +192,7 @@ func TestWordOfTheSameUser(t *testing.T) {
 	guess := transfer.HashOf([]byte("a guess"))
 	f.Chunks[0] = guess
 	s.Pin("job", f.Chunks...)
-	if err := transfer.ReferHashed(s, f); err != nil {
+	if err := s.Refer(f, transfer.Hashed); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := s.Get(guess, nil); err != nil || string(b) != string(data[:transfer.ChunkSize]) {
@@ -211,7 +211,7 @@ func TestFilesOfTheSameContent(t *testing.T) {
 	s, _, f, data := referred(t)
 	g, _ := largeFile(t, 1)
 	s.Pin("other", g.Chunks...)
-	if err := s.Refer(g); err != nil {
+	if err := s.Refer(g, transfer.Claimed); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(f.Path); err != nil {
@@ -235,18 +235,18 @@ func TestFilesThatAreElsewhere(t *testing.T) {
 	gone := f
 	gone.Path += "2"
 	for name, file := range map[string]transfer.File{"a link": through, "nothing": gone} {
-		if err := s.Refer(file); !errors.Is(err, transfer.ErrElsewhere) {
+		if err := s.Refer(file, transfer.Claimed); !errors.Is(err, transfer.ErrElsewhere) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if err := os.WriteFile(f.Path, append(data, 1), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Refer(f); !errors.Is(err, transfer.ErrElsewhere) {
+	if err := s.Refer(f, transfer.Claimed); !errors.Is(err, transfer.ErrElsewhere) {
 		t.Errorf("a file that has changed: %v", err)
 	}
 	for _, bad := range []transfer.File{{}, {Path: "relative", Stamp: f.Stamp, Chunks: f.Chunks}, {Path: f.Path, Stamp: f.Stamp, Chunks: f.Chunks[:1]}, {Path: f.Path + "/..", Stamp: f.Stamp, Chunks: f.Chunks}} {
-		if err := s.Refer(bad); err == nil || errors.Is(err, transfer.ErrElsewhere) {
+		if err := s.Refer(bad, transfer.Claimed); err == nil || errors.Is(err, transfer.ErrElsewhere) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
@@ -258,7 +258,7 @@ func TestLentFiles(t *testing.T) {
 	s := openDir(t, t.TempDir(), 0)
 	f, data := largeFile(t, 1)
 	s.Pin("worker", f.Chunks...)
-	if err := s.Lend(f); err != nil {
+	if err := s.Refer(f, transfer.Brief); err != nil {
 		t.Fatal(err)
 	}
 	wantChunk(t, s, f, data, 0)
@@ -301,8 +301,8 @@ func TestCollectLendsLargeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range m.Entries {
-		if transfer.Owns(s, e.Chunks[0]) != (e.Path == "small") {
-			t.Errorf("%s: copied is %v", e.Path, transfer.Owns(s, e.Chunks[0]))
+		if owns(s, e.Chunks[0]) != (e.Path == "small") {
+			t.Errorf("%s: copied is %v", e.Path, owns(s, e.Chunks[0]))
 		}
 	}
 	wantChunk(t, s, f, data, 2)
@@ -318,14 +318,14 @@ func TestCollectLendsLargeFiles(t *testing.T) {
 // local is a remote on this machine.
 type local struct {
 	transfer.PinStore
-	s    *transfer.DirStore
+	s    transfer.PinStore
 	sent int
 }
 
 func (l *local) Missing(_ context.Context, chunks []transfer.Hash) (out []transfer.Hash, _ error) {
 	l.s.Pin("job", chunks...)
 	for _, h := range chunks {
-		if !transfer.Owns(l.s, h) {
+		if !owns(l.s, h) {
 			out = append(out, h)
 		}
 	}
@@ -337,7 +337,9 @@ func (l *local) PutChunk(_ context.Context, h transfer.Hash, data []byte) error 
 	return l.s.Put(h, data)
 }
 
-func (l *local) Refer(_ context.Context, f transfer.File) error { return l.s.Refer(f) }
+func (l *local) Refer(_ context.Context, f transfer.File) error {
+	return l.s.Refer(f, transfer.Claimed)
+}
 
 // Uploads to a node of this machine send what is small, and name the rest.
 func TestUploadRefersToLargeFiles(t *testing.T) {
@@ -367,7 +369,7 @@ func TestSyncOfFilesWhereTheyAre(t *testing.T) {
 	claimed.Chunks = slices.Clone(f.Chunks)
 	claimed.Chunks[1] = transfer.HashOf([]byte("what the file does not hold"))
 	s.Pin("job", claimed.Chunks...)
-	if err := s.Refer(claimed); err != nil {
+	if err := s.Refer(claimed, transfer.Claimed); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Sync(claimed.Chunks...); err != nil {
@@ -387,11 +389,11 @@ func TestSyncOfFilesWhereTheyAre(t *testing.T) {
 // What is to outlive the file that it is read from is copied, once.
 func TestOwn(t *testing.T) {
 	s, _, f, data := referred(t)
-	if !transfer.Keep(s, f.Chunks[0]) || transfer.Owns(s, f.Chunks[0]) {
+	if !s.Keep(f.Chunks[0], false) || owns(s, f.Chunks[0]) {
 		t.Error("it was copied though the file stays")
 	}
 	for range 2 {
-		if !transfer.Own(s, f.Chunks[0]) {
+		if !s.Keep(f.Chunks[0], true) {
 			t.Error("it could not be copied")
 		}
 	}
@@ -399,7 +401,7 @@ func TestOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantChunk(t, s, f, data, 0)
-	if transfer.Own(s, f.Chunks[1]) || transfer.Own(s, transfer.HashOf(nil)) {
+	if s.Keep(f.Chunks[1], true) || s.Keep(transfer.HashOf(nil), true) {
 		t.Error("what is lost, or was never there, was copied")
 	}
 }

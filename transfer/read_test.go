@@ -13,8 +13,8 @@ import (
 )
 
 // readParts returns what Read gives, and the lengths of its parts. Each is told before it is read.
-func readParts(s transfer.Store, h transfer.Hash, each func(n int) error) (data []byte, parts []int, kept int, err error) {
-	buf, err := transfer.Read(s, h, nil, func(p []byte, size int) error {
+func readParts(s transfer.PinStore, h transfer.Hash, each func(n int) error) (data []byte, parts []int, kept int, err error) {
+	buf, err := s.Read(h, nil, func(p []byte, size int) error {
 		if cap(data) == 0 {
 			data = make([]byte, 0, size)
 		}
@@ -32,7 +32,7 @@ func TestReadInParts(t *testing.T) {
 	own := all[5 : 5+transfer.ChunkSize]
 	lent, output := largeFile(t, 2)
 	s.Pin("output", lent.Chunks...)
-	if err := s.Lend(lent); err != nil {
+	if err := s.Refer(lent, transfer.Brief); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -140,7 +140,7 @@ func TestReadOfWhatNobodyWants(t *testing.T) {
 		}
 		wantChunk(t, s, f, data, 1)
 	}
-	if _, err := transfer.Read(s, transfer.HashOf([]byte("never put")), nil, nil); !errors.Is(err, transfer.ErrNotFound) {
+	if _, err := s.Read(transfer.HashOf([]byte("never put")), nil, nil); !errors.Is(err, transfer.ErrNotFound) {
 		t.Errorf("what nobody put: %v", err)
 	}
 }
@@ -177,7 +177,7 @@ func TestReadOfWhatAWorkerGets(t *testing.T) {
 		if s.tree, err = transfer.Ingest(t.Context(), s.from, []transfer.Input{{Path: src, Name: "."}}); err != nil {
 			t.Fatal(err)
 		}
-		settle := transfer.Expect(s.store, &s.tree, true)
+		settle := s.store.Expect(&s.tree, true)
 		chunks := s.tree.DistinctChunks()
 		first, want := chunks[0].Hash, s.files["large"][:transfer.ChunkSize]
 		fill := func(some []transfer.Chunk) {

@@ -47,7 +47,8 @@ type Getter interface {
 	Get(h Hash, buf []byte) ([]byte, error)
 }
 
-// Store keeps blobs. All methods may be called from any goroutine.
+// Store keeps blobs. All methods may be called from any goroutine. Get has compared what it returns with
+// the hash.
 type Store interface {
 	Putter
 	Getter
@@ -66,19 +67,6 @@ type Pinner interface {
 	// Discard is Unpin for what is of no use any more: blobs that nobody else
 	// pins are removed at once, instead of when their room is needed.
 	Discard(owner string)
-}
-
-// PinStore is a Store that evicts what was not used for longest, except what
-// is pinned.
-type PinStore interface {
-	Store
-	Pinner
-	// Sync returns when the blobs are safe from a power cut. It fails with
-	// ErrNotFound if one of them is not held, or is not what it was.
-	Sync(hashes ...Hash) error
-	// StartEviction makes the store keep to its limit from now on: what is
-	// needed of an earlier life has been pinned.
-	StartEviction()
 }
 
 // PutterFunc is a function as a Putter.
@@ -102,107 +90,20 @@ func (f VerifiedFunc) Get(h Hash, buf []byte) ([]byte, error) { return f(h, buf)
 
 func (f VerifiedFunc) verified() {}
 
-// PinTo returns a Putter that pins every blob for owner before it goes into
-// the store, so that nothing of a tree is evicted while the rest is read.
-func PinTo(s PinStore, owner string) Putter { return pinned{s, owner} }
-
-type pinned struct {
-	store PinStore
-	owner string
+// verifiedPutter is a Putter that need not hash again what the caller has just hashed.
+type verifiedPutter interface {
+	PutVerified(h Hash, data []byte) error
 }
 
-func (p pinned) Put(h Hash, data []byte) error {
-	p.store.Pin(p.owner, h)
-	return p.store.Put(h, data)
-}
-
-func (p pinned) putHashed(h Hash, data []byte) error {
-	p.store.Pin(p.owner, h)
-	return PutVerified(p.store, h, data)
-}
-
-// refer implements referrer.
-func (p pinned) refer(f File) error {
-	to, ok := p.store.(interface{ Lend(f File) error })
-	if !ok {
-		return ErrElsewhere
-	}
-	p.store.Pin(p.owner, f.Chunks...)
-	return to.Lend(f)
-}
-
-// Lost tells why a store does not have a blob any more that it read from a file of
-// others; nil if it does not know.
-func Lost(s Store, h Hash) error {
-	if told, ok := s.(interface{ Lost(h Hash) error }); ok {
-		return told.Lost(h)
-	}
-	return nil
-}
-
-// OnLost has f called as DirStore.OnLost says, if the store is one.
-func OnLost(s Store, f func(owners []string)) {
-	if tells, ok := s.(interface{ OnLost(f func(owners []string)) }); ok {
-		tells.OnLost(f)
-	}
-}
-
-// Keep makes sure that a store has a blob for good that it can read for a while, and
-// reports whether it has it.
-func Keep(s Store, h Hash) bool { return keep(s, h, false) }
-
-// Own is Keep for what is to be there whatever becomes of files of others, as of the inputs of
-// whoever submitted a job.
-func Own(s Store, h Hash) bool { return keep(s, h, true) }
-
-func keep(s Store, h Hash, forGood bool) bool {
-	if lent, ok := s.(interface {
-		keep(h Hash, forGood bool) bool
-	}); ok {
-		return lent.keep(h, forGood)
-	}
-	return forGood && s.Has(h)
-}
-
-// holder is a store that reads blobs from files of others, too.
-type holder interface {
-	holds(h Hash) (held, own bool) // at all, and in a file of the store
-}
-
-// Serves reports whether Get returns a blob, if only for a while, as DirStore.Lend says.
-func Serves(s Store, h Hash) bool {
-	if lends, ok := s.(holder); ok {
-		held, _ := lends.holds(h)
-		return held
-	}
-	return s.Has(h)
-}
-
-// Owns reports whether a store has a blob itself, and does not read it from a file of
-// others, as DirStore.Refer says.
-func Owns(s Store, h Hash) bool {
-	if lends, ok := s.(holder); ok {
-		_, own := lends.holds(h)
-		return own
-	}
-	return s.Has(h)
-}
-
-// hashedPutter is a Putter of this package that need not hash again what the
-// caller has just hashed.
-type hashedPutter interface {
-	putHashed(h Hash, data []byte) error
-}
-
-// PutVerified is Put of what the caller has verified: it may be taken at its word.
-func PutVerified(p Putter, h Hash, data []byte) error {
-	if own, ok := p.(hashedPutter); ok {
-		return own.putHashed(h, data)
+// putVerified is Put of what the caller has verified: it may be taken at its word.
+func putVerified(p Putter, h Hash, data []byte) error {
+	if own, ok := p.(verifiedPutter); ok {
+		return own.PutVerified(h, data)
 	}
 	return p.Put(h, data)
 }
 
-// verifiedGetter is a Getter of this package that has checked what it returns.
+// verifiedGetter is a Getter besides stores that has compared what it returns with the hash.
 type verifiedGetter interface {
 	verified()
 }
@@ -213,7 +114,8 @@ func getVerified(g Getter, h Hash, buf []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, own := g.(verifiedGetter); own {
+	switch g.(type) {
+	case Store, verifiedGetter:
 		return data, nil
 	}
 	return data, check(h, data)

@@ -15,15 +15,27 @@ import (
 )
 
 func TestStores(t *testing.T) {
-	t.Run("mem", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T, limit int64) transfer.PinStore { return transfer.NewMemStore(limit) })
-	})
-	t.Run("dir", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T, limit int64) transfer.PinStore { return openDir(t, t.TempDir(), limit) })
-	})
+	for name, open := range map[string]func(t *testing.T, limit int64) transfer.PinStore{
+		"mem":         func(_ *testing.T, limit int64) transfer.PinStore { return transfer.NewMemStore(limit) },
+		"dir":         func(t *testing.T, limit int64) transfer.PinStore { return opened(t, t.TempDir(), limit) },
+		"mem wrapped": func(_ *testing.T, limit int64) transfer.PinStore { return wrapped{transfer.NewMemStore(limit)} },
+		"dir wrapped": func(t *testing.T, limit int64) transfer.PinStore { return openDir(t, t.TempDir(), limit) },
+	} {
+		t.Run(name, func(t *testing.T) { storetest.Run(t, open) })
+	}
 }
 
-func openDir(t *testing.T, dir string, limit int64) *transfer.DirStore {
+// wrapped is a store that embeds another one: it does what that does.
+type wrapped struct{ transfer.PinStore }
+
+// openDir returns a DirStore, wrapped, so that the tests of this package show that nothing is
+// lost by that.
+func openDir(t *testing.T, dir string, limit int64) transfer.PinStore {
+	t.Helper()
+	return wrapped{opened(t, dir, limit)}
+}
+
+func opened(t *testing.T, dir string, limit int64) *transfer.DirStore {
 	t.Helper()
 	s := transfer.NewDirStore(dir, limit)
 	if err := s.Open(); err != nil {
@@ -31,6 +43,12 @@ func openDir(t *testing.T, dir string, limit int64) *transfer.DirStore {
 	}
 	s.StartEviction()
 	return s
+}
+
+// owns reports whether a store has a blob in a file of its own.
+func owns(s transfer.PinStore, h transfer.Hash) bool {
+	_, own := s.Holds(h)
+	return own
 }
 
 // blobFile returns where a DirStore keeps a blob, as doc.go has it.
@@ -167,14 +185,15 @@ func TestDirStoreOpen(t *testing.T) {
 		}
 	}
 
-	s = transfer.NewDirStore(dir, 8192)
-	if s.Has(hashes[0]) {
+	next := transfer.NewDirStore(dir, 8192)
+	if next.Has(hashes[0]) {
 		t.Error("New did I/O")
 	}
-	if err := s.Open(); err != nil {
+	if err := next.Open(); err != nil {
 		t.Fatal(err)
 	}
-	if u := s.Usage(); u.Blobs != 3 || u.Bytes != 3*8192 || u.Pinned != 0 {
+	s = wrapped{next}
+	if u := s.Contents(); u.Blobs != 3 || u.Bytes != 3*8192 || u.Pinned != 0 {
 		t.Errorf("after Open: %+v", u)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tmp/half")); err == nil {
@@ -188,7 +207,7 @@ func TestDirStoreOpen(t *testing.T) {
 			t.Errorf("blob %d: held is %v, its file: %v", i, s.Has(hashes[i]), err)
 		}
 	}
-	if u := s.Usage(); u.Pinned != 8192 || u.Bytes != 2*8192 {
+	if u := s.Contents(); u.Pinned != 8192 || u.Bytes != 2*8192 {
 		t.Errorf("after StartEviction: %+v", u)
 	}
 }
@@ -220,6 +239,26 @@ func TestPinTo(t *testing.T) {
 	for i, h := range hashes {
 		if !s.Has(h) {
 			t.Errorf("blob %d was evicted", i)
+		}
+	}
+}
+
+// hashing is a store that fails where it would have to hash what the caller has hashed.
+type hashing struct{ transfer.PinStore }
+
+func (hashing) Put(transfer.Hash, []byte) error { return errors.New("it is hashed again") }
+
+func TestNothingIsHashedTwice(t *testing.T) {
+	from := t.TempDir()
+	write(t, from, map[string]string{"large": strings.Repeat("l", transfer.ChunkSize+1), "small": "s", "other": "o"})
+	s := hashing{openDir(t, t.TempDir(), 0)}
+	for _, put := range []transfer.Putter{s, transfer.PinTo(s, "job")} {
+		m, err := transfer.Ingest(t.Context(), put, []transfer.Input{{Path: from, Name: "."}})
+		if err == nil {
+			_, err = transfer.SaveManifest(put, m)
+		}
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -189,7 +189,7 @@ func (p *PackReader) chunks(e *Entry, put Putter) error {
 			zero = true
 		}
 		e.Chunks = append(e.Chunks, h)
-		if err := PutVerified(put, h, buf); err != nil {
+		if err := putVerified(put, h, buf); err != nil {
 			return err
 		}
 	}

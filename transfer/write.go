@@ -57,7 +57,7 @@ func (m *Manifest) WriteTo(ctx context.Context, get Getter, dir string, how How)
 		return fmt.Errorf("write files: %w", err)
 	}
 	w := &treeWriter{pool: newPool(ctx, parallel, ChunkSize), get: get, prefix: ".zorilla-" + rand.Text(), how: how}
-	w.giver, _ = get.(giver)
+	w.files, _ = get.(WholeFiles)
 	if w.to, err = filepath.Abs(dir); err != nil || how.New {
 		w.how.Give = false
 	}
@@ -81,18 +81,10 @@ type treeWriter struct {
 	get    Getter
 	prefix string // of temporary files
 	how    How
-	giver  giver       // nil = no file is anywhere but in chunks
+	files  WholeFiles  // nil = no file is anywhere but in chunks
 	to     string      // the directory, absolute
 	masked fs.FileMode // what of their mode small files get after they are made
 	count  atomic.Int64
-}
-
-// giver is a Getter of this package that may give a file away instead of its chunks: at is
-// where to, absolute, and to its directory.
-type giver interface {
-	give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool
-	// stay keeps a file from being given to anybody while its chunks are copied.
-	stay(e *Entry) (done func())
 }
 
 // entries writes all, and hands what is large and the bundles to the pool. A bundle
@@ -190,14 +182,14 @@ func (w *treeWriter) entry(at *descent, e *Entry) error {
 		return w.link(d, e)
 	}
 	done := func() {}
-	if w.giver != nil && len(e.Chunks) > 1 {
-		if w.how.Give && w.giver.give(e, d.root, filepath.Join(w.to, e.Path), e.mode()&^w.how.Umask) {
+	if w.files != nil && len(e.Chunks) > 1 {
+		if w.how.Give && w.files.Give(e, d.root, filepath.Join(w.to, e.Path), e.mode()&^w.how.Umask) {
 			if err := w.how.Owner.own(d.root, path.Base(e.Path)); err != nil {
 				return fmt.Errorf("write %s: %w", e.Path, err)
 			}
 			return nil
 		}
-		done = w.giver.stay(e)
+		done = w.files.Stay(e)
 	}
 	wr, err := w.begin(d, e)
 	if err != nil {
@@ -375,7 +367,7 @@ func (w *writing) chunk(ctx context.Context, get Getter, i int, buf []byte) (err
 func (w *writing) copy(from copier, i int) bool {
 	w.copying.Lock()
 	defer w.copying.Unlock()
-	return from.copyTo(w.entry.Chunks[i], ChunkSize, w.file, int64(i)*ChunkSize)
+	return from.CopyTo(w.entry.Chunks[i], ChunkSize, w.file, int64(i)*ChunkSize)
 }
 
 // done puts the file in its place after its last chunk, or removes it if

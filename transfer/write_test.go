@@ -39,7 +39,7 @@ type oneCopier struct {
 	now, most, copies atomic.Int32
 }
 
-func (c *oneCopier) copyTo(_ Hash, size int, to *os.File, at int64) bool {
+func (c *oneCopier) CopyTo(_ Hash, size int, to *os.File, at int64) bool {
 	c.most.Store(max(c.most.Load(), c.now.Add(1)))
 	defer c.now.Add(-1)
 	runtime.Gosched()

@@ -16,6 +16,7 @@ import (
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/transfer"
 	"zorilla/vicinity"
 )
 
@@ -47,7 +48,7 @@ func TestOldAdvertisementsHoldNothing(t *testing.T) {
 			self, origin := jobtest.NewSigner(1), jobtest.NewSigner(2)
 			far := &farAway{ahead: ahead}
 			life := func() *Service {
-				s := New(Config{Self: vicinity.Member{ID: self.ID, Slots: 1}, Overlay: far, Client: &http.Client{Transport: far}, Verify: jobtest.Verify, Rand: rand.New(rand.NewPCG(1, 2))})
+				s := New(Config{Self: vicinity.Member{ID: self.ID, Slots: 1}, Overlay: far, Client: &http.Client{Transport: far}, Store: transfer.NewMemStore(0), Verify: jobtest.Verify, Rand: rand.New(rand.NewPCG(1, 2))})
 				s.loop.Start(owner{s})
 				return s
 			}

@@ -11,12 +11,13 @@ import (
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/transfer"
 	"zorilla/vicinity"
 )
 
 func TestForgedPacketsAreCountedAndDropped(t *testing.T) {
 	self, friend, other := jobtest.NewSigner(1), jobtest.NewSigner(2), jobtest.NewSigner(3)
-	s := New(Config{Self: vicinity.Member{ID: self.ID, Slots: 1}, Verify: jobtest.Verify, Rand: rand.New(rand.NewPCG(1, 2))})
+	s := New(Config{Self: vicinity.Member{ID: self.ID, Slots: 1}, Store: transfer.NewMemStore(0), Verify: jobtest.Verify, Rand: rand.New(rand.NewPCG(1, 2))})
 	signed := func(by jobtest.Signer, domain string, p wire.Packet) []byte {
 		msg := codec.MustMarshal(p)
 		return append(by.Sign(domain, msg), msg...)
@@ -59,7 +60,7 @@ func TestForgedPacketsAreCountedAndDropped(t *testing.T) {
 // A yield for a job of one origin does not end the hold of another's.
 func TestYieldOfAStrangerIsIgnored(t *testing.T) {
 	self, origin, other := jobtest.NewSigner(1), jobtest.NewSigner(2), jobtest.NewSigner(3)
-	s := New(Config{Self: vicinity.Member{ID: self.ID, Slots: 1}, Verify: jobtest.Verify, Rand: rand.New(rand.NewPCG(1, 2))})
+	s := New(Config{Self: vicinity.Member{ID: self.ID, Slots: 1}, Store: transfer.NewMemStore(0), Verify: jobtest.Verify, Rand: rand.New(rand.NewPCG(1, 2))})
 	s.core.Claims.Member = func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }
 	ad := wiretest.Ad(origin.ID, "aaaaa", 1, 1)
 	if a := s.core.Claims.Advertised(jobtest.Start, ad); a.Workers != 1 {

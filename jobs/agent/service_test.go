@@ -281,7 +281,7 @@ func (broken) Load(func(journal.Entry) error) error { return errors.New("disk on
 
 func TestNobodyWaitsForAServiceThatCannotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := agent.New(agent.Config{Self: vicinity.Member{ID: vicinity.ID("z" + strings.Repeat("a", 26)), Slots: 1}, Journal: broken{}, Rand: rand.New(rand.NewPCG(1, 1))})
+		s := agent.New(agent.Config{Self: vicinity.Member{ID: vicinity.ID("z" + strings.Repeat("a", 26)), Slots: 1}, Store: transfer.NewMemStore(0), Journal: broken{}, Rand: rand.New(rand.NewPCG(1, 1))})
 		submitted := make(chan error)
 		go func() {
 			_, err := s.Submit(context.Background(), jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1, Slots: 1})

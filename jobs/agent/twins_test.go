@@ -19,6 +19,7 @@ import (
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/journal"
+	"zorilla/transfer"
 	"zorilla/vicinity"
 )
 
@@ -50,7 +51,7 @@ func TestIDNamesItsWholeOrigin(t *testing.T) {
 
 	// What another node says of the origin's job has no weight, however alike
 	// their IDs look.
-	s := New(Config{Self: vicinity.Member{ID: jobtest.Node(1), Slots: 1}, Verify: jobtest.Verify, Rand: rand.New(rand.NewPCG(1, 2))})
+	s := New(Config{Self: vicinity.Member{ID: jobtest.Node(1), Slots: 1}, Store: transfer.NewMemStore(0), Verify: jobtest.Verify, Rand: rand.New(rand.NewPCG(1, 2))})
 	s.core.Claims.Member = func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false }
 	ad := wiretest.Ad(origin.ID, "aaaaa", 1, 1)
 	if a := s.core.Claims.Advertised(jobtest.Start, ad); a.Workers != 1 {
@@ -109,7 +110,7 @@ func refusedJournal(t *testing.T, key string) error {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Self: vicinity.Member{ID: jobtest.Node(1), Slots: 1}, Rand: rand.New(rand.NewPCG(1, 2)), Journal: j, Dir: t.TempDir()})
+	s := New(Config{Self: vicinity.Member{ID: jobtest.Node(1), Slots: 1}, Store: transfer.NewMemStore(0), Rand: rand.New(rand.NewPCG(1, 2)), Journal: j, Dir: t.TempDir()})
 	return s.own.Load(func() error { return nil })
 }
 

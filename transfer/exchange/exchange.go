@@ -126,5 +126,5 @@ func (x *Exchange) land(h transfer.Hash) {
 
 // here reports whether the store has a blob, for good.
 func (x *Exchange) here(h transfer.Hash) bool {
-	return x.cfg.Store.Has(h) || transfer.Keep(x.cfg.Store, h)
+	return x.cfg.Store.Has(h) || x.cfg.Store.Keep(h, false)
 }

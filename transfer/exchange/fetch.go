@@ -55,7 +55,7 @@ func (x *Exchange) fetch(ctx context.Context, owner string, manifest transfer.Ha
 		hashes[i] = c.Hash
 	}
 	x.cfg.Store.Pin(owner, hashes...)
-	defer transfer.Expect(x.cfg.Store, &m, keep)()
+	defer x.cfg.Store.Expect(&m, keep)()
 	t := x.trees.fetching(x, manifest, chunks)
 	defer x.trees.fetched(t)
 	if err := t.lead(ctx, holders); err != nil {

@@ -429,6 +429,8 @@ type fullStore struct{ *transfer.MemStore }
 
 func (fullStore) Put(transfer.Hash, []byte) error { return syscall.ENOSPC }
 
+func (fullStore) PutVerified(transfer.Hash, []byte) error { return syscall.ENOSPC }
+
 func TestFetchReportsAFullDiskAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sw := newNetwork()

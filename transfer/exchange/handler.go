@@ -113,7 +113,7 @@ func (s *server) blob(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want "+BlobPath+"sha256:HEX", http.StatusBadRequest)
 		return
 	}
-	if !transfer.Serves(s.x.cfg.Store, h) { // which needs no turn to be said
+	if held, _ := s.x.cfg.Store.Holds(h); !held { // which needs no turn to be said
 		refuse(w, transfer.ErrNotFound)
 		return
 	}
@@ -123,7 +123,7 @@ func (s *server) blob(w http.ResponseWriter, r *http.Request) {
 	}
 	s.lease(w, r, from, func(turn *uplink.Turn, buf []byte) ([]byte, int) {
 		to := sending{w: w, r: r, turn: turn}
-		buf, err := transfer.Read(s.x.cfg.Store, h, buf, to.part)
+		buf, err := s.x.cfg.Store.Read(h, buf, to.part)
 		if err != nil && to.size == 0 {
 			refuse(w, err)
 		}
@@ -246,7 +246,7 @@ func (s *server) chunk(w http.ResponseWriter, r *http.Request, t *tree, from vic
 		}
 		w.Header().Set(chunkHeader, strconv.Itoa(i))
 		to := sending{w: w, r: r, turn: turn}
-		buf, err := transfer.Read(s.x.cfg.Store, t.chunks[i].Hash, buf, to.part)
+		buf, err := s.x.cfg.Store.Read(t.chunks[i].Hash, buf, to.part)
 		if err == nil {
 			t.sent(i)
 			return buf, to.size

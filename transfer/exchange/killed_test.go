@@ -109,9 +109,9 @@ func tear(dir string, s transfer.Store, m transfer.Manifest) error {
 }
 
 // held is how many bytes of a tree are in a store.
-func held(s transfer.Store, m transfer.Manifest) (sum int64) {
+func held(s transfer.PinStore, m transfer.Manifest) (sum int64) {
 	for _, c := range m.DistinctChunks() {
-		if s.Has(c.Hash) || transfer.Keep(s, c.Hash) {
+		if s.Has(c.Hash) || s.Keep(c.Hash, false) {
 			sum += int64(c.Size)
 		}
 	}
@@ -130,6 +130,8 @@ func (n *narrow) Put(h transfer.Hash, data []byte) error {
 	}
 	return n.PinStore.Put(h, data)
 }
+
+func (n *narrow) PutVerified(h transfer.Hash, data []byte) error { return n.Put(h, data) }
 
 // A fetch ends when the disk is full, with that reason, and is tried again when there is
 // room: it goes on where it was.

@@ -67,6 +67,20 @@ func (m *made) Put(h transfer.Hash, data []byte) error {
 	return nil
 }
 
+func (m *made) PutVerified(h transfer.Hash, data []byte) error { return m.Put(h, data) }
+
+func (m *made) Holds(h transfer.Hash) (held, own bool) { return m.Has(h), m.Has(h) }
+
+func (m *made) Keep(h transfer.Hash, _ bool) bool { return m.Has(h) }
+
+func (m *made) Read(h transfer.Hash, buf []byte, f func(p []byte, size int) error) ([]byte, error) {
+	data, err := m.Get(h, buf)
+	if err != nil {
+		return buf, err
+	}
+	return data, f(data, len(data))
+}
+
 // Nodes that serve a file and fetch it take no more memory than for the chunks that each of
 // them may have under way, however large it is: here it is more than three times as large,
 // over real connections with TLS.

@@ -260,7 +260,7 @@ func (r *run) take(q *swarm.Request, p *parcel) error {
 
 // keep puts a chunk that is right into the store.
 func (r *run) keep(q *swarm.Request, data []byte) error {
-	if err := transfer.PutVerified(r.x.cfg.Store, r.chunks[q.Chunk].Hash, data); err != nil {
+	if err := r.x.cfg.Store.PutVerified(r.chunks[q.Chunk].Hash, data); err != nil {
 		r.settle(q, func(now time.Time) {
 			r.failed = err
 			r.plan.Failed(now, q, swarm.Unwanted)

@@ -143,7 +143,7 @@ func (ts *trees) held(x *Exchange, h transfer.Hash) (*tree, error) {
 	}
 	t := newTree(h, m.DistinctChunks(), x.split())
 	for i, c := range t.chunks {
-		if transfer.Serves(x.cfg.Store, c.Hash) {
+		if held, _ := x.cfg.Store.Holds(c.Hash); held {
 			t.have.Add(i)
 		}
 	}

@@ -30,6 +30,14 @@ func Run(t *testing.T, open func(t *testing.T, limit int64) transfer.PinStore) {
 		{"lets go after the last owner", unit, testOwners},
 		{"discards what nobody else needs", 8 * unit, testDiscard},
 		{"serves many goroutines", 4 * unit, testConcurrent},
+		{"takes verified bytes at their word", unit, testPutVerified},
+		{"gives a blob in parts", 0, testRead},
+		{"keeps what it is to have for good", 0, testKeep},
+		{"owns what it read in a file of others", 0, testOwn},
+		{"says why a file of others is lost", 0, testLost},
+		{"pins what goes through PinTo", unit, testPinTo},
+		{"gives files away, and takes them back", 0, testFiles},
+		{"is looked after", 0, testKeeper},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t, c.limit)) })
 	}

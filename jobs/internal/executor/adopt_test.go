@@ -81,7 +81,7 @@ func TestLargeRootIsRemovedLater(t *testing.T) {
 		}
 	}
 	l := loop.New(zerolog.Nop())
-	cfg := Config{Self: vicinity.Member{ID: self}, Workers: Workers{Dir: work, CleanRoot: process.CleanFiles}, Log: zerolog.Nop()}
+	cfg := Config{Self: vicinity.Member{ID: self}, Store: transfer.NewMemStore(0), Workers: Workers{Dir: work, CleanRoot: process.CleanFiles}, Log: zerolog.Nop()}
 	x := New(cfg, l, &participant.Participant{})
 	if err := x.Adopt(func(participant.ClaimRecord) { t.Error("something is adopted") }); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestLargeRootIsLeft(t *testing.T) {
 			}
 		}
 	}
-	x := New(Config{Self: vicinity.Member{ID: self}, Workers: Workers{Dir: work, CleanRoot: clean}, Log: zerolog.Nop()}, l, &participant.Participant{})
+	x := New(Config{Self: vicinity.Member{ID: self}, Store: transfer.NewMemStore(0), Workers: Workers{Dir: work, CleanRoot: clean}, Log: zerolog.Nop()}, l, &participant.Participant{})
 	if err := x.Adopt(nil); err != nil {
 		t.Fatal(err)
 	}

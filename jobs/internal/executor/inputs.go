@@ -94,5 +94,5 @@ func dropDamaged(store transfer.PinStore, tree transfer.Manifest) {
 
 // takeBack has a store take inputs back that a worker had, before its root is removed.
 func takeBack(store transfer.PinStore, root string) {
-	transfer.TakeBack(store, filepath.Join(root, workDir), quota.Leave)
+	store.TakeBack(filepath.Join(root, workDir), quota.Leave)
 }

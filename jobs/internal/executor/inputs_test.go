@@ -30,7 +30,7 @@ func TestInputsThatAWorkerHasChanged(t *testing.T) {
 	}
 	in := &inputs{ctx: t.Context(), tree: tree}
 	in.again = func(func(transfer.Stats)) (transfer.Manifest, error) {
-		defer transfer.Expect(store, &tree, false)()
+		defer store.Expect(&tree, false)()
 		for _, c := range tree.DistinctChunks() {
 			if store.Has(c.Hash) {
 				continue

@@ -69,7 +69,7 @@ func (o *Jobs) fetchOutputs(job jobs.ID, spec *jobs.Spec, e primary.DoCollect) e
 	// What an output has in common with an input is read where that is, which its owner may
 	// change now.
 	for _, c := range tree.DistinctChunks() {
-		if !transfer.Own(o.store, c.Hash) {
+		if !o.store.Keep(c.Hash, true) {
 			return fmt.Errorf("%w: %s, of which an input had a copy that has changed", transfer.ErrNotFound, c.Hash)
 		}
 	}

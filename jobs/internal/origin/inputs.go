@@ -92,7 +92,7 @@ func lostInput(store transfer.PinStore, inputs transfer.Hash) string {
 				continue
 			}
 			what := fmt.Sprintf("its input %.200q", e.Path)
-			if why := transfer.Lost(store, h); why != nil {
+			if why := store.Lost(h); why != nil {
 				return plain.OneLine(fmt.Sprintf("%s is not what was submitted: %v", what, why))
 			}
 			return what + damaged

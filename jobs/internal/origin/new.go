@@ -5,7 +5,6 @@ import (
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/wire"
-	"zorilla/transfer"
 )
 
 // New are no jobs yet: Load reads the journal.
@@ -20,6 +19,6 @@ func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 	if cfg.Hooks != nil {
 		o.hooks = keeper(o)
 	}
-	transfer.OnLost(o.store, o.inputsChanged)
+	o.store.OnLost(o.inputsChanged)
 	return o
 }
