@@ -91,6 +91,25 @@ type Rank struct {
 	GivenBack bool   // the job does without it, whatever becomes of it, until it is granted again
 }
 
+// fresh returns what is left of a rank when its attempt is over and it needs another one: what is of
+// the rank, and nothing of the attempt but its number.
+func (k *Rank) fresh() Rank {
+	return Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: k.Retried, GivenBack: k.GivenBack}
+}
+
+// grant begins an attempt.
+func (k *Rank) grant(attempt int, ev Event) {
+	*k = k.fresh()
+	k.Attempt, k.Node, k.Name, k.RTT = attempt, ev.Node, ev.Name, time.Duration(ev.RTT)
+	k.State, k.GivenBack = jobs.WorkerPreparing, false
+}
+
+// release ends an attempt before its start.
+func (k *Rank) release(why string) {
+	*k = k.fresh()
+	k.Retried = why
+}
+
 // Record is a job as its events tell it.
 type Record struct {
 	ID     jobs.ID
@@ -165,12 +184,10 @@ func (r *Record) Apply(ev Event) {
 	case Granted:
 		for _, ra := range ev.Ranks {
 			keep(r, ra.Rank)
-			r.Ranks[ra.Rank] = Rank{Attempt: ra.Attempt, Node: ev.Node, Name: ev.Name, RTT: time.Duration(ev.RTT), State: jobs.WorkerPreparing, Retries: r.Ranks[ra.Rank].Retries, Retried: r.Ranks[ra.Rank].Retried}
+			r.Ranks[ra.Rank].grant(ra.Attempt, ev)
 		}
 	case Released:
-		r.each(ev.Ranks, func(k *Rank) {
-			*k = Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: ev.Reason, GivenBack: k.GivenBack}
-		})
+		r.each(ev.Ranks, func(k *Rank) { k.release(ev.Reason) })
 	case Resized:
 		resize(r, ev)
 	case Retried, Declined:
@@ -243,7 +260,8 @@ func (r *Record) again(ev Event) {
 		retries = 0
 	}
 	r.each(ev.Ranks, func(k *Rank) {
-		*k = Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries + retries, Retried: ev.Reason}
+		*k = k.fresh()
+		k.Retries, k.Retried, k.GivenBack = k.Retries+retries, ev.Reason, false
 	})
 	warning := ev.Reason
 	if r.Spec.Rigid() {

@@ -31,7 +31,7 @@ func resize(r *Record, ev Event) {
 	r.Asked = ev.Size
 	r.each(ev.Ranks, func(k *Rank) {
 		if k.State != jobs.WorkerRunning { // it has nothing to end
-			*k = Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries}
+			*k = k.fresh()
 		}
 		k.GivenBack, k.Retried = true, ev.Reason
 	})
@@ -48,7 +48,7 @@ func keep(r *Record, rank int) {
 // node.
 func (k *Rank) lose(why string) {
 	if k.GivenBack {
-		*k = Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: k.Retried, GivenBack: true}
+		*k = k.fresh()
 		return
 	}
 	k.State, k.Retried = jobs.WorkerLost, why
