@@ -54,6 +54,9 @@ func NewRunner(programs map[string]Program) *Runner {
 // Enforces lists what holds for these workers.
 func (r *Runner) Enforces() []string { return []string{"tree-kill", "walltime"} }
 
+// Warm does nothing: a worker needs nothing that takes long to make.
+func (r *Runner) Warm(string, string) {}
+
 // Start starts a worker. A command that no program has the name of shows in
 // the worker's Exit. ctx bounds only the call itself.
 func (r *Runner) Start(ctx context.Context, spec process.Spec) (process.Worker, error) {

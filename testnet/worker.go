@@ -1,11 +1,16 @@
 package testnet
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/netip"
 	"os"
 	"time"
 
+	"zorilla/jobs/pmi"
 	"zorilla/jobs/process"
+	"zorilla/jobs/session"
 )
 
 // worker is a process.Worker: a node's view of what a supervisor looks after. Its
@@ -86,7 +91,21 @@ func (w *worker) Stop(grace time.Duration) {
 	w.tell(func(l *process.Life, now time.Time) { l.Stop(now, max(grace, 0)) })
 }
 
-// Yield implements process.Yielder.
+// WaitsForRoom implements process.Worker: there always is room.
+func (w *worker) WaitsForRoom() bool { return false }
+
+// Among implements process.Worker: workers reach nobody by themselves.
+func (w *worker) Among([]netip.Addr) error { return nil }
+
+// Barriers implements process.Worker: no program is one of MPI.
+func (w *worker) Barriers() *pmi.Link { return nil }
+
+// Enter implements process.Worker: no more commands run beside a program.
+func (w *worker) Enter(context.Context, *session.Start) (io.ReadWriteCloser, error) {
+	return nil, fmt.Errorf("%w: an emulated worker runs no other commands", process.ErrNotEntered)
+}
+
+// Yield implements process.Worker.
 func (w *worker) Yield(used int64) {
 	w.tell(func(l *process.Life, _ time.Time) { l.Crowded(used) })
 }

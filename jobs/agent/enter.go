@@ -255,15 +255,11 @@ func (v visits) here(ctx context.Context, e peer.Entry, in io.Reader, out io.Wri
 	if err != nil {
 		return fmt.Errorf("%w: %w", jobs.ErrRefused, err)
 	}
-	enterable, ok := w.(process.Enterable)
-	if !ok {
-		return fmt.Errorf("%w: node %s runs no more commands in its workers", jobs.ErrNotRunning, s.self.ID.Short())
-	}
 	if !v.beside.enter(e.Job, maxBeside, maxRelayed) {
 		return fmt.Errorf("%w: %d commands run beside the workers of job %s at node %s, as many as may: end some", jobs.ErrRefused, maxBeside, e.Job.Short(), s.self.ID.Short())
 	}
 	defer v.beside.leave(e.Job)
-	conn, err := enterable.Enter(ctx, start)
+	conn, err := w.Enter(ctx, start)
 	if errors.Is(err, process.ErrNotEntered) {
 		return fmt.Errorf("%w: %w", jobs.ErrNotRunning, err)
 	} else if err != nil {

@@ -24,7 +24,7 @@ func TestEnterWaitsForARank(t *testing.T) {
 			err = g.node(0).service.Enter(t.Context(), id, rank, &in, io.Discard)
 			return time.Since(begun), err
 		}
-		const found = "runs no more commands in its workers"
+		const found = "an emulated worker runs no other commands"
 		if waited, err := enter("k7f3q@zabcd"+jobs.ID(strings.Repeat("a", 22)), 0); err == nil || waited > 0 {
 			t.Errorf("a job that nobody knows is waited for %v: %v", waited, err)
 		}

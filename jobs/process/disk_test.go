@@ -32,7 +32,7 @@ func TestDisk(t *testing.T) {
 				cause, why := Disk, tooMuch
 				if full {
 					cause, why = Full, crowded
-					w.(Yielder).Yield(8 << 20)
+					w.Yield(8 << 20)
 				}
 				if e := await(t, w); e.Cause != cause || e.Code != 137 || e.Detail != why {
 					t.Errorf("%s, adopted %v: %+v", name, adopted, e)

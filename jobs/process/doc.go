@@ -159,7 +159,7 @@
 // what is more than a little beyond the limit. The directories keep the project until
 // [CleanRoot]. Nothing can be renamed into them from elsewhere then.
 //
-// A node whose disk is full ends workers by [Yielder], which ends all tasks of one, too: the
+// A node whose disk is full ends workers by [Worker.Yield], which ends all tasks of one, too: the
 // task that ran has no result. Their files are removed before their exit is told.
 //
 // # Sandbox

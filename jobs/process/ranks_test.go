@@ -38,7 +38,7 @@ func meet(t *testing.T, all []Worker) {
 	t.Helper()
 	var pass pmi.Pass
 	for _, w := range all {
-		b, err := w.(Meeting).Barriers().Next()
+		b, err := w.Barriers().Next()
 		if err != nil {
 			t.Fatalf("%v: %+v", err, await(t, w))
 		}
@@ -46,7 +46,7 @@ func meet(t *testing.T, all []Worker) {
 		pass.Puts = append(pass.Puts, b.Puts...)
 	}
 	for _, w := range all {
-		if err := w.(Meeting).Barriers().Pass(pass); err != nil {
+		if err := w.Barriers().Pass(pass); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestRanksThatDoNotFinish(t *testing.T) {
 	if exit := await(t, all[1]); exit.Code != 0 {
 		t.Errorf("no MPI program: %+v", exit)
 	}
-	if _, err := all[1].(Meeting).Barriers().Next(); err == nil {
+	if _, err := all[1].Barriers().Next(); err == nil {
 		t.Error("a barrier of what has ended")
 	}
 	meet(t, all[:1])

@@ -108,7 +108,7 @@ var (
 	errAmong = errors.New("this node cannot keep workers to the nodes of their job")
 )
 
-// Among implements Fenced.
+// Among implements Worker.
 func (w *worker) Among(addrs []netip.Addr) error {
 	if w.order.Groups.Around == "" || w.order.Groups.Open {
 		return nil

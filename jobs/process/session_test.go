@@ -25,7 +25,7 @@ type talk struct {
 
 func enter(t testing.TB, w Worker, start session.Start) *talk {
 	t.Helper()
-	conn, err := w.(Enterable).Enter(t.Context(), &start)
+	conn, err := w.Enter(t.Context(), &start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestEnterEnds(t *testing.T) {
 		if e := k.exit(); e.Code != 137 || !strings.Contains(e.Text, "the worker has ended") {
 			t.Errorf("%+v", e)
 		}
-		if _, err := w.(Enterable).Enter(t.Context(), &session.Start{Args: []string{"true"}}); !errors.Is(err, ErrNotEntered) || !strings.Contains(err.Error(), "has ended") {
+		if _, err := w.Enter(t.Context(), &session.Start{Args: []string{"true"}}); !errors.Is(err, ErrNotEntered) || !strings.Contains(err.Error(), "has ended") {
 			t.Errorf("after its end: %v", err)
 		}
 	})

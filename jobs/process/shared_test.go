@@ -92,7 +92,7 @@ func TestDiskOfOneDirectory(t *testing.T) {
 		if got := Measure(deadline, []string{specs[0].Root, specs[1].Root}); got[0] < 5<<20 || got[0] > 6<<20 || got[1] < 5<<20 || got[1] > 6<<20 {
 			t.Error(got)
 		}
-		all[0].(Yielder).Yield(16 << 20)
+		all[0].Yield(16 << 20)
 		if e := await(t, all[0]); e.Cause != Full {
 			t.Errorf("%+v", e)
 		}

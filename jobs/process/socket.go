@@ -146,7 +146,7 @@ func (w *line) connectBarriers() error {
 	return err
 }
 
-// Barriers implements Meeting.
+// Barriers implements Worker.
 func (w *line) Barriers() *pmi.Link { return w.link }
 
 func (w *line) disconnect() {
@@ -172,7 +172,7 @@ func RemoveOldSockets() {
 	}
 }
 
-// Enter implements Enterable.
+// Enter implements Worker.
 func (w *line) Enter(ctx context.Context, start *session.Start) (io.ReadWriteCloser, error) {
 	if err := start.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotEntered, err)

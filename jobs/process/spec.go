@@ -75,7 +75,7 @@ type Spec struct {
 	Among *Among `json:"among,omitempty"`
 
 	// PMI is the worker's place among the ranks of an MPI program, which finds the others
-	// through descriptor PMIFD; nil = it has none. See Meeting.
+	// through descriptor PMIFD; nil = it has none. See Worker.Barriers.
 	PMI *pmi.Place `json:"pmi,omitempty"`
 	// Rank is what else such a worker may have of its own.
 	Rank Rank `json:"rank,omitzero"`
@@ -171,7 +171,7 @@ const (
 	Memory    Cause = "memory"    // needed more than its memory
 	Disk      Cause = "disk"      // needed more than its disk space
 	Output    Cause = "output"    // wrote more than it may to standard output and error
-	Full      Cause = "disk full" // by Yielder.Yield; its files are gone
+	Full      Cause = "disk full" // by Worker.Yield; its files are gone
 	Stopped   Cause = "stopped"   // by Worker.Stop
 	Orphaned  Cause = "orphaned"  // its node was gone, or its origin silent, for too long
 	NotFound  Cause = "not found" // the command does not exist (127)
@@ -210,25 +210,22 @@ type Left struct {
 // Worker is a running or ended worker. Its methods may be called from any
 // goroutine.
 type Worker interface {
-	// Stdin feeds the worker's standard input; Close ends it. Write blocks
-	// while the worker does not read. It is nil unless Spec.Stdin.
-	Stdin() Input
+	Streams
 	// Tasks feeds the worker's tasks. It is nil unless Spec.Tasks.
 	Tasks() TaskFeed
-	// ReadOutput copies bytes of a stream from the offset into p, as far as
-	// they have been written, and returns how many; it never waits. Bytes
-	// below what was acknowledged may be gone.
-	ReadOutput(s Stream, offset int64, p []byte) (int, error)
-	// Written returns how many bytes each stream has so far.
-	Written() (stdout, stderr int64)
-	// Changed is closed at the next change of Written, or of what Tasks counts, or at the end; ask
-	// for it before looking at Written.
-	Changed() <-chan struct{}
-	// Ack says up to which offsets output has been delivered. A worker that
-	// is far ahead (64 MiB by default) waits in its writes.
-	Ack(stdout, stderr int64)
 	// Heard tells that the job's origin was heard of just now.
 	Heard()
+	// Among replaces the addresses that all workers of its job at this node reach. It does nothing
+	// if they are the same, or without Spec.Among.
+	Among(addrs []netip.Addr) error
+	// Barriers tells at which barriers the worker waits, and lets it pass them; whoever
+	// calls it uses no other, and closes it. It is nil without Spec.PMI, and if the worker has ended.
+	Barriers() *pmi.Link
+	// Enter runs a command in the worker's world, with its directory and environment and what
+	// start adds to that. It counts with the worker, and ends with it. What follows in both
+	// directions are the frames of a session; whoever closes it ends the command. The error is
+	// ErrNotEntered if the command was not begun.
+	Enter(ctx context.Context, start *session.Start) (io.ReadWriteCloser, error)
 	// Signal sends a signal, by its number, to each process of the worker that
 	// handles it. A process that does not, perhaps not yet, is left alone, and
 	// so are those of a supervisor that is older than this.
@@ -236,6 +233,10 @@ type Worker interface {
 	// Stop ends the whole process tree: SIGTERM, SIGKILL after the grace.
 	// It returns at once; Done tells when all is gone.
 	Stop(grace time.Duration)
+	// Yield ends the whole process tree at once, and removes its files, since the disk of
+	// its node is full, where they take so many bytes. It returns at once. A supervisor
+	// that is older than this stops its worker, and leaves the files.
+	Yield(used int64)
 	// Done is closed when no process of the worker is alive, its output is
 	// complete and its exit record is on disk.
 	Done() <-chan struct{}
@@ -249,41 +250,25 @@ type Worker interface {
 	Leave()
 }
 
-// Yielder is a Worker that can be ended for want of room. Those of a [Runner] can.
-type Yielder interface {
-	// Yield ends the whole process tree at once, and removes its files, since the disk of
-	// its node is full, where they take so many bytes. It returns at once. A supervisor
-	// that is older than this stops its worker, and leaves the files.
-	Yield(used int64)
-}
-
-// Waiter is a Worker that waits while the disk of its node is full. Those of a [Runner] do.
-type Waiter interface {
-	// WaitsForRoom reports whether output waits for room. Worker.Changed tells of that.
+// Streams is what a worker reads and writes.
+type Streams interface {
+	// Stdin feeds the worker's standard input; Close ends it. Write blocks
+	// while the worker does not read. It is nil unless Spec.Stdin.
+	Stdin() Input
+	// ReadOutput copies bytes of a stream from the offset into p, as far as
+	// they have been written, and returns how many; it never waits. Bytes
+	// below what was acknowledged may be gone.
+	ReadOutput(s Stream, offset int64, p []byte) (int, error)
+	// Written returns how many bytes each stream has so far.
+	Written() (stdout, stderr int64)
+	// WaitsForRoom reports whether output waits since the disk of the node is full.
 	WaitsForRoom() bool
-}
-
-// Fenced is a Worker of a job that reaches some addresses only. Those of a [Runner] are.
-type Fenced interface {
-	// Among replaces the addresses for all workers of its job at this node. It does nothing
-	// if they are the same, or without Spec.Among.
-	Among(addrs []netip.Addr) error
-}
-
-// Meeting is a Worker whose ranks meet at barriers. Those of a [Runner] are.
-type Meeting interface {
-	// Barriers tells at which barriers the worker waits, and lets it pass them; whoever
-	// calls it uses no other, and closes it. It is nil without Spec.PMI.
-	Barriers() *pmi.Link
-}
-
-// Enterable is a Worker beside whose program others can be run. Those of a [Runner] are.
-type Enterable interface {
-	// Enter runs a command in the worker's world, with its directory and environment and what
-	// start adds to that. It counts with the worker, and ends with it. What follows in both
-	// directions are the frames of a session; whoever closes it ends the command. The error is
-	// ErrNotEntered if the command was not begun.
-	Enter(ctx context.Context, start *session.Start) (io.ReadWriteCloser, error)
+	// Changed is closed at the next change of Written, of WaitsForRoom, or of what Tasks counts, or at
+	// the end; ask for it before looking at these.
+	Changed() <-chan struct{}
+	// Ack says up to which offsets output has been delivered. A worker that
+	// is far ahead (64 MiB by default) waits in its writes.
+	Ack(stdout, stderr int64)
 }
 
 // Input is the writing end of a worker's standard input.

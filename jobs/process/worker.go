@@ -211,7 +211,7 @@ func (w *worker) advance(written, acked [2]int64, added, ended int, waits bool) 
 	w.changed = make(chan struct{})
 }
 
-// WaitsForRoom implements Waiter.
+// WaitsForRoom implements Worker.
 func (w *worker) WaitsForRoom() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -322,7 +322,7 @@ func (w *worker) Stop(grace time.Duration) {
 	w.poke()
 }
 
-// Yield implements Yielder.
+// Yield implements Worker.
 func (w *worker) Yield(used int64) {
 	w.mu.Lock()
 	w.outbox.full = max(used, 1)

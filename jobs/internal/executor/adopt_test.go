@@ -81,7 +81,7 @@ func TestLargeRootIsRemovedLater(t *testing.T) {
 		}
 	}
 	l := loop.New(zerolog.Nop())
-	cfg := Config{Self: vicinity.Member{ID: self}, Store: transfer.NewMemStore(0), Workers: Workers{Dir: work, CleanRoot: process.CleanFiles}, Log: zerolog.Nop()}
+	cfg := Config{Self: vicinity.Member{ID: self}, Store: transfer.NewMemStore(0), Workers: Workers{Dir: work, Runner: cold{}, CleanRoot: process.CleanFiles}, Log: zerolog.Nop()}
 	x := New(cfg, l, &participant.Participant{})
 	if err := x.Adopt(func(participant.ClaimRecord) { t.Error("something is adopted") }); err != nil {
 		t.Fatal(err)
@@ -129,3 +129,8 @@ func TestLargeRootIsLeft(t *testing.T) {
 		t.Errorf("it is of %q, %v", owner, err)
 	}
 }
+
+// cold is a runner that has nothing ready.
+type cold struct{ Runner }
+
+func (cold) Warm(string, string) {}

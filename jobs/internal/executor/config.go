@@ -30,6 +30,9 @@ type Runner interface {
 	// root, whether it still runs or has ended. Errors wrap process.ErrLost or
 	// process.ErrNotStarted, or are those of ctx.
 	Adopt(ctx context.Context, root string) (process.Worker, error)
+	// Warm has all be ready for a worker that will soon be started, of a group that shares what it
+	// can ("" = none), in a directory where roots are.
+	Warm(group, where string)
 	// Enforces lists what really confines workers, for people and for --where.
 	Enforces() []string
 }

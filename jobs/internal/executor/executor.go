@@ -240,13 +240,11 @@ func (x *Executor) claim(e participant.DoClaim) error {
 	err := makeRoot(&x.cfg, &x.spread, root)
 	switch {
 	case err == nil:
-		if r, ok := x.cfg.Runner.(interface{ Warm(group, where string) }); ok {
-			group := string(e.Claim.Job)
-			if e.Claim.Spec.Array != nil {
-				group = ""
-			}
-			r.Warm(group, x.cfg.Dir)
+		group := string(e.Claim.Job)
+		if e.Claim.Spec.Array != nil {
+			group = ""
 		}
+		x.cfg.Runner.Warm(group, x.cfg.Dir)
 		return e.Claim.Write(root)
 	case errors.Is(err, fs.ErrExist):
 		return x.clear(root, &e.Claim)

@@ -197,12 +197,11 @@ func (x *parallel) gangs() *gang.Keeper {
 
 // meet goes with a rank of an MPI program to its end.
 func (x *parallel) meet(proc process.Worker, c *participant.ClaimRecord, again bool) {
-	m, ok := proc.(process.Meeting)
-	if !ok || !c.Spec.MPI {
+	if !c.Spec.MPI {
 		return
 	}
 	if r, ok := x.member(c); ok {
-		r.Link, r.Again = m.Barriers(), again
+		r.Link, r.Again = proc.Barriers(), again
 		x.loop.Go(x.Gangs.Follow(x.loop.Stopped, r))
 	}
 }

@@ -124,10 +124,8 @@ func (x *Executor) follow(c *participant.ClaimRecord, root string, proc process.
 			x.collect(r)
 			changed = proc.Changed() // before the next
 			x.grown(r)
-			if w, ok := proc.(process.Waiter); ok {
-				if now := w.WaitsForRoom(); r.full.CompareAndSwap(!now, now) {
-					x.gatherer.waits(id, map[bool]string{true: diskFull}[now])
-				}
+			if now := proc.WaitsForRoom(); r.full.CompareAndSwap(!now, now) {
+				x.gatherer.waits(id, map[bool]string{true: diskFull}[now])
 			}
 		case <-x.loop.Stopped.Done():
 			return nil

@@ -135,11 +135,9 @@ func (f *fences) renew(job jobs.ID, procs []*handle) error {
 	}
 	list, all := f.among(job), error(nil)
 	for _, proc := range procs {
-		if w, ok := proc.Worker.(process.Fenced); ok {
-			if err := w.Among(list); err != nil && !errors.Is(err, os.ErrNotExist) { // it has ended
-				f.log.Warn().Err(err).Str("job", string(job)).Msg("tell the kernel whom workers reach")
-				all = errors.Join(all, err)
-			}
+		if err := proc.Among(list); err != nil && !errors.Is(err, os.ErrNotExist) { // it has ended
+			f.log.Warn().Err(err).Str("job", string(job)).Msg("tell the kernel whom workers reach")
+			all = errors.Join(all, err)
 		}
 	}
 	return all

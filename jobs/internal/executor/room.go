@@ -64,11 +64,7 @@ func (x *Executor) MakeRoom() {
 // yield ends a worker, and removes its files.
 func (t *tenant) yield(used int64) {
 	t.proc.halted()
-	if y, ok := t.proc.Worker.(process.Yielder); ok {
-		y.Yield(used)
-	} else {
-		t.proc.Stop(0)
-	}
+	t.proc.Yield(used)
 }
 
 // tenants lists the workers that run, in the order of their coming.

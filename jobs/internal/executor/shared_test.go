@@ -137,7 +137,7 @@ func TestSharedDirectoriesAtStart(t *testing.T) {
 	if err := claim.Write(root); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Self: vicinity.Member{ID: self}, Store: transfer.NewMemStore(1 << 20), Workers: Workers{Dir: work, CleanRoot: process.CleanFiles}, Log: zerolog.Nop()}
+	cfg := Config{Self: vicinity.Member{ID: self}, Store: transfer.NewMemStore(1 << 20), Workers: Workers{Dir: work, Runner: cold{}, CleanRoot: process.CleanFiles}, Log: zerolog.Nop()}
 	x := New(cfg, loop.New(zerolog.Nop()), &participant.Participant{})
 	adopted := 0
 	if err := x.Adopt(func(participant.ClaimRecord) { adopted++ }); err != nil || adopted != 1 {

@@ -150,7 +150,7 @@ func testYield(s *suite) {
 		if err := os.WriteFile(filepath.Join(spec.Root, "work", "big"), []byte("x"), 0o644); err != nil {
 			s.Fatal(err)
 		}
-		w.(process.Yielder).Yield(2 << 20)
+		w.Yield(2 << 20)
 		s.want(w, 137, process.Full, why)
 		s.wantOutput(w, "ready\n", "")
 		s.want(s.adopt(spec), 137, process.Full, why)

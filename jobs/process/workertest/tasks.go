@@ -201,7 +201,7 @@ func testTasksYield(s *suite) {
 	w := s.start(s.array(3, "idle"))
 	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 3}}, true)
 	s.awaitOutput(w, "ready\n")
-	w.(process.Yielder).Yield(2 << 20)
+	w.Yield(2 << 20)
 	s.want(w, 137, process.Full, "ended, since the disk of its node was nearly full: its files took 2 MiB")
 	if all, err := w.Tasks().Results(0, 3); err != nil || len(all) != 0 {
 		s.Errorf("%+v, %v: a task that was interrupted has no result", all, err)
