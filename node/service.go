@@ -28,14 +28,7 @@ type service struct {
 	lookURL string // of the page, only to look
 }
 
-var (
-	_ api.Service = (*service)(nil)
-	_ api.Enterer = (*service)(nil)
-	_ api.Resizer = (*service)(nil)
-	_ api.Cacher  = (*service)(nil)
-
-	_ api.Snapshotter = (*service)(nil)
-)
+var _ api.Service = (*service)(nil)
 
 func newService(n *Node) *service {
 	s := &service{jobs: n.jobs, net: n.net, secret: n.invite}

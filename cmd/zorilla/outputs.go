@@ -68,13 +68,10 @@ const followEvery = 2 * time.Second
 
 // mirror begins to.
 func (f *follower) mirror(ctx context.Context) *mirror {
-	from, ok := f.line.service.(interface {
-		api.Service
-		api.Snapshotter
-	})
-	if !ok || !f.files {
+	if !f.files {
 		return nil
 	}
+	from := f.line.service
 	m := &mirror{files: api.NewPartial(from, f.want), ended: make(chan struct{})}
 	ctx, m.end = context.WithCancel(ctx)
 	go func() {

@@ -14,19 +14,8 @@ import (
 	"zorilla/transfer"
 )
 
-// Enterer is a Service that runs more commands beside those of jobs. A node's is.
-type Enterer interface {
-	// Enter runs a command beside that of a rank: in has the client's frames of a session
-	// (jobs/session), and out gets the worker's. It returns when the session has ended. The
-	// error is jobs.ErrNotRunning if the rank does not run; if it comes after the first frame,
-	// the session broke. The command ends with ctx, and with in.
-	Enter(ctx context.Context, job string, rank int, in io.Reader, out io.Writer) error
-}
-
-var _ Enterer = (*Client)(nil)
-
-// entrance reads requests for what an Enterer does.
-type entrance struct{ Enterer }
+// entrance reads requests for commands beside workers.
+type entrance struct{ JobController }
 
 // serve passes a session on, both ways at once. An error before the first frame is an
 // ordinary one; later the answer is broken off.
@@ -86,7 +75,7 @@ func (f *flushed) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Enter implements Enterer. It returns as soon as the other side has ended or ctx ends, even
+// Enter implements JobController. It returns as soon as the other side has ended or ctx ends, even
 // while in waits for input: what a Read of it then returns is lost.
 func (c *Client) Enter(ctx context.Context, job string, rank int, in io.Reader, out io.Writer) error {
 	if err := checkJob(job); err != nil {
@@ -110,27 +99,6 @@ func (c *Client) Enter(ctx context.Context, job string, rank int, in io.Reader, 
 	return nil
 }
 
-// Resizer is what a Service can do besides.
-type Resizer interface {
-	// Resize makes another number of workers the one that a malleable job wants, and returns
-	// what is in force when that is durable. Errors wrap jobs.ErrRange, jobs.ErrNotRunning if
-	// the job has ended, and ErrRefused if it cannot have another number.
-	Resize(ctx context.Context, job string, q jobs.Resize) (jobs.Size, error)
-}
-
-var _ Resizer = (*Client)(nil)
-
-// Snapshotter is what a Service can do besides.
-type Snapshotter interface {
-	// Snapshot returns what files a rank that runs has made until now, of those that patterns
-	// of output files name. Chunk has their chunks for some minutes; the hash of the manifest
-	// is zero if there are none. Errors wrap jobs.ErrNotRunning, and ErrRefused if a node
-	// would not do it.
-	Snapshot(ctx context.Context, job string, rank int, globs []string) (jobs.RankOutput, error)
-}
-
-var _ Snapshotter = (*Client)(nil)
-
 // snapshotBody is the body of a request for a snapshot.
 type snapshotBody struct {
 	Rank  int      `json:"rank"`
@@ -140,8 +108,8 @@ type snapshotBody struct {
 // maxSnapshotBody is what nodes take from each other.
 const maxSnapshotBody = 1 << 20
 
-// snapshotOf reads requests for what a Snapshotter does.
-func snapshotOf(s Snapshotter) func(r *http.Request, job string) (any, error) {
+// snapshotOf reads requests for files of ranks that run.
+func snapshotOf(s JobReader) func(r *http.Request, job string) (any, error) {
 	return func(r *http.Request, job string) (any, error) {
 		var b snapshotBody
 		if err := readJSON(r, maxSnapshotBody, &b); err != nil {
@@ -159,7 +127,7 @@ func snapshotOf(s Snapshotter) func(r *http.Request, job string) (any, error) {
 	}
 }
 
-// Snapshot implements Snapshotter.
+// Snapshot implements JobReader.
 func (c *Client) Snapshot(ctx context.Context, job string, rank int, globs []string) (out jobs.RankOutput, err error) {
 	if err := checkJob(job); err != nil {
 		return out, err
@@ -169,8 +137,8 @@ func (c *Client) Snapshot(ctx context.Context, job string, rank int, globs []str
 
 const maxResizeBody = 64 << 10
 
-// resizeOf reads requests for what a Resizer does.
-func resizeOf(s Resizer) func(r *http.Request, job string) (any, error) {
+// resizeOf reads requests for more and fewer workers.
+func resizeOf(s JobController) func(r *http.Request, job string) (any, error) {
 	return func(r *http.Request, job string) (any, error) {
 		var q jobs.Resize
 		if err := readJSON(r, maxResizeBody, &q); err != nil {
@@ -183,7 +151,7 @@ func resizeOf(s Resizer) func(r *http.Request, job string) (any, error) {
 	}
 }
 
-// Resize implements Resizer.
+// Resize implements JobController.
 func (c *Client) Resize(ctx context.Context, job string, q jobs.Resize) (size jobs.Size, err error) {
 	if err := checkJob(job); err != nil {
 		return size, err

@@ -71,8 +71,7 @@ func Pull(ctx context.Context, s Service, st jobs.Status, want Wanted) (Pulled, 
 	if err != nil {
 		return done, err
 	}
-	from, _ := s.(transfer.Locator)
-	return write(ctx, get, from, layout, want, done)
+	return write(ctx, get, s, layout, want, done)
 }
 
 // Check refuses a directory that stands for what the job does not have.

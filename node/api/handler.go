@@ -37,9 +37,7 @@ func Handler(s Service) http.Handler {
 	mux.HandleFunc("POST /v1/blobs/missing", answerList(h.missing))
 	mux.HandleFunc("POST /v1/blobs/refer", answer(h.refer))
 	mux.HandleFunc("PUT /v1/blobs/{hash}", answer(h.putChunk))
-	if l, ok := s.(transfer.Locator); ok {
-		mux.HandleFunc("GET /v1/files/{hash}", answer(locateOf(l)))
-	}
+	mux.HandleFunc("GET /v1/files/{hash}", answer(h.locate))
 	mux.HandleFunc("POST /v1/drain", answer(h.drain))
 	mux.HandleFunc("GET /v1/owner", answer(func(r *http.Request) (any, error) { return s.Limits(r.Context()) }))
 	mux.HandleFunc("POST /v1/owner", answer(h.setLimits))
@@ -57,19 +55,11 @@ func Handler(s Service) http.Handler {
 	mux.HandleFunc("GET /v1/web", web(false))
 	mux.HandleFunc("GET /v1/web/read-only", web(true))
 	mux.HandleFunc("GET /v1/changes", h.changes)
-	if e, ok := s.(Enterer); ok {
-		mux.HandleFunc("POST /v1/jobs/{job}/enter", entrance{e}.serve)
-	}
-	if e, ok := s.(Resizer); ok {
-		mux.HandleFunc("POST /v1/jobs/{job}/resize", ofJob(resizeOf(e)))
-	}
-	if e, ok := s.(Snapshotter); ok {
-		mux.HandleFunc("POST /v1/jobs/{job}/snapshot", ofJob(snapshotOf(e)))
-	}
-	if k, ok := s.(Cacher); ok {
-		mux.HandleFunc("GET /v1/cache", answer(cacheOf(k)))
-		mux.HandleFunc("POST /v1/cache", answer(cacheOf(k)))
-	}
+	mux.HandleFunc("POST /v1/jobs/{job}/enter", entrance{s}.serve)
+	mux.HandleFunc("POST /v1/jobs/{job}/resize", ofJob(resizeOf(s)))
+	mux.HandleFunc("POST /v1/jobs/{job}/snapshot", ofJob(snapshotOf(s)))
+	mux.HandleFunc("GET /v1/cache", answer(cacheOf(s)))
+	mux.HandleFunc("POST /v1/cache", answer(cacheOf(s)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, fmt.Errorf("%w: no route %s %.80s in this version", ErrNotFound, r.Method, r.URL.Path))
 	})
@@ -228,25 +218,19 @@ func (h handler) refer(r *http.Request) (any, error) {
 	if err := f.Check(); err != nil {
 		return nil, fmt.Errorf("%w: file: %w", ErrInvalid, err)
 	}
-	to, ok := h.Service.(transfer.LocalRemote)
-	if !ok {
-		return referBody{false}, nil
-	}
-	err := to.Refer(r.Context(), f)
+	err := h.Refer(r.Context(), f)
 	if errors.Is(err, transfer.ErrElsewhere) {
 		return referBody{false}, nil
 	}
 	return referBody{err == nil}, err
 }
 
-func locateOf(l transfer.Locator) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
-		hash, err := pathHash(r)
-		if err != nil {
-			return nil, err
-		}
-		return l.Locate(r.Context(), hash)
+func (h handler) locate(r *http.Request) (any, error) {
+	hash, err := pathHash(r)
+	if err != nil {
+		return nil, err
 	}
+	return h.Locate(r.Context(), hash)
 }
 
 func (h handler) putChunk(r *http.Request) (any, error) {

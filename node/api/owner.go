@@ -41,13 +41,6 @@ func (c *Client) Queue(ctx context.Context) ([]jobs.Waiting, error) {
 // maxCacheBody bounds a request to look after the cache.
 const maxCacheBody = 1024
 
-// Cacher is what a Service can do besides.
-type Cacher interface {
-	// Cache does what is asked for, verifies before it prunes, and tells what the
-	// node's store of chunks holds then.
-	Cache(ctx context.Context, care Care) (Cache, error)
-}
-
 // Care is what is to be done with the cache.
 type Care struct {
 	Verify bool `json:"verify,omitempty"` // read all, and remove what is damaged
@@ -61,10 +54,8 @@ type Cache struct {
 	Pruned   *transfer.Pruned  `json:"pruned,omitempty"`
 }
 
-var _ Cacher = (*Client)(nil)
-
-// cacheOf reads requests for what a Cacher does.
-func cacheOf(s Cacher) func(*http.Request) (any, error) {
+// cacheOf reads requests for the care of the cache.
+func cacheOf(s OwnerService) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		var care Care
 		if r.Method == http.MethodPost {
@@ -76,7 +67,7 @@ func cacheOf(s Cacher) func(*http.Request) (any, error) {
 	}
 }
 
-// Cache implements Cacher.
+// Cache implements OwnerService.
 func (c *Client) Cache(ctx context.Context, care Care) (told Cache, err error) {
 	if care == (Care{}) {
 		return told, c.get(ctx, "/v1/cache", &told)

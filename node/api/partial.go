@@ -25,13 +25,10 @@ const PartSuffix = ".part"
 // belongs, so that who reads along with a file that grows sees no more than that. It is for
 // one goroutine.
 type Partial struct {
-	service interface {
-		Service
-		Snapshotter
-	}
-	want   Wanted
-	places *reserved.Places
-	parts  map[string]*partFile // by path
+	service Service
+	want    Wanted
+	places  *reserved.Places
+	parts   map[string]*partFile // by path
 }
 
 // partFile is what was written of one file.
@@ -41,10 +38,7 @@ type partFile struct {
 }
 
 // NewPartial returns one that has written nothing. Rank, Into and Force of want count.
-func NewPartial(s interface {
-	Service
-	Snapshotter
-}, want Wanted) *Partial {
+func NewPartial(s Service, want Wanted) *Partial {
 	return &Partial{service: s, want: want, places: reserved.New(), parts: map[string]*partFile{}}
 }
 

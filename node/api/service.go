@@ -35,6 +35,15 @@ var (
 // forwarded to that origin; if the origin cannot be reached the node answers
 // from its own record where it can, marked LastKnown.
 type Service interface {
+	MemberService
+	JobReader
+	JobController
+	BlobService
+	OwnerService
+}
+
+// MemberService is what a node tells of itself and others.
+type MemberService interface {
 	// Node describes the node itself.
 	Node(ctx context.Context) (NodeInfo, error)
 	// Nodes lists all members that this node knows, itself first, then by RTT.
@@ -51,10 +60,13 @@ type Service interface {
 	// for each other node it does one pair at a time. Pings that are not answered
 	// are no error.
 	Measure(ctx context.Context, from, to string, pings int) (Measurement, error)
+	// Changes returns a channel that is closed at the next change of
+	// anything that Node, Nodes, Jobs or Job would tell.
+	Changes() <-chan struct{}
+}
 
-	// Submit accepts a job. Its inputs must be in the node's store already.
-	// It may be repeated if the spec has a key.
-	Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error)
+// JobReader is what a node tells of jobs.
+type JobReader interface {
 	// Jobs lists the jobs that the node originates or works for, in the order
 	// of jobs.InOrder; with all it asks every member.
 	Jobs(ctx context.Context, all bool) ([]jobs.Status, error)
@@ -70,6 +82,22 @@ type Service interface {
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
 	// Explain tells why a job waits or ended as it did.
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
+	// Output calls f with the job's output in the order of arrival. With
+	// Follow it goes on until the job has ended and all of it was sent. An
+	// error of f ends it and is returned.
+	Output(ctx context.Context, job string, q OutputQuery, f func(jobs.Output) error) error
+	// Snapshot returns what files a rank that runs has made until now, of those that patterns
+	// of output files name. Chunk has their chunks for some minutes; the hash of the manifest
+	// is zero if there are none. Errors wrap jobs.ErrNotRunning, and ErrRefused if a node
+	// would not do it.
+	Snapshot(ctx context.Context, job string, rank int, globs []string) (jobs.RankOutput, error)
+}
+
+// JobController is what a node does with jobs.
+type JobController interface {
+	// Submit accepts a job. Its inputs must be in the node's store already.
+	// It may be repeated if the spec has a key.
+	Submit(ctx context.Context, spec jobs.Spec) (jobs.ID, error)
 	// Cancel stops a job's workers, which have a few seconds to end. The job has ended when
 	// their output and files are at its origin; if atOnce it ends without what is still to
 	// come. Cancelling an ended job is not an error.
@@ -77,13 +105,21 @@ type Service interface {
 	// Remove forgets a job that has ended and all of its results, for good. It
 	// is for clients of the job's origin only.
 	Remove(ctx context.Context, job string) error
-	// Output calls f with the job's output in the order of arrival. With
-	// Follow it goes on until the job has ended and all of it was sent. An
-	// error of f ends it and is returned.
-	Output(ctx context.Context, job string, q OutputQuery, f func(jobs.Output) error) error
 	// Stdin appends r to the standard input of rank 0 and closes it when r ends.
 	Stdin(ctx context.Context, job string, r io.Reader) error
+	// Resize makes another number of workers the one that a malleable job wants, and returns
+	// what is in force when that is durable. Errors wrap jobs.ErrRange, jobs.ErrNotRunning if
+	// the job has ended, and ErrRefused if it cannot have another number.
+	Resize(ctx context.Context, job string, q jobs.Resize) (jobs.Size, error)
+	// Enter runs a command beside that of a rank: in has the client's frames of a session
+	// (jobs/session), and out gets the worker's. It returns when the session has ended. The
+	// error is jobs.ErrNotRunning if the rank does not run; if it comes after the first frame,
+	// the session broke. The command ends with ctx, and with in.
+	Enter(ctx context.Context, job string, rank int, in io.Reader, out io.Writer) error
+}
 
+// BlobService is the chunks of files that a node has for its clients.
+type BlobService interface {
 	// Missing returns those of the chunks that the node does not hold.
 	Missing(ctx context.Context, chunks []transfer.Hash) ([]transfer.Hash, error)
 	// PutChunk stores one chunk of at most transfer.MaxBlob bytes, which it does not keep
@@ -92,11 +128,18 @@ type Service interface {
 	// Chunk returns one chunk, which was compared with its hash. If the node does not hold
 	// it and a job is named, as for outputs, it asks the job's origin.
 	Chunk(ctx context.Context, job string, h transfer.Hash) ([]byte, error)
+	// Refer makes the node read chunks from a file instead of having them put. The error is
+	// transfer.ErrElsewhere if the file is not there.
+	Refer(ctx context.Context, f transfer.File) error
+	// Locate is that of a transfer.Locator. It may fail, as nodes of earlier versions do.
+	Locate(ctx context.Context, content transfer.Hash) (transfer.File, error)
+}
 
+// OwnerService is what a node does for its owner.
+type OwnerService interface {
 	// Drain makes the node take no new workers, so that it becomes empty, or
 	// takes that back, and returns how far it is.
 	Drain(ctx context.Context, d Drain) (jobs.Drained, error)
-
 	// Limits returns what the node's owner allows.
 	Limits(ctx context.Context) (jobs.Limits, error)
 	// SetLimits makes changes, in the form of jobs.Limits.Change, all of them
@@ -105,15 +148,14 @@ type Service interface {
 	SetLimits(ctx context.Context, changes []string) (jobs.Limits, error)
 	// Queue lists the jobs that wait for room at this node, in order.
 	Queue(ctx context.Context) ([]jobs.Waiting, error)
-
+	// Cache does what is asked for, verifies before it prunes, and tells what the
+	// node's store of chunks holds then.
+	Cache(ctx context.Context, care Care) (Cache, error)
 	// Invite returns the token that lets another machine join.
 	Invite(ctx context.Context) (string, error)
 	// Web returns the address of the node's page, with its access token, or
 	// with one that only shows and cannot act.
 	Web(ctx context.Context, readOnly bool) (string, error)
-	// Changes returns a channel that is closed at the next change of
-	// anything that Node, Nodes, Jobs or Job would tell.
-	Changes() <-chan struct{}
 }
 
 // NodeInfo is a node as another one, or itself, sees it.

@@ -11,7 +11,7 @@ import (
 	"zorilla/node/api"
 )
 
-// Enter implements api.Enterer: it sends back what comes, after the rank, until there is a
+// Enter implements api.Service: it sends back what comes, after the rank, until there is a
 // zero byte, which ends the session as it should, or 0xff, which breaks it.
 func (f *Fake) Enter(_ context.Context, name string, rank int, in io.Reader, out io.Writer) error {
 	j, err := f.Find(name)
@@ -51,7 +51,6 @@ func (f *Fake) Enter(_ context.Context, name string, rank int, in io.Reader, out
 // hangs it.
 func testEnter(t *testing.T, f *Fake, s api.Service) {
 	j := submit(t, f, s)
-	e := s.(api.Enterer)
 	for _, c := range []struct {
 		end  byte
 		want error
@@ -59,7 +58,7 @@ func testEnter(t *testing.T, f *Fake, s api.Service) {
 		in, say := io.Pipe()
 		hear, out := io.Pipe()
 		done := make(chan error, 1)
-		go func() { done <- e.Enter(t.Context(), "last", 3, in, out) }()
+		go func() { done <- s.Enter(t.Context(), "last", 3, in, out) }()
 		for i, want := range []byte("3ab") {
 			if i > 0 {
 				if _, err := say.Write([]byte{want}); err != nil {
@@ -80,7 +79,7 @@ func testEnter(t *testing.T, f *Fake, s api.Service) {
 			t.Errorf("it ended with %v, want %v", err, c.want)
 		}
 	}
-	if err := e.Enter(t.Context(), "zzz", 0, hanging{}, io.Discard); !errors.Is(err, api.ErrNotFound) {
+	if err := s.Enter(t.Context(), "zzz", 0, hanging{}, io.Discard); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("an unknown job: %v", err)
 	}
 	// A client that goes away is noticed.
@@ -88,7 +87,7 @@ func testEnter(t *testing.T, f *Fake, s api.Service) {
 	in, say := io.Pipe()
 	hear, out := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- e.Enter(ctx, "last", 0, in, out) }()
+	go func() { done <- s.Enter(ctx, "last", 0, in, out) }()
 	if _, err := io.ReadFull(hear, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +98,7 @@ func testEnter(t *testing.T, f *Fake, s api.Service) {
 		t.Errorf("given up: %v", err)
 	}
 	j.Update(func(s *jobs.Status) { s.State = jobs.Completed })
-	if err := e.Enter(t.Context(), "last", 0, hanging{}, io.Discard); !errors.Is(err, jobs.ErrNotRunning) {
+	if err := s.Enter(t.Context(), "last", 0, hanging{}, io.Discard); !errors.Is(err, jobs.ErrNotRunning) {
 		t.Errorf("a job that has ended: %v", err)
 	}
 }

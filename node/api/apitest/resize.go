@@ -11,7 +11,7 @@ import (
 	"zorilla/node/api"
 )
 
-// Resize implements api.Resizer for jobs of 2 to 8 workers, of which those have started that
+// Resize implements api.Service for jobs of 2 to 8 workers, of which those have started that
 // were asked for.
 func (f *Fake) Resize(_ context.Context, name string, q jobs.Resize) (jobs.Size, error) {
 	j, err := f.Find(name)
@@ -36,7 +36,6 @@ func (f *Fake) Resize(_ context.Context, name string, q jobs.Resize) (jobs.Size,
 
 func testResize(t *testing.T, f *Fake, s api.Service) {
 	j := submit(t, f, s)
-	r := s.(api.Resizer)
 	for _, c := range []struct {
 		q    jobs.Resize
 		want int
@@ -49,16 +48,16 @@ func testResize(t *testing.T, f *Fake, s api.Service) {
 		{jobs.Resize{Workers: jobs.MaxRanks + 1}, 0, jobs.ErrRange},
 		{jobs.Resize{Release: make([]int, 8)}, 7, nil},
 	} {
-		got, err := r.Resize(t.Context(), "last", c.q)
+		got, err := s.Resize(t.Context(), "last", c.q)
 		if !errors.Is(err, c.err) || got.Wanted != c.want {
 			t.Errorf("%+v: %+v, %v", c.q, got, err)
 		}
 	}
-	if _, err := r.Resize(t.Context(), "zzz", jobs.Resize{}); !errors.Is(err, api.ErrNotFound) {
+	if _, err := s.Resize(t.Context(), "zzz", jobs.Resize{}); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	j.Update(func(st *jobs.Status) { st.State = jobs.Completed })
-	if _, err := r.Resize(t.Context(), "last", jobs.Resize{Workers: 3}); !errors.Is(err, jobs.ErrNotRunning) {
+	if _, err := s.Resize(t.Context(), "last", jobs.Resize{Workers: 3}); !errors.Is(err, jobs.ErrNotRunning) {
 		t.Errorf("got %v, want ErrNotRunning", err)
 	}
 }

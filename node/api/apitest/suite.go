@@ -44,6 +44,9 @@ func Suite(t *testing.T, serve func(*testing.T, *Fake) api.Service) {
 		{"sessions", testEnter},
 		{"more and fewer workers", testResize},
 		{"chunks", testChunks},
+		{"files of ranks that run", testSnapshot},
+		{"files of the node", testFilesOfTheNode},
+		{"cache", testCache},
 		{"changes", testChanges},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -359,33 +362,6 @@ func testStdinGivenUp(t *testing.T, f *Fake, s api.Service) {
 	if err := <-sent; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want Canceled", err)
 	}
-}
-
-func testChunks(t *testing.T, _ *Fake, s api.Service) {
-	ctx := t.Context()
-	data := []byte("chunk")
-	h, other := transfer.HashOf(data), transfer.HashOf([]byte("other"))
-	if err := s.PutChunk(ctx, h, data); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.PutChunk(ctx, other, data); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("wrong hash: got %v, want ErrInvalid", err)
-	}
-	big := make([]byte, transfer.MaxBlob+1)
-	if err := s.PutChunk(ctx, transfer.HashOf(big), big); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("too big: got %v, want ErrInvalid", err)
-	}
-	got, err := s.Chunk(ctx, "", h)
-	same(t, "Chunk", got, err, data)
-	if _, err := s.Chunk(ctx, "", other); !errors.Is(err, api.ErrNotFound) {
-		t.Errorf("unknown: got %v, want ErrNotFound", err)
-	}
-	ask := []transfer.Hash{h, other}
-	for i := range 40_000 { // more than one question
-		ask = append(ask, transfer.HashOf([]byte{byte(i), byte(i >> 8), 1}))
-	}
-	missing, err := s.Missing(ctx, ask)
-	same(t, "Missing", missing, err, ask[1:])
 }
 
 func testChanges(t *testing.T, f *Fake, s api.Service) {
