@@ -72,6 +72,7 @@ var floors = map[string]int{
 	"jobs/gpu":                    0,
 	"jobs/ports":                  0,
 	"jobs/trees":                  0,
+	"jobs/work":                   0,
 	"jobs/mpi":                    0,
 	"jobs/pmi":                    1,
 	"jobs/quota":                  0,
@@ -207,6 +208,24 @@ func TestFloors(t *testing.T) {
 				if dep == prefix || strings.HasPrefix(dep, prefix+"/") {
 					t.Errorf("the command links %s: %s", dep, why)
 				}
+			}
+		}
+	}
+}
+
+// words is all of the module that whoever imports package jobs gets with it: it has types and their
+// bounds, and none of what starts, confines or measures processes.
+var words = []string{"vicinity", "flood", "transfer", "jobs/placement", "jobs/shown", "jobs/work", "jobs/internal/where",
+	"internal/codec", "internal/plain", "internal/units", "internal/uplink", "internal/atomicfile", "internal/reserved"}
+
+func TestJobsAreWordsOnly(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath != module+"/jobs" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if name, own := strings.CutPrefix(dep, module+"/"); own && !slices.Contains(words, name) {
+				t.Errorf("package jobs needs %s: move what it needs of that to a package of words", name)
 			}
 		}
 	}

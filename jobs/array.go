@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"zorilla/internal/codec"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -25,15 +25,15 @@ const (
 // one task after the other. Such a job starts with one worker and grows up to
 // Spec.Max; it ends when all tasks have ended.
 type Array struct {
-	Tasks []process.TaskIDs `json:"tasks"` // IDs, each once
+	Tasks []work.TaskIDs `json:"tasks"` // IDs, each once
 	// Lines tells that the inputs hold ArrayLines, with a line for each ID.
 	Lines bool `json:"lines,omitempty"`
 }
 
 // ParseArray reads task IDs as in "1-10000%50" or "1-9:2,12": numbers and
 // ranges, with a step, and how many tasks may run at once (0 = not said).
-func ParseArray(s string) (tasks []process.TaskIDs, atOnce int, err error) {
-	bad := func() ([]process.TaskIDs, int, error) {
+func ParseArray(s string) (tasks []work.TaskIDs, atOnce int, err error) {
+	bad := func() ([]work.TaskIDs, int, error) {
 		return nil, 0, fmt.Errorf("-a %.60s: want task numbers such as 1-10000%%50 or 1-9:2,12", s)
 	}
 	list, limit, limited := strings.Cut(s, "%")
@@ -48,7 +48,7 @@ func ParseArray(s string) (tasks []process.TaskIDs, atOnce int, err error) {
 		if !ranged {
 			last = first
 		}
-		r := process.TaskIDs{Step: 1}
+		r := work.TaskIDs{Step: 1}
 		var errs [3]error
 		r.First, errs[0] = strconv.Atoi(first)
 		r.Last, errs[1] = strconv.Atoi(last)
@@ -126,7 +126,7 @@ func (a *Array) Count() (n int) {
 }
 
 // TaskRuns packs task IDs, which must rise, into runs.
-func TaskRuns(ids []int) (runs []process.TaskIDs) {
+func TaskRuns(ids []int) (runs []work.TaskIDs) {
 	for _, id := range ids {
 		if n := len(runs); n > 0 {
 			switch r := &runs[n-1]; {
@@ -138,7 +138,7 @@ func TaskRuns(ids []int) (runs []process.TaskIDs) {
 				continue
 			}
 		}
-		runs = append(runs, process.TaskIDs{First: id, Last: id, Step: 1})
+		runs = append(runs, work.TaskIDs{First: id, Last: id, Step: 1})
 	}
 	return runs
 }
@@ -200,7 +200,7 @@ type TaskPage struct {
 type OutputQuery struct {
 	Rank   int  // of an array: the ID of a task; -1 = all
 	Follow bool // wait for more until the job has ended
-	// Files asks an array for the output files of its tasks, as process.Files:
+	// Files asks an array for the output files of its tasks, as work.Files:
 	// a transfer.Pack for each, instead of what it wrote.
 	Files bool
 	// Times asks for the times at which output came, as far as they are known.

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -37,7 +37,7 @@ func (s *Spec) TaskOf(path string) (id int, ok bool) {
 	if s.Array == nil {
 		return 0, false
 	}
-	numbers := process.NumberTasks(s.Array.Tasks)
+	numbers := work.NumberTasks(s.Array.Tasks)
 	for _, digits := range strings.FieldsFunc(path, notDigit) {
 		id, err := strconv.Atoi(digits)
 		if err != nil {

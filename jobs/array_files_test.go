@@ -4,11 +4,11 @@ import (
 	"slices"
 	"testing"
 
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 func TestFilesAreNamedByTasks(t *testing.T) {
-	spec := Spec{Outputs: []string{"out-%t.txt", "run%t/part-*", "log"}, Array: &Array{Tasks: []process.TaskIDs{{First: 1, Last: 20, Step: 1}}}}
+	spec := Spec{Outputs: []string{"out-%t.txt", "run%t/part-*", "log"}, Array: &Array{Tasks: []work.TaskIDs{{First: 1, Last: 20, Step: 1}}}}
 	if got, want := spec.Globs(), []string{"out-*.txt", "run*/part-*", "log"}; !slices.Equal(got, want) {
 		t.Errorf("globs %q, want %q", got, want)
 	}

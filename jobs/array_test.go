@@ -7,18 +7,18 @@ import (
 	"strings"
 	"testing"
 
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 func TestParseArray(t *testing.T) {
 	for text, want := range map[string]struct {
-		runs   []process.TaskIDs
+		runs   []work.TaskIDs
 		atOnce int
 	}{
-		"7":             {[]process.TaskIDs{{First: 7, Last: 7, Step: 1}}, 0},
-		"1-10000%50":    {[]process.TaskIDs{{First: 1, Last: 10000, Step: 1}}, 50},
-		"1-9:2,12,0":    {[]process.TaskIDs{{First: 1, Last: 9, Step: 2}, {First: 12, Last: 12, Step: 1}, {First: 0, Last: 0, Step: 1}}, 0},
-		"1-10:4":        {[]process.TaskIDs{{First: 1, Last: 9, Step: 4}}, 0},
+		"7":             {[]work.TaskIDs{{First: 7, Last: 7, Step: 1}}, 0},
+		"1-10000%50":    {[]work.TaskIDs{{First: 1, Last: 10000, Step: 1}}, 50},
+		"1-9:2,12,0":    {[]work.TaskIDs{{First: 1, Last: 9, Step: 2}, {First: 12, Last: 12, Step: 1}, {First: 0, Last: 0, Step: 1}}, 0},
+		"1-10:4":        {[]work.TaskIDs{{First: 1, Last: 9, Step: 4}}, 0},
 		"1-3,2":         {},
 		"":              {},
 		"5-1":           {},
@@ -53,7 +53,7 @@ func TestTaskRuns(t *testing.T) {
 			id += 1 + rnd.IntN(3)
 			ids = append(ids, id)
 		}
-		numbers := process.NumberTasks(TaskRuns(ids))
+		numbers := work.NumberTasks(TaskRuns(ids))
 		var got []int
 		for i := range numbers.Count() {
 			got = append(got, numbers.ID(i))

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // One work directory for several ranks is for those that start together, at nodes that know of it.
@@ -19,7 +19,7 @@ func TestSharedWorkOfASpec(t *testing.T) {
 		{Spec{Min: 2, Max: 2, Where: "slots > 1", Access: Access{MPI: true}, Retries: 2}, "", "version >= 7 && (slots > 1)"},
 		{Spec{Min: 2, Max: 3}, "--share-work with -n 2..3", ""},
 		{Spec{Min: 2, Max: 2, Replicas: 2}, "--share-work with --replicas", ""},
-		{Spec{Min: 1, Max: 2, Array: &Array{Tasks: []process.TaskIDs{{First: 1, Last: 2, Step: 1}}}}, "--share-work: each task", ""},
+		{Spec{Min: 1, Max: 2, Array: &Array{Tasks: []work.TaskIDs{{First: 1, Last: 2, Step: 1}}}}, "--share-work: each task", ""},
 	} {
 		s := c.spec
 		s.Args, s.Slots, s.ShareWork = []string{"true"}, 1, true

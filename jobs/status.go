@@ -7,7 +7,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/internal/units"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -123,7 +123,7 @@ type WorkerStatus struct {
 	Name    string         `json:"name,omitempty"` // the node's label
 	RTT     codec.Duration `json:"rtt,omitempty"`  // between origin and node when it was chosen
 	State   WorkerState    `json:"state"`
-	Exit    *process.Exit  `json:"exit,omitempty"`
+	Exit    *work.Exit     `json:"exit,omitempty"`
 	Stdout  int64          `json:"stdout"` // bytes received
 	Stderr  int64          `json:"stderr"` // of an array: of the tasks that have ended
 }
@@ -256,11 +256,11 @@ func (n NodeAnswer) Why() string {
 
 // Output is a piece of a worker's standard output or error.
 type Output struct {
-	Rank    int            `json:"rank"`
-	Attempt int            `json:"attempt"`
-	Stream  process.Stream `json:"stream"`
-	Offset  int64          `json:"offset"`
-	Data    []byte         `json:"data"`
+	Rank    int         `json:"rank"`
+	Attempt int         `json:"attempt"`
+	Stream  work.Stream `json:"stream"`
+	Offset  int64       `json:"offset"`
+	Data    []byte      `json:"data"`
 	// At is when it came to the job's origin, about, by the clock of that: milliseconds since
 	// 1970; 0 = not known.
 	At int64 `json:"at,omitempty"`

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -19,7 +20,7 @@ import (
 // results and now are guarded by supervisor.mu.
 type tasks struct {
 	s       *supervisor
-	numbers process.TaskNumbers
+	numbers work.TaskNumbers
 	lines   []string
 	made    transfer.Manifest // links to inputs, which each task finds
 	wake    chan struct{}     // capacity 1
@@ -39,7 +40,7 @@ func (s *supervisor) running() *tree {
 
 // newTasks takes what tasks need from the work directory.
 func newTasks(s *supervisor) (*tasks, error) {
-	t := &tasks{s: s, numbers: process.NumberTasks(s.spec.Tasks.IDs), wake: make(chan struct{}, 1)}
+	t := &tasks{s: s, numbers: work.NumberTasks(s.spec.Tasks.IDs), wake: make(chan struct{}, 1)}
 	t.queue = process.NewTaskQueue(t.numbers.Count())
 	work := filepath.Join(s.spec.Root, workDir)
 	if name := s.spec.Tasks.Lines; name != "" {

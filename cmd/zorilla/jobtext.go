@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // endLine says in one line how a job ended.
@@ -61,7 +61,7 @@ func hasOutput(st jobs.Status, rank int) error {
 	if st.Spec.Array == nil {
 		return hasRank(st, rank)
 	}
-	numbers := process.NumberTasks(st.Spec.Array.Tasks)
+	numbers := work.NumberTasks(st.Spec.Array.Tasks)
 	if _, ok := numbers.Place(rank); !ok && rank >= 0 {
 		return fmt.Errorf("job %s has no task %d", st.ID.Short(), rank)
 	}

@@ -12,7 +12,7 @@ import (
 	"zorilla/cmd/zorilla/cells"
 	"zorilla/internal/units"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 )
 
@@ -65,18 +65,18 @@ zorilla tasks --limit 0 --json k7f3q | jq '.[] | select(.took > 60) | .id'`,
 }
 
 // arrayJob returns the whole ID of an array, and the numbers of its tasks.
-func arrayJob(ctx context.Context, s api.Service, job string) (jobs.ID, process.TaskNumbers, error) {
+func arrayJob(ctx context.Context, s api.Service, job string) (jobs.ID, work.TaskNumbers, error) {
 	st, err := s.Job(ctx, job)
 	if err == nil {
 		err = st.Gone()
 	}
 	if err != nil {
-		return "", process.TaskNumbers{}, err
+		return "", work.TaskNumbers{}, err
 	}
 	if st.Spec.Array == nil {
-		return "", process.TaskNumbers{}, fmt.Errorf("job %s has no tasks: it is not an array", st.ID.Short())
+		return "", work.TaskNumbers{}, fmt.Errorf("job %s has no tasks: it is not an array", st.ID.Short())
 	}
-	return st.ID, process.NumberTasks(st.Spec.Array.Tasks), nil
+	return st.ID, work.NumberTasks(st.Spec.Array.Tasks), nil
 }
 
 func taskTable(list []jobs.TaskStatus) [][]string {

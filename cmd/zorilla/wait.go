@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 )
 
@@ -152,7 +152,7 @@ func ending(st jobs.Status, rank int) (line string, code int, ended bool) {
 
 // taskEnded returns how the task of an array ended, once it has.
 func taskEnded(ctx context.Context, l *lifeline, st jobs.Status, task int) (line string, code int, ended bool, err error) {
-	numbers := process.NumberTasks(st.Spec.Array.Tasks)
+	numbers := work.NumberTasks(st.Spec.Array.Tasks)
 	place, _ := numbers.Place(task)
 	var page jobs.TaskPage
 	err = l.try(ctx, func() (err error) {

@@ -229,7 +229,7 @@ func TestLibraryThatIsMissingIsNamed(t *testing.T) {
 			}
 			continue
 		}
-		spec.Tasks = &TaskSpec{IDs: []TaskIDs{{1, tasks, 1}}}
+		spec.Tasks = &TaskSpec{IDs: []TaskIDs{{First: 1, Last: tasks, Step: 1}}}
 		w := start(t, Config{}, spec)
 		w.Tasks().Add(0, []TaskRange{{0, tasks}}, true)
 		e, stderr := await(t, w), output(t, w, Stderr)
@@ -242,7 +242,7 @@ func TestLibraryThatIsMissingIsNamed(t *testing.T) {
 // So is a path that a task was given.
 func TestPathOfATaskIsNamed(t *testing.T) {
 	needLandlock(t)
-	spec := Spec{Root: newRoot(t), Args: []string{"cat", "/home/none/data"}, UID: -1, Tasks: &TaskSpec{IDs: []TaskIDs{{7, 7, 1}}}}
+	spec := Spec{Root: newRoot(t), Args: []string{"cat", "/home/none/data"}, UID: -1, Tasks: &TaskSpec{IDs: []TaskIDs{{First: 7, Last: 7, Step: 1}}}}
 	w := start(t, Config{}, spec)
 	w.Tasks().Add(0, []TaskRange{{0, 1}}, true)
 	e, stderr := await(t, w), output(t, w, Stderr)

@@ -10,6 +10,7 @@ import (
 
 	"zorilla/jobs/pmi"
 	"zorilla/jobs/session"
+	"zorilla/jobs/work"
 )
 
 // ErrSpec is wrapped by the errors of Start that are the caller's mistakes.
@@ -135,77 +136,44 @@ const PMIFD = 3
 // Among is whom the workers of a job reach.
 type Among struct {
 	Job   string       `json:"job"`
-	Addrs []netip.Addr `json:"-"` // of other machines, at the start of the worker; see Fenced
+	Addrs []netip.Addr `json:"-"` // of other machines, at the start of the worker; see Worker.Among
 }
 
-// Stream is one of a worker's outputs.
-type Stream uint8
+// The words that a worker and its job share are those of package work: whoever deals with
+// processes finds them here.
+type (
+	Stream      = work.Stream
+	Cause       = work.Cause
+	Exit        = work.Exit
+	Left        = work.Left
+	TaskIDs     = work.TaskIDs
+	TaskNumbers = work.TaskNumbers
+)
 
 // The streams.
 const (
-	Stdout Stream = 1
-	Stderr Stream = 2
-	// Files is for who tells of output: the files of a task, see TaskResult.
-	Files Stream = 3
+	Stdout = work.Stdout
+	Stderr = work.Stderr
+	Files  = work.Files
 )
-
-// String returns "stdout", "stderr" or "files".
-func (s Stream) String() string {
-	switch s {
-	case Stderr:
-		return "stderr"
-	case Files:
-		return "files"
-	}
-	return "stdout"
-}
-
-// Cause says why a worker ended.
-type Cause string
 
 // The causes.
 const (
-	Exited    Cause = "exited"    // by itself, with Code
-	Signalled Cause = "signalled" // by a signal that Zorilla did not send
-	Walltime  Cause = "walltime"  // needed more than its time
-	Memory    Cause = "memory"    // needed more than its memory
-	Disk      Cause = "disk"      // needed more than its disk space
-	Output    Cause = "output"    // wrote more than it may to standard output and error
-	Full      Cause = "disk full" // by Worker.Yield; its files are gone
-	Stopped   Cause = "stopped"   // by Worker.Stop
-	Orphaned  Cause = "orphaned"  // its node was gone, or its origin silent, for too long
-	NotFound  Cause = "not found" // the command does not exist (127)
-	NotRun    Cause = "not run"   // the command exists but cannot be executed (126)
-	Failed    Cause = "failed"    // the supervisor failed (125); Detail says how
-	Unstarted Cause = "unstarted" // nothing of the program ran, through no fault of it as far as can be told (125); Detail says why
-	Lost      Cause = "lost"      // the supervisor was killed (125), so that nobody knows how the worker ended
+	Exited    = work.Exited
+	Signalled = work.Signalled
+	Walltime  = work.Walltime
+	Memory    = work.Memory
+	Disk      = work.Disk
+	Output    = work.Output
+	Full      = work.Full
+	Stopped   = work.Stopped
+	Orphaned  = work.Orphaned
+	NotFound  = work.NotFound
+	NotRun    = work.NotRun
+	Failed    = work.Failed
+	Unstarted = work.Unstarted
+	Lost      = work.Lost
 )
-
-// Exit is how a worker ended.
-type Exit struct {
-	Code    int       `json:"code"` // 0..255; 128+signal; 124 walltime; 137 memory, disk, output, full; 125, 126, 127 as in Cause
-	Cause   Cause     `json:"cause"`
-	Detail  string    `json:"detail,omitempty"` // one line for people
-	Started time.Time `json:"started,omitzero"`
-	Ended   time.Time `json:"ended"`
-	CPU     float64   `json:"cpu,omitempty"`  // seconds of the whole tree
-	Peak    int64     `json:"peak,omitempty"` // bytes, as far as it was seen
-
-	// Read and Written are bytes of files that the tree read from disks, and wrote to them, if
-	// Counted: nodes of before did not.
-	Read    int64 `json:"read,omitempty"`
-	Written int64 `json:"written,omitempty"`
-	Counted bool  `json:"counted,omitempty"`
-
-	Left *Left `json:"left,omitempty"` // of a worker with TaskSpec.Left; nil = nothing
-}
-
-// Left is what tasks have left that was removed, since it was more than is taken along.
-type Left struct {
-	Tasks int    `json:"tasks"`          // how often tasks did
-	Task  int    `json:"task"`           // the ID of the first
-	Name  string `json:"name,omitempty"` // of a file of that one, on one line
-}
 
 // Worker is a running or ended worker. Its methods may be called from any
 // goroutine.

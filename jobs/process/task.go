@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
-	"sort"
 	"time"
 )
 
@@ -38,54 +37,6 @@ func (t *TaskSpec) takesFiles() bool { return len(t.Outputs) > 0 || t.Left != ni
 
 // TaskDir is the directory in Root that tasks begin in.
 const TaskDir = "task"
-
-// TaskIDs is a run of task numbers: First, First+Step and so on up to Last.
-type TaskIDs struct {
-	First int `json:"first"`
-	Last  int `json:"last"`
-	Step  int `json:"step"`
-}
-
-// Count returns how many tasks there are.
-func (r TaskIDs) Count() int { return (r.Last-r.First)/r.Step + 1 }
-
-// TaskNumbers tells the IDs of tasks that are named by their place, from 0, in
-// a list of runs.
-type TaskNumbers struct {
-	runs  []TaskIDs
-	begin []int // place of each run's first task
-	count int
-}
-
-// NumberTasks returns the IDs of the runs, in order. Each of them must hold at
-// least one task.
-func NumberTasks(runs []TaskIDs) TaskNumbers {
-	n := TaskNumbers{runs: runs, begin: make([]int, len(runs))}
-	for i, r := range runs {
-		n.begin[i] = n.count
-		n.count += r.Count()
-	}
-	return n
-}
-
-// Count returns how many tasks there are.
-func (n *TaskNumbers) Count() int { return n.count }
-
-// ID returns the ID of the task at a place from 0 to Count()-1.
-func (n *TaskNumbers) ID(place int) int {
-	i := sort.SearchInts(n.begin, place+1) - 1
-	return n.runs[i].First + (place-n.begin[i])*n.runs[i].Step
-}
-
-// Place returns the place of the first task with an ID.
-func (n *TaskNumbers) Place(id int) (int, bool) {
-	for i, r := range n.runs {
-		if id >= r.First && id <= r.Last && (id-r.First)%r.Step == 0 {
-			return n.begin[i] + (id-r.First)/r.Step, true
-		}
-	}
-	return 0, false
-}
 
 // TaskRange is some tasks that follow each other, by their places.
 type TaskRange struct {

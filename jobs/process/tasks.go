@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/launch"
+	"zorilla/jobs/work"
 )
 
 // tasks runs the commands of an array, one after the other, by the launcher, so that
@@ -52,7 +53,7 @@ type taskEnd struct {
 
 // newTasks takes what tasks need from Root. The caller is not confined.
 func newTasks(s *keeper, files [3]*os.File) (*tasks, error) {
-	t := &tasks{s: s, numbers: NumberTasks(s.order.Spec.Tasks.IDs), files: files, wake: make(chan struct{}, 1), events: make(chan taskEnd, 4)}
+	t := &tasks{s: s, numbers: work.NumberTasks(s.order.Spec.Tasks.IDs), files: files, wake: make(chan struct{}, 1), events: make(chan taskEnd, 4)}
 	t.queue = NewTaskQueue(t.numbers.Count())
 	root := s.order.Spec.Root
 	var err error

@@ -223,22 +223,6 @@ func TestAdoptedTasksGoOn(t *testing.T) {
 	}
 }
 
-func TestTaskNumbers(t *testing.T) {
-	n := NumberTasks([]TaskIDs{{1, 9, 4}, {12, 12, 1}, {20, 22, 2}})
-	want := []int{1, 5, 9, 12, 20, 22}
-	if n.Count() != len(want) {
-		t.Fatalf("%d tasks", n.Count())
-	}
-	for i, id := range want {
-		if place, ok := n.Place(id); n.ID(i) != id || place != i || !ok {
-			t.Errorf("place %d: ID %d, found at %d", i, n.ID(i), place)
-		}
-	}
-	if _, ok := n.Place(2); ok {
-		t.Error("task 2 was found")
-	}
-}
-
 func BenchmarkTask(b *testing.B) {
 	spec := array(b, 1<<20, "")
 	spec.Args = []string{"/bin/true"}

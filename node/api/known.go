@@ -9,7 +9,7 @@ import (
 
 	"zorilla/internal/reserved"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -54,7 +54,7 @@ func knownFiles(spec *jobs.Spec, into string) map[string][]string {
 		}
 	} else {
 		mark = "%t"
-		numbers := process.NumberTasks(spec.Array.Tasks)
+		numbers := work.NumberTasks(spec.Array.Tasks)
 		for i := range min(spec.Array.Count(), maxKnown) {
 			marks = append(marks, numbers.ID(i))
 		}

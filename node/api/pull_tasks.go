@@ -13,7 +13,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -36,7 +36,7 @@ func fetchTasks(ctx context.Context, s Service, st *jobs.Status, task int, heap 
 }
 
 type taskFetch struct {
-	numbers process.TaskNumbers
+	numbers work.TaskNumbers
 	globs   []string               // the job's patterns
 	named   func(path string) bool // by them
 	task    int                    // the only one, or -1
@@ -56,7 +56,7 @@ type taskFetch struct {
 }
 
 func newTaskFetch(st *jobs.Status, task int, put transfer.Putter) *taskFetch {
-	return &taskFetch{numbers: process.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), named: st.Spec.WantsOfTask(), task: task, put: put, now: -1}
+	return &taskFetch{numbers: work.NumberTasks(st.Spec.Array.Tasks), globs: st.Spec.Globs(), named: st.Spec.WantsOfTask(), task: task, put: put, now: -1}
 }
 
 // run reads what the origin sends.

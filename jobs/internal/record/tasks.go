@@ -7,6 +7,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // TaskTable is the tasks of an array at its origin, by their places. It is part
@@ -14,7 +15,7 @@ import (
 // to the current attempt of one rank, or done; only the lease decides whose
 // result counts, so that a result counts once.
 type TaskTable struct {
-	Numbers process.TaskNumbers
+	Numbers work.TaskNumbers
 	retries int
 
 	Tasks   []Task
@@ -96,7 +97,7 @@ func (t *TaskTable) Hole(rank int) bool {
 
 // newTaskTable is the table of an array of which no task was done.
 func newTaskTable(spec *jobs.Spec) *TaskTable {
-	t := &TaskTable{Numbers: process.NumberTasks(spec.Array.Tasks), retries: spec.Retries,
+	t := &TaskTable{Numbers: work.NumberTasks(spec.Array.Tasks), retries: spec.Retries,
 		Leases: map[int]*TaskLease{}, Tries: map[int]int{}, errors: map[int]errorOutput{}}
 	t.waits = t.Numbers.Count()
 	t.Tasks = make([]Task, t.waits)
