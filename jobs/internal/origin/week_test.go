@@ -138,7 +138,7 @@ func TestMemoryOfAWeek(t *testing.T) {
 					first = ids[0]
 				}
 			}
-			time.Sleep(begun.Add(time.Duration(day+1) * 23 * time.Hour).Sub(time.Now())) // none is forgotten yet
+			time.Sleep(time.Until(begun.Add(time.Duration(day+1) * 23 * time.Hour))) // none is forgotten yet
 			after[day] = heap()
 			t.Logf("after day %d: %d jobs, %.1f MB", day+1, h.Results().Jobs, float64(after[day])/1e6)
 		}
