@@ -28,7 +28,8 @@ var ErrStopped = errors.New("the node is stopping")
 
 // Error tells how the job ended, and when its results went.
 func (e *ForgottenError) Error() string {
-	return fmt.Sprintf("job %s ended with %d; its output was %v on %s", e.St.ID.Short(), e.St.ExitCode, ErrForgotten, e.St.Forgotten.Local().Format("2006-01-02 15:04 MST"))
+	return fmt.Sprintf("job %s ended with %d; its output was %v on %s",
+		e.St.ID.Short(), e.St.ExitCode, ErrForgotten, e.St.Forgotten.Local().Format("2006-01-02 15:04 MST"))
 }
 
 // Unwrap makes it an ErrForgotten.

@@ -339,7 +339,8 @@ func checkGlob(g string) error {
 		return errors.New("want a pattern such as 'out-*'")
 	}
 	if !utf8.ValidString(g) {
-		return fmt.Errorf("%.40q is not valid UTF-8, and files with such names are no outputs: ? and * in a pattern stand for such bytes, in names that the job then has to change", g)
+		return fmt.Errorf("%.40q is not valid UTF-8, and files with such names are no outputs: "+
+			"? and * in a pattern stand for such bytes, in names that the job then has to change", g)
 	}
 	if !plain.Printable(g) {
 		return errors.New("want a pattern such as 'out-*'")

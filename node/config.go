@@ -160,7 +160,8 @@ func require(what string, enforces []string) error {
 	case "basic":
 		ok, missing = has("landlock") || has("namespaces"), "neither Landlock (kernel 5.13 or later, CONFIG_SECURITY_LANDLOCK) nor namespaces"
 	case "full":
-		ok, missing = has("namespaces"), "no namespaces for its user (kernel 5.12 or later; not forbidden by kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces or a container)"
+		ok, missing = has("namespaces"), "no namespaces for its user (kernel 5.12 or later; "+
+			"not forbidden by kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces or a container)"
 	default:
 		return fmt.Errorf("--require-sandbox %.20q: want %s", what, strings.Join(Requirements(), ", "))
 	}

@@ -55,10 +55,11 @@ type peerHandler struct {
 
 func newPeerHandler(portions *portion.Portions, twins http.Handler) *peerHandler {
 	h := &peerHandler{twins: identified(twins)}
-	h.bounded = portions.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.now.Load().ServeHTTP(w, r) }), func(r *http.Request) (string, error) {
-		id, err := peerID(r)
-		return string(id), err
-	}, lasting)
+	h.bounded = portions.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.now.Load().ServeHTTP(w, r) }),
+		func(r *http.Request) (string, error) {
+			id, err := peerID(r)
+			return string(id), err
+		}, lasting)
 	h.set(func(mux *http.ServeMux) {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "the node is being started", http.StatusServiceUnavailable)
@@ -104,7 +105,8 @@ func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.boun
 
 // lasting reports whether the body of a request is a stream, which is never held as a whole.
 func lasting(r *http.Request) bool {
-	return agent.Brings(r.URL.Path) || r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, apiPrefix+"/v1/jobs/") && strings.HasSuffix(r.URL.Path, "/stdin")
+	return agent.Brings(r.URL.Path) ||
+		r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, apiPrefix+"/v1/jobs/") && strings.HasSuffix(r.URL.Path, "/stdin")
 }
 
 // A peer that is silent for pingAfter is pinged, and cut off pingWait later if it does not answer: its
@@ -325,7 +327,10 @@ func bindPage(address string, insecure bool) (net.Listener, error) {
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && !insecure {
 		l.Close()
-		return nil, fmt.Errorf("page: --web %s is no loopback address, and the page has no TLS: others could read its token and act as the owner: leave it on loopback and tunnel it (ssh -L 8080:127.0.0.1:PORT), or say --web-insecure", address)
+		return nil, fmt.Errorf(
+			"page: --web %s is no loopback address, and the page has no TLS: "+
+				"others could read its token and act as the owner: leave it on loopback and tunnel it (ssh -L 8080:127.0.0.1:PORT), or say --web-insecure",
+			address)
 	}
 	return l, nil
 }

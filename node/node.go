@@ -104,7 +104,10 @@ func (n *Node) lodge() (release func(), err error) {
 		return nil, err
 	}
 	if n.work.noexec() {
-		n.log.Warn().Str("dir", string(n.work)).Msg("the work directory is on a file system that is mounted noexec: programs that jobs bring cannot be executed: keep it elsewhere, with zorilla node --work DIR")
+		n.log.Warn().Str("dir", string(n.work)).
+			Msg("the work directory is on a file system that is mounted noexec: " +
+				"programs that jobs bring cannot be executed: " +
+				"keep it elsewhere, with zorilla node --work DIR")
 	}
 	if o.Users == nil {
 		return release, nil

@@ -30,7 +30,8 @@ func (s *jobService) of(ctx context.Context, ref string) (jobs.ID, api.Peer, err
 		return id, s.local, nil
 	}
 	if _, ok := s.net.overlay.Member(id.Origin()); !ok {
-		return id, nil, fmt.Errorf("%w: job %s: its node %s is not here: 'zorilla nodes' lists those that are", api.ErrUnavailable, id.Short(), id.Origin().Short())
+		return id, nil, fmt.Errorf("%w: job %s: its node %s is not here: 'zorilla nodes' lists those that are",
+			api.ErrUnavailable, id.Short(), id.Origin().Short())
 	}
 	return id, remote{s.net.at(id.Origin())}, nil
 }

@@ -65,7 +65,9 @@ func (s *memberService) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 		}
 		rtt, _ := s.net.near.Estimate(m.ID)
 		list = append(list, api.NodeInfo{
-			Member: m, Way: api.Way(s.net.overlay.Way(m.ID)), RTT: codec.Duration(rtt), Bandwidth: bandwidth(s.net.flow, m.ID), Neighbour: kinds[m.ID], Position: s.net.near.Position(m.ID), Cluster: clusters[m.ID],
+			Member: m, Way: api.Way(s.net.overlay.Way(m.ID)),
+			RTT: codec.Duration(rtt), Bandwidth: bandwidth(s.net.flow, m.ID),
+			Neighbour: kinds[m.ID], Position: s.net.near.Position(m.ID), Cluster: clusters[m.ID],
 		})
 	}
 	s.stats.fill(list, time.Now())

@@ -97,7 +97,8 @@ func probe(ctx context.Context, log zerolog.Logger, find func(context.Context) e
 			}
 			return err
 		case <-slow.C:
-			log.Warn().Stringer("for", time.Since(begun).Round(time.Second)).Msg("still testing what the sandbox can enforce, before the node starts: this machine is busy, or a file system does not answer")
+			log.Warn().Stringer("for", time.Since(begun).Round(time.Second)).
+				Msg("still testing what the sandbox can enforce, before the node starts: this machine is busy, or a file system does not answer")
 		}
 	}
 }
@@ -243,7 +244,8 @@ func forWorkers(memory int64) int64 { return memory - min(memory/16, 1<<30) }
 func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 	rnd := n.cfg.Seams.Rand
 	peers := &exchange.HTTP{Client: n.net.client, Files: n.net.files, URL: peerURL}
-	n.exchange = exchange.New(exchange.Config{Self: n.Self().ID, Store: n.store, Source: peers.Blob, Bulk: peers.Bulk, Trees: peers, PeerID: peerID, Uplink: n.net.flow.Uplink(), Rand: split(rnd)})
+	n.exchange = exchange.New(exchange.Config{Self: n.Self().ID, Store: n.store, Source: peers.Blob,
+		Bulk: peers.Bulk, Trees: peers, PeerID: peerID, Uplink: n.net.flow.Uplink(), Rand: split(rnd)})
 	n.net.flow.Uplink().Limit(n.owner.get().UploadLimit)
 	clean := n.cfg.Seams.CleanRoot
 	if clean == nil {
@@ -264,7 +266,8 @@ func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 		room.Touch = func() error { return n.work.touch(n.state) }
 	}
 	n.jobs = agent.New(agent.Config{
-		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Speed: n.net.flow.To, Client: &http.Client{Transport: toSelf}, Sessions: n.net.sessions, PeerID: peerID,
+		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Speed: n.net.flow.To,
+		Client: &http.Client{Transport: toSelf}, Sessions: n.net.sessions, PeerID: peerID,
 		Early: n.net.early,
 		Sign:  n.creds.Sign, Verify: trust.Verify,
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
@@ -311,7 +314,8 @@ func (n *Node) serveClients(g *group, page net.Listener) error {
 			return fmt.Errorf("page: %w", err)
 		}
 		n.service.webURL, n.service.lookURL = pageURL(page, token), pageURL(page, web.ReadOnly(token))
-		if err := servePage(g, page, token, web.Config{Service: n.service, Owner: n.service, API: api.Guard(api.Handler(n.service), token)}, n.log); err != nil {
+		cfg := web.Config{Service: n.service, Owner: n.service, API: api.Guard(api.Handler(n.service), token)}
+		if err := servePage(g, page, token, cfg, n.log); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,8 @@ func (d stateDir) open() (unlock func(), err error) {
 }
 
 // believed lists what a node reads in its state directory, of journal.db all that begins so.
-var believed = []string{"owner.json", "identity.key", "secret", "peers", "web-token", "zorilla.sock", "client-token", "journal.db", "jobs", "cache", "work", "work-at", "lock"}
+var believed = []string{"owner.json", "identity.key", "secret", "peers", "web-token", "zorilla.sock",
+	"client-token", "journal.db", "jobs", "cache", "work", "work-at", "lock"}
 
 // check refuses a directory that somebody else has prepared, or can change: the node would have
 // that user's network, identity and settings.
@@ -150,7 +151,9 @@ func (d stateDir) invited(text string, join []string) (given trust.Secret, seeds
 		seeds = append(seeds, inv.Addrs...)
 	}
 	if _, err := os.Stat(d.file("secret")); given.IsZero() && len(seeds) > 0 && errors.Is(err, fs.ErrNotExist) {
-		return given, nil, fmt.Errorf("--join %.80q: this node does not know that network's secret yet: use the token that 'zorilla invite' prints there, or add --secret-file", seeds[0])
+		return given, nil, fmt.Errorf("--join %.80q: this node does not know that network's secret yet: "+
+			"use the token that 'zorilla invite' prints there, or add --secret-file",
+			seeds[0])
 	}
 	return given, seeds, nil
 }

@@ -223,7 +223,9 @@ func (t *twins) met(other life, addr string) {
 	switch {
 	case yields:
 		select {
-		case t.over <- fmt.Errorf("%w (at %s): stop that one or choose another --state-dir; to make a copy a node of its own remove identity.key, journal.db and work in %s", vicinity.ErrTwin, addr, t.state):
+		case t.over <- fmt.Errorf("%w (at %s): stop that one or choose another --state-dir; "+
+			"to make a copy a node of its own remove identity.key, journal.db and work in %s",
+			vicinity.ErrTwin, addr, t.state):
 		default:
 		}
 	case !told:

@@ -39,7 +39,8 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
 		HideVersion:               true, // it is as that of the command
-		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}, cli.HelpFlag},
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"},
+			Usage: "print the version", DisableDefaultText: true}, cli.HelpFlag},
 		Action: func(c *cli.Context) error {
 			if c.Bool("version") {
 				return con.printVersion(false)
@@ -50,10 +51,14 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			runCommand(con), submitCommand(con), attachCommand(con), execCommand(con), rshCommand(con), allocCommand(con), leadCommand(), psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
+			runCommand(con), submitCommand(con), attachCommand(con),
+			execCommand(con), rshCommand(con), allocCommand(con), leadCommand(),
+			psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
 			getCommand(con), lsCommand(con), cancelCommand(con), resizeCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
-			nodeCommand(con, start), nodesCommand(con), topCommand(con), rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
-			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con), completionCommand(con), completeCommand(con), configCommand(con), manCommand(con), versionCommand(con), helpCommand(),
+			nodeCommand(con, start), nodesCommand(con), topCommand(con),
+			rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
+			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con),
+			completionCommand(con), completeCommand(con), configCommand(con), manCommand(con), versionCommand(con), helpCommand(),
 		},
 	}
 	for _, cmd := range app.Commands {

@@ -19,8 +19,10 @@ import (
 // arrayFlags make a job an array, or are about its script.
 func arrayFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: script.TrustOption, Usage: "let the #ZORILLA lines of the script use options that only you may type otherwise: --on-end, --mount, files elsewhere"},
-		&cli.StringFlag{Name: "a", Aliases: []string{"array"}, Usage: "run the command for each of `TASKS`, such as 1-10000%50 (at most 50 at once) or 1-9:2,12; its number is in ZORILLA_TASK_ID"},
+		&cli.BoolFlag{Name: script.TrustOption,
+			Usage: "let the #ZORILLA lines of the script use options that only you may type otherwise: --on-end, --mount, files elsewhere"},
+		&cli.StringFlag{Name: "a", Aliases: []string{"array"},
+			Usage: "run the command for each of `TASKS`, such as 1-10000%50 (at most 50 at once) or 1-9:2,12; its number is in ZORILLA_TASK_ID"},
 		&cli.StringFlag{Name: "each-line", Usage: "run the command for each line of `FILE` (- is standard input), which takes the place of {} or comes last"},
 	}
 }

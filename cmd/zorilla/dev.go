@@ -81,7 +81,8 @@ func devAction(con *console, c *cli.Context) error {
 func (d *devNetwork) command(ctx context.Context, args []string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.con.stdin, d.con.stdout, d.con.stderr
-	cmd.Env = append(cleanEnvironment(), "ZORILLA_STATE="+d.nodes[0].state, config.Variable+"="+os.Getenv(config.Variable)) // its defaults for jobs are the user's
+	cmd.Env = append(cleanEnvironment(), "ZORILLA_STATE="+d.nodes[0].state,
+		config.Variable+"="+os.Getenv(config.Variable)) // its defaults for jobs are the user's
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
 	err := cmd.Run()

@@ -116,7 +116,8 @@ func pairs(env map[string]string) (list []string) {
 // session runs a command elsewhere, with what this process has for standard input, output
 // and error, and the signals that come, in a channel of its own if there is none. The error is
 // nil or the exit code of the command, or why there is none.
-func (con *console) session(ctx context.Context, signals chan os.Signal, open func(context.Context, io.Reader, io.Writer) error, start session.Start, stdin io.Reader, pty bool) error {
+func (con *console) session(ctx context.Context, signals chan os.Signal, open func(context.Context, io.Reader, io.Writer) error,
+	start session.Start, stdin io.Reader, pty bool) error {
 	s := &outside.Session{Open: open, Start: start, Stdin: stdin, Stdout: con.stdout, Stderr: con.stderr}
 	if signals == nil {
 		own, stop := catchFatal()
@@ -205,7 +206,8 @@ func rshAction(con *console, args []string) error {
 	return &codedError{fmt.Errorf("rsh: %w", err), exitShell}
 }
 
-const noDoor = "this is not a process of a job whose node lets it ask for others: $" + door.Variable + " is not set; it is not in tasks of arrays, and at nodes without namespaces (zorilla nodes --json, enforces)"
+const noDoor = "this is not a process of a job whose node lets it ask for others: $" + door.Variable + " is not set; " +
+	"it is not in tasks of arrays, and at nodes without namespaces (zorilla nodes --json, enforces)"
 
 // inside passes a session on to another worker of the job that this process is in.
 func inside(a door.Ask) func(context.Context, io.Reader, io.Writer) error {

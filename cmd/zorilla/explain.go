@@ -74,7 +74,8 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time, rounds bo
 	if len(e.Nodes) > 0 {
 		table := [][]string{{"NODE", "RTT", "HOPS", "OFFERED", "REASON", "ANSWERED"}}
 		for _, n := range e.Nodes {
-			table = append(table, []string{nodeName(n.Node.Short(), n.Name), cells.RTT(time.Duration(n.RTT)), strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), n.Why(), answered(n, now)})
+			table = append(table, []string{nodeName(n.Node.Short(), n.Name), cells.RTT(time.Duration(n.RTT)),
+				strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), n.Why(), answered(n, now)})
 		}
 		if err := con.section(table); err != nil {
 			return err

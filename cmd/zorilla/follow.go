@@ -130,7 +130,8 @@ func (f *follower) closed() error {
 func (f *follower) update(st jobs.Status) {
 	f.status = st
 	if m := st.Moving; m != nil && (st.State == jobs.Staging || st.State == jobs.Collecting) {
-		f.con.line.Show(progress.Update{Step: map[string]string{jobs.MovingInputs: "inputs to nodes", jobs.MovingOutputs: "outputs from nodes"}[m.What], Job: st.ID.Short(),
+		steps := map[string]string{jobs.MovingInputs: "inputs to nodes", jobs.MovingOutputs: "outputs from nodes"}
+		f.con.line.Show(progress.Update{Step: steps[m.What], Job: st.ID.Short(),
 			Done: m.Done, Total: m.Total, Rate: m.Rate, Left: m.Left, Nodes: m.Nodes, Holders: m.Holders})
 	} else {
 		f.con.line.Done()
@@ -202,7 +203,8 @@ func (f *follower) signal(sig os.Signal) error {
 		return nil // the write that caused it tells more
 	}
 	if sig != os.Interrupt {
-		f.con.say("detached from job %s, which goes on: 'zorilla attach %s' comes back to it, 'zorilla cancel %s' ends it", f.id.Short(), f.id.Short(), f.id.Short())
+		f.con.say("detached from job %s, which goes on: 'zorilla attach %s' comes back to it, 'zorilla cancel %s' ends it",
+			f.id.Short(), f.id.Short(), f.id.Short())
 		return signalled(sig)
 	}
 	switch {
@@ -223,7 +225,8 @@ func (f *follower) signal(sig os.Signal) error {
 		if f.status.Reason != "" {
 			state += " (" + f.status.Reason + ")"
 		}
-		f.con.say(`job %s is %s, %d of %d workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run`, f.id.Short(), state, running(f.status), f.status.Spec.Workers())
+		f.con.say(`job %s is %s, %d of %d workers run: Ctrl-C again within 2 s cancels it, Ctrl-\ detaches and lets it run`,
+			f.id.Short(), state, running(f.status), f.status.Spec.Workers())
 	}
 	return nil
 }
@@ -285,7 +288,9 @@ func leftText(id jobs.ID, left []jobs.RankOutput) string {
 	for _, o := range left {
 		files, size = files+o.Files, size+o.Bytes
 	}
-	return fmt.Sprintf("the job left %s, %s, that no -o names: %s: 'zorilla get %s' fetches them while its results are kept", count(files, "file"), units.Bytes(size), cells.Clean(left[0].Left), id.Short())
+	return fmt.Sprintf("the job left %s, %s, that no -o names: %s: "+
+		"'zorilla get %s' fetches them while its results are kept",
+		count(files, "file"), units.Bytes(size), cells.Clean(left[0].Left), id.Short())
 }
 
 // leftByTasks says what tasks have left that nobody has asked for.
@@ -294,7 +299,8 @@ func (f *follower) leftByTasks(ctx context.Context) string {
 	if list, _, err := api.TaskFiles(ctx, f.line.service, st, api.Wanted{Rank: -1}, 1); err == nil && len(list) > 0 {
 		such = fmt.Sprintf(", such as %s of task %d", cells.Clean(list[0].Path), list[0].Task)
 	}
-	return fmt.Sprintf("%s left files that no -o names%s: 'zorilla get %s' fetches them while the job's results are kept", count(st.Array.Filed, "task"), such, st.ID.Short())
+	return fmt.Sprintf("%s left files that no -o names%s: 'zorilla get %s' fetches them while the job's results are kept",
+		count(st.Array.Filed, "task"), such, st.ID.Short())
 }
 
 // finish makes the exit code of the ended job ours.

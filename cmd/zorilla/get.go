@@ -281,7 +281,8 @@ func (con *console) sayFiles(st *jobs.Status, now bool) (some bool, err error) {
 		if now {
 			return false, fmt.Errorf("job %s is %s, no rank has made output files yet", st.ID.Short(), st.State)
 		}
-		return false, fmt.Errorf("job %s is %s, no rank has ended yet: 'zorilla wait %s' waits for it, --now fetches what is there", st.ID.Short(), st.State, st.ID.Short())
+		return false, fmt.Errorf("job %s is %s, no rank has ended yet: 'zorilla wait %s' waits for it, --now fetches what is there",
+			st.ID.Short(), st.State, st.ID.Short())
 	case len(st.Outputs) == 0:
 		con.say("job %s left no output files", st.ID.Short())
 	case !st.State.Final() && now:

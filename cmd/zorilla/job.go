@@ -27,40 +27,50 @@ import (
 // jobFlags describe a job; run and submit share them.
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1", DefaultText: "1", Usage: "workers: `N` (all or nothing), or MIN..MAX to start with MIN and grow"},
+		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1", DefaultText: "1",
+			Usage: "workers: `N` (all or nothing), or MIN..MAX to start with MIN and grow"},
 		&cli.IntFlag{Name: "c", Value: 1, Usage: "`SLOTS` (cores) for each worker"},
 		&cli.StringFlag{Name: "mem", Usage: "memory limit of each worker: `SIZE` such as 200M or 2G"},
 		&cli.StringFlag{Name: "disk", Usage: "disk space for the files of each worker, and its limit: `SIZE`"},
-		&cli.StringFlag{Name: "max-output", DefaultText: "10G", Usage: "end the job when a worker has written more than `SIZE` of standard output and error, or never with none; of an array, the task"},
+		&cli.StringFlag{Name: "max-output", DefaultText: "10G",
+			Usage: "end the job when a worker has written more than `SIZE` of standard output and error, or never with none; of an array, the task"},
 		&cli.IntFlag{Name: "gpus", Usage: "`N` GPUs of its own for each worker"},
 		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
 		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},
-		&cli.StringFlag{Name: "net", DefaultText: "host", Usage: "`WHAT` workers can reach: host, job (each other, and their nodes) or none (each other on the same node)"},
+		&cli.StringFlag{Name: "net", DefaultText: "host",
+			Usage: "`WHAT` workers can reach: host, job (each other, and their nodes) or none (each other on the same node)"},
 		&cli.BoolFlag{Name: "mpi", Usage: "the workers are the ranks of an MPI program, of MPICH or Open MPI, which needs no mpirun"},
 		&cli.BoolFlag{Name: "share-work", Usage: "the ranks at a node have one work directory together, as MPI I/O needs it; of a job with -n N"},
 		&cli.StringFlag{Name: "t", Aliases: []string{"time"}, Usage: "walltime: `TIME` such as 10m, 1h30m, HH:MM:SS or seconds"},
-		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}, Usage: "input `PATH[:NAME]`: file, directory or pattern; a file of 1 MiB or more is read when nodes need it, and must not change before (repeatable)"},
+		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"},
+			Usage: "input `PATH[:NAME]`: file, directory or pattern; " +
+				"a file of 1 MiB or more is read when nodes need it, and must not change before (repeatable)"},
 		&cli.StringSliceFlag{Name: "o", Aliases: []string{"output"}, Usage: "bring back files that match `GLOB` (repeatable)"},
 		&cli.StringSliceFlag{Name: "e", Aliases: []string{"env"}, Usage: "set `K=V` in the job's environment, or copy K from yours (repeatable)"},
-		&cli.StringFlag{Name: "key", Usage: "`KEY` of this submission, made up if not given: submitted again with it, and the same options, it is the same job"},
+		&cli.StringFlag{Name: "key",
+			Usage: "`KEY` of this submission, made up if not given: submitted again with it, and the same options, it is the same job"},
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
 		&cli.StringFlag{Name: "strategy", DefaultText: "nearest", Usage: "`HOW` to choose among offers: nearest, spread, concentrate, compact or bandwidth"},
 		&cli.StringFlag{Name: "max-rtt", Usage: "no two nodes of the job are farther apart than `TIME`, such as 5ms"},
 		&cli.IntFlag{Name: "replicas", DefaultText: "1", Usage: "run each rank `R` times, on different nodes; the first copy to end with 0 counts"},
 		&cli.StringFlag{Name: "d", Aliases: []string{"dependency"}, Usage: "start after other jobs: `KIND:JOB[,…]` with afterok, afterany or afternotok"},
-		&cli.StringFlag{Name: "begin", DefaultText: "at once", Usage: "look for workers from `TIME` on: such as 2h from now, at 22:00, or at '2006-01-02 15:04'"},
+		&cli.StringFlag{Name: "begin", DefaultText: "at once",
+			Usage: "look for workers from `TIME` on: such as 2h from now, at 22:00, or at '2006-01-02 15:04'"},
 		&cli.IntFlag{Name: "retries", Usage: "try a rank that fails again, up to `K` times; a rigid job as a whole, also if it loses a node"},
 		&cli.BoolFlag{Name: "kill-on-bad-exit", DefaultText: "of a rigid job only", Usage: "stop the job when a rank has failed; =false: the others go on"},
 		&cli.IntFlag{Name: "max-fails", DefaultText: "no limit", Usage: "stop the job when more than `N` ranks have failed"},
 		&cli.StringFlag{Name: "launcher", Usage: "rank 0 alone runs the command, in which `WHAT` finds the other ranks' hosts: mpirun, mpiexec or parallel"},
-		&cli.StringFlag{Name: "signal-on-change", Usage: "send `SIG` to processes that handle it when the host file has changed: HUP, INT, USR1, USR2, URG or WINCH"},
-		&cli.StringFlag{Name: "on-end", Usage: "when the job has ended its node runs `CMD` by sh, as its own user and outside of the sandbox, with a summary on standard input"},
+		&cli.StringFlag{Name: "signal-on-change",
+			Usage: "send `SIG` to processes that handle it when the host file has changed: HUP, INT, USR1, USR2, URG or WINCH"},
+		&cli.StringFlag{Name: "on-end",
+			Usage: "when the job has ended its node runs `CMD` by sh, as its own user and outside of the sandbox, with a summary on standard input"},
 		&cli.StringFlag{Name: "search", DefaultText: "adaptive", Usage: "`HOW` to look for workers: adaptive or paper"},
 		&cli.IntFlag{Name: "radius", DefaultText: "by the number of workers", Usage: "links that the first flood travels: `N` from 1 to 32"},
 		&cli.StringFlag{Name: "flood-wait", DefaultText: "1s", Usage: "`TIME` after the first flood before the next"},
 		&cli.Float64Flag{Name: "flood-factor", DefaultText: "2", Usage: "each wait is `F` times the one before"},
-		&cli.StringFlag{Name: "give-up", DefaultText: "10m, if no member can ever run it", Usage: "end the job with 125 if it has not started after `TIME`, or never"},
+		&cli.StringFlag{Name: "give-up", DefaultText: "10m, if no member can ever run it",
+			Usage: "end the job with 125 if it has not started after `TIME`, or never"},
 		&cli.StringFlag{Name: "stdin", DefaultText: "run forwards its own", Usage: "standard input of rank 0: `FILE`, or none"},
 	}
 }
@@ -85,8 +95,9 @@ func (r *request) close() {
 func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err error) {
 	r = &request{spec: jobs.Spec{
 		Key: c.String("key"), Name: c.String("J"), Args: args, Outputs: c.StringSlice("o"),
-		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"), Access: jobs.Access{Net: c.String("net"), MPI: c.Bool("mpi"), ShareWork: c.Bool("share-work")},
-		GPUs: c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
+		Slots: c.Int("c"), Priority: c.Int("priority"), Strategy: c.String("strategy"),
+		Access: jobs.Access{Net: c.String("net"), MPI: c.Bool("mpi"), ShareWork: c.Bool("share-work")},
+		GPUs:   c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
 		Notices: jobs.Notices{SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"), OnEnd: c.String("on-end")},
 		Search:  jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
 		Retries: c.Int("retries"), Failing: jobs.Failing{MaxFails: c.Int("max-fails")},
@@ -233,7 +244,9 @@ func (r *request) stageCommand() error {
 	info, err := os.Stat(command)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &codedError{fmt.Errorf("command %s does not exist: a path with a slash is a file of this machine, a bare name is looked up on the worker's", command), 127}
+		return &codedError{fmt.Errorf("command %s does not exist: a path with a slash is a file of this machine, "+
+			"a bare name is looked up on the worker's",
+			command), 127}
 	case err != nil:
 		return fmt.Errorf("command: %w", err)
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:

@@ -41,7 +41,8 @@ clock, to a tenth of a second. What waited while that node was away came afterwa
 			&cli.BoolFlag{Name: "timestamps", Aliases: []string{"t"}, Usage: "begin each line with the time at which it came; - where that is not known"},
 			&cli.StringFlag{Name: "since", Usage: "only lines that came within `TIME`, such as 10m, or since then, as in '2006-01-02 15:04'"},
 			&cli.IntFlag{Name: "tail", DefaultText: "all", Usage: "the last `N` lines of each rank, or task; with -f also what comes then"},
-			&cli.IntFlag{Name: "attempt", DefaultText: "the one that counts", Usage: "attempt `N` of each rank, or try N of each task, from 1 (--retries, lost nodes)"},
+			&cli.IntFlag{Name: "attempt", DefaultText: "the one that counts",
+				Usage: "attempt `N` of each rank, or try N of each task, from 1 (--retries, lost nodes)"},
 			&cli.IntFlag{Name: "task", Value: -1, DefaultText: "all", Usage: "of an array: only task `N`"},
 		},
 		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {

@@ -33,7 +33,8 @@ func followFlags() []cli.Flag {
 	return []cli.Flag{
 		intoFlag(), forceFlag(),
 		&cli.BoolFlag{Name: "l", Aliases: []string{"label"}, Usage: "begin each line with its rank"},
-		&cli.BoolFlag{Name: "follow-output", Usage: "write output files while they grow, too, as NAME" + api.PartSuffix + ", of several ranks that share --into NAME.RANK" + api.PartSuffix},
+		&cli.BoolFlag{Name: "follow-output",
+			Usage: "write output files while they grow, too, as NAME" + api.PartSuffix + ", of several ranks that share --into NAME.RANK" + api.PartSuffix},
 		quietFlag(), progressFlag(),
 	}
 }
@@ -138,7 +139,8 @@ func quietFlag() cli.Flag {
 }
 
 func progressFlag() cli.Flag {
-	return &cli.StringFlag{Name: "progress", DefaultText: "bar on a terminal, else none", Usage: "`HOW` to show what long steps do: bar, json (lines on standard error) or none"}
+	return &cli.StringFlag{Name: "progress", DefaultText: "bar on a terminal, else none",
+		Usage: "`HOW` to show what long steps do: bar, json (lines on standard error) or none"}
 }
 
 // wanted is what the options of a command say of output files.

@@ -48,7 +48,9 @@ func checkZone(flag, s string) error {
 		return nil
 	}
 	if _, err := time.LoadLocation(zone); err != nil {
-		return fmt.Errorf("%s %s: TZ=%s is not among this machine's time zones, so that it is not known which moment that is: add the difference from UTC, as in %s", flag, s, zone, "2006-01-02T15:04:05+01:00")
+		return fmt.Errorf("%s %s: TZ=%s is not among this machine's time zones, so that it is not known which moment that is: "+
+			"add the difference from UTC, as in %s",
+			flag, s, zone, "2006-01-02T15:04:05+01:00")
 	}
 	return nil
 }
@@ -95,7 +97,8 @@ func until(flag, s string, now time.Time) (time.Time, error) {
 	}
 	left, err := units.ParseSpan(s)
 	if err == nil && left > latest {
-		return time.Time{}, fmt.Errorf("%s %s: a number is how many seconds there are until then, at most %d: write a moment as 2006-01-02 15:04", flag, s, latest/time.Second)
+		return time.Time{}, fmt.Errorf("%s %s: a number is how many seconds there are until then, at most %d: write a moment as 2006-01-02 15:04",
+			flag, s, latest/time.Second)
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s %s: %w, or a moment such as 22:00 or 2006-01-02 15:04", flag, s, err)

@@ -36,7 +36,13 @@ func runNode(ctx context.Context, o nodeOptions, ready func(s api.Service, first
 		Level(level).With().Timestamp().Logger()
 	cfg := node.Config{
 		State: o.State, Work: o.Work,
-		Owner:  node.Owner{Name: o.Name, Site: o.Site, Slots: o.Slots, RunAs: runAs, Users: numbers, Require: o.Require, Labels: o.Labels, GPUs: o.GPUs, Changes: o.Changes, Pin: o.Pin, NodeLimit: o.NodeLimit, OrphanLimit: o.OrphanLimit, KeepFor: o.KeepFor, KeepOutputs: o.KeepOutputs, KeepFree: o.KeepFree, Cache: o.Cache},
+		Owner: node.Owner{
+			Name: o.Name, Site: o.Site, Labels: o.Labels,
+			Slots: o.Slots, GPUs: o.GPUs, Pin: o.Pin, Changes: o.Changes,
+			RunAs: runAs, Users: numbers, Require: o.Require,
+			NodeLimit: o.NodeLimit, OrphanLimit: o.OrphanLimit,
+			KeepFor: o.KeepFor, KeepOutputs: o.KeepOutputs, KeepFree: o.KeepFree, Cache: o.Cache,
+		},
 		Listen: o.Listen, Advertise: o.Advertise, Web: o.Web, WebInsecure: o.WebInsecure, Join: o.Join, Secret: o.Secret,
 		Log: log,
 	}

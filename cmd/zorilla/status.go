@@ -27,7 +27,8 @@ func statusCommand(con *console) *cli.Command {
 zorilla status last
 zorilla status --json k7f3q | jq .exit_code`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "also print what each worker read from disks and wrote to them, and each round of the search"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"},
+				Usage: "also print what each worker read from disks and wrote to them, and each round of the search"},
 			&cli.BoolFlag{Name: "utc", Usage: "print times in UTC, not in your time zone"}, jsonFlag(),
 		},
 		Action: askRank(func(c *cli.Context, client *api.Client, job string, rank int) error {
@@ -163,7 +164,8 @@ func results(st jobs.Status) (rows [][]string) {
 		rows = append(rows, []string{"outputs", fmt.Sprintf("%s, %s, from %s", count(files, "file"), units.Bytes(size), count(len(st.Outputs), "rank"))})
 	}
 	if len(st.Earlier) > 0 {
-		rows = append(rows, []string{"attempts", fmt.Sprintf("what earlier ones printed is kept (%s): 'zorilla logs --attempt %d %s'", plain.Numbers(st.Earlier), st.Earlier[0], st.ID.Short())})
+		rows = append(rows, []string{"attempts", fmt.Sprintf("what earlier ones printed is kept (%s): 'zorilla logs --attempt %d %s'",
+			plain.Numbers(st.Earlier), st.Earlier[0], st.ID.Short())})
 	}
 	return rows
 }

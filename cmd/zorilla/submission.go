@@ -164,7 +164,8 @@ func (s *submission) leave(id jobs.ID, err error, signals <-chan os.Signal, what
 		s.con.say("interrupted: the job was not accepted: %v", err)
 		return
 	case s.own && what != held && err == nil:
-		s.con.say("interrupted: job %s goes on, which key %s names: 'zorilla attach %s' comes back to it, 'zorilla cancel %s' ends it", id.Short(), s.spec.Key, id.Short(), id.Short())
+		s.con.say("interrupted: job %s goes on, which key %s names: 'zorilla attach %s' comes back to it, 'zorilla cancel %s' ends it",
+			id.Short(), s.spec.Key, id.Short(), id.Short())
 		return
 	case s.own && what != held:
 		s.con.say("interrupted: if the job was accepted it goes on: submit it again with --key %s to come back to it", s.spec.Key)

@@ -109,7 +109,8 @@ zorilla rerun --failed last`,
 				return err
 			}
 			if len(left) > 0 {
-				con.say("job %s was submitted at another node: left out %s: 'zorilla rerun --as-submitted' keeps that", jobs.ID(job).Short(), cells.Clean(strings.Join(left, ", ")))
+				con.say("job %s was submitted at another node: left out %s: 'zorilla rerun --as-submitted' keeps that",
+					jobs.ID(job).Short(), cells.Clean(strings.Join(left, ", ")))
 			}
 			return submitOnly(c, con, client, spec, nil)
 		}),

@@ -22,7 +22,11 @@ shows, and may end jobs, submit them again, and pause or drain the node; with
 --read-only only the former.
 
 zorilla web --open`,
-		Flags: []cli.Flag{jsonFlag(), &cli.BoolFlag{Name: "read-only", Usage: "an address that shows all, and with which nothing can be changed"}, &cli.BoolFlag{Name: "open", Usage: "open it in a browser"}},
+		Flags: []cli.Flag{
+			jsonFlag(),
+			&cli.BoolFlag{Name: "read-only", Usage: "an address that shows all, and with which nothing can be changed"},
+			&cli.BoolFlag{Name: "open", Usage: "open it in a browser"},
+		},
 		Action: askNode(func(c *cli.Context, client *api.Client) error {
 			url, err := client.Web(c.Context, c.Bool("read-only"))
 			if err != nil {

@@ -161,7 +161,8 @@ func codeFits(want string, code int) bool {
 var places = strings.NewReplacer(
 	`NODE`, `\S+ \(z[a-z0-9]{4}\)`, `JOB`, `[a-z0-9]{5}@z[a-z0-9]{4}`, `SIGSEGV`, `SIG[A-Z0-9]+`, `…`, `.+`, `MiB`, `[KMG]?i?B`,
 	`10m0s`, `[0-9.hms]+`, `30s`, `[0-9.hms]+`, `prog`, `\S+`, `/etc/passwd`, `\S+`, `afterok`, `after\w+`, `ended FAILED`, `ended [A-Z_]+`,
-	`, 3 failed`, `(, \d+ failed)?`, `, 2 MiB/s, 3s left`, `(, [0-9.]+ [KMG]?i?B/s)?(, [0-9hms]+ left)?`, `rank 3`, `ranks? [0-9.()]+( \([0-9]+\))?`, `workers`, `workers?`, `jobs`, `jobs?`, `allows N`, `allows \d+`, ` to 2 nodes`, `( to \d+ nodes)?`,
+	`, 3 failed`, `(, \d+ failed)?`, `, 2 MiB/s, 3s left`, `(, [0-9.]+ [KMG]?i?B/s)?(, [0-9hms]+ left)?`,
+	`rank 3`, `ranks? [0-9.()]+( \([0-9]+\))?`, `workers`, `workers?`, `jobs`, `jobs?`, `allows N`, `allows \d+`, ` to 2 nodes`, `( to \d+ nodes)?`,
 	`0`, `\d+`, `980`, `\d+`, `1000`, `\d+`, `12`, `\d+`, `16:20:00 UTC`, `[0-9:]+ [A-Z0-9+-]+`, `200`, `\d+`, `125`, `\d+`, `40`, `\d+`,
 	`1`, `\d+`, `2`, `\d+`, `3`, `\d+`, `4`, `\d+`, `5`, `\d+`, `7`, `\d+`, `8`, `\d+`,
 )

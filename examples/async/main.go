@@ -52,7 +52,8 @@ func run(args []string, getenv func(string) string, stdout io.Writer) error {
 		fmt.Fprintf(stdout, "rank %d: has no strip\n", p.Rank)
 		return nil
 	}
-	s := &solver{place: p, strips: strips, strip: newStrip(*n, p.Rank, strips), limit: *limit, out: stdout, settled: map[int]int{}, over: make(chan struct{}), seen: time.Now()}
+	s := &solver{place: p, strips: strips, strip: newStrip(*n, p.Rank, strips), limit: *limit,
+		out: stdout, settled: map[int]int{}, over: make(chan struct{}), seen: time.Now()}
 	return s.solve(*pause)
 }
 

@@ -71,7 +71,8 @@ var sizes = [...]struct {
 	0x0a: {known: true, fixed: 4}, 0x0b: {known: true, fixed: 8}, // float
 	0x0c: {known: true, fixed: 1}, 0x0d: {known: true, fixed: 2}, 0x0e: {known: true, fixed: 4}, 0x0f: {known: true, fixed: 8}, // uint
 	0x10: {known: true, fixed: 1}, 0x11: {known: true, fixed: 2}, 0x12: {known: true, fixed: 4}, 0x13: {known: true, fixed: 8}, // int
-	0x14: {known: true, fixed: 2}, 0x15: {known: true, fixed: 3}, 0x16: {known: true, fixed: 5}, 0x17: {known: true, fixed: 9}, 0x18: {known: true, fixed: 17}, // fixext
+	0x14: {known: true, fixed: 2}, 0x15: {known: true, fixed: 3}, 0x16: {known: true, fixed: 5},
+	0x17: {known: true, fixed: 9}, 0x18: {known: true, fixed: 17}, // fixext
 	0x19: {known: true, length: 1}, 0x1a: {known: true, length: 2}, 0x1b: {known: true, length: 4}, // str
 	0x1c: {known: true, length: 2, kids: 1}, 0x1d: {known: true, length: 4, kids: 1}, // array
 	0x1e: {known: true, length: 2, kids: 2}, 0x1f: {known: true, length: 4, kids: 2}, // map

@@ -26,13 +26,17 @@ var table = []string{
 	".local/share/systemd", ".local/share/applications", ".local/share/dbus-1",
 	".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".forward", ".mailcap",
 	// Editors and tools.
-	".gitconfig", ".config/git", ".hgrc", ".config/hg", ".subversion", ".vimrc", ".vim", ".exrc", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".nanorc", ".config/nano",
-	".vscode", ".vscode-server", ".config/Code", ".gdbinit", ".config/gdb", ".lldbinit", ".valgrindrc", ".tmux.conf", ".config/tmux", ".screenrc", ".lesskey", ".config/lesskey",
+	".gitconfig", ".config/git", ".hgrc", ".config/hg", ".subversion", ".vimrc", ".vim", ".exrc",
+	".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".nanorc", ".config/nano",
+	".vscode", ".vscode-server", ".config/Code", ".gdbinit", ".config/gdb", ".lldbinit",
+	".valgrindrc", ".tmux.conf", ".config/tmux", ".screenrc", ".lesskey", ".config/lesskey",
 	".psqlrc", ".sqliterc", ".curlrc", ".wgetrc", ".ansible.cfg", ".ansible",
 	// Languages, their packages, MPI.
-	".pythonrc", ".pdbrc", ".ipython", ".jupyter", ".local/share/jupyter", ".config/pip", ".pip", ".pydistutils.cfg", ".pyenv", ".condarc", ".conda", ".mambarc",
+	".pythonrc", ".pdbrc", ".ipython", ".jupyter", ".local/share/jupyter", ".config/pip",
+	".pip", ".pydistutils.cfg", ".pyenv", ".condarc", ".conda", ".mambarc",
 	".npmrc", ".yarnrc", ".yarnrc.yml", ".nvm", ".cargo", ".rustup", ".config/go", "go/bin", ".m2", ".gradle", ".ivy2", ".sbt",
-	".Rprofile", ".Renviron", ".R", ".octaverc", ".julia/config", ".irbrc", ".gemrc", ".config/irb", ".perldb", ".ghci", ".bazelrc", ".ccache", ".config/ccache",
+	".Rprofile", ".Renviron", ".R", ".octaverc", ".julia/config", ".irbrc", ".gemrc",
+	".config/irb", ".perldb", ".ghci", ".bazelrc", ".ccache", ".config/ccache",
 	".openmpi", ".pmix",
 	".local/bin", ".local/lib", "bin",
 }

@@ -44,7 +44,8 @@ func watchAnswers(s *Service) {
 		switch {
 		case waits && !hangs && late.Passed(now, begun.Add(hangsAfter)):
 			hangs = true
-			s.log.Error().Msgf("the disk has not answered for %v: this node offers nothing until it does, and gives back what has not begun", now.Sub(begun).Round(time.Second))
+			s.log.Error().Msgf("the disk has not answered for %v: this node offers nothing until it does, and gives back what has not begun",
+				now.Sub(begun).Round(time.Second))
 			s.loop.Post(func() { s.core.Part.Answers(time.Now(), false) })
 		case !waits && now.Sub(begun) >= touchEvery && atWork(s):
 			waits, begun = true, now

@@ -130,7 +130,8 @@ func (v visits) nodeOf(st *jobs.Status, from vicinity.ID, host string) (vicinity
 		case w.Node == "":
 			continue
 		case w.Name == host && named != "" && named != w.Node:
-			return "", fmt.Errorf("%w: %.80q is the name of several hosts of job %s: use an address of its host file ($ZORILLA_HOSTFILE)", jobs.ErrRefused, host, st.ID.Short())
+			return "", fmt.Errorf("%w: %.80q is the name of several hosts of job %s: use an address of its host file ($ZORILLA_HOSTFILE)",
+				jobs.ErrRefused, host, st.ID.Short())
 		case w.Name == host:
 			named = w.Node
 			continue
@@ -196,7 +197,8 @@ func entered(st *jobs.Status, rank int) (w *jobs.WorkerStatus, within time.Durat
 func (v visits) asked(ctx context.Context, from vicinity.ID, e peer.Entry, in io.Reader, out io.Writer) error {
 	s := v.s
 	if !v.relayed.enter(e.Job, maxRelayed, maxRelayed) {
-		return fmt.Errorf("%w: node %s passes on %d commands already, as many as it may: try again when some have ended", jobs.ErrRefused, s.self.ID.Short(), maxRelayed)
+		return fmt.Errorf("%w: node %s passes on %d commands already, as many as it may: try again when some have ended",
+			jobs.ErrRefused, s.self.ID.Short(), maxRelayed)
 	}
 	defer v.relayed.leave(e.Job)
 	switch {
@@ -256,7 +258,8 @@ func (v visits) here(ctx context.Context, e peer.Entry, in io.Reader, out io.Wri
 		return fmt.Errorf("%w: %w", jobs.ErrRefused, err)
 	}
 	if !v.beside.enter(e.Job, maxBeside, maxRelayed) {
-		return fmt.Errorf("%w: %d commands run beside the workers of job %s at node %s, as many as may: end some", jobs.ErrRefused, maxBeside, e.Job.Short(), s.self.ID.Short())
+		return fmt.Errorf("%w: %d commands run beside the workers of job %s at node %s, as many as may: end some",
+			jobs.ErrRefused, maxBeside, e.Job.Short(), s.self.ID.Short())
 	}
 	defer v.beside.leave(e.Job)
 	conn, err := w.Enter(ctx, start)

@@ -144,7 +144,8 @@ func (s *Service) serveStdin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if offset < stdin.Base() { // which it has had
-		s.cfg.Log.Error().Str("job", string(id)).Str("node", from.Short()).Int64("offset", offset).Msg("standard input is asked for again that is not here any more")
+		s.cfg.Log.Error().Str("job", string(id)).Str("node", from.Short()).Int64("offset", offset).
+			Msg("standard input is asked for again that is not here any more")
 		http.Error(w, "this input is not here any more", http.StatusGone)
 		return
 	}

@@ -151,7 +151,8 @@ func (m *Machine) instances(minor int) []string {
 		for _, f := range glob(m.root, dir+pattern) {
 			b, _ := fs.ReadFile(m.root, f)
 			for line := range strings.Lines(string(b)) {
-				if number, ok := strings.CutPrefix(strings.TrimSpace(line), "DeviceFileMinor: "); ok && number != "" && strings.Trim(number, "0123456789") == "" {
+				number, ok := strings.CutPrefix(strings.TrimSpace(line), "DeviceFileMinor: ")
+				if ok && number != "" && strings.Trim(number, "0123456789") == "" {
 					all = append(all, "/dev/nvidia-caps/nvidia-cap"+number)
 				}
 			}
@@ -178,7 +179,8 @@ func (m *Machine) Variables(own, shown []int) map[string]string {
 		places = append(places, strconv.Itoa(place))
 	}
 	list := strings.Join(places, ",")
-	env := map[string]string{"ZORILLA_GPUS": strings.Join(numbers, ","), "CUDA_VISIBLE_DEVICES": list, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ROCR_VISIBLE_DEVICES": list}
+	env := map[string]string{"ZORILLA_GPUS": strings.Join(numbers, ","), "CUDA_VISIBLE_DEVICES": list,
+		"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ROCR_VISIBLE_DEVICES": list}
 	if len(own) > 0 {
 		maps.Copy(env, m.search())
 	}

@@ -66,7 +66,8 @@ func (f *File) recover() (r recovered, err error) {
 				continue
 			}
 			if known && t.number != last+1 {
-				f.lose("part of journal %s is damaged: %d transactions are lost, which may be of any job; the damaged part is kept beside it", f.path, t.number-last-1)
+				f.lose("part of journal %s is damaged: %d transactions are lost, which may be of any job; the damaged part is kept beside it",
+					f.path, t.number-last-1)
 				r.keep = append(r.keep, logs[i].path)
 			}
 			last, known = t.number, true

@@ -210,7 +210,9 @@ func (f *File) rescue(file []byte, x examined) error {
 		}
 	})
 	if len(found) == 0 && x.root != "" {
-		return fmt.Errorf("open journal %s: made by another version of zorilla (it holds %.40q): use that version, or another directory with --state-dir", f.path, x.root)
+		return fmt.Errorf("open journal %s: made by another version of zorilla (it holds %.40q): "+
+			"use that version, or another directory with --state-dir",
+			f.path, x.root)
 	}
 	if len(found) == 0 && x.heads == 0 {
 		return fmt.Errorf("open journal %s: %w (%v)", f.path, ErrDamaged, x.err)
@@ -235,7 +237,9 @@ func (f *File) rescue(file []byte, x examined) error {
 	if err != nil {
 		return f.writeError(err)
 	}
-	f.lose("journal %s was damaged (%v): it was written anew with what is left of %d jobs, some of which may have been forgotten before; the damaged one is kept as %s", f.path, x.err, len(found), kept)
+	f.lose("journal %s was damaged (%v): it was written anew with what is left of %d jobs, "+
+		"some of which may have been forgotten before; the damaged one is kept as %s",
+		f.path, x.err, len(found), kept)
 	return nil
 }
 

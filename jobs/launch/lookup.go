@@ -243,7 +243,9 @@ func (w *World) explainExec(c *Command, f *file, err error) error {
 		if hidden {
 			return notRun("%s: its interpreter %s %s", command, f.words, unseen)
 		}
-		return notRun("%s: permission denied: workers run programs from their work directory, the system directories and what the node exposes (--expose)", command)
+		return notRun(
+			"%s: permission denied: workers run programs from their work directory, the system directories and what the node exposes (--expose)",
+			command)
 	case errors.Is(err, unix.ENOEXEC):
 		return notRun("%s: %s", command, f.format())
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ETXTBSY), errors.Is(err, unix.E2BIG), errors.Is(err, unix.ELOOP):

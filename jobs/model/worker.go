@@ -28,7 +28,8 @@ func (m *Model) thaw(now time.Time) {
 // waits reports whether an effect is done on the disk.
 func waits(e participant.Effect) bool {
 	switch e.(type) {
-	case participant.DoClaim, participant.DoLay, participant.DoRun, participant.DoAdopt, participant.DoGather, participant.DoPark, participant.DoRemove, participant.DoTry:
+	case participant.DoClaim, participant.DoLay, participant.DoRun, participant.DoAdopt,
+		participant.DoGather, participant.DoPark, participant.DoRemove, participant.DoTry:
 		return true
 	}
 	return false

@@ -143,7 +143,8 @@ func (w Wish) field(offers []Offer) (*field, error) {
 }
 
 func (f *field) apart(worst time.Duration) error {
-	return fmt.Errorf("%w: the closest that have room for %d workers are up to %v apart, want %v", ErrApart, f.places, worst.Round(10*time.Microsecond), f.MaxRTT)
+	return fmt.Errorf("%w: the closest that have room for %d workers are up to %v apart, want %v",
+		ErrApart, f.places, worst.Round(10*time.Microsecond), f.MaxRTT)
 }
 
 // enough reports whether hosts meet both conditions of the paper's section 4.2.

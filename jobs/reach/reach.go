@@ -91,7 +91,8 @@ var programs = []struct {
 // addresses of the list from now on, instead of those of before. The group is a directory of
 // version 2, of the caller's alone, and its ID the directory's number.
 func set(dir *os.File, group uint64, list []entry) error {
-	addrs, err := ebpf.NewMap(&ebpf.MapSpec{Name: mapName, Type: ebpf.Hash, KeySize: keySize, ValueSize: valueSize, MaxEntries: uint32(len(list)), Flags: unix.BPF_F_RDONLY_PROG})
+	addrs, err := ebpf.NewMap(&ebpf.MapSpec{Name: mapName, Type: ebpf.Hash, KeySize: keySize,
+		ValueSize: valueSize, MaxEntries: uint32(len(list)), Flags: unix.BPF_F_RDONLY_PROG})
 	if err != nil {
 		return err
 	}

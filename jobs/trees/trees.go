@@ -191,7 +191,8 @@ func open(at int, name string, here bool) (*os.File, error) {
 	var path int
 	err := error(unix.ENOSYS)
 	if here {
-		path, err = unix.Openat2(at, name, &unix.OpenHow{Flags: unix.O_PATH | dirOnly, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
+		path, err = unix.Openat2(at, name,
+			&unix.OpenHow{Flags: unix.O_PATH | dirOnly, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
 	}
 	if !here || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // an old kernel, or a container's filter
 		path, err = unix.Openat(at, name, unix.O_PATH|dirOnly, 0)

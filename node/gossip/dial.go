@@ -237,6 +237,8 @@ func (o *Overlay) noteSmall(id vicinity.ID, first *outbound, usual <-chan shaken
 	}
 	o.paths.noteSmall(addr, time.Now())
 	if o.once.first("small " + addr) {
-		o.log.Warn().Str("member", id.Short()).Str("name", o.table.name(id)).Str("addr", addr).Msg("only small packets get through, as where a VPN or tunnel carries less than its MTU: Zorilla gets by with them, MPI and torch do not: lower the MTU of its interface")
+		o.log.Warn().Str("member", id.Short()).Str("name", o.table.name(id)).Str("addr", addr).
+			Msg("only small packets get through, as where a VPN or tunnel carries less than its MTU: " +
+				"Zorilla gets by with them, MPI and torch do not: lower the MTU of its interface")
 	}
 }

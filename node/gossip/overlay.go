@@ -107,7 +107,8 @@ func New(cfg Config) (*Overlay, error) {
 		cfg.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
 	}
 	o := &Overlay{
-		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(), lobby: lobby.New(maxHandshakes, maxFromOne), callers: newCallers(), newcomers: newNewcomers(),
+		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(),
+		lobby: lobby.New(maxHandshakes, maxFromOne), callers: newCallers(), newcomers: newNewcomers(),
 		misplaced: make(chan struct{}, 1), heard: make(chan string, 16),
 	}
 	o.ctx, o.stop = context.WithCancel(context.Background())

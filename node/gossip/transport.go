@@ -152,7 +152,8 @@ func (t *transport) dial(ctx context.Context, to memberlist.Address, timeout tim
 	// After a ping without an answer memberlist has half a second for a connection.
 	c, err := t.o.dialAny(ctx, id, addrs, min(dialStagger, timeout/5), protoGossip)
 	if err == nil && timeout != tcpTimeout && t.pings.Missed(to.Name) {
-		t.o.log.Warn().Str("member", id.Short()).Str("name", t.o.table.name(id)).Str("addr", to.Addr).Msg("a member answers by TCP and not by UDP: let the port through for both")
+		t.o.log.Warn().Str("member", id.Short()).Str("name", t.o.table.name(id)).Str("addr", to.Addr).
+			Msg("a member answers by TCP and not by UDP: let the port through for both")
 	}
 	return c, err
 }

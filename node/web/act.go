@@ -121,7 +121,9 @@ func (a *actions) cancel(ctx context.Context, id string) (outcome, error) {
 func (a *actions) submit(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, form.MaxBytes)
 	if err := r.ParseForm(); err != nil {
-		a.answer(w, outcome{}, fmt.Errorf("the form is malformed, or has more than %s: put a long script into a file, and submit that with 'zorilla submit'", units.Bytes(form.MaxBytes)))
+		a.answer(w, outcome{}, fmt.Errorf(
+			"the form is malformed, or has more than %s: put a long script into a file, and submit that with 'zorilla submit'",
+			units.Bytes(form.MaxBytes)))
 		return
 	}
 	spec, err := form.Spec(r.PostForm)

@@ -189,7 +189,8 @@ func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	known(r)
 	name, value := g.cookie(r, token)
-	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLength / time.Second)})
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLength / time.Second)})
 	key := &http.Cookie{Name: name + "-key", Path: "/", SameSite: http.SameSiteStrictMode, MaxAge: -1}
 	if owner && g.acts != nil { // a script takes it at once, and keeps it where no other port sees it
 		key.Value, key.MaxAge = newKey(g.token, time.Now()), int(keyDelivery/time.Second)

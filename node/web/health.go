@@ -98,7 +98,9 @@ func describeHealth(m *meter, self api.NodeInfo, members int, now time.Time) hea
 	}
 	v.Verdict = "All is well: nothing had to be dropped in the last ten minutes."
 	if len(v.Bad) > 0 {
-		v.Verdict = fmt.Sprintf("Messages of %s were dropped in the last ten minutes, of %d that are watched for. Some are usual when nodes come, go or are busy.", plural(len(v.Bad), "kind", "kinds"), watched)
+		v.Verdict = fmt.Sprintf(
+			"Messages of %s were dropped in the last ten minutes, of %d that are watched for. Some are usual when nodes come, go or are busy.",
+			plural(len(v.Bad), "kind", "kinds"), watched)
 	}
 	return v
 }

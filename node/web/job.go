@@ -119,8 +119,9 @@ func (s *views) job(ctx context.Context, st jobs.Status, failed int) jobView {
 	v := jobView{
 		Build: s.build, Now: iso(now), ID: label(st.ID.Short(), nameLimit), Title: jobName(&st.Spec), Command: command(&st.Spec, 2000),
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Final: st.State.Final(), Fresh: !st.LastKnown,
-		jobTimes: jobTimes{since(st.Submitted, now), between(st.Submitted, cmp.Or(st.Started, st.Ended), now), between(st.Started, st.Ended, now), st.Started.IsZero()},
-		jobMore:  s.more(ctx, &st), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&short),
+		jobTimes: jobTimes{since(st.Submitted, now), between(st.Submitted, cmp.Or(st.Started, st.Ended), now),
+			between(st.Started, st.Ended, now), st.Started.IsZero()},
+		jobMore: s.more(ctx, &st), Facts: facts(&st), Steps: steps(&st), Line: drawLine(&st, now), Progress: progress(&short),
 		NoRounds: len(st.Rounds) == 0,
 	}
 	if v.Final {
@@ -170,12 +171,14 @@ func facts(st *jobs.Status) []counter {
 	if !s.Rigid() {
 		workers = fmt.Sprintf("%d to %d, as they come", s.Min, s.Max)
 	}
-	list := []counter{{"Origin", label(st.Origin.Short(), nameLimit)}, {"Workers", workers}, {"Slots each", strconv.Itoa(s.Slots)}, {"Strategy", cmp.Or(label(s.Strategy, nameLimit), "nearest")}}
+	list := []counter{{"Origin", label(st.Origin.Short(), nameLimit)}, {"Workers", workers},
+		{"Slots each", strconv.Itoa(s.Slots)}, {"Strategy", cmp.Or(label(s.Strategy, nameLimit), "nearest")}}
 	if st.Asked > 0 {
 		list = append(list, counter{"Asked for", count(int64(st.Asked))})
 	}
 	if a := st.Array; a != nil {
-		list = append(list, counter{"Tasks", count(int64(a.Tasks))}, counter{"Tasks done", count(int64(a.Done))}, counter{"Tasks failed", count(int64(a.Failed))})
+		list = append(list, counter{"Tasks", count(int64(a.Tasks))},
+			counter{"Tasks done", count(int64(a.Done))}, counter{"Tasks failed", count(int64(a.Failed))})
 	}
 	if s.Memory > 0 {
 		list = append(list, counter{"Memory each", units.Bytes(s.Memory)})
@@ -209,7 +212,8 @@ func facts(st *jobs.Status) []counter {
 		list = append(list, counter{"Worst pair", st.Worst.String()})
 	}
 	if st.Staged.Total > 0 {
-		list = append(list, counter{"Inputs", fmt.Sprintf("%s; %s moved, %s cached", units.Bytes(st.Staged.Total), units.Bytes(st.Staged.Fetched), units.Bytes(st.Staged.Cached))})
+		list = append(list, counter{"Inputs",
+			fmt.Sprintf("%s; %s moved, %s cached", units.Bytes(st.Staged.Total), units.Bytes(st.Staged.Fetched), units.Bytes(st.Staged.Cached))})
 	}
 	files, bytes := 0, int64(0)
 	for _, o := range st.Outputs {
@@ -360,7 +364,8 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 func describeRound(r jobs.Round, now time.Time) roundRow {
 	v := roundRow{
 		Key: strconv.Itoa(r.Number), Radius: strconv.Itoa(r.Radius), At: since(r.At, now), Reached: count(int64(r.Reached)),
-		Offers: fmt.Sprintf("%d (%s)", r.Offers, plural(r.Workers, "worker", "workers")), Declines: count(int64(r.Declines)), Messages: count(int64(r.Messages)),
+		Offers:   fmt.Sprintf("%d (%s)", r.Offers, plural(r.Workers, "worker", "workers")),
+		Declines: count(int64(r.Declines)), Messages: count(int64(r.Messages)),
 		Cost: fmt.Sprintf("%s wanted; %s, %s in all", plural(r.Wanted, "worker", "workers"), plural(r.Messages, "copy", "copies"), units.Bytes(int64(r.Bytes))),
 	}
 	if r.Duplicates > 0 {

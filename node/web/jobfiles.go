@@ -271,7 +271,8 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request) {
 		defer closing.Close()
 	}
 	if errors.Is(err, api.ErrEnough) {
-		d.pages.message(w, http.StatusRequestEntityTooLarge, "Too much for a page", "The files of this task are more than "+units.Bytes(maxSearched)+": fetch them with zorilla get, and :TASK after the job.")
+		d.pages.message(w, http.StatusRequestEntityTooLarge, "Too much for a page",
+			"The files of this task are more than "+units.Bytes(maxSearched)+": fetch them with zorilla get, and :TASK after the job.")
 		return
 	}
 	if errors.Is(err, errFull) {

@@ -194,7 +194,8 @@ func countStates(d *jobs.Selected) string {
 func describeJob(st *jobs.Summary, now time.Time) jobRow {
 	spec := jobs.Spec{Name: st.Name, Args: st.Args}
 	v := jobRow{
-		Key: label(string(st.ID), nameLimit), Short: label(st.ID.Short(), nameLimit), Href: "/jobs/" + label(string(st.ID), nameLimit), Name: jobName(&spec), Command: command(&spec, 120),
+		Key: label(string(st.ID), nameLimit), Short: label(st.ID.Short(), nameLimit),
+		Href: "/jobs/" + label(string(st.ID), nameLimit), Name: jobName(&spec), Command: command(&spec, 120),
 		State: stateName(st.State), Tone: stateTone(st.State), Reason: label(st.Reason, textLimit), Workers: progress(st),
 		When: since(cmp.Or(st.Ended, st.Submitted), now), Took: between(st.Started, st.Ended, now),
 	}

@@ -48,7 +48,8 @@ type variable struct {
 }
 
 func (s *views) more(ctx context.Context, st *jobs.Status) jobMore {
-	m := jobMore{Log: "/jobs/" + label(string(st.ID), 64) + "/log", Commands: commands(st), Outputs: s.outputs(ctx, st), Inputs: s.inputs(ctx, st), Limits: limits(&st.Spec)}
+	m := jobMore{Log: "/jobs/" + label(string(st.ID), 64) + "/log", Commands: commands(st),
+		Outputs: s.outputs(ctx, st), Inputs: s.inputs(ctx, st), Limits: limits(&st.Spec)}
 	m.Again = st.State.Final() && st.Forgotten.IsZero()
 	m.AgainFailed = m.Again && st.Array != nil && st.Array.Failed > 0
 	m.Env = environment(st.Spec.Env)
@@ -153,7 +154,8 @@ func limits(s *jobs.Spec) (list []counter) {
 // that are keys, or addresses with a password, whatever their name. They are made when they are
 // needed first: else each command of the program would wait for them.
 var (
-	secretName  = lazily(`(?i)(secret|token|passw|passphrase|pwd$|cred|auth|private|api_?key|_key$|^key$|keys?$|cookie|session|signature|dsn$|license|jwt|bearer)`)
+	secretName = lazily(`(?i)(secret|token|passw|passphrase|pwd$|cred|auth|private|api_?key|_key$|^key$|keys?$` +
+		`|cookie|session|signature|dsn$|license|jwt|bearer)`)
 	secretValue = lazily(`(?i)(-----BEGIN|://[^/@\s]*:[^/@\s]*@|^gh[a-z]_|^sk-|^AKIA|^xox[a-z]-|^eyJ|bearer )`)
 )
 

@@ -107,5 +107,6 @@ func hourChart(nodes []api.NodeInfo) chartView {
 		mean += m.Busy / float64(usage.Minutes-first)
 	}
 	return chartView{Busy: area(busy.String()), Shut: area(shut.String()), All: all.String(), Top: "upper edge: " + plural(int(top+.5), "slot", "slots"),
-		Alt: fmt.Sprintf("In the last %s on average %.1f slots were busy; now %.1f of %.0f are.", plural(usage.Minutes-first, "minute", "minutes"), mean, last.Busy, last.All)}
+		Alt: fmt.Sprintf("In the last %s on average %.1f slots were busy; now %.1f of %.0f are.",
+			plural(usage.Minutes-first, "minute", "minutes"), mean, last.Busy, last.All)}
 }

@@ -45,7 +45,8 @@ func (t *tail) add(p piece) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := len(t.pieces); n > 0 && t.pieces[n-1].Rank == p.Rank && t.pieces[n-1].Attempt == p.Attempt && t.pieces[n-1].Err == p.Err && len(t.pieces[n-1].Text) < 4096 {
+	if n := len(t.pieces); n > 0 && t.pieces[n-1].Rank == p.Rank && t.pieces[n-1].Attempt == p.Attempt &&
+		t.pieces[n-1].Err == p.Err && len(t.pieces[n-1].Text) < 4096 {
 		t.pieces[n-1].Text += p.Text
 	} else {
 		t.pieces = append(t.pieces, p)

@@ -73,7 +73,8 @@ func drawRipple(nodes []api.NodeInfo, at sheet, st *jobs.Status, answers []jobs.
 			}
 			v.Rings = append(v.Rings, c)
 		}
-		v.Alt = fmt.Sprintf("%s; the last one reached %s, %s far", plural(len(st.Rounds), "flood", "floods"), plural(r.Reached, "node", "nodes"), hops(max(r.Hops, 1)))
+		v.Alt = fmt.Sprintf("%s; the last one reached %s, %s far",
+			plural(len(st.Rounds), "flood", "floods"), plural(r.Reached, "node", "nodes"), hops(max(r.Hops, 1)))
 	}
 	v.Note = ground.Note
 	if !known {

@@ -61,12 +61,16 @@ func (s *views) tasks(ctx context.Context, st *jobs.Status, from int) tasksView 
 		return tasksView{None: true}
 	}
 	a := st.Array
-	v := tasksView{Sum: fmt.Sprintf("%s of %s done, %s failed, %s running", count(int64(a.Done)), count(int64(a.Tasks)), count(int64(a.Failed)), count(int64(a.Running)))}
+	v := tasksView{Sum: fmt.Sprintf("%s of %s done, %s failed, %s running",
+		count(int64(a.Done)), count(int64(a.Tasks)), count(int64(a.Failed)), count(int64(a.Running)))}
 	page, err := s.service.Tasks(ctx, string(st.ID), jobs.TaskQuery{From: from, Limit: maxTaskRows, Failed: true, Cells: mapCells})
 	if err != nil { // the origin is away: the rest is still of use
 		return v
 	}
-	for letter, path := range map[rune]*string{jobs.CellWaits: &v.Waits, jobs.CellPartly: &v.Partly, jobs.CellRuns: &v.Runs, jobs.CellDone: &v.Done, jobs.CellFailed: &v.Failed} {
+	paths := map[rune]*string{
+		jobs.CellWaits: &v.Waits, jobs.CellPartly: &v.Partly, jobs.CellRuns: &v.Runs, jobs.CellDone: &v.Done, jobs.CellFailed: &v.Failed,
+	}
+	for letter, path := range paths {
 		*path = outline(page.Picture, byte(letter))
 	}
 	for _, t := range page.Tasks[:min(len(page.Tasks), maxTaskRows)] {
@@ -149,7 +153,8 @@ func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
 	case t.more && len(t.rows) == 0:
 		v.Note = fmt.Sprintf("They are not listed here, as the first is too large: %s fetches all.", get)
 	case t.more:
-		v.Sum, v.Note = "the first "+plural(len(t.rows), "file", "files"), fmt.Sprintf("More are not shown: %s fetches all, and those of one task with :TASK after that.", get)
+		v.Sum, v.Note = "the first "+plural(len(t.rows), "file", "files"),
+			fmt.Sprintf("More are not shown: %s fetches all, and those of one task with :TASK after that.", get)
 	case len(t.rows) > 0:
 		v.Sum = fmt.Sprintf("%s, %s", plural(len(t.rows), "file", "files"), units.Bytes(t.bytes))
 	case t.err == nil:

@@ -179,7 +179,9 @@ func drawStays(id vicinity.ID, name string, list []stay, now time.Time) timeRow 
 			continue
 		}
 		row.Bars = append(row.Bars, timeBar{
-			Key: label(string(s.st.ID), nameLimit), Href: "/jobs/" + label(string(s.st.ID), nameLimit), Tone: stateTone(s.st.State), X: num(begin), Width: num(end - begin), Y: timelineMargin + lane*laneHeight,
+			Key: label(string(s.st.ID), nameLimit), Href: "/jobs/" + label(string(s.st.ID), nameLimit),
+			Tone: stateTone(s.st.State),
+			X:    num(begin), Width: num(end - begin), Y: timelineMargin + lane*laneHeight,
 			Title: fmt.Sprintf("%s · %s · %s · %s", jobName(&s.st.Spec), stateName(s.st.State), plural(s.ranks, "worker", "workers"), span(s.to.Sub(s.from))),
 		})
 	}

@@ -110,7 +110,8 @@ func (s *views) overview(ctx context.Context, q listQuery) (overview, error) {
 	}
 	v.Queue, v.QueueNote = describeQueue(queue, now)
 	if r := self.Results; r != nil && r.Full {
-		v.Jobs.Note = fmt.Sprintf("Results of jobs take %s, of %s (--keep-outputs): what nobody has read is kept for a day all the same.", units.Bytes(r.Bytes), units.Bytes(r.Limit))
+		v.Jobs.Note = fmt.Sprintf("Results of jobs take %s, of %s (--keep-outputs): what nobody has read is kept for a day all the same.",
+			units.Bytes(r.Bytes), units.Bytes(r.Limit))
 	}
 	return v, nil
 }

@@ -114,7 +114,8 @@ func (r *record) note(n *lab.Node, list []jobs.Status, seen seenJobs) {
 		r.mu.Unlock()
 		switch {
 		case ended && (before.State != st.State || before.ExitCode != st.ExitCode || before.Reason != st.Reason):
-			r.blame("%s told that %s ended %s with %d (%s), and now %s with %d (%s)", n.Name, st.ID, before.State, before.ExitCode, before.Reason, st.State, st.ExitCode, st.Reason)
+			r.blame("%s told that %s ended %s with %d (%s), and now %s with %d (%s)",
+				n.Name, st.ID, before.State, before.ExitCode, before.Reason, st.State, st.ExitCode, st.Reason)
 		case !ended && st.State.Final():
 			r.log(n.Name, "%s (%s) ended %s with %d after %s %s", st.ID, st.Spec.Name, st.State, st.ExitCode, seconds(st.Ended.Sub(st.Submitted)), st.Reason)
 		}

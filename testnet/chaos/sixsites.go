@@ -43,7 +43,8 @@ func (s *sixSites) acts(ctx context.Context) error {
 			s.distances(ctx) // busy moments have been forgotten in the calm of the cut
 			s.order(ctx)
 			s.besideHostile(ctx, func() {
-				s.ended(ctx, "two jobs across the former cut, each larger than two sites, have ended right", map[string]int{"sophia-2": 5 * siteSlots, "nancy-1": 5 * siteSlots})
+				s.ended(ctx, "two jobs across the former cut, each larger than two sites, have ended right",
+					map[string]int{"sophia-2": 5 * siteSlots, "nancy-1": 5 * siteSlots})
 			})
 		})
 	})
@@ -122,7 +123,8 @@ func (s *sixSites) know(ctx context.Context, limit time.Duration, nodes []*lab.N
 
 // ofAll waits until nothing is missing in what each node tells of the members, and
 // returns how long that took.
-func (s *sixSites) ofAll(ctx context.Context, limit time.Duration, nodes []*lab.Node, what string, missing func(*lab.Node, []api.NodeInfo) string) time.Duration {
+func (s *sixSites) ofAll(ctx context.Context, limit time.Duration, nodes []*lab.Node, what string,
+	missing func(*lab.Node, []api.NodeInfo) string) time.Duration {
 	took, err := lab.Until(ctx, limit, "all nodes "+what, lab.All(nodes, missing))
 	must(err)
 	return took

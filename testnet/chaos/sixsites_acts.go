@@ -222,8 +222,11 @@ func (s *sixSites) order(ctx context.Context) {
 				}
 			}
 		}
-		s.row(fmt.Sprintf("six jobs of %d from %s, each while those before run", size, host), strings.Join(path, ", "), "own site first", path[0] == s.plan.Sites[own].Name)
-		s.row("their workers that are more than 1 ms farther than a site with free slots", fmt.Sprintf("%d of %d; at most %s farther", wrong, 6*size, millis(cost)), "one in eight at most", wrong <= 6*size/8)
+		s.row(fmt.Sprintf("six jobs of %d from %s, each while those before run", size, host),
+			strings.Join(path, ", "), "own site first", path[0] == s.plan.Sites[own].Name)
+		s.row("their workers that are more than 1 ms farther than a site with free slots",
+			fmt.Sprintf("%d of %d; at most %s farther", wrong, 6*size, millis(cost)),
+			"one in eight at most", wrong <= 6*size/8)
 		if i == 1 {
 			s.full(ctx, list[0], path[0])
 		}
@@ -242,6 +245,7 @@ func (s *sixSites) full(ctx context.Context, leaver *order, place string) {
 	freed := time.Now()
 	s.end(ctx, 20*time.Second, leaver)
 	st = s.runs(ctx, late, siteSlots)
-	s.row("it runs where slots get free", fmt.Sprintf("at %s, %s after that", s.places(st), since(freed)), "at "+place, strings.Contains(place, strings.TrimLeft(s.places(st), "0123456789 ")))
+	s.row("it runs where slots get free", fmt.Sprintf("at %s, %s after that", s.places(st), since(freed)),
+		"at "+place, strings.Contains(place, strings.TrimLeft(s.places(st), "0123456789 ")))
 	s.end(ctx, 20*time.Second, late)
 }

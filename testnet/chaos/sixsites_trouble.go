@@ -87,7 +87,8 @@ func (s *sixSites) apart(ctx context.Context, across []*order) {
 			})
 		})
 	}()
-	s.ended(ctx, "three jobs submitted on both sides right after a site was cut off have ended right", map[string]int{"nancy-2": 3, "bordeaux-1": 2, "sophia-2": 1})
+	s.ended(ctx, "three jobs submitted on both sides right after a site was cut off have ended right",
+		map[string]int{"nancy-2": 3, "bordeaux-1": 2, "sophia-2": 1})
 	for _, j := range across {
 		s.becomes(ctx, j, 60*time.Second, "runs on its own side only", func(st jobs.Status) bool {
 			return running(st) >= 3 && (s.places(st) == "sophia" || !strings.Contains(s.places(st), "sophia"))
@@ -121,7 +122,8 @@ func (s *sixSites) cutHost(ctx context.Context) {
 		return told(func() {
 			begin := time.Now()
 			s.becomes(ctx, j, 60*time.Second, "has all its ranks again without "+victim, func(st jobs.Status) bool {
-				return running(st) >= 8 && !slices.ContainsFunc(st.Workers, func(w jobs.WorkerStatus) bool { return w.Name == victim || lost[w.Rank] && w.Attempt < 2 })
+				return running(st) >= 8 &&
+					!slices.ContainsFunc(st.Workers, func(w jobs.WorkerStatus) bool { return w.Name == victim || lost[w.Rank] && w.Attempt < 2 })
 			})
 			s.row(fmt.Sprintf("%s cut off: its %d ranks of a malleable job run elsewhere", victim, len(lost)), since(begin), "60 s", true)
 			s.end(ctx, 30*time.Second, j)
@@ -190,7 +192,8 @@ func (s *sixSites) thin(ctx context.Context) {
 	s.end(ctx, 60*time.Second, s.checksums(ctx, "rennes-1", size, 2*siteSlots))
 	took := time.Since(begin)
 	least := time.Duration(float64(size) * 8 / mbit * float64(time.Microsecond))
-	s.row(fmt.Sprintf("4 MiB of input from a host with a cable of %d Mbit/s to the workers of its site", mbit), precise(took), "more than "+precise(least), took > least)
+	s.row(fmt.Sprintf("4 MiB of input from a host with a cable of %d Mbit/s to the workers of its site", mbit),
+		precise(took), "more than "+precise(least), took > least)
 	s.ask("rate", "host", "rennes-1", "0")
 }
 

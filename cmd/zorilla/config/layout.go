@@ -35,7 +35,8 @@ const everyCommand = "*"
 // where they do. As a default they would end, remove or mistake what nobody has named: with a
 // key for all of them, each submission but the first would be the first one again. Nor is trust
 // in somebody else's words a default.
-var once = map[string]string{"key": everyCommand, "trust-script": everyCommand, "as-submitted": everyCommand, "all": "cancel", "name": "cancel", "release": "resize", "prune": "cache", "undo": "drain"}
+var once = map[string]string{"key": everyCommand, "trust-script": everyCommand, "as-submitted": everyCommand,
+	"all": "cancel", "name": "cancel", "release": "resize", "prune": "cache", "undo": "drain"}
 
 // layout is which options may stand where.
 type layout struct {

@@ -95,7 +95,9 @@ func Examine(s Seen) []Finding {
 	if self.Room != nil {
 		all = append(all, disk(*self.Room))
 		if self.Room.NoExec {
-			all = append(all, Finding{Fail, "work", self.Room.Dir + " is on a file system that is mounted noexec: programs that jobs bring cannot be executed", "zorilla node --work DIR, a directory on another file system"})
+			all = append(all, Finding{Fail, "work",
+				self.Room.Dir + " is on a file system that is mounted noexec: programs that jobs bring cannot be executed",
+				"zorilla node --work DIR, a directory on another file system"})
 		}
 	}
 	return append(all, counters(self)...)
@@ -126,7 +128,8 @@ func work(self api.NodeInfo) Finding {
 
 func members(self api.NodeInfo, others []api.NodeInfo, asked int) Finding {
 	if len(others) == 0 {
-		return Finding{Warn, "network", "no other node is known", "'zorilla invite' prints what to type at another machine; port 5444, TCP and UDP, must be open"}
+		return Finding{Warn, "network", "no other node is known",
+			"'zorilla invite' prints what to type at another machine; port 5444, TCP and UDP, must be open"}
 	}
 	names := map[string]int{self.Name: 1}
 	for _, n := range others {
@@ -153,26 +156,36 @@ func (w Way) judge() Finding {
 	case w.ThereErr != nil:
 		return Finding{Fail, about, "this node cannot ping it: " + w.ThereErr.Error(), open}
 	case there == 0 && connected(w.There):
-		return Finding{Fail, about, fmt.Sprintf("it accepts connections (TCP) but answers none of %d pings (UDP)", w.There.Sent), "let port " + ports(w.Member.Addrs) + ", UDP, through to it, and its answers back"}
+		return Finding{Fail, about,
+			fmt.Sprintf("it accepts connections (TCP) but answers none of %d pings (UDP)", w.There.Sent),
+			"let port " + ports(w.Member.Addrs) + ", UDP, through to it, and its answers back"}
 	case there == 0:
 		return Finding{Fail, about, fmt.Sprintf("no answer to %d pings", w.There.Sent), "if its machine runs: " + open}
 	case w.There.Stream != nil && w.There.Stream.Error != "":
-		return Finding{Fail, about, "it answers pings (UDP) but accepts no connections (TCP): " + w.There.Stream.Error, "let port " + ports(w.Member.Addrs) + ", TCP, through to it"}
+		return Finding{Fail, about, "it answers pings (UDP) but accepts no connections (TCP): " + w.There.Stream.Error,
+			"let port " + ports(w.Member.Addrs) + ", TCP, through to it"}
 	case errors.Is(w.BackErr, api.ErrRefused):
 		return Finding{Warn, about, "reached from here; " + w.BackErr.Error(), "zorilla doctor, later"}
 	case w.BackErr != nil:
 		return Finding{Fail, about, "it answers packets but no requests: " + w.BackErr.Error(), open}
 	case back == 0 && connected(w.Back):
-		return Finding{Fail, about, fmt.Sprintf("this node reaches it and accepts its connection (TCP), but its %d pings (UDP) were not answered", w.Back.Sent), "let this node's port, UDP, through from it"}
+		return Finding{Fail, about,
+			fmt.Sprintf("this node reaches it and accepts its connection (TCP), but its %d pings (UDP) were not answered", w.Back.Sent),
+			"let this node's port, UDP, through from it"}
 	case back == 0:
-		return Finding{Fail, about, fmt.Sprintf("this node reaches it; its %d pings were not answered", w.Back.Sent), "let this node's port, TCP and UDP, through from it"}
+		return Finding{Fail, about, fmt.Sprintf("this node reaches it; its %d pings were not answered", w.Back.Sent),
+			"let this node's port, TCP and UDP, through from it"}
 	case w.Back.Stream != nil && w.Back.Stream.Error != "":
-		return Finding{Fail, about, "this node reaches it, but it cannot connect to this node (TCP): " + w.Back.Stream.Error, "let this node's port, TCP, through from it"}
+		return Finding{Fail, about, "this node reaches it, but it cannot connect to this node (TCP): " + w.Back.Stream.Error,
+			"let this node's port, TCP, through from it"}
 	case small(w.There) || small(w.Back):
-		return Finding{Warn, about, "small packets pass, large ones do not: a VPN or tunnel on the way carries less than its MTU. Zorilla uses small ones there; MPI and torch hang",
+		return Finding{Warn, about,
+			"small packets pass, large ones do not: a VPN or tunnel on the way carries less than its MTU. " +
+				"Zorilla uses small ones there; MPI and torch hang",
 			"lower the MTU of the VPN's interface at both ends (ip link set DEV mtu 1280, or the MTU in its configuration)"}
 	case there < w.There.Sent || back < w.Back.Sent:
-		return Finding{Warn, about, fmt.Sprintf("%d of %d pings were not answered", w.There.Sent+w.Back.Sent-there-back, w.There.Sent+w.Back.Sent), "packets are lost on the way: jobs start later"}
+		return Finding{Warn, about, fmt.Sprintf("%d of %d pings were not answered", w.There.Sent+w.Back.Sent-there-back, w.There.Sent+w.Back.Sent),
+			"packets are lost on the way: jobs start later"}
 	}
 	ms, _ := units.Millis(time.Duration(w.There.Min))
 	return Finding{OK, about, "reached both ways, " + ms + "ms", ""}
@@ -199,7 +212,11 @@ func ports(addrs []string) string {
 // walls are the means that confine workers, and what a node without one needs, in the
 // order of what they are worth.
 var walls = []struct{ name, without, cure string }{
-	{"namespaces", "workers see other processes and files of this machine, and have no shared memory, semaphores and unix sockets, which Python's multiprocessing needs", "let users make namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), or start the node as root"},
+	{"namespaces",
+		"workers see other processes and files of this machine, and have no shared memory, semaphores and unix sockets, " +
+			"which Python's multiprocessing needs",
+		"let users make namespaces (sysctl user.max_user_namespaces, " +
+			"kernel.apparmor_restrict_unprivileged_userns=0), or start the node as root"},
 	{"landlock", "files are kept from workers by their permissions alone", "Linux 5.13 or later, with landlock among the kernel's lsm="},
 	{"cgroups", "memory is looked at, and processors are not shared out", "systemd-run --user --scope -p Delegate=yes zorilla node, or start the node as root"},
 }
@@ -232,7 +249,9 @@ func disk(r api.Room) Finding {
 func counters(self api.NodeInfo) (all []Finding) {
 	for _, c := range self.Traffic {
 		if c.Bad && c.Recent > 0 {
-			all = append(all, Finding{Warn, c.Group, fmt.Sprintf("%d %s in the last ten minutes: %s", c.Recent, c.Name, c.Help), "'zorilla nodes -v' tells whether there are more: if so, somebody sends what no node should"})
+			all = append(all, Finding{Warn, c.Group,
+				fmt.Sprintf("%d %s in the last ten minutes: %s", c.Recent, c.Name, c.Help),
+				"'zorilla nodes -v' tells whether there are more: if so, somebody sends what no node should"})
 		}
 	}
 	return all

@@ -53,7 +53,8 @@ func Expanded(j Job) string {
 			if !same {
 				ext = ""
 			}
-			return fmt.Sprintf("%s stands where the command should: if the shell has expanded a pattern before it, quote it, as in %s '%s'", first, option.name, filepath.Join(dir, "*"+ext))
+			return fmt.Sprintf("%s stands where the command should: if the shell has expanded a pattern before it, quote it, as in %s '%s'",
+				first, option.name, filepath.Join(dir, "*"+ext))
 		}
 	}
 	return ""
@@ -155,7 +156,8 @@ func Environments(j Job) (list []string) {
 		if err != nil || len(activate) > 0 && !bytes.Contains(activate, []byte(abs)) { // it can be moved
 			continue
 		}
-		list = append(list, fmt.Sprintf("%s is a virtual environment made for %s, which its bin/activate and its scripts look for: run %s/bin/python instead, or show it there with --mount %s",
+		list = append(list, fmt.Sprintf("%s is a virtual environment made for %s, which its bin/activate and its scripts look for: "+
+			"run %s/bin/python instead, or show it there with --mount %s",
 			in, abs, filepath.Clean(in), abs))
 	}
 	return list

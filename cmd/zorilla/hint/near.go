@@ -96,17 +96,26 @@ func UnknownOption(option string, list []string) string {
 var Commands = map[string]string{
 	"srun": "run", "sbatch": "submit", "salloc": "alloc", "squeue": "ps", "sacct": "ps", "scancel": "cancel", "sinfo": "nodes", "scontrol": "status",
 	"qsub": "submit", "qstat": "ps", "qdel": "cancel", "bsub": "submit", "bjobs": "ps", "bkill": "cancel",
-	"list": "ps", "dir": "ls", "files": "ls", "jobs": "ps", "job": "status", "queue": "ps", "htop": "top", "info": "status", "show": "status", "inspect": "status", "describe": "status",
+	"list": "ps", "dir": "ls", "files": "ls", "jobs": "ps", "job": "status",
+	"queue": "ps", "htop": "top", "info": "status", "show": "status", "inspect": "status", "describe": "status",
 	"kill": "cancel", "stop": "cancel", "del": "cancel", "delete": "rm", "remove": "rm", "prune": "rm",
 	"log": "logs", "tail": "logs", "output": "logs", "cat": "logs", "fetch": "get", "download": "get", "cp": "get", "why": "explain",
-	"members": "nodes", "workers": "nodes", "hosts": "nodes", "start": "node", "join": "node", "serve": "node", "server": "node", "worker": "node", "daemon": "node",
-	"ssh": "exec", "shell": "exec", "attach-to": "attach", "retry": "rerun", "resubmit": "rerun", "scale": "resize", "ping": "rtt", "token": "invite", "unpause": "resume", "unlock": "resume",
+	"members": "nodes", "workers": "nodes", "hosts": "nodes", "start": "node", "join": "node", "serve": "node",
+	"server": "node", "worker": "node", "daemon": "node",
+	"ssh": "exec", "shell": "exec", "attach-to": "attach", "retry": "rerun", "resubmit": "rerun",
+	"scale": "resize", "ping": "rtt", "token": "invite", "unpause": "resume", "unlock": "resume",
 }
 
 // Options are options of other programs, by what they are called here.
 var Options = map[string]string{
-	"ntasks": "np", "nodes": "np", "nproc": "np", "nprocs": "np", "procs": "np", "ranks": "np", "workers": "np", "replicate": "replicas", "cpu": "c", "cpus": "c", "cpus-per-task": "c", "cores": "c", "slots": "c", "job-name": "name", "jobname": "name",
-	"gres": "gpus", "gpu": "gpus", "walltime": "time", "time-limit": "time", "timelimit": "time", "timeout": "time", "memory": "mem", "mem-per-cpu": "mem", "constraint": "where", "requirements": "where",
-	"volume": "mount", "v": "mount", "bind": "mount", "label-output": "label", "requeue": "retries", "retry": "retries", "restart": "retries", "host": "node", "socket": "node",
-	"filter": "state", "status": "state", "states": "state", "last": "limit", "lines": "tail", "kind": "format", "outputs": "output", "inputs": "input", "ids": "quiet", "parallel": "array", "tasks": "array",
+	"ntasks": "np", "nodes": "np", "nproc": "np", "nprocs": "np", "procs": "np", "ranks": "np", "workers": "np",
+	"replicate": "replicas", "cpu": "c", "cpus": "c", "cpus-per-task": "c", "cores": "c", "slots": "c",
+	"job-name": "name", "jobname": "name",
+	"gres": "gpus", "gpu": "gpus", "walltime": "time", "time-limit": "time", "timelimit": "time", "timeout": "time",
+	"memory": "mem", "mem-per-cpu": "mem", "constraint": "where", "requirements": "where",
+	"volume": "mount", "v": "mount", "bind": "mount", "label-output": "label",
+	"requeue": "retries", "retry": "retries", "restart": "retries", "host": "node", "socket": "node",
+	"filter": "state", "status": "state", "states": "state", "last": "limit",
+	"lines": "tail", "kind": "format", "outputs": "output", "inputs": "input",
+	"ids": "quiet", "parallel": "array", "tasks": "array",
 }

@@ -140,7 +140,8 @@ func (s *screen) about(name string) want {
 		s.ask = r.job.ID
 		return want{}
 	}
-	s.text = &text{job: r.job.ID, title: strings.TrimSpace("job " + r.job.ID.Short() + "  " + cells.Clean(cells.Title(r.job.Name, r.job.Args))), log: name == "l", follow: name == "l"}
+	s.text = &text{job: r.job.ID, title: strings.TrimSpace("job " + r.job.ID.Short() + "  " + cells.Clean(cells.Title(r.job.Name, r.job.Args))),
+		log: name == "l", follow: name == "l"}
 	if s.text.log {
 		return want{showLog, r.job.ID}
 	}

@@ -56,7 +56,8 @@ func (s *screen) head() string {
 		}
 	}
 	self := s.now.nodes[0]
-	parts := []string{cells.Clean(jobs.Label(self.Name, self.ID)), units.Count(len(s.now.nodes), "node", "nodes"), fmt.Sprintf("%d/%d slots busy", t.Busy, t.Slots)}
+	parts := []string{cells.Clean(jobs.Label(self.Name, self.ID)),
+		units.Count(len(s.now.nodes), "node", "nodes"), fmt.Sprintf("%d/%d slots busy", t.Busy, t.Slots)}
 	if t.Known < t.Nodes {
 		parts[2] += fmt.Sprintf(" (of %d nodes)", t.Known)
 	}

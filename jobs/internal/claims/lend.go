@@ -8,7 +8,8 @@ import "zorilla/jobs"
 // overtake the packet that announces it, which must not take as many again.
 func lend(c *Claims, job, call jobs.ID, key uint64, workers int) {
 	h := c.Holds[call]
-	if h == nil || call == job || call.Origin() != job.Origin() || h.key != key || workers < 1 || workers > h.Workers || c.Holds[job] != nil || h.lent[job] > 0 {
+	if h == nil || call == job || call.Origin() != job.Origin() || h.key != key ||
+		workers < 1 || workers > h.Workers || c.Holds[job] != nil || h.lent[job] > 0 {
 		return
 	}
 	if most := c.Limits.MaxWorkersPerJob; most > 0 && c.Jobs[job]+workers > most {

@@ -104,7 +104,8 @@ func (c *Claims) Offers(now time.Time) []Outgoing {
 			break
 		}
 		h := c.Holds[q.Ad.Job]
-		if q.asleep && q.hopes == 0 || h != nil && (h.announced || c.room(q.Ad.Order(), q.Ad.Needs()) <= h.Workers) { // of what is granted no more can be offered
+		// Of what is granted no more can be offered.
+		if q.asleep && q.hopes == 0 || h != nil && (h.announced || c.room(q.Ad.Order(), q.Ad.Needs()) <= h.Workers) {
 			continue
 		}
 		a := wire.Answer{Job: q.Ad.Job, Capacity: c.capacity(q.Ad.Needs())}

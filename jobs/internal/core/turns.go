@@ -213,7 +213,8 @@ func (t *turns) begin(now time.Time, l *line) {
 		for id == "" || t.core.Jobs[id] != nil || t.calls[id] != nil {
 			id = jobs.NewID(t.core.rnd, t.core.Self.ID)
 		}
-		l.call = &call{id: id, searcher: l.lead, members: slices.Concat([]*Job{l.lead}, l.next), answered: map[vicinity.ID]bool{}, granted: map[vicinity.ID]bool{}, held: map[vicinity.ID]bool{}}
+		l.call = &call{id: id, searcher: l.lead, members: slices.Concat([]*Job{l.lead}, l.next),
+			answered: map[vicinity.ID]bool{}, granted: map[vicinity.ID]bool{}, held: map[vicinity.ID]bool{}}
 		t.calls[id] = l.call
 	}
 	l.until = now.Add(search.MaxTurn)

@@ -40,7 +40,8 @@ type Runner interface {
 // FetchFunc brings the blobs of a manifest, and the manifest, from the holders
 // into the store, pinned for the owner. Unless tell is nil it is called with
 // what is there so far, also while that gets on and is no more yet.
-type FetchFunc func(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error)
+type FetchFunc func(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID,
+	tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error)
 
 // Workers says how a node runs workers.
 type Workers struct {

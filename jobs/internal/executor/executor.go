@@ -61,9 +61,25 @@ const maxSnapshots = 2
 
 // New makes an executor without workers. What happens to them is told to part, in l.
 func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
-	x := &Executor{cfg: cfg, user: userName(&cfg.Workers), loop: l, part: part, fences: &fences{member: cfg.Member, log: cfg.Log}, inputs: map[jobs.ID]*inputs{}, procs: map[participant.WorkerID]*handle{}, bin: trees.NewBin(), trials: make(chan trial, 1), tables: tables{made: map[jobs.ID]madeTable{}}, doors: newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }), Began: make(chan struct{}, 1), snapshots: make(chan struct{}, maxSnapshots), recent: NewRecent(cfg.Store)}
+	x := &Executor{
+		cfg:       cfg,
+		user:      userName(&cfg.Workers),
+		loop:      l,
+		part:      part,
+		fences:    &fences{member: cfg.Member, log: cfg.Log},
+		inputs:    map[jobs.ID]*inputs{},
+		procs:     map[participant.WorkerID]*handle{},
+		bin:       trees.NewBin(),
+		trials:    make(chan trial, 1),
+		tables:    tables{made: map[jobs.ID]madeTable{}},
+		doors:     newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }),
+		Began:     make(chan struct{}, 1),
+		snapshots: make(chan struct{}, maxSnapshots),
+		recent:    NewRecent(cfg.Store),
+	}
 	x.Streams = &Streams{x, map[jobs.ID]*stream{}}
-	x.sharing = newSharing(cfg.Dir, func(root string) error { return makeShared(&x.cfg, &x.spread, x.bin, root) }, func(root string) { x.dispose(root, x.bin.Enter(root), nil) })
+	x.sharing = newSharing(cfg.Dir, func(root string) error { return makeShared(&x.cfg, &x.spread, x.bin, root) },
+		func(root string) { x.dispose(root, x.bin.Enter(root), nil) })
 	x.gatherer = gatherer{&x.cfg, l.Leaving, x.sharing, x.root, func(id participant.WorkerID, why string) bool { return waits(l, part, id, why) }}
 	x.parallel = &parallel{Executor: x, of: map[jobs.ID]*program{}}
 	x.Gangs = x.parallel.gangs()

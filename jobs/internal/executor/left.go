@@ -30,7 +30,8 @@ func (c *Config) takesLeft(origin vicinity.ID) bool {
 // gatherLeft stores the files that a worker of a job without output patterns has left, if they
 // are few and small; else its user is warned that they are removed, unless others do that. If it is not the
 // last try, a full disk is an error.
-func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, inputs *transfer.Manifest, warns, last bool) (*jobs.RankOutput, []string, error) {
+func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter,
+	inputs *transfer.Manifest, warns, last bool) (*jobs.RankOutput, []string, error) {
 	if !c.takesLeft(e.Worker.Job.Origin()) {
 		return nil, nil, nil
 	}
@@ -51,12 +52,14 @@ func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir str
 	if files > 1 {
 		verb = "are"
 	}
-	text := fmt.Sprintf("%s: %s, %s, that no -o names %s removed: %s", e.Who, units.Count(files, "file", "files"), units.Bytes(bytes), verb, nameSome(left, files))
+	text := fmt.Sprintf("%s: %s, %s, that no -o names %s removed: %s",
+		e.Who, units.Count(files, "file", "files"), units.Bytes(bytes), verb, nameSome(left, files))
 	return nil, []string{plain.OneLine(text)}, nil
 }
 
 // storeLeft stores files that a worker has left, but for those whose names cannot be sent.
-func (c *Config) storeLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter, left []transfer.Left) (*jobs.RankOutput, []string, error) {
+func (c *Config) storeLeft(ctx context.Context, e participant.DoGather, dir string, put transfer.Putter,
+	left []transfer.Left) (*jobs.RankOutput, []string, error) {
 	tree, warn, err := transfer.CollectLeft(ctx, put, dir, left)
 	warn = labelled(e.Who, warn)
 	if err != nil || len(tree.Entries) == 0 {

@@ -45,7 +45,8 @@ func (x *Executor) MakeRoom() {
 		return
 	}
 	t, used := list[first], taken[first].Used
-	x.cfg.Log.Warn().Str("job", string(t.id.Job)).Int("rank", t.id.Rank).Str("takes", units.Bytes(used)).Msg("the disk is nearly full: a worker is ended to make room")
+	x.cfg.Log.Warn().Str("job", string(t.id.Job)).Int("rank", t.id.Rank).Str("takes", units.Bytes(used)).
+		Msg("the disk is nearly full: a worker is ended to make room")
 	shared := x.sharing.dir(t.id)
 	for i, other := range list { // whose files go, too
 		if i == first || shared != nil && x.sharing.dir(other.id) == shared {

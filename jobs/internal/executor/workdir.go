@@ -63,7 +63,8 @@ func isRootName(name string) bool {
 	}
 	rank, err1 := strconv.Atoi(f[1])
 	attempt, err2 := strconv.Atoi(f[2])
-	return err1 == nil && err2 == nil && (jobs.ID(f[0]).Valid() || jobs.EarlierForm(f[0])) && participant.RootName(jobs.ID(f[0]), jobs.RankAttempt{Rank: rank, Attempt: attempt}) == name
+	return err1 == nil && err2 == nil && (jobs.ID(f[0]).Valid() || jobs.EarlierForm(f[0])) &&
+		participant.RootName(jobs.ID(f[0]), jobs.RankAttempt{Rank: rank, Attempt: attempt}) == name
 }
 
 // isSharedName reports whether a name is what participant.SharedName makes.
@@ -113,7 +114,9 @@ func rootsIn(dir string, node vicinity.ID) (roots map[string]rootKind, err error
 		strangers = append(strangers[:named], fmt.Sprintf("%d more", n))
 	}
 	if len(strangers) > 0 {
-		return nil, fmt.Errorf("work directory %s holds what no worker of this node left, which would be in danger there: %s: move that away, or choose another place with --work", dir, strings.Join(strangers, ", "))
+		return nil, fmt.Errorf(
+			"work directory %s holds what no worker of this node left, which would be in danger there: %s: move that away, or choose another place with --work",
+			dir, strings.Join(strangers, ", "))
 	}
 	return roots, nil
 }

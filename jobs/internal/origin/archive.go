@@ -107,7 +107,8 @@ func newArchive(origin vicinity.ID, keepFor time.Duration, limit int64) archive 
 	if keepFor <= 0 {
 		keepFor = record.KeepResults
 	}
-	return archive{origin: origin, keepFor: keepFor, limit: limit, near: map[jobs.ID]*record.Past{}, trees: map[transfer.Hash]*keptTree{}, number: map[uint32]*keptTree{}}
+	return archive{origin: origin, keepFor: keepFor, limit: limit, near: map[jobs.ID]*record.Past{},
+		trees: map[transfer.Hash]*keptTree{}, number: map[uint32]*keptTree{}}
 }
 
 // find returns the row of a job, or nil. The youngest are found first.
@@ -325,5 +326,6 @@ func (a *archive) sweep(now time.Time) (forget, drop []row) {
 
 // results sums up.
 func (a *archive) results() jobs.Results {
-	return jobs.Results{Jobs: len(a.order), Forgotten: a.gone, Bytes: a.bytes, Inputs: a.extra, Limit: a.limit, KeepFor: codec.Duration(a.keepFor), Full: a.full}
+	return jobs.Results{Jobs: len(a.order), Forgotten: a.gone, Bytes: a.bytes, Inputs: a.extra,
+		Limit: a.limit, KeepFor: codec.Duration(a.keepFor), Full: a.full}
 }

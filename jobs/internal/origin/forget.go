@@ -91,7 +91,8 @@ func (o *Jobs) sweep() {
 	forget, drop := o.archive.sweep(time.Now())
 	o.dropTrees()
 	if r := o.archive.results(); r.Full && !was {
-		o.log.Warn().Int64("bytes", r.Bytes).Int64("limit", r.Limit).Msg("the results of jobs need more room than --keep-outputs allows: those that nobody has read are kept for a day all the same")
+		o.log.Warn().Int64("bytes", r.Bytes).Int64("limit", r.Limit).
+			Msg("the results of jobs need more room than --keep-outputs allows: those that nobody has read are kept for a day all the same")
 	}
 	if len(forget)+len(drop) == 0 {
 		return

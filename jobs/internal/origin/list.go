@@ -28,7 +28,9 @@ func (a *API) Find(ref string) (jobs.ID, error) {
 	case a.own.loop.Stopped.Err() != nil:
 		return "", jobs.ErrStopped
 	default:
-		return "", fmt.Errorf("job %.40q %w at this node, which knows names and first characters of its own jobs and of those that it works for now: 'zorilla ps --all --members' lists all", ref, jobs.ErrNotFound)
+		return "", fmt.Errorf("job %.40q %w at this node, which knows names and first characters of its own jobs and of those that it works for now: "+
+			"'zorilla ps --all --members' lists all",
+			ref, jobs.ErrNotFound)
 	}
 	return jobs.Only(ref, found)
 }

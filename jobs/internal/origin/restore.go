@@ -199,9 +199,13 @@ func (o *Jobs) jobOf(e journal.Entry) (*job, error) {
 		o.log.Error().Msgf("the journal holds something of %s, which is no job of this node: %s", e.Key, cmp.Or(e.Damage, "it is ignored"))
 		return nil, nil
 	case !id.Valid():
-		return nil, fmt.Errorf("job %s was written by an earlier version, whose jobs this one cannot read: let that version end them, or begin with another state directory", e.Key)
+		return nil, fmt.Errorf("job %s was written by an earlier version, whose jobs this one cannot read: "+
+			"let that version end them, or begin with another state directory",
+			e.Key)
 	case id.Origin() != o.self.ID:
-		return nil, fmt.Errorf("job %s is one of node %s, and this is node %s: restore the identity.key of that node, or remove journal.db to begin without its jobs",
+		return nil, fmt.Errorf(
+			"job %s is one of node %s, and this is node %s: "+
+				"restore the identity.key of that node, or remove journal.db to begin without its jobs",
 			id.Short(), id.Origin(), o.self.ID)
 	}
 	return &job{Job: o.core.NewJob(id)}, nil

@@ -62,7 +62,8 @@ type endedTask struct {
 
 // outputOfTasks calls f with the output of tasks, or with their files, when it is read.
 func outputOfTasks(o *Jobs, j *job, q jobs.OutputQuery, f func(jobs.Output) error) *arrayOutput {
-	r := &arrayOutput{of: o, job: j, files: q.Files, f: f, want: func(id int) bool { return q.Rank < 0 || id == q.Rank }, pieces: map[output.StreamOf][]stretch{}}
+	r := &arrayOutput{of: o, job: j, files: q.Files, f: f,
+		want: func(id int) bool { return q.Rank < 0 || id == q.Rank }, pieces: map[output.StreamOf][]stretch{}}
 	if j.Primary.Rec.Spec.Replicas > 1 {
 		r.replicas = &replicaOutput{of: o, told: map[jobs.RankAttempt]bool{}}
 	}

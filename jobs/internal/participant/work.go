@@ -219,12 +219,14 @@ func (w *Work) claim(now time.Time, k *Worker, start *wire.Start) ClaimRecord {
 
 // Status is a participant's view of a job.
 func (w *Work) Status(self vicinity.Member, written func(WorkerID) wire.Written) jobs.Status {
-	st := jobs.Status{ID: w.Job, Origin: w.Origin, Spec: w.Spec, State: w.state, Reason: w.reason, ExitCode: -1, Submitted: w.since, LastKnown: true, Workers: []jobs.WorkerStatus{}}
+	st := jobs.Status{ID: w.Job, Origin: w.Origin, Spec: w.Spec, State: w.state, Reason: w.reason,
+		ExitCode: -1, Submitted: w.since, LastKnown: true, Workers: []jobs.WorkerStatus{}}
 	for _, k := range w.Workers {
 		rank, replica := w.Spec.RankOf(k.Rank)
 		so := written(k.id())
-		st.Workers = append(st.Workers, jobs.WorkerStatus{Rank: rank, Replica: replica, Attempt: k.Attempt, Node: self.ID, Name: self.Name, State: k.State, Exit: k.exit,
-			Stdout: so.Stdout, Stderr: so.Stderr})
+		st.Workers = append(st.Workers,
+			jobs.WorkerStatus{Rank: rank, Replica: replica, Attempt: k.Attempt, Node: self.ID, Name: self.Name, State: k.State, Exit: k.exit,
+				Stdout: so.Stdout, Stderr: so.Stderr})
 	}
 	slices.SortStableFunc(st.Workers, func(a, b jobs.WorkerStatus) int { return a.Rank - b.Rank })
 	return st

@@ -137,7 +137,8 @@ func parseEntry(q url.Values) (e Entry, err error) {
 	e.Job, e.Host = jobs.ID(q.Get("job")), q.Get("host")
 	rank, err1 := strconv.Atoi(q.Get("rank"))
 	attempt, err2 := strconv.Atoi(q.Get("attempt"))
-	if e.Rank, e.Attempt = rank, attempt; err1 != nil || err2 != nil || rank < 0 || rank >= jobs.MaxRanks || attempt < 0 || !e.Job.Valid() || len(e.Host) > maxHost {
+	if e.Rank, e.Attempt = rank, attempt; err1 != nil || err2 != nil ||
+		rank < 0 || rank >= jobs.MaxRanks || attempt < 0 || !e.Job.Valid() || len(e.Host) > maxHost {
 		return e, errors.New("want job, rank and attempt")
 	}
 	return e, nil

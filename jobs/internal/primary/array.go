@@ -44,7 +44,8 @@ func (p *Primary) leaseTasks(now time.Time, from vicinity.ID, rep wire.Report) {
 		}
 		if t.Hole(w.Rank) {
 			p.Search.Shun(now, from)
-			p.Warn(now, fmt.Sprintf("%s: its last tasks failed at once, one after the other, while those of other nodes did not: it gets no more", jobs.Label(p.Rec.Ranks[w.Rank].Name, from)))
+			p.Warn(now, fmt.Sprintf("%s: its last tasks failed at once, one after the other, while those of other nodes did not: it gets no more",
+				jobs.Label(p.Rec.Ranks[w.Rank].Name, from)))
 		}
 		if ranges := t.Choose(w.Rank, running); len(ranges) > 0 {
 			p.emit(record.Event{Kind: record.Leased, At: now, Ranks: []jobs.RankAttempt{w.RankAttempt}, Tasks: ranges})

@@ -73,7 +73,8 @@ func (l *ledger) advertisement(now time.Time, name jobs.ID, r jobs.Round, others
 // exited is the event of a worker's end. A copy that is not needed leaves
 // nothing; one that failed while others go on leaves a warning.
 func (l *ledger) exited(now time.Time, w wire.WorkerReport) record.Event {
-	ev := record.Event{Kind: record.Exited, At: now, Ranks: []jobs.RankAttempt{w.RankAttempt}, Exit: w.Exit, Wrote: &wire.Written{Stdout: w.Stdout, Stderr: w.Stderr}, Output: w.Output, Warn: w.Warn}
+	ev := record.Event{Kind: record.Exited, At: now, Ranks: []jobs.RankAttempt{w.RankAttempt}, Exit: w.Exit,
+		Wrote: &wire.Written{Stdout: w.Stdout, Stderr: w.Stderr}, Output: w.Output, Warn: w.Warn}
 	switch {
 	case !l.Rec.Replicated():
 	case l.Rec.Spare(w.Rank):

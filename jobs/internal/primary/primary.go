@@ -43,7 +43,8 @@ type Primary struct {
 func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 	s := search.New(self.ID, rnd)
 	p := &Primary{
-		lifecycle:    lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1}, Search: s, Parts: Leases{}, held: map[jobs.RankAttempt]string{}, overdue: newOverdue()},
+		lifecycle: lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1},
+			Search: s, Parts: Leases{}, held: map[jobs.RankAttempt]string{}, overdue: newOverdue()},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
 		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(),
@@ -206,7 +207,8 @@ func (p *Primary) grant(now time.Time, taken []search.Choice) {
 		spec := p.Rec.Spec
 		spec.OnEnd = "" // it is for this node alone
 		p.Do(DoGrant{To: c.Node, Within: wire.GrantWithin(c.RTT), Grant: wire.Grant{
-			Job: p.Rec.ID, Held: p.Search.Call, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks, Spec: spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
+			Job: p.Rec.ID, Held: p.Search.Call, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks,
+			Spec: spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
 		}})
 	}
 }

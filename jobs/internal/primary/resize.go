@@ -59,7 +59,8 @@ func (p *Sizing) Resize(now time.Time, from vicinity.ID, m *wire.Resize) (jobs.S
 		return size, nil
 	}
 	if !p.pace.take(now) {
-		return jobs.Size{}, fmt.Errorf("%w: job %s was given another number of workers too often (%d times at once, then every %v): try again", jobs.ErrRefused, p.Rec.ID.Short(), resizeBurst, resizeEvery)
+		return jobs.Size{}, fmt.Errorf("%w: job %s was given another number of workers too often (%d times at once, then every %v): try again",
+			jobs.ErrRefused, p.Rec.ID.Short(), resizeBurst, resizeEvery)
 	}
 	running, idle := map[vicinity.ID][]jobs.RankAttempt{}, map[vicinity.ID][]jobs.RankAttempt{}
 	for _, ra := range ranks {
@@ -99,7 +100,8 @@ func (p *Sizing) mayResize(from vicinity.ID, by jobs.RankAttempt) error {
 	case spec.Array != nil:
 		return fmt.Errorf("%w: job %s is an array: it has as many workers as there is room and work for", jobs.ErrRefused, job)
 	case spec.Rigid():
-		return fmt.Errorf("%w: job %s has %d workers, no more and no fewer: only one with -n MIN..MAX gets others while it runs", jobs.ErrRefused, job, spec.Workers())
+		return fmt.Errorf("%w: job %s has %d workers, no more and no fewer: only one with -n MIN..MAX gets others while it runs",
+			jobs.ErrRefused, job, spec.Workers())
 	case p.Rec.Closing():
 		return fmt.Errorf("%w: job %s is ending", jobs.ErrRefused, job)
 	}

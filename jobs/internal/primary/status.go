@@ -129,7 +129,9 @@ func (p *Primary) Status() jobs.Status {
 		}
 		rank, replica := r.Spec.RankOf(i)
 		s.Workers = append(s.Workers, jobs.WorkerStatus{
-			Rank: rank, Replica: replica, Won: r.Replicated() && r.Telling(rank) == i && k.Collected && record.Succeeded(k.Exit), Attempt: k.Attempt, Retried: k.Retried, Node: k.Node, Name: k.Name, RTT: codec.Duration(k.RTT),
+			Rank: rank, Replica: replica,
+			Won:     r.Replicated() && r.Telling(rank) == i && k.Collected && record.Succeeded(k.Exit),
+			Attempt: k.Attempt, Retried: k.Retried, Node: k.Node, Name: k.Name, RTT: codec.Duration(k.RTT),
 			State: shownState(k), Exit: k.Exit, Stdout: got.Stdout, Stderr: got.Stderr,
 		})
 		if k.Output != nil && k.Collected && !r.Spare(i) {

@@ -216,7 +216,9 @@ func (p *Primary) Collected(now time.Time, ra jobs.RankAttempt, err error) {
 		k := &p.Rec.Ranks[ra.Rank]
 		delete(p.collecting.since, ra)
 		p.Search.Shun(now, k.Node)
-		p.lost(now, []jobs.RankAttempt{ra}, fmt.Sprintf("%s: nothing came of its output files from node %s for %v: its disk or program may hang", p.Rec.Spec.Who(ra.Rank), jobs.Label(k.Name, k.Node), fetchFor))
+		p.lost(now, []jobs.RankAttempt{ra},
+			fmt.Sprintf("%s: nothing came of its output files from node %s for %v: its disk or program may hang",
+				p.Rec.Spec.Who(ra.Rank), jobs.Label(k.Name, k.Node), fetchFor))
 	}
 	p.Tick(now)
 }

@@ -164,7 +164,8 @@ func (s *Search) Next(now time.Time, d Demand) (n Next) {
 func (s *Search) Outlook(d Demand) Outlook {
 	o := Outlook{
 		Flood: agenda.Earlier(s.schedule.Wake(), s.refloodAt),
-		Why:   Why{Wanted: d.Wanted, least: d.Least, asked: len(s.Answers) > 0, room: s.roomFor, unheard: unheard(s), apart: s.group.apart, never: never(s, &d)},
+		Why: Why{Wanted: d.Wanted, least: d.Least, asked: len(s.Answers) > 0,
+			room: s.roomFor, unheard: unheard(s), apart: s.group.apart, never: never(s, &d)},
 	}
 	switch {
 	case d.Wanted == 0:

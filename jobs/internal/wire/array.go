@@ -60,7 +60,8 @@ func UnpackResults(b []byte) ([]process.TaskResult, error) {
 			v[2] < 0 || v[3] < 0 || v[4] < 0 || v[4] > int64(jobs.MaxTime/time.Microsecond) || v[5] < 0 {
 			return nil, fmt.Errorf("results of tasks: %w", codec.ErrMalformed)
 		}
-		rs = append(rs, process.TaskResult{Place: int(place), Code: int(v[1]), Stdout: v[2], Stderr: v[3], Files: v[5], Took: time.Duration(v[4]) * time.Microsecond})
+		rs = append(rs, process.TaskResult{Place: int(place), Code: int(v[1]), Stdout: v[2],
+			Stderr: v[3], Files: v[5], Took: time.Duration(v[4]) * time.Microsecond})
 		next = place + 1
 	}
 	return rs, nil

@@ -57,7 +57,8 @@ func DecodePacket(b []byte, verify func(msg, sig []byte) error) (Packet, error) 
 		}
 		bad = bad || p.Yield != "" || p.Recall != "" || p.Grant != ""
 	case p.Grant != "":
-		bad = bad || !p.Grant.Valid() || p.Held != "" && !p.Held.Valid() || p.Key == 0 || p.Workers < 1 || p.Workers > jobs.MaxRanks || p.Yield != "" || p.Recall != ""
+		bad = bad || !p.Grant.Valid() || p.Held != "" && !p.Held.Valid() || p.Key == 0 ||
+			p.Workers < 1 || p.Workers > jobs.MaxRanks || p.Yield != "" || p.Recall != ""
 	case p.Recall != "":
 		bad = bad || !p.Recall.Valid() || p.Yield != ""
 	default:

@@ -89,7 +89,9 @@ func mixed(words []string) string {
 		case found.Kind == its:
 			return ""
 		default:
-			return fmt.Sprintf("%s is the launcher of %s, and %s is linked with %s: each rank will be alone; name the other launcher, as mpirun.openmpi or mpiexec.mpich", launcher, its, w, found.Kind)
+			return fmt.Sprintf("%s is the launcher of %s, and %s is linked with %s: each rank will be alone; "+
+				"name the other launcher, as mpirun.openmpi or mpiexec.mpich",
+				launcher, its, w, found.Kind)
 		}
 	}
 	return ""

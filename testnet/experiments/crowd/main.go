@@ -41,7 +41,8 @@ func main() {
 
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("crowd", flag.ContinueOnError)
-	parts := f.String("part", "burst,alone,change", "burst: jobs that are submitted together; alone: one at a time; change: of nodes that have changed places, or begun")
+	parts := f.String("part", "burst,alone,change",
+		"burst: jobs that are submitted together; alone: one at a time; change: of nodes that have changed places, or begun")
 	topos := f.String("topology", "six,line,home", "networks: six sites, line, home, matrix")
 	var world measured
 	f.StringVar(&world.files, "matrix", "", "files with round trips that were measured, one for each time, for -topology matrix; see sim.ReadMatrix")

@@ -33,7 +33,10 @@ func (c *crowd) measure() (row, error) {
 		if err != nil {
 			return r, err
 		}
-		r.ratios, r.starts, r.trips, r.copies = append(r.ratios, o.ratio), append(r.starts, o.starts...), append(r.trips, o.trips...), append(r.copies, o.copies...)
+		r.ratios = append(r.ratios, o.ratio)
+		r.starts = append(r.starts, o.starts...)
+		r.trips = append(r.trips, o.trips...)
+		r.copies = append(r.copies, o.copies...)
 		r.nearer = append(r.nearer, o.nearer...)
 		r.worst, r.far, r.failed = max(r.worst, o.worst), max(r.far, o.far), r.failed+o.failed
 		if o.whole > 0 {
@@ -82,7 +85,11 @@ func sumOf(list []int) (all int) {
 	return all
 }
 
-const header = `network noise     nodes fill jobs x workers  apart  origins        | ratio: median  worst network  job | start ms: median  p90  worst  round trips: median  p90   far ms | copies a job: median  most  (nearer)  of all | over one job of all: last start, median  worst  copies | failed`
+const header = `network noise     nodes fill jobs x workers  apart  origins        ` +
+	`| ratio: median  worst network  job ` +
+	`| start ms: median  p90  worst  round trips: median  p90   far ms ` +
+	`| copies a job: median  most  (nearer)  of all ` +
+	`| over one job of all: last start, median  worst  copies | failed`
 
 func (r row) String() string {
 	s := fmt.Sprintf("%-7s %-9s %5d %4d %4d x %-7d %6d  %-14s | %13.3f %14.3f %5.2f | %16.0f %5.0f %6.0f %20.1f %4.1f %8.0f | %20d %5d %9d %7d |",
@@ -97,7 +104,10 @@ func (r row) String() string {
 	return s + fmt.Sprintf(" | %6d", r.failed)
 }
 
-const columns = "network noise nodes fill jobs workers apart_ms origins networks ratio_median ratio_worst ratio_worst_job start_median_ms start_p90_ms start_worst_ms trips_median trips_p90 far_ms copies_median copies_most nearer_most copies_all whole_start_median_ms whole_copies_median failed"
+const columns = "network noise nodes fill jobs workers apart_ms origins networks " +
+	"ratio_median ratio_worst ratio_worst_job " +
+	"start_median_ms start_p90_ms start_worst_ms trips_median trips_p90 far_ms " +
+	"copies_median copies_most nearer_most copies_all whole_start_median_ms whole_copies_median failed"
 
 func (r row) cells() []any {
 	return []any{

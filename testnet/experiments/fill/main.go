@@ -29,7 +29,9 @@ const (
 func main() { chart.Main("fill", 5, run) }
 
 func run(w *chart.Results, seeds int) error {
-	fmt.Fprintln(w, "search    seed  jobs  workers  not the nearest free slot (target < 2 %)  or one that a lost packet kept  RTT/oracle  messages a job  floods a job  all placed after")
+	fmt.Fprintln(w, "search    seed  jobs  workers  "+
+		"not the nearest free slot (target < 2 %)  or one that a lost packet kept  "+
+		"RTT/oracle  messages a job  floods a job  all placed after")
 	header := []string{"search", "seed", "job", "started_s"}
 	for _, name := range siteNames {
 		header = append(header, name, name+"_ideal")
@@ -44,7 +46,8 @@ func run(w *chart.Results, seeds int) error {
 			}
 			placed, wrong = placed+r.placed(), wrong+r.wrong
 			fmt.Fprintf(w, "%-9s %4d  %4d  %7d  %23d, %5.2f %% %24d, %5.2f %% %17.3f %15.0f %13.1f %14.1f s\n", mode, seed, len(r.jobs), r.placed(), r.wrong,
-				percent(r.wrong, r.placed()), r.kept, percent(r.kept, r.placed()), float64(r.rtt)/float64(r.best), float64(r.messages)/float64(len(r.jobs)), float64(r.floods)/float64(len(r.jobs)), r.time.Seconds())
+				percent(r.wrong, r.placed()), r.kept, percent(r.kept, r.placed()),
+				float64(r.rtt)/float64(r.best), float64(r.messages)/float64(len(r.jobs)), float64(r.floods)/float64(len(r.jobs)), r.time.Seconds())
 			for i, j := range r.jobs {
 				row := []any{mode, seed, i + 1, j.started.Seconds()}
 				for s := range j.sites {

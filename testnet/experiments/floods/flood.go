@@ -258,7 +258,8 @@ func members(ctx context.Context, secret string, sent *atomic.Int64) error {
 		return err
 	}
 	defer c.Close()
-	meta := codec.MustMarshal(map[string]any{"n": "no" + strings.Repeat("x", 50), "c": 64, "m": int64(64 << 30), "p": "linux/amd64", "v": 5, "l": map[string]string{"a": strings.Repeat("y", 60)}})
+	meta := codec.MustMarshal(map[string]any{"n": "no" + strings.Repeat("x", 50), "c": 64, "m": int64(64 << 30),
+		"p": "linux/amd64", "v": 5, "l": map[string]string{"a": strings.Repeat("y", 60)}})
 	for i := range 5000 {
 		id, err := trust.NewIdentity(rand.Reader)
 		if err != nil {

@@ -53,7 +53,9 @@ func run(ctx context.Context, r *chart.Results, o *options) error {
 			return fmt.Errorf("go build: %w: %s", err, out)
 		}
 	}
-	fmt.Fprintf(r, "Floods of %v at a node that is idle otherwise. CPU: of one core. Memory: anonymous, most. Listed: by zorilla nodes, of 2 that are there.\n\n", o.length)
+	fmt.Fprintf(r, "Floods of %v at a node that is idle otherwise. CPU: of one core. "+
+		"Memory: anonymous, most. Listed: by zorilla nodes, of 2 that are there.\n\n",
+		o.length)
 	fmt.Fprintf(r, "%-12s %-62s %7s %6s %9s %6s %7s %9s %9s\n", "program", "flood", "sent", "CPU", "memory", "files", "listed", "run", "join")
 	for _, f := range floods {
 		if o.only != "" && f.name != o.only {

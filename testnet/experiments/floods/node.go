@@ -35,7 +35,8 @@ type seen struct {
 
 // String is a row of the table.
 func (s seen) String() string {
-	return fmt.Sprintf("%7d %4.0f %% %5.0f MiB %6d %7d %9s %9s", s.sent, 100*s.cpu, float64(s.memory)/(1<<20), s.files, s.listed, duration(s.run), duration(s.join))
+	return fmt.Sprintf("%7d %4.0f %% %5.0f MiB %6d %7d %9s %9s",
+		s.sent, 100*s.cpu, float64(s.memory)/(1<<20), s.files, s.listed, duration(s.run), duration(s.join))
 }
 
 func duration(d time.Duration) string {

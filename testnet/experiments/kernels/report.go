@@ -11,8 +11,13 @@ import (
 // report prints the medians, and keeps a figure for each kernel and all runs.
 func report(r *chart.Results, all []trial, rounds int) {
 	for _, k := range kernels {
-		fmt.Fprintf(r, "%s: median of what the program says it took, in ms, of %d runs (smallest to largest), and how many times as long it took at six sites as in one room.\n\n", k.title, rounds)
-		fmt.Fprintln(r, "| processes | strategy | hosts | sites | six sites | one room | times | run at six sites, with its start |\n|---|---|---|---|---|---|---|---|")
+		fmt.Fprintf(r, "%s: median of what the program says it took, in ms, of %d runs (smallest to largest), "+
+			"and how many times as long it took at six sites as in one room.\n\n",
+			k.title, rounds)
+		fmt.Fprintln(r,
+			"| processes | strategy | hosts | sites | six sites | "+
+				"one room | times | run at six sites, with its start |\n"+
+				"|---|---|---|---|---|---|---|---|")
 		for _, n := range sizes {
 			for _, s := range strategies {
 				far, near := pick(all, plans[0].name, k.name, s, n), pick(all, plans[1].name, k.name, s, n)
@@ -103,10 +108,11 @@ func figure(all []trial, k kernel) chart.Figure {
 	f := chart.Figure{Title: k.title + " (dashed: all hosts in one room)", X: "processes", Y: "ms", LegendLeft: true}
 	for p, plan := range plans {
 		for i, s := range strategies {
-			f.Series = append(f.Series, chart.Line(chart.Series{Name: s + ", " + plan.title, Colour: i + 1, Dashed: p == 1, Points: true}, sizes, func(n int) (x, y float64, ok bool) {
-				y = 1000 * middle(pick(all, plan.name, k.name, s, n))
-				return float64(n), y, !math.IsNaN(y)
-			}))
+			f.Series = append(f.Series, chart.Line(chart.Series{Name: s + ", " + plan.title, Colour: i + 1, Dashed: p == 1, Points: true},
+				sizes, func(n int) (x, y float64, ok bool) {
+					y = 1000 * middle(pick(all, plan.name, k.name, s, n))
+					return float64(n), y, !math.IsNaN(y)
+				}))
 		}
 	}
 	return f

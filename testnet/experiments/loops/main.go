@@ -95,7 +95,8 @@ func collect(ctx context.Context, o *options) (all []job, err error) {
 			return nil, err
 		}
 		file := filepath.Join(dir, p.plan)
-		err = stage.Play(ctx, "-plan", p.plan, "-found", file, "-rounds", strconv.Itoa(o.rounds), "-tries", strconv.Itoa(o.tries), "-workers", strconv.Itoa(o.workers))
+		err = stage.Play(ctx, "-plan", p.plan, "-found", file, "-rounds", strconv.Itoa(o.rounds),
+			"-tries", strconv.Itoa(o.tries), "-workers", strconv.Itoa(o.workers))
 		if err = errors.Join(err, stage.Close()); err != nil {
 			return nil, err
 		}

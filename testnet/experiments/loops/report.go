@@ -17,7 +17,9 @@ const mostTold = 12
 func report(r *chart.Results, parts []part, all []job) error {
 	for _, p := range parts {
 		fmt.Fprintf(r, "%s: %s; jobs of %d.\n\n", p.plan, p.title, p.workers)
-		fmt.Fprintln(r, "| user at | jobs | workers at the own node | at the own site | jobs that passed over idle slots of their node | started again | start: median, ms | worst |\n|---|---|---|---|---|---|---|---|")
+		fmt.Fprintln(r, "| user at | jobs | workers at the own node | at the own site "+
+			"| jobs that passed over idle slots of their node | started again | start: median, ms | worst |\n"+
+			"|---|---|---|---|---|---|---|---|")
 		for _, user := range append(slices.Clone(p.users), "") {
 			t := sum(all, p.plan, user)
 			if user == "" {
@@ -43,12 +45,15 @@ func report(r *chart.Results, parts []part, all []job) error {
 				fmt.Fprintf(r, "Passed over %d slots of %s: %s ran at %s: %s\n", passed, j.User, j.ID.Short(), j.hosts(), j.Told)
 			}
 		}
-		rows = append(rows, []any{j.Part, j.User, j.Submitted.UTC().Format("15:04:05.000"), ms(j.Started.Sub(j.Submitted)), j.hosts(), passed, j.Attempts, j.Failed})
+		rows = append(rows,
+			[]any{j.Part, j.User, j.Submitted.UTC().Format("15:04:05.000"), ms(j.Started.Sub(j.Submitted)), j.hosts(), passed, j.Attempts, j.Failed})
 	}
 	r.CSV("loops.csv", []string{"network", "user", "submitted", "start ms", "hosts", "passed over", "attempts", "failed"}, rows)
 	err := check(parts, all)
 	if err == nil {
-		fmt.Fprintf(r, "All as it must be: at least %.0f %% of the workers of the three users at the own site, and no job passed over an idle slot of its own node.\n", 100*wantHome)
+		fmt.Fprintf(r,
+			"All as it must be: at least %.0f %% of the workers of the three users at the own site, and no job passed over an idle slot of its own node.\n",
+			100*wantHome)
 	}
 	return err
 }

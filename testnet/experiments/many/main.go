@@ -109,7 +109,8 @@ func (n *network) rest(ctx context.Context, o options, say func(what, format str
 	now := n.usage()
 	const mb = 1e6
 	nodes := float64(len(n.nodes))
-	say(fmt.Sprintf("processor in the calm, %v after as long a rest, each node", o.calm), "%.2f %% of a core", 100*(now.cpu-before.cpu).Seconds()/o.calm.Seconds()/nodes)
+	say(fmt.Sprintf("processor in the calm, %v after as long a rest, each node", o.calm),
+		"%.2f %% of a core", 100*(now.cpu-before.cpu).Seconds()/o.calm.Seconds()/nodes)
 	say("memory of all together, shared pages once (PSS)", "%.0f MB", float64(now.proportional)/mb)
 	say("of each of them", "%.1f MB", float64(now.proportional)/mb/nodes)
 	say("of each, shared pages in full (RSS): mean, most", "%.1f, %.1f MB", float64(now.resident)/mb/nodes, float64(now.most)/mb)

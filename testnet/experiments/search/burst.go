@@ -99,5 +99,6 @@ const burstHeader = "a hundred jobs at a hundred nodes in the same second, of wo
 
 func (b burstResult) String() string {
 	return fmt.Sprintf("%-9s %7d  %3d/%-3d  %10.2f s  %6.2f s  %8.1f s (%.0f s)  %10.0f (%d) %15.0f %20.0f",
-		b.mode, b.workers, b.done, b.jobs, b.median.Seconds(), b.most.Seconds(), b.all.Seconds(), b.ideal.Seconds(), b.messages, b.highest, b.answers, float64(b.busiest)/burstNodes)
+		b.mode, b.workers, b.done, b.jobs, b.median.Seconds(), b.most.Seconds(), b.all.Seconds(),
+		b.ideal.Seconds(), b.messages, b.highest, b.answers, float64(b.busiest)/burstNodes)
 }

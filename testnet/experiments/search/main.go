@@ -52,7 +52,9 @@ func parse(args []string) (options, error) {
 	o := options{}
 	f.IntVar(&o.seeds, "seeds", 1, "networks of each kind")
 	f.IntVar(&o.origins, "origins", 5, "jobs of each kind in each network, one at a time")
-	f.IntVar(&o.settled, "settled", 1000, "in networks of up to so many nodes these find their neighbours by the vicinity protocol, in its first minute; larger ones are made with the graph that it tends to")
+	f.IntVar(&o.settled, "settled", 1000,
+		"in networks of up to so many nodes these find their neighbours by the vicinity protocol, in its first minute; "+
+			"larger ones are made with the graph that it tends to")
 	parts := f.String("part", "kinds,burst", "kinds: jobs of all sizes, one at a time; burst: a hundred jobs at a hundred nodes in the same second")
 	f.StringVar(&o.out, "out", "docs/experiments/search", "folder for the results; empty = none")
 	quick := f.Bool("quick", false, "networks of 100 and 1000 nodes at six sites, no vicinity protocol, no files")

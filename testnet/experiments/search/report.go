@@ -9,7 +9,8 @@ import (
 	"zorilla/testnet/chart"
 )
 
-const header = "sites nodes fill workers search    jobs failed | messages   kB  dup%  reached floods answers  repeat | start ms  slowest | RTT ms   ratio  clear  worst"
+const header = "sites nodes fill workers search    jobs failed | messages   kB  dup%  reached floods answers  repeat " +
+	"| start ms  slowest | RTT ms   ratio  clear  worst"
 
 func (r result) String() string {
 	return fmt.Sprintf("%5d %5d %-4s %7d %-9s %4d %6d | %8.0f %4.0f %5.0f %8.0f %6.1f %7.0f %7.0f | %8.1f %8.1f | %6.2f %7.3f %6.3f %6.3f",
@@ -43,7 +44,8 @@ func verdict(all []result) string {
 		if n == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "%-9s mean RTT over the oracle's, the worst kind of job: idle %s (target 1.02), 80 %% full %s (target 1.10);", mode, chart.Number(idle), chart.Number(full))
+		fmt.Fprintf(&b, "%-9s mean RTT over the oracle's, the worst kind of job: idle %s (target 1.02), 80 %% full %s (target 1.10);",
+			mode, chart.Number(idle), chart.Number(full))
 		fmt.Fprintf(&b, " messages of an 8-worker job, idle, 6 sites, by nodes: %v (target: no more at 10000 than at 100)\n", eight)
 	}
 	return b.String()
@@ -53,10 +55,12 @@ func verdict(all []result) string {
 func keep(w *chart.Results, all []result, bursts []burstResult) {
 	var rows [][]any
 	for _, r := range all {
-		rows = append(rows, []any{r.sites, r.nodes, r.fill, r.workers, r.mode, r.jobs, r.failed, r.messages, r.bytes, r.duplicates, r.reached, r.rounds, r.answers, r.repeat,
+		rows = append(rows, []any{r.sites, r.nodes, r.fill, r.workers, r.mode, r.jobs, r.failed,
+			r.messages, r.bytes, r.duplicates, r.reached, r.rounds, r.answers, r.repeat,
 			millis(r.time), millis(r.slowest), millis(r.rtt), r.ratio, r.clear, r.worst})
 	}
-	w.CSV("search.csv", strings.Fields("sites nodes fill workers search jobs failed messages bytes duplicates reached floods answers repeat start_ms slowest_ms rtt_ms ratio clear worst"), rows)
+	w.CSV("search.csv", strings.Fields("sites nodes fill workers search jobs failed messages bytes duplicates reached floods answers repeat "+
+		"start_ms slowest_ms rtt_ms ratio clear worst"), rows)
 	rows = nil
 	for _, b := range bursts {
 		rows = append(rows, []any{b.mode, b.workers, b.jobs, b.done, b.median.Seconds(), b.most.Seconds(), b.all.Seconds(), b.ideal.Seconds(),
@@ -64,7 +68,8 @@ func keep(w *chart.Results, all []result, bursts []burstResult) {
 	}
 	w.CSV("burst.csv", strings.Fields("search workers jobs ended median_s last_s all_s ideal_s messages most answers busiest_second_per_node"), rows)
 	w.PNG("messages.png", growth(all, "idle", "messages", "messages per job, idle, 6 sites", func(r result) float64 { return r.messages }))
-	w.PNG("start.png", growth(all, "80", "start, ms", "time until all workers of a job run, 80 % full, 6 sites", func(r result) float64 { return millis(r.time) }))
+	w.PNG("start.png",
+		growth(all, "80", "start, ms", "time until all workers of a job run, 80 % full, 6 sites", func(r result) float64 { return millis(r.time) }))
 }
 
 // growth draws a quantity over the number of nodes, a line for each size of

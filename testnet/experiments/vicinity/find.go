@@ -75,7 +75,10 @@ func exchanged(links, others map[[2]int]bool) (n int) {
 
 // find measures how soon all know their nearest.
 func find(o options) error {
-	header := []string{"network", "nodes", "99 % right", "target", "worst seed", "strictly right, %", "stretch", "packets a node, 1st min", "kB a node, 1st min", "calm: packets/s", "calm: B/s", "target B/s", "links changed a node and min"}
+	header := []string{
+		"network", "nodes", "99 % right", "target", "worst seed", "strictly right, %", "stretch",
+		"packets a node, 1st min", "kB a node, 1st min",
+		"calm: packets/s", "calm: B/s", "target B/s", "links changed a node and min"}
 	var rows, data [][]any
 	fig := chart.Figure{Title: "Near neighbours that are right", X: "seconds since all know all", Y: "share, %"}
 	for _, n := range o.sizes {
@@ -98,7 +101,8 @@ func find(o options) error {
 				return fmt.Sprintf("%.1f", float64(total)/float64(n)/d.Seconds())
 			}
 			rows = append(rows, []any{
-				w.name, n, seconds(when[len(when)/2]), seconds(w.allowed(n)), seconds(when[len(when)-1]), fmt.Sprintf("%.1f", last.strict), fmt.Sprintf("%.2f", last.stretch),
+				w.name, n, seconds(when[len(when)/2]), seconds(w.allowed(n)), seconds(when[len(when)-1]),
+				fmt.Sprintf("%.1f", last.strict), fmt.Sprintf("%.2f", last.stretch),
 				fmt.Sprintf("%.0f", float64(last.start.Packets)/float64(n)), fmt.Sprintf("%.0f", float64(last.start.Bytes)/float64(n)/1000),
 				per(last.calm.Packets, calmTo-calmFrom), per(last.calm.Bytes, calmTo-calmFrom), "1000",
 				fmt.Sprintf("%.3f", 2*float64(last.changes)/float64(n)/(calmTo-calmFrom).Minutes()),

@@ -39,7 +39,8 @@ func hubs(o options) error {
 				busiest = append(busiest, most)
 			}
 			return [][]any{{
-				g.name, n, strings.ReplaceAll(numbers("%.0f s", when), "+Inf s", "never"), percents(right), percents(strict), percents(known), percents(knownStrict), numbers("%.2f", stretch),
+				g.name, n, strings.ReplaceAll(numbers("%.0f s", when), "+Inf s", "never"), percents(right),
+				percents(strict), percents(known), percents(knownStrict), numbers("%.2f", stretch),
 				numbers("%.0f", bytes), "250", numbers("%.1f", busiest), "20",
 			}}
 		})...)

@@ -63,7 +63,8 @@ func viewed(o *sim.Overlay) []any {
 		sites[o.Site(i)] = true
 	}
 	return []any{
-		fmt.Sprintf("%.0f %%", 100*float64(known)/float64(pairs)), fmt.Sprintf("%.1f %%", 100*quantile(errors, 0.5)), fmt.Sprintf("%.1f %%", 100*quantile(errors, 0.9)),
+		fmt.Sprintf("%.0f %%", 100*float64(known)/float64(pairs)),
+		fmt.Sprintf("%.1f %%", 100*quantile(errors, 0.5)), fmt.Sprintf("%.1f %%", 100*quantile(errors, 0.9)),
 		clusters, len(sites), fmt.Sprintf("%.4f", rand), fmt.Sprintf("%.4f", adjusted),
 	}
 }

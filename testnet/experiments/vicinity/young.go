@@ -33,7 +33,8 @@ func young(o options) error {
 					found, best, worst = found+mine, best+least, max(worst, mine/least)
 				}
 				q := net.Quality(want)
-				row = append(row, fmt.Sprintf("%.2f", found/best), fmt.Sprintf("%.1f", worst), fmt.Sprintf("%.1f", 100*q.Right), fmt.Sprintf("%.1f", 100*q.Strict))
+				row = append(row, fmt.Sprintf("%.2f", found/best), fmt.Sprintf("%.1f", worst),
+					fmt.Sprintf("%.1f", 100*q.Right), fmt.Sprintf("%.1f", 100*q.Strict))
 			}
 			return [][]any{row}
 		})...)

@@ -54,7 +54,8 @@ func loss(w *chart.Results, bubble testnet.Bubble, o options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "seed %d: %d nodes at internet distances, %.0f %% of all packets lost, jobs one at a time; target: %.2f of the least possible round trips, %.1f for the worst job\n\n",
+	fmt.Fprintf(w, "seed %d: %d nodes at internet distances, %.0f %% of all packets lost, jobs one at a time; "+
+		"target: %.2f of the least possible round trips, %.1f for the worst job\n\n",
 		o.seed, o.lossy, 100*lossShare, lossRatio, lossWorst)
 	header := []string{"workers", "jobs", "ratio", "worst job", "start ms: median", "worst", "copies a job: median", "most"}
 	var rows [][]any

@@ -101,20 +101,22 @@ func launchAndSeries(w *chart.Results, bubble testnet.Bubble, o options) error {
 	var made links
 	err := bubble(func() error {
 		r := row{nodes: o.nodes}
-		return r.gather(layout, testnet.NodesConfig{Slots: slots, Seed: o.seed, Programs: map[string]testnet.Program{"work": work}}, func(nodes *testnet.Nodes) (err error) {
-			fmt.Fprintf(w, "seed %d: %d nodes at sites of %v know each other %v after the last start; 99 %% of their neighbours are right %v after 99 %% were known, %.4f in the end\n",
-				o.seed, o.nodes, layout.Sizes, r.all, r.right, nodes.Right())
-			for _, mode := range modes {
-				l, err := launchOne(nodes, mode)
-				if err != nil {
-					return fmt.Errorf("launch, %s search: %w", mode, err)
+		return r.gather(layout, testnet.NodesConfig{Slots: slots, Seed: o.seed, Programs: map[string]testnet.Program{"work": work}},
+			func(nodes *testnet.Nodes) (err error) {
+				fmt.Fprintf(w, "seed %d: %d nodes at sites of %v know each other %v after the last start; "+
+					"99 %% of their neighbours are right %v after 99 %% were known, %.4f in the end\n",
+					o.seed, o.nodes, layout.Sizes, r.all, r.right, nodes.Right())
+				for _, mode := range modes {
+					l, err := launchOne(nodes, mode)
+					if err != nil {
+						return fmt.Errorf("launch, %s search: %w", mode, err)
+					}
+					launches = append(launches, l)
 				}
-				launches = append(launches, l)
-			}
-			made = linksOf(nodes)
-			series, err = wholeSeries(nodes, o)
-			return err
-		})
+				made = linksOf(nodes)
+				series, err = wholeSeries(nodes, o)
+				return err
+			})
 	})
 	if err != nil {
 		return err

@@ -120,14 +120,16 @@ func keep(w *chart.Results, launches []launch, points []point) {
 		rows = append(rows, []any{l.mode, l.least, l.most, l.started.Seconds(), l.full.Seconds(), l.rounds, l.reached,
 			l.messages, l.counted, l.lost, l.replaced, l.recovered.Seconds(), l.done.Seconds(), l.outputs})
 	}
-	w.CSV("launch.csv", []string{"search", "min", "max", "start_s", "full_s", "floods", "reached", "messages", "counted", "lost", "replaced", "recovered_s", "done_s", "outputs"}, rows)
+	w.CSV("launch.csv", []string{"search", "min", "max", "start_s", "full_s", "floods", "reached",
+		"messages", "counted", "lost", "replaced", "recovered_s", "done_s", "outputs"}, rows)
 	rows = nil
 	for _, p := range points {
 		rows = append(rows, []any{p.kind, p.mode, p.workers, p.ratio, p.clear, p.start, p.messages, p.reached})
 	}
 	w.CSV("series.csv", []string{"nodes", "search", "workers", "rtt_ratio", "rtt_ratio_clear", "start_ms", "messages", "reached"}, rows)
 	for _, m := range measures {
-		fig := chart.Figure{Title: "The same jobs on whole nodes and in the simulator", X: "workers", Y: m.axis, LogX: true, LogY: m.file != "rtt.png", LegendLeft: m.file != "rtt.png"}
+		fig := chart.Figure{Title: "The same jobs on whole nodes and in the simulator", X: "workers",
+			Y: m.axis, LogX: true, LogY: m.file != "rtt.png", LegendLeft: m.file != "rtt.png"}
 		for _, mode := range modes {
 			for _, kind := range []string{whole, simulated} {
 				s := chart.Series{Name: kind + ", " + mode + " search", Points: true, Dashed: kind == simulated}

@@ -22,16 +22,21 @@ func Ad(origin vicinity.ID, job string, wanted int, stamp jobs.Stamp) wire.Adver
 
 // Grant grants the first ranks of the job of an advertisement.
 func Grant(ad wire.Advertisement, key uint64, n int) *wire.Grant {
-	return &wire.Grant{Job: ad.Job, Key: key, Spec: jobs.Spec{Slots: ad.Slots, Memory: ad.Memory, Disk: ad.Disk, GPUs: ad.GPUs}, Ranks: make([]jobs.RankAttempt, n)}
+	return &wire.Grant{Job: ad.Job, Key: key, Spec: jobs.Spec{Slots: ad.Slots, Memory: ad.Memory, Disk: ad.Disk, GPUs: ad.GPUs},
+		Ranks: make([]jobs.RankAttempt, n)}
 }
 
 // GoldenSpec uses most of what a job can ask for.
 func GoldenSpec() jobs.Spec {
 	kill := false
-	return jobs.Spec{Key: "once", Name: "golden", Args: []string{"./prog", "{}"}, Env: map[string]string{"K": "V"}, Inputs: transfer.HashOf([]byte("in")), Outputs: []string{"out-*"},
-		Min: 2, Max: 4, Slots: 2, Disk: 1 << 30, GPUs: 1, Where: "slots >= 2", Memory: 1 << 29, Walltime: codec.Duration(time.Hour), GiveUp: codec.Duration(time.Minute), Priority: -3,
-		Strategy: "compact", MaxRTT: codec.Duration(30 * time.Millisecond), Search: jobs.Search{Mode: jobs.SearchPaper, Radius: 2, Wait: codec.Duration(time.Second), Factor: 1.5},
-		After: []jobs.Dependency{{Kind: jobs.AfterOK, Job: Job}}, Retries: 2, Failing: jobs.Failing{KillOnBadExit: &kill, MaxFails: 1}, Notices: jobs.Notices{SignalOnChange: "USR1"}}
+	return jobs.Spec{Key: "once", Name: "golden", Args: []string{"./prog", "{}"},
+		Env: map[string]string{"K": "V"}, Inputs: transfer.HashOf([]byte("in")), Outputs: []string{"out-*"},
+		Min: 2, Max: 4, Slots: 2, Disk: 1 << 30, GPUs: 1, Where: "slots >= 2", Memory: 1 << 29,
+		Walltime: codec.Duration(time.Hour), GiveUp: codec.Duration(time.Minute), Priority: -3,
+		Strategy: "compact", MaxRTT: codec.Duration(30 * time.Millisecond),
+		Search: jobs.Search{Mode: jobs.SearchPaper, Radius: 2, Wait: codec.Duration(time.Second), Factor: 1.5},
+		After:  []jobs.Dependency{{Kind: jobs.AfterOK, Job: Job}}, Retries: 2,
+		Failing: jobs.Failing{KillOnBadExit: &kill, MaxFails: 1}, Notices: jobs.Notices{SignalOnChange: "USR1"}}
 }
 
 // RA names an attempt of a rank.
