@@ -264,7 +264,7 @@ func (c *Core) count(j *Job, busy bool) {
 func (c *Core) Membership(now time.Time, id vicinity.ID, member bool) {
 	live := slices.Clone(c.Live.List)
 	if member && c.network.Size() > 1 {
-		rouse(c, now, live)
+		c.rouse(now, live)
 	}
 	for _, j := range live {
 		switch p := j.Primary; {
@@ -284,13 +284,13 @@ func (c *Core) Membership(now time.Time, id vicinity.ID, member bool) {
 const rousePause = 20 * time.Millisecond
 
 // rouse has jobs ask others, the first of them first.
-func rouse(c *Core, now time.Time, live []*Job) {
-	rest := slices.DeleteFunc(slices.Clone(live), func(j *Job) bool { return j.Primary.Rec.State.Final() || !search.Rests(j.Primary.Search) })
+func (c *Core) rouse(now time.Time, live []*Job) {
+	rest := slices.DeleteFunc(slices.Clone(live), func(j *Job) bool { return j.Primary.Rec.State.Final() || !j.Primary.Search.Rests() })
 	slices.SortFunc(rest, func(a, b *Job) int {
 		return cmp.Or(cmp.Compare(b.Primary.Rec.Spec.Priority, a.Primary.Rec.Spec.Priority), cmp.Compare(a.Number, b.Number))
 	})
 	for i, j := range rest {
-		primary.Rouse(j.Primary, now, now.Add(time.Duration(i)*rousePause))
+		j.Primary.Rouse(now, now.Add(time.Duration(i)*rousePause))
 		c.Flush(now, j)
 	}
 }

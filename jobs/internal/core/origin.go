@@ -49,11 +49,11 @@ type (
 // Flush hands what a primary has left to the journal, and its effects on once
 // they may be seen outside.
 func (c *Core) Flush(now time.Time, j *Job) {
-	flush(c, now, j)
+	c.flush(now, j)
 	c.turns.take(now, j)
 }
 
-func flush(c *Core, now time.Time, j *Job) {
+func (c *Core) flush(now time.Time, j *Job) {
 	st := j.Primary.Take()
 	c.news = true
 	if !j.Settled {
@@ -114,13 +114,13 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 		for _, r := range e.Rim {
 			if r.Last && !r.Again {
-				connect(c, r.Node, r.RTT, nil)
+				c.connect(r.Node, r.RTT, nil)
 			}
 		}
 	case primary.DoAsk:
 		c.ask(now, e.Ad)
 	case primary.DoYield:
-		yield(c, now, e.To, wire.Packet{Yield: e.Job, Key: e.Key, Forget: e.Forget})
+		c.yield(now, e.To, wire.Packet{Yield: e.Job, Key: e.Key, Forget: e.Forget})
 	case primary.DoRecall:
 		c.tell(e.To, wire.Packet{Recall: e.Job, Signed: now.UnixMilli()})
 	case primary.DoGrant:

@@ -24,7 +24,7 @@ func (c *Core) Advertised(now time.Time, ad wire.Advertisement, m flood.Message)
 	}
 	c.do(DoPacket{ad.Origin(), wire.Packet{Answer: &a}})
 	if a.Workers > 0 || a.Held > 0 { // what others may leave is offered later, and then there is no time to lose
-		connect(c, ad.Origin(), far(c, ad.Origin()), ad.Addrs)
+		c.connect(ad.Origin(), c.far(ad.Origin()), ad.Addrs)
 	}
 	c.send(now, c.Claims.TakenBack())
 }
@@ -53,7 +53,7 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 	j, called := c.turns.answered(a.Job, from, c.Jobs[a.Job])
 	if j == nil {
 		if !called && a.Job.Origin() == c.Self.ID && a.Workers > 0 {
-			yield(c, now, from, wire.Packet{Yield: a.Job, Forget: true})
+			c.yield(now, from, wire.Packet{Yield: a.Job, Forget: true})
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (c *Core) send(now time.Time, list []claims.Outgoing) {
 		} else {
 			c.do(DoPacket{out.To, wire.Packet{Answer: &out.Answer}})
 			if h := c.Claims.Holds[out.Answer.Job]; h != nil && out.Answer.Workers > 0 {
-				connect(c, out.To, far(c, out.To), h.Ad.Addrs)
+				c.connect(out.To, c.far(out.To), h.Ad.Addrs)
 			}
 		}
 	}
@@ -129,13 +129,13 @@ const connectFrom = 5 * time.Millisecond
 // answer or a grant of it is on its way: where nodes have not talked lately a start takes three
 // round trips then, not four, if its messages are too long to be sent ahead of a connection, and
 // inputs and output come sooner.
-func connect(c *Core, to vicinity.ID, rtt time.Duration, addrs []string) {
+func (c *Core) connect(to vicinity.ID, rtt time.Duration, addrs []string) {
 	if rtt >= connectFrom {
 		c.do(DoConnect{to, addrs})
 	}
 }
 
 // far returns how far a node is, by its bearings if it was not measured; 0 = not known.
-func far(c *Core, id vicinity.ID) time.Duration {
+func (c *Core) far(id vicinity.ID) time.Duration {
 	return cmp.Or(c.network.Measured(id, 0), c.network.Distance(c.Self.ID, id))
 }

@@ -27,18 +27,18 @@ const (
 
 // yield tells a node that something is not wanted. This node itself does it at once, before it
 // is asked again, which it is at once as well.
-func yield(c *Core, now time.Time, to vicinity.ID, p wire.Packet) {
+func (c *Core) yield(now time.Time, to vicinity.ID, p wire.Packet) {
 	if to == c.Self.ID {
 		c.Yielded(now, to, primary.DoYield{Job: p.Yield, Key: p.Key, Forget: p.Forget})
 		return
 	}
 	p.Signed = now.UnixMilli()
 	c.do(DoPacket{to, p})
-	yieldLater(c, now, to, p)
+	c.yieldLater(now, to, p)
 }
 
 // yieldLater tells it in a while, when what was said before has arrived.
-func yieldLater(c *Core, now time.Time, to vicinity.ID, p wire.Packet) {
+func (c *Core) yieldLater(now time.Time, to vicinity.ID, p wire.Packet) {
 	p.Signed = now.UnixMilli()
 	switch {
 	case to == c.Self.ID:

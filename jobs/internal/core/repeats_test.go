@@ -17,7 +17,7 @@ import (
 func TestYieldsAreSentTwice(t *testing.T) {
 	p := newPair(t)
 	job := jobs.ID("aaaaa").At(jobtest.Node(1))
-	yield(p.core, p.now, jobtest.Node(2), wire.Packet{Yield: job, Forget: true})
+	p.core.yield(p.now, jobtest.Node(2), wire.Packet{Yield: job, Forget: true})
 	if at := p.core.Wake(); !at.Equal(p.now.Add(repeatAfter)) {
 		t.Errorf("wakes at %v", at)
 	}
@@ -37,7 +37,7 @@ func TestYieldsAreSentTwice(t *testing.T) {
 	}
 
 	for range maxRepeats + 1 {
-		yield(p.core, p.now, jobtest.Node(2), wire.Packet{Yield: job})
+		p.core.yield(p.now, jobtest.Node(2), wire.Packet{Yield: job})
 	}
 	if len(p.core.again) != maxRepeats {
 		t.Errorf("%d are kept", len(p.core.again))
@@ -53,7 +53,7 @@ func TestOwnYieldsComeInOrder(t *testing.T) {
 		return c.soon[len(c.soon)-1].Answer.Key
 	}
 	first := offered()
-	yield(c, jobtest.Start, jobtest.Node(1), wire.Packet{Yield: ad.Job, Key: first})
+	c.yield(jobtest.Start, jobtest.Node(1), wire.Packet{Yield: ad.Job, Key: first})
 	second := offered()
 	if c.Claims.Holds[ad.Job] == nil || first == second || len(c.soon) != 2 {
 		t.Errorf("what it offers again will be gone; keys %d, %d", first, second)

@@ -7,7 +7,6 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -70,7 +69,7 @@ func (t *turns) searcher(id jobs.ID, itself *Job) *Job {
 
 // end ends a call: whom it was for has its workers, or has ended.
 func (k *call) end() {
-	for _, o := range search.EndTurn(k.searcher.Primary.Search) {
+	for _, o := range k.searcher.Primary.Search.EndTurn() {
 		k.held[o.Node] = true
 	}
 	k.searcher = nil
@@ -161,7 +160,7 @@ func (t *turns) advance(now time.Time, l *line) (more bool) {
 	lead := l.lead.Primary
 	ended := l.lead.gone || lead.Rec.State.Final()
 	switch {
-	case !ended && primary.Searches(lead, now):
+	case !ended && lead.Searches(now):
 		return false
 	case !ended && lead.Rec.Wanted() > 0: // in vain: nobody is to wait for that
 		t.forget(l)
@@ -169,8 +168,8 @@ func (t *turns) advance(now time.Time, l *line) (more bool) {
 		l.next, l.wait, lead.Behind = nil, nil, 0
 		for _, j := range alone {
 			j.line = nil
-			primary.TakeTurn(j.Primary, now, "")
-			flush(t.core, now, j)
+			j.Primary.TakeTurn(now, "")
+			t.core.flush(now, j)
 		}
 		return false
 	case !ended && len(l.next) > 0:
@@ -219,20 +218,20 @@ func (t *turns) begin(now time.Time, l *line) {
 	}
 	l.until = now.Add(search.MaxTurn)
 	l.lead.Primary.Behind = workers(l.next)
-	primary.TakeTurn(l.lead.Primary, now, id)
-	flush(t.core, now, l.lead)
+	l.lead.Primary.TakeTurn(now, id)
+	t.core.flush(now, l.lead)
 }
 
 // hand has the next job of a line go on with the search of the one that has its workers.
 func (t *turns) hand(now time.Time, l *line) {
 	last, behind := l.lead, l.lead.Primary.Behind
 	l.lead, l.next, last.line = l.next[0], l.next[1:], nil
-	primary.HandOn(last.Primary, l.lead.Primary)
+	last.Primary.HandOn(l.lead.Primary)
 	l.call.searcher, l.until = l.lead, now.Add(search.MaxTurn)
 	l.lead.Primary.Behind = behind - l.lead.Primary.Rec.Wanted()
-	primary.TakeTurn(l.lead.Primary, now, l.call.id)
-	flush(t.core, now, last)
-	flush(t.core, now, l.lead)
+	l.lead.Primary.TakeTurn(now, l.call.id)
+	t.core.flush(now, last)
+	t.core.flush(now, l.lead)
 }
 
 // endCalls tells nodes of calls that are over to forget them, once all grants are on their way.
@@ -251,9 +250,9 @@ func (t *turns) endCalls(now time.Time) {
 		for _, node := range slices.Sorted(maps.Keys(k.answered)) {
 			switch forget := (wire.Packet{Yield: id, Forget: true}); {
 			case !k.granted[node]:
-				yield(t.core, now, node, forget)
+				t.core.yield(now, node, forget)
 			case k.held[node]: // what is granted was announced only now
-				yieldLater(t.core, now, node, forget)
+				t.core.yieldLater(now, node, forget)
 			}
 		}
 	}

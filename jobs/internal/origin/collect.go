@@ -51,7 +51,7 @@ func (o *Jobs) fetchOutputs(job jobs.ID, spec *jobs.Spec, e primary.DoCollect) e
 		if now := time.Now(); now.Sub(told) >= tellFetch {
 			told = now
 			o.loop.Post(func() {
-				o.core.Tell(now, job, func(p *primary.Primary) { primary.Arriving(p, now, ra, so.Fetched+so.Cached) })
+				o.core.Tell(now, job, func(p *primary.Primary) { p.Arriving(now, ra, so.Fetched+so.Cached) })
 			})
 		}
 	})

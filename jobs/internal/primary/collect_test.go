@@ -91,9 +91,9 @@ func TestHowFarOutputsAre(t *testing.T) {
 	}
 	want(jobs.Moving{Total: 400, Nodes: 2}, "fetching the outputs of 2 workers: 0 B of 400 B are there")
 	version := c.p.Version
-	Arriving(c.p, c.now, wiretest.RA(0, 1), 60)
-	Arriving(c.p, c.now, wiretest.RA(0, 1), 50)  // an older word
-	Arriving(c.p, c.now, wiretest.RA(0, 2), 900) // nobody fetches that
+	c.p.Arriving(c.now, wiretest.RA(0, 1), 60)
+	c.p.Arriving(c.now, wiretest.RA(0, 1), 50)  // an older word
+	c.p.Arriving(c.now, wiretest.RA(0, 2), 900) // nobody fetches that
 	want(jobs.Moving{Done: 60, Total: 400, Nodes: 2}, "fetching the outputs of 2 workers: 60 B of 400 B are there")
 	if c.p.Version != version+1 {
 		t.Errorf("%d news, want 1", c.p.Version-version)
@@ -107,14 +107,14 @@ func TestHowFarOutputsAre(t *testing.T) {
 	c.p.Collected(c.now, wiretest.RA(0, 1), nil)
 	c.step()
 	want(jobs.Moving{Done: 100, Total: 400, Nodes: 1, Rate: 20, Left: codec.Duration(15 * time.Second)}, "fetching the outputs of 1 worker: 100 B of 400 B are there, 20 B/s, 15s left")
-	Arriving(c.p, c.now, wiretest.RA(1, 1), 200)
+	c.p.Arriving(c.now, wiretest.RA(1, 1), 200)
 	c.p.Collected(c.now, wiretest.RA(1, 1), errors.New("the connection broke")) // and it is tried again
 	c.p.Reported(c.now, c.p.Rec.Ranks[1].Node, again, nil, 0)
 	c.step()
 	if m := c.p.Status().Moving; m == nil || m.Total > 400 || m.Done >= 400 {
 		t.Errorf("after a fetch that failed it tells %+v", m)
 	}
-	Arriving(c.p, c.now, wiretest.RA(1, 1), 5000)
+	c.p.Arriving(c.now, wiretest.RA(1, 1), 5000)
 	if st := c.p.Status(); st.Moving != nil || st.Reason != "fetching the outputs of 1 worker" {
 		t.Errorf("all is there, and it tells %+v, %q", st.Moving, st.Reason)
 	}

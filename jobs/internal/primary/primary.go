@@ -98,8 +98,8 @@ func (p *Primary) Tick(now time.Time) {
 			p.End(now, jobs.Failed, fmt.Sprintf("gave up after %v: %s", NeverFor, p.outlook().Text(p.Search.Tally())), jobs.CodeZorilla)
 		}
 	}
-	checkProgress(p, now)
-	checkWalltime(p, now)
+	p.checkProgress(now)
+	p.checkWalltime(now)
 	p.advance(now)
 	p.pursue(now)
 }
@@ -109,7 +109,7 @@ func (p *Primary) Wake() time.Time {
 	if p.Rec.State.Final() {
 		return time.Time{}
 	}
-	return agenda.Earlier(agenda.Earlier(p.outlook().Until, p.giveUpAt()), agenda.Earlier(agenda.Earlier(p.Parts.wake(), overdueAt(p)), p.beginAt()))
+	return agenda.Earlier(agenda.Earlier(p.outlook().Until, p.giveUpAt()), agenda.Earlier(agenda.Earlier(p.Parts.wake(), p.overdueAt()), p.beginAt()))
 }
 
 // Cancel ends the job because a user wants it: what runs is stopped, and the job has ended

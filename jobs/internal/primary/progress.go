@@ -32,7 +32,7 @@ const (
 )
 
 // noteLaid notes how much of the inputs a participant has laid out.
-func noteLaid(p *Primary, now time.Time, from vicinity.ID, rep *wire.Report) {
+func (p *Primary) noteLaid(now time.Time, from vicinity.ID, rep *wire.Report) {
 	laid := int64(0)
 	for _, w := range rep.Workers {
 		laid += w.Laid
@@ -46,7 +46,7 @@ func noteLaid(p *Primary, now time.Time, from vicinity.ID, rep *wire.Report) {
 }
 
 // noteRun notes what a participant tells of a rank that was started.
-func noteRun(p *Primary, now time.Time, w *wire.WorkerReport) {
+func (p *Primary) noteRun(now time.Time, w *wire.WorkerReport) {
 	r, ok := p.runs[w.Rank]
 	if !ok || r.attempt != w.Attempt || w.State != jobs.WorkerRunning && w.State != jobs.WorkerEnded {
 		return
@@ -67,7 +67,7 @@ func noteRun(p *Primary, now time.Time, w *wire.WorkerReport) {
 }
 
 // patience is how long a participant may get nowhere.
-func patience(p *Primary, id vicinity.ID, since time.Time) time.Duration {
+func (p *Primary) patience(id vicinity.ID, since time.Time) time.Duration {
 	d := noProgress << min(p.stuck[id], maxDoublings)
 	if at := p.giveUpAt(); p.Rec.Spec.GiveUp > 0 && !at.IsZero() { // as much is left to begin elsewhere
 		d = min(d, max(at.Sub(since)/2, leastProgress))
@@ -77,44 +77,44 @@ func patience(p *Primary, id vicinity.ID, since time.Time) time.Duration {
 
 // stuckAt returns when a participant counts as one that gets nowhere. While inputs move, to
 // whichever node, those that wait for them may have to wait for their turn.
-func stuckAt(p *Primary, id vicinity.ID) time.Time {
+func (p *Primary) stuckAt(id vicinity.ID) time.Time {
 	since := agenda.Later(p.Parts[id].progress, p.staging.at)
-	return since.Add(patience(p, id, since))
+	return since.Add(p.patience(id, since))
 }
 
 // overdueAt returns when something may be late.
-func overdueAt(p *Primary) time.Time {
+func (p *Primary) overdueAt() time.Time {
 	at := p.first
 	for id, k := range p.Parts {
 		if k.watched {
-			at = agenda.Earlier(at, stuckAt(p, id))
+			at = agenda.Earlier(at, p.stuckAt(id))
 		}
 	}
 	return at
 }
 
 // checkProgress gives back what participants have that get nowhere, if there is anybody else.
-func checkProgress(p *Primary, now time.Time) {
+func (p *Primary) checkProgress(now time.Time) {
 	for _, id := range p.Parts.nodes() {
 		k := p.Parts[id]
-		if k == nil || !k.watched || p.Rec.State.Final() || now.Before(stuckAt(p, id)) {
+		if k == nil || !k.watched || p.Rec.State.Final() || now.Before(p.stuckAt(id)) {
 			continue
 		}
-		preparing, idle := getNowhere(p, id)
+		preparing, idle := p.getNowhere(id)
 		switch {
 		case len(preparing)+len(idle) == 0:
 			k.watched = false
 		case !k.expectedBack.IsZero() || !p.Search.Others(id):
 			k.progress = now
 		default:
-			unstick(p, now, id, preparing, idle)
+			p.unstick(now, id, preparing, idle)
 		}
 	}
 }
 
 // getNowhere lists the ranks of a participant that are not ready, and those that were started and
 // do not run.
-func getNowhere(p *Primary, id vicinity.ID) (preparing, idle []jobs.RankAttempt) {
+func (p *Primary) getNowhere(id vicinity.ID) (preparing, idle []jobs.RankAttempt) {
 	for i := range p.Rec.Ranks {
 		k := &p.Rec.Ranks[i]
 		ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
@@ -132,7 +132,7 @@ func getNowhere(p *Primary, id vicinity.ID) (preparing, idle []jobs.RankAttempt)
 }
 
 // unstick has ranks placed again whose node gets nowhere with them.
-func unstick(p *Primary, now time.Time, id vicinity.ID, preparing, idle []jobs.RankAttempt) {
+func (p *Primary) unstick(now time.Time, id vicinity.ID, preparing, idle []jobs.RankAttempt) {
 	k := p.Parts[id]
 	why := fmt.Sprintf("no progress for %v: its disk or program may hang", now.Sub(agenda.Later(k.progress, p.staging.at)).Round(time.Second))
 	ranks := slices.Concat(preparing, idle)
@@ -148,7 +148,7 @@ func unstick(p *Primary, now time.Time, id vicinity.ID, preparing, idle []jobs.R
 }
 
 // checkWalltime ends ranks whose time is over, and whose nodes did not.
-func checkWalltime(p *Primary, now time.Time) {
+func (p *Primary) checkWalltime(now time.Time) {
 	if p.first.IsZero() || now.Before(p.first) {
 		return
 	}

@@ -90,7 +90,7 @@ func (s *staging) text(r *record.Record) string {
 const quiet = 3 * wire.ReportEvery
 
 // notReady tells of the nodes that have not got their ranks ready what they are at.
-func notReady(p *Primary, now time.Time) map[vicinity.ID]string {
+func (p *Primary) notReady(now time.Time) map[vicinity.ID]string {
 	list := map[vicinity.ID]string{}
 	if p.Rec.State != jobs.Staging {
 		return list
@@ -127,7 +127,7 @@ const maxLate = 3
 
 // stagingText tells since when nodes prepare the job's workers, and which are late with what; "" if
 // none is.
-func stagingText(p *Primary, now time.Time, late map[vicinity.ID]string) string {
+func (p *Primary) stagingText(now time.Time, late map[vicinity.ID]string) string {
 	if len(late) == 0 || p.Rec.Cancelled != "" {
 		return ""
 	}

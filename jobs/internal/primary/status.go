@@ -9,7 +9,6 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
-	"zorilla/jobs/internal/search"
 )
 
 // reason tells why the job is not further than it is, or why it ended.
@@ -41,7 +40,7 @@ func (p *Primary) reason() string {
 		if p.Rec.Tasks != nil {
 			return p.Rec.Tasks.Text()
 		}
-		return sizeReason(p)
+		return p.sizeReason()
 	case jobs.Collecting:
 		return p.collecting.text()
 	}
@@ -49,7 +48,7 @@ func (p *Primary) reason() string {
 }
 
 // moving tells which files are on their way.
-func moving(p *Primary) *jobs.Moving {
+func (p *Primary) moving() *jobs.Moving {
 	if p.Rec.State.Final() {
 		return nil
 	}
@@ -71,7 +70,7 @@ func (p *lifecycle) heldReason() string {
 }
 
 // sizeReason tells how many workers a job has, and could have.
-func sizeReason(p *Primary) string {
+func (p *Primary) sizeReason() string {
 	have, more, asked := p.Rec.Ranks.Kept(jobs.WorkerRunning, jobs.WorkerEnded), p.outlook().Wanted, ""
 	if p.Rec.Asked > 0 {
 		asked = fmt.Sprintf("; %d were asked for", p.Rec.Asked)
@@ -109,7 +108,7 @@ func (p *Primary) Status() jobs.Status {
 	s := jobs.Status{
 		ID: r.ID, Origin: r.Origin, Spec: r.Spec, State: r.State, Reason: p.reason(), ExitCode: r.Code,
 		Submitted: r.Submitted, Started: r.Started, Ended: r.Ended,
-		Rounds: slices.Clone(p.Search.Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Moving: moving(p), Broken: r.Broken,
+		Rounds: slices.Clone(p.Search.Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Moving: p.moving(), Broken: r.Broken,
 		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Asked: r.Asked, AtOrigin: jobs.AtOrigin{OnEnd: r.OnEnd},
 	}
 	for _, k := range r.Kept {
@@ -164,17 +163,17 @@ func (p *Primary) Explain(now time.Time) jobs.Explanation {
 	default:
 		e.Until = p.Rec.Ended
 	}
-	late := notReady(p, now)
+	late := p.notReady(now)
 	for _, a := range p.Search.Answers {
 		if text := late[a.Node]; text != "" {
 			a.Fate = strings.TrimPrefix(a.Fate+": "+text, ": ")
 		}
 		e.Nodes = append(e.Nodes, a)
 	}
-	if text := stagingText(p, now, late); text != "" {
+	if text := p.stagingText(now, late); text != "" {
 		e.Summary = text
 	}
-	e.Nodes = append(e.Nodes, search.Silent(p.Search)...)
+	e.Nodes = append(e.Nodes, p.Search.Silent()...)
 	slices.SortFunc(e.Nodes, func(a, b jobs.NodeAnswer) int {
 		if a.RTT != b.RTT {
 			return int(max(-1, min(1, a.RTT-b.RTT)))

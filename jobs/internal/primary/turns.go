@@ -19,24 +19,24 @@ func (p *lifecycle) yield(offers []search.Returned, forget bool) {
 }
 
 // Searches reports whether a job looks for workers, and may find them soon.
-func Searches(p *Primary, now time.Time) bool {
-	return !p.Rec.State.Final() && p.Rec.Wanted() > 0 && !search.Short(p.Search, now)
+func (p *Primary) Searches(now time.Time) bool {
+	return !p.Rec.State.Final() && p.Rec.Wanted() > 0 && !p.Search.Short(now)
 }
 
 // HandOn has a job that waits for its turn go on with the search of one that has its workers.
-func HandOn(from, to *Primary) {
-	from.Search, to.Search = search.Pass(from.Search, to.Search), from.Search
-	from.Behind = 0
+func (p *Primary) HandOn(to *Primary) {
+	p.Search, to.Search = p.Search.Pass(to.Search), p.Search
+	p.Behind = 0
 }
 
 // Rouse has a job that waits at a node which was alone ask others at a time.
-func Rouse(p *Primary, now, at time.Time) {
-	search.Rouse(p.Search, at)
+func (p *Primary) Rouse(now, at time.Time) {
+	p.Search.Rouse(at)
 	p.expect(now, p.Search.Outlook(p.demand()))
 }
 
 // TakeTurn has a job look for workers under the name of a call; "" = its own.
-func TakeTurn(p *Primary, now time.Time, call jobs.ID) {
+func (p *Primary) TakeTurn(now time.Time, call jobs.ID) {
 	p.Search.Begins(call)
 	p.pursue(now)
 }

@@ -19,7 +19,7 @@ import (
 func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, have map[jobs.RankAttempt]wire.Written, number uint64) {
 	p.Heard(now, from)
 	p.leaves(now, from, rep.Away)
-	noteLaid(p, now, from, &rep)
+	p.noteLaid(now, from, &rep)
 	var missed []jobs.RankAttempt
 	for _, w := range rep.Workers {
 		if !p.Rec.Owned(from, w.RankAttempt) {
@@ -38,7 +38,7 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 			}
 		}
 		p.holds(w)
-		noteRun(p, now, &w)
+		p.noteRun(now, &w)
 		switch w.State {
 		case jobs.WorkerReady:
 			if k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady {
@@ -262,7 +262,7 @@ func (p *Primary) InputLost(now time.Time, why string) {
 }
 
 // Arriving tells a job's primary how many bytes of a worker's output files are here.
-func Arriving(p *Primary, now time.Time, ra jobs.RankAttempt, bytes int64) {
+func (p *Primary) Arriving(now time.Time, ra jobs.RankAttempt, bytes int64) {
 	c := &p.collecting
 	f := c.under[ra]
 	if f == nil || bytes <= f.done {

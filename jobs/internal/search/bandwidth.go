@@ -12,19 +12,19 @@ import (
 // bandwidth): as by distance, but by that time, and among more nodes than the nearest.
 
 // byBandwidth reports whether it counts how long the job's input takes to a node.
-func byBandwidth(s *Search) bool {
+func (s *Search) byBandwidth() bool {
 	return placement.Strategy(s.spec.Strategy) == placement.Bandwidth && s.Input > 0
 }
 
 // timed returns the offers by what is to be small of them.
-func timed(s *Search, offers []placement.Offer) []placement.Offer {
-	if !byBandwidth(s) {
+func (s *Search) timed(offers []placement.Offer) []placement.Offer {
+	if !s.byBandwidth() {
 		return offers
 	}
-	return placement.Timed(offers, s.Input, speeds(s, offers))
+	return placement.Timed(offers, s.Input, s.speeds(offers))
 }
 
-func speeds(s *Search, offers []placement.Offer) []placement.Speed {
+func (s *Search) speeds(offers []placement.Offer) []placement.Speed {
 	list := make([]placement.Speed, len(offers))
 	for i, o := range offers {
 		if vicinity.ID(o.Node) == s.id { // nothing has to come here
@@ -45,8 +45,8 @@ const choice, minChoice, manyNear = 4, 16, 64
 // comparing reports whether nodes that have not offered yet may have the job's input sooner
 // than those that ranks were assigned to: not if nothing is known of speeds, and not sooner
 // than this node, which has it.
-func comparing(s *Search, assign []int, offers []placement.Offer) bool {
-	if !byBandwidth(s) || s.everybodyAnswered() {
+func (s *Search) comparing(assign []int, offers []placement.Offer) bool {
+	if !s.byBandwidth() || s.everybodyAnswered() {
 		return false
 	}
 	nodes, others := map[int]bool{}, false

@@ -27,7 +27,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 		return s.chooseGroup(now, total, d, n)
 	}
 	offers := s.standing()
-	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), timed(s, offers), min(total, s.spec.Max, d.Wanted))
+	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), s.timed(offers), min(total, s.spec.Max, d.Wanted))
 	if err != nil {
 		n.Err = err
 		return 0
@@ -35,14 +35,14 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 	worst := farthest(offers, assign)
 	horizon, since := anywhere, s.FloodedAt
 	switch {
-	case s.spreading(d) || comparing(s, assign, offers):
+	case s.spreading(d) || s.comparing(assign, offers):
 		if s.horizon = anywhere; s.mayExtend(now) || s.askAgain(now, n) {
 			s.decideAt = s.extended(now)
 			return s.horizon
 		}
 		horizon, since, worst = 0, agenda.Later(since, s.frontier.Sent()), MaxNearerWait
 	case total >= d.Wanted:
-		since = lastAsked(s)
+		since = s.lastAsked()
 		s.frontier.Refresh(s.Measured)
 		if s.horizon = nearer(worst); !s.open(now, s.horizon) {
 			s.meet()
@@ -52,7 +52,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 			return s.horizon
 		}
 		// Not even a neighbour is as near as this node itself.
-		_, until := s.hoped(now, max(worthAWait(s, worst), min(worst, 2)))
+		_, until := s.hoped(now, max(s.worthAWait(worst), min(worst, 2)))
 		switch recalled, _ := s.Offers.recalled(offers, assign); {
 		case !now.Before(until):
 		case s.wantedBack(now, offers, assign):
@@ -77,7 +77,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 		s.decideAt = at
 		return horizon
 	}
-	if s.own == asked || s.ownAt.Before(now) && ownCounts(s) && elsewhere(s.id, offers, assign) {
+	if s.own == asked || s.ownAt.Before(now) && s.ownCounts() && elsewhere(s.id, offers, assign) {
 		s.askOwn(now, d, n) // nobody is nearer, and it may have room of which it has not told
 		s.decideAt = now.Add(time.Millisecond)
 		return horizon
@@ -172,7 +172,7 @@ func (s *Search) spreading(d *Demand) bool {
 
 // bounds lowers the bounds of distances that are not known by what was measured only once: a
 // packet of the second time was lost.
-func bounds(s *Search) {
+func (s *Search) bounds() {
 	most := time.Duration(0)
 	for _, o := range s.Offers {
 		if !o.exact && o.probed {
@@ -193,7 +193,7 @@ func bounds(s *Search) {
 // standing lists the offers for placement, by node, with their distances as they
 // are known by now.
 func (s *Search) standing() []placement.Offer {
-	bounds(s)
+	s.bounds()
 	offers := make([]placement.Offer, 0, len(s.Offers))
 	for _, id := range slices.Sorted(maps.Keys(s.Offers)) {
 		o := s.Offers[id]
@@ -237,7 +237,7 @@ func nearer(rtt time.Duration) time.Duration {
 // one that could have other room at a distance now: for less than a quarter it begins later than
 // it would be better off. Jobs that take turns are in nobody's way but their own, and what one leaves
 // comes at once.
-func worthAWait(s *Search, rtt time.Duration) time.Duration {
+func (s *Search) worthAWait(rtt time.Duration) time.Duration {
 	if s.Call != "" {
 		return s.horizon
 	}

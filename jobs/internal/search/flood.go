@@ -15,10 +15,10 @@ import (
 
 // ownFirst reports whether this node's own slots are to be asked for before others are:
 // nobody is nearer, and if there are enough nobody else needs to know.
-func (s *Search) ownFirst() bool { return s.own != answered && ownCounts(s) }
+func (s *Search) ownFirst() bool { return s.own != answered && s.ownCounts() }
 
-func ownCounts(s *Search) bool {
-	return simple(s.spec) || s.spec.Search.Adaptive() && !s.spec.Grouped() && byBandwidth(s)
+func (s *Search) ownCounts() bool {
+	return simple(s.spec) || s.spec.Search.Adaptive() && !s.spec.Grouped() && s.byBandwidth()
 }
 
 // simple reports whether only the distance of each node by itself counts.
@@ -58,7 +58,7 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	s.own, s.passed = notAsked, false
 	s.reached = map[vicinity.ID]bool{}
 	s.FloodedAt, s.overdue, s.fruitless = now, false, 0
-	s.keeps = keepFor(s, d)
+	s.keeps = s.keepFor(d)
 	s.measuredAt, s.refloodAt, s.releaseAt = time.Time{}, time.Time{}, now.Add(s.keeps)
 	s.group = group{apart: s.group.apart}
 	clear(s.hopes)
@@ -81,7 +81,7 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 
 // keepFor is how long the offers of a flood are kept: until those can have answered without whose
 // room, as they have told of it, the job would never get what it needs at once.
-func keepFor(s *Search, d *Demand) time.Duration {
+func (s *Search) keepFor(d *Demand) time.Duration {
 	near, far := 0, time.Duration(0)
 	for id, c := range s.room {
 		if rtt := s.far(id) * 5 / 4; rtt <= KeepOffers {
@@ -119,7 +119,7 @@ const maxOvertaken = 60_000_000
 func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration, a wire.Answer, granted bool) (act, refused bool) {
 	if from.ID == s.id {
 		s.ownAt = now
-		ownQueue(s, &a)
+		s.ownQueue(&a)
 	}
 	if from.ID == s.id && s.own == asked {
 		if s.own, act = answered, true; a.Workers == 0 {
@@ -160,8 +160,8 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		return act, false
 	}
 	if shunned {
-		refuse(s, from.ID, &a, noted)
-		return act || onlyLastResort(s), true
+		s.refuse(from.ID, &a, noted)
+		return act || s.onlyLastResort(), true
 	}
 	if a.Workers = s.takings[from.ID].left(now, &a); a.Workers == 0 {
 		delete(s.Offers, from.ID)
@@ -175,7 +175,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 }
 
 // refuse does not take an offer of a node that the job keeps away from, and notes why.
-func refuse(s *Search, id vicinity.ID, a *wire.Answer, noted bool) {
+func (s *Search) refuse(id vicinity.ID, a *wire.Answer, noted bool) {
 	back := givenBack{key: a.Key, round: s.number() - 1}
 	if node := s.avoid[id]; node.program {
 		node.passed = node.passed || a.Round < s.number() // else this node is asked before the others are
@@ -254,7 +254,7 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 	}
 	if !s.open(now, horizon) {
 		if short > 0 {
-			s.extendAt = shortAgain(s, now, n)
+			s.extendAt = s.shortAgain(now, n)
 		}
 		return
 	}
@@ -283,7 +283,7 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 
 // shortAgain asks nodes again that have not answered a job which is short of workers, though
 // nobody else is left to be asked, and returns when to look again; zero = only after an input.
-func shortAgain(s *Search, now time.Time, n *Next) time.Time {
+func (s *Search) shortAgain(now time.Time, n *Next) time.Time {
 	if due := s.frontier.Due(now, anywhere); now.Before(due) {
 		return due
 	}
@@ -304,7 +304,7 @@ func (s *Search) open(now time.Time, horizon time.Duration) bool {
 func (s *Search) everybodyAnswered() bool { return s.frontier.Cost().Reached+1 >= s.Members() }
 
 // onlyLastResort reports whether nodes that were put off have offered, and nobody else is left who may.
-func onlyLastResort(s *Search) bool { return s.lastResort() && s.everybodyAnswered() }
+func (s *Search) onlyLastResort() bool { return s.lastResort() && s.everybodyAnswered() }
 
 // mayExtend reports whether somebody below the horizon may still be found. A
 // search that has enough offers does not go on for ever.
@@ -361,7 +361,7 @@ const alone = 9 * time.Minute
 
 // ownQueue notes whether this node has the job in its queue. If it has not, the job asks again as it
 // would otherwise: what it was offered may not do, and then no more is offered by itself.
-func ownQueue(s *Search, a *wire.Answer) {
+func (s *Search) ownQueue(a *wire.Answer) {
 	s.queued = a.Workers == 0 && a.Capacity > 0 && a.Reason == wire.ReasonBusy
 	if !s.queued {
 		s.schedule.PutOff(time.Time{})
@@ -370,15 +370,15 @@ func ownQueue(s *Search, a *wire.Answer) {
 
 // rest puts the next flood off, if it would reach nobody but this node, which need not be asked. A
 // worker that ends takes its job out of the queue.
-func rest(s *Search, now time.Time, d *Demand) {
+func (s *Search) rest(now time.Time, d *Demand) {
 	if s.queued && !d.Placed && s.Members() == 1 {
 		s.schedule.PutOff(now.Add(alone))
 	}
 }
 
 // Rests reports whether the next flood was put off, since nobody else is here.
-func Rests(s *Search) bool { return s.schedule.IsOff() }
+func (s *Search) Rests() bool { return s.schedule.IsOff() }
 
 // Rouse has a search that rests flood at a time, since somebody has come, or sooner if that would
 // have been due.
-func Rouse(s *Search, at time.Time) { s.schedule.PutOff(at) }
+func (s *Search) Rouse(at time.Time) { s.schedule.PutOff(at) }

@@ -68,7 +68,7 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 		s.measuredAt = now
 	}
 	wait := min(2*worst, MaxNearerWait)
-	if s.spreading(d) || comparing(s, assign, offers) { // any node that answers is of use
+	if s.spreading(d) || s.comparing(assign, offers) { // any node that answers is of use
 		wait = MaxNearerWait
 	}
 	at := agenda.Later(agenda.Later(s.FloodedAt, s.frontier.Sent()), s.measuredAt).Add(wait)
@@ -125,7 +125,7 @@ func placePace(offers int) time.Duration {
 
 // groupHorizon says how far away more offers are welcome when there are enough.
 func (s *Search) groupHorizon(offers []placement.Offer, assign []int, worst time.Duration, d *Demand) time.Duration {
-	if len(assign) < d.Wanted || s.spreading(d) || comparing(s, assign, offers) {
+	if len(assign) < d.Wanted || s.spreading(d) || s.comparing(assign, offers) {
 		return anywhere
 	}
 	if placement.Strategy(s.spec.Strategy) != placement.Compact {
@@ -149,7 +149,7 @@ func (s *Search) place(offers []placement.Offer, total int, d *Demand) (assign [
 			Strategy: placement.Strategy(s.spec.Strategy), Ranks: workers / s.spec.Copies(), Replicas: s.spec.Replicas,
 			MaxRTT: time.Duration(s.spec.MaxRTT), Between: s.apart(offers, d),
 		}
-		list, err := w.Place(timed(s, offers))
+		list, err := w.Place(s.timed(offers))
 		if err != nil {
 			return nil, err
 		}

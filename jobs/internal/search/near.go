@@ -54,7 +54,7 @@ func confirmed(f *flood.Frontier, id vicinity.ID, rtt time.Duration) bool {
 
 // lastAsked is when nodes were asked last of whom it is not known that they have answered;
 // zero if there are none.
-func lastAsked(s *Search) time.Time {
+func (s *Search) lastAsked() time.Time {
 	switch {
 	case s.frontier.IsDirect():
 		return time.Time{}

@@ -57,7 +57,7 @@ func (s *nodeAnswers) counted(c capacity, by int) {
 
 // never tells why no member can run the job, as all of them and their owners are now, or
 // is "". To be busy, or about to leave, is no such reason.
-func never(s *Search, d *Demand) string {
+func (s *Search) never(d *Demand) string {
 	spec := s.spec
 	if d.Wanted == 0 || s.able.passing > 0 || s.roomFor >= d.Least && s.able.nodes >= spec.Replicas {
 		return ""

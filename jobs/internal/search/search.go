@@ -145,7 +145,7 @@ func (s *Search) Next(now time.Time, d Demand) (n Next) {
 	default:
 		n.Release = append(n.Release, s.recalled(now)...)
 		s.reachOut(now, &d, &n)
-		if onlyLastResort(s) {
+		if s.onlyLastResort() {
 			s.refloodAt = now
 		}
 		if short := d.Wanted - s.Offers.workers(); short > 0 && len(s.hopes) > 0 {
@@ -165,7 +165,7 @@ func (s *Search) Outlook(d Demand) Outlook {
 	o := Outlook{
 		Flood: agenda.Earlier(s.schedule.Wake(), s.refloodAt),
 		Why: Why{Wanted: d.Wanted, least: d.Least, asked: len(s.Answers) > 0,
-			room: s.roomFor, unheard: unheard(s), apart: s.group.apart, never: never(s, &d)},
+			room: s.roomFor, unheard: s.unheard(), apart: s.group.apart, never: s.never(&d)},
 	}
 	switch {
 	case d.Wanted == 0:
@@ -188,7 +188,7 @@ func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 			return
 		}
 		s.schedule.Flooded(now)
-		rest(s, now, d)
+		s.rest(now, d)
 		if s.spec.Search.Adaptive() {
 			s.overdue = true
 			if s.open(now, s.horizon) {

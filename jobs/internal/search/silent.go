@@ -26,7 +26,7 @@ const heardBy = 3
 
 // unheard counts the members that have never answered, once they should have: where there are so
 // few that each is asked.
-func unheard(s *Search) int {
+func (s *Search) unheard() int {
 	if s.number() <= heardBy {
 		return 0
 	}
@@ -39,7 +39,7 @@ func unheard(s *Search) int {
 
 // Silent lists the nodes that have never answered, though this node has asked them itself,
 // if their distance is known.
-func Silent(s *Search) (list []jobs.NodeAnswer) {
+func (s *Search) Silent() (list []jobs.NodeAnswer) {
 	for _, id := range s.frontier.Unanswered() {
 		rtt := s.Measured(id)
 		if _, known := s.Answers[id]; !known && rtt > 0 {

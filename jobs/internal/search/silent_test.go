@@ -22,7 +22,7 @@ func TestSilentNodesAreNamed(t *testing.T) {
 	}
 	asked := len(h.next().Extend)
 	h.answer(2, 1, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
-	list := Silent(h.s)
+	list := h.s.Silent()
 	if asked < 4 || len(list) != asked-2 {
 		t.Fatalf("%d of %d were asked and are silent: %+v", len(list), asked, list)
 	}

@@ -23,7 +23,7 @@ const MaxTurn = time.Second
 func TakesTurns(spec *jobs.Spec) bool { return simple(spec) && spec.Rigid() }
 
 // EndTurn ends a turn, with the flood of the call, and lists what is left of the offers.
-func EndTurn(s *Search) []Returned {
+func (s *Search) EndTurn() []Returned {
 	s.Call, s.passed = "", true
 	s.Current, s.frontier = flood.Flood{}, flood.Frontier{}
 	return s.GiveBack(NotNeeded)
@@ -31,7 +31,7 @@ func EndTurn(s *Search) []Returned {
 
 // Short reports whether all who could be asked have answered, and do not offer what the job
 // wants.
-func Short(s *Search, now time.Time) bool {
+func (s *Search) Short(now time.Time) bool {
 	n, ready := len(s.Rounds), s.frontier.Ready()
 	return n > 0 && s.sent == s.Rounds[n-1].Number && s.decideAt.IsZero() && !s.open(now, anywhere) &&
 		(s.frontier.IsDirect() || !ready.IsZero() && !now.Before(ready))
@@ -39,7 +39,7 @@ func Short(s *Search, now time.Time) bool {
 
 // Pass hands the search of a job that has its workers on to one that waits for its turn. What it
 // returns is the search that the former has from now on: it tells what nodes have answered.
-func Pass(s, to *Search) (left *Search) {
+func (s *Search) Pass(to *Search) (left *Search) {
 	left = New(s.id, s.Rnd)
 	left.Surroundings, s.Surroundings = s.Surroundings, to.Surroundings
 	left.Begin(s.spec)
