@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -240,6 +241,32 @@ func TestUploadSendsOnlyWhatIsMissing(t *testing.T) {
 	again, err := transfer.Upload(t.Context(), r, inputs, nil)
 	if err != nil || again.Sent != 11 {
 		t.Errorf("one new file: got %+v, %v", again, err)
+	}
+}
+
+// How far an upload is is told in order, though several files are read at a time: the last word of
+// a step is that all is done.
+func TestUploadTellsInOrder(t *testing.T) {
+	dir, files := t.TempDir(), map[string]string{}
+	for i := range 2000 {
+		files[fmt.Sprint(i)] = fmt.Sprint(i, strings.Repeat("x", i%50))
+	}
+	write(t, dir, files)
+	var inside atomic.Int32
+	last := map[transfer.Step]int64{}
+	up, err := transfer.Upload(t.Context(), &remote{MemStore: transfer.NewMemStore(0)}, []transfer.Input{{Path: dir, Name: "."}}, func(s transfer.Step, done, total int64) {
+		if inside.Add(1) > 1 {
+			t.Error("two are telling at a time")
+		}
+		defer inside.Add(-1)
+		runtime.Gosched()
+		if done < last[s] || done > total {
+			t.Errorf("%s: %d of %d, after %d", s, done, total, last[s])
+		}
+		last[s] = done
+	})
+	if err != nil || last[transfer.Hashing] != up.Total {
+		t.Errorf("%+v, %v: the last that was told is %v", up, err, last)
 	}
 }
 

@@ -37,9 +37,22 @@ type Uploaded struct {
 	Sent     int64 // bytes of chunks that the remote did not hold
 }
 
-// Tell is told how far a step of some work is, in bytes: from any goroutine, often, and
-// not always in order. It must return at once.
+// Tell is told how far a step of some work is, in bytes: from any goroutine, one after the other,
+// and often. It must return at once.
 type Tell func(s Step, done, total int64)
+
+// adding returns what tells how far a step is when so many more bytes of it are done, from
+// any goroutine.
+func (t Tell) adding(s Step, total int64) func(bytes int) {
+	var mu sync.Mutex // so that the last word is the latest
+	var done int64
+	return func(bytes int) {
+		mu.Lock()
+		defer mu.Unlock()
+		done += int64(bytes)
+		t(s, done, total)
+	}
+}
 
 // Step is a step of an upload.
 type Step string
@@ -68,8 +81,7 @@ func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uplo
 	for _, s := range sources {
 		size += s.size
 	}
-	var hashed atomic.Int64
-	first := &early{remote: remote, met: map[Hash]bool{}, tell: func(bytes int) { tell(Hashing, hashed.Add(int64(bytes)), size) }}
+	first := &early{remote: remote, met: map[Hash]bool{}, tell: tell.adding(Hashing, size)}
 	if err := chunkAll(ctx, first, sources, nil); err != nil {
 		return Uploaded{}, err
 	}
@@ -228,6 +240,7 @@ func sendChunks(ctx context.Context, remote Remote, sources []*source, missing m
 	}
 	p := newPool(ctx, parallel, ChunkSize)
 	var sent atomic.Int64
+	add := tell.adding(Sending, total)
 	var err error
 	for part := range parts(sources) {
 		if !missing[part.hash] {
@@ -242,7 +255,8 @@ func sendChunks(ctx context.Context, remote Remote, sources []*source, missing m
 			if err := remote.PutChunk(ctx, part.hash, data); err != nil {
 				return fmt.Errorf("send %s: %w", part.label, err)
 			}
-			tell(Sending, sent.Add(int64(len(data))), total)
+			sent.Add(int64(len(data)))
+			add(len(data))
 			return nil
 		})
 		if err != nil {
