@@ -19,10 +19,10 @@ func parseSize(flag, s string) (int64, error) {
 	return n, nil
 }
 
-const defaultMaxOutput = 10 << 30
+const defaultMaxOutput = 10 << 30 // bytes
 
-// maxOutput is what a worker may write to standard output and error: a few bytes are a fair limit,
-// too. 0 = without limit.
+// maxOutput returns how many bytes a worker may write to standard output and error together; 0 = no
+// limit. Unlike other sizes, one without a unit is fine: a limit of a few bytes makes sense.
 func maxOutput(s string) (int64, error) {
 	switch s {
 	case "":
@@ -30,7 +30,11 @@ func maxOutput(s string) (int64, error) {
 	case "none":
 		return 0, nil
 	}
-	return parseSize("--max-output", s)
+	n, err := parseSize("--max-output", s)
+	if err != nil {
+		err = fmt.Errorf("%w, or none", err)
+	}
+	return n, err
 }
 
 // noBytes refuses a number without a unit of which others mean mebibytes.

@@ -22,14 +22,14 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
-// A job of which nothing else is said writes so much and no more.
+// The output of a job is limited unless its user says otherwise.
 func TestMaxOutput(t *testing.T) {
 	for text, want := range map[string]int64{"": 10 << 30, "none": 0, "200": 200, "1M": 1 << 20} {
 		if n, err := maxOutput(text); err != nil || n != want {
 			t.Errorf("%q: got %d, %v", text, n, err)
 		}
 	}
-	if _, err := maxOutput("lots"); err == nil || err.Error() != "--max-output lots: want a size such as 200M or 2G" {
+	if _, err := maxOutput("lots"); err == nil || err.Error() != "--max-output lots: want a size such as 200M or 2G, or none" {
 		t.Errorf("got %v", err)
 	}
 }
