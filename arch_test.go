@@ -123,6 +123,7 @@ var floors = map[string]int{
 	"testnet":                     11,
 	"cmd/zorilla":                 11,
 	"testnet/chart":               11,
+	"testnet/local":               11,
 	"testnet/hosts":               12,
 	"testnet/hosts/lab":           11,
 	"testnet/sim":                 12,

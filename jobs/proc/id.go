@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ID names a process for good: numbers of processes come again, and the
@@ -54,8 +55,13 @@ type Stat struct {
 	Parent  int
 	Session int
 	Start   uint64 // clock ticks after boot
+	CPU     time.Duration
 }
 
+// tick is the unit of time in /proc, the same on all systems that Go runs on.
+const tick = 10 * time.Millisecond
+
+// ReadStat reads the status of a process. CPU is the processor time that all its threads have used.
 func ReadStat(pid int) (Stat, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -74,7 +80,10 @@ func parseStat(b []byte) (Stat, error) {
 	parent, err1 := strconv.Atoi(string(f[1]))
 	session, err2 := strconv.Atoi(string(f[3]))
 	start, err3 := strconv.ParseUint(string(f[19]), 10, 64)
-	return Stat{State: f[0][0], Parent: parent, Session: session, Start: start}, errors.Join(err1, err2, err3)
+	user, err4 := strconv.ParseInt(string(f[11]), 10, 64)
+	system, err5 := strconv.ParseInt(string(f[12]), 10, 64)
+	cpu := time.Duration(user+system) * tick
+	return Stat{State: f[0][0], Parent: parent, Session: session, Start: start, CPU: cpu}, errors.Join(err1, err2, err3, err4, err5)
 }
 
 // User returns the number of the user that a process is, -1 if that cannot be seen.

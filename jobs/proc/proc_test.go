@@ -43,10 +43,10 @@ func TestFindingDescendants(t *testing.T) {
 }
 
 func TestParseStat(t *testing.T) {
-	fields := " S 7 8 9 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0"
+	fields := " S 7 8 9 0 -1 4194560 0 0 0 0 250 50 0 0 20 0 1 0 12345 0 0"
 	for _, name := range []string{"(sh)", "(a b)", "(evil) R 1 1 1)", "()"} {
 		st, err := parseStat([]byte("42 " + name + fields))
-		if err != nil || st != (Stat{State: 'S', Parent: 7, Session: 9, Start: 12345}) {
+		if err != nil || st != (Stat{State: 'S', Parent: 7, Session: 9, Start: 12345, CPU: 3 * time.Second}) {
 			t.Errorf("%s: %+v %v", name, st, err)
 		}
 	}

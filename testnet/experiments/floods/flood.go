@@ -22,6 +22,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/node/trust"
+	"zorilla/testnet/local"
 )
 
 // flood is something that a node is sent until ctx ends, and counted. The file has the network's
@@ -112,7 +113,7 @@ func hellos(keep int) func(context.Context, string, *atomic.Int64) error {
 					d := net.Dialer{Timeout: time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 33, byte(128+(i*8+w)%120))}}
 					c, err := d.DialContext(ctx, "tcp", victim)
 					if err != nil {
-						pause(ctx, 5*time.Millisecond)
+						_ = local.Wait(ctx, 5*time.Millisecond)
 						continue
 					}
 					_, _ = c.Write(first)
@@ -169,6 +170,16 @@ func (m *member) dial(ctx context.Context) (*tls.Conn, error) {
 	return c, c.HandshakeContext(ctx)
 }
 
+// newGossiper returns a member, and a socket for its packets.
+func newGossiper(secret string) (*member, net.Conn, error) {
+	m, err := newMember(secret)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := net.Dial("udp", victim)
+	return m, c, err
+}
+
 // bodies sends requests up to their last byte.
 func bodies(ctx context.Context, secret string, sent *atomic.Int64) error {
 	m, err := newMember(secret)
@@ -208,7 +219,7 @@ func connections(ctx context.Context, secret string, sent *atomic.Int64) error {
 	for len(open) < 3000 && ctx.Err() == nil {
 		c, err := m.dial(ctx)
 		if err != nil {
-			pause(ctx, 10*time.Millisecond)
+			_ = local.Wait(ctx, 10*time.Millisecond)
 			continue
 		}
 		_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
@@ -249,11 +260,7 @@ func (m *member) seal(kind byte, v any) ([]byte, error) {
 
 // members announces nodes at an address where there is none.
 func members(ctx context.Context, secret string, sent *atomic.Int64) error {
-	m, err := newMember(secret)
-	if err != nil {
-		return err
-	}
-	c, err := net.Dial("udp", victim)
+	m, c, err := newGossiper(secret)
 	if err != nil {
 		return err
 	}
@@ -279,7 +286,7 @@ func members(ctx context.Context, secret string, sent *atomic.Int64) error {
 		_, _ = c.Write(b)
 		sent.Add(1)
 		if i%100 == 99 {
-			pause(ctx, 5*time.Millisecond)
+			_ = local.Wait(ctx, 5*time.Millisecond)
 		}
 	}
 	<-ctx.Done()
@@ -288,11 +295,7 @@ func members(ctx context.Context, secret string, sent *atomic.Int64) error {
 
 // growing sends packets that are small while they are compressed.
 func growing(ctx context.Context, secret string, sent *atomic.Int64) error {
-	m, err := newMember(secret)
-	if err != nil {
-		return err
-	}
-	c, err := net.Dial("udp", victim)
+	m, c, err := newGossiper(secret)
 	if err != nil {
 		return err
 	}

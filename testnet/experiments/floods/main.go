@@ -12,14 +12,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
 	"zorilla/testnet/chart"
+	"zorilla/testnet/local"
 )
 
 type options struct {
@@ -37,6 +38,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	// The nodes end when the thread that started them does.
+	runtime.LockOSThread()
 	chart.Exit("floods", chart.Keep(o.out, func(r *chart.Results) error { return run(ctx, r, &o) }))
 }
 
@@ -48,9 +51,8 @@ func run(ctx context.Context, r *chart.Results, o *options) error {
 	defer os.RemoveAll(dir)
 	programs := strings.Split(o.programs, ",")
 	if o.programs == "" {
-		programs = []string{filepath.Join(dir, "zorilla")}
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", programs[0], "./cmd/zorilla").CombinedOutput(); err != nil {
-			return fmt.Errorf("go build: %w: %s", err, out)
+		if programs[0], err = local.Build(ctx, dir); err != nil {
+			return err
 		}
 	}
 	fmt.Fprintf(r, "Floods of %v at a node that is idle otherwise. CPU: of one core. "+

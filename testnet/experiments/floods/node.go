@@ -1,20 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"zorilla/jobs/proc"
+	"zorilla/testnet/local"
 )
 
 // victim is where all floods go: to an address of its own, at which nothing else listens.
@@ -25,12 +24,17 @@ const late = 30 * time.Second
 
 // seen is what a flood did.
 type seen struct {
-	cpu       float64 // of one core
-	memory    int64   // bytes
-	files     int
+	cpu float64 // of one core
+	peak
 	listed    int
 	run, join time.Duration // late = not within that
 	sent      int64
+}
+
+// peak is the most that a node had.
+type peak struct {
+	memory int64 // bytes
+	files  int
 }
 
 // String is a row of the table.
@@ -59,7 +63,7 @@ func try(ctx context.Context, dir, program string, f flood, length time.Duration
 	if err := os.WriteFile(secret, newSecret(), 0o600); err != nil {
 		return s, err
 	}
-	if err := here.start(); err != nil {
+	if err := here.start(""); err != nil {
 		return s, err
 	}
 	defer here.stop()
@@ -67,15 +71,17 @@ func try(ctx context.Context, dir, program string, f flood, length time.Duration
 		return s, err
 	}
 	flooding, stop := context.WithTimeout(ctx, length)
-	defer stop()
 	begin, before := time.Now(), here.cpu()
-	ended := make(chan error, 1)
 	var sent atomic.Int64
-	go func() { ended <- f.send(flooding, secret, &sent) }()
-	watched := make(chan struct{})
-	go func() { defer close(watched); s.watch(flooding, &here) }()
+	var failed error
+	var most peak
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	all.Go(func() { failed = f.send(flooding, secret, &sent) })
+	all.Go(func() { most = here.watch(flooding) })
 
-	pause(flooding, length/4)
+	_ = local.Wait(flooding, length/4)
 	run, err := here.user(ctx, "run", "--", "true")
 	if err != nil && run < late {
 		return s, err
@@ -87,57 +93,42 @@ func try(ctx context.Context, dir, program string, f flood, length time.Duration
 		return s, err
 	}
 	<-flooding.Done()
-	<-watched
-	s.run, s.join, s.sent = run, join, sent.Load()
-	s.cpu = float64(here.cpu()-before) / float64(time.Since(begin))
-	s.listed = here.listed(ctx)
-	return s, <-ended
+	used := float64(here.cpu()-before) / float64(time.Since(begin))
+	listed := here.listed(ctx)
+	all.Wait()
+	return seen{cpu: used, peak: most, listed: listed, run: run, join: join, sent: sent.Load()}, failed
 }
 
-// watch notes the most that a node has of what it may run out of.
-func (s *seen) watch(ctx context.Context, n *node) {
+// watch returns the most that a node has, until ctx ends, of what it may run out of.
+func (n *node) watch(ctx context.Context) (p peak) {
 	for ctx.Err() == nil {
-		open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.cmd.Process.Pid))
-		s.files = max(s.files, len(open))
-		s.memory = max(s.memory, proc.Resident(n.cmd.Process.Pid).Private)
-		pause(ctx, 100*time.Millisecond)
+		open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.PID()))
+		p.files = max(p.files, len(open))
+		p.memory = max(p.memory, proc.Resident(n.PID()).Private)
+		_ = local.Wait(ctx, 100*time.Millisecond)
 	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
+	return p
 }
 
 // node is a process.
 type node struct {
 	program, dir, secret, listen string
-	cmd                          *exec.Cmd
+	*local.Node
 }
 
-func (n *node) start(options ...string) error {
-	if err := os.Mkdir(n.dir, 0o700); err != nil {
-		return err
-	}
-	log, err := os.Create(filepath.Join(filepath.Dir(n.dir), filepath.Base(n.dir)+".log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	options = append([]string{"node", "--listen", n.listen, "--secret-file", n.secret, "--web", "none", "--slots", "4"}, options...)
-	n.cmd = n.command(context.Background(), options...)
-	n.cmd.Stdout, n.cmd.Stderr = log, log
-	return n.cmd.Start()
+func (n *node) start(join string) (err error) {
+	n.Node, err = local.Start(local.Config{
+		Program: n.program, State: n.dir, Listen: n.listen, Join: join,
+		Options: []string{"--secret-file", n.secret, "--slots", "4"},
+	})
+	return err
 }
 
 func (n *node) stop() {
-	if n.cmd == nil || n.cmd.Process == nil {
-		return
+	if n.Node != nil {
+		n.Kill()
+		n.Await()
 	}
-	_ = n.cmd.Process.Signal(syscall.SIGKILL)
-	_ = n.cmd.Wait()
 }
 
 // command is one of a user of the node.
@@ -161,21 +152,21 @@ func (n *node) user(ctx context.Context, args ...string) (time.Duration, error) 
 		case ctx.Err() != nil:
 			return late, fmt.Errorf("zorilla %s: not within %v: %s", strings.Join(args, " "), late, out)
 		}
-		pause(ctx, 20*time.Millisecond)
+		_ = local.Wait(ctx, 20*time.Millisecond)
 	}
 }
 
 // join starts a node and returns how long it takes until that lists another, or late.
 func (n *node) join(ctx context.Context, to *node) (time.Duration, error) {
 	begin := time.Now()
-	if err := n.start("--join", to.listen); err != nil {
+	if err := n.start(to.listen); err != nil {
 		return 0, err
 	}
 	for time.Since(begin) < late && ctx.Err() == nil {
 		if n.listed(ctx) > 1 {
 			return time.Since(begin), nil
 		}
-		pause(ctx, 20*time.Millisecond)
+		_ = local.Wait(ctx, 20*time.Millisecond)
 	}
 	return late, ctx.Err()
 }
@@ -188,17 +179,8 @@ func (n *node) listed(ctx context.Context) int {
 	return len(list)
 }
 
-// tick is the unit of processor time in /proc, the same on all systems that Go runs on.
-const tick = 10 * time.Millisecond
-
 // cpu is the processor time that the node has used.
 func (n *node) cpu() time.Duration {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * tick
+	stat, _ := proc.ReadStat(n.PID()) // of one that has ended 0
+	return stat.CPU
 }

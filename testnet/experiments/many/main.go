@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"zorilla/testnet/chart"
+	"zorilla/testnet/local"
 )
 
 type options struct {
@@ -60,13 +61,13 @@ func run(ctx context.Context, w *chart.Results, o options) (err error) {
 	}
 	defer os.RemoveAll(dir)
 	if o.zorilla == "" {
-		if o.zorilla, err = build(ctx, dir); err != nil {
+		if o.zorilla, err = local.Build(ctx, dir); err != nil {
 			return err
 		}
 	}
 	n := newNetwork(dir, o.zorilla)
 	defer func() {
-		if ended := n.stop(); err == nil {
+		if ended := local.Stop(n.nodes...); err == nil {
 			err = ended
 		}
 	}()
@@ -99,11 +100,11 @@ func run(ctx context.Context, w *chart.Results, o options) (err error) {
 
 // rest measures the calm, and kills nodes in it.
 func (n *network) rest(ctx context.Context, o options, say func(what, format string, args ...any)) error {
-	if err := wait(ctx, o.calm); err != nil {
+	if err := local.Wait(ctx, o.calm); err != nil {
 		return err
 	}
 	before := n.usage()
-	if err := wait(ctx, o.calm); err != nil {
+	if err := local.Wait(ctx, o.calm); err != nil {
 		return err
 	}
 	now := n.usage()
@@ -131,15 +132,4 @@ func (n *network) rest(ctx context.Context, o options, say func(what, format str
 	say(fmt.Sprintf("%d nodes are killed: until the first is missed by somebody", o.kills), "%.1f s", first.Sub(killed).Seconds())
 	say("until all others miss all of them", "%.1f s", last.Sub(killed).Seconds())
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

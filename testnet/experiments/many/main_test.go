@@ -1,15 +1,18 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestRollKnowsWhoKnowsWhom(t *testing.T) {
 	r := newRoll(3)
 	read := func(i int, lines ...string) {
-		r.read(i, strings.NewReader("join   'zorilla invite' prints the token for other machines\n"+strings.Join(lines, "\n")+"\n"))
+		log := r.log(i)
+		for part := range slices.Chunk([]byte("join   'zorilla invite' prints the token for other machines\n"+strings.Join(lines, "\n")+"\n"), 50) {
+			_, _ = log.Write(part)
+		}
 	}
 	here := func(name string) string {
 		return "2026-11-23 12:43:55 INF a member is here addr=127.77.0.1:5444 member=zz5hj name=" + name + " node=z4ngs"
@@ -28,22 +31,14 @@ func TestRollKnowsWhoKnowsWhom(t *testing.T) {
 	if r.missed() != 0.5 || r.gone() != 1 || r.share() != 4./6 {
 		t.Errorf("%.2f miss who was killed, %d gone, %.3f known", r.missed(), r.gone(), r.share())
 	}
-	if words := r.lastWords(2); !strings.Contains(words, "stopping") {
-		t.Errorf("last words %q", words)
-	}
 }
 
-func TestUsageOfAProcess(t *testing.T) {
-	u := usageOf([]byte("12 (a b) c) S 1 12 12 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 7 0 1 2"), []byte("00400000-7fff [rollup]\nRss:   23668 kB\nPss:   10420 kB\nPss_Anon:  1 kB\n"))
-	if u.cpu != 3*time.Second || u.resident != 23668<<10 || u.proportional != 10420<<10 {
+func TestMemoryOfAProcess(t *testing.T) {
+	u := memoryOf([]byte("00400000-7fff [rollup]\nRss:   23668 kB\nPss:   10420 kB\nPss_Anon:  1 kB\n"))
+	if u != (usage{resident: 23668 << 10, proportional: 10420 << 10}) {
 		t.Errorf("%+v", u)
 	}
-	if u := usageOf(nil, nil); u != (usage{}) {
+	if u := memoryOf(nil); u != (usage{}) {
 		t.Errorf("of a process that has ended %+v", u)
-	}
-	var n network
-	n.nodes = append(n.nodes, &process{killed: true})
-	if n.usage() != (usage{}) {
-		t.Error("who was killed uses something")
 	}
 }

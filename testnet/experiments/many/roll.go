@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"io"
 	"strings"
 	"sync"
@@ -14,29 +14,42 @@ type roll struct {
 	dead  map[string]bool // names of nodes that were killed
 	in    int             // how many have joined
 	lost  int             // how often a node has held another to be gone
-	last  []string        // lines of each
 }
 
 func newRoll(nodes int) *roll {
-	r := &roll{knows: make([]map[string]bool, nodes), dead: map[string]bool{}, last: make([]string, nodes)}
+	r := &roll{knows: make([]map[string]bool, nodes), dead: map[string]bool{}}
 	for i := range r.knows {
 		r.knows[i] = map[string]bool{}
 	}
 	return r
 }
 
-// read takes what node i logs until that ends.
-func (r *roll) read(i int, log io.Reader) {
-	lines := bufio.NewScanner(log)
-	for lines.Scan() {
-		r.line(i, lines.Text())
+// log returns a writer for what node i logs.
+func (r *roll) log(i int) io.Writer { return &nodeLog{roll: r, i: i} }
+
+// nodeLog passes whole lines on.
+type nodeLog struct {
+	roll *roll
+	i    int
+	part []byte // of a line
+}
+
+// Write implements io.Writer.
+func (l *nodeLog) Write(p []byte) (int, error) {
+	l.part = append(l.part, p...)
+	for {
+		line, rest, ok := bytes.Cut(l.part, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		l.roll.line(l.i, string(line))
+		l.part = rest
 	}
 }
 
 func (r *roll) line(i int, line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last[i] = line
 	name := ""
 	for word := range strings.FieldsSeq(line) {
 		if v, ok := strings.CutPrefix(word, "name="); ok {
@@ -104,10 +117,4 @@ func (r *roll) missed() float64 {
 		}
 	}
 	return float64(know) / float64(living)
-}
-
-func (r *roll) lastWords(i int) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last[i]
 }

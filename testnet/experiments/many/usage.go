@@ -1,12 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"zorilla/jobs/proc"
 )
 
 // usage is what processes have used of processors, and have of memory, in bytes.
@@ -15,20 +16,17 @@ type usage struct {
 	proportional, resident, most int64 // shared pages once, in full; of the largest
 }
 
-// tick is the unit of processor time in /proc, the same on all systems that Go runs on.
-const tick = 10 * time.Millisecond
-
 // usage sums up what the nodes use that have not been killed. One that has just ended
 // counts as nothing.
 func (n *network) usage() (sum usage) {
 	for _, p := range n.nodes {
-		if p.killed {
+		if p.Killed() {
 			continue
 		}
-		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-		rollup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
-		u := usageOf(stat, rollup)
-		sum.cpu += u.cpu
+		stat, _ := proc.ReadStat(p.PID())
+		rollup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.PID()))
+		u := memoryOf(rollup)
+		sum.cpu += stat.CPU
 		sum.proportional += u.proportional
 		sum.resident += u.resident
 		sum.most = max(sum.most, u.resident)
@@ -46,14 +44,8 @@ func load() string {
 	return first
 }
 
-// usageOf reads the files stat and smaps_rollup of a process.
-func usageOf(stat, rollup []byte) (u usage) {
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // a name may have blanks
-	if len(fields) > 12 {
-		user, _ := strconv.ParseInt(fields[11], 10, 64)
-		system, _ := strconv.ParseInt(fields[12], 10, 64)
-		u.cpu = time.Duration(user+system) * tick
-	}
+// memoryOf reads the file smaps_rollup of a process.
+func memoryOf(rollup []byte) (u usage) {
 	for line := range strings.Lines(string(rollup)) {
 		f := strings.Fields(line)
 		if len(f) < 2 {

@@ -1,13 +1,13 @@
-// Memory runs many small jobs at real nodes and shows what memory the nodes have of their own
-// (RssAnon) when so many have ended, after a rest: the node where they were submitted, which
-// works too, and one that helps. Then many clients follow the output of one job.
+// Memory runs many small jobs at real nodes and shows how much memory of their own the nodes have
+// (RssAnon, and what of it is swapped) after so many have ended and a rest: the node where they were
+// submitted, which works too, and one that helps. Then many clients follow the output of one job.
 //
 //	go run ./testnet/experiments/memory                                  # about six minutes
 //	go run ./testnet/experiments/memory -programs before=old/zorilla,now=new/zorilla
 //
 // The jobs are /bin/true, at most two hundred at a time up to each of the counts; then comes a
-// burst, submitted as fast as the node accepts them, so that most wait in a queue. Both nodes are processes with a state directory
-// of their own, on 127.78.0.0/16, and end with this command.
+// burst, submitted as fast as the node accepts it, so that most of its jobs wait in a queue. Both
+// nodes are processes with a state directory of their own, on 127.78.0.0/16, and end with this command.
 package main
 
 import (
@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"zorilla/testnet/chart"
+	"zorilla/testnet/local"
 )
 
 type options struct {
@@ -64,7 +65,7 @@ type program struct{ name, file string }
 
 func programs(ctx context.Context, list, dir string) ([]program, error) {
 	if list == "" {
-		file, err := build(ctx, dir)
+		file, err := local.Build(ctx, dir)
 		return []program{{"now", file}}, err
 	}
 	var all []program
@@ -130,7 +131,7 @@ func measure(ctx context.Context, p program, o options, note func(what string, j
 			done += some
 		}
 		rate := float64(done-first) / time.Since(begun).Seconds()
-		if err := wait(ctx, o.rest); err != nil {
+		if err := local.Wait(ctx, o.rest); err != nil {
 			return err
 		}
 		note(fmt.Sprintf("%d jobs have ended", count), count, rate, n.memory())
@@ -140,20 +141,9 @@ func measure(ctx context.Context, p program, o options, note func(what string, j
 		return err
 	}
 	note(fmt.Sprintf("a burst of %d more has ended", o.burst), all, float64(o.burst)/time.Since(begun).Seconds(), n.memory())
-	if err := wait(ctx, o.rest); err != nil {
+	if err := local.Wait(ctx, o.rest); err != nil {
 		return err
 	}
 	note(fmt.Sprintf("%v later", o.rest), all, 0, n.memory())
 	return n.follow(ctx, o, func(what string) { note(what, all, 0, n.memory()) })
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

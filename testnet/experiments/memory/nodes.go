@@ -1,29 +1,25 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/proc"
 	"zorilla/node/api"
+	"zorilla/testnet/local"
 )
 
 const (
 	nodePort   = 5444
 	pollEvery  = 200 * time.Millisecond
 	startTime  = 30 * time.Second
-	stopGrace  = 30 * time.Second
 	submitters = 16
 )
 
@@ -33,26 +29,9 @@ type memory struct{ origin, worker float64 }
 // pair is the two nodes.
 type pair struct {
 	dir    string
-	nodes  []*node
+	nodes  []*local.Node
 	client *api.Client
 	ended  int // jobs that were submitted and have ended
-}
-
-type node struct {
-	cmd  *exec.Cmd
-	log  bytes.Buffer // to be read when done is closed
-	done chan struct{}
-}
-
-// build makes the program, so that what is measured is what is in the repository.
-func build(ctx context.Context, dir string) (string, error) {
-	file := filepath.Join(dir, "zorilla")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", file, "./cmd/zorilla")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build zorilla: %w: start me in the root of the repository, or give me the program with -programs", err)
-	}
-	return file, nil
 }
 
 // start starts a node that jobs are submitted at, and one that helps.
@@ -90,51 +69,22 @@ func (n *pair) dial(name string) (*api.Client, error) {
 }
 
 func (n *pair) launch(program, name, token string) error {
-	cmd := exec.Command(program, "node", "--state", filepath.Join(n.dir, name), "--name", name, "--web", "none", "--slots", "4", "--keep-free", "0",
-		"--listen", fmt.Sprintf("127.78.0.%d:%d", 1+len(n.nodes), nodePort))
-	cmd.Env = append(jobs.Foreign(os.Environ()), "ZORILLA_CONFIG=none", "XDG_RUNTIME_DIR="+n.dir, "TMPDIR="+n.dir) // what nodes leave there goes with it
-	if token != "" {
-		cmd.Env = append(cmd.Env, "ZORILLA_JOIN="+token)
+	node, err := local.Start(local.Config{
+		Program: program, State: filepath.Join(n.dir, name), Listen: fmt.Sprintf("127.78.0.%d:%d", 1+len(n.nodes), nodePort), Join: token,
+		Options: []string{"--slots", "4", "--keep-free", "0"},
+	})
+	if err == nil {
+		n.nodes = append(n.nodes, node)
 	}
-	// Ctrl-C is for us, and should we be gone they end.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	one := &node{cmd: cmd, done: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = &one.log, &one.log
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start node %s: %w", name, err)
-	}
-	n.nodes = append(n.nodes, one)
-	go func() {
-		_ = cmd.Wait() // its last words say more
-		close(one.done)
-	}()
-	return nil
+	return err
 }
 
 // until waits for something. That a node ends is an error.
 func (n *pair) until(ctx context.Context, limit time.Duration, what string, ok func() bool) error {
-	for end := time.Now().Add(limit); !ok(); {
-		for _, one := range n.nodes {
-			select {
-			case <-one.done:
-				return fmt.Errorf("a node has ended: %s", lastOf(one.log.String()))
-			default:
-			}
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("waited %v for %s", limit, what)
-		}
-		if err := wait(ctx, pollEvery); err != nil {
-			return err
-		}
+	if err := local.Until(ctx, n.nodes, pollEvery, limit, ok); err != nil {
+		return fmt.Errorf("wait for %s: %w", what, err)
 	}
 	return nil
-}
-
-// lastOf is the end of a log.
-func lastOf(log string) string {
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], "; ")
 }
 
 // submit submits so many jobs, and waits until all of them have ended.
@@ -180,7 +130,7 @@ func (n *pair) follow(ctx context.Context, o options, look func(what string)) er
 	if err := n.client.Cancel(ctx, string(id), true); err != nil {
 		return err
 	}
-	if err := wait(ctx, o.rest); err != nil {
+	if err := local.Wait(ctx, o.rest); err != nil {
 		return err
 	}
 	look(fmt.Sprintf("%v after they left", o.rest))
@@ -225,44 +175,16 @@ func (n *pair) read(ctx context.Context, id jobs.ID, bytes, clients int, f func(
 }
 
 // memory is what the nodes have now. One that has just ended has nothing.
-func (n *pair) memory() (m memory) {
-	for i, to := range []*float64{&m.origin, &m.worker} {
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.nodes[i].cmd.Process.Pid))
-		*to = ownOf(status)
-	}
-	return m
-}
-
-// ownOf reads how many MB of its own a process has, of its file status.
-func ownOf(status []byte) float64 {
-	_, after, _ := bytes.Cut(status, []byte("RssAnon:"))
-	if fields := strings.Fields(string(after)); len(fields) > 0 {
-		if kb, err := strconv.ParseInt(fields[0], 10, 64); err == nil {
-			return float64(kb) * 1024 / 1e6
-		}
-	}
-	return 0
+func (n *pair) memory() memory {
+	own := func(i int) float64 { return float64(proc.Resident(n.nodes[i].PID()).Private) / 1e6 }
+	return memory{origin: own(0), worker: own(1)}
 }
 
 // stop ends the nodes and removes what they left.
 func (n *pair) stop() error {
-	for _, one := range n.nodes {
-		_ = one.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended
-	}
-	var errs []error
-	grace := time.After(stopGrace)
-	for _, one := range n.nodes {
-		select {
-		case <-one.done:
-		case <-grace:
-			errs = append(errs, fmt.Errorf("a node did not end within %v", stopGrace))
-			_ = one.cmd.Process.Kill() // it is a child that nobody has waited for
-			<-one.done
-			grace = time.After(0)
-		}
-	}
+	err := local.Stop(n.nodes...)
 	if n.client != nil {
 		n.client.Close()
 	}
-	return errors.Join(append(errs, os.RemoveAll(n.dir))...)
+	return errors.Join(err, os.RemoveAll(n.dir))
 }
