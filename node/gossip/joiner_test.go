@@ -52,6 +52,19 @@ func TestSeedsAreTriedWithGrowingPauses(t *testing.T) {
 	}
 }
 
+// A node whose members have left before it could exchange state with one once more waits for others
+// without being busy.
+func TestCheckWithoutMembers(t *testing.T) {
+	w := watcher{o: &Overlay{table: newTable()}, joiner: newTestJoiner(), check: epoch}
+	for now, end := epoch, epoch.Add(time.Minute); now.Before(end); {
+		wait := w.start(t.Context(), now)
+		if wait < settled || wait > 2*settled {
+			t.Fatalf("waits %v", wait)
+		}
+		now = now.Add(wait)
+	}
+}
+
 func TestSeedsOfMembersAreLeftAlone(t *testing.T) {
 	j := newTestJoiner("a:1", "b:1")
 	j.Joined(at("a:1", 1))

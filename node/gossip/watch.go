@@ -26,8 +26,8 @@ const (
 	misplacedMany = 20 // after so many introductions it is another node with the same key
 	misplacedMore = 5  // introductions after the last complaint: longer than reclaimTime
 
-	// News of nodes that start together may miss some of them; each asks a member once more after as
-	// long as the news take, and up to as long again.
+	// Nodes that start together may miss the announcements of some others. Each exchanges state with a
+	// member once more when these have spread, after settled to twice settled.
 	settled = 4 * time.Second
 )
 
@@ -70,11 +70,11 @@ type watcher struct {
 	joining sync.WaitGroup
 	busy    int
 
-	check   time.Time // when to ask for news that were missed; zero = not yet, or not any more
+	check   time.Time // when to exchange state once more after joining; zero = no need
 	again   time.Time // when to introduce this node once more; zero = no need
 	more    int       // how often after that
 	strange int       // introductions since others knew the right address
-	noticed time.Time // that they do not
+	noticed time.Time // when others were last seen not to know it
 }
 
 // tell passes events on.
@@ -96,21 +96,23 @@ func (w *watcher) tell() {
 // start begins the joins that are due and returns how long to wait for the
 // next ones.
 func (w *watcher) start(ctx context.Context, now time.Time) time.Duration {
-	wait := time.Hour
-	if !w.check.IsZero() {
-		if wait = w.check.Sub(now); wait <= 0 && w.exchange(ctx) {
-			w.check, wait = time.Time{}, time.Hour
+	if due(w.check, now) {
+		w.check = time.Time{}
+		if !w.exchange(ctx) {
+			w.check = now.Add(settled)
 		}
-		wait = max(wait, 100*time.Millisecond)
 	}
-	if !w.again.IsZero() && !w.again.After(now) && w.introduce(ctx) {
+	if due(w.again, now) && w.introduce(ctx) {
 		w.again = time.Time{}
 		if w.more--; w.more > 0 {
 			w.again = now.Add(w.pause())
 		}
 	}
-	if !w.again.IsZero() {
-		wait = min(wait, max(w.again.Sub(now), 100*time.Millisecond))
+	wait := time.Hour
+	for _, at := range []time.Time{w.check, w.again} {
+		if !at.IsZero() {
+			wait = min(wait, max(at.Sub(now), 100*time.Millisecond))
+		}
 	}
 	for w.busy < maxJoins {
 		addr, wake := w.joiner.Next(now)
@@ -124,6 +126,8 @@ func (w *watcher) start(ctx context.Context, now time.Time) time.Duration {
 	}
 	return wait
 }
+
+func due(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
 func (w *watcher) join(ctx context.Context, addr string) {
 	w.busy++
@@ -249,7 +253,7 @@ func (w *watcher) pause() time.Duration {
 	return misplacedWait
 }
 
-// introduce has some member hear where this node is, and reports whether it could begin.
+// introduce tells some member where this node is, and reports whether it could begin.
 func (w *watcher) introduce(ctx context.Context) bool {
 	ok := w.exchange(ctx)
 	if ok {
