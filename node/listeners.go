@@ -155,8 +155,8 @@ func (l serverLog) Write(line []byte) (int, error) {
 }
 
 // serveSocket opens the unix socket for the command line.
-func serveSocket(g *group, d stateDir, svc api.Service, log zerolog.Logger) error {
-	path := Socket(string(d))
+func serveSocket(g *group, lock *stateLock, svc api.Service, log zerolog.Logger) error {
+	path := Socket(string(lock.dir))
 	token, err := api.Token(path)
 	if err != nil {
 		return err
@@ -167,25 +167,25 @@ func serveSocket(g *group, d stateDir, svc api.Service, log zerolog.Logger) erro
 	}
 	srv := server(api.Guard(api.Handler(svc), token), log)
 	srv.ConnContext = api.ConnContext
-	door := &door{state: d, token: token, log: log, l: l, open: func(l net.Listener) { serve(g, srv, spare(l)) }}
+	door := &door{lock: lock, token: token, log: log, l: l, open: func(l net.Listener) { serve(g, srv, spare(l)) }}
 	door.open(l)
 	g.run(door.watch)
 	return nil
 }
 
-// door is what clients need to reach the node: a socket and a token. It is made again when
-// somebody removes it, as programs do that clean up old files.
+// door is what clients need to reach the node, a socket and a token, and what keeps other nodes from
+// its state directory, a lock. It makes them again when somebody removes them, as programs do that
+// clean up old files.
 type door struct {
-	state stateDir
-	token string
-	log   zerolog.Logger
-	l     net.Listener // the latest
-	open  func(net.Listener)
-	locks []func()
-	said  string // what was wrong last
+	lock   *stateLock
+	token  string
+	log    zerolog.Logger
+	l      net.Listener // the latest
+	open   func(net.Listener)
+	logged string // the latest error
 }
 
-// lookEvery is how often a node looks whether clients can find it.
+// lookEvery is how often a node checks whether clients can find it.
 const lookEvery = 5 * time.Second
 
 func (d *door) watch(ctx context.Context) error {
@@ -196,38 +196,33 @@ func (d *door) watch(ctx context.Context) error {
 		case <-tick.C:
 			d.look()
 		case <-ctx.Done():
-			for _, unlock := range d.locks {
-				unlock()
-			}
 			return nil
 		}
 	}
 }
 
-// look has clients find the node again if they do not, and says once why they cannot.
+// look makes again what is missing, and logs once why it cannot.
 func (d *door) look() {
-	wrong := ""
+	text := ""
 	if err := d.mend(); err != nil {
-		wrong = err.Error()
+		text = err.Error()
 	}
-	if wrong != "" && wrong != d.said {
-		d.log.Error().Msgf("clients cannot find this node: its files were removed, and cannot be made again: %s", wrong)
+	if text != "" && text != d.logged {
+		d.log.Error().Msgf("clients may not find this node: its files were removed, and cannot be made again: %s", text)
 	}
-	d.said = wrong
+	d.logged = text
 }
 
 func (d *door) mend() error {
-	unlock, err := d.state.keepLock()
+	again, err := d.lock.renew()
 	if err != nil {
 		return err
 	}
-	if unlock != nil {
-		d.locks = append(d.locks, unlock)
+	if again {
 		d.log.Warn().Msg("the lock of the state directory was removed: it is locked again")
 	}
-	path := Socket(string(d.state))
-	again, err := api.KeepToken(path, d.token)
-	if err != nil {
+	path := Socket(string(d.lock.dir))
+	if again, err = api.KeepToken(path, d.token); err != nil {
 		return err
 	}
 	if again {
@@ -241,7 +236,7 @@ func (d *door) mend() error {
 		return err
 	}
 	d.log.Warn().Msgf("the socket for clients was removed: the node listens at %s again", path)
-	_ = d.l.Close() // nobody can come by it
+	_ = d.l.Close() // no client can connect to it any more
 	d.l = l
 	d.open(l)
 	return nil
@@ -251,18 +246,18 @@ func (d *door) mend() error {
 // nodes, workers and its disk; of few it is a quarter.
 const spareFiles = 64
 
-// Clients that are sent away hear why, a few at the same time, each for so long at most.
+// Clients that are turned away are told why.
 const (
-	maxTurned  = 8
-	turnWithin = time.Second
+	maxTurned  = 8           // at a time; the others wait until they are accepted
+	turnWithin = time.Second // for the request of each, and the answer
 )
 
-// sparing is a listener for clients that takes none of the last descriptors: who would get
-// one is sent away.
+// sparing is a listener for clients that keeps the last descriptors for the node: it turns away
+// clients that would get one.
 type sparing struct {
 	net.Listener
 	most   int           // a descriptor's number is below that; numbers are given from 0 on
-	turned chan struct{} // one for each client that is being sent away
+	turned chan struct{} // has one for each client that is being turned away
 }
 
 // spare wraps a listener for clients.
@@ -282,7 +277,7 @@ func (l sparing) Accept() (net.Conn, error) {
 		if err != nil || l.mayTake(conn) {
 			return conn, err
 		}
-		l.turned <- struct{}{} // the others wait to be accepted
+		l.turned <- struct{}{}
 		go func() {
 			defer func() { <-l.turned }()
 			api.TurnAway(conn, time.Now().Add(turnWithin))

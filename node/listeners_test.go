@@ -138,11 +138,11 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 // swept is the door of a node, and what serves there.
 func swept(t *testing.T) (d *door, log *bytes.Buffer) {
 	dir := stateDir(t.TempDir())
-	unlock, err := dir.open()
+	lock, err := dir.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(unlock)
+	t.Cleanup(lock.Close)
 	token, err := api.Token(Socket(string(dir)))
 	if err != nil {
 		t.Fatal(err)
@@ -153,20 +153,15 @@ func swept(t *testing.T) (d *door, log *bytes.Buffer) {
 	}
 	srv := &http.Server{Handler: api.Guard(http.NotFoundHandler(), token)}
 	log = &bytes.Buffer{}
-	d = &door{state: dir, token: token, log: zerolog.New(log), l: l, open: func(l net.Listener) { go srv.Serve(l) }}
+	d = &door{lock: lock, token: token, log: zerolog.New(log), l: l, open: func(l net.Listener) { go srv.Serve(l) }}
 	d.open(l)
-	t.Cleanup(func() {
-		srv.Close()
-		for _, unlock := range d.locks {
-			unlock()
-		}
-	})
+	t.Cleanup(func() { srv.Close() })
 	return d, log
 }
 
 // found reports whether a client finds the node, and is let in.
 func (d *door) found(t *testing.T) bool {
-	client, err := api.Dial(Socket(string(d.state)))
+	client, err := api.Dial(Socket(string(d.lock.dir)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +178,7 @@ func TestDoorIsMadeAgain(t *testing.T) {
 		t.Errorf("when nothing has happened, the node says %q, and is found: %v", log, d.found(t))
 	}
 	for _, name := range []string{"zorilla.sock", "client-token", "lock"} {
-		if err := os.Remove(d.state.file(name)); err != nil {
+		if err := os.Remove(d.lock.dir.file(name)); err != nil {
 			t.Fatal(err)
 		}
 		if name != "lock" && d.found(t) {
@@ -193,14 +188,23 @@ func TestDoorIsMadeAgain(t *testing.T) {
 		if !d.found(t) || strings.Count(log.String(), "was removed") != 1 {
 			t.Errorf("%s: the node is found: %v; it says %q", name, d.found(t), log)
 		}
-		if unlock, err := d.state.open(); err == nil {
+		if other, err := d.lock.dir.open(); err == nil {
 			t.Errorf("%s: another node takes the directory", name)
-			unlock()
+			other.Close()
 		}
 		log.Reset()
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := d.watch(ended); err != nil {
+		t.Error(err)
+	}
+	if other, err := d.lock.dir.open(); err == nil {
+		t.Error("another node takes the directory while this one ends")
+		other.Close()
+	}
 	d.l.Close()
-	if _, err := os.Lstat(Socket(string(d.state))); err == nil {
+	if _, err := os.Lstat(Socket(string(d.lock.dir))); err == nil {
 		t.Error("the socket stays behind")
 	}
 }
@@ -208,7 +212,7 @@ func TestDoorIsMadeAgain(t *testing.T) {
 // A node leaves alone what others have put in the place of its files, and says so once.
 func TestDoorIsNotTakenFromOthers(t *testing.T) {
 	d, log := swept(t)
-	socket := Socket(string(d.state))
+	socket := Socket(string(d.lock.dir))
 	if err := os.Remove(socket); err != nil {
 		t.Fatal(err)
 	}
@@ -227,13 +231,13 @@ func TestDoorIsNotTakenFromOthers(t *testing.T) {
 		t.Error("a node that ends removes another's socket")
 	}
 	d, log = swept(t)
-	if err := os.RemoveAll(string(d.state)); err != nil {
+	if err := os.RemoveAll(string(d.lock.dir)); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
 		d.look()
 	}
-	if _, err := os.Stat(string(d.state)); err == nil || strings.Count(log.String(), "\n") != 1 {
+	if _, err := os.Stat(string(d.lock.dir)); err == nil || strings.Count(log.String(), "\n") != 1 {
 		t.Errorf("the directory was removed, and made again: %v; the node says %q", err == nil, log)
 	}
 }

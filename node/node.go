@@ -142,11 +142,11 @@ func (n *Node) leave() {
 // Node of the same Config can.
 func (n *Node) Run(ctx context.Context) error {
 	n.started = time.Now()
-	unlock, err := n.state.open()
+	lock, err := n.state.open()
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer lock.Close()
 	sockets, page, err := n.bind(ctx)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (n *Node) Run(ctx context.Context) error {
 	front.run(n.jobs.Run, n.net.twins.watch, n.service.watchTraffic, n.service.memberService.self.watch, n.watchAddresses)
 	empty := make(chan struct{})
 	front.run(func(ctx context.Context) error { return n.service.awaitDrained(ctx, empty) })
-	if err := n.serveClients(front, page); err != nil {
+	if err := n.serveClients(front, page, lock); err != nil {
 		return err
 	}
 	close(n.ready)

@@ -304,7 +304,7 @@ func (n *Node) watchAddresses(ctx context.Context) error {
 }
 
 // serveClients opens the unix socket for the command line, and the page.
-func (n *Node) serveClients(g *group, page net.Listener) error {
+func (n *Node) serveClients(g *group, page net.Listener, lock *stateLock) error {
 	if n.cfg.Seams.Offline {
 		return nil
 	}
@@ -319,5 +319,5 @@ func (n *Node) serveClients(g *group, page net.Listener) error {
 			return err
 		}
 	}
-	return serveSocket(g, n.state, n.service, n.log)
+	return serveSocket(g, lock, n.service, n.log)
 }

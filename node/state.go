@@ -29,13 +29,13 @@ type stateDir string
 func (d stateDir) file(name string) string { return filepath.Join(string(d), name) }
 
 // open makes the directory and locks it for this process.
-func (d stateDir) open() (unlock func(), err error) {
+func (d stateDir) open() (*stateLock, error) {
 	dir := string(d)
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("state directory %q: want an absolute path", dir)
 	}
 	// What is private is 0600 all the same: workers may have to pass through.
-	err = os.MkdirAll(filepath.Dir(dir), passable)
+	err := os.MkdirAll(filepath.Dir(dir), passable)
 	if err == nil {
 		err = os.Mkdir(dir, shut)
 	}
@@ -45,15 +45,52 @@ func (d stateDir) open() (unlock func(), err error) {
 	if err := d.check(); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	lock, err := os.OpenFile(d.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := d.lock()
+	if err != nil {
+		return nil, err
+	}
+	return &stateLock{d, file}, nil
+}
+
+func (d stateDir) lock() (*os.File, error) {
+	file, err := os.OpenFile(d.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	if !locked(lock) {
-		lock.Close()
-		return nil, fmt.Errorf("state directory %s: a node is using it already: choose another with --state-dir", dir)
+	if !locked(file) {
+		file.Close()
+		return nil, fmt.Errorf("state directory %s: a node is using it already: choose another with --state-dir", d)
 	}
-	return func() { lock.Close() }, nil
+	return file, nil
+}
+
+// stateLock is held by the process that uses a state directory.
+type stateLock struct {
+	dir  stateDir
+	file *os.File
+}
+
+// Close gives the directory free.
+func (l *stateLock) Close() { l.file.Close() }
+
+// renew locks the directory anew if somebody has removed or replaced the file that it is locked by,
+// and reports whether that was so. It fails if another node has locked the new file.
+func (l *stateLock) renew() (again bool, err error) {
+	held, err := l.file.Stat()
+	if err != nil {
+		return false, fmt.Errorf("state directory: %w", err)
+	}
+	now, err := os.Stat(l.dir.file("lock"))
+	if err == nil && os.SameFile(held, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	file, err := l.dir.lock()
+	if err != nil {
+		return false, err
+	}
+	l.file.Close() // nobody can open the old file any more
+	l.file = file
+	return true, nil
 }
 
 // believed lists what a node reads in its state directory, of journal.db all that begins so.
@@ -103,24 +140,6 @@ func locked(f *os.File) bool {
 }
 
 const lockWithin = time.Second
-
-// keepLock locks the directory anew if somebody has removed the file that it was locked by, so that
-// no other node takes it. It returns nil where that is not needed.
-func (d stateDir) keepLock() (unlock func(), err error) {
-	path := d.file("lock")
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
-	}
-	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		lock.Close()
-		return nil, fmt.Errorf("state directory %s: another node is using it", d)
-	}
-	return func() { lock.Close() }, nil
-}
 
 // invited reads the secret and the addresses to join that the configuration gives, if it gives
 // any, and makes nothing.

@@ -34,21 +34,51 @@ func testNode(t *testing.T, cfg Config) *Node {
 
 func TestStateDirectoryIsForOneNode(t *testing.T) {
 	n := testNode(t, Config{})
-	unlock, err := n.state.open()
+	lock, err := n.state.open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := stateDir(n.cfg.State).open(); err == nil || !strings.Contains(err.Error(), "--state-dir") {
 		t.Fatalf("a second node gets %v, want an error that names the way out", err)
 	}
-	unlock()
+	lock.Close()
 	again, err := n.state.open()
 	if err != nil {
 		t.Fatalf("after the first has ended: %v", err)
 	}
-	again()
+	again.Close()
 	if _, err := stateDir("relative").open(); err == nil {
 		t.Fatal("a relative state directory was accepted")
+	}
+}
+
+// A lock that another node has made in the place of a removed one is that node's until it ends.
+func TestLockOfAnotherNode(t *testing.T) {
+	d := stateDir(t.TempDir())
+	lock, err := d.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if again, err := lock.renew(); again || err != nil {
+		t.Errorf("of a lock that is there: %v, %v", again, err)
+	}
+	if err := os.Remove(d.file("lock")); err != nil {
+		t.Fatal(err)
+	}
+	other, err := d.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := lock.renew(); again || err == nil || !strings.Contains(err.Error(), "is using it already") {
+		t.Errorf("of another node's lock: %v, %v", again, err)
+	}
+	other.Close()
+	if again, err := lock.renew(); !again || err != nil {
+		t.Errorf("after the other has ended: %v, %v", again, err)
+	}
+	if _, err := d.open(); err == nil {
+		t.Error("another node takes the directory")
 	}
 }
 
@@ -65,11 +95,11 @@ func TestStateDirectoryOfSomebodyElse(t *testing.T) {
 		if err := errors.Join(err, os.WriteFile(filepath.Join(dir, "journal.db.log-7"), nil, 0o600), os.WriteFile(filepath.Join(dir, "notes"), nil, 0o666)); err != nil {
 			t.Fatal(err)
 		}
-		unlock, err := stateDir(dir).open()
+		lock, err := stateDir(dir).open()
 		if err != nil {
 			t.Fatalf("%s: before it: %v", name, err)
 		}
-		unlock()
+		lock.Close()
 		if err := prepare(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -111,11 +141,11 @@ func secretOf(n *Node) (trust.Secret, []string, error) {
 
 func TestSecretIsMadeKeptAndReplaced(t *testing.T) {
 	n := testNode(t, Config{})
-	unlock, err := n.state.open()
+	lock, err := n.state.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unlock()
+	defer lock.Close()
 	first, seeds, err := secretOf(n)
 	if err != nil || len(seeds) != 0 {
 		t.Fatalf("got %v, %v", seeds, err)

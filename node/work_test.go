@@ -16,11 +16,11 @@ func workNode(t *testing.T, cfg Config) *Node {
 	t.Helper()
 	cfg.Secret = "" // of its state, without a phrase to stretch
 	n := testNode(t, cfg)
-	unlock, err := n.state.open()
+	lock, err := n.state.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(unlock)
+	t.Cleanup(lock.Close)
 	if _, err := n.identify(); err != nil {
 		t.Fatal(err)
 	}
