@@ -11,35 +11,41 @@ import (
 )
 
 // table lists places below a home directory: files, and directories with all that is in
-// them. A place below .config is one below $XDG_CONFIG_HOME, too.
+// them. A place below .config is one below $XDG_CONFIG_HOME, too, and so on: see moved.
 var table = []string{
 	".config/zorilla", ".local/state/zorilla",
-	// Who may come in, and keys for elsewhere.
-	".ssh", ".rhosts", ".shosts", ".k5login", ".netrc", ".gnupg",
+	// What is in a user's PATH, or in that of a language.
+	"bin", ".local/bin", ".local/lib", "go/bin",
+	// Logins, and keys and programs for logins elsewhere.
+	".ssh", ".rhosts", ".shosts", ".k5login", ".netrc", ".gnupg", ".git-credentials",
 	".aws", ".azure", ".config/gcloud", ".config/gh", ".docker", ".config/containers", ".kube", ".pypirc", ".terraformrc", ".terraform.d",
 	// Shells.
-	".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".local/share/bash-completion", ".inputrc",
+	".profile", ".bashrc", ".bashrc.d", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".local/share/bash-completion", ".inputrc",
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".login", ".logout", ".cshrc", ".tcshrc", ".kshrc",
 	".config/fish", ".local/share/fish", ".config/nushell", ".config/bash", ".config/zsh", ".config/direnv", ".direnvrc",
-	// Desktops, services, mail.
+	// Desktops, services, browsers, mail.
 	".config/autostart", ".config/autostart-scripts", ".config/plasma-workspace", ".config/systemd", ".config/environment.d",
-	".local/share/systemd", ".local/share/applications", ".local/share/dbus-1",
-	".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".forward", ".mailcap",
+	".local/share/systemd", ".local/share/applications", ".local/share/dbus-1", ".local/share/gnome-shell",
+	".config/i3", ".i3", ".config/sway", ".mozilla", ".config/google-chrome", ".config/chromium",
+	".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".forward", ".procmailrc", ".muttrc", ".mutt", ".mailcap",
 	// Editors and tools.
-	".gitconfig", ".config/git", ".hgrc", ".config/hg", ".subversion", ".vimrc", ".vim", ".exrc",
-	".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".nanorc", ".config/nano",
-	".vscode", ".vscode-server", ".config/Code", ".gdbinit", ".config/gdb", ".lldbinit",
+	".gitconfig", ".config/git", ".hgrc", ".config/hg", ".subversion", ".vimrc", ".gvimrc", ".vim", ".config/vim", ".exrc",
+	".config/nvim", ".local/share/nvim", ".emacs", ".emacs.d", ".config/emacs", ".nanorc", ".config/nano",
+	".vscode", ".vscode-server", ".config/Code", ".cursor", ".cursor-server", ".gdbinit", ".config/gdb", ".lldbinit",
 	".valgrindrc", ".tmux.conf", ".config/tmux", ".screenrc", ".lesskey", ".config/lesskey",
 	".psqlrc", ".sqliterc", ".curlrc", ".wgetrc", ".ansible.cfg", ".ansible",
-	// Languages, their packages, MPI.
-	".pythonrc", ".pdbrc", ".ipython", ".jupyter", ".local/share/jupyter", ".config/pip",
+	// Languages and their packages.
+	".pythonrc", ".pdbrc", ".ipython", ".jupyter", ".local/share/jupyter", ".config/pip", ".config/uv", ".config/matplotlib",
 	".pip", ".pydistutils.cfg", ".pyenv", ".condarc", ".conda", ".mambarc",
 	".npmrc", ".yarnrc", ".yarnrc.yml", ".nvm", ".cargo", ".rustup", ".config/go", "go/bin", ".m2", ".gradle", ".ivy2", ".sbt",
-	".Rprofile", ".Renviron", ".R", ".octaverc", ".julia/config", ".irbrc", ".gemrc",
+	".Rprofile", ".Renviron", ".R", ".octaverc", ".julia", ".rootlogon.C", ".rootrc", ".irbrc", ".gemrc",
 	".config/irb", ".perldb", ".ghci", ".bazelrc", ".ccache", ".config/ccache",
-	".openmpi", ".pmix",
-	".local/bin", ".local/lib", "bin",
+	// Clusters.
+	".openmpi", ".pmix", ".spack", ".modulerc", ".apptainer", ".singularity", ".config/snakemake", ".config/dask",
 }
+
+// moved lists the variables that name another directory for a part of the table.
+var moved = map[string]string{"XDG_CONFIG_HOME": ".config/", "XDG_DATA_HOME": ".local/share/", "XDG_STATE_HOME": ".local/state/"}
 
 // Places are those of the user of this process. They are for one goroutine.
 type Places struct {
@@ -56,19 +62,17 @@ func New() *Places {
 			p.add(filepath.Join(home, name))
 		}
 	}
-	if config := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(config) {
+	for variable, part := range moved {
+		dir := os.Getenv(variable)
 		for _, name := range table {
-			if below, ok := strings.CutPrefix(name, ".config/"); ok {
-				p.add(filepath.Join(config, below))
+			if below, ok := strings.CutPrefix(name, part); ok && filepath.IsAbs(dir) {
+				p.add(filepath.Join(dir, below))
 			}
 		}
 	}
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		p.add(filepath.Join(state, "zorilla"))
-	}
 	p.add("/etc/zorilla")
 	p.add("/var/lib/zorilla")
-	for _, variable := range []string{"ZORILLA_CONFIG", "BASH_ENV", "ENV"} {
+	for _, variable := range []string{"ZORILLA_CONFIG", "BASH_ENV", "ENV", "PYTHONSTARTUP"} {
 		if file := os.Getenv(variable); filepath.IsAbs(file) {
 			p.add(file)
 		}

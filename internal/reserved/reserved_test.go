@@ -10,6 +10,8 @@ func TestWhy(t *testing.T) {
 	home, elsewhere := Real(t.TempDir()), Real(t.TempDir())
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(elsewhere, "settings"))
+	t.Setenv("XDG_DATA_HOME", filepath.Join(elsewhere, "data"))
+	t.Setenv("XDG_STATE_HOME", filepath.Join(elsewhere, "states"))
 	t.Setenv("ZDOTDIR", filepath.Join(elsewhere, "zsh"))
 	for _, dir := range []string{"keys", "state", "state/jobs"} {
 		if err := os.Mkdir(filepath.Join(elsewhere, dir), 0o700); err != nil {
@@ -33,13 +35,15 @@ func TestWhy(t *testing.T) {
 		elsewhere + "/zsh/.zshenv", elsewhere + "/state/secret", elsewhere + "/state/jobs/x/y", "/etc/zorilla/config.toml",
 		home + "/.local/state/zorilla/secret", home + "/.ipython/profile_default/startup/00.py", home + "/.docker/config.json",
 		home + "/.kube/config", home + "/.aws/config", home + "/.cargo/config.toml", home + "/go/bin/gopls", home + "/.openmpi/mca-params.conf",
+		home + "/.bashrc.d/x", home + "/.julia/packages/x", home + "/.procmailrc", home + "/.local/share/nvim/site/plugin/x.lua",
+		elsewhere + "/data/jupyter/kernels/x", elsewhere + "/states/zorilla/secret",
 	} {
 		if p.Why(Real(path)) == "" {
 			t.Errorf("%s may be written", path)
 		}
 	}
 	for _, path := range []string{
-		home, home + "/results", home + "/.config/other", home + "/.bashrc.d", home + "/project/.bashrc", home + "/project/bin/prog",
+		home, home + "/results", home + "/.config/other", home + "/.bashrc2", home + "/.local/share/other", elsewhere + "/data/other", home + "/project/.bashrc", home + "/project/bin/prog",
 		elsewhere + "/.ssh/rc", elsewhere + "/new", "/tmp",
 	} {
 		if why := p.Why(Real(path)); why != "" {
