@@ -33,7 +33,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "mem", Usage: "memory limit of each worker: `SIZE` such as 200M or 2G"},
 		&cli.StringFlag{Name: "disk", Usage: "disk space for the files of each worker, and its limit: `SIZE`"},
 		&cli.StringFlag{Name: "max-output", DefaultText: "10G",
-			Usage: "end the job when a worker has written more than `SIZE` of standard output and error, or never with none; of an array, the task"},
+			Usage: "end the job, of an array the task, when a worker has written more than `SIZE` to standard output and error; none = no limit"},
 		&cli.IntFlag{Name: "gpus", Usage: "`N` GPUs of its own for each worker"},
 		&cli.StringFlag{Name: "where", Usage: "only nodes for which `EXPR` is true, as in 'mem >= 8G && site == \"delft\"'"},
 		&cli.StringSliceFlag{Name: "mount", Usage: "only nodes that show workers `PATH[:ro|:rw]`; the own node shows any, to read (repeatable)"},

@@ -2,7 +2,7 @@
 // (RssAnon, and what of it is swapped) after so many have ended and a rest: the node where they were
 // submitted, which works too, and one that helps. Then many clients follow the output of one job.
 //
-//	go run ./testnet/experiments/memory                                  # about six minutes
+//	go run ./testnet/experiments/memory                                  # some twenty minutes
 //	go run ./testnet/experiments/memory -programs before=old/zorilla,now=new/zorilla
 //
 // The jobs are /bin/true, at most two hundred at a time up to each of the counts; then comes a
