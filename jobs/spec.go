@@ -93,36 +93,6 @@ type Access struct {
 	ShareWork bool `json:"share_work,omitempty"`
 }
 
-// Failing says what ends a job early: what a rank that has failed for good means for the
-// others, and how much it may write.
-type Failing struct {
-	KillOnBadExit *bool `json:"kill_on_bad_exit,omitempty"` // it stops the others; nil = in a rigid job
-	MaxFails      int   `json:"max_fails,omitempty"`        // the job is stopped when more ranks have failed; 0 = no limit
-
-	// MaxOutput bounds the bytes of standard output and error that each worker, or task,
-	// writes: a worker that writes more ends the job. 0 = no limit.
-	MaxOutput int64 `json:"max_output,omitempty"`
-}
-
-// check returns what is wrong, as a user sees it.
-func (f *Failing) check() string {
-	switch {
-	case f.MaxFails < 0 || f.MaxFails > MaxRanks:
-		return fmt.Sprintf("--max-fails %d: want 0 to %d", f.MaxFails, MaxRanks)
-	case f.MaxOutput < 0:
-		return fmt.Sprintf("--max-output %d: negative", f.MaxOutput)
-	}
-	return ""
-}
-
-// StopsOnBadExit reports whether one rank that fails stops the others.
-func (s *Spec) StopsOnBadExit() bool {
-	if s.KillOnBadExit != nil && !s.MPI {
-		return *s.KillOnBadExit
-	}
-	return s.Rigid()
-}
-
 // Pairwise reports whether the round trips between the job's own nodes count.
 func (s *Spec) Pairwise() bool {
 	w := placement.Wish{Strategy: placement.Strategy(s.Strategy), MaxRTT: time.Duration(s.MaxRTT)}

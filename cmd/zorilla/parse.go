@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zorilla/internal/units"
+	"zorilla/jobs"
 )
 
 // parseSize reads the size that an option has.
@@ -19,14 +20,12 @@ func parseSize(flag, s string) (int64, error) {
 	return n, nil
 }
 
-const defaultMaxOutput = 10 << 30 // bytes
-
 // maxOutput returns how many bytes a worker may write to standard output and error together; 0 = no
 // limit. Unlike other sizes, one without a unit is fine: a limit of a few bytes makes sense.
 func maxOutput(s string) (int64, error) {
 	switch s {
 	case "":
-		return defaultMaxOutput, nil
+		return jobs.DefaultMaxOutput, nil
 	case "none":
 		return 0, nil
 	}

@@ -203,7 +203,7 @@ func wish(spec jobs.Spec) string {
 	if spec.Memory > 0 {
 		s += ", " + units.Bytes(spec.Memory) + " each"
 	}
-	if spec.MaxOutput > 0 && spec.MaxOutput != defaultMaxOutput {
+	if spec.MaxOutput > 0 && spec.MaxOutput != jobs.DefaultMaxOutput {
 		s += ", with at most " + units.Bytes(spec.MaxOutput) + " of output each"
 	}
 	if spec.Walltime > 0 {

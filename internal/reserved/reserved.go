@@ -20,7 +20,8 @@ var table = []string{
 	".ssh", ".rhosts", ".shosts", ".k5login", ".netrc", ".gnupg", ".git-credentials",
 	".aws", ".azure", ".config/gcloud", ".config/gh", ".docker", ".config/containers", ".kube", ".pypirc", ".terraformrc", ".terraform.d",
 	// Shells.
-	".profile", ".bashrc", ".bashrc.d", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".local/share/bash-completion", ".inputrc",
+	".profile", ".bashrc", ".bashrc.d", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
+	".bash_completion", ".local/share/bash-completion", ".inputrc",
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".login", ".logout", ".cshrc", ".tcshrc", ".kshrc",
 	".config/fish", ".local/share/fish", ".config/nushell", ".config/bash", ".config/zsh", ".config/direnv", ".direnvrc",
 	// Desktops, services, browsers, mail.

@@ -28,6 +28,7 @@ const plain = "-_./,:+@"
 func Spec(fields url.Values) (jobs.Spec, error) {
 	get := func(name string) string { return strings.TrimSpace(fields.Get(name)) }
 	spec := jobs.Spec{Name: get("name"), Min: 1, Max: 1, Slots: 1, Outputs: strings.Fields(get("outputs"))}
+	spec.MaxOutput = jobs.DefaultMaxOutput
 	var err error
 	if spec.Args = command(get("command")); len(spec.Args) == 0 {
 		return spec, errors.New("command: what should run?")
