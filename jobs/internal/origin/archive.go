@@ -55,6 +55,9 @@ func (r *row) least() time.Time { return r.end().Add(time.Duration(r.floor) * ti
 
 func (r *row) id(origin vicinity.ID) jobs.ID { return jobs.ID(r.name[:]).At(origin) }
 
+// nameOf is what the ID of a job begins with.
+func nameOf(id jobs.ID) [len(row{}.name)]byte { return [len(row{}.name)]byte([]byte(id)) }
+
 func rowOf(p *record.Past) row {
 	r := row{ended: p.Ended, size: p.Size, key: hashOf(p.Key), floor: uint16(record.KeepUnread / time.Minute), what: uint8(1 + slices.Index(ends[:], p.State))}
 	if copy(r.name[:], p.ID); p.Forgotten != 0 {
@@ -116,7 +119,7 @@ func (a *archive) find(id jobs.ID) *row {
 	if len(id) < len(row{}.name) || id.Origin() != a.origin {
 		return nil
 	}
-	name := [len(row{}.name)]byte([]byte(id))
+	name := nameOf(id)
 	for i := len(a.order) - 1; i >= 0; i-- {
 		if a.order[i].name == name {
 			return &a.order[i]
@@ -128,8 +131,7 @@ func (a *archive) find(id jobs.ID) *row {
 // place returns where a row is, or would be.
 func (a *archive) place(r row) (int, bool) { return slices.BinarySearchFunc(a.order, r, byEnd) }
 
-// add takes a job in that has ended, or has changed since. Its inputs, if there
-// are any, are kept from now on.
+// add takes a job in that has ended, once. Its inputs, if there are any, are kept from now on.
 func (a *archive) add(now time.Time, p *record.Past, inputs transfer.Hash, inputSize int64) {
 	r := rowOf(p)
 	if r.forgotten() {
@@ -141,10 +143,6 @@ func (a *archive) add(now time.Time, p *record.Past, inputs transfer.Hash, input
 	if a.loading {
 		a.order = append(a.order, r)
 		return
-	}
-	if old := a.find(p.ID); old != nil {
-		r.floor = old.floor
-		a.remove([]row{*old})
 	}
 	i, _ := a.place(r)
 	a.order = slices.Insert(a.order, i, r)

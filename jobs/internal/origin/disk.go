@@ -38,8 +38,8 @@ type erasure struct {
 	marked bool
 }
 
-// disk is where the files of jobs are, and the journal. It has no state of its own:
-// its methods may be called from any goroutine.
+// disk is where the files of jobs are, and the journal. Its methods may be called from any
+// goroutine.
 type disk struct {
 	dir     string
 	journal journal.Journal
@@ -47,6 +47,7 @@ type disk struct {
 	log     zerolog.Logger
 	stopped context.Context
 	room    func(have, more int64) error
+	erases  chan struct{} // a place for who has the journal forget jobs
 }
 
 // eraseSteps lists the steps in which jobs are erased. A node that dies between
@@ -126,8 +127,15 @@ func (d *disk) removeDir(dir string) {
 	}
 }
 
-// eraseEntries has the journal say that jobs are forgotten, and waits for it.
+// eraseEntries has the journal say that jobs are forgotten, and waits for it. That is done once at a
+// time: what is written of a job hangs on what was read of it, and it may be removed meanwhile.
 func (d *disk) eraseEntries(list []erasure) error {
+	select {
+	case d.erases <- struct{}{}:
+		defer func() { <-d.erases }()
+	case <-d.stopped.Done():
+		return jobs.ErrStopped
+	}
 	results := make(chan error, len(list))
 	for _, e := range list {
 		var left []byte // what the journal is to say from now on

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -337,6 +338,50 @@ func TestForgottenJobKeepsItsKey(t *testing.T) {
 		}
 		if st := h.await(h.submit(spec)); st.Gone() != nil {
 			t.Error("the key of a removed job is kept")
+		}
+	})
+}
+
+// slow is a journal that takes a minute to read, once it is told to.
+type slow struct {
+	*journal.Memory
+	is atomic.Bool
+}
+
+func (s *slow) Read(key string) ([]journal.Entry, error) {
+	list, err := s.Memory.Read(key)
+	if s.is.Load() {
+		time.Sleep(time.Minute)
+	}
+	return list, err
+}
+
+// A job that is removed while its results are being forgotten does not come back.
+func TestRemovedWhileItIsForgotten(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		log := &slow{}
+		h.stop()
+		h.wrap = func(m *journal.Memory) journal.Journal { log.Memory = m; return log }
+		h.start()
+		id := h.one("text")
+		log.is.Store(true)
+		go func() {
+			for _, step := range h.own.Erasing(id, false) {
+				if err := step(); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		if err := h.Remove(id); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		log.is.Store(false)
+		h.stop()
+		h.start()
+		if st, _, err := h.Status(id); !errors.Is(err, jobs.ErrNotFound) {
+			t.Errorf("it is %s, and %v", st.State, err)
 		}
 	})
 }

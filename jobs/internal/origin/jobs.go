@@ -76,6 +76,7 @@ type Jobs struct {
 	jobs      map[jobs.ID]*job
 	keys      keys    // jobs that have not ended by the keys of their submissions
 	archive   archive // of jobs that have ended
+	searched  searched
 	last      jobs.ID // submitted last
 	lastStamp jobs.Stamp
 	answers   answers

@@ -11,7 +11,7 @@ import (
 func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 	o := &Jobs{
 		cfg: cfg, self: cfg.Self, store: cfg.Store, log: cfg.Log, loop: l, core: c,
-		disk:    &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped, room: cfg.Room},
+		disk:    &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped, room: cfg.Room, erases: make(chan struct{}, 1)},
 		fetches: make(chan struct{}, maxFetches), streams: make(chan struct{}, maxStreams),
 		jobs: map[jobs.ID]*job{}, keys: keys{}, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
 		archive: newArchive(cfg.Self.ID, cfg.KeepFor, cfg.KeepOutputs),

@@ -1,8 +1,9 @@
 package origin
 
 import (
+	"cmp"
 	"slices"
-	"time"
+	"sync"
 
 	"zorilla/jobs"
 )
@@ -10,44 +11,70 @@ import (
 // ended is a job that has ended, as far as it takes to find it: one of this origin, or
 // another's that this node worked for.
 type ended struct {
-	at    time.Time
 	row   row
-	title []string // if it is in memory
 	short *jobs.Summary
 }
 
-// wanted reports whether one of this origin is. What is not in memory is read if there is no
-// other way to know.
-func (e *ended) wanted(o *Jobs, q *jobs.Selection) bool {
-	id, state := e.row.id(o.self.ID), e.row.state()
-	if q.Wants(id, state, e.title...) {
-		return true
+// titles are those of the jobs that are in memory, by what their IDs begin with.
+type titles map[[len(row{}.name)]byte][]string
+
+// searched is what a text was last found in, of jobs that are not in memory: a page asks for the
+// same text again and again, and each time the journal would be read of all jobs.
+type searched struct {
+	lock sync.Mutex
+	text string
+	has  map[[len(row{}.name)]byte]bool // the title of a job never changes
+}
+
+// wanted returns those of the jobs that are, in their order. What is not in memory is read if
+// there is no other way to know. It is called outside of the loop.
+func (s *searched) wanted(o *Jobs, rows []row, known titles, q *jobs.Selection) []row {
+	rows = slices.DeleteFunc(rows, func(r row) bool { return !(&jobs.Selection{States: q.States}).Wants("", r.state()) })
+	if q.Text == "" {
+		return rows
 	}
-	if e.title != nil || !(&jobs.Selection{States: q.States}).Wants(id, state) {
-		return false
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	before := s.has
+	if s.text != q.Text {
+		before = nil
 	}
-	p, err := readPast(o, e.row)
-	return err == nil && q.Wants(id, state, p.Name)
+	s.text, s.has = q.Text, map[[len(row{}.name)]byte]bool{}
+	return slices.DeleteFunc(rows, func(r row) bool {
+		id, state := r.id(o.self.ID), r.state()
+		if title, near := known[r.name]; near || q.Wants(id, state) {
+			return !q.Wants(id, state, title...)
+		}
+		has, read := before[r.name]
+		if !read {
+			p, err := readPast(o, r)
+			if err != nil {
+				return true
+			}
+			has = q.Wants(id, state, p.Name)
+		}
+		s.has[r.name] = has
+		return !has
+	})
 }
 
 // Select lists jobs of List, however many have ended. The loop is held for no longer than
 // it takes to note where they are; what is looked at outside of it never changes.
 func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
-	var own []ended
-	a.own.loop.Call(func() { own = all(a.own, &d, &q) })
+	var own []row
+	var known titles
+	a.own.loop.Call(func() { own, known = all(a.own, &d, &q) })
 	d.Sort()
 	d.Over += len(own)
 	var found []ended
 	for i := range d.Ended {
-		found = append(found, ended{at: d.Ended[i].Ended, short: &d.Ended[i]})
+		found = append(found, ended{row: row{ended: d.Ended[i].Ended.UnixNano()}, short: &d.Ended[i]})
 	}
-	for _, e := range slices.Backward(own) {
-		if e.wanted(a.own, &q) {
-			found = append(found, e)
-		}
+	for _, r := range slices.Backward(a.own.searched.wanted(a.own, own, known, &q)) {
+		found = append(found, ended{row: r})
 	}
 	if len(d.Ended) > 0 { // else they are in order
-		slices.SortStableFunc(found, func(a, b ended) int { return b.at.Compare(a.at) })
+		slices.SortStableFunc(found, func(a, b ended) int { return cmp.Compare(b.row.ended, a.row.ended) })
 	}
 	d.Found, d.Ended = len(found), nil
 	found = found[min(max(q.Skip, 0), len(found)):]
@@ -73,18 +100,14 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 }
 
 // all adds what has not ended here, and jobs of others, and returns those of this origin
-// that have, by their end.
-func all(o *Jobs, d *jobs.Selected, q *jobs.Selection) (own []ended) {
-	own = make([]ended, len(o.archive.order))
-	titles := map[string][]string{} // by what IDs begin with
+// that have, by their end, and the titles of those that are in memory.
+func all(o *Jobs, d *jobs.Selected, q *jobs.Selection) (own []row, known titles) {
+	known = titles{}
 	for id, p := range o.archive.near {
-		titles[string(id[:len(row{}.name)])] = []string{p.Name}
+		known[nameOf(id)] = []string{p.Name}
 	}
 	for id, j := range o.jobs {
-		titles[string(id[:len(row{}.name)])] = append([]string{j.Primary.Rec.Spec.Name}, j.Primary.Rec.Spec.Args...)
-	}
-	for i, r := range o.archive.order {
-		own[i] = ended{at: r.end(), row: r, title: titles[string(r.name[:])]}
+		known[nameOf(id)] = append([]string{j.Primary.Rec.Spec.Name}, j.Primary.Rec.Spec.Args...)
 	}
 	for _, j := range o.jobs {
 		if !j.filed {
@@ -98,5 +121,5 @@ func all(o *Jobs, d *jobs.Selected, q *jobs.Selection) (own []ended) {
 			d.Add(q, st.Summary())
 		}
 	}
-	return own
+	return slices.Clone(o.archive.order), known
 }

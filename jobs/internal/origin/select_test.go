@@ -2,9 +2,13 @@ package origin_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/journal"
 )
 
 // Whatever ended since, every job can be found, page by page, and none that has not
@@ -55,5 +59,63 @@ func TestSelect(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.await(first)
+	})
+}
+
+// counting is a journal that counts how often it is read.
+type counting struct {
+	*folder
+	reads atomic.Int64
+}
+
+func (c *counting) Read(key string) ([]journal.Entry, error) {
+	c.reads.Add(1)
+	return c.folder.Read(key)
+}
+
+// A page that asks for a text again and again has the journal read once, also while jobs come and go.
+func TestTextIsLookedForOnce(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		const old, near = 300, jobs.ListEnded
+		c := &counting{folder: &folder{Memory: h.log, t: t, dir: t.TempDir()}}
+		h.stop()
+		h.wrap = func(m *journal.Memory) journal.Journal { c.Memory = m; return c }
+		rnd := rand.New(rand.NewPCG(1, 1))
+		begun := time.Now()
+		var first jobs.ID
+		for i := range old + near {
+			spec := jobs.Spec{Name: fmt.Sprintf("n%d", i), Args: []string{"x"}, Min: 1, Max: 1, Slots: 1}
+			id := jobs.NewID(rnd, h.self.ID)
+			if i == 0 {
+				first = id
+			}
+			c.Append(ended(id, begun.Add(time.Duration(i)*time.Millisecond), spec, "it failed"), func(error) {})
+		}
+		h.start()
+		for i, q := range []struct {
+			q     jobs.Selection
+			found int
+			reads int64
+		}{
+			{jobs.Selection{Text: "n0"}, 1, old},
+			{jobs.Selection{Text: "n0"}, 1, 0},
+			{jobs.Selection{Text: "n0", States: []jobs.State{jobs.Completed}}, 0, 0},
+			{jobs.Selection{Text: "n1000"}, 1, old},
+			{jobs.Selection{Text: string(first[:5])}, 1, old - 1},
+			{jobs.Selection{}, old + near, 0},
+		} {
+			before := c.reads.Load()
+			if d := h.Select(q.q); d.Found != q.found || c.reads.Load()-before != q.reads {
+				t.Errorf("%d: found %d, want %d, and read %d jobs, want %d", i, d.Found, q.found, c.reads.Load()-before, q.reads)
+			}
+		}
+		h.Select(jobs.Selection{Text: "n0"})
+		if err := h.Remove(first); err != nil {
+			t.Fatal(err)
+		}
+		before := c.reads.Load()
+		if d := h.Select(jobs.Selection{Text: "n0"}); d.Found != 0 || c.reads.Load() != before {
+			t.Errorf("found %d, and read %d jobs", d.Found, c.reads.Load()-before)
+		}
 	})
 }
