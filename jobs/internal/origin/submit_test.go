@@ -2,6 +2,8 @@ package origin_test
 
 import (
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -111,5 +113,30 @@ func TestNodeStopsWhenItsJournalFails(t *testing.T) {
 			t.Errorf("got %v, want the node to stop", err)
 		}
 		close(disk.next)
+	})
+}
+
+// Keys that the archive cannot tell apart are those of different jobs.
+func TestKeysWithTheSameHash(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		var keys [2]string
+		for i, seen := 0, map[uint32]string{}; keys[0] == ""; i++ {
+			key := fmt.Sprintf("%032d", 7919*i)
+			sum := crc32.ChecksumIEEE([]byte(key))
+			if other := seen[sum]; other != "" {
+				keys = [2]string{other, key}
+			}
+			seen[sum] = key
+		}
+		var ids [2]jobs.ID
+		for i, key := range keys {
+			ids[i] = h.submit(jobs.Spec{Args: []string{"echo"}, Key: key})
+			h.await(ids[i])
+		}
+		for i, key := range keys {
+			if again := h.submit(jobs.Spec{Args: []string{"echo"}, Key: key}); again != ids[i] || ids[0] == ids[1] {
+				t.Errorf("key %d of %v is that of %s", i, ids, again)
+			}
+		}
 	})
 }

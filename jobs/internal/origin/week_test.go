@@ -165,7 +165,7 @@ func TestMemoryOfAWeek(t *testing.T) {
 				t.Errorf("found %d: %+v", d.Found, d.Ended)
 			}
 			d := h.Select(jobs.Selection{Skip: days*perDay - 1, Limit: 10})
-			if d.Found != days*perDay || len(d.Ended) != 1 || d.Ended[0].State != jobs.Completed || d.Ended[0].Name == "" {
+			if d.Found != days*perDay || len(d.Ended) != 1 || d.Ended[0].State != jobs.Completed || d.Ended[0].Name == "" || d.Ended[0].Size < int64(len("hello\n")) {
 				t.Errorf("the last page has %+v of %d", d.Ended, d.Found)
 			}
 			if n := len(h.List(jobs.ListEnded)); n != min(jobs.ListEnded, days*perDay) {
