@@ -244,6 +244,24 @@ func TestEndedWorkerLeavesTheQueue(t *testing.T) {
 	h.used(1)
 }
 
+// One that its origin has let go does not, though its process ended by itself before it could be
+// stopped: the job may wait here to be tried again.
+func TestReleasedWorkerLeavesItsJobQueued(t *testing.T) {
+	h := newHand(t, 2)
+	h.ready(2)
+	h.start(0, 1)
+	h.p.Works[h.job].Want(h.now, WantDrop, []jobs.RankAttempt{h.id(0).RankAttempt, h.id(1).RankAttempt})
+	ad := wiretest.Ad(h.origin, "aaaaa", 2, 1)
+	ad.Job = h.job
+	h.p.Claims.Advertised(h.now, ad)
+	h.exit(0)
+	h.exit(1)
+	if len(h.p.Claims.Queue) != 1 {
+		t.Error("the job is not in the queue")
+	}
+	h.used(0)
+}
+
 // An origin that is silent costs what has not started its lease, and what runs the
 // orphan limit.
 func TestSilentOrigin(t *testing.T) {
