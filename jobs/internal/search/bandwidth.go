@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"zorilla/jobs"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
@@ -12,19 +13,19 @@ import (
 // bandwidth): as by distance, but by that time, and among more nodes than the nearest.
 
 // byBandwidth reports whether it counts how long the job's input takes to a node.
-func (s *Search) byBandwidth() bool {
-	return placement.Strategy(s.spec.Strategy) == placement.Bandwidth && s.Input > 0
+func (s *distances) byBandwidth(spec *jobs.Spec) bool {
+	return placement.Strategy(spec.Strategy) == placement.Bandwidth && s.Input > 0
 }
 
 // timed returns the offers by what is to be small of them.
-func (s *Search) timed(offers []placement.Offer) []placement.Offer {
-	if !s.byBandwidth() {
+func (s *distances) timed(spec *jobs.Spec, offers []placement.Offer) []placement.Offer {
+	if !s.byBandwidth(spec) {
 		return offers
 	}
 	return placement.Timed(offers, s.Input, s.speeds(offers))
 }
 
-func (s *Search) speeds(offers []placement.Offer) []placement.Speed {
+func (s *distances) speeds(offers []placement.Offer) []placement.Speed {
 	list := make([]placement.Speed, len(offers))
 	for i, o := range offers {
 		if vicinity.ID(o.Node) == s.id { // nothing has to come here
@@ -46,7 +47,7 @@ const choice, minChoice, manyNear = 4, 16, 64
 // than those that ranks were assigned to: not if nothing is known of speeds, and not sooner
 // than this node, which has it.
 func (s *Search) comparing(assign []int, offers []placement.Offer) bool {
-	if !s.byBandwidth() || s.everybodyAnswered() {
+	if !s.byBandwidth(s.spec) || s.everybodyAnswered() {
 		return false
 	}
 	nodes, others := map[int]bool{}, false

@@ -27,7 +27,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 		return s.chooseGroup(now, total, d, n)
 	}
 	offers := s.standing()
-	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), s.timed(offers), min(total, s.spec.Max, d.Wanted))
+	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), s.timed(s.spec, offers), min(total, s.spec.Max, d.Wanted))
 	if err != nil {
 		n.Err = err
 		return 0
@@ -77,7 +77,7 @@ func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duratio
 		s.decideAt = at
 		return horizon
 	}
-	if s.own == asked || s.ownAt.Before(now) && s.ownCounts() && elsewhere(s.id, offers, assign) {
+	if s.own == asked || s.ownAt.Before(now) && s.ownCounts(s.spec) && elsewhere(s.id, offers, assign) {
 		s.askOwn(now, d, n) // nobody is nearer, and it may have room of which it has not told
 		s.decideAt = now.Add(time.Millisecond)
 		return horizon
@@ -145,7 +145,7 @@ func ranges(offers []placement.Offer, assign []int) (list []time.Duration) {
 // wantedBack reports whether it would be right to give back offers that ranks were assigned
 // to, since a job that goes before wants them: there is as much to hope for at no more than
 // half of the distance. What is given back may be gone for good.
-func (s *Search) wantedBack(now time.Time, offers []placement.Offer, assign []int) bool {
+func (s *nodeAnswers) wantedBack(now time.Time, offers []placement.Offer, assign []int) bool {
 	ranks, nearest := s.Offers.recalled(offers, assign)
 	left, _ := s.hoped(now, nearest/2)
 	return ranks > 0 && left >= ranks
@@ -153,7 +153,7 @@ func (s *Search) wantedBack(now time.Time, offers []placement.Offer, assign []in
 
 // spare lets go of the offers that no rank was assigned to, and lists them; none if jobs behind
 // this one may need them.
-func (s *Search) spare(offers []placement.Offer, assign []int, behind int) []Returned {
+func (s *nodeAnswers) spare(offers []placement.Offer, assign []int, behind int) []Returned {
 	if behind > 0 {
 		return nil
 	}
@@ -172,20 +172,20 @@ func (s *Search) spreading(d *Demand) bool {
 
 // bounds lowers the bounds of distances that are not known by what was measured only once: a
 // packet of the second time was lost.
-func (s *Search) bounds() {
+func (o offers) bounds(near func(than time.Duration, limit int) []vicinity.Measured) {
 	most := time.Duration(0)
-	for _, o := range s.Offers {
-		if !o.exact && o.probed {
-			most = max(most, o.rtt)
+	for _, offer := range o {
+		if !offer.exact && offer.probed {
+			most = max(most, offer.rtt)
 		}
 	}
 	if most == 0 {
 		return
 	}
-	for _, m := range s.Near(most, maxDirect) {
-		if o, ok := s.Offers[m.ID]; ok && !o.exact && !m.Least && m.RTT < o.rtt {
-			o.rtt = m.RTT
-			s.Offers[m.ID] = o
+	for _, m := range near(most, maxDirect) {
+		if offer, ok := o[m.ID]; ok && !offer.exact && !m.Least && m.RTT < offer.rtt {
+			offer.rtt = m.RTT
+			o[m.ID] = offer
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (s *Search) bounds() {
 // standing lists the offers for placement, by node, with their distances as they
 // are known by now.
 func (s *Search) standing() []placement.Offer {
-	s.bounds()
+	s.Offers.bounds(s.Near)
 	offers := make([]placement.Offer, 0, len(s.Offers))
 	for _, id := range slices.Sorted(maps.Keys(s.Offers)) {
 		o := s.Offers[id]

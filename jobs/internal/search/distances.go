@@ -28,6 +28,11 @@ type distances struct {
 	*Surroundings
 	byAnswer func(id vicinity.ID) time.Duration // of a node that has answered; 0 = not known
 	pairs    map[pair]apartness                 // measured by others
+
+	// Since the latest flood:
+	tries      int       // rounds of measurements
+	unanswered int       // requests to measure
+	answersBy  time.Time // they are waited for until then at most; zero = there are none
 }
 
 // apartness is a round trip, MaxApart if it could not be measured, and when it was told.
@@ -187,7 +192,8 @@ func (s *distances) makeRoom(now time.Time, unsure []unsurePair, nodes []vicinit
 	}
 }
 
-// renew forgets what could not be measured, so that it is tried again.
+// renew forgets what could not be measured, so that it is tried again after the next flood.
 func (s *distances) renew() {
+	s.tries, s.unanswered, s.answersBy = 0, 0, time.Time{}
 	maps.DeleteFunc(s.pairs, func(_ pair, told apartness) bool { return told.rtt >= jobs.MaxApart })
 }

@@ -15,10 +15,11 @@ import (
 
 // ownFirst reports whether this node's own slots are to be asked for before others are:
 // nobody is nearer, and if there are enough nobody else needs to know.
-func (s *Search) ownFirst() bool { return s.own != answered && s.ownCounts() }
+func (s *Search) ownFirst() bool { return s.own != answered && s.ownCounts(s.spec) }
 
-func (s *Search) ownCounts() bool {
-	return simple(s.spec) || s.spec.Search.Adaptive() && !s.spec.Grouped() && s.byBandwidth()
+// ownCounts reports whether nothing can be better for a job than what this node itself has.
+func (s *distances) ownCounts(spec *jobs.Spec) bool {
+	return simple(spec) || spec.Search.Adaptive() && !spec.Grouped() && s.byBandwidth(spec)
 }
 
 // simple reports whether only the distance of each node by itself counts.
@@ -175,7 +176,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 }
 
 // refuse does not take an offer of a node that the job keeps away from, and notes why.
-func (s *Search) refuse(id vicinity.ID, a *wire.Answer, noted bool) {
+func (s *nodeAnswers) refuse(id vicinity.ID, a *wire.Answer, noted bool) {
 	back := givenBack{key: a.Key, round: s.number() - 1}
 	if node := s.avoid[id]; node.program {
 		node.passed = node.passed || a.Round < s.number() // else this node is asked before the others are
@@ -190,7 +191,7 @@ func (s *Search) refuse(id vicinity.ID, a *wire.Answer, noted bool) {
 }
 
 // overtaken reports whether an answer was sent before one that has come already.
-func (s *Search) overtaken(from vicinity.ID, number uint64) bool {
+func (s *nodeAnswers) overtaken(from vicinity.ID, number uint64) bool {
 	if number == 0 {
 		return false
 	}

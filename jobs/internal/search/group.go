@@ -18,12 +18,9 @@ import (
 
 // group is how far such a choice is since the latest flood.
 type group struct {
-	unanswered int       // requests to measure
-	answersBy  time.Time // they are waited for until then at most; zero = there are none
-	rounds     int       // of measurements since the flood
-	tried      int       // offers at the last choice
-	chosenAt   time.Time // of the last choice
-	apart      string    // why the offers do not do; "" = they do
+	tried    int       // offers at the last choice
+	chosenAt time.Time // of the last choice
+	apart    string    // why the offers do not do; "" = they do
 }
 
 // PlacePause is between two vain choices while hardly anything changes.
@@ -77,14 +74,19 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 		s.decideAt = at
 		return 0
 	}
-	if s.measurePairs(now, chosen(offers, assign, d), d, n) {
-		g.tried = 0
-		s.decideAt = g.answersBy
-		s.releaseAt = agenda.Later(s.releaseAt, g.answersBy.Add(s.keeps))
-		return 0
-	}
-	if g.apart != "" {
-		return 0
+	if s.spec.Pairwise() {
+		list, spent := s.measurePairs(now, chosen(offers, assign, d), len(d.Nodes))
+		switch n.Measure = append(n.Measure, list...); {
+		case len(list) > 0:
+			g.tried = 0
+			s.decideAt = s.answersBy
+			s.releaseAt = agenda.Later(s.releaseAt, s.answersBy.Add(s.keeps))
+			return 0
+		case spent && s.spec.MaxRTT > 0:
+			g.apart = "the round trips between nodes could not be measured"
+			s.changed = true
+			return 0
+		}
 	}
 	return s.grant(now, offers, assign, d, n)
 }
@@ -93,8 +95,8 @@ func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (hori
 // and the horizon.
 func (s *Search) tooSoon(now time.Time) bool {
 	g := &s.group
-	if now.Before(g.answersBy) {
-		s.decideAt = g.answersBy
+	if now.Before(s.answersBy) {
+		s.decideAt = s.answersBy
 		s.releaseAt = agenda.Later(s.releaseAt, now.Add(s.keeps))
 		return true
 	}
@@ -149,7 +151,7 @@ func (s *Search) place(offers []placement.Offer, total int, d *Demand) (assign [
 			Strategy: placement.Strategy(s.spec.Strategy), Ranks: workers / s.spec.Copies(), Replicas: s.spec.Replicas,
 			MaxRTT: time.Duration(s.spec.MaxRTT), Between: s.apart(offers, d),
 		}
-		list, err := w.Place(s.timed(offers))
+		list, err := w.Place(s.timed(s.spec, offers))
 		if err != nil {
 			return nil, err
 		}

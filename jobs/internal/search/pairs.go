@@ -21,7 +21,7 @@ const (
 
 // apart tells how far apart the nodes of offers are, and each from the nodes
 // that the job has.
-func (s *Search) apart(offers []placement.Offer, d *Demand) func(a, b int) time.Duration {
+func (s *distances) apart(offers []placement.Offer, d *Demand) func(a, b int) time.Duration {
 	return func(a, b int) (rtt time.Duration) {
 		x := vicinity.ID(offers[a].Node)
 		if a != b {
@@ -36,21 +36,14 @@ func (s *Search) apart(offers []placement.Offer, d *Demand) func(a, b int) time.
 	}
 }
 
-// measurePairs has the round trips between nodes measured that are not known, or not any
-// more, and reports whether it is worth to wait for them.
-func (s *Search) measurePairs(now time.Time, nodes []vicinity.ID, d *Demand, n *Next) bool {
-	if !s.spec.Pairwise() {
-		return false
-	}
-	g := &s.group
-	pairs, own := s.unsure(now, nodes, len(d.Nodes))
+// measurePairs returns what is to be measured of the round trips between nodes, of which the job has
+// the first already: those that are not known, or not any more, if it is worth to wait for them.
+// It reports whether some stay unknown, as too much was tried.
+func (s *distances) measurePairs(now time.Time, nodes []vicinity.ID, has int) (list []Measurement, spent bool) {
+	pairs, own := s.unsure(now, nodes, has)
 	pairs = pairs[:min(len(pairs), max(0, maxPairs-s.told(now)))]
-	if g.rounds >= measureRounds {
-		if len(pairs)+len(own) > 0 && s.spec.MaxRTT > 0 {
-			g.apart = "the round trips between nodes could not be measured"
-			s.changed = true
-		}
-		return false
+	if s.tries >= measureRounds {
+		return nil, len(pairs)+len(own) > 0
 	}
 	asks := map[vicinity.ID][]vicinity.ID{}
 	for _, u := range pairs {
@@ -63,28 +56,28 @@ func (s *Search) measurePairs(now time.Time, nodes []vicinity.ID, d *Demand, n *
 		}
 	}
 	if len(asks) == 0 && len(own) == 0 {
-		return false
+		return nil, false
 	}
 	s.makeRoom(now, pairs, nodes)
-	g.rounds++
-	g.unanswered, g.answersBy = len(asks), now.Add(wire.MeasureWait)
+	s.tries++
+	s.unanswered, s.answersBy = len(asks), now.Add(wire.MeasureWait)
 	for _, from := range slices.Sorted(maps.Keys(asks)) {
-		n.Measure = append(n.Measure, Measurement{from, asks[from]})
+		list = append(list, Measurement{from, asks[from]})
 	}
 	if len(own) > 0 {
-		n.Measure = append(n.Measure, Measurement{s.id, own})
+		list = append(list, Measurement{s.id, own})
 	}
-	return true
+	return list, false
 }
 
 // Paired takes the round trips from one node to others, 0 where there is none;
 // of a node that did not answer there are none at all. It reports whether that
 // was the last answer that the choice waits for.
-func (s *Search) Paired(now time.Time, from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) (last bool) {
+func (s *distances) Paired(now time.Time, from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) (last bool) {
 	s.learn(now, from, nodes, rtt)
-	if s.group.unanswered--; s.group.unanswered > 0 {
+	if s.unanswered--; s.unanswered > 0 {
 		return false
 	}
-	s.group.answersBy = time.Time{}
+	s.answersBy = time.Time{}
 	return true
 }

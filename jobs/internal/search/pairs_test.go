@@ -25,10 +25,9 @@ func TestDistancesOfALongJobAreBounded(t *testing.T) {
 	kept := pairOf(nodes[0], nodes[1]) // these two are never lost
 	measured := 0
 	for h.now.Before(jobtest.Start.Add(75 * time.Minute)) {
-		h.s.group = group{} // of another flood
-		var n Next
-		h.s.measurePairs(h.now, nodes, &h.d, &n)
-		for _, m := range n.Measure {
+		h.s.renew() // for another flood
+		list, _ := h.s.measurePairs(h.now, nodes, len(h.d.Nodes))
+		for _, m := range list {
 			measured += len(m.Nodes)
 			h.s.Paired(h.now, m.From, m.Nodes, slices.Repeat([]time.Duration{time.Millisecond}, len(m.Nodes)))
 		}
@@ -105,5 +104,20 @@ func TestRoomForWhatIsMeasuredAgain(t *testing.T) {
 	}
 	if forgotten > 0 {
 		t.Errorf("%d of %d pairs that are measured again are forgotten", forgotten, len(again))
+	}
+}
+
+// Nodes that never tell how far apart they are are asked a few times, and again after another flood.
+func TestMeasurementsAreBounded(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 4, Max: 4, Slots: 1, Strategy: "compact"})
+	nodes := []vicinity.ID{jobtest.Node(1), jobtest.Node(2), jobtest.Node(3)}
+	for range 2 {
+		for i := range 2 * measureRounds {
+			list, spent := h.s.measurePairs(h.now, nodes, 0)
+			if asks := i < measureRounds; len(list) > 0 != asks || spent == asks {
+				t.Errorf("time %d: %d are asked, spent is %v", i+1, len(list), spent)
+			}
+		}
+		h.s.renew()
 	}
 }
