@@ -3,6 +3,7 @@ package origin
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	"zorilla/jobs"
@@ -19,7 +20,8 @@ type ended struct {
 type titles map[[len(row{}.name)]byte][]string
 
 // searched is what a text was last found in, of jobs that are not in memory: a page asks for the
-// same text again and again, and each time the journal would be read of all jobs.
+// same text again and again, or for one that somebody goes on typing, and each time the journal
+// would be read of all jobs.
 type searched struct {
 	lock sync.Mutex
 	text string
@@ -29,32 +31,32 @@ type searched struct {
 // wanted returns those of the jobs that are, in their order. What is not in memory is read if
 // there is no other way to know. It is called outside of the loop.
 func (s *searched) wanted(o *Jobs, rows []row, known titles, q *jobs.Selection) []row {
-	rows = slices.DeleteFunc(rows, func(r row) bool { return !(&jobs.Selection{States: q.States}).Wants("", r.state()) })
+	other := func(r row) bool { return len(q.States) > 0 && !slices.Contains(q.States, r.state()) }
 	if q.Text == "" {
-		return rows
+		return slices.DeleteFunc(rows, other)
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	before := s.has
-	if s.text != q.Text {
-		before = nil
-	}
-	s.text, s.has = q.Text, map[[len(row{}.name)]byte]bool{}
+	text, before := strings.ToLower(q.Text), s.has
+	same, narrower := text == s.text, strings.Contains(text, s.text)
+	s.text, s.has = text, map[[len(row{}.name)]byte]bool{}
 	return slices.DeleteFunc(rows, func(r row) bool {
 		id, state := r.id(o.self.ID), r.state()
+		has, read := before[r.name]
+		read = read && (same || narrower && !has)
 		if title, near := known[r.name]; near || q.Wants(id, state) {
 			return !q.Wants(id, state, title...)
-		}
-		has, read := before[r.name]
-		if !read {
+		} else if !read && other(r) {
+			return true
+		} else if !read {
 			p, err := readPast(o, r)
 			if err != nil {
 				return true
 			}
-			has = q.Wants(id, state, p.Name)
+			has = (&jobs.Selection{Text: text}).Wants(id, state, p.Name)
 		}
 		s.has[r.name] = has
-		return !has
+		return !has || other(r)
 	})
 }
 

@@ -100,7 +100,10 @@ func TestTextIsLookedForOnce(t *testing.T) {
 			{jobs.Selection{Text: "n0"}, 1, old},
 			{jobs.Selection{Text: "n0"}, 1, 0},
 			{jobs.Selection{Text: "n0", States: []jobs.State{jobs.Completed}}, 0, 0},
-			{jobs.Selection{Text: "n1000"}, 1, old},
+			{jobs.Selection{Text: "N0"}, 1, 0},
+			{jobs.Selection{Text: "n1"}, 411, old},
+			{jobs.Selection{Text: "n12"}, 111, 111},
+			{jobs.Selection{Text: "n1"}, 411, old},
 			{jobs.Selection{Text: string(first[:5])}, 1, old - 1},
 			{jobs.Selection{}, old + near, 0},
 		} {
