@@ -15,7 +15,7 @@ import (
 type catalog struct {
 	mu    sync.Mutex // guards what follows
 	index index
-	// changed tells why blobs were lost that were read from files outside.
+	// changed has why blobs were lost that were read from files outside.
 	changed map[Hash]error
 	onLost  func(owners []string) // nil = nobody wants to know
 }
@@ -89,7 +89,7 @@ func (s *catalog) Contents() Contents {
 	return c
 }
 
-// Usage tells how much the store holds.
+// Usage returns how much the store holds.
 func (s *catalog) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *catalog) known(h Hash) (k knowledge) {
 	return k
 }
 
-// note changes what it knows of those that are held.
+// note changes what is known of those of the blobs that are held.
 func (s *catalog) note(f func(*item), hashes ...Hash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,8 +199,8 @@ func (s *MemStore) Sync(hashes ...Hash) error {
 	return nil
 }
 
-// StartEviction implements PinStore. A MemStore, which nothing was in before,
-// evicts from the start.
+// StartEviction implements PinStore. A MemStore begins empty, so it evicts from
+// the start.
 func (s *MemStore) StartEviction() {}
 
 // Discard implements Pinner.
@@ -347,12 +347,9 @@ func (h *Heap) Get(hash Hash, buf []byte) ([]byte, error) {
 	place, have := h.at[hash]
 	h.mu.Unlock()
 	if !have {
-		return nil, fmt.Errorf("blob %s: %w", hash, ErrNotFound)
+		return nil, notFound(hash)
 	}
-	if cap(buf) < place.size {
-		buf = make([]byte, place.size)
-	}
-	buf = buf[:place.size]
+	buf = sized(buf, place.size)
 	if _, err := h.file.ReadAt(buf, place.at); err != nil {
 		return nil, fmt.Errorf("keep chunks: %w", bare(err))
 	}

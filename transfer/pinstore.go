@@ -9,15 +9,16 @@ import (
 // PinStore is a Store that evicts what was not used for longest, except what is pinned.
 //
 // All that is asked of a store is a method here, so that a store which embeds another one does
-// what that does. One that wants to see all bytes that come has Put and PutVerified of its own; all that
-// go leave by Get, Read, CopyTo and Give.
+// what that does. No method of the embedded store calls one of the outer store, so a store that
+// is to see all bytes overrides each way that they take. They come by Put and PutVerified, and with files
+// by Refer and TakeBack. They leave by Get, Read and CopyTo, and with files by Give and Locate.
 type PinStore interface {
 	Store
 	Pinner
 	Referrer
 	WholeFiles
 	Keeper
-	// PutVerified is Put of what the caller has compared with its hash: it may be taken at its word.
+	// PutVerified is Put of bytes that the caller has compared with the hash: the store need not do that again.
 	PutVerified(h Hash, data []byte) error
 	// Read calls f with the bytes of a blob, in order, and with how many they are in all: with parts, in
 	// buf's memory, of what the store has compared with the hash before, and with everything at once of
@@ -50,7 +51,7 @@ const (
 // Referrer is a store that can read blobs from files of others, where these are.
 type Referrer interface {
 	// Refer holds the chunks of a file where they are, as long as somebody pins them: pin
-	// them before. One that is not there any more is lost, and Lost tells why. The error is ErrElsewhere
+	// them before. One that is not there any more is lost, and Lost returns why. The error is ErrElsewhere
 	// if that file is not here, or if the store reads no files of others.
 	Refer(f File, how Reference) error
 	// Holds reports whether Get returns a blob, if only for a while, and whether that is in a file of the
@@ -60,7 +61,7 @@ type Referrer interface {
 	// and, if own, one that it reads from any file of others, which are theirs to change. It reports
 	// whether the blob is there then.
 	Keep(h Hash, own bool) bool
-	// Lost tells why a blob is not held any more that was read from a file of others; nil if that
+	// Lost returns why a blob that was read from a file of others is not held any more; nil if that
 	// is not known.
 	Lost(h Hash) error
 	// OnLost has f called, from any goroutine, with who pins a blob that was lost because
@@ -125,7 +126,7 @@ type Pruned struct {
 
 // Keeper is a store that can be looked after.
 type Keeper interface {
-	// Contents tells what is held.
+	// Contents returns what is held.
 	Contents() Contents
 	// Verify reads all that is held, and removes what is damaged: whoever needs it
 	// fetches it again, if it is anywhere.

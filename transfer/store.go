@@ -95,7 +95,7 @@ type verifiedPutter interface {
 	PutVerified(h Hash, data []byte) error
 }
 
-// putVerified is Put of what the caller has verified: it may be taken at its word.
+// putVerified is Put of bytes that the caller has compared with the hash.
 func putVerified(p Putter, h Hash, data []byte) error {
 	if own, ok := p.(verifiedPutter); ok {
 		return own.PutVerified(h, data)
@@ -103,7 +103,7 @@ func putVerified(p Putter, h Hash, data []byte) error {
 	return p.Put(h, data)
 }
 
-// verifiedGetter is a Getter besides stores that has compared what it returns with the hash.
+// verifiedGetter is a Getter that is no Store and yet has compared what it returns with the hash.
 type verifiedGetter interface {
 	verified()
 }

@@ -37,14 +37,14 @@ type Uploaded struct {
 	Sent     int64 // bytes of chunks that the remote did not hold
 }
 
-// Tell is told how far a step of some work is, in bytes: from any goroutine, one after the other,
+// Tell is told how far a step of some work is, in bytes: from any goroutine, by one at a time,
 // and often. It must return at once.
 type Tell func(s Step, done, total int64)
 
-// adding returns what tells how far a step is when so many more bytes of it are done, from
-// any goroutine.
-func (t Tell) adding(s Step, total int64) func(bytes int) {
-	var mu sync.Mutex // so that the last word is the latest
+// adder returns a function, for any goroutine, that adds to the bytes of a step that are done
+// and passes the sum on.
+func (t Tell) adder(s Step, total int64) func(bytes int) {
+	var mu sync.Mutex // held while t is called, so that the sums come in order
 	var done int64
 	return func(bytes int) {
 		mu.Lock()
@@ -81,7 +81,7 @@ func Upload(ctx context.Context, remote Remote, inputs []Input, tell Tell) (Uplo
 	for _, s := range sources {
 		size += s.size
 	}
-	first := &early{remote: remote, met: map[Hash]bool{}, tell: tell.adding(Hashing, size)}
+	first := &early{remote: remote, met: map[Hash]bool{}, tell: tell.adder(Hashing, size)}
 	if err := chunkAll(ctx, first, sources, nil); err != nil {
 		return Uploaded{}, err
 	}
@@ -229,6 +229,7 @@ func referFiles(ctx context.Context, remote Remote, sources []*source, missing m
 }
 
 // sendChunks reads each of the missing blobs again, checks that it is still the same, and sends it.
+// It returns how many bytes they have.
 func sendChunks(ctx context.Context, remote Remote, sources []*source, missing map[Hash]bool, tell Tell) (int64, error) {
 	var total int64
 	counted := map[Hash]bool{}
@@ -239,8 +240,7 @@ func sendChunks(ctx context.Context, remote Remote, sources []*source, missing m
 		}
 	}
 	p := newPool(ctx, parallel, ChunkSize)
-	var sent atomic.Int64
-	add := tell.adding(Sending, total)
+	add := tell.adder(Sending, total)
 	var err error
 	for part := range parts(sources) {
 		if !missing[part.hash] {
@@ -255,7 +255,6 @@ func sendChunks(ctx context.Context, remote Remote, sources []*source, missing m
 			if err := remote.PutChunk(ctx, part.hash, data); err != nil {
 				return fmt.Errorf("send %s: %w", part.label, err)
 			}
-			sent.Add(int64(len(data)))
 			add(len(data))
 			return nil
 		})
@@ -263,8 +262,7 @@ func sendChunks(ctx context.Context, remote Remote, sources []*source, missing m
 			break
 		}
 	}
-	err = p.wait(err)
-	return sent.Load(), err
+	return total, p.wait(err)
 }
 
 // part is a blob of files that were chunked.

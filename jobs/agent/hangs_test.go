@@ -47,6 +47,11 @@ func (s icyStore) Get(h transfer.Hash, buf []byte) ([]byte, error) {
 	return s.PinStore.Get(h, buf)
 }
 
+func (s icyStore) Read(h transfer.Hash, buf []byte, f func(p []byte, size int) error) ([]byte, error) {
+	s.wait()
+	return s.PinStore.Read(h, buf, f)
+}
+
 func (r icyRunner) Start(ctx context.Context, spec process.Spec) (process.Worker, error) {
 	r.started.Add(1)
 	r.wait()

@@ -109,8 +109,8 @@ func (r *Runner) host(group, where string) (*host, error) {
 	return h, nil
 }
 
-// Warm has a supervisor be there for a worker that will soon be started, of a group, in a
-// directory where roots are.
+// Warm starts a supervisor, unless there is one, for a worker of a group that will soon be started
+// in a root below the directory where.
 func (r *Runner) Warm(group, where string) {
 	all := &r.hosts
 	all.mu.Lock()

@@ -1,4 +1,4 @@
-// Package work is the words about one worker that its job and its processes share: what it
+// Package work has the types by which a job and the processes of a worker speak of it: what it
 // writes, which tasks it is given, and how it ends. It imports nothing of Zorilla.
 package work
 
@@ -14,7 +14,7 @@ type Stream uint8
 const (
 	Stdout Stream = 1
 	Stderr Stream = 2
-	// Files is for who tells of output: the files of a task, each a transfer.Pack.
+	// Files has the output files of tasks, a transfer.Pack for each task. No worker writes to it.
 	Files Stream = 3
 )
 
@@ -86,8 +86,7 @@ type TaskIDs struct {
 // Count returns how many tasks there are.
 func (r TaskIDs) Count() int { return (r.Last-r.First)/r.Step + 1 }
 
-// TaskNumbers tells the IDs of tasks that are named by their place, from 0, in
-// a list of runs.
+// TaskNumbers maps the places of tasks in a list of runs, from 0, to their IDs.
 type TaskNumbers struct {
 	runs  []TaskIDs
 	begin []int // place of each run's first task

@@ -14,12 +14,9 @@ import (
 	"zorilla/transfer"
 )
 
-// entrance reads requests for commands beside workers.
-type entrance struct{ JobController }
-
-// serve passes a session on, both ways at once. An error before the first frame is an
+// enter passes a session on, both ways at once. An error before the first frame is an
 // ordinary one; later the answer is broken off.
-func (e entrance) serve(w http.ResponseWriter, r *http.Request) {
+func (h handler) enter(w http.ResponseWriter, r *http.Request) {
 	job := r.PathValue("job")
 	err := checkJob(job)
 	asked := r.URL.Query().Get("rank") // FormValue would read the body, which is the session
@@ -38,7 +35,7 @@ func (e entrance) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in, out := session.BodyOf(r), &flushed{w: w}
-	err = e.Enter(r.Context(), job, rank, in, out)
+	err = h.Enter(r.Context(), job, rank, in, out)
 	switch {
 	case err == nil:
 		in.Linger(w)
@@ -108,23 +105,20 @@ type snapshotBody struct {
 // maxSnapshotBody is what nodes take from each other.
 const maxSnapshotBody = 1 << 20
 
-// snapshotOf reads requests for files of ranks that run.
-func snapshotOf(s JobReader) func(r *http.Request, job string) (any, error) {
-	return func(r *http.Request, job string) (any, error) {
-		var b snapshotBody
-		if err := readJSON(r, maxSnapshotBody, &b); err != nil {
-			return nil, err
-		}
-		if b.Rank < 0 || b.Rank >= jobs.MaxRanks || len(b.Files) == 0 || len(b.Files) > jobs.MaxGlobs {
-			return nil, fmt.Errorf("%w: a snapshot is of a rank, and of 1 to %d patterns", ErrInvalid, jobs.MaxGlobs)
-		}
-		for _, glob := range b.Files {
-			if err := transfer.CheckPattern(glob); err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-			}
-		}
-		return s.Snapshot(r.Context(), job, b.Rank, b.Files)
+func (h handler) snapshot(r *http.Request, job string) (any, error) {
+	var b snapshotBody
+	if err := readJSON(r, maxSnapshotBody, &b); err != nil {
+		return nil, err
 	}
+	if b.Rank < 0 || b.Rank >= jobs.MaxRanks || len(b.Files) == 0 || len(b.Files) > jobs.MaxGlobs {
+		return nil, fmt.Errorf("%w: a snapshot is of a rank, and of 1 to %d patterns", ErrInvalid, jobs.MaxGlobs)
+	}
+	for _, glob := range b.Files {
+		if err := transfer.CheckPattern(glob); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	return h.Snapshot(r.Context(), job, b.Rank, b.Files)
 }
 
 // Snapshot implements JobReader.
@@ -137,18 +131,15 @@ func (c *Client) Snapshot(ctx context.Context, job string, rank int, globs []str
 
 const maxResizeBody = 64 << 10
 
-// resizeOf reads requests for more and fewer workers.
-func resizeOf(s JobController) func(r *http.Request, job string) (any, error) {
-	return func(r *http.Request, job string) (any, error) {
-		var q jobs.Resize
-		if err := readJSON(r, maxResizeBody, &q); err != nil {
-			return nil, err
-		}
-		if err := q.Check(); err != nil {
-			return nil, err
-		}
-		return s.Resize(r.Context(), job, q)
+func (h handler) resize(r *http.Request, job string) (any, error) {
+	var q jobs.Resize
+	if err := readJSON(r, maxResizeBody, &q); err != nil {
+		return nil, err
 	}
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	return h.Resize(r.Context(), job, q)
 }
 
 // Resize implements JobController.

@@ -103,11 +103,11 @@ func readError(resp *http.Response) error {
 // maxHeader is how much is read of the header of a request that is turned away.
 const maxHeader = 64 << 10
 
-// TurnAway answers the first request of a client that its node cannot serve as well: it has too
-// many open files. It closes the connection when the client has read that, or at a time.
-func TurnAway(conn net.Conn, at time.Time) {
+// TurnAway answers the first request of a client that the node cannot serve, since too many files
+// are open. It closes the connection when the client has read the answer, or at the deadline.
+func TurnAway(conn net.Conn, deadline time.Time) {
 	defer conn.Close()
-	_ = conn.SetDeadline(at) // it is open
+	_ = conn.SetDeadline(deadline) // it is open
 	r, err := http.ReadRequest(bufio.NewReader(io.LimitReader(conn, maxHeader)))
 	if err != nil {
 		return

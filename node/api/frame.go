@@ -35,15 +35,16 @@ func appendHeader(b []byte, kind byte, o jobs.Output) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(len(o.Data)))
 }
 
-// smallPiece is how many bytes are copied to be written with the header before them. More are
-// not: each of those who follow some output would have a copy of what they were sent last.
+// smallPiece is the most bytes that are copied behind their header, to be written with it. Larger
+// pieces are written from where they are: a copy for each client that follows would take much memory.
 const smallPiece = 8 << 10
 
-// writeOutput writes b, and o in as many frames as its size asks for.
+// writeOutput writes b, and o after it in as many frames as its size asks for; b is its memory, too.
 func writeOutput(w io.Writer, b []byte, o jobs.Output) error {
 	for {
 		part := o
 		part.Data = o.Data[:min(len(o.Data), maxFrame)]
+		o.Data, o.Offset = o.Data[len(part.Data):], o.Offset+int64(len(part.Data))
 		b = appendHeader(b, frameOutput, part)
 		if len(part.Data) <= smallPiece {
 			b = append(b, part.Data...)
@@ -53,11 +54,10 @@ func writeOutput(w io.Writer, b []byte, o jobs.Output) error {
 		if err == nil && len(part.Data) > 0 {
 			_, err = w.Write(part.Data)
 		}
-		sent := min(len(o.Data), maxFrame)
-		b, o.Data, o.Offset = b[:0], o.Data[sent:], o.Offset+int64(sent)
 		if err != nil || len(o.Data) == 0 {
 			return err
 		}
+		b = b[:0]
 	}
 }
 

@@ -54,17 +54,14 @@ type Cache struct {
 	Pruned   *transfer.Pruned  `json:"pruned,omitempty"`
 }
 
-// cacheOf reads requests for the care of the cache.
-func cacheOf(s OwnerService) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
-		var care Care
-		if r.Method == http.MethodPost {
-			if err := readJSON(r, maxCacheBody, &care); err != nil {
-				return nil, err
-			}
+func (h handler) cache(r *http.Request) (any, error) {
+	var care Care
+	if r.Method == http.MethodPost {
+		if err := readJSON(r, maxCacheBody, &care); err != nil {
+			return nil, err
 		}
-		return s.Cache(r.Context(), care)
 	}
+	return h.Cache(r.Context(), care)
 }
 
 // Cache implements OwnerService.

@@ -42,7 +42,7 @@ type Service interface {
 	OwnerService
 }
 
-// MemberService is what a node tells of itself and others.
+// MemberService describes a node and the other members.
 type MemberService interface {
 	// Node describes the node itself.
 	Node(ctx context.Context) (NodeInfo, error)
@@ -61,11 +61,11 @@ type MemberService interface {
 	// are no error.
 	Measure(ctx context.Context, from, to string, pings int) (Measurement, error)
 	// Changes returns a channel that is closed at the next change of
-	// anything that Node, Nodes, Jobs or Job would tell.
+	// anything that Node, Nodes, Jobs or Job would return.
 	Changes() <-chan struct{}
 }
 
-// JobReader is what a node tells of jobs.
+// JobReader reads jobs, their output and their files.
 type JobReader interface {
 	// Jobs lists the jobs that the node originates or works for, in the order
 	// of jobs.InOrder; with all it asks every member.
@@ -93,7 +93,7 @@ type JobReader interface {
 	Snapshot(ctx context.Context, job string, rank int, globs []string) (jobs.RankOutput, error)
 }
 
-// JobController is what a node does with jobs.
+// JobController submits and changes jobs.
 type JobController interface {
 	// Submit accepts a job. Its inputs must be in the node's store already.
 	// It may be repeated if the spec has a key.
@@ -118,7 +118,7 @@ type JobController interface {
 	Enter(ctx context.Context, job string, rank int, in io.Reader, out io.Writer) error
 }
 
-// BlobService is the chunks of files that a node has for its clients.
+// BlobService takes and returns chunks of files.
 type BlobService interface {
 	// Missing returns those of the chunks that the node does not hold.
 	Missing(ctx context.Context, chunks []transfer.Hash) ([]transfer.Hash, error)
@@ -131,11 +131,12 @@ type BlobService interface {
 	// Refer makes the node read chunks from a file instead of having them put. The error is
 	// transfer.ErrElsewhere if the file is not there.
 	Refer(ctx context.Context, f transfer.File) error
-	// Locate is that of a transfer.Locator. It may fail, as nodes of earlier versions do.
+	// Locate is that of a transfer.Locator. Clients do without it if it fails: nodes of earlier
+	// versions do not have it.
 	Locate(ctx context.Context, content transfer.Hash) (transfer.File, error)
 }
 
-// OwnerService is what a node does for its owner.
+// OwnerService is for the owner of the node.
 type OwnerService interface {
 	// Drain makes the node take no new workers, so that it becomes empty, or
 	// takes that back, and returns how far it is.
@@ -148,7 +149,7 @@ type OwnerService interface {
 	SetLimits(ctx context.Context, changes []string) (jobs.Limits, error)
 	// Queue lists the jobs that wait for room at this node, in order.
 	Queue(ctx context.Context) ([]jobs.Waiting, error)
-	// Cache does what is asked for, verifies before it prunes, and tells what the
+	// Cache does what is asked for, verifies before it prunes, and returns what the
 	// node's store of chunks holds then.
 	Cache(ctx context.Context, care Care) (Cache, error)
 	// Invite returns the token that lets another machine join.

@@ -32,10 +32,10 @@ func Token(socket string) (string, error) {
 		return "", fmt.Errorf("token for clients: %w", err)
 	}
 	token := rand.Text()
-	return token, keep(path, token)
+	return token, writeToken(path, token)
 }
 
-func keep(path, token string) error {
+func writeToken(path, token string) error {
 	if err := atomicfile.Write(path, []byte(token+"\n")); err != nil {
 		return fmt.Errorf("token for clients: %w", err)
 	}
@@ -49,7 +49,7 @@ func KeepToken(socket, token string) (again bool, err error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return true, keep(path, token)
+	return true, writeToken(path, token)
 }
 
 // Guard lets only requests with the token through to h.

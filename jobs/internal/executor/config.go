@@ -30,8 +30,8 @@ type Runner interface {
 	// root, whether it still runs or has ended. Errors wrap process.ErrLost or
 	// process.ErrNotStarted, or are those of ctx.
 	Adopt(ctx context.Context, root string) (process.Worker, error)
-	// Warm has all be ready for a worker that will soon be started, of a group that shares what it
-	// can ("" = none), in a directory where roots are.
+	// Warm prepares for a worker that will soon be started: group is the job whose workers share a
+	// supervisor ("" = none), and where is the directory of the roots.
 	Warm(group, where string)
 	// Enforces lists what really confines workers, for people and for --where.
 	Enforces() []string
