@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // Program is what a fake worker runs. It returns the exit code, or minus the
@@ -89,8 +90,8 @@ func (t *tree) view(dir string) *FakeWorker {
 	v := &FakeWorker{
 		Args: spec.Args, Dir: dir, env: spec.Env, tree: t,
 		Stdin:   strings.NewReader(""),
-		Stdout:  writer{t, process.Stdout},
-		Stderr:  writer{t, process.Stderr},
+		Stdout:  writer{t, work.Stdout},
+		Stderr:  writer{t, work.Stderr},
 		Signals: t.signals, Killed: t.killed,
 	}
 	if t.s.input != nil {
@@ -101,7 +102,7 @@ func (t *tree) view(dir string) *FakeWorker {
 
 type writer struct {
 	t *tree
-	s process.Stream
+	s work.Stream
 }
 
 func (o writer) Write(p []byte) (int, error) { return o.t.write(o.s, p) }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 const (
@@ -79,7 +80,7 @@ func (r *Runner) Start(ctx context.Context, spec process.Spec) (process.Worker, 
 		go s.tasks.run(program)
 	case program == nil:
 		s.main.tell(func(l *process.Life, _ time.Time) {
-			s.exit = process.Refused(process.NotFound, spec.Args[0]+": no such program")
+			s.exit = process.Refused(work.NotFound, spec.Args[0]+": no such program")
 			l.Gone()
 		})
 	default:

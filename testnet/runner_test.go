@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // start starts a worker with a directory of its own.
@@ -33,7 +34,7 @@ func start(t *testing.T, r *Runner, change func(*process.Spec), args ...string) 
 }
 
 // outputOf returns all of a stream.
-func outputOf(t *testing.T, w process.Worker, s process.Stream) string {
+func outputOf(t *testing.T, w process.Worker, s work.Stream) string {
 	t.Helper()
 	var all []byte
 	p := make([]byte, 7)
@@ -53,19 +54,19 @@ func TestStandardPrograms(t *testing.T) {
 	for _, tc := range []struct {
 		args           string
 		code           int
-		cause          process.Cause
+		cause          work.Cause
 		stdout, stderr string
 		took           time.Duration
 	}{
-		{"sleep 1m", 0, process.Exited, "", "", time.Minute},
-		{"/bin/sleep 1.5", 0, process.Exited, "", "", 1500 * time.Millisecond},
-		{"sleep now", 2, process.Exited, "", "sleep: time: invalid duration \"nows\"\n", 0},
-		{"echo rank $ZORILLA_RANK of ${ZORILLA_SIZE}", 0, process.Exited, "rank 3 of 4\n", "", 0},
-		{"fail 7", 7, process.Exited, "", "fail: as it was told\n", 0},
-		{"fail -11", 139, process.Signalled, "", "fail: as it was told\n", 0},
-		{"cat", 0, process.Exited, "", "", 0},
-		{"write ../out x", 1, process.Exited, "", "write: openat ../out: path escapes from parent\n", 0},
-		{"./nothing", 127, process.NotFound, "", "", 0},
+		{"sleep 1m", 0, work.Exited, "", "", time.Minute},
+		{"/bin/sleep 1.5", 0, work.Exited, "", "", 1500 * time.Millisecond},
+		{"sleep now", 2, work.Exited, "", "sleep: time: invalid duration \"nows\"\n", 0},
+		{"echo rank $ZORILLA_RANK of ${ZORILLA_SIZE}", 0, work.Exited, "rank 3 of 4\n", "", 0},
+		{"fail 7", 7, work.Exited, "", "fail: as it was told\n", 0},
+		{"fail -11", 139, work.Signalled, "", "fail: as it was told\n", 0},
+		{"cat", 0, work.Exited, "", "", 0},
+		{"write ../out x", 1, work.Exited, "", "write: openat ../out: path escapes from parent\n", 0},
+		{"./nothing", 127, work.NotFound, "", "", 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r, begin := NewRunner(nil), time.Now()
@@ -78,7 +79,7 @@ func TestStandardPrograms(t *testing.T) {
 			if got := exit.Ended.Sub(begin); got != tc.took {
 				t.Errorf("%s: took %v, want %v", tc.args, got, tc.took)
 			}
-			if stdout, stderr := outputOf(t, w, process.Stdout), outputOf(t, w, process.Stderr); stdout != tc.stdout || stderr != tc.stderr {
+			if stdout, stderr := outputOf(t, w, work.Stdout), outputOf(t, w, work.Stderr); stdout != tc.stdout || stderr != tc.stderr {
 				t.Errorf("%s: printed %q and %q", tc.args, stdout, stderr)
 			}
 			if r.Running() != 0 || r.Started() != 1 {
@@ -118,16 +119,16 @@ func TestWorkerStopAndWalltime(t *testing.T) {
 		change  func(*process.Spec)
 		grace   time.Duration // of Stop after ten seconds; negative = no Stop
 		code    int
-		cause   process.Cause
+		cause   work.Cause
 		took    time.Duration
 	}{
-		{"sleep", nil, 5 * time.Second, 143, process.Stopped, 10 * time.Second},
-		{"sleep", nil, 0, 137, process.Stopped, 10 * time.Second},
-		{"stubborn", nil, 5 * time.Second, 137, process.Stopped, 15 * time.Second},
-		{"sleep", walltime, -1, 124, process.Walltime, time.Minute},
-		{"stubborn", walltime, -1, 124, process.Walltime, time.Minute + limitGrace},
-		{"sleep", walltime, 5 * time.Second, 143, process.Stopped, 10 * time.Second},
-		{"yes", nil, time.Hour, 143, process.Stopped, 10 * time.Second},
+		{"sleep", nil, 5 * time.Second, 143, work.Stopped, 10 * time.Second},
+		{"sleep", nil, 0, 137, work.Stopped, 10 * time.Second},
+		{"stubborn", nil, 5 * time.Second, 137, work.Stopped, 15 * time.Second},
+		{"sleep", walltime, -1, 124, work.Walltime, time.Minute},
+		{"stubborn", walltime, -1, 124, work.Walltime, time.Minute + limitGrace},
+		{"sleep", walltime, 5 * time.Second, 143, work.Stopped, 10 * time.Second},
+		{"yes", nil, time.Hour, 143, work.Stopped, 10 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := NewRunner(map[string]Program{"stubborn": stubborn, "yes": yes})
@@ -164,7 +165,7 @@ func TestRunnerKill(t *testing.T) {
 		r.Kill()
 		for _, w := range []process.Worker{a, b} {
 			<-w.Done()
-			if exit := w.Exit(); exit.Code != 137 || exit.Cause != process.Signalled {
+			if exit := w.Exit(); exit.Code != 137 || exit.Cause != work.Signalled {
 				t.Errorf("%+v", exit)
 			}
 		}
@@ -201,7 +202,7 @@ func TestWorkersWithoutTheirNode(t *testing.T) {
 			all[1].Heard()
 		}
 		<-all[0].Done()
-		if e := all[0].Exit(); e.Cause != process.Orphaned || e.Detail != "its origin was silent for 1h0m0s" || e.Ended.Sub(begin) != time.Hour {
+		if e := all[0].Exit(); e.Cause != work.Orphaned || e.Detail != "its origin was silent for 1h0m0s" || e.Ended.Sub(begin) != time.Hour {
 			t.Errorf("%+v", e)
 		}
 		all[1].Leave()
@@ -211,7 +212,7 @@ func TestWorkersWithoutTheirNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := again.Exit(); e.Cause != process.Orphaned || e.Detail != "its node was gone for 1m0s" || e.Ended.Sub(left) != time.Minute {
+		if e := again.Exit(); e.Cause != work.Orphaned || e.Detail != "its node was gone for 1m0s" || e.Ended.Sub(left) != time.Minute {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // supervisor looks after one worker, for whichever node is there. When the worker
@@ -25,7 +26,7 @@ type supervisor struct {
 	changed chan struct{}
 	nodes   []*worker // that are connected
 	out     [2]output
-	exit    process.Exit
+	exit    work.Exit
 }
 
 // output is a stream from the first byte that is not acknowledged.
@@ -165,7 +166,7 @@ func (s *supervisor) ended() {
 		s.exit = s.main.life.Exit()
 	}
 	s.exit.Ended = time.Now()
-	if s.exit.Cause == process.Full {
+	if s.exit.Cause == work.Full {
 		for _, dir := range append(process.FileDirs(s.spec.Root), s.spec.Work()) {
 			_ = os.RemoveAll(dir)
 		}
@@ -217,11 +218,11 @@ func (s *supervisor) moved() {
 
 // write appends to a stream for a process of the tree; it waits while too much is
 // not acknowledged.
-func (t *tree) write(stream process.Stream, p []byte) (int, error) {
+func (t *tree) write(stream work.Stream, p []byte) (int, error) {
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o, n := &s.out[stream-process.Stdout], 0
+	o, n := &s.out[stream-work.Stdout], 0
 	for n < len(p) {
 		if t.life.Phase() == process.Over || s.main.life.Phase() == process.Over {
 			return n, syscall.EPIPE

@@ -42,18 +42,18 @@ func (s *supervisor) running() *tree {
 func newTasks(s *supervisor) (*tasks, error) {
 	t := &tasks{s: s, numbers: work.NumberTasks(s.spec.Tasks.IDs), wake: make(chan struct{}, 1)}
 	t.queue = process.NewTaskQueue(t.numbers.Count())
-	work := filepath.Join(s.spec.Root, workDir)
+	dir := filepath.Join(s.spec.Root, workDir)
 	if name := s.spec.Tasks.Lines; name != "" {
-		b, err := os.ReadFile(filepath.Join(work, name))
+		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
-			err = os.Remove(filepath.Join(work, name))
+			err = os.Remove(filepath.Join(dir, name))
 		}
 		if err != nil {
 			return nil, err
 		}
 		t.lines = strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 	}
-	inputs, err := os.ReadDir(work)
+	inputs, err := os.ReadDir(dir)
 	for _, e := range inputs {
 		t.made.Entries = append(t.made.Entries, transfer.Entry{Path: e.Name(), Link: filepath.Join("..", workDir, e.Name())})
 	}
@@ -110,7 +110,7 @@ func (t *tasks) do(place int, program Program) error {
 	r := process.TaskResult{Place: place, Stdout: t.s.out[0].written(), Stderr: t.s.out[1].written()}
 	t.s.mu.Unlock()
 	begin := time.Now()
-	exit, said := process.Refused(process.NotFound, spec.Args[0]+": no such program"), ""
+	exit, said := process.Refused(work.NotFound, spec.Args[0]+": no such program"), ""
 	if program != nil {
 		run.start(program, view)
 		<-run.killed
@@ -118,9 +118,9 @@ func (t *tasks) do(place int, program Program) error {
 	}
 	r.Code, r.Took = exit.Code, time.Since(begin)
 	switch exit.Cause {
-	case process.NotFound:
+	case work.NotFound:
 		said = fmt.Sprintf("zorilla: %s\n", exit.Detail)
-	case process.Walltime, process.Memory, process.Disk, process.Output:
+	case work.Walltime, work.Memory, work.Disk, work.Output:
 		said = fmt.Sprintf("zorilla: task %d %s\n", id, exit.Detail)
 	}
 	if t.s.main.ctx.Err() != nil {
@@ -148,7 +148,7 @@ func (t *tasks) fill() error {
 // record puts a line of the supervisor and the files of a task behind what it
 // wrote, and keeps its result, in which Stdout and Stderr are where that begins.
 func (t *tasks) record(r process.TaskResult, said string) error {
-	errs := writer{t.s.main, process.Stderr}
+	errs := writer{t.s.main, work.Stderr}
 	if _, err := errs.Write([]byte(said)); err != nil {
 		return nil // the worker ends
 	}

@@ -11,6 +11,7 @@ import (
 	"zorilla/jobs/pmi"
 	"zorilla/jobs/process"
 	"zorilla/jobs/session"
+	"zorilla/jobs/work"
 )
 
 // worker is a process.Worker: a node's view of what a supervisor looks after. Its
@@ -32,13 +33,13 @@ func (w *worker) Stdin() process.Input {
 }
 
 // ReadOutput implements process.Worker.
-func (w *worker) ReadOutput(s process.Stream, offset int64, p []byte) (int, error) {
-	if s != process.Stdout && s != process.Stderr {
-		return 0, fmt.Errorf("stream %d: want %d or %d", s, process.Stdout, process.Stderr)
+func (w *worker) ReadOutput(s work.Stream, offset int64, p []byte) (int, error) {
+	if s != work.Stdout && s != work.Stderr {
+		return 0, fmt.Errorf("stream %d: want %d or %d", s, work.Stdout, work.Stderr)
 	}
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	o := &w.s.out[s-process.Stdout]
+	o := &w.s.out[s-work.Stdout]
 	switch {
 	case w.closed:
 		return 0, os.ErrClosed
@@ -146,7 +147,7 @@ func (w *worker) Leave() {
 func (w *worker) Done() <-chan struct{} { return w.done }
 
 // Exit implements process.Worker.
-func (w *worker) Exit() process.Exit {
+func (w *worker) Exit() work.Exit {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	return w.s.exit

@@ -13,6 +13,7 @@ import (
 	"zorilla/cmd/zorilla/script"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -51,7 +52,7 @@ func (r *request) makeArray(c *cli.Context, stdin io.Reader) error {
 			return fmt.Errorf("--each-line: %w", err)
 		}
 		if tasks == "" {
-			r.spec.Array.Tasks = []process.TaskIDs{{First: 1, Last: n, Step: 1}}
+			r.spec.Array.Tasks = []work.TaskIDs{{First: 1, Last: n, Step: 1}}
 		}
 		for _, run := range r.spec.Array.Tasks {
 			if run.First < 1 || run.Last > n {

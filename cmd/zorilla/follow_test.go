@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/node/api/apitest"
 	"zorilla/vicinity"
@@ -168,7 +168,7 @@ func TestOutputIsCompleteBeforeTheEnd(t *testing.T) {
 		f := apitest.New()
 		fo := follow(t, f, f)
 		for i := range 1000 {
-			fo.job.Emit(jobs.Output{Attempt: 1, Stream: process.Stdout, Offset: int64(i), Data: []byte("x")})
+			fo.job.Emit(jobs.Output{Attempt: 1, Stream: work.Stdout, Offset: int64(i), Data: []byte("x")})
 		}
 		fo.job.Update(func(s *jobs.Status) { s.State, s.ExitCode = jobs.Completed, 0 })
 		if err := <-fo.ended; err != nil || fo.out.take() != strings.Repeat("x", 1000) {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/node/api/apitest"
 	"zorilla/transfer"
@@ -106,7 +106,7 @@ func TestTopFollowsThroughAnOutage(t *testing.T) {
 			}, func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) })
 		}()
 		write := func(attempt int, at int64, text string) {
-			fo.job.Emit(jobs.Output{Attempt: attempt, Stream: process.Stdout, Offset: at, Data: []byte(text)})
+			fo.job.Emit(jobs.Output{Attempt: attempt, Stream: work.Stdout, Offset: at, Data: []byte(text)})
 			synctest.Wait()
 		}
 		write(1, 0, "one")
@@ -139,7 +139,7 @@ func TestEachOutageIsWaitedFor(t *testing.T) {
 		fo.job.Update(func(s *jobs.Status) { s.State = jobs.Running })
 		synctest.Wait()
 		write := func(at int) {
-			fo.job.Emit(jobs.Output{Attempt: 1, Stream: process.Stdout, Offset: int64(at), Data: []byte("x")})
+			fo.job.Emit(jobs.Output{Attempt: 1, Stream: work.Stdout, Offset: int64(at), Data: []byte("x")})
 		}
 		for i := range 4 {
 			write(2 * i)

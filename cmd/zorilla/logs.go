@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 )
 
@@ -74,7 +74,7 @@ clock, to a tenth of a second. What waited while that node was away came afterwa
 func (con *console) printLogs(c *cli.Context, client *api.Client, job jobs.ID, rank int) error {
 	out := newPrinter(con.stdout, con.stderr, c.Bool("l"))
 	if c.Bool("stdout") != c.Bool("stderr") {
-		out.only(map[bool]process.Stream{true: process.Stdout, false: process.Stderr}[c.Bool("stdout")])
+		out.only(map[bool]work.Stream{true: work.Stdout, false: work.Stderr}[c.Bool("stdout")])
 	}
 	out.times = c.Bool("timestamps")
 	q := api.OutputQuery{Rank: rank, Times: out.times}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // maxLine is where a labelled line without an end is broken, so that memory
@@ -21,7 +21,7 @@ const maxLine = 64 << 10
 // With labels it writes whole lines only, each after its rank, and with times after when it
 // came. It is for one goroutine.
 type printer struct {
-	to     map[process.Stream]io.Writer
+	to     map[work.Stream]io.Writer
 	labels bool
 	times  bool
 	seen   map[source]*printed
@@ -31,7 +31,7 @@ type printer struct {
 // source is one stream of one rank.
 type source struct {
 	rank   int
-	stream process.Stream
+	stream work.Stream
 }
 
 // position is how far the output of one source has come.
@@ -92,14 +92,14 @@ func (e *writeError) Unwrap() error { return e.error }
 
 func newPrinter(stdout, stderr io.Writer, labels bool) *printer {
 	return &printer{
-		to:     map[process.Stream]io.Writer{process.Stdout: stdout, process.Stderr: stderr},
+		to:     map[work.Stream]io.Writer{work.Stdout: stdout, work.Stderr: stderr},
 		labels: labels,
 		seen:   map[source]*printed{},
 	}
 }
 
 // only drops what is of other streams.
-func (p *printer) only(stream process.Stream) {
+func (p *printer) only(stream work.Stream) {
 	for other := range p.to {
 		if other != stream {
 			p.to[other] = io.Discard

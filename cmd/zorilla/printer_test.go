@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // out is a piece of standard output.
 func out(rank, attempt int, offset int64, text string) jobs.Output {
-	return jobs.Output{Rank: rank, Attempt: attempt, Stream: process.Stdout, Offset: offset, Data: []byte(text)}
+	return jobs.Output{Rank: rank, Attempt: attempt, Stream: work.Stdout, Offset: offset, Data: []byte(text)}
 }
 
 // With a tail the last lines are printed when they are asked for, then all that comes.
 func TestPrinterOfTails(t *testing.T) {
 	onStderr := out(0, 1, 0, "e1\ne2\ne3\n")
-	onStderr.Stream = process.Stderr
+	onStderr.Stream = work.Stderr
 	for _, c := range []struct {
 		labels bool
 		want   string
@@ -72,7 +72,7 @@ func TestTailOfMuch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := cap(p.seen[source{0, process.Stdout}].held); n > 4*maxHeld {
+	if n := cap(p.seen[source{0, work.Stdout}].held); n > 4*maxHeld {
 		t.Errorf("%d bytes are held", n)
 	}
 	for i := range int64(40) { // a line without an end
@@ -98,7 +98,7 @@ func TestLastLines(t *testing.T) {
 
 func TestPrinter(t *testing.T) {
 	onStderr := out(0, 1, 0, "err\n")
-	onStderr.Stream = process.Stderr
+	onStderr.Stream = work.Stderr
 	for _, c := range []struct {
 		name           string
 		labels         bool

@@ -13,7 +13,7 @@ import (
 	"zorilla/internal/plain"
 	"zorilla/internal/units"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 )
 
@@ -276,7 +276,7 @@ func workerTable(st jobs.Status, disks bool) [][]string {
 // endCells is what a table tells of the end of a worker.
 type endCells struct{ code, cpu, peak, read, written, detail string }
 
-func endOf(e *process.Exit) endCells {
+func endOf(e *work.Exit) endCells {
 	c := endCells{cells.None, cells.None, cells.None, cells.None, cells.None, ""}
 	if e == nil {
 		return c

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api/apitest"
 	"zorilla/transfer"
 )
@@ -86,7 +86,7 @@ func (f *fakeNode) rank(ctx context.Context, j *apitest.Job, rank int) {
 	j.Update(func(s *jobs.Status) {
 		w := &s.Workers[rank]
 		w.State = jobs.WorkerEnded
-		w.Exit = &process.Exit{Code: code, Cause: process.Exited, Detail: detail, Ended: time.Now().UTC()}
+		w.Exit = &work.Exit{Code: code, Cause: work.Exited, Detail: detail, Ended: time.Now().UTC()}
 		s.Warnings = append(s.Warnings, warnings...)
 		if !out.Manifest.IsZero() {
 			s.Outputs = append(s.Outputs, out)
@@ -127,8 +127,8 @@ func (f *fakeNode) runRank(ctx context.Context, j *apitest.Job, rank int) (jobs.
 	for k, v := range st.Spec.Env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
-	cmd.Stdout = &emitter{job: j, rank: rank, stream: process.Stdout}
-	cmd.Stderr = &emitter{job: j, rank: rank, stream: process.Stderr}
+	cmd.Stdout = &emitter{job: j, rank: rank, stream: work.Stdout}
+	cmd.Stderr = &emitter{job: j, rank: rank, stream: work.Stderr}
 	if rank == 0 && st.Spec.Stdin {
 		w, err := cmd.StdinPipe()
 		if err != nil {
@@ -161,7 +161,7 @@ func (f *fakeNode) runRank(ctx context.Context, j *apitest.Job, rank int) (jobs.
 type emitter struct {
 	job    *apitest.Job
 	rank   int
-	stream process.Stream
+	stream work.Stream
 	offset int64
 }
 

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/testnet"
 )
 
 // numbered is an array whose tasks print their number after a while.
 func numbered(n int, seconds string) jobs.Spec {
-	return jobs.Spec{Args: []string{"tell", seconds}, Min: 1, Max: 6, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}}
+	return jobs.Spec{Args: []string{"tell", seconds}, Min: 1, Max: 6, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}}
 }
 
 // tell is the program of such a task.

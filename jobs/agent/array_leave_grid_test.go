@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/testnet"
 	"zorilla/transfer"
 )
@@ -59,7 +59,7 @@ func (g *grid) taskFiles(i int, id jobs.ID) map[int]map[string]string {
 	g.t.Helper()
 	packs := map[int][]byte{}
 	err := g.node(i).service.Output(g.t.Context(), id, jobs.OutputQuery{Rank: -1, Files: true}, func(o jobs.Output) error {
-		if o.Stream != process.Files || o.Offset != int64(len(packs[o.Rank])) {
+		if o.Stream != work.Files || o.Offset != int64(len(packs[o.Rank])) {
 			g.t.Errorf("files of task %d: %v from %d on, want %d", o.Rank, o.Stream, o.Offset, len(packs[o.Rank]))
 		}
 		packs[o.Rank] = append(packs[o.Rank], o.Data...)
@@ -91,7 +91,7 @@ func (g *grid) taskFiles(i int, id jobs.ID) map[int]map[string]string {
 func TestTaskTriedAgainReplacesItsFiles(t *testing.T) {
 	bubble(t, 4, 2, func(t *testing.T, g *grid) {
 		const n = 100
-		spec := jobs.Spec{Args: []string{"leave"}, Min: 1, Max: 8, Retries: 1, Outputs: []string{"*"}, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}}
+		spec := jobs.Spec{Args: []string{"leave"}, Min: 1, Max: 8, Retries: 1, Outputs: []string{"*"}, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}}
 		id := g.submit(0, spec)
 		done := func(k int) func(jobs.Status) bool {
 			return func(st jobs.Status) bool { return st.Array != nil && st.Array.Done >= k }
@@ -110,7 +110,7 @@ func TestTaskTriedAgainReplacesItsFiles(t *testing.T) {
 		}
 		told := map[int]string{}
 		err := g.node(0).service.Output(t.Context(), id, jobs.OutputQuery{Rank: -1}, func(o jobs.Output) error {
-			if o.Stream == process.Stdout {
+			if o.Stream == work.Stdout {
 				told[o.Rank] += string(o.Data)
 			} else if want := fmt.Sprintf("error of %d\n", o.Rank); string(o.Data) != want {
 				t.Errorf("standard error of task %d: %q", o.Rank, o.Data)

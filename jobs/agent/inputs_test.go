@@ -13,6 +13,7 @@ import (
 	"zorilla/internal/needs"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -121,7 +122,7 @@ func TestInputsAreKeptFromTheSubmissionOn(t *testing.T) {
 func TestInputsAreMadeAsTheUsers(t *testing.T) {
 	needs.Root(t)
 	user := jobs.User{UID: 2100000005, GID: 2100000006}
-	for _, array := range []*jobs.Array{nil, {Tasks: []process.TaskIDs{{First: 1, Last: 2, Step: 1}}}} {
+	for _, array := range []*jobs.Array{nil, {Tasks: []work.TaskIDs{{First: 1, Last: 2, Step: 1}}}} {
 		bubble(t, 1, 1, func(t *testing.T, g *grid) {
 			n := g.node(0)
 			n.runAs = &user

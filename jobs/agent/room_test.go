@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/testnet"
 )
 
@@ -75,9 +75,9 @@ func TestWorkersMakeRoom(t *testing.T) {
 			switch {
 			case w.Exit == nil:
 				t.Errorf("rank %d has no exit", w.Rank)
-			case w.Exit.Cause == process.Full && w.Exit.Code == 137:
+			case w.Exit.Cause == work.Full && w.Exit.Code == 137:
 				ended++
-			case w.Exit.Cause != process.Exited || w.Exit.Code != 0:
+			case w.Exit.Cause != work.Exited || w.Exit.Code != 0:
 				t.Errorf("rank %d: %+v", w.Rank, w.Exit)
 			}
 		}
@@ -100,7 +100,7 @@ func TestTasksGoWhereThereIsRoom(t *testing.T) {
 		n := g.node(0)
 		n.confine(swollen / 2)
 		n.once()
-		id := g.submit(1, jobs.Spec{Args: []string{"swell"}, Min: 1, Max: 4, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 8, Step: 1}}}})
+		id := g.submit(1, jobs.Spec{Args: []string{"swell"}, Min: 1, Max: 4, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 8, Step: 1}}}})
 		st := g.await(1, id, 10*time.Minute, final)
 		if st.State != jobs.Completed || st.Array == nil || st.Array.Failed != 0 {
 			t.Errorf("the job is %s, %d: %s; %+v", st.State, st.ExitCode, st.Reason, st.Array)

@@ -13,7 +13,7 @@ import (
 	"zorilla/docs/tables"
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -85,7 +85,7 @@ func TestRowsOfBrokenSupervisors(t *testing.T) {
 		wantRow(t, "a supervisor failed", seen(st))
 		exit := st.Workers[0].Exit
 		wantRow(t, "failed", tables.Seen{Code: exit.Code, Reason: string(exit.Cause)})
-		array := jobs.Spec{Args: []string{"broken"}, Min: 1, Max: 1, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 3, Step: 1}}}}
+		array := jobs.Spec{Args: []string{"broken"}, Min: 1, Max: 1, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 3, Step: 1}}}}
 		wantRow(t, "the worker of a rank of an array", seen(g.await(0, g.submit(0, array), 10*time.Minute, final)))
 		unknown := jobs.Dependency{Kind: jobs.AfterOK, Job: jobs.ID("aaaaa").At(g.node(0).self.ID)}
 		st = g.await(0, g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 1, Max: 1, After: []jobs.Dependency{unknown}}), time.Minute, final)

@@ -12,6 +12,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // unable is a runner on a machine that cannot start some workers. The trials of
@@ -39,8 +40,8 @@ func (u *unable) Start(ctx context.Context, spec process.Spec) (process.Worker, 
 // notBegun is a worker whose supervisor could not start it.
 type notBegun struct{ process.Worker }
 
-func (notBegun) Exit() process.Exit {
-	return process.Exit{Code: 125, Cause: process.Unstarted, Detail: "fork: resource temporarily unavailable"}
+func (notBegun) Exit() work.Exit {
+	return work.Exit{Code: 125, Cause: work.Unstarted, Detail: "fork: resource temporarily unavailable"}
 }
 
 func isTrial(spec process.Spec) bool { return filepath.Base(spec.Root) == "trial" }
@@ -60,7 +61,7 @@ func TestJobsBesideANodeThatCannotStartWorkers(t *testing.T) {
 	for name, spec := range map[string]jobs.Spec{
 		"rigid":     {Args: ticking(3), Min: 3, Max: 3},
 		"malleable": {Args: ticking(3), Min: 2, Max: 3},
-		"array":     {Args: ticking(1), Min: 1, Max: 3, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 9, Step: 1}}}},
+		"array":     {Args: ticking(1), Min: 1, Max: 3, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 9, Step: 1}}}},
 	} {
 		for _, late := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {

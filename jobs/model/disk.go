@@ -10,7 +10,7 @@ import (
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // disk is what a Model has on its disk, and the processes of its machine: all
@@ -53,7 +53,7 @@ type worker struct {
 	// Of the process:
 	began  time.Time
 	ends   time.Time // by itself, or as it was told; zero = not so far
-	exit   process.Exit
+	exit   work.Exit
 	wrote  int // when it has ended
 	freed  int // bytes of output that are not kept any more
 	over   bool
@@ -108,7 +108,7 @@ func (d *disk) fill(now time.Time, e *participant.DoReport) *wire.Report {
 				data[i] = OutputByte(rep.Job, w.RankAttempt, from+i)
 			}
 			room -= n
-			rep.Output = append(rep.Output, jobs.Output{Rank: w.Rank, Attempt: w.Attempt, Stream: process.Stdout, Offset: int64(from), Data: data})
+			rep.Output = append(rep.Output, jobs.Output{Rank: w.Rank, Attempt: w.Attempt, Stream: work.Stdout, Offset: int64(from), Data: data})
 		}
 	}
 	return &rep

@@ -7,7 +7,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // Answers tells that the node has found that its disk does not answer, or does again.
@@ -121,10 +121,10 @@ func (m *Model) start(now time.Time, e participant.DoRun) {
 			return
 		}
 		k.began, k.told = now, e.Claim.Start.Epoch
-		k.exit = process.Exit{Code: k.fate.Code, Cause: process.Exited}
+		k.exit = work.Exit{Code: k.fate.Code, Cause: work.Exited}
 		run, most := k.fate.Run, time.Duration(e.Claim.Spec.Walltime)
 		if most > 0 && (run <= 0 || run > most) {
-			run, k.exit = most, process.Exit{Code: 143, Cause: process.Walltime}
+			run, k.exit = most, work.Exit{Code: 143, Cause: work.Walltime}
 		}
 		if run > 0 {
 			k.ends = now.Add(run)
@@ -137,7 +137,7 @@ func (m *Model) start(now time.Time, e participant.DoRun) {
 func (k *worker) end(now time.Time, note bool) {
 	k.noted = k.noted || note
 	if at := now.Add(k.fate.Stop); !k.over && (k.ends.IsZero() || at.Before(k.ends)) {
-		k.ends, k.exit = at, process.Exit{Code: 143, Cause: process.Stopped}
+		k.ends, k.exit = at, work.Exit{Code: 143, Cause: work.Stopped}
 	}
 }
 

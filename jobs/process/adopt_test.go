@@ -14,6 +14,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 // adopt adopts the worker of root and makes sure that it does not outlive the
@@ -49,17 +50,17 @@ func TestAdoptAfterTwoKilledNodes(t *testing.T) {
 	_ = node.Wait()
 
 	first := adopt(t, root)
-	before := output(t, first, Stdout)
+	before := output(t, first, work.Stdout)
 	first.Leave()
 	second := adopt(t, root)
 	openGate(t, root)
 	e := await(t, second)
 	pid, _, _ := strings.Cut(before, " ")
-	if out := output(t, second, Stdout); out != pid+" before\n"+pid+" after\n" {
+	if out := output(t, second, work.Stdout); out != pid+" before\n"+pid+" after\n" {
 		t.Errorf("output %q", out)
 	}
-	if e.Cause != Exited || e.Code != 7 || output(t, second, Stderr) != "trouble\n" {
-		t.Errorf("%+v, %q", e, output(t, second, Stderr))
+	if e.Cause != work.Exited || e.Code != 7 || output(t, second, work.Stderr) != "trouble\n" {
+		t.Errorf("%+v, %q", e, output(t, second, work.Stderr))
 	}
 	if err := second.Close(); err != nil {
 		t.Error(err)
@@ -80,11 +81,11 @@ func TestAdoptWhatEndedWithoutANode(t *testing.T) {
 	openGate(t, root)
 	awaitRecord(t, root)
 	w := adopt(t, root)
-	if e := await(t, w); e.Cause != Exited || e.Code != 3 || output(t, w, Stdout) != "begun\ndone\n" {
-		t.Errorf("%+v %q", e, output(t, w, Stdout))
+	if e := await(t, w); e.Cause != work.Exited || e.Code != 3 || output(t, w, work.Stdout) != "begun\ndone\n" {
+		t.Errorf("%+v %q", e, output(t, w, work.Stdout))
 	}
 	w.Leave()
-	if again := adopt(t, root); output(t, again, Stdout) != "begun\ndone\n" || again.Close() != nil {
+	if again := adopt(t, root); output(t, again, work.Stdout) != "begun\ndone\n" || again.Close() != nil {
 		t.Error("Leave took its output away")
 	}
 }
@@ -97,7 +98,7 @@ func TestAdoptedWorkerCanBeStopped(t *testing.T) {
 	_ = node.Wait()
 	w := adopt(t, root)
 	w.Stop(0)
-	if e := await(t, w); e.Cause != Stopped {
+	if e := await(t, w); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}
 	mustBeGone(t, left)
@@ -126,8 +127,8 @@ func TestAdoptedWorkerReadsItsInputOn(t *testing.T) {
 	if err := w.Stdin().Close(); err != nil {
 		t.Fatal(err)
 	}
-	if e := await(t, w); e.Code != 0 || output(t, w, Stdout) != want {
-		t.Errorf("%+v %q", e, output(t, w, Stdout))
+	if e := await(t, w); e.Code != 0 || output(t, w, work.Stdout) != want {
+		t.Errorf("%+v %q", e, output(t, w, work.Stdout))
 	}
 }
 
@@ -145,10 +146,10 @@ func TestAdoptedWorkerKnowsWhatWasDelivered(t *testing.T) {
 	await(t, w)
 	again := adopt(t, spec.Root)
 	buf := make([]byte, 100)
-	if _, err := again.ReadOutput(Stdout, 0, buf); !errors.Is(err, ErrAcked) {
+	if _, err := again.ReadOutput(work.Stdout, 0, buf); !errors.Is(err, ErrAcked) {
 		t.Errorf("read what was delivered: %v", err)
 	}
-	if n, err := again.ReadOutput(Stdout, 10, buf); err != nil || string(buf[:n]) != "end\n" {
+	if n, err := again.ReadOutput(work.Stdout, 10, buf); err != nil || string(buf[:n]) != "end\n" {
 		t.Errorf("read %q, %v", buf[:n], err)
 	}
 }
@@ -324,8 +325,8 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 	awaitOutput(t, w, 5)
 	w.Heard()
 	w.Stop(time.Second)
-	if e := await(t, w); e.Code != 143 || e.Cause != Stopped || output(t, w, Stdout) != "hello" {
-		t.Errorf("%+v %q", e, output(t, w, Stdout))
+	if e := await(t, w); e.Code != 143 || e.Cause != work.Stopped || output(t, w, work.Stdout) != "hello" {
+		t.Errorf("%+v %q", e, output(t, w, work.Stdout))
 	}
 	for m := range heard {
 		if m != "stop" {
@@ -347,8 +348,8 @@ func TestSupervisorIsKilledAfterItsAdoption(t *testing.T) {
 	if err := syscall.Kill(rec.Supervisor.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if e := await(t, w); e.Cause != Lost || e.Code != 125 || output(t, w, Stdout) != "started\n" {
-		t.Errorf("%+v %q", e, output(t, w, Stdout))
+	if e := await(t, w); e.Cause != work.Lost || e.Code != 125 || output(t, w, work.Stdout) != "started\n" {
+		t.Errorf("%+v %q", e, output(t, w, work.Stdout))
 	}
 	mustBeGone(t, []proc.ID{rec.Launcher})
 	mustEnd(t, rec.Supervisor)
@@ -358,7 +359,7 @@ func TestOriginIsSilent(t *testing.T) {
 	spec := script(t, "echo ready; exec sleep 1000")
 	spec.OrphanLimit = 100 * time.Millisecond
 	w := start(t, Config{Grace: 10 * time.Millisecond}, spec)
-	if e := await(t, w); e.Cause != Orphaned || e.Detail != "its origin was silent for 100ms" {
+	if e := await(t, w); e.Cause != work.Orphaned || e.Detail != "its origin was silent for 100ms" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -368,7 +369,7 @@ func TestGraceOfAWorker(t *testing.T) {
 	spec := script(t, "trap '' TERM; echo ready; while :; do sleep 1000; done")
 	spec.OrphanLimit, spec.Rank.Grace = time.Second, 10*time.Millisecond // long enough for a busy machine's shell to come to its trap
 	w := start(t, Config{Grace: time.Hour}, spec)
-	if e := await(t, w); e.Cause != Orphaned || e.Code != 137 {
+	if e := await(t, w); e.Cause != work.Orphaned || e.Code != 137 {
 		t.Errorf("%+v", e)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"zorilla/jobs/proc"
 	"zorilla/jobs/sandbox"
+	"zorilla/jobs/work"
 )
 
 // attacks are what a worker tries; each returns what it got, "" if that was nothing.
@@ -229,7 +230,7 @@ func TestForkBomb(t *testing.T) {
 		w := start(t, cfg, s)
 		awaitOutput(t, w, 100)
 		w.Stop(0)
-		if e := await(t, w); e.Cause != Stopped {
+		if e := await(t, w); e.Cause != work.Stopped {
 			t.Errorf("%+v", e)
 		}
 		nothingOf(t, s.Root)

@@ -20,21 +20,22 @@ import (
 	"zorilla/jobs/proc"
 	"zorilla/jobs/quota"
 	"zorilla/jobs/trees"
+	"zorilla/jobs/work"
 )
 
 // verdict turns the error of a launch into an exit.
-func verdict(err error) Exit {
+func verdict(err error) work.Exit {
 	if r, ok := errors.AsType[*launch.Error](err); ok {
-		return Refused(Cause(r.Cause), r.Text)
+		return Refused(work.Cause(r.Cause), r.Text)
 	}
-	return Refused(Failed, err.Error())
+	return Refused(work.Failed, err.Error())
 }
 
 // unstarted turns the error of a worker that did not begin to run into an exit.
-func unstarted(err error) Exit {
+func unstarted(err error) work.Exit {
 	e := verdict(err)
-	if e.Cause == Failed {
-		e.Cause = Unstarted
+	if e.Cause == work.Failed {
+		e.Cause = work.Unstarted
 	}
 	return e
 }
@@ -101,17 +102,17 @@ func giveFiles(o *order) error {
 			return err
 		}
 	}
-	work, tmp := s.Work(), filepath.Join(s.Root, tmpDir)
+	begins, tmp := s.Work(), filepath.Join(s.Root, tmpDir)
 	if s.Tasks != nil { // which do not write to their inputs
-		work = filepath.Join(s.Root, TaskDir)
+		begins = filepath.Join(s.Root, TaskDir)
 	}
-	for _, dir := range []string{work, tmp} {
+	for _, dir := range []string{begins, tmp} {
 		leave := func(fs.DirEntry) bool { return false }
 		if dir == tmp {
 			leave = isShared
 		}
 		at, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-		if err == nil && dir == work && isOf(at, s.UID) { // and so is all in it; see transfer.How
+		if err == nil && dir == begins && isOf(at, s.UID) { // and so is all in it; see transfer.How
 			err = at.Close()
 		} else if err == nil {
 			err = cmp.Or(at.Chown(s.UID, s.GID), giving{s.UID, s.GID, leave}.all(at))
@@ -329,7 +330,7 @@ func (s *Spec) yield() {
 }
 
 // runTasks runs what the node sends, one after the other.
-func (s *keeper) runTasks(files [3]*os.File) Exit {
+func (s *keeper) runTasks(files [3]*os.File) work.Exit {
 	if err := s.world.launcher.Ready(s.number); err != nil {
 		return unstarted(err)
 	}

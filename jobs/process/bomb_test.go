@@ -17,6 +17,7 @@ import (
 
 	"zorilla/internal/needs"
 	"zorilla/jobs/cgroup"
+	"zorilla/jobs/work"
 )
 
 // bomb is a helper that forks as long as it may, and then tries again.
@@ -115,7 +116,7 @@ func outlive(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
 		_ = late.Close()
 	}
 	w.Stop(0)
-	if e := await(t, w); e.Cause != Stopped {
+	if e := await(t, w); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}
 	nothingOf(t, s.Root)

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 // groupOf returns where the control group of a running worker is.
@@ -56,7 +57,7 @@ func TestGroupOfAWorker(t *testing.T) {
 			t.Errorf("%q %v, want its three processes", b, err)
 		}
 		openGate(t, s.Root)
-		if e := await(t, w); e.Cause != Exited || e.CPU < 0.05 { // of a process that nobody waited for
+		if e := await(t, w); e.Cause != work.Exited || e.CPU < 0.05 { // of a process that nobody waited for
 			t.Errorf("%+v", e)
 		}
 		if _, err := os.Lstat(dir); err == nil {
@@ -161,7 +162,7 @@ func TestLauncherAndSupervisorAreKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if e := await(t, w); e.Cause != Lost {
+		if e := await(t, w); e.Cause != work.Lost {
 			t.Errorf("%+v", e)
 		}
 		mustBeGone(t, all)

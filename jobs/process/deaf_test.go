@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/work"
 )
 
 // sendAll is a helper that sends all signals there are to each thread of its launcher, in
@@ -63,18 +65,18 @@ func TestSignalsToTheLauncherOfAJob(t *testing.T) {
 		awaitOutput(t, w, 8)
 		if i != 1 {
 			openGate(t, specs[i].Root)
-			e, out := await(t, w), output(t, w, Stdout)
+			e, out := await(t, w), output(t, w, work.Stdout)
 			const none = "0000000000000000\n"
 			if i == 2 {
 				want = "sent\n"
 			}
 			if e.Code != 0 || out != fmt.Sprintf("SigBlk:\t%sSigIgn:\t%s%s", none, none, want) {
-				t.Errorf("worker %d: %+v %q %q", i, e, out, output(t, w, Stderr))
+				t.Errorf("worker %d: %+v %q %q", i, e, out, output(t, w, work.Stderr))
 			}
 		}
 	}
 	openGate(t, other.Root)
 	if e := await(t, all[1]); e.Code != 4 {
-		t.Errorf("another one: %+v %s", e, strings.TrimSpace(output(t, all[1], Stderr)))
+		t.Errorf("another one: %+v %s", e, strings.TrimSpace(output(t, all[1], work.Stderr)))
 	}
 }

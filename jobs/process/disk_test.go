@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"zorilla/jobs/work"
 )
 
 // The limit of a worker's files, and its end for want of room, do not depend on what
@@ -25,19 +27,19 @@ func TestDisk(t *testing.T) {
 					spec.Disk = 4 << 20
 				}
 				w := begin(t, cfg, spec, adopted)
-				work := filepath.Join(spec.Root, workDir)
-				if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o644); err != nil {
+				dir := filepath.Join(spec.Root, workDir)
+				if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o644); err != nil {
 					t.Fatal(err)
 				}
-				cause, why := Disk, tooMuch
+				cause, why := work.Disk, tooMuch
 				if full {
-					cause, why = Full, crowded
+					cause, why = work.Full, crowded
 					w.Yield(8 << 20)
 				}
 				if e := await(t, w); e.Cause != cause || e.Code != 137 || e.Detail != why {
 					t.Errorf("%s, adopted %v: %+v", name, adopted, e)
 				}
-				if left, err := os.ReadDir(work); full && (err != nil || len(left) > 0) {
+				if left, err := os.ReadDir(dir); full && (err != nil || len(left) > 0) {
 					t.Errorf("%s, adopted %v: its files are still there: %v, %v", name, adopted, left, err)
 				}
 			}

@@ -89,7 +89,7 @@
 //
 // The record without a worker is the line: nothing of the program has run before it
 // is there. Whatever keeps the supervisor from starting the worker, other than the
-// command itself, is told as [Unstarted].
+// command itself, is told as [work.Unstarted].
 //
 // # How a worker ends
 //
@@ -122,7 +122,7 @@
 // (transfer.Pack) when it has ended, and follows its standard error in that
 // stream: so files take the way of output, in order, acknowledged and freed as
 // that is, and a result is never told before them. Without Outputs it is what TaskSpec.Left
-// allows; of how many tasks files were removed is in [Exit].
+// allows; of how many tasks files were removed is in [work.Exit].
 //
 // # Memory
 //
@@ -133,10 +133,10 @@
 // no right, and gives the true cause; a tree may be over its limit for that long.
 // Limits per process (RLIMIT_DATA) are not used: threads and runtimes reserve far more
 // than they need, and a refused allocation would look like a fault of the program.
-// [Exit].Peak is 0 of what never had more than the launcher, some 15 MiB: the kernel does not
+// [work.Exit].Peak is 0 of what never had more than the launcher, some 15 MiB: the kernel does not
 // tell them apart.
 //
-// [Exit].Read and Written are what the kernel counts for each process with its end, in blocks
+// [work.Exit].Read and Written are what the kernel counts for each process with its end, in blocks
 // of 512 bytes: files that came from a disk, not from memory, and those that were written, as
 // soon as they are, also if they are removed again. What is in memory alone (tmpfs, pipes)
 // is not in it, and neither is what nodes and supervisors do with the files of workers.

@@ -13,6 +13,7 @@ import (
 
 	"zorilla/internal/golden"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 // TestGoldenMessages reads what supervisors of earlier versions say, and what
@@ -44,10 +45,10 @@ var (
 	goldenOrder = order{Version: 1, Socket: "/state/sockets/w", Key: "secret", Grace: 5 * time.Second, Spool: 64 << 20, Counts: true,
 		Spec: Spec{Root: "/state/work/w", Args: []string{"./prog", "{}"}, Env: []string{"TMPDIR=/state/work/w/tmp"}, Memory: 1 << 30, Walltime: time.Hour,
 			NodeLimit: 2 * time.Hour, OrphanLimit: 3 * time.Hour, Sight: Sight{Hide: []string{"/state"}, Expose: []string{"/opt"}}, UID: -1, GID: -1,
-			Tasks: &TaskSpec{IDs: []TaskIDs{{First: 1, Last: 9, Step: 2}}, Lines: "list", Outputs: []string{"out-*"}}}}
+			Tasks: &TaskSpec{IDs: []work.TaskIDs{{First: 1, Last: 9, Step: 2}}, Lines: "list", Outputs: []string{"out-*"}}}}
 	goldenRecord = record{Version: 1, Socket: "/state/sockets/w", Supervisor: proc.ID{PID: 4001, Start: 77, Boot: "an-earlier-one"}, Worker: proc.ID{PID: 4002, Start: 78, Boot: "an-earlier-one"}}
 	goldenExit   = exitRecord{Version: 1, Stdout: 11, Stderr: 4, AckedOut: 5, Tasks: 2,
-		Exit: Exit{Code: 3, Cause: Exited, Detail: "it said so", Started: goldenEnded.Add(-3 * time.Second), Ended: goldenEnded, CPU: 1.5, Peak: 1 << 20}}
+		Exit: work.Exit{Code: 3, Cause: work.Exited, Detail: "it said so", Started: goldenEnded.Add(-3 * time.Second), Ended: goldenEnded, CPU: 1.5, Peak: 1 << 20}}
 	goldenResults = []TaskResult{{Place: 0, Code: 0, Stdout: 5, Took: time.Second}, {Place: 2, Code: 3, Stdout: 6, Stderr: 1, Files: 3, Took: time.Millisecond}}
 )
 
@@ -98,7 +99,7 @@ func TestGoldenRoot(t *testing.T) {
 		if !e.Started.Equal(goldenExit.Exit.Started) || !e.Ended.Equal(goldenEnded) {
 			t.Errorf("it ran from %v to %v", e.Started, e.Ended)
 		}
-		if e.Code != 3 || e.Cause != Exited || e.Detail != "it said so" || e.CPU != 1.5 || e.Peak != 1<<20 {
+		if e.Code != 3 || e.Cause != work.Exited || e.Detail != "it said so" || e.CPU != 1.5 || e.Peak != 1<<20 {
 			t.Errorf("it ended with %+v", e)
 		}
 		var ended exitRecord

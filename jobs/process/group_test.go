@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 // member is the spec of a worker that shares the namespaces of a group: the node is
@@ -82,13 +83,13 @@ kill -0 $(cat /dev/shm/one) && kill -0 $(cat /dev/shm/two) && echo both; sleep 0
 	together(t, &one, &two, &other)
 	all := startAll(t, one, two, other)
 	for i, w := range all[:2] {
-		if e := await(t, w); e.Code != 0 || output(t, w, Stdout) != "both\n" {
-			t.Errorf("worker %d: %+v %q %q", i, e, output(t, w, Stdout), output(t, w, Stderr))
+		if e := await(t, w); e.Code != 0 || output(t, w, work.Stdout) != "both\n" {
+			t.Errorf("worker %d: %+v %q %q", i, e, output(t, w, work.Stdout), output(t, w, work.Stderr))
 		}
 	}
 	// The launcher, a shell or two, and what counts.
-	if e, out := await(t, all[2]), output(t, all[2], Stdout); e.Code != 0 || out != "3\n" && out != "4\n" {
-		t.Errorf("the other job: %+v %q %q", e, output(t, all[2], Stdout), output(t, all[2], Stderr))
+	if e, out := await(t, all[2]), output(t, all[2], work.Stdout); e.Code != 0 || out != "3\n" && out != "4\n" {
+		t.Errorf("the other job: %+v %q %q", e, output(t, all[2], work.Stdout), output(t, all[2], work.Stderr))
 	}
 }
 
@@ -102,11 +103,11 @@ func TestWorkersOfAJobEndOneByOne(t *testing.T) {
 	awaitOutput(t, all[0], 8)
 	awaitOutput(t, all[2], 8)
 	left, its := pids(t, stays.Root, "left"), pids(t, killed.Root, "left")
-	if e := await(t, all[1]); e.Code != 3 || e.Cause != Exited {
+	if e := await(t, all[1]); e.Code != 3 || e.Cause != work.Exited {
 		t.Errorf("%+v", e)
 	}
 	all[2].Stop(0)
-	if e := await(t, all[2]); e.Cause != Stopped {
+	if e := await(t, all[2]); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}
 	mustBeGone(t, its)
@@ -137,8 +138,8 @@ func TestWorkersOfAJobEndOneByOne(t *testing.T) {
 		}
 	}
 	openGate(t, stays.Root)
-	if e := await(t, all[0]); e.Code != 0 || output(t, all[0], Stdout) != "started\ndone\n" {
-		t.Errorf("%+v %q", e, output(t, all[0], Stdout))
+	if e := await(t, all[0]); e.Code != 0 || output(t, all[0], work.Stdout) != "started\ndone\n" {
+		t.Errorf("%+v %q", e, output(t, all[0], work.Stdout))
 	}
 	mustBeGone(t, append(left, rec.Launcher))
 }
@@ -162,7 +163,7 @@ func TestSupervisorOfAJobIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range all[:2] {
-		if e := await(t, w); e.Cause != Lost || !strings.Contains(e.Detail, "killed") {
+		if e := await(t, w); e.Cause != work.Lost || !strings.Contains(e.Detail, "killed") {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -180,7 +181,7 @@ func TestTasksOfWorkersOfAJob(t *testing.T) {
 	for range 3 {
 		s := member(t, "job", "")
 		s.Args = []string{"true"}
-		s.Tasks = &TaskSpec{IDs: []TaskIDs{{First: 1, Last: n, Step: 1}}}
+		s.Tasks = &TaskSpec{IDs: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}
 		specs = append(specs, s)
 	}
 	together(t, &specs[0], &specs[1], &specs[2])
@@ -189,7 +190,7 @@ func TestTasksOfWorkersOfAJob(t *testing.T) {
 		w.Tasks().Add(0, []TaskRange{{0, n}}, true)
 	}
 	for i, w := range all {
-		if e := await(t, w); e.Code != 0 || e.Cause != Exited {
+		if e := await(t, w); e.Code != 0 || e.Cause != work.Exited {
 			t.Errorf("worker %d: %+v", i, e)
 		}
 		all, _, _ := results(t, w)
@@ -213,8 +214,8 @@ func TestOrphanInNamespacesOfItsOwn(t *testing.T) {
 	together(t, &gone, &ends, &other)
 	node := probed(t, Config{})
 	all := startAt(t, node, other, gone)
-	if e := await(t, all[1]); e.Code != 3 || output(t, all[1], Stdout) != "gone\n" {
-		t.Errorf("a hidden process goes on: %+v %q", e, output(t, all[1], Stderr))
+	if e := await(t, all[1]); e.Code != 3 || output(t, all[1], work.Stdout) != "gone\n" {
+		t.Errorf("a hidden process goes on: %+v %q", e, output(t, all[1], work.Stderr))
 	}
 	var rec record
 	if err := load(other.Root, recordEntry, &rec); err != nil {
@@ -222,7 +223,7 @@ func TestOrphanInNamespacesOfItsOwn(t *testing.T) {
 	}
 	all = append(all, startAt(t, node, ends)...)
 	if e := await(t, all[2]); e.Code != 4 {
-		t.Errorf("%+v %q", e, output(t, all[2], Stderr))
+		t.Errorf("%+v %q", e, output(t, all[2], work.Stderr))
 	}
 	for _, pid := range proc.Descendants(rec.Launcher.PID) {
 		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(b), "1005") {
@@ -230,8 +231,8 @@ func TestOrphanInNamespacesOfItsOwn(t *testing.T) {
 		}
 	}
 	openGate(t, other.Root)
-	if e := await(t, all[0]); e.Code != 0 || output(t, all[0], Stdout) != "done\n" {
-		t.Errorf("%+v %q", e, output(t, all[0], Stdout))
+	if e := await(t, all[0]); e.Code != 0 || output(t, all[0], work.Stdout) != "done\n" {
+		t.Errorf("%+v %q", e, output(t, all[0], work.Stdout))
 	}
 }
 
@@ -256,10 +257,10 @@ func TestWalltimeHoldsAtTheStart(t *testing.T) {
 			_ = unix.Kill(rec.Launcher.PID, unix.SIGCONT)
 		}
 	})
-	if e := await(t, startAt(t, node, second)[0]); e.Cause != Walltime || e.Code != codeTimeout {
+	if e := await(t, startAt(t, node, second)[0]); e.Cause != work.Walltime || e.Code != codeTimeout {
 		t.Errorf("%+v", e)
 	}
-	if e := await(t, one); e.Cause != Failed {
+	if e := await(t, one); e.Cause != work.Failed {
 		t.Errorf("%+v", e)
 	}
 }
@@ -288,12 +289,12 @@ func TestEndThatCannotBeWrittenDown(t *testing.T) {
 	}
 	few(&unix.Rlimit{Cur: 3, Max: before.Max})
 	openGate(t, first.Root)
-	if e := await(t, all[0]); e.Cause != Lost {
+	if e := await(t, all[0]); e.Cause != work.Lost {
 		t.Errorf("%+v", e)
 	}
 	few(&before)
 	openGate(t, second.Root)
-	if e := await(t, all[1]); e.Cause != Exited || e.Code != 0 {
+	if e := await(t, all[1]); e.Cause != work.Exited || e.Code != 0 {
 		t.Errorf("%+v", e)
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"zorilla/jobs/proc"
 	"zorilla/jobs/trees"
+	"zorilla/jobs/work"
 )
 
 // deadline is how long a test waits for an event that should come at once.
@@ -219,7 +220,7 @@ func probed(t testing.TB, cfg Config) *Runner {
 	return r
 }
 
-func await(t testing.TB, w Worker) Exit {
+func await(t testing.TB, w Worker) work.Exit {
 	t.Helper()
 	select {
 	case <-w.Done():
@@ -230,14 +231,14 @@ func await(t testing.TB, w Worker) Exit {
 }
 
 // run starts a worker, waits for its end, and returns all of its output.
-func run(t testing.TB, cfg Config, spec Spec) (e Exit, stdout, stderr string) {
+func run(t testing.TB, cfg Config, spec Spec) (e work.Exit, stdout, stderr string) {
 	t.Helper()
 	w := start(t, cfg, spec)
 	e = await(t, w)
-	return e, output(t, w, Stdout), output(t, w, Stderr)
+	return e, output(t, w, work.Stdout), output(t, w, work.Stderr)
 }
 
-func output(t testing.TB, w Worker, s Stream) string {
+func output(t testing.TB, w Worker, s work.Stream) string {
 	t.Helper()
 	var all bytes.Buffer
 	buf := make([]byte, 4096)
@@ -270,7 +271,7 @@ func awaitBoth(t testing.TB, w Worker, stdout, stderr int64) {
 		select {
 		case <-changed:
 		case <-w.Done():
-			t.Fatalf("the worker ended first: %+v, %q", w.Exit(), output(t, w, Stderr))
+			t.Fatalf("the worker ended first: %+v, %q", w.Exit(), output(t, w, work.Stderr))
 		case <-late:
 			t.Fatal("the worker does not write")
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 // hoard is a helper that fills memory in ways that are not pages of its own, and waits.
@@ -69,12 +70,12 @@ func TestHoardedMemory(t *testing.T) {
 			s.Memory, s.Stdin = 100<<20, true
 			e, _, stderr := run(t, cfg, s)
 			if cfg.Basic && how != "memfd" { // it is not to be had
-				if e.Cause != Exited || e.Code == 0 {
+				if e.Cause != work.Exited || e.Code == 0 {
 					t.Errorf("%s: %+v %q", how, e, stderr)
 				}
 				return
 			}
-			if e.Cause != Memory {
+			if e.Cause != work.Memory {
 				t.Errorf("%s: %+v %q", how, e, stderr)
 			}
 		})
@@ -119,7 +120,7 @@ func TestMemoryOnItsWay(t *testing.T) {
 			s := spec("hoard", how, mb)
 			s.Memory = 48 << 20
 			e, out, stderr := run(t, cfg, s)
-			if grouped && e.Cause != Memory || !grouped && (e.Cause != Exited || out != "full\n") {
+			if grouped && e.Cause != work.Memory || !grouped && (e.Cause != work.Exited || out != "full\n") {
 				t.Errorf("%s: %+v %q", how, e, stderr)
 			}
 		})

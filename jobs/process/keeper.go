@@ -18,6 +18,7 @@ import (
 	"zorilla/jobs/pmi"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/quota"
+	"zorilla/jobs/work"
 )
 
 // keeper looks after one worker in its supervisor. Its run loop owns life; other
@@ -53,7 +54,7 @@ type keeper struct {
 }
 
 // run starts the worker, and returns when nothing of it is left.
-func (s *keeper) run(root string) Exit {
+func (s *keeper) run(root string) work.Exit {
 	defer s.depart()
 	files, err := s.prepare(root)
 	defer func() { closeFiles(files) }()
@@ -149,7 +150,7 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 	s.written.limit = s.order.Spec.MaxOutput
 	s.written.over = func(int) { s.post(func(time.Time) { s.life.Overflowed() }) }
 	s.written.begin(0)
-	for i, stream := range []Stream{Stdout, Stderr} {
+	for i, stream := range []work.Stream{work.Stdout, work.Stderr} {
 		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, &s.written, s.room, s.control.progress); err != nil {
 			return files, err
 		}
@@ -347,7 +348,7 @@ func (s *keeper) loop() {
 const unfinished = "ended with 0, but without MPI_Finalize: other ranks may wait for it"
 
 // settle completes the output when all processes are gone, and sums up.
-func (s *keeper) settle() Exit {
+func (s *keeper) settle() work.Exit {
 	s.leave()
 	s.control.closeInput()
 	defer s.boundRoom()()
@@ -359,18 +360,18 @@ func (s *keeper) settle() Exit {
 		s.life.Overflowed()
 	}
 	for _, err := range s.lost {
-		if err != nil && s.life.cause != Stopped && s.life.cause != Full {
-			s.life.cause, s.life.detail = Failed, err.Error()
+		if err != nil && s.life.cause != work.Stopped && s.life.cause != work.Full {
+			s.life.cause, s.life.detail = work.Failed, err.Error()
 		}
 	}
 	exit := s.life.Exit()
-	if exit.Cause == Full {
+	if exit.Cause == work.Full {
 		s.order.Spec.yield()
 	}
-	if exit.Cause == Exited && exit.Code == 0 && s.rank.Missed() {
-		exit.Code, exit.Cause, exit.Detail = codeFailed, Failed, unfinished
+	if exit.Cause == work.Exited && exit.Code == 0 && s.rank.Missed() {
+		exit.Code, exit.Cause, exit.Detail = codeFailed, work.Failed, unfinished
 	}
-	if exit.Cause == Exited && exit.Code != 0 && s.tasks == nil && time.Since(exit.Started) < soon {
+	if exit.Cause == work.Exited && exit.Code != 0 && s.tasks == nil && time.Since(exit.Started) < soon {
 		if why := s.whyFailed(s.order.Spec.Args, 0); why != "" {
 			exit.Detail = fmt.Sprintf("ended with %d; %s", exit.Code, why)
 		}

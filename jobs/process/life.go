@@ -9,6 +9,7 @@ import (
 
 	"zorilla/internal/stall"
 	"zorilla/internal/units"
+	"zorilla/jobs/work"
 )
 
 // Phase is how far a worker has come. It only grows.
@@ -56,7 +57,7 @@ type Life struct {
 	killAt  time.Time // when ending becomes killing
 	phase   Phase
 
-	cause  Cause // "" until something has ended the worker
+	cause  work.Cause // "" until something has ended the worker
 	detail string
 	reaped bool // the main process has ended, with status
 	status syscall.WaitStatus
@@ -94,9 +95,9 @@ func (l *Life) Exited(status syscall.WaitStatus) {
 		return
 	}
 	if status.Signaled() {
-		l.decide(Signalled, "ended by "+signalName(status.Signal()))
+		l.decide(work.Signalled, "ended by "+signalName(status.Signal()))
 	} else {
-		l.decide(Exited, "")
+		l.decide(work.Exited, "")
 	}
 	l.phase = Killing
 }
@@ -105,7 +106,7 @@ func (l *Life) Exited(status syscall.WaitStatus) {
 // to be killed.
 func (l *Life) Aborted(code int) {
 	if l.phase == Running {
-		l.decide(Exited, fmt.Sprintf("called MPI_Abort with %d", code))
+		l.decide(work.Exited, fmt.Sprintf("called MPI_Abort with %d", code))
 		if code &= 0xff; code == 0 {
 			code = 1
 		}
@@ -119,7 +120,7 @@ func (l *Life) Stop(now time.Time, grace time.Duration) {
 		l.killAt = now.Add(grace)
 	}
 	if l.phase == Running {
-		l.decide(Stopped, "stopped")
+		l.decide(work.Stopped, "stopped")
 		l.end(now, grace)
 	}
 }
@@ -133,7 +134,7 @@ func (l *Life) Starved() { l.starve(noMemory) }
 
 func (l *Life) starve(why string) {
 	if l.phase == Running {
-		l.decide(Memory, why)
+		l.decide(work.Memory, why)
 		l.phase = Killing
 	}
 }
@@ -141,7 +142,7 @@ func (l *Life) starve(why string) {
 // Overfilled says that the directories of the worker take more than they may.
 func (l *Life) Overfilled() {
 	if l.phase == Running {
-		l.decide(Disk, overDisk(l.disk))
+		l.decide(work.Disk, overDisk(l.disk))
 		l.phase = Killing
 	}
 }
@@ -149,8 +150,8 @@ func (l *Life) Overfilled() {
 // Overflowed says that the worker has written more output than it may. What it wrote last
 // may be found when it has ended by itself.
 func (l *Life) Overflowed() {
-	if l.phase == Running || l.cause == Exited || l.cause == Signalled {
-		l.cause, l.detail = Output, OverOutput(l.output)
+	if l.phase == Running || l.cause == work.Exited || l.cause == work.Signalled {
+		l.cause, l.detail = work.Output, OverOutput(l.output)
 		l.phase = max(l.phase, Killing)
 	}
 }
@@ -159,7 +160,7 @@ func (l *Life) Overflowed() {
 // much of it, has to make room.
 func (l *Life) Crowded(used int64) {
 	if l.phase < Killing {
-		l.decide(Full, fmt.Sprintf("ended, since the disk of its node was nearly full: its files took %s", units.Bytes(used)))
+		l.decide(work.Full, fmt.Sprintf("ended, since the disk of its node was nearly full: its files took %s", units.Bytes(used)))
 		l.phase = Killing
 	}
 }
@@ -167,7 +168,7 @@ func (l *Life) Crowded(used int64) {
 // Fail ends the worker because the supervisor cannot do its part.
 func (l *Life) Fail(err error) {
 	if l.phase < Killing {
-		l.cause, l.detail = Failed, err.Error()
+		l.cause, l.detail = work.Failed, err.Error()
 		l.phase = Killing
 	}
 }
@@ -179,7 +180,7 @@ func (l *Life) Finished() {
 	if l.phase != Running {
 		l.status = syscall.WaitStatus(unix.SIGTERM)
 	}
-	l.decide(Exited, "")
+	l.decide(work.Exited, "")
 	l.phase = Over
 }
 
@@ -203,15 +204,15 @@ func (l *Life) Gone() { l.phase = Over }
 func (l *Life) Tick(now time.Time) {
 	due := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
 	if l.phase == Running && due(l.wallEnd()) {
-		l.decide(Walltime, OverTime(l.walltime))
+		l.decide(work.Walltime, OverTime(l.walltime))
 		l.end(now, l.grace)
 	}
 	if l.phase == Running && !l.alone.IsZero() && l.stall.Passed(now, l.alone.Add(l.aloneLimit())) {
-		l.decide(Orphaned, fmt.Sprintf("its node was gone for %v", l.aloneLimit()))
+		l.decide(work.Orphaned, fmt.Sprintf("its node was gone for %v", l.aloneLimit()))
 		l.end(now, l.grace)
 	}
 	if l.phase == Running && due(l.orphanEnd()) {
-		l.decide(Orphaned, fmt.Sprintf("its origin was silent for %v", l.orphanLim))
+		l.decide(work.Orphaned, fmt.Sprintf("its origin was silent for %v", l.orphanLim))
 		l.end(now, l.grace)
 	}
 	if l.phase == Ending && due(l.killAt) {
@@ -265,7 +266,7 @@ func (l *Life) orphanEnd() time.Time {
 	return l.heard.Add(l.orphanLim)
 }
 
-func (l *Life) decide(c Cause, detail string) {
+func (l *Life) decide(c work.Cause, detail string) {
 	if l.cause == "" {
 		l.cause, l.detail = c, detail
 	}
@@ -280,14 +281,14 @@ func (l *Life) end(now time.Time, grace time.Duration) {
 
 // Exit is the verdict, but for the time of the end and for what was used. It is
 // final when the phase is Over.
-func (l *Life) Exit() Exit {
-	e := Exit{Cause: l.cause, Detail: l.detail, Started: l.started}
+func (l *Life) Exit() work.Exit {
+	e := work.Exit{Cause: l.cause, Detail: l.detail, Started: l.started}
 	switch {
-	case l.cause == Walltime:
+	case l.cause == work.Walltime:
 		e.Code = codeTimeout
-	case l.cause == Memory || l.cause == Disk || l.cause == Output || l.cause == Full:
+	case l.cause == work.Memory || l.cause == work.Disk || l.cause == work.Output || l.cause == work.Full:
 		e.Code = codeKilled
-	case l.cause == Failed || !l.reaped:
+	case l.cause == work.Failed || !l.reaped:
 		e.Code = codeFailed
 	case l.status.Signaled():
 		e.Code = 128 + int(l.status.Signal())
@@ -299,12 +300,12 @@ func (l *Life) Exit() Exit {
 
 // Refused is the verdict where no process tells how it ended: 127 for NotFound,
 // 126 for NotRun, 125 for other causes.
-func Refused(cause Cause, detail string) Exit {
-	e := Exit{Code: codeFailed, Cause: cause, Detail: detail}
+func Refused(cause work.Cause, detail string) work.Exit {
+	e := work.Exit{Code: codeFailed, Cause: cause, Detail: detail}
 	switch cause {
-	case NotFound:
+	case work.NotFound:
 		e.Code = codeNotFound
-	case NotRun:
+	case work.NotRun:
 		e.Code = codeNotRun
 	}
 	return e

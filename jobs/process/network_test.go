@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"zorilla/jobs/work"
 )
 
 // services are a TCP port of the machine, and an abstract name, at which somebody listens.
@@ -67,11 +69,11 @@ func TestAmongItsJob(t *testing.T) {
 		}
 		w := start(t, cfg, s)
 		its := w.(*worker).order.Groups
-		if e := await(t, w); e.Code != 0 || !strings.HasSuffix(output(t, w, Stdout), "; talks to itself\n") {
-			t.Errorf("%+v %q %q", e, output(t, w, Stdout), output(t, w, Stderr))
+		if e := await(t, w); e.Code != 0 || !strings.HasSuffix(output(t, w, work.Stdout), "; talks to itself\n") {
+			t.Errorf("%+v %q %q", e, output(t, w, work.Stdout), output(t, w, work.Stderr))
 		}
-		if strings.Contains(output(t, w, Stdout), "reaches") {
-			t.Errorf("it %s", output(t, w, Stdout))
+		if strings.Contains(output(t, w, work.Stdout), "reaches") {
+			t.Errorf("it %s", output(t, w, work.Stdout))
 		}
 		if _, err := os.Lstat(its.Around); err != nil {
 			t.Error(err)

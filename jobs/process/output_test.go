@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 // drink reads a stream to its end, checks that it is the pattern, and
@@ -24,7 +25,7 @@ func drink(t *testing.T, w Worker, root string) (n, peak int64) {
 	for {
 		changed := w.Changed()
 		for {
-			k, err := w.ReadOutput(Stdout, n, buf)
+			k, err := w.ReadOutput(work.Stdout, n, buf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +67,7 @@ func TestMuchOutputArrives(t *testing.T) {
 	if peak > 48<<20 {
 		t.Errorf("the supervisor took %d MiB", peak>>20)
 	}
-	if _, err := w.ReadOutput(Stdout, 0, make([]byte, 1)); !errors.Is(err, ErrAcked) {
+	if _, err := w.ReadOutput(work.Stdout, 0, make([]byte, 1)); !errors.Is(err, ErrAcked) {
 		t.Errorf("acknowledged bytes: %v", err)
 	}
 	info, err := os.Stat(spec.Root + "/stdout")
@@ -88,13 +89,13 @@ func TestSlowReaderBlocksTheWorker(t *testing.T) {
 	w := start(t, Config{Spool: spool}, spec)
 	awaitBoth(t, w, spool, int64(len("begun\n"))) // each stream goes its own way
 	stdout, stderr := w.Written()
-	if stdout != spool || output(t, w, Stderr) != "begun\n" {
+	if stdout != spool || output(t, w, work.Stderr) != "begun\n" {
 		t.Errorf("%d and %d bytes before any acknowledgement", stdout, stderr)
 	}
 	if n, _ := drink(t, w, spec.Root); n != size {
 		t.Errorf("%d bytes", n)
 	}
-	if e := await(t, w); e.Code != 0 || output(t, w, Stderr) != "begun\nall\n" {
+	if e := await(t, w); e.Code != 0 || output(t, w, work.Stderr) != "begun\nall\n" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -105,11 +106,11 @@ func TestBlockedWorkerCanBeStopped(t *testing.T) {
 	w := start(t, Config{Spool: spool}, helperSpec(t, "flood", strconv.Itoa(64<<20)))
 	awaitOutput(t, w, spool)
 	w.Stop(0)
-	if e := await(t, w); e.Cause != Stopped {
+	if e := await(t, w); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}
 	n, _ := w.Written()
-	if out := output(t, w, Stdout); int64(len(out)) != n || n < spool || n > spool+2<<20 {
+	if out := output(t, w, work.Stdout); int64(len(out)) != n || n < spool || n > spool+2<<20 {
 		t.Errorf("%d of %d bytes", len(out), n)
 	}
 }
@@ -126,13 +127,13 @@ func TestReadOutputAtTheEdges(t *testing.T) {
 	await(t, w)
 	buf := make([]byte, 4)
 	for _, c := range []struct {
-		s      Stream
+		s      work.Stream
 		offset int64
 		want   string
 		fails  bool
 	}{
-		{Stdout, 0, "0123", false}, {Stdout, 8, "89", false}, {Stdout, 10, "", false}, {Stdout, 1 << 40, "", false},
-		{Stderr, 0, "", false}, {Stdout, -1, "", true}, {Stream(3), 0, "", true},
+		{work.Stdout, 0, "0123", false}, {work.Stdout, 8, "89", false}, {work.Stdout, 10, "", false}, {work.Stdout, 1 << 40, "", false},
+		{work.Stderr, 0, "", false}, {work.Stdout, -1, "", true}, {work.Stream(3), 0, "", true},
 	} {
 		n, err := w.ReadOutput(c.s, c.offset, buf)
 		if string(buf[:n]) != c.want || (err != nil) != c.fails {
@@ -140,13 +141,13 @@ func TestReadOutputAtTheEdges(t *testing.T) {
 		}
 	}
 	w.Ack(1<<40, 1<<40) // more than there is
-	if n, err := w.ReadOutput(Stdout, 10, buf); n != 0 || err != nil {
+	if n, err := w.ReadOutput(work.Stdout, 10, buf); n != 0 || err != nil {
 		t.Errorf("after everything was acknowledged: %d, %v", n, err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.ReadOutput(Stdout, 10, buf); !errors.Is(err, os.ErrClosed) {
+	if _, err := w.ReadOutput(work.Stdout, 10, buf); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("after close: %v", err)
 	}
 }
@@ -166,7 +167,7 @@ func TestOutputCanBeFollowed(t *testing.T) {
 	if err := w.Stdin().Close(); err != nil {
 		t.Fatal(err)
 	}
-	if e := await(t, w); e.Code != 0 || output(t, w, Stdout) != strings.Repeat("line\n", lines) {
+	if e := await(t, w); e.Code != 0 || output(t, w, work.Stdout) != strings.Repeat("line\n", lines) {
 		t.Errorf("%+v", e)
 	}
 }

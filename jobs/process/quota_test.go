@@ -14,6 +14,7 @@ import (
 
 	"zorilla/jobs/quota"
 	"zorilla/jobs/quota/quotatest"
+	"zorilla/jobs/work"
 )
 
 // quotaRoot makes a root in a directory of a file system that may have quotas.
@@ -64,7 +65,7 @@ func TestQuota(t *testing.T) {
 			if spec.Env = []string{"TMPDIR=" + filepath.Join(spec.Root, tmpDir), "PATH=/usr/bin:/bin"}; os.Geteuid() != 0 {
 				spec.UID, spec.GID = -1, -1
 			}
-			if e := await(t, start(t, cfg, spec)); e.Cause != Disk || e.Code != 137 || e.Detail != "needed more than 8 MiB of disk space (--disk)" {
+			if e := await(t, start(t, cfg, spec)); e.Cause != work.Disk || e.Code != 137 || e.Detail != "needed more than 8 MiB of disk space (--disk)" {
 				t.Errorf("%s, basic %v: %+v", name, basic, e)
 			}
 			var st unix.Stat_t

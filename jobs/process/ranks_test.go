@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"zorilla/jobs/pmi"
+	"zorilla/jobs/work"
 )
 
 // speak is a rank that finds the other one as MPI libraries do.
@@ -79,7 +80,7 @@ func TestRanksMeet(t *testing.T) {
 			meet(t, all)
 			for i, w := range all {
 				exit, want := await(t, w), fmt.Sprintf("waiting\ncmd=get_result rc=0 msg=success value=hello-%d\n", 1-i)
-				if got := output(t, w, Stdout); exit.Code != 0 || got != want {
+				if got := output(t, w, work.Stdout); exit.Code != 0 || got != want {
 					t.Errorf("rank %d: %+v, wrote %q, want %q", i, exit, got, want)
 				}
 			}
@@ -111,7 +112,7 @@ func TestRanksThatAbort(t *testing.T) {
 	for text, want := range map[string]int{"echo cmd=abort exitcode=42 >&3; sleep 100": 42, "echo cmd=abort exitcode=256 >&3; sleep 100": 1, "echo cmd=abort exitcode=42 >&3; exit 42": 42} {
 		all := startAt(t, probed(t, Config{}), rankSpec(t, 0, text))
 		meet(t, all)
-		if exit := await(t, all[0]); exit.Code != want || exit.Cause != Exited || !strings.Contains(exit.Detail, "MPI_Abort") && want != 42 {
+		if exit := await(t, all[0]); exit.Code != want || exit.Cause != work.Exited || !strings.Contains(exit.Detail, "MPI_Abort") && want != 42 {
 			t.Errorf("%s: %+v", text, exit)
 		}
 	}
@@ -124,7 +125,7 @@ func TestRanksOutOfPlace(t *testing.T) {
 	if err != nil {
 		return
 	}
-	if exit := await(t, w); exit.Cause != Unstarted {
+	if exit := await(t, w); exit.Cause != work.Unstarted {
 		t.Errorf("rank 2 of 2: %+v", exit)
 	}
 }
@@ -141,7 +142,7 @@ func TestRanksShareTheProcessors(t *testing.T) {
 	var where []string
 	for _, w := range all {
 		awaitOutput(t, w, int64(len("session 1\n")))
-		where = append(where, output(t, w, Stdout))
+		where = append(where, output(t, w, work.Stdout))
 		w.Stop(0)
 	}
 	if same := where[0] == where[1]; same != slices.Contains(r.Enforces(), Namespaces) {

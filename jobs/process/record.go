@@ -14,6 +14,7 @@ import (
 	"zorilla/internal/entries"
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 // What is known of a worker: entries of one file, or files of earlier versions.
@@ -71,13 +72,13 @@ type record struct {
 
 // exitRecord is how it ended.
 type exitRecord struct {
-	Version  int   `json:"version"`
-	Exit     Exit  `json:"exit"`
-	Stdout   int64 `json:"stdout"` // bytes written in all
-	Stderr   int64 `json:"stderr"`
-	AckedOut int64 `json:"acked_stdout,omitempty"` // delivered, as far as the node has said
-	AckedErr int64 `json:"acked_stderr,omitempty"`
-	Tasks    int   `json:"tasks,omitempty"` // that have ended
+	Version  int       `json:"version"`
+	Exit     work.Exit `json:"exit"`
+	Stdout   int64     `json:"stdout"` // bytes written in all
+	Stderr   int64     `json:"stderr"`
+	AckedOut int64     `json:"acked_stdout,omitempty"` // delivered, as far as the node has said
+	AckedErr int64     `json:"acked_stderr,omitempty"`
+	Tasks    int       `json:"tasks,omitempty"` // that have ended
 }
 
 func (r *exitRecord) counts() (written, acked [2]int64) {

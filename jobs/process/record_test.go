@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
+	"zorilla/jobs/work"
 
 	"github.com/rs/zerolog"
 )
@@ -17,7 +18,7 @@ import (
 // not known.
 func TestEveryBitOfAnExitRecord(t *testing.T) {
 	root := t.TempDir()
-	want := exitRecord{Version: protocol, Exit: Exit{Code: 3, Cause: Exited}, Stdout: 71}
+	want := exitRecord{Version: protocol, Exit: work.Exit{Code: 3, Cause: work.Exited}, Stdout: 71}
 	if err := save(root, exitEntry, want); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestExitRecordsAreSynced(t *testing.T) {
 		}
 		told := make(unsynced, 2)
 		w := newWorker(order{Spec: Spec{Root: root}}, zerolog.New(told))
-		w.finish(Exit{})
+		w.finish(work.Exit{})
 		end(w)
 		select {
 		case <-told:

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/work"
 )
 
 // Whatever a worker leaves in the way, nothing outside of its root changes.
@@ -25,9 +27,9 @@ func TestRemovalFollowsNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := newRoot(t)
-	work := filepath.Join(root, workDir)
-	if err := errors.Join(os.Symlink(outside, filepath.Join(work, "dir")), os.Symlink(kept, filepath.Join(work, "file")), os.Link(kept, filepath.Join(work, "hard")),
-		os.Mkdir(filepath.Join(work, "shut"), 0), unix.Mkfifo(filepath.Join(work, "fifo"), 0)); err != nil {
+	top := filepath.Join(root, workDir)
+	if err := errors.Join(os.Symlink(outside, filepath.Join(top, "dir")), os.Symlink(kept, filepath.Join(top, "file")), os.Link(kept, filepath.Join(top, "hard")),
+		os.Mkdir(filepath.Join(top, "shut"), 0), unix.Mkfifo(filepath.Join(top, "fifo"), 0)); err != nil {
 		t.Fatal(err)
 	}
 	if err := CleanRoot(root, nil); err != nil {
@@ -94,8 +96,8 @@ func TestWorkersOutliveACopyOfTheirRoot(t *testing.T) {
 		}
 	}
 	openGate(t, root)
-	if e := await(t, w); e.Cause != Exited || e.Code != 0 || output(t, w, Stdout) != "running\ndone\n" {
-		t.Errorf("%+v, %q", e, output(t, w, Stdout))
+	if e := await(t, w); e.Cause != work.Exited || e.Code != 0 || output(t, w, work.Stdout) != "running\ndone\n" {
+		t.Errorf("%+v, %q", e, output(t, w, work.Stdout))
 	}
 }
 
@@ -143,7 +145,7 @@ func TestControlSocketIsWhereOnlyTheNodeCanMakeIt(t *testing.T) {
 	w.Leave()
 	again := adopt(t, root)
 	again.Stop(0)
-	if e := await(t, again); e.Cause != Stopped {
+	if e := await(t, again); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}
 	if _, err := os.Lstat(o.Socket); !errors.Is(err, fs.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 
 	"zorilla/internal/needs"
 	"zorilla/jobs/sandbox"
+	"zorilla/jobs/work"
 )
 
 func TestProbe(t *testing.T) {
@@ -166,7 +167,7 @@ func TestProgramsOutsideDoNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := Spec{Root: newRoot(t), Args: []string{prog}, UID: -1}
-	if e, _, _ := run(t, Config{}, spec); e.Cause != NotFound || e.Code != 127 || !strings.Contains(e.Detail, "--mount") {
+	if e, _, _ := run(t, Config{}, spec); e.Cause != work.NotFound || e.Code != 127 || !strings.Contains(e.Detail, "--mount") {
 		t.Errorf("%+v", e)
 	}
 	spec.Root, spec.Expose = newRoot(t), []string{dir}
@@ -174,7 +175,7 @@ func TestProgramsOutsideDoNotRun(t *testing.T) {
 		t.Errorf("exposed: %+v %q", e, out)
 	}
 	spec.Root, spec.Hide = newRoot(t), []string{dir}
-	if e, _, _ := run(t, Config{}, spec); e.Cause != NotFound {
+	if e, _, _ := run(t, Config{}, spec); e.Cause != work.NotFound {
 		t.Errorf("exposed and hidden: %+v", e)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/session"
+	"zorilla/jobs/work"
 )
 
 // talk is a client of a session.
@@ -160,7 +161,7 @@ func TestEnterEnds(t *testing.T) {
 		if err := w.Stdin().Close(); err != nil {
 			t.Fatal(err)
 		}
-		if e := await(t, w); e.Code != 1 || e.Cause != Exited {
+		if e := await(t, w); e.Code != 1 || e.Cause != work.Exited {
 			t.Errorf("the worker: %+v", e)
 		}
 		mustBeGone(t, all)
@@ -286,7 +287,7 @@ func TestEnterOneOfSeveral(t *testing.T) {
 	}
 	// More memory than the worker may have.
 	three := enter(t, ws[1], session.Start{Args: []string{"python3", "-c", "b = bytearray(300 << 20); input()"}})
-	if e := await(t, ws[1]); e.Cause != Memory {
+	if e := await(t, ws[1]); e.Cause != work.Memory {
 		t.Errorf("%+v", e)
 	}
 	if e := three.exit(); e.Code != 137 {

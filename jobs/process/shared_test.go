@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"zorilla/jobs/work"
 )
 
 // sharers are specs of workers with one work directory, for so many users as eachWay has them.
@@ -54,17 +56,17 @@ func TestWorkersWithOneDirectory(t *testing.T) {
 		if cfg.Basic {
 			want = realPath(t, want)
 		}
-		if e := await(t, all[0]); e.Code != 0 || output(t, all[0], Stdout) != want+"\n" {
-			t.Errorf("%+v: %q%q", e, output(t, all[0], Stdout), output(t, all[0], Stderr))
+		if e := await(t, all[0]); e.Code != 0 || output(t, all[0], work.Stdout) != want+"\n" {
+			t.Errorf("%+v: %q%q", e, output(t, all[0], work.Stdout), output(t, all[0], work.Stderr))
 		}
-		work := specs[0].Work()
-		if err := os.WriteFile(filepath.Join(work, "gone"), nil, 0o644); err != nil {
+		dir := specs[0].Work()
+		if err := os.WriteFile(filepath.Join(dir, "gone"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if e := await(t, all[1]); e.Code != 0 || output(t, all[1], Stdout) != want+"\n0\n" {
-			t.Errorf("%+v: %q%q", e, output(t, all[1], Stdout), output(t, all[1], Stderr))
+		if e := await(t, all[1]); e.Code != 0 || output(t, all[1], work.Stdout) != want+"\n0\n" {
+			t.Errorf("%+v: %q%q", e, output(t, all[1], work.Stdout), output(t, all[1], work.Stderr))
 		}
-		if b, err := os.ReadFile(filepath.Join(work, "late")); err != nil || string(b) != "late\n" {
+		if b, err := os.ReadFile(filepath.Join(dir, "late")); err != nil || string(b) != "late\n" {
 			t.Errorf("%q, %v", b, err)
 		}
 		for _, s := range specs {
@@ -83,7 +85,7 @@ func TestDiskOfOneDirectory(t *testing.T) {
 		specs := sharers(t, cfg, spec, `exec 3>file; `+write, `exec 3>gone; rm gone; `+write, `exec sleep 3600`)
 		specs[2].Disk = 2 << 20 // of 8 MiB its part is more
 		all := startAt(t, probed(t, cfg), specs...)
-		if e := await(t, all[2]); e.Cause != Disk {
+		if e := await(t, all[2]); e.Cause != work.Disk {
 			t.Errorf("%+v", e)
 		}
 		for _, w := range all[:2] {
@@ -93,7 +95,7 @@ func TestDiskOfOneDirectory(t *testing.T) {
 			t.Error(got)
 		}
 		all[0].Yield(16 << 20)
-		if e := await(t, all[0]); e.Cause != Full {
+		if e := await(t, all[0]); e.Cause != work.Full {
 			t.Errorf("%+v", e)
 		}
 		if left, err := os.ReadDir(specs[0].Work()); err != nil || len(left) > 0 {
@@ -122,7 +124,7 @@ func TestSharedDirectoriesThatAreRefused(t *testing.T) {
 	if err := spec.Check(); err != nil {
 		t.Error(err)
 	}
-	spec.Tasks = &TaskSpec{IDs: []TaskIDs{{First: 1, Last: 1, Step: 1}}}
+	spec.Tasks = &TaskSpec{IDs: []work.TaskIDs{{First: 1, Last: 1, Step: 1}}}
 	if err := spec.Check(); !errors.Is(err, ErrSpec) {
 		t.Errorf("of tasks: %v", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"zorilla/jobs/work"
 )
 
 // tree makes files with the text "old".
@@ -123,7 +125,7 @@ func TestWhatIsShownChangesUnderWay(t *testing.T) {
 	for i, want := range []string{"old", ""} {
 		e := await(t, all[i])
 		b := make([]byte, 100)
-		n, _ := all[i].ReadOutput(Stdout, 0, b)
+		n, _ := all[i].ReadOutput(work.Stdout, 0, b)
 		if string(b[:n]) != want {
 			t.Errorf("worker %d: %+v %q, want %q", i, e, b[:n], want)
 		}
@@ -229,10 +231,10 @@ func TestLibraryThatIsMissingIsNamed(t *testing.T) {
 			}
 			continue
 		}
-		spec.Tasks = &TaskSpec{IDs: []TaskIDs{{First: 1, Last: tasks, Step: 1}}}
+		spec.Tasks = &TaskSpec{IDs: []work.TaskIDs{{First: 1, Last: tasks, Step: 1}}}
 		w := start(t, Config{}, spec)
 		w.Tasks().Add(0, []TaskRange{{0, tasks}}, true)
-		e, stderr := await(t, w), output(t, w, Stderr)
+		e, stderr := await(t, w), output(t, w, work.Stderr)
 		if e.Code != 0 || strings.Count(stderr, words+"\n") != maxHints || !strings.Contains(stderr, "\nzorilla: task 2 ended with 127"+words) {
 			t.Errorf("%+v %q", e, stderr)
 		}
@@ -242,10 +244,10 @@ func TestLibraryThatIsMissingIsNamed(t *testing.T) {
 // So is a path that a task was given.
 func TestPathOfATaskIsNamed(t *testing.T) {
 	needLandlock(t)
-	spec := Spec{Root: newRoot(t), Args: []string{"cat", "/home/none/data"}, UID: -1, Tasks: &TaskSpec{IDs: []TaskIDs{{First: 7, Last: 7, Step: 1}}}}
+	spec := Spec{Root: newRoot(t), Args: []string{"cat", "/home/none/data"}, UID: -1, Tasks: &TaskSpec{IDs: []work.TaskIDs{{First: 7, Last: 7, Step: 1}}}}
 	w := start(t, Config{}, spec)
 	w.Tasks().Add(0, []TaskRange{{0, 1}}, true)
-	e, stderr := await(t, w), output(t, w, Stderr)
+	e, stderr := await(t, w), output(t, w, work.Stderr)
 	if e.Code != 0 || !strings.HasSuffix(stderr, "\nzorilla: task 7 ended with 1; /home/none/data, which it was given, is not shown to workers on this node: its owner can expose it, or the job can ask for it (--mount)\n") {
 		t.Errorf("%+v %q", e, stderr)
 	}

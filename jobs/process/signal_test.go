@@ -3,6 +3,8 @@ package process
 import (
 	"testing"
 	"time"
+
+	"zorilla/jobs/work"
 )
 
 // A signal reaches those who handle it, and ends nobody else of the worker.
@@ -13,8 +15,8 @@ echo ready
 while :; do sleep 0.01; done`))
 	awaitOutput(t, w, int64(len("ready\n")))
 	w.Signal(10)
-	if e := await(t, w); e.Code != 4 || e.Cause != Exited || output(t, w, Stdout) != "ready\ntold\n" {
-		t.Errorf("%+v, %q, %q", e, output(t, w, Stdout), output(t, w, Stderr))
+	if e := await(t, w); e.Code != 4 || e.Cause != work.Exited || output(t, w, work.Stdout) != "ready\ntold\n" {
+		t.Errorf("%+v, %q, %q", e, output(t, w, work.Stdout), output(t, w, work.Stderr))
 	}
 	w.Signal(10) // nobody is there any more
 }
@@ -27,7 +29,7 @@ func TestSignalEndsNobody(t *testing.T) {
 	w.Signal(0)
 	w.Signal(1 << 20)
 	openGate(t, root)
-	if e := await(t, w); e.Code != 0 || output(t, w, Stdout) != "ready\nwent on\n" {
-		t.Errorf("%+v, %q", e, output(t, w, Stdout))
+	if e := await(t, w); e.Code != 0 || output(t, w, work.Stdout) != "ready\nwent on\n" {
+		t.Errorf("%+v, %q", e, output(t, w, work.Stdout))
 	}
 }

@@ -139,42 +139,6 @@ type Among struct {
 	Addrs []netip.Addr `json:"-"` // of other machines, at the start of the worker; see Worker.Among
 }
 
-// The words that a worker and its job share are those of package work: whoever deals with
-// processes finds them here.
-type (
-	Stream      = work.Stream
-	Cause       = work.Cause
-	Exit        = work.Exit
-	Left        = work.Left
-	TaskIDs     = work.TaskIDs
-	TaskNumbers = work.TaskNumbers
-)
-
-// The streams.
-const (
-	Stdout = work.Stdout
-	Stderr = work.Stderr
-	Files  = work.Files
-)
-
-// The causes.
-const (
-	Exited    = work.Exited
-	Signalled = work.Signalled
-	Walltime  = work.Walltime
-	Memory    = work.Memory
-	Disk      = work.Disk
-	Output    = work.Output
-	Full      = work.Full
-	Stopped   = work.Stopped
-	Orphaned  = work.Orphaned
-	NotFound  = work.NotFound
-	NotRun    = work.NotRun
-	Failed    = work.Failed
-	Unstarted = work.Unstarted
-	Lost      = work.Lost
-)
-
 // Worker is a running or ended worker. Its methods may be called from any
 // goroutine.
 type Worker interface {
@@ -209,7 +173,7 @@ type Worker interface {
 	// complete and its exit record is on disk.
 	Done() <-chan struct{}
 	// Exit returns how the worker ended; call it after Done.
-	Exit() Exit
+	Exit() work.Exit
 	// Close lets go of what the node holds for an ended worker (connection,
 	// descriptors). It does not remove files.
 	Close() error
@@ -226,7 +190,7 @@ type Streams interface {
 	// ReadOutput copies bytes of a stream from the offset into p, as far as
 	// they have been written, and returns how many; it never waits. Bytes
 	// below what was acknowledged may be gone.
-	ReadOutput(s Stream, offset int64, p []byte) (int, error)
+	ReadOutput(s work.Stream, offset int64, p []byte) (int, error)
 	// Written returns how many bytes each stream has so far.
 	Written() (stdout, stderr int64)
 	// WaitsForRoom reports whether output waits since the disk of the node is full.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/disk"
+	"zorilla/jobs/work"
 )
 
 // DefaultSpool is how many bytes of a stream may wait for their delivery
@@ -310,7 +311,7 @@ func (s *spool) tail(from, most int64) []byte {
 // the disk: up to its walltime, and not at all if it was ended so that it makes room, or for its
 // node. It returns what ends that.
 func (s *keeper) boundRoom() (done func()) {
-	if c := s.life.cause; c == Stopped || c == Full || c == Orphaned {
+	if c := s.life.cause; c == work.Stopped || c == work.Full || c == work.Orphaned {
 		s.room.Leave()
 	}
 	over := make(chan struct{})

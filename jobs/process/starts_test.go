@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/needs"
+	"zorilla/jobs/work"
 )
 
 // What did not begin through no fault of its own says so, whoever could not
@@ -25,7 +26,7 @@ func TestWorkersThatDoNotBegin(t *testing.T) {
 	}{
 		"supervisor ends at once": {config: Config{Executable: "/bin/false"}, detail: "supervisor ended unexpectedly"},
 		"no place for its tasks": {spoil: func(root string) error { return os.Mkdir(filepath.Join(root, tasksFile), 0o755) },
-			tasks: &TaskSpec{IDs: []TaskIDs{{First: 1, Last: 3, Step: 1}}}, detail: "tasks"},
+			tasks: &TaskSpec{IDs: []work.TaskIDs{{First: 1, Last: 3, Step: 1}}}, detail: "tasks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := script(t, "touch ran")
@@ -36,14 +37,14 @@ func TestWorkersThatDoNotBegin(t *testing.T) {
 				}
 			}
 			w := start(t, c.config, spec)
-			if e := await(t, w); e.Cause != Unstarted || e.Code != 125 || !strings.Contains(e.Detail, c.detail) {
+			if e := await(t, w); e.Cause != work.Unstarted || e.Code != 125 || !strings.Contains(e.Detail, c.detail) {
 				t.Errorf("%+v", e)
 			}
 			if _, err := os.Stat(filepath.Join(spec.Root, workDir, "ran")); err == nil {
 				t.Error("it ran")
 			}
 			if c.config.Executable == "" { // as its node's next life finds it
-				if e := await(t, adopt(t, spec.Root)); e.Cause != Unstarted {
+				if e := await(t, adopt(t, spec.Root)); e.Cause != work.Unstarted {
 					t.Errorf("adopted: %+v", e)
 				}
 			}

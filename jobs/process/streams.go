@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/work"
 )
 
 // ErrAcked is wrapped by the errors of Worker.ReadOutput for what is below its
@@ -44,7 +46,7 @@ func (o *streams) ack(stdout, stderr int64) {
 
 // measure takes what the files hold as written.
 func (o *streams) measure() {
-	for i, s := range []Stream{Stdout, Stderr} {
+	for i, s := range []work.Stream{work.Stdout, work.Stderr} {
 		if info, err := os.Lstat(filepath.Join(o.root, s.String())); err == nil {
 			o.written[i] = max(o.written[i], info.Size())
 		}
@@ -54,7 +56,7 @@ func (o *streams) measure() {
 // complete returns an error, which wraps ErrLost, if the files do not hold all
 // that was written.
 func (o *streams) complete() error {
-	for i, s := range []Stream{Stdout, Stderr} {
+	for i, s := range []work.Stream{work.Stdout, work.Stderr} {
 		info, err := os.Lstat(filepath.Join(o.root, s.String()))
 		if o.written[i] > 0 && (err != nil || info.Size() < o.written[i]) {
 			return fmt.Errorf("%w: not all of its %v is on the disk", ErrLost, s)
@@ -64,11 +66,11 @@ func (o *streams) complete() error {
 }
 
 // read is Worker.ReadOutput.
-func (o *streams) read(s Stream, offset int64, p []byte) (int, error) {
-	if s != Stdout && s != Stderr {
-		return 0, fmt.Errorf("stream %d: want %d or %d", s, Stdout, Stderr)
+func (o *streams) read(s work.Stream, offset int64, p []byte) (int, error) {
+	if s != work.Stdout && s != work.Stderr {
+		return 0, fmt.Errorf("stream %d: want %d or %d", s, work.Stdout, work.Stderr)
 	}
-	i := int(s - Stdout)
+	i := int(s - work.Stdout)
 	switch {
 	case o.closed:
 		return 0, os.ErrClosed

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"zorilla/jobs/work"
 )
 
 // TaskSpec makes a worker run many commands, one after the other, instead of
@@ -12,7 +14,7 @@ import (
 // ZORILLA_TASK_ID and ZORILLA_TASK_COUNT, and Spec.Walltime and Memory for
 // itself alone; what it leaves behind is killed before the next one begins.
 type TaskSpec struct {
-	IDs []TaskIDs `json:"ids"`
+	IDs []work.TaskIDs `json:"ids"`
 	// Lines names a file in Root/work with a line for each task ID, from 1; ""
 	// = none. It is taken out of the work directory. A task finds its line in
 	// ZORILLA_TASK_LINE and in its arguments: in place of {}, or at their end.

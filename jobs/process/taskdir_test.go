@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"zorilla/jobs/sandbox"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -40,10 +41,10 @@ func runTasks(t testing.TB, spec Spec) (all []TaskResult, stdout, stderr []strin
 	w := start(t, Config{}, spec)
 	w.Tasks().Add(0, []TaskRange{{0, spec.Tasks.IDs[0].Count()}}, true)
 	if e := await(t, w); e.Code != 0 {
-		t.Fatalf("exit %+v, %q", e, output(t, w, Stderr))
+		t.Fatalf("exit %+v, %q", e, output(t, w, work.Stderr))
 	}
 	all, stdout, stderr = results(t, w)
-	rest := output(t, w, Stderr)
+	rest := output(t, w, work.Stderr)
 	for _, r := range all {
 		files = append(files, unpack(t, rest[r.Stderr:r.Stderr+r.Files]))
 		rest = rest[r.Stderr+r.Files:]
@@ -209,11 +210,11 @@ esac`)
 	w := start(t, Config{}, spec)
 	w.Tasks().Add(0, []TaskRange{{0, 9}}, true)
 	e := await(t, w)
-	if e.Left == nil || *e.Left != (Left{Tasks: 4, Task: 3, Name: "a"}) {
+	if e.Left == nil || *e.Left != (work.Left{Tasks: 4, Task: 3, Name: "a"}) {
 		t.Errorf("it was told of %+v", e.Left)
 	}
 	all, _, stderr := results(t, w)
-	rest := output(t, w, Stderr)
+	rest := output(t, w, work.Stderr)
 	for i, want := range []string{"result: one\n, sub/d/more: deep\n", "", "", "", "almost: ...", "good: good\n", "", "empty/small: small\n", ""} {
 		r := all[i]
 		files := unpack(t, rest[r.Stderr:r.Stderr+r.Files])

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/plain"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -60,8 +61,8 @@ const leftCost = 256
 
 // leftovers is what tasks of a worker have left and nobody has asked for.
 type leftovers struct {
-	kept    int64 // bytes that were taken along, and leftCost for each file
-	removed Left  // guarded by mu
+	kept    int64     // bytes that were taken along, and leftCost for each file
+	removed work.Left // guarded by mu
 }
 
 // gatherLeft finds the files that a task left and that no pattern names, as far as they are to be
@@ -101,7 +102,7 @@ func (t *tasks) gatherLeft(id int, limit *LeftLimit) (pack *transfer.Pack) {
 }
 
 // removed returns what tasks have left that was removed, or nil; t may be nil.
-func (t *tasks) removed() *Left {
+func (t *tasks) removed() *work.Left {
 	if t == nil {
 		return nil
 	}

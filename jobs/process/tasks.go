@@ -21,7 +21,7 @@ import (
 // a task costs little more than its fork and exec.
 type tasks struct {
 	s       *keeper
-	numbers TaskNumbers
+	numbers work.TaskNumbers
 	lines   *lineFile // nil without lines
 	results *os.File
 	files   [3]*os.File
@@ -244,7 +244,7 @@ func (t *tasks) do(place int) error {
 	}
 	if err != nil {
 		e := verdict(err)
-		if code = e.Code; e.Cause == Failed {
+		if code = e.Code; e.Cause == work.Failed {
 			return err
 		}
 		t.say(e.Detail)

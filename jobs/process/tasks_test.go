@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zorilla/jobs/work"
 )
 
 // array is the spec of a script that runs once for each of n tasks.
 func array(t testing.TB, n int, text string) Spec {
 	s := script(t, text)
-	s.Tasks = &TaskSpec{IDs: []TaskIDs{{First: 1, Last: n, Step: 1}}}
+	s.Tasks = &TaskSpec{IDs: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}
 	s.Env = []string{"PATH=/usr/bin:/bin", "TMPDIR=" + filepath.Join(s.Root, tmpDir)}
 	return s
 }
@@ -46,7 +48,7 @@ func results(t testing.TB, w Worker) (all []TaskResult, stdout, stderr []string)
 	if err != nil || len(all) != n {
 		t.Fatalf("%d of %d results: %v", len(all), n, err)
 	}
-	out, errs := output(t, w, Stdout), output(t, w, Stderr)
+	out, errs := output(t, w, work.Stdout), output(t, w, work.Stderr)
 	for _, r := range all {
 		stdout, stderr = append(stdout, out[:r.Stdout]), append(stderr, errs[:r.Stderr])
 		out, errs = out[r.Stdout:], errs[r.Stderr+r.Files:]
@@ -66,7 +68,7 @@ func TestTasksRunInOrder(t *testing.T) {
 	feed.Add(4, []TaskRange{{3, 1}}, true)          // there is a gap: left out
 	awaitEnded(t, w, 3)
 	feed.Add(3, []TaskRange{{3, 1}, {2, 1}}, true)
-	if e := await(t, w); e.Code != 0 || e.Cause != Exited {
+	if e := await(t, w); e.Code != 0 || e.Cause != work.Exited {
 		t.Fatalf("exit %+v", e)
 	}
 	all, stdout, stderr := results(t, w)
@@ -103,7 +105,7 @@ func TestTasksTakeLines(t *testing.T) {
 			if e := await(t, w); e.Code != 0 {
 				t.Fatalf("exit %+v", e)
 			}
-			if got := output(t, w, Stdout); got != c.want {
+			if got := output(t, w, work.Stdout); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -123,7 +125,7 @@ func TestTasksThatFailDoNotEndTheWorker(t *testing.T) {
 		t.Helper()
 		w := start(t, Config{Grace: 100 * time.Millisecond}, spec)
 		w.Tasks().Add(0, []TaskRange{{0, len(want)}}, true)
-		if e := await(t, w); e.Code != 0 || e.Cause != Exited {
+		if e := await(t, w); e.Code != 0 || e.Cause != work.Exited {
 			t.Fatalf("exit %+v", e)
 		}
 		all, stdout, stderr := results(t, w)
@@ -172,7 +174,7 @@ func TestTaskThatIsStoppedHasNoResult(t *testing.T) {
 	w.Tasks().Add(0, []TaskRange{{0, 9}}, false)
 	awaitOutput(t, w, 6)
 	w.Stop(10 * time.Second)
-	if e := await(t, w); e.Cause != Stopped || e.Code != 128+int(unix.SIGTERM) {
+	if e := await(t, w); e.Cause != work.Stopped || e.Code != 128+int(unix.SIGTERM) {
 		t.Errorf("exit %+v", e)
 	}
 	if _, ended := w.Tasks().Counts(); ended != 1 {

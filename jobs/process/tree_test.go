@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 // runaway is a script that leaves processes behind in every way: in the
@@ -30,13 +31,13 @@ func TestLeftoversAreKilled(t *testing.T) {
 		end   string // of the script
 		limit func(*Spec)
 		stop  bool
-		cause Cause
+		cause work.Cause
 		code  int
 	}{
-		"main exits":   {end: "exit 5", cause: Exited, code: 5},
-		"main crashes": {end: "kill -ABRT $$", cause: Signalled, code: 134},
-		"stopped":      {end: "wait", stop: true, cause: Stopped, code: 137},
-		"walltime":     {end: "wait", limit: func(s *Spec) { s.Walltime = 1500 * time.Millisecond }, cause: Walltime, code: 124},
+		"main exits":   {end: "exit 5", cause: work.Exited, code: 5},
+		"main crashes": {end: "kill -ABRT $$", cause: work.Signalled, code: 134},
+		"stopped":      {end: "wait", stop: true, cause: work.Stopped, code: 137},
+		"walltime":     {end: "wait", limit: func(s *Spec) { s.Walltime = 1500 * time.Millisecond }, cause: work.Walltime, code: 124},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := script(t, runaway+"read line; "+c.end)
@@ -54,8 +55,8 @@ func TestLeftoversAreKilled(t *testing.T) {
 				w.Stop(20 * time.Millisecond)
 			}
 			e := await(t, w)
-			if e.Cause != c.cause || e.Code != c.code || output(t, w, Stdout) != "started\n" {
-				t.Errorf("%+v %q", e, output(t, w, Stdout))
+			if e.Cause != c.cause || e.Code != c.code || output(t, w, work.Stdout) != "started\n" {
+				t.Errorf("%+v %q", e, output(t, w, work.Stdout))
 			}
 			mustBeGone(t, left)
 		})
@@ -76,10 +77,10 @@ func TestSupervisorIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := await(t, w)
-	if e.Cause != Lost || e.Code != 125 || !strings.Contains(e.Detail, "killed") {
+	if e.Cause != work.Lost || e.Code != 125 || !strings.Contains(e.Detail, "killed") {
 		t.Errorf("%+v", e)
 	}
-	if out := output(t, w, Stdout); out != "started\n" {
+	if out := output(t, w, work.Stdout); out != "started\n" {
 		t.Errorf("output %q", out)
 	}
 	mustBeGone(t, append(left, rec.Launcher))
@@ -100,7 +101,7 @@ func TestSupervisorIsAskedToEnd(t *testing.T) {
 	if err := syscall.Kill(rec.Supervisor.PID, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if e := await(t, w); e.Cause != Stopped || e.Code != 9 {
+	if e := await(t, w); e.Cause != work.Stopped || e.Code != 9 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -140,7 +141,7 @@ func TestNodeIsKilled(t *testing.T) {
 	_ = node.Process.Kill()
 	_ = node.Wait()
 	rec := awaitRecord(t, root)
-	if rec.Exit.Cause != Orphaned || rec.Stdout != 8 {
+	if rec.Exit.Cause != work.Orphaned || rec.Stdout != 8 {
 		t.Errorf("%+v", rec)
 	}
 	if d := rec.Exit.Ended.Sub(killed); d < time.Second || d > 20*time.Second {
@@ -170,7 +171,7 @@ func TestNodeComesBackInTime(t *testing.T) {
 	if err := writeMessage(conn, message{Kind: kindStop}); err != nil {
 		t.Fatal(err)
 	}
-	if rec := awaitRecord(t, root); rec.Exit.Cause != Stopped {
+	if rec := awaitRecord(t, root); rec.Exit.Cause != work.Stopped {
 		t.Errorf("%+v", rec)
 	}
 }
@@ -224,7 +225,7 @@ func TestMemoryLimit(t *testing.T) {
 		spec := helperSpec(t, "hog", "1000")
 		spec.Memory = 200e6
 		e, out, _ := run(t, Config{}, spec)
-		if e.Cause != Memory || e.Code != 137 || e.Detail != "needed more than 191 MiB of memory (--mem)" || out != "" {
+		if e.Cause != work.Memory || e.Code != 137 || e.Detail != "needed more than 191 MiB of memory (--mem)" || out != "" {
 			t.Fatalf("%+v %q", e, out)
 		}
 		if e.Peak < 200e6 {
@@ -236,7 +237,7 @@ func TestMemoryLimit(t *testing.T) {
 		spec.Args = append([]string{"/bin/sh", "-c", `exec 3<&0; for i in 1 2 3 4; do "$@" <&3 & done; wait`, "sh"}, spec.Args...)
 		spec.Stdin, spec.Memory = true, 200<<20
 		e, _, _ := run(t, Config{}, spec)
-		if e.Cause != Memory || e.Detail != "needed more than 200 MiB of memory (--mem)" {
+		if e.Cause != work.Memory || e.Detail != "needed more than 200 MiB of memory (--mem)" {
 			t.Fatalf("%+v", e)
 		}
 	})

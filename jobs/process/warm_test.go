@@ -13,6 +13,7 @@ import (
 	"zorilla/internal/needs"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 // oneAfterTheOther runs workers of different jobs, and returns their launchers and the
@@ -89,7 +90,7 @@ func TestReadyLauncherIsNotForWorkersWithoutNetwork(t *testing.T) {
 		t.Fatalf("%+v", e)
 	}
 	own, err := os.Readlink("/proc/self/ns/net")
-	if got := strings.TrimSpace(output(t, w, Stdout)); err != nil || !strings.HasPrefix(got, "net:") || got == own {
+	if got := strings.TrimSpace(output(t, w, work.Stdout)); err != nil || !strings.HasPrefix(got, "net:") || got == own {
 		t.Errorf("its network is %s, the machine's %s, %v; launcher %d was ready", got, own, err, ready)
 	}
 }
@@ -148,7 +149,7 @@ func TestWorkersThatOverlapShareASocket(t *testing.T) {
 	stays.Leave()
 	adopted := adopt(t, specs[0].Root) // and removes it at the end
 	openGate(t, specs[0].Root)
-	if e := await(t, adopted); e.Cause != Exited || e.Code != 0 {
+	if e := await(t, adopted); e.Cause != work.Exited || e.Code != 0 {
 		t.Errorf("%+v", e)
 	}
 }

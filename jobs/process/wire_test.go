@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"zorilla/jobs/work"
 )
 
 func samples() []message {
@@ -170,7 +172,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	if _, err := w.Stdin().Write([]byte("undisturbed\n")); err != nil {
 		t.Fatal(err)
 	}
-	if e := await(t, w); e.Code != 0 || output(t, w, Stdout) != "started\nundisturbed\n" {
+	if e := await(t, w); e.Code != 0 || output(t, w, work.Stdout) != "started\nundisturbed\n" {
 		t.Errorf("%+v", e)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs/reach"
+	"zorilla/jobs/work"
 )
 
 // ErrRunning is the error of Worker.Close before its end.
@@ -33,7 +34,7 @@ type worker struct {
 	waits   bool // for room on the disk
 	outbox  outbox
 	leaving bool
-	exit    Exit
+	exit    work.Exit
 	keeping *time.Timer // makes the exit record durable; nil before there is an exit
 	kept    sync.Once   // that it was
 }
@@ -91,7 +92,7 @@ func (w *worker) receive() {
 }
 
 // finish makes the verdict known.
-func (w *worker) finish(exit Exit) {
+func (w *worker) finish(exit work.Exit) {
 	w.mu.Lock()
 	w.exit = exit
 	w.keeping = time.AfterFunc(keepAfter, w.keep)
@@ -134,7 +135,7 @@ func (w *worker) awaitEnd() string {
 // verdict reads the exit record. Without one the supervisor itself was
 // killed or failed, and what it looked after goes too; if it said so itself the worker is
 // over, and others may be left to it.
-func (w *worker) verdict(why string, over bool) Exit {
+func (w *worker) verdict(why string, over bool) work.Exit {
 	root := w.order.Spec.Root
 	var rec exitRecord
 	err := load(root, exitEntry, &rec)
@@ -146,9 +147,9 @@ func (w *worker) verdict(why string, over bool) Exit {
 		killLeftovers(root)
 	}
 	w.measure()
-	cause := Lost
+	cause := work.Lost
 	if isMissing(root, recordEntry) {
-		cause = Unstarted
+		cause = work.Unstarted
 	}
 	exit := Refused(cause, why)
 	exit.Ended = time.Now()
@@ -264,7 +265,7 @@ func (w *worker) Tasks() TaskFeed {
 }
 
 // ReadOutput implements Worker.
-func (w *worker) ReadOutput(s Stream, offset int64, p []byte) (int, error) {
+func (w *worker) ReadOutput(s work.Stream, offset int64, p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.output.read(s, offset, p)
@@ -334,7 +335,7 @@ func (w *worker) Yield(used int64) {
 func (w *worker) Done() <-chan struct{} { return w.done }
 
 // Exit implements Worker.
-func (w *worker) Exit() Exit {
+func (w *worker) Exit() work.Exit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.exit

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"zorilla/jobs/proc"
+	"zorilla/jobs/work"
 )
 
 func TestHowWorkersEnd(t *testing.T) {
@@ -19,17 +20,17 @@ func TestHowWorkersEnd(t *testing.T) {
 		script string
 		limits func(*Spec)
 		code   int
-		cause  Cause
+		cause  work.Cause
 		detail string
 	}{
-		"success":    {script: "exit 0", cause: Exited},
-		"exit code":  {script: "exit 41", code: 41, cause: Exited},
-		"signal":     {script: "kill -SEGV $$", code: 139, cause: Signalled, detail: "SIGSEGV"},
-		"killed":     {script: "kill -KILL $$", code: 137, cause: Signalled, detail: "SIGKILL"},
-		"no core":    {script: "ulimit -c; kill -QUIT $$", code: 131, cause: Signalled},
-		"walltime":   {script: "echo x; exec sleep 1000", limits: func(s *Spec) { s.Walltime = 50 * time.Millisecond }, code: 124, cause: Walltime, detail: "needed more than 50ms (-t)"},
-		"unwilling":  {script: "trap : TERM; while :; do sleep 1000; done", limits: func(s *Spec) { s.Walltime = 50 * time.Millisecond }, code: 124, cause: Walltime},
-		"many procs": {script: "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait", limits: func(s *Spec) { s.Walltime = 50 * time.Millisecond }, code: 124, cause: Walltime},
+		"success":    {script: "exit 0", cause: work.Exited},
+		"exit code":  {script: "exit 41", code: 41, cause: work.Exited},
+		"signal":     {script: "kill -SEGV $$", code: 139, cause: work.Signalled, detail: "SIGSEGV"},
+		"killed":     {script: "kill -KILL $$", code: 137, cause: work.Signalled, detail: "SIGKILL"},
+		"no core":    {script: "ulimit -c; kill -QUIT $$", code: 131, cause: work.Signalled},
+		"walltime":   {script: "echo x; exec sleep 1000", limits: func(s *Spec) { s.Walltime = 50 * time.Millisecond }, code: 124, cause: work.Walltime, detail: "needed more than 50ms (-t)"},
+		"unwilling":  {script: "trap : TERM; while :; do sleep 1000; done", limits: func(s *Spec) { s.Walltime = 50 * time.Millisecond }, code: 124, cause: work.Walltime},
+		"many procs": {script: "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait", limits: func(s *Spec) { s.Walltime = 50 * time.Millisecond }, code: 124, cause: work.Walltime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := script(t, c.script)
@@ -62,22 +63,22 @@ func TestCommandsThatCannotRun(t *testing.T) {
 		args   string
 		path   string
 		code   int
-		cause  Cause
+		cause  work.Cause
 		detail string
 	}{
-		"missing":         {args: "./prog", code: 127, cause: NotFound, detail: "./prog: no such file in the work directory"},
-		"missing, global": {args: "/no/such/prog", code: 127, cause: NotFound, detail: "/no/such/prog: is not shown to workers on this node"},
-		"not on the path": {args: "surely-not-there", code: 127, cause: NotFound, detail: "surely-not-there: command not found"},
-		"below a file":    {args: "./prog/x", file: []byte("x"), mode: 0o755, code: 127, cause: NotFound},
-		"other machine":   {args: "./prog", file: foreign, mode: 0o755, code: 126, cause: NotRun, detail: "./prog: built for another architecture or not an executable file (s390"},
-		"garbage":         {args: "./prog", file: []byte("\x01\x02\x03"), mode: 0o755, code: 126, cause: NotRun, detail: "./prog: not an executable file"},
-		"empty":           {args: "./prog", file: []byte{}, mode: 0o755, code: 126, cause: NotRun, detail: "./prog: not an executable"},
-		"interpreter":     {args: "./prog", file: []byte("#!/no/such/python -u\n"), mode: 0o755, code: 126, cause: NotRun, detail: `./prog: its interpreter "/no/such/python" is not shown to workers`},
-		"line ends":       {args: "./prog", file: []byte("#!/bin/sh\r\necho\r\n"), mode: 0o755, code: 126, cause: NotRun, detail: `./prog: its interpreter "/bin/sh\r" (its lines end as those of Windows do: try dos2unix) does not exist`},
-		"not executable":  {args: "./prog", file: []byte("#!/bin/sh\n"), mode: 0o644, code: 126, cause: NotRun, detail: "./prog: is not executable"},
-		"directory":       {args: "../work", code: 126, cause: NotRun, detail: "../work: is a directory"},
-		"good":            {args: "./prog", file: []byte("#!/bin/sh\nexit 3\n"), mode: 0o755, code: 3, cause: Exited},
-		"on the path":     {args: "true", path: "PATH=relative::/nowhere:/bin", cause: Exited},
+		"missing":         {args: "./prog", code: 127, cause: work.NotFound, detail: "./prog: no such file in the work directory"},
+		"missing, global": {args: "/no/such/prog", code: 127, cause: work.NotFound, detail: "/no/such/prog: is not shown to workers on this node"},
+		"not on the path": {args: "surely-not-there", code: 127, cause: work.NotFound, detail: "surely-not-there: command not found"},
+		"below a file":    {args: "./prog/x", file: []byte("x"), mode: 0o755, code: 127, cause: work.NotFound},
+		"other machine":   {args: "./prog", file: foreign, mode: 0o755, code: 126, cause: work.NotRun, detail: "./prog: built for another architecture or not an executable file (s390"},
+		"garbage":         {args: "./prog", file: []byte("\x01\x02\x03"), mode: 0o755, code: 126, cause: work.NotRun, detail: "./prog: not an executable file"},
+		"empty":           {args: "./prog", file: []byte{}, mode: 0o755, code: 126, cause: work.NotRun, detail: "./prog: not an executable"},
+		"interpreter":     {args: "./prog", file: []byte("#!/no/such/python -u\n"), mode: 0o755, code: 126, cause: work.NotRun, detail: `./prog: its interpreter "/no/such/python" is not shown to workers`},
+		"line ends":       {args: "./prog", file: []byte("#!/bin/sh\r\necho\r\n"), mode: 0o755, code: 126, cause: work.NotRun, detail: `./prog: its interpreter "/bin/sh\r" (its lines end as those of Windows do: try dos2unix) does not exist`},
+		"not executable":  {args: "./prog", file: []byte("#!/bin/sh\n"), mode: 0o644, code: 126, cause: work.NotRun, detail: "./prog: is not executable"},
+		"directory":       {args: "../work", code: 126, cause: work.NotRun, detail: "../work: is a directory"},
+		"good":            {args: "./prog", file: []byte("#!/bin/sh\nexit 3\n"), mode: 0o755, code: 3, cause: work.Exited},
+		"on the path":     {args: "true", path: "PATH=relative::/nowhere:/bin", cause: work.Exited},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := Spec{Root: newRoot(t), Args: []string{c.args}, UID: -1}
@@ -182,7 +183,7 @@ func TestStdinArrives(t *testing.T) {
 	if err := w.Stdin().Close(); err != nil {
 		t.Fatal(err)
 	}
-	if e := await(t, w); e.Code != 0 || output(t, w, Stdout) != text+"end\n" {
+	if e := await(t, w); e.Code != 0 || output(t, w, work.Stdout) != text+"end\n" {
 		n, _ := w.Written()
 		t.Fatalf("%+v, %d bytes", e, n)
 	}
@@ -207,7 +208,7 @@ func TestStdinOfAWorkerThatDoesNotRead(t *testing.T) {
 		}
 	}()
 	w.Stop(0) // must get through although the input is full
-	if e := await(t, w); e.Cause != Stopped || e.Code != 137 {
+	if e := await(t, w); e.Cause != work.Stopped || e.Code != 137 {
 		t.Fatalf("%+v", e)
 	}
 	select {
@@ -219,7 +220,7 @@ func TestStdinOfAWorkerThatDoesNotRead(t *testing.T) {
 
 func TestNoStdinIsTheNullDevice(t *testing.T) {
 	w := start(t, Config{}, script(t, "wc -c"))
-	if e := await(t, w); e.Code != 0 || strings.TrimSpace(output(t, w, Stdout)) != "0" || w.Stdin() != nil {
+	if e := await(t, w); e.Code != 0 || strings.TrimSpace(output(t, w, work.Stdout)) != "0" || w.Stdin() != nil {
 		t.Fatalf("%+v", e)
 	}
 }
@@ -232,8 +233,8 @@ func TestStopGivesGrace(t *testing.T) {
 		t.Errorf("close of a running worker: %v", err)
 	}
 	w.Stop(deadline)
-	if e := await(t, w); e.Cause != Stopped || e.Code != 7 || output(t, w, Stdout) != "ready\nsaved\n" {
-		t.Fatalf("%+v %q", e, output(t, w, Stdout))
+	if e := await(t, w); e.Cause != work.Stopped || e.Code != 7 || output(t, w, work.Stdout) != "ready\nsaved\n" {
+		t.Fatalf("%+v %q", e, output(t, w, work.Stdout))
 	}
 }
 
@@ -243,8 +244,8 @@ func TestStopGivesGraceToChildren(t *testing.T) {
 	w := start(t, Config{}, spec)
 	awaitOutput(t, w, 6)
 	w.Stop(deadline)
-	if e := await(t, w); e.Cause != Stopped || e.Code != 143 || output(t, w, Stdout) != "ready\nsaved\n" {
-		t.Fatalf("%+v %q", e, output(t, w, Stdout))
+	if e := await(t, w); e.Cause != work.Stopped || e.Code != 143 || output(t, w, work.Stdout) != "ready\nsaved\n" {
+		t.Fatalf("%+v %q", e, output(t, w, work.Stdout))
 	}
 }
 
@@ -253,7 +254,7 @@ func TestSecondStopIsSharper(t *testing.T) {
 	awaitOutput(t, w, 6)
 	w.Stop(time.Hour)
 	w.Stop(0)
-	if e := await(t, w); e.Cause != Stopped || e.Code != 137 {
+	if e := await(t, w); e.Cause != work.Stopped || e.Code != 137 {
 		t.Fatalf("%+v", e)
 	}
 }
@@ -273,7 +274,7 @@ func TestManyWorkersLeaveNothing(t *testing.T) {
 		all, roots = append(all, w), append(roots, spec.Root)
 	}
 	for i, w := range all {
-		if e := await(t, w); e.Code != 0 || !strings.HasPrefix(output(t, w, Stdout), "hello\n") {
+		if e := await(t, w); e.Code != 0 || !strings.HasPrefix(output(t, w, work.Stdout), "hello\n") {
 			t.Fatalf("%+v", e)
 		}
 		if err := w.Close(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/node/api/apitest"
 	"zorilla/transfer"
@@ -164,7 +164,7 @@ func TestANodeThatSaysTooMuchOfItself(t *testing.T) {
 // A stream that stops without its end frame must not pass for a whole one.
 func TestBrokenStream(t *testing.T) {
 	f := apitest.New()
-	f.Add(apitest.Example()).Emit(jobs.Output{Stream: process.Stdout, Data: []byte("x")})
+	f.Add(apitest.Example()).Emit(jobs.Output{Stream: work.Stdout, Data: []byte("x")})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := httptest.NewRecorder()
 		api.Handler(f).ServeHTTP(rec, r)
@@ -186,7 +186,7 @@ type failing struct {
 
 func (f failing) Node(context.Context) (api.NodeInfo, error) { return api.NodeInfo{}, f.err }
 func (f failing) Output(_ context.Context, _ string, _ api.OutputQuery, out func(jobs.Output) error) error {
-	if err := out(jobs.Output{Stream: process.Stdout, Data: []byte("x")}); err != nil {
+	if err := out(jobs.Output{Stream: work.Stdout, Data: []byte("x")}); err != nil {
 		return err
 	}
 	return f.err

@@ -13,7 +13,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -177,7 +177,7 @@ func (c *Client) Output(ctx context.Context, job string, q OutputQuery, f func(j
 			continue
 		}
 		o.At = at
-		if (o.Stream == process.Files) != q.Files {
+		if (o.Stream == work.Files) != q.Files {
 			return fmt.Errorf("%w: the node sent %v", codec.ErrMalformed, o.Stream)
 		}
 		if err := f(o); err != nil {

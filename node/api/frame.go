@@ -8,7 +8,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // The kinds of frames; doc.go has the layout.
@@ -88,7 +88,7 @@ func readFrame(r io.Reader) (jobs.Output, error) {
 		return jobs.Output{}, noEOF(err)
 	}
 	o := jobs.Output{
-		Stream:  process.Stream(h[1]),
+		Stream:  work.Stream(h[1]),
 		Rank:    int(binary.BigEndian.Uint32(h[2:])),
 		Attempt: int(binary.BigEndian.Uint32(h[6:])),
 		Offset:  int64(binary.BigEndian.Uint64(h[10:])),
@@ -104,7 +104,7 @@ func readFrame(r io.Reader) (jobs.Output, error) {
 		}
 		return jobs.Output{}, io.EOF
 	case frameOutput:
-		if o.Stream < process.Stdout || o.Stream > process.Files || o.Rank > jobs.MaxTaskID || o.Offset < 0 {
+		if o.Stream < work.Stdout || o.Stream > work.Files || o.Rank > jobs.MaxTaskID || o.Offset < 0 {
 			return jobs.Output{}, fmt.Errorf("%w: output frame of stream %d, rank %d, offset %d", codec.ErrMalformed, o.Stream, o.Rank, o.Offset)
 		}
 	case frameTime:

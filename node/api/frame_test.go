@@ -11,7 +11,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // appendOutput is what writeOutput writes.
@@ -24,7 +24,7 @@ func appendOutput(b []byte, o jobs.Output) []byte {
 }
 
 func TestFrameLayout(t *testing.T) {
-	o := jobs.Output{Rank: 3, Attempt: 2, Stream: process.Stderr, Offset: 258, Data: []byte("hi")}
+	o := jobs.Output{Rank: 3, Attempt: 2, Stream: work.Stderr, Offset: 258, Data: []byte("hi")}
 	const want = "01" + "02" + "00000003" + "00000002" + "0000000000000102" + "00000002" + "6869"
 	if got := hex.EncodeToString(appendOutput(nil, o)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -36,7 +36,7 @@ func TestFrameLayout(t *testing.T) {
 
 func TestFramesThatAreRefused(t *testing.T) {
 	frame := func(change func([]byte)) []byte {
-		b := appendOutput(nil, jobs.Output{Stream: process.Stdout, Data: []byte("x")})
+		b := appendOutput(nil, jobs.Output{Stream: work.Stdout, Data: []byte("x")})
 		change(b)
 		return b
 	}
@@ -61,7 +61,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 }
 
 func FuzzReadFrame(f *testing.F) {
-	f.Add(appendOutput(nil, jobs.Output{Rank: 1, Attempt: 1, Stream: process.Stdout, Offset: 7, Data: []byte("seed")}))
+	f.Add(appendOutput(nil, jobs.Output{Rank: 1, Attempt: 1, Stream: work.Stdout, Offset: 7, Data: []byte("seed")}))
 	f.Add(appendEnd(nil, nil))
 	f.Add(appendEnd(nil, ErrNotFound))
 	f.Add(appendFrame(nil, frameTime, jobs.Output{Offset: 1 << 40}))
@@ -92,7 +92,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 
 // Each client that follows some output would have a copy of its last piece in the node.
 func TestLargePiecesAreNotCopied(t *testing.T) {
-	o := jobs.Output{Stream: process.Stdout, Data: make([]byte, 3*maxFrame/2)}
+	o := jobs.Output{Stream: work.Stdout, Data: make([]byte, 3*maxFrame/2)}
 	buf := make([]byte, 0, 2*frameHeader+smallPiece)
 	var w countingWriter
 	var before, after runtime.MemStats

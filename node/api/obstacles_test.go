@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/node/api/apitest"
 	"zorilla/transfer"
@@ -93,7 +93,7 @@ func TestKnownObstacles(t *testing.T) {
 	for _, name := range []string{"log", "many.2", "sub/file", "r/1/log", "file", "task-7", "own.9"} {
 		put(t, filepath.Join(dir, name), "mine")
 	}
-	tasks := &jobs.Array{Tasks: []process.TaskIDs{{First: 5, Last: 9, Step: 2}}}
+	tasks := &jobs.Array{Tasks: []work.TaskIDs{{First: 5, Last: 9, Step: 2}}}
 	for _, c := range []struct {
 		name string
 		spec jobs.Spec

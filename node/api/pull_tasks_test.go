@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/node/api/apitest"
 	"zorilla/transfer"
@@ -70,13 +70,13 @@ func (p *packs) addDir(t *testing.T, task int, dir string) {
 	}
 	for at := 0; b.Len() > 0; {
 		data := bytes.Clone(b.Next(7))
-		p.pieces = append(p.pieces, jobs.Output{Rank: task, Attempt: 1, Stream: process.Files, Offset: int64(at), Data: data})
+		p.pieces = append(p.pieces, jobs.Output{Rank: task, Attempt: 1, Stream: work.Files, Offset: int64(at), Data: data})
 		at += len(data)
 	}
 }
 
 func arrayStatus(outputs ...string) jobs.Status {
-	return jobs.Status{ID: "k7f3q@zbcdf", State: jobs.Completed, Spec: jobs.Spec{Outputs: outputs, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 40, Step: 1}}}}}
+	return jobs.Status{ID: "k7f3q@zbcdf", State: jobs.Completed, Spec: jobs.Spec{Outputs: outputs, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 40, Step: 1}}}}}
 }
 
 // filesBelow returns what is in the files below a directory, by name.
@@ -177,7 +177,7 @@ func TestPullTasksWritesAllOrNothing(t *testing.T) {
 	}{
 		"other task":    {func(p *packs) { p.pieces[len(p.pieces)-1].Rank = 41 }, api.ErrRefused},
 		"other name":    {func(p *packs) { p.add(t, 9, map[string]string{".bashrc": "evil"}) }, api.ErrRefused},
-		"other stream":  {func(p *packs) { p.pieces[0].Stream = process.Stdout }, nil},
+		"other stream":  {func(p *packs) { p.pieces[0].Stream = work.Stdout }, nil},
 		"piece is lost": {func(p *packs) { p.pieces = append(p.pieces[:3], p.pieces[4:]...) }, nil},
 		"no pack":       {func(p *packs) { p.pieces[2].Data = []byte("garbage") }, nil},
 		"breaks off":    {func(p *packs) { p.err = api.ErrUnavailable }, api.ErrUnavailable},

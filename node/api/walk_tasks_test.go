@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/transfer"
 )
@@ -39,7 +39,7 @@ func TestWalkTaskFiles(t *testing.T) {
 	for _, o := range p.pieces {
 		all += int64(len(o.Data))
 	}
-	st := &jobs.Status{Spec: jobs.Spec{Outputs: []string{"a", "d"}, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 5, Step: 1}}}}}
+	st := &jobs.Status{Spec: jobs.Spec{Outputs: []string{"a", "d"}, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 5, Step: 1}}}}}
 	broken := errors.New("it breaks")
 	for name, c := range map[string]struct {
 		task, enough int

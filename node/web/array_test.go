@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // An array is summed up, however many tasks it has.
@@ -50,7 +50,7 @@ const bigArray = "b7gar@zaaaa"
 func largeArray(nodes int) *fake {
 	f := newFake(network(nodes))
 	st := sample(bigArray, jobs.Running, f.nodes, 1000, time.Minute, "./simulate")
-	st.Spec.Min, st.Spec.Array = 1, &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 100_000, Step: 1}}}
+	st.Spec.Min, st.Spec.Array = 1, &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 100_000, Step: 1}}}
 	st.Array = &jobs.ArrayStatus{Tasks: 100_000, Done: 50_000, Failed: 1000, Running: 1000, Left: 49_000}
 	f.put(st)
 	codes := make([]int8, 100_000)

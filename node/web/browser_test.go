@@ -18,7 +18,7 @@ import (
 
 	needed "zorilla/internal/needs"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // browser is one tab of a real Chromium. Its methods fail the test.
@@ -183,10 +183,10 @@ func TestJobComesRunsAndEndsInChromium(t *testing.T) {
 	b.wait(`document.querySelector(".verdict .state").textContent === "RUNNING"`)
 	b.wait(`document.querySelectorAll(".workers tbody tr").length === 3`)
 
-	f.print(st.ID, 0, process.Stdout, "one\ntwo <img src=x onerror=alert(1)>\n")
+	f.print(st.ID, 0, work.Stdout, "one\ntwo <img src=x onerror=alert(1)>\n")
 	b.wait(`document.querySelectorAll("#log .row").length === 2`)
-	f.print(st.ID, 1, process.Stderr, "\x1b[31mthree\x1b[0m and ")
-	f.print(st.ID, 1, process.Stderr, "a half\nfour")
+	f.print(st.ID, 1, work.Stderr, "\x1b[31mthree\x1b[0m and ")
+	f.print(st.ID, 1, work.Stderr, "a half\nfour")
 	b.wait(`document.querySelectorAll("#log .row.err").length === 2`)
 	if got := b.ask(`[...document.querySelectorAll("#log .row")].map((r) => r.children[0].textContent + ":" + r.children[1].textContent).join("|")`); got != "0:one|0:two <img src=x onerror=alert(1)>|1:three and a half|1:four" {
 		t.Errorf("log shows %q", got)
@@ -298,7 +298,7 @@ func TestPhoneNeedsNoSidewaysScrolling(t *testing.T) {
 	wide.Spec.Name = strings.Repeat("W", 64)
 	wide.Reason = strings.Repeat("because", 60)
 	f.put(wide)
-	f.print(wide.ID, 0, process.Stdout, strings.Repeat("long", 4000)+"\n")
+	f.print(wide.ID, 0, work.Stdout, strings.Repeat("long", 4000)+"\n")
 	f.nodes[3].Name, f.nodes[3].Site = strings.Repeat("n", 60), strings.Repeat("s", 60)
 	srv := serve(t, f)
 	b := chromium(t)

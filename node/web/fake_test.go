@@ -15,7 +15,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/node/usage"
 	"zorilla/transfer"
@@ -78,12 +78,12 @@ func (f *fake) explain(ex jobs.Explanation) {
 }
 
 // print makes output of a rank.
-func (f *fake) print(id jobs.ID, rank int, s process.Stream, text string) {
+func (f *fake) print(id jobs.ID, rank int, s work.Stream, text string) {
 	f.change(func() {
 		j := f.jobs[id]
 		w := &j.status.Workers[rank]
 		o := jobs.Output{Rank: rank, Attempt: 1, Stream: s, Offset: w.Stdout, Data: []byte(text)}
-		if s == process.Stderr {
+		if s == work.Stderr {
 			o.Offset = w.Stderr
 			w.Stderr += int64(len(text))
 		} else {
@@ -254,7 +254,7 @@ func (f *fake) Output(ctx context.Context, name string, q api.OutputQuery, do fu
 		f.mu.Unlock()
 		at += len(pieces)
 		for _, o := range pieces {
-			if (q.Rank < 0 || q.Rank == o.Rank) && (o.Stream == process.Files) == q.Files {
+			if (q.Rank < 0 || q.Rank == o.Rank) && (o.Stream == work.Files) == q.Files {
 				if err := do(o); err != nil {
 					return err
 				}
@@ -396,7 +396,7 @@ func sample(id string, state jobs.State, nodes []api.NodeInfo, n int, past time.
 		st.Ended, st.ExitCode = now.Add(-past/4), 0
 		for i := range st.Workers {
 			st.Workers[i].State = jobs.WorkerEnded
-			st.Workers[i].Exit = &process.Exit{Cause: process.Exited, Started: st.Started, Ended: st.Ended, CPU: 3.2, Peak: 41e6}
+			st.Workers[i].Exit = &work.Exit{Cause: work.Exited, Started: st.Started, Ended: st.Ended, CPU: 3.2, Peak: 41e6}
 		}
 	}
 	return st

@@ -11,7 +11,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 const (
@@ -338,12 +338,12 @@ func describeWorker(w *jobs.WorkerStatus) workerRow {
 	if e := w.Exit; e != nil {
 		v.Exit = strconv.Itoa(e.Code)
 		switch {
-		case e.Code != 0 && e.Cause == process.Stopped:
+		case e.Code != 0 && e.Cause == work.Stopped:
 			v.Tone = "cancelled"
 		case e.Code != 0:
 			v.Tone = "failed"
 		}
-		if e.Cause != process.Exited && e.Cause != "" {
+		if e.Cause != work.Exited && e.Cause != "" {
 			v.Exit += " · " + label(string(e.Cause), 20)
 		}
 		v.Title = label(e.Detail, textLimit)

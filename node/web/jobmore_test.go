@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -252,7 +252,7 @@ func TestCommandsFitTheJob(t *testing.T) {
 func TestJobPageInChromium(t *testing.T) {
 	f, st, _ := harvest(t)
 	st.Spec.Env = map[string]string{"A_TOKEN": "x", "LANG": "C"}
-	st.Workers[1].Exit = &process.Exit{Code: 137, Cause: process.Memory, Detail: "needed more than 191 MiB"}
+	st.Workers[1].Exit = &work.Exit{Code: 137, Cause: work.Memory, Detail: "needed more than 191 MiB"}
 	st.State = jobs.Failed
 	f.put(st)
 	srv := serve(t, f)

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // chatter is a job of two ranks that has written much to both streams.
@@ -19,9 +19,9 @@ func chatter(lines int) (*fake, jobs.Status) {
 	st := sample("a2b3c@zaaaa", jobs.Running, f.nodes, 2, time.Minute, "x")
 	f.put(st)
 	for i := range lines {
-		f.print(st.ID, i%2, process.Stdout, fmt.Sprintf("line %d %s\n", i, strings.Repeat("word ", i%40)))
+		f.print(st.ID, i%2, work.Stdout, fmt.Sprintf("line %d %s\n", i, strings.Repeat("word ", i%40)))
 		if i%100 == 0 {
-			f.print(st.ID, 1, process.Stderr, fmt.Sprintf("Oops %d\n", i))
+			f.print(st.ID, 1, work.Stderr, fmt.Sprintf("Oops %d\n", i))
 		}
 	}
 	return f, st
@@ -47,12 +47,12 @@ func TestLogInChromium(t *testing.T) {
 		b.wait(`(() => { const l = document.querySelector("#log"), r = l.lastChild.getBoundingClientRect(), o = l.getBoundingClientRect();
 			return r.bottom <= o.bottom && r.top >= o.top && l.lastChild.innerText.includes("line 599"); })()`)
 	}
-	f.print(st.ID, 0, process.Stdout, strings.Repeat("one more\n", 50))
+	f.print(st.ID, 0, work.Stdout, strings.Repeat("one more\n", 50))
 	b.wait(shownRows + ` === 656`)
 	b.wait(atTheEnd)
 	b.do(`document.querySelector("#log").scrollTop = 100; await new Promise(requestAnimationFrame)`)
 	b.wait(`!document.querySelector("#newest").hidden`)
-	f.print(st.ID, 0, process.Stdout, "not followed\n")
+	f.print(st.ID, 0, work.Stdout, "not followed\n")
 	b.wait(shownRows + ` === 657`)
 	b.wait(`document.querySelector("#log").scrollTop === 100`)
 	b.run("newest", chromedp.Click("#newest"))
@@ -60,7 +60,7 @@ func TestLogInChromium(t *testing.T) {
 
 	b.do(`const e = document.querySelector("#find"); e.value = "oops 3"; e.dispatchEvent(new Event("input"))`)
 	b.wait(shownRows + ` === 1 && document.querySelector("#logstate").textContent.startsWith("1 of 657 lines have it.")`)
-	f.print(st.ID, 0, process.Stdout, "OOPS 3 again\nother\n")
+	f.print(st.ID, 0, work.Stdout, "OOPS 3 again\nother\n")
 	b.wait(shownRows + ` === 2`)
 	b.do(`const e = document.querySelector("#find"); e.value = "nowhere"; e.dispatchEvent(new Event("input"))`)
 	b.wait(shownRows + ` === 0 && !document.querySelector("#log").checkVisibility()`)
@@ -94,13 +94,13 @@ func TestNoEmptyLog(t *testing.T) {
 	b.run("sign in", chromedp.Navigate(srv.URL+"/?token="+testToken))
 	b.run("open", chromedp.Navigate(srv.URL+"/jobs/a2b3c"))
 	b.wait(`document.querySelector("#logstate").textContent === "No output so far." && !document.querySelector("#log").checkVisibility()`)
-	f.print(st.ID, 0, process.Stdout, "one\n")
+	f.print(st.ID, 0, work.Stdout, "one\n")
 	b.wait(`document.querySelector("#log").checkVisibility() && document.querySelector("#log").clientHeight < 60`)
 }
 
 func TestLogIsSavedAsItIs(t *testing.T) {
 	f, st := chatter(3)
-	f.print(st.ID, 0, process.Stdout, "\x1b[31m<b>\xff\r\n")
+	f.print(st.ID, 0, work.Stdout, "\x1b[31m<b>\xff\r\n")
 	srv := serve(t, f)
 	for query, want := range map[string]string{
 		"":                      "line 0 \nOops 0\nline 1 word \nline 2 word word \n\x1b[31m<b>\xff\r\n",

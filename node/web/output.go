@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // maxTail is how many bytes of output wait for one browser; older ones are
@@ -95,7 +95,7 @@ type cleaner struct {
 
 type source struct {
 	rank, attempt int
-	stream        process.Stream
+	stream        work.Stream
 }
 
 // scanner is where the text of one source stands.
@@ -123,7 +123,7 @@ func (c *cleaner) clean(o jobs.Output) piece {
 		s = new(scanner)
 		c.open[key] = s
 	}
-	return piece{Rank: o.Rank, Attempt: o.Attempt, Err: o.Stream == process.Stderr, Text: s.scan(o.Data)}
+	return piece{Rank: o.Rank, Attempt: o.Attempt, Err: o.Stream == work.Stderr, Text: s.scan(o.Data)}
 }
 
 func (s *scanner) scan(data []byte) string {

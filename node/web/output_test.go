@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 func TestOutputIsMadePlain(t *testing.T) {
@@ -63,14 +63,14 @@ func FuzzCleanedOutputIsPlain(f *testing.F) {
 
 func TestSourcesDoNotMix(t *testing.T) {
 	c := newCleaner()
-	c.clean(jobs.Output{Rank: 0, Attempt: 1, Stream: process.Stdout, Data: []byte("\x1b[3")})
-	if p := c.clean(jobs.Output{Rank: 0, Attempt: 1, Stream: process.Stderr, Data: []byte("1m")}); p.Text != "1m" || !p.Err {
+	c.clean(jobs.Output{Rank: 0, Attempt: 1, Stream: work.Stdout, Data: []byte("\x1b[3")})
+	if p := c.clean(jobs.Output{Rank: 0, Attempt: 1, Stream: work.Stderr, Data: []byte("1m")}); p.Text != "1m" || !p.Err {
 		t.Errorf("standard error got %+v", p)
 	}
-	if p := c.clean(jobs.Output{Rank: 1, Attempt: 1, Stream: process.Stdout, Data: []byte("2m")}); p.Text != "2m" || p.Rank != 1 {
+	if p := c.clean(jobs.Output{Rank: 1, Attempt: 1, Stream: work.Stdout, Data: []byte("2m")}); p.Text != "2m" || p.Rank != 1 {
 		t.Errorf("rank 1 got %+v", p)
 	}
-	if p := c.clean(jobs.Output{Rank: 0, Attempt: 1, Stream: process.Stdout, Data: []byte("1mred")}); p.Text != "red" {
+	if p := c.clean(jobs.Output{Rank: 0, Attempt: 1, Stream: work.Stdout, Data: []byte("1mred")}); p.Text != "red" {
 		t.Errorf("rank 0 got %+v", p)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 )
 
@@ -143,8 +143,8 @@ func (s *pages) fail(w http.ResponseWriter, err error) {
 
 // outputQuery is which output of a job somebody wants.
 type outputQuery struct {
-	rank   int            // -1 = all
-	stream process.Stream // if one
+	rank   int         // -1 = all
+	stream work.Stream // if one
 	both   bool
 }
 
@@ -162,16 +162,16 @@ func readOutputQuery(r *http.Request) (q outputQuery, err error) {
 	case "":
 		q.both = true
 	case "stdout":
-		q.stream = process.Stdout
+		q.stream = work.Stdout
 	case "stderr":
-		q.stream = process.Stderr
+		q.stream = work.Stderr
 	default:
 		return q, errors.New("stream: want stdout or stderr")
 	}
 	return q, nil
 }
 
-func (q *outputQuery) has(s process.Stream) bool { return q.both || s == q.stream }
+func (q *outputQuery) has(s work.Stream) bool { return q.both || s == q.stream }
 
 // plausible keeps what cannot name a job away from the service.
 func plausible(id string) bool {

@@ -7,7 +7,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // The jobs of the scene that most tests and the pictures use.
@@ -25,7 +25,7 @@ func scene() *fake {
 	f.put(done)
 	bad := sample(failedJob, jobs.Failed, nodes, 4, 26*time.Minute, "python3", "train.py", "--epochs", "5")
 	bad.Reason, bad.ExitCode = "rank 2 ended with 137: killed by SIGKILL, needed more than its 191 MiB", 137
-	bad.Workers[2].Exit = &process.Exit{Code: 137, Cause: process.Memory, Detail: "needed more than 191 MiB", Started: bad.Started, Ended: bad.Ended, CPU: 61.3, Peak: 200e6}
+	bad.Workers[2].Exit = &work.Exit{Code: 137, Cause: work.Memory, Detail: "needed more than 191 MiB", Started: bad.Started, Ended: bad.Ended, CPU: 61.3, Peak: 200e6}
 	bad.Warnings = []string{"-o 'part-*' matched nothing on rank 2"}
 	f.put(bad)
 	stopped := sample("p3v6a@zaaaa", jobs.Cancelled, nodes, 2, 14*time.Minute, "sleep", "3600")
@@ -67,9 +67,9 @@ func scene() *fake {
 	runs.Nodes[2].Reason = "all 4 slots busy"
 	f.explain(runs)
 	for i := range 48 {
-		f.print(runningJob, i%6, process.Stdout, fmt.Sprintf("row %2d of 84: %s %d solutions\n", i+1, strings.Repeat("·", 3+i%9), 2000+i*i*7%9973))
+		f.print(runningJob, i%6, work.Stdout, fmt.Sprintf("row %2d of 84: %s %d solutions\n", i+1, strings.Repeat("·", 3+i%9), 2000+i*i*7%9973))
 		if i%17 == 9 {
-			f.print(runningJob, i%6, process.Stderr, "warning: clock went back 3 ms, ignored\n")
+			f.print(runningJob, i%6, work.Stderr, "warning: clock went back 3 ms, ignored\n")
 		}
 	}
 	return f

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // listener is a browser that takes an event stream; stuck makes it take nothing more.
@@ -186,7 +186,7 @@ func TestOutputStreamTellsAllInOrder(t *testing.T) {
 		all, gone1 := subscribe(h, t.Context(), "/jobs/a2b3c/output")
 		one, gone2 := subscribe(h, t.Context(), "/jobs/a2b3c/output?rank=1")
 		for i := range 300 {
-			f.print(st.ID, i%3, process.Stdout, fmt.Sprintf("line %d\n", i))
+			f.print(st.ID, i%3, work.Stdout, fmt.Sprintf("line %d\n", i))
 			time.Sleep(10 * time.Millisecond)
 		}
 		f.put(sample("a2b3c@zaaaa", jobs.Completed, f.nodes, 3, time.Minute, "x"))
@@ -237,9 +237,9 @@ func TestFloodOfOutputLeavesTheTail(t *testing.T) {
 		st := sample("a2b3c@zaaaa", jobs.Running, f.nodes, 1, time.Minute, "x")
 		f.put(st)
 		for i := range 100 {
-			f.print(st.ID, 0, process.Stdout, strings.Repeat(fmt.Sprintf("%07d\n", i), 1<<12))
+			f.print(st.ID, 0, work.Stdout, strings.Repeat(fmt.Sprintf("%07d\n", i), 1<<12))
 		}
-		f.print(st.ID, 0, process.Stdout, "the end\n")
+		f.print(st.ID, 0, work.Stdout, "the end\n")
 		st.State = jobs.Completed
 		f.put(st)
 		l, gone := subscribe(newPage(t, f), t.Context(), "/jobs/a2b3c/output")

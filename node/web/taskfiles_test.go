@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -52,7 +52,7 @@ func packOf(t *testing.T, files map[string]string) []byte {
 func made(f *fake, tasks int) jobs.Status {
 	st := sample("a2b3c@zaaaa", jobs.Completed, f.nodes, 2, time.Minute, "./simulate")
 	st.Spec.Outputs = []string{"out*", "d"}
-	st.Spec.Min, st.Spec.Array = 1, &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: tasks, Step: 1}}}
+	st.Spec.Min, st.Spec.Array = 1, &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: tasks, Step: 1}}}
 	st.Array = &jobs.ArrayStatus{Tasks: tasks, Done: tasks}
 	f.put(st)
 	return st
@@ -63,7 +63,7 @@ func (f *fake) pack(id jobs.ID, task int, pack []byte) {
 	f.change(func() {
 		j := f.jobs[id]
 		for at := 0; at < len(pack); at += 1000 {
-			j.output = append(j.output, jobs.Output{Rank: task, Attempt: 1, Stream: process.Files, Offset: int64(at), Data: pack[at:min(at+1000, len(pack))]})
+			j.output = append(j.output, jobs.Output{Rank: task, Attempt: 1, Stream: work.Files, Offset: int64(at), Data: pack[at:min(at+1000, len(pack))]})
 		}
 	})
 }

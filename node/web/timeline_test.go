@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 func TestWhoRanWhere(t *testing.T) {
@@ -27,7 +27,7 @@ func TestWhoRanWhere(t *testing.T) {
 		for i, n := range nodes {
 			w := &st.Workers[i]
 			if w.Node, w.Name, w.Exit = f.nodes[n].ID, f.nodes[n].Name, nil; state.Final() {
-				w.Exit = &process.Exit{Started: st.Started, Ended: st.Ended}
+				w.Exit = &work.Exit{Started: st.Started, Ended: st.Ended}
 			}
 		}
 		f.put(st)
@@ -70,7 +70,7 @@ func TestTimelineIsBounded(t *testing.T) {
 				st.Workers[k].Node = evil
 			}
 			if k == 6 {
-				st.Workers[k].Exit = &process.Exit{Started: time.Unix(math.MaxInt32, 0), Ended: time.Unix(-math.MaxInt32, 0)}
+				st.Workers[k].Exit = &work.Exit{Started: time.Unix(math.MaxInt32, 0), Ended: time.Unix(-math.MaxInt32, 0)}
 			}
 		}
 		f.put(st)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -290,7 +290,7 @@ func TestHostileNamesStayText(t *testing.T) {
 	st.Worst = &jobs.WorstPair{}
 	st.Workers[0].Attempt, st.Workers[0].Retried, st.Workers[0].Node = 7, evil+"\u202e", vicinity.ID(evil)
 	st.Workers[1].State = jobs.WorkerState(evil)
-	st.Workers[2].Exit = &process.Exit{Cause: process.Cause(evil), Detail: evil}
+	st.Workers[2].Exit = &work.Exit{Cause: work.Cause(evil), Detail: evil}
 	st.State = jobs.State(evil)
 	f.put(st)
 	f.explain(jobs.Explanation{ID: st.ID, Summary: evil, Declined: map[string]int{evil: 1}, Nodes: []jobs.NodeAnswer{{Name: evil, Reason: evil, Node: "z"}}})

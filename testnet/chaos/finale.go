@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/testnet/hosts/lab"
 )
@@ -157,7 +157,7 @@ func fetch(ctx context.Context, client *api.Client, st jobs.Status) (*result, er
 	r := &result{st: st, stdout: map[int][]byte{}, stderr: map[int][]byte{}, files: map[int]map[string][]byte{}}
 	err := client.Output(ctx, string(st.ID), api.OutputQuery{Rank: -1}, func(o jobs.Output) error {
 		to := r.stdout
-		if o.Stream == process.Stderr {
+		if o.Stream == work.Stderr {
 			to = r.stderr
 		}
 		if o.Offset != int64(len(to[o.Rank])) {

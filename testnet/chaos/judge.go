@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // result is what an ended job left: by rank, or by task.
@@ -125,7 +125,7 @@ func (j *order) content(r *result, v *verdict) {
 			if len(r.stdout[k.Rank])+len(r.stderr[k.Rank]) > 0 {
 				v.add("rank %d never ran, but wrote", k.Rank)
 			}
-		case k.State == jobs.WorkerEnded && k.Exit != nil && k.Exit.Cause == process.Stopped && r.st.State == jobs.Failed:
+		case k.State == jobs.WorkerEnded && k.Exit != nil && k.Exit.Cause == work.Stopped && r.st.State == jobs.Failed:
 			ended++
 			j.beginning(w, r, v)
 		case k.State == jobs.WorkerEnded && k.Exit != nil:

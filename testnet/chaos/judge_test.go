@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // of returns the first job of a kind, and all that it leaves if nothing goes
@@ -47,7 +47,7 @@ func (j *order) ideal() *result {
 		if j.kind == "not found" {
 			code = 127
 		}
-		r.st.Workers = append(r.st.Workers, jobs.WorkerStatus{Rank: rank, Attempt: 2, State: jobs.WorkerEnded, Exit: &process.Exit{Code: code, Cause: process.Exited}})
+		r.st.Workers = append(r.st.Workers, jobs.WorkerStatus{Rank: rank, Attempt: 2, State: jobs.WorkerEnded, Exit: &work.Exit{Code: code, Cause: work.Exited}})
 		if name, content := j.prog.file(w); j.prog.Out > 0 {
 			r.files[rank] = map[string][]byte{name: content}
 		}

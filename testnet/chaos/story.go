@@ -7,7 +7,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // order is a job of the story, before it is submitted.
@@ -153,7 +153,7 @@ func malleable(j *order, rnd *rand.Rand) {
 
 func array(j *order, rnd *rand.Rand) {
 	tasks := 10 + rnd.IntN(60)
-	j.spec.Array = &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: tasks, Step: 1}}}
+	j.spec.Array = &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: tasks, Step: 1}}}
 	j.spec.Max = min(tasks, 1+rnd.IntN(5))
 	j.prog.Lines, j.prog.Errs, j.prog.Gap = 1+rnd.IntN(3), rnd.IntN(2), between(rnd, 0, 60)
 	if rnd.IntN(4) == 0 {

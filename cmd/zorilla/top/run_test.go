@@ -14,7 +14,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 )
 
@@ -211,7 +211,7 @@ func TestOutputIsFollowedUntilNobodyLooks(t *testing.T) {
 		f := newFake()
 		p := start(t, f, Options{})
 		p.press("l")
-		f.output <- jobs.Output{Stream: process.Stdout, Data: []byte("first\n")}
+		f.output <- jobs.Output{Stream: work.Stdout, Data: []byte("first\n")}
 		p.settle()
 		p.sees("first")
 		p.sees("(following)")
@@ -235,7 +235,7 @@ func TestOutputIsFollowedUntilNobodyLooks(t *testing.T) {
 
 		f.given = make(chan struct{})
 		p.press("l")
-		before.add(jobs.Output{Stream: process.Stdout, Data: []byte("late\n")})
+		before.add(jobs.Output{Stream: work.Stdout, Data: []byte("late\n")})
 		p.tell(grown{jobID("ddddd"), before})
 		if strings.Contains(p.shell.View().Content, "late") {
 			t.Error("what nobody looks at any more is seen")

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 const (
@@ -31,7 +31,7 @@ type tail struct {
 // source is what writes lines of its own.
 type source struct {
 	rank   int
-	stream process.Stream
+	stream work.Stream
 }
 
 // begun is a line without its end.

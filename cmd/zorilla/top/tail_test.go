@@ -8,18 +8,18 @@ import (
 	"testing"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
-func piece(rank int, stream process.Stream, text string) jobs.Output {
+func piece(rank int, stream work.Stream, text string) jobs.Output {
 	return jobs.Output{Rank: rank, Attempt: 1, Stream: stream, Data: []byte(text)}
 }
 
 func TestLinesArePutTogether(t *testing.T) {
 	lines := newTail(true)
 	for _, o := range []jobs.Output{
-		piece(0, process.Stdout, "one\ntw"), piece(1, process.Stdout, "an"), piece(0, process.Stderr, "oops\n"), piece(0, process.Stdout, "o\n\n"),
-		piece(1, process.Stdout, "other\n"), piece(2, process.Stdout, "10%\r20%\r30%\nred \x1b[31mred\x1b[m\a\n\tx\n"), piece(3, process.Stdout, "no end"),
+		piece(0, work.Stdout, "one\ntw"), piece(1, work.Stdout, "an"), piece(0, work.Stderr, "oops\n"), piece(0, work.Stdout, "o\n\n"),
+		piece(1, work.Stdout, "other\n"), piece(2, work.Stdout, "10%\r20%\r30%\nred \x1b[31mred\x1b[m\a\n\tx\n"), piece(3, work.Stdout, "no end"),
 	} {
 		lines.add(o)
 	}
@@ -33,7 +33,7 @@ func TestLinesArePutTogether(t *testing.T) {
 	}
 	// A rank that starts again does not go on with the line of the attempt before.
 	again := newTail(true)
-	for _, o := range []jobs.Output{piece(0, process.Stdout, "begun"), {Attempt: 2, Stream: process.Stdout, Data: []byte("anew\n")}} {
+	for _, o := range []jobs.Output{piece(0, work.Stdout, "begun"), {Attempt: 2, Stream: work.Stdout, Data: []byte("anew\n")}} {
 		again.add(o)
 	}
 	if got, _, _ := again.take(); !slices.Equal(got, []string{"0: begun", "0: anew"}) {
@@ -46,7 +46,7 @@ func TestLinesArePutTogether(t *testing.T) {
 		}
 	}
 	one := newTail(false)
-	if one.add(piece(0, process.Stdout, "a\n")); one.lines[0] != "a" {
+	if one.add(piece(0, work.Stdout, "a\n")); one.lines[0] != "a" {
 		t.Errorf("got %q", one.lines)
 	}
 }
@@ -55,7 +55,7 @@ func TestLinesArePutTogether(t *testing.T) {
 func TestATailIsBounded(t *testing.T) {
 	lines := newTail(false)
 	for i := range 5 * maxLines {
-		lines.add(piece(0, process.Stdout, fmt.Sprintln(i)))
+		lines.add(piece(0, work.Stdout, fmt.Sprintln(i)))
 	}
 	if len(lines.lines) > 2*maxLines {
 		t.Errorf("%d lines are held", len(lines.lines))
@@ -64,12 +64,12 @@ func TestATailIsBounded(t *testing.T) {
 	if len(got) != maxLines || got[maxLines-1] != fmt.Sprint(5*maxLines-1) {
 		t.Errorf("%d lines, the last %s", len(got), got[len(got)-1])
 	}
-	lines.add(piece(0, process.Stdout, strings.Repeat("x", 10*maxLine+7)))
-	if got, _, _ := lines.take(); len(got) != 10 || len(lines.open[source{0, process.Stdout}].text) != 7 {
-		t.Errorf("%d lines of one, %d held", len(got), len(lines.open[source{0, process.Stdout}].text))
+	lines.add(piece(0, work.Stdout, strings.Repeat("x", 10*maxLine+7)))
+	if got, _, _ := lines.take(); len(got) != 10 || len(lines.open[source{0, work.Stdout}].text) != 7 {
+		t.Errorf("%d lines of one, %d held", len(got), len(lines.open[source{0, work.Stdout}].text))
 	}
 	for rank := range 2 * maxSources {
-		lines.add(piece(rank, process.Stdout, "begun"))
+		lines.add(piece(rank, work.Stdout, "begun"))
 	}
 	if len(lines.open) > maxSources {
 		t.Errorf("%d lines are open", len(lines.open))

@@ -10,6 +10,7 @@ import (
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // report sends a report, with what can be read of the output.
@@ -66,9 +67,9 @@ func (x *Executor) fill(rep *wire.Report, readings []wire.Reading, procs []*hand
 			continue
 		}
 		for _, st := range []struct {
-			stream   process.Stream
+			stream   work.Stream
 			from, to int64
-		}{{process.Stdout, r.From.Stdout, w.Stdout}, {process.Stderr, r.From.Stderr, w.Stderr}} {
+		}{{work.Stdout, r.From.Stdout, w.Stdout}, {work.Stderr, r.From.Stderr, w.Stderr}} {
 			n := int(min(st.to-st.from, int64(room)))
 			if n <= 0 {
 				more = more || st.to > st.from

@@ -12,6 +12,7 @@ import (
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // spoken is a process that wrote something, whose first bytes are gone.
@@ -24,7 +25,7 @@ func (s spoken) Written() (stdout, stderr int64) { return s.wrote, 0 }
 
 func (s spoken) Tasks() process.TaskFeed { return nil }
 
-func (s spoken) ReadOutput(_ process.Stream, at int64, b []byte) (int, error) {
+func (s spoken) ReadOutput(_ work.Stream, at int64, b []byte) (int, error) {
 	if at < s.freed {
 		return 0, fmt.Errorf("%d: %w", at, process.ErrAcked)
 	}

@@ -14,6 +14,7 @@ import (
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -172,10 +173,10 @@ func (s *stream) round(w io.Writer, list []source) (sent bool, err error) {
 		var written wire.Written
 		written.Stdout, written.Stderr = k.proc.Written()
 		for _, st := range []struct {
-			stream process.Stream
+			stream work.Stream
 			at     *int64
 			to     int64
-		}{{process.Stdout, &at.Stdout, written.Stdout}, {process.Stderr, &at.Stderr, written.Stderr}} {
+		}{{work.Stdout, &at.Stdout, written.Stdout}, {work.Stderr, &at.Stderr, written.Stderr}} {
 			if *st.at >= st.to {
 				continue
 			}

@@ -11,6 +11,7 @@ import (
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // trial is the latest trial; executor.trials, which holds it, lets one run at a
@@ -77,7 +78,7 @@ func (x *Executor) tryOut() (err error) {
 	case <-x.loop.Stopped.Done():
 		err = context.Canceled
 	case <-proc.Done():
-		if e := proc.Exit(); e.Cause == process.Unstarted || e.Cause == process.Lost {
+		if e := proc.Exit(); e.Cause == work.Unstarted || e.Cause == work.Lost {
 			err = errors.New(e.Detail)
 		}
 		return err

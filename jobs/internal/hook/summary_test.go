@@ -8,7 +8,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/hook"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 func TestSummary(t *testing.T) {
@@ -16,7 +16,7 @@ func TestSummary(t *testing.T) {
 	st := jobs.Status{
 		ID: "k7f3q@zabcdaaaaaaaaaaaaaaaaaaaaaa", Spec: jobs.Spec{Name: "tea", Args: []string{"./brew", "--hot\x1b[2J"}}, State: jobs.Failed, ExitCode: 3, Reason: "rank 1 ended\nwith 3",
 		Submitted: at, Started: at.Add(2 * time.Second), Ended: at.Add(62 * time.Second),
-		Workers: []jobs.WorkerStatus{{Rank: 0, Exit: &process.Exit{}}, {Rank: 1, Name: "beta", Node: "zbcde", Exit: &process.Exit{Code: 3}}},
+		Workers: []jobs.WorkerStatus{{Rank: 0, Exit: &work.Exit{}}, {Rank: 1, Name: "beta", Node: "zbcde", Exit: &work.Exit{Code: 3}}},
 	}
 	var said hook.Tail
 	for _, s := range []string{strings.Repeat("dropped\n", 30), strings.Repeat("x", 9000), "\nkettle \x1b[31mempty\n~! touch it\n.\nthe end\n"} {

@@ -28,7 +28,7 @@ import (
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/journal"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -184,7 +184,7 @@ func (h *home) end(rep *wire.Report, spec *jobs.Spec) {
 	text := strings.Join(spec.Args[1:], " ")
 	for i := range rep.Workers {
 		w := &rep.Workers[i]
-		w.State, w.Exit = jobs.WorkerEnded, &process.Exit{Cause: process.Exited}
+		w.State, w.Exit = jobs.WorkerEnded, &work.Exit{Cause: work.Exited}
 		switch spec.Args[0] {
 		case "fail":
 			fmt.Sscan(text, &w.Exit.Code)
@@ -194,7 +194,7 @@ func (h *home) end(rep *wire.Report, spec *jobs.Spec) {
 			text = fmt.Sprintf("rank %d, attempt %d", w.Rank, w.Attempt)
 		}
 		w.Stdout = int64(len(text) + 1)
-		rep.Output = append(rep.Output, jobs.Output{Rank: w.Rank, Attempt: w.Attempt, Stream: process.Stdout, Data: []byte(text + "\n")})
+		rep.Output = append(rep.Output, jobs.Output{Rank: w.Rank, Attempt: w.Attempt, Stream: work.Stdout, Data: []byte(text + "\n")})
 		if len(spec.Outputs) > 0 {
 			w.Output = h.file(w.RankAttempt, text)
 		}

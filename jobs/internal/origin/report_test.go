@@ -11,7 +11,7 @@ import (
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // Output is durable before an exit, or results of tasks, can be recorded; what a worker
@@ -35,7 +35,7 @@ func TestOutputIsDurableBeforeAnExit(t *testing.T) {
 		}
 		j := &job{output: log}
 		rep := &wire.Report{Job: wiretest.Job, Workers: []wire.WorkerReport{c.worker},
-			Output: []jobs.Output{{Rank: 0, Attempt: 1, Stream: process.Stdout, Data: []byte("hello\n")}}}
+			Output: []jobs.Output{{Rank: 0, Attempt: 1, Stream: work.Stdout, Data: []byte("hello\n")}}}
 		if err := j.store(loop.New(zerolog.Nop()), rep, map[jobs.RankAttempt]bool{ra: c.owned}); err != nil {
 			t.Fatal(err)
 		}

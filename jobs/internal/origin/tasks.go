@@ -11,7 +11,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/record"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // Tasks lists tasks of an array of this origin.
@@ -190,16 +190,16 @@ func (r *arrayOutput) scan() (err error) {
 func (r *arrayOutput) tell(k endedTask) error {
 	worker := jobs.RankAttempt{Rank: int(k.Rank), Attempt: int(k.Try)}
 	if r.files {
-		return r.tellStream(k.id, output.StreamOf{RankAttempt: worker, Stream: process.Stderr}, process.Files, k.From.Stderr+k.Wrote.Stderr, k.Files)
+		return r.tellStream(k.id, output.StreamOf{RankAttempt: worker, Stream: work.Stderr}, work.Files, k.From.Stderr+k.Wrote.Stderr, k.Files)
 	}
-	if err := r.tellStream(k.id, output.StreamOf{RankAttempt: worker, Stream: process.Stdout}, process.Stdout, k.From.Stdout, k.Wrote.Stdout); err != nil {
+	if err := r.tellStream(k.id, output.StreamOf{RankAttempt: worker, Stream: work.Stdout}, work.Stdout, k.From.Stdout, k.Wrote.Stdout); err != nil {
 		return err
 	}
-	return r.tellStream(k.id, output.StreamOf{RankAttempt: worker, Stream: process.Stderr}, process.Stderr, k.From.Stderr, k.Wrote.Stderr)
+	return r.tellStream(k.id, output.StreamOf{RankAttempt: worker, Stream: work.Stderr}, work.Stderr, k.From.Stderr, k.Wrote.Stderr)
 }
 
 // lose notes bytes of a task that the disk lost.
-func (r *arrayOutput) lose(id int, st process.Stream, from, n int64) {
+func (r *arrayOutput) lose(id int, st work.Stream, from, n int64) {
 	what := "task"
 	if r.replicas != nil {
 		what = "rank"
@@ -226,7 +226,7 @@ func (r *arrayOutput) damaged() error {
 }
 
 // tellStream passes on bytes of a worker's stream, as those of another one.
-func (r *arrayOutput) tellStream(id int, key output.StreamOf, as process.Stream, from, size int64) error {
+func (r *arrayOutput) tellStream(id int, key output.StreamOf, as work.Stream, from, size int64) error {
 	pieces := r.pieces[key]
 	for done := int64(0); ; {
 		for len(pieces) > 0 && pieces[0].offset+pieces[0].size <= from+done {

@@ -20,7 +20,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // File keeps what a job's workers wrote, in the order of its arrival at
@@ -157,7 +157,7 @@ func (w *File) count(f *Frame) {
 		w.lost = append(w.lost, hole{f.Key(), at, f.Offset})
 	}
 	got := w.have[f.ra()]
-	if f.Stream == process.Stderr {
+	if f.Stream == work.Stderr {
 		got.Stderr = f.Offset + int64(f.N)
 	} else {
 		got.Stdout = f.Offset + int64(f.N)
@@ -191,7 +191,7 @@ func (w *File) Append(pieces []jobs.Output) error {
 			got = w.have[ra]
 		}
 		at := &got.Stdout
-		if o.Stream == process.Stderr {
+		if o.Stream == work.Stderr {
 			at = &got.Stderr
 		}
 		if o.Offset > *at || o.Offset+int64(len(o.Data)) <= *at {
@@ -353,5 +353,5 @@ func (w *File) Read(ctx context.Context, follow bool, want func(jobs.RankAttempt
 // StreamOf names a stream of one attempt of a rank.
 type StreamOf struct {
 	jobs.RankAttempt
-	Stream process.Stream
+	Stream work.Stream
 }

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
@@ -22,8 +22,8 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[process.Stream][]byte{}
-		for _, st := range []process.Stream{process.Stdout, process.Stderr} {
+		want := map[work.Stream][]byte{}
+		for _, st := range []work.Stream{work.Stdout, work.Stderr} {
 			for range 1 + rnd.IntN(4000) {
 				want[st] = append(want[st], byte(rnd.Uint32()))
 			}
@@ -31,12 +31,12 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 		// Send random pieces, again and again, until all of it has arrived.
 		for {
 			got := file.Received([]jobs.RankAttempt{{Rank: 3, Attempt: 1}})[jobs.RankAttempt{Rank: 3, Attempt: 1}]
-			if got.Stdout == int64(len(want[process.Stdout])) && got.Stderr == int64(len(want[process.Stderr])) {
+			if got.Stdout == int64(len(want[work.Stdout])) && got.Stderr == int64(len(want[work.Stderr])) {
 				break
 			}
-			st, at := process.Stdout, got.Stdout
+			st, at := work.Stdout, got.Stdout
 			if rnd.IntN(2) == 0 {
-				st, at = process.Stderr, got.Stderr
+				st, at = work.Stderr, got.Stderr
 			}
 			from := max(0, int(at)-rnd.IntN(100)+rnd.IntN(20))
 			to := min(len(want[st]), from+rnd.IntN(500))
@@ -53,7 +53,7 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 				}
 			}
 		}
-		got := map[process.Stream][]byte{}
+		got := map[work.Stream][]byte{}
 		err = file.Read(t.Context(), false, func(jobs.RankAttempt) bool { return true }, func(o jobs.Output) error {
 			if int(o.Offset) != len(got[o.Stream]) {
 				t.Fatalf("seed %d: a piece at %d after %d bytes", seed, o.Offset, len(got[o.Stream]))
@@ -61,7 +61,7 @@ func TestOutputArrivesOnceWhateverIsSentTwice(t *testing.T) {
 			got[o.Stream] = append(got[o.Stream], o.Data...)
 			return nil
 		})
-		if err != nil || !bytes.Equal(got[process.Stdout], want[process.Stdout]) || !bytes.Equal(got[process.Stderr], want[process.Stderr]) {
+		if err != nil || !bytes.Equal(got[work.Stdout], want[work.Stdout]) || !bytes.Equal(got[work.Stderr], want[work.Stderr]) {
 			t.Fatalf("seed %d: the output differs (%v)", seed, err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestOutputLogCutShortByACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, text := range []string{"first ", "second"} {
-			if err := file.Append([]jobs.Output{{Rank: 0, Attempt: 1, Stream: process.Stdout, Offset: int64(i * 6), Data: []byte(text)}}); err != nil {
+			if err := file.Append([]jobs.Output{{Rank: 0, Attempt: 1, Stream: work.Stdout, Offset: int64(i * 6), Data: []byte(text)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -114,8 +114,8 @@ func TestFollowEndsWhenTheLogIsClosed(t *testing.T) {
 			})
 		}()
 		for i := range 3 {
-			pieces := []jobs.Output{{Rank: 1, Attempt: 1, Stream: process.Stdout, Offset: int64(i), Data: []byte{'a' + byte(i)}},
-				{Rank: 2, Attempt: 1, Stream: process.Stdout, Offset: int64(i), Data: []byte{'x'}}}
+			pieces := []jobs.Output{{Rank: 1, Attempt: 1, Stream: work.Stdout, Offset: int64(i), Data: []byte{'a' + byte(i)}},
+				{Rank: 2, Attempt: 1, Stream: work.Stdout, Offset: int64(i), Data: []byte{'x'}}}
 			if err := file.Append(pieces); err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +174,7 @@ func TestPiecesAreSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := bytes.Repeat([]byte("0123456789abcde"), 1<<17)
-	if err := file.Append([]jobs.Output{{Rank: 0, Attempt: 1, Stream: process.Stdout, Data: want}}); err != nil {
+	if err := file.Append([]jobs.Output{{Rank: 0, Attempt: 1, Stream: work.Stdout, Data: want}}); err != nil {
 		t.Fatal(err)
 	}
 	var got []byte

@@ -10,7 +10,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // Frame is a piece of output in the file that keeps a job's output: a header
@@ -29,11 +29,11 @@ const frameHeader = 4 + 4 + 1 + 4 + 8 + 4 + 4
 
 // StreamMark is the stream of a frame without bytes that says up to where the
 // file was durable when it was written, in its offset.
-const StreamMark process.Stream = 0
+const StreamMark work.Stream = 0
 
 // StreamTime is the stream of a frame without bytes that says when what follows came, in its
 // offset: milliseconds since 1970.
-const StreamTime process.Stream = 255
+const StreamTime work.Stream = 255
 
 // maxPiece is how much of a stream stands in one frame: who reads the file has one whole frame
 // in memory at a time, and there may be many who read.
@@ -67,11 +67,11 @@ func appendFrame(b []byte, job jobs.ID, place int64, o jobs.Output) []byte {
 // it is one.
 func parseFrame(job jobs.ID, place int64, h []byte) (f Frame, ok bool) {
 	f.Rank, f.Attempt = int(binary.BigEndian.Uint32(h)), int(binary.BigEndian.Uint32(h[4:]))
-	f.Stream, f.N = process.Stream(h[8]), int(binary.BigEndian.Uint32(h[9:]))
+	f.Stream, f.N = work.Stream(h[8]), int(binary.BigEndian.Uint32(h[9:]))
 	f.Offset, f.sum = int64(binary.BigEndian.Uint64(h[13:])), binary.BigEndian.Uint32(h[21:])
 	f.Place = place + frameHeader
 	switch f.Stream {
-	case process.Stdout, process.Stderr:
+	case work.Stdout, work.Stderr:
 		ok = f.N <= wire.MaxBody && f.Offset >= 0 && f.Attempt > 0
 	case StreamMark:
 		ok = f.N == 0 && f.Offset > 0 && f.Offset <= place

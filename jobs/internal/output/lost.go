@@ -8,7 +8,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // hole is bytes of a stream that the disk lost.
@@ -30,7 +30,7 @@ func (w *File) note(h hole) {
 // in it before.
 func (w *File) missing(had map[jobs.RankAttempt]wire.Written, told map[StreamOf]int64, want func(jobs.RankAttempt) bool) {
 	for ra, got := range had {
-		for _, st := range []process.Stream{process.Stdout, process.Stderr} {
+		for _, st := range []work.Stream{work.Stdout, work.Stderr} {
 			if key := (StreamOf{ra, st}); want(ra) {
 				w.note(hole{key, told[key], got.Of(st)})
 			}
@@ -45,7 +45,7 @@ func (w *File) Expect(rec *record.Record) {
 		if wrote != nil {
 			had := map[jobs.RankAttempt]wire.Written{ra: *wrote}
 			got := w.Received([]jobs.RankAttempt{ra})[ra]
-			w.missing(had, map[StreamOf]int64{{ra, process.Stdout}: got.Stdout, {ra, process.Stderr}: got.Stderr}, func(jobs.RankAttempt) bool { return true })
+			w.missing(had, map[StreamOf]int64{{ra, work.Stdout}: got.Stdout, {ra, work.Stderr}: got.Stderr}, func(jobs.RankAttempt) bool { return true })
 		}
 	}
 	for i := range rec.Ranks {
@@ -103,11 +103,11 @@ func (w *File) damage(rec *record.Record, known bool, which func(jobs.RankAttemp
 }
 
 // StreamName names a stream for people.
-func StreamName(st process.Stream) string {
+func StreamName(st work.Stream) string {
 	switch st {
-	case process.Stderr:
+	case work.Stderr:
 		return "standard error"
-	case process.Files:
+	case work.Files:
 		return "files"
 	}
 	return "standard output"

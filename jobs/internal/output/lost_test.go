@@ -15,7 +15,7 @@ import (
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 const lostJob jobs.ID = "k7f3q@zeb2a"
@@ -30,7 +30,7 @@ func written(t testing.TB, path string) (map[StreamOf]string, *record.Record) {
 	}
 	want := map[StreamOf]string{}
 	for i, text := range []string{"one ", "two, longer ", "tres ", "four ", "five\n", "six\n"} {
-		key := StreamOf{wiretest.RA(i%2, 1), process.Stdout + process.Stream(i/4)}
+		key := StreamOf{wiretest.RA(i%2, 1), work.Stdout + work.Stream(i/4)}
 		if err := file.Append([]jobs.Output{{Rank: i % 2, Attempt: 1, Stream: key.Stream, Offset: int64(len(want[key])), Data: []byte(text)}}); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func written(t testing.TB, path string) (map[StreamOf]string, *record.Record) {
 	file.Spool.Close()
 	rec := &record.Record{ID: lostJob, Spec: jobs.Spec{Min: 2, Max: 2}, Ending: record.Ending{Stored: size}}
 	for i := range 2 {
-		rec.Ranks = append(rec.Ranks, record.Rank{Attempt: 1, Wrote: &wire.Written{Stdout: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stdout}])), Stderr: int64(len(want[StreamOf{wiretest.RA(i, 1), process.Stderr}]))}})
+		rec.Ranks = append(rec.Ranks, record.Rank{Attempt: 1, Wrote: &wire.Written{Stdout: int64(len(want[StreamOf{wiretest.RA(i, 1), work.Stdout}])), Stderr: int64(len(want[StreamOf{wiretest.RA(i, 1), work.Stderr}]))}})
 	}
 	return want, rec
 }
@@ -233,7 +233,7 @@ func TestTornOutput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tell(t, name, file, map[StreamOf]string{{wiretest.RA(0, 1), process.Stdout}: strings.Repeat("12345", 4)})
+			tell(t, name, file, map[StreamOf]string{{wiretest.RA(0, 1), work.Stdout}: strings.Repeat("12345", 4)})
 			rec := &record.Record{Ranks: []record.Rank{{Attempt: 1}}}
 			list := strings.Join(file.Damage(rec, -1), "; ")
 			if left, ahead := confirmed(file, 0); left != c.left || ahead != 0 || !strings.HasPrefix(list, c.damage) || (c.damage == "") != (list == "") {

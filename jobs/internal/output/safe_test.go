@@ -8,11 +8,11 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 func outputPiece(rank int, offset int64, text string) jobs.Output {
-	return jobs.Output{Rank: rank, Attempt: 1, Stream: process.Stdout, Offset: offset, Data: []byte(text)}
+	return jobs.Output{Rank: rank, Attempt: 1, Stream: work.Stdout, Offset: offset, Data: []byte(text)}
 }
 
 // confirmed is what an acknowledgement says of a rank's standard output.

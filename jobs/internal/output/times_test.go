@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // times lists "text at when" of what a file tells, with when in milliseconds after a time.
@@ -113,7 +113,7 @@ func TestOutputWithoutTimes(t *testing.T) {
 
 func TestSince(t *testing.T) {
 	var got bytes.Buffer
-	next := map[process.Stream]int64{}
+	next := map[work.Stream]int64{}
 	s := Since{From: 100, Tell: func(o jobs.Output) error {
 		if o.Offset < next[o.Stream] {
 			t.Errorf("%q at %d again", o.Data, o.Offset)
@@ -122,14 +122,14 @@ func TestSince(t *testing.T) {
 		got.Write(o.Data)
 		return nil
 	}}
-	at := map[process.Stream]int64{}
+	at := map[work.Stream]int64{}
 	for _, p := range []struct {
 		at     int64
-		stream process.Stream
+		stream work.Stream
 		text   string
 	}{
-		{50, process.Stdout, "long ago\nbegun "}, {60, process.Stderr, "an error\n"}, {100, process.Stdout, "before, "}, {110, process.Stderr, "<a new error>"},
-		{120, process.Stdout, "ended now\n<new\n"}, {130, process.Stdout, "lines\n>"}, {0, process.Stderr, "<nobody knows>"},
+		{50, work.Stdout, "long ago\nbegun "}, {60, work.Stderr, "an error\n"}, {100, work.Stdout, "before, "}, {110, work.Stderr, "<a new error>"},
+		{120, work.Stdout, "ended now\n<new\n"}, {130, work.Stdout, "lines\n>"}, {0, work.Stderr, "<nobody knows>"},
 	} {
 		if err := s.Take(jobs.Output{Attempt: 1, Stream: p.stream, Offset: at[p.stream], Data: []byte(p.text), At: p.at}); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestSince(t *testing.T) {
 	if want := "<a new error><new\nlines\n><nobody knows>"; got.String() != want {
 		t.Errorf("%q, want %q", got.String(), want)
 	}
-	if next[process.Stdout] != int64(strings.Count("long ago\nbegun before, ended now\n<new\nlines\n>", "")-1) {
-		t.Errorf("ends at %d", next[process.Stdout])
+	if next[work.Stdout] != int64(strings.Count("long ago\nbegun before, ended now\n<new\nlines\n>", "")-1) {
+		t.Errorf("ends at %d", next[work.Stdout])
 	}
 }

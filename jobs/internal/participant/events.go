@@ -8,7 +8,7 @@ import (
 
 	"zorilla/internal/plain"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -102,27 +102,27 @@ func (p *Participant) Gone(now time.Time, id WorkerID, why string) {
 // Exited tells how a worker's process ended, and whether an earlier life of this
 // node noted that its origin wanted that. If its program did not begin, trials since
 // then count.
-func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, noted bool, since time.Time) {
+func (p *Participant) Exited(now time.Time, id WorkerID, exit work.Exit, noted bool, since time.Time) {
 	w, k := p.of(id)
 	exit.Detail = plain.OneLine(exit.Detail)
 	switch {
-	case exit.Cause == process.Unstarted:
+	case exit.Cause == work.Unstarted:
 		k.unstarted(now, exit.Detail, since)
 		return
-	case k.lost != "" && !(k.work.Spec.MPI && !k.wanted(WantDrop) && exit.Code != 0 && (exit.Cause == process.Exited || exit.Cause == process.Signalled)):
+	case k.lost != "" && !(k.work.Spec.MPI && !k.wanted(WantDrop) && exit.Code != 0 && (exit.Cause == work.Exited || exit.Cause == work.Signalled)):
 		k.part(now, k.lost, false)
 		k.lose(now, k.lost)
 		return
-	case exit.Cause == process.Lost || exit.Cause == process.Orphaned:
+	case exit.Cause == work.Lost || exit.Cause == work.Orphaned:
 		k.part(now, exit.Detail, false)
 		k.lose(now, exit.Detail)
 		return
-	case exit.Cause == process.Stopped && !k.wanted(WantStop) && !noted:
+	case exit.Cause == work.Stopped && !k.wanted(WantStop) && !noted:
 		k.part(now, "its machine stopped it", false)
 		k.lose(now, "its machine stopped it")
 		return
 	}
-	if exit.Code == 0 || exit.Cause == process.Stopped {
+	if exit.Code == 0 || exit.Cause == work.Stopped {
 		k.part(now, "", false)
 	} else {
 		k.part(now, cmp.Or(exit.Detail, fmt.Sprint("ended with ", exit.Code)), true)
@@ -135,9 +135,9 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 	k.ended, k.Phase = &exit, PhaseGathering
 	globs := w.Spec.Gathered()
 	switch {
-	case len(globs) == 0 && (w.Spec.Array != nil || exit.Cause == process.Full || exit.Cause == process.Disk):
+	case len(globs) == 0 && (w.Spec.Array != nil || exit.Cause == work.Full || exit.Cause == work.Disk):
 		p.Gathered(now, id, nil, nil, nil)
-	case exit.Cause == process.Full: // they were removed
+	case exit.Cause == work.Full: // they were removed
 		p.Gathered(now, id, nil, []string{w.Spec.Who(k.Rank) + ": its output files were removed, since the disk of its node was nearly full"}, nil)
 	default:
 		p.Do(DoGather{id, w.Spec.Who(k.Rank), globs, patience(now, w, &exit)})
@@ -151,7 +151,7 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit process.Exit, note
 const overtime = time.Minute
 
 // patience is until when the files of a worker wait for room on the disk; zero = without limit.
-func patience(now time.Time, w *Work, exit *process.Exit) (until time.Time) {
+func patience(now time.Time, w *Work, exit *work.Exit) (until time.Time) {
 	limit := w.Spec.Walltime.Std()
 	if limit <= 0 {
 		return until
@@ -185,7 +185,7 @@ func (p *Participant) Gathered(now time.Time, id WorkerID, output *jobs.RankOutp
 	_, k := p.of(id)
 	if p.Leaving == 0 && k.State != jobs.WorkerLost {
 		if err != nil && k.ended.Code == 0 { // what it did is lost, and must not look as if it were not
-			k.ended.Code, k.ended.Cause, k.ended.Detail = jobs.CodeZorilla, process.Failed, plain.OneLine(err.Error())
+			k.ended.Code, k.ended.Cause, k.ended.Detail = jobs.CodeZorilla, work.Failed, plain.OneLine(err.Error())
 		}
 		k.State, k.exit, k.output, k.warn = jobs.WorkerEnded, k.ended, output, warn
 	}
@@ -242,7 +242,7 @@ const maxDoubts = 3
 // Unreadable tells that what a worker wrote is not here any more from some offset on: the
 // origin misses output which it had confirmed, unless it has told of more since. Words of
 // streams and reports may overtake each other, so it is asked anew first.
-func (p *Participant) Unreadable(now time.Time, id WorkerID, stream process.Stream, from int64) {
+func (p *Participant) Unreadable(now time.Time, id WorkerID, stream work.Stream, from int64) {
 	if w := p.Works[id.Job]; w != nil {
 		if k := w.find(id.RankAttempt); k != nil && k.acked.Of(stream) <= from {
 			if k.doubts++; k.doubts < maxDoubts {

@@ -6,7 +6,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // runGang has two ranks of an MPI program run here.
@@ -48,13 +48,13 @@ func TestGangLost(t *testing.T) {
 	if len(ends) != 2 || ends[0].Grace != GangGrace || ends[0].Note {
 		t.Fatalf("ends: %+v", ends)
 	}
-	h.exits(0, process.Exit{Code: 7, Cause: process.Exited})
-	h.exits(1, process.Exit{Code: 143, Cause: process.Stopped})
-	work := h.p.Works[h.job]
-	if k := work.Workers[0]; k.State != jobs.WorkerEnded || k.exit.Code != 7 {
+	h.exits(0, work.Exit{Code: 7, Cause: work.Exited})
+	h.exits(1, work.Exit{Code: 143, Cause: work.Stopped})
+	works := h.p.Works[h.job]
+	if k := works.Workers[0]; k.State != jobs.WorkerEnded || k.exit.Code != 7 {
 		t.Errorf("it had ended with 7: %+v", k)
 	}
-	if k := work.Workers[1]; k.State != jobs.WorkerLost || k.reason != "no word" {
+	if k := works.Workers[1]; k.State != jobs.WorkerLost || k.reason != "no word" {
 		t.Errorf("it was ended: %+v", k)
 	}
 }
@@ -63,7 +63,7 @@ func TestGangLost(t *testing.T) {
 // as that one did, whoever is heard of first.
 func TestGangFailed(t *testing.T) {
 	h := runGang(t)
-	h.exits(1, process.Exit{Code: 7, Cause: process.Exited})
+	h.exits(1, work.Exit{Code: 7, Cause: work.Exited})
 	if told := take[DoPart](h); len(told) != 1 || !told[0].Failed || told[0].Why != "rank 1: ended with 7" || told[0].Claim.Start.Epoch != 3 || told[0].Again {
 		t.Fatalf("the gang is told %+v", told)
 	}
@@ -71,11 +71,11 @@ func TestGangFailed(t *testing.T) {
 	if ends := take[DoEnd](h); len(ends) != 1 || ends[0].Worker != h.id(0) || ends[0].Grace != GangGrace || !ends[0].Note {
 		t.Fatalf("ends: %+v", ends)
 	}
-	h.exits(0, process.Exit{Code: 143, Cause: process.Stopped})
+	h.exits(0, work.Exit{Code: 143, Cause: work.Stopped})
 	if told := take[DoPart](h); len(told) != 1 || told[0].Why != "" {
 		t.Errorf("that it was stopped is told as %+v", told)
 	}
-	if k := h.p.Works[h.job].Workers[0]; k.State != jobs.WorkerEnded || k.exit.Cause != process.Stopped {
+	if k := h.p.Works[h.job].Workers[0]; k.State != jobs.WorkerEnded || k.exit.Cause != work.Stopped {
 		t.Errorf("it was stopped: %+v", k)
 	}
 }
@@ -83,7 +83,7 @@ func TestGangFailed(t *testing.T) {
 // A rank of which nobody knows how it ended is lost to its gang, and no failure.
 func TestRankIsLostToItsGang(t *testing.T) {
 	h := runGang(t)
-	h.exits(1, process.Exit{Code: 125, Cause: process.Lost, Detail: "its supervisor was killed"})
+	h.exits(1, work.Exit{Code: 125, Cause: work.Lost, Detail: "its supervisor was killed"})
 	if told := take[DoPart](h); len(told) != 1 || told[0].Failed || told[0].Why != "rank 1: its supervisor was killed" {
 		t.Fatalf("the gang is told %+v", told)
 	}
@@ -111,7 +111,7 @@ func TestCoresOfRanks(t *testing.T) {
 		t.Fatalf("they have %v", have)
 	}
 	h.p.Begun(h.now, h.id(0), 3)
-	h.exits(0, process.Exit{Cause: process.Exited})
+	h.exits(0, work.Exit{Cause: work.Exited})
 	if free := h.p.Claims.Cores.Take(1); len(free) != 1 || h.p.Claims.Cores.Take(1) != nil {
 		t.Errorf("one has ended, and %v are free", free)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // Where the disk does not answer, all that has not begun to run goes back to its origin at once,
@@ -51,7 +51,7 @@ func TestDiskThatHangsGivesBackWhatHasNotBegun(t *testing.T) {
 	if ends := take[DoEnd](h); len(ends) != 1 || ends[0].Worker != h.id(begins) {
 		t.Errorf("told to end: %+v", ends)
 	}
-	h.exits(begins, process.Exit{Cause: process.Stopped})
+	h.exits(begins, work.Exit{Cause: work.Stopped})
 	for _, e := range take[DoPark](h) {
 		h.p.Parked(h.now, e.Worker, nil)
 	}
@@ -78,7 +78,7 @@ func TestStoringIsTold(t *testing.T) {
 		}
 	}
 	storing(false)
-	h.p.Exited(h.now, h.id(0), process.Exit{Cause: process.Exited}, false, h.now)
+	h.p.Exited(h.now, h.id(0), work.Exit{Cause: work.Exited}, false, h.now)
 	storing(true)
 	h.p.Answers(h.now, false)
 	storing(true)

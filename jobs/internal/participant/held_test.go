@@ -5,7 +5,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // reporting is a participant with one worker that runs, whose report is on its way.
@@ -53,20 +53,20 @@ func TestWhatWasFreedMeanwhileIsNotMissed(t *testing.T) {
 	h, _ := reporting(t)
 	k := h.p.Works[h.job].Workers[0]
 	h.p.Held(h.now, h.job, []wire.Held{{RankAttempt: k.RankAttempt, Have: wire.Written{Stdout: 9}, Safe: wire.Written{Stdout: 8}}}, false)
-	h.p.Unreadable(h.now, k.id(), process.Stdout, 0)
+	h.p.Unreadable(h.now, k.id(), work.Stdout, 0)
 	if k.State == jobs.WorkerLost {
 		t.Error("lost, though the origin has what was freed")
 	}
 	for has := range int64(2) { // words of it may have overtaken each other; to have more ends all doubts
 		h.p.Held(h.now, h.job, []wire.Held{{RankAttempt: k.RankAttempt, Have: wire.Written{Stdout: 9 + has}}}, false)
 		for range maxDoubts - 1 {
-			h.p.Unreadable(h.now, k.id(), process.Stdout, 9+has)
+			h.p.Unreadable(h.now, k.id(), work.Stdout, 9+has)
 			if _, known := k.work.Acked(k.RankAttempt); k.State == jobs.WorkerLost || known {
 				t.Fatalf("it is %s at once, and the origin is not asked anew: %v", k.State, known)
 			}
 		}
 	}
-	h.p.Unreadable(h.now, k.id(), process.Stdout, 10)
+	h.p.Unreadable(h.now, k.id(), work.Stdout, 10)
 	if k.State != jobs.WorkerLost {
 		t.Error("not lost, though the origin wants what was freed")
 	}

@@ -7,7 +7,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // A node that ends its workers when it leaves gives back what has not begun, wherever
@@ -80,7 +80,7 @@ func TestWhatFollowsAtOnceIsOneReport(t *testing.T) {
 	told(jobs.WorkerReady)
 	h.start(0)
 	told(jobs.WorkerRunning)
-	h.exits(0, process.Exit{})
+	h.exits(0, work.Exit{})
 	told(jobs.WorkerEnded)
 
 	h = newHand(t, 1)

@@ -14,7 +14,7 @@ import (
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -123,9 +123,9 @@ func (h *hand) used(want int) {
 }
 
 // exit ends a worker's process, and has its files stored.
-func (h *hand) exit(rank int) { h.exits(rank, process.Exit{Cause: process.Exited}) }
+func (h *hand) exit(rank int) { h.exits(rank, work.Exit{Cause: work.Exited}) }
 
-func (h *hand) exits(rank int, exit process.Exit) {
+func (h *hand) exits(rank int, exit work.Exit) {
 	h.p.Exited(h.now, h.id(rank), exit, false, h.now)
 	for _, e := range take[DoGather](h) {
 		h.p.Gathered(h.now, e.Worker, nil, nil, nil)
@@ -217,7 +217,7 @@ func TestAnswersAreObeyed(t *testing.T) {
 		t.Error("a worker is told twice to end")
 	}
 	for _, rank := range []int{0, 1} {
-		h.p.Exited(h.now, h.id(rank), process.Exit{Code: 143, Cause: process.Stopped}, false, h.now)
+		h.p.Exited(h.now, h.id(rank), work.Exit{Code: 143, Cause: work.Stopped}, false, h.now)
 	}
 	if stored := take[DoGather](h); len(stored) != 1 || stored[0].Worker != h.id(0) {
 		t.Errorf("stored files of %v", stored)
@@ -365,7 +365,7 @@ func TestEvictedWorkersSayWhy(t *testing.T) {
 	h.start(0)
 	h.report(&wire.Ack{})
 	h.p.EvictAll(h.now, wire.ReasonDraining)
-	h.p.Exited(h.now, h.id(0), process.Exit{Code: 143, Cause: process.Stopped}, false, h.now)
+	h.p.Exited(h.now, h.id(0), work.Exit{Code: 143, Cause: work.Stopped}, false, h.now)
 	h.p.Parked(h.now, take[DoPark](h)[0].Worker, nil)
 	h.used(0)
 	h.report(&wire.Ack{})

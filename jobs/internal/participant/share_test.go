@@ -8,6 +8,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // Workers that start together share a directory; those that come when one of them was started, as
@@ -41,7 +42,7 @@ func TestWhoSharesADirectory(t *testing.T) {
 	grant(2, 1)
 	shares(1)
 	h.start(0, 1)
-	h.exits(1, process.Exit{Cause: process.Unstarted})
+	h.exits(1, work.Exit{Cause: work.Unstarted})
 	h.p.Tried(h.now, take[DoTry](h)[0].Worker, "")
 	shares(1)
 	grant(3, 1)

@@ -9,7 +9,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // What becomes of workers that could not be prepared or started.
@@ -65,7 +65,7 @@ func (k *Worker) judged(now time.Time, trouble string) {
 		k.prepare(now)
 		w.tell(now)
 	default: // others can be started here, so that this one is not the node's fault
-		k.exit = &process.Exit{Code: jobs.CodeZorilla, Cause: process.Failed, Detail: plain.OneLine(k.trouble), Ended: now}
+		k.exit = &work.Exit{Code: jobs.CodeZorilla, Cause: work.Failed, Detail: plain.OneLine(k.trouble), Ended: now}
 		k.State = jobs.WorkerEnded
 		k.over(now)
 	}

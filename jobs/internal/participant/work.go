@@ -8,7 +8,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -65,7 +65,7 @@ type Worker struct {
 	State    jobs.WorkerState
 	reason   string // why it is lost, or what it waits for while it runs
 	Declined bool   // it did not begin to run
-	exit     *process.Exit
+	exit     *work.Exit
 	output   *jobs.RankOutput
 	warn     []string
 	stats    transfer.Stats
@@ -77,13 +77,13 @@ type Worker struct {
 
 	// What is done for it.
 	Phase     Phase
-	obeyed    Wish          // what its process was told of
-	lost      string        // why it counts as lost once its process has ended
-	trouble   string        // why it could not be prepared or started, while that is looked into
-	ended     *process.Exit // how, while its files are stored
-	again     int           // times that it was prepared anew, since it did not begin to run
-	Freed     bool          // its room is given back
-	unclaimed bool          // nothing is written down of it any more
+	obeyed    Wish       // what its process was told of
+	lost      string     // why it counts as lost once its process has ended
+	trouble   string     // why it could not be prepared or started, while that is looked into
+	ended     *work.Exit // how, while its files are stored
+	again     int        // times that it was prepared anew, since it did not begin to run
+	Freed     bool       // its room is given back
+	unclaimed bool       // nothing is written down of it any more
 
 	heldByOrigin
 }

@@ -13,11 +13,12 @@ import (
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // arrayOf is an array of n tasks with at most two workers.
 func arrayOf(n int) jobs.Spec {
-	return jobs.Spec{Min: 1, Max: 2, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}}
+	return jobs.Spec{Min: 1, Max: 2, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}}
 }
 
 // tasks reports what a worker of node n did: the tasks that it has got, and
@@ -38,7 +39,7 @@ func (c *talk) tasks(n int, ra jobs.RankAttempt, added, from int, rs ...process.
 // taskless reports that a worker has ended after so many tasks.
 func (c *talk) taskless(n int, ra jobs.RankAttempt, ended, code int) {
 	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerEnded,
-		Exit: &process.Exit{Code: code, Cause: process.Exited}, Tasks: &wire.WorkerTasks{From: ended, Added: ended, Ended: ended}}}}
+		Exit: &work.Exit{Code: code, Cause: work.Exited}, Tasks: &wire.WorkerTasks{From: ended, Added: ended, Ended: ended}}}}
 	c.p.Reported(c.now, jobtest.Node(n), rep, map[jobs.RankAttempt]wire.Written{ra: {}}, 0)
 	c.step()
 }
@@ -115,7 +116,7 @@ func TestArrayStopsWhenTooManyFail(t *testing.T) {
 	c.want(ack, 1, 1, false)
 	for i := range 2 {
 		rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(i, 1), State: jobs.WorkerEnded,
-			Exit: &process.Exit{Code: 143, Cause: process.Stopped}, Tasks: &wire.WorkerTasks{From: 1, Added: 2, Ended: 1}}}}
+			Exit: &work.Exit{Code: 143, Cause: work.Stopped}, Tasks: &wire.WorkerTasks{From: 1, Added: 2, Ended: 1}}}}
 		c.p.Reported(c.now, jobtest.Node(1), rep, nil, 0)
 	}
 	c.state(jobs.Failed, 3)
@@ -214,9 +215,9 @@ func TestArrayReportsWhatTasksLeft(t *testing.T) {
 	first, second := wiretest.RA(0, 1), wiretest.RA(1, 1)
 	c.tasks(1, first, 0, 0)
 	c.tasks(1, second, 0, 0)
-	end := func(ra jobs.RankAttempt, ended int, left *process.Left) {
+	end := func(ra jobs.RankAttempt, ended int, left *work.Left) {
 		rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerEnded,
-			Exit: &process.Exit{Cause: process.Exited, Left: left}, Tasks: &wire.WorkerTasks{From: ended, Added: ended, Ended: ended}}}}
+			Exit: &work.Exit{Cause: work.Exited, Left: left}, Tasks: &wire.WorkerTasks{From: ended, Added: ended, Ended: ended}}}}
 		for range 2 { // the answer was lost
 			c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Written{ra: {}}, 0)
 			c.step()
@@ -224,7 +225,7 @@ func TestArrayReportsWhatTasksLeft(t *testing.T) {
 	}
 	c.tasks(1, first, 1, 0, did(0, 0))
 	c.tasks(1, second, 1, 0, did(1, 0))
-	end(second, 1, &process.Left{Tasks: 1, Task: 2, Name: "result.txt"})
+	end(second, 1, &work.Left{Tasks: 1, Task: 2, Name: "result.txt"})
 	filed := did(2, 0)
 	filed.Files = 70
 	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: first, State: jobs.WorkerRunning,
@@ -234,7 +235,7 @@ func TestArrayReportsWhatTasksLeft(t *testing.T) {
 	if st := c.p.Status(); len(st.Warnings) > 0 {
 		t.Errorf("before the end it warns %q", st.Warnings)
 	}
-	end(first, 2, &process.Left{Tasks: 1, Task: 3, Name: "other"})
+	end(first, 2, &work.Left{Tasks: 1, Task: 3, Name: "other"})
 	c.state(jobs.Completed, 0)
 	st := c.p.Status()
 	if len(st.Warnings) != 1 || st.Warnings[0] != "2 tasks left files that no -o names and that were removed, such as result.txt of task 2" {

@@ -8,7 +8,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // A job that is cancelled ends when what runs has, and its output and files are here. Nothing
@@ -33,17 +33,17 @@ func TestCancelKeepsOutput(t *testing.T) {
 		if c.step(); !strings.Contains(c.p.Status().Reason, "cancelled by a user") {
 			t.Errorf("%s: the reason is %q", name, c.p.Status().Reason)
 		}
-		rep := func(rank, code int, cause process.Cause) wire.Report {
+		rep := func(rank, code int, cause work.Cause) wire.Report {
 			return wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(rank, 1), State: jobs.WorkerEnded, Stdout: 5,
-				Exit: &process.Exit{Code: code, Cause: cause}, Output: &jobs.RankOutput{Rank: rank, Attempt: 1}}}}
+				Exit: &work.Exit{Code: code, Cause: cause}, Output: &jobs.RankOutput{Rank: rank, Attempt: 1}}}}
 		}
 		got := map[jobs.RankAttempt]wire.Written{wiretest.RA(0, 1): {Stdout: 5}, wiretest.RA(1, 1): {Stdout: 5}}
-		c.p.Reported(c.now, first, rep(0, 7, process.Exited), nil, 0) // its last output is still to come
+		c.p.Reported(c.now, first, rep(0, 7, work.Exited), nil, 0) // its last output is still to come
 		if c.step(); c.p.Rec.Ranks[0].State != jobs.WorkerRunning {
 			t.Fatalf("%s: rank 0 is %s", name, c.p.Rec.Ranks[0].State)
 		}
-		c.p.Reported(c.now, first, rep(0, 7, process.Exited), got, 0)
-		c.p.Reported(c.now, second, rep(1, 143, process.Stopped), got, 0)
+		c.p.Reported(c.now, first, rep(0, 7, work.Exited), got, 0)
+		c.p.Reported(c.now, second, rep(1, 143, work.Stopped), got, 0)
 		if f := only[DoCollect](c); len(f) != 2 {
 			t.Fatalf("%s: fetches %+v", name, f)
 		}
@@ -77,6 +77,6 @@ func TestCancelOutlivesTheOrigin(t *testing.T) {
 	c.p.Cancel(c.now, "cancelled by a user", false)
 	c.step()
 	c = c.restarted(time.Second)
-	c.exits(1, wiretest.RA(0, 1), 143, process.Stopped)
+	c.exits(1, wiretest.RA(0, 1), 143, work.Stopped)
 	c.state(jobs.Cancelled, jobs.CodeCancelled)
 }

@@ -10,7 +10,7 @@ import (
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // A node is lost while its output files are fetched, and the fetch succeeds all
@@ -18,7 +18,7 @@ import (
 func TestFilesOfALostRankComeLate(t *testing.T) {
 	c := running(t, jobs.Spec{Min: 1, Max: 2, Outputs: []string{"out"}})
 	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(0, 1), State: jobs.WorkerEnded,
-		Exit: &process.Exit{Cause: process.Exited}, Output: &jobs.RankOutput{Rank: 0, Attempt: 1}}}}
+		Exit: &work.Exit{Cause: work.Exited}, Output: &jobs.RankOutput{Rank: 0, Attempt: 1}}}}
 	c.p.Reported(c.now, jobtest.Node(1), rep, nil, 0)
 	if f := only[DoCollect](c); len(f) != 1 {
 		t.Fatalf("fetches %+v", f)
@@ -78,7 +78,7 @@ func TestHowFarOutputsAre(t *testing.T) {
 	var again wire.Report
 	for rank, bytes := range []int64{100, 300} {
 		again = wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(rank, 1), State: jobs.WorkerEnded,
-			Exit: &process.Exit{Cause: process.Exited}, Output: &jobs.RankOutput{Rank: rank, Attempt: 1, Bytes: bytes}}}}
+			Exit: &work.Exit{Cause: work.Exited}, Output: &jobs.RankOutput{Rank: rank, Attempt: 1, Bytes: bytes}}}}
 		c.p.Reported(c.now, c.p.Rec.Ranks[rank].Node, again, nil, 0)
 	}
 	c.step()

@@ -11,7 +11,7 @@ import (
 	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -51,8 +51,8 @@ func nodeNumber(id vicinity.ID) int {
 }
 
 // exits reports how a rank of node n ended, and returns the effects.
-func (c *talk) exits(n int, ra jobs.RankAttempt, code int, cause process.Cause) []Effect {
-	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerEnded, Exit: &process.Exit{Code: code, Cause: cause}}}}
+func (c *talk) exits(n int, ra jobs.RankAttempt, code int, cause work.Cause) []Effect {
+	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerEnded, Exit: &work.Exit{Code: code, Cause: cause}}}}
 	c.p.Reported(c.now, jobtest.Node(n), rep, nil, 0)
 	return c.step()
 }
@@ -94,7 +94,7 @@ func TestEnoughWorkersAreEnough(t *testing.T) {
 
 func TestBadExitStopsTheOthersOfAGang(t *testing.T) {
 	c := running(t, jobs.Spec{Min: 4, Max: 4})
-	r := releases(c.exits(1, wiretest.RA(1, 1), 3, process.Exited))
+	r := releases(c.exits(1, wiretest.RA(1, 1), 3, work.Exited))
 	if len(r) != 2 || !r[0].Release.Stop || !r[1].Release.Stop || len(r[0].Release.Ranks) != 1 || len(r[1].Release.Ranks) != 2 {
 		t.Fatalf("got %+v, want rank 0 and ranks 2, 3 to be stopped", r)
 	}
@@ -102,10 +102,10 @@ func TestBadExitStopsTheOthersOfAGang(t *testing.T) {
 	if ack := c.report(2, jobs.WorkerRunning, 0, wiretest.RA(2, 1), wiretest.RA(3, 1)); !ack.Workers[0].Stop || ack.Workers[0].Drop {
 		t.Fatalf("acknowledged with %+v, want stop", ack.Workers)
 	}
-	c.exits(1, wiretest.RA(0, 1), 143, process.Stopped)
-	c.exits(2, wiretest.RA(2, 1), 9, process.Exited) // had ended by itself
+	c.exits(1, wiretest.RA(0, 1), 143, work.Stopped)
+	c.exits(2, wiretest.RA(2, 1), 9, work.Exited) // had ended by itself
 	c.state(jobs.Running, -1)
-	c.exits(2, wiretest.RA(3, 1), 137, process.Stopped)
+	c.exits(2, wiretest.RA(3, 1), 137, work.Stopped)
 	c.state(jobs.Failed, 9)
 	if r := c.p.Status().Reason; !strings.Contains(r, "rank 2") || !strings.Contains(r, "2 others were stopped") {
 		t.Errorf("the reason is %q", r)
@@ -119,13 +119,13 @@ func TestBadExitLeavesTheOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := running(t, spec)
-			if r := releases(c.exits(1, wiretest.RA(1, 1), 3, process.Exited)); len(r) != 0 {
+			if r := releases(c.exits(1, wiretest.RA(1, 1), 3, work.Exited)); len(r) != 0 {
 				t.Fatalf("got %+v", r)
 			}
-			c.exits(1, wiretest.RA(0, 1), 0, process.Exited)
-			c.exits(2, wiretest.RA(2, 1), 0, process.Exited)
+			c.exits(1, wiretest.RA(0, 1), 0, work.Exited)
+			c.exits(2, wiretest.RA(2, 1), 0, work.Exited)
 			c.state(jobs.Running, -1)
-			c.exits(2, wiretest.RA(3, 1), 0, process.Exited)
+			c.exits(2, wiretest.RA(3, 1), 0, work.Exited)
 			c.state(jobs.Failed, 3)
 		})
 	}
@@ -133,15 +133,15 @@ func TestBadExitLeavesTheOthers(t *testing.T) {
 
 func TestMaxFails(t *testing.T) {
 	c := running(t, jobs.Spec{Min: 2, Max: 6, Failing: jobs.Failing{MaxFails: 1}})
-	if r := releases(c.exits(1, wiretest.RA(0, 1), 1, process.Exited)); len(r) != 0 {
+	if r := releases(c.exits(1, wiretest.RA(0, 1), 1, work.Exited)); len(r) != 0 {
 		t.Fatalf("stopped after the first failure: %+v", r)
 	}
-	if r := releases(c.exits(1, wiretest.RA(1, 1), 2, process.Exited)); len(r) != 2 {
+	if r := releases(c.exits(1, wiretest.RA(1, 1), 2, work.Exited)); len(r) != 2 {
 		t.Fatalf("got %+v, want both other nodes to stop", r)
 	}
 	for n, ras := range map[int][]jobs.RankAttempt{2: {wiretest.RA(2, 1), wiretest.RA(3, 1)}, 3: {wiretest.RA(4, 1), wiretest.RA(5, 1)}} {
 		for _, ra := range ras {
-			c.exits(n, ra, 143, process.Stopped)
+			c.exits(n, ra, 143, work.Stopped)
 		}
 	}
 	c.state(jobs.Failed, 2)
@@ -149,7 +149,7 @@ func TestMaxFails(t *testing.T) {
 
 func TestRankIsTriedAgain(t *testing.T) {
 	c := running(t, jobs.Spec{Min: 2, Max: 2 + 2, Retries: 1})
-	c.exits(1, wiretest.RA(1, 1), 3, process.Exited)
+	c.exits(1, wiretest.RA(1, 1), 3, work.Exited)
 	c.state(jobs.Running, -1)
 	if w := c.p.Rec.Wanted(); w != 1 {
 		t.Fatalf("%d workers wanted, want 1: the rank again", w)
@@ -168,10 +168,10 @@ func TestRankIsTriedAgain(t *testing.T) {
 		t.Fatalf("granted %+v, want rank 1 attempt 2 to node 3", g)
 	}
 	c.report(3, jobs.WorkerReady, 0, wiretest.RA(1, 2))
-	c.exits(1, wiretest.RA(0, 1), 0, process.Exited)
-	c.exits(2, wiretest.RA(2, 1), 0, process.Exited)
-	c.exits(2, wiretest.RA(3, 1), 0, process.Exited)
-	c.exits(3, wiretest.RA(1, 2), 4, process.Exited) // the last try
+	c.exits(1, wiretest.RA(0, 1), 0, work.Exited)
+	c.exits(2, wiretest.RA(2, 1), 0, work.Exited)
+	c.exits(2, wiretest.RA(3, 1), 0, work.Exited)
+	c.exits(3, wiretest.RA(1, 2), 4, work.Exited) // the last try
 	c.state(jobs.Failed, 4)
 	replay := record.Record{ID: c.p.Rec.ID, Origin: c.p.Rec.Origin}
 	for _, ev := range c.log {
@@ -185,9 +185,9 @@ func TestRankIsTriedAgain(t *testing.T) {
 func TestGangIsTriedAgainAsAWhole(t *testing.T) {
 	for name, fail := range map[string]func(c *talk){
 		"program": func(c *talk) {
-			c.exits(1, wiretest.RA(0, 1), 3, process.Exited)
-			c.exits(1, wiretest.RA(1, 1), 143, process.Stopped)
-			c.exits(2, wiretest.RA(2, 1), 0, process.Exited)
+			c.exits(1, wiretest.RA(0, 1), 3, work.Exited)
+			c.exits(1, wiretest.RA(1, 1), 143, work.Stopped)
+			c.exits(2, wiretest.RA(2, 1), 0, work.Exited)
 		},
 		"machine": func(c *talk) { c.silence(2) },
 	} {
@@ -207,9 +207,9 @@ func TestGangIsTriedAgainAsAWhole(t *testing.T) {
 					t.Fatalf("rank %d: %+v", i, k)
 				}
 			}
-			c.exits(1, wiretest.RA(0, 1), 0, process.Exited) // of the attempt before
+			c.exits(1, wiretest.RA(0, 1), 0, work.Exited) // of the attempt before
 			for i := range 3 {
-				c.exits(nodeNumber(c.p.Rec.Ranks[i].Node), wiretest.RA(i, 2), 0, process.Exited)
+				c.exits(nodeNumber(c.p.Rec.Ranks[i].Node), wiretest.RA(i, 2), 0, work.Exited)
 			}
 			c.state(jobs.Completed, 0)
 			if n := c.p.Rec.Retries; n != 1 || len(c.p.Status().Warnings) == 0 {
@@ -236,9 +236,9 @@ func (c *talk) silence(n int) {
 // attempt: it must not mean these.
 func TestReleaseOfAnAttemptNamesIt(t *testing.T) {
 	c := running(t, jobs.Spec{Min: 3, Max: 3, Retries: 2})
-	c.exits(1, wiretest.RA(0, 1), 3, process.Exited)
-	c.exits(1, wiretest.RA(1, 1), 143, process.Stopped)
-	list := releases(c.exits(2, wiretest.RA(2, 1), 0, process.Exited))
+	c.exits(1, wiretest.RA(0, 1), 3, work.Exited)
+	c.exits(1, wiretest.RA(1, 1), 143, work.Stopped)
+	list := releases(c.exits(2, wiretest.RA(2, 1), 0, work.Exited))
 	if len(list) != 2 {
 		t.Fatalf("released %+v, want both nodes", list)
 	}
@@ -265,11 +265,11 @@ func TestStatusTellsWhyRanksAreTriedAgain(t *testing.T) {
 		fail func(c *talk)
 		want map[int]string
 	}{
-		"its program": {jobs.Spec{Min: 2, Max: 2 + 2, Retries: 1}, func(c *talk) { c.exits(1, wiretest.RA(1, 1), 3, process.Exited) },
+		"its program": {jobs.Spec{Min: 2, Max: 2 + 2, Retries: 1}, func(c *talk) { c.exits(1, wiretest.RA(1, 1), 3, work.Exited) },
 			map[int]string{1: "rank 1 on " + one + " ended with 3"}},
 		"the gang's": {jobs.Spec{Min: 2, Max: 2, Retries: 1}, func(c *talk) {
-			c.exits(1, wiretest.RA(0, 1), 3, process.Exited)
-			c.exits(1, wiretest.RA(1, 1), 143, process.Stopped)
+			c.exits(1, wiretest.RA(0, 1), 3, work.Exited)
+			c.exits(1, wiretest.RA(1, 1), 143, work.Stopped)
 		}, map[int]string{0: "rank 0 on " + one + " ended with 3", 1: "rank 0 on " + one + " ended with 3"}},
 		"its node declines": {jobs.Spec{Min: 2, Max: 2 + 2}, func(c *talk) { c.declines(1, wiretest.RA(1, 1), "could not start it: no room") },
 			map[int]string{1: "rank 1: " + one + " could not start it: no room"}},
@@ -331,10 +331,10 @@ func (c *talk) tells(want map[int]string) {
 // that one did, also if it is heard of last.
 func TestRanksThatAreStoppedBeforeTheFailure(t *testing.T) {
 	c := running(t, jobs.Spec{Min: 4, Max: 4, Access: jobs.Access{MPI: true}})
-	c.exits(1, wiretest.RA(0, 1), 143, process.Stopped)
-	c.exits(2, wiretest.RA(2, 1), 143, process.Stopped)
-	c.exits(2, wiretest.RA(3, 1), 137, process.Stopped)
+	c.exits(1, wiretest.RA(0, 1), 143, work.Stopped)
+	c.exits(2, wiretest.RA(2, 1), 143, work.Stopped)
+	c.exits(2, wiretest.RA(3, 1), 137, work.Stopped)
 	c.state(jobs.Running, -1)
-	c.exits(1, wiretest.RA(1, 1), 7, process.Exited)
+	c.exits(1, wiretest.RA(1, 1), 7, work.Exited)
 	c.state(jobs.Failed, 7)
 }

@@ -10,7 +10,7 @@ import (
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -22,7 +22,7 @@ func FuzzPeerMessages(f *testing.F) {
 	f.Add(codec.MustMarshal(wire.Start{Job: wiretest.Job, Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 1}}, Size: 2, Hosts: []wire.Host{{Node: jobtest.Node(1), Addr: "10.0.0.1", Ranks: []int{0, 1}}}}))
 	f.Add(codec.MustMarshal(wire.Measure{Job: wiretest.Job, Nodes: []vicinity.ID{jobtest.Node(1)}}))
 	f.Add(codec.MustMarshal(wire.Measured{RTT: []int64{20_000, 0}}))
-	f.Add(codec.MustMarshal(wire.Report{Job: wiretest.Job, Addrs: []string{"10.0.0.1:5444"}, Workers: []wire.WorkerReport{{RankAttempt: jobs.RankAttempt{Rank: 0, Attempt: 1}, State: jobs.WorkerEnded, Exit: &process.Exit{Code: 3}}}}))
+	f.Add(codec.MustMarshal(wire.Report{Job: wiretest.Job, Addrs: []string{"10.0.0.1:5444"}, Workers: []wire.WorkerReport{{RankAttempt: jobs.RankAttempt{Rank: 0, Attempt: 1}, State: jobs.WorkerEnded, Exit: &work.Exit{Code: 3}}}}))
 	f.Add(codec.MustMarshal(wire.Resize{Job: wiretest.Job, By: wiretest.RA(0, 1), Resize: jobs.Resize{Workers: 2, Release: []int{1}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var z wire.Resize

@@ -14,7 +14,7 @@ import (
 	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -104,7 +104,7 @@ func (c *talk) report(n int, state jobs.WorkerState, code int, ras ...jobs.RankA
 	for _, ra := range ras {
 		w := wire.WorkerReport{RankAttempt: ra, State: state}
 		if state == jobs.WorkerEnded {
-			w.Exit = &process.Exit{Code: code, Cause: process.Exited}
+			w.Exit = &work.Exit{Code: code, Cause: work.Exited}
 		}
 		rep.Workers = append(rep.Workers, w)
 		have[ra] = wire.Written{}
@@ -306,7 +306,7 @@ func TestExitWaitsForAllOutput(t *testing.T) {
 	c := newTalk(t, jobs.Spec{Min: 1, Max: 1})
 	c.offer(1, 1)
 	c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1))
-	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(0, 1), State: jobs.WorkerEnded, Stdout: 10, Exit: &process.Exit{Cause: process.Exited}}}}
+	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(0, 1), State: jobs.WorkerEnded, Stdout: 10, Exit: &work.Exit{Cause: work.Exited}}}}
 	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Written{wiretest.RA(0, 1): {Stdout: 7}}, 0)
 	c.state(jobs.Running, -1)
 	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Written{wiretest.RA(0, 1): {Stdout: 10}}, 0)
@@ -318,8 +318,8 @@ func TestWalltimeIsATimeout(t *testing.T) {
 	c.offer(1, 2)
 	c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1), wiretest.RA(1, 1))
 	rep := wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{
-		{RankAttempt: wiretest.RA(0, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 137, Cause: process.Signalled}},
-		{RankAttempt: wiretest.RA(1, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 124, Cause: process.Walltime}}}}
+		{RankAttempt: wiretest.RA(0, 1), State: jobs.WorkerEnded, Exit: &work.Exit{Code: 137, Cause: work.Signalled}},
+		{RankAttempt: wiretest.RA(1, 1), State: jobs.WorkerEnded, Exit: &work.Exit{Code: 124, Cause: work.Walltime}}}}
 	c.p.Reported(c.now, jobtest.Node(1), rep, map[jobs.RankAttempt]wire.Written{}, 0)
 	c.state(jobs.Timeout, jobs.CodeTimeout)
 }

@@ -9,6 +9,7 @@ import (
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -174,7 +175,7 @@ func (p *Primary) checkWalltime(now time.Time) {
 		p.Warn(now, fmt.Sprintf("%s: node %s did not end it at its walltime: its disk or program may hang", p.Rec.Spec.Who(i), jobs.Label(k.Name, k.Node)))
 		node, wrote := k.Node, p.Received[ra]
 		w := wire.WorkerReport{RankAttempt: ra, State: jobs.WorkerEnded, Stdout: wrote.Stdout, Stderr: wrote.Stderr,
-			Exit: &process.Exit{Code: jobs.CodeTimeout, Cause: process.Walltime, Detail: process.OverTime(wall), Ended: now}}
+			Exit: &work.Exit{Code: jobs.CodeTimeout, Cause: work.Walltime, Detail: process.OverTime(wall), Ended: now}}
 		p.emit(p.exited(now, w))
 		if p.stopSpare(i); !k.GivenBack {
 			p.failed(now, node, w)

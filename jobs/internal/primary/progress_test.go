@@ -15,7 +15,7 @@ import (
 	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -200,7 +200,7 @@ func TestWalltimeIsTheOriginsAffairToo(t *testing.T) {
 // Files of which nothing comes, though their node lives, are lost.
 func TestFilesThatDoNotComeAreLost(t *testing.T) {
 	ended := func(w *wire.WorkerReport) {
-		w.Exit = &process.Exit{Cause: process.Exited}
+		w.Exit = &work.Exit{Cause: work.Exited}
 		w.Output = &jobs.RankOutput{Rank: 1, Attempt: 1, Manifest: transfer.HashOf([]byte("x")), Files: 1, Bytes: 9}
 	}
 	for _, test := range []struct {

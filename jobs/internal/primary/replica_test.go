@@ -11,7 +11,7 @@ import (
 	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -63,7 +63,7 @@ func (c *talk) stopped() (workers []int) {
 // files are fetched then and who is stopped.
 func (c *talk) ends(n, worker, code int, files bool) (fetched, stopped []int) {
 	attempt := c.p.Rec.Ranks[worker].Attempt
-	w := wire.WorkerReport{RankAttempt: wiretest.RA(worker, attempt), State: jobs.WorkerEnded, Exit: &process.Exit{Code: code, Cause: process.Exited}}
+	w := wire.WorkerReport{RankAttempt: wiretest.RA(worker, attempt), State: jobs.WorkerEnded, Exit: &work.Exit{Code: code, Cause: work.Exited}}
 	if files {
 		w.Output = &jobs.RankOutput{Rank: worker, Attempt: attempt, Manifest: transfer.HashOf([]byte{byte(worker)}), Files: 1}
 	}
@@ -157,7 +157,7 @@ func TestOtherCopiesAreStopped(t *testing.T) {
 		t.Errorf("answered %+v", ack.Workers)
 	}
 	c.state(jobs.Running, -1)
-	c.p.Reported(c.now, jobtest.Node(2), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(2, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}}},
+	c.p.Reported(c.now, jobtest.Node(2), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(2, 1), State: jobs.WorkerEnded, Exit: &work.Exit{Code: 143, Cause: work.Stopped}}}},
 		map[jobs.RankAttempt]wire.Written{wiretest.RA(2, 1): {}}, 0)
 	c.state(jobs.Running, -1)
 	if _, stopped := c.ends(2, 3, 0, false); !slices.Equal(stopped, []int{1}) {
@@ -190,7 +190,7 @@ func TestRankFailsWithItsLastCopy(t *testing.T) {
 		t.Fatalf("stopped %v, want all others", stopped)
 	}
 	stop := func(n, worker int) {
-		c.p.Reported(c.now, jobtest.Node(n), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(worker, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}}},
+		c.p.Reported(c.now, jobtest.Node(n), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(worker, 1), State: jobs.WorkerEnded, Exit: &work.Exit{Code: 143, Cause: work.Stopped}}}},
 			map[jobs.RankAttempt]wire.Written{wiretest.RA(worker, 1): {}}, 0)
 	}
 	stop(1, 1)
@@ -230,7 +230,7 @@ func TestJobWhoseCopiesAreAllLost(t *testing.T) {
 	if s := c.stopped(); !slices.Equal(s, []int{1}) {
 		t.Fatalf("stopped %v", s)
 	}
-	c.p.Reported(c.now, jobtest.Node(1), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(1, 1), State: jobs.WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}}},
+	c.p.Reported(c.now, jobtest.Node(1), wire.Report{Job: c.p.Rec.ID, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(1, 1), State: jobs.WorkerEnded, Exit: &work.Exit{Code: 143, Cause: work.Stopped}}}},
 		map[jobs.RankAttempt]wire.Written{wiretest.RA(1, 1): {}}, 0)
 	c.state(jobs.Failed, 9)
 }
@@ -302,14 +302,14 @@ func TestOnlyGangsHaveReplicas(t *testing.T) {
 func TestCopiesThatAreStoppedWithTheirGang(t *testing.T) {
 	for code, want := range map[int]jobs.State{9: jobs.Failed, 0: jobs.Completed} {
 		c := newCopies(t, func(s *jobs.Spec) { s.MPI = true })
-		c.exits(1, wiretest.RA(0, 1), 143, process.Stopped) // it is heard of first
-		c.exits(1, wiretest.RA(1, 1), 7, process.Exited)
+		c.exits(1, wiretest.RA(0, 1), 143, work.Stopped) // it is heard of first
+		c.exits(1, wiretest.RA(1, 1), 7, work.Exited)
 		c.state(jobs.Running, -1)
-		c.exits(2, wiretest.RA(2, 1), code, process.Exited)
+		c.exits(2, wiretest.RA(2, 1), code, work.Exited)
 		if code == 0 {
-			c.exits(2, wiretest.RA(3, 1), 0, process.Exited)
+			c.exits(2, wiretest.RA(3, 1), 0, work.Exited)
 		} else {
-			c.exits(2, wiretest.RA(3, 1), 143, process.Stopped)
+			c.exits(2, wiretest.RA(3, 1), 143, work.Stopped)
 		}
 		c.state(want, code)
 	}

@@ -13,7 +13,7 @@ import (
 	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // wants asks for so many workers, for rank 0 at node 1.
@@ -60,7 +60,7 @@ func (c *talk) joins(node int, ra jobs.RankAttempt) {
 
 // givenBack reports that a rank has ended since it was told to.
 func (c *talk) givenBack(node int, ra jobs.RankAttempt, files bool) wire.Ack {
-	w := wire.WorkerReport{RankAttempt: ra, State: jobs.WorkerEnded, Exit: &process.Exit{Code: 143, Cause: process.Stopped}}
+	w := wire.WorkerReport{RankAttempt: ra, State: jobs.WorkerEnded, Exit: &work.Exit{Code: 143, Cause: work.Stopped}}
 	if files {
 		w.Output = &jobs.RankOutput{Rank: ra.Rank, Attempt: ra.Attempt, Manifest: wiretest.GoldenSpec().Inputs, Files: 1, Bytes: 5}
 	}
@@ -230,7 +230,7 @@ func TestSizesThatAreRefused(t *testing.T) {
 	}{
 		"job aaaaa@zaaaa has 2 workers, no more and no fewer": {started(spec(func(*jobs.Spec) {})), jobs.ErrRefused, 3, nil},
 		"is an array": {spec(func(s *jobs.Spec) {
-			s.Min, s.Max, s.Array = 1, 9, &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 9, Step: 1}}}
+			s.Min, s.Max, s.Array = 1, 9, &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 9, Step: 1}}}
 		}), jobs.ErrRefused, 1, nil},
 		"rank 0 (attempt 1) is no worker of job aaaaa@zaaaa any more": {given, jobs.ErrRefused, 2, nil},
 		"gets no more workers":                       {ended, jobs.ErrRefused, 4, nil},

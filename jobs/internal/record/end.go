@@ -8,7 +8,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -16,10 +16,10 @@ import (
 
 // BadExit reports whether a rank's program failed by itself: what Zorilla
 // stopped because of others says nothing about the job.
-func BadExit(e *process.Exit) bool { return e != nil && e.Code != 0 && e.Cause != process.Stopped }
+func BadExit(e *work.Exit) bool { return e != nil && e.Code != 0 && e.Cause != work.Stopped }
 
 // Succeeded reports whether a program ended with 0 by itself.
-func Succeeded(e *process.Exit) bool { return e != nil && e.Code == 0 && e.Cause != process.Stopped }
+func Succeeded(e *work.Exit) bool { return e != nil && e.Code == 0 && e.Cause != work.Stopped }
 
 // failedRanks returns how many ranks have failed for good; of a rank with copies
 // none can end with 0 any more, and one at least failed.
@@ -62,7 +62,7 @@ func Overflowed(r *Record) bool {
 }
 
 func (k *Rank) overflowed() bool {
-	return k.State == jobs.WorkerEnded && k.Exit != nil && k.Exit.Cause == process.Output && !k.GivenBack
+	return k.State == jobs.WorkerEnded && k.Exit != nil && k.Exit.Cause == work.Output && !k.GivenBack
 }
 
 // Closing reports whether the job looks for nobody any more and ends with those
@@ -88,10 +88,10 @@ func (r *Record) forgiven(worker int) bool {
 // Ending is what belongs to the end of a job.
 type Ending struct {
 	missed    missed
-	left      process.Left // by tasks of all workers that have ended, and removed
-	Cancelled string       // why, from when a user wants it to end; "" = nobody does
-	Stored    int64        // bytes of its output file then
-	OnEnd     *jobs.OnEnd  // how the command of --on-end ended; nil = it has not, or there is none
+	left      work.Left   // by tasks of all workers that have ended, and removed
+	Cancelled string      // why, from when a user wants it to end; "" = nobody does
+	Stored    int64       // bytes of its output file then
+	OnEnd     *jobs.OnEnd // how the command of --on-end ended; nil = it has not, or there is none
 }
 
 // missed are output patterns that matched nothing, by the workers of which that is so. It is no
@@ -133,7 +133,7 @@ func (m missed) by(all int) (texts []string) {
 }
 
 // leave takes what tasks of a worker left that was removed.
-func (e *Ending) leave(exit *process.Exit) {
+func (e *Ending) leave(exit *work.Exit) {
 	if exit == nil || exit.Left == nil {
 		return
 	}
@@ -181,7 +181,7 @@ func (r *Record) Verdict() Verdict {
 		if v.State == jobs.Completed {
 			v.State = jobs.Failed
 		}
-		if k.Exit.Cause == process.Walltime {
+		if k.Exit.Cause == work.Walltime {
 			v.State = jobs.Timeout
 		}
 		if k.Exit.Code > v.Code {
@@ -198,7 +198,7 @@ func (r *Record) Verdict() Verdict {
 func (r *Record) StoppedText() string {
 	n := r.Count(jobs.WorkerLost, jobs.WorkerPreparing, jobs.WorkerReady)
 	for i := range r.Ranks {
-		if e := r.Ranks[i].Exit; e != nil && e.Cause == process.Stopped && !r.Ranks[i].GivenBack {
+		if e := r.Ranks[i].Exit; e != nil && e.Cause == work.Stopped && !r.Ranks[i].GivenBack {
 			n++
 		}
 	}
@@ -220,7 +220,7 @@ func exitText(who string, k *Rank) string {
 	switch {
 	case k.Exit.Detail == "":
 		return fmt.Sprintf("%s ended with %d", who, k.Exit.Code)
-	case k.Exit.Cause == process.Signalled || k.Exit.Cause == process.Full:
+	case k.Exit.Cause == work.Signalled || k.Exit.Cause == work.Full:
 		return fmt.Sprintf("%s was %s", who, k.Exit.Detail)
 	}
 	return fmt.Sprintf("%s: %s", who, k.Exit.Detail)

@@ -13,6 +13,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -53,7 +54,7 @@ type Event struct {
 	RTT    codec.Duration     `json:"rtt,omitempty"`
 	For    codec.Duration     `json:"for,omitempty"`
 	Ranks  []jobs.RankAttempt `json:"ranks,omitempty"`
-	Exit   *process.Exit      `json:"exit,omitempty"`
+	Exit   *work.Exit         `json:"exit,omitempty"`
 	Wrote  *wire.Written      `json:"wrote,omitempty"` // of Exited
 	Output *jobs.RankOutput   `json:"output,omitempty"`
 	Warn   []string           `json:"warn,omitempty"`
@@ -81,7 +82,7 @@ type Rank struct {
 	Name      string
 	RTT       time.Duration
 	State     jobs.WorkerState
-	Exit      *process.Exit
+	Exit      *work.Exit
 	Wrote     *wire.Written // nil = not known
 	Output    *jobs.RankOutput
 	Collected bool

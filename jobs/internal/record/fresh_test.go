@@ -9,7 +9,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // survives has each field of a Rank, and whether it is the rank's, and not its attempt's.
@@ -20,7 +20,7 @@ var survives = map[string]bool{
 
 // fullRank is one of which everything is known.
 func fullRank() Rank {
-	return Rank{Attempt: 3, Node: jobtest.Node(1), Name: "first", RTT: time.Second, State: jobs.WorkerReady, Exit: &process.Exit{},
+	return Rank{Attempt: 3, Node: jobtest.Node(1), Name: "first", RTT: time.Second, State: jobs.WorkerReady, Exit: &work.Exit{},
 		Wrote: &wire.Written{}, Output: &jobs.RankOutput{}, Collected: true, Port: 4000, Retries: 2, Retried: "it failed", GivenBack: true}
 }
 

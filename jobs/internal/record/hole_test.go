@@ -6,12 +6,13 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // table is of an array whose ranks 0 and 1 have all tasks they want.
 func table(t *testing.T) *TaskTable {
 	t.Helper()
-	spec := jobs.Spec{Min: 1, Max: 2, Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 100, Step: 1}}}}
+	spec := jobs.Spec{Min: 1, Max: 2, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 100, Step: 1}}}}
 	return newTaskTable(&spec)
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // A worker that had ended does not count among those that a job is to have; if its files are lost it
@@ -23,7 +23,7 @@ func TestLostFilesAreMadeAgainWithinTheSize(t *testing.T) {
 	apply(Event{Kind: Submitted, Spec: &jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 2, Slots: 1}})
 	apply(Event{Kind: Granted, Node: node, Ranks: both})
 	apply(Event{Kind: Started, Ranks: both})
-	apply(Event{Kind: Exited, Ranks: ra(1, 1), Exit: &process.Exit{Cause: process.Exited}})
+	apply(Event{Kind: Exited, Ranks: ra(1, 1), Exit: &work.Exit{Cause: work.Exited}})
 	apply(Event{Kind: Resized, Size: 1})
 	apply(Event{Kind: Lost, Ranks: both, Reason: "its node is gone"})
 	want := func(ranks ...int) {
@@ -37,7 +37,7 @@ func TestLostFilesAreMadeAgainWithinTheSize(t *testing.T) {
 	want()
 	apply(Event{Kind: Started, Ranks: ra(0, 2)})
 	want()
-	apply(Event{Kind: Exited, Ranks: ra(0, 2), Exit: &process.Exit{Cause: process.Exited}})
+	apply(Event{Kind: Exited, Ranks: ra(0, 2), Exit: &work.Exit{Cause: work.Exited}})
 	want(1)
 }
 
@@ -63,7 +63,7 @@ func TestRankThatIsGivenBackAndReleased(t *testing.T) {
 	if got := r.WantedRanks(9); len(got) != 0 {
 		t.Errorf("wants %v", got)
 	}
-	apply(Event{Kind: Exited, Ranks: rank(0), Exit: &process.Exit{Cause: process.Exited}})
+	apply(Event{Kind: Exited, Ranks: rank(0), Exit: &work.Exit{Cause: work.Exited}})
 	if r.State != jobs.Collecting {
 		t.Errorf("it is %s when its only rank has ended, want %s", r.State, jobs.Collecting)
 	}

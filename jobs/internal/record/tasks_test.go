@@ -10,6 +10,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // twin is what a task table must agree with: a list of who has what.
@@ -23,7 +24,7 @@ type twin struct {
 func TestTasksCountOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		spec := jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 1 + rnd.IntN(200), Step: 1}}}, Retries: rnd.IntN(3)}
+		spec := jobs.Spec{Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 1 + rnd.IntN(200), Step: 1}}}, Retries: rnd.IntN(3)}
 		table := newTaskTable(&spec)
 		n := table.Numbers.Count()
 		w := twin{make([]jobs.RankAttempt, n), make([]bool, n)}
@@ -107,7 +108,7 @@ func TestPicture(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		n, cells := 1+rnd.IntN(300), 1+rnd.IntN(100)
-		table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}})
+		table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}})
 		letters := make([]byte, n) // of each task
 		for i := range letters {
 			letters[i] = jobs.CellWaits
@@ -163,7 +164,7 @@ func TestPicture(t *testing.T) {
 }
 
 func BenchmarkPicture(b *testing.B) {
-	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: 100_000, Step: 1}}}})
+	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 100_000, Step: 1}}}})
 	for b.Loop() {
 		table.Picture(400)
 	}
@@ -180,7 +181,7 @@ func TestTaskTableIsSmall(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}})
+	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}})
 	ra := jobs.RankAttempt{Rank: 0, Attempt: 1}
 	for !table.over() {
 		ranges := table.Choose(0, 1)
@@ -205,7 +206,7 @@ func TestTaskTableIsSmall(t *testing.T) {
 // they ended among the tasks that ended for good.
 func TestTriesThatFailed(t *testing.T) {
 	tries, tasks := jobs.MaxRetries, jobs.MaxTried/jobs.MaxRetries+1
-	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []process.TaskIDs{{First: 1, Last: tasks, Step: 1}}}, Retries: tries})
+	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: tasks, Step: 1}}}, Retries: tries})
 	ra, n := jobs.RankAttempt{Rank: 2, Attempt: 3}, 0
 	for place := range tasks {
 		for number := 1; number <= tries+1; number++ {

@@ -12,6 +12,7 @@ import (
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/trust"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -75,7 +76,7 @@ func signedMessages(t *testing.T) map[string]golden.Message {
 func peerMessages() map[string]golden.Message {
 	ranks := []jobs.RankAttempt{{Rank: 0, Attempt: 1}, {Rank: 3, Attempt: 2}}
 	files := jobs.RankOutput{Rank: 3, Attempt: 2, Manifest: transfer.HashOf([]byte("out")), Files: 2, Bytes: 71}
-	exit := process.Exit{Code: 3, Cause: process.Exited, Detail: "it said so", Started: jobtest.Start, Ended: jobtest.Start.Add(time.Second), CPU: 0.5, Peak: 1 << 20}
+	exit := work.Exit{Code: 3, Cause: work.Exited, Detail: "it said so", Started: jobtest.Start, Ended: jobtest.Start.Add(time.Second), CPU: 0.5, Peak: 1 << 20}
 	results := wire.PackResults([]process.TaskResult{{Place: 4, Stdout: 10, Took: time.Second}, {Place: 5, Code: 2, Stderr: 3, Files: 99, Took: time.Millisecond}})
 	first := wire.Start{Job: wiretest.Job, Ranks: ranks, Size: 4, Epoch: 2, Master: "10.0.0.1", Hosts: []wire.Host{{Node: jobtest.Node(1), Addr: "10.0.0.1", Ranks: []int{0, 3}}}}
 	ack := golden.Message{Bytes: codec.MustMarshal(wire.Ack{Known: true, State: jobs.Running, Reason: "it runs", Start: &first, Table: &wire.Table{Epoch: 2, File: "10.0.0.1 slots=2\n"}, Workers: []wire.WorkerAck{
@@ -89,7 +90,7 @@ func peerMessages() map[string]golden.Message {
 			return m.Times(2), err
 		}}
 	report := peerMessage(wire.Report{Job: wiretest.Job, Addrs: []string{"10.0.0.8:5444"}, Away: 2 * time.Minute, Epoch: 2,
-		Output: []jobs.Output{{Rank: 0, Attempt: 1, Stream: process.Stderr, Offset: 7, Data: []byte("text")}},
+		Output: []jobs.Output{{Rank: 0, Attempt: 1, Stream: work.Stderr, Offset: 7, Data: []byte("text")}},
 		Workers: []wire.WorkerReport{
 			{RankAttempt: ranks[0], State: jobs.WorkerRunning, Stdout: 10, Stderr: 11, Fetched: 5, Cached: 6, Tasks: &wire.WorkerTasks{From: 4, Ended: 6, Added: 9, Results: results}},
 			{RankAttempt: ranks[1], State: jobs.WorkerEnded, Exit: &exit, Output: &files, Warn: []string{"a link was left out"}},

@@ -8,7 +8,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // A stream of output is for workers that write more than reports hold: their origin opens
@@ -33,7 +33,7 @@ type Held struct {
 }
 
 // PutPieceHeader writes the header of a piece with n bytes into h.
-func PutPieceHeader(h []byte, ra jobs.RankAttempt, stream process.Stream, offset int64, n int) {
+func PutPieceHeader(h []byte, ra jobs.RankAttempt, stream work.Stream, offset int64, n int) {
 	binary.BigEndian.PutUint32(h, uint32(ra.Rank))
 	binary.BigEndian.PutUint32(h[4:], uint32(ra.Attempt))
 	h[8] = byte(stream)
@@ -50,10 +50,10 @@ func ReadPiece(r io.Reader, buf []byte) (o jobs.Output, err error) {
 		return o, err
 	}
 	o.Rank, o.Attempt = int(binary.BigEndian.Uint32(h)), int(binary.BigEndian.Uint32(h[4:]))
-	o.Stream, o.Offset = process.Stream(h[8]), int64(binary.BigEndian.Uint64(h[9:]))
+	o.Stream, o.Offset = work.Stream(h[8]), int64(binary.BigEndian.Uint64(h[9:]))
 	n := binary.BigEndian.Uint32(h[17:])
 	err = CheckRanks([]jobs.RankAttempt{{Rank: o.Rank, Attempt: o.Attempt}})
-	if err != nil || n == 0 || n > MaxPiece || o.Offset < 0 || o.Offset > math.MaxInt64-MaxPiece || o.Stream != process.Stdout && o.Stream != process.Stderr {
+	if err != nil || n == 0 || n > MaxPiece || o.Offset < 0 || o.Offset > math.MaxInt64-MaxPiece || o.Stream != work.Stdout && o.Stream != work.Stderr {
 		return o, fmt.Errorf("piece of output: %w", codec.ErrMalformed)
 	}
 	o.Data = buf[PieceHeader : PieceHeader+n]

@@ -10,13 +10,13 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // Nodes of all versions write these bytes.
 func TestStreamBytes(t *testing.T) {
 	piece := make([]byte, PieceHeader, 64)
-	PutPieceHeader(piece, jobs.RankAttempt{Rank: 3, Attempt: 2}, process.Stderr, 1<<33, 2)
+	PutPieceHeader(piece, jobs.RankAttempt{Rank: 3, Attempt: 2}, work.Stderr, 1<<33, 2)
 	piece = append(piece, "hi"...)
 	if got, want := hex.EncodeToString(piece), "0000000300000002"+"02"+"0000000200000000"+"00000002"+"6869"; got != want {
 		t.Errorf("piece is %s, want %s", got, want)
@@ -40,19 +40,19 @@ func TestStreamBytes(t *testing.T) {
 
 // What no node sends is refused before it counts; what was cut short is no end.
 func FuzzReadPiece(f *testing.F) {
-	add := func(rank, attempt int, s process.Stream, offset int64, n int, data string) {
+	add := func(rank, attempt int, s work.Stream, offset int64, n int, data string) {
 		h := make([]byte, PieceHeader)
 		PutPieceHeader(h, jobs.RankAttempt{Rank: rank, Attempt: attempt}, s, offset, n)
 		f.Add(append(h, data...))
 	}
-	add(0, 1, process.Stdout, 0, 3, "abc")
-	add(0, 1, process.Stdout, 0, 4, "abc")
-	add(0, 0, process.Stdout, 0, 3, "abc")
-	add(0, 1, process.Files, 0, 3, "abc")
-	add(0, 1, process.Stdout, -1, 3, "abc")
-	add(0, 1, process.Stdout, math.MaxInt64, 3, "abc")
-	add(0, 1, process.Stdout, 0, MaxPiece+1, "abc")
-	add(0, 1, process.Stdout, 0, 0, "")
+	add(0, 1, work.Stdout, 0, 3, "abc")
+	add(0, 1, work.Stdout, 0, 4, "abc")
+	add(0, 0, work.Stdout, 0, 3, "abc")
+	add(0, 1, work.Files, 0, 3, "abc")
+	add(0, 1, work.Stdout, -1, 3, "abc")
+	add(0, 1, work.Stdout, math.MaxInt64, 3, "abc")
+	add(0, 1, work.Stdout, 0, MaxPiece+1, "abc")
+	add(0, 1, work.Stdout, 0, 0, "")
 	f.Add([]byte{})
 	buf := make([]byte, PieceHeader+MaxPiece)
 	f.Fuzz(func(t *testing.T, b []byte) {

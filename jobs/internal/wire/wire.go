@@ -17,7 +17,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/internal/plain"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -84,7 +84,7 @@ type (
 		// Declined, of WorkerLost: its program did not begin, so that nothing is
 		// lost, and it may run elsewhere.
 		Declined bool             `json:"declined,omitempty"`
-		Exit     *process.Exit    `json:"exit,omitempty"`
+		Exit     *work.Exit       `json:"exit,omitempty"`
 		Output   *jobs.RankOutput `json:"output,omitempty"` // manifest of the output files, if there are any
 		Warn     []string         `json:"warn,omitempty"`
 		Stdout   int64            `json:"stdout,omitempty"` // bytes written so far, in all
@@ -220,7 +220,7 @@ func (r *Report) Check() error {
 		}
 	}
 	for _, o := range r.Output {
-		if o.Rank < 0 || o.Rank >= jobs.MaxRanks || o.Attempt < 1 || o.Offset < 0 || (o.Stream != process.Stdout && o.Stream != process.Stderr) {
+		if o.Rank < 0 || o.Rank >= jobs.MaxRanks || o.Attempt < 1 || o.Offset < 0 || (o.Stream != work.Stdout && o.Stream != work.Stderr) {
 			return fmt.Errorf("report: output: %w", codec.ErrMalformed)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // TestAdvertisementBytes pins the layout: nodes of different versions must
@@ -147,7 +147,7 @@ func TestGrantWithACommandForAnotherNode(t *testing.T) {
 
 // What a worker used is told to people, and summed up: it is a number, and not less than nothing.
 func TestWhatWorkersUsedIsChecked(t *testing.T) {
-	for name, e := range map[string]process.Exit{"": {CPU: 1, Peak: 2, Read: 3, Written: 4, Left: &process.Left{Tasks: 1, Name: "x"}}, "time": {CPU: -1}, "no number": {CPU: math.NaN()}, "for ever": {CPU: math.Inf(1)}, "memory": {Peak: -1}, "read": {Read: -1}, "written": {Written: -1}, "left": {Left: &process.Left{}}, "task": {Left: &process.Left{Tasks: 1, Task: -1}}, "name": {Left: &process.Left{Tasks: 1, Name: "a\nb"}}, "long name": {Left: &process.Left{Tasks: 1, Name: strings.Repeat("x", 501)}}} {
+	for name, e := range map[string]work.Exit{"": {CPU: 1, Peak: 2, Read: 3, Written: 4, Left: &work.Left{Tasks: 1, Name: "x"}}, "time": {CPU: -1}, "no number": {CPU: math.NaN()}, "for ever": {CPU: math.Inf(1)}, "memory": {Peak: -1}, "read": {Read: -1}, "written": {Written: -1}, "left": {Left: &work.Left{}}, "task": {Left: &work.Left{Tasks: 1, Task: -1}}, "name": {Left: &work.Left{Tasks: 1, Name: "a\nb"}}, "long name": {Left: &work.Left{Tasks: 1, Name: strings.Repeat("x", 501)}}} {
 		r := wire.Report{Job: wiretest.Job, Workers: []wire.WorkerReport{{RankAttempt: wiretest.RA(0, 1), State: jobs.WorkerEnded, Exit: &e}}}
 		if err := r.Check(); (err == nil) != (name == "") {
 			t.Errorf("%q: %v", name, err)

@@ -1,6 +1,6 @@
 package wire
 
-import "zorilla/jobs/process"
+import "zorilla/jobs/work"
 
 // Written counts the bytes of a worker's output: those that it wrote, or that its
 // origin has of them.
@@ -18,8 +18,8 @@ type Reading struct {
 }
 
 // Of returns the bytes of one stream.
-func (r Written) Of(st process.Stream) int64 {
-	if st == process.Stderr {
+func (r Written) Of(st work.Stream) int64 {
+	if st == work.Stderr {
 		return r.Stderr
 	}
 	return r.Stdout

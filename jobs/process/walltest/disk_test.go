@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 //go:embed testdata/nameless.py
@@ -40,8 +41,8 @@ func TestFilesWithoutName(t *testing.T) {
 			workers[how] = start(t, r, spec)
 		}
 		for how, worker := range workers {
-			if e := await(t, worker); e.Cause != process.Disk || e.Code != 137 {
-				t.Errorf("%s: %+v %s", how, e, output(t, worker, process.Stderr))
+			if e := await(t, worker); e.Cause != work.Disk || e.Code != 137 {
+				t.Errorf("%s: %+v %s", how, e, output(t, worker, work.Stderr))
 			}
 		}
 	})

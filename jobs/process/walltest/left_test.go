@@ -13,6 +13,7 @@ import (
 
 	"zorilla/jobs/process"
 	"zorilla/jobs/sandbox"
+	"zorilla/jobs/work"
 )
 
 // scopes is the version of Landlock from which on it keeps signals within.
@@ -67,7 +68,7 @@ func TestNothingIsLeft(t *testing.T) {
 				worker.Stop(0)
 			}
 			if e := await(t, worker); e.Code != code {
-				t.Errorf("%s: %+v %q", how, e, output(t, worker, process.Stderr))
+				t.Errorf("%s: %+v %q", how, e, output(t, worker, work.Stderr))
 			}
 			nothingNamed(t, name)
 			if _, err := os.Lstat(filepath.Join(spec.Root, "tmp")); err != nil {
@@ -104,7 +105,7 @@ func TestLauncherIsStopped(t *testing.T) {
 		worker := start(t, w.runner(t), w.spec(t, nil, "python3", "-c", stopsAll, name))
 		awaitLine(t, worker, "stopped") // or it was ended for that
 		worker.Stop(0)
-		if e := await(t, worker); e.Cause != process.Stopped && e.Cause != process.Failed {
+		if e := await(t, worker); e.Cause != work.Stopped && e.Cause != work.Failed {
 			t.Errorf("%+v", e)
 		}
 		nothingNamed(t, name)
@@ -152,8 +153,8 @@ func TestWhoLooksAfterItIsKilledByItsThreads(t *testing.T) {
 		if awaitLine(t, worker, "tried") {
 			worker.Stop(0)
 		}
-		if e := await(t, worker); e.Cause != process.Stopped && e.Cause != process.Failed {
-			t.Errorf("%+v %q", e, output(t, worker, process.Stderr))
+		if e := await(t, worker); e.Cause != work.Stopped && e.Cause != work.Failed {
+			t.Errorf("%+v %q", e, output(t, worker, work.Stderr))
 		}
 		nothingNamed(t, name)
 		if e := await(t, next); e.Code != 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // A worker makes links where the directories of the next one of its job will be, by each
@@ -44,7 +44,7 @@ func TestDirectoriesOfTheNextWorkerStay(t *testing.T) {
 	awaitLine(t, start(t, r, next), "runs")
 	tries := start(t, r, first)
 	awaitLine(t, tries, "tried")
-	out := "\n" + output(t, tries, process.Stdout)
+	out := "\n" + output(t, tries, work.Stdout)
 	for _, what := range []string{"moved", "made", "linked", "removed"} {
 		if strings.Contains(out, "\n"+what+"\n") {
 			t.Errorf("a worker has %s something in the base: %q", what, out)

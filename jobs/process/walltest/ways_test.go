@@ -16,6 +16,7 @@ import (
 
 	"zorilla/internal/needs"
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // deadline is how long a test waits for what should come at once.
@@ -150,7 +151,7 @@ func start(t *testing.T, r *process.Runner, spec process.Spec) process.Worker {
 	return w
 }
 
-func await(t *testing.T, w process.Worker) process.Exit {
+func await(t *testing.T, w process.Worker) work.Exit {
 	t.Helper()
 	select {
 	case <-w.Done():
@@ -161,14 +162,14 @@ func await(t *testing.T, w process.Worker) process.Exit {
 }
 
 // run is a whole worker, and all that it has written.
-func run(t *testing.T, r *process.Runner, spec process.Spec) (process.Exit, string) {
+func run(t *testing.T, r *process.Runner, spec process.Spec) (work.Exit, string) {
 	t.Helper()
 	w := start(t, r, spec)
 	e := await(t, w)
-	return e, output(t, w, process.Stdout) + output(t, w, process.Stderr)
+	return e, output(t, w, work.Stdout) + output(t, w, work.Stderr)
 }
 
-func output(t *testing.T, w process.Worker, s process.Stream) string {
+func output(t *testing.T, w process.Worker, s work.Stream) string {
 	t.Helper()
 	var all bytes.Buffer
 	buf := make([]byte, 4096)
@@ -190,7 +191,7 @@ func awaitLine(t *testing.T, w process.Worker, line string) bool {
 	late := time.After(deadline)
 	for {
 		changed := w.Changed()
-		if strings.Contains("\n"+output(t, w, process.Stdout), "\n"+line+"\n") {
+		if strings.Contains("\n"+output(t, w, work.Stdout), "\n"+line+"\n") {
 			return true
 		}
 		select {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // ends is about how workers begin and end.
@@ -38,14 +39,14 @@ var ends = []test{
 func testCode(s *suite) {
 	for _, code := range []int{0, 41, 255} {
 		w := s.start(s.spec("exit", fmt.Sprint(code)))
-		s.want(w, code, process.Exited, "")
+		s.want(w, code, work.Exited, "")
 		if w.Exit().Started.IsZero() {
 			s.Error("it does not say when it began")
 		}
 		w.Stop(0)
 		w.Signal(15)
 		w.Heard()
-		if e := w.Exit(); e.Code != code || e.Cause != process.Exited {
+		if e := w.Exit(); e.Code != code || e.Cause != work.Exited {
 			s.Errorf("after its end it became %+v", e)
 		}
 		if err := errors.Join(w.Close(), w.Close()); err != nil {
@@ -55,14 +56,14 @@ func testCode(s *suite) {
 }
 
 func testKilled(s *suite) {
-	s.want(s.start(s.spec("exit", "-9")), 137, process.Signalled, "ended by SIGKILL (killed)")
+	s.want(s.start(s.spec("exit", "-9")), 137, work.Signalled, "ended by SIGKILL (killed)")
 }
 
 func testNotFound(s *suite) {
 	spec := s.spec("exit", "0")
 	spec.Args = []string{"surely-not-there"}
 	w := s.start(spec)
-	if e := s.await(w); e.Code != 127 || e.Cause != process.NotFound || !strings.HasPrefix(e.Detail, "surely-not-there: ") || !e.Started.IsZero() {
+	if e := s.await(w); e.Code != 127 || e.Cause != work.NotFound || !strings.HasPrefix(e.Detail, "surely-not-there: ") || !e.Started.IsZero() {
 		s.Errorf("it ended with %+v", e)
 	}
 	s.wantOutput(w, "", "")
@@ -94,17 +95,17 @@ func testRefused(s *suite) {
 	if _, err := s.r.Start(ctx, good); !errors.Is(err, context.Canceled) {
 		s.Errorf("cancelled: %v", err)
 	}
-	s.want(s.start(good), 0, process.Exited, "")
+	s.want(s.start(good), 0, work.Exited, "")
 }
 
 func testSurroundings(s *suite) {
 	spec := s.spec("env", "ONE", "TWO", "HOME")
 	spec.Env = []string{"ONE=1", "TWO=\xff 2"}
 	w := s.start(spec)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantOutput(w, "ONE=1\nTWO=\xff 2\nHOME=\n", "")
 	spec = s.spec("file", "a", "../tmp/b")
-	s.want(s.start(spec), 0, process.Exited, "")
+	s.want(s.start(spec), 0, work.Exited, "")
 	if a, b := s.file(spec, "work/a"), s.file(spec, "tmp/b"); a != "a" || b != "../tmp/b" {
 		s.Errorf("it left %q and %q", a, b)
 	}
@@ -115,26 +116,26 @@ func testWalltime(s *suite) {
 		s.configure(deadline, process.DefaultSpool)
 		spec := s.spec(program)
 		spec.Walltime = 500 * time.Millisecond
-		s.want(s.start(spec), 124, process.Walltime, "needed more than 500ms (-t)")
+		s.want(s.start(spec), 124, work.Walltime, "needed more than 500ms (-t)")
 	}
 }
 
 func testWalltimeIgnored(s *suite) {
 	spec := s.spec("stubborn")
 	spec.Walltime = 50 * time.Millisecond
-	s.want(s.start(spec), 124, process.Walltime, "needed more than 50ms (-t)")
+	s.want(s.start(spec), 124, work.Walltime, "needed more than 50ms (-t)")
 }
 
 func testMemory(s *suite) {
 	spec := s.spec("hold", fmt.Sprint(300<<20))
 	spec.Memory = 100 << 20
-	s.want(s.start(spec), 137, process.Memory, "needed more than 100 MiB of memory (--mem)")
+	s.want(s.start(spec), 137, work.Memory, "needed more than 100 MiB of memory (--mem)")
 }
 
 func testDisk(s *suite) {
 	spec := s.spec("fill", fmt.Sprint(24<<20))
 	spec.Disk = 16 << 20
-	s.want(s.start(spec), 137, process.Disk, "needed more than 16 MiB of disk space (--disk)")
+	s.want(s.start(spec), 137, work.Disk, "needed more than 16 MiB of disk space (--disk)")
 }
 
 func testYield(s *suite) {
@@ -151,9 +152,9 @@ func testYield(s *suite) {
 			s.Fatal(err)
 		}
 		w.Yield(2 << 20)
-		s.want(w, 137, process.Full, why)
+		s.want(w, 137, work.Full, why)
 		s.wantOutput(w, "ready\n", "")
-		s.want(s.adopt(spec), 137, process.Full, why)
+		s.want(s.adopt(spec), 137, work.Full, why)
 		if left, _ := os.ReadDir(filepath.Join(spec.Root, "work")); len(left) > 0 {
 			s.Errorf("its files are still there: %v", left)
 		}
@@ -166,14 +167,14 @@ func testStop(s *suite) {
 		s.Errorf("close while it runs: %v", err)
 	}
 	w.Stop(deadline)
-	s.want(w, 143, process.Stopped, "stopped")
+	s.want(w, 143, work.Stopped, "stopped")
 }
 
 func testStopAtOnce(s *suite) {
 	for _, grace := range []time.Duration{0, -1} {
 		w := s.ready(s.spec("polite"))
 		w.Stop(grace)
-		s.want(w, 137, process.Stopped, "stopped")
+		s.want(w, 137, work.Stopped, "stopped")
 		s.wantOutput(w, "ready\n", "")
 	}
 }
@@ -181,7 +182,7 @@ func testStopAtOnce(s *suite) {
 func testStopTrapped(s *suite) {
 	w := s.ready(s.spec("polite"))
 	w.Stop(deadline)
-	s.want(w, 7, process.Stopped, "stopped")
+	s.want(w, 7, work.Stopped, "stopped")
 	s.wantOutput(w, "ready\nsaved\n", "")
 }
 
@@ -190,14 +191,14 @@ func testStopTwice(s *suite) {
 	w.Stop(math.MaxInt64)
 	w.Stop(0)
 	w.Stop(time.Hour)
-	s.want(w, 137, process.Stopped, "stopped")
+	s.want(w, 137, work.Stopped, "stopped")
 }
 
 // The child would write for ever: Done would never come.
 func testChildren(s *suite) {
 	s.configure(time.Second, 64<<10)
 	w := s.start(s.spec("parent", "3"))
-	s.want(w, 3, process.Exited, "")
+	s.want(w, 3, work.Exited, "")
 	before, _ := w.Written()
 	w.Ack(before, 0)
 	if after, _ := w.Written(); after != before {
@@ -208,14 +209,14 @@ func testChildren(s *suite) {
 func testChildrenStop(s *suite) {
 	w := s.ready(s.spec("shell"))
 	w.Stop(deadline)
-	s.want(w, 143, process.Stopped, "stopped")
+	s.want(w, 143, work.Stopped, "stopped")
 	s.wantOutput(w, "ready\nsaved\n", "")
 }
 
 func testSignal(s *suite) {
 	w := s.ready(s.spec("listen"))
 	w.Signal(10)
-	s.want(w, 4, process.Exited, "")
+	s.want(w, 4, work.Exited, "")
 	s.wantOutput(w, "ready\ntold 10\n", "")
 }
 
@@ -231,5 +232,5 @@ func testSignalIgnored(s *suite) {
 		s.awaitOutput(w, strings.Repeat("on\n", i+1))
 	}
 	_ = w.Stdin().Close()
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // nodes is about workers whose nodes come and go.
@@ -27,7 +28,7 @@ func testAdopt(s *suite) {
 	for range 3 {
 		first.Leave()
 		first.Leave()
-		if _, err := first.ReadOutput(process.Stdout, 0, make([]byte, 1)); err == nil {
+		if _, err := first.ReadOutput(work.Stdout, 0, make([]byte, 1)); err == nil {
 			s.Error("a node that has left reads on")
 		}
 		first.Stop(0)
@@ -41,7 +42,7 @@ func testAdopt(s *suite) {
 	}
 	last := s.adopt(spec)
 	last.Signal(10)
-	s.want(last, 4, process.Exited, "")
+	s.want(last, 4, work.Exited, "")
 	s.wantOutput(last, "ready\ntold 10\n", "")
 	for _, w := range gone {
 		select {
@@ -57,7 +58,7 @@ func testAdoptEnded(s *suite) {
 	s.await(s.start(spec))
 	for range 2 {
 		w := s.adopt(spec)
-		s.want(w, 0, process.Exited, "")
+		s.want(w, 0, work.Exited, "")
 		s.wantOutput(w, "out\nx", "err\n")
 		if err := w.Close(); err != nil {
 			s.Error(err)
@@ -91,7 +92,7 @@ func testAdoptStop(s *suite) {
 	s.ready(spec).Leave()
 	w := s.adopt(spec)
 	w.Stop(deadline)
-	s.want(w, 7, process.Stopped, "stopped")
+	s.want(w, 7, work.Stopped, "stopped")
 }
 
 func testAdoptStdin(s *suite) {
@@ -115,7 +116,7 @@ func testAdoptStdin(s *suite) {
 	if err := w.Stdin().Close(); err != nil {
 		s.Fatal(err)
 	}
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantOutput(w, want+"end\n", "")
 }
 
@@ -142,12 +143,12 @@ func testAdoptAcked(s *suite) {
 	if err := w.Stdin().Close(); err != nil {
 		s.Fatal(err)
 	}
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	buf := make([]byte, 100)
-	if _, err := w.ReadOutput(process.Stdout, 15, buf); !errors.Is(err, process.ErrAcked) {
+	if _, err := w.ReadOutput(work.Stdout, 15, buf); !errors.Is(err, process.ErrAcked) {
 		s.Errorf("what was taken away: %v", err)
 	}
-	if n, err := w.ReadOutput(process.Stdout, 16, buf); err != nil || string(buf[:n]) != "end\n" {
+	if n, err := w.ReadOutput(work.Stdout, 16, buf); err != nil || string(buf[:n]) != "end\n" {
 		s.Errorf("what was not: %q, %v", buf[:n], err)
 	}
 }
@@ -157,11 +158,11 @@ func testNodeGone(s *suite) {
 	spec.NodeLimit = 500 * time.Millisecond
 	s.ready(spec).Leave()
 	s.kit.Ended(s.T, s.r, spec.Root)
-	s.want(s.adopt(spec), 143, process.Orphaned, "its node was gone for 500ms")
+	s.want(s.adopt(spec), 143, work.Orphaned, "its node was gone for 500ms")
 }
 
 func testOriginSilent(s *suite) {
 	spec := s.spec("stubborn")
 	spec.OrphanLimit = 500 * time.Millisecond
-	s.want(s.start(spec), 137, process.Orphaned, "its origin was silent for 500ms")
+	s.want(s.start(spec), 137, work.Orphaned, "its origin was silent for 500ms")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // outputs is about what workers read and write.
@@ -27,7 +28,7 @@ var outputs = []test{
 
 func testStreams(s *suite) {
 	w := s.start(s.spec("say", "no newline"))
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantOutput(w, "out\nno newline", "err\n")
 	if out, errs := w.Written(); out != 14 || errs != 4 {
 		s.Errorf("it wrote %d and %d bytes", out, errs)
@@ -38,34 +39,34 @@ func testOffsets(s *suite) {
 	w := s.start(s.spec("say", "456789"))
 	s.await(w)
 	buf := make([]byte, 4)
-	read := func(stream process.Stream, offset int64, want string, fails error) {
+	read := func(stream work.Stream, offset int64, want string, fails error) {
 		s.Helper()
 		n, err := w.ReadOutput(stream, offset, buf)
 		if string(buf[:n]) != want || !errors.Is(err, fails) {
 			s.Errorf("%v at %d: %q, %v, want %q, %v", stream, offset, buf[:n], err, want, fails)
 		}
 	}
-	read(process.Stdout, 0, "out\n", nil)
-	read(process.Stdout, 7, "789", nil)
-	read(process.Stdout, 10, "", nil)
-	read(process.Stdout, 1<<40, "", nil)
-	read(process.Stdout, -1, "", process.ErrAcked)
-	read(process.Stderr, 0, "err\n", nil)
-	if n, err := w.ReadOutput(process.Files, 0, buf); n != 0 || err == nil {
+	read(work.Stdout, 0, "out\n", nil)
+	read(work.Stdout, 7, "789", nil)
+	read(work.Stdout, 10, "", nil)
+	read(work.Stdout, 1<<40, "", nil)
+	read(work.Stdout, -1, "", process.ErrAcked)
+	read(work.Stderr, 0, "err\n", nil)
+	if n, err := w.ReadOutput(work.Files, 0, buf); n != 0 || err == nil {
 		s.Errorf("a third stream: %d, %v", n, err)
 	}
 	w.Ack(4, 0)
-	read(process.Stdout, 3, "", process.ErrAcked)
-	read(process.Stdout, 4, "4567", nil)
-	read(process.Stderr, 0, "err\n", nil)
+	read(work.Stdout, 3, "", process.ErrAcked)
+	read(work.Stdout, 4, "4567", nil)
+	read(work.Stderr, 0, "err\n", nil)
 	w.Ack(2, 1<<40) // back, and more than there is
-	read(process.Stdout, 4, "4567", nil)
-	read(process.Stderr, 3, "", process.ErrAcked)
-	read(process.Stderr, 4, "", nil)
+	read(work.Stdout, 4, "4567", nil)
+	read(work.Stderr, 3, "", process.ErrAcked)
+	read(work.Stderr, 4, "", nil)
 	if err := w.Close(); err != nil {
 		s.Fatal(err)
 	}
-	read(process.Stdout, 4, "", os.ErrClosed)
+	read(work.Stdout, 4, "", os.ErrClosed)
 }
 
 const (
@@ -91,21 +92,21 @@ func testSpool(s *suite) {
 		got = n
 		return n >= small && errs >= int64(len("begun\n"))
 	})
-	if errs := s.output(w, process.Stderr); got != small || errs != "begun\n" {
+	if errs := s.output(w, work.Stderr); got != small || errs != "begun\n" {
 		s.Errorf("it wrote %d bytes and %q ahead of a spool of %d", got, errs, small)
 	}
 	got = 0
 	for buf := make([]byte, 10_000); got < much; {
 		s.follow(w, func() bool { n, _ := w.Written(); return n > got })
-		n, err := w.ReadOutput(process.Stdout, got, buf)
+		n, err := w.ReadOutput(work.Stdout, got, buf)
 		if err != nil || string(buf[:n]) != flooded(got, got+int64(n)) {
 			s.Fatalf("after %d bytes came %d others: %v", got, n, err)
 		}
 		got += int64(n)
 		w.Ack(got, 0)
 	}
-	s.want(w, 0, process.Exited, "")
-	if out, _ := w.Written(); out != much || s.output(w, process.Stderr) != "begun\nall\n" {
+	s.want(w, 0, work.Exited, "")
+	if out, _ := w.Written(); out != much || s.output(w, work.Stderr) != "begun\nall\n" {
 		s.Errorf("it wrote %d bytes of %d", out, much)
 	}
 }
@@ -120,9 +121,9 @@ func testSpoolStop(s *suite) {
 		if grace == 0 {
 			code = 137
 		}
-		s.want(w, code, process.Stopped, "stopped")
+		s.want(w, code, work.Stopped, "stopped")
 		n, _ := w.Written()
-		if s.output(w, process.Stdout) != flooded(0, n) {
+		if s.output(w, work.Stdout) != flooded(0, n) {
 			s.Errorf("not all of %d bytes are there", n)
 		}
 	}
@@ -138,10 +139,10 @@ func testTooMuch(s *suite) {
 		spec := s.spec("flood", fmt.Sprint(size))
 		spec.MaxOutput = 12 << 10
 		w := s.start(spec)
-		s.want(w, 137, process.Output, tooMuch)
+		s.want(w, 137, work.Output, tooMuch)
 		out, errs := w.Written()
-		if out+errs != spec.MaxOutput || s.output(w, process.Stdout) != flooded(0, out) || !strings.HasPrefix("begun\nall\n", s.output(w, process.Stderr)) {
-			s.Errorf("of %d bytes %d and %d are kept: %q", size, out, errs, s.output(w, process.Stderr))
+		if out+errs != spec.MaxOutput || s.output(w, work.Stdout) != flooded(0, out) || !strings.HasPrefix("begun\nall\n", s.output(w, work.Stderr)) {
+			s.Errorf("of %d bytes %d and %d are kept: %q", size, out, errs, s.output(w, work.Stderr))
 		}
 	}
 }
@@ -150,7 +151,7 @@ func testEnough(s *suite) {
 	spec := s.spec("flood", fmt.Sprint(8<<10))
 	spec.MaxOutput = 8<<10 + int64(len("begun\nall\n"))
 	w := s.start(spec)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantOutput(w, flooded(0, 8<<10), "begun\nall\n")
 }
 
@@ -167,7 +168,7 @@ func testFollow(s *suite) {
 	if err := w.Stdin().Close(); err != nil {
 		s.Fatal(err)
 	}
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 }
 
 func testStdin(s *suite) {
@@ -187,13 +188,13 @@ func testStdin(s *suite) {
 	if _, err := w.Stdin().Write([]byte("more")); !errors.Is(err, os.ErrClosed) {
 		s.Errorf("write after close: %v", err)
 	}
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantOutput(w, string(text)+"end\n", "")
 }
 
 func testNoStdin(s *suite) {
 	w := s.start(s.spec("cat"))
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantOutput(w, "end\n", "")
 	if w.Stdin() != nil || w.Tasks() != nil {
 		s.Error("it has an input, or tasks")
@@ -214,7 +215,7 @@ func testStdinUnread(s *suite) {
 		}
 	}()
 	w.Stop(0) // must get through although the input is full
-	s.want(w, 137, process.Stopped, "stopped")
+	s.want(w, 137, work.Stopped, "stopped")
 	select {
 	case <-failed:
 	case <-time.After(deadline):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -28,7 +29,7 @@ var tasks = []test{
 }
 
 func taskSpec(n int) *process.TaskSpec {
-	return &process.TaskSpec{IDs: []process.TaskIDs{{First: 1, Last: n, Step: 1}}}
+	return &process.TaskSpec{IDs: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}
 }
 
 // array is the spec of a program for n tasks.
@@ -58,7 +59,7 @@ func (s *suite) wantTasks(w process.Worker, want ...result) {
 	if err != nil || len(all) != n || n != len(want) {
 		s.Fatalf("%d of %d results, want %d: %v", len(all), n, len(want), err)
 	}
-	out, errs := s.output(w, process.Stdout), s.output(w, process.Stderr)
+	out, errs := s.output(w, work.Stdout), s.output(w, work.Stderr)
 	for i, r := range all {
 		files := ""
 		if r.Files > 0 {
@@ -114,7 +115,7 @@ func testTasks(s *suite) {
 		s.Errorf("%d of %d have ended", ended, added)
 	}
 	feed.Add(3, []process.TaskRange{{From: 3, Count: 1}, {From: 2, Count: 1}}, true)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantTasks(w,
 		result{0, 0, "1 of 5\n", "err 1\n", ""}, result{1, 1, "2 of 5\n", "err 2\n", ""}, result{4, 0, "5 of 5\n", "err 5\n", ""},
 		result{3, 0, "4 of 5\n", "err 4\n", ""}, result{2, 255, "3 of 5\n", "err 3\n", ""})
@@ -139,11 +140,11 @@ func testTaskRanges(s *suite) {
 	w.Tasks().Add(-1, []process.TaskRange{{From: 0, Count: 1}}, false)
 	w.Tasks().Add(0, make([]process.TaskRange, 1000), true)
 	w.Tasks().Add(0, []process.TaskRange{{From: 1, Count: 1}}, true)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantTasks(w, result{1, 0, "2 of 2\n", "err 2\n", ""})
 	none := s.start(s.array(1, "task"))
 	none.Tasks().Add(0, nil, true)
-	s.want(none, 0, process.Exited, "")
+	s.want(none, 0, work.Exited, "")
 }
 
 func testTaskLines(s *suite) {
@@ -156,7 +157,7 @@ func testTaskLines(s *suite) {
 		s.put(spec, "list", "A\na b\r\n\nd")
 		w := s.start(spec)
 		w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 3}}, true)
-		s.want(w, 0, process.Exited, "")
+		s.want(w, 0, work.Exited, "")
 		s.wantTasks(w, result{0, 0, c.want[0], "", ""}, result{1, 0, c.want[1], "", ""}, result{2, 0, c.want[2], "", ""})
 	}
 }
@@ -167,7 +168,7 @@ func testTaskLineMissing(s *suite) {
 	s.put(spec, "list", "one\n")
 	w := s.start(spec)
 	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 2}}, true)
-	s.want(w, 125, process.Failed, "line 2 of tasks: there are 1 lines")
+	s.want(w, 125, work.Failed, "line 2 of tasks: there are 1 lines")
 	s.wantTasks(w, result{0, 0, "one=\n", "", ""})
 }
 
@@ -177,12 +178,12 @@ func testTaskTrouble(s *suite) {
 	spec.Memory, spec.Walltime = 200<<20, 2*time.Second
 	w := s.start(spec)
 	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 5}}, true)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	all, err := w.Tasks().Results(0, 5)
 	if err != nil || len(all) != 5 {
 		s.Fatalf("%d results, %v", len(all), err)
 	}
-	stderr := s.output(w, process.Stderr)
+	stderr := s.output(w, work.Stderr)
 	for i, code := range []int{137, 137, 124, 0, 0} {
 		if all[i].Place != i || all[i].Code != code {
 			s.Errorf("task %d: %+v, want %d", i+1, all[i], code)
@@ -191,7 +192,7 @@ func testTaskTrouble(s *suite) {
 	if want := "zorilla: task 2 needed more than 200 MiB of memory (--mem)\nzorilla: task 3 needed more than 2s (-t)\n"; stderr != want {
 		s.Errorf("it says %q, want %q", stderr, want)
 	}
-	if last := s.output(w, process.Stdout); !strings.HasSuffix(last, "fine\n") || all[4].Stdout != 5 {
+	if last := s.output(w, work.Stdout); !strings.HasSuffix(last, "fine\n") || all[4].Stdout != 5 {
 		s.Errorf("the last task wrote %d bytes: %q", all[4].Stdout, last)
 	}
 }
@@ -202,7 +203,7 @@ func testTasksYield(s *suite) {
 	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 3}}, true)
 	s.awaitOutput(w, "ready\n")
 	w.Yield(2 << 20)
-	s.want(w, 137, process.Full, "ended, since the disk of its node was nearly full: its files took 2 MiB")
+	s.want(w, 137, work.Full, "ended, since the disk of its node was nearly full: its files took 2 MiB")
 	if all, err := w.Tasks().Results(0, 3); err != nil || len(all) != 0 {
 		s.Errorf("%+v, %v: a task that was interrupted has no result", all, err)
 	}
@@ -214,7 +215,7 @@ func testTaskDisk(s *suite) {
 	spec.Disk = 16 << 20
 	w := s.start(spec)
 	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 2}}, true)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	all, err := w.Tasks().Results(0, 2)
 	if err != nil || len(all) != 2 || all[0].Code != 137 || all[1].Code != 0 {
 		s.Fatalf("%+v, %v", all, err)
@@ -228,7 +229,7 @@ func testTaskTooMuch(s *suite) {
 	spec.MaxOutput = 12 << 10
 	w := s.start(spec)
 	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 3}}, true)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	noise := strings.Repeat("noise\n", 2<<10)
 	s.wantTasks(w, result{0, 137, noise, "zorilla: task 1 " + tooMuch + "\n", ""}, result{1, 0, noise, "", ""},
 		result{2, 137, noise, "zorilla: task 3 " + tooMuch + "\n", ""})
@@ -239,12 +240,12 @@ func testTaskNotFound(s *suite) {
 	spec.Args = []string{"surely-not-there"}
 	w := s.start(spec)
 	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 2}}, true)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	all, err := w.Tasks().Results(0, 2)
 	if err != nil || len(all) != 2 || all[0].Code != 127 || all[1].Code != 127 || all[0].Stderr != all[1].Stderr {
 		s.Fatalf("%+v, %v", all, err)
 	}
-	if text := s.output(w, process.Stderr); !strings.HasPrefix(text, "zorilla: surely-not-there: ") || int64(len(text)) != 2*all[0].Stderr {
+	if text := s.output(w, work.Stderr); !strings.HasPrefix(text, "zorilla: surely-not-there: ") || int64(len(text)) != 2*all[0].Stderr {
 		s.Errorf("it says %q", text)
 	}
 }
@@ -255,14 +256,14 @@ func testTaskStop(s *suite) {
 		w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 9}}, true)
 		s.awaitOutput(w, "ready\n")
 		w.Stop(grace)
-		s.want(w, 143, process.Stopped, "stopped")
+		s.want(w, 143, work.Stopped, "stopped")
 		if added, ended := w.Tasks().Counts(); added != 9 || ended != 0 {
 			s.Errorf("%d of %d have ended", ended, added)
 		}
 	}
 	w := s.start(s.array(1, "idle")) // of which none came
 	w.Stop(deadline)
-	s.want(w, 143, process.Stopped, "stopped")
+	s.want(w, 143, work.Stopped, "stopped")
 }
 
 func testTaskFiles(s *suite) {
@@ -271,13 +272,13 @@ func testTaskFiles(s *suite) {
 	s.put(spec, "input", "data")
 	w := s.start(spec)
 	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 2}}, true)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantTasks(w, result{0, 0, "input+0: data\n", "left 1\n", "out=of 1"}, result{1, 0, "input+0: data\n", "left 2\n", "out=of 2"})
 	spec = s.array(1, "leaver", "input") // without outputs it is the same
 	s.put(spec, "input", "data")
 	w = s.start(spec)
 	w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 1}}, true)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	s.wantTasks(w, result{0, 0, "input+0: data\n", "left 1\n", ""})
 }
 
@@ -295,7 +296,7 @@ func testTaskAdopt(s *suite) {
 	w.Signal(10)
 	s.awaitOutput(w, "ready\ntold 10\nready\ntold 10\nready\n")
 	w.Signal(10)
-	s.want(w, 0, process.Exited, "")
+	s.want(w, 0, work.Exited, "")
 	w = s.adopt(spec)
 	s.wantTasks(w, result{0, 4, "ready\ntold 10\n", "", ""}, result{1, 4, "ready\ntold 10\n", "", ""}, result{2, 4, "ready\ntold 10\n", "", ""})
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 )
 
 // deadline bounds the wait for an event that should come at once.
@@ -121,7 +122,7 @@ func (s *suite) adopt(spec process.Spec) process.Worker {
 }
 
 // await returns how a worker ended, and how that must be told of every end.
-func (s *suite) await(w process.Worker) process.Exit {
+func (s *suite) await(w process.Worker) work.Exit {
 	s.Helper()
 	select {
 	case <-w.Done():
@@ -141,15 +142,15 @@ func (s *suite) await(w process.Worker) process.Exit {
 }
 
 // want checks how a worker ended.
-func (s *suite) want(w process.Worker, code int, cause process.Cause, detail string) {
+func (s *suite) want(w process.Worker, code int, cause work.Cause, detail string) {
 	s.Helper()
 	if e := s.await(w); e.Code != code || e.Cause != cause || e.Detail != detail {
-		s.Errorf("it ended with %+v, %q, want %d, %s, %q", e, s.output(w, process.Stderr), code, cause, detail)
+		s.Errorf("it ended with %+v, %q, want %d, %s, %q", e, s.output(w, work.Stderr), code, cause, detail)
 	}
 }
 
 // output returns what there is of a stream, from its first byte on.
-func (s *suite) output(w process.Worker, stream process.Stream) string {
+func (s *suite) output(w process.Worker, stream work.Stream) string {
 	s.Helper()
 	var all bytes.Buffer
 	for buf := make([]byte, 4096); ; {
@@ -167,7 +168,7 @@ func (s *suite) output(w process.Worker, stream process.Stream) string {
 // wantOutput checks both streams of a worker.
 func (s *suite) wantOutput(w process.Worker, stdout, stderr string) {
 	s.Helper()
-	if out, errs := s.output(w, process.Stdout), s.output(w, process.Stderr); out != stdout || errs != stderr {
+	if out, errs := s.output(w, work.Stdout), s.output(w, work.Stderr); out != stdout || errs != stderr {
 		s.Errorf("it wrote %.200q and %.200q, want %.200q and %.200q", out, errs, stdout, stderr)
 	}
 }
@@ -188,7 +189,7 @@ func (s *suite) follow(w process.Worker, reached func() bool) {
 		select {
 		case <-w.Done():
 			if !reached() {
-				s.Fatalf("the worker ended before: %+v, %q", w.Exit(), s.output(w, process.Stderr))
+				s.Fatalf("the worker ended before: %+v, %q", w.Exit(), s.output(w, work.Stderr))
 			}
 		default:
 		}
@@ -202,7 +203,7 @@ func (s *suite) awaitOutput(w process.Worker, text string) {
 		n, _ := w.Written()
 		return n >= int64(len(text))
 	})
-	if got := s.output(w, process.Stdout); got != text {
+	if got := s.output(w, work.Stdout); got != text {
 		s.Fatalf("it wrote %.200q, want %.200q", got, text)
 	}
 }

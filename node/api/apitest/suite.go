@@ -12,7 +12,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -70,8 +70,8 @@ func Example() jobs.Status {
 		State: jobs.Failed, Reason: "rank 1 ended with 3", ExitCode: 3,
 		Submitted: at, Started: at.Add(time.Second), Ended: at.Add(time.Minute),
 		Workers: []jobs.WorkerStatus{
-			{Rank: 0, Attempt: 1, Node: node, Name: "there", RTT: codec.Duration(2 * time.Millisecond), State: jobs.WorkerEnded, Stdout: 7, Stderr: 9, Exit: &process.Exit{Cause: process.Exited, Ended: at.Add(time.Minute)}},
-			{Rank: 1, Attempt: 2, Node: node, Name: "there", State: jobs.WorkerEnded, Exit: &process.Exit{Code: 3, Cause: process.Exited, Detail: "bad", Ended: at.Add(time.Minute)}},
+			{Rank: 0, Attempt: 1, Node: node, Name: "there", RTT: codec.Duration(2 * time.Millisecond), State: jobs.WorkerEnded, Stdout: 7, Stderr: 9, Exit: &work.Exit{Cause: work.Exited, Ended: at.Add(time.Minute)}},
+			{Rank: 1, Attempt: 2, Node: node, Name: "there", State: jobs.WorkerEnded, Exit: &work.Exit{Code: 3, Cause: work.Exited, Detail: "bad", Ended: at.Add(time.Minute)}},
 		},
 		Rounds:   []jobs.Round{{Number: 1, Radius: 1, At: at, Wait: codec.Duration(time.Second), Wanted: 2, Reached: 3, Offers: 2, Workers: 4, Declines: 1, Messages: 6}},
 		Asked:    3,
@@ -239,21 +239,21 @@ func testCancel(t *testing.T, f *Fake, s api.Service) {
 	}
 }
 
-func piece(rank int, stream process.Stream, offset int64, text string) jobs.Output {
+func piece(rank int, stream work.Stream, offset int64, text string) jobs.Output {
 	return jobs.Output{Rank: rank, Attempt: 1, Stream: stream, Offset: offset, Data: []byte(text)}
 }
 
 func testOutput(t *testing.T, f *Fake, s api.Service) {
 	j := submit(t, f, s)
 	big := strings.Repeat("0123456789abcdef", 3<<16) // more than one frame
-	j.Emit(piece(0, process.Stdout, 0, "a"))
-	j.Emit(piece(1, process.Stderr, 1<<40, "b"))
-	j.Emit(piece(0, process.Stdout, 1, big))
+	j.Emit(piece(0, work.Stdout, 0, "a"))
+	j.Emit(piece(1, work.Stderr, 1<<40, "b"))
+	j.Emit(piece(0, work.Stdout, 1, big))
 	for rank, want := range map[int]string{-1: "ab" + big, 0: "a" + big, 1: "b", 7: ""} {
 		var got bytes.Buffer
 		err := s.Output(t.Context(), "last", api.OutputQuery{Rank: rank}, func(o jobs.Output) error {
 			got.Write(o.Data)
-			if o.Rank == 1 && (o.Offset != 1<<40 || o.Stream != process.Stderr || o.Attempt != 1) {
+			if o.Rank == 1 && (o.Offset != 1<<40 || o.Stream != work.Stderr || o.Attempt != 1) {
 				t.Errorf("rank 1 came as %+v", o)
 			}
 			return nil
@@ -271,11 +271,11 @@ func testOutput(t *testing.T, f *Fake, s api.Service) {
 // frame that is not flushed hangs it.
 func testFollow(t *testing.T, f *Fake, s api.Service) {
 	j := submit(t, f, s)
-	j.Emit(piece(0, process.Stdout, 0, "0"))
+	j.Emit(piece(0, work.Stdout, 0, "0"))
 	n := 0
 	err := s.Output(t.Context(), "last", api.OutputQuery{Rank: -1, Follow: true}, func(o jobs.Output) error {
 		if n++; n < 10 {
-			j.Emit(piece(0, process.Stdout, int64(n), "x"))
+			j.Emit(piece(0, work.Stdout, int64(n), "x"))
 		} else {
 			j.Update(func(s *jobs.Status) { s.State = jobs.Completed })
 		}
@@ -287,7 +287,7 @@ func testFollow(t *testing.T, f *Fake, s api.Service) {
 }
 
 func testReaderStops(t *testing.T, f *Fake, s api.Service) {
-	submit(t, f, s).Emit(piece(0, process.Stdout, 0, "x"))
+	submit(t, f, s).Emit(piece(0, work.Stdout, 0, "x"))
 	stop := errors.New("enough")
 	err := s.Output(t.Context(), "last", api.OutputQuery{Rank: -1, Follow: true}, func(jobs.Output) error { return stop })
 	if err != stop {
@@ -296,7 +296,7 @@ func testReaderStops(t *testing.T, f *Fake, s api.Service) {
 }
 
 func testFollowGivenUp(t *testing.T, f *Fake, s api.Service) {
-	submit(t, f, s).Emit(piece(0, process.Stdout, 0, "x"))
+	submit(t, f, s).Emit(piece(0, work.Stdout, 0, "x"))
 	ctx, cancel := context.WithCancel(t.Context())
 	err := s.Output(ctx, "last", api.OutputQuery{Rank: -1, Follow: true}, func(jobs.Output) error { cancel(); return nil })
 	if !errors.Is(err, context.Canceled) {

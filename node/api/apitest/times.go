@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/node/api"
 )
 
@@ -14,7 +14,7 @@ func testTimes(t *testing.T, f *Fake, s api.Service) {
 	j := submit(t, f, s)
 	var when []int64
 	for i, at := range []int64{0, 1 << 40, 1 << 40, 1<<40 + 250} {
-		p := piece(2, process.Stdout, int64(i), "t")
+		p := piece(2, work.Stdout, int64(i), "t")
 		p.At = at
 		j.Emit(p)
 	}

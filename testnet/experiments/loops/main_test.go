@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/process"
+	"zorilla/jobs/work"
 	"zorilla/testnet/chart"
 )
 
@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 
 func TestWhatIsJudged(t *testing.T) {
 	st := jobs.Status{ID: "abc", Spec: jobs.Spec{Min: 2, Max: 2}, State: jobs.Completed, Submitted: at(0), Started: at(7), Ended: at(30), Workers: []jobs.WorkerStatus{
-		{Name: "riga-1", Attempt: 2, Exit: &process.Exit{Ended: at(20)}}, {Name: "oslo-1", Attempt: 1},
+		{Name: "riga-1", Attempt: 2, Exit: &work.Exit{Ended: at(20)}}, {Name: "oslo-1", Attempt: 1},
 	}}
 	right := said{hosts: []string{"oslo-1", "riga-1"}}
 	j := newJob("towns", "oslo-1", &st, right)
