@@ -82,6 +82,28 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
+// A piece that is larger than a frame is sent in several, each with the place of its own bytes.
+func TestLargePiecesAreSplit(t *testing.T) {
+	for _, size := range []int{0, smallPiece, smallPiece + 1, maxFrame, maxFrame + 1, 3*maxFrame/2 + smallPiece, 2 * maxFrame} {
+		o := jobs.Output{Rank: 3, Attempt: 2, Stream: work.Stderr, Offset: 1 << 33, Data: make([]byte, size)}
+		for i := range o.Data {
+			o.Data[i] = byte(i % 251)
+		}
+		r := bytes.NewReader(appendOutput(nil, o))
+		var got []byte
+		for r.Len() > 0 {
+			part, err := readFrame(r)
+			if want := o.Offset + int64(len(got)); err != nil || part.Offset != want || part.Rank != o.Rank || part.Attempt != o.Attempt || part.Stream != o.Stream {
+				t.Fatalf("%d bytes: got %d more of rank %d at %d, %v, want them at %d", size, len(part.Data), part.Rank, part.Offset, err, want)
+			}
+			got = append(got, part.Data...)
+		}
+		if !bytes.Equal(got, o.Data) {
+			t.Errorf("%d bytes: got %d, or others", size, len(got))
+		}
+	}
+}
+
 // countingWriter counts what is written.
 type countingWriter int
 
