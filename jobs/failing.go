@@ -27,11 +27,3 @@ func (f *Failing) check() string {
 	}
 	return ""
 }
-
-// StopsOnBadExit reports whether one rank that fails stops the others.
-func (s *Spec) StopsOnBadExit() bool {
-	if s.KillOnBadExit != nil && !s.MPI {
-		return *s.KillOnBadExit
-	}
-	return s.Rigid()
-}

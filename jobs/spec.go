@@ -18,20 +18,6 @@ import (
 	"zorilla/transfer"
 )
 
-// Limits of a Spec. What is beyond them is refused at submission and again by
-// every node that receives it.
-const (
-	MaxRanks    = 100_000
-	MaxSlots    = 4096 // per worker
-	MaxGPUs     = 256  // per worker
-	MaxArgs     = 4096
-	MaxArgBytes = 512 << 10 // arguments and environment together
-	MaxGlobs    = 256
-	MaxName     = 64
-	MaxRetries  = 1000
-	MaxTime     = 366 * 24 * time.Hour
-)
-
 // ErrInvalid is wrapped by what Spec.Validate returns.
 var ErrInvalid = errors.New("invalid job")
 
@@ -367,3 +353,11 @@ func (s *Spec) Gathered() []string {
 
 // Grouped reports whether the job's nodes are chosen by chooseGroup.
 func (s *Spec) Grouped() bool { return s.Pairwise() || s.Replicas > 1 }
+
+// StopsOnBadExit reports whether one rank that fails stops the others.
+func (s *Spec) StopsOnBadExit() bool {
+	if s.KillOnBadExit != nil && !s.MPI {
+		return *s.KillOnBadExit
+	}
+	return s.Rigid()
+}
