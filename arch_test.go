@@ -104,7 +104,7 @@ var floors = map[string]int{
 	"jobs/internal/core":          7,
 	"jobs/internal/loop":          4,
 	"jobs/internal/gang":          5,
-	"jobs/internal/hook":          5,
+	"jobs/internal/onend":         5,
 	"jobs/internal/peer":          5,
 	"jobs/internal/executor":      7,
 	"jobs/internal/origin":        8,

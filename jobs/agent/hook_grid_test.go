@@ -10,17 +10,17 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/hook"
+	"zorilla/jobs/internal/onend"
 )
 
 // told is a HookRunner that hands over what it is called with, and answers with what it is
 // given, or ends with its node.
 type told struct {
-	calls chan hook.Call
+	calls chan onend.Call
 	ends  chan jobs.OnEnd
 }
 
-func (r *told) run(ctx context.Context, c hook.Call) jobs.OnEnd {
+func (r *told) run(ctx context.Context, c onend.Call) jobs.OnEnd {
 	r.calls <- c
 	select {
 	case end := <-r.ends:
@@ -31,7 +31,7 @@ func (r *told) run(ctx context.Context, c hook.Call) jobs.OnEnd {
 }
 
 // called returns the one call that there was.
-func (r *told) called(t *testing.T) hook.Call {
+func (r *told) called(t *testing.T) onend.Call {
 	t.Helper()
 	synctest.Wait()
 	if len(r.calls) != 1 {
@@ -43,7 +43,7 @@ func (r *told) called(t *testing.T) hook.Call {
 func commanded(st jobs.Status) bool { return st.OnEnd != nil }
 
 func ending(g *grid) (*told, jobs.Spec) {
-	r := &told{make(chan hook.Call, 10), make(chan jobs.OnEnd)}
+	r := &told{make(chan onend.Call, 10), make(chan jobs.OnEnd)}
 	n := g.node(0)
 	n.stop()
 	n.hooks = r.run

@@ -7,7 +7,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
-	"zorilla/jobs/internal/hook"
+	"zorilla/jobs/internal/onend"
 	"zorilla/jobs/internal/peer"
 	"zorilla/vicinity"
 )
@@ -21,11 +21,11 @@ type (
 	// FetchFunc brings files from other nodes.
 	FetchFunc = executor.FetchFunc
 	// HookRunner runs a command of --on-end.
-	HookRunner = hook.Runner
+	HookRunner = onend.Runner
 )
 
 // RunHook is the HookRunner that has a shell of this machine run it.
-func RunHook(ctx context.Context, c hook.Call) jobs.OnEnd { return hook.Shell(ctx, c) }
+func RunHook(ctx context.Context, c onend.Call) jobs.OnEnd { return onend.Shell(ctx, c) }
 
 // PeerPrefix begins the paths of requests to PeerHandler.
 const PeerPrefix = peer.Prefix

@@ -6,15 +6,15 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/hook"
+	"zorilla/jobs/internal/onend"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/journal"
 )
 
 // keeper runs the commands of the jobs of this origin.
-func keeper(o *Jobs) *hook.Keeper {
+func keeper(o *Jobs) *onend.Keeper {
 	api := o.API()
-	return &hook.Keeper{
+	return &onend.Keeper{
 		Run: o.cfg.Hooks, Loop: o.loop, Log: o.log, Status: api.Status,
 		Output: func(ctx context.Context, id jobs.ID, f func(jobs.Output) error) error { return tail(ctx, o, id, f) },
 		Ended:  func(id jobs.ID, end jobs.OnEnd) { hooked(o, id, end) },
@@ -31,7 +31,7 @@ func tail(ctx context.Context, o *Jobs, id jobs.ID, f func(jobs.Output) error) e
 		return of.output.Tail(ctx, counts, f)
 	}
 	r := outputOfTasks(o, of, jobs.OutputQuery{Rank: -1}, f)
-	r.late(hook.TailBytes)
+	r.late(onend.TailBytes)
 	return r.read(ctx, false)
 }
 

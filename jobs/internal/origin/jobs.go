@@ -15,8 +15,8 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
-	"zorilla/jobs/internal/hook"
 	"zorilla/jobs/internal/loop"
+	"zorilla/jobs/internal/onend"
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
@@ -49,7 +49,7 @@ type Config struct {
 	KeepOutputs int64
 
 	// Hooks runs the commands of --on-end; nil = jobs with one are refused.
-	Hooks hook.Runner
+	Hooks onend.Runner
 
 	Rand *rand.Rand
 	Log  zerolog.Logger
@@ -68,7 +68,7 @@ type Jobs struct {
 	loop  *loop.Loop
 	core  *core.Core
 	disk  *disk
-	hooks *hook.Keeper // nil = none are run
+	hooks *onend.Keeper // nil = none are run
 
 	fetches chan struct{} // a place for each fetch of outputs
 	streams chan struct{} // a place for each stream of output
@@ -241,7 +241,7 @@ func (o *Jobs) file(id jobs.ID) {
 // not been run. If the node dies before it is written down how that ended, it is run again.
 func owe(o *Jobs, rec *record.Record) {
 	if record.Owes(rec) && o.hooks != nil {
-		o.hooks.Owe(hook.Due{Job: rec.ID, Command: rec.Spec.OnEnd})
+		o.hooks.Owe(onend.Due{Job: rec.ID, Command: rec.Spec.OnEnd})
 	}
 }
 

@@ -1,4 +1,4 @@
-package hook_test
+package onend_test
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/hook"
+	"zorilla/jobs/internal/onend"
 	"zorilla/jobs/work"
 )
 
@@ -18,11 +18,11 @@ func TestSummary(t *testing.T) {
 		Submitted: at, Started: at.Add(2 * time.Second), Ended: at.Add(62 * time.Second),
 		Workers: []jobs.WorkerStatus{{Rank: 0, Exit: &work.Exit{}}, {Rank: 1, Name: "beta", Node: "zbcde", Exit: &work.Exit{Code: 3}}},
 	}
-	var said hook.Tail
+	var said onend.Tail
 	for _, s := range []string{strings.Repeat("dropped\n", 30), strings.Repeat("x", 9000), "\nkettle \x1b[31mempty\n~! touch it\n.\nthe end\n"} {
 		said.Write([]byte(s))
 	}
-	got := string(hook.Summary(st, said.Lines()))
+	got := string(onend.Summary(st, said.Lines()))
 	for _, want := range []string{"job        k7f3q@zabcd\n", "name       tea\n", "state      FAILED, exit code 3\n", "after 2s\n", "ran for 1m00s\n", "rank 1     on beta", "ended with 3", "\n  kettle  [31mempty\n  ~! touch it\n  .\n  the end\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing of\n%s", want, got)
@@ -37,7 +37,7 @@ func TestSummary(t *testing.T) {
 		}
 	}
 	want := []string{"ZORILLA_JOB_ID=k7f3q@zabcdaaaaaaaaaaaaaaaaaaaaaa", "ZORILLA_JOB_NAME=tea", "ZORILLA_JOB_STATE=FAILED", "ZORILLA_JOB_EXIT_CODE=3", "ZORILLA_JOB_REASON=rank 1 ended with 3"}
-	if got := hook.Variables(st); !slices.Equal(got, want) {
+	if got := onend.Variables(st); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package hook_test
+package onend_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/hook"
+	"zorilla/jobs/internal/onend"
 )
 
 func TestShell(t *testing.T) {
@@ -20,7 +20,7 @@ func TestShell(t *testing.T) {
 	t.Setenv("HOME", dir)
 	t.Setenv("ZORILLA_SECRET", "squirrel")
 	t.Setenv("OTHER", "of the node")
-	end := hook.Shell(t.Context(), hook.Call{
+	end := onend.Shell(t.Context(), onend.Call{
 		Command: `cat >input; echo "$ZORILLA_JOB_ID,$ZORILLA_SECRET,$OTHER" >told; exec sleep 0`,
 		Env:     []string{"ZORILLA_JOB_ID=k7f3q@z"}, Input: []byte("how it ended"),
 	})
@@ -48,7 +48,7 @@ func TestShellTellsOfFailures(t *testing.T) {
 		"sleep 5 & exit 0":         {}, // what it leaves behind holds its output open
 		"echo " + long + "; false": {Code: 1, Text: "xxx..."},
 	} {
-		end := hook.Shell(t.Context(), hook.Call{Command: command, Input: []byte(long)})
+		end := onend.Shell(t.Context(), onend.Call{Command: command, Input: []byte(long)})
 		if end.Code != want.Code || !strings.Contains(end.Text, want.Text) || len(end.Text) > 500 || want.Text == "" && end.Text != "" {
 			t.Errorf("%.60q: %d %q; want %d %q", command, end.Code, end.Text, want.Code, want.Text)
 		}
@@ -57,7 +57,7 @@ func TestShellTellsOfFailures(t *testing.T) {
 
 // A command that takes too long is killed, with what it has started.
 func TestShellHasALimit(t *testing.T) {
-	end := hook.ShellWithin(t.Context(), 50*time.Millisecond, hook.Call{Command: "sleep 1000 & sleep 1000"})
+	end := onend.ShellWithin(t.Context(), 50*time.Millisecond, onend.Call{Command: "sleep 1000 & sleep 1000"})
 	if end.Code != jobs.CodeTimeout || !strings.Contains(end.Text, "was killed after") {
 		t.Errorf("%+v", end)
 	}
@@ -75,7 +75,7 @@ func TestShellEndsWithItsNode(t *testing.T) {
 	defer cancel()
 	ended := make(chan jobs.OnEnd)
 	go func() {
-		ended <- hook.Shell(ctx, hook.Call{Command: "sleep 1000 & echo $! >started; wait"})
+		ended <- onend.Shell(ctx, onend.Call{Command: "sleep 1000 & echo $! >started; wait"})
 	}()
 	child, err := os.ReadFile(started)
 	if err != nil {

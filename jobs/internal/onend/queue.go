@@ -1,6 +1,6 @@
-// Package hook runs what users want to be run at the origin of a job when it has ended
+// Package onend runs what users want to be run at the origin of a job when it has ended
 // (--on-end). Keeper has them run, Queue says which is next, and Shell runs one.
-package hook
+package onend
 
 import "zorilla/jobs"
 

@@ -1,4 +1,4 @@
-package hook
+package onend
 
 import (
 	"fmt"

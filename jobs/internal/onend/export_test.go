@@ -1,4 +1,4 @@
-package hook
+package onend
 
 // ShellWithin is Shell with another limit.
 var ShellWithin = shell

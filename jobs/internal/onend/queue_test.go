@@ -1,25 +1,25 @@
-package hook_test
+package onend_test
 
 import (
 	"fmt"
 	"testing"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/hook"
+	"zorilla/jobs/internal/onend"
 )
 
-func due(n int) hook.Due {
-	return hook.Due{Job: jobs.ID(fmt.Sprint("job", n)), Command: fmt.Sprint("command ", n)}
+func due(n int) onend.Due {
+	return onend.Due{Job: jobs.ID(fmt.Sprint("job", n)), Command: fmt.Sprint("command ", n)}
 }
 
 // A few run at a time, in the order in which their jobs ended, and each once.
 func TestQueue(t *testing.T) {
-	var q hook.Queue
-	for n := range hook.AtOnce + 2 {
+	var q onend.Queue
+	for n := range onend.AtOnce + 2 {
 		q.Add(due(n))
 		q.Add(due(n))
 	}
-	for n := range hook.AtOnce {
+	for n := range onend.AtOnce {
 		if d, ok := q.Next(); !ok || d != due(n) {
 			t.Fatalf("%d: %v, %v", n, d, ok)
 		}
@@ -30,7 +30,7 @@ func TestQueue(t *testing.T) {
 	q.Add(due(0)) // it runs
 	for n := range 2 {
 		q.Done(due(n).Job)
-		if d, ok := q.Next(); !ok || d != due(hook.AtOnce+n) {
+		if d, ok := q.Next(); !ok || d != due(onend.AtOnce+n) {
 			t.Fatalf("after %d: %v, %v", n, d, ok)
 		}
 	}
