@@ -117,7 +117,7 @@ var floors = map[string]int{
 	"node/api/apitest":            5,
 	"node/web":                    5,
 	"node/web/form":               4,
-	"node/early":                  5,
+	"node/fastrpc":                5,
 	"node/flow":                   5,
 	"node":                        10,
 	"testnet":                     11,

@@ -15,7 +15,7 @@ import (
 	"zorilla/internal/portion"
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
-	"zorilla/node/early"
+	"zorilla/node/fastrpc"
 	"zorilla/node/flow"
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
@@ -56,7 +56,7 @@ type network struct {
 
 	// Set before run, since they need the network's addresses.
 	jobs  *agent.Service
-	early *early.Messenger
+	early *fastrpc.Messenger
 	twins *twins
 }
 
@@ -119,7 +119,7 @@ func (n *network) send(to vicinity.ID, kind byte, payload []byte) {
 
 // sendAhead lets small requests of jobs, and those of others to h, be packets.
 func (n *network) sendAhead(creds *trust.Credentials, h http.Handler) {
-	n.early = early.New(early.Config{
+	n.early = fastrpc.New(fastrpc.Config{
 		Self: n.self, Sign: creds.Sign, Verify: trust.Verify,
 		Send:   func(to vicinity.ID, p []byte) { n.send(to, kindEarly, p) },
 		Member: func(id vicinity.ID) bool { _, ok := n.overlay.Member(id); return ok },

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"zorilla/jobs/agent"
-	"zorilla/node/early"
+	"zorilla/node/fastrpc"
 	"zorilla/node/gossip"
 	"zorilla/node/trust"
 	"zorilla/transfer/swarm"
@@ -102,7 +102,7 @@ func (p *peers) dial(ctx context.Context, address string, protos ...string) (net
 	if err != nil {
 		return nil, err
 	}
-	early.Dialing(ctx)
+	fastrpc.Dialing(ctx)
 	id := vicinity.ID(host)
 	addrs := p.find(id)
 	if len(addrs) == 0 {
@@ -140,10 +140,10 @@ func (t *loopback) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.RoundTripper.RoundTrip(r)
 	}
 	ctx := r.Context()
-	answered := make(chan *early.Recorder, 1)
+	answered := make(chan *fastrpc.Recorder, 1)
 	go func() {
 		defer r.Body.Close()
-		var w early.Recorder
+		var w fastrpc.Recorder
 		t.handler.ServeHTTP(&w, sentBy(r, t.self))
 		answered <- &w
 	}()

@@ -8,7 +8,7 @@ import (
 	"zorilla/internal/uplink"
 	"zorilla/jobs"
 	"zorilla/node/api"
-	"zorilla/node/early"
+	"zorilla/node/fastrpc"
 	"zorilla/vicinity"
 )
 
@@ -60,7 +60,7 @@ func floodTraffic(f flood.Stats) api.Traffic {
 	)
 }
 
-func earlyTraffic(e early.Stats) api.Traffic {
+func earlyTraffic(e fastrpc.Stats) api.Traffic {
 	return counters("early",
 		counted("requests sent", e.Sent, "as packets, ahead of a connection"),
 		counted("requests answered", e.Answered, "of these, before there was a connection"),

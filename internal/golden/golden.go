@@ -6,7 +6,7 @@
 // that was written once must be read for as long as its version is supported.
 // A new version is written beside the old ones, by the tests themselves:
 //
-//	ZORILLA_GOLDEN=0.2 go test -run TestGolden ./jobs/... ./flood ./vicinity ./node/gossip ./node/early ./transfer
+//	ZORILLA_GOLDEN=0.2 go test -run TestGolden ./jobs/... ./flood ./vicinity ./node/gossip ./node/fastrpc ./transfer
 //
 // Look at what that adds before you commit it: the JSON beside a message is what
 // it means.

@@ -50,7 +50,7 @@ func Lasting(prepare, run time.Duration) func(jobs.ID, *jobs.Spec, jobs.RankAtte
 // Requests and replies arrive, though later where a packet would have been lost,
 // if Faults do not break their connections; the first request of a node to another
 // waits for two round trips, those of the handshakes of TCP and TLS 1.3, unless it is
-// a packet that is not lost (package early).
+// a packet that is not lost (package fastrpc).
 type Grid struct {
 	Faults   Faults // may be changed at any time
 	cfg      GridConfig

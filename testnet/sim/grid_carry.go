@@ -6,7 +6,7 @@ import (
 	"zorilla/flood"
 	"zorilla/jobs"
 	"zorilla/jobs/model"
-	"zorilla/node/early"
+	"zorilla/node/fastrpc"
 )
 
 // Cost is what a job's search took, counted where it happens, not by what the
@@ -142,7 +142,7 @@ func (g *Grid) post(from int, m model.Message) {
 	packet := false
 	if m.Kind == model.Request {
 		at = g.connect(from, to)
-		if packet = at > g.o.at && m.Early() && m.Size <= early.MaxBody && g.o.rnd.Float64() >= g.o.cfg.Noise.Loss; packet {
+		if packet = at > g.o.at && m.Early() && m.Size <= fastrpc.MaxBody && g.o.rnd.Float64() >= g.o.cfg.Noise.Loss; packet {
 			at = g.o.at
 		}
 	}

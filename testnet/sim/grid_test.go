@@ -9,7 +9,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/model"
-	"zorilla/node/early"
+	"zorilla/node/fastrpc"
 )
 
 func spec(min, max int, mode string) jobs.Spec {
@@ -213,7 +213,7 @@ func TestRoundTripsOfAStart(t *testing.T) {
 		most           float64
 	}{
 		{12, 8, []string{"prog"}, 2.3}, {36, 40, []string{"prog"}, 2.3},
-		{12, 8, []string{"prog", strings.Repeat("x", early.MaxBody)}, 3.3}, {36, 40, []string{"prog", strings.Repeat("x", early.MaxBody)}, 3.3},
+		{12, 8, []string{"prog", strings.Repeat("x", fastrpc.MaxBody)}, 3.3}, {36, 40, []string{"prog", strings.Repeat("x", fastrpc.MaxBody)}, 3.3},
 	} {
 		l, paths := example(t).Layout(x.nodes, 7)
 		o := NewOverlay(OverlayConfig{Layout: l, Paths: paths, Seed: 7})

@@ -14,7 +14,7 @@ import (
 type Packet struct {
 	To     vicinity.ID `json:"t"`
 	Answer *Answer     `json:"a,omitempty"`
-	// EarlyKey is of a node that offers: small requests to it may be packets, see node/early.
+	// EarlyKey is of a node that offers: small requests to it may be packets, see node/fastrpc.
 	EarlyKey []byte  `json:"x,omitempty"`
 	Yield    jobs.ID `json:"y,omitempty"`
 	// Recall is a job that would take what is held for jobs after it.

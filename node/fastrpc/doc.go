@@ -1,4 +1,4 @@
-// Package early has small requests to other nodes travel as packets, ahead of the connection
+// Package fastrpc has small requests to other nodes travel as packets, ahead of the connection
 // over which they go as well: that takes two round trips to make, those of the handshakes of TCP
 // and TLS, and a packet none. It is what early data is in TLS 1.3, for both ends of nodes that
 // have just heard of each other.
@@ -40,4 +40,4 @@
 //
 // All methods may be called from any goroutine. Receive does not wait. Run waits for all goroutines
 // that requests have.
-package early
+package fastrpc
