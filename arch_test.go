@@ -103,7 +103,7 @@ var floors = map[string]int{
 	"jobs/internal/participant":   6,
 	"jobs/internal/core":          7,
 	"jobs/internal/loop":          4,
-	"jobs/internal/gang":          5,
+	"jobs/internal/heartbeat":     5,
 	"jobs/internal/onend":         5,
 	"jobs/internal/peer":          5,
 	"jobs/internal/executor":      7,

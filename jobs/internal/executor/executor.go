@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/gang"
+	"zorilla/jobs/internal/heartbeat"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
@@ -42,7 +42,7 @@ type Executor struct {
 	Streams *Streams // of output, beside reports
 
 	parallel *parallel
-	Gangs    *gang.Keeper // of the ranks of MPI programs here
+	Gangs    *heartbeat.Keeper // of the ranks of MPI programs here
 
 	sharing  *sharing // of work directories
 	gatherer gatherer

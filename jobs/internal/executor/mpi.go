@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/gang"
+	"zorilla/jobs/internal/heartbeat"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/wire"
@@ -128,7 +128,7 @@ func (x *parallel) rank(p *process.Spec, c *participant.ClaimRecord, start *wire
 	local, localSize := x.place(spec, *start, c.Rank, ranks)
 	name := string(c.Job) + "/" + strconv.Itoa(replica) + "/" + strconv.FormatInt(c.Start.Epoch, 10)
 	p.Rank = process.Rank{Grace: participant.GangGrace, Cores: c.Cores}
-	p.NodeLimit = gang.Silence // without its node the gang is lost
+	p.NodeLimit = heartbeat.Silence // without its node the gang is lost
 	p.PMI = &pmi.Place{Rank: rank, Size: start.Size, Nodes: numbers(start), Name: name}
 	r := mpi.Rank{
 		Kind: g.found.Kind, Rank: rank, Size: start.Size, LocalRank: local, LocalSize: localSize, Hosts: max(1, len(start.Hosts)),
@@ -170,8 +170,8 @@ func numbers(start *wire.Start) []int {
 
 // gangs returns what keeps this node in touch with others that run ranks of the same
 // programs.
-func (x *parallel) gangs() *gang.Keeper {
-	return &gang.Keeper{
+func (x *parallel) gangs() *heartbeat.Keeper {
+	return &heartbeat.Keeper{
 		Self: x.cfg.Self.ID, Go: x.loop.Go,
 		Name: func(id vicinity.ID) string {
 			if m, ok := x.cfg.Member(id); ok && m.Name != "" {
@@ -215,10 +215,10 @@ func (x *parallel) parted(e participant.DoPart) {
 }
 
 // member says which rank of which gang a worker is, if its START names it.
-func (x *parallel) member(c *participant.ClaimRecord) (r gang.Rank, ok bool) {
+func (x *parallel) member(c *participant.ClaimRecord) (r heartbeat.Rank, ok bool) {
 	start := c.Start.OfReplica(&c.Spec, c.Rank)
 	rank, replica := c.Spec.RankOf(c.Rank)
-	r = gang.Rank{Gang: wire.Gang{Job: c.Job, Replica: replica, Epoch: c.Start.Epoch}, Rank: rank}
+	r = heartbeat.Rank{Gang: wire.Gang{Job: c.Job, Replica: replica, Epoch: c.Start.Epoch}, Rank: rank}
 	for _, h := range start.Hosts {
 		if slices.Contains(h.Ranks, 0) {
 			r.Nodes = slices.Insert(r.Nodes, 0, h.Node)

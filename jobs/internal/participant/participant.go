@@ -48,7 +48,7 @@ const (
 	// StopGrace is between SIGTERM and SIGKILL.
 	StopGrace = 5 * time.Second
 	// GangGrace is that of the ranks of an MPI program, which are of no use without each
-	// other: with gang.Silence before it, less than the two seconds within which they end.
+	// other: with heartbeat.Silence before it, less than the two seconds within which they end.
 	GangGrace = 200 * time.Millisecond
 	// NodeLimit and OrphanLimit are how long a worker goes on without its node
 	// and without its origin, if the owner says nothing else.

@@ -1,4 +1,4 @@
-// Package gang keeps the nodes in touch that run the ranks of one parallel program, which
+// Package heartbeat keeps the nodes in touch that run the ranks of one parallel program, which
 // is of no use any more when one of them is lost.
 //
 // Each node sends beats to the node of rank 0, the hub, which answers at once if there is
@@ -13,7 +13,7 @@
 // barrier, however many ranks there are.
 //
 // [Hub] and [Member] are cores without clock and network.
-package gang
+package heartbeat
 
 import "time"
 
