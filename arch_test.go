@@ -71,7 +71,7 @@ var floors = map[string]int{
 	"jobs/disk":                   0,
 	"jobs/gpu":                    0,
 	"jobs/ports":                  0,
-	"jobs/trees":                  0,
+	"jobs/remover":                0,
 	"jobs/work":                   0,
 	"jobs/mpi":                    0,
 	"jobs/pmi":                    1,

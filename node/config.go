@@ -16,7 +16,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/jobs/users"
 	"zorilla/node/gossip"
 	"zorilla/transfer"
@@ -95,7 +95,7 @@ type Seams struct {
 	Overlay   func(gossip.Config) (Overlay, error)
 	Runner    agent.Runner
 	Hooks     agent.HookRunner // with another Runner than the real one: nil = commands of --on-end are refused
-	CleanRoot func(root string, pace trees.Pace, keep ...string) error
+	CleanRoot func(root string, pace remover.Pace, keep ...string) error
 	Journal   journal.Journal
 	Store     transfer.PinStore
 	Rand      *rand.Rand

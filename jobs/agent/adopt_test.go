@@ -14,7 +14,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/transfer"
 )
 
@@ -128,7 +128,7 @@ func TestNodeDiesWhileItRemovesAWorker(t *testing.T) {
 		n := g.node(1)
 		n.stop()
 		begun := make(chan string, 4)
-		n.clean = func(root string, _ trees.Pace, _ ...string) error {
+		n.clean = func(root string, _ remover.Pace, _ ...string) error {
 			if err := os.RemoveAll(filepath.Join(root, "work")); err != nil {
 				t.Error(err)
 			}

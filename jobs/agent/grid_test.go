@@ -21,7 +21,7 @@ import (
 	"zorilla/jobs/agent"
 	"zorilla/jobs/journal"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/testnet"
 	"zorilla/transfer"
 	"zorilla/transfer/exchange"
@@ -53,8 +53,8 @@ type gridNode struct {
 	runAs      *jobs.User
 	cancel     context.CancelFunc
 	closeDisk  context.CancelFunc
-	clean      func(root string, pace trees.Pace, keep ...string) error // nil = process.CleanFiles
-	nap        atomic.Int64                                             // how long its loop stands still when it floods next
+	clean      func(root string, pace remover.Pace, keep ...string) error // nil = process.CleanFiles
+	nap        atomic.Int64                                               // how long its loop stands still when it floods next
 	done       chan error
 	moved      atomic.Bool           // its round trips were measured long ago, and are 3 hops since then
 	probed     atomic.Bool           // they have been measured again

@@ -10,7 +10,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 )
 
 // undelivered submits a gang that its origin has started, without node 1 hearing
@@ -79,7 +79,7 @@ func TestNodeDiesBeforeItHearsOfAStart(t *testing.T) {
 				for _, death := range deaths {
 					n.crash()
 					reached := make(chan struct{}, 10)
-					n.clean = func(root string, pace trees.Pace, keep ...string) error {
+					n.clean = func(root string, pace remover.Pace, keep ...string) error {
 						if death == "emptied" {
 							if err := process.CleanFiles(root, pace, keep...); err != nil {
 								return err

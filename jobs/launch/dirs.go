@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	"zorilla/jobs/remover"
 	"zorilla/jobs/sandbox"
-	"zorilla/jobs/trees"
 )
 
 // bring makes the directories of a number's commands be there.
@@ -51,7 +51,7 @@ func (l *launcher) refresh(c *Command) {
 			sandbox.RemoveIPC()
 		}
 		for _, dir := range dirs {
-			_ = trees.Empty(dir, nil) // what cannot be removed counts on
+			_ = remover.Empty(dir, nil) // what cannot be removed counts on
 		}
 		return nil
 	})

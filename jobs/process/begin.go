@@ -19,7 +19,7 @@ import (
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/quota"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/jobs/work"
 )
 
@@ -325,7 +325,7 @@ func Measure(within time.Duration, roots []string) []int64 {
 // written down, which needs some, and however long its origin takes to hear of it.
 func (s *Spec) yield() {
 	for _, dir := range append(FileDirs(s.Root), s.Work()) {
-		_ = trees.Empty(dir, nil) // what cannot be removed now, is with all of Root
+		_ = remover.Empty(dir, nil) // what cannot be removed now, is with all of Root
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"zorilla/internal/entries"
 	"zorilla/jobs/quota"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 )
 
 // stopWithin bounds how long a supervisor may take to end its worker.
@@ -25,7 +25,7 @@ const stopWithin = 5 * time.Second
 // notes (Note) to keep it removes all but these, and leaves what MakeRoot makes. The pace
 // is that of the files; when it ends the removal no process is left, and the root is still
 // one.
-func CleanRoot(root string, pace trees.Pace, keep ...string) error {
+func CleanRoot(root string, pace remover.Pace, keep ...string) error {
 	known := notesOf(root)
 	switch _, err := known.owner(); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -63,7 +63,7 @@ func CleanRoot(root string, pace trees.Pace, keep ...string) error {
 
 // CleanFiles is CleanRoot for a root that has no processes, as that of an emulated
 // worker.
-func CleanFiles(root string, pace trees.Pace, keep ...string) error {
+func CleanFiles(root string, pace remover.Pace, keep ...string) error {
 	for _, dir := range FileDirs(root) {
 		if q := quota.Of(dir); q != nil { // it is known by its directories alone
 			_ = q.Remove()
@@ -74,12 +74,12 @@ func CleanFiles(root string, pace trees.Pace, keep ...string) error {
 }
 
 // cleanFiles is CleanFiles where no quota bounds the files.
-func cleanFiles(root string, pace trees.Pace, keep []string) error {
+func cleanFiles(root string, pace remover.Pace, keep []string) error {
 	if len(keep) == 0 {
-		return trees.Remove(root, pace, entriesFile, markEntry)
+		return remover.Remove(root, pace, entriesFile, markEntry)
 	}
 	keep = append([]string{markEntry}, keep...)
-	if err := trees.Empty(root, pace, append([]string{entriesFile}, keep...)...); err != nil {
+	if err := remover.Empty(root, pace, append([]string{entriesFile}, keep...)...); err != nil {
 		return err
 	}
 	if err := entries.Keep(filepath.Join(root, entriesFile), maxFile, keep...); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/jobs/proc"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/jobs/work"
 )
 
@@ -146,7 +146,7 @@ func newRoot(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // inputs of tasks are not writable
-		if err := trees.Remove(root, nil); err != nil {
+		if err := remover.Remove(root, nil); err != nil {
 			t.Error(err)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/transfer"
 )
 
@@ -130,7 +130,7 @@ func (t *taskDir) fill() error {
 // untouched reports whether a task has left nothing but what it found. It is cheap, and looks
 // into no directory.
 func (t *taskDir) untouched() bool {
-	d, err := trees.Open(unix.AT_FDCWD, t.own)
+	d, err := remover.Open(unix.AT_FDCWD, t.own)
 	if err != nil {
 		return false
 	}
@@ -165,12 +165,12 @@ func (t *taskDir) tidy(at, dir string) error {
 	if err := os.Chmod(at, mode); err != nil {
 		return err
 	}
-	d, err := trees.Open(unix.AT_FDCWD, at)
+	d, err := remover.Open(unix.AT_FDCWD, at)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	r := trees.Remover{Top: d}
+	r := remover.Remover{Top: d}
 	for again := true; again; {
 		names, err := d.Readdirnames(-1)
 		if err != nil {

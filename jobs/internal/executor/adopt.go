@@ -11,7 +11,7 @@ import (
 
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/transfer"
 )
 
@@ -26,7 +26,7 @@ func (x *Executor) Adopt(adopt func(participant.ClaimRecord)) error {
 	for root := range roots { // before anything is removed, which may fail
 		x.cfg.Users.Known(jobOf(root), root, process.UserOf(root))
 	}
-	pace := trees.Budget(atStart)
+	pace := remover.Budget(atStart)
 	for _, shared := range []bool{false, true} { // of which those stay that a worker has
 		for _, root := range slices.Sorted(maps.Keys(roots)) {
 			if isSharedName(filepath.Base(root)) != shared || x.sharing.has(root) {
@@ -47,7 +47,7 @@ const (
 )
 
 // adoptRoot goes on with the worker of a root, or removes what is left of it.
-func (x *Executor) adoptRoot(root string, kind rootKind, pace trees.Pace, adopt func(participant.ClaimRecord)) error {
+func (x *Executor) adoptRoot(root string, kind rootKind, pace remover.Pace, adopt func(participant.ClaimRecord)) error {
 	log := x.cfg.Log.With().Str("dir", filepath.Base(root)).Logger()
 	switch kind {
 	case bare:
@@ -74,11 +74,11 @@ func (x *Executor) adoptRoot(root string, kind rootKind, pace trees.Pace, adopt 
 }
 
 // discard ends what runs in a root, and removes what the pace allows; the rest later.
-func (x *Executor) discard(root string, pace trees.Pace) error {
+func (x *Executor) discard(root string, pace remover.Pace) error {
 	leave := x.bin.Enter(root)
 	takeBack(x.cfg.Store, root)
 	err := x.cfg.CleanRoot(root, pace)
-	if !trees.IsOver(err) {
+	if !remover.IsOverBudget(err) {
 		defer leave()
 		if err == nil {
 			x.cfg.Users.Left(root)
@@ -100,7 +100,7 @@ func (x *Executor) discard(root string, pace trees.Pace) error {
 // clean removes a root, which must be had, and gives the job's user back if it was the
 // last one. When ctx ends what is large is left to the next life of the node.
 func (x *Executor) clean(ctx context.Context, root string) error {
-	err := x.bin.Run(ctx, func(pace trees.Pace) error { return x.cfg.CleanRoot(root, pace) })
+	err := x.bin.Run(ctx, func(pace remover.Pace) error { return x.cfg.CleanRoot(root, pace) })
 	if err == nil {
 		x.cfg.Users.Left(root)
 	}

@@ -16,7 +16,7 @@ import (
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -110,7 +110,7 @@ func TestLargeRootIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := loop.New(zerolog.Nop())
-	clean := func(root string, pace trees.Pace, _ ...string) error {
+	clean := func(root string, pace remover.Pace, _ ...string) error {
 		for {
 			if err := pace(); err != nil {
 				return err

@@ -14,7 +14,7 @@ import (
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/ports"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/jobs/users"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -47,10 +47,10 @@ type FetchFunc func(ctx context.Context, owner string, manifest transfer.Hash, h
 type Workers struct {
 	Dir       string // absolute; for work directories, see CheckDir
 	Runner    Runner
-	CleanRoot func(root string, pace trees.Pace, keep ...string) error // as process.CleanRoot
-	RunAs     *jobs.User                                               // nil = as the node
-	Users     *users.Block                                             // of jobs, instead of RunAs; nil = none
-	Ports     *ports.Book                                              // for programs; nil = all nodes of a job agree on one without looking
+	CleanRoot func(root string, pace remover.Pace, keep ...string) error // as process.CleanRoot
+	RunAs     *jobs.User                                                 // nil = as the node
+	Users     *users.Block                                               // of jobs, instead of RunAs; nil = none
+	Ports     *ports.Book                                                // for programs; nil = all nodes of a job agree on one without looking
 	// Limits tells what the owner allows now, of which is what workers are shown; nil =
 	// nothing but the system.
 	Limits func() jobs.Limits

@@ -17,7 +17,7 @@ import (
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/transfer"
 )
 
@@ -32,9 +32,9 @@ type Executor struct {
 	part   *participant.Participant
 	inputs map[jobs.ID]*inputs
 	procs  map[participant.WorkerID]*handle
-	bin    *trees.Bin // where roots are removed, by their paths
-	trials chan trial // capacity 1: the latest, while none runs
-	spread sync.Once  // over the disk of what is in Dir
+	bin    *remover.Background // where roots are removed, by their paths
+	trials chan trial          // capacity 1: the latest, while none runs
+	spread sync.Once           // over the disk of what is in Dir
 	tables tables
 	fences *fences
 	doors  *doors
@@ -69,7 +69,7 @@ func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
 		fences:    &fences{member: cfg.Member, log: cfg.Log},
 		inputs:    map[jobs.ID]*inputs{},
 		procs:     map[participant.WorkerID]*handle{},
-		bin:       trees.NewBin(),
+		bin:       remover.NewBackground(),
 		trials:    make(chan trial, 1),
 		tables:    tables{made: map[jobs.ID]madeTable{}},
 		doors:     newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }),

@@ -17,18 +17,18 @@ import (
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
 
-// remover is an executor with the root of one worker, and with its own way to remove that.
-func remover(t *testing.T, dir string, clean func(root string) error) (*Executor, *loop.Loop, participant.WorkerID, string) {
+// removing is an executor with the root of one worker, and with its own way to remove that.
+func removing(t *testing.T, dir string, clean func(root string) error) (*Executor, *loop.Loop, participant.WorkerID, string) {
 	t.Helper()
 	id := participant.WorkerID{Job: wiretest.Job, RankAttempt: wiretest.RA(0, 1)}
 	self, l := jobtest.Node(2), loop.New(zerolog.Nop())
 	x := New(Config{Self: vicinity.Member{ID: self}, Store: transfer.NewMemStore(1 << 20), Log: zerolog.Nop(),
-		Workers: Workers{Dir: dir, CleanRoot: func(root string, _ trees.Pace, _ ...string) error { return clean(root) }}}, l, &participant.Participant{})
+		Workers: Workers{Dir: dir, CleanRoot: func(root string, _ remover.Pace, _ ...string) error { return clean(root) }}}, l, &participant.Participant{})
 	if err := process.MakeRoot(x.root(id), string(self)); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func remover(t *testing.T, dir string, clean func(root string) error) (*Executor
 
 // What is told to a worker, or written down of it, does not come back after it was removed.
 func TestNothingIsMadeOfWorkersThatAreRemoved(t *testing.T) {
-	x, l, id, root := remover(t, t.TempDir(), os.RemoveAll)
+	x, l, id, root := removing(t, t.TempDir(), os.RemoveAll)
 	l.Start(asOwner{})
 	removing, others := make(chan struct{}), make(chan struct{})
 	leave := x.bin.Enter(root) // it is being removed
@@ -65,7 +65,7 @@ func TestNothingIsMadeOfWorkersThatAreRemoved(t *testing.T) {
 // take the rest for a worker when it is started again.
 func TestClaimIsRemovedFirst(t *testing.T) {
 	removed := false
-	x, l, id, root := remover(t, t.TempDir(), func(root string) error {
+	x, l, id, root := removing(t, t.TempDir(), func(root string) error {
 		removed = true
 		if b, _ := process.Noted(root, participant.ClaimNote); b != nil {
 			t.Error("what is being removed has a claim still")
@@ -93,7 +93,7 @@ func TestRemovalIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		x, l, id, root := remover(t, dir, func(root string) error {
+		x, l, id, root := removing(t, dir, func(root string) error {
 			if tries++; tries < 4 {
 				return errors.New("a process is still there")
 			}

@@ -15,7 +15,7 @@ import (
 	"zorilla/jobs/disk"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/vicinity"
 )
 
@@ -136,7 +136,7 @@ func makeRoot(cfg *Config, spread *sync.Once, root string) error {
 
 // makeShared makes the root of a directory that workers share, or empties what an earlier try has
 // left of it.
-func makeShared(cfg *Config, spread *sync.Once, bin *trees.Bin, root string) error {
+func makeShared(cfg *Config, spread *sync.Once, bin *remover.Background, root string) error {
 	bin.Wait(root) // something of an earlier life
 	if _, err := cfg.Users.Number(jobOf(root), root); err != nil {
 		return err
@@ -149,7 +149,7 @@ func makeShared(cfg *Config, spread *sync.Once, bin *trees.Bin, root string) err
 	return err
 }
 
-// isMissing reports whether a root was removed. Who has it (trees.Bin) may write into it, if
+// isMissing reports whether a root was removed. Who has it (remover.Background) may write into it, if
 // it was not: nothing would remove that, and it would not look like a worker's.
 func isMissing(root string) bool {
 	_, err := os.Lstat(root)

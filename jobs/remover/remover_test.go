@@ -1,4 +1,4 @@
-package trees
+package remover
 
 import (
 	"context"
@@ -120,7 +120,7 @@ func TestDeepTree(t *testing.T) {
 // way for others.
 func TestBin(t *testing.T) {
 	dir := t.TempDir()
-	b := NewBin()
+	b := NewBackground()
 	for name, files := range map[string]int{"small": quickly / 4, "large": quickly + 100} {
 		root := filepath.Join(dir, name)
 		if err := os.Mkdir(root, 0o755); err != nil {
@@ -150,7 +150,7 @@ func TestBin(t *testing.T) {
 // works.
 func TestBinLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBin()
+		b := NewBackground()
 		ctx, cancel := context.WithCancel(t.Context())
 		began, slept := time.Now(), time.Duration(0)
 		large := func(pace Pace) error {
@@ -223,7 +223,7 @@ func TestMountsStay(t *testing.T) {
 // One at a time has a tree.
 func TestEnter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBin()
+		b := NewBackground()
 		leave := b.Enter("a")
 		b.Enter("b")()
 		began := time.Now()

@@ -1,9 +1,9 @@
-// Package trees removes directory trees that others have made, whatever is in them: deeper
+// Package remover removes directory trees that others have made, whatever is in them: deeper
 // than a path may be long, with permissions taken away, with more files than one would wait
-// for. It follows no link, leaves what is mounted somewhere in there, holds a few dozen descriptors at most, and needs no memory that
-// grows with a tree. A Bin does it so that nobody else is in want of the disk, or has to
-// wait.
-package trees
+// for. It follows no link, leaves what is mounted somewhere in there, holds a few dozen
+// descriptors at most, and needs no memory that grows with a tree. [Background] removes large
+// trees slowly enough that others keep the disk.
+package remover
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package trees
+package remover
 
 import (
 	"context"
@@ -23,22 +23,24 @@ const (
 
 var errMany = errors.New("many files")
 
-// Bin removes what may be large: the first entries at once, more of them one tree after
+// Background removes what may be large: the first entries at once, more of them one tree after
 // the other, on a thread of low priority that pauses half of the time. Its methods may be
 // called from any goroutine.
-type Bin struct {
+type Background struct {
 	slow chan struct{} // capacity 1: filled while a large tree is removed
 
 	mu   sync.Mutex               // guards what follows
 	busy map[string]chan struct{} // trees that somebody has
 }
 
-// NewBin makes a Bin.
-func NewBin() *Bin { return &Bin{slow: make(chan struct{}, 1), busy: map[string]chan struct{}{}} }
+// NewBackground returns an idle Background.
+func NewBackground() *Background {
+	return &Background{slow: make(chan struct{}, 1), busy: map[string]chan struct{}{}}
+}
 
 // Run has f remove a tree, by the paces that it is given: f may be called twice. When
 // ctx ends a large tree is left as it is then, with the error of ctx.
-func (b *Bin) Run(ctx context.Context, f func(Pace) error) error {
+func (b *Background) Run(ctx context.Context, f func(Pace) error) error {
 	err := f(Budget(quickly))
 	if !errors.Is(err, errMany) {
 		return err
@@ -59,10 +61,10 @@ func (b *Bin) Run(ctx context.Context, f func(Pace) error) error {
 }
 
 // Wait waits until nobody has a tree any more.
-func (b *Bin) Wait(name string) { b.Enter(name)() }
+func (b *Background) Wait(name string) { b.Enter(name)() }
 
 // Enter takes a tree, by its name, as soon as nobody has it, until leave is called.
-func (b *Bin) Enter(name string) (leave func()) {
+func (b *Background) Enter(name string) (leave func()) {
 	for {
 		b.mu.Lock()
 		other := b.busy[name]
@@ -83,8 +85,8 @@ func (b *Bin) Enter(name string) (leave func()) {
 	}
 }
 
-// Budget is a pace that ends a removal after so many entries, with an error of which
-// IsOver tells.
+// Budget is a pace that ends a removal after so many entries, with an error that
+// IsOverBudget recognizes.
 func Budget(entries int) Pace {
 	return func() error {
 		if entries--; entries < 0 {
@@ -94,8 +96,8 @@ func Budget(entries int) Pace {
 	}
 }
 
-// IsOver reports whether an error is that of a Budget that is spent.
-func IsOver(err error) bool { return errors.Is(err, errMany) }
+// IsOverBudget reports whether an error is that of a Budget that is spent.
+func IsOverBudget(err error) bool { return errors.Is(err, errMany) }
 
 // slowly is a pace with pauses, until ctx ends.
 func slowly(ctx context.Context) Pace {
