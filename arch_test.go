@@ -83,7 +83,7 @@ var floors = map[string]int{
 	"jobs/session/door":           1,
 	"jobs/session/lead":           2,
 	"jobs/launch":                 1,
-	"jobs/reach":                  1,
+	"jobs/netpolicy":              1,
 	"jobs/placement":              2,
 	"jobs/process":                2,
 	"jobs/process/workertest":     3,

@@ -13,8 +13,8 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
+	"zorilla/jobs/netpolicy"
 	"zorilla/jobs/proc"
-	"zorilla/jobs/reach"
 	"zorilla/jobs/sandbox"
 )
 
@@ -110,7 +110,7 @@ func tryReach(p *cgroup.Place, confined bool) error {
 	if !confined {
 		return cgroup.ErrNone
 	}
-	return reach.Try(p)
+	return netpolicy.Try(p)
 }
 
 // tryLauncher runs a command that shows its group, which may be nil.

@@ -22,9 +22,9 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/launch"
+	"zorilla/jobs/netpolicy"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/quota"
-	"zorilla/jobs/reach"
 	"zorilla/jobs/sandbox"
 )
 
@@ -59,7 +59,7 @@ const defaultGrace = 5 * time.Second
 type Runner struct {
 	cfg   Config
 	hosts hosts
-	reach reach.Keeper
+	reach netpolicy.Keeper
 
 	mu       sync.Mutex
 	enforces []string
@@ -302,7 +302,7 @@ func (r *Runner) Probe(ctx context.Context) error {
 	}
 	found = concluded(found, sandbox.LandlockVersion(), os.Geteuid() == 0)
 	slices.Sort(found)
-	reach.Tried(&groups)
+	netpolicy.Tried(&groups)
 	if !slices.Contains(found, cgroups) {
 		groups.Remove()
 		groups = cgroup.Place{}

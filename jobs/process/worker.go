@@ -9,7 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"zorilla/jobs/reach"
+	"zorilla/jobs/netpolicy"
 	"zorilla/jobs/work"
 )
 
@@ -22,7 +22,7 @@ type worker struct {
 	line
 	log   zerolog.Logger
 	host  *host // nil if the supervisor is another node's child
-	reach *reach.Keeper
+	reach *netpolicy.Keeper
 	feed  *feed // nil without tasks
 	done  chan struct{}
 	left  chan struct{} // closed by Leave

@@ -24,7 +24,7 @@ kernel=$(ls "$cache"/boot/vmlinuz-* | tail -1)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root"/{bin,usr/bin,etc,proc,sys,dev,tmp,tests,home/ann,lib,lib64,usr/lib,var/lib,run}
-for p in jobs/cgroup jobs/reach jobs/sandbox jobs/quota jobs/process; do
+for p in jobs/cgroup jobs/netpolicy jobs/sandbox jobs/quota jobs/process; do
 	mkdir -p "$root/tests/$p"
 	CGO_ENABLED=0 go test -c -o "$root/tests/$p/test" "./$p"
 	[ ! -d "$p/testdata" ] || cp -r "$p/testdata" "$root/tests/$p/"

@@ -14,8 +14,8 @@ import (
 	"zorilla/internal/atomicfile"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/netpolicy"
 	"zorilla/jobs/process"
-	"zorilla/jobs/reach"
 	"zorilla/vicinity"
 )
 
@@ -85,9 +85,9 @@ func (f *fences) among(job jobs.ID) (list []netip.Addr) {
 		}
 		list = append(list, its.addrs[id]...)
 	}
-	if len(list) > reach.MaxAddrs {
-		f.log.Warn().Str("job", string(job)).Int("addresses", len(list)).Int("most", reach.MaxAddrs).Msg("not all nodes of a job are reached")
-		list = list[:reach.MaxAddrs]
+	if len(list) > netpolicy.MaxAddrs {
+		f.log.Warn().Str("job", string(job)).Int("addresses", len(list)).Int("most", netpolicy.MaxAddrs).Msg("not all nodes of a job are reached")
+		list = list[:netpolicy.MaxAddrs]
 	}
 	return list
 }
@@ -128,7 +128,7 @@ func (f *fences) around(c *participant.ClaimRecord) *process.Among {
 
 // renew tells workers of a job whom they reach by now. A node that has just come back does
 // not know all others yet: what it said in its earlier life holds for a while, see
-// reach.Keeper.
+// netpolicy.Keeper.
 func (f *fences) renew(job jobs.ID, procs []*handle) error {
 	if len(procs) == 0 {
 		return nil

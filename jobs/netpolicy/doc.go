@@ -1,6 +1,6 @@
-// Package reach has the kernel itself bound whom the processes of a control group speak
-// to: each other, and some addresses of other machines. Nothing else of the network
-// reaches them either.
+// Package netpolicy is the network policy of jobs: the kernel itself lets the processes of a
+// control group exchange packets with each other and with some addresses of other machines.
+// Nothing else of the network reaches them either.
 //
 // A [Keeper] loads programs (BPF) for the packets that sockets made in the group, or in groups
 // below it, send and receive, and for connect(2), into the group around the workers of a job
@@ -21,4 +21,4 @@
 // Only TCP, UDP and echoes (ping) pass, without IP options that would lead them elsewhere.
 //
 // It needs the rights of root, and a group of version 2, with or without controllers.
-package reach
+package netpolicy
